@@ -1,0 +1,80 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+)
+
+// ErrNotFound says that a runtime has no sandbox of that ID.
+var ErrNotFound = errors.New("sandbox not found")
+
+// ErrUnsupported says that a runtime cannot do what was asked at all; the
+// wrapping error says why and what would help.
+var ErrUnsupported = errors.New("not supported by this runtime")
+
+// Runtime makes sandboxes. It owns its state folder; two Runtimes on one
+// folder corrupt it. All methods may be called concurrently.
+type Runtime interface {
+	// Name is the runtime's name in logs and metrics, such as "gvisor".
+	Name() string
+
+	// Create makes a sandbox whose process 1 is the guest and returns when the
+	// guest's channel is open. A failed Create leaves nothing behind.
+	Create(ctx context.Context, spec Spec) (Instance, error)
+
+	// Restore makes a sandbox from what Checkpoint wrote to folder dir. The
+	// spec must have the Rootfs and Limits of the checkpointed one.
+	Restore(ctx context.Context, spec Spec, dir string) (Instance, error)
+
+	// Open takes over a living sandbox that this or an earlier process made.
+	// It fails with ErrNotFound when there is none or it has died.
+	Open(ctx context.Context, id ID) (Instance, error)
+
+	// List returns every sandbox in the state folder, dead ones included.
+	List(ctx context.Context) ([]Info, error)
+
+	// Destroy ends a sandbox and removes all that belongs to it: processes,
+	// mounts, cgroups, files. It is idempotent, and works on what a crash left.
+	Destroy(ctx context.Context, id ID) error
+}
+
+// Info describes a sandbox found in a runtime's state folder.
+type Info struct {
+	ID     ID
+	Labels map[string]string
+	Alive  bool
+}
+
+// Instance is a living sandbox.
+type Instance interface {
+	ID() ID
+
+	// Channel returns the host's ends of the guest's FIFOs. The Instance owns
+	// them and closes them on Detach and Destroy.
+	Channel() Channel
+
+	// Done is closed when the sandbox has ended by itself or was destroyed.
+	Done() <-chan struct{}
+
+	// Usage reads the sandbox's accounting; after the sandbox has ended it
+	// returns the last figures that could be read.
+	Usage(ctx context.Context) (Usage, error)
+
+	// Checkpoint writes the sandbox's memory and files to the empty folder dir
+	// and ends the sandbox.
+	Checkpoint(ctx context.Context, dir string) error
+
+	// Detach lets go of the sandbox without ending it; Open finds it again.
+	Detach() error
+
+	// Destroy is Runtime.Destroy for this sandbox.
+	Destroy(ctx context.Context) error
+}
+
+// Channel is the pair of FIFOs between host and guest, opened read-write on
+// the host side so that neither end sees EOF when the other restarts.
+type Channel struct {
+	ToGuest   *os.File // the guest's stdin
+	FromGuest *os.File // the guest's stdout
+}

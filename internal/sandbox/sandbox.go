@@ -1,0 +1,107 @@
+// Package sandbox holds the types of a sandbox, an isolated instance with its
+// own kernel, and the contract that every runtime implements.
+package sandbox
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+)
+
+// ID names a sandbox: "sb-" and 16 hexadecimal digits. Being its own type, it
+// is never mistaken for an execution's trace id.
+type ID string
+
+// NewID returns an unguessable ID.
+func NewID() ID {
+	var b [8]byte
+	rand.Read(b[:])
+	return ID("sb-" + hex.EncodeToString(b[:]))
+}
+
+var idPattern = regexp.MustCompile(`^sb-[0-9a-f]{16}$`)
+
+// Valid reports whether id has the form NewID gives. State folders are named
+// by ids, so nothing else may ever become part of a path.
+func (id ID) Valid() bool { return idPattern.MatchString(string(id)) }
+
+// UID and GID are the unprivileged user that programs run as inside every
+// sandbox; the guest itself is the sandbox's uid 0.
+const (
+	UID  = 1000
+	GID  = 1000
+	Home = "/home/user"
+)
+
+// GuestDir is where the guest's own files are mounted, read-only.
+const GuestDir = "/.atoll"
+
+// Limits bound what one sandbox may use. Every field must be positive.
+type Limits struct {
+	CPU       float64 // cores
+	Memory    int64   // bytes: programs, page cache and in-memory files together
+	Processes int     // tasks (processes and threads) of the unprivileged user
+	OpenFiles int     // descriptors of one process
+	Root      int64   // bytes of the writable overlay over the image
+	Tmp       int64   // bytes of /tmp
+	Shm       int64   // bytes of /dev/shm
+	Inodes    int     // files in each of the three
+}
+
+// DefaultLimits are what an environment gets that says nothing.
+func DefaultLimits() Limits {
+	const MiB = 1 << 20
+	return Limits{
+		CPU:       1,
+		Memory:    512 * MiB,
+		Processes: 256,
+		OpenFiles: 1024,
+		Root:      128 * MiB,
+		Tmp:       128 * MiB,
+		Shm:       64 * MiB,
+		Inodes:    100_000,
+	}
+}
+
+// Validate reports the first limit that cannot work.
+func (l Limits) Validate() error {
+	switch {
+	case l.CPU <= 0, l.Memory <= 0, l.Processes <= 0, l.OpenFiles <= 0, l.Root <= 0, l.Tmp <= 0, l.Shm <= 0, l.Inodes <= 0:
+		return errors.New("every limit must be positive")
+	case l.Memory < 64<<20:
+		return errors.New("memory must be at least 64 MiB")
+	case l.Root+l.Tmp+l.Shm >= l.Memory:
+		return fmt.Errorf("root, tmp and shm live in memory: together (%d bytes) they must stay below the memory limit (%d bytes)", l.Root+l.Tmp+l.Shm, l.Memory)
+	}
+	return nil
+}
+
+// Rootfs is what a sandbox sees as /, read-only beneath the overlay. Exactly
+// one of Image and Tree is set.
+type Rootfs struct {
+	Image string // path of an EROFS file, uncompressed and without inline data
+	Tree  string // path of a folder; slower to start
+	Binds []Bind // host folders shown inside, read-only; only with Tree
+}
+
+// Bind shows a host folder inside a sandbox, read-only.
+type Bind struct{ Source, Target string }
+
+// Spec is all a runtime needs to make a sandbox.
+type Spec struct {
+	ID     ID
+	Rootfs Rootfs
+	Limits Limits
+	// Labels are kept beside the sandbox, so that a later process can tell
+	// what it was for (for example "pool": "python").
+	Labels map[string]string
+}
+
+// Usage is what a sandbox has used so far.
+type Usage struct {
+	CPUSeconds float64
+	PeakMemory int64 // bytes
+	OOMKills   int   // programs ended because memory ran out
+}
