@@ -1,0 +1,33 @@
+// Command atoll-runsc is gVisor's OCI runtime, built from the Go module proxy.
+//
+// It lives in a module of its own, so that gVisor's dependency versions never
+// fight Atoll's. The sandbox's kernel is the smaller program in sentry/, which
+// runsc finds in the folder gvisor-bin beside itself; "atoll-runsc boot" would
+// work without it, but start more slowly.
+package main
+
+import (
+	"gvisor.dev/gvisor/runsc/cli"
+	"gvisor.dev/gvisor/runsc/cmd"
+	"gvisor.dev/gvisor/runsc/cmd/util"
+)
+
+func main() {
+	cli.Run(nil, map[util.SubCommand]string{
+		new(cmd.Checkpoint): "",
+		new(cmd.Create):     "",
+		new(cmd.Delete):     "",
+		new(cmd.Do):         "",
+		new(cmd.Kill):       "",
+		new(cmd.List):       "",
+		new(cmd.Pause):      "",
+		new(cmd.Restore):    "",
+		new(cmd.Resume):     "",
+		new(cmd.Run):        "",
+		new(cmd.Start):      "",
+		new(cmd.State):      "",
+		new(cmd.Wait):       "",
+		new(cmd.Debug):      "debug",
+		new(cmd.Gofer):      "internal use only",
+	}, nil)
+}
