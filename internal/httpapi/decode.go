@@ -1,0 +1,177 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/fault"
+)
+
+// MaxBody is the largest request body in bytes: code and variables of the
+// largest size, every byte of them written as a \u escape, fit.
+const MaxBody = 8 << 20
+
+// bodyTimeout is how long a client may take to send a body.
+const bodyTimeout = 30 * time.Second
+
+// expects says what a field must be, for the message when it is not.
+var expects = map[string]string{
+	"code":     "a string",
+	"language": "a string",
+	"timeout":  "an integer, in seconds",
+	"env_vars": "an object whose values are strings",
+	"metadata": "an object whose values are strings",
+}
+
+func invalid(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
+
+// checkContentType refuses what is not plain JSON in UTF-8.
+func checkContentType(h http.Header) error {
+	if enc := h.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return fault.New(fault.Unsupported, "Content-Encoding must not be set: send the body as it is")
+	}
+	media, params, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil || media != "application/json" {
+		return fault.New(fault.Unsupported, "Content-Type must be application/json")
+	}
+	if cs, ok := params["charset"]; ok && !strings.EqualFold(cs, "utf-8") {
+		return fault.New(fault.Unsupported, "Content-Type must be application/json in UTF-8")
+	}
+	return nil
+}
+
+// readBody reads a whole request body within MaxBody and bodyTimeout.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	tooLarge := fault.New(fault.TooLarge, "the request body must be at most %d bytes", MaxBody)
+	if r.ContentLength > MaxBody {
+		return nil, tooLarge
+	}
+	// Not every ResponseWriter has deadlines (those of tests do not); the
+	// server's own does.
+	conn := http.NewResponseController(w)
+	if conn.SetReadDeadline(time.Now().Add(bodyTimeout)) == nil {
+		defer func() { _ = conn.SetReadDeadline(time.Time{}) }()
+	}
+	var buf bytes.Buffer
+	buf.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead) // ReadFrom wants room beyond the end
+	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, MaxBody))
+	var over *http.MaxBytesError
+	switch {
+	case err == nil:
+		return buf.Bytes(), nil
+	case errors.As(err, &over):
+		return nil, tooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, &protocolError{http.StatusRequestTimeout, "request_timeout", fmt.Sprintf("the request body did not arrive within %s", bodyTimeout)}
+	default:
+		return nil, fault.Wrap(fault.Invalid, err, "the request body ended early")
+	}
+}
+
+// decodeExecute reads body strictly and checks it against the caller's policy.
+// Every failure is a *fault.Error that names the field.
+func decodeExecute(body []byte, policy execution.Policy) (execution.Request, error) {
+	var in ExecuteRequest
+	if err := decodeStrict(body, &in); err != nil {
+		return execution.Request{}, err
+	}
+	for _, f := range []struct {
+		name  string
+		value any
+	}{{"thread_id", in.ThreadID}, {"webhook_url", in.WebhookURL}, {"sub_paths", in.SubPaths}} {
+		if f.value != nil {
+			return execution.Request{}, invalid("%s is not available in this version", f.name)
+		}
+	}
+	if in.Code == nil {
+		return execution.Request{}, invalid("code is required")
+	}
+	req := execution.Request{
+		Code:     *in.Code,
+		Language: execution.Languages[0],
+		Timeout:  policy.DefaultTimeout(),
+		Env:      plain(in.EnvVars),
+		Metadata: plain(in.Metadata),
+	}
+	if in.Language != nil {
+		req.Language = execution.Language(*in.Language)
+	}
+	if in.Timeout != nil {
+		req.Timeout = time.Duration(in.Timeout.clamped()) * time.Second
+	}
+	return policy.Admit(req)
+}
+
+// plain gives a wire map the domain's type.
+func plain(in map[string]Text) map[string]string {
+	if len(in) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(in))
+	for k, v := range in {
+		out[k] = string(v)
+	}
+	return out
+}
+
+// decodeStrict reads one JSON object: no unknown or repeated names, no
+// invalid UTF-8, nothing after it.
+func decodeStrict(body []byte, into any) error {
+	if !utf8.Valid(body) {
+		return invalid("the request body must be valid UTF-8")
+	}
+	trimmed := bytes.TrimLeft(body, " \t\r\n")
+	if len(trimmed) == 0 {
+		return invalid("the request body is empty: send a JSON object")
+	}
+	if trimmed[0] != '{' && jsontext.Value(trimmed).IsValid() {
+		return invalid("the request body must be a JSON object")
+	}
+	err := json.Unmarshal(body, into, json.RejectUnknownMembers(true))
+	if err == nil {
+		return nil
+	}
+	if s, ok := errors.AsType[*json.SemanticError](err); ok {
+		path := strings.ReplaceAll(strings.TrimPrefix(string(s.JSONPointer), "/"), "/", ".")
+		field, _, _ := strings.Cut(path, ".")
+		switch {
+		case errors.Is(s.Err, json.ErrUnknownName):
+			return invalid("unknown field %s", quoteName(s.JSONPointer.LastToken()))
+		case expects[field] != "":
+			return invalid("%s must be %s", field, expects[field])
+		}
+		return fault.Wrap(fault.Invalid, err, "the request body has the wrong shape")
+	}
+	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		switch {
+		case errors.Is(s.Err, jsontext.ErrDuplicateName):
+			return invalid("duplicate field %s", quoteName(s.JSONPointer.LastToken()))
+		case errors.Is(s.Err, io.ErrUnexpectedEOF):
+			return invalid("the request body is not valid JSON: it ends in the middle of a value")
+		}
+		return fault.Wrap(fault.Invalid, err, fmt.Sprintf("the request body is not valid JSON (at byte %d)", s.ByteOffset))
+	}
+	return fault.Wrap(fault.Invalid, err, "the request body is not valid JSON")
+}
+
+// quoteName quotes a name from the caller, cut so that it cannot flood the
+// message.
+func quoteName(name string) string {
+	const most = 60
+	if len(name) > most {
+		name = strings.ToValidUTF8(name[:most], "") + "…"
+	}
+	return fmt.Sprintf("%q", name)
+}

@@ -1,0 +1,54 @@
+package httpapi
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are the HTTP layer's own figures. Labels come from closed sets: the
+// route table and the statuses that are sent.
+type metrics struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	inFlight prometheus.Gauge
+	dropped  prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "atoll_http_requests_total",
+			Help: "HTTP requests answered, by route and status.",
+		}, []string{"route", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "atoll_http_request_duration_seconds",
+			Help:    "Time from a request's headers to the end of its answer, by route.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 60, 600, 3600},
+		}, []string{"route"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "atoll_http_requests_in_flight",
+			Help: "HTTP requests being answered now.",
+		}),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "atoll_http_stream_events_dropped_total",
+			Help: "Output events dropped because a client read its stream too slowly.",
+		}),
+	}
+	for _, c := range []prometheus.Collector{m.requests, m.duration, m.inFlight, m.dropped} {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// route returns the function that counts an answer of that route.
+func (m *metrics) route(label string) func(status int, took time.Duration) {
+	duration := m.duration.WithLabelValues(label)
+	return func(status int, took time.Duration) {
+		m.requests.WithLabelValues(label, strconv.Itoa(status)).Inc()
+		duration.Observe(took.Seconds())
+	}
+}

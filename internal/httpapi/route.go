@@ -1,0 +1,180 @@
+package httpapi
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/tenant"
+)
+
+// handler answers a request or says why not; a handler that returns an error
+// has not written anything.
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+// route is one path of the API. A path that exists with another method is
+// answered with 405.
+type route struct {
+	methods []string
+	path    string
+	serve   handler
+}
+
+// routes builds the handler for every path. metrics serves /metrics.
+func (s *Server) routes(metrics http.Handler) http.Handler {
+	get := []string{http.MethodGet, http.MethodHead}
+	table := []route{
+		{[]string{http.MethodPost}, "/v1/sandbox/execute", s.postExecute},
+		{get, "/healthz", s.getHealth},
+		{get, "/readyz", s.getReady},
+		{get, "/metrics", func(w http.ResponseWriter, r *http.Request) error { metrics.ServeHTTP(w, r); return nil }},
+		{get, "/openapi.json", getOpenAPI},
+		{get, "/{$}", func(w http.ResponseWriter, r *http.Request) error {
+			http.Redirect(w, r, "/docs", http.StatusTemporaryRedirect)
+			return nil
+		}},
+	}
+	table = append(table, docsRoutes(get)...)
+
+	mux := http.NewServeMux()
+	for _, rt := range table {
+		mux.Handle(rt.path, s.wrap(rt.path, func(w http.ResponseWriter, r *http.Request) error {
+			if !slices.Contains(rt.methods, r.Method) {
+				allow := strings.Join(rt.methods, ", ")
+				w.Header().Set("Allow", allow)
+				return &protocolError{http.StatusMethodNotAllowed, "method_not_allowed", fmt.Sprintf("%s answers to %s", r.URL.Path, allow)}
+			}
+			return rt.serve(w, r)
+		}))
+	}
+	mux.Handle("/", s.wrap("other", func(http.ResponseWriter, *http.Request) error {
+		return fault.New(fault.NotFound, "there is nothing at this path; /docs lists what there is")
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(traceHeader, newTraceID()) // here, so that the mux's own answers have it too
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// wrap turns a handler's errors and panics into responses and counts them.
+func (s *Server) wrap(label string, serve handler) http.Handler {
+	count := s.metrics.route(label)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		started := time.Now()
+		out := &response{ResponseWriter: w, conn: http.NewResponseController(w)}
+		s.metrics.inFlight.Inc()
+		defer func() {
+			s.metrics.inFlight.Dec()
+			count(out.status, time.Since(started))
+		}()
+		defer func() {
+			if p := recover(); p != nil {
+				s.recovered(out, r, p)
+			}
+		}()
+		if err := serve(out, r); err != nil {
+			s.fail(out, r, err)
+		}
+	})
+}
+
+// fail answers with err and logs what the caller may not see.
+func (s *Server) fail(w *response, r *http.Request, err error) {
+	if w.status == 0 {
+		writeError(w, err)
+	}
+	if w.status >= http.StatusInternalServerError {
+		s.log.ErrorContext(r.Context(), "request failed", "trace_id", traceOf(w), "path", r.URL.Path, "status", w.status, "error", err)
+	} else {
+		s.log.DebugContext(r.Context(), "request refused", "trace_id", traceOf(w), "path", r.URL.Path, "status", w.status, "error", err)
+	}
+}
+
+// recovered answers a request whose handler panicked with p.
+func (s *Server) recovered(w *response, r *http.Request, p any) {
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(p) // the server's own way of cutting a connection
+	}
+	s.log.ErrorContext(r.Context(), "handler panicked", "trace_id", traceOf(w), "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	if w.status != 0 {
+		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+	}
+	writeError(w, fault.New(fault.Internal, "panic"))
+}
+
+// patience is how long a client may leave a piece of its answer unread before
+// the connection is cut.
+const patience = time.Minute
+
+// response remembers what was answered, and does not wait forever for a client
+// that does not read.
+type response struct {
+	http.ResponseWriter
+	conn   *http.ResponseController
+	status int // 0 until the headers are written
+}
+
+func (w *response) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *response) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	// The server's own writer has deadlines; those of tests need none.
+	_ = w.conn.SetWriteDeadline(time.Now().Add(patience))
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController find the server's own writer.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+const traceHeader = "X-Trace-Id"
+
+// traceOf returns the trace id that the request was given.
+func traceOf(w http.ResponseWriter) string { return w.Header().Get(traceHeader) }
+
+func newTraceID() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return "trc_" + hex.EncodeToString(b[:])
+}
+
+// authenticate finds the caller by its bearer token.
+func (s *Server) authenticate(r *http.Request) (tenant.Principal, error) {
+	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+	token = strings.TrimSpace(token)
+	if !ok || !strings.EqualFold(scheme, "bearer") || token == "" {
+		return tenant.Principal{}, fault.New(fault.Unauthorized, "missing API key: send it as Authorization: Bearer %s…", tenant.KeyPrefix)
+	}
+	return s.auth.Authenticate(r.Context(), token)
+}
+
+func (s *Server) getHealth(w http.ResponseWriter, _ *http.Request) error {
+	return writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+}
+
+func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
+	s.mu.Lock()
+	draining := s.draining
+	s.mu.Unlock()
+	if draining {
+		return fault.New(fault.Unavailable, "%s", errShutdown)
+	}
+	if err := s.ready(r.Context()); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "not ready: "+err.Error())
+	}
+	return writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+}
