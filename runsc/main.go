@@ -7,12 +7,19 @@
 package main
 
 import (
+	"fmt"
+	"os"
+
 	"gvisor.dev/gvisor/runsc/cli"
 	"gvisor.dev/gvisor/runsc/cmd"
 	"gvisor.dev/gvisor/runsc/cmd/util"
 )
 
 func main() {
+	if err := joinCgroups(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(128)
+	}
 	cli.Run(nil, map[util.SubCommand]string{
 		new(cmd.Checkpoint): "",
 		new(cmd.Create):     "",

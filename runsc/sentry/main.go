@@ -7,6 +7,8 @@
 package main
 
 import (
+	"os"
+
 	"gvisor.dev/gvisor/runsc/cli"
 	"gvisor.dev/gvisor/runsc/cmd/sentry/sentrycmd"
 	"gvisor.dev/gvisor/runsc/cmd/util"
@@ -15,6 +17,7 @@ import (
 
 func main() {
 	registerSeccomp()
+	os.Args = tellLimits(os.Args)
 	cli.Run(&gvisorbinaries.GvisorSentry, map[util.SubCommand]string{
 		new(sentrycmd.Boot):   "internal use only",
 		new(sentrycmd.Umount): "internal use only",

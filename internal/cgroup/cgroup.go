@@ -1,0 +1,322 @@
+// Package cgroup makes one control group per sandbox, on version 1 and
+// version 2 hierarchies alike, and reads what it accounted.
+package cgroup
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Version is the generation of the hierarchy that holds the controllers.
+type Version int
+
+const (
+	None Version = iota // no writable hierarchy
+	V1
+	V2
+)
+
+const mountpoint = "/sys/fs/cgroup"
+
+// Limits of one group. Zero leaves a dimension unlimited.
+type Limits struct {
+	Memory int64   // bytes
+	CPU    float64 // cores
+	Tasks  int64   // processes and threads on the host
+}
+
+// Usage is what a group accounted so far.
+type Usage struct {
+	CPUSeconds float64
+	PeakMemory int64 // bytes
+	OOMKills   int
+}
+
+// Parent is the folder in each hierarchy below which groups are made.
+type Parent struct {
+	version Version
+	name    string            // group name of the parent, such as "/atoll"
+	dirs    map[string]string // controller (v1) or "" (v2) to folder
+}
+
+// v1Controllers are those that hold a limit or tell a figure we use.
+var v1Controllers = []string{"memory", "cpu", "cpuacct", "pids"}
+
+// Open prepares the parent group of a name (one path element) below the group
+// that this process may write to. An error says what is missing.
+func Open(name string) (*Parent, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(mountpoint, &st); err != nil {
+		return nil, fmt.Errorf("no cgroup file system at %s: %w", mountpoint, err)
+	}
+	if st.Type == unix.CGROUP2_SUPER_MAGIC {
+		return openV2(name)
+	}
+	return openV1(name)
+}
+
+func openV1(name string) (*Parent, error) {
+	p := &Parent{version: V1, name: name, dirs: map[string]string{}}
+	for _, c := range v1Controllers {
+		dir := filepath.Join(mountpoint, c, name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("cgroup v1 controller %s: %w", c, err)
+		}
+		p.dirs[c] = dir
+	}
+	return p, nil
+}
+
+// openV2 uses the process's own group when it was delegated to us (systemd's
+// Delegate=yes), the root otherwise. A group with processes of its own cannot
+// hand controllers down, so the server moves itself to a leaf beside them.
+func openV2(name string) (*Parent, error) {
+	own, err := ownGroup()
+	if err != nil {
+		return nil, err
+	}
+	base := filepath.Join(mountpoint, own)
+	if own == "/" || os.Geteuid() == 0 && !writable(filepath.Join(base, "cgroup.subtree_control")) {
+		base = mountpoint
+	}
+	dir := filepath.Join(base, name)
+	if base != mountpoint {
+		leaf := filepath.Join(base, name+"-server")
+		if err := os.MkdirAll(leaf, 0o755); err != nil {
+			return nil, fmt.Errorf("cgroup v2 is not delegated: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(leaf, "cgroup.procs"), []byte("0"), 0); err != nil {
+			return nil, fmt.Errorf("move into %s: %w", leaf, err)
+		}
+	}
+	if err := enable(base); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("cgroup v2 is not delegated: %w", err)
+	}
+	if err := enable(dir); err != nil {
+		return nil, err
+	}
+	return &Parent{version: V2, name: name, dirs: map[string]string{"": dir}}, nil
+}
+
+func enable(dir string) error {
+	err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory +cpu +pids"), 0)
+	if err != nil {
+		return fmt.Errorf("enable the memory, cpu and pids controllers below %s: %w", dir, err)
+	}
+	return nil
+}
+
+func writable(path string) bool { return unix.Access(path, unix.W_OK) == nil }
+
+func ownGroup() (string, error) {
+	data, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(data)) {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			return path, nil
+		}
+	}
+	return "", errors.New("this process is in no cgroup v2 group")
+}
+
+// Version reports the generation in use.
+func (p *Parent) Version() Version { return p.version }
+
+// Group is one sandbox's control group.
+type Group struct {
+	parent *Parent
+	name   string
+}
+
+// Create makes a group and sets its limits.
+func (p *Parent) Create(name string, l Limits) (*Group, error) {
+	g := p.Group(name)
+	for _, dir := range p.dirs {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			g.Remove()
+			return nil, fmt.Errorf("create cgroup: %w", err)
+		}
+	}
+	if err := g.set(l); err != nil {
+		g.Remove()
+		return nil, err
+	}
+	return g, nil
+}
+
+// Group returns the group of a name, which need not exist.
+func (p *Parent) Group(name string) *Group { return &Group{parent: p, name: name} }
+
+// List returns the names of the groups that exist.
+func (p *Parent) List() ([]string, error) {
+	seen := map[string]bool{}
+	var names []string
+	for _, dir := range p.dirs {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if e.IsDir() && !seen[e.Name()] {
+				seen[e.Name()] = true
+				names = append(names, e.Name())
+			}
+		}
+	}
+	return names, nil
+}
+
+// cpuPeriod is the length of a scheduling period, in microseconds.
+const cpuPeriod = 100_000
+
+func (g *Group) set(l Limits) error {
+	type setting struct {
+		controller, file, value string
+		optional                bool
+	}
+	quota := strconv.FormatInt(int64(l.CPU*cpuPeriod), 10)
+	var settings []setting
+	if g.parent.version == V1 {
+		if l.Memory > 0 {
+			settings = append(settings,
+				setting{"memory", "memory.limit_in_bytes", strconv.FormatInt(l.Memory, 10), false},
+				// Absent where swap accounting is off; then swap is not limited
+				// by anyone, and the limit above holds resident memory only.
+				setting{"memory", "memory.memsw.limit_in_bytes", strconv.FormatInt(l.Memory, 10), true})
+		}
+		if l.CPU > 0 {
+			settings = append(settings, setting{"cpu", "cpu.cfs_quota_us", quota, false})
+		}
+		if l.Tasks > 0 {
+			settings = append(settings, setting{"pids", "pids.max", strconv.FormatInt(l.Tasks, 10), false})
+		}
+	} else {
+		if l.Memory > 0 {
+			settings = append(settings,
+				setting{"", "memory.max", strconv.FormatInt(l.Memory, 10), false},
+				setting{"", "memory.swap.max", "0", true})
+		}
+		if l.CPU > 0 {
+			settings = append(settings, setting{"", "cpu.max", quota + " " + strconv.Itoa(cpuPeriod), false})
+		}
+		if l.Tasks > 0 {
+			settings = append(settings, setting{"", "pids.max", strconv.FormatInt(l.Tasks, 10), false})
+		}
+	}
+	for _, s := range settings {
+		path := filepath.Join(g.parent.dirs[s.controller], g.name, s.file)
+		err := os.WriteFile(path, []byte(s.value), 0)
+		if s.optional && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("set %s to %s: %w", path, s.value, err)
+		}
+	}
+	return nil
+}
+
+// Procs returns the files that a process writes "0" to in order to join.
+func (g *Group) Procs() []string {
+	var files []string
+	for _, dir := range g.parent.dirs {
+		files = append(files, filepath.Join(dir, g.name, "cgroup.procs"))
+	}
+	return files
+}
+
+// Kill sends SIGKILL to every process in the group.
+func (g *Group) Kill() {
+	for _, file := range g.Procs() {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(data)) {
+			if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && pid > 1 {
+				unix.Kill(pid, unix.SIGKILL)
+			}
+		}
+	}
+}
+
+// Remove deletes the group, waiting a moment for its last processes to be
+// gone. A group that does not exist is no error.
+func (g *Group) Remove() error {
+	var errs []error
+	for _, dir := range g.parent.dirs {
+		path := filepath.Join(dir, g.name)
+		err := unix.Rmdir(path)
+		for wait := time.Millisecond; errors.Is(err, unix.EBUSY) && wait < 2*time.Second; wait *= 2 {
+			time.Sleep(wait)
+			err = unix.Rmdir(path)
+		}
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			errs = append(errs, fmt.Errorf("remove cgroup %s: %w", path, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Usage reads the group's accounting. Figures that the kernel does not offer
+// (memory.peak before Linux 5.19) stay zero.
+func (g *Group) Usage() (Usage, error) {
+	var u Usage
+	if g.parent.version == V1 {
+		ns, err := readInt(filepath.Join(g.parent.dirs["cpuacct"], g.name, "cpuacct.usage"))
+		if err != nil {
+			return u, err
+		}
+		u.CPUSeconds = float64(ns) / 1e9
+		u.PeakMemory, _ = readInt(filepath.Join(g.parent.dirs["memory"], g.name, "memory.max_usage_in_bytes"))
+		n, _ := readKey(filepath.Join(g.parent.dirs["memory"], g.name, "memory.oom_control"), "oom_kill")
+		u.OOMKills = int(n)
+		return u, nil
+	}
+	dir := filepath.Join(g.parent.dirs[""], g.name)
+	us, err := readKey(filepath.Join(dir, "cpu.stat"), "usage_usec")
+	if err != nil {
+		return u, err
+	}
+	u.CPUSeconds = float64(us) / 1e6
+	u.PeakMemory, _ = readInt(filepath.Join(dir, "memory.peak"))
+	n, _ := readKey(filepath.Join(dir, "memory.events"), "oom_kill")
+	u.OOMKills = int(n)
+	return u, nil
+}
+
+func readInt(path string) (int64, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+}
+
+func readKey(path, key string) (int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if rest, ok := strings.CutPrefix(s.Text(), key+" "); ok {
+			return strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("%s has no line %q", path, key)
+}

@@ -1,0 +1,72 @@
+package gvisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/atoll-run/atoll/internal/runtime/state"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+var _ sandbox.Instance = (*Instance)(nil)
+
+// Instance is one gVisor sandbox.
+type Instance struct {
+	runtime *Runtime
+	id      sandbox.ID
+	proc    *state.Process
+	channel sandbox.Channel
+
+	mu   sync.Mutex
+	last sandbox.Usage // guarded by mu; what Usage last read
+}
+
+// ID implements sandbox.Instance.
+func (i *Instance) ID() sandbox.ID { return i.id }
+
+// Channel implements sandbox.Instance.
+func (i *Instance) Channel() sandbox.Channel { return i.channel }
+
+// Done implements sandbox.Instance.
+func (i *Instance) Done() <-chan struct{} { return i.proc.Done() }
+
+// Usage implements sandbox.Instance. Without cgroups it knows nothing.
+func (i *Instance) Usage(context.Context) (sandbox.Usage, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.runtime.cfg.Cgroups == nil {
+		return i.last, nil
+	}
+	u, err := i.runtime.cfg.Cgroups.Group(string(i.id)).Usage()
+	if err == nil {
+		i.last = sandbox.Usage{CPUSeconds: u.CPUSeconds, PeakMemory: u.PeakMemory, OOMKills: u.OOMKills}
+	}
+	return i.last, nil
+}
+
+// Checkpoint implements sandbox.Instance.
+func (i *Instance) Checkpoint(ctx context.Context, dir string) error {
+	cmd := i.runtime.command(ctx, i.id, "checkpoint", "--image-path="+dir, "--compression=none", string(i.id))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("checkpoint %s: %w: %s", i.id, err, strings.TrimSpace(string(out)))
+	}
+	return i.Destroy(context.WithoutCancel(ctx))
+}
+
+// Detach implements sandbox.Instance.
+func (i *Instance) Detach() error {
+	return errors.Join(i.channel.ToGuest.Close(), i.channel.FromGuest.Close(), i.proc.Close())
+}
+
+// Destroy implements sandbox.Instance.
+func (i *Instance) Destroy(ctx context.Context) error {
+	_, _ = i.Usage(ctx) // the last chance to read it
+	err := i.runtime.Destroy(ctx, i.id)
+	i.channel.ToGuest.Close()
+	i.channel.FromGuest.Close()
+	i.proc.Close()
+	return err
+}

@@ -1,0 +1,209 @@
+// Package gvisor runs sandboxes under gVisor, each with a kernel of its own, by
+// driving the atoll-runsc binary.
+//
+// The root file system is an EROFS image that the sandbox's kernel maps, under
+// an overlay in memory; there is no file server process beside the sandbox. A
+// Runtime owns its state folder; a second one on the same folder is refused.
+package gvisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/runtime/state"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+var _ sandbox.Runtime = (*Runtime)(nil)
+
+// Config is what a Runtime needs to know.
+type Config struct {
+	Runsc string // path of atoll-runsc; gvisor-bin/gvisor_sentry lies beside it
+	Guest string // path of the EROFS file mounted at sandbox.GuestDir
+	State string // folder for sandboxes, made if needed
+
+	// Cgroups is where groups are made. Nil means that none can be: then only
+	// what rlimits and the sandbox's own kernel hold is limited.
+	Cgroups *cgroup.Parent
+}
+
+// Runtime makes gVisor sandboxes.
+type Runtime struct {
+	cfg Config
+	dir *state.Dir
+}
+
+// New checks the configuration and opens the state folder.
+func New(cfg Config) (*Runtime, error) {
+	for _, path := range []string{cfg.Runsc, filepath.Join(filepath.Dir(cfg.Runsc), "gvisor-bin", "gvisor_sentry"), cfg.Guest} {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("gvisor: %w", err)
+		}
+	}
+	dir, err := state.Open(cfg.State)
+	if err != nil {
+		return nil, fmt.Errorf("gvisor: open state folder: %w", err)
+	}
+	return &Runtime{cfg: cfg, dir: dir}, nil
+}
+
+// Close lets go of the state folder. Sandboxes live on.
+func (r *Runtime) Close() error { return r.dir.Close() }
+
+// Name implements sandbox.Runtime.
+func (r *Runtime) Name() string { return "gvisor" }
+
+// Create implements sandbox.Runtime.
+func (r *Runtime) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
+	return r.start(ctx, spec, "run", "--detach")
+}
+
+// Restore implements sandbox.Runtime.
+func (r *Runtime) Restore(ctx context.Context, spec sandbox.Spec, dir string) (sandbox.Instance, error) {
+	return r.start(ctx, spec, "restore", "--detach", "--image-path="+dir)
+}
+
+func (r *Runtime) start(ctx context.Context, spec sandbox.Spec, command ...string) (_ *Instance, err error) {
+	if err := spec.Limits.Validate(); err != nil {
+		return nil, err
+	}
+	if err := r.dir.Create(spec); err != nil {
+		return nil, fmt.Errorf("create state of %s: %w", spec.ID, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.Destroy(context.WithoutCancel(ctx), spec.ID))
+		}
+	}()
+	if err := r.writeBundle(spec); err != nil {
+		return nil, fmt.Errorf("write bundle of %s: %w", spec.ID, err)
+	}
+	var group *cgroup.Group
+	if r.cfg.Cgroups != nil {
+		if group, err = r.cfg.Cgroups.Create(string(spec.ID), groupLimits(spec.Limits)); err != nil {
+			return nil, err
+		}
+	}
+	pid, err := r.launch(ctx, spec.ID, group, command)
+	if err != nil {
+		return nil, err
+	}
+	rec := state.Record{Spec: spec, Pid: pid}
+	if rec.Start, err = state.StartTime(pid); err != nil {
+		return nil, fmt.Errorf("sandbox %s ended at once: %w", spec.ID, err)
+	}
+	if err := r.dir.Write(rec); err != nil {
+		return nil, err
+	}
+	return r.open(rec)
+}
+
+// groupLimits gives the host a task limit of ten times the sandbox's own: the
+// sandbox's kernel holds the real one, and a kernel that cannot start a thread
+// dies.
+func groupLimits(l sandbox.Limits) cgroup.Limits {
+	return cgroup.Limits{Memory: l.Memory, CPU: l.CPU, Tasks: int64(l.Processes)*10 + 200}
+}
+
+// Open implements sandbox.Runtime.
+func (r *Runtime) Open(_ context.Context, id sandbox.ID) (sandbox.Instance, error) {
+	rec, err := r.dir.Read(id)
+	if err != nil {
+		return nil, err
+	}
+	return r.open(rec)
+}
+
+func (r *Runtime) open(rec state.Record) (*Instance, error) {
+	proc, err := state.OpenProcess(rec)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox %s: %w", rec.Spec.ID, err)
+	}
+	ch, err := r.dir.OpenChannel(rec.Spec.ID)
+	if err != nil {
+		proc.Close()
+		return nil, fmt.Errorf("open channel of %s: %w", rec.Spec.ID, err)
+	}
+	return &Instance{runtime: r, id: rec.Spec.ID, proc: proc, channel: ch}, nil
+}
+
+// List implements sandbox.Runtime.
+func (r *Runtime) List(context.Context) ([]sandbox.Info, error) {
+	ids, err := r.dir.List()
+	if err != nil {
+		return nil, err
+	}
+	known := map[sandbox.ID]bool{}
+	var infos []sandbox.Info
+	for _, id := range ids {
+		known[id] = true
+		info := sandbox.Info{ID: id}
+		if rec, err := r.dir.Read(id); err == nil {
+			info.Labels = rec.Spec.Labels
+			if p, err := state.OpenProcess(rec); err == nil {
+				info.Alive = true
+				p.Close()
+			}
+		}
+		infos = append(infos, info)
+	}
+	if r.cfg.Cgroups == nil {
+		return infos, nil
+	}
+	// A crash between the two steps of Destroy leaves a group without a folder.
+	groups, err := r.cfg.Cgroups.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range groups {
+		if id := sandbox.ID(name); id.Valid() && !known[id] {
+			infos = append(infos, sandbox.Info{ID: id})
+		}
+	}
+	return infos, nil
+}
+
+// Destroy implements sandbox.Runtime.
+func (r *Runtime) Destroy(ctx context.Context, id sandbox.ID) error {
+	if !id.Valid() {
+		return fmt.Errorf("sandbox id %q is not valid", id)
+	}
+	var errs []error
+	if rec, err := r.dir.Read(id); err == nil {
+		errs = append(errs, endProcess(ctx, rec))
+	}
+	if r.cfg.Cgroups != nil {
+		// Whatever the main process's end did not take along: a file server, a
+		// half-started sandbox whose process was not yet on record.
+		group := r.cfg.Cgroups.Group(string(id))
+		group.Kill()
+		errs = append(errs, group.Remove())
+	}
+	return errors.Join(append(errs, r.dir.Remove(id))...)
+}
+
+// endProcess kills a sandbox's main process, which is process 1 of a PID
+// namespace and takes all others along, and waits for it to be gone.
+func endProcess(ctx context.Context, rec state.Record) error {
+	proc, err := state.OpenProcess(rec)
+	if errors.Is(err, sandbox.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer proc.Close()
+	if err := proc.Kill(); err != nil {
+		return fmt.Errorf("kill sandbox %s: %w", rec.Spec.ID, err)
+	}
+	select {
+	case <-proc.Done():
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the end of sandbox %s: %w", rec.Spec.ID, context.Cause(ctx))
+	}
+}

@@ -1,0 +1,74 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Process is a sandbox's main process on the host, followed by a pidfd: it is
+// not our child, so nothing else would tell when it ends.
+type Process struct {
+	file *os.File // the pidfd, in Go's poller
+	done chan struct{}
+	kill func() error
+}
+
+// OpenProcess follows the process of a record. It fails with
+// sandbox.ErrNotFound when that process is gone.
+func OpenProcess(r Record) (*Process, error) {
+	if r.Pid <= 1 {
+		return nil, sandbox.ErrNotFound
+	}
+	fd, err := unix.PidfdOpen(r.Pid, unix.PIDFD_NONBLOCK)
+	if errors.Is(err, unix.ESRCH) {
+		return nil, sandbox.ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open process %d: %w", r.Pid, err)
+	}
+	// Only now that the pidfd pins the pid does a comparison mean anything.
+	if start, err := StartTime(r.Pid); err != nil || start != r.Start {
+		unix.Close(fd)
+		return nil, sandbox.ErrNotFound
+	}
+	p := &Process{file: os.NewFile(uintptr(fd), "pidfd"), done: make(chan struct{})}
+	p.kill = func() error { return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) }
+	go p.watch()
+	return p, nil
+}
+
+// watch ends when the process does, or when Close closes the pidfd.
+func (p *Process) watch() {
+	conn, err := p.file.SyscallConn()
+	if err != nil {
+		return
+	}
+	err = conn.Read(func(fd uintptr) bool {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, 0)
+		return err == nil && n == 1
+	})
+	if err == nil {
+		close(p.done)
+	}
+}
+
+// Done is closed when the process has ended. It stays open after Close.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Kill sends SIGKILL; a process that has ended is no error.
+func (p *Process) Kill() error {
+	err := p.kill()
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+// Close stops following the process.
+func (p *Process) Close() error { return p.file.Close() }

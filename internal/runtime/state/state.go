@@ -1,0 +1,197 @@
+// Package state is the folder in which a runtime keeps its sandboxes, one
+// folder each, so that a later process finds and takes over, or sweeps, what an
+// earlier one left.
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Record is what is kept of a sandbox beside its FIFOs. Pid is zero until the
+// sandbox process is known.
+type Record struct {
+	Spec  sandbox.Spec
+	Pid   int
+	Start uint64 // the process's start time in clock ticks: a pid alone may be somebody else's by now
+}
+
+// Dir is a runtime's state folder. One process owns it at a time.
+type Dir struct {
+	path string
+	lock *os.File
+}
+
+// Open makes the folder if needed and takes its lock.
+func Open(path string) (*Dir, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("%s is in use by another process: %w", path, err)
+	}
+	return &Dir{path: path, lock: lock}, nil
+}
+
+// Close releases the lock.
+func (d *Dir) Close() error { return d.lock.Close() }
+
+// Path returns the folder of a sandbox, joined with elem.
+func (d *Dir) Path(id sandbox.ID, elem ...string) string {
+	return filepath.Join(append([]string{d.path, string(id)}, elem...)...)
+}
+
+// Create makes a sandbox's folder with its FIFOs and record.
+func (d *Dir) Create(spec sandbox.Spec) error {
+	if !spec.ID.Valid() {
+		return fmt.Errorf("sandbox id %q is not valid", spec.ID)
+	}
+	if err := os.Mkdir(d.Path(spec.ID), 0o700); err != nil {
+		return err
+	}
+	for _, name := range []string{fifoIn, fifoOut} {
+		if err := unix.Mkfifo(d.Path(spec.ID, name), 0o600); err != nil {
+			return fmt.Errorf("make fifo: %w", err)
+		}
+	}
+	return d.Write(Record{Spec: spec})
+}
+
+const (
+	recordFile = "sandbox.json"
+	fifoIn     = "to-guest"
+	fifoOut    = "from-guest"
+)
+
+// Write replaces a sandbox's record.
+func (d *Dir) Write(r Record) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	path := d.Path(r.Spec.ID, recordFile)
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// Read returns a sandbox's record; sandbox.ErrNotFound when there is none or a
+// crash left it unfinished.
+func (d *Dir) Read(id sandbox.ID) (Record, error) {
+	var r Record
+	if !id.Valid() {
+		return r, sandbox.ErrNotFound
+	}
+	data, err := os.ReadFile(d.Path(id, recordFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, sandbox.ErrNotFound
+	}
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, sandbox.ErrNotFound
+	}
+	return r, nil
+}
+
+// List returns the ids of all sandbox folders.
+func (d *Dir) List() ([]sandbox.ID, error) {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return nil, err
+	}
+	var ids []sandbox.ID
+	for _, e := range entries {
+		if id := sandbox.ID(e.Name()); e.IsDir() && id.Valid() {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// Remove deletes a sandbox's folder.
+func (d *Dir) Remove(id sandbox.ID) error {
+	if !id.Valid() {
+		return fmt.Errorf("sandbox id %q is not valid", id)
+	}
+	return os.RemoveAll(d.Path(id))
+}
+
+// pipeSize is how much a FIFO holds: a burst of output passes without the
+// guest having to wait for the host. Unprivileged users may not ask for more.
+const pipeSize = 1 << 20
+
+// OpenChannel opens the host's ends of a sandbox's FIFOs.
+func (d *Dir) OpenChannel(id sandbox.ID) (sandbox.Channel, error) {
+	in, err := openFIFO(d.Path(id, fifoIn))
+	if err != nil {
+		return sandbox.Channel{}, err
+	}
+	out, err := openFIFO(d.Path(id, fifoOut))
+	if err != nil {
+		in.Close()
+		return sandbox.Channel{}, err
+	}
+	return sandbox.Channel{ToGuest: in, FromGuest: out}, nil
+}
+
+func openFIFO(path string) (*os.File, error) {
+	// Read-write, so that the pipe lives as long as either side has it open
+	// and neither sees EOF when the other is replaced. Non-blocking, so that
+	// deadlines work.
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	// Over the user's pipe quota the kernel says EPERM; the default size works too.
+	_, _ = unix.FcntlInt(f.Fd(), unix.F_SETPIPE_SZ, pipeSize)
+	_ = unix.SetNonblock(int(f.Fd()), true) // Fd made it blocking
+	return f, nil
+}
+
+// OpenStdio opens the guest's ends, to be given to the sandbox as its standard
+// input and output. They block: the guest knows nothing of the host's mode.
+func (d *Dir) OpenStdio(id sandbox.ID) (stdin, stdout *os.File, err error) {
+	stdin, err = os.OpenFile(d.Path(id, fifoIn), os.O_RDWR, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	stdout, err = os.OpenFile(d.Path(id, fifoOut), os.O_RDWR, 0)
+	if err != nil {
+		stdin.Close()
+		return nil, nil, err
+	}
+	return stdin, stdout, nil
+}
+
+// StartTime returns when a process started, in clock ticks since boot.
+func StartTime(pid int) (uint64, error) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, err
+	}
+	// The second field, the command in parentheses, may hold anything.
+	_, rest, ok := strings.Cut(string(data[strings.LastIndexByte(string(data), ')')+1:]), " ")
+	fields := strings.Fields(rest)
+	if !ok || len(fields) < 20 {
+		return 0, fmt.Errorf("process %d: cannot read its start time", pid)
+	}
+	return strconv.ParseUint(fields[19], 10, 64)
+}
