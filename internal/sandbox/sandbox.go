@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 )
 
 // ID names a sandbox: "sb-" and 16 hexadecimal digits. Being its own type, it
@@ -104,4 +105,15 @@ type Usage struct {
 	CPUSeconds float64
 	PeakMemory int64 // bytes
 	OOMKills   int   // programs ended because memory ran out
+}
+
+// FormatBytes writes a size the way settings are written: "512 MiB".
+func FormatBytes(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	f, i := float64(n), 0
+	for f >= 1024 && i < len(units)-1 {
+		f /= 1024
+		i++
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64) + " " + units[i]
 }
