@@ -1,6 +1,8 @@
 package execution
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"regexp"
@@ -48,6 +50,13 @@ type Request struct {
 	Timeout  time.Duration
 	Env      map[string]string // merged: what the program finds besides the reserved names
 	Metadata map[string]string // for the record; never shown to the program
+}
+
+// NewTraceID returns an unguessable trace id.
+func NewTraceID() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return "trc_" + hex.EncodeToString(b[:])
 }
 
 // Policy is what the caller's environment and plan add to and allow in a

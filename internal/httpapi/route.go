@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
@@ -58,7 +57,7 @@ func (s *Server) routes(metrics http.Handler) http.Handler {
 		return fault.New(fault.NotFound, "there is nothing at this path; /docs lists what there is")
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set(traceHeader, newTraceID()) // here, so that the mux's own answers have it too
+		w.Header().Set(traceHeader, execution.NewTraceID()) // here, so that the mux's own answers have it too
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		mux.ServeHTTP(w, r)
 	})
@@ -145,12 +144,6 @@ const traceHeader = "X-Trace-Id"
 
 // traceOf returns the trace id that the request was given.
 func traceOf(w http.ResponseWriter) string { return w.Header().Get(traceHeader) }
-
-func newTraceID() string {
-	var b [16]byte
-	rand.Read(b[:])
-	return "trc_" + hex.EncodeToString(b[:])
-}
 
 // authenticate finds the caller by its bearer token.
 func (s *Server) authenticate(r *http.Request) (tenant.Principal, error) {

@@ -16,7 +16,7 @@ import (
 type ExecuteRequest struct {
 	Code     *string         `json:"code" required:"true" minLength:"1" maxLength:"1048576" doc:"Code to execute: 1 byte to 1 MB (1,048,576 bytes of UTF-8)." example:"print(\"Hello\")"`
 	Language *string         `json:"language,omitzero" enum:"python,node,bash" default:"python" doc:"What the code is written in."`
-	Timeout  *Seconds        `json:"timeout,omitzero" minimum:"1" maximum:"3600" default:"60" doc:"Most seconds the program may run. Above the plan's maximum the request is refused with 429."`
+	Timeout  *Seconds        `json:"timeout,omitzero" minimum:"1" default:"60" doc:"Most seconds the program may run. Above the plan's maximum the request is refused with 429."`
 	EnvVars  map[string]Text `json:"env_vars,omitzero" doc:"Environment variables for this execution: at most 50 and 64 KB together with those of the environment. Names: an uppercase letter, then uppercase letters, digits and underscores, at most 128 characters, none of the reserved names. Values: at most 4,096 characters."`
 	Metadata map[string]Text `json:"metadata,omitzero" doc:"Kept with the execution's record, never shown to the program. At most 10 keys of 1 to 40 characters with values of at most 256."`
 

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/doctor"
+	"github.com/atoll-run/atoll/internal/image"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var s *settings
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check what this machine lacks for running sandboxes",
+		Long: `Check kernel, user namespaces, cgroups, devices, disk, runtime, guest and image.
+What is not as it should be comes with how to mend it. A warning is something
+that works less well; only a failure keeps sandboxes from being made.
+
+Exit codes: 0 no check failed, 1 one did, 2 a wrong command line.`,
+		Args: cobra.NoArgs,
+		RunE: failing(func(ctx context.Context, _ *cobra.Command, _ []string) error {
+			cfg, _, err := a.load(s)
+			if err != nil {
+				return err
+			}
+			findings := doctor.Examine(ctx, target(cfg))
+			if asJSON {
+				out := json.NewEncoder(a.std.out)
+				out.SetIndent("", "  ")
+				if err := out.Encode(findings); err != nil {
+					return err
+				}
+			} else {
+				w := tabwriter.NewWriter(a.std.out, 0, 0, 2, ' ', 0)
+				for _, f := range findings {
+					fmt.Fprintf(w, "%s\t%s\t%s\n", f.Level, f.Check, f.Detail)
+					if f.Fix != "" {
+						fmt.Fprintf(w, "\t\t→ %s\n", f.Fix)
+					}
+				}
+				if err := w.Flush(); err != nil {
+					return err
+				}
+			}
+			if !doctor.Healthy(findings) {
+				return &exit{code: exitFailure}
+			}
+			return nil
+		}),
+	}
+	s = addSettings(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func target(cfg *config.Config) doctor.Target {
+	return doctor.Target{
+		DataDir: cfg.DataDir,
+		Runtime: cfg.Runtime,
+		Runsc:   runscPath(cfg),
+		OCI:     cfg.OCIRuntime,
+		Guest:   guestPath(cfg),
+		Image: func() (string, error) {
+			if cfg.Image == image.HostName {
+				return "this machine's own files", nil
+			}
+			if _, err := os.Stat(imagesDir(cfg)); err != nil {
+				return "", fmt.Errorf("there are no images in %s", cfg.DataDir) // a check makes no folders
+			}
+			store, err := openImages(cfg)
+			if err != nil {
+				return "", err
+			}
+			img, err := store.Get(cfg.Image)
+			if err != nil {
+				return "", err
+			}
+			return img.Name + " with " + interpreters(img), nil
+		},
+	}
+}

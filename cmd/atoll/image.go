@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/image"
+)
+
+func (a *app) imageCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "image",
+		Short: "Import, build, list and remove images",
+		Long: `An image is the root filesystem that sandboxes start from: one read-only EROFS
+file, made once. The setting image names the one that executions run in.
+
+Exit codes: 0 done, 1 not done, 2 a wrong command line.`,
+	}
+	cmd.AddCommand(a.imageImport(), a.imageBuild(), a.imageList(), a.imageRemove())
+	return cmd
+}
+
+func imagesDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "images") }
+
+// openImages opens the store of the data folder.
+func openImages(cfg *config.Config) (*image.Store, error) { return image.Open(imagesDir(cfg)) }
+
+func (a *app) imageImport() *cobra.Command {
+	var s *settings
+	opts := image.ImportOptions{}
+	cmd := &cobra.Command{
+		Use:   "import SOURCE",
+		Short: "Import an OCI image",
+		Long: `Import an OCI image from a registry (a reference such as python:3.14-slim), from
+an OCI layout (a folder, or a tarball of one) or from a tarball that 'docker
+save' wrote. The interpreters in it are found and their versions reported.`,
+		Example: `  atoll image import python:3.14-slim
+  atoll image import --name tools ./tools.tar
+  atoll image import --preload numpy,pandas --replace ./layout`,
+		Args: cobra.ExactArgs(1),
+		RunE: failing(func(ctx context.Context, _ *cobra.Command, args []string) error {
+			cfg, log, err := a.load(s)
+			if err != nil {
+				return err
+			}
+			store, err := openImages(cfg)
+			if err != nil {
+				return err
+			}
+			opts.Source = args[0]
+			if opts.Name == "" {
+				opts.Name = imageName(opts.Source)
+			}
+			probe, closeProbe, err := openProbe(ctx, cfg, log)
+			if err != nil {
+				return err
+			}
+			defer closeProbe()
+			opts.Probe, opts.Progress = probe, progress(a.std.err)
+			img, err := store.Import(ctx, opts)
+			if err != nil {
+				return err
+			}
+			return describeImage(a.std.out, img)
+		}),
+	}
+	s = addSettings(cmd)
+	cmd.Flags().StringVar(&opts.Name, "name", "", "name in Atoll (made from SOURCE)")
+	cmd.Flags().BoolVar(&opts.Replace, "replace", false, "replace an image of that name which nothing uses")
+	cmd.Flags().BoolVar(&opts.PlainHTTP, "plain-http", false, "allow a registry without TLS")
+	cmd.Flags().StringSliceVar(&opts.Preloads, "preload", nil, "Python modules to import ahead in warm sandboxes")
+	return cmd
+}
+
+var unfit = regexp.MustCompile(`[^a-z0-9._-]+`)
+
+// imageName makes a name of a source: python:3.14-slim becomes
+// python-3.14-slim, ./tools.tar.gz becomes tools.
+func imageName(source string) string {
+	name, _, _ := strings.Cut(source, "@")
+	name = strings.ToLower(filepath.Base(filepath.Clean(name)))
+	for _, ext := range []string{".gz", ".tgz", ".zst", ".tar", ":latest"} {
+		name = strings.TrimSuffix(name, ext)
+	}
+	name = strings.Trim(unfit.ReplaceAllString(name, "-"), "-._")
+	return name[:min(len(name), 63)]
+}
+
+func (a *app) imageList() *cobra.Command {
+	var s *settings
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List images",
+		Args:    cobra.NoArgs,
+		RunE: failing(func(context.Context, *cobra.Command, []string) error {
+			cfg, _, err := a.load(s)
+			if err != nil {
+				return err
+			}
+			store, err := openImages(cfg)
+			if err != nil {
+				return err
+			}
+			all, err := store.List()
+			if err != nil {
+				return err
+			}
+			w := tabwriter.NewWriter(a.std.out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "NAME\tSIZE\tCREATED\tINTERPRETERS\tSOURCE")
+			for _, img := range all {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", img.Name, humanize.IBytes(uint64(img.Size)), img.Created.Format(time.DateOnly), interpreters(img), img.Source) //nolint:gosec // a size is not negative
+			}
+			return w.Flush()
+		}),
+	}
+	s = addSettings(cmd)
+	return cmd
+}
+
+func (a *app) imageRemove() *cobra.Command {
+	var s *settings
+	cmd := &cobra.Command{
+		Use:     "remove NAME…",
+		Aliases: []string{"rm"},
+		Short:   "Remove images that nothing uses",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: failing(func(_ context.Context, _ *cobra.Command, args []string) error {
+			cfg, _, err := a.load(s)
+			if err != nil {
+				return err
+			}
+			store, err := openImages(cfg)
+			if err != nil {
+				return err
+			}
+			for _, name := range args {
+				if err := store.Remove(name); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+	}
+	s = addSettings(cmd)
+	return cmd
+}
+
+// interpreters lists an image's interpreters in a few words.
+func interpreters(img *image.Image) string {
+	var out []string
+	for _, in := range img.Interpreters {
+		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s", in.Language, in.Version)))
+	}
+	if len(out) == 0 {
+		return "none"
+	}
+	return strings.Join(out, ", ")
+}
+
+func describeImage(w io.Writer, img *image.Image) error {
+	_, err := fmt.Fprintf(w, "%s: %s, %s\n", img.Name, humanize.IBytes(uint64(img.Size)), interpreters(img)) //nolint:gosec // a size is not negative
+	return err
+}
+
+// progress prints each step of a long job, and every tenth of one whose length
+// is known.
+func progress(w io.Writer) image.Progress {
+	step, tenth := "", int64(-1)
+	return func(r image.Report) {
+		if r.Step != step {
+			step, tenth = r.Step, -1
+			fmt.Fprintln(w, " ", r.Step)
+		}
+		if r.Total <= 0 {
+			return
+		}
+		if t := 10 * r.Done / r.Total; t > tenth {
+			if tenth = t; t > 0 {
+				fmt.Fprintf(w, "  %3d%% of %s\n", 10*t, humanize.IBytes(uint64(r.Total))) //nolint:gosec // a size is not negative
+			}
+		}
+	}
+}

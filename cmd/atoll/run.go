@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/execution"
+)
+
+// byExtension says what language a file is in.
+var byExtension = map[string]execution.Language{
+	".py":   execution.Python,
+	".js":   execution.Node,
+	".mjs":  execution.Node,
+	".cjs":  execution.Node,
+	".sh":   execution.Bash,
+	".bash": execution.Bash,
+}
+
+// runFlags are what 'atoll run' adds to the settings.
+type runFlags struct {
+	language string
+	env      []string
+	timeout  time.Duration
+	baseURL  string
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var s *settings
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run FILE|-",
+		Short: "Run a program in a fresh sandbox",
+		Long: `Run a program in a fresh sandbox; its output comes as it is written.
+
+The language is that of the file's extension (.py .js .mjs .cjs .sh .bash) or
+--language; for - the program is read from stdin and is Python unless --language
+says otherwise.
+
+With a server (--base-url or ATOLL_BASE_URL, key in ATOLL_API_KEY) the program
+runs there; without one, in a sandbox that this command makes and ends.
+
+Exit codes: the program's own, 128+n when signal n ended it. 124 when it timed
+out, 125 when it did not run or its end was not seen, 130 after Ctrl-C.`,
+		Example: `  atoll run hello.py
+  echo 'console.log(process.version)' | atoll run --language node -
+  atoll run --env NAME=value --timeout 5m job.sh
+  ATOLL_BASE_URL=http://127.0.0.1:8080 ATOLL_API_KEY=sk-atoll-… atoll run hello.py`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := a.run(cmd.Context(), args[0], f, s)
+			if _, ok := errors.AsType[*exit](err); err == nil || ok {
+				return err
+			}
+			return &exit{exitNotRun, err}
+		},
+	}
+	s = addSettings(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&f.language, "language", "l", "", "python, node or bash (by the file's extension)")
+	flags.StringArrayVarP(&f.env, "env", "e", nil, "variable for the program, NAME=value; may be repeated")
+	flags.DurationVarP(&f.timeout, "timeout", "t", 0, "longest time it may run, such as 90s (60s)")
+	flags.StringVar(&f.baseURL, "base-url", "", "server to run it on (ATOLL_BASE_URL)")
+	return cmd
+}
+
+func (a *app) run(ctx context.Context, file string, f runFlags, s *settings) error {
+	code, err := a.readProgram(file)
+	if err != nil {
+		return err
+	}
+	req := execution.Request{Code: code, Language: execution.Language(f.language), Timeout: f.timeout, Env: map[string]string{}}
+	if req.Language == "" {
+		if req.Language = byExtension[strings.ToLower(filepath.Ext(file))]; req.Language == "" && file != "-" {
+			return fmt.Errorf("cannot tell the language of %s: give --language", file)
+		}
+	}
+	for _, pair := range f.env {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return fmt.Errorf("--env %s: want NAME=value", pair)
+		}
+		req.Env[name] = value
+	}
+	if f.timeout%time.Second != 0 {
+		return errors.New("--timeout must be whole seconds")
+	}
+	if f.baseURL == "" {
+		f.baseURL = a.getenv("ATOLL_BASE_URL")
+	}
+	if f.baseURL != "" {
+		return a.runRemote(ctx, endpoint{url: f.baseURL, key: a.getenv("ATOLL_API_KEY")}, req)
+	}
+	return a.runLocal(ctx, req, s)
+}
+
+// readProgram reads a program from a file or stdin, no more than is allowed.
+func (a *app) readProgram(file string) (string, error) {
+	in := a.std.in
+	if file != "-" {
+		opened, err := os.Open(file)
+		if err != nil {
+			return "", err
+		}
+		defer opened.Close() //nolint:errcheck // only read
+		in = opened
+	}
+	code, err := io.ReadAll(io.LimitReader(in, execution.MaxCode+1))
+	return string(code), err
+}
+
+// runLocal runs req in a sandbox of this process.
+func (a *app) runLocal(ctx context.Context, req execution.Request, s *settings) (err error) {
+	if _, given := s.given["log-level"]; !given && a.getenv("ATOLL_LOG_LEVEL") == "" {
+		s.given["log-level"] = "warn" // a program's stderr is no place for our progress
+	}
+	if _, given := s.given["pool-size"]; !given {
+		s.given["pool-size"] = "0" // one sandbox is all that is needed
+	}
+	cfg, log, err := a.load(s)
+	if err != nil {
+		return &exit{exitNotRun, err}
+	}
+	policy := execution.Policy{MaxTimeout: cfg.MaxTimeout, Env: cfg.EnvVars}
+	if req.Language == "" {
+		req.Language = execution.Languages[0]
+	}
+	if req.Timeout == 0 {
+		req.Timeout = policy.DefaultTimeout()
+	}
+	if req, err = policy.Admit(req); err != nil {
+		return err
+	}
+	req.TraceID = execution.NewTraceID()
+	eng, err := openEngine(ctx, cfg, log, prometheus.NewRegistry())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		if closed := eng.close(end); closed != nil {
+			fmt.Fprintf(a.std.err, "atoll: %v\n", closed)
+		}
+	}()
+	e, err := eng.Execute(ctx, req, func(stream execution.Stream, p []byte) {
+		w := a.std.out
+		if stream == execution.Stderr {
+			w = a.std.err
+		}
+		_, _ = w.Write(p) // a closed pipe does not stop the program
+	})
+	if err != nil {
+		return err
+	}
+	return ended(e.Status, e.ExitCode, e.Error)
+}
+
+// ended turns the end of a program into that of this one.
+func ended(status execution.Status, code int, reason string) error {
+	var err error
+	if reason != "" {
+		err = errors.New(reason)
+	}
+	switch {
+	case status == execution.Timeout:
+		code = exitTimeout
+	case status == execution.Cancelled:
+		code = exitCancelled
+	case code < 0:
+		code = exitNotRun
+	case code == 0:
+		return err
+	}
+	return &exit{code, err}
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/tenant"
+)
+
+func (a *app) serveCommand() *cobra.Command {
+	var s *settings
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Start the server",
+		Long: `Start the server and run until SIGINT or SIGTERM, which waits for running
+executions (shutdown_grace).
+
+The development key is dev_key, or one that is made at the first start and kept
+in the file dev-key in data_dir. GET /readyz answers 200 when code can be run;
+/docs is the API's documentation.
+
+Exit codes: 0 after a shutdown, 1 when the server failed, 2 when the settings
+are wrong.`,
+		Example: `  atoll serve
+  ATOLL_POOL_SIZE=8 atoll serve --listen 127.0.0.1:9000
+  atoll serve --config /etc/atoll.yaml --on-exit destroy`,
+		Args: cobra.NoArgs,
+		RunE: failing(func(ctx context.Context, _ *cobra.Command, _ []string) error {
+			cfg, log, err := a.load(s)
+			if err != nil {
+				return err
+			}
+			return serve(ctx, cfg, log, nil)
+		}),
+	}
+	s = addSettings(cmd, "Server", "Executions", "Environment", "Runtime")
+	return cmd
+}
+
+// endpoint is a server as its clients see it.
+type endpoint struct{ url, key string }
+
+// serve runs the server until ctx ends. When it listens and can run code,
+// onReady is called once, in a goroutine of its own whose context ends with the
+// server's; its error ends the server.
+func serve(ctx context.Context, cfg *config.Config, log *slog.Logger, onReady func(context.Context, endpoint) error) (err error) {
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return fmt.Errorf("make the data folder: %w", err)
+	}
+	key, err := devKey(cfg)
+	if err != nil {
+		return err
+	}
+	// Listen first: a port that is taken is known before sandboxes are made.
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Listen)
+	if err != nil {
+		return err
+	}
+	defer ln.Close() //nolint:errcheck // Serve has closed it already unless it was never reached
+
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	eng, err := openEngine(ctx, cfg, log, reg)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		err = errors.Join(err, eng.close(end))
+	}()
+
+	server, err := httpapi.New(httpapi.Config{
+		Executor: eng,
+		Auth:     tenant.NewDevKey(key, execution.Policy{MaxTimeout: cfg.MaxTimeout, Env: cfg.EnvVars}),
+		Ready:    eng.ready,
+		Metrics:  reg,
+		Log:      log,
+		Grace:    cfg.ShutdownGrace,
+	})
+	if err != nil {
+		return err
+	}
+	log.Info("listening", "address", ln.Addr().String(), "version", version())
+
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := whenReady(ctx, eng.ready, func() error {
+			log.Info("ready", "docs", "http://"+ln.Addr().String()+"/docs")
+			if onReady == nil {
+				return nil
+			}
+			return onReady(ctx, endpoint{url: "http://" + ln.Addr().String(), key: key})
+		}); err != nil {
+			stop(err)
+		}
+	}()
+	err = server.Serve(ctx, ln)
+	stop(nil)
+	<-done
+	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return err
+}
+
+// whenReady calls f once ready has no objection.
+func whenReady(ctx context.Context, ready func(context.Context) error, f func() error) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for ready(ctx) != nil {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+	return f()
+}
+
+// devKey returns the configured key, or the one kept in the data folder, which
+// it makes when there is none.
+func devKey(cfg *config.Config) (string, error) {
+	if cfg.DevKey != "" {
+		return cfg.DevKey, nil
+	}
+	path := filepath.Join(cfg.DataDir, "dev-key")
+	kept, err := os.ReadFile(path)
+	if key := strings.TrimSpace(string(kept)); err == nil && key != "" {
+		return key, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read the development key: %w", err)
+	}
+	key := tenant.NewKey()
+	if err := os.WriteFile(path, []byte(key+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("keep the development key: %w", err)
+	}
+	return key, nil
+}

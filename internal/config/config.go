@@ -1,0 +1,64 @@
+// Package config is where every setting of Atoll is declared, documented,
+// loaded and checked, once.
+//
+// A setting comes from, in rising order of precedence: its default, the
+// configuration file, the environment, a flag. Its names follow from each
+// other: pool_size in the file is ATOLL_POOL_SIZE in the environment and
+// --pool-size as a flag. docs/configuration.md is written from the tags here.
+package config
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Config holds every setting. The tags are the documentation: default and help
+// are shown as they are; enum lists the only values; a secret is never printed.
+type Config struct {
+	Listen        string        `group:"Server" name:"listen" default:"127.0.0.1:8080" help:"Address and port of the HTTP interface. Beyond loopback the development key is refused."`
+	DataDir       string        `group:"Server" name:"data_dir" default:"" shown:"/var/lib/atoll as root, otherwise $XDG_DATA_HOME/atoll or ~/.local/share/atoll" help:"Folder for images, sandboxes and state. One server a folder."`
+	DevKey        string        `group:"Server" name:"dev_key" default:"" shown:"made at the first start, kept in data_dir/dev-key" secret:"true" help:"The development key: the one API key of this version."`
+	ShutdownGrace time.Duration `group:"Server" name:"shutdown_grace" default:"30s" help:"How long a shutdown waits for running executions before it cancels them."`
+	OnExit        string        `group:"Server" name:"on_exit" default:"detach" enum:"detach,destroy" help:"What becomes of sandboxes when the server ends. detach leaves those that belong to somebody; destroy ends them all. Pooled ones always go."`
+	LogLevel      string        `group:"Server" name:"log_level" default:"info" enum:"debug,info,warn,error" help:"Least severe messages to log."`
+	LogFormat     string        `group:"Server" name:"log_format" default:"text" enum:"text,json" help:"How log lines on stderr look."`
+
+	MaxTimeout    time.Duration `group:"Executions" name:"max_timeout" default:"1h" help:"Longest timeout a request may ask for; above it the answer is 429."`
+	MaxConcurrent int           `group:"Executions" name:"max_concurrent" default:"0" shown:"0 (8 a core)" help:"Executions that run at once; more wait in the queue."`
+	MaxQueue      int           `group:"Executions" name:"max_queue" default:"1000" help:"Executions that wait; more are answered with 503."`
+	MaxOutput     Size          `group:"Executions" name:"max_output" default:"10MiB" help:"Bytes of stdout, and of stderr, that an answer holds. What is beyond is dropped and the answer says so."`
+	PoolSize      int           `group:"Executions" name:"pool_size" default:"2" help:"Warm sandboxes kept ready for each image and language. 0 makes every sandbox when it is asked for."`
+
+	Image       string            `group:"Environment" name:"image" default:"default" help:"Image that executions run in: a name from 'atoll image list', or host for this machine's own /usr."`
+	ImageMirror string            `group:"Environment" name:"image_mirror" default:"" shown:"Debian's own" help:"URL of the Debian mirror that the default image is built from."`
+	EnvVars     map[string]string `group:"Environment" name:"env_vars" default:"" shown:"none" help:"Variables set for every execution; a request's own win. In the environment and as a flag: a JSON object."`
+	CPU         float64           `group:"Environment" name:"cpu" default:"1" help:"Cores a sandbox may use."`
+	Memory      Size              `group:"Environment" name:"memory" default:"512MiB" help:"Memory of a sandbox: programs, page cache and in-memory files together."`
+	Processes   int               `group:"Environment" name:"processes" default:"256" help:"Processes and threads in a sandbox."`
+	OpenFiles   int               `group:"Environment" name:"open_files" default:"1024" help:"Open files of one process."`
+	RootSize    Size              `group:"Environment" name:"root_size" default:"128MiB" help:"What a program may write over the image. Part of memory, as are the next two."`
+	TmpSize     Size              `group:"Environment" name:"tmp_size" default:"128MiB" help:"Size of /tmp."`
+	ShmSize     Size              `group:"Environment" name:"shm_size" default:"64MiB" help:"Size of /dev/shm."`
+	Inodes      int               `group:"Environment" name:"inodes" default:"100000" help:"Files in each of the three."`
+
+	Runtime    string `group:"Runtime" name:"runtime" default:"gvisor" enum:"gvisor,oci" help:"What makes sandboxes. gvisor gives each its own kernel; oci drives oci_runtime, whose boundary is the host's kernel and so weaker."`
+	Runsc      string `group:"Runtime" name:"runsc" default:"" shown:"atoll-runsc beside atoll" help:"Path of gVisor's runtime."`
+	OCIRuntime string `group:"Runtime" name:"oci_runtime" default:"crun" help:"Name or path of the OCI runtime, with runtime: oci."`
+	Guest      string `group:"Runtime" name:"guest" default:"" shown:"atoll-guest beside atoll" help:"Path of the guest's binary, which is process 1 in every sandbox."`
+	Rootless   string `group:"Runtime" name:"rootless" default:"auto" enum:"auto,always,never" help:"Whether to make sandboxes without being root, in a user namespace. auto: when not root."`
+}
+
+// Limits are the bounds of the environment's sandboxes.
+func (c *Config) Limits() sandbox.Limits {
+	return sandbox.Limits{
+		CPU:       c.CPU,
+		Memory:    int64(c.Memory),
+		Processes: c.Processes,
+		OpenFiles: c.OpenFiles,
+		Root:      int64(c.RootSize),
+		Tmp:       int64(c.TmpSize),
+		Shm:       int64(c.ShmSize),
+		Inodes:    c.Inodes,
+	}
+}

@@ -1,0 +1,72 @@
+package doctor
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestExamineNamesEveryLack checks that on a machine without binaries and
+// image each lack is found, and that no finding leaves its reader without
+// advice.
+func TestExamineNamesEveryLack(t *testing.T) {
+	dir := t.TempDir()
+	findings := Examine(t.Context(), Target{
+		DataDir: filepath.Join(dir, "not", "yet", "made"),
+		Runtime: "gvisor",
+		Runsc:   filepath.Join(dir, "atoll-runsc"),
+		Guest:   filepath.Join(dir, "atoll-guest"),
+		Image:   func() (string, error) { return "", errors.New("there is no image") },
+	})
+	level := map[string]Level{}
+	for _, f := range findings {
+		if f.Detail == "" {
+			t.Errorf("%s says nothing of what was seen", f.Check)
+		}
+		if (f.Level == OK) != (f.Fix == "") {
+			t.Errorf("%s is %s with the advice %q", f.Check, f.Level, f.Fix)
+		}
+		level[f.Check] = f.Level
+	}
+	for _, check := range []string{"runtime", "guest", "image"} {
+		if level[check] != Failed {
+			t.Errorf("%s is %q, want failed", check, level[check])
+		}
+	}
+	for _, check := range []string{"kernel", "user namespaces", "cgroups", "tun", "fuse", "disk"} {
+		if level[check] == "" {
+			t.Errorf("%s was not checked", check)
+		}
+	}
+	if Healthy(findings) {
+		t.Error("a machine without a runtime is called healthy")
+	}
+}
+
+func TestBinariesAreTried(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "runsc")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho runsc version 1\necho more\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f := runtimeBinary(t.Context(), Target{Runtime: "gvisor", Runsc: script})
+	if f.Level != OK || f.Detail != script+", runsc version 1" {
+		t.Errorf("a working runtime: %+v", f)
+	}
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if f := runtimeBinary(t.Context(), Target{Runtime: "gvisor", Runsc: script}); f.Level != Failed {
+		t.Errorf("a broken runtime: %+v", f)
+	}
+	if f := guestBinary(script); f.Level != OK {
+		t.Errorf("a guest: %+v", f)
+	}
+	if err := os.Chmod(script, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if f := guestBinary(script); f.Level != Failed {
+		t.Errorf("a guest that cannot be executed: %+v", f)
+	}
+}
