@@ -3,12 +3,12 @@
 package cgroup
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +37,8 @@ type Limits struct {
 // Usage is what a group accounted so far.
 type Usage struct {
 	CPUSeconds float64
-	PeakMemory int64 // bytes
+	Memory     int64 // bytes of anonymous and shared memory: what reclaim cannot take back
+	PeakMemory int64 // bytes, page cache included
 	OOMKills   int
 }
 
@@ -282,20 +283,20 @@ func (g *Group) Usage() (Usage, error) {
 			return u, err
 		}
 		u.CPUSeconds = float64(ns) / 1e9
-		u.PeakMemory, _ = readInt(filepath.Join(g.parent.dirs["memory"], g.name, "memory.max_usage_in_bytes"))
-		n, _ := readKey(filepath.Join(g.parent.dirs["memory"], g.name, "memory.oom_control"), "oom_kill")
-		u.OOMKills = int(n)
+		memory := filepath.Join(g.parent.dirs["memory"], g.name)
+		u.Memory = readKeys(filepath.Join(memory, "memory.stat"), "total_rss", "total_shmem")
+		u.PeakMemory, _ = readInt(filepath.Join(memory, "memory.max_usage_in_bytes"))
+		u.OOMKills = int(readKeys(filepath.Join(memory, "memory.oom_control"), "oom_kill"))
 		return u, nil
 	}
 	dir := filepath.Join(g.parent.dirs[""], g.name)
-	us, err := readKey(filepath.Join(dir, "cpu.stat"), "usage_usec")
-	if err != nil {
+	if _, err := os.Stat(dir); err != nil {
 		return u, err
 	}
-	u.CPUSeconds = float64(us) / 1e6
+	u.CPUSeconds = float64(readKeys(filepath.Join(dir, "cpu.stat"), "usage_usec")) / 1e6
+	u.Memory = readKeys(filepath.Join(dir, "memory.stat"), "anon", "shmem")
 	u.PeakMemory, _ = readInt(filepath.Join(dir, "memory.peak"))
-	n, _ := readKey(filepath.Join(dir, "memory.events"), "oom_kill")
-	u.OOMKills = int(n)
+	u.OOMKills = int(readKeys(filepath.Join(dir, "memory.events"), "oom_kill"))
 	return u, nil
 }
 
@@ -307,16 +308,20 @@ func readInt(path string) (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
 }
 
-func readKey(path, key string) (int64, error) {
-	f, err := os.Open(path)
+// readKeys adds up the values of keys in a file of "key value" lines; what is
+// not there counts as zero.
+func readKeys(path string, keys ...string) int64 {
+	data, err := os.ReadFile(path)
 	if err != nil {
-		return 0, err
+		return 0
 	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if rest, ok := strings.CutPrefix(s.Text(), key+" "); ok {
-			return strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
+	var sum int64
+	for line := range strings.Lines(string(data)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if slices.Contains(keys, key) {
+			n, _ := strconv.ParseInt(value, 10, 64)
+			sum += n
 		}
 	}
-	return 0, fmt.Errorf("%s has no line %q", path, key)
+	return sum
 }

@@ -103,7 +103,8 @@ type Spec struct {
 // Usage is what a sandbox has used so far.
 type Usage struct {
 	CPUSeconds float64
-	PeakMemory int64 // bytes
+	Memory     int64 // bytes in use that cannot be taken back, page cache left out
+	PeakMemory int64 // bytes, page cache included
 	OOMKills   int   // programs ended because memory ran out
 }
 

@@ -11,16 +11,8 @@ import (
 
 // tellLimits adds to the boot command what the sandbox's control group allows,
 // so that programs see the memory and processors they may use: Node sizes its
-// heap by it, and gVisor the number of files in the root's overlay. Limits that
-// cannot be read leave the machine's own figures in place.
+// heap by it. Limits that cannot be read leave the machine's figures in place.
 func tellLimits(args []string) []string {
-	var isBoot bool
-	for _, a := range args[1:] {
-		isBoot = isBoot || a == "boot"
-	}
-	if !isBoot {
-		return args
-	}
 	memory, cpus := readLimits()
 	out := make([]string, 0, len(args)+2)
 	for i := 0; i < len(args); i++ {
@@ -40,6 +32,22 @@ func tellLimits(args []string) []string {
 		}
 	}
 	return out
+}
+
+// totalMemory returns the memory that the boot command was told, 0 if none. The
+// command starts itself anew once it can no longer see its control group, and
+// then writes its flags with an equals sign.
+func totalMemory(args []string) int64 {
+	for i, a := range args {
+		value, ok := strings.CutPrefix(a, "--total-memory=")
+		if a == "--total-memory" && i+1 < len(args) {
+			value, ok = args[i+1], true
+		}
+		if n, err := strconv.ParseInt(value, 10, 64); ok && err == nil {
+			return n
+		}
+	}
+	return 0
 }
 
 // readLimits returns the memory (bytes) and processors of this process's

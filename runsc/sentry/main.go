@@ -22,10 +22,14 @@ func main() {
 	registerSeccomp()
 	os.Args = tellLimits(os.Args)
 	cli.Run(&gvisorbinaries.GvisorSentry, map[util.SubCommand]string{
-		new(sentrycmd.Boot):   "internal use only",
-		new(sentrycmd.Umount): "internal use only",
+		&boot{inodes: totalMemory(os.Args) / bytesPerInode}: "internal use only",
+		new(sentrycmd.Umount):                               "internal use only",
 	}, nil)
 }
+
+// bytesPerInode gives a file system in memory as many files as Linux would: one
+// for every two pages of the memory there is.
+const bytesPerInode = 2 * 4096
 
 // bootTime is longer than any boot, and short enough for what a program
 // allocates in the kernel meanwhile to stay small.

@@ -42,7 +42,7 @@ func (i *Instance) Usage(context.Context) (sandbox.Usage, error) {
 	}
 	u, err := i.runtime.cfg.Cgroups.Group(string(i.id)).Usage()
 	if err == nil {
-		i.last = sandbox.Usage{CPUSeconds: u.CPUSeconds, PeakMemory: u.PeakMemory, OOMKills: u.OOMKills}
+		i.last = sandbox.Usage{CPUSeconds: u.CPUSeconds, Memory: u.Memory, PeakMemory: u.PeakMemory, OOMKills: u.OOMKills}
 	}
 	return i.last, nil
 }

@@ -102,11 +102,17 @@ func (r *Runtime) start(ctx context.Context, spec sandbox.Spec, command ...strin
 	return r.open(rec)
 }
 
+// headroom is how far the control group's memory limit lies above the
+// sandbox's: room for the sandbox's kernel and the code it runs from, without
+// which the host would take back and read in again the same pages for ever
+// rather than call the memory used up.
+const headroom = 64 << 20
+
 // groupLimits gives the host a task limit of ten times the sandbox's own: the
 // sandbox's kernel holds the real one, and a kernel that cannot start a thread
 // dies.
 func groupLimits(l sandbox.Limits) cgroup.Limits {
-	return cgroup.Limits{Memory: l.Memory, CPU: l.CPU, Tasks: int64(l.Processes)*10 + 200}
+	return cgroup.Limits{Memory: l.Memory + headroom, CPU: l.CPU, Tasks: int64(l.Processes)*10 + 200}
 }
 
 // Open implements sandbox.Runtime.
