@@ -1,0 +1,25 @@
+// Process 1 has one busy thread; the runtime need not look at its cgroup for how
+// many it may have.
+//
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
+
+// Command atoll-guest is process 1 of every sandbox. The host speaks to it over
+// its standard input and output; docs/guest-protocol.md says how.
+package main
+
+import (
+	"syscall"
+
+	"github.com/atoll-run/atoll/internal/guest/supervisor"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	if err := supervisor.Run(version); err != nil {
+		syscall.Write(2, []byte("atoll-guest: "+err.Error()+"\n"))
+	}
+	syscall.Exit(2)
+}

@@ -1,0 +1,70 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/atoll-run/atoll/internal/guest/wire"
+)
+
+func (c *Command) wire() wire.Command {
+	return wire.Command{
+		Language: c.Language,
+		Path:     c.Path,
+		Argv:     c.Argv,
+		Env:      c.Env,
+		Dir:      c.Dir,
+		Limits:   wire.Limits{Processes: uint64(max(c.Limits.Processes, 0)), OpenFiles: uint64(max(c.Limits.OpenFiles, 0))},
+	}
+}
+
+// Warm starts an interpreter that waits for its program, and returns when it
+// waits. One that waited before it ends.
+func (c *Client) Warm(ctx context.Context, spec WarmSpec) error {
+	m := wire.WarmMessage{Command: spec.Command.wire(), Site: spec.Site, Preload: spec.Preload}
+	return c.call(ctx, "warm", wire.Warm, m.Append(nil))
+}
+
+// Reseed tells a guest that was restored from a checkpoint that it has twins:
+// from then on waiting interpreters seed their random generators anew. The
+// kernel's own entropy differs between twins by itself.
+func (c *Client) Reseed(ctx context.Context, r Reseed) error {
+	m := wire.ReseedMessage{Hostname: r.Hostname}
+	return c.call(ctx, "reseed", wire.Reseed, m.Append(nil))
+}
+
+// Ping returns when the guest has answered.
+func (c *Client) Ping(ctx context.Context) error {
+	return c.call(ctx, "ping", wire.Ping, nil)
+}
+
+// call sends a request and waits for its answer, an *Error if it was refused.
+func (c *Client) call(ctx context.Context, op string, t wire.Type, body []byte) error {
+	answer := make(chan error, 1)
+	c.mu.Lock()
+	c.next++
+	id := c.next
+	c.calls[id] = answer
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.calls, id)
+		c.mu.Unlock()
+	}()
+	if err := c.send.send(ctx, wire.Frame{Type: t, ID: id, Payload: body}, c.ackPrefix); err != nil {
+		return fmt.Errorf("%s: %w", op, c.because(err))
+	}
+	var err error
+	select {
+	case err = <-answer:
+	case <-ctx.Done():
+		return fmt.Errorf("%s: %w", op, context.Cause(ctx))
+	case <-c.done:
+		return fmt.Errorf("%s: %w", op, c.failure())
+	}
+	if refusal, ok := errors.AsType[*Error](err); ok {
+		refusal.Op = op
+	}
+	return err
+}

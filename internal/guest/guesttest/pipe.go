@@ -1,0 +1,29 @@
+package guesttest
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// pipe is a pipe that its writer may open again by way of /proc.
+type pipe struct{ r, w *os.File }
+
+func reopenable(t testing.TB) pipe {
+	t.Helper()
+	r, w, err := os.Pipe()
+	must(t, err)
+	t.Cleanup(func() { r.Close() })
+	must(t, w.Chown(sandbox.UID, sandbox.GID))
+	return pipe{r, w}
+}
+
+func (p pipe) all() []byte {
+	b, _ := io.ReadAll(p.r)
+	return b
+}

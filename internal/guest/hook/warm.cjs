@@ -1,0 +1,34 @@
+// Makes Node wait, before it loads the main module, for the program it is to run.
+// Node requires it again in every worker, where the variable is gone.
+'use strict';
+{
+  const Module = module.constructor;
+  delete require.cache[__filename];
+  for (const key of Object.keys(Module._pathCache)) {
+    if (Module._pathCache[key] === __filename) delete Module._pathCache[key];
+  }
+  if (process.env.NODE_OPTIONS === '--require=/.atoll/warm.cjs') {
+    const fs = require('fs');
+    const take = (n) => {
+      const data = Buffer.allocUnsafeSlow(n);
+      for (let at = 0; at < n; ) {
+        const got = fs.readSync(100, data, at, n - at, null);
+        if (got === 0) process.reallyExit(1);
+        at += got;
+      }
+      return data;
+    };
+    fs.writeSync(101, 'R');
+    const message = take(take(4).readUInt32LE(0));
+    fs.closeSync(100);
+    fs.closeSync(101);
+    delete process.env.NODE_OPTIONS;
+    if (message[0] & 1) {
+      for (const name of Object.keys(process.env)) delete process.env[name];
+      for (const entry of message.toString('utf8', 1).split('\0').slice(0, -1)) {
+        const at = entry.indexOf('=');
+        process.env[entry.slice(0, at)] = entry.slice(at + 1);
+      }
+    }
+  }
+}

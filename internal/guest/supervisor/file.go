@@ -1,0 +1,83 @@
+package supervisor
+
+import (
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/wire"
+)
+
+// writeFiles puts a run's files in place as the unprivileged user.
+func writeFiles(files []wire.File) error {
+	if len(files) == 0 {
+		return nil
+	}
+	return asUser(func() error {
+		for _, f := range files {
+			if err := writeFile(f); err != nil {
+				return step("write "+f.Path, err)
+			}
+		}
+		return nil
+	})
+}
+
+// writeFile makes a new file, in place of whatever an earlier program may have
+// left under its name: a link, a pipe, a file that others have open.
+func writeFile(f wire.File) error {
+	if !strings.HasPrefix(f.Path, "/") {
+		return unix.EINVAL
+	}
+	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	mode := uint32(f.Mode & 0o777)
+	fd, err := unix.Open(f.Path, flags, mode)
+	if err == unix.ENOENT {
+		if err = makeParents(f.Path); err == nil {
+			fd, err = unix.Open(f.Path, flags, mode)
+		}
+	}
+	if err == unix.EEXIST {
+		if err = unix.Unlink(f.Path); err == nil {
+			fd, err = unix.Open(f.Path, flags, mode)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for p := f.Data; len(p) > 0 && err == nil; {
+		var n int
+		n, err = unix.Write(fd, p)
+		if err == unix.EINTR {
+			n, err = 0, nil
+		}
+		p = p[max(n, 0):]
+	}
+	if mode&^0o755 != 0 && err == nil {
+		err = unix.Fchmod(fd, mode) // the umask took bits away
+	}
+	if e := unix.Close(fd); err == nil {
+		err = e
+	}
+	if err != nil {
+		unix.Unlink(f.Path)
+	}
+	return err
+}
+
+// makeParents makes the folders above a path, as mkdir -p does.
+func makeParents(path string) error {
+	for i := 1; i < len(path); i++ {
+		if path[i] != '/' {
+			continue
+		}
+		if err := unix.Mkdir(path[:i], 0o755); err != nil && err != unix.EEXIST {
+			// An unwritable or read-only parent that exists is no obstacle.
+			var st unix.Stat_t
+			if unix.Stat(path[:i], &st) != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

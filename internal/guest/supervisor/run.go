@@ -1,0 +1,162 @@
+package supervisor
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/wire"
+)
+
+// run is a program whose last frame has not been made yet.
+type run struct {
+	process
+	id      uint64
+	streams [2]stream
+	limit   uint64 // bytes per stream to pass on
+
+	deadline time.Time // zero for none
+	timedOut bool
+	warm     bool
+
+	ended  bool // the main process was reaped
+	status unix.WaitStatus
+	usage  unix.Rusage
+}
+
+// watchEvery is how often a run is looked at where the kernel has no pidfd, and
+// how often zombies are looked for while a program may leave some.
+const (
+	watchBlind = 5 * time.Millisecond
+	watchEvery = time.Second
+)
+
+// startRun starts a program or wakes the interpreter that waits for it.
+func (s *supervisor) startRun(id uint64, p []byte) {
+	var m wire.RunMessage
+	if !m.Decode(p) {
+		s.refuse(id, errMalformed)
+		return
+	}
+	if len(s.runs)+len(s.out.ended(nil)) >= wire.MaxRuns {
+		s.refuse(id, errBusy)
+		return
+	}
+	for _, r := range s.runs {
+		if r.id == id {
+			return // asked for twice: it runs
+		}
+	}
+	if err := writeFiles(m.Files); err != nil {
+		s.refuse(id, err)
+		return
+	}
+	proc, warm, err := s.program(&m)
+	if err != nil {
+		s.refuse(id, err)
+		return
+	}
+	r := &run{process: proc, id: id, limit: m.Output, warm: warm}
+	r.streams[0] = stream{pipe: pipe{fd: proc.stdout}, typ: wire.Stdout, left: -1}
+	r.streams[1] = stream{pipe: pipe{fd: proc.stderr}, typ: wire.Stderr, left: -1}
+	if m.Timeout > 0 {
+		r.deadline = time.Now().Add(time.Duration(min(m.Timeout, 1<<62)))
+	}
+	s.runs = append(s.runs, r)
+}
+
+const errBusy = failure("too many runs in this sandbox")
+
+// program returns the process of a run.
+func (s *supervisor) program(m *wire.RunMessage) (p process, warm bool, err error) {
+	if w := s.warm; w != nil && m.Language == w.cmd.Language {
+		s.warm = nil
+		if m.Warm && w.fits(&m.Command) {
+			if err := w.release(m.Env, s.twin); err == nil {
+				return w.process, true, nil
+			}
+		}
+		s.discard(w)
+	}
+	p, err = s.spawn(&m.Command, m.Env, nil)
+	return p, false, err
+}
+
+// refuse answers a run of which nothing was started.
+func (s *supervisor) refuse(id uint64, err error) {
+	m := wire.ReplyMessage{Error: clip(err.Error(), 4<<10)}
+	s.out.put(wire.Refused, id, m.Append(nil))
+}
+
+// watchRuns adds what the runs wait for and returns how long to wait at most.
+func (s *supervisor) watchRuns() (wait time.Duration) {
+	wait = -1
+	if s.dirty {
+		wait = watchEvery
+	}
+	room := s.out.room() > 0
+	for _, r := range s.runs {
+		if !r.ended {
+			if r.pidfd < 0 {
+				wait = watchBlind
+			} else {
+				s.watch(r.pidfd, unix.POLLIN, func(int16) { s.reapRun(r) })
+			}
+			if !r.deadline.IsZero() {
+				if d := max(time.Until(r.deadline), 0); wait < 0 || d < wait {
+					wait = d
+				}
+			}
+		}
+		for i := range r.streams {
+			if st := &r.streams[i]; st.fd >= 0 && !r.ended && (room || st.total >= r.limit) {
+				s.watch(st.fd, unix.POLLIN, func(int16) { s.pump(r, st) })
+			}
+		}
+	}
+	return wait
+}
+
+// settle ends what is over: runs past their deadline, and runs that have ended
+// and whose pipes are drained.
+func (s *supervisor) settle() {
+	for i := 0; i < len(s.runs); i++ {
+		r := s.runs[i]
+		if !r.ended {
+			if !r.deadline.IsZero() && !r.timedOut && time.Until(r.deadline) <= 0 {
+				r.timedOut = true
+				s.end(r)
+			}
+			continue
+		}
+		if !s.drain(r) {
+			continue // the spool is full: the next acknowledgement makes room
+		}
+		s.finish(r)
+		s.runs = append(s.runs[:i], s.runs[i+1:]...)
+		i--
+	}
+}
+
+// finish makes a run's last frame.
+func (s *supervisor) finish(r *run) {
+	m := wire.ExitMessage{
+		Code:     uint64(r.status.ExitStatus()),
+		TimedOut: r.timedOut,
+		Warm:     r.warm,
+		Stdout:   r.streams[0].total,
+		Stderr:   r.streams[1].total,
+		PeakRSS:  uint64(max(r.usage.Maxrss, 0)) << 10,
+		CPU:      uint64(max(r.usage.Utime.Nano()+r.usage.Stime.Nano(), 0)),
+	}
+	if r.status.Signaled() {
+		m.Signal = uint64(r.status.Signal())
+		m.Code = 128 + m.Signal
+	}
+	s.out.put(wire.Exit, r.id, m.Append(nil))
+	for i := range r.streams {
+		if st := &r.streams[i]; st.fd >= 0 {
+			s.keepOpen(&st.pipe)
+		}
+	}
+}

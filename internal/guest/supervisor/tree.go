@@ -1,0 +1,81 @@
+package supervisor
+
+import (
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// killTree kills every process of the session, or descended from the process,
+// that is root, and reports whether there was any left.
+func killTree(root int) bool {
+	type task struct{ pid, parent, session int }
+	var tasks []task
+	for _, name := range processes() {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if parent, session, ok := lineage(name); ok {
+			tasks = append(tasks, task{pid, parent, session})
+		}
+	}
+	doomed := map[int]bool{root: true}
+	for grown := true; grown; {
+		grown = false
+		for _, t := range tasks {
+			if !doomed[t.pid] && (doomed[t.parent] || doomed[t.session]) {
+				doomed[t.pid], grown = true, true
+			}
+		}
+	}
+	found := false
+	for _, t := range tasks {
+		if t.pid != 1 && doomed[t.pid] {
+			unix.Kill(t.pid, unix.SIGKILL)
+			found = true
+		}
+	}
+	return found
+}
+
+// processes lists the numeric names of /proc, and a few others.
+func processes() (names []string) {
+	fd, err := unix.Open("/proc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	buf := make([]byte, 8<<10)
+	for {
+		n, err := unix.ReadDirent(fd, buf)
+		if err != nil || n <= 0 {
+			return names
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+	}
+}
+
+// lineage reads a process's parent and session; zombies have no say any more.
+func lineage(pid string) (parent, session int, ok bool) {
+	fd, err := unix.Open("/proc/"+pid+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, 0, false
+	}
+	defer unix.Close(fd)
+	var buf [512]byte
+	n, err := unix.Read(fd, buf[:])
+	if err != nil {
+		return 0, 0, false
+	}
+	// The name stands in brackets and may hold anything, brackets included.
+	s := string(buf[:n])
+	f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
+	if len(f) < 4 || f[0] == "Z" || f[0] == "X" {
+		return 0, 0, false
+	}
+	parent, e1 := strconv.Atoi(f[1])
+	session, e2 := strconv.Atoi(f[3])
+	return parent, session, e1 == nil && e2 == nil
+}
