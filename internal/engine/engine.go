@@ -1,0 +1,163 @@
+// Package engine assembles what runs executions on one machine: a runtime, a
+// pool of its warm sandboxes, and the execution service over them.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/pool"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/warm"
+)
+
+// Config of an Engine.
+type Config struct {
+	Platform
+	Image       *image.Image
+	Limits      sandbox.Limits
+	Env         map[string]string // variables of the environment
+	PoolSize    int               // warm sandboxes per kind
+	Concurrency int               // executions at once; 0 means 8 a core
+	Queue       int               // executions that wait
+	MaxOutput   int64             // bytes of each stream in an answer
+	Registry    prometheus.Registerer
+}
+
+// Engine is an execution.Executor with its pool.
+type Engine struct {
+	*execution.Service
+	maker   *warm.Maker
+	pool    *pool.Pool[warm.Key, *warm.Sandbox]
+	runtime Runtime
+	temp    string
+}
+
+// refillDelay lets a program that answers in milliseconds be done before its
+// sandbox's replacement takes a core.
+const refillDelay = 15 * time.Millisecond
+
+// Open starts an engine: it sweeps what an earlier process left, and begins to
+// fill the pool.
+func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
+	if err := cfg.Limits.Validate(); err != nil {
+		return nil, fault.New(fault.Invalid, "the environment's limits cannot work: %v", err)
+	}
+	rt, err := openRuntime(ctx, cfg.Platform)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{runtime: rt}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.Close(context.WithoutCancel(ctx)))
+		}
+	}()
+	if err := sweep(ctx, rt, cfg.Log); err != nil {
+		return nil, err
+	}
+	templates := filepath.Join(cfg.State, "templates")
+	if err := os.RemoveAll(templates); err != nil {
+		return nil, err
+	}
+	e.temp = templates
+	e.maker = warm.New(warm.Config{
+		Runtime: rt, Image: cfg.Image, Limits: cfg.Limits, Env: cfg.Env, Templates: templates, Log: cfg.Log,
+	})
+	m, err := newMetrics(cfg.Registry)
+	if err != nil {
+		return nil, err
+	}
+	e.pool = pool.New(pool.Config[warm.Key, *warm.Sandbox]{
+		Build: e.maker.Make, Builders: runtime.NumCPU(), Log: cfg.Log, Metrics: m,
+		RefillDelay: refillDelay, RetryDelay: 5 * time.Second,
+	})
+	concurrency := cfg.Concurrency
+	if concurrency == 0 {
+		concurrency = 8 * runtime.NumCPU()
+	}
+	for _, key := range e.maker.Kinds() {
+		e.pool.Keep(key, cfg.PoolSize, 4*cfg.PoolSize)
+	}
+	e.Service = execution.NewService(execution.Config{
+		Source: source{e}, Limits: cfg.Limits, MaxOutput: cfg.MaxOutput,
+		Concurrency: concurrency, Queue: cfg.Queue, Log: cfg.Log, Observe: m.observe,
+	})
+	return e, nil
+}
+
+// source is the engine as the execution service sees it.
+type source struct{ *Engine }
+
+// Claim implements execution.Source.
+func (s source) Claim(ctx context.Context, language execution.Language, code string) (execution.Claimed, bool, error) {
+	sb, hit, err := s.pool.Claim(ctx, s.maker.Key(language, code))
+	if err != nil {
+		return nil, false, err
+	}
+	return sb, hit, nil
+}
+
+// Ready reports why executions cannot run at once, nil when they can.
+func (e *Engine) Ready(context.Context) error {
+	if !e.pool.Filled() {
+		return errors.New("the pool of warm sandboxes is being filled")
+	}
+	return nil
+}
+
+// Close ends every sandbox and waits until they are gone. No Execute may be
+// under way.
+func (e *Engine) Close(context.Context) error {
+	if e.Service != nil {
+		e.Service.Wait()
+	}
+	if e.pool != nil {
+		e.pool.Close()
+	}
+	var errs []error
+	if e.temp != "" {
+		errs = append(errs, os.RemoveAll(e.temp))
+	}
+	return errors.Join(append(errs, e.runtime.Close())...)
+}
+
+// sweep destroys the sandboxes that an earlier process left. All of them are
+// single-use, and what ran in them has lost its caller.
+func sweep(ctx context.Context, rt sandbox.Runtime, log *slog.Logger) error {
+	left, err := rt.List(ctx)
+	if err != nil {
+		return fmt.Errorf("list what an earlier process left: %w", err)
+	}
+	for _, info := range left {
+		if err := rt.Destroy(ctx, info.ID); err != nil {
+			return fmt.Errorf("sweep sandbox %s: %w", info.ID, err)
+		}
+	}
+	if len(left) > 0 {
+		log.Info("swept sandboxes of an earlier process", "count", len(left))
+	}
+	return nil
+}
+
+// openCgroups returns where groups are made, nil where none can be.
+func openCgroups(p Platform) *cgroup.Parent {
+	parent, err := cgroup.Open(p.CgroupName)
+	if err != nil {
+		p.Log.Warn("memory, CPU and process limits are not held by control groups", "reason", err)
+		return nil
+	}
+	return parent
+}

@@ -1,0 +1,206 @@
+// Package warm makes sandboxes whose interpreter has already started and waits
+// for its program, and runs programs in them.
+//
+// It joins the runtime, the guest and an image; the pool decides when to make
+// one, the execution service what to run in it.
+package warm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Key names a kind of warm sandbox.
+type Key struct {
+	Image    string
+	Language execution.Language
+	Preload  bool // the image's preloads are imported
+}
+
+func (k Key) String() string {
+	s := k.Image + "/" + string(k.Language)
+	if k.Preload {
+		s += "+preloads"
+	}
+	return s
+}
+
+// Config of a Maker.
+type Config struct {
+	Runtime   sandbox.Runtime
+	Image     *image.Image
+	Limits    sandbox.Limits
+	Env       map[string]string // variables of the environment, known before any request
+	Templates string            // folder for the checkpoints that preloaded sandboxes start from
+	Log       *slog.Logger
+}
+
+// Maker makes warm sandboxes of one image.
+type Maker struct {
+	cfg       Config
+	env       map[string]string // what every program finds, the request's own left out
+	templates map[execution.Language]*template
+}
+
+// New returns a Maker.
+func New(cfg Config) *Maker {
+	m := &Maker{cfg: cfg, env: programEnv(cfg.Image.Env, cfg.Env), templates: map[execution.Language]*template{}}
+	for _, l := range execution.Languages {
+		m.templates[l] = &template{}
+	}
+	return m
+}
+
+// programEnv is the environment of every program: the image's, the user's, and
+// the configured one.
+func programEnv(imageEnv, configured map[string]string) map[string]string {
+	env := map[string]string{
+		"PATH": "/home/user/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"LANG": "C.UTF-8",
+	}
+	maps.Copy(env, imageEnv)
+	env["HOME"], env["USER"], env["LOGNAME"], env["SHELL"] = sandbox.Home, "user", "user", "/bin/bash"
+	maps.Copy(env, configured)
+	return env
+}
+
+// Kinds lists the keys worth keeping ready: each language the image has, and
+// Python with the preloads when there are any.
+func (m *Maker) Kinds() []Key {
+	var keys []Key
+	for _, l := range execution.Languages {
+		if _, ok := m.cfg.Image.Interpreter(l); !ok {
+			continue
+		}
+		keys = append(keys, Key{Image: m.cfg.Image.Name, Language: l})
+		if l == execution.Python && len(m.cfg.Image.Preloads) > 0 {
+			keys = append(keys, Key{Image: m.cfg.Image.Name, Language: l, Preload: true})
+		}
+	}
+	return keys
+}
+
+// Key returns the kind of sandbox that suits a program.
+func (m *Maker) Key(language execution.Language, code string) Key {
+	k := Key{Image: m.cfg.Image.Name, Language: language}
+	k.Preload = language == execution.Python && imports(code, m.cfg.Image.Preloads)
+	return k
+}
+
+// template is the checkpoint that preloaded sandboxes of a language start from.
+type template struct {
+	mu   sync.Mutex
+	dir  string // "" until it was made
+	fail error  // why it cannot be made; preloaded sandboxes are booted then
+}
+
+// readyTimeout bounds the making of one sandbox, its interpreter's start and
+// imports included, on a machine that is busy with many.
+const readyTimeout = 2 * time.Minute
+
+// Make returns a warm sandbox.
+func (m *Maker) Make(ctx context.Context, key Key) (*Sandbox, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("a sandbox of %s was not ready within %s", key, readyTimeout))
+	defer cancel()
+	interpreter, ok := m.cfg.Image.Interpreter(key.Language)
+	if !ok {
+		return nil, fault.New(fault.Invalid, "the image %q has no interpreter for %s", m.cfg.Image.Name, key.Language)
+	}
+	if !key.Preload {
+		return m.boot(ctx, key, interpreter)
+	}
+	dir, err := m.template(ctx, key, interpreter)
+	if err != nil {
+		return m.boot(ctx, key, interpreter)
+	}
+	return m.restore(ctx, key, interpreter, dir)
+}
+
+func (m *Maker) spec(key Key) sandbox.Spec {
+	return sandbox.Spec{
+		ID: sandbox.NewID(), Rootfs: m.cfg.Image.Rootfs, Limits: m.cfg.Limits,
+		Labels: map[string]string{"pool": key.String()},
+	}
+}
+
+// boot makes a sandbox from nothing and warms its interpreter.
+func (m *Maker) boot(ctx context.Context, key Key, in image.Interpreter) (_ *Sandbox, err error) {
+	inst, err := m.cfg.Runtime.Create(ctx, m.spec(key))
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.adopt(ctx, key, in, inst)
+	if err != nil {
+		return nil, err
+	}
+	spec := guest.WarmSpec{Command: s.command(m.env), Site: in.SiteDir}
+	if key.Preload {
+		spec.Preload = m.cfg.Image.Preloads
+	}
+	if err := s.guest.Warm(ctx, spec); err != nil {
+		return nil, errors.Join(fmt.Errorf("warm %s: %w", key, err), s.Destroy(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+// restore makes a sandbox from a template, and tells it apart from its twins.
+func (m *Maker) restore(ctx context.Context, key Key, in image.Interpreter, dir string) (_ *Sandbox, err error) {
+	inst, err := m.cfg.Runtime.Restore(ctx, m.spec(key), dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.adopt(ctx, key, in, inst)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.guest.Reseed(ctx, guest.Reseed{}); err != nil {
+		return nil, errors.Join(fmt.Errorf("reseed %s: %w", key, err), s.Destroy(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+// adopt dials the guest of a new instance; the instance goes if that fails.
+func (m *Maker) adopt(ctx context.Context, key Key, in image.Interpreter, inst sandbox.Instance) (*Sandbox, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() { // ends with ctx
+		select {
+		case <-inst.Done():
+			cancel(errors.New("the sandbox ended before its guest was ready"))
+		case <-ctx.Done():
+		}
+	}()
+	c, err := guest.Dial(ctx, inst.Channel())
+	if err != nil {
+		return nil, errors.Join(err, inst.Destroy(context.WithoutCancel(ctx)))
+	}
+	return &Sandbox{maker: m, key: key, interpreter: in, instance: inst, guest: c}, nil
+}
+
+// imports reports whether Python code seems to import one of the modules. It
+// reads text, not syntax: being wrong costs time, not truth.
+func imports(code string, modules []string) bool {
+	if len(modules) == 0 {
+		return false
+	}
+	for _, found := range importLine.FindAllStringSubmatch(code, -1) {
+		for _, name := range moduleName.FindAllString(found[1], -1) {
+			if slices.Contains(modules, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
