@@ -65,7 +65,7 @@ save' wrote. The interpreters in it are found and their versions reported.`,
 			if err != nil {
 				return err
 			}
-			defer closeProbe()
+			defer closeProbe() //nolint:errcheck // a sweep comes with the next start
 			opts.Probe, opts.Progress = probe, progress(a.std.err)
 			img, err := store.Import(ctx, opts)
 			if err != nil {

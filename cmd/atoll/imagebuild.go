@@ -57,7 +57,7 @@ func (a *app) buildDefault(ctx context.Context, cfg *config.Config, log *slog.Lo
 	if err != nil {
 		return err
 	}
-	defer closeProbe()
+	defer closeProbe() //nolint:errcheck // a sweep comes with the next start
 	opts.Mirror, opts.Probe, opts.Progress = cfg.ImageMirror, probe, progress(a.std.err)
 	img, err := store.BuildDefault(ctx, opts)
 	if err != nil {

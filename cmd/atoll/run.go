@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/engine"
 	"github.com/atoll-run/atoll/internal/execution"
 )
 
@@ -141,7 +142,7 @@ func (a *app) runLocal(ctx context.Context, req execution.Request, s *settings) 
 		return err
 	}
 	req.TraceID = execution.NewTraceID()
-	eng, err := openEngine(ctx, cfg, log, prometheus.NewRegistry())
+	eng, err := openEngine(ctx, cfg, engine.NewName(), log, prometheus.NewRegistry())
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/engine"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/httpapi"
 	"github.com/atoll-run/atoll/internal/tenant"
@@ -75,7 +76,7 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger, onReady fu
 
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	eng, err := openEngine(ctx, cfg, log, reg)
+	eng, err := openEngine(ctx, cfg, engine.Server, log, reg)
 	if err != nil {
 		return err
 	}

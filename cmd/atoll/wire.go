@@ -10,27 +10,51 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/engine"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/image"
 )
 
-// engine runs executions: a runtime, a pool of its sandboxes, and the service
-// over them.
-type engine struct {
+// running is an engine with what has to be let go of after it.
+type running struct {
 	execution.Executor
 	ready func(context.Context) error // says why executions cannot run now
 	close func(context.Context) error // ends what belongs to this process
 }
 
-// openEngine builds the engine that cfg asks for.
-func openEngine(_ context.Context, _ *config.Config, _ *slog.Logger, _ prometheus.Registerer) (*engine, error) {
-	return nil, errors.New("no runtime is wired")
+// openEngine builds the engine that cfg asks for. A command's engine is named
+// engine.NewName, so that it lives beside the server of the same data folder.
+func openEngine(ctx context.Context, cfg *config.Config, name string, log *slog.Logger, reg prometheus.Registerer) (_ *running, err error) {
+	store, err := openImages(cfg)
+	if err != nil {
+		return nil, err
+	}
+	img, release, err := store.Use(cfg.Image)
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.Open(ctx, engine.Config{
+		Platform: platform(cfg, name, log), Image: img, Limits: cfg.Limits(), Env: cfg.EnvVars, PoolSize: cfg.PoolSize,
+		Concurrency: cfg.MaxConcurrent, Queue: cfg.MaxQueue, MaxOutput: int64(cfg.MaxOutput), Registry: reg,
+	})
+	if err != nil {
+		return nil, errors.Join(err, release())
+	}
+	return &running{Executor: e, ready: e.Ready, close: func(ctx context.Context) error {
+		return errors.Join(e.Close(ctx), release())
+	}}, nil
 }
 
 // openProbe returns what runs an image's interpreters to learn their versions,
-// in a sandbox; nil where none can be made.
-func openProbe(context.Context, *config.Config, *slog.Logger) (probe image.Probe, done func(), err error) {
-	return nil, func() {}, nil
+// in a sandbox.
+func openProbe(ctx context.Context, cfg *config.Config, log *slog.Logger) (probe image.Probe, done func() error, err error) {
+	return engine.OpenProbe(ctx, platform(cfg, engine.NewName(), log), cfg.Limits())
+}
+
+func platform(cfg *config.Config, name string, log *slog.Logger) engine.Platform {
+	return engine.Platform{
+		Runsc: runscPath(cfg), Guest: guestPath(cfg), State: filepath.Join(cfg.DataDir, "state"), Name: name, Log: log,
+	}
 }
 
 // runscPath and guestPath find the binaries that the configuration does not

@@ -137,6 +137,15 @@ func ownGroup() (string, error) {
 // Version reports the generation in use.
 func (p *Parent) Version() Version { return p.version }
 
+// Remove deletes the parent group, which must be empty of groups.
+func (p *Parent) Remove() error {
+	g := &Group{parent: &Parent{dirs: map[string]string{}}, name: p.name}
+	for c, dir := range p.dirs {
+		g.parent.dirs[c] = filepath.Dir(dir)
+	}
+	return g.Remove()
+}
+
 // Group is one sandbox's control group.
 type Group struct {
 	parent *Parent

@@ -5,8 +5,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/atoll-run/atoll/internal/cgroup"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/image"
@@ -39,10 +36,10 @@ type Config struct {
 // Engine is an execution.Executor with its pool.
 type Engine struct {
 	*execution.Service
-	maker   *warm.Maker
-	pool    *pool.Pool[warm.Key, *warm.Sandbox]
-	runtime Runtime
-	temp    string
+	maker     *warm.Maker
+	pool      *pool.Pool[warm.Key, *warm.Sandbox]
+	host      *host
+	templates string // folder
 }
 
 // refillDelay lets a program that answers in milliseconds be done before its
@@ -55,26 +52,19 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 	if err := cfg.Limits.Validate(); err != nil {
 		return nil, fault.New(fault.Invalid, "the environment's limits cannot work: %v", err)
 	}
-	rt, err := openRuntime(ctx, cfg.Platform)
+	rt, err := openHost(ctx, cfg.Platform)
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{runtime: rt}
+	e := &Engine{host: rt}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close(context.WithoutCancel(ctx)))
 		}
 	}()
-	if err := sweep(ctx, rt, cfg.Log); err != nil {
-		return nil, err
-	}
-	templates := filepath.Join(cfg.State, "templates")
-	if err := os.RemoveAll(templates); err != nil {
-		return nil, err
-	}
-	e.temp = templates
+	e.templates = filepath.Join(rt.dir, "templates")
 	e.maker = warm.New(warm.Config{
-		Runtime: rt, Image: cfg.Image, Limits: cfg.Limits, Env: cfg.Env, Templates: templates, Log: cfg.Log,
+		Runtime: rt, Image: cfg.Image, Limits: cfg.Limits, Env: cfg.Env, Templates: e.templates, Log: cfg.Log,
 	})
 	m, err := newMetrics(cfg.Registry)
 	if err != nil {
@@ -127,37 +117,5 @@ func (e *Engine) Close(context.Context) error {
 	if e.pool != nil {
 		e.pool.Close()
 	}
-	var errs []error
-	if e.temp != "" {
-		errs = append(errs, os.RemoveAll(e.temp))
-	}
-	return errors.Join(append(errs, e.runtime.Close())...)
-}
-
-// sweep destroys the sandboxes that an earlier process left. All of them are
-// single-use, and what ran in them has lost its caller.
-func sweep(ctx context.Context, rt sandbox.Runtime, log *slog.Logger) error {
-	left, err := rt.List(ctx)
-	if err != nil {
-		return fmt.Errorf("list what an earlier process left: %w", err)
-	}
-	for _, info := range left {
-		if err := rt.Destroy(ctx, info.ID); err != nil {
-			return fmt.Errorf("sweep sandbox %s: %w", info.ID, err)
-		}
-	}
-	if len(left) > 0 {
-		log.Info("swept sandboxes of an earlier process", "count", len(left))
-	}
-	return nil
-}
-
-// openCgroups returns where groups are made, nil where none can be.
-func openCgroups(p Platform) *cgroup.Parent {
-	parent, err := cgroup.Open(p.CgroupName)
-	if err != nil {
-		p.Log.Warn("memory, CPU and process limits are not held by control groups", "reason", err)
-		return nil
-	}
-	return parent
+	return errors.Join(os.RemoveAll(e.templates), e.host.Close())
 }

@@ -6,11 +6,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
+	"github.com/atoll-run/atoll/internal/cgroup"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/image/erofs"
@@ -20,21 +23,30 @@ import (
 
 // Platform is what sandboxes are made with.
 type Platform struct {
-	Runsc      string // path of atoll-runsc
-	Guest      string // path of atoll-guest
-	State      string // folder for sandboxes and what they are made from
-	CgroupName string // name of the control group that sandboxes' groups are made in
-	Log        *slog.Logger
+	Runsc string // path of atoll-runsc
+	Guest string // path of atoll-guest
+	State string // folder shared by all processes of one data folder
+	Name  string // this process's part of it: a server's is Server, a command's NewName()
+	Log   *slog.Logger
 }
 
-// Runtime is a sandbox.Runtime that can let go of its state folder.
-type Runtime interface {
+// Server is the Name of a server's platform: a data folder has one server.
+const Server = "server"
+
+// NewName returns a Name for a process that makes sandboxes beside a server.
+func NewName() string { return "run-" + strings.TrimPrefix(string(sandbox.NewID()), "sb-") }
+
+// host is a runtime with what belongs to it on this machine.
+type host struct {
 	sandbox.Runtime
-	Close() error
+	closer  io.Closer
+	cgroups *cgroup.Parent // nil where none can be made
+	dir     string
+	keep    bool // the folder stays: the next process of that name sweeps it
 }
 
-// openRuntime returns the runtime of a platform.
-func openRuntime(_ context.Context, p Platform) (Runtime, error) {
+// openHost sweeps what dead processes left, and opens this process's runtime.
+func openHost(ctx context.Context, p Platform) (*host, error) {
 	if err := os.MkdirAll(p.State, 0o700); err != nil {
 		return nil, err
 	}
@@ -42,13 +54,88 @@ func openRuntime(_ context.Context, p Platform) (Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	rt, err := gvisor.New(gvisor.Config{
-		Runsc: p.Runsc, Guest: guestImage, State: filepath.Join(p.State, "gvisor"), Cgroups: openCgroups(p),
-	})
+	entries, err := os.ReadDir(p.State)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if e.IsDir() && e.Name() != p.Name {
+			sweepOther(ctx, p, guestImage, e.Name())
+		}
+	}
+	h, err := newHost(p, guestImage, p.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.sweep(ctx, p.Log); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
+}
+
+// sweepOther clears the folder of another process, if that one has ended.
+func sweepOther(ctx context.Context, p Platform, guestImage, name string) {
+	h, err := newHost(p, guestImage, name)
+	if err != nil {
+		return // it lives: the folder is locked
+	}
+	h.keep = name == Server
+	if err := errors.Join(h.sweep(ctx, p.Log), h.Close()); err != nil {
+		p.Log.Warn("cannot clear what an earlier process left", "name", name, "error", err)
+	}
+}
+
+func newHost(p Platform, guestImage, name string) (*host, error) {
+	dir := filepath.Join(p.State, name)
+	cgroups, err := cgroup.Open(groupName(dir))
+	if err != nil {
+		p.Log.Warn("memory, CPU and process limits are not held by control groups", "reason", err)
+	}
+	rt, err := gvisor.New(gvisor.Config{Runsc: p.Runsc, Guest: guestImage, State: dir, Cgroups: cgroups})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Wrap(fault.Unavailable, err, "a program that makes sandboxes is missing; 'make build' builds it")
 	}
-	return rt, err
+	if err != nil {
+		return nil, err
+	}
+	return &host{Runtime: rt, closer: rt, cgroups: cgroups, dir: dir, keep: name == Server}, nil
+}
+
+// groupName derives the name of a control group from a folder: processes that
+// share neither must not sweep each other's groups.
+func groupName(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return "atoll-" + hex.EncodeToString(sum[:6])
+}
+
+// sweep destroys every sandbox that an earlier process left. All of them are
+// single-use, and what ran in them has lost its caller.
+func (h *host) sweep(ctx context.Context, log *slog.Logger) error {
+	left, err := h.List(ctx)
+	if err != nil {
+		return fmt.Errorf("list what an earlier process left: %w", err)
+	}
+	for _, info := range left {
+		if err := h.Destroy(ctx, info.ID); err != nil {
+			return fmt.Errorf("sweep sandbox %s: %w", info.ID, err)
+		}
+	}
+	if len(left) > 0 {
+		log.Info("swept sandboxes of an earlier process", "count", len(left))
+	}
+	return nil
+}
+
+// Close lets go of the state folder and removes what is empty of it.
+func (h *host) Close() error {
+	var errs []error
+	if h.cgroups != nil {
+		errs = append(errs, h.cgroups.Remove())
+	}
+	if !h.keep {
+		errs = append(errs, os.RemoveAll(h.dir))
+	}
+	return errors.Join(append(errs, h.closer.Close())...)
 }
 
 // writeGuest writes the small image that holds the guest and its hooks, named

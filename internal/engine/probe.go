@@ -21,7 +21,7 @@ const (
 // OpenProbe returns a function that runs a program of an image in a sandbox of
 // its own. Close lets go of the runtime's state folder.
 func OpenProbe(ctx context.Context, p Platform, limits sandbox.Limits) (probe image.Probe, done func() error, err error) {
-	rt, err := openRuntime(ctx, p)
+	rt, err := openHost(ctx, p)
 	if err != nil {
 		return nil, nil, err
 	}
