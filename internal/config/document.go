@@ -5,6 +5,8 @@ import (
 	"strings"
 )
 
+//go:generate go run ./gendocs ../../docs/configuration.md
+
 // Markdown returns docs/configuration.md.
 func Markdown() string {
 	var b strings.Builder

@@ -14,6 +14,8 @@ import (
 // APIVersion is the version of the HTTP contract.
 const APIVersion = "1.0.0"
 
+//go:generate go run ./genopenapi ../../api/openapi.json
+
 // document builds the OpenAPI document from the wire types, once.
 var document = sync.OnceValue(buildDocument)
 

@@ -94,7 +94,7 @@ func (f executorFunc) Execute(ctx context.Context, req execution.Request, sink e
 	return f(ctx, req, sink)
 }
 
-func newServer(t *testing.T, x execution.Executor, change ...func(*Config)) *Server {
+func newServer(t testing.TB, x execution.Executor, change ...func(*Config)) *Server {
 	t.Helper()
 	cfg := Config{
 		Executor: x,
@@ -216,5 +216,13 @@ func TestRunOutlivesItsClient(t *testing.T) {
 			}
 			s.runs.Wait()
 		})
+	}
+}
+
+func wait(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
 	}
 }

@@ -78,7 +78,8 @@ func (s *Server) streamExecute(w http.ResponseWriter, r *http.Request, req execu
 
 // pump sends events until the result is out or the client has gone.
 func (s *Server) pump(ctx context.Context, w *streamWriter, q *queue, req execution.Request, done <-chan outcome, end *outcome) error {
-	if err := w.send(Event{Type: eventStatus, TraceID: req.TraceID, Status: string(execution.Running), Seq: 1}); err != nil {
+	status := Event{Type: eventStatus, TraceID: req.TraceID, Status: string(execution.Running), Seq: 1}
+	if err := w.send(append([]Event{status}, q.take()...)...); err != nil { // ready's token may be spent
 		return err
 	}
 	idle := time.NewTicker(keepaliveEvery)

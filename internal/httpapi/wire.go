@@ -14,11 +14,11 @@ import (
 // ExecuteRequest is the body of POST /v1/sandbox/execute. Optional fields may
 // be null, which is the same as leaving them out.
 type ExecuteRequest struct {
-	Code     *string         `json:"code" required:"true" minLength:"1" maxLength:"1048576" doc:"Code to execute: 1 byte to 1 MB (1,048,576 bytes of UTF-8)." example:"print(\"Hello\")"`
+	Code     *string         `json:"code" required:"true" nullable:"false" minLength:"1" maxLength:"1048576" doc:"Code to execute: 1 byte to 1 MB (1,048,576 bytes of UTF-8)." example:"print(\"Hello\")"`
 	Language *string         `json:"language,omitzero" enum:"python,node,bash" default:"python" doc:"What the code is written in."`
 	Timeout  *Seconds        `json:"timeout,omitzero" minimum:"1" default:"60" doc:"Most seconds the program may run. Above the plan's maximum the request is refused with 429."`
-	EnvVars  map[string]Text `json:"env_vars,omitzero" doc:"Environment variables for this execution: at most 50 and 64 KB together with those of the environment. Names: an uppercase letter, then uppercase letters, digits and underscores, at most 128 characters, none of the reserved names. Values: at most 4,096 characters."`
-	Metadata map[string]Text `json:"metadata,omitzero" doc:"Kept with the execution's record, never shown to the program. At most 10 keys of 1 to 40 characters with values of at most 256."`
+	EnvVars  map[string]Text `json:"env_vars,omitzero" nullable:"true" doc:"Environment variables for this execution: at most 50 and 64 KB together with those of the environment. Names: an uppercase letter, then uppercase letters, digits and underscores, at most 128 characters, none of the reserved names. Values: at most 4,096 characters."`
+	Metadata map[string]Text `json:"metadata,omitzero" nullable:"true" doc:"Kept with the execution's record, never shown to the program. At most 10 keys of 1 to 40 characters with values of at most 256."`
 
 	// The contract knows these, this version does not: they are refused by name.
 	ThreadID   any `json:"thread_id,omitzero" hidden:"true"`
@@ -93,7 +93,7 @@ type Event struct {
 	Stream          string           `json:"stream,omitzero" enum:"stdout,stderr" doc:"On output."`
 	Data            string           `json:"data,omitzero" doc:"On output: a line with its newline, or a piece of one that is longer than 64 KiB."`
 	Result          *ExecuteResponse `json:"result,omitzero" doc:"On result: what an inline response holds."`
-	OutputTruncated *bool            `json:"output_truncated,omitzero" doc:"On result: true if output events were dropped because they were read too slowly. The result's own output is complete."`
+	OutputTruncated *bool            `json:"output_truncated,omitzero" nullable:"false" doc:"On result: true if output events were dropped because they were read too slowly. The result's own output is complete."`
 	Seq             int64            `json:"seq" doc:"Position in the stream."`
 }
 

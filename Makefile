@@ -1,0 +1,62 @@
+# What CI runs is what you run: make help lists it.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+SMALL := -trimpath -ldflags "-s -w"
+
+# make run keeps its data beside the sources, so that it needs no rights elsewhere.
+export ATOLL_DATA_DIR ?= $(CURDIR)/data
+
+.PHONY: help
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+
+.PHONY: run
+run: build ## build everything, start the server on 127.0.0.1:8080, run a program in it, stay up
+	@scripts/run-deps.sh
+	@exec bin/atoll demo --on-exit=destroy examples/hello.py
+
+.PHONY: build
+build: ## build atoll, its guest and gVisor's runtime into bin/
+	@mkdir -p bin/gvisor-bin
+	@test -x bin/atoll-runsc || echo "building gVisor's runtime; the first time takes a few minutes"
+	CGO_ENABLED=0 go build $(SMALL) -o bin/atoll-guest ./cmd/atoll-guest
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.linked=$(VERSION)" -o bin/atoll ./cmd/atoll
+	CGO_ENABLED=0 go build -C runsc $(SMALL) -v -o ../bin/atoll-runsc .
+	CGO_ENABLED=0 go build -C runsc $(SMALL) -v -o ../bin/gvisor-bin/gvisor_sentry ./sentry
+
+.PHONY: test
+test: test-deps build check lint ## install what the tests need, check everything, run all tests
+	go test -race ./...
+
+.PHONY: test-deps
+test-deps:
+	@scripts/test-deps.sh
+
+.PHONY: check
+check: ## vet, formatting, generated files
+	go vet ./...
+	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
+	@scripts/check-generated.sh
+
+.PHONY: generate
+generate: ## write the OpenAPI document and the configuration reference from the code
+	go generate ./...
+
+.PHONY: lint
+lint: ## run the linters of .golangci.yml
+	go tool -modfile=tools/go.mod golangci-lint run ./...
+
+.PHONY: bench
+bench: build ## measure everything and write bench/results/
+	go run ./bench
+
+.PHONY: soak
+soak: build ## run executions for an hour and look for leaks
+	go test -count=1 -timeout=90m -tags=soak ./bench/...
+
+.PHONY: fuzz
+fuzz: ## fuzz every fuzz target for a short while
+	@scripts/fuzz.sh

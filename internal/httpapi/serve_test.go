@@ -1,0 +1,226 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/execution"
+)
+
+func get(s http.Handler, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w
+}
+
+func TestProbes(t *testing.T) {
+	ready := errors.New("the pool is filling")
+	s := newServer(t, hostExecutor{}, func(c *Config) { c.Ready = func(context.Context) error { return ready } })
+	if w := get(s, "/healthz"); w.Code != 200 || w.Body.String() != `{"status":"ok"}` {
+		t.Errorf("healthz: %d %s", w.Code, w.Body)
+	}
+	refused(t, get(s, "/readyz"), 503, "service_unavailable", "the pool is filling")
+	ready = nil
+	if w := get(s, "/readyz"); w.Code != 200 || w.Body.String() != `{"status":"ready"}` {
+		t.Errorf("readyz: %d %s", w.Code, w.Body)
+	}
+	s.drain()
+	refused(t, get(s, "/readyz"), 503, "service_unavailable", "shutting down")
+	refused(t, post(s, `{"code":"1"}`), 503, "service_unavailable", "shutting down")
+	if w := get(s, "/healthz"); w.Code != 200 {
+		t.Errorf("healthz while draining: %d", w.Code)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	s := newServer(t, hostExecutor{})
+	post(s, `{"code":"print(1)"}`)
+	post(s, `{"cod":"print(1)"}`)
+	get(s, "/a/path/that/must/not/become/a/label")
+	body := get(s, "/metrics").Body.String()
+	for _, want := range []string{
+		`atoll_http_requests_total{route="/v1/sandbox/execute",status="200"} 1`,
+		`atoll_http_requests_total{route="/v1/sandbox/execute",status="400"} 1`,
+		`atoll_http_requests_total{route="other",status="404"} 1`,
+		`atoll_http_requests_in_flight 1`,
+		`atoll_http_request_duration_seconds_count{route="/v1/sandbox/execute"} 2`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s in\n%s", want, body)
+		}
+	}
+}
+
+// TestDocsNeedNoNetwork checks that the page works where there is none: it may
+// load from its own server and from nowhere else.
+func TestDocsNeedNoNetwork(t *testing.T) {
+	s := newServer(t, hostExecutor{})
+	for path, kind := range map[string]string{
+		"/docs": "text/html", "/docs/page.js": "text/javascript", "/docs/page.css": "text/css",
+	} {
+		w := get(s, path)
+		checkCommon(t, w.Result())
+		if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Type"), kind) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Header())
+		}
+		if strings.Contains(w.Body.String(), "://") {
+			t.Errorf("%s refers to somewhere else", path)
+		}
+		if csp := w.Header().Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
+			t.Errorf("%s: the policy is %q", path, csp)
+		}
+	}
+	if w := get(s, "/"); w.Code != http.StatusTemporaryRedirect || w.Header().Get("Location") != "/docs" {
+		t.Errorf("/: %d %s", w.Code, w.Header())
+	}
+	if w := get(s, "/openapi.json"); w.Code != 200 || w.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("/openapi.json: %d %s", w.Code, w.Header())
+	}
+	if w := get(s, "//v1/sandbox/execute"); w.Header().Get("X-Trace-Id") == "" {
+		t.Errorf("a redirect has no trace id: %s", w.Header())
+	}
+}
+
+// listen starts s on a real port. stop begins a shutdown, done gets Serve's
+// answer.
+func listen(t *testing.T, s *Server) (url string, stop func(), done <-chan error) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, ln) }()
+	return "http://" + ln.Addr().String(), cancel, ended
+}
+
+// answer is how a client saw a request end.
+type answer struct {
+	status int
+	body   string
+	err    error
+}
+
+// start sends an execute request that is answered later.
+func start(url, body string) <-chan answer {
+	out := make(chan answer, 1)
+	go func() {
+		r, err := http.NewRequest(http.MethodPost, url+"/v1/sandbox/execute", strings.NewReader(body))
+		if err != nil {
+			out <- answer{err: err}
+			return
+		}
+		r.Header = http.Header{"Authorization": {"Bearer " + testKey}, "Content-Type": {"application/json"}, "Connection": {"close"}}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			out <- answer{err: err}
+			return
+		}
+		got, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		out <- answer{res.StatusCode, string(got), err}
+	}()
+	return out
+}
+
+func TestShutdownWaitsForRuns(t *testing.T) {
+	x := hostExecutor{started: make(chan struct{}, 1)}
+	s := newServer(t, x)
+	url, stop, done := listen(t, s)
+	got := start(url, `{"code":"read -t 0.3 <> <(:); echo finished","language":"bash"}`)
+	<-x.started
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if a := <-got; a.err != nil || a.status != 200 || !strings.Contains(a.body, `"stdout":"finished\n"`) {
+		t.Errorf("got %+v", a)
+	}
+	if a := <-start(url, `{"code":"1"}`); a.err == nil {
+		t.Errorf("a server that has shut down answered %+v", a)
+	}
+}
+
+func TestShutdownLosesPatience(t *testing.T) {
+	x := hostExecutor{started: make(chan struct{}, 1)}
+	s := newServer(t, x, func(c *Config) { c.Grace = 50 * time.Millisecond })
+	url, stop, done := listen(t, s)
+	got := start(url, `{"code":"echo early; exec sleep 100","language":"bash"}`)
+	<-x.started
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	a := <-got
+	if a.err != nil || a.status != 200 || !strings.Contains(a.body, `"exit_code":-1,"error":"cancelled: the server is shutting down"`) {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// TestReaderThatStops checks that a program whose client reads nothing is not
+// held up.
+func TestReaderThatStops(t *testing.T) {
+	ended := make(chan struct{})
+	s := newServer(t, executorFunc(func(_ context.Context, _ execution.Request, sink execution.Sink) (*execution.Execution, error) {
+		defer close(ended)
+		piece := []byte(strings.Repeat("x", 1000) + "\n")
+		for range 100_000 { // 100 MB: far beyond every buffer on the way
+			sink(execution.Stdout, piece)
+		}
+		return &execution.Execution{Status: execution.Success}, nil
+	}))
+	url, stop, done := listen(t, s)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const body = `{"code":"x"}`
+	_, err = io.WriteString(conn, "POST /v1/sandbox/execute HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+testKey+"\r\nContent-Type: application/json\r\nAccept: application/x-ndjson\r\nContent-Length: 12\r\n\r\n"+body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// BenchmarkRefusal measures the HTTP layer alone, over a real connection.
+func BenchmarkRefusal(b *testing.B) {
+	s := newServer(b, never, func(c *Config) { c.Log = slog.New(slog.DiscardHandler) })
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	srv.Client().Transport.(*http.Transport).MaxIdleConnsPerHost = 64
+	b.SetParallelism(8)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			r, _ := http.NewRequest(http.MethodPost, srv.URL+"/v1/sandbox/execute", strings.NewReader(`{"code":"print(1)","foo":1}`))
+			r.Header = http.Header{"Authorization": {"Bearer " + testKey}, "Content-Type": {"application/json"}}
+			res, err := srv.Client().Do(r)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			_, _ = io.Copy(io.Discard, res.Body)
+			_ = res.Body.Close()
+			if res.StatusCode != 400 {
+				b.Errorf("got %d", res.StatusCode)
+				return
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
+}
