@@ -47,7 +47,7 @@ type Interpreter struct {
 	Language execution.Language
 	Path     string // absolute, as found on the image's PATH
 	Version  string // such as "3.14.2"; "" when it could not be run
-	SiteDir  string // Python: the first folder of site.getsitepackages()
+	SiteDir  string // Python: the last folder of site.getsitepackages() that exists
 }
 
 // Interpreter returns the image's interpreter of a language.

@@ -58,7 +58,7 @@ func first(names []string, searchPath string, executable func(p string) bool) st
 // questions make an interpreter print its version, and Python its folder of
 // site packages, in one run.
 var questions = map[execution.Language][]string{
-	execution.Python: {"-I", "-c", "import site, sys\nprint('.'.join(map(str, sys.version_info[:3])))\nprint(site.getsitepackages()[0])"},
+	execution.Python: {"-I", "-c", "import os, site, sys\nprint('.'.join(map(str, sys.version_info[:3])))\nd = site.getsitepackages()\nprint(([p for p in d if os.path.isdir(p)] or d)[-1])"},
 	execution.Node:   {"-p", "process.versions.node"},
 	execution.Bash:   {"-c", "echo $BASH_VERSION"},
 }

@@ -122,10 +122,16 @@ func (m *Maker) Make(ctx context.Context, key Key) (*Sandbox, error) {
 		return m.boot(ctx, key, interpreter)
 	}
 	dir, err := m.template(ctx, key, interpreter)
-	if err != nil {
-		return m.boot(ctx, key, interpreter)
+	if err == nil {
+		return m.restore(ctx, key, interpreter, dir)
 	}
-	return m.restore(ctx, key, interpreter, dir)
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	if errors.Is(err, errImport) {
+		key.Preload = false // the program's own import will say what is wrong
+	}
+	return m.boot(ctx, key, interpreter)
 }
 
 func (m *Maker) spec(key Key) sandbox.Spec {
@@ -134,6 +140,9 @@ func (m *Maker) spec(key Key) sandbox.Spec {
 		Labels: map[string]string{"pool": key.String()},
 	}
 }
+
+// errImport says that the image's preloads cannot be imported.
+var errImport = errors.New("cannot import the image's preloads")
 
 // boot makes a sandbox from nothing and warms its interpreter.
 func (m *Maker) boot(ctx context.Context, key Key, in image.Interpreter) (_ *Sandbox, err error) {
@@ -150,6 +159,9 @@ func (m *Maker) boot(ctx context.Context, key Key, in image.Interpreter) (_ *San
 		spec.Preload = m.cfg.Image.Preloads
 	}
 	if err := s.guest.Warm(ctx, spec); err != nil {
+		if g, ok := errors.AsType[*guest.Error](err); ok && key.Preload {
+			err = fmt.Errorf("%w: %s", errImport, g.Msg)
+		}
 		return nil, errors.Join(fmt.Errorf("warm %s: %w", key, err), s.Destroy(context.WithoutCancel(ctx)))
 	}
 	return s, nil
