@@ -243,9 +243,26 @@ func (t *tail) line(line string) {
 	if t.lines = append(t.lines, line); len(t.lines) > tailLines {
 		t.lines = t.lines[1:]
 	}
-	if step, ok := strings.CutPrefix(line, "I: "); ok {
-		say(t.progress, strings.TrimSuffix(step, "..."))
+	if step := stepOf(line); step != "" {
+		say(t.progress, step)
 	}
+}
+
+// stepOf is the step that a line of mmdebstrap announces, "" if none.
+func stepOf(line string) string {
+	step, ok := strings.CutPrefix(line, "I: ")
+	if !ok {
+		return ""
+	}
+	if strings.HasPrefix(step, "running --customize-hook") {
+		return "making the list of fonts"
+	}
+	for _, verb := range []string{"running ", "downloading ", "extracting ", "installing ", "cleaning ", "creating "} {
+		if strings.HasPrefix(step, verb) {
+			return strings.TrimSuffix(step, "...")
+		}
+	}
+	return ""
 }
 
 type counter struct {
