@@ -47,7 +47,9 @@ generate: ## write the OpenAPI document and the configuration reference from the
 
 .PHONY: lint
 lint: ## run the linters of .golangci.yml
-	go tool -modfile=tools/go.mod golangci-lint run ./...
+	@test -x .cache/golangci-lint || echo "building the linters; the first time takes a few minutes"
+	go build -C tools -o ../.cache/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	.cache/golangci-lint run ./...
 
 .PHONY: bench
 bench: build ## measure everything and write bench/results/

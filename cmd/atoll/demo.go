@@ -107,7 +107,7 @@ func (e endpoint) execute(ctx context.Context, code string) (httpapi.ExecuteResp
 	if err != nil {
 		return out, err
 	}
-	defer res.Body.Close() //nolint:errcheck // only read
+	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		return out, refusal(res)
 	}

@@ -119,7 +119,7 @@ func (a *app) imageList() *cobra.Command {
 			w := tabwriter.NewWriter(a.std.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "NAME\tSIZE\tCREATED\tINTERPRETERS\tSOURCE")
 			for _, img := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", img.Name, humanize.IBytes(uint64(img.Size)), img.Created.Format(time.DateOnly), interpreters(img), img.Source) //nolint:gosec // a size is not negative
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", img.Name, humanize.IBytes(uint64(img.Size)), img.Created.Format(time.DateOnly), interpreters(img), img.Source)
 			}
 			return w.Flush()
 		}),
@@ -169,7 +169,7 @@ func interpreters(img *image.Image) string {
 }
 
 func describeImage(w io.Writer, img *image.Image) error {
-	_, err := fmt.Fprintf(w, "%s: %s, %s\n", img.Name, humanize.IBytes(uint64(img.Size)), interpreters(img)) //nolint:gosec // a size is not negative
+	_, err := fmt.Fprintf(w, "%s: %s, %s\n", img.Name, humanize.IBytes(uint64(img.Size)), interpreters(img))
 	return err
 }
 
@@ -187,7 +187,7 @@ func progress(w io.Writer) image.Progress {
 		}
 		if t := 10 * r.Done / r.Total; t > tenth {
 			if tenth = t; t > 0 {
-				fmt.Fprintf(w, "  %3d%% of %s\n", 10*t, humanize.IBytes(uint64(r.Total))) //nolint:gosec // a size is not negative
+				fmt.Fprintf(w, "  %3d%% of %s\n", 10*t, humanize.IBytes(uint64(r.Total)))
 			}
 		}
 	}

@@ -34,7 +34,7 @@ func (a *app) runRemote(ctx context.Context, server endpoint, req execution.Requ
 	if err != nil {
 		return remoteEnd(ctx, err)
 	}
-	defer res.Body.Close() //nolint:errcheck // only read
+	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		return refusal(res)
 	}

@@ -112,7 +112,7 @@ func (a *app) readProgram(file string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		defer opened.Close() //nolint:errcheck // only read
+		defer opened.Close()
 		in = opened
 	}
 	code, err := io.ReadAll(io.LimitReader(in, execution.MaxCode+1))

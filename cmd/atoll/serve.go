@@ -72,7 +72,7 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger, onReady fu
 	if err != nil {
 		return err
 	}
-	defer ln.Close() //nolint:errcheck // Serve has closed it already unless it was never reached
+	defer ln.Close() // Serve has closed it already, unless it was never reached
 
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -179,7 +179,7 @@ func disk(dir string) Finding {
 	if unix.Access(at, unix.W_OK) != nil {
 		return failed(name, at+" is not writable", "choose another data_dir, or own this one")
 	}
-	free := st.Bavail * uint64(st.Bsize) //nolint:gosec // a block size is positive
+	free := st.Bavail * uint64(st.Bsize)
 	if free < enoughDisk {
 		return warning(name, fmt.Sprintf("%s free at %s", humanize.IBytes(free), at), "building the default image takes about "+humanize.IBytes(enoughDisk))
 	}

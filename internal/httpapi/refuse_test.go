@@ -207,7 +207,7 @@ func TestBrokenBody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close() //nolint:errcheck // a test's connection
+		defer conn.Close()
 		fmt.Fprintf(conn, "POST /v1/sandbox/execute HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n%s", testKey, rest)
 		if closeWrite {
 			_ = conn.(*net.TCPConn).CloseWrite()
@@ -246,7 +246,9 @@ func TestFaultTable(t *testing.T) {
 		{fault.Wrap(fault.Internal, errors.New("secret"), "secret"), 500, "internal_error", "the server's log"},
 		{fault.New(fault.Kind(200), "secret"), 500, "internal_error", "secret"},
 	} {
-		s := newServer(t, executorFunc(func(context.Context, execution.Request, execution.Sink) (*execution.Execution, error) { return nil, c.err }))
+		s := newServer(t, executorFunc(func(context.Context, execution.Request, execution.Sink) (*execution.Execution, error) {
+			return nil, c.err
+		}))
 		for _, accept := range []string{"", ndjson} {
 			w := post(s, `{"code":"x"}`, "Accept", accept)
 			refused(t, w, c.status, c.code, c.msg)

@@ -178,7 +178,7 @@ func TestStreamIsLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close() //nolint:errcheck // only read
+	defer res.Body.Close()
 	var seq int64
 	var last Event
 	for in := bufio.NewScanner(res.Body); in.Scan(); {
