@@ -22,6 +22,9 @@ func TestHost(t *testing.T) {
 	if !ok || bash.Version == "" || !strings.HasPrefix(bash.Path, "/usr/") {
 		t.Fatalf("bash: %+v", img.Interpreters)
 	}
+	if python, ok := img.Interpreter(execution.Python); ok && (python.Version == "" || python.SiteDir == "") {
+		t.Errorf("%+v", python)
+	}
 	for _, b := range img.Rootfs.Binds {
 		if b.Source == "/" || strings.HasPrefix(b.Source, "/home") || strings.HasPrefix(b.Source, "/root") || strings.HasPrefix(b.Source, "/etc") {
 			t.Errorf("%s is shown", b.Source)

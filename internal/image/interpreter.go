@@ -55,8 +55,8 @@ func first(names []string, searchPath string, executable func(p string) bool) st
 	return ""
 }
 
-// questions make an interpreter print its version, and Python its folder of
-// site packages, in one run.
+// questions make an interpreter print its version, and Python its SiteDir, in
+// one run. A folder of site packages that is missing is not on sys.path.
 var questions = map[execution.Language][]string{
 	execution.Python: {"-I", "-c", "import os, site, sys\nprint('.'.join(map(str, sys.version_info[:3])))\nd = site.getsitepackages()\nprint(([p for p in d if os.path.isdir(p)] or d)[-1])"},
 	execution.Node:   {"-p", "process.versions.node"},
