@@ -1,16 +1,17 @@
-# Makes Python wait, in the middle of its start-up, for the program it is to run.
-# Run by a .pth file with inode, made and preload in its globals, which vanish
+# Makes Python wait, at the end of its start-up, for the program it is to run. A
+# .pth file runs it with inode, made and preload among its globals, which vanish
 # with it; everything after it is Python's own doing.
 
 
-def wait():
+def main():
     import os
     import posix
     import sys
 
+    site = sys.modules["site"]
     try:
         if posix.fstat(3).st_ino != inode:
-            return
+            return  # another Python, not the one that is meant
     except OSError:
         return
     if made:
@@ -33,21 +34,40 @@ def wait():
             data += more
         return data
 
-    posix.write(4, b"R")
-    message = take(int.from_bytes(take(4), "little"))
-    posix.close(3)
-    posix.close(4)
-    if message[0] & 1:
-        os.environ.clear()
-        posix.environ.clear()
-        for entry in message[1:].split(b"\0")[:-1]:
-            key, _, value = entry.partition(b"=")
-            posix.environ[key] = value
-            os.environb[key] = value
-    if message[0] & 2:
-        for name in "random", "numpy.random":
-            if name in sys.modules:
-                sys.modules[name].seed()
+    def wait():
+        posix.write(4, b"R")
+        message = take(int.from_bytes(take(4), "little"))
+        posix.close(3)
+        posix.close(4)
+        if message[0] & 1:
+            os.environ.clear()
+            posix.environ.clear()
+            for entry in message[1:].split(b"\0")[:-1]:
+                key, _, value = entry.partition(b"=")
+                posix.environ[key] = value
+                os.environb[key] = value
+        if message[0] & 2:
+            for name in "random", "numpy.random":
+                if name in sys.modules:
+                    sys.modules[name].seed()
+
+    class Last:
+        # The last thing that Python's start-up looks for, in vain as a rule, is
+        # a module usercustomize. To wait there rather than here puts the rest
+        # of the start-up, a third of what is left, before the program comes.
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            if name == "usercustomize":
+                sys.meta_path.remove(Last)
+                for finder in sys.meta_path:
+                    finder.find_spec(name, None)  # they look again, and remember
+                wait()
+            return None
+
+    if site.ENABLE_USER_SITE:
+        sys.meta_path.insert(0, Last)
+    else:
+        wait()
 
 
-wait()
+main()

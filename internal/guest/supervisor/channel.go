@@ -15,16 +15,14 @@ type message struct {
 }
 
 // readHost takes what the host has sent.
-func (s *supervisor) readHost(int16) {
-	space := s.dec.Space()
-	n, err := unix.Read(fromHost, space)
-	if n <= 0 {
-		if n == 0 {
-			// Only a host that did not open the FIFO read-write lets it end; a
-			// pause keeps the loop from spinning until the next one opens it.
-			pause()
-		}
-		_ = err // EAGAIN, EINTR: the next turn tries again
+func (s *supervisor) readHost() {
+	n, err := read(fromHost, s.dec.Space())
+	if err == nil && n == 0 {
+		// Only a host that did not open the FIFO read-write lets it end; a
+		// pause keeps the loop from spinning until the next one opens it.
+		pause()
+	}
+	if n == 0 {
 		return
 	}
 	s.dec.Advance(n)

@@ -31,15 +31,15 @@ func writeFile(f wire.File) error {
 	}
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	mode := uint32(f.Mode & 0o777)
-	fd, err := unix.Open(f.Path, flags, mode)
+	fd, err := open(f.Path, flags, mode)
 	if err == unix.ENOENT {
 		if err = makeParents(f.Path); err == nil {
-			fd, err = unix.Open(f.Path, flags, mode)
+			fd, err = open(f.Path, flags, mode)
 		}
 	}
 	if err == unix.EEXIST {
 		if err = unix.Unlink(f.Path); err == nil {
-			fd, err = unix.Open(f.Path, flags, mode)
+			fd, err = open(f.Path, flags, mode)
 		}
 	}
 	if err != nil {
@@ -47,16 +47,13 @@ func writeFile(f wire.File) error {
 	}
 	for p := f.Data; len(p) > 0 && err == nil; {
 		var n int
-		n, err = unix.Write(fd, p)
-		if err == unix.EINTR {
-			n, err = 0, nil
-		}
-		p = p[max(n, 0):]
+		n, err = write(fd, p)
+		p = p[n:]
 	}
 	if mode&^0o755 != 0 && err == nil {
 		err = unix.Fchmod(fd, mode) // the umask took bits away
 	}
-	if e := unix.Close(fd); err == nil {
+	if e := closeFD(fd); err == nil {
 		err = e
 	}
 	if err != nil {

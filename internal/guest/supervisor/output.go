@@ -9,27 +9,21 @@ import (
 // pipe is the reading end of a program's output, -1 once at its end.
 type pipe struct{ fd int }
 
-// read is one read(2). It closes the pipe at its end; more says that there may
-// be more to read at once.
-func (p *pipe) read(b []byte) (n int, more bool) {
-	for {
-		n, err := unix.Read(p.fd, b)
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err == unix.EAGAIN:
-			return 0, false
-		case err != nil || n == 0:
-			p.close()
-			return 0, false
-		}
-		return n, n == len(b)
+// read is one read(2), 0 if there is nothing now. It closes the pipe at its end.
+func (p *pipe) read(b []byte) int {
+	n, err := read(p.fd, b)
+	if err == unix.EAGAIN {
+		return 0
 	}
+	if err != nil || n == 0 {
+		p.close()
+	}
+	return n
 }
 
 func (p *pipe) close() {
 	if p.fd >= 0 {
-		unix.Close(p.fd)
+		closeFD(p.fd)
 		p.fd = -1
 	}
 }
@@ -52,7 +46,7 @@ func (s *supervisor) pump(r *run, st *stream) (n int, full bool) {
 		if s.scratch == nil {
 			s.scratch = make([]byte, wire.MaxPayload)
 		}
-		n, _ = st.read(s.scratch)
+		n = st.read(s.scratch)
 		st.total += uint64(n)
 		return n, false
 	}
@@ -62,7 +56,7 @@ func (s *supervisor) pump(r *run, st *stream) (n int, full bool) {
 	}
 	want := min(uint64(room), r.limit-st.total)
 	b := s.out.space(wire.OffsetSize + int(want))
-	if n, _ = st.read(b[wire.OffsetSize:]); n > 0 {
+	if n = st.read(b[wire.OffsetSize:]); n > 0 {
 		s.out.output(st.typ, r.id, st.total, n)
 		st.total += uint64(n)
 	}
@@ -84,11 +78,7 @@ func (s *supervisor) drain(r *run) bool {
 			case st.left < 0:
 				// The usual pipe is at its end by now and was closed; this one
 				// holds more or is held open.
-				rest, err := unix.IoctlGetInt(st.fd, unix.TIOCINQ)
-				if err != nil {
-					rest = 0
-				}
-				st.left = rest
+				st.left = readable(st.fd)
 			default:
 				st.left = max(st.left-n, 0)
 			}
@@ -118,7 +108,7 @@ func (s *supervisor) watchOrphans() {
 			continue
 		}
 		kept = append(kept, p)
-		s.watch(p.fd, unix.POLLIN, func(int16) {
+		s.watch(p.fd, unix.POLLIN, func() {
 			if s.scratch == nil {
 				s.scratch = make([]byte, wire.MaxPayload)
 			}

@@ -15,7 +15,7 @@ func (s *supervisor) reapRun(r *run) {
 func (s *supervisor) ended(r *run) {
 	r.ended = true
 	if r.pidfd >= 0 {
-		unix.Close(r.pidfd)
+		closeFD(r.pidfd)
 		r.pidfd = -1
 	}
 }
@@ -41,15 +41,6 @@ func (s *supervisor) reap() {
 		if s.warm != nil && s.warm.pid == pid {
 			s.warm.pid = -1
 			s.warmDied()
-		}
-	}
-}
-
-func wait(pid int, status *unix.WaitStatus, usage *unix.Rusage) (int, error) {
-	for {
-		got, err := unix.Wait4(pid, status, unix.WNOHANG, usage)
-		if err != unix.EINTR {
-			return got, err
 		}
 	}
 }

@@ -24,13 +24,6 @@ type run struct {
 	usage  unix.Rusage
 }
 
-// watchEvery is how often a run is looked at where the kernel has no pidfd, and
-// how often zombies are looked for while a program may leave some.
-const (
-	watchBlind = 5 * time.Millisecond
-	watchEvery = time.Second
-)
-
 // startRun starts a program or wakes the interpreter that waits for it.
 func (s *supervisor) startRun(id uint64, p []byte) {
 	var m wire.RunMessage
@@ -88,49 +81,40 @@ func (s *supervisor) refuse(id uint64, err error) {
 	s.out.put(wire.Refused, id, m.Append(nil))
 }
 
-// watchRuns adds what the runs wait for and returns how long to wait at most.
-func (s *supervisor) watchRuns() (wait time.Duration) {
-	wait = -1
-	if s.dirty {
-		wait = watchEvery
-	}
+// watchRuns adds what the runs wait for.
+func (s *supervisor) watchRuns() {
 	room := s.out.room() > 0
 	for _, r := range s.runs {
-		if !r.ended {
-			if r.pidfd < 0 {
-				wait = watchBlind
-			} else {
-				s.watch(r.pidfd, unix.POLLIN, func(int16) { s.reapRun(r) })
-			}
-			if !r.deadline.IsZero() {
-				if d := max(time.Until(r.deadline), 0); wait < 0 || d < wait {
-					wait = d
-				}
-			}
+		if r.ended {
+			continue
 		}
 		for i := range r.streams {
-			if st := &r.streams[i]; st.fd >= 0 && !r.ended && (room || st.total >= r.limit) {
-				s.watch(st.fd, unix.POLLIN, func(int16) { s.pump(r, st) })
+			if st := &r.streams[i]; st.fd >= 0 && (room || st.total >= r.limit) {
+				s.watch(st.fd, unix.POLLIN, func() { s.pump(r, st) })
 			}
 		}
+		if r.pidfd >= 0 {
+			s.watch(r.pidfd, unix.POLLIN, func() { s.reapRun(r) })
+		}
 	}
-	return wait
 }
 
-// settle ends what is over: runs past their deadline, and runs that have ended
-// and whose pipes are drained.
+// expire ends the runs that are past their deadline.
+func (s *supervisor) expire(now time.Time) {
+	for _, r := range s.runs {
+		if !r.ended && !r.timedOut && !r.deadline.IsZero() && !now.Before(r.deadline) {
+			r.timedOut = true
+			s.end(r)
+		}
+	}
+}
+
+// settle finishes the runs that have ended and whose pipes are drained.
 func (s *supervisor) settle() {
 	for i := 0; i < len(s.runs); i++ {
 		r := s.runs[i]
-		if !r.ended {
-			if !r.deadline.IsZero() && !r.timedOut && time.Until(r.deadline) <= 0 {
-				r.timedOut = true
-				s.end(r)
-			}
-			continue
-		}
-		if !s.drain(r) {
-			continue // the spool is full: the next acknowledgement makes room
+		if !r.ended || !s.drain(r) {
+			continue // when the spool is full, the next acknowledgement makes room
 		}
 		s.finish(r)
 		s.runs = append(s.runs[:i], s.runs[i+1:]...)

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,8 @@ type process struct {
 // f creates is the user's, and a planted link leads f nowhere the user could
 // not go. The raw calls change this thread alone.
 func asUser(f func() error) (err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	const keep = ^uintptr(0)
 	if _, _, e := unix.RawSyscall(unix.SYS_SETRESGID, keep, wire.GID, keep); e != 0 {
 		return step("setresgid", e)

@@ -3,8 +3,6 @@ package supervisor
 import (
 	"encoding/binary"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -146,23 +144,17 @@ func (s *spool) welcome(nonce uint64, payload []byte) {
 // flush writes what the FIFO takes.
 func (s *spool) flush(fd int) {
 	for len(s.control) > 0 {
-		n, err := unix.Write(fd, s.control)
-		if err == unix.EINTR {
-			continue
-		}
-		if n <= 0 {
-			return
+		n, err := write(fd, s.control)
+		if err != nil {
+			return // EAGAIN: the FIFO is full
 		}
 		if s.control = s.control[n:]; len(s.control) == 0 {
 			s.control = nil
 		}
 	}
 	for s.sent < len(s.buf) {
-		n, err := unix.Write(fd, s.buf[s.sent:])
-		if err == unix.EINTR {
-			continue
-		}
-		if n <= 0 {
+		n, err := write(fd, s.buf[s.sent:])
+		if err != nil {
 			return
 		}
 		s.sent += n

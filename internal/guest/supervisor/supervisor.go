@@ -3,12 +3,13 @@
 //
 // Everything happens in one loop on one thread. A wake-up of a second thread
 // costs more under gVisor than all the work between a request and its program,
-// so there are no goroutines, and a request is answered with as few system
-// calls as it can be.
+// so there is one goroutine, and a request is answered with as few system calls
+// as it can be.
 package supervisor
 
 import (
 	"runtime"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +25,7 @@ const (
 
 // supervisor is the state of process 1. Only the loop touches it.
 type supervisor struct {
+	*poller
 	version string
 
 	dec     *wire.Decoder
@@ -37,22 +39,25 @@ type supervisor struct {
 	twin   bool // restored from a checkpoint; interpreters must reseed
 	dirty  bool // a program has run, so zombies may come without notice
 
-	polls   []unix.PollFd
-	targets []func(revents int16)
+	turns   uint
 	scratch []byte
 }
 
 // Run serves the host until the sandbox ends. It returns only when the process
 // cannot be a sandbox's process 1, with the reason.
 func Run(version string) error {
-	runtime.LockOSThread() // the thread's uid changes back and forth
+	runtime.GOMAXPROCS(1)
 	if unix.Getpid() != 1 {
 		return errNotInit
 	}
 	if err := prepare(); err != nil {
 		return err
 	}
-	s := &supervisor{version: version, dec: wire.NewDecoder(wire.MaxRequest - wire.HeaderSize)}
+	p, err := newPoller()
+	if err != nil {
+		return err
+	}
+	s := &supervisor{poller: p, version: version, dec: wire.NewDecoder(wire.MaxRequest - wire.HeaderSize)}
 	for {
 		s.turn()
 	}
@@ -74,8 +79,11 @@ func prepare() error {
 	if err := unix.SetNonblock(toHost, true); err != nil {
 		return step("nonblock", err)
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return step("no_new_privs", err)
+	// Every thread has the flag if the runtime set it for the process.
+	if on, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || on == 0 {
+		if _, _, e := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); e != 0 {
+			return step("no_new_privs", e)
+		}
 	}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return step("dumpable", err)
@@ -86,39 +94,49 @@ func prepare() error {
 
 // turn waits for something to happen and deals with it.
 func (s *supervisor) turn() {
-	s.polls, s.targets = s.polls[:0], s.targets[:0]
+	s.reset()
 	s.watch(fromHost, unix.POLLIN, s.readHost)
 	if s.out.pending() {
-		s.watch(toHost, unix.POLLOUT, func(int16) {})
+		s.watch(toHost, unix.POLLOUT, func() {})
 	}
 	s.watchWarm()
-	wait := s.watchRuns()
+	s.watchRuns()
 	s.watchOrphans()
 
-	n, err := ppoll(s.polls, wait)
-	if err == unix.EINTR || n == 0 {
+	n := s.wait(s.patience())
+	s.dispatch(n)
+	if n == 0 && s.dirty {
 		s.reap()
 	}
-	for i := 0; n > 0 && i < len(s.polls); i++ {
-		if e := s.polls[i].Revents; e != 0 {
-			n--
-			s.targets[i](e)
-		}
+	if s.turns++; n == 0 || s.turns%64 == 0 {
+		s.expire(time.Now())
 	}
 	s.settle()
 	s.out.flush(toHost)
 }
 
-func (s *supervisor) watch(fd int, events int16, f func(int16)) {
-	s.polls = append(s.polls, unix.PollFd{Fd: int32(fd), Events: events})
-	s.targets = append(s.targets, f)
-}
+// How often zombies are looked for. Their parent was the program, so no pidfd
+// tells of them, and while they last they count against its limit of processes.
+const (
+	reapBusy = 50 * time.Millisecond // while a run goes on
+	reapIdle = time.Second           // while it has left processes behind
+	reapSelf = 5 * time.Millisecond  // where the kernel has no pidfd
+)
 
-// ppoll waits for at most d; a negative d waits for ever.
-func ppoll(fds []unix.PollFd, d time.Duration) (int, error) {
-	if d < 0 {
-		return unix.Ppoll(fds, nil, nil)
+// patience returns how long to wait at most, -1 for ever.
+func (s *supervisor) patience() time.Duration {
+	d := time.Duration(-1)
+	if s.dirty {
+		d = reapIdle
 	}
-	ts := unix.NsecToTimespec(int64(d))
-	return unix.Ppoll(fds, &ts, nil)
+	for _, r := range s.runs {
+		switch {
+		case r.ended:
+		case r.pidfd < 0:
+			return reapSelf
+		default:
+			d = reapBusy
+		}
+	}
+	return d
 }

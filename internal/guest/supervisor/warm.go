@@ -79,9 +79,9 @@ func (s *supervisor) watchWarm() {
 	switch {
 	case w == nil:
 	case !w.ready:
-		s.watch(w.note, unix.POLLIN, func(int16) { s.heard(w) })
+		s.watch(w.note, unix.POLLIN, func() { s.heard(w) })
 	case w.pidfd >= 0:
-		s.watch(w.pidfd, unix.POLLIN, func(int16) { s.reap() })
+		s.watch(w.pidfd, unix.POLLIN, s.reap)
 	}
 }
 
@@ -91,16 +91,13 @@ func (s *supervisor) heard(w *warmed) {
 		return
 	}
 	b := make([]byte, 4<<10)
-	n, err := unix.Read(w.note, b)
-	if err == unix.EINTR {
-		return
-	}
+	n, _ := read(w.note, b)
 	if n > 0 && b[0] == 'R' {
 		w.ready = true
 		w.cleanUp()
 		// What the imports had to say belongs to no program.
 		for _, fd := range []int{w.stdout, w.stderr} {
-			unix.Read(fd, b)
+			read(fd, b)
 		}
 		s.reply(w.request, nil)
 		w.request = 0
@@ -110,8 +107,8 @@ func (s *supervisor) heard(w *warmed) {
 	if n > 0 {
 		s.reply(w.request, failure("warm "+w.cmd.Language+": "+string(b[1:n])))
 	} else {
-		n, _ := unix.Read(w.stderr, b)
-		s.reply(w.request, failure("warm "+w.cmd.Language+": the interpreter ended before it was ready: "+string(b[:max(n, 0)])))
+		n, _ := read(w.stderr, b)
+		s.reply(w.request, failure("warm "+w.cmd.Language+": the interpreter ended before it was ready: "+string(b[:n])))
 	}
 	s.discard(w)
 }
@@ -132,7 +129,7 @@ func (w *warmed) fits(c *wire.Command) bool {
 		return false
 	}
 	// Python looks for its user's packages before it comes to the hook.
-	return c.Language != "python" || unix.Access(wire.Home+"/.local/lib", unix.F_OK) != nil
+	return c.Language != "python" || !exists(wire.Home+"/.local/lib")
 }
 
 // release lets the interpreter go on, as the program it waited for.
@@ -145,17 +142,14 @@ func (w *warmed) release(env []string, twin bool) error {
 		return unix.E2BIG
 	}
 	for len(msg) > 0 {
-		n, err := unix.Write(w.control, msg)
-		if err == unix.EINTR {
-			continue
-		}
+		n, err := write(w.control, msg)
 		if err != nil {
 			return err
 		}
 		msg = msg[n:]
 	}
-	unix.Close(w.control)
-	unix.Close(w.note)
+	closeFD(w.control)
+	closeFD(w.note)
 	return nil
 }
 
