@@ -56,7 +56,7 @@ Exit codes: those of serve.`,
 // would for a client that is not in a hurry.
 const (
 	demoRuns  = 5
-	demoPause = 300 * time.Millisecond
+	demoPause = 500 * time.Millisecond
 )
 
 // demo runs a program through a server and prints what a visitor wants to see.
