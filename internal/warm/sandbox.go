@@ -216,3 +216,6 @@ func (s *Sandbox) kill(w *watcher, id guest.RunID) {
 		w.cancel(errLost)
 	}
 }
+
+// Usage is what the sandbox has used so far.
+func (s *Sandbox) Usage(ctx context.Context) (sandbox.Usage, error) { return s.instance.Usage(ctx) }
