@@ -29,6 +29,11 @@ func openEngine(ctx context.Context, cfg *config.Config, name string, log *slog.
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Image == image.HostName {
+		if err := refreshHost(ctx, cfg, log, store); err != nil {
+			return nil, err
+		}
+	}
 	img, release, err := store.Use(cfg.Image)
 	if err != nil {
 		return nil, err
@@ -43,6 +48,18 @@ func openEngine(ctx context.Context, cfg *config.Config, name string, log *slog.
 	return &running{Executor: e, ready: e.Ready, close: func(ctx context.Context) error {
 		return errors.Join(e.Close(ctx), release())
 	}}, nil
+}
+
+// refreshHost makes the host image, or makes it anew when this machine has
+// changed since.
+func refreshHost(ctx context.Context, cfg *config.Config, log *slog.Logger, store *image.Store) (err error) {
+	probe, closeProbe, err := openProbe(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeProbe()) }()
+	_, err = store.Host(ctx, probe)
+	return err
 }
 
 // openProbe returns what runs an image's interpreters to learn their versions,
