@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -67,5 +66,5 @@ func bareInImage(ctx context.Context, cfg *config.Config, code string) (took tim
 	took, err = median(ctx, func() error {
 		return exec.CommandContext(ctx, "chroot", root, python.Path, "-c", code).Run()
 	})
-	return took, "the image's bare " + filepath.Base(python.Path), err
+	return took, "the image's bare Python " + python.Version, err
 }

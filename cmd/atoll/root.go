@@ -54,6 +54,12 @@ type settings struct {
 // in its help; the others work all the same.
 func addSettings(cmd *cobra.Command, groups ...string) *settings {
 	s := &settings{given: map[string]string{}}
+	if len(groups) == 0 {
+		if cmd.Long == "" {
+			cmd.Long = cmd.Short + "."
+		}
+		cmd.Long += "\n\nEvery setting that 'atoll config' lists is a flag here too, such as --data-dir."
+	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&s.file, "config", "", "configuration file, YAML ("+config.FileEnv+")")

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/atoll-run/atoll/internal/doctor"
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/tenant"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// result is how a command ended.
+type result struct {
+	code     int
+	out, err string
+}
+
+// atoll runs a command line with only the environment given.
+func atoll(t *testing.T, stdin string, env map[string]string, args ...string) result {
+	t.Helper()
+	return atollContext(t.Context(), stdin, env, args...)
+}
+
+func atollContext(ctx context.Context, stdin string, env map[string]string, args ...string) result {
+	var out, errs bytes.Buffer
+	code := run(ctx, args, func(name string) string { return env[name] }, stdio{strings.NewReader(stdin), &out, &errs})
+	return result{code, out.String(), errs.String()}
+}
+
+func TestCommandLineErrors(t *testing.T) {
+	dir := t.TempDir()
+	odd := filepath.Join(dir, "program.rb")
+	if err := os.WriteFile(odd, []byte("puts 1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string // in stderr
+	}{
+		{[]string{"bogus"}, exitUsage, `unknown command "bogus"`},
+		{[]string{"serve", "extra"}, exitUsage, "unknown command"},
+		{[]string{"serve", "--bogus"}, exitUsage, "unknown flag: --bogus"},
+		{[]string{"serve", "--pool-size", "many"}, exitUsage, `pool_size (from --pool-size): "many" is not a whole number`},
+		{[]string{"serve", "--listen", "0.0.0.0:80", "--dev-key", "sk-atoll-x"}, exitUsage, "the development key is refused"},
+		{[]string{"serve", "--config", filepath.Join(dir, "none.yaml")}, exitUsage, "none.yaml"},
+		{[]string{"config", "--memory", "1KiB"}, exitUsage, "memory"},
+		{[]string{"image", "remove"}, exitUsage, "requires at least 1 arg"},
+		{[]string{"image", "remove", "none", "--data-dir", dir}, exitFailure, `there is no image "none"`},
+		{[]string{"image", "import", filepath.Join(dir, "none.tar"), "--data-dir", dir}, exitFailure, ""},
+		{[]string{"run"}, exitUsage, "accepts 1 arg(s)"},
+		{[]string{"run", filepath.Join(dir, "none.py")}, exitNotRun, "no such file"},
+		{[]string{"run", odd}, exitNotRun, "give --language"},
+		{[]string{"run", odd, "-l", "ruby", "--data-dir", dir}, exitNotRun, "language must be one of"},
+		{[]string{"run", "-", "--env", "A"}, exitNotRun, "want NAME=value"},
+		{[]string{"run", "-", "--env", "PATH=/", "--data-dir", dir}, exitNotRun, `"PATH" is reserved`},
+		{[]string{"run", "-", "--timeout", "1500ms"}, exitNotRun, "whole seconds"},
+		{[]string{"run", "-", "--timeout", "2h", "--data-dir", dir}, exitNotRun, "maximum of 3600 seconds"},
+		{[]string{"run", "-", "--base-url", "http://127.0.0.1:1"}, exitNotRun, "ATOLL_API_KEY is not set"},
+	} {
+		got := atoll(t, "print(1)", map[string]string{"HOME": dir}, c.args...)
+		if got.code != c.code || !strings.Contains(got.err, c.want) || got.err == "" {
+			t.Errorf("atoll %s: got %d %q, want %d %q", strings.Join(c.args, " "), got.code, got.err, c.code, c.want)
+		}
+		if got.out != "" {
+			t.Errorf("atoll %s printed %q", strings.Join(c.args, " "), got.out)
+		}
+	}
+}
+
+// TestHelp checks that a reader of any command's help learns what it is for
+// and how it is used.
+func TestHelp(t *testing.T) {
+	for _, c := range []struct{ command, want string }{
+		{"", "atoll serve"},
+		{"serve", "--pool-size"},
+		{"run", "Exit codes"},
+		{"image", "import"},
+		{"image import", "OCI layout"},
+		{"image build", "--image-mirror"},
+		{"image list", "List images"},
+		{"image remove", "NAME"},
+		{"doctor", "--json"},
+		{"config", "ATOLL_POOL_SIZE"},
+		{"demo", "examples/hello.py"},
+		{"version", "version"},
+	} {
+		got := atoll(t, "", nil, append(strings.Fields(c.command), "--help")...)
+		if got.code != exitOK || !strings.Contains(got.out, c.want) || !strings.Contains(got.out, "Usage:") {
+			t.Errorf("atoll %s --help: %d %s", c.command, got.code, got.out)
+		}
+	}
+}
+
+func TestConfigAndVersion(t *testing.T) {
+	got := atoll(t, "", map[string]string{"HOME": "/h", "ATOLL_DEV_KEY": "sk-atoll-secret", "ATOLL_POOL_SIZE": "7"}, "config", "--memory=1GiB")
+	if got.code != exitOK || !strings.Contains(got.out, "\npool_size: 7\n") || !strings.Contains(got.out, "\nmemory: 1GiB\n") {
+		t.Errorf("got %+v", got)
+	}
+	if strings.Contains(got.out+got.err, "secret") {
+		t.Error("the key is printed")
+	}
+	if got := atoll(t, "", nil, "version"); got.code != exitOK || !strings.HasPrefix(got.out, "atoll ") {
+		t.Errorf("version: %+v", got)
+	}
+}
+
+func TestDoctorReports(t *testing.T) {
+	dir := t.TempDir()
+	env := map[string]string{"HOME": dir, "ATOLL_DATA_DIR": filepath.Join(dir, "data"), "ATOLL_RUNSC": filepath.Join(dir, "none")}
+	got := atoll(t, "", env, "doctor")
+	if got.code != exitFailure || !strings.Contains(got.out, "run make build") || !strings.Contains(got.out, "atoll image build") {
+		t.Errorf("got %+v", got)
+	}
+	got = atoll(t, "", env, "doctor", "--json")
+	var findings []doctor.Finding
+	if err := json.Unmarshal([]byte(got.out), &findings); err != nil || len(findings) < 9 {
+		t.Errorf("got %q: %v", got.out, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "data")); err == nil {
+		t.Error("a check made the data folder")
+	}
+}
+
+func TestImageName(t *testing.T) {
+	for source, want := range map[string]string{
+		"python:3.14-slim":            "python-3.14-slim",
+		"example.org:5000/a/B:latest": "b",
+		"python@sha256:0123":          "python",
+		"./tools.tar.gz":              "tools",
+		"/srv/Images/My Layout/":      "my-layout",
+	} {
+		if got := imageName(source); got != want {
+			t.Errorf("%s: got %q, want %q", source, got, want)
+		}
+	}
+}
+
+// scripted is an executor that does what a program's code says, in place of
+// sandboxes: these tests are about how its ends reach the command line.
+type scripted struct{ started chan struct{} }
+
+func (x scripted) Execute(ctx context.Context, req execution.Request, sink execution.Sink) (*execution.Execution, error) {
+	out := []byte(req.Code + " " + string(req.Language) + " " + req.Env["A"] + " " + req.Timeout.String() + "\n")
+	sink(execution.Stdout, out)
+	sink(execution.Stderr, []byte("warning\n"))
+	e := &execution.Execution{TraceID: req.TraceID, Status: execution.Success, Stdout: out}
+	switch req.Code {
+	case "fail":
+		e.Status, e.ExitCode = execution.Failed, 3
+	case "time":
+		e.Status, e.ExitCode = execution.Timeout, -1
+	case "memory":
+		e.Status, e.ExitCode, e.Error = execution.OOM, 137, "memory limit of 512 MiB exceeded"
+	case "lost":
+		e.Status, e.ExitCode, e.Error = execution.Failed, -1, "the sandbox ended unexpectedly"
+	case "wait":
+		x.started <- struct{}{}
+		<-ctx.Done()
+		e.Status, e.ExitCode = execution.Cancelled, -1
+	}
+	return e, nil
+}
+
+func TestRunOnServer(t *testing.T) {
+	const key = "sk-atoll-test"
+	x := scripted{started: make(chan struct{}, 1)}
+	s, err := httpapi.New(httpapi.Config{
+		Executor: x,
+		Auth:     tenant.NewDevKey(key, execution.Policy{MaxTimeout: time.Hour}),
+		Metrics:  prometheus.NewRegistry(),
+		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	env := map[string]string{"ATOLL_BASE_URL": srv.URL + "/", "ATOLL_API_KEY": key}
+
+	for code, want := range map[string]result{
+		"ok":     {0, "ok python  1m0s\n", "warning\n"},
+		"fail":   {3, "fail python  1m0s\n", "warning\n"},
+		"time":   {exitTimeout, "time python  1m0s\n", "warning\natoll: execution timed out after 60s\n"},
+		"memory": {137, "memory python  1m0s\n", "warning\natoll: memory limit of 512 MiB exceeded\n"},
+		"lost":   {exitNotRun, "lost python  1m0s\n", "warning\natoll: the sandbox ended unexpectedly\n"},
+	} {
+		if got := atoll(t, code, env, "run", "-"); got != want {
+			t.Errorf("%s: got %+v, want %+v", code, got, want)
+		}
+	}
+	if got := atoll(t, "x", env, "run", "-", "-l", "node", "-e", "A=b=c", "-t", "90s"); got.out != "x node b=c 1m30s\n" {
+		t.Errorf("got %+v", got)
+	}
+	if got := atoll(t, "x", env, "run", "-", "-e", "lower=1"); got.code != exitNotRun || !strings.Contains(got.err, "env_vars name") || !strings.Contains(got.err, "trc_") {
+		t.Errorf("a refusal: %+v", got)
+	}
+	env["ATOLL_API_KEY"] = "wrong"
+	if got := atoll(t, "x", env, "run", "-"); got.code != exitNotRun || !strings.Contains(got.err, "invalid API key") {
+		t.Errorf("a wrong key: %+v", got)
+	}
+
+	env["ATOLL_API_KEY"] = key
+	ctx, interrupt := context.WithCancel(t.Context())
+	go func() {
+		<-x.started
+		interrupt()
+	}()
+	if got := atollContext(ctx, "wait", env, "run", "-"); got.code != exitCancelled {
+		t.Errorf("Ctrl-C: %+v", got)
+	}
+	// What Ctrl-C leaves running on the server ends with the server.
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Serve(ended, newListener(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServerThatIsNotThere(t *testing.T) {
+	ln := newListener(t)
+	url := "http://" + ln.Addr().String()
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := atoll(t, "x", map[string]string{"ATOLL_API_KEY": "k"}, "run", "-", "--base-url", url)
+	if got.code != exitNotRun || !strings.Contains(got.err, "refused") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func newListener(t *testing.T) net.Listener {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ln
+}
