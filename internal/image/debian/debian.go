@@ -13,6 +13,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/user"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -76,6 +79,30 @@ func Available() error {
 	}
 	if len(missing) > 0 {
 		return fault.New(fault.Unavailable, "building the default image takes packages that are missing: apt-get install %s", strings.Join(missing, " "))
+	}
+	if os.Geteuid() != 0 {
+		return subordinate("/etc/subuid", "/etc/subgid")
+	}
+	return nil
+}
+
+// subordinate reports whether this user may map other users' numbers into a
+// namespace of its own, as the packages' files need.
+func subordinate(files ...string) error {
+	names := []string{strconv.Itoa(os.Getuid())}
+	if u, err := user.Current(); err == nil {
+		names = append(names, u.Username)
+	}
+	for _, file := range files {
+		data, _ := os.ReadFile(file)
+		found := false
+		for line := range strings.Lines(string(data)) {
+			name, _, _ := strings.Cut(line, ":")
+			found = found || slices.Contains(names, name)
+		}
+		if !found {
+			return fault.New(fault.Unavailable, "building the default image without root takes a range of numbers in %s: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s", file, names[len(names)-1])
+		}
 	}
 	return nil
 }

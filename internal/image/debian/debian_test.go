@@ -3,6 +3,7 @@ package debian
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -66,6 +67,22 @@ func TestMissingTools(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	err := Available()
 	if fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "apt-get install mmdebstrap") {
+		t.Fatal(err)
+	}
+}
+
+func TestSubordinate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "subuid")
+	if err := os.WriteFile(file, []byte("somebody:1:2\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := subordinate(file); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "usermod") {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, fmt.Appendf(nil, "somebody:1:2\n%d:100000:65536\n", os.Getuid()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := subordinate(file, file); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -29,7 +30,7 @@ func openRegistry(ctx context.Context, s string, opts Options) (*Image, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, fmt.Sprintf("%q is neither a path nor an image's reference", s))
 	}
-	img, err := remote.Image(ref,
+	desc, err := remote.Get(ref,
 		remote.WithContext(ctx),
 		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}),
 		remote.WithAuthFromKeychain(authn.DefaultKeychain),
@@ -37,6 +38,14 @@ func openRegistry(ctx context.Context, s string, opts Options) (*Image, error) {
 	)
 	if err != nil {
 		return nil, remoteFault(ctx, err, s)
+	}
+	img, err := desc.Image()
+	if err != nil {
+		err = remoteFault(ctx, err, s)
+		if e, ok := errors.AsType[*fault.Error](err); ok && e.Kind == fault.Unavailable && !network(err) {
+			e.Kind, e.Msg = fault.Invalid, fmt.Sprintf("the registry has no image %q for linux/%s", s, runtime.GOARCH)
+		}
+		return nil, err
 	}
 	digest, err := img.Digest()
 	if err != nil {
@@ -111,6 +120,15 @@ func remoteFault(ctx context.Context, err error, ref string) error {
 		}
 	}
 	return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the image %q cannot be read from its registry", ref))
+}
+
+// network reports whether err came with, or instead of, a registry's answer.
+func network(err error) bool {
+	if _, ok := errors.AsType[*transport.Error](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[*url.Error](err)
+	return ok
 }
 
 // tlsUnlessAsked refuses requests without TLS to any other machine, those a

@@ -209,11 +209,20 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	noLayout := t.TempDir()
+	elsewhere, err := name.ParseReference(addr + "/elsewhere:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: foreign, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "s390x"}}})
+	if err := remote.WriteIndex(elsewhere, index); err != nil {
+		t.Fatal(err)
+	}
 	cases := []struct {
 		name, ref string
 		kind      fault.Kind
 	}{
 		{"no such image", addr + "/none:1", fault.NotFound},
+		{"registry without this platform", elsewhere.String(), fault.Invalid},
 		{"no such file", "/no/such/file.tar", fault.NotFound},
 		{"nobody listens", "127.0.0.1:1/a:1", fault.Unavailable},
 		{"not a reference", "Not A Reference", fault.Invalid},
