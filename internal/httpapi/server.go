@@ -119,7 +119,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		s.log.Warn("connections were cut", "error", err)
 		_ = srv.Close()
 	}
-	_ = <-failed // http.ErrServerClosed
+	_ = <-failed  // http.ErrServerClosed
 	s.runs.Wait() // those whose clients went away
 	s.end(errShutdown)
 	return nil
