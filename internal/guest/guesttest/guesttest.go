@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -76,7 +79,9 @@ func Start(t testing.TB) *Guest {
 	if os.Getuid() != 0 {
 		t.Fatal("this test makes namespaces and mounts: run it as root")
 	}
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "guest") // t.TempDir has the test's name, and mount options no commas
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
 	hooks := filepath.Join(dir, "atoll")
 	must(t, os.MkdirAll(hooks, 0o755))
 	for name, data := range guest.Files() {
@@ -184,8 +189,14 @@ func Program(t testing.TB, language, code string) guest.RunSpec {
 // see, the status being 128+n when signal n ended the program.
 func (g *Guest) Bare(t testing.TB, spec guest.RunSpec) (stdout, stderr []byte, code int) {
 	t.Helper()
+	must(t, g.Dial(t).Close()) // it is up
+	root := filepath.Join("/proc", itoa(g.PID), "root")
 	for _, f := range spec.Files {
-		path := filepath.Join("/proc", itoa(g.PID), "root", f.Path)
+		path := filepath.Join(root, f.Path)
+		if dir := filepath.Dir(path); dir != filepath.Join(root, sandbox.Home) {
+			must(t, os.MkdirAll(dir, 0o755))
+			must(t, os.Chown(dir, sandbox.UID, sandbox.GID))
+		}
 		must(t, os.WriteFile(path, f.Data, f.Mode))
 		must(t, os.Chown(path, sandbox.UID, sandbox.GID))
 	}
@@ -194,8 +205,10 @@ func (g *Guest) Bare(t testing.TB, spec guest.RunSpec) (stdout, stderr []byte, c
 		"prlimit", "--nproc=256", "--nofile=1024", "--core=0",
 		"env", "-i", "--chdir=" + spec.Dir}
 	args = append(args, spec.Env...)
-	args = append(args, "setsid", "--wait", spec.Path)
-	args = append(args, spec.Argv[1:]...)
+	args = append(args, "setsid", "--wait")
+	args = append(args, spec.Argv...)
+	// What this process may have inherited is not for the program.
+	must(t, unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC))
 	cmd := exec.Command("nsenter", args...)
 	o, e := reopenable(t), reopenable(t)
 	cmd.Stdout, cmd.Stderr = o.w, e.w

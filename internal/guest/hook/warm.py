@@ -14,6 +14,16 @@ def main():
             return  # another Python, not the one that is meant
     except OSError:
         return
+    # Python 3.13 and later decode .pth files with a codec that a bare start has
+    # no use for, unless there is a .pth file besides ours.
+    codec = "encodings.utf_8_sig"
+    if next(reversed(sys.modules)) == codec and not any(
+        f.endswith(".pth") and f != "zzz-atoll.pth"
+        for folder in site.getsitepackages()
+        if os.path.isdir(folder)
+        for f in os.listdir(folder)
+    ):
+        del sys.modules[codec], sys.modules["encodings"].utf_8_sig
     if made:
         # Python would not have seen a folder that is about to go again.
         sys.path.remove(made)

@@ -77,9 +77,11 @@ func preparePython(w *warmed, m *wire.WarmMessage, control int) ([]string, error
 		return nil, step("write "+path, err)
 	}
 	w.undo = slices.Insert(w.undo, 0, path)
-	const file = `"` + hooks + `/warm.py"`
-	line := "import sys; exec(compile(open(" + file + `, "rb").read(), ` + file + `, "exec"), {"inode": ` +
-		strconv.FormatUint(st.Ino, 10) + `, "made": ` + strconv.Quote(made) + `, "preload": "` + strings.Join(m.Preload, " ") + "\"})\n"
+	// Nothing may be left behind, not even a warning of a file left open, which
+	// Python would note down in the module that executes this.
+	const file = `'` + hooks + `/warm.py'`
+	line := `import sys; exec("with open(` + file + `, 'rb') as f: code = f.read()\nexec(compile(code, ` + file + `, 'exec'), {'inode': ` +
+		strconv.FormatUint(st.Ino, 10) + `, 'made': made, 'preload': '` + strings.Join(m.Preload, " ") + `'})", {"made": ` + strconv.Quote(made) + "})\n"
 	_, err = unix.Write(fd, []byte(line))
 	if e := unix.Close(fd); err == nil {
 		err = e

@@ -1,0 +1,175 @@
+package guest_test
+
+import (
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/guest"
+)
+
+func TestPythonSemantics(t *testing.T) {
+	same(t, guest.Python, []program{
+		{name: "traceback", code: `
+def f(x):
+    return 1 / x
+
+print("before")
+f(0)
+`},
+		{name: "syntax error", code: "x = 1\nif x\n  print(x)\n"},
+		{name: "exit status", code: "import sys\nprint('x')\nsys.exit(3)\n"},
+		{name: "exit message", code: "raise SystemExit('a message')\n"},
+		{name: "exit at once", code: "import os, sys\nsys.stdout.write('lost')\nos._exit(7)\n"},
+		{name: "atexit", code: `
+import atexit, sys
+atexit.register(lambda: print("last"))
+class C:
+    def __del__(self): sys.stderr.write("del\n")
+c = C()
+sys.stdout.write("unflushed")
+`},
+		{name: "error in atexit", code: "import atexit\natexit.register(lambda: 1/0)\n", blur: true},
+		{name: "terminated", code: "import os, signal\nprint('x', flush=True)\nos.kill(os.getpid(), signal.SIGTERM)\n"},
+		{name: "killed", code: "import os, signal\nos.kill(os.getpid(), 9)\n"},
+		{name: "interrupted", code: "import os, signal\nprint('x')\nos.kill(os.getpid(), signal.SIGINT)\n"},
+		{name: "aborted", code: "import os\nprint('lost', end='')\nos.abort()\n"},
+		{name: "segfault", code: "import ctypes\nprint('x', flush=True)\nctypes.string_at(0)\n"},
+		{name: "faulthandler", code: "import faulthandler, ctypes\nfaulthandler.enable()\nctypes.string_at(0)\n", blur: true},
+		{name: "threads", code: `
+import threading, time
+def f():
+    threading.main_thread().join()
+    print("thread", threading.current_thread() is threading.main_thread())
+threading.Thread(target=f).start()
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+print("main", threading.current_thread() is threading.main_thread())
+`},
+		{name: "error in thread", code: "import threading\ndef g(): raise ValueError('x')\nt = threading.Thread(target=g)\nt.start(); t.join()\nprint('on')\n"},
+		{name: "subprocess", code: `
+import subprocess, sys, os
+print("one", flush=True)
+subprocess.run([sys.executable, "-c", "import sys; print(sys.argv, sorted(set(sys.modules) & {'atoll', 'warm'}))", "a"])
+print(subprocess.run("echo two; exit 4", shell=True, capture_output=True))
+os.system("ls -A ~; pwd; env | sort | grep -v ^_=")
+print(subprocess.run(["cat"], capture_output=True))
+`},
+		{name: "fork", code: `
+import os
+pid = os.fork()
+if pid == 0:
+    print("child")
+    raise SystemExit(5)
+print("parent", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+`},
+		{name: "multiprocessing", code: `
+import multiprocessing as mp
+def f(x):
+    return x * x
+class K: pass
+def g(q):
+    q.put((__name__ != "__main__", K.__module__))
+if __name__ == "__main__":
+    for method in "fork", "spawn", "forkserver":
+        ctx = mp.get_context(method)
+        with ctx.Pool(2) as p:
+            print(method, p.map(f, range(4)))
+        q = ctx.Queue()
+        p = ctx.Process(target=g, args=(q,))
+        p.start()
+        print(q.get()[1:])
+        p.join()
+        print(p.exitcode)
+`},
+		{name: "pool of processes", code: `
+from concurrent.futures import ProcessPoolExecutor
+def f(x): return x + 1
+if __name__ == "__main__":
+    with ProcessPoolExecutor(2) as e:
+        print(list(e.map(f, [1, 2, 3])))
+`},
+		{name: "asyncio", code: `
+import asyncio
+async def f(n):
+    await asyncio.sleep(n / 100)
+    return n
+async def main():
+    print(await asyncio.gather(f(2), f(1)))
+    p = await asyncio.create_subprocess_shell("echo sub", stdout=-1)
+    print(await p.communicate())
+    asyncio.create_task(f(1000))
+    raise RuntimeError("end")
+asyncio.run(main())
+`},
+		{name: "imports what it wrote", code: `
+open("helper.py", "w").write("def f():\n    raise KeyError(__name__, __file__)\n")
+import helper
+helper.f()
+`},
+		{name: "imports what came along", code: "import pkg.mod\nprint(pkg.mod.__file__, pkg.mod.x)\n", files: map[string]string{"pkg/mod.py": "x = 1\n"}},
+		{name: "input at the end", code: "import sys\nprint(repr(sys.stdin.read()), sys.stdin.isatty())\ninput('? ')\n"},
+		{name: "names", code: "import sys\nprint(__name__, __file__, sys.argv, __doc__, __annotations__ if '__annotations__' in globals() else None)\n"},
+		{name: "warnings", code: "import warnings\nwarnings.warn('w', DeprecationWarning)\ndef f(): warnings.warn('u')\nf()\nx = '\\d'\n"},
+		{name: "chained errors", code: "try:\n    1/0\nexcept Exception as e:\n    raise ExceptionGroup('g', [e, ValueError('v')]) from e\n"},
+		{name: "error in a destructor", code: "class C:\n    def __del__(self): raise ValueError('x')\nc = C()\ndel c\nprint('on')\n", blur: true},
+		{name: "recursion", code: "def f(n): return f(n + 1)\nf(0)\n"},
+		{name: "own source", code: "import inspect\ndef f():\n    return 1  # one\nprint(inspect.getsource(f), open(__file__).read())\n"},
+		{name: "unicode", code: "# -*- coding: utf-8 -*-\nprint('ä€😀')\nprint('\\udc80')\n"},
+		{name: "bytes", code: "import sys\nsys.stdout.buffer.write(bytes(range(256)))\n"},
+		{name: "closed stdout", code: "import os, sys\nprint('x', flush=True)\nos.close(1)\nprint('y')\n"},
+		{name: "standard streams by name", code: "open('/dev/stdout', 'w').write('a\\n')\nopen('/dev/stderr', 'w').write('b\\n')\nopen('/proc/self/fd/1', 'w').write('c\\n')\nprint(repr(open('/dev/stdin').read()))\n"},
+		{name: "no newline, no bytes", code: "\ufeffprint(1)"},
+		{name: "null byte", code: "print(1)\n\x00\n"},
+		{name: "runpy", code: "import runpy, sys\nif len(sys.argv) < 2:\n    sys.argv.append('x')\n    print(sorted(runpy.run_path('main.py', run_name='again')))\nelse:\n    y = 1\n"},
+		{name: "signal handler", code: "import signal, os\nsignal.signal(signal.SIGUSR1, lambda *a: print('got', a[0]))\nos.kill(os.getpid(), signal.SIGUSR1)\nsignal.alarm(1)\nsignal.pause()\n"},
+		{name: "exec", code: "import os\nos.execvp('sh', ['sh', '-c', 'echo $0; ls /proc/self/fd | wc -l; exit 9'])\n"},
+		{name: "replaces its outputs", code: "import os\nfd = os.open('out', os.O_CREAT | os.O_RDWR)\nprint(fd)\nr, w = os.pipe()\nprint(r, w)\n"},
+	})
+}
+
+// The introspection programs show everything a program may ask of its
+// interpreter and its process that is the same for two bare runs.
+func TestPythonIntrospection(t *testing.T) {
+	same(t, guest.Python, []program{
+		{name: "modules", code: "import sys\nfor m in sys.modules: print(m)\n"},
+		{name: "environment", code: "import os, posix\nprint(list(os.environ.items()), posix.environ, list(os.environb), open('/proc/self/environ').read())\n"},
+		{name: "descriptors", code: "import os, stat\nfor fd in sorted(os.listdir('/proc/self/fd'), key=int):\n    try: print(fd, stat.S_IFMT(os.fstat(int(fd)).st_mode), os.get_inheritable(int(fd)), os.get_blocking(int(fd)), os.fstat(int(fd)).st_uid)\n    except OSError as e: print(fd, e)\nprint(os.readlink('/proc/self/fd/0'))\n"},
+		{name: "signals", code: "import signal\nfor s in sorted(signal.valid_signals()): print(s, signal.getsignal(s))\nprint(signal.pthread_sigmask(0, []), signal.sigpending())\nprint([l for l in open('/proc/self/status') if l.startswith(('Sig', 'Shd', 'Cap', 'NoNew', 'Seccomp', 'Groups', 'Uid', 'Gid', 'Umask', 'TracerPid', 'Threads'))])\n"},
+		{name: "sys", code: `
+import sys
+for name in sorted(dir(sys)):
+    v = getattr(sys, name)
+    if not callable(v) and name not in ("modules", "stdlib_module_names"):
+        print(name, v)
+print(sys.getrecursionlimit(), sys.getswitchinterval(), sys.gettrace(), sys.getprofile(), sys.getdlopenflags(), sys.get_asyncgen_hooks(), sys.excepthook, sys.displayhook, sys.unraisablehook, sys.breakpointhook)
+for s in sys.stdin, sys.stdout, sys.stderr:
+    print(s.name, s.mode, s.encoding, s.errors, s.line_buffering, s.write_through, s.fileno(), s.isatty(), s.newlines)
+`, blur: true},
+		{name: "globals", code: "for k, v in list(globals().items()): print(k, v)\nprint(list(globals()))\n", blur: true},
+		{name: "builtins", code: "import builtins, site\nprint(dir(builtins), sorted(site.__dict__))\nprint(site.ENABLE_USER_SITE, site.USER_SITE, site.USER_BASE, site.PREFIXES)\n"},
+		{name: "process", code: `
+import os, resource, time, locale
+pid = os.getpid()
+print(os.getpgrp() == pid, os.getsid(0) == pid, os.umask(0), os.getuid(), os.geteuid(), os.getgid(), os.getgroups(), os.getcwd(), os.nice(0))
+print([(n, resource.getrlimit(getattr(resource, n))) for n in sorted(dir(resource)) if n.startswith("RLIMIT_")])
+print(open("/proc/self/cmdline").read(), open("/proc/self/comm").read(), open("/proc/self/oom_score_adj").read(), os.readlink("/proc/self/exe"), os.readlink("/proc/self/cwd"), os.readlink("/proc/self/root"))
+print(time.tzname, time.timezone, time.altzone, locale.getlocale(), locale.setlocale(locale.LC_ALL), locale.getpreferredencoding())
+print(len(os.listdir("/proc/self/task")), os.sched_getaffinity(0) == os.sched_getaffinity(1), os.sched_getscheduler(0))
+print(os.ttyname(0) if os.isatty(0) else "no tty", os.path.exists("/dev/tty"))
+`},
+		{name: "interpreter", code: `
+import gc, atexit, threading, warnings, linecache, codecs, importlib, sys, _imp, signal, contextvars
+print(gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), gc.callbacks, gc.get_debug(), gc.garbage)
+print(atexit._ncallbacks(), threading.enumerate(), threading.main_thread().ident == threading.get_ident(), warnings.filters)
+print(sorted(linecache.cache), sorted(sys.path_importer_cache), sys.meta_path, len(sys.path_hooks))
+print(list(contextvars.copy_context()), sys._getframe().f_back, sys.exc_info(), sys._current_exceptions() if len(sys._current_frames()) > 1 else 1)
+`, blur: true},
+		{name: "mapped files", code: "seen = []\nfor l in open('/proc/self/maps'):\n    f = l.split()\n    if len(f) > 5 and f[5] not in seen: seen.append(f[5])\nprint(sorted(seen))\n"},
+		{name: "files", code: "import os\nfor d, _, fs in os.walk('/home'):\n    for f in fs:\n        s = os.stat(os.path.join(d, f)); print(d, f, oct(s.st_mode), s.st_uid, s.st_gid, s.st_nlink, s.st_size)\nimport site\nfor d in site.getsitepackages():\n    if os.path.isdir(d): print(d, [f for f in sorted(os.listdir(d)) if f.endswith('.pth')], oct(os.stat(d).st_mode))\nprint(sorted(os.listdir('/tmp')))\n"},
+	})
+}
+
+func TestPythonVariables(t *testing.T) {
+	got, bare := withVariable(t, guest.Python, "import os, posix\nprint(list(os.environ.items()), posix.environ, os.getenv('X'))\nos.system('env | grep ^X')\n", "X=a=b\nü\xff")
+	if got.stdout != bare.stdout || got.stderr != bare.stderr {
+		t.Errorf("got %+v\nbare %+v", got, bare)
+	}
+}

@@ -1,0 +1,98 @@
+package guest_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/guesttest"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// program is one that must do the same in a warmed interpreter and in one that
+// a shell would have started.
+type program struct {
+	name string
+	code string
+	// more files beside it
+	files map[string]string
+	// blur makes numbers in the output equal where no two runs have the same.
+	blur bool
+}
+
+var numbers = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
+
+// same runs the programs both ways and compares all that a caller sees.
+func same(t *testing.T, language string, programs []program) {
+	for _, p := range programs {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			spec := guesttest.Program(t, language, p.code)
+			for name, data := range p.files {
+				spec.Files = append(spec.Files, guest.File{Path: sandbox.Home + "/" + name, Mode: 0o644, Data: []byte(data)})
+			}
+			o, e, code := guesttest.Start(t).Bare(t, spec)
+			bare := outcome{guest.Result{ExitCode: code}, string(o), string(e)}
+
+			c := guesttest.Start(t).Dial(t)
+			warm(t, c, guesttest.Warm(t, language))
+			got := run(t, c, spec)
+			if !got.Warm {
+				t.Fatal("the run was not warm")
+			}
+			if p.blur {
+				for _, s := range []*string{&got.stdout, &got.stderr, &bare.stdout, &bare.stderr} {
+					*s = numbers.ReplaceAllString(*s, "N")
+				}
+			}
+			compare(t, "stdout", got.stdout, bare.stdout)
+			compare(t, "stderr", got.stderr, bare.stderr)
+			if got.ExitCode != bare.ExitCode {
+				t.Errorf("exit code %d, bare %d", got.ExitCode, bare.ExitCode)
+			}
+			if !p.blur && bare.stdout+bare.stderr == "" && bare.ExitCode == 0 {
+				t.Error("the program shows nothing")
+			}
+		})
+	}
+}
+
+// compare reports the lines that differ.
+func compare(t *testing.T, stream, got, bare string) {
+	t.Helper()
+	if got == bare {
+		return
+	}
+	g, b := strings.Split(got, "\n"), strings.Split(bare, "\n")
+	for _, l := range g {
+		if !slices.Contains(b, l) {
+			t.Errorf("%s, warmed: %s", stream, l)
+		}
+	}
+	for _, l := range b {
+		if !slices.Contains(g, l) {
+			t.Errorf("%s, bare:   %s", stream, l)
+		}
+	}
+	if !t.Failed() {
+		t.Errorf("%s: the same lines in another order:\n%s\nbare:\n%s", stream, got, bare)
+	}
+}
+
+// withVariable runs a program whose variables differ from those the interpreter
+// was warmed with.
+func withVariable(t *testing.T, language, code, entry string) (got, bare outcome) {
+	t.Helper()
+	spec := guesttest.Program(t, language, code)
+	spec.Env = append(slices.Clone(spec.Env), entry)
+	o, e, status := guesttest.Start(t).Bare(t, spec)
+	c := guesttest.Start(t).Dial(t)
+	warm(t, c, guesttest.Warm(t, language))
+	got = run(t, c, spec)
+	if !got.Warm {
+		t.Fatal("the run was not warm")
+	}
+	return got, outcome{guest.Result{ExitCode: status}, string(o), string(e)}
+}
