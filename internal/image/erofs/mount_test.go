@@ -20,8 +20,7 @@ func TestMount(t *testing.T) {
 	dir := imagetest.Mount(t, write(t, root))
 	inodes := map[*erofs.Node]uint64{}
 	count := 0
-	var compare func(p string, n *erofs.Node, links uint64)
-	compare = func(p string, n *erofs.Node, links uint64) {
+	compare := func(p string, n *erofs.Node, links uint64) {
 		count++
 		var st syscall.Stat_t
 		if err := syscall.Lstat(p, &st); err != nil {
