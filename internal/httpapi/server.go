@@ -119,7 +119,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		s.log.Warn("connections were cut", "error", err)
 		_ = srv.Close()
 	}
-	_ = <-failed  // http.ErrServerClosed
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		s.log.Warn("listening ended by itself", "error", err)
+	}
 	s.runs.Wait() // those whose clients went away
 	s.end(errShutdown)
 	return nil
