@@ -196,6 +196,11 @@ func runtimeBinary(ctx context.Context, t Target) Finding {
 	if err != nil {
 		return failed(name, err.Error(), fix)
 	}
+	if sentry := filepath.Join(filepath.Dir(path), "gvisor-bin", "gvisor_sentry"); t.Runtime == "gvisor" {
+		if _, err := os.Stat(sentry); err != nil {
+			return failed(name, err.Error(), fix)
+		}
+	}
 	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err != nil {
 		return failed(name, fmt.Sprintf("%s --version: %v", path, err), fix)

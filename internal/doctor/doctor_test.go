@@ -50,6 +50,15 @@ func TestBinariesAreTried(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\necho runsc version 1\necho more\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	if f := runtimeBinary(t.Context(), Target{Runtime: "gvisor", Runsc: script}); f.Level != Failed {
+		t.Errorf("a runtime without its kernel: %+v", f)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "gvisor-bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "gvisor-bin", "gvisor_sentry"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	f := runtimeBinary(t.Context(), Target{Runtime: "gvisor", Runsc: script})
 	if f.Level != OK || f.Detail != script+", runsc version 1" {
 		t.Errorf("a working runtime: %+v", f)
