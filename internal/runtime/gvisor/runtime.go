@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/atoll-run/atoll/internal/cgroup"
 	"github.com/atoll-run/atoll/internal/runtime/state"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -188,6 +190,10 @@ func (r *Runtime) Destroy(ctx context.Context, id sandbox.ID) error {
 		group := r.cfg.Cgroups.Group(string(id))
 		group.Kill()
 		errs = append(errs, group.Remove())
+	}
+	// A sandbox on a folder has a file server, whose empty network namespace
+	// runsc pins with a mount below its root folder. There is none, or it goes.
+	for unix.Unmount(r.dir.Path(id, runscDir, "null-netns"), unix.MNT_DETACH) == nil {
 	}
 	return errors.Join(append(errs, r.dir.Remove(id))...)
 }
