@@ -176,7 +176,7 @@ func ended(status execution.Status, code int, reason string) error {
 	case status == execution.Timeout:
 		code = exitTimeout
 	case status == execution.Cancelled:
-		code = exitCancelled
+		return &exit{code: exitCancelled} // whoever pressed Ctrl-C knows why
 	case code < 0:
 		code = exitNotRun
 	case code == 0:
