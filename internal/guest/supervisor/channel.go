@@ -116,6 +116,9 @@ func (s *supervisor) request(t wire.Type, id uint64, p []byte) {
 		if m.Hostname != "" {
 			err = step("hostname", unix.Sethostname([]byte(m.Hostname)))
 		}
+		if err == nil && s.warm != nil && s.warm.settle(id) {
+			return // heard answers
+		}
 		s.reply(id, err)
 	case wire.Ping:
 		s.reply(id, nil)

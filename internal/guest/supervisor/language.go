@@ -93,6 +93,7 @@ func preparePython(w *warmed, m *wire.WarmMessage, control int) ([]string, error
 const (
 	changed = 1 << iota // the variables follow
 	twin                // random generators must be reseeded
+	touch               // no program yet: map the memory in, and wait on
 )
 
 // binaryMessage is what warm.py and warm.cjs read: the length of the rest in

@@ -132,6 +132,19 @@ func (w *warmed) fits(c *wire.Command) bool {
 	return c.Language != "python" || !exists(wire.Home+"/.local/lib")
 }
 
+// settle has a restored interpreter map its memory in while nobody waits for it.
+// It reports whether the hook is at it, and will tell when done.
+func (w *warmed) settle(request uint64) bool {
+	if !w.ready || w.cmd.Language != "python" {
+		return false
+	}
+	if n, err := write(w.control, []byte{1, 0, 0, 0, touch}); n != 5 || err != nil {
+		return false
+	}
+	w.ready, w.request = false, request
+	return true
+}
+
 // release lets the interpreter go on, as the program it waited for.
 func (w *warmed) release(env []string, twin bool) error {
 	msg, err := languages[w.cmd.Language].message(w.cmd.Env, env, twin)

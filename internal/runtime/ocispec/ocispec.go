@@ -5,6 +5,7 @@ package ocispec
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"strconv"
 
@@ -35,7 +36,10 @@ func New(spec sandbox.Spec, rootDir string) *specs.Spec {
 			Env:             []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 			Cwd:             "/",
 			NoNewPrivileges: true,
-			Capabilities:    &specs.LinuxCapabilities{Bounding: guestCaps, Effective: guestCaps, Permitted: guestCaps},
+			// Locked memory counts against the sandbox's memory like any other;
+			// locking is also how a restored interpreter maps its memory in.
+			Rlimits:      []specs.POSIXRlimit{{Type: "RLIMIT_MEMLOCK", Hard: math.MaxUint64, Soft: math.MaxUint64}},
+			Capabilities: &specs.LinuxCapabilities{Bounding: guestCaps, Effective: guestCaps, Permitted: guestCaps},
 		},
 		Hostname: Hostname,
 		Mounts: []specs.Mount{
