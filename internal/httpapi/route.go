@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -90,11 +91,14 @@ func (s *Server) fail(w *response, r *http.Request, err error) {
 	if w.status == 0 {
 		writeError(w, err)
 	}
-	if w.status >= http.StatusInternalServerError {
-		s.log.ErrorContext(r.Context(), "request failed", "trace_id", traceOf(w), "path", r.URL.Path, "status", w.status, "error", err)
-	} else {
-		s.log.DebugContext(r.Context(), "request refused", "trace_id", traceOf(w), "path", r.URL.Path, "status", w.status, "error", err)
+	level := slog.LevelDebug // the caller's mistake, or what a probe asks for
+	switch f, ok := errors.AsType[*fault.Error](err); {
+	case w.status == http.StatusInternalServerError:
+		level = slog.LevelError
+	case w.status > http.StatusInternalServerError && ok && f.Err != nil:
+		level = slog.LevelWarn // we could not, and the reason was kept from the caller
 	}
+	s.log.Log(r.Context(), level, "request not served", "trace_id", traceOf(w), "path", r.URL.Path, "status", w.status, "error", err)
 }
 
 // recovered answers a request whose handler panicked with p.
@@ -167,7 +171,7 @@ func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
 		return fault.New(fault.Unavailable, "%s", errShutdown)
 	}
 	if err := s.ready(r.Context()); err != nil {
-		return fault.Wrap(fault.Unavailable, err, "not ready: "+err.Error())
+		return fault.New(fault.Unavailable, "not ready: %v", err)
 	}
 	return writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }

@@ -68,11 +68,11 @@ const draw = (api) => {
     `${api.info.description} Version ${api.info.version}. `,
     Object.assign(element("a", "openapi.json"), { href: "/openapi.json" }));
   const main = document.getElementById("operations");
-  for (const [path, item] of Object.entries(api.paths)) {
-    for (const method of ["get", "post", "put", "patch", "delete"]) {
-      if (item[method]) main.append(operation(method, path, item[method]));
-    }
-  }
+  const all = Object.entries(api.paths).flatMap(([path, item]) =>
+    ["get", "post", "put", "patch", "delete"].filter((method) => item[method]).map((method) => [method, path, item[method]]));
+  const forOperators = ([, , op]) => (op.tags || []).includes("operations");
+  all.sort((a, b) => forOperators(a) - forOperators(b));
+  for (const [method, path, op] of all) main.append(operation(method, path, op));
 };
 
 fetch("/openapi.json")
