@@ -132,6 +132,8 @@ type Result struct {
 	PeakRSS     int64         // bytes, of the main process
 	CPU         time.Duration // of the main process and the children it waited for, its wait for the program included
 	Warm        bool          // the waiting interpreter ran it
+	DiskFull    bool          // it failed, and left a file system without room for data or files
+	TasksFull   bool          // it failed, and left Limits.Processes reached
 }
 
 // Info is what a guest said of itself when it was dialled.

@@ -94,6 +94,8 @@ func (r *run) deliver(f wire.Frame) (last bool, err error) {
 		PeakRSS:     int64(m.PeakRSS),
 		CPU:         time.Duration(m.CPU),
 		Warm:        m.Warm,
+		DiskFull:    m.DiskFull,
+		TasksFull:   m.TasksFull,
 	}}
 	return true, nil
 }

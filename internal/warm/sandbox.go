@@ -104,6 +104,7 @@ func (s *Sandbox) Run(ctx context.Context, p execution.Program, sink execution.S
 	}
 	out := execution.Outcome{
 		ExitCode: result.ExitCode, StdoutBytes: result.StdoutBytes, StderrBytes: result.StderrBytes, TimedOut: result.TimedOut,
+		DiskFull: result.DiskFull, ProcessesFull: result.TasksFull,
 	}
 	if err != nil {
 		out.ExitCode, out.Lost = -1, true

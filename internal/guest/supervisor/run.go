@@ -137,6 +137,9 @@ func (s *supervisor) finish(r *run) {
 		m.Signal = uint64(r.status.Signal())
 		m.Code = 128 + m.Signal
 	}
+	if m.Code != 0 {
+		m.DiskFull, m.TasksFull = diskFull(), tasksFull(s.limits.Processes)
+	}
 	s.out.put(wire.Exit, r.id, m.Append(nil))
 	for i := range r.streams {
 		if st := &r.streams[i]; st.fd >= 0 {

@@ -195,14 +195,16 @@ func (m *ReplyMessage) Decode(p []byte) bool {
 
 // ExitMessage is the end of a run.
 type ExitMessage struct {
-	Code     uint64 // exit status, 128+n when signal n ended it
-	Signal   uint64
-	TimedOut bool
-	Warm     bool
-	Stdout   uint64 // bytes the program wrote, those not passed on included
-	Stderr   uint64
-	PeakRSS  uint64 // bytes, of the main process
-	CPU      uint64 // nanoseconds, of the main process and what it waited for
+	Code      uint64 // exit status, 128+n when signal n ended it
+	Signal    uint64
+	TimedOut  bool
+	Warm      bool
+	DiskFull  bool   // the program failed and left a file system without room
+	TasksFull bool   // it failed and left the limit on processes reached
+	Stdout    uint64 // bytes the program wrote, those not passed on included
+	Stderr    uint64
+	PeakRSS   uint64 // bytes, of the main process
+	CPU       uint64 // nanoseconds, of the main process and what it waited for
 }
 
 func (m *ExitMessage) Append(b []byte) []byte {
@@ -210,6 +212,8 @@ func (m *ExitMessage) Append(b []byte) []byte {
 	b = putUint(b, m.Signal)
 	b = putBool(b, m.TimedOut)
 	b = putBool(b, m.Warm)
+	b = putBool(b, m.DiskFull)
+	b = putBool(b, m.TasksFull)
 	b = putUint(b, m.Stdout)
 	b = putUint(b, m.Stderr)
 	b = putUint(b, m.PeakRSS)
@@ -223,6 +227,8 @@ func (m *ExitMessage) Decode(p []byte) bool {
 	m.Signal = r.uint()
 	m.TimedOut = r.bool()
 	m.Warm = r.bool()
+	m.DiskFull = r.bool()
+	m.TasksFull = r.bool()
 	m.Stdout = r.uint()
 	m.Stderr = r.uint()
 	m.PeakRSS = r.uint()
