@@ -41,6 +41,7 @@ func openEngine(ctx context.Context, cfg *config.Config, name string, log *slog.
 	e, err := engine.Open(ctx, engine.Config{
 		Platform: platform(cfg, name, log), Image: img, Limits: cfg.Limits(), Env: cfg.EnvVars, PoolSize: cfg.PoolSize,
 		Concurrency: cfg.MaxConcurrent, Queue: cfg.MaxQueue, MaxOutput: int64(cfg.MaxOutput), Registry: reg,
+		Detach: name == engine.Server && cfg.OnExit == "detach",
 	})
 	if err != nil {
 		return nil, errors.Join(err, release())

@@ -30,6 +30,7 @@ type Config struct {
 	Concurrency int               // executions at once; 0 means 8 a core
 	Queue       int               // executions that wait
 	MaxOutput   int64             // bytes of each stream in an answer
+	Detach      bool              // executions whose context ends go on until the next start
 	Registry    prometheus.Registerer
 }
 
@@ -83,7 +84,7 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 	}
 	e.Service = execution.NewService(execution.Config{
 		Source: source{e}, Limits: cfg.Limits, MaxOutput: cfg.MaxOutput,
-		Concurrency: concurrency, Queue: cfg.Queue, Log: cfg.Log, Observe: m.observe,
+		Concurrency: concurrency, Queue: cfg.Queue, Detach: cfg.Detach, Log: cfg.Log, Observe: m.observe,
 	})
 	return e, nil
 }

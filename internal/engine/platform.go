@@ -128,11 +128,13 @@ func (h *host) sweep(ctx context.Context, log *slog.Logger) error {
 
 // Close lets go of the state folder and removes what is empty of it.
 func (h *host) Close() error {
-	var errs []error
-	if h.cgroups != nil {
+	left, err := h.List(context.Background())
+	errs := []error{err}
+	// What was let go of needs its groups; the next start sweeps both.
+	if h.cgroups != nil && len(left) == 0 {
 		errs = append(errs, h.cgroups.Remove())
 	}
-	if !h.keep {
+	if !h.keep && len(left) == 0 {
 		errs = append(errs, os.RemoveAll(h.dir))
 	}
 	return errors.Join(append(errs, h.closer.Close())...)

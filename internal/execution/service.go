@@ -20,6 +20,7 @@ type Program struct {
 	Env      map[string]string // the request's variables, over the environment's
 	Timeout  time.Duration
 	MaxBytes int64 // bytes of each stream handed to the sink; what is over is counted and dropped
+	Detach   bool  // ctx ending leaves the program running, unheard, until its time is up
 }
 
 // Outcome is how a program ended, as far as the sandbox can tell.
@@ -36,10 +37,12 @@ type Outcome struct {
 
 // Claimed is a sandbox that belongs to one execution.
 type Claimed interface {
-	// Run runs the program to its end; ctx ending kills it. An error means
-	// that the program never started.
+	// Run runs the program to its end; ctx ending kills it, or lets go of it
+	// with Detach. An error means that the program never started.
 	Run(ctx context.Context, p Program, sink Sink) (Outcome, error)
 	Destroy(ctx context.Context) error
+	// Detach lets go of the sandbox without ending it.
+	Detach() error
 }
 
 // Source gives sandboxes, from a pool or newly made. Code is given so that it
@@ -55,6 +58,7 @@ type Config struct {
 	MaxOutput   int64          // bytes of stdout and of stderr that are kept, each
 	Concurrency int            // executions at the same time
 	Queue       int            // executions that may wait for their turn
+	Detach      bool           // executions whose context ends go on, unheard, until the next start's sweep
 	Log         *slog.Logger
 	Observe     func(*Execution) // told of each end; may be nil
 }
@@ -101,7 +105,7 @@ func (s *Service) Execute(ctx context.Context, req Request, sink Sink) (*Executi
 		}
 		return nil, fault.Wrap(fault.Unavailable, err, "no sandbox could be made; nothing was run, retry after a moment")
 	}
-	defer s.destroy(req.TraceID, claimed)
+	defer s.release(ctx, req.TraceID, claimed)
 
 	e := &Execution{
 		TraceID: req.TraceID, Language: req.Language, Status: Running, Metadata: req.Metadata,
@@ -109,7 +113,7 @@ func (s *Service) Execute(ctx context.Context, req Request, sink Sink) (*Executi
 	}
 	out, err := claimed.Run(ctx, Program{
 		TraceID: req.TraceID, Language: req.Language, Code: req.Code, Env: req.Env,
-		Timeout: req.Timeout, MaxBytes: s.cfg.MaxOutput,
+		Timeout: req.Timeout, MaxBytes: s.cfg.MaxOutput, Detach: s.cfg.Detach,
 	}, func(stream Stream, p []byte) {
 		e.collect(stream, p, s.cfg.MaxOutput)
 		if sink != nil {
@@ -153,7 +157,7 @@ func (s *Service) conclude(ctx context.Context, e *Execution, timeout time.Durat
 		e.Error = fmt.Sprintf("execution timed out after %ds", int(timeout/time.Second))
 	case ctx.Err() != nil && (out.Lost || out.ExitCode != 0):
 		e.Status, e.ExitCode = Cancelled, -1
-		e.Error = "the server stopped before the execution was done"
+		e.Error = "the execution was cancelled before it was done"
 	case out.OOM:
 		e.Status, e.ExitCode = OOM, 137
 		e.Error = fmt.Sprintf("memory limit of %s exceeded", sandbox.FormatBytes(l.Memory))
@@ -178,8 +182,14 @@ func (s *Service) conclude(ctx context.Context, e *Execution, timeout time.Durat
 // up and left to the next start's sweep.
 const destroyTimeout = 30 * time.Second
 
-// destroy ends a used sandbox without making its caller wait.
-func (s *Service) destroy(traceID string, c Claimed) {
+// release ends a used sandbox without making its caller wait, or lets go of it.
+func (s *Service) release(ctx context.Context, traceID string, c Claimed) {
+	if s.cfg.Detach && ctx.Err() != nil {
+		if err := c.Detach(); err != nil {
+			s.cfg.Log.Error("cannot let go of a sandbox", "trace_id", traceID, "error", err)
+		}
+		return
+	}
 	s.cleanup.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), destroyTimeout)
 		defer cancel()

@@ -52,6 +52,7 @@ type Maker struct {
 	cfg       Config
 	env       map[string]string // what every program finds, the request's own left out
 	templates map[execution.Language]*template
+	cold      sync.Once // says once that interpreters cannot be warmed
 }
 
 // New returns a Maker.
@@ -161,6 +162,13 @@ func (m *Maker) boot(ctx context.Context, key Key, in image.Interpreter) (_ *San
 	if err := s.guest.Warm(ctx, spec); err != nil {
 		if g, ok := errors.AsType[*guest.Error](err); ok && key.Preload {
 			err = fmt.Errorf("%w: %s", errImport, g.Msg)
+		} else if ok {
+			// A read-only folder of site packages, for one. Programs still run,
+			// in an interpreter that starts when they come.
+			m.cold.Do(func() {
+				m.cfg.Log.Warn("an interpreter cannot be started ahead; programs start it themselves", "key", key.String(), "error", err)
+			})
+			return s, nil
 		}
 		return nil, errors.Join(fmt.Errorf("warm %s: %w", key, err), s.Destroy(context.WithoutCancel(ctx)))
 	}

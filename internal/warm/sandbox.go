@@ -38,6 +38,11 @@ func (s *Sandbox) Destroy(ctx context.Context) error {
 	return errors.Join(s.guest.Close(), s.instance.Destroy(ctx))
 }
 
+// Detach implements execution.Claimed.
+func (s *Sandbox) Detach() error {
+	return errors.Join(s.guest.Close(), s.instance.Detach())
+}
+
 // scripts are the names programs run under, and how interpreters are called.
 var scripts = map[execution.Language]struct{ interpreter, file string }{
 	execution.Python: {"python3", "main.py"},
@@ -67,6 +72,7 @@ func environ(env map[string]string) []string {
 
 var (
 	errLost    = errors.New("the sandbox ended")
+	errLetGo   = errors.New("the caller let go of the program")
 	errStalled = errors.New("the guest did not end the program in time")
 )
 
@@ -89,7 +95,7 @@ func (s *Sandbox) Run(ctx context.Context, p execution.Program, sink execution.S
 		OutputLimit: p.MaxBytes,
 	}
 	var counted [2]int64
-	w := s.watch(ctx, spec.ID, p.Timeout)
+	w := s.watch(ctx, spec.ID, p)
 	result, err := s.guest.Run(w.ctx, spec, func(stream guest.Stream, b []byte) {
 		counted[stream&1] += int64(len(b))
 		if stream == guest.Stdout {
@@ -150,12 +156,12 @@ const memoryInterval = 50 * time.Millisecond
 // drainTime is how long a dead sandbox's last output may take to be read.
 const drainTime = 50 * time.Millisecond
 
-func (s *Sandbox) watch(ctx context.Context, id guest.RunID, timeout time.Duration) *watcher {
+func (s *Sandbox) watch(ctx context.Context, id guest.RunID, p execution.Program) *watcher {
 	// The guest goes on when its caller does not: a cancelled run is killed, and
 	// its end awaited.
 	runCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	w := &watcher{ctx: runCtx, cancel: cancel, done: make(chan struct{})}
-	go s.follow(ctx, w, id, timeout)
+	go s.follow(ctx, w, id, p)
 	return w
 }
 
@@ -166,9 +172,9 @@ func (w *watcher) stop() (oom bool) {
 	return w.oom
 }
 
-func (s *Sandbox) follow(caller context.Context, w *watcher, id guest.RunID, timeout time.Duration) {
+func (s *Sandbox) follow(caller context.Context, w *watcher, id guest.RunID, p execution.Program) {
 	defer close(w.done)
-	stalled := time.NewTimer(timeout + stallTime)
+	stalled := time.NewTimer(p.Timeout + stallTime)
 	defer stalled.Stop()
 	memory := time.NewTicker(memoryInterval)
 	defer memory.Stop()
@@ -192,6 +198,10 @@ func (s *Sandbox) follow(caller context.Context, w *watcher, id guest.RunID, tim
 			return
 		case <-given:
 			given = nil
+			if p.Detach {
+				w.cancel(errLetGo)
+				return
+			}
 			s.kill(w, id)
 			stalled.Reset(stallTime)
 		case <-memory.C:
