@@ -66,18 +66,18 @@ func compare(t *testing.T, stream, got, bare string) {
 		return
 	}
 	g, b := strings.Split(got, "\n"), strings.Split(bare, "\n")
-	for _, l := range g {
-		if !slices.Contains(b, l) {
-			t.Errorf("%s, warmed: %s", stream, l)
+	for i := range max(len(g), len(b)) {
+		var l, m string
+		if i < len(g) {
+			l = g[i]
 		}
-	}
-	for _, l := range b {
-		if !slices.Contains(g, l) {
-			t.Errorf("%s, bare:   %s", stream, l)
+		if i < len(b) {
+			m = b[i]
 		}
-	}
-	if !t.Failed() {
-		t.Errorf("%s: the same lines in another order:\n%s\nbare:\n%s", stream, got, bare)
+		if l != m {
+			t.Errorf("%s from line %d on\nwarmed: %.2000q\nbare:   %.2000q", stream, i+1, l, m)
+			return
+		}
 	}
 }
 

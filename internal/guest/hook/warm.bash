@@ -3,3 +3,4 @@ printf R >&4
 . /proc/self/fd/3
 exec 3<&- 4>&-
 SECONDS=0
+: "${BASH##*/}"

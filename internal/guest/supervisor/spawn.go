@@ -57,6 +57,11 @@ func (p pair) close() {
 	unix.Close(p[1])
 }
 
+// outputSize is what an output's pipe holds, in bytes. Node drops what it could
+// not write when it exits at once, so a pipe of the usual 64 KiB makes what is
+// seen of such a program a matter of luck.
+const outputSize = 1 << 20
+
 // outputs makes the pipes of stdout and stderr; the reading ends do not block.
 func outputs() (o, e pair, err error) {
 	if o, err = newPipe(); err != nil {
@@ -67,6 +72,7 @@ func outputs() (o, e pair, err error) {
 		return o, e, err
 	}
 	for _, p := range []pair{o, e} {
+		unix.FcntlInt(uintptr(p[0]), unix.F_SETPIPE_SZ, outputSize) // less will do
 		if err = unix.SetNonblock(p[0], true); err != nil {
 			o.close()
 			e.close()

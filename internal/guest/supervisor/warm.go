@@ -128,8 +128,15 @@ func (w *warmed) fits(c *wire.Command) bool {
 	if !w.ready || c.Path != w.cmd.Path || c.Dir != w.cmd.Dir || c.Limits != w.cmd.Limits || !slices.Equal(c.Argv, w.cmd.Argv) {
 		return false
 	}
-	// Python looks for its user's packages before it comes to the hook.
-	return c.Language != "python" || !exists(wire.Home+"/.local/lib")
+	switch c.Language {
+	case "python":
+		// It has looked for its user's packages before it came to the hook.
+		return !exists(wire.Home + "/.local/lib")
+	case "node":
+		// Up to version 21 it remembers that there was none.
+		return !exists(wire.Home + "/package.json")
+	}
+	return true
 }
 
 // settle has a restored interpreter map its memory in while nobody waits for it.
