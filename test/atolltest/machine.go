@@ -1,0 +1,156 @@
+package atolltest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Trace is a data folder's trace on this machine: whatever exists only because
+// of the servers that use it.
+type Trace string
+
+// Left is what was found of a trace.
+type Left struct {
+	Processes []string // all that mention the folder or are in a control group of it, the server's own process left out
+	Mounts    []string
+	Cgroups   []string
+	Files     []string // below state/, by path
+}
+
+func (l Left) String() string {
+	var b strings.Builder
+	for _, part := range []struct {
+		name string
+		list []string
+	}{{"processes", l.Processes}, {"mounts", l.Mounts}, {"control groups", l.Cgroups}, {"files", l.Files}} {
+		fmt.Fprintf(&b, "%d %s\n", len(part.list), part.name)
+		for _, s := range part.list {
+			fmt.Fprintf(&b, "    %.300s\n", s)
+		}
+	}
+	return b.String()
+}
+
+// Counts are the numbers of what was found.
+func (l Left) Counts() string {
+	return fmt.Sprintf("%d processes, %d mounts, %d control groups, %d files", len(l.Processes), len(l.Mounts), len(l.Cgroups), len(l.Files))
+}
+
+// state is the folder that holds every sandbox's own.
+func (d Trace) state() string { return filepath.Join(string(d), "state") }
+
+// Sandboxes returns the folders of the sandboxes that exist.
+func (d Trace) Sandboxes() []string {
+	found, _ := filepath.Glob(filepath.Join(d.state(), "*", "sb-*")) // the pattern is well formed
+	return found
+}
+
+// Find looks for all of it.
+func (d Trace) Find() (Left, error) {
+	var l Left
+	groups, err := d.groups()
+	if err != nil {
+		return l, err
+	}
+	l.Cgroups = groups
+	if l.Processes, err = d.processes(groups); err != nil {
+		return l, err
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return l, err
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, string(d)) {
+			l.Mounts = append(l.Mounts, strings.TrimSpace(line))
+		}
+	}
+	err = filepath.WalkDir(d.state(), func(path string, _ fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it went while we looked
+		}
+		l.Files = append(l.Files, path)
+		return err
+	})
+	return l, err
+}
+
+// groups finds the control groups of the folder's servers, whose name is derived
+// from the folder's. TestTrace sees to it that they are found while there are any.
+func (d Trace) groups() ([]string, error) {
+	sum := sha256.Sum256([]byte(filepath.Join(d.state(), "server")))
+	name := "atoll-" + hex.EncodeToString(sum[:6])
+	var found []string
+	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // groups of others come and go
+		}
+		if e.IsDir() && (e.Name() == name || strings.Contains(path, "/"+name+"/")) {
+			found = append(found, path)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// processes lists those that have to do with the folder. Zombies that are left
+// to the machine's init are its affair.
+func (d Trace) processes(groups []string) ([]string, error) {
+	member := map[string]bool{}
+	for _, g := range groups {
+		data, _ := os.ReadFile(filepath.Join(g, "cgroup.procs")) // it may be gone by now
+		for _, pid := range strings.Fields(string(data)) {
+			member[pid] = true
+		}
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, e := range entries {
+		pid := e.Name()
+		if _, err := strconv.Atoi(pid); err != nil {
+			continue
+		}
+		cmdline, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
+		if err != nil || len(cmdline) == 0 && !member[pid] {
+			continue
+		}
+		if member[pid] || bytes.Contains(cmdline, []byte(d)) {
+			found = append(found, pid+" "+string(bytes.ReplaceAll(cmdline, []byte{0}, []byte(" "))))
+		}
+	}
+	return found, nil
+}
+
+// Gone returns when no sandbox of the folder is left in any way, and fails if
+// that does not come about within a few seconds.
+func (d Trace) Gone(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for {
+		l, err := d.Find()
+		if err != nil {
+			return err
+		}
+		if len(l.Processes)+len(l.Mounts)+len(l.Cgroups)+len(d.Sandboxes()) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("left on the machine:\n%v", l)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

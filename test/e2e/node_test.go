@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+func TestNode(t *testing.T) {
+	checkSemantics(t, atolltest.Node, []semantic{
+		{name: "log", code: "console.log('a', 1, {b: [2]}); console.error('e')", stdout: "a 1 { b: [ 2 ] }\n", stderr: "e\n"},
+		{name: "module", code: "console.log(__filename, __dirname, require.main === module, module.id, module.paths[0], Object.keys(require.cache), module.parent, module.children)",
+			stdout: "/home/user/main.js /home/user true . /home/user/node_modules [ '/home/user/main.js' ] null []\n"},
+		{name: "argv", code: "console.log(process.argv, process.execArgv, process.argv0, process.title, process.execPath)", stdout: "[ '/usr/bin/node', '/home/user/main.js' ] [] node node /usr/bin/node\n"},
+		{name: "this", code: "console.log(this === module.exports, typeof require, typeof exports, arguments.length)", stdout: "true function object 5\n"},
+		{name: "globals", code: "console.log(Object.keys(globalThis).sort().join())",
+			stdout: "atob,btoa,clearImmediate,clearInterval,clearTimeout,crypto,fetch,global,navigator,performance,queueMicrotask,setImmediate,setInterval,setTimeout,structuredClone\n"},
+		{name: "working directory", code: "console.log(process.cwd(), require('fs').readdirSync('.'))", stdout: "/home/user [ 'main.js' ]\n"},
+		{name: "empty", code: "\n"},
+		{name: "hash bang", code: "#!/usr/bin/env node\nconsole.log(1)", stdout: "1\n"},
+		{name: "byte order mark", code: "\ufeffconsole.log(1)", stdout: "1\n"},
+		{name: "unicode", code: "console.log('é漢🐚'.length)", stdout: "4\n"},
+		{name: "strict mode is not on", code: "undeclared = 1; console.log(undeclared)", stdout: "1\n"},
+
+		{name: "ESM import", code: "import fs from 'fs';\nconsole.log(typeof fs.readFileSync, import.meta.url, import.meta.filename, import.meta.dirname, typeof require, this)",
+			stdout: "function file:///home/user/main.js /home/user/main.js /home/user undefined undefined\n"},
+		{name: "ESM main", code: "export const x = 1;\nconsole.log(import.meta.main)", stdout: "true\n"},
+		{name: "ESM export alone", code: "export default 1;\nconsole.log('ok')", stdout: "ok\n"},
+		{name: "top-level await", code: "const x = await Promise.resolve(5);\nconsole.log(x)", stdout: "5\n"},
+		{name: "top-level await and require", code: "const fs = require('fs');\nconst x = await 1;\nconsole.log(x)", exit: 1, stderr: "~.*Cannot determine intended module format because both .require. and top-level await are present.*"},
+		{name: "await never settles", code: "await new Promise(() => {})", exit: 13, stderr: "~.*Warning: Detected unsettled top-level await at.*"},
+		{name: "dynamic import", code: "import('node:os').then(m => console.log(typeof m.cpus))", stdout: "function\n"},
+		{name: "import and require what it wrote", code: "const fs = require('fs');\nfs.writeFileSync('a.js', 'module.exports = 41');\nfs.writeFileSync('b.mjs', 'export default 42');\nfs.writeFileSync('c.json', '{\"v\": 43}');\nimport('./b.mjs').then(b => console.log(require('./a'), b.default, require('./c').v))", stdout: "41 42 43\n"},
+		{name: "require an ES module", code: "require('fs').writeFileSync('b.mjs', 'export const y = 1');\nconsole.log(require('./b.mjs').y)", stdout: "1\n"},
+		{name: "CommonJS that mentions import", code: "// import x from 'y'\nconst s = 'export default';\nconsole.log(s)", stdout: "export default\n"},
+		{name: "typescript is not read", code: "const x: number = 1; console.log(x)", exit: 1, stderr: "~/home/user/main.js:1\n.*SyntaxError: Missing initializer in const declaration.*"},
+
+		{name: "error", code: "function f() {\n  throw new TypeError('bad');\n}\nf();\n", exit: 1,
+			stderr: "~/home/user/main.js:2\n  throw new TypeError\\('bad'\\);\n  \\^\n\nTypeError: bad\n    at f \\(/home/user/main.js:2:9\\)\n    at Object.<anonymous> \\(/home/user/main.js:4:1\\)\n    at Module._compile .*\nNode.js v24.*\n"},
+		{name: "stack", code: "console.log(new Error('s').stack.split('\\n').slice(0, 2).join('|'))", stdout: "Error: s|    at Object.<anonymous> (/home/user/main.js:1:13)\n"},
+		{name: "stack holds nothing of ours", code: "console.log(/atoll/.test(new Error('s').stack), Error.stackTraceLimit)", stdout: "false 10\n"},
+		{name: "throw string", code: "throw 'text'", exit: 1, stderr: "~node:internal.*|.*main.js:1\nthrow 'text'\n\\^\ntext\n.*"},
+		{name: "syntax error", code: "let x = ;\n", exit: 1, stderr: "~/home/user/main.js:1\nlet x = ;\n        \\^\n\nSyntaxError: Unexpected token ';'\n.*"},
+		{name: "unhandled rejection", code: "Promise.reject(new Error('r'))", exit: 1, stderr: "~/home/user/main.js:1\n.*Error: r\n    at Object.<anonymous> \\(/home/user/main.js:1:16\\).*"},
+		{name: "unhandled rejection of a non-error", code: "Promise.reject(7)", exit: 1, stderr: "~.*ERR_UNHANDLED_REJECTION.*"},
+		{name: "handled late", code: "const p = Promise.reject(1); process.on('unhandledRejection', r => console.log('caught', r))", stdout: "caught 1\n"},
+		{name: "uncaughtException", code: "process.on('uncaughtException', e => console.log('caught', e.message)); throw new Error('x')", stdout: "caught x\n"},
+		{name: "missing module", code: "require('no-such-module')", exit: 1, stderr: "~.*Error: Cannot find module 'no-such-module'\nRequire stack:\n- /home/user/main.js\n.*MODULE_NOT_FOUND.*requireStack: \\[ '/home/user/main.js' \\].*"},
+
+		{name: "exit", code: "process.exit(3)", exit: 3},
+		{name: "exit wraps", code: "process.exit(256 + 4)", exit: 4},
+		{name: "exitCode", code: "process.exitCode = 6; console.log('on')", stdout: "on\n", exit: 6},
+		{name: "exit events", code: "process.on('beforeExit', () => console.log('before'));\nprocess.on('exit', c => console.log('exit', c))", stdout: "before\nexit 0\n"},
+		{name: "reallyExit", code: "process.reallyExit(8)", exit: 8},
+		{name: "abort", code: "process.abort()", exit: 134, stderr: "~.*"},
+		{name: "SIGTERM", code: "process.kill(process.pid, 'SIGTERM'); setTimeout(() => {}, 9000)", exit: 143},
+		{name: "SIGKILL", code: "process.kill(process.pid, 'SIGKILL')", exit: 137},
+		{name: "signal handler", code: "process.on('SIGUSR2', s => { console.log(s); clearTimeout(t) }); const t = setTimeout(() => {}, 9000); process.kill(process.pid, 'SIGUSR2')", stdout: "SIGUSR2\n"},
+		{name: "stack overflow", code: "function f() { f() }\ntry { f() } catch (e) { console.log(e instanceof RangeError) }", stdout: "true\n"},
+
+		{name: "timers", code: "setTimeout(() => console.log(3), 20); setImmediate(() => console.log(2)); process.nextTick(() => console.log(1)); console.log(0)", stdout: "0\n1\n2\n3\n"},
+		{name: "microtasks", code: "Promise.resolve().then(() => console.log('p')); process.nextTick(() => console.log('t')); console.log('s')", stdout: "s\nt\np\n"},
+		{name: "stdin at EOF", code: "process.stdin.on('data', d => console.log('data', d)).on('end', () => console.log('end'))", stdout: "end\n"},
+		{name: "readline", code: "require('readline').createInterface({input: process.stdin}).on('line', l => console.log(l)).on('close', () => console.log('closed'))", stdout: "closed\n"},
+		{name: "streams", code: "console.log(process.stdout.isTTY, process.stdin.isTTY, process.stdout.constructor.name, process.stdout.writable)", stdout: "undefined undefined Socket true\n"},
+		{name: "large output and exit", code: "process.stdout.write('x'.repeat(3e6) + '\\n', () => process.exit(2))", stdout: repeat("x", 3e6) + "\n", exit: 2},
+		{name: "worker", code: "const {Worker, isMainThread, parentPort, workerData} = require('worker_threads');\nif (isMainThread) { const w = new Worker(__filename, {workerData: 5}); w.on('message', m => console.log('got', m)); w.on('exit', c => console.log('exit', c)) }\nelse parentPort.postMessage(workerData * 2)", stdout: "got 10\nexit 0\n"},
+		{name: "worker environment", code: "const {Worker} = require('worker_threads');\nnew Worker('require(\"worker_threads\").parentPort.postMessage([process.env.NODE_OPTIONS, process.execArgv, Object.keys(require.cache)])', {eval: true}).on('message', m => console.log(m))", stdout: "[ undefined, [], [] ]\n"},
+		{name: "child fork", code: "const {fork} = require('child_process');\nif (process.send) { process.send({pid: process.pid !== 1, argv: process.argv.slice(2), options: process.env.NODE_OPTIONS}); }\nelse { const c = fork(__filename, ['x']); c.on('message', m => console.log(m)); c.on('exit', c => console.log('exit', c)) }", stdout: "{ pid: true, argv: [ 'x' ] }\nexit 0\n"},
+		{name: "child spawn", code: "console.log(require('child_process').execFileSync('node', ['-p', '1+1']).toString().trim(), require('child_process').execSync('echo $0; exit 0').toString().trim())", stdout: "2 /bin/sh\n"},
+		{name: "spawn inherits", code: "require('child_process').spawnSync('echo', ['hi'], {stdio: 'inherit'})", stdout: "hi\n"},
+		{name: "cluster", code: "const c = require('cluster');\nif (c.isPrimary) { c.fork().on('message', m => { console.log(m); c.disconnect() }) } else process.send('from worker')", stdout: "from worker\n"},
+		{name: "fs promises", code: "const fs = require('fs/promises');\n(async () => { await fs.writeFile('x', 'y'); console.log(String(await fs.readFile('x'))) })()", stdout: "y\n"},
+		{name: "crypto and zlib", code: "console.log(require('crypto').createHash('sha256').update('a').digest('hex').slice(0, 8), require('zlib').gunzipSync(require('zlib').gzipSync('z')).toString())", stdout: "ca978112 z\n"},
+		{name: "intl and zone", code: "console.log(new Date(0).toString(), Intl.DateTimeFormat().resolvedOptions().timeZone, Intl.DateTimeFormat().resolvedOptions().locale)", stdout: "Thu Jan 01 1970 00:00:00 GMT+0000 (Coordinated Universal Time) UTC en-US\n"},
+		{name: "wasm", code: "WebAssembly.compile(new Uint8Array([0,97,115,109,1,0,0,0])).then(m => console.log(m instanceof WebAssembly.Module))", stdout: "true\n"},
+		{name: "vm", code: "console.log(require('vm').runInNewContext('1 + 1'))", stdout: "2\n"},
+		{name: "test runner", code: "require('assert').strictEqual(1, 2)", exit: 1, stderr: "~.*AssertionError.*Expected values to be strictly equal:\n\n1 !== 2\n.*"},
+		{name: "loopback", code: "const h = require('http'); const s = h.createServer((q, r) => r.end('hi')).listen(0, '127.0.0.1', () => h.get({port: s.address().port, host: '127.0.0.1'}, r => r.on('data', d => { console.log(String(d)); s.close() })))", stdout: "hi\n", alone: "its network namespace has no loopback"},
+		{name: "warning", code: "process.emitWarning('careful')", stderr: "~\\(node:\\d+\\) Warning: careful\n\\(Use `node --trace-warnings ...` to show where the warning was created\\)\n"},
+		{name: "active handles", code: "console.log(process.getActiveResourcesInfo(), process.listenerCount('exit'), process.eventNames())", stdout: "[] 0 [ 'newListener', 'removeListener', 'warning' ]\n"},
+		{name: "permission and features", code: "console.log(process.permission, process.report.reportOnSignal, process.allowedNodeEnvironmentFlags.size > 50, process.config.variables.node_shared !== undefined)", stdout: "undefined false true true\n"},
+		{name: "uptime", code: "console.log(process.uptime() > 0, performance.now() > 0)", stdout: "true true\n"},
+	})
+}
