@@ -157,13 +157,11 @@ func (p *Parent) Create(name string, l Limits) (*Group, error) {
 	g := p.Group(name)
 	for _, dir := range p.dirs {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-			g.Remove()
-			return nil, fmt.Errorf("create cgroup: %w", err)
+			return nil, errors.Join(fmt.Errorf("create cgroup: %w", err), g.Remove())
 		}
 	}
 	if err := g.set(l); err != nil {
-		g.Remove()
-		return nil, err
+		return nil, errors.Join(err, g.Remove())
 	}
 	return g, nil
 }
