@@ -49,6 +49,7 @@ Exit codes: those of serve.`,
 		}),
 	}
 	s = addSettings(cmd, "Server", "Executions", "Environment")
+	a.makesSandboxes(cmd, s, nil)
 	return cmd
 }
 

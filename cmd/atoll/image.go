@@ -75,6 +75,7 @@ save' wrote. The interpreters in it are found and their versions reported.`,
 		}),
 	}
 	s = addSettings(cmd)
+	a.makesSandboxes(cmd, s, nil)
 	cmd.Flags().StringVar(&opts.Name, "name", "", "name in Atoll (made from SOURCE)")
 	cmd.Flags().BoolVar(&opts.Replace, "replace", false, "replace an image of that name which nothing uses")
 	cmd.Flags().BoolVar(&opts.PlainHTTP, "plain-http", false, "allow a registry without TLS")

@@ -43,6 +43,7 @@ needs mmdebstrap and takes a minute or two.`,
 		}),
 	}
 	s = addSettings(cmd)
+	a.makesSandboxes(cmd, s, nil)
 	// This one is worth seeing here.
 	cmd.Flags().Lookup("image-mirror").Hidden = false
 	cmd.Flags().StringVar(&name, "name", image.Default, "name in Atoll")

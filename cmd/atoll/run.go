@@ -66,6 +66,10 @@ out, 125 when it did not run or its end was not seen, 130 after Ctrl-C.`,
 		},
 	}
 	s = addSettings(cmd)
+	a.makesSandboxes(cmd, s, func() bool {
+		a.runDefaults(s)
+		return a.server(f) != ""
+	})
 	flags := cmd.Flags()
 	flags.StringVarP(&f.language, "language", "l", "", "python, node or bash (by the file's extension)")
 	flags.StringArrayVarP(&f.env, "env", "e", nil, "variable for the program, NAME=value; may be repeated")
@@ -95,13 +99,18 @@ func (a *app) run(ctx context.Context, file string, f runFlags, s *settings) err
 	if f.timeout%time.Second != 0 {
 		return errors.New("--timeout must be whole seconds")
 	}
-	if f.baseURL == "" {
-		f.baseURL = a.getenv("ATOLL_BASE_URL")
-	}
-	if f.baseURL != "" {
-		return a.runRemote(ctx, endpoint{url: f.baseURL, key: a.getenv("ATOLL_API_KEY")}, req)
+	if url := a.server(f); url != "" {
+		return a.runRemote(ctx, endpoint{url: url, key: a.getenv("ATOLL_API_KEY")}, req)
 	}
 	return a.runLocal(ctx, req, s)
+}
+
+// server is where the program is to run, "" for here.
+func (a *app) server(f runFlags) string {
+	if f.baseURL != "" {
+		return f.baseURL
+	}
+	return a.getenv("ATOLL_BASE_URL")
 }
 
 // readProgram reads a program from a file or stdin, no more than is allowed.
@@ -119,14 +128,19 @@ func (a *app) readProgram(file string) (string, error) {
 	return string(code), err
 }
 
-// runLocal runs req in a sandbox of this process.
-func (a *app) runLocal(ctx context.Context, req execution.Request, s *settings) (err error) {
+// runDefaults are this command's own where nothing else was said.
+func (a *app) runDefaults(s *settings) {
 	if _, given := s.given["log-level"]; !given && a.getenv("ATOLL_LOG_LEVEL") == "" {
 		s.given["log-level"] = "warn" // a program's stderr is no place for our progress
 	}
 	if _, given := s.given["pool-size"]; !given {
 		s.given["pool-size"] = "0" // one sandbox is all that is needed
 	}
+}
+
+// runLocal runs req in a sandbox of this process.
+func (a *app) runLocal(ctx context.Context, req execution.Request, s *settings) (err error) {
+	a.runDefaults(s)
 	cfg, log, err := a.load(s)
 	if err != nil {
 		return &exit{exitNotRun, err}

@@ -50,6 +50,7 @@ are wrong.`,
 		}),
 	}
 	s = addSettings(cmd, "Server", "Executions", "Environment", "Runtime")
+	a.makesSandboxes(cmd, s, nil)
 	return cmd
 }
 

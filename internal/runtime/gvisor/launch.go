@@ -51,6 +51,9 @@ func (r *Runtime) writeBundle(spec sandbox.Spec) error {
 	s.Mounts = append(s.Mounts, specs.Mount{
 		Destination: sandbox.GuestDir, Type: "erofs", Source: r.cfg.Guest, Options: []string{"ro", "nosuid", "nodev"},
 	})
+	if spec.Rootfs.Tree != "" {
+		r.users.addNamespace(s)
+	}
 	data, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -74,6 +77,7 @@ func (r *Runtime) command(ctx context.Context, id sandbox.ID, args ...string) *e
 		"--watchdog-action=panic",
 	}, args...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	cmd.SysProcAttr = r.users.attributes()
 	return cmd
 }
 

@@ -35,8 +35,9 @@ type Config struct {
 
 // Runtime makes gVisor sandboxes.
 type Runtime struct {
-	cfg Config
-	dir *state.Dir
+	cfg   Config
+	dir   *state.Dir
+	users users
 }
 
 // New checks the configuration and opens the state folder.
@@ -50,7 +51,7 @@ func New(cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gvisor: open state folder: %w", err)
 	}
-	return &Runtime{cfg: cfg, dir: dir}, nil
+	return &Runtime{cfg: cfg, dir: dir, users: findUsers()}, nil
 }
 
 // Close lets go of the state folder. Sandboxes live on.

@@ -1,0 +1,73 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Living returns the main processes of the sandboxes in a state folder, without
+// owning it; none when there is no such folder. Any of them may end, and others
+// begin, at any time.
+func Living(path string) ([]int, error) {
+	entries, err := os.ReadDir(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, e := range entries {
+		if !e.IsDir() || !sandbox.ID(e.Name()).Valid() {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(path, e.Name(), recordFile))
+		if err != nil {
+			continue // it is being made or removed
+		}
+		var r Record
+		if json.Unmarshal(data, &r) != nil || r.Pid <= 1 {
+			continue
+		}
+		if start, err := StartTime(r.Pid); err == nil && start == r.Start {
+			pids = append(pids, r.Pid)
+		}
+	}
+	return pids, nil
+}
+
+// WithArgument returns the processes one of whose arguments begins with prefix.
+// It looks at every process of the machine, which takes milliseconds.
+func WithArgument(prefix string) []int {
+	dirs, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, d := range dirs {
+		pid, err := strconv.Atoi(d.Name())
+		if err != nil {
+			continue
+		}
+		line, err := os.ReadFile(filepath.Join("/proc", d.Name(), "cmdline"))
+		if err != nil {
+			continue // it has ended
+		}
+		for arg := range strings.SplitSeq(string(line), "\x00") {
+			if strings.HasPrefix(arg, prefix) {
+				pids = append(pids, pid)
+				break
+			}
+		}
+	}
+	return pids
+}
