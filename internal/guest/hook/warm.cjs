@@ -18,6 +18,18 @@
       }
       return data;
     };
+    // The first console.log loads and compiles the better part of what streams
+    // are made of. So that happens before, on streams that lead nowhere.
+    {
+      const { Writable } = require('stream');
+      const { Console } = require('console');
+      require('net');
+      require('tty');
+      const nowhere = new Writable({ decodeStrings: false, write: (data, encoding, done) => done() });
+      const quiet = new Console({ stdout: nowhere, stderr: nowhere, colorMode: false });
+      quiet.log('%s', 1, { a: [1] });
+      quiet.error(1);
+    }
     fs.writeSync(101, 'R');
     const message = take(take(4).readUInt32LE(0));
     fs.closeSync(100);
