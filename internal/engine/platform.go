@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/atoll-run/atoll/internal/cgroup"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest"
@@ -50,6 +52,16 @@ func openHost(ctx context.Context, p Platform) (*host, error) {
 	if err := os.MkdirAll(p.State, 0o700); err != nil {
 		return nil, err
 	}
+	// One at a time: a folder that is new and not yet locked by its owner must
+	// not be taken for one whose owner has died.
+	lock, err := os.OpenFile(filepath.Join(p.State, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close() //nolint:errcheck // only a lock
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", p.State, err)
+	}
 	guestImage, err := writeGuest(p)
 	if err != nil {
 		return nil, err
@@ -58,10 +70,14 @@ func openHost(ctx context.Context, p Platform) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
+	alone := true
 	for _, e := range entries {
 		if e.IsDir() && e.Name() != p.Name {
-			sweepOther(ctx, p, guestImage, e.Name())
+			alone = sweepOther(ctx, p, guestImage, e.Name()) && alone
 		}
+	}
+	if alone {
+		removeStaleGuests(p.State, guestImage)
 	}
 	h, err := newHost(p, guestImage, p.Name)
 	if err != nil {
@@ -73,15 +89,30 @@ func openHost(ctx context.Context, p Platform) (*host, error) {
 	return h, nil
 }
 
-// sweepOther clears the folder of another process, if that one has ended.
-func sweepOther(ctx context.Context, p Platform, guestImage, name string) {
+// sweepOther clears the folder of another process, if that one has ended, which
+// it reports.
+func sweepOther(ctx context.Context, p Platform, guestImage, name string) (ended bool) {
 	h, err := newHost(p, guestImage, name)
 	if err != nil {
-		return // it lives: the folder is locked
+		return false // it lives: the folder is locked
 	}
 	h.keep = name == Server
 	if err := errors.Join(h.sweep(ctx, p.Log), h.Close()); err != nil {
 		p.Log.Warn("cannot clear what an earlier process left", "name", name, "error", err)
+	}
+	return true
+}
+
+// removeStaleGuests removes the guest's images of earlier versions and what a
+// crash left of writing one. No other process may be using the state folder.
+func removeStaleGuests(state, current string) {
+	for _, pattern := range []string{"guest-*.erofs", ".erofs-*"} {
+		files, _ := filepath.Glob(filepath.Join(state, pattern)) // the pattern is right
+		for _, f := range files {
+			if f != current {
+				os.Remove(f) //nolint:errcheck // the next start tries again
+			}
+		}
 	}
 }
 
