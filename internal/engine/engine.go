@@ -63,6 +63,9 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 			err = errors.Join(err, e.Close(context.WithoutCancel(ctx)))
 		}
 	}()
+	if err := rt.admit(cfg.Limits); err != nil {
+		return nil, err
+	}
 	e.templates = filepath.Join(rt.dir, "templates")
 	e.maker = warm.New(warm.Config{
 		Runtime: rt, Image: cfg.Image, Limits: cfg.Limits, Env: cfg.Env, Templates: e.templates, Log: cfg.Log,

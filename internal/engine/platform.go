@@ -119,8 +119,13 @@ func removeStaleGuests(state, current string) {
 func newHost(p Platform, guestImage, name string) (*host, error) {
 	dir := filepath.Join(p.State, name)
 	cgroups, err := cgroup.Open(groupName(dir))
-	if err != nil {
-		p.Log.Warn("memory, CPU and process limits are not held by control groups", "reason", err)
+	if err != nil && name == p.Name {
+		// A command says it only to those who ask for more than warnings.
+		level := slog.LevelInfo
+		if name == Server {
+			level = slog.LevelWarn
+		}
+		p.Log.Log(context.Background(), level, "no control groups: memory is held by watching it, processors by binding to whole ones", "reason", err)
 	}
 	rt, err := gvisor.New(gvisor.Config{Runsc: p.Runsc, Guest: guestImage, State: dir, Cgroups: cgroups})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -130,6 +135,18 @@ func newHost(p Platform, guestImage, name string) (*host, error) {
 		return nil, err
 	}
 	return &host{Runtime: rt, closer: rt, cgroups: cgroups, dir: dir, keep: name == Server}, nil
+}
+
+// admit refuses limits that the runtime knows it cannot hold on this machine.
+func (h *host) admit(l sandbox.Limits) error {
+	rt, ok := h.Runtime.(interface{ Admit(sandbox.Limits) error })
+	if !ok {
+		return nil
+	}
+	if err := rt.Admit(l); err != nil {
+		return fault.New(fault.Invalid, "the environment's limits cannot be held: %v", err)
+	}
+	return nil
 }
 
 // groupName derives the name of a control group from a folder: processes that

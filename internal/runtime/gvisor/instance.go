@@ -20,8 +20,9 @@ type Instance struct {
 	proc    *state.Process
 	channel sandbox.Channel
 
-	mu   sync.Mutex
-	last sandbox.Usage // guarded by mu; what Usage last read
+	mu    sync.Mutex
+	last  sandbox.Usage // guarded by mu; what Usage last read
+	meter meter         // guarded by mu; for want of control groups
 }
 
 // ID implements sandbox.Instance.
@@ -33,11 +34,14 @@ func (i *Instance) Channel() sandbox.Channel { return i.channel }
 // Done implements sandbox.Instance.
 func (i *Instance) Done() <-chan struct{} { return i.proc.Done() }
 
-// Usage implements sandbox.Instance. Without cgroups it knows nothing.
+// Usage implements sandbox.Instance.
 func (i *Instance) Usage(context.Context) (sandbox.Usage, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.runtime.cfg.Cgroups == nil {
+		if u, err := i.meter.read(); err == nil {
+			i.last = u
+		}
 		return i.last, nil
 	}
 	u, err := i.runtime.cfg.Cgroups.Group(string(i.id)).Usage()

@@ -22,6 +22,7 @@ const (
 	bundleDir = "bundle"
 	runscDir  = "runsc"
 	pidFile   = "pid"
+	rootFlag  = "--root="
 )
 
 // writeBundle writes the OCI bundle that runsc reads: a configuration and, for
@@ -66,7 +67,7 @@ func (r *Runtime) writeBundle(spec sandbox.Spec) error {
 // the sandbox's folder removes all.
 func (r *Runtime) command(ctx context.Context, id sandbox.ID, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, r.cfg.Runsc, append([]string{
-		"--root=" + r.dir.Path(id, runscDir),
+		rootFlag + r.dir.Path(id, runscDir),
 		"--platform=systrap",
 		"--network=none",
 		"--overlay2=none",
@@ -82,7 +83,8 @@ func (r *Runtime) command(ctx context.Context, id sandbox.ID, args ...string) *e
 }
 
 // launch starts the sandbox and returns the process id of its kernel.
-func (r *Runtime) launch(ctx context.Context, id sandbox.ID, group *cgroup.Group, command []string) (int, error) {
+func (r *Runtime) launch(ctx context.Context, spec sandbox.Spec, group *cgroup.Group, command []string) (int, error) {
+	id := spec.ID
 	pidPath := r.dir.Path(id, pidFile)
 	args := append(command, "--bundle="+r.dir.Path(id, bundleDir), "--pid-file="+pidPath, string(id))
 	cmd := r.command(ctx, id, args...)
@@ -105,7 +107,15 @@ func (r *Runtime) launch(ctx context.Context, id sandbox.ID, group *cgroup.Group
 	defer null.Close()
 	cmd.Args = append([]string{cmd.Args[0], "--log=" + logPath}, cmd.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, null
-	if err := cmd.Run(); err != nil {
+	if group != nil {
+		err = cmd.Start()
+	} else {
+		err = r.cores.start(cmd, spec.Limits.CPU)
+	}
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
 		return 0, fmt.Errorf("runsc %s: %w: %s", command[0], err, tail(logPath))
 	}
 	data, err := os.ReadFile(pidPath)

@@ -28,8 +28,10 @@ type Config struct {
 	Guest string // path of the EROFS file mounted at sandbox.GuestDir
 	State string // folder for sandboxes, made if needed
 
-	// Cgroups is where groups are made. Nil means that none can be: then only
-	// what rlimits and the sandbox's own kernel hold is limited.
+	// Cgroups is where groups are made. Nil means that none can be: then Usage
+	// looks at processes for whoever ends a sandbox that has used up its memory,
+	// a share of whole processors is held by binding, and others are refused
+	// with sandbox.ErrUnsupported.
 	Cgroups *cgroup.Parent
 }
 
@@ -38,6 +40,7 @@ type Runtime struct {
 	cfg   Config
 	dir   *state.Dir
 	users users
+	cores cores
 }
 
 // New checks the configuration and opens the state folder.
@@ -70,8 +73,20 @@ func (r *Runtime) Restore(ctx context.Context, spec sandbox.Spec, dir string) (s
 	return r.start(ctx, spec, "restore", "--detach", "--image-path="+dir)
 }
 
+// Admit reports what keeps limits from being held: that they are not valid, or,
+// as sandbox.ErrUnsupported, that this machine lacks the means.
+func (r *Runtime) Admit(l sandbox.Limits) error {
+	if err := l.Validate(); err != nil {
+		return err
+	}
+	if r.cfg.Cgroups != nil {
+		return nil
+	}
+	return r.cores.check(l.CPU)
+}
+
 func (r *Runtime) start(ctx context.Context, spec sandbox.Spec, command ...string) (_ *Instance, err error) {
-	if err := spec.Limits.Validate(); err != nil {
+	if err := r.Admit(spec.Limits); err != nil {
 		return nil, err
 	}
 	if err := r.dir.Create(spec); err != nil {
@@ -91,7 +106,7 @@ func (r *Runtime) start(ctx context.Context, spec sandbox.Spec, command ...strin
 			return nil, err
 		}
 	}
-	pid, err := r.launch(ctx, spec.ID, group, command)
+	pid, err := r.launch(ctx, spec, group, command)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +152,7 @@ func (r *Runtime) open(rec state.Record) (*Instance, error) {
 		proc.Close()
 		return nil, fmt.Errorf("open channel of %s: %w", rec.Spec.ID, err)
 	}
-	return &Instance{runtime: r, id: rec.Spec.ID, proc: proc, channel: ch}, nil
+	return &Instance{runtime: r, id: rec.Spec.ID, proc: proc, channel: ch, meter: meter{pid: rec.Pid}}, nil
 }
 
 // List implements sandbox.Runtime.
@@ -182,12 +197,15 @@ func (r *Runtime) Destroy(ctx context.Context, id sandbox.ID) error {
 		return fmt.Errorf("sandbox id %q is not valid", id)
 	}
 	var errs []error
-	if rec, err := r.dir.Read(id); err == nil {
+	rec, err := r.dir.Read(id)
+	if err == nil {
 		errs = append(errs, endProcess(ctx, rec))
 	}
+	if err != nil || rec.Pid == 0 || rec.Spec.Rootfs.Tree != "" {
+		errs = append(errs, r.endStrays(ctx, id))
+	}
 	if r.cfg.Cgroups != nil {
-		// Whatever the main process's end did not take along: a file server, a
-		// half-started sandbox whose process was not yet on record.
+		// Whatever still is in it.
 		group := r.cfg.Cgroups.Group(string(id))
 		group.Kill()
 		errs = append(errs, group.Remove())
@@ -218,5 +236,27 @@ func endProcess(ctx context.Context, rec state.Record) error {
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the end of sandbox %s: %w", rec.Spec.ID, context.Cause(ctx))
+	}
+}
+
+// endStrays ends what belongs to a sandbox and is not on record: the processes
+// of one that was being started when its maker was killed, and a file server.
+// Each has the sandbox's own runsc root on its command line.
+func (r *Runtime) endStrays(ctx context.Context, id sandbox.ID) error {
+	for {
+		pids := state.WithArgument(rootFlag + r.dir.Path(id, runscDir))
+		if len(pids) == 0 {
+			return nil
+		}
+		// One of them may just have started another.
+		for _, pid := range pids {
+			start, err := state.StartTime(pid)
+			if err != nil {
+				continue // it ended
+			}
+			if err := endProcess(ctx, state.Record{Spec: sandbox.Spec{ID: id}, Pid: pid, Start: start}); err != nil {
+				return err
+			}
+		}
 	}
 }
