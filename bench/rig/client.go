@@ -1,0 +1,68 @@
+package rig
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Execute runs a program over HTTP and returns the time until the whole answer
+// was read. An answer that is not the program's full success is an error.
+func (s *Server) Execute(ctx context.Context, p Program) (time.Duration, error) {
+	body, err := json.Marshal(map[string]any{"code": p.Code, "language": p.Language})
+	if err != nil {
+		return 0, err
+	}
+	begun := time.Now()
+	status, answer, err := s.post(ctx, s.key, body)
+	took := time.Since(begun)
+	if err != nil {
+		return 0, err
+	}
+	var out struct {
+		Success bool
+		Stdout  string
+		Stderr  string
+		Error   any
+	}
+	if status != http.StatusOK || json.Unmarshal(answer, &out) != nil || !out.Success {
+		return 0, fmt.Errorf("the server answered %d: %.400s", status, answer)
+	}
+	return took, p.check(out.Stdout)
+}
+
+// Reject sends a request that must be refused with a status, before any
+// sandbox is involved.
+func (s *Server) Reject(ctx context.Context, want int) error {
+	key, body := s.key, []byte(`{"code": "print(1)"}`)
+	if want == http.StatusUnauthorized {
+		key = "sk-atoll-nobody"
+	} else {
+		body = []byte(`{"code": "print(1)", "language": "cobol"}`)
+	}
+	status, answer, err := s.post(ctx, key, body)
+	if err == nil && status != want {
+		err = fmt.Errorf("the server answered %d instead of %d: %.400s", status, want, answer)
+	}
+	return err
+}
+
+func (s *Server) post(ctx context.Context, key string, body []byte) (status int, answer []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/v1/sandbox/execute", bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := s.client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	answer, err = io.ReadAll(res.Body)
+	return res.StatusCode, answer, err
+}

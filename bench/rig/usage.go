@@ -1,0 +1,215 @@
+package rig
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// clockTick is the unit of /proc/stat and /proc/<pid>/stat on every Linux.
+const clockTick = 10 * time.Millisecond
+
+// CPUTime returns how long the machine's cores have worked since it started,
+// all of them together.
+func CPUTime() (time.Duration, error) {
+	data, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, err
+	}
+	return parseCPUTime(string(data))
+}
+
+func parseCPUTime(stat string) (time.Duration, error) {
+	line, _, _ := strings.Cut(stat, "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 8 || fields[0] != "cpu" {
+		return 0, fmt.Errorf("/proc/stat begins with %q", line)
+	}
+	var ticks int64
+	for i, f := range fields[1:8] { // user nice system idle iowait irq softirq
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("/proc/stat: %w", err)
+		}
+		if i != 3 && i != 4 {
+			ticks += n
+		}
+	}
+	return time.Duration(ticks) * clockTick, nil
+}
+
+// Busy returns the share of all cores that was in use during d.
+func Busy(ctx context.Context, d time.Duration, cores int) (float64, error) {
+	before, err := CPUTime()
+	if err != nil {
+		return 0, err
+	}
+	begun := time.Now()
+	select {
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	case <-time.After(d):
+	}
+	after, err := CPUTime()
+	return float64(after-before) / float64(time.Since(begun)) / float64(cores), err
+}
+
+// Usage is what one sandbox costs.
+type Usage struct {
+	Pool      string // kind, such as "default/python+preloads"
+	PSS       int64  // bytes: each page counted once, shared ones divided by who shares them
+	Processes int
+	CPU       time.Duration // that it has used so far, from its control group; 0 where there is none
+}
+
+// Sandboxes returns the usage of every sandbox of the server.
+func (s *Server) Sandboxes() ([]Usage, error) {
+	records, err := filepath.Glob(filepath.Join(s.Data, "state", "server", "sb-*", "sandbox.json"))
+	if err != nil {
+		return nil, err
+	}
+	procs, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	var all []Usage
+	for _, path := range records {
+		var record struct {
+			Spec struct{ Labels map[string]string }
+			Pid  int
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(data, &record); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		id := filepath.Base(filepath.Dir(path))
+		u := Usage{Pool: record.Spec.Labels["pool"]}
+		for _, pid := range members(procs, id, record.Pid) {
+			pss, err := readPSS(pid)
+			if err != nil {
+				return nil, err
+			}
+			u.PSS += pss
+			u.Processes++
+		}
+		if u.Processes == 0 {
+			return nil, fmt.Errorf("sandbox %s has no process", id)
+		}
+		u.CPU = groupCPU(procs[record.Pid].groups, id)
+		all = append(all, u)
+	}
+	return all, nil
+}
+
+// process is one process of this machine.
+type process struct {
+	parent int
+	groups string // its /proc/<pid>/cgroup
+}
+
+func processes() (map[int]process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	all := map[int]process{}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		groups, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cgroup"))
+		if err != nil {
+			continue // it has ended
+		}
+		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
+		if err != nil {
+			continue
+		}
+		// "pid (name) state ppid …", and a name may hold anything.
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		parent, err := strconv.Atoi(fields[1])
+		if err != nil {
+			return nil, fmt.Errorf("/proc/%d/stat: %w", pid, err)
+		}
+		all[pid] = process{parent: parent, groups: string(groups)}
+	}
+	return all, nil
+}
+
+// members returns the processes of a sandbox: those in a control group named
+// after it, and the descendants of its main process.
+func members(all map[int]process, id string, main int) []int {
+	var pids []int
+	for pid, p := range all {
+		in := strings.Contains(p.groups, "/"+id+"\n") || strings.Contains(p.groups, "/"+id+"/")
+		for up := pid; !in && up > 1; up = all[up].parent {
+			in = up == main
+		}
+		if in {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+func readPSS(pid int) (int64, error) {
+	path := fmt.Sprintf("/proc/%d/smaps_rollup", pid)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	pss, err := parsePSS(string(data))
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return pss, nil
+}
+
+func parsePSS(rollup string) (int64, error) {
+	for line := range strings.Lines(rollup) {
+		if value, ok := strings.CutPrefix(line, "Pss:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			return kib << 10, err
+		}
+	}
+	return 0, fmt.Errorf("no Pss in %.60q", rollup)
+}
+
+// groupCPU reads what the control group of a sandbox has used, given the groups
+// of one of its processes.
+func groupCPU(groups, id string) time.Duration {
+	for line := range strings.Lines(groups) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 || filepath.Base(parts[2]) != id {
+			continue
+		}
+		for _, c := range append(strings.Split(parts[1], ","), "") {
+			dir := filepath.Join("/sys/fs/cgroup", c, parts[2])
+			if data, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage")); err == nil {
+				if ns, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil {
+					return time.Duration(ns)
+				}
+			}
+			if data, err := os.ReadFile(filepath.Join(dir, "cpu.stat")); err == nil {
+				for line := range strings.Lines(string(data)) {
+					var us int64
+					if _, err := fmt.Sscanf(line, "usage_usec %d", &us); err == nil {
+						return time.Duration(us) * time.Microsecond
+					}
+				}
+			}
+		}
+	}
+	return 0
+}
