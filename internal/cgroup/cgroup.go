@@ -70,68 +70,15 @@ func openV1(name string) (*Parent, error) {
 	for _, c := range v1Controllers {
 		dir := filepath.Join(mountpoint, c, name)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
+			// Those made so far hold nobody, unless another process uses them.
+			for _, made := range p.dirs {
+				unix.Rmdir(made)
+			}
 			return nil, fmt.Errorf("cgroup v1 controller %s: %w", c, err)
 		}
 		p.dirs[c] = dir
 	}
 	return p, nil
-}
-
-// openV2 uses the process's own group when it was delegated to us (systemd's
-// Delegate=yes), the root otherwise. A group with processes of its own cannot
-// hand controllers down, so the server moves itself to a leaf beside them.
-func openV2(name string) (*Parent, error) {
-	own, err := ownGroup()
-	if err != nil {
-		return nil, err
-	}
-	base := filepath.Join(mountpoint, own)
-	if own == "/" || os.Geteuid() == 0 && !writable(filepath.Join(base, "cgroup.subtree_control")) {
-		base = mountpoint
-	}
-	dir := filepath.Join(base, name)
-	if base != mountpoint {
-		leaf := filepath.Join(base, name+"-server")
-		if err := os.MkdirAll(leaf, 0o755); err != nil {
-			return nil, fmt.Errorf("cgroup v2 is not delegated: %w", err)
-		}
-		if err := os.WriteFile(filepath.Join(leaf, "cgroup.procs"), []byte("0"), 0); err != nil {
-			return nil, fmt.Errorf("move into %s: %w", leaf, err)
-		}
-	}
-	if err := enable(base); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("cgroup v2 is not delegated: %w", err)
-	}
-	if err := enable(dir); err != nil {
-		return nil, err
-	}
-	return &Parent{version: V2, name: name, dirs: map[string]string{"": dir}}, nil
-}
-
-func enable(dir string) error {
-	err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory +cpu +pids"), 0)
-	if err != nil {
-		return fmt.Errorf("enable the memory, cpu and pids controllers below %s: %w", dir, err)
-	}
-	return nil
-}
-
-func writable(path string) bool { return unix.Access(path, unix.W_OK) == nil }
-
-func ownGroup() (string, error) {
-	data, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return "", err
-	}
-	for line := range strings.Lines(string(data)) {
-		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			return path, nil
-		}
-	}
-	return "", errors.New("this process is in no cgroup v2 group")
 }
 
 // Version reports the generation in use.
@@ -191,12 +138,15 @@ func (p *Parent) List() ([]string, error) {
 // cpuPeriod is the length of a scheduling period, in microseconds.
 const cpuPeriod = 100_000
 
+// minQuota is the smallest share of a period that the kernel takes.
+const minQuota = 1000
+
 func (g *Group) set(l Limits) error {
 	type setting struct {
 		controller, file, value string
 		optional                bool
 	}
-	quota := strconv.FormatInt(int64(l.CPU*cpuPeriod), 10)
+	quota := strconv.FormatInt(max(int64(l.CPU*cpuPeriod), minQuota), 10)
 	var settings []setting
 	if g.parent.version == V1 {
 		if l.Memory > 0 {
@@ -247,8 +197,28 @@ func (g *Group) Procs() []string {
 	return files
 }
 
+// killRounds bounds how often Kill looks for what a process started just before
+// it was killed.
+const killRounds = 20
+
 // Kill sends SIGKILL to every process in the group.
 func (g *Group) Kill() {
+	if dir, ok := g.parent.dirs[""]; ok {
+		// Since Linux 5.14 one write ends all, whatever they are forking.
+		if os.WriteFile(filepath.Join(dir, g.name, "cgroup.kill"), []byte("1"), 0) == nil {
+			return
+		}
+	}
+	for range killRounds {
+		if !g.signal() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// signal kills the processes that are listed, and reports whether any was.
+func (g *Group) signal() (any bool) {
 	for _, file := range g.Procs() {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -256,10 +226,11 @@ func (g *Group) Kill() {
 		}
 		for line := range strings.Lines(string(data)) {
 			if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && pid > 1 {
-				unix.Kill(pid, unix.SIGKILL)
+				any = unix.Kill(pid, unix.SIGKILL) == nil || any
 			}
 		}
 	}
+	return any
 }
 
 // Remove deletes the group, waiting a moment for its last processes to be
