@@ -32,7 +32,8 @@ func OpenProcess(r Record) (*Process, error) {
 		return nil, fmt.Errorf("open process %d: %w", r.Pid, err)
 	}
 	// Only now that the pidfd pins the pid does a comparison mean anything.
-	if start, err := StartTime(r.Pid); err != nil || start != r.Start {
+	// One that has ended but whose parent has not heard of it is gone as well.
+	if start, err := StartTime(r.Pid); err != nil || start != r.Start || ended(fd) {
 		unix.Close(fd)
 		return nil, sandbox.ErrNotFound
 	}
@@ -48,14 +49,16 @@ func (p *Process) watch() {
 	if err != nil {
 		return
 	}
-	err = conn.Read(func(fd uintptr) bool {
-		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		n, err := unix.Poll(fds, 0)
-		return err == nil && n == 1
-	})
-	if err == nil {
+	if err := conn.Read(func(fd uintptr) bool { return ended(int(fd)) }); err == nil {
 		close(p.done)
 	}
+}
+
+// ended reports whether the process of a pidfd has ended.
+func ended(pidfd int) bool {
+	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}} //nolint:gosec // descriptors are small
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n == 1
 }
 
 // Done is closed when the process has ended. It stays open after Close.
