@@ -1,0 +1,114 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/runtime/state"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Destroy implements sandbox.Runtime.
+func (r *Runtime) Destroy(ctx context.Context, id sandbox.ID) error {
+	if !id.Valid() {
+		return fmt.Errorf("sandbox id %q is not valid", id)
+	}
+	var errs []error
+	rec, err := r.dir.Read(id)
+	if err == nil {
+		errs = append(errs, endProcess(ctx, rec))
+	}
+	if r.cfg.Cgroups != nil {
+		// Whatever the main process's end did not take along: a half-started
+		// sandbox whose process was not yet on record.
+		r.cfg.Cgroups.Group(string(id)).Kill()
+	}
+	if !r.hidesCgroups() || rec.Pid == 0 && r.cfg.Cgroups == nil {
+		errs = append(errs, r.deleteContainer(ctx, id))
+	}
+	if r.cfg.Cgroups != nil {
+		errs = append(errs, r.cfg.Cgroups.Group(string(id)).Remove())
+	}
+	return errors.Join(append(errs, r.dir.Remove(id))...)
+}
+
+// endProcess kills a sandbox's main process, which is process 1 of a PID
+// namespace and takes all others along, and waits for it to be gone.
+func endProcess(ctx context.Context, rec state.Record) error {
+	proc, err := state.OpenProcess(rec)
+	if errors.Is(err, sandbox.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer proc.Close()
+	if err := proc.Kill(); err != nil {
+		return fmt.Errorf("kill sandbox %s: %w", rec.Spec.ID, err)
+	}
+	select {
+	case <-proc.Done():
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the end of sandbox %s: %w", rec.Spec.ID, context.Cause(ctx))
+	}
+}
+
+// deleteContainer has the runtime remove what it may have made: a process that
+// is not on our record, control groups that are not ours. crun needs no such
+// call where a group of ours holds all it made, which saves one of its two.
+func (r *Runtime) deleteContainer(ctx context.Context, id sandbox.ID) error {
+	if _, err := os.Stat(r.dir.Path(id, runtimeDir, string(id))); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return r.stage.run(func() error {
+		out, err := r.command(ctx, id, "delete", "--force", string(id)).CombinedOutput()
+		if err == nil || strings.Contains(string(out), "does not exist") {
+			return nil
+		}
+		return fmt.Errorf("%s delete %s: %w: %s", r.name, id, err, strings.TrimSpace(string(out)))
+	})
+}
+
+// groupPath is the sandbox's control group as OCI runtimes name it: below the
+// hierarchy's mount point. It is "" where there is none.
+func (r *Runtime) groupPath(id sandbox.ID) string {
+	if r.cfg.Cgroups == nil {
+		return ""
+	}
+	file := r.cfg.Cgroups.Group(string(id)).Procs()[0]
+	path := strings.TrimPrefix(filepath.Dir(file), cgroupRoot)
+	if r.cfg.Cgroups.Version() == 1 { // the controller's folder comes first
+		_, path, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
+		path = "/" + path
+	}
+	return path
+}
+
+// removeStrayParents removes the parent groups that a runtime which makes its
+// own groups leaves in the version 1 hierarchies that we make none in.
+func (r *Runtime) removeStrayParents() error {
+	if r.cfg.Cgroups == nil || r.hidesCgroups() || r.cfg.Cgroups.Version() != 1 {
+		return nil
+	}
+	parent := filepath.Dir(r.groupPath("x"))
+	dirs, err := filepath.Glob(filepath.Join(cgroupRoot, "*", parent))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, dir := range dirs {
+		// One with groups in it belongs to sandboxes that live on.
+		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.ENOENT) {
+			errs = append(errs, fmt.Errorf("remove cgroup %s: %w", dir, err))
+		}
+	}
+	return errors.Join(errs...)
+}

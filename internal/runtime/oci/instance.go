@@ -1,0 +1,64 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/atoll-run/atoll/internal/runtime/state"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+var _ sandbox.Instance = (*Instance)(nil)
+
+// Instance is one sandbox under an OCI runtime.
+type Instance struct {
+	runtime *Runtime
+	id      sandbox.ID
+	proc    *state.Process
+	channel sandbox.Channel
+
+	mu   sync.Mutex
+	last sandbox.Usage // guarded by mu; what Usage last read
+}
+
+// ID implements sandbox.Instance.
+func (i *Instance) ID() sandbox.ID { return i.id }
+
+// Channel implements sandbox.Instance.
+func (i *Instance) Channel() sandbox.Channel { return i.channel }
+
+// Done implements sandbox.Instance.
+func (i *Instance) Done() <-chan struct{} { return i.proc.Done() }
+
+// Usage implements sandbox.Instance. Without cgroups it knows nothing.
+func (i *Instance) Usage(context.Context) (sandbox.Usage, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.runtime.cfg.Cgroups == nil {
+		return i.last, nil
+	}
+	u, err := i.runtime.cfg.Cgroups.Group(string(i.id)).Usage()
+	if err == nil {
+		i.last = sandbox.Usage{CPUSeconds: u.CPUSeconds, Memory: u.Memory, PeakMemory: u.PeakMemory, OOMKills: u.OOMKills}
+	}
+	return i.last, nil
+}
+
+// Checkpoint implements sandbox.Instance.
+func (i *Instance) Checkpoint(context.Context, string) error { return errCheckpoint }
+
+// Detach implements sandbox.Instance.
+func (i *Instance) Detach() error {
+	return errors.Join(i.channel.ToGuest.Close(), i.channel.FromGuest.Close(), i.proc.Close())
+}
+
+// Destroy implements sandbox.Instance.
+func (i *Instance) Destroy(ctx context.Context) error {
+	_, _ = i.Usage(ctx) // the last chance to read it
+	err := i.runtime.Destroy(ctx, i.id)
+	i.channel.ToGuest.Close()
+	i.channel.FromGuest.Close()
+	i.proc.Close()
+	return err
+}

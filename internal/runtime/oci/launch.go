@@ -1,0 +1,140 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// command prepares a command of the OCI runtime on a sandbox. Its own state is
+// in the sandbox's folder, and goes with it.
+func (r *Runtime) command(ctx context.Context, id sandbox.ID, args ...string) *exec.Cmd {
+	global := []string{"--root", r.dir.Path(id, runtimeDir), "--log", r.dir.Path(id, logFile)}
+	if r.hidesCgroups() {
+		global = append(global, "--cgroup-manager=disabled")
+	}
+	cmd := exec.CommandContext(ctx, r.cfg.Binary, append(global, args...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	cmd.Dir = "/"
+	return cmd
+}
+
+// entry is the way into a control group: its open files that a process writes
+// "0" to. The group is hidden where the process begins.
+type entry []*os.File
+
+func openEntry(group *cgroup.Group) (entry, error) {
+	if group == nil {
+		return nil, nil
+	}
+	var e entry
+	for _, path := range group.Procs() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			e.close()
+			return nil, err
+		}
+		e = append(e, f)
+	}
+	return e, nil
+}
+
+func (e entry) close() {
+	for _, f := range e {
+		f.Close()
+	}
+}
+
+// join makes a command enter the group before it begins. No system call does
+// so with one group per controller, so a shell goes first.
+func (e entry) join(cmd *exec.Cmd) {
+	var script strings.Builder
+	for i := range e {
+		fd := 3 + i // one digit: a shell need not know more
+		fmt.Fprintf(&script, "echo 0 >&%d && exec %d>&- && ", fd, fd)
+	}
+	cmd.ExtraFiles = e
+	cmd.Args = append([]string{"sh", "-c", script.String() + `exec "$@"`, "sh", cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
+}
+
+// launch starts the sandbox and returns the process id of its guest.
+func (r *Runtime) launch(ctx context.Context, spec sandbox.Spec, group *cgroup.Group) (pid int, err error) {
+	for _, path := range []*string{&spec.Rootfs.Image, &spec.Rootfs.Tree} {
+		if *path != "" {
+			if *path, err = hostPath(*path); err != nil {
+				return 0, err
+			}
+		}
+	}
+	join, err := openEntry(group)
+	if err != nil {
+		return 0, err
+	}
+	defer join.close()
+	err = onThread(func() error {
+		lower, err := r.stage.enter(spec.Rootfs.Image)
+		if err != nil {
+			return err
+		}
+		if spec.Rootfs.Image == "" {
+			lower = spec.Rootfs.Tree
+		}
+		if err := buildBox(spec, lower, r.cfg.Guest); err != nil {
+			return err
+		}
+		return r.start(ctx, spec.ID, join)
+	})
+	if err != nil {
+		return 0, err
+	}
+	data, err := os.ReadFile(r.dir.Path(spec.ID, pidFile))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(bytes.TrimSpace(data)))
+}
+
+// start runs the OCI runtime on this thread's box.
+func (r *Runtime) start(ctx context.Context, id sandbox.ID, group entry) error {
+	cmd := r.command(ctx, id, "run", "--detach", "--bundle", r.dir.Path(id, bundleDir), "--pid-file", r.dir.Path(id, pidFile), string(id))
+	group.join(cmd)
+	stdin, stdout, err := r.dir.OpenStdio(id)
+	if err != nil {
+		return err
+	}
+	defer stdin.Close()
+	defer stdout.Close()
+	null, err := os.OpenFile(boxNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, null
+	if err := cmd.Run(); err != nil {
+		return errors.Join(fmt.Errorf("%s run: %w: %s", r.name, err, tail(r.dir.Path(id, logFile))), context.Cause(ctx))
+	}
+	return nil
+}
+
+// tail returns the end of a log file, for an error message.
+func tail(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "no log at " + filepath.Base(path)
+	}
+	const most = 600
+	if len(data) > most {
+		data = data[len(data)-most:]
+	}
+	return strings.TrimSpace(string(data))
+}

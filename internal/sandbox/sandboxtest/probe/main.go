@@ -1,0 +1,229 @@
+// Command probe is the program that the conformance suite runs in sandboxes: it
+// tries what a sandbox must hold or hide and prints what came of it. It is
+// static, so that an image for it needs nothing else.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Result is what a filling command prints: how much there was room for, and the
+// name of the error that ended it.
+type Result struct {
+	Count int64
+	Error string
+}
+
+func main() {
+	if len(os.Args) < 2 {
+		fail(fmt.Errorf("usage: probe COMMAND [ARGUMENT]..."))
+	}
+	command, ok := commands[os.Args[1]]
+	if !ok {
+		fail(fmt.Errorf("no command %q", os.Args[1]))
+	}
+	if err := command(os.Args[2:]); err != nil {
+		fail(err)
+	}
+}
+
+var commands = map[string]func([]string) error{
+	"echo":    func(args []string) error { _, err := fmt.Println(args); return err },
+	"report":  func([]string) error { return print(report()) },
+	"read":    read,
+	"write":   write,
+	"fill":    func(args []string) error { return print(fill(args[0])) },
+	"inodes":  func(args []string) error { return print(inodes(args[0])) },
+	"tasks":   countTasks,
+	"files":   func([]string) error { return print(files()) },
+	"hog":     hog,
+	"spin":    spin,
+	"recall":  recall,
+	"forever": forever,
+	"hold":    hold,
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "probe:", err)
+	os.Exit(1)
+}
+
+func print(v any) error { return json.NewEncoder(os.Stdout).Encode(v) }
+
+func read(args []string) error {
+	data, err := os.ReadFile(args[0])
+	if err != nil {
+		return err
+	}
+	_, err = os.Stdout.Write(data)
+	return err
+}
+
+func write(args []string) error { return os.WriteFile(args[0], []byte(args[1]), 0o644) }
+
+// fill writes to one file of a folder until that fails, and counts bytes.
+func fill(dir string) Result {
+	f, err := os.Create(filepath.Join(dir, "fill"))
+	if err != nil {
+		return Result{Error: errorName(err)}
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	buf := make([]byte, 64<<10)
+	for i := range buf {
+		buf[i] = byte(i) | 1
+	}
+	var r Result
+	for {
+		n, err := f.Write(buf)
+		r.Count += int64(n)
+		if err != nil {
+			r.Error = errorName(err)
+			return r
+		}
+	}
+}
+
+// inodes makes empty files in a folder until that fails.
+func inodes(dir string) Result {
+	var r Result
+	for {
+		fd, err := unix.Open(filepath.Join(dir, strconv.FormatInt(r.Count, 10)), unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, 0o644)
+		if err != nil {
+			r.Error = errorName(err)
+			return r
+		}
+		unix.Close(fd)
+		r.Count++
+	}
+}
+
+// tasks starts processes that do nothing until that fails, and returns how to
+// end them. They are copies of this one that never return to Go.
+func tasks() (r Result, end func()) {
+	var pids []int
+	end = func() {
+		for _, pid := range pids {
+			unix.Kill(pid, unix.SIGKILL)
+			unix.Wait4(pid, nil, 0, nil)
+		}
+	}
+	for {
+		pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+		if errno != 0 {
+			r.Error = errorName(errno)
+			return r, end
+		}
+		if pid == 0 {
+			for {
+				unix.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+			}
+		}
+		pids = append(pids, int(pid))
+		r.Count++
+	}
+}
+
+func files() Result {
+	var r Result
+	for {
+		if _, err := unix.Open("/dev/null", unix.O_RDONLY, 0); err != nil {
+			r.Error = errorName(err)
+			return r
+		}
+		r.Count++
+	}
+}
+
+// hog takes memory, a MiB at a time, up to so many bytes.
+func hog(args []string) error {
+	most, err := strconv.ParseInt(args[0], 10, 64)
+	if err != nil {
+		return err
+	}
+	const step = 1 << 20
+	for taken := int64(0); taken < most; taken += step {
+		b, err := unix.Mmap(-1, 0, step, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+		if err != nil {
+			return err
+		}
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+	}
+	return print(Result{Count: most})
+}
+
+// spin keeps so many threads busy for a time.
+func spin(args []string) error {
+	threads, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	d, err := time.ParseDuration(args[1])
+	if err != nil {
+		return err
+	}
+	end := time.Now().Add(d)
+	var wait sync.WaitGroup
+	for range threads {
+		wait.Go(func() {
+			for x := uint32(1); time.Now().Before(end); {
+				for range 10_000 {
+					x = x*1664525 + 1013904223
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return nil
+}
+
+// recall says a random number that nobody else knows, waits for the file named
+// by its argument, and says it again.
+func recall(args []string) error {
+	var b [8]byte
+	if _, err := unix.Getrandom(b[:], 0); err != nil {
+		return err
+	}
+	fmt.Printf("%x\n", b)
+	for {
+		if _, err := os.Stat(args[0]); err == nil {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	fmt.Printf("%x\n", b)
+	return nil
+}
+
+// forever says that it runs, and runs.
+func forever([]string) error {
+	fmt.Println("running")
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+func countTasks([]string) error {
+	r, end := tasks()
+	end()
+	return print(r)
+}
+
+// hold takes every process there is, and keeps them.
+func hold(args []string) error {
+	r, _ := tasks()
+	if err := print(r); err != nil {
+		return err
+	}
+	return forever(args)
+}

@@ -1,0 +1,111 @@
+// Package sandboxtest is the suite that every sandbox.Runtime passes. It makes
+// real sandboxes, runs a program of its own in them, and counts what is left
+// on the host afterwards.
+package sandboxtest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Runtime is a runtime that lets go of its state folder when closed.
+type Runtime interface {
+	sandbox.Runtime
+	Close() error
+}
+
+// Driver is an implementation under test.
+type Driver struct {
+	// Open opens a runtime on a state folder. groups is nil where the machine
+	// or NoCgroups has none.
+	Open func(t testing.TB, state string, groups *cgroup.Parent) Runtime
+
+	// Rootfs is what sandboxes start from. It holds what Files has; nil means
+	// Image.
+	Rootfs func(t testing.TB) sandbox.Rootfs
+
+	// NoCgroups says that memory and CPU are not held by control groups, and
+	// that nothing is known of their use.
+	NoCgroups bool
+
+	// Checkpoint says that Checkpoint and Restore work. If not, they must say
+	// sandbox.ErrUnsupported.
+	Checkpoint bool
+}
+
+// Run runs the suite. Each part has a state folder of its own and checks that
+// it leaves nothing behind.
+func Run(t *testing.T, d Driver) {
+	if d.Rootfs == nil {
+		d.Rootfs = Image
+	}
+	if state := os.Getenv(victimVariable); state != "" {
+		becomeVictim(t, d, state)
+		return
+	}
+	for _, part := range []struct {
+		name string
+		test func(*testing.T, *fixture)
+	}{
+		{"Life", testLife},
+		{"TakeOver", testTakeOver},
+		{"SuddenEnd", testSuddenEnd},
+		{"KilledHost", testKilledHost},
+		{"FailedCreate", testFailedCreate},
+		{"Concurrent", testConcurrent},
+		{"Isolation", testIsolation},
+		{"Apart", testApart},
+		{"Disk", testDisk},
+		{"Tasks", testTasks},
+		{"Memory", testMemory},
+		{"CPU", testCPU},
+		{"Checkpoint", testCheckpoint},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.test(t, newFixture(t, d)) })
+	}
+}
+
+// BinVariable names another folder than the repository's bin for the programs
+// that 'make build' makes.
+const BinVariable = "ATOLL_BIN"
+
+// Binary returns the path of a program that 'make build' made.
+func Binary(t testing.TB, name string) string {
+	t.Helper()
+	dir := os.Getenv(BinVariable)
+	if dir == "" {
+		dir = filepath.Join(repository(t), "bin")
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%v: run 'make build', or set %s", err, BinVariable)
+	}
+	return path
+}
+
+// repository returns the folder of go.mod above the working directory.
+func repository(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	must(t, err)
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatal("no go.mod above the working directory")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
