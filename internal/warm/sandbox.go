@@ -179,6 +179,7 @@ func (s *Sandbox) follow(caller context.Context, w *watcher, id guest.RunID, p e
 	memory := time.NewTicker(memoryInterval)
 	defer memory.Stop()
 	given := caller.Done()
+	killed := false // by us, before its time was up
 	for {
 		select {
 		case <-w.ctx.Done():
@@ -194,7 +195,11 @@ func (s *Sandbox) follow(caller context.Context, w *watcher, id guest.RunID, p e
 			}
 			return
 		case <-stalled.C:
-			w.cancel(errStalled)
+			if killed {
+				w.cancel(errLost) // not the clock ended it
+			} else {
+				w.cancel(errStalled)
+			}
 			return
 		case <-given:
 			given = nil
@@ -203,6 +208,7 @@ func (s *Sandbox) follow(caller context.Context, w *watcher, id guest.RunID, p e
 				return
 			}
 			s.kill(w, id)
+			killed = true
 			stalled.Reset(stallTime)
 		case <-memory.C:
 			u, err := s.instance.Usage(w.ctx)
@@ -211,6 +217,7 @@ func (s *Sandbox) follow(caller context.Context, w *watcher, id guest.RunID, p e
 			}
 			w.oom = true
 			s.kill(w, id)
+			killed = true
 			stalled.Reset(stallTime)
 		}
 	}
@@ -223,9 +230,14 @@ const killTime = time.Second
 func (s *Sandbox) kill(w *watcher, id guest.RunID) {
 	ctx, cancel := context.WithTimeout(w.ctx, killTime)
 	defer cancel()
-	if err := s.guest.Kill(ctx, id, syscall.SIGKILL); err != nil && w.ctx.Err() == nil {
-		w.cancel(errLost)
+	err := s.guest.Kill(ctx, id, syscall.SIGKILL)
+	if err == nil {
+		return
 	}
+	if _, refused := errors.AsType[*guest.Error](err); refused {
+		<-ctx.Done() // no such run: it was not begun, or its end is on its way
+	}
+	w.cancel(errLost) // means nothing once the end has come
 }
 
 // Usage is what the sandbox has used so far.
