@@ -9,6 +9,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"syscall"
 
 	"gvisor.dev/gvisor/runsc/cli"
 	"gvisor.dev/gvisor/runsc/cmd"
@@ -16,10 +17,16 @@ import (
 )
 
 func main() {
+	// A kernel that dies must not write its programs' memory to the host's disk.
+	if err := syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}); err != nil {
+		fmt.Fprintln(os.Stderr, "forbid core dumps:", err)
+		os.Exit(128)
+	}
 	if err := joinCgroups(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(128)
 	}
+	openSidecars()
 	cli.Run(nil, map[util.SubCommand]string{
 		new(cmd.Checkpoint): "",
 		new(cmd.Create):     "",
