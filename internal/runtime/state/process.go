@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -15,7 +16,7 @@ import (
 type Process struct {
 	file *os.File // the pidfd, in Go's poller
 	done chan struct{}
-	kill func() error
+	once sync.Once // closes done
 }
 
 // OpenProcess follows the process of a record. It fails with
@@ -38,7 +39,6 @@ func OpenProcess(r Record) (*Process, error) {
 		return nil, sandbox.ErrNotFound
 	}
 	p := &Process{file: os.NewFile(uintptr(fd), "pidfd"), done: make(chan struct{})}
-	p.kill = func() error { return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) }
 	go p.watch()
 	return p, nil
 }
@@ -50,9 +50,11 @@ func (p *Process) watch() {
 		return
 	}
 	if err := conn.Read(func(fd uintptr) bool { return ended(int(fd)) }); err == nil {
-		close(p.done)
+		p.finish()
 	}
 }
+
+func (p *Process) finish() { p.once.Do(func() { close(p.done) }) }
 
 // ended reports whether the process of a pidfd has ended.
 func ended(pidfd int) bool {
@@ -61,17 +63,41 @@ func ended(pidfd int) bool {
 	return err == nil && n == 1
 }
 
-// Done is closed when the process has ended. It stays open after Close.
+// Done is closed when the process has ended. If it had not when Close was
+// called, Done stays open.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Kill sends SIGKILL; a process that has ended is no error.
+// Kill sends SIGKILL; a process that has ended is no error. After Close it fails
+// with os.ErrClosed: the descriptor's number may be another process's by then.
 func (p *Process) Kill() error {
-	err := p.kill()
-	if errors.Is(err, unix.ESRCH) {
+	var sent error
+	if err := p.control(func(fd int) { sent = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) }); err != nil {
+		return err
+	}
+	if errors.Is(sent, unix.ESRCH) {
 		return nil
 	}
-	return err
+	return sent
 }
 
 // Close stops following the process.
-func (p *Process) Close() error { return p.file.Close() }
+func (p *Process) Close() error {
+	_ = p.control(func(fd int) { // closed before, it has nothing to tell
+		if ended(fd) {
+			p.finish()
+		}
+	})
+	return p.file.Close()
+}
+
+// control calls f with the pidfd, which stays open meanwhile.
+func (p *Process) control(f func(fd int)) error {
+	conn, err := p.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if err := conn.Control(func(fd uintptr) { f(int(fd)) }); err != nil { //nolint:gosec // descriptors are small
+		return os.ErrClosed // all that can be wrong
+	}
+	return nil
+}
