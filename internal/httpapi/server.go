@@ -29,8 +29,7 @@ type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (tenant.Principal, error)
 }
 
-// Config is what a Server is made of. All but Ready, Version and Grace are
-// required.
+// Config is what a Server is made of. All but Ready and Grace are required.
 type Config struct {
 	Executor execution.Executor
 	Auth     Authenticator
