@@ -161,9 +161,7 @@ func (a *app) runLocal(ctx context.Context, req execution.Request, s *settings) 
 		return err
 	}
 	defer func() {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer cancel()
-		if closed := eng.close(end); closed != nil {
+		if closed := eng.close(); closed != nil {
 			fmt.Fprintf(a.std.err, "atoll: %v\n", closed)
 		}
 	}()

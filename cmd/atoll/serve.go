@@ -81,11 +81,7 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger, onReady fu
 	if err != nil {
 		return err
 	}
-	defer func() {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer cancel()
-		err = errors.Join(err, eng.close(end))
-	}()
+	defer func() { err = errors.Join(err, eng.close()) }()
 
 	server, err := httpapi.New(httpapi.Config{
 		Executor: eng,

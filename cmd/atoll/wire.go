@@ -19,7 +19,7 @@ import (
 type running struct {
 	execution.Executor
 	ready func(context.Context) error // says why executions cannot run now
-	close func(context.Context) error // ends what belongs to this process
+	close func() error                // ends what belongs to this process
 }
 
 // openEngine builds the engine that cfg asks for. A command's engine is named
@@ -46,8 +46,8 @@ func openEngine(ctx context.Context, cfg *config.Config, name string, log *slog.
 	if err != nil {
 		return nil, errors.Join(err, release())
 	}
-	return &running{Executor: e, ready: e.Ready, close: func(ctx context.Context) error {
-		return errors.Join(e.Close(ctx), release())
+	return &running{Executor: e, ready: e.Ready, close: func() error {
+		return errors.Join(e.Close(), release())
 	}}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,7 +41,8 @@ type Engine struct {
 	maker     *warm.Maker
 	pool      *pool.Pool[warm.Key, *warm.Sandbox]
 	host      *host
-	templates string // folder
+	templates string      // folder
+	filled    atomic.Bool // the pool was full once
 }
 
 // refillDelay lets a program that answers in milliseconds be done before its
@@ -60,7 +62,7 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 	e := &Engine{host: rt}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, e.Close(context.WithoutCancel(ctx)))
+			err = errors.Join(err, e.Close())
 		}
 	}()
 	if err := rt.admit(cfg.Limits); err != nil {
@@ -104,17 +106,19 @@ func (s source) Claim(ctx context.Context, language execution.Language, code str
 	return sb, hit, nil
 }
 
-// Ready reports why executions cannot run at once, nil when they can.
+// Ready reports why no execution can run yet, nil once the pool has been filled
+// for the first time: under load it may well be empty, and claims then wait.
 func (e *Engine) Ready(context.Context) error {
-	if !e.pool.Filled() {
+	if !e.filled.Load() && !e.pool.Filled() {
 		return errors.New("the pool of warm sandboxes is being filled")
 	}
+	e.filled.Store(true)
 	return nil
 }
 
-// Close ends every sandbox and waits until they are gone. No Execute may be
-// under way.
-func (e *Engine) Close(context.Context) error {
+// Close ends every sandbox and waits until they are gone, or each has had its
+// time to. No Execute may be under way.
+func (e *Engine) Close() error {
 	if e.Service != nil {
 		e.Service.Wait()
 	}

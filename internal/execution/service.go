@@ -158,6 +158,9 @@ func (s *Service) conclude(ctx context.Context, e *Execution, timeout time.Durat
 	case ctx.Err() != nil && (out.Lost || out.ExitCode != 0):
 		e.Status, e.ExitCode = Cancelled, -1
 		e.Error = "the execution was cancelled before it was done"
+		if s.cfg.Detach {
+			e.Error = "the server has stopped; the program runs on until it ends or its time is up, and nobody hears of it"
+		}
 	case out.OOM:
 		e.Status, e.ExitCode = OOM, 137
 		e.Error = fmt.Sprintf("memory limit of %s exceeded", sandbox.FormatBytes(l.Memory))

@@ -166,7 +166,7 @@ func (m *Maker) boot(ctx context.Context, key Key, in image.Interpreter) (_ *San
 			// A read-only folder of site packages, for one. Programs still run,
 			// in an interpreter that starts when they come.
 			m.cold.Do(func() {
-				m.cfg.Log.Warn("an interpreter cannot be started ahead; programs start it themselves", "key", key.String(), "error", err)
+				m.cfg.Log.Info("an interpreter cannot be started ahead; programs start it themselves", "key", key.String(), "error", err)
 			})
 			return s, nil
 		}
