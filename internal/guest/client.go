@@ -85,10 +85,14 @@ func (c *Client) greet(ctx context.Context) error {
 	hello := wire.HelloMessage{Min: wire.Protocol, Max: wire.Protocol}
 	timer := time.NewTicker(again)
 	defer timer.Stop()
+	var padding func() []byte
 	for {
-		if err := c.send.send(ctx, wire.Frame{Type: wire.Hello, ID: c.nonce, Payload: hello.Append(nil)}, nil); err != nil {
+		if err := c.send.send(ctx, wire.Frame{Type: wire.Hello, ID: c.nonce, Payload: hello.Append(nil)}, padding); err != nil {
 			return err
 		}
+		// What keeps the guest from answering may be a frame it waits for the rest
+		// of. More than a frame of nothing ends any such.
+		padding = func() []byte { return make([]byte, wire.MaxRequest) }
 		select {
 		case <-c.welcome:
 			return nil

@@ -138,9 +138,12 @@ type Result struct {
 
 // Info is what a guest said of itself when it was dialled.
 type Info struct {
-	Version string  // of the guest's binary
-	Warm    string  // language of the interpreter that waits, or ""
-	Runs    []RunID // live, or ended and not yet acknowledged: Attach or Discard each
+	Version string // of the guest's binary
+	Warm    string // language of the interpreter that waits, or ""
+	// Runs are live, or ended and not yet acknowledged. Attach to or Discard each
+	// of them, side by side: frames are acknowledged in order, so while one has
+	// nobody to take its output the others come to a standstill too.
+	Runs []RunID
 }
 
 // Reseed describes how a restored sandbox is told apart from its twins.

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -138,6 +139,25 @@ func (g *Guest) Dial(t testing.TB) *guest.Client {
 	return c
 }
 
+// Root is the guest's root folder, as the host sees it.
+func (g *Guest) Root() string { return filepath.Join("/proc", strconv.Itoa(g.PID), "root") }
+
+// Processes lists the guest's processes but itself, zombies included, by name.
+func (g *Guest) Processes(t testing.TB) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(g.Root(), "proc"))
+	must(t, err)
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil || e.Name() == "1" {
+			continue
+		}
+		if comm, err := os.ReadFile(filepath.Join(g.Root(), "proc", e.Name(), "comm")); err == nil {
+			names = append(names, strings.TrimSpace(string(comm)))
+		}
+	}
+	return names
+}
+
 // Env is what a program's variables are when a request adds none.
 var Env = []string{
 	"PATH=/home/user/.local/bin:/usr/local/bin:/usr/bin:/bin",
@@ -190,7 +210,7 @@ func Program(t testing.TB, language, code string) guest.RunSpec {
 func (g *Guest) Bare(t testing.TB, spec guest.RunSpec) (stdout, stderr []byte, code int) {
 	t.Helper()
 	must(t, g.Dial(t).Close()) // it is up
-	root := filepath.Join("/proc", itoa(g.PID), "root")
+	root := g.Root()
 	for _, f := range spec.Files {
 		path := filepath.Join(root, f.Path)
 		if dir := filepath.Dir(path); dir != filepath.Join(root, sandbox.Home) {
@@ -200,7 +220,7 @@ func (g *Guest) Bare(t testing.TB, spec guest.RunSpec) (stdout, stderr []byte, c
 		must(t, os.WriteFile(path, f.Data, f.Mode))
 		must(t, os.Chown(path, sandbox.UID, sandbox.GID))
 	}
-	args := []string{"--target", itoa(g.PID), "--pid", "--mount", "--uts", "--ipc", "--root", "--wd",
+	args := []string{"--target", strconv.Itoa(g.PID), "--pid", "--mount", "--uts", "--ipc", "--root", "--wd",
 		"setpriv", "--reuid=1000", "--regid=1000", "--groups=1000", "--no-new-privs", "--inh-caps=-all",
 		"prlimit", "--nproc=256", "--nofile=1024", "--core=0",
 		"env", "-i", "--chdir=" + spec.Dir}
@@ -243,6 +263,3 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
-
-// Lines joins lines, each with its end.
-func Lines(lines ...string) string { return strings.Join(lines, "\n") + "\n" }

@@ -3,13 +3,10 @@ package guesttest
 import (
 	"io"
 	"os"
-	"strconv"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // pipe is a pipe that its writer may open again by way of /proc.
 type pipe struct{ r, w *os.File }

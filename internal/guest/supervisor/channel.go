@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"time"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest/wire"
@@ -20,7 +22,7 @@ func (s *supervisor) readHost() {
 	if err == nil && n == 0 {
 		// Only a host that did not open the FIFO read-write lets it end; a
 		// pause keeps the loop from spinning until the next one opens it.
-		pause()
+		nap(10 * time.Millisecond)
 	}
 	if n == 0 {
 		return
@@ -136,8 +138,3 @@ func (s *supervisor) reply(id uint64, err error) {
 }
 
 func clip(s string, n int) string { return s[:min(n, len(s))] }
-
-func pause() {
-	ts := unix.NsecToTimespec(10e6)
-	unix.Nanosleep(&ts, nil)
-}

@@ -11,6 +11,7 @@ func (s *supervisor) kill(id, signal uint64) error {
 		if r.id != id || r.ended {
 			continue
 		}
+		r.killed = true
 		if signal == uint64(unix.SIGKILL) {
 			s.end(r)
 			return nil

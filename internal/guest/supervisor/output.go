@@ -47,6 +47,7 @@ func (s *supervisor) pump(r *run, st *stream) (n int, full bool) {
 			s.scratch = make([]byte, wire.MaxPayload)
 		}
 		n = st.read(s.scratch)
+		s.took += n
 		st.total += uint64(n)
 		return n, false
 	}
@@ -58,6 +59,7 @@ func (s *supervisor) pump(r *run, st *stream) (n int, full bool) {
 	b := s.out.space(wire.OffsetSize + int(want))
 	if n = st.read(b[wire.OffsetSize:]); n > 0 {
 		s.out.output(st.typ, r.id, st.total, n)
+		s.took += n
 		st.total += uint64(n)
 	}
 	return n, false

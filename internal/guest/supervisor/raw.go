@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -82,6 +83,12 @@ func readable(fd int) int {
 		return 0
 	}
 	return int(n)
+}
+
+// nap does nothing for d, but for a signal.
+func nap(d time.Duration) {
+	ts := unix.NsecToTimespec(int64(d))
+	unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 
 const atCWD = ^uintptr(99) // AT_FDCWD

@@ -17,7 +17,13 @@ type run struct {
 
 	deadline time.Time // zero for none
 	timedOut bool
+	killed   bool // by the host
 	warm     bool
+
+	// Until a warmed interpreter has taken what control holds, nothing has run:
+	// should it die before, another is started.
+	control int // reading end, -1 for none
+	request wire.RunMessage
 
 	ended  bool // the main process was reaped
 	status unix.WaitStatus
@@ -44,35 +50,63 @@ func (s *supervisor) startRun(id uint64, p []byte) {
 		s.refuse(id, err)
 		return
 	}
-	proc, warm, err := s.program(&m)
-	if err != nil {
+	m.Files = nil
+	r := &run{id: id, limit: m.Output, control: -1, request: m}
+	if err := s.program(r); err != nil {
 		s.refuse(id, err)
 		return
 	}
-	r := &run{process: proc, id: id, limit: m.Output, warm: warm}
-	r.streams[0] = stream{pipe: pipe{fd: proc.stdout}, typ: wire.Stdout, left: -1}
-	r.streams[1] = stream{pipe: pipe{fd: proc.stderr}, typ: wire.Stderr, left: -1}
 	if m.Timeout > 0 {
 		r.deadline = time.Now().Add(time.Duration(min(m.Timeout, 1<<62)))
 	}
 	s.runs = append(s.runs, r)
+	s.brake = brake{}
 }
 
 const errBusy = failure("too many runs in this sandbox")
 
-// program returns the process of a run.
-func (s *supervisor) program(m *wire.RunMessage) (p process, warm bool, err error) {
+// program starts the process of a run, or wakes the one that waits for it.
+func (s *supervisor) program(r *run) (err error) {
+	m := &r.request
 	if w := s.warm; w != nil && m.Language == w.cmd.Language {
 		s.warm = nil
-		if m.Warm && w.fits(&m.Command) {
-			if err := w.release(m.Env, s.twin); err == nil {
-				return w.process, true, nil
-			}
+		if m.Warm && w.fits(&m.Command) && w.release(m.Env, s.twin) == nil {
+			r.warm, r.control = true, w.control[0]
+			r.began(w.process)
+			return nil
 		}
 		s.discard(w)
 	}
-	p, err = s.spawn(&m.Command, m.Env, nil)
-	return p, false, err
+	p, err := s.spawn(&m.Command, m.Env, nil)
+	if err == nil {
+		r.began(p)
+	}
+	return err
+}
+
+// began notes the process of a run.
+func (r *run) began(p process) {
+	r.process = p
+	r.streams[0] = stream{pipe: pipe{fd: p.stdout}, typ: wire.Stdout, left: -1}
+	r.streams[1] = stream{pipe: pipe{fd: p.stderr}, typ: wire.Stderr, left: -1}
+}
+
+// again starts the program of a run whose warmed interpreter died before it
+// came to it, and reports whether it did.
+func (s *supervisor) again(r *run) bool {
+	if r.control < 0 {
+		return false
+	}
+	unread := readable(r.control)
+	closeFD(r.control)
+	r.control = -1
+	if unread == 0 || r.timedOut || r.killed {
+		return false
+	}
+	r.streams[0].close()
+	r.streams[1].close()
+	r.warm, r.ended = false, false
+	return s.program(r) == nil
 }
 
 // refuse answers a run of which nothing was started.
@@ -113,7 +147,7 @@ func (s *supervisor) expire(now time.Time) {
 func (s *supervisor) settle() {
 	for i := 0; i < len(s.runs); i++ {
 		r := s.runs[i]
-		if !r.ended || !s.drain(r) {
+		if !r.ended || s.again(r) || !s.drain(r) {
 			continue // when the spool is full, the next acknowledgement makes room
 		}
 		s.finish(r)

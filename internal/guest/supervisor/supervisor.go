@@ -40,6 +40,8 @@ type supervisor struct {
 	dirty  bool // a program has run, so zombies may come without notice
 
 	turns   uint
+	took    int // bytes of output read in this turn
+	brake   brake
 	scratch []byte
 }
 
@@ -113,6 +115,42 @@ func (s *supervisor) turn() {
 	}
 	s.settle()
 	s.out.flush(toHost)
+	s.brake.after(s.took)
+	s.took = 0
+}
+
+// brake slows the loop down when a program writes byte by byte as fast as it
+// can, so that a turn finds more than a byte to pass on: the program, the guest
+// and the host all have less work for the same output.
+type brake struct {
+	small uint // turns with little output since it was last looked at
+	since time.Time
+	on    bool
+}
+
+const (
+	brakeTurns = 64
+	brakeTime  = 20 * time.Millisecond  // so many turns in less are too many
+	brakeBytes = 4 << 10                // less is little output
+	brakeNap   = 300 * time.Microsecond // how long the pipe may fill
+)
+
+// after is told how many bytes of output a turn brought.
+func (b *brake) after(n int) {
+	if n >= brakeBytes {
+		b.on, b.small = false, 0
+	}
+	if n == 0 || n >= brakeBytes {
+		return
+	}
+	if b.small++; b.small >= brakeTurns {
+		now := time.Now()
+		b.on = now.Sub(b.since) < brakeTime+brakeTurns*brakeNap
+		b.small, b.since = 0, now
+	}
+	if b.on {
+		nap(brakeNap)
+	}
 }
 
 // How often zombies are looked for. Their parent was the program, so no pidfd

@@ -15,7 +15,7 @@ type warmed struct {
 	cmd     wire.Command
 	request uint64 // answered once the hook reports; 0 from then on
 	ready   bool
-	control int      // the hook reads from it what changes for the run
+	control pair     // the hook reads from it what changes for the run
 	note    int      // the hook says on it that it waits
 	undo    []string // files and folders made for the start, in this order
 }
@@ -57,15 +57,14 @@ func (s *supervisor) warmUp(m *wire.WarmMessage) (_ *warmed, err error) {
 		control.close()
 		return nil, err
 	}
-	w := &warmed{cmd: m.Command, control: control[1], note: note[0]}
+	w := &warmed{cmd: m.Command, control: control, note: note[0]}
 	env, err := l.prepare(w, m, control[0])
 	if err == nil {
 		w.process, err = s.spawn(&m.Command, env, map[int]int{l.fd: control[0], l.fd + 1: note[1]})
 	}
-	unix.Close(control[0])
 	unix.Close(note[1])
 	if err != nil {
-		unix.Close(w.control)
+		control.close()
 		unix.Close(w.note)
 		w.cleanUp()
 		return nil, err
@@ -145,14 +144,15 @@ func (w *warmed) settle(request uint64) bool {
 	if !w.ready || w.cmd.Language != "python" {
 		return false
 	}
-	if n, err := write(w.control, []byte{1, 0, 0, 0, touch}); n != 5 || err != nil {
+	if n, err := write(w.control[1], []byte{1, 0, 0, 0, touch}); n != 5 || err != nil {
 		return false
 	}
 	w.ready, w.request = false, request
 	return true
 }
 
-// release lets the interpreter go on, as the program it waited for.
+// release lets the interpreter go on, as the program it waited for. The reading
+// end of control stays open, to tell by it whether the interpreter came so far.
 func (w *warmed) release(env []string, twin bool) error {
 	msg, err := languages[w.cmd.Language].message(w.cmd.Env, env, twin)
 	if err != nil {
@@ -162,13 +162,13 @@ func (w *warmed) release(env []string, twin bool) error {
 		return unix.E2BIG
 	}
 	for len(msg) > 0 {
-		n, err := write(w.control, msg)
+		n, err := write(w.control[1], msg)
 		if err != nil {
 			return err
 		}
 		msg = msg[n:]
 	}
-	closeFD(w.control)
+	closeFD(w.control[1])
 	closeFD(w.note)
 	return nil
 }
@@ -181,7 +181,7 @@ func (s *supervisor) discard(w *warmed) {
 	if w.pid > 0 {
 		unix.Kill(w.pid, unix.SIGKILL)
 	}
-	for _, fd := range []int{w.control, w.note, w.stdout, w.stderr, w.pidfd} {
+	for _, fd := range []int{w.control[0], w.control[1], w.note, w.stdout, w.stderr, w.pidfd} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}

@@ -1,0 +1,230 @@
+package guest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/guesttest"
+)
+
+// lines is a program that prints numbered lines, and what it prints.
+func lines(n, pause int) (code, want string) {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "line %d of the output\n", i)
+	}
+	return fmt.Sprintf("import time\nfor i in range(%d):\n    print('line', i, 'of the output', flush=True)\n    if i %% 100 == 0: time.sleep(%d / 1000)\n", n, pause), b.String()
+}
+
+// A host goes away again and again while a program prints; what the hosts have
+// got between them is all of it, once.
+func TestTakeOver(t *testing.T) {
+	g := guesttest.Start(t)
+	c := g.Dial(t)
+	warm(t, c, guesttest.Warm(t, guest.Python))
+	code, want := lines(20000, 10)
+	spec := guesttest.Program(t, guest.Python, code+"raise SystemExit(9)\n")
+	spec.ID = guest.NewRunID()
+
+	var out []byte
+	ctx, cancel := context.WithCancel(t.Context())
+	limit := 1000
+	sink := func(s guest.Stream, p []byte) {
+		if s == guest.Stdout {
+			out = append(out, p...)
+		}
+		if len(out) > limit {
+			cancel()
+		}
+	}
+	_, err := c.Run(ctx, spec, sink)
+	for hosts := 1; ; hosts++ {
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("host %d: %v", hosts, err)
+		}
+		c.Close()
+		c = g.Dial(t)
+		if runs := c.Info().Runs; len(runs) != 1 || runs[0] != spec.ID {
+			t.Fatalf("host %d finds %v", hosts, runs)
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		limit = len(out) + 60000
+		var res guest.Result
+		res, err = c.Attach(ctx, spec.ID, map[guest.Stream]int64{guest.Stdout: int64(len(out))}, sink)
+		if err == nil {
+			if string(out) != want || res.ExitCode != 9 || res.StdoutBytes != int64(len(want)) || !res.Warm {
+				t.Errorf("after %d hosts: %d of %d bytes, %+v", hosts, len(out), len(want), res)
+			}
+			if hosts < 4 {
+				t.Errorf("only %d hosts were there", hosts)
+			}
+			break
+		}
+	}
+	cancel()
+	// Nothing is left once the last host has acknowledged the end.
+	c.Close()
+	if info := g.Dial(t).Info(); len(info.Runs) != 0 {
+		t.Errorf("still there: %v", info.Runs)
+	}
+}
+
+// A host is killed: no Close, no acknowledgement, and the FIFOs cut anywhere.
+func TestTakeOverFromTheDead(t *testing.T) {
+	g := guesttest.Start(t)
+	c := g.Dial(t)
+	code, want := lines(60000, 0)
+	spec := guesttest.Program(t, guest.Python, code)
+	spec.ID = guest.NewRunID()
+	ctx, cancel := context.WithCancel(t.Context())
+	got := 0
+	_, err := c.Run(ctx, spec, func(_ guest.Stream, p []byte) {
+		if got += len(p); got > 100000 {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	c.Close()
+	for i, n := range []int{1, 35, 5000, 70000, 12345} {
+		// The dead host's last read, of any length, and its last write: half a
+		// frame, which a FIFO never holds, and bytes that are none.
+		if _, err := g.Channel.FromGuest.Read(make([]byte, n)); err != nil {
+			t.Fatal(err)
+		}
+		g.Channel.ToGuest.Write([]byte("\xa7tol\x01\x04\x03\x00 garbage and more of it \xa7tol")[:4+5*i])
+	}
+	c = g.Dial(t)
+	var out bytes.Buffer
+	res, err := c.Attach(t.Context(), spec.ID, nil, func(_ guest.Stream, p []byte) { out.Write(p) })
+	if err != nil || res.ExitCode != 0 || res.StdoutBytes != int64(len(want)) {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if !strings.HasSuffix(want, out.String()) || out.Len() < len(want)-int(110000+2*65536) {
+		t.Errorf("%d of %d bytes", out.Len(), len(want))
+	}
+	healthy(t, c)
+}
+
+// While no host listens a program that prints much stands still, and one that
+// has ended is kept.
+func TestNobodyListens(t *testing.T) {
+	g := guesttest.Start(t)
+	c := g.Dial(t)
+	code, want := lines(300000, 0)
+	spec := guesttest.Program(t, guest.Python, code+"open('/tmp/end', 'w')\n")
+	spec.ID = guest.NewRunID()
+	small := bash(t, "touch /tmp/began; sleep 0.3; echo small; echo more >&2; touch /tmp/small; exit 4")
+	small.ID = guest.NewRunID()
+	gone, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	unheard := make(chan error)
+	go func() {
+		_, err := c.Run(gone, small, nil)
+		unheard <- err
+	}()
+	if !appears(g, "tmp/began") {
+		t.Fatal("the small program did not start")
+	}
+	if _, err := c.Run(gone, spec, func(guest.Stream, []byte) { cancel() }); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if err := <-unheard; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	c.Close()
+	if !appears(g, "tmp/small") {
+		t.Fatal("the small program did not run")
+	}
+	if appears(g, "tmp/end") {
+		t.Error("the large program went on with nobody listening")
+	}
+
+	c = g.Dial(t)
+	if len(c.Info().Runs) != 2 {
+		t.Fatalf("found %v", c.Info().Runs)
+	}
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		var out bytes.Buffer
+		res, err := c.Attach(t.Context(), small.ID, nil, func(_ guest.Stream, p []byte) { out.Write(p) })
+		if err != nil || res.ExitCode != 4 || len(out.String()) != len("small\nmore\n") {
+			t.Errorf("the small program: %+v, %q, %v", res, out.String(), err)
+		}
+	})
+	var out bytes.Buffer
+	res, err := c.Attach(t.Context(), spec.ID, nil, func(_ guest.Stream, p []byte) { out.Write(p) })
+	if err != nil || res.StdoutBytes != int64(len(want)) || !strings.HasSuffix(want, out.String()) || out.Len() < len(want)/2 {
+		t.Errorf("%d of %d bytes, %+v, %v", out.Len(), len(want), res, err)
+	}
+	wait.Wait()
+	if _, err := c.Attach(t.Context(), spec.ID, nil, nil); !errors.Is(err, guest.ErrNoRun) {
+		t.Errorf("attached twice: %v", err)
+	}
+	healthy(t, c)
+}
+
+func TestDiscard(t *testing.T) {
+	g := guesttest.Start(t)
+	c := g.Dial(t)
+	for range 2 {
+		spec := bash(t, "")
+		spec.Files, spec.Argv = nil, []string{"bash", "-c", "echo x; sleep 0.3; echo y"}
+		ctx, cancel := context.WithCancel(t.Context())
+		c.Run(ctx, spec, func(guest.Stream, []byte) { cancel() })
+		cancel()
+	}
+	c.Close()
+	c = g.Dial(t)
+	if len(c.Info().Runs) != 2 {
+		t.Errorf("found %v", c.Info().Runs)
+	}
+	for _, id := range c.Info().Runs {
+		if err := c.Discard(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+	}
+	healthy(t, c)
+	if err := c.Discard(t.Context(), 1); !errors.Is(err, guest.ErrNoRun) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A guest that is not there yet, or never will be.
+func TestDialWaits(t *testing.T) {
+	g := guesttest.Start(t)
+	if err := syscall.Kill(g.PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	defer cancel()
+	if _, err := guest.Dial(ctx, g.Channel); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v", err)
+	}
+	if err := syscall.Kill(g.PID, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	healthy(t, g.Dial(t))
+}
+
+// appears waits a while for a file in the guest.
+func appears(g *guesttest.Guest, path string) bool {
+	for range 100 {
+		if _, err := os.Stat(filepath.Join(g.Root(), path)); err == nil {
+			return true
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	return false
+}
