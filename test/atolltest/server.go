@@ -241,3 +241,6 @@ func (s *Server) Keep(t testing.TB) string {
 	})
 	return s.Data
 }
+
+// CloseIdle closes the client's connections that no request uses.
+func (s *Server) CloseIdle() { s.client.CloseIdleConnections() }

@@ -1,0 +1,167 @@
+package e2e
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// TestPoolReplacesTheDead kills pooled sandboxes from outside.
+func TestPoolReplacesTheDead(t *testing.T) {
+	s := atolltest.Start(t, atolltest.Options{})
+	before := s.Settle(t).Sum("atoll_pool_idle")
+	dead := atolltest.Trace(s.Data).Sandboxes()
+	for _, path := range dead {
+		data, err := os.ReadFile(filepath.Join(path, "pid"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+		if err != nil || pid <= 1 {
+			t.Fatalf("pid %d: %v", pid, err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		gone := 0
+		for _, path := range dead {
+			if _, err := os.Stat(path); err != nil {
+				gone++
+			}
+		}
+		if gone == len(dead) {
+			if m := s.Settle(t); m.Sum("atoll_pool_idle") < before {
+				t.Errorf("%v sandboxes are pooled, %v were before", m.Sum("atoll_pool_idle"), before)
+			}
+			s.CheckHealthy(t)
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d dead sandboxes were replaced\n%s", gone, len(dead), s.Log())
+		}
+	}
+}
+
+// TestSandboxKilledUnderARun checks what a caller is told whose sandbox dies.
+func TestSandboxKilledUnderARun(t *testing.T) {
+	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=0"}})
+	answer := make(chan *atolltest.Result, 1)
+	go func() {
+		r, err := s.Execute(t.Context(), atolltest.Program{Code: "import time\nprint('so far', flush=True)\ntime.sleep(60)"})
+		if err != nil {
+			t.Error(err)
+		}
+		answer <- r
+	}()
+	var pid int
+	for deadline := time.Now().Add(20 * time.Second); pid == 0 && time.Now().Before(deadline); {
+		for _, path := range atolltest.Trace(s.Data).Sandboxes() {
+			data, _ := os.ReadFile(filepath.Join(path, "pid")) // not there yet
+			pid, _ = strconv.Atoi(strings.TrimSpace(string(data)))
+		}
+	}
+	time.Sleep(700 * time.Millisecond) // the program's first line has no signal to wait for
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	r := <-answer
+	if r == nil || r.Status != http.StatusOK || r.Success || r.ExitCode != -1 || r.Reason() == "" || r.Stdout != "so far\n" {
+		t.Errorf("want the output so far and no invented exit code, got %v", r)
+	}
+	s.CheckHealthy(t)
+	s.Settle(t)
+}
+
+// TestEmptyPool checks that a claim that finds nothing ready makes a sandbox.
+func TestEmptyPool(t *testing.T) {
+	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=0"}})
+	s.CheckHealthy(t)
+	m := s.Settle(t)
+	if hits, misses := m.Sum("atoll_pool_claims_total", "result=hit"), m.Sum("atoll_pool_claims_total", "result=miss"); hits != 0 || misses != 2 {
+		t.Errorf("%v hits and %v misses, want 0 and 2", hits, misses)
+	}
+	if n := len(atolltest.Trace(s.Data).Sandboxes()); n != 0 {
+		t.Errorf("%d sandboxes are left", n)
+	}
+}
+
+// TestBurst checks that 50 at once all succeed, with a pool far smaller.
+func TestBurst(t *testing.T) {
+	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=2"}})
+	burst(t, s, atolltest.Count(50, 500))
+	s.Settle(t)
+}
+
+// TestFullQueue checks that what no longer fits the queue is refused in a way
+// that is safe to repeat.
+func TestFullQueue(t *testing.T) {
+	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_MAX_CONCURRENT=1", "ATOLL_MAX_QUEUE=1"}})
+	answers := make(chan *atolltest.Result, 8)
+	for range cap(answers) {
+		go func() {
+			r, err := s.Execute(t.Context(), atolltest.Program{Language: atolltest.Bash, Code: "sleep 1; echo ok"})
+			if err != nil {
+				t.Error(err)
+			}
+			answers <- r
+		}()
+	}
+	served, refused := 0, 0
+	for range cap(answers) {
+		switch r := <-answers; {
+		case r == nil:
+		case r.Status == http.StatusOK && r.Stdout == "ok\n":
+			served++
+		case r.Status == http.StatusServiceUnavailable && r.Header.Get("Retry-After") != "" && r.Reason() == "service_unavailable" && r.Message != "":
+			refused++
+		default:
+			t.Error(r)
+		}
+	}
+	if served < 2 || served+refused != cap(answers) || refused == 0 {
+		t.Errorf("%d were served and %d refused", served, refused)
+	}
+	s.CheckHealthy(t)
+}
+
+// TestPoolMetrics checks the figures that operators watch.
+func TestPoolMetrics(t *testing.T) {
+	s := atolltest.Start(t, atolltest.Options{})
+	s.Settle(t)
+	s.Run(t, atolltest.Program{Code: "1"})
+	s.Run(t, atolltest.Program{Language: atolltest.Bash, Code: "exit 3"})
+	m := s.Settle(t)
+	for _, c := range []struct {
+		name   string
+		labels []string
+		least  float64
+	}{
+		{"atoll_pool_claims_total", []string{"result=hit", "language=python"}, 1},
+		{"atoll_pool_claims_total", []string{"result=hit", "language=bash"}, 1},
+		{"atoll_pool_build_seconds", []string{"language=python", "preloads=yes"}, 1},
+		{"atoll_pool_build_seconds", []string{"language=python", "preloads=no"}, 2},
+		{"atoll_pool_idle", []string{"language=node"}, 1},
+		{"atoll_pool_target", []string{"language=node"}, 1},
+		{"atoll_executions_total", []string{"status=success", "warm=yes"}, 1},
+		{"atoll_executions_total", []string{"status=failed", "language=bash"}, 1},
+		{"atoll_execution_seconds", nil, 2},
+		{"process_open_fds", nil, 1},
+		{"go_goroutines", nil, 1},
+	} {
+		if got := m.Sum(c.name, c.labels...); got < c.least {
+			t.Errorf("%s%v is %v, want at least %v", c.name, c.labels, got, c.least)
+		}
+	}
+	if n := m.Sum("atoll_pool_build_failures_total"); n != 0 {
+		t.Errorf("%v sandboxes could not be made\n%s", n, s.Log())
+	}
+}
