@@ -16,8 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// oldestKernel is what gVisor's systrap platform needs.
-var oldestKernel = [2]int{4, 14}
+// oldestKernel is the first whose pidfds can be polled without blocking; gVisor
+// itself would do with an older one.
+var oldestKernel = [2]int{5, 10}
 
 func kernel() Finding {
 	const name = "kernel"
@@ -28,10 +29,10 @@ func kernel() Finding {
 	release := unix.ByteSliceToString(u.Release[:])
 	var major, minor int
 	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
-		return warning(name, "cannot read the version in "+release, "make sure that it is 4.14.77 or newer")
+		return warning(name, "cannot read the version in "+release, "make sure that it is 5.10 or newer")
 	}
 	if major < oldestKernel[0] || major == oldestKernel[0] && minor < oldestKernel[1] {
-		return failed(name, "Linux "+release, "gVisor needs Linux 4.14.77 or newer: upgrade the kernel")
+		return failed(name, "Linux "+release, "Atoll needs Linux 5.10 or newer: upgrade the kernel")
 	}
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 		return failed(name, "Linux "+release+" on "+runtime.GOARCH, "gVisor runs on amd64 and arm64")
