@@ -70,7 +70,6 @@ type kind[K comparable, I Item] struct {
 	idle     []*entry[I]
 	waiters  []chan result[I] // each with room for one result
 	building int
-	made     bool      // one was built, and none has failed since
 	notUntil time.Time // no filling up before
 	lastMiss time.Time
 }
@@ -231,7 +230,6 @@ func (p *Pool[K, I]) build(k *kind[K, I]) {
 	p.building--
 	switch {
 	case err != nil:
-		k.made = false
 		k.notUntil = time.Now().Add(p.cfg.RetryDelay)
 		if !p.closed {
 			p.cfg.Log.Error("cannot make a warm sandbox", "key", k.key, "error", err)
@@ -245,7 +243,6 @@ func (p *Pool[K, I]) build(k *kind[K, I]) {
 		p.destroy(item)
 	default:
 		k.notUntil = time.Time{}
-		k.made = true
 		p.offer(k, item)
 	}
 	p.schedule()
@@ -334,13 +331,12 @@ func (p *Pool[K, I]) destroy(item I) {
 	})
 }
 
-// Filled reports whether every kept kind has something ready, or had and is
-// being refilled: demand that empties a pool for a moment is what it is for.
+// Filled reports whether every kept kind has something ready.
 func (p *Pool[K, I]) Filled() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, k := range p.kinds {
-		if k.base > 0 && len(k.idle) == 0 && !k.made {
+		if k.base > 0 && len(k.idle) == 0 {
 			return false
 		}
 	}
