@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding"
+	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
@@ -106,6 +107,10 @@ func (s Setting) Value(c *Config) string {
 	}
 	if v.Kind() == reflect.Map && v.Len() == 0 {
 		return ""
+	}
+	if m, ok := v.Interface().(map[string]string); ok {
+		text, _ := json.Marshal(m) // strings always can be; YAML reads it too
+		return string(text)
 	}
 	return fmt.Sprint(v.Interface())
 }
