@@ -32,10 +32,5 @@ func (s *supervisor) end(r *run) {
 		unix.Kill(-1, unix.SIGKILL)
 		return
 	}
-	unix.Kill(-r.pid, unix.SIGKILL)
-	for range 8 {
-		if !killTree(r.pid) {
-			break
-		}
-	}
+	killTree(r.pid)
 }

@@ -7,34 +7,45 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killTree kills every process of the session, or descended from the process,
-// that is root, and reports whether there was any left.
-func killTree(root int) bool {
+// killTree kills the process that is root, every process of its session and
+// every one that descends from it. They are stopped first: once a parent has
+// died nothing tells its children apart from others', and none may be born
+// unseen. A process that has left both session and parent behind escapes.
+func killTree(root int) {
+	doomed := map[int]bool{root: true}
+	unix.Kill(root, unix.SIGSTOP)
+	for range 16 {
+		if !stopMore(doomed) {
+			break
+		}
+	}
+	for pid := range doomed {
+		unix.Kill(pid, unix.SIGKILL)
+	}
+}
+
+// stopMore stops and adds the processes whose parent or session is among the
+// doomed, and reports whether there were any.
+func stopMore(doomed map[int]bool) bool {
 	type task struct{ pid, parent, session int }
 	var tasks []task
 	for _, name := range processes() {
 		pid, err := strconv.Atoi(name)
-		if err != nil {
+		if err != nil || pid == 1 {
 			continue
 		}
 		if parent, session, ok := lineage(name); ok {
 			tasks = append(tasks, task{pid, parent, session})
 		}
 	}
-	doomed := map[int]bool{root: true}
+	found := false
 	for grown := true; grown; {
 		grown = false
 		for _, t := range tasks {
 			if !doomed[t.pid] && (doomed[t.parent] || doomed[t.session]) {
-				doomed[t.pid], grown = true, true
+				doomed[t.pid], grown, found = true, true, true
+				unix.Kill(t.pid, unix.SIGSTOP)
 			}
-		}
-	}
-	found := false
-	for _, t := range tasks {
-		if t.pid != 1 && doomed[t.pid] {
-			unix.Kill(t.pid, unix.SIGKILL)
-			found = true
 		}
 	}
 	return found
