@@ -35,6 +35,20 @@ func (s *Server) Execute(ctx context.Context, p Program) (time.Duration, error) 
 	return took, p.check(out.Stdout)
 }
 
+// Attempt runs a program that may end as it likes, a time-out included. What is
+// no end of a program is an error.
+func (s *Server) Attempt(ctx context.Context, p Program, timeout time.Duration) error {
+	body, err := json.Marshal(map[string]any{"code": p.Code, "language": p.Language, "timeout": int(timeout / time.Second)})
+	if err != nil {
+		return err
+	}
+	status, answer, err := s.post(ctx, s.key, body)
+	if err == nil && status != http.StatusOK && status != http.StatusGatewayTimeout {
+		err = fmt.Errorf("the server answered %d: %.400s", status, answer)
+	}
+	return err
+}
+
 // Reject sends a request that must be refused with a status, before any
 // sandbox is involved.
 func (s *Server) Reject(ctx context.Context, want int) error {

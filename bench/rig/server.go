@@ -148,7 +148,7 @@ func (s *Server) Log() string {
 
 // Stop ends the server, and waits until it has ended its sandboxes.
 func (s *Server) Stop() error {
-	s.client.CloseIdleConnections()
+	s.CloseConnections()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM) // one that has ended is what is wanted
 	select {
 	case <-s.ended:
@@ -162,6 +162,10 @@ func (s *Server) Stop() error {
 	}
 	return nil
 }
+
+// CloseConnections closes the client's idle connections, which are the server's
+// descriptors and goroutines too.
+func (s *Server) CloseConnections() { s.client.CloseIdleConnections() }
 
 // quiet is how long after the pool is full the machine is left alone, for what
 // the making of the last sandbox left to be done.

@@ -65,7 +65,8 @@ type Usage struct {
 	Pool      string // kind, such as "default/python+preloads"
 	PSS       int64  // bytes: each page counted once, shared ones divided by who shares them
 	Processes int
-	CPU       time.Duration // that it has used so far, from its control group; 0 where there is none
+	Group     string        // folder of its control group; "" where there is none
+	CPU       time.Duration // that it has used so far, from that group
 }
 
 // Sandboxes returns the usage of every sandbox of the server.
@@ -104,7 +105,7 @@ func (s *Server) Sandboxes() ([]Usage, error) {
 		if u.Processes == 0 {
 			return nil, fmt.Errorf("sandbox %s has no process", id)
 		}
-		u.CPU = groupCPU(procs[record.Pid].groups, id)
+		u.Group, u.CPU = readGroup(procs[record.Pid].groups, id)
 		all = append(all, u)
 	}
 	return all, nil
@@ -186,30 +187,30 @@ func parsePSS(rollup string) (int64, error) {
 	return 0, fmt.Errorf("no Pss in %.60q", rollup)
 }
 
-// groupCPU reads what the control group of a sandbox has used, given the groups
-// of one of its processes.
-func groupCPU(groups, id string) time.Duration {
+// readGroup returns the control group of a sandbox that accounts for CPU, and
+// what that has used, given the groups of one of its processes.
+func readGroup(groups, id string) (dir string, cpu time.Duration) {
 	for line := range strings.Lines(groups) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(parts) != 3 || filepath.Base(parts[2]) != id {
 			continue
 		}
 		for _, c := range append(strings.Split(parts[1], ","), "") {
-			dir := filepath.Join("/sys/fs/cgroup", c, parts[2])
+			dir = filepath.Join("/sys/fs/cgroup", c, parts[2])
 			if data, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage")); err == nil {
 				if ns, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil {
-					return time.Duration(ns)
+					return dir, time.Duration(ns)
 				}
 			}
 			if data, err := os.ReadFile(filepath.Join(dir, "cpu.stat")); err == nil {
 				for line := range strings.Lines(string(data)) {
 					var us int64
 					if _, err := fmt.Sscanf(line, "usage_usec %d", &us); err == nil {
-						return time.Duration(us) * time.Microsecond
+						return dir, time.Duration(us) * time.Microsecond
 					}
 				}
 			}
 		}
 	}
-	return 0
+	return "", 0
 }

@@ -1,0 +1,158 @@
+//go:build soak
+
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/bench/rig"
+	"github.com/atoll-run/atoll/internal/execution"
+)
+
+// unruly are programs that end badly or leave something behind.
+var unruly = []rig.Program{
+	{Language: execution.Python, Code: "raise SystemExit(3)"},
+	{Language: execution.Python, Code: "import os; os.kill(os.getpid(), 9)"},
+	{Language: execution.Python, Code: "import time; time.sleep(30)"},
+	{Language: execution.Python, Code: "import sys\nfor _ in range(100): sys.stdout.write('x' * 1_000_000)"},
+	{Language: execution.Python, Code: "x = []\nwhile True: x.append(bytes(10_000_000))"},
+	{Language: execution.Python, Code: "open('/tmp/big', 'wb').write(bytes(200_000_000))"},
+	{Language: execution.Bash, Code: "(setsid sleep 1000 &) ; (setsid sleep 1000 &)"},
+	{Language: execution.Bash, Code: "for i in $(seq 1000); do : > /tmp/file-$i; done; kill -9 -1"},
+	{Language: execution.Node, Code: "process.abort()"},
+	{Language: execution.Node, Code: "setInterval(() => {}, 1000)"},
+}
+
+// TestSoak runs executions of every kind for ATOLL_SOAK (an hour) and compares
+// what the server has in the machine before and after.
+func TestSoak(t *testing.T) {
+	// A soak that is given up must take its server and mount along.
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	length := time.Hour
+	if v := os.Getenv("ATOLL_SOAK"); v != "" {
+		var err error
+		if length, err = time.ParseDuration(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chdir(".."); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := os.Getenv("ATOLL_DATA_DIR")
+	if data == "" {
+		data = filepath.Join(root, "data")
+	}
+	r, err := rig.New(ctx, root, filepath.Join(data, "images"), "default", say)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s, err := r.Serve(ctx, rig.Options{PoolSize: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	// The first executions make what stays: templates, connections, buffers.
+	soak(ctx, t, s, min(length/4, time.Minute))
+	before := footprint(ctx, t, s)
+	n := soak(ctx, t, s, length)
+	after := footprint(ctx, t, s)
+	t.Logf("%d executions\nbefore %+v\nafter  %+v", n, before, after)
+	for _, c := range []struct {
+		name          string
+		before, after int
+		spare         int // what may differ by chance
+	}{
+		{"sandboxes", before.Sandboxes, after.Sandboxes, 0},
+		{"processes", before.Processes, after.Processes, 0},
+		{"control groups", before.Groups, after.Groups, 0},
+		{"mounts", before.Mounts, after.Mounts, 0},
+		{"files", before.Files, after.Files, 0},
+		{"descriptors", before.FDs, after.FDs, 0},
+		{"goroutines", before.Goroutines, after.Goroutines, 0},
+		{"MiB of the server's memory", int(before.RSS >> 20), int(after.RSS >> 20), 64},
+	} {
+		if c.after > c.before+c.spare {
+			t.Errorf("%s: %d before, %d after %d executions", c.name, c.before, c.after, n)
+		}
+	}
+}
+
+// soak keeps clients busy for a while and returns how many executions ended.
+func soak(ctx context.Context, t *testing.T, s *rig.Server, length time.Duration) int {
+	t.Helper()
+	next := make(chan rig.Program)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { // ends with ctx
+		for i := 0; ; i++ {
+			p := unruly[i/5%len(unruly)]
+			if i%5 > 0 {
+				p = []rig.Program{pythonHello, nodeHello, bashHello, pandas}[i%5-1]
+			}
+			select {
+			case next <- p:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	got, err := closedLoop(ctx, loadClients, 0, length, func(ctx context.Context) error {
+		return s.Attempt(ctx, <-next, 3*time.Second)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(got.each)
+}
+
+// footprint counts once the pool has shrunk back to its size without demand,
+// which takes minutes, and every used sandbox is gone.
+func footprint(ctx context.Context, t *testing.T, s *rig.Server) rig.Footprint {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	var last rig.Footprint
+	var resident int64
+	for steady := 0; steady < 10; {
+		if err := s.Settle(ctx); err != nil {
+			t.Fatal(err)
+		}
+		s.CloseConnections()
+		if err := wait(ctx, 10*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		now, err := s.Footprint(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%+v", now)
+		rss := now.RSS
+		now.RSS = 0 // never quite steady
+		if steady++; now != last {
+			steady = 0
+		}
+		last, resident = now, rss
+	}
+	last.RSS = resident
+	return last
+}
