@@ -8,7 +8,7 @@ import (
 )
 
 func TestBashSemantics(t *testing.T) {
-	same(t, guest.Bash, []program{
+	same(t, guest.Bash, nil, []program{
 		{name: "pipeline", code: "printf 'b\\na\\n' | sort | tr a-z A-Z\necho ${PIPESTATUS[@]}\nset -o pipefail\nfalse | true; echo $?\n"},
 		{name: "names", code: "echo $0 $# \"$@\" $LINENO ${BASH_SOURCE[@]} ${FUNCNAME[@]} $BASH_SUBSHELL $BASH_LINENO\nf() { echo $LINENO ${BASH_SOURCE[@]} ${FUNCNAME[@]} ${BASH_LINENO[@]}; caller 0; }\nf\n"},
 		{name: "errexit", code: "set -e\necho before\nfalse\necho after\n"},
@@ -46,7 +46,7 @@ func TestBashSemantics(t *testing.T) {
 func TestBashIntrospection(t *testing.T) {
 	// Numbers that no two runs share, and what docs/guest-protocol.md names.
 	const own = `^declare [-airx]+ (BASHPID|EPOCH.*|PPID|RANDOM|SRANDOM|BASH_VERSINFO|BASH_ARGC|PIPESTATUS|SECONDS)`
-	same(t, guest.Bash, []program{
+	same(t, guest.Bash, nil, []program{
 		{name: "variables", code: "declare -p | grep -vE '" + own + "'\n"},
 		{name: "first argument of the last command", code: "echo \"[$_]\"\n"},
 		{name: "names of variables", code: "compgen -v | grep -v PIPESTATUS\n"},

@@ -8,7 +8,7 @@ import (
 )
 
 func TestNodeSemantics(t *testing.T) {
-	same(t, guest.Node, []program{
+	same(t, guest.Node, nil, []program{
 		{name: "commonjs", code: "console.log(require.main === module, __filename, __dirname, typeof require, this === module.exports)\n"},
 		{name: "module", code: "import fs from 'node:fs';\nconsole.log(import.meta.url, import.meta.filename, typeof require, this, fs.existsSync('main.js'))\nexport const x = 1;\n"},
 		{name: "await at the top", code: "const x = await Promise.resolve(5);\nconsole.log(x, typeof module)\n"},
@@ -70,7 +70,7 @@ quiet.log('%s', 1, { a: [1] });
 `
 
 func TestNodeIntrospection(t *testing.T) {
-	same(t, guest.Node, []program{
+	same(t, guest.Node, nil, []program{
 		{name: "process", code: `
 for (const k of Object.keys(process).sort()) {
   const v = process[k];

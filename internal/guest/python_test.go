@@ -6,20 +6,19 @@ import (
 	"github.com/atoll-run/atoll/internal/guest"
 )
 
-func TestPythonSemantics(t *testing.T) {
-	same(t, guest.Python, []program{
-		{name: "traceback", code: `
+var pythonPrograms = []program{
+	{name: "traceback", code: `
 def f(x):
     return 1 / x
 
 print("before")
 f(0)
 `},
-		{name: "syntax error", code: "x = 1\nif x\n  print(x)\n"},
-		{name: "exit status", code: "import sys\nprint('x')\nsys.exit(3)\n"},
-		{name: "exit message", code: "raise SystemExit('a message')\n"},
-		{name: "exit at once", code: "import os, sys\nsys.stdout.write('lost')\nos._exit(7)\n"},
-		{name: "atexit", code: `
+	{name: "syntax error", code: "x = 1\nif x\n  print(x)\n"},
+	{name: "exit status", code: "import sys\nprint('x')\nsys.exit(3)\n"},
+	{name: "exit message", code: "raise SystemExit('a message')\n"},
+	{name: "exit at once", code: "import os, sys\nsys.stdout.write('lost')\nos._exit(7)\n"},
+	{name: "atexit", code: `
 import atexit, sys
 atexit.register(lambda: print("last"))
 class C:
@@ -27,14 +26,14 @@ class C:
 c = C()
 sys.stdout.write("unflushed")
 `},
-		{name: "error in atexit", code: "import atexit\natexit.register(lambda: 1/0)\n", blur: true},
-		{name: "terminated", code: "import os, signal\nprint('x', flush=True)\nos.kill(os.getpid(), signal.SIGTERM)\n"},
-		{name: "killed", code: "import os, signal\nos.kill(os.getpid(), 9)\n"},
-		{name: "interrupted", code: "import os, signal\nprint('x')\nos.kill(os.getpid(), signal.SIGINT)\n"},
-		{name: "aborted", code: "import os\nprint('lost', end='')\nos.abort()\n"},
-		{name: "segfault", code: "import ctypes\nprint('x', flush=True)\nctypes.string_at(0)\n"},
-		{name: "faulthandler", code: "import faulthandler, ctypes\nfaulthandler.enable()\nctypes.string_at(0)\n", blur: true},
-		{name: "threads", code: `
+	{name: "error in atexit", code: "import atexit\natexit.register(lambda: 1/0)\n", blur: true},
+	{name: "terminated", code: "import os, signal\nprint('x', flush=True)\nos.kill(os.getpid(), signal.SIGTERM)\n"},
+	{name: "killed", code: "import os, signal\nos.kill(os.getpid(), 9)\n"},
+	{name: "interrupted", code: "import os, signal\nprint('x')\nos.kill(os.getpid(), signal.SIGINT)\n"},
+	{name: "aborted", code: "import os\nprint('lost', end='')\nos.abort()\n"},
+	{name: "segfault", code: "import ctypes\nprint('x', flush=True)\nctypes.string_at(0)\n"},
+	{name: "faulthandler", code: "import faulthandler, ctypes\nfaulthandler.enable()\nctypes.string_at(0)\n", blur: true},
+	{name: "threads", code: `
 import threading, time
 def f():
     threading.main_thread().join()
@@ -43,8 +42,8 @@ threading.Thread(target=f).start()
 threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
 print("main", threading.current_thread() is threading.main_thread())
 `},
-		{name: "error in thread", code: "import threading\ndef g(): raise ValueError('x')\nt = threading.Thread(target=g)\nt.start(); t.join()\nprint('on')\n"},
-		{name: "subprocess", code: `
+	{name: "error in thread", code: "import threading\ndef g(): raise ValueError('x')\nt = threading.Thread(target=g)\nt.start(); t.join()\nprint('on')\n"},
+	{name: "subprocess", code: `
 import subprocess, sys, os
 print("one", flush=True)
 subprocess.run([sys.executable, "-c", "import sys; print(sys.argv, sorted(set(sys.modules) & {'atoll', 'warm'}))", "a"])
@@ -52,7 +51,7 @@ print(subprocess.run("echo two; exit 4", shell=True, capture_output=True))
 os.system("ls -A ~; pwd; env | sort | grep -v ^_=")
 print(subprocess.run(["cat"], capture_output=True))
 `},
-		{name: "fork", code: `
+	{name: "fork", code: `
 import os
 pid = os.fork()
 if pid == 0:
@@ -60,7 +59,7 @@ if pid == 0:
     raise SystemExit(5)
 print("parent", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 `},
-		{name: "multiprocessing", code: `
+	{name: "multiprocessing", code: `
 import multiprocessing as mp
 def f(x):
     return x * x
@@ -79,14 +78,14 @@ if __name__ == "__main__":
         p.join()
         print(p.exitcode)
 `},
-		{name: "pool of processes", code: `
+	{name: "pool of processes", code: `
 from concurrent.futures import ProcessPoolExecutor
 def f(x): return x + 1
 if __name__ == "__main__":
     with ProcessPoolExecutor(2) as e:
         print(list(e.map(f, [1, 2, 3])))
 `},
-		{name: "asyncio", code: `
+	{name: "asyncio", code: `
 import asyncio
 async def f(n):
     await asyncio.sleep(n / 100)
@@ -99,36 +98,69 @@ async def main():
     raise RuntimeError("end")
 asyncio.run(main())
 `},
-		{name: "imports what it wrote", code: `
+	{name: "imports what it wrote", code: `
 open("helper.py", "w").write("def f():\n    raise KeyError(__name__, __file__)\n")
 import helper
 helper.f()
 `},
-		{name: "imports what came along", code: "import pkg.mod\nprint(pkg.mod.__file__, pkg.mod.x)\n", files: map[string]string{"pkg/mod.py": "x = 1\n"}},
-		{name: "input at the end", code: "import sys\nprint(repr(sys.stdin.read()), sys.stdin.isatty())\ninput('? ')\n"},
-		{name: "names", code: "import sys\nprint(__name__, __file__, sys.argv, __doc__, __annotations__ if '__annotations__' in globals() else None)\n"},
-		{name: "warnings", code: "import warnings\nwarnings.warn('w', DeprecationWarning)\ndef f(): warnings.warn('u')\nf()\nx = '\\d'\n"},
-		{name: "chained errors", code: "try:\n    1/0\nexcept Exception as e:\n    raise ExceptionGroup('g', [e, ValueError('v')]) from e\n"},
-		{name: "error in a destructor", code: "class C:\n    def __del__(self): raise ValueError('x')\nc = C()\ndel c\nprint('on')\n", blur: true},
-		{name: "recursion", code: "def f(n): return f(n + 1)\nf(0)\n"},
-		{name: "own source", code: "import inspect\ndef f():\n    return 1  # one\nprint(inspect.getsource(f), open(__file__).read())\n"},
-		{name: "unicode", code: "# -*- coding: utf-8 -*-\nprint('ä€😀')\nprint('\\udc80')\n"},
-		{name: "bytes", code: "import sys\nsys.stdout.buffer.write(bytes(range(256)))\n"},
-		{name: "closed stdout", code: "import os, sys\nprint('x', flush=True)\nos.close(1)\nprint('y')\n"},
-		{name: "standard streams by name", code: "open('/dev/stdout', 'w').write('a\\n')\nopen('/dev/stderr', 'w').write('b\\n')\nopen('/proc/self/fd/1', 'w').write('c\\n')\nprint(repr(open('/dev/stdin').read()))\n"},
-		{name: "no newline, no bytes", code: "\ufeffprint(1)"},
-		{name: "null byte", code: "print(1)\n\x00\n"},
-		{name: "runpy", code: "import runpy, sys\nif len(sys.argv) < 2:\n    sys.argv.append('x')\n    print(sorted(runpy.run_path('main.py', run_name='again')))\nelse:\n    y = 1\n"},
-		{name: "signal handler", code: "import signal, os\nsignal.signal(signal.SIGUSR1, lambda *a: print('got', a[0]))\nos.kill(os.getpid(), signal.SIGUSR1)\nsignal.alarm(1)\nsignal.pause()\n"},
-		{name: "exec", code: "import os\nos.execvp('sh', ['sh', '-c', 'echo $0; ls /proc/self/fd | wc -l; exit 9'])\n"},
-		{name: "replaces its outputs", code: "import os\nfd = os.open('out', os.O_CREAT | os.O_RDWR)\nprint(fd)\nr, w = os.pipe()\nprint(r, w)\n"},
-	})
+	{name: "imports what came along", code: "import pkg.mod\nprint(pkg.mod.__file__, pkg.mod.x)\n", files: map[string]string{"pkg/mod.py": "x = 1\n"}},
+	{name: "input at the end", code: "import sys\nprint(repr(sys.stdin.read()), sys.stdin.isatty())\ninput('? ')\n"},
+	{name: "names", code: "import sys\nprint(__name__, __file__, sys.argv, __doc__, __annotations__ if '__annotations__' in globals() else None)\n"},
+	{name: "warnings", code: "import warnings\nwarnings.warn('w', DeprecationWarning)\ndef f(): warnings.warn('u')\nf()\nx = '\\d'\n"},
+	{name: "chained errors", code: "try:\n    1/0\nexcept Exception as e:\n    raise ExceptionGroup('g', [e, ValueError('v')]) from e\n"},
+	{name: "error in a destructor", code: "class C:\n    def __del__(self): raise ValueError('x')\nc = C()\ndel c\nprint('on')\n", blur: true},
+	{name: "recursion", code: "def f(n): return f(n + 1)\nf(0)\n"},
+	{name: "own source", code: "import inspect\ndef f():\n    return 1  # one\nprint(inspect.getsource(f), open(__file__).read())\n"},
+	{name: "unicode", code: "# -*- coding: utf-8 -*-\nprint('ä€😀')\nprint('\\udc80')\n"},
+	{name: "bytes", code: "import sys\nsys.stdout.buffer.write(bytes(range(256)))\n"},
+	{name: "closed stdout", code: "import os, sys\nprint('x', flush=True)\nos.close(1)\nprint('y')\n"},
+	{name: "standard streams by name", code: "open('/dev/stdout', 'w').write('a\\n')\nopen('/dev/stderr', 'w').write('b\\n')\nopen('/proc/self/fd/1', 'w').write('c\\n')\nprint(repr(open('/dev/stdin').read()))\n"},
+	{name: "no newline, no bytes", code: "\ufeffprint(1)"},
+	{name: "null byte", code: "print(1)\n\x00\n"},
+	{name: "runpy", code: "import runpy, sys\nif len(sys.argv) < 2:\n    sys.argv.append('x')\n    print(sorted(runpy.run_path('main.py', run_name='again')))\nelse:\n    y = 1\n"},
+	{name: "signal handler", code: "import signal, os\nsignal.signal(signal.SIGUSR1, lambda *a: print('got', a[0]))\nos.kill(os.getpid(), signal.SIGUSR1)\nsignal.alarm(1)\nsignal.pause()\n"},
+	{name: "exec", code: "import os\nos.execvp('sh', ['sh', '-c', 'echo $0; ls /proc/self/fd | wc -l; exit 9'])\n"},
+	{name: "replaces its outputs", code: "import os\nfd = os.open('out', os.O_CREAT | os.O_RDWR)\nprint(fd)\nr, w = os.pipe()\nprint(r, w)\n"},
+}
+
+func TestPythonSemantics(t *testing.T) { same(t, guest.Python, nil, pythonPrograms) }
+
+// With modules imported ahead a program still does the same, whether it uses
+// them or not, to its very end.
+func TestPythonPreloaded(t *testing.T) {
+	preload := []string{"logging", "json", "decimal", "random", "asyncio", "concurrent.futures", "multiprocessing.pool", "tempfile"}
+	same(t, guest.Python, preload, append(pythonPrograms,
+		program{name: "uses a preload at its end", code: `
+import atexit, logging, json, decimal, sys, threading
+logging.basicConfig(format="%(levelname)s %(message)s")
+class C:
+    def __del__(self):
+        sys.stderr.write(json.dumps({"a": str(decimal.Decimal(1) / 3)}) + "\n")
+        logging.error("deleted")
+c = C()
+@atexit.register
+def last():
+    import json as again, tempfile, random
+    logging.warning("last %s", again.dumps([1]))
+    print(again is json, "json" in sys.modules, tempfile.gettempdir(), random.random() < 1)
+threading.Thread(target=lambda: (threading.main_thread().join(), print(json.dumps({"thread": 1})))).start()
+`},
+		program{name: "holds objects of preloads", code: `
+import tempfile, sys, weakref, random
+d = tempfile.TemporaryDirectory()
+class R(random.Random):
+    def __del__(self): sys.stderr.write("R gone\n")
+r = R(); r.me = r
+w = weakref.finalize(d, print, "finalized")
+print(type(d).__name__)
+`},
+	))
 }
 
 // The introspection programs show everything a program may ask of its
 // interpreter and its process that is the same for two bare runs.
 func TestPythonIntrospection(t *testing.T) {
-	same(t, guest.Python, []program{
+	same(t, guest.Python, nil, []program{
 		{name: "modules", code: "import sys\nfor m in sys.modules: print(m)\n"},
 		{name: "environment", code: "import os, posix\nprint(list(os.environ.items()), posix.environ, list(os.environb), open('/proc/self/environ').read())\n"},
 		{name: "descriptors", code: "import os, stat\nfor fd in sorted(os.listdir('/proc/self/fd'), key=int):\n    try: print(fd, stat.S_IFMT(os.fstat(int(fd)).st_mode), os.get_inheritable(int(fd)), os.get_blocking(int(fd)), os.fstat(int(fd)).st_uid)\n    except OSError as e: print(fd, e)\nprint(os.readlink('/proc/self/fd/0'))\n"},

@@ -25,7 +25,7 @@ type program struct {
 var numbers = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
 
 // same runs the programs both ways and compares all that a caller sees.
-func same(t *testing.T, language string, programs []program) {
+func same(t *testing.T, language string, preload []string, programs []program) {
 	for _, p := range programs {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
@@ -37,7 +37,9 @@ func same(t *testing.T, language string, programs []program) {
 			bare := outcome{guest.Result{ExitCode: code}, string(o), string(e)}
 
 			c := guesttest.Start(t).Dial(t)
-			warm(t, c, guesttest.Warm(t, language))
+			w := guesttest.Warm(t, language)
+			w.Preload = preload
+			warm(t, c, w)
 			got := run(t, c, spec)
 			if !got.Warm {
 				t.Fatal("the run was not warm")
