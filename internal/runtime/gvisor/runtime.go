@@ -210,11 +210,14 @@ func (r *Runtime) Destroy(ctx context.Context, id sandbox.ID) error {
 		group.Kill()
 		errs = append(errs, group.Remove())
 	}
+	if err := errors.Join(errs...); err != nil {
+		return err // its record stays, for whoever tries again
+	}
 	// A sandbox on a folder has a file server, whose empty network namespace
 	// runsc pins with a mount below its root folder. There is none, or it goes.
 	for unix.Unmount(r.dir.Path(id, runscDir, "null-netns"), unix.MNT_DETACH) == nil {
 	}
-	return errors.Join(append(errs, r.dir.Remove(id))...)
+	return r.dir.Remove(id)
 }
 
 // endProcess kills a sandbox's main process, which is process 1 of a PID
