@@ -1,0 +1,129 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// TestCommandLine runs programs with atoll run, on a server and without one.
+func TestCommandLine(t *testing.T) {
+	binary, err := atolltest.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := shared(t)
+	// Without a server of its own, the command uses the data folder beside it.
+	alone := []string{"PATH=" + os.Getenv("PATH"), "ATOLL_DATA_DIR=" + s.Data, "ATOLL_IMAGE=" + atolltest.Image}
+	remote := []string{"PATH=" + os.Getenv("PATH"), "ATOLL_BASE_URL=" + s.URL, "ATOLL_API_KEY=" + atolltest.Key}
+	for _, c := range []struct {
+		name, file, code string
+		args             []string
+		stdout, stderr   string // stderr is a part
+		exit             int
+	}{
+		{"Python", "a.py", "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)", nil, "out\n", "err\n", 3},
+		{"Node", "a.mjs", "console.log('out')", nil, "out\n", "", 0},
+		{"Bash", "a.sh", "echo $X; kill -9 $$", []string{"--env", "X=1"}, "1\n", "", 137},
+		{"standard input", "-", "console.log('in')", []string{"--language", "node"}, "in\n", "", 0},
+		{"time-out", "a.py", "import time; print('so far', flush=True); time.sleep(60)", []string{"--timeout", "1s"}, "so far\n", "timed out after 1s", 124},
+		{"memory", "a.py", "b'x' * (1 << 30)", nil, "", "memory limit of 512 MiB exceeded", 137},
+		{"bytes", "a.sh", "head -c 3000000 /dev/zero | tr '\\0' x", nil, repeat("x", 3e6), "", 0},
+		{"no language", "a.txt", "x", nil, "", "language", 125},
+		{"bad variable", "a.py", "x", []string{"--env", "PATH=/"}, "", "PATH", 125},
+	} {
+		for how, env := range map[string][]string{"alone": alone, "on a server": remote} {
+			t.Run(strings.ReplaceAll(c.name+" "+how, " ", "_"), func(t *testing.T) {
+				file := c.file
+				cmd := exec.CommandContext(t.Context(), binary)
+				if file == "-" {
+					cmd.Stdin = strings.NewReader(c.code)
+				} else {
+					file = filepath.Join(t.TempDir(), c.file)
+					if err := os.WriteFile(file, []byte(c.code), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				cmd.Args = append(append(cmd.Args, "run"), append(c.args, file)...)
+				var stdout, stderr bytes.Buffer
+				cmd.Env, cmd.Stdout, cmd.Stderr = env, &stdout, &stderr
+				if err := cmd.Run(); err != nil {
+					if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+						t.Fatal(err)
+					}
+				}
+				if code := cmd.ProcessState.ExitCode(); code != c.exit || stdout.String() != c.stdout || !strings.Contains(stderr.String(), c.stderr) {
+					t.Errorf("want exit code %d, %.100q and %q, got %d, %.200q and %q", c.exit, c.stdout, c.stderr, code, stdout.String(), stderr.String())
+				}
+			})
+		}
+	}
+	s.Settle(t) // the commands' own sandboxes are gone
+}
+
+// TestCommandLineInterrupted checks that Ctrl-C ends a run and its sandbox, and
+// that what kill -9 leaves is swept by the next command.
+func TestCommandLineInterrupted(t *testing.T) {
+	binary, err := atolltest.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=0"}})
+	// run starts a command and returns once its program has written a line.
+	run := func(code string) *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), binary, "run", "--language", "bash", "-")
+		cmd.Stdin = strings.NewReader("echo up\n" + code)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "ATOLL_DATA_DIR=" + s.Data}
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(stdout, make([]byte, len("up\n"))); err != nil {
+			t.Fatal(err)
+		}
+		return cmd
+	}
+	sandboxes := func(n int) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); len(atolltest.Trace(s.Data).Sandboxes()) != n; {
+			if time.Now().After(deadline) {
+				t.Fatalf("%v exist, want %d", atolltest.Trace(s.Data).Sandboxes(), n)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	interrupted := run("sleep 60")
+	sandboxes(1)
+	if err := interrupted.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = interrupted.Wait() // the exit code tells
+	if code := interrupted.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("Ctrl-C ended it with %d, want 130", code)
+	}
+	sandboxes(0)
+
+	killed := run("sleep 60")
+	sandboxes(1)
+	if err := killed.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.Wait() // as it was told
+	sandboxes(1)
+	if err := run("true").Wait(); err != nil {
+		t.Error(err)
+	}
+	sandboxes(0)
+}
