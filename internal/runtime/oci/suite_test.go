@@ -22,6 +22,10 @@ func open(binary string) func(testing.TB, string, *cgroup.Parent) sandboxtest.Ru
 	}
 }
 
-func TestCrun(t *testing.T) {
+func TestImage(t *testing.T) {
 	sandboxtest.Run(t, sandboxtest.Driver{Open: open("crun")})
+}
+
+func TestTree(t *testing.T) {
+	sandboxtest.Run(t, sandboxtest.Driver{Open: open("crun"), Rootfs: sandboxtest.Tree})
 }

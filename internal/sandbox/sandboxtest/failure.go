@@ -66,7 +66,7 @@ const victimVariable = "ATOLL_SANDBOXTEST_VICTIM"
 func testKilledHost(t *testing.T, f *fixture) {
 	must(t, f.runtime.Close())
 	cmd := exec.Command(os.Args[0], "-test.run=^"+rootTest(t)+"$", "-test.count=1")
-	cmd.Env = append(os.Environ(), victimVariable+"="+f.state)
+	cmd.Env = append(os.Environ(), victimVariable+"="+f.state, builtVariable+"="+built.dir)
 	cmd.Stderr = os.Stderr
 	said, err := cmd.StdoutPipe()
 	must(t, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,7 +17,7 @@ import (
 )
 
 // patience bounds everything that is waited for.
-const patience = 60 * time.Second
+const patience = 30 * time.Second
 
 // Limits are what the suite's sandboxes get: small, so that they are soon met.
 func Limits() sandbox.Limits {
@@ -171,9 +172,29 @@ func program(l sandbox.Limits, args ...string) guest.RunSpec {
 func (b *box) try(t testing.TB, args ...string) (guest.Result, *output) {
 	t.Helper()
 	out := newOutput()
-	res, err := b.guest.Run(t.Context(), program(Limits(), args...), out.sink)
-	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), patience+5*time.Second) // the guest's own comes first
+	defer cancel()
+	res, err := b.guest.Run(b.whileAlive(ctx), program(Limits(), args...), out.sink)
+	if err != nil || res.TimedOut {
+		t.Fatalf("probe %q: %+v, %v: %s", args, res, err, out)
+	}
 	return res, out
+}
+
+// errEnded is why something is no longer waited for.
+var errEnded = errors.New("the sandbox ended")
+
+// whileAlive returns a context that ends with the sandbox, too.
+func (b *box) whileAlive(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() { // ends with the sandbox, or with the test
+		select {
+		case <-b.Done():
+			cancel(errEnded)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx
 }
 
 // run is try for a command that must succeed.
@@ -211,7 +232,7 @@ type ending struct {
 func (b *box) start(t testing.TB, l sandbox.Limits, args ...string) *running {
 	t.Helper()
 	spec := program(l, args...)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(b.whileAlive(t.Context()))
 	r := &running{id: spec.ID, out: newOutput(), cancel: cancel, end: make(chan ending, 1)}
 	go func() {
 		res, err := b.guest.Run(ctx, spec, r.out.sink)

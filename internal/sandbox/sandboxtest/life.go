@@ -160,7 +160,10 @@ func testCheckpoint(t *testing.T, f *fixture) {
 		if err := b.Checkpoint(t.Context(), dir); !errors.Is(err, sandbox.ErrUnsupported) {
 			t.Errorf("Checkpoint: %v", err)
 		}
-		if _, err := f.runtime.Restore(t.Context(), f.spec(t), dir); !errors.Is(err, sandbox.ErrUnsupported) {
+		if inst, err := f.runtime.Restore(t.Context(), f.spec(t), dir); err == nil {
+			must(t, inst.Destroy(t.Context()))
+			t.Error("Restore works")
+		} else if !errors.Is(err, sandbox.ErrUnsupported) {
 			t.Errorf("Restore: %v", err)
 		}
 		if got := b.run(t, "echo", "alive"); got != "[alive]\n" {
