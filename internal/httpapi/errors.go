@@ -81,9 +81,14 @@ func writeError(w http.ResponseWriter, err error) {
 // writeJSON answers with body. Bytes in strings that are not UTF-8 become
 // U+FFFD, one each.
 func writeJSON(w http.ResponseWriter, status int, body any) error {
+	startJSON(w, status)
+	return json.MarshalWrite(w, body, jsontext.AllowInvalidUTF8(true))
+}
+
+// startJSON writes the head of an answer in JSON.
+func startJSON(w http.ResponseWriter, status int) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	return json.MarshalWrite(w, body, jsontext.AllowInvalidUTF8(true))
 }

@@ -43,9 +43,12 @@ func (s *Server) postExecute(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := toWire(e, req)
 	if e.Status == execution.Timeout {
-		return writeJSON(w, http.StatusGatewayTimeout, TimeoutResponse{ExecuteResponse: out, Message: *out.Error, Code: codeTimeout})
+		late := TimeoutResponse{ExecuteResponse: out, Message: *out.Error, Code: codeTimeout}
+		startJSON(w, http.StatusGatewayTimeout)
+		return writeResult(w, &late, &late.ExecuteResponse)
 	}
-	return writeJSON(w, http.StatusOK, out)
+	startJSON(w, http.StatusOK)
+	return writeResult(w, &out, &out)
 }
 
 // prefersAsync reports whether the client asked for 202 and a webhook.

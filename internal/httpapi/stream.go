@@ -131,7 +131,7 @@ type streamWriter struct {
 // send writes events, one a line, and flushes them.
 func (w *streamWriter) send(events ...Event) error {
 	for i := range events {
-		if err := json.MarshalWrite(w.buf, &events[i], jsontext.AllowInvalidUTF8(true)); err != nil {
+		if err := w.write(&events[i]); err != nil {
 			return err
 		}
 		if err := w.buf.WriteByte('\n'); err != nil {
@@ -142,4 +142,11 @@ func (w *streamWriter) send(events ...Event) error {
 		return err
 	}
 	return w.conn.Flush()
+}
+
+func (w *streamWriter) write(e *Event) error {
+	if e.Result != nil {
+		return writeResult(w.buf, e, e.Result)
+	}
+	return json.MarshalWrite(w.buf, e, jsontext.AllowInvalidUTF8(true))
 }
