@@ -85,17 +85,26 @@ func (d Trace) Find() (Left, error) {
 	return l, err
 }
 
-// groups finds the control groups of the folder's servers, whose name is derived
-// from the folder's. TestTrace sees to it that they are found while there are any.
+// groups finds the control groups of the processes that made sandboxes in the
+// folder, whose names are derived from their folders'. TestNothingIsLeaked sees
+// to it that they are found while there are any.
 func (d Trace) groups() ([]string, error) {
-	sum := sha256.Sum256([]byte(filepath.Join(d.state(), "server")))
-	name := "atoll-" + hex.EncodeToString(sum[:6])
+	owners := []string{"server"}
+	entries, _ := os.ReadDir(d.state()) // commands come and go
+	for _, e := range entries {
+		owners = append(owners, e.Name())
+	}
+	names := map[string]bool{}
+	for _, owner := range owners {
+		sum := sha256.Sum256([]byte(filepath.Join(d.state(), owner)))
+		names["atoll-"+hex.EncodeToString(sum[:6])] = true
+	}
 	var found []string
 	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // groups of others come and go
 		}
-		if e.IsDir() && (e.Name() == name || strings.Contains(path, "/"+name+"/")) {
+		if e.IsDir() && (names[e.Name()] || names[filepath.Base(filepath.Dir(path))]) {
 			found = append(found, path)
 		}
 		return nil

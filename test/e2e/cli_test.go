@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -104,6 +105,10 @@ func TestCommandLineInterrupted(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
+	before, err := atolltest.Trace(s.Data).Find()
+	if err != nil {
+		t.Fatal(err)
+	}
 	interrupted := run("sleep 60")
 	sandboxes(1)
 	if err := interrupted.Process.Signal(os.Interrupt); err != nil {
@@ -117,6 +122,10 @@ func TestCommandLineInterrupted(t *testing.T) {
 
 	killed := run("sleep 60")
 	sandboxes(1)
+	alive, err := atolltest.Trace(s.Data).Find()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := killed.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -126,4 +135,9 @@ func TestCommandLineInterrupted(t *testing.T) {
 		t.Error(err)
 	}
 	sandboxes(0)
+	for _, path := range alive.Cgroups {
+		if _, err := os.Stat(path); err == nil && !slices.Contains(before.Cgroups, path) {
+			t.Errorf("the control group %s is left", path)
+		}
+	}
 }
