@@ -70,9 +70,13 @@ func openProbe(ctx context.Context, cfg *config.Config, log *slog.Logger) (probe
 }
 
 func platform(cfg *config.Config, name string, log *slog.Logger) engine.Platform {
-	return engine.Platform{
+	p := engine.Platform{
 		Runsc: runscPath(cfg), Guest: guestPath(cfg), State: filepath.Join(cfg.DataDir, "state"), Name: name, Log: log,
 	}
+	if cfg.Runtime == "oci" {
+		p.OCI = cfg.OCIRuntime
+	}
+	return p
 }
 
 // runscPath and guestPath find the binaries that the configuration does not

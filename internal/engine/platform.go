@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -20,12 +21,14 @@ import (
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/image/erofs"
 	"github.com/atoll-run/atoll/internal/runtime/gvisor"
+	"github.com/atoll-run/atoll/internal/runtime/oci"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // Platform is what sandboxes are made with.
 type Platform struct {
 	Runsc string // path of atoll-runsc
+	OCI   string // name or path of an OCI runtime to be used instead of it; "" for none
 	Guest string // path of atoll-guest
 	State string // folder shared by all processes of one data folder
 	Name  string // this process's part of it: a server's is Server, a command's NewName()
@@ -127,6 +130,30 @@ func newHost(p Platform, guestImage, name string) (*host, error) {
 		}
 		p.Log.Log(context.Background(), level, "no control groups: memory is held by watching it, processors by binding to whole ones", "reason", err)
 	}
+	rt, err := openRuntime(p, guestImage, dir, cgroups)
+	if err != nil {
+		return nil, err
+	}
+	return &host{Runtime: rt, closer: rt, cgroups: cgroups, dir: dir, keep: name == Server}, nil
+}
+
+// closable is a runtime that lets go of its state folder when closed.
+type closable interface {
+	sandbox.Runtime
+	io.Closer
+}
+
+func openRuntime(p Platform, guestImage, dir string, cgroups *cgroup.Parent) (closable, error) {
+	if p.OCI != "" {
+		rt, err := oci.New(oci.Config{Binary: p.OCI, Guest: guestImage, State: dir, Cgroups: cgroups})
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+			return nil, fault.Wrap(fault.Unavailable, err, "the OCI runtime is missing; install it, or set oci_runtime")
+		}
+		if err != nil {
+			return nil, err // not (*oci.Runtime)(nil)
+		}
+		return rt, nil
+	}
 	rt, err := gvisor.New(gvisor.Config{Runsc: p.Runsc, Guest: guestImage, State: dir, Cgroups: cgroups})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Wrap(fault.Unavailable, err, "a program that makes sandboxes is missing; 'make build' builds it")
@@ -134,7 +161,7 @@ func newHost(p Platform, guestImage, name string) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &host{Runtime: rt, closer: rt, cgroups: cgroups, dir: dir, keep: name == Server}, nil
+	return rt, nil
 }
 
 // admit refuses limits that the runtime knows it cannot hold on this machine.

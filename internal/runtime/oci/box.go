@@ -28,7 +28,7 @@ const layerOverhead = 8
 // buildBox mounts what a sandbox sees: its root file system read-only, under a
 // layer in memory with a size, and read-only folders of the host. All of it
 // belongs, as the sandbox's user namespace sees it, to whom it belongs on the
-// host. lower is the mounted image; guest the guest's folder.
+// host. lower is the folder of the image, guest that of the guest's files.
 func buildBox(spec sandbox.Spec, lower, guest string) error {
 	base := baseUID(spec.ID)
 	users, err := newUserNamespace(base)

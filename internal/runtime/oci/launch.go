@@ -82,14 +82,16 @@ func (r *Runtime) launch(ctx context.Context, spec sandbox.Spec, group *cgroup.G
 	}
 	defer join.close()
 	err = onThread(func() error {
-		lower, err := r.stage.enter(spec.Rootfs.Image)
+		images := []string{r.cfg.Guest}
+		if spec.Rootfs.Image != "" {
+			images = append(images, spec.Rootfs.Image)
+		}
+		dirs, err := r.stage.enter(images...)
 		if err != nil {
 			return err
 		}
-		if spec.Rootfs.Image == "" {
-			lower = spec.Rootfs.Tree
-		}
-		if err := buildBox(spec, lower, r.cfg.Guest); err != nil {
+		lower := append(dirs, spec.Rootfs.Tree)[1]
+		if err := buildBox(spec, lower, dirs[0]); err != nil {
 			return err
 		}
 		return r.start(ctx, spec.ID, join)

@@ -27,11 +27,17 @@ func tmpfs(dir, options string, flags uintptr) error {
 // mountEROFS mounts an image file: as it is where the kernel can (Linux 6.12,
 // if configured), else by way of a loop device, which goes with its last mount.
 func mountEROFS(path, dir string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("mount image: %w", err)
+	}
+	defer file.Close()
+	// By descriptor: sandboxes can read the name that a mount was made with.
 	const flags = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV
-	err := unix.Mount(path, dir, "erofs", flags, "")
+	err = unix.Mount("/proc/self/fd/"+strconv.Itoa(int(file.Fd())), dir, "erofs", flags, "")
 	if errors.Is(err, unix.ENOTBLK) {
 		var device *os.File
-		if device, err = attachLoop(path); err != nil {
+		if device, err = attachLoop(file); err != nil {
 			return err
 		}
 		defer device.Close()
@@ -52,12 +58,7 @@ const loopTries = 100
 
 // attachLoop gives a file a loop device, which the kernel takes away when the
 // last one that has it open or mounted is gone.
-func attachLoop(path string) (*os.File, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
+func attachLoop(file *os.File) (*os.File, error) {
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("mounting an image takes a loop device: %w", err)
@@ -80,10 +81,10 @@ func attachLoop(path string) (*os.File, error) {
 		}
 		device.Close()
 		if !errors.Is(err, unix.EBUSY) {
-			return nil, fmt.Errorf("attach %s to %s: %w", path, device.Name(), err)
+			return nil, fmt.Errorf("attach %s to %s: %w", file.Name(), device.Name(), err)
 		}
 	}
-	return nil, fmt.Errorf("attach %s to a loop device: none stays free", path)
+	return nil, fmt.Errorf("attach %s to a loop device: none stays free", file.Name())
 }
 
 // shift shows a folder of the host, with what is mounted below it, on the new

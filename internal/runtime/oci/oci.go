@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/cgroup"
@@ -31,7 +30,7 @@ var _ sandbox.Runtime = (*Runtime)(nil)
 // Config is what a Runtime needs to know.
 type Config struct {
 	Binary string // name or path of the OCI runtime
-	Guest  string // path of the folder mounted at sandbox.GuestDir
+	Guest  string // path of the EROFS file mounted at sandbox.GuestDir
 	State  string // folder for sandboxes, made if needed
 
 	// Cgroups is where groups are made. Nil means that none can be: then
@@ -60,7 +59,7 @@ func New(cfg Config) (_ *Runtime, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("oci: %w", err)
 	}
-	if _, err := os.Stat(filepath.Join(cfg.Guest, "guest")); err != nil {
+	if _, err := os.Stat(cfg.Guest); err != nil {
 		return nil, fmt.Errorf("oci: %w", err)
 	}
 	for _, path := range []*string{&cfg.State, &cfg.Guest} {
@@ -105,6 +104,14 @@ func (r *Runtime) Close() error {
 
 // Name implements sandbox.Runtime.
 func (r *Runtime) Name() string { return "oci" }
+
+// Admit reports why limits cannot be held on this machine.
+func (r *Runtime) Admit(sandbox.Limits) error {
+	if r.cfg.Cgroups == nil {
+		return errors.New("under an OCI runtime nothing but control groups holds memory and processors, and there are none; runtime gvisor does with less")
+	}
+	return nil
+}
 
 // Create implements sandbox.Runtime.
 func (r *Runtime) Create(ctx context.Context, spec sandbox.Spec) (_ sandbox.Instance, err error) {

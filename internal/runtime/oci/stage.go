@@ -80,33 +80,35 @@ var imagesDir = filepath.Join(stageDir, "images")
 // stage's. What f mounts is gone with the processes that f starts.
 func (s *stage) run(f func() error) error {
 	return onThread(func() error {
-		if _, err := s.enter(""); err != nil {
+		if _, err := s.enter(); err != nil {
 			return err
 		}
 		return f()
 	})
 }
 
-// enter puts this thread into a copy of the stage's namespace, in which image is
-// mounted on the folder it returns. It is for threads of onThread.
-func (s *stage) enter(image string) (dir string, err error) {
+// enter puts this thread into a copy of the stage's namespace, in which images
+// are mounted on the folders it returns. It is for threads of onThread.
+func (s *stage) enter(images ...string) (dirs []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := unix.Unshare(unix.CLONE_FS); err != nil { // setns asks for it
-		return "", fmt.Errorf("leave the process's root: %w", err)
+		return nil, fmt.Errorf("leave the process's root: %w", err)
 	}
 	if err := unix.Setns(int(s.ns.Fd()), unix.CLONE_NEWNS); err != nil {
-		return "", fmt.Errorf("enter the stage: %w", err)
+		return nil, fmt.Errorf("enter the stage: %w", err)
 	}
-	if image != "" {
-		if dir, err = s.mountImage(image); err != nil {
-			return "", err
+	for _, image := range images {
+		dir, err := s.mountImage(image)
+		if err != nil {
+			return nil, err
 		}
+		dirs = append(dirs, dir)
 	}
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return "", fmt.Errorf("copy the stage: %w", err)
+		return nil, fmt.Errorf("copy the stage: %w", err)
 	}
-	return dir, nil
+	return dirs, nil
 }
 
 // mountImage returns where an image is mounted, after mounting it if needed.

@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { os.Exit(sandboxtest.Main(m)) }
 func open(binary string) func(testing.TB, string, *cgroup.Parent) sandboxtest.Runtime {
 	return func(t testing.TB, state string, groups *cgroup.Parent) sandboxtest.Runtime {
 		t.Helper()
-		r, err := oci.New(oci.Config{Binary: binary, Guest: sandboxtest.GuestDir(t), State: state, Cgroups: groups})
+		r, err := oci.New(oci.Config{Binary: binary, Guest: sandboxtest.GuestImage(t), State: state, Cgroups: groups})
 		if err != nil {
 			t.Fatal(err)
 		}

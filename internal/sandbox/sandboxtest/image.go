@@ -163,8 +163,8 @@ func Tree(t testing.TB) sandbox.Rootfs {
 	return sandbox.Rootfs{Tree: dir, Binds: []sandbox.Bind{{Source: bin, Target: "/bin"}}}
 }
 
-// guestFiles are what is mounted at sandbox.GuestDir, by name.
-func guestFiles(t testing.TB) map[string]erofs.File {
+// GuestImage returns an EROFS file with what is mounted at sandbox.GuestDir.
+func GuestImage(t testing.TB) string {
 	t.Helper()
 	binary, err := os.ReadFile(Binary(t, "atoll-guest"))
 	must(t, err)
@@ -172,29 +172,5 @@ func guestFiles(t testing.TB) map[string]erofs.File {
 	for name, data := range guest.Files() {
 		files[name] = erofs.File{Mode: 0o644, Data: data}
 	}
-	return files
-}
-
-// GuestImage returns the guest's files as an EROFS file.
-func GuestImage(t testing.TB) string {
-	t.Helper()
-	files := guestFiles(t)
 	return build(t, "guest.erofs", func(path string) error { return erofs.WriteFiles(path, files) })
-}
-
-// GuestDir returns the guest's files as a folder.
-func GuestDir(t testing.TB) string {
-	t.Helper()
-	files := guestFiles(t)
-	return build(t, "guest", func(path string) error {
-		if err := os.Mkdir(path, 0o755); err != nil {
-			return err
-		}
-		for name, f := range files {
-			if err := os.WriteFile(filepath.Join(path, name), f.Data, os.FileMode(f.Mode)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
