@@ -195,7 +195,7 @@ print(sorted(linecache.cache), sorted(sys.path_importer_cache), sys.meta_path, l
 print(list(contextvars.copy_context()), sys._getframe().f_back, sys.exc_info(), sys._current_exceptions() if len(sys._current_frames()) > 1 else 1)
 `, blur: true},
 		{name: "mapped files", code: "seen = []\nfor l in open('/proc/self/maps'):\n    f = l.split()\n    if len(f) > 5 and f[5] not in seen: seen.append(f[5])\nprint(sorted(seen))\n"},
-		{name: "files", code: "import os\nfor d, _, fs in os.walk('/home'):\n    for f in fs:\n        s = os.stat(os.path.join(d, f)); print(d, f, oct(s.st_mode), s.st_uid, s.st_gid, s.st_nlink, s.st_size)\nimport site\nfor d in site.getsitepackages():\n    if os.path.isdir(d): print(d, [f for f in sorted(os.listdir(d)) if f.endswith('.pth')], oct(os.stat(d).st_mode))\nprint(sorted(os.listdir('/tmp')))\n"},
+		{name: "files", code: "import os\nfor d, _, fs in os.walk('/home'):\n    for f in fs:\n        s = os.stat(os.path.join(d, f)); print(d, f, oct(s.st_mode), s.st_uid, s.st_gid, s.st_nlink, s.st_size)\nimport site\nfor d in site.getsitepackages():\n    if os.path.isdir(d): print(d, [f for f in sorted(os.listdir(d)) if f.endswith('.pth')], oct(os.stat(d).st_mode), os.stat(d).st_mtime)\nprint(sorted(os.listdir('/tmp')))\n"},
 	})
 }
 

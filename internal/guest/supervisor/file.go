@@ -38,7 +38,7 @@ func writeFile(f wire.File) error {
 		}
 	}
 	if err == unix.EEXIST {
-		if err = unix.Unlink(f.Path); err == nil {
+		if err = unlink(f.Path); err == nil {
 			fd, err = open(f.Path, flags, mode)
 		}
 	}
@@ -57,7 +57,7 @@ func writeFile(f wire.File) error {
 		err = e
 	}
 	if err != nil {
-		unix.Unlink(f.Path)
+		unlink(f.Path)
 	}
 	return err
 }

@@ -70,6 +70,7 @@ func preparePython(w *warmed, m *wire.WarmMessage, control int) ([]string, error
 			made = m.Site
 		}
 	}
+	w.site.note(m.Site)
 	path := m.Site + "/zzz-atoll.pth"
 	unix.Unlink(path)
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o644)
@@ -86,7 +87,29 @@ func preparePython(w *warmed, m *wire.WarmMessage, control int) ([]string, error
 	if e := unix.Close(fd); err == nil {
 		err = e
 	}
+	w.site.restore()
 	return m.Env, step("write "+path, err)
+}
+
+// siteTimes are the times of the site folder. Python lists a folder again when
+// its time of change is another than before, which would come to milliseconds
+// just when the program is waited for; so the file comes and goes unnoticed.
+type siteTimes struct {
+	path  string
+	times [2]unix.Timespec
+}
+
+func (t *siteTimes) note(path string) {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) == nil {
+		*t = siteTimes{path, [2]unix.Timespec{st.Atim, st.Mtim}}
+	}
+}
+
+func (t *siteTimes) restore() {
+	if t.path != "" {
+		unix.UtimesNanoAt(unix.AT_FDCWD, t.path, t.times[:], 0)
+	}
 }
 
 // Flags that begin a binary message.

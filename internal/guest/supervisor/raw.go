@@ -59,6 +59,15 @@ func open(path string, flags int, mode uint32) (int, error) {
 	return int(fd), nil
 }
 
+func unlink(path string) error {
+	p, err := unix.BytePtrFromString(path)
+	if err != nil {
+		return err
+	}
+	_, _, e := unix.RawSyscall(unix.SYS_UNLINKAT, atCWD, uintptr(unsafe.Pointer(p)), 0)
+	return number(e)
+}
+
 func exists(path string) bool {
 	p, err := unix.BytePtrFromString(path)
 	if err != nil {

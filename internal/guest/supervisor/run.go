@@ -97,10 +97,10 @@ func (s *supervisor) again(r *run) bool {
 	if r.control < 0 {
 		return false
 	}
-	unread := readable(r.control)
+	died := r.status.Signaled() && !r.timedOut && !r.killed && readable(r.control) > 0
 	closeFD(r.control)
 	r.control = -1
-	if unread == 0 || r.timedOut || r.killed {
+	if !died {
 		return false
 	}
 	r.streams[0].close()

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -89,6 +90,12 @@ func prepare() error {
 	}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return step("dumpable", err)
+	}
+	// A child's end is known by its pidfd. Go's handler for the signal would only
+	// run in between; by default it is dropped.
+	var dfl [4]uint64
+	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), uintptr(unsafe.Pointer(&dfl)), 0, 8, 0, 0); e != 0 {
+		return step("sigaction", e)
 	}
 	core := unix.Rlimit{}
 	return step("rlimit core", unix.Prlimit(0, unix.RLIMIT_CORE, &core, nil))

@@ -18,6 +18,7 @@ type warmed struct {
 	control pair     // the hook reads from it what changes for the run
 	note    int      // the hook says on it that it waits
 	undo    []string // files and folders made for the start, in this order
+	site    siteTimes
 }
 
 // startWarm starts an interpreter. The one that waited before it, if any, ends.
@@ -198,4 +199,5 @@ func (w *warmed) cleanUp() {
 		}
 	}
 	w.undo = nil
+	w.site.restore()
 }
