@@ -102,7 +102,7 @@ func (d Trace) groups() ([]string, error) {
 	var found []string
 	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // groups of others come and go
+			return nil // groups of others come and go
 		}
 		if e.IsDir() && (names[e.Name()] || names[filepath.Base(filepath.Dir(path))]) {
 			found = append(found, path)

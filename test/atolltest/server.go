@@ -108,7 +108,7 @@ func Launch(ctx context.Context, o Options) (_ *Server, err error) {
 	case a := <-address:
 		s.URL = "http://" + a
 	case <-s.exited:
-		return nil, fmt.Errorf("it ended at once: %v", s.err)
+		return nil, fmt.Errorf("it ended at once: %w", s.err)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

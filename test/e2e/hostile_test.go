@@ -31,6 +31,7 @@ func contained(t *testing.T, programs []hostile) {
 				h.status = http.StatusOK
 			}
 			r := s.Run(t, atolltest.Program{Language: h.language, Code: h.code, Timeout: h.timeout})
+			t.Logf("exit code %d, error %q, %v", r.ExitCode, r.Reason(), r.Elapsed)
 			if r.Status != h.status && h.status != -1 {
 				t.Errorf("want HTTP %d, got %v", h.status, r)
 			}
