@@ -71,7 +71,7 @@ func Run(t *testing.T, d Driver) {
 
 // BinVariable names another folder than the repository's bin for the programs
 // that 'make build' makes.
-const BinVariable = "ATOLL_BIN"
+const BinVariable = "ATOLL_TEST_BIN"
 
 // Binary returns the path of a program that 'make build' made.
 func Binary(t testing.TB, name string) string {
