@@ -42,11 +42,12 @@ func baseUID(id sandbox.ID) uint32 {
 // cannot be written to.
 var (
 	masked = []string{
-		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
-		"/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
-		"/sys/devices/virtual/powercap", "/sys/firmware", "/sys/fs", "/sys/kernel",
+		"/proc/acpi", "/proc/asound", "/proc/bus", "/proc/config.gz", "/proc/interrupts", "/proc/iomem", "/proc/ioports",
+		"/proc/kallsyms", "/proc/kcore", "/proc/key-users", "/proc/keys", "/proc/latency_stats", "/proc/modules",
+		"/proc/sched_debug", "/proc/scsi", "/proc/sys/kernel/random/boot_id", "/proc/timer_list", "/proc/timer_stats",
+		"/sys/devices/virtual/powercap", "/sys/firmware", "/sys/fs", "/sys/kernel", "/sys/module",
 	}
-	readOnly = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+	readOnly = []string{"/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
 // specVersion is the version of the specification that all we say is from. Older

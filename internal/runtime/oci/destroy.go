@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/cgroup"
 	"github.com/atoll-run/atoll/internal/runtime/state"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -25,18 +26,21 @@ func (r *Runtime) Destroy(ctx context.Context, id sandbox.ID) error {
 	if err == nil {
 		errs = append(errs, endProcess(ctx, rec))
 	}
-	if r.cfg.Cgroups != nil {
+	if r.cfg.Cgroups == nil {
+		if rec.Pid == 0 || !r.hidesCgroups() {
+			errs = append(errs, r.deleteContainer(ctx, id))
+		}
+	} else {
 		// Whatever the main process's end did not take along: a half-started
 		// sandbox whose process was not yet on record.
-		r.cfg.Cgroups.Group(string(id)).Kill()
+		group := r.cfg.Cgroups.Group(string(id))
+		group.Kill()
+		errs = append(errs, group.Remove(), r.removeStray(r.groupPath(id)))
 	}
-	if !r.hidesCgroups() || rec.Pid == 0 && r.cfg.Cgroups == nil {
-		errs = append(errs, r.deleteContainer(ctx, id))
+	if err := errors.Join(errs...); err != nil {
+		return err // its record stays, for whoever tries again
 	}
-	if r.cfg.Cgroups != nil {
-		errs = append(errs, r.cfg.Cgroups.Group(string(id)).Remove())
-	}
-	return errors.Join(append(errs, r.dir.Remove(id))...)
+	return r.dir.Remove(id)
 }
 
 // endProcess kills a sandbox's main process, which is process 1 of a PID
@@ -61,9 +65,8 @@ func endProcess(ctx context.Context, rec state.Record) error {
 	}
 }
 
-// deleteContainer has the runtime remove what it may have made: a process that
-// is not on our record, control groups that are not ours. crun needs no such
-// call where a group of ours holds all it made, which saves one of its two.
+// deleteContainer has the runtime end what it may have made, where no group of
+// ours holds it.
 func (r *Runtime) deleteContainer(ctx context.Context, id sandbox.ID) error {
 	if _, err := os.Stat(r.dir.Path(id, runtimeDir, string(id))); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -85,28 +88,27 @@ func (r *Runtime) groupPath(id sandbox.ID) string {
 	}
 	file := r.cfg.Cgroups.Group(string(id)).Procs()[0]
 	path := strings.TrimPrefix(filepath.Dir(file), cgroupRoot)
-	if r.cfg.Cgroups.Version() == 1 { // the controller's folder comes first
+	if r.cfg.Cgroups.Version() == cgroup.V1 { // the controller's folder comes first
 		_, path, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
 		path = "/" + path
 	}
 	return path
 }
 
-// removeStrayParents removes the parent groups that a runtime which makes its
-// own groups leaves in the version 1 hierarchies that we make none in.
-func (r *Runtime) removeStrayParents() error {
-	if r.cfg.Cgroups == nil || r.hidesCgroups() || r.cfg.Cgroups.Version() != 1 {
+// removeStray removes a group from the version 1 hierarchies that we make none
+// in: a runtime that cannot be told to leave groups alone makes its own in all,
+// and forgets them when it is killed early.
+func (r *Runtime) removeStray(path string) error {
+	if r.cfg.Cgroups == nil || r.hidesCgroups() || r.cfg.Cgroups.Version() != cgroup.V1 {
 		return nil
 	}
-	parent := filepath.Dir(r.groupPath("x"))
-	dirs, err := filepath.Glob(filepath.Join(cgroupRoot, "*", parent))
+	dirs, err := filepath.Glob(filepath.Join(cgroupRoot, "*", path))
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, dir := range dirs {
-		// One with groups in it belongs to sandboxes that live on.
-		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.ENOENT) {
+		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
 			errs = append(errs, fmt.Errorf("remove cgroup %s: %w", dir, err))
 		}
 	}

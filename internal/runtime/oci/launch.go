@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/cgroup"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -25,6 +28,8 @@ func (r *Runtime) command(ctx context.Context, id sandbox.ID, args ...string) *e
 	cmd := exec.CommandContext(ctx, r.cfg.Binary, append(global, args...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	cmd.Dir = "/"
+	// Killed with us: a sandbox that nobody recorded is not to come to life.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	return cmd
 }
 

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/cgroup"
@@ -99,7 +100,11 @@ func (r *Runtime) hidesCgroups() bool { return r.name == "crun" }
 
 // Close lets go of the state folder. Sandboxes live on.
 func (r *Runtime) Close() error {
-	return errors.Join(r.stage.close(), r.removeStrayParents(), r.dir.Close())
+	errs := []error{r.stage.close()}
+	if left, err := r.List(context.Background()); err != nil || len(left) == 0 {
+		errs = append(errs, err, r.removeStray(filepath.Dir(r.groupPath("none"))))
+	}
+	return errors.Join(append(errs, r.dir.Close())...)
 }
 
 // Name implements sandbox.Runtime.

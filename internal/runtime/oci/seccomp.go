@@ -5,6 +5,7 @@ import (
 
 	"github.com/moby/profiles/seccomp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 )
 
 // guestCalls are what the guest needs beyond what programs of a container are
@@ -12,17 +13,18 @@ import (
 // do not have.
 var guestCalls = []string{"sethostname"}
 
-// families are the sockets that programs may make. There is no network; these
-// four fail in the ways programs know, all others are code of the host's kernel
-// that nobody needs.
-var families = []uint64{unixFamily, inetFamily, inet6Family, netlinkFamily}
-
-const (
-	unixFamily    = 1
-	inetFamily    = 2
-	inet6Family   = 10
-	netlinkFamily = 16
-)
+// sockets are those that programs may make, by family and, where it is not nil,
+// protocol. There is no network; these fail in the ways programs know. All
+// others are code of the host's kernel that nobody needs.
+var sockets = []struct {
+	family   uint64
+	protocol *uint64
+}{
+	{family: unix.AF_UNIX},
+	{family: unix.AF_INET},
+	{family: unix.AF_INET6},
+	{family: unix.AF_NETLINK, protocol: new(uint64)}, // NETLINK_ROUTE, which tells of interfaces
+}
 
 // filter returns the system calls that a sandbox may make: those of Docker's
 // default profile for a container without capabilities, of this machine's own
@@ -41,11 +43,12 @@ func filter() (*specs.LinuxSeccomp, error) {
 	}
 	f.Syscalls = slices.DeleteFunc(f.Syscalls, func(c specs.LinuxSyscall) bool { return len(c.Names) == 0 })
 	f.Syscalls = append(f.Syscalls, specs.LinuxSyscall{Names: guestCalls, Action: specs.ActAllow})
-	for _, family := range families {
-		f.Syscalls = append(f.Syscalls, specs.LinuxSyscall{
-			Names: []string{"socket"}, Action: specs.ActAllow,
-			Args: []specs.LinuxSeccompArg{{Index: 0, Value: family, Op: specs.OpEqualTo}},
-		})
+	for _, so := range sockets {
+		args := []specs.LinuxSeccompArg{{Index: 0, Value: so.family, Op: specs.OpEqualTo}}
+		if so.protocol != nil {
+			args = append(args, specs.LinuxSeccompArg{Index: 2, Value: *so.protocol, Op: specs.OpEqualTo})
+		}
+		f.Syscalls = append(f.Syscalls, specs.LinuxSyscall{Names: []string{"socket"}, Action: specs.ActAllow, Args: args})
 	}
 	return f, nil
 }

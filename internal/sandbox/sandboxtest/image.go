@@ -118,6 +118,7 @@ func writeImage(t testing.TB, path string, program []byte) error {
 			parent.Children[dir] = n
 		}
 	}
+	root.Children["tmp"].Mode |= 0o1777
 	root.Children["bin"].Children["probe"] = erofs.NewFile(0o755, string(program))
 	root.Children["etc"].Children["passwd"] = erofs.NewFile(0o644, passwd)
 	f, err := os.Create(path)
@@ -151,6 +152,9 @@ func Tree(t testing.TB) sandbox.Rootfs {
 					return err
 				}
 			}
+		}
+		if err := os.Chmod(filepath.Join(path, "tmp"), 0o777|os.ModeSticky); err != nil {
+			return err
 		}
 		return os.WriteFile(filepath.Join(path, "etc", "passwd"), []byte(passwd), 0o644)
 	})
