@@ -80,6 +80,21 @@ func TestHostile(t *testing.T) {
 		{name: "kill everyone", language: atolltest.Bash, code: "kill -9 -1; echo on; kill -9 1; kill -STOP 1; kill -TERM 1; echo still", stdout: "on\nstill\n"},
 		{name: "kill everyone in Python", language: atolltest.Python, code: "import os\nfor s in 9, 15, 19, 1:\n  for p in -1, 1, 0 if s == 1 else 1:\n    try: os.kill(p, s)\n    except OSError as e: print(e.strerror)\n", status: -1},
 		{name: "busy with system calls", language: atolltest.Python, code: "import os, threading\ndef f():\n  while True: os.getppid(); os.stat('/'); os.sched_yield()\nfor i in range(40): threading.Thread(target=f, daemon=True).start()\nf()", timeout: 3, status: 504},
+		{name: "random system calls", language: atolltest.Python, code: `import ctypes, os, random, signal
+libc = ctypes.CDLL(None)
+spare = {60, 231, 34, 35, 61, 247, 130, 128, 219, 230, 23, 270, 271, 7, 232, 281, 202, 449, 29 << 30}
+buf = ctypes.create_string_buffer(1 << 16)
+def arg(): return random.choice((0, 1, -1, 3, 4096, 1 << 31, 1 << 63, random.getrandbits(64), random.getrandbits(12), ctypes.addressof(buf), ctypes.addressof(buf) + random.getrandbits(15)))
+for i in range(60):
+    if os.fork() == 0:
+        signal.alarm(1); random.seed()
+        for j in range(2000):
+            n = random.randrange(470)
+            if n not in spare: libc.syscall(ctypes.c_long(n), *(ctypes.c_ulong(arg() & (1 << 64) - 1) for k in range(6)))
+        os._exit(0)
+    try: os.wait()
+    except OSError: pass
+print('done')`, timeout: atolltest.Count(6, 120), status: -1},
 		{name: "regular expression", language: atolltest.Node, code: "/^(a+)+$/.test('a'.repeat(40) + 'b')", timeout: 3, status: 504},
 	})
 }
