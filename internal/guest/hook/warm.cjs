@@ -19,13 +19,15 @@
       return data;
     };
     // The first console.log loads and compiles the better part of what streams
-    // are made of. So that happens before, on streams that lead nowhere.
+    // are made of. So that happens before, on streams that lead nowhere, and
+    // never say that they are done: that would leave a tick to be taken, and
+    // show in the stack of a module.
     {
       const { Writable } = require('stream');
       const { Console } = require('console');
       require('net');
       require('tty');
-      const nowhere = new Writable({ decodeStrings: false, write: (data, encoding, done) => done() });
+      const nowhere = new Writable({ decodeStrings: false, write: () => {} });
       const quiet = new Console({ stdout: nowhere, stderr: nowhere, colorMode: false });
       quiet.log('%s', 1, { a: [1] });
       quiet.error(1);
@@ -43,5 +45,39 @@
         process.env[entry.slice(0, at)] = entry.slice(at + 1);
       }
     }
+
+    // When nothing is left to do, Node takes its whole heap down, page by page,
+    // which takes longer than many programs do and shows nowhere; process.exit()
+    // does not. So the last thing to happen on such an end is that call. Node
+    // looks up process.emit then, with no script on the stack, and that alone is
+    // what this waits for.
+    const proto = Object.getPrototypeOf(process);
+    const { on } = process;
+    const { reallyExit } = process;
+    const last = (code) => {
+      const status = Number(process.exitCode ?? code);
+      // 13: a warning is still to come, about an await that was never settled.
+      if (!Number.isInteger(status) || status === 13 || process.reallyExit !== reallyExit) return;
+      // What was loaded natively may have something to put in order.
+      if (Object.keys(require.cache).some((name) => name.endsWith('.node'))) return;
+      reallyExit.call(process, status);
+    };
+    const alone = () => {
+      const limit = Error.stackTraceLimit;
+      Error.stackTraceLimit = 3;
+      const { stack } = new Error();
+      Error.stackTraceLimit = limit;
+      return typeof stack === 'string' && stack.split('\n').length === 3; // a title, this and its caller
+    };
+    Object.defineProperty(proto, 'emit', {
+      configurable: true,
+      get() {
+        if (this === process && this._exiting && alone()) on.call(process, 'exit', last);
+        return Object.getPrototypeOf(proto).emit;
+      },
+      set(value) {
+        Object.defineProperty(this, 'emit', { value, writable: true, enumerable: true, configurable: true });
+      },
+    });
   }
 }
