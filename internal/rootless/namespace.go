@@ -75,8 +75,8 @@ func (r *registry) processes() ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		start, err := state.StartTime(pid)
-		if err == nil && strconv.FormatUint(start, 10) == string(text) {
+		start, err := strconv.ParseUint(string(text), 10, 64)
+		if err == nil && state.Lives(pid, start) {
 			pids = append(pids, pid)
 			continue
 		}

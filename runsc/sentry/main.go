@@ -20,24 +20,26 @@ import (
 func main() {
 	postponeGC()
 	registerSeccomp()
-	os.Args = tellLimits(os.Args)
+	allowInodeLimits()
+	allowed := readLimits(os.Args)
+	os.Args = allowed.tell(os.Args)
 	cli.Run(&gvisorbinaries.GvisorSentry, map[util.SubCommand]string{
-		&boot{inodes: totalMemory(os.Args) / bytesPerInode}: "internal use only",
-		new(sentrycmd.Umount):                               "internal use only",
+		&boot{inodes: allowed.inodes}: "internal use only",
+		new(sentrycmd.Umount):         "internal use only",
 	}, nil)
 }
-
-// bytesPerInode gives a file system in memory as many files as Linux would: one
-// for every two pages of the memory there is.
-const bytesPerInode = 2 * 4096
 
 // bootTime is longer than any boot, and short enough for what a program
 // allocates in the kernel meanwhile to stay small.
 const bootTime = 2 * time.Second
 
 // postponeGC leaves the garbage of starting up alone: collecting it costs a
-// tenth of a sandbox's start and frees little.
+// tenth of a sandbox's start. A sandbox that is still there when it has long
+// started waits in a pool, and gives the memory back.
 func postponeGC() {
 	percent := debug.SetGCPercent(400)
-	time.AfterFunc(bootTime, func() { debug.SetGCPercent(percent) })
+	time.AfterFunc(bootTime, func() {
+		debug.SetGCPercent(percent)
+		debug.FreeOSMemory()
+	})
 }

@@ -1,16 +1,13 @@
 package main
 
-import (
-	_ "unsafe" // for go:linkname
+import _ "unsafe" // for go:linkname
 
-	_ "gvisor.dev/gvisor/runsc/boot" // whose variable it is
-)
-
-// tmpfsOptions are the options of a specification's tmpfs mounts that gVisor
-// hands on. Its tmpfs knows a number of files, its list does not; without it a
-// program that makes empty files gets as many as memory has pages for, halved.
+// tmpfsAllowedData are the mount options that gVisor passes on to a file system
+// in memory. A number of files is not among them, although that file system
+// knows one.
 //
-//go:linkname tmpfsOptions gvisor.dev/gvisor/runsc/boot.tmpfsAllowedData
-var tmpfsOptions []string
+//go:linkname tmpfsAllowedData gvisor.dev/gvisor/runsc/boot.tmpfsAllowedData
+var tmpfsAllowedData []string
 
-func init() { tmpfsOptions = append(tmpfsOptions, "nr_inodes") }
+// allowInodeLimits has gVisor hold the number of files of /tmp and the like.
+func allowInodeLimits() { tmpfsAllowedData = append(tmpfsAllowedData, "nr_inodes") }

@@ -41,6 +41,11 @@ func (r *Runtime) writeBundle(spec sandbox.Spec) error {
 	s.Annotations = map[string]string{
 		"dev.gvisor.spec.rootfs.overlay": "memory",
 		"dev.gvisor.spec.rootfs.options": "size=" + strconv.FormatInt(spec.Limits.Root, 10),
+		// What the sandbox's kernel (runsc/sentry) tells programs there is, and
+		// how many files they may make.
+		"run.atoll.memory": strconv.FormatInt(spec.Limits.Memory, 10),
+		"run.atoll.cpus":   strconv.FormatFloat(spec.Limits.CPU, 'f', -1, 64),
+		"run.atoll.inodes": strconv.Itoa(spec.Limits.Inodes),
 	}
 	if spec.Rootfs.Image != "" {
 		s.Annotations["dev.gvisor.spec.rootfs.source"] = spec.Rootfs.Image

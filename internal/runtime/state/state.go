@@ -10,8 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -179,19 +177,4 @@ func (d *Dir) OpenStdio(id sandbox.ID) (stdin, stdout *os.File, err error) {
 		return nil, nil, err
 	}
 	return stdin, stdout, nil
-}
-
-// StartTime returns when a process started, in clock ticks since boot.
-func StartTime(pid int) (uint64, error) {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0, err
-	}
-	// The second field, the command in parentheses, may hold anything.
-	_, rest, ok := strings.Cut(string(data[strings.LastIndexByte(string(data), ')')+1:]), " ")
-	fields := strings.Fields(rest)
-	if !ok || len(fields) < 20 {
-		return 0, fmt.Errorf("process %d: cannot read its start time", pid)
-	}
-	return strconv.ParseUint(fields[19], 10, 64)
 }

@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,7 +39,7 @@ func Living(path string) ([]int, error) {
 		if json.Unmarshal(data, &r) != nil || r.Pid <= 1 {
 			continue
 		}
-		if start, err := StartTime(r.Pid); err == nil && start == r.Start {
+		if Lives(r.Pid, r.Start) {
 			pids = append(pids, r.Pid)
 		}
 	}
@@ -70,4 +71,34 @@ func WithArgument(prefix string) []int {
 		}
 	}
 	return pids
+}
+
+// StartTime returns when a process started, in clock ticks since boot.
+func StartTime(pid int) (uint64, error) {
+	fields, err := stat(pid)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(fields[19], 10, 64)
+}
+
+// Lives reports whether the process of that pid and start time has not ended.
+// One that nobody has reaped yet has.
+func Lives(pid int, start uint64) bool {
+	fields, err := stat(pid)
+	return err == nil && fields[19] == strconv.FormatUint(start, 10) && fields[0] != "Z" && fields[0] != "X"
+}
+
+// stat returns the fields of a process's stat file from its state on.
+func stat(pid int) ([]string, error) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return nil, err
+	}
+	// The second field, the command in parentheses, may hold anything.
+	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
+	if len(fields) < 20 {
+		return nil, fmt.Errorf("process %d: its stat file has %d fields", pid, len(fields))
+	}
+	return fields, nil
 }
