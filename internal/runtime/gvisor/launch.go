@@ -82,7 +82,9 @@ func (r *Runtime) command(ctx context.Context, id sandbox.ID, args ...string) *e
 		"--sidecar-usage-policy=DEFAULT",
 		"--watchdog-action=panic",
 	}, args...)...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	// A command lives for some milliseconds and needs no collector. What it
+	// starts gets an environment of its own.
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOGC=off"}
 	cmd.SysProcAttr = r.users.attributes()
 	return cmd
 }
