@@ -207,7 +207,19 @@ func runtimeBinary(ctx context.Context, t Target) Finding {
 		return failed(name, fmt.Sprintf("%s --version: %v", path, err), fix)
 	}
 	first, _, _ := strings.Cut(string(out), "\n")
+	if t.Runtime == "oci" {
+		return weaker(path + ", " + first)
+	}
 	return ok(name, "%s, %s", path, first)
+}
+
+// weaker is the finding on an OCI runtime that is there.
+func weaker(seen string) Finding {
+	const name = "runtime"
+	if os.Geteuid() != 0 {
+		return failed(name, seen+", which Atoll drives as root only", "run as root, or set runtime to gvisor")
+	}
+	return warning(name, seen+": sandboxes share the host's kernel, a weaker boundary than gVisor's", "set runtime to gvisor, unless another boundary surrounds this machine")
 }
 
 func guestBinary(path string) Finding {

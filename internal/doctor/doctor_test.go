@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -77,5 +78,22 @@ func TestBinariesAreTried(t *testing.T) {
 	}
 	if f := guestBinary(script); f.Level != Failed {
 		t.Errorf("a guest that cannot be executed: %+v", f)
+	}
+}
+
+func TestAnOCIRuntimeIsCalledWeaker(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "crun")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho crun version 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	want := Warning
+	if os.Geteuid() != 0 {
+		want = Failed // it needs root
+	}
+	if f := runtimeBinary(t.Context(), Target{Runtime: "oci", OCI: script}); f.Level != want || !strings.Contains(f.Detail, "crun version 1") {
+		t.Errorf("an OCI runtime: %+v", f)
+	}
+	if f := runtimeBinary(t.Context(), Target{Runtime: "oci", OCI: script + "-not"}); f.Level != Failed {
+		t.Errorf("a missing OCI runtime: %+v", f)
 	}
 }

@@ -29,3 +29,8 @@ func TestImage(t *testing.T) {
 func TestTree(t *testing.T) {
 	sandboxtest.Run(t, sandboxtest.Driver{Open: open("crun"), Rootfs: sandboxtest.Tree})
 }
+
+// TestRunc is for runtimes that make control groups of their own.
+func TestRunc(t *testing.T) {
+	sandboxtest.Run(t, sandboxtest.Driver{Open: open("runc")})
+}
