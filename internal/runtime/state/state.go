@@ -55,13 +55,18 @@ func (d *Dir) Path(id sandbox.ID, elem ...string) string {
 }
 
 // Create makes a sandbox's folder with its FIFOs and record.
-func (d *Dir) Create(spec sandbox.Spec) error {
+func (d *Dir) Create(spec sandbox.Spec) (err error) {
 	if !spec.ID.Valid() {
 		return fmt.Errorf("sandbox id %q is not valid", spec.ID)
 	}
 	if err := os.Mkdir(d.Path(spec.ID), 0o700); err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Remove(spec.ID))
+		}
+	}()
 	for _, name := range []string{fifoIn, fifoOut} {
 		if err := unix.Mkfifo(d.Path(spec.ID, name), 0o600); err != nil {
 			return fmt.Errorf("make fifo: %w", err)
