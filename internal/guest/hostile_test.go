@@ -59,7 +59,7 @@ func TestTimeoutEndsEverything(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, c := start(t)
 			spec := bash(t, code)
-			spec.Timeout = 400 * time.Millisecond
+			spec.Timeout = time.Second
 			began := time.Now()
 			got := run(t, c, spec)
 			if !got.TimedOut || got.Signal != 9 || got.ExitCode != 137 || got.stdout != "x\n" {
@@ -284,8 +284,8 @@ func TestKill(t *testing.T) {
 // One run's end leaves the others alone, and takes all of its own along.
 func TestRunsSideBySide(t *testing.T) {
 	g, c := start(t)
-	long := bash(t, "sleep 0.8; echo long")
-	long.Files, long.Argv = nil, []string{"bash", "-c", "sleep 0.9; echo long"}
+	long := bash(t, "")
+	long.Files, long.Argv = nil, []string{"bash", "-c", "sleep 2; echo long"}
 	short := long
 	short.Argv = []string{"bash", "-c", "(sleep 64 &); setsid bash -c 'sleep 65; true' & sleep 60"}
 	short.Timeout = 300 * time.Millisecond

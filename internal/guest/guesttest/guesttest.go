@@ -88,9 +88,9 @@ func Start(t testing.TB) *Guest {
 	for name, data := range guest.Files() {
 		must(t, os.WriteFile(filepath.Join(hooks, name), data, 0o644))
 	}
-	bin, err := os.ReadFile(Binary(t))
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(hooks, "atoll-guest"), bin, 0o755))
+	// A link, not a copy: a process forked while this one still had a copy open
+	// for writing would keep it from being executed.
+	must(t, os.Link(Binary(t), filepath.Join(hooks, "atoll-guest")))
 
 	g := &Guest{Channel: sandbox.Channel{ToGuest: fifo(t, dir, "to"), FromGuest: fifo(t, dir, "from")}}
 	base := os.Getenv(RootVariable)
