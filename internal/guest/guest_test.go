@@ -3,12 +3,19 @@ package guest_test
 import (
 	"bytes"
 	"context"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/guesttest"
 )
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	guesttest.CleanUp()
+	os.Exit(code)
+}
 
 // outcome is what a caller sees of a run.
 type outcome struct {

@@ -67,6 +67,13 @@ func Binary(t testing.TB) string {
 	return build.path
 }
 
+// CleanUp removes what Binary built. TestMain calls it last.
+func CleanUp() {
+	if build.path != "" {
+		os.RemoveAll(filepath.Dir(build.path))
+	}
+}
+
 type buildError struct {
 	err error
 	out []byte
