@@ -28,8 +28,8 @@ type Driver struct {
 	// Image.
 	Rootfs func(t testing.TB) sandbox.Rootfs
 
-	// NoCgroups says that memory and CPU are not held by control groups, and
-	// that nothing is known of their use.
+	// NoCgroups says that there are no control groups: use is known all the
+	// same, memory is for the caller to hold, processors are held whole.
 	NoCgroups bool
 
 	// Checkpoint says that Checkpoint and Restore work. If not, they must say

@@ -1,0 +1,115 @@
+package rootless_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/rootless"
+	"github.com/atoll-run/atoll/internal/rootless/rootlesstest"
+	"github.com/atoll-run/atoll/internal/runtime/gvisor"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/sandbox/sandboxtest"
+)
+
+// insideVariable tells a copy of the test program, which an ordinary user runs,
+// what root has prepared for it.
+const insideVariable = "ATOLL_ROOTLESS_TEST"
+
+// prepared is what the copy works with.
+type prepared struct {
+	Data   string // a folder of its own
+	Guest  string
+	Rootfs sandbox.Rootfs
+}
+
+func inside() *prepared {
+	text := os.Getenv(insideVariable)
+	if text == "" {
+		return nil
+	}
+	p := new(prepared)
+	if err := json.Unmarshal([]byte(text), p); err != nil {
+		panic(err)
+	}
+	return p
+}
+
+func TestMain(m *testing.M) {
+	rootlesstest.Main()
+	if p := inside(); p != nil && os.Geteuid() != 0 {
+		code, err := rootless.Enter(p.Data, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		os.Exit(code)
+	}
+	os.Exit(sandboxtest.Main(m))
+}
+
+func TestImage(t *testing.T) { suite(t, sandboxtest.Image) }
+
+func TestTree(t *testing.T) {
+	suite(t, func(t testing.TB) sandbox.Rootfs {
+		root := sandboxtest.Tree(t)
+		// Its home belongs to a user of this machine, who is none of the
+		// ordinary user's.
+		if err := os.Chmod(filepath.Join(root.Tree, sandbox.Home), 0o777); err != nil { //nolint:gosec // a sandbox's
+			t.Fatal(err)
+		}
+		return root
+	})
+}
+
+// suite runs the runtimes' suite as an ordinary user.
+func suite(t *testing.T, rootfs func(testing.TB) sandbox.Rootfs) {
+	if p := inside(); p != nil {
+		sandboxtest.GuestImage(t) // the suite wants to have built something
+		sandboxtest.Run(t, sandboxtest.Driver{
+			Open: func(t testing.TB, state string, _ *cgroup.Parent) sandboxtest.Runtime {
+				r, err := gvisor.New(gvisor.Config{Runsc: sandboxtest.Binary(t, "atoll-runsc"), Guest: p.Guest, State: state})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r
+			},
+			Rootfs:     func(testing.TB) sandbox.Rootfs { return p.Rootfs },
+			NoCgroups:  true,
+			Checkpoint: true,
+		})
+		return
+	}
+	top := t.Name()
+	for _, ids := range []rootlesstest.Ids{rootlesstest.Subordinate, rootlesstest.Alone} {
+		t.Run(ids.String(), func(t *testing.T) {
+			u := rootlesstest.New(t, ids)
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"atoll-runsc", "atoll-guest", "gvisor-bin/gvisor_sentry"} {
+				u.Give(t, sandboxtest.Binary(t, name), filepath.Join("bin", name))
+			}
+			text, err := json.Marshal(prepared{
+				Data: filepath.Join(u.Home, "data"), Guest: sandboxtest.GuestImage(t), Rootfs: rootfs(t),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := u.Command(t, u.Give(t, self, "rootless.test"), "-test.run=^"+top+"$", "-test.v")
+			cmd.Env = append(cmd.Env, insideVariable+"="+string(text), sandboxtest.BinVariable+"="+filepath.Join(u.Home, "bin"))
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+			for _, p := range rootlesstest.Processes(t) {
+				t.Errorf("left behind: process %s", p)
+			}
+		})
+	}
+}
