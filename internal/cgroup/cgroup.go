@@ -72,7 +72,7 @@ func openV1(name string) (*Parent, error) {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			// Those made so far hold nobody, unless another process uses them.
 			for _, made := range p.dirs {
-				unix.Rmdir(made)
+				_ = unix.Rmdir(made)
 			}
 			return nil, fmt.Errorf("cgroup v1 controller %s: %w", c, err)
 		}

@@ -61,7 +61,7 @@ func openHost(ctx context.Context, p Platform) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close() //nolint:errcheck // only a lock
+	defer lock.Close()
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", p.State, err)
 	}
@@ -113,7 +113,7 @@ func removeStaleGuests(state, current string) {
 		files, _ := filepath.Glob(filepath.Join(state, pattern)) // the pattern is right
 		for _, f := range files {
 			if f != current {
-				os.Remove(f) //nolint:errcheck // the next start tries again
+				os.Remove(f)
 			}
 		}
 	}

@@ -118,7 +118,7 @@ func (c *Client) Done() <-chan struct{} { return c.done }
 func (c *Client) Close() error {
 	c.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-		c.acknowledge(ctx)
+		_ = c.acknowledge(ctx)
 		cancel()
 		c.fail(ErrClosed)
 	})

@@ -57,7 +57,7 @@ func TestTakeOver(t *testing.T) {
 		if runs := c.Info().Runs; len(runs) != 1 || runs[0] != spec.ID {
 			t.Fatalf("host %d finds %v", hosts, runs)
 		}
-		ctx, cancel = context.WithCancel(t.Context())
+		ctx, cancel = context.WithCancel(t.Context()) //nolint:fatcontext // cancelled before the next
 		limit = len(out) + 60000
 		var res guest.Result
 		res, err = c.Attach(ctx, spec.ID, map[guest.Stream]int64{guest.Stdout: int64(len(out))}, sink)

@@ -74,8 +74,8 @@ func launch(reg *registry, dataDir, path string, log *slog.Logger) (_ int, err e
 	}
 	join := -1
 	if ns != nil {
-		defer ns.Close()    //nolint:errcheck // only held
-		join = int(ns.Fd()) //nolint:gosec // a descriptor
+		defer ns.Close()
+		join = int(ns.Fd())
 	}
 	env := append(os.Environ(), DataDirEnv+"="+dataDir, insideEnv+"=1")
 	c, err := start(join, path, os.Args, env)

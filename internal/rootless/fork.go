@@ -174,7 +174,7 @@ func fork(p *childPlan) (int, syscall.Errno) {
 	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno != 0 || pid != 0 {
 		afterFork()
-		return int(pid), errno //nolint:gosec // a pid
+		return int(pid), errno
 	}
 	afterForkInChild()
 	p.run()
@@ -199,7 +199,7 @@ func (p *childPlan) run() {
 		_, _, errno = syscall.RawSyscall(unix.SYS_UNSHARE, unix.CLONE_NEWUSER, 0, 0)
 	}
 	p.report.errno = uint32(errno)
-	syscall.RawSyscall(unix.SYS_WRITE, uintptr(p.reports), uintptr(unsafe.Pointer(&p.report)), unsafe.Sizeof(p.report))
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(p.reports), uintptr(unsafe.Pointer(&p.report)), unsafe.Sizeof(p.report))
 	if errno != 0 {
 		goto end
 	}
@@ -235,9 +235,9 @@ func (p *childPlan) run() {
 
 fail:
 	p.report.errno = uint32(errno)
-	syscall.RawSyscall(unix.SYS_WRITE, uintptr(p.reports), uintptr(unsafe.Pointer(&p.report)), unsafe.Sizeof(p.report))
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(p.reports), uintptr(unsafe.Pointer(&p.report)), unsafe.Sizeof(p.report))
 end:
 	for {
-		syscall.RawSyscall(unix.SYS_EXIT_GROUP, 126, 0, 0)
+		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, 126, 0, 0)
 	}
 }

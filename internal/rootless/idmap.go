@@ -184,10 +184,10 @@ func writeIdentity(pid int) error {
 // caller's.
 func runMapper(g grants, pid, caller int) error {
 	args := []string{strconv.Itoa(pid)}
-	for _, r := range layOut(uint64(caller), g.ranges) { //nolint:gosec // ids are not negative
+	for _, r := range layOut(uint64(caller), g.ranges) {
 		args = append(args, fmt.Sprint(r.inside), fmt.Sprint(r.outside), fmt.Sprint(r.count))
 	}
-	out, err := exec.Command(g.program, args...).CombinedOutput()
+	out, err := exec.Command(g.program, args...).CombinedOutput() //nolint:noctx // it ends by itself, and at once
 	if err != nil {
 		return fmt.Errorf("%s: %w: %s", g.program, err, bytes.TrimSpace(out))
 	}

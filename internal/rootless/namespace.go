@@ -29,7 +29,7 @@ func openRegistry(dataDir string) (*registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil { //nolint:gosec // a descriptor
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return &registry{dir: dir, lock: lock}, nil
@@ -38,7 +38,7 @@ func openRegistry(dataDir string) (*registry, error) {
 // unlock lets others in. A child that was forked meanwhile shares the lock's
 // descriptor, so closing it alone would not.
 func (r *registry) unlock() error {
-	return errors.Join(unix.Flock(int(r.lock.Fd()), unix.LOCK_UN), r.lock.Close()) //nolint:gosec // a descriptor
+	return errors.Join(unix.Flock(int(r.lock.Fd()), unix.LOCK_UN), r.lock.Close())
 }
 
 // add names a process.
@@ -128,17 +128,17 @@ func outermost(pid int) *os.File {
 	if err != nil {
 		return nil
 	}
-	defer own.Close() //nolint:errcheck // only looked at
+	defer own.Close()
 	ns, err := os.Open(procPath(pid, "ns/user"))
 	if err != nil {
 		return nil // it ended, or is not ours
 	}
 	for !same(ns, own) {
-		fd, err := unix.IoctlRetInt(int(ns.Fd()), nsGetParent) //nolint:gosec // a descriptor
+		fd, err := unix.IoctlRetInt(int(ns.Fd()), nsGetParent)
 		if err != nil {
 			break // the topmost, or one outside of ours
 		}
-		parent := os.NewFile(uintptr(fd), "user namespace") //nolint:gosec // a descriptor
+		parent := os.NewFile(uintptr(fd), "user namespace")
 		if same(parent, own) && owner(ns) == os.Geteuid() {
 			_ = parent.Close()
 			return ns
@@ -164,7 +164,7 @@ func same(a, b *os.File) bool {
 
 // owner returns the user who made a namespace, -1 when that is not known.
 func owner(ns *os.File) int {
-	uid, err := unix.IoctlGetUint32(int(ns.Fd()), nsGetOwnerUID) //nolint:gosec // a descriptor
+	uid, err := unix.IoctlGetUint32(int(ns.Fd()), nsGetOwnerUID)
 	if err != nil {
 		return -1
 	}

@@ -59,7 +59,7 @@ func TestTree(t *testing.T) {
 		root := sandboxtest.Tree(t)
 		// Its home belongs to a user of this machine, who is none of the
 		// ordinary user's.
-		if err := os.Chmod(filepath.Join(root.Tree, sandbox.Home), 0o777); err != nil { //nolint:gosec // a sandbox's
+		if err := os.Chmod(filepath.Join(root.Tree, sandbox.Home), 0o777); err != nil {
 			t.Fatal(err)
 		}
 		return root

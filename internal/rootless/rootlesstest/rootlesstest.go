@@ -114,7 +114,7 @@ func New(t testing.TB, ids Ids) *User {
 			t.Fatalf("%v: tests put another file in its place for their own eyes, so there has to be one", err)
 		}
 		path := filepath.Join(dir, filepath.Base(target))
-		must(t, os.WriteFile(path, append(text, add...), 0o644)) //nolint:gosec // as the original
+		must(t, os.WriteFile(path, append(text, add...), 0o644))
 		u.files[target] = path
 	}
 	return u

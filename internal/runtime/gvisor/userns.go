@@ -69,7 +69,7 @@ func (u users) attributes() *syscall.SysProcAttr {
 		return nil
 	}
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{
-		Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid()), //nolint:gosec // ids are not negative
+		Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid()),
 	}}
 }
 

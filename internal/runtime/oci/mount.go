@@ -123,7 +123,7 @@ func newUserNamespace(base uint32) (*os.File, error) {
 	runtime.LockOSThread() // the thread traces the process; it must not end before
 	defer runtime.UnlockOSThread()
 	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(base), Size: slotSize}}
-	cmd := exec.Command("/proc/self/exe")
+	cmd := exec.Command("/proc/self/exe") //nolint:noctx // it ends by itself, and at once
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids,
 		Ptrace: true, Pdeathsig: unix.SIGKILL,

@@ -82,7 +82,7 @@ func New(cfg Config) (_ *Runtime, err error) {
 // identify asks the binary what it is. "crun version 1.8.1" is how all of them
 // answer.
 func identify(binary string) (string, error) {
-	out, err := exec.Command(binary, "--version").Output()
+	out, err := exec.Command(binary, "--version").Output() //nolint:noctx // it ends by itself, and at once
 	if err != nil {
 		return "", fmt.Errorf("%s --version: %w", binary, err)
 	}

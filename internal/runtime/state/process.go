@@ -58,7 +58,7 @@ func (p *Process) finish() { p.once.Do(func() { close(p.done) }) }
 
 // ended reports whether the process of a pidfd has ended.
 func ended(pidfd int) bool {
-	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}} //nolint:gosec // descriptors are small
+	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n == 1
 }
@@ -96,7 +96,7 @@ func (p *Process) control(f func(fd int)) error {
 	if err != nil {
 		return err
 	}
-	if err := conn.Control(func(fd uintptr) { f(int(fd)) }); err != nil { //nolint:gosec // descriptors are small
+	if err := conn.Control(func(fd uintptr) { f(int(fd)) }); err != nil {
 		return os.ErrClosed // all that can be wrong
 	}
 	return nil

@@ -24,7 +24,7 @@ type Result struct {
 
 func main() {
 	if len(os.Args) < 2 {
-		fail(fmt.Errorf("usage: probe COMMAND [ARGUMENT]..."))
+		fail(fmt.Errorf("usage: probe COMMAND [ARGUMENT]"))
 	}
 	command, ok := commands[os.Args[1]]
 	if !ok {
@@ -113,7 +113,7 @@ func tasks() (r Result, end func()) {
 	end = func() {
 		for _, pid := range pids {
 			unix.Kill(pid, unix.SIGKILL)
-			unix.Wait4(pid, nil, 0, nil)
+			_, _ = unix.Wait4(pid, nil, 0, nil)
 		}
 	}
 	for {
@@ -124,7 +124,7 @@ func tasks() (r Result, end func()) {
 		}
 		if pid == 0 {
 			for {
-				unix.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+				_, _, _ = unix.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
 			}
 		}
 		pids = append(pids, int(pid))
