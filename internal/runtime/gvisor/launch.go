@@ -15,6 +15,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/cgroup"
 	"github.com/atoll-run/atoll/internal/runtime/ocispec"
+	"github.com/atoll-run/atoll/internal/runtime/state"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -107,13 +108,13 @@ func (r *Runtime) launch(ctx context.Context, spec sandbox.Spec, group *cgroup.G
 	// The sandbox inherits standard error too, so it must not be a pipe that we
 	// wait on; runsc's own complaints go to a file.
 	logPath := r.dir.Path(id, "runsc.log")
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	discard, err := state.Discard()
 	if err != nil {
 		return 0, err
 	}
-	defer null.Close()
+	defer discard.Close()
 	cmd.Args = append([]string{cmd.Args[0], "--log=" + logPath}, cmd.Args[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, null
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, discard
 	if group != nil {
 		err = cmd.Start()
 	} else {

@@ -16,7 +16,6 @@ var (
 	boxDir   = filepath.Join(stageDir, "box")
 	boxRoot  = filepath.Join(boxDir, "root")  // the sandbox's /
 	boxGuest = filepath.Join(boxDir, "guest") // its sandbox.GuestDir
-	boxNull  = filepath.Join(boxDir, "null")  // a /dev/null of its own
 )
 
 // boxBind is where the i-th of a Tree's binds is.
@@ -36,13 +35,8 @@ func buildBox(spec sandbox.Spec, lower, guest string) error {
 		return err
 	}
 	defer users.Close()
-	if err := tmpfs(boxDir, "size=64k,mode=755", unix.MS_NOSUID); err != nil {
+	if err := tmpfs(boxDir, "size=64k,mode=755", unix.MS_NOSUID|unix.MS_NODEV); err != nil {
 		return err
-	}
-	// OCI runtimes give a container's standard streams to its root. It must not
-	// be the host's /dev/null that they give away.
-	if err := unix.Mknod(boxNull, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))); err != nil {
-		return fmt.Errorf("make %s: %w", boxNull, err)
 	}
 	if err := buildRoot(spec.Limits, lower, users, base); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/runtime/state"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -121,12 +122,12 @@ func (r *Runtime) start(ctx context.Context, id sandbox.ID, group entry) error {
 	}
 	defer stdin.Close()
 	defer stdout.Close()
-	null, err := os.OpenFile(boxNull, os.O_RDWR, 0)
+	discard, err := state.Discard()
 	if err != nil {
 		return err
 	}
-	defer null.Close()
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, null
+	defer discard.Close()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, discard
 	if err := cmd.Run(); err != nil {
 		return errors.Join(fmt.Errorf("%s run: %w: %s", r.name, err, tail(r.dir.Path(id, logFile))), context.Cause(ctx))
 	}

@@ -21,6 +21,7 @@ func testLife(t *testing.T, f *fixture) {
 	if f.runtime.Name() == "" {
 		t.Error("the runtime has no name")
 	}
+	null := owner(t, os.DevNull)
 	b := f.create(t, func(s *sandbox.Spec) { s.Labels = map[string]string{"pool": "a/python", "": "é\n"} })
 	if got := b.run(t, "echo", "hello"); got != "[hello]\n" {
 		t.Errorf("a program printed %q", got)
@@ -30,6 +31,9 @@ func testLife(t *testing.T, f *fixture) {
 	want := map[string]string{"pool": "a/python", "": "é\n"}
 	if len(infos) != 1 || infos[0].ID != b.ID() || !infos[0].Alive || !maps.Equal(infos[0].Labels, want) {
 		t.Errorf("List: %+v", infos)
+	}
+	if now := owner(t, os.DevNull); now != null {
+		t.Errorf("the machine's %s is given to uid %d", os.DevNull, now)
 	}
 	u, err := b.Usage(t.Context())
 	must(t, err)
@@ -58,6 +62,14 @@ func testLife(t *testing.T, f *fixture) {
 	if after, err := b.Usage(t.Context()); err != nil || after.CPUSeconds < u.CPUSeconds {
 		t.Errorf("usage after the end: %+v, %v; before it: %+v", after, err, u)
 	}
+}
+
+// owner returns the uid that a file belongs to.
+func owner(t testing.TB, path string) uint32 {
+	t.Helper()
+	var st unix.Stat_t
+	must(t, unix.Stat(path, &st))
+	return st.Uid
 }
 
 // testTakeOver: a sandbox with a program in it outlives the runtime that made
