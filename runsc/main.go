@@ -43,5 +43,6 @@ func main() {
 		new(cmd.Wait):       "",
 		new(cmd.Debug):      "debug",
 		new(cmd.Gofer):      "internal use only",
+		new(umount):         "internal use only",
 	}, nil)
 }
