@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -39,11 +40,41 @@ func Open(path string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := own(lock); err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("%s is in use by another process: %w", path, err)
 	}
 	return &Dir{path: path, lock: lock}, nil
+}
+
+// own takes a lock file's lock and puts this process's name in. A child that its
+// owner was about to start holds the lock for a moment longer than an owner that
+// was killed: only for such a one is waited.
+func own(lock *os.File) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for giveUp := time.Now().Add(5 * time.Second); ; <-tick.C {
+		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) //nolint:gosec // a descriptor
+		if err == nil {
+			break
+		}
+		var pid int
+		var start uint64
+		name := make([]byte, 64)
+		n, _ := lock.ReadAt(name, 0) // the end of the file is no error
+		if _, scan := fmt.Sscan(string(name[:n]), &pid, &start); scan != nil || Lives(pid, start) || time.Now().After(giveUp) {
+			return err
+		}
+	}
+	start, err := StartTime(os.Getpid())
+	if err != nil {
+		return err
+	}
+	if err := lock.Truncate(0); err != nil {
+		return err
+	}
+	_, err = lock.WriteAt(fmt.Appendf(nil, "%d %d\n", os.Getpid(), start), 0)
+	return err
 }
 
 // Close releases the lock.
