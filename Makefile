@@ -30,7 +30,10 @@ build: ## build atoll, its guest and gVisor's runtime into bin/
 
 .PHONY: test
 test: test-deps build check lint ## install what the tests need, check everything, run all tests
-	go test -race ./...
+	@test -e .cache/test-data/images/default/image.json || echo "building the image that tests run programs in; it takes a few minutes"
+	bin/atoll image build --if-missing --data-dir .cache/test-data
+	go build -race ./...
+	go test -race -p 1 -timeout 30m ./...
 
 .PHONY: test-deps
 test-deps:

@@ -65,7 +65,7 @@ if (process.argv[2] === 'child') {
 		{name: "children", code: "const cp = require('child_process');\nconsole.log(cp.execSync('ls /proc/self/fd | wc -l; ls -A ~; env | sort | grep -v ^_=').toString());\nconsole.log(cp.spawnSync(process.execPath, ['-p', 'process.execArgv.length + JSON.stringify(Object.keys(require.cache))']).stdout.toString())\n"},
 		{name: "files", code: "const fs = require('fs');\nconsole.log(fs.openSync('main.js', 'r') > 2, fs.readdirSync('/proc/self/fd').length, fs.statSync('main.js').uid);\nfs.writeFileSync('/dev/stdout', 'out\\n'); fs.writeFileSync('/dev/stderr', 'err\\n')\n"},
 		{name: "first free descriptor", code: "console.log(require('fs').openSync('main.js', 'r'))\n"},
-		{name: "much output", code: "for (let i = 0; i < 20000; i++) console.log('line ' + i);\nprocess.exit(2)\n"},
+		{name: "much output", code: "for (let i = 0; i < 20000; i++) console.log('line ' + i);\nprocess.exitCode = 2;\n"},
 		{name: "bytes", code: "process.stdout.write(Buffer.from([...Array(256).keys()]))\n"},
 		{name: "strict and shebang", code: "#!/usr/bin/env node\n'use strict';\nconsole.log(this === module.exports); x = 1\n"},
 	})

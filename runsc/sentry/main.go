@@ -8,6 +8,7 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -18,7 +19,9 @@ import (
 )
 
 func main() {
+	runtime.GOMAXPROCS(1) // starting up is one thing after the other; the boot command sets its own number
 	postponeGC()
+	skipTracePoints()
 	registerSeccomp()
 	allowInodeLimits()
 	allowed := readLimits(os.Args)

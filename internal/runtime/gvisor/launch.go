@@ -83,9 +83,9 @@ func (r *Runtime) command(ctx context.Context, id sandbox.ID, args ...string) *e
 		"--sidecar-usage-policy=DEFAULT",
 		"--watchdog-action=panic",
 	}, args...)...)
-	// A command lives for some milliseconds and needs no collector. What it
-	// starts gets an environment of its own.
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOGC=off"}
+	// A command lives for some milliseconds, one step after the other, and needs
+	// no collector. What it starts gets an environment of its own.
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOGC=off", "GOMAXPROCS=1"}
 	cmd.SysProcAttr = r.users.attributes()
 	return cmd
 }
