@@ -100,9 +100,10 @@ func (r *Runtime) hidesCgroups() bool { return r.name == "crun" }
 
 // Close lets go of the state folder. Sandboxes live on.
 func (r *Runtime) Close() error {
-	errs := []error{r.stage.close()}
-	if left, err := r.List(context.Background()); err != nil || len(left) == 0 {
-		errs = append(errs, err, r.removeStray(filepath.Dir(r.groupPath("none"))))
+	ids, err := r.dir.List()
+	errs := []error{err, r.stage.close()}
+	if err == nil && len(ids) == 0 {
+		errs = append(errs, r.removeStray(filepath.Dir(r.groupPath("none"))))
 	}
 	return errors.Join(append(errs, r.dir.Close())...)
 }
