@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -105,13 +106,21 @@ func ours(base string) (pids []int, others int, err error) {
 			return nil, 0, err
 		}
 		exe, err := os.Stat("/proc/" + f + "/exe")
-		if pid == os.Getpid() || err == nil && os.SameFile(self, exe) {
+		if pid == os.Getpid() || err == nil && os.SameFile(self, exe) || pid == os.Getppid() && sameCommand(pid) {
 			pids = append(pids, pid)
 		} else {
 			others++
 		}
 	}
 	return pids, others, nil
+}
+
+// sameCommand reports whether a process has the name of this one. More cannot be
+// seen of the one that started this one in a user namespace, from in there.
+func sameCommand(pid int) bool {
+	other, err1 := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	own, err2 := os.ReadFile("/proc/self/comm")
+	return err1 == nil && err2 == nil && bytes.Equal(own, other)
 }
 
 // enabled reports whether a group hands all controllers down already.

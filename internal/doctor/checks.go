@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/rootless"
 )
 
 // oldestKernel is the first whose pidfds can be polled without blocking; gVisor
@@ -65,16 +66,24 @@ func userNamespaces(ctx context.Context) Finding {
 
 // allowUserNamespaces names the setting that forbids them.
 func allowUserNamespaces() string {
-	for _, s := range []struct{ file, bad, fix string }{
-		{"/proc/sys/user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=15000"},
-		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"},
-		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "sysctl kernel.apparmor_restrict_unprivileged_userns=0"},
-	} {
-		if value, err := os.ReadFile(s.file); err == nil && string(bytes.TrimSpace(value)) == s.bad {
-			return "run " + s.fix
-		}
+	if fix := rootless.Forbidden(); fix != "" {
+		return "run " + fix
 	}
 	return "in a container, allow unshare in its seccomp profile"
+}
+
+// subordinateIDs says whether sandboxes of an ordinary user get another user to
+// run as; nil for root, whose do.
+func subordinateIDs() []Finding {
+	const name = "subordinate ids"
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	if err := rootless.Subordinate(); err != nil {
+		return []Finding{warning(name, strings.ReplaceAll(err.Error(), "\n", "; "),
+			"without them sandboxes run as this very user, and the default image cannot be built: as root, run what is named")}
+	}
+	return []Finding{ok(name, "newuidmap works with what /etc/subuid and /etc/subgid grant")}
 }
 
 func cgroups() Finding {

@@ -5,6 +5,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Level is how much a finding matters.
@@ -46,9 +47,7 @@ type Target struct {
 
 // Examine runs every check, in the order a reader wants them.
 func Examine(ctx context.Context, t Target) []Finding {
-	return []Finding{
-		kernel(),
-		userNamespaces(ctx),
+	return slices.Concat([]Finding{kernel(), userNamespaces(ctx)}, subordinateIDs(), []Finding{
 		cgroups(),
 		device("tun", "/dev/net/tun", "sandboxes with a network need it: modprobe tun, and in a container pass --device /dev/net/tun"),
 		device("fuse", "/dev/fuse", "storage mounts need it: modprobe fuse, and in a container pass --device /dev/fuse"),
@@ -56,7 +55,7 @@ func Examine(ctx context.Context, t Target) []Finding {
 		runtimeBinary(ctx, t),
 		guestBinary(t.Guest),
 		image(t.Image),
-	}
+	})
 }
 
 // Healthy reports whether no check failed.
