@@ -39,9 +39,6 @@ func (r *Runtime) command(ctx context.Context, id sandbox.ID, args ...string) *e
 type entry []*os.File
 
 func openEntry(group *cgroup.Group) (entry, error) {
-	if group == nil {
-		return nil, nil
-	}
 	var e entry
 	for _, path := range group.Procs() {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -82,11 +79,13 @@ func (r *Runtime) launch(ctx context.Context, spec sandbox.Spec, group *cgroup.G
 			}
 		}
 	}
-	join, err := openEntry(group)
-	if err != nil {
-		return 0, err
-	}
-	defer join.close()
+	var join entry
+	if group != nil && r.hidesCgroups() {
+		if join, err = openEntry(group); err != nil {
+			return 0, err
+		}
+		defer join.close()
+	} // else the runtime has the group's name, and insists on finding it empty
 	err = onThread(func() error {
 		images := []string{r.cfg.Guest}
 		if spec.Rootfs.Image != "" {
@@ -115,7 +114,9 @@ func (r *Runtime) launch(ctx context.Context, spec sandbox.Spec, group *cgroup.G
 // start runs the OCI runtime on this thread's box.
 func (r *Runtime) start(ctx context.Context, id sandbox.ID, group entry) error {
 	cmd := r.command(ctx, id, "run", "--detach", "--bundle", r.dir.Path(id, bundleDir), "--pid-file", r.dir.Path(id, pidFile), string(id))
-	group.join(cmd)
+	if group != nil {
+		group.join(cmd)
+	}
 	stdin, stdout, err := r.dir.OpenStdio(id)
 	if err != nil {
 		return err
