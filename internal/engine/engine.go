@@ -77,7 +77,7 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.pool = pool.New(pool.Config[warm.Key, *warm.Sandbox]{
-		Build: e.maker.Make, Builders: runtime.NumCPU(), Log: cfg.Log, Metrics: m,
+		Build: e.maker.Make, Builders: runtime.NumCPU(), Rush: 2 * runtime.NumCPU(), Log: cfg.Log, Metrics: m,
 		RefillDelay: refillDelay, RetryDelay: 5 * time.Second,
 	})
 	concurrency := cfg.Concurrency

@@ -29,6 +29,7 @@ type Item interface {
 type Config[K comparable, I Item] struct {
 	Build    func(ctx context.Context, key K) (I, error)
 	Builders int // items made at the same time, at least 1
+	Rush     int // the same while someone waits for one, if more
 	Log      *slog.Logger
 	Metrics  Metrics[K] // may be nil
 
@@ -188,9 +189,13 @@ func (p *Pool[K, I]) wake() {
 
 // schedule begins builds while there is a builder and a need. p.mu is held.
 func (p *Pool[K, I]) schedule() {
-	for !p.closed && p.building < max(1, p.cfg.Builders) {
-		k := p.neediest()
-		if k == nil {
+	for !p.closed {
+		k, awaited := p.neediest()
+		most := max(1, p.cfg.Builders)
+		if awaited {
+			most = max(most, p.cfg.Rush)
+		}
+		if k == nil || p.building >= most {
 			return
 		}
 		k.building++
@@ -200,9 +205,9 @@ func (p *Pool[K, I]) schedule() {
 }
 
 // neediest returns the kind to build for next: the one with the most waiters
-// unserved, then the one furthest below its target. p.mu is held.
-func (p *Pool[K, I]) neediest() *kind[K, I] {
-	var best *kind[K, I]
+// unserved (awaited then), after that the one furthest below its target. p.mu is
+// held.
+func (p *Pool[K, I]) neediest() (best *kind[K, I], awaited bool) {
 	var waiting, missing int
 	now := time.Now()
 	for _, k := range p.kinds {
@@ -215,7 +220,7 @@ func (p *Pool[K, I]) neediest() *kind[K, I] {
 			best, waiting, missing = k, w, max(m, 0)
 		}
 	}
-	return best
+	return best, waiting > 0
 }
 
 func (p *Pool[K, I]) build(k *kind[K, I]) {
