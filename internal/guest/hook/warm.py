@@ -83,6 +83,10 @@ def main():
         return data
 
     def wait():
+        # Python asks every kind of importer whether main.py is one of its
+        # archives, remembers that it is none, and then runs it. It may as well
+        # remember that before.
+        sys.path_importer_cache[os.getcwd() + "/" + sys.orig_argv[1]] = None
         freeze()
         while True:
             posix.write(4, b"R")
