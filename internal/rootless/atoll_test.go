@@ -34,19 +34,19 @@ func eachKind(t *testing.T, test func(t *testing.T, u *rootlesstest.User, atoll 
 		t.Run(ids.String(), func(t *testing.T) {
 			u := rootlesstest.New(t, ids)
 			test(t, u, install(t, u))
-			awaitNone(t)
+			awaitNone(t, u)
 		})
 	}
 }
 
 // awaitNone fails the test if the user's processes do not end by themselves.
-func awaitNone(t *testing.T) {
+func awaitNone(t *testing.T, u *rootlesstest.User) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	var left []string
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); <-tick.C {
-		if left = rootlesstest.Processes(t); len(left) == 0 {
+		if left = u.Processes(t); len(left) == 0 {
 			return
 		}
 	}
@@ -103,7 +103,7 @@ func TestKilledServer(t *testing.T) {
 	eachKind(t, func(t *testing.T, u *rootlesstest.User, atoll string) {
 		first := serve(t, u, atoll)
 		first.kill(t, unix.SIGKILL)
-		if len(rootlesstest.Processes(t)) == 0 {
+		if len(u.Processes(t)) == 0 {
 			t.Error("no sandbox outlived its server; this test then shows nothing")
 		}
 		second := serve(t, u, atoll)
@@ -111,7 +111,7 @@ func TestKilledServer(t *testing.T) {
 		if code := second.ProcessState.ExitCode(); code != 0 {
 			t.Errorf("the second server ended with %d", code)
 		}
-		awaitNone(t)
+		awaitNone(t, u)
 		data := filepath.Join(u.Home, ".local/share/atoll")
 		for _, pattern := range []string{"state/*/sb-*", "rootless/[0-9]*"} {
 			if left, err := filepath.Glob(filepath.Join(data, pattern)); err != nil || len(left) > 0 {
@@ -146,7 +146,7 @@ func serve(t *testing.T, u *rootlesstest.User, atoll string) *server {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); <-tick.C {
-		answer, err := http.Get(fmt.Sprintf("http://%s/readyz", address)) //nolint:noctx // at once or not at all
+		answer, err := http.Get(fmt.Sprintf("http://%s/readyz", address))
 		if err != nil {
 			continue
 		}

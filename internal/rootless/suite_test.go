@@ -107,7 +107,7 @@ func suite(t *testing.T, rootfs func(testing.TB) sandbox.Rootfs) {
 			if err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
-			for _, p := range rootlesstest.Processes(t) {
+			for _, p := range u.Processes(t) {
 				t.Errorf("left behind: process %s", p)
 			}
 		})

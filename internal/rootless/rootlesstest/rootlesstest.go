@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -165,8 +166,9 @@ func (u *User) Command(t testing.TB, path string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Processes returns what the user and its subordinate users have running.
-func Processes(t testing.TB) []string {
+// Processes returns what the user and its subordinate users have running that
+// has to do with the user's home.
+func (u *User) Processes(t testing.TB) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
 	must(t, err)
@@ -183,7 +185,7 @@ func Processes(t testing.TB) []string {
 		if uid != UID && (uid < Range[0] || uid >= Range[0]+Range[1]) {
 			continue
 		}
-		if line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")); err == nil && len(line) > 0 {
+		if line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")); err == nil && strings.Contains(string(line), u.Home) {
 			found = append(found, e.Name()+" "+string(line))
 		}
 	}

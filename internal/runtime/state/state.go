@@ -54,7 +54,7 @@ func own(lock *os.File) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for giveUp := time.Now().Add(5 * time.Second); ; <-tick.C {
-		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) //nolint:gosec // a descriptor
+		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			break
 		}
