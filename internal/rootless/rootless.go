@@ -43,6 +43,14 @@ func readMark() bool {
 // Inside reports whether this process is the one in the namespace.
 func Inside() bool { return inside }
 
+// Alone reports whether this process's user is the only one in its user
+// namespace: files cannot be given to others there.
+func Alone() bool {
+	data, err := os.ReadFile("/proc/self/uid_map")
+	fields := strings.Fields(string(data))
+	return err == nil && len(fields) == 3 && fields[2] == "1"
+}
+
 // ErrNever says that an ordinary user may not do without the namespace.
 var ErrNever = errors.New("sandboxes are made by root, or with rootless set to auto or always by anybody: rootless is never, and this is not root")
 

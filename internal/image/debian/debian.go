@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/rootless"
 )
 
 // Suite is the release the packages come from.
@@ -76,6 +77,9 @@ func Available() error {
 		if _, err := exec.LookPath("newuidmap"); err != nil {
 			missing = append(missing, "uidmap")
 		}
+	}
+	if rootless.Alone() {
+		return fault.New(fault.Unavailable, "building the default image takes users to give its files to: grant subordinate ids, as docs/rootless.md says, or build it as root")
 	}
 	if len(missing) > 0 {
 		return fault.New(fault.Unavailable, "building the default image takes packages that are missing: apt-get install %s", strings.Join(missing, " "))
