@@ -2,11 +2,13 @@ package gvisor
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -14,12 +16,17 @@ import (
 )
 
 // meter reads what a sandbox uses from its processes, where there is no control
-// group to account it. A reading takes some 100 µs.
+// group to account it.
 type meter struct {
 	pid     int      // the sandbox's kernel
 	memfds  []string // paths of the files that hold the programs' memory
 	highest sandbox.Usage
+	cpuRead time.Time // when processor time was read
 }
+
+// cpuInterval is how old a figure of processor time may be. Memory is looked at
+// far more often, and reading it takes microseconds; this takes a millisecond.
+const cpuInterval = 200 * time.Millisecond
 
 // ticks is the unit of processor times in /proc: it is 100 on every Linux.
 const ticks = 100
@@ -33,7 +40,10 @@ func (m *meter) read() (sandbox.Usage, error) {
 	}
 	m.highest.Memory = memory
 	m.highest.PeakMemory = max(m.highest.PeakMemory, memory)
-	m.highest.CPUSeconds = max(m.highest.CPUSeconds, float64(cpuTicks(m.pid))/ticks)
+	if now := time.Now(); now.Sub(m.cpuRead) >= cpuInterval {
+		m.cpuRead = now
+		m.highest.CPUSeconds = max(m.highest.CPUSeconds, float64(cpuTicks(m.pid))/ticks)
+	}
 	return m.highest, nil
 }
 
@@ -61,19 +71,22 @@ func (m *meter) memory() (int64, error) {
 	return sum, nil
 }
 
-// anonymous returns a process's private memory that no file backs.
+// anonymous returns a process's private memory that no file backs: what is
+// resident but for what is shared.
 func anonymous(pid int) (int64, error) {
-	data, err := os.ReadFile(procPath(pid, "status"))
+	path := procPath(pid, "statm")
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(data)) {
-		if kib, ok := strings.CutPrefix(line, "RssAnon:"); ok {
-			n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(kib), "kB")), 10, 64)
-			return n << 10, err
-		}
+	var size, resident, shared int64
+	if _, err := fmt.Sscan(string(data), &size, &resident, &shared); err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
 	}
-	return 0, errors.New("no RssAnon in " + procPath(pid, "status")) // a zombie has none
+	if resident == 0 {
+		return 0, errors.New("process " + strconv.Itoa(pid) + " has ended") // and nobody has reaped it
+	}
+	return (resident - shared) * int64(os.Getpagesize()), nil
 }
 
 // memfds lists the memfds of a process. The kernel of a sandbox opens its own
