@@ -1,3 +1,3 @@
 package main
 
-//go:generate go run ../gen -o seccomp_amd64.go
+//go:generate go run ../gen -o seccomp_gen.go
