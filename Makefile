@@ -41,7 +41,7 @@ test-deps:
 
 .PHONY: check
 check: ## vet, formatting, generated files
-	go vet ./...
+	go vet ./... && go vet -C runsc ./...
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	@scripts/check-generated.sh
 
