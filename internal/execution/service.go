@@ -185,6 +185,10 @@ func (s *Service) conclude(ctx context.Context, e *Execution, timeout time.Durat
 // up and left to the next start's sweep.
 const destroyTimeout = 30 * time.Second
 
+// respite is how long a used sandbox outlives its execution: taking it down
+// occupies a core, which the answer on its way to the caller needs more.
+const respite = 5 * time.Millisecond
+
 // release ends a used sandbox without making its caller wait, or lets go of it.
 func (s *Service) release(ctx context.Context, traceID string, c Claimed) {
 	if s.cfg.Detach && ctx.Err() != nil {
@@ -194,6 +198,7 @@ func (s *Service) release(ctx context.Context, traceID string, c Claimed) {
 		return
 	}
 	s.cleanup.Go(func() {
+		time.Sleep(respite)
 		ctx, cancel := context.WithTimeout(context.Background(), destroyTimeout)
 		defer cancel()
 		if err := c.Destroy(ctx); err != nil {

@@ -27,7 +27,9 @@ type Item interface {
 
 // Config of a Pool. K names a kind of item.
 type Config[K comparable, I Item] struct {
-	Build    func(ctx context.Context, key K) (I, error)
+	// Build makes an item. When somebody waits for it, what would only make it
+	// answer sooner later is not worth its time.
+	Build    func(ctx context.Context, key K, awaited bool) (I, error)
 	Builders int // items made at the same time, at least 1
 	Rush     int // the same while someone waits for one, if more
 	Log      *slog.Logger
@@ -200,7 +202,7 @@ func (p *Pool[K, I]) schedule() {
 		}
 		k.building++
 		p.building++
-		p.tasks.Go(func() { p.build(k) })
+		p.tasks.Go(func() { p.build(k, awaited) })
 	}
 }
 
@@ -223,9 +225,9 @@ func (p *Pool[K, I]) neediest() (best *kind[K, I], awaited bool) {
 	return best, waiting > 0
 }
 
-func (p *Pool[K, I]) build(k *kind[K, I]) {
+func (p *Pool[K, I]) build(k *kind[K, I], awaited bool) {
 	begun := time.Now()
-	item, err := p.cfg.Build(p.ctx, k.key)
+	item, err := p.cfg.Build(p.ctx, k.key, awaited)
 	if p.cfg.Metrics != nil {
 		p.cfg.Metrics.Built(k.key, time.Since(begun), err)
 	}

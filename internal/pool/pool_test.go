@@ -43,7 +43,7 @@ func newMaker(takes time.Duration) *maker {
 	return &maker{takes: takes, made: map[string]int{}, claims: map[bool]int{}, targets: map[string]int{}}
 }
 
-func (m *maker) build(ctx context.Context, key string) (*item, error) {
+func (m *maker) build(ctx context.Context, key string, _ bool) (*item, error) {
 	m.mu.Lock()
 	m.now++
 	m.most = max(m.most, m.now)

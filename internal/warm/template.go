@@ -52,7 +52,7 @@ func (m *Maker) makeTemplate(ctx context.Context, key Key, in image.Interpreter)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	s, err := m.boot(ctx, key, in)
+	s, err := m.boot(ctx, key, in, true)
 	if err != nil {
 		return "", err
 	}
