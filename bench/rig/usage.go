@@ -3,12 +3,15 @@ package rig
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -167,6 +170,9 @@ func members(all map[int]process, id string, main int) []int {
 func readPSS(pid int) (int64, error) {
 	path := fmt.Sprintf("/proc/%d/smaps_rollup", pid)
 	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return 0, nil // it has ended since it was listed, and uses nothing
+	}
 	if err != nil {
 		return 0, err
 	}
