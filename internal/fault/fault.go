@@ -8,6 +8,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Kind says what sort of refusal or failure an Error is.
@@ -31,6 +32,11 @@ type Error struct {
 	Kind Kind
 	Msg  string // safe to show; says what to change
 	Err  error  // logged, never sent; may be nil
+
+	// Of a quota, plan or rate limit: which one it is, a name for programs such as
+	// "concurrency", and when it starts anew, if it does.
+	Dimension string
+	ResetsAt  time.Time
 }
 
 func (e *Error) Error() string {
@@ -48,6 +54,11 @@ func (e *Error) Unwrap() error { return e.Err }
 // New returns an Error of a kind with a formatted, showable message.
 func New(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Msg: fmt.Sprintf(format, args...)}
+}
+
+// Limit returns an Exhausted Error for a named limit; resets may be zero.
+func Limit(dimension string, resets time.Time, format string, args ...any) *Error {
+	return &Error{Kind: Exhausted, Msg: fmt.Sprintf(format, args...), Dimension: dimension, ResetsAt: resets}
 }
 
 // Wrap returns an Error that shows msg and keeps err for the log.

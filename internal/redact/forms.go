@@ -1,0 +1,150 @@
+package redact
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"html"
+	"strings"
+	"unicode/utf8"
+)
+
+// minLine is the length from which a line of a secret with several is a secret
+// itself. Programs print such secrets indented, and with other line ends.
+const minLine = 16
+
+// core is the part of a secret that is looked for: without the white space
+// around it, which programs strip.
+func core(secret string) string { return strings.TrimSpace(secret) }
+
+// form is a way in which a secret is looked for. One that wraps is also found
+// when line ends were put into it.
+type form struct {
+	text  string
+	wraps bool
+}
+
+// forms returns the ways in which a secret is looked for.
+func forms(secret string) (all []form) {
+	s := core(secret)
+	seen := map[string]bool{}
+	add := func(wraps bool, texts ...string) {
+		for _, text := range texts {
+			if !seen[text] {
+				seen[text] = true
+				all = append(all, form{text, wraps})
+			}
+		}
+	}
+	add(false, s)
+	add(true, base64Forms(s)...)
+	add(true, hex.EncodeToString([]byte(s)), strings.ToUpper(hex.EncodeToString([]byte(s))))
+	plain := unescaped
+	if len(s) > manyForms {
+		plain = plain[:2]
+	}
+	for _, p := range plain {
+		f := percent(s, p)
+		plus := strings.ReplaceAll(f, "%20", "+")
+		add(false, f, lowerEscapes(f), plus, lowerEscapes(plus))
+	}
+	for _, e := range stringEscapes {
+		add(false, e.escape(s))
+	}
+	add(false, html.EscapeString(s), inSingleQuotes.Replace(s), inDoubleQuotes.Replace(s))
+	if strings.Contains(s, "\n") {
+		for line := range strings.Lines(s) {
+			if line = core(line); len(line) >= minLine && !strings.HasPrefix(line, "-----") {
+				add(false, line)
+			}
+		}
+	}
+	return all
+}
+
+// manyForms is the length up to which a secret is looked for in every kind of
+// percent encoding. Longer ones are not what stands in addresses.
+const manyForms = 512
+
+// How shells write values in quotes.
+var (
+	inSingleQuotes = strings.NewReplacer("'", `'\''`)
+	inDoubleQuotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`")
+)
+
+// base64Forms returns what a secret becomes in base64, whatever stands before
+// and after it: it may begin at any of three places within a group, and only
+// characters made of its own bits alone are the same every time.
+func base64Forms(s string) (all []string) {
+	for lead := range 3 {
+		text := base64.RawStdEncoding.EncodeToString([]byte("\x00\x00"[:lead] + s))
+		text = text[(lead*8+5)/6 : (lead+len(s))*8/6]
+		all = append(all, text, strings.NewReplacer("+", "-", "/", "_").Replace(text))
+	}
+	return all
+}
+
+// unescaped lists what the common encoders leave as it is beside letters and
+// digits: Go and RFC 3986, Python's quote, HTML forms, encodeURIComponent,
+// encodeURI, a path segment in Go, and one that leaves nothing.
+var unescaped = []string{"-_.~", "-_.~/", "*-._", "-_.!~*'()", "-_.!~*'();,/?:@&=+$#", "-_.~$&+=:@", ""}
+
+func percent(s, plain string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; alnum[c] && plain != "" || strings.IndexByte(plain, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// lowerEscapes writes the digits of escapes small.
+func lowerEscapes(s string) string {
+	b := []byte(s)
+	for i := 0; i+2 < len(b); i++ {
+		if b[i] == '%' {
+			copy(b[i+1:], strings.ToLower(string(b[i+1:i+3])))
+			i += 2
+		}
+	}
+	return string(b)
+}
+
+// stringEscape is how a kind of string literal is written.
+type stringEscape struct {
+	quote, slash, html, ascii bool // whether it escapes ", /, <>& and all but ASCII
+}
+
+// stringEscapes are those of JSON as JavaScript and Rust write it, as Python
+// does, as Go does, as PHP does, and of literals in single quotes.
+var stringEscapes = []stringEscape{{quote: true}, {quote: true, ascii: true}, {quote: true, html: true}, {quote: true, slash: true, ascii: true}, {}}
+
+func (e stringEscape) escape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == '\\', r == '"' && e.quote, r == '/' && e.slash:
+			b.WriteByte('\\')
+			b.WriteString(s[i : i+n])
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r < ' ', e.html && (r == '<' || r == '>' || r == '&'), r > 0x7e && r <= 0xffff && e.ascii && n > 1:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		case r > 0xffff && e.ascii:
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		default:
+			b.WriteString(s[i : i+n])
+		}
+		i += n
+	}
+	return b.String()
+}

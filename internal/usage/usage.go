@@ -1,0 +1,37 @@
+// Package usage is the ledger of what tenants have used, and its price.
+package usage
+
+import "time"
+
+// Entry is what one call used.
+type Entry struct {
+	TraceID  string
+	Tenant   string
+	Key      string
+	Source   string
+	Seconds  float64 // wall clock, in a sandbox
+	CPU      float64 // cores the sandbox had
+	Memory   int64   // bytes the sandbox had
+	BytesOut int64   // to the network; none so far
+	Sessions int     // sandboxes begun: 0 for a further call of a turn
+	Credits  float64
+	At       time.Time
+}
+
+// Prices say what use costs. The contract's credit is 60 seconds with one core
+// and one GiB.
+type Prices struct {
+	CPUMinute float64 // credits for a core and a minute
+	GiBMinute float64 // credits for a GiB of memory and a minute
+	Call      float64 // credits for a call
+	GiBOut    float64 // credits for a GiB sent to the network
+}
+
+// DefaultPrices add up to the contract's credit.
+func DefaultPrices() Prices { return Prices{CPUMinute: 0.5, GiBMinute: 0.5} }
+
+// Credits is the price of e.
+func (p Prices) Credits(e Entry) float64 {
+	minutes, gib := e.Seconds/60, float64(1<<30)
+	return minutes*(e.CPU*p.CPUMinute+float64(e.Memory)/gib*p.GiBMinute) + p.Call + float64(e.BytesOut)/gib*p.GiBOut
+}
