@@ -141,14 +141,16 @@ const cpuPeriod = 100_000
 // minQuota is the smallest share of a period that the kernel takes.
 const minQuota = 1000
 
-func (g *Group) set(l Limits) error {
-	type setting struct {
-		controller, file, value string
-		optional                bool
-	}
+// setting is a limit's file and what is in it.
+type setting struct {
+	controller, file, value string
+	optional                bool
+}
+
+func (p *Parent) settings(l Limits) []setting {
 	quota := strconv.FormatInt(max(int64(l.CPU*cpuPeriod), minQuota), 10)
 	var settings []setting
-	if g.parent.version == V1 {
+	if p.version == V1 {
 		if l.Memory > 0 {
 			settings = append(settings,
 				setting{"memory", "memory.limit_in_bytes", strconv.FormatInt(l.Memory, 10), false},
@@ -162,20 +164,24 @@ func (g *Group) set(l Limits) error {
 		if l.Tasks > 0 {
 			settings = append(settings, setting{"pids", "pids.max", strconv.FormatInt(l.Tasks, 10), false})
 		}
-	} else {
-		if l.Memory > 0 {
-			settings = append(settings,
-				setting{"", "memory.max", strconv.FormatInt(l.Memory, 10), false},
-				setting{"", "memory.swap.max", "0", true})
-		}
-		if l.CPU > 0 {
-			settings = append(settings, setting{"", "cpu.max", quota + " " + strconv.Itoa(cpuPeriod), false})
-		}
-		if l.Tasks > 0 {
-			settings = append(settings, setting{"", "pids.max", strconv.FormatInt(l.Tasks, 10), false})
-		}
+		return settings
 	}
-	for _, s := range settings {
+	if l.Memory > 0 {
+		settings = append(settings,
+			setting{"", "memory.max", strconv.FormatInt(l.Memory, 10), false},
+			setting{"", "memory.swap.max", "0", true})
+	}
+	if l.CPU > 0 {
+		settings = append(settings, setting{"", "cpu.max", quota + " " + strconv.Itoa(cpuPeriod), false})
+	}
+	if l.Tasks > 0 {
+		settings = append(settings, setting{"", "pids.max", strconv.FormatInt(l.Tasks, 10), false})
+	}
+	return settings
+}
+
+func (g *Group) set(l Limits) error {
+	for _, s := range g.parent.settings(l) {
 		path := filepath.Join(g.parent.dirs[s.controller], g.name, s.file)
 		err := os.WriteFile(path, []byte(s.value), 0)
 		if s.optional && errors.Is(err, fs.ErrNotExist) {
@@ -186,6 +192,48 @@ func (g *Group) set(l Limits) error {
 		}
 	}
 	return nil
+}
+
+// Check reports a limit that is not in force, or that the group does not hold a
+// process. The kernel keeps memory in whole pages.
+func (g *Group) Check(l Limits, pid int) error {
+	const page = 4096
+	for _, s := range g.parent.settings(l) {
+		path := filepath.Join(g.parent.dirs[s.controller], g.name, s.file)
+		data, err := os.ReadFile(path)
+		if s.optional && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		got := strings.TrimSpace(string(data))
+		want, err1 := strconv.ParseInt(s.value, 10, 64)
+		have, err2 := strconv.ParseInt(got, 10, 64)
+		if got != s.value && (err1 != nil || err2 != nil || have/page != want/page) {
+			return fmt.Errorf("%s is %q instead of %q", path, got, s.value)
+		}
+	}
+	groups, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(groups)) {
+		if strings.HasSuffix(strings.TrimSpace(line), "/"+g.name) {
+			return nil
+		}
+	}
+	return fmt.Errorf("process %d is not in the group %s", pid, g.name)
+}
+
+// PeakMemory reads one figure of Usage, 0 when it is not known.
+func (g *Group) PeakMemory() int64 {
+	path := filepath.Join(g.parent.dirs[""], g.name, "memory.peak")
+	if g.parent.version == V1 {
+		path = filepath.Join(g.parent.dirs["memory"], g.name, "memory.max_usage_in_bytes")
+	}
+	n, _ := readInt(path)
+	return n
 }
 
 // Procs returns the files that a process writes "0" to in order to join.

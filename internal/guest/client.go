@@ -126,6 +126,14 @@ func (c *Client) Close() error {
 	return nil
 }
 
+// Leave is Close without a last acknowledgement: whatever came since the one
+// before comes again for the next Client. A run's sink has been called for all
+// that came when it returns.
+func (c *Client) Leave() {
+	c.once.Do(func() { c.fail(ErrClosed) })
+	<-c.done
+}
+
 // fail ends the conversation for a reason; the first reason stays.
 func (c *Client) fail(err error) {
 	c.mu.Lock()

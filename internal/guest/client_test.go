@@ -247,3 +247,26 @@ func TestCloseLeavesNothing(t *testing.T) {
 		t.Errorf("%d goroutines, %d before", after, before)
 	}
 }
+
+// Whoever has heard of a run's end and closes the Client leaves nothing of it.
+func TestCloseAcknowledgesTheEnd(t *testing.T) {
+	const id = 77
+	for range 100 {
+		g := newImpostor(t)
+		c, err := g.dial(t, wire.WelcomeMessage{Protocol: wire.Protocol})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			g.next(t, wire.Run)
+			g.say(wire.Frame{Type: wire.Exit, ID: id, Seq: 1, Payload: exit(wire.ExitMessage{})})
+		}()
+		if _, err := c.Run(t.Context(), guest.RunSpec{ID: id}, nil); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if f := g.next(t, wire.Ack); f.Seq != 1 {
+			t.Fatalf("acknowledged up to %d", f.Seq)
+		}
+	}
+}

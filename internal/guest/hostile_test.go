@@ -373,21 +373,44 @@ func TestWarmFallsBack(t *testing.T) {
 		os.RemoveAll(filepath.Join(g.Root(), "home/user/.local"))
 	}
 	alone(t, g)
+}
 
-	// One that died while it waited is noticed.
-	warm(t, c, guesttest.Warm(t, guest.Python))
-	run(t, c, bash(t, "pkill -9 python3"))
-	if got := run(t, c, guesttest.Program(t, guest.Python, "print(1)\n")); got.stdout != "1\n" || got.Warm {
-		t.Errorf("after its death: %+v", got)
-	}
+// An interpreter that was killed before it came to its program has run nothing,
+// however late it is to die of it.
+func TestWarmDies(t *testing.T) {
+	for language, it := range map[string]struct{ name, file, code string }{
+		guest.Python: {"python3", "main.py", "print(1)\n"},
+		guest.Node:   {"node", "main.js", "console.log(1)\n"},
+		guest.Bash:   {"bash", "main.sh", "echo 1\n"},
+	} {
+		t.Run(language, func(t *testing.T) {
+			_, c := start(t)
+			sh := func(code string) guest.RunSpec {
+				spec := guesttest.Program(t, guest.Bash, "")
+				spec.Language, spec.Path, spec.Files, spec.Argv = "", "/bin/sh", nil, []string{"sh", "-c", code}
+				return spec
+			}
+			started := func(when string) {
+				t.Helper()
+				got := run(t, c, guesttest.Program(t, language, it.code))
+				if got.stdout != "1\n" || got.stderr != "" || got.Warm || got.ExitCode != 0 {
+					t.Errorf("%s: %+v", when, got)
+				}
+			}
+			warm(t, c, guesttest.Warm(t, language))
+			run(t, c, sh("pkill -9 -x "+it.name))
+			started("killed while it waited")
 
-	// So is one that dies before it comes to its program.
-	warm(t, c, guesttest.Warm(t, guest.Python))
-	run(t, c, bash(t, "pkill -STOP python3"))
-	killer := bash(t, "while [ ! -e main.py ]; do sleep 0.01; done; sleep 0.1; pkill -9 python3")
-	go c.Run(t.Context(), killer, nil)
-	if got := run(t, c, guesttest.Program(t, guest.Python, "print(1)\n")); got.stdout != "1\n" || got.Warm || got.ExitCode != 0 {
-		t.Errorf("after its sudden death: %+v", got)
+			warm(t, c, guesttest.Warm(t, language))
+			run(t, c, sh("rm "+it.file+"; pkill -STOP -x "+it.name))
+			killed := make(chan struct{})
+			go func() {
+				defer close(killed)
+				c.Run(t.Context(), sh("until [ -e "+it.file+" ]; do sleep 0.01; done; sleep 0.1; pkill -9 -x "+it.name), nil)
+			}()
+			started("killed while the program was there")
+			<-killed
+		})
 	}
 }
 

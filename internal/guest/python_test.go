@@ -6,7 +6,58 @@ import (
 	"github.com/atoll-run/atoll/internal/guest"
 )
 
-var pythonPrograms = []program{
+// endsLate begins programs that leave something to be destroyed where Python's
+// own start-up keeps its things.
+const endsLate = `
+import os, sys
+class End:
+    def __del__(self, write=os.write): write(1, b"destroyed\n")
+    def find_spec(self, name, path=None, target=None): return None
+print("on", flush=True)
+`
+
+// pythonEnds are programs after whose last line something is still to come, or
+// to be decided.
+var pythonEnds = []program{
+	{name: "exit that hides", code: "import sys\nprint(1)\ndel __file__\ndel __cached__\nsys.exit(3)\n"},
+	{name: "exit that hides all", code: "import sys\nprint(1)\nleave = sys.exit\nfor name in [*globals()]:\n    if name not in ('leave', 'name'): del globals()[name]\nleave(3)\n"},
+	{name: "error that hides", code: "import atexit, sys\ndef hide(): del sys.last_type, sys.last_value, sys.last_traceback\natexit.register(hide)\n1/0\n"},
+	{name: "exit well", code: "import sys\nprint(1)\nsys.exit()\n"},
+	{name: "error and hook", code: "import sys\nsys.excepthook = lambda *a: print('hook', a[0])\nraise KeyError(1)\n"},
+	{name: "uninterrupted", code: "print(1)\nraise KeyboardInterrupt\n"},
+	{name: "much at the end", code: "import sys\nsys.stdout.write('x' * (1 << 20) + 'y')\nsys.stderr.write('z' * (1 << 20))\n"},
+	{name: "detached", code: "import sys\nprint('x', flush=True)\nb = sys.stdout.detach()\n"},
+	{name: "wrapped", code: "import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.detach(), 'utf-16')\nprint('x')\n"},
+	{name: "output of its own", code: "import sys\nclass O:\n    def write(self, s): sys.stderr.write(s.upper())\n    def flush(self): 1/0\nsys.stdout = O()\nprint('x')\n", blur: true},
+	{name: "output closed", code: "import sys\nprint('x')\nsys.stdout.close()\n"},
+	{name: "output to a full disk", code: "import os\nprint('x', flush=True)\nos.dup2(os.open('/dev/full', os.O_WRONLY), 1)\nprint('y')\n"},
+	{name: "output that does not block", code: "import os, sys\nsys.stderr.write('x')\nos.set_blocking(1, False)\nprint('y')\n"},
+	{name: "file left open", code: "f = open('/dev/stdout', 'w')\nf.write('late')\nprint('first', flush=True)\n"},
+	{name: "file left open in a cycle", code: "f = open('/dev/stdout', 'w')\nf.write('late')\nl = [f]; l.append(l); del f, l\nprint('first', flush=True)\n"},
+	{name: "daemon", code: "import threading, time\ndef f():\n    print('thread', flush=True)\n    time.sleep(60)\nt = threading.Thread(target=f, daemon=True)\nt.start(); time.sleep(0.2); print('main')\n"},
+	{name: "child that goes on", code: "import subprocess\nprint('x', flush=True)\nsubprocess.Popen(['sleep', '2'])\n", blur: true},
+	{name: "child that says more", code: "import os\nr, w = os.pipe()\nif os.fork() == 0:\n    print('child')\nelse:\n    os.wait()\n    print('parent')\n"},
+	{name: "child that never ends a line", code: "import os, signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nprint(os.system('echo -n a'))\n"},
+	{name: "buffer of C", code: "import ctypes\nctypes.CDLL(None).printf(b'unfinished')\n"},
+	{name: "exit handler of C", code: "import ctypes\nl = ctypes.CDLL(None)\nl.puts(b'x')\ndel ctypes\n"},
+	{name: "audited", code: "import sys, os\nprint('x', flush=True)\nsys.addaudithook(lambda e, a, write=os.write: write(1, e.encode() + b'\\n') and None)\n"},
+	{name: "destructor of a thread's data", code: endsLate + "import threading\nd = threading.local(); d.x = End()\n"},
+	{name: "destructor of a context's data", code: endsLate + "import contextvars\nv = contextvars.ContextVar('v'); v.set(End())\n"},
+	{name: "destructor of a hook of codecs", code: endsLate + "import codecs\ncodecs.register_error('mine', End().find_spec); codecs.register(End().find_spec)\n"},
+	{name: "destructor of hooks of generators", code: endsLate + "sys.set_asyncgen_hooks(End().find_spec, End().find_spec)\n"},
+	{name: "destructor of hooks of forks", code: endsLate + "class C(End):\n    def __call__(self): os.write(1, b'fork\\n')\nos.register_at_fork(after_in_child=C(), before=C(), after_in_parent=C())\nif os.fork(): os.wait()\n"},
+	{name: "destructor of what a finder's cache holds", code: endsLate + "sys.path_importer_cache['x'] = End()\n"},
+	{name: "finders forgotten early", code: "import sys\nprint('x')\nsys.path_importer_cache.clear()\nsys.path_importer_cache = None\nsys.exit(4)\n"},
+	{name: "another main module", code: "import sys\nprint('x')\nsys.modules['__main__'] = None\ndel sys.modules['sys']\nsys.exit(5)\n"},
+	{name: "odd modules", code: "import sys\nclass M:\n    def __getattr__(self, name): raise ValueError(name)\nsys.modules['odd'] = M()\nsys.modules[3] = 4\nprint('x')\n"},
+	{name: "return, then an error", code: "exec(compile('print(1)', __file__, 'exec'))\nraise SystemExit(3)\n"},
+	{name: "exit from afar", code: "import argparse, sys\nsys.argv = ['x', '--what']\nargparse.ArgumentParser().parse_args()\n"},
+	{name: "exit in disguise", code: "import base64\nprint(1)\nexec(base64.b64decode(b'aW1wb3J0IHN5czsgc3lzLmV4aXQoMyk='))\n"},
+	{name: "monitored and exit", code: "import sys\nprint(1)\nif sys.version_info >= (3, 12): sys.monitoring.restart_events()\nraise SystemExit('no')\n"},
+	{name: "traced by a debugger", code: "import pdb\nprint(1)\npdb.set_trace()\nprint(2)\n"},
+}
+
+var pythonPrograms = append(pythonEnds, []program{
 	{name: "traceback", code: `
 def f(x):
     return 1 / x
@@ -109,6 +160,12 @@ helper.f()
 	{name: "warnings", code: "import warnings\nwarnings.warn('w', DeprecationWarning)\ndef f(): warnings.warn('u')\nf()\nx = '\\d'\n"},
 	{name: "chained errors", code: "try:\n    1/0\nexcept Exception as e:\n    raise ExceptionGroup('g', [e, ValueError('v')]) from e\n"},
 	{name: "error in a destructor", code: "class C:\n    def __del__(self): raise ValueError('x')\nc = C()\ndel c\nprint('on')\n", blur: true},
+	{name: "destructor of what a module holds", code: endsLate + "os.mine = End()\n"},
+	{name: "destructor of what a function's module holds", code: endsLate + "os.path.mine = End()\n"},
+	{name: "destructor of what a finder holds", code: endsLate + "sys.meta_path.append(End())\n"},
+	{name: "destructor of what a hook of sys holds", code: endsLate + "sys.mine = End()\n"},
+	{name: "destructor of what a builtin holds", code: endsLate + "import builtins\nbuiltins.mine = End()\n"},
+	{name: "destructor of what a class holds", code: endsLate + "os.PathLike.register(End)\nabc = sys.modules['abc']\nabc.mine = End()\n"},
 	{name: "recursion", code: "def f(n): return f(n + 1)\nf(0)\n"},
 	{name: "own source", code: "import inspect\ndef f():\n    return 1  # one\nprint(inspect.getsource(f), open(__file__).read())\n"},
 	{name: "unicode", code: "# -*- coding: utf-8 -*-\nprint('ä€😀')\nprint('\\udc80')\n"},
@@ -121,9 +178,15 @@ helper.f()
 	{name: "signal handler", code: "import signal, os\nsignal.signal(signal.SIGUSR1, lambda *a: print('got', a[0]))\nos.kill(os.getpid(), signal.SIGUSR1)\nsignal.alarm(1)\nsignal.pause()\n"},
 	{name: "exec", code: "import os\nos.execvp('sh', ['sh', '-c', 'echo $0; ls /proc/self/fd | wc -l; exit 9'])\n"},
 	{name: "replaces its outputs", code: "import os\nfd = os.open('out', os.O_CREAT | os.O_RDWR)\nprint(fd)\nr, w = os.pipe()\nprint(r, w)\n"},
-}
+}...)
 
-func TestPythonSemantics(t *testing.T) { same(t, guest.Python, nil, pythonPrograms) }
+func TestPythonSemantics(t *testing.T) {
+	// With preloads these show threads' own exit handler, which nothing else imports.
+	same(t, guest.Python, nil, append(pythonPrograms,
+		program{name: "monitored", code: "import sys\nm = sys.monitoring if sys.version_info >= (3, 12) else None\nprint(1)\nif m:\n    m.use_tool_id(2, 'mine')\n    m.register_callback(2, m.events.PY_RETURN, lambda c, o, v: print(c.co_name))\n    m.set_events(2, m.events.PY_RETURN)\ndef f(): return 1\nf()\n"},
+		program{name: "watched", code: "import sys, os\nprint('x', flush=True)\nsys.settrace(lambda f, e, a: os.write(1, (f.f_code.co_filename + e).encode()) and None)\nsys.setprofile(lambda f, e, a: os.write(1, (f.f_code.co_filename + e).encode()) and None)\n"},
+	))
+}
 
 // With modules imported ahead a program still does the same, whether it uses
 // them or not, to its very end.
@@ -194,7 +257,7 @@ print(atexit._ncallbacks(), threading.enumerate(), threading.main_thread().ident
 print(sorted(linecache.cache), sorted(sys.path_importer_cache), sys.meta_path, len(sys.path_hooks))
 print(list(contextvars.copy_context()), sys._getframe().f_back, sys.exc_info(), sys._current_exceptions() if len(sys._current_frames()) > 1 else 1)
 `, blur: true},
-		{name: "mapped files", code: "seen = []\nfor l in open('/proc/self/maps'):\n    f = l.split()\n    if len(f) > 5 and f[5] not in seen: seen.append(f[5])\nprint(sorted(seen))\n"},
+		{name: "mapped files", code: "seen = []\nfor l in open('/proc/self/maps'):\n    f = l.split()\n    if len(f) > 5 and f[5] not in seen and '/resource.' not in f[5]: seen.append(f[5])\nprint(sorted(seen))\n"},
 		{name: "files", code: "import os\nfor d, _, fs in os.walk('/home'):\n    for f in fs:\n        s = os.stat(os.path.join(d, f)); print(d, f, oct(s.st_mode), s.st_uid, s.st_gid, s.st_nlink, s.st_size)\nimport site\nfor d in site.getsitepackages():\n    if os.path.isdir(d): print(d, [f for f in sorted(os.listdir(d)) if f.endswith('.pth')], oct(os.stat(d).st_mode), os.stat(d).st_mtime)\nprint(sorted(os.listdir('/tmp')))\n"},
 	})
 }

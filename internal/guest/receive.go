@@ -29,11 +29,12 @@ func (c *Client) take(f wire.Frame) error {
 		return nil // the guest answered a second Hello by starting over
 	}
 	var err error
+	var tell func() // whoever waits for the frame
 	switch f.Type {
 	case wire.Reply:
-		err = c.takeReply(f)
+		tell, err = c.takeReply(f)
 	case wire.Stdout, wire.Stderr, wire.Exit, wire.Refused:
-		err = c.takeRun(f)
+		tell, err = c.takeRun(f)
 	default:
 		err = violation("frame of type %d", f.Type)
 	}
@@ -43,7 +44,13 @@ func (c *Client) take(f wire.Frame) error {
 	c.mu.Lock()
 	c.taken = f.Seq
 	c.mu.Unlock()
-	if c.fresh += len(f.Payload) + wire.HeaderSize; c.fresh >= wire.AckEvery {
+	// Not earlier: a Close that comes upon it is to acknowledge this frame too.
+	if tell != nil {
+		tell()
+	}
+	// The end of a run is not acknowledged before somebody has made use of it: a
+	// host that is killed now leaves it to the next one.
+	if c.fresh += len(f.Payload) + wire.HeaderSize; c.fresh >= wire.AckEvery && f.Type != wire.Exit {
 		c.fresh = 0
 		return c.acknowledge(context.Background()) // Close interrupts it
 	}
@@ -79,41 +86,41 @@ func (c *Client) takeWelcome(f wire.Frame) error {
 	return nil
 }
 
-func (c *Client) takeReply(f wire.Frame) error {
+func (c *Client) takeReply(f wire.Frame) (tell func(), err error) {
 	var m wire.ReplyMessage
 	if !m.Decode(f.Payload) {
-		return violation("malformed Reply")
+		return nil, violation("malformed Reply")
 	}
 	c.mu.Lock()
 	call := c.calls[f.ID]
 	delete(c.calls, f.ID)
 	c.mu.Unlock()
 	if call == nil {
-		return nil // to an earlier host's request, or one given up
+		return nil, nil // to an earlier host's request, or one given up
 	}
+	var answer error
 	if m.Error != "" {
-		call <- &Error{Msg: m.Error}
-	} else {
-		call <- nil
+		answer = &Error{Msg: m.Error}
 	}
-	return nil
+	return func() { call <- answer }, nil
 }
 
-func (c *Client) takeRun(f wire.Frame) error {
+func (c *Client) takeRun(f wire.Frame) (tell func(), err error) {
 	id := RunID(f.ID)
 	c.mu.Lock()
 	r := c.runs[id]
 	c.mu.Unlock()
 	if r == nil {
-		return violation("frame for run %d, which is not live", id)
+		return nil, violation("frame for run %d, which is not live", id)
 	}
-	last, err := r.take(c, f)
-	if last {
-		c.mu.Lock()
-		delete(c.runs, id)
-		c.mu.Unlock()
+	end, err := r.take(f)
+	if end == nil {
+		return nil, err
 	}
-	return err
+	c.mu.Lock()
+	delete(c.runs, id)
+	c.mu.Unlock()
+	return func() { r.end <- *end }, nil
 }
 
 // acknowledge tells the guest what it may forget: all up to the last frame, or

@@ -37,30 +37,57 @@ func TestTakeOver(t *testing.T) {
 	spec.ID = guest.NewRunID()
 
 	var out []byte
-	ctx, cancel := context.WithCancel(t.Context())
 	limit := 1000
+	enough := make(chan struct{}, 1)
 	sink := func(s guest.Stream, p []byte) {
 		if s == guest.Stdout {
 			out = append(out, p...)
 		}
 		if len(out) > limit {
-			cancel()
+			select {
+			case enough <- struct{}{}:
+			default:
+			}
 		}
 	}
-	_, err := c.Run(ctx, spec, sink)
+	// until follows the program to its end, or until the sink has had enough.
+	until := func(leave func(), call func() (guest.Result, error)) (res guest.Result, err error) {
+		ended := make(chan struct{})
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			select {
+			case <-enough:
+				leave()
+			case <-ended:
+			}
+		})
+		res, err = call()
+		close(ended)
+		wait.Wait()
+		return res, err
+	}
+	_, err := until(c.Leave, func() (guest.Result, error) { return c.Run(t.Context(), spec, sink) })
 	for hosts := 1; ; hosts++ {
-		if !errors.Is(err, context.Canceled) {
+		if !errors.Is(err, guest.ErrClosed) {
 			t.Fatalf("host %d: %v", hosts, err)
 		}
-		c.Close()
 		c = g.Dial(t)
 		if runs := c.Info().Runs; len(runs) != 1 || runs[0] != spec.ID {
 			t.Fatalf("host %d finds %v", hosts, runs)
 		}
-		ctx, cancel = context.WithCancel(t.Context()) //nolint:fatcontext // cancelled before the next
+		leave := c.Leave
+		if hosts%2 == 0 {
+			leave = func() { c.Close() }
+		}
+		select {
+		case <-enough: // it was said once more before the last host was gone
+		default:
+		}
 		limit = len(out) + 60000
 		var res guest.Result
-		res, err = c.Attach(ctx, spec.ID, map[guest.Stream]int64{guest.Stdout: int64(len(out))}, sink)
+		res, err = until(leave, func() (guest.Result, error) {
+			return c.Attach(t.Context(), spec.ID, map[guest.Stream]int64{guest.Stdout: int64(len(out))}, sink)
+		})
 		if err == nil {
 			if string(out) != want || res.ExitCode != 9 || res.StdoutBytes != int64(len(want)) || !res.Warm {
 				t.Errorf("after %d hosts: %d of %d bytes, %+v", hosts, len(out), len(want), res)
@@ -71,7 +98,6 @@ func TestTakeOver(t *testing.T) {
 			break
 		}
 	}
-	cancel()
 	// Nothing is left once the last host has acknowledged the end.
 	c.Close()
 	if info := g.Dial(t).Info(); len(info.Runs) != 0 {
@@ -80,23 +106,23 @@ func TestTakeOver(t *testing.T) {
 }
 
 // A host is killed: no Close, no acknowledgement, and the FIFOs cut anywhere.
+// What it had got and what the next one gets are all of the output.
 func TestTakeOverFromTheDead(t *testing.T) {
 	g := guesttest.Start(t)
 	c := g.Dial(t)
 	code, want := lines(60000, 0)
 	spec := guesttest.Program(t, guest.Python, code)
 	spec.ID = guest.NewRunID()
-	ctx, cancel := context.WithCancel(t.Context())
-	got := 0
-	_, err := c.Run(ctx, spec, func(_ guest.Stream, p []byte) {
-		if got += len(p); got > 100000 {
-			cancel()
+	var out bytes.Buffer
+	sink := func(_ guest.Stream, p []byte) {
+		if out.Len() <= 100000 && out.Len()+len(p) > 100000 {
+			go c.Leave()
 		}
-	})
-	if !errors.Is(err, context.Canceled) {
+		out.Write(p)
+	}
+	if _, err := c.Run(t.Context(), spec, sink); !errors.Is(err, guest.ErrClosed) {
 		t.Fatal(err)
 	}
-	c.Close()
 	for i, n := range []int{1, 35, 5000, 70000, 12345} {
 		// The dead host's last read, of any length, and its last write: half a
 		// frame, which a FIFO never holds, and bytes that are none.
@@ -105,16 +131,16 @@ func TestTakeOverFromTheDead(t *testing.T) {
 		}
 		g.Channel.ToGuest.Write([]byte("\xa7tol\x01\x04\x03\x00 garbage and more of it \xa7tol")[:4+5*i])
 	}
-	c = g.Dial(t)
-	var out bytes.Buffer
-	res, err := c.Attach(t.Context(), spec.ID, nil, func(_ guest.Stream, p []byte) { out.Write(p) })
+	next := g.Dial(t)
+	res, err := next.Attach(t.Context(), spec.ID, map[guest.Stream]int64{guest.Stdout: int64(out.Len())},
+		func(_ guest.Stream, p []byte) { out.Write(p) })
 	if err != nil || res.ExitCode != 0 || res.StdoutBytes != int64(len(want)) {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	if !strings.HasSuffix(want, out.String()) || out.Len() < len(want)-int(110000+2*65536) {
+	if out.String() != want {
 		t.Errorf("%d of %d bytes", out.Len(), len(want))
 	}
-	healthy(t, c)
+	healthy(t, next)
 }
 
 // While no host listens a program that prints much stands still, and one that

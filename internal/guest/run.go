@@ -50,42 +50,42 @@ func newRun(sink Sink, limit int64) *run {
 // have no more than its spool unacknowledged.
 const maxHeld = wire.Spool + 128<<10
 
-// take deals with a frame of the run; last says that it was its last.
-func (r *run) take(c *Client, f wire.Frame) (last bool, err error) {
+// take deals with a frame of the run. Its last gives its end, for the caller to
+// send.
+func (r *run) take(f wire.Frame) (*ending, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.waiting {
 		if r.heldLen += len(f.Payload) + wire.HeaderSize; r.heldLen > maxHeld {
-			return false, violation("more unacknowledged output than a guest keeps")
+			return nil, violation("more unacknowledged output than a guest keeps")
 		}
 		f.Payload = slices.Clone(f.Payload)
 		r.held = append(r.held, f)
 		r.firstHeld.CompareAndSwap(0, f.Seq)
-		return false, nil
+		return nil, nil
 	}
 	return r.deliver(f)
 }
 
-// deliver passes a frame on. r.mu is held.
-func (r *run) deliver(f wire.Frame) (last bool, err error) {
+// deliver passes output on and returns the end. r.mu is held.
+func (r *run) deliver(f wire.Frame) (*ending, error) {
 	switch f.Type {
 	case wire.Stdout, wire.Stderr:
-		return false, r.output(f)
+		return nil, r.output(f)
 	case wire.Refused:
 		var m wire.ReplyMessage
 		if !m.Decode(f.Payload) {
-			return true, violation("malformed Refused")
+			return nil, violation("malformed Refused")
 		}
-		r.end <- ending{err: fmt.Errorf("%w: %w", ErrNotStarted, &Error{Op: "run", Msg: m.Error})}
-		return true, nil
+		return &ending{err: fmt.Errorf("%w: %w", ErrNotStarted, &Error{Op: "run", Msg: m.Error})}, nil
 	}
 	var m wire.ExitMessage
 	if !m.Decode(f.Payload) || m.Code > 255 || m.Signal > 127 || m.Signal != 0 && m.Code != 128+m.Signal ||
 		m.Stdout < r.at[0] || m.Stdout > math.MaxInt64 || m.Stderr < r.at[1] || m.Stderr > math.MaxInt64 ||
 		m.PeakRSS > math.MaxInt64 || m.CPU > math.MaxInt64 {
-		return true, violation("malformed Exit")
+		return nil, violation("malformed Exit")
 	}
-	r.end <- ending{result: Result{
+	return &ending{result: Result{
 		ExitCode:    int(m.Code),
 		Signal:      int(m.Signal),
 		TimedOut:    m.TimedOut,
@@ -96,8 +96,7 @@ func (r *run) deliver(f wire.Frame) (last bool, err error) {
 		Warm:        m.Warm,
 		DiskFull:    m.DiskFull,
 		TasksFull:   m.TasksFull,
-	}}
-	return true, nil
+	}}, nil
 }
 
 func (r *run) output(f wire.Frame) error {
@@ -125,7 +124,9 @@ func (r *run) output(f wire.Frame) error {
 
 // Run runs a program and passes its output to sink until it ends. An error that
 // wraps ErrNotStarted says that nothing was run. When ctx ends first, Run returns
-// its cause and the program goes on, unheard: Kill ends it.
+// its cause and the program goes on, unheard: Kill ends it, and what it writes
+// meanwhile is dropped. To leave it to another Client, call Leave or Close: then
+// Run returns ErrClosed, and what sink has not got is kept.
 func (c *Client) Run(ctx context.Context, spec RunSpec, sink Sink) (Result, error) {
 	id := spec.ID
 	if id == 0 {
@@ -191,11 +192,12 @@ func (c *Client) attach(id RunID, skip map[Stream]int64, sink Sink) (*run, error
 	if r == nil {
 		return nil, ErrNoRun
 	}
-	last, err := r.adopt(skip, sink)
-	if last {
+	end, err := r.adopt(skip, sink)
+	if end != nil {
 		c.mu.Lock()
 		delete(c.runs, id)
 		c.mu.Unlock()
+		r.end <- *end
 	}
 	if errors.Is(err, ErrProtocol) {
 		c.fail(err)
@@ -203,25 +205,25 @@ func (c *Client) attach(id RunID, skip map[Stream]int64, sink Sink) (*run, error
 	return r, err
 }
 
-// adopt gives the run its sink; last says that its last frame was held.
-func (r *run) adopt(skip map[Stream]int64, sink Sink) (last bool, err error) {
+// adopt gives the run its sink, and returns its end if that was held.
+func (r *run) adopt(skip map[Stream]int64, sink Sink) (end *ending, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.waiting {
-		return false, ErrNoRun
+		return nil, ErrNoRun
 	}
 	for s, n := range skip {
 		r.skip[s&1] = uint64(max(n, 0))
 	}
 	r.sink, r.waiting = sink, false
 	for _, f := range r.held {
-		if last, err = r.deliver(f); last || err != nil {
+		if end, err = r.deliver(f); end != nil || err != nil {
 			break
 		}
 	}
 	r.held, r.heldLen = nil, 0
 	r.firstHeld.Store(0)
-	return last, err
+	return end, err
 }
 
 func (c *Client) wait(ctx context.Context, r *run) (Result, error) {
@@ -230,12 +232,13 @@ func (c *Client) wait(ctx context.Context, r *run) (Result, error) {
 		return e.result, e.err
 	case <-ctx.Done():
 		r.mute()
-		return Result{}, context.Cause(ctx)
 	case <-c.done:
 	}
 	select {
 	case e := <-r.end: // it came last
 		return e.result, e.err
+	case <-ctx.Done():
+		return Result{}, context.Cause(ctx)
 	default:
 		return Result{}, fmt.Errorf("run: %w", c.failure())
 	}

@@ -19,6 +19,7 @@ type boot struct {
 // SetFlags implements subcommands.Command.
 func (b *boot) SetFlags(f *flag.FlagSet) {
 	b.Boot.SetFlags(f)
+	dropCapsInPlace(f)
 	fl := f.Lookup("gofer-mount-confs")
 	if confs, ok := fl.Value.(*specutils.GoferMountConfFlags); ok && b.inodes > 0 {
 		fl.Value = &mountConfs{GoferMountConfFlags: confs, inodes: b.inodes}
@@ -49,8 +50,8 @@ func (m *mountConfs) Set(s string) error {
 	return nil
 }
 
-// String implements flag.Value. The command starts itself anew with the flags
-// it got, so it must print what it was given.
+// String implements flag.Value. Were the command to start itself anew, it would
+// be with the flags it got, so this is what was given.
 func (m *mountConfs) String() string {
 	if m.GoferMountConfFlags == nil {
 		return "" // the flag package asks a zero value

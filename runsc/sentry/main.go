@@ -1,3 +1,10 @@
+// Programs are held to their share of processors by their control group, and the
+// boot command is told how many there are. Go need not find that out by itself,
+// and keep the group's files open in the kernel.
+//
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
+
 // Command gvisor_sentry is the kernel of one sandbox: gVisor's boot command and
 // nothing else.
 //
@@ -12,8 +19,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	_ "github.com/atoll-run/atoll/runsc/sentry/umount" // the other command
 	"gvisor.dev/gvisor/runsc/cli"
-	"gvisor.dev/gvisor/runsc/cmd/sentry/sentrycmd"
 	"gvisor.dev/gvisor/runsc/cmd/util"
 	"gvisor.dev/gvisor/runsc/gvisorbinaries"
 )
@@ -28,7 +35,6 @@ func main() {
 	os.Args = allowed.tell(os.Args)
 	cli.Run(&gvisorbinaries.GvisorSentry, map[util.SubCommand]string{
 		&boot{inodes: allowed.inodes}: "internal use only",
-		new(sentrycmd.Umount):         "internal use only",
 	}, nil)
 }
 

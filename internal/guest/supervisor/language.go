@@ -119,26 +119,41 @@ const (
 	touch               // no program yet: map the memory in, and wait on
 )
 
+// A hook takes the message that lets it go on in two reads at least. The kernel
+// makes the first of them for an interpreter that has been killed but has not run
+// since, so only the second shows that it has come back to life. firstRead is the
+// most that warm.py and warm.cjs take at first; warm.bash takes a line.
+const firstRead = 256
+
 // binaryMessage is what warm.py and warm.cjs read: the length of the rest in
-// four bytes, flags, and every variable with a NUL behind it.
+// four bytes, flags, and every variable with a NUL behind it. It is longer than
+// firstRead.
 func binaryMessage(old, env []string, isTwin bool) ([]byte, error) {
 	msg := []byte{0, 0, 0, 0, 0}
 	if isTwin {
 		msg[4] |= twin
 	}
-	if !slices.Equal(old, env) {
+	if slices.Equal(old, env) {
+		msg = append(msg, make([]byte, firstRead)...) // which nothing looks at
+	} else {
+		if len(env) == 0 {
+			return nil, failure("no variables to fill a message with")
+		}
 		msg[4] |= changed
-		for _, kv := range env {
-			msg = append(append(msg, kv...), 0)
+		for len(msg) <= firstRead { // setting one twice is as good as once
+			for _, kv := range env {
+				msg = append(append(msg, kv...), 0)
+			}
 		}
 	}
 	binary.LittleEndian.PutUint32(msg, uint32(len(msg)-4))
 	return msg, nil
 }
 
-// bashMessage is a script that warm.bash reads until the pipe's end.
+// bashMessage is an empty line, and a script that warm.bash reads until the
+// pipe's end.
 func bashMessage(old, env []string, isTwin bool) ([]byte, error) {
-	var msg []byte
+	msg := []byte{'\n'}
 	for _, kv := range old {
 		name, _, _ := strings.Cut(kv, "=")
 		if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
@@ -164,7 +179,7 @@ func bashMessage(old, env []string, isTwin bool) ([]byte, error) {
 		msg = append(msg, "RANDOM="...)
 		msg = append(strconv.AppendUint(msg, uint64(binary.LittleEndian.Uint32(seed[:])>>1), 10), '\n')
 	}
-	return msg, nil
+	return append(msg, '\n'), nil // never but the first line
 }
 
 func identifier(name string) bool {

@@ -1,6 +1,10 @@
 package supervisor
 
-import "golang.org/x/sys/unix"
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
 
 // reapRun takes the status of a run's main process, if it has ended.
 func (s *supervisor) reapRun(r *run) {
@@ -32,6 +36,7 @@ func (s *supervisor) reap() {
 		if err != nil || pid <= 0 {
 			return
 		}
+		s.parting = slices.DeleteFunc(s.parting, func(p int) bool { return p == pid })
 		for _, r := range s.runs {
 			if r.pid == pid && !r.ended {
 				r.status, r.usage = status, usage

@@ -20,12 +20,13 @@ type run struct {
 	killed   bool // by the host
 	warm     bool
 
-	// Until a warmed interpreter has taken what control holds, nothing has run:
-	// should it die before, another is started.
+	// Until a warmed interpreter has taken all that control holds, nothing has
+	// run: should it die before, another is started.
 	control int // reading end, -1 for none
 	request wire.RunMessage
 
-	ended  bool // the main process was reaped
+	asked  bool // whether it has said its last word
+	ended  bool // the main process was reaped, or said its last word
 	status unix.WaitStatus
 	usage  unix.Rusage
 }
@@ -46,6 +47,7 @@ func (s *supervisor) startRun(id uint64, p []byte) {
 			return // asked for twice: it runs
 		}
 	}
+	s.part()
 	if err := writeFiles(m.Files); err != nil {
 		s.refuse(id, err)
 		return
@@ -147,6 +149,7 @@ func (s *supervisor) expire(now time.Time) {
 func (s *supervisor) settle() {
 	for i := 0; i < len(s.runs); i++ {
 		r := s.runs[i]
+		s.listen(r)
 		if !r.ended || s.again(r) || !s.drain(r) {
 			continue // when the spool is full, the next acknowledgement makes room
 		}

@@ -33,12 +33,13 @@ type supervisor struct {
 	partial message // the message whose frames are arriving
 	out     spool
 
-	warm   *warmed
-	runs   []*run
-	orphan []*pipe // pipes of ended runs that background processes still hold
-	limits wire.Limits
-	twin   bool // restored from a checkpoint; interpreters must reseed
-	dirty  bool // a program has run, so zombies may come without notice
+	warm    *warmed
+	runs    []*run
+	parting []int   // main processes that gave their last word and were not reaped
+	orphan  []*pipe // pipes of ended runs that background processes still hold
+	limits  wire.Limits
+	twin    bool // restored from a checkpoint; interpreters must reseed
+	dirty   bool // a program has run, so zombies may come without notice
 
 	turns   uint
 	took    int // bytes of output read in this turn

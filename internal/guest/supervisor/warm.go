@@ -35,6 +35,7 @@ func (s *supervisor) startWarm(id uint64, p []byte) {
 		}
 		s.discard(w)
 	}
+	s.part()
 	w, err := s.warmUp(&m)
 	if err != nil {
 		s.reply(id, err)

@@ -65,3 +65,15 @@ func (c *cores) pick(all unix.CPUSet, n int) unix.CPUSet {
 	}
 	return some
 }
+
+// bound reports a process that may use more processors than its share.
+func bound(pid int, share float64) error {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(pid, &set); err != nil {
+		return err
+	}
+	if n := set.Count(); float64(n) > share && share < float64(runtime.NumCPU()) {
+		return fmt.Errorf("the sandbox may use %d processors instead of %g", n, share)
+	}
+	return nil
+}

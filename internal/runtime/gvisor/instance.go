@@ -17,6 +17,8 @@ var _ sandbox.Instance = (*Instance)(nil)
 type Instance struct {
 	runtime *Runtime
 	id      sandbox.ID
+	pid     int // of the sandbox's kernel
+	limits  sandbox.Limits
 	proc    *state.Process
 	channel sandbox.Channel
 
@@ -49,6 +51,23 @@ func (i *Instance) Usage(context.Context) (sandbox.Usage, error) {
 		i.last = sandbox.Usage{CPUSeconds: u.CPUSeconds, Memory: u.Memory, PeakMemory: u.PeakMemory, OOMKills: u.OOMKills}
 	}
 	return i.last, nil
+}
+
+// PeakMemory is a part of Usage that costs next to nothing.
+func (i *Instance) PeakMemory() int64 {
+	if i.runtime.cfg.Cgroups != nil {
+		return i.runtime.cfg.Cgroups.Group(string(i.id)).PeakMemory()
+	}
+	u, _ := i.Usage(context.Background())
+	return u.PeakMemory
+}
+
+// Check reports a limit that does not hold the sandbox as it was asked to.
+func (i *Instance) Check() error {
+	if i.runtime.cfg.Cgroups != nil {
+		return i.runtime.cfg.Cgroups.Group(string(i.id)).Check(groupLimits(i.limits), i.pid)
+	}
+	return bound(i.pid, i.limits.CPU)
 }
 
 // Checkpoint implements sandbox.Instance.

@@ -152,7 +152,9 @@ func (r *Runtime) open(rec state.Record) (*Instance, error) {
 		proc.Close()
 		return nil, fmt.Errorf("open channel of %s: %w", rec.Spec.ID, err)
 	}
-	return &Instance{runtime: r, id: rec.Spec.ID, proc: proc, channel: ch, meter: meter{pid: rec.Pid}}, nil
+	return &Instance{
+		runtime: r, id: rec.Spec.ID, pid: rec.Pid, limits: rec.Spec.Limits, proc: proc, channel: ch, meter: meter{pid: rec.Pid},
+	}, nil
 }
 
 // List implements sandbox.Runtime.

@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -97,7 +99,8 @@ func (r *Runtime) groupPath(id sandbox.ID) string {
 
 // removeStray removes a group from the version 1 hierarchies that we make none
 // in: a runtime that cannot be told to leave groups alone makes its own in all,
-// and forgets them when it is killed early.
+// and forgets them when it is killed early. A process of its own may then still be
+// in those alone.
 func (r *Runtime) removeStray(path string) error {
 	if r.cfg.Cgroups == nil || r.hidesCgroups() || r.cfg.Cgroups.Version() != cgroup.V1 {
 		return nil
@@ -108,9 +111,28 @@ func (r *Runtime) removeStray(path string) error {
 	}
 	var errs []error
 	for _, dir := range dirs {
-		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
+		err := unix.Rmdir(dir)
+		for wait := time.Millisecond; errors.Is(err, unix.EBUSY) && wait < 2*time.Second; wait *= 2 {
+			killListed(filepath.Join(dir, "cgroup.procs"))
+			time.Sleep(wait) // a group's last end gives no signal
+			err = unix.Rmdir(dir)
+		}
+		if err != nil && !errors.Is(err, unix.ENOENT) {
 			errs = append(errs, fmt.Errorf("remove cgroup %s: %w", dir, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// killListed kills the processes that a group's file lists.
+func killListed(procs string) {
+	data, err := os.ReadFile(procs)
+	if err != nil {
+		return
+	}
+	for field := range strings.FieldsSeq(string(data)) {
+		if pid, err := strconv.Atoi(field); err == nil && pid > 1 {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
 }

@@ -15,6 +15,8 @@ var _ sandbox.Instance = (*Instance)(nil)
 type Instance struct {
 	runtime *Runtime
 	id      sandbox.ID
+	pid     int // of process 1
+	limits  sandbox.Limits
 	proc    *state.Process
 	channel sandbox.Channel
 
@@ -43,6 +45,22 @@ func (i *Instance) Usage(context.Context) (sandbox.Usage, error) {
 		i.last = sandbox.Usage{CPUSeconds: u.CPUSeconds, Memory: u.Memory, PeakMemory: u.PeakMemory, OOMKills: u.OOMKills}
 	}
 	return i.last, nil
+}
+
+// PeakMemory is a part of Usage that costs next to nothing.
+func (i *Instance) PeakMemory() int64 {
+	if i.runtime.cfg.Cgroups == nil {
+		return 0
+	}
+	return i.runtime.cfg.Cgroups.Group(string(i.id)).PeakMemory()
+}
+
+// Check reports a limit that does not hold the sandbox as it was asked to.
+func (i *Instance) Check() error {
+	if i.runtime.cfg.Cgroups == nil {
+		return nil // it was admitted without
+	}
+	return i.runtime.cfg.Cgroups.Group(string(i.id)).Check(groupLimits(i.limits), i.pid)
 }
 
 // Checkpoint implements sandbox.Instance.
