@@ -43,7 +43,7 @@ Exit codes: those of serve.`,
 			if err := a.ensureImage(ctx, cfg, log); err != nil {
 				return err
 			}
-			return serve(ctx, cfg, log, func(ctx context.Context, e endpoint) error {
+			return a.serve(ctx, cfg, log, func(ctx context.Context, e endpoint) error {
 				return a.demo(ctx, cfg, e, args[0], code)
 			})
 		}),

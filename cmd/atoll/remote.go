@@ -38,6 +38,7 @@ func (a *app) runRemote(ctx context.Context, server endpoint, req execution.Requ
 	if res.StatusCode != http.StatusOK {
 		return refusal(res)
 	}
+	traceID := res.Header.Get("X-Trace-Id")
 	in := json.NewDecoder(bufio.NewReader(res.Body))
 	for {
 		var ev httpapi.Event
@@ -45,7 +46,7 @@ func (a *app) runRemote(ctx context.Context, server endpoint, req execution.Requ
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
-			return remoteEnd(ctx, fmt.Errorf("the server's stream ended before the result: %w", err))
+			return server.abandon(ctx, traceID, fmt.Errorf("the server's stream ended before the result: %w", err))
 		}
 		watchdog.Reset(silence)
 		switch {
@@ -96,6 +97,29 @@ func refusal(res *http.Response) error {
 		return fmt.Errorf("the server answered %s", res.Status)
 	}
 	return fmt.Errorf("%s (%s, %s)", body.Message, res.Status, res.Header.Get("X-Trace-Id"))
+}
+
+// abandon has the server end a run that was interrupted here.
+func (e endpoint) abandon(ctx context.Context, traceID string, err error) error {
+	if !errors.Is(context.Cause(ctx), context.Canceled) {
+		return remoteEnd(ctx, err)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(e.url, "/")+"/v1/executions/"+traceID+"/cancel", nil)
+	if err != nil {
+		return err
+	}
+	r.Header = http.Header{"Authorization": {"Bearer " + e.key}}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return &exit{exitCancelled, fmt.Errorf("cancelled here; on the server the program may run on until it ends or times out: %w", err)}
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusConflict { // it had ended
+		return &exit{exitCancelled, fmt.Errorf("cancelled here; on the server the program may run on until it ends or times out: %w", refusal(res))}
+	}
+	return &exit{exitCancelled, errors.New("cancelled")}
 }
 
 // remoteEnd tells a stream that was cancelled here from one that broke.

@@ -10,10 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/engine"
 	"github.com/atoll-run/atoll/internal/execution"
 )
 
@@ -156,7 +154,7 @@ func (a *app) runLocal(ctx context.Context, req execution.Request, s *settings) 
 		return err
 	}
 	req.TraceID = execution.NewTraceID()
-	eng, err := openEngine(ctx, cfg, engine.NewName(), log, prometheus.NewRegistry())
+	eng, err := openEngine(ctx, cfg, log)
 	if err != nil {
 		return err
 	}

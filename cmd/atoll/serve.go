@@ -12,14 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/engine"
-	"github.com/atoll-run/atoll/internal/execution"
-	"github.com/atoll-run/atoll/internal/httpapi"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
@@ -46,7 +41,7 @@ are wrong.`,
 			if err != nil {
 				return err
 			}
-			return serve(ctx, cfg, log, nil)
+			return a.serve(ctx, cfg, log, nil)
 		}),
 	}
 	s = addSettings(cmd, "Server", "Executions", "Environment", "Runtime")
@@ -60,7 +55,7 @@ type endpoint struct{ url, key string }
 // serve runs the server until ctx ends. When it listens and can run code,
 // onReady is called once, in a goroutine of its own whose context ends with the
 // server's; its error ends the server.
-func serve(ctx context.Context, cfg *config.Config, log *slog.Logger, onReady func(context.Context, endpoint) error) (err error) {
+func (a *app) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, onReady func(context.Context, endpoint) error) (err error) {
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return fmt.Errorf("make the data folder: %w", err)
 	}
@@ -75,24 +70,14 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger, onReady fu
 	}
 	defer ln.Close() // Serve has closed it already, unless it was never reached
 
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	eng, err := openEngine(ctx, cfg, engine.Server, log, reg)
+	srv, err := a.openServer(ctx, cfg, key, log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, eng.close()) }()
-
-	server, err := httpapi.New(httpapi.Config{
-		Executor: eng,
-		Auth:     tenant.NewDevKey(key, execution.Policy{MaxTimeout: cfg.MaxTimeout, Env: cfg.EnvVars}),
-		Ready:    eng.ready,
-		Metrics:  reg,
-		Log:      log,
-		Grace:    cfg.ShutdownGrace,
-	})
-	if err != nil {
-		return err
+	if srv.AdminKey != "" {
+		if err := keepAdminKey(cfg, srv.AdminKey, log); err != nil {
+			return errors.Join(err, srv.Close(context.WithoutCancel(ctx)))
+		}
 	}
 	log.Info("listening", "address", ln.Addr().String(), "version", version())
 
@@ -101,7 +86,7 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger, onReady fu
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := whenReady(ctx, eng.ready, func() error {
+		if err := whenReady(ctx, srv.Ready, func() error {
 			log.Info("ready", "docs", "http://"+ln.Addr().String()+"/docs")
 			if onReady == nil {
 				return nil
@@ -111,7 +96,7 @@ func serve(ctx context.Context, cfg *config.Config, log *slog.Logger, onReady fu
 			stop(err)
 		}
 	}()
-	err = server.Serve(ctx, ln)
+	err = srv.Serve(ctx, ln)
 	stop(nil)
 	<-done
 	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
@@ -134,10 +119,22 @@ func whenReady(ctx context.Context, ready func(context.Context) error, f func() 
 	return f()
 }
 
+// keepAdminKey shows a new installation's admin key this once, and keeps it for
+// the commands of this machine.
+func keepAdminKey(cfg *config.Config, key string, log *slog.Logger) error {
+	path := filepath.Join(cfg.DataDir, adminKeyFile)
+	if err := os.WriteFile(path, []byte(key+"\n"), 0o600); err != nil {
+		return fmt.Errorf("keep the admin key: %w", err)
+	}
+	fmt.Fprintf(os.Stderr, "\nThis installation's admin key, shown this once:\n\n    %s\n\nThe commands of this machine find it in %s; remove the file when it is kept elsewhere.\n\n", key, path)
+	log.Info("made an admin key", "file", path)
+	return nil
+}
+
 // devKey returns the configured key, or the one kept in the data folder, which
-// it makes when there is none.
+// it makes when there is none. A server that others can reach has none.
 func devKey(cfg *config.Config) (string, error) {
-	if cfg.DevKey != "" {
+	if cfg.DevKey != "" || !cfg.Loopback {
 		return cfg.DevKey, nil
 	}
 	path := filepath.Join(cfg.DataDir, "dev-key")

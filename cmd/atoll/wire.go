@@ -8,11 +8,14 @@ import (
 	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/engine"
 	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/executor"
 	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/server"
 )
 
 // running is an engine with what has to be let go of after it.
@@ -22,33 +25,54 @@ type running struct {
 	close func() error                // ends what belongs to this process
 }
 
-// openEngine builds the engine that cfg asks for. A command's engine is named
-// engine.NewName, so that it lives beside the server of the same data folder.
-func openEngine(ctx context.Context, cfg *config.Config, name string, log *slog.Logger, reg prometheus.Registerer) (_ *running, err error) {
-	store, err := openImages(cfg)
+// openEngine builds what a command runs one execution with, beside the server
+// of the same data folder if there is one.
+func openEngine(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *running, err error) {
+	images, err := readyImages(ctx, cfg, log)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Image == image.HostName {
-		if err := refreshHost(ctx, cfg, log, store); err != nil {
-			return nil, err
-		}
-	}
-	img, release, err := store.Use(cfg.Image)
-	if err != nil {
-		return nil, err
-	}
+	reg := prometheus.NewRegistry()
 	e, err := engine.Open(ctx, engine.Config{
-		Platform: platform(cfg, name, log), Image: img, Limits: cfg.Limits(), Env: cfg.EnvVars, PoolSize: cfg.PoolSize,
-		Concurrency: cfg.MaxConcurrent, Queue: cfg.MaxQueue, MaxOutput: int64(cfg.MaxOutput), Registry: reg,
-		Detach: name == engine.Server && cfg.OnExit == "detach",
+		Platform: platform(cfg, engine.NewName(), log), Images: images, Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars,
+		PoolSize: cfg.PoolSize, Registry: reg,
 	})
 	if err != nil {
-		return nil, errors.Join(err, release())
+		return nil, err
 	}
-	return &running{Executor: e, ready: e.Ready, close: func() error {
-		return errors.Join(e.Close(), release())
+	x, err := executor.New(executor.Config{Sandboxes: e, Concurrency: 1, Log: log, Registry: reg})
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	local := &executor.Local{Executor: x, Job: execution.Job{
+		Image: cfg.Image, Limits: cfg.Limits(), BaseEnv: cfg.EnvVars, MaxOutput: int64(cfg.MaxOutput),
+	}}
+	return &running{Executor: local, ready: e.Ready, close: func() error {
+		return errors.Join(x.Close(context.Background()), e.Close())
 	}}, nil
+}
+
+// openServer builds the server that cfg asks for; key is the development key.
+func (a *app) openServer(ctx context.Context, cfg *config.Config, key string, log *slog.Logger) (*server.Server, error) {
+	images, err := readyImages(ctx, cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return server.Open(ctx, server.Config{
+		Settings: cfg, DevKey: key, Version: version(), Platform: platform(cfg, engine.Server, log), Images: images, Log: log, Registry: reg, Getenv: a.getenv,
+	})
+}
+
+// readyImages opens the image store; the host image, if that is wanted, is made
+// or brought up to date.
+func readyImages(ctx context.Context, cfg *config.Config, log *slog.Logger) (*image.Store, error) {
+	images, err := openImages(cfg)
+	if err == nil && cfg.Image == image.HostName {
+		err = refreshHost(ctx, cfg, log, images)
+	}
+	return images, err
 }
 
 // refreshHost makes the host image, or makes it anew when this machine has

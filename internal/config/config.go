@@ -16,18 +16,44 @@ import (
 // Config holds every setting. The tags are the documentation: default and help
 // are shown as they are; enum lists the only values; a secret is never printed.
 type Config struct {
-	Listen        string        `group:"Server" name:"listen" default:"127.0.0.1:8080" help:"Address and port of the HTTP interface. Beyond loopback the development key is refused."`
-	DataDir       string        `group:"Server" name:"data_dir" default:"" shown:"/var/lib/atoll as root, otherwise $XDG_DATA_HOME/atoll or ~/.local/share/atoll" help:"Folder for images, sandboxes and state. One server a folder."`
-	DevKey        string        `group:"Server" name:"dev_key" default:"" shown:"made at the first start, kept in data_dir/dev-key" secret:"true" help:"The development key: the one API key of this version."`
-	ShutdownGrace time.Duration `group:"Server" name:"shutdown_grace" default:"30s" help:"How long a shutdown waits for running executions before it cancels them."`
-	OnExit        string        `group:"Server" name:"on_exit" default:"detach" enum:"detach,destroy" help:"What becomes of sandboxes when the server ends. detach leaves those that belong to somebody; destroy ends them all. Pooled ones always go."`
-	LogLevel      string        `group:"Server" name:"log_level" default:"info" enum:"debug,info,warn,error" help:"Least severe messages to log."`
-	LogFormat     string        `group:"Server" name:"log_format" default:"text" enum:"text,json" help:"How log lines on stderr look."`
+	Loopback bool `name:"-"` // whether listen is on loopback; found out by Load
+
+	Listen         string        `group:"Server" name:"listen" default:"127.0.0.1:8080" help:"Address and port of the HTTP interface. Beyond loopback the development key is refused."`
+	DataDir        string        `group:"Server" name:"data_dir" default:"" shown:"/var/lib/atoll as root, otherwise $XDG_DATA_HOME/atoll or ~/.local/share/atoll" help:"Folder for images, sandboxes and state. One server a folder."`
+	DevKey         string        `group:"Server" name:"dev_key" default:"" shown:"made at the first start, kept in data_dir/dev-key" secret:"true" help:"A fixed key of the tenant dev, for trying things out. Refused when listening beyond loopback."`
+	ShutdownGrace  time.Duration `group:"Server" name:"shutdown_grace" default:"30s" help:"How long a shutdown waits for running executions before it cancels them."`
+	OnExit         string        `group:"Server" name:"on_exit" default:"detach" enum:"detach,destroy" help:"What becomes of sandboxes when the server ends. detach leaves those that belong to somebody; destroy ends them all. Pooled ones always go."`
+	LogLevel       string        `group:"Server" name:"log_level" default:"info" enum:"debug,info,warn,error" help:"Least severe messages to log."`
+	LogFormat      string        `group:"Server" name:"log_format" default:"text" enum:"text,json" help:"How log lines on stderr look."`
+	TLSCert        string        `group:"Server" name:"tls_cert" default:"" shown:"none: plain HTTP" help:"PEM file with the certificate and its chain; read again when it changes. Needs tls_key."`
+	TLSKey         string        `group:"Server" name:"tls_key" default:"" shown:"none" help:"PEM file with the certificate's private key."`
+	TrustedProxies List          `group:"Server" name:"trusted_proxies" default:"" shown:"none" help:"Addresses or CIDRs of proxies that are believed about where requests come from, separated by commas."`
+	ProxyHeader    string        `group:"Server" name:"proxy_header" default:"x-forwarded" enum:"x-forwarded,forwarded" help:"Which header trusted_proxies write: X-Forwarded-For and X-Forwarded-Proto, or the standard Forwarded."`
+	TraceEndpoint  string        `group:"Server" name:"trace_endpoint" default:"" shown:"none" help:"URL that OpenTelemetry traces are sent to by OTLP over HTTP, such as http://127.0.0.1:4318. OTEL_EXPORTER_OTLP_ENDPOINT does the same."`
+
+	Database    string        `group:"Records" name:"database" default:"" shown:"SQLite in data_dir/atoll.db" secret:"true" help:"Where records are kept: a postgres:// URL, or nothing for SQLite."`
+	NATS        string        `group:"Records" name:"nats" default:"" shown:"embedded" secret:"true" help:"URL of a NATS server with JetStream, such as nats://10.0.0.5:4222; nothing for one in this process."`
+	NATSCreds   string        `group:"Records" name:"nats_creds" default:"" shown:"none" help:"File with NATS credentials."`
+	Blobs       string        `group:"Records" name:"blobs" default:"" shown:"data_dir/blobs" secret:"true" help:"Bucket for long outputs: a file://, s3://, gs:// or azblob:// URL."`
+	SecretKey   string        `group:"Records" name:"secret_key" default:"" shown:"made at the first start, kept in data_dir/secret-key" secret:"true" help:"Key that secrets in the database are encrypted with: 64 hexadecimal digits. Whoever loses it loses them."`
+	LogSize     Size          `group:"Records" name:"log_size" default:"1GiB" help:"Disk space of the output logs that clients reconnect to; the oldest go first."`
+	LogAge      time.Duration `group:"Records" name:"log_age" default:"24h" help:"How long an output log is kept."`
+	LogPerRun   Size          `group:"Records" name:"log_per_run" default:"64MiB" help:"Size of one execution's output log; its oldest part goes first. The whole output is kept elsewhere."`
+	KeepFor     time.Duration `group:"Records" name:"keep_executions" default:"720h" help:"How long records of executions and their outputs are kept."`
+	MinFreeDisk Size          `group:"Records" name:"min_free_disk" default:"1GiB" help:"New executions are refused with 503 while the disk of data_dir has less free."`
+
+	WebhookAllow List   `group:"Webhooks" name:"webhook_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that webhooks may go to although they are private, separated by commas."`
+	WebhookCA    string `group:"Webhooks" name:"webhook_ca" default:"" shown:"the system's" help:"PEM file with certificate authorities to trust besides the system's."`
+
+	PriceCPU  float64 `group:"Usage" name:"price_cpu_minute" default:"0.5" help:"Credits for a core and a minute. One credit is 60 seconds with one core and one GiB."`
+	PriceGiB  float64 `group:"Usage" name:"price_gib_minute" default:"0.5" help:"Credits for a GiB of memory and a minute."`
+	PriceCall float64 `group:"Usage" name:"price_call" default:"0" help:"Credits for an execution, whatever its length."`
 
 	MaxTimeout    time.Duration `group:"Executions" name:"max_timeout" default:"1h" help:"Longest timeout a request may ask for; above it the answer is 429."`
 	MaxConcurrent int           `group:"Executions" name:"max_concurrent" default:"0" shown:"0 (8 a core)" help:"Executions that run at once; more wait in the queue."`
 	MaxQueue      int           `group:"Executions" name:"max_queue" default:"1000" help:"Executions that wait; more are answered with 503."`
 	MaxOutput     Size          `group:"Executions" name:"max_output" default:"10MiB" help:"Bytes of stdout, and of stderr, that an answer holds. What is beyond is dropped and the answer says so."`
+	TurnIdle      time.Duration `group:"Executions" name:"turn_idle" default:"10m" help:"How long the sandbox of an agent's turn waits for the next call of execute_code."`
 	PoolSize      int           `group:"Executions" name:"pool_size" default:"2" help:"Warm sandboxes kept ready for each image and language. 0 makes every sandbox when it is asked for."`
 
 	Image       string            `group:"Environment" name:"image" default:"default" help:"Image that executions run in: a name from 'atoll image list', or host for this machine's own /usr."`

@@ -70,11 +70,6 @@ func TestPrecedence(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"ATOLL_LISTEN", "8080", "not an address and port"},
-		{"ATOLL_LISTEN", ":8080", "beyond loopback"},
-		{"ATOLL_LISTEN", "0.0.0.0:8080", "beyond loopback"},
-		{"ATOLL_LISTEN", "[::]:8080", "beyond loopback"},
-		{"ATOLL_LISTEN", "192.0.2.1:8080", "beyond loopback"},
-		{"ATOLL_LISTEN", "example.org:8080", "beyond loopback"},
 		{"ATOLL_DEV_KEY", "a b", "dev_key"},
 		{"ATOLL_DEV_KEY", strings.Repeat("k", 257), "dev_key"},
 		{"ATOLL_POOL_SIZE", "two", `"two" is not a whole number`},
@@ -93,11 +88,28 @@ func TestRefusals(t *testing.T) {
 		{"ATOLL_ENV_VARS", "A=1", "object of strings"},
 		{"ATOLL_ENV_VARS", `{"PATH":"/"}`, "reserved"},
 		{"ATOLL_MAX_OUTPUT", "0", "max_output"},
+		{"ATOLL_TLS_CERT", "cert.pem", "set both or neither"},
+		{"ATOLL_DATABASE", "mysql://db", "postgres://"},
+		{"ATOLL_SECRET_KEY", "c2hvcnQ=", "64 hexadecimal digits"},
+		{"ATOLL_LOG_PER_RUN", "2GiB", "at most log_size"},
+		{"ATOLL_LOG_AGE", "1s", "at least 1m"},
+		{"ATOLL_KEEP_EXECUTIONS", "1s", "at least 1h"},
+		{"ATOLL_TURN_IDLE", "0", "turn_idle"},
+		{"ATOLL_PRICE_CALL", "-1", "not be negative"},
 		{"ATOLL_IMAGE_MIRROR", "ftp://example.org", "image_mirror"},
 		{"ATOLL_CONFIG", "/nowhere/at/all", "read configuration"},
 	} {
 		if _, err := Load(Sources{Getenv: env(c.name, c.value)}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s=%s: got %v, want %q", c.name, c.value, err, c.want)
+		}
+	}
+	for _, listen := range []string{":8080", "0.0.0.0:8080", "[::]:8080", "192.0.2.1:8080", "example.org:8080"} {
+		_, err := Load(Sources{Getenv: env("ATOLL_LISTEN", listen, "ATOLL_DEV_KEY", "sk-atoll-dev")})
+		if err == nil || !strings.Contains(err.Error(), "beyond loopback") {
+			t.Errorf("%s with a development key: %v", listen, err)
+		}
+		if c, err := Load(Sources{Getenv: env("ATOLL_LISTEN", listen)}); err != nil || c.Loopback {
+			t.Errorf("%s: %v", listen, err)
 		}
 	}
 	for _, listen := range []string{"127.0.0.1:0", "localhost:80", "[::1]:80", "127.3.2.1:80"} {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -131,8 +132,10 @@ func (c *Config) validate() error {
 	}
 	host, _, err := net.SplitHostPort(c.Listen)
 	check(err == nil, "listen: %q is not an address and port such as 127.0.0.1:8080", c.Listen)
-	check(err != nil || isLoopback(host),
-		"listen: %s reaches beyond loopback, where the development key is refused, and this version has no other keys: listen on 127.0.0.1", c.Listen)
+	c.Loopback = err == nil && isLoopback(host)
+	check(err != nil || c.Loopback || c.DevKey == "",
+		"dev_key: listen is %s, which reaches beyond loopback, where a fixed key is refused: leave it out, and make keys with 'atoll key create'", c.Listen)
+	check((c.TLSCert == "") == (c.TLSKey == ""), "tls_cert and tls_key: set both or neither")
 	check(usableKey(c.DevKey), "dev_key: must be at most 256 visible ASCII characters without spaces")
 	check(c.ShutdownGrace >= 0, "shutdown_grace: must not be negative")
 	check(c.MaxTimeout >= execution.MinTimeout && c.MaxTimeout <= 30*24*time.Hour, "max_timeout: must be between 1s and 720h")
@@ -140,6 +143,19 @@ func (c *Config) validate() error {
 	check(c.MaxConcurrent >= 0, "max_concurrent: must not be negative")
 	check(c.MaxQueue >= 0, "max_queue: must not be negative")
 	check(c.MaxOutput > 0 && c.MaxOutput <= 1<<30, "max_output: must be between 1 byte and 1GiB")
+	check(c.TurnIdle >= time.Second && c.TurnIdle <= 24*time.Hour, "turn_idle: must be between 1s and 24h")
+	check(c.LogSize >= 16<<20, "log_size: must be at least 16MiB")
+	check(c.LogPerRun >= 1<<20 && c.LogPerRun <= c.LogSize, "log_per_run: must be at least 1MiB and at most log_size")
+	check(c.LogAge >= time.Minute, "log_age: must be at least 1m")
+	check(c.KeepFor >= time.Hour, "keep_executions: must be at least 1h")
+	check(c.MinFreeDisk >= 0, "min_free_disk: must not be negative")
+	check(c.PriceCPU >= 0 && c.PriceGiB >= 0 && c.PriceCall >= 0, "price_cpu_minute, price_gib_minute and price_call: must not be negative")
+	check(c.Database == "" || strings.HasPrefix(c.Database, "postgres://") || strings.HasPrefix(c.Database, "postgresql://"),
+		"database: must be a postgres:// URL, or empty for SQLite")
+	if c.SecretKey != "" {
+		key, err := hex.DecodeString(c.SecretKey)
+		check(err == nil && len(key) == 32, "secret_key: must be 64 hexadecimal digits, such as 'openssl rand -hex 32' prints")
+	}
 	check(c.PoolSize >= 0 && c.PoolSize <= 1000, "pool_size: must be between 0 and 1000")
 	check(c.Image != "", "image: must not be empty")
 	if c.ImageMirror != "" {

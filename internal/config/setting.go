@@ -36,6 +36,9 @@ func Settings() []Setting {
 	out := make([]Setting, 0, t.NumField())
 	for i := range t.NumField() {
 		tag := t.Field(i).Tag
+		if tag.Get("name") == "-" {
+			continue // found out, not set
+		}
 		s := Setting{
 			Name:    tag.Get("name"),
 			Group:   tag.Get("group"),
@@ -153,3 +156,20 @@ func (s Size) String() string {
 	}
 	return strconv.FormatInt(int64(s), 10)
 }
+
+// List is a list of words, written with commas between them.
+type List []string
+
+// UnmarshalText reads a list.
+func (l *List) UnmarshalText(text []byte) error {
+	*l = nil
+	for word := range strings.SplitSeq(string(text), ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			*l = append(*l, word)
+		}
+	}
+	return nil
+}
+
+// String returns the list as it is written.
+func (l List) String() string { return strings.Join(l, ",") }

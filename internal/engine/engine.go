@@ -1,19 +1,22 @@
-// Package engine assembles what runs executions on one machine: a runtime, a
-// pool of its warm sandboxes, and the execution service over them.
+// Package engine assembles what sandboxes are made with on one machine, a
+// runtime, images and a pool of warm sandboxes, for an executor to run jobs in.
 package engine
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/executor"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/pool"
@@ -21,37 +24,61 @@ import (
 	"github.com/atoll-run/atoll/internal/warm"
 )
 
+// Images is the store that images come from.
+type Images interface {
+	// Use returns an image, which stays until it is released.
+	Use(name string) (img *image.Image, release func() error, err error)
+}
+
 // Config of an Engine.
 type Config struct {
 	Platform
-	Image       *image.Image
-	Limits      sandbox.Limits
-	Env         map[string]string // variables of the environment
-	PoolSize    int               // warm sandboxes per kind
-	Concurrency int               // executions at once; 0 means 8 a core
-	Queue       int               // executions that wait
-	MaxOutput   int64             // bytes of each stream in an answer
-	Detach      bool              // executions whose context ends go on until the next start
-	Registry    prometheus.Registerer
+	Images Images
+
+	// The environment that sandboxes are kept ready for from the start.
+	Image  string
+	Limits sandbox.Limits
+	Env    map[string]string
+
+	PoolSize     int  // warm sandboxes per kind of that environment
+	MaxWarm      int  // warm sandboxes of all environments; 0 is 16 times PoolSize
+	Environments int  // other environments known at the same time; 0 is 32
+	Journals     bool // sandboxes get a journal, so that their runs can be taken over
+	Registry     prometheus.Registerer
 }
 
-// Engine is an execution.Executor with its pool.
+const defaultEnvironments = 32
+
+// Engine is an executor's source of sandboxes.
 type Engine struct {
-	*execution.Service
-	maker     *warm.Maker
+	cfg       Config
 	pool      *pool.Pool[warm.Key, *warm.Sandbox]
 	host      *host
 	templates string      // folder
 	filled    atomic.Bool // the pool was full once
+	version   guestVersion
+	stop      context.CancelFunc
+	janitor   sync.WaitGroup
+
+	mu   sync.Mutex
+	envs map[envKey]*environment // guarded by mu
 }
+
+var _ executor.Sandboxes = (*Engine)(nil)
 
 // refillDelay lets a program that answers in milliseconds be done before its
 // sandbox's replacement takes a core.
 const refillDelay = 15 * time.Millisecond
 
-// Open starts an engine: it sweeps what an earlier process left, and begins to
-// fill the pool.
+// Open starts an engine: it sweeps what an earlier process left, but for runs
+// that can be taken over, and begins to fill the pool.
 func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
+	if cfg.MaxWarm == 0 {
+		cfg.MaxWarm = 16 * cfg.PoolSize
+	}
+	if cfg.Environments == 0 {
+		cfg.Environments = defaultEnvironments
+	}
 	if err := cfg.Limits.Validate(); err != nil {
 		return nil, fault.New(fault.Invalid, "the environment's limits cannot work: %v", err)
 	}
@@ -59,51 +86,110 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{host: rt}
+	e := &Engine{cfg: cfg, host: rt, templates: filepath.Join(rt.dir, "templates"), envs: map[envKey]*environment{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
 		}
 	}()
-	if err := rt.admit(cfg.Limits); err != nil {
-		return nil, err
-	}
-	e.templates = filepath.Join(rt.dir, "templates")
-	e.maker = warm.New(warm.Config{
-		Runtime: rt, Image: cfg.Image, Limits: cfg.Limits, Env: cfg.Env, Templates: e.templates, Log: cfg.Log,
-	})
 	m, err := newMetrics(cfg.Registry)
 	if err != nil {
 		return nil, err
 	}
 	e.pool = pool.New(pool.Config[warm.Key, *warm.Sandbox]{
-		Build: e.maker.Make, Builders: runtime.NumCPU(), Rush: 2 * runtime.NumCPU(), Log: cfg.Log, Metrics: m,
+		Build: e.build, Builders: runtime.NumCPU(), Rush: 2 * runtime.NumCPU(), Most: cfg.MaxWarm, Log: cfg.Log, Metrics: m,
 		RefillDelay: refillDelay, RetryDelay: 5 * time.Second,
 	})
-	concurrency := cfg.Concurrency
-	if concurrency == 0 {
-		concurrency = 8 * runtime.NumCPU()
+	if err := e.keepDefault(); err != nil {
+		return nil, err
 	}
-	for _, key := range e.maker.Kinds() {
-		e.pool.Keep(key, cfg.PoolSize, 4*cfg.PoolSize)
-	}
-	e.Service = execution.NewService(execution.Config{
-		Source: source{e}, Limits: cfg.Limits, MaxOutput: cfg.MaxOutput,
-		Concurrency: concurrency, Queue: cfg.Queue, Detach: cfg.Detach, Log: cfg.Log, Observe: m.observe,
-	})
+	forget, stop := context.WithCancel(context.Background())
+	e.stop = stop
+	e.janitor.Go(func() { e.forgetUnused(forget) })
 	return e, nil
 }
 
-// source is the engine as the execution service sees it.
-type source struct{ *Engine }
+// build makes a sandbox for the pool.
+func (e *Engine) build(ctx context.Context, key warm.Key, awaited bool) (*warm.Sandbox, error) {
+	e.mu.Lock()
+	env := e.envs[envKey{key.Image, key.Variant}]
+	e.mu.Unlock()
+	if env == nil {
+		return nil, fault.New(fault.Unavailable, "the environment was given up; retry after a moment")
+	}
+	sb, err := env.maker.Make(ctx, key, awaited)
+	if err != nil || !e.cfg.Journals {
+		return sb, err
+	}
+	if err := executor.Prepare(e.folder(sb.ID())); err != nil {
+		return nil, errors.Join(err, sb.Destroy(context.WithoutCancel(ctx)))
+	}
+	return sb, nil
+}
 
-// Claim implements execution.Source.
-func (s source) Claim(ctx context.Context, language execution.Language, code string) (execution.Claimed, bool, error) {
-	sb, hit, err := s.pool.Claim(ctx, s.maker.Key(language, code))
+func (e *Engine) folder(id sandbox.ID) string { return filepath.Join(e.host.dir, string(id)) }
+
+// claimed is a sandbox as an executor sees it.
+type claimed struct {
+	*warm.Sandbox
+	folder string
+}
+
+// Folder implements executor.Claimed.
+func (c claimed) Folder() string { return c.folder }
+
+// Claim implements executor.Sandboxes.
+func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claimed, bool, error) {
+	env, err := e.use(job)
 	if err != nil {
 		return nil, false, err
 	}
-	return sb, hit, nil
+	defer e.unuse(env)
+	sb, hit, err := e.pool.Claim(ctx, env.maker.Key(job.Language, job.Code))
+	if err != nil {
+		return nil, false, err
+	}
+	return claimed{sb, e.folder(sb.ID())}, hit, nil
+}
+
+// Left implements executor.Sandboxes.
+func (e *Engine) Left(ctx context.Context) ([]string, error) {
+	if !e.cfg.Journals {
+		return nil, nil
+	}
+	infos, err := e.host.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var folders []string
+	for _, info := range infos {
+		if folder := e.folder(info.ID); executor.HasJob(folder) {
+			folders = append(folders, folder)
+		}
+	}
+	return folders, nil
+}
+
+// Open implements executor.Sandboxes.
+func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (executor.Claimed, error) {
+	env, err := e.use(job)
+	if err != nil {
+		// What runs needs no image any more.
+		img := &image.Image{Name: job.Image}
+		env = &environment{maker: warm.New(warm.Config{Runtime: e.host, Image: img, Limits: job.Limits, Log: e.cfg.Log})}
+	} else {
+		defer e.unuse(env)
+	}
+	sb, err := env.maker.Open(ctx, sandbox.ID(filepath.Base(folder)), job.Language)
+	if err != nil {
+		return nil, err
+	}
+	return claimed{sb, folder}, nil
+}
+
+// Remove implements executor.Sandboxes.
+func (e *Engine) Remove(ctx context.Context, folder string) error {
+	return e.host.Destroy(ctx, sandbox.ID(filepath.Base(folder)))
 }
 
 // Ready reports why no execution can run yet, nil once the pool has been filled
@@ -116,14 +202,30 @@ func (e *Engine) Ready(context.Context) error {
 	return nil
 }
 
-// Close ends every sandbox and waits until they are gone, or each has had its
-// time to. No Execute may be under way.
+// Close ends every sandbox that is not claimed and waits until they are gone, or
+// each has had its time to. No Claim may be under way.
 func (e *Engine) Close() error {
-	if e.Service != nil {
-		e.Service.Wait()
+	if e.stop != nil {
+		e.stop()
+		e.janitor.Wait()
 	}
 	if e.pool != nil {
 		e.pool.Close()
 	}
-	return errors.Join(os.RemoveAll(e.templates), e.host.Close())
+	var errs []error
+	for _, env := range e.envs {
+		errs = append(errs, env.release())
+	}
+	return errors.Join(append(errs, os.RemoveAll(e.templates), e.host.Close())...)
+}
+
+// guestVersion is what the guest of every sandbox says it is: they are mounted
+// the same one.
+type guestVersion struct{ first atomic.Pointer[string] }
+
+func (g *guestVersion) check(version string) error {
+	if g.first.CompareAndSwap(nil, &version); *g.first.Load() != version {
+		return fmt.Errorf("the guest is of version %.40q, the others are of %.40q", version, *g.first.Load())
+	}
+	return nil
 }

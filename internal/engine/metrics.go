@@ -3,25 +3,29 @@ package engine
 import (
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/warm"
 )
 
-// metrics are the pool's and the executions' figures. Labels are closed sets:
-// images are the operator's, languages and statuses ours.
+// metrics are the pool's figures. Labels are closed sets: images are the
+// operator's, languages ours. The kinds of one image that differ in limits or
+// variables are counted together.
 type metrics struct {
-	claims     *prometheus.CounterVec
-	build      *prometheus.HistogramVec
-	failures   *prometheus.CounterVec
-	idle       *prometheus.GaugeVec
-	target     *prometheus.GaugeVec
-	executions *prometheus.CounterVec
-	duration   *prometheus.HistogramVec
+	claims   *prometheus.CounterVec
+	build    *prometheus.HistogramVec
+	failures *prometheus.CounterVec
+	idle     *prometheus.GaugeVec
+	target   *prometheus.GaugeVec
+
+	mu    sync.Mutex
+	sizes map[warm.Key]size // guarded by mu
 }
+
+type size struct{ idle, target int }
 
 var poolLabels = []string{"image", "language", "preloads"}
 
@@ -35,6 +39,7 @@ func labels(k warm.Key) []string {
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
+		sizes: map[warm.Key]size{},
 		claims: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "atoll_pool_claims_total", Help: "Sandboxes claimed, by whether one was ready (hit) or had to be made (miss).",
 		}, append(slices.Clone(poolLabels), "result")),
@@ -51,15 +56,8 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		target: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "atoll_pool_target", Help: "Warm sandboxes that are to be kept ready, demand considered.",
 		}, poolLabels),
-		executions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "atoll_executions_total", Help: "Executions that ended, by language, status and whether a warm sandbox was ready.",
-		}, []string{"language", "status", "warm"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "atoll_execution_seconds", Help: "Time from an execution's admission to its end.",
-			Buckets: []float64{.002, .004, .008, .016, .032, .064, .125, .25, .5, 1, 4, 16, 60, 600, 3600},
-		}, []string{"language"}),
 	}
-	for _, c := range []prometheus.Collector{m.claims, m.build, m.failures, m.idle, m.target, m.executions, m.duration} {
+	for _, c := range []prometheus.Collector{m.claims, m.build, m.failures, m.idle, m.target} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
@@ -87,17 +85,22 @@ func (m *metrics) Built(k warm.Key, took time.Duration, err error) {
 
 // Sized implements pool.Metrics.
 func (m *metrics) Sized(k warm.Key, idle, target int) {
-	m.idle.WithLabelValues(labels(k)...).Set(float64(idle))
-	m.target.WithLabelValues(labels(k)...).Set(float64(target))
-}
-
-func (m *metrics) observe(e *execution.Execution) {
-	hit := "no"
-	if e.Warm {
-		hit = "yes"
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sizes[k] = (size{idle, target}); idle == 0 && target == 0 {
+		delete(m.sizes, k)
 	}
-	m.executions.WithLabelValues(string(e.Language), string(e.Status), hit).Inc()
-	m.duration.WithLabelValues(string(e.Language)).Observe(e.Duration().Seconds())
+	var sum size
+	plain := k
+	plain.Variant = ""
+	for other, n := range m.sizes {
+		if other.Variant = ""; other == plain {
+			sum.idle += n.idle
+			sum.target += n.target
+		}
+	}
+	m.idle.WithLabelValues(labels(k)...).Set(float64(sum.idle))
+	m.target.WithLabelValues(labels(k)...).Set(float64(sum.target))
 }
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

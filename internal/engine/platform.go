@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/executor"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/image/erofs"
@@ -47,7 +48,7 @@ type host struct {
 	closer  io.Closer
 	cgroups *cgroup.Parent // nil where none can be made
 	dir     string
-	keep    bool // the folder stays: the next process of that name sweeps it
+	keep    bool // it is a server's: the folder stays for the next one, with the runs in it
 }
 
 // openHost sweeps what dead processes left, and opens this process's runtime.
@@ -99,7 +100,6 @@ func sweepOther(ctx context.Context, p Platform, guestImage, name string) (ended
 	if err != nil {
 		return false // it lives: the folder is locked
 	}
-	h.keep = name == Server
 	if err := errors.Join(h.sweep(ctx, p.Log), h.Close()); err != nil {
 		p.Log.Warn("cannot clear what an earlier process left", "name", name, "error", err)
 	}
@@ -183,20 +183,26 @@ func groupName(dir string) string {
 	return "atoll-" + hex.EncodeToString(sum[:6])
 }
 
-// sweep destroys every sandbox that an earlier process left. All of them are
-// single-use, and what ran in them has lost its caller.
+// sweep destroys every sandbox that an earlier process left, but for those whose
+// run the next server is to take over. All others are single-use, and what ran in
+// them has lost its caller.
 func (h *host) sweep(ctx context.Context, log *slog.Logger) error {
 	left, err := h.List(ctx)
 	if err != nil {
 		return fmt.Errorf("list what an earlier process left: %w", err)
 	}
+	swept := 0
 	for _, info := range left {
+		if h.keep && executor.HasJob(filepath.Join(h.dir, string(info.ID))) {
+			continue
+		}
 		if err := h.Destroy(ctx, info.ID); err != nil {
 			return fmt.Errorf("sweep sandbox %s: %w", info.ID, err)
 		}
+		swept++
 	}
-	if len(left) > 0 {
-		log.Info("swept sandboxes of an earlier process", "count", len(left))
+	if swept > 0 {
+		log.Info("swept sandboxes of an earlier process", "count", swept)
 	}
 	return nil
 }

@@ -2,7 +2,9 @@
 // run, collect, record.
 //
 // The domain knows one Execution. The dialects that callers speak (inline JSON,
-// NDJSON, agent tools) are renderers at the edge.
+// NDJSON, agent tools) are renderers at the edge. A gateway admits a Request,
+// records it in a Store and hands it as a Job to an executor; the executor
+// writes Events to a log and ends with one Result, which the gateway records.
 package execution
 
 import (
@@ -22,7 +24,8 @@ const (
 // Languages lists every language, the default first.
 var Languages = []Language{Python, Node, Bash}
 
-// Status is where an execution is in its life.
+// Status is where an execution is in its life. Running is the only one that
+// changes.
 type Status string
 
 const (
@@ -31,8 +34,12 @@ const (
 	Failed    Status = "failed"    // it exited otherwise, or was never seen to
 	Timeout   Status = "timeout"   // its wall-clock limit ended it
 	OOM       Status = "oom"       // its memory limit ended it
+	Blocked   Status = "blocked"   // the platform did not let it run: a policy, or a sandbox that failed its readiness check
 	Cancelled Status = "cancelled" // the caller ended it
 )
+
+// Statuses lists every status.
+var Statuses = []Status{Running, Success, Failed, Timeout, OOM, Blocked, Cancelled}
 
 // Stream names one of a program's two outputs.
 type Stream string
@@ -42,18 +49,71 @@ const (
 	Stderr Stream = "stderr"
 )
 
+// Source says which interface an execution was asked for by.
+type Source string
+
+const (
+	SourceAPI         Source = "execute"      // POST /v1/sandbox/execute
+	SourceExecuteCode Source = "execute_code" // the agent tool
+)
+
+// Cut is how many bytes of each stream an interface's answers hold; most is the
+// installation's own bound, for those that have none in the contract.
+func (s Source) Cut(most int64) (stdout, stderr int64) {
+	if s == SourceExecuteCode {
+		return 256 << 10, 32 << 10
+	}
+	return most, most
+}
+
+// Delivery is how the caller wants the result.
+type Delivery string
+
+const (
+	Inline   Delivery = "inline"
+	Streamed Delivery = "streaming"
+	Async    Delivery = "webhook"
+)
+
+// WebhookStatus is where an execution's webhook is; empty when it has none.
+type WebhookStatus string
+
+const (
+	WebhookPending   WebhookStatus = "pending"
+	WebhookDelivered WebhookStatus = "delivered"
+	WebhookFailed    WebhookStatus = "failed"
+)
+
 // Execution is the record of one run.
 type Execution struct {
-	TraceID  string // "trc_" and 32 hexadecimal digits
-	Language Language
-	Status   Status
-	Metadata map[string]string
+	TraceID     string // "trc_" and 32 hexadecimal digits
+	Tenant      string // id
+	Key         string // id of the key it was asked for with
+	Environment string // id
+	Source      Source
+	Delivery    Delivery
+	Agent, Turn string // of execute_code; empty otherwise
+	Language    Language
+	Timeout     time.Duration
+	Metadata    map[string]string
+	CodeSHA256  [32]byte // of the code's bytes
+	CPU         float64  // cores and bytes the sandbox was given, for the ledger
+	Memory      int64
+	Webhook     WebhookTarget
 
-	// Output as the program wrote it, bytes, cut at the configured length. The
-	// byte counts are of everything written.
+	Status Status
+
+	// Output as it may be shown, redacted and cut at the answer's length, while
+	// it is small enough to live in the record; otherwise Stored is set and the
+	// blob store has it. The byte counts are of everything the program wrote.
 	Stdout, Stderr                   []byte
 	StdoutBytes, StderrBytes         int64
 	StdoutTruncated, StderrTruncated bool
+	Stored                           bool
+
+	// OutputTruncated says that events have left the reconnect buffer.
+	OutputTruncated bool
+	LastSeq         int64 // seq of the last event before the result
 
 	// ExitCode is the program's exit status, 128+n when signal n ended it, and
 	// -1 when none was seen (a time-out, a lost sandbox).
@@ -62,10 +122,21 @@ type Execution struct {
 	// Error names what ended the run when it was not the program itself, such
 	// as "memory limit of 512 MiB exceeded"; empty otherwise.
 	Error string
+	// NotStarted says that no code was run; Error has the reason.
+	NotStarted bool
 
-	CreatedAt   time.Time
-	CompletedAt time.Time
-	Warm        bool // a pooled sandbox answered
+	CreatedAt     time.Time
+	CompletedAt   time.Time // zero while running
+	PeakMemory    int64     // bytes; 0 when not known
+	Warm          bool      // a pooled sandbox answered
+	WebhookStatus WebhookStatus
+}
+
+// WebhookTarget is where and how the end of an execution is told. The secret is
+// the key's at the time of the request.
+type WebhookTarget struct {
+	URL    string
+	Secret string
 }
 
 // Duration is the time from admission to completion.

@@ -128,7 +128,7 @@ func (p Policy) checkTimeout(d time.Duration) error {
 	}
 	if d > p.MaxTimeout {
 		limit := p.MaxTimeout / time.Second
-		return fault.New(fault.Exhausted, "timeout exceeds your plan's maximum of %d seconds; ask for %d or less", limit, limit)
+		return fault.Limit("timeout", time.Time{}, "timeout exceeds your plan's maximum of %d seconds; ask for %d or less", limit, limit)
 	}
 	return nil
 }

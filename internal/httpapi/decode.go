@@ -33,6 +33,8 @@ var expects = map[string]string{
 	"timeout":  "an integer, in seconds",
 	"env_vars": "an object whose values are strings",
 	"metadata": "an object whose values are strings",
+
+	"webhook_url": "a string",
 }
 
 func invalid(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
@@ -80,24 +82,29 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 }
 
-// decodeExecute reads body strictly and checks it against the caller's policy.
-// Every failure is a *fault.Error that names the field.
-func decodeExecute(body []byte, policy execution.Policy) (execution.Request, error) {
+// decodeExecute reads body strictly. Every failure is a *fault.Error that names
+// the field.
+func decodeExecute(body []byte) (*ExecuteRequest, error) {
 	var in ExecuteRequest
 	if err := decodeStrict(body, &in); err != nil {
-		return execution.Request{}, err
+		return nil, err
 	}
 	for _, f := range []struct {
 		name  string
 		value any
-	}{{"thread_id", in.ThreadID}, {"webhook_url", in.WebhookURL}, {"sub_paths", in.SubPaths}} {
+	}{{"thread_id", in.ThreadID}, {"sub_paths", in.SubPaths}} {
 		if f.value != nil {
-			return execution.Request{}, invalid("%s is not available in this version", f.name)
+			return nil, invalid("%s is not available in this version", f.name)
 		}
 	}
 	if in.Code == nil {
-		return execution.Request{}, invalid("code is required")
+		return nil, invalid("code is required")
 	}
+	return &in, nil
+}
+
+// request gives the domain's form, with what the caller has left out.
+func (in *ExecuteRequest) request(policy execution.Policy) execution.Request {
 	req := execution.Request{
 		Code:     *in.Code,
 		Language: execution.Languages[0],
@@ -111,7 +118,7 @@ func decodeExecute(body []byte, policy execution.Policy) (execution.Request, err
 	if in.Timeout != nil {
 		req.Timeout = time.Duration(in.Timeout.clamped()) * time.Second
 	}
-	return policy.Admit(req)
+	return req
 }
 
 // plain gives a wire map the domain's type.

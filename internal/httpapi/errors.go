@@ -2,10 +2,10 @@ package httpapi
 
 import (
 	"errors"
+	"math"
 	"net/http"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"strconv"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/fault"
 )
@@ -57,7 +57,16 @@ func render(err error) (int, ErrorResponse) {
 	if kind == fault.Internal {
 		msg = "something went wrong on our side; the trace id names it in the server's log"
 	}
-	return row.status, ErrorResponse{Error: row.code, Message: msg}
+	body := ErrorResponse{Error: row.code, Message: msg}
+	if kind == fault.Exhausted {
+		f, _ := errors.AsType[*fault.Error](err)
+		body.Dimension = f.Dimension
+		if !f.ResetsAt.IsZero() {
+			resets := f.ResetsAt.UTC()
+			body.ResetsAt = &resets
+		}
+	}
+	return row.status, body
 }
 
 // retryAfter is how many seconds a client is asked to wait after a 503: long
@@ -73,22 +82,11 @@ func writeError(w http.ResponseWriter, err error) {
 		h.Set("WWW-Authenticate", `Bearer realm="atoll"`)
 	case http.StatusServiceUnavailable:
 		h.Set("Retry-After", retryAfter)
+	case http.StatusTooManyRequests:
+		if body.ResetsAt != nil {
+			h.Set("Retry-After", strconv.FormatInt(max(1, int64(math.Ceil(time.Until(*body.ResetsAt).Seconds()))), 10))
+		}
 	}
 	// A failed write means that the client has gone; there is nobody to tell.
 	_ = writeJSON(w, status, body)
-}
-
-// writeJSON answers with body. Bytes in strings that are not UTF-8 become
-// U+FFFD, one each.
-func writeJSON(w http.ResponseWriter, status int, body any) error {
-	startJSON(w, status)
-	return json.MarshalWrite(w, body, jsontext.AllowInvalidUTF8(true))
-}
-
-// startJSON writes the head of an answer in JSON.
-func startJSON(w http.ResponseWriter, status int) {
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
 }

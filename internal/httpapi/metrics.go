@@ -8,12 +8,11 @@ import (
 )
 
 // metrics are the HTTP layer's own figures. Labels come from closed sets: the
-// route table and the statuses that are sent.
+// route table and the statuses that are sent, with 499 where nobody was left.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
-	dropped  prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -31,12 +30,8 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Name: "atoll_http_requests_in_flight",
 			Help: "HTTP requests being answered now.",
 		}),
-		dropped: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "atoll_http_stream_events_dropped_total",
-			Help: "Output events dropped because a client read its stream too slowly.",
-		}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.duration, m.inFlight, m.dropped} {
+	for _, c := range []prometheus.Collector{m.requests, m.duration, m.inFlight} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}

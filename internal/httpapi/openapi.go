@@ -48,6 +48,7 @@ func buildDocument() []byte {
 	}
 	d := describer{registry}
 	doc.AddOperation(d.execute())
+	d.executions(doc)
 	for _, probe := range []struct{ id, path, summary string }{
 		{"getHealth", "/healthz", "The process is up"},
 		{"getReady", "/readyz", "The server can run code"},
@@ -64,6 +65,8 @@ func buildDocument() []byte {
 		OperationID: "getMetrics", Method: http.MethodGet, Path: "/metrics", Summary: "Figures for Prometheus", Tags: []string{"operations"},
 		Responses: map[string]*huma.Response{"200": {Description: "Prometheus text format.", Content: map[string]*huma.MediaType{"text/plain": {}}}},
 	})
+	d.tools(doc)
+	d.admin(doc)
 
 	compact, err := doc.MarshalJSON()
 	if err != nil {
@@ -98,27 +101,34 @@ func (d describer) execute() *huma.Operation {
 	ended.Content[ndjson] = d.media(Event{})
 	busy := d.json("service_unavailable: nothing was started, try again after Retry-After seconds.", ErrorResponse{})
 	busy.Headers["Retry-After"] = &huma.Param{Description: "Seconds to wait.", Schema: &huma.Schema{Type: huma.TypeInteger}}
+	accepted := d.json("With Prefer: respond-async: it runs, or did before if the request repeats an earlier one.", AcceptedResponse{})
+	accepted.Headers["Preference-Applied"] = &huma.Param{Description: "respond-async", Schema: text()}
+	accepted.Headers["Location"] = &huma.Param{Description: "The execution.", Schema: text()}
 	return &huma.Operation{
 		OperationID: "execute",
 		Method:      http.MethodPost,
 		Path:        "/v1/sandbox/execute",
 		Summary:     "Execute code",
-		Description: "Runs Python, Node.js or Bash in a fresh sandbox with a kernel of its own. The answer comes when the program has ended; with `Accept: application/x-ndjson` its output comes as it is written, one event a line.",
+		Description: "Runs Python, Node.js or Bash in a fresh sandbox with a kernel of its own. The answer comes when the program has ended; with `Accept: application/x-ndjson` its output comes as it is written, one event a line; with `Prefer: respond-async` the answer comes at once and the end is told to a webhook.",
 		Tags:        []string{"sandbox"},
-		Security:    []map[string][]string{{"key": {}}},
+		Security:    keySecurity,
+		Parameters: []*huma.Param{
+			{Name: "Prefer", In: "header", Description: "respond-async: answer with 202 at once.", Schema: text()},
+			{Name: "Idempotency-Key", In: "header", Description: "The same key with the same body within a day gives the same execution, not another one; with another body 409.", Schema: &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(maxIdempotencyKey)}},
+		},
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": d.media(ExecuteRequest{})}},
-		Responses: map[string]*huma.Response{
+		Responses: d.refusals(map[string]*huma.Response{
 			"200": ended,
-			"400": d.json("validation_error: the message names the field.", ErrorResponse{}),
-			"401": d.json("unauthorized: the API key is missing or not valid.", ErrorResponse{}),
+			"202": accepted,
 			"405": d.json("method_not_allowed: see Allow.", ErrorResponse{}),
 			"408": d.json("request_timeout: the body did not arrive in time.", ErrorResponse{}),
+			"409": d.json("conflict: the Idempotency-Key was used with another body.", ErrorResponse{}),
 			"413": d.json("payload_too_large: the body is over 8 MiB.", ErrorResponse{}),
 			"415": d.json("unsupported_media_type: the body is not application/json.", ErrorResponse{}),
-			"429": d.json("rate_limited: over a limit of the plan; the message names it.", ErrorResponse{}),
-			"500": d.json("internal_error: our failure; the log has the trace id.", ErrorResponse{}),
+			"429": d.json("rate_limited: over a limit of the plan or the budget; the message and dimension name it.", ErrorResponse{}),
+			"502": d.json("bad_gateway: the server shut down meanwhile; the execution may go on.", ErrorResponse{}),
 			"503": busy,
 			"504": d.json("The program ran longer than its timeout and was ended. Output so far is here.", TimeoutResponse{}),
-		},
+		}),
 	}
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,23 +16,24 @@ import (
 
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/gateway/gatewaytest"
 )
-
-// never is an executor that no request may reach.
-var never = executorFunc(func(_ context.Context, req execution.Request, _ execution.Sink) (*execution.Execution, error) {
-	return nil, fmt.Errorf("the request was admitted: %.100q", req.Code)
-})
 
 // refused checks that w is a refusal of that status and code, whose message
 // has a part, in the one envelope.
 func refused(t *testing.T, w *httptest.ResponseRecorder, status int, code, part string) {
 	t.Helper()
 	checkCommon(t, w.Result())
-	var body map[string]string
-	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
+	var body struct {
+		Error, Message, Dimension string
+		ResetsAt                  time.Time `json:"resets_at"`
+	}
+	strict := json.NewDecoder(bytes.NewReader(w.Body.Bytes()))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&body); err != nil {
 		t.Fatalf("got %d %q: %v", w.Code, w.Body, err)
 	}
-	if w.Code != status || body["error"] != code || !strings.Contains(body["message"], part) || len(body) != 2 {
+	if w.Code != status || body.Error != code || !strings.Contains(body.Message, part) || (body.Dimension != "") != (status == 429) {
 		t.Errorf("got %d %s\nwant %d %s with %q", w.Code, w.Body, status, code, part)
 	}
 	if ct := w.Header().Get("Content-Type"); ct != "application/json" {
@@ -42,7 +42,7 @@ func refused(t *testing.T, w *httptest.ResponseRecorder, status int, code, part 
 }
 
 func TestBadBodies(t *testing.T) {
-	s := newServer(t, never)
+	s := newServer(t)
 	for _, c := range []struct{ name, body, want string }{
 		{"empty", ``, "the request body is empty"},
 		{"blank", "  \n", "the request body is empty"},
@@ -108,7 +108,8 @@ func TestBadBodies(t *testing.T) {
 		{"metadata with a long key", `{"code":"x","metadata":{"` + strings.Repeat("k", 41) + `":"v"}}`, "must be 1 to 40 characters"},
 
 		{"thread", `{"code":"x","thread_id":"t"}`, "thread_id is not available in this version"},
-		{"webhook", `{"code":"x","webhook_url":"https://example.org"}`, "webhook_url is not available in this version"},
+		{"webhook", `{"code":"x","webhook_url":"https://example.org"}`, "webhook_url needs Prefer: respond-async"},
+		{"webhook a number", `{"code":"x","webhook_url":1}`, "webhook_url must be a string"},
 		{"paths", `{"code":"x","sub_paths":[]}`, "sub_paths is not available in this version"},
 	} {
 		t.Run(c.name, func(t *testing.T) { refused(t, post(s, c.body), 400, "validation_error", c.want) })
@@ -124,15 +125,8 @@ func vars(n int) string {
 	return strings.Join(all, ",")
 }
 
-func TestPlanRefusals(t *testing.T) {
-	s := newServer(t, never)
-	for _, timeout := range []string{"3601", "99999999999999999999"} {
-		refused(t, post(s, `{"code":"x","timeout":`+timeout+`}`), 429, "rate_limited", "timeout exceeds your plan's maximum of 3600 seconds")
-	}
-}
-
 func TestBadRequests(t *testing.T) {
-	s := newServer(t, never)
+	s := newServer(t)
 	const good = `{"code":"x"}`
 	t.Run("content type", func(t *testing.T) {
 		for _, ct := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/json; charset=utf-16", "application/json;;", "multipart/form-data; boundary=x"} {
@@ -166,11 +160,6 @@ func TestBadRequests(t *testing.T) {
 			refused(t, w, 404, "not_found", "/docs")
 		}
 	})
-	t.Run("webhook delivery", func(t *testing.T) {
-		for _, prefer := range []string{"respond-async", "wait=5, Respond-Async", "respond-async; wait=10"} {
-			refused(t, post(s, good, "Prefer", prefer), 400, "validation_error", "respond-async")
-		}
-	})
 	t.Run("too large", func(t *testing.T) {
 		body := `{"code":"` + strings.Repeat("#", MaxBody) + `"}`
 		refused(t, post(s, body), 413, "payload_too_large", "at most 8388608 bytes")
@@ -183,14 +172,9 @@ func TestBadRequests(t *testing.T) {
 		refused(t, w, 413, "payload_too_large", "at most 8388608 bytes")
 	})
 	t.Run("largest", func(t *testing.T) {
-		admitted := newServer(t, executorFunc(func(_ context.Context, req execution.Request, _ execution.Sink) (*execution.Execution, error) {
-			if len(req.Code) != execution.MaxCode {
-				t.Errorf("got %d bytes of code", len(req.Code))
-			}
-			return &execution.Execution{Status: execution.Success}, nil
-		}))
+		s.Executor.Program(strings.Repeat("#", execution.MaxCode), func(*gatewaytest.Run) int { return 7 })
 		body := `{"code":"` + strings.Repeat(`\u0023`, execution.MaxCode) + `"}`
-		if w := post(admitted, body); w.Code != 200 {
+		if w := post(s, body); w.Code != 200 || !strings.Contains(w.Body.String(), `"exit_code":7`) {
 			t.Errorf("got %d %.200s", w.Code, w.Body)
 		}
 	})
@@ -199,7 +183,7 @@ func TestBadRequests(t *testing.T) {
 // TestBrokenBody sends bodies that end, or stop, before they are whole, on a
 // real connection.
 func TestBrokenBody(t *testing.T) {
-	s := newServer(t, never)
+	s := newServer(t)
 	srv := httptest.NewServer(s)
 	defer srv.Close()
 	send := func(rest string, closeWrite bool) string {
@@ -238,7 +222,7 @@ func TestFaultTable(t *testing.T) {
 		msg    string
 	}{
 		{fault.New(fault.Conflict, "busy"), 409, "conflict", "busy"},
-		{fault.New(fault.Exhausted, "limit (5/5)"), 429, "rate_limited", "limit (5/5)"},
+		{fault.Limit("concurrency", time.Time{}, "limit (5/5)"), 429, "rate_limited", "limit (5/5)"},
 		{fault.Wrap(fault.Unavailable, errors.New("secret"), "no sandbox"), 503, "service_unavailable", "no sandbox"},
 		{fmt.Errorf("secret: %w", fault.New(fault.Forbidden, "no")), 403, "forbidden", "no"},
 		{fault.New(fault.NotFound, ""), 404, "not_found", "Not Found"},
@@ -246,16 +230,20 @@ func TestFaultTable(t *testing.T) {
 		{fault.Wrap(fault.Internal, errors.New("secret"), "secret"), 500, "internal_error", "the server's log"},
 		{fault.New(fault.Kind(200), "secret"), 500, "internal_error", "secret"},
 	} {
-		s := newServer(t, executorFunc(func(context.Context, execution.Request, execution.Sink) (*execution.Execution, error) {
-			return nil, c.err
-		}))
-		for _, accept := range []string{"", ndjson} {
-			w := post(s, `{"code":"x"}`, "Accept", accept)
-			refused(t, w, c.status, c.code, c.msg)
-			if got := w.Header().Get("Retry-After") != ""; got != (c.status == 503) {
-				t.Errorf("Retry-After on %d: %v", c.status, got)
-			}
+		w := httptest.NewRecorder()
+		w.Header().Set(traceHeader, execution.NewTraceID())
+		writeError(w, c.err)
+		refused(t, w, c.status, c.code, c.msg)
+		if got := w.Header().Get("Retry-After") != ""; got != (c.status == 503) {
+			t.Errorf("Retry-After on %d: %v", c.status, got)
 		}
+	}
+	w := httptest.NewRecorder()
+	resets := time.Now().Add(90 * time.Second).UTC()
+	writeError(w, fault.Limit("credits", resets, "no more"))
+	var body ErrorResponse
+	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || body.Dimension != "credits" || body.ResetsAt == nil || !body.ResetsAt.Equal(resets) || w.Header().Get("Retry-After") != "90" {
+		t.Errorf("a limit that resets: %s %s", w.Header(), w.Body)
 	}
 }
 
@@ -270,7 +258,12 @@ func FuzzExecute(f *testing.F) {
 	}
 	policy := execution.Policy{MaxTimeout: time.Hour}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		req, err := decodeExecute(body, policy)
+		in, err := decodeExecute(body)
+		var req execution.Request
+		if err == nil {
+			req = in.request(policy)
+			_, err = policy.Admit(req)
+		}
 		if err != nil {
 			w := httptest.NewRecorder()
 			writeError(w, err)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,10 +14,11 @@ import (
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/trace"
 )
 
-// handler answers a request or says why not; a handler that returns an error
-// has not written anything.
+// handler answers a request or says why not. The connection of one that fails
+// in the middle of its answer is cut.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 // route is one path of the API. A path that exists with another method is
@@ -42,6 +44,13 @@ func (s *Server) routes(metrics http.Handler) http.Handler {
 		}},
 	}
 	table = append(table, docsRoutes(get)...)
+	if s.admin != nil {
+		table = append(table, adminRoutes(s.admin, s.authenticate)...)
+	}
+	if s.executeCode != nil {
+		table = append(table, route{[]string{http.MethodPost}, executeCodePath, s.postExecuteCode}, route{[]string{http.MethodDelete}, turnPath, s.deleteTurn})
+	}
+	table = append(table, s.executionRoutes()...)
 
 	mux := http.NewServeMux()
 	for _, rt := range table {
@@ -70,6 +79,14 @@ func (s *Server) wrap(label string, serve handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
 		out := &response{ResponseWriter: w, conn: http.NewResponseController(w)}
+		if trace.On() {
+			ctx, span := trace.StartKind(trace.Extract(r.Context(), r.Header), r.Method+" "+label, trace.Server, trace.String(trace.TraceID, traceOf(w)))
+			r = r.WithContext(ctx)
+			defer func() {
+				span.Set(trace.Int("http.response.status_code", int64(out.status)))
+				span.End()
+			}()
+		}
 		s.metrics.inFlight.Inc()
 		defer func() {
 			s.metrics.inFlight.Dec()
@@ -86,19 +103,32 @@ func (s *Server) wrap(label string, serve handler) http.Handler {
 	})
 }
 
+// statusGone is for those whose clients went away before their answer.
+const statusGone = 499
+
 // fail answers with err and logs what the caller may not see.
 func (s *Server) fail(w *response, r *http.Request, err error) {
-	if w.status == 0 {
+	begun, gone := w.status != 0, r.Context().Err() != nil && errors.Is(err, context.Canceled)
+	if gone {
+		err = &protocolError{statusGone, "client_closed_request", "the client went away before the answer"}
+	}
+	if !begun {
 		writeError(w, err)
 	}
 	level := slog.LevelDebug // the caller's mistake, or what a probe asks for
 	switch f, ok := errors.AsType[*fault.Error](err); {
+	case gone:
+	case begun:
+		level = slog.LevelWarn
 	case w.status == http.StatusInternalServerError:
 		level = slog.LevelError
 	case w.status > http.StatusInternalServerError && ok && f.Err != nil:
 		level = slog.LevelWarn // we could not, and the reason was kept from the caller
 	}
-	s.log.Log(r.Context(), level, "request not served", "trace_id", traceOf(w), "path", r.URL.Path, "status", w.status, "error", err)
+	s.log.Log(r.Context(), level, "request not served", "trace_id", traceOf(w), "path", r.URL.Path, "status", w.status, "client", s.client(r), "error", err)
+	if begun {
+		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+	}
 }
 
 // recovered answers a request whose handler panicked with p.
@@ -163,11 +193,20 @@ func (s *Server) getHealth(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
+// authorize finds the caller, whose key must have a scope.
+func (s *Server) authorize(r *http.Request, scope tenant.Scope) (*tenant.Principal, error) {
+	caller, err := s.authenticate(r)
+	if err != nil {
+		return nil, err
+	}
+	if !caller.May(scope) {
+		return nil, fault.New(fault.Forbidden, "this key lacks the scope %q", scope)
+	}
+	return &caller, nil
+}
+
 func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
-	s.mu.Lock()
-	draining := s.draining
-	s.mu.Unlock()
-	if draining {
+	if s.isDraining() {
 		return fault.New(fault.Unavailable, "%s", errShutdown)
 	}
 	if err := s.ready(r.Context()); err != nil {

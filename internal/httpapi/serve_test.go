@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/gateway/gatewaytest"
 )
 
 func get(s http.Handler, path string) *httptest.ResponseRecorder {
@@ -23,7 +24,7 @@ func get(s http.Handler, path string) *httptest.ResponseRecorder {
 
 func TestProbes(t *testing.T) {
 	ready := errors.New("the pool is filling")
-	s := newServer(t, hostExecutor{}, func(c *Config) { c.Ready = func(context.Context) error { return ready } })
+	s := newServer(t, func(c *Config) { c.Ready = func(context.Context) error { return ready } })
 	if w := get(s, "/healthz"); w.Code != 200 || w.Body.String() != `{"status":"ok"}` {
 		t.Errorf("healthz: %d %s", w.Code, w.Body)
 	}
@@ -32,18 +33,18 @@ func TestProbes(t *testing.T) {
 	if w := get(s, "/readyz"); w.Code != 200 || w.Body.String() != `{"status":"ready"}` {
 		t.Errorf("readyz: %d %s", w.Code, w.Body)
 	}
-	s.drain()
+	s.draining.Store(true)
 	refused(t, get(s, "/readyz"), 503, "service_unavailable", "shutting down")
-	refused(t, post(s, `{"code":"1"}`), 503, "service_unavailable", "shutting down")
+	refused(t, post(s, `{"code":"x"}`), 503, "service_unavailable", "shutting down")
 	if w := get(s, "/healthz"); w.Code != 200 {
 		t.Errorf("healthz while draining: %d", w.Code)
 	}
 }
 
 func TestMetrics(t *testing.T) {
-	s := newServer(t, hostExecutor{})
-	post(s, `{"code":"print(1)"}`)
-	post(s, `{"cod":"print(1)"}`)
+	s := newServer(t)
+	post(s, `{"code":"x"}`)
+	post(s, `{"cod":"x"}`)
 	get(s, "/a/path/that/must/not/become/a/label")
 	body := get(s, "/metrics").Body.String()
 	for _, want := range []string{
@@ -62,7 +63,7 @@ func TestMetrics(t *testing.T) {
 // TestDocsNeedNoNetwork checks that the page works where there is none: it may
 // load from its own server and from nowhere else.
 func TestDocsNeedNoNetwork(t *testing.T) {
-	s := newServer(t, hostExecutor{})
+	s := newServer(t)
 	for path, kind := range map[string]string{
 		"/docs": "text/html", "/docs/page.js": "text/javascript", "/docs/page.css": "text/css",
 	} {
@@ -91,7 +92,7 @@ func TestDocsNeedNoNetwork(t *testing.T) {
 
 // listen starts s on a real port. stop begins a shutdown, done gets Serve's
 // answer.
-func listen(t *testing.T, s *Server) (url string, stop func(), done <-chan error) {
+func listen(t *testing.T, s *testServer) (url string, stop func(), done <-chan error) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -133,35 +134,76 @@ func start(url, body string) <-chan answer {
 }
 
 func TestShutdownWaitsForRuns(t *testing.T) {
-	x := hostExecutor{started: make(chan struct{}, 1)}
-	s := newServer(t, x)
+	s := newServer(t)
+	began, finish := make(chan struct{}), make(chan struct{})
+	s.Executor.Program("wait", func(r *gatewaytest.Run) int {
+		close(began)
+		<-finish
+		r.Print(execution.Stdout, "finished\n")
+		return 0
+	})
 	url, stop, done := listen(t, s)
-	got := start(url, `{"code":"read -t 0.3 <> <(:); echo finished","language":"bash"}`)
-	<-x.started
+	got := start(url, `{"code":"wait"}`)
+	<-began
 	stop()
+	for !s.isDraining() {
+		time.Sleep(time.Millisecond)
+	}
+	close(finish)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 	if a := <-got; a.err != nil || a.status != 200 || !strings.Contains(a.body, `"stdout":"finished\n"`) {
 		t.Errorf("got %+v", a)
 	}
-	if a := <-start(url, `{"code":"1"}`); a.err == nil {
+	if a := <-start(url, `{"code":"x"}`); a.err == nil {
 		t.Errorf("a server that has shut down answered %+v", a)
 	}
 }
 
+// TestShutdownLosesPatience checks that a request is told when its execution
+// goes on without this server.
 func TestShutdownLosesPatience(t *testing.T) {
-	x := hostExecutor{started: make(chan struct{}, 1)}
-	s := newServer(t, x, func(c *Config) { c.Grace = 50 * time.Millisecond })
+	s := newServer(t, func(c *Config) { c.Grace = 50 * time.Millisecond })
+	began := make(chan string, 1)
+	s.Executor.Program("wait", func(r *gatewaytest.Run) int { began <- r.TraceID; <-r.Context.Done(); return 0 })
 	url, stop, done := listen(t, s)
-	got := start(url, `{"code":"echo early; exec sleep 100","language":"bash"}`)
-	<-x.started
+	got := start(url, `{"code":"wait"}`)
+	id := <-began
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	a := <-got
-	if a.err != nil || a.status != 200 || !strings.Contains(a.body, `"exit_code":-1,"error":"cancelled: the server is shutting down"`) {
+	if a := <-got; a.err != nil || a.status != 502 || !strings.Contains(a.body, `"error":"bad_gateway"`) || !strings.Contains(a.body, id) {
+		t.Errorf("got %+v", a)
+	}
+	if e, err := s.World.Get(t.Context(), s.caller.Tenant.ID, id); err != nil || e.Status != execution.Running {
+		t.Errorf("the execution is %+v, %v", e, err)
+	}
+}
+
+// TestShutdownEndsRuns checks that executions which end with this process are
+// still answered.
+func TestShutdownEndsRuns(t *testing.T) {
+	began, end := make(chan struct{}), make(chan struct{})
+	s := newServer(t, func(c *Config) {
+		c.Grace = 50 * time.Millisecond
+		c.Expire = func() { close(end) }
+	})
+	s.Executor.Program("wait", func(r *gatewaytest.Run) int {
+		close(began)
+		<-end
+		r.Result = &execution.Result{Status: execution.Cancelled, ExitCode: -1, Error: "the server is shutting down"}
+		return 0
+	})
+	url, stop, done := listen(t, s)
+	got := start(url, `{"code":"wait"}`)
+	<-began
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if a := <-got; a.err != nil || a.status != 200 || !strings.Contains(a.body, `"exit_code":-1,"error":"the server is shutting down"`) {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -169,22 +211,27 @@ func TestShutdownLosesPatience(t *testing.T) {
 // TestReaderThatStops checks that a program whose client reads nothing is not
 // held up.
 func TestReaderThatStops(t *testing.T) {
+	s := newServer(t)
 	ended := make(chan struct{})
-	s := newServer(t, executorFunc(func(_ context.Context, _ execution.Request, sink execution.Sink) (*execution.Execution, error) {
+	piece := strings.Repeat("x", 1023) + "\n"
+	s.Executor.Program("flood", func(r *gatewaytest.Run) int {
 		defer close(ended)
-		piece := []byte(strings.Repeat("x", 1000) + "\n")
-		for range 100_000 { // 100 MB: far beyond every buffer on the way
-			sink(execution.Stdout, piece)
+		events := make([]execution.Event, 32)
+		for range 2_000 { // 64 MB: far beyond every buffer on the way
+			for i := range events {
+				events[i] = execution.Event{Stream: execution.Stdout, Data: []byte(piece)}
+			}
+			r.Append(events...)
 		}
-		return &execution.Execution{Status: execution.Success}, nil
-	}))
+		return 0
+	})
 	url, stop, done := listen(t, s)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	const body = `{"code":"x"}`
-	_, err = io.WriteString(conn, "POST /v1/sandbox/execute HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+testKey+"\r\nContent-Type: application/json\r\nAccept: application/x-ndjson\r\nContent-Length: 12\r\n\r\n"+body)
+	const body = `{"code":"flood"}`
+	_, err = io.WriteString(conn, "POST /v1/sandbox/execute HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+testKey+"\r\nContent-Type: application/json\r\nAccept: application/x-ndjson\r\nContent-Length: 16\r\n\r\n"+body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +247,7 @@ func TestReaderThatStops(t *testing.T) {
 
 // BenchmarkRefusal measures the HTTP layer alone, over a real connection.
 func BenchmarkRefusal(b *testing.B) {
-	s := newServer(b, never, func(c *Config) { c.Log = slog.New(slog.DiscardHandler) })
+	s := newServer(b, func(c *Config) { c.Log = slog.New(slog.DiscardHandler) })
 	srv := httptest.NewServer(s)
 	defer srv.Close()
 	srv.Client().Transport.(*http.Transport).MaxIdleConnsPerHost = 64

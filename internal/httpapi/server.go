@@ -12,16 +12,16 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime/debug"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/atoll-run/atoll/internal/execution"
-	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/tools"
+	"github.com/atoll-run/atoll/internal/usage"
 )
 
 // Authenticator finds out who calls. It fails with an Unauthorized fault.
@@ -29,47 +29,83 @@ type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (tenant.Principal, error)
 }
 
-// Config is what a Server is made of. All but Ready and Grace are required.
+// UsageReader reads the ledger of what tenants have used.
+type UsageReader interface {
+	Summary(ctx context.Context, tenantID string, since, before time.Time) ([]usage.Day, error)
+	Month(ctx context.Context, tenantID string) (credits float64, err error)
+}
+
+// Config is what a Server is made of. All but the functions and Grace are
+// required.
 type Config struct {
-	Executor execution.Executor
-	Auth     Authenticator
-	Ready    func(context.Context) error // says why requests cannot be served; nil means always ready
-	Metrics  *prometheus.Registry        // the server adds its own figures and serves all of it
-	Log      *slog.Logger
-	Grace    time.Duration // how long a shutdown waits for running executions
+	Gateway *gateway.Gateway
+	Auth    Authenticator
+	Usage   UsageReader
+	Metrics *prometheus.Registry // the server adds its own figures and serves all of it
+	Log     *slog.Logger
+	Grace   time.Duration // how long a shutdown waits for running executions
+	Admin   *Admin        // what is under /v1/admin; nil for nothing there
+
+	ExecuteCode *tools.ExecuteCode // the agent tool; nil for none
+
+	CheckURL func(ctx context.Context, url string) error // refuses webhook URLs; without it every one is refused
+	Client   func(*http.Request) string                  // a client's address, for the log; nil means the connection's
+	Ready    func(context.Context) error                 // says why requests cannot be served; nil means always ready
+	// Expire is called when a shutdown's grace is over; it returns when the
+	// executions are ended that end with this process. Those who wait for them
+	// are still answered. nil if there are none.
+	Expire func()
 }
 
 // Server answers HTTP. Make one with New and run it with Serve.
 type Server struct {
-	executor execution.Executor
+	gateway  *gateway.Gateway
 	auth     Authenticator
+	usage    UsageReader
+	checkURL func(context.Context, string) error
+	client   func(*http.Request) string
 	ready    func(context.Context) error
+	expire   func()
 	log      *slog.Logger
 	metrics  *metrics
 	handler  http.Handler
 	grace    time.Duration
+	admin    *Admin
 
-	// life ends when a shutdown has no patience left; runs outlive their
-	// requests but not it.
+	executeCode *tools.ExecuteCode
+
+	// life ends when a shutdown has no patience left, and with it every request
+	// that waits for an execution; the execution does not.
 	life context.Context
 	end  context.CancelCauseFunc
 
-	mu       sync.Mutex
-	draining bool           // guarded by mu: no new runs
-	runs     sync.WaitGroup // Add under mu while not draining
+	draining atomic.Bool // no new runs
 }
 
-// errShutdown ends the runs that a shutdown did not wait for.
+// errShutdown ends the requests that a shutdown did not wait for.
 var errShutdown = errors.New("the server is shutting down")
 
 // New returns a Server; nothing listens yet.
 func New(cfg Config) (*Server, error) {
 	s := &Server{
-		executor: cfg.Executor,
+		gateway:  cfg.Gateway,
 		auth:     cfg.Auth,
+		usage:    cfg.Usage,
+		checkURL: cfg.CheckURL,
+		client:   cfg.Client,
 		ready:    cfg.Ready,
+		expire:   cfg.Expire,
 		log:      cfg.Log,
 		grace:    cfg.Grace,
+		admin:    cfg.Admin,
+
+		executeCode: cfg.ExecuteCode,
+	}
+	if s.checkURL == nil {
+		s.checkURL = func(context.Context, string) error { return invalid("webhook_url is not available on this server") }
+	}
+	if s.client == nil {
+		s.client = func(r *http.Request) string { return r.RemoteAddr }
 	}
 	if s.ready == nil {
 		s.ready = func(context.Context) error { return nil }
@@ -86,9 +122,12 @@ func New(cfg Config) (*Server, error) {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// Serve answers on ln until ctx ends, then shuts down: no new requests, running
-// executions get the grace period, what is left is cancelled. It closes ln and
-// returns nil after a shutdown, however impatient.
+// expireWait is how long an execution that Expire ended has to be answered.
+const expireWait = 2 * time.Second
+
+// Serve answers on ln until ctx ends, then shuts down: no new executions,
+// requests that wait for running ones get the grace period, what is left is cut.
+// It closes ln and returns nil after a shutdown, however impatient.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{
 		Handler:           s,
@@ -102,18 +141,19 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	select {
 	case err := <-failed:
 		s.end(errShutdown)
-		s.runs.Wait()
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
 	}
 
 	s.log.Info("shutting down", "grace", s.grace.String())
-	s.drain()
-	cut := time.AfterFunc(s.grace, func() { s.end(errShutdown) })
-	defer cut.Stop()
-	// Beyond the grace period, cancelled runs need a moment to be answered.
-	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace+10*time.Second)
+	s.draining.Store(true)
+	answered, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	cut := time.AfterFunc(s.grace, func() { s.cut(answered) })
+	defer cut.Stop()
+	// Beyond the grace period, requests that are cut need a moment to be answered.
+	wait, stop := context.WithTimeout(answered, s.grace+30*time.Second)
+	defer stop()
 	if err := srv.Shutdown(wait); err != nil {
 		s.log.Warn("connections were cut", "error", err)
 		_ = srv.Close()
@@ -121,47 +161,29 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		s.log.Warn("listening ended by itself", "error", err)
 	}
-	s.runs.Wait() // those whose clients went away
 	s.end(errShutdown)
 	return nil
 }
 
-// drain refuses new runs from now on.
-func (s *Server) drain() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.draining = true
+// cut ends the requests that are left, once the executions are answered that
+// end with this process.
+func (s *Server) cut(answered context.Context) {
+	if s.expire != nil {
+		s.expire()
+		select {
+		case <-answered.Done():
+		case <-time.After(expireWait):
+		}
+	}
+	s.end(errShutdown)
 }
 
-// execute runs req to its end, whatever becomes of the client: only the
-// server's own end cuts it short.
-// A panic becomes an error, so that it ends this run alone.
-func (s *Server) execute(ctx context.Context, req execution.Request, sink execution.Sink) (e *execution.Execution, err error) {
-	s.mu.Lock()
-	if s.draining {
-		s.mu.Unlock()
-		return nil, fault.New(fault.Unavailable, "%s", errShutdown)
-	}
-	s.runs.Add(1)
-	s.mu.Unlock()
-	defer s.runs.Done()
-	defer func() {
-		if p := recover(); p != nil {
-			s.log.Error("execution panicked", "trace_id", req.TraceID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			e, err = nil, fmt.Errorf("panic: %v", p)
-		}
-	}()
+func (s *Server) isDraining() bool { return s.draining.Load() }
 
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
-	defer context.AfterFunc(s.life, func() { cancel(errShutdown) })()
-
-	e, err = s.executor.Execute(ctx, req, sink)
-	switch {
-	case err != nil && s.life.Err() != nil:
-		return nil, fault.Wrap(fault.Unavailable, err, errShutdown.Error())
-	case err == nil && e.Status == execution.Cancelled && e.Error == "":
-		e.Error = "cancelled: " + errShutdown.Error() // nobody else can cancel yet
-	}
-	return e, err
+// living returns ctx as long as the server has patience. Cancel it when the
+// request is answered.
+func (s *Server) living(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(s.life, func() { cancel(errShutdown) })
+	return ctx, func() { unhook(); cancel(nil) }
 }

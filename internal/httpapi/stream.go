@@ -1,152 +1,211 @@
 package httpapi
 
 import (
-	"bufio"
 	"context"
 	"net/http"
+	"strconv"
+	"sync"
 	"time"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/execution"
 )
 
 const (
-	keepaliveEvery = 15 * time.Second
-
-	// headStart is how long the status line waits for the first output, so
-	// that a run which cannot be started is refused with its own status.
-	headStart = 250 * time.Millisecond
+	ndjson      = "application/x-ndjson"
+	eventStream = "text/event-stream"
 )
 
-// outcome is how a streamed run ended.
-type outcome struct {
-	execution *execution.Execution
-	err       error
+// startPatience is how long the status line of a new run waits for its first
+// output, so that a run which cannot be started is refused with its own status.
+const startPatience = 250 * time.Millisecond
+
+// streamPiece is how much of a stream is sent at a time, roughly.
+const streamPiece = 64 << 10
+
+var streamBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// stream sends an execution's events to one client, as NDJSON or as server-sent
+// events.
+type stream struct {
+	w       http.ResponseWriter
+	conn    *http.ResponseController
+	media   string
+	traceID string
+
+	mu    sync.Mutex // the head may be sent by a timer
+	begun bool       // guarded by mu
+	over  bool       // guarded by mu: nothing more may be sent
+	last  int64      // guarded by mu: seq of the last event sent, or that the client had before
+	gap   bool       // guarded by mu: events are missing
+	buf   *[]byte    // guarded by mu
+	err   error      // guarded by mu: the client has gone
 }
 
-// streamExecute runs req and sends its output as it comes. When the client
-// goes away the run continues; when it reads too slowly the oldest output is
-// dropped.
-func (s *Server) streamExecute(w http.ResponseWriter, r *http.Request, req execution.Request) error {
-	q := newQueue()
-	defer q.close()
-	done := make(chan outcome, 1)
-	// Serve waits for this goroutine: execute counts it.
-	go func() {
-		stdout, stderr := lines{emit: q.output(execution.Stdout)}, lines{emit: q.output(execution.Stderr)}
-		e, err := s.execute(r.Context(), req, func(stream execution.Stream, p []byte) {
-			if stream == execution.Stderr {
-				stderr.write(p)
-			} else {
-				stdout.write(p)
-			}
-		})
-		stdout.flush()
-		stderr.flush()
-		done <- outcome{e, err}
-	}()
-
-	start := time.NewTimer(headStart)
-	defer start.Stop()
-	var end *outcome
-	select {
-	case <-q.ready:
-	case <-start.C:
-	case <-r.Context().Done():
-	case o := <-done:
-		if o.err != nil {
-			return o.err
-		}
-		end = &o
+// newStream returns a stream that goes on after a seq that its client has; 0 for
+// none. The caller ends it.
+func newStream(w http.ResponseWriter, media, traceID string, after int64) *stream {
+	return &stream{
+		w: w, conn: http.NewResponseController(w), media: media, traceID: traceID,
+		last: after, buf: streamBuffers.Get().(*[]byte),
 	}
+}
 
-	h := w.Header()
-	h.Set("Content-Type", ndjson)
+// end lets go of the stream.
+func (s *stream) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	streamBuffers.Put(s.buf)
+	s.buf = nil
+}
+
+// begin sends the head and the status, unless that has been done.
+func (s *stream) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over || s.begun {
+		return
+	}
+	s.head()
+	s.flush()
+}
+
+// head writes what every stream begins with. s.mu is held.
+func (s *stream) head() {
+	s.begun = true
+	h := s.w.Header()
+	h.Set("Content-Type", s.media)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // proxies that know it pass lines on at once
-	w.WriteHeader(http.StatusOK)
-	sw := &streamWriter{conn: http.NewResponseController(w), buf: bufio.NewWriterSize(w, 32<<10)}
-	err := s.pump(r.Context(), sw, q, req, done, end)
-	s.metrics.dropped.Add(float64(q.dropped()))
+	s.w.WriteHeader(http.StatusOK)
+	*s.buf = (*s.buf)[:0]
+	if s.last >= 1 {
+		return
+	}
+	s.last = 1
+	s.open("status", 1)
+	*s.buf = append(*s.buf, `{"type":"status","trace_id":"`+s.traceID+`","status":"running","seq":1}`...)
+	s.shut()
+}
+
+// open and shut frame one event in the buffer. s.mu is held.
+func (s *stream) open(kind string, seq int64) {
+	if s.media == eventStream {
+		*s.buf = append(strconv.AppendInt(append(*s.buf, "id: "...), seq, 10), "\nevent: "+kind+"\ndata: "...)
+	}
+}
+
+func (s *stream) shut() {
+	if s.media == eventStream {
+		*s.buf = append(*s.buf, '\n')
+	}
+	*s.buf = append(*s.buf, '\n')
+}
+
+// events sends a batch of events.
+func (s *stream) events(batch []execution.Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.begun {
+		s.head()
+	}
+	for _, e := range batch {
+		if e.Seq <= s.last {
+			continue
+		}
+		s.gap = s.gap || e.Seq > s.last+1
+		s.last = e.Seq
+		kind := eventOutput
+		if e.Stream == "" {
+			kind = eventKeepalive
+		}
+		s.open(kind, e.Seq)
+		*s.buf = appendEvent(*s.buf, e)
+		s.shut()
+		if len(*s.buf) >= streamPiece {
+			s.write()
+		}
+	}
+	return s.flush()
+}
+
+// result sends the last event: how e ended.
+func (s *stream) result(e *execution.Execution, out outputs) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.begun {
+		s.head()
+	}
+	seq := max(e.LastSeq, s.last) + 1
+	body := Event{Type: eventResult, TraceID: s.traceID, Status: wireStatus(e.Status), Result: toWire(e), Seq: seq}
+	truncated := e.OutputTruncated || s.gap || s.last < e.LastSeq && !e.NotStarted
+	body.OutputTruncated = &truncated
+	s.open(eventResult, seq)
+	s.write()
+	if s.err == nil {
+		s.err = writeWith(s.w, &body, out)
+	}
+	s.shut()
+	return s.flush()
+}
+
+// write sends what is in the buffer. s.mu is held.
+func (s *stream) write() {
+	if s.err == nil && len(*s.buf) > 0 {
+		_, s.err = s.w.Write(*s.buf)
+	}
+	*s.buf = (*s.buf)[:0]
+}
+
+// flush sends everything on its way. s.mu is held.
+func (s *stream) flush() error {
+	s.write()
+	if s.err == nil {
+		s.err = s.conn.Flush()
+	}
+	return s.err
+}
+
+// refuse reports whether nothing was sent, and sees to it that nothing will be.
+func (s *stream) refuse() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = !s.begun
+	return s.over
+}
+
+// follow sends e's events after a seq, and its result. headStart is how long
+// the head waits for the first of them; until then the answer can be a refusal.
+func (s *Server) follow(w http.ResponseWriter, r *http.Request, e *execution.Execution, media string, after int64, headStart time.Duration) error {
+	ctx, stop := s.living(r.Context())
+	defer stop()
+	st := newStream(w, media, e.TraceID, after)
+	defer st.end()
+	if headStart == 0 {
+		st.begin()
+	} else {
+		head := time.AfterFunc(headStart, st.begin)
+		defer head.Stop()
+	}
+	ended, err := s.gateway.Follow(ctx, e, max(after, 1), st.events)
+	if err != nil && st.refuse() {
+		return s.parted(ctx, e.TraceID, err)
+	}
+	if ended != nil { // an error with it says that no code was run, as the result does
+		err = s.sendResult(ctx, st, ended)
+	}
+	if err == nil {
+		return nil
+	}
+	s.log.DebugContext(ctx, "stream ended early", "trace_id", e.TraceID, "error", err)
+	panic(http.ErrAbortHandler) // half a stream must not look like a whole one
+}
+
+func (s *Server) sendResult(ctx context.Context, st *stream, e *execution.Execution) error {
+	out, err := s.openOutputs(ctx, e)
 	if err != nil {
-		s.log.DebugContext(r.Context(), "stream ended early", "trace_id", req.TraceID, "error", err)
-	}
-	return nil
-}
-
-// pump sends events until the result is out or the client has gone.
-func (s *Server) pump(ctx context.Context, w *streamWriter, q *queue, req execution.Request, done <-chan outcome, end *outcome) error {
-	status := Event{Type: eventStatus, TraceID: req.TraceID, Status: string(execution.Running), Seq: 1}
-	if err := w.send(append([]Event{status}, q.take()...)...); err != nil { // ready's token may be spent
 		return err
 	}
-	idle := time.NewTicker(keepaliveEvery)
-	defer idle.Stop()
-	for end == nil {
-		select {
-		case <-q.ready:
-			if err := w.send(q.take()...); err != nil {
-				return err
-			}
-			idle.Reset(keepaliveEvery)
-		case <-idle.C:
-			if err := w.send(q.takeOrKeepalive()...); err != nil {
-				return err
-			}
-		case o := <-done:
-			end = &o
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return w.send(append(q.take(), s.lastEvent(q, req, *end))...)
-}
-
-// lastEvent is the result of a run, also of one that failed after its stream
-// had begun.
-func (s *Server) lastEvent(q *queue, req execution.Request, end outcome) Event {
-	last := Event{Type: eventResult, TraceID: req.TraceID, Seq: q.next()}
-	truncated := q.dropped() > 0
-	last.OutputTruncated = &truncated
-	if end.err != nil {
-		_, body := render(end.err)
-		s.log.Error("execution failed", "trace_id", req.TraceID, "error", end.err)
-		last.Status = string(execution.Failed)
-		last.Result = &ExecuteResponse{ExitCode: -1, Error: &body.Message}
-		return last
-	}
-	result := toWire(end.execution, req)
-	last.Status, last.Result = wireStatus(end.execution.Status), &result
-	return last
-}
-
-// streamWriter writes events to one client.
-type streamWriter struct {
-	conn *http.ResponseController
-	buf  *bufio.Writer
-}
-
-// send writes events, one a line, and flushes them.
-func (w *streamWriter) send(events ...Event) error {
-	for i := range events {
-		if err := w.write(&events[i]); err != nil {
-			return err
-		}
-		if err := w.buf.WriteByte('\n'); err != nil {
-			return err
-		}
-	}
-	if err := w.buf.Flush(); err != nil {
-		return err
-	}
-	return w.conn.Flush()
-}
-
-func (w *streamWriter) write(e *Event) error {
-	if e.Result != nil {
-		return writeResult(w.buf, e, e.Result)
-	}
-	return json.MarshalWrite(w.buf, e, jsontext.AllowInvalidUTF8(true))
+	defer out.Close()
+	return st.result(e, out)
 }

@@ -3,20 +3,22 @@ package httpapi
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
+	"sync"
 	"testing"
-	"testing/synctest"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/gateway/gatewaytest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -49,17 +51,19 @@ func TestOpenAPIIsCommitted(t *testing.T) {
 	}
 }
 
-var traceID = regexp.MustCompile(`trc_[0-9a-f]{32}`)
+var anyTraceID = regexp.MustCompile(`trc_[0-9a-f]{32}`)
 
 // TestStreams checks whole streams: one event a line, output by lines, the
-// result last.
+// result last; live, replayed, from the middle, and as server-sent events.
 func TestStreams(t *testing.T) {
-	s := newServer(t, hostExecutor{})
+	s := newServer(t)
 	for name, body := range map[string]string{
-		"lines":   `{"code":"print('one'); print('two'); print('no newline', end='')"}`,
-		"failure": `{"code":"echo err >&2; exit 3","language":"bash"}`,
-		"timeout": `{"code":"echo early; exec sleep 30","language":"bash","timeout":1}`,
-		"bytes":   `{"code":"printf '\\xe2\\x82\\xac \\xff \\xe2\\x82\\n\\xf0\\x9f'","language":"bash"}`,
+		"lines":   `{"code":"lines"}`,
+		"failure": `{"code":"err"}`,
+		"timeout": `{"code":"early","timeout":1}`,
+		"bytes":   `{"code":"bytes"}`,
+		"memory":  `{"code":"oom"}`,
+		"silent":  `{"code":"x"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := post(s, body, "Accept", "application/x-ndjson, application/json;q=0.5")
@@ -68,12 +72,36 @@ func TestStreams(t *testing.T) {
 			}
 			checkCommon(t, w.Result())
 			id := w.Header().Get("X-Trace-Id")
-			for _, seen := range traceID.FindAllString(w.Body.String(), -1) {
+			for _, seen := range anyTraceID.FindAllString(w.Body.String(), -1) {
 				if seen != id {
 					t.Errorf("the stream has the trace id %s, the header %s", seen, id)
 				}
 			}
-			golden(t, "stream-"+name+".ndjson", traceID.ReplaceAll(w.Body.Bytes(), []byte("trc_0")))
+			plain := func(w *httptest.ResponseRecorder) []byte {
+				return anyTraceID.ReplaceAll(w.Body.Bytes(), []byte("trc_0"))
+			}
+			golden(t, "stream-"+name+".ndjson", plain(w))
+			again := ask(s, "GET", "/v1/executions/"+id+"/output", "")
+			golden(t, "stream-"+name+".ndjson", plain(again))
+			events := ask(s, "GET", "/v1/executions/"+id+"/output", "", "Accept", eventStream)
+			golden(t, "stream-"+name+".sse", plain(events))
+			if ct := events.Header().Get("Content-Type"); ct != eventStream {
+				t.Errorf("Content-Type is %q", ct)
+			}
+
+			lines := strings.SplitAfter(again.Body.String(), "\n")
+			lines = lines[:len(lines)-1]
+			for after := range len(lines) + 2 {
+				rest := ask(s, "GET", fmt.Sprintf("/v1/executions/%s/output?after=%d", id, after), "")
+				want := strings.Join(lines[min(after, len(lines)):], "")
+				if rest.Body.String() != want || (rest.Code == 204) != (want == "") {
+					t.Errorf("after %d: %d %s\nwant %s", after, rest.Code, rest.Body, want)
+				}
+				seen := ask(s, "GET", "/v1/executions/"+id+"/output?after=1", "", "Accept", eventStream, "Last-Event-ID", fmt.Sprint(after))
+				if got := strings.Count(seen.Body.String(), "data: "); got != len(lines)-min(after, len(lines)) || (seen.Code == 204) != (got == 0) {
+					t.Errorf("after the event %d: %d %s", after, seen.Code, seen.Body)
+				}
+			}
 		})
 	}
 }
@@ -97,147 +125,129 @@ func TestAccepts(t *testing.T) {
 	}
 }
 
-func TestLines(t *testing.T) {
-	long := strings.Repeat("x", maxPiece+10)
-	for _, c := range []struct {
-		name   string
-		writes []string
-		want   []string
-	}{
-		{"none", nil, nil},
-		{"whole lines", []string{"a\nb\n"}, []string{"a\n", "b\n"}},
-		{"empty lines", []string{"\n\n"}, []string{"\n", "\n"}},
-		{"a line in pieces", []string{"a", "b", "\nc"}, []string{"ab\n", "c"}},
-		{"a character in pieces", []string{"\xe2", "\x82", "\xac"}, []string{"€"}},
-		{"a long line", []string{long + "\n"}, []string{long[:maxPiece], "xxxxxxxxxx\n"}},
-		{"a line of the most", []string{long[:maxPiece-1] + "\n", "b\n"}, []string{long[:maxPiece-1] + "\n", "b\n"}},
-		{"a character across the cut", []string{long[:maxPiece-1] + "€\n"}, []string{long[:maxPiece-1], "€\n"}},
-		{"a broken character across the cut", []string{long[:maxPiece-1] + "\xe2\n"}, []string{long[:maxPiece-1], "\xe2\n"}},
-		{"only tails", []string{strings.Repeat("\x82", maxPiece)}, []string{strings.Repeat("\x82", maxPiece)}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var got []string
-			l := lines{emit: func(p []byte) { got = append(got, string(p)) }}
-			for _, w := range c.writes {
-				l.write([]byte(w))
-			}
-			l.flush()
-			if !slices.Equal(got, c.want) {
-				t.Errorf("got %.100q\nwant %.100q", got, c.want)
-			}
-		})
+// open sends a request on a real connection, as the test's caller.
+func open(t testing.TB, srv *httptest.Server, method, path, body string, headers ...string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, srv.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// TestSlowReaderLosesTheOldest checks that a program is never held up, that
-// memory is bounded, and that the client is told.
-func TestSlowReaderLosesTheOldest(t *testing.T) {
-	const written = 50_000
-	q := newQueue()
-	emit := q.output(execution.Stdout)
-	for range written {
-		emit([]byte("line\n"))
+	r.Header = http.Header{"Authorization": {"Bearer " + testKey}, "Content-Type": {"application/json"}}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
 	}
-	events := q.take()
-	if len(events) != maxQueued || q.dropped() != written-maxQueued {
-		t.Errorf("%d events are left and %d dropped", len(events), q.dropped())
-	}
-	if first, last := events[0].Seq, events[len(events)-1].Seq; last != written+1 || first != written+1-maxQueued+1 {
-		t.Errorf("seq %d to %d are left", first, last)
-	}
-	big := bytes.Repeat([]byte("x"), maxPiece)
-	for range 1000 {
-		emit(big)
-	}
-	if n := len(q.take()) * maxPiece; n > maxQueuedBytes {
-		t.Errorf("%d bytes are kept", n)
-	}
-	q.close()
-	emit(big)
-	if len(q.take()) != 0 {
-		t.Error("output is kept for nobody")
-	}
-}
-
-// TestStreamIsLive checks that a line arrives while the program runs, and that
-// the result says when output was dropped.
-func TestStreamIsLive(t *testing.T) {
-	read := make(chan struct{})
-	s := newServer(t, executorFunc(func(_ context.Context, _ execution.Request, sink execution.Sink) (*execution.Execution, error) {
-		sink(execution.Stdout, []byte("first\n"))
-		<-read
-		flood := bytes.Repeat([]byte("x\n"), 4*maxQueued)
-		sink(execution.Stdout, flood)
-		return &execution.Execution{Status: execution.Success, Stdout: []byte("all of it")}, nil
-	}))
-	srv := httptest.NewServer(s)
-	defer srv.Close()
-	r, _ := http.NewRequest(http.MethodPost, srv.URL+"/v1/sandbox/execute", strings.NewReader(`{"code":"x"}`))
-	r.Header = http.Header{"Authorization": {"Bearer " + testKey}, "Content-Type": {"application/json"}, "Accept": {ndjson}}
 	res, err := srv.Client().Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
-	var seq int64
-	var last Event
-	for in := bufio.NewScanner(res.Body); in.Scan(); {
-		last = Event{}
-		if err := json.Unmarshal(in.Bytes(), &last); err != nil {
-			t.Fatal(err)
-		}
-		if last.Seq <= seq {
-			t.Fatalf("seq %d after %d", last.Seq, seq)
-		}
-		seq = last.Seq
-		if last.Type == eventKeepalive {
-			t.Error("output waited for a keepalive")
-		}
-		if last.Data == "first\n" {
-			close(read)
-		}
-	}
-	if last.Type != eventResult || last.Result == nil || last.Result.Stdout != "all of it" || last.OutputTruncated == nil || !*last.OutputTruncated {
-		t.Errorf("the last event is %+v", last)
-	}
+	t.Cleanup(func() { _ = res.Body.Close() })
+	return res
 }
 
-// TestKeepalive checks, on a clock of its own, that a silent program's stream
-// is kept open, and that its status comes without output.
-func TestKeepalive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ended := make(chan struct{})
-		s := newServer(t, executorFunc(func(ctx context.Context, _ execution.Request, _ execution.Sink) (*execution.Execution, error) {
-			<-ended
-			return &execution.Execution{Status: execution.Success}, nil
-		}))
-		go func() {
-			defer close(ended)
-			wait(t, 2*keepaliveEvery+keepaliveEvery/2)
-		}()
-		w := post(s, `{"code":"x"}`, "Accept", ndjson)
-		golden(t, "stream-keepalive.ndjson", traceID.ReplaceAll(w.Body.Bytes(), []byte("trc_0")))
+// TestStreamIsLive checks that a line arrives while the program runs, also at
+// a client that comes later, and the status before any line.
+func TestStreamIsLive(t *testing.T) {
+	s := newServer(t)
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	next := make(chan string)
+	s.Executor.Program("live", func(r *gatewaytest.Run) int {
+		for line := range next {
+			r.Print(execution.Stdout, line)
+		}
+		return 0
 	})
+	res := open(t, srv, "POST", "/v1/sandbox/execute", `{"code":"live"}`, "Accept", ndjson)
+	first := bufio.NewScanner(res.Body)
+	if !first.Scan() || !strings.Contains(first.Text(), `"status":"running","seq":1}`) {
+		t.Fatalf("the stream begins with %s", first.Text())
+	}
+	id := res.Header.Get("X-Trace-Id")
+	second := bufio.NewScanner(open(t, srv, "GET", "/v1/executions/"+id+"/output?after=1", "").Body)
+	for i := range 5 {
+		next <- fmt.Sprintf("%d\n", i)
+		want := fmt.Sprintf(`{"type":"output","stream":"stdout","data":"%d\n","seq":%d}`, i, i+2)
+		for _, in := range []*bufio.Scanner{first, second} {
+			if !in.Scan() || in.Text() != want {
+				t.Fatalf("got %s, want %s", in.Text(), want)
+			}
+		}
+	}
+	close(next)
+	for _, in := range []*bufio.Scanner{first, second} {
+		if !in.Scan() || !strings.Contains(in.Text(), `"type":"result"`) || in.Scan() {
+			t.Errorf("it ends with %s", in.Text())
+		}
+	}
 }
 
-// TestLateFailure checks that a run which fails after its stream has begun
-// ends it with a result.
-func TestLateFailure(t *testing.T) {
-	s := newServer(t, executorFunc(func(_ context.Context, _ execution.Request, sink execution.Sink) (*execution.Execution, error) {
-		sink(execution.Stdout, []byte("some\n"))
-		panic("secret")
-	}))
-	w := post(s, `{"code":"x"}`, "Accept", ndjson)
-	var last Event
-	lines := strings.Split(strings.TrimSpace(w.Body.String()), "\n")
-	if w.Code == 200 {
-		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
-			t.Fatal(err)
-		}
-		if last.Status != "failed" || last.Result == nil || last.Result.Error == nil || last.Result.ExitCode != -1 || strings.Contains(w.Body.String(), "secret") {
-			t.Errorf("got %s", w.Body)
-		}
-	} else {
-		refused(t, w, 500, "internal_error", "log") // it failed before the status was sent
+// TestCancelledStream checks that a stream ends with its cancellation.
+func TestCancelledStream(t *testing.T) {
+	s := newServer(t)
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	res := open(t, srv, "POST", "/v1/sandbox/execute", `{"code":"early"}`, "Accept", ndjson)
+	id := res.Header.Get("X-Trace-Id")
+	w := ask(s, "POST", "/v1/executions/"+id+"/cancel", "")
+	if w.Code != 200 || !strings.Contains(w.Body.String(), `"status":"cancelled"`) || !strings.Contains(w.Body.String(), `"error":"Cancelled by user"`) {
+		t.Errorf("cancelling: %d %s", w.Code, w.Body)
 	}
+	all, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"type":"result","trace_id":"` + id + `","status":"cancelled","result":{"success":false,"stdout":"early\n","stderr":"","exit_code":-1,"error":"Cancelled by user","stdout_truncated":false,"stderr_truncated":false},"output_truncated":false,"seq":3}` + "\n"
+	if !strings.HasSuffix(string(all), want) {
+		t.Errorf("the stream is\n%s\nwant at its end\n%s", all, want)
+	}
+	refused(t, ask(s, "POST", "/v1/executions/"+id+"/cancel", ""), 409, "conflict", "already ended (cancelled)")
+}
+
+// TestManyStreams has 40 clients follow 40 programs at 50 lines a second each.
+func TestManyStreams(t *testing.T) {
+	const streams, lines = 40, 100
+	s := newServer(t)
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	s.Executor.Program("tick", func(r *gatewaytest.Run) int {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for range lines {
+			<-tick.C
+			r.Print(execution.Stdout, fmt.Sprintf("%d\n", time.Now().UnixNano()))
+		}
+		return 0
+	})
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var worst time.Duration
+	for range streams {
+		all.Go(func() {
+			res := open(t, srv, "POST", "/v1/sandbox/execute", `{"code":"tick"}`, "Accept", ndjson)
+			n := int64(0)
+			for in := bufio.NewScanner(res.Body); in.Scan(); {
+				var e Event
+				if err := json.Unmarshal(in.Bytes(), &e); err != nil {
+					t.Error(err)
+					return
+				}
+				if n++; e.Seq != n {
+					t.Errorf("seq %d comes as number %d", e.Seq, n)
+					return
+				}
+				if e.Type == eventOutput {
+					var sent int64
+					fmt.Sscan(e.Data, &sent)
+					mu.Lock()
+					worst = max(worst, time.Since(time.Unix(0, sent)))
+					mu.Unlock()
+				}
+			}
+			if n != lines+2 {
+				t.Errorf("%d events", n)
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("the slowest line took %s", worst)
 }

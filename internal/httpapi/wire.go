@@ -20,10 +20,11 @@ type ExecuteRequest struct {
 	EnvVars  map[string]Text `json:"env_vars,omitzero" nullable:"true" doc:"Environment variables for this execution: at most 50 and 64 KB together with those of the environment. Names: an uppercase letter, then uppercase letters, digits and underscores, at most 128 characters, none of the reserved names. Values: at most 4,096 characters."`
 	Metadata map[string]Text `json:"metadata,omitzero" nullable:"true" doc:"Kept with the execution's record, never shown to the program. At most 10 keys of 1 to 40 characters with values of at most 256."`
 
+	WebhookURL *Text `json:"webhook_url,omitzero" maxLength:"2048" doc:"Where the end is told, with Prefer: respond-async only; HTTPS, and no private address. Without it the key's own URL is used, if it has one."`
+
 	// The contract knows these, this version does not: they are refused by name.
-	ThreadID   any `json:"thread_id,omitzero" hidden:"true"`
-	WebhookURL any `json:"webhook_url,omitzero" hidden:"true"`
-	SubPaths   any `json:"sub_paths,omitzero" hidden:"true"`
+	ThreadID any `json:"thread_id,omitzero" hidden:"true"`
+	SubPaths any `json:"sub_paths,omitzero" hidden:"true"`
 }
 
 // Seconds is a whole number of seconds. What does not fit an int64 becomes its
@@ -82,6 +83,15 @@ type TimeoutResponse struct {
 type ErrorResponse struct {
 	Error   string `json:"error" doc:"A code for programs, such as validation_error." example:"validation_error"`
 	Message string `json:"message" doc:"A sentence for people." example:"code must be between 1 byte and 1 MB"`
+
+	Dimension string     `json:"dimension,omitzero" doc:"With rate_limited: which limit it is, such as concurrency, timeout or credits."`
+	ResetsAt  *time.Time `json:"resets_at,omitzero" nullable:"false" doc:"With rate_limited: when the limit starts anew, if it does."`
+}
+
+// AcceptedResponse says that an execution goes on without its caller.
+type AcceptedResponse struct {
+	TraceID string `json:"trace_id" doc:"Names the execution, for GET /v1/executions/{trace_id}."`
+	Status  string `json:"status" enum:"running,success,failed,timeout,oom,blocked,cancelled" doc:"running, unless the request repeats an earlier one whose execution has ended."`
 }
 
 // Event is one line of an NDJSON stream. Seq grows with every event; Type
@@ -93,7 +103,7 @@ type Event struct {
 	Stream          string           `json:"stream,omitzero" enum:"stdout,stderr" doc:"On output."`
 	Data            string           `json:"data,omitzero" doc:"On output: a line with its newline, or a piece of one that is longer than 64 KiB."`
 	Result          *ExecuteResponse `json:"result,omitzero" doc:"On result: what an inline response holds."`
-	OutputTruncated *bool            `json:"output_truncated,omitzero" nullable:"false" doc:"On result: true if output events were dropped because they were read too slowly. The result's own output is complete."`
+	OutputTruncated *bool            `json:"output_truncated,omitzero" nullable:"false" doc:"On result: true if output events are missing that had left the reconnect buffer. The result's own output is complete."`
 	Seq             int64            `json:"seq" doc:"Position in the stream."`
 }
 
@@ -105,22 +115,16 @@ const (
 	eventResult    = "result"
 )
 
-// toWire renders an execution in this dialect.
-func toWire(e *execution.Execution, req execution.Request) ExecuteResponse {
-	out := ExecuteResponse{
+// toWire renders an execution in this dialect, without its outputs.
+func toWire(e *execution.Execution) *ExecuteResponse {
+	out := &ExecuteResponse{
 		Success:         e.ExitCode == 0,
-		Stdout:          string(e.Stdout),
-		Stderr:          string(e.Stderr),
 		ExitCode:        e.ExitCode,
 		StdoutTruncated: e.StdoutTruncated,
 		StderrTruncated: e.StderrTruncated,
 	}
-	switch reason := e.Error; {
-	case e.Status == execution.Timeout:
-		reason = "execution timed out after " + strconv.Itoa(int(req.Timeout.Seconds())) + "s"
-		out.Success, out.ExitCode, out.Error = false, -1, &reason
-	case reason != "":
-		out.Error = &reason
+	if e.Error != "" {
+		out.Error = &e.Error
 	}
 	return out
 }
@@ -128,7 +132,7 @@ func toWire(e *execution.Execution, req execution.Request) ExecuteResponse {
 // wireStatus narrows a domain status to those of the dialect, which tells a
 // limit by the result's error.
 func wireStatus(s execution.Status) string {
-	if s == execution.OOM {
+	if s == execution.OOM || s == execution.Blocked {
 		s = execution.Failed
 	}
 	return string(s)

@@ -32,6 +32,7 @@ type Config[K comparable, I Item] struct {
 	Build    func(ctx context.Context, key K, awaited bool) (I, error)
 	Builders int // items made at the same time, at least 1
 	Rush     int // the same while someone waits for one, if more
+	Most     int // items kept ready over all kinds, unless Keep asks for more of them; 0 for any number
 	Log      *slog.Logger
 	Metrics  Metrics[K] // may be nil
 
@@ -75,6 +76,8 @@ type kind[K comparable, I Item] struct {
 	building int
 	notUntil time.Time // no filling up before
 	lastMiss time.Time
+	lastUse  time.Time // by a claim
+	dropped  bool      // to be forgotten once nothing is built for it
 }
 
 type entry[I Item] struct {
@@ -101,8 +104,34 @@ func (p *Pool[K, I]) Keep(key K, size, most int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := p.kind(key)
-	k.base, k.most, k.target = size, max(size, most), size
+	k.base, k.most, k.target, k.dropped = size, max(size, most), max(size, min(k.target, most)), false
 	p.schedule()
+}
+
+// Drop forgets a kind and destroys what is ready of it. Those who wait for one
+// are still served.
+func (p *Pool[K, I]) Drop(key K) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := p.kinds[key]
+	if k == nil {
+		return
+	}
+	k.base, k.most, k.target, k.dropped = 0, 0, 0, true
+	for _, e := range k.idle {
+		close(e.claimed)
+		p.destroy(e.item)
+	}
+	k.idle = nil
+	p.report(k)
+	p.forget(k)
+}
+
+// forget removes a dropped kind that nobody needs. p.mu is held.
+func (p *Pool[K, I]) forget(k *kind[K, I]) {
+	if k.dropped && k.building == 0 && len(k.waiters) == 0 && p.kinds[k.key] == k {
+		delete(p.kinds, k.key)
+	}
 }
 
 // kind returns the state of a key. p.mu is held.
@@ -124,6 +153,7 @@ func (p *Pool[K, I]) Claim(ctx context.Context, key K) (item I, hit bool, err er
 		return item, false, ErrClosed
 	}
 	k := p.kind(key)
+	k.lastUse = time.Now()
 	for len(k.idle) > 0 && len(k.waiters) == 0 {
 		e := k.idle[0]
 		k.idle = k.idle[1:]
@@ -145,7 +175,7 @@ func (p *Pool[K, I]) Claim(ctx context.Context, key K) (item I, hit bool, err er
 	if k.target < k.most {
 		k.target++
 	}
-	k.lastMiss = time.Now()
+	k.lastMiss = k.lastUse
 	p.schedule()
 	p.mu.Unlock()
 	p.note(key, false)
@@ -212,9 +242,14 @@ func (p *Pool[K, I]) schedule() {
 func (p *Pool[K, I]) neediest() (best *kind[K, I], awaited bool) {
 	var waiting, missing int
 	now := time.Now()
+	full := p.full()
 	for _, k := range p.kinds {
 		w := max(0, len(k.waiters)-k.building)
-		m := k.target - len(k.idle) - k.building
+		target := k.target
+		if full {
+			target = k.base
+		}
+		m := target - len(k.idle) - k.building
 		if now.Before(k.notUntil) {
 			m = 0
 		}
@@ -223,6 +258,18 @@ func (p *Pool[K, I]) neediest() (best *kind[K, I], awaited bool) {
 		}
 	}
 	return best, waiting > 0
+}
+
+// full reports whether no more may be kept ready than was asked for. p.mu is held.
+func (p *Pool[K, I]) full() bool {
+	if p.cfg.Most == 0 {
+		return false
+	}
+	n := p.building
+	for _, k := range p.kinds {
+		n += len(k.idle)
+	}
+	return n >= p.cfg.Most
 }
 
 func (p *Pool[K, I]) build(k *kind[K, I], awaited bool) {
@@ -252,6 +299,7 @@ func (p *Pool[K, I]) build(k *kind[K, I], awaited bool) {
 		k.notUntil = time.Time{}
 		p.offer(k, item)
 	}
+	p.forget(k)
 	p.schedule()
 }
 
@@ -300,6 +348,10 @@ func (p *Pool[K, I]) watch(k *kind[K, I], e *entry[I]) {
 // calm is how long a kind must not have missed before its target shrinks.
 const calm = time.Minute
 
+// linger is how long one is kept of a kind that nobody asked to keep, after it
+// was claimed last.
+const linger = 5 * time.Minute
+
 // settle lets targets that demand has raised sink again.
 func (p *Pool[K, I]) settle() {
 	tick := time.NewTicker(calm / 4)
@@ -312,7 +364,11 @@ func (p *Pool[K, I]) settle() {
 		}
 		p.mu.Lock()
 		for _, k := range p.kinds {
-			if k.target > k.base && time.Since(k.lastMiss) > calm {
+			least := k.base
+			if time.Since(k.lastUse) < linger {
+				least = max(least, min(k.most, 1))
+			}
+			if k.target > least && time.Since(k.lastMiss) > calm {
 				k.target--
 				if len(k.idle) > k.target {
 					e := k.idle[0]

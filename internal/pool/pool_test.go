@@ -237,6 +237,73 @@ func TestDemandRaisesTheTargetAndCalmLowersIt(t *testing.T) {
 	})
 }
 
+func TestAKindNobodyAskedToKeepComesAndGoesWithDemand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		p := open(m, 4)
+		defer p.Close()
+		p.Keep("a", 0, 2)
+		claim := func() (hit bool) {
+			it, hit, err := p.Claim(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			it.Destroy(t.Context())
+			time.Sleep(time.Second)
+			return hit
+		}
+		if claim() || !claim() || !claim() {
+			t.Error("the first claim was served at once, or a later one was not")
+		}
+		time.Sleep(3 * calm)
+		if got := m.alive(); got != 1 {
+			t.Errorf("a while after the last claim %d are kept ready", got)
+		}
+		time.Sleep(linger)
+		if got := m.alive(); got != 0 {
+			t.Errorf("long after the last claim %d are kept ready", got)
+		}
+		claim()
+		p.Drop("a")
+		synctest.Wait()
+		if got := m.alive(); got != 0 || len(p.kinds) != 0 {
+			t.Errorf("%d of a dropped kind are left; there are %d kinds", got, len(p.kinds))
+		}
+		p.Keep("a", 0, 2)
+		if claim() {
+			t.Error("a dropped kind was ready")
+		}
+	})
+}
+
+func TestAllKindsTogetherAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		p := New(Config[string, *item]{Build: m.build, Builders: 4, Most: 4, Log: slog.New(slog.DiscardHandler), Metrics: m})
+		defer p.Close()
+		p.Keep("kept", 2, 8)
+		for _, key := range []string{"a", "b", "c", "d", "kept"} {
+			p.Keep(key, min(len(key)/2, 2), 8)
+			for range 3 {
+				it, _, err := p.Claim(t.Context(), key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				it.Destroy(t.Context())
+			}
+		}
+		time.Sleep(10 * time.Second)
+		if got := m.alive(); got > 6 {
+			t.Errorf("%d are kept ready", got)
+		}
+		it, hit, err := p.Claim(t.Context(), "kept")
+		if err != nil || !hit {
+			t.Fatalf("what was to be kept was not ready: %v", err)
+		}
+		it.Destroy(t.Context())
+	})
+}
+
 func TestADeadItemIsReplacedAndNeverClaimed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMaker(makeTime)

@@ -1,62 +1,168 @@
-// Package tenant says who calls and what they may use.
-//
-// For now there is one tenant with one key, the development key of the
-// configuration; everything that asks who calls does so through Principal, so
-// that stored tenants, keys and plans can take its place.
+// Package tenant says who calls and what they may use: tenants, their
+// environments and keys, and the plans that bound them.
 package tenant
 
 import (
-	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/hex"
+	"regexp"
+	"slices"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/execution"
-	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// KeyPrefix begins every key that Atoll makes.
-const KeyPrefix = "sk-atoll-"
+// ID names a tenant: "ten_" and 16 hexadecimal digits.
+type ID = string
 
-// NewKey returns a random key with 160 bits.
-func NewKey() string {
-	var b [20]byte
-	rand.Read(b[:])
-	return KeyPrefix + hex.EncodeToString(b[:])
+// Name is what tenants, environments, keys, plans and templates are called by
+// their operators: a letter or digit, then letters, digits, '.', '_' and '-',
+// at most 64 characters.
+var Name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// Dev is the name of the tenant that the development key belongs to, Operator
+// that of the one whose keys administer all others.
+const (
+	Dev      = "dev"
+	Operator = "operator"
+)
+
+// Tier is a tenant's compliance tier.
+type Tier string
+
+const (
+	Standard Tier = "standard"
+	// Regulated tenants never have the sandbox tool: going to this tier turns it
+	// off, and it cannot be turned on again while it lasts.
+	Regulated Tier = "regulated"
+)
+
+// Tenant owns keys, environments and everything that is made with them.
+type Tenant struct {
+	ID             ID
+	Name           string // unique
+	Plan           string // name of its plan
+	SandboxEnabled bool   // whether agents may use execute_code
+	Tier           Tier
+	MonthlyCredits float64  // budget of a calendar month in UTC; 0 for none
+	RedactionOff   []string // redaction rules that do not apply to it
+	AuditDays      int      // days its audit rows are kept, 1 to 180
+	DailyCap       *int64   // execute_code calls a UTC day; nil for the server's cap
+	HourlyCap      *int64   // execute_code calls of one agent a UTC hour; nil for the server's
+	CreatedAt      time.Time
+	DisabledAt     *time.Time // its keys are refused from then on
+}
+
+// Plan bounds what a tenant may use. Zero means no bound where that is said.
+type Plan struct {
+	Name        string
+	MaxCPU      float64       // cores of a sandbox; 0 for no bound
+	MaxMemory   int64         // bytes of a sandbox; 0 for no bound
+	Concurrency int           // executions at the same time; 0 for no bound
+	MaxTimeout  time.Duration // 0 for the server's own
+	Streaming   bool
+	Async       bool  // webhook delivery
+	MaxOutput   int64 // bytes of each stream that are kept whole
+	BuiltIn     bool  // one of the contract's; cannot be removed
+}
+
+// Plans are the contract's.
+func Plans() []Plan {
+	const GiB = 1 << 30
+	return []Plan{
+		{Name: "free", MaxCPU: 1, MaxMemory: 1 * GiB, Concurrency: 5, MaxTimeout: time.Minute, MaxOutput: 100 << 20, BuiltIn: true},
+		{Name: "pro", MaxCPU: 4, MaxMemory: 4 * GiB, Concurrency: 100, MaxTimeout: time.Hour, Streaming: true, Async: true, MaxOutput: 1 * GiB, BuiltIn: true},
+		{Name: "enterprise", Streaming: true, Async: true, MaxOutput: 10 * GiB, BuiltIn: true},
+	}
+}
+
+// Environment is the configuration that a key's executions run in.
+type Environment struct {
+	ID        string // "env_" and 16 hexadecimal digits
+	Tenant    ID
+	Name      string // unique within the tenant
+	Image     string // name in the image store
+	Limits    sandbox.Limits
+	Env       map[string]string // variables of every execution
+	Secrets   map[string]string // likewise, stored encrypted, redacted from output and never shown again
+	CreatedAt time.Time
+}
+
+// Scope is something a key may be used for.
+type Scope string
+
+const (
+	ScopeExecute Scope = "execute" // run code, cancel it
+	ScopeRead    Scope = "read"    // see executions, their output and usage
+	ScopeTools   Scope = "tools"   // execute_code
+	ScopeAdmin   Scope = "admin"   // everything under /v1/admin, of every tenant
+)
+
+// Scopes lists every scope; DefaultScopes what a key gets that names none.
+var (
+	Scopes        = []Scope{ScopeExecute, ScopeRead, ScopeTools, ScopeAdmin}
+	DefaultScopes = []Scope{ScopeExecute, ScopeRead, ScopeTools}
+)
+
+// Key is an API key. The key itself is shown once, when it is made.
+type Key struct {
+	ID            string // "key_" and 16 hexadecimal digits
+	Tenant        ID
+	Environment   string // id; what a request runs in, it cannot choose another. Empty for a key that only administers
+	Name          string // unique within the tenant
+	Hash          [32]byte
+	Hint          string // the key's last four characters
+	Scopes        []Scope
+	WebhookURL    string // where asynchronous executions are told of; "" for nowhere
+	WebhookSecret string // signs them; stored encrypted; "" for unsigned
+	CreatedAt     time.Time
+	ExpiresAt     *time.Time
+	RevokedAt     *time.Time
 }
 
 // Principal is an authenticated caller.
 type Principal struct {
-	Tenant string // who owns what the call makes
-	Key    string // name of the key, never the key itself
-	Policy execution.Policy
+	Tenant      Tenant
+	Key         Key
+	Plan        Plan
+	Environment Environment // zero for a key that only administers
 }
 
-// DevKey authenticates callers by one fixed key.
-type DevKey struct {
-	sum       [sha256.Size]byte
-	principal Principal
-}
-
-// NewDevKey returns an authenticator that knows key alone and gives its
-// callers policy. An empty key authenticates nobody.
-func NewDevKey(key string, policy execution.Policy) *DevKey {
-	d := &DevKey{principal: Principal{Tenant: "default", Key: "development", Policy: policy}}
-	if key == "" {
-		rand.Read(d.sum[:])
-		return d
+// Policy is what the caller's plan and environment make of a request; longest
+// is the server's own bound on a timeout.
+func (p *Principal) Policy(longest time.Duration) execution.Policy {
+	most := longest
+	if p.Plan.MaxTimeout > 0 {
+		most = min(most, p.Plan.MaxTimeout)
 	}
-	d.sum = sha256.Sum256([]byte(key))
-	return d
+	return execution.Policy{MaxTimeout: most, Env: p.Environment.Env}
 }
 
-// Authenticate returns the caller whose key token is, or an Unauthorized
-// fault. Only digests are compared, in constant time.
-func (d *DevKey) Authenticate(_ context.Context, token string) (Principal, error) {
-	sum := sha256.Sum256([]byte(token))
-	if subtle.ConstantTimeCompare(sum[:], d.sum[:]) != 1 {
-		return Principal{}, fault.New(fault.Unauthorized, "invalid API key")
-	}
-	return d.principal, nil
+// May reports whether the caller's key has a scope.
+func (p *Principal) May(s Scope) bool { return slices.Contains(p.Key.Scopes, s) }
+
+// Template is an agent template: a population of agents that opts in to the
+// sandbox together.
+type Template struct {
+	Tenant  ID
+	Name    string // unique within the tenant
+	Sandbox Network
+}
+
+// Network is what a template's sandboxes may reach; empty means that the
+// template has not opted in.
+type Network string
+
+const (
+	DefaultPublic Network = "default-public"
+	InternalOnly  Network = "internal-only"
+)
+
+// PolicyEvent is an append-only note of a change to what a tenant may do.
+type PolicyEvent struct {
+	ID        int64
+	Tenant    ID
+	Actor     string // id of the key that made it, or "cli"
+	Field     string // such as "sandbox_enabled" or "template/support"
+	Old, New  string
+	CreatedAt time.Time
 }

@@ -25,12 +25,16 @@ import (
 // Key names a kind of warm sandbox.
 type Key struct {
 	Image    string
+	Variant  string // Config.Variant of its Maker
 	Language execution.Language
 	Preload  bool // the image's preloads are imported
 }
 
 func (k Key) String() string {
 	s := k.Image + "/" + string(k.Language)
+	if k.Variant != "" {
+		s = k.Image + ":" + k.Variant + "/" + string(k.Language)
+	}
 	if k.Preload {
 		s += "+preloads"
 	}
@@ -41,10 +45,14 @@ func (k Key) String() string {
 type Config struct {
 	Runtime   sandbox.Runtime
 	Image     *image.Image
+	Variant   string // tells apart the Makers of one image; "" for one of them
 	Limits    sandbox.Limits
 	Env       map[string]string // variables of the environment, known before any request
 	Templates string            // folder for the checkpoints that preloaded sandboxes start from
 	Log       *slog.Logger
+
+	// Guest says what is wrong with a guest of some version; nil for nothing.
+	Guest func(version string) error
 }
 
 // Maker makes warm sandboxes of one image.
@@ -85,9 +93,9 @@ func (m *Maker) Kinds() []Key {
 		if _, ok := m.cfg.Image.Interpreter(l); !ok {
 			continue
 		}
-		keys = append(keys, Key{Image: m.cfg.Image.Name, Language: l})
+		keys = append(keys, m.kind(l, false))
 		if l == execution.Python && len(m.cfg.Image.Preloads) > 0 {
-			keys = append(keys, Key{Image: m.cfg.Image.Name, Language: l, Preload: true})
+			keys = append(keys, m.kind(l, true))
 		}
 	}
 	return keys
@@ -95,9 +103,11 @@ func (m *Maker) Kinds() []Key {
 
 // Key returns the kind of sandbox that suits a program.
 func (m *Maker) Key(language execution.Language, code string) Key {
-	k := Key{Image: m.cfg.Image.Name, Language: language}
-	k.Preload = language == execution.Python && imports(code, m.cfg.Image.Preloads)
-	return k
+	return m.kind(language, language == execution.Python && imports(code, m.cfg.Image.Preloads))
+}
+
+func (m *Maker) kind(l execution.Language, preload bool) Key {
+	return Key{Image: m.cfg.Image.Name, Variant: m.cfg.Variant, Language: l, Preload: preload}
 }
 
 // template is the checkpoint that preloaded sandboxes of a language start from.
@@ -126,7 +136,7 @@ func (m *Maker) Make(ctx context.Context, key Key, awaited bool) (*Sandbox, erro
 	}
 	dir, err := m.template(ctx, key, interpreter)
 	if err == nil {
-		return m.restore(ctx, key, interpreter, dir)
+		return m.restore(ctx, key, dir)
 	}
 	if ctx.Err() != nil {
 		return nil, err
@@ -154,14 +164,14 @@ func (m *Maker) boot(ctx context.Context, key Key, in image.Interpreter, start b
 	if err != nil {
 		return nil, err
 	}
-	s, err := m.adopt(ctx, key, in, inst)
+	s, err := m.adopt(ctx, key, inst)
 	if err != nil {
 		return nil, err
 	}
 	if !start {
 		return s, nil
 	}
-	spec := guest.WarmSpec{Command: s.command(m.env), Site: in.SiteDir}
+	spec := guest.WarmSpec{Command: s.command(in, m.env), Site: in.SiteDir}
 	if key.Preload {
 		spec.Preload = m.cfg.Image.Preloads
 	}
@@ -182,12 +192,12 @@ func (m *Maker) boot(ctx context.Context, key Key, in image.Interpreter, start b
 }
 
 // restore makes a sandbox from a template, and tells it apart from its twins.
-func (m *Maker) restore(ctx context.Context, key Key, in image.Interpreter, dir string) (_ *Sandbox, err error) {
+func (m *Maker) restore(ctx context.Context, key Key, dir string) (_ *Sandbox, err error) {
 	inst, err := m.cfg.Runtime.Restore(ctx, m.spec(key), dir)
 	if err != nil {
 		return nil, err
 	}
-	s, err := m.adopt(ctx, key, in, inst)
+	s, err := m.adopt(ctx, key, inst)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +208,32 @@ func (m *Maker) restore(ctx context.Context, key Key, in image.Interpreter, dir 
 }
 
 // adopt dials the guest of a new instance; the instance goes if that fails.
-func (m *Maker) adopt(ctx context.Context, key Key, in image.Interpreter, inst sandbox.Instance) (*Sandbox, error) {
+func (m *Maker) adopt(ctx context.Context, key Key, inst sandbox.Instance) (*Sandbox, error) {
+	s, err := m.dial(ctx, key, inst)
+	if err != nil {
+		return nil, errors.Join(err, inst.Destroy(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+// Open takes over a sandbox that an earlier process made, as one for programs
+// of a language. It is left as it is if that fails.
+func (m *Maker) Open(ctx context.Context, id sandbox.ID, language execution.Language) (*Sandbox, error) {
+	inst, err := m.cfg.Runtime.Open(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.dial(ctx, m.kind(language, false), inst)
+	if err != nil {
+		return nil, errors.Join(err, inst.Detach())
+	}
+	return s, nil
+}
+
+// dial opens the conversation with the guest of an instance, and looks at
+// whether the two are as they should be. That is done here, because nobody waits
+// for a sandbox that is made ahead.
+func (m *Maker) dial(ctx context.Context, key Key, inst sandbox.Instance) (*Sandbox, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() { // ends with ctx
@@ -210,9 +245,16 @@ func (m *Maker) adopt(ctx context.Context, key Key, in image.Interpreter, inst s
 	}()
 	c, err := guest.Dial(ctx, inst.Channel())
 	if err != nil {
-		return nil, errors.Join(err, inst.Destroy(context.WithoutCancel(ctx)))
+		return nil, err
 	}
-	return &Sandbox{maker: m, key: key, interpreter: in, instance: inst, guest: c}, nil
+	s := &Sandbox{maker: m, key: key, instance: inst, guest: c}
+	if m.cfg.Guest != nil {
+		s.unfit = m.cfg.Guest(c.Info().Version)
+	}
+	if held, ok := inst.(interface{ Check() error }); ok && s.unfit == nil {
+		s.unfit = held.Check()
+	}
+	return s, nil
 }
 
 // imports reports whether Python code seems to import one of the modules. It

@@ -10,24 +10,39 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/pool"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-var (
-	_ pool.Item         = (*Sandbox)(nil)
-	_ execution.Claimed = (*Sandbox)(nil)
-)
+var _ pool.Item = (*Sandbox)(nil)
 
-// Sandbox is a sandbox whose interpreter waits for its one program.
+// Sandbox is a sandbox whose interpreter waits for its program. It can run
+// others after it, one at a time.
 type Sandbox struct {
-	maker       *Maker
-	key         Key
-	interpreter image.Interpreter
-	instance    sandbox.Instance
-	guest       *guest.Client
+	maker    *Maker
+	key      Key
+	instance sandbox.Instance
+	guest    *guest.Client
+	unfit    error // why it must not run a caller's code
+	kills    int   // for want of memory, before the program that runs now
+}
+
+// ID names the sandbox.
+func (s *Sandbox) ID() sandbox.ID { return s.instance.ID() }
+
+// Check reports what keeps the sandbox from running a caller's code.
+func (s *Sandbox) Check() error {
+	select {
+	case <-s.instance.Done():
+		return errLost
+	case <-s.guest.Done():
+		return errors.New("the guest does not answer")
+	default:
+		return s.unfit
+	}
 }
 
 // Done implements pool.Item.
@@ -38,9 +53,11 @@ func (s *Sandbox) Destroy(ctx context.Context) error {
 	return errors.Join(s.guest.Close(), s.instance.Destroy(ctx))
 }
 
-// Detach implements execution.Claimed.
+// Detach lets go of the sandbox without ending it. What its program goes on to
+// write waits for Maker.Open.
 func (s *Sandbox) Detach() error {
-	return errors.Join(s.guest.Close(), s.instance.Detach())
+	s.guest.Leave()
+	return s.instance.Detach()
 }
 
 // scripts are the names programs run under, and how interpreters are called.
@@ -50,11 +67,11 @@ var scripts = map[execution.Language]struct{ interpreter, file string }{
 	execution.Bash:   {"bash", "main.sh"},
 }
 
-func (s *Sandbox) command(env map[string]string) guest.Command {
-	script := scripts[s.key.Language]
+func (s *Sandbox) command(in image.Interpreter, env map[string]string) guest.Command {
+	script := scripts[in.Language]
 	return guest.Command{
-		Language: string(s.key.Language),
-		Path:     s.interpreter.Path,
+		Language: string(in.Language),
+		Path:     in.Path,
 		Argv:     []string{script.interpreter, script.file},
 		Env:      environ(env),
 		Dir:      sandbox.Home,
@@ -72,7 +89,6 @@ func environ(env map[string]string) []string {
 
 var (
 	errLost    = errors.New("the sandbox ended")
-	errLetGo   = errors.New("the caller let go of the program")
 	errStalled = errors.New("the guest did not end the program in time")
 )
 
@@ -80,23 +96,48 @@ var (
 // its end before the sandbox is taken for dead.
 const stallTime = 5 * time.Second
 
-// Run implements execution.Claimed.
+// Run runs a program to its end. An error means that it never started, or is
+// execution.ErrLetGo: ctx ended with that cause, and the program goes on. With
+// any other cause the program is killed.
 func (s *Sandbox) Run(ctx context.Context, p execution.Program, sink execution.Sink) (execution.Outcome, error) {
+	in, ok := s.maker.cfg.Image.Interpreter(p.Language)
+	if !ok {
+		return execution.Outcome{}, fault.New(fault.Invalid, "the image %q has no interpreter for %s", s.maker.cfg.Image.Name, p.Language)
+	}
 	env := maps.Clone(s.maker.env)
 	maps.Copy(env, p.Env)
 	spec := guest.RunSpec{
-		ID:      guest.NewRunID(),
-		Command: s.command(env),
+		ID:      guest.RunID(p.ID),
+		Command: s.command(in, env),
 		Files: []guest.File{{
-			Path: path.Join(sandbox.Home, scripts[s.key.Language].file), Mode: 0o644, Data: []byte(p.Code),
+			Path: path.Join(sandbox.Home, scripts[p.Language].file), Mode: 0o644, Data: []byte(p.Code),
 		}},
-		Warm:        !s.readAtStart(p.Env),
+		Warm:        !s.readAtStart(p.Language, p.Env),
 		Timeout:     p.Timeout,
 		OutputLimit: p.MaxBytes,
 	}
-	var counted [2]int64
-	w := s.watch(ctx, spec.ID, p)
-	result, err := s.guest.Run(w.ctx, spec, func(stream guest.Stream, b []byte) {
+	return s.follow(ctx, p, [2]int64{}, sink, func(ctx context.Context, sink guest.Sink) (guest.Result, error) {
+		return s.guest.Run(ctx, spec, sink)
+	})
+}
+
+// Attach is Run for a program that an earlier process started; skip are the bytes
+// of stdout and stderr that are known. It fails with execution.ErrNoRun when the
+// guest has no such program.
+func (s *Sandbox) Attach(ctx context.Context, p execution.Program, skip [2]int64, sink execution.Sink) (execution.Outcome, error) {
+	known := map[guest.Stream]int64{guest.Stdout: skip[0], guest.Stderr: skip[1]}
+	return s.follow(ctx, p, skip, sink, func(ctx context.Context, sink guest.Sink) (guest.Result, error) {
+		return s.guest.Attach(ctx, guest.RunID(p.ID), known, sink)
+	})
+}
+
+// follow watches over a program that call begins or takes over. counted are the
+// bytes that are known of it.
+func (s *Sandbox) follow(ctx context.Context, p execution.Program, counted [2]int64, sink execution.Sink,
+	call func(context.Context, guest.Sink) (guest.Result, error),
+) (execution.Outcome, error) {
+	w := s.watch(ctx, p)
+	result, err := call(w.ctx, func(stream guest.Stream, b []byte) {
 		counted[stream&1] += int64(len(b))
 		if stream == guest.Stdout {
 			sink(execution.Stdout, b)
@@ -104,9 +145,15 @@ func (s *Sandbox) Run(ctx context.Context, p execution.Program, sink execution.S
 			sink(execution.Stderr, b)
 		}
 	})
-	oom := w.stop()
-	if errors.Is(err, guest.ErrNotStarted) {
+	w.stop()
+	switch {
+	case errors.Is(err, guest.ErrNotStarted):
 		return execution.Outcome{}, err
+	case errors.Is(err, guest.ErrNoRun):
+		return execution.Outcome{}, execution.ErrNoRun
+	}
+	if err != nil && w.letGo {
+		return execution.Outcome{}, execution.ErrLetGo
 	}
 	out := execution.Outcome{
 		ExitCode: result.ExitCode, StdoutBytes: result.StdoutBytes, StderrBytes: result.StderrBytes, TimedOut: result.TimedOut,
@@ -117,23 +164,33 @@ func (s *Sandbox) Run(ctx context.Context, p execution.Program, sink execution.S
 		out.TimedOut = errors.Is(err, errStalled)
 		out.StdoutBytes, out.StderrBytes = counted[0], counted[1]
 	}
-	if out.ExitCode != 0 && !out.TimedOut {
-		// The group is read before it goes.
-		u, _ := s.instance.Usage(context.WithoutCancel(ctx))
-		out.PeakMemory = u.PeakMemory
-		out.OOM = oom || u.OOMKills > 0
-	}
+	s.account(ctx, &out, w.oom)
 	return out, nil
+}
+
+// account reads the group before it goes: all of it where memory may have been
+// what ended the program, else what is cheap.
+func (s *Sandbox) account(ctx context.Context, out *execution.Outcome, oom bool) {
+	if peak, ok := s.instance.(interface{ PeakMemory() int64 }); ok && (out.ExitCode == 0 || out.TimedOut) {
+		out.PeakMemory = peak.PeakMemory()
+		return
+	}
+	u, _ := s.instance.Usage(context.WithoutCancel(ctx))
+	out.PeakMemory = u.PeakMemory
+	if out.ExitCode != 0 && !out.TimedOut {
+		out.OOM = oom || u.OOMKills > s.kills
+	}
+	s.kills = u.OOMKills
 }
 
 // readAtStart reports whether a variable of the request is one that the
 // interpreter reads as it starts, so that the waiting one never saw it.
-func (s *Sandbox) readAtStart(env map[string]string) bool {
+func (s *Sandbox) readAtStart(l execution.Language, env map[string]string) bool {
 	for name, value := range env {
 		if known, ok := s.maker.env[name]; ok && known == value {
 			continue
 		}
-		if guest.ReadAtStart(string(s.key.Language), name) {
+		if guest.ReadAtStart(string(l), name) {
 			return true
 		}
 	}
@@ -146,7 +203,8 @@ type watcher struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   chan struct{}
-	oom    bool // read after done
+	oom    bool // read after stop
+	letGo  bool // likewise
 }
 
 // memoryInterval is how often memory is looked at. A program at its limit does
@@ -156,24 +214,24 @@ const memoryInterval = 50 * time.Millisecond
 // drainTime is how long a dead sandbox's last output may take to be read.
 const drainTime = 50 * time.Millisecond
 
-func (s *Sandbox) watch(ctx context.Context, id guest.RunID, p execution.Program) *watcher {
+func (s *Sandbox) watch(ctx context.Context, p execution.Program) *watcher {
 	// The guest goes on when its caller does not: a cancelled run is killed, and
 	// its end awaited.
 	runCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	w := &watcher{ctx: runCtx, cancel: cancel, done: make(chan struct{})}
-	go s.follow(ctx, w, id, p)
+	go s.guard(ctx, w, p)
 	return w
 }
 
-// stop ends the watch and reports whether memory ran out.
-func (w *watcher) stop() (oom bool) {
+// stop ends the watch.
+func (w *watcher) stop() {
 	w.cancel(nil)
 	<-w.done
-	return w.oom
 }
 
-func (s *Sandbox) follow(caller context.Context, w *watcher, id guest.RunID, p execution.Program) {
+func (s *Sandbox) guard(caller context.Context, w *watcher, p execution.Program) {
 	defer close(w.done)
+	id := guest.RunID(p.ID)
 	stalled := time.NewTimer(p.Timeout + stallTime)
 	defer stalled.Stop()
 	memory := time.NewTicker(memoryInterval)
@@ -203,8 +261,9 @@ func (s *Sandbox) follow(caller context.Context, w *watcher, id guest.RunID, p e
 			return
 		case <-given:
 			given = nil
-			if p.Detach {
-				w.cancel(errLetGo)
+			if errors.Is(context.Cause(caller), execution.ErrLetGo) {
+				w.letGo = true
+				s.guest.Leave()
 				return
 			}
 			s.kill(w, id)
@@ -212,7 +271,7 @@ func (s *Sandbox) follow(caller context.Context, w *watcher, id guest.RunID, p e
 			stalled.Reset(stallTime)
 		case <-memory.C:
 			u, err := s.instance.Usage(w.ctx)
-			if err != nil || w.oom || u.OOMKills == 0 && u.Memory < s.maker.cfg.Limits.Memory {
+			if err != nil || w.oom || u.OOMKills <= s.kills && u.Memory < s.maker.cfg.Limits.Memory {
 				continue
 			}
 			w.oom = true

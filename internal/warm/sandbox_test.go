@@ -68,8 +68,9 @@ func guestSays(t *testing.T, says func(f wire.Frame) []wire.Frame) *Sandbox {
 			}
 		}
 	}()
-	m := &Maker{cfg: Config{Image: &image.Image{}, Limits: sandbox.DefaultLimits()}}
-	s, err := m.adopt(t.Context(), Key{Language: execution.Bash}, image.Interpreter{Path: "/bin/bash"}, inst)
+	bash := image.Interpreter{Language: execution.Bash, Path: "/bin/bash"}
+	m := &Maker{cfg: Config{Image: &image.Image{Interpreters: []image.Interpreter{bash}}, Limits: sandbox.DefaultLimits()}}
+	s, err := m.adopt(t.Context(), Key{Language: execution.Bash}, inst)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func guestSays(t *testing.T, says func(f wire.Frame) []wire.Frame) *Sandbox {
 
 func run(t *testing.T, ctx context.Context, s *Sandbox) execution.Outcome {
 	t.Helper()
-	out, err := s.Run(ctx, execution.Program{Language: execution.Bash, Code: "true", Timeout: time.Minute}, func(execution.Stream, []byte) {})
+	out, err := s.Run(ctx, execution.Program{ID: 1, Language: execution.Bash, Code: "true", Timeout: time.Minute}, func(execution.Stream, []byte) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,43 +6,16 @@
 package e2e
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"sync"
 	"testing"
 
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-// launch starts the server that most tests share.
-var launch = sync.OnceValues(func() (*atolltest.Server, error) {
-	return atolltest.Launch(context.Background(), atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=2"}})
-})
+var server = atolltest.Shared{Options: atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=2"}}}
 
 func shared(t testing.TB) *atolltest.Server {
 	t.Helper()
-	s, err := launch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return server.Get(t)
 }
 
-func TestMain(m *testing.M) {
-	for _, needed := range []func() (string, error){atolltest.Binary, atolltest.ImageDir} {
-		if _, err := needed(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
-	code := m.Run()
-	if s, err := launch(); err == nil {
-		// After all that the tests have done to it, nothing may be left.
-		if err := s.Close(); err != nil {
-			fmt.Fprintf(os.Stderr, "stop the shared server: %v\n%s", err, s.Log())
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { server.Main(m) }

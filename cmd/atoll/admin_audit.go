@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/adminapi"
+	"github.com/atoll-run/atoll/internal/httpapi"
+)
+
+// span are the flags that select a time.
+type span struct{ since, before string }
+
+func addSpan(cmd *cobra.Command) *span {
+	s := &span{}
+	cmd.Flags().StringVar(&s.since, "since", "", "from this time on: a date, a time in RFC 3339, or how long ago, such as 24h")
+	cmd.Flags().StringVar(&s.before, "before", "", "up to this time, likewise")
+	return s
+}
+
+func (s *span) add(q url.Values) error {
+	for flag, text := range map[string]string{"since": s.since, "before": s.before} {
+		if text == "" {
+			continue
+		}
+		at, err := moment(flag, text)
+		if err != nil {
+			return err
+		}
+		q.Set(flag, at)
+	}
+	return nil
+}
+
+// filter adds the flags that are not empty to a query, and NAME=VALUE pairs of
+// metadata.
+func filter(q url.Values, values map[string]string, metadata []string) error {
+	for name, value := range values {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	found, err := pairs("metadata", metadata)
+	for name, value := range found {
+		q.Set("metadata."+name, value)
+	}
+	return err
+}
+
+func (a *app) auditCommand() *cobra.Command {
+	cmd, r := a.remoteGroup("audit", "Read, export and verify the audit trail",
+		`The trail has one row for each call that ran code or was refused for a limit, a
+policy or want of room. Rows cannot be changed, nor deleted before their time;
+they are sealed in a chain of hashes, so that either shows all the same.`,
+		`  atoll audit list acme --since 24h --status cap_exceeded
+  atoll audit export acme --since 2026-01-01 > acme.ndjson
+  atoll audit verify acme`, adminKeyFile)
+	cmd.AddCommand(r.auditList(), r.auditExport(), r.auditVerify())
+	return cmd
+}
+
+func (r *remote) auditList() *cobra.Command {
+	var f struct {
+		key, agent, turn, source, status, trace, code string
+		metadata                                      []string
+		limit                                         int
+	}
+	var s *span
+	cmd := r.command("list TENANT", "List audit rows, newest first", `  atoll audit list acme --agent support-7 --since 1h
+  atoll audit list acme --metadata order=4711 --json`, cobra.ExactArgs(1),
+		func(ctx context.Context, c *adminapi.Client, args []string) error {
+			q := url.Values{}
+			if err := errors.Join(s.add(q), filter(q, map[string]string{
+				"key": f.key, "agent": f.agent, "session_id": f.turn, "source": f.source, "exit_status": f.status, "trace_id": f.trace, "executed_code_hash": f.code,
+			}, f.metadata)); err != nil {
+				return err
+			}
+			rows, err := c.Audit(ctx, args[0], q, f.limit)
+			if err != nil {
+				return err
+			}
+			return r.print(rows, func(w io.Writer) {
+				row(w, "WHEN", "TRACE", "SOURCE", "AGENT", "TURN", "STATUS", "MS", "STDOUT", "STDERR", "REASON")
+				for _, a := range rows {
+					row(w, when(a.CreatedAt), a.TraceID, a.Source, a.Agent, a.SessionID, a.ExitStatus, a.DurationMS, a.StdoutBytes, a.StderrBytes, a.FailureReason)
+				}
+			})
+		})
+	s = addSpan(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.key, "key", "", "of this key, by id or name")
+	flags.StringVar(&f.agent, "agent", "", "of this agent")
+	flags.StringVar(&f.turn, "turn", "", "of this turn")
+	flags.StringVar(&f.source, "source", "", "execute or execute_code")
+	flags.StringVar(&f.status, "status", "", "ok, error, timeout, oom, cap_exceeded, provisioning or cancelled")
+	flags.StringVar(&f.trace, "trace-id", "", "of this execution")
+	flags.StringVar(&f.code, "code-sha256", "", "of code with this SHA-256")
+	flags.StringArrayVar(&f.metadata, "metadata", nil, "with this metadata, NAME=VALUE; may be repeated")
+	flags.IntVar(&f.limit, "limit", 100, "rows at most; 0 for all")
+	return cmd
+}
+
+func (r *remote) auditExport() *cobra.Command {
+	var s *span
+	cmd := r.command("export TENANT", "Write audit rows to stdout as NDJSON, oldest first", "  atoll audit export acme --since 2026-01-01 > acme.ndjson", cobra.ExactArgs(1),
+		func(ctx context.Context, c *adminapi.Client, args []string) error {
+			q := url.Values{}
+			if err := s.add(q); err != nil {
+				return err
+			}
+			return c.ExportAudit(ctx, args[0], q, r.app.std.out)
+		})
+	s = addSpan(cmd)
+	return cmd
+}
+
+func (r *remote) auditVerify() *cobra.Command {
+	var known string
+	cmd := r.command("verify [TENANT]", "Check a tenant's audit trail, or everybody's", `  atoll audit verify
+  atoll audit verify acme --known 42:9f86d081…`, cobra.MaximumNArgs(1),
+		func(ctx context.Context, c *adminapi.Client, args []string) error {
+			var check httpapi.AuditCheck
+			if known != "" {
+				number, hash, _ := strings.Cut(known, ":")
+				n, err := strconv.ParseInt(number, 10, 64)
+				if err != nil || len(args) == 0 {
+					return &exit{exitUsage, errors.New("--known: want NUMBER:HASH, and the tenant that it is of")}
+				}
+				check.Known = &httpapi.AuditMark{Number: n, Hash: hash}
+			}
+			if len(args) == 0 {
+				tenants, err := c.Tenants(ctx)
+				if err != nil {
+					return err
+				}
+				for _, t := range tenants {
+					args = append(args, t.Name)
+				}
+			}
+			reports := map[string]httpapi.AuditReport{}
+			for _, tenant := range args {
+				report, err := c.VerifyAudit(ctx, tenant, check)
+				if err != nil {
+					return fmt.Errorf("%s: %w", tenant, err)
+				}
+				reports[tenant] = report
+			}
+			return r.showReports(args, reports)
+		})
+	cmd.Long = cmd.Short + `.
+
+Every row must be what was sealed or gone by age, and every seal must go on from
+the one before. Keep the head that is printed somewhere else, and give it as
+--known the next time: then a trail that was cut short or made anew shows too.
+
+Exit code 1 when something is not as it should be.`
+	cmd.Flags().StringVar(&known, "known", "", "head of an earlier report, NUMBER:HASH")
+	return cmd
+}
+
+// showReports fails when a trail is not whole.
+func (r *remote) showReports(tenants []string, reports map[string]httpapi.AuditReport) error {
+	bad := 0
+	err := r.print(reports, func(w io.Writer) {
+		row(w, "TENANT", "TRAIL", "ROWS", "EXPIRED", "SEALS", "HEAD")
+		for _, tenant := range tenants {
+			p, head, verdict := reports[tenant], "", "whole"
+			if p.Head != nil {
+				head = fmt.Sprintf("%d:%s", p.Head.Number, p.Head.Hash)
+			}
+			if !p.OK {
+				verdict = "NOT WHOLE"
+			}
+			row(w, tenant, verdict, p.Rows, p.Expired, p.Seals, head)
+		}
+	})
+	for _, tenant := range tenants {
+		for _, p := range reports[tenant].Problems {
+			fmt.Fprintf(r.app.std.err, "%s: seal %d: %s: %s\n", tenant, p.Seal, p.Kind, p.Detail)
+		}
+		if !reports[tenant].OK {
+			bad++
+		}
+	}
+	if err == nil && bad > 0 {
+		return fmt.Errorf("the audit trail of %d of %d tenants is not whole", bad, len(tenants))
+	}
+	return err
+}
+
+func (a *app) capsCommand() *cobra.Command {
+	cmd, r := a.remoteGroup("caps", "Show and change the caps of execute_code",
+		`The caps are circuit breakers: how many calls of execute_code a tenant may make
+a UTC day, and one agent a UTC hour. They are in force from the next call on; 0
+stops every call. 'atoll tenant set' gives a tenant caps of its own.`,
+		`  atoll caps show
+  atoll caps set --tenant-daily 5000
+  atoll caps set --tenant-daily 0    stop execute_code`, adminKeyFile)
+	show := func(c httpapi.Caps) error {
+		return r.print(c, func(w io.Writer) {
+			row(w, "tenant, a UTC day", c.TenantDaily)
+			row(w, "agent, a UTC hour", c.AgentHourly)
+		})
+	}
+	var daily, hourly int64
+	var set *cobra.Command
+	set = r.command("set", "Change the caps; what is not given stays", "", cobra.NoArgs, func(ctx context.Context, c *adminapi.Client, _ []string) error {
+		var in httpapi.CapsChange
+		if set.Flags().Changed("tenant-daily") {
+			in.TenantDaily = &daily
+		}
+		if set.Flags().Changed("agent-hourly") {
+			in.AgentHourly = &hourly
+		}
+		if in == (httpapi.CapsChange{}) {
+			return &exit{exitUsage, errNothing}
+		}
+		caps, err := c.ChangeCaps(ctx, in)
+		if err != nil {
+			return err
+		}
+		return show(caps)
+	})
+	set.Flags().Int64Var(&daily, "tenant-daily", 0, "calls of a tenant a UTC day; 0 stops every call")
+	set.Flags().Int64Var(&hourly, "agent-hourly", 0, "calls of one agent a UTC hour; 0 stops every call")
+	cmd.AddCommand(r.command("show", "Show the caps", "", cobra.NoArgs, func(ctx context.Context, c *adminapi.Client, _ []string) error {
+		caps, err := c.Caps(ctx)
+		if err != nil {
+			return err
+		}
+		return show(caps)
+	}), set)
+	return cmd
+}
+
+func (a *app) usageCommand() *cobra.Command {
+	cmd, r := a.remoteGroup("usage", "Show what tenants have used",
+		`What was used, by day in UTC and interface, and the state of the monthly budget.`,
+		`  atoll usage show acme
+  atoll usage show acme --since 2026-01-01 --json`, adminKeyFile)
+	var s *span
+	show := r.command("show TENANT", "Show what a tenant has used, this month if no other time is given", "", cobra.ExactArgs(1),
+		func(ctx context.Context, c *adminapi.Client, args []string) error {
+			q := url.Values{}
+			if err := s.add(q); err != nil {
+				return err
+			}
+			u, err := c.Usage(ctx, args[0], q)
+			if err != nil {
+				return err
+			}
+			return r.print(u, func(w io.Writer) {
+				amounts := func(day, source string, u httpapi.UsageAmounts) {
+					row(w, day, source, u.Calls, u.Sessions, fixed(u.Seconds), fixed(u.CPUSeconds), fixed(u.GiBSeconds), u.BytesOut, credits(u.Credits))
+				}
+				row(w, "DAY", "SOURCE", "CALLS", "SESSIONS", "SECONDS", "CPU S", "GIB S", "BYTES OUT", "CREDITS")
+				for _, d := range u.Days {
+					amounts(d.Date, d.Source, d.UsageAmounts)
+				}
+				amounts("total", "", u.Totals)
+				budget := "no budget"
+				if u.Month.Budget != nil {
+					budget = "of " + credits(*u.Month.Budget)
+				}
+				fmt.Fprintf(w, "\nthis month: %s credits, %s; starts anew %s\n", credits(u.Month.Credits), budget, when(u.Month.ResetsAt))
+			})
+		})
+	s = addSpan(show)
+	cmd.AddCommand(show)
+	return cmd
+}
+
+func fixed(n float64) string   { return strconv.FormatFloat(n, 'f', 2, 64) }
+func credits(n float64) string { return strconv.FormatFloat(n, 'f', 4, 64) }
+
+func (a *app) webhookCommand() *cobra.Command {
+	cmd, r := a.remoteGroup("webhook", "Deliver webhooks again",
+		`A webhook is tried four times. One that has failed, or that its receiver has
+lost, can be delivered again.`,
+		`  atoll webhook redeliver acme trc_0123456789abcdef0123456789abcdef`, adminKeyFile)
+	cmd.AddCommand(r.command("redeliver TENANT TRACE_ID", "Deliver the webhook of an ended execution again", "", cobra.ExactArgs(2),
+		func(ctx context.Context, c *adminapi.Client, args []string) error {
+			d, err := c.Redeliver(ctx, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			return r.print(d, func(w io.Writer) { row(w, d.TraceID, d.Status) })
+		}))
+	return cmd
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/adminapi"
+	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/httpapi"
+)
+
+// envFlags are what can be set of an environment.
+type envFlags struct {
+	app                                  *app
+	cmd                                  *cobra.Command
+	name, image                          string
+	cpu                                  float64
+	processes, openFiles, inodes         int
+	memory, root, tmp, shm               string
+	vars, secretFiles, secretEnvs, unset []string
+}
+
+func (a *app) addEnvFlags(cmd *cobra.Command) *envFlags {
+	f := &envFlags{app: a, cmd: cmd}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.image, "image", "", "image, a name from 'atoll image list' (default)")
+	flags.Float64Var(&f.cpu, "cpu", 0, "cores")
+	flags.StringVar(&f.memory, "memory", "", "memory, such as 1GiB; the next three live in it")
+	flags.StringVar(&f.root, "root-size", "", "what a program may write over the image")
+	flags.StringVar(&f.tmp, "tmp-size", "", "size of /tmp")
+	flags.StringVar(&f.shm, "shm-size", "", "size of /dev/shm")
+	flags.IntVar(&f.processes, "processes", 0, "processes and threads")
+	flags.IntVar(&f.openFiles, "open-files", 0, "open files of one process")
+	flags.IntVar(&f.inodes, "inodes", 0, "files in each of the three")
+	flags.StringArrayVar(&f.vars, "var", nil, "variable to set, NAME=VALUE; may be repeated")
+	flags.StringArrayVar(&f.secretFiles, "secret-file", nil, "secret variable to set from a file, NAME=FILE, - for stdin; may be repeated")
+	flags.StringArrayVar(&f.secretEnvs, "secret-env", nil, "secret variable to set from this command's environment, NAME or NAME=OTHER; may be repeated")
+	return f
+}
+
+// change is what the flags on the command line say.
+func (f *envFlags) change() (httpapi.EnvironmentChange, error) {
+	var c httpapi.EnvironmentChange
+	var l httpapi.LimitsChange
+	given := f.cmd.Flags().Changed
+	if given("name") {
+		c.Name = &f.name
+	}
+	if given("image") {
+		c.Image = &f.image
+	}
+	if given("cpu") {
+		l.CPU = &f.cpu
+	}
+	for flag, to := range map[string]struct {
+		value *int
+		field **int
+	}{"processes": {&f.processes, &l.Processes}, "open-files": {&f.openFiles, &l.OpenFiles}, "inodes": {&f.inodes, &l.Inodes}} {
+		if given(flag) {
+			*to.field = to.value
+		}
+	}
+	for flag, to := range map[string]struct {
+		text  string
+		field **int64
+	}{"memory": {f.memory, &l.Memory}, "root-size": {f.root, &l.RootSize}, "tmp-size": {f.tmp, &l.TmpSize}, "shm-size": {f.shm, &l.ShmSize}} {
+		if given(flag) {
+			n, err := size(flag, to.text)
+			if err != nil {
+				return c, err
+			}
+			*to.field = &n
+		}
+	}
+	if l != (httpapi.LimitsChange{}) {
+		c.Limits = &l
+	}
+	vars, err := pairs("var", f.vars)
+	if err != nil {
+		return c, err
+	}
+	secrets, err := f.secrets()
+	if err != nil {
+		return c, err
+	}
+	c.EnvVars, c.Secrets = texts(vars), texts(secrets)
+	for _, name := range f.unset {
+		c.Unset = append(c.Unset, httpapi.Text(name))
+	}
+	return c, nil
+}
+
+// secrets reads values from where no process list shows them.
+func (f *envFlags) secrets() (map[string]string, error) {
+	out, err := pairs("secret-file", f.secretFiles)
+	if err != nil {
+		return nil, err
+	}
+	for name, file := range out {
+		if out[name], err = f.app.readSmall(file); err != nil {
+			return nil, fmt.Errorf("--secret-file %s: %w", name, err)
+		}
+	}
+	for _, arg := range f.secretEnvs {
+		name, from, other := strings.Cut(arg, "=")
+		if !other {
+			from = name
+		}
+		if out[name] = f.app.getenv(from); out[name] == "" {
+			return nil, fmt.Errorf("--secret-env %s: %s is not set", arg, from)
+		}
+	}
+	return out, nil
+}
+
+func texts(m map[string]string) map[string]httpapi.Text {
+	if len(m) == 0 {
+		return nil
+	}
+	out := make(map[string]httpapi.Text, len(m))
+	for k, v := range m {
+		out[k] = httpapi.Text(v)
+	}
+	return out
+}
+
+func size(flag, text string) (int64, error) {
+	var s config.Size
+	if err := s.UnmarshalText([]byte(text)); err != nil {
+		return 0, fmt.Errorf("--%s: %w", flag, err)
+	}
+	return int64(s), nil
+}
+
+func (a *app) envCommand() *cobra.Command {
+	cmd, r := a.remoteGroup("env", "Make, show and change environments",
+		`An environment is what a key's executions run in: image, limits, variables and
+secret variables. Secrets are stored encrypted, kept out of output and never
+shown again.`,
+		`  atoll env create acme reports --cpu 2 --memory 2GiB --var LANG=C.UTF-8
+  atoll env set acme reports --secret-file DB_PASSWORD=./password
+  atoll env list acme`, adminKeyFile)
+
+	var make *envFlags
+	create := r.command("create TENANT NAME", "Make an environment", "  atoll env create acme reports --image tools --memory 1GiB", cobra.ExactArgs(2),
+		func(ctx context.Context, c *adminapi.Client, args []string) error {
+			in, err := make.change()
+			if err != nil {
+				return err
+			}
+			in.Name = &args[1]
+			e, err := c.CreateEnvironment(ctx, args[0], in)
+			if err != nil {
+				return err
+			}
+			return r.showEnv(e)
+		})
+	make = a.addEnvFlags(create)
+
+	var change *envFlags
+	set := r.command("set TENANT NAME", "Change an environment; what is not given stays", `  atoll env set acme reports --memory 4GiB
+  API_TOKEN=… atoll env set acme reports --secret-env API_TOKEN --unset OLD_TOKEN`, cobra.ExactArgs(2),
+		func(ctx context.Context, c *adminapi.Client, args []string) error {
+			in, err := change.change()
+			if err != nil {
+				return err
+			}
+			if in.Name == nil && in.Image == nil && in.Limits == nil && in.EnvVars == nil && in.Secrets == nil && in.Unset == nil {
+				return &exit{exitUsage, errNothing}
+			}
+			e, err := c.ChangeEnvironment(ctx, args[0], args[1], in)
+			if err != nil {
+				return err
+			}
+			return r.showEnv(e)
+		})
+	change = a.addEnvFlags(set)
+	set.Flags().StringVar(&change.name, "name", "", "another name")
+	set.Flags().StringArrayVar(&change.unset, "unset", nil, "variable or secret to take away; may be repeated")
+
+	cmd.AddCommand(create,
+		r.command("list TENANT", "List a tenant's environments", "", cobra.ExactArgs(1), func(ctx context.Context, c *adminapi.Client, args []string) error {
+			all, err := c.Environments(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return r.print(all, func(w io.Writer) {
+				row(w, "NAME", "ID", "IMAGE", "CPU", "MEMORY", "VARIABLES", "SECRETS", "CREATED")
+				for _, e := range all {
+					row(w, e.Name, e.ID, e.Image, e.Limits.CPU, bytesText(e.Limits.Memory), len(e.EnvVars), len(e.Secrets), when(e.CreatedAt))
+				}
+			})
+		}),
+		r.command("show TENANT NAME", "Show an environment", "", cobra.ExactArgs(2), func(ctx context.Context, c *adminapi.Client, args []string) error {
+			e, err := c.Environment(ctx, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			return r.showEnv(e)
+		}),
+		set,
+		r.command("delete TENANT NAME", "Remove an environment that no living key is bound to", "", cobra.ExactArgs(2), func(ctx context.Context, c *adminapi.Client, args []string) error {
+			if err := c.DeleteEnvironment(ctx, args[0], args[1]); err != nil {
+				return err
+			}
+			return r.said("removed %s", args[1])
+		}))
+	return cmd
+}
+
+func bytesText(n int64) string { return config.Size(n).String() }
+
+func (r *remote) showEnv(e httpapi.Environment) error {
+	return r.print(e, func(w io.Writer) {
+		row(w, "name", e.Name)
+		row(w, "id", e.ID)
+		row(w, "image", e.Image)
+		l := e.Limits
+		row(w, "cpu", l.CPU)
+		row(w, "memory", bytesText(l.Memory))
+		row(w, "root, tmp, shm", bytesText(l.RootSize)+", "+bytesText(l.TmpSize)+", "+bytesText(l.ShmSize))
+		row(w, "processes", l.Processes)
+		row(w, "open files", l.OpenFiles)
+		row(w, "inodes", humanize.Comma(int64(l.Inodes)))
+		for _, name := range slices.Sorted(maps.Keys(e.EnvVars)) {
+			row(w, "variable", name+"="+strconv.Quote(e.EnvVars[name]))
+		}
+		for _, name := range e.Secrets {
+			row(w, "secret", name)
+		}
+		row(w, "created", when(e.CreatedAt))
+	})
+}

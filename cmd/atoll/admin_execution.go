@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/adminapi"
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/httpapi"
+)
+
+func (a *app) executionCommand() *cobra.Command {
+	cmd, r := a.remoteGroup("execution", "List, show and cancel executions",
+		`The executions of one tenant: the one whose key this is.`,
+		`  atoll execution list --status running
+  atoll execution output trc_… --follow
+  atoll execution cancel trc_…`, "dev-key")
+	cmd.AddCommand(r.executionList(),
+		r.command("show TRACE_ID", "Show an execution with its output", "", cobra.ExactArgs(1), func(ctx context.Context, c *adminapi.Client, args []string) error {
+			e, err := c.Execution(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return r.showExecution(e)
+		}),
+		r.executionOutput(),
+		r.command("cancel TRACE_ID", "End a running execution at once", "", cobra.ExactArgs(1), func(ctx context.Context, c *adminapi.Client, args []string) error {
+			e, err := c.CancelExecution(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return r.showExecution(e)
+		}))
+	return cmd
+}
+
+func (r *remote) executionList() *cobra.Command {
+	var f struct {
+		status, language, key string
+		metadata              []string
+		limit                 int
+	}
+	var s *span
+	cmd := r.command("list", "List executions, newest first", `  atoll execution list --status failed --since 1h
+  atoll execution list --metadata order=4711`, cobra.NoArgs,
+		func(ctx context.Context, c *adminapi.Client, _ []string) error {
+			q := url.Values{}
+			if err := errors.Join(s.add(q), filter(q, map[string]string{"status": f.status, "language": f.language, "key": f.key}, f.metadata)); err != nil {
+				return err
+			}
+			all, err := c.Executions(ctx, q, f.limit)
+			if err != nil {
+				return err
+			}
+			return r.print(all, func(w io.Writer) {
+				row(w, "TRACE", "STATUS", "LANGUAGE", "DELIVERY", "EXIT", "MS", "CREATED", "ERROR")
+				for _, e := range all {
+					row(w, e.TraceID, e.Status, e.Language, e.DeliveryMode, number(e.ExitCode), number(e.DurationMS), when(e.CreatedAt), text(e.Error))
+				}
+			})
+		})
+	s = addSpan(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.status, "status", "", "running, success, failed, timeout, oom, blocked or cancelled")
+	flags.StringVar(&f.language, "language", "", "python, node or bash")
+	flags.StringVar(&f.key, "key", "", "asked for with the key of this id")
+	flags.StringArrayVar(&f.metadata, "metadata", nil, "with this metadata, NAME=VALUE; may be repeated")
+	flags.IntVar(&f.limit, "limit", 20, "executions at most; 0 for all")
+	return cmd
+}
+
+func (r *remote) executionOutput() *cobra.Command {
+	var stream string
+	var follow bool
+	cmd := r.command("output TRACE_ID", "Write an execution's output", `  atoll execution output trc_… > result.bin
+  atoll execution output trc_… --stream stderr
+  atoll execution output trc_… --follow`, cobra.ExactArgs(1),
+		func(ctx context.Context, c *adminapi.Client, args []string) error {
+			if !follow {
+				return c.Output(ctx, args[0], stream, r.app.std.out)
+			}
+			read, write := io.Pipe()
+			go func() { write.CloseWithError(c.Follow(ctx, args[0], write)) }()
+			defer read.Close()
+			return r.copyEvents(read)
+		})
+	cmd.Long = cmd.Short + `.
+
+Without --follow it is one whole stream of an ended execution, as the bytes that
+were kept. With it both streams come from the start, each to its own here, and go
+on until the execution ends.`
+	cmd.Flags().StringVar(&stream, "stream", "stdout", "stdout or stderr")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "both streams, until the execution ends")
+	cmd.MarkFlagsMutuallyExclusive("stream", "follow")
+	return cmd
+}
+
+// copyEvents writes the output in a stream of events to where it belongs.
+func (r *remote) copyEvents(from io.Reader) error {
+	in := json.NewDecoder(bufio.NewReader(from))
+	for {
+		var ev httpapi.Event
+		if err := in.Decode(&ev); errors.Is(err, io.EOF) {
+			return errors.New("the server's stream ended before the result")
+		} else if err != nil {
+			return err
+		}
+		switch {
+		case r.json:
+			if err := json.NewEncoder(r.app.std.out).Encode(ev); err != nil {
+				return err
+			}
+		case ev.Stream == string(execution.Stdout):
+			_, _ = io.WriteString(r.app.std.out, ev.Data)
+		case ev.Stream == string(execution.Stderr):
+			_, _ = io.WriteString(r.app.std.err, ev.Data)
+		}
+		if ev.Type == "result" {
+			return nil
+		}
+	}
+}
+
+func number[T int | int64](n *T) any {
+	if n == nil {
+		return ""
+	}
+	return *n
+}
+
+func (r *remote) showExecution(e httpapi.Execution) error {
+	if err := r.print(e, func(w io.Writer) {
+		row(w, "trace", e.TraceID)
+		row(w, "status", e.Status)
+		row(w, "language", e.Language)
+		row(w, "delivery", e.DeliveryMode)
+		row(w, "exit code", number(e.ExitCode))
+		row(w, "error", text(e.Error))
+		row(w, "milliseconds", number(e.DurationMS))
+		row(w, "created", when(e.CreatedAt))
+		row(w, "completed", whenOr(e.CompletedAt, "-"))
+		row(w, "webhook", text(e.WebhookDeliveryStatus))
+	}); err != nil || r.json {
+		return err
+	}
+	for _, s := range []struct {
+		name string
+		data *string
+	}{{"stdout", e.Stdout}, {"stderr", e.Stderr}} {
+		if s.data != nil && *s.data != "" {
+			if _, err := io.WriteString(r.app.std.out, "\n--- "+s.name+"\n"+*s.data); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

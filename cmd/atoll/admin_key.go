@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/adminapi"
+	"github.com/atoll-run/atoll/internal/httpapi"
+)
+
+// keyFlags are what can be set of a key.
+type keyFlags struct {
+	app                          *app
+	cmd                          *cobra.Command
+	name, environment, expiresAt string
+	webhookURL, webhookSecret    string
+	scopes                       []string
+	expiresIn                    time.Duration
+}
+
+func (a *app) addKeyFlags(cmd *cobra.Command) *keyFlags {
+	f := &keyFlags{app: a, cmd: cmd}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringSliceVar(&f.scopes, "scopes", nil, "what it may be used for, out of execute, read, tools, admin (execute,read,tools)")
+	flags.DurationVar(&f.expiresIn, "expires-in", 0, "how long it is valid, such as 720h")
+	flags.StringVar(&f.expiresAt, "expires-at", "", "until when it is valid, such as 2027-01-01T00:00:00Z, or never (never)")
+	flags.StringVar(&f.webhookURL, "webhook-url", "", "where asynchronous executions are told of; empty for nowhere")
+	flags.StringVar(&f.webhookSecret, "webhook-secret-file", "", "file with the secret that signs webhooks, - for stdin; empty for unsigned")
+	cmd.MarkFlagsMutuallyExclusive("expires-in", "expires-at")
+	return f
+}
+
+// change is what the flags on the command line say.
+func (f *keyFlags) change() (httpapi.KeyChange, error) {
+	var c httpapi.KeyChange
+	given := f.cmd.Flags().Changed
+	if given("name") {
+		c.Name = &f.name
+	}
+	if given("scopes") {
+		c.Scopes = &f.scopes
+	}
+	if given("expires-in") {
+		if f.expiresIn <= 0 {
+			return c, errors.New("--expires-in must be positive")
+		}
+		at := time.Now().Add(f.expiresIn).UTC().Format(time.RFC3339Nano)
+		c.ExpiresAt = &at
+	}
+	if given("expires-at") {
+		c.ExpiresAt = &f.expiresAt
+	}
+	if given("webhook-url") {
+		c.WebhookURL = &f.webhookURL
+	}
+	if given("webhook-secret-file") {
+		secret := ""
+		if f.webhookSecret != "" {
+			var err error
+			if secret, err = f.app.readSmall(f.webhookSecret); err != nil {
+				return c, fmt.Errorf("--webhook-secret-file: %w", err)
+			}
+		}
+		c.WebhookSecret = &secret
+	}
+	return c, nil
+}
+
+func (a *app) keyCommand() *cobra.Command {
+	cmd, r := a.remoteGroup("key", "Make, show, change and revoke API keys",
+		`A key belongs to a tenant and is bound to one environment, which its requests
+cannot change. It is shown once, when it is made; only its digest is kept.`,
+		`  atoll key create acme ci --env reports --expires-in 720h
+  atoll key create operator colleague --scopes admin
+  atoll key revoke acme ci`, adminKeyFile)
+
+	var make *keyFlags
+	create := r.command("create TENANT NAME", "Make a key and print it, once", `  atoll key create acme ci --env reports
+  atoll key create acme hooks --env reports --webhook-url https://example.com/atoll --webhook-secret-file ./secret
+  atoll key create operator colleague --scopes admin`, cobra.ExactArgs(2),
+		func(ctx context.Context, c *adminapi.Client, args []string) error {
+			change, err := make.change()
+			if err != nil {
+				return err
+			}
+			in := httpapi.NewKey{Name: &args[1], Scopes: change.Scopes, ExpiresAt: change.ExpiresAt, WebhookURL: change.WebhookURL, WebhookSecret: change.WebhookSecret}
+			if make.environment != "" {
+				in.Environment = &make.environment
+			}
+			k, err := c.CreateKey(ctx, args[0], in)
+			if err != nil {
+				return err
+			}
+			if r.json {
+				return r.print(k, nil)
+			}
+			fmt.Fprintf(a.std.err, "The key %s (%s); it is not shown again:\n", k.Name, k.ID)
+			_, err = fmt.Fprintln(a.std.out, k.Key)
+			return err
+		})
+	create.Long = create.Short + ".\n\nThe key alone goes to stdout, so that it can be put into a file."
+	make = a.addKeyFlags(create)
+	create.Flags().StringVar(&make.environment, "env", "", "environment that its executions run in; needed unless it only administers")
+
+	var change *keyFlags
+	set := r.command("set TENANT NAME", "Change a key; what is not given stays", `  atoll key set acme ci --scopes execute,read
+  atoll key set acme ci --expires-at never
+  atoll key set acme ci --webhook-url ''`, cobra.ExactArgs(2),
+		func(ctx context.Context, c *adminapi.Client, args []string) error {
+			in, err := change.change()
+			if err != nil {
+				return err
+			}
+			if in == (httpapi.KeyChange{}) {
+				return &exit{exitUsage, errNothing}
+			}
+			k, err := c.ChangeKey(ctx, args[0], args[1], in)
+			if err != nil {
+				return err
+			}
+			return r.showKey(k)
+		})
+	change = a.addKeyFlags(set)
+	set.Flags().StringVar(&change.name, "name", "", "another name")
+
+	cmd.AddCommand(create,
+		r.command("list TENANT", "List a tenant's keys", "", cobra.ExactArgs(1), func(ctx context.Context, c *adminapi.Client, args []string) error {
+			all, err := c.Keys(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return r.print(all, func(w io.Writer) {
+				row(w, "NAME", "ID", "KEY", "ENVIRONMENT", "SCOPES", "WEBHOOK", "STATE", "CREATED")
+				for _, k := range all {
+					row(w, k.Name, k.ID, keyHint(k), text(k.Environment), strings.Join(k.Scopes, ","), text(k.WebhookURL), keyState(k), when(k.CreatedAt))
+				}
+			})
+		}),
+		r.command("show TENANT NAME", "Show a key's record", "", cobra.ExactArgs(2), func(ctx context.Context, c *adminapi.Client, args []string) error {
+			k, err := c.Key(ctx, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			return r.showKey(k)
+		}),
+		set,
+		r.command("revoke TENANT NAME", "Revoke a key, at once; other servers refuse it within 10 seconds", "", cobra.ExactArgs(2), func(ctx context.Context, c *adminapi.Client, args []string) error {
+			k, err := c.RevokeKey(ctx, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			return r.showKey(k)
+		}))
+	return cmd
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func keyHint(k httpapi.Key) string { return "…" + k.Hint }
+
+func keyState(k httpapi.Key) string {
+	switch {
+	case k.RevokedAt != nil:
+		return "revoked " + when(*k.RevokedAt)
+	case k.ExpiresAt != nil && k.ExpiresAt.Before(time.Now()):
+		return "expired " + when(*k.ExpiresAt)
+	case k.ExpiresAt != nil:
+		return "until " + when(*k.ExpiresAt)
+	}
+	return "active"
+}
+
+func (r *remote) showKey(k httpapi.Key) error {
+	return r.print(k, func(w io.Writer) {
+		row(w, "name", k.Name)
+		row(w, "id", k.ID)
+		row(w, "key", keyHint(k))
+		row(w, "state", keyState(k))
+		row(w, "environment", text(k.Environment))
+		row(w, "scopes", strings.Join(k.Scopes, ", "))
+		row(w, "webhook", text(k.WebhookURL))
+		row(w, "webhook signed", onOff(k.WebhookSigned))
+		row(w, "created", when(k.CreatedAt))
+	})
+}

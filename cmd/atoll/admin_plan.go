@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/adminapi"
+	"github.com/atoll-run/atoll/internal/httpapi"
+)
+
+func (a *app) planCommand() *cobra.Command {
+	cmd, r := a.remoteGroup("plan", "Make, show and change plans",
+		`A plan bounds what its tenants may use. free, pro and enterprise are built in
+and can be neither changed nor removed.`,
+		`  atoll plan list
+  atoll plan set team --max-cpu 2 --max-memory 2GiB --concurrency 20 --max-timeout 10m --streaming --async
+  atoll tenant set acme --plan team`, adminKeyFile)
+
+	var b httpapi.PlanBounds
+	var f struct {
+		cpu              float64
+		memory, output   string
+		concurrency      int
+		timeout          time.Duration
+		streaming, async bool
+	}
+	set := r.command("set NAME", "Make a plan, or replace one that is not built in", "  atoll plan set team --max-cpu 2 --concurrency 20 --streaming", cobra.ExactArgs(1),
+		func(ctx context.Context, c *adminapi.Client, args []string) error {
+			seconds := httpapi.Seconds(f.timeout / time.Second)
+			b = httpapi.PlanBounds{MaxCPU: &f.cpu, Concurrency: &f.concurrency, MaxTimeout: &seconds, Streaming: &f.streaming, Async: &f.async}
+			for flag, to := range map[string]struct {
+				text  string
+				field **int64
+			}{"max-memory": {f.memory, &b.MaxMemory}, "max-output": {f.output, &b.MaxOutput}} {
+				n, err := size(flag, to.text)
+				if err != nil {
+					return err
+				}
+				*to.field = &n
+			}
+			p, err := c.PutPlan(ctx, args[0], b)
+			if err != nil {
+				return err
+			}
+			return r.showPlan(p)
+		})
+	set.Long = set.Short + ".\n\nThe flags describe the whole plan: what is not given has its default."
+	flags := set.Flags()
+	flags.SortFlags = false
+	flags.Float64Var(&f.cpu, "max-cpu", 0, "cores of a sandbox; 0 for no bound")
+	flags.StringVar(&f.memory, "max-memory", "0", "memory of a sandbox, such as 2GiB; 0 for no bound")
+	flags.IntVar(&f.concurrency, "concurrency", 0, "executions at the same time; 0 for no bound")
+	flags.DurationVar(&f.timeout, "max-timeout", 0, "longest execution; 0 for the server's own bound")
+	flags.BoolVar(&f.streaming, "streaming", false, "whether output can be streamed")
+	flags.BoolVar(&f.async, "async", false, "whether executions can be asynchronous, with webhooks")
+	flags.StringVar(&f.output, "max-output", "100MiB", "output of each stream that is kept whole")
+
+	cmd.AddCommand(
+		r.command("list", "List plans", "", cobra.NoArgs, func(ctx context.Context, c *adminapi.Client, _ []string) error {
+			all, err := c.Plans(ctx)
+			if err != nil {
+				return err
+			}
+			return r.print(all, func(w io.Writer) {
+				row(w, "NAME", "CPU", "MEMORY", "CONCURRENCY", "TIMEOUT", "STREAMING", "ASYNC", "OUTPUT", "BUILT IN")
+				for _, p := range all {
+					row(w, p.Name, bound(p.MaxCPU), memoryBound(p.MaxMemory), bound(float64(p.Concurrency)), timeoutBound(p.MaxTimeout), onOff(p.Streaming), onOff(p.Async), bytesText(p.MaxOutput), p.BuiltIn)
+				}
+			})
+		}),
+		r.command("show NAME", "Show a plan", "", cobra.ExactArgs(1), func(ctx context.Context, c *adminapi.Client, args []string) error {
+			p, err := c.Plan(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return r.showPlan(p)
+		}),
+		set,
+		r.command("delete NAME", "Remove a plan that no tenant has", "", cobra.ExactArgs(1), func(ctx context.Context, c *adminapi.Client, args []string) error {
+			if err := c.DeletePlan(ctx, args[0]); err != nil {
+				return err
+			}
+			return r.said("removed %s", args[0])
+		}))
+	return cmd
+}
+
+func bound(n float64) string {
+	if n == 0 {
+		return "any"
+	}
+	return strconv.FormatFloat(n, 'f', -1, 64)
+}
+
+func memoryBound(n int64) string {
+	if n == 0 {
+		return "any"
+	}
+	return bytesText(n)
+}
+
+func timeoutBound(seconds int64) string {
+	if seconds == 0 {
+		return "server's"
+	}
+	return (time.Duration(seconds) * time.Second).String()
+}
+
+func (r *remote) showPlan(p httpapi.Plan) error {
+	return r.print(p, func(w io.Writer) {
+		row(w, "name", p.Name)
+		row(w, "cpu", bound(p.MaxCPU))
+		row(w, "memory", memoryBound(p.MaxMemory))
+		row(w, "concurrency", bound(float64(p.Concurrency)))
+		row(w, "timeout", timeoutBound(p.MaxTimeout))
+		row(w, "streaming", onOff(p.Streaming))
+		row(w, "async", onOff(p.Async))
+		row(w, "output", bytesText(p.MaxOutput))
+		row(w, "built in", p.BuiltIn)
+	})
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/adminapi"
+	"github.com/atoll-run/atoll/internal/httpapi"
+)
+
+// tenantFlags are what can be set of a tenant.
+type tenantFlags struct {
+	cmd                 *cobra.Command
+	plan, tier          string
+	sandbox, disabled   bool
+	budget              float64
+	redactionOff        []string
+	auditDays           int
+	dailyCap, hourlyCap string
+}
+
+func addTenantFlags(cmd *cobra.Command) *tenantFlags {
+	f := &tenantFlags{cmd: cmd}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.plan, "plan", "", "name of its plan (free)")
+	flags.StringVar(&f.tier, "tier", "", "standard or regulated, which turns the sandbox off (standard)")
+	flags.BoolVar(&f.sandbox, "sandbox", true, "whether its agents may use execute_code")
+	flags.Float64Var(&f.budget, "budget", 0, "credits of a calendar month; 0 for no bound")
+	flags.IntVar(&f.auditDays, "audit-days", 0, "days that audit rows are kept, 1 to 180 (30)")
+	flags.StringSliceVar(&f.redactionOff, "redaction-off", nil, "redaction rules that do not apply; replaces the list")
+	flags.StringVar(&f.dailyCap, "daily-cap", "", "calls of execute_code a UTC day, 0 for none, or server for the server's cap")
+	flags.StringVar(&f.hourlyCap, "hourly-cap", "", "calls of one agent a UTC hour, likewise")
+	return f
+}
+
+// change is what the flags on the command line say; now are the caps that are
+// in force.
+func (f *tenantFlags) change(now httpapi.CapOverrides) (httpapi.TenantChange, error) {
+	var c httpapi.TenantChange
+	given := f.cmd.Flags().Changed
+	if given("plan") {
+		c.Plan = &f.plan
+	}
+	if given("tier") {
+		c.Tier = &f.tier
+	}
+	if given("sandbox") {
+		c.SandboxEnabled = &f.sandbox
+	}
+	if given("budget") {
+		c.MonthlyCredits = &f.budget
+	}
+	if given("audit-days") {
+		c.AuditDays = &f.auditDays
+	}
+	if given("redaction-off") {
+		c.RedactionOff = &f.redactionOff
+	}
+	if given("disabled") {
+		c.Disabled = &f.disabled
+	}
+	for name, cap := range map[string]struct {
+		text  string
+		field **int64
+	}{"daily-cap": {f.dailyCap, &now.TenantDaily}, "hourly-cap": {f.hourlyCap, &now.AgentHourly}} {
+		if !given(name) {
+			continue
+		}
+		c.Caps = &now
+		if *cap.field = nil; cap.text == "server" {
+			continue
+		}
+		n, err := strconv.ParseInt(cap.text, 10, 64)
+		if err != nil {
+			return c, fmt.Errorf("--%s %s: want a number, or server", name, cap.text)
+		}
+		*cap.field = &n
+	}
+	return c, nil
+}
+
+func (a *app) tenantCommand() *cobra.Command {
+	cmd, r := a.remoteGroup("tenant", "Make, show and change tenants",
+		`A tenant owns environments, keys, templates and everything that is made with
+them. Its plan bounds what it may use; its policy says whether its agents may
+run code.`,
+		`  atoll tenant create acme --plan pro --budget 5000
+  atoll tenant list
+  atoll tenant set acme --tier regulated
+  atoll tenant events acme`, adminKeyFile)
+
+	var make *tenantFlags
+	create := r.command("create NAME", "Make a tenant", "  atoll tenant create acme --plan pro --audit-days 90", cobra.ExactArgs(1),
+		func(ctx context.Context, c *adminapi.Client, args []string) error {
+			change, err := make.change(httpapi.CapOverrides{})
+			if err != nil {
+				return err
+			}
+			t, err := c.CreateTenant(ctx, httpapi.NewTenant{Name: &args[0], TenantChange: change})
+			if err != nil {
+				return err
+			}
+			return r.showTenant(t)
+		})
+	make = addTenantFlags(create)
+
+	var change *tenantFlags
+	set := r.command("set NAME", "Change a tenant; what is not given stays", `  atoll tenant set acme --plan enterprise --budget 0
+  atoll tenant set acme --sandbox=false
+  atoll tenant set acme --daily-cap 200 --hourly-cap server
+  atoll tenant set acme --disabled`, cobra.ExactArgs(1),
+		func(ctx context.Context, c *adminapi.Client, args []string) error {
+			now, err := c.Tenant(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			in, err := change.change(now.Caps)
+			if err != nil {
+				return err
+			}
+			if in == (httpapi.TenantChange{}) {
+				return &exit{exitUsage, errNothing}
+			}
+			t, err := c.ChangeTenant(ctx, args[0], in)
+			if err != nil {
+				return err
+			}
+			return r.showTenant(t)
+		})
+	change = addTenantFlags(set)
+	set.Flags().BoolVar(&change.disabled, "disabled", false, "whether its keys are refused")
+
+	cmd.AddCommand(create,
+		r.command("list", "List tenants", "", cobra.NoArgs, func(ctx context.Context, c *adminapi.Client, _ []string) error {
+			all, err := c.Tenants(ctx)
+			if err != nil {
+				return err
+			}
+			return r.print(all, func(w io.Writer) {
+				row(w, "NAME", "ID", "PLAN", "TIER", "SANDBOX", "BUDGET", "STATE", "CREATED")
+				for _, t := range all {
+					row(w, t.Name, t.ID, t.Plan, t.Tier, onOff(t.SandboxEnabled), budget(t.MonthlyCredits), state(t), when(t.CreatedAt))
+				}
+			})
+		}),
+		r.command("show NAME", "Show a tenant", "", cobra.ExactArgs(1), func(ctx context.Context, c *adminapi.Client, args []string) error {
+			t, err := c.Tenant(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return r.showTenant(t)
+		}),
+		set,
+		r.command("events NAME", "List the changes to what a tenant may do", "", cobra.ExactArgs(1), func(ctx context.Context, c *adminapi.Client, args []string) error {
+			all, err := c.PolicyEvents(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return r.print(all, func(w io.Writer) {
+				row(w, "WHEN", "BY", "FIELD", "FROM", "TO")
+				for _, e := range all {
+					row(w, when(e.CreatedAt), e.Actor, e.Field, e.Old, e.New)
+				}
+			})
+		}))
+	return cmd
+}
+
+func (r *remote) showTenant(t httpapi.Tenant) error {
+	return r.print(t, func(w io.Writer) {
+		row(w, "name", t.Name)
+		row(w, "id", t.ID)
+		row(w, "state", state(t))
+		row(w, "plan", t.Plan)
+		row(w, "tier", t.Tier)
+		row(w, "sandbox", onOff(t.SandboxEnabled))
+		row(w, "budget", budget(t.MonthlyCredits))
+		row(w, "caps", "daily "+capText(t.Caps.TenantDaily)+", hourly "+capText(t.Caps.AgentHourly))
+		row(w, "audit rows kept", strconv.Itoa(t.AuditDays)+" days")
+		row(w, "redaction off", strings.Join(t.RedactionOff, ", "))
+		row(w, "created", when(t.CreatedAt))
+	})
+}
+
+func state(t httpapi.Tenant) string {
+	if t.DisabledAt != nil {
+		return "disabled " + when(*t.DisabledAt)
+	}
+	return "active"
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+func budget(credits float64) string {
+	if credits == 0 {
+		return "none"
+	}
+	return strconv.FormatFloat(credits, 'f', -1, 64)
+}
+
+func capText(n *int64) string {
+	if n == nil {
+		return "server's"
+	}
+	return strconv.FormatInt(*n, 10)
+}

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/breaker"
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/gateway"
+	"github.com/atoll-run/atoll/internal/gateway/gatewaytest"
+	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/tenant"
+)
+
+// operator runs commands against a server.
+type operator struct {
+	t   *testing.T
+	env map[string]string
+	in  string
+}
+
+func newOperator(t *testing.T) (*operator, *gatewaytest.World) {
+	t.Helper()
+	w := gatewaytest.Open(t)
+	tenants, log := w.DB.Tenants(), slog.New(slog.DiscardHandler)
+	key, err := tenant.Setup{Store: tenants, DevKey: "sk-atoll-development", Environment: tenant.Environment{Image: "default", Limits: sandbox.DefaultLimits()}}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	breakers, err := breaker.New(w.DB.Breakers(), log, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := tenant.NewAuthority(tenants)
+	server, err := httpapi.New(httpapi.Config{
+		Gateway: w.Gateway, Auth: authority, Usage: w.DB.Usage(), Metrics: prometheus.NewRegistry(), Log: log,
+		CheckURL: func(context.Context, string) error { return nil },
+		Admin: &httpapi.Admin{
+			Tenants: tenant.NewAdmin(tenant.AdminConfig{
+				Store: tenants, Authority: authority, Limits: sandbox.DefaultLimits(),
+				CheckImage:   func(context.Context, string) error { return nil },
+				CheckWebhook: func(context.Context, string) error { return nil },
+				CheckSecret:  func(string) error { return nil },
+			}),
+			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: w.DB.Usage(), Caps: breakers, Executions: w.Gateway, Webhooks: again{},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer(server)
+	t.Cleanup(front.Close)
+	return &operator{t: t, env: map[string]string{"ATOLL_BASE_URL": front.URL, "ATOLL_API_KEY": key}}, w
+}
+
+// again takes every webhook.
+type again struct{}
+
+func (again) Redeliver(context.Context, *execution.Execution) error { return nil }
+
+// run runs a command and returns what it wrote.
+func (o *operator) run(want int, args ...string) (stdout, stderr string) {
+	o.t.Helper()
+	var out, err bytes.Buffer
+	code := run(o.t.Context(), args, func(name string) string { return o.env[name] }, stdio{strings.NewReader(o.in), &out, &err})
+	if code != want {
+		o.t.Fatalf("atoll %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), code, want, out.String(), err.String())
+	}
+	return out.String(), err.String()
+}
+
+// says runs a command that succeeds and checks what it wrote, blanks apart.
+func (o *operator) says(args string, want ...string) string {
+	o.t.Helper()
+	out, _ := o.run(0, strings.Fields(args)...)
+	plain := blanks.ReplaceAllString(out, " ")
+	for _, w := range want {
+		if !strings.Contains(plain, w) {
+			o.t.Errorf("atoll %s: no %q in\n%s", args, w, out)
+		}
+	}
+	return out
+}
+
+var blanks = regexp.MustCompile(` +`)
+
+func TestAdminCommands(t *testing.T) {
+	o, w := newOperator(t)
+	o.says("tenant create acme --plan pro --budget 50 --daily-cap 7 --redaction-off jwt,bearer", "plan pro", "budget 50", "daily 7, hourly server's", "redaction off bearer, jwt")
+	o.says("tenant set acme --hourly-cap 3 --audit-days 90", "daily 7, hourly 3", "90 days")
+	o.says("tenant set acme --daily-cap server", "daily server's, hourly 3")
+	o.says("tenant list", "acme", "operator", "dev")
+	o.says("tenant events acme", "audit_days 30 90", "caps.tenant_daily 7 server")
+	o.says("tenant show acme --json", `"name": "acme"`)
+
+	o.env["API_TOKEN"] = "a secret of length"
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("another-secret-of-length\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.says("env create acme e --cpu 2 --memory 1GiB --var A=1 --secret-env API_TOKEN --secret-file B="+secret, "memory 1GiB", `variable A="1"`, "secret API_TOKEN", "secret B")
+	if out := o.says("env set acme e --unset B --secret-env C=API_TOKEN --processes 99", "secret C", "processes 99"); strings.Contains(out, "secret B") || strings.Contains(out, "length") {
+		t.Errorf("got\n%s", out)
+	}
+	o.says("env list acme", "e env_", "1GiB")
+
+	// The key alone is on stdout.
+	out, told := o.run(0, "key", "create", "acme", "k", "--env", "e", "--expires-in", "1h", "--webhook-url", "https://example.com/x", "--webhook-secret-file", secret)
+	key := strings.TrimSpace(out)
+	if !strings.HasPrefix(key, "sk-atoll-") || strings.Contains(key, "\n") || !strings.Contains(told, "not shown again") {
+		t.Errorf("got %q and %q", out, told)
+	}
+	o.says("key list acme", "k key_", "until", "https://example.com/x")
+	o.says("key set acme k --expires-at never --webhook-secret-file=", "state active", "webhook signed off")
+	o.says("template set acme support --sandbox internal-only", "support internal-only")
+	o.says("template set acme support", "support off")
+	o.says("template list acme", "support off")
+	o.says("template delete acme support", "removed support")
+	o.says("plan set team --max-cpu 2 --max-timeout 10m --streaming", "cpu 2", "timeout 10m0s", "streaming on", "output 100MiB")
+	o.says("plan list", "free 1 1GiB 5 1m0s off off", "enterprise any any any server's on on", "team 2 any")
+	o.says("plan delete team", "removed team")
+	o.says("caps set --agent-hourly 50", "tenant, a UTC day 1000", "agent, a UTC hour 50")
+	o.says("caps show", "agent, a UTC hour 50")
+
+	// As the tenant's own key.
+	admin := o.env["ATOLL_API_KEY"]
+	o.env["ATOLL_API_KEY"] = key
+	p, err := w.Authenticate(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := gatewaytest.Request("print hello")
+	if _, err := w.Execute(t.Context(), &p, req, call()); err != nil {
+		t.Fatal(err)
+	}
+	o.says("execution list --status success", req.TraceID, "python inline 0")
+	o.says("execution show "+req.TraceID, "status success", "--- stdout\nhello\n")
+	if out := o.says("execution output " + req.TraceID); out != "hello\n" {
+		t.Errorf("got %q", out)
+	}
+	if out := o.says("execution output --follow " + req.TraceID); out != "hello\n" {
+		t.Errorf("got %q", out)
+	}
+	if _, told := o.run(1, "execution", "cancel", req.TraceID); !strings.Contains(told, "409 conflict") {
+		t.Errorf("got %q", told)
+	}
+	if _, told := o.run(1, "tenant", "list"); !strings.Contains(told, "403 forbidden") {
+		t.Errorf("got %q", told)
+	}
+	o.env["ATOLL_API_KEY"] = admin
+
+	o.says("audit list acme --since 1h --status ok", req.TraceID, "execute")
+	o.says("audit list acme --agent nobody", "WHEN")
+	if out := o.says("audit export acme"); strings.Count(out, "\n") != 1 || !json.Valid([]byte(out)) {
+		t.Errorf("got %q", out)
+	}
+	head := o.says("audit verify acme", "acme whole 1 0 1 1:")
+	fields := strings.Fields(head)
+	o.says("audit verify acme --known "+fields[len(fields)-1], "whole")
+	o.says("audit verify", "operator whole 0 0 0", "acme whole 1")
+	if _, told := o.run(1, "audit", "verify", "acme", "--known", "1:"+strings.Repeat("0", 64)); !strings.Contains(told, "not whole") {
+		t.Errorf("got %q", told)
+	}
+	o.says("usage show acme", "execute 1 1", "of 50.0000")
+	o.says("webhook redeliver acme "+req.TraceID, "pending")
+	o.says("key revoke acme k", "state revoked")
+	o.says("env delete acme e", "removed e")
+}
+
+// call is an inline one.
+func call() (c gateway.Call) {
+	c.Source, c.Delivery = execution.SourceAPI, execution.Inline
+	return c
+}
+
+func TestAdminCommandLines(t *testing.T) {
+	o, _ := newOperator(t)
+	o.env["EMPTY"] = ""
+	for args, says := range map[string]string{
+		"tenant set acme":     "", // unknown: the server says so
+		"tenant set dev":      "nothing to change",
+		"env set dev default": "nothing to change",
+		"key set dev x":       "nothing to change",
+		"caps set":            "nothing to change",
+		"key create dev":      "accepts 2 arg(s)",
+		"key create dev x --env default --expires-in -5s":     "--expires-in must be positive",
+		"key create dev x --expires-in 5s --expires-at never": "none of the others can be",
+		"tenant set dev --daily-cap many":                     "want a number, or server",
+		"env set dev default --var A":                         "want NAME=VALUE",
+		"env set dev default --memory lots":                   "--memory",
+		"env set dev default --secret-env EMPTY":              "EMPTY is not set",
+		"env set dev default --secret-file A=/no/such/file":   "no such file",
+		"audit list dev --since sometime":                     "want a date",
+		"audit verify --known 1:00":                           "want NUMBER:HASH",
+		"audit verify dev --known x":                          "want NUMBER:HASH",
+		"tenant list --key-file /no/such/file":                "no such file",
+	} {
+		var out, err bytes.Buffer
+		code := run(t.Context(), strings.Fields(args), func(name string) string { return o.env[name] }, stdio{strings.NewReader(""), &out, &err})
+		if code == 0 || !strings.Contains(err.String(), says) || out.Len() != 0 {
+			t.Errorf("atoll %s: exit code %d, %s%s", args, code, out.String(), err.String())
+		}
+	}
+}
+
+func TestAdminKeyStaysHere(t *testing.T) {
+	o, _ := newOperator(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, adminKeyFile), []byte(o.env["ATOLL_API_KEY"]+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address := strings.TrimPrefix(o.env["ATOLL_BASE_URL"], "http://")
+	o.env = map[string]string{"ATOLL_DATA_DIR": dir, "ATOLL_LISTEN": address}
+	o.says("tenant list", "operator") // this machine's server, found by its settings
+
+	o.env["ATOLL_BASE_URL"] = "http://" + address
+	if _, told := o.run(1, "tenant", "list"); !strings.Contains(told, "give the key for http://"+address) {
+		t.Errorf("the key of this machine went elsewhere: %s", told)
+	}
+	o.says("tenant list --data-dir "+dir, "operator") // said so
+	o.in = "sk-atoll-wrong\n"
+	if _, told := o.run(1, "tenant", "list", "--key-file", "-"); !strings.Contains(told, "401 unauthorized") {
+		t.Errorf("got %s", told)
+	}
+	delete(o.env, "ATOLL_BASE_URL")
+	settings := filepath.Join(t.TempDir(), "atoll.yaml")
+	if err := os.WriteFile(settings, []byte("listen: "+address+"\ndata_dir: "+dir+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.env = map[string]string{}
+	o.says("tenant list --config "+settings, "operator")
+	o.env = map[string]string{"ATOLL_LISTEN": address, "ATOLL_DATA_DIR": t.TempDir()}
+	if _, told := o.run(1, "tenant", "list"); !strings.Contains(told, "give one with --key-file or ATOLL_API_KEY") {
+		t.Errorf("got %s", told)
+	}
+}
+
+func TestTablesAreHarmless(t *testing.T) {
+	var out bytes.Buffer
+	row(&out, "a\x1b[31m\tb", "", "é\u0085", 7)
+	if out.String() != "a [31m b\t-\té \t7\n" {
+		t.Errorf("got %q", out.String())
+	}
+	if at, err := moment("since", "2h"); err != nil {
+		t.Error(err)
+	} else if then, err := time.Parse(time.RFC3339, at); err != nil || time.Since(then).Round(time.Hour) != 2*time.Hour {
+		t.Errorf("got %s %v", at, err)
+	}
+	for _, c := range [][2]string{{"2026-01-31", "2026-01-31T00:00:00Z"}, {"2026-01-31T12:00:00+01:00", "2026-01-31T12:00:00+01:00"}} {
+		if got, err := moment("since", c[0]); err != nil || got != c[1] {
+			t.Errorf("%s: %s %v", c[0], got, err)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+// Package audit is the trail of what was run: one append-only row for each
+// call, sealed per tenant in a chain of hashes, so that a row that was changed
+// or taken away shows.
+package audit
+
+import (
+	"slices"
+	"time"
+)
+
+// ExitStatus is how a call ended.
+type ExitStatus string
+
+const (
+	OK           ExitStatus = "ok"
+	Error        ExitStatus = "error"
+	Timeout      ExitStatus = "timeout"
+	OOM          ExitStatus = "oom"
+	CapExceeded  ExitStatus = "cap_exceeded"
+	Provisioning ExitStatus = "provisioning"
+	Cancelled    ExitStatus = "cancelled"
+)
+
+// ExitStatuses lists every exit status.
+var ExitStatuses = []ExitStatus{OK, Error, Timeout, OOM, CapExceeded, Provisioning, Cancelled}
+
+// Valid reports whether s is an exit status.
+func (s ExitStatus) Valid() bool { return slices.Contains(ExitStatuses, s) }
+
+// Retention of rows. The database refuses to delete a row earlier and to keep
+// one longer than MaxRetention.
+const (
+	DefaultRetention = 30 * 24 * time.Hour
+	MaxRetention     = 180 * 24 * time.Hour
+)
+
+// Row is one call.
+type Row struct {
+	ID            int64 // given by the store, growing
+	TraceID       string
+	Tenant        string
+	Key           string
+	Environment   string
+	Source        string // of the execution
+	Agent         string
+	SessionID     string // the turn or session the call belonged to
+	Language      string
+	CodeSHA256    [32]byte
+	ExitStatus    ExitStatus
+	ExitCode      int
+	FailureReason string // empty for OK
+	DurationMS    int64
+	// Sizes before redaction and truncation, in bytes.
+	StdoutBytes, StderrBytes         int64
+	StdoutTruncated, StderrTruncated bool
+	PeakMemory                       int64
+	OutboundHosts                    []string
+	Metadata                         map[string]string
+	Retention                        time.Duration // whole days
+	CreatedAt                        time.Time     // of the row, by the store's clock, in UTC to the microsecond
+}

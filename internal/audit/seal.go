@@ -1,0 +1,57 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// batch is how many rows a seal covers at most: enough to keep seals few, not
+// so many that a verification holds much at a time.
+const batch = 1000
+
+// Sealer seals what was appended, in batches. Any number of them share a store.
+type Sealer struct{ store Store }
+
+// NewSealer returns a Sealer.
+func NewSealer(store Store) *Sealer { return &Sealer{store} }
+
+// Seal seals every row of every tenant that no seal covers yet, and returns how
+// many it were. A tenant that fails does not keep the others from it.
+func (s *Sealer) Seal(ctx context.Context) (int, error) {
+	tenants, err := s.store.Unsealed(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("find what is to be sealed: %w", err)
+	}
+	total := 0
+	for _, tenant := range tenants {
+		n, failed := s.SealTenant(ctx, tenant)
+		total += n
+		err = errors.Join(err, failed)
+	}
+	return total, err
+}
+
+// SealTenant seals the rows of one tenant.
+func (s *Sealer) SealTenant(ctx context.Context, tenant string) (total int, err error) {
+	for {
+		n, err := s.store.Seal(ctx, tenant, batch, func(last Seal, rows []Row) Seal { return next(last, tenant, rows) })
+		total += n
+		if err != nil {
+			return total, fmt.Errorf("seal the rows of %s: %w", tenant, err)
+		}
+		if n < batch {
+			return total, nil
+		}
+	}
+}
+
+// Verify seals what a tenant has left unsealed, so that it is covered, and then
+// checks the whole trail. known is the Head of an earlier Report, or zero.
+func (s *Sealer) Verify(ctx context.Context, tenant string, known Mark) (Report, error) {
+	if _, err := s.SealTenant(ctx, tenant); err != nil {
+		return Report{}, err
+	}
+	return Verify(ctx, s.store, tenant, known, time.Now())
+}

@@ -1,0 +1,122 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+)
+
+// slack is how far the clocks of the database and of whoever verifies may
+// differ: a row that went so little early was purged by age.
+const slack = time.Hour
+
+// maxProblems bounds a Report; where there are as many the trail is worthless.
+const maxProblems = 1000
+
+// ProblemKind says what is wrong.
+type ProblemKind string
+
+const (
+	Changed ProblemKind = "changed" // a row is not what it was when it was sealed
+	Missing ProblemKind = "missing" // a row is gone before its retention has passed
+	Order   ProblemKind = "order"   // a seal is gone, or not in its place
+	Chain   ProblemKind = "chain"   // a seal is not what it was, or does not go on from the one before
+	Known   ProblemKind = "known"   // the chain does not hold the seal it once ended with
+)
+
+// Problem is something that should not be.
+type Problem struct {
+	Seal   int64 // its number
+	RowID  int64 // 0 if it is not about a row, or the row is gone
+	Kind   ProblemKind
+	Detail string
+}
+
+// Mark names a seal. The last one of a chain, kept elsewhere, is what shows that
+// a chain was cut short or made anew.
+type Mark struct {
+	Number int64
+	Hash   [32]byte
+}
+
+// Report is what a verification found.
+type Report struct {
+	Seals    int64
+	Rows     int64 // that are there and as they were
+	Expired  int64 // that are gone, as their retention allows
+	Head     Mark  // of the last seal; zero for none
+	Problems []Problem
+}
+
+func (r *Report) add(seal, row int64, kind ProblemKind, format string, args ...any) {
+	if len(r.Problems) < maxProblems {
+		r.Problems = append(r.Problems, Problem{seal, row, kind, fmt.Sprintf(format, args...)})
+	}
+}
+
+// seals is what a verification reads; a Store has it.
+type seals interface {
+	Seals(ctx context.Context, tenant string) iter.Seq2[Covered, error]
+}
+
+// Verify checks a tenant's seals, and the rows they cover, against each other.
+// known is the Head of an earlier Report, or zero.
+func Verify(ctx context.Context, store seals, tenant string, known Mark, now time.Time) (Report, error) {
+	var r Report
+	found := known == Mark{}
+	for s, err := range store.Seals(ctx, tenant) {
+		if err != nil {
+			return Report{}, fmt.Errorf("read the seals: %w", err)
+		}
+		r.Seals++
+		r.seal(s, tenant)
+		r.rows(s, now)
+		r.Head = Mark{s.Number, s.Hash}
+		found = found || r.Head == known
+	}
+	if !found {
+		r.add(known.Number, 0, Known, "there is no seal %d with hash %x: seals were taken away or made anew", known.Number, known.Hash)
+	}
+	return r, nil
+}
+
+// seal checks a seal for itself and against the one before, which is r.Head.
+func (r *Report) seal(s Covered, tenant string) {
+	if s.Number != r.Head.Number+1 {
+		r.add(s.Number, 0, Order, "seal %d comes after %d: seals are missing or not in order", s.Number, r.Head.Number)
+	}
+	if s.Previous != r.Head.Hash {
+		r.add(s.Number, 0, Chain, "it does not go on from the seal before it")
+	}
+	if s.Tenant != tenant || s.digest() != s.Hash || s.Rows != len(s.Digests) || s.Rows != len(s.Expires) {
+		r.add(s.Number, 0, Chain, "its hash is not that of what it holds: the seal was changed")
+	}
+}
+
+// rows checks what is left of the rows a seal covers.
+func (r *Report) rows(s Covered, now time.Time) {
+	for i := range s.Digests {
+		row, there := s.Left[i]
+		sum := row.Digest()
+		switch {
+		case there && bytes.Equal(sum[:], s.Digests[i]):
+			r.Rows++
+		case there:
+			r.add(s.Number, row.ID, Changed, "row %d is not what was sealed", row.ID)
+		case i < len(s.Expires) && now.Add(slack).Unix() >= s.Expires[i]:
+			r.Expired++
+		default:
+			r.add(s.Number, 0, Missing, "the row at place %d of %d, with digest %s, is gone before its retention has passed", i+1, s.Rows, hex.EncodeToString(s.Digests[i]))
+		}
+	}
+	for _, i := range slices.Sorted(maps.Keys(s.Left)) {
+		if i < 0 || i >= len(s.Digests) {
+			r.add(s.Number, s.Left[i].ID, Order, "row %d has place %d among the %d rows of its seal", s.Left[i].ID, i+1, s.Rows)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+// Package breaker limits how often agents may run code: circuit breakers that
+// count a tenant's calls of a day and an agent's calls of an hour, in UTC.
+package breaker
+
+import (
+	"context"
+	"time"
+)
+
+// Dimension names a breaker.
+type Dimension string
+
+const (
+	TenantDaily Dimension = "tenant_daily"
+	AgentHourly Dimension = "agent_hourly"
+)
+
+// Caps are how many calls each breaker lets through. 0 stops every call.
+type Caps struct {
+	TenantDaily int64
+	AgentHourly int64
+}
+
+// DefaultCaps are the contract's.
+func DefaultCaps() Caps { return Caps{TenantDaily: 1000, AgentHourly: 100} }
+
+// Breach says which breaker stopped a call.
+type Breach struct {
+	Dimension Dimension
+	Cap       int64
+	ResetsAt  time.Time // UTC
+}
+
+// Store counts.
+type Store interface {
+	// Count counts a call against both breakers, or against neither: when one of
+	// them is at its cap, that one is returned. The windows are by the store's
+	// clock. Any number of calls at once never passes a cap.
+	Count(ctx context.Context, tenant, agent string, caps Caps) (*Breach, error)
+	// Caps are the installation's, DefaultCaps until they are set.
+	Caps(ctx context.Context) (Caps, error)
+	SetCaps(ctx context.Context, c Caps) error
+}

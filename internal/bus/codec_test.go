@@ -1,0 +1,185 @@
+package bus
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+func fullJob() execution.Job {
+	return execution.Job{
+		TraceID: "trc_0123", Tenant: "ten_1", Code: "print('ä\x00')", Language: execution.Node, Timeout: 90 * time.Second,
+		Env: map[string]string{"A": "1", "B": ""}, Image: "default", Limits: sandbox.DefaultLimits(),
+		BaseEnv: map[string]string{"C": "x"}, Turn: "turn", MaxOutput: 1 << 20, StoreOutput: 1 << 40,
+		Secrets: []string{"s1", ""}, Redact: []string{"jwt"},
+	}
+}
+
+func fullResult() execution.Result {
+	return execution.Result{
+		TraceID: "trc_0123", Status: execution.OOM, ExitCode: -1, Error: "memory", NotStarted: true, Kind: fault.Exhausted,
+		Stdout: []byte("a\x00\xff"), Stderr: []byte("b"), StdoutBytes: 1 << 40, StderrBytes: 2, StdoutTruncated: true,
+		StderrTruncated: true, Stored: true, OutputTruncated: true, LastSeq: 77,
+		StartedAt: time.Unix(12, 34).UTC(), CompletedAt: time.Unix(-5, 999_999_999).UTC(), PeakMemory: 9, Warm: true, Reused: true,
+	}
+}
+
+// everyField fails when a field was added that fullJob or fullResult, and so
+// perhaps the codec, does not know.
+func everyField(t *testing.T, v any) {
+	t.Helper()
+	rv := reflect.ValueOf(v)
+	for i := range rv.NumField() {
+		if rv.Field(i).IsZero() {
+			t.Errorf("%s.%s is zero", rv.Type(), rv.Type().Field(i).Name)
+		}
+	}
+}
+
+func TestCodec(t *testing.T) {
+	everyField(t, fullJob())
+	everyField(t, fullJob().Limits)
+	everyField(t, fullResult())
+	for _, j := range []execution.Job{fullJob(), {}} {
+		g, got, err := decodeStart(encodeStart("gw", &j))
+		if err != nil || g != "gw" || !reflect.DeepEqual(got, j) {
+			t.Errorf("job came back as %q %+v, %v", g, got, err)
+		}
+	}
+	for _, r := range []execution.Result{fullResult(), {}} {
+		got, err := decodeEntry(encodeEnd(&r))
+		if err != nil || !reflect.DeepEqual(*got.end, r) {
+			t.Errorf("result came back as %+v, %v", got.end, err)
+		}
+	}
+	refused := fault.Limit("concurrency", time.Unix(5, 0).UTC(), "too many")
+	refused.Err = errors.New("detail")
+	for _, a := range []answer{{code: answerDone}, {code: answerMoved, owner: "x"}, {code: answerFull, fault: refused}} {
+		got, err := decodeAnswer(a.encode())
+		if err != nil || got.code != a.code || got.owner != a.owner {
+			t.Errorf("answer %+v came back as %+v, %v", a, got, err)
+		}
+		if a.fault != nil && (got.fault.Error() != a.fault.Error() || got.fault.Dimension != "concurrency" || !got.fault.ResetsAt.Equal(refused.ResetsAt) || got.fault.Kind != fault.Exhausted) {
+			t.Errorf("fault came back as %+v", got.fault)
+		}
+	}
+}
+
+// A newer version adds fields at the end, which this one must not mind.
+func TestCodecTail(t *testing.T) {
+	j, r := fullJob(), fullResult()
+	if _, got, err := decodeStart(append(encodeStart("gw", &j), 1, 2, 3)); err != nil || !reflect.DeepEqual(got, j) {
+		t.Errorf("job with a tail: %+v, %v", got, err)
+	}
+	if got, err := decodeEntry(append(encodeEnd(&r), 1, 2, 3)); err != nil || !reflect.DeepEqual(*got.end, r) {
+		t.Errorf("result with a tail: %+v, %v", got.end, err)
+	}
+	for i, b := range [][]byte{encodeStart("gw", &j), encodeEnd(&r)} {
+		for n := range b {
+			var err error
+			if i == 0 {
+				_, _, err = decodeStart(b[:n])
+			} else {
+				_, err = decodeEntry(b[:n])
+			}
+			if err == nil {
+				t.Errorf("message %d cut at %d of %d is understood", i, n, len(b))
+			}
+		}
+	}
+}
+
+func seeds(f *testing.F) {
+	j, r := fullJob(), fullResult()
+	f.Add(encodeStart("gw", &j))
+	f.Add(encodeEnd(&r))
+	f.Add(appendEvent(appendEvent(appendEvent(beginEvents(nil, 2), stdoutCode, []byte("line\n")), keepaliveCode, nil), stderrCode, []byte{0}))
+	f.Add(answer{code: answerFull, fault: fault.New(fault.Unavailable, "full")}.encode())
+	f.Add([]byte{version, eventsEntry, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0})
+}
+
+func FuzzDecode(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if g, j, err := decodeStart(b); err == nil {
+			g2, again, err := decodeStart(encodeStart(g, &j))
+			if err != nil || g2 != g || again.Code != j.Code || len(again.Env) != len(j.Env) {
+				t.Errorf("job %+v came back as %+v, %v", j, again, err)
+			}
+		}
+		if e, err := decodeEntry(b); err == nil {
+			if e.end != nil {
+				again, err := decodeEntry(encodeEnd(e.end))
+				if err != nil || !reflect.DeepEqual(again.end, e.end) {
+					t.Errorf("result %+v came back as %+v, %v", e.end, again.end, err)
+				}
+			} else {
+				if e.first() < 2 || e.last() < e.first() {
+					t.Errorf("events from %d to %d", e.first(), e.last())
+				}
+				total := 0
+				for _, ev := range e.events {
+					total += len(ev.Data)
+				}
+				if total > len(b) {
+					t.Errorf("%d bytes of events in %d", total, len(b))
+				}
+			}
+		}
+		if a, err := decodeAnswer(b); err == nil {
+			if again, err := decodeAnswer(a.encode()); err != nil || again.code != a.code {
+				t.Errorf("answer %+v came back as %+v, %v", a, again, err)
+			}
+		}
+	})
+}
+
+func TestEntry(t *testing.T) {
+	b := beginEvents(nil, 9)
+	b = appendEvent(b, stdoutCode, []byte("out\n"))
+	b = appendEvent(b, keepaliveCode, nil)
+	b = appendEvent(b, stderrCode, bytes.Repeat([]byte{0xff}, execution.MaxChunk))
+	e, err := decodeEntry(b)
+	if err != nil || len(e.events) != 3 || e.first() != 9 || e.last() != 11 {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	if e.events[0].Stream != execution.Stdout || string(e.events[0].Data) != "out\n" || e.events[1].Stream != "" ||
+		e.events[2].Stream != execution.Stderr || len(e.events[2].Data) != execution.MaxChunk {
+		t.Errorf("events came back as %+v", e.events)
+	}
+}
+
+func BenchmarkCodec(b *testing.B) {
+	j := fullJob()
+	j.Code = strings.Repeat("print('hello')\n", 1<<20/15)
+	b.Run("binary", func(b *testing.B) {
+		b.SetBytes(int64(len(j.Code)))
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, _, err := decodeStart(encodeStart("gw", &j)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("json", func(b *testing.B) {
+		b.SetBytes(int64(len(j.Code)))
+		b.ReportAllocs()
+		for b.Loop() {
+			raw, err := json.Marshal(&j)
+			if err == nil {
+				err = json.Unmarshal(raw, &execution.Job{})
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// What the connections are for.
+const (
+	controlConn = "control" // what is short: jobs, answers, results
+	dataConn    = "data"    // logs, so that nothing short waits behind them
+)
+
+// connect makes a connection that comes back for ever. While it is away
+// nothing is kept to be sent later: whoever asks is told at once.
+func (b *Bus) connect(ctx context.Context, purpose string) (*nats.Conn, error) {
+	up := make(chan struct{}, 1)
+	log := b.cfg.Log.With("connection", purpose)
+	opts := []nats.Option{
+		nats.Name("atoll " + b.cfg.Name + " " + purpose),
+		nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(200 * time.Millisecond),
+		nats.ReconnectJitter(100*time.Millisecond, 200*time.Millisecond),
+		nats.ReconnectBufSize(-1),
+		nats.PingInterval(20 * time.Second),
+		nats.ConnectHandler(func(*nats.Conn) { up <- struct{}{} }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if b.closed.Err() == nil {
+				log.Warn("the message bus is away", "error", err)
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			log.Info("the message bus is back", "server", nc.ConnectedServerName())
+			b.reconnected()
+			if b.opened.Load() && purpose == controlConn {
+				b.waits.recheck(b)
+			}
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			log.Error("the message bus reports", "error", err)
+			if errors.Is(err, nats.ErrSlowConsumer) && b.opened.Load() {
+				b.waits.recheck(b) // what was dropped may be a result
+			}
+		}),
+	}
+	if b.server != nil {
+		opts = append(opts, nats.InProcessServer(b.server))
+	}
+	if b.cfg.Credentials != "" {
+		opts = append(opts, nats.UserCredentials(b.cfg.Credentials))
+	}
+	if b.cfg.CA != "" {
+		opts = append(opts, nats.RootCAs(b.cfg.CA))
+	}
+	if b.cfg.Cert != "" {
+		opts = append(opts, nats.ClientCert(b.cfg.Cert, b.cfg.Key))
+	}
+	nc, err := nats.Connect(b.cfg.URL, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to NATS: %w", err)
+	}
+	select {
+	case <-up:
+	case <-ctx.Done():
+		nc.Close()
+		return nil, fmt.Errorf("connect to NATS: %w", errors.Join(context.Cause(ctx), nc.LastError()))
+	}
+	if have := nc.MaxPayload(); have < minPayload {
+		nc.Close()
+		return nil, fmt.Errorf("the NATS server's max_payload is %d bytes; it must be at least %d", have, minPayload)
+	}
+	return nc, nil
+}
+
+// connection ends when a connection has come back after it was away: what was
+// asked before may never be answered, and readers are known to a server only
+// while it lives.
+func (b *Bus) connection() context.Context {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.epoch
+}
+
+func (b *Bus) reconnected() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.newEpoch()
+	b.epoch, b.newEpoch = context.WithCancel(b.closed)
+}

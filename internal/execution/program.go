@@ -1,0 +1,36 @@
+package execution
+
+import (
+	"errors"
+	"time"
+)
+
+// Program is what a claimed sandbox is asked to run.
+type Program struct {
+	TraceID  string
+	ID       uint64 // names the run within its sandbox for good; never zero
+	Language Language
+	Code     string
+	Env      map[string]string // the request's variables, over the environment's
+	Timeout  time.Duration
+	MaxBytes int64 // bytes of each stream handed to the sink; what is over is counted and dropped
+}
+
+// ErrLetGo, as the cause that ends a run's context, leaves the program running
+// for a later process. Any other cause kills it.
+var ErrLetGo = errors.New("the program is left to a later process")
+
+// ErrNoRun says that a sandbox knows nothing of a program.
+var ErrNoRun = errors.New("the sandbox knows no such program")
+
+// Outcome is how a program ended, as far as the sandbox can tell.
+type Outcome struct {
+	ExitCode                 int // 128+n when signal n ended it; -1 when none was seen
+	StdoutBytes, StderrBytes int64
+	TimedOut                 bool
+	Lost                     bool // the sandbox ended before the program was seen to
+	OOM                      bool // the memory limit ended the program or the sandbox
+	DiskFull                 bool // a failed program left one of its file systems full
+	ProcessesFull            bool // a failed program left its process limit reached
+	PeakMemory               int64
+}

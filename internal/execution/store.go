@@ -1,0 +1,77 @@
+package execution
+
+import (
+	"context"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/usage"
+)
+
+// Store keeps the records of executions. Every method that takes a tenant
+// treats another tenant's record as one that does not exist (NotFound).
+type Store interface {
+	// Admit records e as running. It fails with an Exhausted fault, and records
+	// nothing, when the tenant already has a.Concurrency running or has used up
+	// its budget. With an idempotency key that the tenant has used in the last
+	// day it records nothing and returns the earlier execution, or a Conflict
+	// fault if that was asked for with another body. An execution that was
+	// concluded as NotStarted gives its key up: trying again is safe.
+	Admit(ctx context.Context, e *Execution, a Admission) (earlier *Execution, err error)
+
+	// Conclude records r as the end of its execution and what follows from it, in
+	// one transaction; follow is asked with the concluded record, again if the
+	// transaction has to be repeated, and must not use the store. Only the first
+	// Result counts: for any other, and for an unknown execution, first is false
+	// and nothing changes. The record is returned in every case it exists.
+	Conclude(ctx context.Context, r Result, follow func(*Execution) Consequences) (e *Execution, first bool, err error)
+
+	// Get returns a record without its output, Output with it.
+	Get(ctx context.Context, tenant, traceID string) (*Execution, error)
+	Output(ctx context.Context, tenant, traceID string) (*Execution, error)
+
+	// List returns records without output, newest first.
+	List(ctx context.Context, f Filter) (page []*Execution, next string, err error)
+
+	// Unfinished returns the executions of all tenants that are running and were
+	// admitted before t, oldest first, at most limit.
+	Unfinished(ctx context.Context, t time.Time, limit int) ([]*Execution, error)
+
+	// SetWebhookStatus records the state of an execution's webhook.
+	SetWebhookStatus(ctx context.Context, traceID string, s WebhookStatus) error
+
+	// Expired returns executions of all tenants that ended before t, oldest
+	// first, at most limit, without their output; Delete removes the records.
+	Expired(ctx context.Context, t time.Time, limit int) ([]*Execution, error)
+	Delete(ctx context.Context, traceIDs []string) error
+}
+
+// Admission is what a new execution must keep to.
+type Admission struct {
+	Concurrency int     // executions of the tenant at the same time; 0 for any number
+	Plan        string  // names it in the refusal's message
+	Credits     float64 // the tenant's budget for the calendar month (UTC); 0 for none
+
+	IdempotencyKey  string   // "" for none
+	IdempotencyBody [32]byte // digest of what the key stands for
+}
+
+// Consequences are recorded together with the end of an execution.
+type Consequences struct {
+	Audit   audit.Row // with Retention 0 it is kept for the tenant's AuditDays
+	Usage   usage.Entry
+	Webhook bool // enqueue its delivery
+}
+
+// Filter selects executions. Zero fields select everything but Tenant, which
+// is required.
+type Filter struct {
+	Tenant        string
+	Key           string
+	Status        Status
+	Language      Language
+	Metadata      map[string]string // all must match
+	Since, Before time.Time         // CreatedAt in [Since, Before)
+	Cursor        string            // from an earlier page
+	Limit         int               // 1 to 100
+}

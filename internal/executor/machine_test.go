@@ -1,0 +1,420 @@
+package executor_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/atoll-run/atoll/internal/bus"
+	"github.com/atoll-run/atoll/internal/engine"
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/executor"
+	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// childEnv makes the test's binary an executor that is there to be killed.
+const childEnv = "ATOLL_TEST_EXECUTOR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childEnv); dir != "" {
+		if err := child(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// machine is an executor with real sandboxes.
+type machine struct {
+	*executor.Executor
+	engine   *engine.Engine
+	log      *fileLog
+	metrics  *prometheus.Registry
+	messages *lockedBuffer
+	served   *bus.Executor
+}
+
+type options struct {
+	concurrency, queue int
+	poolSize           int
+	turnIdle           time.Duration
+	detach             bool
+	bus                *bus.Bus // instead of a fileLog
+}
+
+func open(ctx context.Context, dir string, o options) (_ *machine, err error) {
+	binary, err := atolltest.Binary()
+	if err != nil {
+		return nil, err
+	}
+	img, err := atolltest.ImageDir()
+	if err != nil {
+		return nil, err
+	}
+	store, err := image.Open(filepath.Dir(img))
+	if err != nil {
+		return nil, err
+	}
+	m := &machine{log: &fileLog{dir: filepath.Join(dir, "log")}, metrics: prometheus.NewRegistry(), messages: &lockedBuffer{}}
+	log := slog.New(slog.NewTextHandler(m.messages, nil))
+	bin := filepath.Dir(binary)
+	m.engine, err = engine.Open(ctx, engine.Config{
+		Platform: engine.Platform{
+			Runsc: filepath.Join(bin, "atoll-runsc"), Guest: filepath.Join(bin, "atoll-guest"),
+			State: filepath.Join(dir, "state"), Name: engine.Server, Log: log,
+		},
+		Images: store, Image: atolltest.Image, Limits: sandbox.DefaultLimits(), PoolSize: o.poolSize,
+		Journals: true, Registry: m.metrics,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var writer executor.Writer = m.log
+	if o.bus != nil {
+		writer = o.bus.Log()
+	}
+	if o.concurrency == 0 {
+		o.concurrency = 8
+	}
+	m.Executor, err = executor.New(executor.Config{
+		Sandboxes: m.engine, Writer: writer, Blobs: folder(filepath.Join(dir, "blobs")), Log: log, Registry: m.metrics,
+		Concurrency: o.concurrency, Queue: o.queue, TurnIdle: o.turnIdle, Detach: o.detach,
+	})
+	if err != nil {
+		return nil, errors.Join(err, m.engine.Close())
+	}
+	if o.bus == nil {
+		return m, m.Recover(ctx, nil)
+	}
+	if m.served, err = o.bus.Serve("machine", m); err != nil {
+		return nil, errors.Join(err, m.engine.Close())
+	}
+	return m, m.Recover(ctx, m.served)
+}
+
+var (
+	_ bus.Handler       = (*executor.Executor)(nil)
+	_ executor.Presence = (*bus.Executor)(nil)
+)
+
+func (m *machine) close(grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	err := m.Close(ctx)
+	if m.served != nil {
+		m.served.Close()
+	}
+	return errors.Join(err, m.engine.Close())
+}
+
+// count adds up a counter's values.
+func (m *machine) count(t *testing.T, name string) (sum float64) {
+	t.Helper()
+	families, err := m.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, v := range f.GetMetric() {
+			if f.GetName() == name {
+				sum += v.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+// start opens a machine that the end of the test closes, with all that it has.
+func start(t *testing.T, dir string, o options) *machine {
+	t.Helper()
+	m, err := open(t.Context(), dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.close(time.Second); err != nil {
+			t.Error(err)
+		}
+		if left := atolltest.Trace(dir).Sandboxes(); len(left) > 0 && !o.detach {
+			t.Errorf("sandboxes are left: %v", left)
+		}
+		if t.Failed() {
+			t.Log(m.messages.String())
+		}
+	})
+	return m
+}
+
+// folderFor returns a folder for a machine. What a sandbox's kernel opens must
+// be reachable for others, which t.TempDir is not.
+func folderFor(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "atoll-executor-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func job(code string) execution.Job {
+	return execution.Job{
+		TraceID: execution.NewTraceID(), Tenant: "ten", Code: code, Language: execution.Python, Timeout: 30 * time.Second,
+		Image: atolltest.Image, Limits: sandbox.DefaultLimits(), MaxOutput: 10 << 20, StoreOutput: 1 << 30,
+	}
+}
+
+// run runs a job to its Result.
+func (m *machine) run(t *testing.T, j execution.Job) execution.Result {
+	t.Helper()
+	if err := m.Start(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	return m.result(t, j.TraceID)
+}
+
+func (m *machine) result(t *testing.T, traceID string) execution.Result {
+	t.Helper()
+	r, err := m.log.result(t.Context(), traceID)
+	if err != nil {
+		t.Fatalf("wait for the result of %s: %v\n%s", traceID, err, m.messages.String())
+	}
+	return r
+}
+
+// fileLog is an execution.LogWriter that outlives its process: one file per
+// execution, one line per event.
+type fileLog struct {
+	dir string
+
+	mu    sync.Mutex
+	ended chan struct{}    // guarded by mu; closed and made anew at each Finish of this process
+	last  map[string]int64 // guarded by mu; seqs appended by this process
+}
+
+type logLine struct {
+	Event  *execution.Event
+	Result *execution.Result
+}
+
+func (l *fileLog) Append(traceID string, events []execution.Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var b bytes.Buffer
+	for i := range events {
+		if err := json.NewEncoder(&b).Encode(logLine{Event: &events[i]}); err != nil {
+			return err
+		}
+	}
+	if l.last == nil {
+		l.last = map[string]int64{}
+	}
+	l.last[traceID] = events[len(events)-1].Seq
+	return l.add(traceID, b.Bytes())
+}
+
+func (l *fileLog) Stored(traceID string) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(l.last[traceID], 1)
+}
+
+func (l *fileLog) add(traceID string, b []byte) error {
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(l.dir, traceID), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Close())
+}
+
+// lines reads a log. What a killed process wrote is there line by line or, of
+// its last one, not wholly.
+func (l *fileLog) lines(traceID string) ([]logLine, error) {
+	data, err := os.ReadFile(filepath.Join(l.dir, traceID))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []logLine
+	for line := range bytes.Lines(data) {
+		var e logLine
+		if json.Unmarshal(line, &e) == nil {
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
+
+func (l *fileLog) Last(_ context.Context, traceID string) (int64, error) {
+	lines, err := l.lines(traceID)
+	last := int64(1)
+	for _, e := range lines {
+		if e.Event != nil {
+			last = e.Event.Seq
+		}
+	}
+	return last, err
+}
+
+// await returns when a log has come to a seq, whichever process writes it: a
+// file of another process gives no signal.
+func (l *fileLog) await(t *testing.T, traceID string, seq int64) {
+	t.Helper()
+	for {
+		last, err := l.Last(t.Context(), traceID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last >= seq {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func (l *fileLog) Finish(_ context.Context, r execution.Result) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b, err := json.Marshal(logLine{Result: &r})
+	if err != nil {
+		return err
+	}
+	if l.ended != nil {
+		close(l.ended)
+		l.ended = nil
+	}
+	return l.add(r.TraceID, append(b, '\n'))
+}
+
+// result waits for a Result.
+func (l *fileLog) result(ctx context.Context, traceID string) (execution.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	for {
+		l.mu.Lock()
+		if l.ended == nil {
+			l.ended = make(chan struct{})
+		}
+		ended := l.ended
+		l.mu.Unlock()
+		lines, err := l.lines(traceID)
+		if err != nil {
+			return execution.Result{}, err
+		}
+		if n := len(lines); n > 0 && lines[n-1].Result != nil {
+			return *lines[n-1].Result, nil
+		}
+		select {
+		case <-ctx.Done():
+			return execution.Result{}, context.Cause(ctx)
+		case <-ended:
+		}
+	}
+}
+
+// check reads a log and fails the test unless it is as a log must be: seqs from
+// 2 on without a gap, and one Result at the end. It returns both streams.
+func (l *fileLog) check(t *testing.T, traceID string) (stdout, stderr string, r execution.Result) {
+	t.Helper()
+	lines, err := l.lines(traceID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq := int64(1)
+	results := 0
+	var out [2]strings.Builder
+	for _, e := range lines {
+		if e.Result != nil {
+			results++
+			r = *e.Result
+			continue
+		}
+		if seq++; e.Event.Seq != seq {
+			t.Fatalf("%s: event %d where %d follows", traceID, e.Event.Seq, seq)
+		}
+		if results > 0 {
+			t.Fatalf("%s: event %d after the result", traceID, e.Event.Seq)
+		}
+		switch e.Event.Stream {
+		case execution.Stdout:
+			out[0].Write(e.Event.Data)
+		case execution.Stderr:
+			out[1].Write(e.Event.Data)
+		}
+	}
+	if results != 1 {
+		t.Fatalf("%s has %d results", traceID, results)
+	}
+	if r.LastSeq != seq {
+		t.Errorf("%s: the result says that event %d was the last, not %d", traceID, r.LastSeq, seq)
+	}
+	return out[0].String(), out[1].String(), r
+}
+
+// folder is a blob store.
+type folder string
+
+func (f folder) Put(_ context.Context, name string, r io.Reader) error {
+	path := filepath.Join(string(f), name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	w, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, r)
+	return errors.Join(err, w.Close())
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// local runs a job as atoll run does.
+func (m *machine) local(j execution.Job) error {
+	l := executor.Local{Executor: m.Executor, Job: j}
+	_, err := l.Execute(context.Background(), execution.Request{TraceID: j.TraceID, Code: j.Code, Language: j.Language, Timeout: j.Timeout}, nil)
+	return err
+}

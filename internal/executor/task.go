@@ -1,0 +1,320 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// task is a job that was taken on, until its Result is stored. But for the first
+// four fields it is its goroutine's.
+type task struct {
+	x      *Executor
+	job    execution.Job
+	ctx    context.Context // its end, with a cause, ends the run
+	cancel context.CancelCauseFunc
+
+	done    chan struct{} // closed when the Result is stored, or nothing more happens here
+	created time.Time
+	started time.Time
+	warm    bool
+	reused  bool    // an earlier job of the turn had made the sandbox
+	turn    *turn   // nil for a sandbox that is used once
+	sandbox Claimed // from when it is the task's until it was given up
+	told    bool    // the Result is stored
+	letGo   bool    // the next process has the run
+	waits   bool    // it is in the file of waiting jobs
+}
+
+// run takes a task from its place in line to its Result.
+func (t *task) run() {
+	defer t.x.line.leave()
+	if t.turn != nil {
+		defer t.leaveTurn()
+		if err := t.turn.take(t.ctx); err != nil {
+			t.refuse(err)
+			return
+		}
+		defer t.turn.give()
+	}
+	release, err := t.x.line.slot(t.ctx)
+	if err != nil {
+		t.refuse(err)
+		return
+	}
+	defer release()
+	if t.ctx.Err() != nil { // both came at once
+		t.refuse(context.Cause(t.ctx))
+		return
+	}
+	if t.turn != nil {
+		t.reused = t.reuse()
+		t.warm = t.reused
+	}
+	if t.sandbox == nil {
+		if t.sandbox, t.warm, err = t.x.cfg.Sandboxes.Claim(t.ctx, &t.job); err != nil {
+			t.refuse(err)
+			return
+		}
+	}
+	t.execute()
+}
+
+// execute runs the job in its sandbox.
+func (t *task) execute() {
+	out, err := t.prepare()
+	if err != nil {
+		t.x.cfg.Log.Error("a sandbox was not fit to run code", "trace_id", t.job.TraceID, "error", err)
+		t.discard()
+		t.store(execution.Result{Status: execution.Blocked, Error: "provisioning: " + shown(err), NotStarted: true, Kind: fault.KindOf(err)})
+		return
+	}
+	defer out.close()
+	t.started = time.Now()
+	run := rand.Uint64() | 1
+	j, err := newJournal(t.sandbox.Folder(), jobRecord{Job: t.job, Run: run, Created: t.created, Started: t.started, Warm: t.warm, Reused: t.reused})
+	if err != nil {
+		t.discard()
+		t.refuse(fmt.Errorf("begin the journal: %w", err))
+		return
+	}
+	t.begun()
+	out.start(j)
+	outcome, err := t.sandbox.Run(t.ctx, t.program(run, t.job.Timeout), out.write)
+	t.settle(out, outcome, err)
+}
+
+// begun notes that the job waits no more: its journal has it, or its Result.
+func (t *task) begun() {
+	if !t.waits {
+		return
+	}
+	t.waits = false
+	if err := t.x.waiting.remove(t.job.TraceID); err != nil {
+		t.x.cfg.Log.Error("cannot note that a job has begun", "trace_id", t.job.TraceID, "error", err)
+	}
+}
+
+// prepare checks everything that must hold before a caller's code runs.
+func (t *task) prepare() (*output, error) {
+	if err := t.sandbox.Check(); err != nil {
+		return nil, err
+	}
+	return t.x.newOutput(&t.job, t.sandbox.Folder(), func() { t.cancel(errInternal) })
+}
+
+func (t *task) program(run uint64, timeout time.Duration) execution.Program {
+	return execution.Program{
+		TraceID: t.job.TraceID, ID: run, Language: t.job.Language, Code: t.job.Code, Env: t.job.Env,
+		Timeout: timeout, MaxBytes: t.job.StoreOutput,
+	}
+}
+
+// settle deals with the end of a program, or with having let go of it.
+func (t *task) settle(out *output, outcome execution.Outcome, err error) {
+	if errors.Is(err, execution.ErrLetGo) {
+		if out.journal != nil {
+			t.detach()
+			return
+		}
+		outcome, err = execution.Outcome{Lost: true, StdoutBytes: out.raw[0], StderrBytes: out.raw[1]}, nil
+		t.cancel(errShutdown) // means nothing but for decide
+	}
+	if err != nil {
+		if out.journal != nil {
+			_ = out.journal.clear() // nothing was run, and nothing is to be
+		}
+		t.discard()
+		t.refuse(fault.Wrap(fault.Unavailable, err, "the sandbox could not start the program; nothing was run, retry after a moment"))
+		return
+	}
+	e := decide(&t.job, outcome, context.Cause(t.ctx))
+	e.CompletedAt = time.Now()
+	t.conclude(out, e, outcome.Lost)
+}
+
+// conclude stores the Result of a program that has ended so.
+func (t *task) conclude(out *output, e endRecord, lost bool) {
+	if out.journal != nil {
+		if err := out.journal.end(e); err != nil {
+			t.x.cfg.Log.Warn("cannot note a program's end", "trace_id", t.job.TraceID, "error", err)
+		}
+	}
+	r := execution.Result{
+		Status: e.Status, ExitCode: e.ExitCode, Error: e.Error, StdoutBytes: e.Bytes[0], StderrBytes: e.Bytes[1],
+		CompletedAt: e.CompletedAt, PeakMemory: e.PeakMemory,
+	}
+	out.finish(t.x.stopped, t.x.cfg.Blobs, &t.job, &r)
+	if !t.store(r) {
+		t.detach()
+		return
+	}
+	if out.journal != nil {
+		if err := out.journal.clear(); err != nil {
+			t.x.cfg.Log.Warn("cannot clear a journal", "trace_id", t.job.TraceID, "error", err)
+			lost = true // not to be used again
+		}
+	}
+	if lost || t.turn == nil {
+		t.discard()
+	} else {
+		t.turn.sandbox, t.sandbox = t.sandbox, nil
+	}
+}
+
+// store fills in r and stores it, however often that has to be tried; false says
+// that the executor was closed first.
+func (t *task) store(r execution.Result) bool {
+	r.TraceID, r.StartedAt, r.Warm, r.Reused = t.job.TraceID, t.started, t.warm, t.reused
+	if r.CompletedAt.IsZero() {
+		r.CompletedAt = time.Now()
+	}
+	if r.StartedAt.IsZero() {
+		r.StartedAt = r.CompletedAt
+	}
+	r.LastSeq = max(r.LastSeq, 1)
+	if r.NotStarted {
+		r.ExitCode = -1
+	}
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		err := t.x.cfg.Writer.Finish(t.x.stopped, r)
+		if err == nil {
+			break
+		}
+		t.x.cfg.Log.Error("cannot store a result; trying again", "trace_id", r.TraceID, "error", err)
+		if !pause(t.x.stopped, wait) {
+			return false
+		}
+	}
+	t.told = true
+	t.begun()
+	t.x.metrics.ended(&t.job, &r, t.created)
+	return true
+}
+
+// refuse stores the Result of a job of which nothing was run.
+func (t *task) refuse(err error) {
+	if t.waits && errors.Is(context.Cause(t.ctx), execution.ErrLetGo) {
+		t.letGo = true // the next process runs it
+		return
+	}
+	r := execution.Result{Status: execution.Failed, NotStarted: true, Kind: fault.Unavailable}
+	switch cause := context.Cause(t.ctx); {
+	case errors.Is(cause, errCancelled):
+		r.Status, r.Error = execution.Cancelled, cancelledText
+	case cause != nil:
+		r.Error = errShutdown.Error() + "; nothing was run"
+	default:
+		if f, ok := errors.AsType[*fault.Error](err); ok {
+			r.Kind, r.Error = f.Kind, f.Msg
+		} else {
+			r.Error = "no sandbox could be made; nothing was run, retry after a moment"
+		}
+		t.x.cfg.Log.Error("a job could not be run", "trace_id", t.job.TraceID, "error", err)
+	}
+	t.store(r)
+}
+
+// shown is what a caller may be told of an error.
+func shown(err error) string {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Msg
+	}
+	return "the sandbox is not as it should be; nothing was run"
+}
+
+// discard ends the sandbox.
+func (t *task) discard() {
+	t.x.destroy(t.job.TraceID, t.sandbox)
+	t.sandbox = nil
+}
+
+// detach leaves the sandbox, with the run's journal, to the next process.
+func (t *task) detach() {
+	t.letGo = true
+	if err := t.sandbox.Detach(); err != nil {
+		t.x.cfg.Log.Error("cannot let go of a sandbox", "trace_id", t.job.TraceID, "error", err)
+	}
+	t.sandbox = nil
+}
+
+// end is what happens last, however the task went.
+func (t *task) end() {
+	x := t.x
+	if v := recover(); v != nil {
+		x.cfg.Log.Error("a job broke down", "trace_id", t.job.TraceID, "panic", v, "stack", string(debug.Stack()))
+		if t.sandbox != nil {
+			t.discard()
+		}
+		if !t.told && !t.letGo {
+			t.store(execution.Result{Status: execution.Failed, ExitCode: -1, Error: internalText})
+		}
+	}
+	t.cancel(nil)
+	x.mu.Lock()
+	delete(x.live, t.job.TraceID)
+	x.recent.add(t.job.TraceID)
+	p := x.presence
+	x.mu.Unlock()
+	if p != nil && t.told {
+		p.Release(t.job.TraceID)
+	}
+	close(t.done)
+}
+
+// What a caller is told of ends that are not the program's.
+const (
+	cancelledText = "Cancelled by user"
+	internalText  = "the server failed while the program ran; how it ended is not known"
+)
+
+var errInternal = errors.New("the way of the output broke down")
+
+// decide says what the end of a program means. Order matters: a program that
+// ran out of memory just as its time ran out was ended by the clock.
+func decide(job *execution.Job, out execution.Outcome, cause error) endRecord {
+	e := endRecord{ExitCode: out.ExitCode, Bytes: [2]int64{out.StdoutBytes, out.StderrBytes}, PeakMemory: out.PeakMemory}
+	l := job.Limits
+	switch {
+	case out.TimedOut:
+		e.Status, e.ExitCode = execution.Timeout, -1
+		e.Error = fmt.Sprintf("execution timed out after %ds", int(job.Timeout/time.Second))
+	case cause != nil && !errors.Is(cause, execution.ErrLetGo) && (out.Lost || out.ExitCode != 0):
+		e.Status, e.ExitCode = execution.Cancelled, -1
+		switch {
+		case errors.Is(cause, errCancelled):
+			e.Error = cancelledText
+		case errors.Is(cause, errShutdown):
+			e.Error = errShutdown.Error()
+		case errors.Is(cause, errInternal):
+			e.Status, e.Error = execution.Failed, internalText
+		default:
+			e.Error = "the execution was cancelled before it was done"
+		}
+	case out.OOM:
+		e.Status, e.ExitCode = execution.OOM, 137
+		e.Error = fmt.Sprintf("memory limit of %s exceeded", sandbox.FormatBytes(l.Memory))
+	case out.Lost:
+		e.Status, e.ExitCode = execution.Failed, -1
+		e.Error = "the sandbox ended unexpectedly; the program's exit status is not known"
+	case out.ExitCode == 0:
+		e.Status = execution.Success
+	default:
+		e.Status = execution.Failed
+		switch {
+		case out.ProcessesFull:
+			e.Error = fmt.Sprintf("process limit of %d reached", l.Processes)
+		case out.DiskFull:
+			e.Error = fmt.Sprintf("disk limit reached: / holds %s of new files, /tmp %s, /dev/shm %s",
+				sandbox.FormatBytes(l.Root), sandbox.FormatBytes(l.Tmp), sandbox.FormatBytes(l.Shm))
+		}
+	}
+	return e
+}

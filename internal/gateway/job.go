@@ -1,0 +1,103 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
+	"maps"
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/tenant"
+)
+
+// job is what an executor needs to know of a request.
+func (g *Gateway) job(p *tenant.Principal, req execution.Request, c Call) execution.Job {
+	env := &p.Environment
+	job := execution.Job{
+		TraceID:     req.TraceID,
+		Tenant:      p.Tenant.ID,
+		Code:        req.Code,
+		Language:    req.Language,
+		Timeout:     req.Timeout,
+		Env:         req.Env,
+		Image:       env.Image,
+		Limits:      env.Limits,
+		BaseEnv:     baseEnv(env),
+		MaxOutput:   g.cfg.MaxOutput,
+		StoreOutput: max(p.Plan.MaxOutput, g.cfg.MaxOutput),
+		Redact:      g.rules(&p.Tenant),
+	}
+	if c.Turn != "" {
+		job.Turn = turnName(p, c)
+	}
+	for _, name := range slices.Sorted(maps.Keys(env.Secrets)) {
+		if value := env.Secrets[name]; value != "" {
+			job.Secrets = append(job.Secrets, value)
+		}
+	}
+	return job
+}
+
+// baseEnv is what an environment sets for every program: a secret wins over a
+// plain variable of the same name.
+func baseEnv(e *tenant.Environment) map[string]string {
+	if len(e.Secrets) == 0 {
+		return e.Env
+	}
+	all := make(map[string]string, len(e.Env)+len(e.Secrets))
+	maps.Copy(all, e.Env)
+	maps.Copy(all, e.Secrets)
+	return all
+}
+
+// rules are the redaction rules that a tenant has not switched off.
+func (g *Gateway) rules(t *tenant.Tenant) []string {
+	if len(t.RedactionOff) == 0 {
+		return g.cfg.Rules
+	}
+	return slices.DeleteFunc(slices.Clone(g.cfg.Rules), func(rule string) bool { return slices.Contains(t.RedactionOff, rule) })
+}
+
+// turnName names the sandbox of a turn. Tenants, environments and agents that
+// call their turns the same do not meet in one.
+func turnName(p *tenant.Principal, c Call) string {
+	d := newDigest("turn", p.Tenant.ID, p.Environment.ID, c.Agent, c.Turn)
+	return hex.EncodeToString(d.Sum(nil)[:16])
+}
+
+// digest is what an idempotency key stands for: the tenant, the interface, and
+// all of a request that decides what is run and where the end is told.
+func digest(e *execution.Execution, req execution.Request, webhookURL string) [sha256.Size]byte {
+	d := newDigest("execute", e.Tenant, string(e.Source), e.Environment, e.Agent, e.Turn,
+		req.Code, string(req.Language), req.Timeout.String(), webhookURL)
+	for _, m := range []map[string]string{req.Env, req.Metadata} {
+		addInt(d, len(m))
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			add(d, key)
+			add(d, m[key])
+		}
+	}
+	return [sha256.Size]byte(d.Sum(nil))
+}
+
+// newDigest digests texts such that no two lists of them look the same.
+func newDigest(texts ...string) hash.Hash {
+	d := sha256.New()
+	for _, text := range texts {
+		add(d, text)
+	}
+	return d
+}
+
+func add(d hash.Hash, text string) {
+	addInt(d, len(text))
+	d.Write([]byte(text))
+}
+
+func addInt(d hash.Hash, n int) {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], uint64(n))
+	d.Write(b[:])
+}

@@ -1,0 +1,61 @@
+package gateway
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/fault"
+)
+
+// metrics are the gateway's figures. Labels come from closed sets: the
+// statuses, the deliveries, the limits and the steps of an execution's life.
+type metrics struct {
+	ends     *prometheus.CounterVec
+	refusals *prometheus.CounterVec
+	steps    *prometheus.HistogramVec
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		ends: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "atoll_gateway_executions_total",
+			Help: "Executions whose end this gateway recorded, by status and delivery.",
+		}, []string{"status", "delivery"}),
+		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "atoll_gateway_refused_total",
+			Help: "Calls refused for a limit or for want of room, by which one.",
+		}, []string{"dimension"}),
+		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "atoll_gateway_step_seconds",
+			Help:    "Time of the steps around a run: admit, start, conclude.",
+			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .5, 1, 5, 30},
+		}, []string{"step"}),
+	}
+	for _, c := range []prometheus.Collector{m.ends, m.refusals, m.steps} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// step returns the function that ends a step's time.
+func (m *metrics) step(name string) func() {
+	h, began := m.steps.WithLabelValues(name), time.Now()
+	return func() { h.Observe(time.Since(began).Seconds()) }
+}
+
+func (m *metrics) concluded(e *execution.Execution) {
+	m.ends.WithLabelValues(string(e.Status), string(e.Delivery)).Inc()
+}
+
+func (m *metrics) refused(f *fault.Error) {
+	dimension := f.Dimension // given by our own code alone
+	if dimension == "" {
+		dimension = "capacity"
+	}
+	m.refusals.WithLabelValues(dimension).Inc()
+}

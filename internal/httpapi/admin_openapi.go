@@ -1,0 +1,86 @@
+package httpapi
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// adminQuery describes the parameters of queries.
+var adminQuery = map[string]*huma.Schema{
+	"limit":              {Type: huma.TypeInteger, Description: "Items of a page."},
+	"page":               {Type: huma.TypeString, Description: "The next_page of an earlier answer."},
+	"since":              {Type: huma.TypeString, Format: "date-time", Description: "From this time on."},
+	"before":             {Type: huma.TypeString, Format: "date-time", Description: "Up to, and without, this time."},
+	"key":                {Type: huma.TypeString, Description: "Id or name of the key."},
+	"agent":              {Type: huma.TypeString},
+	"session_id":         {Type: huma.TypeString, Description: "The turn."},
+	"source":             {Type: huma.TypeString, Description: "execute or execute_code."},
+	"exit_status":        {Type: huma.TypeString, Enum: []any{"ok", "error", "timeout", "oom", "cap_exceeded", "provisioning", "cancelled"}},
+	"trace_id":           {Type: huma.TypeString},
+	"executed_code_hash": {Type: huma.TypeString, Pattern: "^[0-9a-f]{64}$"},
+	"metadata.":          {Type: huma.TypeString, Description: "metadata.KEY=VALUE: rows with that value; may be given for several keys."},
+}
+
+var pathPart = regexp.MustCompile(`\{([a-z_]+)\}`)
+
+// admin adds the operations under /v1/admin.
+func (d describer) admin(doc *huma.OpenAPI) {
+	for _, row := range adminTable() {
+		op := &huma.Operation{
+			OperationID: row.id, Method: row.method, Path: row.path, Summary: row.summary, Tags: []string{"admin"},
+			Security: []map[string][]string{{"key": {}}},
+			Responses: map[string]*huma.Response{
+				"401": d.json("unauthorized: the API key is missing or not valid.", ErrorResponse{}),
+				"403": d.json("forbidden: the key's scopes lack admin.", ErrorResponse{}),
+				"404": d.json("not_found: there is no such thing.", ErrorResponse{}),
+				"503": d.json("service_unavailable: the database cannot be reached.", ErrorResponse{}),
+			},
+		}
+		for _, m := range pathPart.FindAllStringSubmatch(row.path, -1) {
+			op.Parameters = append(op.Parameters, &huma.Param{Name: m[1], In: "path", Required: true, Description: "Id or name.", Schema: &huma.Schema{Type: huma.TypeString}})
+		}
+		for _, name := range row.query {
+			schema := adminQuery[name]
+			if name == "metadata." {
+				name = "metadata.KEY"
+			}
+			op.Parameters = append(op.Parameters, &huma.Param{Name: name, In: "query", Description: schema.Description, Schema: schema})
+		}
+		if row.in != nil {
+			op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": d.media(row.in)}}
+			op.Responses["400"] = d.json("validation_error: the message names the field.", ErrorResponse{})
+			op.Responses["409"] = d.json("conflict: the name is taken, or the state of things forbids it.", ErrorResponse{})
+			op.Responses["429"] = d.json("rate_limited: above the tenant's plan.", ErrorResponse{})
+		}
+		status := strconv.Itoa(row.status)
+		switch {
+		case row.out == nil:
+			op.Responses[status] = &huma.Response{Description: http.StatusText(row.status)}
+		default:
+			op.Responses[status] = d.json(http.StatusText(row.status), row.out)
+		}
+		if row.id == "exportAudit" {
+			op.Responses[status].Content = map[string]*huma.MediaType{ndjson: d.media(row.out)}
+		}
+		doc.AddOperation(op)
+	}
+}
+
+func init() {
+	// What each field of the bodies must be, for the message when it is not.
+	for field, what := range map[string]string{
+		"name": "a string", "plan": "a string", "tier": "a string", "sandbox_enabled": "true or false", "monthly_credits": "a number",
+		"redaction_off": "a list of strings", "audit_days": "an integer", "caps": "an object with tenant_daily and agent_hourly, integers",
+		"disabled": "true or false", "image": "a string", "limits": "an object of numbers", "secrets": "an object whose values are strings",
+		"unset": "a list of strings", "environment": "a string", "scopes": "a list of strings", "expires_in": "an integer, in seconds",
+		"expires_at": "a string", "webhook_url": "a string", "webhook_secret": "a string", "max_cpu": "a number", "max_memory": "an integer, in bytes",
+		"concurrency": "an integer", "max_timeout": "an integer, in seconds", "streaming": "true or false", "async": "true or false",
+		"max_output": "an integer, in bytes", "sandbox": "an object with environment, a string", "tenant_daily": "an integer",
+		"agent_hourly": "an integer", "known": "an object with number, an integer, and hash, a string",
+	} {
+		expects[field] = what
+	}
+}

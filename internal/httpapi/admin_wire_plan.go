@@ -1,0 +1,104 @@
+package httpapi
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/tenant"
+)
+
+// Plan is a plan.
+type Plan struct {
+	Name        string  `json:"name"`
+	MaxCPU      float64 `json:"max_cpu" doc:"Cores of a sandbox; 0 for no bound."`
+	MaxMemory   int64   `json:"max_memory" doc:"Bytes of a sandbox; 0 for no bound."`
+	Concurrency int     `json:"concurrency" doc:"Executions at the same time; 0 for no bound."`
+	MaxTimeout  int64   `json:"max_timeout" doc:"Seconds; 0 for the server's own bound."`
+	Streaming   bool    `json:"streaming"`
+	Async       bool    `json:"async" doc:"Webhook delivery."`
+	MaxOutput   int64   `json:"max_output" doc:"Bytes of each stream that are kept whole."`
+	BuiltIn     bool    `json:"built_in" doc:"One of those every installation has; it can be neither changed nor removed."`
+}
+
+// PlanBounds is the body that makes or replaces a plan. What is left out is 0
+// or false; max_output is 100 MiB.
+type PlanBounds struct {
+	MaxCPU      *float64 `json:"max_cpu,omitzero" minimum:"0" maximum:"1024"`
+	MaxMemory   *int64   `json:"max_memory,omitzero" minimum:"0" maximum:"17592186044416"`
+	Concurrency *int     `json:"concurrency,omitzero" minimum:"0" maximum:"1000000"`
+	MaxTimeout  *Seconds `json:"max_timeout,omitzero" minimum:"0" maximum:"2592000"`
+	Streaming   *bool    `json:"streaming,omitzero"`
+	Async       *bool    `json:"async,omitzero"`
+	MaxOutput   *int64   `json:"max_output,omitzero" minimum:"65536" maximum:"1099511627776" default:"104857600"`
+}
+
+func (b PlanBounds) domain(name string) tenant.Plan {
+	out := tenant.Plan{Name: name, MaxOutput: 100 << 20}
+	assign(&out.MaxCPU, b.MaxCPU)
+	assign(&out.MaxMemory, b.MaxMemory)
+	assign(&out.Concurrency, b.Concurrency)
+	assign(&out.Streaming, b.Streaming)
+	assign(&out.Async, b.Async)
+	assign(&out.MaxOutput, b.MaxOutput)
+	if b.MaxTimeout != nil {
+		out.MaxTimeout = time.Duration(b.MaxTimeout.clamped()) * time.Second
+	}
+	return out
+}
+
+func assign[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+func planWire(p tenant.Plan) Plan {
+	return Plan{p.Name, p.MaxCPU, p.MaxMemory, p.Concurrency, int64(p.MaxTimeout / time.Second), p.Streaming, p.Async, p.MaxOutput, p.BuiltIn}
+}
+
+// Template is an agent template.
+type Template struct {
+	Name    string           `json:"name"`
+	Sandbox *TemplateSandbox `json:"sandbox" doc:"null for a template that has not opted in."`
+}
+
+// TemplateSandbox is a template's opting in.
+type TemplateSandbox struct {
+	Environment string `json:"environment" enum:"default-public,internal-only" doc:"What its sandboxes may reach. In this version no sandbox has a network: with default-public every call fails as SandboxProvisioning."`
+}
+
+// TemplateChange is the body that makes or replaces a template.
+type TemplateChange struct {
+	Sandbox *TemplateSandbox `json:"sandbox,omitzero" doc:"Left out, the template has not opted in."`
+}
+
+func (c TemplateChange) domain() (tenant.Network, error) {
+	switch {
+	case c.Sandbox == nil:
+		return "", nil
+	case c.Sandbox.Environment == "":
+		return "", invalid("sandbox.environment is required")
+	}
+	return tenant.Network(c.Sandbox.Environment), nil
+}
+
+func templateWire(t tenant.Template) Template {
+	out := Template{Name: t.Name}
+	if t.Sandbox != "" {
+		out.Sandbox = &TemplateSandbox{string(t.Sandbox)}
+	}
+	return out
+}
+
+// PolicyEvent notes a change to what a tenant may do.
+type PolicyEvent struct {
+	ID        int64     `json:"id"`
+	Actor     string    `json:"actor" doc:"Id of the key that made it."`
+	Field     string    `json:"field" doc:"Such as sandbox_enabled, or template/support."`
+	Old       string    `json:"old"`
+	New       string    `json:"new"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+func eventWire(e tenant.PolicyEvent) PolicyEvent {
+	return PolicyEvent{e.ID, e.Actor, e.Field, e.Old, e.New, e.CreatedAt}
+}

@@ -1,0 +1,82 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/breaker"
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/forwarded"
+	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/tlscert"
+	"github.com/atoll-run/atoll/internal/tools"
+	"github.com/atoll-run/atoll/internal/trace"
+	"github.com/atoll-run/atoll/internal/webhook"
+)
+
+// openTraces has spans sent, if somebody asks for them.
+func (s *Server) openTraces(ctx context.Context) error {
+	stop, err := trace.Setup(ctx, trace.Config{
+		Endpoint: s.cfg.Settings.TraceEndpoint, Version: s.cfg.Version, Getenv: s.cfg.Getenv, Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.later(stop)
+	return nil
+}
+
+func (s *Server) openTLS(context.Context) (err error) {
+	cfg := s.cfg.Settings
+	if cfg.TLSCert == "" {
+		return nil
+	}
+	if s.tls, err = tlscert.Open(tlscert.Config{Cert: cfg.TLSCert, Key: cfg.TLSKey, Log: s.log}); err != nil {
+		return err
+	}
+	return s.cfg.Registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "atoll_tls_certificate_expiry_seconds", Help: "When the certificate that is served expires, in Unix seconds.",
+	}, func() float64 { return float64(s.tls.Expires().Unix()) }))
+}
+
+func (s *Server) openHTTP(context.Context) error {
+	cfg := s.cfg.Settings
+	proxies, err := forwarded.New(forwarded.Config{Trusted: cfg.TrustedProxies, Standard: cfg.ProxyHeader == "forwarded"})
+	if err != nil {
+		return fmt.Errorf("trusted_proxies: %w", err)
+	}
+	caps, err := breaker.New(s.db.Breakers(), s.log, s.cfg.Registry)
+	if err != nil {
+		return err
+	}
+	s.http, err = httpapi.New(httpapi.Config{
+		Gateway: s.gateway, Auth: s.authority, Usage: s.db.Usage(), Metrics: s.cfg.Registry, Log: s.log, Grace: cfg.ShutdownGrace,
+		Admin: &httpapi.Admin{
+			Tenants: tenant.NewAdmin(tenant.AdminConfig{
+				Store: s.db.Tenants(), Authority: s.authority, Limits: cfg.Limits(),
+				CheckImage: s.checkImage, CheckWebhook: s.webhooks.CheckURL, CheckSecret: webhook.CheckSecret,
+			}),
+			Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: s.db.Usage(), Caps: caps,
+			Executions: s.gateway, Webhooks: s.jobs,
+		},
+		ExecuteCode: tools.NewExecuteCode(tools.Config{
+			Runner: s.gateway, Templates: s.db.Tenants(), Breakers: caps, Trail: s.db.Audit(), Log: s.log,
+		}),
+		CheckURL: s.webhooks.CheckURL, Ready: s.Ready, Expire: s.expire,
+		Client: func(r *http.Request) string { return proxies.Client(r).Addr.String() },
+	})
+	return err
+}
+
+// checkImage reports why an environment cannot have an image.
+func (s *Server) checkImage(_ context.Context, name string) error {
+	if _, err := s.cfg.Images.Get(name); err != nil {
+		return fault.Wrap(fault.Invalid, err, fmt.Sprintf("image %q cannot be used: import it with 'atoll image import'; 'atoll image list' shows those there are", name))
+	}
+	return nil
+}

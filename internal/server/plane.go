@@ -1,0 +1,215 @@
+package server
+
+import (
+	"context"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/blob"
+	"github.com/atoll-run/atoll/internal/bus"
+	"github.com/atoll-run/atoll/internal/disk"
+	"github.com/atoll-run/atoll/internal/engine"
+	"github.com/atoll-run/atoll/internal/executor"
+	"github.com/atoll-run/atoll/internal/gateway"
+	"github.com/atoll-run/atoll/internal/jobs"
+	"github.com/atoll-run/atoll/internal/redact"
+	"github.com/atoll-run/atoll/internal/trace"
+	"github.com/atoll-run/atoll/internal/usage"
+)
+
+const (
+	// slotsPerCore is how many executions run at once for each core: most of them
+	// wait for something.
+	slotsPerCore = 8
+
+	// lostAfter is how long an executor on another machine may be out of reach
+	// before its executions count as lost.
+	lostAfter = time.Minute
+
+	sealEvery  = 30 * time.Second
+	purgeEvery = 10 * time.Minute
+	purgeBatch = 10_000
+)
+
+func (s *Server) openBlobs(ctx context.Context) (err error) {
+	url := s.cfg.Settings.Blobs
+	if url == "" {
+		url = "file://" + s.path("blobs")
+	}
+	if s.blobs, err = blob.Open(ctx, url); err != nil {
+		return err
+	}
+	s.later(func(context.Context) error { return s.blobs.Close() })
+	return nil
+}
+
+func (s *Server) openBus(ctx context.Context) (err error) {
+	cfg := s.cfg.Settings
+	s.bus, err = bus.Open(ctx, bus.Config{
+		URL: cfg.NATS, Credentials: cfg.NATSCreds, Dir: s.path("nats"), Name: s.id,
+		MaxBytes: int64(cfg.LogSize), MaxRunBytes: int64(cfg.LogPerRun), MaxAge: cfg.LogAge, Log: s.log,
+		Inject: inject, Extract: extract,
+	})
+	if err != nil {
+		return err
+	}
+	s.later(func(context.Context) error { return s.bus.Close() })
+	return nil
+}
+
+// inject and extract carry the context of a trace over the bus.
+func inject(ctx context.Context) map[string]string {
+	var out map[string]string
+	for name, values := range trace.Header(ctx) {
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[name] = values[0]
+	}
+	return out
+}
+
+func extract(ctx context.Context, headers map[string]string) context.Context {
+	if !trace.On() {
+		return ctx
+	}
+	carried := make(map[string][]string, len(headers))
+	for name, value := range headers {
+		carried[name] = []string{value}
+	}
+	return trace.Extract(ctx, carried)
+}
+
+func (s *Server) openEngine(ctx context.Context) (err error) {
+	cfg := s.cfg.Settings
+	s.engine, err = engine.Open(ctx, engine.Config{
+		Platform: s.cfg.Platform, Images: s.cfg.Images, Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars,
+		PoolSize: cfg.PoolSize, Journals: true, Registry: s.cfg.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	s.later(func(context.Context) error { return s.engine.Close() })
+	concurrency := cfg.MaxConcurrent
+	if concurrency == 0 {
+		concurrency = slotsPerCore * runtime.NumCPU()
+	}
+	waitFor := lostAfter / 2
+	if cfg.NATS == "" {
+		waitFor = 0 // no other process has an executor
+	}
+	s.executor, err = executor.New(executor.Config{
+		Waiting: s.path(filepath.Join("state", "waiting")), WaitFor: waitFor,
+		Sandboxes: s.engine, Writer: s.bus.Log(), Blobs: s.blobs, Log: s.log, Registry: s.cfg.Registry,
+		Concurrency: concurrency, Queue: cfg.MaxQueue, TurnIdle: cfg.TurnIdle, Detach: cfg.OnExit == "detach",
+	})
+	if err != nil {
+		return err
+	}
+	s.later(s.closeExecutor)
+	s.seat, err = s.bus.Serve(s.id, s.executor)
+	return err
+}
+
+// closeExecutor ends the executor, and records the ends that came of it.
+func (s *Server) closeExecutor(ctx context.Context) error {
+	err := s.executor.Close(ctx)
+	if s.gateway != nil && s.cfg.Settings.NATS == "" && s.cfg.Settings.OnExit != "detach" {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		s.gateway.Sweep(last, time.Now())
+	}
+	if s.seat != nil {
+		s.seat.Close()
+	}
+	return err
+}
+
+func (s *Server) openGateway(context.Context) (err error) {
+	cfg := s.cfg.Settings
+	rules, err := redact.Except(nil)
+	if err != nil {
+		return err
+	}
+	s.gateway, err = gateway.New(gateway.Config{
+		Store:   prompt{s.db.Executions(), func() { s.jobs.Poke() }},
+		Runner:  s.bus.Runner(),
+		Log:     s.bus.Log(),
+		Await:   func(traceID string) gateway.Waiter { return s.bus.Await(traceID) },
+		Outputs: s.blobs,
+		Trail:   s.db.Audit(),
+		Disk:    disk.New(disk.Config{Dir: cfg.DataDir, Bytes: int64(cfg.MinFreeDisk)}).Admit,
+
+		Prices:     usage.Prices{CPUMinute: cfg.PriceCPU, GiBMinute: cfg.PriceGiB, Call: cfg.PriceCall},
+		Rules:      rules,
+		MaxTimeout: cfg.MaxTimeout,
+		MaxOutput:  int64(cfg.MaxOutput),
+		Logger:     s.log,
+		Metrics:    s.cfg.Registry,
+	})
+	return err
+}
+
+func (s *Server) openJobs(ctx context.Context) (err error) {
+	trail := audit.NewSealer(s.db.Audit())
+	s.jobs, err = jobs.New(jobs.Config{
+		DB: s.db.SQL(), Postgres: s.db.Postgres(), ID: s.id, Log: s.log,
+		Executions: s.db.Executions(), Deliver: s.webhooks.Deliver,
+		Periodic: []jobs.Periodic{
+			{Name: "seal_audit", Every: sealEvery, Run: func(ctx context.Context) error {
+				_, err := trail.Seal(ctx)
+				return err
+			}},
+			{Name: "purge_audit", Every: purgeEvery, Run: func(ctx context.Context) error {
+				_, err := s.db.Audit().Purge(ctx, purgeBatch)
+				return err
+			}},
+			{Name: "purge_executions", Every: purgeEvery, Timeout: 5 * time.Minute, Run: func(ctx context.Context) error {
+				_, err := s.gateway.Purge(ctx, time.Now().Add(-s.cfg.Settings.KeepFor))
+				return err
+			}},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.jobs.Start(ctx); err != nil {
+		return err
+	}
+	s.later(func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		return s.jobs.Stop(ctx)
+	})
+	return nil
+}
+
+// recover goes on with what an earlier process left: it takes over the runs of
+// this machine, records ends that were not recorded yet, and ends what is lost.
+func (s *Server) recover(ctx context.Context) error {
+	loops, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.later(func(context.Context) error {
+		stop()
+		s.loops.Wait()
+		return nil
+	})
+	if err := s.executor.Recover(ctx, s.seat); err != nil {
+		return err
+	}
+	s.loops.Go(func() {
+		if err := s.bus.Results(loops, s.gateway.Conclude); err != nil && loops.Err() == nil {
+			s.log.Error("results are not recorded any more", "error", err)
+		}
+	})
+	if s.cfg.Settings.NATS == "" { // no other process has an executor
+		s.gateway.Sweep(ctx, time.Now())
+	}
+	s.loops.Go(func() {
+		if err := s.gateway.Reconcile(loops, lostAfter); err != nil {
+			s.log.Error("lost executions are not looked for any more", "error", err)
+		}
+	})
+	return nil
+}

@@ -1,0 +1,126 @@
+package server
+
+import (
+	"context"
+	"crypto/x509"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/seal"
+	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/webhook"
+)
+
+// openID reads the name this installation has on the bus, or gives it one.
+func (s *Server) openID(context.Context) error {
+	path := s.path("executor-id")
+	kept, err := os.ReadFile(path)
+	if s.id = strings.TrimSpace(string(kept)); err == nil && s.id != "" {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	s.id = tenant.NewID("exe")
+	return os.WriteFile(path, []byte(s.id+"\n"), 0o600)
+}
+
+// openRecords opens the database and sees to what every start begins with.
+func (s *Server) openRecords(ctx context.Context) (err error) {
+	cfg := s.cfg.Settings
+	var key []byte
+	if cfg.SecretKey != "" {
+		key, err = seal.ParseKey(cfg.SecretKey)
+	} else {
+		key, err = s.keptKey()
+	}
+	if err != nil {
+		return fmt.Errorf("the key for secrets: %w", err)
+	}
+	box, err := seal.New(key)
+	if err != nil {
+		return err
+	}
+	s.db, err = store.Open(ctx, store.Config{
+		URL: cfg.Database, Path: s.path("atoll.db"), Seal: box, Log: s.log,
+		Enqueue: func(ctx context.Context, tx *sql.Tx, e *execution.Execution) error {
+			return s.jobs.Enqueue(ctx, tx, e) // jobs are opened before anything is concluded
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s.later(func(context.Context) error { return s.db.Close() })
+	s.AdminKey, err = tenant.Setup{
+		Store: s.db.Tenants(), DevKey: s.cfg.DevKey,
+		Environment: tenant.Environment{Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars},
+	}.Run(ctx)
+	s.authority = tenant.NewAuthority(s.db.Tenants())
+	return err
+}
+
+// keptKey is the key in the data folder. Only the first start makes one: beside
+// a database whose secrets another key has sealed, a new one is of no use.
+func (s *Server) keptKey() ([]byte, error) {
+	path := s.path("secret-key")
+	_, keyErr := os.Stat(path)
+	if _, err := os.Stat(s.path("atoll.db")); errors.Is(keyErr, fs.ErrNotExist) && err == nil {
+		return nil, fmt.Errorf("%s is missing, and the secrets in atoll.db cannot be read without it: restore it from a backup", path)
+	}
+	return seal.KeyFile(path)
+}
+
+// openWebhooks makes what delivers webhooks.
+func (s *Server) openWebhooks(context.Context) (err error) {
+	cfg := s.cfg.Settings
+	var authorities *x509.CertPool
+	if cfg.WebhookCA != "" {
+		if authorities, err = x509.SystemCertPool(); err != nil {
+			return err
+		}
+		pem, err := os.ReadFile(cfg.WebhookCA)
+		if err != nil {
+			return fmt.Errorf("webhook_ca: %w", err)
+		}
+		if !authorities.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("webhook_ca: %s has no certificate", cfg.WebhookCA)
+		}
+	}
+	s.webhooks, err = webhook.New(webhook.Config{
+		Version: s.cfg.Version, MaxOutput: int64(cfg.MaxOutput), RootCAs: authorities, Allow: cfg.WebhookAllow,
+		Open: func(ctx context.Context, name string) (io.ReadCloser, error) { return s.blobs.Open(ctx, name, 0, -1) },
+	})
+	if err != nil {
+		return fmt.Errorf("webhook_allow: %w", err)
+	}
+	s.later(func(context.Context) error { s.webhooks.Close(); return nil })
+	return nil
+}
+
+// prompt is the record of executions; it has webhooks delivered as soon as the
+// end they tell of is recorded.
+type prompt struct {
+	execution.Store
+	poke func()
+}
+
+// Conclude implements execution.Store.
+func (p prompt) Conclude(ctx context.Context, r execution.Result, follow func(*execution.Execution) execution.Consequences) (*execution.Execution, bool, error) {
+	told := false
+	e, first, err := p.Store.Conclude(ctx, r, func(e *execution.Execution) execution.Consequences {
+		c := follow(e)
+		told = c.Webhook
+		return c
+	})
+	if err == nil && first && told {
+		p.poke()
+	}
+	return e, first, err
+}

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/tenant"
+)
+
+const environmentColumns = `id, tenant, name, image, limits, env, secrets, created_at`
+
+// limitsRow is how limits are stored. A name is never given another meaning.
+type limitsRow struct {
+	CPU       float64 `json:"cpu"`
+	Memory    int64   `json:"memory"`
+	Processes int     `json:"processes"`
+	OpenFiles int     `json:"open_files"`
+	Root      int64   `json:"root"`
+	Tmp       int64   `json:"tmp"`
+	Shm       int64   `json:"shm"`
+	Inodes    int     `json:"inodes"`
+}
+
+// environmentScan reads an environment, also where a join may have found none.
+type environmentScan struct {
+	id, tenant, name, image, limits, env sql.NullString
+	secrets                              []byte
+	created                              sql.NullInt64
+}
+
+func (s *environmentScan) dest() []any {
+	return []any{&s.id, &s.tenant, &s.name, &s.image, &s.limits, &s.env, &s.secrets, &s.created}
+}
+
+func (s *tenants) finishEnvironment(r *environmentScan) (e tenant.Environment, err error) {
+	if !r.id.Valid {
+		return e, nil
+	}
+	e = tenant.Environment{ID: r.id.String, Tenant: r.tenant.String, Name: r.name.String, Image: r.image.String, CreatedAt: instant(r.created.Int64)}
+	var l limitsRow
+	if err := json.Unmarshal([]byte(r.limits.String), &l); err != nil {
+		return e, err
+	}
+	e.Limits = sandbox.Limits(l)
+	if e.Env, err = mapOf(r.env.String); err != nil {
+		return e, err
+	}
+	if len(r.secrets) == 0 {
+		return e, nil
+	}
+	plain, err := s.db.seal.Open(r.secrets, secretsPlace(e.ID))
+	if err != nil {
+		return e, fmt.Errorf("secrets of %s: %w", e.ID, err)
+	}
+	e.Secrets, err = mapOf(string(plain))
+	return e, err
+}
+
+func secretsPlace(id string) string { return "environments/secrets/" + id }
+
+func (s *tenants) scanEnvironment(sc scanner) (tenant.Environment, error) {
+	var r environmentScan
+	if err := sc.Scan(r.dest()...); err != nil {
+		return tenant.Environment{}, err
+	}
+	return s.finishEnvironment(&r)
+}
+
+// environmentValues are limits, env and secrets as they are stored.
+func (s *tenants) environmentValues(e tenant.Environment) (limits, env string, secrets []byte, err error) {
+	if err := errors.Join(checkMap(e.Env), checkMap(e.Secrets)); err != nil {
+		return "", "", nil, err
+	}
+	if limits, err = jsonOf(limitsRow(e.Limits), false); err != nil {
+		return "", "", nil, err
+	}
+	if env, err = jsonOf(e.Env, len(e.Env) == 0); err != nil {
+		return "", "", nil, err
+	}
+	if len(e.Secrets) > 0 {
+		plain, err := json.Marshal(e.Secrets)
+		if err != nil {
+			return "", "", nil, err
+		}
+		secrets = s.db.seal.Seal(plain, secretsPlace(e.ID))
+	}
+	return limits, env, secrets, nil
+}
+
+func (s *tenants) CreateEnvironment(ctx context.Context, e tenant.Environment) error {
+	limits, env, secrets, err := s.environmentValues(e)
+	if err != nil {
+		return s.db.write.wrap("create an environment", err)
+	}
+	err = s.db.write.transact(ctx, func(t *tx) error {
+		if e.CreatedAt.IsZero() {
+			if e.CreatedAt, err = t.pool.clock(ctx, t); err != nil {
+				return err
+			}
+		}
+		_, err := t.exec(ctx, `INSERT INTO environments (`+environmentColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+			e.ID, e.Tenant, e.Name, e.Image, limits, env, secrets, micros(e.CreatedAt))
+		return err
+	})
+	return s.db.write.named("create an environment", err, "environment", e.Name)
+}
+
+func (s *tenants) UpdateEnvironment(ctx context.Context, e tenant.Environment) error {
+	limits, env, secrets, err := s.environmentValues(e)
+	if err != nil {
+		return s.db.write.wrap("update an environment", err)
+	}
+	n, err := s.db.write.exec(ctx, `UPDATE environments SET name = ?, image = ?, limits = ?, env = ?, secrets = ? WHERE id = ? AND tenant = ?`,
+		e.Name, e.Image, limits, env, secrets, e.ID, e.Tenant)
+	if err == nil && n == 0 {
+		return fault.New(fault.NotFound, "no such environment")
+	}
+	return s.db.write.named("update an environment", err, "environment", e.Name)
+}
+
+func (s *tenants) Environment(ctx context.Context, id tenant.ID, idOrName string) (tenant.Environment, error) {
+	e, err := s.scanEnvironment(s.db.read.row(ctx, `SELECT `+environmentColumns+` FROM environments
+		WHERE tenant = ? AND (id = ? OR name = ?) ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END LIMIT 1`, id, idOrName, idOrName, idOrName))
+	return e, s.db.read.found("get an environment", err, "no such environment")
+}
+
+func (s *tenants) Environments(ctx context.Context, id tenant.ID) ([]tenant.Environment, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT `+environmentColumns+` FROM environments WHERE tenant = ? ORDER BY seq`, id)
+	all, err := collect(rows, err, s.scanEnvironment)
+	return all, s.db.read.wrap("list environments", err)
+}
+
+// DeleteEnvironment revokes the expired keys that are bound to it as well, so
+// that a later expiry cannot bring one back without its environment.
+func (s *tenants) DeleteEnvironment(ctx context.Context, tenantID tenant.ID, id string) error {
+	err := s.db.write.transact(ctx, func(t *tx) error {
+		if err := t.row(ctx, `SELECT id FROM environments WHERE id = ? AND tenant = ?`+lockRow(t.pool), id, tenantID).Scan(&id); err != nil {
+			return err
+		}
+		now, err := t.pool.clock(ctx, t)
+		if err != nil {
+			return err
+		}
+		var living int
+		if err := t.row(ctx, `SELECT count(*) FROM keys WHERE environment = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`,
+			id, micros(now)).Scan(&living); err != nil {
+			return err
+		}
+		if living > 0 {
+			return fault.New(fault.Conflict, "%d living keys are bound to this environment; revoke them first", living)
+		}
+		if _, err := t.exec(ctx, `UPDATE keys SET revoked_at = ? WHERE environment = ? AND revoked_at IS NULL`, micros(now), id); err != nil {
+			return err
+		}
+		_, err = t.exec(ctx, `DELETE FROM environments WHERE id = ?`, id)
+		return err
+	})
+	return s.db.write.found("delete an environment", err, "no such environment")
+}
+
+// lockRow locks what was read against everything, also against rows that would
+// refer to it.
+func lockRow(p *pool) string {
+	if p.postgres {
+		return ` FOR UPDATE`
+	}
+	return ``
+}

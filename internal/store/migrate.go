@@ -1,0 +1,150 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+
+	"github.com/pressly/goose/v3"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/riverqueue/river/rivermigrate"
+	"golang.org/x/sys/unix"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// migrationLock is the number of PostgreSQL's advisory lock that a process
+// holds while it migrates.
+const migrationLock = 0x61746f6c6c // "atoll"
+
+// migrate brings the schema up to date: our own tables, and those of the queue
+// of jobs. Of several processes that start at once one does it.
+func migrate(ctx context.Context, p *pool, path string, log *slog.Logger) error {
+	unlock, err := lockMigrations(ctx, p, path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	g, err := ownMigrations(p)
+	if err != nil {
+		return err
+	}
+	have, known, err := g.GetVersions(ctx)
+	if err != nil {
+		return err
+	}
+	if have > known {
+		return newer(have, known)
+	}
+	done, err := g.Up(ctx)
+	if err != nil {
+		return err
+	}
+	if have > 0 && len(done) > 0 {
+		log.InfoContext(ctx, "database schema upgraded", "from_version", have, "to_version", known)
+	}
+	return migrateJobs(ctx, jobDriver(p))
+}
+
+func newer(have, known int64) error {
+	return fmt.Errorf("its schema has version %d, and this program knows only those up to %d: a newer version of Atoll has used it; run that version, or restore a backup from before", have, known)
+}
+
+// ownMigrations has the migrations of the pool's engine. A shipped one is not
+// edited.
+func ownMigrations(p *pool) (*goose.Provider, error) {
+	dialect, folder := goose.DialectSQLite3, "sqlite"
+	if p.postgres {
+		dialect, folder = goose.DialectPostgres, "postgres"
+	}
+	files, err := fs.Sub(migrations, "migrations/"+folder)
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(dialect, p.db, files, goose.WithTableName("schema_versions"), goose.WithDisableGlobalRegistry(true))
+}
+
+// jobDriver is the queue's way to the database.
+func jobDriver(p *pool) riverdriver.Driver[*sql.Tx] {
+	if p.postgres {
+		return riverdatabasesql.New(p.db)
+	}
+	return riversqlite.New(p.db)
+}
+
+// migrateJobs has River bring its tables up to date.
+func migrateJobs(ctx context.Context, d riverdriver.Driver[*sql.Tx]) error {
+	m, err := rivermigrate.New(d, &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	known := int64(0)
+	for _, v := range m.AllVersions() {
+		known = max(known, int64(v.Version))
+	}
+	have, err := jobsVersion(ctx, d.GetExecutor())
+	if err != nil {
+		return fmt.Errorf("jobs: %w", err)
+	}
+	if have > known {
+		return fmt.Errorf("jobs: %w", newer(have, known))
+	}
+	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+		return fmt.Errorf("jobs: %w", err)
+	}
+	return nil
+}
+
+// jobsVersion is the version of River's tables, 0 if there are none.
+func jobsVersion(ctx context.Context, e riverdriver.Executor) (int64, error) {
+	exists, err := e.TableExists(ctx, &riverdriver.TableExistsParams{Table: "river_migration"})
+	if err != nil || !exists {
+		return 0, err
+	}
+	done, err := e.MigrationGetByLine(ctx, &riverdriver.MigrationGetByLineParams{Line: riverdriver.MigrationLineMain})
+	if err != nil {
+		return 0, err
+	}
+	last := 0
+	for _, v := range done {
+		last = max(last, v.Version)
+	}
+	return int64(last), nil
+}
+
+func lockMigrations(ctx context.Context, p *pool, path string) (unlock func(), err error) {
+	if !p.postgres {
+		return lockFile(path + ".lock")
+	}
+	conn, err := p.db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, int64(migrationLock)); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return func() {
+		// Ending the session would let the lock go as well.
+		conn.ExecContext(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1)`, int64(migrationLock)) //nolint:errcheck // see above
+		conn.Close()
+	}, nil
+}
+
+func lockFile(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { f.Close() }, nil // the lock goes with it
+}

@@ -1,0 +1,220 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/seal"
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+func testBox(t testing.TB) *seal.Box {
+	t.Helper()
+	b, err := seal.New(make([]byte, seal.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// migrationTargets are fresh databases, one of each engine.
+func migrationTargets(t *testing.T, test func(t *testing.T, fresh func() Config)) {
+	t.Run("sqlite", func(t *testing.T) {
+		test(t, func() Config { return Config{Path: filepath.Join(t.TempDir(), "atoll.db"), Seal: testBox(t)} })
+	})
+	t.Run("postgres", func(t *testing.T) {
+		server := atolltest.Postgres(t)
+		test(t, func() Config {
+			url, err := server.Database(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return Config{URL: url, Seal: testBox(t)}
+		})
+	})
+}
+
+func mustOpen(t *testing.T, c Config) *DB {
+	t.Helper()
+	db, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// openPool opens a database without migrating it.
+func openPool(ctx context.Context, c Config) (*pool, error) {
+	if c.URL != "" {
+		return openPostgres(ctx, c)
+	}
+	write, read, err := openSQLite(ctx, c.Path)
+	if err != nil {
+		return nil, err
+	}
+	return write, read.close()
+}
+
+// fixtures put a row into the tables that a version of the schema has added.
+// They are never edited either: they are what that version wrote.
+var fixtures = map[int64]string{
+	1: `INSERT INTO plans (name, max_cpu, max_memory, concurrency, max_timeout, streaming, async, max_output, built_in) VALUES ('old', 1, 2, 3, 4, TRUE, FALSE, 5, FALSE);
+		INSERT INTO tenants (id, name, plan, sandbox_enabled, tier, monthly_credits, redaction_off, audit_days, created_at) VALUES ('ten_1', 'old', 'old', TRUE, 'standard', 1.5, '["jwt"]', 7, 1700000000000001);
+		INSERT INTO policy_events (tenant, actor, field, old_value, new_value, created_at) VALUES ('ten_1', 'cli', 'f', 'a', 'b', 1)`,
+	2: `INSERT INTO executions (trace_id, tenant, key_id, environment, source, delivery, agent, turn, language, timeout, metadata, code_sha256, cpu, memory, webhook_url, webhook_status, status, created_at, completed_at)
+			VALUES ('trc_1', 'ten_1', 'key_1', 'env_1', 'execute', 'inline', '', '', 'python', 1000000, '{"k":"v"}', '', 1, 2, '', '', 'success', 1700000000000000, 1700000000000001);
+		INSERT INTO execution_metadata (tenant, key, value, created_at, trace_id) VALUES ('ten_1', 'k', 'v', 1700000000000000, 'trc_1')`,
+	3: `INSERT INTO audit_rows (trace_id, tenant, key_id, environment, source, agent, session_id, language, code_sha256, exit_status, exit_code, failure_reason,
+			duration_ms, stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated, peak_memory, outbound_hosts, metadata, retention_days, created_at)
+			VALUES ('trc_1', 'ten_1', 'key_1', 'env_1', 'execute', '', '', 'python', '', 'ok', 0, '', 1, 2, 3, FALSE, FALSE, 4, '', '', 30, 1700000000000000)`,
+	4: `INSERT INTO usage_entries (trace_id, tenant, key_id, source, seconds, cpu, memory, bytes_out, sessions, credits, at) VALUES ('trc_1', 'ten_1', 'key_1', 'execute', 1, 1, 1, 0, 1, 2.5, 1700000000000000)`,
+}
+
+// checks find each fixture again.
+var checks = map[int64]string{
+	1: `SELECT count(*) FROM tenants t JOIN plans p ON p.name = t.plan JOIN policy_events e ON e.tenant = t.id WHERE t.monthly_credits = 1.5 AND t.created_at = 1700000000000001`,
+	2: `SELECT count(*) FROM executions e JOIN execution_metadata m ON m.trace_id = e.trace_id WHERE e.status = 'success' AND m.value = 'v'`,
+	3: `SELECT count(*) FROM audit_rows r JOIN audit_unsealed u ON u.id = r.id WHERE r.trace_id = 'trc_1'`,
+	4: `SELECT count(*) FROM usage_entries WHERE credits = 2.5`,
+}
+
+// TestUpgrade opens databases as every earlier version left them.
+func TestUpgrade(t *testing.T) {
+	migrationTargets(t, func(t *testing.T, fresh func() Config) {
+		c := fresh()
+		last := mustOpen(t, c)
+		versions, err := ownMigrations(last.write)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := versions.ListSources()
+		if err := last.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, source := range all {
+			if fixtures[source.Version] == "" || checks[source.Version] == "" {
+				t.Fatalf("version %d has no fixture", source.Version)
+			}
+			t.Run(fmt.Sprint("from version ", source.Version), func(t *testing.T) { upgradeFrom(t, fresh(), source.Version) })
+		}
+	})
+}
+
+func upgradeFrom(t *testing.T, c Config, version int64) {
+	ctx := t.Context()
+	p, err := openPool(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := ownMigrations(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.UpTo(ctx, version); err != nil {
+		t.Fatal(err)
+	}
+	for v := int64(1); v <= version; v++ {
+		for query := range strings.SplitSeq(fixtures[v], ";\n") {
+			if _, err := p.db.ExecContext(ctx, query); err != nil {
+				t.Fatalf("%s: %v", query, err)
+			}
+		}
+	}
+	if err := p.close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time there is nothing to do
+		db := mustOpen(t, c)
+		for v := int64(1); v <= version; v++ {
+			var n int
+			if err := db.SQL().QueryRowContext(ctx, checks[v]).Scan(&n); err != nil || n != 1 {
+				t.Errorf("what version %d wrote: %d, %v", v, n, err)
+			}
+		}
+		if _, err := db.Tenants().Plan(ctx, "enterprise"); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestNewerSchemaIsRefused(t *testing.T) {
+	migrationTargets(t, func(t *testing.T, fresh func() Config) {
+		for what, statement := range map[string]string{
+			"ours":  `INSERT INTO schema_versions (version_id, is_applied) VALUES (9999, TRUE)`,
+			"River": `INSERT INTO river_migration (line, version) VALUES ('main', 9999)`,
+		} {
+			c := fresh()
+			db := mustOpen(t, c)
+			if _, err := db.SQL().ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if db, err := Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), "newer version of Atoll") {
+				t.Errorf("%s: %v", what, err)
+				if err == nil {
+					db.Close()
+				}
+			}
+		}
+	})
+}
+
+// TestOpenAtOnce starts several processes' worth of stores on one fresh
+// database.
+func TestOpenAtOnce(t *testing.T) {
+	migrationTargets(t, func(t *testing.T, fresh func() Config) {
+		c := fresh()
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(func() {
+				db, err := Open(t.Context(), c)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := db.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestOpenRefuses(t *testing.T) {
+	box := testBox(t)
+	for what, c := range map[string]Config{
+		"no key":                 {Path: filepath.Join(t.TempDir(), "x.db")},
+		"nothing":                {Seal: box},
+		"another database":       {URL: "mysql://user:geheim@localhost/x", Seal: box},
+		"a URL that is none":     {URL: "postgres://user:geheim@[::1/x", Seal: box},
+		"a server that is not":   {URL: "postgres://user:geheim@127.0.0.1:1/x", Seal: box},
+		"a file that is a table": {Path: notADatabase(t), Seal: box},
+	} {
+		db, err := Open(t.Context(), c)
+		if err == nil {
+			db.Close()
+			t.Errorf("%s: opened", what)
+		} else if strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%s: the password is in the error: %v", what, err)
+		}
+	}
+}
+
+func notADatabase(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "x.db")
+	if err := os.WriteFile(path, []byte(strings.Repeat("name,value\n", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,127 @@
+package store_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/audit/audittest"
+	"github.com/atoll-run/atoll/internal/breaker"
+	"github.com/atoll-run/atoll/internal/breaker/breakertest"
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/execution/executiontest"
+	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/store/storetest"
+	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/tenant/tenanttest"
+	"github.com/atoll-run/atoll/internal/usage"
+	"github.com/atoll-run/atoll/internal/usage/usagetest"
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// opener makes a fresh database of one engine.
+type opener func(t testing.TB, change ...func(*store.Config)) *store.DB
+
+func TestSQLite(t *testing.T) {
+	suites(t, storetest.SQLite)
+	t.Run("closing", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "atoll.db")
+		testClose(t, func(t testing.TB) (*store.DB, func() *store.DB) {
+			return openFile(t, path), func() *store.DB { return openFile(t, path) }
+		})
+	})
+}
+
+func TestPostgres(t *testing.T) {
+	server := atolltest.Postgres(t)
+	suites(t, postgres(t, server))
+	t.Run("closing", func(t *testing.T) {
+		url := database(t, server)
+		open := func() *store.DB {
+			db, err := store.Open(t.Context(), store.Config{URL: url, Seal: storetest.Box(t)})
+			must(t, err)
+			return db
+		}
+		testClose(t, func(testing.TB) (*store.DB, func() *store.DB) { return open(), open })
+	})
+	t.Run("two gateways", func(t *testing.T) {
+		url := database(t, server)
+		testTwo(t, storetest.Postgres(t, url), storetest.Postgres(t, url))
+	})
+}
+
+// postgres makes databases of a server. All are copies of one that is up to
+// date.
+func postgres(t *testing.T, server *atolltest.PostgresServer) opener {
+	empty := database(t, server)
+	db, err := store.Open(t.Context(), store.Config{URL: empty, Seal: storetest.Box(t)})
+	if err == nil {
+		err = db.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(t testing.TB, change ...func(*store.Config)) *store.DB {
+		t.Helper()
+		url, err := server.Clone(t.Context(), empty)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return storetest.Postgres(t, url, change...)
+	}
+}
+
+func database(t testing.TB, server *atolltest.PostgresServer) string {
+	t.Helper()
+	url, err := server.Database(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return url
+}
+
+// suites runs the contracts' suites, and what only a store in SQL can be asked.
+func suites(t *testing.T, open opener) {
+	t.Run("tenants", func(t *testing.T) {
+		tenanttest.Store(t, func(t *testing.T) tenant.Store { return open(t).Tenants() })
+	})
+	t.Run("executions", func(t *testing.T) {
+		executiontest.Store(t, func(t *testing.T) executiontest.Opened {
+			db := open(t)
+			return executiontest.Opened{Store: db.Executions(), Audit: db.Audit(), Usage: db.Usage()}
+		})
+	})
+	t.Run("audit", func(t *testing.T) {
+		audittest.Store(t, func(t *testing.T) audittest.Opened {
+			db := open(t)
+			return audittest.Opened{Store: db.Audit(), Age: func(t *testing.T, by time.Duration) { storetest.AgeAudit(t, db, by) }}
+		})
+	})
+	t.Run("usage", func(t *testing.T) { usagetest.Store(t, func(t *testing.T) usagetest.Opened { return ledger(open(t)) }) })
+	t.Run("breakers", func(t *testing.T) {
+		breakertest.Store(t, func(t *testing.T) breaker.Store { return open(t).Breakers() })
+	})
+	for name, test := range map[string]func(*testing.T, opener){
+		"protected": testProtected, "forgery": testForgery, "a late row": testLateRow, "retention": testRetention,
+		"sealed": testSealed, "enqueue": testEnqueue, "panic": testPanic,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, open) })
+	}
+}
+
+// ledger records use the way the product does.
+func ledger(db *store.DB) usagetest.Opened {
+	return usagetest.Opened{Store: db.Usage(), Record: func(ctx context.Context, u usage.Entry) error {
+		e := &execution.Execution{TraceID: execution.NewTraceID(), Tenant: u.Tenant}
+		if _, err := db.Executions().Admit(ctx, e, execution.Admission{}); err != nil {
+			return err
+		}
+		_, _, err := db.Executions().Conclude(ctx, execution.Result{TraceID: e.TraceID, Status: execution.Success},
+			func(*execution.Execution) execution.Consequences {
+				return execution.Consequences{Audit: audit.Row{ExitStatus: audit.OK}, Usage: u}
+			})
+		return err
+	}}
+}

@@ -1,0 +1,133 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/usage"
+)
+
+// usageStore is the usage.Store.
+type usageStore struct{ db *DB }
+
+var _ usage.Store = (*usageStore)(nil)
+
+// usageDay names a sum of the ledger.
+type usageDay struct {
+	tenant string
+	day    int64
+	source string
+}
+
+// addUsage appends an entry to the ledger; it is added to its day when the batch
+// ends.
+func addUsage(ctx context.Context, b *batch, u usage.Entry) error {
+	if b.used == nil {
+		b.used = map[usageDay]*usage.Day{}
+	}
+	key := usageDay{u.Tenant, micros(u.At.UTC().Truncate(day)), u.Source}
+	sum := b.used[key]
+	if sum == nil {
+		sum = &usage.Day{}
+		b.used[key] = sum
+	}
+	sum.Calls++
+	sum.Sessions += int64(u.Sessions)
+	sum.Seconds += u.Seconds
+	sum.CPUSeconds += u.Seconds * u.CPU
+	sum.GiBSeconds += u.Seconds * float64(u.Memory) / (1 << 30)
+	sum.BytesOut += u.BytesOut
+	sum.Credits += u.Credits
+	return b.later(ctx, `INSERT INTO usage_entries (trace_id, tenant, key_id, source, seconds, cpu, memory, bytes_out, sessions, credits, at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		u.TraceID, u.Tenant, u.Key, u.Source, u.Seconds, u.CPU, u.Memory, u.BytesOut, u.Sessions, u.Credits, micros(u.At))
+}
+
+// addDays adds what a batch has used to the sums, in an order that all batches
+// keep.
+func addDays(ctx context.Context, b *batch) error {
+	days := slices.SortedFunc(maps.Keys(b.used), func(a, b usageDay) int {
+		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.day, b.day), cmp.Compare(a.source, b.source))
+	})
+	for _, d := range days {
+		u := b.used[d]
+		if err := b.later(ctx, `INSERT INTO usage_days AS d (tenant, day, source, calls, sessions, seconds, cpu_seconds, gib_seconds, bytes_out, credits)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (tenant, day, source) DO UPDATE SET calls = d.calls + excluded.calls, sessions = d.sessions + excluded.sessions,
+				seconds = d.seconds + excluded.seconds, cpu_seconds = d.cpu_seconds + excluded.cpu_seconds, gib_seconds = d.gib_seconds + excluded.gib_seconds,
+				bytes_out = d.bytes_out + excluded.bytes_out, credits = d.credits + excluded.credits`,
+			d.tenant, d.day, d.source, u.Calls, u.Sessions, u.Seconds, u.CPUSeconds, u.GiBSeconds, u.BytesOut, u.Credits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// monthCredits is what a tenant has used in the current month of the
+// database's clock.
+func monthCredits(ctx context.Context, q querier, tenant string) (float64, time.Time, error) {
+	now, err := q.dialect().clock(ctx, q)
+	if err != nil {
+		return 0, now, err
+	}
+	var credits float64
+	start := monthOf(now)
+	err = q.row(ctx, `SELECT coalesce(sum(credits), 0.0) FROM usage_days WHERE tenant = ? AND day >= ? AND day < ?`,
+		tenant, micros(start), micros(start.AddDate(0, 1, 0))).Scan(&credits)
+	return credits, now, err
+}
+
+// monthOf is the first moment of a time's calendar month in UTC.
+func monthOf(t time.Time) time.Time {
+	t = t.UTC()
+	return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
+}
+
+func (s *usageStore) Month(ctx context.Context, tenant string) (float64, error) {
+	credits, _, err := monthCredits(ctx, s.db.read, tenant)
+	return credits, s.db.read.wrap("read a month's use", err)
+}
+
+const (
+	sumDays = `SELECT day, source, calls, sessions, seconds, cpu_seconds, gib_seconds, bytes_out, credits
+		FROM usage_days WHERE tenant = ? AND day >= ? AND day < ? ORDER BY 1, 2`
+	// Nothing is before 1970, so that a remainder is what has passed of a day.
+	sumEntries = `SELECT at - at % 86400000000, source, count(*), sum(sessions), sum(seconds), sum(seconds * cpu),
+			sum(seconds * memory / 1073741824.0), sum(bytes_out), sum(credits)
+		FROM usage_entries WHERE tenant = ? AND at >= ? AND at < ? GROUP BY 1, 2 ORDER BY 1, 2`
+)
+
+// Summary takes whole days from their sums, and adds up the ledger for what is
+// before and after them.
+func (s *usageStore) Summary(ctx context.Context, tenant string, since, before time.Time) ([]usage.Day, error) {
+	first, last := since.UTC().Add(day-1).Truncate(day), before.UTC().Truncate(day)
+	type part struct {
+		query       string
+		from, until time.Time
+	}
+	parts := []part{{sumEntries, since, first}, {sumDays, first, last}, {sumEntries, last, before}}
+	if last.Before(first) { // within a day
+		parts = []part{{sumEntries, since, before}}
+	}
+	var all []usage.Day
+	for _, p := range parts {
+		if !p.from.Before(p.until) {
+			continue
+		}
+		rows, err := s.db.read.rows(ctx, p.query, tenant, micros(p.from), micros(p.until))
+		days, err := collect(rows, err, func(sc scanner) (d usage.Day, err error) {
+			var date int64
+			err = sc.Scan(&date, &d.Source, &d.Calls, &d.Sessions, &d.Seconds, &d.CPUSeconds, &d.GiBSeconds, &d.BytesOut, &d.Credits)
+			d.Date = instant(date)
+			return d, err
+		})
+		if err != nil {
+			return nil, s.db.read.wrap("sum up use", err)
+		}
+		all = append(all, days...)
+	}
+	return all, nil
+}

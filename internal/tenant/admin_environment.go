@@ -1,0 +1,215 @@
+package tenant
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/redact"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// MinSecret is the fewest characters of a secret, white space around it left
+// away: what is shorter cannot be told from ordinary output.
+const MinSecret = 8
+
+// EnvironmentChange says what to change of an environment; nil leaves a thing
+// as it is.
+type EnvironmentChange struct {
+	Name         *string
+	Image        *string
+	Limits       LimitsChange
+	Env, Secrets map[string]string // set; a name is in one of them
+	Unset        []string          // taken out of either
+}
+
+// LimitsChange says what to change of limits.
+type LimitsChange struct {
+	CPU            *float64
+	Memory         *int64
+	Processes      *int
+	OpenFiles      *int
+	Root, Tmp, Shm *int64
+	Inodes         *int
+}
+
+// CreateEnvironment makes an environment: with the image named default and the
+// server's limits unless c says otherwise.
+func (a *Admin) CreateEnvironment(ctx context.Context, tenant, name string, c EnvironmentChange) (Environment, error) {
+	defer a.changing()()
+	t, err := a.store.Tenant(ctx, tenant)
+	if err != nil {
+		return Environment{}, err
+	}
+	e := Environment{ID: NewID("env"), Tenant: t.ID, Image: "default", Limits: a.cfg.Limits, CreatedAt: now()}
+	c.Name = &name
+	if err := a.changeEnvironment(ctx, t, &e, c); err != nil {
+		return Environment{}, err
+	}
+	if err := a.store.CreateEnvironment(ctx, e); err != nil {
+		return Environment{}, err
+	}
+	return a.store.Environment(ctx, t.ID, e.ID)
+}
+
+// ChangeEnvironment changes an environment; what is running goes on with what
+// it was started with.
+func (a *Admin) ChangeEnvironment(ctx context.Context, tenant, idOrName string, c EnvironmentChange) (Environment, error) {
+	defer a.changing()()
+	t, err := a.store.Tenant(ctx, tenant)
+	if err != nil {
+		return Environment{}, err
+	}
+	e, err := a.store.Environment(ctx, t.ID, idOrName)
+	if err != nil {
+		return Environment{}, err
+	}
+	if err := a.changeEnvironment(ctx, t, &e, c); err != nil {
+		return Environment{}, err
+	}
+	if err := a.store.UpdateEnvironment(ctx, e); err != nil {
+		return Environment{}, err
+	}
+	return a.store.Environment(ctx, t.ID, e.ID)
+}
+
+// Environment returns an environment by its id or name.
+func (a *Admin) Environment(ctx context.Context, tenant, idOrName string) (Environment, error) {
+	t, err := a.store.Tenant(ctx, tenant)
+	if err != nil {
+		return Environment{}, err
+	}
+	return a.store.Environment(ctx, t.ID, idOrName)
+}
+
+// Environments returns a tenant's environments.
+func (a *Admin) Environments(ctx context.Context, tenant string) ([]Environment, error) {
+	t, err := a.store.Tenant(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	return a.store.Environments(ctx, t.ID)
+}
+
+// DeleteEnvironment removes an environment that no living key is bound to.
+func (a *Admin) DeleteEnvironment(ctx context.Context, tenant, idOrName string) error {
+	defer a.changing()()
+	e, err := a.Environment(ctx, tenant, idOrName)
+	if err != nil {
+		return err
+	}
+	return a.store.DeleteEnvironment(ctx, e.Tenant, e.ID)
+}
+
+func (a *Admin) changeEnvironment(ctx context.Context, t Tenant, e *Environment, c EnvironmentChange) error {
+	if c.Name != nil {
+		if err := checkName("environment", *c.Name); err != nil {
+			return err
+		}
+		e.Name = *c.Name
+	}
+	if c.Image != nil {
+		e.Image = *c.Image
+	}
+	if err := a.cfg.CheckImage(ctx, e.Image); err != nil {
+		return err
+	}
+	c.Limits.apply(&e.Limits)
+	if err := checkLimits(e.Limits); err != nil {
+		return err
+	}
+	plan, err := a.store.Plan(ctx, t.Plan)
+	if err != nil {
+		return err
+	}
+	if err := plan.Allows(e.Limits); err != nil {
+		return err
+	}
+	return c.variables(e)
+}
+
+// variables sets and unsets variables. A name that is set as one kind stops
+// being of the other.
+func (c EnvironmentChange) variables(e *Environment) error {
+	env, secrets := copyOf(e.Env), copyOf(e.Secrets)
+	for _, name := range c.Unset {
+		delete(env, name)
+		delete(secrets, name)
+	}
+	for name, value := range c.Env {
+		delete(secrets, name)
+		env[name] = value
+	}
+	for name, value := range c.Secrets {
+		if _, both := c.Env[name]; both {
+			return invalid("%q is among env_vars and secrets; it can be one of them", name)
+		}
+		delete(env, name)
+		secrets[name] = value
+	}
+	all := maps.Clone(env)
+	maps.Copy(all, secrets)
+	if err := execution.CheckEnv(all); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Secrets)) {
+		if utf8.RuneCountInString(strings.TrimSpace(c.Secrets[name])) < MinSecret {
+			return invalid("the secret %q must have at least %d characters: a shorter one cannot be told from ordinary output", name, MinSecret)
+		}
+	}
+	if err := redact.Validate(slices.Collect(maps.Values(secrets))); err != nil {
+		return err
+	}
+	e.Env, e.Secrets = env, secrets
+	return nil
+}
+
+func copyOf(m map[string]string) map[string]string {
+	out := make(map[string]string, len(m))
+	maps.Copy(out, m)
+	return out
+}
+
+func (c LimitsChange) apply(l *sandbox.Limits) {
+	set(&l.CPU, c.CPU)
+	set(&l.Memory, c.Memory)
+	set(&l.Processes, c.Processes)
+	set(&l.OpenFiles, c.OpenFiles)
+	set(&l.Root, c.Root)
+	set(&l.Tmp, c.Tmp)
+	set(&l.Shm, c.Shm)
+	set(&l.Inodes, c.Inodes)
+}
+
+// Bounds of an environment's limits above which no machine goes; what one
+// machine has decides further.
+const (
+	MaxProcesses = 1 << 20
+	MaxOpenFiles = 1 << 20
+	MaxInodes    = 1 << 30
+)
+
+// checkLimits checks the bounds first, so that sums of sizes cannot overflow.
+func checkLimits(l sandbox.Limits) error {
+	switch {
+	case !(l.CPU > 0 && l.CPU <= MaxPlanCPU):
+		return invalid("limits.cpu must be above 0 and at most %d cores", MaxPlanCPU)
+	case l.Memory > MaxPlanMemory:
+		return invalid("limits.memory must be at most %d bytes", int64(MaxPlanMemory))
+	case l.Root > l.Memory || l.Tmp > l.Memory || l.Shm > l.Memory:
+		return invalid("limits: root_size, tmp_size and shm_size live in memory and must stay below it")
+	case l.Processes > MaxProcesses:
+		return invalid("limits.processes must be at most %d", MaxProcesses)
+	case l.OpenFiles > MaxOpenFiles:
+		return invalid("limits.open_files must be at most %d", MaxOpenFiles)
+	case l.Inodes > MaxInodes:
+		return invalid("limits.inodes must be at most %d", MaxInodes)
+	}
+	if err := l.Validate(); err != nil {
+		return invalid("limits: %s", err)
+	}
+	return nil
+}

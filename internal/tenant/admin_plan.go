@@ -1,0 +1,109 @@
+package tenant
+
+import (
+	"context"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Bounds of a plan of one's own.
+const (
+	MaxPlanCPU         = 1024
+	MaxPlanMemory      = 16 << 40
+	MaxPlanConcurrency = 1_000_000
+	MaxPlanTimeout     = 30 * 24 * time.Hour
+	MinPlanOutput      = 64 << 10
+	MaxPlanOutput      = 1 << 40
+)
+
+// PutPlan makes a plan, or replaces one that is not built in.
+func (a *Admin) PutPlan(ctx context.Context, p Plan) (Plan, error) {
+	defer a.changing()()
+	if err := checkName("plan", p.Name); err != nil {
+		return Plan{}, err
+	}
+	if err := p.check(); err != nil {
+		return Plan{}, err
+	}
+	old, err := a.store.Plan(ctx, p.Name)
+	switch {
+	case err == nil && old.BuiltIn:
+		return Plan{}, builtIn(p.Name)
+	case err != nil && fault.KindOf(err) != fault.NotFound:
+		return Plan{}, err
+	}
+	p.BuiltIn = false
+	if err := a.store.PutPlan(ctx, p); err != nil {
+		return Plan{}, err
+	}
+	return a.store.Plan(ctx, p.Name)
+}
+
+// Plan returns a plan by its name.
+func (a *Admin) Plan(ctx context.Context, name string) (Plan, error) { return a.store.Plan(ctx, name) }
+
+// Plans returns every plan.
+func (a *Admin) Plans(ctx context.Context) ([]Plan, error) { return a.store.Plans(ctx) }
+
+// DeletePlan removes a plan that is not built in and that no tenant has.
+func (a *Admin) DeletePlan(ctx context.Context, name string) error {
+	defer a.changing()()
+	p, err := a.store.Plan(ctx, name)
+	if err != nil {
+		return err
+	}
+	if p.BuiltIn {
+		return builtIn(name)
+	}
+	return a.store.DeletePlan(ctx, name)
+}
+
+func builtIn(name string) error {
+	return fault.New(fault.Conflict, "the plan %s is built in: it can be neither changed nor removed", name)
+}
+
+func (p Plan) check() error {
+	switch {
+	case !(p.MaxCPU >= 0 && p.MaxCPU <= MaxPlanCPU):
+		return invalid("max_cpu must be 0, for no bound, to %d cores", MaxPlanCPU)
+	case p.MaxMemory < 0 || p.MaxMemory > MaxPlanMemory:
+		return invalid("max_memory must be 0, for no bound, to %d bytes", int64(MaxPlanMemory))
+	case p.Concurrency < 0 || p.Concurrency > MaxPlanConcurrency:
+		return invalid("concurrency must be 0, for no bound, to %d", MaxPlanConcurrency)
+	case p.MaxTimeout < 0 || p.MaxTimeout > MaxPlanTimeout:
+		return invalid("max_timeout must be 0, for the server's own bound, to %d seconds", int64(MaxPlanTimeout/time.Second))
+	case p.MaxOutput < MinPlanOutput || p.MaxOutput > MaxPlanOutput:
+		return invalid("max_output must be %d to %d bytes", MinPlanOutput, int64(MaxPlanOutput))
+	}
+	return nil
+}
+
+// Allows reports, as an Exhausted fault, the first limit of a sandbox that is
+// above the plan.
+func (p Plan) Allows(l sandbox.Limits) error {
+	switch {
+	case p.MaxCPU > 0 && l.CPU > p.MaxCPU:
+		return fault.Limit("cpu", time.Time{}, "cpu of %g exceeds the %s plan's maximum of %g", l.CPU, p.Name, p.MaxCPU)
+	case p.MaxMemory > 0 && l.Memory > p.MaxMemory:
+		return fault.Limit("memory", time.Time{}, "memory of %s exceeds the %s plan's maximum of %s", sandbox.FormatBytes(l.Memory), p.Name, sandbox.FormatBytes(p.MaxMemory))
+	}
+	return nil
+}
+
+// fitsAll reports an environment of a tenant that is above a plan.
+func (a *Admin) fitsAll(ctx context.Context, p Plan, id ID) error {
+	all, err := a.store.Environments(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		if err := p.Allows(e.Limits); err != nil {
+			f := *err.(*fault.Error) //nolint:errorlint,forcetypeassert // Allows returns nothing else
+			f.Msg = "environment " + e.Name + ": " + f.Msg
+			return &f
+		}
+	}
+	return nil
+}
