@@ -60,8 +60,8 @@ bench: build ## measure everything and write bench/results/
 	go run ./bench
 
 .PHONY: soak
-soak: build ## run executions for an hour and look for leaks
-	go test -count=1 -timeout=90m -tags=soak ./bench/...
+soak: build ## run every repeated test at its full count, and mixed executions for an hour; keep the result
+	@scripts/soak.sh
 
 .PHONY: fuzz
 fuzz: ## fuzz every fuzz target for a short while

@@ -29,6 +29,8 @@ var groups = []group{
 	{"load", "sustained executions and bursts, beside loops of runsc do", load},
 	{"memory", "memory of idle pooled sandboxes", memory},
 	{"http", "the HTTP layer alone", httpLayer},
+	{"stream", "output on its way from program to client", stream},
+	{"records", "recording executions, and finding them", records},
 	{"gojudge", "go-judge beside the bare interpreter", goJudge},
 }
 

@@ -29,14 +29,14 @@ var unruly = []rig.Program{
 	{Language: execution.Node, Code: "setInterval(() => {}, 1000)"},
 }
 
-// TestSoak runs executions of every kind for ATOLL_SOAK (an hour) and compares
+// TestSoak runs executions of every kind for ATOLL_SOAK_FOR (an hour) and compares
 // what the server has in the machine before and after.
 func TestSoak(t *testing.T) {
 	// A soak that is given up must take its server and mount along.
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	length := time.Hour
-	if v := os.Getenv("ATOLL_SOAK"); v != "" {
+	if v := os.Getenv("ATOLL_SOAK_FOR"); v != "" {
 		var err error
 		if length, err = time.ParseDuration(v); err != nil {
 			t.Fatal(err)

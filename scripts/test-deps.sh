@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what the tests need: a C compiler for the race detector, the
 # interpreters that HTTP tests run, OCI runtimes, tools to build images and
-# to check them with, and user mappings for the rootless tests.
+# to check them with, a database server, and user mappings for the rootless
+# tests.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-install_packages gcc libc6-dev python3-minimal bash git \
-  crun runc erofs-utils mmdebstrap debian-archive-keyring ca-certificates uidmap mount iproute2 procps
+install_packages gcc libc6-dev python3-minimal nodejs bash git \
+  postgresql crun runc erofs-utils mmdebstrap debian-archive-keyring ca-certificates uidmap mount iproute2 procps

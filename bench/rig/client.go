@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"strings"
 	"time"
 )
 
@@ -79,4 +81,44 @@ func (s *Server) post(ctx context.Context, key string, body []byte) (status int,
 	defer res.Body.Close()
 	answer, err = io.ReadAll(res.Body)
 	return res.StatusCode, answer, err
+}
+
+// Stream runs a program over HTTP and returns its events as they come. The
+// caller closes them.
+func (s *Server) Stream(ctx context.Context, p Program) (io.ReadCloser, error) {
+	body, err := json.Marshal(map[string]any{"code": p.Code, "language": p.Language, "timeout": 600})
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/v1/sandbox/execute", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header = http.Header{"Authorization": {"Bearer " + s.key}, "Content-Type": {"application/json"}, "Accept": {"application/x-ndjson"}}
+	res, err := s.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode != http.StatusOK {
+		defer res.Body.Close()
+		answer, _ := io.ReadAll(io.LimitReader(res.Body, 400))
+		return nil, fmt.Errorf("the server answered %d: %s", res.StatusCode, answer)
+	}
+	return res.Body, nil
+}
+
+// PeakRSS is the most memory that the server process has had, in bytes.
+func (s *Server) PeakRSS() (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			var kib int64
+			_, err := fmt.Sscan(rest, &kib)
+			return kib << 10, err
+		}
+	}
+	return 0, fmt.Errorf("process %d has no VmHWM", s.Pid)
 }
