@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
@@ -71,6 +72,9 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, o
 	defer ln.Close() // Serve has closed it already, unless it was never reached
 
 	srv, err := a.openServer(ctx, cfg, key, log)
+	if errors.Is(err, store.ErrOtherKey) {
+		return &exit{exitUsage, err} // another try will not help
+	}
 	if err != nil {
 		return err
 	}

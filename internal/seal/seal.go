@@ -33,8 +33,9 @@ var ErrOpen = errors.New("seal: wrong key, or the data was changed or moved")
 
 // Box seals with one key. It is safe for concurrent use.
 type Box struct {
-	aead cipher.AEAD
-	mac  []byte
+	aead        cipher.AEAD
+	mac         []byte
+	fingerprint string
 }
 
 // New returns the Box of a key.
@@ -50,6 +51,10 @@ func New(key []byte) (*Box, error) {
 	if err != nil {
 		return nil, err
 	}
+	mark, err := hkdf.Key(sha256.New, key, nil, "atoll fingerprint", 16)
+	if err != nil {
+		return nil, err
+	}
 	block, err := aes.NewCipher(secret)
 	if err != nil {
 		return nil, err
@@ -58,8 +63,11 @@ func New(key []byte) (*Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Box{aead: aead, mac: mac}, nil
+	return &Box{aead: aead, mac: mac, fingerprint: hex.EncodeToString(mark)}, nil
 }
+
+// Fingerprint tells the key from others and says nothing else about it.
+func (b *Box) Fingerprint() string { return b.fingerprint }
 
 // Seal encrypts plain for a place, such as a table and an id. Only Open with
 // the same place reads it.

@@ -70,6 +70,13 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestFingerprint(t *testing.T) {
+	one := box(t, 1).Fingerprint()
+	if len(one) != 32 || box(t, 1).Fingerprint() != one || box(t, 2).Fingerprint() == one {
+		t.Errorf("fingerprints of key 1, 1 and 2: %s, %s, %s", one, box(t, 1).Fingerprint(), box(t, 2).Fingerprint())
+	}
+}
+
 func TestNewWantsAWholeKey(t *testing.T) {
 	if _, err := seal.New(make([]byte, 16)); err == nil {
 		t.Error("a key of 16 bytes is taken")

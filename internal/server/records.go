@@ -35,18 +35,9 @@ func (s *Server) openID(context.Context) error {
 // openRecords opens the database and sees to what every start begins with.
 func (s *Server) openRecords(ctx context.Context) (err error) {
 	cfg := s.cfg.Settings
-	var key []byte
-	if cfg.SecretKey != "" {
-		key, err = seal.ParseKey(cfg.SecretKey)
-	} else {
-		key, err = s.keptKey()
-	}
+	box, made, err := s.openKey()
 	if err != nil {
 		return fmt.Errorf("the key for secrets: %w", err)
-	}
-	box, err := seal.New(key)
-	if err != nil {
-		return err
 	}
 	s.db, err = store.Open(ctx, store.Config{
 		URL: cfg.Database, Path: s.path("atoll.db"), Seal: box, Log: s.log,
@@ -54,6 +45,9 @@ func (s *Server) openRecords(ctx context.Context) (err error) {
 			return s.jobs.Enqueue(ctx, tx, e) // jobs are opened before anything is concluded
 		},
 	})
+	if errors.Is(err, store.ErrOtherKey) {
+		return s.otherKey(err, made)
+	}
 	if err != nil {
 		return err
 	}
@@ -66,15 +60,40 @@ func (s *Server) openRecords(ctx context.Context) (err error) {
 	return err
 }
 
-// keptKey is the key in the data folder. Only the first start makes one: beside
-// a database whose secrets another key has sealed, a new one is of no use.
-func (s *Server) keptKey() ([]byte, error) {
-	path := s.path("secret-key")
-	_, keyErr := os.Stat(path)
-	if _, err := os.Stat(s.path("atoll.db")); errors.Is(keyErr, fs.ErrNotExist) && err == nil {
-		return nil, fmt.Errorf("%s is missing, and the secrets in atoll.db cannot be read without it: restore it from a backup", path)
+// openKey opens what secrets are sealed with: the key of the settings or the one
+// in the data folder, which the first start makes.
+func (s *Server) openKey() (_ *seal.Box, made bool, err error) {
+	var key []byte
+	if given := s.cfg.Settings.SecretKey; given != "" {
+		key, err = seal.ParseKey(given)
+	} else {
+		_, missing := os.Stat(s.keyFile())
+		made = errors.Is(missing, fs.ErrNotExist)
+		key, err = seal.KeyFile(s.keyFile())
 	}
-	return seal.KeyFile(path)
+	if err != nil {
+		return nil, false, err
+	}
+	box, err := seal.New(key)
+	return box, made, err
+}
+
+func (s *Server) keyFile() string { return s.path("secret-key") }
+
+// otherKey says what to do about records that another key has sealed. A key made
+// for them just now is of no use.
+func (s *Server) otherKey(err error, made bool) error {
+	const lost = "docs/runbook.md says what to do where it is lost for good"
+	switch {
+	case made:
+		return errors.Join(fmt.Errorf("%w: %s is missing; put it back from a backup, or from another machine that uses the same database, or set secret_key to that key; %s",
+			err, s.keyFile(), lost), os.Remove(s.keyFile()))
+	case s.cfg.Settings.SecretKey != "":
+		return fmt.Errorf("%w: set secret_key to the former key, or leave it out if that is in %s; %s", err, s.keyFile(), lost)
+	default:
+		return fmt.Errorf("%w: put the right %s back from a backup, or from another machine that uses the same database, or set secret_key to that key; %s",
+			err, s.keyFile(), lost)
+	}
 }
 
 // openWebhooks makes what delivers webhooks.

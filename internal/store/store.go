@@ -60,7 +60,8 @@ type DB struct {
 }
 
 // Open opens the database, makes it or brings it up to date. A database that a
-// newer version has written is refused.
+// newer version has written is refused, and so is one that another key has
+// sealed (ErrOtherKey).
 func Open(ctx context.Context, c Config) (_ *DB, err error) {
 	if c.Seal == nil {
 		return nil, errors.New("open the database: there is no key to seal secrets with")
@@ -89,6 +90,9 @@ func Open(ctx context.Context, c Config) (_ *DB, err error) {
 	}()
 	if err := migrate(ctx, db.write, db.path, c.Log); err != nil {
 		return nil, fmt.Errorf("bring the database up to date: %w", err)
+	}
+	if err := db.checkKey(ctx); err != nil {
+		return nil, fmt.Errorf("check the key for secrets: %w", err)
 	}
 	if err := db.putBuiltInPlans(ctx); err != nil {
 		return nil, fmt.Errorf("write the built-in plans: %w", err)

@@ -19,12 +19,14 @@ import (
 // Box is a box with a fixed key.
 func Box(t testing.TB) *seal.Box {
 	t.Helper()
-	b, err := seal.New(bytes.Repeat([]byte{7}, seal.KeySize))
+	b, err := box()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
+
+func box() (*seal.Box, error) { return seal.New(bytes.Repeat([]byte{7}, seal.KeySize)) }
 
 // empty is a SQLite database that is up to date: making one takes longer than
 // most tests.
@@ -34,7 +36,7 @@ var empty = sync.OnceValues(func() (_ []byte, err error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	box, err := seal.New(make([]byte, seal.KeySize))
+	box, err := box()
 	if err != nil {
 		return nil, err
 	}
