@@ -103,7 +103,7 @@ type Config struct {
 	TurnIdle time.Duration // how long one is kept for the next job; 0 is 10 minutes
 
 	// Detach leaves running programs to the next process when this one ends;
-	// otherwise they are cancelled.
+	// otherwise they are ended as failed.
 	Detach bool
 }
 

@@ -292,7 +292,7 @@ func decide(job *execution.Job, out execution.Outcome, cause error) endRecord {
 		case errors.Is(cause, errCancelled):
 			e.Error = cancelledText
 		case errors.Is(cause, errShutdown):
-			e.Error = errShutdown.Error()
+			e.Status, e.Error = execution.Failed, errShutdown.Error()
 		case errors.Is(cause, errInternal):
 			e.Status, e.Error = execution.Failed, internalText
 		default:

@@ -124,7 +124,7 @@ func TestShutdownEndsRunsWithAReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, r := m.log.check(t, runs.TraceID)
-	if r.Status != execution.Cancelled || r.Error != "the server is shutting down" || string(r.Stdout) != "begun\n" {
+	if r.Status != execution.Failed || r.Error != "the server is shutting down" || string(r.Stdout) != "begun\n" {
 		t.Errorf("the one that ran ended as %+v", r)
 	}
 	_, _, r = m.log.check(t, waits.TraceID)

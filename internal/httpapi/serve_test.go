@@ -193,7 +193,7 @@ func TestShutdownEndsRuns(t *testing.T) {
 	s.Executor.Program("wait", func(r *gatewaytest.Run) int {
 		close(began)
 		<-end
-		r.Result = &execution.Result{Status: execution.Cancelled, ExitCode: -1, Error: "the server is shutting down"}
+		r.Result = &execution.Result{Status: execution.Failed, ExitCode: -1, Error: "the server is shutting down"}
 		return 0
 	})
 	url, stop, done := listen(t, s)

@@ -248,7 +248,7 @@ func awaitExecutions(t *testing.T, s *atolltest.Server, n float64) {
 }
 
 // TestShutdownLosesPatience checks that after the grace period an execution is
-// cancelled and says so.
+// ended and says so.
 func TestShutdownLosesPatience(t *testing.T) {
 	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_SHUTDOWN_GRACE=1s"}})
 	begun := make(chan *atolltest.Result, 1)

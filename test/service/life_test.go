@@ -104,6 +104,60 @@ func follow(t *testing.T, s *atolltest.Server, traceID string, header http.Heade
 	return append([]string{""}, lines...)
 }
 
+// TestShutdownFailsWhatItCuts checks that a run that a shutdown ends is failed
+// with the reason, in its stream and on record.
+func TestShutdownFailsWhatItCuts(t *testing.T) {
+	o := atolltest.Options{Env: []string{"ATOLL_SHUTDOWN_GRACE=1s", "ATOLL_ON_EXIT=destroy"}}
+	s := atolltest.Start(t, o)
+	o.Data = s.Keep(t)
+	id := begin(t, s, map[string]any{"code": "print('begun', flush=True)\nimport time\ntime.sleep(60)"})
+	begun, streamed := make(chan struct{}), make(chan string, 1)
+	go func() { streamed <- last(t, s, id, begun) }()
+	<-begun
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const reason = "the server is shutting down"
+	if end := <-streamed; !strings.Contains(end, `"status":"failed"`) || !strings.Contains(end, reason) {
+		t.Errorf("the stream ends with %s", end)
+	}
+	again := atolltest.Start(t, o)
+	if r := ended(t, again, id); r.Status != "failed" || *r.ExitCode != -1 || *r.Error != reason {
+		t.Errorf("the record says %+v", r)
+	}
+}
+
+// last returns the last line of an execution's stream; begun is closed with the
+// first output.
+func last(t *testing.T, s *atolltest.Server, traceID string, begun chan<- struct{}) (line string) {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/v1/executions/"+traceID+"/output", nil)
+	if err != nil {
+		t.Error(err)
+		close(begun)
+		return ""
+	}
+	req.Header.Set("Authorization", "Bearer "+atolltest.Key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Error(err)
+		close(begun)
+		return ""
+	}
+	defer func() { _ = res.Body.Close() }()
+	told := false
+	for in := bufio.NewScanner(res.Body); in.Scan(); {
+		line = in.Text()
+		if !told && strings.Contains(line, `"type":"output"`) {
+			told = true
+			close(begun)
+		}
+	}
+	if !told {
+		close(begun)
+	}
+	return line
+}
+
 // TestReconnect checks that a stream can be taken up at any event, as NDJSON and
 // as server-sent events, while it runs and afterwards.
 func TestReconnect(t *testing.T) {
