@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/store"
@@ -115,4 +118,32 @@ func TestSQLiteSurvivesItsProcess(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestAnotherProgramKeepsTheTrail deletes audit rows with the sqlite3 of this
+// machine, whose SQLite is not ours and may be years older.
+func TestAnotherProgramKeepsTheTrail(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "atoll.db")
+	db := openFile(t, path)
+	must(t, db.Audit().Append(t.Context(), auditRow("a")))
+	must(t, sealAll(t.Context(), db, "a"))
+	remove := func() (left string, err error) {
+		out, err := exec.CommandContext(t.Context(), "sqlite3", path, `DELETE FROM audit_rows`).CombinedOutput()
+		must(t, db.SQL().QueryRowContext(t.Context(), `SELECT count(*) FROM audit_rows`).Scan(&left))
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
+		return left, err
+	}
+	for age, step := range []time.Duration{0, 24*time.Hour - time.Minute} {
+		storetest.AgeAudit(t, db, step)
+		if left, err := remove(); left != "1" || err == nil || !strings.Contains(err.Error(), "retention") {
+			t.Errorf("step %d: %s rows are left, and it said %v", age, left, err)
+		}
+	}
+	storetest.AgeAudit(t, db, 2*time.Minute)
+	if left, err := remove(); left != "0" || err != nil {
+		t.Errorf("after its time %s rows are left, and it said %v", left, err)
+	}
+	must(t, db.Close())
 }

@@ -76,10 +76,13 @@ CREATE TRIGGER audit_rows_update BEFORE UPDATE ON audit_rows BEGIN
     SELECT RAISE(ABORT, 'audit rows are append-only');
 END;
 -- +goose StatementEnd
+-- Any program may have opened this file, with a SQLite of whatever version: the
+-- time, in whole milliseconds, comes from a function that all of them have, and
+-- a row stays when it does not come at all.
 -- +goose StatementBegin
 CREATE TRIGGER audit_rows_delete BEFORE DELETE ON audit_rows
 WHEN NOT EXISTS (SELECT 1 FROM audit_members WHERE id = OLD.id)
-    OR OLD.expires_at > CAST(unixepoch('subsec') * 1000000 AS INTEGER) BEGIN
+    OR coalesce(OLD.expires_at > CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, 1) BEGIN
     SELECT RAISE(ABORT, 'audit rows are kept until they are sealed and their retention has passed');
 END;
 -- +goose StatementEnd
