@@ -65,6 +65,9 @@ type Policy struct {
 	// MaxTimeout is the plan's longest run. Asking for more is refused, never
 	// cut silently.
 	MaxTimeout time.Duration
+	// Upgrade says, in the refusal's message, what would allow what was asked for;
+	// nil for nothing to say.
+	Upgrade func(asked time.Duration) string
 	// Env is set for every execution; a request's own values win.
 	Env map[string]string
 }
@@ -128,7 +131,11 @@ func (p Policy) checkTimeout(d time.Duration) error {
 	}
 	if d > p.MaxTimeout {
 		limit := p.MaxTimeout / time.Second
-		return fault.Limit("timeout", time.Time{}, "timeout exceeds your plan's maximum of %d seconds; ask for %d or less", limit, limit)
+		f := fault.Limit("timeout", time.Time{}, "timeout exceeds your plan's maximum of %d seconds; ask for %d or less.", limit, limit)
+		if p.Upgrade != nil {
+			f.Msg += " " + p.Upgrade(d)
+		}
+		return f
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/usage"
 )
 
@@ -48,12 +49,21 @@ type Store interface {
 
 // Admission is what a new execution must keep to.
 type Admission struct {
-	Concurrency int     // executions of the tenant at the same time; 0 for any number
-	Plan        string  // names it in the refusal's message
-	Credits     float64 // the tenant's budget for the calendar month (UTC); 0 for none
+	Concurrency int           // executions of the tenant at the same time; 0 for any number
+	Upgrade     func() string // says, in the refusal's message, what lifts that; nil for nothing to say
+	Credits     float64       // the tenant's budget for the calendar month (UTC); 0 for none
 
 	IdempotencyKey  string   // "" for none
 	IdempotencyBody [32]byte // digest of what the key stands for
+}
+
+// Full is the refusal of an execution for which n others have left no room.
+func (a Admission) Full(n int) error {
+	f := fault.Limit("concurrency", time.Time{}, "concurrent execution limit reached (%d/%d).", n, a.Concurrency)
+	if a.Upgrade != nil {
+		f.Msg += " " + a.Upgrade()
+	}
+	return f
 }
 
 // Consequences are recorded together with the end of an execution.

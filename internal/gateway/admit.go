@@ -9,7 +9,6 @@ import (
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
-	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/tenant"
 	"github.com/atoll-run/atoll/internal/trace"
 )
@@ -37,7 +36,7 @@ func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req executio
 	e := newExecution(p, req, c, sum)
 	admission := execution.Admission{
 		Concurrency: p.Plan.Concurrency,
-		Plan:        p.Plan.Name,
+		Upgrade:     p.Plan.UpgradeConcurrency,
 		Credits:     p.Tenant.MonthlyCredits,
 	}
 	if c.IdempotencyKey != "" {
@@ -79,21 +78,15 @@ func (g *Gateway) admissible(p *tenant.Principal, policy execution.Policy, req e
 	case p.Environment.ID == "":
 		return fault.New(fault.Forbidden, "this key is bound to no environment, so it cannot run code")
 	case c.Delivery == execution.Streamed && !p.Plan.Streaming:
-		return fault.Limit("streaming", time.Time{}, "Streaming execution requires a plan with streaming, such as pro or enterprise.")
+		return p.Plan.RefuseStreaming()
 	case c.Delivery == execution.Async && !p.Plan.Async:
-		return fault.Limit("async", time.Time{}, "Webhook delivery requires a plan with asynchronous delivery, such as pro or enterprise.")
+		return p.Plan.RefuseAsync()
 	}
 	if _, err := policy.Admit(req); err != nil {
 		return err
 	}
-	limits := p.Environment.Limits
-	switch {
-	case p.Plan.MaxCPU > 0 && limits.CPU > p.Plan.MaxCPU:
-		return fault.Limit("cpu", time.Time{}, "environment %q has %g cores and your plan (%s) allows %g; ask for a smaller environment or a larger plan",
-			p.Environment.Name, limits.CPU, p.Plan.Name, p.Plan.MaxCPU)
-	case p.Plan.MaxMemory > 0 && limits.Memory > p.Plan.MaxMemory:
-		return fault.Limit("memory", time.Time{}, "environment %q has %s of memory and your plan (%s) allows %s; ask for a smaller environment or a larger plan",
-			p.Environment.Name, sandbox.FormatBytes(limits.Memory), p.Plan.Name, sandbox.FormatBytes(p.Plan.MaxMemory))
+	if err := p.Plan.Allows(&p.Environment); err != nil {
+		return err
 	}
 	if err := g.cfg.Disk(); err != nil {
 		if errors.As(err, new(*fault.Error)) {

@@ -179,11 +179,11 @@ func TestPlanRefusals(t *testing.T) {
 		p.Environment.Limits.Memory = 2 << 30
 	})
 	for _, c := range []struct{ who, body, header, value, message string }{
-		{"poor", `{"code":"x"}`, "Accept", ndjson, "Streaming execution requires a plan with streaming, such as pro or enterprise."},
-		{"poor", `{"code":"x"}`, "Prefer", "respond-async", "requires a plan with asynchronous delivery"},
-		{"poor", `{"code":"x","timeout":61}`, "", "", "timeout exceeds your plan's maximum of 60 seconds"},
-		{"wide", `{"code":"x"}`, "", "", "has 1.5 cores and your plan (free) allows 1"},
-		{"large", `{"code":"x"}`, "", "", "has 2 GiB of memory and your plan (free) allows 1 GiB"},
+		{"poor", `{"code":"x"}`, "Accept", ndjson, "Streaming execution requires a plan with streaming, such as pro or enterprise. Your plan is free; upgrade to pro."},
+		{"poor", `{"code":"x"}`, "Prefer", "respond-async", "Webhook delivery requires a plan with asynchronous delivery, such as pro or enterprise. Your plan is free; upgrade to pro."},
+		{"poor", `{"code":"x","timeout":61}`, "", "", "timeout exceeds your plan's maximum of 60 seconds; ask for 60 or less. Your plan is free; upgrade to pro for 3600 seconds."},
+		{"wide", `{"code":"x"}`, "", "", "cpu of 1.5 exceeds the free plan's maximum of 1; upgrade to pro for 4 cores, or use a smaller environment"},
+		{"large", `{"code":"x"}`, "", "", "memory of 2 GiB exceeds the free plan's maximum of 1 GiB; upgrade to pro for 4 GiB, or use a smaller environment"},
 	} {
 		refused(t, post(s, c.body, "Authorization", "Bearer "+gatewaytest.Token(c.who), c.header, c.value), 429, "rate_limited", c.message)
 	}

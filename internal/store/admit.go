@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/execution"
@@ -137,7 +138,7 @@ func (t *admit) concurrency(ctx context.Context, b *batch) (refusal, err error) 
 		b.running[t.e.Tenant] = n
 	}
 	if n >= t.a.Concurrency {
-		return fault.Limit("concurrency", time.Time{}, "concurrent execution limit reached (%d/%d). Upgrade to a plan with more, or wait for one to end.", n, t.a.Concurrency), nil
+		return t.a.Full(n), nil
 	}
 	return nil, nil
 }
@@ -151,7 +152,7 @@ func (t *admit) budget(ctx context.Context, b *batch) (refusal, err error) {
 		return nil, err
 	}
 	if used >= t.a.Credits {
-		return fault.Limit("monthly_credits", monthOf(now).AddDate(0, 1, 0), "monthly budget used up (%.2f of %.2f credits). Raise it, or wait for the next month.", used, t.a.Credits), nil
+		return fault.Limit("monthly_credits", monthOf(now).AddDate(0, 1, 0), "monthly budget used up (%.4f of %s credits). Have it raised, or wait for the next month.", used, strconv.FormatFloat(t.a.Credits, 'f', -1, 64)), nil
 	}
 	return nil, nil
 }

@@ -125,7 +125,7 @@ func (a *Admin) changeEnvironment(ctx context.Context, t Tenant, e *Environment,
 	if err != nil {
 		return err
 	}
-	if err := plan.Allows(e.Limits); err != nil {
+	if err := plan.Allows(e); err != nil {
 		return err
 	}
 	return c.variables(e)

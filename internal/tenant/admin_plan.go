@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/fault"
-	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // Bounds of a plan of one's own.
@@ -80,29 +79,15 @@ func (p Plan) check() error {
 	return nil
 }
 
-// Allows reports, as an Exhausted fault, the first limit of a sandbox that is
-// above the plan.
-func (p Plan) Allows(l sandbox.Limits) error {
-	switch {
-	case p.MaxCPU > 0 && l.CPU > p.MaxCPU:
-		return fault.Limit("cpu", time.Time{}, "cpu of %g exceeds the %s plan's maximum of %g", l.CPU, p.Name, p.MaxCPU)
-	case p.MaxMemory > 0 && l.Memory > p.MaxMemory:
-		return fault.Limit("memory", time.Time{}, "memory of %s exceeds the %s plan's maximum of %s", sandbox.FormatBytes(l.Memory), p.Name, sandbox.FormatBytes(p.MaxMemory))
-	}
-	return nil
-}
-
 // fitsAll reports an environment of a tenant that is above a plan.
 func (a *Admin) fitsAll(ctx context.Context, p Plan, id ID) error {
 	all, err := a.store.Environments(ctx, id)
 	if err != nil {
 		return err
 	}
-	for _, e := range all {
-		if err := p.Allows(e.Limits); err != nil {
-			f := *err.(*fault.Error) //nolint:errorlint,forcetypeassert // Allows returns nothing else
-			f.Msg = "environment " + e.Name + ": " + f.Msg
-			return &f
+	for i := range all {
+		if err := p.Allows(&all[i]); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -134,7 +134,10 @@ func (p *Principal) Policy(longest time.Duration) execution.Policy {
 	if p.Plan.MaxTimeout > 0 {
 		most = min(most, p.Plan.MaxTimeout)
 	}
-	return execution.Policy{MaxTimeout: most, Env: p.Environment.Env}
+	return execution.Policy{
+		MaxTimeout: most, Env: p.Environment.Env,
+		Upgrade: func(asked time.Duration) string { return p.Plan.upgradeTimeout(asked, longest) },
+	}
 }
 
 // May reports whether the caller's key has a scope.
