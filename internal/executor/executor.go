@@ -21,6 +21,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/trace"
 )
 
 // Claimed is a sandbox that belongs to one execution, or to one turn.
@@ -159,8 +160,8 @@ func New(cfg Config) (*Executor, error) {
 // Start takes a job on and returns; from then on exactly one Result follows. A
 // job that it has, or had, is taken for the same one.
 func (x *Executor) Start(ctx context.Context, job execution.Job) error {
-	created := time.Now()
-	record, err := x.waiting.encode(job, created)
+	t := &task{x: x, job: job, created: time.Now(), origin: trace.Header(ctx), done: make(chan struct{})}
+	record, err := x.waiting.encode(jobRecord{Job: job, Created: t.created, Trace: t.origin})
 	if err != nil {
 		return fmt.Errorf("note a job: %w", err)
 	}
@@ -172,7 +173,6 @@ func (x *Executor) Start(ctx context.Context, job execution.Job) error {
 	if !x.open {
 		return fault.New(fault.Unavailable, "this server is starting or shutting down; retry after a moment")
 	}
-	t := &task{x: x, job: job, created: created, done: make(chan struct{})}
 	if job.Turn != "" {
 		if t.turn, err = x.join(&job); err != nil {
 			return err
@@ -196,9 +196,12 @@ func (x *Executor) Start(ctx context.Context, job execution.Job) error {
 	return nil
 }
 
-// begin runs a task in a goroutine that Close waits for. x.mu is held.
+// begin runs a task in a goroutine that Close waits for. ctx has the trace that
+// the task is part of. x.mu is held.
 func (x *Executor) begin(ctx context.Context, t *task, run func()) {
-	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	ctx, t.span = trace.StartKind(context.WithoutCancel(ctx), "execution.run", trace.Consumer,
+		trace.String(trace.TraceID, t.job.TraceID), trace.String("atoll.language", string(t.job.Language)))
+	t.ctx, t.cancel = context.WithCancelCause(ctx)
 	x.live[t.job.TraceID] = t
 	x.tasks.Go(func() {
 		defer t.end()

@@ -43,6 +43,7 @@ type jobRecord struct {
 	Started time.Time
 	Warm    bool
 	Reused  bool
+	Trace   map[string][]string `json:",omitempty"` // whose trace the run is part of, as headers
 }
 
 // seal puts the job's secrets where JSON does not change them, open back.

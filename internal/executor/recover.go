@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/trace"
 )
 
 // Recover takes over what an earlier process left, and then lets jobs in. When
@@ -53,7 +54,7 @@ func (x *Executor) takeUpWaiting(ctx context.Context) error {
 	x.waiting = w // nobody is let in yet
 	x.mu.Unlock()
 	for _, rec := range left {
-		t := &task{x: x, job: rec.Job, created: rec.Created, done: make(chan struct{}), waits: true}
+		t := &task{x: x, job: rec.Job, created: rec.Created, origin: rec.Trace, done: make(chan struct{}), waits: true}
 		last, err := x.cfg.Writer.Last(ctx, t.job.TraceID)
 		if err != nil {
 			return fmt.Errorf("look for the log of a job that waits: %w", err)
@@ -102,7 +103,7 @@ func (x *Executor) takeUp(ctx context.Context, t *task) error {
 		}
 		return err
 	}
-	x.begin(ctx, t, t.run)
+	x.begin(trace.Extract(ctx, t.origin), t, t.run)
 	return nil
 }
 
@@ -113,7 +114,8 @@ func (x *Executor) takeOver(ctx context.Context, folder string) error {
 		return err
 	}
 	t := &task{
-		x: x, job: rec.Job, created: rec.Created, started: rec.Started, warm: rec.Warm, reused: rec.Reused, done: make(chan struct{}),
+		x: x, job: rec.Job, created: rec.Created, started: rec.Started, warm: rec.Warm, reused: rec.Reused, origin: rec.Trace,
+		done: make(chan struct{}),
 	}
 	p := x.presence // nobody else sets it
 	if p != nil {
@@ -139,7 +141,7 @@ func (x *Executor) takeOver(ctx context.Context, folder string) error {
 		}
 	}
 	release := x.line.force()
-	x.begin(ctx, t, func() {
+	x.begin(trace.Extract(ctx, t.origin), t, func() {
 		defer release()
 		if t.turn != nil {
 			defer t.leaveTurn()

@@ -11,15 +11,18 @@ import (
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/trace"
 )
 
 // task is a job that was taken on, until its Result is stored. But for the first
-// four fields it is its goroutine's.
+// paragraph it is its goroutine's.
 type task struct {
 	x      *Executor
 	job    execution.Job
 	ctx    context.Context // its end, with a cause, ends the run
 	cancel context.CancelCauseFunc
+	span   trace.Span          // ctx's: all that is done for the job here
+	origin map[string][]string // headers of the trace that the job came with
 
 	done    chan struct{} // closed when the Result is stored, or nothing more happens here
 	created time.Time
@@ -38,33 +41,60 @@ func (t *task) run() {
 	defer t.x.line.leave()
 	if t.turn != nil {
 		defer t.leaveTurn()
-		if err := t.turn.take(t.ctx); err != nil {
-			t.refuse(err)
-			return
-		}
-		defer t.turn.give()
 	}
-	release, err := t.x.line.slot(t.ctx)
+	release, err := t.wait()
 	if err != nil {
 		t.refuse(err)
 		return
 	}
 	defer release()
-	if t.ctx.Err() != nil { // both came at once
-		t.refuse(context.Cause(t.ctx))
-		return
-	}
 	if t.turn != nil {
 		t.reused = t.reuse()
 		t.warm = t.reused
 	}
 	if t.sandbox == nil {
-		if t.sandbox, t.warm, err = t.x.cfg.Sandboxes.Claim(t.ctx, &t.job); err != nil {
+		if err := t.claim(); err != nil {
 			t.refuse(err)
 			return
 		}
 	}
 	t.execute()
+}
+
+// wait waits for the job's turn, if it has one, and for a slot.
+func (t *task) wait() (release func(), err error) {
+	_, span := trace.Start(t.ctx, "execution.wait")
+	defer func() {
+		span.Fail(err)
+		span.End()
+	}()
+	give := func() {}
+	if t.turn != nil {
+		if err := t.turn.take(t.ctx); err != nil {
+			return nil, err
+		}
+		give = t.turn.give
+	}
+	slot, err := t.x.line.slot(t.ctx)
+	if err == nil && t.ctx.Err() != nil { // both came at once
+		slot()
+		err = context.Cause(t.ctx)
+	}
+	if err != nil {
+		give()
+		return nil, err
+	}
+	return func() { slot(); give() }, nil
+}
+
+// claim gets the job a sandbox.
+func (t *task) claim() (err error) {
+	ctx, span := trace.Start(t.ctx, "sandbox.claim")
+	t.sandbox, t.warm, err = t.x.cfg.Sandboxes.Claim(ctx, &t.job)
+	span.Set(trace.Bool("atoll.warm", t.warm))
+	span.Fail(err)
+	span.End()
+	return err
 }
 
 // execute runs the job in its sandbox.
@@ -79,7 +109,7 @@ func (t *task) execute() {
 	defer out.close()
 	t.started = time.Now()
 	run := rand.Uint64() | 1
-	j, err := newJournal(t.sandbox.Folder(), jobRecord{Job: t.job, Run: run, Created: t.created, Started: t.started, Warm: t.warm, Reused: t.reused})
+	j, err := newJournal(t.sandbox.Folder(), jobRecord{Job: t.job, Run: run, Created: t.created, Started: t.started, Warm: t.warm, Reused: t.reused, Trace: t.origin})
 	if err != nil {
 		t.discard()
 		t.refuse(fmt.Errorf("begin the journal: %w", err))
@@ -151,7 +181,7 @@ func (t *task) conclude(out *output, e endRecord, lost bool) {
 		Status: e.Status, ExitCode: e.ExitCode, Error: e.Error, StdoutBytes: e.Bytes[0], StderrBytes: e.Bytes[1],
 		CompletedAt: e.CompletedAt, PeakMemory: e.PeakMemory,
 	}
-	out.finish(t.x.stopped, t.x.cfg.Blobs, &t.job, &r)
+	out.finish(trace.Carry(t.x.stopped, t.ctx), t.x.cfg.Blobs, &t.job, &r)
 	if !t.store(r) {
 		t.detach()
 		return
@@ -183,8 +213,15 @@ func (t *task) store(r execution.Result) bool {
 	if r.NotStarted {
 		r.ExitCode = -1
 	}
+	t.span.Set(trace.String("atoll.status", string(r.Status)), trace.Int("atoll.exit_code", int64(r.ExitCode)),
+		trace.Bool("atoll.warm", r.Warm), trace.Bool("atoll.reused", r.Reused))
+	if r.NotStarted {
+		t.span.Fail(fault.New(r.Kind, "nothing was run"))
+	}
+	ctx, span := trace.StartKind(trace.Carry(t.x.stopped, t.ctx), "execution.finish", trace.Producer)
+	defer span.End()
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		err := t.x.cfg.Writer.Finish(t.x.stopped, r)
+		err := t.x.cfg.Writer.Finish(ctx, r)
 		if err == nil {
 			break
 		}
@@ -257,6 +294,10 @@ func (t *task) end() {
 			t.store(execution.Result{Status: execution.Failed, ExitCode: -1, Error: internalText})
 		}
 	}
+	if t.letGo {
+		t.span.Event("let go of for the next process")
+	}
+	t.span.End()
 	t.cancel(nil)
 	x.mu.Lock()
 	delete(x.live, t.job.TraceID)

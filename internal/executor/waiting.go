@@ -9,9 +9,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"time"
-
-	"github.com/atoll-run/atoll/internal/execution"
 )
 
 // Kinds of records in the file of waiting jobs.
@@ -95,7 +92,7 @@ func openWaiting(path string) (_ *waiting, left []jobRecord, err error) {
 			continue
 		}
 		kept = append(kept, r)
-		record, err := w.encode(r.Job, r.Created)
+		record, err := w.encode(r)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -111,11 +108,10 @@ func (w *waiting) keep(traceID string, record []byte) {
 }
 
 // encode returns the record of a job; it is made before any lock is taken.
-func (w *waiting) encode(job execution.Job, created time.Time) ([]byte, error) {
+func (w *waiting) encode(r jobRecord) ([]byte, error) {
 	if w.path == "" {
 		return nil, nil
 	}
-	r := jobRecord{Job: job, Created: created}
 	r.seal()
 	data, err := json.Marshal(r)
 	if err != nil {

@@ -39,7 +39,7 @@ func TestWaiting(t *testing.T) {
 	}
 	take := func(id string, code string) {
 		t.Helper()
-		record, err := w.encode(execution.Job{TraceID: id, Code: code, Secrets: []string{"s\xff"}}, time.Now())
+		record, err := w.encode(jobRecord{Job: execution.Job{TraceID: id, Code: code, Secrets: []string{"s\xff"}}, Created: time.Now()})
 		if err != nil {
 			t.Fatal(err)
 		}

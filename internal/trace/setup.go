@@ -26,7 +26,6 @@ type Config struct {
 	// OTEL_EXPORTER_OTLP_ENDPOINT names it; without any, tracing is off. So it is
 	// with OTEL_SDK_DISABLED=true and OTEL_TRACES_EXPORTER=none.
 	Endpoint string
-	Role     string // of this process: attribute atoll.role
 	Version  string // attribute service.version
 	Getenv   func(string) string
 	Log      *slog.Logger
@@ -104,9 +103,6 @@ func describe(ctx context.Context, c Config) (*resource.Resource, error) {
 	own := []attribute.KeyValue{attribute.String("service.name", "atoll")}
 	if c.Version != "" {
 		own = append(own, attribute.String("service.version", c.Version))
-	}
-	if c.Role != "" {
-		own = append(own, attribute.String("atoll.role", c.Role))
 	}
 	return resource.New(ctx,
 		resource.WithHost(), resource.WithTelemetrySDK(),

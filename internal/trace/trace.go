@@ -178,6 +178,15 @@ func (c carrier) Keys() []string {
 // canonical has the form in which net/http keeps the propagator's headers.
 var canonical = map[string]string{"traceparent": "Traceparent", "tracestate": "Tracestate"}
 
+// Carry returns ctx with the span of another context: for work that belongs to
+// a trace and does not end with it.
+func Carry(ctx, from context.Context) context.Context {
+	if tracer.Load() == nil {
+		return ctx
+	}
+	return trace.ContextWithSpan(ctx, trace.SpanFromContext(from))
+}
+
 // Inject writes the context's span into the headers of a message: a nats.Header,
 // an http.Header or any such map. Without tracing it does nothing.
 func Inject(ctx context.Context, header map[string][]string) {

@@ -26,7 +26,7 @@ func env(vars map[string]string) func(string) string {
 func recorder(t *testing.T) *tracetest.InMemoryExporter {
 	t.Helper()
 	exporter := tracetest.NewInMemoryExporter()
-	stop, err := trace.Setup(t.Context(), trace.Config{Exporter: exporter, Getenv: env(nil), Role: "gateway", Version: "v1"})
+	stop, err := trace.Setup(t.Context(), trace.Config{Exporter: exporter, Getenv: env(nil), Version: "v1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +50,7 @@ func TestOffIsFree(t *testing.T) {
 		_, inner := trace.Start(ctx, "sandbox.claim", trace.Bool("warm", true))
 		inner.Event("claimed", trace.Int("waiting", 1))
 		inner.End()
+		ctx = trace.Carry(t.Context(), ctx)
 		trace.Inject(ctx, header)
 		if trace.Header(ctx) != nil {
 			t.Error("there are headers")
@@ -168,7 +169,7 @@ func TestSending(t *testing.T) {
 			t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-team=seven")
 			t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=trial")
 			config := c.setup(url)
-			config.Role, config.Log = "executor", slog.New(slog.DiscardHandler)
+			config.Version, config.Log = "v7", slog.New(slog.DiscardHandler)
 			stop, err := trace.Setup(t.Context(), config)
 			if err != nil {
 				t.Fatal(err)
@@ -182,7 +183,7 @@ func TestSending(t *testing.T) {
 				t.Error("tracing is on after the end")
 			}
 			got := <-bodies
-			for _, want := range []string{"/v1/traces seven ", "execution.run", trace.TraceID, "tr-7", "executor", "trial", "service.name"} {
+			for _, want := range []string{"/v1/traces seven ", "execution.run", trace.TraceID, "tr-7", "v7", "trial", "service.name"} {
 				if !strings.Contains(got, want) {
 					t.Errorf("what was sent lacks %q", want)
 				}

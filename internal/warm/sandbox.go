@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/pool"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/trace"
 )
 
 var _ pool.Item = (*Sandbox)(nil)
@@ -136,6 +137,8 @@ func (s *Sandbox) Attach(ctx context.Context, p execution.Program, skip [2]int64
 func (s *Sandbox) follow(ctx context.Context, p execution.Program, counted [2]int64, sink execution.Sink,
 	call func(context.Context, guest.Sink) (guest.Result, error),
 ) (execution.Outcome, error) {
+	ctx, span := trace.StartKind(ctx, "guest.run", trace.Client, trace.String("atoll.sandbox_id", string(s.ID())))
+	defer span.End()
 	w := s.watch(ctx, p)
 	result, err := call(w.ctx, func(stream guest.Stream, b []byte) {
 		counted[stream&1] += int64(len(b))
@@ -165,6 +168,8 @@ func (s *Sandbox) follow(ctx context.Context, p execution.Program, counted [2]in
 		out.StdoutBytes, out.StderrBytes = counted[0], counted[1]
 	}
 	s.account(ctx, &out, w.oom)
+	span.Set(trace.Int("atoll.exit_code", int64(out.ExitCode)), trace.Int("atoll.stdout_bytes", out.StdoutBytes), trace.Int("atoll.stderr_bytes", out.StderrBytes),
+		trace.Bool("atoll.timed_out", out.TimedOut), trace.Bool("atoll.out_of_memory", out.OOM), trace.Bool("atoll.lost", out.Lost))
 	return out, nil
 }
 

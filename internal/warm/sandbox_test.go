@@ -25,6 +25,7 @@ type instance struct {
 }
 
 func (i *instance) Channel() sandbox.Channel { return i.channel }
+func (i *instance) ID() sandbox.ID           { return "sb-1" }
 func (i *instance) Done() <-chan struct{}    { return i.done }
 func (i *instance) Usage(context.Context) (sandbox.Usage, error) {
 	return sandbox.Usage{Memory: sandbox.DefaultLimits().Memory}, nil
