@@ -46,9 +46,9 @@ func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req executio
 	// From here on the client's going away changes nothing.
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()
-	took := g.metrics.step("admit")
-	earlier, err := g.cfg.Store.Admit(work, e, admission)
-	took()
+	admit, took := g.metrics.begin(work, admitStep)
+	earlier, err := g.cfg.Store.Admit(admit, e, admission)
+	took(err)
 	switch {
 	case err != nil:
 		g.trail(work, p, req, c, sum, err)
@@ -128,9 +128,9 @@ func newExecution(p *tenant.Principal, req execution.Request, c Call, sum [sha25
 // start hands a job to an executor.
 func (g *Gateway) start(ctx context.Context, e *execution.Execution, job execution.Job) error {
 	began := time.Now()
-	took := g.metrics.step("start")
-	err := g.cfg.Runner.Start(ctx, job)
-	took()
+	start, took := g.metrics.begin(ctx, startStep)
+	err := g.cfg.Runner.Start(start, job)
+	took(err)
 	if err != nil || time.Since(began) < young {
 		return err
 	}

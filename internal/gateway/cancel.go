@@ -8,6 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/trace"
 )
 
 const (
@@ -24,6 +25,8 @@ const (
 // Cancel ends a tenant's execution at once. It returns the record once that
 // says so, and a Conflict fault if the execution had ended otherwise.
 func (g *Gateway) Cancel(ctx context.Context, tenantID, traceID string) (*execution.Execution, error) {
+	ctx, span := trace.Start(ctx, "execution.cancel", trace.String(trace.TraceID, traceID))
+	defer span.End()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 	defer cancel()
 	e, err := g.cfg.Store.Get(ctx, tenantID, traceID)

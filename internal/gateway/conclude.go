@@ -45,11 +45,11 @@ func (g *Gateway) conclude(ctx context.Context, r execution.Result, quiet bool) 
 	g.ending[r.TraceID] = c
 	g.mu.Unlock()
 
-	took := g.metrics.step("conclude")
+	ctx, took := g.metrics.begin(ctx, concludeStep)
 	c.execution, c.first, c.err = g.cfg.Store.Conclude(ctx, r, func(e *execution.Execution) execution.Consequences {
 		return g.consequences(e, r, quiet)
 	})
-	took()
+	took(c.err)
 	if c.err != nil {
 		c.err = fmt.Errorf("record the end of %s: %w", r.TraceID, c.err)
 	}

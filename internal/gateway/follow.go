@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/trace"
 )
 
 // logAgain is how long a running execution without a log is waited for: some
@@ -17,6 +18,8 @@ const logAgain = 500 * time.Millisecond
 // no code was run the error says why, as Execute's does, and the record comes
 // with it. An error of yield ends following, not the run.
 func (g *Gateway) Follow(ctx context.Context, e *execution.Execution, after int64, yield func([]execution.Event) error) (*execution.Execution, error) {
+	ctx, span := trace.Start(ctx, "execution.follow", trace.String(trace.TraceID, e.TraceID), trace.Int("atoll.after", after))
+	defer span.End()
 	for {
 		if e.Status != execution.Running && (e.NotStarted || after >= e.LastSeq) {
 			return g.output(ctx, e.Tenant, e.TraceID)

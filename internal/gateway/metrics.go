@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/trace"
 )
 
 // metrics are the gateway's figures. Labels come from closed sets: the
@@ -42,10 +44,28 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// step returns the function that ends a step's time.
-func (m *metrics) step(name string) func() {
-	h, began := m.steps.WithLabelValues(name), time.Now()
-	return func() { h.Observe(time.Since(began).Seconds()) }
+// step is a part of an execution's life outside its sandbox.
+type step struct {
+	label string // in metrics
+	span  string
+	kind  trace.Kind
+}
+
+var (
+	admitStep    = step{"admit", "execution.admit", trace.Internal}
+	startStep    = step{"start", "execution.start", trace.Producer}
+	concludeStep = step{"conclude", "execution.conclude", trace.Internal}
+)
+
+// begin begins a step. The function it returns ends it.
+func (m *metrics) begin(ctx context.Context, s step) (context.Context, func(error)) {
+	h, began := m.steps.WithLabelValues(s.label), time.Now()
+	ctx, span := trace.StartKind(ctx, s.span, s.kind)
+	return ctx, func(err error) {
+		h.Observe(time.Since(began).Seconds())
+		span.Fail(err)
+		span.End()
+	}
 }
 
 func (m *metrics) concluded(e *execution.Execution) {
