@@ -57,6 +57,9 @@ const (
 	SourceExecuteCode Source = "execute_code" // the agent tool
 )
 
+// Sources lists every interface.
+var Sources = []Source{SourceAPI, SourceExecuteCode}
+
 // Cut is how many bytes of each stream an interface's answers hold; most is the
 // installation's own bound, for those that have none in the contract.
 func (s Source) Cut(most int64) (stdout, stderr int64) {

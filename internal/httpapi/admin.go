@@ -139,13 +139,14 @@ var errAnswered = errors.New("answered")
 // maxParameter is the longest value of a query's parameter, in characters.
 const maxParameter = 512
 
-// decode reads the body into a pointer to its wire type.
+// decode reads the body into a pointer to its wire type. No body at all is an
+// object without fields; what a type requires is for its users to miss.
 func (c *adminCall) decode(into any) error {
-	if err := checkContentType(c.r.Header); err != nil {
+	body, err := readBody(c.w, c.r)
+	if err != nil || len(body) == 0 {
 		return err
 	}
-	body, err := readBody(c.w, c.r)
-	if err != nil {
+	if err := checkContentType(c.r.Header); err != nil {
 		return err
 	}
 	return decodeStrict(body, into)
@@ -167,20 +168,6 @@ func (c *adminCall) inTenant(part string) (tenantName, name string, err error) {
 		name, err = c.named(part, part)
 	}
 	return tenantName, name, err
-}
-
-// between reads the parameters since and before.
-func (c *adminCall) between() (since, before time.Time, err error) {
-	if since, err = queryTime(c.query, "since"); err != nil {
-		return since, before, err
-	}
-	if before, err = queryTime(c.query, "before"); err != nil {
-		return since, before, err
-	}
-	if !since.IsZero() && !before.IsZero() && !since.Before(before) {
-		return since, before, invalid("since must be before before")
-	}
-	return since, before, nil
 }
 
 // parseTime reads a time in a body.

@@ -221,7 +221,7 @@ func TestEveryAdminOperationIsGuarded(t *testing.T) {
 		}
 		if op.in != nil {
 			for body, says := range map[string]string{
-				`{"no_such":1}`: "unknown field", `{`: "not valid JSON", `[]`: "must be a JSON object", ``: "empty", `{} {}`: "not valid JSON",
+				`{"no_such":1}`: "unknown field", `{`: "not valid JSON", `[]`: "must be a JSON object", ` `: "empty", `{} {}`: "not valid JSON",
 			} {
 				if w := s.admin(op.method, path, body); w.Code != 400 && w.Code != 404 || w.Code == 400 && !strings.Contains(w.Body.String(), says) {
 					t.Errorf("%s %s %s: %d %s", op.method, path, body, w.Code, w.Body)
@@ -246,6 +246,8 @@ func TestAdminRefusals(t *testing.T) {
 		says               string
 	}{
 		{"POST", "/v1/admin/tenants", `{}`, 400, "name is required"},
+		{"POST", "/v1/admin/tenants", "", 400, "name is required"},
+		{"POST", "/v1/admin/tenants", " ", 400, "the request body is empty"},
 		{"POST", "/v1/admin/tenants", `{"name":null}`, 400, "name is required"},
 		{"POST", "/v1/admin/tenants", `{"name":"a","name":"b"}`, 400, "duplicate field"},
 		{"POST", "/v1/admin/tenants", `{"name":7}`, 400, "name must be a string"},
@@ -293,6 +295,7 @@ func TestAdminRefusals(t *testing.T) {
 		{"PATCH", "/v1/admin/caps", `{"agent_hourly":1000000001}`, 400, "agent_hourly must be 0"},
 		{"GET", acme + "/audit?exit_status=fine", "", 400, "exit_status must be one of"},
 		{"GET", acme + "/audit?executed_code_hash=xyz", "", 400, "64 hexadecimal"},
+		{"GET", acme + "/audit?source=cli", "", 400, "source must be one of execute, execute_code"},
 		{"GET", acme + "/audit?key=nobody", "", 400, "no such key"},
 		{"GET", acme + "/audit?limit=1001", "", 400, "limit must be"},
 		{"GET", acme + "/audit?page=zzz", "", 400, ""},
@@ -301,7 +304,7 @@ func TestAdminRefusals(t *testing.T) {
 		{"GET", acme + "/audit?agent=" + strings.Repeat("a", 513), "", 400, "512 characters"},
 		{"GET", acme + "/audit?metadata.a=%00", "", 400, "NUL"},
 		{"GET", acme + "/audit?since=yesterday", "", 400, "since must be a time"},
-		{"GET", acme + "/audit/export?since=2026-01-02T00:00:00Z&before=2026-01-01T00:00:00Z", "", 400, "since must be before"},
+		{"GET", acme + "/audit/export?since=2026-01-02T00:00:00Z&before=2026-01-01T00:00:00Z", "", 400, "since must be earlier than before"},
 		{"GET", acme + "/usage?since=2020-01-01T00:00:00Z", "", 400, "days"},
 		{"GET", "/v1/admin/tenants?limit=0", "", 400, "limit must be"},
 		{"GET", "/v1/admin/tenants?page=" + strings.Repeat("A", 400), "", 400, "page must be"},
@@ -314,6 +317,36 @@ func TestAdminRefusals(t *testing.T) {
 			t.Errorf("%s %s %s: got %d %s, want %d %q", c.method, c.path, c.body, w.Code, w.Body, c.status, c.says)
 		}
 		checkCommon(t, w.Result())
+	}
+}
+
+// TestNoBodyIsAnEmptyOne asks without a body, and so without saying what it is,
+// wherever every field may be left out.
+func TestNoBodyIsAnEmptyOne(t *testing.T) {
+	s := newAdminServer(t)
+	s.must(201, "POST", "/v1/admin/tenants", `{"name":"acme","plan":"pro"}`)
+	s.must(201, "POST", "/v1/admin/tenants/acme/environments", `{"name":"e"}`)
+	s.must(201, "POST", "/v1/admin/tenants/acme/keys", `{"name":"k","environment":"e"}`)
+	names := strings.NewReplacer("{tenant}", "acme", "{environment}", "e", "{key}", "k", "{template}", "t", "{plan}", "p")
+	tried := 0
+	for _, op := range adminTable() {
+		if op.in == nil || needed(op.in) || op.method == http.MethodPost && op.status == http.StatusCreated {
+			continue
+		}
+		tried++
+		path := names.Replace(op.path)
+		if w := ask(s, op.method, path, "", "Authorization", "Bearer "+s.key, "Content-Type", ""); w.Code != op.status {
+			t.Errorf("%s %s: %d %s", op.method, path, w.Code, w.Body)
+		}
+		if w := ask(s, op.method, path, "{}", "Authorization", "Bearer "+s.key, "Content-Type", ""); w.Code != 415 {
+			t.Errorf("%s %s with a body of no type: %d %s", op.method, path, w.Code, w.Body)
+		}
+	}
+	if tried != 7 {
+		t.Errorf("%d operations need no field", tried)
+	}
+	if got := s.must(200, "GET", "/v1/admin/tenants/acme", "")["plan"]; got != "pro" {
+		t.Errorf("the plan is %v", got)
 	}
 }
 

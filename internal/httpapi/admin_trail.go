@@ -5,12 +5,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
@@ -35,7 +37,7 @@ func (c *adminCall) listAudit() (any, error) {
 		Tenant: t.ID, Agent: c.query.Get("agent"), SessionID: c.query.Get("session_id"), Source: c.query.Get("source"),
 		ExitStatus: audit.ExitStatus(c.query.Get("exit_status")), TraceID: c.query.Get("trace_id"), Cursor: c.query.Get("page"),
 	}
-	if f.Since, f.Before, err = c.between(); err != nil {
+	if f.Since, f.Before, err = querySpan(c.query); err != nil {
 		return nil, err
 	}
 	limit, err := queryInt(c.query, "limit", 100, 1, 1000)
@@ -43,6 +45,9 @@ func (c *adminCall) listAudit() (any, error) {
 		return nil, err
 	}
 	f.Limit = int(limit)
+	if c.query.Has("source") && !slices.Contains(execution.Sources, execution.Source(f.Source)) {
+		return nil, invalid("source must be one of execute, execute_code")
+	}
 	if f.ExitStatus != "" && !f.ExitStatus.Valid() {
 		return nil, invalid("exit_status must be one of ok, error, timeout, oom, cap_exceeded, provisioning, cancelled")
 	}
@@ -88,7 +93,7 @@ func (c *adminCall) exportAudit() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	since, before, err := c.between()
+	since, before, err := querySpan(c.query)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func checkContentType(h http.Header) error {
 		return fault.New(fault.Unsupported, "Content-Encoding must not be set: send the body as it is")
 	}
 	media, params, err := mime.ParseMediaType(h.Get("Content-Type"))
-	if err != nil || media != "application/json" {
+	if err != nil || media != "application/json" || len(h.Values("Content-Type")) > 1 {
 		return fault.New(fault.Unsupported, "Content-Type must be application/json")
 	}
 	if cs, ok := params["charset"]; ok && !strings.EqualFold(cs, "utf-8") {
@@ -54,10 +54,15 @@ func checkContentType(h http.Header) error {
 	return nil
 }
 
+// maxSwallowed is how much is taken of a body that is too large, for nothing:
+// many clients read no answer before they have sent everything.
+const maxSwallowed = 64 << 20
+
 // readBody reads a whole request body within MaxBody and bodyTimeout.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	tooLarge := fault.New(fault.TooLarge, "the request body must be at most %d bytes", MaxBody)
-	if r.ContentLength > MaxBody {
+	expects := r.Header.Get("Expect") != "" // and so waits for our word before it sends
+	if r.ContentLength > MaxBody && expects {
 		return nil, tooLarge
 	}
 	// Not every ResponseWriter has deadlines (those of tests do not); the
@@ -65,6 +70,10 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	conn := http.NewResponseController(w)
 	if conn.SetReadDeadline(time.Now().Add(bodyTimeout)) == nil {
 		defer func() { _ = conn.SetReadDeadline(time.Time{}) }()
+	}
+	if r.ContentLength > MaxBody {
+		_, _ = io.CopyN(io.Discard, r.Body, maxSwallowed) // the answer is the same
+		return nil, tooLarge
 	}
 	var buf bytes.Buffer
 	buf.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead) // ReadFrom wants room beyond the end
@@ -74,6 +83,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case err == nil:
 		return buf.Bytes(), nil
 	case errors.As(err, &over):
+		_, _ = io.CopyN(io.Discard, r.Body, maxSwallowed)
 		return nil, tooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, &protocolError{http.StatusRequestTimeout, "request_timeout", fmt.Sprintf("the request body did not arrive within %s", bodyTimeout)}

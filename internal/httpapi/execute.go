@@ -63,7 +63,7 @@ func (s *Server) postExecute(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set(traceHeader, e.TraceID) // of the earlier request that this one repeats
 	switch call.Delivery {
 	case execution.Streamed:
-		return s.follow(w, r, e, ndjson, 0, startPatience)
+		return s.follow(w, r, e, ndjson, 0, s.startPatience)
 	case execution.Async:
 		w.Header().Set("Preference-Applied", "respond-async")
 		w.Header().Set("Location", "/v1/executions/"+e.TraceID)

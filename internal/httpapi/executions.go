@@ -19,7 +19,7 @@ import (
 var traceIDPattern = regexp.MustCompile(`^trc_[0-9a-f]{32}$`)
 
 func (s *Server) executionRoutes() []route {
-	get, post := []string{http.MethodGet}, []string{http.MethodPost}
+	get, post := []string{http.MethodGet, http.MethodHead}, []string{http.MethodPost}
 	return []route{
 		{get, "/v1/executions", s.listExecutions},
 		{get, "/v1/executions/{trace_id}", s.getExecution},
@@ -50,15 +50,21 @@ func alike(err error) error {
 	return err
 }
 
+// about begins a request about one execution: who asks, what the query says,
+// which execution it is.
+func (s *Server) about(r *http.Request, scope tenant.Scope, query ...string) (caller *tenant.Principal, q url.Values, traceID string, err error) {
+	if caller, err = s.authorize(r, scope); err != nil {
+		return nil, nil, "", err
+	}
+	if q, err = parseQuery(r, query...); err != nil {
+		return nil, nil, "", err
+	}
+	traceID, err = named(r)
+	return caller, q, traceID, err
+}
+
 func (s *Server) getExecution(w http.ResponseWriter, r *http.Request) error {
-	caller, err := s.authorize(r, tenant.ScopeRead)
-	if err != nil {
-		return err
-	}
-	if _, err := parseQuery(r); err != nil {
-		return err
-	}
-	id, err := named(r)
+	caller, _, id, err := s.about(r, tenant.ScopeRead)
 	if err != nil {
 		return err
 	}
@@ -86,14 +92,7 @@ func (s *Server) sendExecution(ctx context.Context, w http.ResponseWriter, e *ex
 }
 
 func (s *Server) cancelExecution(w http.ResponseWriter, r *http.Request) error {
-	caller, err := s.authorize(r, tenant.ScopeExecute)
-	if err != nil {
-		return err
-	}
-	if _, err := parseQuery(r); err != nil {
-		return err
-	}
-	id, err := named(r)
+	caller, _, id, err := s.about(r, tenant.ScopeExecute)
 	if err != nil {
 		return err
 	}
@@ -107,15 +106,7 @@ func (s *Server) cancelExecution(w http.ResponseWriter, r *http.Request) error {
 // getOutput replays an execution's output and follows it, or sends one of its
 // streams whole.
 func (s *Server) getOutput(w http.ResponseWriter, r *http.Request) error {
-	caller, err := s.authorize(r, tenant.ScopeRead)
-	if err != nil {
-		return err
-	}
-	q, err := parseQuery(r, "after", "stream")
-	if err != nil {
-		return err
-	}
-	id, err := named(r)
+	caller, q, id, err := s.about(r, tenant.ScopeRead, "after", "stream")
 	if err != nil {
 		return err
 	}
@@ -147,6 +138,11 @@ func (s *Server) getOutput(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
+	if r.Method == http.MethodHead { // does not wait for what it will not get
+		w.Header().Set("Content-Type", media)
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}
 	return s.follow(w, r, e, media, after, 0)
 }
 
@@ -171,8 +167,33 @@ func (s *Server) getRaw(w http.ResponseWriter, r *http.Request, caller *tenant.P
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", id+"-"+string(name)))
 	h.Set("Cache-Control", "no-store")
-	http.ServeContent(w, r, "", time.Time{}, body)
+	out := &ranged{ResponseWriter: w}
+	http.ServeContent(out, r, "", time.Time{}, body)
+	if out.refused {
+		h.Del("Content-Disposition")
+		return &protocolError{http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable", "Range is beyond the end: Content-Range has the length"}
+	}
 	return nil
+}
+
+// ranged holds back what http.ServeContent says of a range that there is not,
+// so that it can be said as everything else is.
+type ranged struct {
+	http.ResponseWriter
+	refused bool
+}
+
+func (w *ranged) WriteHeader(status int) {
+	if w.refused = status == http.StatusRequestedRangeNotSatisfiable; !w.refused {
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (w *ranged) Write(p []byte) (int, error) {
+	if w.refused {
+		return len(p), nil
+	}
+	return w.ResponseWriter.Write(p)
 }
 
 // Bounds of a page.
@@ -228,10 +249,7 @@ func parseFilter(r *http.Request) (f execution.Filter, err error) {
 	case q.Has("page") && f.Cursor == "":
 		return f, invalid("page must be the next_page of an earlier answer")
 	}
-	if f.Since, err = queryTime(q, "since"); err != nil {
-		return f, err
-	}
-	if f.Before, err = queryTime(q, "before"); err != nil {
+	if f.Since, f.Before, err = querySpan(q); err != nil {
 		return f, err
 	}
 	limit, err := queryInt(q, "limit", defaultPage, 1, maxPage)

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
@@ -156,11 +158,40 @@ func TestRawOutput(t *testing.T) {
 	if w.Code != 206 || w.Body.String() != "yyy\ny" {
 		t.Errorf("a range: %d %q", w.Code, w.Body)
 	}
-	if w := ask(s, "GET", "/v1/executions/"+large+"/output?stream=stderr", "", "Range", "bytes=999999-"); w.Code != 416 {
-		t.Errorf("a range beyond the end: %d", w.Code)
+	w = ask(s, "GET", "/v1/executions/"+large+"/output?stream=stderr", "", "Range", "bytes=999999-")
+	refused(t, w, 416, "range_not_satisfiable", "beyond the end")
+	if h := w.Header(); h.Get("Content-Range") != "bytes */102400" || h.Get("Content-Disposition") != "" {
+		t.Errorf("a range beyond the end: %v", h)
 	}
 	refused(t, ask(s, "GET", "/v1/executions/"+small+"/output?stream=stdin", ""), 400, "validation_error", "stdout or stderr")
 	refused(t, ask(s, "GET", "/v1/executions/"+small+"/output?stream=stdout&after=1", ""), 400, "validation_error", "after")
+}
+
+// TestHead asks for heads alone; the one of a stream that runs comes at once.
+func TestHead(t *testing.T) {
+	s := newServer(t)
+	ended, running := run(t, s, `{"code":"print hello"}`), run(t, s, `{"code":"early"}`, "Prefer", "respond-async")
+	for path, kind := range map[string]string{
+		"/v1/executions": "application/json", "/v1/executions/" + ended: "application/json", "/v1/usage": "application/json",
+		"/v1/executions/" + ended + "/output?stream=stdout": "application/octet-stream",
+		"/v1/executions/" + running + "/output":             ndjson,
+	} {
+		srv := httptest.NewServer(s)
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodHead, srv.URL+path, nil)
+		r.Header.Set("Authorization", "Bearer "+testKey)
+		res, err := srv.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(res.Body); err != nil || len(body) > 0 || res.StatusCode != 200 || res.Header.Get("Content-Type") != kind {
+			t.Errorf("%s: %s %v %q %v", path, res.Status, res.Header, body, err)
+		}
+		_ = res.Body.Close()
+		srv.Close()
+	}
+	if w := ask(s, "POST", "/v1/executions/"+running+"/cancel", ""); w.Code != 200 {
+		t.Errorf("cancel: %d %s", w.Code, w.Body)
+	}
 }
 
 func TestList(t *testing.T) {

@@ -85,7 +85,7 @@ func (d describer) executions(doc *huma.OpenAPI) {
 			"206": {Description: "With stream and Range: a part of the bytes."},
 			"404": unknown,
 			"409": d.json("conflict: with stream, the execution is still running.", ErrorResponse{}),
-			"416": {Description: "With stream: the Range is outside of the output."},
+			"416": d.json("range_not_satisfiable: with stream, Range is beyond the end of the output.", ErrorResponse{}),
 		}),
 	})
 	doc.AddOperation(&huma.Operation{

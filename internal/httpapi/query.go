@@ -49,6 +49,21 @@ func queryTime(q url.Values, name string) (time.Time, error) {
 	return t.UTC(), nil
 }
 
+// querySpan reads the parameters since and before, of which the first must be
+// the earlier.
+func querySpan(q url.Values) (since, before time.Time, err error) {
+	if since, err = queryTime(q, "since"); err != nil {
+		return since, before, err
+	}
+	if before, err = queryTime(q, "before"); err != nil {
+		return since, before, err
+	}
+	if !since.IsZero() && !before.IsZero() && !since.Before(before) {
+		return since, before, invalid("since must be earlier than before")
+	}
+	return since, before, nil
+}
+
 // queryInt reads a number between least and most, def if there is none.
 func queryInt(q url.Values, name string, def, least, most int64) (int64, error) {
 	if !q.Has(name) {

@@ -143,6 +143,16 @@ func TestBadRequests(t *testing.T) {
 			}
 		}
 	})
+	t.Run("twice", func(t *testing.T) {
+		for name, status := range map[string]int{"Authorization": 401, "Content-Type": 415} {
+			r := httptest.NewRequest("POST", "/v1/sandbox/execute", strings.NewReader(good))
+			r.Header = http.Header{"Authorization": {"Bearer " + testKey}, "Content-Type": {"application/json"}}
+			r.Header[name] = append(r.Header[name], r.Header[name]...)
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			refused(t, w, status, map[int]string{401: "unauthorized", 415: "unsupported_media_type"}[status], "")
+		}
+	})
 	t.Run("method", func(t *testing.T) {
 		for _, method := range []string{"GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"} {
 			w := httptest.NewRecorder()
@@ -159,6 +169,12 @@ func TestBadRequests(t *testing.T) {
 			s.ServeHTTP(w, httptest.NewRequest("POST", path, nil))
 			refused(t, w, 404, "not_found", "/docs")
 		}
+	})
+	t.Run("no path", func(t *testing.T) {
+		r := httptest.NewRequest("CONNECT", "example.com:443", nil)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		refused(t, w, 404, "not_found", "/docs")
 	})
 	t.Run("too large", func(t *testing.T) {
 		body := `{"code":"` + strings.Repeat("#", MaxBody) + `"}`
@@ -202,6 +218,16 @@ func TestBrokenBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		return string(res)
+	}
+	// Clients that send all of it before they read are told why, too.
+	for _, rest := range []string{"Content-Length: %d\r\n\r\n%s", "Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"} {
+		large := strings.Repeat("#", 3*MaxBody)
+		if res := send("Connection: close\r\n"+fmt.Sprintf(rest, len(large), large), false); !strings.HasPrefix(res, "HTTP/1.1 413 ") || !strings.Contains(res, `"payload_too_large"`) {
+			t.Errorf("too large: got %.300q", res)
+		}
+	}
+	if res := send("Connection: close\r\nExpect: 100-continue\r\nContent-Length: 99999999\r\n\r\n", false); !strings.HasPrefix(res, "HTTP/1.1 413 ") {
+		t.Errorf("too large, and asked first: got %.300q", res)
 	}
 	for name, rest := range map[string]string{
 		"cut off":         "Content-Length: 100\r\n\r\n{\"code\":",

@@ -63,12 +63,17 @@ func (s *Server) routes(metrics http.Handler) http.Handler {
 			return rt.serve(w, r)
 		}))
 	}
-	mux.Handle("/", s.wrap("other", func(http.ResponseWriter, *http.Request) error {
+	nothing := s.wrap("other", func(http.ResponseWriter, *http.Request) error {
 		return fault.New(fault.NotFound, "there is nothing at this path; /docs lists what there is")
-	}))
+	})
+	mux.Handle("/", nothing)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(traceHeader, execution.NewTraceID()) // here, so that the mux's own answers have it too
 		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if !strings.HasPrefix(r.URL.Path, "/") { // CONNECT, which the mux refuses in its own words
+			nothing.ServeHTTP(w, r)
+			return
+		}
 		mux.ServeHTTP(w, r)
 	})
 }
@@ -181,6 +186,9 @@ func traceOf(w http.ResponseWriter) string { return w.Header().Get(traceHeader) 
 
 // authenticate finds the caller by its bearer token.
 func (s *Server) authenticate(r *http.Request) (tenant.Principal, error) {
+	if len(r.Header.Values("Authorization")) > 1 { // which of them counts would depend on who reads
+		return tenant.Principal{}, fault.New(fault.Unauthorized, "more than one API key: send the Authorization header once")
+	}
 	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	if !ok || !strings.EqualFold(scheme, "bearer") || token == "" {

@@ -74,6 +74,8 @@ type Server struct {
 
 	executeCode *tools.ExecuteCode
 
+	startPatience time.Duration
+
 	// life ends when a shutdown has no patience left, and with it every request
 	// that waits for an execution; the execution does not.
 	life context.Context
@@ -100,6 +102,8 @@ func New(cfg Config) (*Server, error) {
 		admin:    cfg.Admin,
 
 		executeCode: cfg.ExecuteCode,
+
+		startPatience: startPatience,
 	}
 	if s.checkURL == nil {
 		s.checkURL = func(context.Context, string) error { return invalid("webhook_url is not available on this server") }

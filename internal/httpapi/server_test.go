@@ -155,6 +155,7 @@ func TestExecuteAnswers(t *testing.T) {
 		})
 	}
 	refused(t, post(s, `{"code":"blocked"}`), 503, "service_unavailable", "readiness")
+	s.startPatience = time.Minute // however busy the machine is
 	refused(t, post(s, `{"code":"blocked"}`, "Accept", ndjson), 503, "service_unavailable", "readiness")
 }
 

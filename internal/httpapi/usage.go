@@ -32,11 +32,7 @@ func (s *Server) getUsage(w http.ResponseWriter, r *http.Request) error {
 
 // usageOf sums up what a tenant has used in the time that a query names.
 func usageOf(ctx context.Context, ledger UsageReader, t tenant.Tenant, q url.Values) (*Usage, error) {
-	since, err := queryTime(q, "since")
-	if err != nil {
-		return nil, err
-	}
-	before, err := queryTime(q, "before")
+	since, before, err := querySpan(q)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +45,7 @@ func usageOf(ctx context.Context, ledger UsageReader, t tenant.Tenant, q url.Val
 		since = time.Date(before.Year(), before.Month(), 1, 0, 0, 0, 0, time.UTC)
 	}
 	if !since.Before(before) || before.Sub(since) > maxUsageRange {
-		return nil, invalid("since must be before before, by at most %d days", maxUsageRange/(24*time.Hour))
+		return nil, invalid("since must be earlier than before, by at most %d days", maxUsageRange/(24*time.Hour))
 	}
 	days, err := ledger.Summary(ctx, t.ID, since, before)
 	if err != nil {

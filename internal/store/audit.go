@@ -177,7 +177,7 @@ func (s *auditStore) listQuery(f audit.Filter) (*selection, error) {
 		}
 		id, err := strconv.ParseInt(p.id, 10, 64)
 		if err != nil {
-			return nil, fault.New(fault.Invalid, "cursor is not one that a list has returned")
+			return nil, fault.New(fault.Invalid, "page must be the next_page of an earlier answer")
 		}
 		q.add(` AND (created_at, id) < (?, ?)`, p.at, id)
 	}

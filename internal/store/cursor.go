@@ -32,7 +32,7 @@ func encodeCursor(box *seal.Box, list string, p place) string {
 // decodeCursor reads a token again, and refuses any that was not made for this
 // list.
 func decodeCursor(box *seal.Box, list, token string) (place, error) {
-	refusal := fault.New(fault.Invalid, "cursor is not one that a list has returned")
+	refusal := fault.New(fault.Invalid, "page must be the next_page of an earlier answer")
 	if len(token) > maxCursor || strings.ContainsAny(token, "\r\n") { // base64 would read over these
 		return place{}, refusal
 	}

@@ -152,7 +152,7 @@ func (s *tenants) DeleteEnvironment(ctx context.Context, tenantID tenant.ID, id 
 			return err
 		}
 		if living > 0 {
-			return fault.New(fault.Conflict, "%d living keys are bound to this environment; revoke them first", living)
+			return fault.New(fault.Conflict, "living keys are bound to this environment (%d of them); revoke them first", living)
 		}
 		if _, err := t.exec(ctx, `UPDATE keys SET revoked_at = ? WHERE environment = ? AND revoked_at IS NULL`, micros(now), id); err != nil {
 			return err

@@ -99,7 +99,7 @@ func listOf(list []string) (string, error) {
 func (p *pool) named(step string, err error, kind, name string) error {
 	switch {
 	case violates(err, unique):
-		return fault.Wrap(fault.Conflict, err, "a "+kind+" of this name or id exists: "+name)
+		return fault.Wrap(fault.Conflict, err, kind+" "+name+" exists already")
 	default:
 		return p.wrap(step, err)
 	}

@@ -44,8 +44,11 @@ func (a *Admin) CreateEnvironment(ctx context.Context, tenant, name string, c En
 	if err != nil {
 		return Environment{}, err
 	}
-	e := Environment{ID: NewID("env"), Tenant: t.ID, Image: "default", Limits: a.cfg.Limits, CreatedAt: now()}
+	e := Environment{ID: NewID("env"), Tenant: t.ID, Limits: a.cfg.Limits, CreatedAt: now()}
 	c.Name = &name
+	if c.Image == nil {
+		c.Image = new("default")
+	}
 	if err := a.changeEnvironment(ctx, t, &e, c); err != nil {
 		return Environment{}, err
 	}
@@ -104,7 +107,11 @@ func (a *Admin) DeleteEnvironment(ctx context.Context, tenant, idOrName string) 
 	return a.store.DeleteEnvironment(ctx, e.Tenant, e.ID)
 }
 
+// changeEnvironment makes the change. What c leaves as it is, is not looked at
+// again: an image that has gone and a plan that has become smaller do not keep a
+// secret from being replaced.
 func (a *Admin) changeEnvironment(ctx context.Context, t Tenant, e *Environment, c EnvironmentChange) error {
+	made := e.Name == ""
 	if c.Name != nil {
 		if err := checkName("environment", *c.Name); err != nil {
 			return err
@@ -113,20 +120,22 @@ func (a *Admin) changeEnvironment(ctx context.Context, t Tenant, e *Environment,
 	}
 	if c.Image != nil {
 		e.Image = *c.Image
+		if err := a.cfg.CheckImage(ctx, e.Image); err != nil {
+			return err
+		}
 	}
-	if err := a.cfg.CheckImage(ctx, e.Image); err != nil {
-		return err
-	}
-	c.Limits.apply(&e.Limits)
-	if err := checkLimits(e.Limits); err != nil {
-		return err
-	}
-	plan, err := a.store.Plan(ctx, t.Plan)
-	if err != nil {
-		return err
-	}
-	if err := plan.Allows(e); err != nil {
-		return err
+	if made || c.Limits != (LimitsChange{}) {
+		c.Limits.apply(&e.Limits)
+		if err := checkLimits(e.Limits); err != nil {
+			return err
+		}
+		plan, err := a.store.Plan(ctx, t.Plan)
+		if err != nil {
+			return err
+		}
+		if err := plan.Allows(e); err != nil {
+			return err
+		}
 	}
 	return c.variables(e)
 }

@@ -207,6 +207,27 @@ func TestEnvironmentBounds(t *testing.T) {
 	refused(t, err, fault.NotFound, "")
 }
 
+// TestASecretCanAlwaysBeReplaced changes variables of an environment whose
+// image has gone and whose limits are above the plan by now.
+func TestASecretCanAlwaysBeReplaced(t *testing.T) {
+	w := open(t)
+	ctx := t.Context()
+	acme := w.tenant("acme", tenant.TenantChange{})
+	limits := sandbox.DefaultLimits()
+	limits.CPU = 2
+	w.must(w.db.Tenants().CreateEnvironment(ctx, tenant.Environment{
+		ID: tenant.NewID("env"), Tenant: acme.ID, Name: "old", Image: "gone", Limits: limits, Secrets: map[string]string{"TOKEN": "leaked-by-now"}, CreatedAt: time.Now(),
+	}))
+	e, err := w.ChangeEnvironment(ctx, "acme", "old", tenant.EnvironmentChange{Secrets: map[string]string{"TOKEN": "another-one"}})
+	if err != nil || e.Secrets["TOKEN"] != "another-one" || e.Image != "gone" || e.Limits != limits {
+		t.Errorf("got %+v %v", e, err)
+	}
+	_, err = w.ChangeEnvironment(ctx, "acme", "old", tenant.EnvironmentChange{Limits: tenant.LimitsChange{Memory: ptr(int64(512 << 20))}})
+	refused(t, err, fault.Exhausted, "cpu of 2 exceeds the free plan's maximum of 1")
+	_, err = w.ChangeEnvironment(ctx, "acme", "old", tenant.EnvironmentChange{Image: ptr("gone")})
+	refused(t, err, fault.Invalid, "no image")
+}
+
 func TestPlans(t *testing.T) {
 	w := open(t)
 	ctx := t.Context()
