@@ -150,7 +150,7 @@ func (a *app) runLocal(ctx context.Context, req execution.Request, s *settings) 
 	if req.Timeout == 0 {
 		req.Timeout = policy.DefaultTimeout()
 	}
-	if req, err = policy.Admit(req); err != nil {
+	if err := policy.Check(req); err != nil {
 		return err
 	}
 	req.TraceID = execution.NewTraceID()

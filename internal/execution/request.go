@@ -41,14 +41,13 @@ var ReservedEnv = []string{
 
 var envKey = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
 
-// Request asks for one execution. Make one with Policy.Admit, which is what
-// makes its promises true.
+// Request asks for one execution. Policy.Check is what makes its promises true.
 type Request struct {
 	TraceID  string // set by the caller's edge, unique
 	Code     string
 	Language Language
 	Timeout  time.Duration
-	Env      map[string]string // merged: what the program finds besides the reserved names
+	Env      map[string]string // the request's own, over those of the environment
 	Metadata map[string]string // for the record; never shown to the program
 }
 
@@ -75,11 +74,11 @@ type Policy struct {
 // DefaultTimeout is what a request gets that names none.
 func (p Policy) DefaultTimeout() time.Duration { return min(DefaultTimeout, p.MaxTimeout) }
 
-// Admit checks r against every bound and merges the policy's variables under
-// its own. A refusal is a *fault.Error: Invalid for what breaks a rule,
-// Exhausted for what the plan does not allow. Nothing is defaulted here: a
-// caller that was told no language or timeout fills them in first.
-func (p Policy) Admit(r Request) (Request, error) {
+// Check checks r against every bound, its variables together with the policy's.
+// A refusal is a *fault.Error: Invalid for what breaks a rule, Exhausted for what
+// the plan does not allow. Nothing is defaulted here: a caller that was told no
+// language or timeout fills them in first.
+func (p Policy) Check(r Request) error {
 	for _, check := range []func() error{
 		func() error { return checkCode(r.Code) },
 		func() error { return checkLanguage(r.Language) },
@@ -88,18 +87,13 @@ func (p Policy) Admit(r Request) (Request, error) {
 		func() error { return checkMetadata(r.Metadata) },
 	} {
 		if err := check(); err != nil {
-			return Request{}, err
+			return err
 		}
 	}
 	if len(p.Env) > 0 {
-		merged := maps.Clone(p.Env)
-		maps.Copy(merged, r.Env)
-		if err := checkEnvSize(merged, " together with those of the environment"); err != nil {
-			return Request{}, err
-		}
-		r.Env = merged
+		return checkEnvSize(p.Env, r.Env, " together with those of the environment")
 	}
-	return r, nil
+	return nil
 }
 
 func invalid(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
@@ -147,7 +141,7 @@ func CheckEnv(env map[string]string) error {
 			return err
 		}
 	}
-	return checkEnvSize(env, "")
+	return checkEnvSize(nil, env, "")
 }
 
 func checkEnvVar(key, value string) error {
@@ -168,17 +162,23 @@ func checkEnvVar(key, value string) error {
 	return nil
 }
 
-// checkEnvSize checks what holds for a set of variables as a whole; which says
-// what set that is.
-func checkEnvSize(env map[string]string, which string) error {
-	if len(env) > MaxEnvVars {
-		return invalid("env_vars must have at most %d variables%s", MaxEnvVars, which)
-	}
-	size := 0
-	for k, v := range env {
+// checkEnvSize checks what holds for variables as a whole: those of base that own
+// does not set anew, and own. which says what set that is.
+func checkEnvSize(base, own map[string]string, which string) error {
+	n, size := len(own), 0
+	for k, v := range own {
 		size += len(k) + len(v)
 	}
-	if size > MaxEnvBytes {
+	for k, v := range base {
+		if _, anew := own[k]; !anew {
+			n++
+			size += len(k) + len(v)
+		}
+	}
+	switch {
+	case n > MaxEnvVars:
+		return invalid("env_vars must have at most %d variables%s", MaxEnvVars, which)
+	case size > MaxEnvBytes:
 		return invalid("env_vars must be at most %d bytes in names and values%s", MaxEnvBytes, which)
 	}
 	return nil

@@ -25,8 +25,8 @@ func entries(n int, value string) map[string]string {
 	return m
 }
 
-// TestAdmitBounds tries each bound of each field on both of its sides.
-func TestAdmitBounds(t *testing.T) {
+// TestCheckBounds tries each bound of each field on both of its sides.
+func TestCheckBounds(t *testing.T) {
 	env := func(m map[string]string) func(*Request) { return func(r *Request) { r.Env = m } }
 	meta := func(m map[string]string) func(*Request) { return func(r *Request) { r.Metadata = m } }
 	code := func(s string) func(*Request) { return func(r *Request) { r.Code = s } }
@@ -103,7 +103,7 @@ func TestAdmitBounds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := valid()
 			c.change(&r)
-			_, err := policy.Admit(r)
+			err := policy.Check(r)
 			switch {
 			case c.want == "" && err != nil:
 				t.Errorf("refused: %v", err)
@@ -125,35 +125,37 @@ func TestAdmitBounds(t *testing.T) {
 	for _, name := range ReservedEnv {
 		r := valid()
 		r.Env = map[string]string{name: "v"}
-		if _, err := policy.Admit(r); fault.KindOf(err) != fault.Invalid {
+		if err := policy.Check(r); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s may be set: %v", name, err)
 		}
 	}
 }
 
-func TestAdmitMerges(t *testing.T) {
+func TestCheckCountsTheEnvironmentsVariables(t *testing.T) {
 	p := Policy{MaxTimeout: time.Hour, Env: map[string]string{"A": "environment", "B": "environment"}}
 	r := valid()
-	r.Env = map[string]string{"B": "request", "C": "request"}
-	got, err := p.Admit(r)
-	if err != nil {
-		t.Fatal(err)
+	r.Env = entries(48, "v")
+	if err := p.Check(r); err != nil {
+		t.Errorf("50 variables in all: %v", err)
 	}
-	want := map[string]string{"A": "environment", "B": "request", "C": "request"}
-	if !maps.Equal(got.Env, want) {
-		t.Errorf("got %v, want %v", got.Env, want)
+	large := entries(15, strings.Repeat("v", MaxEnvValue))
+	p.Env = map[string]string{"REST": strings.Repeat("v", MaxEnvValue)}
+	r.Env = large
+	if err := p.Check(r); err == nil || !strings.Contains(err.Error(), "65536 bytes in names and values together with those of the environment") {
+		t.Errorf("too many bytes in all: %v", err)
 	}
-	if len(p.Env) != 2 || len(r.Env) != 2 {
-		t.Error("merging changed what it was given")
+	large["REST"] = "" // in place of the long one
+	if err := p.Check(r); err != nil {
+		t.Errorf("a value that is not used counted: %v", err)
 	}
 
 	p.Env = map[string]string{"ONE_MORE": "v"}
 	r.Env = entries(50, "v")
-	if _, err := p.Admit(r); err == nil || !strings.Contains(err.Error(), "together with those of the environment") {
+	if err := p.Check(r); err == nil || !strings.Contains(err.Error(), "together with those of the environment") {
 		t.Errorf("51 variables after merging: %v", err)
 	}
 	r.Env = map[string]string{"ONE_MORE": "v"}
-	if _, err := p.Admit(r); err != nil {
+	if err := p.Check(r); err != nil {
 		t.Errorf("the same variable counted twice: %v", err)
 	}
 }

@@ -82,7 +82,7 @@ func (g *Gateway) admissible(p *tenant.Principal, policy execution.Policy, req e
 	case c.Delivery == execution.Async && !p.Plan.Async:
 		return p.Plan.RefuseAsync()
 	}
-	if _, err := policy.Admit(req); err != nil {
+	if err := policy.Check(req); err != nil {
 		return err
 	}
 	if err := p.Plan.Allows(&p.Environment); err != nil {

@@ -112,9 +112,7 @@ type Call struct {
 
 // Policy is what a caller's plan and environment make of its requests.
 func (g *Gateway) Policy(p *tenant.Principal) execution.Policy {
-	policy := p.Policy(g.cfg.MaxTimeout)
-	policy.Env = baseEnv(&p.Environment)
-	return policy
+	return p.Policy(g.cfg.MaxTimeout)
 }
 
 // EndTurn ends a turn of an agent of the caller's: what its calls share goes, and

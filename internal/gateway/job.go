@@ -24,7 +24,7 @@ func (g *Gateway) job(p *tenant.Principal, req execution.Request, c Call) execut
 		Env:         req.Env,
 		Image:       env.Image,
 		Limits:      env.Limits,
-		BaseEnv:     baseEnv(env),
+		BaseEnv:     env.Variables(),
 		MaxOutput:   g.cfg.MaxOutput,
 		StoreOutput: max(p.Plan.MaxOutput, g.cfg.MaxOutput),
 		Redact:      g.rules(&p.Tenant),
@@ -38,18 +38,6 @@ func (g *Gateway) job(p *tenant.Principal, req execution.Request, c Call) execut
 		}
 	}
 	return job
-}
-
-// baseEnv is what an environment sets for every program: a secret wins over a
-// plain variable of the same name.
-func baseEnv(e *tenant.Environment) map[string]string {
-	if len(e.Secrets) == 0 {
-		return e.Env
-	}
-	all := make(map[string]string, len(e.Env)+len(e.Secrets))
-	maps.Copy(all, e.Env)
-	maps.Copy(all, e.Secrets)
-	return all
 }
 
 // rules are the redaction rules that a tenant has not switched off.

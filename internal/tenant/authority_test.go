@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -218,4 +219,33 @@ func TestAuthorityAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestVariablesAreMergedOnce checks that a remembered caller's variables are one
+// map, and anew after a change.
+func TestVariablesAreMergedOnce(t *testing.T) {
+	w := open(t)
+	ctx := t.Context()
+	w.tenant("acme", tenant.TenantChange{})
+	_, err := w.CreateEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Env: map[string]string{"A": "a"}, Secrets: map[string]string{"S": "a secret"}})
+	w.must(err)
+	_, key, err := w.CreateKey(ctx, "acme", "e", "k", tenant.KeyChange{})
+	w.must(err)
+	variables := func() map[string]string {
+		p, err := w.authority.Authenticate(ctx, key)
+		w.must(err)
+		return p.Environment.Variables()
+	}
+	first := variables()
+	if len(first) != 2 || first["A"] != "a" || first["S"] != "a secret" {
+		t.Errorf("got %v", first)
+	}
+	if reflect.ValueOf(first).Pointer() != reflect.ValueOf(variables()).Pointer() {
+		t.Error("they were merged again")
+	}
+	_, err = w.ChangeEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Env: map[string]string{"A": "b"}})
+	w.must(err)
+	if v := variables(); v["A"] != "b" || first["A"] != "a" {
+		t.Errorf("after a change: %v", v)
+	}
 }

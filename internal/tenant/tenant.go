@@ -3,6 +3,7 @@
 package tenant
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"time"
@@ -85,7 +86,27 @@ type Environment struct {
 	Env       map[string]string // variables of every execution
 	Secrets   map[string]string // likewise, stored encrypted, redacted from output and never shown again
 	CreatedAt time.Time
+
+	variables map[string]string // see remember
 }
+
+// Variables are what e sets for every program: a secret wins over a plain
+// variable of the same name. They must not be changed.
+func (e *Environment) Variables() map[string]string {
+	switch {
+	case e.variables != nil:
+		return e.variables
+	case len(e.Secrets) == 0:
+		return e.Env
+	}
+	all := make(map[string]string, len(e.Env)+len(e.Secrets))
+	maps.Copy(all, e.Env)
+	maps.Copy(all, e.Secrets)
+	return all
+}
+
+// remember has Variables merge no more. e must not be changed any more.
+func (e *Environment) remember() { e.variables = e.Variables() }
 
 // Scope is something a key may be used for.
 type Scope string
@@ -135,7 +156,7 @@ func (p *Principal) Policy(longest time.Duration) execution.Policy {
 		most = min(most, p.Plan.MaxTimeout)
 	}
 	return execution.Policy{
-		MaxTimeout: most, Env: p.Environment.Env,
+		MaxTimeout: most, Env: p.Environment.Variables(),
 		Upgrade: func(asked time.Duration) string { return p.Plan.upgradeTimeout(asked, longest) },
 	}
 }

@@ -19,8 +19,7 @@ func TestUpgrade(t *testing.T) {
 		return &tenant.Environment{Name: "e", Limits: sandbox.Limits{CPU: cpu, Memory: memory}}
 	}
 	timeout := func(p tenant.Plan, asked, longest time.Duration) error {
-		_, err := (&tenant.Principal{Plan: p}).Policy(longest).Admit(execution.Request{Code: "x", Language: execution.Python, Timeout: asked})
-		return err
+		return (&tenant.Principal{Plan: p}).Policy(longest).Check(execution.Request{Code: "x", Language: execution.Python, Timeout: asked})
 	}
 	full := func(p tenant.Plan) error {
 		return execution.Admission{Concurrency: p.Concurrency, Upgrade: p.UpgradeConcurrency}.Full(p.Concurrency)

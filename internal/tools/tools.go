@@ -173,10 +173,8 @@ func (t *ExecuteCode) request(p *tenant.Principal, in Input) (execution.Request,
 	if in.Timeout != nil {
 		req.Timeout = *in.Timeout
 	}
-	// Checked ahead of the breakers, which count no call that is wrong. The
-	// gateway merges the environment's variables itself.
-	_, err := policy.Admit(req)
-	return req, err
+	// Checked ahead of the breakers, which count no call that is wrong.
+	return req, policy.Check(req)
 }
 
 func checkNames(agent, turn string) error {
