@@ -51,6 +51,12 @@ const (
 // Retries are the waits before the second and further attempts at a webhook.
 var Retries = []time.Duration{time.Second, 10 * time.Second, time.Minute}
 
+// Outcomes of an attempt at a webhook: it was taken, will be made again, or was
+// the last.
+var Outcomes = []string{string(execution.WebhookDelivered), retried, string(execution.WebhookFailed)}
+
+const retried = "retried"
+
 // Executions are the records that webhooks are about.
 type Executions interface {
 	Output(ctx context.Context, tenant, traceID string) (*execution.Execution, error)
@@ -81,7 +87,7 @@ type Config struct {
 	Deliver func(ctx context.Context, e *execution.Execution) (tried bool, err error)
 	Retries []time.Duration // nil for Retries
 	Workers int             // webhooks at the same time; 0 for 64
-	// Observe is told of each attempt: "delivered", "retried" or "failed". May be nil.
+	// Observe is told of each attempt which of Outcomes it had. May be nil.
 	Observe func(outcome string)
 
 	Periodic []Periodic

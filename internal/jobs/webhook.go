@@ -93,7 +93,7 @@ func (w *webhookWorker) Work(ctx context.Context, j *river.Job[webhookArgs]) err
 	}
 	wait := c.cfg.Retries[p.Tried-1]
 	log.InfoContext(ctx, "webhook not delivered, will be tried again", "attempts", p.Tried, "wait", wait)
-	c.cfg.Observe("retried")
+	c.cfg.Observe(retried)
 	c.driver.bell.ringAfter(wait + fetchCooldown)
 	return river.JobSnooze(wait)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -27,9 +28,20 @@ func (s *Server) openTraces(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.later(stop)
+	s.later(func(ctx context.Context) error {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), tracesWait)
+		defer cancel()
+		if err := stop(last); err != nil { // nobody's work depends on it
+			s.log.Warn("cannot send the last traces", "error", err)
+		}
+		return nil
+	})
 	return nil
 }
+
+// tracesWait is how long a shutdown waits for a collector to take the last
+// spans, which are those of the shutdown.
+const tracesWait = 3 * time.Second
 
 func (s *Server) openTLS(context.Context) (err error) {
 	cfg := s.cfg.Settings

@@ -6,11 +6,14 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/blob"
 	"github.com/atoll-run/atoll/internal/bus"
 	"github.com/atoll-run/atoll/internal/disk"
 	"github.com/atoll-run/atoll/internal/engine"
+	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/executor"
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/jobs"
@@ -154,9 +157,13 @@ func (s *Server) openGateway(context.Context) (err error) {
 
 func (s *Server) openJobs(ctx context.Context) (err error) {
 	trail := audit.NewSealer(s.db.Audit())
+	delivered, err := countDeliveries(s.cfg.Registry)
+	if err != nil {
+		return err
+	}
 	s.jobs, err = jobs.New(jobs.Config{
 		DB: s.db.SQL(), Postgres: s.db.Postgres(), ID: s.id, Log: s.log,
-		Executions: s.db.Executions(), Deliver: s.webhooks.Deliver,
+		Executions: s.db.Executions(), Deliver: s.deliver, Observe: delivered,
 		Periodic: []jobs.Periodic{
 			{Name: "seal_audit", Every: sealEvery, Run: func(ctx context.Context) error {
 				_, err := trail.Seal(ctx)
@@ -184,6 +191,30 @@ func (s *Server) openJobs(ctx context.Context) (err error) {
 		return s.jobs.Stop(ctx)
 	})
 	return nil
+}
+
+// countDeliveries returns what counts attempts at webhooks by their outcome.
+func countDeliveries(reg prometheus.Registerer) (func(outcome string), error) {
+	counts := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "atoll_webhook_attempts_total",
+		Help: "Attempts to deliver a webhook: delivered, retried (it failed and is tried again), failed (for the last time).",
+	}, []string{"outcome"})
+	if err := reg.Register(counts); err != nil {
+		return nil, err
+	}
+	for _, outcome := range jobs.Outcomes { // from the start, so that a first failure is an increase
+		counts.WithLabelValues(outcome)
+	}
+	return func(outcome string) { counts.WithLabelValues(outcome).Inc() }, nil
+}
+
+// deliver makes one attempt at a webhook.
+func (s *Server) deliver(ctx context.Context, e *execution.Execution) (tried bool, err error) {
+	ctx, span := trace.StartKind(ctx, "webhook.deliver", trace.Client, trace.String(trace.TraceID, e.TraceID))
+	defer span.End()
+	tried, err = s.webhooks.Deliver(ctx, e)
+	span.Fail(err)
+	return tried, err
 }
 
 // recover goes on with what an earlier process left: it takes over the runs of

@@ -80,11 +80,11 @@ func Launch(ctx context.Context, o Options) (_ *Server, err error) {
 		}
 		s.remove = true
 	}
-	s.cmd = exec.Command(binary, "serve", "--on-exit=destroy")
+	s.cmd = exec.Command(binary, "serve")
 	s.cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOST_SECRET=of-the-server-alone",
 		"ATOLL_LISTEN=127.0.0.1:0", "ATOLL_DATA_DIR=" + s.Data, "ATOLL_DEV_KEY=" + Key,
-		"ATOLL_IMAGE=" + Image, "ATOLL_POOL_SIZE=1", "ATOLL_LOG_FORMAT=text",
+		"ATOLL_IMAGE=" + Image, "ATOLL_POOL_SIZE=1", "ATOLL_LOG_FORMAT=text", "ATOLL_ON_EXIT=destroy",
 	}, o.Env...)
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {

@@ -181,11 +181,13 @@ func TestWebhook(t *testing.T) {
 	}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		s.Must(t, key, http.MethodGet, "/v1/executions/"+r.TraceID, nil).Into(t, http.StatusOK, &r)
-		if deref(r.WebhookStatus) == "delivered" {
+		m := s.Metrics(t)
+		attempts := func(outcome string) float64 { return m.Sum("atoll_webhook_attempts_total", "outcome="+outcome) }
+		if deref(r.WebhookStatus) == "delivered" && attempts("delivered") == 2 && attempts("retried") == 1 && attempts("failed") == 0 {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the record says %s", deref(r.WebhookStatus))
+			t.Fatalf("the record says %s; %v attempts delivered, %v retried, %v failed", deref(r.WebhookStatus), attempts("delivered"), attempts("retried"), attempts("failed"))
 		}
 	}
 	for _, url := range []string{"https://10.0.0.1/", "https://169.254.169.254/latest", "http://example.org/", "https://[::1]/", "https://127.0.0.2:1/"} {

@@ -107,7 +107,7 @@ func follow(t *testing.T, s *atolltest.Server, traceID string, header http.Heade
 // TestShutdownFailsWhatItCuts checks that a run that a shutdown ends is failed
 // with the reason, in its stream and on record.
 func TestShutdownFailsWhatItCuts(t *testing.T) {
-	o := atolltest.Options{Env: []string{"ATOLL_SHUTDOWN_GRACE=1s", "ATOLL_ON_EXIT=destroy"}}
+	o := atolltest.Options{Env: []string{"ATOLL_SHUTDOWN_GRACE=1s"}}
 	s := atolltest.Start(t, o)
 	o.Data = s.Keep(t)
 	id := begin(t, s, map[string]any{"code": "print('begun', flush=True)\nimport time\ntime.sleep(60)"})
