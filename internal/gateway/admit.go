@@ -183,7 +183,5 @@ func (g *Gateway) trail(ctx context.Context, p *tenant.Principal, req execution.
 		row.FailureReason = f.Msg
 		g.metrics.refused(f)
 	}
-	if err := g.cfg.Trail.Append(context.WithoutCancel(ctx), row); err != nil {
-		g.cfg.Logger.ErrorContext(ctx, "cannot record a refused call", "trace_id", req.TraceID, "error", err)
-	}
+	g.Refused(ctx, row)
 }

@@ -15,9 +15,10 @@ import (
 // metrics are the gateway's figures. Labels come from closed sets: the
 // statuses, the deliveries, the limits and the steps of an execution's life.
 type metrics struct {
-	ends     *prometheus.CounterVec
-	refusals *prometheus.CounterVec
-	steps    *prometheus.HistogramVec
+	ends      *prometheus.CounterVec
+	refusals  *prometheus.CounterVec
+	unaudited *prometheus.CounterVec
+	steps     *prometheus.HistogramVec
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -30,16 +31,23 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Name: "atoll_gateway_refused_total",
 			Help: "Calls refused for a limit or for want of room, by which one.",
 		}, []string{"dimension"}),
+		unaudited: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "atoll_gateway_unaudited_refusals_total",
+			Help: "Refused calls that left no audit row because the database was away, by interface.",
+		}, []string{"source"}),
 		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "atoll_gateway_step_seconds",
 			Help:    "Time of the steps around a run: admit, start, conclude.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .5, 1, 5, 30},
 		}, []string{"step"}),
 	}
-	for _, c := range []prometheus.Collector{m.ends, m.refusals, m.steps} {
+	for _, c := range []prometheus.Collector{m.ends, m.refusals, m.unaudited, m.steps} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
+	}
+	for _, source := range execution.Sources {
+		m.unaudited.WithLabelValues(string(source)) // so that each is there before it first happens
 	}
 	return m, nil
 }

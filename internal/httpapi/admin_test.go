@@ -78,7 +78,7 @@ func newAdminServer(t *testing.T) *adminServer {
 			Executions: w.Gateway, Webhooks: out,
 		}
 		c.ExecuteCode = tools.NewExecuteCode(tools.Config{
-			Runner: w.Gateway, Templates: tenants, Breakers: breakers, Trail: w.DB.Audit(), Log: c.Log,
+			Runner: w.Gateway, Templates: tenants, Breakers: breakers,
 		})
 	})
 	return out

@@ -218,7 +218,10 @@ func (s *Server) getReady(w http.ResponseWriter, r *http.Request) error {
 		return fault.New(fault.Unavailable, "%s", errShutdown)
 	}
 	if err := s.ready(r.Context()); err != nil {
-		return fault.New(fault.Unavailable, "not ready: %v", err)
+		if _, ok := errors.AsType[*fault.Error](err); ok {
+			return err
+		}
+		return fault.Wrap(fault.Unavailable, err, "not ready") // probes come from anybody
 	}
 	return writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/gateway/gatewaytest"
 )
 
@@ -23,12 +24,18 @@ func get(s http.Handler, path string) *httptest.ResponseRecorder {
 }
 
 func TestProbes(t *testing.T) {
-	ready := errors.New("the pool is filling")
+	var ready error = fault.New(fault.Unavailable, "not ready: sandboxes")
 	s := newServer(t, func(c *Config) { c.Ready = func(context.Context) error { return ready } })
 	if w := get(s, "/healthz"); w.Code != 200 || w.Body.String() != `{"status":"ok"}` {
 		t.Errorf("healthz: %d %s", w.Code, w.Body)
 	}
-	refused(t, get(s, "/readyz"), 503, "service_unavailable", "the pool is filling")
+	refused(t, get(s, "/readyz"), 503, "service_unavailable", "not ready: sandboxes")
+	ready = errors.New("no route to 10.0.0.7")
+	w := get(s, "/readyz")
+	refused(t, w, 503, "service_unavailable", "not ready")
+	if strings.Contains(w.Body.String(), "10.0.0.7") {
+		t.Errorf("readyz shows an address: %s", w.Body)
+	}
 	ready = nil
 	if w := get(s, "/readyz"); w.Code != 200 || w.Body.String() != `{"status":"ready"}` {
 		t.Errorf("readyz: %d %s", w.Code, w.Body)

@@ -50,7 +50,7 @@ type Config struct {
 
 	CheckURL func(ctx context.Context, url string) error // refuses webhook URLs; without it every one is refused
 	Client   func(*http.Request) string                  // a client's address, for the log; nil means the connection's
-	Ready    func(context.Context) error                 // says why requests cannot be served; nil means always ready
+	Ready    func(context.Context) error                 // says why requests cannot be served, to anybody by a fault; nil means always ready
 	// Expire is called when a shutdown's grace is over; it returns when the
 	// executions are ended that end with this process. Those who wait for them
 	// are still answered. nil if there are none.

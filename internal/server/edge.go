@@ -77,7 +77,7 @@ func (s *Server) openHTTP(context.Context) error {
 			Executions: s.gateway, Webhooks: s.jobs,
 		},
 		ExecuteCode: tools.NewExecuteCode(tools.Config{
-			Runner: s.gateway, Templates: s.db.Tenants(), Breakers: caps, Trail: s.db.Audit(), Log: s.log,
+			Runner: s.gateway, Templates: s.db.Tenants(), Breakers: caps,
 		}),
 		CheckURL: s.webhooks.CheckURL, Ready: s.Ready, Expire: s.expire,
 		Client: func(r *http.Request) string { return proxies.Client(r).Addr.String() },

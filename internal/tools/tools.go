@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"time"
 	"unicode"
@@ -77,6 +76,7 @@ type Runner interface {
 	Execute(ctx context.Context, p *tenant.Principal, req execution.Request, c gateway.Call) (*execution.Execution, error)
 	Shown(ctx context.Context, e *execution.Execution, s execution.Stream) (io.ReadCloser, error)
 	EndTurn(ctx context.Context, p *tenant.Principal, agent, turn string) error
+	Refused(ctx context.Context, row audit.Row) // takes the audit rows of calls that are refused here
 }
 
 // Templates finds agent templates.
@@ -89,18 +89,11 @@ type Breakers interface {
 	Pass(ctx context.Context, tenantID, agent string, own breaker.Overrides) error
 }
 
-// Trail takes the audit rows of calls that are refused here.
-type Trail interface {
-	Append(ctx context.Context, r audit.Row) error
-}
-
 // Config is what the tools are made of. All of it is required.
 type Config struct {
 	Runner    Runner
 	Templates Templates
 	Breakers  Breakers
-	Trail     Trail
-	Log       *slog.Logger
 }
 
 // ExecuteCode is the tool by which an agent runs code.
@@ -230,16 +223,12 @@ func refused(in Input, err error, took time.Duration) *Result {
 	return out
 }
 
-// trail leaves the row of a call that was refused here. That it cannot be left
-// does not let the call pass.
+// trail leaves the row of a call that was refused here.
 func (t *ExecuteCode) trail(ctx context.Context, p *tenant.Principal, in Input, out *Result) {
-	err := t.cfg.Trail.Append(context.WithoutCancel(ctx), audit.Row{
+	t.cfg.Runner.Refused(ctx, audit.Row{
 		TraceID: in.TraceID, Tenant: p.Tenant.ID, Key: p.Key.ID, Environment: p.Environment.ID,
 		Source: string(execution.SourceExecuteCode), Agent: in.Agent, SessionID: in.Turn, Language: string(in.Language),
 		CodeSHA256: sha256.Sum256([]byte(in.Code)), ExitStatus: out.ExitStatus, ExitCode: out.ExitCode, FailureReason: out.Message,
 		DurationMS: out.Duration.Milliseconds(), Metadata: in.Metadata, Retention: time.Duration(p.Tenant.AuditDays) * 24 * time.Hour,
 	})
-	if err != nil {
-		t.cfg.Log.ErrorContext(ctx, "cannot record a refused call", "trace_id", in.TraceID, "error", err)
-	}
 }

@@ -42,7 +42,7 @@ func open(t *testing.T, change ...func(*tenant.Principal)) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.ExecuteCode = tools.NewExecuteCode(tools.Config{Runner: w.Gateway, Templates: w.DB.Tenants(), Breakers: breakers, Trail: w.DB.Audit(), Log: log})
+	f.ExecuteCode = tools.NewExecuteCode(tools.Config{Runner: w.Gateway, Templates: w.DB.Tenants(), Breakers: breakers})
 	f.caller = w.Principal(t, "acme", "pro", append([]func(*tenant.Principal){func(p *tenant.Principal) { p.Tenant.SandboxEnabled = true }}, change...)...)
 	for name, network := range map[string]tenant.Network{"inside": tenant.InternalOnly, "outside": tenant.DefaultPublic, "off": ""} {
 		tpl := tenant.Template{Tenant: f.caller.Tenant.ID, Name: name, Sandbox: network}
@@ -393,7 +393,7 @@ func TestADatabaseThatIsAwayFailsClosed(t *testing.T) {
 		"breakers":  {Breakers: broken, Templates: f.world.DB.Tenants()},
 		"templates": {Breakers: working, Templates: away{}},
 	} {
-		cfg.Runner, cfg.Trail, cfg.Log = f.world.Gateway, f.world.DB.Audit(), slog.New(slog.DiscardHandler)
+		cfg.Runner = f.world.Gateway
 		in := input("hello")
 		r, err := tools.NewExecuteCode(cfg).Call(t.Context(), f.caller, in)
 		if err != nil || r.Error != tools.Provisioning || strings.Contains(r.Message, errAway.Error()) || f.runs.Load() != 0 {
