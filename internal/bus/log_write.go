@@ -59,7 +59,7 @@ type pipe struct {
 	resumed bool // there were events before this process's first
 	cut     bool // events were purged, or never stored
 	bytes   int64
-	sizes   []size // of the messages stored, for the cap
+	sizes   []int64 // bytes of each message stored, for the cap
 }
 
 // batch is a message of events.
@@ -67,12 +67,6 @@ type batch struct {
 	b    []byte
 	data int // bytes of data in it
 	last int64
-}
-
-// size is a stored message's place in the stream and its size.
-type size struct {
-	seq   uint64
-	bytes int64
 }
 
 func (l *Log) pipe(traceID string) *pipe {
@@ -198,7 +192,7 @@ func (p *pipe) send() {
 	for len(p.queue) > 0 && p.err == nil {
 		bt := p.queue[0]
 		p.mu.Unlock()
-		seq, err := p.l.b.store(p.l.b.closed, p.l.b.data, &nats.Msg{Subject: logPrefix + p.traceID, Data: bt.b})
+		err := p.l.b.store(p.l.b.closed, p.l.b.data, &nats.Msg{Subject: logPrefix + p.traceID, Data: bt.b})
 		p.mu.Lock()
 		p.queue = p.queue[1:]
 		p.queued -= bt.data
@@ -210,7 +204,7 @@ func (p *pipe) send() {
 			}
 		} else {
 			p.stored = bt.last
-			p.account(seq, int64(len(bt.b)))
+			p.account(int64(len(bt.b)))
 		}
 		p.changed()
 	}
@@ -258,11 +252,8 @@ func (l *Log) Finish(ctx context.Context, r execution.Result) error {
 	}
 	msg := encodeEnd(&r)
 	ended := make(chan error, 1)
-	go func() {
-		_, err := l.b.store(ctx, l.b.data, &nats.Msg{Subject: logPrefix + r.TraceID, Data: msg})
-		ended <- err
-	}()
-	_, err := l.b.store(ctx, l.b.ctl, &nats.Msg{Subject: resultPrefix + gateway + "." + r.TraceID, Data: msg, Header: l.b.headers(ctx, r.TraceID)})
+	go func() { ended <- l.b.store(ctx, l.b.data, &nats.Msg{Subject: logPrefix + r.TraceID, Data: msg}) }()
+	err := l.b.store(ctx, l.b.ctl, &nats.Msg{Subject: resultPrefix + gateway + "." + r.TraceID, Data: msg, Header: l.b.headers(ctx, r.TraceID)})
 	if err = errors.Join(err, <-ended); err != nil {
 		return unavailable(err)
 	}

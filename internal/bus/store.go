@@ -22,7 +22,7 @@ const (
 
 // store publishes to a stream until the stream says that it has the message.
 // The message may be there twice when an answer was lost.
-func (b *Bus) store(ctx context.Context, nc *nats.Conn, msg *nats.Msg) (seq uint64, err error) {
+func (b *Bus) store(ctx context.Context, nc *nats.Conn, msg *nats.Msg) error {
 	refusals := 0
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		try, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -31,18 +31,18 @@ func (b *Bus) store(ctx context.Context, nc *nats.Conn, msg *nats.Msg) (seq uint
 		stop()
 		cancel()
 		if err == nil {
-			if seq, ok := acknowledged(answer.Data); ok {
-				return seq, nil
+			if acknowledged(answer.Data) {
+				return nil
 			}
 			err = fmt.Errorf("the stream refuses: %s", answer.Data)
 			refusals++
 		}
 		if refusals >= maxRefusals || errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrMaxPayload) {
-			return 0, err
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return 0, errors.Join(context.Cause(ctx), err)
+			return errors.Join(context.Cause(ctx), err)
 		case <-time.After(pause):
 		}
 	}
@@ -50,27 +50,23 @@ func (b *Bus) store(ctx context.Context, nc *nats.Conn, msg *nats.Msg) (seq uint
 
 // acknowledged reads {"stream":"NAME","seq":17,…}, which a stream answers for
 // each message: too often to read it as JSON in general.
-func acknowledged(b []byte) (seq uint64, ok bool) {
-	_, rest, ok := bytes.Cut(b, []byte(`"seq":`))
+func acknowledged(b []byte) bool {
+	_, seq, ok := bytes.Cut(b, []byte(`"seq":`))
 	if !ok || bytes.Contains(b, []byte(`"error":`)) {
-		return 0, false
+		return false
 	}
-	rest = bytes.TrimLeft(rest, " ")
-	for len(rest) > 0 && rest[0] >= '0' && rest[0] <= '9' {
-		seq = 10*seq + uint64(rest[0]-'0')
-		rest = rest[1:]
-	}
-	return seq, seq > 0
+	seq = bytes.TrimLeft(seq, " 0")
+	return len(seq) > 0 && seq[0] >= '1' && seq[0] <= '9'
 }
 
 // account counts a stored message, and purges the log's oldest messages when
 // they are more than one execution may have. Purging costs, so a part is
 // purged at a time. mu is held.
-func (p *pipe) account(seq uint64, n int64) {
+func (p *pipe) account(n int64) {
 	p.bytes += n
-	p.sizes = append(p.sizes, size{seq, n})
+	p.sizes = append(p.sizes, n)
 	if len(p.sizes) > execution.MaxEvents { // the stream has dropped the first
-		p.bytes -= p.sizes[0].bytes
+		p.bytes -= p.sizes[0]
 		p.sizes = p.sizes[1:]
 		p.cut = true
 	}
@@ -80,17 +76,19 @@ func (p *pipe) account(seq uint64, n int64) {
 	}
 	i := 0
 	for p.bytes > most-most/8 && i < len(p.sizes)-1 {
-		p.bytes -= p.sizes[i].bytes
+		p.bytes -= p.sizes[i]
 		i++
 	}
 	p.sizes = p.sizes[i:]
 	p.cut = true
-	keep := p.sizes[0].seq
+	// By how many stay, not by where they begin: for the latter the stream reads
+	// everything of the log that stays as well, and keeps it in memory.
+	keep := uint64(len(p.sizes))
 	p.mu.Unlock()
 	defer p.mu.Lock()
 	ctx, cancel := context.WithTimeout(p.l.b.closed, storeTimeout)
 	defer cancel()
-	err := p.l.stream.Purge(ctx, jetstream.WithPurgeSubject(logPrefix+p.traceID), jetstream.WithPurgeSequence(keep))
+	err := p.l.stream.Purge(ctx, jetstream.WithPurgeSubject(logPrefix+p.traceID), jetstream.WithPurgeKeep(keep))
 	if err != nil && p.l.b.closed.Err() == nil {
 		p.l.b.cfg.Log.Warn("cannot cut a log; the stream's own bounds hold", "trace_id", p.traceID, "error", err)
 	}
