@@ -15,21 +15,12 @@ import (
 
 // Config of a Guard.
 type Config struct {
-	Dir     string
-	Bytes   int64   // that must be free; 0 for any number
-	Percent float64 // of the file system that must be free; 0 for any part
+	Dir   string
+	Bytes int64 // that must be free; 0 for any number
 }
 
 // Usage is the state of a file system, for those without privileges.
 type Usage struct{ Free, Size int64 }
-
-// Percent is the free part.
-func (u Usage) Percent() float64 {
-	if u.Size == 0 {
-		return 0
-	}
-	return 100 * float64(u.Free) / float64(u.Size)
-}
 
 // Guard says whether there is room for new work.
 type Guard struct {
@@ -70,10 +61,9 @@ func (g *Guard) Admit() error {
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the server cannot tell how much disk space is free; nothing was run")
 	}
-	need := max(g.cfg.Bytes, int64(g.cfg.Percent/100*float64(u.Size)))
-	if u.Free < need {
+	if u.Free < g.cfg.Bytes {
 		return fault.Wrap(fault.Unavailable,
-			fmt.Errorf("%s has %s free of %s, and %s must stay free", g.cfg.Dir, round(u.Free), round(u.Size), round(need)),
+			fmt.Errorf("%s has %s free of %s, and %s must stay free", g.cfg.Dir, round(u.Free), round(u.Size), round(g.cfg.Bytes)),
 			"the server is short of disk space; nothing was run, retry later")
 	}
 	return nil

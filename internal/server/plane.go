@@ -11,7 +11,6 @@ import (
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/blob"
 	"github.com/atoll-run/atoll/internal/bus"
-	"github.com/atoll-run/atoll/internal/disk"
 	"github.com/atoll-run/atoll/internal/engine"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/executor"
@@ -105,6 +104,7 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 	}
 	s.executor, err = executor.New(executor.Config{
 		Waiting: s.path(filepath.Join("state", "waiting")), WaitFor: waitFor,
+		Outputs:   s.path(filepath.Join("state", engine.Server, "outputs")),
 		Sandboxes: s.engine, Writer: s.bus.Log(), Blobs: s.blobs, Log: s.log, Registry: s.cfg.Registry,
 		Concurrency: concurrency, Queue: cfg.MaxQueue, TurnIdle: cfg.TurnIdle, Detach: cfg.OnExit == "detach",
 	})
@@ -143,7 +143,7 @@ func (s *Server) openGateway(context.Context) (err error) {
 		Await:   func(traceID string) gateway.Waiter { return s.bus.Await(traceID) },
 		Outputs: s.blobs,
 		Trail:   s.db.Audit(),
-		Disk:    disk.New(disk.Config{Dir: cfg.DataDir, Bytes: int64(cfg.MinFreeDisk)}).Admit,
+		Disk:    s.disk.Admit,
 
 		Prices:     usage.Prices{CPUMinute: cfg.PriceCPU, GiBMinute: cfg.PriceGiB, Call: cfg.PriceCall},
 		Rules:      rules,

@@ -14,6 +14,7 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +22,7 @@ import (
 	"github.com/atoll-run/atoll/internal/blob"
 	"github.com/atoll-run/atoll/internal/bus"
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/disk"
 	"github.com/atoll-run/atoll/internal/engine"
 	"github.com/atoll-run/atoll/internal/executor"
 	"github.com/atoll-run/atoll/internal/gateway"
@@ -51,6 +53,7 @@ type Server struct {
 	log *slog.Logger
 	id  string // of this installation, the same after every restart
 
+	disk      *disk.Guard
 	db        *store.DB
 	blobs     *blob.Store
 	bus       *bus.Bus
@@ -63,6 +66,8 @@ type Server struct {
 	authority *tenant.Authority
 	http      *httpapi.Server
 	tls       *tlscert.Files // nil without TLS
+
+	lacking atomic.Pointer[string] // what Ready last found
 
 	// AdminKey is a key that administers, if this is the first start: nothing
 	// shows it again.
@@ -87,6 +92,7 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 	}{
 		{"data folder", s.lock},
 		{"name of this installation", s.openID},
+		{"disk", s.openDisk},
 		{"traces", s.openTraces},
 		{"TLS", s.openTLS},
 		{"records", s.openRecords},
@@ -104,17 +110,6 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 		}
 	}
 	return s, nil
-}
-
-// Ready reports why no execution can run now.
-func (s *Server) Ready(ctx context.Context) error {
-	if err := s.bus.Ready(); err != nil {
-		return err
-	}
-	if err := s.db.Ping(ctx); err != nil {
-		return fmt.Errorf("the database does not answer: %w", err)
-	}
-	return s.engine.Ready(ctx)
 }
 
 // Serve answers on ln until ctx ends, and then closes the server: running

@@ -3,6 +3,7 @@ package service
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -88,6 +89,7 @@ func TestDatabaseComesAndGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		until("without a database", http.StatusServiceUnavailable, 4)
+		unready(t, s, "not ready: database")
 		if err := pg.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -114,4 +116,31 @@ func TestDatabaseComesAndGoes(t *testing.T) {
 		}
 	}
 	s.CheckHealthy(t)
+	// What was kept from the probe is in the log.
+	if !strings.Contains(s.Log(), `level=WARN msg="not ready" database=`) || !strings.Contains(s.Log(), `msg="ready again"`) {
+		t.Errorf("the log does not say why:\n%s", s.Log())
+	}
+}
+
+// unready checks what a probe is told.
+func unready(t *testing.T, s *atolltest.Server, want string) {
+	t.Helper()
+	var r struct{ Error, Message string }
+	s.Must(t, "", http.MethodGet, "/readyz", nil).Into(t, http.StatusServiceUnavailable, &r)
+	if r.Error != "service_unavailable" || r.Message != want {
+		t.Errorf("a probe is told %+v, want %q", r, want)
+	}
+}
+
+// TestShortOfDisk checks that a server below its watermark runs nothing, and
+// says so to those who send it work.
+func TestShortOfDisk(t *testing.T) {
+	s := atolltest.Start(t, atolltest.Options{NotReady: true, Env: []string{"ATOLL_MIN_FREE_DISK=1000TiB"}})
+	s.Settle(t) // the pool is filled all the same
+	unready(t, s, "not ready: disk")
+	s.Must(t, atolltest.Key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"code": "1"}).Into(t, http.StatusServiceUnavailable, nil)
+	m := s.Metrics(t)
+	if free, size := m.Sum("atoll_disk_free_bytes"), m.Sum("atoll_disk_size_bytes"); free <= 0 || size < free {
+		t.Errorf("%v bytes are free of %v", free, size)
+	}
 }
