@@ -45,6 +45,10 @@ type Store interface {
 	// first, at most limit, without their output; Delete removes the records.
 	Expired(ctx context.Context, t time.Time, limit int) ([]*Execution, error)
 	Delete(ctx context.Context, traceIDs []string) error
+
+	// PurgeKeys deletes idempotency keys that stand for nothing any more, at most
+	// most of them, and returns how many went.
+	PurgeKeys(ctx context.Context, most int) (int, error)
 }
 
 // Admission is what a new execution must keep to.

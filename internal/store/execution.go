@@ -158,6 +158,30 @@ func (s *executions) Delete(ctx context.Context, traceIDs []string) error {
 	return s.db.write.wrap("delete executions", err)
 }
 
+// PurgeKeys looks for old keys where that holds up nobody who writes.
+func (s *executions) PurgeKeys(ctx context.Context, most int) (int, error) {
+	type key struct{ tenant, key string }
+	rows, err := s.db.read.rows(ctx, `SELECT tenant, key FROM idempotency_keys WHERE created_at <= atoll_now() - ? LIMIT ?`, idempotencyTime.Microseconds(), most)
+	old, err := collect(rows, err, func(sc scanner) (k key, err error) { return k, sc.Scan(&k.tenant, &k.key) })
+	if err != nil || len(old) == 0 {
+		return 0, s.db.read.wrap("list old idempotency keys", err)
+	}
+	var total int64
+	err = s.db.write.transact(ctx, func(t *tx) error {
+		total = 0
+		for _, k := range old { // it may have been used again since
+			n, err := t.exec(ctx, `DELETE FROM idempotency_keys WHERE tenant = ? AND key = ? AND created_at <= atoll_now() - ?`,
+				k.tenant, k.key, idempotencyTime.Microseconds())
+			if err != nil {
+				return err
+			}
+			total += n
+		}
+		return nil
+	})
+	return int(total), s.db.write.wrap("purge idempotency keys", err)
+}
+
 // jsonOf is a list or map as it is stored; empty ones are ”.
 func jsonOf[T any](v T, empty bool) (string, error) {
 	if empty {

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -90,7 +91,12 @@ func suites(t *testing.T, open opener) {
 	t.Run("executions", func(t *testing.T) {
 		executiontest.Store(t, func(t *testing.T) executiontest.Opened {
 			db := open(t)
-			return executiontest.Opened{Store: db.Executions(), Audit: db.Audit(), Usage: db.Usage()}
+			return executiontest.Opened{Store: db.Executions(), Audit: db.Audit(), Usage: db.Usage(), AgeKeys: func(t *testing.T, by time.Duration) (n int) {
+				_, err := db.SQL().ExecContext(t.Context(), fmt.Sprintf(`UPDATE idempotency_keys SET created_at = created_at - %d`, by.Microseconds()))
+				must(t, err)
+				must(t, db.SQL().QueryRowContext(t.Context(), `SELECT count(*) FROM idempotency_keys`).Scan(&n))
+				return n
+			}}
 		})
 	})
 	t.Run("audit", func(t *testing.T) {

@@ -94,10 +94,16 @@ func (s *usageStore) Month(ctx context.Context, tenant string) (float64, error) 
 const (
 	sumDays = `SELECT day, source, calls, sessions, seconds, cpu_seconds, gib_seconds, bytes_out, credits
 		FROM usage_days WHERE tenant = ? AND day >= ? AND day < ? ORDER BY 1, 2`
-	// Nothing is before 1970, so that a remainder is what has passed of a day.
-	sumEntries = `SELECT at - at % 86400000000, source, count(*), sum(sessions), sum(seconds), sum(seconds * cpu),
+	// sumPart takes the sums of the whole day when the ledger does not have all of
+	// it any more. Nothing is before 1970, so that a remainder is what has passed
+	// of a day.
+	sumPart = `SELECT at - at % 86400000000, source, count(*), sum(sessions), sum(seconds), sum(seconds * cpu),
 			sum(seconds * memory / 1073741824.0), sum(bytes_out), sum(credits)
-		FROM usage_entries WHERE tenant = ? AND at >= ? AND at < ? GROUP BY 1, 2 ORDER BY 1, 2`
+		FROM usage_entries WHERE tenant = ? AND at >= ? AND at < ? AND ` + dayIsThere + ` GROUP BY 1, 2
+		UNION ALL SELECT day, source, calls, sessions, seconds, cpu_seconds, gib_seconds, bytes_out, credits
+		FROM usage_days WHERE tenant = ? AND day = ? AND NOT ` + dayIsThere + ` ORDER BY 1, 2`
+	dayIsThere = `(SELECT count(*) FROM usage_entries WHERE tenant = ? AND at >= ? AND at < ?) =
+		(SELECT coalesce(sum(calls), 0) FROM usage_days WHERE tenant = ? AND day = ?)`
 )
 
 // Summary takes whole days from their sums, and adds up the ledger for what is
@@ -105,19 +111,32 @@ const (
 func (s *usageStore) Summary(ctx context.Context, tenant string, since, before time.Time) ([]usage.Day, error) {
 	first, last := since.UTC().Add(day-1).Truncate(day), before.UTC().Truncate(day)
 	type part struct {
-		query       string
-		from, until time.Time
+		query string
+		args  []any
 	}
-	parts := []part{{sumEntries, since, first}, {sumDays, first, last}, {sumEntries, last, before}}
+	within := func(from, until time.Time) part {
+		whole := from.UTC().Truncate(day)
+		begin, end := micros(whole), micros(whole.Add(day))
+		there := []any{tenant, begin, end, tenant, begin}
+		return part{sumPart, slices.Concat([]any{tenant, micros(from), micros(until)}, there, []any{tenant, begin}, there)}
+	}
+	var parts []part
 	if last.Before(first) { // within a day
-		parts = []part{{sumEntries, since, before}}
+		if since.Before(before) {
+			parts = append(parts, within(since, before))
+		}
+	} else {
+		if since.Before(first) {
+			parts = append(parts, within(since, first))
+		}
+		parts = append(parts, part{sumDays, []any{tenant, micros(first), micros(last)}})
+		if last.Before(before) {
+			parts = append(parts, within(last, before))
+		}
 	}
 	var all []usage.Day
 	for _, p := range parts {
-		if !p.from.Before(p.until) {
-			continue
-		}
-		rows, err := s.db.read.rows(ctx, p.query, tenant, micros(p.from), micros(p.until))
+		rows, err := s.db.read.rows(ctx, p.query, p.args...)
 		days, err := collect(rows, err, func(sc scanner) (d usage.Day, err error) {
 			var date int64
 			err = sc.Scan(&date, &d.Source, &d.Calls, &d.Sessions, &d.Seconds, &d.CPUSeconds, &d.GiBSeconds, &d.BytesOut, &d.Credits)
@@ -130,4 +149,35 @@ func (s *usageStore) Summary(ctx context.Context, tenant string, since, before t
 		all = append(all, days...)
 	}
 	return all, nil
+}
+
+// Purge goes tenant by tenant, as the ledger is ordered.
+func (s *usageStore) Purge(ctx context.Context, keep time.Duration, most int) (int, error) {
+	now, err := s.db.read.clock(ctx, s.db.read)
+	if err != nil {
+		return 0, s.db.read.wrap("purge the ledger", err)
+	}
+	until := micros(now.Add(-keep).Truncate(day))
+	rows, err := s.db.read.rows(ctx, `WITH RECURSIVE ledger (tenant) AS (
+			SELECT min(tenant) FROM usage_entries
+			UNION ALL
+			SELECT (SELECT min(u.tenant) FROM usage_entries u WHERE u.tenant > l.tenant) FROM ledger l WHERE l.tenant IS NOT NULL
+		) SELECT tenant FROM ledger WHERE tenant IS NOT NULL`)
+	tenants, err := collect(rows, err, func(sc scanner) (t string, err error) { return t, sc.Scan(&t) })
+	if err != nil {
+		return 0, s.db.read.wrap("list tenants in the ledger", err)
+	}
+	total := 0
+	for _, tenant := range tenants {
+		n, err := s.db.write.exec(ctx, `DELETE FROM usage_entries WHERE (tenant, at, trace_id) IN (
+				SELECT tenant, at, trace_id FROM usage_entries WHERE tenant = ? AND at < ? ORDER BY at, trace_id LIMIT ?)`,
+			tenant, until, most-total)
+		if err != nil {
+			return total, s.db.write.wrap("purge the ledger", err)
+		}
+		if total += int(n); total >= most {
+			break
+		}
+	}
+	return total, nil
 }

@@ -7,10 +7,15 @@ import (
 
 // Store reads the ledger. Entries are written with the end of their execution.
 type Store interface {
-	// Summary adds up a tenant's entries in [since, before), by day in UTC.
+	// Summary adds up a tenant's entries in [since, before), by day in UTC. A day
+	// that is only partly in it counts as a whole when Purge has been at it.
 	Summary(ctx context.Context, tenant string, since, before time.Time) ([]Day, error)
 	// Month is what a tenant has used in the current calendar month in UTC.
 	Month(ctx context.Context, tenant string) (credits float64, err error)
+	// Purge deletes entries of days that ended longer ago than keep, at most most
+	// of them, and returns how many went. What Summary and Month say of whole days
+	// stays as it is.
+	Purge(ctx context.Context, keep time.Duration, most int) (int, error)
 }
 
 // Day is what a tenant used on one day, in one interface.

@@ -165,6 +165,40 @@ func testIdempotency(t *testing.T, o Opened) {
 	}
 }
 
+func testIdempotencyDay(t *testing.T, o Opened) {
+	ctx := t.Context()
+	purge := func(most, want, left int) {
+		t.Helper()
+		n, err := o.Store.PurgeKeys(ctx, most)
+		must(t, err)
+		if have := o.AgeKeys(t, 0); n != want || have != left {
+			t.Errorf("%d keys went and %d are left, want %d and %d", n, have, want, left)
+		}
+	}
+	earlier := map[string]*execution.Execution{}
+	for _, key := range []string{"k1", "k2", "k3"} {
+		e := New("a")
+		_, err := o.Store.Admit(ctx, e, execution.Admission{IdempotencyKey: key})
+		must(t, err)
+		earlier[key] = e
+	}
+	o.AgeKeys(t, 24*time.Hour-time.Minute)
+	purge(10, 0, 3)
+	got, err := o.Store.Admit(ctx, New("a"), execution.Admission{IdempotencyKey: "k1"})
+	must(t, err)
+	wantSame(t, got, earlier["k1"])
+	o.AgeKeys(t, 2*time.Minute)
+	if got, err := o.Store.Admit(ctx, New("a"), execution.Admission{IdempotencyKey: "k1"}); got != nil || err != nil {
+		t.Errorf("after its day the key stands for %v, %v", got, err)
+	}
+	purge(1, 1, 2) // k1 has begun a new day
+	purge(10, 1, 1)
+	purge(10, 0, 1)
+	if _, err := o.Store.Get(ctx, "a", earlier["k2"].TraceID); err != nil {
+		t.Errorf("the execution went with its key: %v", err)
+	}
+}
+
 func testIdempotencyRace(t *testing.T, o Opened) {
 	for round := range 10 {
 		var wg sync.WaitGroup

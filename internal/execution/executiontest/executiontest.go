@@ -19,6 +19,9 @@ type Opened struct {
 	Store execution.Store
 	Audit audit.Store
 	Usage usage.Store
+	// AgeKeys makes idempotency keys look as if they had been used earlier, and
+	// returns how many there are.
+	AgeKeys func(t *testing.T, by time.Duration) int
 }
 
 // Store runs the suite.
@@ -45,6 +48,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 		{"a budget ends admission", testBudget},
 		{"an idempotency key stands for its execution", testIdempotency},
 		{"an idempotency key at the same time", testIdempotencyRace},
+		{"an idempotency key has its day", testIdempotencyDay},
 		{"who has given up is not admitted", testCancelled},
 
 		{"lists are newest first, in pages", testPages},

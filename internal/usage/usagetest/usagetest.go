@@ -29,6 +29,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 		{"bounds are half open", testBounds},
 		{"tenants have their own", testOwn},
 		{"a month is the calendar's", testMonth},
+		{"what is old goes, its sums stay", testPurge},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
@@ -143,5 +144,62 @@ func testMonth(t *testing.T, o Opened) {
 	got, err := o.Store.Month(t.Context(), "a")
 	if err != nil || math.Abs(got-0.625) > 1e-9 {
 		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func testPurge(t *testing.T, o Opened) {
+	const day = 24 * time.Hour
+	today := time.Now().UTC().Truncate(day)
+	ago := func(days int, h time.Duration) time.Time { return today.Add(h - time.Duration(days)*day) }
+	for _, tenant := range []string{"a", "b"} {
+		for _, days := range []int{0, 69, 70, 71, 72} {
+			record(t, o,
+				usage.Entry{Tenant: tenant, Source: "execute", Seconds: 2, CPU: 1, Memory: gib, Credits: 1, At: ago(days, time.Hour)},
+				usage.Entry{Tenant: tenant, Source: "execute", Seconds: 2, CPU: 1, Memory: gib, Credits: 1, At: ago(days, 3*time.Hour)},
+			)
+		}
+	}
+	// calls are those of a tenant on a day, from its second hour on and as a whole.
+	calls := func(tenant string, days int) (part, whole int64) {
+		for _, d := range summary(t, o, tenant, ago(days, 2*time.Hour), ago(days-1, 0)) {
+			part += d.Calls
+		}
+		for _, d := range summary(t, o, tenant, ago(days, 0), ago(days-1, 0)) {
+			whole += d.Calls
+		}
+		return part, whole
+	}
+	all := summary(t, o, "a", ago(80, 0), ago(-1, 0))
+	month, err := o.Store.Month(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	purge := func(most, want int) {
+		t.Helper()
+		if n, err := o.Store.Purge(t.Context(), 70*day, most); err != nil || n != want {
+			t.Errorf("%d entries went, want %d: %v", n, want, err)
+		}
+	}
+	if part, whole := calls("a", 72); part != 1 || whole != 2 {
+		t.Errorf("before: %d calls of %d", part, whole)
+	}
+	purge(3, 3) // all of a's oldest day, and half of the next
+	if part, _ := calls("a", 71); part != 2 {
+		t.Errorf("of a day that is half there: %d calls", part)
+	}
+	purge(100, 5)
+	purge(100, 0)
+	for _, tenant := range []string{"a", "b"} {
+		for days, want := range map[int]int64{0: 1, 69: 1, 70: 1, 71: 2, 72: 2} {
+			if part, whole := calls(tenant, days); part != want || whole != 2 {
+				t.Errorf("%s, %d days ago: %d calls of %d, want %d of 2", tenant, days, part, whole, want)
+			}
+		}
+	}
+	if got := summary(t, o, "a", ago(80, 0), ago(-1, 0)); !slices.Equal(got, all) {
+		t.Errorf("the days are %+v, and were %+v", got, all)
+	}
+	if got, err := o.Store.Month(t.Context(), "a"); err != nil || got != month {
+		t.Errorf("the month is %v, and was %v: %v", got, month, err)
 	}
 }
