@@ -94,6 +94,7 @@ func TestRefusals(t *testing.T) {
 		{"ATOLL_LOG_PER_RUN", "2GiB", "at most log_size"},
 		{"ATOLL_LOG_AGE", "1s", "at least 1m"},
 		{"ATOLL_KEEP_EXECUTIONS", "1s", "at least 1h"},
+		{"ATOLL_KEEP_USAGE", "720h", "at least 1488h"},
 		{"ATOLL_TURN_IDLE", "0", "turn_idle"},
 		{"ATOLL_PRICE_CALL", "-1", "not be negative"},
 		{"ATOLL_IMAGE_MIRROR", "ftp://example.org", "image_mirror"},

@@ -32,7 +32,8 @@ const (
 
 	sealEvery  = 30 * time.Second
 	purgeEvery = 10 * time.Minute
-	purgeBatch = 10_000
+	purgeTime  = 5 * time.Minute // at most
+	purgeBatch = 1000
 )
 
 func (s *Server) openBlobs(ctx context.Context) (err error) {
@@ -169,14 +170,15 @@ func (s *Server) openJobs(ctx context.Context) (err error) {
 				_, err := trail.Seal(ctx)
 				return err
 			}},
-			{Name: "purge_audit", Every: purgeEvery, Run: func(ctx context.Context) error {
-				_, err := s.db.Audit().Purge(ctx, purgeBatch)
-				return err
-			}},
-			{Name: "purge_executions", Every: purgeEvery, Timeout: 5 * time.Minute, Run: func(ctx context.Context) error {
+			{Name: "purge_audit", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.db.Audit().Purge)},
+			{Name: "purge_executions", Every: purgeEvery, Timeout: purgeTime, Run: func(ctx context.Context) error {
 				_, err := s.gateway.Purge(ctx, time.Now().Add(-s.cfg.Settings.KeepFor))
 				return err
 			}},
+			{Name: "purge_keys", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.db.Executions().PurgeKeys)},
+			{Name: "purge_usage", Every: purgeEvery, Timeout: purgeTime, Run: purge(func(ctx context.Context, most int) (int, error) {
+				return s.db.Usage().Purge(ctx, s.cfg.Settings.KeepUsage, most)
+			})},
 		},
 	})
 	if err != nil {
@@ -191,6 +193,18 @@ func (s *Server) openJobs(ctx context.Context) (err error) {
 		return s.jobs.Stop(ctx)
 	})
 	return nil
+}
+
+// purge is the work of deleting what is old, in pieces that hold up nobody for
+// long, until nothing is left of it.
+func purge(some func(ctx context.Context, most int) (int, error)) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for {
+			if n, err := some(ctx, purgeBatch); err != nil || n < purgeBatch {
+				return err
+			}
+		}
+	}
 }
 
 // countDeliveries returns what counts attempts at webhooks by their outcome.
