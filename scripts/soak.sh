@@ -37,7 +37,7 @@ $(git describe --tags --always --dirty), $(nproc) cores ($(sed -n 's/^model name
 END
 
 ATOLL_SOAK=1 begin "every repeated test at its full count" \
-	go test -count=1 -timeout=100m -v ./test/e2e ./internal/...
+	go test -count=1 -timeout=100m -v ./test/e2e ./test/service ./internal/...
 begin "mixed executions for ${ATOLL_SOAK_FOR:-1h}" \
 	go test -count=1 -timeout=130m -tags=soak -run=TestSoak -v ./bench
 exit "$failed"

@@ -79,24 +79,10 @@ func TestKilledServer(t *testing.T) {
 			t.Errorf("execution %d (%s): %s, %v, stdout %q", i, id, r.Status, deref(r.Error), deref(r.Stdout))
 		}
 	}
-	var trail struct {
-		Data []trailRow
-		Next *string `json:"next_page"`
-	}
-	rows := map[string]int{}
-	for page := ""; ; page = "&page=" + *trail.Next {
-		trail.Next, trail.Data = nil, nil
-		last.Must(t, last.AdminKey(t), http.MethodGet, "/v1/admin/tenants/dev/audit?limit=100"+page, nil).Into(t, http.StatusOK, &trail)
-		for _, row := range trail.Data {
-			rows[row.TraceID]++
-		}
-		if trail.Next == nil {
-			break
-		}
-	}
+	rows := auditTrail(t, last, "dev")
 	for i, id := range ids {
-		if rows[id] != 1 {
-			t.Errorf("execution %d (%s) has %d audit rows", i, id, rows[id])
+		if len(rows[id]) != 1 {
+			t.Errorf("execution %d (%s) has %d audit rows", i, id, len(rows[id]))
 		}
 		told := hooks.await(id, 1, 90*time.Second)
 		if len(told) == 0 {
