@@ -19,8 +19,11 @@ import (
 	"github.com/atoll-run/atoll/internal/config"
 )
 
-// adminKeyFile is the file in data_dir that has the first admin key.
-const adminKeyFile = "admin-key"
+// Files in data_dir that have the first admin key, and the development key.
+const (
+	adminKeyFile = "admin-key"
+	devKeyFile   = "dev-key"
+)
 
 // adminCommands are the commands that talk to a server's API.
 func (a *app) adminCommands() []*cobra.Command {
@@ -53,7 +56,7 @@ Exit codes: 0 done, 1 not done, 2 a wrong command line.`
 // remoteGroup returns a command whose subcommands talk to a server.
 func (a *app) remoteGroup(use, short, long, example, local string) (*cobra.Command, *remote) {
 	r := &remote{app: a, local: local}
-	cmd := &cobra.Command{Use: use, Short: short, Long: long + fmt.Sprintf(remoteHelp, local), Example: example}
+	cmd := group(&cobra.Command{Use: use, Short: short, Long: long + fmt.Sprintf(remoteHelp, local), Example: example})
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&r.baseURL, "base-url", "", "URL of the server (ATOLL_BASE_URL)")
 	flags.StringVar(&r.keyFile, "key-file", "", "file with the API key, - for stdin (ATOLL_API_KEY)")
@@ -77,6 +80,9 @@ func (r *remote) client() (*adminapi.Client, error) {
 		}
 		key = text
 	}
+	if base != "" && !strings.HasPrefix(base, "http://") && !strings.HasPrefix(base, "https://") {
+		return nil, wrong("the server's URL must begin with http:// or https://, not %q", base)
+	}
 	if base != "" && key != "" {
 		return adminapi.New(base, key), nil
 	}
@@ -93,6 +99,9 @@ func (r *remote) client() (*adminapi.Client, error) {
 	}
 	if base == "" {
 		base = localURL(cfg)
+	}
+	if key == "" && r.local == devKeyFile {
+		key = cfg.DevKey
 	}
 	if key == "" {
 		if key, err = r.app.readSmall(filepath.Join(cfg.DataDir, r.local)); err != nil {
@@ -141,16 +150,86 @@ func (a *app) readSmall(path string) (string, error) {
 // command returns a subcommand that calls the server.
 func (r *remote) command(use, short, example string, args cobra.PositionalArgs, run func(ctx context.Context, c *adminapi.Client, args []string) error) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Example: example, Args: args,
+		Use: use, Short: short, Example: example,
+		Args: func(cmd *cobra.Command, given []string) error {
+			if args(cmd, given) != nil {
+				return fmt.Errorf("want %s", cmd.UseLine())
+			}
+			return nil
+		},
 		RunE: failing(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			c, err := r.client()
 			if err != nil {
 				return err
 			}
-			return run(ctx, c, args)
+			err = run(ctx, c, args)
+			if n, ok := errors.AsType[*net.OpError](err); ok && n.Op == "dial" {
+				return fmt.Errorf("%w; start it with 'atoll serve', or say with --base-url where it is", err)
+			}
+			return err
 		}),
 	}
 }
+
+// doing is what a subcommand does.
+type doing = func(ctx context.Context, c *adminapi.Client, args []string) error
+
+// one and two make a call that needs one argument, or two, a call that takes
+// them from the command line.
+func one[T any](call func(*adminapi.Client, context.Context, string) (T, error)) func(context.Context, *adminapi.Client, []string) (T, error) {
+	return func(ctx context.Context, c *adminapi.Client, args []string) (T, error) { return call(c, ctx, args[0]) }
+}
+
+func two[T any](call func(*adminapi.Client, context.Context, string, string) (T, error)) func(context.Context, *adminapi.Client, []string) (T, error) {
+	return func(ctx context.Context, c *adminapi.Client, args []string) (T, error) {
+		return call(c, ctx, args[0], args[1])
+	}
+}
+
+// shows calls, and shows what it got.
+func shows[T any](call func(context.Context, *adminapi.Client, []string) (T, error), show func(T) error) doing {
+	return func(ctx context.Context, c *adminapi.Client, args []string) error {
+		got, err := call(ctx, c, args)
+		if err != nil {
+			return err
+		}
+		return show(got)
+	}
+}
+
+// removes calls, and confirms what the last argument names.
+func (r *remote) removes(call doing) doing {
+	return func(ctx context.Context, c *adminapi.Client, args []string) error {
+		if err := call(ctx, c, args); err != nil {
+			return err
+		}
+		return r.said("removed %s", args[len(args)-1])
+	}
+}
+
+// listing shows a list: its head, and a row for each item.
+func listing[T any](r *remote, head []any, cells func(T) []any) func([]T) error {
+	return func(all []T) error {
+		return r.print(all, func(w io.Writer) {
+			row(w, head...)
+			for _, v := range all {
+				row(w, cells(v)...)
+			}
+		})
+	}
+}
+
+// ifGiven is value if the flag is on the command line, otherwise nil: what is not
+// given stays.
+func ifGiven[T any](cmd *cobra.Command, flag string, value *T) *T {
+	if cmd.Flags().Changed(flag) {
+		return value
+	}
+	return nil
+}
+
+// wrong is what is wrong with a command line.
+func wrong(format string, args ...any) error { return &exit{exitUsage, fmt.Errorf(format, args...)} }
 
 // print shows what a call returned: as JSON, or as text does it.
 func (r *remote) print(v any, text func(w io.Writer)) error {
@@ -210,7 +289,7 @@ func pairs(flag string, args []string) (map[string]string, error) {
 	for _, arg := range args {
 		name, value, ok := strings.Cut(arg, "=")
 		if !ok || name == "" {
-			return nil, fmt.Errorf("--%s %s: want NAME=VALUE", flag, arg)
+			return nil, wrong("--%s %s: want NAME=VALUE", flag, arg)
 		}
 		out[name] = value
 	}
@@ -226,9 +305,9 @@ func moment(flag, text string) (string, error) {
 		return t.Format(time.RFC3339), nil
 	}
 	if _, err := time.Parse(time.RFC3339, text); err != nil {
-		return "", fmt.Errorf("--%s %s: want a date, a time such as 2026-01-31T12:00:00Z, or how long ago, such as 24h", flag, text)
+		return "", wrong("--%s %s: want a date, a time such as 2026-01-31T12:00:00Z, or how long ago, such as 24h", flag, text)
 	}
 	return text, nil
 }
 
-var errNothing = errors.New("nothing to change: give at least one flag")
+var errNothing = wrong("nothing to change: give at least one flag")

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -77,7 +77,7 @@ func (r *remote) auditList() *cobra.Command {
   atoll audit list acme --metadata order=4711 --json`, cobra.ExactArgs(1),
 		func(ctx context.Context, c *adminapi.Client, args []string) error {
 			q := url.Values{}
-			if err := errors.Join(s.add(q), filter(q, map[string]string{
+			if err := cmp.Or(s.add(q), filter(q, map[string]string{
 				"key": f.key, "agent": f.agent, "session_id": f.turn, "source": f.source, "exit_status": f.status, "trace_id": f.trace, "executed_code_hash": f.code,
 			}, f.metadata)); err != nil {
 				return err
@@ -131,7 +131,7 @@ func (r *remote) auditVerify() *cobra.Command {
 				number, hash, _ := strings.Cut(known, ":")
 				n, err := strconv.ParseInt(number, 10, 64)
 				if err != nil || len(args) == 0 {
-					return &exit{exitUsage, errors.New("--known: want NUMBER:HASH, and the tenant that it is of")}
+					return wrong("--known: want NUMBER:HASH, and the tenant that it is of")
 				}
 				check.Known = &httpapi.AuditMark{Number: n, Hash: hash}
 			}
@@ -220,7 +220,7 @@ stops every call. 'atoll tenant set' gives a tenant caps of its own.`,
 			in.AgentHourly = &hourly
 		}
 		if in == (httpapi.CapsChange{}) {
-			return &exit{exitUsage, errNothing}
+			return errNothing
 		}
 		caps, err := c.ChangeCaps(ctx, in)
 		if err != nil {

@@ -49,31 +49,16 @@ func (a *app) addEnvFlags(cmd *cobra.Command) *envFlags {
 
 // change is what the flags on the command line say.
 func (f *envFlags) change() (httpapi.EnvironmentChange, error) {
-	var c httpapi.EnvironmentChange
-	var l httpapi.LimitsChange
-	given := f.cmd.Flags().Changed
-	if given("name") {
-		c.Name = &f.name
-	}
-	if given("image") {
-		c.Image = &f.image
-	}
-	if given("cpu") {
-		l.CPU = &f.cpu
-	}
-	for flag, to := range map[string]struct {
-		value *int
-		field **int
-	}{"processes": {&f.processes, &l.Processes}, "open-files": {&f.openFiles, &l.OpenFiles}, "inodes": {&f.inodes, &l.Inodes}} {
-		if given(flag) {
-			*to.field = to.value
-		}
+	c := httpapi.EnvironmentChange{Name: ifGiven(f.cmd, "name", &f.name), Image: ifGiven(f.cmd, "image", &f.image)}
+	l := httpapi.LimitsChange{
+		CPU: ifGiven(f.cmd, "cpu", &f.cpu), Processes: ifGiven(f.cmd, "processes", &f.processes),
+		OpenFiles: ifGiven(f.cmd, "open-files", &f.openFiles), Inodes: ifGiven(f.cmd, "inodes", &f.inodes),
 	}
 	for flag, to := range map[string]struct {
 		text  string
 		field **int64
 	}{"memory": {f.memory, &l.Memory}, "root-size": {f.root, &l.RootSize}, "tmp-size": {f.tmp, &l.TmpSize}, "shm-size": {f.shm, &l.ShmSize}} {
-		if given(flag) {
+		if f.cmd.Flags().Changed(flag) {
 			n, err := size(flag, to.text)
 			if err != nil {
 				return c, err
@@ -116,7 +101,7 @@ func (f *envFlags) secrets() (map[string]string, error) {
 			from = name
 		}
 		if out[name] = f.app.getenv(from); out[name] == "" {
-			return nil, fmt.Errorf("--secret-env %s: %s is not set", arg, from)
+			return nil, wrong("--secret-env %s: %s is not set", arg, from)
 		}
 	}
 	return out, nil
@@ -136,7 +121,7 @@ func texts(m map[string]string) map[string]httpapi.Text {
 func size(flag, text string) (int64, error) {
 	var s config.Size
 	if err := s.UnmarshalText([]byte(text)); err != nil {
-		return 0, fmt.Errorf("--%s: %w", flag, err)
+		return 0, wrong("--%s: %w", flag, err)
 	}
 	return int64(s), nil
 }
@@ -175,7 +160,7 @@ shown again.`,
 				return err
 			}
 			if in.Name == nil && in.Image == nil && in.Limits == nil && in.EnvVars == nil && in.Secrets == nil && in.Unset == nil {
-				return &exit{exitUsage, errNothing}
+				return errNothing
 			}
 			e, err := c.ChangeEnvironment(ctx, args[0], args[1], in)
 			if err != nil {
@@ -188,32 +173,16 @@ shown again.`,
 	set.Flags().StringArrayVar(&change.unset, "unset", nil, "variable or secret to take away; may be repeated")
 
 	cmd.AddCommand(create,
-		r.command("list TENANT", "List a tenant's environments", "", cobra.ExactArgs(1), func(ctx context.Context, c *adminapi.Client, args []string) error {
-			all, err := c.Environments(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return r.print(all, func(w io.Writer) {
-				row(w, "NAME", "ID", "IMAGE", "CPU", "MEMORY", "VARIABLES", "SECRETS", "CREATED")
-				for _, e := range all {
-					row(w, e.Name, e.ID, e.Image, e.Limits.CPU, bytesText(e.Limits.Memory), len(e.EnvVars), len(e.Secrets), when(e.CreatedAt))
-				}
-			})
-		}),
-		r.command("show TENANT NAME", "Show an environment", "", cobra.ExactArgs(2), func(ctx context.Context, c *adminapi.Client, args []string) error {
-			e, err := c.Environment(ctx, args[0], args[1])
-			if err != nil {
-				return err
-			}
-			return r.showEnv(e)
-		}),
+		r.command("list TENANT", "List a tenant's environments", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Environments),
+			listing(r, []any{"NAME", "ID", "IMAGE", "CPU", "MEMORY", "VARIABLES", "SECRETS", "CREATED"}, func(e httpapi.Environment) []any {
+				return []any{e.Name, e.ID, e.Image, e.Limits.CPU, bytesText(e.Limits.Memory), len(e.EnvVars), len(e.Secrets), when(e.CreatedAt)}
+			}))),
+		r.command("show TENANT NAME", "Show an environment", "", cobra.ExactArgs(2), shows(two((*adminapi.Client).Environment), r.showEnv)),
 		set,
-		r.command("delete TENANT NAME", "Remove an environment that no living key is bound to", "", cobra.ExactArgs(2), func(ctx context.Context, c *adminapi.Client, args []string) error {
-			if err := c.DeleteEnvironment(ctx, args[0], args[1]); err != nil {
-				return err
-			}
-			return r.said("removed %s", args[1])
-		}))
+		r.command("delete TENANT NAME", "Remove an environment that no living key is bound to", "", cobra.ExactArgs(2), r.removes(
+			func(ctx context.Context, c *adminapi.Client, args []string) error {
+				return c.DeleteEnvironment(ctx, args[0], args[1])
+			})))
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,23 +21,11 @@ func (a *app) executionCommand() *cobra.Command {
 		`The executions of one tenant: the one whose key this is.`,
 		`  atoll execution list --status running
   atoll execution output trc_… --follow
-  atoll execution cancel trc_…`, "dev-key")
+  atoll execution cancel trc_…`, devKeyFile)
 	cmd.AddCommand(r.executionList(),
-		r.command("show TRACE_ID", "Show an execution with its output", "", cobra.ExactArgs(1), func(ctx context.Context, c *adminapi.Client, args []string) error {
-			e, err := c.Execution(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return r.showExecution(e)
-		}),
+		r.command("show TRACE_ID", "Show an execution with its output", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Execution), r.showExecution)),
 		r.executionOutput(),
-		r.command("cancel TRACE_ID", "End a running execution at once", "", cobra.ExactArgs(1), func(ctx context.Context, c *adminapi.Client, args []string) error {
-			e, err := c.CancelExecution(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return r.showExecution(e)
-		}))
+		r.command("cancel TRACE_ID", "End a running execution at once", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).CancelExecution), r.showExecution)))
 	return cmd
 }
 
@@ -51,7 +40,7 @@ func (r *remote) executionList() *cobra.Command {
   atoll execution list --metadata order=4711`, cobra.NoArgs,
 		func(ctx context.Context, c *adminapi.Client, _ []string) error {
 			q := url.Values{}
-			if err := errors.Join(s.add(q), filter(q, map[string]string{"status": f.status, "language": f.language, "key": f.key}, f.metadata)); err != nil {
+			if err := cmp.Or(s.add(q), filter(q, map[string]string{"status": f.status, "language": f.language, "key": f.key}, f.metadata)); err != nil {
 				return err
 			}
 			all, err := c.Executions(ctx, q, f.limit)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -39,28 +38,18 @@ func (a *app) addKeyFlags(cmd *cobra.Command) *keyFlags {
 
 // change is what the flags on the command line say.
 func (f *keyFlags) change() (httpapi.KeyChange, error) {
-	var c httpapi.KeyChange
-	given := f.cmd.Flags().Changed
-	if given("name") {
-		c.Name = &f.name
+	c := httpapi.KeyChange{
+		Name: ifGiven(f.cmd, "name", &f.name), Scopes: ifGiven(f.cmd, "scopes", &f.scopes),
+		ExpiresAt: ifGiven(f.cmd, "expires-at", &f.expiresAt), WebhookURL: ifGiven(f.cmd, "webhook-url", &f.webhookURL),
 	}
-	if given("scopes") {
-		c.Scopes = &f.scopes
-	}
-	if given("expires-in") {
+	if f.cmd.Flags().Changed("expires-in") {
 		if f.expiresIn <= 0 {
-			return c, errors.New("--expires-in must be positive")
+			return c, wrong("--expires-in must be positive")
 		}
 		at := time.Now().Add(f.expiresIn).UTC().Format(time.RFC3339Nano)
 		c.ExpiresAt = &at
 	}
-	if given("expires-at") {
-		c.ExpiresAt = &f.expiresAt
-	}
-	if given("webhook-url") {
-		c.WebhookURL = &f.webhookURL
-	}
-	if given("webhook-secret-file") {
+	if f.cmd.Flags().Changed("webhook-secret-file") {
 		secret := ""
 		if f.webhookSecret != "" {
 			var err error
@@ -119,7 +108,7 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 				return err
 			}
 			if in == (httpapi.KeyChange{}) {
-				return &exit{exitUsage, errNothing}
+				return errNothing
 			}
 			k, err := c.ChangeKey(ctx, args[0], args[1], in)
 			if err != nil {
@@ -131,33 +120,13 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 	set.Flags().StringVar(&change.name, "name", "", "another name")
 
 	cmd.AddCommand(create,
-		r.command("list TENANT", "List a tenant's keys", "", cobra.ExactArgs(1), func(ctx context.Context, c *adminapi.Client, args []string) error {
-			all, err := c.Keys(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return r.print(all, func(w io.Writer) {
-				row(w, "NAME", "ID", "KEY", "ENVIRONMENT", "SCOPES", "WEBHOOK", "STATE", "CREATED")
-				for _, k := range all {
-					row(w, k.Name, k.ID, keyHint(k), text(k.Environment), strings.Join(k.Scopes, ","), text(k.WebhookURL), keyState(k), when(k.CreatedAt))
-				}
-			})
-		}),
-		r.command("show TENANT NAME", "Show a key's record", "", cobra.ExactArgs(2), func(ctx context.Context, c *adminapi.Client, args []string) error {
-			k, err := c.Key(ctx, args[0], args[1])
-			if err != nil {
-				return err
-			}
-			return r.showKey(k)
-		}),
+		r.command("list TENANT", "List a tenant's keys", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Keys),
+			listing(r, []any{"NAME", "ID", "KEY", "ENVIRONMENT", "SCOPES", "WEBHOOK", "STATE", "CREATED"}, func(k httpapi.Key) []any {
+				return []any{k.Name, k.ID, keyHint(k), text(k.Environment), strings.Join(k.Scopes, ","), text(k.WebhookURL), keyState(k), when(k.CreatedAt)}
+			}))),
+		r.command("show TENANT NAME", "Show a key's record", "", cobra.ExactArgs(2), shows(two((*adminapi.Client).Key), r.showKey)),
 		set,
-		r.command("revoke TENANT NAME", "Revoke a key, at once; other servers refuse it within 10 seconds", "", cobra.ExactArgs(2), func(ctx context.Context, c *adminapi.Client, args []string) error {
-			k, err := c.RevokeKey(ctx, args[0], args[1])
-			if err != nil {
-				return err
-			}
-			return r.showKey(k)
-		}))
+		r.command("revoke TENANT NAME", "Revoke a key, at once; other servers refuse it within 10 seconds", "", cobra.ExactArgs(2), shows(two((*adminapi.Client).RevokeKey), r.showKey)))
 	return cmd
 }
 

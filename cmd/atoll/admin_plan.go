@@ -60,32 +60,15 @@ and can be neither changed nor removed.`,
 	flags.StringVar(&f.output, "max-output", "100MiB", "output of each stream that is kept whole")
 
 	cmd.AddCommand(
-		r.command("list", "List plans", "", cobra.NoArgs, func(ctx context.Context, c *adminapi.Client, _ []string) error {
-			all, err := c.Plans(ctx)
-			if err != nil {
-				return err
-			}
-			return r.print(all, func(w io.Writer) {
-				row(w, "NAME", "CPU", "MEMORY", "CONCURRENCY", "TIMEOUT", "STREAMING", "ASYNC", "OUTPUT", "BUILT IN")
-				for _, p := range all {
-					row(w, p.Name, bound(p.MaxCPU), memoryBound(p.MaxMemory), bound(float64(p.Concurrency)), timeoutBound(p.MaxTimeout), onOff(p.Streaming), onOff(p.Async), bytesText(p.MaxOutput), p.BuiltIn)
-				}
-			})
-		}),
-		r.command("show NAME", "Show a plan", "", cobra.ExactArgs(1), func(ctx context.Context, c *adminapi.Client, args []string) error {
-			p, err := c.Plan(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return r.showPlan(p)
-		}),
+		r.command("list", "List plans", "", cobra.NoArgs, shows(
+			func(ctx context.Context, c *adminapi.Client, _ []string) ([]httpapi.Plan, error) { return c.Plans(ctx) },
+			listing(r, []any{"NAME", "CPU", "MEMORY", "CONCURRENCY", "TIMEOUT", "STREAMING", "ASYNC", "OUTPUT", "BUILT IN"}, func(p httpapi.Plan) []any {
+				return []any{p.Name, bound(p.MaxCPU), memoryBound(p.MaxMemory), bound(float64(p.Concurrency)), timeoutBound(p.MaxTimeout), onOff(p.Streaming), onOff(p.Async), bytesText(p.MaxOutput), p.BuiltIn}
+			}))),
+		r.command("show NAME", "Show a plan", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Plan), r.showPlan)),
 		set,
-		r.command("delete NAME", "Remove a plan that no tenant has", "", cobra.ExactArgs(1), func(ctx context.Context, c *adminapi.Client, args []string) error {
-			if err := c.DeletePlan(ctx, args[0]); err != nil {
-				return err
-			}
-			return r.said("removed %s", args[0])
-		}))
+		r.command("delete NAME", "Remove a plan that no tenant has", "", cobra.ExactArgs(1), r.removes(
+			func(ctx context.Context, c *adminapi.Client, args []string) error { return c.DeletePlan(ctx, args[0]) })))
 	return cmd
 }
 

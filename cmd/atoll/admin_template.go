@@ -29,44 +29,30 @@ together: execute_code names one, and runs only if it has opted in.`,
 			if err != nil {
 				return err
 			}
-			return r.print(t, func(w io.Writer) { templateRow(w, t) })
+			return r.showTemplate(t)
 		})
 	set.Flags().StringVar(&network, "sandbox", "off", "internal-only, default-public (not available yet: calls fail), or off")
 
 	cmd.AddCommand(
-		r.command("list TENANT", "List a tenant's templates", "", cobra.ExactArgs(1), func(ctx context.Context, c *adminapi.Client, args []string) error {
-			all, err := c.Templates(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return r.print(all, func(w io.Writer) {
-				row(w, "NAME", "SANDBOX")
-				for _, t := range all {
-					templateRow(w, t)
-				}
-			})
-		}),
-		r.command("show TENANT NAME", "Show a template", "", cobra.ExactArgs(2), func(ctx context.Context, c *adminapi.Client, args []string) error {
-			t, err := c.Template(ctx, args[0], args[1])
-			if err != nil {
-				return err
-			}
-			return r.print(t, func(w io.Writer) { templateRow(w, t) })
-		}),
+		r.command("list TENANT", "List a tenant's templates", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Templates),
+			listing(r, []any{"NAME", "SANDBOX"}, templateCells))),
+		r.command("show TENANT NAME", "Show a template", "", cobra.ExactArgs(2), shows(two((*adminapi.Client).Template), r.showTemplate)),
 		set,
-		r.command("delete TENANT NAME", "Remove a template", "", cobra.ExactArgs(2), func(ctx context.Context, c *adminapi.Client, args []string) error {
-			if err := c.DeleteTemplate(ctx, args[0], args[1]); err != nil {
-				return err
-			}
-			return r.said("removed %s", args[1])
-		}))
+		r.command("delete TENANT NAME", "Remove a template", "", cobra.ExactArgs(2), r.removes(
+			func(ctx context.Context, c *adminapi.Client, args []string) error {
+				return c.DeleteTemplate(ctx, args[0], args[1])
+			})))
 	return cmd
 }
 
-func templateRow(w io.Writer, t httpapi.Template) {
+func (r *remote) showTemplate(t httpapi.Template) error {
+	return r.print(t, func(w io.Writer) { row(w, templateCells(t)...) })
+}
+
+func templateCells(t httpapi.Template) []any {
 	sandbox := "off"
 	if t.Sandbox != nil {
 		sandbox = t.Sandbox.Environment
 	}
-	row(w, t.Name, sandbox)
+	return []any{t.Name, sandbox}
 }

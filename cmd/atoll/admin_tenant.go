@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -42,34 +41,16 @@ func addTenantFlags(cmd *cobra.Command) *tenantFlags {
 // change is what the flags on the command line say; now are the caps that are
 // in force.
 func (f *tenantFlags) change(now httpapi.CapOverrides) (httpapi.TenantChange, error) {
-	var c httpapi.TenantChange
-	given := f.cmd.Flags().Changed
-	if given("plan") {
-		c.Plan = &f.plan
-	}
-	if given("tier") {
-		c.Tier = &f.tier
-	}
-	if given("sandbox") {
-		c.SandboxEnabled = &f.sandbox
-	}
-	if given("budget") {
-		c.MonthlyCredits = &f.budget
-	}
-	if given("audit-days") {
-		c.AuditDays = &f.auditDays
-	}
-	if given("redaction-off") {
-		c.RedactionOff = &f.redactionOff
-	}
-	if given("disabled") {
-		c.Disabled = &f.disabled
+	c := httpapi.TenantChange{
+		Plan: ifGiven(f.cmd, "plan", &f.plan), Tier: ifGiven(f.cmd, "tier", &f.tier), SandboxEnabled: ifGiven(f.cmd, "sandbox", &f.sandbox),
+		MonthlyCredits: ifGiven(f.cmd, "budget", &f.budget), AuditDays: ifGiven(f.cmd, "audit-days", &f.auditDays),
+		RedactionOff: ifGiven(f.cmd, "redaction-off", &f.redactionOff), Disabled: ifGiven(f.cmd, "disabled", &f.disabled),
 	}
 	for name, cap := range map[string]struct {
 		text  string
 		field **int64
 	}{"daily-cap": {f.dailyCap, &now.TenantDaily}, "hourly-cap": {f.hourlyCap, &now.AgentHourly}} {
-		if !given(name) {
+		if !f.cmd.Flags().Changed(name) {
 			continue
 		}
 		c.Caps = &now
@@ -78,7 +59,7 @@ func (f *tenantFlags) change(now httpapi.CapOverrides) (httpapi.TenantChange, er
 		}
 		n, err := strconv.ParseInt(cap.text, 10, 64)
 		if err != nil {
-			return c, fmt.Errorf("--%s %s: want a number, or server", name, cap.text)
+			return c, wrong("--%s %s: want a number, or server", name, cap.text)
 		}
 		*cap.field = &n
 	}
@@ -125,7 +106,7 @@ run code.`,
 				return err
 			}
 			if in == (httpapi.TenantChange{}) {
-				return &exit{exitUsage, errNothing}
+				return errNothing
 			}
 			t, err := c.ChangeTenant(ctx, args[0], in)
 			if err != nil {
@@ -137,38 +118,19 @@ run code.`,
 	set.Flags().BoolVar(&change.disabled, "disabled", false, "whether its keys are refused")
 
 	cmd.AddCommand(create,
-		r.command("list", "List tenants", "", cobra.NoArgs, func(ctx context.Context, c *adminapi.Client, _ []string) error {
-			all, err := c.Tenants(ctx)
-			if err != nil {
-				return err
-			}
-			return r.print(all, func(w io.Writer) {
-				row(w, "NAME", "ID", "PLAN", "TIER", "SANDBOX", "BUDGET", "STATE", "CREATED")
-				for _, t := range all {
-					row(w, t.Name, t.ID, t.Plan, t.Tier, onOff(t.SandboxEnabled), budget(t.MonthlyCredits), state(t), when(t.CreatedAt))
-				}
-			})
-		}),
-		r.command("show NAME", "Show a tenant", "", cobra.ExactArgs(1), func(ctx context.Context, c *adminapi.Client, args []string) error {
-			t, err := c.Tenant(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return r.showTenant(t)
-		}),
+		r.command("list", "List tenants", "", cobra.NoArgs, shows(
+			func(ctx context.Context, c *adminapi.Client, _ []string) ([]httpapi.Tenant, error) {
+				return c.Tenants(ctx)
+			},
+			listing(r, []any{"NAME", "ID", "PLAN", "TIER", "SANDBOX", "BUDGET", "STATE", "CREATED"}, func(t httpapi.Tenant) []any {
+				return []any{t.Name, t.ID, t.Plan, t.Tier, onOff(t.SandboxEnabled), budget(t.MonthlyCredits), state(t), when(t.CreatedAt)}
+			}))),
+		r.command("show NAME", "Show a tenant", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Tenant), r.showTenant)),
 		set,
-		r.command("events NAME", "List the changes to what a tenant may do", "", cobra.ExactArgs(1), func(ctx context.Context, c *adminapi.Client, args []string) error {
-			all, err := c.PolicyEvents(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return r.print(all, func(w io.Writer) {
-				row(w, "WHEN", "BY", "FIELD", "FROM", "TO")
-				for _, e := range all {
-					row(w, when(e.CreatedAt), e.Actor, e.Field, e.Old, e.New)
-				}
-			})
-		}))
+		r.command("events NAME", "List the changes to what a tenant may do", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).PolicyEvents),
+			listing(r, []any{"WHEN", "BY", "FIELD", "FROM", "TO"}, func(e httpapi.PolicyEvent) []any {
+				return []any{when(e.CreatedAt), e.Actor, e.Field, e.Old, e.New}
+			}))))
 	return cmd
 }
 

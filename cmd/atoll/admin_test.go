@@ -195,7 +195,7 @@ func TestAdminCommandLines(t *testing.T) {
 		"env set dev default": "nothing to change",
 		"key set dev x":       "nothing to change",
 		"caps set":            "nothing to change",
-		"key create dev":      "accepts 2 arg(s)",
+		"key create dev":      "want atoll key create TENANT NAME [flags]",
 		"key create dev x --env default --expires-in -5s":     "--expires-in must be positive",
 		"key create dev x --expires-in 5s --expires-at never": "none of the others can be",
 		"tenant set dev --daily-cap many":                     "want a number, or server",
@@ -207,10 +207,18 @@ func TestAdminCommandLines(t *testing.T) {
 		"audit verify --known 1:00":                           "want NUMBER:HASH",
 		"audit verify dev --known x":                          "want NUMBER:HASH",
 		"tenant list --key-file /no/such/file":                "no such file",
+		"plan set p --max-memory lots":                        "--max-memory",
+		"tenant bogus":                                        `unknown command "bogus" for "atoll tenant"`,
+		"image bogus":                                         `unknown command "bogus" for "atoll image"`,
+		"tenant list --base-url localhost:8080":               "must begin with http:// or https://",
 	} {
 		var out, err bytes.Buffer
 		code := run(t.Context(), strings.Fields(args), func(name string) string { return o.env[name] }, stdio{strings.NewReader(""), &out, &err})
-		if code == 0 || !strings.Contains(err.String(), says) || out.Len() != 0 {
+		want := exitUsage
+		if says == "" || strings.Contains(says, "no such file") {
+			want = exitFailure
+		}
+		if code != want || !strings.Contains(err.String(), says) || out.Len() != 0 {
 			t.Errorf("atoll %s: exit code %d, %s%s", args, code, out.String(), err.String())
 		}
 	}
@@ -242,8 +250,13 @@ func TestAdminKeyStaysHere(t *testing.T) {
 	}
 	o.env = map[string]string{}
 	o.says("tenant list --config "+settings, "operator")
-	o.env = map[string]string{"ATOLL_LISTEN": address, "ATOLL_DATA_DIR": t.TempDir()}
+	o.env = map[string]string{"ATOLL_LISTEN": address, "ATOLL_DATA_DIR": t.TempDir(), "ATOLL_DEV_KEY": "sk-atoll-development"}
+	o.says("execution list", "TRACE") // the settings have the key
 	if _, told := o.run(1, "tenant", "list"); !strings.Contains(told, "give one with --key-file or ATOLL_API_KEY") {
+		t.Errorf("got %s", told)
+	}
+	o.env = map[string]string{"ATOLL_BASE_URL": "http://127.0.0.1:1", "ATOLL_API_KEY": "sk-atoll-x"}
+	if _, told := o.run(1, "tenant", "list"); !strings.Contains(told, "no answer from http://127.0.0.1:1: ") || !strings.Contains(told, "start it with 'atoll serve'") {
 		t.Errorf("got %s", told)
 	}
 }

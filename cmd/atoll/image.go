@@ -18,14 +18,14 @@ import (
 )
 
 func (a *app) imageCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := group(&cobra.Command{
 		Use:   "image",
 		Short: "Import, build, list and remove images",
 		Long: `An image is the root filesystem that sandboxes start from: one read-only EROFS
 file, made once. The setting image names the one that executions run in.
 
 Exit codes: 0 done, 1 not done, 2 a wrong command line.`,
-	}
+	})
 	cmd.AddCommand(a.imageImport(), a.imageBuild(), a.imageList(), a.imageRemove())
 	return cmd
 }

@@ -45,6 +45,18 @@ the environment; 'atoll config' lists them. Logs go to stderr.`,
 	return root
 }
 
+// group makes cmd one whose subcommands do things. Without one it prints its
+// help; a word that names none is wrong.
+func group(cmd *cobra.Command) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		return fmt.Errorf("unknown command %q for %q; see '%s --help'", args[0], cmd.CommandPath(), cmd.CommandPath())
+	}
+	return cmd
+}
+
 // settings are the flags of a command that uses the configuration.
 type settings struct {
 	file  string

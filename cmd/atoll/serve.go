@@ -141,7 +141,7 @@ func devKey(cfg *config.Config) (string, error) {
 	if cfg.DevKey != "" || !cfg.Loopback {
 		return cfg.DevKey, nil
 	}
-	path := filepath.Join(cfg.DataDir, "dev-key")
+	path := filepath.Join(cfg.DataDir, devKeyFile)
 	kept, err := os.ReadFile(path)
 	if key := strings.TrimSpace(string(kept)); err == nil && key != "" {
 		return key, nil

@@ -6,6 +6,7 @@ package adminapi
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -71,7 +72,10 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	}
 	res, err := c.http.Do(r)
 	if err != nil {
-		return nil, err
+		if e, ok := errors.AsType[*url.Error](err); ok { // which repeats method and path
+			err = e.Err
+		}
+		return nil, fmt.Errorf("no answer from %s: %w", c.base, err)
 	}
 	if res.StatusCode >= 200 && res.StatusCode < 300 {
 		return res, nil
