@@ -41,9 +41,10 @@ type Store interface {
 	// SetWebhookStatus records the state of an execution's webhook.
 	SetWebhookStatus(ctx context.Context, traceID string, s WebhookStatus) error
 
-	// Expired returns executions of all tenants that ended before t, oldest
-	// first, at most limit, without their output; Delete removes the records.
-	Expired(ctx context.Context, t time.Time, limit int) ([]*Execution, error)
+	// Expired returns executions of all tenants that ended longer ago than keep, by
+	// the store's clock, oldest first, at most limit, without their output; Delete
+	// removes the records.
+	Expired(ctx context.Context, keep time.Duration, limit int) ([]*Execution, error)
 	Delete(ctx context.Context, traceIDs []string) error
 
 	// PurgeKeys deletes idempotency keys that stand for nothing any more, at most

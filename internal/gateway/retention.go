@@ -11,12 +11,12 @@ import (
 // purgeBatch is how many records are deleted together.
 const purgeBatch = 500
 
-// Purge deletes the executions that ended before t, outputs first, so that no
-// output is left without a record to find it by. It returns how many went.
-func (g *Gateway) Purge(ctx context.Context, t time.Time) (int, error) {
+// Purge deletes the executions that ended longer ago than keep, outputs first, so
+// that no output is left without a record to find it by. It returns how many went.
+func (g *Gateway) Purge(ctx context.Context, keep time.Duration) (int, error) {
 	total := 0
 	for {
-		old, err := g.cfg.Store.Expired(ctx, t, purgeBatch)
+		old, err := g.cfg.Store.Expired(ctx, keep, purgeBatch)
 		if err != nil || len(old) == 0 {
 			return total, err
 		}

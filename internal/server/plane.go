@@ -172,7 +172,7 @@ func (s *Server) openJobs(ctx context.Context) (err error) {
 			}},
 			{Name: "purge_audit", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.db.Audit().Purge)},
 			{Name: "purge_executions", Every: purgeEvery, Timeout: purgeTime, Run: func(ctx context.Context) error {
-				_, err := s.gateway.Purge(ctx, time.Now().Add(-s.cfg.Settings.KeepFor))
+				_, err := s.gateway.Purge(ctx, s.cfg.Settings.KeepFor)
 				return err
 			}},
 			{Name: "purge_keys", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.db.Executions().PurgeKeys)},

@@ -232,13 +232,17 @@ func (s *auditStore) Purge(ctx context.Context, most int) (int, error) {
 	var n int
 	err := s.db.write.transact(ctx, func(t *tx) error {
 		n = 0
+		now, err := t.pool.clock(ctx, t)
+		if err != nil {
+			return err
+		}
 		// The trigger of SQLite, which must do without our function, knows only
 		// milliseconds.
-		query := `SELECT id FROM audit_members WHERE expires_at <= atoll_now() - 1000 ORDER BY expires_at LIMIT ?`
+		query := `SELECT id FROM audit_members WHERE expires_at <= ? ORDER BY expires_at LIMIT ?`
 		if t.pool.postgres {
 			query += ` FOR UPDATE SKIP LOCKED` // another process purges as well
 		}
-		rows, err := t.rows(ctx, query, most)
+		rows, err := t.rows(ctx, query, micros(now)-1000, most)
 		ids, err := collect(rows, err, func(sc scanner) (id int64, err error) { return id, sc.Scan(&id) })
 		if err != nil {
 			return err

@@ -97,9 +97,13 @@ func (s *executions) Unfinished(ctx context.Context, t time.Time, limit int) ([]
 		WHERE status = 'running' AND created_at < ? ORDER BY created_at, trace_id LIMIT ?`, micros(t), limit)
 }
 
-func (s *executions) Expired(ctx context.Context, t time.Time, limit int) ([]*execution.Execution, error) {
+func (s *executions) Expired(ctx context.Context, keep time.Duration, limit int) ([]*execution.Execution, error) {
+	now, err := s.db.read.clock(ctx, s.db.read)
+	if err != nil {
+		return nil, s.db.read.wrap("list the expired", err)
+	}
 	return s.many(ctx, "list the expired", `SELECT `+executionColumns+` FROM executions
-		WHERE completed_at < ? AND completed_at IS NOT NULL ORDER BY completed_at, trace_id LIMIT ?`, micros(t), limit)
+		WHERE completed_at < ? AND completed_at IS NOT NULL ORDER BY completed_at, trace_id LIMIT ?`, micros(now.Add(-keep)), limit)
 }
 
 func (s *executions) many(ctx context.Context, step, query string, args ...any) ([]*execution.Execution, error) {

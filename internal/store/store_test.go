@@ -47,6 +47,7 @@ func TestPostgres(t *testing.T) {
 		}
 		testClose(t, func(testing.TB) (*store.DB, func() *store.DB) { return open(), open })
 	})
+	t.Run("another clock", func(t *testing.T) { testClock(t, postgres(t, server)) })
 	t.Run("two gateways", func(t *testing.T) {
 		url := database(t, server)
 		testTwo(t, storetest.Postgres(t, url), storetest.Postgres(t, url))
