@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -213,9 +214,24 @@ func (c *adminCall) changeCaps() (any, error) {
 			return nil, invalid("%s must be 0, which stops every call, to %d", name, tenant.MaxCap)
 		}
 	}
-	caps, err := c.Admin.Caps.Change(c.r.Context(), in.TenantDaily, in.AgentHourly)
+	ctx := c.r.Context()
+	before, err := c.Caps.Caps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	after, err := c.Caps.Change(ctx, in.TenantDaily, in.AgentHourly)
 	if err != nil {
 		return nil, fmt.Errorf("change the caps: %w", err)
 	}
-	return capsWire(caps), nil
+	// They are in force by now, which must not wait for the note.
+	for _, change := range []struct {
+		name string
+		from int64
+		to   int64
+	}{{"caps.tenant_daily", before.TenantDaily, after.TenantDaily}, {"caps.agent_hourly", before.AgentHourly, after.AgentHourly}} {
+		if err := c.Tenants.Note(ctx, c.actor, change.name, strconv.FormatInt(change.from, 10), strconv.FormatInt(change.to, 10)); err != nil {
+			return nil, fmt.Errorf("the caps are changed, but that cannot be noted: %w", err)
+		}
+	}
+	return capsWire(after), nil
 }

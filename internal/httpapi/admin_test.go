@@ -166,6 +166,11 @@ func TestAdministration(t *testing.T) {
 	if caps := s.must(200, "PATCH", "/v1/admin/caps", `{"agent_hourly":0}`); caps["agent_hourly"] != 0.0 || caps["tenant_daily"] != 1000.0 {
 		t.Errorf("got %v", caps)
 	}
+	s.must(200, "PATCH", "/v1/admin/caps", `{"tenant_daily":1000}`) // as it is: nothing to note
+	noted := s.must(200, "GET", "/v1/admin/tenants/operator/policy-events", "")["data"].([]any)
+	if last, ok := noted[len(noted)-1].(map[string]any); !ok || len(noted) != 1 || last["field"] != "caps.agent_hourly" || last["old"] != "100" || last["new"] != "0" || !strings.HasPrefix(fmt.Sprint(last["actor"]), "key_") {
+		t.Errorf("noted %v", noted)
+	}
 	if caps := s.must(200, "GET", "/v1/admin/caps", ""); caps["agent_hourly"] != 0.0 {
 		t.Errorf("got %v", caps)
 	}

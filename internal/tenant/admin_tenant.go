@@ -98,6 +98,22 @@ func (a *Admin) PolicyEvents(ctx context.Context, idOrName string) ([]PolicyEven
 	return a.store.PolicyEvents(ctx, t.ID)
 }
 
+// Note appends an event to those of the tenant Operator: a change by actor of
+// what holds for every tenant.
+func (a *Admin) Note(ctx context.Context, actor, field, before, after string) error {
+	if before == after {
+		return nil
+	}
+	operator, err := a.store.Tenant(ctx, Operator)
+	if err != nil {
+		return err
+	}
+	_, err = a.store.ChangeTenant(ctx, operator.ID, func(t *Tenant) ([]PolicyEvent, error) {
+		return events(t.ID, actor, [][2]string{{field, before}}, [][2]string{{field, after}}), nil
+	})
+	return err
+}
+
 var errNoPlan = invalid("plan: there is no such plan")
 
 // checkTenant checks c against all but the tenant itself. id is "" for one that
