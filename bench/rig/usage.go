@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/config"
 )
 
 // clockTick is the unit of /proc/stat and /proc/<pid>/stat on every Linux.
@@ -74,7 +76,7 @@ type Usage struct {
 
 // Sandboxes returns the usage of every sandbox of the server.
 func (s *Server) Sandboxes() ([]Usage, error) {
-	records, err := filepath.Glob(filepath.Join(s.Data, "state", "server", "sb-*", "sandbox.json"))
+	records, err := filepath.Glob(filepath.Join(config.DefaultStateDir(s.Data), "server", "sb-*", "sandbox.json"))
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (a *app) makesSandboxes(cmd *cobra.Command, s *settings, elsewhere func() b
 		if !needed {
 			return nil
 		}
-		code, err := rootless.Enter(cfg.DataDir, log)
+		code, err := rootless.Enter(cfg.DataDir, cfg.StateDir, log)
 		if err != nil {
 			return &exit{exitNotRun, err}
 		}

@@ -95,7 +95,7 @@ func openProbe(ctx context.Context, cfg *config.Config, log *slog.Logger) (probe
 
 func platform(cfg *config.Config, name string, log *slog.Logger) engine.Platform {
 	p := engine.Platform{
-		Runsc: runscPath(cfg), Guest: guestPath(cfg), State: filepath.Join(cfg.DataDir, "state"), Name: name, Log: log,
+		Runsc: runscPath(cfg), Guest: guestPath(cfg), State: cfg.StateDir, Disk: filepath.Join(cfg.DataDir, "state"), Name: name, Log: log,
 	}
 	if cfg.Runtime == "oci" {
 		p.OCI = cfg.OCIRuntime

@@ -65,6 +65,12 @@ func Load(src Sources) (*Config, error) {
 	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
 		return nil, fmt.Errorf("data_dir: %w", err)
 	}
+	if c.StateDir == "" {
+		c.StateDir = DefaultStateDir(c.DataDir)
+	}
+	if c.StateDir, err = filepath.Abs(c.StateDir); err != nil {
+		return nil, fmt.Errorf("state_dir: %w", err)
+	}
 	if err := c.validate(); err != nil {
 		return nil, err
 	}

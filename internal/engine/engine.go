@@ -86,7 +86,7 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, host: rt, templates: filepath.Join(rt.dir, "templates"), envs: map[envKey]*environment{}}
+	e := &Engine{cfg: cfg, host: rt, templates: filepath.Join(rt.disk, "templates"), envs: map[envKey]*environment{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
+	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/executor"
 	"github.com/atoll-run/atoll/internal/fault"
@@ -52,7 +53,7 @@ func open(t *testing.T, dir string, change func(*Config)) *Engine {
 	cfg := Config{
 		Platform: Platform{
 			Runsc: filepath.Join(bin, "atoll-runsc"), Guest: filepath.Join(bin, "atoll-guest"),
-			State: filepath.Join(dir, "state"), Name: Server, Log: slog.New(slog.DiscardHandler),
+			State: config.DefaultStateDir(dir), Disk: filepath.Join(dir, "state"), Name: Server, Log: slog.New(slog.DiscardHandler),
 		},
 		Images: store, Image: atolltest.Image, Limits: sandbox.DefaultLimits(), Journals: true, Registry: prometheus.NewRegistry(),
 	}

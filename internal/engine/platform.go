@@ -31,7 +31,8 @@ type Platform struct {
 	Runsc string // path of atoll-runsc
 	OCI   string // name or path of an OCI runtime to be used instead of it; "" for none
 	Guest string // path of atoll-guest
-	State string // folder shared by all processes of one data folder
+	State string // folder of sandboxes' own folders, shared by all processes of one data folder
+	Disk  string // the same on disk, for what is large or run from; "" for State
 	Name  string // this process's part of it: a server's is Server, a command's NewName()
 	Log   *slog.Logger
 }
@@ -47,70 +48,123 @@ type host struct {
 	sandbox.Runtime
 	closer  io.Closer
 	cgroups *cgroup.Parent // nil where none can be made
-	dir     string
-	keep    bool // it is a server's: the folder stays for the next one, with the runs in it
+	dir     string         // of its sandboxes' folders
+	disk    string         // of its large files
+	keep    bool           // it is a server's: runs stay for the next one, and so does the folder on disk
 }
 
 // openHost sweeps what dead processes left, and opens this process's runtime.
-func openHost(ctx context.Context, p Platform) (*host, error) {
-	if err := os.MkdirAll(p.State, 0o700); err != nil {
+func openHost(ctx context.Context, p Platform) (_ *host, err error) {
+	if p.Disk == "" {
+		p.Disk = p.State
+	}
+	if err := os.MkdirAll(p.Disk, 0o700); err != nil {
 		return nil, err
 	}
-	// One at a time: a folder that is new and not yet locked by its owner must
-	// not be taken for one whose owner has died.
-	lock, err := os.OpenFile(filepath.Join(p.State, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	unlock, err := lockHosts(p.Disk)
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		return nil, fmt.Errorf("lock %s: %w", p.State, err)
+	defer unlock()
+	if err := own(p.State); err != nil {
+		return nil, err
 	}
+	defer func() {
+		if err != nil && p.State != p.Disk {
+			_ = os.Remove(p.State) // unless others are in it
+		}
+	}()
 	guestImage, err := writeGuest(p)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := os.ReadDir(p.State)
+	others, err := p.others()
 	if err != nil {
 		return nil, err
 	}
 	alone := true
-	for _, e := range entries {
-		if e.IsDir() && e.Name() != p.Name {
-			alone = sweepOther(ctx, p, guestImage, e.Name()) && alone
-		}
+	for _, name := range others {
+		alone = sweepOther(ctx, p, guestImage, name) && alone
 	}
 	if alone {
-		removeStaleGuests(p.State, guestImage)
+		removeStaleGuests(p.Disk, guestImage)
 	}
 	h, err := newHost(p, guestImage, p.Name)
 	if err != nil {
 		return nil, err
 	}
 	if err := h.sweep(ctx, p.Log); err != nil {
-		return nil, errors.Join(err, h.Close())
+		return nil, errors.Join(err, h.close())
 	}
 	return h, nil
 }
 
-// sweepOther clears the folder of another process, if that one has ended, which
+// lockHosts lets one process at a time make and remove the folders of processes:
+// one that is new and not yet locked by its owner must not be taken for one
+// whose owner has died.
+func lockHosts(disk string) (unlock func(), err error) {
+	lock, err := os.OpenFile(filepath.Join(disk, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("lock %s: %w", disk, err)
+	}
+	return func() { lock.Close() }, nil
+}
+
+// own makes a folder, or makes sure that it is nobody else's: in a place where
+// everybody may make one, somebody may have been faster.
+func own(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the folder for sandboxes' state cannot be made; set state_dir to another one")
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Uid != uint32(os.Geteuid()) || st.Mode&0o022 != 0 {
+		return fault.New(fault.Unavailable, "%s is not a folder that this user alone may write to; remove it, or set state_dir to another one", dir)
+	}
+	return nil
+}
+
+// others returns the names of all other processes that have a folder.
+func (p Platform) others() ([]string, error) {
+	names := map[string]bool{}
+	for _, dir := range []string{p.State, p.Disk} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if e.IsDir() && e.Name() != p.Name {
+				names[e.Name()] = true
+			}
+		}
+	}
+	return sortedNames(names), nil
+}
+
+// sweepOther clears the folders of another process, if that one has ended, which
 // it reports.
 func sweepOther(ctx context.Context, p Platform, guestImage, name string) (ended bool) {
 	h, err := newHost(p, guestImage, name)
 	if err != nil {
 		return false // it lives: the folder is locked
 	}
-	if err := errors.Join(h.sweep(ctx, p.Log), h.Close()); err != nil {
+	if err := errors.Join(h.sweep(ctx, p.Log), h.close()); err != nil {
 		p.Log.Warn("cannot clear what an earlier process left", "name", name, "error", err)
 	}
 	return true
 }
 
 // removeStaleGuests removes the guest's images of earlier versions and what a
-// crash left of writing one. No other process may be using the state folder.
-func removeStaleGuests(state, current string) {
+// crash left of writing one. No other process may be using them.
+func removeStaleGuests(dir, current string) {
 	for _, pattern := range []string{"guest-*.erofs", ".erofs-*"} {
-		files, _ := filepath.Glob(filepath.Join(state, pattern)) // the pattern is right
+		files, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is right
 		for _, f := range files {
 			if f != current {
 				os.Remove(f)
@@ -120,8 +174,8 @@ func removeStaleGuests(state, current string) {
 }
 
 func newHost(p Platform, guestImage, name string) (*host, error) {
-	dir := filepath.Join(p.State, name)
-	cgroups, err := cgroup.Open(groupName(dir))
+	dir, disk := filepath.Join(p.State, name), filepath.Join(p.Disk, name)
+	cgroups, err := cgroup.Open(groupName(disk))
 	if err != nil && name == p.Name {
 		// A command says it only to those who ask for more than warnings.
 		level := slog.LevelInfo
@@ -134,7 +188,7 @@ func newHost(p Platform, guestImage, name string) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &host{Runtime: rt, closer: rt, cgroups: cgroups, dir: dir, keep: name == Server}, nil
+	return &host{Runtime: rt, closer: rt, cgroups: cgroups, dir: dir, disk: disk, keep: name == Server}, nil
 }
 
 // closable is a runtime that lets go of its state folder when closed.
@@ -209,14 +263,30 @@ func (h *host) sweep(ctx context.Context, log *slog.Logger) error {
 
 // Close lets go of the state folder and removes what is empty of it.
 func (h *host) Close() error {
+	unlock, err := lockHosts(filepath.Dir(h.disk))
+	if err != nil {
+		return errors.Join(err, h.closer.Close())
+	}
+	defer unlock()
+	return h.close()
+}
+
+// close is Close for whoever holds the lock of lockHosts.
+func (h *host) close() error {
 	left, err := h.List(context.Background())
 	errs := []error{err}
 	// What was let go of needs its groups; the next start sweeps both.
 	if h.cgroups != nil && len(left) == 0 {
 		errs = append(errs, h.cgroups.Remove())
 	}
-	if !h.keep && len(left) == 0 {
+	if len(left) == 0 && !h.keep {
+		errs = append(errs, os.RemoveAll(h.disk))
+	}
+	if len(left) == 0 && (!h.keep || h.dir != h.disk) {
 		errs = append(errs, os.RemoveAll(h.dir))
+		if h.dir != h.disk {
+			_ = os.Remove(filepath.Dir(h.dir)) // unless others are in it
+		}
 	}
 	return errors.Join(append(errs, h.closer.Close())...)
 }
@@ -238,7 +308,7 @@ func writeGuest(p Platform) (string, error) {
 		fmt.Fprintf(hash, "%s %d\n", name, len(files[name].Data))
 		hash.Write(files[name].Data)
 	}
-	path := filepath.Join(p.State, "guest-"+hex.EncodeToString(hash.Sum(nil))[:16]+".erofs")
+	path := filepath.Join(p.Disk, "guest-"+hex.EncodeToString(hash.Sum(nil))[:16]+".erofs")
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}

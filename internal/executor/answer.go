@@ -2,12 +2,16 @@ package executor
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/execution"
@@ -24,10 +28,10 @@ func number(s execution.Stream) int {
 }
 
 // answer collects both streams whole: in memory while they are short, else in
-// files beside the sandbox.
+// files.
 type answer struct {
-	folder string
-	count  func(bytes int) // told of bytes that go to files
+	path  string          // of both files, without their endings
+	count func(bytes int) // told of bytes that go to files
 
 	written [2]int64
 	short   [2][]byte // all of it without files; its beginning with them
@@ -74,7 +78,7 @@ func (a *answer) spill() error {
 func (a *answer) open(flag int) error {
 	a.files = new([2]spool)
 	for n, s := range streams {
-		f, err := os.OpenFile(filepath.Join(a.folder, string(s)), os.O_CREATE|os.O_RDWR|flag, 0o600)
+		f, err := os.OpenFile(a.path+"."+string(s), os.O_CREATE|os.O_RDWR|flag, 0o600)
 		if err != nil {
 			return err
 		}
@@ -186,4 +190,53 @@ func (a *answer) close() {
 			f.Close()
 		}
 	}
+}
+
+// remove removes the files of an answer that is not needed any more.
+func (a *answer) remove() error {
+	if a.files == nil {
+		return nil
+	}
+	return removeOutputs(a.path)
+}
+
+func removeOutputs(path string) error {
+	var errs []error
+	for _, s := range streams {
+		if err := os.Remove(path + "." + string(s)); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// outputPath returns where the answer of a sandbox has its files, without their
+// endings.
+func (x *Executor) outputPath(folder string) string {
+	return filepath.Join(cmp.Or(x.cfg.Outputs, folder), filepath.Base(folder))
+}
+
+// sweepOutputs removes the files of answers whose sandboxes are not among those
+// that were left.
+func (x *Executor) sweepOutputs(left []string) error {
+	if x.cfg.Outputs == "" {
+		return nil // they went with their sandboxes
+	}
+	if err := os.MkdirAll(x.cfg.Outputs, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(x.cfg.Outputs)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		id := strings.TrimSuffix(e.Name(), filepath.Ext(e.Name()))
+		if slices.ContainsFunc(left, func(folder string) bool { return filepath.Base(folder) == id }) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(x.cfg.Outputs, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }

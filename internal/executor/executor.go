@@ -97,6 +97,10 @@ type Config struct {
 	Waiting string
 	WaitFor time.Duration
 
+	// Outputs is the folder of outputs that are too long for memory, until they
+	// are in Blobs; "" is each sandbox's own. Nothing else may be in it.
+	Outputs string
+
 	Concurrency int // runs at the same time; 0 is 8 a processor
 	Queue       int // jobs that may wait for their turn
 

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/atoll-run/atoll/internal/bus"
+	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/engine"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/executor"
@@ -79,7 +80,7 @@ func open(ctx context.Context, dir string, o options) (_ *machine, err error) {
 	m.engine, err = engine.Open(ctx, engine.Config{
 		Platform: engine.Platform{
 			Runsc: filepath.Join(bin, "atoll-runsc"), Guest: filepath.Join(bin, "atoll-guest"),
-			State: filepath.Join(dir, "state"), Name: engine.Server, Log: log,
+			State: config.DefaultStateDir(dir), Disk: filepath.Join(dir, "state"), Name: engine.Server, Log: log,
 		},
 		Images: store, Image: atolltest.Image, Limits: sandbox.DefaultLimits(), PoolSize: o.poolSize,
 		Journals: true, Registry: m.metrics,
@@ -95,7 +96,7 @@ func open(ctx context.Context, dir string, o options) (_ *machine, err error) {
 		o.concurrency = 8
 	}
 	m.Executor, err = executor.New(executor.Config{
-		Sandboxes: m.engine, Writer: writer, Blobs: folder(filepath.Join(dir, "blobs")), Log: log, Registry: m.metrics,
+		Outputs: filepath.Join(dir, "state", engine.Server, "outputs"), Sandboxes: m.engine, Writer: writer, Blobs: folder(filepath.Join(dir, "blobs")), Log: log, Registry: m.metrics,
 		Concurrency: o.concurrency, Queue: o.queue, TurnIdle: o.turnIdle, Detach: o.detach,
 	})
 	if err != nil {

@@ -66,7 +66,7 @@ func (x *Executor) newOutput(job *execution.Job, folder string, fail func()) (*o
 	o := &output{
 		writer: x.cfg.Writer, traceID: job.TraceID, limit: job.StoreOutput,
 		log: x.cfg.Log, metrics: x.metrics, keepTime: keepaliveEvery, fail: fail, seq: 1, stored: 1,
-		answer: answer{folder: folder, count: func(n int) { x.metrics.spooled.Add(float64(n)) }},
+		answer: answer{path: x.outputPath(folder), count: func(n int) { x.metrics.spooled.Add(float64(n)) }},
 	}
 	var emit [2]func([]byte)
 	for n := range streams {

@@ -34,6 +34,9 @@ func (x *Executor) Recover(ctx context.Context, p Presence) error {
 	if len(left) > 0 {
 		x.cfg.Log.Info("took over the runs of an earlier process", "count", len(left))
 	}
+	if err := x.sweepOutputs(left); err != nil {
+		return fmt.Errorf("sweep outputs of an earlier process: %w", err)
+	}
 	if err := x.takeUpWaiting(ctx); err != nil {
 		return err
 	}
@@ -255,6 +258,9 @@ func (t *task) lose(folder string, err error) {
 	t.x.cfg.Log.Error("a run could not be taken over", "trace_id", t.job.TraceID, "error", err)
 	t.x.metrics.takeovers.WithLabelValues(takeoverFailed).Inc()
 	t.sandbox = remains{x: t.x, folder: folder}
+	if err := removeOutputs(t.x.outputPath(folder)); err != nil {
+		t.x.cfg.Log.Warn("cannot remove an output", "trace_id", t.job.TraceID, "error", err)
+	}
 	t.store(execution.Result{
 		Status: execution.Failed, ExitCode: -1,
 		Error: "the server was restarted and the run could not be taken over: what is known of it cannot be read",

@@ -192,6 +192,9 @@ func (t *task) conclude(out *output, e endRecord, lost bool) {
 			lost = true // not to be used again
 		}
 	}
+	if err := out.answer.remove(); err != nil {
+		t.x.cfg.Log.Warn("cannot remove an output", "trace_id", t.job.TraceID, "error", err)
+	}
 	if lost || t.turn == nil {
 		t.discard()
 	} else {

@@ -12,14 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DataDirEnv is set for the process inside: root has another default, and would
-// look for its data elsewhere.
-const DataDirEnv = "ATOLL_DATA_DIR"
+// DataDirEnv and StateDirEnv are set for the process inside: root has other
+// defaults, and would look for its data elsewhere.
+const (
+	DataDirEnv  = "ATOLL_DATA_DIR"
+	StateDirEnv = "ATOLL_STATE_DIR"
+)
 
 // Enter starts this program anew, with the same arguments, in the namespace of
-// a data folder, and waits for its end. The caller has to exit with the code it
+// a data folder, whose sandboxes' state is in stateDir, and waits for its end. The caller has to exit with the code it
 // returns; an error means that nothing was started.
-func Enter(dataDir string, log *slog.Logger) (code int, err error) {
+func Enter(dataDir, stateDir string, log *slog.Logger) (code int, err error) {
 	path, err := os.Executable()
 	if err != nil {
 		return 0, err
@@ -34,7 +37,7 @@ func Enter(dataDir string, log *slog.Logger) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	pid, err := launch(reg, dataDir, path, log)
+	pid, err := launch(reg, dataDir, stateDir, path, log)
 	err = errors.Join(err, reg.unlock())
 	if err != nil {
 		return 0, err
@@ -67,8 +70,8 @@ func Enter(dataDir string, log *slog.Logger) (code int, err error) {
 }
 
 // launch starts the process inside and returns its pid.
-func launch(reg *registry, dataDir, path string, log *slog.Logger) (_ int, err error) {
-	ns, err := reg.find(dataDir)
+func launch(reg *registry, dataDir, stateDir, path string, log *slog.Logger) (_ int, err error) {
+	ns, err := reg.find(stateDir)
 	if err != nil {
 		return 0, err
 	}
@@ -77,7 +80,7 @@ func launch(reg *registry, dataDir, path string, log *slog.Logger) (_ int, err e
 		defer ns.Close()
 		join = int(ns.Fd())
 	}
-	env := append(os.Environ(), DataDirEnv+"="+dataDir, insideEnv+"=1")
+	env := append(os.Environ(), DataDirEnv+"="+dataDir, StateDirEnv+"="+stateDir, insideEnv+"=1")
 	c, err := start(join, path, os.Args, env)
 	if err != nil {
 		return 0, explain(err)

@@ -87,14 +87,14 @@ func (r *registry) processes() ([]int, error) {
 	return pids, nil
 }
 
-// find opens the namespace that processes of a data folder live in; nil when
-// there are none.
-func (r *registry) find(dataDir string) (*os.File, error) {
+// find opens the namespace that processes of a data folder live in, whose
+// sandboxes have their folders in stateDir; nil when there are none.
+func (r *registry) find(stateDir string) (*os.File, error) {
 	pids, err := r.processes()
 	if err != nil {
 		return nil, err
 	}
-	records, err := filepath.Glob(filepath.Join(dataDir, "state", "*"))
+	records, err := filepath.Glob(filepath.Join(stateDir, "*"))
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (r *registry) find(dataDir string) (*os.File, error) {
 	// it takes longest.
 	for _, candidates := range []func() []int{
 		func() []int { return pids },
-		func() []int { return state.WithArgument("--root=" + filepath.Join(dataDir, "state") + "/") },
+		func() []int { return state.WithArgument("--root=" + stateDir + "/") },
 	} {
 		for _, pid := range candidates() {
 			if ns := outermost(pid); ns != nil {

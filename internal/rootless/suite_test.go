@@ -42,7 +42,7 @@ func inside() *prepared {
 func TestMain(m *testing.M) {
 	rootlesstest.Main()
 	if p := inside(); p != nil && os.Geteuid() != 0 {
-		code, err := rootless.Enter(p.Data, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+		code, err := rootless.Enter(p.Data, filepath.Join(p.Data, "state"), slog.New(slog.NewTextHandler(os.Stderr, nil)))
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1

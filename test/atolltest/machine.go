@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/config"
 )
 
 // Trace is a data folder's trace on this machine: whatever exists only because
@@ -24,7 +26,7 @@ type Left struct {
 	Processes []string // all that mention the folder or are in a control group of it, the server's own process left out
 	Mounts    []string
 	Cgroups   []string
-	Files     []string // below state/, by path
+	Files     []string // of state, by path
 }
 
 func (l Left) String() string {
@@ -46,8 +48,9 @@ func (l Left) Counts() string {
 	return fmt.Sprintf("%d processes, %d mounts, %d control groups, %d files", len(l.Processes), len(l.Mounts), len(l.Cgroups), len(l.Files))
 }
 
-// state is the folder that holds every sandbox's own.
-func (d Trace) state() string { return filepath.Join(string(d), "state") }
+// disk is the folder of what is large, state the one that holds every sandbox's own.
+func (d Trace) disk() string  { return filepath.Join(string(d), "state") }
+func (d Trace) state() string { return config.DefaultStateDir(string(d)) }
 
 // Sandboxes returns the folders of the sandboxes that exist.
 func (d Trace) Sandboxes() []string {
@@ -71,17 +74,23 @@ func (d Trace) Find() (Left, error) {
 		return l, err
 	}
 	for line := range strings.Lines(string(mounts)) {
-		if strings.Contains(line, string(d)) {
+		if strings.Contains(line, string(d)) || strings.Contains(line, d.state()) {
 			l.Mounts = append(l.Mounts, strings.TrimSpace(line))
 		}
 	}
-	err = filepath.WalkDir(d.state(), func(path string, _ fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it went while we looked
-		}
-		l.Files = append(l.Files, path)
-		return err
-	})
+	dirs := []string{d.disk()}
+	if d.state() != d.disk() {
+		dirs = append(dirs, d.state())
+	}
+	for _, dir := range dirs {
+		err = errors.Join(err, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // it went while we looked, or there is none
+			}
+			l.Files = append(l.Files, path)
+			return err
+		}))
+	}
 	return l, err
 }
 
@@ -90,13 +99,14 @@ func (d Trace) Find() (Left, error) {
 // to it that they are found while there are any.
 func (d Trace) groups() ([]string, error) {
 	owners := []string{"server"}
-	entries, _ := os.ReadDir(d.state()) // commands come and go
-	for _, e := range entries {
+	entries, _ := os.ReadDir(d.disk()) // commands come and go
+	more, _ := os.ReadDir(d.state())
+	for _, e := range append(entries, more...) {
 		owners = append(owners, e.Name())
 	}
 	names := map[string]bool{}
 	for _, owner := range owners {
-		sum := sha256.Sum256([]byte(filepath.Join(d.state(), owner)))
+		sum := sha256.Sum256([]byte(filepath.Join(d.disk(), owner)))
 		names["atoll-"+hex.EncodeToString(sum[:6])] = true
 	}
 	var found []string
@@ -136,7 +146,7 @@ func (d Trace) processes(groups []string) ([]string, error) {
 		if err != nil || len(cmdline) == 0 && !member[pid] {
 			continue
 		}
-		if member[pid] || bytes.Contains(cmdline, []byte(d)) {
+		if member[pid] || bytes.Contains(cmdline, []byte(d)) || bytes.Contains(cmdline, []byte(d.state())) {
 			found = append(found, pid+" "+string(bytes.ReplaceAll(cmdline, []byte{0}, []byte(" "))))
 		}
 	}
