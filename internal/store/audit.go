@@ -262,12 +262,6 @@ func (s *auditStore) Purge(ctx context.Context, most int) (int, error) {
 }
 
 func (s *auditStore) Unsealed(ctx context.Context) ([]string, error) {
-	// One step of the index per tenant, however many rows wait.
-	rows, err := s.db.read.rows(ctx, `WITH RECURSIVE waiting (tenant) AS (
-			SELECT min(tenant) FROM audit_unsealed
-			UNION ALL
-			SELECT (SELECT min(u.tenant) FROM audit_unsealed u WHERE u.tenant > w.tenant) FROM waiting w WHERE w.tenant IS NOT NULL
-		) SELECT tenant FROM waiting WHERE tenant IS NOT NULL`)
-	all, err := collect(rows, err, func(sc scanner) (t string, err error) { return t, sc.Scan(&t) })
+	all, err := s.db.read.tenantsIn(ctx, "audit_unsealed")
 	return all, s.db.read.wrap("list tenants with unsealed rows", err)
 }

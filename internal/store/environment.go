@@ -98,10 +98,8 @@ func (s *tenants) CreateEnvironment(ctx context.Context, e tenant.Environment) e
 		return s.db.write.wrap("create an environment", err)
 	}
 	err = s.db.write.transact(ctx, func(t *tx) error {
-		if e.CreatedAt.IsZero() {
-			if e.CreatedAt, err = t.pool.clock(ctx, t); err != nil {
-				return err
-			}
+		if err := t.orNow(ctx, &e.CreatedAt); err != nil {
+			return err
 		}
 		_, err := t.exec(ctx, `INSERT INTO environments (`+environmentColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 			e.ID, e.Tenant, e.Name, e.Image, limits, env, secrets, micros(e.CreatedAt))
@@ -115,17 +113,13 @@ func (s *tenants) UpdateEnvironment(ctx context.Context, e tenant.Environment) e
 	if err != nil {
 		return s.db.write.wrap("update an environment", err)
 	}
-	n, err := s.db.write.exec(ctx, `UPDATE environments SET name = ?, image = ?, limits = ?, env = ?, secrets = ? WHERE id = ? AND tenant = ?`,
+	err = execOne(ctx, s.db.write, "environment", `UPDATE environments SET name = ?, image = ?, limits = ?, env = ?, secrets = ? WHERE id = ? AND tenant = ?`,
 		e.Name, e.Image, limits, env, secrets, e.ID, e.Tenant)
-	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "no such environment")
-	}
 	return s.db.write.named("update an environment", err, "environment", e.Name)
 }
 
 func (s *tenants) Environment(ctx context.Context, id tenant.ID, idOrName string) (tenant.Environment, error) {
-	e, err := s.scanEnvironment(s.db.read.row(ctx, `SELECT `+environmentColumns+` FROM environments
-		WHERE tenant = ? AND (id = ? OR name = ?) ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END LIMIT 1`, id, idOrName, idOrName, idOrName))
+	e, err := s.scanEnvironment(s.db.read.row(ctx, `SELECT `+environmentColumns+` FROM environments`+byIDOrName, id, idOrName, idOrName, idOrName))
 	return e, s.db.read.found("get an environment", err, "no such environment")
 }
 

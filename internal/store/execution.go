@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/execution"
-	"github.com/atoll-run/atoll/internal/fault"
 )
 
 // executions is the execution.Store.
@@ -119,10 +118,7 @@ func (s *executions) many(ctx context.Context, step, query string, args ...any) 
 }
 
 func (s *executions) SetWebhookStatus(ctx context.Context, traceID string, status execution.WebhookStatus) error {
-	n, err := s.db.write.exec(ctx, `UPDATE executions SET webhook_status = ? WHERE trace_id = ?`, string(status), traceID)
-	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "no such execution")
-	}
+	err := execOne(ctx, s.db.write, "execution", `UPDATE executions SET webhook_status = ? WHERE trace_id = ?`, string(status), traceID)
 	return s.db.write.wrap("set a webhook's status", err)
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
@@ -76,10 +75,8 @@ func (s *tenants) CreateKey(ctx context.Context, k tenant.Key) error {
 		return s.db.write.wrap("create a key", err)
 	}
 	err = s.db.write.transact(ctx, func(t *tx) error {
-		if k.CreatedAt.IsZero() {
-			if k.CreatedAt, err = t.pool.clock(ctx, t); err != nil {
-				return err
-			}
+		if err := t.orNow(ctx, &k.CreatedAt); err != nil {
+			return err
 		}
 		var environment any
 		if k.Environment != "" {
@@ -101,17 +98,13 @@ func (s *tenants) UpdateKey(ctx context.Context, k tenant.Key) error {
 	if err != nil {
 		return s.db.write.wrap("update a key", err)
 	}
-	n, err := s.db.write.exec(ctx, `UPDATE keys SET name = ?, scopes = ?, webhook_url = ?, webhook_secret = ?, expires_at = ? WHERE id = ? AND tenant = ?`,
+	err = execOne(ctx, s.db.write, "key", `UPDATE keys SET name = ?, scopes = ?, webhook_url = ?, webhook_secret = ?, expires_at = ? WHERE id = ? AND tenant = ?`,
 		k.Name, scopes, k.WebhookURL, secret, maybeMicros(k.ExpiresAt), k.ID, k.Tenant)
-	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "no such key")
-	}
 	return s.db.write.named("update a key", err, "key", k.Name)
 }
 
 func (s *tenants) Key(ctx context.Context, tenantID tenant.ID, idOrName string) (tenant.Key, error) {
-	k, err := s.scanKey(s.db.read.row(ctx, `SELECT `+keyColumns+` FROM keys
-		WHERE tenant = ? AND (id = ? OR name = ?) ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END LIMIT 1`, tenantID, idOrName, idOrName, idOrName))
+	k, err := s.scanKey(s.db.read.row(ctx, `SELECT `+keyColumns+` FROM keys`+byIDOrName, tenantID, idOrName, idOrName, idOrName))
 	return k, s.db.read.found("get a key", err, "no such key")
 }
 
@@ -122,10 +115,7 @@ func (s *tenants) Keys(ctx context.Context, tenantID tenant.ID) ([]tenant.Key, e
 }
 
 func (s *tenants) RevokeKey(ctx context.Context, tenantID tenant.ID, id string) error {
-	n, err := s.db.write.exec(ctx, `UPDATE keys SET revoked_at = coalesce(revoked_at, atoll_now()) WHERE id = ? AND tenant = ?`, id, tenantID)
-	if err == nil && n == 0 {
-		return fault.New(fault.NotFound, "no such key")
-	}
+	err := execOne(ctx, s.db.write, "key", `UPDATE keys SET revoked_at = coalesce(revoked_at, atoll_now()) WHERE id = ? AND tenant = ?`, id, tenantID)
 	return s.db.write.wrap("revoke a key", err)
 }
 

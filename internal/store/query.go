@@ -285,6 +285,39 @@ func (p *pool) clock(ctx context.Context, q querier) (time.Time, error) {
 	return time.UnixMicro(us).UTC(), err
 }
 
+// orNow makes a time that is not said the database's.
+func (t *tx) orNow(ctx context.Context, at *time.Time) (err error) {
+	if at.IsZero() {
+		*at, err = t.pool.clock(ctx, t)
+	}
+	return err
+}
+
+// execOne runs a statement that must find its row; kind is what there is none of
+// otherwise.
+func execOne(ctx context.Context, q querier, kind, query string, args ...any) error {
+	n, err := q.exec(ctx, query, args...)
+	if err == nil && n == 0 {
+		return fault.New(fault.NotFound, "no such %s", kind)
+	}
+	return err
+}
+
+// tenantsIn lists the tenants of a table whose primary key begins with tenant:
+// one step of the index for each, however many rows they have.
+func (p *pool) tenantsIn(ctx context.Context, table string) ([]string, error) {
+	rows, err := p.rows(ctx, `WITH RECURSIVE found (tenant) AS (
+			SELECT min(tenant) FROM `+table+`
+			UNION ALL
+			SELECT (SELECT min(x.tenant) FROM `+table+` x WHERE x.tenant > f.tenant) FROM found f WHERE f.tenant IS NOT NULL
+		) SELECT tenant FROM found WHERE tenant IS NOT NULL`)
+	return collect(rows, err, func(sc scanner) (t string, err error) { return t, sc.Scan(&t) })
+}
+
+// byIDOrName finds the row of a tenant whose id or else whose name is given:
+// tenant, and three times the latter.
+const byIDOrName = ` WHERE tenant = ? AND (id = ? OR name = ?) ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END LIMIT 1`
+
 // micros is a time as it is stored.
 func micros(t time.Time) int64 { return t.UnixMicro() }
 

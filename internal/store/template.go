@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 
-	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
@@ -36,12 +35,8 @@ func (s *tenants) Templates(ctx context.Context, tenantID tenant.ID) ([]tenant.T
 
 func (s *tenants) DeleteTemplate(ctx context.Context, tenantID tenant.ID, name string, e tenant.PolicyEvent) error {
 	err := s.db.write.transact(ctx, func(tx *tx) error {
-		n, err := tx.exec(ctx, `DELETE FROM templates WHERE tenant = ? AND name = ?`, tenantID, name)
-		if err != nil {
+		if err := execOne(ctx, tx, "template", `DELETE FROM templates WHERE tenant = ? AND name = ?`, tenantID, name); err != nil {
 			return err
-		}
-		if n == 0 {
-			return fault.New(fault.NotFound, "no such template")
 		}
 		e.Tenant = tenantID
 		return insertEvent(ctx, tx, e)

@@ -65,12 +65,8 @@ func orNull(n *int64) any {
 
 func (s *tenants) CreateTenant(ctx context.Context, t tenant.Tenant) error {
 	err := s.db.write.transact(ctx, func(tx *tx) error {
-		now, err := tx.pool.clock(ctx, tx)
-		if err != nil {
+		if err := tx.orNow(ctx, &t.CreatedAt); err != nil {
 			return err
-		}
-		if t.CreatedAt.IsZero() {
-			t.CreatedAt = now
 		}
 		redaction, err := listOf(t.RedactionOff)
 		if err != nil {
@@ -165,12 +161,8 @@ func (p *pool) forUpdate() string {
 }
 
 func insertEvent(ctx context.Context, tx *tx, e tenant.PolicyEvent) error {
-	if e.CreatedAt.IsZero() {
-		now, err := tx.pool.clock(ctx, tx)
-		if err != nil {
-			return err
-		}
-		e.CreatedAt = now
+	if err := tx.orNow(ctx, &e.CreatedAt); err != nil {
+		return err
 	}
 	_, err := tx.exec(ctx, `INSERT INTO policy_events (tenant, actor, field, old_value, new_value, created_at) VALUES (?, ?, ?, ?, ?, ?)`,
 		e.Tenant, e.Actor, e.Field, e.Old, e.New, micros(e.CreatedAt))

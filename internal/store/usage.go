@@ -158,12 +158,7 @@ func (s *usageStore) Purge(ctx context.Context, keep time.Duration, most int) (i
 		return 0, s.db.read.wrap("purge the ledger", err)
 	}
 	until := micros(now.Add(-keep).Truncate(day))
-	rows, err := s.db.read.rows(ctx, `WITH RECURSIVE ledger (tenant) AS (
-			SELECT min(tenant) FROM usage_entries
-			UNION ALL
-			SELECT (SELECT min(u.tenant) FROM usage_entries u WHERE u.tenant > l.tenant) FROM ledger l WHERE l.tenant IS NOT NULL
-		) SELECT tenant FROM ledger WHERE tenant IS NOT NULL`)
-	tenants, err := collect(rows, err, func(sc scanner) (t string, err error) { return t, sc.Scan(&t) })
+	tenants, err := s.db.read.tenantsIn(ctx, "usage_entries")
 	if err != nil {
 		return 0, s.db.read.wrap("list tenants in the ledger", err)
 	}

@@ -3,7 +3,6 @@
 package gatewaytest
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"path/filepath"
@@ -18,8 +17,8 @@ import (
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/seal"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/store/storetest"
 	"github.com/atoll-run/atoll/internal/tenant"
 	"github.com/atoll-run/atoll/internal/usage"
 )
@@ -44,14 +43,7 @@ type Option func(*gateway.Config)
 func Open(t testing.TB, options ...Option) *World {
 	t.Helper()
 	dir, log := t.TempDir(), slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	box, err := seal.New(bytes.Repeat([]byte{7}, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := store.Open(context.Background(), store.Config{Path: filepath.Join(dir, "atoll.db"), Seal: box, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := storetest.SQLite(t, func(c *store.Config) { c.Log = log })
 	b, err := bus.Open(context.Background(), bus.Config{Dir: filepath.Join(dir, "bus"), Name: "test", Log: log})
 	if err != nil {
 		t.Fatal(err)
@@ -85,9 +77,6 @@ func Open(t testing.TB, options ...Option) *World {
 		}
 		if err := b.Close(); err != nil {
 			t.Errorf("close the bus: %v", err)
-		}
-		if err := db.Close(); err != nil {
-			t.Errorf("close the store: %v", err)
 		}
 		if err := blobs.Close(); err != nil {
 			t.Errorf("close the blobs: %v", err)
