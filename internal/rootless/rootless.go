@@ -40,9 +40,6 @@ func readMark() bool {
 	return marked && os.Geteuid() == 0
 }
 
-// Inside reports whether this process is the one in the namespace.
-func Inside() bool { return inside }
-
 // Alone reports whether this process's user is the only one in its user
 // namespace: files cannot be given to others there.
 func Alone() bool {

@@ -247,7 +247,7 @@ func (m *Maker) dial(ctx context.Context, key Key, inst sandbox.Instance) (*Sand
 	if err != nil {
 		return nil, err
 	}
-	s := &Sandbox{maker: m, key: key, instance: inst, guest: c}
+	s := &Sandbox{maker: m, instance: inst, guest: c}
 	if m.cfg.Guest != nil {
 		s.unfit = m.cfg.Guest(c.Info().Version)
 	}

@@ -24,7 +24,6 @@ var _ pool.Item = (*Sandbox)(nil)
 // others after it, one at a time.
 type Sandbox struct {
 	maker    *Maker
-	key      Key
 	instance sandbox.Instance
 	guest    *guest.Client
 	unfit    error // why it must not run a caller's code
@@ -137,7 +136,8 @@ func (s *Sandbox) Attach(ctx context.Context, p execution.Program, skip [2]int64
 func (s *Sandbox) follow(ctx context.Context, p execution.Program, counted [2]int64, sink execution.Sink,
 	call func(context.Context, guest.Sink) (guest.Result, error),
 ) (execution.Outcome, error) {
-	ctx, span := trace.StartKind(ctx, "guest.run", trace.Client, trace.String("atoll.sandbox_id", string(s.ID())))
+	ctx, span := trace.StartKind(ctx, "guest.run", trace.Client,
+		trace.String(trace.TraceID, p.TraceID), trace.String("atoll.sandbox_id", string(s.ID())))
 	defer span.End()
 	w := s.watch(ctx, p)
 	result, err := call(w.ctx, func(stream guest.Stream, b []byte) {
@@ -169,7 +169,7 @@ func (s *Sandbox) follow(ctx context.Context, p execution.Program, counted [2]in
 	}
 	s.account(ctx, &out, w.oom)
 	span.Set(trace.Int("atoll.exit_code", int64(out.ExitCode)), trace.Int("atoll.stdout_bytes", out.StdoutBytes), trace.Int("atoll.stderr_bytes", out.StderrBytes),
-		trace.Bool("atoll.timed_out", out.TimedOut), trace.Bool("atoll.out_of_memory", out.OOM), trace.Bool("atoll.lost", out.Lost))
+		trace.Bool("atoll.warmed", result.Warm), trace.Int("atoll.cpu_ms", result.CPU.Milliseconds()), trace.Bool("atoll.timed_out", out.TimedOut), trace.Bool("atoll.out_of_memory", out.OOM), trace.Bool("atoll.lost", out.Lost))
 	return out, nil
 }
 
