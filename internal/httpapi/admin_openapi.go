@@ -51,7 +51,7 @@ func (d describer) admin(doc *huma.OpenAPI) {
 			op.Parameters = append(op.Parameters, &huma.Param{Name: name, In: "query", Description: schema.Description, Schema: schema})
 		}
 		if row.in != nil {
-			op.RequestBody = &huma.RequestBody{Required: needed(row.in), Content: map[string]*huma.MediaType{"application/json": d.media(row.in)}}
+			op.RequestBody = &huma.RequestBody{Required: needed(row.in) || row.status == http.StatusCreated, Content: map[string]*huma.MediaType{"application/json": d.media(row.in)}}
 			op.Responses["400"] = d.json("validation_error: the message names the field.", ErrorResponse{})
 			op.Responses["409"] = d.json("conflict: the name is taken, or the state of things forbids it.", ErrorResponse{})
 			op.Responses["429"] = d.json("rate_limited: above the tenant's plan.", ErrorResponse{})

@@ -54,6 +54,17 @@ func checkContentType(h http.Header) error {
 	return nil
 }
 
+// readRequest reads the body of a request that is JSON and has no query.
+func readRequest(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if _, err := parseQuery(r); err != nil {
+		return nil, err
+	}
+	if err := checkContentType(r.Header); err != nil {
+		return nil, err
+	}
+	return readBody(w, r)
+}
+
 // maxSwallowed is how much is taken of a body that is too large, for nothing:
 // many clients read no answer before they have sent everything.
 const maxSwallowed = 64 << 20

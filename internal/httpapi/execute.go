@@ -21,18 +21,12 @@ func (s *Server) postExecute(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := parseQuery(r); err != nil {
+	body, err := readRequest(w, r)
+	if err != nil {
 		return err
 	}
 	call := gateway.Call{Source: execution.SourceAPI, Delivery: delivery(r.Header)}
 	if call.IdempotencyKey, err = idempotencyKey(r.Header); err != nil {
-		return err
-	}
-	if err := checkContentType(r.Header); err != nil {
-		return err
-	}
-	body, err := readBody(w, r)
-	if err != nil {
 		return err
 	}
 	in, err := decodeExecute(body)

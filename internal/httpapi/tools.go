@@ -51,13 +51,7 @@ func (s *Server) postExecuteCode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := parseQuery(r); err != nil {
-		return err
-	}
-	if err := checkContentType(r.Header); err != nil {
-		return err
-	}
-	body, err := readBody(w, r)
+	body, err := readRequest(w, r)
 	if err != nil {
 		return err
 	}
