@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -61,6 +62,9 @@ func (b *Bus) connect(ctx context.Context, purpose string) (*nats.Conn, error) {
 		opts = append(opts, nats.ClientCert(b.cfg.Cert, b.cfg.Key))
 	}
 	nc, err := nats.Connect(b.cfg.URL, opts...)
+	if bad, ok := errors.AsType[*url.Error](err); ok {
+		err = fmt.Errorf("its URL cannot be read: %w", bad.Err) // without the URL, which may have a password
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to NATS: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -190,5 +191,17 @@ func TestKilled(t *testing.T) {
 			}
 		}
 		t.Logf("%d runs and %d events were there", runs+1, last)
+	}
+}
+
+func TestAURLThatIsNoneIsNotShown(t *testing.T) {
+	for _, bad := range []string{"nats://user:geheim@[::1", "nats://user:geheim@127.0.0.1:x", "nats://user:geheim%zz@h:1", "user:geheim@h h:4222"} {
+		b, err := Open(t.Context(), Config{URL: bad, Name: "x", Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler), MaxBytes: 1 << 30, MaxRunBytes: 1 << 20, MaxAge: time.Hour})
+		if err == nil {
+			b.Close()
+			t.Errorf("%q was taken for a URL", bad)
+		} else if strings.Contains(err.Error(), "geheim") {
+			t.Errorf("the password is in the error: %v", err)
+		}
 	}
 }
