@@ -32,7 +32,7 @@ in the file dev-key in data_dir. GET /readyz answers 200 when code can be run;
 /docs is the API's documentation.
 
 Exit codes: 0 after a shutdown, 1 when the server failed, 2 when the settings
-are wrong.`,
+are wrong, or the key for the secrets in the records is.`,
 		Example: `  atoll serve
   ATOLL_POOL_SIZE=8 atoll serve --listen 127.0.0.1:9000
   atoll serve --config /etc/atoll.yaml --on-exit destroy`,
