@@ -7,10 +7,45 @@
 #define PR_CAPBSET_DROP 24
 #define CAPABILITY_VERSION_3 0x20080522
 #define CAP_SETPCAP 8
+#define CAP_SYS_ADMIN 21
+
+// Two words of header and, twice, three of sets. R13 has SP meanwhile.
+#define header      0(SP)
+#define sets        8(SP)
+#define effective   8(SP)
+#define permitted   12(SP)
+#define inheritable 16(SP)
+#define room        $32
+
+#define CAPSET \
+	LEAQ	header, DI \
+	LEAQ	sets, SI \
+	MOVL	$SYS_capset, AX \
+	SYSCALL
 
 // entry is where the process begins, before Go's runtime and its threads: see
 // entry.go. Of the registers only SP means something here.
 TEXT ·entry(SB), NOSPLIT|NOFRAME, $0
+	MOVQ	SP, R13
+	SUBQ	room, SP
+	MOVL	$CAPABILITY_VERSION_3, header
+	MOVL	$0, 4(SP)
+	LEAQ	header, DI
+	LEAQ	sets, SI
+	MOVL	$SYS_capget, AX
+	SYSCALL
+	TESTQ	AX, AX
+	JNE	start
+
+	// The process that unmounts /proc needs it. Where it runs as root, it has what
+	// is inheritable and what is in the bounding set.
+	MOVL	permitted, AX
+	ANDL	$(1<<CAP_SYS_ADMIN), AX
+	ORL	AX, inheritable
+	CAPSET
+	TESTQ	AX, AX
+	JNE	start
+
 	MOVL	$0, R12
 drop:
 	MOVL	$PR_CAPBSET_DROP, DI
@@ -20,31 +55,14 @@ drop:
 	XORL	R8, R8
 	MOVL	$SYS_prctl, AX
 	SYSCALL
-	TESTQ	AX, AX
-	JNE	dropped // there is no such capability, or no right to drop any
 	INCL	R12
-	JMP	drop
-dropped:
-	TESTL	R12, R12
-	JEQ	start
-
-	// Two words of header and, twice, three of sets: effective, permitted, inheritable.
-	MOVQ	SP, R13
-	SUBQ	$32, SP
-	MOVL	$CAPABILITY_VERSION_3, 0(SP)
-	MOVL	$0, 4(SP)
-	LEAQ	0(SP), DI
-	LEAQ	8(SP), SI
-	MOVL	$SYS_capget, AX
-	SYSCALL
 	TESTQ	AX, AX
-	JNE	restore
-	ANDL	$~(1<<CAP_SETPCAP), 8(SP)
-	LEAQ	0(SP), DI
-	LEAQ	8(SP), SI
-	MOVL	$SYS_capset, AX
-	SYSCALL
-restore:
-	MOVQ	R13, SP
+	JEQ	drop
+	CMPL	R12, $1
+	JEQ	start // no right to; otherwise there is no further one
+
+	ANDL	$~(1<<CAP_SETPCAP), effective
+	CAPSET
 start:
+	MOVQ	R13, SP
 	JMP	_rt0_amd64_linux(SB)
