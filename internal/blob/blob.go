@@ -37,7 +37,11 @@ type Store struct {
 func Open(ctx context.Context, rawURL string) (*Store, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return nil, fmt.Errorf("blob store: %w", err)
+		// All but the URL, which may hold keys.
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err
+		}
+		return nil, fmt.Errorf("blob store: its URL cannot be read: %w", err)
 	}
 	s := &Store{}
 	switch q := u.Query(); {
