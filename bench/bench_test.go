@@ -93,8 +93,8 @@ func TestClosedLoop(t *testing.T) {
 		if n := len(got.each); n != 4*33 && n != 4*34 {
 			t.Errorf("%d calls counted", n)
 		}
-		if got.perSecond != float64(len(got.each))/10 {
-			t.Errorf("%v per second for %d calls", got.perSecond, len(got.each))
+		if got.perSecond() != float64(len(got.each))/10 {
+			t.Errorf("%v per second for %d calls", got.perSecond(), len(got.each))
 		}
 		if int(calls.Load()) <= len(got.each) {
 			t.Error("the lead's calls were counted")

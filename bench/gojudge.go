@@ -48,6 +48,6 @@ func goJudge(ctx context.Context, b *bench) (_ []report.Row, err error) {
 	const kernel = "shares the host's kernel"
 	return []report.Row{
 		p50Row(name, judge, bare, "bare python, p50", nil, nil, kernel),
-		{Case: "go-judge, sustained, 8 clients", Unit: "executions/s", Measured: t.perSecond, Sample: t.each.Summary(), Note: kernel + "; " + t.note()},
+		{Case: "go-judge, sustained, 8 clients", Unit: "executions/s", Measured: t.perSecond(), Sample: t.each.Summary(), Note: kernel + "; " + t.note()},
 	}, nil
 }

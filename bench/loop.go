@@ -33,13 +33,22 @@ func firstError(errs []error) error {
 
 // throughput is what a closed loop achieved.
 type throughput struct {
-	perSecond float64
-	each      report.Sample // durations of the calls counted
-	cpu       time.Duration // that the whole machine used for each call
+	each   report.Sample // durations of the calls counted
+	window time.Duration // in which they were counted
+	cpu    time.Duration // that the whole machine used meanwhile
+}
+
+func (t throughput) perSecond() float64 { return float64(len(t.each)) / t.window.Seconds() }
+
+// add adds what another loop of the same kind achieved.
+func (t *throughput) add(o throughput) {
+	t.each = append(t.each, o.each...)
+	t.window += o.window
+	t.cpu += o.cpu
 }
 
 func (t throughput) note() string {
-	return fmt.Sprintf("%.1f ms of CPU each, clients and all", report.Milliseconds(t.cpu))
+	return fmt.Sprintf("%.1f ms of CPU each, clients and all", report.Milliseconds(t.cpu)/float64(max(len(t.each), 1)))
 }
 
 // closedLoop keeps clients busy with f, one call after the other, and counts
@@ -89,9 +98,6 @@ func closedLoop(ctx context.Context, clients int, lead, window time.Duration, f 
 	for _, s := range samples {
 		t.each = append(t.each, s...)
 	}
-	t.perSecond = float64(len(t.each)) / window.Seconds()
-	if len(t.each) > 0 {
-		t.cpu = (after - before) / time.Duration(len(t.each))
-	}
+	t.window, t.cpu = window, after-before
 	return t, nil
 }
