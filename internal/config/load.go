@@ -67,6 +67,9 @@ func Load(src Sources) (*Config, error) {
 	}
 	if c.StateDir == "" {
 		c.StateDir = DefaultStateDir(c.DataDir)
+		if c.Runtime == "oci" { // builds sandboxes in the same places
+			c.StateDir = filepath.Join(c.DataDir, "state")
+		}
 	}
 	if c.StateDir, err = filepath.Abs(c.StateDir); err != nil {
 		return nil, fmt.Errorf("state_dir: %w", err)

@@ -23,6 +23,7 @@ import (
 	"github.com/atoll-run/atoll/internal/image/erofs"
 	"github.com/atoll-run/atoll/internal/runtime/gvisor"
 	"github.com/atoll-run/atoll/internal/runtime/oci"
+	"github.com/atoll-run/atoll/internal/runtime/state"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -47,6 +48,7 @@ func NewName() string { return "run-" + strings.TrimPrefix(string(sandbox.NewID(
 type host struct {
 	sandbox.Runtime
 	closer  io.Closer
+	lock    *state.Dir     // on disk; nil where that is dir's
 	cgroups *cgroup.Parent // nil where none can be made
 	dir     string         // of its sandboxes' folders
 	disk    string         // of its large files
@@ -89,7 +91,7 @@ func openHost(ctx context.Context, p Platform) (_ *host, err error) {
 	if alone {
 		removeStaleGuests(p.Disk, guestImage)
 	}
-	h, err := newHost(p, guestImage, p.Name)
+	h, err := newHost(ctx, p, guestImage, p.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +152,7 @@ func (p Platform) others() ([]string, error) {
 // sweepOther clears the folders of another process, if that one has ended, which
 // it reports.
 func sweepOther(ctx context.Context, p Platform, guestImage, name string) (ended bool) {
-	h, err := newHost(p, guestImage, name)
+	h, err := newHost(ctx, p, guestImage, name)
 	if err != nil {
 		return false // it lives: the folder is locked
 	}
@@ -173,8 +175,21 @@ func removeStaleGuests(dir, current string) {
 	}
 }
 
-func newHost(p Platform, guestImage, name string) (*host, error) {
+// newHost fails when the process of that name lives and is another one.
+func newHost(ctx context.Context, p Platform, guestImage, name string) (_ *host, err error) {
 	dir, disk := filepath.Join(p.State, name), filepath.Join(p.Disk, name)
+	// Whoever has its state elsewhere is known by its folder on disk.
+	var lock *state.Dir
+	if dir != disk {
+		if lock, err = state.Open(disk); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, lock.Close())
+			}
+		}()
+	}
 	cgroups, err := cgroup.Open(groupName(disk))
 	if err != nil && name == p.Name {
 		// A command says it only to those who ask for more than warnings.
@@ -186,9 +201,39 @@ func newHost(p Platform, guestImage, name string) (*host, error) {
 	}
 	rt, err := openRuntime(p, guestImage, dir, cgroups)
 	if err != nil {
+		if lock != nil && cgroups != nil {
+			err = errors.Join(err, cgroups.Remove())
+		}
 		return nil, err
 	}
-	return &host{Runtime: rt, closer: rt, cgroups: cgroups, dir: dir, disk: disk, keep: name == Server}, nil
+	h := &host{Runtime: rt, closer: rt, lock: lock, cgroups: cgroups, dir: dir, disk: disk, keep: name == Server}
+	if err := h.sweepDisk(ctx); err != nil {
+		return nil, errors.Join(err, rt.Close())
+	}
+	return h, nil
+}
+
+// sweepDisk destroys the sandboxes of an earlier process of this name that had
+// its state on disk, where this one has it elsewhere.
+func (h *host) sweepDisk(ctx context.Context) error {
+	if h.dir == h.disk {
+		return nil
+	}
+	entries, err := os.ReadDir(h.disk)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		id := sandbox.ID(e.Name())
+		if !id.Valid() {
+			continue
+		}
+		// Its group is killed whatever is known of it. What it left is a folder.
+		if err := errors.Join(h.Destroy(ctx, id), os.RemoveAll(filepath.Join(h.disk, e.Name()))); err != nil {
+			return fmt.Errorf("sweep sandbox %s: %w", id, err)
+		}
+	}
+	return nil
 }
 
 // closable is a runtime that lets go of its state folder when closed.
@@ -265,7 +310,7 @@ func (h *host) sweep(ctx context.Context, log *slog.Logger) error {
 func (h *host) Close() error {
 	unlock, err := lockHosts(filepath.Dir(h.disk))
 	if err != nil {
-		return errors.Join(err, h.closer.Close())
+		return err
 	}
 	defer unlock()
 	return h.close()
@@ -288,7 +333,11 @@ func (h *host) close() error {
 			_ = os.Remove(filepath.Dir(h.dir)) // unless others are in it
 		}
 	}
-	return errors.Join(append(errs, h.closer.Close())...)
+	errs = append(errs, h.closer.Close())
+	if h.lock != nil {
+		errs = append(errs, h.lock.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // writeGuest writes the small image that holds the guest and its hooks, named
