@@ -63,8 +63,9 @@ bench: build ## measure everything and write bench/results/
 	go run ./bench
 
 .PHONY: soak
-soak: build ## run every repeated test at its full count, and mixed executions for an hour; keep the result
-	@scripts/soak.sh
+soak: test-deps build ## run every repeated test at its full count, and mixed executions for an hour; keep the result
+	bin/atoll image build --if-missing --data-dir .cache/test-data
+	@ATOLL_DATA_DIR=$(CURDIR)/.cache/test-data scripts/soak.sh
 
 .PHONY: fuzz
 fuzz: ## fuzz every fuzz target for a short while
