@@ -136,6 +136,7 @@ sys.exit(%d)`, n, exit))
 		}
 		j := job(fmt.Sprintf("for i in range(%d): print(i, 'y' * 500, sep='')", lines))
 		j.MaxOutput = 1 << 10
+		j.Timeout = 2 * time.Minute // a slow machine takes half of it
 		return program{j, out.String(), "", execution.Success, 0}
 	}
 	quiet := program{job("import time; time.sleep(3); print('done')"), "done\n", "", execution.Success, 0}

@@ -164,7 +164,7 @@ for i in range(LINES // 64): sys.stdout.buffer.write(block)`, "LINES", "(200 << 
 		t.Errorf("the result is %+v: %v", r, err)
 	}
 	t.Logf("%.0f MB/s, %d MiB of memory", lines/1024/took.Seconds(), most>>20)
-	if most > 128<<20 {
+	if most > 160<<20 {
 		t.Errorf("%d MiB of memory were in use", most>>20)
 	}
 }
