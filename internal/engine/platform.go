@@ -310,10 +310,19 @@ func (h *host) sweep(ctx context.Context, log *slog.Logger) error {
 func (h *host) Close() error {
 	unlock, err := lockHosts(filepath.Dir(h.disk))
 	if err != nil {
-		return err
+		return errors.Join(err, h.letGo())
 	}
 	defer unlock()
 	return h.close()
+}
+
+// letGo lets another process have the folders.
+func (h *host) letGo() error {
+	err := h.closer.Close()
+	if h.lock != nil {
+		err = errors.Join(err, h.lock.Close())
+	}
+	return err
 }
 
 // close is Close for whoever holds the lock of lockHosts.
@@ -333,11 +342,7 @@ func (h *host) close() error {
 			_ = os.Remove(filepath.Dir(h.dir)) // unless others are in it
 		}
 	}
-	errs = append(errs, h.closer.Close())
-	if h.lock != nil {
-		errs = append(errs, h.lock.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, h.letGo())...)
 }
 
 // writeGuest writes the small image that holds the guest and its hooks, named
