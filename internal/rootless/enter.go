@@ -20,8 +20,9 @@ const (
 )
 
 // Enter starts this program anew, with the same arguments, in the namespace of
-// a data folder, whose sandboxes' state is in stateDir, and waits for its end. The caller has to exit with the code it
-// returns; an error means that nothing was started.
+// a data folder, whose sandboxes' state is in stateDir, and waits for its end.
+// The caller has to exit with the code it returns; an error means that nothing
+// was started.
 func Enter(dataDir, stateDir string, log *slog.Logger) (code int, err error) {
 	path, err := os.Executable()
 	if err != nil {
