@@ -62,6 +62,7 @@ type Engine struct {
 
 	mu   sync.Mutex
 	envs map[envKey]*environment // guarded by mu
+	made int                     // guarded by mu; environments so far
 }
 
 var _ executor.Sandboxes = (*Engine)(nil)

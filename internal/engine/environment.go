@@ -9,10 +9,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/warm"
 )
 
@@ -22,9 +24,10 @@ type envKey struct{ image, variant string }
 // environment is what sandboxes of one image, set of limits and variables are
 // made by.
 type environment struct {
-	key     envKey
-	maker   *warm.Maker
-	release func() error // of the image
+	key       envKey
+	maker     *warm.Maker
+	release   func() error // of the image
+	templates string       // folder
 
 	users int       // guarded by Engine.mu; claims under way
 	used  time.Time // guarded by Engine.mu
@@ -58,17 +61,35 @@ func (e *Engine) keepDefault() error {
 // use returns the environment of a job, which is not given up before unuse.
 func (e *Engine) use(job *execution.Job) (*environment, error) {
 	key := e.keyOf(job)
+	if env := e.known(key); env != nil {
+		return env, nil
+	}
+	if err := e.host.admit(job.Limits); err != nil {
+		return nil, err
+	}
+	img, release, err := e.cfg.Images.Use(job.Image)
+	if fault.KindOf(err) == fault.NotFound {
+		return nil, fault.New(fault.Invalid, "this server has no image %q; import it with 'atoll image import', or name another in the environment", job.Image)
+	}
+	if err != nil {
+		return nil, err
+	}
+	env, unneeded, err := e.add(key, job, img, release)
+	if unneeded != nil {
+		e.clear(unneeded)
+	}
+	return env, err
+}
+
+// known returns an environment that there is, to be used, or nil.
+func (e *Engine) known(key envKey) *environment {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	env := e.envs[key]
-	if env == nil {
-		var err error
-		if env, err = e.add(key, job); err != nil {
-			return nil, err
-		}
+	if env != nil {
+		env.users++
 	}
-	env.users++
-	return env, nil
+	return env
 }
 
 func (e *Engine) unuse(env *environment) {
@@ -78,59 +99,59 @@ func (e *Engine) unuse(env *environment) {
 	env.used = time.Now()
 }
 
-// add makes an environment. e.mu is held.
-func (e *Engine) add(key envKey, job *execution.Job) (*environment, error) {
-	if err := e.host.admit(job.Limits); err != nil {
-		return nil, err
-	}
-	if len(e.envs) > e.cfg.Environments && !e.makeRoom() {
-		return nil, fault.New(fault.Unavailable, "this server is running code of %d environments at once, which is its limit; retry after a moment", e.cfg.Environments)
-	}
-	img, release, err := e.cfg.Images.Use(job.Image)
-	if fault.KindOf(err) == fault.NotFound {
-		return nil, fault.New(fault.Invalid, "this server has no image %q; import it with 'atoll image import', or name another in the environment", job.Image)
-	}
-	if err != nil {
-		return nil, err
-	}
-	env := &environment{key: key, release: release, used: time.Now(), maker: warm.New(warm.Config{
+// add makes an environment, to be used, unless somebody else just has. The one
+// that is not needed, or no more, is to be cleared.
+func (e *Engine) add(key envKey, job *execution.Job, img *image.Image, release func() error) (env, unneeded *environment, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.made++
+	// A folder of its own: that of an earlier one of this key may still be on its way out.
+	templates := filepath.Join(e.templates, strconv.Itoa(e.made))
+	env = &environment{key: key, release: release, templates: templates, used: time.Now(), users: 1, maker: warm.New(warm.Config{
 		Runtime: e.host, Image: img, Variant: key.variant, Limits: job.Limits, Env: job.BaseEnv,
-		Templates: e.templatesOf(key), Log: e.cfg.Log, Guest: e.version.check,
+		Templates: templates, Log: e.cfg.Log, Guest: e.version.check,
 	})}
+	if other := e.envs[key]; other != nil {
+		other.users++
+		return other, env, nil
+	}
+	if len(e.envs) > e.cfg.Environments {
+		if unneeded = e.longestUnused(); unneeded == nil {
+			return nil, env, fault.New(fault.Unavailable, "this server is running code of %d environments at once, which is its limit; retry after a moment", e.cfg.Environments)
+		}
+		e.giveUp(unneeded)
+	}
 	e.envs[key] = env
 	for _, kind := range env.maker.Kinds() {
 		e.pool.Keep(kind, 0, 4*e.cfg.PoolSize) // as there is demand
 	}
-	return env, nil
+	return env, unneeded, nil
 }
 
-func (e *Engine) templatesOf(key envKey) string {
-	return filepath.Join(e.templates, key.image+"."+key.variant)
-}
-
-// makeRoom gives up the environment that has been unused for longest, if there
-// is one. e.mu is held.
-func (e *Engine) makeRoom() bool {
+// longestUnused returns the environment that nobody has used for longest, nil if
+// all are in use. e.mu is held.
+func (e *Engine) longestUnused() *environment {
 	var oldest *environment
 	for _, env := range e.envs {
 		if env.users == 0 && (oldest == nil || env.used.Before(oldest.used)) {
 			oldest = env
 		}
 	}
-	if oldest == nil {
-		return false
-	}
-	e.giveUp(oldest)
-	return true
+	return oldest
 }
 
-// giveUp forgets an environment without users. e.mu is held.
+// giveUp forgets an environment without users, which is then to be cleared. e.mu
+// is held.
 func (e *Engine) giveUp(env *environment) {
 	delete(e.envs, env.key)
 	for _, kind := range env.maker.Kinds() {
 		e.pool.Drop(kind)
 	}
-	if err := errors.Join(os.RemoveAll(e.templatesOf(env.key)), env.release()); err != nil {
+}
+
+// clear removes what an environment needed.
+func (e *Engine) clear(env *environment) {
+	if err := errors.Join(os.RemoveAll(env.templates), env.release()); err != nil {
 		e.cfg.Log.Warn("cannot clear what an environment needed", "image", env.key.image, "error", err)
 	}
 }
@@ -150,12 +171,17 @@ func (e *Engine) forgetUnused(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		var unneeded []*environment
 		e.mu.Lock()
 		for _, env := range e.envs {
 			if env.users == 0 && time.Since(env.used) > unusedTime {
 				e.giveUp(env)
+				unneeded = append(unneeded, env)
 			}
 		}
 		e.mu.Unlock()
+		for _, env := range unneeded {
+			e.clear(env)
+		}
 	}
 }

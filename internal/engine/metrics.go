@@ -22,7 +22,8 @@ type metrics struct {
 	target   *prometheus.GaugeVec
 
 	mu    sync.Mutex
-	sizes map[warm.Key]size // guarded by mu
+	sizes map[warm.Key]size // guarded by mu; by kind
+	sums  map[warm.Key]size // guarded by mu; of an image's kinds of one sort
 }
 
 type size struct{ idle, target int }
@@ -39,7 +40,7 @@ func labels(k warm.Key) []string {
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
-		sizes: map[warm.Key]size{},
+		sizes: map[warm.Key]size{}, sums: map[warm.Key]size{},
 		claims: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "atoll_pool_claims_total", Help: "Sandboxes claimed, by whether one was ready (hit) or had to be made (miss).",
 		}, append(slices.Clone(poolLabels), "result")),
@@ -87,17 +88,14 @@ func (m *metrics) Built(k warm.Key, took time.Duration, err error) {
 func (m *metrics) Sized(k warm.Key, idle, target int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.sizes[k] = (size{idle, target}); idle == 0 && target == 0 {
-		delete(m.sizes, k)
-	}
-	var sum size
 	plain := k
 	plain.Variant = ""
-	for other, n := range m.sizes {
-		if other.Variant = ""; other == plain {
-			sum.idle += n.idle
-			sum.target += n.target
-		}
+	sum, before := m.sums[plain], m.sizes[k]
+	sum.idle += idle - before.idle
+	sum.target += target - before.target
+	m.sums[plain] = sum
+	if m.sizes[k] = (size{idle, target}); idle == 0 && target == 0 {
+		delete(m.sizes, k)
 	}
 	m.idle.WithLabelValues(labels(k)...).Set(float64(sum.idle))
 	m.target.WithLabelValues(labels(k)...).Set(float64(sum.target))
