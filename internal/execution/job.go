@@ -23,6 +23,9 @@ type Job struct {
 	Limits  sandbox.Limits    // of the sandbox
 	BaseEnv map[string]string // the environment's variables, known before any request
 
+	Permissions sandbox.Permissions // of the environment
+	Thread      *Thread             // whose home the program gets; nil for none
+
 	// Turn names the sandbox that jobs of the same turn share; empty for one
 	// that is used once. It is unguessable to other tenants.
 	Turn string
@@ -76,6 +79,24 @@ type Result struct {
 	PeakMemory                       int64
 	Warm                             bool
 	Reused                           bool // an earlier job of the same turn had made the sandbox
+
+	// Thread is the state that the job's thread has from now on; nil leaves it as
+	// it was. It counts only if this Result is the one that is recorded.
+	Thread *ThreadState
+}
+
+// Thread is a home directory that outlives its executions, as a Job sees it.
+type Thread struct {
+	ID    string // the caller's name for it, unique within the tenant
+	State string // names what was saved of it last; "" for nothing
+	Quota int64  // bytes it may have; 0 for no bound
+}
+
+// ThreadState is a saved state of a thread.
+type ThreadState struct {
+	State string // as Thread.State
+	Bytes int64  // of its files
+	Files int64
 }
 
 // OutputName is the name in the blob store of an execution's whole stream.

@@ -90,11 +90,19 @@ type Rootfs struct {
 // Bind shows a host folder inside a sandbox, read-only.
 type Bind struct{ Source, Target string }
 
+// Mount shows a host folder inside a sandbox, through a file server process beside
+// it. What is mounted below the folder on the host later is seen inside too.
+type Mount struct {
+	Source, Target string
+	Writable       bool
+}
+
 // Spec is all a runtime needs to make a sandbox.
 type Spec struct {
 	ID     ID
 	Rootfs Rootfs
 	Limits Limits
+	Mounts []Mount
 	// Labels are kept beside the sandbox, so that a later process can tell
 	// what it was for (for example "pool": "python").
 	Labels map[string]string
