@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -20,6 +21,15 @@ func fullJob() execution.Job {
 		Env: map[string]string{"A": "1", "B": ""}, Image: "default", Limits: sandbox.DefaultLimits(),
 		BaseEnv: map[string]string{"C": "x"}, Turn: "turn", MaxOutput: 1 << 20, StoreOutput: 1 << 40,
 		Secrets: []string{"s1", ""}, Redact: []string{"jwt"},
+		Permissions: sandbox.Permissions{
+			Network: sandbox.NetworkPolicy{
+				Mode: sandbox.NetworkRules, AllowedHosts: []string{"*.example.com"}, BlockedPorts: []uint16{25, 65535},
+				AllowedCIDRs: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/32")},
+			},
+			Filesystem: sandbox.FilesystemPolicy{Writable: []string{}, ReadOnly: []string{"/data"}, Blocked: []string{"/root"}},
+			Process:    sandbox.ProcessPolicy{NoExec: true, BlockedCommands: []string{"rm -rf /"}, MaxProcesses: 10},
+		},
+		Thread: &execution.Thread{ID: "t-1", State: "abc", Quota: 1 << 40},
 	}
 }
 
@@ -29,6 +39,7 @@ func fullResult() execution.Result {
 		Stdout: []byte("a\x00\xff"), Stderr: []byte("b"), StdoutBytes: 1 << 40, StderrBytes: 2, StdoutTruncated: true,
 		StderrTruncated: true, Stored: true, OutputTruncated: true, LastSeq: 77,
 		StartedAt: time.Unix(12, 34).UTC(), CompletedAt: time.Unix(-5, 999_999_999).UTC(), PeakMemory: 9, Warm: true, Reused: true,
+		Thread: &execution.ThreadState{State: "def", Bytes: 1 << 40, Files: 7},
 	}
 }
 
@@ -47,6 +58,11 @@ func everyField(t *testing.T, v any) {
 func TestCodec(t *testing.T) {
 	everyField(t, fullJob())
 	everyField(t, fullJob().Limits)
+	everyField(t, fullJob().Permissions.Network)
+	everyField(t, fullJob().Permissions.Filesystem)
+	everyField(t, fullJob().Permissions.Process)
+	everyField(t, *fullJob().Thread)
+	everyField(t, *fullResult().Thread)
 	everyField(t, fullResult())
 	for _, j := range []execution.Job{fullJob(), {}} {
 		g, got, err := decodeStart(encodeStart("gw", &j))
@@ -82,9 +98,19 @@ func TestCodecTail(t *testing.T) {
 	if got, err := decodeEntry(append(encodeEnd(&r), 1, 2, 3)); err != nil || !reflect.DeepEqual(*got.end, r) {
 		t.Errorf("result with a tail: %+v, %v", got.end, err)
 	}
+	// A Result of before there were threads ends where its thread would begin.
+	older := r
+	older.Thread = nil
+	whole := len(encodeEnd(&older)) - 1
 	for i, b := range [][]byte{encodeStart("gw", &j), encodeEnd(&r)} {
 		for n := range b {
 			var err error
+			if i == 1 && n == whole {
+				if got, err := decodeEntry(b[:n]); err != nil || !reflect.DeepEqual(*got.end, older) {
+					t.Errorf("result without a thread: %+v, %v", got.end, err)
+				}
+				continue
+			}
 			if i == 0 {
 				_, _, err = decodeStart(b[:n])
 			} else {

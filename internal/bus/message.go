@@ -7,10 +7,15 @@ import (
 	"github.com/atoll-run/atoll/internal/fault"
 )
 
+// jobVersion is that of jobs. It grows with every field that restricts what a
+// program may do: an executor that does not know one must not run the job.
+const jobVersion = 2
+
 // encodeStart is a job as it goes to an executor; gateway says who waits for
 // its Result.
 func encodeStart(gateway string, j *execution.Job) []byte {
-	e := newEncoder(len(j.Code) + 1024)
+	e := &encoder{b: make([]byte, 0, len(j.Code)+1024)}
+	e.byte(jobVersion)
 	e.str(gateway)
 	e.str(j.TraceID)
 	e.str(j.Tenant)
@@ -34,11 +39,16 @@ func encodeStart(gateway string, j *execution.Job) []byte {
 	e.int(j.StoreOutput)
 	e.strs(j.Secrets)
 	e.strs(j.Redact)
+	appendPermissions(e, &j.Permissions)
+	appendThread(e, j.Thread)
 	return e.b
 }
 
 func decodeStart(b []byte) (gateway string, j execution.Job, err error) {
-	d := newDecoder(b)
+	d := &decoder{b: b}
+	if d.byte() != jobVersion {
+		d.fail()
+	}
 	gateway = d.str()
 	j.TraceID = d.str()
 	j.Tenant = d.str()
@@ -62,6 +72,8 @@ func decodeStart(b []byte) (gateway string, j execution.Job, err error) {
 	j.StoreOutput = d.int()
 	j.Secrets = d.strs()
 	j.Redact = d.strs()
+	j.Permissions = readPermissions(d)
+	j.Thread = readThread(d)
 	return gateway, j, d.err()
 }
 
@@ -98,6 +110,7 @@ func appendResult(e *encoder, r *execution.Result) {
 	e.int(r.PeakMemory)
 	e.bool(r.Warm)
 	e.bool(r.Reused)
+	appendThreadState(e, r.Thread)
 }
 
 func readResult(d *decoder) (r execution.Result) {
@@ -121,6 +134,7 @@ func readResult(d *decoder) (r execution.Result) {
 	r.PeakMemory = d.int()
 	r.Warm = d.bool()
 	r.Reused = d.bool()
+	r.Thread = readThreadState(d)
 	return r
 }
 
