@@ -25,6 +25,8 @@ type prepared struct {
 	Data   string // a folder of its own
 	Guest  string
 	Rootfs sandbox.Rootfs
+
+	NoMounts bool
 }
 
 func inside() *prepared {
@@ -80,6 +82,7 @@ func suite(t *testing.T, rootfs func(testing.TB) sandbox.Rootfs) {
 			},
 			Rootfs:     func(testing.TB) sandbox.Rootfs { return p.Rootfs },
 			NoCgroups:  true,
+			NoMounts:   p.NoMounts,
 			Checkpoint: true,
 		})
 		return
@@ -95,8 +98,10 @@ func suite(t *testing.T, rootfs func(testing.TB) sandbox.Rootfs) {
 			for _, name := range []string{"atoll-runsc", "atoll-guest", "gvisor-bin/gvisor_sentry"} {
 				u.Give(t, sandboxtest.Binary(t, name), filepath.Join("bin", name))
 			}
+			root := rootfs(t)
 			text, err := json.Marshal(prepared{
-				Data: filepath.Join(u.Home, "data"), Guest: sandboxtest.GuestImage(t), Rootfs: rootfs(t),
+				Data: filepath.Join(u.Home, "data"), Guest: sandboxtest.GuestImage(t), Rootfs: root,
+				NoMounts: ids == rootlesstest.Alone || root.Tree != "",
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -7,8 +7,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 // ID names a sandbox: "sb-" and 16 hexadecimal digits. Being its own type, it
@@ -90,11 +92,26 @@ type Rootfs struct {
 // Bind shows a host folder inside a sandbox, read-only.
 type Bind struct{ Source, Target string }
 
-// Mount shows a host folder inside a sandbox, through a file server process beside
-// it. What is mounted below the folder on the host later is seen inside too.
+// Mount shows a host folder inside a sandbox, under gVisor through a file server
+// process beside it. Files belong to whom package owner says. What is put into the
+// folder on the host later is seen inside at once; under gVisor, so is what is
+// mounted below it, if it lies on a shared mount (mount --make-shared).
 type Mount struct {
 	Source, Target string
 	Writable       bool
+}
+
+// Validate reports a mount that cannot work.
+func (m Mount) Validate() error {
+	for _, p := range []string{m.Source, m.Target} {
+		if !path.IsAbs(p) || path.Clean(p) != p || p == "/" {
+			return fmt.Errorf("mount %q on %q: both must be absolute, without \".\" or \"..\", and not /", m.Source, m.Target)
+		}
+	}
+	if m.Target == GuestDir || strings.HasPrefix(m.Target, GuestDir+"/") {
+		return fmt.Errorf("mount on %s: %s is the guest's", m.Target, GuestDir)
+	}
+	return nil
 }
 
 // Spec is all a runtime needs to make a sandbox.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -58,9 +59,7 @@ func (r *Runtime) writeBundle(spec sandbox.Spec) error {
 	s.Mounts = append(s.Mounts, specs.Mount{
 		Destination: sandbox.GuestDir, Type: "erofs", Source: r.cfg.Guest, Options: []string{"ro", "nosuid", "nodev"},
 	})
-	if spec.Rootfs.Tree != "" {
-		r.users.addNamespace(s)
-	}
+	r.addMounts(s, spec)
 	data, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -82,6 +81,7 @@ func (r *Runtime) command(ctx context.Context, id sandbox.ID, args ...string) *e
 		"--host-settings=ignore",
 		"--sidecar-usage-policy=DEFAULT",
 		"--watchdog-action=panic",
+		"--gofer-network-namespace=new", // a shared one is pinned by a mount on the host
 	}, args...)...)
 	// A command lives for some milliseconds, one step after the other, and needs
 	// no collector. What it starts gets an environment of its own.
@@ -96,6 +96,9 @@ func (r *Runtime) launch(ctx context.Context, spec sandbox.Spec, group *cgroup.G
 	pidPath := r.dir.Path(id, pidFile)
 	args := append(command, "--bundle="+r.dir.Path(id, bundleDir), "--pid-file="+pidPath, string(id))
 	cmd := r.command(ctx, id, args...)
+	if served(spec) { // its file server inherits the environment, and lives on
+		cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool { return strings.HasPrefix(v, "GOGC=") })
+	}
 	if group != nil {
 		cmd.Env = append(cmd.Env, "ATOLL_RUNSC_CGROUP_PROCS="+strings.Join(group.Procs(), ":"))
 	}

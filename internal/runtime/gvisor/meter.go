@@ -19,6 +19,7 @@ import (
 // group to account it.
 type meter struct {
 	pid     int      // the sandbox's kernel
+	server  int      // its file server, 0 for none
 	memfds  []string // paths of the files that hold the programs' memory
 	highest sandbox.Usage
 	cpuRead time.Time // when processor time was read
@@ -42,7 +43,11 @@ func (m *meter) read() (sandbox.Usage, error) {
 	m.highest.PeakMemory = max(m.highest.PeakMemory, memory)
 	if now := time.Now(); now.Sub(m.cpuRead) >= cpuInterval {
 		m.cpuRead = now
-		m.highest.CPUSeconds = max(m.highest.CPUSeconds, float64(cpuTicks(m.pid))/ticks)
+		used := cpuTicks(m.pid)
+		if m.server != 0 {
+			used += cpuTicks(m.server)
+		}
+		m.highest.CPUSeconds = max(m.highest.CPUSeconds, float64(used)/ticks)
 	}
 	return m.highest, nil
 }
@@ -61,6 +66,11 @@ func (m *meter) memory() (int64, error) {
 		}
 	}
 	sum := own
+	if m.server != 0 {
+		if its, err := anonymous(m.server); err == nil { // else it ended, and the sandbox is about to
+			sum += its
+		}
+	}
 	for _, path := range m.memfds {
 		var st unix.Stat_t
 		if err := unix.Stat(path, &st); err != nil {

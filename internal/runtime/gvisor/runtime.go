@@ -2,8 +2,9 @@
 // driving the atoll-runsc binary.
 //
 // The root file system is an EROFS image that the sandbox's kernel maps, under
-// an overlay in memory; there is no file server process beside the sandbox. A
-// Runtime owns its state folder; a second one on the same folder is refused.
+// an overlay in memory; there is no file server process beside the sandbox,
+// unless it mounts folders of the host. A Runtime owns its state folder; a second
+// one on the same folder is refused.
 package gvisor
 
 import (
@@ -13,9 +14,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/owner"
 	"github.com/atoll-run/atoll/internal/runtime/state"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -37,10 +37,12 @@ type Config struct {
 
 // Runtime makes gVisor sandboxes.
 type Runtime struct {
-	cfg   Config
-	dir   *state.Dir
-	users users
-	cores cores
+	cfg     Config
+	dir     *state.Dir
+	users   users
+	owners  owner.Map
+	unowned error // why there are no owners, and so no mounts
+	cores   cores
 }
 
 // New checks the configuration and opens the state folder.
@@ -54,7 +56,9 @@ func New(cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gvisor: open state folder: %w", err)
 	}
-	return &Runtime{cfg: cfg, dir: dir, users: findUsers()}, nil
+	r := &Runtime{cfg: cfg, dir: dir, users: findUsers()}
+	r.owners, r.unowned = owner.Find()
+	return r, nil
 }
 
 // Close lets go of the state folder. Sandboxes live on.
@@ -87,6 +91,9 @@ func (r *Runtime) Admit(l sandbox.Limits) error {
 
 func (r *Runtime) start(ctx context.Context, spec sandbox.Spec, command ...string) (_ *Instance, err error) {
 	if err := r.Admit(spec.Limits); err != nil {
+		return nil, err
+	}
+	if err := r.checkMounts(spec); err != nil {
 		return nil, err
 	}
 	if err := r.dir.Create(spec); err != nil {
@@ -153,7 +160,8 @@ func (r *Runtime) open(rec state.Record) (*Instance, error) {
 		return nil, fmt.Errorf("open channel of %s: %w", rec.Spec.ID, err)
 	}
 	return &Instance{
-		runtime: r, id: rec.Spec.ID, pid: rec.Pid, limits: rec.Spec.Limits, proc: proc, channel: ch, meter: meter{pid: rec.Pid},
+		runtime: r, id: rec.Spec.ID, pid: rec.Pid, limits: rec.Spec.Limits, proc: proc, channel: ch,
+		meter: meter{pid: rec.Pid, server: r.server(rec.Spec, rec.Pid)},
 	}, nil
 }
 
@@ -203,7 +211,7 @@ func (r *Runtime) Destroy(ctx context.Context, id sandbox.ID) error {
 	if err == nil {
 		errs = append(errs, endProcess(ctx, rec))
 	}
-	if err != nil || rec.Pid == 0 || rec.Spec.Rootfs.Tree != "" {
+	if err != nil || rec.Pid == 0 || served(rec.Spec) && r.cfg.Cgroups == nil {
 		errs = append(errs, r.endStrays(ctx, id))
 	}
 	if r.cfg.Cgroups != nil {
@@ -214,10 +222,6 @@ func (r *Runtime) Destroy(ctx context.Context, id sandbox.ID) error {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err // its record stays, for whoever tries again
-	}
-	// A sandbox on a folder has a file server, whose empty network namespace
-	// runsc pins with a mount below its root folder. There is none, or it goes.
-	for unix.Unmount(r.dir.Path(id, runscDir, "null-netns"), unix.MNT_DETACH) == nil {
 	}
 	return r.dir.Remove(id)
 }

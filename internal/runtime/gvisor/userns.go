@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-
-	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
 // nobody is who a sandbox's kernel runs as, in a user namespace of its own.
@@ -71,15 +69,4 @@ func (u users) attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{
 		Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid()),
 	}}
-}
-
-// addNamespace gives the file server of a folder root its user namespace, which
-// runsc asks for where it is not root.
-func (u users) addNamespace(s *specs.Spec) {
-	if !u.alone {
-		return
-	}
-	s.Linux.Namespaces = append(s.Linux.Namespaces, specs.LinuxNamespace{Type: specs.UserNamespace})
-	s.Linux.UIDMappings = []specs.LinuxIDMapping{{ContainerID: 0, HostID: runscUser, Size: 1}}
-	s.Linux.GIDMappings = s.Linux.UIDMappings
 }

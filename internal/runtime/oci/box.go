@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/owner"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -18,19 +19,20 @@ var (
 	boxGuest = filepath.Join(boxDir, "guest") // its sandbox.GuestDir
 )
 
-// boxBind is where the i-th of a Tree's binds is.
-func boxBind(i int) string { return filepath.Join(boxDir, "bind"+strconv.Itoa(i)) }
+// boxBind is where the i-th of a Tree's binds is, boxMount the i-th mount.
+func boxBind(i int) string  { return filepath.Join(boxDir, "bind"+strconv.Itoa(i)) }
+func boxMount(i int) string { return filepath.Join(boxDir, "mount"+strconv.Itoa(i)) }
 
 // layerOverhead are the files that the overlay needs for itself in its layer.
 const layerOverhead = 8
 
 // buildBox mounts what a sandbox sees: its root file system read-only, under a
-// layer in memory with a size, and read-only folders of the host. All of it
+// layer in memory with a size, and folders of the host. All but its mounts
 // belongs, as the sandbox's user namespace sees it, to whom it belongs on the
 // host. lower is the folder of the image, guest that of the guest's files.
 func buildBox(spec sandbox.Spec, lower, guest string) error {
 	base := baseUID(spec.ID)
-	users, err := newUserNamespace(base)
+	users, err := newUserNamespace(0, base)
 	if err != nil {
 		return err
 	}
@@ -41,11 +43,30 @@ func buildBox(spec sandbox.Spec, lower, guest string) error {
 	if err := buildRoot(spec.Limits, lower, users, base); err != nil {
 		return err
 	}
-	if err := shift(guest, boxGuest, users); err != nil {
+	if err := shift(guest, boxGuest, users, false); err != nil {
 		return err
 	}
 	for i, b := range spec.Rootfs.Binds {
-		if err := shift(b.Source, boxBind(i), users); err != nil {
+		if err := shift(b.Source, boxBind(i), users, false); err != nil {
+			return err
+		}
+	}
+	return buildMounts(spec.Mounts, base)
+}
+
+// buildMounts mounts folders of the host whose files belong, there, to whom
+// package owner says.
+func buildMounts(mounts []sandbox.Mount, base uint32) error {
+	if len(mounts) == 0 {
+		return nil
+	}
+	users, err := newUserNamespace(owner.Base, base)
+	if err != nil {
+		return err
+	}
+	defer users.Close()
+	for i, m := range mounts {
+		if err := shift(m.Source, boxMount(i), users, m.Writable); err != nil {
 			return err
 		}
 	}
@@ -56,7 +77,7 @@ func buildBox(spec sandbox.Spec, lower, guest string) error {
 func buildRoot(l sandbox.Limits, source string, users *os.File, base uint32) error {
 	lower, layer := filepath.Join(boxDir, "lower"), filepath.Join(boxDir, "layer")
 	upper, work := filepath.Join(layer, "upper"), filepath.Join(layer, "work")
-	if err := shift(source, lower, users); err != nil {
+	if err := shift(source, lower, users, false); err != nil {
 		return err
 	}
 	if err := os.Mkdir(layer, 0o755); err != nil {

@@ -80,9 +80,16 @@ func (r *Runtime) config(spec sandbox.Spec) (*specs.Spec, error) {
 	s.Mounts = append(s.Mounts, specs.Mount{
 		Destination: "/dev/pts", Type: "devpts", Source: "devpts",
 		Options: []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"},
-	}, bind(boxGuest, sandbox.GuestDir))
+	}, bind(boxGuest, sandbox.GuestDir, "ro"))
 	for i, b := range spec.Rootfs.Binds {
-		s.Mounts = append(s.Mounts, bind(boxBind(i), b.Target))
+		s.Mounts = append(s.Mounts, bind(boxBind(i), b.Target, "ro"))
+	}
+	for i, m := range spec.Mounts {
+		mode := "ro"
+		if m.Writable {
+			mode = "rw"
+		}
+		s.Mounts = append(s.Mounts, bind(boxMount(i), m.Target, mode))
 	}
 	ids := []specs.LinuxIDMapping{{ContainerID: 0, HostID: baseUID(spec.ID), Size: slotSize}}
 	s.Linux.UIDMappings, s.Linux.GIDMappings = ids, ids
@@ -99,9 +106,9 @@ func (r *Runtime) config(spec sandbox.Spec) (*specs.Spec, error) {
 	return s, nil
 }
 
-func bind(source, target string) specs.Mount {
+func bind(source, target, mode string) specs.Mount {
 	return specs.Mount{
-		Destination: target, Type: "bind", Source: source, Options: []string{"rbind", "ro", "nosuid", "nodev"},
+		Destination: target, Type: "bind", Source: source, Options: []string{"rbind", mode, "nosuid", "nodev"},
 	}
 }
 

@@ -88,8 +88,8 @@ func attachLoop(file *os.File) (*os.File, error) {
 }
 
 // shift shows a folder of the host, with what is mounted below it, on the new
-// folder target, read-only and with owners as the user namespace has them.
-func shift(source, target string, users *os.File) error {
+// folder target, with owners as the user namespace has them.
+func shift(source, target string, users *os.File, writable bool) error {
 	if err := os.Mkdir(target, 0o755); err != nil {
 		return err
 	}
@@ -99,9 +99,12 @@ func shift(source, target string, users *os.File) error {
 	}
 	defer unix.Close(tree)
 	attr := unix.MountAttr{
-		Attr_set:    unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV,
+		Attr_set:    unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV,
 		Propagation: unix.MS_PRIVATE,
 		Userns_fd:   uint64(users.Fd()),
+	}
+	if !writable {
+		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
 	err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr)
 	if errors.Is(err, unix.EINVAL) {
@@ -116,13 +119,13 @@ func shift(source, target string, users *os.File) error {
 	return nil
 }
 
-// newUserNamespace makes a user namespace whose ids begin at the host's base.
-// It takes a process to make one; that one is stopped before its first
-// instruction, and killed.
-func newUserNamespace(base uint32) (*os.File, error) {
+// newUserNamespace makes a user namespace whose ids from first on begin at the
+// host's base. It takes a process to make one; that one is stopped before its
+// first instruction, and killed.
+func newUserNamespace(first, base uint32) (*os.File, error) {
 	runtime.LockOSThread() // the thread traces the process; it must not end before
 	defer runtime.UnlockOSThread()
-	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(base), Size: slotSize}}
+	ids := []syscall.SysProcIDMap{{ContainerID: int(first), HostID: int(base), Size: slotSize}}
 	cmd := exec.Command("/proc/self/exe") //nolint:noctx // it ends by itself, and at once
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids,

@@ -124,6 +124,14 @@ func (r *Runtime) Create(ctx context.Context, spec sandbox.Spec) (_ sandbox.Inst
 	if err := spec.Limits.Validate(); err != nil {
 		return nil, err
 	}
+	for _, m := range spec.Mounts {
+		if err := m.Validate(); err != nil {
+			return nil, err
+		}
+		if _, err := hostPath(m.Source); err != nil {
+			return nil, err
+		}
+	}
 	if err := r.dir.Create(spec); err != nil {
 		return nil, fmt.Errorf("create state of %s: %w", spec.ID, err)
 	}

@@ -21,7 +21,7 @@ func testLife(t *testing.T, f *fixture) {
 	if f.runtime.Name() == "" {
 		t.Error("the runtime has no name")
 	}
-	null := owner(t, os.DevNull)
+	null := ownerOf(t, os.DevNull)
 	b := f.create(t, func(s *sandbox.Spec) { s.Labels = map[string]string{"pool": "a/python", "": "é\n"} })
 	if got := b.run(t, "echo", "hello"); got != "[hello]\n" {
 		t.Errorf("a program printed %q", got)
@@ -32,7 +32,7 @@ func testLife(t *testing.T, f *fixture) {
 	if len(infos) != 1 || infos[0].ID != b.ID() || !infos[0].Alive || !maps.Equal(infos[0].Labels, want) {
 		t.Errorf("List: %+v", infos)
 	}
-	if now := owner(t, os.DevNull); now != null {
+	if now := ownerOf(t, os.DevNull); now != null {
 		t.Errorf("the machine's %s is given to uid %d", os.DevNull, now)
 	}
 	u, err := b.Usage(t.Context())
@@ -64,8 +64,8 @@ func testLife(t *testing.T, f *fixture) {
 	}
 }
 
-// owner returns the uid that a file belongs to.
-func owner(t testing.TB, path string) uint32 {
+// ownerOf returns the uid that a file belongs to.
+func ownerOf(t testing.TB, path string) uint32 {
 	t.Helper()
 	var st unix.Stat_t
 	must(t, unix.Stat(path, &st))

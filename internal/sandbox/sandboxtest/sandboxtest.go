@@ -32,6 +32,10 @@ type Driver struct {
 	// same, memory is for the caller to hold, processors are held whole.
 	NoCgroups bool
 
+	// NoMounts says that there is nobody for programs' files to belong to; then
+	// mounts must be refused with sandbox.ErrUnsupported.
+	NoMounts bool
+
 	// Checkpoint says that Checkpoint and Restore work. If not, they must say
 	// sandbox.ErrUnsupported.
 	Checkpoint bool
@@ -47,10 +51,7 @@ func Run(t *testing.T, d Driver) {
 		becomeVictim(t, d, state)
 		return
 	}
-	for _, part := range []struct {
-		name string
-		test func(*testing.T, *fixture)
-	}{
+	parts := []part{
 		{"Life", testLife},
 		{"TakeOver", testTakeOver},
 		{"SuddenEnd", testSuddenEnd},
@@ -64,9 +65,22 @@ func Run(t *testing.T, d Driver) {
 		{"Memory", testMemory},
 		{"CPU", testCPU},
 		{"Checkpoint", testCheckpoint},
-	} {
+	}
+	if d.NoMounts {
+		parts = append(parts, part{"NoMounts", testNoMounts})
+	} else {
+		parts = append(parts, part{"Mounts", testMounts}, part{"MountedLater", testMountedLater},
+			part{"MountFailures", testMountFailures}, part{"MountCheckpoint", testMountCheckpoint})
+	}
+	for _, part := range parts {
 		t.Run(part.name, func(t *testing.T) { part.test(t, newFixture(t, d)) })
 	}
+}
+
+// part is a part of the suite.
+type part struct {
+	name string
+	test func(*testing.T, *fixture)
 }
 
 // BinVariable names another folder than the repository's bin for the programs

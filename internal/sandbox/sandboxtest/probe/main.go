@@ -49,6 +49,9 @@ var commands = map[string]func([]string) error{
 	"recall":  recall,
 	"forever": forever,
 	"hold":    hold,
+	"entry":   entry,
+	"names":   names,
+	"make":    makeEntries,
 }
 
 func fail(err error) {
@@ -68,6 +71,57 @@ func read(args []string) error {
 }
 
 func write(args []string) error { return os.WriteFile(args[0], []byte(args[1]), 0o644) }
+
+// Entry is what a program can tell of a file: not where a link leads to.
+type Entry struct {
+	UID, GID, Mode uint32
+	Size           int64
+	Link           string
+}
+
+func entry(args []string) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(args[0], &st); err != nil {
+		return err
+	}
+	link, _ := os.Readlink(args[0])
+	return print(Entry{UID: st.Uid, GID: st.Gid, Mode: st.Mode, Size: st.Size, Link: link})
+}
+
+// names prints what a folder holds.
+func names(args []string) error {
+	entries, err := os.ReadDir(args[0])
+	if err != nil {
+		return err
+	}
+	found := []string{}
+	for _, e := range entries {
+		found = append(found, e.Name())
+	}
+	return print(found)
+}
+
+// makeEntries makes in a folder one of each kind of file that a program may, and
+// prints the errors of those that it may not.
+func makeEntries(args []string) error {
+	in := func(name string) string { return filepath.Join(args[0], name) }
+	refused := map[string]string{}
+	try := func(what string, err error) {
+		if err != nil {
+			refused[what] = errorName(err)
+		}
+	}
+	try("file", os.WriteFile(in("file"), []byte("of a program"), 0o640))
+	try("setuid", unix.Chmod(in("file"), 0o4711))
+	try("folder", os.Mkdir(in("folder"), 0o750))
+	try("symlink", os.Symlink("/etc/passwd", in("symlink")))
+	try("link", os.Link(in("file"), in("link")))
+	try("fifo", unix.Mkfifo(in("fifo"), 0o600))
+	try("device", unix.Mknod(in("device"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
+	try("chown", os.Chown(in("file"), 0, 0))
+	try("rename", os.Rename(in("folder"), in("renamed")))
+	return print(refused)
+}
 
 // fill writes to one file of a folder until that fails, and counts bytes.
 func fill(dir string) Result {

@@ -1,0 +1,88 @@
+package gvisor
+
+import (
+	"fmt"
+	"os"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/atoll-run/atoll/internal/owner"
+	"github.com/atoll-run/atoll/internal/runtime/state"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// served reports whether a sandbox has a file server beside its kernel.
+func served(spec sandbox.Spec) bool {
+	return spec.Rootfs.Tree != "" || len(spec.Mounts) > 0
+}
+
+// checkMounts reports mounts that cannot work.
+func (r *Runtime) checkMounts(spec sandbox.Spec) error {
+	for _, m := range spec.Mounts {
+		if err := m.Validate(); err != nil {
+			return err
+		}
+	}
+	if len(spec.Mounts) == 0 {
+		return nil
+	}
+	if spec.Rootfs.Tree != "" && (os.Geteuid() != 0 || r.owners.UID.Host != owner.Base) {
+		return fmt.Errorf("%w for an ordinary user: mounts beside a folder as root file system; use an image", sandbox.ErrUnsupported)
+	}
+	return r.unowned
+}
+
+// addMounts adds a sandbox's mounts to its configuration. In them, a sandbox's
+// users are those of package owner: its file server has a user namespace where
+// they are, so that what is anybody else's is closed to it. One that also serves
+// a root folder cannot, as that belongs to the host's users; then each mount is
+// shown with other owners than it has.
+func (r *Runtime) addMounts(s *specs.Spec, spec sandbox.Spec) {
+	tree := spec.Rootfs.Tree != ""
+	for _, m := range spec.Mounts {
+		mount := specs.Mount{Destination: m.Target, Type: "bind", Source: m.Source, Options: []string{"rbind", "ro", "nosuid", "nodev"}}
+		if m.Writable {
+			mount.Options[1] = "rw"
+		}
+		if tree {
+			mount.UIDMappings, mount.GIDMappings = shown(r.owners.UID), shown(r.owners.GID)
+		}
+		s.Mounts = append(s.Mounts, mount)
+	}
+	switch {
+	case !tree && len(spec.Mounts) > 0:
+		addNamespace(s, inNamespace(r.owners.UID), inNamespace(r.owners.GID))
+	case tree && r.users.alone: // runsc asks for one where it is not root
+		only := []specs.LinuxIDMapping{{ContainerID: 0, HostID: runscUser, Size: 1}}
+		addNamespace(s, only, only)
+	}
+}
+
+func addNamespace(s *specs.Spec, uids, gids []specs.LinuxIDMapping) {
+	s.Linux.Namespaces = append(s.Linux.Namespaces, specs.LinuxNamespace{Type: specs.UserNamespace})
+	s.Linux.UIDMappings, s.Linux.GIDMappings = uids, gids
+}
+
+func inNamespace(r owner.Range) []specs.LinuxIDMapping {
+	return []specs.LinuxIDMapping{{ContainerID: 0, HostID: r.Host, Size: r.Count}}
+}
+
+// shown is the map of a mount: first whom files belong to, then whom they are
+// shown to belong to.
+func shown(r owner.Range) []specs.LinuxIDMapping {
+	return []specs.LinuxIDMapping{{ContainerID: r.Host, HostID: 0, Size: r.Count}}
+}
+
+// server returns the process id of a sandbox's file server, 0 for none: it is
+// accounted with the sandbox where no control group does so.
+func (r *Runtime) server(spec sandbox.Spec, kernel int) int {
+	if r.cfg.Cgroups != nil || !served(spec) {
+		return 0
+	}
+	for _, pid := range state.WithArgument(rootFlag + r.dir.Path(spec.ID, runscDir)) {
+		if pid != kernel && pid != os.Getpid() {
+			return pid
+		}
+	}
+	return 0
+}
