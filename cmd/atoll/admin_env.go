@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
+	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/adminapi"
@@ -26,6 +27,7 @@ type envFlags struct {
 	processes, openFiles, inodes         int
 	memory, root, tmp, shm               string
 	vars, secretFiles, secretEnvs, unset []string
+	profile, permissions                 string
 }
 
 func (a *app) addEnvFlags(cmd *cobra.Command) *envFlags {
@@ -41,6 +43,8 @@ func (a *app) addEnvFlags(cmd *cobra.Command) *envFlags {
 	flags.IntVar(&f.processes, "processes", 0, "processes and threads")
 	flags.IntVar(&f.openFiles, "open-files", 0, "open files of one process")
 	flags.IntVar(&f.inodes, "inodes", 0, "files in each of the three")
+	flags.StringVar(&f.profile, "profile", "", "rules to begin with: unrestricted, standard, restricted or isolated")
+	flags.StringVar(&f.permissions, "permissions", "", "file with rules as JSON, as in docs/permissions.md, - for stdin")
 	flags.StringArrayVar(&f.vars, "var", nil, "variable to set, NAME=VALUE; may be repeated")
 	flags.StringArrayVar(&f.secretFiles, "secret-file", nil, "secret variable to set from a file, NAME=FILE, - for stdin; may be repeated")
 	flags.StringArrayVar(&f.secretEnvs, "secret-env", nil, "secret variable to set from this command's environment, NAME or NAME=OTHER; may be repeated")
@@ -78,10 +82,30 @@ func (f *envFlags) change() (httpapi.EnvironmentChange, error) {
 		return c, err
 	}
 	c.EnvVars, c.Secrets = texts(vars), texts(secrets)
+	c.PermissionProfile = ifGiven(f.cmd, "profile", &f.profile)
+	if c.Permissions, err = f.rules(); err != nil {
+		return c, err
+	}
 	for _, name := range f.unset {
 		c.Unset = append(c.Unset, httpapi.Text(name))
 	}
 	return c, nil
+}
+
+// rules reads permissions from a file.
+func (f *envFlags) rules() (*httpapi.PermissionsChange, error) {
+	if f.permissions == "" {
+		return nil, nil
+	}
+	text, err := f.app.readSmall(f.permissions)
+	if err != nil {
+		return nil, fmt.Errorf("--permissions: %w", err)
+	}
+	var p httpapi.PermissionsChange
+	if err := json.Unmarshal([]byte(text), &p, json.RejectUnknownMembers(true)); err != nil {
+		return nil, wrong("--permissions %s: %w", f.permissions, err)
+	}
+	return &p, nil
 }
 
 // secrets reads values from where no process list shows them.
@@ -159,7 +183,7 @@ shown again.`,
 			if err != nil {
 				return err
 			}
-			if in.Name == nil && in.Image == nil && in.Limits == nil && in.EnvVars == nil && in.Secrets == nil && in.Unset == nil {
+			if in.Name == nil && in.Image == nil && in.Limits == nil && in.EnvVars == nil && in.Secrets == nil && in.Unset == nil && in.Permissions == nil && in.PermissionProfile == nil {
 				return errNothing
 			}
 			e, err := c.ChangeEnvironment(ctx, args[0], args[1], in)
@@ -200,6 +224,7 @@ func (r *remote) showEnv(e httpapi.Environment) error {
 		row(w, "processes", l.Processes)
 		row(w, "open files", l.OpenFiles)
 		row(w, "inodes", humanize.Comma(int64(l.Inodes)))
+		showPermissions(w, e.Permissions)
 		for _, name := range slices.Sorted(maps.Keys(e.EnvVars)) {
 			row(w, "variable", name+"="+strconv.Quote(e.EnvVars[name]))
 		}
@@ -208,4 +233,28 @@ func (r *remote) showEnv(e httpapi.Environment) error {
 		}
 		row(w, "created", when(e.CreatedAt))
 	})
+}
+
+func showPermissions(w io.Writer, p httpapi.Permissions) {
+	network := "blocked"
+	switch {
+	case p.Network.Unrestricted:
+		network = "unrestricted"
+	case p.Network.Enabled:
+		network = "hosts: " + strings.Join(append(p.Network.AllowedHosts, p.Network.AllowedCIDRs...), ", ")
+	}
+	row(w, "network", network)
+	for _, port := range p.Network.BlockedPorts {
+		row(w, "blocked port", port)
+	}
+	row(w, "writable", strings.Join(p.Filesystem.WritablePaths, ", "))
+	row(w, "read-only", strings.Join(p.Filesystem.ReadOnlyPaths, ", "))
+	row(w, "blocked", strings.Join(p.Filesystem.BlockedPaths, ", "))
+	row(w, "exec", onOff(p.Process.AllowExec))
+	for _, command := range p.Process.BlockedCommands {
+		row(w, "blocked command", command)
+	}
+	if p.Process.MaxProcesses > 0 {
+		row(w, "max processes", p.Process.MaxProcesses)
+	}
 }

@@ -17,6 +17,7 @@ type tenantFlags struct {
 	cmd                 *cobra.Command
 	plan, tier          string
 	sandbox, disabled   bool
+	network             bool
 	budget              float64
 	redactionOff        []string
 	auditDays           int
@@ -30,6 +31,7 @@ func addTenantFlags(cmd *cobra.Command) *tenantFlags {
 	flags.StringVar(&f.plan, "plan", "", "name of its plan (free)")
 	flags.StringVar(&f.tier, "tier", "", "standard or regulated, which turns the sandbox off (standard)")
 	flags.BoolVar(&f.sandbox, "sandbox", true, "whether its agents may use execute_code")
+	flags.BoolVar(&f.network, "network", false, "whether its environments may have a network")
 	flags.Float64Var(&f.budget, "budget", 0, "credits of a calendar month; 0 for no bound")
 	flags.IntVar(&f.auditDays, "audit-days", 0, "days that audit rows are kept, 1 to 180 (30)")
 	flags.StringSliceVar(&f.redactionOff, "redaction-off", nil, "redaction rules that do not apply; replaces the list")
@@ -45,6 +47,7 @@ func (f *tenantFlags) change(now httpapi.CapOverrides) (httpapi.TenantChange, er
 		Plan: ifGiven(f.cmd, "plan", &f.plan), Tier: ifGiven(f.cmd, "tier", &f.tier), SandboxEnabled: ifGiven(f.cmd, "sandbox", &f.sandbox),
 		MonthlyCredits: ifGiven(f.cmd, "budget", &f.budget), AuditDays: ifGiven(f.cmd, "audit-days", &f.auditDays),
 		RedactionOff: ifGiven(f.cmd, "redaction-off", &f.redactionOff), Disabled: ifGiven(f.cmd, "disabled", &f.disabled),
+		NetworkEnabled: ifGiven(f.cmd, "network", &f.network),
 	}
 	for name, cap := range map[string]struct {
 		text  string
@@ -142,6 +145,7 @@ func (r *remote) showTenant(t httpapi.Tenant) error {
 		row(w, "plan", t.Plan)
 		row(w, "tier", t.Tier)
 		row(w, "sandbox", onOff(t.SandboxEnabled))
+		row(w, "network", onOff(t.NetworkEnabled))
 		row(w, "budget", budget(t.MonthlyCredits))
 		row(w, "caps", "daily "+capText(t.Caps.TenantDaily)+", hourly "+capText(t.Caps.AgentHourly))
 		row(w, "audit rows kept", strconv.Itoa(t.AuditDays)+" days")

@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/warm"
 )
 
@@ -35,11 +36,11 @@ type environment struct {
 
 // keyOf names the environment of a job; the configured one has no variant.
 func (e *Engine) keyOf(job *execution.Job) envKey {
-	if job.Limits == e.cfg.Limits && maps.Equal(job.BaseEnv, e.cfg.Env) {
+	if job.Limits == e.cfg.Limits && maps.Equal(job.BaseEnv, e.cfg.Env) && job.Permissions.Equal(sandbox.Permissions{}) {
 		return envKey{job.Image, ""}
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%+v\n", job.Limits)
+	fmt.Fprintf(h, "%+v\n%+v\n%t\n", job.Limits, job.Permissions, job.Permissions.Filesystem.Writable != nil)
 	for _, name := range sortedNames(job.BaseEnv) {
 		fmt.Fprintf(h, "%q=%q\n", name, job.BaseEnv[name])
 	}

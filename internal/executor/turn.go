@@ -30,9 +30,12 @@ type setting struct {
 	image  string
 	limits sandbox.Limits
 	env    map[string]string
+	rules  sandbox.Permissions
 }
 
-func settingOf(job *execution.Job) setting { return setting{job.Image, job.Limits, job.BaseEnv} }
+func settingOf(job *execution.Job) setting {
+	return setting{job.Image, job.Limits, job.BaseEnv, job.Permissions}
+}
 
 // join makes a job one of its turn's. x.mu is held.
 func (x *Executor) join(job *execution.Job) (*turn, error) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
@@ -25,6 +26,7 @@ func (g *Gateway) job(p *tenant.Principal, req execution.Request, c Call) execut
 		Image:       env.Image,
 		Limits:      env.Limits,
 		BaseEnv:     env.Variables(),
+		Permissions: permissions(p),
 		MaxOutput:   g.cfg.MaxOutput,
 		StoreOutput: max(p.Plan.MaxOutput, g.cfg.MaxOutput),
 		Redact:      g.rules(&p.Tenant),
@@ -38,6 +40,16 @@ func (g *Gateway) job(p *tenant.Principal, req execution.Request, c Call) execut
 		}
 	}
 	return job
+}
+
+// permissions are the environment's, as far as the tenant's policy still allows
+// them.
+func permissions(p *tenant.Principal) sandbox.Permissions {
+	rules := p.Environment.Permissions
+	if !p.Tenant.NetworkEnabled {
+		rules.Network = sandbox.NetworkPolicy{}
+	}
+	return rules
 }
 
 // rules are the redaction rules that a tenant has not switched off.

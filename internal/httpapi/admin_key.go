@@ -26,7 +26,11 @@ func (c *adminCall) createEnvironment() (any, error) {
 	if in.Name == nil {
 		return nil, invalid("name is required")
 	}
-	e, err := c.Tenants.CreateEnvironment(c.r.Context(), name, *in.Name, in.domain())
+	change, err := in.domain()
+	if err != nil {
+		return nil, err
+	}
+	e, err := c.Tenants.CreateEnvironment(c.r.Context(), name, *in.Name, change)
 	return environmentWire(e), err
 }
 
@@ -48,7 +52,11 @@ func (c *adminCall) changeEnvironment() (any, error) {
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}
-	e, err := c.Tenants.ChangeEnvironment(c.r.Context(), name, environment, in.domain())
+	change, err := in.domain()
+	if err != nil {
+		return nil, err
+	}
+	e, err := c.Tenants.ChangeEnvironment(c.r.Context(), name, environment, change)
 	return environmentWire(e), err
 }
 

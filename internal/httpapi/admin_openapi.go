@@ -86,7 +86,8 @@ func init() {
 	for field, what := range map[string]string{
 		"name": "a string", "plan": "a string", "tier": "a string", "sandbox_enabled": "true or false", "monthly_credits": "a number",
 		"redaction_off": "a list of strings", "audit_days": "an integer", "caps": "an object with tenant_daily and agent_hourly, integers",
-		"disabled": "true or false", "image": "a string", "limits": "an object of numbers", "secrets": "an object whose values are strings",
+		"disabled": "true or false", "network_enabled": "true or false", "permission_profile": "a string",
+		"permissions": "an object with network, filesystem and process, each an object of the fields in the documentation", "image": "a string", "limits": "an object of numbers", "secrets": "an object whose values are strings",
 		"unset": "a list of strings", "environment": "a string", "scopes": "a list of strings", "expires_in": "an integer, in seconds",
 		"expires_at": "a string", "webhook_url": "a string", "webhook_secret": "a string", "max_cpu": "a number", "max_memory": "an integer, in bytes",
 		"concurrency": "an integer", "max_timeout": "an integer, in seconds", "streaming": "true or false", "async": "true or false",

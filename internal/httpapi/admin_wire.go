@@ -23,6 +23,7 @@ type Tenant struct {
 	RedactionOff   []string     `json:"redaction_off" doc:"Redaction rules that do not apply."`
 	AuditDays      int          `json:"audit_days" doc:"Days that audit rows are kept."`
 	Caps           CapOverrides `json:"caps" doc:"Caps of execute_code; null for the server's."`
+	NetworkEnabled bool         `json:"network_enabled" doc:"Whether its environments may have a network. Those that have one lose it while this is false."`
 	CreatedAt      time.Time    `json:"created_at"`
 	DisabledAt     *time.Time   `json:"disabled_at" doc:"Since when its keys are refused; null if they are not."`
 }
@@ -42,6 +43,7 @@ type TenantChange struct {
 	RedactionOff   *[]string     `json:"redaction_off,omitzero" doc:"Replaces the list."`
 	AuditDays      *int          `json:"audit_days,omitzero" minimum:"1" maximum:"180"`
 	Caps           *CapOverrides `json:"caps,omitzero" doc:"Replaces both: one that is left out is the server's."`
+	NetworkEnabled *bool         `json:"network_enabled,omitzero" doc:"Whether its environments may have a network."`
 	Disabled       *bool         `json:"disabled,omitzero" doc:"Whether its keys are refused."`
 }
 
@@ -54,7 +56,7 @@ type NewTenant struct {
 func (c TenantChange) domain() tenant.TenantChange {
 	out := tenant.TenantChange{
 		Plan: c.Plan, SandboxEnabled: c.SandboxEnabled, MonthlyCredits: c.MonthlyCredits,
-		RedactionOff: c.RedactionOff, AuditDays: c.AuditDays, Disabled: c.Disabled,
+		RedactionOff: c.RedactionOff, AuditDays: c.AuditDays, Disabled: c.Disabled, NetworkEnabled: c.NetworkEnabled,
 	}
 	if c.Tier != nil {
 		tier := tenant.Tier(*c.Tier)
@@ -70,6 +72,6 @@ func tenantWire(t tenant.Tenant) Tenant {
 	return Tenant{
 		ID: t.ID, Name: t.Name, Plan: t.Plan, Tier: string(t.Tier), SandboxEnabled: t.SandboxEnabled, MonthlyCredits: t.MonthlyCredits,
 		RedactionOff: append([]string{}, t.RedactionOff...), AuditDays: t.AuditDays,
-		Caps: CapOverrides{t.DailyCap, t.HourlyCap}, CreatedAt: t.CreatedAt, DisabledAt: t.DisabledAt,
+		Caps: CapOverrides{t.DailyCap, t.HourlyCap}, CreatedAt: t.CreatedAt, DisabledAt: t.DisabledAt, NetworkEnabled: t.NetworkEnabled,
 	}
 }

@@ -48,6 +48,8 @@ type Environment struct {
 	EnvVars   map[string]string `json:"env_vars"`
 	Secrets   []string          `json:"secrets" doc:"Names of the secret variables. Their values are never shown."`
 	CreatedAt time.Time         `json:"created_at"`
+
+	Permissions Permissions `json:"permissions"`
 }
 
 // EnvironmentChange is what PATCH can change of an environment; what is left
@@ -59,9 +61,12 @@ type EnvironmentChange struct {
 	EnvVars map[string]Text `json:"env_vars,omitzero" nullable:"true" doc:"Variables to set; others stay. Rules as in an execution's env_vars."`
 	Secrets map[string]Text `json:"secrets,omitzero" nullable:"true" doc:"Secret variables to set; others stay. At least 8 characters each. They are stored encrypted, kept out of output and never shown."`
 	Unset   []Text          `json:"unset,omitzero" nullable:"true" doc:"Names of variables and secrets to take away."`
+
+	PermissionProfile *string            `json:"permission_profile,omitzero" enum:"unrestricted,standard,restricted,isolated" doc:"Begins anew with the rules of a profile, which permissions then change."`
+	Permissions       *PermissionsChange `json:"permissions,omitzero" doc:"Rules of network, file system and processes. A new environment has no network, and nothing else restricted."`
 }
 
-func (c EnvironmentChange) domain() tenant.EnvironmentChange {
+func (c EnvironmentChange) domain() (tenant.EnvironmentChange, error) {
 	out := tenant.EnvironmentChange{Name: c.Name, Image: c.Image, Env: plain(c.EnvVars), Secrets: plain(c.Secrets)}
 	for _, name := range c.Unset {
 		out.Unset = append(out.Unset, string(name))
@@ -72,7 +77,13 @@ func (c EnvironmentChange) domain() tenant.EnvironmentChange {
 			Root: l.RootSize, Tmp: l.TmpSize, Shm: l.ShmSize, Inodes: l.Inodes,
 		}
 	}
-	return out
+	var err error
+	out.Permissions, err = c.Permissions.domain()
+	if c.PermissionProfile != nil {
+		profile := tenant.Profile(*c.PermissionProfile)
+		out.Permissions.Profile = &profile
+	}
+	return out, err
 }
 
 func environmentWire(e tenant.Environment) Environment {
@@ -83,5 +94,6 @@ func environmentWire(e tenant.Environment) Environment {
 	return Environment{
 		ID: e.ID, Tenant: e.Tenant, Name: e.Name, Image: e.Image, Limits: limitsWire(e.Limits), EnvVars: env,
 		Secrets: append([]string{}, slices.Sorted(maps.Keys(e.Secrets))...), CreatedAt: e.CreatedAt,
+		Permissions: permissionsWire(e.Permissions),
 	}
 }

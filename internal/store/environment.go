@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
-const environmentColumns = `id, tenant, name, image, limits, env, secrets, created_at`
+const environmentColumns = `id, tenant, name, image, limits, env, secrets, created_at, permissions, profile, base_template, timeout`
 
 // limitsRow is how limits are stored. A name is never given another meaning.
 type limitsRow struct {
@@ -30,23 +31,28 @@ type limitsRow struct {
 type environmentScan struct {
 	id, tenant, name, image, limits, env sql.NullString
 	secrets                              []byte
-	created                              sql.NullInt64
+	created, timeout                     sql.NullInt64
+	permissions, profile, template       sql.NullString
 }
 
 func (s *environmentScan) dest() []any {
-	return []any{&s.id, &s.tenant, &s.name, &s.image, &s.limits, &s.env, &s.secrets, &s.created}
+	return []any{&s.id, &s.tenant, &s.name, &s.image, &s.limits, &s.env, &s.secrets, &s.created, &s.permissions, &s.profile, &s.template, &s.timeout}
 }
 
 func (s *tenants) finishEnvironment(r *environmentScan) (e tenant.Environment, err error) {
 	if !r.id.Valid {
 		return e, nil
 	}
-	e = tenant.Environment{ID: r.id.String, Tenant: r.tenant.String, Name: r.name.String, Image: r.image.String, CreatedAt: instant(r.created.Int64)}
+	e = tenant.Environment{ID: r.id.String, Tenant: r.tenant.String, Name: r.name.String, Image: r.image.String, CreatedAt: instant(r.created.Int64),
+		Profile: r.profile.String, Template: r.template.String, Timeout: time.Duration(r.timeout.Int64) * time.Microsecond}
 	var l limitsRow
 	if err := json.Unmarshal([]byte(r.limits.String), &l); err != nil {
 		return e, err
 	}
 	e.Limits = sandbox.Limits(l)
+	if e.Permissions, err = permissionsOf(r.permissions.String); err != nil {
+		return e, fmt.Errorf("permissions of %s: %w", e.ID, err)
+	}
 	if e.Env, err = mapOf(r.env.String); err != nil {
 		return e, err
 	}
@@ -71,29 +77,36 @@ func (s *tenants) scanEnvironment(sc scanner) (tenant.Environment, error) {
 	return s.finishEnvironment(&r)
 }
 
-// environmentValues are limits, env and secrets as they are stored.
-func (s *tenants) environmentValues(e tenant.Environment) (limits, env string, secrets []byte, err error) {
+// environmentValues are what can be changed of an environment, as it is stored.
+func (s *tenants) environmentValues(e tenant.Environment) ([]any, error) {
 	if err := errors.Join(checkMap(e.Env), checkMap(e.Secrets)); err != nil {
-		return "", "", nil, err
+		return nil, err
 	}
-	if limits, err = jsonOf(limitsRow(e.Limits), false); err != nil {
-		return "", "", nil, err
+	limits, err := jsonOf(limitsRow(e.Limits), false)
+	if err != nil {
+		return nil, err
 	}
-	if env, err = jsonOf(e.Env, len(e.Env) == 0); err != nil {
-		return "", "", nil, err
+	env, err := jsonOf(e.Env, len(e.Env) == 0)
+	if err != nil {
+		return nil, err
 	}
+	permissions, err := permissionsText(e.Permissions)
+	if err != nil {
+		return nil, err
+	}
+	var secrets []byte
 	if len(e.Secrets) > 0 {
 		plain, err := json.Marshal(e.Secrets)
 		if err != nil {
-			return "", "", nil, err
+			return nil, err
 		}
 		secrets = s.db.seal.Seal(plain, secretsPlace(e.ID))
 	}
-	return limits, env, secrets, nil
+	return []any{e.Name, e.Image, limits, env, secrets, permissions, e.Profile, e.Template, e.Timeout.Microseconds()}, nil
 }
 
 func (s *tenants) CreateEnvironment(ctx context.Context, e tenant.Environment) error {
-	limits, env, secrets, err := s.environmentValues(e)
+	values, err := s.environmentValues(e)
 	if err != nil {
 		return s.db.write.wrap("create an environment", err)
 	}
@@ -101,20 +114,20 @@ func (s *tenants) CreateEnvironment(ctx context.Context, e tenant.Environment) e
 		if err := t.orNow(ctx, &e.CreatedAt); err != nil {
 			return err
 		}
-		_, err := t.exec(ctx, `INSERT INTO environments (`+environmentColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-			e.ID, e.Tenant, e.Name, e.Image, limits, env, secrets, micros(e.CreatedAt))
+		_, err := t.exec(ctx, `INSERT INTO environments (name, image, limits, env, secrets, permissions, profile, base_template, timeout, id, tenant, created_at)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(values, e.ID, e.Tenant, micros(e.CreatedAt))...)
 		return err
 	})
 	return s.db.write.named("create an environment", err, "environment", e.Name)
 }
 
 func (s *tenants) UpdateEnvironment(ctx context.Context, e tenant.Environment) error {
-	limits, env, secrets, err := s.environmentValues(e)
+	values, err := s.environmentValues(e)
 	if err != nil {
 		return s.db.write.wrap("update an environment", err)
 	}
-	err = execOne(ctx, s.db.write, "environment", `UPDATE environments SET name = ?, image = ?, limits = ?, env = ?, secrets = ? WHERE id = ? AND tenant = ?`,
-		e.Name, e.Image, limits, env, secrets, e.ID, e.Tenant)
+	err = execOne(ctx, s.db.write, "environment", `UPDATE environments SET name = ?, image = ?, limits = ?, env = ?, secrets = ?, permissions = ?, profile = ?, base_template = ?, timeout = ?
+			WHERE id = ? AND tenant = ?`, append(values, e.ID, e.Tenant)...)
 	return s.db.write.named("update an environment", err, "environment", e.Name)
 }
 

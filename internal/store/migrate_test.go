@@ -74,6 +74,9 @@ var fixtures = map[int64]string{
 			VALUES ('trc_1', 'ten_1', 'key_1', 'env_1', 'execute', '', '', 'python', '', 'ok', 0, '', 1, 2, 3, FALSE, FALSE, 4, '', '', 30, 1700000000000000)`,
 	4: `INSERT INTO usage_entries (trace_id, tenant, key_id, source, seconds, cpu, memory, bytes_out, sessions, credits, at) VALUES ('trc_1', 'ten_1', 'key_1', 'execute', 1, 1, 1, 0, 1, 2.5, 1700000000000000)`,
 	5: `INSERT INTO secret_key (only_row, fingerprint) VALUES (1, '11ed7886a8f47dcbce3abc85562df181')`, // testBox's
+	8: `INSERT INTO environments (id, tenant, name, image, limits, env, created_at, permissions, profile, base_template, timeout)
+			VALUES ('env_1', 'ten_1', 'e', 'default', '{}', '', 1, '{"network":{"mode":"rules","allowed_hosts":["*"]},"filesystem":{"writable":["/tmp"]}}', 'standard', 'tpl_x', 60000000);
+		UPDATE tenants SET network_enabled = TRUE WHERE id = 'ten_1'`,
 }
 
 // checks find each fixture again.
@@ -83,6 +86,7 @@ var checks = map[int64]string{
 	3: `SELECT count(*) FROM audit_rows r JOIN audit_unsealed u ON u.id = r.id WHERE r.trace_id = 'trc_1'`,
 	4: `SELECT count(*) FROM usage_entries WHERE credits = 2.5`,
 	5: `SELECT count(*) FROM secret_key WHERE fingerprint = '11ed7886a8f47dcbce3abc85562df181'`,
+	8: `SELECT count(*) FROM environments e JOIN tenants t ON t.id = e.tenant WHERE e.timeout = 60000000 AND e.profile = 'standard' AND t.network_enabled`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.
@@ -121,6 +125,9 @@ func upgradeFrom(t *testing.T, c Config, version int64) {
 		t.Fatal(err)
 	}
 	for v := int64(1); v <= version; v++ {
+		if fixtures[v] == "" {
+			continue // there is no such version
+		}
 		for query := range strings.SplitSeq(fixtures[v], ";\n") {
 			if _, err := p.db.ExecContext(ctx, query); err != nil {
 				t.Fatalf("%s: %v", query, err)
@@ -133,6 +140,9 @@ func upgradeFrom(t *testing.T, c Config, version int64) {
 	for range 2 { // the second time there is nothing to do
 		db := mustOpen(t, c)
 		for v := int64(1); v <= version; v++ {
+			if checks[v] == "" {
+				continue
+			}
 			var n int
 			if err := db.SQL().QueryRowContext(ctx, checks[v]).Scan(&n); err != nil || n != 1 {
 				t.Errorf("what version %d wrote: %d, %v", v, n, err)

@@ -14,7 +14,7 @@ type tenants struct{ db *DB }
 
 var _ tenant.Store = (*tenants)(nil)
 
-const tenantColumns = `id, name, plan, sandbox_enabled, tier, monthly_credits, redaction_off, audit_days, daily_cap, hourly_cap, created_at, disabled_at`
+const tenantColumns = `id, name, plan, sandbox_enabled, tier, monthly_credits, redaction_off, audit_days, daily_cap, hourly_cap, created_at, disabled_at, network_enabled`
 
 // tenantScan holds what of a tenant needs another look after it was read.
 type tenantScan struct {
@@ -27,7 +27,7 @@ type tenantScan struct {
 
 func (s *tenantScan) dest() []any {
 	t := &s.t
-	return []any{&t.ID, &t.Name, &t.Plan, &t.SandboxEnabled, &t.Tier, &t.MonthlyCredits, &s.redaction, &t.AuditDays, &s.daily, &s.hourly, &s.created, &s.disabled}
+	return []any{&t.ID, &t.Name, &t.Plan, &t.SandboxEnabled, &t.Tier, &t.MonthlyCredits, &s.redaction, &t.AuditDays, &s.daily, &s.hourly, &s.created, &s.disabled, &t.NetworkEnabled}
 }
 
 func (s *tenantScan) finish() (tenant.Tenant, error) {
@@ -72,8 +72,8 @@ func (s *tenants) CreateTenant(ctx context.Context, t tenant.Tenant) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.exec(ctx, `INSERT INTO tenants (`+tenantColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			t.ID, t.Name, t.Plan, t.SandboxEnabled, string(t.Tier), t.MonthlyCredits, redaction, t.AuditDays, orNull(t.DailyCap), orNull(t.HourlyCap), micros(t.CreatedAt), maybeMicros(t.DisabledAt))
+		_, err = tx.exec(ctx, `INSERT INTO tenants (`+tenantColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			t.ID, t.Name, t.Plan, t.SandboxEnabled, string(t.Tier), t.MonthlyCredits, redaction, t.AuditDays, orNull(t.DailyCap), orNull(t.HourlyCap), micros(t.CreatedAt), maybeMicros(t.DisabledAt), t.NetworkEnabled)
 		return err
 	})
 	return s.db.write.named("create a tenant", err, "tenant", t.Name)
@@ -128,9 +128,9 @@ func (s *tenants) ChangeTenant(ctx context.Context, id tenant.ID, change func(*t
 			return err
 		}
 		if _, err := tx.exec(ctx, `UPDATE tenants SET name = ?, plan = ?, sandbox_enabled = ?, tier = ?, monthly_credits = ?, redaction_off = ?,
-				audit_days = ?, daily_cap = ?, hourly_cap = ?, disabled_at = ? WHERE id = ?`,
+				audit_days = ?, daily_cap = ?, hourly_cap = ?, disabled_at = ?, network_enabled = ? WHERE id = ?`,
 			t.Name, t.Plan, t.SandboxEnabled, string(t.Tier), t.MonthlyCredits, redaction,
-			t.AuditDays, orNull(t.DailyCap), orNull(t.HourlyCap), maybeMicros(t.DisabledAt), id); err != nil {
+			t.AuditDays, orNull(t.DailyCap), orNull(t.HourlyCap), maybeMicros(t.DisabledAt), t.NetworkEnabled, id); err != nil {
 			return err
 		}
 		for _, e := range events {

@@ -24,6 +24,7 @@ type EnvironmentChange struct {
 	Limits       LimitsChange
 	Env, Secrets map[string]string // set; a name is in one of them
 	Unset        []string          // taken out of either
+	Permissions  PermissionsChange
 }
 
 // LimitsChange says what to change of limits.
@@ -136,6 +137,9 @@ func (a *Admin) changeEnvironment(ctx context.Context, t Tenant, e *Environment,
 		if err := plan.Allows(e); err != nil {
 			return err
 		}
+	}
+	if err := changePermissions(t, e, c.Permissions); err != nil {
+		return err
 	}
 	return c.variables(e)
 }

@@ -31,6 +31,7 @@ type TenantChange struct {
 	RedactionOff   *[]string
 	AuditDays      *int
 	Caps           *CapOverrides // both at once
+	NetworkEnabled *bool
 	Disabled       *bool
 }
 
@@ -181,6 +182,7 @@ func (c TenantChange) apply(t *Tenant) error {
 	set(&t.SandboxEnabled, c.SandboxEnabled)
 	set(&t.MonthlyCredits, c.MonthlyCredits)
 	set(&t.AuditDays, c.AuditDays)
+	set(&t.NetworkEnabled, c.NetworkEnabled)
 	if c.RedactionOff != nil {
 		t.RedactionOff = slices.Compact(slices.Sorted(slices.Values(*c.RedactionOff)))
 	}
@@ -221,6 +223,7 @@ func (t *Tenant) policy() [][2]string {
 		{"plan", t.Plan},
 		{"tier", string(t.Tier)},
 		{"sandbox_enabled", strconv.FormatBool(t.SandboxEnabled)},
+		{"network_enabled", strconv.FormatBool(t.NetworkEnabled)},
 		{"monthly_credits", strconv.FormatFloat(t.MonthlyCredits, 'f', -1, 64)},
 		{"redaction_off", strings.Join(t.RedactionOff, ",")},
 		{"audit_days", strconv.Itoa(t.AuditDays)},

@@ -124,6 +124,8 @@ func (s Setup) environment(ctx context.Context, id ID) (Environment, error) {
 	switch {
 	case err == nil:
 		want.ID, want.CreatedAt = have.ID, have.CreatedAt
+		// No setting says these; who set them by the API keeps them.
+		want.Permissions, want.Profile, want.Timeout = have.Permissions, have.Profile, have.Timeout
 		return want, s.Store.UpdateEnvironment(ctx, want)
 	case fault.KindOf(err) != fault.NotFound:
 		return Environment{}, err

@@ -49,6 +49,7 @@ type Tenant struct {
 	AuditDays      int      // days its audit rows are kept, 1 to 180
 	DailyCap       *int64   // execute_code calls a UTC day; nil for the server's cap
 	HourlyCap      *int64   // execute_code calls of one agent a UTC hour; nil for the server's
+	NetworkEnabled bool     // whether its environments may have a network
 	CreatedAt      time.Time
 	DisabledAt     *time.Time // its keys are refused from then on
 }
@@ -86,6 +87,11 @@ type Environment struct {
 	Env       map[string]string // variables of every execution
 	Secrets   map[string]string // likewise, stored encrypted, redacted from output and never shown again
 	CreatedAt time.Time
+
+	Permissions sandbox.Permissions
+	Profile     string        // the rules that Permissions began with; "" for none
+	Template    string        // the base_template that Image was asked for as; "" for none
+	Timeout     time.Duration // longest run, and that of a request which names none; 0 for the plan's
 
 	variables map[string]string // see remember
 }

@@ -1,6 +1,7 @@
 package tenanttest
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -15,6 +16,12 @@ func testEnvironments(t *testing.T, s tenant.Store) {
 	full := tenant.Environment{
 		ID: tenant.NewID("env"), Tenant: a.ID, Name: "full", Image: "default", Limits: sandbox.DefaultLimits(),
 		Env: map[string]string{"A": "1", "B": "é\n\""}, Secrets: map[string]string{"TOKEN": "s3cret", "EMPTY": ""}, CreatedAt: now(),
+		Profile: "restricted", Template: "tpl_x", Timeout: 90 * time.Second,
+		Permissions: sandbox.Permissions{
+			Network:    sandbox.NetworkPolicy{Mode: sandbox.NetworkRules, AllowedHosts: []string{"*.example.com"}, AllowedCIDRs: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}, BlockedPorts: []uint16{22}},
+			Filesystem: sandbox.FilesystemPolicy{Writable: []string{}, ReadOnly: []string{"/data"}, Blocked: []string{"/root"}},
+			Process:    sandbox.ProcessPolicy{NoExec: true, BlockedCommands: []string{"rm -rf /"}, MaxProcesses: 3},
+		},
 	}
 	must(t, s.CreateEnvironment(ctx, full))
 	plain := Environment(t, s, a.ID, "another")
@@ -22,6 +29,7 @@ func testEnvironments(t *testing.T, s tenant.Store) {
 	wantSame(t, get[tenant.Environment](t)(s.Environment(ctx, a.ID, "another")), plain)
 	wantSame(t, get[[]tenant.Environment](t)(s.Environments(ctx, a.ID)), []tenant.Environment{full, plain})
 
+	full.Permissions, full.Profile, full.Timeout = sandbox.Permissions{}, "", 0
 	full.Env, full.Secrets, full.Limits.Memory, full.Name = nil, map[string]string{"OTHER": "x"}, 1<<30, "renamed"
 	must(t, s.UpdateEnvironment(ctx, full))
 	wantSame(t, get[tenant.Environment](t)(s.Environment(ctx, a.ID, "renamed")), full)
