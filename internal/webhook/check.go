@@ -4,11 +4,11 @@ import (
 	"context"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/address"
 	"github.com/atoll-run/atoll/internal/fault"
 )
 
@@ -19,31 +19,6 @@ const (
 	// cannot be resolved now is accepted: it may be later.
 	lookupTimeout = 2 * time.Second
 )
-
-// label is a part of a host name.
-var label = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$`)
-
-// number is a last label that some resolvers read as an IPv4 address.
-var number = regexp.MustCompile(`^(0x[0-9a-f]*|[0-9]+)$`)
-
-// hostname returns a host name in the form it is compared in, or "" if it is
-// none.
-func hostname(s string) string {
-	s = strings.TrimSuffix(strings.ToLower(s), ".")
-	if len(s) > 253 {
-		return ""
-	}
-	labels := strings.Split(s, ".")
-	for _, l := range labels {
-		if !label.MatchString(l) {
-			return ""
-		}
-	}
-	if number.MatchString(labels[len(labels)-1]) {
-		return ""
-	}
-	return s
-}
 
 // CheckURL returns an Invalid fault, which says what to change, unless raw is a
 // URL that messages may be sent to.
@@ -85,7 +60,7 @@ func (c *Client) checkHost(ctx context.Context, host string) error {
 		}
 		return nil
 	}
-	name := hostname(host)
+	name := address.Hostname(host)
 	if name == "" {
 		return fault.New(fault.Invalid, "the host of webhook_url must be a host name (international ones in their xn-- form) or a plain IP address")
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/address"
 	"github.com/atoll-run/atoll/internal/fault"
 )
 
@@ -115,10 +116,10 @@ func FuzzCheckURL(f *testing.F) {
 		}
 		host := u.Hostname()
 		if a, err := netip.ParseAddr(host); err == nil {
-			if !public(a) {
+			if !address.Public(a) {
 				t.Fatalf("%q leads to %s", raw, a)
 			}
-		} else if hostname(host) == "" {
+		} else if address.Hostname(host) == "" {
 			t.Fatalf("%q has the host %q", raw, host)
 		}
 	})

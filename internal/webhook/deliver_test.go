@@ -21,6 +21,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/atoll-run/atoll/internal/address/addresstest"
 	"github.com/atoll-run/atoll/internal/execution"
 )
 
@@ -266,7 +267,7 @@ func TestRebinding(t *testing.T) {
 func TestConnectionsRefused(t *testing.T) {
 	z := serveDNS(t)
 	c := client(t, Config{Resolver: z.resolver(), Timeout: time.Second})
-	for _, s := range closed {
+	for _, s := range addresstest.Closed {
 		z.set("example.com", s)
 		for _, url := range []string{"https://" + net.JoinHostPort(s, "443"), "https://example.com/"} {
 			if _, err := c.Deliver(t.Context(), ended(url, "")); err == nil || !strings.Contains(err.Error(), "refused, webhooks do not go") {
