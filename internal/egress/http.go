@@ -1,0 +1,240 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/address"
+	"github.com/atoll-run/atoll/internal/egress/sniff"
+)
+
+// gate passes on HTTP in clear, request by request. Requests are read and
+// written anew, so that the server reads what was checked, whatever a client
+// does to be read in two ways.
+type gate struct {
+	stack  *Stack
+	server *http.Server
+	conns  chan net.Conn
+	done   chan struct{}
+}
+
+const maxHeader = 256 << 10
+
+func newGate(s *Stack) *gate {
+	g := &gate{stack: s, conns: make(chan net.Conn), done: make(chan struct{})}
+	g.server = &http.Server{
+		Handler:                      http.HandlerFunc(g.handle),
+		Protocols:                    new(http.Protocols),
+		ReadHeaderTimeout:            s.cfg.HelloTimeout,
+		IdleTimeout:                  s.cfg.IdleTimeout,
+		MaxHeaderBytes:               maxHeader,
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     log.New(io.Discard, "", 0), // the sandbox's mistakes
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, gatedKey{}, c)
+		},
+		ConnState: func(c net.Conn, state http.ConnState) { c.(*gated).state(state) },
+	}
+	g.server.Protocols.SetHTTP1(true)
+	g.server.Protocols.SetUnencryptedHTTP2(true)
+	s.wg.Go(func() { _ = g.server.Serve(g) })
+	return g
+}
+
+// Accept, Close and Addr make a gate the server's listener.
+
+func (g *gate) Accept() (net.Conn, error) {
+	select {
+	case c := <-g.conns:
+		return c, nil
+	case <-g.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (g *gate) Close() error {
+	select {
+	case <-g.done:
+	default:
+		close(g.done)
+	}
+	return nil
+}
+
+func (g *gate) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (g *gate) close() { _ = g.server.Close() }
+
+type gatedKey struct{}
+
+// gated is a connection of the sandbox that goes through the gate, and what is
+// needed to answer it.
+type gated struct {
+	*guestConn
+	stack *Stack
+	first io.Reader // what has been read of it
+	up    atomic.Pointer[net.TCPConn]
+	proxy *httputil.ReverseProxy
+
+	asked  atomic.Bool // a request has come in that handle has not seen
+	broken atomic.Bool // the server left a request without an answer
+	once   sync.Once
+	closed chan struct{}
+}
+
+// serve passes on a connection's requests until it is closed.
+func (g *gate) serve(f *flow, guest *guestConn, first opening, up *net.TCPConn) {
+	c := &gated{guestConn: guest, stack: g.stack, first: strings.NewReader(string(first.bytes)), closed: make(chan struct{})}
+	c.up.Store(up)
+	transport := &http.Transport{
+		DialContext:            c.dial,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: 1 << 20,
+		ReadBufferSize:         64 << 10,
+		WriteBufferSize:        64 << 10,
+		Protocols:              new(http.Protocols),
+		ExpectContinueTimeout:  time.Second,
+	}
+	transport.Protocols.SetUnencryptedHTTP2(first.kind == sniff.HTTP2)
+	transport.Protocols.SetHTTP1(first.kind != sniff.HTTP2)
+	defer transport.CloseIdleConnections()
+	c.proxy = &httputil.ReverseProxy{
+		Transport:     transport,
+		FlushInterval: -1,
+		BufferPool:    proxyBuffers{},
+		ErrorLog:      g.server.ErrorLog,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = "http", f.dst.String()
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // also what the library cannot parse
+			r.Out.Host = r.In.Host
+			for _, h := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+				if v, ok := r.In.Header[h]; ok {
+					r.Out.Header[h] = v
+				}
+			}
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
+			c.broken.Store(true)
+			panic(http.ErrAbortHandler)
+		},
+	}
+	select {
+	case g.conns <- c:
+		<-c.closed
+	case <-g.done:
+	}
+}
+
+// handle passes a request on if it is for a host that the connection may reach.
+func (g *gate) handle(w http.ResponseWriter, r *http.Request) {
+	c := r.Context().Value(gatedKey{}).(*gated)
+	c.asked.Store(false)
+	f := c.flow
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	v := g.stack.decide(f.dst, "")
+	name := address.Hostname(host)
+	switch {
+	case !v.ok():
+	case r.Method == http.MethodConnect || !strings.HasPrefix(r.RequestURI, "/") && r.RequestURI != "*":
+		v.rule = RuleHTTPForm
+	case name == "" || v.names != nil && !slices.Contains(v.names, name):
+		v.rule = RuleHTTPHost
+	}
+	if !v.ok() {
+		g.stack.refuse("http", host, f.dst, v.rule)
+		w.Header().Set("Connection", "close")
+		http.Error(w, fmt.Sprintf("atoll: the network policy of this sandbox refuses this request to %s (%s)", printable(host), v.rule), http.StatusForbidden)
+		return
+	}
+	if f.wanted() != name {
+		f.wants(name)
+		g.stack.begin(f)
+	}
+	// Only WebSockets leave HTTP: what follows other upgrades, such as HTTP/2 in
+	// clear, would be requests that nobody checks.
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		r.Header.Del("Upgrade")
+	}
+	c.proxy.ServeHTTP(w, r)
+}
+
+// dial gives the transport the connection that was made for the sandbox's, and
+// later ones if the server closes that between requests.
+func (c *gated) dial(context.Context, string, string) (net.Conn, error) {
+	if up := c.up.Swap(nil); up != nil {
+		return &counted{up, c.flow}, nil
+	}
+	up, err := c.stack.dial("tcp", c.flow.dst)
+	if err != nil {
+		return nil, err
+	}
+	return &counted{up, c.flow}, nil
+}
+
+func (c *gated) Read(b []byte) (int, error) {
+	if n, err := c.first.Read(b); err == nil {
+		return n, nil
+	}
+	return c.guestConn.Read(b)
+}
+
+func (c *gated) Close() error {
+	c.once.Do(func() {
+		if c.broken.Load() {
+			c.Abort()
+		}
+		_ = c.guestConn.Close()
+		close(c.closed)
+	})
+	return nil
+}
+
+// state notices requests that the server answered by itself, because it did not
+// understand them.
+func (c *gated) state(state http.ConnState) {
+	switch state {
+	case http.StateActive:
+		c.asked.Store(true)
+	case http.StateClosed:
+		if c.asked.Load() {
+			c.stack.refuse("http", c.flow.wanted(), c.flow.dst, RuleHTTPForm)
+		}
+	}
+}
+
+// counted counts a connection's bytes.
+type counted struct {
+	net.Conn
+	flow *flow
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.flow.in(n)
+	return n, err
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.flow.out(n)
+	return n, err
+}
+
+// proxyBuffers lends the buffers of raw connections to requests.
+type proxyBuffers struct{}
+
+func (proxyBuffers) Get() []byte  { return chunks.Get().(*[chunk]byte)[:] }
+func (proxyBuffers) Put(b []byte) { chunks.Put((*[chunk]byte)(b[:chunk])) }

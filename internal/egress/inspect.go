@@ -1,0 +1,188 @@
+package egress
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/address"
+	"github.com/atoll-run/atoll/internal/egress/sniff"
+)
+
+// namedPorts speak protocols that name their host; on these, nothing else is
+// let through.
+var namedPorts = []uint16{80, 443, 8080, 8443}
+
+// inspect lets a connection through whose client names a host that it may
+// reach.
+//
+// A server of some other protocol may speak first, so what it says is passed on
+// while the client's first bytes are awaited; except on namedPorts.
+func (s *Stack) inspect(f *flow, guest *guestConn, up *net.TCPConn) {
+	strict := slices.Contains(namedPorts, f.dst.Port())
+	down := &downstream{flow: f, guest: guest, up: up}
+	defer down.wait()
+	if !strict {
+		down.start()
+	}
+	first, err := firstBytes(guest, s.cfg.HelloTimeout)
+	if err != nil {
+		if len(first.bytes) > 0 {
+			s.refuse("tcp", s.decide(f.dst, "").host, f.dst, RuleProtocol)
+		}
+		if strict || len(first.bytes) > 0 || err != io.EOF {
+			f.cut()
+			return
+		}
+	}
+	protocol, host, rule := s.judge(f, first, strict)
+	http := first.kind == sniff.HTTP || first.kind == sniff.HTTP2
+	if rule == "" && http && !down.stop() {
+		protocol, rule = "http", RuleHTTPForm // servers of HTTP do not speak first
+	}
+	if rule != "" {
+		s.refuse(protocol, host, f.dst, rule)
+		f.cut()
+		return
+	}
+	if http {
+		s.gate.serve(f, guest, first, up)
+		return
+	}
+	f.wants(host)
+	s.begin(f)
+	down.start()
+	if err := pump(up, io.MultiReader(bytes.NewReader(first.bytes), guest), f.out); err != nil {
+		f.cut()
+		return
+	}
+	_ = up.CloseWrite()
+}
+
+// judge tells what a connection's first bytes make of it, and the host that
+// they name. HTTP is judged request by request, elsewhere.
+func (s *Stack) judge(f *flow, first opening, strict bool) (protocol, host string, rule Rule) {
+	v := s.decide(f.dst, "")
+	switch {
+	case !v.ok():
+		return "tcp", v.host, v.rule
+	case first.kind == sniff.Other && strict:
+		return "tcp", v.host, RuleProtocol
+	case first.kind != sniff.TLS:
+		return "tcp", "", ""
+	case first.err != nil:
+		return "tls", v.host, RuleTLSHello
+	case first.hello.Encrypted:
+		return "tls", first.hello.ServerName, RuleTLSECH
+	}
+	name := strings.ToLower(first.hello.ServerName)
+	if name == "" || address.Hostname(name) != name || v.names != nil && !slices.Contains(v.names, name) {
+		return "tls", first.hello.ServerName, RuleTLSName
+	}
+	return "tls", name, ""
+}
+
+// opening is what a client has said first.
+type opening struct {
+	bytes []byte
+	kind  sniff.Kind
+	hello sniff.Hello // if kind is TLS and err is nil
+	err   error       // why a hello was not understood
+}
+
+// firstBytes reads what a client says first, until it is known what that is.
+// How long a client waits before it says anything is its own business; once it
+// has begun it has some time.
+func firstBytes(guest *guestConn, timeout time.Duration) (opening, error) {
+	var o opening
+	buf := make([]byte, 4<<10)
+	defer func() { _ = guest.SetReadDeadline(time.Time{}) }()
+	for {
+		n, err := guest.Read(buf)
+		if n > 0 {
+			if len(o.bytes) == 0 {
+				_ = guest.SetReadDeadline(time.Now().Add(timeout))
+			}
+			o.bytes = append(o.bytes, buf[:n]...)
+			switch o.kind = sniff.Classify(o.bytes); o.kind {
+			case sniff.More:
+			case sniff.TLS:
+				if o.hello, o.err = sniff.ParseHello(o.bytes); !errors.Is(o.err, sniff.ErrShort) || len(o.bytes) > sniff.MaxHello {
+					return o, nil
+				}
+			default:
+				return o, nil
+			}
+		}
+		if err != nil {
+			return o, err
+		}
+	}
+}
+
+// downstream carries what the server says, from when start is called.
+type downstream struct {
+	flow  *flow
+	guest *guestConn
+	up    *net.TCPConn
+
+	wg      sync.WaitGroup
+	started bool
+
+	mu      sync.Mutex
+	stopped bool
+	spoke   bool // the server has been heard
+}
+
+func (d *downstream) start() {
+	if d.started {
+		return
+	}
+	d.started = true
+	d.wg.Go(func() {
+		err := pump(d, d.up, d.flow.in)
+		switch {
+		case err == nil:
+			_ = d.guest.CloseWrite()
+		case errors.Is(err, os.ErrDeadlineExceeded): // stopped
+		default:
+			d.flow.cut()
+		}
+	})
+}
+
+// Write passes on what the server says.
+func (d *downstream) Write(b []byte) (int, error) {
+	d.mu.Lock()
+	d.spoke = true
+	stopped := d.stopped
+	d.mu.Unlock()
+	if stopped {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return d.guest.Write(b)
+}
+
+// stop leaves the server to somebody else; false if it has been heard.
+func (d *downstream) stop() bool {
+	d.mu.Lock()
+	d.stopped = true
+	d.mu.Unlock()
+	if d.started {
+		_ = d.up.SetReadDeadline(time.Unix(1, 0))
+		d.wg.Wait()
+		_ = d.up.SetReadDeadline(time.Time{})
+	}
+	return !d.spoke
+}
+
+func (d *downstream) wait() {
+	d.wg.Wait()
+	_ = d.guest.Close()
+}

@@ -1,0 +1,276 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// TestMain runs the tests in a network namespace of their own: the machine, which
+// has the addresses of some others.
+func TestMain(m *testing.M) {
+	if os.Getenv("EGRESS_TEST_MACHINE") == "" {
+		cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+		cmd.Env = append(os.Environ(), "EGRESS_TEST_MACHINE=1")
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: unix.SIGKILL}
+		if err := cmd.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	for _, args := range [][]string{
+		{"link", "set", "lo", "up"},
+		{"addr", "add", "203.0.113.1/24", "dev", "lo"}, // is ours; the others of the network answer, and are not
+		{"addr", "add", "198.51.100.1/24", "dev", "lo"},
+		{"addr", "add", "10.1.2.1/24", "dev", "lo"},
+		{"addr", "add", "169.254.169.1/24", "dev", "lo"},
+		{"route", "add", "default", "dev", "lo"},
+	} {
+		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "ip %v: %v: %s\n", args, err, out)
+			os.Exit(1)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// rig is a Stack at the end of a TAP device in a network namespace of its own,
+// where clients are in the place of a sandbox.
+type rig struct {
+	*Stack
+	events events
+	zone   *zone
+
+	inside chan func() // runs in the namespace
+}
+
+// events keeps what a Stack has reported.
+type events struct {
+	mu   sync.Mutex
+	list []Event
+	more chan struct{}
+}
+
+func (e *events) observe(ev Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.list = append(e.list, ev)
+	select {
+	case e.more <- struct{}{}:
+	default:
+	}
+}
+
+// await waits for an event that is like want, where want says anything.
+func (e *events) await(t testing.TB, want Event) {
+	t.Helper()
+	late := time.After(time.Second)
+	for {
+		e.mu.Lock()
+		list := append([]Event(nil), e.list...)
+		e.mu.Unlock()
+		for _, got := range list {
+			if got.Rule == want.Rule && (want.Host == "" || got.Host == want.Host) && (want.Port == 0 || got.Port == want.Port) &&
+				(want.Protocol == "" || got.Protocol == want.Protocol) {
+				return
+			}
+		}
+		select {
+		case <-e.more:
+		case <-late:
+			t.Errorf("no event like %+v within a second, but %+v", want, list)
+			return
+		}
+	}
+}
+
+func (e *events) forget() {
+	e.mu.Lock()
+	e.list = nil
+	e.mu.Unlock()
+}
+
+// zone resolves names, and keeps which were asked for.
+type zone struct {
+	mu    sync.Mutex
+	names map[string][]netip.Addr
+	asked []string
+}
+
+func (z *zone) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.asked = append(z.asked, host)
+	if addrs := z.names[host]; addrs != nil {
+		return addrs, nil
+	}
+	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+}
+
+func (z *zone) set(name string, addrs ...string) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.names[name+"."] = nil
+	for _, a := range addrs {
+		z.names[name+"."] = append(z.names[name+"."], netip.MustParseAddr(a))
+	}
+}
+
+func newRig(t testing.TB, cfg Config, policy sandbox.NetworkPolicy) *rig {
+	t.Helper()
+	r := &rig{zone: &zone{names: map[string][]netip.Addr{}}, inside: make(chan func())}
+	r.events.more = make(chan struct{}, 1)
+	made := make(chan error)
+	var link *os.File
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with its namespace
+		var err error
+		link, err = namespace()
+		made <- err
+		for f := range r.inside {
+			f()
+		}
+	}()
+	t.Cleanup(func() { close(r.inside) })
+	if err := <-made; err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Resolver == nil {
+		cfg.Resolver = r.zone
+	}
+	var err error
+	if r.Stack, err = New(cfg, link, policy, r.events.observe); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// in runs f in the namespace, on the one thread that is there: whatever it does
+// must be done by system calls of that thread.
+func (r *rig) in(f func()) {
+	done := make(chan struct{})
+	r.inside <- func() { defer close(done); f() }
+	<-done
+}
+
+// namespace moves the thread into a new network namespace with a TAP device
+// that is set up as a sandbox's.
+func namespace() (*os.File, error) {
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return nil, err
+	}
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	ifr, err := unix.NewIfreq("eth0")
+	if err != nil {
+		return nil, err
+	}
+	ifr.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
+	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr); err != nil {
+		return nil, err
+	}
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(s)
+	set := func(request uint, fill func(*unix.Ifreq)) {
+		ifr, _ := unix.NewIfreq("eth0")
+		fill(ifr)
+		err = errors.Join(err, unix.IoctlIfreq(s, request, ifr))
+	}
+	err = errors.Join(err, hardware(s, "eth0", SandboxMAC))
+	set(unix.SIOCSIFMTU, func(i *unix.Ifreq) { i.SetUint32(MTU) })
+	set(unix.SIOCSIFADDR, func(i *unix.Ifreq) { _ = i.SetInet4Addr(SandboxAddress.Addr().AsSlice()) })
+	set(unix.SIOCSIFNETMASK, func(i *unix.Ifreq) { _ = i.SetInet4Addr(net.CIDRMask(SandboxAddress.Bits(), 32)) })
+	set(unix.SIOCSIFFLAGS, func(i *unix.Ifreq) { i.SetUint16(unix.IFF_UP | unix.IFF_RUNNING) })
+	err = errors.Join(err, route(s, Gateway))
+	return os.NewFile(uintptr(fd), "tap"), err
+}
+
+func hardware(s int, name string, mac net.HardwareAddr) error {
+	var req struct {
+		name [unix.IFNAMSIZ]byte
+		kind uint16
+		mac  [22]byte
+	}
+	copy(req.name[:], name)
+	req.kind = unix.ARPHRD_ETHER
+	copy(req.mac[:], mac)
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(s), unix.SIOCSIFHWADDR, uintptr(unsafe.Pointer(&req))); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// route makes a gateway the default route, by the old rtentry.
+func route(s int, gw netip.Addr) error {
+	type sockaddr struct {
+		family uint16
+		port   uint16
+		addr   [4]byte
+		_      [8]byte
+	}
+	req := struct {
+		_                  uint64
+		dst, gateway, mask sockaddr
+		flags              uint16
+		_                  [48]byte
+	}{
+		dst: sockaddr{family: unix.AF_INET}, mask: sockaddr{family: unix.AF_INET},
+		gateway: sockaddr{family: unix.AF_INET, addr: gw.As4()}, flags: unix.RTF_UP | unix.RTF_GATEWAY,
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(s), unix.SIOCADDRT, uintptr(unsafe.Pointer(&req))); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// dial connects from inside. A connection that is refused must be so within a
+// second.
+func (r *rig) dial(network, address string) (c net.Conn, err error) {
+	to := netip.MustParseAddrPort(address)
+	kind := unix.SOCK_STREAM
+	if network == "udp" {
+		kind = unix.SOCK_DGRAM
+	}
+	var fd int
+	r.in(func() {
+		if fd, err = unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, 0); err != nil {
+			return
+		}
+		_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 1})
+		err = unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())})
+	})
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "client")
+	defer f.Close()
+	return net.FileConn(f)
+}

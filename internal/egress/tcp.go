@@ -1,0 +1,177 @@
+package egress
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/waiter"
+)
+
+// acceptTCP answers the sandbox's wish for a connection. It runs in a goroutine
+// of its own.
+func (s *Stack) acceptTCP(r *tcp.ForwarderRequest) {
+	done := make(chan struct{})
+	if !s.spawn(func() { defer close(done); s.serveTCP(r) }) {
+		r.Complete(false)
+		return
+	}
+	<-done
+}
+
+func (s *Stack) serveTCP(r *tcp.ForwarderRequest) {
+	id := r.ID()
+	dst := netip.AddrPortFrom(netip.AddrFrom4(id.LocalAddress.As4()), id.LocalPort)
+	f := s.open("tcp", dst)
+	if f == nil {
+		s.refuse("tcp", "", dst, RuleConnCount)
+		r.Complete(true)
+		return
+	}
+	defer f.close()
+	if dst.Addr() == Gateway && dst.Port() == dnsPort {
+		if conn := f.accept(r); conn != nil {
+			s.serveDNSStream(f, conn)
+		}
+		return
+	}
+	v := s.decide(dst, "")
+	if !v.ok() {
+		s.refuse("tcp", v.host, dst, v.rule)
+		r.Complete(true)
+		return
+	}
+	up, err := s.dial("tcp", dst)
+	if err != nil {
+		// What the world refused or did not answer is refused here.
+		r.Complete(true)
+		return
+	}
+	defer up.Close()
+	f.onCut(func() { _ = up.Close() })
+	if conn := f.accept(r); conn != nil {
+		s.forward(f, conn, up.(*net.TCPConn), v)
+	}
+}
+
+// accept completes the handshake with the sandbox; nil if that ended before.
+// The connection is reset when the flow is cut.
+func (f *flow) accept(r *tcp.ForwarderRequest) *guestConn {
+	var wq waiter.Queue
+	ep, err := r.CreateEndpoint(&wq)
+	r.Complete(err != nil)
+	if err != nil {
+		return nil
+	}
+	c := &guestConn{TCPConn: gonet.NewTCPConn(&wq, ep), ep: ep, flow: f}
+	f.onCut(c.Abort)
+	return c
+}
+
+// guestConn is the sandbox's end of a connection.
+type guestConn struct {
+	*gonet.TCPConn
+	ep    tcpip.Endpoint
+	flow  *flow
+	abort sync.Once
+}
+
+// Abort resets the connection.
+func (c *guestConn) Abort() { c.abort.Do(c.ep.Abort) }
+
+// Close ends the connection in order, if it was not reset.
+func (c *guestConn) Close() error {
+	c.abort.Do(c.ep.Close)
+	return nil
+}
+
+// dial connects to an address that has been decided on. Nothing is resolved
+// again, and the floor is asked again.
+func (s *Stack) dial(network string, dst netip.AddrPort) (net.Conn, error) {
+	d := net.Dialer{
+		Timeout: s.cfg.ConnectTimeout,
+		Control: func(_, address string, _ syscall.RawConn) error {
+			at, err := netip.ParseAddrPort(address)
+			if err != nil || at != dst || s.floor.Refuses(at.Addr(), at.Port()) {
+				return errors.New("not the address that was decided on")
+			}
+			return nil
+		},
+	}
+	return d.DialContext(s.ctx, network, dst.String())
+}
+
+// forward carries a connection's bytes as far as they are allowed.
+func (s *Stack) forward(f *flow, guest *guestConn, up *net.TCPConn, v verdict) {
+	if v.names != nil {
+		s.inspect(f, guest, up)
+		return
+	}
+	s.begin(f)
+	s.splice(f, guest, up)
+}
+
+// begin counts a connection that was let through, and looks whether it still is
+// allowed: the policy may have changed before the flow could be found.
+func (s *Stack) begin(f *flow) {
+	v := s.decide(f.dst, f.wanted())
+	if !v.ok() {
+		s.refuse(f.protocol, v.host, f.dst, v.rule)
+		f.cut()
+		return
+	}
+	if v.host == "" {
+		v.host = f.dst.Addr().String()
+	}
+	s.ledger.connected(v.host)
+}
+
+// splice copies both ways until both sides have ended.
+func (s *Stack) splice(f *flow, guest *guestConn, up *net.TCPConn) {
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := pump(up, guest, f.out); err != nil {
+			f.cut()
+			return
+		}
+		_ = up.CloseWrite()
+	})
+	if err := pump(guest, up, f.in); err != nil {
+		f.cut()
+	} else {
+		_ = guest.CloseWrite()
+	}
+	wg.Wait()
+	_ = guest.Close()
+}
+
+const chunk = 256 << 10
+
+var chunks = sync.Pool{New: func() any { return new([chunk]byte) }}
+
+// pump copies until from ends, counting.
+func pump(to io.Writer, from io.Reader, count func(int)) error {
+	buf := chunks.Get().(*[chunk]byte)
+	defer chunks.Put(buf)
+	for {
+		n, err := from.Read(buf[:])
+		if n > 0 {
+			count(n)
+			if _, err := to.Write(buf[:n]); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
