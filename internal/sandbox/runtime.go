@@ -54,6 +54,10 @@ type Instance interface {
 	// them and closes them on Detach and Destroy.
 	Channel() Channel
 
+	// Namespace is the path of the network namespace that the sandbox is in, for
+	// as long as it lives.
+	Namespace() string
+
 	// Done is closed when the sandbox has ended by itself or was destroyed.
 	Done() <-chan struct{}
 

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/netip"
 	"path"
 	"regexp"
 	"strconv"
@@ -114,12 +115,23 @@ func (m Mount) Validate() error {
 	return nil
 }
 
+// Network is the network that a sandbox sees.
+type Network struct {
+	// Namespace is the path of a network namespace with its devices set up. It
+	// is needed until the sandbox has started, which then keeps the namespace.
+	Namespace string
+	// Resolver is the DNS server that /etc/resolv.conf names.
+	Resolver netip.Addr
+}
+
 // Spec is all a runtime needs to make a sandbox.
 type Spec struct {
 	ID     ID
 	Rootfs Rootfs
 	Limits Limits
 	Mounts []Mount
+	// Network connects the sandbox; nil leaves it without any device.
+	Network *Network
 	// Labels are kept beside the sandbox, so that a later process can tell
 	// what it was for (for example "pool": "python").
 	Labels map[string]string

@@ -57,6 +57,9 @@ func Run(version string) error {
 	if err := prepare(); err != nil {
 		return err
 	}
+	if err := joinNetwork(); err != nil {
+		return err
+	}
 	p, err := newPoller()
 	if err != nil {
 		return err

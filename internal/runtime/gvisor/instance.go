@@ -33,6 +33,9 @@ func (i *Instance) ID() sandbox.ID { return i.id }
 // Channel implements sandbox.Instance.
 func (i *Instance) Channel() sandbox.Channel { return i.channel }
 
+// Namespace implements sandbox.Instance.
+func (i *Instance) Namespace() string { return procPath(i.pid, "ns/net") }
+
 // Done implements sandbox.Instance.
 func (i *Instance) Done() <-chan struct{} { return i.proc.Done() }
 

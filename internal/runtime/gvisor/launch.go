@@ -94,7 +94,11 @@ func (r *Runtime) command(ctx context.Context, id sandbox.ID, args ...string) *e
 func (r *Runtime) launch(ctx context.Context, spec sandbox.Spec, group *cgroup.Group, command []string) (int, error) {
 	id := spec.ID
 	pidPath := r.dir.Path(id, pidFile)
-	args := append(command, "--bundle="+r.dir.Path(id, bundleDir), "--pid-file="+pidPath, string(id))
+	var args []string
+	if spec.Network != nil {
+		args = append(args, "--network=sandbox") // the last one counts
+	}
+	args = append(append(args, command...), "--bundle="+r.dir.Path(id, bundleDir), "--pid-file="+pidPath, string(id))
 	cmd := r.command(ctx, id, args...)
 	if served(spec) { // its file server inherits the environment, and lives on
 		cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool { return strings.HasPrefix(v, "GOGC=") })

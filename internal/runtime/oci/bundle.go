@@ -91,6 +91,14 @@ func (r *Runtime) config(spec sandbox.Spec) (*specs.Spec, error) {
 		}
 		s.Mounts = append(s.Mounts, bind(boxMount(i), m.Target, mode))
 	}
+	if spec.Network != nil {
+		// /sys is for whoever owns the network namespace, and tells about it.
+		for i := range s.Mounts {
+			if m := &s.Mounts[i]; m.Type == "sysfs" {
+				m.Type, m.Source, m.Options = "tmpfs", "tmpfs", []string{"nosuid", "noexec", "nodev", "ro", "size=4k", "nr_inodes=1"}
+			}
+		}
+	}
 	ids := []specs.LinuxIDMapping{{ContainerID: 0, HostID: baseUID(spec.ID), Size: slotSize}}
 	s.Linux.UIDMappings, s.Linux.GIDMappings = ids, ids
 	s.Linux.Namespaces = append(s.Linux.Namespaces,

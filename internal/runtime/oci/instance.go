@@ -3,6 +3,7 @@ package oci
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/atoll-run/atoll/internal/runtime/state"
@@ -29,6 +30,9 @@ func (i *Instance) ID() sandbox.ID { return i.id }
 
 // Channel implements sandbox.Instance.
 func (i *Instance) Channel() sandbox.Channel { return i.channel }
+
+// Namespace implements sandbox.Instance.
+func (i *Instance) Namespace() string { return fmt.Sprintf("/proc/%d/ns/net", i.pid) }
 
 // Done implements sandbox.Instance.
 func (i *Instance) Done() <-chan struct{} { return i.proc.Done() }

@@ -1,6 +1,6 @@
 // Package ocispec turns a sandbox's spec into the OCI runtime specification
 // that every OCI runtime reads: the guest as process 1, a small set of mounts,
-// few capabilities, no network.
+// few capabilities, and no network but what the spec brings.
 package ocispec
 
 import (
@@ -11,6 +11,7 @@ import (
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/atoll-run/atoll/internal/guest/wire"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -55,6 +56,10 @@ func New(spec sandbox.Spec, rootDir string) *specs.Spec {
 				{Type: specs.MountNamespace}, {Type: specs.NetworkNamespace},
 			},
 		},
+	}
+	if n := spec.Network; n != nil {
+		s.Process.Env = append(s.Process.Env, wire.ResolverEnv+"="+n.Resolver.String())
+		s.Linux.Namespaces[len(s.Linux.Namespaces)-1].Path = n.Namespace
 	}
 	for _, b := range spec.Rootfs.Binds {
 		s.Mounts = append(s.Mounts, specs.Mount{

@@ -65,6 +65,7 @@ func Run(t *testing.T, d Driver) {
 		{"Memory", testMemory},
 		{"CPU", testCPU},
 		{"Checkpoint", testCheckpoint},
+		{"Network", testNetwork},
 	}
 	if d.NoMounts {
 		parts = append(parts, part{"NoMounts", testNoMounts})

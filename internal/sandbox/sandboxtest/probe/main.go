@@ -4,8 +4,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -40,6 +42,7 @@ var commands = map[string]func([]string) error{
 	"report":  func([]string) error { return print(report()) },
 	"read":    read,
 	"write":   write,
+	"ask":     ask,
 	"fill":    func(args []string) error { return print(fill(args[0])) },
 	"inodes":  func(args []string) error { return print(inodes(args[0])) },
 	"tasks":   countTasks,
@@ -121,6 +124,25 @@ func makeEntries(args []string) error {
 	try("chown", os.Chown(in("file"), 0, 0))
 	try("rename", os.Rename(in("folder"), in("renamed")))
 	return print(refused)
+}
+
+// ask sends a datagram to an address and prints the answer.
+func ask(args []string) error {
+	conn, err := new(net.Dialer).DialContext(context.Background(), "udp", args[0])
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte(args[1])); err != nil {
+		return err
+	}
+	if err := conn.SetDeadline(time.Now().Add(tryTime)); err != nil {
+		return err
+	}
+	buf := make([]byte, 1500)
+	n, err := conn.Read(buf)
+	fmt.Printf("%s", buf[:n])
+	return err
 }
 
 // fill writes to one file of a folder until that fails, and counts bytes.

@@ -1,0 +1,12 @@
+package wire
+
+// ResolverEnv is the variable that the guest is started with where its sandbox
+// has a network: the address of the DNS server.
+const ResolverEnv = "ATOLL_RESOLVER"
+
+// CAFile is, in the guest's own folder, the certificates that a sandbox with a
+// network trusts besides its image's. There may be none.
+const CAFile = "ca.pem"
+
+// CABundle is where the guest puts both together.
+const CABundle = "/etc/ssl/certs/ca-certificates.crt"
