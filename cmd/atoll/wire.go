@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/engine"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/executor"
+	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/server"
 )
@@ -31,6 +32,9 @@ func openEngine(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *r
 	images, err := readyImages(ctx, cfg, log)
 	if err != nil {
 		return nil, err
+	}
+	if _, err := images.Get(cfg.Image); fault.KindOf(err) == fault.NotFound {
+		return nil, fault.New(fault.NotFound, "the data folder %s has no image %q: say --data-dir if it is elsewhere, make it with 'atoll image build', or have a server run the program with --base-url", cfg.DataDir, cfg.Image)
 	}
 	reg := prometheus.NewRegistry()
 	e, err := engine.Open(ctx, engine.Config{
