@@ -24,18 +24,20 @@ and can be neither changed nor removed.`,
 	var f struct {
 		cpu              float64
 		memory, output   string
+		threadSize       string
 		concurrency      int
+		threads          int
 		timeout          time.Duration
 		streaming, async bool
 	}
 	set := r.command("set NAME", "Make a plan, or replace one that is not built in", "  atoll plan set team --max-cpu 2 --concurrency 20 --streaming", cobra.ExactArgs(1),
 		func(ctx context.Context, c *adminapi.Client, args []string) error {
 			seconds := httpapi.Seconds(f.timeout / time.Second)
-			b = httpapi.PlanBounds{MaxCPU: &f.cpu, Concurrency: &f.concurrency, MaxTimeout: &seconds, Streaming: &f.streaming, Async: &f.async}
+			b = httpapi.PlanBounds{MaxCPU: &f.cpu, Concurrency: &f.concurrency, MaxTimeout: &seconds, Streaming: &f.streaming, Async: &f.async, MaxThreads: &f.threads}
 			for flag, to := range map[string]struct {
 				text  string
 				field **int64
-			}{"max-memory": {f.memory, &b.MaxMemory}, "max-output": {f.output, &b.MaxOutput}} {
+			}{"max-memory": {f.memory, &b.MaxMemory}, "max-output": {f.output, &b.MaxOutput}, "max-thread-size": {f.threadSize, &b.MaxThreadSize}} {
 				n, err := size(flag, to.text)
 				if err != nil {
 					return err
@@ -58,12 +60,14 @@ and can be neither changed nor removed.`,
 	flags.BoolVar(&f.streaming, "streaming", false, "whether output can be streamed")
 	flags.BoolVar(&f.async, "async", false, "whether executions can be asynchronous, with webhooks")
 	flags.StringVar(&f.output, "max-output", "100MiB", "output of each stream that is kept whole")
+	flags.IntVar(&f.threads, "max-threads", 0, "threads of a tenant; 0 for no bound")
+	flags.StringVar(&f.threadSize, "max-thread-size", "0", "files of a thread, such as 1GiB; 0 for no bound")
 
 	cmd.AddCommand(
 		r.command("list", "List plans", "", cobra.NoArgs, shows(
 			func(ctx context.Context, c *adminapi.Client, _ []string) ([]httpapi.Plan, error) { return c.Plans(ctx) },
-			listing(r, []any{"NAME", "CPU", "MEMORY", "CONCURRENCY", "TIMEOUT", "STREAMING", "ASYNC", "OUTPUT", "BUILT IN"}, func(p httpapi.Plan) []any {
-				return []any{p.Name, bound(p.MaxCPU), memoryBound(p.MaxMemory), bound(float64(p.Concurrency)), timeoutBound(p.MaxTimeout), onOff(p.Streaming), onOff(p.Async), bytesText(p.MaxOutput), p.BuiltIn}
+			listing(r, []any{"NAME", "CPU", "MEMORY", "CONCURRENCY", "TIMEOUT", "STREAMING", "ASYNC", "OUTPUT", "THREADS", "THREAD SIZE", "BUILT IN"}, func(p httpapi.Plan) []any {
+				return []any{p.Name, bound(p.MaxCPU), memoryBound(p.MaxMemory), bound(float64(p.Concurrency)), timeoutBound(p.MaxTimeout), onOff(p.Streaming), onOff(p.Async), bytesText(p.MaxOutput), bound(float64(p.MaxThreads)), memoryBound(p.MaxThreadSize), p.BuiltIn}
 			}))),
 		r.command("show NAME", "Show a plan", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Plan), r.showPlan)),
 		set,
@@ -103,6 +107,8 @@ func (r *remote) showPlan(p httpapi.Plan) error {
 		row(w, "streaming", onOff(p.Streaming))
 		row(w, "async", onOff(p.Async))
 		row(w, "output", bytesText(p.MaxOutput))
+		row(w, "threads", bound(float64(p.MaxThreads)))
+		row(w, "thread size", memoryBound(p.MaxThreadSize))
 		row(w, "built in", p.BuiltIn)
 	})
 }

@@ -96,6 +96,8 @@ type Execution struct {
 	Source      Source
 	Delivery    Delivery
 	Agent, Turn string // of execute_code; empty otherwise
+	Thread      string // id of the thread whose home it had; "" for none
+	ThreadState string // of that thread as the run began; set by Store.Admit, not recorded
 	Language    Language
 	Timeout     time.Duration
 	Metadata    map[string]string

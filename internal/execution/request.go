@@ -49,6 +49,7 @@ type Request struct {
 	Timeout  time.Duration
 	Env      map[string]string // the request's own, over those of the environment
 	Metadata map[string]string // for the record; never shown to the program
+	Thread   string            // id of the thread whose home it gets; "" for a fresh one
 }
 
 // NewTraceID returns an unguessable trace id.
@@ -85,6 +86,7 @@ func (p Policy) Check(r Request) error {
 		func() error { return p.checkTimeout(r.Timeout) },
 		func() error { return CheckEnv(r.Env) },
 		func() error { return checkMetadata(r.Metadata) },
+		func() error { return CheckThread(r.Thread) },
 	} {
 		if err := check(); err != nil {
 			return err
@@ -180,6 +182,16 @@ func checkEnvSize(base, own map[string]string, which string) error {
 		return invalid("env_vars must have at most %d variables%s", MaxEnvVars, which)
 	case size > MaxEnvBytes:
 		return invalid("env_vars must be at most %d bytes in names and values%s", MaxEnvBytes, which)
+	}
+	return nil
+}
+
+var threadID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
+
+// CheckThread refuses what cannot be the id of a thread; "" is none.
+func CheckThread(id string) error {
+	if id != "" && !threadID.MatchString(id) {
+		return invalid("thread_id must be 1 to 128 letters, digits, hyphens and underscores, starting with a letter or digit")
 	}
 	return nil
 }

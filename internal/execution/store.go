@@ -17,12 +17,15 @@ type Store interface {
 	// its budget. With an idempotency key that the tenant has used in the last
 	// day it records nothing and returns the earlier execution, or a Conflict
 	// fault if that was asked for with another body. An execution that was
-	// concluded as NotStarted gives its key up: trying again is safe.
+	// concluded as NotStarted gives its key up: trying again is safe. A thread that
+	// another running execution or an edit has is a Conflict, a new one beyond
+	// a.Threads an Exhausted fault.
 	Admit(ctx context.Context, e *Execution, a Admission) (earlier *Execution, err error)
 
 	// Conclude records r as the end of its execution and what follows from it, in
 	// one transaction; follow is asked with the concluded record, again if the
-	// transaction has to be repeated, and must not use the store. Only the first
+	// transaction has to be repeated, and must not use the store. The state that r
+	// has of the execution's thread becomes that of the thread. Only the first
 	// Result counts: for any other, and for an unknown execution, first is false
 	// and nothing changes. The record is returned in every case it exists.
 	Conclude(ctx context.Context, r Result, follow func(*Execution) Consequences) (e *Execution, first bool, err error)
@@ -58,6 +61,8 @@ type Admission struct {
 	Upgrade     func() string // says, in the refusal's message, what lifts that; nil for nothing to say
 	Credits     float64       // the tenant's budget for the calendar month (UTC); 0 for none
 
+	Threads int // threads the tenant may have; 0 for any number
+
 	IdempotencyKey  string   // "" for none
 	IdempotencyBody [32]byte // digest of what the key stands for
 }
@@ -85,6 +90,7 @@ type Filter struct {
 	Key           string
 	Status        Status
 	Language      Language
+	Thread        string
 	Metadata      map[string]string // all must match
 	Since, Before time.Time         // CreatedAt in [Since, Before)
 	Cursor        string            // from an earlier page

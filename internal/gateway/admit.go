@@ -38,6 +38,7 @@ func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req executio
 		Concurrency: p.Plan.Concurrency,
 		Upgrade:     p.Plan.UpgradeConcurrency,
 		Credits:     p.Tenant.MonthlyCredits,
+		Threads:     p.Plan.MaxThreads,
 	}
 	if c.IdempotencyKey != "" {
 		admission.IdempotencyKey, admission.IdempotencyBody = c.IdempotencyKey, digest(e, req, c.WebhookURL)
@@ -57,14 +58,14 @@ func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req executio
 		return g.again(ctx, earlier, c.Delivery)
 	}
 	if c.Delivery != execution.Inline {
-		if err := g.start(work, e, g.job(p, req, c)); err != nil {
+		if err := g.start(work, e, g.job(p, e, req, c)); err != nil {
 			return g.unstarted(work, e, err)
 		}
 		return e, nil
 	}
 	w := g.watch(e.TraceID)
 	defer w.close()
-	if err := g.start(work, e, g.job(p, req, c)); err != nil {
+	if err := g.start(work, e, g.job(p, e, req, c)); err != nil {
 		return g.unstarted(work, e, err)
 	}
 	return g.wait(ctx, e, w)
@@ -107,6 +108,7 @@ func newExecution(p *tenant.Principal, req execution.Request, c Call, sum [sha25
 		Delivery:    c.Delivery,
 		Agent:       c.Agent,
 		Turn:        c.Turn,
+		Thread:      req.Thread,
 		Language:    req.Language,
 		Timeout:     req.Timeout,
 		Metadata:    req.Metadata,

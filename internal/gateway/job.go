@@ -13,8 +13,8 @@ import (
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
-// job is what an executor needs to know of a request.
-func (g *Gateway) job(p *tenant.Principal, req execution.Request, c Call) execution.Job {
+// job is what an executor needs to know of a request that was admitted as e.
+func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution.Request, c Call) execution.Job {
 	env := &p.Environment
 	job := execution.Job{
 		TraceID:     req.TraceID,
@@ -30,6 +30,9 @@ func (g *Gateway) job(p *tenant.Principal, req execution.Request, c Call) execut
 		MaxOutput:   g.cfg.MaxOutput,
 		StoreOutput: max(p.Plan.MaxOutput, g.cfg.MaxOutput),
 		Redact:      g.rules(&p.Tenant),
+	}
+	if e.Thread != "" {
+		job.Thread = &execution.Thread{ID: e.Thread, State: e.ThreadState, Quota: p.Plan.MaxThreadSize}
 	}
 	if c.Turn != "" {
 		job.Turn = turnName(p, c)
@@ -71,7 +74,7 @@ func turnName(p *tenant.Principal, c Call) string {
 // all of a request that decides what is run and where the end is told.
 func digest(e *execution.Execution, req execution.Request, webhookURL string) [sha256.Size]byte {
 	d := newDigest("execute", e.Tenant, string(e.Source), e.Environment, e.Agent, e.Turn,
-		req.Code, string(req.Language), req.Timeout.String(), webhookURL)
+		req.Code, string(req.Language), req.Timeout.String(), webhookURL, req.Thread)
 	for _, m := range []map[string]string{req.Env, req.Metadata} {
 		addInt(d, len(m))
 		for _, key := range slices.Sorted(maps.Keys(m)) {

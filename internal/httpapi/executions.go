@@ -234,8 +234,12 @@ func parseFilter(r *http.Request) (f execution.Filter, err error) {
 	if err != nil {
 		return f, err
 	}
-	if q.Has("thread_id") {
-		return f, invalid("thread_id is not available in this version")
+	f.Thread = q.Get("thread_id")
+	if q.Has("thread_id") && f.Thread == "" {
+		return f, invalid("thread_id must be the id of a thread")
+	}
+	if err := execution.CheckThread(f.Thread); err != nil {
+		return f, err
 	}
 	f.Status, f.Language = execution.Status(q.Get("status")), execution.Language(q.Get("language"))
 	f.Key, f.Cursor = q.Get("key"), q.Get("page")

@@ -251,7 +251,7 @@ func TestList(t *testing.T) {
 		t.Errorf("by pages: %v", paged)
 	}
 	for query, message := range map[string]string{
-		"thread_id=a": "thread_id is not available", "foo=1": `unknown query parameter "foo"`, "limit=0": "limit must be", "limit=101": "limit must be",
+		"thread_id=-a": "thread_id must be", "foo=1": `unknown query parameter "foo"`, "limit=0": "limit must be", "limit=101": "limit must be",
 		"limit=x": "limit must be", "limit=1&limit=2": "must be given once", "status=done": "status must be", "status=": "status must be", "language=ruby": "language must be",
 		"since=yesterday": "since must be a time", "before=2020-01-01": "before must be a time", "metadata.=x": "needs a key", "page=": "page must be", "page=nonsense": "",
 		"metadata.a=%00": "without NUL", "metadata.%FF=x": "UTF-8", "metadata=x": "unknown query parameter", "a=%zz": "not well-formed", "key=": "key must be", "a;b": "not well-formed",

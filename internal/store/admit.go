@@ -26,6 +26,7 @@ type admit struct {
 	secret   []byte
 
 	earlier *execution.Execution
+	state   string // of the thread
 	refusal error
 	created time.Time
 }
@@ -48,7 +49,7 @@ func (s *executions) Admit(ctx context.Context, e *execution.Execution, a execut
 	if t.earlier != nil || t.refusal != nil {
 		return t.earlier, t.refusal
 	}
-	e.Status, e.CreatedAt = execution.Running, t.created
+	e.Status, e.CreatedAt, e.ThreadState = execution.Running, t.created, t.state
 	return nil, nil
 }
 
@@ -66,6 +67,9 @@ func (t *admit) locks() []int64 {
 	if t.a.IdempotencyKey != "" {
 		locks = append(locks, lockOf("idempotency", t.e.Tenant+"/"+t.a.IdempotencyKey))
 	}
+	if t.e.Thread != "" {
+		locks = append(locks, threadLock(t.e.Tenant, t.e.Thread))
+	}
 	return locks
 }
 
@@ -73,13 +77,13 @@ func (t *admit) locks() []int64 {
 func (t *admit) order() string { return "b" + t.e.TraceID }
 
 func (t *admit) do(ctx context.Context, b *batch) error {
-	t.earlier, t.refusal = nil, nil
+	t.earlier, t.refusal, t.state = nil, nil, ""
 	if t.a.IdempotencyKey != "" {
 		if done, err := t.repeated(ctx, b); done || err != nil {
 			return err
 		}
 	}
-	for _, check := range []func(context.Context, *batch) (error, error){t.concurrency, t.budget} {
+	for _, check := range []func(context.Context, *batch) (error, error){t.concurrency, t.budget, t.thread} {
 		refusal, err := check(ctx, b)
 		if err != nil {
 			return err
@@ -157,6 +161,28 @@ func (t *admit) budget(ctx context.Context, b *batch) (refusal, err error) {
 	return nil, nil
 }
 
+// thread takes the execution's thread: from here on it is in use, by the record
+// of an execution that runs.
+func (t *admit) thread(ctx context.Context, b *batch) (refusal, err error) {
+	if t.e.Thread == "" {
+		return nil, nil
+	}
+	if err := b.flush(ctx); err != nil { // it may have been taken, or let go, in this batch
+		return nil, err
+	}
+	state, known, busy, err := threadUse(ctx, b, t.e.Tenant, t.e.Thread)
+	switch {
+	case err != nil:
+		return nil, err
+	case busy:
+		return errBusy(t.e.Thread), nil
+	case !known:
+		return threadRoom(ctx, b, t.e.Tenant, t.a.Threads)
+	}
+	t.state = state
+	return nil, nil
+}
+
 func (t *admit) record(ctx context.Context, b *batch) error {
 	e := t.e
 	t.created = instant(micros(e.CreatedAt))
@@ -168,10 +194,10 @@ func (t *admit) record(ctx context.Context, b *batch) error {
 		t.created = now
 	}
 	if err := b.later(ctx, `INSERT INTO executions (trace_id, tenant, key_id, environment, source, delivery, agent, turn, language, timeout,
-			metadata, code_sha256, cpu, memory, webhook_url, webhook_secret, webhook_status, status, created_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'running', ?)`,
+			metadata, code_sha256, cpu, memory, webhook_url, webhook_secret, webhook_status, thread, status, created_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'running', ?)`,
 		e.TraceID, e.Tenant, e.Key, e.Environment, string(e.Source), string(e.Delivery), e.Agent, e.Turn, string(e.Language), e.Timeout.Microseconds(),
-		t.metadata, e.CodeSHA256[:], e.CPU, e.Memory, e.Webhook.URL, t.secret, string(e.WebhookStatus), micros(t.created)); err != nil {
+		t.metadata, e.CodeSHA256[:], e.CPU, e.Memory, e.Webhook.URL, t.secret, string(e.WebhookStatus), e.Thread, micros(t.created)); err != nil {
 		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.Metadata)) {

@@ -80,6 +80,9 @@ func (t *conclude) do(ctx context.Context, b *batch) error {
 	if err := t.output(ctx, b, row.seq); err != nil {
 		return err
 	}
+	if err := t.thread(ctx, b); err != nil {
+		return err
+	}
 	if r.NotStarted {
 		if err := b.later(ctx, `DELETE FROM idempotency_keys WHERE trace_id = ?`, r.TraceID); err != nil {
 			return err
@@ -111,6 +114,23 @@ func (t *conclude) output(ctx context.Context, b *batch, seq int64) error {
 	}
 	return b.later(ctx, `INSERT INTO execution_outputs (seq, stdout, stderr) VALUES (?, ?, ?)`,
 		seq, bytesOf(t.r.Stdout), bytesOf(t.r.Stderr))
+}
+
+// thread moves the execution's thread on to the state that was saved of it, which
+// counts with the end it comes with or not at all.
+func (t *conclude) thread(ctx context.Context, b *batch) error {
+	if t.e.Thread == "" {
+		return nil
+	}
+	if s := t.r.Thread; s != nil {
+		if err := b.later(ctx, `INSERT INTO threads (tenant, id, state, bytes, files, created_at, updated_at, lease, lease_until)
+				VALUES (?, ?, ?, ?, ?, atoll_now(), atoll_now(), '', 0)
+				ON CONFLICT (tenant, id) DO UPDATE SET state = excluded.state, bytes = excluded.bytes, files = excluded.files, updated_at = excluded.updated_at`,
+			t.e.Tenant, t.e.Thread, s.State, s.Bytes, s.Files); err != nil {
+			return err
+		}
+	}
+	return b.later(ctx, litterQuery, t.e.Tenant)
 }
 
 // bytesOf is a value that is never NULL.

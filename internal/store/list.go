@@ -78,7 +78,7 @@ func checkFilter(f execution.Filter) error {
 // no execution.
 func (s *executions) narrow(ctx context.Context, f *execution.Filter) (first string, some bool, err error) {
 	keys := slices.Sorted(maps.Keys(f.Metadata))
-	others := f.Key != "" || f.Status != "" || f.Language != ""
+	others := f.Thread != "" || f.Key != "" || f.Status != "" || f.Language != ""
 	if len(keys) == 0 || len(keys) == 1 && !others {
 		return strings.Join(keys, ""), true, nil
 	}
@@ -186,6 +186,9 @@ func (p *pool) ofTrace(table, alias, other string) string {
 func (q *selection) executionConditions(f execution.Filter) {
 	if f.Key != "" {
 		q.add(` AND e.key_id = ?`, f.Key)
+	}
+	if f.Thread != "" {
+		q.add(` AND e.thread = ? AND e.thread <> ''`, f.Thread)
 	}
 	switch f.Status {
 	case "":

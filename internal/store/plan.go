@@ -9,7 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
-const planColumns = `name, max_cpu, max_memory, concurrency, max_timeout, streaming, async, max_output, built_in`
+const planColumns = `name, max_cpu, max_memory, concurrency, max_timeout, streaming, async, max_output, max_threads, max_thread_size, built_in`
 
 // planScan holds what of a plan needs another look after it was read.
 type planScan struct {
@@ -19,7 +19,7 @@ type planScan struct {
 
 func (s *planScan) dest() []any {
 	p := &s.p
-	return []any{&p.Name, &p.MaxCPU, &p.MaxMemory, &p.Concurrency, &s.timeout, &p.Streaming, &p.Async, &p.MaxOutput, &p.BuiltIn}
+	return []any{&p.Name, &p.MaxCPU, &p.MaxMemory, &p.Concurrency, &s.timeout, &p.Streaming, &p.Async, &p.MaxOutput, &p.MaxThreads, &p.MaxThreadSize, &p.BuiltIn}
 }
 
 func (s *planScan) finish() tenant.Plan {
@@ -45,8 +45,8 @@ func (db *DB) putBuiltInPlans(ctx context.Context) error {
 }
 
 func putPlan(ctx context.Context, q querier, p tenant.Plan, conflict string) error {
-	_, err := q.exec(ctx, `INSERT INTO plans (`+planColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) `+conflict,
-		p.Name, p.MaxCPU, p.MaxMemory, p.Concurrency, p.MaxTimeout.Microseconds(), p.Streaming, p.Async, p.MaxOutput, p.BuiltIn)
+	_, err := q.exec(ctx, `INSERT INTO plans (`+planColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) `+conflict,
+		p.Name, p.MaxCPU, p.MaxMemory, p.Concurrency, p.MaxTimeout.Microseconds(), p.Streaming, p.Async, p.MaxOutput, p.MaxThreads, p.MaxThreadSize, p.BuiltIn)
 	return err
 }
 
@@ -55,7 +55,8 @@ func putPlan(ctx context.Context, q querier, p tenant.Plan, conflict string) err
 func (s *tenants) PutPlan(ctx context.Context, p tenant.Plan) error {
 	p.BuiltIn = false
 	return s.db.write.wrap("put a plan", putPlan(ctx, s.db.write, p, `DO UPDATE SET max_cpu = excluded.max_cpu, max_memory = excluded.max_memory,
-		concurrency = excluded.concurrency, max_timeout = excluded.max_timeout, streaming = excluded.streaming, async = excluded.async, max_output = excluded.max_output`))
+		concurrency = excluded.concurrency, max_timeout = excluded.max_timeout, streaming = excluded.streaming, async = excluded.async, max_output = excluded.max_output,
+		max_threads = excluded.max_threads, max_thread_size = excluded.max_thread_size`))
 }
 
 func (s *tenants) Plan(ctx context.Context, name string) (tenant.Plan, error) {

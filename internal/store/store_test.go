@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/store/storetest"
 	"github.com/atoll-run/atoll/internal/tenant"
 	"github.com/atoll-run/atoll/internal/tenant/tenanttest"
+	"github.com/atoll-run/atoll/internal/thread/catalog/catalogtest"
 	"github.com/atoll-run/atoll/internal/usage"
 	"github.com/atoll-run/atoll/internal/usage/usagetest"
 	"github.com/atoll-run/atoll/test/atolltest"
@@ -100,6 +101,12 @@ func suites(t *testing.T, open opener) {
 			}}
 		})
 	})
+	t.Run("threads", func(t *testing.T) {
+		catalogtest.Records(t, func(t *testing.T) catalogtest.Opened {
+			db := open(t)
+			return catalogtest.Opened{Records: db.Threads(), Executions: db.Executions(), Age: func(t *testing.T, by time.Duration) { ageThreads(t, db, by) }}
+		})
+	})
 	t.Run("audit", func(t *testing.T) {
 		audittest.Store(t, func(t *testing.T) audittest.Opened {
 			db := open(t)
@@ -115,6 +122,14 @@ func suites(t *testing.T, open opener) {
 		"sealed": testSealed, "enqueue": testEnqueue, "panic": testPanic,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open) })
+	}
+}
+
+func ageThreads(t *testing.T, db *store.DB, by time.Duration) {
+	t.Helper()
+	for column, table := range map[string]string{"created_at": "threads", "updated_at": "threads", "expires_at": "threads", "lease_until": "threads", "last": "thread_litter"} {
+		_, err := db.SQL().ExecContext(t.Context(), fmt.Sprintf(`UPDATE %s SET %s = %s - %d`, table, column, column, by.Microseconds()))
+		must(t, err)
 	}
 }
 

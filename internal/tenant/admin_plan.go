@@ -15,6 +15,8 @@ const (
 	MaxPlanTimeout     = 30 * 24 * time.Hour
 	MinPlanOutput      = 64 << 10
 	MaxPlanOutput      = 1 << 40
+	MaxPlanThreads     = 10_000_000
+	MaxPlanThreadSize  = 16 << 40
 )
 
 // PutPlan makes a plan, or replaces one that is not built in.
@@ -75,6 +77,10 @@ func (p Plan) check() error {
 		return invalid("max_timeout must be 0, for the server's own bound, to %d seconds", int64(MaxPlanTimeout/time.Second))
 	case p.MaxOutput < MinPlanOutput || p.MaxOutput > MaxPlanOutput:
 		return invalid("max_output must be %d to %d bytes", MinPlanOutput, int64(MaxPlanOutput))
+	case p.MaxThreads < 0 || p.MaxThreads > MaxPlanThreads:
+		return invalid("max_threads must be 0, for no bound, to %d", MaxPlanThreads)
+	case p.MaxThreadSize < 0 || p.MaxThreadSize > MaxPlanThreadSize:
+		return invalid("max_thread_size must be 0, for no bound, to %d bytes", int64(MaxPlanThreadSize))
 	}
 	return nil
 }

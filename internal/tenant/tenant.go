@@ -56,23 +56,25 @@ type Tenant struct {
 
 // Plan bounds what a tenant may use. Zero means no bound where that is said.
 type Plan struct {
-	Name        string
-	MaxCPU      float64       // cores of a sandbox; 0 for no bound
-	MaxMemory   int64         // bytes of a sandbox; 0 for no bound
-	Concurrency int           // executions at the same time; 0 for no bound
-	MaxTimeout  time.Duration // 0 for the server's own
-	Streaming   bool
-	Async       bool  // webhook delivery
-	MaxOutput   int64 // bytes of each stream that are kept whole
-	BuiltIn     bool  // one of the contract's; cannot be removed
+	Name          string
+	MaxCPU        float64       // cores of a sandbox; 0 for no bound
+	MaxMemory     int64         // bytes of a sandbox; 0 for no bound
+	Concurrency   int           // executions at the same time; 0 for no bound
+	MaxTimeout    time.Duration // 0 for the server's own
+	Streaming     bool
+	Async         bool  // webhook delivery
+	MaxOutput     int64 // bytes of each stream that are kept whole
+	MaxThreads    int   // threads at the same time; 0 for no bound
+	MaxThreadSize int64 // bytes of a thread's files; 0 for no bound
+	BuiltIn       bool  // one of the contract's; cannot be removed
 }
 
 // Plans are the contract's.
 func Plans() []Plan {
 	const GiB = 1 << 30
 	return []Plan{
-		{Name: "free", MaxCPU: 1, MaxMemory: 1 * GiB, Concurrency: 5, MaxTimeout: time.Minute, MaxOutput: 100 << 20, BuiltIn: true},
-		{Name: "pro", MaxCPU: 4, MaxMemory: 4 * GiB, Concurrency: 100, MaxTimeout: time.Hour, Streaming: true, Async: true, MaxOutput: 1 * GiB, BuiltIn: true},
+		{Name: "free", MaxCPU: 1, MaxMemory: 1 * GiB, Concurrency: 5, MaxTimeout: time.Minute, MaxOutput: 100 << 20, MaxThreads: 100, MaxThreadSize: 1 * GiB, BuiltIn: true},
+		{Name: "pro", MaxCPU: 4, MaxMemory: 4 * GiB, Concurrency: 100, MaxTimeout: time.Hour, Streaming: true, Async: true, MaxOutput: 1 * GiB, MaxThreads: 10_000, MaxThreadSize: 10 * GiB, BuiltIn: true},
 		{Name: "enterprise", Streaming: true, Async: true, MaxOutput: 10 * GiB, BuiltIn: true},
 	}
 }
