@@ -21,9 +21,9 @@ func (s *scanner) add(text string) {
 	}
 }
 
-// skip returns the first place from i on where something may begin, or, when
+// next returns the first place from i on where something may begin, or, when
 // there is none, the first that is too near the end to tell.
-func (s *scanner) skip(p []byte, i int) int {
+func (s *scanner) next(p []byte, i int) int {
 	j := i + window - 2 // looking at j tells about j-2, j-1 and j
 	for ; j+window <= len(p); j += window - 1 {
 		v := s.pairs[binary.LittleEndian.Uint16(p[j:])]

@@ -113,7 +113,7 @@ func (s *Stream) look(origin int64) {
 	entered := -1 // where the automaton was last started
 	for i := 0; i < len(p); {
 		if s.state == 0 && s.live == 0 {
-			if i = a.scan.skip(p, i); i >= len(p) {
+			if i = a.scan.next(p, i); i >= len(p) {
 				return
 			}
 			entered = i
