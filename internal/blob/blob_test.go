@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 func open(t *testing.T, url string) *Store {
@@ -258,16 +259,13 @@ func startS3(t *testing.T) string {
 			t.Log(out.String())
 		}
 	})
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	atolltest.Until(t, 20*time.Second, "the S3 server starts", func() bool {
 		c, err := net.Dial("tcp", addr)
 		if err == nil {
 			c.Close()
-			break
 		}
-		if time.Since(began) > 20*time.Second {
-			t.Fatal("the S3 server did not start")
-		}
-	}
+		return err == nil
+	})
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "testtest")
 	return "s3://bucket?region=us-east-1&use_path_style=true&endpoint=http://" + addr

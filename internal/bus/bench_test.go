@@ -246,7 +246,7 @@ func BenchmarkStreams(b *testing.B) {
 				mu.Unlock()
 			})
 			wg.Go(func() {
-				time.Sleep(time.Duration(s) * time.Second / rate / streams)
+				time.Sleep(time.Duration(s) * time.Second / rate / streams) // the load: they do not write in step
 				tick := time.NewTicker(time.Second / rate)
 				defer tick.Stop()
 				for seq := int64(2); seq < 2+rate*seconds; seq++ {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 func TestMain(m *testing.M) {
@@ -244,17 +245,13 @@ func TestExecutorComesBack(t *testing.T) {
 		return nil
 	}
 	wantFault(t, b.Runner().Start(ctx, job("trc_1")), fault.Unavailable, "no disk space")
-	for {
+	atolltest.Until(t, 10*time.Second, "the executor comes back", func() bool {
 		err := b.Runner().Start(ctx, job("trc_1"))
-		if err == nil {
-			return
+		if err != nil {
+			wantFault(t, err, fault.Unavailable, "no executor has room")
 		}
-		wantFault(t, err, fault.Unavailable, "no executor has room")
-		if ctx.Err() != nil {
-			t.Fatal("it did not come back")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return err == nil
+	})
 }
 
 // A stopping executor refuses what arrives, and goes on with what it has.

@@ -38,10 +38,12 @@ func TestFollow(t *testing.T) {
 		}
 		const n = 3000
 		var wg sync.WaitGroup
-		for i := range 8 {
+		var begin [8]chan struct{} // before, during and after the writing
+		for i := range begin {
+			begin[i] = make(chan struct{})
 			after := int64(i * n / 8)
-			wg.Go(func() { // before, during and after the writing
-				time.Sleep(time.Duration(i) * 20 * time.Millisecond)
+			wg.Go(func() {
+				<-begin[i]
 				next := max(2, after+1)
 				r, err := b.Log().Follow(ctx, "trc_1", after, func(events []execution.Event) error {
 					for _, e := range events {
@@ -58,11 +60,11 @@ func TestFollow(t *testing.T) {
 			})
 		}
 		for i := int64(2); i <= n+1; i++ {
+			if written := i - 2; written%(n/7) == 0 {
+				close(begin[written/(n/7)])
+			}
 			if err := b.Log().Append("trc_1", []execution.Event{line(i)}); err != nil {
 				t.Fatal(err)
-			}
-			if i%50 == 0 {
-				time.Sleep(time.Millisecond)
 			}
 		}
 		if err := h.end(ctx, execution.Result{TraceID: "trc_1", LastSeq: n + 1}); err != nil {

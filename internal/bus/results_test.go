@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // results runs Results until the test ends, or until stop is called.
@@ -140,20 +141,20 @@ func TestServerRestarts(t *testing.T) {
 	}()
 	written := make(chan error, 1)
 	go func() {
+		pace := time.NewTicker(2 * time.Millisecond) // of a program that writes on while its bus dies
+		defer pace.Stop()
 		for i := int64(2); i <= n+1; i++ {
 			if err := ex.Log().Append("trc_1", []execution.Event{line(i)}); err != nil {
 				written <- err
 				return
 			}
-			time.Sleep(2 * time.Millisecond)
+			<-pace.C
 		}
 		written <- h.end(ctx, execution.Result{TraceID: "trc_1", LastSeq: n + 1})
 	}()
 	<-half
 	s.kill()
-	for gw.Ready() == nil {
-		time.Sleep(time.Millisecond)
-	}
+	atolltest.Until(t, 30*time.Second, "the gateway notices", func() bool { return gw.Ready() != nil })
 	wantFault(t, gw.Runner().Start(ctx, job("trc_2")), 7, "cannot be reached")
 	if _, err := gw.Runner().Alive(ctx, "trc_1"); err == nil {
 		t.Error("alive, with no bus to ask")
@@ -168,18 +169,11 @@ func TestServerRestarts(t *testing.T) {
 	if err := <-followed; err != nil || next != n+2 {
 		t.Errorf("followed to %d of %d: %v", next, n+2, err)
 	}
-	for gw.Runner().Start(ctx, turnJob("trc_3", "T")) != nil && ctx.Err() == nil {
-		time.Sleep(10 * time.Millisecond)
-	}
+	atolltest.Until(t, 30*time.Second, "a turn's job starts", func() bool { return gw.Runner().Start(ctx, turnJob("trc_3", "T")) == nil })
 	if err := h.end(ctx, done("trc_3")); err != nil {
 		t.Fatal(err)
 	}
-	for recorded.Load() < 1 && ctx.Err() == nil {
-		time.Sleep(time.Millisecond)
-	}
-	if recorded.Load() < 1 {
-		t.Error("no result was recorded after the restart")
-	}
+	atolltest.Until(t, 30*time.Second, "a result is recorded after the restart", func() bool { return recorded.Load() >= 1 })
 }
 
 // An executor that gives no answer leaves the job's start unknown, which is

@@ -115,9 +115,7 @@ func run(t *testing.T, e *Engine, j *execution.Job) (out string, warm bool) {
 func TestEveryJobGetsItsEnvironment(t *testing.T) {
 	e := start(t, folder(t), func(c *Config) { c.PoolSize, c.Env = 1, map[string]string{"NAME": "usual"} })
 	usual := job(func(j *execution.Job) { j.BaseEnv = map[string]string{"NAME": "usual"} })
-	for e.Ready(t.Context()) != nil {
-		time.Sleep(5 * time.Millisecond)
-	}
+	atolltest.Until(t, time.Minute, "the engine is ready", func() bool { return e.Ready(t.Context()) == nil })
 	if out, warm := run(t, e, usual); out != "usual\n" || !warm {
 		t.Errorf("the configured environment printed %q; warm is %v", out, warm)
 	}
@@ -129,17 +127,13 @@ func TestEveryJobGetsItsEnvironment(t *testing.T) {
 		t.Errorf("another environment printed %q; warm is %v", out, warm)
 	}
 	// From then on there is one ready.
-	for {
-		if out, warm := run(t, e, other); out != "other\n" {
+	atolltest.Until(t, time.Minute, "another environment's sandboxes are ready", func() bool {
+		out, warm := run(t, e, other)
+		if out != "other\n" {
 			t.Errorf("another environment printed %q", out)
-		} else if warm {
-			break
 		}
-		if t.Context().Err() != nil {
-			t.Fatal("another environment's sandboxes are never ready")
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		return warm
+	})
 }
 
 func TestEnvironmentsAreBounded(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -235,10 +236,13 @@ func TestNoExecutorHasRoom(t *testing.T) {
 	c := inline
 	c.IdempotencyKey = "once"
 	e, err := w.Execute(t.Context(), p, gatewaytest.Request("print x"), c)
-	for fault.KindOf(err) == fault.Unavailable { // an executor that was full stays away for a moment
-		time.Sleep(100 * time.Millisecond)
+	atolltest.Until(t, time.Minute, "there is room again", func() bool { // an executor that was full stays away for a moment
+		if fault.KindOf(err) != fault.Unavailable {
+			return true
+		}
 		e, err = w.Execute(t.Context(), p, gatewaytest.Request("print x"), c)
-	}
+		return false
+	})
 	if err != nil || e.Status != execution.Success {
 		t.Errorf("trying again with the same key: %+v, %v", e, err)
 	}

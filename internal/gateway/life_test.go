@@ -227,7 +227,7 @@ func TestOneOutcome(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			time.Sleep(time.Duration(i%40) * 100 * time.Microsecond)
+			time.Sleep(time.Duration(i%40) * 100 * time.Microsecond) // the load: its caller cancels at any moment
 			cancelled, err := w.Cancel(t.Context(), p.Tenant.ID, e.TraceID)
 			if err != nil && fault.KindOf(err) != fault.Conflict {
 				t.Errorf("cancel: %v", err)

@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/gateway/gatewaytest"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 func get(s http.Handler, path string) *httptest.ResponseRecorder {
@@ -153,9 +154,7 @@ func TestShutdownWaitsForRuns(t *testing.T) {
 	got := start(url, `{"code":"wait"}`)
 	<-began
 	stop()
-	for !s.isDraining() {
-		time.Sleep(time.Millisecond)
-	}
+	atolltest.Until(t, 10*time.Second, "the server knows that it is to end", s.isDraining)
 	close(finish)
 	if err := <-done; err != nil {
 		t.Error(err)

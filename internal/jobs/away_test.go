@@ -40,14 +40,9 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	for i := range webhooks {
 		id := fmt.Sprintf("trc_%d", i)
-		for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		atolltest.Until(t, 2*time.Minute, id+" is delivered", func() bool {
 			x, err := e.db.Executions().Get(t.Context(), tenant, id)
-			if err == nil && x.WebhookStatus == execution.WebhookDelivered {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s is not delivered: %v", id, err)
-			}
-		}
+			return err == nil && x.WebhookStatus == execution.WebhookDelivered
+		})
 	}
 }

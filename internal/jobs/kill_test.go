@@ -20,6 +20,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/webhook"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // The test binary, started again with these, is a process that can be killed.
@@ -127,7 +128,7 @@ func TestKilled(t *testing.T) {
 		)
 		receiver := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			id := r.Header.Get("webhook-id")
-			time.Sleep(rand.N(10 * time.Millisecond)) // so that some are under way when the process dies
+			time.Sleep(rand.N(10 * time.Millisecond)) // the load: so that some are under way when the process dies
 			mu.Lock()
 			defer mu.Unlock()
 			if !refused[id] && rand.N(4) == 0 {
@@ -158,22 +159,13 @@ func TestKilled(t *testing.T) {
 		last := startChild(t, e.where, receiver.URL, cert)
 		defer last.kill()
 
-		deadline := time.Now().Add(patience)
-		for {
-			left := 0
-			for _, id := range recorded {
-				if e.status(t, id) != execution.WebhookDelivered {
-					left++
-				}
+		left := recorded
+		atolltest.Until(t, patience, "all webhooks are delivered", func() bool {
+			for len(left) > 0 && e.status(t, left[0]) == execution.WebhookDelivered {
+				left = left[1:]
 			}
-			if left == 0 {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%d webhooks are not delivered", left)
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
+			return len(left) == 0
+		})
 		mu.Lock()
 		defer mu.Unlock()
 		twice := 0

@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/store/storetest"
 	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // answers is a store of one answer that counts how often it is asked.
@@ -164,15 +165,11 @@ func TestAuthorityAnswersAlike(t *testing.T) {
 	same("")
 	same("sk-atoll-0000000000000000000000000000000000000000")
 	same(revoked) // at once
-	deadline := time.Now().Add(10 * time.Second)
-	for time.Now().Before(soon) {
-		time.Sleep(10 * time.Millisecond) // the database's clock is the one that counts
-	}
-	for {
-		if _, err := w.authority.Authenticate(t.Context(), expires); err != nil || time.Now().After(deadline) {
-			break
-		}
-	}
+	// By the database's clock, which need not be ours.
+	atolltest.Until(t, 10*time.Second, "the key expires", func() bool {
+		_, err := w.authority.Authenticate(t.Context(), expires)
+		return err != nil
+	})
 	same(expires)
 	on := true
 	_, err = w.ChangeTenant(t.Context(), "key_1", "acme", tenant.TenantChange{Disabled: &on})

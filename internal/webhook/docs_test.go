@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // block is a fenced piece of a document.
@@ -80,17 +81,17 @@ func receive(t *testing.T, args []string, secret string) {
 		}
 		sign(req.Header, e, []byte(`{"event":"execution.completed"}`), at)
 		spoil(req.Header)
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		var status int
+		atolltest.Until(t, 20*time.Second, "the receiver answers", func() bool {
 			req.Body, _ = req.GetBody()
 			res, err := http.DefaultClient.Do(req)
 			if err == nil {
 				res.Body.Close()
-				return res.StatusCode
+				status = res.StatusCode
 			}
-			if time.Now().After(deadline) {
-				t.Fatal(err)
-			}
-		}
+			return err == nil
+		})
+		return status
 	}
 	as := func(http.Header) {}
 	for name, got := range map[string]int{

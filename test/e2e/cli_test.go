@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -98,12 +99,9 @@ func TestCommandLineInterrupted(t *testing.T) {
 	}
 	sandboxes := func(n int) {
 		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); len(atolltest.Trace(s.Data).Sandboxes()) != n; {
-			if time.Now().After(deadline) {
-				t.Fatalf("%v exist, want %d", atolltest.Trace(s.Data).Sandboxes(), n)
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+		atolltest.Until(t, 20*time.Second, fmt.Sprintf("%d sandboxes exist", n), func() bool {
+			return len(atolltest.Trace(s.Data).Sandboxes()) == n
+		})
 	}
 	before, err := atolltest.Trace(s.Data).Find()
 	if err != nil {

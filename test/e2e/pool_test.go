@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,35 +20,33 @@ func TestPoolReplacesTheDead(t *testing.T) {
 	before := s.Settle(t).Sum("atoll_pool_idle")
 	dead := atolltest.Trace(s.Data).Sandboxes()
 	for _, path := range dead {
-		data, err := os.ReadFile(filepath.Join(path, "pid"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-		if err != nil || pid <= 1 {
-			t.Fatalf("pid %d: %v", pid, err)
-		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		kill(t, path)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; {
-		gone := 0
-		for _, path := range dead {
-			if _, err := os.Stat(path); err != nil {
-				gone++
-			}
-		}
-		if gone == len(dead) {
-			if m := s.Settle(t); m.Sum("atoll_pool_idle") < before {
-				t.Errorf("%v sandboxes are pooled, %v were before", m.Sum("atoll_pool_idle"), before)
-			}
-			s.CheckHealthy(t)
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d of %d dead sandboxes were replaced\n%s", gone, len(dead), s.Log())
-		}
+	atolltest.Until(t, 30*time.Second, "the dead sandboxes are gone", func() bool {
+		return !slices.ContainsFunc(dead, func(path string) bool {
+			_, err := os.Stat(path)
+			return err == nil
+		})
+	})
+	if m := s.Settle(t); m.Sum("atoll_pool_idle") < before {
+		t.Errorf("%v sandboxes are pooled, %v were before", m.Sum("atoll_pool_idle"), before)
+	}
+	s.CheckHealthy(t)
+}
+
+// kill ends a sandbox's main process.
+func kill(t *testing.T, sandbox string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(sandbox, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil || pid <= 1 {
+		t.Fatalf("pid %d: %v", pid, err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -62,17 +61,23 @@ func TestSandboxKilledUnderARun(t *testing.T) {
 		}
 		answer <- r
 	}()
-	var pid int
-	for deadline := time.Now().Add(20 * time.Second); pid == 0 && time.Now().Before(deadline); {
-		for _, path := range atolltest.Trace(s.Data).Sandboxes() {
-			data, _ := os.ReadFile(filepath.Join(path, "pid")) // not there yet
-			pid, _ = strconv.Atoi(strings.TrimSpace(string(data)))
+	var running struct {
+		Data []struct {
+			TraceID string `json:"trace_id"`
 		}
 	}
-	time.Sleep(700 * time.Millisecond) // the program's first line has no signal to wait for
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	atolltest.Until(t, 20*time.Second, "it is on record", func() bool {
+		s.Must(t, atolltest.Key, http.MethodGet, "/v1/executions?status=running", nil).Into(t, http.StatusOK, &running)
+		return len(running.Data) == 1
+	})
+	events(t, s, http.MethodGet, "/v1/executions/"+running.Data[0].TraceID+"/output", nil, func(e event) {
+		if e.Type != "output" {
+			return
+		}
+		for _, path := range atolltest.Trace(s.Data).Sandboxes() {
+			kill(t, path)
+		}
+	})
 	r := <-answer
 	if r == nil || r.Status != http.StatusOK || r.Success || r.ExitCode != -1 || r.Reason() == "" || r.Stdout != "so far\n" {
 		t.Errorf("want the output so far and no invented exit code, got %v", r)

@@ -25,7 +25,13 @@ func stream(t *testing.T, s *atolltest.Server, p atolltest.Program, f func(event
 	if err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/v1/sandbox/execute", bytes.NewReader(body))
+	events(t, s, http.MethodPost, "/v1/sandbox/execute", body, f)
+}
+
+// events makes a request and hands each event of the stream that answers it to f.
+func events(t *testing.T, s *atolltest.Server, method, path string, body []byte, f func(event)) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,12 +107,9 @@ func TestClientGoesAway(t *testing.T) {
 	if err := <-gone; err == nil {
 		t.Fatal("the client got its answer after all")
 	}
-	for deadline := time.Now().Add(20 * time.Second); s.Metrics(t).Sum("atoll_executions_total", "status=success") != 1; {
-		if time.Now().After(deadline) {
-			t.Fatalf("the execution has not ended\n%s", s.Log())
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	atolltest.Until(t, 20*time.Second, "the execution has ended", func() bool {
+		return s.Metrics(t).Sum("atoll_executions_total", "status=success") == 1
+	})
 	s.Settle(t)
 	s.CheckHealthy(t)
 }

@@ -51,7 +51,7 @@ func TestDatabaseComesAndGoes(t *testing.T) {
 					t.Errorf("HTTP %d: %s", a.Status, a.Body)
 				}
 				if a.Status != http.StatusOK {
-					time.Sleep(50 * time.Millisecond)
+					time.Sleep(50 * time.Millisecond) // as a client waits before it tries again
 				}
 			}
 		})

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -275,7 +276,7 @@ func recall(args []string) error {
 		if _, err := os.Stat(args[0]); err == nil {
 			break
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) // a program that waits in the simplest way: a checkpoint comes upon it asleep
 	}
 	fmt.Printf("%x\n", b)
 	return nil
@@ -285,7 +286,9 @@ func recall(args []string) error {
 func forever([]string) error {
 	fmt.Println("running")
 	for {
-		time.Sleep(time.Hour)
+		if err := unix.Pause(); err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
 	}
 }
 
