@@ -37,7 +37,7 @@ func records(ctx context.Context, b *bench) (rows []report.Row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	pg, err := atolltest.LaunchPostgres(ctx)
+	pg, err := atolltest.LaunchPostgres(ctx, atolltest.Durable)
 	if err != nil {
 		return nil, err
 	}

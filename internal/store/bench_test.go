@@ -25,7 +25,7 @@ const callers = 64
 func BenchmarkRecord(b *testing.B) {
 	b.Run("sqlite", func(b *testing.B) { benchRecord(b, storetest.SQLite) })
 	b.Run("postgres", func(b *testing.B) {
-		server := atolltest.Postgres(b)
+		server := atolltest.Postgres(b, atolltest.Durable)
 		benchRecord(b, func(t testing.TB, change ...func(*store.Config)) *store.DB {
 			return storetest.Postgres(t, database(t, server), change...)
 		})
@@ -115,7 +115,7 @@ func benchTenant(b *testing.B, db *store.DB) tenant.Tenant {
 func BenchmarkList(b *testing.B) {
 	b.Run("sqlite", func(b *testing.B) { benchList(b, storetest.SQLite) })
 	b.Run("postgres", func(b *testing.B) {
-		server := atolltest.Postgres(b)
+		server := atolltest.Postgres(b, atolltest.Durable)
 		benchList(b, func(t testing.TB, change ...func(*store.Config)) *store.DB {
 			return storetest.Postgres(t, database(t, server), change...)
 		})

@@ -22,13 +22,18 @@ func testBox(t testing.TB) *seal.Box {
 	return b
 }
 
+// Shared is the PostgreSQL of the tests that neither stop nor measure it.
+var Shared atolltest.SharedPostgres
+
+func TestMain(m *testing.M) { Shared.Main(m) }
+
 // migrationTargets are fresh databases, one of each engine.
 func migrationTargets(t *testing.T, test func(t *testing.T, fresh func() Config)) {
 	t.Run("sqlite", func(t *testing.T) {
 		test(t, func() Config { return Config{Path: filepath.Join(t.TempDir(), "atoll.db"), Seal: testBox(t)} })
 	})
 	t.Run("postgres", func(t *testing.T) {
-		server := atolltest.Postgres(t)
+		server := Shared.Get(t)
 		test(t, func() Config {
 			url, err := server.Database(t.Context())
 			if err != nil {

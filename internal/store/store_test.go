@@ -37,7 +37,7 @@ func TestSQLite(t *testing.T) {
 }
 
 func TestPostgres(t *testing.T) {
-	server := atolltest.Postgres(t)
+	server := store.Shared.Get(t)
 	suites(t, postgres(t, server))
 	t.Run("closing", func(t *testing.T) {
 		url := database(t, server)

@@ -30,6 +30,7 @@ type PostgresServer struct {
 
 	bin, data, port string
 	password        string
+	settings        []string            // NAME=VALUE, over those that start sets
 	user            *syscall.Credential // nil for ours: PostgreSQL refuses to run as root
 
 	mu     sync.Mutex
@@ -43,10 +44,15 @@ type PostgresServer struct {
 // postgresStart bounds a start or a stop on a busy machine.
 const postgresStart = time.Minute
 
+// Durable is a setting for those who measure. Without it files are not forced to
+// disk: that would help after the end of the machine, which no test has, and the
+// files of a database for each test keep a slow disk busy for minutes.
+const Durable = "fsync=on"
+
 // Postgres starts a server that the end of the test stops and removes.
-func Postgres(t testing.TB) *PostgresServer {
+func Postgres(t testing.TB, settings ...string) *PostgresServer {
 	t.Helper()
-	s, err := LaunchPostgres(t.Context())
+	s, err := LaunchPostgres(t.Context(), settings...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +65,8 @@ func Postgres(t testing.TB) *PostgresServer {
 }
 
 // LaunchPostgres starts a server for a caller who closes it.
-func LaunchPostgres(ctx context.Context) (_ *PostgresServer, err error) {
-	s := &PostgresServer{password: rand.Text()}
+func LaunchPostgres(ctx context.Context, settings ...string) (_ *PostgresServer, err error) {
+	s := &PostgresServer{password: rand.Text(), settings: settings}
 	if s.bin, err = postgresBin(); err != nil {
 		return nil, err
 	}
@@ -196,8 +202,11 @@ func freePort(ctx context.Context) (string, error) {
 }
 
 func (s *PostgresServer) start(ctx context.Context) error {
-	cmd := s.command(context.WithoutCancel(ctx), "postgres", "-D", s.cluster(), "-p", s.port,
-		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=200")
+	args := []string{"-D", s.cluster(), "-p", s.port}
+	for _, v := range append([]string{"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200", "fsync=off"}, s.settings...) {
+		args = append(args, "-c", v)
+	}
+	cmd := s.command(context.WithoutCancel(ctx), "postgres", args...)
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		return err
@@ -265,8 +274,8 @@ func (s *PostgresServer) stop(sig syscall.Signal) error {
 	return nil
 }
 
-// Close ends the server and removes its folder.
-func (s *PostgresServer) Close() error { return errors.Join(s.Stop(), os.RemoveAll(s.data)) }
+// Close ends the server and removes its folder, whose files need no order.
+func (s *PostgresServer) Close() error { return errors.Join(s.Kill(), os.RemoveAll(s.data)) }
 
 // Log is what the server has said so far.
 func (s *PostgresServer) Log() string {

@@ -52,3 +52,33 @@ func (h *Shared) Main(m *testing.M) {
 	}
 	os.Exit(code)
 }
+
+// SharedPostgres is the PostgreSQL that most tests of a package use, each with a
+// database of its own. It starts with the first of them.
+type SharedPostgres struct {
+	once sync.Once
+	s    *PostgresServer
+	err  error
+}
+
+// Get returns the server.
+func (h *SharedPostgres) Get(t testing.TB) *PostgresServer {
+	t.Helper()
+	h.once.Do(func() { h.s, h.err = LaunchPostgres(context.Background()) })
+	if h.err != nil {
+		t.Fatal(h.err)
+	}
+	return h.s
+}
+
+// Main runs a package's tests and ends the server; TestMain calls it.
+func (h *SharedPostgres) Main(m *testing.M) {
+	code := m.Run()
+	if h.s != nil {
+		if err := h.s.Close(); err != nil {
+			fmt.Fprintf(os.Stderr, "stop the shared PostgreSQL: %v\n", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
