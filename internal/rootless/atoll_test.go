@@ -32,6 +32,7 @@ func install(t *testing.T, u *rootlesstest.User) (atoll string) {
 func eachKind(t *testing.T, test func(t *testing.T, u *rootlesstest.User, atoll string)) {
 	for _, ids := range []rootlesstest.Ids{rootlesstest.Subordinate, rootlesstest.Alone} {
 		t.Run(ids.String(), func(t *testing.T) {
+			t.Parallel() // each has a home of its own, and mostly waits
 			u := rootlesstest.New(t, ids)
 			test(t, u, install(t, u))
 			awaitNone(t, u)

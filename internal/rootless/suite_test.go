@@ -90,6 +90,7 @@ func suite(t *testing.T, rootfs func(testing.TB) sandbox.Rootfs) {
 	top := t.Name()
 	for _, ids := range []rootlesstest.Ids{rootlesstest.Subordinate, rootlesstest.Alone} {
 		t.Run(ids.String(), func(t *testing.T) {
+			t.Parallel() // each has a home of its own, and mostly waits
 			u := rootlesstest.New(t, ids)
 			self, err := os.Executable()
 			if err != nil {
