@@ -28,9 +28,7 @@ func TestARunIsLoggedLineByLine(t *testing.T) {
 	if r.PeakMemory < 1<<20 {
 		t.Errorf("peak memory is %d", r.PeakMemory)
 	}
-	for m.Alive(j.TraceID) {
-		time.Sleep(time.Millisecond)
-	}
+	atolltest.Until(t, 10*time.Second, "the run is forgotten", func() bool { return !m.Alive(j.TraceID) })
 	if err := m.Start(t.Context(), j); err != nil {
 		t.Error("a job that is sent again:", err)
 	}
@@ -119,12 +117,8 @@ func TestEndsRace(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			for m.Alive(j.TraceID) { // from when it prints on
-				if last, _ := m.log.Last(t.Context(), j.TraceID); last > 1 {
-					break
-				}
-				time.Sleep(time.Millisecond)
-			}
+			<-m.log.begun(j.TraceID) // from when it prints on
+			// The load: its caller cancels around the moment at which it ends.
 			time.Sleep(time.Duration(940+5*(i%24)) * time.Millisecond)
 			err := m.Cancel(t.Context(), j.TraceID)
 			if err != nil && fault.KindOf(err) != fault.NotFound {

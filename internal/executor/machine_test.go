@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -206,34 +207,33 @@ func (m *machine) result(t *testing.T, traceID string) execution.Result {
 }
 
 // fileLog is an execution.LogWriter that outlives its process: one file per
-// execution, one line per event.
+// execution, one line for all events that are appended together.
 type fileLog struct {
 	dir string
 
 	mu    sync.Mutex
-	ended chan struct{}    // guarded by mu; closed and made anew at each Finish of this process
-	last  map[string]int64 // guarded by mu; seqs appended by this process
+	ended chan struct{}            // guarded by mu; closed and made anew at each Finish of this process
+	last  map[string]int64         // guarded by mu; seqs appended by this process
+	first map[string]chan struct{} // guarded by mu; closed when this process writes to an execution's log
 }
 
 type logLine struct {
-	Event  *execution.Event
+	Events []execution.Event
 	Result *execution.Result
 }
 
 func (l *fileLog) Append(traceID string, events []execution.Event) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var b bytes.Buffer
-	for i := range events {
-		if err := json.NewEncoder(&b).Encode(logLine{Event: &events[i]}); err != nil {
-			return err
-		}
+	b, err := json.Marshal(logLine{Events: events})
+	if err != nil {
+		return err
 	}
 	if l.last == nil {
 		l.last = map[string]int64{}
 	}
 	l.last[traceID] = events[len(events)-1].Seq
-	return l.add(traceID, b.Bytes())
+	return l.add(traceID, b)
 }
 
 func (l *fileLog) Stored(traceID string) int64 {
@@ -250,7 +250,12 @@ func (l *fileLog) add(traceID string, b []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(b)
+	_, err = f.Write(slices.Concat([]byte("\n"), b, []byte("\n"))) // a killed process may have begun a line
+	select {
+	case <-l.begins(traceID):
+	default:
+		close(l.begins(traceID))
+	}
 	return errors.Join(err, f.Close())
 }
 
@@ -267,38 +272,67 @@ func (l *fileLog) lines(traceID string) ([]logLine, error) {
 	var all []logLine
 	for line := range bytes.Lines(data) {
 		var e logLine
-		if json.Unmarshal(line, &e) == nil {
+		if len(line) > 1 && json.Unmarshal(line, &e) == nil {
 			all = append(all, e)
 		}
 	}
 	return all, nil
 }
 
-func (l *fileLog) Last(_ context.Context, traceID string) (int64, error) {
-	lines, err := l.lines(traceID)
-	last := int64(1)
-	for _, e := range lines {
-		if e.Event != nil {
-			last = e.Event.Seq
-		}
+// newest returns the newest line of a log that is as wanted, reading no others
+// than those after it: some logs are of a hundred megabytes.
+func (l *fileLog) newest(traceID string, wanted func(logLine) bool) (logLine, error) {
+	data, err := os.ReadFile(filepath.Join(l.dir, traceID))
+	if errors.Is(err, fs.ErrNotExist) {
+		return logLine{}, nil
 	}
-	return last, err
+	for len(data) > 0 {
+		begin := bytes.LastIndexByte(data[:len(data)-1], '\n') + 1
+		var e logLine
+		if len(data)-begin > 1 && json.Unmarshal(data[begin:], &e) == nil && wanted(e) {
+			return e, nil
+		}
+		data = data[:begin]
+	}
+	return logLine{}, err
+}
+
+func (l *fileLog) Last(_ context.Context, traceID string) (int64, error) {
+	e, err := l.newest(traceID, func(e logLine) bool { return len(e.Events) > 0 })
+	if n := len(e.Events); n > 0 {
+		return e.Events[n-1].Seq, err
+	}
+	return 1, err
 }
 
 // await returns when a log has come to a seq, whichever process writes it: a
 // file of another process gives no signal.
 func (l *fileLog) await(t *testing.T, traceID string, seq int64) {
 	t.Helper()
-	for {
+	atolltest.Until(t, 2*time.Minute, fmt.Sprintf("%s has event %d", traceID, seq), func() bool {
 		last, err := l.Last(t.Context(), traceID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last >= seq {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
+		return last >= seq
+	})
+}
+
+// begun is closed when this process writes the first line of a log.
+func (l *fileLog) begun(traceID string) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.begins(traceID)
+}
+
+func (l *fileLog) begins(traceID string) chan struct{} {
+	if l.first == nil {
+		l.first = map[string]chan struct{}{}
 	}
+	if l.first[traceID] == nil {
+		l.first[traceID] = make(chan struct{})
+	}
+	return l.first[traceID]
 }
 
 func (l *fileLog) Finish(_ context.Context, r execution.Result) error {
@@ -312,7 +346,7 @@ func (l *fileLog) Finish(_ context.Context, r execution.Result) error {
 		close(l.ended)
 		l.ended = nil
 	}
-	return l.add(r.TraceID, append(b, '\n'))
+	return l.add(r.TraceID, b)
 }
 
 // result waits for a Result.
@@ -326,12 +360,12 @@ func (l *fileLog) result(ctx context.Context, traceID string) (execution.Result,
 		}
 		ended := l.ended
 		l.mu.Unlock()
-		lines, err := l.lines(traceID)
+		e, err := l.newest(traceID, func(logLine) bool { return true })
 		if err != nil {
 			return execution.Result{}, err
 		}
-		if n := len(lines); n > 0 && lines[n-1].Result != nil {
-			return *lines[n-1].Result, nil
+		if e.Result != nil {
+			return *e.Result, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -358,17 +392,19 @@ func (l *fileLog) check(t *testing.T, traceID string) (stdout, stderr string, r 
 			r = *e.Result
 			continue
 		}
-		if seq++; e.Event.Seq != seq {
-			t.Fatalf("%s: event %d where %d follows", traceID, e.Event.Seq, seq)
-		}
 		if results > 0 {
-			t.Fatalf("%s: event %d after the result", traceID, e.Event.Seq)
+			t.Fatalf("%s: %d events after the result", traceID, len(e.Events))
 		}
-		switch e.Event.Stream {
-		case execution.Stdout:
-			out[0].Write(e.Event.Data)
-		case execution.Stderr:
-			out[1].Write(e.Event.Data)
+		for _, e := range e.Events {
+			if seq++; e.Seq != seq {
+				t.Fatalf("%s: event %d where %d follows", traceID, e.Seq, seq)
+			}
+			switch e.Stream {
+			case execution.Stdout:
+				out[0].Write(e.Data)
+			case execution.Stderr:
+				out[1].Write(e.Data)
+			}
 		}
 	}
 	if results != 1 {

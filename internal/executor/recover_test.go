@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/executor"
@@ -193,14 +196,14 @@ func TestRunsAreTakenOverFromAKilledProcess(t *testing.T) {
 			}
 			log.await(t, all[i].TraceID, seq)
 		}
-		for range 2 {
+		for range 2 { // the load: it is killed at any moment, and is away for a while
 			time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
 			p.kill(t)
 			time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond)
 			p = spawn(t, dir, nil)
 		}
 		p.kill(t)
-		time.Sleep(1200 * time.Millisecond) // one of them ends alone
+		time.Sleep(1200 * time.Millisecond) // the load: nobody is there, and one of them ends alone
 		m := start(t, dir, options{})
 		for i := range all {
 			all[i].check(t, dir, m)
@@ -212,11 +215,11 @@ func TestRunsAreTakenOverFromOneThatLeft(t *testing.T) {
 	dir := folderFor(t)
 	all := programs()
 	p := spawn(t, dir, jobsOf(all))
+	atolltest.Until(t, time.Minute, "the quiet one has a sandbox", func() bool { return hasSandbox(dir, all[4].TraceID) })
 	log := &fileLog{dir: filepath.Join(dir, "log")}
 	for _, i := range []int{0, 1, 2, 3, 5} {
 		log.await(t, all[i].TraceID, 2)
 	}
-	time.Sleep(300 * time.Millisecond) // for the quiet one to have begun
 	if err := p.leave(); err != nil {
 		t.Fatal(err)
 	}
@@ -227,6 +230,18 @@ func TestRunsAreTakenOverFromOneThatLeft(t *testing.T) {
 	for i := range all {
 		all[i].check(t, dir, m)
 	}
+}
+
+// hasSandbox reports whether a job has begun, by the journals, which begin with
+// their jobs.
+func hasSandbox(dir, traceID string) bool {
+	for _, path := range atolltest.Trace(dir).Sandboxes() {
+		data, _ := os.ReadFile(filepath.Join(path, "journal")) // not there yet, or no more
+		if bytes.Contains(data[:min(len(data), 4<<10)], []byte(traceID)) {
+			return true
+		}
+	}
+	return false
 }
 
 func TestWhatCannotBeTakenOverFails(t *testing.T) {
@@ -262,16 +277,22 @@ func killSandbox(t *testing.T, folder string) {
 	if err := json.Unmarshal(data, &rec); err != nil {
 		t.Fatal(err)
 	}
-	proc, err := os.FindProcess(rec.Pid)
-	if err == nil {
-		err = proc.Kill()
-	}
+	fd, err := unix.PidfdOpen(rec.Pid, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for alive := true; alive; time.Sleep(5 * time.Millisecond) {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", rec.Pid))
-		_, state, _ := strings.Cut(string(stat), ") ")
-		alive = err == nil && !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
+	defer unix.Close(fd)
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	for { // it is not our child, but a pidfd can be read at its end
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(time.Minute.Milliseconds()))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if n != 1 || err != nil {
+			t.Fatalf("process %d does not end: %v", rec.Pid, err)
+		}
+		return
 	}
 }

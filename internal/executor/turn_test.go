@@ -84,12 +84,7 @@ func TestIdleTurnsEnd(t *testing.T) {
 	dir := folderFor(t)
 	m := start(t, dir, options{turnIdle: 200 * time.Millisecond})
 	m.run(t, turnJob("a", "print(1)"))
-	for len(atolltest.Trace(dir).Sandboxes()) > 0 {
-		if t.Context().Err() != nil {
-			t.Fatal("the turn's sandbox stays")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	atolltest.Until(t, 30*time.Second, "the turn's sandbox is gone", func() bool { return len(atolltest.Trace(dir).Sandboxes()) == 0 })
 }
 
 func TestATurnIsTakenOver(t *testing.T) {
@@ -146,17 +141,20 @@ import sys
 block = (b'x' * 1023 + b'\n') * 64
 for i in range(LINES // 64): sys.stdout.buffer.write(block)`, "LINES", "(200 << 10)"))
 	j.Timeout = 5 * time.Minute
-	runtime.GC() // of what other tests have left
+	for range 2 { // what other tests have left goes, out of pools at the second time
+		runtime.GC()
+	}
 	begun := time.Now()
 	if err := b.Runner().Start(t.Context(), j); err != nil {
 		t.Fatal(err)
 	}
 	most := uint64(0)
-	for m.Alive(j.TraceID) {
+	sample := time.NewTicker(20 * time.Millisecond)
+	defer sample.Stop()
+	for ; m.Alive(j.TraceID); <-sample.C {
 		var s runtime.MemStats
 		runtime.ReadMemStats(&s)
 		most = max(most, s.HeapInuse)
-		time.Sleep(20 * time.Millisecond)
 	}
 	took := time.Since(begun)
 	r, err := b.Log().Result(t.Context(), j.TraceID)
@@ -164,7 +162,7 @@ for i in range(LINES // 64): sys.stdout.buffer.write(block)`, "LINES", "(200 << 
 		t.Errorf("the result is %+v: %v", r, err)
 	}
 	t.Logf("%.0f MB/s, %d MiB of memory", lines/1024/took.Seconds(), most>>20)
-	if most > 160<<20 {
+	if most > 128<<20 {
 		t.Errorf("%d MiB of memory were in use", most>>20)
 	}
 }
