@@ -1,0 +1,83 @@
+package blob
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"time"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+)
+
+// ErrShort says that a name has fewer bytes than were asked for.
+var ErrShort = errors.New("the stored data end early")
+
+// Range reads exactly size bytes from an offset on, in one request: the reader
+// gives them all or an error, ErrShort when there are fewer.
+func (s *Store) Range(ctx context.Context, name string, offset, size int64) (io.ReadCloser, error) {
+	if err := check(name); err != nil {
+		return nil, err
+	}
+	r, err := s.bucket.NewRangeReader(ctx, name, offset, size, nil)
+	if err == nil {
+		return &exact{ReadCloser: r, name: name, left: size}, nil
+	}
+	if gcerrors.Code(err) != gcerrors.NotFound && ctx.Err() == nil {
+		if has, sizeErr := s.Size(ctx, name); sizeErr == nil && has < offset+size {
+			return nil, ErrShort // some stores refuse an offset past the end
+		}
+	}
+	return nil, fail("read", name, err)
+}
+
+// exact gives as many bytes as were asked for.
+type exact struct {
+	io.ReadCloser
+	name string
+	left int64
+}
+
+func (e *exact) Read(p []byte) (int, error) {
+	n, err := e.ReadCloser.Read(p)
+	e.left -= int64(n)
+	switch {
+	case err == io.EOF && e.left > 0:
+		err = ErrShort
+	case err != nil && err != io.EOF:
+		err = fail("read", e.name, err)
+	}
+	return n, err
+}
+
+// Info is what a list says of a name.
+type Info struct {
+	Name     string
+	Size     int64
+	Modified time.Time // by the store's clock
+}
+
+// List goes through every name below a folder, in order.
+func (s *Store) List(ctx context.Context, folder string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		if err := check(folder); err != nil {
+			yield(Info{}, err)
+			return
+		}
+		list := s.bucket.List(&blob.ListOptions{Prefix: folder + "/"})
+		for {
+			o, err := list.Next(ctx)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(Info{}, fail("list", folder, err))
+				return
+			}
+			if !yield(Info{o.Key, o.Size, o.ModTime}, nil) {
+				return
+			}
+		}
+	}
+}
