@@ -22,7 +22,7 @@ type grower struct {
 
 // own gives a path to some user of the sandbox.
 func (g *grower) own(path string) {
-	uid := int(testOwners.First) + []int{0, 1000, 65534}[g.rnd.IntN(3)]
+	uid := int(testOwners.UID.Host) + []int{0, 1000, 65534}[g.rnd.IntN(3)]
 	g.must(os.Lchown(path, uid, uid))
 }
 

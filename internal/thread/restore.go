@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/owner"
 )
 
 // Restore makes dir, which is there, hold exactly what t does. have is what it
@@ -55,7 +57,7 @@ func (s *Store) Restore(ctx context.Context, tenant string, t *Tree, dir string,
 
 // plan is what has to be done to a folder.
 type plan struct {
-	owners Owners
+	owners owner.Map
 	setID  bool
 	root   int
 

@@ -179,11 +179,8 @@ func (p *plan) dress(fd int, n *node) error {
 	if err := setXattrs(fd, n.xattrs); err != nil {
 		return hostError("set attributes of", n.name, err)
 	}
-	if uid, ok := p.owners.host(n.uid); ok {
-		gid, _ := p.owners.host(n.gid)
-		if err := unix.Fchown(fd, int(uid), int(gid)); err != nil {
-			return hostError("set the owner of", n.name, err)
-		}
+	if err := unix.Fchown(fd, toHost(p.owners.UID, n.uid), toHost(p.owners.GID, n.gid)); err != nil {
+		return hostError("set the owner of", n.name, err)
 	}
 	if err := unix.Fchmod(fd, p.mode(n)); err != nil {
 		return hostError("set the mode of", n.name, err)
@@ -200,11 +197,8 @@ func (p *plan) mode(n *node) uint32 {
 
 // dressByName is for what cannot be opened.
 func (p *plan) dressByName(in int, n *node) error {
-	if uid, ok := p.owners.host(n.uid); ok {
-		gid, _ := p.owners.host(n.gid)
-		if err := unix.Fchownat(in, n.name, int(uid), int(gid), unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			return hostError("set the owner of", n.name, err)
-		}
+	if err := unix.Fchownat(in, n.name, toHost(p.owners.UID, n.uid), toHost(p.owners.GID, n.gid), unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return hostError("set the owner of", n.name, err)
 	}
 	if n.kind != kindSymlink { // a link has no mode
 		if err := unix.Fchmodat(in, n.name, p.mode(n), 0); err != nil {

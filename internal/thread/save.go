@@ -39,7 +39,7 @@ func (s *Store) Save(ctx context.Context, tenant, dir string, base *Tree, limit 
 	if err != nil {
 		return nil, err
 	}
-	if base != nil && root == base.root && (base.State != "" || len(root.children) == 0) {
+	if base != nil && root == base.root {
 		return base, limit.check(base.Bytes, base.Files)
 	}
 	bytes, files := tally(root)

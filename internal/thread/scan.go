@@ -9,13 +9,15 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/owner"
 )
 
 // scanner compares a folder with the tree that it was last seen to hold. It looks
 // at every entry, and reads none.
 type scanner struct {
 	ctx    context.Context
-	owners Owners
+	owners owner.Map
 	dev    uint64
 	now    instant // when it began
 	group  *errgroup.Group
@@ -34,7 +36,7 @@ type change struct {
 
 // scan returns the tree of a home, base's nodes where nothing changed, and the
 // files that must be read to complete it, in the order of the tree.
-func scan(ctx context.Context, fd int, owners Owners, base *node) (*node, []change, error) {
+func scan(ctx context.Context, fd int, owners owner.Map, base *node) (*node, []change, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, nil, hostError("look at", ".", err)
@@ -87,7 +89,7 @@ func (n *node) seen(st *unix.Stat_t) bool {
 }
 
 func (sc *scanner) describe(name string, k kind, st *unix.Stat_t) *node {
-	n := &node{name: name, kind: k, mode: st.Mode & 0o7777, uid: sc.owners.guest(st.Uid), gid: sc.owners.guest(st.Gid),
+	n := &node{name: name, kind: k, mode: st.Mode & 0o7777, uid: toGuest(sc.owners.UID, st.Uid), gid: toGuest(sc.owners.GID, st.Gid),
 		mtime: instantOf(st.Mtim), atime: instantOf(st.Atim)}
 	if k == kindDir || k == kindSymlink {
 		n.atime = n.mtime // every list of a folder and every use of a link would change it

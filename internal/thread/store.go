@@ -7,47 +7,39 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/owner"
+	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // Config of a Store.
 type Config struct {
 	Blobs  Blobs
-	Key    []byte // the operator's, of KeySize bytes
-	Owners Owners
+	Key    []byte    // the operator's, of KeySize bytes
+	Owners owner.Map // of files where homes are restored
 
 	// Grace is how old something that no state refers to must be before Collect
 	// removes it: longer than a save takes, until its state is recorded. 0 is a day.
 	Grace time.Duration
 }
 
-// Owners says how the users of a sandbox are users of the host: user u is First
-// plus u there, for u below Count; whoever is no user of the sandbox is its
-// nobody. With Count 0 the host has only one user for them, and everything
-// belongs to the user that programs run as.
-type Owners struct{ First, Count uint32 }
-
+// nobody is whom a file belongs to that belongs to none of a sandbox's users.
 const nobody = 65534
 
-// host returns an owner's id on the host, and whether there is one.
-func (o Owners) host(guest uint32) (uint32, bool) {
-	switch {
-	case o.Count == 0:
-		return 0, false
-	case guest < o.Count:
-		return o.First + guest, true
-	case nobody < o.Count:
-		return o.First + nobody, true
+// toHost returns an owner's id on the host. Of ids that it has not enough of,
+// each is the one that programs run as.
+func toHost(r owner.Range, guest uint32) int {
+	for _, id := range []uint32{guest, nobody} {
+		if host, ok := r.ToHost(id); ok {
+			return int(host)
+		}
 	}
-	return o.First + guestUser, true
+	return int(r.Host + sandbox.UID)
 }
 
-// guest returns an owner's id in the sandbox.
-func (o Owners) guest(host uint32) uint32 {
-	switch {
-	case o.Count == 0:
-		return guestUser
-	case host >= o.First && host-o.First < o.Count:
-		return host - o.First
+// toGuest returns an owner's id in the sandbox.
+func toGuest(r owner.Range, host uint32) uint32 {
+	if guest, ok := r.ToGuest(host); ok {
+		return guest
 	}
 	return nobody
 }

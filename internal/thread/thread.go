@@ -18,6 +18,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/blob"
 	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // State names one saved state of a home, which never changes. The zero State is
@@ -124,13 +125,10 @@ type stamp struct {
 	sure bool
 }
 
-// newRoot is an empty home. Programs run as user 1000.
+// newRoot is an empty home.
 func newRoot() *node {
-	return &node{kind: kindDir, mode: 0o700, uid: guestUser, gid: guestUser}
+	return &node{kind: kindDir, mode: 0o700, uid: sandbox.UID, gid: sandbox.GID}
 }
-
-// guestUser is whom a home that nobody has written to belongs to.
-const guestUser = 1000
 
 // Bounds of a home, whatever its quota.
 const (

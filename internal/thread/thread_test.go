@@ -15,12 +15,13 @@ import (
 
 	"github.com/atoll-run/atoll/internal/blob"
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/owner"
 )
 
 var testKey = bytes.Repeat([]byte{7}, KeySize)
 
 // testOwners are far from anybody's.
-var testOwners = Owners{First: 1_000_000, Count: 65536}
+var testOwners = owner.Map{UID: owner.Range{Host: 1_000_000, Count: 65536}, GID: owner.Range{Host: 1_000_000, Count: 65536}}
 
 func folderStore(t testing.TB) (*Store, *blob.Store) {
 	t.Helper()
