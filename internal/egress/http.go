@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -15,7 +16,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/address"
-	"github.com/atoll-run/atoll/internal/egress/sniff"
 )
 
 // gate passes on HTTP in clear, request by request. Requests are read and
@@ -30,7 +30,9 @@ type gate struct {
 
 const maxHeader = 256 << 10
 
-func newGate(s *Stack) *gate {
+// newGate makes a gate for one version of HTTP: the server of both would wait
+// for more bytes than a short request has.
+func newGate(s *Stack, http2 bool) *gate {
 	g := &gate{stack: s, conns: make(chan net.Conn), done: make(chan struct{})}
 	g.server = &http.Server{
 		Handler:                      http.HandlerFunc(g.handle),
@@ -45,8 +47,8 @@ func newGate(s *Stack) *gate {
 		},
 		ConnState: func(c net.Conn, state http.ConnState) { c.(*gated).state(state) },
 	}
-	g.server.Protocols.SetHTTP1(true)
-	g.server.Protocols.SetUnencryptedHTTP2(true)
+	g.server.Protocols.SetHTTP1(!http2)
+	g.server.Protocols.SetUnencryptedHTTP2(http2)
 	s.wg.Go(func() { _ = g.server.Serve(g) })
 	return g
 }
@@ -93,9 +95,10 @@ type gated struct {
 }
 
 // serve passes on a connection's requests until it is closed.
-func (g *gate) serve(f *flow, guest *guestConn, first opening, up *net.TCPConn) {
-	c := &gated{guestConn: guest, stack: g.stack, first: strings.NewReader(string(first.bytes)), closed: make(chan struct{})}
+func (g *gate) serve(f *flow, guest *guestConn, first []byte, up *net.TCPConn) {
+	c := &gated{guestConn: guest, stack: g.stack, first: bytes.NewReader(first), closed: make(chan struct{})}
 	c.up.Store(up)
+	c.asked.Store(true)
 	transport := &http.Transport{
 		DialContext:            c.dial,
 		DisableCompression:     true,
@@ -105,8 +108,11 @@ func (g *gate) serve(f *flow, guest *guestConn, first opening, up *net.TCPConn) 
 		Protocols:              new(http.Protocols),
 		ExpectContinueTimeout:  time.Second,
 	}
-	transport.Protocols.SetUnencryptedHTTP2(first.kind == sniff.HTTP2)
-	transport.Protocols.SetHTTP1(first.kind != sniff.HTTP2)
+	transport.Protocols.SetHTTP1(g.server.Protocols.HTTP1())
+	transport.Protocols.SetUnencryptedHTTP2(g.server.Protocols.UnencryptedHTTP2())
+	if transport.Protocols.HTTP1() {
+		transport.MaxConnsPerHost = 1 // as the client has, also when the last answer is only just over
+	}
 	defer transport.CloseIdleConnections()
 	c.proxy = &httputil.ReverseProxy{
 		Transport:     transport,

@@ -42,8 +42,8 @@ func (s *Stack) inspect(f *flow, guest *guestConn, up *net.TCPConn) {
 		}
 	}
 	protocol, host, rule := s.judge(f, first, strict)
-	http := first.kind == sniff.HTTP || first.kind == sniff.HTTP2
-	if rule == "" && http && !down.stop() {
+	gate := map[sniff.Kind]*gate{sniff.HTTP: s.http1, sniff.HTTP2: s.http2}[first.kind]
+	if rule == "" && gate != nil && !down.stop() {
 		protocol, rule = "http", RuleHTTPForm // servers of HTTP do not speak first
 	}
 	if rule != "" {
@@ -51,8 +51,8 @@ func (s *Stack) inspect(f *flow, guest *guestConn, up *net.TCPConn) {
 		f.cut()
 		return
 	}
-	if http {
-		s.gate.serve(f, guest, first, up)
+	if gate != nil {
+		gate.serve(f, guest, first.bytes, up)
 		return
 	}
 	f.wants(host)

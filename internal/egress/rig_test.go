@@ -101,12 +101,6 @@ func (e *events) await(t testing.TB, want Event) {
 	}
 }
 
-func (e *events) forget() {
-	e.mu.Lock()
-	e.list = nil
-	e.mu.Unlock()
-}
-
 // zone resolves names, and keeps which were asked for.
 type zone struct {
 	mu    sync.Mutex
@@ -273,4 +267,22 @@ func (r *rig) dial(network, address string) (c net.Conn, err error) {
 	f := os.NewFile(uintptr(fd), "client")
 	defer f.Close()
 	return net.FileConn(f)
+}
+
+// queries are the names that were asked for.
+func (z *zone) queries() []string {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return append([]string(nil), z.asked...)
+}
+
+// atomicSet is a set of strings that goroutines share.
+type atomicSet struct{ m sync.Map }
+
+func (s *atomicSet) add(v string) { s.m.Store(v, true) }
+func (s *atomicSet) clear()       { s.m.Clear() }
+
+func (s *atomicSet) len() (n int) {
+	s.m.Range(func(any, any) bool { n++; return true })
+	return n
 }

@@ -35,7 +35,8 @@ type Stack struct {
 	ledger *ledger
 	dns    *rate.Limiter
 	asking chan struct{} // a place for each lookup under way
-	gate   *gate         // of HTTP in clear
+	http1  *gate         // of HTTP in clear
+	http2  *gate
 
 	link *tap
 	net  *stack.Stack
@@ -105,9 +106,9 @@ func (s *Stack) start() error {
 	if err := s.net.SetSpoofing(nic, true); err != nil {
 		return fmt.Errorf("send for every address: %s", err)
 	}
-	s.gate = newGate(s)
+	s.http1, s.http2 = newGate(s, false), newGate(s, true)
 	s.net.SetTransportProtocolHandler(tcp.ProtocolNumber, tcp.NewForwarder(s.net, 0, 2*s.cfg.MaxConnections, s.acceptTCP).HandlePacket)
-	s.net.SetTransportProtocolHandler(udp.ProtocolNumber, udp.NewForwarder(s.net, s.acceptUDP).HandlePacket)
+	s.net.SetTransportProtocolHandler(udp.ProtocolNumber, s.acceptUDP)
 	s.wg.Go(func() {
 		if err := s.link.read(); err != nil {
 			s.cfg.Log.Error("a sandbox's network device broke", "error", err)
@@ -168,7 +169,8 @@ func (s *Stack) Close() error {
 	for _, f := range s.all() {
 		f.cut()
 	}
-	s.gate.close()
+	s.http1.close()
+	s.http2.close()
 	s.net.Close()
 	s.wg.Wait()
 	s.net.Wait()

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 	"gvisor.dev/gvisor/pkg/waiter"
 )
@@ -19,14 +20,13 @@ const (
 
 // acceptUDP answers the first datagram of a flow. False is answered with port
 // unreachable by the stack.
-func (s *Stack) acceptUDP(r *udp.ForwarderRequest) bool {
-	id := r.ID()
+func (s *Stack) acceptUDP(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
 	dst := netip.AddrPortFrom(netip.AddrFrom4(id.LocalAddress.As4()), id.LocalPort)
 	resolver := dst.Addr() == Gateway && dst.Port() == dnsPort
 	var v verdict
 	if !resolver {
 		v = s.decide(dst, "")
-		if v.ok() && v.names != nil && dst.Port() == quicPort {
+		if v.ok() && v.names != nil && (dst.Port() == quicPort || quic(pkt.Data().AsRange().ToSlice())) {
 			v.rule = RuleQUIC
 		}
 		if !v.ok() {
@@ -49,7 +49,7 @@ func (s *Stack) acceptUDP(r *udp.ForwarderRequest) bool {
 		f.onCut(func() { _ = up.Close() })
 	}
 	var wq waiter.Queue
-	ep, terr := r.CreateEndpoint(&wq)
+	ep, terr := udp.NewForwarderRequest(s.net, id, pkt.Clone()).CreateEndpoint(&wq)
 	if terr != nil {
 		f.close()
 		return false
