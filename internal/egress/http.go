@@ -174,7 +174,11 @@ func (g *gate) handle(w http.ResponseWriter, r *http.Request) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		r.Header.Del("Upgrade")
 	}
-	c.proxy.ServeHTTP(w, r)
+	// The request's context ends with this function, and would take the connection
+	// to the server along that the next request is to have.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer context.AfterFunc(r.Context(), cancel)()
+	c.proxy.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // dial gives the transport the connection that was made for the sandbox's, and

@@ -53,21 +53,26 @@ func (t *tap) read() error {
 			}
 			return err
 		}
-		proto, ok := acceptable(frame[:n])
-		if !ok {
-			continue
-		}
-		t.mu.RLock()
-		d := t.disp
-		t.mu.RUnlock()
-		if d == nil {
-			continue
-		}
-		pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(frame[ethernet:n])})
-		pkt.PktType = tcpip.PacketHost
-		d.DeliverNetworkPacket(proto, pkt)
-		pkt.DecRef()
+		t.deliver(frame[:n])
 	}
+}
+
+// deliver gives a frame to the stack, which keeps a copy.
+func (t *tap) deliver(frame []byte) {
+	proto, ok := acceptable(frame)
+	if !ok {
+		return
+	}
+	t.mu.RLock()
+	d := t.disp
+	t.mu.RUnlock()
+	if d == nil {
+		return
+	}
+	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(frame[ethernet:])})
+	defer pkt.DecRef()
+	pkt.PktType = tcpip.PacketHost
+	d.DeliverNetworkPacket(proto, pkt)
 }
 
 // acceptable tells the protocol of a frame that the stack is to see: ARP, and

@@ -275,14 +275,3 @@ func (z *zone) queries() []string {
 	defer z.mu.Unlock()
 	return append([]string(nil), z.asked...)
 }
-
-// atomicSet is a set of strings that goroutines share.
-type atomicSet struct{ m sync.Map }
-
-func (s *atomicSet) add(v string) { s.m.Store(v, true) }
-func (s *atomicSet) clear()       { s.m.Clear() }
-
-func (s *atomicSet) len() (n int) {
-	s.m.Range(func(any, any) bool { n++; return true })
-	return n
-}
