@@ -28,7 +28,7 @@ const (
 // adminCommands are the commands that talk to a server's API.
 func (a *app) adminCommands() []*cobra.Command {
 	return []*cobra.Command{
-		a.tenantCommand(), a.envCommand(), a.keyCommand(), a.planCommand(), a.templateCommand(),
+		a.tenantCommand(), a.envCommand(), a.keyCommand(), a.planCommand(), a.templateCommand(), a.connectionCommand(),
 		a.capsCommand(), a.auditCommand(), a.usageCommand(), a.webhookCommand(), a.executionCommand(),
 	}
 }

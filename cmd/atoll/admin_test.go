@@ -22,6 +22,7 @@ import (
 	"github.com/atoll-run/atoll/internal/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/httpapi"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
@@ -54,6 +55,7 @@ func newOperator(t *testing.T) (*operator, *gatewaytest.World) {
 				CheckImage:   func(context.Context, string) error { return nil },
 				CheckWebhook: func(context.Context, string) error { return nil },
 				CheckSecret:  func(string) error { return nil },
+				Reach:        func(context.Context, *storage.Connection) error { return nil },
 			}),
 			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: w.DB.Usage(), Caps: breakers, Executions: w.Gateway, Webhooks: again{},
 		},

@@ -94,6 +94,48 @@ func (c *Client) RevokeKey(ctx context.Context, tenant, name string) (httpapi.Ke
 	return call[httpapi.Key](ctx, c, http.MethodDelete, at("tenants", tenant, "keys", name), nil, nil)
 }
 
+// Connections lists a tenant's connections.
+func (c *Client) Connections(ctx context.Context, tenant string) ([]httpapi.Connection, error) {
+	return list[httpapi.Connection](ctx, c, at("tenants", tenant, "connections"), nil, 0)
+}
+
+// Connection shows a connection.
+func (c *Client) Connection(ctx context.Context, tenant, slug string) (httpapi.Connection, error) {
+	return call[httpapi.Connection](ctx, c, http.MethodGet, at("tenants", tenant, "connections", slug), nil, nil)
+}
+
+// CreateConnection makes a connection.
+func (c *Client) CreateConnection(ctx context.Context, tenant string, in httpapi.NewConnection) (httpapi.Connection, error) {
+	return call[httpapi.Connection](ctx, c, http.MethodPost, at("tenants", tenant, "connections"), nil, in)
+}
+
+// ChangeConnection changes a connection.
+func (c *Client) ChangeConnection(ctx context.Context, tenant, slug string, in httpapi.ConnectionChange) (httpapi.Connection, error) {
+	return call[httpapi.Connection](ctx, c, http.MethodPatch, at("tenants", tenant, "connections", slug), nil, in)
+}
+
+// DeleteConnection removes a connection.
+func (c *Client) DeleteConnection(ctx context.Context, tenant, slug string) error {
+	_, err := call[struct{}](ctx, c, http.MethodDelete, at("tenants", tenant, "connections", slug), nil, nil)
+	return err
+}
+
+// Grants lists what mounts a connection.
+func (c *Client) Grants(ctx context.Context, tenant, slug string) ([]httpapi.Grant, error) {
+	return list[httpapi.Grant](ctx, c, at("tenants", tenant, "connections", slug, "grants"), nil, 0)
+}
+
+// CreateGrant has an environment or a key mount a connection.
+func (c *Client) CreateGrant(ctx context.Context, tenant, slug string, in httpapi.NewGrant) (httpapi.Grant, error) {
+	return call[httpapi.Grant](ctx, c, http.MethodPost, at("tenants", tenant, "connections", slug, "grants"), nil, in)
+}
+
+// DeleteGrant takes a grant back.
+func (c *Client) DeleteGrant(ctx context.Context, tenant, slug, id string) error {
+	_, err := call[struct{}](ctx, c, http.MethodDelete, at("tenants", tenant, "connections", slug, "grants", id), nil, nil)
+	return err
+}
+
 // Plans lists plans.
 func (c *Client) Plans(ctx context.Context) ([]httpapi.Plan, error) {
 	return list[httpapi.Plan](ctx, c, at("plans"), nil, 0)

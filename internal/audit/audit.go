@@ -55,6 +55,7 @@ type Row struct {
 	StdoutTruncated, StderrTruncated bool
 	PeakMemory                       int64
 	OutboundHosts                    []string
+	Mounts                           []string // what of which storage it saw
 	Metadata                         map[string]string
 	Retention                        time.Duration // whole days
 	CreatedAt                        time.Time     // of the row, by the store's clock, in UTC to the microsecond

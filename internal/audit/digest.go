@@ -49,7 +49,11 @@ func (d digest) sum() [32]byte { return [32]byte(d.h.Sum(nil)) }
 // it. Stored seals hold such digests, so its form never changes; another form
 // needs another name.
 func (r Row) Digest() [32]byte {
-	d := newDigest("atoll audit row 1")
+	form := "atoll audit row 1"
+	if len(r.Mounts) > 0 { // which the first form does not have
+		form = "atoll audit row 2"
+	}
+	d := newDigest(form)
 	d.number(r.ID)
 	for _, s := range []string{
 		r.TraceID, r.Tenant, r.Key, r.Environment, r.Source, r.Agent, r.SessionID, r.Language, string(r.ExitStatus), r.FailureReason,
@@ -70,6 +74,12 @@ func (r Row) Digest() [32]byte {
 	for _, key := range slices.Sorted(maps.Keys(r.Metadata)) {
 		d.text(key)
 		d.text(r.Metadata[key])
+	}
+	if len(r.Mounts) > 0 {
+		d.number(int64(len(r.Mounts)))
+	}
+	for _, m := range r.Mounts {
+		d.text(m)
 	}
 	return d.sum()
 }

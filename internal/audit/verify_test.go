@@ -56,7 +56,7 @@ func newTrail(rng *rand.Rand, seals int) trail {
 				ID: id, TraceID: fmt.Sprint("trc_", id), Tenant: "ten_1", Key: "key_1", Environment: "env_1", Source: "execute_code",
 				Agent: "agent", SessionID: "turn", Language: "python", CodeSHA256: [32]byte{byte(id)}, ExitStatus: OK, ExitCode: 0,
 				DurationMS: 12, StdoutBytes: id, StderrBytes: 1, StdoutTruncated: id%2 == 0, PeakMemory: 1 << 20,
-				OutboundHosts: []string{"example.com", "example.org"}, Metadata: map[string]string{"a": "b", "c": "d"},
+				OutboundHosts: []string{"example.com", "example.org"}, Mounts: []string{"team/a:rw", "reports/:ro"}, Metadata: map[string]string{"a": "b", "c": "d"},
 				Retention: 30 * 24 * time.Hour, CreatedAt: start.Add(time.Duration(id) * time.Minute),
 			}
 			left[i] = rows[i]

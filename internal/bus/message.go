@@ -41,6 +41,7 @@ func encodeStart(gateway string, j *execution.Job) []byte {
 	e.strs(j.Redact)
 	appendPermissions(e, &j.Permissions)
 	appendThread(e, j.Thread)
+	appendMounts(e, j.Mounts)
 	return e.b
 }
 
@@ -74,6 +75,7 @@ func decodeStart(b []byte) (gateway string, j execution.Job, err error) {
 	j.Redact = d.strs()
 	j.Permissions = readPermissions(d)
 	j.Thread = readThread(d)
+	j.Mounts = readMounts(d)
 	return gateway, j, d.err()
 }
 

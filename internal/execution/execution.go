@@ -101,6 +101,7 @@ type Execution struct {
 	Language    Language
 	Timeout     time.Duration
 	Metadata    map[string]string
+	Mounts      []string // what of which connection it saw: storage.Mount's labels
 	CodeSHA256  [32]byte // of the code's bytes
 	CPU         float64  // cores and bytes the sandbox was given, for the ledger
 	Memory      int64

@@ -7,6 +7,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 )
 
 // Job is an admitted request on its way to an executor: what a run needs, and
@@ -25,6 +26,7 @@ type Job struct {
 
 	Permissions sandbox.Permissions // of the environment
 	Thread      *Thread             // whose home the program gets; nil for none
+	Mounts      []storage.Mount     // with the credentials that they need
 
 	// Turn names the sandbox that jobs of the same turn share; empty for one
 	// that is used once. It is unguessable to other tenants.

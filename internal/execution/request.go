@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/storage"
 )
 
 // Bounds of a request. Characters are Unicode code points, bytes are of UTF-8.
@@ -50,6 +51,7 @@ type Request struct {
 	Env      map[string]string // the request's own, over those of the environment
 	Metadata map[string]string // for the record; never shown to the program
 	Thread   string            // id of the thread whose home it gets; "" for a fresh one
+	SubPaths []storage.SubPath // narrows what is mounted
 }
 
 // NewTraceID returns an unguessable trace id.

@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/storage"
 	"github.com/atoll-run/atoll/internal/tenant"
 	"github.com/atoll-run/atoll/internal/trace"
 )
@@ -33,7 +34,12 @@ func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req executio
 		g.trail(ctx, p, req, c, sum, err)
 		return nil, err
 	}
+	mounts, err := storage.Resolve(p.Storage, req.SubPaths)
+	if err != nil {
+		return nil, err
+	}
 	e := newExecution(p, req, c, sum)
+	e.Mounts = labels(mounts)
 	admission := execution.Admission{
 		Concurrency: p.Plan.Concurrency,
 		Upgrade:     p.Plan.UpgradeConcurrency,
@@ -58,14 +64,14 @@ func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req executio
 		return g.again(ctx, earlier, c.Delivery)
 	}
 	if c.Delivery != execution.Inline {
-		if err := g.start(work, e, g.job(p, e, req, c)); err != nil {
+		if err := g.start(work, e, g.job(p, e, req, c, mounts)); err != nil {
 			return g.unstarted(work, e, err)
 		}
 		return e, nil
 	}
 	w := g.watch(e.TraceID)
 	defer w.close()
-	if err := g.start(work, e, g.job(p, e, req, c)); err != nil {
+	if err := g.start(work, e, g.job(p, e, req, c, mounts)); err != nil {
 		return g.unstarted(work, e, err)
 	}
 	return g.wait(ctx, e, w)

@@ -107,6 +107,7 @@ func auditRow(e *execution.Execution) audit.Row {
 		StdoutTruncated: e.StdoutTruncated || e.StdoutBytes > stdout,
 		StderrTruncated: e.StderrTruncated || e.StderrBytes > stderr,
 		PeakMemory:      e.PeakMemory,
+		Mounts:          e.Mounts,
 		Metadata:        e.Metadata,
 	}
 	if e.NotStarted && e.Status == execution.Failed {

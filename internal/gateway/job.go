@@ -10,11 +10,12 @@ import (
 
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
 // job is what an executor needs to know of a request that was admitted as e.
-func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution.Request, c Call) execution.Job {
+func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution.Request, c Call, mounts []storage.Mount) execution.Job {
 	env := &p.Environment
 	job := execution.Job{
 		TraceID:     req.TraceID,
@@ -27,6 +28,7 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 		Limits:      env.Limits,
 		BaseEnv:     env.Variables(),
 		Permissions: permissions(p),
+		Mounts:      mounts,
 		MaxOutput:   g.cfg.MaxOutput,
 		StoreOutput: max(p.Plan.MaxOutput, g.cfg.MaxOutput),
 		Redact:      g.rules(&p.Tenant),
@@ -42,6 +44,9 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 			job.Secrets = append(job.Secrets, value)
 		}
 	}
+	for i := range mounts {
+		job.Secrets = append(job.Secrets, mounts[i].Secrets()...)
+	}
 	return job
 }
 
@@ -53,6 +58,15 @@ func permissions(p *tenant.Principal) sandbox.Permissions {
 		rules.Network = sandbox.NetworkPolicy{}
 	}
 	return rules
+}
+
+// labels are what records say of mounts.
+func labels(mounts []storage.Mount) []string {
+	var out []string
+	for i := range mounts {
+		out = append(out, mounts[i].Label())
+	}
+	return out
 }
 
 // rules are the redaction rules that a tenant has not switched off.
@@ -81,6 +95,10 @@ func digest(e *execution.Execution, req execution.Request, webhookURL string) [s
 			add(d, key)
 			add(d, m[key])
 		}
+	}
+	for _, sub := range req.SubPaths {
+		add(d, sub.Slug)
+		add(d, string(sub.Path))
 	}
 	return [sha256.Size]byte(d.Sum(nil))
 }

@@ -14,6 +14,9 @@ func adminTable() []adminRoute {
 		environment  = environments + "/{environment}"
 		keys         = tenant + "/keys"
 		key          = keys + "/{key}"
+		connections  = tenant + "/connections"
+		connection   = connections + "/{connection}"
+		grants       = connection + "/grants"
 		templates    = tenant + "/templates"
 		template     = templates + "/{template}"
 		plans        = "/v1/admin/plans"
@@ -43,6 +46,15 @@ func adminTable() []adminRoute {
 		{get, key, "getKey", "Show a key", nil, nil, Key{}, ok, (*adminCall).getKey},
 		{patch, key, "changeKey", "Change a key", nil, KeyChange{}, Key{}, ok, (*adminCall).changeKey},
 		{del, key, "revokeKey", "Revoke a key", nil, nil, Key{}, ok, (*adminCall).revokeKey},
+
+		{get, connections, "listConnections", "List a tenant's connections", list, nil, Page[Connection]{}, ok, (*adminCall).listConnections},
+		{post, connections, "createConnection", "Make a connection, once it is known to lead somewhere", nil, NewConnection{}, Connection{}, made, (*adminCall).createConnection},
+		{get, connection, "getConnection", "Show a connection", nil, nil, Connection{}, ok, (*adminCall).getConnection},
+		{patch, connection, "changeConnection", "Change a connection's prefix, mode or credentials", nil, ConnectionChange{}, Connection{}, ok, (*adminCall).changeConnection},
+		{del, connection, "deleteConnection", "Remove a connection that nothing mounts; what is stored stays", nil, nil, nil, none, (*adminCall).deleteConnection},
+		{get, grants, "listGrants", "List what mounts a connection", list, nil, Page[Grant]{}, ok, (*adminCall).listGrants},
+		{post, grants, "createGrant", "Have an environment or a key mount a connection", nil, NewGrant{}, Grant{}, made, (*adminCall).createGrant},
+		{del, grants + "/{grant}", "deleteGrant", "Take a grant back", nil, nil, nil, none, (*adminCall).deleteGrant},
 
 		{get, templates, "listTemplates", "List a tenant's agent templates", list, nil, Page[Template]{}, ok, (*adminCall).listTemplates},
 		{get, template, "getTemplate", "Show a template", nil, nil, Template{}, ok, (*adminCall).getTemplate},

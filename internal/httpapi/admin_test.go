@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 	"github.com/atoll-run/atoll/internal/tenant"
 	"github.com/atoll-run/atoll/internal/tools"
 	"github.com/atoll-run/atoll/internal/webhook"
@@ -73,6 +74,7 @@ func newAdminServer(t *testing.T) *adminServer {
 					return nil
 				},
 				CheckWebhook: hooks.CheckURL, CheckSecret: webhook.CheckSecret,
+				Reach: func(context.Context, *storage.Connection) error { return nil },
 			}),
 			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: w.DB.Usage(), Caps: breakers,
 			Executions: w.Gateway, Webhooks: out,

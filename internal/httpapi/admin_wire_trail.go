@@ -44,6 +44,7 @@ type AuditRow struct {
 	StderrTruncated bool              `json:"stderr_truncated"`
 	PeakMemory      int64             `json:"peak_memory_bytes"`
 	OutboundHosts   []string          `json:"outbound_hosts"`
+	Mounts          []string          `json:"mounts" doc:"What it saw of which connection: slug/path, then :ro or :rw."`
 	Metadata        map[string]string `json:"metadata"`
 	RetentionDays   int               `json:"retention_days"`
 	CreatedAt       time.Time         `json:"created_at"`
@@ -55,7 +56,7 @@ func auditWire(r audit.Row) AuditRow {
 		Agent: r.Agent, SessionID: r.SessionID, Language: r.Language, CodeSHA256: hex.EncodeToString(r.CodeSHA256[:]),
 		ExitStatus: string(r.ExitStatus), ExitCode: r.ExitCode, FailureReason: r.FailureReason, DurationMS: r.DurationMS,
 		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
-		PeakMemory: r.PeakMemory, OutboundHosts: append([]string{}, r.OutboundHosts...), Metadata: r.Metadata,
+		PeakMemory: r.PeakMemory, OutboundHosts: append([]string{}, r.OutboundHosts...), Mounts: append([]string{}, r.Mounts...), Metadata: r.Metadata,
 		RetentionDays: int(r.Retention / (24 * time.Hour)), CreatedAt: r.CreatedAt,
 	}
 	if out.Metadata == nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/storage"
 )
 
 // MaxBody is the largest request body in bytes: code and variables of the
@@ -35,6 +36,7 @@ var expects = map[string]string{
 	"metadata": "an object whose values are strings",
 
 	"webhook_url": "a string",
+	"sub_paths":   "an array of strings",
 }
 
 func invalid(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
@@ -110,13 +112,8 @@ func decodeExecute(body []byte) (*ExecuteRequest, error) {
 	if err := decodeStrict(body, &in); err != nil {
 		return nil, err
 	}
-	for _, f := range []struct {
-		name  string
-		value any
-	}{{"thread_id", in.ThreadID}, {"sub_paths", in.SubPaths}} {
-		if f.value != nil {
-			return nil, invalid("%s is not available in this version", f.name)
-		}
+	if in.ThreadID != nil {
+		return nil, invalid("thread_id is not available in this version")
 	}
 	if in.Code == nil {
 		return nil, invalid("code is required")
@@ -125,7 +122,7 @@ func decodeExecute(body []byte) (*ExecuteRequest, error) {
 }
 
 // request gives the domain's form, with what the caller has left out.
-func (in *ExecuteRequest) request(policy execution.Policy) execution.Request {
+func (in *ExecuteRequest) request(policy execution.Policy) (_ execution.Request, err error) {
 	req := execution.Request{
 		Code:     *in.Code,
 		Language: execution.Languages[0],
@@ -139,7 +136,12 @@ func (in *ExecuteRequest) request(policy execution.Policy) execution.Request {
 	if in.Timeout != nil {
 		req.Timeout = time.Duration(in.Timeout.clamped()) * time.Second
 	}
-	return req
+	entries := make([]string, len(in.SubPaths))
+	for i, entry := range in.SubPaths {
+		entries[i] = string(entry)
+	}
+	req.SubPaths, err = storage.ParseSubPaths(entries)
+	return req, err
 }
 
 // plain gives a wire map the domain's type.

@@ -42,7 +42,10 @@ func (s *Server) postExecute(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	req := in.request(s.gateway.Policy(caller))
+	req, err := in.request(s.gateway.Policy(caller))
+	if err != nil {
+		return err
+	}
 	req.TraceID = traceOf(w)
 	if s.isDraining() {
 		return fault.New(fault.Unavailable, "%s", errShutdown)

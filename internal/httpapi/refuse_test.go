@@ -110,7 +110,10 @@ func TestBadBodies(t *testing.T) {
 		{"thread", `{"code":"x","thread_id":"t"}`, "thread_id is not available in this version"},
 		{"webhook", `{"code":"x","webhook_url":"https://example.org"}`, "webhook_url needs Prefer: respond-async"},
 		{"webhook a number", `{"code":"x","webhook_url":1}`, "webhook_url must be a string"},
-		{"paths", `{"code":"x","sub_paths":[]}`, "sub_paths is not available in this version"},
+		{"paths", `{"code":"x","sub_paths":["/data/other/x"]}`, "no connection \"other\" is mounted"},
+		{"paths that lead up", `{"code":"x","sub_paths":["/data/a/../b"]}`, "must not contain . or .."},
+		{"paths a number", `{"code":"x","sub_paths":7}`, "sub_paths must be an array of strings"},
+		{"a path that is none", `{"code":"x","sub_paths":[null]}`, "sub_paths must be an array of strings"},
 	} {
 		t.Run(c.name, func(t *testing.T) { refused(t, post(s, c.body), 400, "validation_error", c.want) })
 	}
@@ -287,7 +290,9 @@ func FuzzExecute(f *testing.F) {
 		in, err := decodeExecute(body)
 		var req execution.Request
 		if err == nil {
-			req = in.request(policy)
+			req, err = in.request(policy)
+		}
+		if err == nil {
 			err = policy.Check(req)
 		}
 		if err != nil {

@@ -26,6 +26,9 @@ type ExecuteCodeRequest struct {
 	Template *string         `json:"template" required:"true" nullable:"false" doc:"The agent's template, which must have opted in to the sandbox."`
 	Timeout  *Seconds        `json:"timeout,omitzero" minimum:"1" default:"60" doc:"Most seconds the program may run."`
 	Metadata map[string]Text `json:"metadata,omitzero" nullable:"true" doc:"Kept with the execution's record and the audit row, never shown to the program."`
+
+	// Which paths are mounted must not be up to a model.
+	SubPaths any `json:"sub_paths,omitzero" hidden:"true"`
 }
 
 // ExecuteCodeResponse is what an agent is told.
@@ -58,6 +61,9 @@ func (s *Server) postExecuteCode(w http.ResponseWriter, r *http.Request) error {
 	var wire ExecuteCodeRequest
 	if err := decodeStrict(body, &wire); err != nil {
 		return err
+	}
+	if wire.SubPaths != nil {
+		return invalid("sub_paths is not available to tools: a model could be talked into naming another path; narrow the key's grant, or use POST /v1/sandbox/execute")
 	}
 	in, err := wire.domain(traceOf(w))
 	if err != nil {

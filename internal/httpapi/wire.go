@@ -22,9 +22,10 @@ type ExecuteRequest struct {
 
 	WebhookURL *Text `json:"webhook_url,omitzero" maxLength:"2048" doc:"Where the end is told, with Prefer: respond-async only; HTTPS, and no private address. Without it the key's own URL is used, if it has one."`
 
-	// The contract knows these, this version does not: they are refused by name.
+	SubPaths []Text `json:"sub_paths,omitzero" nullable:"true" maxItems:"10" doc:"Narrows mounted connections for this execution: /data/{slug}/{path}, at most 512 characters, one entry for each connection. Paths lie within the prefixes of the connection and of the key."`
+
+	// The contract knows this, this version does not: it is refused by name.
 	ThreadID any `json:"thread_id,omitzero" hidden:"true"`
-	SubPaths any `json:"sub_paths,omitzero" hidden:"true"`
 }
 
 // Seconds is a whole number of seconds. What does not fit an int64 becomes its

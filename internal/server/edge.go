@@ -13,6 +13,8 @@ import (
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/forwarded"
 	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/storage"
+	"github.com/atoll-run/atoll/internal/storage/bucket"
 	"github.com/atoll-run/atoll/internal/tenant"
 	"github.com/atoll-run/atoll/internal/tlscert"
 	"github.com/atoll-run/atoll/internal/tools"
@@ -72,6 +74,7 @@ func (s *Server) openHTTP(context.Context) error {
 			Tenants: tenant.NewAdmin(tenant.AdminConfig{
 				Store: s.db.Tenants(), Authority: s.authority, Limits: cfg.Limits(),
 				CheckImage: s.checkImage, CheckWebhook: s.webhooks.CheckURL, CheckSecret: webhook.CheckSecret,
+				Reach: s.reach,
 			}),
 			Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: s.db.Usage(), Caps: caps,
 			Executions: s.gateway, Webhooks: s.jobs,
@@ -83,6 +86,14 @@ func (s *Server) openHTTP(context.Context) error {
 		Client: func(r *http.Request) string { return proxies.Client(r).Addr.String() },
 	})
 	return err
+}
+
+// reach reports why a connection leads nowhere.
+func (s *Server) reach(ctx context.Context, c *storage.Connection) error {
+	if c.Kind == storage.Volume {
+		return nil // it is made when it is first mounted
+	}
+	return bucket.Reach(ctx, c, s.allow)
 }
 
 // checkImage reports why an environment cannot have an image.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/outbound"
 	"github.com/atoll-run/atoll/internal/seal"
 	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/tenant"
@@ -94,6 +95,14 @@ func (s *Server) otherKey(err error, made bool) error {
 		return fmt.Errorf("%w: put the right %s back from a backup, or from another machine that uses the same database, or set secret_key to that key; %s",
 			err, s.keyFile(), lost)
 	}
+}
+
+// openStorage reads where connections may lead.
+func (s *Server) openStorage(context.Context) (err error) {
+	if s.allow, err = outbound.Parse(s.cfg.Settings.StorageAllow); err != nil {
+		return fmt.Errorf("storage_allow: %w", err)
+	}
+	return nil
 }
 
 // openWebhooks makes what delivers webhooks.

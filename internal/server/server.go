@@ -29,6 +29,7 @@ import (
 	"github.com/atoll-run/atoll/internal/httpapi"
 	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/jobs"
+	"github.com/atoll-run/atoll/internal/outbound"
 	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/tenant"
 	"github.com/atoll-run/atoll/internal/tlscert"
@@ -66,6 +67,7 @@ type Server struct {
 	authority *tenant.Authority
 	http      *httpapi.Server
 	tls       *tlscert.Files // nil without TLS
+	allow     outbound.List  // where connections may lead besides public addresses
 
 	lacking atomic.Pointer[string] // what Ready last found
 
@@ -99,6 +101,7 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 		{"blob store", s.openBlobs},
 		{"bus", s.openBus},
 		{"engine", s.openEngine},
+		{"storage", s.openStorage},
 		{"webhooks", s.openWebhooks},
 		{"gateway", s.openGateway},
 		{"jobs", s.openJobs},

@@ -23,6 +23,7 @@ type admit struct {
 	e        *execution.Execution
 	a        execution.Admission
 	metadata string
+	mounts   string
 	secret   []byte
 
 	earlier *execution.Execution
@@ -39,7 +40,11 @@ func (s *executions) Admit(ctx context.Context, e *execution.Execution, a execut
 	if err != nil {
 		return nil, s.db.write.wrap("admit", err)
 	}
-	t := &admit{store: s, e: e, a: a, metadata: metadata}
+	mounts, err := listOf(e.Mounts)
+	if err != nil {
+		return nil, s.db.write.wrap("admit", err)
+	}
+	t := &admit{store: s, e: e, a: a, metadata: metadata, mounts: mounts}
 	if e.Webhook.Secret != "" {
 		t.secret = s.db.seal.Seal([]byte(e.Webhook.Secret), webhookPlace(e.TraceID))
 	}
@@ -194,10 +199,10 @@ func (t *admit) record(ctx context.Context, b *batch) error {
 		t.created = now
 	}
 	if err := b.later(ctx, `INSERT INTO executions (trace_id, tenant, key_id, environment, source, delivery, agent, turn, language, timeout,
-			metadata, code_sha256, cpu, memory, webhook_url, webhook_secret, webhook_status, thread, status, created_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'running', ?)`,
+			metadata, code_sha256, cpu, memory, webhook_url, webhook_secret, webhook_status, thread, mounts, status, created_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'running', ?)`,
 		e.TraceID, e.Tenant, e.Key, e.Environment, string(e.Source), string(e.Delivery), e.Agent, e.Turn, string(e.Language), e.Timeout.Microseconds(),
-		t.metadata, e.CodeSHA256[:], e.CPU, e.Memory, e.Webhook.URL, t.secret, string(e.WebhookStatus), e.Thread, micros(t.created)); err != nil {
+		t.metadata, e.CodeSHA256[:], e.CPU, e.Memory, e.Webhook.URL, t.secret, string(e.WebhookStatus), e.Thread, t.mounts, micros(t.created)); err != nil {
 		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.Metadata)) {

@@ -55,23 +55,27 @@ func insertAudit(ctx context.Context, b *batch, r audit.Row) error {
 	if err != nil {
 		return err
 	}
+	mounts, err := listOf(r.Mounts)
+	if err != nil {
+		return err
+	}
 	now, err := b.clock(ctx)
 	if err != nil {
 		return err
 	}
 	return b.later(ctx, `INSERT INTO audit_rows (trace_id, tenant, key_id, environment, source, agent, session_id, language, code_sha256,
 			exit_status, exit_code, failure_reason, duration_ms, stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated,
-			peak_memory, outbound_hosts, metadata, retention_days, created_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+			peak_memory, outbound_hosts, metadata, mounts, retention_days, created_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
 			coalesce(nullif(?, 0), (SELECT audit_days FROM tenants WHERE id = ?), ?), ?)`,
 		r.TraceID, r.Tenant, r.Key, r.Environment, r.Source, r.Agent, r.SessionID, r.Language, r.CodeSHA256[:],
 		string(r.ExitStatus), r.ExitCode, r.FailureReason, r.DurationMS, r.StdoutBytes, r.StderrBytes, r.StdoutTruncated, r.StderrTruncated,
-		r.PeakMemory, hosts, metadata, int64(r.Retention/day), r.Tenant, int64(audit.DefaultRetention/day), micros(now))
+		r.PeakMemory, hosts, metadata, mounts, int64(r.Retention/day), r.Tenant, int64(audit.DefaultRetention/day), micros(now))
 }
 
 const auditColumns = `id, trace_id, tenant, key_id, environment, source, agent, session_id, language, code_sha256,
 	exit_status, exit_code, failure_reason, duration_ms, stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated,
-	peak_memory, outbound_hosts, metadata, retention_days, created_at`
+	peak_memory, outbound_hosts, metadata, mounts, retention_days, created_at`
 
 var qualifiedAudit = prefixed("r", auditColumns)
 
@@ -86,10 +90,10 @@ func scanAudit(s scanner) (audit.Row, error) {
 
 // auditScan holds what of a row needs another look after it was read.
 type auditScan struct {
-	row             *audit.Row
-	digest          []byte
-	hosts, metadata string
-	days, created   int64
+	row                     *audit.Row
+	digest                  []byte
+	hosts, metadata, mounts string
+	days, created           int64
 }
 
 func auditDest() (*audit.Row, *auditScan) {
@@ -101,7 +105,7 @@ func (a *auditScan) all() []any {
 	r := a.row
 	return []any{&r.ID, &r.TraceID, &r.Tenant, &r.Key, &r.Environment, &r.Source, &r.Agent, &r.SessionID, &r.Language, &a.digest,
 		&r.ExitStatus, &r.ExitCode, &r.FailureReason, &r.DurationMS, &r.StdoutBytes, &r.StderrBytes, &r.StdoutTruncated, &r.StderrTruncated,
-		&r.PeakMemory, &a.hosts, &a.metadata, &a.days, &a.created}
+		&r.PeakMemory, &a.hosts, &a.metadata, &a.mounts, &a.days, &a.created}
 }
 
 func (a *auditScan) finish(r *audit.Row) (err error) {
@@ -113,6 +117,9 @@ func (a *auditScan) finish(r *audit.Row) (err error) {
 	}
 	if a.hosts != "" {
 		err = json.Unmarshal([]byte(a.hosts), &r.OutboundHosts)
+	}
+	if err == nil && a.mounts != "" {
+		err = json.Unmarshal([]byte(a.mounts), &r.Mounts)
 	}
 	return err
 }

@@ -20,7 +20,7 @@ var _ execution.Store = (*executions)(nil)
 const executionColumns = `seq, trace_id, tenant, key_id, environment, source, delivery, agent, turn, language, timeout,
 	metadata, code_sha256, cpu, memory, webhook_url, webhook_secret, webhook_status, status,
 	stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated, stored, output_truncated,
-	last_seq, exit_code, error, not_started, peak_memory, warm, thread, created_at, completed_at`
+	last_seq, exit_code, error, not_started, peak_memory, warm, thread, created_at, completed_at, mounts`
 
 // executionRow is an execution as it comes from the database.
 type executionRow struct {
@@ -33,13 +33,13 @@ func scanExecution(s scanner) (executionRow, error) {
 	e := &execution.Execution{}
 	row := executionRow{Execution: e}
 	var timeout, created int64
-	var metadata string
+	var metadata, mounts string
 	var completed sql.NullInt64
 	var digest []byte
 	err := s.Scan(&row.seq, &e.TraceID, &e.Tenant, &e.Key, &e.Environment, &e.Source, &e.Delivery, &e.Agent, &e.Turn, &e.Language, &timeout,
 		&metadata, &digest, &e.CPU, &e.Memory, &e.Webhook.URL, &row.secret, &e.WebhookStatus, &e.Status,
 		&e.StdoutBytes, &e.StderrBytes, &e.StdoutTruncated, &e.StderrTruncated, &e.Stored, &e.OutputTruncated,
-		&e.LastSeq, &e.ExitCode, &e.Error, &e.NotStarted, &e.PeakMemory, &e.Warm, &e.Thread, &created, &completed)
+		&e.LastSeq, &e.ExitCode, &e.Error, &e.NotStarted, &e.PeakMemory, &e.Warm, &e.Thread, &created, &completed, &mounts)
 	if err != nil {
 		return row, err
 	}
@@ -49,7 +49,9 @@ func scanExecution(s scanner) (executionRow, error) {
 	if completed.Valid {
 		e.CompletedAt = instant(completed.Int64)
 	}
-	e.Metadata, err = mapOf(metadata)
+	if e.Metadata, err = mapOf(metadata); err == nil && mounts != "" {
+		err = json.Unmarshal([]byte(mounts), &e.Mounts)
+	}
 	return row, err
 }
 

@@ -120,7 +120,7 @@ func (s *tenants) RevokeKey(ctx context.Context, tenantID tenant.ID, id string) 
 }
 
 var principalQuery = `SELECT ` + prefixed("k", keyColumns) + `, ` + prefixed("t", tenantColumns) + `, ` + prefixed("p", planColumns) + `, ` + prefixed("e", environmentColumns) + `,
-	k.expires_at - atoll_now() FROM keys k JOIN tenants t ON t.id = k.tenant JOIN plans p ON p.name = t.plan
+	k.expires_at - atoll_now(), EXISTS (SELECT 1 FROM grants g WHERE g.key_id = k.id OR g.environment = k.environment) FROM keys k JOIN tenants t ON t.id = k.tenant JOIN plans p ON p.name = t.plan
 	LEFT JOIN environments e ON e.id = k.environment
 	WHERE k.hash = ? AND k.revoked_at IS NULL AND t.disabled_at IS NULL`
 
@@ -140,7 +140,8 @@ func (s *tenants) principal(ctx context.Context, hash [32]byte) (p tenant.Princi
 	var plan planScan
 	var env environmentScan
 	var expiresIn sql.NullInt64
-	dest := append(append(append(append(key.dest(), of.dest()...), plan.dest()...), env.dest()...), &expiresIn)
+	var mounts bool
+	dest := append(append(append(append(key.dest(), of.dest()...), plan.dest()...), env.dest()...), &expiresIn, &mounts)
 	if err := s.db.read.row(ctx, principalQuery, hash[:]).Scan(dest...); err != nil {
 		return p, 0, err
 	}
@@ -157,5 +158,10 @@ func (s *tenants) principal(ctx context.Context, hash [32]byte) (p tenant.Princi
 		return p, 0, err
 	}
 	p.Plan = plan.finish()
+	if mounts {
+		if p.Storage, err = s.granted(ctx, &p); err != nil {
+			return p, 0, err
+		}
+	}
 	return p, time.Duration(expiresIn.Int64) * time.Microsecond, nil
 }

@@ -79,6 +79,10 @@ var fixtures = map[int64]string{
 			VALUES ('trc_1', 'ten_1', 'key_1', 'env_1', 'execute', '', '', 'python', '', 'ok', 0, '', 1, 2, 3, FALSE, FALSE, 4, '', '', 30, 1700000000000000)`,
 	4: `INSERT INTO usage_entries (trace_id, tenant, key_id, source, seconds, cpu, memory, bytes_out, sessions, credits, at) VALUES ('trc_1', 'ten_1', 'key_1', 'execute', 1, 1, 1, 0, 1, 2.5, 1700000000000000)`,
 	5: `INSERT INTO secret_key (only_row, fingerprint) VALUES (1, '11ed7886a8f47dcbce3abc85562df181')`, // testBox's
+	7: `INSERT INTO connections (id, tenant, slug, kind, prefix, read_only, target, created_at) VALUES ('con_1', 'ten_1', 'team', 's3', 'a/b', TRUE, '{"bucket":"old"}', 1700000000000000);
+		INSERT INTO environments (id, tenant, name, image, limits, env, created_at) VALUES ('env_7', 'ten_1', 'seven', 'default', '{}', '', 1);
+		INSERT INTO grants (id, tenant, connection, environment, prefix, read_only, created_at) VALUES ('grt_1', 'ten_1', 'con_1', 'env_7', 'a/b/c', FALSE, 1);
+		UPDATE executions SET mounts = '["team/a/b:ro"]'`,
 	8: `INSERT INTO environments (id, tenant, name, image, limits, env, created_at, permissions, profile, base_template, timeout)
 			VALUES ('env_1', 'ten_1', 'e', 'default', '{}', '', 1, '{"network":{"mode":"rules","allowed_hosts":["*"]},"filesystem":{"writable":["/tmp"]}}', 'standard', 'tpl_x', 60000000);
 		UPDATE tenants SET network_enabled = TRUE WHERE id = 'ten_1'`,
@@ -91,6 +95,7 @@ var checks = map[int64]string{
 	3: `SELECT count(*) FROM audit_rows r JOIN audit_unsealed u ON u.id = r.id WHERE r.trace_id = 'trc_1'`,
 	4: `SELECT count(*) FROM usage_entries WHERE credits = 2.5`,
 	5: `SELECT count(*) FROM secret_key WHERE fingerprint = '11ed7886a8f47dcbce3abc85562df181'`,
+	7: `SELECT count(*) FROM connections c JOIN grants g ON g.connection = c.id JOIN executions e ON e.mounts = '["team/a/b:ro"]' WHERE c.prefix = 'a/b' AND g.prefix = 'a/b/c'`,
 	8: `SELECT count(*) FROM environments e JOIN tenants t ON t.id = e.tenant WHERE e.timeout = 60000000 AND e.profile = 'standard' AND t.network_enabled`,
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 )
 
 // AdminConfig is what an Admin is made of. All of it is required.
@@ -23,6 +24,8 @@ type AdminConfig struct {
 	// webhooks, or a secret that signs them.
 	CheckWebhook func(ctx context.Context, url string) error
 	CheckSecret  func(secret string) error
+	// Reach says why a connection, which is right in itself, leads nowhere.
+	Reach func(ctx context.Context, c *storage.Connection) error
 }
 
 // Admin changes tenants and what is theirs. It holds the rules that a Store

@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/store/storetest"
 	"github.com/atoll-run/atoll/internal/tenant"
@@ -42,6 +43,7 @@ func open(t *testing.T) *world {
 			return nil
 		},
 		CheckWebhook: hooks.CheckURL, CheckSecret: webhook.CheckSecret,
+		Reach: func(context.Context, *storage.Connection) error { return nil },
 	})}
 	_, err = setup(db, "").Run(t.Context())
 	w.must(err)

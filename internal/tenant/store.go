@@ -3,6 +3,8 @@ package tenant
 import (
 	"context"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/storage"
 )
 
 // Store keeps tenants and what is theirs. What does not exist is a NotFound
@@ -38,6 +40,16 @@ type Store interface {
 	// unless the key is revoked or expired by the store's clock or its tenant
 	// disabled: NotFound. left is how long the key is still valid, 0 for ever.
 	Principal(ctx context.Context, hash [32]byte) (p Principal, left time.Duration, err error)
+
+	CreateConnection(ctx context.Context, c storage.Connection) error
+	UpdateConnection(ctx context.Context, c storage.Connection) error // prefix, mode, target
+	Connection(ctx context.Context, tenant ID, idOrSlug string) (storage.Connection, error)
+	Connections(ctx context.Context, tenant ID) ([]storage.Connection, error)
+	DeleteConnection(ctx context.Context, tenant ID, id string) error // a Conflict while it has grants
+
+	CreateGrant(ctx context.Context, g storage.Grant) error // a Conflict when there is one of the same two
+	Grants(ctx context.Context, tenant ID, connection string) ([]storage.Grant, error)
+	DeleteGrant(ctx context.Context, tenant ID, connection, id string) error
 
 	// PutTemplate makes or replaces a template and appends the event.
 	PutTemplate(ctx context.Context, t Template, e PolicyEvent) error

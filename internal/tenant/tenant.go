@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 )
 
 // ID names a tenant: "ten_" and 16 hexadecimal digits.
@@ -153,7 +154,8 @@ type Principal struct {
 	Tenant      Tenant
 	Key         Key
 	Plan        Plan
-	Environment Environment // zero for a key that only administers
+	Environment Environment       // zero for a key that only administers
+	Storage     []storage.Granted // what the key and the environment may mount
 }
 
 // Policy is what the caller's plan and environment make of a request; longest

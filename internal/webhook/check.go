@@ -2,23 +2,15 @@ package webhook
 
 import (
 	"context"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/atoll-run/atoll/internal/address"
 	"github.com/atoll-run/atoll/internal/fault"
 )
 
-const (
-	// maxURL is the most bytes of a URL.
-	maxURL = 2048
-	// lookupTimeout bounds what a name may hold up its caller. A name that
-	// cannot be resolved now is accepted: it may be later.
-	lookupTimeout = 2 * time.Second
-)
+// maxURL is the most bytes of a URL.
+const maxURL = 2048
 
 // CheckURL returns an Invalid fault, which says what to change, unless raw is a
 // URL that messages may be sent to.
@@ -50,30 +42,5 @@ func (c *Client) CheckURL(ctx context.Context, raw string) error {
 			return fault.New(fault.Invalid, "the port of webhook_url must be 1 to 65535")
 		}
 	}
-	return c.checkHost(ctx, u.Hostname())
-}
-
-func (c *Client) checkHost(ctx context.Context, host string) error {
-	if a, err := netip.ParseAddr(host); err == nil {
-		if !c.allow.address(false, a) {
-			return fault.New(fault.Invalid, "webhook_url must not lead to a private, local or reserved address")
-		}
-		return nil
-	}
-	name := address.Hostname(host)
-	if name == "" {
-		return fault.New(fault.Invalid, "the host of webhook_url must be a host name (international ones in their xn-- form) or a plain IP address")
-	}
-	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
-	defer cancel()
-	found, err := c.cfg.Resolver.LookupNetIP(ctx, "ip", name)
-	if err != nil {
-		return nil
-	}
-	for _, a := range found {
-		if !c.allow.address(c.allow.host(name), a) {
-			return fault.New(fault.Invalid, "the host of webhook_url must not resolve to a private, local or reserved address")
-		}
-	}
-	return nil
+	return c.allow.Check(ctx, c.cfg.Resolver, "webhook_url", u.Hostname())
 }

@@ -270,7 +270,7 @@ func TestConnectionsRefused(t *testing.T) {
 	for _, s := range addresstest.Closed {
 		z.set("example.com", s)
 		for _, url := range []string{"https://" + net.JoinHostPort(s, "443"), "https://example.com/"} {
-			if _, err := c.Deliver(t.Context(), ended(url, "")); err == nil || !strings.Contains(err.Error(), "refused, webhooks do not go") {
+			if _, err := c.Deliver(t.Context(), ended(url, "")); err == nil || !strings.Contains(err.Error(), "refused: private") {
 				t.Errorf("%s (%s): %v", url, s, err)
 			}
 		}

@@ -25,6 +25,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/outbound"
 )
 
 const (
@@ -52,7 +53,7 @@ type Config struct {
 // Client delivers messages.
 type Client struct {
 	cfg    Config
-	allow  allowList
+	allow  outbound.List
 	http   *http.Client
 	memory *semaphore.Weighted
 	now    func() time.Time
@@ -60,7 +61,7 @@ type Client struct {
 
 // New returns a Client. It fails when Config.Allow cannot be understood.
 func New(cfg Config) (*Client, error) {
-	allow, err := parseAllow(cfg.Allow)
+	allow, err := outbound.Parse(cfg.Allow)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +75,10 @@ func New(cfg Config) (*Client, error) {
 	c.http = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			Proxy:                  nil, // a proxy would connect where this process may not
-			DialContext:            c.dial,
+			Proxy: nil, // a proxy would connect where this process may not
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				return c.allow.Dial(ctx, c.cfg.Resolver, network, address)
+			},
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cfg.RootCAs},
 			ForceAttemptHTTP2:      true,
 			DisableCompression:     true,
@@ -90,19 +93,6 @@ func New(cfg Config) (*Client, error) {
 
 // Close lets go of connections that are kept for later.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
-
-// dial connects to a host, or refuses the address it turns out to have.
-func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	named := c.allow.host(host)
-	d := net.Dialer{Resolver: c.cfg.Resolver, ControlContext: func(_ context.Context, _, address string, _ rawConn) error {
-		return c.allow.connect(named, address)
-	}}
-	return d.DialContext(ctx, network, address)
-}
 
 // Deliver makes one attempt to tell the receiver of e, with its output where
 // the record has it, about its end. It is nil once the receiver has answered

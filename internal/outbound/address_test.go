@@ -1,4 +1,4 @@
-package webhook
+package outbound
 
 import (
 	"net/netip"
@@ -6,7 +6,7 @@ import (
 )
 
 func TestAllowList(t *testing.T) {
-	l, err := parseAllow([]string{"10.1.0.0/16", "192.168.7.7", "fd12::/16", "Hooks.Intranet.", "169.254.0.0/16", "0.0.0.0/0", " plain "})
+	l, err := Parse([]string{"10.1.0.0/16", "192.168.7.7", "fd12::/16", "Hooks.Intranet.", "169.254.0.0/16", "0.0.0.0/0", " plain "})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestAllowList(t *testing.T) {
 		t.Error("a host that is allowed by name leads to a metadata address")
 	}
 	for _, s := range []string{"", "https://x", "a/b", "fe80::1%lo", "10.0.0.0/33", "1.2.3", "*.intranet"} {
-		if _, err := parseAllow([]string{s}); err == nil {
+		if _, err := Parse([]string{s}); err == nil {
 			t.Errorf("%q is taken", s)
 		}
 	}
