@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 )
 
 func fullJob() execution.Job {
@@ -30,6 +31,10 @@ func fullJob() execution.Job {
 			Process:    sandbox.ProcessPolicy{NoExec: true, BlockedCommands: []string{"rm -rf /"}, MaxProcesses: 10},
 		},
 		Thread: &execution.Thread{ID: "t-1", State: "abc", Quota: 1 << 40},
+		Mounts: []storage.Mount{{Slug: "team", Connection: "con_1", Kind: storage.S3, Path: "a/b", ReadOnly: true, Target: storage.Target{
+			Bucket: "b", Region: "r", Endpoint: "https://e", PathStyle: true, Account: "a",
+			Credentials: storage.Credentials{AccessKeyID: "1", SecretAccessKey: "2", ServiceAccount: "{}", AccountKey: "3"},
+		}}, {Slug: "volume"}},
 	}
 }
 
@@ -64,6 +69,9 @@ func TestCodec(t *testing.T) {
 	everyField(t, *fullJob().Thread)
 	everyField(t, *fullResult().Thread)
 	everyField(t, fullResult())
+	everyField(t, fullJob().Mounts[0])
+	everyField(t, fullJob().Mounts[0].Target)
+	everyField(t, fullJob().Mounts[0].Credentials)
 	for _, j := range []execution.Job{fullJob(), {}} {
 		g, got, err := decodeStart(encodeStart("gw", &j))
 		if err != nil || g != "gw" || !reflect.DeepEqual(got, j) {

@@ -334,7 +334,8 @@ func TestNoBodyIsAnEmptyOne(t *testing.T) {
 	s.must(201, "POST", "/v1/admin/tenants", `{"name":"acme","plan":"pro"}`)
 	s.must(201, "POST", "/v1/admin/tenants/acme/environments", `{"name":"e"}`)
 	s.must(201, "POST", "/v1/admin/tenants/acme/keys", `{"name":"k","environment":"e"}`)
-	names := strings.NewReplacer("{tenant}", "acme", "{environment}", "e", "{key}", "k", "{template}", "t", "{plan}", "p")
+	s.must(201, "POST", "/v1/admin/tenants/acme/connections", `{"slug":"c","kind":"volume"}`)
+	names := strings.NewReplacer("{tenant}", "acme", "{connection}", "c", "{environment}", "e", "{key}", "k", "{template}", "t", "{plan}", "p")
 	tried := 0
 	for _, op := range adminTable() {
 		if op.in == nil || needed(op.in) || op.method == http.MethodPost && op.status == http.StatusCreated {
@@ -349,7 +350,7 @@ func TestNoBodyIsAnEmptyOne(t *testing.T) {
 			t.Errorf("%s %s with a body of no type: %d %s", op.method, path, w.Code, w.Body)
 		}
 	}
-	if tried != 7 {
+	if tried != 8 {
 		t.Errorf("%d operations need no field", tried)
 	}
 	if got := s.must(200, "GET", "/v1/admin/tenants/acme", "")["plan"]; got != "pro" {
