@@ -13,11 +13,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/netns"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -131,25 +131,30 @@ func newRig(t testing.TB, cfg Config, policy sandbox.NetworkPolicy) *rig {
 	t.Helper()
 	r := &rig{zone: &zone{names: map[string][]netip.Addr{}}, inside: make(chan func())}
 	r.events.more = make(chan struct{}, 1)
-	made := make(chan error)
-	var link *os.File
+	l, err := netns.New(netns.Config{Address: SandboxAddress, MAC: SandboxMAC, Gateway: Gateway, GatewayMAC: GatewayMAC, MTU: MTU})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entered := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with its namespace
-		var err error
-		link, err = namespace()
-		made <- err
+		runtime.LockOSThread() // and never unlocked: the thread ends in its namespace
+		ns, err := os.Open(l.Path())
+		if err == nil {
+			err = errors.Join(unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET), ns.Close())
+		}
+		entered <- err
 		for f := range r.inside {
 			f()
 		}
 	}()
 	t.Cleanup(func() { close(r.inside) })
-	if err := <-made; err != nil {
+	if err := <-entered; err != nil {
 		t.Fatal(err)
 	}
+	link := l.Release()
 	if cfg.Resolver == nil {
 		cfg.Resolver = r.zone
 	}
-	var err error
 	if r.Stack, err = New(cfg, link, policy, r.events.observe); err != nil {
 		t.Fatal(err)
 	}
@@ -167,81 +172,6 @@ func (r *rig) in(f func()) {
 	done := make(chan struct{})
 	r.inside <- func() { defer close(done); f() }
 	<-done
-}
-
-// namespace moves the thread into a new network namespace with a TAP device
-// that is set up as a sandbox's.
-func namespace() (*os.File, error) {
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return nil, err
-	}
-	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	ifr, err := unix.NewIfreq("eth0")
-	if err != nil {
-		return nil, err
-	}
-	ifr.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
-	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr); err != nil {
-		return nil, err
-	}
-	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(s)
-	set := func(request uint, fill func(*unix.Ifreq)) {
-		ifr, _ := unix.NewIfreq("eth0")
-		fill(ifr)
-		err = errors.Join(err, unix.IoctlIfreq(s, request, ifr))
-	}
-	err = errors.Join(err, hardware(s, "eth0", SandboxMAC))
-	set(unix.SIOCSIFMTU, func(i *unix.Ifreq) { i.SetUint32(MTU) })
-	set(unix.SIOCSIFADDR, func(i *unix.Ifreq) { _ = i.SetInet4Addr(SandboxAddress.Addr().AsSlice()) })
-	set(unix.SIOCSIFNETMASK, func(i *unix.Ifreq) { _ = i.SetInet4Addr(net.CIDRMask(SandboxAddress.Bits(), 32)) })
-	set(unix.SIOCSIFFLAGS, func(i *unix.Ifreq) { i.SetUint16(unix.IFF_UP | unix.IFF_RUNNING) })
-	err = errors.Join(err, route(s, Gateway))
-	return os.NewFile(uintptr(fd), "tap"), err
-}
-
-func hardware(s int, name string, mac net.HardwareAddr) error {
-	var req struct {
-		name [unix.IFNAMSIZ]byte
-		kind uint16
-		mac  [22]byte
-	}
-	copy(req.name[:], name)
-	req.kind = unix.ARPHRD_ETHER
-	copy(req.mac[:], mac)
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(s), unix.SIOCSIFHWADDR, uintptr(unsafe.Pointer(&req))); errno != 0 {
-		return errno
-	}
-	return nil
-}
-
-// route makes a gateway the default route, by the old rtentry.
-func route(s int, gw netip.Addr) error {
-	type sockaddr struct {
-		family uint16
-		port   uint16
-		addr   [4]byte
-		_      [8]byte
-	}
-	req := struct {
-		_                  uint64
-		dst, gateway, mask sockaddr
-		flags              uint16
-		_                  [48]byte
-	}{
-		dst: sockaddr{family: unix.AF_INET}, mask: sockaddr{family: unix.AF_INET},
-		gateway: sockaddr{family: unix.AF_INET, addr: gw.As4()}, flags: unix.RTF_UP | unix.RTF_GATEWAY,
-	}
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(s), unix.SIOCADDRT, uintptr(unsafe.Pointer(&req))); errno != 0 {
-		return errno
-	}
-	return nil
 }
 
 // dial connects from inside. A connection that is refused must be so within a
