@@ -29,7 +29,7 @@ type Config struct {
 	TLSCert        string        `group:"Server" name:"tls_cert" default:"" shown:"none: plain HTTP" help:"PEM file with the certificate and its chain; read again when it changes. Needs tls_key."`
 	TLSKey         string        `group:"Server" name:"tls_key" default:"" shown:"none" help:"PEM file with the certificate's private key."`
 	TrustedProxies List          `group:"Server" name:"trusted_proxies" default:"" shown:"none" help:"Addresses or CIDRs of proxies that are believed about where requests come from, separated by commas."`
-	ProxyHeader    string        `group:"Server" name:"proxy_header" default:"x-forwarded" enum:"x-forwarded,forwarded" help:"Which header trusted_proxies write: X-Forwarded-For and X-Forwarded-Proto, or the standard Forwarded."`
+	ProxyHeader    string        `group:"Server" name:"proxy_header" default:"x-forwarded" enum:"x-forwarded,forwarded" help:"Which header trusted_proxies write: X-Forwarded-For, or the standard Forwarded."`
 	TraceEndpoint  string        `group:"Server" name:"trace_endpoint" default:"" shown:"none" help:"URL that OpenTelemetry traces are sent to by OTLP over HTTP, such as http://127.0.0.1:4318. OTEL_EXPORTER_OTLP_ENDPOINT does the same."`
 
 	Database    string        `group:"Records" name:"database" default:"" shown:"SQLite in data_dir/atoll.db" secret:"true" help:"Where records are kept: a postgres:// URL, or nothing for SQLite."`

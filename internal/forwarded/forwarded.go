@@ -21,9 +21,8 @@ type Config struct {
 	// headers mean nothing.
 	Trusted []string
 	// Standard makes the standard's header Forwarded (RFC 7239) the one that
-	// proxies write; otherwise it is X-Forwarded-For with X-Forwarded-Proto. There
-	// is no guessing: proxies pass on the one they do not know as the client
-	// wrote it.
+	// proxies write; otherwise it is X-Forwarded-For. There is no guessing: proxies
+	// pass on the one they do not know as the client wrote it.
 	Standard bool
 }
 
@@ -56,44 +55,27 @@ func New(c Config) (*Proxies, error) {
 	return p, nil
 }
 
-// Client is who made a request, and how.
-type Client struct {
-	Addr   netip.Addr // invalid when the peer has none, as on a Unix socket
-	Scheme string     // "http" or "https", as the client wrote the URL
-}
-
-// hop is what one proxy says of who called it.
-type hop struct {
-	addr  netip.Addr // invalid when it does not tell
-	proto string     // "" when it does not tell
-}
-
-// Client returns who made a request.
-func (p *Proxies) Client(r *http.Request) Client {
-	c := Client{Addr: peer(r.RemoteAddr), Scheme: "http"}
-	if r.TLS != nil {
-		c.Scheme = "https"
-	}
-	if !p.trusts(c.Addr) {
-		return c
+// Client returns the address that made a request: invalid when the peer has
+// none, as on a Unix socket.
+func (p *Proxies) Client(r *http.Request) netip.Addr {
+	client := peer(r.RemoteAddr)
+	if !p.trusts(client) {
+		return client
 	}
 	hops := legacy(r.Header)
 	if p.standard {
 		hops = standard(r.Header)
 	}
-	for _, h := range slices.Backward(hops) {
-		if h.proto != "" {
-			c.Scheme = h.proto
-		}
-		if !h.addr.IsValid() { // who told us does not know, or does not say
+	for _, addr := range slices.Backward(hops) {
+		if !addr.IsValid() { // who told us does not know, or does not say
 			break
 		}
-		c.Addr = h.addr
-		if !p.trusts(h.addr) {
+		client = addr
+		if !p.trusts(addr) {
 			break
 		}
 	}
-	return c
+	return client
 }
 
 func (p *Proxies) trusts(addr netip.Addr) bool {
@@ -136,38 +118,13 @@ func address(s string) netip.Addr {
 	return netip.Addr{}
 }
 
-// scheme reads a scheme in a header; "" for what is none of ours.
-func scheme(s string) string {
-	switch s = strings.ToLower(strings.TrimSpace(s)); s {
-	case "http", "https":
-		return s
-	}
-	return ""
-}
-
-// legacy reads the X-Forwarded headers. Proxies that append to one append to the
-// other; those that write the scheme alone write the client's.
-func legacy(h http.Header) []hop {
-	addrs := list(h.Values("X-Forwarded-For"))
-	protos := list(h.Values("X-Forwarded-Proto"))
-	if len(addrs) == 0 && len(protos) > 0 {
-		return []hop{{proto: scheme(protos[len(protos)-1])}}
-	}
-	hops := make([]hop, len(addrs))
-	for i := range hops {
-		hops[i].addr = address(addrs[i])
-		// The last of both belong together.
-		if j := len(protos) - len(addrs) + i; j >= 0 {
-			hops[i].proto = scheme(protos[j])
+// legacy reads the X-Forwarded-For headers: who called each proxy, invalid where
+// it does not tell.
+func legacy(h http.Header) (hops []netip.Addr) {
+	for _, line := range h.Values("X-Forwarded-For") {
+		for addr := range strings.SplitSeq(line, ",") {
+			hops = append(hops, address(addr))
 		}
 	}
 	return hops
-}
-
-// list splits headers at their commas.
-func list(values []string) (all []string) {
-	for _, v := range values {
-		all = append(all, strings.Split(v, ",")...)
-	}
-	return all
 }

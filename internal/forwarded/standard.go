@@ -2,17 +2,18 @@ package forwarded
 
 import (
 	"net/http"
+	"net/netip"
 	"strings"
 )
 
 // standard reads the Forwarded headers. A line that is not well-formed tells
 // nothing, nor do those before it: a client that opens a quote in its own part
 // would otherwise swallow what a proxy appended.
-func standard(h http.Header) (hops []hop) {
+func standard(h http.Header) (hops []netip.Addr) {
 	for _, line := range h.Values("Forwarded") {
 		elements, ok := elements(line)
 		if !ok {
-			hops = append(hops, hop{})
+			hops = append(hops, netip.Addr{})
 			continue
 		}
 		hops = append(hops, elements...)
@@ -22,12 +23,12 @@ func standard(h http.Header) (hops []hop) {
 
 // elements reads one header: pairs of name and value with semicolons between
 // them, in elements with commas between them.
-func elements(s string) (hops []hop, ok bool) {
-	var h hop
+func elements(s string) (hops []netip.Addr, ok bool) {
+	var addr netip.Addr
 	for {
 		name, rest, found := strings.Cut(s, "=")
 		if !found { // the end, or an element without pairs
-			return append(hops, h), strings.Trim(s, " \t,;") == "" && !strings.Contains(s, ",")
+			return append(hops, addr), strings.Trim(s, " \t,;") == "" && !strings.Contains(s, ",")
 		}
 		name = strings.Trim(name, " \t")
 		if !token(name) {
@@ -37,18 +38,15 @@ func elements(s string) (hops []hop, ok bool) {
 		if !ok {
 			return nil, false
 		}
-		switch strings.ToLower(name) {
-		case "for":
-			h.addr = address(value)
-		case "proto":
-			h.proto = scheme(value)
+		if strings.EqualFold(name, "for") {
+			addr = address(value)
 		}
 		after = strings.TrimLeft(after, " \t")
 		switch {
 		case after == "":
-			return append(hops, h), true
+			return append(hops, addr), true
 		case after[0] == ',':
-			hops, h = append(hops, h), hop{}
+			hops, addr = append(hops, addr), netip.Addr{}
 		case after[0] != ';':
 			return nil, false
 		}

@@ -83,7 +83,7 @@ func (s *Server) openHTTP(context.Context) error {
 			Runner: s.gateway, Templates: s.db.Tenants(), Breakers: caps,
 		}),
 		CheckURL: s.webhooks.CheckURL, Ready: s.Ready, Expire: s.expire,
-		Client: func(r *http.Request) string { return proxies.Client(r).Addr.String() },
+		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 	})
 	return err
 }
