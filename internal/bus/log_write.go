@@ -303,11 +303,3 @@ func (l *Log) flush(d time.Duration) {
 		p.mu.Unlock()
 	}
 }
-
-// Delete removes a log.
-func (l *Log) Delete(ctx context.Context, traceID string) error {
-	if err := l.stream.Purge(ctx, jetstream.WithPurgeSubject(logPrefix+traceID)); err != nil {
-		return unavailable(err)
-	}
-	return nil
-}
