@@ -196,6 +196,8 @@ func (j *journal) close() error { return j.file.Close() }
 // maxRecord bounds a record: a job with its code and variables, or a frame.
 const maxRecord = 16 << 20
 
+var errTooLong = errors.New("a record is too long")
+
 // openJournal opens the journal that an earlier process left. read passes each
 // record after the job's to take.
 func openJournal(folder string) (_ *journal, _ jobRecord, err error) {
@@ -233,7 +235,7 @@ func (j *journal) next() (kind byte, data []byte, err error) {
 	}
 	n := binary.LittleEndian.Uint32(h[1:])
 	if n > maxRecord {
-		return 0, nil, fmt.Errorf("a record of %d bytes", n)
+		return 0, nil, fmt.Errorf("%w: %d bytes", errTooLong, n)
 	}
 	if cap(j.buf) < int(n) {
 		j.buf = make([]byte, n)

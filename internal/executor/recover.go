@@ -26,7 +26,7 @@ func (x *Executor) Recover(ctx context.Context, p Presence) error {
 		if err := x.takeOver(ctx, folder); err != nil {
 			x.cfg.Log.Error("cannot take over a sandbox", "sandbox_id", filepath.Base(folder), "error", err)
 			x.metrics.takeovers.WithLabelValues(takeoverUnreadable).Inc()
-			if err := x.cfg.Sandboxes.Remove(ctx, folder); err != nil {
+			if err := errors.Join(x.cfg.Sandboxes.Remove(ctx, folder), removeOutputs(x.outputPath(folder))); err != nil {
 				return fmt.Errorf("remove a sandbox that cannot be taken over: %w", err)
 			}
 		}

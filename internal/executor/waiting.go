@@ -60,7 +60,7 @@ func openWaiting(path string) (_ *waiting, left []jobRecord, err error) {
 	begun := map[string]bool{}
 	for {
 		kind, data, err := j.next()
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || errors.Is(err, errTooLong) { // the last one is torn, and what was there before follows
 			break
 		}
 		if err == nil && kind == kindLast {
@@ -128,14 +128,17 @@ func (w *waiting) add(traceID string, record []byte) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	// First, so that a job that is refused for its failure is not in the file.
+	if w.size > maxWaiting && w.size > 2*w.bytes {
+		if err := w.compact(); err != nil {
+			return err
+		}
+	}
 	if _, err := w.file.WriteAt(record, w.size); err != nil {
 		return err
 	}
 	w.size += int64(len(record) - header)
 	w.keep(traceID, record)
-	if w.size > maxWaiting && w.size > 2*w.bytes {
-		return w.compact()
-	}
 	return nil
 }
 
