@@ -43,6 +43,9 @@ type Store interface {
 
 	// SetWebhookStatus records the state of an execution's webhook.
 	SetWebhookStatus(ctx context.Context, traceID string, s WebhookStatus) error
+	// Redeliver enqueues the webhook of an ended execution once more, pending from
+	// then on: a Conflict fault unless it was delivered or has failed.
+	Redeliver(ctx context.Context, e *Execution) error
 
 	// Expired returns executions of all tenants that ended longer ago than keep, by
 	// the store's clock, oldest first, at most limit, without their output; Delete

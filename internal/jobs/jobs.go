@@ -61,6 +61,8 @@ const retried = "retried"
 type Executions interface {
 	Output(ctx context.Context, tenant, traceID string) (*execution.Execution, error)
 	SetWebhookStatus(ctx context.Context, traceID string, s execution.WebhookStatus) error
+	// Redeliver calls Enqueue, in the transaction that makes the webhook pending.
+	Redeliver(ctx context.Context, e *execution.Execution) error
 }
 
 // Periodic is work that one process of all that share the database does, again
@@ -157,7 +159,8 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Enqueue stores the job to tell the receiver of e about its end, in tx. Call
+// Enqueue stores the job to tell the receiver of e about its end, in tx, which
+// makes the webhook pending. Call
 // Poke once tx is committed, so that it is done at once.
 func (c *Client) Enqueue(ctx context.Context, tx *sql.Tx, e *execution.Execution) error {
 	_, err := c.river.InsertTx(ctx, tx, webhookArgs{Tenant: e.Tenant, TraceID: e.TraceID}, nil)
@@ -170,8 +173,7 @@ func (c *Client) Enqueue(ctx context.Context, tx *sql.Tx, e *execution.Execution
 // Poke has the jobs of committed transactions looked for now.
 func (c *Client) Poke() { c.driver.bell.ring() }
 
-// Redeliver tells the receiver of e once more, with the same attempts. The
-// record's status is pending again as soon as the first one begins.
+// Redeliver tells the receiver of e once more, with the same attempts.
 func (c *Client) Redeliver(ctx context.Context, e *execution.Execution) error {
 	switch {
 	case e.Webhook.URL == "":
@@ -179,8 +181,8 @@ func (c *Client) Redeliver(ctx context.Context, e *execution.Execution) error {
 	case e.Status == execution.Running:
 		return fault.New(fault.Conflict, "the execution is still running; its webhook is delivered when it ends")
 	}
-	if _, err := c.river.Insert(ctx, webhookArgs{Tenant: e.Tenant, TraceID: e.TraceID, Again: true}, nil); err != nil {
-		return fmt.Errorf("store the webhook's job: %w", err)
+	if err := c.cfg.Executions.Redeliver(ctx, e); err != nil {
+		return err
 	}
 	c.Poke()
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -169,6 +170,9 @@ func TestRedeliver(t *testing.T) {
 			Retries: []time.Duration{},
 			Deliver: func(_ context.Context, x *execution.Execution) (bool, error) {
 				arrived <- e.status(t, x.TraceID)
+				if err := e.client.Load().Redeliver(t.Context(), x); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "under way") {
+					t.Errorf("while it is delivered: %v", err)
+				}
 				if fail {
 					return true, errors.New("no")
 				}

@@ -20,7 +20,6 @@ const maxOwn = 20
 type webhookArgs struct {
 	Tenant  string `json:"tenant"`
 	TraceID string `json:"trace_id"`
-	Again   bool   `json:"again,omitempty"` // asked for after it had been delivered or had failed
 }
 
 func (webhookArgs) Kind() string                 { return "webhook" }
@@ -61,14 +60,8 @@ func (w *webhookWorker) Work(ctx context.Context, j *river.Job[webhookArgs]) err
 			return river.JobCancel(fmt.Errorf("read progress: %w", err))
 		}
 	}
-	switch {
-	case e.WebhookStatus == execution.WebhookPending:
-	case j.Args.Again:
-		if err := c.cfg.Executions.SetWebhookStatus(ctx, e.TraceID, execution.WebhookPending); err != nil {
-			return fmt.Errorf("record webhook of %s: %w", e.TraceID, err)
-		}
-	default:
-		return nil // recorded just before a process was killed
+	if e.WebhookStatus != execution.WebhookPending {
+		return nil // its end was recorded just before a process was killed
 	}
 
 	tried, err := c.cfg.Deliver(ctx, e)

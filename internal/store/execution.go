@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/fault"
 )
 
 // executions is the execution.Store.
@@ -122,6 +123,24 @@ func (s *executions) many(ctx context.Context, step, query string, args ...any) 
 func (s *executions) SetWebhookStatus(ctx context.Context, traceID string, status execution.WebhookStatus) error {
 	err := execOne(ctx, s.db.write, "execution", `UPDATE executions SET webhook_status = ? WHERE trace_id = ?`, string(status), traceID)
 	return s.db.write.wrap("set a webhook's status", err)
+}
+
+func (s *executions) Redeliver(ctx context.Context, e *execution.Execution) error {
+	err := s.db.write.transact(ctx, func(t *tx) error {
+		n, err := t.exec(ctx, `UPDATE executions SET webhook_status = ? WHERE trace_id = ? AND tenant = ? AND status <> 'running' AND webhook_status IN (?, ?)`,
+			string(execution.WebhookPending), e.TraceID, e.Tenant, string(execution.WebhookDelivered), string(execution.WebhookFailed))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fault.New(fault.Conflict, "a delivery of this webhook is under way; wait for its end")
+		}
+		if s.db.enqueue == nil {
+			return nil
+		}
+		return s.db.enqueue(ctx, t.Tx, e)
+	})
+	return s.db.write.wrap("redeliver a webhook", err)
 }
 
 func (s *executions) Delete(ctx context.Context, traceIDs []string) error {
