@@ -210,3 +210,24 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	s.prune(name)
 	return nil
 }
+
+// DeletePrefix removes every name below a folder, such as "outputs/tenant".
+func (s *Store) DeletePrefix(ctx context.Context, folder string) error {
+	if err := check(folder); err != nil {
+		return err
+	}
+	list := s.bucket.List(&blob.ListOptions{Prefix: folder + "/"})
+	for {
+		o, err := list.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fail("list", folder, err)
+		}
+		if err := s.bucket.Delete(ctx, o.Key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+			return fail("delete", o.Key, err)
+		}
+		s.prune(o.Key)
+	}
+}

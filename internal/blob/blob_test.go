@@ -204,10 +204,20 @@ func suite(t *testing.T, s *Store, rounds int) {
 		})
 	}
 	wg.Wait()
-	for _, name := range []string{"t/1/stderr", "t/2/stdout", "u/ä b+c&d%20?#"} {
-		if err := s.Delete(ctx, name); err != nil {
+	put("tt/1", []byte("x"))
+	for _, folder := range []string{"t", "t", "u"} {
+		if err := s.DeletePrefix(ctx, folder); err != nil {
 			t.Error(err)
 		}
+	}
+	if _, err := s.Size(ctx, "t/2/stdout"); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("after its folder's deletion: %v", err)
+	}
+	if got := get(t, s, "tt/1", 0, -1); got != "x" {
+		t.Errorf("a folder whose name begins alike: %q", got)
+	}
+	if err := s.Delete(ctx, "tt/1"); err != nil {
+		t.Error(err)
 	}
 }
 

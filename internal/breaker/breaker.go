@@ -39,5 +39,7 @@ type Store interface {
 	Count(ctx context.Context, tenant, agent string, caps Caps) (*Breach, error)
 	// Caps are the installation's, DefaultCaps until they are set.
 	Caps(ctx context.Context) (Caps, error)
-	SetCaps(ctx context.Context, c Caps) error
+	// ChangeCaps changes them, nil leaves one as it is, and notes each change as a
+	// policy event by actor of the tenant that administers, in one transaction.
+	ChangeCaps(ctx context.Context, actor string, tenantDaily, agentHourly *int64) (before, after Caps, err error)
 }

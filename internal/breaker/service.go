@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -16,7 +15,6 @@ type Breakers struct {
 	store Store
 	log   *slog.Logger
 	calls *prometheus.CounterVec
-	mu    sync.Mutex // makes reading and setting the caps one step within this process
 }
 
 // Outcomes of a call for the metric, besides the dimensions that stop one.
@@ -97,23 +95,11 @@ func (b *Breach) fault() *fault.Error {
 // Caps are the installation's.
 func (b *Breakers) Caps(ctx context.Context) (Caps, error) { return b.store.Caps(ctx) }
 
-// Change sets the installation's caps, in force from the next call on; nil
-// leaves one as it is.
-func (b *Breakers) Change(ctx context.Context, tenantDaily, agentHourly *int64) (Caps, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	before, err := b.store.Caps(ctx)
+// Change sets the installation's caps for actor, in force from the next call on;
+// nil leaves one as it is.
+func (b *Breakers) Change(ctx context.Context, actor string, tenantDaily, agentHourly *int64) (Caps, error) {
+	before, after, err := b.store.ChangeCaps(ctx, actor, tenantDaily, agentHourly)
 	if err != nil {
-		return Caps{}, err
-	}
-	after := before
-	if tenantDaily != nil {
-		after.TenantDaily = *tenantDaily
-	}
-	if agentHourly != nil {
-		after.AgentHourly = *agentHourly
-	}
-	if err := b.store.SetCaps(ctx, after); err != nil {
 		return Caps{}, err
 	}
 	b.log.WarnContext(ctx, "caps of execute_code changed", "tenant_daily", after.TenantDaily, "agent_hourly", after.AgentHourly,

@@ -18,7 +18,9 @@ import (
 
 func open(t *testing.T) *breaker.Breakers {
 	t.Helper()
-	b, err := breaker.New(storetest.SQLite(t).Breakers(), slog.New(slog.DiscardHandler), prometheus.NewRegistry())
+	db := storetest.SQLite(t)
+	storetest.Operator(t, db)
+	b, err := breaker.New(db.Breakers(), slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,10 +58,10 @@ func TestRefusalsSayUntilWhen(t *testing.T) {
 func TestCapsChangeWhileCallsCome(t *testing.T) {
 	b := open(t)
 	ten, hundred := int64(10), int64(100)
-	if _, err := b.Change(t.Context(), nil, &hundred); err != nil {
+	if _, err := b.Change(t.Context(), "key_1", nil, &hundred); err != nil {
 		t.Fatal(err)
 	}
-	after, err := b.Change(t.Context(), &ten, nil)
+	after, err := b.Change(t.Context(), "key_1", &ten, nil)
 	if now, again := b.Caps(t.Context()); err != nil || again != nil || after != now || now != (breaker.Caps{TenantDaily: 10, AgentHourly: 100}) {
 		t.Errorf("got %+v and %+v, %v %v", after, now, err, again)
 	}
@@ -77,7 +79,7 @@ func TestCapsChangeWhileCallsCome(t *testing.T) {
 		t.Errorf("%d passed", passed.Load())
 	}
 	eleven := int64(11)
-	if _, err := b.Change(t.Context(), &eleven, nil); err != nil {
+	if _, err := b.Change(t.Context(), "key_1", &eleven, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Pass(t.Context(), "ten_1", "agent", breaker.Overrides{}); err != nil {

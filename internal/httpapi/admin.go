@@ -3,13 +3,11 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -47,7 +45,7 @@ type AuditVerifier interface {
 // CapKeeper keeps the installation's caps of execute_code.
 type CapKeeper interface {
 	Caps(ctx context.Context) (breaker.Caps, error)
-	Change(ctx context.Context, tenantDaily, agentHourly *int64) (breaker.Caps, error)
+	Change(ctx context.Context, actor string, tenantDaily, agentHourly *int64) (breaker.Caps, error)
 }
 
 // ExecutionGetter finds executions.
@@ -214,24 +212,6 @@ func (c *adminCall) changeCaps() (any, error) {
 			return nil, invalid("%s must be 0, which stops every call, to %d", name, tenant.MaxCap)
 		}
 	}
-	ctx := c.r.Context()
-	before, err := c.Caps.Caps(ctx)
-	if err != nil {
-		return nil, err
-	}
-	after, err := c.Caps.Change(ctx, in.TenantDaily, in.AgentHourly)
-	if err != nil {
-		return nil, fmt.Errorf("change the caps: %w", err)
-	}
-	// They are in force by now, which must not wait for the note.
-	for _, change := range []struct {
-		name string
-		from int64
-		to   int64
-	}{{"caps.tenant_daily", before.TenantDaily, after.TenantDaily}, {"caps.agent_hourly", before.AgentHourly, after.AgentHourly}} {
-		if err := c.Tenants.Note(ctx, c.actor, change.name, strconv.FormatInt(change.from, 10), strconv.FormatInt(change.to, 10)); err != nil {
-			return nil, fmt.Errorf("the caps are changed, but that cannot be noted: %w", err)
-		}
-	}
-	return capsWire(after), nil
+	caps, err := c.Caps.Change(c.r.Context(), c.actor, in.TenantDaily, in.AgentHourly)
+	return capsWire(caps), err
 }

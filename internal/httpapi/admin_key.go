@@ -172,7 +172,7 @@ func (c *adminCall) putPlan() (any, error) {
 	if err := c.decode(&in); err != nil {
 		return nil, err
 	}
-	p, err := c.Tenants.PutPlan(c.r.Context(), in.domain(name))
+	p, err := c.Tenants.PutPlan(c.r.Context(), c.actor, in.domain(name))
 	return planWire(p), err
 }
 
@@ -181,5 +181,5 @@ func (c *adminCall) deletePlan() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, c.Tenants.DeletePlan(c.r.Context(), name)
+	return nil, c.Tenants.DeletePlan(c.r.Context(), c.actor, name)
 }

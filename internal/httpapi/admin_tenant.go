@@ -22,7 +22,7 @@ func (c *adminCall) createTenant() (any, error) {
 	if in.Name == nil {
 		return nil, invalid("name is required")
 	}
-	t, err := c.Tenants.CreateTenant(c.r.Context(), *in.Name, in.TenantChange.domain())
+	t, err := c.Tenants.CreateTenant(c.r.Context(), c.actor, *in.Name, in.TenantChange.domain())
 	return tenantWire(t), err
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/breaker"
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/tenant"
 )
 
 // breakers is the breaker.Store.
@@ -90,11 +92,47 @@ func (s *breakers) Caps(ctx context.Context) (breaker.Caps, error) {
 	return c, s.db.read.wrap("read the caps", err)
 }
 
-func (s *breakers) SetCaps(ctx context.Context, c breaker.Caps) error {
-	if c.TenantDaily < 0 || c.AgentHourly < 0 {
-		return fault.New(fault.Invalid, "a cap must not be negative")
-	}
-	_, err := s.db.write.exec(ctx, `INSERT INTO breaker_caps (only_row, tenant_daily, agent_hourly) VALUES (1, ?, ?)
-		ON CONFLICT (only_row) DO UPDATE SET tenant_daily = excluded.tenant_daily, agent_hourly = excluded.agent_hourly`, c.TenantDaily, c.AgentHourly)
-	return s.db.write.wrap("set the caps", err)
+// ChangeCaps locks the one row there is, so that of two changes at once neither
+// is lost nor noted wrongly.
+func (s *breakers) ChangeCaps(ctx context.Context, actor string, tenantDaily, agentHourly *int64) (before, after breaker.Caps, err error) {
+	err = s.db.write.transact(ctx, func(t *tx) error {
+		d := breaker.DefaultCaps()
+		if _, err := t.exec(ctx, `INSERT INTO breaker_caps (only_row, tenant_daily, agent_hourly) VALUES (1, ?, ?) ON CONFLICT (only_row) DO NOTHING`, d.TenantDaily, d.AgentHourly); err != nil {
+			return err
+		}
+		if err := t.row(ctx, `SELECT tenant_daily, agent_hourly FROM breaker_caps`+t.pool.forUpdate()).Scan(&before.TenantDaily, &before.AgentHourly); err != nil {
+			return err
+		}
+		after = before
+		var events []tenant.PolicyEvent
+		for _, c := range []struct {
+			field string
+			cap   *int64
+			to    *int64
+		}{{"caps.tenant_daily", &after.TenantDaily, tenantDaily}, {"caps.agent_hourly", &after.AgentHourly, agentHourly}} {
+			if c.to == nil || *c.to == *c.cap {
+				continue
+			}
+			if *c.to < 0 {
+				return fault.New(fault.Invalid, "a cap must not be negative")
+			}
+			events = append(events, tenant.PolicyEvent{Actor: actor, Field: c.field, Old: strconv.FormatInt(*c.cap, 10), New: strconv.FormatInt(*c.to, 10)})
+			*c.cap = *c.to
+		}
+		if len(events) == 0 {
+			return nil
+		}
+		if _, err := t.exec(ctx, `UPDATE breaker_caps SET tenant_daily = ?, agent_hourly = ?`, after.TenantDaily, after.AgentHourly); err != nil {
+			return err
+		}
+		var operator tenant.ID
+		if err := t.row(ctx, `SELECT id FROM tenants WHERE name = ?`, tenant.Operator).Scan(&operator); err != nil {
+			return err
+		}
+		for i := range events {
+			events[i].Tenant = operator
+		}
+		return insertEvents(ctx, t, events)
+	})
+	return before, after, s.db.write.wrap("change the caps", err)
 }

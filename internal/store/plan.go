@@ -33,30 +33,36 @@ func scanPlan(sc scanner) (tenant.Plan, error) {
 	return s.finish(), err
 }
 
-// putBuiltInPlans adds those of the contract that are missing; what operators
-// have made of them stays.
+// putBuiltInPlans makes those of the contract what this version says they are.
 func (db *DB) putBuiltInPlans(ctx context.Context) error {
 	for _, p := range tenant.Plans() {
-		if err := putPlan(ctx, db.write, p, `DO NOTHING`); err != nil {
+		if err := putPlan(ctx, db.write, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func putPlan(ctx context.Context, q querier, p tenant.Plan, conflict string) error {
-	_, err := q.exec(ctx, `INSERT INTO plans (`+planColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) `+conflict,
+// putPlan makes or replaces a plan. A built-in one stays built in, and no other
+// becomes it.
+func putPlan(ctx context.Context, q querier, p tenant.Plan) error {
+	_, err := q.exec(ctx, `INSERT INTO plans (`+planColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (name) DO UPDATE SET max_cpu = excluded.max_cpu, max_memory = excluded.max_memory, concurrency = excluded.concurrency,
+		max_timeout = excluded.max_timeout, streaming = excluded.streaming, async = excluded.async, max_output = excluded.max_output,
+		max_threads = excluded.max_threads, max_thread_size = excluded.max_thread_size`,
 		p.Name, p.MaxCPU, p.MaxMemory, p.Concurrency, p.MaxTimeout.Microseconds(), p.Streaming, p.Async, p.MaxOutput, p.MaxThreads, p.MaxThreadSize, p.BuiltIn)
 	return err
 }
 
-// PutPlan makes or replaces a plan. A built-in one stays built in, and no other
-// becomes it.
-func (s *tenants) PutPlan(ctx context.Context, p tenant.Plan) error {
+func (s *tenants) PutPlan(ctx context.Context, p tenant.Plan, events ...tenant.PolicyEvent) error {
 	p.BuiltIn = false
-	return s.db.write.wrap("put a plan", putPlan(ctx, s.db.write, p, `DO UPDATE SET max_cpu = excluded.max_cpu, max_memory = excluded.max_memory,
-		concurrency = excluded.concurrency, max_timeout = excluded.max_timeout, streaming = excluded.streaming, async = excluded.async, max_output = excluded.max_output,
-		max_threads = excluded.max_threads, max_thread_size = excluded.max_thread_size`))
+	err := s.db.write.transact(ctx, func(t *tx) error {
+		if err := putPlan(ctx, t, p); err != nil {
+			return err
+		}
+		return insertEvents(ctx, t, events)
+	})
+	return s.db.write.wrap("put a plan", err)
 }
 
 func (s *tenants) Plan(ctx context.Context, name string) (tenant.Plan, error) {
@@ -70,7 +76,7 @@ func (s *tenants) Plans(ctx context.Context) ([]tenant.Plan, error) {
 	return all, s.db.read.wrap("list plans", err)
 }
 
-func (s *tenants) DeletePlan(ctx context.Context, name string) error {
+func (s *tenants) DeletePlan(ctx context.Context, name string, events ...tenant.PolicyEvent) error {
 	err := s.db.write.transact(ctx, func(t *tx) error {
 		var builtIn bool
 		if err := t.row(ctx, `SELECT built_in FROM plans WHERE name = ?`, name).Scan(&builtIn); err != nil {
@@ -79,8 +85,10 @@ func (s *tenants) DeletePlan(ctx context.Context, name string) error {
 		if builtIn {
 			return fault.New(fault.Conflict, "plan %q is built in and cannot be removed", name)
 		}
-		_, err := t.exec(ctx, `DELETE FROM plans WHERE name = ?`, name)
-		return err
+		if _, err := t.exec(ctx, `DELETE FROM plans WHERE name = ?`, name); err != nil {
+			return err
+		}
+		return insertEvents(ctx, t, events)
 	})
 	switch {
 	case err == sql.ErrNoRows:

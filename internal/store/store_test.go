@@ -115,7 +115,11 @@ func suites(t *testing.T, open opener) {
 	})
 	t.Run("usage", func(t *testing.T) { usagetest.Store(t, func(t *testing.T) usagetest.Opened { return ledger(open(t)) }) })
 	t.Run("breakers", func(t *testing.T) {
-		breakertest.Store(t, func(t *testing.T) breaker.Store { return open(t).Breakers() })
+		breakertest.Store(t, func(t *testing.T) breaker.Store {
+			db := open(t)
+			storetest.Operator(t, db)
+			return db.Breakers()
+		})
 	})
 	for name, test := range map[string]func(*testing.T, opener){
 		"protected": testProtected, "forgery": testForgery, "a late row": testLateRow, "retention": testRetention,

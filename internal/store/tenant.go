@@ -63,7 +63,7 @@ func orNull(n *int64) any {
 	return *n
 }
 
-func (s *tenants) CreateTenant(ctx context.Context, t tenant.Tenant) error {
+func (s *tenants) CreateTenant(ctx context.Context, t tenant.Tenant, events ...tenant.PolicyEvent) error {
 	err := s.db.write.transact(ctx, func(tx *tx) error {
 		if err := tx.orNow(ctx, &t.CreatedAt); err != nil {
 			return err
@@ -72,9 +72,11 @@ func (s *tenants) CreateTenant(ctx context.Context, t tenant.Tenant) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.exec(ctx, `INSERT INTO tenants (`+tenantColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			t.ID, t.Name, t.Plan, t.SandboxEnabled, string(t.Tier), t.MonthlyCredits, redaction, t.AuditDays, orNull(t.DailyCap), orNull(t.HourlyCap), micros(t.CreatedAt), maybeMicros(t.DisabledAt), t.NetworkEnabled)
-		return err
+		if _, err = tx.exec(ctx, `INSERT INTO tenants (`+tenantColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			t.ID, t.Name, t.Plan, t.SandboxEnabled, string(t.Tier), t.MonthlyCredits, redaction, t.AuditDays, orNull(t.DailyCap), orNull(t.HourlyCap), micros(t.CreatedAt), maybeMicros(t.DisabledAt), t.NetworkEnabled); err != nil {
+			return err
+		}
+		return insertEvents(ctx, tx, events)
 	})
 	return s.db.write.named("create a tenant", err, "tenant", t.Name)
 }
@@ -133,13 +135,10 @@ func (s *tenants) ChangeTenant(ctx context.Context, id tenant.ID, change func(*t
 			t.AuditDays, orNull(t.DailyCap), orNull(t.HourlyCap), maybeMicros(t.DisabledAt), t.NetworkEnabled, id); err != nil {
 			return err
 		}
-		for _, e := range events {
-			e.Tenant = id
-			if err := insertEvent(ctx, tx, e); err != nil {
-				return err
-			}
+		for i := range events {
+			events[i].Tenant = id
 		}
-		return nil
+		return insertEvents(ctx, tx, events)
 	})
 	if err == sql.ErrNoRows {
 		return tenant.Tenant{}, s.db.write.found("change a tenant", err, "no such tenant")
@@ -167,6 +166,15 @@ func insertEvent(ctx context.Context, tx *tx, e tenant.PolicyEvent) error {
 	_, err := tx.exec(ctx, `INSERT INTO policy_events (tenant, actor, field, old_value, new_value, created_at) VALUES (?, ?, ?, ?, ?, ?)`,
 		e.Tenant, e.Actor, e.Field, e.Old, e.New, micros(e.CreatedAt))
 	return err
+}
+
+func insertEvents(ctx context.Context, tx *tx, events []tenant.PolicyEvent) error {
+	for _, e := range events {
+		if err := insertEvent(ctx, tx, e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *tenants) PolicyEvents(ctx context.Context, id tenant.ID) ([]tenant.PolicyEvent, error) {

@@ -232,9 +232,9 @@ func TestPlans(t *testing.T) {
 	w := open(t)
 	ctx := t.Context()
 	for _, name := range []string{"free", "pro", "enterprise"} {
-		_, err := w.PutPlan(ctx, tenant.Plan{Name: name, MaxOutput: 1 << 20})
+		_, err := w.PutPlan(ctx, "key_1", tenant.Plan{Name: name, MaxOutput: 1 << 20})
 		refused(t, err, fault.Conflict, "built in")
-		refused(t, w.DeletePlan(ctx, name), fault.Conflict, "built in")
+		refused(t, w.DeletePlan(ctx, "key_1", name), fault.Conflict, "built in")
 	}
 	fits := tenant.Plan{Name: "team", MaxCPU: 1024, MaxMemory: 16 << 40, Concurrency: 1e6, MaxTimeout: 30 * 24 * time.Hour, MaxOutput: 1 << 40, Streaming: true, BuiltIn: true}
 	for _, c := range []struct {
@@ -255,15 +255,15 @@ func TestPlans(t *testing.T) {
 	} {
 		p := fits
 		c.change(&p)
-		_, err := w.PutPlan(ctx, p)
+		_, err := w.PutPlan(ctx, "key_1", p)
 		refused(t, err, fault.Invalid, c.says)
 	}
-	p, err := w.PutPlan(ctx, fits)
+	p, err := w.PutPlan(ctx, "key_1", fits)
 	if err != nil || p.BuiltIn || p.MaxTimeout != 30*24*time.Hour || !p.Streaming {
 		t.Errorf("got %+v %v", p, err)
 	}
 	small := tenant.Plan{Name: "team", MaxCPU: 2, MaxMemory: 1 << 30, MaxOutput: 64 << 10}
-	if p, err = w.PutPlan(ctx, small); err != nil || p.MaxCPU != 2 || p.Streaming {
+	if p, err = w.PutPlan(ctx, "key_1", small); err != nil || p.MaxCPU != 2 || p.Streaming {
 		t.Errorf("got %+v %v", p, err)
 	}
 
@@ -277,11 +277,11 @@ func TestPlans(t *testing.T) {
 	w.must(err)
 	_, err = w.ChangeTenant(ctx, "key_1", "acme", tenant.TenantChange{Plan: ptr("free")})
 	refused(t, err, fault.Exhausted, "environment fits: cpu of 2 exceeds the free plan's maximum of 1")
-	refused(t, w.DeletePlan(ctx, "team"), fault.Conflict, "")
+	refused(t, w.DeletePlan(ctx, "key_1", "team"), fault.Conflict, "")
 	_, err = w.ChangeTenant(ctx, "key_1", "acme", tenant.TenantChange{Plan: ptr("pro")})
 	w.must(err)
-	w.must(w.DeletePlan(ctx, "team"))
-	refused(t, w.DeletePlan(ctx, "team"), fault.NotFound, "")
+	w.must(w.DeletePlan(ctx, "key_1", "team"))
+	refused(t, w.DeletePlan(ctx, "key_1", "team"), fault.NotFound, "")
 	_, err = w.PutTemplate(ctx, "key_1", "acme", "x", "public")
 	refused(t, err, fault.Invalid, "sandbox.environment must be one of default-public, internal-only")
 }

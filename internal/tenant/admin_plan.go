@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/fault"
@@ -19,8 +20,9 @@ const (
 	MaxPlanThreadSize  = 16 << 40
 )
 
-// PutPlan makes a plan, or replaces one that is not built in.
-func (a *Admin) PutPlan(ctx context.Context, p Plan) (Plan, error) {
+// PutPlan makes a plan, or replaces one that is not built in. Each change is
+// noted as a PolicyEvent by actor of the tenant Operator.
+func (a *Admin) PutPlan(ctx context.Context, actor string, p Plan) (Plan, error) {
 	defer a.changing()()
 	if err := checkName("plan", p.Name); err != nil {
 		return Plan{}, err
@@ -36,7 +38,15 @@ func (a *Admin) PutPlan(ctx context.Context, p Plan) (Plan, error) {
 		return Plan{}, err
 	}
 	p.BuiltIn = false
-	if err := a.store.PutPlan(ctx, p); err != nil {
+	before := unset(p.policy())
+	if err == nil {
+		before = old.policy()
+	}
+	operator, err := a.store.Tenant(ctx, Operator)
+	if err != nil {
+		return Plan{}, err
+	}
+	if err := a.store.PutPlan(ctx, p, events(operator.ID, actor, before, p.policy())...); err != nil {
 		return Plan{}, err
 	}
 	return a.store.Plan(ctx, p.Name)
@@ -48,8 +58,9 @@ func (a *Admin) Plan(ctx context.Context, name string) (Plan, error) { return a.
 // Plans returns every plan.
 func (a *Admin) Plans(ctx context.Context) ([]Plan, error) { return a.store.Plans(ctx) }
 
-// DeletePlan removes a plan that is not built in and that no tenant has.
-func (a *Admin) DeletePlan(ctx context.Context, name string) error {
+// DeletePlan removes a plan that is not built in and that no tenant has,
+// which is noted as PutPlan does.
+func (a *Admin) DeletePlan(ctx context.Context, actor, name string) error {
 	defer a.changing()()
 	p, err := a.store.Plan(ctx, name)
 	if err != nil {
@@ -58,7 +69,27 @@ func (a *Admin) DeletePlan(ctx context.Context, name string) error {
 	if p.BuiltIn {
 		return builtIn(name)
 	}
-	return a.store.DeletePlan(ctx, name)
+	operator, err := a.store.Tenant(ctx, Operator)
+	if err != nil {
+		return err
+	}
+	return a.store.DeletePlan(ctx, name, events(operator.ID, actor, p.policy(), unset(p.policy()))...)
+}
+
+// policy is what events tell of a plan: every bound, as text.
+func (p Plan) policy() [][2]string {
+	field := func(name string, value any) [2]string {
+		return [2]string{"plan/" + p.Name + "/" + name, fmt.Sprint(value)}
+	}
+	return [][2]string{
+		field("max_cpu", p.MaxCPU),
+		field("max_memory", p.MaxMemory),
+		field("concurrency", p.Concurrency),
+		field("max_timeout", p.MaxTimeout),
+		field("streaming", p.Streaming),
+		field("async", p.Async),
+		field("max_output", p.MaxOutput),
+	}
 }
 
 func builtIn(name string) error {

@@ -39,8 +39,9 @@ type TenantChange struct {
 type CapOverrides struct{ TenantDaily, AgentHourly *int64 }
 
 // CreateTenant makes a tenant: on the free plan, of the standard tier and with
-// the sandbox enabled unless c says otherwise.
-func (a *Admin) CreateTenant(ctx context.Context, name string, c TenantChange) (Tenant, error) {
+// the sandbox enabled unless c says otherwise. What it begins with is noted as
+// PolicyEvents by actor.
+func (a *Admin) CreateTenant(ctx context.Context, actor, name string, c TenantChange) (Tenant, error) {
 	defer a.changing()()
 	if err := checkName("tenant", name); err != nil {
 		return Tenant{}, err
@@ -53,7 +54,7 @@ func (a *Admin) CreateTenant(ctx context.Context, name string, c TenantChange) (
 	if err := c.apply(&t); err != nil {
 		return Tenant{}, err
 	}
-	if err := a.store.CreateTenant(ctx, t); err != nil {
+	if err := a.store.CreateTenant(ctx, t, t.made(actor)...); err != nil {
 		return Tenant{}, err
 	}
 	return a.store.Tenant(ctx, t.ID)
@@ -97,22 +98,6 @@ func (a *Admin) PolicyEvents(ctx context.Context, idOrName string) ([]PolicyEven
 		return nil, err
 	}
 	return a.store.PolicyEvents(ctx, t.ID)
-}
-
-// Note appends an event to those of the tenant Operator: a change by actor of
-// what holds for every tenant.
-func (a *Admin) Note(ctx context.Context, actor, field, before, after string) error {
-	if before == after {
-		return nil
-	}
-	operator, err := a.store.Tenant(ctx, Operator)
-	if err != nil {
-		return err
-	}
-	_, err = a.store.ChangeTenant(ctx, operator.ID, func(t *Tenant) ([]PolicyEvent, error) {
-		return events(t.ID, actor, [][2]string{{field, before}}, [][2]string{{field, after}}), nil
-	})
-	return err
 }
 
 var errNoPlan = invalid("plan: there is no such plan")
@@ -231,6 +216,20 @@ func (t *Tenant) policy() [][2]string {
 		{"caps.agent_hourly", limit(t.HourlyCap)},
 		{"disabled", strconv.FormatBool(t.DisabledAt != nil)},
 	}
+}
+
+// made tells what a tenant begins with.
+func (t *Tenant) made(actor string) []PolicyEvent {
+	return events(t.ID, actor, unset(t.policy()), t.policy())
+}
+
+// unset is the policy of what is not there.
+func unset(policy [][2]string) [][2]string {
+	out := slices.Clone(policy)
+	for i := range out {
+		out[i][1] = ""
+	}
+	return out
 }
 
 // events tells the differences of two policies.

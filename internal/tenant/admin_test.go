@@ -65,7 +65,7 @@ func (w *world) must(err error) {
 
 func (w *world) tenant(name string, c tenant.TenantChange) tenant.Tenant {
 	w.t.Helper()
-	t, err := w.CreateTenant(w.t.Context(), name, c)
+	t, err := w.CreateTenant(w.t.Context(), "key_1", name, c)
 	w.must(err)
 	return t
 }
@@ -95,7 +95,7 @@ func TestNames(t *testing.T) {
 	e := w.environment("acme", "e")
 	ctx := t.Context()
 	for _, name := range badNames {
-		_, err := w.CreateTenant(ctx, name, tenant.TenantChange{})
+		_, err := w.CreateTenant(ctx, "key_1", name, tenant.TenantChange{})
 		refused(t, err, fault.Invalid, "tenant name")
 		_, err = w.CreateEnvironment(ctx, "acme", name, tenant.EnvironmentChange{})
 		refused(t, err, fault.Invalid, "environment name")
@@ -103,7 +103,7 @@ func TestNames(t *testing.T) {
 		refused(t, err, fault.Invalid, "environment name")
 		_, _, err = w.CreateKey(ctx, "acme", e.ID, name, tenant.KeyChange{})
 		refused(t, err, fault.Invalid, "key name")
-		_, err = w.PutPlan(ctx, tenant.Plan{Name: name, MaxOutput: 1 << 20})
+		_, err = w.PutPlan(ctx, "key_1", tenant.Plan{Name: name, MaxOutput: 1 << 20})
 		refused(t, err, fault.Invalid, "plan name")
 		_, err = w.PutTemplate(ctx, "key_1", "acme", name, tenant.InternalOnly)
 		refused(t, err, fault.Invalid, "template name")
@@ -111,7 +111,7 @@ func TestNames(t *testing.T) {
 	for _, name := range []string{"a", "A.b_c-9", strings.Repeat("a", 64), "ten_0123456789abcdeg", "ten_0123"} {
 		w.tenant(name, tenant.TenantChange{})
 	}
-	_, err := w.CreateTenant(ctx, "acme", tenant.TenantChange{})
+	_, err := w.CreateTenant(ctx, "key_1", "acme", tenant.TenantChange{})
 	refused(t, err, fault.Conflict, "")
 	_, err = w.CreateEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{})
 	refused(t, err, fault.Conflict, "")
@@ -144,7 +144,7 @@ func TestTenantBounds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := w.ChangeTenant(t.Context(), "key_1", "acme", c.change)
 			refused(t, err, fault.Invalid, c.says)
-			_, err = w.CreateTenant(t.Context(), "new", c.change)
+			_, err = w.CreateTenant(t.Context(), "key_1", "new", c.change)
 			refused(t, err, fault.Invalid, c.says)
 		})
 	}
@@ -196,7 +196,16 @@ func TestPolicyIsNoted(t *testing.T) {
 			t.Errorf("event %+v", e)
 		}
 	}
-	want := `key_7 caps.tenant_daily: server -> 5
+	want := `key_1 plan:  -> free
+key_1 tier:  -> standard
+key_1 sandbox_enabled:  -> true
+key_1 network_enabled:  -> false
+key_1 monthly_credits:  -> 0
+key_1 audit_days:  -> 30
+key_1 caps.tenant_daily:  -> server
+key_1 caps.agent_hourly:  -> server
+key_1 disabled:  -> false
+key_7 caps.tenant_daily: server -> 5
 key_7 tier: standard -> regulated
 key_7 sandbox_enabled: true -> false
 key_7 tier: regulated -> standard
@@ -211,13 +220,59 @@ key_9 template/support: off -> none`
 	}
 }
 
+func TestPlansAreNoted(t *testing.T) {
+	w := open(t)
+	ctx := t.Context()
+	begin, err := w.PolicyEvents(ctx, tenant.Operator)
+	w.must(err)
+	if len(begin) == 0 || begin[0].Actor != "setup" || begin[0].New != "enterprise" {
+		t.Errorf("the operator begins with %+v", begin)
+	}
+	p := tenant.Plan{Name: "team", MaxCPU: 1.5, MaxOutput: 1 << 20}
+	_, err = w.PutPlan(ctx, "key_1", p)
+	w.must(err)
+	p.MaxCPU, p.Streaming = 2, true
+	_, err = w.PutPlan(ctx, "key_2", p)
+	w.must(err)
+	w.tenant("acme", tenant.TenantChange{Plan: ptr("team")})
+	refused(t, w.DeletePlan(ctx, "key_3", "team"), fault.Conflict, "") // and not noted
+	_, err = w.ChangeTenant(ctx, "key_1", "acme", tenant.TenantChange{Plan: ptr("free")})
+	w.must(err)
+	w.must(w.DeletePlan(ctx, "key_4", "team"))
+	all, err := w.PolicyEvents(ctx, tenant.Operator)
+	w.must(err)
+	var got []string
+	for _, e := range all[len(begin):] {
+		got = append(got, fmt.Sprintf("%s %s: %s -> %s", e.Actor, strings.TrimPrefix(e.Field, "plan/team/"), e.Old, e.New))
+	}
+	want := `key_1 max_cpu:  -> 1.5
+key_1 max_memory:  -> 0
+key_1 concurrency:  -> 0
+key_1 max_timeout:  -> 0s
+key_1 streaming:  -> false
+key_1 async:  -> false
+key_1 max_output:  -> 1048576
+key_2 max_cpu: 1.5 -> 2
+key_2 streaming: false -> true
+key_4 max_cpu: 2 -> 
+key_4 max_memory: 0 -> 
+key_4 concurrency: 0 -> 
+key_4 max_timeout: 0s -> 
+key_4 streaming: true -> 
+key_4 async: false -> 
+key_4 max_output: 1048576 -> `
+	if strings.Join(got, "\n") != want {
+		t.Errorf("events are\n%s\nwant\n%s", strings.Join(got, "\n"), want)
+	}
+}
+
 func TestRegulatedTenantsHaveNoSandbox(t *testing.T) {
 	w := open(t)
 	ctx := t.Context()
 	if made := w.tenant("clinic", tenant.TenantChange{Tier: ptr(tenant.Regulated)}); made.SandboxEnabled {
 		t.Error("a regulated tenant was made with the sandbox enabled")
 	}
-	_, err := w.CreateTenant(ctx, "other", tenant.TenantChange{Tier: ptr(tenant.Regulated), SandboxEnabled: ptr(true)})
+	_, err := w.CreateTenant(ctx, "key_1", "other", tenant.TenantChange{Tier: ptr(tenant.Regulated), SandboxEnabled: ptr(true)})
 	refused(t, err, fault.Conflict, "regulated")
 	_, err = w.ChangeTenant(ctx, "key_1", "clinic", tenant.TenantChange{SandboxEnabled: ptr(true)})
 	refused(t, err, fault.Conflict, "regulated")

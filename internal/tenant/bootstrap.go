@@ -21,21 +21,18 @@ type Setup struct {
 	Environment Environment
 }
 
+// setupActor is who made what every installation begins with.
+const setupActor = "setup"
+
 // DefaultName is what the first environment and template of the tenant Dev are
 // called.
 const DefaultName = "default"
 
-// Run brings the store to where every start begins: the contract's plans; the
-// tenant Operator with a key that administers; the tenant Dev on the enterprise
+// Run brings the store to where every start begins: the tenant Operator with a key that administers; the tenant Dev on the enterprise
 // plan with its environment and key. It may be run at every start and by
 // several processes at once. A key is returned when there was no living one
 // that administers and it made one: nothing shows it again.
 func (s Setup) Run(ctx context.Context) (adminKey string, err error) {
-	for _, p := range Plans() {
-		if err := s.Store.PutPlan(ctx, p); err != nil {
-			return "", fmt.Errorf("put the plan %s: %w", p.Name, err)
-		}
-	}
 	if adminKey, err = s.operator(ctx); err != nil {
 		return "", fmt.Errorf("set up the tenant %s: %w", Operator, err)
 	}
@@ -79,10 +76,11 @@ func (s Setup) tenant(ctx context.Context, name string) (t Tenant, made bool, er
 	if fault.KindOf(err) != fault.NotFound || err == nil {
 		return t, false, err
 	}
-	err = s.Store.CreateTenant(ctx, Tenant{
+	t = Tenant{
 		ID: NewID("ten"), Name: name, Plan: "enterprise", Tier: Standard, SandboxEnabled: true,
 		AuditDays: int(audit.DefaultRetention / (24 * time.Hour)), CreatedAt: now(),
-	})
+	}
+	err = s.Store.CreateTenant(ctx, t, t.made(setupActor)...)
 	if err != nil && fault.KindOf(err) != fault.Conflict {
 		return Tenant{}, false, err
 	}
@@ -98,7 +96,7 @@ func (s Setup) dev(ctx context.Context) error {
 	}
 	if made { // so that the agent tool can be tried at once
 		opted := Template{Tenant: t.ID, Name: DefaultName, Sandbox: InternalOnly}
-		if err := s.Store.PutTemplate(ctx, opted, templateEvent(opted, "setup", "none", told(opted.Sandbox))); err != nil {
+		if err := s.Store.PutTemplate(ctx, opted, templateEvent(opted, setupActor, "none", told(opted.Sandbox))); err != nil {
 			return err
 		}
 	}

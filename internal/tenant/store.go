@@ -10,7 +10,8 @@ import (
 // Store keeps tenants and what is theirs. What does not exist is a NotFound
 // fault, a name that is taken a Conflict. Lists are in order of creation.
 type Store interface {
-	CreateTenant(ctx context.Context, t Tenant) error
+	// CreateTenant, PutPlan and DeletePlan append events in the same transaction.
+	CreateTenant(ctx context.Context, t Tenant, events ...PolicyEvent) error
 	Tenant(ctx context.Context, idOrName string) (Tenant, error)
 	Tenants(ctx context.Context) ([]Tenant, error)
 	// ChangeTenant lets change alter a tenant and appends the events it returns,
@@ -19,10 +20,11 @@ type Store interface {
 	ChangeTenant(ctx context.Context, id ID, change func(*Tenant) ([]PolicyEvent, error)) (Tenant, error)
 	PolicyEvents(ctx context.Context, id ID) ([]PolicyEvent, error) // oldest first
 
-	PutPlan(ctx context.Context, p Plan) error
+	PutPlan(ctx context.Context, p Plan, events ...PolicyEvent) error
 	Plan(ctx context.Context, name string) (Plan, error)
 	Plans(ctx context.Context) ([]Plan, error)
-	DeletePlan(ctx context.Context, name string) error // a Conflict while tenants have it or when it is built in
+	// DeletePlan is a Conflict while tenants have the plan or when it is built in.
+	DeletePlan(ctx context.Context, name string, events ...PolicyEvent) error
 
 	CreateEnvironment(ctx context.Context, e Environment) error
 	UpdateEnvironment(ctx context.Context, e Environment) error

@@ -195,7 +195,7 @@ const (
 type PolicyEvent struct {
 	ID        int64
 	Tenant    ID
-	Actor     string // id of the key that made it, or "cli"
+	Actor     string // id of the key that made it, or "setup"
 	Field     string // such as "sandbox_enabled" or "template/support"
 	Old, New  string
 	CreatedAt time.Time

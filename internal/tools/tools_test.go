@@ -19,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/gateway/gatewaytest"
+	"github.com/atoll-run/atoll/internal/store/storetest"
 	"github.com/atoll-run/atoll/internal/tenant"
 	"github.com/atoll-run/atoll/internal/tools"
 )
@@ -405,10 +406,11 @@ func TestADatabaseThatIsAwayFailsClosed(t *testing.T) {
 
 func TestCaps(t *testing.T) {
 	f := open(t)
+	storetest.Operator(t, f.world.DB)
 	b := f.world.DB.Breakers()
 	set := func(daily, hourly int64) {
 		t.Helper()
-		if err := b.SetCaps(t.Context(), breaker.Caps{TenantDaily: daily, AgentHourly: hourly}); err != nil {
+		if _, _, err := b.ChangeCaps(t.Context(), "key_1", &daily, &hourly); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -453,7 +455,9 @@ func TestCaps(t *testing.T) {
 
 func TestCapsHoldAtOnce(t *testing.T) {
 	f := open(t)
-	if err := f.world.DB.Breakers().SetCaps(t.Context(), breaker.Caps{TenantDaily: 40, AgentHourly: 30}); err != nil {
+	storetest.Operator(t, f.world.DB)
+	daily, hourly := int64(40), int64(30)
+	if _, _, err := f.world.DB.Breakers().ChangeCaps(t.Context(), "key_1", &daily, &hourly); err != nil {
 		t.Fatal(err)
 	}
 	var ok, refused atomic.Int64

@@ -84,7 +84,14 @@ func fill(ctx context.Context, db *store.DB) error {
 			return tenants.PutTemplate(ctx, tenant.Template{Tenant: tenantID, Name: "support", Sandbox: tenant.InternalOnly},
 				tenant.PolicyEvent{Tenant: tenantID, Actor: "cli", Field: "template/support", New: "internal-only", CreatedAt: before})
 		},
-		func() error { return db.Breakers().SetCaps(ctx, breaker.Caps{TenantDaily: 11, AgentHourly: 5}) },
+		func() error {
+			return tenants.CreateTenant(ctx, tenant.Tenant{ID: "ten_00000000000000ff", Name: tenant.Operator, Plan: "own", Tier: tenant.Standard, AuditDays: 30, CreatedAt: before})
+		},
+		func() error {
+			caps := breaker.Caps{TenantDaily: 11, AgentHourly: 5}
+			_, _, err := db.Breakers().ChangeCaps(ctx, keyID, &caps.TenantDaily, &caps.AgentHourly)
+			return err
+		},
 		func() error { // ended, its webhook not delivered yet
 			if _, err := executions.Admit(ctx, run(1, execution.Running), execution.Admission{IdempotencyKey: "once"}); err != nil {
 				return err

@@ -167,14 +167,16 @@ func testCaps(t *testing.T, s breaker.Store) {
 		t.Errorf("before they are set: %v, %v", got, err)
 	}
 	for _, want := range []breaker.Caps{{TenantDaily: 7, AgentHourly: 3}, {}} {
-		if err := s.SetCaps(t.Context(), want); err != nil {
-			t.Fatal(err)
+		before, after, err := s.ChangeCaps(t.Context(), "key_1", &want.TenantDaily, &want.AgentHourly)
+		if err != nil || before != got || after != want {
+			t.Errorf("got %v and %v, %v", before, after, err)
 		}
-		if got, err := s.Caps(t.Context()); err != nil || got != want {
+		if got, err = s.Caps(t.Context()); err != nil || got != want {
 			t.Errorf("got %v, %v", got, err)
 		}
 	}
-	if err := s.SetCaps(t.Context(), breaker.Caps{TenantDaily: -1}); fault.KindOf(err) != fault.Invalid {
+	negative := int64(-1)
+	if _, _, err := s.ChangeCaps(t.Context(), "key_1", &negative, nil); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("a negative cap: %v", err)
 	}
 }

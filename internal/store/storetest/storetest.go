@@ -14,6 +14,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/seal"
 	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/tenant"
 )
 
 // Box is a box with a fixed key.
@@ -24,6 +25,16 @@ func Box(t testing.TB) *seal.Box {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// Operator makes the tenant that every installation has, and notes go to.
+func Operator(t testing.TB, db *store.DB) tenant.ID {
+	t.Helper()
+	id := tenant.NewID("ten")
+	if err := db.Tenants().CreateTenant(context.Background(), tenant.Tenant{ID: id, Name: tenant.Operator, Plan: "enterprise", Tier: tenant.Standard, AuditDays: 1}); err != nil {
+		t.Fatal(err)
+	}
+	return id
 }
 
 func box() (*seal.Box, error) { return seal.New(bytes.Repeat([]byte{7}, seal.KeySize)) }
