@@ -47,10 +47,8 @@ type Config struct {
 	WebhookAllow List   `group:"Webhooks" name:"webhook_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that webhooks may go to although they are private, separated by commas."`
 	WebhookCA    string `group:"Webhooks" name:"webhook_ca" default:"" shown:"the system's" help:"PEM file with certificate authorities to trust besides the system's."`
 
-	Volumes      string        `group:"Storage" name:"volumes" default:"" shown:"data_dir/volumes" help:"Where managed volumes are kept: a folder, which all executors must share, or the URL of a bucket as in blobs."`
-	StorageAllow List          `group:"Storage" name:"storage_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that connections to buckets may lead to although they are private, separated by commas. They may use plain HTTP."`
-	MountCache   Size          `group:"Storage" name:"mount_cache" default:"1GiB" help:"Disk space that one execution's mounted buckets may use for files that are open or not stored yet. A program that needs more gets ENOSPC."`
-	FlushTimeout time.Duration `group:"Storage" name:"flush_timeout" default:"5m" help:"How long what a program wrote to a mounted bucket may take to be stored once it has ended. What is not stored by then is lost, and the result says so."`
+	Volumes      string `group:"Storage" name:"volumes" default:"" shown:"data_dir/volumes" help:"Folder of managed volumes. Several executors must see the same one there."`
+	StorageAllow List   `group:"Storage" name:"storage_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that connections to buckets may lead to although they are private, separated by commas. They may use plain HTTP."`
 
 	PriceCPU  float64 `group:"Usage" name:"price_cpu_minute" default:"0.5" help:"Credits for a core and a minute. One credit is 60 seconds with one core and one GiB."`
 	PriceGiB  float64 `group:"Usage" name:"price_gib_minute" default:"0.5" help:"Credits for a GiB of memory and a minute."`

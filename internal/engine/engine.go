@@ -33,7 +33,8 @@ type Images interface {
 // Config of an Engine.
 type Config struct {
 	Platform
-	Images Images
+	Images  Images
+	Volumes Folders // nil where nothing can be mounted
 
 	// The environment that sandboxes are kept ready for from the start.
 	Image  string
@@ -134,6 +135,7 @@ func (e *Engine) folder(id sandbox.ID) string { return filepath.Join(e.host.dir,
 type claimed struct {
 	*warm.Sandbox
 	folder string
+	host   *host
 }
 
 // Folder implements executor.Claimed.
@@ -141,6 +143,10 @@ func (c claimed) Folder() string { return c.folder }
 
 // Claim implements executor.Sandboxes.
 func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claimed, bool, error) {
+	if len(job.Mounts) > 0 {
+		c, err := e.claimMounted(ctx, job)
+		return c, false, err
+	}
 	env, err := e.use(job)
 	if err != nil {
 		return nil, false, err
@@ -150,7 +156,7 @@ func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claime
 	if err != nil {
 		return nil, false, err
 	}
-	return claimed{sb, e.folder(sb.ID())}, hit, nil
+	return claimed{sb, e.folder(sb.ID()), e.host}, hit, nil
 }
 
 // Left implements executor.Sandboxes.
@@ -185,12 +191,13 @@ func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (e
 	if err != nil {
 		return nil, err
 	}
-	return claimed{sb, folder}, nil
+	return claimed{sb, folder, e.host}, nil
 }
 
 // Remove implements executor.Sandboxes.
 func (e *Engine) Remove(ctx context.Context, folder string) error {
-	return e.host.Destroy(ctx, sandbox.ID(filepath.Base(folder)))
+	id := sandbox.ID(filepath.Base(folder))
+	return errors.Join(e.host.Destroy(ctx, id), e.host.unmount(id))
 }
 
 // Ready reports why no execution can run yet, nil once the pool has been filled

@@ -300,6 +300,9 @@ func (h *host) sweep(ctx context.Context, log *slog.Logger) error {
 		}
 		swept++
 	}
+	if err := h.sweepMounts(); err != nil {
+		return fmt.Errorf("sweep mounts: %w", err)
+	}
 	if swept > 0 {
 		log.Info("swept sandboxes of an earlier process", "count", swept)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 )
 
 // turn is a sandbox that the jobs of one turn share, one after the other.
@@ -31,10 +32,11 @@ type setting struct {
 	limits sandbox.Limits
 	env    map[string]string
 	rules  sandbox.Permissions
+	mounts []storage.Mount
 }
 
 func settingOf(job *execution.Job) setting {
-	return setting{job.Image, job.Limits, job.BaseEnv, job.Permissions}
+	return setting{job.Image, job.Limits, job.BaseEnv, job.Permissions, job.Mounts}
 }
 
 // join makes a job one of its turn's. x.mu is held.

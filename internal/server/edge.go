@@ -90,6 +90,9 @@ func (s *Server) openHTTP(context.Context) error {
 
 // reach reports why a connection leads nowhere.
 func (s *Server) reach(ctx context.Context, c *storage.Connection) error {
+	if c.Kind == storage.Volume && s.volumes.Dir == "" {
+		return fault.New(fault.Invalid, "this server cannot mount volumes: see its log, or 'atoll doctor'")
+	}
 	if c.Kind == storage.Volume {
 		return nil // it is made when it is first mounted
 	}

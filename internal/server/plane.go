@@ -87,8 +87,12 @@ func extract(ctx context.Context, headers map[string]string) context.Context {
 
 func (s *Server) openEngine(ctx context.Context) (err error) {
 	cfg := s.cfg.Settings
+	var folders engine.Folders
+	if s.volumes.Dir != "" {
+		folders = s.volumes
+	}
 	s.engine, err = engine.Open(ctx, engine.Config{
-		Platform: s.cfg.Platform, Images: s.cfg.Images, Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars,
+		Platform: s.cfg.Platform, Images: s.cfg.Images, Volumes: folders, Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars,
 		PoolSize: cfg.PoolSize, Journals: true, Registry: s.cfg.Registry,
 	})
 	if err != nil {

@@ -9,10 +9,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/outbound"
+	"github.com/atoll-run/atoll/internal/owner"
 	"github.com/atoll-run/atoll/internal/seal"
 	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/tenant"
@@ -97,10 +99,21 @@ func (s *Server) otherKey(err error, made bool) error {
 	}
 }
 
-// openStorage reads where connections may lead.
+// openStorage finds out where volumes are, and where connections may lead.
 func (s *Server) openStorage(context.Context) (err error) {
 	if s.allow, err = outbound.Parse(s.cfg.Settings.StorageAllow); err != nil {
 		return fmt.Errorf("storage_allow: %w", err)
+	}
+	s.volumes.Dir = s.cfg.Settings.Volumes
+	if s.volumes.Dir == "" {
+		s.volumes.Dir = s.path("volumes")
+	}
+	if !filepath.IsAbs(s.volumes.Dir) {
+		return fmt.Errorf("volumes: %s must be an absolute path", s.volumes.Dir)
+	}
+	if s.volumes.Owners, err = owner.Find(); err != nil {
+		s.log.Warn("nothing can be mounted in sandboxes", "reason", err)
+		s.volumes.Dir = ""
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/jobs"
 	"github.com/atoll-run/atoll/internal/outbound"
+	"github.com/atoll-run/atoll/internal/storage/volume"
 	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/tenant"
 	"github.com/atoll-run/atoll/internal/tlscert"
@@ -68,6 +69,7 @@ type Server struct {
 	http      *httpapi.Server
 	tls       *tlscert.Files // nil without TLS
 	allow     outbound.List  // where connections may lead besides public addresses
+	volumes   volume.Store   // without Dir where nothing can be mounted
 
 	lacking atomic.Pointer[string] // what Ready last found
 
@@ -100,8 +102,8 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 		{"records", s.openRecords},
 		{"blob store", s.openBlobs},
 		{"bus", s.openBus},
-		{"engine", s.openEngine},
 		{"storage", s.openStorage},
+		{"engine", s.openEngine},
 		{"webhooks", s.openWebhooks},
 		{"gateway", s.openGateway},
 		{"jobs", s.openJobs},

@@ -98,3 +98,11 @@ func (m *Mount) Label() string {
 	}
 	return m.Slug + "/" + string(m.Path) + ":" + mode
 }
+
+// File is an entry of a folder.
+type File struct {
+	Name, Path string // Path is from the connection's root
+	Size       int64
+	Modified   time.Time
+	IsFolder   bool
+}

@@ -147,6 +147,24 @@ func (m *Maker) Make(ctx context.Context, key Key, awaited bool) (*Sandbox, erro
 	return m.boot(ctx, key, interpreter, true)
 }
 
+// MakeMounted returns a sandbox of an id with folders of the host in it, for one
+// program that is waited for: its interpreter starts with it.
+func (m *Maker) MakeMounted(ctx context.Context, language execution.Language, id sandbox.ID, mounts []sandbox.Mount) (*Sandbox, error) {
+	key := m.kind(language, false)
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("a sandbox of %s was not ready within %s", key, readyTimeout))
+	defer cancel()
+	if _, ok := m.cfg.Image.Interpreter(language); !ok {
+		return nil, fault.New(fault.Invalid, "the image %q has no interpreter for %s", m.cfg.Image.Name, language)
+	}
+	spec := m.spec(key)
+	spec.ID, spec.Mounts = id, mounts
+	inst, err := m.cfg.Runtime.Create(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return m.adopt(ctx, key, inst)
+}
+
 func (m *Maker) spec(key Key) sandbox.Spec {
 	return sandbox.Spec{
 		ID: sandbox.NewID(), Rootfs: m.cfg.Image.Rootfs, Limits: m.cfg.Limits,
