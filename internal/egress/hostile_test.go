@@ -25,7 +25,6 @@ type hostile struct {
 	look   string                 // a name to look up before, beside good.test
 	do     func(*testing.T, *rig)
 	want   Event
-	at     string // addresses that may be connected to, beside 203.0.113.10
 }
 
 const (

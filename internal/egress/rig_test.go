@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,15 +24,13 @@ import (
 // has the addresses of some others.
 func TestMain(m *testing.M) {
 	if os.Getenv("EGRESS_TEST_MACHINE") == "" {
-		cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-		cmd.Env = append(os.Environ(), "EGRESS_TEST_MACHINE=1")
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: unix.SIGKILL}
-		if err := cmd.Run(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+		runtime.LockOSThread() // a program begins in the namespace of the thread that starts it
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if err == nil {
+			err = unix.Exec("/proc/self/exe", os.Args, append(os.Environ(), "EGRESS_TEST_MACHINE=1"))
 		}
-		return
+		fmt.Fprintln(os.Stderr, "make a machine:", err)
+		os.Exit(1)
 	}
 	for _, args := range [][]string{
 		{"link", "set", "lo", "up"},

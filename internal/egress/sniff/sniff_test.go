@@ -70,7 +70,7 @@ func TestParseHello(t *testing.T) {
 	if h, err := ParseHello(append(b, "more"...)); err != nil || h.ServerName != "good.test" || h.Encrypted {
 		t.Errorf("got %+v, %v", h, err)
 	}
-	b = first(t, &tls.Config{ServerName: "127.0.0.1", MaxVersion: tls.VersionTLS12})
+	b = first(t, &tls.Config{ServerName: "127.0.0.1"})
 	if h, err := ParseHello(b); err != nil || h.ServerName != "" {
 		t.Errorf("got %+v, %v", h, err)
 	}
@@ -78,7 +78,7 @@ func TestParseHello(t *testing.T) {
 
 func FuzzParseHello(f *testing.F) {
 	f.Add(first(f, &tls.Config{ServerName: "good.test"}), 7)
-	f.Add(first(f, &tls.Config{ServerName: "good.test", MaxVersion: tls.VersionTLS12}), 1)
+	f.Add(first(f, &tls.Config{ServerName: "good.test"}), 1)
 	f.Fuzz(func(t *testing.T, b []byte, cut int) {
 		whole, err := ParseHello(b)
 		if err != nil {
