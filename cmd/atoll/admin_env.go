@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -20,14 +17,14 @@ import (
 
 // envFlags are what can be set of an environment.
 type envFlags struct {
-	app                                  *app
-	cmd                                  *cobra.Command
-	name, image                          string
-	cpu                                  float64
-	processes, openFiles, inodes         int
-	memory, root, tmp, shm               string
-	vars, secretFiles, secretEnvs, unset []string
-	profile, permissions                 string
+	app                          *app
+	cmd                          *cobra.Command
+	name, image                  string
+	cpu                          float64
+	processes, openFiles, inodes int
+	memory, root, tmp, shm       string
+	vars                         *varFlags
+	profile, permissions         string
 }
 
 func (a *app) addEnvFlags(cmd *cobra.Command) *envFlags {
@@ -45,9 +42,7 @@ func (a *app) addEnvFlags(cmd *cobra.Command) *envFlags {
 	flags.IntVar(&f.inodes, "inodes", 0, "files in each of the three")
 	flags.StringVar(&f.profile, "profile", "", "rules to begin with: unrestricted, standard, restricted or isolated")
 	flags.StringVar(&f.permissions, "permissions", "", "file with rules as JSON, as in docs/permissions.md, - for stdin")
-	flags.StringArrayVar(&f.vars, "var", nil, "variable to set, NAME=VALUE; may be repeated")
-	flags.StringArrayVar(&f.secretFiles, "secret-file", nil, "secret variable to set from a file, NAME=FILE, - for stdin; may be repeated")
-	flags.StringArrayVar(&f.secretEnvs, "secret-env", nil, "secret variable to set from this command's environment, NAME or NAME=OTHER; may be repeated")
+	f.vars = a.addVarFlags(cmd)
 	return f
 }
 
@@ -73,21 +68,13 @@ func (f *envFlags) change() (httpapi.EnvironmentChange, error) {
 	if l != (httpapi.LimitsChange{}) {
 		c.Limits = &l
 	}
-	vars, err := pairs("var", f.vars)
-	if err != nil {
+	var err error
+	if c.EnvVars, c.Secrets, c.Unset, err = f.vars.change(); err != nil {
 		return c, err
 	}
-	secrets, err := f.secrets()
-	if err != nil {
-		return c, err
-	}
-	c.EnvVars, c.Secrets = texts(vars), texts(secrets)
 	c.PermissionProfile = ifGiven(f.cmd, "profile", &f.profile)
 	if c.Permissions, err = f.rules(); err != nil {
 		return c, err
-	}
-	for _, name := range f.unset {
-		c.Unset = append(c.Unset, httpapi.Text(name))
 	}
 	return c, nil
 }
@@ -106,29 +93,6 @@ func (f *envFlags) rules() (*httpapi.PermissionsChange, error) {
 		return nil, wrong("--permissions %s: %w", f.permissions, err)
 	}
 	return &p, nil
-}
-
-// secrets reads values from where no process list shows them.
-func (f *envFlags) secrets() (map[string]string, error) {
-	out, err := pairs("secret-file", f.secretFiles)
-	if err != nil {
-		return nil, err
-	}
-	for name, file := range out {
-		if out[name], err = f.app.readSmall(file); err != nil {
-			return nil, fmt.Errorf("--secret-file %s: %w", name, err)
-		}
-	}
-	for _, arg := range f.secretEnvs {
-		name, from, other := strings.Cut(arg, "=")
-		if !other {
-			from = name
-		}
-		if out[name] = f.app.getenv(from); out[name] == "" {
-			return nil, wrong("--secret-env %s: %s is not set", arg, from)
-		}
-	}
-	return out, nil
 }
 
 func texts(m map[string]string) map[string]httpapi.Text {
@@ -194,7 +158,7 @@ shown again.`,
 		})
 	change = a.addEnvFlags(set)
 	set.Flags().StringVar(&change.name, "name", "", "another name")
-	set.Flags().StringArrayVar(&change.unset, "unset", nil, "variable or secret to take away; may be repeated")
+	change.vars.addUnset(set)
 
 	cmd.AddCommand(create,
 		r.command("list TENANT", "List a tenant's environments", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Environments),
@@ -225,12 +189,7 @@ func (r *remote) showEnv(e httpapi.Environment) error {
 		row(w, "open files", l.OpenFiles)
 		row(w, "inodes", humanize.Comma(int64(l.Inodes)))
 		showPermissions(w, e.Permissions)
-		for _, name := range slices.Sorted(maps.Keys(e.EnvVars)) {
-			row(w, "variable", name+"="+strconv.Quote(e.EnvVars[name]))
-		}
-		for _, name := range e.Secrets {
-			row(w, "secret", name)
-		}
+		showVars(w, e.EnvVars, e.Secrets)
 		row(w, "created", when(e.CreatedAt))
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type keyFlags struct {
 	webhookURL, webhookSecret    string
 	scopes                       []string
 	expiresIn                    time.Duration
+	vars                         *varFlags
 }
 
 func (a *app) addKeyFlags(cmd *cobra.Command) *keyFlags {
@@ -32,6 +34,7 @@ func (a *app) addKeyFlags(cmd *cobra.Command) *keyFlags {
 	flags.StringVar(&f.expiresAt, "expires-at", "", "until when it is valid, such as 2027-01-01T00:00:00Z, or never (never)")
 	flags.StringVar(&f.webhookURL, "webhook-url", "", "where asynchronous executions are told of; empty for nowhere")
 	flags.StringVar(&f.webhookSecret, "webhook-secret-file", "", "file with the secret that signs webhooks, - for stdin; empty for unsigned")
+	f.vars = a.addVarFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("expires-in", "expires-at")
 	return f
 }
@@ -59,7 +62,9 @@ func (f *keyFlags) change() (httpapi.KeyChange, error) {
 		}
 		c.WebhookSecret = &secret
 	}
-	return c, nil
+	var err error
+	c.EnvVars, c.Secrets, c.Unset, err = f.vars.change()
+	return c, err
 }
 
 func (a *app) keyCommand() *cobra.Command {
@@ -79,7 +84,7 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 			if err != nil {
 				return err
 			}
-			in := httpapi.NewKey{Name: &args[1], Scopes: change.Scopes, ExpiresAt: change.ExpiresAt, WebhookURL: change.WebhookURL, WebhookSecret: change.WebhookSecret}
+			in := httpapi.NewKey{Name: &args[1], Scopes: change.Scopes, ExpiresAt: change.ExpiresAt, WebhookURL: change.WebhookURL, WebhookSecret: change.WebhookSecret, EnvVars: change.EnvVars, Secrets: change.Secrets}
 			if make.environment != "" {
 				in.Environment = &make.environment
 			}
@@ -101,13 +106,14 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 	var change *keyFlags
 	set := r.command("set TENANT NAME", "Change a key; what is not given stays", `  atoll key set acme ci --scopes execute,read
   atoll key set acme ci --expires-at never
-  atoll key set acme ci --webhook-url ''`, cobra.ExactArgs(2),
+  atoll key set acme ci --webhook-url ''
+  API_TOKEN=… atoll key set acme ci --secret-env API_TOKEN --var LOG_LEVEL=debug`, cobra.ExactArgs(2),
 		func(ctx context.Context, c *adminapi.Client, args []string) error {
 			in, err := change.change()
 			if err != nil {
 				return err
 			}
-			if in == (httpapi.KeyChange{}) {
+			if reflect.ValueOf(in).IsZero() {
 				return errNothing
 			}
 			k, err := c.ChangeKey(ctx, args[0], args[1], in)
@@ -118,6 +124,7 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 		})
 	change = a.addKeyFlags(set)
 	set.Flags().StringVar(&change.name, "name", "", "another name")
+	change.vars.addUnset(set)
 
 	cmd.AddCommand(create,
 		r.command("list TENANT", "List a tenant's keys", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Keys),
@@ -161,6 +168,7 @@ func (r *remote) showKey(k httpapi.Key) error {
 		row(w, "scopes", strings.Join(k.Scopes, ", "))
 		row(w, "webhook", text(k.WebhookURL))
 		row(w, "webhook signed", onOff(k.WebhookSigned))
+		showVars(w, k.EnvVars, k.Secrets)
 		row(w, "created", when(k.CreatedAt))
 	})
 }

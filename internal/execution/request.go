@@ -95,7 +95,7 @@ func (p Policy) Check(r Request) error {
 		}
 	}
 	if len(p.Env) > 0 {
-		return checkEnvSize(p.Env, r.Env, " together with those of the environment")
+		return checkEnvSize(p.Env, r.Env, " together with those of the environment and the key")
 	}
 	return nil
 }

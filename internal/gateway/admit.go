@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/redact"
 	"github.com/atoll-run/atoll/internal/storage"
 	"github.com/atoll-run/atoll/internal/tenant"
 	"github.com/atoll-run/atoll/internal/trace"
@@ -94,6 +95,11 @@ func (g *Gateway) admissible(p *tenant.Principal, policy execution.Policy, req e
 	}
 	if err := p.Plan.Allows(&p.Environment); err != nil {
 		return err
+	}
+	if len(p.Key.Secrets) > 0 { // each level alone was checked when it was set
+		if err := redact.Validate(p.Secrets()); err != nil {
+			return err
+		}
 	}
 	if err := g.cfg.Disk(); err != nil {
 		if errors.As(err, new(*fault.Error)) {

@@ -85,12 +85,13 @@ func TestWhatAnExecutorIsTold(t *testing.T) {
 	p := w.Principal(t, "a", "pro", func(p *tenant.Principal) {
 		p.Environment.Env = map[string]string{"A": "environment", "B": "environment", "C": "environment"}
 		p.Environment.Secrets = map[string]string{"B": "secret-b", "C": "secret-c", "D": ""}
+		p.Key.Env, p.Key.Secrets = map[string]string{"KEY": "of the key", "BOTH": "of the key"}, map[string]string{"S": "secret-of-key"}
 		p.Tenant.RedactionOff = []string{"jwt"}
 	})
 	jobs := make(chan execution.Job, 1)
 	w.Executor.Program("look", func(r *gatewaytest.Run) int { jobs <- r.Job; return 0 })
 	req := gatewaytest.Request("look")
-	req.Env = map[string]string{"C": "request"}
+	req.Env = map[string]string{"C": "request", "BOTH": "request"}
 	if _, err := w.Execute(t.Context(), p, req, inline); err != nil {
 		t.Fatal(err)
 	}
@@ -99,10 +100,10 @@ func TestWhatAnExecutorIsTold(t *testing.T) {
 		job.MaxOutput != gatewaytest.MaxOutput || job.StoreOutput != 1<<30 {
 		t.Errorf("the job is %+v", job)
 	}
-	if len(job.Env) != 1 || job.Env["C"] != "request" || job.BaseEnv["A"] != "environment" || job.BaseEnv["B"] != "secret-b" || job.BaseEnv["C"] != "secret-c" {
+	if len(job.Env) != 4 || job.Env["C"] != "request" || job.Env["BOTH"] != "request" || job.Env["KEY"] != "of the key" || job.Env["S"] != "secret-of-key" || job.BaseEnv["A"] != "environment" || job.BaseEnv["B"] != "secret-b" || job.BaseEnv["C"] != "secret-c" {
 		t.Errorf("variables %v over %v", job.Env, job.BaseEnv)
 	}
-	if strings.Join(job.Secrets, ",") != "secret-b,secret-c" || strings.Join(job.Redact, ",") != "bearer" {
+	if strings.Join(job.Secrets, ",") != "secret-b,secret-c,secret-of-key" || strings.Join(job.Redact, ",") != "bearer" {
 		t.Errorf("secrets %v, rules %v", job.Secrets, job.Redact)
 	}
 }

@@ -23,7 +23,7 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 		Code:        req.Code,
 		Language:    req.Language,
 		Timeout:     req.Timeout,
-		Env:         req.Env,
+		Env:         over(p.Key.Variables(), req.Env),
 		Image:       env.Image,
 		Limits:      env.Limits,
 		BaseEnv:     env.Variables(),
@@ -39,15 +39,22 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 	if c.Turn != "" {
 		job.Turn = turnName(p, c)
 	}
-	for _, name := range slices.Sorted(maps.Keys(env.Secrets)) {
-		if value := env.Secrets[name]; value != "" {
-			job.Secrets = append(job.Secrets, value)
-		}
-	}
+	job.Secrets = p.Secrets()
 	for i := range mounts {
 		job.Secrets = append(job.Secrets, mounts[i].Secrets()...)
 	}
 	return job
+}
+
+// over is a request's variables over those of its key. The environment's stay
+// apart: sandboxes are made ahead with them.
+func over(key, own map[string]string) map[string]string {
+	if len(key) == 0 {
+		return own
+	}
+	all := maps.Clone(key)
+	maps.Copy(all, own)
+	return all
 }
 
 // permissions are the environment's, as far as the tenant's policy still allows

@@ -67,10 +67,7 @@ type EnvironmentChange struct {
 }
 
 func (c EnvironmentChange) domain() (tenant.EnvironmentChange, error) {
-	out := tenant.EnvironmentChange{Name: c.Name, Image: c.Image, Env: plain(c.EnvVars), Secrets: plain(c.Secrets)}
-	for _, name := range c.Unset {
-		out.Unset = append(out.Unset, string(name))
-	}
+	out := tenant.EnvironmentChange{Name: c.Name, Image: c.Image, Variables: variablesChange(c.EnvVars, c.Secrets, c.Unset)}
 	if l := c.Limits; l != nil {
 		out.Limits = tenant.LimitsChange{
 			CPU: l.CPU, Memory: l.Memory, Processes: l.Processes, OpenFiles: l.OpenFiles,
@@ -86,14 +83,27 @@ func (c EnvironmentChange) domain() (tenant.EnvironmentChange, error) {
 	return out, err
 }
 
-func environmentWire(e tenant.Environment) Environment {
-	env := e.Env
+func variablesChange(env, secrets map[string]Text, unset []Text) tenant.VariablesChange {
+	out := tenant.VariablesChange{Env: plain(env), Secrets: plain(secrets)}
+	for _, name := range unset {
+		out.Unset = append(out.Unset, string(name))
+	}
+	return out
+}
+
+// variablesWire shows variables: secret ones by their names.
+func variablesWire(env, secrets map[string]string) (map[string]string, []string) {
 	if env == nil {
 		env = map[string]string{}
 	}
+	return env, append([]string{}, slices.Sorted(maps.Keys(secrets))...)
+}
+
+func environmentWire(e tenant.Environment) Environment {
+	env, secrets := variablesWire(e.Env, e.Secrets)
 	return Environment{
 		ID: e.ID, Tenant: e.Tenant, Name: e.Name, Image: e.Image, Limits: limitsWire(e.Limits), EnvVars: env,
-		Secrets: append([]string{}, slices.Sorted(maps.Keys(e.Secrets))...), CreatedAt: e.CreatedAt,
+		Secrets: secrets, CreatedAt: e.CreatedAt,
 		Permissions: permissionsWire(e.Permissions),
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -53,18 +52,10 @@ func (s *tenants) finishEnvironment(r *environmentScan) (e tenant.Environment, e
 	if e.Permissions, err = permissionsOf(r.permissions.String); err != nil {
 		return e, fmt.Errorf("permissions of %s: %w", e.ID, err)
 	}
-	if e.Env, err = mapOf(r.env.String); err != nil {
-		return e, err
+	if e.Env, e.Secrets, err = s.db.variablesOf(r.env.String, r.secrets, secretsPlace(e.ID)); err != nil {
+		return e, fmt.Errorf("variables of %s: %w", e.ID, err)
 	}
-	if len(r.secrets) == 0 {
-		return e, nil
-	}
-	plain, err := s.db.seal.Open(r.secrets, secretsPlace(e.ID))
-	if err != nil {
-		return e, fmt.Errorf("secrets of %s: %w", e.ID, err)
-	}
-	e.Secrets, err = mapOf(string(plain))
-	return e, err
+	return e, nil
 }
 
 func secretsPlace(id string) string { return "environments/secrets/" + id }
@@ -79,28 +70,17 @@ func (s *tenants) scanEnvironment(sc scanner) (tenant.Environment, error) {
 
 // environmentValues are what can be changed of an environment, as it is stored.
 func (s *tenants) environmentValues(e tenant.Environment) ([]any, error) {
-	if err := errors.Join(checkMap(e.Env), checkMap(e.Secrets)); err != nil {
-		return nil, err
-	}
 	limits, err := jsonOf(limitsRow(e.Limits), false)
 	if err != nil {
 		return nil, err
 	}
-	env, err := jsonOf(e.Env, len(e.Env) == 0)
+	env, secrets, err := s.db.variableValues(e.Env, e.Secrets, secretsPlace(e.ID))
 	if err != nil {
 		return nil, err
 	}
 	permissions, err := permissionsText(e.Permissions)
 	if err != nil {
 		return nil, err
-	}
-	var secrets []byte
-	if len(e.Secrets) > 0 {
-		plain, err := json.Marshal(e.Secrets)
-		if err != nil {
-			return nil, err
-		}
-		secrets = s.db.seal.Seal(plain, secretsPlace(e.ID))
 	}
 	return []any{e.Name, e.Image, limits, env, secrets, permissions, e.Profile, e.Template, e.Timeout.Microseconds()}, nil
 }

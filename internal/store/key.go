@@ -11,13 +11,15 @@ import (
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
-const keyColumns = `id, tenant, environment, name, hash, hint, scopes, webhook_url, webhook_secret, created_at, expires_at, revoked_at`
+const keyColumns = `id, tenant, environment, name, hash, hint, scopes, webhook_url, webhook_secret, env, secrets, created_at, expires_at, revoked_at`
 
 // keyScan holds what of a key needs another look after it was read.
 type keyScan struct {
 	k                tenant.Key
 	environment      sql.NullString
 	hash, secret     []byte
+	env              string
+	secrets          []byte // sealed
 	scopes           string
 	created          int64
 	expires, revoked sql.NullInt64
@@ -25,7 +27,7 @@ type keyScan struct {
 
 func (s *keyScan) dest() []any {
 	k := &s.k
-	return []any{&k.ID, &k.Tenant, &s.environment, &k.Name, &s.hash, &k.Hint, &s.scopes, &k.WebhookURL, &s.secret, &s.created, &s.expires, &s.revoked}
+	return []any{&k.ID, &k.Tenant, &s.environment, &k.Name, &s.hash, &k.Hint, &s.scopes, &k.WebhookURL, &s.secret, &s.env, &s.secrets, &s.created, &s.expires, &s.revoked}
 }
 
 func (s *tenants) finishKey(r *keyScan) (tenant.Key, error) {
@@ -37,6 +39,10 @@ func (s *tenants) finishKey(r *keyScan) (tenant.Key, error) {
 		if err := json.Unmarshal([]byte(r.scopes), &k.Scopes); err != nil {
 			return k, err
 		}
+	}
+	var err error
+	if k.Env, k.Secrets, err = s.db.variablesOf(r.env, r.secrets, keySecretsPlace(k.ID)); err != nil {
+		return k, fmt.Errorf("variables of %s: %w", k.ID, err)
 	}
 	if len(r.secret) > 0 {
 		secret, err := s.db.seal.Open(r.secret, keyPlace(k.ID))
@@ -50,6 +56,8 @@ func (s *tenants) finishKey(r *keyScan) (tenant.Key, error) {
 
 func keyPlace(id string) string { return "keys/webhook_secret/" + id }
 
+func keySecretsPlace(id string) string { return "keys/secrets/" + id }
+
 func (s *tenants) scanKey(sc scanner) (tenant.Key, error) {
 	var r keyScan
 	if err := sc.Scan(r.dest()...); err != nil {
@@ -58,19 +66,25 @@ func (s *tenants) scanKey(sc scanner) (tenant.Key, error) {
 	return s.finishKey(&r)
 }
 
-// keyValues are scopes and secret as they are stored.
-func (s *tenants) keyValues(k tenant.Key) (scopes string, secret []byte, err error) {
-	if scopes, err = jsonOf(k.Scopes, len(k.Scopes) == 0); err != nil {
-		return "", nil, err
+// keyValues are what can be changed of a key, as it is stored.
+func (s *tenants) keyValues(k tenant.Key) ([]any, error) {
+	scopes, err := jsonOf(k.Scopes, len(k.Scopes) == 0)
+	if err != nil {
+		return nil, err
 	}
+	env, secrets, err := s.db.variableValues(k.Env, k.Secrets, keySecretsPlace(k.ID))
+	if err != nil {
+		return nil, err
+	}
+	var secret []byte
 	if k.WebhookSecret != "" {
 		secret = s.db.seal.Seal([]byte(k.WebhookSecret), keyPlace(k.ID))
 	}
-	return scopes, secret, nil
+	return []any{k.Name, scopes, k.WebhookURL, secret, env, secrets, maybeMicros(k.ExpiresAt)}, nil
 }
 
 func (s *tenants) CreateKey(ctx context.Context, k tenant.Key) error {
-	scopes, secret, err := s.keyValues(k)
+	values, err := s.keyValues(k)
 	if err != nil {
 		return s.db.write.wrap("create a key", err)
 	}
@@ -86,20 +100,21 @@ func (s *tenants) CreateKey(ctx context.Context, k tenant.Key) error {
 				return t.pool.found("create a key", err, "no such environment")
 			}
 		}
-		_, err := t.exec(ctx, `INSERT INTO keys (`+keyColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			k.ID, k.Tenant, environment, k.Name, k.Hash[:], k.Hint, scopes, k.WebhookURL, secret, micros(k.CreatedAt), maybeMicros(k.ExpiresAt), maybeMicros(k.RevokedAt))
+		_, err := t.exec(ctx, `INSERT INTO keys (name, scopes, webhook_url, webhook_secret, env, secrets, expires_at, id, tenant, environment, hash, hint, created_at, revoked_at)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			append(values, k.ID, k.Tenant, environment, k.Hash[:], k.Hint, micros(k.CreatedAt), maybeMicros(k.RevokedAt))...)
 		return err
 	})
 	return s.db.write.named("create a key", err, "key", k.Name)
 }
 
 func (s *tenants) UpdateKey(ctx context.Context, k tenant.Key) error {
-	scopes, secret, err := s.keyValues(k)
+	values, err := s.keyValues(k)
 	if err != nil {
 		return s.db.write.wrap("update a key", err)
 	}
-	err = execOne(ctx, s.db.write, "key", `UPDATE keys SET name = ?, scopes = ?, webhook_url = ?, webhook_secret = ?, expires_at = ? WHERE id = ? AND tenant = ?`,
-		k.Name, scopes, k.WebhookURL, secret, maybeMicros(k.ExpiresAt), k.ID, k.Tenant)
+	err = execOne(ctx, s.db.write, "key", `UPDATE keys SET name = ?, scopes = ?, webhook_url = ?, webhook_secret = ?, env = ?, secrets = ?, expires_at = ? WHERE id = ? AND tenant = ?`,
+		append(values, k.ID, k.Tenant)...)
 	return s.db.write.named("update a key", err, "key", k.Name)
 }
 

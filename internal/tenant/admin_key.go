@@ -22,6 +22,7 @@ type KeyChange struct {
 	ExpiresAt     *time.Time // the zero time for never
 	WebhookURL    *string    // "" for nowhere
 	WebhookSecret *string    // "" for unsigned
+	Variables     VariablesChange
 }
 
 // CreateKey makes a key for an environment of a tenant, "" for a key that only
@@ -161,7 +162,7 @@ func (a *Admin) changeKey(ctx context.Context, t Tenant, k *Key, c KeyChange) er
 	}
 	set(&k.WebhookURL, c.WebhookURL)
 	set(&k.WebhookSecret, c.WebhookSecret)
-	return nil
+	return c.Variables.apply(&k.Env, &k.Secrets)
 }
 
 func checkScopes(t Tenant, k *Key, scopes []Scope) error {

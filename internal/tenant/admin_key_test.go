@@ -162,16 +162,16 @@ func TestEnvironmentBounds(t *testing.T) {
 		{"too many files", limit(func(l *tenant.LimitsChange) { l.OpenFiles = ptr(1<<20 + 1) }), "limits.open_files"},
 		{"no inodes", limit(func(l *tenant.LimitsChange) { l.Inodes = ptr(0) }), "positive"},
 		{"too many inodes", limit(func(l *tenant.LimitsChange) { l.Inodes = ptr(1<<30 + 1) }), "limits.inodes"},
-		{"reserved variable", tenant.EnvironmentChange{Env: map[string]string{"PATH": "/"}}, "reserved"},
-		{"reserved secret", tenant.EnvironmentChange{Secrets: map[string]string{"ATOLL_X": "12345678"}}, "reserved"},
-		{"lower case", tenant.EnvironmentChange{Env: map[string]string{"a": "1"}}, "uppercase"},
-		{"NUL", tenant.EnvironmentChange{Env: map[string]string{"A": "\x00"}}, "NUL"},
-		{"NUL in a secret", tenant.EnvironmentChange{Secrets: map[string]string{"A": "12345678\x00"}}, "NUL"},
-		{"too many", tenant.EnvironmentChange{Env: many}, "at most 50"},
-		{"too long", tenant.EnvironmentChange{Secrets: map[string]string{"A": strings.Repeat("a", 4097)}}, "4096"},
-		{"a short secret", tenant.EnvironmentChange{Secrets: map[string]string{"A": "1234567"}}, "at least 8"},
-		{"a blank secret", tenant.EnvironmentChange{Secrets: map[string]string{"A": "   1234567   "}}, "at least 8"},
-		{"both", tenant.EnvironmentChange{Env: map[string]string{"A": "12345678"}, Secrets: map[string]string{"A": "12345678"}}, "can be one of them"},
+		{"reserved variable", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Env: map[string]string{"PATH": "/"}}}, "reserved"},
+		{"reserved secret", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Secrets: map[string]string{"ATOLL_X": "12345678"}}}, "reserved"},
+		{"lower case", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Env: map[string]string{"a": "1"}}}, "uppercase"},
+		{"NUL", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Env: map[string]string{"A": "\x00"}}}, "NUL"},
+		{"NUL in a secret", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Secrets: map[string]string{"A": "12345678\x00"}}}, "NUL"},
+		{"too many", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Env: many}}, "at most 50"},
+		{"too long", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Secrets: map[string]string{"A": strings.Repeat("a", 4097)}}}, "4096"},
+		{"a short secret", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Secrets: map[string]string{"A": "1234567"}}}, "at least 8"},
+		{"a blank secret", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Secrets: map[string]string{"A": "   1234567   "}}}, "at least 8"},
+		{"both", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Env: map[string]string{"A": "12345678"}, Secrets: map[string]string{"A": "12345678"}}}, "can be one of them"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := w.ChangeEnvironment(ctx, "acme", "e", c.change)
@@ -183,16 +183,16 @@ func TestEnvironmentBounds(t *testing.T) {
 
 	// Variables and secrets together are bounded, and a name is one of them.
 	delete(many, "V")
-	if _, err := w.ChangeEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Env: many}); err != nil {
+	if _, err := w.ChangeEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Env: many}}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := w.ChangeEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Secrets: map[string]string{"S": "12345678"}})
+	_, err := w.ChangeEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Secrets: map[string]string{"S": "12345678"}}})
 	refused(t, err, fault.Invalid, "at most 50")
-	moved, err := w.ChangeEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Secrets: map[string]string{"VX": "12345678"}, Unset: []string{"VXX", "NOPE"}})
+	moved, err := w.ChangeEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Secrets: map[string]string{"VX": "12345678"}, Unset: []string{"VXX", "NOPE"}}})
 	if err != nil || len(moved.Env) != 48 || moved.Secrets["VX"] != "12345678" {
 		t.Errorf("got %d variables, %v (%v)", len(moved.Env), moved.Secrets, err)
 	}
-	back, err := w.ChangeEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Env: map[string]string{"VX": "1"}})
+	back, err := w.ChangeEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Env: map[string]string{"VX": "1"}}})
 	if err != nil || len(back.Env) != 49 || len(back.Secrets) != 0 {
 		t.Errorf("got %d variables, %v (%v)", len(back.Env), back.Secrets, err)
 	}
@@ -218,7 +218,7 @@ func TestASecretCanAlwaysBeReplaced(t *testing.T) {
 	w.must(w.db.Tenants().CreateEnvironment(ctx, tenant.Environment{
 		ID: tenant.NewID("env"), Tenant: acme.ID, Name: "old", Image: "gone", Limits: limits, Secrets: map[string]string{"TOKEN": "leaked-by-now"}, CreatedAt: time.Now(),
 	}))
-	e, err := w.ChangeEnvironment(ctx, "acme", "old", tenant.EnvironmentChange{Secrets: map[string]string{"TOKEN": "another-one"}})
+	e, err := w.ChangeEnvironment(ctx, "acme", "old", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Secrets: map[string]string{"TOKEN": "another-one"}}})
 	if err != nil || e.Secrets["TOKEN"] != "another-one" || e.Image != "gone" || e.Limits != limits {
 		t.Errorf("got %+v %v", e, err)
 	}

@@ -61,7 +61,7 @@ func (a *Authority) Authenticate(ctx context.Context, token string) (Principal, 
 	p, left, err := a.store.Principal(ctx, hash)
 	switch {
 	case err == nil:
-		p.Environment.remember()
+		p.remember()
 		until := asked.Add(believed)
 		if left > 0 {
 			until = asked.Add(min(left, believed))

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -224,7 +226,7 @@ func TestVariablesAreMergedOnce(t *testing.T) {
 	w := open(t)
 	ctx := t.Context()
 	w.tenant("acme", tenant.TenantChange{})
-	_, err := w.CreateEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Env: map[string]string{"A": "a"}, Secrets: map[string]string{"S": "a secret"}})
+	_, err := w.CreateEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Env: map[string]string{"A": "a"}, Secrets: map[string]string{"S": "a secret"}}})
 	w.must(err)
 	_, key, err := w.CreateKey(ctx, "acme", "e", "k", tenant.KeyChange{})
 	w.must(err)
@@ -240,9 +242,49 @@ func TestVariablesAreMergedOnce(t *testing.T) {
 	if reflect.ValueOf(first).Pointer() != reflect.ValueOf(variables()).Pointer() {
 		t.Error("they were merged again")
 	}
-	_, err = w.ChangeEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Env: map[string]string{"A": "b"}})
+	_, err = w.ChangeEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Variables: tenant.VariablesChange{Env: map[string]string{"A": "b"}}})
 	w.must(err)
 	if v := variables(); v["A"] != "b" || first["A"] != "a" {
 		t.Errorf("after a change: %v", v)
+	}
+}
+
+// TestKeyVariablesWin checks the order of the levels that are known before a
+// request: the key's over the environment's, whatever kind each is of.
+func TestKeyVariablesWin(t *testing.T) {
+	w := open(t)
+	ctx := t.Context()
+	w.tenant("acme", tenant.TenantChange{})
+	_, err := w.CreateEnvironment(ctx, "acme", "e", tenant.EnvironmentChange{Variables: tenant.VariablesChange{
+		Env: map[string]string{"A": "environment", "B": "environment"}, Secrets: map[string]string{"S": "environment-secret", "T": "another-secret"},
+	}})
+	w.must(err)
+	k, key, err := w.CreateKey(ctx, "acme", "e", "k", tenant.KeyChange{Variables: tenant.VariablesChange{
+		Env: map[string]string{"B": "key", "S": "plain now"}, Secrets: map[string]string{"K": "key-secret"},
+	}})
+	w.must(err)
+	if k.Env["B"] != "key" || k.Secrets["K"] != "key-secret" {
+		t.Errorf("kept are %v and %v", k.Env, k.Secrets)
+	}
+	p, err := w.authority.Authenticate(ctx, key)
+	w.must(err)
+	want := map[string]string{"A": "environment", "B": "key", "S": "plain now", "T": "another-secret", "K": "key-secret"}
+	if got := p.Variables(); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got, want := p.Secrets(), []string{"another-secret", "key-secret"}; !slices.Equal(got, want) {
+		t.Errorf("secrets are %v, want %v", got, want)
+	}
+	_, err = w.ChangeKey(ctx, "acme", "k", tenant.KeyChange{Variables: tenant.VariablesChange{Unset: []string{"B", "K"}}})
+	w.must(err)
+	if p, err = w.authority.Authenticate(ctx, key); err != nil || p.Variables()["B"] != "environment" || p.Variables()["K"] != "" {
+		t.Errorf("after taking away: %v, %v", p.Variables(), err)
+	}
+	for name, c := range map[string]tenant.VariablesChange{
+		"reserved": {Env: map[string]string{"PATH": "/"}}, "uppercase": {Env: map[string]string{"a": "1"}},
+		"at least 8": {Secrets: map[string]string{"A": "short"}}, "can be one of them": {Env: map[string]string{"A": "12345678"}, Secrets: map[string]string{"A": "12345678"}},
+	} {
+		_, err := w.ChangeKey(ctx, "acme", "k", tenant.KeyChange{Variables: c})
+		refused(t, err, fault.Invalid, name)
 	}
 }

@@ -101,21 +101,28 @@ type Environment struct {
 
 // Variables are what e sets for every program: a secret wins over a plain
 // variable of the same name. They must not be changed.
-func (e *Environment) Variables() map[string]string {
+func (e *Environment) Variables() map[string]string { return variables(e.variables, e.Env, e.Secrets) }
+
+// variables merges variables, secrets over plain ones, unless that was done
+// before.
+func variables(merged, env, secrets map[string]string) map[string]string {
 	switch {
-	case e.variables != nil:
-		return e.variables
-	case len(e.Secrets) == 0:
-		return e.Env
+	case merged != nil:
+		return merged
+	case len(secrets) == 0:
+		return env
 	}
-	all := make(map[string]string, len(e.Env)+len(e.Secrets))
-	maps.Copy(all, e.Env)
-	maps.Copy(all, e.Secrets)
+	all := make(map[string]string, len(env)+len(secrets))
+	maps.Copy(all, env)
+	maps.Copy(all, secrets)
 	return all
 }
 
-// remember has Variables merge no more. e must not be changed any more.
-func (e *Environment) remember() { e.variables = e.Variables() }
+// remember has Variables merge no more. p must not be changed any more.
+func (p *Principal) remember() {
+	p.Environment.variables, p.Key.variables = p.Environment.Variables(), p.Key.Variables()
+	p.variables = p.Variables()
+}
 
 // Scope is something a key may be used for.
 type Scope string
@@ -144,10 +151,18 @@ type Key struct {
 	Scopes        []Scope
 	WebhookURL    string // where asynchronous executions are told of; "" for nowhere
 	WebhookSecret string // signs them; stored encrypted; "" for unsigned
-	CreatedAt     time.Time
-	ExpiresAt     *time.Time
-	RevokedAt     *time.Time
+	// Env and Secrets are variables of its executions, over those of the
+	// environment and under the request's own; kept as the environment's are.
+	Env, Secrets map[string]string
+	CreatedAt    time.Time
+	ExpiresAt    *time.Time
+	RevokedAt    *time.Time
+
+	variables map[string]string // see Environment.remember
 }
+
+// Variables are what k sets for every program, as Environment.Variables.
+func (k *Key) Variables() map[string]string { return variables(k.variables, k.Env, k.Secrets) }
 
 // Principal is an authenticated caller.
 type Principal struct {
@@ -156,6 +171,30 @@ type Principal struct {
 	Plan        Plan
 	Environment Environment       // zero for a key that only administers
 	Storage     []storage.Granted // what the key and the environment may mount
+
+	variables map[string]string // see remember
+}
+
+// Variables are those of the environment and, over them, those of the key. They
+// must not be changed.
+func (p *Principal) Variables() map[string]string {
+	return variables(p.variables, p.Environment.Variables(), p.Key.Variables())
+}
+
+// Secrets are the values of p's secret variables, the key's after those of the
+// environment that the key does not set anew.
+func (p *Principal) Secrets() []string {
+	var values []string
+	add := func(secrets, but map[string]string) {
+		for _, name := range slices.Sorted(maps.Keys(secrets)) {
+			if _, anew := but[name]; !anew && secrets[name] != "" {
+				values = append(values, secrets[name])
+			}
+		}
+	}
+	add(p.Environment.Secrets, p.Key.Variables())
+	add(p.Key.Secrets, nil)
+	return values
 }
 
 // Policy is what the caller's plan and environment make of a request; longest
@@ -166,7 +205,7 @@ func (p *Principal) Policy(longest time.Duration) execution.Policy {
 		most = min(most, p.Plan.MaxTimeout)
 	}
 	return execution.Policy{
-		MaxTimeout: most, Env: p.Environment.Variables(),
+		MaxTimeout: most, Env: p.Variables(),
 		Upgrade: func(asked time.Duration) string { return p.Plan.upgradeTimeout(asked, longest) },
 	}
 }

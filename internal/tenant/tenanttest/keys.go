@@ -70,6 +70,7 @@ func testKeys(t *testing.T, s tenant.Store) {
 	full, _ := Key(t, s, e, "full", func(k *tenant.Key) {
 		k.Scopes = tenant.Scopes
 		k.WebhookURL, k.WebhookSecret, k.ExpiresAt = "https://example.com/?a=b", "whsec_\"x", &expires
+		k.Env, k.Secrets = map[string]string{"A": "é\n"}, map[string]string{"TOKEN": "s3cret"}
 	})
 	admin, _ := Key(t, s, tenant.Environment{Tenant: e.Tenant}, "admin", func(k *tenant.Key) { k.Scopes = []tenant.Scope{tenant.ScopeAdmin} })
 	wantSame(t, get[tenant.Key](t)(s.Key(ctx, e.Tenant, full.ID)), full)

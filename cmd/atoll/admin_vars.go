@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/httpapi"
+)
+
+// varFlags are what can be set of the variables of an environment or a key.
+type varFlags struct {
+	app                                  *app
+	vars, secretFiles, secretEnvs, unset []string
+}
+
+func (a *app) addVarFlags(cmd *cobra.Command) *varFlags {
+	f := &varFlags{app: a}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.vars, "var", nil, "variable to set, NAME=VALUE; may be repeated")
+	flags.StringArrayVar(&f.secretFiles, "secret-file", nil, "secret variable to set from a file, NAME=FILE, - for stdin; may be repeated")
+	flags.StringArrayVar(&f.secretEnvs, "secret-env", nil, "secret variable to set from this command's environment, NAME or NAME=OTHER; may be repeated")
+	return f
+}
+
+// addUnset adds the flag that takes variables away.
+func (f *varFlags) addUnset(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.unset, "unset", nil, "variable or secret to take away; may be repeated")
+}
+
+// change is what the flags on the command line say; nil where they say nothing.
+func (f *varFlags) change() (env, secrets map[string]httpapi.Text, unset []httpapi.Text, err error) {
+	vars, err := pairs("var", f.vars)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	hidden, err := f.secrets()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for _, name := range f.unset {
+		unset = append(unset, httpapi.Text(name))
+	}
+	return texts(vars), texts(hidden), unset, nil
+}
+
+// showVars shows variables, of the secret ones the names.
+func showVars(w io.Writer, env map[string]string, secrets []string) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		row(w, "variable", name+"="+strconv.Quote(env[name]))
+	}
+	for _, name := range secrets {
+		row(w, "secret", name)
+	}
+}
+
+// secrets reads values from where no process list shows them.
+func (f *varFlags) secrets() (map[string]string, error) {
+	out, err := pairs("secret-file", f.secretFiles)
+	if err != nil {
+		return nil, err
+	}
+	for name, file := range out {
+		if out[name], err = f.app.readSmall(file); err != nil {
+			return nil, fmt.Errorf("--secret-file %s: %w", name, err)
+		}
+	}
+	for _, arg := range f.secretEnvs {
+		name, from, other := strings.Cut(arg, "=")
+		if !other {
+			from = name
+		}
+		if out[name] = f.app.getenv(from); out[name] == "" {
+			return nil, wrong("--secret-env %s: %s is not set", arg, from)
+		}
+	}
+	return out, nil
+}
