@@ -113,6 +113,7 @@ func appendResult(e *encoder, r *execution.Result) {
 	e.bool(r.Warm)
 	e.bool(r.Reused)
 	appendThreadState(e, r.Thread)
+	appendTraffic(e, &r.Traffic)
 }
 
 func readResult(d *decoder) (r execution.Result) {
@@ -137,6 +138,7 @@ func readResult(d *decoder) (r execution.Result) {
 	r.Warm = d.bool()
 	r.Reused = d.bool()
 	r.Thread = readThreadState(d)
+	r.Traffic = readTraffic(d)
 	return r
 }
 

@@ -138,6 +138,19 @@ func (l *ledger) usage() Usage {
 	return u
 }
 
+// take is usage since it was last called.
+func (l *ledger) take() Usage {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.use
+	u.BytesIn, u.BytesOut = l.in.Swap(0), l.out.Swap(0)
+	u.Refused, u.Hosts = l.refused, slices.Sorted(maps.Keys(l.hosts))
+	l.use, l.refused = Usage{}, map[Rule]uint64{}
+	clear(l.hosts)
+	clear(l.last)
+	return u
+}
+
 // printable cuts what a sandbox sent to what may stand in a log.
 func printable(s string) string {
 	b := []byte(s[:min(len(s), 253)])

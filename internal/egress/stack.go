@@ -152,6 +152,10 @@ func (s *Stack) SetPolicy(p sandbox.NetworkPolicy) error {
 // Usage is what the sandbox has used up to now.
 func (s *Stack) Usage() Usage { return s.ledger.usage() }
 
+// TakeUsage is what the sandbox has used since this was last asked, or since the
+// Stack was made. Refusals are reported anew after it.
+func (s *Stack) TakeUsage() Usage { return s.ledger.take() }
+
 // Close cuts all connections, closes the device and waits until nothing of the
 // Stack runs any more. It may be called again.
 func (s *Stack) Close() error {

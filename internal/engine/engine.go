@@ -45,6 +45,7 @@ type Config struct {
 	MaxWarm      int  // warm sandboxes of all environments; 0 is 16 times PoolSize
 	Environments int  // other environments known at the same time; 0 is 32
 	Journals     bool // sandboxes get a journal, so that their runs can be taken over
+	Network      Network
 	Registry     prometheus.Registerer
 }
 
@@ -55,6 +56,7 @@ type Engine struct {
 	cfg       Config
 	pool      *pool.Pool[warm.Key, *warm.Sandbox]
 	host      *host
+	networks  *networks   // host, for sandboxes with a network
 	templates string      // folder
 	filled    atomic.Bool // the pool was full once
 	version   guestVersion
@@ -94,6 +96,9 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 			err = errors.Join(err, e.Close())
 		}
 	}()
+	if e.networks, err = openNetworks(rt, cfg.Network, cfg.Registry); err != nil {
+		return nil, err
+	}
 	m, err := newMetrics(cfg.Registry)
 	if err != nil {
 		return nil, err
@@ -136,6 +141,27 @@ type claimed struct {
 	*warm.Sandbox
 	folder string
 	host   *host
+	link   *link // nil without a network
+}
+
+// hand connects a sandbox as a job may be, and gives it to an executor.
+func (e *Engine) hand(sb *warm.Sandbox, job *execution.Job) (claimed, error) {
+	c := claimed{sb, e.folder(sb.ID()), e.host, e.networks.link(sb.ID())}
+	if job.Permissions.Network.Blocked() {
+		return c, nil
+	}
+	if err := c.SetNetwork(job.Permissions.Network); err != nil {
+		return c, fault.Wrap(fault.Unavailable, err, "the sandbox could not be connected to the network; nothing was run, retry after a moment")
+	}
+	return c, nil
+}
+
+// runtime is what makes a job's sandboxes.
+func (e *Engine) runtime(job *execution.Job) sandbox.Runtime {
+	if job.Permissions.Network.Blocked() {
+		return e.host
+	}
+	return e.networks
 }
 
 // Folder implements executor.Claimed.
@@ -156,7 +182,11 @@ func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claime
 	if err != nil {
 		return nil, false, err
 	}
-	return claimed{sb, e.folder(sb.ID()), e.host}, hit, nil
+	c, err := e.hand(sb, job)
+	if err != nil {
+		return nil, false, errors.Join(err, sb.Destroy(context.WithoutCancel(ctx)))
+	}
+	return c, hit, nil
 }
 
 // Left implements executor.Sandboxes.
@@ -183,7 +213,7 @@ func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (e
 	if err != nil {
 		// What runs needs no image any more.
 		img := &image.Image{Name: job.Image}
-		env = &environment{maker: warm.New(warm.Config{Runtime: e.host, Image: img, Limits: job.Limits, Log: e.cfg.Log})}
+		env = &environment{maker: warm.New(warm.Config{Runtime: e.runtime(job), Image: img, Limits: job.Limits, Log: e.cfg.Log})}
 	} else {
 		defer e.unuse(env)
 	}
@@ -191,7 +221,11 @@ func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (e
 	if err != nil {
 		return nil, err
 	}
-	return claimed{sb, folder, e.host}, nil
+	c, err := e.hand(sb, job)
+	if err != nil {
+		return nil, errors.Join(err, sb.Detach())
+	}
+	return c, nil
 }
 
 // Remove implements executor.Sandboxes.

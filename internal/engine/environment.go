@@ -36,11 +36,13 @@ type environment struct {
 
 // keyOf names the environment of a job; the configured one has no variant.
 func (e *Engine) keyOf(job *execution.Job) envKey {
-	if job.Limits == e.cfg.Limits && maps.Equal(job.BaseEnv, e.cfg.Env) && job.Permissions.Equal(sandbox.Permissions{}) {
+	rules, connected := job.Permissions, !job.Permissions.Network.Blocked()
+	rules.Network = sandbox.NetworkPolicy{} // whether there is one matters; what it allows is said at the claim
+	if job.Limits == e.cfg.Limits && maps.Equal(job.BaseEnv, e.cfg.Env) && rules.Equal(sandbox.Permissions{}) && !connected {
 		return envKey{job.Image, ""}
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%+v\n%+v\n%t\n", job.Limits, job.Permissions, job.Permissions.Filesystem.Writable != nil)
+	fmt.Fprintf(h, "%+v\n%+v\n%t\n%t\n", job.Limits, rules, rules.Filesystem.Writable != nil, connected)
 	for _, name := range sortedNames(job.BaseEnv) {
 		fmt.Fprintf(h, "%q=%q\n", name, job.BaseEnv[name])
 	}
@@ -67,6 +69,11 @@ func (e *Engine) use(job *execution.Job) (*environment, error) {
 	}
 	if err := e.host.admit(job.Limits); err != nil {
 		return nil, err
+	}
+	if !job.Permissions.Network.Blocked() {
+		if err := e.networks.admit(); err != nil {
+			return nil, err
+		}
 	}
 	img, release, err := e.cfg.Images.Use(job.Image)
 	if fault.KindOf(err) == fault.NotFound {
@@ -109,7 +116,7 @@ func (e *Engine) add(key envKey, job *execution.Job, img *image.Image, release f
 	// A folder of its own: that of an earlier one of this key may still be on its way out.
 	templates := filepath.Join(e.templates, strconv.Itoa(e.made))
 	env = &environment{key: key, release: release, templates: templates, used: time.Now(), users: 1, maker: warm.New(warm.Config{
-		Runtime: e.host, Image: img, Variant: key.variant, Limits: job.Limits, Env: job.BaseEnv,
+		Runtime: e.runtime(job), Image: img, Variant: key.variant, Limits: job.Limits, Env: e.variables(job),
 		Templates: templates, Log: e.cfg.Log, Guest: e.version.check,
 	})}
 	if other := e.envs[key]; other != nil {
@@ -185,4 +192,12 @@ func (e *Engine) forgetUnused(ctx context.Context) {
 			e.clear(env)
 		}
 	}
+}
+
+// variables are those of an environment's programs, the image's left out.
+func (e *Engine) variables(job *execution.Job) map[string]string {
+	if job.Permissions.Network.Blocked() {
+		return job.BaseEnv
+	}
+	return e.networks.env(job.BaseEnv)
 }

@@ -135,7 +135,10 @@ func (e *Engine) claimMounted(ctx context.Context, job *execution.Job) (_ execut
 	if err != nil {
 		return nil, errors.Join(err, e.host.unmount(id))
 	}
-	c := claimed{sb, e.folder(id), e.host}
+	c, err := e.hand(sb, job)
+	if err != nil {
+		return nil, errors.Join(err, c.Destroy(context.WithoutCancel(ctx)))
+	}
 	if !e.cfg.Journals {
 		return c, nil
 	}

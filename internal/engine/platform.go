@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/executor"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/wire"
 	"github.com/atoll-run/atoll/internal/image/erofs"
 	"github.com/atoll-run/atoll/internal/runtime/gvisor"
 	"github.com/atoll-run/atoll/internal/runtime/oci"
@@ -34,6 +35,7 @@ type Platform struct {
 	Guest string // path of atoll-guest
 	State string // folder of sandboxes' own folders, shared by all processes of one data folder
 	Disk  string // the same on disk, for what is large or run from; "" for State
+	CA    []byte // certificates that sandboxes with a network trust besides their image's, PEM
 	Name  string // this process's part of it: a server's is Server, a command's NewName()
 	Log   *slog.Logger
 }
@@ -358,6 +360,9 @@ func writeGuest(p Platform) (string, error) {
 	files := map[string]erofs.File{"guest": {Mode: 0o755, Data: binary}}
 	hash := sha256.New()
 	hash.Write(binary)
+	if len(p.CA) > 0 {
+		files[wire.CAFile] = erofs.File{Mode: 0o644, Data: p.CA}
+	}
 	for name, data := range guest.Files() {
 		files[name] = erofs.File{Mode: 0o644, Data: data}
 	}

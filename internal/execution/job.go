@@ -81,6 +81,7 @@ type Result struct {
 	PeakMemory                       int64
 	Warm                             bool
 	Reused                           bool // an earlier job of the same turn had made the sandbox
+	Traffic                          Traffic
 
 	// Thread is the state that the job's thread has from now on; nil leaves it as
 	// it was. It counts only if this Result is the one that is recorded.

@@ -33,4 +33,5 @@ type Outcome struct {
 	DiskFull                 bool // a failed program left one of its file systems full
 	ProcessesFull            bool // a failed program left its process limit reached
 	PeakMemory               int64
+	Traffic                  Traffic
 }

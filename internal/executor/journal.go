@@ -69,6 +69,7 @@ type endRecord struct {
 	Bytes       [2]int64
 	PeakMemory  int64
 	CompletedAt time.Time
+	Traffic     execution.Traffic
 }
 
 // state is what stands for the frames that were cut off.

@@ -179,7 +179,7 @@ func (t *task) conclude(out *output, e endRecord, lost bool) {
 	}
 	r := execution.Result{
 		Status: e.Status, ExitCode: e.ExitCode, Error: e.Error, StdoutBytes: e.Bytes[0], StderrBytes: e.Bytes[1],
-		CompletedAt: e.CompletedAt, PeakMemory: e.PeakMemory,
+		CompletedAt: e.CompletedAt, PeakMemory: e.PeakMemory, Traffic: e.Traffic,
 	}
 	out.finish(trace.Carry(t.x.stopped, t.ctx), t.x.cfg.Blobs, &t.job, &r)
 	if !t.store(r) {
@@ -324,7 +324,7 @@ var errInternal = errors.New("the way of the output broke down")
 // decide says what the end of a program means. Order matters: a program that
 // ran out of memory just as its time ran out was ended by the clock.
 func decide(job *execution.Job, out execution.Outcome, cause error) endRecord {
-	e := endRecord{ExitCode: out.ExitCode, Bytes: [2]int64{out.StdoutBytes, out.StderrBytes}, PeakMemory: out.PeakMemory}
+	e := endRecord{ExitCode: out.ExitCode, Bytes: [2]int64{out.StdoutBytes, out.StderrBytes}, PeakMemory: out.PeakMemory, Traffic: out.Traffic}
 	l := job.Limits
 	switch {
 	case out.TimedOut:

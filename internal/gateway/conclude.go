@@ -68,7 +68,7 @@ func (g *Gateway) conclude(ctx context.Context, r execution.Result, quiet bool) 
 // consequences are what follows from the end of e, which r told of.
 func (g *Gateway) consequences(e *execution.Execution, r execution.Result, quiet bool) execution.Consequences {
 	return execution.Consequences{
-		Audit:   auditRow(e),
+		Audit:   auditRow(e, &r.Traffic),
 		Usage:   g.entry(e, r),
 		Webhook: !quiet && e.Delivery == execution.Async && e.Webhook.URL != "",
 	}
@@ -86,7 +86,7 @@ var exitStatuses = map[execution.Status]audit.ExitStatus{
 
 // auditRow is the trail of e. How long it is kept is the tenant's setting,
 // which the store knows.
-func auditRow(e *execution.Execution) audit.Row {
+func auditRow(e *execution.Execution, t *execution.Traffic) audit.Row {
 	stdout, stderr := e.Source.Cut(math.MaxInt64)
 	row := audit.Row{
 		TraceID:         e.TraceID,
@@ -108,6 +108,7 @@ func auditRow(e *execution.Execution) audit.Row {
 		StderrTruncated: e.StderrTruncated || e.StderrBytes > stderr,
 		PeakMemory:      e.PeakMemory,
 		Mounts:          e.Mounts,
+		OutboundHosts:   t.Outbound(),
 		Metadata:        e.Metadata,
 	}
 	if e.NotStarted && e.Status == execution.Failed {
@@ -131,6 +132,7 @@ func (g *Gateway) entry(e *execution.Execution, r execution.Result) usage.Entry 
 	if started := r.StartedAt; !started.IsZero() {
 		entry.Seconds = max(0, r.CompletedAt.Sub(started).Seconds())
 	}
+	entry.BytesOut = r.Traffic.BytesOut
 	if !r.Reused {
 		entry.Sessions = 1
 	}

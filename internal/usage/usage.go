@@ -12,7 +12,7 @@ type Entry struct {
 	Seconds  float64 // wall clock, in a sandbox
 	CPU      float64 // cores the sandbox had
 	Memory   int64   // bytes the sandbox had
-	BytesOut int64   // to the network; none so far
+	BytesOut int64   // to the network
 	Sessions int     // sandboxes begun: 0 for a further call of a turn
 	Credits  float64
 	At       time.Time

@@ -89,12 +89,27 @@ func (r *Runtime) Admit(l sandbox.Limits) error {
 	return r.cores.check(l.CPU)
 }
 
+// AdmitNetwork reports, as sandbox.ErrUnsupported, what keeps sandboxes from
+// having a network.
+func (r *Runtime) AdmitNetwork() error {
+	if r.users.alone {
+		return fmt.Errorf("%w without subordinate ids: install newuidmap and newgidmap (package uidmap) and give this user a range "+
+			"(usermod --add-subuids 100000-165535 --add-subgids 100000-165535 NAME), or run atoll as root", sandbox.ErrUnsupported)
+	}
+	return nil
+}
+
 func (r *Runtime) start(ctx context.Context, spec sandbox.Spec, command ...string) (_ *Instance, err error) {
 	if err := r.Admit(spec.Limits); err != nil {
 		return nil, err
 	}
 	if err := r.checkMounts(spec); err != nil {
 		return nil, err
+	}
+	if spec.Network != nil {
+		if err := r.AdmitNetwork(); err != nil {
+			return nil, err
+		}
 	}
 	if err := r.dir.Create(spec); err != nil {
 		return nil, fmt.Errorf("create state of %s: %w", spec.ID, err)
