@@ -11,6 +11,7 @@ package egress
 
 import (
 	"context"
+	"crypto/x509"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -45,6 +46,9 @@ type Resolver interface {
 type Config struct {
 	Open     []rules.Opening // addresses of the floor that may be connected to
 	Resolver Resolver        // default: as the machine resolves
+
+	Authority *Authority     // without one no secret can be bound to hosts
+	Roots     *x509.CertPool // whom hosts with secrets are to be certified by; default: as the machine has it
 
 	MaxConnections int // TCP connections of a sandbox at a time; default 512
 	MaxFlows       int // UDP flows of a sandbox at a time; default 256

@@ -59,6 +59,7 @@ type flow struct {
 	dst      netip.AddrPort
 	limit    time.Duration
 	last     atomic.Int64 // of its traffic, in Unix seconds
+	free     atomic.Bool  // let through without a name
 
 	mu   sync.Mutex
 	host string // that the client wants; "" before it has said so

@@ -1,8 +1,9 @@
 package egress
 
 import (
-	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -82,9 +83,11 @@ type gatedKey struct{}
 // gated is a connection of the sandbox that goes through the gate, and what is
 // needed to answer it.
 type gated struct {
-	*guestConn
+	net.Conn   // HTTP in clear, also where it came by TLS
+	guest      *guestConn
+	secretName string // the host that a connection by TLS is to; "" in clear
+
 	stack *Stack
-	first io.Reader // what has been read of it
 	up    atomic.Pointer[net.TCPConn]
 	proxy *httputil.ReverseProxy
 
@@ -95,44 +98,19 @@ type gated struct {
 }
 
 // serve passes on a connection's requests until it is closed.
-func (g *gate) serve(f *flow, guest *guestConn, first []byte, up *net.TCPConn) {
-	c := &gated{guestConn: guest, stack: g.stack, first: bytes.NewReader(first), closed: make(chan struct{})}
+func (g *gate) serve(c *gated, up *net.TCPConn) {
+	c.stack, c.closed = g.stack, make(chan struct{})
 	c.up.Store(up)
-	c.asked.Store(true)
-	transport := &http.Transport{
-		DialContext:            c.dial,
-		DisableCompression:     true,
-		MaxResponseHeaderBytes: 1 << 20,
-		ReadBufferSize:         64 << 10,
-		WriteBufferSize:        64 << 10,
-		Protocols:              new(http.Protocols),
-		ExpectContinueTimeout:  time.Second,
-	}
-	transport.Protocols.SetHTTP1(g.server.Protocols.HTTP1())
-	transport.Protocols.SetUnencryptedHTTP2(g.server.Protocols.UnencryptedHTTP2())
-	if transport.Protocols.HTTP1() {
-		transport.MaxConnsPerHost = 1 // as the client has, also when the last answer is only just over
-	}
+	c.asked.Store(c.secretName == "") // in clear its beginning has been seen
+	transport := c.transport(g.server.Protocols)
 	defer transport.CloseIdleConnections()
 	c.proxy = &httputil.ReverseProxy{
 		Transport:     transport,
 		FlushInterval: -1,
 		BufferPool:    proxyBuffers{},
 		ErrorLog:      g.server.ErrorLog,
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Scheme, r.Out.URL.Host = "http", f.dst.String()
-			r.Out.URL.RawQuery = r.In.URL.RawQuery // also what the library cannot parse
-			r.Out.Host = r.In.Host
-			for _, h := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
-				if v, ok := r.In.Header[h]; ok {
-					r.Out.Header[h] = v
-				}
-			}
-		},
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
-			c.broken.Store(true)
-			panic(http.ErrAbortHandler)
-		},
+		Rewrite:       c.rewrite,
+		ErrorHandler:  c.fail,
 	}
 	select {
 	case g.conns <- c:
@@ -141,11 +119,70 @@ func (g *gate) serve(f *flow, guest *guestConn, first []byte, up *net.TCPConn) {
 	}
 }
 
+// transport speaks to the server as the sandbox speaks to us; by TLS it and the
+// server choose.
+func (c *gated) transport(client *http.Protocols) *http.Transport {
+	t := &http.Transport{
+		DialContext:            c.dial,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: 1 << 20,
+		ReadBufferSize:         64 << 10,
+		WriteBufferSize:        64 << 10,
+		Protocols:              new(http.Protocols),
+		ExpectContinueTimeout:  time.Second,
+		TLSHandshakeTimeout:    c.stack.cfg.ConnectTimeout,
+	}
+	switch {
+	case c.secretName != "":
+		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.secretName, RootCAs: c.stack.cfg.Roots}
+		t.Protocols.SetHTTP1(true)
+		t.Protocols.SetHTTP2(true)
+	case client.HTTP1():
+		t.Protocols.SetHTTP1(true)
+		t.MaxConnsPerHost = 1 // as the client has, also when the last answer is only just over
+	default:
+		t.Protocols.SetUnencryptedHTTP2(true)
+	}
+	return t
+}
+
+// rewrite makes the request that the server is sent.
+func (c *gated) rewrite(r *httputil.ProxyRequest) {
+	r.Out.URL.Scheme, r.Out.URL.Host = "http", c.guest.flow.dst.String()
+	r.Out.URL.RawQuery = r.In.URL.RawQuery // also what the library cannot parse
+	r.Out.Host = r.In.Host
+	for _, h := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if v, ok := r.In.Header[h]; ok {
+			r.Out.Header[h] = v
+		}
+	}
+	if c.secretName != "" {
+		r.Out.URL.Scheme = "https"
+		if secrets := c.stack.secretsFor(c.secretName); secrets != nil {
+			reveal(r.Out, secrets)
+		}
+	}
+}
+
+// fail is called when the server did not answer. In clear the sandbox sees what
+// it would have seen; by TLS that is no longer to be had, so it is told.
+func (c *gated) fail(w http.ResponseWriter, _ *http.Request, err error) {
+	if c.secretName == "" {
+		c.broken.Store(true)
+		panic(http.ErrAbortHandler)
+	}
+	what := "could not be asked"
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		what = "has no certificate that is trusted here"
+	}
+	http.Error(w, "atoll: "+c.secretName+", which a secret is bound to, "+what, http.StatusBadGateway)
+}
+
 // handle passes a request on if it is for a host that the connection may reach.
 func (g *gate) handle(w http.ResponseWriter, r *http.Request) {
 	c := r.Context().Value(gatedKey{}).(*gated)
 	c.asked.Store(false)
-	f := c.flow
+	f := c.guest.flow
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -156,7 +193,7 @@ func (g *gate) handle(w http.ResponseWriter, r *http.Request) {
 	case !v.ok():
 	case r.Method == http.MethodConnect || !strings.HasPrefix(r.RequestURI, "/") && r.RequestURI != "*":
 		v.rule = RuleHTTPForm
-	case name == "" || v.names != nil && !slices.Contains(v.names, name):
+	case name == "" || v.names != nil && !slices.Contains(v.names, name) || c.secretName != "" && name != c.secretName:
 		v.rule = RuleHTTPHost
 	}
 	if !v.ok() {
@@ -167,7 +204,7 @@ func (g *gate) handle(w http.ResponseWriter, r *http.Request) {
 	}
 	if f.wanted() != name {
 		f.wants(name)
-		g.stack.begin(f)
+		g.stack.begin(f, false)
 	}
 	// Only WebSockets leave HTTP: what follows other upgrades, such as HTTP/2 in
 	// clear, would be requests that nobody checks.
@@ -185,28 +222,21 @@ func (g *gate) handle(w http.ResponseWriter, r *http.Request) {
 // later ones if the server closes that between requests.
 func (c *gated) dial(context.Context, string, string) (net.Conn, error) {
 	if up := c.up.Swap(nil); up != nil {
-		return &counted{up, c.flow}, nil
+		return &counted{up, c.guest.flow}, nil
 	}
-	up, err := c.stack.dial("tcp", c.flow.dst)
+	up, err := c.stack.dial("tcp", c.guest.flow.dst)
 	if err != nil {
 		return nil, err
 	}
-	return &counted{up, c.flow}, nil
-}
-
-func (c *gated) Read(b []byte) (int, error) {
-	if n, err := c.first.Read(b); err == nil {
-		return n, nil
-	}
-	return c.guestConn.Read(b)
+	return &counted{up, c.guest.flow}, nil
 }
 
 func (c *gated) Close() error {
 	c.once.Do(func() {
 		if c.broken.Load() {
-			c.Abort()
+			c.guest.Abort()
 		}
-		_ = c.guestConn.Close()
+		_ = c.Conn.Close()
 		close(c.closed)
 	})
 	return nil
@@ -220,7 +250,7 @@ func (c *gated) state(state http.ConnState) {
 		c.asked.Store(true)
 	case http.StateClosed:
 		if c.asked.Load() {
-			c.stack.refuse("http", c.flow.wanted(), c.flow.dst, RuleHTTPForm)
+			c.stack.refuse("http", c.guest.flow.wanted(), c.guest.flow.dst, RuleHTTPForm)
 		}
 	}
 }

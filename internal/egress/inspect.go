@@ -25,24 +25,29 @@ var namedPorts = []uint16{80, 443, 8080, 8443}
 // A server of some other protocol may speak first, so what it says is passed on
 // while the client's first bytes are awaited; except on namedPorts.
 func (s *Stack) inspect(f *flow, guest *guestConn, up *net.TCPConn) {
-	strict := slices.Contains(namedPorts, f.dst.Port())
+	strict := slices.Contains(namedPorts, f.dst.Port()) && s.decide(f.dst, "").names != nil
 	down := &downstream{flow: f, guest: guest, up: up}
 	defer down.wait()
 	if !strict {
 		down.start()
 	}
 	first, err := firstBytes(guest, s.cfg.HelloTimeout)
+	v := s.decide(f.dst, "")
+	named := v.names != nil // otherwise this is about secrets alone
 	if err != nil {
-		if len(first.bytes) > 0 {
-			s.refuse("tcp", s.decide(f.dst, "").host, f.dst, RuleProtocol)
+		if named && len(first.bytes) > 0 {
+			s.refuse("tcp", v.host, f.dst, RuleProtocol)
 		}
-		if strict || len(first.bytes) > 0 || err != io.EOF {
+		if strict || named && len(first.bytes) > 0 || err != io.EOF {
 			f.cut()
 			return
 		}
 	}
-	protocol, host, rule := s.judge(f, first, strict)
+	protocol, host, rule := judge(v, first, strict)
 	gate := map[sniff.Kind]*gate{sniff.HTTP: s.http1, sniff.HTTP2: s.http2}[first.kind]
+	if !named {
+		gate = nil
+	}
 	if rule == "" && gate != nil && !down.stop() {
 		protocol, rule = "http", RuleHTTPForm // servers of HTTP do not speak first
 	}
@@ -52,11 +57,15 @@ func (s *Stack) inspect(f *flow, guest *guestConn, up *net.TCPConn) {
 		return
 	}
 	if gate != nil {
-		gate.serve(f, guest, first.bytes, up)
+		gate.serve(&gated{Conn: &replayed{guestConn: guest, first: first.bytes}, guest: guest}, up)
 		return
 	}
 	f.wants(host)
-	s.begin(f)
+	s.begin(f, !named)
+	if first.kind == sniff.TLS && s.secretsFor(host) != nil && down.stop() {
+		s.intercept(f, guest, first.bytes, up, host)
+		return
+	}
 	down.start()
 	if err := pump(up, io.MultiReader(bytes.NewReader(first.bytes), guest), f.out); err != nil {
 		f.cut()
@@ -67,8 +76,7 @@ func (s *Stack) inspect(f *flow, guest *guestConn, up *net.TCPConn) {
 
 // judge tells what a connection's first bytes make of it, and the host that
 // they name. HTTP is judged request by request, elsewhere.
-func (s *Stack) judge(f *flow, first opening, strict bool) (protocol, host string, rule Rule) {
-	v := s.decide(f.dst, "")
+func judge(v verdict, first opening, strict bool) (protocol, host string, rule Rule) {
 	switch {
 	case !v.ok():
 		return "tcp", v.host, v.rule
@@ -76,13 +84,15 @@ func (s *Stack) judge(f *flow, first opening, strict bool) (protocol, host strin
 		return "tcp", v.host, RuleProtocol
 	case first.kind != sniff.TLS:
 		return "tcp", "", ""
+	case v.names == nil:
+		return "tls", address.Hostname(first.hello.ServerName), ""
 	case first.err != nil:
 		return "tls", v.host, RuleTLSHello
 	case first.hello.Encrypted:
 		return "tls", first.hello.ServerName, RuleTLSECH
 	}
 	name := strings.ToLower(first.hello.ServerName)
-	if name == "" || address.Hostname(name) != name || v.names != nil && !slices.Contains(v.names, name) {
+	if name == "" || address.Hostname(name) != name || !slices.Contains(v.names, name) {
 		return "tls", first.hello.ServerName, RuleTLSName
 	}
 	return "tls", name, ""

@@ -20,7 +20,8 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// TestMain runs the tests in a network namespace of their own: the machine, which
+// TestMain runs the tests, and what they start to fuzz, in a network namespace of
+// their own: the machine, which
 // has the addresses of some others.
 func TestMain(m *testing.M) {
 	if os.Getenv("EGRESS_TEST_MACHINE") == "" {
@@ -34,11 +35,11 @@ func TestMain(m *testing.M) {
 	}
 	for _, args := range [][]string{
 		{"link", "set", "lo", "up"},
-		{"addr", "add", "203.0.113.1/24", "dev", "lo"}, // is ours; the others of the network answer, and are not
-		{"addr", "add", "198.51.100.1/24", "dev", "lo"},
-		{"addr", "add", "10.1.2.1/24", "dev", "lo"},
-		{"addr", "add", "169.254.169.1/24", "dev", "lo"},
-		{"route", "add", "default", "dev", "lo"},
+		{"addr", "replace", "203.0.113.1/24", "dev", "lo"}, // is ours; the others of the network answer, and are not
+		{"addr", "replace", "198.51.100.1/24", "dev", "lo"},
+		{"addr", "replace", "10.1.2.1/24", "dev", "lo"},
+		{"addr", "replace", "169.254.169.1/24", "dev", "lo"},
+		{"route", "replace", "default", "dev", "lo"},
 	} {
 		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "ip %v: %v: %s\n", args, err, out)

@@ -28,15 +28,16 @@ const nic tcpip.NICID = 1
 
 // Stack is the network of one sandbox.
 type Stack struct {
-	cfg    Config
-	floor  rules.Floor
-	policy atomic.Pointer[rules.Policy]
-	names  *names
-	ledger *ledger
-	dns    *rate.Limiter
-	asking chan struct{} // a place for each lookup under way
-	http1  *gate         // of HTTP in clear
-	http2  *gate
+	cfg     Config
+	floor   rules.Floor
+	policy  atomic.Pointer[rules.Policy]
+	secrets atomic.Pointer[[]bound]
+	names   *names
+	ledger  *ledger
+	dns     *rate.Limiter
+	asking  chan struct{} // a place for each lookup under way
+	http1   *gate         // of HTTP in clear
+	http2   *gate
 
 	link *tap
 	net  *stack.Stack
@@ -141,9 +142,8 @@ func (s *Stack) SetPolicy(p sandbox.NetworkPolicy) error {
 	}
 	s.policy.Store(compiled)
 	for _, f := range s.all() {
-		if v := s.decide(f.dst, f.wanted()); !v.ok() {
-			s.refuse(f.protocol, v.host, f.dst, v.rule)
-			f.cut()
+		if f.dst.Addr() != Gateway {
+			s.check(f)
 		}
 	}
 	return nil

@@ -109,27 +109,40 @@ func (s *Stack) dial(network string, dst netip.AddrPort) (net.Conn, error) {
 
 // forward carries a connection's bytes as far as they are allowed.
 func (s *Stack) forward(f *flow, guest *guestConn, up *net.TCPConn, v verdict) {
-	if v.names != nil {
+	if v.names != nil || s.hasSecrets() {
 		s.inspect(f, guest, up)
 		return
 	}
-	s.begin(f)
+	s.begin(f, true)
 	s.splice(f, guest, up)
 }
 
 // begin counts a connection that was let through, and looks whether it still is
-// allowed: the policy may have changed before the flow could be found.
-func (s *Stack) begin(f *flow) {
-	v := s.decide(f.dst, f.wanted())
-	if !v.ok() {
-		s.refuse(f.protocol, v.host, f.dst, v.rule)
-		f.cut()
+// allowed: the policy may have changed meanwhile. free says that it was let
+// through without a name.
+func (s *Stack) begin(f *flow, free bool) {
+	f.free.Store(free)
+	v, ok := s.check(f)
+	if !ok {
 		return
 	}
 	if v.host == "" {
 		v.host = f.dst.Addr().String()
 	}
 	s.ledger.connected(v.host)
+}
+
+// check cuts a flow that is not allowed as it is.
+func (s *Stack) check(f *flow) (verdict, bool) {
+	v := s.decide(f.dst, f.wanted())
+	if v.ok() && v.names != nil && f.free.Load() {
+		v.rule = RuleAddress // it now needs a name, and nobody has looked for one
+	}
+	if !v.ok() {
+		s.refuse(f.protocol, v.host, f.dst, v.rule)
+		f.cut()
+	}
+	return v, v.ok()
 }
 
 // splice copies both ways until both sides have ended.

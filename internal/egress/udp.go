@@ -69,7 +69,7 @@ func (s *Stack) acceptUDP(id stack.TransportEndpointID, pkt *stack.PacketBuffer)
 
 // serveUDP carries datagrams both ways until the flow is cut.
 func (s *Stack) serveUDP(f *flow, guest *gonet.UDPConn, up net.Conn, v verdict) {
-	s.begin(f)
+	s.begin(f, v.names == nil)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer f.cut()
