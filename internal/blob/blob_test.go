@@ -8,10 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -77,7 +76,7 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestBucket(t *testing.T) {
-	suite(t, open(t, startS3(t)), 10)
+	suite(t, open(t, atolltest.S3(t)), 10)
 }
 
 func files(t *testing.T, dir string) (all []string) {
@@ -148,6 +147,7 @@ func suite(t *testing.T, s *Store, rounds int) {
 	if n, err := s.Size(ctx, "t/2/stdout"); err != nil || n != int64(len(big)) {
 		t.Errorf("size %d, %v", n, err)
 	}
+	ranges(t, s, big)
 	for _, name := range []string{"t/3", "t/1", "no/such/name"} {
 		if _, err := s.Open(ctx, name, 0, -1); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("%s: %v", name, err)
@@ -225,48 +225,41 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// startS3 starts a real S3 server with an empty bucket, and returns its URL.
-func startS3(t *testing.T) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin := filepath.Join(cache, "atoll-test", "versitygw")
-	if out, err := exec.Command("go", "build", "-C", "s3server", "-o", bin, "github.com/versity/versitygw/cmd/versitygw").CombinedOutput(); err != nil {
-		t.Fatalf("build the S3 server: %v: %s", err, out)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "bucket"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	cmd := exec.Command(bin, "--access", "test", "--secret", "testtest", "--port", addr, "--quiet", "posix", "--nometa", dir)
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Log(out.String())
-		}
-	})
-	atolltest.Until(t, 20*time.Second, "the S3 server starts", func() bool {
-		c, err := net.Dial("tcp", addr)
+// ranges reads exact ranges of t/2/stdout, which holds big, and lists folders.
+func ranges(t *testing.T, s *Store, big []byte) {
+	ctx := t.Context()
+	for _, r := range []struct {
+		offset, size int64
+		short        bool
+	}{{0, 10, false}, {5 << 20, 1 << 20, false}, {int64(len(big)) - 3, 3, false}, {int64(len(big)) - 3, 4, true}, {int64(len(big)), 1, true}, {1 << 30, 1, true}} {
+		got, err := s.Range(ctx, "t/2/stdout", r.offset, r.size)
+		var data []byte
 		if err == nil {
-			c.Close()
+			data, err = io.ReadAll(got)
+			got.Close()
 		}
-		return err == nil
-	})
-	t.Setenv("AWS_ACCESS_KEY_ID", "test")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "testtest")
-	return "s3://bucket?region=us-east-1&use_path_style=true&endpoint=http://" + addr
+		if r.short {
+			if !errors.Is(err, ErrShort) {
+				t.Errorf("%d bytes at %d: %d bytes, %v", r.size, r.offset, len(data), err)
+			}
+		} else if err != nil || !bytes.Equal(data, big[r.offset:r.offset+r.size]) {
+			t.Errorf("%d bytes at %d: %d bytes, %v", r.size, r.offset, len(data), err)
+		}
+	}
+	if _, err := s.Range(ctx, "t/none", 0, 1); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("a range of nothing: %v", err)
+	}
+	var names []string
+	for info, err := range s.List(ctx, "t") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Name == "t/2/stdout" && (info.Size != int64(len(big)) || time.Since(info.Modified) > time.Hour) {
+			t.Errorf("listed as %+v", info)
+		}
+		names = append(names, info.Name)
+	}
+	if want := []string{"t/1/stderr", "t/1/stdout", "t/2/stdout"}; !slices.Equal(names, want) {
+		t.Errorf("listed %q, want %q", names, want)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +19,8 @@ type grower struct {
 	t   testing.TB
 	rnd *rand.Rand
 	dir string
+
+	plain bool // only what a tar archive can say
 }
 
 // own gives a path to some user of the sandbox.
@@ -92,9 +95,9 @@ func (g *grower) change(n int) {
 			if files := g.paths(os.FileMode.IsRegular); len(files) > 0 {
 				g.must(os.Link(g.pick(files), path))
 			}
-		case what == 10 && free:
+		case what == 10 && free && !g.plain:
 			g.sparse(path)
-		case what == 11:
+		case what == 11 && !g.plain:
 			if files := g.paths(os.FileMode.IsRegular); len(files) > 0 {
 				f, err := os.OpenFile(g.pick(files), os.O_WRONLY, 0)
 				g.must(err)
@@ -118,7 +121,7 @@ func (g *grower) change(n int) {
 			}
 		case what == 14:
 			g.dress(g.pick(g.paths(func(m os.FileMode) bool { return m.IsDir() || m.IsRegular() })), true)
-		case what == 15:
+		case what == 15 && !g.plain:
 			if files := g.paths(os.FileMode.IsRegular); len(files) > 0 {
 				g.must(os.Truncate(g.pick(files), g.rnd.Int64N(2<<20)))
 			}
@@ -130,7 +133,7 @@ func (g *grower) change(n int) {
 func (g *grower) dress(path string, attributes bool) {
 	g.own(path)
 	g.must(unix.Chmod(path, uint32(g.rnd.IntN(0o1000))|uint32(g.rnd.IntN(2)*unix.S_ISVTX)))
-	if attributes && g.rnd.IntN(2) == 0 {
+	if attributes && !g.plain && g.rnd.IntN(2) == 0 {
 		name := fmt.Sprintf("user.a%d\xff", g.rnd.IntN(4))
 		if g.rnd.IntN(3) == 0 {
 			if err := unix.Removexattr(path, name); err != nil && err != unix.ENODATA {
@@ -157,4 +160,14 @@ func (g *grower) sparse(path string) {
 	g.must(f.Truncate(g.rnd.Int64N(8 << 20)))
 	g.must(f.Close())
 	g.own(path)
+}
+
+// ownAll gives everything to a user of the sandbox, as it is for programs' files.
+func (g *grower) ownAll() {
+	g.must(filepath.Walk(g.dir, func(path string, i os.FileInfo, err error) error {
+		if err == nil && i.Sys().(*syscall.Stat_t).Uid < testOwners.UID.Host {
+			err = os.Lchown(path, int(testOwners.UID.Host)+1000, int(testOwners.UID.Host)+1000)
+		}
+		return err
+	}))
 }

@@ -7,7 +7,9 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 	"sync"
+	"time"
 	"unique"
 
 	"golang.org/x/sync/errgroup"
@@ -38,6 +40,7 @@ type packer struct {
 	tenant  *tenantStore
 	known   func(id, int) (ref, bool) // chunks that need not be stored
 	uploads *errgroup.Group
+	began   time.Time
 	ctx     context.Context // ends with the first failed upload
 	cancel  context.CancelFunc
 
@@ -62,7 +65,7 @@ type sizedRef struct {
 const uploads = 3
 
 func (s *Store) newPacker(ctx context.Context, t *tenantStore, known func(id, int) (ref, bool)) *packer {
-	p := &packer{s: s, tenant: t, known: known, made: map[id]sizedRef{}}
+	p := &packer{s: s, tenant: t, known: known, began: time.Now(), made: map[id]sizedRef{}}
 	ctx, p.cancel = context.WithCancel(ctx)
 	p.uploads, p.ctx = errgroup.WithContext(ctx)
 	p.uploads.SetLimit(uploads)
@@ -98,6 +101,7 @@ func (p *packer) put(data []byte) (ref, error) {
 	}
 	o := p.open
 	at := len(o.buf)
+	o.buf = slices.Grow(o.buf, len(*scratch)+o.aead.Overhead()) // Seal would make room for just this one
 	o.buf = o.aead.Seal(o.buf, nonce(int64(at)), *scratch, place(sum, len(data)))
 	made := ref{sum: sum, pack: o.name, offset: uint32(at), stored: uint32(len(o.buf) - at)}
 	p.made[sum] = sizedRef{made, len(data)}
@@ -144,7 +148,12 @@ func (p *packer) flush() error {
 		p.close()
 	}
 	p.mu.Unlock()
-	return p.uploads.Wait()
+	if err := p.uploads.Wait(); err != nil {
+		return err
+	}
+	p.tenant.stored(p)
+	p.s.boundIndexes()
+	return nil
 }
 
 // buffers hold a chunk, compressed or not.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -43,13 +42,15 @@ func (s *Store) Save(ctx context.Context, tenant, dir string, base *Tree, limit 
 		return base, limit.check(base.Bytes, base.Files)
 	}
 	bytes, files := tally(root)
+	var size int64
 	for _, c := range changes {
 		bytes += c.alloc - c.n.size
+		size += c.alloc
 	}
 	if err := limit.check(bytes, files); err != nil {
 		return nil, err
 	}
-	p := s.newPacker(ctx, t, s.known(ctx, t, base))
+	p := s.newPacker(ctx, t, s.known(ctx, t, base, size))
 	defer p.stop()
 	if err := s.readChanges(p, fd, changes); err != nil {
 		return nil, err
@@ -225,31 +226,4 @@ func readExtents(fd int, size int64) ([]extent, error) {
 		return nil, nil
 	}
 	return all, nil
-}
-
-// known returns how to find chunks that need not be stored: those of base.
-func (s *Store) known(_ context.Context, _ *tenantStore, base *Tree) func(id, int) (ref, bool) {
-	index := sync.OnceValue(func() map[id]sizedRef {
-		all := map[id]sizedRef{}
-		if base != nil {
-			for _, g := range base.segments {
-				all[g.sum] = sizedRef{g.ref, int(g.size)}
-			}
-			indexTree(base.root, all)
-		}
-		return all
-	})
-	return func(sum id, size int) (ref, bool) {
-		r, ok := index()[sum]
-		return r.ref, ok && r.size == size
-	}
-}
-
-func indexTree(n *node, all map[id]sizedRef) {
-	if len(n.chunks) > 0 {
-		n.blocks(func(i int, _, size int64) { all[n.chunks[i].sum] = sizedRef{n.chunks[i], int(size)} })
-	}
-	for _, c := range n.children {
-		indexTree(c, all)
-	}
 }

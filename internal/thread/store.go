@@ -54,8 +54,9 @@ type Store struct {
 
 // tenantStore is a tenant's part of a Store.
 type tenantStore struct {
-	name string
-	keys keys
+	name  string
+	keys  keys
+	index index
 }
 
 // NewStore returns the Store in a blob store.

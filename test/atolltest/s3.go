@@ -1,0 +1,111 @@
+package atolltest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// What S3Server lets in.
+const (
+	S3AccessKey = "test"
+	S3SecretKey = "testtest"
+)
+
+// S3Server is a real S3 server with an empty bucket, in a process of its own.
+type S3Server struct {
+	URL string // of the bucket, for package blob; the keys come from the environment
+
+	cmd  *exec.Cmd
+	data string
+	out  bytes.Buffer
+}
+
+// S3 starts a server that the end of the test stops and removes, sets the
+// variables that its clients read, and returns the URL of its bucket.
+func S3(t testing.TB) string {
+	t.Helper()
+	s, err := LaunchS3(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("remove the S3 server's data: %v", err)
+		}
+		if t.Failed() {
+			t.Log(s.out.String())
+		}
+	})
+	t.Setenv("AWS_ACCESS_KEY_ID", S3AccessKey)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", S3SecretKey)
+	return s.URL
+}
+
+// s3Start bounds the start on a busy machine.
+const s3Start = time.Minute
+
+// LaunchS3 builds and starts a server for a caller who closes it.
+func LaunchS3(ctx context.Context) (_ *S3Server, err error) {
+	root, err := repo()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, err
+	}
+	bin := filepath.Join(cache, "atoll-test", "versitygw")
+	build := exec.CommandContext(ctx, "go", "build", "-C", filepath.Join(root, "internal/blob/s3server"), "-o", bin, "github.com/versity/versitygw/cmd/versitygw")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build the S3 server: %w: %s", err, out)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	addr := l.Addr().String()
+	l.Close()
+	s := &S3Server{URL: "s3://bucket?region=us-east-1&use_path_style=true&endpoint=http://" + addr}
+	if s.data, err = os.MkdirTemp("", "atoll-s3-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if err := os.Mkdir(filepath.Join(s.data, "bucket"), 0o700); err != nil {
+		return nil, err
+	}
+	s.cmd = exec.Command(bin, "--access", S3AccessKey, "--secret", S3SecretKey, "--port", addr, "--quiet", "posix", "--nometa", s.data)
+	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		c, err := net.Dial("tcp", addr)
+		if err == nil {
+			return s, c.Close()
+		}
+		if time.Since(began) > s3Start {
+			return nil, errors.New("the S3 server did not start")
+		}
+	}
+}
+
+// Close ends the server and removes its data.
+func (s *S3Server) Close() error {
+	if s.cmd != nil && s.cmd.Process != nil {
+		_ = s.cmd.Process.Kill() // it has ended already
+		_ = s.cmd.Wait()
+	}
+	return os.RemoveAll(s.data)
+}
