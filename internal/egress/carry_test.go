@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -102,19 +103,36 @@ func TestHTTP(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
-	s := serveHTTP(t, good+":443", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Proto) })
-	s.EnableHTTP2 = true
-	s.StartTLS()
-	r := newRig(t, Config{}, hosts("example.com")) // the certificate's
-	r.zone.set("example.com", good)
-	tr := s.Client().Transport.(*http.Transport).Clone()
-	a, err := r.client(t, tr).Get("https://example.com/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Body.Close()
-	if got, err := io.ReadAll(a.Body); err != nil || string(got) != "HTTP/2.0" {
-		t.Errorf("got %q, %v", got, err)
+	for name, set := range map[string]func(*tls.Config){
+		"1.3":           func(*tls.Config) {},
+		"1.3 and retry": func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP521} }, // of which clients bring no key
+		"1.2":           func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serveHTTP(t, good+":443", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Proto) })
+			s.EnableHTTP2 = true
+			s.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+			set(s.TLS)
+			s.StartTLS()
+			r := newRig(t, Config{}, hosts("example.com")) // the certificate's
+			r.zone.set("example.com", good)
+			tr := s.Client().Transport.(*http.Transport).Clone()
+			for range 2 { // the second resumes
+				a, err := r.client(t, tr).Get("https://example.com/")
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := io.ReadAll(a.Body)
+				a.Body.Close()
+				if err != nil || string(got) != "HTTP/2.0" {
+					t.Errorf("got %q, %v", got, err)
+				}
+				tr.CloseIdleConnections()
+			}
+			if u := r.Usage(); u.Connections != 2 || len(u.Refused) > 0 || u.BytesOut == 0 {
+				t.Errorf("usage is %+v", u)
+			}
+		})
 	}
 }
 

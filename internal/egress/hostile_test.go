@@ -61,7 +61,7 @@ func says(address string, parts ...string) func(*testing.T, *rig) {
 		}
 		_ = c.SetReadDeadline(time.Now().Add(time.Second))
 		answer, err := io.ReadAll(c)
-		if errors.Is(err, unix.ECONNRESET) {
+		if errors.Is(err, unix.ECONNRESET) { // also after something of the server's
 			return
 		}
 		if err != nil || !strings.Contains(string(answer), " 403 ") && !strings.Contains(string(answer), " 400 ") && !strings.Contains(string(answer), " 501 ") {
@@ -184,6 +184,13 @@ var hostiles = []hostile{
 	{name: "the hello of SSL 2", do: says(good+":443", "\x80\x2e\x01\x03\x01evil.test"), want: Event{Rule: RuleProtocol}},
 	{name: "something else where TLS is spoken", do: says(good+":443", "SSH-2.0-evil\r\n"), want: Event{Rule: RuleProtocol}},
 	{name: "something else where HTTP is spoken", do: says(good+":80", "\x00evil"), want: Event{Rule: RuleProtocol}},
+
+	{name: "TLS to another name at the second attempt", do: says(good+":443", hello(sni("good.test")), hello(sni("evil.test"))), want: Event{Host: "good.test", Rule: RuleTLSName}},
+	{name: "the same in one segment", do: says(good+":443", hello(sni("good.test"))+hello(sni("evil.test"))), want: Event{Rule: RuleTLSName}},
+	{name: "the same after early data", do: says(good+":443", hello(sni("good.test"))+"\x17\x03\x03\x00\x01x", "\x14\x03\x03\x00\x01\x01"+records(helloMessage(sni("evil.test")), 9)), want: Event{Rule: RuleTLSName}},
+	{name: "the same on another port", do: says(good+":9443", hello(sni("good.test")), hello(sni("evil.test"))), want: Event{Rule: RuleTLSName}},
+	{name: "TLS that hides its name at the second attempt", do: says(good+":443", hello(sni("good.test")), hello(sni("good.test"), ext{0xfe0d, []byte("evil")})), want: Event{Rule: RuleTLSName}},
+	{name: "something else than TLS after a hello", do: says(good+":443", hello(sni("good.test"))+"evil"), want: Event{Rule: RuleTLSName}},
 
 	// HTTP.
 	{name: "another host", do: says(good+":80", get("/", "Host: evil.test")), want: Event{Protocol: "http", Host: "evil.test", Port: 80, Rule: RuleHTTPHost}},

@@ -42,6 +42,7 @@ func (s *Stack) inspect(f *flow, guest *guestConn, up *net.TCPConn) {
 			f.cut()
 			return
 		}
+		err = nil // and what has been read is passed on
 	}
 	protocol, host, rule := judge(v, first, strict)
 	gate := map[sniff.Kind]*gate{sniff.HTTP: s.http1, sniff.HTTP2: s.http2}[first.kind]
@@ -66,12 +67,23 @@ func (s *Stack) inspect(f *flow, guest *guestConn, up *net.TCPConn) {
 		s.intercept(f, guest, first.bytes, up, host)
 		return
 	}
-	down.start()
-	if err := pump(up, io.MultiReader(bytes.NewReader(first.bytes), guest), f.out); err != nil {
-		f.cut()
-		return
+	from := io.MultiReader(bytes.NewReader(first.bytes), guest)
+	if first.kind == sniff.TLS && named {
+		err = down.hello(from, first.hello)
 	}
-	_ = up.CloseWrite()
+	down.start()
+	if err == nil {
+		err = pump(up, from, f.out)
+	}
+	switch {
+	case errors.Is(err, errOtherName):
+		s.refuse("tls", host, f.dst, RuleTLSName)
+		f.cut()
+	case err != nil && err != io.EOF:
+		f.cut()
+	default:
+		_ = up.CloseWrite()
+	}
 }
 
 // judge tells what a connection's first bytes make of it, and the host that
@@ -147,7 +159,8 @@ type downstream struct {
 
 	mu      sync.Mutex
 	stopped bool
-	spoke   bool // the server has been heard
+	spoke   bool   // the server has been heard
+	guard   *guard // hears what the server says; may be nil
 }
 
 func (d *downstream) start() {
@@ -157,6 +170,7 @@ func (d *downstream) start() {
 	d.started = true
 	d.wg.Go(func() {
 		err := pump(d, d.up, d.flow.in)
+		d.hear(nil)
 		switch {
 		case err == nil:
 			_ = d.guest.CloseWrite()
@@ -169,14 +183,26 @@ func (d *downstream) start() {
 
 // Write passes on what the server says.
 func (d *downstream) Write(b []byte) (int, error) {
-	d.mu.Lock()
-	d.spoke = true
-	stopped := d.stopped
-	d.mu.Unlock()
-	if stopped {
+	if !d.hear(b) {
 		return 0, os.ErrDeadlineExceeded
 	}
 	return d.guest.Write(b)
+}
+
+// hear notes what the server says, nothing when it has ended. False means that
+// it is no longer listened to here.
+func (d *downstream) hear(b []byte) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.spoke = d.spoke || len(b) > 0
+	switch {
+	case d.guard == nil:
+	case b == nil:
+		d.guard.ended()
+	default:
+		d.guard.hear(b)
+	}
+	return !d.stopped
 }
 
 // stop leaves the server to somebody else; false if it has been heard.

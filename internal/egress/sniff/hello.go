@@ -22,17 +22,18 @@ var ErrShort = errors.New("more bytes are needed")
 type Hello struct {
 	ServerName string // as sent; "" if there was none
 	Encrypted  bool   // another name may be in there, encrypted
+	Size       int    // bytes of the records that it was in
 }
 
 // ParseHello reads the ClientHello that b begins with, however it is cut into
 // records.
 func ParseHello(b []byte) (Hello, error) {
-	message, err := handshake(b)
+	message, size, err := handshake(b)
 	if err != nil {
 		return Hello{}, err
 	}
 	var (
-		h                                   Hello
+		h                                   = Hello{Size: size}
 		version                             uint16
 		random                              []byte
 		session, suites, compressions, exts cryptobyte.String
@@ -71,41 +72,42 @@ func ParseHello(b []byte) (Hello, error) {
 	return h, nil
 }
 
-// handshake joins the records that the first handshake message is in.
-func handshake(b []byte) ([]byte, error) {
+// handshake joins the records that the first handshake message is in, and
+// tells how long they are.
+func handshake(b []byte) ([]byte, int, error) {
 	var message []byte
 	for s := cryptobyte.String(b); ; {
 		if len(message) >= 4 {
 			if message[0] != messageClientHello {
-				return nil, errors.New("not a ClientHello")
+				return nil, 0, errors.New("not a ClientHello")
 			}
 			size := 4 + (int(message[1])<<16 | int(message[2])<<8 | int(message[3]))
 			if size > MaxHello {
-				return nil, errors.New("the ClientHello is too long")
+				return nil, 0, errors.New("the ClientHello is too long")
 			}
 			if len(message) == size {
-				return message[4:], nil
+				return message[4:], len(b) - len(s), nil
 			}
 			if len(message) > size {
-				return nil, errors.New("something follows the ClientHello in its record")
+				return nil, 0, errors.New("something follows the ClientHello in its record")
 			}
 		}
 		var kind, major, minor uint8
 		if !s.ReadUint8(&kind) {
-			return nil, ErrShort
+			return nil, 0, ErrShort
 		}
 		if kind != recordHandshake {
-			return nil, errors.New("a record of another kind is within the ClientHello")
+			return nil, 0, errors.New("a record of another kind is within the ClientHello")
 		}
 		var part cryptobyte.String
 		if !s.ReadUint8(&major) || !s.ReadUint8(&minor) || !s.ReadUint16LengthPrefixed(&part) {
 			if major != 0 && major != 3 {
-				return nil, errors.New("not a version of TLS")
+				return nil, 0, errors.New("not a version of TLS")
 			}
-			return nil, ErrShort
+			return nil, 0, ErrShort
 		}
 		if major != 3 || len(part) == 0 {
-			return nil, errors.New("a record is not TLS, or empty")
+			return nil, 0, errors.New("a record is not TLS, or empty")
 		}
 		message = append(message, part...)
 	}

@@ -106,3 +106,16 @@ func FuzzClassify(f *testing.F) {
 		}
 	})
 }
+
+func FuzzNextRecord(f *testing.F) {
+	f.Add([]byte("\x17\x03\x03\x00\x01x"))
+	f.Add(retryRandom)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if step, size := NextRecord(b); step == Pass && (size > len(b) || size < recordHead || b[0] == recordHandshake) {
+			t.Errorf("%q is passed on with %d bytes", b, size)
+		}
+		if retry, known := Retry(b); retry && !known {
+			t.Errorf("%q is unclear", b)
+		}
+	})
+}
