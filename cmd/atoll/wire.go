@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"log/slog"
 	"os"
@@ -62,10 +63,14 @@ func (a *app) openServer(ctx context.Context, cfg *config.Config, key string, lo
 	if err != nil {
 		return nil, err
 	}
+	p := platform(cfg, engine.Server, log)
+	if p.CA, err = sandboxCA(cfg); err != nil {
+		return nil, err
+	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return server.Open(ctx, server.Config{
-		Settings: cfg, DevKey: key, Version: version(), Platform: platform(cfg, engine.Server, log), Images: images, Log: log, Registry: reg, Getenv: a.getenv,
+		Settings: cfg, DevKey: key, Version: version(), Platform: p, Images: images, Log: log, Registry: reg, Getenv: a.getenv,
 	})
 }
 
@@ -105,6 +110,21 @@ func platform(cfg *config.Config, name string, log *slog.Logger) engine.Platform
 		p.OCI = cfg.OCIRuntime
 	}
 	return p
+}
+
+// sandboxCA reads the certificates that sandboxes are to trust.
+func sandboxCA(cfg *config.Config) ([]byte, error) {
+	if cfg.SandboxCA == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(cfg.SandboxCA)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, err, "sandbox_ca_bundle: the file cannot be read")
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(data) {
+		return nil, fault.New(fault.Invalid, "sandbox_ca_bundle: %s holds no certificate in PEM form", cfg.SandboxCA)
+	}
+	return data, nil
 }
 
 // runscPath and guestPath find the binaries that the configuration does not

@@ -50,8 +50,15 @@ type Config struct {
 	Volumes      string `group:"Storage" name:"volumes" default:"" shown:"data_dir/volumes" help:"Folder of managed volumes. Several executors must see the same one there."`
 	StorageAllow List   `group:"Storage" name:"storage_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that connections to buckets may lead to although they are private, separated by commas. They may use plain HTTP."`
 
+	NetworkAllow List   `group:"Network" name:"network_allow" default:"" shown:"none" help:"Addresses or CIDRs, each with or without a port, that sandboxes may reach although they are private, where their policy allows it too; separated by commas, such as 10.0.0.7:5432."`
+	SandboxCA    string `group:"Network" name:"sandbox_ca_bundle" default:"" shown:"none" help:"PEM file with certificates that sandboxes with a network trust besides their image's, such as those of a proxy that intercepts TLS."`
+	PipIndex     string `group:"Network" name:"pip_index" default:"" shown:"none" help:"URL of a Python package index, ending in /simple. Sandboxes with a network then install from it through the server, and need no rule for it."`
+	NPMRegistry  string `group:"Network" name:"npm_registry" default:"" shown:"none" help:"URL of an npm registry, likewise."`
+	Packages     List   `group:"Network" name:"packages" default:"*" help:"Packages that sandboxes may install from pip_index and npm_registry: names such as pip:requests, npm:left-pad, npm:@scope/*, or * for all; separated by commas. What they depend on must be listed too."`
+
 	PriceCPU  float64 `group:"Usage" name:"price_cpu_minute" default:"0.5" help:"Credits for a core and a minute. One credit is 60 seconds with one core and one GiB."`
 	PriceGiB  float64 `group:"Usage" name:"price_gib_minute" default:"0.5" help:"Credits for a GiB of memory and a minute."`
+	PriceOut  float64 `group:"Usage" name:"price_gib_out" default:"0" help:"Credits for a GiB that sandboxes send to the network."`
 	PriceCall float64 `group:"Usage" name:"price_call" default:"0" help:"Credits for an execution, whatever its length."`
 
 	MaxTimeout    time.Duration `group:"Executions" name:"max_timeout" default:"1h" help:"Longest timeout a request may ask for; above it the answer is 429."`

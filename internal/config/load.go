@@ -159,7 +159,8 @@ func (c *Config) validate() error {
 	check(c.KeepFor >= time.Hour, "keep_executions: must be at least 1h")
 	check(c.KeepUsage >= 62*24*time.Hour, "keep_usage: must be at least 1488h, this month and the one before")
 	check(c.MinFreeDisk >= 0, "min_free_disk: must not be negative")
-	check(c.PriceCPU >= 0 && c.PriceGiB >= 0 && c.PriceCall >= 0, "price_cpu_minute, price_gib_minute and price_call: must not be negative")
+	check(c.PriceCPU >= 0 && c.PriceGiB >= 0 && c.PriceOut >= 0 && c.PriceCall >= 0,
+		"price_cpu_minute, price_gib_minute, price_gib_out and price_call: must not be negative")
 	check(c.Database == "" || strings.HasPrefix(c.Database, "postgres://") || strings.HasPrefix(c.Database, "postgresql://"),
 		"database: must be a postgres:// URL, or empty for SQLite")
 	if c.SecretKey != "" {

@@ -59,7 +59,20 @@ type Config struct {
 	IdleTimeout    time.Duration // of a TCP connection without traffic; default 15 min
 	FlowTimeout    time.Duration // of a UDP flow without traffic; default 60 s
 
+	// Services answer on ports of Gateway, whatever the policy allows, unless the
+	// sandbox's network is blocked.
+	Services map[uint16]Service
+
 	Log *slog.Logger // default: none
+}
+
+// Service answers connections of sandboxes itself.
+type Service interface {
+	// Name stands for the service among the hosts that a sandbox has contacted.
+	Name() string
+	// Serve answers a connection, and returns when it is closed, as it is when
+	// the sandbox's Stack is.
+	Serve(net.Conn)
 }
 
 func (c Config) withDefaults() Config {

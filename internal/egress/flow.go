@@ -37,6 +37,7 @@ func (s *Stack) decide(dst netip.AddrPort, host string) verdict {
 		v.rule = RuleBlocked
 	case !p.Port(dst.Port()):
 		v.rule = RulePort
+	case s.service(dst) != nil:
 	case dst.Addr() == Gateway || s.floor.Refuses(dst.Addr(), dst.Port()):
 		v.rule = RuleFloor
 	case p.Address(dst.Addr()):

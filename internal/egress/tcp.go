@@ -47,6 +47,13 @@ func (s *Stack) serveTCP(r *tcp.ForwarderRequest) {
 		r.Complete(true)
 		return
 	}
+	if svc := s.service(dst); svc != nil {
+		if conn := f.accept(r); conn != nil {
+			s.ledger.connected(svc.Name())
+			svc.Serve(&metered{conn, f})
+		}
+		return
+	}
 	up, err := s.dial("tcp", dst)
 	if err != nil {
 		// What the world refused or did not answer is refused here.
@@ -89,6 +96,34 @@ func (c *guestConn) Abort() { c.abort.Do(c.ep.Abort) }
 func (c *guestConn) Close() error {
 	c.abort.Do(c.ep.Close)
 	return nil
+}
+
+// service returns what answers at an address itself; nil for nothing.
+func (s *Stack) service(dst netip.AddrPort) Service {
+	if dst.Addr() != Gateway {
+		return nil
+	}
+	return s.cfg.Services[dst.Port()]
+}
+
+// metered is a connection whose bytes count as those to and from the world.
+type metered struct {
+	*guestConn
+	flow *flow
+}
+
+// Read implements net.Conn.
+func (c *metered) Read(p []byte) (int, error) {
+	n, err := c.guestConn.Read(p)
+	c.flow.out(n)
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *metered) Write(p []byte) (int, error) {
+	n, err := c.guestConn.Write(p)
+	c.flow.in(n)
+	return n, err
 }
 
 // dial connects to an address that has been decided on. Nothing is resolved

@@ -91,9 +91,13 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 	if s.volumes.Dir != "" {
 		folders = s.volumes
 	}
+	network, err := s.network()
+	if err != nil {
+		return err
+	}
 	s.engine, err = engine.Open(ctx, engine.Config{
 		Platform: s.cfg.Platform, Images: s.cfg.Images, Volumes: folders, Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars,
-		PoolSize: cfg.PoolSize, Journals: true, Registry: s.cfg.Registry,
+		PoolSize: cfg.PoolSize, Journals: true, Network: network, Registry: s.cfg.Registry,
 	})
 	if err != nil {
 		return err
@@ -150,7 +154,7 @@ func (s *Server) openGateway(context.Context) (err error) {
 		Trail:   s.db.Audit(),
 		Disk:    s.disk.Admit,
 
-		Prices:     usage.Prices{CPUMinute: cfg.PriceCPU, GiBMinute: cfg.PriceGiB, Call: cfg.PriceCall},
+		Prices:     usage.Prices{CPUMinute: cfg.PriceCPU, GiBMinute: cfg.PriceGiB, GiBOut: cfg.PriceOut, Call: cfg.PriceCall},
 		Rules:      rules,
 		MaxTimeout: cfg.MaxTimeout,
 		MaxOutput:  int64(cfg.MaxOutput),
