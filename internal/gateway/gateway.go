@@ -105,9 +105,10 @@ func New(cfg Config) (*Gateway, error) {
 type Call struct {
 	Source         execution.Source
 	Delivery       execution.Delivery
-	Agent, Turn    string // of execute_code: calls of one turn share a sandbox
-	WebhookURL     string // of an Async call; "" for the key's
-	IdempotencyKey string // "" for none
+	Agent, Turn    string         // of execute_code: calls of one turn share a sandbox
+	Network        tenant.Network // of execute_code: of the agent's template
+	WebhookURL     string         // of an Async call; "" for the key's
+	IdempotencyKey string         // "" for none
 }
 
 // Policy is what a caller's plan and environment make of its requests.

@@ -27,7 +27,7 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 		Image:       env.Image,
 		Limits:      env.Limits,
 		BaseEnv:     env.Variables(),
-		Permissions: permissions(p),
+		Permissions: permissions(p, c.Network),
 		Mounts:      mounts,
 		MaxOutput:   g.cfg.MaxOutput,
 		StoreOutput: max(p.Plan.MaxOutput, g.cfg.MaxOutput),
@@ -58,11 +58,15 @@ func over(key, own map[string]string) map[string]string {
 }
 
 // permissions are the environment's, as far as the tenant's policy still allows
-// them.
-func permissions(p *tenant.Principal) sandbox.Permissions {
+// them. A template decides whether there is a network at all; an environment's
+// rules narrow it.
+func permissions(p *tenant.Principal, template tenant.Network) sandbox.Permissions {
 	rules := p.Environment.Permissions
-	if !p.Tenant.NetworkEnabled {
+	switch {
+	case !p.Tenant.NetworkEnabled || template == tenant.InternalOnly:
 		rules.Network = sandbox.NetworkPolicy{}
+	case template == tenant.DefaultPublic && rules.Network.Blocked():
+		rules.Network = sandbox.NetworkPolicy{Mode: sandbox.NetworkUnrestricted}
 	}
 	return rules
 }

@@ -108,8 +108,9 @@ func NewExecuteCode(cfg Config) *ExecuteCode { return &ExecuteCode{cfg} }
 func (t *ExecuteCode) Call(ctx context.Context, p *tenant.Principal, in Input) (*Result, error) {
 	started := time.Now()
 	req, err := t.request(p, in)
+	var network tenant.Network
 	if err == nil {
-		if err = t.policy(ctx, p, in); err == nil {
+		if network, err = t.policy(ctx, p, in); err == nil {
 			err = t.cfg.Breakers.Pass(ctx, p.Tenant.ID, in.Agent, breaker.Overrides{TenantDaily: p.Tenant.DailyCap, AgentHourly: p.Tenant.HourlyCap})
 		}
 	}
@@ -123,7 +124,7 @@ func (t *ExecuteCode) Call(ctx context.Context, p *tenant.Principal, in Input) (
 	}
 
 	e, err := t.cfg.Runner.Execute(ctx, p, req, gateway.Call{
-		Source: execution.SourceExecuteCode, Delivery: execution.Inline, Agent: in.Agent, Turn: in.Turn,
+		Source: execution.SourceExecuteCode, Delivery: execution.Inline, Agent: in.Agent, Turn: in.Turn, Network: network,
 	})
 	switch {
 	case err == nil, e != nil && e.Status == execution.Cancelled:
@@ -179,26 +180,29 @@ func checkNames(agent, turn string) error {
 	return nil
 }
 
-// policy fails closed: what is not known to be allowed is not.
-func (t *ExecuteCode) policy(ctx context.Context, p *tenant.Principal, in Input) error {
+// policy fails closed: what is not known to be allowed is not. It returns the
+// network that the template has.
+func (t *ExecuteCode) policy(ctx context.Context, p *tenant.Principal, in Input) (tenant.Network, error) {
 	switch {
 	case p.Tenant.Tier == tenant.Regulated:
-		return fault.New(fault.Unavailable, "the sandbox is not available to tenants of the regulated tier")
+		return "", fault.New(fault.Unavailable, "the sandbox is not available to tenants of the regulated tier")
 	case !p.Tenant.SandboxEnabled:
-		return fault.New(fault.Unavailable, "the sandbox is not enabled for this tenant")
+		return "", fault.New(fault.Unavailable, "the sandbox is not enabled for this tenant")
 	}
 	tpl, err := t.cfg.Templates.Template(ctx, p.Tenant.ID, in.Template)
 	switch {
 	case err != nil && fault.KindOf(err) == fault.NotFound:
-		return fault.New(fault.Unavailable, "there is no template %q", in.Template)
+		return "", fault.New(fault.Unavailable, "there is no template %q", in.Template)
 	case err != nil:
-		return fault.Wrap(fault.Unavailable, err, "the policy cannot be read at the moment; nothing was run, retry after a moment")
+		return "", fault.Wrap(fault.Unavailable, err, "the policy cannot be read at the moment; nothing was run, retry after a moment")
 	case tpl.Sandbox == "":
-		return fault.New(fault.Unavailable, "the template %q has not opted in to the sandbox", in.Template)
-	case tpl.Sandbox != tenant.InternalOnly:
-		return fault.New(fault.Unavailable, "the template %q asks for the network %s, which this version does not have; internal-only works", in.Template, tpl.Sandbox)
+		return "", fault.New(fault.Unavailable, "the template %q has not opted in to the sandbox", in.Template)
+	case tpl.Sandbox == tenant.InternalOnly, tpl.Sandbox == tenant.DefaultPublic && p.Tenant.NetworkEnabled:
+		return tpl.Sandbox, nil
+	case tpl.Sandbox == tenant.DefaultPublic:
+		return "", fault.New(fault.Unavailable, "the template %q asks for the network %s, and the policy of this tenant allows none; internal-only works", in.Template, tpl.Sandbox)
 	}
-	return nil
+	return "", fault.New(fault.Unavailable, "the template %q asks for the network %q, which this version does not know", in.Template, tpl.Sandbox)
 }
 
 // refused is what the agent is told of a call that ran no code, or nil when
