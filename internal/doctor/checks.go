@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/netns"
 	"github.com/atoll-run/atoll/internal/rootless"
 )
 
@@ -168,6 +171,32 @@ func device(name, path, fix string) Finding {
 	}
 	_ = f.Close() // nothing was written
 	return ok(name, "%s opens", path)
+}
+
+// network makes what a sandbox's network needs of the host, as far as this user may.
+func network() Finding {
+	const name = "network"
+	dev := device(name, "/dev/net/tun", "sandboxes with a network need it: modprobe tun, in a container pass --device /dev/net/tun, and let this user open it (chmod 0666 /dev/net/tun)")
+	if dev.Level != OK {
+		return dev
+	}
+	if os.Geteuid() != 0 {
+		if rootless.Subordinate() != nil {
+			return warning(name, "sandboxes cannot have one", "it takes subordinate ids, or root")
+		}
+		return dev
+	}
+	l, err := netns.New(netns.Config{
+		Address: netip.MustParsePrefix("192.0.2.2/30"), MAC: net.HardwareAddr{2, 0, 0, 0, 0, 2},
+		Gateway: netip.MustParseAddr("192.0.2.1"), GatewayMAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, MTU: 1500,
+	})
+	if err == nil {
+		err = l.Close()
+	}
+	if err != nil {
+		return warning(name, "sandboxes cannot have one: "+err.Error(), "in a container, allow it CAP_NET_ADMIN and CAP_SYS_ADMIN")
+	}
+	return ok(name, "a namespace with a TAP device can be made")
 }
 
 // enoughDisk is what building the default image takes, with room for a few

@@ -49,7 +49,7 @@ type Target struct {
 func Examine(ctx context.Context, t Target) []Finding {
 	return slices.Concat([]Finding{kernel(), userNamespaces(ctx)}, subordinateIDs(), []Finding{
 		cgroups(),
-		device("tun", "/dev/net/tun", "sandboxes with a network need it: modprobe tun, and in a container pass --device /dev/net/tun"),
+		network(),
 		device("fuse", "/dev/fuse", "storage mounts need it: modprobe fuse, and in a container pass --device /dev/fuse"),
 		disk(t.DataDir),
 		runtimeBinary(ctx, t),

@@ -35,7 +35,7 @@ func TestExamineNamesEveryLack(t *testing.T) {
 			t.Errorf("%s is %q, want failed", check, level[check])
 		}
 	}
-	for _, check := range []string{"kernel", "user namespaces", "cgroups", "tun", "fuse", "disk"} {
+	for _, check := range []string{"kernel", "user namespaces", "cgroups", "network", "fuse", "disk"} {
 		if level[check] == "" {
 			t.Errorf("%s was not checked", check)
 		}

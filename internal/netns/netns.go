@@ -139,6 +139,9 @@ func openTAP() (*os.File, error) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
 		return nil, fmt.Errorf("%w: the kernel's module tun is missing (modprobe tun), or in a container the device (--device /dev/net/tun)", err)
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("open /dev/net/tun: %w: let this user open it, as most machines do (chmod 0666 /dev/net/tun)", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open /dev/net/tun: %w", err)
 	}

@@ -26,7 +26,7 @@ type prepared struct {
 	Guest  string
 	Rootfs sandbox.Rootfs
 
-	NoMounts bool
+	NoMounts, NoNetwork bool
 }
 
 func inside() *prepared {
@@ -83,10 +83,12 @@ func suite(t *testing.T, rootfs func(testing.TB) sandbox.Rootfs) {
 			Rootfs:     func(testing.TB) sandbox.Rootfs { return p.Rootfs },
 			NoCgroups:  true,
 			NoMounts:   p.NoMounts,
+			NoNetwork:  p.NoNetwork,
 			Checkpoint: true,
 		})
 		return
 	}
+	openTUN(t)
 	top := t.Name()
 	for _, ids := range []rootlesstest.Ids{rootlesstest.Subordinate, rootlesstest.Alone} {
 		t.Run(ids.String(), func(t *testing.T) {
@@ -102,7 +104,7 @@ func suite(t *testing.T, rootfs func(testing.TB) sandbox.Rootfs) {
 			root := rootfs(t)
 			text, err := json.Marshal(prepared{
 				Data: filepath.Join(u.Home, "data"), Guest: sandboxtest.GuestImage(t), Rootfs: root,
-				NoMounts: ids == rootlesstest.Alone || root.Tree != "",
+				NoMounts: ids == rootlesstest.Alone || root.Tree != "", NoNetwork: ids == rootlesstest.Alone,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -118,4 +120,26 @@ func suite(t *testing.T, rootfs func(testing.TB) sandbox.Rootfs) {
 			}
 		})
 	}
+}
+
+// openTUN lets everybody open /dev/net/tun during the test, as most machines do
+// for good.
+func openTUN(t *testing.T) {
+	t.Helper()
+	const path = "/dev/net/tun"
+	st, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st.Mode()&0o006 == 0o006 {
+		return
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.Chmod(path, st.Mode().Perm()); err != nil {
+			t.Error(err)
+		}
+	})
 }

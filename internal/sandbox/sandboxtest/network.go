@@ -24,6 +24,14 @@ const echo = "198.51.100.7:7" // behind the gateway
 // testNetwork: a sandbox that is given a namespace has its device and no other,
 // until its own end, whoever is at the other end of it.
 func testNetwork(t *testing.T, f *fixture) {
+	if f.NoNetwork {
+		spec := f.spec(t)
+		spec.Network = &sandbox.Network{Namespace: "/proc/self/ns/net", Resolver: network.Gateway}
+		if _, err := f.runtime.Create(t.Context(), spec); !errors.Is(err, sandbox.ErrUnsupported) {
+			t.Errorf("Create with a network: %v", err)
+		}
+		return
+	}
 	link := newLink(t)
 	b := f.create(t, withLink(link))
 	tap := link.Release()

@@ -36,6 +36,10 @@ type Driver struct {
 	// mounts must be refused with sandbox.ErrUnsupported.
 	NoMounts bool
 
+	// NoNetwork says that sandboxes cannot have a network: then Create must say
+	// sandbox.ErrUnsupported.
+	NoNetwork bool
+
 	// Checkpoint says that Checkpoint and Restore work. If not, they must say
 	// sandbox.ErrUnsupported.
 	Checkpoint bool
