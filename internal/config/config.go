@@ -41,6 +41,7 @@ type Config struct {
 	LogAge      time.Duration `group:"Records" name:"log_age" default:"24h" help:"How long an output log is kept."`
 	LogPerRun   Size          `group:"Records" name:"log_per_run" default:"64MiB" help:"Size of one execution's output log; its oldest part goes first. The whole output is kept elsewhere."`
 	KeepFor     time.Duration `group:"Records" name:"keep_executions" default:"720h" help:"How long records of executions and their outputs are kept."`
+	KeepThreads time.Duration `group:"Records" name:"keep_threads" default:"0s" help:"How long a thread is kept after it was saved last, unless it has a time of its own; 0 for ever."`
 	KeepUsage   time.Duration `group:"Records" name:"keep_usage" default:"2160h" help:"How long the ledger keeps what each execution used. The sums by day, which budgets and usage of whole days are taken from, stay."`
 	MinFreeDisk Size          `group:"Records" name:"min_free_disk" default:"1GiB" help:"New executions are refused with 503 while the disk of data_dir has less free."`
 

@@ -157,6 +157,7 @@ func (c *Config) validate() error {
 	check(c.LogPerRun >= 1<<20 && c.LogPerRun <= c.LogSize, "log_per_run: must be at least 1MiB and at most log_size")
 	check(c.LogAge >= time.Minute, "log_age: must be at least 1m")
 	check(c.KeepFor >= time.Hour, "keep_executions: must be at least 1h")
+	check(c.KeepThreads == 0 || c.KeepThreads >= time.Hour, "keep_threads: must be 0, for ever, or at least 1h")
 	check(c.KeepUsage >= 62*24*time.Hour, "keep_usage: must be at least 1488h, this month and the one before")
 	check(c.MinFreeDisk >= 0, "min_free_disk: must not be negative")
 	check(c.PriceCPU >= 0 && c.PriceGiB >= 0 && c.PriceOut >= 0 && c.PriceCall >= 0,

@@ -130,6 +130,9 @@ func (in *ExecuteRequest) request(policy execution.Policy) (_ execution.Request,
 		Env:      plain(in.EnvVars),
 		Metadata: plain(in.Metadata),
 	}
+	if in.ThreadID != nil {
+		req.Thread = string(*in.ThreadID)
+	}
 	if in.Language != nil {
 		req.Language = execution.Language(*in.Language)
 	}

@@ -14,6 +14,7 @@ type ExecutionSummary struct {
 	Language              string            `json:"language" enum:"python,node,bash"`
 	DeliveryMode          string            `json:"delivery_mode" enum:"inline,streaming,webhook" doc:"How its caller asked for the result."`
 	Key                   string            `json:"key" doc:"Id of the key it was asked for with."`
+	ThreadID              *string           `json:"thread_id" doc:"The thread whose home it had; null for none."`
 	Metadata              map[string]string `json:"metadata" nullable:"false" doc:"As given with the request."`
 	ExitCode              *int              `json:"exit_code" doc:"The program's exit code, 128+n when signal n ended it, -1 when none was seen."`
 	Error                 *string           `json:"error" doc:"What ended the run when it was not the program itself; null otherwise."`
@@ -52,6 +53,9 @@ func summarize(e *execution.Execution) ExecutionSummary {
 	}
 	if e.WebhookStatus != "" {
 		s.WebhookDeliveryStatus = (*string)(&e.WebhookStatus)
+	}
+	if e.Thread != "" {
+		s.ThreadID = &e.Thread
 	}
 	if e.Status == execution.Running {
 		return s

@@ -65,6 +65,7 @@ func buildDocument() []byte {
 		OperationID: "getMetrics", Method: http.MethodGet, Path: "/metrics", Summary: "Figures for Prometheus", Tags: []string{"operations"},
 		Responses: map[string]*huma.Response{"200": {Description: "Prometheus text format.", Content: map[string]*huma.MediaType{"text/plain": {}}}},
 	})
+	d.threads(doc)
 	d.tools(doc)
 	d.admin(doc)
 
@@ -122,7 +123,7 @@ func (d describer) execute() *huma.Operation {
 			"202": accepted,
 			"405": d.json("method_not_allowed: see Allow.", ErrorResponse{}),
 			"408": d.json("request_timeout: the body did not arrive in time.", ErrorResponse{}),
-			"409": d.json("conflict: the Idempotency-Key was used with another body.", ErrorResponse{}),
+			"409": d.json("conflict: the Idempotency-Key was used with another body, or the thread is in use.", ErrorResponse{}),
 			"413": d.json("payload_too_large: the body is over 8 MiB.", ErrorResponse{}),
 			"415": d.json("unsupported_media_type: the body is not application/json.", ErrorResponse{}),
 			"429": d.json("rate_limited: over a limit of the plan or the budget; the message and dimension name it.", ErrorResponse{}),

@@ -53,7 +53,7 @@ func (d describer) executions(doc *huma.OpenAPI) {
 		Parameters: []*huma.Param{
 			queryParam("status", "", oneOf("running", "success", "failed", "timeout", "oom", "blocked", "cancelled")),
 			queryParam("language", "", oneOf("python", "node", "bash")),
-			queryParam("thread_id", "Executions that had the home of this thread.", &huma.Schema{Type: huma.TypeString, Pattern: "^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$"}),
+			queryParam("thread_id", "Executions that had the home of this thread.", &huma.Schema{Type: huma.TypeString, Pattern: threadIDSchema}),
 			queryParam("key", "Id of the key they were asked for with.", text()),
 			queryParam("metadata.KEY", "A value of the request's metadata, with the key's name in place of KEY. May occur for several keys.", text()),
 			queryParam("since", "Created at this time or later.", moment()),

@@ -20,6 +20,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/thread/catalog"
 	"github.com/atoll-run/atoll/internal/tools"
 	"github.com/atoll-run/atoll/internal/usage"
 )
@@ -27,6 +28,9 @@ import (
 // Authenticator finds out who calls. It fails with an Unauthorized fault.
 type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (tenant.Principal, error)
+	// Holder finds out who has a key of a tenant by the key's id, as long as it is
+	// valid.
+	Holder(ctx context.Context, tenantID, keyID string) (tenant.Principal, error)
 }
 
 // UsageReader reads the ledger of what tenants have used.
@@ -47,6 +51,9 @@ type Config struct {
 	Admin   *Admin        // what is under /v1/admin; nil for nothing there
 
 	ExecuteCode *tools.ExecuteCode // the agent tool; nil for none
+
+	Threads *catalog.Catalog // nil for none
+	Signer  Signer           // of URLs; with Threads
 
 	CheckURL func(ctx context.Context, url string) error // refuses webhook URLs; without it every one is refused
 	Client   func(*http.Request) string                  // a client's address, for the log; nil means the connection's
@@ -73,6 +80,9 @@ type Server struct {
 	admin    *Admin
 
 	executeCode *tools.ExecuteCode
+
+	threads *catalog.Catalog
+	signer  Signer
 
 	startPatience time.Duration
 
@@ -102,6 +112,9 @@ func New(cfg Config) (*Server, error) {
 		admin:    cfg.Admin,
 
 		executeCode: cfg.ExecuteCode,
+
+		threads: cfg.Threads,
+		signer:  cfg.Signer,
 
 		startPatience: startPatience,
 	}

@@ -24,8 +24,7 @@ type ExecuteRequest struct {
 
 	SubPaths []Text `json:"sub_paths,omitzero" nullable:"true" maxItems:"10" doc:"Narrows mounted connections for this execution: /data/{slug}/{path}, at most 512 characters, one entry for each connection. Paths lie within the prefixes of the connection and of the key."`
 
-	// The contract knows this, this version does not: it is refused by name.
-	ThreadID any `json:"thread_id,omitzero" hidden:"true"`
+	ThreadID *Text `json:"thread_id,omitzero" nullable:"true" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$" doc:"Names a thread: the home directory is what the thread's last execution left, and is saved for the next. One execution of a thread at a time; another is refused with 409."`
 }
 
 // Seconds is a whole number of seconds. What does not fit an int64 becomes its

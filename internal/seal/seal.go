@@ -35,6 +35,7 @@ var ErrOpen = errors.New("seal: wrong key, or the data was changed or moved")
 type Box struct {
 	aead        cipher.AEAD
 	mac         []byte
+	threads     []byte
 	fingerprint string
 }
 
@@ -51,6 +52,10 @@ func New(key []byte) (*Box, error) {
 	if err != nil {
 		return nil, err
 	}
+	threads, err := hkdf.Key(sha256.New, key, nil, "atoll threads", KeySize)
+	if err != nil {
+		return nil, err
+	}
 	mark, err := hkdf.Key(sha256.New, key, nil, "atoll fingerprint", 16)
 	if err != nil {
 		return nil, err
@@ -63,8 +68,11 @@ func New(key []byte) (*Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Box{aead: aead, mac: mac, fingerprint: hex.EncodeToString(mark)}, nil
+	return &Box{aead: aead, mac: mac, threads: threads, fingerprint: hex.EncodeToString(mark)}, nil
 }
+
+// Threads is the key that saved homes are encrypted with.
+func (b *Box) Threads() []byte { return b.threads }
 
 // Fingerprint tells the key from others and says nothing else about it.
 func (b *Box) Fingerprint() string { return b.fingerprint }

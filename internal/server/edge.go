@@ -82,6 +82,7 @@ func (s *Server) openHTTP(context.Context) error {
 		ExecuteCode: tools.NewExecuteCode(tools.Config{
 			Runner: s.gateway, Templates: s.db.Tenants(), Breakers: caps,
 		}),
+		Threads: s.threads, Signer: s.box,
 		CheckURL: s.webhooks.CheckURL, Ready: s.Ready, Expire: s.expire,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 	})

@@ -34,6 +34,7 @@ const (
 	purgeEvery = 10 * time.Minute
 	purgeTime  = 5 * time.Minute // at most
 	purgeBatch = 1000
+	sweepEvery = time.Hour
 )
 
 func (s *Server) openBlobs(ctx context.Context) (err error) {
@@ -183,6 +184,8 @@ func (s *Server) openJobs(ctx context.Context) (err error) {
 				_, err := s.gateway.Purge(ctx, s.cfg.Settings.KeepFor)
 				return err
 			}},
+			{Name: "expire_threads", Every: purgeEvery, Timeout: purgeTime, Run: s.threads.Expire},
+			{Name: "sweep_threads", Every: sweepEvery, Timeout: sweepEvery, Run: s.threads.Sweep},
 			{Name: "purge_keys", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.db.Executions().PurgeKeys)},
 			{Name: "purge_usage", Every: purgeEvery, Timeout: purgeTime, Run: purge(func(ctx context.Context, most int) (int, error) {
 				return s.db.Usage().Purge(ctx, s.cfg.Settings.KeepUsage, most)

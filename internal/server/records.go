@@ -42,6 +42,7 @@ func (s *Server) openRecords(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("the key for secrets: %w", err)
 	}
+	s.box = box
 	s.db, err = store.Open(ctx, store.Config{
 		URL: cfg.Database, Path: s.path("atoll.db"), Seal: box, Log: s.log,
 		Enqueue: func(ctx context.Context, tx *sql.Tx, e *execution.Execution) error {

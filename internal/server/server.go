@@ -30,9 +30,12 @@ import (
 	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/jobs"
 	"github.com/atoll-run/atoll/internal/outbound"
+	"github.com/atoll-run/atoll/internal/seal"
 	"github.com/atoll-run/atoll/internal/storage/volume"
 	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/thread"
+	"github.com/atoll-run/atoll/internal/thread/catalog"
 	"github.com/atoll-run/atoll/internal/tlscert"
 	"github.com/atoll-run/atoll/internal/webhook"
 )
@@ -57,7 +60,10 @@ type Server struct {
 
 	disk      *disk.Guard
 	db        *store.DB
+	box       *seal.Box
 	blobs     *blob.Store
+	homes     *thread.Store
+	threads   *catalog.Catalog
 	bus       *bus.Bus
 	engine    *engine.Engine
 	executor  *executor.Executor
@@ -103,6 +109,7 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 		{"blob store", s.openBlobs},
 		{"bus", s.openBus},
 		{"storage", s.openStorage},
+		{"threads", s.openThreads},
 		{"engine", s.openEngine},
 		{"webhooks", s.openWebhooks},
 		{"gateway", s.openGateway},

@@ -19,6 +19,7 @@ const maxBelieved = 10_000
 // principals finds callers; a Store does.
 type principals interface {
 	Principal(ctx context.Context, hash [32]byte) (p Principal, left time.Duration, err error)
+	Key(ctx context.Context, tenantID ID, idOrName string) (Key, error)
 }
 
 // Authority finds out who calls, and remembers it for a short while.
@@ -39,6 +40,23 @@ type belief struct {
 // NewAuthority returns an Authority over a store.
 func NewAuthority(store principals) *Authority {
 	return &Authority{store: store, good: map[[32]byte]belief{}, bad: map[[32]byte]time.Time{}}
+}
+
+// Holder finds out who has a key of a tenant by the key's id. It fails with an
+// Unauthorized fault when the key is not valid, or not any more. Nothing is
+// remembered of it.
+func (a *Authority) Holder(ctx context.Context, tenantID ID, keyID string) (Principal, error) {
+	k, err := a.store.Key(ctx, tenantID, keyID)
+	if err == nil {
+		var p Principal
+		if p, _, err = a.store.Principal(ctx, k.Hash); err == nil {
+			return p, nil
+		}
+	}
+	if fault.KindOf(err) == fault.NotFound {
+		return Principal{}, errUnauthorized
+	}
+	return Principal{}, err
 }
 
 // Authenticate returns the caller whose key token is. A token that is unknown,

@@ -28,6 +28,10 @@ type answers struct {
 	while func() // runs while the store is asked
 }
 
+func (s *answers) Key(context.Context, tenant.ID, string) (tenant.Key, error) {
+	return tenant.Key{}, s.err
+}
+
 func (s *answers) Principal(context.Context, [32]byte) (tenant.Principal, time.Duration, error) {
 	s.asked.Add(1)
 	s.mu.Lock()

@@ -129,6 +129,11 @@ func (w *World) Authenticate(ctx context.Context, token string) (tenant.Principa
 	return p, err
 }
 
+// Holder finds who has a key as a server does.
+func (w *World) Holder(ctx context.Context, tenantID, keyID string) (tenant.Principal, error) {
+	return tenant.NewAuthority(w.DB.Tenants()).Holder(ctx, tenantID, keyID)
+}
+
 // Request is one that asks the Executor for a program.
 func Request(code string) execution.Request {
 	return execution.Request{TraceID: execution.NewTraceID(), Code: code, Language: execution.Python, Timeout: time.Minute}

@@ -1,0 +1,278 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/thread"
+	"github.com/atoll-run/atoll/internal/thread/catalog"
+)
+
+func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) error {
+	caller, id, err := s.onThread(r, tenant.ScopeRead)
+	if err != nil {
+		return err
+	}
+	q, err := parseQuery(r, "path")
+	if err != nil {
+		return err
+	}
+	files, err := s.threadFiles(r.Context(), caller.Tenant.ID, id, q.Get("path"))
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, FileList{files})
+}
+
+// threadFiles lists a folder of a thread.
+func (s *Server) threadFiles(ctx context.Context, tenantID, id, folder string) ([]File, error) {
+	tree, err := s.threads.Tree(ctx, tenantID, id)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := tree.List(folder)
+	if err != nil {
+		return nil, err
+	}
+	files := make([]File, len(entries))
+	for i, e := range entries {
+		files[i] = fileWire(e)
+	}
+	return files, nil
+}
+
+func fileWire(e thread.Entry) File {
+	return File{Name: e.Name, Path: e.Path, Size: e.Size, Modified: e.Modified.UTC(), IsDirectory: e.Directory}
+}
+
+// onFile finds whose file is meant: a signed URL's, or the caller's.
+func (s *Server) onFile(r *http.Request, scope tenant.Scope) (o catalog.Owner, id string, err error) {
+	if r.URL.Query().Has(signatureParam) {
+		return s.signed(r)
+	}
+	caller, id, err := s.onThread(r, scope)
+	if err != nil {
+		return o, "", err
+	}
+	if _, err := parseQuery(r); err != nil {
+		return o, "", err
+	}
+	return ownerOf(caller), id, nil
+}
+
+func (s *Server) getFile(w http.ResponseWriter, r *http.Request) error {
+	o, id, err := s.onFile(r, tenant.ScopeRead)
+	if err != nil {
+		return err
+	}
+	tree, err := s.threads.Tree(r.Context(), o.Tenant, id)
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("path")
+	e, err := tree.Stat(name)
+	if err != nil {
+		return err
+	}
+	if e.Directory {
+		return invalid("%q is a folder: GET %s/v1/threads/%s/files?path= lists it", name, "", id)
+	}
+	body := &threadReader{ctx: r.Context(), s: s, tenant: o.Tenant, tree: tree, name: name, size: e.Size}
+	defer body.Close()
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Disposition", contentDisposition(e.Name))
+	h.Set("Cache-Control", "no-store")
+	out := &ranged{ResponseWriter: w}
+	http.ServeContent(out, r, "", e.Modified, body)
+	if out.refused {
+		h.Del("Content-Disposition")
+		return &protocolError{http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable", "Range is beyond the end: Content-Range has the length"}
+	}
+	return body.err
+}
+
+// contentDisposition names a download; a name is any bytes.
+func contentDisposition(name string) string {
+	plain := make([]byte, 0, len(name))
+	for i := range len(name) {
+		if c := name[i]; c >= ' ' && c < 0x7f && c != '"' && c != '\\' {
+			plain = append(plain, c)
+		} else {
+			plain = append(plain, '_')
+		}
+	}
+	return fmt.Sprintf("attachment; filename=%q", plain)
+}
+
+// threadReader reads a file of a thread from wherever it is sought to.
+type threadReader struct {
+	ctx    context.Context
+	s      *Server
+	tenant string
+	tree   *thread.Tree
+	name   string
+	size   int64
+
+	at   int64
+	open io.ReadCloser // at at; nil until it is read
+	err  error         // what broke a download off
+}
+
+func (f *threadReader) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += f.at
+	case io.SeekEnd:
+		offset += f.size
+	}
+	if offset < 0 {
+		return 0, os.ErrInvalid
+	}
+	if offset != f.at {
+		f.Close()
+	}
+	f.at = offset
+	return offset, nil
+}
+
+func (f *threadReader) Read(p []byte) (n int, err error) {
+	if f.at >= f.size {
+		return 0, io.EOF
+	}
+	if f.open == nil {
+		if f.open, err = f.s.threads.Homes().ReadFile(f.ctx, f.tenant, f.tree, f.name, f.at, -1); err != nil {
+			f.err = err
+			return 0, err
+		}
+	}
+	n, err = f.open.Read(p)
+	f.at += int64(n)
+	if err != nil && err != io.EOF {
+		f.err = err
+	}
+	return n, err
+}
+
+func (f *threadReader) Close() error {
+	if f.open == nil {
+		return nil
+	}
+	open := f.open
+	f.open = nil
+	return open.Close()
+}
+
+func (s *Server) putFile(w http.ResponseWriter, r *http.Request) error {
+	o, id, err := s.onFile(r, tenant.ScopeExecute)
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("path")
+	var made thread.Entry
+	err = s.editThread(w, r, o, id, func(ctx context.Context, t *thread.Tree, body io.Reader) (*thread.Tree, error) {
+		next, err := s.threads.Homes().WriteFile(ctx, o.Tenant, t, name, body, thread.Quota{Bytes: o.Size})
+		if err == nil {
+			made, err = next.Stat(name)
+		}
+		return next, err
+	})
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, fileWire(made))
+}
+
+func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) error {
+	caller, id, err := s.onThread(r, tenant.ScopeExecute)
+	if err != nil {
+		return err
+	}
+	// A thread does not come into being by this.
+	if _, err := s.threads.Get(r.Context(), caller.Tenant.ID, id); err != nil {
+		return err
+	}
+	o := ownerOf(caller)
+	err = s.threads.Edit(r.Context(), o, id, func(ctx context.Context, t *thread.Tree) (*thread.Tree, error) {
+		return s.threads.Homes().Remove(ctx, o.Tenant, t, r.PathValue("path"))
+	})
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (s *Server) exportThread(w http.ResponseWriter, r *http.Request) error {
+	caller, id, err := s.onThread(r, tenant.ScopeRead)
+	if err != nil {
+		return err
+	}
+	tree, err := s.threads.Tree(r.Context(), caller.Tenant.ID, id)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/x-tar")
+	h.Set("Content-Disposition", contentDisposition(path.Base(id)+".tar"))
+	h.Set("Cache-Control", "no-store")
+	if r.Method == http.MethodHead {
+		w.WriteHeader(http.StatusOK)
+		return nil
+	}
+	return s.threads.Homes().Export(r.Context(), caller.Tenant.ID, tree, w)
+}
+
+func (s *Server) importThread(w http.ResponseWriter, r *http.Request) error {
+	caller, id, err := s.onThread(r, tenant.ScopeExecute)
+	if err != nil {
+		return err
+	}
+	o := ownerOf(caller)
+	err = s.editThread(w, r, o, id, func(ctx context.Context, _ *thread.Tree, body io.Reader) (*thread.Tree, error) {
+		return s.threads.Homes().Import(ctx, o.Tenant, body, thread.Quota{Bytes: o.Size})
+	})
+	if err != nil {
+		return err
+	}
+	return s.showThread(r.Context(), w, o.Tenant, id)
+}
+
+// editThread changes a thread by what the request's body has.
+func (s *Server) editThread(w http.ResponseWriter, r *http.Request, o catalog.Owner, id string,
+	change func(ctx context.Context, t *thread.Tree, body io.Reader) (*thread.Tree, error),
+) error {
+	if r.ContentLength > thread.MaxUpload {
+		return fault.New(fault.TooLarge, "a body must have at most %d bytes", int64(thread.MaxUpload))
+	}
+	body := &upload{r: r.Body, conn: http.NewResponseController(w)}
+	return s.threads.Edit(r.Context(), o, id, func(ctx context.Context, t *thread.Tree) (*thread.Tree, error) {
+		return change(ctx, t, body)
+	})
+}
+
+// upload is a body that may take long as a whole, but must not stand still.
+type upload struct {
+	r    io.Reader
+	conn *http.ResponseController
+}
+
+func (u *upload) Read(p []byte) (int, error) {
+	_ = u.conn.SetReadDeadline(time.Now().Add(patience)) // those of tests have none
+	n, err := u.r.Read(p)
+	switch {
+	case err == nil, err == io.EOF:
+		return n, err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return n, &protocolError{http.StatusRequestTimeout, "request_timeout", fmt.Sprintf("the request body stood still for %s", patience)}
+	}
+	return n, fault.Wrap(fault.Invalid, err, "the request body ended early; the thread is as it was")
+}
