@@ -48,8 +48,10 @@ type Config struct {
 	WebhookAllow List   `group:"Webhooks" name:"webhook_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that webhooks may go to although they are private, separated by commas."`
 	WebhookCA    string `group:"Webhooks" name:"webhook_ca" default:"" shown:"the system's" help:"PEM file with certificate authorities to trust besides the system's."`
 
-	Volumes      string `group:"Storage" name:"volumes" default:"" shown:"data_dir/volumes" help:"Folder of managed volumes. Several executors must see the same one there."`
-	StorageAllow List   `group:"Storage" name:"storage_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that connections to buckets may lead to although they are private, separated by commas. They may use plain HTTP."`
+	Volumes      string        `group:"Storage" name:"volumes" default:"" shown:"data_dir/volumes" help:"Folder of managed volumes. Several executors must see the same one there."`
+	StorageAllow List          `group:"Storage" name:"storage_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that connections to buckets may lead to although they are private, separated by commas. They may use plain HTTP."`
+	MountCache   Size          `group:"Storage" name:"mount_cache" default:"4GiB" help:"Disk space for files in mounted buckets that are being written, of all executions together. A program that needs more gets ENOSPC."`
+	FlushTimeout time.Duration `group:"Storage" name:"flush_timeout" default:"5m" help:"How long what a program wrote to a mounted bucket may take to be stored once it has ended. What is not stored by then is lost, and the result says so."`
 
 	NetworkAllow List   `group:"Network" name:"network_allow" default:"" shown:"none" help:"Addresses or CIDRs, each with or without a port, that sandboxes may reach although they are private, where their policy allows it too; separated by commas, such as 10.0.0.7:5432."`
 	SandboxCA    string `group:"Network" name:"sandbox_ca_bundle" default:"" shown:"none" help:"PEM file with certificates that sandboxes with a network trust besides their image's, such as those of a proxy that intercepts TLS."`

@@ -21,6 +21,7 @@ import (
 	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/pool"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage/bucket"
 	"github.com/atoll-run/atoll/internal/warm"
 )
 
@@ -35,6 +36,7 @@ type Config struct {
 	Platform
 	Images  Images
 	Volumes Folders // nil where nothing can be mounted
+	Buckets Buckets
 
 	// The environment that sandboxes are kept ready for from the start.
 	Image  string
@@ -60,6 +62,7 @@ type Engine struct {
 	templates string      // folder
 	filled    atomic.Bool // the pool was full once
 	version   guestVersion
+	room      *bucket.Room
 	stop      context.CancelFunc
 	janitor   sync.WaitGroup
 
@@ -90,7 +93,7 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: cfg, host: rt, templates: filepath.Join(rt.disk, "templates"), envs: map[envKey]*environment{}}
+	e := &Engine{cfg: cfg, host: rt, room: &bucket.Room{Most: cfg.Buckets.Cache}, templates: filepath.Join(rt.disk, "templates"), envs: map[envKey]*environment{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
@@ -209,6 +212,9 @@ func (e *Engine) Left(ctx context.Context) ([]string, error) {
 
 // Open implements executor.Sandboxes.
 func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (executor.Claimed, error) {
+	if job.Fragile() {
+		return nil, errBucket
+	}
 	env, err := e.use(job)
 	if err != nil {
 		// What runs needs no image any more.

@@ -31,33 +31,41 @@ func (h *host) mounts(id sandbox.ID) string { return filepath.Join(h.disk, mount
 // mount prepares what a job sees in the sandbox id. What a program does to the
 // volume meanwhile leads nowhere else: the folder that was opened is the one that
 // is mounted.
-func (e *Engine) mount(id sandbox.ID, job *execution.Job) (_ []sandbox.Mount, err error) {
+func (e *Engine) mount(ctx context.Context, id sandbox.ID, job *execution.Job) (_ []sandbox.Mount, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.host.unmount(id))
 		}
 	}()
 	out := make([]sandbox.Mount, 0, len(job.Mounts))
+	if e.cfg.Volumes == nil {
+		return nil, fault.New(fault.Invalid, "this server cannot mount connections: 'atoll doctor' says what it lacks")
+	}
 	for i := range job.Mounts {
 		m := &job.Mounts[i]
-		if m.Kind != storage.Volume || e.cfg.Volumes == nil {
-			return nil, fault.New(fault.Invalid, "the connection %q is of the kind %s, which this server cannot mount", m.Slug, m.Kind)
-		}
 		source := filepath.Join(e.host.mounts(id), m.Slug)
 		if err := os.MkdirAll(source, 0o711); err != nil {
 			return nil, err
 		}
-		folder, err := e.cfg.Volumes.Open(job.Tenant, m.Connection, m.Path, !m.ReadOnly)
-		if err != nil {
-			return nil, fmt.Errorf("mount %s: %w", m.Slug, err)
+		if m.Kind == storage.Volume {
+			err = e.mountVolume(job.Tenant, m, source)
+		} else {
+			err = e.mountBucket(ctx, id, m, source)
 		}
-		err = bind(folder, source, m.ReadOnly)
-		if err := errors.Join(err, folder.Close()); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("mount %s: %w", m.Slug, err)
 		}
 		out = append(out, sandbox.Mount{Source: source, Target: m.Folder(), Writable: !m.ReadOnly})
 	}
 	return out, nil
+}
+
+func (e *Engine) mountVolume(tenant string, m *storage.Mount, source string) error {
+	folder, err := e.cfg.Volumes.Open(tenant, m.Connection, m.Path, !m.ReadOnly)
+	if err != nil {
+		return err
+	}
+	return errors.Join(bind(folder, source, m.ReadOnly), folder.Close())
 }
 
 // bind mounts an open folder on another one.
@@ -75,7 +83,12 @@ func bind(folder *os.File, on string, readOnly bool) error {
 // unmount undoes mount, also what another process did. What still uses a mount
 // keeps it; nothing else can reach it any more.
 func (h *host) unmount(id sandbox.ID) error {
-	dir := h.mounts(id)
+	return errors.Join(h.drop(id), h.clearMounts(h.mounts(id)))
+}
+
+// clearMounts removes a folder of places to mount on, and whatever is mounted
+// there.
+func (h *host) clearMounts(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -127,7 +140,7 @@ func (e *Engine) claimMounted(ctx context.Context, job *execution.Job) (_ execut
 	}
 	defer e.unuse(env)
 	id := sandbox.NewID()
-	mounts, err := e.mount(id, job)
+	mounts, err := e.mount(ctx, id, job)
 	if err != nil {
 		return nil, err
 	}
@@ -150,5 +163,6 @@ func (e *Engine) claimMounted(ctx context.Context, job *execution.Job) (_ execut
 
 // Destroy ends the sandbox, and then what it had mounted.
 func (c claimed) Destroy(ctx context.Context) error {
+	c.host.abandon(c.ID())
 	return errors.Join(c.Sandbox.Destroy(ctx), c.host.unmount(c.ID()))
 }

@@ -191,7 +191,7 @@ func TestWhatCannotBeMountedIsRefused(t *testing.T) {
 	bucket := mountOf("b", "")
 	bucket.Kind = storage.S3
 	for _, m := range []storage.Mount{mountOf("team", ""), bucket} {
-		if _, _, err := e.Claim(t.Context(), python("ten_a", "", m)); fault.KindOf(err) != fault.Invalid || !strings.Contains(fmt.Sprint(err), "cannot mount") {
+		if _, _, err := e.Claim(t.Context(), python("ten_a", "", m)); fault.KindOf(err) != fault.Invalid || !strings.Contains(fmt.Sprint(err), "cannot mount connections") {
 			t.Errorf("%s: %v", m.Kind, err)
 		}
 	}

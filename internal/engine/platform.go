@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -26,6 +27,7 @@ import (
 	"github.com/atoll-run/atoll/internal/runtime/oci"
 	"github.com/atoll-run/atoll/internal/runtime/state"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage/bucket"
 )
 
 // Platform is what sandboxes are made with.
@@ -54,7 +56,9 @@ type host struct {
 	cgroups *cgroup.Parent // nil where none can be made
 	dir     string         // of its sandboxes' folders
 	disk    string         // of its large files
-	keep    bool           // it is a server's: runs stay for the next one, and so does the folder on disk
+	mu      sync.Mutex
+	buckets map[sandbox.ID][]*bucket.Mount // guarded by mu; what this process has mounted
+	keep    bool                           // it is a server's: runs stay for the next one, and so does the folder on disk
 }
 
 // openHost sweeps what dead processes left, and opens this process's runtime.

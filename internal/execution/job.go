@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/fault"
@@ -37,6 +38,12 @@ type Job struct {
 
 	Secrets []string // values that must not be seen in output
 	Redact  []string // names of the redaction rules that apply
+}
+
+// Fragile reports whether the job's program cannot go on without the process that
+// runs it, because that process is the other end of what it has mounted.
+func (j *Job) Fragile() bool {
+	return slices.ContainsFunc(j.Mounts, func(m storage.Mount) bool { return m.Kind != storage.Volume })
 }
 
 // InlineOutput is how many bytes of both streams together travel in a Result

@@ -46,6 +46,14 @@ type Claimed interface {
 	Detach() error
 }
 
+// Flusher is a Claimed that writes to what it has mounted later than its program
+// does.
+type Flusher interface {
+	// Flush stores all that the program has written. It is called when the program
+	// has ended, before its Result is.
+	Flush(ctx context.Context) error
+}
+
 // Sandboxes gives sandboxes, from a pool or newly made.
 type Sandboxes interface {
 	// Claim returns a sandbox as the job wants it, and whether it was ready.
@@ -107,6 +115,10 @@ type Config struct {
 	Turns    int           // sandboxes kept for turns at the same time; 0 is 4 times Concurrency
 	TurnIdle time.Duration // how long one is kept for the next job; 0 is 10 minutes
 
+	// FlushTime is how long what a program wrote to its mounts may take to be
+	// stored; 0 is 5 minutes.
+	FlushTime time.Duration
+
 	// Detach leaves running programs to the next process when this one ends;
 	// otherwise they are ended as failed.
 	Detach bool
@@ -136,7 +148,10 @@ type Executor struct {
 	turns    map[string]*turn // guarded by mu
 }
 
-const defaultTurnIdle = 10 * time.Minute
+const (
+	defaultTurnIdle  = 10 * time.Minute
+	defaultFlushTime = 5 * time.Minute
+)
 
 // New returns an Executor that takes no jobs yet.
 func New(cfg Config) (*Executor, error) {
@@ -148,6 +163,9 @@ func New(cfg Config) (*Executor, error) {
 	}
 	if cfg.TurnIdle == 0 {
 		cfg.TurnIdle = defaultTurnIdle
+	}
+	if cfg.FlushTime == 0 {
+		cfg.FlushTime = defaultFlushTime
 	}
 	m, err := newMetrics(cfg.Registry)
 	if err != nil {
@@ -276,7 +294,11 @@ func (x *Executor) Close(ctx context.Context) error {
 		}
 		x.mu.Lock()
 		for _, t := range x.live {
-			t.cancel(cause)
+			if t.job.Fragile() {
+				t.cancel(errShutdown)
+			} else {
+				t.cancel(cause)
+			}
 		}
 		x.mu.Unlock()
 		late := time.AfterFunc(lastWords, x.stop)

@@ -166,8 +166,35 @@ func (t *task) settle(out *output, outcome execution.Outcome, err error) {
 		return
 	}
 	e := decide(&t.job, outcome, context.Cause(t.ctx))
+	t.flush(&e)
 	e.CompletedAt = time.Now()
 	t.conclude(out, e, outcome.Lost)
+}
+
+// flush stores what the program wrote to its mounts. What cannot be stored is a
+// failure of the run, whatever the program made of it.
+func (t *task) flush(e *endRecord) {
+	f, ok := t.sandbox.(Flusher)
+	if !ok || len(t.job.Mounts) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.x.cfg.FlushTime)
+	defer cancel()
+	err := f.Flush(ctx)
+	if err == nil {
+		return
+	}
+	t.x.cfg.Log.Error("what a program wrote to its storage is not stored", "trace_id", t.job.TraceID, "error", err)
+	msg := "what the program wrote to its storage could not all be stored"
+	if known, ok := errors.AsType[*fault.Error](err); ok {
+		msg = "storage: " + known.Msg
+	}
+	if e.Error != "" {
+		msg = e.Error + "; " + msg
+	}
+	if e.Error = msg; e.Status == execution.Success {
+		e.Status, e.ExitCode = execution.Failed, -1
+	}
 }
 
 // conclude stores the Result of a program that has ended so.

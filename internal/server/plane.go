@@ -97,7 +97,8 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 		return err
 	}
 	s.engine, err = engine.Open(ctx, engine.Config{
-		Platform: s.cfg.Platform, Images: s.cfg.Images, Volumes: folders, Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars,
+		Platform: s.cfg.Platform, Images: s.cfg.Images, Volumes: folders,
+		Buckets: engine.Buckets{Allow: s.allow, Owners: s.volumes.Owners, Cache: int64(cfg.MountCache)}, Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars,
 		PoolSize: cfg.PoolSize, Journals: true, Network: network, Registry: s.cfg.Registry,
 	})
 	if err != nil {
@@ -116,7 +117,7 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 		Waiting: s.path(filepath.Join("state", "waiting")), WaitFor: waitFor,
 		Outputs:   s.path(filepath.Join("state", engine.Server, "outputs")),
 		Sandboxes: s.engine, Writer: s.bus.Log(), Blobs: s.blobs, Log: s.log, Registry: s.cfg.Registry,
-		Concurrency: concurrency, Queue: cfg.MaxQueue, TurnIdle: cfg.TurnIdle, Detach: cfg.OnExit == "detach",
+		Concurrency: concurrency, Queue: cfg.MaxQueue, TurnIdle: cfg.TurnIdle, FlushTime: cfg.FlushTimeout, Detach: cfg.OnExit == "detach",
 	})
 	if err != nil {
 		return err

@@ -21,7 +21,9 @@ const (
 
 // S3Server is a real S3 server with an empty bucket, in a process of its own.
 type S3Server struct {
-	URL string // of the bucket, for package blob; the keys come from the environment
+	URL      string // of the bucket, for package blob; the keys come from the environment
+	Endpoint string // of the server
+	Bucket   string // the folder that is the bucket: a file in it is an object
 
 	cmd  *exec.Cmd
 	data string
@@ -31,6 +33,15 @@ type S3Server struct {
 // S3 starts a server that the end of the test stops and removes, sets the
 // variables that its clients read, and returns the URL of its bucket.
 func S3(t testing.TB) string {
+	t.Helper()
+	s := StartS3(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", S3AccessKey)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", S3SecretKey)
+	return s.URL
+}
+
+// StartS3 starts a server that the end of the test stops and removes.
+func StartS3(t testing.TB) *S3Server {
 	t.Helper()
 	s, err := LaunchS3(t.Context())
 	if err != nil {
@@ -44,9 +55,7 @@ func S3(t testing.TB) string {
 			t.Log(s.out.String())
 		}
 	})
-	t.Setenv("AWS_ACCESS_KEY_ID", S3AccessKey)
-	t.Setenv("AWS_SECRET_ACCESS_KEY", S3SecretKey)
-	return s.URL
+	return s
 }
 
 // s3Start bounds the start on a busy machine.
@@ -73,7 +82,8 @@ func LaunchS3(ctx context.Context) (_ *S3Server, err error) {
 	}
 	addr := l.Addr().String()
 	l.Close()
-	s := &S3Server{URL: "s3://bucket?region=us-east-1&use_path_style=true&endpoint=http://" + addr}
+	s := &S3Server{Endpoint: "http://" + addr}
+	s.URL = "s3://bucket?region=us-east-1&use_path_style=true&endpoint=" + s.Endpoint
 	if s.data, err = os.MkdirTemp("", "atoll-s3-"); err != nil {
 		return nil, err
 	}
@@ -82,10 +92,12 @@ func LaunchS3(ctx context.Context) (_ *S3Server, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	if err := os.Mkdir(filepath.Join(s.data, "bucket"), 0o700); err != nil {
+	s.Bucket = filepath.Join(s.data, "buckets", "bucket")
+	meta := filepath.Join(s.data, "meta") // without it the server cannot put together what comes in parts
+	if err := errors.Join(os.MkdirAll(s.Bucket, 0o700), os.Mkdir(meta, 0o700)); err != nil {
 		return nil, err
 	}
-	s.cmd = exec.Command(bin, "--access", S3AccessKey, "--secret", S3SecretKey, "--port", addr, "--quiet", "posix", "--nometa", s.data)
+	s.cmd = exec.Command(bin, "--access", S3AccessKey, "--secret", S3SecretKey, "--port", addr, "--quiet", "posix", "--sidecar", meta, filepath.Dir(s.Bucket))
 	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
 	if err := s.cmd.Start(); err != nil {
 		return nil, err

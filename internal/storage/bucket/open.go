@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/logging"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/azureblob"
 	"gocloud.dev/blob/gcsblob"
@@ -73,6 +74,7 @@ func openS3(ctx context.Context, t storage.Target, client *http.Client) (*blob.B
 	o := s3.Options{
 		Region: t.Region, UsePathStyle: t.PathStyle, HTTPClient: client,
 		Credentials: credentials.NewStaticCredentialsProvider(t.AccessKeyID, t.SecretAccessKey, ""),
+		Logger:      logging.Nop{}, // what fails is told to whoever asked
 		// A part of an object has no checksum, and not every service knows them.
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,

@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/outbound"
+	"github.com/atoll-run/atoll/internal/owner"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
+	"github.com/atoll-run/atoll/internal/storage/bucket"
+)
+
+// Buckets says how buckets are mounted.
+type Buckets struct {
+	Allow  outbound.List // where they may be besides public addresses
+	Owners owner.Map     // whom a sandbox's users are on the host
+	Cache  int64         // bytes of disk for what is being written, of all mounts together
+}
+
+// mountBucket mounts a bucket for the sandbox id. This process answers for it: it
+// ends with it.
+func (e *Engine) mountBucket(ctx context.Context, id sandbox.ID, m *storage.Mount, on string) (err error) {
+	c := &e.cfg.Buckets
+	uid, _ := c.Owners.UID.ToHost(sandbox.UID)
+	gid, _ := c.Owners.GID.ToHost(sandbox.GID)
+	b, err := bucket.Open(ctx, m.Kind, m.Target, c.Allow)
+	if err != nil {
+		return fault.Wrap(fault.Invalid, err, fmt.Sprintf("the connection %q cannot be opened; check its credentials", m.Slug))
+	}
+	prefix := string(m.Path)
+	if prefix != "" {
+		prefix += "/"
+	}
+	mounted, err := bucket.Mounted(bucket.Config{
+		Bucket: b, Prefix: prefix, On: on, ReadOnly: m.ReadOnly, UID: uid, GID: gid, Cache: e.host.disk, Room: e.room, Log: e.cfg.Log,
+	})
+	if err != nil {
+		return errors.Join(err, b.Close())
+	}
+	e.host.mu.Lock()
+	defer e.host.mu.Unlock()
+	if e.host.buckets == nil {
+		e.host.buckets = map[sandbox.ID][]*bucket.Mount{}
+	}
+	e.host.buckets[id] = append(e.host.buckets[id], mounted)
+	return nil
+}
+
+// abandon gives up what a sandbox's buckets have not stored.
+func (h *host) abandon(id sandbox.ID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range h.buckets[id] {
+		m.Abandon()
+	}
+}
+
+// drop closes a sandbox's buckets.
+func (h *host) drop(id sandbox.ID) error {
+	h.mu.Lock()
+	open := h.buckets[id]
+	delete(h.buckets, id)
+	h.mu.Unlock()
+	var errs []error
+	for _, m := range open {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Flush implements executor.Flusher.
+func (c claimed) Flush(ctx context.Context) error {
+	c.host.mu.Lock()
+	open := c.host.buckets[c.ID()]
+	c.host.mu.Unlock()
+	var errs []error
+	for _, m := range open {
+		errs = append(errs, m.Flush(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// errBucket is why a run does not outlive the process that it was begun by.
+var errBucket = fault.New(fault.Unavailable, "it had a bucket mounted, which ended with the server")
