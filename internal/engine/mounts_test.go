@@ -86,7 +86,7 @@ print(open("/data/team/secret").read())`, fixed), "30 30 30 30 30 s\n")
 	if b, err := os.ReadFile(filepath.Join(store.Dir, "ten_a", "con_other", "new", "made", "x")); err != nil || string(b) != "123" {
 		t.Errorf("on the host: %q, %v", b, err)
 	}
-	for path, says := range map[storage.Path]string{"link": "not a folder", "up": "link", "up/x": "link", "reports/nowhere": "has no folder", "secret": "not a folder", "secret/x": "not a folder"} {
+	for path, says := range map[storage.Path]string{"link": "not a folder", "up": "not a folder", "up/x": "link", "reports/nowhere": "has no folder", "secret": "not a folder", "secret/x": "not a folder"} {
 		m := fixed
 		m.Path = path
 		if _, _, err := e.Claim(t.Context(), python("ten_a", "", m)); fault.KindOf(err) != fault.Invalid || !strings.Contains(fmt.Sprint(err), says) {
