@@ -18,10 +18,10 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// connect measures what a network adds to making and claiming a sandbox: the
+// connected measures what a network adds to making and claiming a sandbox: the
 // processor time of the sandbox, its kernel's start included, and of the server,
 // by turns with sandboxes without.
-func connect(ctx context.Context, b *bench) (_ []report.Row, err error) {
+func connected(ctx context.Context, b *bench) (_ []report.Row, err error) {
 	state, err := b.rig.Temp("connect")
 	if err != nil {
 		return nil, err

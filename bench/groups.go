@@ -31,7 +31,7 @@ var groups = []group{
 	{"http", "the HTTP layer alone", httpLayer},
 	{"stream", "output on its way from program to client", stream},
 	{"records", "recording executions, and finding them", records},
-	{"connect", "making sandboxes with a network, beside those without", connect},
+	{"connect", "making sandboxes with a network, beside those without", connected},
 	{"network", "TCP through a sandbox's network, beside loopback", network},
 	{"gojudge", "go-judge beside the bare interpreter", goJudge},
 }
