@@ -143,6 +143,34 @@ func TestTakeOverFromTheDead(t *testing.T) {
 	healthy(t, next)
 }
 
+// However often a host dies right after it has learned of a program's end, the
+// next one learns of it too.
+func TestTheEndIsNotLost(t *testing.T) {
+	g := guesttest.Start(t)
+	c := g.Dial(t)
+	warm(t, c, guesttest.Warm(t, guest.Python))
+	spec := guesttest.Program(t, guest.Python, "print('all', flush=True)\nraise SystemExit(9)\n")
+	spec.ID = guest.NewRunID()
+	begun := make(chan struct{})
+	go func() { <-begun; c.Leave() }()
+	_, err := c.Run(t.Context(), spec, func(guest.Stream, []byte) { close(begun) })
+	for host := 1; host <= 10; host++ {
+		if err != nil && !errors.Is(err, guest.ErrClosed) {
+			t.Fatalf("host %d: %v", host, err)
+		}
+		c.Leave()
+		c = g.Dial(t)
+		var res guest.Result
+		res, err = c.Attach(t.Context(), spec.ID, nil, func(guest.Stream, []byte) {})
+		if err == nil && res.ExitCode != 9 {
+			t.Errorf("host %d was told of exit code %d", host, res.ExitCode)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // While no host listens a program that prints much stands still, and one that
 // has ended is kept.
 func TestNobodyListens(t *testing.T) {

@@ -164,9 +164,12 @@ func (c *Client) Run(ctx context.Context, spec RunSpec, sink Sink) (Result, erro
 // are the bytes of each stream that are known already and are not to be passed
 // on again. It returns as Run does.
 func (c *Client) Attach(ctx context.Context, id RunID, skip map[Stream]int64, sink Sink) (Result, error) {
-	r, err := c.attach(id, skip, sink)
+	r, ended, err := c.attach(id, skip, sink)
 	if err != nil {
 		return Result{}, err
+	}
+	if ended { // as in take: the caller has to make use of it first
+		return c.wait(ctx, r)
 	}
 	// The guest may stand still with a full spool until it hears of this.
 	if err := c.acknowledge(ctx); err != nil {
@@ -178,19 +181,20 @@ func (c *Client) Attach(ctx context.Context, id RunID, skip map[Stream]int64, si
 
 // Discard drops a run of Info().Runs: its output and its end are not kept.
 func (c *Client) Discard(ctx context.Context, id RunID) error {
-	if _, err := c.attach(id, nil, nil); err != nil {
+	if _, _, err := c.attach(id, nil, nil); err != nil {
 		return err
 	}
 	return c.acknowledge(ctx)
 }
 
-// attach makes sink the run's and delivers what was held for it.
-func (c *Client) attach(id RunID, skip map[Stream]int64, sink Sink) (*run, error) {
+// attach makes sink the run's and delivers what was held for it; ended says that
+// its end was.
+func (c *Client) attach(id RunID, skip map[Stream]int64, sink Sink) (_ *run, ended bool, err error) {
 	c.mu.Lock()
 	r := c.runs[id]
 	c.mu.Unlock()
 	if r == nil {
-		return nil, ErrNoRun
+		return nil, false, ErrNoRun
 	}
 	end, err := r.adopt(skip, sink)
 	if end != nil {
@@ -202,7 +206,7 @@ func (c *Client) attach(id RunID, skip map[Stream]int64, sink Sink) (*run, error
 	if errors.Is(err, ErrProtocol) {
 		c.fail(err)
 	}
-	return r, err
+	return r, end != nil, err
 }
 
 // adopt gives the run its sink, and returns its end if that was held.
