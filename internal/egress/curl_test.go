@@ -70,5 +70,5 @@ func TestCurl(t *testing.T) {
 	}
 	r.events.await(t, Event{Protocol: "http", Host: "evil.test", Rule: RuleHTTPHost})
 	r.events.await(t, Event{Protocol: "tls", Host: "evil.test", Rule: RuleTLSName})
-	r.events.await(t, Event{Protocol: "dns", Host: "evil.test.", Rule: RuleHost})
+	r.events.await(t, Event{Protocol: "dns", Host: "evil.test", Rule: RuleHost})
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/miekg/dns"
@@ -75,7 +76,7 @@ func (s *Stack) serveDNSStream(f *flow, guest *guestConn) {
 // the policy allows are asked for, and only for their IPv4 addresses: a sandbox
 // has no IPv6, and other records could carry anything out and in.
 func (s *Stack) answer(query []byte, stream bool) []byte {
-	refused := func(name string, rule Rule) { s.refuse("dns", name, netip.AddrPort{}, rule) }
+	refused := func(name string, rule Rule) { s.refuse("dns", strings.TrimSuffix(name, "."), netip.AddrPort{}, rule) }
 	var q dns.Msg
 	if err := q.Unpack(query); err != nil || q.Response {
 		refused("", RuleDNSQuery)
@@ -123,7 +124,7 @@ func (s *Stack) answer(query []byte, stream bool) []byte {
 func (s *Stack) resolve(a *dns.Msg, q dns.Question) {
 	name := address.Hostname(q.Name)
 	if p := s.policy.Load(); !p.Host(name) {
-		s.refuse("dns", q.Name, netip.AddrPort{}, RuleHost)
+		s.refuse("dns", strings.TrimSuffix(q.Name, "."), netip.AddrPort{}, RuleHost)
 		prohibit(a, "the policy of this sandbox does not allow the name")
 		return
 	}

@@ -50,7 +50,7 @@ type Config struct {
 	Authority *Authority     // without one no secret can be bound to hosts
 	Roots     *x509.CertPool // whom hosts with secrets are to be certified by; default: as the machine has it
 
-	MaxConnections int // TCP connections of a sandbox at a time; default 512
+	MaxConnections int // TCP connections of a sandbox at a time, each of which takes up to 1.2 MiB; default 256
 	MaxFlows       int // UDP flows of a sandbox at a time; default 256
 	DNSRate        int // queries a second of a sandbox; default 100
 
@@ -86,7 +86,7 @@ func (c Config) withDefaults() Config {
 			*d = v
 		}
 	}
-	def(&c.MaxConnections, 512)
+	def(&c.MaxConnections, 256)
 	def(&c.MaxFlows, 256)
 	def(&c.DNSRate, 100)
 	last(&c.ConnectTimeout, 10*time.Second)

@@ -119,12 +119,16 @@ func (s *Stack) start() error {
 	return nil
 }
 
+// window is how much of a connection waits on its way in each direction. The
+// link's round trip is short, so that more would gain nothing; and a hostile
+// sandbox can have all its connections wait.
+const window = 512 << 10
+
 // tune sets what the stack's defaults have other ideas of.
 func tune(st *stack.Stack) error {
-	sack, delay := tcpip.TCPSACKEnabled(true), tcpip.TCPDelayEnabled(false)
-	moderate := tcpip.TCPModerateReceiveBufferOption(true)
-	recv := tcpip.TCPReceiveBufferSizeRangeOption{Min: 4 << 10, Default: 1 << 20, Max: 8 << 20}
-	send := tcpip.TCPSendBufferSizeRangeOption{Min: 4 << 10, Default: 1 << 20, Max: 8 << 20}
+	sack, delay, moderate := tcpip.TCPSACKEnabled(true), tcpip.TCPDelayEnabled(false), tcpip.TCPModerateReceiveBufferOption(false)
+	recv := tcpip.TCPReceiveBufferSizeRangeOption{Min: 4 << 10, Default: window, Max: window}
+	send := tcpip.TCPSendBufferSizeRangeOption{Min: 4 << 10, Default: window, Max: window}
 	for _, o := range []tcpip.SettableTransportProtocolOption{&sack, &delay, &moderate, &recv, &send} {
 		if err := st.SetTransportProtocolOption(tcp.ProtocolNumber, o); err != nil {
 			return fmt.Errorf("set up TCP: %s", err)
@@ -206,15 +210,15 @@ type own struct {
 	addrs []netip.Addr
 }
 
-func (o *own) addresses() []netip.Addr {
+func (o *own) addresses() ([]netip.Addr, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if time.Since(o.at) < 5*time.Second {
-		return o.addrs
+		return o.addrs, nil
 	}
 	list, err := net.InterfaceAddrs()
-	if err != nil && o.addrs != nil {
-		return o.addrs // stale, and better than none
+	if err != nil {
+		return nil, err
 	}
 	var addrs []netip.Addr
 	for _, a := range list {
@@ -225,5 +229,5 @@ func (o *own) addresses() []netip.Addr {
 		}
 	}
 	o.addrs, o.at = addrs, time.Now()
-	return addrs
+	return addrs, nil
 }

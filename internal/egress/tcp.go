@@ -199,7 +199,7 @@ func (s *Stack) splice(f *flow, guest *guestConn, up *net.TCPConn) {
 	_ = guest.Close()
 }
 
-const chunk = 256 << 10
+const chunk = 64 << 10
 
 var chunks = sync.Pool{New: func() any { return new([chunk]byte) }}
 

@@ -55,7 +55,7 @@ func parseNet(s string) (netip.Prefix, bool) {
 // of the machine itself.
 type Floor struct {
 	Open []Opening
-	Own  func() []netip.Addr // the machine's own addresses; nil is none
+	Own  func() ([]netip.Addr, error) // the machine's own addresses; while they are not known, everything is on the floor
 }
 
 // Refuses reports whether an address and port are on the floor. Where clouds
@@ -82,5 +82,6 @@ func (f *Floor) refuses(a netip.Addr, counts func(Opening) bool) bool {
 	if !address.Public(a) {
 		return true
 	}
-	return f.Own != nil && slices.ContainsFunc(f.Own(), func(own netip.Addr) bool { return own.Unmap() == a })
+	own, err := f.Own()
+	return err != nil || slices.ContainsFunc(own, func(o netip.Addr) bool { return o.Unmap() == a })
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -111,7 +112,7 @@ func TestCompileExplains(t *testing.T) {
 
 func TestFloor(t *testing.T) {
 	own := netip.MustParseAddr("203.0.113.1")
-	f := Floor{Own: func() []netip.Addr { return []netip.Addr{own} }}
+	f := Floor{Own: func() ([]netip.Addr, error) { return []netip.Addr{own}, nil }}
 	for _, s := range append(addresstest.Closed, "203.0.113.1", "::ffff:10.0.0.1", "64:ff9b::10.0.0.1", "::ffff:203.0.113.1") {
 		if a := netip.MustParseAddr(s); !f.Refuses(a, 443) || !f.Closed(a) {
 			t.Errorf("%s is not on the floor", s)
@@ -143,6 +144,18 @@ func TestFloor(t *testing.T) {
 		if o, err := ParseOpening(s); err == nil {
 			t.Errorf("%q is %v", s, o)
 		}
+	}
+}
+
+// A machine that does not know its own addresses lets nothing through that is
+// not opened.
+func TestFloorWithoutOwn(t *testing.T) {
+	f := Floor{
+		Open: []Opening{{Net: netip.MustParsePrefix("192.0.2.7/32")}},
+		Own:  func() ([]netip.Addr, error) { return nil, errors.New("no netlink") },
+	}
+	if !f.Refuses(netip.MustParseAddr("1.1.1.1"), 443) || f.Refuses(netip.MustParseAddr("192.0.2.7"), 443) {
+		t.Error("the floor is elsewhere")
 	}
 }
 
