@@ -31,16 +31,16 @@ func (a *app) executionCommand() *cobra.Command {
 
 func (r *remote) executionList() *cobra.Command {
 	var f struct {
-		status, language, key string
-		metadata              []string
-		limit                 int
+		status, language, key, thread string
+		metadata                      []string
+		limit                         int
 	}
 	var s *span
 	cmd := r.command("list", "List executions, newest first", `  atoll execution list --status failed --since 1h
   atoll execution list --metadata order=4711`, cobra.NoArgs,
 		func(ctx context.Context, c *adminapi.Client, _ []string) error {
 			q := url.Values{}
-			if err := cmp.Or(s.add(q), filter(q, map[string]string{"status": f.status, "language": f.language, "key": f.key}, f.metadata)); err != nil {
+			if err := cmp.Or(s.add(q), filter(q, map[string]string{"status": f.status, "language": f.language, "key": f.key, "thread_id": f.thread}, f.metadata)); err != nil {
 				return err
 			}
 			all, err := c.Executions(ctx, q, f.limit)
@@ -59,6 +59,7 @@ func (r *remote) executionList() *cobra.Command {
 	flags.StringVar(&f.status, "status", "", "running, success, failed, timeout, oom, blocked or cancelled")
 	flags.StringVar(&f.language, "language", "", "python, node or bash")
 	flags.StringVar(&f.key, "key", "", "asked for with the key of this id")
+	flags.StringVar(&f.thread, "thread", "", "that had the home of this thread")
 	flags.StringArrayVar(&f.metadata, "metadata", nil, "with this metadata, NAME=VALUE; may be repeated")
 	flags.IntVar(&f.limit, "limit", 20, "executions at most; 0 for all")
 	return cmd

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/atoll-run/atoll/internal/httpapi"
 )
@@ -238,4 +239,77 @@ func (c *Client) Output(ctx context.Context, traceID, stream string, w io.Writer
 // has ended.
 func (c *Client) Follow(ctx context.Context, traceID string, w io.Writer) error {
 	return c.copyTo(ctx, w, "/v1/executions/"+url.PathEscape(traceID)+"/output", nil, "application/x-ndjson")
+}
+
+// Threads returns threads of the key's tenant by id, at most most; 0 is for all.
+func (c *Client) Threads(ctx context.Context, query url.Values, most int) ([]httpapi.Thread, error) {
+	return list[httpapi.Thread](ctx, c, "/v1/threads", query, most)
+}
+
+// Thread returns a thread's record.
+func (c *Client) Thread(ctx context.Context, id string) (httpapi.Thread, error) {
+	return call[httpapi.Thread](ctx, c, http.MethodGet, threadPath(id), nil, nil)
+}
+
+// ChangeThread says when a thread is deleted.
+func (c *Client) ChangeThread(ctx context.Context, id string, in httpapi.ThreadChange) (httpapi.Thread, error) {
+	return call[httpapi.Thread](ctx, c, http.MethodPatch, threadPath(id), nil, in)
+}
+
+// DeleteThread deletes a thread.
+func (c *Client) DeleteThread(ctx context.Context, id string) error {
+	_, err := call[struct{}](ctx, c, http.MethodDelete, threadPath(id), nil, nil)
+	return err
+}
+
+// ThreadFiles lists a folder of a thread.
+func (c *Client) ThreadFiles(ctx context.Context, id, folder string) ([]httpapi.File, error) {
+	all, err := call[httpapi.FileList](ctx, c, http.MethodGet, threadPath(id)+"/files", url.Values{"path": {folder}}, nil)
+	return all.Files, err
+}
+
+// ReadThreadFile writes a file of a thread to w, ExportThread all of it as a tar
+// archive.
+func (c *Client) ReadThreadFile(ctx context.Context, id, file string, w io.Writer) error {
+	return c.copyTo(ctx, w, threadFile(id, file), nil, "*/*")
+}
+
+// ExportThread: see ReadThreadFile.
+func (c *Client) ExportThread(ctx context.Context, id string, w io.Writer) error {
+	return c.copyTo(ctx, w, threadPath(id)+"/archive", nil, "*/*")
+}
+
+// WriteThreadFile stores what r has as a file of a thread.
+func (c *Client) WriteThreadFile(ctx context.Context, id, file string, r io.Reader) error {
+	return c.upload(ctx, threadFile(id, file), r)
+}
+
+// ImportThread makes a thread what the tar archive r has.
+func (c *Client) ImportThread(ctx context.Context, id string, r io.Reader) error {
+	return c.upload(ctx, threadPath(id)+"/archive", r)
+}
+
+// DeleteThreadFile deletes a file or folder of a thread.
+func (c *Client) DeleteThreadFile(ctx context.Context, id, file string) error {
+	_, err := call[struct{}](ctx, c, http.MethodDelete, threadFile(id, file), nil, nil)
+	return err
+}
+
+// upload sends as long as it takes.
+func (c *Client) upload(ctx context.Context, path string, r io.Reader) error {
+	res, err := c.send(ctx, http.MethodPut, path, nil, r, "application/json")
+	if err != nil {
+		return err
+	}
+	return res.Body.Close()
+}
+
+func threadPath(id string) string { return "/v1/threads/" + url.PathEscape(id) }
+
+func threadFile(id, file string) string {
+	parts := strings.Split(strings.Trim(file, "/"), "/")
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	return threadPath(id) + "/files/" + strings.Join(parts, "/")
 }

@@ -47,10 +47,11 @@ func (e *Error) Error() string {
 // patience is how long an answer that is not streamed may take.
 const patience = 5 * time.Minute
 
-// send makes a request and returns an answer of success.
+// send makes a request and returns an answer of success. What is sent is JSON, or
+// the bytes of an io.Reader.
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, in any, accept string) (*http.Response, error) {
-	var body io.Reader
-	if in != nil {
+	body, bytesOnly := in.(io.Reader)
+	if in != nil && !bytesOnly {
 		raw, err := json.Marshal(in)
 		if err != nil {
 			return nil, err
@@ -67,7 +68,10 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	}
 	r.Header.Set("Authorization", "Bearer "+c.key)
 	r.Header.Set("Accept", accept)
-	if in != nil {
+	switch {
+	case bytesOnly:
+		r.Header.Set("Content-Type", "application/octet-stream")
+	case in != nil:
 		r.Header.Set("Content-Type", "application/json")
 	}
 	res, err := c.http.Do(r)

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/adminapi"
+	"github.com/atoll-run/atoll/internal/httpapi"
+)
+
+func (a *app) threadCommand() *cobra.Command {
+	cmd, r := a.remoteGroup("thread", "Show, fill, save and delete threads",
+		`A thread is a home directory that outlives the executions which name it as their
+thread_id. These are the threads of one tenant: the one whose key this is.`,
+		`  atoll thread list
+  atoll thread put analysis data/in.csv ./in.csv
+  atoll thread export analysis > analysis.tar`, devKeyFile)
+	cmd.AddCommand(r.threadList(),
+		r.command("show THREAD", "Show a thread's record", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Thread), r.showThread)),
+		r.threadExpire(),
+		r.command("delete THREAD", "Delete a thread that nobody uses", "", cobra.ExactArgs(1), r.removes(
+			func(ctx context.Context, c *adminapi.Client, args []string) error {
+				return c.DeleteThread(ctx, args[0])
+			})))
+	cmd.AddCommand(r.threadFiles()...)
+	return cmd
+}
+
+func (r *remote) threadList() *cobra.Command {
+	var prefix string
+	var limit int
+	cmd := r.command("list", "List threads, by name", "  atoll thread list --prefix user-", cobra.NoArgs,
+		func(ctx context.Context, c *adminapi.Client, _ []string) error {
+			q := url.Values{}
+			if prefix != "" {
+				q.Set("prefix", prefix)
+			}
+			all, err := c.Threads(ctx, q, limit)
+			if err != nil {
+				return err
+			}
+			return r.print(all, func(w io.Writer) {
+				row(w, "THREAD", "SIZE", "FILES", "SAVED", "EXPIRES")
+				for _, t := range all {
+					row(w, t.ID, bytesText(t.Bytes), t.Files, when(t.UpdatedAt), expiry(t))
+				}
+			})
+		})
+	cmd.Flags().StringVar(&prefix, "prefix", "", "threads whose name begins so")
+	cmd.Flags().IntVar(&limit, "limit", 100, "threads at most; 0 for all")
+	return cmd
+}
+
+func expiry(t httpapi.Thread) string {
+	if t.ExpiresAt == nil {
+		return "-"
+	}
+	return when(*t.ExpiresAt)
+}
+
+func (r *remote) showThread(t httpapi.Thread) error {
+	return r.print(t, func(w io.Writer) {
+		row(w, "thread", t.ID)
+		row(w, "size", bytesText(t.Bytes))
+		row(w, "files", t.Files)
+		row(w, "created", when(t.CreatedAt))
+		row(w, "saved", when(t.UpdatedAt))
+		row(w, "expires", expiry(t))
+	})
+}
+
+func (r *remote) threadExpire() *cobra.Command {
+	var in time.Duration
+	var never bool
+	cmd := r.command("expire THREAD", "Say when a thread is deleted", `  atoll thread expire analysis --in 720h
+  atoll thread expire analysis --never`, cobra.ExactArgs(1),
+		func(ctx context.Context, c *adminapi.Client, args []string) error {
+			var change httpapi.ThreadChange
+			switch {
+			case in > 0:
+				at := time.Now().Add(in).UTC()
+				change.ExpiresAt = &at
+			case !never:
+				return wrong("give --in, a positive time, or --never")
+			}
+			t, err := c.ChangeThread(ctx, args[0], change)
+			if err != nil {
+				return err
+			}
+			return r.showThread(t)
+		})
+	cmd.Flags().DurationVar(&in, "in", 0, "from now, such as 720h")
+	cmd.Flags().BoolVar(&never, "never", false, "not of its own accord; the server's rule for idle threads still holds")
+	cmd.MarkFlagsMutuallyExclusive("in", "never")
+	return cmd
+}
+
+// threadFiles are the commands that move files.
+func (r *remote) threadFiles() []*cobra.Command {
+	return []*cobra.Command{
+		r.command("files THREAD [FOLDER]", "List a folder of a thread", "  atoll thread files analysis data", cobra.RangeArgs(1, 2),
+			func(ctx context.Context, c *adminapi.Client, args []string) error {
+				folder := ""
+				if len(args) == 2 {
+					folder = args[1]
+				}
+				all, err := c.ThreadFiles(ctx, args[0], folder)
+				if err != nil {
+					return err
+				}
+				return r.print(all, func(w io.Writer) {
+					row(w, "NAME", "SIZE", "MODIFIED")
+					for _, f := range all {
+						name := f.Name
+						if f.IsDirectory {
+							name += "/"
+						}
+						row(w, name, bytesText(f.Size), when(f.Modified))
+					}
+				})
+			}),
+		r.command("get THREAD FILE", "Write a file of a thread to stdout", "  atoll thread get analysis out.csv > out.csv", cobra.ExactArgs(2),
+			func(ctx context.Context, c *adminapi.Client, args []string) error {
+				return c.ReadThreadFile(ctx, args[0], args[1], r.app.std.out)
+			}),
+		r.command("put THREAD FILE LOCAL", "Put a file into a thread, - for stdin", "  atoll thread put analysis data/in.csv ./in.csv", cobra.ExactArgs(3),
+			func(ctx context.Context, c *adminapi.Client, args []string) error {
+				return r.from(args[2], func(in io.Reader) error { return c.WriteThreadFile(ctx, args[0], args[1], in) })
+			}),
+		r.command("remove THREAD FILE", "Delete a file or folder of a thread", "", cobra.ExactArgs(2),
+			func(ctx context.Context, c *adminapi.Client, args []string) error {
+				return c.DeleteThreadFile(ctx, args[0], args[1])
+			}),
+		r.command("export THREAD", "Write a thread to stdout, as a tar archive", "  atoll thread export analysis > analysis.tar", cobra.ExactArgs(1),
+			func(ctx context.Context, c *adminapi.Client, args []string) error {
+				return c.ExportThread(ctx, args[0], r.app.std.out)
+			}),
+		r.command("import THREAD ARCHIVE", "Make a thread what a tar archive holds, - for stdin", "  atoll thread import copy analysis.tar", cobra.ExactArgs(2),
+			func(ctx context.Context, c *adminapi.Client, args []string) error {
+				return r.from(args[1], func(in io.Reader) error { return c.ImportThread(ctx, args[0], in) })
+			}),
+	}
+}
+
+// from opens a file, or stdin for -.
+func (r *remote) from(path string, use func(io.Reader) error) error {
+	if path == "-" {
+		return use(r.app.std.in)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return use(f)
+}
