@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
@@ -381,5 +382,54 @@ func TestDNS(t *testing.T) {
 	}
 	if got := r.zone.queries(); len(got) != 1 {
 		t.Errorf("the world was asked for %q", got)
+	}
+}
+
+// WebSockets pass, and count; nothing else leaves HTTP.
+func TestUpgrade(t *testing.T) {
+	serveHTTP(t, good+":80", func(w http.ResponseWriter, r *http.Request) {
+		kind := r.Header.Get("Upgrade")
+		if kind == "" {
+			fmt.Fprint(w, "no upgrade")
+			return
+		}
+		c, buf, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+kind+"\r\n\r\n")
+		_, _ = io.Copy(c, buf)
+	}).Start()
+	for kind, want := range map[string]string{"websocket": "101 Switching Protocols", "h2c": "200 OK", "TLS/1.0": "200 OK"} {
+		r := newRig(t, Config{}, hosts("good.test"))
+		r.zone.set("good.test", good)
+		r.query(t, "good.test", dns.TypeA)
+		c, err := r.dial("tcp", good+":80")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(3 * time.Second))
+		_, _ = io.WriteString(c, get("/", "Host: good.test", "Connection: Upgrade", "Upgrade: "+kind))
+		br := bufio.NewReader(c)
+		a, err := http.ReadResponse(br, nil)
+		if err != nil || a.Status != want {
+			t.Fatalf("%s is answered %v, %v", kind, a, err)
+		}
+		if kind != "websocket" {
+			continue
+		}
+		_, _ = io.WriteString(c, "GET / is no request in here\r\n")
+		if line, err := br.ReadString('\n'); err != nil || line != "GET / is no request in here\r\n" {
+			t.Errorf("got %q, %v", line, err)
+		}
+		if err := r.SetPolicy(hosts()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := br.ReadByte(); !errors.Is(err, unix.ECONNRESET) {
+			t.Errorf("a WebSocket that is not allowed any more: %v", err)
+		}
 	}
 }

@@ -113,7 +113,8 @@ func (f *flow) onCut(end func()) {
 	}
 }
 
-// cut ends the flow's connections, whoever uses them.
+// cut ends the flow's connections, whoever uses them; the sandbox's before the
+// world's, whose end would end it in order.
 func (f *flow) cut() {
 	f.mu.Lock()
 	ends := f.ends
@@ -122,7 +123,7 @@ func (f *flow) cut() {
 	}
 	f.done = true
 	f.mu.Unlock()
-	for _, end := range ends {
+	for _, end := range slices.Backward(ends) {
 		end()
 	}
 }
