@@ -11,6 +11,7 @@ package main
 import (
 	"syscall"
 
+	"github.com/atoll-run/atoll/internal/guest/confine"
 	"github.com/atoll-run/atoll/internal/guest/supervisor"
 )
 
@@ -18,7 +19,11 @@ import (
 var version = "dev"
 
 func main() {
-	if err := supervisor.Run(version); err != nil {
+	called, err := confine.Main()
+	if !called {
+		err = supervisor.Run(version)
+	}
+	if err != nil {
 		syscall.Write(2, []byte("atoll-guest: "+err.Error()+"\n"))
 	}
 	syscall.Exit(2)

@@ -116,7 +116,7 @@ func (e *Engine) add(key envKey, job *execution.Job, img *image.Image, release f
 	// A folder of its own: that of an earlier one of this key may still be on its way out.
 	templates := filepath.Join(e.templates, strconv.Itoa(e.made))
 	env = &environment{key: key, release: release, templates: templates, used: time.Now(), users: 1, maker: warm.New(warm.Config{
-		Runtime: e.runtime(job), Image: img, Variant: key.variant, Limits: job.Limits, Env: e.variables(job),
+		Runtime: e.runtime(job), Image: img, Variant: key.variant, Limits: job.Limits, Env: e.variables(job), Rules: job.Permissions,
 		Templates: templates, Log: e.cfg.Log, Guest: e.version.check,
 	})}
 	if other := e.envs[key]; other != nil {

@@ -368,7 +368,11 @@ func writeGuest(p Platform) (string, error) {
 		files[wire.CAFile] = erofs.File{Mode: 0o644, Data: p.CA}
 	}
 	for name, data := range guest.Files() {
-		files[name] = erofs.File{Mode: 0o644, Data: data}
+		mode := uint16(0o644)
+		if name == "blocked" {
+			mode = 0 // it stands for files that must not be read
+		}
+		files[name] = erofs.File{Mode: mode, Data: data}
 	}
 	for _, name := range sortedNames(files) {
 		fmt.Fprintf(hash, "%s %d\n", name, len(files[name].Data))

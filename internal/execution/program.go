@@ -28,10 +28,11 @@ type Outcome struct {
 	ExitCode                 int // 128+n when signal n ended it; -1 when none was seen
 	StdoutBytes, StderrBytes int64
 	TimedOut                 bool
-	Lost                     bool // the sandbox ended before the program was seen to
-	OOM                      bool // the memory limit ended the program or the sandbox
-	DiskFull                 bool // a failed program left one of its file systems full
-	ProcessesFull            bool // a failed program left its process limit reached
+	Lost                     bool   // the sandbox ended before the program was seen to
+	OOM                      bool   // the memory limit ended the program or the sandbox
+	DiskFull                 bool   // a failed program left one of its file systems full
+	ProcessesFull            bool   // a failed program left its process limit reached
+	Blocked                  string // the permission that ended it; "" for none
 	PeakMemory               int64
 	Traffic                  Traffic
 }

@@ -369,6 +369,8 @@ func decide(job *execution.Job, out execution.Outcome, cause error) endRecord {
 		default:
 			e.Error = "the execution was cancelled before it was done"
 		}
+	case out.Blocked != "":
+		e.Status, e.Error = execution.Blocked, fmt.Sprintf("blocked by the environment's permissions: %s", out.Blocked)
 	case out.OOM:
 		e.Status, e.ExitCode = execution.OOM, 137
 		e.Error = fmt.Sprintf("memory limit of %s exceeded", sandbox.FormatBytes(l.Memory))

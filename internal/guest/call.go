@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/atoll-run/atoll/internal/guest/wire"
+	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 func (c *Command) wire() wire.Command {
@@ -24,6 +25,19 @@ func (c *Command) wire() wire.Command {
 func (c *Client) Warm(ctx context.Context, spec WarmSpec) error {
 	m := wire.WarmMessage{Command: spec.Command.wire(), Site: spec.Site, Preload: spec.Preload}
 	return c.call(ctx, "warm", wire.Warm, m.Append(nil))
+}
+
+// maxRule bounds what a guest says of the rule that ended a run, in bytes.
+const maxRule = 4 << 10
+
+// Confine says what programs may do, before the first is started. A guest that
+// cannot enforce it says so.
+func (c *Client) Confine(ctx context.Context, p sandbox.Permissions) error {
+	m := wire.ConfineMessage{
+		Listed: p.Filesystem.Writable != nil, Writable: p.Filesystem.Writable, ReadOnly: p.Filesystem.ReadOnly, Blocked: p.Filesystem.Blocked,
+		NoExec: p.Process.NoExec, Commands: p.Process.BlockedCommands, MaxProcesses: uint64(max(p.Process.MaxProcesses, 0)),
+	}
+	return c.call(ctx, "confine", wire.Confine, m.Append(nil))
 }
 
 // Reseed tells a guest that was restored from a checkpoint that it has twins:

@@ -134,6 +134,7 @@ type Result struct {
 	Warm        bool          // the waiting interpreter ran it
 	DiskFull    bool          // it failed, and left a file system without room for data or files
 	TasksFull   bool          // it failed, and left Limits.Processes reached
+	Blocked     string        // the rule of Confine that ended it; "" for none
 }
 
 // Info is what a guest said of itself when it was dialled.

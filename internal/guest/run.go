@@ -82,7 +82,7 @@ func (r *run) deliver(f wire.Frame) (*ending, error) {
 	var m wire.ExitMessage
 	if !m.Decode(f.Payload) || m.Code > 255 || m.Signal > 127 || m.Signal != 0 && m.Code != 128+m.Signal ||
 		m.Stdout < r.at[0] || m.Stdout > math.MaxInt64 || m.Stderr < r.at[1] || m.Stderr > math.MaxInt64 ||
-		m.PeakRSS > math.MaxInt64 || m.CPU > math.MaxInt64 {
+		m.PeakRSS > math.MaxInt64 || m.CPU > math.MaxInt64 || len(m.Blocked) > maxRule {
 		return nil, violation("malformed Exit")
 	}
 	return &ending{result: Result{
@@ -96,6 +96,7 @@ func (r *run) deliver(f wire.Frame) (*ending, error) {
 		Warm:        m.Warm,
 		DiskFull:    m.DiskFull,
 		TasksFull:   m.TasksFull,
+		Blocked:     m.Blocked,
 	}}, nil
 }
 

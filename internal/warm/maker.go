@@ -47,6 +47,7 @@ type Config struct {
 	Image     *image.Image
 	Variant   string // tells apart the Makers of one image; "" for one of them
 	Limits    sandbox.Limits
+	Rules     sandbox.Permissions // those that the guest enforces
 	Env       map[string]string // variables of the environment, known before any request
 	Templates string            // folder for the checkpoints that preloaded sandboxes start from
 	Log       *slog.Logger
@@ -185,6 +186,12 @@ func (m *Maker) boot(ctx context.Context, key Key, in image.Interpreter, start b
 	s, err := m.adopt(ctx, key, inst)
 	if err != nil {
 		return nil, err
+	}
+	if m.cfg.Rules.Restricts() {
+		if err := s.guest.Confine(ctx, m.cfg.Rules); err != nil {
+			err = fault.Wrap(fault.Unavailable, err, "the permissions of this environment cannot be enforced on this server: "+err.Error())
+			return nil, errors.Join(err, s.Destroy(context.WithoutCancel(ctx)))
+		}
 	}
 	if !start {
 		return s, nil

@@ -160,7 +160,7 @@ func (s *Sandbox) follow(ctx context.Context, p execution.Program, counted [2]in
 	}
 	out := execution.Outcome{
 		ExitCode: result.ExitCode, StdoutBytes: result.StdoutBytes, StderrBytes: result.StderrBytes, TimedOut: result.TimedOut,
-		DiskFull: result.DiskFull, ProcessesFull: result.TasksFull,
+		DiskFull: result.DiskFull, ProcessesFull: result.TasksFull, Blocked: result.Blocked,
 	}
 	if err != nil {
 		out.ExitCode, out.Lost = -1, true

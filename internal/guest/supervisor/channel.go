@@ -122,6 +122,13 @@ func (s *supervisor) request(t wire.Type, id uint64, p []byte) {
 			return // heard answers
 		}
 		s.reply(id, err)
+	case wire.Confine:
+		var m wire.ConfineMessage
+		if !m.Decode(p) {
+			s.reply(id, errMalformed)
+			return
+		}
+		s.reply(id, step("confine", s.confine(&m)))
 	case wire.Ping:
 		s.reply(id, nil)
 	}

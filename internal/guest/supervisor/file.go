@@ -9,13 +9,14 @@ import (
 )
 
 // writeFiles puts a run's files in place as the unprivileged user.
-func writeFiles(files []wire.File) error {
+// home, if it is not negative, is the home's folder where the user may not write.
+func writeFiles(files []wire.File, home int) error {
 	if len(files) == 0 {
 		return nil
 	}
 	return asUser(func() error {
 		for _, f := range files {
-			if err := writeFile(f); err != nil {
+			if err := writeFile(f, home); err != nil {
 				return step("write "+f.Path, err)
 			}
 		}
@@ -25,9 +26,12 @@ func writeFiles(files []wire.File) error {
 
 // writeFile makes a new file, in place of whatever an earlier program may have
 // left under its name: a link, a pipe, a file that others have open.
-func writeFile(f wire.File) error {
+func writeFile(f wire.File, home int) error {
 	if !strings.HasPrefix(f.Path, "/") {
 		return unix.EINVAL
+	}
+	if name, ok := strings.CutPrefix(f.Path, wire.Home+"/"); ok && home >= 0 && !strings.Contains(name, "/") {
+		return writeAt(home, name, f)
 	}
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	mode := uint32(f.Mode & 0o777)
@@ -77,4 +81,24 @@ func makeParents(path string) error {
 		}
 	}
 	return nil
+}
+
+// writeAt is writeFile for a folder that only process 1 can write to.
+func writeAt(folder int, name string, f wire.File) error {
+	if err := unix.Unlinkat(folder, name, 0); err != nil && err != unix.ENOENT {
+		return err
+	}
+	fd, err := unix.Openat(folder, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(f.Mode&0o777))
+	if err != nil {
+		return err
+	}
+	for p := f.Data; len(p) > 0 && err == nil; {
+		var n int
+		n, err = write(fd, p)
+		p = p[n:]
+	}
+	if e := closeFD(fd); err == nil {
+		err = e
+	}
+	return err
 }

@@ -17,7 +17,8 @@ type run struct {
 
 	deadline time.Time // zero for none
 	timedOut bool
-	killed   bool // by the host
+	killed   bool   // by the host
+	blocked  string // the rule that ended it
 	warm     bool
 
 	// Until a warmed interpreter has taken all that control holds, nothing has
@@ -48,7 +49,11 @@ func (s *supervisor) startRun(id uint64, p []byte) {
 		}
 	}
 	s.part()
-	if err := writeFiles(m.Files); err != nil {
+	if err := s.seal(); err != nil {
+		s.refuse(id, err)
+		return
+	}
+	if err := writeFiles(m.Files, s.home); err != nil {
 		s.refuse(id, err)
 		return
 	}
@@ -107,6 +112,9 @@ func (s *supervisor) again(r *run) bool {
 	}
 	r.streams[0].close()
 	r.streams[1].close()
+	if r.note >= 0 {
+		closeFD(r.note)
+	}
 	r.warm, r.ended = false, false
 	return s.program(r) == nil
 }
@@ -128,6 +136,9 @@ func (s *supervisor) watchRuns() {
 			if st := &r.streams[i]; st.fd >= 0 && (room || st.total >= r.limit) {
 				s.watch(st.fd, unix.POLLIN, func() { s.pump(r, st) })
 			}
+		}
+		if r.note >= 0 {
+			s.watch(r.note, unix.POLLIN, func() { s.broke(r) })
 		}
 		if r.pidfd >= 0 {
 			s.watch(r.pidfd, unix.POLLIN, func() { s.reapRun(r) })
@@ -161,6 +172,10 @@ func (s *supervisor) settle() {
 
 // finish makes a run's last frame.
 func (s *supervisor) finish(r *run) {
+	s.broke(r)
+	if r.note >= 0 {
+		closeFD(r.note)
+	}
 	m := wire.ExitMessage{
 		Code:     uint64(r.status.ExitStatus()),
 		TimedOut: r.timedOut,
@@ -174,6 +189,7 @@ func (s *supervisor) finish(r *run) {
 		m.Signal = uint64(r.status.Signal())
 		m.Code = 128 + m.Signal
 	}
+	m.Blocked = r.blocked
 	if m.Code != 0 {
 		m.DiskFull, m.TasksFull = diskFull(), tasksFull(s.limits.Processes)
 	}

@@ -15,6 +15,7 @@ type process struct {
 	pidfd  int // -1 where the kernel has none
 	stdout int
 	stderr int
+	note   int // says which rule was broken, -1 where nothing traces it
 }
 
 // asUser runs f with the rights of the unprivileged user, and only those: what
@@ -109,7 +110,7 @@ func (s *supervisor) spawn(c *wire.Command, env []string, extra map[int]int) (_ 
 		}
 		files[to] = uintptr(fd)
 	}
-	p := process{pidfd: -1, stdout: o[0], stderr: e[0]}
+	p := process{pidfd: -1, note: -1, stdout: o[0], stderr: e[0]}
 	attr := &syscall.ProcAttr{
 		Dir:   c.Dir,
 		Env:   env,
@@ -120,8 +121,9 @@ func (s *supervisor) spawn(c *wire.Command, env []string, extra map[int]int) (_ 
 			PidFD:      &p.pidfd,
 		},
 	}
-	p.pid, err = syscall.ForkExec(c.Path, c.Argv, attr)
-	if err == syscall.EPERM {
+	if s.traces() || s.rules.NoExec {
+		err = s.launch(c, env, attr, &p)
+	} else if p.pid, err = syscall.ForkExec(c.Path, c.Argv, attr); err == syscall.EPERM {
 		// A user namespace may forbid setgroups; the guest has no group to drop then.
 		attr.Sys.Credential.NoSetGroups = true
 		p.pid, err = syscall.ForkExec(c.Path, c.Argv, attr)

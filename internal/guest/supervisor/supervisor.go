@@ -33,13 +33,16 @@ type supervisor struct {
 	partial message // the message whose frames are arriving
 	out     spool
 
-	warm    *warmed
-	runs    []*run
-	parting []int   // main processes that gave their last word and were not reaped
-	orphan  []*pipe // pipes of ended runs that background processes still hold
-	limits  wire.Limits
-	twin    bool // restored from a checkpoint; interpreters must reseed
-	dirty   bool // a program has run, so zombies may come without notice
+	warm             *warmed
+	runs             []*run
+	parting          []int   // main processes that gave their last word and were not reaped
+	orphan           []*pipe // pipes of ended runs that background processes still hold
+	limits           wire.Limits
+	rules            wire.ConfineMessage
+	home             int // the home's folder, to write a program to that may not write there; -1 where it may
+	confined, sealed bool
+	twin             bool // restored from a checkpoint; interpreters must reseed
+	dirty            bool // a program has run, so zombies may come without notice
 
 	turns   uint
 	took    int // bytes of output read in this turn
@@ -64,7 +67,7 @@ func Run(version string) error {
 	if err != nil {
 		return err
 	}
-	s := &supervisor{poller: p, version: version, dec: wire.NewDecoder(wire.MaxRequest - wire.HeaderSize)}
+	s := &supervisor{poller: p, version: version, home: -1, dec: wire.NewDecoder(wire.MaxRequest - wire.HeaderSize)}
 	for {
 		s.turn()
 	}

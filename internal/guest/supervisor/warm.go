@@ -96,6 +96,12 @@ func (s *supervisor) heard(w *warmed) {
 	if n > 0 && b[0] == 'R' {
 		w.ready = true
 		w.cleanUp()
+		if err := s.seal(); err != nil {
+			s.warm = nil
+			s.reply(w.request, err)
+			s.discard(w)
+			return
+		}
 		// What the imports had to say belongs to no program.
 		for _, fd := range []int{w.stdout, w.stderr} {
 			read(fd, b)
@@ -183,7 +189,7 @@ func (s *supervisor) discard(w *warmed) {
 	if w.pid > 0 {
 		unix.Kill(w.pid, unix.SIGKILL)
 	}
-	for _, fd := range []int{w.control[0], w.control[1], w.note, w.stdout, w.stderr, w.pidfd} {
+	for _, fd := range []int{w.control[0], w.control[1], w.note, w.stdout, w.stderr, w.pidfd, w.process.note} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}

@@ -205,6 +205,7 @@ type ExitMessage struct {
 	Stderr    uint64
 	PeakRSS   uint64 // bytes, of the main process
 	CPU       uint64 // nanoseconds, of the main process and what it waited for
+	Blocked   string // the rule that ended it; "" for none
 }
 
 func (m *ExitMessage) Append(b []byte) []byte {
@@ -217,7 +218,11 @@ func (m *ExitMessage) Append(b []byte) []byte {
 	b = putUint(b, m.Stdout)
 	b = putUint(b, m.Stderr)
 	b = putUint(b, m.PeakRSS)
-	return putUint(b, m.CPU)
+	b = putUint(b, m.CPU)
+	if m.Blocked != "" { // of which older hosts know nothing
+		b = putString(b, m.Blocked)
+	}
+	return b
 }
 
 // Decode reports whether p was a whole message.
@@ -233,5 +238,8 @@ func (m *ExitMessage) Decode(p []byte) bool {
 	m.Stderr = r.uint()
 	m.PeakRSS = r.uint()
 	m.CPU = r.uint()
+	if len(r.b) > 0 {
+		m.Blocked = r.string()
+	}
 	return r.done()
 }

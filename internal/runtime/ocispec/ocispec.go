@@ -19,9 +19,10 @@ import (
 const Hostname = "atoll"
 
 // guestCaps are what process 1 needs: to become the unprivileged user, to own
-// files for it, to signal it and to mount. Programs get none of them.
+// files for it, to signal it, to mount and to look at what it traces. Programs get
+// none of them.
 var guestCaps = []string{
-	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_KILL", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_ADMIN", "CAP_SYS_RESOURCE",
+	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_KILL", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_SYS_RESOURCE",
 }
 
 // New returns the specification of a sandbox whose root folder is rootDir.

@@ -1,0 +1,238 @@
+package supervisor
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/wire"
+)
+
+const errConfined = failure("the rules of this sandbox were given already, or programs have run in it")
+
+// confine takes the rules of the sandbox. Paths are mounted at once, so that what
+// starts now has them under its feet; they become read-only with seal, since
+// process 1 still writes there to start an interpreter.
+func (s *supervisor) confine(m *wire.ConfineMessage) error {
+	if s.confined || s.warm != nil || len(s.runs) > 0 || s.dirty {
+		return errConfined
+	}
+	s.confined, s.rules = true, *m
+	if !s.restrictsFiles() {
+		return nil
+	}
+	if m.Listed && !s.mayWrite(wire.Home) {
+		fd, err := kept(wire.Home)
+		if err != nil {
+			return err
+		}
+		s.home = fd
+	}
+	type rule struct {
+		path string
+		kind byte
+	}
+	var rules []rule
+	for _, list := range []struct {
+		kind  byte
+		paths []string
+	}{{'w', m.Writable}, {'r', m.ReadOnly}, {'b', m.Blocked}} {
+		for _, path := range list.paths {
+			rules = append(rules, rule{path, list.kind})
+		}
+	}
+	// What is deeper is mounted later, so that it lies on top.
+	slices.SortStableFunc(rules, func(a, b rule) int { return len(a.path) - len(b.path) })
+	for _, r := range rules {
+		if err := present(r.path, r.kind == 'w'); err != nil {
+			return err
+		}
+		var err error
+		if r.kind == 'b' {
+			err = cover(r.path)
+		} else if r.path != "/" {
+			err = unix.Mount(r.path, r.path, "", unix.MS_BIND, "")
+		}
+		if err != nil {
+			return step("mount "+r.path, err)
+		}
+	}
+	return nil
+}
+
+func (s *supervisor) restrictsFiles() bool {
+	return s.rules.Listed || len(s.rules.ReadOnly) > 0 || len(s.rules.Blocked) > 0
+}
+
+// kept returns a descriptor of a folder through which it can be written to
+// whatever becomes of the mounts.
+func kept(path string) (int, error) {
+	if err := unix.Mount(path, path, "", unix.MS_BIND, ""); err != nil {
+		return -1, step("mount "+path, err)
+	}
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		err = unix.Unmount(path, unix.MNT_DETACH)
+	}
+	return fd, step("keep "+path, err)
+}
+
+// present makes a folder where there is nothing: the user's, if it may write.
+func present(path string, users bool) error {
+	for i := 1; i <= len(path); i++ {
+		if i < len(path) && path[i] != '/' {
+			continue
+		}
+		err := unix.Mkdir(path[:i], 0o755)
+		if err == nil && users && i == len(path) {
+			err = unix.Chown(path, wire.UID, wire.GID)
+		}
+		if err == nil || err == unix.EEXIST {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Stat(path[:i], &st) != nil {
+			return step("make "+path[:i], err)
+		}
+	}
+	return nil
+}
+
+// cover puts something over a path that only process 1 could read.
+func cover(path string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return err
+	}
+	const flags = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return unix.Mount("blocked", path, "tmpfs", flags, "mode=000,size=4096")
+	}
+	if err := unix.Mount(hooks+"/blocked", path, "", unix.MS_BIND, ""); err != nil {
+		return err
+	}
+	return unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|flags, "")
+}
+
+// seal makes read-only what the rules say, before the first program runs. It
+// changes mounts, so a waiting interpreter that stands on them is bound as well.
+func (s *supervisor) seal() error {
+	if s.sealed || !s.restrictsFiles() {
+		return nil
+	}
+	mounts, err := mountTable()
+	if err != nil {
+		return err
+	}
+	for _, m := range mounts {
+		if s.exempt(m.path) || s.mayWrite(m.path) {
+			continue
+		}
+		if err := unix.Mount("", m.path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|m.flags, ""); err != nil {
+			return step("make "+m.path+" read-only", err)
+		}
+	}
+	s.sealed = true
+	return nil
+}
+
+// exempt are the mounts that are the sandbox's own: nobody keeps files there, and
+// programs need what is written in /dev/shm, unless a rule names it.
+func (s *supervisor) exempt(path string) bool {
+	for _, own := range []string{"/proc", "/sys", "/dev", hooks} {
+		if under(own, path) {
+			return !slices.ContainsFunc(s.rules.ReadOnly, func(p string) bool { return under(p, path) })
+		}
+	}
+	return slices.Contains(s.rules.Blocked, path)
+}
+
+// mayWrite reports whether the longest rule that holds a path lets it be written.
+func (s *supervisor) mayWrite(path string) bool {
+	writable, longest := !s.rules.Listed, -1
+	for _, p := range s.rules.Writable {
+		if under(p, path) && len(p) > longest {
+			writable, longest = true, len(p)
+		}
+	}
+	for _, p := range s.rules.ReadOnly {
+		if under(p, path) && len(p) >= longest {
+			writable, longest = false, len(p)
+		}
+	}
+	return writable
+}
+
+// under reports whether a path is a folder or in it.
+func under(folder, path string) bool {
+	return folder == "/" || path == folder || strings.HasPrefix(path, folder+"/")
+}
+
+type mountPoint struct {
+	path  string
+	flags uintptr // those that a remount must name again
+}
+
+// mountTable lists what is mounted.
+func mountTable() (list []mountPoint, err error) {
+	fd, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, step("mountinfo", err)
+	}
+	defer unix.Close(fd)
+	var text []byte
+	for b := make([]byte, 16<<10); ; {
+		n, err := unix.Read(fd, b)
+		if err != nil {
+			return nil, step("mountinfo", err)
+		}
+		if n == 0 {
+			return parseMounts(string(text)), nil
+		}
+		text = append(text, b[:n]...)
+	}
+}
+
+// parseMounts reads lines as of /proc/self/mountinfo.
+func parseMounts(text string) (list []mountPoint) {
+	for line := range strings.SplitSeq(text, "\n") {
+		f := strings.Fields(line)
+		if len(f) < 6 {
+			continue
+		}
+		m := mountPoint{path: unescape(f[4])}
+		for option := range strings.SplitSeq(f[5], ",") {
+			switch option {
+			case "nosuid":
+				m.flags |= unix.MS_NOSUID
+			case "nodev":
+				m.flags |= unix.MS_NODEV
+			case "noexec":
+				m.flags |= unix.MS_NOEXEC
+			case "noatime":
+				m.flags |= unix.MS_NOATIME
+			}
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// unescape reads the octal forms that the kernel writes white space and
+// backslashes in.
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+4 <= len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(n))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
