@@ -71,17 +71,18 @@ type Config struct {
 	TurnIdle      time.Duration `group:"Executions" name:"turn_idle" default:"10m" help:"How long the sandbox of an agent's turn waits for the next call of execute_code."`
 	PoolSize      int           `group:"Executions" name:"pool_size" default:"2" help:"Warm sandboxes kept ready for each image and language. 0 makes every sandbox when it is asked for."`
 
-	Image       string            `group:"Environment" name:"image" default:"default" help:"Image that executions run in: a name from 'atoll image list', or host for this machine's own /usr."`
-	ImageMirror string            `group:"Environment" name:"image_mirror" default:"" shown:"Debian's own" help:"URL of the Debian mirror that the default image is built from."`
-	EnvVars     map[string]string `group:"Environment" name:"env_vars" default:"" shown:"none" help:"Variables set for every execution; a request's own win. In the environment and as a flag: a JSON object."`
-	CPU         float64           `group:"Environment" name:"cpu" default:"1" help:"Cores a sandbox may use."`
-	Memory      Size              `group:"Environment" name:"memory" default:"512MiB" help:"Memory of a sandbox: programs, page cache and in-memory files together."`
-	Processes   int               `group:"Environment" name:"processes" default:"256" help:"Processes and threads in a sandbox."`
-	OpenFiles   int               `group:"Environment" name:"open_files" default:"1024" help:"Open files of one process."`
-	RootSize    Size              `group:"Environment" name:"root_size" default:"128MiB" help:"What a program may write over the image. Part of memory, as are the next two."`
-	TmpSize     Size              `group:"Environment" name:"tmp_size" default:"128MiB" help:"Size of /tmp."`
-	ShmSize     Size              `group:"Environment" name:"shm_size" default:"64MiB" help:"Size of /dev/shm."`
-	Inodes      int               `group:"Environment" name:"inodes" default:"100000" help:"Files in each of the three."`
+	Image         string            `group:"Environment" name:"image" default:"default" help:"Image that executions run in: a name from 'atoll image list', or host for this machine's own /usr."`
+	BaseTemplates map[string]string `group:"Environment" name:"base_templates" default:"" shown:"tpl_code_interpreter is image" help:"Which image each base_template of /v1/environments is. In the environment and as a flag: a JSON object, such as {\"tpl_data\": \"tools\"}."`
+	ImageMirror   string            `group:"Environment" name:"image_mirror" default:"" shown:"Debian's own" help:"URL of the Debian mirror that the default image is built from."`
+	EnvVars       map[string]string `group:"Environment" name:"env_vars" default:"" shown:"none" help:"Variables set for every execution; a request's own win. In the environment and as a flag: a JSON object."`
+	CPU           float64           `group:"Environment" name:"cpu" default:"1" help:"Cores a sandbox may use."`
+	Memory        Size              `group:"Environment" name:"memory" default:"512MiB" help:"Memory of a sandbox: programs, page cache and in-memory files together."`
+	Processes     int               `group:"Environment" name:"processes" default:"256" help:"Processes and threads in a sandbox."`
+	OpenFiles     int               `group:"Environment" name:"open_files" default:"1024" help:"Open files of one process."`
+	RootSize      Size              `group:"Environment" name:"root_size" default:"128MiB" help:"What a program may write over the image. Part of memory, as are the next two."`
+	TmpSize       Size              `group:"Environment" name:"tmp_size" default:"128MiB" help:"Size of /tmp."`
+	ShmSize       Size              `group:"Environment" name:"shm_size" default:"64MiB" help:"Size of /dev/shm."`
+	Inodes        int               `group:"Environment" name:"inodes" default:"100000" help:"Files in each of the three."`
 
 	Runtime    string `group:"Runtime" name:"runtime" default:"gvisor" enum:"gvisor,oci" help:"What makes sandboxes. gvisor gives each its own kernel; oci drives oci_runtime, whose boundary is the host's kernel and so weaker."`
 	Runsc      string `group:"Runtime" name:"runsc" default:"" shown:"atoll-runsc beside atoll" help:"Path of gVisor's runtime."`

@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -67,6 +68,10 @@ type Policy struct {
 	// MaxTimeout is the plan's longest run. Asking for more is refused, never
 	// cut silently.
 	MaxTimeout time.Duration
+	// Default is what a request gets that names none; 0 for DefaultTimeout. Bound
+	// is what MaxTimeout belongs to in the refusal's message, "" for the plan.
+	Default time.Duration
+	Bound   string
 	// Upgrade says, in the refusal's message, what would allow what was asked for;
 	// nil for nothing to say.
 	Upgrade func(asked time.Duration) string
@@ -75,7 +80,9 @@ type Policy struct {
 }
 
 // DefaultTimeout is what a request gets that names none.
-func (p Policy) DefaultTimeout() time.Duration { return min(DefaultTimeout, p.MaxTimeout) }
+func (p Policy) DefaultTimeout() time.Duration {
+	return min(cmp.Or(p.Default, DefaultTimeout), p.MaxTimeout)
+}
 
 // Check checks r against every bound, its variables together with the policy's.
 // A refusal is a *fault.Error: Invalid for what breaks a rule, Exhausted for what
@@ -129,7 +136,7 @@ func (p Policy) checkTimeout(d time.Duration) error {
 	}
 	if d > p.MaxTimeout {
 		limit := p.MaxTimeout / time.Second
-		f := fault.Limit("timeout", time.Time{}, "timeout exceeds your plan's maximum of %d seconds; ask for %d or less.", limit, limit)
+		f := fault.Limit("timeout", time.Time{}, "timeout exceeds your %s's maximum of %d seconds; ask for %d or less.", cmp.Or(p.Bound, "plan"), limit, limit)
 		if p.Upgrade != nil {
 			f.Msg += " " + p.Upgrade(d)
 		}

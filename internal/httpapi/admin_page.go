@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/base64"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,12 +13,16 @@ import (
 // id of the last item that was given and its place, which is where the list
 // goes on if that item is gone by then.
 func paged[T, W any](c *adminCall, all []T, id func(T) string, wire func(T) W) (Page[W], error) {
-	limit, err := queryInt(c.query, "limit", 50, 1, 100)
+	return pageOf(c.query, all, id, wire)
+}
+
+func pageOf[T, W any](query url.Values, all []T, id func(T) string, wire func(T) W) (Page[W], error) {
+	limit, err := queryInt(query, "limit", 50, 1, 100)
 	if err != nil {
 		return Page[W]{}, err
 	}
 	start := 0
-	if cursor := c.query.Get("page"); cursor != "" {
+	if cursor := query.Get("page"); cursor != "" {
 		place, last, err := readCursor(cursor)
 		if err != nil {
 			return Page[W]{}, err

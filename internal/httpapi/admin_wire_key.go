@@ -27,7 +27,7 @@ type Key struct {
 // KeyChange is what PATCH can change of a key; what is left out stays.
 type KeyChange struct {
 	Name          *string   `json:"name,omitzero" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"`
-	Scopes        *[]string `json:"scopes,omitzero" doc:"Out of execute, read, tools, admin. Replaces the list. admin is for keys of the tenant operator alone."`
+	Scopes        *[]string `json:"scopes,omitzero" doc:"Out of execute, read, tools, environments, admin. Replaces the list. admin is for keys of the tenant operator alone."`
 	ExpiresAt     *string   `json:"expires_at,omitzero" doc:"A time in RFC 3339, or never."`
 	WebhookURL    *string   `json:"webhook_url,omitzero" maxLength:"2048" doc:"HTTPS only; empty for nowhere."`
 	WebhookSecret *string   `json:"webhook_secret,omitzero" maxLength:"256" doc:"At least 16 printable characters; empty for unsigned webhooks. Never shown."`
@@ -42,7 +42,7 @@ type NewKey struct {
 	Name          *string   `json:"name" required:"true" nullable:"false" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"`
 	Environment   *string   `json:"environment,omitzero" doc:"Id or name of the environment that its executions run in. Required, unless the key only administers."`
 	ExpiresIn     *Seconds  `json:"expires_in,omitzero" minimum:"1" doc:"Seconds until it expires; instead of expires_at."`
-	Scopes        *[]string `json:"scopes,omitzero" doc:"Out of execute, read, tools, admin; the first three if left out. admin is for keys of the tenant operator alone."`
+	Scopes        *[]string `json:"scopes,omitzero" doc:"Out of execute, read, tools, environments, admin; the first three if left out. admin is for keys of the tenant operator alone."`
 	ExpiresAt     *string   `json:"expires_at,omitzero" doc:"A time in RFC 3339, or never, which is the default."`
 	WebhookURL    *string   `json:"webhook_url,omitzero" maxLength:"2048" doc:"HTTPS only."`
 	WebhookSecret *string   `json:"webhook_secret,omitzero" maxLength:"256" doc:"At least 16 printable characters. Never shown."`

@@ -67,6 +67,7 @@ func buildDocument() []byte {
 	})
 	d.threads(doc)
 	d.tools(doc)
+	d.environments(doc)
 	d.admin(doc)
 
 	compact, err := doc.MarshalJSON()

@@ -46,6 +46,7 @@ func (s *Server) routes(metrics http.Handler) http.Handler {
 	table = append(table, docsRoutes(get)...)
 	if s.admin != nil {
 		table = append(table, adminRoutes(s.admin, s.authenticate)...)
+		table = append(table, s.environmentRoutes()...)
 	}
 	if s.executeCode != nil {
 		table = append(table, route{[]string{http.MethodPost}, executeCodePath, s.postExecuteCode}, route{[]string{http.MethodDelete}, turnPath, s.deleteTurn})

@@ -132,6 +132,7 @@ type Spec struct {
 	Mounts []Mount
 	// Network connects the sandbox; nil leaves it without any device.
 	Network *Network
+	Traces  bool // the guest looks at what programs execute
 	// Labels are kept beside the sandbox, so that a later process can tell
 	// what it was for (for example "pool": "python").
 	Labels map[string]string

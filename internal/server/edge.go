@@ -72,7 +72,7 @@ func (s *Server) openHTTP(context.Context) error {
 		Gateway: s.gateway, Auth: s.authority, Usage: s.db.Usage(), Metrics: s.cfg.Registry, Log: s.log, Grace: cfg.ShutdownGrace,
 		Admin: &httpapi.Admin{
 			Tenants: tenant.NewAdmin(tenant.AdminConfig{
-				Store: s.db.Tenants(), Authority: s.authority, Limits: cfg.Limits(),
+				Store: s.db.Tenants(), Authority: s.authority, Limits: cfg.Limits(), Image: cfg.Image, Templates: cfg.BaseTemplates,
 				CheckImage: s.checkImage, CheckWebhook: s.webhooks.CheckURL, CheckSecret: webhook.CheckSecret,
 				Reach: s.reach,
 			}),

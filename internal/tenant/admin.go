@@ -17,6 +17,11 @@ type AdminConfig struct {
 	Store     Store
 	Authority *Authority     // is told of every change
 	Limits    sandbox.Limits // of an environment that says nothing
+	Image     string         // of one that the tenant makes itself and that names no template
+
+	// Templates are the images by the names that tenants know; without any
+	// DefaultTemplate is Image.
+	Templates map[string]string
 
 	// CheckImage says why an environment cannot have an image.
 	CheckImage func(ctx context.Context, name string) error

@@ -2,6 +2,10 @@ package tenant
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -14,6 +18,8 @@ type EnvironmentChange struct {
 	Limits      LimitsChange
 	Variables   VariablesChange
 	Permissions PermissionsChange
+	Template    *string // sets Image as well
+	Timeout     *time.Duration
 }
 
 // LimitsChange says what to change of limits.
@@ -36,7 +42,7 @@ func (a *Admin) CreateEnvironment(ctx context.Context, tenant, name string, c En
 	}
 	e := Environment{ID: NewID("env"), Tenant: t.ID, Limits: a.cfg.Limits, CreatedAt: now()}
 	c.Name = &name
-	if c.Image == nil {
+	if c.Image == nil && c.Template == nil {
 		c.Image = new("default")
 	}
 	if err := a.changeEnvironment(ctx, t, &e, c); err != nil {
@@ -47,6 +53,18 @@ func (a *Admin) CreateEnvironment(ctx context.Context, tenant, name string, c En
 	}
 	return a.store.Environment(ctx, t.ID, e.ID)
 }
+
+// CreateOwnEnvironment is CreateEnvironment for a tenant that makes one itself: it
+// has the contract's defaults, and so a network.
+func (a *Admin) CreateOwnEnvironment(ctx context.Context, tenant, name string, c EnvironmentChange) (Environment, error) {
+	if c.Permissions.Profile == nil {
+		c.Permissions.Profile = new(StandardUse)
+	}
+	return a.CreateEnvironment(ctx, tenant, name, c)
+}
+
+// Limits are those of an environment that says nothing.
+func (a *Admin) Limits() sandbox.Limits { return a.cfg.Limits }
 
 // ChangeEnvironment changes an environment; what is running goes on with what
 // it was started with.
@@ -97,6 +115,29 @@ func (a *Admin) DeleteEnvironment(ctx context.Context, tenant, idOrName string) 
 	return a.store.DeleteEnvironment(ctx, e.Tenant, e.ID)
 }
 
+// MaxEnvironmentTimeout is the most that an environment's own bound on a run can
+// be; plan and server bound it further.
+const MaxEnvironmentTimeout = 24 * time.Hour
+
+// DefaultTemplate is the template of an installation that has named none.
+const DefaultTemplate = "tpl_code_interpreter"
+
+// templateImage returns the image that a template stands for; "" is the default
+// one.
+func (a *Admin) templateImage(template string) (string, error) {
+	known := a.cfg.Templates
+	if len(known) == 0 {
+		known = map[string]string{DefaultTemplate: a.cfg.Image}
+	}
+	if image, ok := known[template]; ok {
+		return image, nil
+	}
+	if template == "" {
+		return a.cfg.Image, nil
+	}
+	return "", invalid("base_template: this server has no template %.100q; it has %s", template, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+}
+
 // changeEnvironment makes the change. What c leaves as it is, is not looked at
 // again: an image that has gone and a plan that has become smaller do not keep a
 // secret from being replaced.
@@ -107,6 +148,15 @@ func (a *Admin) changeEnvironment(ctx context.Context, t Tenant, e *Environment,
 			return err
 		}
 		e.Name = *c.Name
+	}
+	if c.Template != nil {
+		image, err := a.templateImage(*c.Template)
+		if err != nil {
+			return err
+		}
+		c.Image, e.Template = &image, *c.Template
+	} else if c.Image != nil {
+		e.Template = ""
 	}
 	if c.Image != nil {
 		e.Image = *c.Image
@@ -126,6 +176,12 @@ func (a *Admin) changeEnvironment(ctx context.Context, t Tenant, e *Environment,
 		if err := plan.Allows(e); err != nil {
 			return err
 		}
+	}
+	if c.Timeout != nil {
+		if *c.Timeout < time.Second || *c.Timeout > MaxEnvironmentTimeout {
+			return invalid("timeout must be 1 to %d seconds", MaxEnvironmentTimeout/time.Second)
+		}
+		e.Timeout = *c.Timeout
 	}
 	if err := changePermissions(t, e, c.Permissions); err != nil {
 		return err

@@ -131,12 +131,15 @@ const (
 	ScopeExecute Scope = "execute" // run code, cancel it
 	ScopeRead    Scope = "read"    // see executions, their output and usage
 	ScopeTools   Scope = "tools"   // execute_code
-	ScopeAdmin   Scope = "admin"   // everything under /v1/admin, of every tenant
+	// ScopeEnvironments is for making and changing environments, also the one that
+	// the key is bound to: no key that a program's author holds should have it.
+	ScopeEnvironments Scope = "environments"
+	ScopeAdmin        Scope = "admin" // everything under /v1/admin, of every tenant
 )
 
 // Scopes lists every scope; DefaultScopes what a key gets that names none.
 var (
-	Scopes        = []Scope{ScopeExecute, ScopeRead, ScopeTools, ScopeAdmin}
+	Scopes        = []Scope{ScopeExecute, ScopeRead, ScopeTools, ScopeEnvironments, ScopeAdmin}
 	DefaultScopes = []Scope{ScopeExecute, ScopeRead, ScopeTools}
 )
 
@@ -204,10 +207,17 @@ func (p *Principal) Policy(longest time.Duration) execution.Policy {
 	if p.Plan.MaxTimeout > 0 {
 		most = min(most, p.Plan.MaxTimeout)
 	}
-	return execution.Policy{
+	policy := execution.Policy{
 		MaxTimeout: most, Env: p.Variables(),
 		Upgrade: func(asked time.Duration) string { return p.Plan.upgradeTimeout(asked, longest) },
 	}
+	if own := p.Environment.Timeout; own > 0 && own <= most {
+		policy.MaxTimeout, policy.Default, policy.Bound = own, own, "environment"
+		policy.Upgrade = func(time.Duration) string {
+			return "It is resources.timeout of environment " + p.Environment.Name + "."
+		}
+	}
+	return policy
 }
 
 // May reports whether the caller's key has a scope.

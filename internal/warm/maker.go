@@ -48,8 +48,8 @@ type Config struct {
 	Variant   string // tells apart the Makers of one image; "" for one of them
 	Limits    sandbox.Limits
 	Rules     sandbox.Permissions // those that the guest enforces
-	Env       map[string]string // variables of the environment, known before any request
-	Templates string            // folder for the checkpoints that preloaded sandboxes start from
+	Env       map[string]string   // variables of the environment, known before any request
+	Templates string              // folder for the checkpoints that preloaded sandboxes start from
 	Log       *slog.Logger
 
 	// Guest says what is wrong with a guest of some version; nil for nothing.
@@ -169,6 +169,7 @@ func (m *Maker) MakeMounted(ctx context.Context, language execution.Language, id
 func (m *Maker) spec(key Key) sandbox.Spec {
 	return sandbox.Spec{
 		ID: sandbox.NewID(), Rootfs: m.cfg.Image.Rootfs, Limits: m.cfg.Limits,
+		Traces: len(m.cfg.Rules.Process.BlockedCommands) > 0,
 		Labels: map[string]string{"pool": key.String()},
 	}
 }

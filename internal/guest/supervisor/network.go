@@ -50,7 +50,7 @@ func replace(path string, data []byte) error {
 	if err := unlink(path); err != nil && err != unix.ENOENT {
 		return err
 	}
-	return writeFile(wire.File{Path: path, Mode: 0o644, Data: data})
+	return writeFile(wire.File{Path: path, Mode: 0o644, Data: data}, -1)
 }
 
 func readWhole(path string) ([]byte, error) {

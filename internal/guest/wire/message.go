@@ -239,7 +239,9 @@ func (m *ExitMessage) Decode(p []byte) bool {
 	m.PeakRSS = r.uint()
 	m.CPU = r.uint()
 	if len(r.b) > 0 {
-		m.Blocked = r.string()
+		if m.Blocked = r.string(); m.Blocked == "" {
+			return false
+		}
 	}
 	return r.done()
 }

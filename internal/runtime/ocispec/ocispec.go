@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strconv"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -19,17 +20,19 @@ import (
 const Hostname = "atoll"
 
 // guestCaps are what process 1 needs: to become the unprivileged user, to own
-// files for it, to signal it, to mount and to look at what it traces. Programs get
-// none of them.
+// files for it, to signal it and to mount. Programs get none of them.
 var guestCaps = []string{
-	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_KILL", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_SYS_RESOURCE",
+	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_KILL", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_ADMIN", "CAP_SYS_RESOURCE",
 }
 
 // New returns the specification of a sandbox whose root folder is rootDir.
 // The guest's own folder is not among its mounts: how that gets in is the
 // runtime's concern.
 func New(spec sandbox.Spec, rootDir string) *specs.Spec {
-	l := spec.Limits
+	l, caps := spec.Limits, guestCaps
+	if spec.Traces {
+		caps = append(slices.Clone(caps), "CAP_SYS_PTRACE")
+	}
 	s := &specs.Spec{
 		Version: specs.Version,
 		Root:    &specs.Root{Path: rootDir},
@@ -41,7 +44,7 @@ func New(spec sandbox.Spec, rootDir string) *specs.Spec {
 			// Locked memory counts against the sandbox's memory like any other;
 			// locking is also how a restored interpreter maps its memory in.
 			Rlimits:      []specs.POSIXRlimit{{Type: "RLIMIT_MEMLOCK", Hard: math.MaxUint64, Soft: math.MaxUint64}},
-			Capabilities: &specs.LinuxCapabilities{Bounding: guestCaps, Effective: guestCaps, Permitted: guestCaps},
+			Capabilities: &specs.LinuxCapabilities{Bounding: caps, Effective: caps, Permitted: caps},
 		},
 		Hostname: Hostname,
 		Mounts: []specs.Mount{
