@@ -65,6 +65,11 @@ func (p ProcessPolicy) Restricts() bool {
 	return p.NoExec || len(p.BlockedCommands) > 0 || p.MaxProcesses > 0
 }
 
+// Traced reports whether something must look at what programs start.
+func (p ProcessPolicy) Traced() bool {
+	return !p.NoExec && (len(p.BlockedCommands) > 0 || p.MaxProcesses > 0)
+}
+
 // Restricts reports whether p forbids anything that the guest enforces.
 func (p Permissions) Restricts() bool { return p.Filesystem.Restricts() || p.Process.Restricts() }
 
@@ -142,7 +147,7 @@ func hostPattern(h string) string {
 	switch {
 	case name == "" || len(name) > maxHost:
 		return fmt.Sprintf("must have 1 to %d characters", maxHost)
-	case strings.Trim(labels[len(labels)-1], "0123456789") == "":
+	case strings.Trim(labels[len(labels)-1], "0123456789") == "" && labels[len(labels)-1] != "":
 		return "must not end in a number"
 	}
 	for _, label := range labels {

@@ -44,7 +44,7 @@ func changePermissions(t Tenant, e *Environment, c PermissionsChange) error {
 	setList(&p.Filesystem.ReadOnly, c.ReadOnly)
 	setList(&p.Filesystem.Blocked, c.Blocked)
 	if c.Writable != nil {
-		p.Filesystem.Writable = slices.Concat([]string{}, *c.Writable) // which is not nil
+		p.Filesystem.Writable = append([]string{}, *c.Writable...) // which is never nil
 		if slices.Contains(*c.Writable, "/") {
 			p.Filesystem.Writable = nil
 		}

@@ -169,7 +169,7 @@ func (m *Maker) MakeMounted(ctx context.Context, language execution.Language, id
 func (m *Maker) spec(key Key) sandbox.Spec {
 	return sandbox.Spec{
 		ID: sandbox.NewID(), Rootfs: m.cfg.Image.Rootfs, Limits: m.cfg.Limits,
-		Traces: len(m.cfg.Rules.Process.BlockedCommands) > 0,
+		Traces: m.cfg.Rules.Process.Traced(),
 		Labels: map[string]string{"pool": key.String()},
 	}
 }

@@ -30,6 +30,28 @@ type Execution struct {
 	Argv []string // as the program sees it
 }
 
+// maxComm is how much of a name a process is called by, in bytes.
+const maxComm = 15
+
+// script corrects Name by what the kernel calls the process, which has not run
+// yet: by the script where a script was executed. gVisor has its interpreter in
+// AT_EXECFN.
+func (e *Execution) script(comm string) {
+	called := func(file string) bool {
+		base := path.Base(file)
+		return base[:min(len(base), maxComm)] == comm
+	}
+	if comm == "" || e.Name != "" && called(e.Name) {
+		return
+	}
+	for _, arg := range e.Argv[min(1, len(e.Argv)):min(3, len(e.Argv))] {
+		if called(arg) {
+			e.Name = arg
+			return
+		}
+	}
+}
+
 // Matches reports whether e is what c names.
 func (c Command) Matches(e Execution) bool {
 	for _, try := range e.readings() {

@@ -23,7 +23,9 @@ type tracer struct {
 	most     int // processes; 0 for any number
 
 	started bool         // the launcher has become the program
-	procs   map[int]bool // the processes there are
+	procs   int          // the processes there are
+	tasks   map[int]bool // those there are, by id; whether one is a process
+	gone    map[int]bool // tasks that ended before their parent's stop told of them
 	forking map[int]bool // tasks that were allowed another one, and have not made it yet
 }
 
@@ -32,7 +34,7 @@ type tracer struct {
 // note; what broke it stands still until process 1 ends it. When the tracer ends,
 // everything it traces does.
 func Trace(pid, gate, note, most int, commands []Command) error {
-	t := &tracer{root: pid, note: note, commands: commands, most: most, procs: map[int]bool{pid: true}, forking: map[int]bool{}}
+	t := &tracer{root: pid, note: note, commands: commands, most: most, procs: 1, tasks: map[int]bool{pid: true}, gone: map[int]bool{}, forking: map[int]bool{}}
 	options := unix.PTRACE_O_EXITKILL | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACECLONE |
 		unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACESECCOMP
 	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(pid), 0, uintptr(options), 0, 0); e != 0 {
@@ -52,8 +54,7 @@ func Trace(pid, gate, note, most int, commands []Command) error {
 		case status.Stopped():
 			t.stopped(task, status)
 		default:
-			delete(t.procs, task)
-			delete(t.forking, task)
+			t.ended(task)
 		}
 	}
 }
@@ -76,7 +77,7 @@ func (t *tracer) stopped(task int, status unix.WaitStatus) {
 		}
 	case unix.PTRACE_EVENT_SECCOMP:
 		delete(t.forking, task) // the one before came to nothing
-		if t.most > 0 && len(t.procs)+len(t.forking) >= t.most {
+		if t.most > 0 && t.procs+len(t.forking) >= t.most {
 			if refuseCall(task, unix.EAGAIN) != nil {
 				return
 			}
@@ -84,10 +85,10 @@ func (t *tracer) stopped(task int, status unix.WaitStatus) {
 			t.forking[task] = true
 		}
 	case unix.PTRACE_EVENT_FORK, unix.PTRACE_EVENT_VFORK, unix.PTRACE_EVENT_CLONE:
-		if child, err := unix.PtraceGetEventMsg(task); err == nil && t.forking[task] {
-			t.procs[int(child)] = true
-			delete(t.forking, task)
+		if child, err := unix.PtraceGetEventMsg(task); err == nil {
+			t.began(int(child), t.forking[task])
 		}
+		delete(t.forking, task)
 	case eventStop:
 		if signal != unix.SIGTRAP { // it is stopped, as others see it too
 			unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_LISTEN, uintptr(task), 0, 0, 0, 0) //nolint:errcheck // see above
@@ -98,6 +99,32 @@ func (t *tracer) stopped(task int, status unix.WaitStatus) {
 		return
 	}
 	unix.PtraceCont(task, 0) //nolint:errcheck // see above
+}
+
+// began notes a task that another one has started.
+func (t *tracer) began(task int, process bool) {
+	if t.gone[task] {
+		delete(t.gone, task)
+		return
+	}
+	t.tasks[task] = process
+	if process {
+		t.procs++
+	}
+}
+
+// ended notes the end of a task.
+func (t *tracer) ended(task int) {
+	delete(t.forking, task)
+	process, known := t.tasks[task]
+	if !known {
+		t.gone[task] = true
+		return
+	}
+	delete(t.tasks, task)
+	if process {
+		t.procs--
+	}
 }
 
 // broken returns the rule that what a process has just executed breaks.
@@ -143,6 +170,11 @@ func executed(pid int) (e Execution, err error) {
 			e.Name = textAt(pid, uintptr(binary.LittleEndian.Uint64(vector[8:])))
 		}
 	}
+	comm, err := readFile(dir + "/comm")
+	if err != nil {
+		return e, failure("comm: " + err.Error())
+	}
+	e.script(strings.TrimSuffix(string(comm), "\n"))
 	return e, nil
 }
 
