@@ -12,6 +12,18 @@ import (
 // it cannot restore and boots instead, and ones that reach for too much.
 func TestOCIRuntime(t *testing.T) {
 	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_RUNTIME=oci", "ATOLL_POOL_SIZE=1"}})
+	attempts(t, s, object{"process": object{"allow_exec": false}}, []tried{
+		{"no exec", atolltest.Python, "import os, threading\nt = threading.Thread(target=lambda: print('thread')); t.start(); t.join()\ntry: os.fork()\nexcept OSError as e: print(e.errno)", "thread\n1\n", 0, ""},
+	})
+	attempts(t, s, object{"process": object{"blocked_commands": []string{"dd"}, "max_processes": 3}}, []tried{
+		{"blocked command", atolltest.Bash, "dd --version; echo after", "", 137, `"dd"`},
+		{"processes", atolltest.Python, "import os, time\nn = 0\ntry:\n  while n < 9:\n    if os.fork() == 0: time.sleep(20); os._exit(0)\n    n += 1\nexcept OSError as e: print(n, e.errno)", "2 11\n", 0, ""},
+	})
+	// Here the guest may not mount, so nothing is run rather than without the rules.
+	r := runAs(t, s, confined(t, s, object{"filesystem": object{"writable_paths": []string{"/tmp"}}}), atolltest.Program{Language: atolltest.Bash, Code: "echo ran"})
+	if r.Status != http.StatusServiceUnavailable || !strings.Contains(r.Message, "permissions of this environment cannot be enforced") {
+		t.Errorf("rules on paths: %v", r)
+	}
 	for _, c := range []struct {
 		name, language, code, stdout string
 		exit                         int

@@ -128,7 +128,7 @@ func (s *supervisor) request(t wire.Type, id uint64, p []byte) {
 			s.reply(id, errMalformed)
 			return
 		}
-		s.reply(id, step("confine", s.confine(&m)))
+		s.reply(id, s.confine(&m))
 	case wire.Ping:
 		s.reply(id, nil)
 	}
