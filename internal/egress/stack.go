@@ -146,7 +146,7 @@ func (s *Stack) SetPolicy(p sandbox.NetworkPolicy) error {
 	}
 	s.policy.Store(compiled)
 	for _, f := range s.all() {
-		if f.dst.Addr() != Gateway {
+		if f.dst.Addr() != Gateway || s.service(f.dst) != nil { // DNS asks by itself
 			s.check(f)
 		}
 	}

@@ -48,7 +48,11 @@ func (s *Stack) serveTCP(r *tcp.ForwarderRequest) {
 		return
 	}
 	if svc := s.service(dst); svc != nil {
-		if conn := f.accept(r); conn != nil {
+		conn := f.accept(r)
+		if conn == nil {
+			return
+		}
+		if _, ok := s.check(f); ok { // the policy may have changed before the flow could be found
 			s.ledger.connected(svc.Name())
 			svc.Serve(&metered{conn, f})
 		}

@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -19,8 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // upstream is a mirror of an operator's; it notes what it was asked for.
 func upstream(t *testing.T) (*httptest.Server, *[]string) {
 	var asked []string
-	var s *httptest.Server
-	s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.URL.EscapedPath())
 		switch r.URL.EscapedPath() {
 		case "/root/simple/some-name/":
@@ -57,7 +57,7 @@ func start(t *testing.T, kind Kind, url string, allowed ...string) *http.Client 
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := &http.Transport{Dial: func(string, string) (net.Conn, error) {
+	tr := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		a, b := net.Pipe()
 		go m.Serve(b)
 		return a, nil

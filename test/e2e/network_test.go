@@ -115,6 +115,7 @@ func TestInstallThroughRules(t *testing.T) {
 		{"npm", atolltest.Bash, "npm install --silent --registry " + npmRegistry(t) + " is-odd && node -e 'console.log(require(\"is-odd\")(3))'", "true\n", hosts[len(hosts)-1]},
 		{"requests", atolltest.Python, "import requests; print(requests.get('" + pipIndex(t) + "/six/').status_code)", "200\n", hosts[0]},
 		{"urllib", atolltest.Python, "import urllib.request as u; print(u.urlopen('" + pipIndex(t) + "/six/').status)", "200\n", hosts[0]},
+		{"preloads", atolltest.Python, "import pandas, urllib.request as u; print(u.urlopen('" + pipIndex(t) + "/six/').status)", "200\n", hosts[0]},
 		{"Node", atolltest.Node, "fetch('" + npmRegistry(t) + "is-odd').then(r => console.log(r.status))", "200\n", hosts[len(hosts)-1]},
 		{"curl", atolltest.Bash, "curl -fsSo /dev/null -w '%{http_code}\\n' " + npmRegistry(t) + "is-odd", "200\n", hosts[len(hosts)-1]},
 		{"getaddrinfo", atolltest.Python, "import socket; print(len(socket.getaddrinfo('" + hosts[0] + "', 443)) > 0)", "True\n", ""},
