@@ -6,4 +6,4 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 install_packages gcc libc6-dev python3-minimal nodejs bash git \
-  postgresql sqlite3 crun runc erofs-utils mmdebstrap debian-archive-keyring ca-certificates curl uidmap mount iproute2 procps
+  postgresql sqlite3 crun runc erofs-utils mmdebstrap debian-archive-keyring ca-certificates curl uidmap mount iproute2 procps zstd
