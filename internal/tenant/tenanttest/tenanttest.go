@@ -34,6 +34,7 @@ func Store(t *testing.T, open func(t *testing.T) tenant.Store) {
 		{"keys", testKeys},
 		{"a caller is found by the hash of the key", testPrincipal},
 		{"who may not call is not found", testNoPrincipal},
+		{"connections and their grants", testConnections},
 		{"templates", testTemplates},
 		{"what is another tenant's does not exist", testOthers},
 		{"hostile text is text", testHostile},
