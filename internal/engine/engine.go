@@ -172,6 +172,12 @@ func (c claimed) Folder() string { return c.folder }
 
 // Claim implements executor.Sandboxes.
 func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claimed, bool, error) {
+	if job.Thread != nil && e.host.homes == "" {
+		return nil, false, fault.New(fault.Invalid, "threads need sandboxes that can mount a home directory, and here they cannot: %v", e.host.homeless)
+	}
+	if f := job.Permissions.Filesystem; job.Thread != nil && (f.Writable != nil || len(f.ReadOnly) > 0 || len(f.Blocked) > 0) {
+		return nil, false, fault.New(fault.Invalid, "an environment with filesystem permissions has no threads; leave thread_id out, or use another environment")
+	}
 	if len(job.Mounts) > 0 {
 		c, err := e.claimMounted(ctx, job)
 		return c, false, err
@@ -181,7 +187,7 @@ func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claime
 		return nil, false, err
 	}
 	defer e.unuse(env)
-	sb, hit, err := e.pool.Claim(ctx, env.maker.Key(job.Language, job.Code))
+	sb, hit, err := e.pool.Claim(ctx, env.maker.Key(job.Language, job.Code, job.Thread != nil))
 	if err != nil {
 		return nil, false, err
 	}
@@ -219,11 +225,11 @@ func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (e
 	if err != nil {
 		// What runs needs no image any more.
 		img := &image.Image{Name: job.Image}
-		env = &environment{maker: warm.New(warm.Config{Runtime: e.runtime(job), Image: img, Limits: job.Limits, Log: e.cfg.Log})}
+		env = &environment{maker: warm.New(warm.Config{Runtime: e.runtime(job), Image: img, Limits: job.Limits, Homes: e.host.homes, Log: e.cfg.Log})}
 	} else {
 		defer e.unuse(env)
 	}
-	sb, err := env.maker.Open(ctx, sandbox.ID(filepath.Base(folder)), job.Language)
+	sb, err := env.maker.Open(ctx, sandbox.ID(filepath.Base(folder)), job.Language, job.Thread != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -232,6 +238,16 @@ func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (e
 		return nil, errors.Join(err, sb.Detach())
 	}
 	return c, nil
+}
+
+// HomePath implements executor.Sandboxes.
+func (e *Engine) HomePath(folder string) string {
+	return warm.HomePath(e.host.homes, sandbox.ID(filepath.Base(folder)))
+}
+
+// EndHome implements executor.Sandboxes.
+func (e *Engine) EndHome(ctx context.Context, folder string, p execution.Program) error {
+	return warm.EndHome(ctx, e.host, e.host.homes, sandbox.ID(filepath.Base(folder)), p)
 }
 
 // Remove implements executor.Sandboxes.

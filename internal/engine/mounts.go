@@ -144,7 +144,7 @@ func (e *Engine) claimMounted(ctx context.Context, job *execution.Job) (_ execut
 	if err != nil {
 		return nil, err
 	}
-	sb, err := env.maker.MakeMounted(ctx, job.Language, id, mounts)
+	sb, err := env.maker.MakeMounted(ctx, job.Language, job.Thread != nil, id, mounts)
 	if err != nil {
 		return nil, errors.Join(err, e.host.unmount(id))
 	}

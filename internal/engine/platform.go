@@ -59,6 +59,9 @@ type host struct {
 	mu      sync.Mutex
 	buckets map[sandbox.ID][]*bucket.Mount // guarded by mu; what this process has mounted
 	keep    bool                           // it is a server's: runs stay for the next one, and so does the folder on disk
+
+	homes    string // of the folders that sandboxes mount for home directories; "" for none
+	homeless error  // why there are none
 }
 
 // openHost sweeps what dead processes left, and opens this process's runtime.
@@ -213,6 +216,7 @@ func newHost(ctx context.Context, p Platform, guestImage, name string) (_ *host,
 		return nil, err
 	}
 	h := &host{Runtime: rt, closer: rt, lock: lock, cgroups: cgroups, dir: dir, disk: disk, keep: name == Server}
+	h.homes, h.homeless = homesFolder(p, disk)
 	if err := h.sweepDisk(ctx); err != nil {
 		return nil, errors.Join(err, rt.Close())
 	}
@@ -312,7 +316,7 @@ func (h *host) sweep(ctx context.Context, log *slog.Logger) error {
 	if swept > 0 {
 		log.Info("swept sandboxes of an earlier process", "count", swept)
 	}
-	return nil
+	return h.sweepHomes()
 }
 
 // Close lets go of the state folder and removes what is empty of it.

@@ -37,6 +37,10 @@ type Claimed interface {
 	// bytes of stdout and stderr that are known. execution.ErrNoRun says that
 	// nothing is known of the program.
 	Attach(ctx context.Context, p execution.Program, skip [2]int64, sink execution.Sink) (execution.Outcome, error)
+	// Enter makes the home directory that was moved to HomePath the programs';
+	// fill says that it is new, and begins as the image has it. It may be called
+	// again.
+	Enter(ctx context.Context, fill bool) error
 	// Done is closed when the sandbox has ended by itself.
 	Done() <-chan struct{}
 	// Folder is on the host and goes with the sandbox.
@@ -62,6 +66,13 @@ type Sandboxes interface {
 	// process left, and Open takes one of them over.
 	Left(ctx context.Context) ([]string, error)
 	Open(ctx context.Context, folder string, job *execution.Job) (Claimed, error)
+	// HomePath is where the sandbox of a folder finds a home directory that it is
+	// to have.
+	HomePath(folder string) string
+	// EndHome ends everything in that sandbox, so that nobody writes to its home
+	// directory any more, and takes the program's own file out of it. The folder
+	// stays.
+	EndHome(ctx context.Context, folder string, p execution.Program) error
 	// Remove ends a sandbox that cannot be taken over.
 	Remove(ctx context.Context, folder string) error
 }
@@ -95,8 +106,13 @@ type Config struct {
 	Sandboxes Sandboxes
 	Writer    Writer // nil for Local
 	Blobs     Blobs  // nil for Local
+	Homes     Homes  // nil where there are no threads
 	Log       *slog.Logger
 	Registry  prometheus.Registerer
+
+	// HomeFree is how many bytes of the homes' disk stay free: a program that
+	// fills it further through its thread's home is ended.
+	HomeFree int64
 
 	// Waiting is the path of the file that keeps the jobs that were taken on and
 	// have no sandbox yet; "" loses them with the process. WaitFor is how old one
@@ -194,6 +210,9 @@ func (x *Executor) Start(ctx context.Context, job execution.Job) error {
 	}
 	if !x.open {
 		return fault.New(fault.Unavailable, "this server is starting or shutting down; retry after a moment")
+	}
+	if err := x.checkThread(&job); err != nil {
+		return err
 	}
 	if job.Turn != "" {
 		if t.turn, err = x.join(&job); err != nil {

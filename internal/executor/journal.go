@@ -70,6 +70,12 @@ type endRecord struct {
 	PeakMemory  int64
 	CompletedAt time.Time
 	Traffic     execution.Traffic
+
+	// Counts says that the thread of the job is to have what the program left in
+	// its home; Saved, that this was done or cannot be; Thread is the state then.
+	Counts bool                   `json:",omitempty"`
+	Saved  bool                   `json:",omitempty"`
+	Thread *execution.ThreadState `json:",omitempty"`
 }
 
 // state is what stands for the frames that were cut off.

@@ -48,6 +48,7 @@ func TestMain(m *testing.M) {
 type machine struct {
 	*executor.Executor
 	engine   *engine.Engine
+	homes    *homes
 	log      *fileLog
 	metrics  *prometheus.Registry
 	messages *lockedBuffer
@@ -89,6 +90,9 @@ func open(ctx context.Context, dir string, o options) (_ *machine, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if m.homes, err = openHomes(ctx, dir, log); err != nil {
+		return nil, errors.Join(err, m.engine.Close())
+	}
 	var writer executor.Writer = m.log
 	if o.bus != nil {
 		writer = o.bus.Log()
@@ -99,6 +103,7 @@ func open(ctx context.Context, dir string, o options) (_ *machine, err error) {
 	m.Executor, err = executor.New(executor.Config{
 		Outputs: filepath.Join(dir, "state", engine.Server, "outputs"), Sandboxes: m.engine, Writer: writer, Blobs: folder(filepath.Join(dir, "blobs")), Log: log, Registry: m.metrics,
 		Concurrency: o.concurrency, Queue: o.queue, TurnIdle: o.turnIdle, Detach: o.detach,
+		Homes: engine.Threads{Cache: m.homes.cache}, HomeFree: 1 << 30,
 	})
 	if err != nil {
 		return nil, errors.Join(err, m.engine.Close())
@@ -124,7 +129,7 @@ func (m *machine) close(grace time.Duration) error {
 	if m.served != nil {
 		m.served.Close()
 	}
-	return errors.Join(err, m.engine.Close())
+	return errors.Join(err, m.engine.Close(), m.homes.close())
 }
 
 // count adds up a counter's values.

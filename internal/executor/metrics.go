@@ -26,6 +26,7 @@ type metrics struct {
 	cuts       prometheus.Counter
 	spooled    prometheus.Counter
 	turns      prometheus.Gauge
+	saves      *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -52,8 +53,11 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		turns: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "atoll_turns", Help: "Turns that have a sandbox or a job.",
 		}),
+		saves: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "atoll_thread_saves_total", Help: "Homes of threads after their programs had ended, by what came of them: saved or failed.",
+		}, []string{"result"}),
 	}
-	for _, c := range []prometheus.Collector{m.executions, m.duration, m.takeovers, m.journalled, m.cuts, m.spooled, m.turns} {
+	for _, c := range []prometheus.Collector{m.executions, m.duration, m.takeovers, m.journalled, m.cuts, m.spooled, m.turns, m.saves} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}

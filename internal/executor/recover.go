@@ -169,6 +169,7 @@ func (t *task) resume(folder string, j *journal, rec jobRecord) {
 		return
 	}
 	defer out.close()
+	defer t.dropHome() // nil by then, unless nothing of it counts
 	// Whatever is wished of the run, only an open sandbox can be told.
 	ctx, cancel := context.WithTimeout(x.stopped, openTimeout)
 	t.sandbox, err = x.cfg.Sandboxes.Open(ctx, folder, &t.job)
@@ -194,13 +195,17 @@ func (t *task) resume(folder string, j *journal, rec jobRecord) {
 	skip := out.raw
 	// The guest keeps the time; this is for one that does not.
 	rest := max(t.job.Timeout-time.Since(t.started), 0)
+	stop := t.watchHome()
 	outcome, err := t.sandbox.Attach(t.ctx, t.program(rec.Run, rest), skip, out.write)
+	stop()
 	switch {
 	case errors.Is(err, execution.ErrNoRun) && skip == [2]int64{} && out.seq == 1:
 		// The process before this one came to its end between the journal and
 		// the program. A guest that had run one would say so.
 		x.metrics.takeovers.WithLabelValues(takeoverStarted).Inc()
-		outcome, err = t.sandbox.Run(t.ctx, t.program(rec.Run, t.job.Timeout), out.write)
+		if err = t.adoptHome(); err == nil {
+			outcome, err = t.start(rec.Run, out)
+		}
 	case err == nil || errors.Is(err, execution.ErrLetGo):
 		x.metrics.takeovers.WithLabelValues(takeoverResumed).Inc()
 	default:

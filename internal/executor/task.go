@@ -31,9 +31,12 @@ type task struct {
 	reused  bool    // an earlier job of the turn had made the sandbox
 	turn    *turn   // nil for a sandbox that is used once
 	sandbox Claimed // from when it is the task's until it was given up
+	home    Home    // of the job's thread; likewise
 	told    bool    // the Result is stored
 	letGo   bool    // the next process has the run
 	waits   bool    // it is in the file of waiting jobs
+
+	homeAway bool // the home is where the sandbox finds it
 }
 
 // run takes a task from its place in line to its Result.
@@ -48,6 +51,11 @@ func (t *task) run() {
 		return
 	}
 	defer release()
+	defer t.dropHome() // nil by then, unless nothing of it counts
+	if err := t.takeHome(); err != nil {
+		t.refuse(err)
+		return
+	}
 	if t.turn != nil {
 		t.reused = t.reuse()
 		t.warm = t.reused
@@ -117,8 +125,17 @@ func (t *task) execute() {
 	}
 	t.begun()
 	out.start(j)
-	outcome, err := t.sandbox.Run(t.ctx, t.program(run, t.job.Timeout), out.write)
+	outcome, err := t.start(run, out)
 	t.settle(out, outcome, err)
+}
+
+// start runs the program, in its thread's home if it has one.
+func (t *task) start(run uint64, out *output) (execution.Outcome, error) {
+	if err := t.enterHome(); err != nil {
+		return execution.Outcome{}, err
+	}
+	defer t.watchHome()()
+	return t.sandbox.Run(t.ctx, t.program(run, t.job.Timeout), out.write)
 }
 
 // begun notes that the job waits no more: its journal has it, or its Result.
@@ -199,14 +216,20 @@ func (t *task) flush(e *endRecord) {
 
 // conclude stores the Result of a program that has ended so.
 func (t *task) conclude(out *output, e endRecord, lost bool) {
-	if out.journal != nil {
-		if err := out.journal.end(e); err != nil {
-			t.x.cfg.Log.Warn("cannot note a program's end", "trace_id", t.job.TraceID, "error", err)
+	t.note(out, e)
+	if e.Counts && !e.Saved && t.job.Thread != nil {
+		if t.saveHome(&e); !e.Saved {
+			t.detach()
+			return
 		}
+		t.note(out, e)
+	}
+	if e.Thread != nil {
+		t.returnHome()
 	}
 	r := execution.Result{
 		Status: e.Status, ExitCode: e.ExitCode, Error: e.Error, StdoutBytes: e.Bytes[0], StderrBytes: e.Bytes[1],
-		CompletedAt: e.CompletedAt, PeakMemory: e.PeakMemory, Traffic: e.Traffic,
+		CompletedAt: e.CompletedAt, PeakMemory: e.PeakMemory, Traffic: e.Traffic, Thread: e.Thread,
 	}
 	out.finish(trace.Carry(t.x.stopped, t.ctx), t.x.cfg.Blobs, &t.job, &r)
 	if !t.store(r) {
@@ -229,9 +252,22 @@ func (t *task) conclude(out *output, e endRecord, lost bool) {
 	}
 }
 
+// note writes down how the program ended, or what came of it since.
+func (t *task) note(out *output, e endRecord) {
+	if out.journal == nil {
+		return
+	}
+	out.mu.Lock() // a keepalive may be on its way
+	defer out.mu.Unlock()
+	if err := out.journal.end(e); err != nil {
+		t.x.cfg.Log.Warn("cannot note a program's end", "trace_id", t.job.TraceID, "error", err)
+	}
+}
+
 // store fills in r and stores it, however often that has to be tried; false says
 // that the executor was closed first.
 func (t *task) store(r execution.Result) bool {
+	t.dropHome() // the thread's next job may come as soon as it is told
 	r.TraceID, r.StartedAt, r.Warm, r.Reused = t.job.TraceID, t.started, t.warm, t.reused
 	if r.CompletedAt.IsZero() {
 		r.CompletedAt = time.Now()
@@ -351,17 +387,22 @@ var errInternal = errors.New("the way of the output broke down")
 // decide says what the end of a program means. Order matters: a program that
 // ran out of memory just as its time ran out was ended by the clock.
 func decide(job *execution.Job, out execution.Outcome, cause error) endRecord {
-	e := endRecord{ExitCode: out.ExitCode, Bytes: [2]int64{out.StdoutBytes, out.StderrBytes}, PeakMemory: out.PeakMemory, Traffic: out.Traffic}
+	e := endRecord{
+		ExitCode: out.ExitCode, Bytes: [2]int64{out.StdoutBytes, out.StderrBytes}, PeakMemory: out.PeakMemory, Traffic: out.Traffic, Counts: !out.Lost,
+	}
 	l := job.Limits
 	switch {
 	case out.TimedOut:
 		e.Status, e.ExitCode = execution.Timeout, -1
 		e.Error = fmt.Sprintf("execution timed out after %ds", int(job.Timeout/time.Second))
 	case cause != nil && !errors.Is(cause, execution.ErrLetGo) && (out.Lost || out.ExitCode != 0):
-		e.Status, e.ExitCode = execution.Cancelled, -1
+		e.Status, e.ExitCode, e.Counts = execution.Cancelled, -1, false
+		full, over := errors.AsType[*homeError](cause)
 		switch {
 		case errors.Is(cause, errCancelled):
 			e.Error = cancelledText
+		case over:
+			e.Status, e.Error = execution.Failed, full.Error()
 		case errors.Is(cause, errShutdown):
 			e.Status, e.Error = execution.Failed, errShutdown.Error()
 		case errors.Is(cause, errInternal):

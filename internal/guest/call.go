@@ -48,6 +48,21 @@ func (c *Client) Reseed(ctx context.Context, r Reseed) error {
 	return c.call(ctx, "reseed", wire.Reseed, m.Append(nil))
 }
 
+// Enter gives programs another home directory: the folder HomeName of what is
+// mounted at SharedFolder, which then is mounted there no more. An empty one is
+// filled with what the image has there, if that is wanted. It comes before the
+// first program, and may be asked for twice.
+func (c *Client) Enter(ctx context.Context, fill bool) error {
+	m := wire.EnterMessage{Fill: fill}
+	return c.call(ctx, "enter the home directory", wire.Enter, m.Append(nil))
+}
+
+// Where Enter finds the home.
+const (
+	SharedFolder = wire.Shared
+	HomeName     = wire.HomeName
+)
+
 // Ping returns when the guest has answered.
 func (c *Client) Ping(ctx context.Context) error {
 	return c.call(ctx, "ping", wire.Ping, nil)

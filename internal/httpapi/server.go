@@ -52,7 +52,6 @@ type Config struct {
 
 	ExecuteCode *tools.ExecuteCode // the agent tool; nil for none
 
-	Folders Folders          // of connections; nil for none
 	Threads *catalog.Catalog // nil for none
 	Signer  Signer           // of URLs; with Threads
 
@@ -82,7 +81,6 @@ type Server struct {
 
 	executeCode *tools.ExecuteCode
 
-	folders Folders
 	threads *catalog.Catalog
 	signer  Signer
 
@@ -114,7 +112,6 @@ func New(cfg Config) (*Server, error) {
 		admin:    cfg.Admin,
 
 		executeCode: cfg.ExecuteCode,
-		folders:     cfg.Folders,
 
 		threads: cfg.Threads,
 		signer:  cfg.Signer,

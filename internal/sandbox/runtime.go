@@ -34,6 +34,11 @@ type Runtime interface {
 	// List returns every sandbox in the state folder, dead ones included.
 	List(ctx context.Context) ([]Info, error)
 
+	// Kill ends all of a sandbox's processes, its file server's included, and
+	// leaves the rest for Destroy: when it returns, nobody writes to its mounts.
+	// It is idempotent.
+	Kill(ctx context.Context, id ID) error
+
 	// Destroy ends a sandbox and removes all that belongs to it: processes,
 	// mounts, cgroups, files. It is idempotent, and works on what a crash left.
 	Destroy(ctx context.Context, id ID) error

@@ -28,6 +28,7 @@ type Key struct {
 	Variant  string // Config.Variant of its Maker
 	Language execution.Language
 	Preload  bool // the image's preloads are imported
+	Home     bool // its home directory can be another one: see Sandbox.Enter
 }
 
 func (k Key) String() string {
@@ -37,6 +38,9 @@ func (k Key) String() string {
 	}
 	if k.Preload {
 		s += "+preloads"
+	}
+	if k.Home {
+		s += "+home"
 	}
 	return s
 }
@@ -50,6 +54,7 @@ type Config struct {
 	Rules     sandbox.Permissions // those that the guest enforces
 	Env       map[string]string   // variables of the environment, known before any request
 	Templates string              // folder for the checkpoints that preloaded sandboxes start from
+	Homes     string              // folder of what sandboxes find other home directories in; "" for none
 	Log       *slog.Logger
 
 	// Guest says what is wrong with a guest of some version; nil for nothing.
@@ -60,15 +65,17 @@ type Config struct {
 type Maker struct {
 	cfg       Config
 	env       map[string]string // what every program finds, the request's own left out
-	templates map[execution.Language]*template
+	homeEnv   map[string]string // what one with a home directory of its own finds
+	templates map[Key]*template
 	cold      sync.Once // says once that interpreters cannot be warmed
 }
 
 // New returns a Maker.
 func New(cfg Config) *Maker {
-	m := &Maker{cfg: cfg, env: programEnv(cfg.Image.Env, cfg.Env), templates: map[execution.Language]*template{}}
-	for _, l := range execution.Languages {
-		m.templates[l] = &template{}
+	m := &Maker{cfg: cfg, env: programEnv(cfg.Image.Env, cfg.Env), templates: map[Key]*template{}}
+	m.homeEnv = homeEnv(m.env, cfg.Image.Env, cfg.Env)
+	for _, k := range m.Kinds() {
+		m.templates[k] = &template{}
 	}
 	return m
 }
@@ -87,7 +94,8 @@ func programEnv(imageEnv, configured map[string]string) map[string]string {
 }
 
 // Kinds lists the keys worth keeping ready: each language the image has, and
-// Python with the preloads when there are any.
+// Python with the preloads when there are any; and where there can be, each of
+// them for programs with a home directory of their own.
 func (m *Maker) Kinds() []Key {
 	var keys []Key
 	for _, l := range execution.Languages {
@@ -99,12 +107,21 @@ func (m *Maker) Kinds() []Key {
 			keys = append(keys, m.kind(l, true))
 		}
 	}
+	if m.cfg.Homes != "" {
+		for _, k := range slices.Clone(keys) {
+			k.Home = true
+			keys = append(keys, k)
+		}
+	}
 	return keys
 }
 
-// Key returns the kind of sandbox that suits a program.
-func (m *Maker) Key(language execution.Language, code string) Key {
-	return m.kind(language, language == execution.Python && imports(code, m.cfg.Image.Preloads))
+// Key returns the kind of sandbox that suits a program; home says that it has a
+// home directory of its own.
+func (m *Maker) Key(language execution.Language, code string, home bool) Key {
+	k := m.kind(language, language == execution.Python && imports(code, m.cfg.Image.Preloads))
+	k.Home = home
+	return k
 }
 
 func (m *Maker) kind(l execution.Language, preload bool) Key {
@@ -149,29 +166,41 @@ func (m *Maker) Make(ctx context.Context, key Key, awaited bool) (*Sandbox, erro
 }
 
 // MakeMounted returns a sandbox of an id with folders of the host in it, for one
-// program that is waited for: its interpreter starts with it.
-func (m *Maker) MakeMounted(ctx context.Context, language execution.Language, id sandbox.ID, mounts []sandbox.Mount) (*Sandbox, error) {
+// program that is waited for: its interpreter starts with it. home says that the
+// program has a home directory of its own.
+func (m *Maker) MakeMounted(ctx context.Context, language execution.Language, home bool, id sandbox.ID, mounts []sandbox.Mount) (*Sandbox, error) {
 	key := m.kind(language, false)
+	key.Home = home
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("a sandbox of %s was not ready within %s", key, readyTimeout))
 	defer cancel()
 	if _, ok := m.cfg.Image.Interpreter(language); !ok {
 		return nil, fault.New(fault.Invalid, "the image %q has no interpreter for %s", m.cfg.Image.Name, language)
 	}
-	spec := m.spec(key)
-	spec.ID, spec.Mounts = id, mounts
-	inst, err := m.cfg.Runtime.Create(ctx, spec)
+	inst, err := m.instance(key, id, func(spec sandbox.Spec) (sandbox.Instance, error) {
+		spec.Mounts = append(spec.Mounts, mounts...)
+		return m.cfg.Runtime.Create(ctx, spec)
+	})
 	if err != nil {
 		return nil, err
 	}
 	return m.adopt(ctx, key, inst)
 }
 
-func (m *Maker) spec(key Key) sandbox.Spec {
-	return sandbox.Spec{
-		ID: sandbox.NewID(), Rootfs: m.cfg.Image.Rootfs, Limits: m.cfg.Limits,
+// spec is that of a new sandbox. What it needs on the host is made.
+func (m *Maker) spec(key Key, id sandbox.ID) (sandbox.Spec, error) {
+	spec := sandbox.Spec{
+		ID: id, Rootfs: m.cfg.Image.Rootfs, Limits: m.cfg.Limits,
 		Traces: m.cfg.Rules.Process.Traced(),
 		Labels: map[string]string{"pool": key.String()},
 	}
+	if key.Home {
+		m := m.homeMount(spec.ID)
+		if err := makeShared(m.Source); err != nil {
+			return spec, fmt.Errorf("make the folder of a home directory: %w", err)
+		}
+		spec.Mounts = []sandbox.Mount{m}
+	}
+	return spec, nil
 }
 
 // errImport says that the image's preloads cannot be imported.
@@ -180,7 +209,7 @@ var errImport = errors.New("cannot import the image's preloads")
 // boot makes a sandbox from nothing and, where that is asked for, warms its
 // interpreter.
 func (m *Maker) boot(ctx context.Context, key Key, in image.Interpreter, start bool) (_ *Sandbox, err error) {
-	inst, err := m.cfg.Runtime.Create(ctx, m.spec(key))
+	inst, err := m.instance(key, sandbox.NewID(), func(spec sandbox.Spec) (sandbox.Instance, error) { return m.cfg.Runtime.Create(ctx, spec) })
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +226,7 @@ func (m *Maker) boot(ctx context.Context, key Key, in image.Interpreter, start b
 	if !start {
 		return s, nil
 	}
-	spec := guest.WarmSpec{Command: s.command(in, m.env), Site: in.SiteDir}
+	spec := guest.WarmSpec{Command: s.command(in, s.env), Site: in.SiteDir}
 	if key.Preload {
 		spec.Preload = m.cfg.Image.Preloads
 	}
@@ -217,9 +246,22 @@ func (m *Maker) boot(ctx context.Context, key Key, in image.Interpreter, start b
 	return s, nil
 }
 
+// instance makes a sandbox; what is made for it goes if that fails.
+func (m *Maker) instance(key Key, id sandbox.ID, start func(sandbox.Spec) (sandbox.Instance, error)) (sandbox.Instance, error) {
+	spec, err := m.spec(key, id)
+	if err != nil {
+		return nil, err
+	}
+	inst, err := start(spec)
+	if err != nil {
+		return nil, errors.Join(err, m.removeShared(spec.ID))
+	}
+	return inst, nil
+}
+
 // restore makes a sandbox from a template, and tells it apart from its twins.
 func (m *Maker) restore(ctx context.Context, key Key, dir string) (_ *Sandbox, err error) {
-	inst, err := m.cfg.Runtime.Restore(ctx, m.spec(key), dir)
+	inst, err := m.instance(key, sandbox.NewID(), func(spec sandbox.Spec) (sandbox.Instance, error) { return m.cfg.Runtime.Restore(ctx, spec, dir) })
 	if err != nil {
 		return nil, err
 	}
@@ -237,19 +279,22 @@ func (m *Maker) restore(ctx context.Context, key Key, dir string) (_ *Sandbox, e
 func (m *Maker) adopt(ctx context.Context, key Key, inst sandbox.Instance) (*Sandbox, error) {
 	s, err := m.dial(ctx, key, inst)
 	if err != nil {
-		return nil, errors.Join(err, inst.Destroy(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, inst.Destroy(context.WithoutCancel(ctx)), m.removeShared(inst.ID()))
 	}
 	return s, nil
 }
 
 // Open takes over a sandbox that an earlier process made, as one for programs
-// of a language. It is left as it is if that fails.
-func (m *Maker) Open(ctx context.Context, id sandbox.ID, language execution.Language) (*Sandbox, error) {
+// of a language, with a home directory of their own or not. It is left as it is
+// if that fails.
+func (m *Maker) Open(ctx context.Context, id sandbox.ID, language execution.Language, home bool) (*Sandbox, error) {
 	inst, err := m.cfg.Runtime.Open(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	s, err := m.dial(ctx, m.kind(language, false), inst)
+	key := m.kind(language, false)
+	key.Home = home
+	s, err := m.dial(ctx, key, inst)
 	if err != nil {
 		return nil, errors.Join(err, inst.Detach())
 	}
@@ -273,7 +318,10 @@ func (m *Maker) dial(ctx context.Context, key Key, inst sandbox.Instance) (*Sand
 	if err != nil {
 		return nil, err
 	}
-	s := &Sandbox{maker: m, instance: inst, guest: c}
+	s := &Sandbox{maker: m, instance: inst, guest: c, env: m.env}
+	if key.Home {
+		s.env = m.homeEnv
+	}
 	if m.cfg.Guest != nil {
 		s.unfit = m.cfg.Guest(c.Info().Version)
 	}

@@ -26,8 +26,9 @@ type Sandbox struct {
 	maker    *Maker
 	instance sandbox.Instance
 	guest    *guest.Client
-	unfit    error // why it must not run a caller's code
-	kills    int   // for want of memory, before the program that runs now
+	env      map[string]string // what its programs find, a request's own left out
+	unfit    error             // why it must not run a caller's code
+	kills    int               // for want of memory, before the program that runs now
 }
 
 // ID names the sandbox.
@@ -50,7 +51,7 @@ func (s *Sandbox) Done() <-chan struct{} { return s.instance.Done() }
 
 // Destroy implements pool.Item.
 func (s *Sandbox) Destroy(ctx context.Context) error {
-	return errors.Join(s.guest.Close(), s.instance.Destroy(ctx))
+	return errors.Join(s.guest.Close(), s.instance.Destroy(ctx), s.maker.removeShared(s.ID()))
 }
 
 // Detach lets go of the sandbox without ending it. What its program goes on to
@@ -104,7 +105,7 @@ func (s *Sandbox) Run(ctx context.Context, p execution.Program, sink execution.S
 	if !ok {
 		return execution.Outcome{}, fault.New(fault.Invalid, "the image %q has no interpreter for %s", s.maker.cfg.Image.Name, p.Language)
 	}
-	env := maps.Clone(s.maker.env)
+	env := maps.Clone(s.env)
 	maps.Copy(env, p.Env)
 	spec := guest.RunSpec{
 		ID:      guest.RunID(p.ID),
@@ -192,7 +193,7 @@ func (s *Sandbox) account(ctx context.Context, out *execution.Outcome, oom bool)
 // interpreter reads as it starts, so that the waiting one never saw it.
 func (s *Sandbox) readAtStart(l execution.Language, env map[string]string) bool {
 	for name, value := range env {
-		if known, ok := s.maker.env[name]; ok && known == value {
+		if known, ok := s.env[name]; ok && known == value {
 			continue
 		}
 		if guest.ReadAtStart(string(l), name) {

@@ -23,7 +23,7 @@ var (
 // limits, and making it anew at each start is cheaper than proving that it
 // still does.
 func (m *Maker) template(ctx context.Context, key Key, in image.Interpreter) (string, error) {
-	t := m.templates[key.Language]
+	t := m.templates[key]
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.dir != "" || t.fail != nil {
@@ -45,7 +45,11 @@ func (m *Maker) template(ctx context.Context, key Key, in image.Interpreter) (st
 }
 
 func (m *Maker) makeTemplate(ctx context.Context, key Key, in image.Interpreter) (_ string, err error) {
-	dir := filepath.Join(m.cfg.Templates, string(key.Language))
+	name := string(key.Language)
+	if key.Home {
+		name += "-home"
+	}
+	dir := filepath.Join(m.cfg.Templates, name)
 	if err := os.RemoveAll(dir); err != nil {
 		return "", err
 	}
@@ -61,6 +65,9 @@ func (m *Maker) makeTemplate(ctx context.Context, key Key, in image.Interpreter)
 	}
 	if err := s.instance.Checkpoint(ctx, dir); err != nil {
 		return "", errors.Join(fmt.Errorf("checkpoint %s: %w", key, err), s.Destroy(context.WithoutCancel(ctx)))
+	}
+	if err := m.removeShared(s.ID()); err != nil {
+		return "", err
 	}
 	return dir, nil
 }

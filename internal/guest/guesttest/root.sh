@@ -22,5 +22,9 @@ mkdir dev/shm
 chmod 1777 dev/shm
 mount -t tmpfs -o mode=1777 tmpfs tmp
 mount -t tmpfs -o mode=755,uid=1000,gid=1000 tmpfs home/user
+mkdir .home
+mount -t tmpfs -o mode=700 tmpfs .home
+mkdir .home/home
+chown 1000:1000 .home/home
 mount --bind "$2" .atoll
 exec chroot . /.atoll/atoll-guest

@@ -39,6 +39,7 @@
     fs.closeSync(101);
     delete process.env.NODE_OPTIONS;
     if (process._preload_modules) process._preload_modules.length = 0;
+    if (message[0] & 8) process.chdir(process.cwd());
     if (message[0] & 1) {
       for (const name of Object.keys(process.env)) delete process.env[name];
       for (const entry of message.toString('utf8', 1).split('\0').slice(0, -1)) {

@@ -203,6 +203,8 @@ def main():
                 break
             touch()
         posix.closerange(3, 5)
+        if message[0] & 8:
+            posix.chdir(os.getcwd())
         if message[0] & 1:
             os.environ.clear()
             posix.environ.clear()

@@ -129,6 +129,13 @@ func (s *supervisor) request(t wire.Type, id uint64, p []byte) {
 			return
 		}
 		s.reply(id, s.confine(&m))
+	case wire.Enter:
+		var m wire.EnterMessage
+		if !m.Decode(p) {
+			s.reply(id, errMalformed)
+			return
+		}
+		s.reply(id, s.enter(m.Fill))
 	case wire.Ping:
 		s.reply(id, nil)
 	}

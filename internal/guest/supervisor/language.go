@@ -20,8 +20,15 @@ type language struct {
 	fd int
 	// prepare makes the interpreter come upon the hook and returns its variables.
 	prepare func(w *warmed, m *wire.WarmMessage, control int) ([]string, error)
-	// message tells the hook what changes between the two sets of variables.
-	message func(old, env []string, twin bool) ([]byte, error)
+	// message tells the hook what changes between the two sets of variables, and
+	// what else has changed since the interpreter started.
+	message func(old, env []string, is hookState) ([]byte, error)
+}
+
+// hookState is what a waiting interpreter does not know of.
+type hookState struct {
+	twin  bool // it was restored, as others were
+	moved bool // its working directory is another folder now
 }
 
 var languages = map[string]language{
@@ -117,6 +124,7 @@ const (
 	changed = 1 << iota // the variables follow
 	twin                // random generators must be reseeded
 	touch               // no program yet: map the memory in, and wait on
+	moved               // go to the working directory's path again
 )
 
 // A hook takes the message that lets it go on in two reads at least. The kernel
@@ -128,10 +136,13 @@ const firstRead = 256
 // binaryMessage is what warm.py and warm.cjs read: the length of the rest in
 // four bytes, flags, and every variable with a NUL behind it. It is longer than
 // firstRead.
-func binaryMessage(old, env []string, isTwin bool) ([]byte, error) {
+func binaryMessage(old, env []string, is hookState) ([]byte, error) {
 	msg := []byte{0, 0, 0, 0, 0}
-	if isTwin {
+	if is.twin {
 		msg[4] |= twin
+	}
+	if is.moved {
+		msg[4] |= moved
 	}
 	if slices.Equal(old, env) {
 		msg = append(msg, make([]byte, firstRead)...) // which nothing looks at
@@ -152,8 +163,11 @@ func binaryMessage(old, env []string, isTwin bool) ([]byte, error) {
 
 // bashMessage is an empty line, and a script that warm.bash reads until the
 // pipe's end.
-func bashMessage(old, env []string, isTwin bool) ([]byte, error) {
+func bashMessage(old, env []string, is hookState) ([]byte, error) {
 	msg := []byte{'\n'}
+	if is.moved { // and no trace of it: a fresh shell has been nowhere else
+		msg = append(msg, "cd "+wire.Home+"\nunset -v OLDPWD\nexport OLDPWD\n"...)
+	}
 	for _, kv := range old {
 		name, _, _ := strings.Cut(kv, "=")
 		if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
@@ -171,7 +185,7 @@ func bashMessage(old, env []string, isTwin bool) ([]byte, error) {
 		msg = append(append(append(msg, "export "...), name...), "='"...)
 		msg = append(append(msg, strings.ReplaceAll(value, "'", `'\''`)...), "'\n"...)
 	}
-	if isTwin {
+	if is.twin {
 		var seed [4]byte
 		if _, err := unix.Getrandom(seed[:], 0); err != nil {
 			return nil, step("getrandom", err)

@@ -77,7 +77,7 @@ func (s *supervisor) program(r *run) (err error) {
 	m := &r.request
 	if w := s.warm; w != nil && m.Language == w.cmd.Language {
 		s.warm = nil
-		if m.Warm && w.fits(&m.Command) && w.release(m.Env, s.twin) == nil {
+		if m.Warm && w.fits(&m.Command) && w.release(m.Env, hookState{twin: s.twin, moved: s.moved}) == nil {
 			r.warm, r.control = true, w.control[0]
 			r.began(w.process)
 			return nil

@@ -52,20 +52,9 @@ func stopMore(doomed map[int]bool) bool {
 }
 
 // processes lists the numeric names of /proc, and a few others.
-func processes() (names []string) {
-	fd, err := unix.Open("/proc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil
-	}
-	defer unix.Close(fd)
-	buf := make([]byte, 8<<10)
-	for {
-		n, err := unix.ReadDirent(fd, buf)
-		if err != nil || n <= 0 {
-			return names
-		}
-		_, _, names = unix.ParseDirent(buf[:n], -1, names)
-	}
+func processes() []string {
+	names, _ := folderNames("/proc")
+	return names
 }
 
 // lineage reads a process's parent and session; zombies have no say any more.

@@ -137,8 +137,9 @@ func (w *warmed) fits(c *wire.Command) bool {
 	}
 	switch c.Language {
 	case "python":
-		// It has looked for its user's packages before it came to the hook.
-		return !exists(wire.Home + "/.local/lib")
+		// It has looked for its user's packages before it came to the hook. npm
+		// has a folder beside them.
+		return !exists(wire.Home+"/.local/lib") || !hasPrefixed(wire.Home+"/.local/lib", "python")
 	case "node":
 		// Up to version 21 it remembers that there was none.
 		return !exists(wire.Home + "/package.json")
@@ -161,8 +162,8 @@ func (w *warmed) settle(request uint64) bool {
 
 // release lets the interpreter go on, as the program it waited for. The reading
 // end of control stays open, to tell by it whether the interpreter came so far.
-func (w *warmed) release(env []string, twin bool) error {
-	msg, err := languages[w.cmd.Language].message(w.cmd.Env, env, twin)
+func (w *warmed) release(env []string, is hookState) error {
+	msg, err := languages[w.cmd.Language].message(w.cmd.Env, env, is)
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,13 @@ const (
 	Home = "/home/user"
 )
 
+// Shared is where a sandbox that can take a home on has the folder that the host
+// puts it into, under the name HomeName. The guest takes it off once it has it.
+const (
+	Shared   = "/.home"
+	HomeName = "home"
+)
+
 // Type says what a frame carries.
 type Type uint8
 
@@ -56,6 +63,7 @@ const (
 	Reseed                  // ID: request
 	Ping                    // ID: request
 	Confine                 // ID: request
+	Enter                   // ID: request
 )
 
 // Frames from guest to host. All but Welcome are spooled and numbered.

@@ -181,6 +181,20 @@ func (m *ReseedMessage) Decode(p []byte) bool {
 	return r.done()
 }
 
+// EnterMessage puts the folder HomeName of Shared in the place of Home.
+type EnterMessage struct {
+	Fill bool // with what Home holds now, if the folder is empty
+}
+
+func (m *EnterMessage) Append(b []byte) []byte { return putBool(b, m.Fill) }
+
+// Decode reports whether p was a whole message.
+func (m *EnterMessage) Decode(p []byte) bool {
+	r := reader{b: p}
+	m.Fill = r.bool()
+	return r.done()
+}
+
 // ReplyMessage answers a request; an empty Error is success.
 type ReplyMessage struct{ Error string }
 

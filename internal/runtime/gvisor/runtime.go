@@ -218,6 +218,14 @@ func (r *Runtime) List(context.Context) ([]sandbox.Info, error) {
 
 // Destroy implements sandbox.Runtime.
 func (r *Runtime) Destroy(ctx context.Context, id sandbox.ID) error {
+	if err := r.Kill(ctx, id); err != nil {
+		return err // its record stays, for whoever tries again
+	}
+	return r.dir.Remove(id)
+}
+
+// Kill implements sandbox.Runtime. The control group goes, too.
+func (r *Runtime) Kill(ctx context.Context, id sandbox.ID) error {
 	if !id.Valid() {
 		return fmt.Errorf("sandbox id %q is not valid", id)
 	}
@@ -230,15 +238,12 @@ func (r *Runtime) Destroy(ctx context.Context, id sandbox.ID) error {
 		errs = append(errs, r.endStrays(ctx, id))
 	}
 	if r.cfg.Cgroups != nil {
-		// Whatever still is in it.
+		// Whatever still is in it: a group that can be removed is empty.
 		group := r.cfg.Cgroups.Group(string(id))
 		group.Kill()
 		errs = append(errs, group.Remove())
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err // its record stays, for whoever tries again
-	}
-	return r.dir.Remove(id)
+	return errors.Join(errs...)
 }
 
 // endProcess kills a sandbox's main process, which is process 1 of a PID

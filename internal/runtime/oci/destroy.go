@@ -20,6 +20,14 @@ import (
 
 // Destroy implements sandbox.Runtime.
 func (r *Runtime) Destroy(ctx context.Context, id sandbox.ID) error {
+	if err := r.Kill(ctx, id); err != nil {
+		return err // its record stays, for whoever tries again
+	}
+	return r.dir.Remove(id)
+}
+
+// Kill implements sandbox.Runtime. The control group goes, too.
+func (r *Runtime) Kill(ctx context.Context, id sandbox.ID) error {
 	if !id.Valid() {
 		return fmt.Errorf("sandbox id %q is not valid", id)
 	}
@@ -39,10 +47,7 @@ func (r *Runtime) Destroy(ctx context.Context, id sandbox.ID) error {
 		group.Kill()
 		errs = append(errs, group.Remove(), r.removeStray(r.groupPath(id)))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err // its record stays, for whoever tries again
-	}
-	return r.dir.Remove(id)
+	return errors.Join(errs...)
 }
 
 // endProcess kills a sandbox's main process, which is process 1 of a PID

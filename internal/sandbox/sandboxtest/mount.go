@@ -1,6 +1,7 @@
 package sandboxtest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -275,4 +277,48 @@ func testMountCheckpoint(t *testing.T, f *fixture) {
 			t.Error(err)
 		}
 	}
+}
+
+// testKill: what a program has written is in the mount when its sandbox is killed,
+// and nothing more comes after.
+func testKill(t *testing.T, f *fixture) {
+	m := f.createMounted(t)
+	m.start(t, Limits(), "append", shared+"/file").line(t)
+	must(t, f.runtime.Kill(t.Context(), m.ID()))
+	await(t, "Done", m.Done())
+	path := filepath.Join(m.shared, "file")
+	read := func() []byte {
+		t.Helper()
+		data, err := os.ReadFile(path)
+		must(t, err)
+		return data
+	}
+	data := read()
+	if !bytes.HasPrefix(data, []byte("by way of memory")) || !bytes.HasPrefix(data[4096:], []byte("by descriptor")) {
+		t.Errorf("the file holds %q and %q", data[:20], data[4096:4116])
+	}
+	var st unix.Stat_t
+	must(t, unix.Stat(path+".touched", &st))
+	if st.Mtim.Nano() != 1e18+123456000 {
+		t.Errorf("a file's time is %d", st.Mtim.Nano())
+	}
+	for _, pid := range holders(t, filepath.Join(f.state, string(m.ID()))) {
+		var st unix.Stat_t
+		if unix.Stat(fmt.Sprintf("/proc/%d/root", pid), &st) == nil {
+			t.Errorf("process %d lives on", pid)
+		}
+	}
+	time.Sleep(20 * time.Millisecond) // for what should not come
+	if !bytes.Equal(read(), data) {
+		t.Error("the file changes after Kill")
+	}
+	infos, err := f.runtime.List(t.Context())
+	must(t, err)
+	if len(infos) != 1 || infos[0].Alive || infos[0].Labels["test"] != t.Name() {
+		t.Errorf("List: %+v", infos)
+	}
+	must(t, f.runtime.Kill(t.Context(), sandbox.NewID()))
+	must(t, f.runtime.Kill(t.Context(), m.ID()))
+	must(t, m.Destroy(t.Context()))
+	f.checkEmpty(t)
 }

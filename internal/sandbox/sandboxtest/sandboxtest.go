@@ -75,7 +75,7 @@ func Run(t *testing.T, d Driver) {
 		parts = append(parts, part{"NoMounts", testNoMounts})
 	} else {
 		parts = append(parts, part{"Mounts", testMounts}, part{"MountedLater", testMountedLater},
-			part{"MountFailures", testMountFailures}, part{"MountCheckpoint", testMountCheckpoint})
+			part{"MountFailures", testMountFailures}, part{"MountCheckpoint", testMountCheckpoint}, part{"Kill", testKill})
 	}
 	for _, part := range parts {
 		t.Run(part.name, func(t *testing.T) { part.test(t, newFixture(t, d)) })

@@ -56,6 +56,7 @@ var commands = map[string]func([]string) error{
 	"entry":   entry,
 	"names":   names,
 	"make":    makeEntries,
+	"append":  appendForever,
 }
 
 func fail(err error) {
@@ -103,6 +104,40 @@ func names(args []string) error {
 		found = append(found, e.Name())
 	}
 	return print(found)
+}
+
+// appendForever writes to a file, through a descriptor and through memory, and
+// says so after the first bytes.
+func appendForever(args []string) error {
+	f, err := os.Create(args[0])
+	if err != nil {
+		return err
+	}
+	if err := f.Truncate(1 << 20); err != nil {
+		return err
+	}
+	m, err := unix.Mmap(int(f.Fd()), 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return err
+	}
+	copy(m, "by way of memory")
+	if _, err := f.WriteAt([]byte("by descriptor"), 4096); err != nil {
+		return err
+	}
+	past := unix.NsecToTimeval(1e18 + 123456000)
+	if err := os.WriteFile(args[0]+".touched", nil, 0o600); err != nil {
+		return err
+	}
+	if err := unix.Utimes(args[0]+".touched", []unix.Timeval{past, past}); err != nil {
+		return err
+	}
+	fmt.Println("written")
+	for i := int64(0); ; i++ {
+		m[100]++
+		if _, err := f.WriteAt([]byte{byte(i)}, 8192+i%(1<<20-8192)); err != nil {
+			return err
+		}
+	}
 }
 
 // makeEntries makes in a folder one of each kind of file that a program may, and
