@@ -32,6 +32,7 @@ var groups = []group{
 	{"stream", "output on its way from program to client", stream},
 	{"records", "recording executions, and finding them", records},
 	{"connect", "making sandboxes with a network, beside those without", connected},
+	{"threads", "home directories: taken, saved, restored from a bucket", threads},
 	{"network", "TCP through a sandbox's network, beside loopback", network},
 	{"gojudge", "go-judge beside the bare interpreter", goJudge},
 }

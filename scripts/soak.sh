@@ -36,7 +36,7 @@ cat >"$out" <<END
 $(git describe --tags --always --dirty), $(nproc) cores ($(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -1)), Linux $(uname -r). \`make soak\` writes this file.
 END
 
-# What repeats anything: programs and limits, the service, take-over.
+# What repeats anything: programs and limits, the service, take-over, saved homes.
 for part in ./test/e2e ./test/service; do
 	ATOLL_SOAK=1 begin "$part at its full counts" go test -count=1 -timeout=60m -v "$part"
 done
@@ -44,4 +44,6 @@ begin "mixed executions for ${ATOLL_SOAK_FOR:-1h}" \
 	go test -count=1 -timeout=130m -tags=soak -run=TestSoak -v ./bench
 ATOLL_SOAK=1 begin "./internal/executor at its full counts" \
 	go test -count=1 -timeout=60m -v ./internal/executor
+ATOLL_SOAK=1 begin "./internal/thread at its full counts" \
+	go test -count=1 -timeout=60m -v ./internal/thread
 exit "$failed"

@@ -2,8 +2,9 @@
 # Installs what the tests need: a C compiler for the race detector, the
 # interpreters that HTTP tests run, OCI runtimes, tools to build images and
 # to check them with, a database server, and user mappings for the rootless
-# tests, and a client of HTTP.
+# tests, a client of HTTP, and package managers that know where this machine
+# installs from.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-install_packages gcc libc6-dev python3-minimal nodejs bash git \
-  postgresql sqlite3 crun runc erofs-utils mmdebstrap debian-archive-keyring ca-certificates curl uidmap mount iproute2 procps
+install_packages gcc libc6-dev python3-minimal python3-pip nodejs npm bash git \
+  postgresql sqlite3 crun runc erofs-utils mmdebstrap debian-archive-keyring ca-certificates curl uidmap mount iproute2 procps zstd

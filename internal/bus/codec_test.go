@@ -45,6 +45,10 @@ func fullResult() execution.Result {
 		StderrTruncated: true, Stored: true, OutputTruncated: true, LastSeq: 77,
 		StartedAt: time.Unix(12, 34).UTC(), CompletedAt: time.Unix(-5, 999_999_999).UTC(), PeakMemory: 9, Warm: true, Reused: true,
 		Thread: &execution.ThreadState{State: "def", Bytes: 1 << 40, Files: 7},
+		Traffic: execution.Traffic{
+			BytesIn: 1 << 40, BytesOut: 3, Hosts: []string{"a.example", "b.example"},
+			Refused: []execution.Refusal{{Host: "c.example", Rule: "allowed_hosts"}, {Host: "10.0.0.1", Port: 65535, Rule: "floor"}},
+		},
 	}
 }
 
@@ -69,6 +73,7 @@ func TestCodec(t *testing.T) {
 	everyField(t, *fullJob().Thread)
 	everyField(t, *fullResult().Thread)
 	everyField(t, fullResult())
+	everyField(t, fullResult().Traffic)
 	everyField(t, fullJob().Mounts[0])
 	everyField(t, fullJob().Mounts[0].Target)
 	everyField(t, fullJob().Mounts[0].Credentials)
@@ -106,16 +111,22 @@ func TestCodecTail(t *testing.T) {
 	if got, err := decodeEntry(append(encodeEnd(&r), 1, 2, 3)); err != nil || !reflect.DeepEqual(*got.end, r) {
 		t.Errorf("result with a tail: %+v, %v", got.end, err)
 	}
-	// A Result of before there were threads ends where its thread would begin.
-	older := r
+	// A Result of before there was traffic, or were threads, ends where that
+	// would begin.
+	quiet := r
+	quiet.Traffic = execution.Traffic{}
+	older := quiet
 	older.Thread = nil
-	whole := len(encodeEnd(&older)) - 1
+	const noTraffic, noThread = 4, 1 // bytes
+	whole := map[int]execution.Result{
+		len(encodeEnd(&quiet)) - noTraffic: quiet, len(encodeEnd(&older)) - noTraffic - noThread: older,
+	}
 	for i, b := range [][]byte{encodeStart("gw", &j), encodeEnd(&r)} {
 		for n := range b {
 			var err error
-			if i == 1 && n == whole {
-				if got, err := decodeEntry(b[:n]); err != nil || !reflect.DeepEqual(*got.end, older) {
-					t.Errorf("result without a thread: %+v, %v", got.end, err)
+			if want, ok := whole[n]; i == 1 && ok {
+				if got, err := decodeEntry(b[:n]); err != nil || !reflect.DeepEqual(*got.end, want) {
+					t.Errorf("an older version's result: %+v, %v", got.end, err)
 				}
 				continue
 			}

@@ -34,7 +34,7 @@ const (
 	Failed    Status = "failed"    // it exited otherwise, or was never seen to
 	Timeout   Status = "timeout"   // its wall-clock limit ended it
 	OOM       Status = "oom"       // its memory limit ended it
-	Blocked   Status = "blocked"   // the platform did not let it run: a policy, or a sandbox that failed its readiness check
+	Blocked   Status = "blocked"   // the platform did not let it run (NotStarted: a policy, or a sandbox that failed its readiness check), or a permission of the environment ended it
 	Cancelled Status = "cancelled" // the caller ended it
 )
 

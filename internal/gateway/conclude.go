@@ -114,6 +114,9 @@ func auditRow(e *execution.Execution, t *execution.Traffic) audit.Row {
 	if e.NotStarted && e.Status == execution.Failed {
 		row.ExitStatus = audit.Provisioning
 	}
+	if e.Status == execution.Blocked && !e.NotStarted { // a permission ended it
+		row.ExitStatus = audit.Error
+	}
 	if row.FailureReason == "" && row.ExitStatus != audit.OK {
 		row.FailureReason = fmt.Sprintf("the program exited with status %d", e.ExitCode)
 	}

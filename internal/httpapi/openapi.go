@@ -68,6 +68,7 @@ func buildDocument() []byte {
 	d.threads(doc)
 	d.tools(doc)
 	d.environments(doc)
+	d.files(doc)
 	d.admin(doc)
 
 	compact, err := doc.MarshalJSON()

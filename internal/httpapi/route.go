@@ -52,6 +52,9 @@ func (s *Server) routes(metrics http.Handler) http.Handler {
 		table = append(table, route{[]string{http.MethodPost}, executeCodePath, s.postExecuteCode}, route{[]string{http.MethodDelete}, turnPath, s.deleteTurn})
 	}
 	table = append(table, s.executionRoutes()...)
+	if s.folders != nil {
+		table = append(table, route{[]string{http.MethodPost}, filesListPath, s.postFilesList})
+	}
 	if s.threads != nil {
 		table = append(table, s.threadRoutes()...)
 	}

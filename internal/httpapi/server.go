@@ -52,6 +52,7 @@ type Config struct {
 
 	ExecuteCode *tools.ExecuteCode // the agent tool; nil for none
 
+	Folders Folders          // of connections; nil for none
 	Threads *catalog.Catalog // nil for none
 	Signer  Signer           // of URLs; with Threads
 
@@ -81,6 +82,7 @@ type Server struct {
 
 	executeCode *tools.ExecuteCode
 
+	folders Folders
 	threads *catalog.Catalog
 	signer  Signer
 
@@ -112,6 +114,7 @@ func New(cfg Config) (*Server, error) {
 		admin:    cfg.Admin,
 
 		executeCode: cfg.ExecuteCode,
+		folders:     cfg.Folders,
 
 		threads: cfg.Threads,
 		signer:  cfg.Signer,

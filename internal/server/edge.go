@@ -69,6 +69,7 @@ func (s *Server) openHTTP(context.Context) error {
 		return err
 	}
 	s.http, err = httpapi.New(httpapi.Config{
+		Folders: s,
 		Gateway: s.gateway, Auth: s.authority, Usage: s.db.Usage(), Metrics: s.cfg.Registry, Log: s.log, Grace: cfg.ShutdownGrace,
 		Admin: &httpapi.Admin{
 			Tenants: tenant.NewAdmin(tenant.AdminConfig{
@@ -87,6 +88,17 @@ func (s *Server) openHTTP(context.Context) error {
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 	})
 	return err
+}
+
+// ListFolder implements httpapi.Folders.
+func (s *Server) ListFolder(ctx context.Context, tenantID string, m storage.Mount) ([]storage.File, error) {
+	switch {
+	case m.Kind != storage.Volume:
+		return bucket.List(ctx, m, s.allow)
+	case s.volumes.Dir == "":
+		return nil, fault.New(fault.Unavailable, "this server cannot mount volumes")
+	}
+	return s.volumes.List(tenantID, m.Connection, m.Path)
 }
 
 // reach reports why a connection leads nowhere.

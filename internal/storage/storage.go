@@ -99,6 +99,9 @@ func (m *Mount) Label() string {
 	return m.Slug + "/" + string(m.Path) + ":" + mode
 }
 
+// MaxList is the most entries of a folder that are listed.
+const MaxList = 10_000
+
 // File is an entry of a folder.
 type File struct {
 	Name, Path string // Path is from the connection's root

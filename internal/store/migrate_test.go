@@ -79,6 +79,8 @@ var fixtures = map[int64]string{
 			VALUES ('trc_1', 'ten_1', 'key_1', 'env_1', 'execute', '', '', 'python', '', 'ok', 0, '', 1, 2, 3, FALSE, FALSE, 4, '', '', 30, 1700000000000000)`,
 	4: `INSERT INTO usage_entries (trace_id, tenant, key_id, source, seconds, cpu, memory, bytes_out, sessions, credits, at) VALUES ('trc_1', 'ten_1', 'key_1', 'execute', 1, 1, 1, 0, 1, 2.5, 1700000000000000)`,
 	5: `INSERT INTO secret_key (only_row, fingerprint) VALUES (1, '11ed7886a8f47dcbce3abc85562df181')`, // testBox's
+	6: `INSERT INTO threads (tenant, id, state, bytes, files, created_at, updated_at, lease, lease_until) VALUES ('ten_1', 'thread-1', 'state', 7, 2, 1, 2, '', 0);
+		UPDATE executions SET thread = 'thread-1'`,
 	7: `INSERT INTO connections (id, tenant, slug, kind, prefix, read_only, target, created_at) VALUES ('con_1', 'ten_1', 'team', 's3', 'a/b', TRUE, '{"bucket":"old"}', 1700000000000000);
 		INSERT INTO environments (id, tenant, name, image, limits, env, created_at) VALUES ('env_7', 'ten_1', 'seven', 'default', '{}', '', 1);
 		INSERT INTO grants (id, tenant, connection, environment, prefix, read_only, created_at) VALUES ('grt_1', 'ten_1', 'con_1', 'env_7', 'a/b/c', FALSE, 1);
@@ -86,6 +88,7 @@ var fixtures = map[int64]string{
 	8: `INSERT INTO environments (id, tenant, name, image, limits, env, created_at, permissions, profile, base_template, timeout)
 			VALUES ('env_1', 'ten_1', 'e', 'default', '{}', '', 1, '{"network":{"mode":"rules","allowed_hosts":["*"]},"filesystem":{"writable":["/tmp"]}}', 'standard', 'tpl_x', 60000000);
 		UPDATE tenants SET network_enabled = TRUE WHERE id = 'ten_1'`,
+	9: `INSERT INTO keys (id, tenant, name, hash, hint, scopes, webhook_url, created_at, env) VALUES ('key_9', 'ten_1', 'nine', '12345678901234567890123456789012', 'hint', '["read"]', '', 1, '{"A":"b"}')`,
 }
 
 // checks find each fixture again.
@@ -95,8 +98,10 @@ var checks = map[int64]string{
 	3: `SELECT count(*) FROM audit_rows r JOIN audit_unsealed u ON u.id = r.id WHERE r.trace_id = 'trc_1'`,
 	4: `SELECT count(*) FROM usage_entries WHERE credits = 2.5`,
 	5: `SELECT count(*) FROM secret_key WHERE fingerprint = '11ed7886a8f47dcbce3abc85562df181'`,
+	6: `SELECT count(*) FROM threads t JOIN executions e ON e.thread = t.id WHERE t.state = 'state' AND t.lease_until = 0`,
 	7: `SELECT count(*) FROM connections c JOIN grants g ON g.connection = c.id JOIN executions e ON e.mounts = '["team/a/b:ro"]' WHERE c.prefix = 'a/b' AND g.prefix = 'a/b/c'`,
 	8: `SELECT count(*) FROM environments e JOIN tenants t ON t.id = e.tenant WHERE e.timeout = 60000000 AND e.profile = 'standard' AND t.network_enabled`,
+	9: `SELECT count(*) FROM keys WHERE env = '{"A":"b"}' AND secrets IS NULL`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.

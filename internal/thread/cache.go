@@ -116,8 +116,7 @@ func (c *Cache) Take(ctx context.Context, tenant string, t execution.Thread) (*H
 	}
 	h := &Home{c: c, e: e, limit: Quota{Bytes: t.Quota}}
 	if err := h.prepare(ctx, State(t.State)); err != nil {
-		c.drop(e)
-		return nil, fmt.Errorf("take home: %w", err)
+		return nil, errors.Join(fmt.Errorf("take home: %w", err), c.drop(e))
 	}
 	return h, nil
 }
@@ -134,8 +133,7 @@ func (c *Cache) Adopt(ctx context.Context, tenant string, t execution.Thread) (*
 	// With what was known then, only what changed since is read; without, all.
 	if h.tree, err = c.readIndex(e, "base"); err != nil || h.tree.State != State(t.State) {
 		if h.tree, err = c.cfg.Store.Load(ctx, tenant, State(t.State)); err != nil {
-			c.drop(e)
-			return nil, fmt.Errorf("adopt home: %w", err)
+			return nil, errors.Join(fmt.Errorf("adopt home: %w", err), c.drop(e))
 		}
 	}
 	return h, nil

@@ -83,7 +83,7 @@ func openNoTime(dirfd int, name string, flags int) (int, error) {
 	return fd, err
 }
 
-func instantOf(t unix.Timespec) instant { return instant{int64(t.Sec), uint32(t.Nsec)} }
+func instantOf(t unix.Timespec) instant { return instant{t.Sec, uint32(t.Nsec)} }
 
 func (t instant) before(u instant) bool {
 	return t.sec < u.sec || t.sec == u.sec && t.nsec < u.nsec

@@ -131,9 +131,7 @@ func (s *Store) refresh(ctx context.Context, t *tenantStore) {
 	slices.SortFunc(found, func(a, b blob.Info) int { return cmp.Compare(b.Modified.UnixNano(), a.Modified.UnixNano()) })
 	found = found[:min(len(found), knownPacks)]
 	there := map[pack]bool{}
-	var mu sync.Mutex
-	group, gctx := errgroup.WithContext(ctx)
-	group.SetLimit(fetches)
+	fresh := map[pack]int64{} // by size
 	for _, info := range found {
 		p, ok := parsePack(info.Name[len(t.packs())+1:])
 		if !ok {
@@ -142,10 +140,16 @@ func (s *Store) refresh(ctx context.Context, t *tenantStore) {
 		there[p] = true
 		if k := x.packs[p]; k != nil {
 			k.seen = began
-			continue
+		} else {
+			fresh[p] = info.Size
 		}
+	}
+	var mu sync.Mutex
+	group, gctx := errgroup.WithContext(ctx)
+	group.SetLimit(fetches)
+	for p, size := range fresh {
 		group.Go(func() error {
-			chunks, err := s.readPackIndex(gctx, t, p, info.Size)
+			chunks, err := s.readPackIndex(gctx, t, p, size)
 			if err != nil {
 				return nil //nolint:nilerror // a pack that is damaged is not used again
 			}

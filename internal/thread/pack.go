@@ -19,8 +19,8 @@ import (
 // index's length. Chunks and index are encrypted each by itself.
 const (
 	packMagic    = "atollP01"
-	packSize     = 8 << 20   // after which a pack is closed
-	maxPack      = 128 << 20 // that one may have, with its last chunk and its index
+	packSize     = 4<<20 - 128<<10 // after which a pack is closed: with another chunk and its index, one request stores it
+	maxPack      = 128 << 20       // that one may have, with its last chunk and its index
 	packTrailer  = 4
 	indexEntry   = 16 + 4 + 4 + 4 // sum, offset, stored, size
 	maxPackIndex = 32 << 20

@@ -264,6 +264,9 @@ func (sc *scanner) entry(fd int, f *folder, name string, st *unix.Stat_t, base *
 		return n, nil
 	}
 	n.size = st.Size
+	if base != nil && base.file().stamp.ino == st.Ino && base.file().stamp.ctime == n.stamp.ctime {
+		n.mode |= base.file().mode & (unix.S_ISUID | unix.S_ISGID) // which Restore left off
+	}
 	if same {
 		was := base.file()
 		n.extents, n.chunks, n.xattrs = was.extents, was.chunks, was.xattrs

@@ -25,6 +25,9 @@ func (t *ExecuteCode) result(ctx context.Context, e *execution.Execution) (*Resu
 		out.ExitStatus, out.Error = audit.Cancelled, Cancelled
 	case execution.Blocked:
 		out.ExitStatus, out.Error = audit.Provisioning, Provisioning
+		if !e.NotStarted { // a permission ended it
+			out.ExitStatus, out.Error = audit.Error, Failed
+		}
 	default:
 		out.ExitStatus = audit.Error
 		if e.Error != "" {

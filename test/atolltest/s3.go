@@ -76,7 +76,8 @@ func LaunchS3(ctx context.Context) (_ *S3Server, err error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the S3 server: %w: %s", err, out)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var listen net.ListenConfig
+	l, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
@@ -97,18 +98,25 @@ func LaunchS3(ctx context.Context) (_ *S3Server, err error) {
 	if err := errors.Join(os.MkdirAll(s.Bucket, 0o700), os.Mkdir(meta, 0o700)); err != nil {
 		return nil, err
 	}
-	s.cmd = exec.Command(bin, "--access", S3AccessKey, "--secret", S3SecretKey, "--port", addr, "--quiet", "posix", "--sidecar", meta, filepath.Dir(s.Bucket))
+	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), bin, "--access", S3AccessKey, "--secret", S3SecretKey, "--port", addr, "--quiet", "posix", "--sidecar", meta, filepath.Dir(s.Bucket))
 	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		c, err := net.Dial("tcp", addr)
+	ctx, cancel := context.WithTimeoutCause(ctx, s3Start, errors.New("the S3 server did not start"))
+	defer cancel()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		var dial net.Dialer
+		c, err := dial.DialContext(ctx, "tcp", addr)
 		if err == nil {
 			return s, c.Close()
 		}
-		if time.Since(began) > s3Start {
-			return nil, errors.New("the S3 server did not start")
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-tick.C:
 		}
 	}
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -222,6 +224,98 @@ func TestNetworksAreNotLeaked(t *testing.T) {
 			t.Errorf("process %s still has a network of the killed server", pid)
 		}
 	}
+}
+
+// TestANetworkSurvivesItsServer kills a server under a program that connects
+// again and again: the next one puts a stack at the end of its device.
+func TestANetworkSurvivesItsServer(t *testing.T) {
+	var stop atomic.Bool
+	called := make(chan struct{}, 1)
+	at := serve(t, func(c net.Conn) {
+		if stop.Load() {
+			fmt.Fprintln(c, "stop")
+		} else {
+			fmt.Fprintln(c, "go on")
+		}
+		select {
+		case called <- struct{}{}:
+		default:
+		}
+	})
+	env := []string{"ATOLL_NETWORK_ALLOW=" + at, "ATOLL_ON_EXIT=detach"}
+	s := atolltest.Start(t, atolltest.Options{Env: env})
+	address, port, _ := net.SplitHostPort(at)
+	key := networked(t, s, "survivor", map[string]any{"enabled": true, "allowed_hosts": []string{}, "allowed_cidrs": []string{address + "/32"}})
+	go func() { // its answer is cut
+		_, _ = s.Call(t.Context(), key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"language": atolltest.Bash, "timeout": 120, "code": fmt.Sprintf(
+			`while :; do exec 3<>/dev/tcp/%s/%s && read -t 2 l <&3; [ "$l" = stop ] && echo stopped && exit 0; exec 3>&-; sleep 0.1; done 2>/dev/null`, address, port)}, nil)
+	}()
+	<-called
+	data := s.Keep(t)
+	if err := s.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Wait(context.Background())
+	for len(called) > 0 {
+		<-called
+	}
+	next := atolltest.Start(t, atolltest.Options{Data: data, Env: env})
+	select {
+	case <-called:
+	case <-time.After(time.Minute):
+		t.Fatal("after the take-over nothing arrives")
+	}
+	stop.Store(true)
+	status := ""
+	for deadline := time.Now().Add(time.Minute); status != "success" && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		var page struct {
+			Data []struct {
+				Status string `json:"status"`
+			} `json:"data"`
+		}
+		next.Must(t, key, http.MethodGet, "/v1/executions", nil).Into(t, http.StatusOK, &page)
+		if len(page.Data) == 1 {
+			status = page.Data[0].Status
+		}
+	}
+	if status != "success" {
+		t.Errorf("the program ended as %q", status)
+	}
+}
+
+// serve answers connections on an address of this machine that is not its
+// loopback, which is another one in a sandbox.
+func serve(t *testing.T, answer func(net.Conn)) string {
+	t.Helper()
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(addrs, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.To4() != nil && !n.IP.IsLoopback()
+	})
+	if i < 0 {
+		t.Fatal("this machine has no address but its loopback's")
+	}
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addrs[i].(*net.IPNet).IP.String()+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			answer(c)
+			c.Close()
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+	return l.Addr().String()
 }
 
 // namespaces are the network namespaces of a server's sandboxes.

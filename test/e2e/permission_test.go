@@ -127,6 +127,7 @@ import multiprocessing; multiprocessing.Lock()`, "/home/user/a\n/tmp/a\n/opt/mad
 		{"Bash", atolltest.Bash, "echo x > a && cat a; echo x > /var/tmp/a; cat < /etc/passwd; cd /root || echo no", "x\nno\n", 0, ""},
 		{"binary", "binary", "for p in /tmp/a /var/tmp/a; do /tmp/probe write $p; done; /tmp/probe read /etc/passwd; /tmp/probe list /root", "done\nopen /var/tmp/a: read-only file system\nopen /etc/passwd: permission denied\nopen /root: permission denied\n", 0, ""},
 		{"script", atolltest.Bash, fmt.Sprintf(script, "echo x > /tmp/a; echo x > /var/tmp/a || echo no; cat /etc/passwd || echo no"), "no\nno\n", 0, ""},
+		{"mounted once", atolltest.Bash, "grep -c ' /home/user ' /proc/mounts; grep -c ' /home/user/ref ' /proc/mounts; grep -c ' /home/user/none ' /proc/mounts", "1\n1\n1\n", 0, ""},
 		{"unmount", atolltest.Bash, "umount /root; umount -l /etc/passwd; mount -o remount,rw,bind /; mount --bind /tmp /root; echo $?", "[1-9][0-9]*\n", 0, ""},
 		{"user namespace", atolltest.Bash, `unshare -Urm sh -c 'umount /root; umount -l /etc/passwd; mount -o remount,rw,bind /; mount -o remount,rw,bind /home/user/ref
 cat /etc/passwd; ls /root; echo x > /var/tmp/a; echo x > /home/user/ref/a; id -u'`, "0\n", 0, ""},
@@ -221,6 +222,16 @@ os.execv("/bin/dd", ["x"])`, "(1\n13\n-1\n){2}-1 -1\n", 137, dd},
 	s.Must(t, key, http.MethodGet, "/v1/executions/"+r.Header.Get("X-Trace-Id"), nil).Into(t, http.StatusOK, &record)
 	if record.Status != "blocked" {
 		t.Errorf("the record says %q", record.Status)
+	}
+	var trail struct {
+		Data []struct {
+			ExitStatus    string `json:"exit_status"`
+			FailureReason string `json:"failure_reason"`
+		}
+	}
+	s.Must(t, s.AdminKey(t), http.MethodGet, "/v1/admin/tenants/dev/audit?trace_id="+r.Header.Get("X-Trace-Id"), nil).Into(t, http.StatusOK, &trail)
+	if len(trail.Data) != 1 || trail.Data[0].ExitStatus != "error" || !strings.Contains(trail.Data[0].FailureReason, dd) {
+		t.Errorf("the trail says %+v", trail.Data)
 	}
 }
 

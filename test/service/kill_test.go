@@ -162,6 +162,10 @@ func TestWebhook(t *testing.T) {
 	if h.Event != "execution.completed" || !h.Result.Success || h.Result.Stdout != "told\n" || !h.signed("a-secret-to-sign-with") {
 		t.Errorf("got %s, signed %s", h.body, h.signature)
 	}
+	atolltest.Until(t, 10*time.Second, "the record says delivered", func() bool { // while it is under way another is refused
+		s.Must(t, key, http.MethodGet, "/v1/executions/"+r.TraceID, nil).Into(t, http.StatusOK, &r)
+		return deref(r.WebhookStatus) == "delivered"
+	})
 	s.Must(t, admin, http.MethodPost, "/v1/admin/tenants/told/executions/"+r.TraceID+"/webhook", nil).Into(t, http.StatusAccepted, nil)
 	if again := await(2)[1]; again.id != h.id {
 		t.Errorf("delivered again with another id: %s, %s", again.id, h.id)

@@ -116,7 +116,7 @@ func pointers(texts []string) (uint64, error) {
 	for _, s := range texts {
 		size += len(s) + 1
 	}
-	shift := int(rand.N(512)) * 8
+	shift := rand.N(512) * 8
 	base, err := somewhere(size + shift)
 	if err != nil {
 		return 0, err
@@ -143,7 +143,9 @@ func somewhere(size int) (uint64, error) {
 		if got == want {
 			return uint64(got), nil
 		}
-		unix.RawSyscall(unix.SYS_MUNMAP, got, uintptr(size), 0)
+		if _, _, e := unix.RawSyscall(unix.SYS_MUNMAP, got, uintptr(size), 0); e != 0 {
+			return 0, failure("munmap: " + e.Error())
+		}
 	}
 	return 0, failure("mmap: no address is free")
 }

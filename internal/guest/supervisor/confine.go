@@ -23,13 +23,16 @@ func (s *supervisor) confine(m *wire.ConfineMessage) error {
 	if !s.restrictsFiles() {
 		return nil
 	}
-	if m.Listed && !s.mayWrite(wire.Home) {
-		fd, err := kept(wire.Home)
-		if err != nil {
-			return err
-		}
-		s.home = fd
+	if err := s.keepHome(); err != nil {
+		return err
 	}
+	return s.hold("/")
+}
+
+// hold mounts what the rules say of paths in a folder that has just been put in
+// place. In any folder but the root, which is the image's, links may be a
+// program's: none is followed.
+func (s *supervisor) hold(folder string) error {
 	type rule struct {
 		path string
 		kind byte
@@ -38,27 +41,62 @@ func (s *supervisor) confine(m *wire.ConfineMessage) error {
 	for _, list := range []struct {
 		kind  byte
 		paths []string
-	}{{'w', m.Writable}, {'r', m.ReadOnly}, {'b', m.Blocked}} {
+	}{{'w', s.rules.Writable}, {'r', s.rules.ReadOnly}, {'b', s.rules.Blocked}} {
 		for _, path := range list.paths {
-			rules = append(rules, rule{path, list.kind})
+			if path != folder && under(folder, path) {
+				rules = append(rules, rule{path, list.kind})
+			}
 		}
 	}
 	// What is deeper is mounted later, so that it lies on top.
 	slices.SortStableFunc(rules, func(a, b rule) int { return len(a.path) - len(b.path) })
 	for _, r := range rules {
+		if folder != "/" && linked(folder, r.path) {
+			return failure("a link is in the way of the rule on " + r.path)
+		}
 		if err := present(r.path, r.kind == 'w'); err != nil {
 			return err
 		}
 		var err error
 		if r.kind == 'b' {
 			err = cover(r.path)
-		} else if r.path != "/" {
+		} else {
 			err = unix.Mount(r.path, r.path, "", unix.MS_BIND, "")
 		}
 		if err != nil {
 			return step("mount "+r.path, err)
 		}
 	}
+	return nil
+}
+
+// linked reports whether there is a link between a folder and a path in it.
+func linked(folder, path string) bool {
+	for i := len(folder) + 1; i <= len(path); i++ {
+		if i < len(path) && path[i] != '/' {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Lstat(path[:i], &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+			return true
+		}
+	}
+	return false
+}
+
+// keepHome keeps a way to write a program into a home that is not to be written.
+func (s *supervisor) keepHome() error {
+	if s.mayWrite(wire.Home) {
+		return nil
+	}
+	fd, err := kept(wire.Home)
+	if err != nil {
+		return err
+	}
+	if s.home >= 0 {
+		closeFD(s.home)
+	}
+	s.home = fd
 	return nil
 }
 
@@ -116,33 +154,55 @@ func cover(path string) error {
 	return unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|flags, "")
 }
 
-// seal makes read-only what the rules say, before the first program runs. It
-// changes mounts, so a waiting interpreter that stands on them is bound as well.
+// seal makes read-only what the rules say, before a program runs. It changes
+// mounts, so a waiting interpreter that stands on them is bound as well. A home
+// that was put in place since is brought under the rules too.
 func (s *supervisor) seal() error {
-	if s.sealed || !s.restrictsFiles() {
+	if !s.restrictsFiles() {
 		return nil
 	}
-	mounts, err := mountTable()
-	if err != nil {
+	table, err := mountTable()
+	if err != nil || table == s.sealed {
 		return err
 	}
-	for _, m := range mounts {
-		if s.exempt(m.path) || s.mayWrite(m.path) {
-			continue
+	folder := "/"
+	if s.sealed != "" {
+		folder = wire.Home
+		if err := s.keepHome(); err != nil {
+			return err
 		}
-		if err := unix.Mount("", m.path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|m.flags, ""); err != nil {
-			return step("make "+m.path+" read-only", err)
+		if err := s.hold(folder); err != nil {
+			return err
+		}
+		if table, err = mountTable(); err != nil {
+			return err
 		}
 	}
-	s.sealed = true
-	return nil
+	for _, m := range parseMounts(table) {
+		if !under(folder, m.path) || s.exempt(m.path) {
+			continue
+		}
+		flags := m.flags | unix.MS_REMOUNT | unix.MS_BIND
+		switch may := s.mayWrite(m.path); {
+		case may && folder == "/":
+			continue // whoever mounted it has said whether it can be written
+		case !may:
+			flags |= unix.MS_RDONLY
+		}
+		if err := unix.Mount("", m.path, "", flags, ""); err != nil {
+			return step("bind "+m.path+" to its rule", err)
+		}
+	}
+	s.sealed, err = mountTable()
+	return err
 }
 
-// exempt are the mounts that are the sandbox's own: nobody keeps files there, and
-// programs need what is written in /dev/shm, unless a rule names it.
+// exempt are the mounts that are the sandbox's own, also those of the guest whose
+// names begin with a dot: nobody keeps files there, and programs need what is
+// written in /dev/shm, unless a rule names it.
 func (s *supervisor) exempt(path string) bool {
-	for _, own := range []string{"/proc", "/sys", "/dev", hooks} {
-		if under(own, path) {
+	for _, own := range []string{"/proc", "/sys", "/dev", "/."} {
+		if under(own, path) || own == "/." && strings.HasPrefix(path, own) {
 			return !slices.ContainsFunc(s.rules.ReadOnly, func(p string) bool { return under(p, path) })
 		}
 	}
@@ -175,21 +235,21 @@ type mountPoint struct {
 	flags uintptr // those that a remount must name again
 }
 
-// mountTable lists what is mounted.
-func mountTable() (list []mountPoint, err error) {
+// mountTable returns what is mounted, as the kernel writes it.
+func mountTable() (string, error) {
 	fd, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, step("mountinfo", err)
+		return "", step("mountinfo", err)
 	}
 	defer unix.Close(fd)
 	var text []byte
 	for b := make([]byte, 16<<10); ; {
 		n, err := unix.Read(fd, b)
 		if err != nil {
-			return nil, step("mountinfo", err)
+			return "", step("mountinfo", err)
 		}
 		if n == 0 {
-			return parseMounts(string(text)), nil
+			return string(text), nil
 		}
 		text = append(text, b[:n]...)
 	}

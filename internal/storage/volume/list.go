@@ -13,9 +13,6 @@ import (
 	"github.com/atoll-run/atoll/internal/storage"
 )
 
-// MaxList is the most entries of a folder that are listed.
-const MaxList = 10_000
-
 // List lists a folder of a connection's volume, by name. A volume that nothing
 // was mounted from yet is empty.
 func (s Store) List(tenant, connection string, p storage.Path) ([]storage.File, error) {
@@ -32,9 +29,9 @@ func (s Store) List(tenant, connection string, p storage.Path) ([]storage.File, 
 		return nil, explain(p, err)
 	}
 	defer readable.Close()
-	names, err := readable.Readdirnames(MaxList + 1)
-	if len(names) > MaxList {
-		return nil, fault.New(fault.Invalid, "the folder has more than %d entries; name one below it", MaxList)
+	names, err := readable.Readdirnames(storage.MaxList + 1)
+	if len(names) > storage.MaxList {
+		return nil, fault.New(fault.Invalid, "the folder has more than %d entries; name one below it", storage.MaxList)
 	}
 	if err != nil && len(names) > 0 {
 		return nil, err
