@@ -33,7 +33,6 @@ type supervisor struct {
 	partial message // the message whose frames are arriving
 	out     spool
 
-<<<<<<< ad462a5
 	warm     *warmed
 	runs     []*run
 	parting  []int   // main processes that gave their last word and were not reaped
@@ -43,21 +42,9 @@ type supervisor struct {
 	home     int // the home's folder, to write a program to that may not write there; -1 where it may
 	confined bool
 	sealed   string // the mounts when they were last bound to the rules; "" before
+	moved    bool   // Home is another folder than the waiting interpreter started in
 	twin     bool   // restored from a checkpoint; interpreters must reseed
 	dirty    bool   // a program has run, so zombies may come without notice
-=======
-	warm             *warmed
-	runs             []*run
-	parting          []int   // main processes that gave their last word and were not reaped
-	orphan           []*pipe // pipes of ended runs that background processes still hold
-	limits           wire.Limits
-	rules            wire.ConfineMessage
-	home             int // the home's folder, to write a program to that may not write there; -1 where it may
-	confined, sealed bool
-	moved            bool // Home is another folder than the waiting interpreter started in
-	twin             bool // restored from a checkpoint; interpreters must reseed
-	dirty            bool // a program has run, so zombies may come without notice
->>>>>>> e0655b9
 
 	turns   uint
 	took    int // bytes of output read in this turn
