@@ -43,6 +43,7 @@ type Config struct {
 	KeepFor     time.Duration `group:"Records" name:"keep_executions" default:"720h" help:"How long records of executions and their outputs are kept."`
 	KeepThreads time.Duration `group:"Records" name:"keep_threads" default:"0s" help:"How long a thread is kept after it was saved last, unless it has a time of its own; 0 for ever."`
 	KeepUsage   time.Duration `group:"Records" name:"keep_usage" default:"2160h" help:"How long the ledger keeps what each execution used. The sums by day, which budgets and usage of whole days are taken from, stay."`
+	ThreadCache Size          `group:"Records" name:"thread_cache" default:"10GiB" help:"Bytes of threads' home directories that this machine keeps ready after their executions; those used last stay. Threads themselves are in the blob store."`
 	MinFreeDisk Size          `group:"Records" name:"min_free_disk" default:"1GiB" help:"New executions are refused with 503 while the disk of data_dir has less free."`
 
 	WebhookAllow List   `group:"Webhooks" name:"webhook_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that webhooks may go to although they are private, separated by commas."`

@@ -37,6 +37,7 @@ var expects = map[string]string{
 
 	"webhook_url": "a string",
 	"sub_paths":   "an array of strings",
+	"thread_id":   "a string",
 }
 
 func invalid(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
@@ -112,8 +113,8 @@ func decodeExecute(body []byte) (*ExecuteRequest, error) {
 	if err := decodeStrict(body, &in); err != nil {
 		return nil, err
 	}
-	if in.ThreadID != nil {
-		return nil, invalid("thread_id is not available in this version")
+	if in.ThreadID != nil && *in.ThreadID == "" {
+		return nil, invalid("thread_id must not be empty; leave it out for a home that does not outlive the execution")
 	}
 	if in.Code == nil {
 		return nil, invalid("code is required")

@@ -107,7 +107,11 @@ func TestBadBodies(t *testing.T) {
 		{"metadata null inside", `{"code":"x","metadata":{"a":null}}`, "metadata must be an object whose values are strings"},
 		{"metadata with a long key", `{"code":"x","metadata":{"` + strings.Repeat("k", 41) + `":"v"}}`, "must be 1 to 40 characters"},
 
-		{"thread", `{"code":"x","thread_id":"t"}`, "thread_id is not available in this version"},
+		{"thread empty", `{"code":"x","thread_id":""}`, "thread_id must not be empty"},
+		{"thread a number", `{"code":"x","thread_id":7}`, "thread_id must be a string"},
+		{"thread that begins badly", `{"code":"x","thread_id":"-t"}`, "thread_id must be 1 to 128 letters"},
+		{"thread too long", `{"code":"x","thread_id":"` + strings.Repeat("t", 129) + `"}`, "thread_id must be 1 to 128 letters"},
+		{"thread that leads up", `{"code":"x","thread_id":"../t"}`, "thread_id must be 1 to 128 letters"},
 		{"webhook", `{"code":"x","webhook_url":"https://example.org"}`, "webhook_url needs Prefer: respond-async"},
 		{"webhook a number", `{"code":"x","webhook_url":1}`, "webhook_url must be a string"},
 		{"paths", `{"code":"x","sub_paths":["/data/other/x"]}`, "no connection \"other\" is mounted"},

@@ -127,6 +127,7 @@ func TestThreadRecords(t *testing.T) {
 	<-begun
 	answers(t, s, 409, "is in use", "PUT", "/v1/threads/b/files/f", "x")
 	answers(t, s, 409, "is in use", "DELETE", "/v1/threads/b", "")
+	answers(t, s, 409, "conflict", "POST", "/v1/sandbox/execute", `{"code":"x","thread_id":"b"}`)
 	answers(t, s, 200, "b", "GET", "/v1/threads/b/files/f", "")
 	close(release)
 	if e := <-done; e == nil || e.Thread != "b" {

@@ -34,7 +34,6 @@ import (
 	"github.com/atoll-run/atoll/internal/storage/volume"
 	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/tenant"
-	"github.com/atoll-run/atoll/internal/thread"
 	"github.com/atoll-run/atoll/internal/thread/catalog"
 	"github.com/atoll-run/atoll/internal/tlscert"
 	"github.com/atoll-run/atoll/internal/webhook"
@@ -62,7 +61,7 @@ type Server struct {
 	db        *store.DB
 	box       *seal.Box
 	blobs     *blob.Store
-	homes     *thread.Store
+	homes     engine.Threads // of this machine; without Cache where there can be none
 	threads   *catalog.Catalog
 	bus       *bus.Bus
 	engine    *engine.Engine

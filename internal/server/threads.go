@@ -2,22 +2,50 @@ package server
 
 import (
 	"context"
+	"path/filepath"
 
+	"github.com/atoll-run/atoll/internal/engine"
+	"github.com/atoll-run/atoll/internal/executor"
 	"github.com/atoll-run/atoll/internal/owner"
 	"github.com/atoll-run/atoll/internal/thread"
 	"github.com/atoll-run/atoll/internal/thread/catalog"
 )
 
-// openThreads opens what saved homes are kept in. Reading and editing them needs
-// no sandbox; programs have them only where the engine can mount one.
-func (s *Server) openThreads(context.Context) (err error) {
-	owners, err := owner.Find()
+// openThreads opens what saved homes are kept in, which needs no sandbox, and the
+// homes of this machine's executor, which does.
+func (s *Server) openThreads(context.Context) error {
+	owners, unmapped := owner.Find()
+	homes, err := thread.NewStore(thread.Config{Blobs: s.blobs, Key: s.box.Threads(), Owners: owners})
 	if err != nil {
-		owners = owner.Map{} // files of homes belong to nobody here; none is restored
-	}
-	if s.homes, err = thread.NewStore(thread.Config{Blobs: s.blobs, Key: s.box.Threads(), Owners: owners}); err != nil {
 		return err
 	}
-	s.threads = catalog.New(catalog.Config{Records: s.db.Threads(), Homes: s.homes, Keep: s.cfg.Settings.KeepThreads, Log: s.log})
+	s.threads = catalog.New(catalog.Config{Records: s.db.Threads(), Homes: homes, Keep: s.cfg.Settings.KeepThreads, Log: s.log})
+	if unmapped != nil || s.cfg.Platform.OCI != "" {
+		return nil // the engine says why to whoever asks for a thread
+	}
+	// Homes move between the cache and the folders that sandboxes mount, by a
+	// rename, which works within one mount.
+	folder := s.path(filepath.Join("state", engine.Server))
+	if err := thread.Secure(folder); err != nil {
+		s.log.Warn("programs cannot have homes of threads", "reason", err)
+		return nil
+	}
+	s.later(func(context.Context) error { return thread.Unmount(folder) })
+	cache, err := thread.OpenCache(thread.CacheConfig{
+		Store: homes, Dir: filepath.Join(folder, "threads"), Bytes: int64(s.cfg.Settings.ThreadCache), Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.later(func(context.Context) error { cache.Close(); return nil })
+	s.homes = engine.Threads{Cache: cache}
 	return nil
+}
+
+// homesOf is what the executor takes homes from, nil where there are none.
+func (s *Server) homesOf() executor.Homes {
+	if s.homes.Cache == nil {
+		return nil // not (engine.Threads){}
+	}
+	return s.homes
 }
