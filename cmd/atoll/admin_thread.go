@@ -100,6 +100,13 @@ func (r *remote) threadExpire() *cobra.Command {
 	return cmd
 }
 
+func modified(f httpapi.File) string {
+	if f.Modified == nil {
+		return "-"
+	}
+	return when(*f.Modified)
+}
+
 // threadFiles are the commands that move files.
 func (r *remote) threadFiles() []*cobra.Command {
 	return []*cobra.Command{
@@ -120,7 +127,7 @@ func (r *remote) threadFiles() []*cobra.Command {
 						if f.IsDirectory {
 							name += "/"
 						}
-						row(w, name, bytesText(f.Size), when(f.Modified))
+						row(w, name, bytesText(f.Size), modified(f))
 					}
 				})
 			}),

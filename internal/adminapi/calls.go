@@ -264,7 +264,7 @@ func (c *Client) DeleteThread(ctx context.Context, id string) error {
 
 // ThreadFiles lists a folder of a thread.
 func (c *Client) ThreadFiles(ctx context.Context, id, folder string) ([]httpapi.File, error) {
-	all, err := call[httpapi.FileList](ctx, c, http.MethodGet, threadPath(id)+"/files", url.Values{"path": {folder}}, nil)
+	all, err := call[httpapi.FilesListResponse](ctx, c, http.MethodGet, threadPath(id)+"/files", url.Values{"path": {folder}}, nil)
 	return all.Files, err
 }
 

@@ -175,9 +175,6 @@ func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claime
 	if job.Thread != nil && e.host.homes == "" {
 		return nil, false, fault.New(fault.Invalid, "threads need sandboxes that can mount a home directory, and here they cannot: %v", e.host.homeless)
 	}
-	if f := job.Permissions.Filesystem; job.Thread != nil && (f.Writable != nil || len(f.ReadOnly) > 0 || len(f.Blocked) > 0) {
-		return nil, false, fault.New(fault.Invalid, "an environment with filesystem permissions has no threads; leave thread_id out, or use another environment")
-	}
 	if len(job.Mounts) > 0 {
 		c, err := e.claimMounted(ctx, job)
 		return c, false, err

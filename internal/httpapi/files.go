@@ -7,6 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/storage"
 	"github.com/atoll-run/atoll/internal/tenant"
@@ -21,26 +22,27 @@ type Folders interface {
 
 // FilesListRequest is the body of POST /v1/files/list.
 type FilesListRequest struct {
-	Source *string `json:"source" required:"true" nullable:"false" enum:"volume" doc:"What id names."`
-	ID     *string `json:"id" required:"true" nullable:"false" doc:"Slug or id of a connection that this key mounts."`
-	Path   *string `json:"path,omitzero" maxLength:"512" doc:"Folder to list, from the connection's root as in sub_paths; the whole of what this key sees if left out."`
+	Source *string `json:"source" required:"true" nullable:"false" enum:"thread,volume" doc:"What id names."`
+	ID     *string `json:"id" required:"true" nullable:"false" doc:"A thread_id; or slug or id of a connection that this key mounts."`
+	Path   *string `json:"path,omitzero" maxLength:"512" doc:"Folder to list: of a thread, from its home; of a connection, from its root as in sub_paths. If left out, the home, or the whole of what this key sees."`
 }
 
 // FilesListResponse is what a folder holds.
 type FilesListResponse struct {
-	Files []FileEntry `json:"files"`
+	Files []File `json:"files" nullable:"false"`
 }
 
-// FileEntry is a file or a folder.
-type FileEntry struct {
+// File is a file or a folder.
+type File struct {
 	Name        string     `json:"name"`
-	Path        string     `json:"path" doc:"From the connection's root."`
+	Path        string     `json:"path" doc:"From the home, or the connection's root."`
 	Size        int64      `json:"size" doc:"Bytes; 0 of a folder."`
 	Modified    *time.Time `json:"modified" doc:"null where that is not kept, as of a bucket's folders."`
 	IsDirectory bool       `json:"is_directory"`
 }
 
-// postFilesList lists a folder of a connection, as far as the caller's key sees it.
+// postFilesList lists a folder of a thread, or of a connection as far as the
+// caller's key sees it.
 func (s *Server) postFilesList(w http.ResponseWriter, r *http.Request) error {
 	caller, err := s.authorize(r, tenant.ScopeRead)
 	if err != nil {
@@ -57,14 +59,22 @@ func (s *Server) postFilesList(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case in.Source == nil || in.ID == nil:
 		return invalid("source and id are required")
-	case *in.Source == "thread":
-		return invalid("source thread is not available in this version")
-	case *in.Source != "volume":
-		return invalid("source must be volume")
+	case *in.Source != "thread" && *in.Source != "volume":
+		return invalid("source must be thread or volume")
 	}
 	text := ""
 	if in.Path != nil {
 		text = *in.Path
+	}
+	if *in.Source == "thread" {
+		if *in.ID == "" || execution.CheckThread(*in.ID) != nil {
+			return fault.New(fault.NotFound, "no such thread")
+		}
+		files, err := s.threadFiles(r.Context(), caller.Tenant.ID, *in.ID, text)
+		if err != nil {
+			return err
+		}
+		return writeJSON(w, http.StatusOK, FilesListResponse{files})
 	}
 	p, err := storage.ParsePath("path", text)
 	if err != nil {
@@ -78,9 +88,9 @@ func (s *Server) postFilesList(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := FilesListResponse{Files: make([]FileEntry, len(files))}
+	out := FilesListResponse{Files: make([]File, len(files))}
 	for i, f := range files {
-		out.Files[i] = FileEntry{Name: f.Name, Path: f.Path, Size: f.Size, IsDirectory: f.IsFolder}
+		out.Files[i] = File{Name: f.Name, Path: f.Path, Size: f.Size, IsDirectory: f.IsFolder}
 		if !f.Modified.IsZero() {
 			out.Files[i].Modified = &f.Modified
 		}
@@ -117,11 +127,11 @@ func visible(caller *tenant.Principal, id string, p storage.Path) (storage.Mount
 // files adds the files to the document.
 func (d describer) files(doc *huma.OpenAPI) {
 	doc.AddOperation(&huma.Operation{
-		OperationID: "listFiles", Method: http.MethodPost, Path: filesListPath, Summary: "List a folder of a mounted connection", Tags: []string{"files"}, Security: keySecurity,
+		OperationID: "listFiles", Method: http.MethodPost, Path: filesListPath, Summary: "List a folder of a thread or a mounted connection", Tags: []string{"files"}, Security: keySecurity,
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": d.media(FilesListRequest{})}},
 		Responses: d.refusals(map[string]*huma.Response{
 			"200": d.json("What the folder holds, by name; at most 10,000 entries.", FilesListResponse{}),
-			"404": d.json("not_found: this key mounts no such connection.", ErrorResponse{}),
+			"404": d.json("not_found: there is no such thread, or this key mounts no such connection.", ErrorResponse{}),
 			"503": d.json("service_unavailable: the storage cannot be reached.", ErrorResponse{}),
 		}),
 	})

@@ -49,7 +49,7 @@ func (d describer) threads(doc *huma.OpenAPI) {
 		map[string]*huma.Response{"200": d.json("Its record. A thread that was not there is now.", Thread{}), "409": busy, "429": full})
 	add(http.MethodGet, threadFiles, "listThreadFiles", "List a folder of a thread",
 		[]*huma.Param{thread, queryParam("path", "The folder, from the home; the home if not given.", text())}, nil,
-		map[string]*huma.Response{"200": d.json("What it holds, by name.", FileList{}), "404": unknown})
+		map[string]*huma.Response{"200": d.json("What it holds, by name.", FilesListResponse{}), "404": unknown})
 	add(http.MethodGet, filePath, "getThreadFile", "Read a file of a thread", []*huma.Param{thread, file, signature}, nil,
 		map[string]*huma.Response{
 			"200": download("Its bytes.", bytes), "206": {Description: "With Range: a part of them."}, "404": unknown,

@@ -29,7 +29,7 @@ func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, FileList{files})
+	return writeJSON(w, http.StatusOK, FilesListResponse{files})
 }
 
 // threadFiles lists a folder of a thread.
@@ -50,7 +50,8 @@ func (s *Server) threadFiles(ctx context.Context, tenantID, id, folder string) (
 }
 
 func fileWire(e thread.Entry) File {
-	return File{Name: e.Name, Path: e.Path, Size: e.Size, Modified: e.Modified.UTC(), IsDirectory: e.Directory}
+	at := e.Modified.UTC()
+	return File{Name: e.Name, Path: e.Path, Size: e.Size, Modified: &at, IsDirectory: e.Directory}
 }
 
 // onFile finds whose file is meant: a signed URL's, or the caller's.
@@ -83,7 +84,7 @@ func (s *Server) getFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if e.Directory {
-		return invalid("%q is a folder: GET %s/v1/threads/%s/files?path= lists it", name, "", id)
+		return invalid("%q is a folder: GET /v1/threads/%s/files?path= lists it", name, id)
 	}
 	body := &threadReader{ctx: r.Context(), s: s, tenant: o.Tenant, tree: tree, name: name, size: e.Size}
 	defer body.Close()

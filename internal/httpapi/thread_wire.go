@@ -36,20 +36,6 @@ func threadWire(t *catalog.Thread) Thread {
 	return out
 }
 
-// File is an entry of a folder.
-type File struct {
-	Name        string    `json:"name"`
-	Path        string    `json:"path" doc:"From the home, or the connection's root, without a leading slash."`
-	Size        int64     `json:"size" doc:"Bytes; 0 for what is no file."`
-	Modified    time.Time `json:"modified"`
-	IsDirectory bool      `json:"is_directory"`
-}
-
-// FileList is what a folder holds.
-type FileList struct {
-	Files []File `json:"files" nullable:"false"`
-}
-
 // SignRequest is the body that asks for a signed URL.
 type SignRequest struct {
 	Method    string   `json:"method,omitzero" enum:"GET,PUT" default:"GET"`

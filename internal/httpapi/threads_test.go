@@ -20,6 +20,9 @@ import (
 	"github.com/atoll-run/atoll/internal/thread/catalog"
 )
 
+// noFolders is where no connection is mounted.
+type noFolders struct{ Folders }
+
 // newThreadServer is a testServer with threads, and a second tenant "other" that
 // may have one thread of 100 bytes.
 func newThreadServer(t *testing.T) *testServer {
@@ -36,6 +39,7 @@ func newThreadServer(t *testing.T) *testServer {
 		}
 		c.Threads = catalog.New(catalog.Config{Records: w.DB.Threads(), Homes: homes, Log: c.Log})
 		c.Signer = storetest.Box(t)
+		c.Folders = noFolders{}
 	})
 	tenants := s.DB.Tenants()
 	if err := tenants.PutPlan(t.Context(), tenant.Plan{Name: "small", MaxOutput: 1 << 20, MaxThreads: 1, MaxThreadSize: 100}); err != nil {
@@ -71,6 +75,9 @@ func TestThreadFiles(t *testing.T) {
 	}
 	answers(t, s, 200, `"name":"dir","path":"dir","size":0`, "GET", "/v1/threads/t-1/files", "")
 	answers(t, s, 200, `"name":"a b.txt","path":"dir/a b.txt","size":5`, "GET", "/v1/threads/t-1/files?path=/dir/", "")
+	answers(t, s, 200, `{"files":[{"name":"a b.txt","path":"dir/a b.txt","size":5`, "POST", "/v1/files/list", `{"source":"thread","id":"t-1","path":"dir"}`)
+	answers(t, s, 404, "no such thread", "POST", "/v1/files/list", `{"source":"thread","id":"t-2"}`)
+	answers(t, s, 404, "no such thread", "POST", "/v1/files/list", `{"source":"thread","id":"../t"}`)
 	answers(t, s, 400, "is a folder", "GET", "/v1/threads/t-1/files/dir", "")
 	answers(t, s, 404, "no file or folder", "GET", "/v1/threads/t-1/files/nope", "")
 	answers(t, s, 400, "none of them . or ..", "PUT", "/v1/threads/t-1/files/x%2F..%2F..%2Fetc", "x")

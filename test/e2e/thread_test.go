@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -235,5 +236,47 @@ func TestThreadPackages(t *testing.T) {
 		if r := on(t, s, key, id, c.language, c.use); r.Stdout != c.want {
 			t.Errorf("after %s: want %q, got %v", c.install, c.want, r)
 		}
+	}
+}
+
+// TestThreadUnderRules checks that rules about paths hold for the home of a thread
+// as they do for the image's.
+func TestThreadUnderRules(t *testing.T) {
+	s := shared(t)
+	key, admin := s.Tenant(t, "ruled-threads", "enterprise"), s.AdminKey(t)
+	rules := func(writable, readOnly, blocked []string) {
+		t.Helper()
+		s.Must(t, admin, http.MethodPatch, "/v1/admin/tenants/ruled-threads/environments/main", map[string]any{"permissions": map[string]any{
+			"filesystem": map[string]any{"writable_paths": writable, "read_only_paths": readOnly, "blocked_paths": blocked},
+		}}).Into(t, http.StatusOK, nil)
+	}
+	home, none := []string{"/home/user", "/tmp"}, []string{}
+	for name, language := range map[string]string{"bash": atolltest.Bash, "python": atolltest.Python} {
+		t.Run(name, func(t *testing.T) {
+			id := "ruled-" + name
+			run := func(code string) *atolltest.Result {
+				t.Helper()
+				if language == atolltest.Python {
+					code = "import subprocess; subprocess.run(['bash', '-c', " + strconv.Quote(code) + "])"
+				}
+				return on(t, s, key, id, language, code)
+			}
+			rules(home, none, none)
+			if r := run("mkdir -p ro secret; echo a > ro/f; echo b > secret/f; touch /opt/x 2>/dev/null || echo refused"); r.Stdout != "refused\n" {
+				t.Fatalf("with the home writable: %v", r)
+			}
+			rules(home, []string{"/home/user/ro"}, []string{"/home/user/secret"})
+			if r := run("cat ro/f; (echo x > ro/f) 2>/dev/null || echo refused; cat secret/f 2>/dev/null || echo hidden; echo c > w; mv secret s2 2>/dev/null || echo stays; cat w"); r.Stdout != "a\nrefused\nhidden\nstays\nc\n" {
+				t.Errorf("with rules below the home: %v", r)
+			}
+			rules([]string{"/tmp"}, none, none)
+			if r := run("cat w secret/f; (echo x > w) 2>/dev/null || echo refused; touch /tmp/t && echo tmp"); r.Stdout != "c\nb\nrefused\ntmp\n" {
+				t.Errorf("with the home read-only: %v", r)
+			}
+			rules(home, none, none)
+			if r := run("cat w ro/f secret/f; ls"); !strings.HasPrefix(r.Stdout, "c\na\nb\n") {
+				t.Errorf("afterwards: %v", r)
+			}
+		})
 	}
 }

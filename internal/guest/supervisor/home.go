@@ -9,13 +9,16 @@ import (
 )
 
 // enter puts the folder that the host has moved into Shared in the place of Home,
-// and leaves no other way to it. Asked twice, it has done so.
+// and leaves no other way to it. Asked twice, it has done so. Rules about files
+// reach it with seal, before the next program.
 func (s *supervisor) enter(fill bool) error {
 	if s.moved {
 		return nil
 	}
-	if s.restrictsFiles() {
-		return errRuled // they hold for the folder that the home would cover
+	// What is under the rules already has to be bound to them before the home
+	// hides it: afterwards a path there means something else.
+	if err := s.seal(); err != nil {
+		return err
 	}
 	const home = wire.Shared + "/" + wire.HomeName
 	if fill {
@@ -33,8 +36,6 @@ func (s *supervisor) enter(fill bool) error {
 	_ = unix.Rmdir(wire.Shared) // where it was made for the mount
 	return nil
 }
-
-const errRuled = failure("rules about files and another home directory exclude each other")
 
 // fillFolder copies what an image has in a folder into another one, which is
 // empty or holds what an earlier attempt came to. Times are not copied.
