@@ -6,5 +6,9 @@
 # installs from.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-install_packages gcc libc6-dev python3-minimal python3-pip nodejs npm bash git \
+managers=()
+# Node.js from elsewhere than Debian brings an npm that Debian's cannot join.
+command -v npm >/dev/null || managers+=(npm)
+python3 -c 'import pip' 2>/dev/null || managers+=(python3-pip)
+install_packages "${managers[@]}" gcc libc6-dev python3-minimal nodejs bash git \
   postgresql sqlite3 crun runc erofs-utils mmdebstrap debian-archive-keyring ca-certificates curl uidmap mount iproute2 procps zstd

@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/breaker"
+	"github.com/atoll-run/atoll/internal/egress"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/forwarded"
 	"github.com/atoll-run/atoll/internal/httpapi"
@@ -74,7 +75,7 @@ func (s *Server) openHTTP(context.Context) error {
 		Admin: &httpapi.Admin{
 			Tenants: tenant.NewAdmin(tenant.AdminConfig{
 				Store: s.db.Tenants(), Authority: s.authority, Limits: cfg.Limits(), Image: cfg.Image, Templates: cfg.BaseTemplates,
-				CheckImage: s.checkImage, CheckWebhook: s.webhooks.CheckURL, CheckSecret: webhook.CheckSecret,
+				CheckImage: s.checkImage, CheckNetwork: egress.ValidatePolicy, CheckWebhook: s.webhooks.CheckURL, CheckSecret: webhook.CheckSecret,
 				Reach: s.reach,
 			}),
 			Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: s.db.Usage(), Caps: caps,

@@ -25,6 +25,9 @@ type AdminConfig struct {
 
 	// CheckImage says why an environment cannot have an image.
 	CheckImage func(ctx context.Context, name string) error
+	// CheckNetwork says why an environment cannot have a policy that keeps to the
+	// domain's rules; nil for what these say.
+	CheckNetwork func(p sandbox.NetworkPolicy) error
 	// CheckWebhook and CheckSecret say why a key cannot have a URL for its
 	// webhooks, or a secret that signs them.
 	CheckWebhook func(ctx context.Context, url string) error

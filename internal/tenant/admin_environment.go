@@ -186,6 +186,11 @@ func (a *Admin) changeEnvironment(ctx context.Context, t Tenant, e *Environment,
 	if err := changePermissions(t, e, c.Permissions); err != nil {
 		return err
 	}
+	if a.cfg.CheckNetwork != nil && c.Permissions != (PermissionsChange{}) {
+		if err := a.cfg.CheckNetwork(e.Permissions.Network); err != nil {
+			return err
+		}
+	}
 	return c.Variables.apply(&e.Env, &e.Secrets)
 }
 
