@@ -72,6 +72,9 @@ func (f *envFlags) change() (httpapi.EnvironmentChange, error) {
 	if c.EnvVars, c.Secrets, c.Unset, err = f.vars.change(); err != nil {
 		return c, err
 	}
+	if c.SecretHosts, err = f.vars.hosts(); err != nil {
+		return c, err
+	}
 	c.PermissionProfile = ifGiven(f.cmd, "profile", &f.profile)
 	if c.Permissions, err = f.rules(); err != nil {
 		return c, err
@@ -141,13 +144,14 @@ shown again.`,
 
 	var change *envFlags
 	set := r.command("set TENANT NAME", "Change an environment; what is not given stays", `  atoll env set acme reports --memory 4GiB
-  API_TOKEN=… atoll env set acme reports --secret-env API_TOKEN --unset OLD_TOKEN`, cobra.ExactArgs(2),
+  API_TOKEN=… atoll env set acme reports --secret-env API_TOKEN --unset OLD_TOKEN
+  atoll env set acme reports --bind API_TOKEN=api.example.com`, cobra.ExactArgs(2),
 		func(ctx context.Context, c *adminapi.Client, args []string) error {
 			in, err := change.change()
 			if err != nil {
 				return err
 			}
-			if in.Name == nil && in.Image == nil && in.Limits == nil && in.EnvVars == nil && in.Secrets == nil && in.Unset == nil && in.Permissions == nil && in.PermissionProfile == nil {
+			if in.Name == nil && in.Image == nil && in.Limits == nil && in.EnvVars == nil && in.Secrets == nil && in.Unset == nil && in.SecretHosts == nil && in.Permissions == nil && in.PermissionProfile == nil {
 				return errNothing
 			}
 			e, err := c.ChangeEnvironment(ctx, args[0], args[1], in)
@@ -189,7 +193,7 @@ func (r *remote) showEnv(e httpapi.Environment) error {
 		row(w, "open files", l.OpenFiles)
 		row(w, "inodes", humanize.Comma(int64(l.Inodes)))
 		showPermissions(w, e.Permissions)
-		showVars(w, e.EnvVars, e.Secrets)
+		showVars(w, e.EnvVars, e.Secrets, e.SecretHosts)
 		row(w, "created", when(e.CreatedAt))
 	})
 }

@@ -63,7 +63,10 @@ func (f *keyFlags) change() (httpapi.KeyChange, error) {
 		c.WebhookSecret = &secret
 	}
 	var err error
-	c.EnvVars, c.Secrets, c.Unset, err = f.vars.change()
+	if c.EnvVars, c.Secrets, c.Unset, err = f.vars.change(); err != nil {
+		return c, err
+	}
+	c.SecretHosts, err = f.vars.hosts()
 	return c, err
 }
 
@@ -84,7 +87,7 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 			if err != nil {
 				return err
 			}
-			in := httpapi.NewKey{Name: &args[1], Scopes: change.Scopes, ExpiresAt: change.ExpiresAt, WebhookURL: change.WebhookURL, WebhookSecret: change.WebhookSecret, EnvVars: change.EnvVars, Secrets: change.Secrets}
+			in := httpapi.NewKey{Name: &args[1], Scopes: change.Scopes, ExpiresAt: change.ExpiresAt, WebhookURL: change.WebhookURL, WebhookSecret: change.WebhookSecret, EnvVars: change.EnvVars, Secrets: change.Secrets, SecretHosts: change.SecretHosts}
 			if make.environment != "" {
 				in.Environment = &make.environment
 			}
@@ -168,7 +171,7 @@ func (r *remote) showKey(k httpapi.Key) error {
 		row(w, "scopes", strings.Join(k.Scopes, ", "))
 		row(w, "webhook", text(k.WebhookURL))
 		row(w, "webhook signed", onOff(k.WebhookSigned))
-		showVars(w, k.EnvVars, k.Secrets)
+		showVars(w, k.EnvVars, k.Secrets, k.SecretHosts)
 		row(w, "created", when(k.CreatedAt))
 	})
 }

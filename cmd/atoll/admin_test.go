@@ -117,6 +117,12 @@ func TestAdminCommands(t *testing.T) {
 	if out := o.says("env set acme e --unset B --secret-env C=API_TOKEN --processes 99", "secret C", "processes 99"); strings.Contains(out, "secret B") || strings.Contains(out, "length") {
 		t.Errorf("got\n%s", out)
 	}
+	if out := o.says("env set acme e --bind C=api.example.com,*.example.net", "secret C for api.example.com, *.example.net"); strings.Contains(out, "length") {
+		t.Errorf("a secret is shown: %s", out)
+	}
+	if out := o.says("env set acme e --bind C=", "secret C"); strings.Contains(out, "api.example.com") {
+		t.Errorf("it is bound still: %s", out)
+	}
 	o.says("env list acme", "e env_", "1GiB")
 
 	// The key alone is on stdout.
@@ -204,6 +210,7 @@ func TestAdminCommandLines(t *testing.T) {
 		"env set dev default --var A":                         "want NAME=VALUE",
 		"env set dev default --memory lots":                   "--memory",
 		"env set dev default --secret-env EMPTY":              "EMPTY is not set",
+		"env set dev default --bind C":                        "NAME=VALUE",
 		"env set dev default --secret-file A=/no/such/file":   "no such file",
 		"audit list dev --since sometime":                     "want a date",
 		"audit verify --known 1:00":                           "want NUMBER:HASH",

@@ -17,6 +17,7 @@ import (
 type varFlags struct {
 	app                                  *app
 	vars, secretFiles, secretEnvs, unset []string
+	binds                                []string
 }
 
 func (a *app) addVarFlags(cmd *cobra.Command) *varFlags {
@@ -25,12 +26,32 @@ func (a *app) addVarFlags(cmd *cobra.Command) *varFlags {
 	flags.StringArrayVar(&f.vars, "var", nil, "variable to set, NAME=VALUE; may be repeated")
 	flags.StringArrayVar(&f.secretFiles, "secret-file", nil, "secret variable to set from a file, NAME=FILE, - for stdin; may be repeated")
 	flags.StringArrayVar(&f.secretEnvs, "secret-env", nil, "secret variable to set from this command's environment, NAME or NAME=OTHER; may be repeated")
+	flags.StringArrayVar(&f.binds, "bind", nil, "secret that programs do not get, and hosts whose requests it is put into, NAME=HOST[,HOST…]; NAME= ends it; may be repeated")
 	return f
 }
 
 // addUnset adds the flag that takes variables away.
 func (f *varFlags) addUnset(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.unset, "unset", nil, "variable or secret to take away; may be repeated")
+}
+
+// hosts are what secrets are to be bound to; nil where the flags say nothing.
+func (f *varFlags) hosts() (map[string][]httpapi.Text, error) {
+	binds, err := pairs("bind", f.binds)
+	if err != nil || len(binds) == 0 {
+		return nil, err
+	}
+	out := make(map[string][]httpapi.Text, len(binds))
+	for name, list := range binds {
+		out[name] = []httpapi.Text{}
+		if list == "" {
+			continue
+		}
+		for host := range strings.SplitSeq(list, ",") {
+			out[name] = append(out[name], httpapi.Text(strings.TrimSpace(host)))
+		}
+	}
+	return out, nil
 }
 
 // change is what the flags on the command line say; nil where they say nothing.
@@ -50,12 +71,16 @@ func (f *varFlags) change() (env, secrets map[string]httpapi.Text, unset []httpa
 }
 
 // showVars shows variables, of the secret ones the names.
-func showVars(w io.Writer, env map[string]string, secrets []string) {
+func showVars(w io.Writer, env map[string]string, secrets []string, hosts map[string][]string) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		row(w, "variable", name+"="+strconv.Quote(env[name]))
 	}
 	for _, name := range secrets {
-		row(w, "secret", name)
+		if bound := hosts[name]; len(bound) > 0 {
+			row(w, "secret", name+" for "+strings.Join(bound, ", "))
+		} else {
+			row(w, "secret", name)
+		}
 	}
 }
 

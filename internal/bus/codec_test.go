@@ -21,7 +21,7 @@ func fullJob() execution.Job {
 		TraceID: "trc_0123", Tenant: "ten_1", Code: "print('ä\x00')", Language: execution.Node, Timeout: 90 * time.Second,
 		Env: map[string]string{"A": "1", "B": ""}, Image: "default", Limits: sandbox.DefaultLimits(),
 		BaseEnv: map[string]string{"C": "x"}, Turn: "turn", MaxOutput: 1 << 20, StoreOutput: 1 << 40,
-		Secrets: []string{"s1", ""}, Redact: []string{"jwt"},
+		Secrets: []string{"s1", ""}, BoundSecrets: []execution.BoundSecret{{Placeholder: "atoll-bound-0", Value: "s1", Hosts: []string{"api.example.com"}}, {}}, Redact: []string{"jwt"},
 		Permissions: sandbox.Permissions{
 			Network: sandbox.NetworkPolicy{
 				Mode: sandbox.NetworkRules, AllowedHosts: []string{"*.example.com"}, BlockedPorts: []uint16{25, 65535},

@@ -9,7 +9,7 @@ import (
 
 // jobVersion is that of jobs. It grows with every field that restricts what a
 // program may do: an executor that does not know one must not run the job.
-const jobVersion = 2
+const jobVersion = 3
 
 // encodeStart is a job as it goes to an executor; gateway says who waits for
 // its Result.
@@ -38,6 +38,7 @@ func encodeStart(gateway string, j *execution.Job) []byte {
 	e.int(j.MaxOutput)
 	e.int(j.StoreOutput)
 	e.strs(j.Secrets)
+	appendBound(e, j.BoundSecrets)
 	e.strs(j.Redact)
 	appendPermissions(e, &j.Permissions)
 	appendThread(e, j.Thread)
@@ -72,6 +73,7 @@ func decodeStart(b []byte) (gateway string, j execution.Job, err error) {
 	j.MaxOutput = d.int()
 	j.StoreOutput = d.int()
 	j.Secrets = d.strs()
+	j.BoundSecrets = readBound(d)
 	j.Redact = d.strs()
 	j.Permissions = readPermissions(d)
 	j.Thread = readThread(d)

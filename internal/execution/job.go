@@ -36,8 +36,9 @@ type Job struct {
 	MaxOutput   int64 // bytes of each stream in the Result; 0 for none
 	StoreOutput int64 // bytes of each stream that are kept whole and streamed; what is beyond is counted and dropped
 
-	Secrets []string // values that must not be seen in output
-	Redact  []string // names of the redaction rules that apply
+	Secrets      []string      // values that must not be seen in output
+	BoundSecrets []BoundSecret // what the program's requests are given; without a network, nothing
+	Redact       []string      // names of the redaction rules that apply
 }
 
 // Fragile reports whether the job's program cannot go on without the process that

@@ -33,10 +33,11 @@ type setting struct {
 	env    map[string]string
 	rules  sandbox.Permissions
 	mounts []storage.Mount
+	bound  []execution.BoundSecret
 }
 
 func settingOf(job *execution.Job) setting {
-	return setting{job.Image, job.Limits, job.BaseEnv, job.Permissions, job.Mounts}
+	return setting{job.Image, job.Limits, job.BaseEnv, job.Permissions, job.Mounts, job.BoundSecrets}
 }
 
 // join makes a job one of its turn's. x.mu is held.

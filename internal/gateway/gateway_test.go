@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +86,7 @@ func TestWhatAnExecutorIsTold(t *testing.T) {
 	p := w.Principal(t, "a", "pro", func(p *tenant.Principal) {
 		p.Environment.Env = map[string]string{"A": "environment", "B": "environment", "C": "environment"}
 		p.Environment.Secrets = map[string]string{"B": "secret-b", "C": "secret-c", "D": ""}
+		p.Environment.Bound = map[string]tenant.Binding{"C": {Hosts: []string{"api.example.com"}, Placeholder: "atoll-bound-c"}}
 		p.Key.Env, p.Key.Secrets = map[string]string{"KEY": "of the key", "BOTH": "of the key"}, map[string]string{"S": "secret-of-key"}
 		p.Tenant.RedactionOff = []string{"jwt"}
 	})
@@ -100,11 +102,15 @@ func TestWhatAnExecutorIsTold(t *testing.T) {
 		job.MaxOutput != gatewaytest.MaxOutput || job.StoreOutput != 1<<30 {
 		t.Errorf("the job is %+v", job)
 	}
-	if len(job.Env) != 4 || job.Env["C"] != "request" || job.Env["BOTH"] != "request" || job.Env["KEY"] != "of the key" || job.Env["S"] != "secret-of-key" || job.BaseEnv["A"] != "environment" || job.BaseEnv["B"] != "secret-b" || job.BaseEnv["C"] != "secret-c" {
+	if len(job.Env) != 4 || job.Env["C"] != "request" || job.Env["BOTH"] != "request" || job.Env["KEY"] != "of the key" || job.Env["S"] != "secret-of-key" || job.BaseEnv["A"] != "environment" || job.BaseEnv["B"] != "secret-b" || job.BaseEnv["C"] != "atoll-bound-c" {
 		t.Errorf("variables %v over %v", job.Env, job.BaseEnv)
 	}
 	if strings.Join(job.Secrets, ",") != "secret-b,secret-c,secret-of-key" || strings.Join(job.Redact, ",") != "bearer" {
 		t.Errorf("secrets %v, rules %v", job.Secrets, job.Redact)
+	}
+	want := []execution.BoundSecret{{Placeholder: "atoll-bound-c", Value: "secret-c", Hosts: []string{"api.example.com"}}}
+	if !reflect.DeepEqual(job.BoundSecrets, want) {
+		t.Errorf("bound secrets %v", job.BoundSecrets)
 	}
 }
 

@@ -39,7 +39,7 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 	if c.Turn != "" {
 		job.Turn = turnName(p, c)
 	}
-	job.Secrets = p.Secrets()
+	job.Secrets, job.BoundSecrets = p.Secrets(), p.BoundSecrets()
 	for i := range mounts {
 		job.Secrets = append(job.Secrets, mounts[i].Secrets()...)
 	}

@@ -143,6 +143,15 @@ func TestAdministration(t *testing.T) {
 		}
 	}
 
+	for _, path := range []string{"/v1/admin/tenants/acme/environments/e", "/v1/admin/tenants/acme/keys/k"} {
+		bound := s.must(200, "PATCH", path, `{"secrets":{"TOKEN":"correct horse"},"secret_hosts":{"TOKEN":["api.example.com","*.example.net"]}}`)
+		if hosts := fmt.Sprint(bound["secret_hosts"]); hosts != "map[TOKEN:[api.example.com *.example.net]]" {
+			t.Errorf("%s is bound to %s", path, hosts)
+		}
+		if free := s.must(200, "PATCH", path, `{"secret_hosts":{"TOKEN":[]}}`); len(free["secret_hosts"].(map[string]any)) != 0 {
+			t.Errorf("%s: %v", path, free)
+		}
+	}
 	s.must(200, "PATCH", "/v1/admin/tenants/acme/environments/e", `{"unset":["TOKEN"],"env_vars":{"B":"2"}}`)
 	if env = s.must(200, "GET", "/v1/admin/tenants/acme/environments/e", ""); len(env["secrets"].([]any)) != 0 || len(env["env_vars"].(map[string]any)) != 2 {
 		t.Errorf("got %v", env)
@@ -276,6 +285,9 @@ func TestAdminRefusals(t *testing.T) {
 		{"POST", acme + "/environments", `{"name":"x","limits":{"cores":1}}`, 400, "unknown field"},
 		{"POST", acme + "/environments", `{"name":"x","env_vars":{"A":null}}`, 400, "env_vars must be"},
 		{"POST", acme + "/environments", `{"name":"x","secrets":{"A":"short"}}`, 400, "at least 8"},
+		{"POST", acme + "/environments", `{"name":"x","secret_hosts":{"A":["a.test"]}}`, 400, "no secret"},
+		{"POST", acme + "/environments", `{"name":"x","secret_hosts":{"A":"a.test"}}`, 400, "secret_hosts must be an object whose values are lists"},
+		{"POST", acme + "/keys", `{"name":"x","environment":"e","secrets":{"A":"12345678"},"secret_hosts":{"A":["*"]}}`, 400, "whoever asks"},
 		{"POST", acme + "/environments", `{"name":"x","image":"../x"}`, 400, "image"},
 		{"POST", acme + "/environments", `{"name":"x","unset":[null]}`, 400, "unset must be"},
 		{"PATCH", acme + "/environments/e", `{"name":"a b"}`, 400, "environment name"},

@@ -40,14 +40,15 @@ func limitsWire(l sandbox.Limits) Limits {
 
 // Environment is an environment as the admin API shows it.
 type Environment struct {
-	ID        string            `json:"id" doc:"env_ and 16 hexadecimal digits."`
-	Tenant    string            `json:"tenant" doc:"The tenant's id."`
-	Name      string            `json:"name"`
-	Image     string            `json:"image"`
-	Limits    Limits            `json:"limits"`
-	EnvVars   map[string]string `json:"env_vars"`
-	Secrets   []string          `json:"secrets" doc:"Names of the secret variables. Their values are never shown."`
-	CreatedAt time.Time         `json:"created_at"`
+	ID          string              `json:"id" doc:"env_ and 16 hexadecimal digits."`
+	Tenant      string              `json:"tenant" doc:"The tenant's id."`
+	Name        string              `json:"name"`
+	Image       string              `json:"image"`
+	Limits      Limits              `json:"limits"`
+	EnvVars     map[string]string   `json:"env_vars"`
+	Secrets     []string            `json:"secrets" doc:"Names of the secret variables. Their values are never shown."`
+	SecretHosts map[string][]string `json:"secret_hosts" doc:"Of secrets that programs do not get, the hosts whose requests they are put into."`
+	CreatedAt   time.Time           `json:"created_at"`
 
 	Permissions Permissions `json:"permissions"`
 }
@@ -62,12 +63,14 @@ type EnvironmentChange struct {
 	Secrets map[string]Text `json:"secrets,omitzero" nullable:"true" doc:"Secret variables to set; others stay. At least 8 characters each. They are stored encrypted, kept out of output and never shown."`
 	Unset   []Text          `json:"unset,omitzero" nullable:"true" doc:"Names of variables and secrets to take away."`
 
+	SecretHosts map[string][]Text `json:"secret_hosts,omitzero" nullable:"true" doc:"Binds secrets to hosts; others stay as they are. The program gets a placeholder, which the network replaces in requests by HTTPS to these hosts alone. Names such as api.example.com, or *.example.com for all below one; an empty list has programs get the secret itself."`
+
 	PermissionProfile *string            `json:"permission_profile,omitzero" enum:"unrestricted,standard,restricted,isolated" doc:"Begins anew with the rules of a profile, which permissions then change."`
 	Permissions       *PermissionsChange `json:"permissions,omitzero" doc:"Rules of network, file system and processes. A new environment has no network, and nothing else restricted."`
 }
 
 func (c EnvironmentChange) domain() (tenant.EnvironmentChange, error) {
-	out := tenant.EnvironmentChange{Name: c.Name, Image: c.Image, Variables: variablesChange(c.EnvVars, c.Secrets, c.Unset)}
+	out := tenant.EnvironmentChange{Name: c.Name, Image: c.Image, Variables: variablesChange(c.EnvVars, c.Secrets, c.Unset, c.SecretHosts)}
 	if l := c.Limits; l != nil {
 		out.Limits = tenant.LimitsChange{
 			CPU: l.CPU, Memory: l.Memory, Processes: l.Processes, OpenFiles: l.OpenFiles,
@@ -83,10 +86,19 @@ func (c EnvironmentChange) domain() (tenant.EnvironmentChange, error) {
 	return out, err
 }
 
-func variablesChange(env, secrets map[string]Text, unset []Text) tenant.VariablesChange {
+func variablesChange(env, secrets map[string]Text, unset []Text, hosts map[string][]Text) tenant.VariablesChange {
 	out := tenant.VariablesChange{Env: plain(env), Secrets: plain(secrets)}
 	for _, name := range unset {
 		out.Unset = append(out.Unset, string(name))
+	}
+	for name, list := range hosts {
+		if out.Hosts == nil {
+			out.Hosts = map[string][]string{}
+		}
+		out.Hosts[name] = nil
+		for _, host := range list {
+			out.Hosts[name] = append(out.Hosts[name], string(host))
+		}
 	}
 	return out
 }
@@ -99,11 +111,20 @@ func variablesWire(env, secrets map[string]string) (map[string]string, []string)
 	return env, append([]string{}, slices.Sorted(maps.Keys(secrets))...)
 }
 
+// hostsWire shows what secrets are bound to.
+func hostsWire(bound map[string]tenant.Binding) map[string][]string {
+	out := make(map[string][]string, len(bound))
+	for name, b := range bound {
+		out[name] = b.Hosts
+	}
+	return out
+}
+
 func environmentWire(e tenant.Environment) Environment {
 	env, secrets := variablesWire(e.Env, e.Secrets)
 	return Environment{
 		ID: e.ID, Tenant: e.Tenant, Name: e.Name, Image: e.Image, Limits: limitsWire(e.Limits), EnvVars: env,
-		Secrets: secrets, CreatedAt: e.CreatedAt,
+		Secrets: secrets, SecretHosts: hostsWire(e.Bound), CreatedAt: e.CreatedAt,
 		Permissions: permissionsWire(e.Permissions),
 	}
 }

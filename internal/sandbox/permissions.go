@@ -112,8 +112,8 @@ func (p NetworkPolicy) validate() error {
 		return err
 	}
 	for _, h := range p.AllowedHosts {
-		if why := hostPattern(h); why != "" {
-			return fmt.Errorf("network.allowed_hosts: %.300q %s; want a name such as \"example.com\", \"*.example.com\" for all below it, or \"*\" for all", h, why)
+		if err := CheckHost(h); err != nil {
+			return fmt.Errorf("network.allowed_hosts: %w, or \"*\" for all", err)
 		}
 	}
 	if err := atMost("network.allowed_cidrs", len(p.AllowedCIDRs)); err != nil {
@@ -129,6 +129,14 @@ func (p NetworkPolicy) validate() error {
 	}
 	if slices.Contains(p.BlockedPorts, 0) {
 		return fmt.Errorf("network.blocked_ports: want ports of 1 to 65535")
+	}
+	return nil
+}
+
+// CheckHost says why h is neither a host's name nor a pattern of names.
+func CheckHost(h string) error {
+	if why := hostPattern(h); why != "" {
+		return fmt.Errorf("%.300q %s; want a name such as \"example.com\", \"*.example.com\" for all below it", h, why)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
-const environmentColumns = `id, tenant, name, image, limits, env, secrets, created_at, permissions, profile, base_template, timeout`
+const environmentColumns = `id, tenant, name, image, limits, env, secrets, created_at, permissions, profile, base_template, timeout, bound`
 
 // limitsRow is how limits are stored. A name is never given another meaning.
 type limitsRow struct {
@@ -29,13 +29,13 @@ type limitsRow struct {
 // environmentScan reads an environment, also where a join may have found none.
 type environmentScan struct {
 	id, tenant, name, image, limits, env sql.NullString
-	secrets                              []byte
+	secrets, bound                       []byte // sealed
 	created, timeout                     sql.NullInt64
 	permissions, profile, template       sql.NullString
 }
 
 func (s *environmentScan) dest() []any {
-	return []any{&s.id, &s.tenant, &s.name, &s.image, &s.limits, &s.env, &s.secrets, &s.created, &s.permissions, &s.profile, &s.template, &s.timeout}
+	return []any{&s.id, &s.tenant, &s.name, &s.image, &s.limits, &s.env, &s.secrets, &s.created, &s.permissions, &s.profile, &s.template, &s.timeout, &s.bound}
 }
 
 func (s *tenants) finishEnvironment(r *environmentScan) (e tenant.Environment, err error) {
@@ -52,7 +52,7 @@ func (s *tenants) finishEnvironment(r *environmentScan) (e tenant.Environment, e
 	if e.Permissions, err = permissionsOf(r.permissions.String); err != nil {
 		return e, fmt.Errorf("permissions of %s: %w", e.ID, err)
 	}
-	if e.Env, e.Secrets, err = s.db.variablesOf(r.env.String, r.secrets, secretsPlace(e.ID)); err != nil {
+	if e.Env, e.Secrets, e.Bound, err = s.db.variablesOf(r.env.String, r.secrets, r.bound, secretsPlace(e.ID)); err != nil {
 		return e, fmt.Errorf("variables of %s: %w", e.ID, err)
 	}
 	return e, nil
@@ -74,7 +74,7 @@ func (s *tenants) environmentValues(e tenant.Environment) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	env, secrets, err := s.db.variableValues(e.Env, e.Secrets, secretsPlace(e.ID))
+	env, secrets, bound, err := s.db.variableValues(e.Env, e.Secrets, e.Bound, secretsPlace(e.ID))
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (s *tenants) environmentValues(e tenant.Environment) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []any{e.Name, e.Image, limits, env, secrets, permissions, e.Profile, e.Template, e.Timeout.Microseconds()}, nil
+	return []any{e.Name, e.Image, limits, env, secrets, permissions, e.Profile, e.Template, e.Timeout.Microseconds(), bound}, nil
 }
 
 func (s *tenants) CreateEnvironment(ctx context.Context, e tenant.Environment) error {
@@ -94,8 +94,8 @@ func (s *tenants) CreateEnvironment(ctx context.Context, e tenant.Environment) e
 		if err := t.orNow(ctx, &e.CreatedAt); err != nil {
 			return err
 		}
-		_, err := t.exec(ctx, `INSERT INTO environments (name, image, limits, env, secrets, permissions, profile, base_template, timeout, id, tenant, created_at)
-				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(values, e.ID, e.Tenant, micros(e.CreatedAt))...)
+		_, err := t.exec(ctx, `INSERT INTO environments (name, image, limits, env, secrets, permissions, profile, base_template, timeout, bound, id, tenant, created_at)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(values, e.ID, e.Tenant, micros(e.CreatedAt))...)
 		return err
 	})
 	return s.db.write.named("create an environment", err, "environment", e.Name)
@@ -106,7 +106,7 @@ func (s *tenants) UpdateEnvironment(ctx context.Context, e tenant.Environment) e
 	if err != nil {
 		return s.db.write.wrap("update an environment", err)
 	}
-	err = execOne(ctx, s.db.write, "environment", `UPDATE environments SET name = ?, image = ?, limits = ?, env = ?, secrets = ?, permissions = ?, profile = ?, base_template = ?, timeout = ?
+	err = execOne(ctx, s.db.write, "environment", `UPDATE environments SET name = ?, image = ?, limits = ?, env = ?, secrets = ?, permissions = ?, profile = ?, base_template = ?, timeout = ?, bound = ?
 			WHERE id = ? AND tenant = ?`, append(values, e.ID, e.Tenant)...)
 	return s.db.write.named("update an environment", err, "environment", e.Name)
 }

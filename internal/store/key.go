@@ -11,7 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
-const keyColumns = `id, tenant, environment, name, hash, hint, scopes, webhook_url, webhook_secret, env, secrets, created_at, expires_at, revoked_at`
+const keyColumns = `id, tenant, environment, name, hash, hint, scopes, webhook_url, webhook_secret, env, secrets, created_at, expires_at, revoked_at, bound`
 
 // keyScan holds what of a key needs another look after it was read.
 type keyScan struct {
@@ -19,7 +19,7 @@ type keyScan struct {
 	environment      sql.NullString
 	hash, secret     []byte
 	env              string
-	secrets          []byte // sealed
+	secrets, bound   []byte // sealed
 	scopes           string
 	created          int64
 	expires, revoked sql.NullInt64
@@ -27,7 +27,7 @@ type keyScan struct {
 
 func (s *keyScan) dest() []any {
 	k := &s.k
-	return []any{&k.ID, &k.Tenant, &s.environment, &k.Name, &s.hash, &k.Hint, &s.scopes, &k.WebhookURL, &s.secret, &s.env, &s.secrets, &s.created, &s.expires, &s.revoked}
+	return []any{&k.ID, &k.Tenant, &s.environment, &k.Name, &s.hash, &k.Hint, &s.scopes, &k.WebhookURL, &s.secret, &s.env, &s.secrets, &s.created, &s.expires, &s.revoked, &s.bound}
 }
 
 func (s *tenants) finishKey(r *keyScan) (tenant.Key, error) {
@@ -41,7 +41,7 @@ func (s *tenants) finishKey(r *keyScan) (tenant.Key, error) {
 		}
 	}
 	var err error
-	if k.Env, k.Secrets, err = s.db.variablesOf(r.env, r.secrets, keySecretsPlace(k.ID)); err != nil {
+	if k.Env, k.Secrets, k.Bound, err = s.db.variablesOf(r.env, r.secrets, r.bound, keySecretsPlace(k.ID)); err != nil {
 		return k, fmt.Errorf("variables of %s: %w", k.ID, err)
 	}
 	if len(r.secret) > 0 {
@@ -72,7 +72,7 @@ func (s *tenants) keyValues(k tenant.Key) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	env, secrets, err := s.db.variableValues(k.Env, k.Secrets, keySecretsPlace(k.ID))
+	env, secrets, bound, err := s.db.variableValues(k.Env, k.Secrets, k.Bound, keySecretsPlace(k.ID))
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (s *tenants) keyValues(k tenant.Key) ([]any, error) {
 	if k.WebhookSecret != "" {
 		secret = s.db.seal.Seal([]byte(k.WebhookSecret), keyPlace(k.ID))
 	}
-	return []any{k.Name, scopes, k.WebhookURL, secret, env, secrets, maybeMicros(k.ExpiresAt)}, nil
+	return []any{k.Name, scopes, k.WebhookURL, secret, env, secrets, bound, maybeMicros(k.ExpiresAt)}, nil
 }
 
 func (s *tenants) CreateKey(ctx context.Context, k tenant.Key) error {
@@ -100,8 +100,8 @@ func (s *tenants) CreateKey(ctx context.Context, k tenant.Key) error {
 				return t.pool.found("create a key", err, "no such environment")
 			}
 		}
-		_, err := t.exec(ctx, `INSERT INTO keys (name, scopes, webhook_url, webhook_secret, env, secrets, expires_at, id, tenant, environment, hash, hint, created_at, revoked_at)
-				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		_, err := t.exec(ctx, `INSERT INTO keys (name, scopes, webhook_url, webhook_secret, env, secrets, bound, expires_at, id, tenant, environment, hash, hint, created_at, revoked_at)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			append(values, k.ID, k.Tenant, environment, k.Hash[:], k.Hint, micros(k.CreatedAt), maybeMicros(k.RevokedAt))...)
 		return err
 	})
@@ -113,7 +113,7 @@ func (s *tenants) UpdateKey(ctx context.Context, k tenant.Key) error {
 	if err != nil {
 		return s.db.write.wrap("update a key", err)
 	}
-	err = execOne(ctx, s.db.write, "key", `UPDATE keys SET name = ?, scopes = ?, webhook_url = ?, webhook_secret = ?, env = ?, secrets = ?, expires_at = ? WHERE id = ? AND tenant = ?`,
+	err = execOne(ctx, s.db.write, "key", `UPDATE keys SET name = ?, scopes = ?, webhook_url = ?, webhook_secret = ?, env = ?, secrets = ?, bound = ?, expires_at = ? WHERE id = ? AND tenant = ?`,
 		append(values, k.ID, k.Tenant)...)
 	return s.db.write.named("update a key", err, "key", k.Name)
 }

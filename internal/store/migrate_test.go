@@ -88,20 +88,22 @@ var fixtures = map[int64]string{
 	8: `INSERT INTO environments (id, tenant, name, image, limits, env, created_at, permissions, profile, base_template, timeout)
 			VALUES ('env_1', 'ten_1', 'e', 'default', '{}', '', 1, '{"network":{"mode":"rules","allowed_hosts":["*"]},"filesystem":{"writable":["/tmp"]}}', 'standard', 'tpl_x', 60000000);
 		UPDATE tenants SET network_enabled = TRUE WHERE id = 'ten_1'`,
-	9: `INSERT INTO keys (id, tenant, name, hash, hint, scopes, webhook_url, created_at, env) VALUES ('key_9', 'ten_1', 'nine', '12345678901234567890123456789012', 'hint', '["read"]', '', 1, '{"A":"b"}')`,
+	9:  `INSERT INTO keys (id, tenant, name, hash, hint, scopes, webhook_url, created_at, env) VALUES ('key_9', 'ten_1', 'nine', '12345678901234567890123456789012', 'hint', '["read"]', '', 1, '{"A":"b"}')`,
+	10: `INSERT INTO keys (id, tenant, name, hash, hint, scopes, webhook_url, created_at, bound) VALUES ('key_10', 'ten_1', 'ten', '10345678901234567890123456789012', 'hint', '["read"]', '', 1, 'sealed')`,
 }
 
 // checks find each fixture again.
 var checks = map[int64]string{
-	1: `SELECT count(*) FROM tenants t JOIN plans p ON p.name = t.plan JOIN policy_events e ON e.tenant = t.id WHERE t.monthly_credits = 1.5 AND t.created_at = 1700000000000001`,
-	2: `SELECT count(*) FROM executions e JOIN execution_metadata m ON m.trace_id = e.trace_id WHERE e.status = 'success' AND m.value = 'v'`,
-	3: `SELECT count(*) FROM audit_rows r JOIN audit_unsealed u ON u.id = r.id WHERE r.trace_id = 'trc_1'`,
-	4: `SELECT count(*) FROM usage_entries WHERE credits = 2.5`,
-	5: `SELECT count(*) FROM secret_key WHERE fingerprint = '11ed7886a8f47dcbce3abc85562df181'`,
-	6: `SELECT count(*) FROM threads t JOIN executions e ON e.thread = t.id WHERE t.state = 'state' AND t.lease_until = 0`,
-	7: `SELECT count(*) FROM connections c JOIN grants g ON g.connection = c.id JOIN executions e ON e.mounts = '["team/a/b:ro"]' WHERE c.prefix = 'a/b' AND g.prefix = 'a/b/c'`,
-	8: `SELECT count(*) FROM environments e JOIN tenants t ON t.id = e.tenant WHERE e.timeout = 60000000 AND e.profile = 'standard' AND t.network_enabled`,
-	9: `SELECT count(*) FROM keys WHERE env = '{"A":"b"}' AND secrets IS NULL`,
+	1:  `SELECT count(*) FROM tenants t JOIN plans p ON p.name = t.plan JOIN policy_events e ON e.tenant = t.id WHERE t.monthly_credits = 1.5 AND t.created_at = 1700000000000001`,
+	2:  `SELECT count(*) FROM executions e JOIN execution_metadata m ON m.trace_id = e.trace_id WHERE e.status = 'success' AND m.value = 'v'`,
+	3:  `SELECT count(*) FROM audit_rows r JOIN audit_unsealed u ON u.id = r.id WHERE r.trace_id = 'trc_1'`,
+	4:  `SELECT count(*) FROM usage_entries WHERE credits = 2.5`,
+	5:  `SELECT count(*) FROM secret_key WHERE fingerprint = '11ed7886a8f47dcbce3abc85562df181'`,
+	6:  `SELECT count(*) FROM threads t JOIN executions e ON e.thread = t.id WHERE t.state = 'state' AND t.lease_until = 0`,
+	7:  `SELECT count(*) FROM connections c JOIN grants g ON g.connection = c.id JOIN executions e ON e.mounts = '["team/a/b:ro"]' WHERE c.prefix = 'a/b' AND g.prefix = 'a/b/c'`,
+	8:  `SELECT count(*) FROM environments e JOIN tenants t ON t.id = e.tenant WHERE e.timeout = 60000000 AND e.profile = 'standard' AND t.network_enabled`,
+	9:  `SELECT count(*) FROM keys WHERE env = '{"A":"b"}' AND secrets IS NULL`,
+	10: `SELECT count(*) FROM keys WHERE id = 'key_10' AND bound = 'sealed'`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.

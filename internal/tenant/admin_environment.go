@@ -191,7 +191,7 @@ func (a *Admin) changeEnvironment(ctx context.Context, t Tenant, e *Environment,
 			return err
 		}
 	}
-	return c.Variables.apply(&e.Env, &e.Secrets)
+	return c.Variables.apply(&e.Env, &e.Secrets, &e.Bound)
 }
 
 func (c LimitsChange) apply(l *sandbox.Limits) {

@@ -162,7 +162,7 @@ func (a *Admin) changeKey(ctx context.Context, t Tenant, k *Key, c KeyChange) er
 	}
 	set(&k.WebhookURL, c.WebhookURL)
 	set(&k.WebhookSecret, c.WebhookSecret)
-	return c.Variables.apply(&k.Env, &k.Secrets)
+	return c.Variables.apply(&k.Env, &k.Secrets, &k.Bound)
 }
 
 func checkScopes(t Tenant, k *Key, scopes []Scope) error {

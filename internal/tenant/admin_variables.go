@@ -17,13 +17,14 @@ const MinSecret = 8
 // VariablesChange says what to change of the variables of an environment or a
 // key; what is in none of them stays.
 type VariablesChange struct {
-	Env, Secrets map[string]string // set; a name is in one of them
-	Unset        []string          // taken out of either
+	Env, Secrets map[string]string   // set; a name is in one of them
+	Unset        []string            // taken out of either
+	Hosts        map[string][]string // what secrets are bound to from now on; none for what programs get
 }
 
 // apply sets and unsets variables. A name that is set as one kind stops being of
 // the other.
-func (c VariablesChange) apply(plain, secret *map[string]string) error {
+func (c VariablesChange) apply(plain, secret *map[string]string, bound *map[string]Binding) error {
 	env, secrets := copyOf(*plain), copyOf(*secret)
 	for _, name := range c.Unset {
 		delete(env, name)
@@ -53,7 +54,11 @@ func (c VariablesChange) apply(plain, secret *map[string]string) error {
 	if err := redact.Validate(slices.Collect(maps.Values(secrets))); err != nil {
 		return err
 	}
-	*plain, *secret = env, secrets
+	bindings, err := bind(*bound, secrets, c.Hosts)
+	if err != nil {
+		return err
+	}
+	*plain, *secret, *bound = env, secrets, bindings
 	return nil
 }
 

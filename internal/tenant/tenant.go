@@ -87,8 +87,9 @@ type Environment struct {
 	Name      string // unique within the tenant
 	Image     string // name in the image store
 	Limits    sandbox.Limits
-	Env       map[string]string // variables of every execution
-	Secrets   map[string]string // likewise, stored encrypted, redacted from output and never shown again
+	Env       map[string]string  // variables of every execution
+	Secrets   map[string]string  // likewise, stored encrypted, redacted from output and never shown again
+	Bound     map[string]Binding // of those in Secrets that programs do not get
 	CreatedAt time.Time
 
 	Permissions sandbox.Permissions
@@ -100,8 +101,11 @@ type Environment struct {
 }
 
 // Variables are what e sets for every program: a secret wins over a plain
-// variable of the same name. They must not be changed.
-func (e *Environment) Variables() map[string]string { return variables(e.variables, e.Env, e.Secrets) }
+// variable of the same name, and of a bound one there is the placeholder. They
+// must not be changed.
+func (e *Environment) Variables() map[string]string {
+	return variables(e.variables, e.Env, given(e.Secrets, e.Bound))
+}
 
 // variables merges variables, secrets over plain ones, unless that was done
 // before.
@@ -157,6 +161,7 @@ type Key struct {
 	// Env and Secrets are variables of its executions, over those of the
 	// environment and under the request's own; kept as the environment's are.
 	Env, Secrets map[string]string
+	Bound        map[string]Binding
 	CreatedAt    time.Time
 	ExpiresAt    *time.Time
 	RevokedAt    *time.Time
@@ -165,7 +170,9 @@ type Key struct {
 }
 
 // Variables are what k sets for every program, as Environment.Variables.
-func (k *Key) Variables() map[string]string { return variables(k.variables, k.Env, k.Secrets) }
+func (k *Key) Variables() map[string]string {
+	return variables(k.variables, k.Env, given(k.Secrets, k.Bound))
+}
 
 // Principal is an authenticated caller.
 type Principal struct {

@@ -17,6 +17,7 @@ func testEnvironments(t *testing.T, s tenant.Store) {
 	full := tenant.Environment{
 		ID: tenant.NewID("env"), Tenant: a.ID, Name: "full", Image: "default", Limits: sandbox.DefaultLimits(),
 		Env: map[string]string{"A": "1", "B": "é\n\""}, Secrets: map[string]string{"TOKEN": "s3cret", "EMPTY": ""}, CreatedAt: now(),
+		Bound:   map[string]tenant.Binding{"TOKEN": {Hosts: []string{"api.example.com", "*.example.com"}, Placeholder: "p"}},
 		Profile: "restricted", Template: "tpl_x", Timeout: 90 * time.Second,
 		Permissions: sandbox.Permissions{
 			Network:    sandbox.NetworkPolicy{Mode: sandbox.NetworkRules, AllowedHosts: []string{"*.example.com"}, AllowedCIDRs: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}, BlockedPorts: []uint16{22}},
@@ -31,7 +32,7 @@ func testEnvironments(t *testing.T, s tenant.Store) {
 	wantSame(t, get[[]tenant.Environment](t)(s.Environments(ctx, a.ID)), []tenant.Environment{full, plain})
 
 	full.Permissions, full.Profile, full.Timeout = sandbox.Permissions{}, "", 0
-	full.Env, full.Secrets, full.Limits.Memory, full.Name = nil, map[string]string{"OTHER": "x"}, 1<<30, "renamed"
+	full.Env, full.Bound, full.Secrets, full.Limits.Memory, full.Name = nil, nil, map[string]string{"OTHER": "x"}, 1<<30, "renamed"
 	must(t, s.UpdateEnvironment(ctx, full))
 	wantSame(t, get[tenant.Environment](t)(s.Environment(ctx, a.ID, "renamed")), full)
 	taken := full
@@ -71,6 +72,7 @@ func testKeys(t *testing.T, s tenant.Store) {
 		k.Scopes = tenant.Scopes
 		k.WebhookURL, k.WebhookSecret, k.ExpiresAt = "https://example.com/?a=b", "whsec_\"x", &expires
 		k.Env, k.Secrets = map[string]string{"A": "é\n"}, map[string]string{"TOKEN": "s3cret"}
+		k.Bound = map[string]tenant.Binding{"TOKEN": {Hosts: []string{"api.example.com"}, Placeholder: "p"}}
 	})
 	admin, _ := Key(t, s, tenant.Environment{Tenant: e.Tenant}, "admin", func(k *tenant.Key) { k.Scopes = []tenant.Scope{tenant.ScopeAdmin} })
 	wantSame(t, get[tenant.Key](t)(s.Key(ctx, e.Tenant, full.ID)), full)
