@@ -32,7 +32,7 @@ const (
 )
 
 // keyFiles are kept in the data folder where no setting gives them.
-var keyFiles = []string{"secret-key", "admin-key", "dev-key"}
+var keyFiles = []string{"secret-key", "admin-key", "dev-key", "authority.pem"}
 
 // format is the version of the layout of backups.
 const format = 1

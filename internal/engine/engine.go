@@ -89,6 +89,9 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 	if err := cfg.Limits.Validate(); err != nil {
 		return nil, fault.New(fault.Invalid, "the environment's limits cannot work: %v", err)
 	}
+	if a := cfg.Network.Egress.Authority; a != nil {
+		cfg.Bound = a.Certificate()
+	}
 	rt, err := openHost(ctx, cfg.Platform)
 	if err != nil {
 		return nil, err
@@ -153,7 +156,11 @@ func (e *Engine) hand(sb *warm.Sandbox, job *execution.Job) (claimed, error) {
 	if job.Permissions.Network.Blocked() {
 		return c, nil
 	}
-	if err := c.SetNetwork(job.Permissions.Network); err != nil {
+	err := c.SetNetwork(job.Permissions.Network)
+	if err == nil && len(job.BoundSecrets) > 0 {
+		err = c.link.bind(job.BoundSecrets)
+	}
+	if err != nil {
 		return c, fault.Wrap(fault.Unavailable, err, "the sandbox could not be connected to the network; nothing was run, retry after a moment")
 	}
 	return c, nil
@@ -163,6 +170,9 @@ func (e *Engine) hand(sb *warm.Sandbox, job *execution.Job) (claimed, error) {
 func (e *Engine) runtime(job *execution.Job) sandbox.Runtime {
 	if job.Permissions.Network.Blocked() {
 		return e.host
+	}
+	if len(job.BoundSecrets) > 0 {
+		return trusting{e.networks}
 	}
 	return e.networks
 }

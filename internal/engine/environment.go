@@ -46,6 +46,9 @@ func (e *Engine) keyOf(job *execution.Job) envKey {
 	for _, name := range sortedNames(job.BaseEnv) {
 		fmt.Fprintf(h, "%q=%q\n", name, job.BaseEnv[name])
 	}
+	if bound := len(job.BoundSecrets) > 0; connected && bound { // what is bound to what is said at the claim
+		fmt.Fprintln(h, "bound")
+	}
 	return envKey{job.Image, hex.EncodeToString(h.Sum(nil)[:8])}
 }
 
@@ -73,7 +76,7 @@ func (e *Engine) use(job *execution.Job) (*environment, error) {
 		return nil, err
 	}
 	if !job.Permissions.Network.Blocked() {
-		if err := e.networks.admit(); err != nil {
+		if err := e.networks.admit(len(job.BoundSecrets) > 0); err != nil {
 			return nil, err
 		}
 	}
@@ -201,5 +204,5 @@ func (e *Engine) variables(job *execution.Job) map[string]string {
 	if job.Permissions.Network.Blocked() {
 		return job.BaseEnv
 	}
-	return e.networks.env(job.BaseEnv)
+	return e.networks.env(job.BaseEnv, len(job.BoundSecrets) > 0)
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/atoll-run/atoll/internal/egress"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/wire"
 	"github.com/atoll-run/atoll/internal/netns"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
@@ -65,19 +67,30 @@ var device = netns.Config{
 	Address: egress.SandboxAddress, MAC: egress.SandboxMAC, Gateway: egress.Gateway, GatewayMAC: egress.GatewayMAC, MTU: egress.MTU,
 }
 
-// admit refuses a network where there can be none.
-func (n *networks) admit() error {
+// admit refuses a network where there can be none, and one that puts secrets into
+// requests where there is no authority to look into them by.
+func (n *networks) admit(bound bool) error {
 	if err := n.usable(); err != nil {
 		return fault.New(fault.Unavailable, "this server cannot give a sandbox a network: %v", err)
+	}
+	if bound && n.cfg.Egress.Authority == nil {
+		return fault.New(fault.Unavailable, "this server cannot bind secrets to hosts: its certificate authority could not be opened, see its log; nothing was run")
 	}
 	return nil
 }
 
-// env are the variables of an environment with a network.
-func (n *networks) env(own map[string]string) map[string]string {
+// env are the variables of an environment with a network, which may trust the
+// installation's authority.
+func (n *networks) env(own map[string]string, bound bool) map[string]string {
 	all := maps.Clone(n.cfg.Env)
-	if all == nil {
+	if all == nil && !bound {
 		return own
+	}
+	if bound {
+		if all == nil {
+			all = map[string]string{}
+		}
+		maps.Copy(all, guest.TrustVariables(wire.BoundCAFile))
 	}
 	maps.Copy(all, own)
 	return all
@@ -85,22 +98,37 @@ func (n *networks) env(own map[string]string) map[string]string {
 
 // Create implements sandbox.Runtime.
 func (n *networks) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
-	return n.connect(ctx, spec, n.Runtime.Create)
+	return n.connect(ctx, spec, false, n.Runtime.Create)
 }
 
 // Restore implements sandbox.Runtime.
 func (n *networks) Restore(ctx context.Context, spec sandbox.Spec, dir string) (sandbox.Instance, error) {
-	return n.connect(ctx, spec, func(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
+	return n.connect(ctx, spec, false, func(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
 		return n.Runtime.Restore(ctx, spec, dir)
 	})
 }
 
-func (n *networks) connect(ctx context.Context, spec sandbox.Spec, start func(context.Context, sandbox.Spec) (sandbox.Instance, error)) (sandbox.Instance, error) {
+// trusting is networks for sandboxes that trust the installation's authority.
+type trusting struct{ *networks }
+
+// Create implements sandbox.Runtime.
+func (t trusting) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
+	return t.connect(ctx, spec, true, t.Runtime.Create)
+}
+
+// Restore implements sandbox.Runtime.
+func (t trusting) Restore(ctx context.Context, spec sandbox.Spec, dir string) (sandbox.Instance, error) {
+	return t.connect(ctx, spec, true, func(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
+		return t.Runtime.Restore(ctx, spec, dir)
+	})
+}
+
+func (n *networks) connect(ctx context.Context, spec sandbox.Spec, bound bool, start func(context.Context, sandbox.Spec) (sandbox.Instance, error)) (sandbox.Instance, error) {
 	ns, err := netns.New(device)
 	if err != nil {
 		return nil, fmt.Errorf("make a network: %w", err)
 	}
-	spec.Network = &sandbox.Network{Namespace: ns.Path(), Resolver: egress.Gateway}
+	spec.Network = &sandbox.Network{Namespace: ns.Path(), Resolver: egress.Gateway, Authority: bound}
 	inst, err := start(ctx, spec)
 	if err != nil {
 		return nil, errors.Join(err, ns.Close())
@@ -206,6 +234,20 @@ func (l *link) enforce(p sandbox.NetworkPolicy) error {
 	}
 	l.tap, l.stack = nil, stack
 	return nil
+}
+
+// bind gives secrets to the requests that the sandbox makes from now on.
+func (l *link) bind(list []execution.BoundSecret) error {
+	secrets := make([]egress.Secret, len(list))
+	for i, s := range list {
+		secrets[i] = egress.Secret(s)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stack == nil {
+		return errors.New("the sandbox has ended")
+	}
+	return l.stack.SetSecrets(secrets)
 }
 
 // refuse is told of each refusal.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -38,6 +39,7 @@ type Platform struct {
 	State string // folder of sandboxes' own folders, shared by all processes of one data folder
 	Disk  string // the same on disk, for what is large or run from; "" for State
 	CA    []byte // certificates that sandboxes with a network trust besides their image's, PEM
+	Bound []byte // the authority's for sandboxes with bound secrets, PEM; nil where there can be none
 	Name  string // this process's part of it: a server's is Server, a command's NewName()
 	Log   *slog.Logger
 }
@@ -370,6 +372,9 @@ func writeGuest(p Platform) (string, error) {
 	hash.Write(binary)
 	if len(p.CA) > 0 {
 		files[wire.CAFile] = erofs.File{Mode: 0o644, Data: p.CA}
+	}
+	if len(p.Bound) > 0 {
+		files[wire.BoundCAFile] = erofs.File{Mode: 0o644, Data: append(append(slices.Clone(p.CA), '\n'), p.Bound...)}
 	}
 	for name, data := range guest.Files() {
 		mode := uint16(0o644)

@@ -122,6 +122,8 @@ type Network struct {
 	Namespace string
 	// Resolver is the DNS server that /etc/resolv.conf names.
 	Resolver netip.Addr
+	// Authority has the sandbox trust the installation's certificate authority.
+	Authority bool
 }
 
 // Spec is all a runtime needs to make a sandbox.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 
 	"github.com/atoll-run/atoll/internal/egress"
@@ -9,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/engine"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/wire"
 	"github.com/atoll-run/atoll/internal/packages"
 )
 
@@ -23,8 +25,11 @@ func (s *Server) network() (engine.Network, error) {
 		}
 		n.Egress.Open = append(n.Egress.Open, o)
 	}
+	if err := s.bindSecrets(&n.Egress); err != nil {
+		return n, err
+	}
 	if len(s.cfg.Platform.CA) > 0 {
-		for name, path := range guest.TrustVariables() {
+		for name, path := range guest.TrustVariables(wire.CAFile) {
 			n.Env[name] = path
 		}
 	}
@@ -52,6 +57,23 @@ func (s *Server) network() (engine.Network, error) {
 		}
 	}
 	return n, nil
+}
+
+// bindSecrets lets secrets be bound to hosts. Without the authority that this
+// takes, executions with such secrets are refused, and all others go on.
+func (s *Server) bindSecrets(c *egress.Config) (err error) {
+	if c.Authority, err = egress.OpenAuthority(s.path("authority.pem")); err != nil {
+		s.log.Error("secrets cannot be bound to hosts: executions that have such are refused", "error", err)
+	}
+	if len(s.cfg.Platform.CA) == 0 {
+		return nil
+	}
+	// What sandboxes are to trust, whoever asks hosts in their place does too.
+	if c.Roots, err = x509.SystemCertPool(); err != nil {
+		return fmt.Errorf("read this machine's certificates: %w", err)
+	}
+	c.Roots.AppendCertsFromPEM(s.cfg.Platform.CA)
+	return nil
 }
 
 // The ports of the gateway's address that package mirrors answer on.

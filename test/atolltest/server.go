@@ -27,6 +27,8 @@ const Key = "sk-atoll-dev-0123456789abcdef0123456789abcdef"
 type Options struct {
 	Data string   // an earlier server's Data; a new folder when empty
 	Env  []string // settings as "ATOLL_NAME=value", over those that Launch sets
+	// Hosts is a file that the server has in the place of /etc/hosts, if any.
+	Hosts string
 	// NotReady returns the server once it listens, its pool still empty.
 	NotReady bool
 }
@@ -83,6 +85,9 @@ func Launch(ctx context.Context, o Options) (_ *Server, err error) {
 		s.remove = true
 	}
 	s.cmd = exec.Command(binary, "serve")
+	if o.Hosts != "" { // a mount namespace of its own, in which the same process becomes the server
+		s.cmd = exec.Command("unshare", "--mount", "sh", "-c", `mount --bind "$1" /etc/hosts && exec "$2" serve`, "sh", o.Hosts, binary)
+	}
 	s.cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOST_SECRET=of-the-server-alone",
 		"ATOLL_LISTEN=127.0.0.1:0", "ATOLL_DATA_DIR=" + s.Data, "ATOLL_DEV_KEY=" + Key,

@@ -28,12 +28,17 @@ func joinNetwork() error {
 			return step("write hosts", err)
 		}
 	}
-	more, err := readWhole(guestDir + wire.CAFile)
-	if err == unix.ENOENT {
+	name := wire.CAFile
+	_, bound := syscall.Getenv(wire.AuthorityEnv)
+	if bound {
+		name = wire.BoundCAFile
+	}
+	more, err := readWhole(guestDir + name)
+	if err == unix.ENOENT && !bound {
 		return nil
 	}
 	if err != nil {
-		return step("read "+wire.CAFile, err)
+		return step("read "+name, err)
 	}
 	for _, path := range imageBundles {
 		if own, err := readWhole(path); err == nil && len(own) > 0 {

@@ -8,5 +8,13 @@ const ResolverEnv = "ATOLL_RESOLVER"
 // network trusts besides its image's. There may be none.
 const CAFile = "ca.pem"
 
+// AuthorityEnv is the variable that the guest is started with where its sandbox
+// trusts the installation's certificate authority too: then it is BoundCAFile
+// that holds the certificates, and it has to be there.
+const AuthorityEnv = "ATOLL_AUTHORITY"
+
+// BoundCAFile is CAFile with that authority's certificate.
+const BoundCAFile = "bound-ca.pem"
+
 // CABundle is where the guest puts both together.
 const CABundle = "/etc/ssl/certs/ca-certificates.crt"

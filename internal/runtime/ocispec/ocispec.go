@@ -63,6 +63,9 @@ func New(spec sandbox.Spec, rootDir string) *specs.Spec {
 	}
 	if n := spec.Network; n != nil {
 		s.Process.Env = append(s.Process.Env, wire.ResolverEnv+"="+n.Resolver.String())
+		if n.Authority {
+			s.Process.Env = append(s.Process.Env, wire.AuthorityEnv+"=1")
+		}
 		s.Linux.Namespaces[len(s.Linux.Namespaces)-1].Path = n.Namespace
 	}
 	for _, b := range spec.Rootfs.Binds {
