@@ -116,7 +116,7 @@ var hostile = []string{
 	"/data/team//safe", "/data/team/safe//x", "/data/team/..", "/data/team/../other/safe", "/data/team/safe/..", "/data/team/safe/../..",
 	"/data/team/safe/../../other", "/data/team/./safe", "/data/team/safe/.", "/data/team/...", "/data/team/safe/..../x", "/data/../etc/passwd",
 	"/data/team/%2e%2e/other", "/data/team/%2E%2E%2Fother", "/data/team/safe%2f..%2f..", "/data/team/%252e%252e", "/data/team/safe%00", "/data/team/%c0%ae%c0%ae",
-	`/data/team\..\other`, `/data/team/..\..`, `/data/team/safe\x`, `\data\team\safe`, "/data/team/safe\x00/x", "/data/team/safe\x00", "/data/team/safe\n", "/data/team/safe\r\n/x", "/data/team/\tsafe",
+	`/data/team\..\b`, `/data/team/..\..`, `/data/team/safe\x`, `\data\team\safe`, "/data/team/safe\x00/x", "/data/team/safe\x00", "/data/team/safe\n", "/data/team/safe\r\n/x", "/data/team/\tsafe",
 	"/data/team/\uff0e\uff0e", "/data/team/safe\uff0f..", "/data/team/\u2025", "/data/team/\u2024\u2024", "/data/team/safe\u2215x", "/data/team/safe\u2044..", "/data/team/safe\u29f5x", "/data/team/safe\ufe68x", "/data/team/\ufe52\ufe52", "/data/team/safe\uff3cx", "/data/team/\uff05\uff12\uff25",
 	"/data/team/sa\u200bfe", "/data/team/\u202eefas", "/data/team/safe\ufeff", "/data/team/\u2066safe", "/data/team/cafe\u0301", "/data/team/\u1100\u1161", "/data/team/\u212b",
 	"/data/team/ safe", "/data/team/safe ", "/data/team/\u00a0safe", "/data/team/.. ", "/data/team/ ..",

@@ -119,7 +119,7 @@ func (n *node) Setattr(ctx context.Context, h fs.FileHandle, in *fuse.SetAttrIn,
 				return no
 			}
 			open = &handle{n.m.open(n.key(), now, modified)}
-			defer open.Release(ctx)
+			defer func() { _ = open.Release(ctx) }()
 		}
 		if no := open.f.truncate(int64(size)); no != 0 {
 			return no
@@ -182,7 +182,7 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 		no = h.f.truncate(0)
 	}
 	if no != 0 {
-		h.Release(ctx)
+		_ = h.Release(ctx)
 		return nil, 0, no
 	}
 	return h, 0, 0
@@ -192,7 +192,7 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 func (n *node) Create(ctx context.Context, name string, flags, _ uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
 	h := &handle{n.m.open(n.below()+name, 0, time.Now())}
 	if no := h.f.truncate(0); no != 0 {
-		h.Release(ctx)
+		_ = h.Release(ctx)
 		return nil, nil, 0, no
 	}
 	attr(&out.Attr, false, 0, time.Now())
