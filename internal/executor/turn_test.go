@@ -54,6 +54,11 @@ func TestJobsOfATurnShareASandbox(t *testing.T) {
 	if r := m.run(t, turnJob("b", "import os; print(os.path.exists('kept'))")); string(r.Stdout) != "False\n" {
 		t.Errorf("another turn saw %q", r.Stdout)
 	}
+	bound := turnJob("a", "import os; print(os.path.exists('kept'))")
+	bound.BoundSecrets = []execution.BoundSecret{{Placeholder: "atoll-bound-0123456789", Value: "12345678", Hosts: []string{"a.test"}}}
+	if r := m.run(t, bound); string(r.Stdout) != "False\n" || r.Reused {
+		t.Errorf("one with other secrets saw %q: %+v", r.Stdout, r)
+	}
 	foreign := turnJob("a", "print(1)")
 	foreign.Tenant = "other"
 	if err := m.Start(t.Context(), foreign); fault.KindOf(err) != fault.Forbidden {

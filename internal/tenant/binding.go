@@ -75,18 +75,6 @@ func newPlaceholder() string {
 	return "atoll-bound-" + hex.EncodeToString(b[:])
 }
 
-// given are the values that programs get of secrets.
-func given(secrets map[string]string, bound map[string]Binding) map[string]string {
-	if len(bound) == 0 {
-		return secrets
-	}
-	out := maps.Clone(secrets)
-	for name, b := range bound {
-		out[name] = b.Placeholder
-	}
-	return out
-}
-
 // BoundSecrets are p's secrets that are bound to hosts, the key's after those of
 // the environment that the key does not set anew.
 func (p *Principal) BoundSecrets() []execution.BoundSecret {

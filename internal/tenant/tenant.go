@@ -104,12 +104,12 @@ type Environment struct {
 // variable of the same name, and of a bound one there is the placeholder. They
 // must not be changed.
 func (e *Environment) Variables() map[string]string {
-	return variables(e.variables, e.Env, given(e.Secrets, e.Bound))
+	return variables(e.variables, e.Env, e.Secrets, e.Bound)
 }
 
-// variables merges variables, secrets over plain ones, unless that was done
-// before.
-func variables(merged, env, secrets map[string]string) map[string]string {
+// variables merges variables, secrets over plain ones and placeholders over
+// both, unless that was done before.
+func variables(merged, env, secrets map[string]string, bound map[string]Binding) map[string]string {
 	switch {
 	case merged != nil:
 		return merged
@@ -119,6 +119,9 @@ func variables(merged, env, secrets map[string]string) map[string]string {
 	all := make(map[string]string, len(env)+len(secrets))
 	maps.Copy(all, env)
 	maps.Copy(all, secrets)
+	for name, b := range bound {
+		all[name] = b.Placeholder
+	}
 	return all
 }
 
@@ -171,7 +174,7 @@ type Key struct {
 
 // Variables are what k sets for every program, as Environment.Variables.
 func (k *Key) Variables() map[string]string {
-	return variables(k.variables, k.Env, given(k.Secrets, k.Bound))
+	return variables(k.variables, k.Env, k.Secrets, k.Bound)
 }
 
 // Principal is an authenticated caller.
@@ -188,7 +191,7 @@ type Principal struct {
 // Variables are those of the environment and, over them, those of the key. They
 // must not be changed.
 func (p *Principal) Variables() map[string]string {
-	return variables(p.variables, p.Environment.Variables(), p.Key.Variables())
+	return variables(p.variables, p.Environment.Variables(), p.Key.Variables(), nil)
 }
 
 // Secrets are the values of p's secret variables, the key's after those of the

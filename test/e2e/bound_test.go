@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -9,28 +10,51 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-// TestBoundSecrets has programs of a server use secrets that they do not have:
-// one of the environment, and one of the key.
-func TestBoundSecrets(t *testing.T) {
-	const ofEnv, ofKey = "environment-secret-0123456789", "key-secret-0123456789"
-	var mu sync.Mutex
-	var told []string
-	hosts := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		name, _, _ := net.SplitHostPort(r.Host)
-		told = append(told, name+" "+r.Header.Get("Authorization"))
-		if r.URL.Path == "/echo" {
-			_, _ = io.WriteString(w, r.Header.Get("Authorization"))
-		}
-	}))
+// hostsOfSecrets is a server of HTTPS, api.example.com and others.
+type hostsOfSecrets struct {
+	port    string
+	options atolltest.Options // of a server whose sandboxes reach it
+
+	mu   sync.Mutex
+	told []string // host and Authorization of each request
+	stop bool     // what it answers; guarded by mu
+}
+
+func (h *hostsOfSecrets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	name, _, _ := net.SplitHostPort(r.Host)
+	h.told = append(h.told, name+" "+r.Header.Get("Authorization"))
+	switch {
+	case r.URL.Path == "/echo":
+		_, _ = io.WriteString(w, r.Header.Get("Authorization"))
+	case h.stop:
+		_, _ = io.WriteString(w, "stop")
+	}
+}
+
+func (h *hostsOfSecrets) take() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	told := h.told
+	h.told = nil
+	return told
+}
+
+func startHosts(t *testing.T) *hostsOfSecrets {
+	t.Helper()
+	h := &hostsOfSecrets{}
+	hosts := httptest.NewUnstartedServer(h)
 	at := serve(t, func(net.Conn) {}) // finds an address that sandboxes can be let reach
 	address, _, _ := net.SplitHostPort(at)
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address+":0")
@@ -41,8 +65,7 @@ func TestBoundSecrets(t *testing.T) {
 	hosts.Listener, hosts.EnableHTTP2 = l, true
 	hosts.StartTLS()
 	t.Cleanup(hosts.Close)
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-
+	_, h.port, _ = net.SplitHostPort(l.Addr().String())
 	dir := t.TempDir()
 	names, ca := filepath.Join(dir, "hosts"), filepath.Join(dir, "ca.pem")
 	for path, text := range map[string]string{
@@ -53,7 +76,16 @@ func TestBoundSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := atolltest.Start(t, atolltest.Options{Hosts: names, Env: []string{"ATOLL_NETWORK_ALLOW=" + l.Addr().String(), "ATOLL_SANDBOX_CA_BUNDLE=" + ca}})
+	h.options = atolltest.Options{Hosts: names, Env: []string{"ATOLL_NETWORK_ALLOW=" + l.Addr().String(), "ATOLL_SANDBOX_CA_BUNDLE=" + ca}}
+	return h
+}
+
+// TestBoundSecrets has programs of a server use secrets that they do not have:
+// one of the environment, and one of the key.
+func TestBoundSecrets(t *testing.T) {
+	const ofEnv, ofKey = "environment-secret-0123456789", "key-secret-0123456789"
+	h := startHosts(t)
+	s := atolltest.Start(t, h.options)
 	key := networked(t, s, "bound", map[string]any{"enabled": true, "allowed_hosts": []string{"*.example.com"}})
 	admin, base := s.AdminKey(t), "/v1/admin/tenants/bound"
 	s.Must(t, admin, http.MethodPatch, base+"/environments/main", map[string]any{
@@ -69,15 +101,11 @@ func TestBoundSecrets(t *testing.T) {
 
 	ask := func(t *testing.T, language, code string) (*atolltest.Result, []string) {
 		t.Helper()
-		r := ask(t, s, key, language, strings.ReplaceAll(code, "PORT", port))
-		mu.Lock()
-		defer mu.Unlock()
-		was := told
-		told = nil
+		r := ask(t, s, key, language, strings.ReplaceAll(code, "PORT", h.port))
 		if r.ExitCode != 0 || strings.Contains(r.Stdout+r.Stderr, ofEnv) || strings.Contains(r.Stdout+r.Stderr, ofKey) {
 			t.Errorf("got %v", r)
 		}
-		return r, was
+		return r, h.take()
 	}
 	for _, c := range []struct{ name, language, code string }{
 		{"Python", atolltest.Python, `import os, urllib.request as u
@@ -145,4 +173,50 @@ func TestABrokenAuthorityRefuses(t *testing.T) {
 	if r := s.Run(t, atolltest.Program{Language: atolltest.Bash, Code: "echo here"}); r.Stdout != "here\n" {
 		t.Errorf("what has no bound secrets: %v", r)
 	}
+}
+
+// TestBoundSecretsSurviveTheirServer kills a server under a program that uses a
+// secret again and again: the next one puts it into the requests that follow.
+func TestBoundSecretsSurviveTheirServer(t *testing.T) {
+	h := startHosts(t)
+	h.options.Env = append(h.options.Env, "ATOLL_ON_EXIT=detach")
+	s := atolltest.Start(t, h.options)
+	key := networked(t, s, "survivor", map[string]any{"enabled": true, "allowed_hosts": []string{"*.example.com"}})
+	s.Must(t, s.AdminKey(t), http.MethodPatch, "/v1/admin/tenants/survivor/environments/main", map[string]any{
+		"secrets": map[string]any{"TOKEN": "a-secret-0123"}, "secret_hosts": map[string]any{"TOKEN": []string{"api.example.com"}},
+	}).Into(t, http.StatusOK, nil)
+	go func() { // its answer is cut
+		_, _ = s.Call(t.Context(), key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"language": atolltest.Bash, "timeout": 120, "code": fmt.Sprintf(
+			`until [ "$(curl -sS --max-time 5 -H "Authorization: $TOKEN" https://api.example.com:%s/)" = stop ]; do sleep 0.1; done; echo stopped`, h.port)}, nil)
+	}()
+	await := func(what string, done func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("never seen: " + what)
+			}
+		}
+	}
+	told := func() bool { return slices.Contains(h.take(), "api.example.com a-secret-0123") }
+	await("a request with the secret", told)
+	h.options.Data = s.Keep(t)
+	if err := s.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Wait(context.Background())
+	h.take()
+	next := atolltest.Start(t, h.options)
+	await("a request with the secret after the take-over", told)
+	h.mu.Lock()
+	h.stop = true
+	h.mu.Unlock()
+	await("the program's end", func() bool {
+		var page struct {
+			Data []struct {
+				Status string `json:"status"`
+			} `json:"data"`
+		}
+		next.Must(t, key, http.MethodGet, "/v1/executions", nil).Into(t, http.StatusOK, &page)
+		return len(page.Data) == 1 && page.Data[0].Status == "success"
+	})
 }
