@@ -4,8 +4,10 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"maps"
+	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -45,6 +47,9 @@ func bind(bound map[string]Binding, secrets map[string]string, hosts map[string]
 		for _, h := range list {
 			if h == "*" {
 				return nil, invalid("secret_hosts: %q: \"*\" would send the secret to whoever asks for it; name its hosts", name)
+			}
+			if _, err := netip.ParseAddr(strings.Trim(h, "[]")); err == nil {
+				return nil, invalid("secret_hosts: %q: %q is an address; a secret is bound to names, which certificates are for", name, h)
 			}
 			if err := sandbox.CheckHost(h); err != nil {
 				return nil, invalid("secret_hosts: %q: %s", name, err)

@@ -96,7 +96,7 @@ func TestBindingsExplain(t *testing.T) {
 		`no secret "NONE"`:       bindTo("NONE", "a.test"),
 		"whoever asks":           bindTo("S", "*"),
 		"without scheme":         bindTo("S", "https://a.test"),
-		"allowed_cidrs":          bindTo("S", "10.0.0.1"),
+		"certificates are for":   bindTo("S", "10.0.0.1"),
 		"can be bound to 32":     bindTo("S", slices.Repeat([]string{"a.test"}, 33)...),
 		`"LINES" is bound`:       bindTo("LINES", "a.test"),
 		`"ACCENTS" is bound`:     bindTo("ACCENTS", "a.test"),
