@@ -91,6 +91,8 @@ type gated struct {
 	up    atomic.Pointer[net.TCPConn]
 	proxy *httputil.ReverseProxy
 
+	upload *upload // of the request under way in HTTP/1; nil if it has none
+
 	asked  atomic.Bool // a request has come in that handle has not seen
 	broken atomic.Bool // the server left a request without an answer
 	once   sync.Once
@@ -105,12 +107,13 @@ func (g *gate) serve(c *gated, up *net.TCPConn) {
 	transport := c.transport(g.server.Protocols)
 	defer transport.CloseIdleConnections()
 	c.proxy = &httputil.ReverseProxy{
-		Transport:     transport,
-		FlushInterval: -1,
-		BufferPool:    proxyBuffers{},
-		ErrorLog:      g.server.ErrorLog,
-		Rewrite:       c.rewrite,
-		ErrorHandler:  c.fail,
+		Transport:      transport,
+		FlushInterval:  -1,
+		BufferPool:     proxyBuffers{},
+		ErrorLog:       g.server.ErrorLog,
+		Rewrite:        c.rewrite,
+		ModifyResponse: c.answered,
+		ErrorHandler:   c.fail,
 	}
 	select {
 	case g.conns <- c:
@@ -215,7 +218,15 @@ func (g *gate) handle(w http.ResponseWriter, r *http.Request) {
 	// to the server along that the next request is to have.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer context.AfterFunc(r.Context(), cancel)()
-	c.proxy.ServeHTTP(w, r.WithContext(ctx))
+	r = r.WithContext(ctx)
+	if r.ProtoMajor == 1 { // HTTP/2 lets answers and requests overlap
+		c.upload = nil
+		if r.ContentLength != 0 {
+			c.upload = newUpload(r)
+			r.Body = c.upload
+		}
+	}
+	c.proxy.ServeHTTP(w, r)
 }
 
 // dial gives the transport the connection that was made for the sandbox's, and
