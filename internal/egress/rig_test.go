@@ -187,6 +187,9 @@ func (r *rig) dial(network, address string) (c net.Conn, err error) {
 		}
 		_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 1})
 		err = unix.Connect(fd, &unix.SockaddrInet4{Addr: to.Addr().As4(), Port: int(to.Port())})
+		if err == unix.EINTR { // it goes on connecting
+			err = connected(fd)
+		}
 	})
 	if err != nil {
 		_ = unix.Close(fd)
@@ -202,4 +205,24 @@ func (z *zone) queries() []string {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	return append([]string(nil), z.asked...)
+}
+
+// connected awaits the end of a connect that was interrupted.
+func connected(fd int) error {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, 1000)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return err
+		case n == 0:
+			return unix.ETIMEDOUT
+		}
+		code, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+		if err == nil && code != 0 {
+			err = unix.Errno(code)
+		}
+		return err
+	}
 }

@@ -125,8 +125,9 @@ func (c *metered) Read(p []byte) (int, error) {
 
 // Write implements net.Conn.
 func (c *metered) Write(p []byte) (int, error) {
+	c.flow.in(len(p)) // before whoever reads it can ask what was counted
 	n, err := c.guestConn.Write(p)
-	c.flow.in(n)
+	c.flow.in(n - len(p))
 	return n, err
 }
 
