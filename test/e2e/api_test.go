@@ -45,7 +45,7 @@ func TestRefusals(t *testing.T) {
 		{"timeout beyond the plan", `{"code":"1","timeout":3601}`, nil, 429, "rate_limited", "3600 seconds"},
 		{"unknown field", `{"code":"1","colour":"red"}`, nil, 400, "validation_error", "colour"},
 		{"field twice", `{"code":"1","code":"2"}`, nil, 400, "validation_error", "code"},
-		{"later field", `{"code":"1","thread_id":"x"}`, nil, 400, "validation_error", "thread_id"},
+		{"thread that leads up", `{"code":"1","thread_id":"../x"}`, nil, 400, "validation_error", "thread_id"},
 		{"lower-case variable", `{"code":"1","env_vars":{"a":"1"}}`, nil, 400, "validation_error", "env_vars"},
 		{"reserved variable", `{"code":"1","env_vars":{"PATH":"/"}}`, nil, 400, "validation_error", "PATH"},
 		{"variable of another type", `{"code":"1","env_vars":{"A":1}}`, nil, 400, "validation_error", "env_vars"},

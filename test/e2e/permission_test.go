@@ -108,7 +108,7 @@ const script = "cat > /tmp/script <<'.'\n#!/bin/sh\n%s\n.\nchmod +x /tmp/script;
 // TestFilesystemPermissions tries each rule about paths in every way there is to
 // run code. The program goes on, and finds the error that files give.
 func TestFilesystemPermissions(t *testing.T) {
-	attempts(t, shared(t), object{"filesystem": object{
+	attempts(t, atolltest.Start(t, atolltest.Options{}), object{"filesystem": object{
 		"writable_paths":  []string{"/home/user", "/tmp", "/opt/made"},
 		"read_only_paths": []string{"/home/user/ref", "/data"},
 		"blocked_paths":   []string{"/etc/passwd", "/root", "/home/user/none"},
@@ -143,19 +143,19 @@ for call in (428, -100, b"/", 1), (442, -100, b"/", 0, 0, 0), (165, b"/tmp", b"/
 // TestHomeThatCannotBeWritten checks that a program is put where it may not
 // write itself.
 func TestHomeThatCannotBeWritten(t *testing.T) {
-	attempts(t, shared(t), object{"filesystem": object{"writable_paths": []string{"/tmp"}}}, []tried{
+	attempts(t, atolltest.Start(t, atolltest.Options{}), object{"filesystem": object{"writable_paths": []string{"/tmp"}}}, []tried{
 		{"Python", atolltest.Python, "print(__file__, open('/tmp/a', 'w').write('x'))\ntry: open('a', 'w')\nexcept OSError as e: print(e.strerror)", "/home/user/main.py 1\nRead-only file system\n", 0, ""},
 		{"Node", atolltest.Node, "try { require('fs').writeFileSync('a', '') } catch (e) { console.log(e.code) }", "EROFS\n", 0, ""},
 		{"Bash", atolltest.Bash, "echo x > a || echo no; echo x > /tmp/a; cat /tmp/a", "no\nx\n", 0, ""},
 	})
-	attempts(t, shared(t), object{"filesystem": object{"writable_paths": []string{}}}, []tried{
+	attempts(t, atolltest.Start(t, atolltest.Options{}), object{"filesystem": object{"writable_paths": []string{}}}, []tried{
 		{"nowhere", atolltest.Bash, "for d in . /tmp /var/tmp; do echo x > $d/a || echo no; done", "no\nno\nno\n", 0, ""},
 	})
 }
 
 // TestNoExec checks that the interpreter runs, with threads, and starts nothing.
 func TestNoExec(t *testing.T) {
-	attempts(t, shared(t), object{"process": object{"allow_exec": false}}, []tried{
+	attempts(t, atolltest.Start(t, atolltest.Options{}), object{"process": object{"allow_exec": false}}, []tried{
 		{"Python", atolltest.Python, `
 import ctypes, os, subprocess, threading
 t = threading.Thread(target=lambda: print("thread")); t.start(); t.join()
@@ -178,7 +178,7 @@ new (require("worker_threads").Worker)("console.log('worker')", { eval: true })`
 // ends the run.
 func TestBlockedCommands(t *testing.T) {
 	const dd, rm, tool = `permissions: blocked_commands: "dd"`, `"rm -rf /"`, `"tool"`
-	s := shared(t)
+	s := atolltest.Start(t, atolltest.Options{})
 	attempts(t, s, object{"process": object{"blocked_commands": []string{"dd", "rm -rf /", "tool"}}}, []tried{
 		{"allowed", atolltest.Bash, "rm -rf /tmp/nothing; echo dd; ls / > /dev/null | cat; for i in 1 2 3; do true & done; wait; echo done", "dd\ndone\n", 0, ""},
 		{"expanded", atolltest.Bash, "echo before; d=d; $d$d --version; echo after", "before\n", 137, dd},
@@ -237,7 +237,7 @@ os.execv("/bin/dd", ["x"])`, "(1\n13\n-1\n){2}-1 -1\n", 137, dd},
 
 // TestMaxProcesses checks that processes are counted and threads are not.
 func TestMaxProcesses(t *testing.T) {
-	attempts(t, shared(t), object{"process": object{"max_processes": 4}}, []tried{
+	attempts(t, atolltest.Start(t, atolltest.Options{}), object{"process": object{"max_processes": 4}}, []tried{
 		{"Python", atolltest.Python, `
 import os, threading, time
 threads = [threading.Thread(target=time.sleep, args=(0.2,)) for _ in range(20)]
@@ -261,7 +261,7 @@ setTimeout(() => all.forEach(p => p.kill()), 500)`, "(EAGAIN\n){3}", 0, ""},
 // TestPermissionsOfTheTenant makes environments the way the contract has it, and
 // checks that tenants do not see each other's.
 func TestPermissionsOfTheTenant(t *testing.T) {
-	s := shared(t)
+	s := atolltest.Start(t, atolltest.Options{})
 	admin := s.AdminKey(t)
 	s.Tenant(t, "rules-a", "pro")
 	s.Tenant(t, "rules-b", "pro")

@@ -57,7 +57,7 @@ type threadRecord struct {
 // TestThread checks what an execution finds of an earlier one of its thread, in
 // every language, and what it does not.
 func TestThread(t *testing.T) {
-	s := shared(t)
+	s := atolltest.Start(t, atolltest.Options{})
 	for _, c := range []struct{ name, language, write, read, want string }{
 		{
 			"Python", atolltest.Python,
@@ -96,7 +96,7 @@ func TestThread(t *testing.T) {
 
 // TestThreadEnds checks which state a thread has after each way to end.
 func TestThreadEnds(t *testing.T) {
-	s := shared(t)
+	s := atolltest.Start(t, atolltest.Options{})
 	const id = "ends"
 	state := func(want string) {
 		t.Helper()
@@ -197,7 +197,7 @@ func TestThreadSurvivesItsServer(t *testing.T) {
 // TestThreadOverHTTP checks that what is put into a thread a program finds, and
 // the other way round.
 func TestThreadOverHTTP(t *testing.T) {
-	s := shared(t)
+	s := atolltest.Start(t, atolltest.Options{})
 	const id = "over-http"
 	s.Must(t, atolltest.Key, http.MethodPut, "/v1/threads/"+id+"/files/in/data", "from outside").Into(t, http.StatusOK, nil)
 	if r := on(t, s, atolltest.Key, id, atolltest.Python, "d = open('in/data').read(); print(d); open('out', 'w').write(d.upper()); open('in/data', 'a').write('!')"); r.ExitCode != 0 || !strings.Contains(r.Stdout, "from outside") {
@@ -242,7 +242,7 @@ func TestThreadPackages(t *testing.T) {
 // TestThreadUnderRules checks that rules about paths hold for the home of a thread
 // as they do for the image's.
 func TestThreadUnderRules(t *testing.T) {
-	s := shared(t)
+	s := atolltest.Start(t, atolltest.Options{})
 	key, admin := s.Tenant(t, "ruled-threads", "enterprise"), s.AdminKey(t)
 	rules := func(writable, readOnly, blocked []string) {
 		t.Helper()
