@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/bus"
 	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // openBus opens the bus of a folder, which the end of the test closes.
@@ -137,10 +138,8 @@ func benchmarkTiny(b *testing.B, overBus bool) {
 	}()
 	var took []time.Duration
 	for b.Loop() {
-		for m.engine.Ready(b.Context()) != nil {
-			time.Sleep(time.Millisecond)
-		}
-		time.Sleep(250 * time.Millisecond) // the pool refills
+		atolltest.Until(b, time.Minute, "the pool was filled", func() bool { return m.engine.Ready(b.Context()) == nil })
+		time.Sleep(250 * time.Millisecond) // the load: callers come so far apart that the pool has refilled
 		j := job("print(1)")
 		begun := time.Now()
 		if overBus {

@@ -5,8 +5,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // bigHome makes a home of 10,000 files with 200 MB.
@@ -29,7 +34,18 @@ func bigHome(tb testing.TB) string {
 	}
 	g := &grower{t: tb, dir: dir}
 	g.ownAll()
-	time.Sleep(20 * time.Millisecond) // so that the clock has left the last file behind
+	var last, now unix.Timespec
+	if st, err := os.Lstat(filepath.Join(dir, "pkg39", "mod399", "file9999.py")); err != nil {
+		tb.Fatal(err)
+	} else {
+		last = unix.Timespec(st.Sys().(*syscall.Stat_t).Ctim)
+	}
+	atolltest.Until(tb, time.Second, "the clock has left the last file behind", func() bool {
+		if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil {
+			tb.Fatal(err)
+		}
+		return now.Nano() > last.Nano()
+	})
 	return dir
 }
 

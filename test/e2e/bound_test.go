@@ -189,16 +189,8 @@ func TestBoundSecretsSurviveTheirServer(t *testing.T) {
 		_, _ = s.Call(t.Context(), key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"language": atolltest.Bash, "timeout": 120, "code": fmt.Sprintf(
 			`until [ "$(curl -sS --max-time 5 -H "Authorization: $TOKEN" https://api.example.com:%s/)" = stop ]; do sleep 0.1; done; echo stopped`, h.port)}, nil)
 	}()
-	await := func(what string, done func() bool) {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(50 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("never seen: " + what)
-			}
-		}
-	}
 	told := func() bool { return slices.Contains(h.take(), "api.example.com a-secret-0123") }
-	await("a request with the secret", told)
+	atolltest.Until(t, time.Minute, "a request with the secret", told)
 	h.options.Data = s.Keep(t)
 	if err := s.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -206,11 +198,11 @@ func TestBoundSecretsSurviveTheirServer(t *testing.T) {
 	_ = s.Wait(context.Background())
 	h.take()
 	next := atolltest.Start(t, h.options)
-	await("a request with the secret after the take-over", told)
+	atolltest.Until(t, time.Minute, "a request with the secret after the take-over", told)
 	h.mu.Lock()
 	h.stop = true
 	h.mu.Unlock()
-	await("the program's end", func() bool {
+	atolltest.Until(t, time.Minute, "the program's end", func() bool {
 		var page struct {
 			Data []struct {
 				Status string `json:"status"`

@@ -269,21 +269,15 @@ func TestANetworkSurvivesItsServer(t *testing.T) {
 		t.Fatal("after the take-over nothing arrives")
 	}
 	stop.Store(true)
-	status := ""
-	for deadline := time.Now().Add(time.Minute); status != "success" && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	atolltest.Until(t, time.Minute, "the program ended with success", func() bool {
 		var page struct {
 			Data []struct {
 				Status string `json:"status"`
 			} `json:"data"`
 		}
 		next.Must(t, key, http.MethodGet, "/v1/executions", nil).Into(t, http.StatusOK, &page)
-		if len(page.Data) == 1 {
-			status = page.Data[0].Status
-		}
-	}
-	if status != "success" {
-		t.Errorf("the program ended as %q", status)
-	}
+		return len(page.Data) == 1 && page.Data[0].Status == "success"
+	})
 }
 
 // serve answers connections on an address of this machine that is not its

@@ -108,7 +108,7 @@ func traced(count bool) program {
 	p.begin()
 	end := p.call(unix.SYS_CLONE)
 	p.unless(0, unix.CLONE_UNTRACED, 1)
-	p.skip(1)
+	p.jump(1)
 	p.ret(retErrno | uint32(unix.EPERM))
 	end()
 	if count {
@@ -120,8 +120,8 @@ func traced(count bool) program {
 	return p
 }
 
-// skip jumps over n instructions.
-func (p *program) skip(n uint32) {
+// jump passes over n instructions.
+func (p *program) jump(n uint32) {
 	*p = append(*p, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JA, K: n})
 }
 
