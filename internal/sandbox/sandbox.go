@@ -135,6 +135,9 @@ type Spec struct {
 	// Network connects the sandbox; nil leaves it without any device.
 	Network *Network
 	Traces  bool // the guest looks at what programs execute
+	// Sockets lets what may open a Unix socket in one of Mounts connect to it.
+	// Under gVisor nothing else would.
+	Sockets bool
 	// Labels are kept beside the sandbox, so that a later process can tell
 	// what it was for (for example "pool": "python").
 	Labels map[string]string
