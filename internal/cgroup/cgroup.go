@@ -86,7 +86,7 @@ func (p *Parent) Version() Version { return p.version }
 
 // Remove deletes the parent group, which must be empty of groups.
 func (p *Parent) Remove() error {
-	g := &Group{parent: &Parent{dirs: map[string]string{}}, name: p.name}
+	g := &Group{parent: &Parent{version: p.version, dirs: map[string]string{}}, name: p.name}
 	for c, dir := range p.dirs {
 		g.parent.dirs[c] = filepath.Dir(dir)
 	}
@@ -120,8 +120,11 @@ func (p *Parent) Group(name string) *Group { return &Group{parent: p, name: name
 func (p *Parent) List() ([]string, error) {
 	seen := map[string]bool{}
 	var names []string
-	for _, dir := range p.dirs {
+	for _, dir := range p.Group("").folders() {
 		entries, err := os.ReadDir(dir)
+		if errors.Is(err, fs.ErrNotExist) && dir == p.Group("").freezer() {
+			continue // none was frozen yet
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -249,8 +252,10 @@ func (g *Group) Procs() []string {
 // it was killed.
 const killRounds = 20
 
-// Kill sends SIGKILL to every process in the group.
+// Kill sends SIGKILL to every process in the group, frozen ones too: version 1
+// would let those have it when they go on.
 func (g *Group) Kill() {
+	_ = g.Thaw() // what does not exist needs none, and removing tells what remains
 	if dir, ok := g.parent.dirs[""]; ok {
 		// Since Linux 5.14 one write ends all, whatever they are forking.
 		if os.WriteFile(filepath.Join(dir, g.name, "cgroup.kill"), []byte("1"), 0) == nil {
@@ -281,12 +286,23 @@ func (g *Group) signal() (any bool) {
 	return any
 }
 
+// folders are the group's, in every hierarchy.
+func (g *Group) folders() []string {
+	var folders []string
+	for _, dir := range g.parent.dirs {
+		folders = append(folders, filepath.Join(dir, g.name))
+	}
+	if g.parent.version == V1 {
+		folders = append(folders, g.freezer())
+	}
+	return folders
+}
+
 // Remove deletes the group, waiting a moment for its last processes to be
 // gone. A group that does not exist is no error.
 func (g *Group) Remove() error {
 	var errs []error
-	for _, dir := range g.parent.dirs {
-		path := filepath.Join(dir, g.name)
+	for _, path := range g.folders() {
 		err := unix.Rmdir(path)
 		for wait := time.Millisecond; errors.Is(err, unix.EBUSY) && wait < 2*time.Second; wait *= 2 {
 			time.Sleep(wait)

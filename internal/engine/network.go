@@ -171,14 +171,6 @@ type connected struct {
 	link *link
 }
 
-// Checkpoint implements sandbox.Instance.
-func (c connected) Checkpoint(ctx context.Context, dir string) error {
-	if err := c.Instance.Checkpoint(ctx, dir); err != nil {
-		return err
-	}
-	return c.link.close()
-}
-
 // Detach implements sandbox.Instance.
 func (c connected) Detach() error { return errors.Join(c.link.close(), c.Instance.Detach()) }
 

@@ -13,6 +13,12 @@ var ErrNotFound = errors.New("sandbox not found")
 // wrapping error says why and what would help.
 var ErrUnsupported = errors.New("not supported by this runtime")
 
+// SaveError says why the state of a sandbox cannot be written as it is now.
+type SaveError struct{ Reason string }
+
+// Error implements error.
+func (e *SaveError) Error() string { return "the sandbox's state cannot be saved: " + e.Reason }
+
 // Runtime makes sandboxes. It owns its state folder; two Runtimes on one
 // folder corrupt it. All methods may be called concurrently.
 type Runtime interface {
@@ -23,8 +29,11 @@ type Runtime interface {
 	// guest's channel is open. A failed Create leaves nothing behind.
 	Create(ctx context.Context, spec Spec) (Instance, error)
 
-	// Restore makes a sandbox from what Checkpoint wrote to folder dir. The
-	// spec must have the Rootfs and Limits of the checkpointed one.
+	// Restore makes a sandbox from what Checkpoint wrote to folder dir, as often
+	// as wanted. The spec must have the Rootfs and Limits of the checkpointed one
+	// and mounts on the same targets, each with the files that were open there; a
+	// network if that had one, another of the same configuration. Connections
+	// through it are then reset. The folder is needed until Restore returns.
 	Restore(ctx context.Context, spec Spec, dir string) (Instance, error)
 
 	// Open takes over a living sandbox that this or an earlier process made.
@@ -70,9 +79,21 @@ type Instance interface {
 	// returns the last figures that could be read.
 	Usage(ctx context.Context) (Usage, error)
 
-	// Checkpoint writes the sandbox's memory and files to the empty folder dir
-	// and ends the sandbox.
+	// Freeze stops all of the sandbox where it is, its kernel too: it costs no
+	// processor time, keeps its memory, answers nobody, and its clocks run on.
+	// Only Thaw has it go on, also in a later process; Kill and Destroy end it all
+	// the same. Both may be repeated.
+	Freeze(ctx context.Context) error
+	Thaw(ctx context.Context) error
+
+	// Checkpoint writes the sandbox's memory and its files in memory to the empty
+	// folder dir; what lies on mounts stays there. Its programs are then stopped
+	// where that was, so that mounts can be copied as they were: Resume has them
+	// go on, also in a later process, Destroy ends them. Nothing else may be
+	// asked of it meanwhile. A sandbox that cannot be written, with *SaveError,
+	// goes on as if nothing had been asked.
 	Checkpoint(ctx context.Context, dir string) error
+	Resume(ctx context.Context) error
 
 	// Detach lets go of the sandbox without ending it; Open finds it again.
 	Detach() error

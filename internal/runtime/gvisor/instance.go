@@ -3,8 +3,6 @@ package gvisor
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/atoll-run/atoll/internal/runtime/state"
@@ -71,15 +69,6 @@ func (i *Instance) Check() error {
 		return i.runtime.cfg.Cgroups.Group(string(i.id)).Check(groupLimits(i.limits), i.pid)
 	}
 	return bound(i.pid, i.limits.CPU)
-}
-
-// Checkpoint implements sandbox.Instance.
-func (i *Instance) Checkpoint(ctx context.Context, dir string) error {
-	cmd := i.runtime.command(ctx, i.id, "checkpoint", "--image-path="+dir, "--compression=none", string(i.id))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("checkpoint %s: %w: %s", i.id, err, strings.TrimSpace(string(out)))
-	}
-	return i.Destroy(context.WithoutCancel(ctx))
 }
 
 // Detach implements sandbox.Instance.

@@ -34,7 +34,7 @@ func (r *Runtime) Kill(ctx context.Context, id sandbox.ID) error {
 	var errs []error
 	rec, err := r.dir.Read(id)
 	if err == nil {
-		errs = append(errs, endProcess(ctx, rec))
+		errs = append(errs, r.endProcess(ctx, rec))
 	}
 	if r.cfg.Cgroups == nil {
 		if rec.Pid == 0 || !r.hidesCgroups() {
@@ -52,7 +52,7 @@ func (r *Runtime) Kill(ctx context.Context, id sandbox.ID) error {
 
 // endProcess kills a sandbox's main process, which is process 1 of a PID
 // namespace and takes all others along, and waits for it to be gone.
-func endProcess(ctx context.Context, rec state.Record) error {
+func (r *Runtime) endProcess(ctx context.Context, rec state.Record) error {
 	proc, err := state.OpenProcess(rec)
 	if errors.Is(err, sandbox.ErrNotFound) {
 		return nil
@@ -63,6 +63,11 @@ func endProcess(ctx context.Context, rec state.Record) error {
 	defer proc.Close()
 	if err := proc.Kill(); err != nil {
 		return fmt.Errorf("kill sandbox %s: %w", rec.Spec.ID, err)
+	}
+	if r.cfg.Cgroups != nil { // frozen processes take note of their end when they go on
+		if err := r.cfg.Cgroups.Group(string(rec.Spec.ID)).Thaw(); err != nil {
+			return err
+		}
 	}
 	select {
 	case <-proc.Done():

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/runtime/state"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -69,6 +70,31 @@ func (i *Instance) Check() error {
 
 // Checkpoint implements sandbox.Instance.
 func (i *Instance) Checkpoint(context.Context, string) error { return errCheckpoint }
+
+// Resume implements sandbox.Instance.
+func (i *Instance) Resume(context.Context) error { return errCheckpoint }
+
+// Freeze implements sandbox.Instance.
+func (i *Instance) Freeze(ctx context.Context) error {
+	if i.runtime.cfg.Cgroups == nil {
+		return fmt.Errorf("freeze: %w without control groups", sandbox.ErrUnsupported)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, freezeTime, fmt.Errorf("its processes have not stopped within %s", freezeTime))
+	defer cancel()
+	return i.runtime.cfg.Cgroups.Group(string(i.id)).Freeze(ctx)
+}
+
+// freezeTime bounds the wait for processes to stop. One whose system call cannot
+// be interrupted, on a network file system for one, may never do.
+const freezeTime = 5 * time.Second
+
+// Thaw implements sandbox.Instance.
+func (i *Instance) Thaw(context.Context) error {
+	if i.runtime.cfg.Cgroups == nil {
+		return nil
+	}
+	return i.runtime.cfg.Cgroups.Group(string(i.id)).Thaw()
+}
 
 // Detach implements sandbox.Instance.
 func (i *Instance) Detach() error {

@@ -178,6 +178,9 @@ func testCheckpoint(t *testing.T, f *fixture) {
 		} else if !errors.Is(err, sandbox.ErrUnsupported) {
 			t.Errorf("Restore: %v", err)
 		}
+		if err := b.Resume(t.Context()); !errors.Is(err, sandbox.ErrUnsupported) {
+			t.Errorf("Resume: %v", err)
+		}
 		if got := b.run(t, "echo", "alive"); got != "[alive]\n" {
 			t.Errorf("after that, a program printed %q", got)
 		}
@@ -190,6 +193,7 @@ func testCheckpoint(t *testing.T, f *fixture) {
 	must(t, b.guest.Close())
 	b.guest = nil
 	must(t, b.Checkpoint(t.Context(), dir))
+	must(t, b.Destroy(t.Context()))
 	await(t, "Done", b.Done())
 	f.checkEmpty(t)
 

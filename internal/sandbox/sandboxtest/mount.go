@@ -260,6 +260,7 @@ func testMountCheckpoint(t *testing.T, f *fixture) {
 	dir := filepath.Join(t.TempDir(), "checkpoint")
 	must(t, os.Mkdir(dir, 0o700))
 	must(t, first.Checkpoint(t.Context(), dir))
+	must(t, first.Destroy(t.Context()))
 	f.checkEmpty(t)
 	for i := range 2 {
 		m, mounts := mountFolders(t)

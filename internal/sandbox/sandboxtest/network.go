@@ -71,6 +71,7 @@ func testNetwork(t *testing.T, f *fixture) {
 	must(t, b.guest.Close())
 	b.guest = nil
 	must(t, b.Checkpoint(t.Context(), dir))
+	must(t, b.Destroy(t.Context()))
 	link = newLink(t)
 	spec := f.spec(t)
 	withLink(link)(&spec)

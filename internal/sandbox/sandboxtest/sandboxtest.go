@@ -70,6 +70,10 @@ func Run(t *testing.T, d Driver) {
 		{"CPU", testCPU},
 		{"Checkpoint", testCheckpoint},
 		{"Network", testNetwork},
+		{"Freeze", testFreeze},
+		{"Sleep", testSleep},
+		{"Resume", testResume},
+		{"Unsavable", testUnsavable},
 	}
 	if d.NoMounts {
 		parts = append(parts, part{"NoMounts", testNoMounts})

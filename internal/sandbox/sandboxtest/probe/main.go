@@ -57,6 +57,8 @@ var commands = map[string]func([]string) error{
 	"names":   names,
 	"make":    makeEntries,
 	"append":  appendForever,
+	"live":    live,
+	"query":   query,
 }
 
 func fail(err error) {
