@@ -39,6 +39,51 @@ type NetworkPolicy struct {
 // Blocked reports whether there is no network at all.
 func (p NetworkPolicy) Blocked() bool { return p.Mode == "" || p.Mode == NetworkBlocked }
 
+// Equal reports whether p and o are the same rules.
+func (p NetworkPolicy) Equal(o NetworkPolicy) bool {
+	return p.Mode == o.Mode && slices.Equal(p.AllowedHosts, o.AllowedHosts) &&
+		slices.Equal(p.AllowedCIDRs, o.AllowedCIDRs) && slices.Equal(p.BlockedPorts, o.BlockedPorts)
+}
+
+// Within reports whether p allows nothing that o does not. It compares rule by
+// rule: two ranges that make up a third are not found to.
+func (p NetworkPolicy) Within(o NetworkPolicy) bool {
+	switch {
+	case p.Blocked():
+		return true
+	case o.Blocked(), p.Mode == NetworkUnrestricted && o.Mode != NetworkUnrestricted:
+		return false
+	}
+	for _, port := range o.BlockedPorts {
+		if !slices.Contains(p.BlockedPorts, port) {
+			return false
+		}
+	}
+	if o.Mode == NetworkUnrestricted {
+		return true
+	}
+	for _, h := range p.AllowedHosts {
+		if !slices.ContainsFunc(o.AllowedHosts, func(pattern string) bool { return covers(pattern, h) }) {
+			return false
+		}
+	}
+	for _, c := range p.AllowedCIDRs {
+		if !slices.ContainsFunc(o.AllowedCIDRs, func(r netip.Prefix) bool { return r.Bits() <= c.Bits() && r.Contains(c.Addr()) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// covers reports whether every name that h stands for is one of pattern's.
+func covers(pattern, h string) bool {
+	if pattern == "*" || pattern == h {
+		return true
+	}
+	below, wild := strings.CutPrefix(pattern, "*")
+	return wild && strings.HasSuffix(h, below) && h != "*"
+}
+
 // FilesystemPolicy restricts paths of a sandbox, absolute and clean. The longest
 // path that holds a file decides about it; Blocked wins over ReadOnly, ReadOnly
 // over Writable. Nothing below a blocked path is opened again.
@@ -75,8 +120,7 @@ func (p Permissions) Restricts() bool { return p.Filesystem.Restricts() || p.Pro
 
 // Equal reports whether p and o are the same rules.
 func (p Permissions) Equal(o Permissions) bool {
-	return p.Network.Mode == o.Network.Mode && slices.Equal(p.Network.AllowedHosts, o.Network.AllowedHosts) &&
-		slices.Equal(p.Network.AllowedCIDRs, o.Network.AllowedCIDRs) && slices.Equal(p.Network.BlockedPorts, o.Network.BlockedPorts) &&
+	return p.Network.Equal(o.Network) &&
 		(p.Filesystem.Writable == nil) == (o.Filesystem.Writable == nil) && slices.Equal(p.Filesystem.Writable, o.Filesystem.Writable) &&
 		slices.Equal(p.Filesystem.ReadOnly, o.Filesystem.ReadOnly) && slices.Equal(p.Filesystem.Blocked, o.Filesystem.Blocked) &&
 		p.Process.NoExec == o.Process.NoExec && slices.Equal(p.Process.BlockedCommands, o.Process.BlockedCommands) &&

@@ -77,3 +77,42 @@ func FuzzPermissions(f *testing.F) {
 		}
 	})
 }
+
+func TestWhatIsWithinAPolicy(t *testing.T) {
+	rules := func(hosts string, ports ...uint16) NetworkPolicy {
+		return NetworkPolicy{Mode: NetworkRules, AllowedHosts: strings.Fields(hosts), BlockedPorts: ports}
+	}
+	cidr := func(c string) NetworkPolicy {
+		return NetworkPolicy{Mode: NetworkRules, AllowedCIDRs: []netip.Prefix{netip.MustParsePrefix(c)}}
+	}
+	open := NetworkPolicy{Mode: NetworkUnrestricted}
+	for _, c := range []struct {
+		name string
+		p, o NetworkPolicy
+		want bool
+	}{
+		{"nothing in nothing", NetworkPolicy{}, NetworkPolicy{}, true},
+		{"nothing in all", NetworkPolicy{Mode: NetworkBlocked}, open, true},
+		{"something in nothing", rules("a.test"), NetworkPolicy{}, false},
+		{"all in rules", open, rules("*"), false},
+		{"rules in all", rules("*"), open, true},
+		{"a name", rules("a.test"), rules("b.test a.test"), true},
+		{"another name", rules("c.test"), rules("b.test a.test"), false},
+		{"below a wildcard", rules("x.a.test *.x.a.test *.a.test"), rules("*.a.test"), true},
+		{"the wildcard's own name", rules("a.test"), rules("*.a.test"), false},
+		{"a name that ends alike", rules("xa.test"), rules("*.a.test"), false},
+		{"a wildcard in a name", rules("*.a.test"), rules("a.test"), false},
+		{"every name in some", rules("*"), rules("*.test"), false},
+		{"a smaller range", cidr("10.1.0.0/16"), cidr("10.0.0.0/8"), true},
+		{"a larger range", cidr("10.0.0.0/8"), cidr("10.1.0.0/16"), false},
+		{"a range beside", cidr("11.0.0.0/16"), cidr("10.0.0.0/8"), false},
+		{"a range among names", cidr("10.0.0.0/8"), rules("*"), false},
+		{"more blocked ports", rules("a.test", 22, 25), rules("a.test", 22), true},
+		{"fewer blocked ports", rules("a.test", 25), rules("a.test", 22), false},
+		{"a blocked port of an open network", rules("a.test"), NetworkPolicy{Mode: NetworkUnrestricted, BlockedPorts: []uint16{25}}, false},
+	} {
+		if got := c.p.Within(c.o); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}

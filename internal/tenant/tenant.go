@@ -68,14 +68,26 @@ type Plan struct {
 	MaxThreads    int   // threads at the same time; 0 for no bound
 	MaxThreadSize int64 // bytes of a thread's files; 0 for no bound
 	BuiltIn       bool  // one of the contract's; cannot be removed
+
+	// Of named sandboxes; 0 for no bound.
+	MaxSandboxes     int           // at the same time, sleeping ones too
+	MaxSandboxMemory int64         // bytes of those that are not asleep on disk, together
+	MaxSandboxDisk   int64         // bytes of the files of one
+	MaxSandboxLife   time.Duration // of one
 }
 
 // Plans are the contract's.
 func Plans() []Plan {
 	const GiB = 1 << 30
 	return []Plan{
-		{Name: "free", MaxCPU: 1, MaxMemory: 1 * GiB, Concurrency: 5, MaxTimeout: time.Minute, MaxOutput: 100 << 20, MaxThreads: 100, MaxThreadSize: 1 * GiB, BuiltIn: true},
-		{Name: "pro", MaxCPU: 4, MaxMemory: 4 * GiB, Concurrency: 100, MaxTimeout: time.Hour, Streaming: true, Async: true, MaxOutput: 1 * GiB, MaxThreads: 10_000, MaxThreadSize: 10 * GiB, BuiltIn: true},
+		{
+			Name: "free", MaxCPU: 1, MaxMemory: 1 * GiB, Concurrency: 5, MaxTimeout: time.Minute, MaxOutput: 100 << 20, MaxThreads: 100, MaxThreadSize: 1 * GiB, BuiltIn: true,
+			MaxSandboxes: 5, MaxSandboxMemory: 4 * GiB, MaxSandboxDisk: 2 * GiB, MaxSandboxLife: 24 * time.Hour,
+		},
+		{
+			Name: "pro", MaxCPU: 4, MaxMemory: 4 * GiB, Concurrency: 100, MaxTimeout: time.Hour, Streaming: true, Async: true, MaxOutput: 1 * GiB, MaxThreads: 10_000, MaxThreadSize: 10 * GiB, BuiltIn: true,
+			MaxSandboxes: 100, MaxSandboxMemory: 64 * GiB, MaxSandboxDisk: 20 * GiB, MaxSandboxLife: 30 * 24 * time.Hour,
+		},
 		{Name: "enterprise", Streaming: true, Async: true, MaxOutput: 10 * GiB, BuiltIn: true},
 	}
 }

@@ -3,7 +3,7 @@ package usage
 
 import "time"
 
-// Entry is what one call used.
+// Entry is what one call used, or a sandbox in some time.
 type Entry struct {
 	TraceID  string
 	Tenant   string
@@ -14,8 +14,17 @@ type Entry struct {
 	Memory   int64   // bytes the sandbox had
 	BytesOut int64   // to the network
 	Sessions int     // sandboxes begun: 0 for a further call of a turn
+	Standing bool    // it is no call, but the time that a named sandbox has run
 	Credits  float64
 	At       time.Time
+}
+
+// Calls is how many calls e is.
+func (e Entry) Calls() int {
+	if e.Standing {
+		return 0
+	}
+	return 1
 }
 
 // Prices say what use costs. The contract's credit is 60 seconds with one core
@@ -33,5 +42,5 @@ func DefaultPrices() Prices { return Prices{CPUMinute: 0.5, GiBMinute: 0.5} }
 // Credits is the price of e.
 func (p Prices) Credits(e Entry) float64 {
 	minutes, gib := e.Seconds/60, float64(1<<30)
-	return minutes*(e.CPU*p.CPUMinute+float64(e.Memory)/gib*p.GiBMinute) + p.Call + float64(e.BytesOut)/gib*p.GiBOut
+	return minutes*(e.CPU*p.CPUMinute+float64(e.Memory)/gib*p.GiBMinute) + float64(e.Calls())*p.Call + float64(e.BytesOut)/gib*p.GiBOut
 }

@@ -1,0 +1,43 @@
+package named
+
+import (
+	"context"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/usage"
+)
+
+// SourceSandbox is what the ledger calls the time of named sandboxes.
+const SourceSandbox = "sandbox"
+
+// charge puts the time that e's sandbox has run, up to now, on its tenant's bill.
+// One that is not resident costs nothing. What cannot be written is charged next
+// time. The turn at e is held.
+func (m *Manager) charge(ctx context.Context, e *entry, now time.Time) {
+	sb := m.current(e)
+	if !sb.resident() {
+		return
+	}
+	m.mu.Lock()
+	live := e.live
+	m.mu.Unlock()
+	now = now.UTC().Truncate(time.Microsecond)
+	seconds := now.Sub(sb.MeteredAt).Seconds()
+	if seconds <= 0 {
+		return
+	}
+	entry := usage.Entry{
+		TraceID: string(sb.ID), Tenant: sb.Tenant, Key: sb.Key, Source: SourceSandbox,
+		Seconds: seconds, CPU: sb.Limits.CPU, Memory: sb.Limits.Memory, Standing: true, At: now,
+	}
+	if live != nil {
+		entry.BytesOut = live.Traffic().BytesOut
+	}
+	entry.Credits = m.cfg.Prices.Credits(entry)
+	if err := m.cfg.Store.Meter(ctx, sb.ID, now, entry); err != nil {
+		m.cfg.Log.WarnContext(ctx, "cannot charge for a named sandbox yet", "sandbox_id", string(sb.ID), "error", err)
+		return
+	}
+	sb.MeteredAt = now
+	m.show(e, sb)
+}

@@ -1,0 +1,82 @@
+package named
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/tenant"
+)
+
+// connection is what of the network was put into force last.
+type connection struct {
+	mu      sync.Mutex
+	set     bool                    // guarded by mu; the next two are in force
+	policy  sandbox.NetworkPolicy   // guarded by mu
+	secrets []execution.BoundSecret // guarded by mu
+}
+
+// is reports whether this is in force.
+func (c *connection) is(policy sandbox.NetworkPolicy, secrets []execution.BoundSecret) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.set && policy.Equal(c.policy) && slices.EqualFunc(secrets, c.secrets, func(a, b execution.BoundSecret) bool {
+		return a.Placeholder == b.Placeholder && a.Value == b.Value && slices.Equal(a.Hosts, b.Hosts)
+	})
+}
+
+// connect puts into force what p and the sandbox's own policy allow, unless it is.
+// The turn at e is held.
+func (m *Manager) connect(p *tenant.Principal, e *entry, live Live) error {
+	m.mu.Lock()
+	sb := e.sb
+	m.mu.Unlock()
+	policy, secrets := network(p, sb)
+	c := &e.net
+	if c.is(policy, secrets) {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.set = false
+	if err := live.Connect(policy, secrets); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the sandbox could not be connected to the network; nothing was run, retry after a moment")
+	}
+	c.set, c.policy, c.secrets = true, policy, secrets
+	return nil
+}
+
+// network is what a sandbox may connect to when p uses it: what its own policy
+// says as long as p's environment and tenant still allow that much, or else what
+// they do allow.
+func network(p *tenant.Principal, sb *Sandbox) (sandbox.NetworkPolicy, []execution.BoundSecret) {
+	own, most := sb.Permissions.Network, p.Environment.Permissions.Network
+	switch {
+	case own.Blocked() || most.Blocked() || !p.Tenant.NetworkEnabled:
+		return sandbox.NetworkPolicy{}, nil
+	case !own.Within(most):
+		own = most
+	}
+	return own, p.BoundSecrets()
+}
+
+// setNetwork gives a sandbox a policy of its own.
+func setNetwork(p *tenant.Principal, sb *Sandbox, policy sandbox.NetworkPolicy) error {
+	if err := (sandbox.Permissions{Network: policy}).Validate(); err != nil {
+		return fault.New(fault.Invalid, "%v", err)
+	}
+	most := p.Environment.Permissions.Network
+	if !p.Tenant.NetworkEnabled {
+		most = sandbox.NetworkPolicy{}
+	}
+	if !policy.Blocked() && !sb.Connected {
+		return fault.New(fault.Conflict, "this sandbox was made without a network, and cannot be given one; make another")
+	}
+	if !policy.Within(most) {
+		return fault.New(fault.Forbidden, "the network policy allows more than the environment %s does; a sandbox can be given less, never more", p.Environment.Name)
+	}
+	sb.Permissions.Network = policy
+	return nil
+}

@@ -1,0 +1,62 @@
+package named
+
+import (
+	"context"
+
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/guest/attend"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Recipe is what an Engine makes a sandbox from.
+type Recipe struct {
+	ID          sandbox.ID
+	Image       string // name in the image store
+	Limits      sandbox.Limits
+	Permissions sandbox.Permissions // the network's are said with Live.Connect
+	Connected   bool                // it has a network device
+}
+
+// Engine makes the named sandboxes of a machine.
+type Engine interface {
+	// Admit says why a recipe cannot be made on this machine, before anything is
+	// recorded.
+	Admit(r Recipe) error
+	// Make makes a sandbox whose attendant answers. Its network is closed until
+	// Live.Connect. A failed Make leaves nothing.
+	Make(ctx context.Context, r Recipe) (Live, error)
+	// Open takes over one that an earlier process made; sandbox.ErrNotFound when it
+	// does not live.
+	Open(ctx context.Context, r Recipe) (Live, error)
+	// Left lists all sandboxes that there is anything of.
+	Left(ctx context.Context) ([]sandbox.ID, error)
+	// Remove ends a sandbox that nobody has open, and removes all there is of it.
+	Remove(ctx context.Context, id sandbox.ID) error
+}
+
+// Live is a sandbox that has memory of this machine.
+type Live interface {
+	// Guest is the client of its attendant, which is told to call again where the
+	// connection is over.
+	Guest(ctx context.Context) (*attend.Client, error)
+	// Environ is the whole environment of a program, "NAME=value" each, of
+	// variables over those of image and operator.
+	Environ(variables map[string]string) []string
+	// Done is closed when it has ended.
+	Done() <-chan struct{}
+	Usage(ctx context.Context) (sandbox.Usage, error)
+	// DiskUsed is what its folders take of the disk; disk.ErrMore beyond most.
+	DiskUsed(ctx context.Context, most int64) (int64, error)
+
+	// Connect puts a network policy into force, at once and for connections there
+	// are, and gives requests these secrets. It fails for a sandbox without a device
+	// unless the policy is blocked.
+	Connect(p sandbox.NetworkPolicy, secrets []execution.BoundSecret) error
+	// Traffic is what it had to do with the network since it was asked last.
+	Traffic() execution.Traffic
+
+	// Detach lets go of it; Open finds it again.
+	Detach() error
+	// Destroy ends it and removes all there is of it.
+	Destroy(ctx context.Context) error
+}

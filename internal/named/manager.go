@@ -1,0 +1,201 @@
+package named
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/usage"
+)
+
+// Images finds images by what callers call them.
+type Images interface {
+	// Resolve returns the name in the image store of what was asked for; an Invalid
+	// fault says how to import what is not there.
+	Resolve(asked string) (string, error)
+}
+
+// Callers finds out who holds a key.
+type Callers interface {
+	Holder(ctx context.Context, tenantID tenant.ID, keyID string) (tenant.Principal, error)
+}
+
+// Config is what a Manager is made of. All of it is required.
+type Config struct {
+	Store    Store
+	Engine   Engine
+	Images   Images
+	Callers  Callers
+	Executor string       // name of this installation
+	Disk     func() error // refuses new sandboxes while the disk is full
+	Prices   usage.Prices
+	Rules    []string // all redaction rules
+
+	SleepAfter time.Duration // of sandboxes that say nothing
+	DiskLimit  int64         // bytes of each; a plan's own may be less; 0 for no bound
+	Most       int           // sandboxes of this machine; 0 for no bound
+	Keep       time.Duration // how long a sleeping one is kept without use; 0 for ever
+	Detach     bool          // Close leaves them for the next process
+
+	Log *slog.Logger
+}
+
+// Manager has the named sandboxes of one machine. Recover comes first, Close
+// last; Run runs in between.
+type Manager struct {
+	cfg  Config
+	sets sets
+
+	mu     sync.Mutex
+	byID   map[sandbox.ID]*entry // guarded by mu
+	byName map[place]*entry      // guarded by mu
+	closed bool                  // guarded by mu
+}
+
+// place is what a sandbox is found by.
+type place struct {
+	tenant, environment, session, name string
+}
+
+// entry is a sandbox that the Manager has.
+type entry struct {
+	// turn is held, by having sent, while the sandbox is made, changed or ended. It
+	// is taken before Manager.mu.
+	turn chan struct{}
+
+	sb    *Sandbox  // guarded by Manager.mu, replaced and never changed
+	live  Live      // guarded by Manager.mu; nil unless it is resident
+	users int       // guarded by Manager.mu; open Handles
+	used  time.Time // guarded by Manager.mu
+	gone  bool      // guarded by Manager.mu; it is no more to be found
+
+	net connection // held with turn
+}
+
+// New returns a Manager.
+func New(cfg Config) *Manager {
+	return &Manager{cfg: cfg, byID: map[sandbox.ID]*entry{}, byName: map[place]*entry{}}
+}
+
+// lock waits for the turn at e.
+func (e *entry) lock(ctx context.Context) error {
+	select {
+	case e.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fault.Wrap(fault.Unavailable, context.Cause(ctx), "the sandbox is being changed by another call; retry after a moment")
+	}
+}
+
+// tryLock takes the turn at e if nobody has it.
+func (e *entry) tryLock() bool {
+	select {
+	case e.turn <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (e *entry) unlock() { <-e.turn }
+
+// placeOf is where p's sandbox of a name is.
+func placeOf(p *tenant.Principal, session, name string) place {
+	return place{p.Tenant.ID, p.Environment.ID, session, name}
+}
+
+func (s *Sandbox) place() place { return place{s.Tenant, s.Environment, s.Session, s.Name} }
+
+// add makes e known. m.mu is held.
+func (m *Manager) add(e *entry) {
+	m.byID[e.sb.ID], m.byName[e.sb.place()] = e, e
+}
+
+// drop makes e unknown.
+func (m *Manager) drop(e *entry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.gone = true
+	delete(m.byID, e.sb.ID)
+	if m.byName[e.sb.place()] == e {
+		delete(m.byName, e.sb.place())
+	}
+}
+
+// find returns p's sandbox, by its name in a session or by its id: then the
+// session does not matter. Another's is as unknown as one that never was.
+func (m *Manager) find(p *tenant.Principal, session, nameOrID string) (*entry, error) {
+	if err := checkCaller(p); err != nil {
+		return nil, err
+	}
+	byID := sandbox.ID(nameOrID).Valid()
+	if !byID {
+		if err := CheckSession(session); err != nil {
+			return nil, err
+		}
+		if err := CheckName(nameOrID); err != nil {
+			return nil, err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.byName[placeOf(p, session, nameOrID)]
+	if byID {
+		e = m.byID[sandbox.ID(nameOrID)]
+	}
+	if e == nil || e.sb.Tenant != p.Tenant.ID || e.sb.Environment != p.Environment.ID {
+		return nil, unknown(nameOrID)
+	}
+	return e, nil
+}
+
+func unknown(name string) error {
+	return fault.New(fault.NotFound, "there is no sandbox %q", name)
+}
+
+// checkCaller says why p has no sandboxes.
+func checkCaller(p *tenant.Principal) error {
+	switch {
+	case p.Tenant.DisabledAt != nil:
+		return fault.New(fault.Forbidden, "this tenant is disabled")
+	case p.Environment.ID == "":
+		return fault.New(fault.Forbidden, "this key is bound to no environment, so it has no sandboxes")
+	}
+	return nil
+}
+
+// record saves what change makes of e's sandbox, and then lets it be seen. The
+// turn at e is held.
+func (m *Manager) record(ctx context.Context, e *entry, change func(*Sandbox) error) error {
+	sb := m.current(e)
+	if err := change(sb); err != nil {
+		return err
+	}
+	if err := m.cfg.Store.Save(ctx, sb); err != nil {
+		return err
+	}
+	m.show(e, sb)
+	return nil
+}
+
+// current is e's sandbox as of now, to be changed.
+func (m *Manager) current(e *entry) *Sandbox {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	sb := e.sb.clone()
+	if e.used.After(sb.UsedAt) {
+		sb.UsedAt = e.used
+	}
+	return sb
+}
+
+// show lets another version of e's sandbox be seen.
+func (m *Manager) show(e *entry, sb *Sandbox) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.sb = sb
+}

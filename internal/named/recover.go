@@ -1,0 +1,157 @@
+package named
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/tenant"
+)
+
+const (
+	openAtOnce = 8 // sandboxes that are taken over at the same time
+	openTime   = 30 * time.Second
+)
+
+// Recover takes over the sandboxes that an earlier process of this installation
+// had, and reaps what is left of others. Those that are gone are lost.
+func (m *Manager) Recover(ctx context.Context) error {
+	held, err := m.cfg.Store.Held(ctx, m.cfg.Executor)
+	if err != nil {
+		return fmt.Errorf("list named sandboxes: %w", err)
+	}
+	callers := &holders{callers: m.cfg.Callers}
+	var g errgroup.Group
+	g.SetLimit(openAtOnce)
+	for _, sb := range held {
+		g.Go(func() error {
+			if err := m.adopt(ctx, sb, callers); err != nil {
+				return fmt.Errorf("take over sandbox %s: %w", sb.ID, err)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	reaped, err := m.Reap(ctx)
+	if err != nil {
+		m.cfg.Log.Warn("cannot reap all sandboxes that no record knows", "error", err)
+	}
+	if len(held)+len(reaped) > 0 {
+		m.cfg.Log.Info("took over named sandboxes", "count", len(held), "orphans_reaped", len(reaped))
+	}
+	return nil
+}
+
+// adopt makes one recorded sandbox known.
+func (m *Manager) adopt(ctx context.Context, sb *Sandbox, callers *holders) error {
+	if sb.State == Creating { // nobody was told that it exists
+		return errors.Join(m.cfg.Engine.Remove(ctx, sb.ID), m.cfg.Store.Forget(ctx, sb.ID))
+	}
+	e := &entry{turn: make(chan struct{}, 1), sb: sb, used: sb.UsedAt}
+	m.mu.Lock()
+	m.add(e)
+	m.mu.Unlock()
+	if !sb.resident() {
+		return nil
+	}
+	e.turn <- struct{}{}
+	defer e.unlock()
+	opening, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	live, err := m.cfg.Engine.Open(opening, sb.recipe())
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		why := "its machine or its process ended while no server watched it"
+		if !errors.Is(err, sandbox.ErrNotFound) {
+			why = "the server could not take it over"
+			m.cfg.Log.Warn("cannot take over a named sandbox", "sandbox_id", string(sb.ID), "error", err)
+		}
+		return m.lose(ctx, e, why)
+	}
+	m.mu.Lock()
+	e.live, e.used = live, time.Now() // nobody could use it meanwhile
+	m.mu.Unlock()
+	// Whoever made it must still be somebody for its connections to go on. Until
+	// somebody uses it, it has none otherwise.
+	p, err := callers.holder(ctx, sb.Tenant, sb.Key)
+	if err == nil && p.Environment.ID == sb.Environment {
+		err = m.connect(p, e, live)
+	}
+	if err != nil {
+		m.cfg.Log.Warn("a sandbox that was taken over has no network until it is used", "sandbox_id", string(sb.ID), "error", err)
+	}
+	return nil
+}
+
+// holders finds callers, each once.
+type holders struct {
+	callers Callers
+	mu      sync.Mutex
+	known   map[string]*tenant.Principal // guarded by mu; by key
+}
+
+func (h *holders) holder(ctx context.Context, tenantID tenant.ID, key string) (*tenant.Principal, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := h.known[key]; p != nil {
+		return p, nil
+	}
+	p, err := h.callers.Holder(ctx, tenantID, key)
+	if err != nil {
+		return nil, err
+	}
+	if h.known == nil {
+		h.known = map[string]*tenant.Principal{}
+	}
+	h.known[key] = &p
+	return &p, nil
+}
+
+// Close lets go of all sandboxes, or ends them if they are not to be left for the
+// next process. Nothing can be used any more.
+func (m *Manager) Close(ctx context.Context) error {
+	m.mu.Lock()
+	m.closed = true
+	var all []*entry
+	for _, e := range m.byID {
+		all = append(all, e)
+	}
+	m.mu.Unlock()
+	var g errgroup.Group
+	g.SetLimit(openAtOnce)
+	for _, e := range all {
+		g.Go(func() error {
+			if err := e.lock(ctx); err != nil {
+				return err
+			}
+			defer e.unlock()
+			m.mu.Lock()
+			live, gone := e.live, e.gone
+			m.mu.Unlock()
+			switch {
+			case gone:
+				return nil
+			case !m.cfg.Detach:
+				return m.end(ctx, e, "the server ended, with on_exit: destroy")
+			case live == nil:
+				return nil
+			}
+			m.charge(ctx, e, time.Now())
+			err := m.record(ctx, e, func(*Sandbox) error { return nil }) // when it was used
+			m.mu.Lock()
+			e.live = nil
+			m.mu.Unlock()
+			return errors.Join(err, live.Detach())
+		})
+	}
+	return g.Wait()
+}

@@ -1,0 +1,106 @@
+package named
+
+import (
+	"context"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/fault"
+)
+
+const (
+	lookEvery   = time.Second
+	chargeEvery = 5 * time.Minute
+	// usedEvery is how far behind a record may be about when a sandbox was used.
+	usedEvery = time.Minute
+	purgeKept = 24 * time.Hour // how long a destroyed sandbox is on record
+	purgeMost = 1000
+)
+
+// Run ends sandboxes whose time is over, notices those that ended by themselves,
+// and charges for those that run, until ctx ends.
+func (m *Manager) Run(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-tick.C:
+			m.look(ctx, now)
+		}
+	}
+}
+
+// Purge deletes records of sandboxes that were destroyed, a piece of them.
+func (m *Manager) Purge(ctx context.Context) (int, error) {
+	return m.cfg.Store.Purge(ctx, purgeKept, purgeMost)
+}
+
+// look does what is due of every sandbox. Whoever is at its turn has it done next
+// time.
+func (m *Manager) look(ctx context.Context, now time.Time) {
+	m.mu.Lock()
+	var due []*entry
+	for _, e := range m.byID {
+		if m.due(e, now) {
+			due = append(due, e)
+		}
+	}
+	m.mu.Unlock()
+	for _, e := range due {
+		if ctx.Err() != nil {
+			return
+		}
+		if !e.tryLock() {
+			continue
+		}
+		if err := m.tend(ctx, e, now); err != nil && ctx.Err() == nil {
+			m.cfg.Log.WarnContext(ctx, "cannot tend a named sandbox", "sandbox_id", string(e.sb.ID), "error", err)
+		}
+		e.unlock()
+	}
+}
+
+// due reports whether tend has something to do. m.mu is held.
+func (m *Manager) due(e *entry, now time.Time) bool {
+	sb := e.sb
+	return !e.gone && (m.over(e, now) != "" || e.live != nil && ended(e.live) ||
+		e.live != nil && now.Sub(sb.MeteredAt) >= chargeEvery || e.used.Sub(sb.UsedAt) >= usedEvery)
+}
+
+// over is why a sandbox's time is over; "" while it is not. m.mu is held.
+func (m *Manager) over(e *entry, now time.Time) string {
+	switch sb := e.sb; {
+	case sb.ExpiresAt != nil && !now.Before(*sb.ExpiresAt):
+		return "its time was over"
+	case m.cfg.Keep > 0 && (sb.State == Sleeping || sb.State == Lost) && e.users == 0 && now.Sub(e.used) >= m.cfg.Keep:
+		return "nobody had used it for " + m.cfg.Keep.String()
+	}
+	return ""
+}
+
+// tend does what is due of a sandbox. The turn at e is held.
+func (m *Manager) tend(ctx context.Context, e *entry, now time.Time) error {
+	m.mu.Lock()
+	sb, live, gone, over := e.sb, e.live, e.gone, m.over(e, now)
+	late := e.used.Sub(sb.UsedAt) >= usedEvery
+	m.mu.Unlock()
+	switch {
+	case gone:
+		return nil
+	case over != "":
+		return m.end(ctx, e, over)
+	case live != nil && ended(live):
+		return m.lose(ctx, e, cause(live, sb))
+	case live != nil && now.Sub(sb.MeteredAt) >= chargeEvery:
+		m.charge(ctx, e, now)
+	}
+	if late {
+		err := m.record(ctx, e, func(*Sandbox) error { return nil })
+		if fault.KindOf(err) == fault.NotFound {
+			return nil
+		}
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package named
+
+import (
+	"context"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/usage"
+)
+
+// Room is what of a tenant's plan a sandbox must fit in; 0 is no bound.
+type Room struct {
+	Sandboxes int     // at the same time, sleeping ones too
+	Memory    int64   // bytes of those that are resident, together
+	Credits   float64 // budget of a calendar month
+}
+
+// Store keeps the records of named sandboxes. What does not exist is a NotFound
+// fault. Each sandbox is changed by the one Manager that has it.
+type Store interface {
+	// Create records a sandbox, unless there is one of its tenant, environment,
+	// session and name that is not destroyed: that one is returned and nothing
+	// recorded. Without room for it the error is an Exhausted fault. CreatedAt,
+	// UsedAt and MeteredAt are set by the store's clock.
+	Create(ctx context.Context, s *Sandbox, room Room) (there *Sandbox, err error)
+	// Save records State, Sleep, Detail, Permissions, SleepAfter, UsedAt and
+	// ExpiresAt of a sandbox that is not destroyed.
+	Save(ctx context.Context, s *Sandbox) error
+	// Wake is Save for a sandbox that becomes resident: it must fit in room, too.
+	Wake(ctx context.Context, s *Sandbox, room Room) error
+	// Forget removes the record of a sandbox that never was one.
+	Forget(ctx context.Context, id sandbox.ID) error
+
+	// Get finds one of a tenant, destroyed ones too.
+	Get(ctx context.Context, tenantID tenant.ID, id sandbox.ID) (*Sandbox, error)
+	// Held lists the sandboxes of an executor that are not destroyed, oldest first.
+	Held(ctx context.Context, executor string) ([]*Sandbox, error)
+	// Purge deletes records of sandboxes destroyed longer than keep ago, at most
+	// most of them, and returns how many went.
+	Purge(ctx context.Context, keep time.Duration, most int) (int, error)
+
+	// Meter adds an entry to the ledger for a sandbox's time up to until, and
+	// records that. An entry that comes again for the same time changes nothing.
+	Meter(ctx context.Context, id sandbox.ID, until time.Time, e usage.Entry) error
+	// Record adds the audit row of a call and what it used, both or none.
+	Record(ctx context.Context, row audit.Row, e usage.Entry) error
+}
