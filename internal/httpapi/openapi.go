@@ -67,6 +67,7 @@ func buildDocument() []byte {
 	})
 	d.threads(doc)
 	d.tools(doc)
+	d.toolset(doc)
 	d.environments(doc)
 	d.files(doc)
 	d.admin(doc)

@@ -51,6 +51,9 @@ func (s *Server) routes(metrics http.Handler) http.Handler {
 	if s.executeCode != nil {
 		table = append(table, route{[]string{http.MethodPost}, executeCodePath, s.postExecuteCode}, route{[]string{http.MethodDelete}, turnPath, s.deleteTurn})
 	}
+	if s.tools != nil {
+		table = append(table, route{get, toolsPath, s.listTools}, route{[]string{http.MethodPost}, sessionToolPath, s.postTool})
+	}
 	table = append(table, s.executionRoutes()...)
 	if s.folders != nil {
 		table = append(table, route{[]string{http.MethodPost}, filesListPath, s.postFilesList})

@@ -51,6 +51,7 @@ type Config struct {
 	Admin   *Admin        // what is under /v1/admin; nil for nothing there
 
 	ExecuteCode *tools.ExecuteCode // the agent tool; nil for none
+	Tools       *tools.Set         // the tools of sessions; nil for none
 
 	Folders Folders          // of connections; nil for none
 	Threads *catalog.Catalog // nil for none
@@ -81,6 +82,7 @@ type Server struct {
 	admin    *Admin
 
 	executeCode *tools.ExecuteCode
+	tools       *tools.Set
 
 	folders Folders
 	threads *catalog.Catalog
@@ -114,6 +116,7 @@ func New(cfg Config) (*Server, error) {
 		admin:    cfg.Admin,
 
 		executeCode: cfg.ExecuteCode,
+		tools:       cfg.Tools,
 		folders:     cfg.Folders,
 
 		threads: cfg.Threads,

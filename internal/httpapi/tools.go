@@ -31,23 +31,6 @@ type ExecuteCodeRequest struct {
 	SubPaths any `json:"sub_paths,omitzero" hidden:"true"`
 }
 
-// ExecuteCodeResponse is what an agent is told.
-type ExecuteCodeResponse struct {
-	OK              bool       `json:"ok" doc:"True if the program ended with exit code 0."`
-	Stdout          string     `json:"stdout" doc:"The first 256 KB."`
-	Stderr          string     `json:"stderr" doc:"The first 32 KB."`
-	ExitStatus      string     `json:"exit_status" enum:"ok,error,timeout,oom,cap_exceeded,provisioning,cancelled"`
-	ExitCode        int        `json:"exit_code" doc:"-1 when none was seen."`
-	DurationMS      int64      `json:"duration_ms"`
-	Error           *string    `json:"error" enum:"SandboxProvisioning,SandboxCapExceeded,SandboxTimeout,SandboxOutOfMemory,SandboxCancelled,SandboxFailed" doc:"null when the program ended by itself. After SandboxProvisioning and SandboxCapExceeded no code was run."`
-	ErrorMessage    *string    `json:"error_message" doc:"Why ok is false; null otherwise."`
-	Dimension       *string    `json:"dimension" doc:"With SandboxCapExceeded: which cap, such as tenant_daily or agent_hourly."`
-	ResetsAt        *time.Time `json:"resets_at" doc:"With SandboxCapExceeded: when it starts anew, if it does."`
-	StdoutTruncated bool       `json:"stdout_truncated"`
-	StderrTruncated bool       `json:"stderr_truncated"`
-	TraceID         string     `json:"trace_id" doc:"Names the execution, if there was one, and its audit row."`
-}
-
 // postExecuteCode answers an agent. What the agent can react to is a 200.
 func (s *Server) postExecuteCode(w http.ResponseWriter, r *http.Request) error {
 	caller, err := s.authorize(r, tenant.ScopeTools)
@@ -78,7 +61,7 @@ func (s *Server) postExecuteCode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return s.parted(ctx, in.TraceID, err)
 	}
-	return writeJSON(w, http.StatusOK, executeCodeWire(out))
+	return writeJSON(w, http.StatusOK, out.Output())
 }
 
 // deleteTurn ends a turn of an agent.
@@ -120,21 +103,6 @@ func (wire *ExecuteCodeRequest) domain(traceID string) (tools.Input, error) {
 	return in, nil
 }
 
-func executeCodeWire(r *tools.Result) ExecuteCodeResponse {
-	out := ExecuteCodeResponse{
-		OK: r.OK, Stdout: string(r.Stdout), Stderr: string(r.Stderr), ExitStatus: string(r.ExitStatus), ExitCode: r.ExitCode,
-		DurationMS: r.Duration.Milliseconds(), Error: orNull(string(r.Error)), Dimension: orNull(r.Dimension),
-		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated, TraceID: r.TraceID,
-	}
-	if !r.OK {
-		out.ErrorMessage = &r.Message
-	}
-	if at := r.ResetsAt.UTC(); !r.ResetsAt.IsZero() {
-		out.ResetsAt = &at
-	}
-	return out
-}
-
 // tools adds the tools to the document.
 func (d describer) tools(doc *huma.OpenAPI) {
 	doc.AddOperation(&huma.Operation{
@@ -142,7 +110,7 @@ func (d describer) tools(doc *huma.OpenAPI) {
 		Description: "The agent tool. Policy, circuit breakers and the sandbox itself answer with a 200 whose error an agent can react to; other statuses are mistakes of the caller.",
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": d.media(ExecuteCodeRequest{})}},
 		Responses: d.refusals(map[string]*huma.Response{
-			"200": d.json("What the agent is told.", ExecuteCodeResponse{}),
+			"200": d.json("What the agent is told.", tools.CodeOutput{}),
 			"503": d.json("service_unavailable: the server is shutting down, or cannot check the key.", ErrorResponse{}),
 		}),
 	})

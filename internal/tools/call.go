@@ -1,0 +1,75 @@
+package tools
+
+import (
+	"context"
+	"errors"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/guest/attend"
+	"github.com/atoll-run/atoll/internal/named"
+)
+
+// call is one call of a tool.
+type call struct {
+	set      *Set
+	by       *Caller
+	row      named.Call // what the audit trail will tell of it
+	recorded bool       // somebody else leaves the row
+}
+
+// record leaves the audit row of a call that ended with err. One that broke a
+// documented rule leaves none.
+func (c *call) record(ctx context.Context, err error) error {
+	if c.recorded {
+		return nil
+	}
+	f, told := errors.AsType[*fault.Error](err)
+	switch {
+	case err == nil && c.row.Status == "":
+		c.row.Status = audit.OK
+	case err == nil: // the tool knows better
+	case told && f.Kind == fault.Invalid:
+		return nil
+	case errors.Is(context.Cause(ctx), context.Canceled):
+		c.row.Status, c.row.ExitCode, c.row.Reason = audit.Cancelled, -1, "the caller went away"
+	default:
+		c.row.Status, c.row.ExitCode, c.row.Reason = audit.Error, -1, "internal error"
+		if told {
+			c.row.Reason = f.Msg
+		}
+		switch {
+		case told && f.Kind == fault.Exhausted:
+			c.row.Status = audit.CapExceeded
+		case told && f.Kind == fault.Unavailable:
+			c.row.Status = audit.Provisioning
+		}
+	}
+	return c.set.cfg.Pool.Record(ctx, c.by.Principal, c.row)
+}
+
+// use runs f with a sandbox of the caller's session, which is made if there is
+// none of that name.
+func (c *call) use(ctx context.Context, name string, f func(h *named.Handle) error) error {
+	pool, p, session := c.set.cfg.Pool, c.by.Principal, c.by.Session
+	h, err := pool.Use(ctx, p, session, name)
+	if err != nil && fault.KindOf(err) == fault.NotFound {
+		if _, _, err = pool.Ensure(ctx, p, session, name, nil); err != nil {
+			return err
+		}
+		h, err = pool.Use(ctx, p, session, name)
+	}
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return ended(f(h))
+}
+
+// ended says what became of a call whose sandbox went away under it.
+func ended(err error) error {
+	if errors.Is(err, attend.ErrGone) || errors.Is(err, attend.ErrProtocol) {
+		return fault.Wrap(fault.Conflict, err, "the sandbox went away during the call, which may be done in part; sandbox_list says whether it is there")
+	}
+	return err
+}

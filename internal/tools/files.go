@@ -1,0 +1,183 @@
+package tools
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/atoll-run/atoll/internal/guest/attend"
+	"github.com/atoll-run/atoll/internal/named"
+)
+
+// MaxRead is the most bytes that one read_file returns, before encoding.
+const MaxRead = 8 << 20
+
+// maxWhole is the largest whole number below which every JSON reader holds all.
+const maxWhole = 1 << 53
+
+const inBase64 = "base64"
+
+func readFile(ctx context.Context, c *call, in *ReadFileInput) (*ReadFileOutput, error) {
+	offset, limit, err := window(in)
+	if err != nil {
+		return nil, err
+	}
+	c.row.Command = []byte(*in.Path)
+	var out *ReadFileOutput
+	err = c.use(ctx, *in.Sandbox, func(h *named.Handle) error {
+		info, body, err := h.Guest().Read(ctx, *in.Path, offset, limit)
+		if err != nil {
+			return err
+		}
+		defer body.Close()
+		content, err := io.ReadAll(io.LimitReader(body, limit))
+		if err != nil {
+			return err
+		}
+		end := offset + int64(len(content))
+		// What /proc has is larger than it says.
+		out = &ReadFileOutput{Size: max(info.Size, end), Truncated: in.Limit == nil && end < info.Size}
+		if in.Encoding != nil && *in.Encoding == inBase64 || in.Encoding == nil && !isText(content, offset > 0, end < out.Size) {
+			out.Content, out.Encoding = base64.StdEncoding.EncodeToString(content), inBase64
+			return nil
+		}
+		covers, err := h.Redactor()
+		if err != nil {
+			return err
+		}
+		out.Content = text(covers.Bytes(content))
+		return nil
+	})
+	return out, err
+}
+
+// window is which bytes of a file are asked for.
+func window(in *ReadFileInput) (offset, limit int64, err error) {
+	limit = MaxRead
+	if in.Offset != nil {
+		if offset, err = integer("offset", in.Offset, 0, maxWhole); err != nil {
+			return 0, 0, err
+		}
+	}
+	if in.Limit != nil {
+		limit, err = integer("limit", in.Limit, 0, MaxRead)
+	}
+	return offset, limit, err
+}
+
+// isText reports whether p is UTF-8, but for characters that the window which p
+// is of has cut in two.
+func isText(p []byte, before, after bool) bool {
+	if before {
+		for n := 0; n < utf8.UTFMax-1 && len(p) > 0 && !utf8.RuneStart(p[0]); n++ {
+			p = p[1:]
+		}
+	}
+	if after {
+		p = whole(p)
+	}
+	return utf8.Valid(p)
+}
+
+func writeFile(ctx context.Context, c *call, in *WriteFileInput) (*WriteFileOutput, error) {
+	content := *in.Content
+	if *in.Encoding == inBase64 {
+		raw, err := base64.StdEncoding.DecodeString(content)
+		if err != nil {
+			return nil, invalid("content is not valid base64")
+		}
+		content = string(raw)
+	}
+	c.row.Command = []byte(*in.Path)
+	out := &WriteFileOutput{OK: true}
+	return out, c.use(ctx, *in.Sandbox, func(h *named.Handle) (err error) {
+		out.Size, err = h.Guest().Create(ctx, *in.Path, attend.CreateOptions{Append: *in.Append}, strings.NewReader(content))
+		return err
+	})
+}
+
+func glob(ctx context.Context, c *call, in *GlobInput) (*GlobOutput, error) {
+	c.row.Command = []byte(*in.Pattern)
+	out := &GlobOutput{Files: []string{}}
+	return out, c.use(ctx, *in.Sandbox, func(h *named.Handle) error {
+		found, err := h.Guest().Glob(ctx, *in.Cwd, *in.Pattern, 0)
+		out.Files, out.Truncated = append(out.Files, found.Paths...), found.Truncated
+		return err
+	})
+}
+
+func transfer(ctx context.Context, c *call, in *TransferInput) (*TransferOutput, error) {
+	if *in.FromSandbox == *in.ToSandbox && within(*in.FromPath, *in.ToPath) {
+		return nil, invalid("to_path is from_path or lies in it: nothing can be copied into itself")
+	}
+	c.row.Command = fmt.Appendf(nil, "%q %q %q %q", *in.FromSandbox, *in.FromPath, *in.ToSandbox, *in.ToPath)
+	// Nothing could be copied from one that is yet to be made.
+	from, err := c.set.cfg.Pool.Use(ctx, c.by.Principal, c.by.Session, *in.FromSandbox)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	out := &TransferOutput{OK: true}
+	return out, c.use(ctx, *in.ToSandbox, func(to *named.Handle) (err error) {
+		out.Bytes, err = carry(ctx, from.Guest(), *in.FromPath, to.Guest(), *in.ToPath, *in.Recursive)
+		return err
+	})
+}
+
+// within reports whether a path is that of a folder, or below it, as far as the
+// paths themselves tell.
+func within(folder, at string) bool {
+	folder, at = absolute(folder), absolute(at)
+	return at == folder || strings.HasPrefix(at, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// absolute is where a path leads: from the home directory if it does not say.
+func absolute(p string) string {
+	if !path.IsAbs(p) {
+		p = path.Join(home, p)
+	}
+	return path.Clean(p)
+}
+
+const home = "/home/user"
+
+// carry copies a file or a tree from one sandbox to another, and returns the
+// bytes of the files' content. A link that is named itself is followed; those
+// in a tree are kept.
+func carry(ctx context.Context, from *attend.Client, fromPath string, to *attend.Client, toPath string, recursive bool) (int64, error) {
+	info, err := from.Stat(ctx, fromPath)
+	if err != nil {
+		return 0, err
+	}
+	if info.Kind == attend.Link {
+		behind := strings.TrimRight(fromPath, "/") + "/."
+		if _, err := from.Stat(ctx, behind); err != nil { // it leads to no folder
+			return carryFile(ctx, from, fromPath, to, toPath)
+		}
+		info.Kind, fromPath = attend.Folder, behind
+	}
+	if info.Kind == attend.Folder && !recursive {
+		return 0, invalid("%s is a folder: set recursive to copy it with all that it has", fromPath)
+	}
+	archive, err := from.Pack(ctx, fromPath)
+	if err != nil {
+		return 0, err
+	}
+	defer archive.Close()
+	counts, err := to.Unpack(ctx, toPath, archive)
+	return counts.Bytes, err
+}
+
+// carryFile copies what is read at a path.
+func carryFile(ctx context.Context, from *attend.Client, fromPath string, to *attend.Client, toPath string) (int64, error) {
+	info, body, err := from.Read(ctx, fromPath, 0, -1)
+	if err != nil {
+		return 0, err
+	}
+	defer body.Close()
+	return to.Create(ctx, toPath, attend.CreateOptions{Mode: info.Mode.Perm()}, body)
+}
