@@ -35,30 +35,49 @@ type Store struct {
 // azblob://container. Of a bucket, the parameter prefix=folder/ puts everything
 // below a folder. What a driver asks for besides comes from its own environment.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		// All but the URL, which may hold keys.
-		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err
-		}
-		return nil, fmt.Errorf("blob store: its URL cannot be read: %w", err)
-	}
 	s := &Store{}
-	switch q := u.Query(); {
+	u, err := parse(rawURL)
+	switch {
+	case err != nil:
 	case u.Scheme == fileblob.Scheme:
 		s.dir = u.Path
 		s.bucket, err = openFolder(u)
-	case u.Scheme == s3blob.Scheme && !q.Has(s3Validation):
-		q.Set(s3Validation, "when_required") // a part of a blob has no checksum, and the driver would log that each time
-		u.RawQuery = q.Encode()
-		s.bucket, err = blob.OpenBucket(ctx, u.String())
 	default:
-		s.bucket, err = blob.OpenBucket(ctx, rawURL)
+		s.bucket, err = openBucket(ctx, u)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("blob store: %w", err)
 	}
 	return s, nil
+}
+
+// OpenBucket opens the bucket that a URL names, as Open does, for a use that has
+// rules of its own.
+func OpenBucket(ctx context.Context, rawURL string) (*blob.Bucket, error) {
+	u, err := parse(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return openBucket(ctx, u)
+}
+
+func parse(rawURL string) (*url.URL, error) {
+	u, err := url.Parse(rawURL)
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err // all but the URL, which may hold keys
+	}
+	if err != nil {
+		return nil, fmt.Errorf("its URL cannot be read: %w", err)
+	}
+	return u, nil
+}
+
+func openBucket(ctx context.Context, u *url.URL) (*blob.Bucket, error) {
+	if q := u.Query(); u.Scheme == s3blob.Scheme && !q.Has(s3Validation) {
+		q.Set(s3Validation, "when_required") // a part of a blob has no checksum, and the driver would log that each time
+		u.RawQuery = q.Encode()
+	}
+	return blob.OpenBucket(ctx, u.String())
 }
 
 const s3Validation = "response_checksum_validation"

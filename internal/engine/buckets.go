@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
-	"github.com/atoll-run/atoll/internal/outbound"
 	"github.com/atoll-run/atoll/internal/owner"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/storage"
@@ -15,30 +16,31 @@ import (
 
 // Buckets says how buckets are mounted.
 type Buckets struct {
-	Allow  outbound.List // where they may be besides public addresses
-	Owners owner.Map     // whom a sandbox's users are on the host
-	Cache  int64         // bytes of disk for what is being written, of all mounts together
+	bucket.Buckets
+	Owners owner.Map // whom a sandbox's users are on the host
+	Cache  int64     // bytes of disk for what is being written, of all mounts together
+}
+
+// Fragile implements executor.Sandboxes: this process is the other end of buckets.
+func (e *Engine) Fragile(job *execution.Job) bool {
+	return slices.ContainsFunc(job.Mounts, func(m storage.Mount) bool { return e.cfg.Buckets.Has(m.Kind) })
 }
 
 // mountBucket mounts a bucket for the sandbox id. This process answers for it: it
 // ends with it.
-func (e *Engine) mountBucket(ctx context.Context, id sandbox.ID, m *storage.Mount, on string) (err error) {
+func (e *Engine) mountBucket(ctx context.Context, id sandbox.ID, tenant string, m *storage.Mount, on string) (err error) {
 	c := &e.cfg.Buckets
 	uid, _ := c.Owners.UID.ToHost(sandbox.UID)
 	gid, _ := c.Owners.GID.ToHost(sandbox.GID)
-	b, err := bucket.Open(ctx, m.Kind, m.Target, c.Allow)
+	o, err := c.Open(ctx, tenant, m)
 	if err != nil {
 		return fault.Wrap(fault.Invalid, err, fmt.Sprintf("the connection %q cannot be opened; check its credentials", m.Slug))
 	}
-	prefix := string(m.Path)
-	if prefix != "" {
-		prefix += "/"
-	}
 	mounted, err := bucket.Mounted(bucket.Config{
-		Bucket: b, Prefix: prefix, On: on, ReadOnly: m.ReadOnly, UID: uid, GID: gid, Cache: e.host.disk, Room: e.room, Log: e.cfg.Log,
+		Objects: o, On: on, ReadOnly: m.ReadOnly, UID: uid, GID: gid, Cache: e.host.disk, Room: e.room, Log: e.cfg.Log,
 	})
 	if err != nil {
-		return errors.Join(err, b.Close())
+		return errors.Join(err, o.Close())
 	}
 	e.host.mu.Lock()
 	defer e.host.mu.Unlock()

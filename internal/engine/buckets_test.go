@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/blob"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/outbound"
@@ -27,7 +28,7 @@ func withBuckets(t *testing.T, cache int64) func(*Config) {
 	}
 	return func(c *Config) {
 		c.Volumes = store
-		c.Buckets = Buckets{Allow: allow, Owners: store.Owners, Cache: cache}
+		c.Buckets = Buckets{Buckets: bucket.Buckets{Allow: allow}, Owners: store.Owners, Cache: cache}
 	}
 }
 
@@ -169,13 +170,34 @@ subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL, stderr=subprocess
 	}
 }
 
-// A run with a bucket is not taken over, and its mount, whose server died, goes.
+// A run with a bucket is not taken over, and its mount, whose server died, goes;
+// also where the bucket is the operator's, with the volumes.
 func TestADeadBucketIsSwept(t *testing.T) {
 	s3 := atolltest.StartS3(t)
-	dir := folder(t)
 	with := withBuckets(t, 1<<30)
+	t.Run("connection", func(t *testing.T) { deadBucketIsSwept(t, bucketOf(s3, ""), with) })
+	t.Setenv("AWS_ACCESS_KEY_ID", atolltest.S3AccessKey)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", atolltest.S3SecretKey)
+	volumes, err := blob.OpenBucket(t.Context(), s3.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer volumes.Close()
+	t.Run("volume", func(t *testing.T) {
+		deadBucketIsSwept(t, mountOf("team", ""), func(c *Config) {
+			with(c)
+			c.Volumes, c.Buckets.Volumes = nil, volumes
+		})
+	})
+}
+
+func deadBucketIsSwept(t *testing.T, m storage.Mount, with func(*Config)) {
+	dir := folder(t)
 	e := open(t, dir, with)
-	j := python("ten_a", "", bucketOf(s3, ""))
+	j := python("ten_a", "", m)
+	if !e.Fragile(j) || e.Fragile(python("ten_a", "")) {
+		t.Error("it is not known what ends with this process")
+	}
 	c, _, err := e.Claim(t.Context(), j)
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +247,7 @@ func TestReach(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			con := storage.Connection{Slug: "x", Kind: storage.S3, Target: m.Target}
 			c.change(&con)
-			err := bucket.Reach(t.Context(), &con, c.allow)
+			err := (&bucket.Buckets{Allow: c.allow}).Reach(t.Context(), &con)
 			if (err == nil) != (c.says == "") || err != nil && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("got %v, want %q", err, c.says)
 			}

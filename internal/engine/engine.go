@@ -35,7 +35,7 @@ type Images interface {
 type Config struct {
 	Platform
 	Images  Images
-	Volumes Folders // nil where nothing can be mounted
+	Volumes Folders // nil where volumes are in a bucket, or nothing can be mounted
 	Buckets Buckets
 
 	// The environment that sandboxes are kept ready for from the start.
@@ -225,7 +225,7 @@ func (e *Engine) Left(ctx context.Context) ([]string, error) {
 
 // Open implements executor.Sandboxes.
 func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (executor.Claimed, error) {
-	if job.Fragile() {
+	if e.Fragile(job) {
 		return nil, errBucket
 	}
 	env, err := e.use(job)

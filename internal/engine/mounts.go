@@ -38,7 +38,7 @@ func (e *Engine) mount(ctx context.Context, id sandbox.ID, job *execution.Job) (
 		}
 	}()
 	out := make([]sandbox.Mount, 0, len(job.Mounts))
-	if e.cfg.Volumes == nil {
+	if e.cfg.Volumes == nil && e.cfg.Buckets.Volumes == nil {
 		return nil, fault.New(fault.Invalid, "this server cannot mount connections: 'atoll doctor' says what it lacks")
 	}
 	for i := range job.Mounts {
@@ -47,10 +47,10 @@ func (e *Engine) mount(ctx context.Context, id sandbox.ID, job *execution.Job) (
 		if err := os.MkdirAll(source, 0o711); err != nil {
 			return nil, err
 		}
-		if m.Kind == storage.Volume {
-			err = e.mountVolume(job.Tenant, m, source)
+		if e.cfg.Buckets.Has(m.Kind) {
+			err = e.mountBucket(ctx, id, job.Tenant, m, source)
 		} else {
-			err = e.mountBucket(ctx, id, m, source)
+			err = e.mountVolume(job.Tenant, m, source)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("mount %s: %w", m.Slug, err)

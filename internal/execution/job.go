@@ -3,7 +3,6 @@ package execution
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/fault"
@@ -39,12 +38,6 @@ type Job struct {
 	Secrets      []string      // values that must not be seen in output
 	BoundSecrets []BoundSecret // what the program's requests are given; without a network, nothing
 	Redact       []string      // names of the redaction rules that apply
-}
-
-// Fragile reports whether the job's program cannot go on without the process that
-// runs it, because that process is the other end of what it has mounted.
-func (j *Job) Fragile() bool {
-	return slices.ContainsFunc(j.Mounts, func(m storage.Mount) bool { return m.Kind != storage.Volume })
 }
 
 // InlineOutput is how many bytes of both streams together travel in a Result

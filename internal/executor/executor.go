@@ -66,6 +66,9 @@ type Sandboxes interface {
 	// process left, and Open takes one of them over.
 	Left(ctx context.Context) ([]string, error)
 	Open(ctx context.Context, folder string, job *execution.Job) (Claimed, error)
+	// Fragile reports whether a job's program cannot go on without this process,
+	// because that is the other end of what it has mounted.
+	Fragile(job *execution.Job) bool
 	// HomePath is where the sandbox of a folder finds a home directory that it is
 	// to have.
 	HomePath(folder string) string
@@ -313,7 +316,7 @@ func (x *Executor) Close(ctx context.Context) error {
 		}
 		x.mu.Lock()
 		for _, t := range x.live {
-			if t.job.Fragile() {
+			if x.cfg.Sandboxes.Fragile(&t.job) {
 				t.cancel(errShutdown)
 			} else {
 				t.cancel(cause)

@@ -15,7 +15,6 @@ import (
 	"github.com/atoll-run/atoll/internal/forwarded"
 	"github.com/atoll-run/atoll/internal/httpapi"
 	"github.com/atoll-run/atoll/internal/storage"
-	"github.com/atoll-run/atoll/internal/storage/bucket"
 	"github.com/atoll-run/atoll/internal/tenant"
 	"github.com/atoll-run/atoll/internal/tlscert"
 	"github.com/atoll-run/atoll/internal/tools"
@@ -94,8 +93,8 @@ func (s *Server) openHTTP(context.Context) error {
 // ListFolder implements httpapi.Folders.
 func (s *Server) ListFolder(ctx context.Context, tenantID string, m storage.Mount) ([]storage.File, error) {
 	switch {
-	case m.Kind != storage.Volume:
-		return bucket.List(ctx, m, s.allow)
+	case s.buckets.Has(m.Kind):
+		return s.buckets.List(ctx, tenantID, &m)
 	case s.volumes.Dir == "":
 		return nil, fault.New(fault.Unavailable, "this server cannot mount volumes")
 	}
@@ -104,13 +103,13 @@ func (s *Server) ListFolder(ctx context.Context, tenantID string, m storage.Moun
 
 // reach reports why a connection leads nowhere.
 func (s *Server) reach(ctx context.Context, c *storage.Connection) error {
-	if c.Kind == storage.Volume && s.volumes.Dir == "" {
+	switch {
+	case s.buckets.Has(c.Kind):
+		return s.buckets.Reach(ctx, c)
+	case s.volumes.Dir == "":
 		return fault.New(fault.Invalid, "this server cannot mount volumes: see its log, or 'atoll doctor'")
 	}
-	if c.Kind == storage.Volume {
-		return nil // it is made when it is first mounted
-	}
-	return bucket.Reach(ctx, c, s.allow)
+	return nil // it is made when it is first mounted
 }
 
 // checkImage reports why an environment cannot have an image.

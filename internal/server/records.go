@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/blob"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/outbound"
 	"github.com/atoll-run/atoll/internal/owner"
@@ -101,21 +102,31 @@ func (s *Server) otherKey(err error, made bool) error {
 }
 
 // openStorage finds out where volumes are, and where connections may lead.
-func (s *Server) openStorage(context.Context) (err error) {
-	if s.allow, err = outbound.Parse(s.cfg.Settings.StorageAllow); err != nil {
+func (s *Server) openStorage(ctx context.Context) (err error) {
+	if s.buckets.Allow, err = outbound.Parse(s.cfg.Settings.StorageAllow); err != nil {
 		return fmt.Errorf("storage_allow: %w", err)
-	}
-	s.volumes.Dir = s.cfg.Settings.Volumes
-	if s.volumes.Dir == "" {
-		s.volumes.Dir = s.path("volumes")
-	}
-	if !filepath.IsAbs(s.volumes.Dir) {
-		return fmt.Errorf("volumes: %s must be an absolute path", s.volumes.Dir)
 	}
 	if s.volumes.Owners, err = owner.Find(); err != nil {
 		s.log.Warn("nothing can be mounted in sandboxes", "reason", err)
-		s.volumes.Dir = ""
+		return nil
 	}
+	where := s.cfg.Settings.Volumes
+	scheme, _, isURL := strings.Cut(where, "://")
+	switch {
+	case where == "":
+		where = s.path("volumes")
+	case scheme == "file":
+		return errors.New("volumes: a folder is given by its path alone")
+	case isURL:
+		if s.buckets.Volumes, err = blob.OpenBucket(ctx, where); err != nil {
+			return fmt.Errorf("volumes: %w", err)
+		}
+		s.later(func(context.Context) error { return s.buckets.Volumes.Close() })
+		return nil
+	case !filepath.IsAbs(where):
+		return fmt.Errorf("volumes: %s must be an absolute path, or a bucket's URL", where)
+	}
+	s.volumes.Dir = where
 	return nil
 }
 

@@ -29,8 +29,8 @@ import (
 	"github.com/atoll-run/atoll/internal/httpapi"
 	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/jobs"
-	"github.com/atoll-run/atoll/internal/outbound"
 	"github.com/atoll-run/atoll/internal/seal"
+	"github.com/atoll-run/atoll/internal/storage/bucket"
 	"github.com/atoll-run/atoll/internal/storage/volume"
 	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/tenant"
@@ -73,8 +73,8 @@ type Server struct {
 	authority *tenant.Authority
 	http      *httpapi.Server
 	tls       *tlscert.Files // nil without TLS
-	allow     outbound.List  // where connections may lead besides public addresses
-	volumes   volume.Store   // without Dir where nothing can be mounted
+	buckets   bucket.Buckets
+	volumes   volume.Store // without Dir where volumes are in a bucket, or nothing can be mounted
 
 	lacking atomic.Pointer[string] // what Ready last found
 

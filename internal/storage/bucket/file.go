@@ -59,7 +59,7 @@ func (f *file) fetch(content bool) syscall.Errno {
 		return no
 	}
 	if f.size > 0 {
-		r, err := f.m.cfg.Bucket.NewRangeReader(f.m.ctx, f.key, 0, f.size, nil)
+		r, err := f.m.cfg.Objects.NewRangeReader(f.m.ctx, f.key, 0, f.size, nil)
 		if err == nil {
 			var n int64
 			n, err = io.Copy(local, r)
@@ -136,7 +136,7 @@ func (f *file) read(dest []byte, off int64) (int, syscall.Errno) {
 	}
 	if f.reader == nil || f.at != off {
 		f.unread()
-		r, err := f.m.cfg.Bucket.NewRangeReader(f.m.ctx, f.key, off, -1, nil)
+		r, err := f.m.cfg.Objects.NewRangeReader(f.m.ctx, f.key, off, -1, nil)
 		if err != nil {
 			return 0, errno(err)
 		}
@@ -169,7 +169,7 @@ func (f *file) store(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w, err := f.m.cfg.Bucket.NewWriter(ctx, f.key, &blob.WriterOptions{ContentType: "application/octet-stream"})
+	w, err := f.m.cfg.Objects.NewWriter(ctx, f.key, &blob.WriterOptions{ContentType: "application/octet-stream"})
 	if err != nil {
 		return err
 	}

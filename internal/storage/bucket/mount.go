@@ -17,7 +17,6 @@ import (
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
-	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 	"golang.org/x/sys/unix"
 
@@ -26,9 +25,8 @@ import (
 
 // Config of a Mount.
 type Config struct {
-	Bucket   *blob.Bucket // closed with the Mount
-	Prefix   string       // all that is seen; "" or one that ends in a slash
-	On       string       // the folder that is mounted on
+	Objects  *Objects // all that is seen; closed with the Mount
+	On       string   // the folder that is mounted on
 	ReadOnly bool
 	UID, GID uint32 // whom everything belongs to
 	Cache    string // folder for what is open for writing or not stored yet
@@ -117,7 +115,7 @@ func (m *Mount) Flush(ctx context.Context) error {
 	var errs []error
 	for _, f := range files {
 		if err := f.store(ctx); err != nil {
-			names = append(names, strings.TrimPrefix(f.name(), m.cfg.Prefix))
+			names = append(names, strings.TrimPrefix(f.name(), m.cfg.Objects.Prefix))
 			errs = append(errs, err)
 		}
 	}
@@ -163,7 +161,7 @@ func (m *Mount) Close() error {
 		f.drop()
 		f.mu.Unlock()
 	}
-	return errors.Join(err, m.cfg.Bucket.Close())
+	return errors.Join(err, m.cfg.Objects.Close())
 }
 
 // endTime is how long after it is unmounted a mount may still be in use: by a

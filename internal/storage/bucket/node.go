@@ -29,14 +29,14 @@ var _ = []any{
 }
 
 // key is the object's name.
-func (n *node) key() string { return n.m.cfg.Prefix + n.Path(n.Root()) }
+func (n *node) key() string { return n.m.cfg.Objects.Prefix + n.Path(n.Root()) }
 
 // below is what the keys of everything in a folder begin with.
 func (n *node) below() string {
 	if p := n.Path(n.Root()); p != "" {
-		return n.m.cfg.Prefix + p + "/"
+		return n.m.cfg.Objects.Prefix + p + "/"
 	}
-	return n.m.cfg.Prefix
+	return n.m.cfg.Objects.Prefix
 }
 
 // attr fills in what the kernel is told of a file or folder.
@@ -57,7 +57,7 @@ func (m *Mount) stat(ctx context.Context, key string) (folder bool, size int64, 
 		defer f.mu.Unlock()
 		return false, f.size, f.modified, 0
 	}
-	a, err := m.cfg.Bucket.Attributes(ctx, key)
+	a, err := m.cfg.Objects.Attributes(ctx, key)
 	if err == nil {
 		return false, a.Size, a.ModTime, 0
 	}
@@ -73,7 +73,7 @@ func (m *Mount) stat(ctx context.Context, key string) (folder bool, size int64, 
 
 // first lists at most n keys with a prefix.
 func (m *Mount) first(ctx context.Context, prefix string, n int) ([]*blob.ListObject, syscall.Errno) {
-	some, _, err := m.cfg.Bucket.ListPage(ctx, blob.FirstPageToken, n, &blob.ListOptions{Prefix: prefix})
+	some, _, err := m.cfg.Objects.ListPage(ctx, blob.FirstPageToken, n, &blob.ListOptions{Prefix: prefix})
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, errno(err)
 	}
@@ -153,7 +153,7 @@ func (n *node) Readdir(ctx context.Context) (fs.DirStream, syscall.Errno) {
 		}
 	}
 	n.m.mu.Unlock()
-	all := n.m.cfg.Bucket.List(&blob.ListOptions{Prefix: below, Delimiter: "/"})
+	all := n.m.cfg.Objects.List(&blob.ListOptions{Prefix: below, Delimiter: "/"})
 	for {
 		o, err := all.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -207,7 +207,7 @@ func (n *node) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.Entry
 		}
 		return nil, no
 	}
-	if err := n.m.cfg.Bucket.WriteAll(ctx, n.below()+name+"/", nil, nil); err != nil {
+	if err := n.m.cfg.Objects.WriteAll(ctx, n.below()+name+"/", nil, nil); err != nil {
 		return nil, errno(err)
 	}
 	attr(&out.Attr, true, 0, time.Now())
@@ -230,7 +230,7 @@ func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
 		}
 		f.mu.Unlock()
 	}
-	err := n.m.cfg.Bucket.Delete(ctx, key)
+	err := n.m.cfg.Objects.Delete(ctx, key)
 	if f != nil && gcerrors.Code(err) == gcerrors.NotFound {
 		return 0 // it had not been stored
 	}
@@ -259,7 +259,7 @@ func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
 	if no != 0 || len(some) == 0 {
 		return no
 	}
-	return errno(n.m.cfg.Bucket.Delete(ctx, marker))
+	return errno(n.m.cfg.Objects.Delete(ctx, marker))
 }
 
 // Rename implements fs.NodeRenamer, for files: a bucket would copy every object
@@ -279,7 +279,7 @@ func (n *node) Rename(ctx context.Context, name string, to fs.InodeEmbedder, new
 			return no
 		}
 	}
-	if err := n.m.cfg.Bucket.Copy(ctx, onto, from, nil); err != nil {
+	if err := n.m.cfg.Objects.Copy(ctx, onto, from, nil); err != nil {
 		return errno(err)
 	}
 	n.m.mu.Lock()
@@ -297,7 +297,7 @@ func (n *node) Rename(ctx context.Context, name string, to fs.InodeEmbedder, new
 		n.m.files[onto] = f
 	}
 	n.m.mu.Unlock()
-	return errno(n.m.cfg.Bucket.Delete(ctx, from))
+	return errno(n.m.cfg.Objects.Delete(ctx, from))
 }
 
 // Statfs implements fs.NodeStatfser: a bucket has no end.

@@ -37,9 +37,9 @@ import (
 // gcsScope is what a service account is asked for.
 const gcsScope = "https://www.googleapis.com/auth/devstorage.read_write"
 
-// Open opens the bucket of a connection. Whatever it sends goes to addresses that
+// open opens the bucket of a connection. Whatever it sends goes to addresses that
 // allow lets through.
-func Open(ctx context.Context, kind storage.Kind, t storage.Target, allow outbound.List) (*blob.Bucket, error) {
+func open(ctx context.Context, kind storage.Kind, t storage.Target, allow outbound.List) (*blob.Bucket, error) {
 	client := httpClient(allow)
 	switch kind {
 	case storage.S3:
@@ -123,24 +123,23 @@ const reachTime = 15 * time.Second
 
 // Reach returns a fault, which says what to change, unless a connection's bucket
 // answers and may be listed.
-func Reach(ctx context.Context, c *storage.Connection, allow outbound.List) error {
-	if err := checkEndpoint(ctx, c.Endpoint, allow); err != nil {
+func (b *Buckets) Reach(ctx context.Context, c *storage.Connection) error {
+	if err := checkEndpoint(ctx, c.Endpoint, b.Allow); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachTime)
 	defer cancel()
-	b, err := Open(ctx, c.Kind, c.Target, allow)
+	o, err := b.Open(ctx, c.Tenant, &storage.Mount{Connection: c.ID, Kind: c.Kind, Path: c.Prefix, Target: c.Target})
 	if err != nil {
 		return fault.Wrap(fault.Invalid, err, "the connection cannot be opened; check its credentials")
 	}
-	defer b.Close()
-	prefix := string(c.Prefix)
-	if prefix != "" {
-		prefix += "/"
-	}
-	_, _, err = b.ListPage(ctx, blob.FirstPageToken, 1, &blob.ListOptions{Prefix: prefix})
-	if err == nil || errors.Is(err, io.EOF) {
+	defer o.Close()
+	_, _, err = o.ListPage(ctx, blob.FirstPageToken, 1, &blob.ListOptions{Prefix: o.Prefix})
+	switch {
+	case err == nil, errors.Is(err, io.EOF):
 		return nil
+	case c.Kind == storage.Volume:
+		return fault.Wrap(fault.Unavailable, err, "the bucket that the operator keeps volumes in cannot be listed; its settings are in the server's configuration")
 	}
 	return unreached(c, err)
 }
