@@ -29,15 +29,26 @@ and can be neither changed nor removed.`,
 		threads          int
 		timeout          time.Duration
 		streaming, async bool
+		sandboxes        int
+		sandboxMemory    string
+		sandboxDisk      string
+		sandboxLife      time.Duration
 	}
 	set := r.command("set NAME", "Make a plan, or replace one that is not built in", "  atoll plan set team --max-cpu 2 --concurrency 20 --streaming", cobra.ExactArgs(1),
 		func(ctx context.Context, c *adminapi.Client, args []string) error {
 			seconds := httpapi.Seconds(f.timeout / time.Second)
-			b = httpapi.PlanBounds{MaxCPU: &f.cpu, Concurrency: &f.concurrency, MaxTimeout: &seconds, Streaming: &f.streaming, Async: &f.async, MaxThreads: &f.threads}
+			life := httpapi.Seconds(f.sandboxLife / time.Second)
+			b = httpapi.PlanBounds{
+				MaxCPU: &f.cpu, Concurrency: &f.concurrency, MaxTimeout: &seconds, Streaming: &f.streaming, Async: &f.async, MaxThreads: &f.threads,
+				MaxSandboxes: &f.sandboxes, MaxSandboxLife: &life,
+			}
 			for flag, to := range map[string]struct {
 				text  string
 				field **int64
-			}{"max-memory": {f.memory, &b.MaxMemory}, "max-output": {f.output, &b.MaxOutput}, "max-thread-size": {f.threadSize, &b.MaxThreadSize}} {
+			}{
+				"max-memory": {f.memory, &b.MaxMemory}, "max-output": {f.output, &b.MaxOutput}, "max-thread-size": {f.threadSize, &b.MaxThreadSize},
+				"max-sandbox-memory": {f.sandboxMemory, &b.MaxSandboxMemory}, "max-sandbox-disk": {f.sandboxDisk, &b.MaxSandboxDisk},
+			} {
 				n, err := size(flag, to.text)
 				if err != nil {
 					return err
@@ -62,12 +73,16 @@ and can be neither changed nor removed.`,
 	flags.StringVar(&f.output, "max-output", "100MiB", "output of each stream that is kept whole")
 	flags.IntVar(&f.threads, "max-threads", 0, "threads of a tenant; 0 for no bound")
 	flags.StringVar(&f.threadSize, "max-thread-size", "0", "files of a thread, such as 1GiB; 0 for no bound")
+	flags.IntVar(&f.sandboxes, "max-sandboxes", 0, "named sandboxes of a tenant; 0 for no bound")
+	flags.StringVar(&f.sandboxMemory, "max-sandbox-memory", "0", "memory of a tenant's named sandboxes together, such as 8GiB; 0 for no bound")
+	flags.StringVar(&f.sandboxDisk, "max-sandbox-disk", "0", "files of a named sandbox, such as 2GiB; 0 for the server's own bound")
+	flags.DurationVar(&f.sandboxLife, "max-sandbox-life", 0, "how long a named sandbox may be there; 0 for no bound")
 
 	cmd.AddCommand(
 		r.command("list", "List plans", "", cobra.NoArgs, shows(
 			func(ctx context.Context, c *adminapi.Client, _ []string) ([]httpapi.Plan, error) { return c.Plans(ctx) },
-			listing(r, []any{"NAME", "CPU", "MEMORY", "CONCURRENCY", "TIMEOUT", "STREAMING", "ASYNC", "OUTPUT", "THREADS", "THREAD SIZE", "BUILT IN"}, func(p httpapi.Plan) []any {
-				return []any{p.Name, bound(p.MaxCPU), memoryBound(p.MaxMemory), bound(float64(p.Concurrency)), timeoutBound(p.MaxTimeout), onOff(p.Streaming), onOff(p.Async), bytesText(p.MaxOutput), bound(float64(p.MaxThreads)), memoryBound(p.MaxThreadSize), p.BuiltIn}
+			listing(r, []any{"NAME", "CPU", "MEMORY", "CONCURRENCY", "TIMEOUT", "STREAMING", "ASYNC", "OUTPUT", "THREADS", "THREAD SIZE", "SANDBOXES", "BUILT IN"}, func(p httpapi.Plan) []any {
+				return []any{p.Name, bound(p.MaxCPU), memoryBound(p.MaxMemory), bound(float64(p.Concurrency)), timeoutBound(p.MaxTimeout), onOff(p.Streaming), onOff(p.Async), bytesText(p.MaxOutput), bound(float64(p.MaxThreads)), memoryBound(p.MaxThreadSize), bound(float64(p.MaxSandboxes)), p.BuiltIn}
 			}))),
 		r.command("show NAME", "Show a plan", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Plan), r.showPlan)),
 		set,
@@ -97,6 +112,13 @@ func timeoutBound(seconds int64) string {
 	return (time.Duration(seconds) * time.Second).String()
 }
 
+func lifeBound(seconds int64) string {
+	if seconds == 0 {
+		return "any"
+	}
+	return (time.Duration(seconds) * time.Second).String()
+}
+
 func (r *remote) showPlan(p httpapi.Plan) error {
 	return r.print(p, func(w io.Writer) {
 		row(w, "name", p.Name)
@@ -109,6 +131,10 @@ func (r *remote) showPlan(p httpapi.Plan) error {
 		row(w, "output", bytesText(p.MaxOutput))
 		row(w, "threads", bound(float64(p.MaxThreads)))
 		row(w, "thread size", memoryBound(p.MaxThreadSize))
+		row(w, "sandboxes", bound(float64(p.MaxSandboxes)))
+		row(w, "sandbox memory", memoryBound(p.MaxSandboxMemory))
+		row(w, "sandbox disk", memoryBound(p.MaxSandboxDisk))
+		row(w, "sandbox life", lifeBound(p.MaxSandboxLife))
 		row(w, "built in", p.BuiltIn)
 	})
 }

@@ -116,9 +116,15 @@ func (h *holders) holder(ctx context.Context, tenantID tenant.ID, key string) (*
 	return &p, nil
 }
 
+// closeTime bounds Close, whatever is left of the time that running executions
+// were given.
+const closeTime = 30 * time.Second
+
 // Close lets go of all sandboxes, or ends them if they are not to be left for the
 // next process. Nothing can be used any more.
 func (m *Manager) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
 	m.mu.Lock()
 	m.closed = true
 	var all []*entry

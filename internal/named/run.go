@@ -13,27 +13,26 @@ const (
 	// usedEvery is how far behind a record may be about when a sandbox was used.
 	usedEvery = time.Minute
 	purgeKept = 24 * time.Hour // how long a destroyed sandbox is on record
-	purgeMost = 1000
 )
 
 // Run ends sandboxes whose time is over, notices those that ended by themselves,
 // and charges for those that run, until ctx ends.
-func (m *Manager) Run(ctx context.Context) error {
+func (m *Manager) Run(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case now := <-tick.C:
 			m.look(ctx, now)
 		}
 	}
 }
 
-// Purge deletes records of sandboxes that were destroyed, a piece of them.
-func (m *Manager) Purge(ctx context.Context) (int, error) {
-	return m.cfg.Store.Purge(ctx, purgeKept, purgeMost)
+// Purge deletes records of sandboxes that were destroyed, at most most of them.
+func (m *Manager) Purge(ctx context.Context, most int) (int, error) {
+	return m.cfg.Store.Purge(ctx, purgeKept, most)
 }
 
 // look does what is due of every sandbox. Whoever is at its turn has it done next

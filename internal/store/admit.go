@@ -161,9 +161,15 @@ func (t *admit) budget(ctx context.Context, b *batch) (refusal, err error) {
 		return nil, err
 	}
 	if used >= t.a.Credits {
-		return fault.Limit("monthly_credits", monthOf(now).AddDate(0, 1, 0), "monthly budget used up (%.4f of %s credits). Have it raised, or wait for the next month.", used, strconv.FormatFloat(t.a.Credits, 'f', -1, 64)), nil
+		return errBudget(used, t.a.Credits, now), nil
 	}
 	return nil, nil
+}
+
+// errBudget is the refusal of a tenant that has used its budget up.
+func errBudget(used, budget float64, now time.Time) error {
+	return fault.Limit("monthly_credits", monthOf(now).AddDate(0, 1, 0), "monthly budget used up (%.4f of %s credits). Have it raised, or wait for the next month.",
+		used, strconv.FormatFloat(budget, 'f', -1, 64))
 }
 
 // thread takes the execution's thread: from here on it is in use, by the record

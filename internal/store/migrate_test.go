@@ -90,6 +90,9 @@ var fixtures = map[int64]string{
 		UPDATE tenants SET network_enabled = TRUE WHERE id = 'ten_1'`,
 	9:  `INSERT INTO keys (id, tenant, name, hash, hint, scopes, webhook_url, created_at, env) VALUES ('key_9', 'ten_1', 'nine', '12345678901234567890123456789012', 'hint', '["read"]', '', 1, '{"A":"b"}')`,
 	10: `INSERT INTO keys (id, tenant, name, hash, hint, scopes, webhook_url, created_at, bound) VALUES ('key_10', 'ten_1', 'ten', '10345678901234567890123456789012', 'hint', '["read"]', '', 1, 'sealed')`,
+	11: `INSERT INTO sandboxes (id, tenant, environment, session, name, key_id, executor, image, asked, limits, memory, disk, permissions, connected, state, sleep, detail,
+			sleep_after, created_at, used_at, metered_at) VALUES ('sb-0123456789abcdef', 'ten_1', 'env_1', 's', 'default', 'key_1', 'exe_1', 'default', 'node:22',
+			'{"cpu":1}', 1, 2, '', TRUE, 'sleeping', 'disk', '', 60000000, 1700000000000000, 1700000000000001, 1700000000000002)`,
 }
 
 // checks find each fixture again.
@@ -104,6 +107,7 @@ var checks = map[int64]string{
 	8:  `SELECT count(*) FROM environments e JOIN tenants t ON t.id = e.tenant WHERE e.timeout = 60000000 AND e.profile = 'standard' AND t.network_enabled`,
 	9:  `SELECT count(*) FROM keys WHERE env = '{"A":"b"}' AND secrets IS NULL`,
 	10: `SELECT count(*) FROM keys WHERE id = 'key_10' AND bound = 'sealed'`,
+	11: `SELECT count(*) FROM sandboxes WHERE state = 'sleeping' AND asked = 'node:22' AND connected AND metered_at = 1700000000000002`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.

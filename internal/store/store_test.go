@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/breaker/breakertest"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/execution/executiontest"
+	"github.com/atoll-run/atoll/internal/named/namedtest"
 	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/store/storetest"
 	"github.com/atoll-run/atoll/internal/tenant"
@@ -105,6 +106,16 @@ func suites(t *testing.T, open opener) {
 		catalogtest.Records(t, func(t *testing.T) catalogtest.Opened {
 			db := open(t)
 			return catalogtest.Opened{Records: db.Threads(), Executions: db.Executions(), Age: func(t *testing.T, by time.Duration) { ageThreads(t, db, by) }}
+		})
+	})
+	t.Run("sandboxes", func(t *testing.T) {
+		namedtest.Store(t, func(t *testing.T) namedtest.Opened {
+			db := open(t)
+			storetest.Operator(t, db)
+			return namedtest.Opened{Store: db.Sandboxes(), Audit: db.Audit(), Usage: db.Usage(), Age: func(t *testing.T, by time.Duration) {
+				_, err := db.SQL().ExecContext(t.Context(), fmt.Sprintf(`UPDATE sandboxes SET ended_at = ended_at - %d`, by.Microseconds()))
+				must(t, err)
+			}}
 		})
 	})
 	t.Run("audit", func(t *testing.T) {

@@ -22,28 +22,35 @@ type usageDay struct {
 	source string
 }
 
+// daySum is what is added to a sum of the ledger.
+type daySum struct {
+	usage.Day
+	entries int64
+}
+
 // addUsage appends an entry to the ledger; it is added to its day when the batch
 // ends.
 func addUsage(ctx context.Context, b *batch, u usage.Entry) error {
 	if b.used == nil {
-		b.used = map[usageDay]*usage.Day{}
+		b.used = map[usageDay]*daySum{}
 	}
 	key := usageDay{u.Tenant, micros(u.At.UTC().Truncate(day)), u.Source}
 	sum := b.used[key]
 	if sum == nil {
-		sum = &usage.Day{}
+		sum = &daySum{}
 		b.used[key] = sum
 	}
-	sum.Calls++
+	sum.entries++
+	sum.Calls += int64(u.Calls())
 	sum.Sessions += int64(u.Sessions)
 	sum.Seconds += u.Seconds
 	sum.CPUSeconds += u.Seconds * u.CPU
 	sum.GiBSeconds += u.Seconds * float64(u.Memory) / (1 << 30)
 	sum.BytesOut += u.BytesOut
 	sum.Credits += u.Credits
-	return b.later(ctx, `INSERT INTO usage_entries (trace_id, tenant, key_id, source, seconds, cpu, memory, bytes_out, sessions, credits, at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		u.TraceID, u.Tenant, u.Key, u.Source, u.Seconds, u.CPU, u.Memory, u.BytesOut, u.Sessions, u.Credits, micros(u.At))
+	return b.later(ctx, `INSERT INTO usage_entries (trace_id, tenant, key_id, source, calls, seconds, cpu, memory, bytes_out, sessions, credits, at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		u.TraceID, u.Tenant, u.Key, u.Source, u.Calls(), u.Seconds, u.CPU, u.Memory, u.BytesOut, u.Sessions, u.Credits, micros(u.At))
 }
 
 // addDays adds what a batch has used to the sums, in an order that all batches
@@ -54,12 +61,12 @@ func addDays(ctx context.Context, b *batch) error {
 	})
 	for _, d := range days {
 		u := b.used[d]
-		if err := b.later(ctx, `INSERT INTO usage_days AS d (tenant, day, source, calls, sessions, seconds, cpu_seconds, gib_seconds, bytes_out, credits)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (tenant, day, source) DO UPDATE SET calls = d.calls + excluded.calls, sessions = d.sessions + excluded.sessions,
+		if err := b.later(ctx, `INSERT INTO usage_days AS d (tenant, day, source, entries, calls, sessions, seconds, cpu_seconds, gib_seconds, bytes_out, credits)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (tenant, day, source) DO UPDATE SET entries = d.entries + excluded.entries, calls = d.calls + excluded.calls, sessions = d.sessions + excluded.sessions,
 				seconds = d.seconds + excluded.seconds, cpu_seconds = d.cpu_seconds + excluded.cpu_seconds, gib_seconds = d.gib_seconds + excluded.gib_seconds,
 				bytes_out = d.bytes_out + excluded.bytes_out, credits = d.credits + excluded.credits`,
-			d.tenant, d.day, d.source, u.Calls, u.Sessions, u.Seconds, u.CPUSeconds, u.GiBSeconds, u.BytesOut, u.Credits); err != nil {
+			d.tenant, d.day, d.source, u.entries, u.Calls, u.Sessions, u.Seconds, u.CPUSeconds, u.GiBSeconds, u.BytesOut, u.Credits); err != nil {
 			return err
 		}
 	}
@@ -97,13 +104,13 @@ const (
 	// sumPart takes the sums of the whole day when the ledger does not have all of
 	// it any more. Nothing is before 1970, so that a remainder is what has passed
 	// of a day.
-	sumPart = `SELECT at - at % 86400000000, source, count(*), sum(sessions), sum(seconds), sum(seconds * cpu),
+	sumPart = `SELECT at - at % 86400000000, source, sum(calls), sum(sessions), sum(seconds), sum(seconds * cpu),
 			sum(seconds * memory / 1073741824.0), sum(bytes_out), sum(credits)
 		FROM usage_entries WHERE tenant = ? AND at >= ? AND at < ? AND ` + dayIsThere + ` GROUP BY 1, 2
 		UNION ALL SELECT day, source, calls, sessions, seconds, cpu_seconds, gib_seconds, bytes_out, credits
 		FROM usage_days WHERE tenant = ? AND day = ? AND NOT ` + dayIsThere + ` ORDER BY 1, 2`
 	dayIsThere = `(SELECT count(*) FROM usage_entries WHERE tenant = ? AND at >= ? AND at < ?) =
-		(SELECT coalesce(sum(calls), 0) FROM usage_days WHERE tenant = ? AND day = ?)`
+		(SELECT coalesce(sum(entries), 0) FROM usage_days WHERE tenant = ? AND day = ?)`
 )
 
 // Summary takes whole days from their sums, and adds up the ledger for what is

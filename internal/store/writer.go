@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/atoll-run/atoll/internal/fault"
-	"github.com/atoll-run/atoll/internal/usage"
 )
 
 // Bounds of the writer.
@@ -42,11 +41,11 @@ type task interface {
 // batch is one transaction of the writer.
 type batch struct {
 	*tx
-	conn    *sql.Conn               // of PostgreSQL: the transaction's
-	delayed pgx.Batch               // statements that are sent together
-	running map[string]int          // executions per tenant, as far as they were counted
-	used    map[usageDay]*usage.Day // to be added at the end
-	now     time.Time               // by the database's clock, once it was asked for
+	conn    *sql.Conn            // of PostgreSQL: the transaction's
+	delayed pgx.Batch            // statements that are sent together
+	running map[string]int       // executions per tenant, as far as they were counted
+	used    map[usageDay]*daySum // to be added at the end
+	now     time.Time            // by the database's clock, once it was asked for
 }
 
 // pending is a task with its caller.

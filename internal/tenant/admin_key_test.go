@@ -236,7 +236,8 @@ func TestPlans(t *testing.T) {
 		refused(t, err, fault.Conflict, "built in")
 		refused(t, w.DeletePlan(ctx, "key_1", name), fault.Conflict, "built in")
 	}
-	fits := tenant.Plan{Name: "team", MaxCPU: 1024, MaxMemory: 16 << 40, Concurrency: 1e6, MaxTimeout: 30 * 24 * time.Hour, MaxOutput: 1 << 40, Streaming: true, BuiltIn: true}
+	fits := tenant.Plan{Name: "team", MaxCPU: 1024, MaxMemory: 16 << 40, Concurrency: 1e6, MaxTimeout: 30 * 24 * time.Hour, MaxOutput: 1 << 40, Streaming: true, BuiltIn: true,
+		MaxSandboxes: 1e6, MaxSandboxMemory: 16 << 40, MaxSandboxDisk: 16 << 40, MaxSandboxLife: 10 * 365 * 24 * time.Hour}
 	for _, c := range []struct {
 		says   string
 		change func(*tenant.Plan)
@@ -252,6 +253,14 @@ func TestPlans(t *testing.T) {
 		{"max_timeout", func(p *tenant.Plan) { p.MaxTimeout += time.Second }},
 		{"max_output", func(p *tenant.Plan) { p.MaxOutput = 64<<10 - 1 }},
 		{"max_output", func(p *tenant.Plan) { p.MaxOutput++ }},
+		{"max_sandboxes", func(p *tenant.Plan) { p.MaxSandboxes = -1 }},
+		{"max_sandboxes", func(p *tenant.Plan) { p.MaxSandboxes++ }},
+		{"max_sandbox_memory", func(p *tenant.Plan) { p.MaxSandboxMemory = -1 }},
+		{"max_sandbox_memory", func(p *tenant.Plan) { p.MaxSandboxMemory++ }},
+		{"max_sandbox_disk", func(p *tenant.Plan) { p.MaxSandboxDisk = -1 }},
+		{"max_sandbox_disk", func(p *tenant.Plan) { p.MaxSandboxDisk++ }},
+		{"max_sandbox_life", func(p *tenant.Plan) { p.MaxSandboxLife = -1 }},
+		{"max_sandbox_life", func(p *tenant.Plan) { p.MaxSandboxLife += time.Second }},
 	} {
 		p := fits
 		c.change(&p)

@@ -18,6 +18,8 @@ const (
 	MaxPlanOutput      = 1 << 40
 	MaxPlanThreads     = 10_000_000
 	MaxPlanThreadSize  = 16 << 40
+	MaxPlanSandboxes   = 1_000_000
+	MaxPlanLife        = 10 * 365 * 24 * time.Hour
 )
 
 // PutPlan makes a plan, or replaces one that is not built in. Each change is
@@ -89,6 +91,12 @@ func (p Plan) policy() [][2]string {
 		field("streaming", p.Streaming),
 		field("async", p.Async),
 		field("max_output", p.MaxOutput),
+		field("max_threads", p.MaxThreads),
+		field("max_thread_size", p.MaxThreadSize),
+		field("max_sandboxes", p.MaxSandboxes),
+		field("max_sandbox_memory", p.MaxSandboxMemory),
+		field("max_sandbox_disk", p.MaxSandboxDisk),
+		field("max_sandbox_life", p.MaxSandboxLife),
 	}
 }
 
@@ -112,6 +120,14 @@ func (p Plan) check() error {
 		return invalid("max_threads must be 0, for no bound, to %d", MaxPlanThreads)
 	case p.MaxThreadSize < 0 || p.MaxThreadSize > MaxPlanThreadSize:
 		return invalid("max_thread_size must be 0, for no bound, to %d bytes", int64(MaxPlanThreadSize))
+	case p.MaxSandboxes < 0 || p.MaxSandboxes > MaxPlanSandboxes:
+		return invalid("max_sandboxes must be 0, for no bound, to %d", MaxPlanSandboxes)
+	case p.MaxSandboxMemory < 0 || p.MaxSandboxMemory > MaxPlanMemory:
+		return invalid("max_sandbox_memory must be 0, for no bound, to %d bytes", int64(MaxPlanMemory))
+	case p.MaxSandboxDisk < 0 || p.MaxSandboxDisk > MaxPlanThreadSize:
+		return invalid("max_sandbox_disk must be 0, for the server's own bound, to %d bytes", int64(MaxPlanThreadSize))
+	case p.MaxSandboxLife < 0 || p.MaxSandboxLife > MaxPlanLife:
+		return invalid("max_sandbox_life must be 0, for no bound, to %d seconds", int64(MaxPlanLife/time.Second))
 	}
 	return nil
 }

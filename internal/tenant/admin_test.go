@@ -252,6 +252,12 @@ key_1 max_timeout:  -> 0s
 key_1 streaming:  -> false
 key_1 async:  -> false
 key_1 max_output:  -> 1048576
+key_1 max_threads:  -> 0
+key_1 max_thread_size:  -> 0
+key_1 max_sandboxes:  -> 0
+key_1 max_sandbox_memory:  -> 0
+key_1 max_sandbox_disk:  -> 0
+key_1 max_sandbox_life:  -> 0s
 key_2 max_cpu: 1.5 -> 2
 key_2 streaming: false -> true
 key_4 max_cpu: 2 -> 
@@ -260,7 +266,13 @@ key_4 concurrency: 0 ->
 key_4 max_timeout: 0s -> 
 key_4 streaming: true -> 
 key_4 async: false -> 
-key_4 max_output: 1048576 -> `
+key_4 max_output: 1048576 -> 
+key_4 max_threads: 0 -> 
+key_4 max_thread_size: 0 -> 
+key_4 max_sandboxes: 0 -> 
+key_4 max_sandbox_memory: 0 -> 
+key_4 max_sandbox_disk: 0 -> 
+key_4 max_sandbox_life: 0s -> `
 	if strings.Join(got, "\n") != want {
 		t.Errorf("events are\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}

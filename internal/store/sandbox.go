@@ -1,0 +1,272 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/named"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/usage"
+)
+
+// sandboxes is the named.Store.
+type sandboxes struct{ db *DB }
+
+var _ named.Store = (*sandboxes)(nil)
+
+// Sandboxes is the store of named sandboxes.
+func (db *DB) Sandboxes() named.Store { return &sandboxes{db} }
+
+const sandboxColumns = `id, tenant, environment, session, name, key_id, executor, image, asked, limits, disk, permissions, connected, env,
+	state, sleep, detail, sleep_after, created_at, used_at, expires_at, metered_at`
+
+func (s *sandboxes) scan(sc scanner) (*named.Sandbox, error) {
+	sb := &named.Sandbox{}
+	var limits, permissions string
+	var env []byte
+	var sleepAfter, created, used, metered int64
+	var expires sql.NullInt64
+	if err := sc.Scan(&sb.ID, &sb.Tenant, &sb.Environment, &sb.Session, &sb.Name, &sb.Key, &sb.Executor, &sb.Image, &sb.Asked, &limits, &sb.Disk, &permissions,
+		&sb.Connected, &env, &sb.State, &sb.Sleep, &sb.Detail, &sleepAfter, &created, &used, &expires, &metered); err != nil {
+		return nil, err
+	}
+	var l limitsRow
+	if err := json.Unmarshal([]byte(limits), &l); err != nil {
+		return nil, fmt.Errorf("limits of %s: %w", sb.ID, err)
+	}
+	var err error
+	if sb.Permissions, err = permissionsOf(permissions); err != nil {
+		return nil, fmt.Errorf("permissions of %s: %w", sb.ID, err)
+	}
+	if sb.Env, err = s.env(sb.ID, env); err != nil {
+		return nil, fmt.Errorf("variables of %s: %w", sb.ID, err)
+	}
+	sb.Limits, sb.SleepAfter = sandbox.Limits(l), time.Duration(sleepAfter)*time.Microsecond
+	sb.CreatedAt, sb.UsedAt, sb.ExpiresAt, sb.MeteredAt = instant(created), instant(used), maybeInstant(expires), instant(metered)
+	return sb, nil
+}
+
+// env is what sealEnv has sealed.
+func (s *sandboxes) env(id sandbox.ID, sealed []byte) (env map[string]string, err error) {
+	if len(sealed) == 0 {
+		return nil, nil
+	}
+	plain, err := s.db.seal.Open(sealed, sandboxPlace(id))
+	if err != nil {
+		return nil, err
+	}
+	return env, json.Unmarshal(plain, &env)
+}
+
+func (s *sandboxes) sealEnv(id sandbox.ID, env map[string]string) ([]byte, error) {
+	if len(env) == 0 {
+		return nil, nil
+	}
+	if err := checkMap(env); err != nil {
+		return nil, err
+	}
+	plain, err := json.Marshal(env)
+	if err != nil {
+		return nil, err
+	}
+	return s.db.seal.Seal(plain, sandboxPlace(id)), nil
+}
+
+func sandboxPlace(id sandbox.ID) string { return "sandboxes/env/" + string(id) }
+
+const noSandbox = "no such sandbox"
+
+// transact runs do while nobody makes or wakes another sandbox of a tenant.
+func (s *sandboxes) transact(ctx context.Context, step, tenantID string, do func(t *tx) error) error {
+	err := s.db.write.transact(ctx, func(t *tx) error {
+		if t.pool.postgres {
+			if _, err := t.exec(ctx, `SELECT pg_advisory_xact_lock(?)`, lockOf("sandboxes", tenantID)); err != nil {
+				return err
+			}
+		}
+		return do(t)
+	})
+	return s.db.write.wrap(step, err)
+}
+
+func (s *sandboxes) Create(ctx context.Context, sb *named.Sandbox, room named.Room) (there *named.Sandbox, err error) {
+	const step = "record a sandbox"
+	env, err := s.sealEnv(sb.ID, sb.Env)
+	if err != nil {
+		return nil, s.db.write.wrap(step, err)
+	}
+	limits, err := jsonOf(limitsRow(sb.Limits), false)
+	if err != nil {
+		return nil, s.db.write.wrap(step, err)
+	}
+	permissions, err := permissionsText(sb.Permissions)
+	if err != nil {
+		return nil, s.db.write.wrap(step, err)
+	}
+	err = s.transact(ctx, step, sb.Tenant, func(t *tx) error {
+		there, err = s.scan(t.row(ctx, `SELECT `+sandboxColumns+` FROM sandboxes
+			WHERE tenant = ? AND environment = ? AND session = ? AND name = ? AND state <> 'destroyed'`, sb.Tenant, sb.Environment, sb.Session, sb.Name))
+		if err != sql.ErrNoRows {
+			return err
+		}
+		there = nil
+		if err := roomFor(ctx, t, sb, room, true); err != nil {
+			return err
+		}
+		now, err := t.dialect().clock(ctx, t)
+		if err != nil {
+			return err
+		}
+		if _, err = t.exec(ctx, `INSERT INTO sandboxes (`+sandboxColumns+`, memory)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			string(sb.ID), sb.Tenant, sb.Environment, sb.Session, sb.Name, sb.Key, sb.Executor, sb.Image, sb.Asked, limits, sb.Disk, permissions, sb.Connected, env,
+			string(sb.State), string(sb.Sleep), sb.Detail, sb.SleepAfter.Microseconds(), micros(now), micros(now), maybeMicros(sb.ExpiresAt), micros(now), sb.Limits.Memory); err != nil {
+			return err
+		}
+		sb.CreatedAt, sb.UsedAt, sb.MeteredAt = now, now, now
+		return nil
+	})
+	return there, err
+}
+
+// roomFor refuses a sandbox for which its tenant has no room. One that there is
+// already only needs memory and credits.
+func roomFor(ctx context.Context, t *tx, sb *named.Sandbox, room named.Room, another bool) error {
+	if another && room.Sandboxes > 0 {
+		var n int
+		if err := t.row(ctx, `SELECT count(*) FROM sandboxes WHERE tenant = ? AND state NOT IN ('destroyed', 'lost')`, sb.Tenant).Scan(&n); err != nil {
+			return err
+		}
+		if n >= room.Sandboxes {
+			return fault.Limit("sandboxes", time.Time{}, "sandbox limit reached (%d of %d, sleeping ones included). Destroy one that is not needed any more, or have the plan's limit raised.", n, room.Sandboxes)
+		}
+	}
+	if room.Memory > 0 {
+		var used int64
+		if err := t.row(ctx, `SELECT coalesce(sum(memory), 0) FROM sandboxes
+			WHERE tenant = ? AND id <> ? AND (state IN ('creating', 'running') OR state = 'sleeping' AND sleep = 'frozen')`, sb.Tenant, string(sb.ID)).Scan(&used); err != nil {
+			return err
+		}
+		if used+sb.Limits.Memory > room.Memory {
+			return fault.Limit("sandbox_memory", time.Time{}, "sandbox memory limit reached (%s of %s in use, and this one has %s). Destroy a sandbox, let one sleep, or have the plan's limit raised.",
+				sandbox.FormatBytes(used), sandbox.FormatBytes(room.Memory), sandbox.FormatBytes(sb.Limits.Memory))
+		}
+	}
+	if room.Credits <= 0 {
+		return nil
+	}
+	used, now, err := monthCredits(ctx, t, sb.Tenant)
+	if err != nil {
+		return err
+	}
+	if used >= room.Credits {
+		return errBudget(used, room.Credits, now)
+	}
+	return nil
+}
+
+func (s *sandboxes) Save(ctx context.Context, sb *named.Sandbox) error {
+	return s.db.write.wrap("save a sandbox", s.save(ctx, s.db.write, sb))
+}
+
+func (s *sandboxes) save(ctx context.Context, q querier, sb *named.Sandbox) error {
+	permissions, err := permissionsText(sb.Permissions)
+	if err != nil {
+		return err
+	}
+	n, err := q.exec(ctx, `UPDATE sandboxes SET state = ?, sleep = ?, detail = ?, permissions = ?, sleep_after = ?, used_at = ?, expires_at = ?,
+		ended_at = CASE WHEN ? = 'destroyed' THEN atoll_now() END WHERE id = ? AND state <> 'destroyed'`,
+		string(sb.State), string(sb.Sleep), storable(sb.Detail), permissions, sb.SleepAfter.Microseconds(), micros(sb.UsedAt), maybeMicros(sb.ExpiresAt),
+		string(sb.State), string(sb.ID))
+	if err == nil && n == 0 {
+		return fault.New(fault.NotFound, noSandbox)
+	}
+	return err
+}
+
+func (s *sandboxes) Wake(ctx context.Context, sb *named.Sandbox, room named.Room) error {
+	return s.transact(ctx, "wake a sandbox", sb.Tenant, func(t *tx) error {
+		if err := roomFor(ctx, t, sb, room, false); err != nil {
+			return err
+		}
+		if err := s.save(ctx, t, sb); err != nil {
+			return err
+		}
+		// Its sleep cost nothing.
+		_, err := t.exec(ctx, `UPDATE sandboxes SET metered_at = ? WHERE id = ? AND metered_at < ?`, micros(sb.MeteredAt), string(sb.ID), micros(sb.MeteredAt))
+		return err
+	})
+}
+
+func (s *sandboxes) Forget(ctx context.Context, id sandbox.ID) error {
+	_, err := s.db.write.exec(ctx, `DELETE FROM sandboxes WHERE id = ? AND state = 'creating'`, string(id))
+	return s.db.write.wrap("forget a sandbox", err)
+}
+
+func (s *sandboxes) Get(ctx context.Context, tenantID tenant.ID, id sandbox.ID) (*named.Sandbox, error) {
+	sb, err := s.scan(s.db.read.row(ctx, `SELECT `+sandboxColumns+` FROM sandboxes WHERE tenant = ? AND id = ?`, tenantID, string(id)))
+	return sb, s.db.read.found("get a sandbox", err, noSandbox)
+}
+
+func (s *sandboxes) Held(ctx context.Context, executor string) ([]*named.Sandbox, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT `+sandboxColumns+` FROM sandboxes WHERE executor = ? AND state <> 'destroyed' ORDER BY seq`, executor)
+	all, err := collect(rows, err, s.scan)
+	return all, s.db.read.wrap("list sandboxes", err)
+}
+
+func (s *sandboxes) Purge(ctx context.Context, keep time.Duration, most int) (int, error) {
+	n, err := s.db.write.exec(ctx, `DELETE FROM sandboxes WHERE seq IN (SELECT seq FROM sandboxes WHERE ended_at < atoll_now() - ? ORDER BY ended_at LIMIT ?)`,
+		keep.Microseconds(), most)
+	return int(n), s.db.write.wrap("purge sandboxes", err)
+}
+
+// meter is the task that charges for the time of a sandbox.
+type meter struct {
+	id    sandbox.ID
+	until time.Time
+	entry usage.Entry
+}
+
+func (t *meter) locks() []int64 { return nil }
+func (t *meter) order() string  { return "d" + string(t.id) }
+
+func (t *meter) do(ctx context.Context, b *batch) error {
+	n, err := b.exec(ctx, `UPDATE sandboxes SET metered_at = ? WHERE id = ? AND metered_at < ?`, micros(t.until), string(t.id), micros(t.until))
+	if err != nil || n == 0 {
+		return err
+	}
+	return addUsage(ctx, b, t.entry)
+}
+
+func (s *sandboxes) Meter(ctx context.Context, id sandbox.ID, until time.Time, e usage.Entry) error {
+	return s.db.write.wrap("charge for a sandbox", s.db.writer.write(ctx, &meter{id, until, e}))
+}
+
+// call is the task of a call's audit row and what it used.
+type call struct {
+	row   audit.Row
+	entry usage.Entry
+}
+
+func (t *call) locks() []int64 { return nil }
+func (t *call) order() string  { return "c" }
+
+func (t *call) do(ctx context.Context, b *batch) error {
+	if err := insertAudit(ctx, b, t.row); err != nil {
+		return err
+	}
+	return addUsage(ctx, b, t.entry)
+}
+
+func (s *sandboxes) Record(ctx context.Context, row audit.Row, e usage.Entry) error {
+	row.FailureReason = storable(row.FailureReason)
+	row.OutboundHosts = slices.Clone(row.OutboundHosts)
+	return s.db.write.wrap("record a call", s.db.writer.write(ctx, &call{row, e}))
+}
