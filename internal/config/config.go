@@ -85,6 +85,12 @@ type Config struct {
 	ShmSize       Size              `group:"Environment" name:"shm_size" default:"64MiB" help:"Size of /dev/shm."`
 	Inodes        int               `group:"Environment" name:"inodes" default:"100000" help:"Files in each of the three."`
 
+	SandboxSleepAfter time.Duration     `group:"Named sandboxes" name:"sandbox_sleep_after" default:"10m" help:"How long a named sandbox that says nothing of it waits for its next use before it falls asleep."`
+	SandboxDisk       Size              `group:"Named sandboxes" name:"sandbox_disk" default:"10GiB" help:"Files of a named sandbox in its home, /tmp and /var/tmp together; a plan's own bound may be less. 0 for no bound."`
+	MaxSandboxes      int               `group:"Named sandboxes" name:"max_sandboxes" default:"1000" help:"Named sandboxes of this machine, sleeping ones too; more are answered with 503. 0 for any number."`
+	KeepSandboxes     time.Duration     `group:"Named sandboxes" name:"keep_sandboxes" default:"168h" help:"How long a named sandbox that sleeps or is lost is kept without being used; 0 for ever."`
+	ImageAliases      map[string]string `group:"Named sandboxes" name:"image_aliases" default:"" shown:"node:* and python:* are image, where its version is at least that asked for" help:"Which image is meant by what a sandbox is asked to have, such as {\"node:22\": \"tools\", \"postgres:*\": \"db\"}. In the environment and as a flag: a JSON object."`
+
 	Runtime    string `group:"Runtime" name:"runtime" default:"gvisor" enum:"gvisor,oci" help:"What makes sandboxes. gvisor gives each its own kernel; oci drives oci_runtime, whose boundary is the host's kernel and so weaker."`
 	Runsc      string `group:"Runtime" name:"runsc" default:"" shown:"atoll-runsc beside atoll" help:"Path of gVisor's runtime."`
 	OCIRuntime string `group:"Runtime" name:"oci_runtime" default:"crun" help:"Name or path of the OCI runtime, with runtime: oci."`

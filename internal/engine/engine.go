@@ -49,6 +49,7 @@ type Config struct {
 	Journals     bool // sandboxes get a journal, so that their runs can be taken over
 	Network      Network
 	Registry     prometheus.Registerer
+	Unfit        error // why the folder on disk is not fit for files of named sandboxes; nil if it is
 }
 
 const defaultEnvironments = 32

@@ -123,7 +123,7 @@ func (h *host) sweepMounts() error {
 	var errs []error
 	for _, e := range entries {
 		id := sandbox.ID(e.Name())
-		if h.keep && executor.HasJob(filepath.Join(h.dir, string(id))) {
+		if h.keep && executor.HasJob(filepath.Join(h.dir, string(id))) || h.isNamed(id) {
 			continue
 		}
 		errs = append(errs, h.unmount(id))

@@ -295,8 +295,8 @@ func groupName(dir string) string {
 }
 
 // sweep destroys every sandbox that an earlier process left, but for those whose
-// run the next server is to take over. All others are single-use, and what ran in
-// them has lost its caller.
+// run the next server is to take over, and named ones, of which their records
+// tell. All others are single-use, and what ran in them has lost its caller.
 func (h *host) sweep(ctx context.Context, log *slog.Logger) error {
 	left, err := h.List(ctx)
 	if err != nil {
@@ -304,7 +304,7 @@ func (h *host) sweep(ctx context.Context, log *slog.Logger) error {
 	}
 	swept := 0
 	for _, info := range left {
-		if h.keep && executor.HasJob(filepath.Join(h.dir, string(info.ID))) {
+		if h.keep && executor.HasJob(filepath.Join(h.dir, string(info.ID))) || h.isNamed(info.ID) {
 			continue
 		}
 		if err := h.Destroy(ctx, info.ID); err != nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/atoll-run/atoll/internal/jobs"
 	"github.com/atoll-run/atoll/internal/redact"
 	"github.com/atoll-run/atoll/internal/trace"
-	"github.com/atoll-run/atoll/internal/usage"
 )
 
 const (
@@ -99,7 +98,7 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 	s.engine, err = engine.Open(ctx, engine.Config{
 		Platform: s.cfg.Platform, Images: s.cfg.Images, Volumes: folders,
 		Buckets: engine.Buckets{Buckets: s.buckets, Owners: s.volumes.Owners, Cache: int64(cfg.MountCache)}, Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars,
-		PoolSize: cfg.PoolSize, Journals: true, Network: network, Registry: s.cfg.Registry,
+		PoolSize: cfg.PoolSize, Journals: true, Network: network, Registry: s.cfg.Registry, Unfit: s.homeless,
 	})
 	if err != nil {
 		return err
@@ -157,7 +156,7 @@ func (s *Server) openGateway(context.Context) (err error) {
 		Trail:   s.db.Audit(),
 		Disk:    s.disk.Admit,
 
-		Prices:     usage.Prices{CPUMinute: cfg.PriceCPU, GiBMinute: cfg.PriceGiB, GiBOut: cfg.PriceOut, Call: cfg.PriceCall},
+		Prices:     s.prices(),
 		Rules:      rules,
 		MaxTimeout: cfg.MaxTimeout,
 		MaxOutput:  int64(cfg.MaxOutput),
@@ -188,6 +187,7 @@ func (s *Server) openJobs(ctx context.Context) (err error) {
 			}},
 			{Name: "expire_threads", Every: purgeEvery, Timeout: purgeTime, Run: s.threads.Expire},
 			{Name: "sweep_threads", Every: sweepEvery, Timeout: sweepEvery, Run: s.threads.Sweep},
+			{Name: "purge_sandboxes", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.sandboxes.Purge)},
 			{Name: "purge_keys", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.db.Executions().PurgeKeys)},
 			{Name: "purge_usage", Every: purgeEvery, Timeout: purgeTime, Run: purge(func(ctx context.Context, most int) (int, error) {
 				return s.db.Usage().Purge(ctx, s.cfg.Settings.KeepUsage, most)
@@ -256,6 +256,10 @@ func (s *Server) recover(ctx context.Context) error {
 	if err := s.executor.Recover(ctx, s.seat); err != nil {
 		return err
 	}
+	if err := s.sandboxes.Recover(ctx); err != nil {
+		return err
+	}
+	s.loops.Go(func() { s.sandboxes.Run(loops) })
 	s.loops.Go(func() {
 		if err := s.bus.Results(loops, s.gateway.Conclude); err != nil && loops.Err() == nil {
 			s.log.Error("results are not recorded any more", "error", err)

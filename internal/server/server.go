@@ -29,6 +29,7 @@ import (
 	"github.com/atoll-run/atoll/internal/httpapi"
 	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/jobs"
+	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/seal"
 	"github.com/atoll-run/atoll/internal/storage/bucket"
 	"github.com/atoll-run/atoll/internal/storage/volume"
@@ -62,10 +63,12 @@ type Server struct {
 	box       *seal.Box
 	blobs     *blob.Store
 	homes     engine.Threads // of this machine; without Cache where there can be none
+	homeless  error          // why there are none
 	threads   *catalog.Catalog
 	bus       *bus.Bus
 	engine    *engine.Engine
 	executor  *executor.Executor
+	sandboxes *named.Manager
 	seat      *bus.Executor
 	gateway   *gateway.Gateway
 	webhooks  *webhook.Client
@@ -110,6 +113,7 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 		{"storage", s.openStorage},
 		{"threads", s.openThreads},
 		{"engine", s.openEngine},
+		{"named sandboxes", s.openSandboxes},
 		{"webhooks", s.openWebhooks},
 		{"gateway", s.openGateway},
 		{"jobs", s.openJobs},

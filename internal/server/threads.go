@@ -21,6 +21,7 @@ func (s *Server) openThreads(context.Context) error {
 	}
 	s.threads = catalog.New(catalog.Config{Records: s.db.Threads(), Homes: homes, Keep: s.cfg.Settings.KeepThreads, Log: s.log})
 	if unmapped != nil || s.cfg.Platform.OCI != "" {
+		s.homeless = unmapped
 		return nil // the engine says why to whoever asks for a thread
 	}
 	// Homes move between the cache and the folders that sandboxes mount, by a
@@ -28,6 +29,7 @@ func (s *Server) openThreads(context.Context) error {
 	folder := s.path(filepath.Join("state", engine.Server))
 	if err := thread.Secure(folder); err != nil {
 		s.log.Warn("programs cannot have homes of threads", "reason", err)
+		s.homeless = err
 		return nil
 	}
 	s.later(func(context.Context) error { return thread.Unmount(folder) })

@@ -124,3 +124,9 @@ func EndHome(ctx context.Context, rt sandbox.Runtime, homes string, id sandbox.I
 	}
 	return home.Remove(file)
 }
+
+// Environ is the whole environment of a program whose home is its own, by an
+// image's variables and configured ones over them.
+func Environ(image, configured map[string]string) []string {
+	return environ(homeEnv(programEnv(image, configured), image, configured))
+}

@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/attend"
+	"github.com/atoll-run/atoll/internal/named"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// alive is a named sandbox that this process has open.
+type alive struct {
+	engine  *Engine
+	recipe  named.Recipe
+	inst    sandbox.Instance
+	image   map[string]string // its variables
+	release func() error      // of the image
+	link    *link             // nil without a network
+
+	turn   chan struct{}  // held, by having sent, by who speaks to process 1 or sets the next
+	client *attend.Client // nil until somebody needs it
+}
+
+var _ named.Live = (*alive)(nil)
+
+// speak has a conversation with process 1.
+func (a *alive) speak(ctx context.Context, say func(*guest.Client) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() { // ends with ctx
+		select {
+		case <-a.inst.Done():
+			cancel(errors.New("the sandbox has ended"))
+		case <-ctx.Done():
+		}
+	}()
+	c, err := guest.Dial(ctx, a.inst.Channel())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return say(c)
+}
+
+// Guest implements named.Live.
+func (a *alive) Guest(ctx context.Context) (*attend.Client, error) {
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if a.client != nil {
+		select {
+		case <-a.client.Done():
+			_ = a.client.Close()
+			a.client = nil
+		default:
+			return a.client, nil
+		}
+	}
+	c, err := attend.Dial(ctx, a.engine.host.attendFolder(a.recipe.ID), func(ctx context.Context) error {
+		return a.speak(ctx, func(c *guest.Client) error {
+			return c.Ping(ctx)
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reach the attendant of %s: %w", a.recipe.ID, err)
+	}
+	a.client = c
+	return c, nil
+}
+
+// Quiet ends the conversation with the attendant, until somebody asks for it.
+func (a *alive) Quiet() error {
+	a.turn <- struct{}{}
+	defer func() { <-a.turn }()
+	if a.client == nil {
+		return nil
+	}
+	err := a.client.Close()
+	a.client = nil
+	return err
+}
+
+// Environ implements named.Live.
+func (a *alive) Environ(variables map[string]string) []string {
+	return a.engine.environ(a.image, variables, a.recipe.Connected)
+}
+
+// Done implements named.Live.
+func (a *alive) Done() <-chan struct{} { return a.inst.Done() }
+
+// Usage implements named.Live.
+func (a *alive) Usage(ctx context.Context) (sandbox.Usage, error) { return a.inst.Usage(ctx) }
+
+// DiskUsed implements named.Live.
+func (a *alive) DiskUsed(ctx context.Context, most int64) (int64, error) {
+	return a.engine.host.diskUsed(ctx, a.recipe.ID, most)
+}
+
+// Connect implements named.Live.
+func (a *alive) Connect(p sandbox.NetworkPolicy, secrets []execution.BoundSecret) error {
+	switch {
+	case a.link == nil && p.Blocked():
+		return nil
+	case a.link == nil:
+		return fault.New(fault.Conflict, "this sandbox was made without a network, and cannot be given one; make another")
+	}
+	if len(secrets) > 0 {
+		if err := a.engine.networks.admit(true); err != nil {
+			return err
+		}
+	}
+	if err := a.link.enforce(p); err != nil {
+		return err
+	}
+	return a.link.bind(secrets)
+}
+
+// Traffic implements named.Live.
+func (a *alive) Traffic() execution.Traffic {
+	if a.link == nil {
+		return execution.Traffic{}
+	}
+	return a.link.take()
+}
+
+// Detach implements named.Live.
+func (a *alive) Detach() error {
+	return errors.Join(a.Quiet(), a.inst.Detach(), a.release())
+}
+
+// Destroy implements named.Live.
+func (a *alive) Destroy(ctx context.Context) error {
+	return errors.Join(a.inst.Destroy(ctx), a.Quiet(), Named{a.engine}.Remove(ctx, a.recipe.ID), a.release())
+}

@@ -1,0 +1,235 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/atoll-run/atoll/internal/disk"
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/attend"
+	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/named"
+	"github.com/atoll-run/atoll/internal/owner"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/warm"
+)
+
+// Named makes named sandboxes with an Engine. Whoever opened it has made its
+// folder on disk fit with thread.Secure, or said why not.
+type Named struct{ e *Engine }
+
+var _ named.Engine = Named{}
+
+// Named is what makes named sandboxes.
+func (e *Engine) Named() Named { return Named{e} }
+
+// NamedFolder is the folder of the files of named sandboxes, in a process's own on
+// disk. A sandbox that has a folder there is no one's to sweep.
+const NamedFolder = "sandboxes"
+
+// Where the files of a sandbox are on the host, in its folder, and inside.
+const (
+	homeShare  = "share" // holds the home
+	tmpDir     = "tmp"
+	varTmpDir  = "var-tmp"
+	attendPath = "attend" // beside the runtime's own files, whose path is short
+)
+
+func (h *host) named(id sandbox.ID) string { return filepath.Join(h.disk, NamedFolder, string(id)) }
+
+// isNamed reports whether a sandbox is a named one that is kept.
+func (h *host) isNamed(id sandbox.ID) bool {
+	if !h.keep {
+		return false
+	}
+	_, err := os.Lstat(h.named(id))
+	return !errors.Is(err, fs.ErrNotExist) // one that cannot be told stays
+}
+
+// Admit implements named.Engine.
+func (n Named) Admit(r named.Recipe) error {
+	h := n.e.host
+	if unfit := errors.Join(h.homeless, n.e.cfg.Unfit); unfit != nil {
+		return fault.New(fault.Unavailable, "named sandboxes keep their files in folders of the host, and here they cannot: %v", unfit)
+	}
+	if err := h.admit(r.Limits); err != nil {
+		return err
+	}
+	if !r.Connected {
+		return nil
+	}
+	return n.e.networks.admit(false)
+}
+
+// runtime is what a recipe's sandbox is made by. One with a network trusts the
+// installation's authority: secrets may be bound to hosts while it lives.
+func (n Named) runtime(r named.Recipe) sandbox.Runtime {
+	switch {
+	case !r.Connected:
+		return n.e.host
+	case n.e.networks.cfg.Egress.Authority != nil:
+		return trusting{n.e.networks}
+	default:
+		return n.e.networks
+	}
+}
+
+// Make implements named.Engine.
+func (n Named) Make(ctx context.Context, r named.Recipe) (_ named.Live, err error) {
+	img, release, err := n.e.useImage(r.Image)
+	if err != nil {
+		return nil, err
+	}
+	undo := []func() error{release}
+	defer func() {
+		if err != nil {
+			for i := len(undo) - 1; i >= 0; i-- {
+				err = errors.Join(err, undo[i]())
+			}
+		}
+	}()
+	undo = append(undo, func() error { return n.Remove(context.WithoutCancel(ctx), r.ID) })
+	mounts, err := n.e.host.makeNamed(r.ID)
+	if err != nil {
+		return nil, fmt.Errorf("make the folders of %s: %w", r.ID, err)
+	}
+	inst, err := n.runtime(r).Create(ctx, sandbox.Spec{
+		ID: r.ID, Rootfs: img.Rootfs, Limits: r.Limits, Traces: r.Permissions.Process.Traced(), Sockets: true,
+		Labels: map[string]string{"named": "true"}, Mounts: mounts,
+	})
+	if err != nil {
+		return nil, err
+	}
+	undo = append(undo, func() error { return inst.Destroy(context.WithoutCancel(ctx)) })
+	a := n.alive(r, img, inst, release)
+	if err := a.speak(ctx, func(c *guest.Client) error {
+		if err := n.e.version.check(c.Info().Version); err != nil {
+			return err
+		}
+		if r.Permissions.Restricts() {
+			if err := c.Confine(ctx, r.Permissions); err != nil {
+				return fault.Wrap(fault.Unavailable, err, "the permissions of this environment cannot be enforced on this server: "+err.Error())
+			}
+		}
+		return c.Enter(ctx, true)
+	}); err != nil {
+		return nil, err
+	}
+	if _, err := a.Guest(ctx); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Open implements named.Engine. Nothing is asked of the guest: it may be frozen.
+func (n Named) Open(ctx context.Context, r named.Recipe) (named.Live, error) {
+	img, release, err := n.e.useImage(r.Image)
+	if err != nil { // what runs needs no image any more
+		img, release = &image.Image{Name: r.Image}, func() error { return nil }
+	}
+	inst, err := n.runtime(r).Open(ctx, r.ID)
+	if err != nil {
+		return nil, errors.Join(err, release())
+	}
+	return n.alive(r, img, inst, release), nil
+}
+
+// useImage is an image that is not removed until it is released.
+func (e *Engine) useImage(name string) (*image.Image, func() error, error) {
+	img, release, err := e.cfg.Images.Use(name)
+	if fault.KindOf(err) == fault.NotFound {
+		return nil, nil, fault.New(fault.Invalid, "this server has no image %q; import it with 'atoll image import', or name another", name)
+	}
+	return img, release, err
+}
+
+// Left implements named.Engine.
+func (n Named) Left(context.Context) ([]sandbox.ID, error) {
+	entries, err := os.ReadDir(filepath.Join(n.e.host.disk, NamedFolder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var ids []sandbox.ID
+	for _, entry := range entries {
+		if id := sandbox.ID(entry.Name()); id.Valid() {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// Remove implements named.Engine. The folder of the files goes last: what has it
+// is known, and swept.
+func (n Named) Remove(ctx context.Context, id sandbox.ID) error {
+	if err := n.e.host.Destroy(ctx, id); err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(n.e.host.attendFolder(id)), os.RemoveAll(n.e.host.named(id)))
+}
+
+// makeNamed makes the folders of a sandbox, and says where it has them.
+func (h *host) makeNamed(id sandbox.ID) ([]sandbox.Mount, error) {
+	owners, err := owner.Find()
+	if err != nil {
+		return nil, err
+	}
+	dir := h.named(id)
+	for _, f := range []struct {
+		name string
+		mode os.FileMode
+		uid  uint32
+	}{{homeShare, 0o700, 0}, {filepath.Join(homeShare, guest.HomeName), 0o755, sandbox.UID}, {tmpDir, 0o777 | os.ModeSticky, 0}, {varTmpDir, 0o777 | os.ModeSticky, 0}} {
+		path := filepath.Join(dir, f.name)
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return nil, err
+		}
+		uid, _ := owners.UID.ToHost(f.uid)
+		gid, _ := owners.GID.ToHost(f.uid)
+		if err := errors.Join(os.Lchown(path, int(uid), int(gid)), os.Chmod(path, f.mode)); err != nil {
+			return nil, err
+		}
+	}
+	socket := h.attendFolder(id)
+	if err := attend.MakeFolder(socket); err != nil {
+		return nil, err
+	}
+	return []sandbox.Mount{
+		{Source: filepath.Join(dir, homeShare), Target: guest.SharedFolder, Writable: true},
+		{Source: filepath.Join(dir, tmpDir), Target: "/tmp", Writable: true},
+		{Source: filepath.Join(dir, varTmpDir), Target: "/var/tmp", Writable: true},
+		{Source: socket, Target: attend.Mountpoint},
+	}, nil
+}
+
+// attendFolder is where a sandbox's attendant finds the host: not on the disk, as
+// the path of a socket must be short.
+func (h *host) attendFolder(id sandbox.ID) string {
+	return filepath.Join(h.dir, attendPath+"-"+string(id))
+}
+
+// diskUsed is what the files of a sandbox take.
+func (h *host) diskUsed(ctx context.Context, id sandbox.ID, most int64) (int64, error) {
+	return disk.Measure(ctx, h.named(id), most)
+}
+
+func (n Named) alive(r named.Recipe, img *image.Image, inst sandbox.Instance, release func() error) *alive {
+	return &alive{
+		engine: n.e, recipe: r, inst: inst, image: img.Env, release: release, link: n.e.networks.link(r.ID), turn: make(chan struct{}, 1),
+	}
+}
+
+// environ is the environment of a program in a named sandbox.
+func (e *Engine) environ(image, variables map[string]string, connected bool) []string {
+	if connected {
+		variables = e.networks.env(variables, e.networks.cfg.Egress.Authority != nil)
+	}
+	return warm.Environ(image, variables)
+}

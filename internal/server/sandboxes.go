@@ -1,0 +1,33 @@
+package server
+
+import (
+	"context"
+
+	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/named"
+	"github.com/atoll-run/atoll/internal/redact"
+	"github.com/atoll-run/atoll/internal/usage"
+)
+
+// openSandboxes opens the named sandboxes of this machine.
+func (s *Server) openSandboxes(context.Context) error {
+	cfg := s.cfg.Settings
+	rules, err := redact.Except(nil)
+	if err != nil {
+		return err
+	}
+	s.sandboxes = named.New(named.Config{
+		Store: s.db.Sandboxes(), Engine: s.engine.Named(), Callers: s.authority, Executor: s.id, Disk: s.disk.Admit,
+		Images: &image.Aliases{Store: s.cfg.Images, Default: cfg.Image, Names: cfg.ImageAliases},
+		Prices: s.prices(), Rules: rules, Log: s.log,
+		SleepAfter: cfg.SandboxSleepAfter, DiskLimit: int64(cfg.SandboxDisk), Most: cfg.MaxSandboxes, Keep: cfg.KeepSandboxes, Detach: cfg.OnExit == "detach",
+	})
+	s.later(s.sandboxes.Close)
+	return nil
+}
+
+// prices are what use costs.
+func (s *Server) prices() usage.Prices {
+	cfg := s.cfg.Settings
+	return usage.Prices{CPUMinute: cfg.PriceCPU, GiBMinute: cfg.PriceGiB, GiBOut: cfg.PriceOut, Call: cfg.PriceCall}
+}
