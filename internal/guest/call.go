@@ -44,7 +44,7 @@ func (c *Client) Confine(ctx context.Context, p sandbox.Permissions) error {
 // from then on waiting interpreters seed their random generators anew. The
 // kernel's own entropy differs between twins by itself.
 func (c *Client) Reseed(ctx context.Context, r Reseed) error {
-	m := wire.ReseedMessage{Hostname: r.Hostname}
+	m := wire.ReseedMessage{Hostname: r.Hostname, MachineID: r.MachineID}
 	return c.call(ctx, "reseed", wire.Reseed, m.Append(nil))
 }
 

@@ -13,6 +13,8 @@ import (
 	"errors"
 	"io/fs"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
 // Languages that can be warmed. Any other program runs with Language "".
@@ -150,4 +152,11 @@ type Info struct {
 // Reseed describes how a restored sandbox is told apart from its twins.
 type Reseed struct {
 	Hostname string // "" leaves it as it is
+	// MachineID goes into /etc/machine-id, and GenerationFile gets a new number;
+	// "" leaves both as they are.
+	MachineID string
 }
+
+// GenerationFile is the file in a sandbox that programs can watch to learn that
+// they were restored, and may have twins.
+const GenerationFile = wire.GenerationFile

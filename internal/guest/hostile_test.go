@@ -426,6 +426,18 @@ func TestReseed(t *testing.T) {
 	if got.stdout != "twin True True\n" || !got.Warm {
 		t.Errorf("got %+v", got)
 	}
+	numbers := map[string]bool{}
+	for range 3 {
+		if err := c.Reseed(t.Context(), guest.Reseed{MachineID: "0123456789abcdef0123456789abcdef"}); err != nil {
+			t.Fatal(err)
+		}
+		got := run(t, c, bash(t, "cat /etc/machine-id "+guest.GenerationFile))
+		id, number, _ := strings.Cut(got.stdout, "\n")
+		if id != "0123456789abcdef0123456789abcdef" || len(number) != 33 || numbers[number] {
+			t.Errorf("a restored guest has %q", got.stdout)
+		}
+		numbers[number] = true
+	}
 	warm(t, c, guesttest.Warm(t, guest.Bash))
 	a := run(t, c, bash(t, "echo $RANDOM $RANDOM $RANDOM\n"))
 	if len(strings.Fields(a.stdout)) != 3 || !a.Warm {

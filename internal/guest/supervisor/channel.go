@@ -3,8 +3,6 @@ package supervisor
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -114,10 +112,7 @@ func (s *supervisor) request(t wire.Type, id uint64, p []byte) {
 			return
 		}
 		s.twin = true
-		var err error
-		if m.Hostname != "" {
-			err = step("hostname", unix.Sethostname([]byte(m.Hostname)))
-		}
+		err := rename(&m)
 		if err == nil && s.warm != nil && s.warm.settle(id) {
 			return // heard answers
 		}

@@ -170,14 +170,22 @@ func (m *KillMessage) Decode(p []byte) bool {
 // ReseedMessage tells a restored guest that it is a twin.
 type ReseedMessage struct {
 	Hostname string // "" leaves it
+	// MachineID, unless it is "", becomes the machine's, and a new number is written
+	// to GenerationFile, for programs that want to know.
+	MachineID string
 }
 
-func (m *ReseedMessage) Append(b []byte) []byte { return putString(b, m.Hostname) }
+// GenerationFile holds a number that is another one after each restore.
+const GenerationFile = "/run/atoll/generation"
+
+func (m *ReseedMessage) Append(b []byte) []byte {
+	return putString(putString(b, m.Hostname), m.MachineID)
+}
 
 // Decode reports whether p was a whole message.
 func (m *ReseedMessage) Decode(p []byte) bool {
 	r := reader{b: p}
-	m.Hostname = r.string()
+	m.Hostname, m.MachineID = r.string(), r.string()
 	return r.done()
 }
 

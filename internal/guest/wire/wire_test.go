@@ -128,7 +128,7 @@ var messages = []interface {
 	&WarmMessage{Command: command, Site: "/s", Preload: []string{"numpy"}},
 	&RunMessage{Command: command, Warm: true, Timeout: 5, Output: 6, Files: []File{{Path: "/p", Mode: 0o644, Data: []byte("d\x00")}, {Path: "/q", Data: []byte{}}}},
 	&KillMessage{Run: 1 << 40, Signal: 9},
-	&ReseedMessage{Hostname: "h"},
+	&ReseedMessage{Hostname: "h", MachineID: "0123"},
 	&EnterMessage{Fill: true},
 	&ReplyMessage{Error: "no"},
 	&ExitMessage{Code: 137, Signal: 9, TimedOut: true, Warm: true, DiskFull: true, TasksFull: true, Stdout: 1 << 40, Stderr: 2, PeakRSS: 3, CPU: 4},
