@@ -135,6 +135,9 @@ type Spec struct {
 	// Network connects the sandbox; nil leaves it without any device.
 	Network *Network
 	Traces  bool // the guest looks at what programs execute
+	// Guest is another image of the guest than the runtime's, for a checkpoint of
+	// a sandbox that had it; "" for the runtime's.
+	Guest string
 	// Sockets lets what may open a Unix socket in one of Mounts connect to it.
 	// Under gVisor nothing else would.
 	Sockets bool

@@ -2,6 +2,7 @@ package gvisor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -57,7 +58,7 @@ func (r *Runtime) writeBundle(spec sandbox.Spec) error {
 		s.Annotations["dev.gvisor.spec.rootfs.type"] = "bind"
 	}
 	s.Mounts = append(s.Mounts, specs.Mount{
-		Destination: sandbox.GuestDir, Type: "erofs", Source: r.cfg.Guest, Options: []string{"ro", "nosuid", "nodev"},
+		Destination: sandbox.GuestDir, Type: "erofs", Source: cmp.Or(spec.Guest, r.cfg.Guest), Options: []string{"ro", "nosuid", "nodev"},
 	})
 	r.addMounts(s, spec)
 	data, err := json.Marshal(s)
