@@ -21,7 +21,7 @@ import (
 // install gives a user all of Atoll.
 func install(t *testing.T, u *rootlesstest.User) (atoll string) {
 	t.Helper()
-	for _, name := range []string{"atoll", "atoll-runsc", "atoll-guest", "gvisor-bin/gvisor_sentry"} {
+	for _, name := range []string{"atoll", "atoll-runsc", "atoll-guest", "atoll-attendant", "gvisor-bin/gvisor_sentry"} {
 		u.Give(t, sandboxtest.Binary(t, name), filepath.Join("bin", name))
 	}
 	return filepath.Join(u.Home, "bin", "atoll")

@@ -98,7 +98,7 @@ func suite(t *testing.T, rootfs func(testing.TB) sandbox.Rootfs) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, name := range []string{"atoll-runsc", "atoll-guest", "gvisor-bin/gvisor_sentry"} {
+			for _, name := range []string{"atoll-runsc", "atoll-guest", "atoll-attendant", "gvisor-bin/gvisor_sentry"} {
 				u.Give(t, sandboxtest.Binary(t, name), filepath.Join("bin", name))
 			}
 			root := rootfs(t)

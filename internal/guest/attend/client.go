@@ -3,188 +3,310 @@ package attend
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
-	"syscall"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/guest/proto"
 )
 
 // Client is a conversation with one attendant. Its methods may be called
 // concurrently. Errors that a caller may be told are fault.Errors.
-type Client struct{}
+type Client struct {
+	instance string
+	first    *proto.Conn // on which connections are asked for
+	listener *net.UnixListener
 
-// Mountpoint is where a sandbox with an attendant has the folder of MakeFolder
-// mounted, which nobody but uid 0 of the sandbox may pass. Its Spec has Sockets.
-const Mountpoint = "/.attend"
+	done chan struct{} // closed when the conversation is over
+	wait sync.WaitGroup
 
-var errNothing = errors.New("this build has no attendant")
-
-// MakeFolder makes the folder of the host that is to be mounted at Mountpoint.
-func MakeFolder(path string) error { return errNothing }
-
-// Dial listens in a folder of MakeFolder, has the attendant come with cue, which
-// is the guest client's Attend, and returns when it has. It may be called again
-// once the Client is closed, by this or a later process.
-func Dial(ctx context.Context, folder string, cue func(context.Context) error) (*Client, error) {
-	return nil, errNothing
+	mu     sync.Mutex
+	err    error                // guarded by mu; why it is over
+	idle   []*proto.Conn        // guarded by mu
+	all    map[*proto.Conn]bool // guarded by mu; without first
+	asked  int                  // guarded by mu; connections that are to come
+	queue  []chan *proto.Conn   // guarded by mu; who waits for one
+	wanted sync.Mutex           // held while more are asked for
 }
 
+const (
+	maxConnections = 512     // of one sandbox, all of which may be followed or piped
+	maxIdle        = 4       // that are kept for the next request
+	readBuffer     = 8 << 10 // bytes for each
+	sendBuffer     = 1 << 20 // bytes that the kernel takes
+	goodbye        = 5 * time.Second
+)
+
+// newClient begins with a connection on which the greeting was read.
+func newClient(l *net.UnixListener, first *proto.Conn, g proto.Greeting) *Client {
+	c := &Client{instance: g.Instance, first: first, listener: l, done: make(chan struct{}), all: make(map[*proto.Conn]bool)}
+	c.wait.Go(c.accept)
+	c.wait.Go(c.watch)
+	return c
+}
+
+// Instance names the attendant: another one means that the one before ended, and
+// with it what it knew of processes.
+func (c *Client) Instance() string { return c.instance }
+
 // Done is closed when the conversation is over.
-func (c *Client) Done() <-chan struct{} { return nil }
+func (c *Client) Done() <-chan struct{} { return c.done }
 
 // Close ends the conversation, and nothing else: processes go on, and their
 // output is kept. Nothing of the host is open in the sandbox when it returns.
-func (c *Client) Close() error { return errNothing }
-
-// Start starts a process.
-func (c *Client) Start(ctx context.Context, spec ProcessSpec) (Process, error) {
-	return Process{}, errNothing
+func (c *Client) Close() error {
+	c.mu.Lock()
+	over := c.err != nil
+	if !over {
+		c.err = ErrGone
+	}
+	c.mu.Unlock()
+	if !over {
+		// The attendant closes its ends, and the first of them last.
+		c.first.SetReadDeadline(time.Now().Add(goodbye)) //nolint:errcheck // see below
+		c.wanted.Lock()
+		c.first.Put(proto.Leave, nil)
+		err := c.first.Flush()
+		c.wanted.Unlock()
+		if err != nil {
+			c.first.Close()
+		}
+	}
+	c.wait.Wait()
+	return nil
 }
 
-// Run starts a process, follows it, and forgets it once its end was read: Start,
-// Follow and Forget in one exchange. When the Output is closed earlier, or the
-// conversation ends, the process goes on and stays.
-func (c *Client) Run(ctx context.Context, spec ProcessSpec) (*Output, error) {
-	return nil, errNothing
+// watch reads the first connection, on which nothing comes but its end.
+func (c *Client) watch() {
+	_, err := c.first.Next()
+	switch {
+	case err == nil:
+		err = fmt.Errorf("%w: something was said where nothing is to be", ErrProtocol)
+	case errors.Is(err, proto.ErrFormat):
+		err = fmt.Errorf("%w: %w", ErrProtocol, err)
+	default:
+		err = ErrGone
+	}
+	c.fail(err)
+	c.first.Close()
+	c.listener.Close()
+	c.mu.Lock()
+	all := c.all
+	c.all, c.idle = nil, nil
+	queue := c.queue
+	c.queue = nil
+	c.mu.Unlock()
+	for conn := range all {
+		conn.Close()
+	}
+	for _, ch := range queue {
+		close(ch)
+	}
+	close(c.done)
 }
 
-// Processes lists the processes that are not forgotten, oldest first.
-func (c *Client) Processes(ctx context.Context) ([]Process, error) { return nil, errNothing }
-
-// Process describes one process.
-func (c *Client) Process(ctx context.Context, id ProcessID) (Process, error) {
-	return Process{}, errNothing
+// fail notes why the conversation is over, and ends it; the first reason stays.
+func (c *Client) fail(err error) {
+	c.mu.Lock()
+	if c.err == nil {
+		c.err = err
+	}
+	c.mu.Unlock()
+	c.first.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck // it is closed then
 }
 
-// Follow returns the output of a process from a place on, until its end.
-func (c *Client) Follow(ctx context.Context, id ProcessID, after Seq) (*Output, error) {
-	return nil, errNothing
+// failure returns why the conversation is over, nil if it is not.
+func (c *Client) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
 }
 
-// Wait returns the end of a process when it has come.
-func (c *Client) Wait(ctx context.Context, id ProcessID) (Exit, error) { return Exit{}, errNothing }
-
-// Write writes to the input or terminal of a process, and returns when it is all
-// in the pipe. n is how much was, if not all.
-func (c *Client) Write(ctx context.Context, id ProcessID, data []byte) (n int, err error) {
-	return 0, errNothing
+// accept takes the connections that were asked for.
+func (c *Client) accept() {
+	for {
+		u, err := c.listener.AcceptUnix()
+		if err != nil {
+			return
+		}
+		c.wait.Go(func() {
+			conn, g, err := greet(u)
+			if err == nil && (g.First || g.Instance != c.instance) {
+				conn.Close()
+				err = fmt.Errorf("%w: another attendant has come", ErrProtocol)
+			}
+			if err != nil {
+				c.fail(asGone(err))
+				return
+			}
+			c.came(conn)
+		})
+	}
 }
 
-// WriteControl writes to descriptor 3 of a process, as Write does.
-func (c *Client) WriteControl(ctx context.Context, id ProcessID, data []byte) (n int, err error) {
-	return 0, errNothing
+// greet takes the attendant's greeting on a new connection.
+func greet(u *net.UnixConn) (conn *proto.Conn, g proto.Greeting, err error) {
+	u.SetWriteBuffer(sendBuffer) //nolint:errcheck // a matter of speed
+	conn = proto.NewConn(u, readBuffer)
+	u.SetReadDeadline(time.Now().Add(goodbye)) //nolint:errcheck // it would show with the read
+	t, err := conn.Next()
+	if err == nil && t != proto.Hello {
+		err = fmt.Errorf("%w: no greeting", ErrProtocol)
+	}
+	if err == nil {
+		err = conn.Decode(&g)
+	}
+	if err == nil && (g.Version < 1 || len(g.Instance) > 64 || conn.Waiting()) {
+		err = fmt.Errorf("%w: the greeting makes no sense", ErrProtocol)
+	}
+	if err != nil {
+		u.Close()
+		return nil, g, err
+	}
+	return conn, g, u.SetReadDeadline(time.Time{})
 }
 
-// CloseInput ends the input of a process.
-func (c *Client) CloseInput(ctx context.Context, id ProcessID) error { return errNothing }
-
-// Resize changes the size of a process's terminal.
-func (c *Client) Resize(ctx context.Context, id ProcessID, size Size) error { return errNothing }
-
-// Signal sends a signal to a process, or to its process group.
-func (c *Client) Signal(ctx context.Context, id ProcessID, sig syscall.Signal, group bool) error {
-	return errNothing
+// came gives a new connection to who waits, or keeps it.
+func (c *Client) came(conn *proto.Conn) {
+	c.mu.Lock()
+	if c.asked == 0 && c.err == nil {
+		c.mu.Unlock()
+		conn.Close()
+		c.fail(fmt.Errorf("%w: a connection that nobody asked for", ErrProtocol))
+		return
+	}
+	c.asked--
+	if c.err != nil || c.all == nil {
+		c.mu.Unlock()
+		conn.Close()
+		return
+	}
+	c.all[conn] = true
+	c.hand(conn)
+	c.mu.Unlock()
 }
 
-// Kill ends a process and all it started, whatever group that has moved to.
-func (c *Client) Kill(ctx context.Context, id ProcessID) error { return errNothing }
-
-// Forget drops what is kept of a process that has ended.
-func (c *Client) Forget(ctx context.Context, id ProcessID) error { return errNothing }
-
-// Stat describes what stands at a path; of a link, the link itself.
-func (c *Client) Stat(ctx context.Context, path string) (FileInfo, error) {
-	return FileInfo{}, errNothing
+// hand gives a connection to who waits, or keeps it. c.mu is held.
+func (c *Client) hand(conn *proto.Conn) {
+	if len(c.queue) > 0 {
+		c.queue[0] <- conn
+		c.queue = c.queue[1:]
+		return
+	}
+	c.idle = append(c.idle, conn)
 }
 
-// List lists a folder.
-func (c *Client) List(ctx context.Context, path string, o ListOptions) (Listing, error) {
-	return Listing{}, errNothing
+// take returns a connection, on which one request can be made.
+func (c *Client) take(ctx context.Context) (*proto.Conn, error) {
+	c.mu.Lock()
+	if c.err != nil {
+		defer c.mu.Unlock()
+		return nil, c.err
+	}
+	var conn *proto.Conn
+	var ch chan *proto.Conn
+	if n := len(c.idle); n > 0 {
+		conn, c.idle = c.idle[n-1], c.idle[:n-1]
+	} else {
+		ch = make(chan *proto.Conn, 1)
+		c.queue = append(c.queue, ch)
+	}
+	// One more than is waited for, so that the next request finds one.
+	more := min(len(c.queue)+1-c.asked-len(c.idle), maxConnections-len(c.all)-c.asked)
+	if more > 0 {
+		c.asked += more
+	}
+	c.mu.Unlock()
+	if more > 0 {
+		c.want(more)
+	}
+	if conn != nil {
+		return conn, nil
+	}
+	select {
+	case conn := <-ch:
+		if conn == nil {
+			return nil, c.failure()
+		}
+		return conn, nil
+	case <-ctx.Done():
+		c.mu.Lock()
+		for i := range c.queue {
+			if c.queue[i] == ch {
+				c.queue = append(c.queue[:i:i], c.queue[i+1:]...)
+				break
+			}
+		}
+		c.mu.Unlock()
+		select {
+		case conn := <-ch: // it came after all
+			c.give(conn)
+		default:
+		}
+		return nil, context.Cause(ctx)
+	}
 }
 
-// Glob returns the paths that a pattern matches: "*", "?", "[a-z]", "{a,b}", and
-// "**" for any number of folders; names that begin with a dot like all others.
-// A pattern that does not begin with / is for paths below cwd, and they are
-// returned relative to it. At most limit are returned, MaxEntries if it is 0.
-func (c *Client) Glob(ctx context.Context, cwd, pattern string, limit int) (Paths, error) {
-	return Paths{}, errNothing
+// want asks for more connections.
+func (c *Client) want(n int) {
+	c.wanted.Lock()
+	defer c.wanted.Unlock()
+	err := c.first.Encode(proto.More, proto.Wanted{Connections: n})
+	if err == nil {
+		err = c.first.Flush()
+	}
+	if err != nil {
+		c.fail(ErrGone)
+	}
 }
 
-// Mkdir makes a folder and those above it. One that is there already will do.
-func (c *Client) Mkdir(ctx context.Context, path string) error { return errNothing }
-
-// Remove removes a file, a link or an empty folder; with all below it if recursive.
-func (c *Client) Remove(ctx context.Context, path string, recursive bool) error { return errNothing }
-
-// Move renames a file or folder, also to another file system. What has the new
-// name is replaced only if replace says so.
-func (c *Client) Move(ctx context.Context, from, to string, replace bool) error { return errNothing }
-
-// Watch tells of changes of a path, and below it if recursive, until the Events
-// are closed.
-func (c *Client) Watch(ctx context.Context, path string, recursive bool) (*Events, error) {
-	return nil, errNothing
+// give takes a connection back on which an exchange is over.
+func (c *Client) give(conn *proto.Conn) {
+	if conn == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.all == nil:
+	case conn.Waiting():
+		go c.fail(fmt.Errorf("%w: more was said than was asked for", ErrProtocol))
+	case len(c.queue) > 0 || len(c.idle) < maxIdle:
+		c.hand(conn)
+	default:
+		delete(c.all, conn)
+		conn.Close()
+	}
 }
 
-// Read returns a file's content from offset on, at most limit bytes of it, or all
-// if limit is negative. Links are followed.
-func (c *Client) Read(ctx context.Context, path string, offset, limit int64) (FileInfo, io.ReadCloser, error) {
-	return FileInfo{}, nil, errNothing
+// drop closes a connection in the middle of an exchange.
+func (c *Client) drop(conn *proto.Conn) {
+	conn.Close()
+	c.mu.Lock()
+	delete(c.all, conn)
+	// Who waits for one may have counted on this.
+	more := min(len(c.queue)-c.asked, maxConnections-len(c.all)-c.asked)
+	if more > 0 && c.err == nil {
+		c.asked += more
+	}
+	over := c.err != nil
+	c.mu.Unlock()
+	if more > 0 && !over {
+		c.want(more)
+	}
 }
 
-// Create writes a file and makes the folders above it, and returns the size that
-// the file has then. Unless it appends, the file is new and takes its place at
-// once, when all of it is written; a link is followed, and replaced what it leads to.
-func (c *Client) Create(ctx context.Context, path string, o CreateOptions, content io.Reader) (size int64, err error) {
-	return 0, errNothing
+// asGone tells what no attendant says from the end of a connection.
+func asGone(err error) error {
+	switch {
+	case errors.Is(err, ErrProtocol):
+		return err
+	case errors.Is(err, proto.ErrFormat):
+		return fmt.Errorf("%w: %w", ErrProtocol, err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+		return ErrGone
+	}
+	return fmt.Errorf("%w: %w", ErrGone, err)
 }
-
-// Pack returns a file, or a folder with all below it, as a tar stream, with modes,
-// links and times. The entry of path itself is named ".".
-func (c *Client) Pack(ctx context.Context, path string) (*Archive, error) { return nil, errNothing }
-
-// Unpack writes a tar stream to path, which is the name that the entry "." gets,
-// and below which all others go: no entry leads out of it, whatever links there
-// are. Folders that are there stay and are added to; files are replaced.
-func (c *Client) Unpack(ctx context.Context, path string, archive io.Reader) (Counts, error) {
-	return Counts{}, errNothing
-}
-
-// Connect connects to a TCP port of the sandbox's loopback interface, by IPv4 or
-// else IPv6. CloseWrite of the connection ends one direction alone.
-func (c *Client) Connect(ctx context.Context, port uint16) (net.Conn, error) { return nil, errNothing }
-
-// Output is the output of a process, as it comes.
-type Output struct{}
-
-// Process is what it was when Run or Follow was answered.
-func (o *Output) Process() Process { return Process{} }
-
-// Next returns the next piece of output. After the last one, when the process has
-// ended, it returns io.EOF, and Exit says how.
-func (o *Output) Next() (Chunk, error) { return Chunk{}, errNothing }
-
-// Exit is the end of the process, once Next has returned io.EOF.
-func (o *Output) Exit() Exit { return Exit{} }
-
-// Close stops following. The process goes on.
-func (o *Output) Close() error { return errNothing }
-
-// Events are changes of files, as they come.
-type Events struct{}
-
-// Next returns the next change.
-func (e *Events) Next() (Event, error) { return Event{}, errNothing }
-
-// Close stops watching.
-func (e *Events) Close() error { return errNothing }
-
-// Archive is a tar stream.
-type Archive struct{}
-
-func (a *Archive) Read(p []byte) (int, error) { return 0, errNothing }
-
-// Close stops packing.
-func (a *Archive) Close() error { return errNothing }
-
-// Counts says what was packed, once Read has returned io.EOF.
-func (a *Archive) Counts() Counts { return Counts{} }

@@ -131,6 +131,13 @@ func (s *supervisor) request(t wire.Type, id uint64, p []byte) {
 			return
 		}
 		s.reply(id, s.enter(m.Fill))
+	case wire.Attend:
+		var m wire.AttendMessage
+		if !m.Decode(p) {
+			s.reply(id, errMalformed)
+			return
+		}
+		s.reply(id, s.attend(&m))
 	case wire.Ping:
 		s.reply(id, nil)
 	}

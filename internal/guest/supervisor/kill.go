@@ -1,6 +1,10 @@
 package supervisor
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/family"
+)
 
 const errNoRun = failure("no such run")
 
@@ -32,5 +36,5 @@ func (s *supervisor) end(r *run) {
 		unix.Kill(-1, unix.SIGKILL)
 		return
 	}
-	killTree(r.pid)
+	family.Kill(r.pid)
 }

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/guest/family"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -30,7 +31,7 @@ func tasksFull(limit uint64) bool {
 		return false
 	}
 	var tasks uint64
-	for _, name := range processes() {
+	for _, name := range family.Processes() {
 		if pid, err := strconv.Atoi(name); err != nil || pid == 1 {
 			continue
 		}

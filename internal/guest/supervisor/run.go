@@ -43,6 +43,10 @@ func (s *supervisor) startRun(id uint64, p []byte) {
 		s.refuse(id, errBusy)
 		return
 	}
+	if s.attended {
+		s.refuse(id, errAttended)
+		return
+	}
 	for _, r := range s.runs {
 		if r.id == id {
 			return // asked for twice: it runs

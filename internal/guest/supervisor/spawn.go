@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/guest/confine"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -121,8 +122,8 @@ func (s *supervisor) spawn(c *wire.Command, env []string, extra map[int]int) (_ 
 			PidFD:      &p.pidfd,
 		},
 	}
-	if s.traces() || s.rules.NoExec {
-		err = s.launch(c, env, attr, &p)
+	if confine.Needed(&s.rules) {
+		err = s.launch(c, attr, &p)
 	} else if p.pid, err = syscall.ForkExec(c.Path, c.Argv, attr); err == syscall.EPERM {
 		// A user namespace may forbid setgroups; the guest has no group to drop then.
 		attr.Sys.Credential.NoSetGroups = true

@@ -46,6 +46,9 @@ type supervisor struct {
 	twin     bool   // restored from a checkpoint; interpreters must reseed
 	dirty    bool   // a program has run, so zombies may come without notice
 
+	attendant *attendant // nil when there is none
+	attended  bool       // there was one, so programs are its to start
+
 	turns   uint
 	took    int // bytes of output read in this turn
 	brake   brake
@@ -120,6 +123,7 @@ func (s *supervisor) turn() {
 	s.watchWarm()
 	s.watchRuns()
 	s.watchOrphans()
+	s.watchAttendant()
 
 	n := s.wait(s.patience())
 	s.dispatch(n)

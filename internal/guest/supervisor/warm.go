@@ -28,6 +28,10 @@ func (s *supervisor) startWarm(id uint64, p []byte) {
 		s.reply(id, errMalformed)
 		return
 	}
+	if s.attended {
+		s.reply(id, errAttended)
+		return
+	}
 	if w := s.warm; w != nil {
 		s.warm = nil
 		if w.request != 0 {

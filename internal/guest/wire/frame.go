@@ -64,6 +64,7 @@ const (
 	Ping                    // ID: request
 	Confine                 // ID: request
 	Enter                   // ID: request
+	Attend                  // ID: request
 )
 
 // Frames from guest to host. All but Welcome are spooled and numbered.

@@ -172,7 +172,9 @@ func GuestImage(t testing.TB) string {
 	t.Helper()
 	binary, err := os.ReadFile(Binary(t, "atoll-guest"))
 	must(t, err)
-	files := map[string]erofs.File{"guest": {Mode: 0o755, Data: binary}}
+	attendant, err := os.ReadFile(Binary(t, "atoll-attendant"))
+	must(t, err)
+	files := map[string]erofs.File{"guest": {Mode: 0o755, Data: binary}, "attendant": {Mode: 0o755, Data: attendant}}
 	for name, data := range guest.Files() {
 		files[name] = erofs.File{Mode: 0o644, Data: data}
 	}

@@ -1,4 +1,5 @@
-package supervisor
+// Package family ends a process with everything it has started, inside a sandbox.
+package family
 
 import (
 	"strconv"
@@ -7,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killTree kills the process that is root, every process of its session and
-// every one that descends from it. They are stopped first: once a parent has
-// died nothing tells its children apart from others', and none may be born
-// unseen. A process that has left both session and parent behind escapes.
-func killTree(root int) {
+// Kill kills the process that is root, every process of its session and every
+// one that descends from it. They are stopped first: once a parent has died
+// nothing tells its children apart from others', and none may be born unseen. A
+// process that has left both session and parent behind escapes.
+func Kill(root int) {
 	doomed := map[int]bool{root: true}
 	unix.Kill(root, unix.SIGSTOP)
 	for range 16 {
@@ -29,7 +30,7 @@ func killTree(root int) {
 func stopMore(doomed map[int]bool) bool {
 	type task struct{ pid, parent, session int }
 	var tasks []task
-	for _, name := range processes() {
+	for _, name := range Processes() {
 		pid, err := strconv.Atoi(name)
 		if err != nil || pid == 1 {
 			continue
@@ -51,10 +52,21 @@ func stopMore(doomed map[int]bool) bool {
 	return found
 }
 
-// processes lists the numeric names of /proc, and a few others.
-func processes() []string {
-	names, _ := folderNames("/proc")
-	return names
+// Processes lists the numeric names of /proc, and a few others.
+func Processes() (names []string) {
+	fd, err := unix.Open("/proc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	buf := make([]byte, 8<<10)
+	for {
+		n, err := unix.ReadDirent(fd, buf)
+		if err != nil || n <= 0 {
+			return names
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+	}
 }
 
 // lineage reads a process's parent and session; zombies have no say any more.

@@ -1,0 +1,249 @@
+package attendant
+
+import (
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/family"
+	"github.com/atoll-run/atoll/internal/guest/proto"
+)
+
+// Streams, as proto counts them.
+const (
+	stdout = iota
+	stderr
+	terminal
+	control
+)
+
+// process is a program that was started.
+type process struct {
+	starting sync.Mutex // held until it has been started, or cannot be
+	table    *table
+	id       string
+	argv     [][]byte
+	dir      []byte
+	started  time.Time
+	lossless bool
+	pid      int      // also of its session and first process group
+	input    *channel // nil if it has none
+	requests *channel // descriptor 3, nil if it has none
+	isTTY    bool
+	timer    *time.Timer
+	pump     *pump // guarded by starting; nil if it could not be started
+
+	mu        sync.Mutex
+	changed   sync.Cond          // of mu: more output, or the end
+	ring      ring               // guarded by mu
+	written   [4]int64           // guarded by mu
+	exit      *proto.Exit        // guarded by mu; nil while it runs
+	paused    bool               // guarded by mu; its outputs are not read for want of room
+	followers map[*follower]bool // guarded by mu
+	timedOut  bool               // guarded by mu
+	blocked   string             // guarded by mu; the rule it broke
+	forgotten bool               // guarded by mu; it keeps no output any more
+}
+
+// channel is what a process reads from.
+type channel struct {
+	*os.File
+	mu sync.Mutex // held while something is written, so that it comes in one piece
+}
+
+// close ends it. Whoever waits for the process to read is sent away.
+func (c *channel) close() {
+	if c != nil {
+		c.Close()
+	}
+}
+
+// begun waits for the start, and reports whether there was one.
+func (p *process) begun() bool {
+	p.starting.Lock()
+	defer p.starting.Unlock()
+	return p.pump != nil
+}
+
+// about describes the process.
+func (p *process) about() proto.Process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return proto.Process{
+		ID: p.id, PID: p.pid, Argv: p.argv, Dir: p.dir, Started: p.started.UnixMicro(), Input: p.input != nil, Terminal: p.isTTY,
+		Exit: p.exit, Written: p.written, First: p.ring.first, Last: p.ring.last,
+	}
+}
+
+func (p *process) hasEnded() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.exit != nil
+}
+
+func (p *process) cost() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ring.cost
+}
+
+// trim drops output until it costs no more than that. What a follower of a
+// lossless process has not got is kept.
+func (p *process) trim(cost int) (fallen int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ring.trim(cost, p.needed())
+}
+
+// needed is the place from which on output must be kept. p.mu is held.
+func (p *process) needed() int64 {
+	if !p.lossless {
+		return everything
+	}
+	at := int64(everything)
+	for f := range p.followers {
+		at = min(at, f.at)
+	}
+	return at
+}
+
+// room reports whether output may be read. If not, a follower that gets on has it
+// looked at again.
+func (p *process) room() bool {
+	const enough = ringSize - 4*readSize
+	p.mu.Lock()
+	p.paused = false
+	if !p.lossless || len(p.followers) == 0 || p.ring.cost < enough {
+		p.mu.Unlock()
+		return true
+	}
+	fallen := p.ring.trim(enough-readSize, p.needed()) // what has been taken makes room
+	p.paused = p.ring.cost >= enough
+	room := !p.paused
+	p.mu.Unlock()
+	p.table.grew(-fallen)
+	return room
+}
+
+// wrote keeps output.
+func (p *process) wrote(stream uint8, data []byte) {
+	p.mu.Lock()
+	p.written[stream] += int64(len(data))
+	if p.forgotten || p.exit != nil {
+		p.mu.Unlock()
+		return
+	}
+	grown := p.ring.add(stream, data)
+	grown -= p.ring.trim(ringSize, p.needed())
+	p.changed.Broadcast()
+	p.mu.Unlock()
+	p.table.grew(grown)
+}
+
+// broke notes the rule that the process has broken, which ends it.
+func (p *process) broke(rule string) {
+	p.mu.Lock()
+	p.blocked = rule
+	p.mu.Unlock()
+	p.kill() //nolint:errcheck // it may have ended
+}
+
+// expire ends the process when its time is over.
+func (p *process) expire() {
+	p.mu.Lock()
+	ended := p.exit != nil
+	p.timedOut = p.timedOut || !ended
+	p.mu.Unlock()
+	p.kill() //nolint:errcheck // it may have ended
+}
+
+// finish notes the end, when all output has been read.
+func (p *process) finish(status unix.WaitStatus, usage *unix.Rusage) {
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	p.input.close()
+	p.requests.close()
+	e := &proto.Exit{
+		Code: status.ExitStatus(), At: time.Now().UnixMicro(),
+		CPU: max(usage.Utime.Nano()+usage.Stime.Nano(), 0), PeakRSS: max(usage.Maxrss, 0) << 10,
+	}
+	if status.Signaled() {
+		e.Signal = int(status.Signal())
+		e.Code = 128 + e.Signal
+	}
+	p.mu.Lock()
+	e.TimedOut, e.Blocked = p.timedOut, p.blocked
+	p.exit = e
+	p.changed.Broadcast()
+	p.mu.Unlock()
+	p.table.ended(p)
+}
+
+// errEnded is the answer to what a process cannot be asked any more.
+func (p *process) errEnded() error {
+	return refuse(proto.Exists, "process %q has ended", p.id)
+}
+
+// signal sends a signal to the process, or its group.
+func (p *process) signal(number int, group bool) error {
+	if number < 1 || number > 64 {
+		return refuse(proto.Invalid, "there is no signal %d", number)
+	}
+	p.pump.alive.Lock()
+	defer p.pump.alive.Unlock()
+	if p.pump.reaped {
+		return p.errEnded()
+	}
+	target := p.pid
+	if group {
+		target = -p.pid
+		if p.isTTY { // as a key of the terminal would
+			if front, err := unix.IoctlGetInt(p.pump.fds[terminal], unix.TIOCGPGRP); err == nil && front > 0 {
+				target = -front
+			}
+		}
+	}
+	return step("signal", p.id, unix.Kill(target, unix.Signal(number)))
+}
+
+// kill ends the process with all it started.
+func (p *process) kill() error {
+	p.pump.alive.Lock()
+	defer p.pump.alive.Unlock()
+	if p.pump.reaped {
+		return p.errEnded()
+	}
+	family.Kill(p.pid)
+	return nil
+}
+
+// closeInput ends what the process reads.
+func (p *process) closeInput() error {
+	if p.input == nil {
+		return refuse(proto.Mistaken, "process %q was started without input", p.id)
+	}
+	if p.isTTY {
+		p.input.mu.Lock()
+		defer p.input.mu.Unlock()
+		_, err := p.input.Write([]byte{4}) // end of transmission, at the beginning of a line
+		return err
+	}
+	p.input.close()
+	return nil
+}
+
+// resize changes the size of the terminal.
+func (p *process) resize(s proto.Size) error {
+	if !p.isTTY {
+		return refuse(proto.Mistaken, "process %q has no terminal", p.id)
+	}
+	p.pump.alive.Lock()
+	defer p.pump.alive.Unlock()
+	if p.pump.reaped {
+		return p.errEnded()
+	}
+	return step("resize", p.id, unix.IoctlSetWinsize(p.pump.fds[terminal], unix.TIOCSWINSZ, &unix.Winsize{Row: s.Rows, Col: s.Columns}))
+}

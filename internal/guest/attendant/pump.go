@@ -1,0 +1,268 @@
+package attendant
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Beside the streams, what a pump watches.
+const (
+	endOf  = iota + 4 // the process
+	note              // which says what rule was broken
+	tracer            // of the process
+	watched
+)
+
+// readSize is how much is read from a pipe at a time.
+const readSize = 64 << 10
+
+var readBuffers = sync.Pool{New: func() any { return new([readSize]byte) }}
+
+// pump reads what a process writes, in one goroutine that owns its descriptors,
+// so that what came first is kept first.
+type pump struct {
+	*process
+	fds    [watched]int // -1 for what there is not
+	nest   *os.File     // an epoll of them
+	poll   int          // its descriptor
+	conn   syscall.RawConn
+	held   [watched]bool // whether the nest has it
+	warden int           // the process id of the tracer, 0 for none
+
+	alive  sync.Mutex // held while the process id, or the terminal, is used
+	reaped bool       // guarded by alive; the id may be another process's
+
+	ended  bool // nothing is to be kept any more but what left has
+	status unix.WaitStatus
+	usage  unix.Rusage
+	left   [watched]int // bytes of each stream that were there at the end
+}
+
+func newPump(p *process) (*pump, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	u := &pump{process: p, nest: os.NewFile(uintptr(fd), "epoll"), poll: fd}
+	for i := range u.fds {
+		u.fds[i] = -1
+	}
+	if u.conn, err = u.nest.SyscallConn(); err != nil {
+		u.nest.Close()
+		return nil, err
+	}
+	return u, nil
+}
+
+// hold has the nest watch what there is, or not.
+func (u *pump) hold(i int, on bool) {
+	if u.fds[i] < 0 || u.held[i] == on {
+		return
+	}
+	op := unix.EPOLL_CTL_DEL
+	if on {
+		op = unix.EPOLL_CTL_ADD
+	}
+	if unix.EpollCtl(u.poll, op, u.fds[i], &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}) == nil {
+		u.held[i] = on
+	}
+}
+
+// drop closes what is at its end.
+func (u *pump) drop(i int) {
+	if u.fds[i] < 0 {
+		return
+	}
+	u.hold(i, false)
+	unix.Close(u.fds[i])
+	u.fds[i] = -1
+}
+
+// run goes on until nothing is left to be read.
+func (u *pump) run() {
+	defer u.nest.Close()
+	for i := endOf; i < watched; i++ {
+		u.hold(i, true)
+	}
+	for {
+		room := u.ended && u.finished() || u.room()
+		open := false
+		for i := range endOf {
+			u.hold(i, room)
+			open = open || u.fds[i] >= 0
+		}
+		if !open && u.fds[endOf] < 0 && u.fds[tracer] < 0 && u.finished() {
+			u.drop(note)
+			return
+		}
+		ready := u.wait()
+		// Outputs come first: what was written before an answer is kept before it.
+		for _, i := range []int{stdout, stderr, terminal} {
+			if ready[i] || ready[control] || ready[endOf] {
+				u.read(i)
+			}
+		}
+		if ready[control] {
+			u.read(control)
+		}
+		if ready[note] {
+			u.heed()
+		}
+		if ready[endOf] {
+			u.reap()
+		}
+		if ready[tracer] {
+			u.reapTracer()
+		}
+		u.conclude()
+	}
+}
+
+// wait returns what is ready, or nothing when there may be room again.
+func (u *pump) wait() (ready [watched]bool) {
+	err := u.conn.Read(func(uintptr) bool {
+		var events [watched]unix.EpollEvent
+		n, err := unix.EpollWait(u.poll, events[:], 0)
+		for _, e := range events[:max(n, 0)] {
+			ready[e.Fd] = true
+		}
+		return n > 0 || err != nil && err != unix.EINTR
+	})
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		u.nest.SetReadDeadline(time.Time{})
+	}
+	return ready
+}
+
+// kick has the pump look again whether there is room.
+func (u *pump) kick() {
+	u.nest.SetReadDeadline(time.Unix(1, 0))
+}
+
+// maxTurn bounds what is read of one stream before the others are looked at.
+const maxTurn = 4 * readSize
+
+// read takes what stands in a stream's pipe.
+func (u *pump) read(i int) {
+	if u.fds[i] < 0 || !u.held[i] {
+		return
+	}
+	b := readBuffers.Get().(*[readSize]byte)
+	defer readBuffers.Put(b)
+	for total := 0; total < maxTurn; {
+		p := b[:]
+		finished := u.ended && u.left[i] <= 0
+		if u.ended && !finished {
+			p = p[:min(u.left[i], len(p))]
+		}
+		n, err := unix.Read(u.fds[i], p)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == unix.EAGAIN:
+			u.left[i] = 0 // somebody else took it
+			return
+		case err != nil || n == 0: // of a terminal, EIO
+			u.left[i] = 0
+			u.lose(i)
+			return
+		}
+		if !finished {
+			u.wrote(uint8(i), p[:n])
+			u.left[i] -= n
+		}
+		if total += n; n < len(p) || !u.ended && !u.room() {
+			return
+		}
+	}
+}
+
+// lose closes a stream that is at its end. The terminal may be in use.
+func (u *pump) lose(i int) {
+	u.alive.Lock()
+	defer u.alive.Unlock()
+	u.drop(i)
+}
+
+// heed takes the rule that was broken.
+func (u *pump) heed() {
+	b := make([]byte, 4<<10)
+	n, err := unix.Read(u.fds[note], b)
+	if err == unix.EAGAIN || err == unix.EINTR {
+		return
+	}
+	u.drop(note)
+	if n > 0 && u.reaped {
+		unix.Kill(u.warden, unix.SIGKILL) // what it traces ends with it
+	} else if n > 0 {
+		u.broke("blocked_commands: " + strings.ToValidUTF8(string(b[:n]), "?"))
+	}
+}
+
+// reap takes the status of the process, and notes what it has left in its pipes.
+func (u *pump) reap() {
+	if u.fds[endOf] < 0 {
+		return
+	}
+	u.alive.Lock()
+	defer u.alive.Unlock()
+	pid, err := unix.Wait4(u.pid, &u.status, unix.WNOHANG, &u.usage)
+	if err == nil && pid == 0 || err == unix.EINTR {
+		return
+	}
+	u.reaped, u.ended = true, true
+	u.drop(endOf)
+	for i := range endOf {
+		if u.fds[i] >= 0 {
+			u.left[i] = outputSize // or until there is nothing
+			if n, err := unix.IoctlGetInt(u.fds[i], unix.TIOCINQ); err == nil && i != terminal {
+				u.left[i] = n
+			}
+		}
+	}
+}
+
+// finished reports whether the end was told.
+func (u *pump) finished() bool { return u.ended && u.hasEnded() }
+
+// conclude tells the end when all that was written before it has been kept.
+func (u *pump) conclude() {
+	if !u.ended || u.hasEnded() {
+		return
+	}
+	for i := range endOf {
+		if u.left[i] > 0 {
+			u.read(i)
+		}
+		if u.fds[i] >= 0 && u.left[i] > 0 {
+			return
+		}
+	}
+	if u.fds[note] >= 0 {
+		u.heed()
+	}
+	if u.fds[terminal] >= 0 {
+		u.lose(terminal) // who still has it is told, as when a window is closed
+	}
+	u.finish(u.status, &u.usage)
+}
+
+// reapTracer takes the end of the tracer, which outlives the process as long as
+// there is something to trace.
+func (u *pump) reapTracer() {
+	var status unix.WaitStatus
+	if pid, err := unix.Wait4(u.warden, &status, unix.WNOHANG, nil); err == nil && pid == 0 {
+		return
+	}
+	u.drop(tracer)
+}
