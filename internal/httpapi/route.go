@@ -54,6 +54,9 @@ func (s *Server) routes(metrics http.Handler) http.Handler {
 	if s.tools != nil {
 		table = append(table, route{get, toolsPath, s.listTools}, route{[]string{http.MethodPost}, sessionToolPath, s.postTool})
 	}
+	if s.mcp != nil {
+		table = append(table, route{[]string{http.MethodPost, http.MethodGet, http.MethodDelete}, mcpPath, s.serveMCP})
+	}
 	table = append(table, s.executionRoutes()...)
 	if s.folders != nil {
 		table = append(table, route{[]string{http.MethodPost}, filesListPath, s.postFilesList})

@@ -51,6 +51,7 @@ type Config struct {
 	Admin   *Admin        // what is under /v1/admin; nil for nothing there
 
 	ExecuteCode *tools.ExecuteCode // the agent tool; nil for none
+	MCP         MCP                // what is at /mcp; nil for nothing there
 	Tools       *tools.Set         // the tools of sessions; nil for none
 
 	Folders Folders          // of connections; nil for none
@@ -82,6 +83,7 @@ type Server struct {
 	admin    *Admin
 
 	executeCode *tools.ExecuteCode
+	mcp         MCP
 	tools       *tools.Set
 
 	folders Folders
@@ -116,6 +118,7 @@ func New(cfg Config) (*Server, error) {
 		admin:    cfg.Admin,
 
 		executeCode: cfg.ExecuteCode,
+		mcp:         cfg.MCP,
 		tools:       cfg.Tools,
 		folders:     cfg.Folders,
 
@@ -158,6 +161,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	if s.mcp != nil {
+		srv.RegisterOnShutdown(s.mcp.Drain)
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(ln) }()
