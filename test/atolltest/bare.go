@@ -31,7 +31,7 @@ mkdir -p "$dir/root/home/user"
 cp "$file" "$dir/root/home/user/"
 chown -R 1000:1000 "$dir/root/home/user"
 set +e
-(exec chroot --userspec=1000:1000 --groups=1000 "$dir/root" /usr/bin/env -i -C /home/user "$@" <&5 >&3 2>&4 3>&- 4>&- 5<&-)
+(exec chroot --userspec=1000:1000 --groups=1000 "$dir/root" /usr/bin/env -i --default-signal -C /home/user "$@" <&5 >&3 2>&4 3>&- 4>&- 5<&-)
 exit $?
 `
 
