@@ -154,6 +154,9 @@ func makeWay(root *node, path string, now time.Time) (in *node, name string, err
 	if len(parts) == 0 || strings.HasSuffix(path, "/") {
 		return nil, "", fault.New(fault.Invalid, "path must name a file")
 	}
+	if len(parts) >= maxDepth {
+		return nil, "", errTooDeep
+	}
 	in = root
 	for _, p := range parts[:len(parts)-1] {
 		i, ok := in.child(p)

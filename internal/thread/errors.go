@@ -39,5 +39,8 @@ var errChanged = fault.New(fault.Conflict, "the home directory was changed while
 // errTooLarge says that a home cannot be described.
 var errTooLarge = fault.New(fault.Exhausted, "a file of the home directory has more than 256 GiB of data; the thread is as it was")
 
+// errXattrs says that an entry of a home cannot be described.
+var errXattrs = fault.New(fault.Exhausted, "a file or folder of the home directory has more than 64 KiB of extended attributes; the thread is as it was")
+
 // errTooDeep says that a home cannot be walked.
 var errTooDeep = fault.New(fault.Exhausted, "the home directory has more than 4,096 folders in each other; the thread is as it was")

@@ -86,6 +86,9 @@ func (s *Store) commit(ctx context.Context, t *tenantStore, p *packer, n *node, 
 	if err := limit.check(made.Bytes, made.Files); err != nil {
 		return nil, err
 	}
+	if err := n.checkXattrs(); err != nil {
+		return nil, err
+	}
 	err := encodeTree(n, false, func(data []byte) error {
 		if len(data) > maxSegment {
 			return errTooLarge

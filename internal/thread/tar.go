@@ -178,9 +178,6 @@ func (im *importer) add(h *tar.Header, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if strings.Count(path, "/") >= maxDepth-1 {
-		return errTooDeep
-	}
 	n.name = name
 	at, there := in.child(name)
 	switch {

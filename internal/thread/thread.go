@@ -152,6 +152,24 @@ func tally(n *node) (bytes, files int64) {
 	return bytes, files
 }
 
+// checkXattrs refuses attributes that could be saved and then not be read again.
+// Not every file system has a bound of its own.
+func (n *node) checkXattrs() error {
+	sum := 0
+	for _, x := range n.xattrs {
+		sum += len(x.name) + len(x.value)
+	}
+	if sum > maxXattrs {
+		return errXattrs
+	}
+	for _, c := range n.children {
+		if err := c.checkXattrs(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (n *node) dataBytes() int64 {
 	if n.extents == nil {
 		return n.size

@@ -211,6 +211,31 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// What could be saved and then not be read again is refused.
+func TestWhatCannotBeReadIsNotSaved(t *testing.T) {
+	s, _ := folderStore(t)
+	deepest := strings.Repeat("d/", maxDepth-2) + "f"
+	tree, err := s.WriteFile(t.Context(), "ten_a", &Tree{root: newRoot()}, deepest, strings.NewReader("x"), Quota{})
+	must(t, err)
+	load(t, s, tree.State)
+	if _, err := s.WriteFile(t.Context(), "ten_a", tree, "d/"+deepest, strings.NewReader("x"), Quota{}); fault.KindOf(err) != fault.Exhausted {
+		t.Errorf("a file too deep: %v", err)
+	}
+
+	for size, fits := range map[int]bool{maxXattrs: true, maxXattrs + 1: false} { // not every disk lets a program have so many
+		made, err := s.edit(t.Context(), "ten_a", tree, Quota{}, 0, func(_ *packer, root *node) error {
+			root.children[0].xattrs = []xattr{{"user.a", ""}, {"user.b", strings.Repeat("x", size-12)}}
+			return nil
+		})
+		if err == nil {
+			load(t, s, made.State)
+		}
+		if fits != (err == nil) || err != nil && fault.KindOf(err) != fault.Exhausted {
+			t.Errorf("%d bytes of attributes: %v", size, err)
+		}
+	}
+}
+
 func TestQuota(t *testing.T) {
 	s, _ := folderStore(t)
 	dir := t.TempDir()
