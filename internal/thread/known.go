@@ -21,7 +21,8 @@ import (
 // is saved.
 const (
 	knownPacks   = 256         // the newest; some 2 GiB of chunks
-	knownTenants = 16          // of which anything is known; some MB for each
+	knownChunks  = 250_000     // in them, at some 100 bytes each
+	knownTenants = 16          // of which anything is known
 	knownFor     = time.Minute // before the packs are listed again
 	knownWorth   = 4 << 20     // bytes to be stored that make it worth to list them at all
 )
@@ -29,6 +30,8 @@ const (
 // index is what a Store knows of a tenant's packs, which any of its threads may
 // refer to.
 type index struct {
+	listing sync.Mutex // taken before mu, and held while packs are listed and read
+
 	mu     sync.Mutex
 	used   time.Time // zero when nothing is known
 	listed time.Time
@@ -91,14 +94,55 @@ func (x *index) find(sum id, age time.Duration) (sizedRef, bool) {
 	return r, ok && time.Since(x.packs[r.pack].seen) < age
 }
 
-func (x *index) add(p pack, k *knownPack, chunks map[id]sizedRef) {
+// add notes a pack. Where too many chunks are known already, its own are not; the
+// pack is, so that it is not read again.
+func (x *index) add(p pack, seen time.Time, chunks map[id]sizedRef) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	if x.packs == nil {
 		x.packs, x.chunks = map[pack]*knownPack{}, map[id]sizedRef{}
 	}
+	k := &knownPack{seen: seen}
 	x.packs[p] = k
+	if len(x.chunks)+len(chunks) > knownChunks {
+		return
+	}
 	for sum, r := range chunks {
+		k.chunks = append(k.chunks, sum)
 		x.chunks[sum] = r
 	}
+}
+
+// see notes which packs there are, and returns those that were not known.
+func (x *index) see(there map[pack]int64, at time.Time) (fresh map[pack]int64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.listed = at
+	fresh = map[pack]int64{}
+	for p, size := range there {
+		if k := x.packs[p]; k != nil {
+			k.seen = at
+		} else {
+			fresh[p] = size
+		}
+	}
+	for p := range x.packs {
+		if _, ok := there[p]; !ok {
+			x.remove(p)
+		}
+	}
+	return fresh
+}
+
+// begin reports whether it is time to list the packs.
+func (x *index) begin(now time.Time) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if now.Sub(x.listed) < knownFor {
+		return false
+	}
+	x.used = now
+	return true
 }
 
 func (x *index) remove(p pack) {
@@ -114,13 +158,12 @@ func (x *index) remove(p pack) {
 // be read is not known, which costs room and nothing else.
 func (s *Store) refresh(ctx context.Context, t *tenantStore) {
 	x := &t.index
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if time.Since(x.listed) < knownFor {
+	x.listing.Lock()
+	defer x.listing.Unlock()
+	began := time.Now()
+	if !x.begin(began) {
 		return
 	}
-	began := time.Now()
-	x.used = began
 	var found []blob.Info
 	for info, err := range s.cfg.Blobs.List(ctx, t.packs()) {
 		if err != nil {
@@ -130,46 +173,23 @@ func (s *Store) refresh(ctx context.Context, t *tenantStore) {
 	}
 	slices.SortFunc(found, func(a, b blob.Info) int { return cmp.Compare(b.Modified.UnixNano(), a.Modified.UnixNano()) })
 	found = found[:min(len(found), knownPacks)]
-	there := map[pack]bool{}
-	fresh := map[pack]int64{} // by size
+	there := map[pack]int64{} // by size
 	for _, info := range found {
-		p, ok := parsePack(info.Name[len(t.packs())+1:])
-		if !ok {
-			continue
-		}
-		there[p] = true
-		if k := x.packs[p]; k != nil {
-			k.seen = began
-		} else {
-			fresh[p] = info.Size
+		if p, ok := parsePack(info.Name[len(t.packs())+1:]); ok {
+			there[p] = info.Size
 		}
 	}
-	var mu sync.Mutex
-	group, gctx := errgroup.WithContext(ctx)
+	var group errgroup.Group
 	group.SetLimit(fetches)
-	for p, size := range fresh {
+	for p, size := range x.see(there, began) {
 		group.Go(func() error {
-			chunks, err := s.readPackIndex(gctx, t, p, size)
-			if err != nil {
-				return nil //nolint:nilerror // a pack that is damaged is not used again
+			if chunks, err := s.readPackIndex(ctx, t, p, size); err == nil { // a pack that is damaged is not used again
+				x.add(p, began, chunks)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			k := &knownPack{seen: began}
-			for sum := range chunks {
-				k.chunks = append(k.chunks, sum)
-			}
-			x.add(p, k, chunks)
 			return nil
 		})
 	}
 	_ = group.Wait() // none fails
-	for p := range x.packs {
-		if !there[p] {
-			x.remove(p)
-		}
-	}
-	x.listed = began
 }
 
 // boundIndexes forgets what is known of all but the tenants that saved last.
@@ -261,17 +281,14 @@ func (t *tenantStore) stored(p *packer) {
 		packs[r.pack][sum] = r
 	}
 	t.index.mu.Lock()
-	defer t.index.mu.Unlock()
 	t.index.used = p.began
+	room := 2*knownPacks - len(t.index.packs)
+	t.index.mu.Unlock()
 	for name, chunks := range packs {
-		if len(t.index.packs) >= 2*knownPacks {
+		if room--; room < 0 {
 			return
 		}
-		k := &knownPack{seen: p.began}
-		for sum := range chunks {
-			k.chunks = append(k.chunks, sum)
-		}
-		t.index.add(name, k, chunks)
+		t.index.add(name, p.began, chunks)
 	}
 }
 

@@ -18,12 +18,11 @@ import (
 // A pack is an object of many chunks: a magic, the chunks, an index of them, the
 // index's length. Chunks and index are encrypted each by itself.
 const (
-	packMagic    = "atollP01"
-	packSize     = 4<<20 - 128<<10 // after which a pack is closed: with another chunk and its index, one request stores it
-	maxPack      = 128 << 20       // that one may have, with its last chunk and its index
-	packTrailer  = 4
-	indexEntry   = 16 + 4 + 4 + 4 // sum, offset, stored, size
-	maxPackIndex = 32 << 20
+	packMagic   = "atollP01"
+	packSize    = 4<<20 - 128<<10 // after which a pack is closed: with another chunk and its index, one request stores it
+	maxPack     = 128 << 20       // that one may have, with its last chunk and its index
+	packTrailer = 4
+	indexEntry  = 16 + 4 + 4 + 4 // sum, offset, stored, size
 )
 
 // indexPlace is what a pack's index is bound to. It begins where the chunks end.
