@@ -54,6 +54,7 @@ type cached struct {
 	entries         int64
 	tree            *Tree         // nil if only the index has it
 	at              *list.Element // nil while it is in use
+	leaving         chan struct{} // if nobody uses it and it is being removed: closed when it is
 }
 
 // treesInMemory bounds the entries of the trees that idle homes keep in memory,
@@ -142,21 +143,28 @@ func (c *Cache) Adopt(ctx context.Context, tenant string, t execution.Thread) (*
 // claim marks a thread's home as used.
 func (c *Cache) claim(tenant, id string) (*cached, error) {
 	key := keyOf(tenant, id)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e := c.all[key]
-	if e == nil {
-		e = &cached{key: key, tenant: tenant, id: id}
-		c.all[key] = e
+	for {
+		c.mu.Lock()
+		e := c.all[key]
+		switch {
+		case e == nil:
+			e = &cached{key: key, tenant: tenant, id: id}
+			c.all[key] = e
+		case e.at != nil:
+			c.idle.Remove(e.at)
+			e.at = nil
+			c.bytes -= e.size
+		case e.leaving != nil:
+			c.mu.Unlock()
+			<-e.leaving
+			continue
+		default:
+			c.mu.Unlock()
+			return nil, fault.New(fault.Conflict, "another execution is using this thread")
+		}
+		c.mu.Unlock()
 		return e, nil
 	}
-	if e.at == nil {
-		return nil, fault.New(fault.Conflict, "another execution is using this thread")
-	}
-	c.idle.Remove(e.at)
-	e.at = nil
-	c.bytes -= e.size
-	return e, nil
 }
 
 // prepare brings the home to a state.

@@ -19,21 +19,27 @@ func (c *Cache) drop(e *cached) error {
 }
 
 // evict removes homes until the rest is within the bound.
-func (c *Cache) evict() error {
-	var failed error
-	for {
-		c.mu.Lock()
-		last := c.idle.Back()
-		if last == nil || c.bytes <= c.cfg.Bytes {
-			c.mu.Unlock()
-			return failed
-		}
-		e := c.idle.Remove(last).(*cached)
-		e.at = nil // in use, by us
-		c.bytes -= e.size
-		c.mu.Unlock()
+func (c *Cache) evict() (failed error) {
+	for e := c.surplus(); e != nil; e = c.surplus() {
 		failed = errors.Join(failed, c.drop(e))
+		close(e.leaving)
 	}
+	return failed
+}
+
+// surplus returns a home that has to go, which nobody gets any more; nil if all
+// may stay.
+func (c *Cache) surplus() *cached {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.idle.Back()
+	if last == nil || c.bytes <= c.cfg.Bytes {
+		return nil
+	}
+	e := c.idle.Remove(last).(*cached)
+	e.at, e.leaving = nil, make(chan struct{})
+	c.bytes -= e.size
+	return e
 }
 
 // discard moves what there is of a home into the trash.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 
 	"golang.org/x/sys/unix"
 
@@ -50,7 +51,7 @@ func write(t *testing.T, path, content string) {
 	must(t, os.Chown(path, int(testOwners.UID.Host)+1000, int(testOwners.GID.Host)+1000))
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -162,6 +163,31 @@ func TestCacheEvicts(t *testing.T) {
 	if left, _ = os.ReadDir(filepath.Join(dir, "homes")); len(left) > 3 {
 		t.Errorf("%d homes are left", len(left))
 	}
+}
+
+// Whoever takes a home that is just being evicted waits, and gets another one:
+// nobody uses it.
+func TestEvictionIsNoUse(t *testing.T) {
+	s, _ := folderStore(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := openCache(t, s, t.TempDir(), 1<<30)
+		must(t, take(t, c, "one", "").Close(true))
+		c.cfg.Bytes = 0
+		e := c.surplus()
+		var taken *Home
+		go func() { taken = take(t, c, "one", "") }()
+		synctest.Wait()
+		if taken != nil {
+			t.Error("what is being removed was taken")
+		}
+		must(t, c.drop(e))
+		close(e.leaving)
+		synctest.Wait()
+		if _, err := os.Stat(taken.Dir()); err != nil {
+			t.Error(err)
+		}
+		must(t, taken.Close(false))
+	})
 }
 
 // A socket is no part of a state, so a home that is kept must not have it either.
