@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fault"
 )
 
-func read(t *testing.T, s *Store, tree *Tree, path string, offset, limit int64) string {
+func read(t testing.TB, s *Store, tree *Tree, path string, offset, limit int64) string {
 	t.Helper()
 	r, err := s.ReadFile(t.Context(), "ten_a", tree, path, offset, limit)
 	must(t, err)
