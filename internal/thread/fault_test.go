@@ -3,12 +3,14 @@ package thread
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"iter"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,12 +24,15 @@ import (
 type failing struct {
 	*blob.Store
 	left  atomic.Int64 // operations until the one that fails; all later ones fail too
+	puts  bool         // only what stores counts, and fails
 	after bool
 }
 
 var errBucket = fault.New(fault.Unavailable, "the bucket is away")
 
 func (f *failing) fail() bool { return f.left.Add(-1) < 0 }
+
+func (f *failing) failRead() bool { return !f.puts && f.fail() }
 
 func (f *failing) Put(ctx context.Context, name string, r io.Reader) error {
 	if f.fail() {
@@ -42,21 +47,21 @@ func (f *failing) Put(ctx context.Context, name string, r io.Reader) error {
 }
 
 func (f *failing) Open(ctx context.Context, name string, offset, limit int64) (io.ReadCloser, error) {
-	if f.fail() {
+	if f.failRead() {
 		return nil, errBucket
 	}
 	return f.Store.Open(ctx, name, offset, limit)
 }
 
 func (f *failing) Range(ctx context.Context, name string, offset, size int64) (io.ReadCloser, error) {
-	if f.fail() {
+	if f.failRead() {
 		return nil, errBucket
 	}
 	return f.Store.Range(ctx, name, offset, size)
 }
 
 func (f *failing) List(ctx context.Context, folder string) iter.Seq2[blob.Info, error] {
-	if f.fail() {
+	if f.failRead() {
 		return func(yield func(blob.Info, error) bool) { yield(blob.Info{}, errBucket) }
 	}
 	return f.Store.List(ctx, folder)
@@ -65,10 +70,11 @@ func (f *failing) List(ctx context.Context, folder string) iter.Seq2[blob.Info, 
 // TestSaveFails lets the blob store fail at each step of a save, and of a restore:
 // the error is typed, and the home is what it was before or after, whole.
 func TestSaveFails(t *testing.T) {
-	_, b := folderStore(t)
+	saved, failed, stored := 0, 0, 0
 	for step := range int64(atolltest.Count(20, 200)) {
+		_, b := folderStore(t)
 		rnd := rand.New(rand.NewPCG(uint64(step), 4))
-		f := &failing{Store: b, after: rnd.IntN(2) == 0}
+		f := &failing{Store: b, after: rnd.IntN(2) == 0, puts: step%2 == 0}
 		f.left.Store(1 << 40)
 		s := newStore(t, f)
 		g := &grower{t: t, rnd: rnd, dir: t.TempDir()}
@@ -77,8 +83,13 @@ func TestSaveFails(t *testing.T) {
 		old := mirror(t, g.dir)
 		before := save(t, s, g.dir, nil)
 		g.change(10)
-		must(t, os.WriteFile(filepath.Join(g.dir, "big"), bytes.Repeat([]byte{byte(step)}, 5<<20), 0o600)) // looks for others like it
-		f.left.Store(step % 7)
+		must(t, os.WriteFile(filepath.Join(g.dir, "big"), noise(rnd, 5<<20), 0o600)) // several packs, and a look for others like it
+		g.ownAll()
+		now := mirror(t, g.dir)
+		f.left.Store(rnd.Int64N(10))
+		if f.puts {
+			f.left.Store(rnd.Int64N(4))
+		}
 		after, err := s.Save(t.Context(), "ten_a", g.dir, before, Quota{})
 		if err != nil && !errors.Is(err, errBucket) {
 			t.Fatalf("step %d: %v", step, err)
@@ -91,11 +102,40 @@ func TestSaveFails(t *testing.T) {
 		f.left.Store(1 << 40)
 		restore(t, s, load(t, s, before.State), into, nil)
 		equalMirrors(t, old, mirror(t, into))
-		if err == nil {
+		var states []State
+		for info, err := range b.List(t.Context(), "threads/ten_a/states") {
+			must(t, err)
+			if state := State(filepath.Base(info.Name)); state != before.State {
+				states = append(states, state)
+			}
+		}
+		if err == nil && !slices.Equal(states, []State{after.State}) || len(states) > 1 {
+			t.Fatalf("step %d: saved as %q", step, states)
+		}
+		for _, state := range states { // what is a state is whole, whatever Save said of it
+			stored++
 			other := t.TempDir()
-			restore(t, s, load(t, s, after.State), other, nil)
+			restore(t, s, load(t, s, state), other, nil)
+			equalMirrors(t, now, mirror(t, other))
+		}
+		if err == nil {
+			saved++
+		} else {
+			failed++
 		}
 	}
+	if saved == 0 || failed <= saved || stored <= saved {
+		t.Errorf("%d saves failed, %d did not, and %d were stored: too few of a kind", failed, saved, stored)
+	}
+	t.Logf("%d saves failed, %d of them once their state was stored; %d did not", failed, stored-saved, saved)
+}
+
+func noise(rnd *rand.Rand, size int) []byte {
+	b := make([]byte, size)
+	for i := 0; i < size; i += 8 {
+		binary.LittleEndian.PutUint64(b[i:], rnd.Uint64())
+	}
+	return b
 }
 
 // TestDamage damages every object of a home in every way: the damage is found,
