@@ -74,7 +74,7 @@ func TestSaveFails(t *testing.T) {
 	for step := range int64(atolltest.Count(20, 200)) {
 		_, b := folderStore(t)
 		rnd := rand.New(rand.NewPCG(uint64(step), 4))
-		f := &failing{Store: b, after: rnd.IntN(2) == 0, puts: step%2 == 0}
+		f := &failing{Store: b, puts: step%2 == 0, after: step/2%2 == 0}
 		f.left.Store(1 << 40)
 		s := newStore(t, f)
 		g := &grower{t: t, rnd: rnd, dir: t.TempDir()}
@@ -86,9 +86,9 @@ func TestSaveFails(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(g.dir, "big"), noise(rnd, 5<<20), 0o600)) // several packs, and a look for others like it
 		g.ownAll()
 		now := mirror(t, g.dir)
-		f.left.Store(rnd.Int64N(10))
+		f.left.Store(step / 4 % 10)
 		if f.puts {
-			f.left.Store(rnd.Int64N(4))
+			f.left.Store(step / 4 % 4)
 		}
 		after, err := s.Save(t.Context(), "ten_a", g.dir, before, Quota{})
 		if err != nil && !errors.Is(err, errBucket) {
