@@ -66,7 +66,7 @@ func (a *alive) Guest(ctx context.Context) (*attend.Client, error) {
 	}
 	c, err := attend.Dial(ctx, a.engine.host.attendFolder(a.recipe.ID), func(ctx context.Context) error {
 		return a.speak(ctx, func(c *guest.Client) error {
-			return c.Ping(ctx)
+			return c.Attend(ctx, guest.Limits{Processes: a.recipe.Limits.Processes, OpenFiles: a.recipe.Limits.OpenFiles})
 		})
 	})
 	if err != nil {
@@ -76,7 +76,7 @@ func (a *alive) Guest(ctx context.Context) (*attend.Client, error) {
 	return c, nil
 }
 
-// Quiet ends the conversation with the attendant, until somebody asks for it.
+// Quiet implements named.Live.
 func (a *alive) Quiet() error {
 	a.turn <- struct{}{}
 	defer func() { <-a.turn }()
@@ -99,10 +99,8 @@ func (a *alive) Done() <-chan struct{} { return a.inst.Done() }
 // Usage implements named.Live.
 func (a *alive) Usage(ctx context.Context) (sandbox.Usage, error) { return a.inst.Usage(ctx) }
 
-// DiskUsed implements named.Live.
-func (a *alive) DiskUsed(ctx context.Context, most int64) (int64, error) {
-	return a.engine.host.diskUsed(ctx, a.recipe.ID, most)
-}
+// Folder implements named.Live.
+func (a *alive) Folder() string { return a.engine.host.named(a.recipe.ID) }
 
 // Connect implements named.Live.
 func (a *alive) Connect(p sandbox.NetworkPolicy, secrets []execution.BoundSecret) error {

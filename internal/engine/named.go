@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/atoll-run/atoll/internal/disk"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/attend"
@@ -213,11 +212,6 @@ func (h *host) makeNamed(id sandbox.ID) ([]sandbox.Mount, error) {
 // the path of a socket must be short.
 func (h *host) attendFolder(id sandbox.ID) string {
 	return filepath.Join(h.dir, attendPath+"-"+string(id))
-}
-
-// diskUsed is what the files of a sandbox take.
-func (h *host) diskUsed(ctx context.Context, id sandbox.ID, most int64) (int64, error) {
-	return disk.Measure(ctx, h.named(id), most)
 }
 
 func (n Named) alive(r named.Recipe, img *image.Image, inst sandbox.Instance, release func() error) *alive {

@@ -42,7 +42,7 @@ func (m *Manager) end(ctx context.Context, e *entry, why string) error {
 	}
 	m.drop(e)
 	m.mu.Lock()
-	live, id := e.live, e.sb.ID
+	live, id := e.live, e.id
 	e.live = nil
 	m.mu.Unlock()
 	var err error
@@ -67,7 +67,7 @@ func (m *Manager) lose(ctx context.Context, e *entry, why string) error {
 		return err
 	}
 	m.mu.Lock()
-	live, id := e.live, e.sb.ID
+	live, id := e.live, e.id
 	e.live = nil
 	m.mu.Unlock()
 	m.cfg.Log.WarnContext(ctx, "named sandbox lost", "sandbox_id", string(id), "reason", why)

@@ -39,14 +39,16 @@ type Live interface {
 	// Guest is the client of its attendant, which is told to call again where the
 	// connection is over.
 	Guest(ctx context.Context) (*attend.Client, error)
+	// Quiet ends the conversation with the attendant, until somebody asks for it.
+	Quiet() error
 	// Environ is the whole environment of a program, "NAME=value" each, of
 	// variables over those of image and operator.
 	Environ(variables map[string]string) []string
 	// Done is closed when it has ended.
 	Done() <-chan struct{}
 	Usage(ctx context.Context) (sandbox.Usage, error)
-	// DiskUsed is what its folders take of the disk; disk.ErrMore beyond most.
-	DiskUsed(ctx context.Context, most int64) (int64, error)
+	// Folder is the host's folder of its files: all that it has on disk.
+	Folder() string
 
 	// Connect puts a network policy into force, at once and for connections there
 	// are, and gives requests these secrets. It fails for a sandbox without a device

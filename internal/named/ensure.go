@@ -90,7 +90,7 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 	if err := m.cfg.Engine.Admit(sb.recipe()); err != nil {
 		return nil, false, err
 	}
-	e := &entry{turn: make(chan struct{}, 1), sb: sb}
+	e := &entry{id: sb.ID, turn: make(chan struct{}, 1), sb: sb}
 	e.turn <- struct{}{}
 	defer e.unlock()
 	if there, err := m.reserve(e); err != nil || there {
@@ -103,10 +103,12 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 	}()
 	ctx, span := trace.Start(ctx, "sandbox.create", trace.String("atoll.sandbox_id", string(sb.ID)))
 	defer span.End()
-	there, err := m.cfg.Store.Create(ctx, sb, roomOf(p))
+	recorded := sb.clone()
+	there, err := m.cfg.Store.Create(ctx, recorded, roomOf(p))
 	if err != nil {
 		return nil, false, err
 	}
+	m.show(e, recorded)
 	if there != nil {
 		return nil, false, fault.New(fault.Unavailable, "the sandbox %q is on another machine (%s), which this server does not reach", name, there.Executor)
 	}
@@ -202,7 +204,7 @@ var errClosing = fault.New(fault.Unavailable, "the server is shutting down; noth
 
 // fill makes what e's sandbox is recorded as.
 func (m *Manager) fill(ctx context.Context, p *tenant.Principal, e *entry) error {
-	live, err := m.cfg.Engine.Make(ctx, e.sb.recipe())
+	live, err := m.cfg.Engine.Make(ctx, m.current(e).recipe())
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/disk"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
@@ -92,8 +93,9 @@ func (m *Manager) Usage(ctx context.Context, p *tenant.Principal, session, nameO
 	if err != nil {
 		return Usage{}, err
 	}
-	used, err := live.DiskUsed(ctx, everything)
+	used, err := disk.Measure(ctx, live.Folder(), everything)
 	return Usage{u, used}, err
 }
 
+// everything is more than any folder takes.
 const everything = 1 << 62

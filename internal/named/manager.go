@@ -47,8 +47,9 @@ type Config struct {
 // Manager has the named sandboxes of one machine. Recover comes first, Close
 // last; Run runs in between.
 type Manager struct {
-	cfg  Config
-	sets sets
+	cfg   Config
+	sets  sets
+	looks sync.WaitGroup // of watchFiles, which Run waits for
 
 	mu     sync.Mutex
 	byID   map[sandbox.ID]*entry // guarded by mu
@@ -63,6 +64,7 @@ type place struct {
 
 // entry is a sandbox that the Manager has.
 type entry struct {
+	id sandbox.ID
 	// turn is held, by having sent, while the sandbox is made, changed or ended. It
 	// is taken before Manager.mu.
 	turn chan struct{}
@@ -73,7 +75,12 @@ type entry struct {
 	used  time.Time // guarded by Manager.mu
 	gone  bool      // guarded by Manager.mu; it is no more to be found
 
-	net connection // held with turn
+	looking bool   // guarded by Manager.mu; somebody uses watch
+	stops   int    // guarded by Manager.mu; how often all its programs were ended
+	stopped string // guarded by Manager.mu; why they were last
+
+	net   connection
+	watch watch // of whom looking is
 }
 
 // New returns a Manager.

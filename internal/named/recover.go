@@ -54,7 +54,7 @@ func (m *Manager) adopt(ctx context.Context, sb *Sandbox, callers *holders) erro
 	if sb.State == Creating { // nobody was told that it exists
 		return errors.Join(m.cfg.Engine.Remove(ctx, sb.ID), m.cfg.Store.Forget(ctx, sb.ID))
 	}
-	e := &entry{turn: make(chan struct{}, 1), sb: sb, used: sb.UsedAt}
+	e := &entry{id: sb.ID, turn: make(chan struct{}, 1), sb: sb, used: sb.UsedAt}
 	m.mu.Lock()
 	m.add(e)
 	m.mu.Unlock()
@@ -80,6 +80,9 @@ func (m *Manager) adopt(ctx context.Context, sb *Sandbox, callers *holders) erro
 	m.mu.Lock()
 	e.live, e.used = live, time.Now() // nobody could use it meanwhile
 	m.mu.Unlock()
+	if !sb.Connected {
+		return nil
+	}
 	// Whoever made it must still be somebody for its connections to go on. Until
 	// somebody uses it, it has none otherwise.
 	p, err := callers.holder(ctx, sb.Tenant, sb.Key)

@@ -20,6 +20,7 @@ const (
 func (m *Manager) Run(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
+	defer m.looks.Wait()
 	for {
 		select {
 		case <-ctx.Done():
@@ -41,6 +42,7 @@ func (m *Manager) look(ctx context.Context, now time.Time) {
 	m.mu.Lock()
 	var due []*entry
 	for _, e := range m.byID {
+		m.watchFiles(ctx, e)
 		if m.due(e, now) {
 			due = append(due, e)
 		}
@@ -54,7 +56,7 @@ func (m *Manager) look(ctx context.Context, now time.Time) {
 			continue
 		}
 		if err := m.tend(ctx, e, now); err != nil && ctx.Err() == nil {
-			m.cfg.Log.WarnContext(ctx, "cannot tend a named sandbox", "sandbox_id", string(e.sb.ID), "error", err)
+			m.cfg.Log.WarnContext(ctx, "cannot tend a named sandbox", "sandbox_id", string(e.id), "error", err)
 		}
 		e.unlock()
 	}

@@ -23,6 +23,7 @@ type Handle struct {
 	live    Live
 	guest   *attend.Client
 	caller  *tenant.Principal // nil for Reach
+	stops   int               // of the entry, when the use began
 	once    sync.Once
 }
 
@@ -123,7 +124,7 @@ func (m *Manager) open(e *entry, p *tenant.Principal) *Handle {
 	}
 	e.users++
 	e.used = time.Now()
-	return &Handle{Sandbox: e.sb, m: m, e: e, live: e.live, caller: p}
+	return &Handle{Sandbox: e.sb, m: m, e: e, live: e.live, caller: p, stops: e.stops}
 }
 
 // ready is use for a sandbox that is being made or changed, sleeps, or is lost,
