@@ -75,9 +75,9 @@ type entry struct {
 	used  time.Time // guarded by Manager.mu
 	gone  bool      // guarded by Manager.mu; it is no more to be found
 
-	looking bool   // guarded by Manager.mu; somebody uses watch
-	stops   int    // guarded by Manager.mu; how often all its programs were ended
-	stopped string // guarded by Manager.mu; why they were last
+	looking bool  // guarded by Manager.mu; somebody uses watch
+	stops   int   // guarded by Manager.mu; how often all its programs were ended
+	stopped error // guarded by Manager.mu; why they were last
 
 	net   connection
 	watch watch // of whom looking is

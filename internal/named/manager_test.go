@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -41,6 +43,7 @@ type machine struct {
 	dir     string
 	db      *store.DB
 	change  func(*named.Config)
+	network func(*engine.Config) // nil for none
 	callers callers
 
 	engine *engine.Engine
@@ -60,6 +63,11 @@ func (c callers) Holder(_ context.Context, _ tenant.ID, key string) (tenant.Prin
 
 func start(t *testing.T, change func(*named.Config)) *machine {
 	t.Helper()
+	return startWith(t, change, nil)
+}
+
+func startWith(t *testing.T, change func(*named.Config), network func(*engine.Config)) *machine {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "atoll-named-") // t.TempDir is closed to the sandbox's user
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +76,7 @@ func start(t *testing.T, change func(*named.Config)) *machine {
 	if err := thread.Secure(own); err != nil {
 		t.Fatal(err)
 	}
-	m := &machine{t: t, dir: dir, db: storetest.SQLite(t), change: change, callers: callers{}}
+	m := &machine{t: t, dir: dir, db: storetest.SQLite(t), change: change, network: network, callers: callers{}}
 	t.Cleanup(func() {
 		for _, err := range []error{thread.Unmount(own), os.RemoveAll(dir)} {
 			if err != nil {
@@ -105,14 +113,17 @@ func (m *machine) open() {
 		m.t.Fatal(err)
 	}
 	bin := filepath.Dir(binary)
-	m.engine, err = engine.Open(context.Background(), engine.Config{
+	with := engine.Config{
 		Platform: engine.Platform{
 			Runsc: filepath.Join(bin, "atoll-runsc"), Guest: filepath.Join(bin, "atoll-guest"),
 			State: config.DefaultStateDir(m.dir), Disk: filepath.Join(m.dir, "state"), Name: engine.Server, Log: slog.New(slog.DiscardHandler),
 		},
 		Images: images, Image: atolltest.Image, Limits: sandbox.DefaultLimits(), Journals: true, Registry: prometheus.NewRegistry(),
-	})
-	if err != nil {
+	}
+	if m.network != nil {
+		m.network(&with)
+	}
+	if m.engine, err = engine.Open(context.Background(), with); err != nil {
 		m.t.Fatal(err)
 	}
 	cfg := named.Config{
@@ -540,5 +551,54 @@ func TestFilesAreBounded(t *testing.T) {
 	}
 	if got := m.shell(p, "s", "x", `rm big*; sleep 2; echo small > f; cat f`); got != "small" {
 		t.Errorf("after deleting: %s", got)
+	}
+}
+
+func TestMemoryThatRunsOutEndsTheProgramAlone(t *testing.T) {
+	m := start(t, nil)
+	p := m.caller("a")
+	m.ensure(p, "s", "x", nil)
+	m.shell(p, "s", "x", `echo kept > f`)
+	h, err := m.Use(t.Context(), p, "s", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, exit, err := run(t.Context(), h, `exec python3 -c 'x = []
+while True: x.append(bytearray(8 << 20))'`)
+	h.Close()
+	if err != nil || exit.Code == 0 {
+		t.Errorf("the program: %+v, %v", exit, err)
+	}
+	if got := m.shell(p, "s", "x", "cat f"); got != "kept" {
+		t.Errorf("then: %q", got)
+	}
+}
+
+// TestASandboxCostsTheServerLittle: it may have hundreds of them.
+func TestASandboxCostsTheServerLittle(t *testing.T) {
+	const most, n = 1 << 20, 6
+	m := start(t, nil)
+	p := m.caller("a")
+	used := func() int64 {
+		for range 3 { // what finalizers let go of goes with the next
+			runtime.GC()
+		}
+		var s runtime.MemStats
+		runtime.ReadMemStats(&s)
+		return int64(s.HeapInuse + s.StackInuse)
+	}
+	make1 := func(i int) {
+		m.ensure(p, "s", "x"+strconv.Itoa(i), nil)
+		m.shell(p, "s", "x"+strconv.Itoa(i), "head -c 1000000 /dev/zero")
+	}
+	make1(0)
+	before := used()
+	for i := range n {
+		make1(i + 1)
+	}
+	if each := (used() - before) / n; each > most {
+		t.Errorf("a sandbox costs %d bytes of memory", each)
+	} else {
+		t.Logf("a sandbox costs %d bytes of memory", each)
 	}
 }

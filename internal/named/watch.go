@@ -3,7 +3,6 @@ package named
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/disk"
@@ -18,8 +17,8 @@ const slack = 4 << 20
 // busyTime is the processor time after which a sandbox may have written something.
 const busyTime = 20 * time.Millisecond
 
-// watch keeps the files of a sandbox within their bound. When they outgrow it, all
-// its programs are ended, and those it starts then as soon as the files grow
+// watch keeps the files of a sandbox, and its memory where nothing else does, within
+// their bounds. When files outgrow theirs, all its programs are ended, and those it starts then as soon as the files grow
 // further; so it stays usable, for deleting them. It is used by one goroutine at a
 // time.
 type watch struct {
@@ -36,8 +35,7 @@ func (m *Manager) watchFiles(ctx context.Context, e *entry) {
 	e.looking = true
 	live, sb, busy := e.live, e.sb, e.users > 0
 	m.looks.Go(func() {
-		why := e.watch.look(ctx, live, sb.Disk, busy, m.cfg.Disk() != nil)
-		if why != "" {
+		if why := e.watch.look(ctx, live, sb, busy, m.cfg.Disk() != nil); why != nil {
 			m.stop(ctx, e, live, why)
 		}
 		m.mu.Lock()
@@ -46,41 +44,44 @@ func (m *Manager) watchFiles(ctx context.Context, e *entry) {
 	})
 }
 
-// look is why a sandbox must stop writing; "" if it need not. While the server is
-// short of disk none may grow.
-func (w *watch) look(ctx context.Context, live Live, bound int64, busy, short bool) string {
-	if bound == 0 && !short {
-		return ""
-	}
+// look is why a sandbox's programs must end; nil if they need not. While the
+// server is short of disk none may grow.
+func (w *watch) look(ctx context.Context, live Live, sb *Sandbox, busy, short bool) error {
 	u, err := live.Usage(ctx)
 	if err != nil || !busy && u.CPUSeconds-w.cpu < busyTime.Seconds() {
-		return ""
+		return nil
 	}
 	w.cpu = u.CPUSeconds
+	if u.Memory >= sb.Limits.Memory { // where its control group has not seen to it
+		return fault.Limit("memory", time.Time{}, "sandbox %q: memory limit of %s exceeded; its programs were ended", sb.Name, sandbox.FormatBytes(sb.Limits.Memory))
+	}
+	if sb.Disk == 0 && !short {
+		return nil
+	}
 	f := &w.files
 	f.Dir = live.Folder()
 	switch {
 	case short && f.Most == 0 || short && f.Most > f.Used()+slack:
 		if f.Most, err = disk.Measure(ctx, f.Dir, everything); err != nil {
-			return ""
+			return nil //nolint:nilerr // it has just ended
 		}
 		f.Most += slack
-	case f.Most < bound, !short && bound > 0 && f.Used() <= bound:
-		f.Most, w.again = bound, 0
+	case f.Most < sb.Disk, !short && sb.Disk > 0 && f.Used() <= sb.Disk:
+		f.Most, w.again = sb.Disk, 0
 	}
 	if err := f.Look(ctx, time.Now()); !errors.Is(err, disk.ErrMore) {
-		return ""
+		return nil
 	}
 	used, err := disk.Measure(ctx, f.Dir, everything)
 	if err != nil {
-		return ""
+		return nil //nolint:nilerr // likewise
 	}
 	f.Most = used + slack
 	w.again++
-	if bound > 0 && used > bound {
-		return fmt.Sprintf("its files take more than %s of disk; what was writing them was ended. Delete some", sandbox.FormatBytes(bound))
+	if sb.Disk > 0 && used > sb.Disk {
+		return fault.Limit("sandbox_disk", time.Time{}, "sandbox %q: its files take more than %s of disk; its programs were ended. Delete some files", sb.Name, sandbox.FormatBytes(sb.Disk))
 	}
-	return "the server is short of disk space; what was writing was ended. Delete files, or try again later"
+	return fault.New(fault.Unavailable, "the server is short of disk space; the programs of sandbox %q were ended. Delete files, or try again later", sb.Name)
 }
 
 // stopTime bounds ending the programs of a sandbox.
@@ -88,12 +89,12 @@ const stopTime = 5 * time.Second
 
 // stop ends all programs of a sandbox. Where that did not help, the conversation
 // with its attendant ends too, which may be what is writing.
-func (m *Manager) stop(ctx context.Context, e *entry, live Live, why string) {
+func (m *Manager) stop(ctx context.Context, e *entry, live Live, why error) {
 	m.mu.Lock()
 	e.stops++
 	e.stopped = why
 	m.mu.Unlock()
-	m.cfg.Log.InfoContext(ctx, "named sandbox at its disk limit", "sandbox_id", string(e.id))
+	m.cfg.Log.InfoContext(ctx, "programs of a named sandbox ended", "sandbox_id", string(e.id), "reason", why)
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
 	if e.watch.again > 1 {
@@ -116,14 +117,13 @@ func (m *Manager) stop(ctx context.Context, e *entry, live Live, why string) {
 	}
 }
 
-// Stopped is why programs of the sandbox were ended since the use began, as an
-// Exhausted fault; nil if none were. Whoever sees one killed, or the conversation
-// end, asks here first.
+// Stopped is why the sandbox's programs were ended since the use began; nil if they
+// were not. Whoever sees one killed, or the conversation end, asks here first.
 func (h *Handle) Stopped() error {
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()
 	if h.e.stops == h.stops {
 		return nil
 	}
-	return fault.Limit("sandbox_disk", time.Time{}, "sandbox %q: %s", h.Sandbox.Name, h.e.stopped)
+	return h.e.stopped
 }

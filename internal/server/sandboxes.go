@@ -23,7 +23,7 @@ func (s *Server) openSandboxes(context.Context) error {
 		SleepAfter: cfg.SandboxSleepAfter, DiskLimit: int64(cfg.SandboxDisk), Most: cfg.MaxSandboxes, Keep: cfg.KeepSandboxes, Detach: cfg.OnExit == "detach",
 	})
 	s.later(s.sandboxes.Close)
-	return nil
+	return s.cfg.Registry.Register(s.sandboxes)
 }
 
 // prices are what use costs.
