@@ -183,7 +183,7 @@ func (c *adminCall) redeliver() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	traceID, err := named(c.r)
+	traceID, err := traceParamOf(c.r)
 	if err != nil {
 		return nil, err
 	}

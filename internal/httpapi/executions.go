@@ -29,9 +29,9 @@ func (s *Server) executionRoutes() []route {
 	}
 }
 
-// named returns the trace id in a request's path. One that no execution can
+// traceParamOf returns the trace id in a request's path. One that no execution can
 // have is answered like one that none has.
-func named(r *http.Request) (string, error) {
+func traceParamOf(r *http.Request) (string, error) {
 	id := r.PathValue("trace_id")
 	if !traceIDPattern.MatchString(id) {
 		return "", noExecution()
@@ -59,7 +59,7 @@ func (s *Server) about(r *http.Request, scope tenant.Scope, query ...string) (ca
 	if q, err = parseQuery(r, query...); err != nil {
 		return nil, nil, "", err
 	}
-	traceID, err = named(r)
+	traceID, err = traceParamOf(r)
 	return caller, q, traceID, err
 }
 

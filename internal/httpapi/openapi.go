@@ -68,6 +68,7 @@ func buildDocument() []byte {
 	d.threads(doc)
 	d.tools(doc)
 	d.toolset(doc)
+	d.sandboxes(doc)
 	d.environments(doc)
 	d.files(doc)
 	d.admin(doc)

@@ -13,6 +13,12 @@ import (
 // parseQuery reads a request's query strictly: only names that are known, each
 // of them once. A name that ends in a dot stands for all that begin with it.
 func parseQuery(r *http.Request, known ...string) (url.Values, error) {
+	return parseQueryWith(r, nil, known...)
+}
+
+// parseQueryWith is parseQuery that also knows names whose values are bytes, such
+// as the paths of files.
+func parseQueryWith(r *http.Request, raw []string, known ...string) (url.Values, error) {
 	if r.URL.RawQuery == "" {
 		return nil, nil
 	}
@@ -21,7 +27,8 @@ func parseQuery(r *http.Request, known ...string) (url.Values, error) {
 		return nil, invalid("the query is not well-formed")
 	}
 	for name, values := range q {
-		if !slices.ContainsFunc(known, func(k string) bool {
+		isRaw := slices.Contains(raw, name)
+		if !isRaw && !slices.ContainsFunc(known, func(k string) bool {
 			return name == k || strings.HasSuffix(k, ".") && strings.HasPrefix(name, k)
 		}) {
 			return nil, invalid("unknown query parameter %s", quoteName(name))
@@ -29,7 +36,7 @@ func parseQuery(r *http.Request, known ...string) (url.Values, error) {
 		if len(values) != 1 {
 			return nil, invalid("query parameter %s must be given once", quoteName(name))
 		}
-		if v := values[0]; !utf8.ValidString(name+v) || strings.ContainsRune(name+v, 0) {
+		if v := values[0]; !isRaw && !utf8.ValidString(name+v) || strings.ContainsRune(name+v, 0) {
 			return nil, invalid("query parameter %s must be UTF-8 without NUL", quoteName(strings.ToValidUTF8(name, "\ufffd")))
 		}
 	}
@@ -74,4 +81,15 @@ func queryInt(q url.Values, name string, def, least, most int64) (int64, error) 
 		return 0, invalid("%s must be an integer from %d to %d", name, least, most)
 	}
 	return n, nil
+}
+
+// queryBool reads true or false, which it is if there is none.
+func queryBool(q url.Values, name string) (bool, error) {
+	switch v := q.Get(name); {
+	case !q.Has(name), v == "false":
+		return false, nil
+	case v == "true":
+		return true, nil
+	}
+	return false, invalid("%s must be true or false", name)
 }

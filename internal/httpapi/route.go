@@ -57,6 +57,9 @@ func (s *Server) routes(metrics http.Handler) http.Handler {
 	if s.mcp != nil {
 		table = append(table, route{[]string{http.MethodPost, http.MethodGet, http.MethodDelete}, mcpPath, s.serveMCP})
 	}
+	if s.sandboxes != nil {
+		table = append(table, s.sandboxRoutes()...)
+	}
 	table = append(table, s.executionRoutes()...)
 	if s.folders != nil {
 		table = append(table, route{[]string{http.MethodPost}, filesListPath, s.postFilesList})

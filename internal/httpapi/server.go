@@ -53,6 +53,7 @@ type Config struct {
 	ExecuteCode *tools.ExecuteCode // the agent tool; nil for none
 	MCP         MCP                // what is at /mcp; nil for nothing there
 	Tools       *tools.Set         // the tools of sessions; nil for none
+	Sandboxes   Sandboxes          // nil for none
 
 	Folders Folders          // of connections; nil for none
 	Threads *catalog.Catalog // nil for none
@@ -85,6 +86,7 @@ type Server struct {
 	executeCode *tools.ExecuteCode
 	mcp         MCP
 	tools       *tools.Set
+	sandboxes   Sandboxes
 
 	folders Folders
 	threads *catalog.Catalog
@@ -120,6 +122,7 @@ func New(cfg Config) (*Server, error) {
 		executeCode: cfg.ExecuteCode,
 		mcp:         cfg.MCP,
 		tools:       cfg.Tools,
+		sandboxes:   cfg.Sandboxes,
 		folders:     cfg.Folders,
 
 		threads: cfg.Threads,

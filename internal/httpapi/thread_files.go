@@ -86,14 +86,21 @@ func (s *Server) getFile(w http.ResponseWriter, r *http.Request) error {
 	if e.Directory {
 		return invalid("%q is a folder: GET /v1/threads/%s/files?path= lists it", name, id)
 	}
-	body := &threadReader{ctx: r.Context(), s: s, tenant: o.Tenant, tree: tree, name: name, size: e.Size}
+	body := &laterReader{size: e.Size, from: func(at int64) (io.ReadCloser, error) {
+		return s.threads.Homes().ReadFile(r.Context(), o.Tenant, tree, name, at, -1)
+	}}
 	defer body.Close()
+	return serveFile(w, r, e.Name, e.Modified, body)
+}
+
+// serveFile answers with a file, or what of it is asked for.
+func serveFile(w http.ResponseWriter, r *http.Request, name string, modified time.Time, body *laterReader) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
-	h.Set("Content-Disposition", contentDisposition(e.Name))
+	h.Set("Content-Disposition", contentDisposition(name))
 	h.Set("Cache-Control", "no-store")
 	out := &ranged{ResponseWriter: w}
-	http.ServeContent(out, r, "", e.Modified, body)
+	http.ServeContent(out, r, "", modified, body)
 	if out.refused {
 		h.Del("Content-Disposition")
 		return &protocolError{http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable", "Range is beyond the end: Content-Range has the length"}
@@ -114,21 +121,18 @@ func contentDisposition(name string) string {
 	return fmt.Sprintf("attachment; filename=%q", plain)
 }
 
-// threadReader reads a file of a thread from wherever it is sought to.
-type threadReader struct {
-	ctx    context.Context
-	s      *Server
-	tenant string
-	tree   *thread.Tree
-	name   string
-	size   int64
+// laterReader reads a file from wherever it is sought to, which is opened when it
+// is first read.
+type laterReader struct {
+	size int64
+	from func(at int64) (io.ReadCloser, error)
 
 	at   int64
 	open io.ReadCloser // at at; nil until it is read
 	err  error         // what broke a download off
 }
 
-func (f *threadReader) Seek(offset int64, whence int) (int64, error) {
+func (f *laterReader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:
 		offset += f.at
@@ -145,12 +149,12 @@ func (f *threadReader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-func (f *threadReader) Read(p []byte) (n int, err error) {
+func (f *laterReader) Read(p []byte) (n int, err error) {
 	if f.at >= f.size {
 		return 0, io.EOF
 	}
 	if f.open == nil {
-		if f.open, err = f.s.threads.Homes().ReadFile(f.ctx, f.tenant, f.tree, f.name, f.at, -1); err != nil {
+		if f.open, err = f.from(f.at); err != nil {
 			f.err = err
 			return 0, err
 		}
@@ -163,7 +167,7 @@ func (f *threadReader) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-func (f *threadReader) Close() error {
+func (f *laterReader) Close() error {
 	if f.open == nil {
 		return nil
 	}
@@ -275,5 +279,5 @@ func (u *upload) Read(p []byte) (int, error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return n, &protocolError{http.StatusRequestTimeout, "request_timeout", fmt.Sprintf("the request body stood still for %s", patience)}
 	}
-	return n, fault.Wrap(fault.Invalid, err, "the request body ended early; the thread is as it was")
+	return n, fault.Wrap(fault.Invalid, err, "the request body ended early; what was there is as it was")
 }

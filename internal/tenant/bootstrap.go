@@ -153,8 +153,10 @@ func (s Setup) devKeys(ctx context.Context, id ID, environment string) error {
 		switch {
 		case k.RevokedAt != nil, !strings.HasPrefix(k.Name, devKeyName):
 			continue
-		case current && k.ExpiresAt != nil:
-			k.ExpiresAt = nil
+		case current && (k.ExpiresAt != nil || slices.Equal(k.Scopes, formerScopes)):
+			if k.ExpiresAt = nil; slices.Equal(k.Scopes, formerScopes) {
+				k.Scopes = DefaultScopes
+			}
 		case !current && k.ExpiresAt == nil:
 			at := now().Add(-time.Second)
 			k.ExpiresAt = &at
@@ -182,6 +184,9 @@ func (s Setup) devKeys(ctx context.Context, id ID, environment string) error {
 	}
 	return again
 }
+
+// formerScopes are the DefaultScopes of versions without named sandboxes.
+var formerScopes = []Scope{ScopeExecute, ScopeRead, ScopeTools}
 
 // hint is what tells a key from others without giving it away. One that was
 // chosen by a person may be too short to have any.

@@ -41,6 +41,25 @@ func TestSetup(t *testing.T) {
 		t.Errorf("got %+v %v", tpl, err)
 	}
 
+	// A key of a version without named sandboxes gets them; one that was narrowed by
+	// hand does not.
+	for _, c := range []struct {
+		scopes []tenant.Scope
+		may    bool
+	}{{[]tenant.Scope{tenant.ScopeExecute, tenant.ScopeRead, tenant.ScopeTools}, true}, {[]tenant.Scope{tenant.ScopeExecute}, false}} {
+		k := dev.Key
+		k.Scopes = c.scopes
+		if err := tenants.UpdateKey(ctx, k); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := setup(db, "sk-first-development-key").Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if p := caller("sk-first-development-key"); p.May(tenant.ScopeSandboxes) != c.may {
+			t.Errorf("a key with %v has %v after a start", c.scopes, p.Key.Scopes)
+		}
+	}
+
 	// Another start, with another configuration.
 	s := setup(db, "sk-second-development-key")
 	s.Environment.Limits.CPU, s.Environment.Env = 2, nil

@@ -61,6 +61,12 @@ func changePermissions(t Tenant, e *Environment, c PermissionsChange) error {
 	return t.AllowsNetwork(e)
 }
 
+// NetworkOver is what c makes of a network policy.
+func (c PermissionsChange) NetworkOver(p sandbox.NetworkPolicy) (sandbox.NetworkPolicy, error) {
+	err := c.network(&p)
+	return p, err
+}
+
 func (c PermissionsChange) network(p *sandbox.NetworkPolicy) error {
 	opened := c.AllowedHosts != nil && len(*c.AllowedHosts) > 0 || c.AllowedCIDRs != nil && len(*c.AllowedCIDRs) > 0 || c.AnyAddress != nil && *c.AnyAddress
 	switch {

@@ -149,7 +149,10 @@ type Scope string
 const (
 	ScopeExecute Scope = "execute" // run code, cancel it
 	ScopeRead    Scope = "read"    // see executions, their output and usage
-	ScopeTools   Scope = "tools"   // execute_code
+	ScopeTools   Scope = "tools"   // the tools that agents use
+	// ScopeSandboxes is for named sandboxes as resources: all that can be done with
+	// them, beyond what tools do.
+	ScopeSandboxes Scope = "sandboxes"
 	// ScopeEnvironments is for making and changing environments, also the one that
 	// the key is bound to: no key that a program's author holds should have it.
 	ScopeEnvironments Scope = "environments"
@@ -158,8 +161,8 @@ const (
 
 // Scopes lists every scope; DefaultScopes what a key gets that names none.
 var (
-	Scopes        = []Scope{ScopeExecute, ScopeRead, ScopeTools, ScopeEnvironments, ScopeAdmin}
-	DefaultScopes = []Scope{ScopeExecute, ScopeRead, ScopeTools}
+	Scopes        = []Scope{ScopeExecute, ScopeRead, ScopeTools, ScopeSandboxes, ScopeEnvironments, ScopeAdmin}
+	DefaultScopes = []Scope{ScopeExecute, ScopeRead, ScopeSandboxes, ScopeTools}
 )
 
 // Key is an API key. The key itself is shown once, when it is made.

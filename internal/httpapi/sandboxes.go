@@ -1,0 +1,340 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/guest/attend"
+	"github.com/atoll-run/atoll/internal/named"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/tenant"
+)
+
+// Sandboxes are the named sandboxes; a named.Manager is.
+type Sandboxes interface {
+	Ensure(ctx context.Context, p *tenant.Principal, session, name string, spec *named.Spec) (sb *named.Sandbox, created bool, err error)
+	Use(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*named.Handle, error)
+	Get(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*named.Sandbox, error)
+	List(ctx context.Context, p *tenant.Principal, session string) ([]*named.Sandbox, error)
+	Update(ctx context.Context, p *tenant.Principal, session, nameOrID string, c named.Change) (*named.Sandbox, error)
+	Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error
+	Usage(ctx context.Context, p *tenant.Principal, session, nameOrID string) (named.Usage, error)
+	Orphans(ctx context.Context) ([]sandbox.ID, error)
+	Reap(ctx context.Context) ([]sandbox.ID, error)
+	Record(ctx context.Context, p *tenant.Principal, c named.Call) error
+}
+
+const (
+	sandboxesPath = "/v1/sandboxes"
+	sandboxPath   = sandboxesPath + "/{sandbox}"
+	orphansPath   = "/v1/admin/sandboxes/orphans"
+)
+
+func (s *Server) sandboxRoutes() []route {
+	get, post, put := []string{http.MethodGet, http.MethodHead}, []string{http.MethodPost}, []string{http.MethodPut}
+	both := func(more ...string) []string { return append([]string{http.MethodGet, http.MethodHead}, more...) }
+	return []route{
+		{both(http.MethodPost), sandboxesPath, s.methods(map[string]handler{http.MethodGet: s.listSandboxes, http.MethodPost: s.createSandbox})},
+		{both(http.MethodDelete), sandboxPath, s.methods(map[string]handler{http.MethodGet: s.getSandbox, http.MethodDelete: s.deleteSandbox})},
+		{put, sandboxPath + "/timeout", s.putSandboxTimeout},
+		{put, sandboxPath + "/network", s.putSandboxNetwork},
+		{get, sandboxPath + "/metrics", s.getSandboxMetrics},
+		{get, sandboxPath + "/ports", s.listSandboxPorts},
+		{both(http.MethodDelete), orphansPath, s.methods(map[string]handler{http.MethodGet: s.listOrphans, http.MethodDelete: s.reapOrphans})},
+
+		{both(http.MethodPut, http.MethodDelete), sandboxPath + "/files", s.methods(map[string]handler{
+			http.MethodGet: s.getSandboxFile, http.MethodPut: s.putSandboxFile, http.MethodDelete: s.deleteSandboxFile,
+		})},
+		{get, sandboxPath + "/files/stat", s.statSandboxFile},
+		{get, sandboxPath + "/files/list", s.listSandboxFiles},
+		{get, sandboxPath + "/files/watch", s.watchSandboxFiles},
+		{post, sandboxPath + "/files/directories", s.makeSandboxFolder},
+		{post, sandboxPath + "/files/move", s.moveSandboxFile},
+		{both(http.MethodPut), sandboxPath + "/archive", s.methods(map[string]handler{http.MethodGet: s.packSandbox, http.MethodPut: s.unpackSandbox})},
+
+		{both(http.MethodPost), sandboxPath + "/processes", s.methods(map[string]handler{http.MethodGet: s.listProcesses, http.MethodPost: s.startProcess})},
+		{both(http.MethodDelete), processPath, s.methods(map[string]handler{http.MethodGet: s.getProcess, http.MethodDelete: s.deleteProcess})},
+		{get, processPath + "/output", s.followProcess},
+		{get, processPath + "/wait", s.waitProcess},
+		{post, processPath + "/stdin", s.writeProcess},
+		{post, processPath + "/signal", s.signalProcess},
+		{[]string{http.MethodGet}, sandboxPath + "/terminal", s.openTerminal},
+	}
+}
+
+// place is which sandbox of whom a request is about.
+type place struct {
+	caller        *tenant.Principal
+	session, name string
+	query         url.Values
+}
+
+// onSandbox finds the caller, and which sandbox is meant. raw are parameters whose
+// values are bytes.
+func (s *Server) onSandbox(r *http.Request, raw []string, known ...string) (*place, error) {
+	caller, err := s.authorize(r, tenant.ScopeSandboxes)
+	if err != nil {
+		return nil, err
+	}
+	q, err := parseQueryWith(r, raw, append(known, "session")...)
+	if err != nil {
+		return nil, err
+	}
+	p := &place{caller: caller, session: named.Default, name: r.PathValue("sandbox"), query: q}
+	if q.Has("session") {
+		p.session = q.Get("session")
+	}
+	return p, nil
+}
+
+// inSandbox runs f with a sandbox that it wakes.
+func (s *Server) inSandbox(ctx context.Context, p *place, f func(h *named.Handle) error) error {
+	h, err := s.sandboxes.Use(ctx, p.caller, p.session, p.name)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	err = f(h)
+	if errors.Is(err, attend.ErrGone) || errors.Is(err, attend.ErrProtocol) {
+		return fault.Wrap(fault.Conflict, err, "the sandbox went away during the call, which may be done in part; GET "+sandboxesPath+"/"+string(h.Sandbox.ID)+" says whether it is there")
+	}
+	return err
+}
+
+func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
+	caller, err := s.authorize(r, tenant.ScopeSandboxes)
+	if err != nil {
+		return err
+	}
+	body, err := readRequest(w, r)
+	if err != nil {
+		return err
+	}
+	var in NewSandbox
+	if err := decodeStrict(body, &in); err != nil {
+		return err
+	}
+	if in.Name == nil {
+		return invalid("name is required")
+	}
+	if in.Environment != nil && *in.Environment != caller.Environment.Name && *in.Environment != caller.Environment.ID {
+		return fault.New(fault.Forbidden, "this key is bound to the environment %q, and can use no other", caller.Environment.Name)
+	}
+	spec, err := in.domain(caller)
+	if err != nil {
+		return err
+	}
+	session := named.Default
+	if in.Session != nil {
+		session = *in.Session
+	}
+	if s.isDraining() {
+		return fault.New(fault.Unavailable, "%s", errShutdown)
+	}
+	sb, created, err := s.sandboxes.Ensure(r.Context(), caller, session, *in.Name, spec)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+		w.Header().Set("Location", sandboxesPath+"/"+string(sb.ID))
+	}
+	return writeJSON(w, status, sandboxWire(sb))
+}
+
+func (in *NewSandbox) domain(caller *tenant.Principal) (*named.Spec, error) {
+	spec := &named.Spec{Env: plain(in.EnvVars)}
+	if err := execution.CheckEnv(spec.Env); err != nil {
+		return nil, err
+	}
+	if in.Image != nil {
+		if spec.Image = *in.Image; spec.Image == "" {
+			return nil, invalid("image must not be empty; leave it out for that of the key's environment")
+		}
+	}
+	var err error
+	if spec.SleepAfter, err = millis("sleep_after_ms", in.SleepAfterMS, -1); err != nil {
+		return nil, err
+	}
+	if spec.Timeout, err = millis("timeout_ms", in.TimeoutMS, 1); err != nil {
+		return nil, err
+	}
+	if in.Network != nil {
+		policy, err := in.Network.over(caller.Environment.Permissions.Network)
+		if err != nil {
+			return nil, err
+		}
+		spec.Network = &policy
+	}
+	return spec, nil
+}
+
+// millis reads a time in milliseconds that is at least least; 0 if it is left out.
+func millis(name string, ms *Millis, least Millis) (time.Duration, error) {
+	const most = Millis(365 * 24 * time.Hour / time.Millisecond)
+	switch {
+	case ms == nil:
+		return 0, nil
+	case *ms < least || *ms > most:
+		return 0, invalid("%s must be a whole number from %d to %d", name, least, most)
+	}
+	return time.Duration(*ms) * time.Millisecond, nil
+}
+
+// over is what c makes of a policy.
+func (c *NetworkChange) over(p sandbox.NetworkPolicy) (sandbox.NetworkPolicy, error) {
+	change, err := (&PermissionsChange{Network: c}).domain()
+	if err != nil {
+		return p, err
+	}
+	return change.NetworkOver(p)
+}
+
+func (s *Server) listSandboxes(w http.ResponseWriter, r *http.Request) error {
+	caller, err := s.authorize(r, tenant.ScopeSandboxes)
+	if err != nil {
+		return err
+	}
+	q, err := parseQuery(r, "session")
+	if err != nil {
+		return err
+	}
+	if q.Has("session") && q.Get("session") == "" {
+		return invalid("session must not be empty; leave it out for all sessions")
+	}
+	list, err := s.sandboxes.List(r.Context(), caller, q.Get("session"))
+	if err != nil {
+		return err
+	}
+	body := SandboxList{Data: make([]Sandbox, len(list))}
+	for i, sb := range list {
+		body.Data[i] = sandboxWire(sb)
+	}
+	return writeJSON(w, http.StatusOK, body)
+}
+
+func (s *Server) getSandbox(w http.ResponseWriter, r *http.Request) error {
+	p, err := s.onSandbox(r, nil)
+	if err != nil {
+		return err
+	}
+	sb, err := s.sandboxes.Get(r.Context(), p.caller, p.session, p.name)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, sandboxWire(sb))
+}
+
+func (s *Server) deleteSandbox(w http.ResponseWriter, r *http.Request) error {
+	p, err := s.onSandbox(r, nil)
+	if err != nil {
+		return err
+	}
+	if err := s.sandboxes.Destroy(r.Context(), p.caller, p.session, p.name); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// changed reads a request that changes a sandbox, and answers with it.
+func changed[T any](s *Server, w http.ResponseWriter, r *http.Request, change func(p *place, in *T) (named.Change, error)) error {
+	p, err := s.onSandbox(r, nil)
+	if err != nil {
+		return err
+	}
+	if err := checkContentType(r.Header); err != nil {
+		return err
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	var in T
+	if err := decodeStrict(body, &in); err != nil {
+		return err
+	}
+	c, err := change(p, &in)
+	if err != nil {
+		return err
+	}
+	sb, err := s.sandboxes.Update(r.Context(), p.caller, p.session, p.name, c)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, sandboxWire(sb))
+}
+
+func (s *Server) putSandboxTimeout(w http.ResponseWriter, r *http.Request) error {
+	return changed(s, w, r, func(_ *place, in *SandboxTimeout) (c named.Change, err error) {
+		if in.TimeoutMS == nil && in.SleepAfterMS == nil {
+			return c, invalid("give timeout_ms, sleep_after_ms or both")
+		}
+		for _, f := range []struct {
+			name  string
+			from  *Millis
+			least Millis
+			to    **time.Duration
+		}{{"timeout_ms", in.TimeoutMS, 0, &c.Timeout}, {"sleep_after_ms", in.SleepAfterMS, -1, &c.SleepAfter}} {
+			if f.from != nil {
+				d, err := millis(f.name, f.from, f.least)
+				if err != nil {
+					return c, err
+				}
+				*f.to = &d
+			}
+		}
+		return c, nil
+	})
+}
+
+func (s *Server) putSandboxNetwork(w http.ResponseWriter, r *http.Request) error {
+	return changed(s, w, r, func(p *place, in *NetworkChange) (c named.Change, err error) {
+		policy, err := in.over(p.caller.Environment.Permissions.Network)
+		return named.Change{Network: &policy}, err
+	})
+}
+
+func (s *Server) getSandboxMetrics(w http.ResponseWriter, r *http.Request) error {
+	p, err := s.onSandbox(r, nil)
+	if err != nil {
+		return err
+	}
+	u, err := s.sandboxes.Usage(r.Context(), p.caller, p.session, p.name)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, SandboxMetrics{CPUSeconds: u.CPUSeconds, MemoryBytes: u.Memory, PeakMemoryBytes: u.PeakMemory, DiskBytes: u.Disk, OOMKills: u.OOMKills})
+}
+
+func (s *Server) listOrphans(w http.ResponseWriter, r *http.Request) error {
+	return s.orphans(w, r, s.sandboxes.Orphans)
+}
+
+func (s *Server) reapOrphans(w http.ResponseWriter, r *http.Request) error {
+	return s.orphans(w, r, s.sandboxes.Reap)
+}
+
+func (s *Server) orphans(w http.ResponseWriter, r *http.Request, find func(context.Context) ([]sandbox.ID, error)) error {
+	if _, err := s.authorize(r, tenant.ScopeAdmin); err != nil {
+		return err
+	}
+	if _, err := parseQuery(r); err != nil {
+		return err
+	}
+	ids, err := find(r.Context())
+	if err != nil {
+		return err
+	}
+	body := Orphans{Data: make([]string, len(ids))}
+	for i, id := range ids {
+		body.Data[i] = string(id)
+	}
+	return writeJSON(w, http.StatusOK, body)
+}
