@@ -68,6 +68,7 @@ func (s *Server) openHTTP(context.Context) error {
 	if err != nil {
 		return err
 	}
+	executeCode := tools.NewExecuteCode(tools.Config{Runner: s.gateway, Templates: s.db.Tenants(), Breakers: caps})
 	s.http, err = httpapi.New(httpapi.Config{
 		Folders: s,
 		Gateway: s.gateway, Auth: s.authority, Usage: s.db.Usage(), Metrics: s.cfg.Registry, Log: s.log, Grace: cfg.ShutdownGrace,
@@ -80,10 +81,12 @@ func (s *Server) openHTTP(context.Context) error {
 			Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: s.db.Usage(), Caps: caps,
 			Executions: s.gateway, Webhooks: s.jobs,
 		},
-		ExecuteCode: tools.NewExecuteCode(tools.Config{
-			Runner: s.gateway, Templates: s.db.Tenants(), Breakers: caps,
+		ExecuteCode: executeCode,
+		Tools: tools.NewSet(tools.SetConfig{
+			Pool: s.sandboxes, Images: s.images(), Policies: s.gateway, ExecuteCode: executeCode,
 		}),
-		Threads: s.threads, Signer: s.box,
+		Sandboxes: s.sandboxes,
+		Threads:   s.threads, Signer: s.box,
 		CheckURL: s.webhooks.CheckURL, Ready: s.Ready, Expire: s.expire,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 	})

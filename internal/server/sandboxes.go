@@ -18,12 +18,17 @@ func (s *Server) openSandboxes(context.Context) error {
 	}
 	s.sandboxes = named.New(named.Config{
 		Store: s.db.Sandboxes(), Engine: s.engine.Named(), Callers: s.authority, Executor: s.id, Disk: s.disk.Admit,
-		Images: &image.Aliases{Store: s.cfg.Images, Default: cfg.Image, Names: cfg.ImageAliases},
+		Images: s.images(),
 		Prices: s.prices(), Rules: rules, Log: s.log,
 		SleepAfter: cfg.SandboxSleepAfter, DiskLimit: int64(cfg.SandboxDisk), Most: cfg.MaxSandboxes, Keep: cfg.KeepSandboxes, Detach: cfg.OnExit == "detach",
 	})
 	s.later(s.sandboxes.Close)
 	return s.cfg.Registry.Register(s.sandboxes)
+}
+
+// images finds images by what callers call them.
+func (s *Server) images() *image.Aliases {
+	return &image.Aliases{Store: s.cfg.Images, Default: s.cfg.Settings.Image, Names: s.cfg.Settings.ImageAliases}
 }
 
 // prices are what use costs.
