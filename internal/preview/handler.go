@@ -1,0 +1,219 @@
+package preview
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Sandboxes are where previews lead.
+type Sandboxes interface {
+	// Reach begins the use of a sandbox, and wakes it if it sleeps; a NotFound fault
+	// if there is none.
+	Reach(ctx context.Context, id sandbox.ID) (Use, error)
+}
+
+// Use is the use of a sandbox, until it is closed.
+type Use interface {
+	// Connect connects to a port of its loopback interface.
+	Connect(ctx context.Context, port uint16) (net.Conn, error)
+	// Carried counts bytes that came out of the sandbox.
+	Carried(bytes int64)
+	Close()
+}
+
+// ErrRefused says that nothing listens on a port.
+var ErrRefused = errors.New("nothing listens on this port")
+
+// Config is what a Handler is made of. All but Log is required.
+type Config struct {
+	Previews  *Previews
+	Sandboxes Sandboxes
+	// Client is the address that a request came from, through proxies that are
+	// trusted.
+	Client func(*http.Request) string
+	// Key reports whether what follows "Bearer" is a key of the API.
+	Key func(token string) bool
+	Log *slog.Logger
+}
+
+const (
+	wakeTime   = 2 * time.Minute // for a sandbox to answer
+	dialTime   = 30 * time.Second
+	idleConn   = 30 * time.Second // of a connection that nobody uses
+	maxHeader  = 256 << 10        // of an answer
+	maxConns   = 128              // to one port
+	drainGrace = 3 * time.Second
+)
+
+// Handler serves previews. Close ends it.
+type Handler struct {
+	cfg       Config
+	transport *http.Transport
+	proxy     *httputil.ReverseProxy
+
+	life   context.Context // ends what Close did not wait for
+	end    context.CancelFunc
+	drain  sync.Once
+	active sync.WaitGroup
+}
+
+// NewHandler returns a Handler.
+func NewHandler(cfg Config) *Handler {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	h := &Handler{cfg: cfg}
+	h.life, h.end = context.WithCancel(context.Background())
+	h.transport = &http.Transport{
+		DialContext:            dial,
+		DisableCompression:     true, // what a server sends is what its client gets
+		MaxIdleConns:           1024,
+		MaxIdleConnsPerHost:    64,
+		MaxConnsPerHost:        maxConns,
+		IdleConnTimeout:        idleConn,
+		MaxResponseHeaderBytes: maxHeader,
+		ReadBufferSize:         16 << 10,
+	}
+	h.proxy = &httputil.ReverseProxy{
+		Rewrite:        h.rewrite,
+		ModifyResponse: h.modify,
+		ErrorHandler:   h.failed,
+		Transport:      h.transport,
+		FlushInterval:  -1, // as it comes
+		BufferPool:     buffers{},
+		ErrorLog:       slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+	}
+	return h
+}
+
+// Host reports whether a request's host is a preview's, or could be one: the API
+// is not to be found there.
+func (h *Handler) Host(host string) bool {
+	_, ok := h.cfg.Previews.Base().Label(host)
+	return ok
+}
+
+// visit is a request to a preview.
+type visit struct {
+	record *Record
+	use    Use
+	out    *answer
+}
+
+type visitKey struct{}
+
+func visitOf(ctx context.Context) *visit { return ctx.Value(visitKey{}).(*visit) }
+
+// ServeHTTP passes a request on to the sandbox that its host names.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.active.Add(1)
+	defer h.active.Done()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(h.life, cancel)()
+	out := &answer{ResponseWriter: w, conn: http.NewResponseController(w), ctx: ctx, cut: cancel}
+	if r.Method == http.MethodConnect {
+		h.page(out, r, http.StatusMethodNotAllowed, "A preview does not tunnel.")
+		return
+	}
+	label, _ := h.cfg.Previews.Base().Label(r.Host)
+	if label == "" {
+		h.unknown(out, r)
+		return
+	}
+	record, err := h.cfg.Previews.find(ctx, label)
+	if err != nil {
+		h.refuse(out, r, err)
+		return
+	}
+	use, err := h.reach(ctx, record.Sandbox)
+	if err != nil {
+		h.refuse(out, r, err)
+		return
+	}
+	defer use.Close()
+	defer func() { use.Carried(out.written.Load()) }()
+	h.proxy.ServeHTTP(out, r.WithContext(context.WithValue(ctx, visitKey{}, &visit{record, use, out})))
+}
+
+// reach begins the use of a sandbox, for which it may have to wake.
+func (h *Handler) reach(ctx context.Context, id sandbox.ID) (Use, error) {
+	ctx, cancel := context.WithTimeout(ctx, wakeTime)
+	defer cancel()
+	return h.cfg.Sandboxes.Reach(ctx, id)
+}
+
+// dial connects to the port of a visit's sandbox. The connection is kept for
+// other visits of the same port.
+func dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	v := visitOf(ctx)
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	return v.use.Connect(ctx, v.record.Port)
+}
+
+// upstream names the port of a sandbox for the transport's pool.
+func upstream(r *Record) string { return string(r.Sandbox) + ":" + strconv.Itoa(int(r.Port)) }
+
+// refuse answers a request that leads to no sandbox.
+func (h *Handler) refuse(w *answer, r *http.Request, err error) {
+	switch kind := fault.KindOf(err); {
+	case r.Context().Err() != nil:
+	case kind == fault.NotFound:
+		h.unknown(w, r)
+	case kind == fault.Conflict:
+		h.page(w, r, http.StatusBadGateway, "The sandbox behind this preview is lost. Create it anew and open its port again.")
+	default:
+		h.cfg.Log.WarnContext(r.Context(), "preview not served", "error", err)
+		w.Header().Set("Retry-After", "1")
+		h.page(w, r, http.StatusServiceUnavailable, "The sandbox behind this preview does not answer now. Try again after a moment.")
+	}
+}
+
+// failed answers a request that the server in the sandbox did not.
+func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error) {
+	v := visitOf(r.Context())
+	h.cfg.Log.DebugContext(r.Context(), "preview failed", "sandbox_id", string(v.record.Sandbox), "port", int(v.record.Port), "error", err)
+	port := strconv.Itoa(int(v.record.Port))
+	switch {
+	case r.Context().Err() != nil && h.life.Err() == nil:
+		panic(http.ErrAbortHandler) // the client has gone
+	case h.life.Err() != nil:
+		w.Header().Set("Retry-After", "1")
+		h.page(v.out, r, http.StatusServiceUnavailable, "The server is shutting down. Try again after a moment.")
+	case errors.Is(err, ErrRefused):
+		h.page(v.out, r, http.StatusBadGateway, "Nothing listens on port "+port+" of this sandbox. Start a server on it, then load this page again.")
+	default:
+		h.page(v.out, r, http.StatusBadGateway, "The server on port "+port+" of this sandbox gave no answer that HTTP allows.")
+	}
+}
+
+// Drain lets what is under way end, but not for long. Shutdown of an http.Server
+// waits for what it cuts.
+func (h *Handler) Drain() { h.drain.Do(func() { time.AfterFunc(drainGrace, h.end) }) }
+
+// Close ends everything under way, connections that were upgraded too, and waits
+// for that.
+func (h *Handler) Close() {
+	h.end()
+	h.active.Wait()
+	h.transport.CloseIdleConnections()
+}
+
+// buffers are what bodies are copied with.
+type buffers struct{}
+
+var bufferPool = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+func (buffers) Get() []byte  { return bufferPool.Get().(*[32 << 10]byte)[:] }
+func (buffers) Put(b []byte) { bufferPool.Put((*[32 << 10]byte)(b)) }
