@@ -137,6 +137,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	use, err := h.reach(ctx, record.Sandbox)
+	if fault.KindOf(err) == fault.NotFound && err != nil {
+		err = errors.Join(err, h.cfg.Previews.Forget(ctx, record.Sandbox))
+	}
 	if err != nil {
 		h.refuse(out, r, err)
 		return

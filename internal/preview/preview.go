@@ -56,6 +56,6 @@ type Store interface {
 	List(ctx context.Context, id sandbox.ID) ([]*Record, error)
 	// Close removes a preview; a NotFound fault if there is none.
 	Close(ctx context.Context, id sandbox.ID, port uint16) error
-	// Purge removes the previews of sandboxes that have no record any more.
-	Purge(ctx context.Context) (int, error)
+	// Forget removes all of a sandbox's previews.
+	Forget(ctx context.Context, id sandbox.ID) error
 }

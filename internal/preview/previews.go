@@ -100,11 +100,21 @@ func (p *Previews) Close(ctx context.Context, id sandbox.ID, port uint16) error 
 	if err := p.store.Close(ctx, id, port); err != nil {
 		return err
 	}
+	p.revoked()
+	return nil
+}
+
+// Forget revokes all previews of a sandbox, which is no more.
+func (p *Previews) Forget(ctx context.Context, id sandbox.ID) error {
+	defer p.revoked()
+	return p.store.Forget(ctx, id)
+}
+
+func (p *Previews) revoked() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.epoch++
 	clear(p.known)
-	return nil
 }
 
 // find returns the preview that has a label; a NotFound fault if none has.

@@ -93,6 +93,7 @@ var fixtures = map[int64]string{
 	11: `INSERT INTO sandboxes (id, tenant, environment, session, name, key_id, executor, image, asked, limits, memory, disk, permissions, connected, state, sleep, detail,
 			sleep_after, created_at, used_at, metered_at) VALUES ('sb-0123456789abcdef', 'ten_1', 'env_1', 's', 'default', 'key_1', 'exe_1', 'default', 'node:22',
 			'{"cpu":1}', 1, 2, '', TRUE, 'sleeping', 'disk', '', 60000000, 1700000000000000, 1700000000000001, 1700000000000002)`,
+	12: `INSERT INTO previews (sandbox, port, seed, hash, created_at) VALUES ('sb-0123456789abcdef', 80, 'seed', 'hash', 1)`,
 }
 
 // checks find each fixture again.
@@ -108,6 +109,7 @@ var checks = map[int64]string{
 	9:  `SELECT count(*) FROM keys WHERE env = '{"A":"b"}' AND secrets IS NULL`,
 	10: `SELECT count(*) FROM keys WHERE id = 'key_10' AND bound = 'sealed'`,
 	11: `SELECT count(*) FROM sandboxes WHERE state = 'sleeping' AND asked = 'node:22' AND connected AND metered_at = 1700000000000002`,
+	12: `SELECT count(*) FROM previews WHERE sandbox = 'sb-0123456789abcdef' AND port = 80 AND hash = 'hash'`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.

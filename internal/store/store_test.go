@@ -13,7 +13,10 @@ import (
 	"github.com/atoll-run/atoll/internal/breaker/breakertest"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/execution/executiontest"
+	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/named/namedtest"
+	"github.com/atoll-run/atoll/internal/preview/previewtest"
+	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/store/storetest"
 	"github.com/atoll-run/atoll/internal/tenant"
@@ -115,6 +118,19 @@ func suites(t *testing.T, open opener) {
 			return namedtest.Opened{Store: db.Sandboxes(), Audit: db.Audit(), Usage: db.Usage(), Age: func(t *testing.T, by time.Duration) {
 				_, err := db.SQL().ExecContext(t.Context(), fmt.Sprintf(`UPDATE sandboxes SET ended_at = ended_at - %d`, by.Microseconds()))
 				must(t, err)
+			}}
+		})
+	})
+	t.Run("previews", func(t *testing.T) {
+		previewtest.Store(t, func(t *testing.T) previewtest.Opened {
+			db := open(t)
+			storetest.Operator(t, db)
+			return previewtest.Opened{Store: db.Previews(), Sandbox: func(t *testing.T) sandbox.ID {
+				sb := &named.Sandbox{ID: sandbox.NewID(), Tenant: "ten_1", Environment: "env_1", Session: "s", Image: "default", State: named.Running}
+				sb.Name = string(sb.ID)[3:]
+				_, err := db.Sandboxes().Create(t.Context(), sb, named.Room{})
+				must(t, err)
+				return sb.ID
 			}}
 		})
 	})

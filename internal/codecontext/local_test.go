@@ -1,0 +1,272 @@
+package codecontext
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/guest/attend"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// local is a Guest whose processes are this machine's, as the attendant of a
+// sandbox runs them.
+type local struct {
+	mu   sync.Mutex
+	all  map[attend.ProcessID]*process // guarded by mu
+	list []attend.ProcessID            // guarded by mu
+}
+
+type process struct {
+	spec  attend.ProcessSpec
+	cmd   *exec.Cmd
+	input *os.File
+
+	mu     sync.Mutex
+	more   *sync.Cond
+	output []attend.Chunk // guarded by mu
+	last   attend.Seq     // guarded by mu
+	exit   *attend.Exit   // guarded by mu
+}
+
+func newLocal(t *testing.T) *local {
+	l := &local{all: map[attend.ProcessID]*process{}}
+	t.Cleanup(func() {
+		for _, id := range l.list {
+			if l.all[id] != nil {
+				_ = l.Kill(context.Background(), id)
+				_, _ = l.Wait(context.Background(), id)
+			}
+		}
+	})
+	return l
+}
+
+func (l *local) find(id attend.ProcessID) (*process, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.all[id]; p != nil {
+		return p, nil
+	}
+	return nil, fault.New(fault.NotFound, "there is no process %s", id)
+}
+
+func (l *local) Start(_ context.Context, spec attend.ProcessSpec) (attend.Process, error) {
+	hooks, err := filepath.Abs("../guest/hook")
+	if err != nil {
+		return attend.Process{}, err
+	}
+	p := &process{spec: spec}
+	p.more = sync.NewCond(&p.mu)
+	argv := make([]string, len(spec.Argv))
+	for i, arg := range spec.Argv {
+		argv[i] = strings.Replace(arg, sandbox.GuestDir, hooks, 1)
+	}
+	p.cmd = exec.Command(argv[0], argv[1:]...)
+	p.cmd.Dir, p.cmd.Env = spec.Dir, spec.Env
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	var pipes [4]*os.File // out, err, control, and what is written to it
+	var ends [3]*os.File
+	for i := range ends {
+		if pipes[i], ends[i], err = os.Pipe(); err != nil {
+			return attend.Process{}, err
+		}
+	}
+	var read *os.File
+	if read, p.input, err = os.Pipe(); err != nil {
+		return attend.Process{}, err
+	}
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.ExtraFiles = ends[0], ends[1], []*os.File{read, ends[2]}
+	if err := p.cmd.Start(); err != nil {
+		return attend.Process{}, err
+	}
+	read.Close()
+	for _, end := range ends {
+		end.Close()
+	}
+	go p.relay(pipes[0], pipes[1], pipes[2])
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all[spec.ID] = p
+	l.list = append(l.list, spec.ID)
+	return p.describe(), nil
+}
+
+// relay takes output as an attendant does: what was written before a message is
+// passed on before it.
+func (p *process) relay(stdout, stderr, control *os.File) {
+	drain := func(f *os.File, s attend.Stream) {
+		buf := make([]byte, 64<<10)
+		for {
+			_ = f.SetReadDeadline(time.Now().Add(time.Millisecond))
+			n, err := f.Read(buf)
+			p.add(s, buf[:n])
+			if err != nil {
+				return
+			}
+		}
+	}
+	go func() {
+		err := p.cmd.Wait()
+		e := &attend.Exit{Code: p.cmd.ProcessState.ExitCode(), At: time.Now()}
+		if s, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() && err != nil {
+			e.Signal, e.Code = s.Signal(), 128+int(s.Signal())
+		}
+		time.Sleep(20 * time.Millisecond) // for what is in the pipes
+		p.mu.Lock()
+		p.exit = e
+		p.more.Broadcast()
+		p.mu.Unlock()
+	}()
+	buf := make([]byte, 64<<10)
+	for {
+		drain(stdout, attend.Stdout)
+		drain(stderr, attend.Stderr)
+		_ = control.SetReadDeadline(time.Now().Add(time.Millisecond))
+		n, err := control.Read(buf)
+		if n > 0 {
+			drain(stdout, attend.Stdout)
+			drain(stderr, attend.Stderr)
+			p.add(attend.Control, buf[:n])
+		}
+		p.mu.Lock()
+		over := p.exit != nil
+		p.mu.Unlock()
+		if err != nil && over {
+			return
+		}
+	}
+}
+
+func (p *process) add(s attend.Stream, data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last += attend.Seq(len(data))
+	p.output = append(p.output, attend.Chunk{Seq: p.last, Stream: s, Data: append([]byte(nil), data...)})
+	p.more.Broadcast()
+}
+
+func (p *process) describe() attend.Process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return attend.Process{ID: p.spec.ID, Argv: p.spec.Argv, Dir: p.spec.Dir, Exit: p.exit, Last: p.last}
+}
+
+func (l *local) Process(_ context.Context, id attend.ProcessID) (attend.Process, error) {
+	p, err := l.find(id)
+	if err != nil {
+		return attend.Process{}, err
+	}
+	return p.describe(), nil
+}
+
+func (l *local) Processes(context.Context) ([]attend.Process, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []attend.Process
+	for _, id := range l.list {
+		if p := l.all[id]; p != nil {
+			out = append(out, p.describe())
+		}
+	}
+	return out, nil
+}
+
+func (l *local) WriteControl(_ context.Context, id attend.ProcessID, data []byte) (int, error) {
+	p, err := l.find(id)
+	if err != nil {
+		return 0, err
+	}
+	return p.input.Write(data)
+}
+
+func (l *local) Signal(_ context.Context, id attend.ProcessID, sig syscall.Signal, group bool) error {
+	p, err := l.find(id)
+	if err != nil {
+		return err
+	}
+	pid := p.cmd.Process.Pid
+	if group {
+		pid = -pid
+	}
+	return syscall.Kill(pid, sig)
+}
+
+func (l *local) Kill(ctx context.Context, id attend.ProcessID) error {
+	if err := l.Signal(ctx, id, syscall.SIGKILL, true); err != nil && err != syscall.ESRCH {
+		return err
+	}
+	return nil
+}
+
+func (l *local) Wait(_ context.Context, id attend.ProcessID) (attend.Exit, error) {
+	p, err := l.find(id)
+	if err != nil {
+		return attend.Exit{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.exit == nil {
+		p.more.Wait()
+	}
+	return *p.exit, nil
+}
+
+func (l *local) Forget(_ context.Context, id attend.ProcessID) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.all, id)
+	return nil
+}
+
+func (l *local) Follow(ctx context.Context, id attend.ProcessID, after attend.Seq) (Output, error) {
+	p, err := l.find(id)
+	if err != nil {
+		return nil, err
+	}
+	f := &follower{p: p, at: after, ctx: ctx}
+	f.stop = context.AfterFunc(ctx, p.more.Broadcast)
+	return f, nil
+}
+
+type follower struct {
+	p    *process
+	at   attend.Seq
+	ctx  context.Context
+	stop func() bool
+}
+
+func (f *follower) Next() (attend.Chunk, error) {
+	p := f.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		for _, c := range p.output {
+			if c.Seq > f.at {
+				f.at = c.Seq
+				return c, nil
+			}
+		}
+		if p.exit != nil {
+			return attend.Chunk{}, io.EOF
+		}
+		if f.ctx.Err() != nil {
+			return attend.Chunk{}, f.ctx.Err()
+		}
+		p.more.Wait()
+	}
+}
+
+func (f *follower) Exit() attend.Exit { return *f.p.exit }
+func (f *follower) Close() error      { f.stop(); return nil }

@@ -1,0 +1,284 @@
+package codecontext
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/guest/attend"
+	"github.com/atoll-run/atoll/internal/redact"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+// Output is the output of a process, as attend.Output has it.
+type Output interface {
+	Next() (attend.Chunk, error)
+	Exit() attend.Exit
+	Close() error
+}
+
+// Guest is what contexts need of a sandbox's attendant.
+type Guest interface {
+	Start(ctx context.Context, spec attend.ProcessSpec) (attend.Process, error)
+	Process(ctx context.Context, id attend.ProcessID) (attend.Process, error)
+	Processes(ctx context.Context) ([]attend.Process, error)
+	Follow(ctx context.Context, id attend.ProcessID, after attend.Seq) (Output, error)
+	WriteControl(ctx context.Context, id attend.ProcessID, data []byte) (int, error)
+	Signal(ctx context.Context, id attend.ProcessID, sig syscall.Signal, group bool) error
+	Kill(ctx context.Context, id attend.ProcessID) error
+	Wait(ctx context.Context, id attend.ProcessID) (attend.Exit, error)
+	Forget(ctx context.Context, id attend.ProcessID) error
+}
+
+// Of makes a Guest of an attendant's client.
+func Of(c *attend.Client) Guest { return client{c} }
+
+type client struct{ *attend.Client }
+
+func (c client) Follow(ctx context.Context, id attend.ProcessID, after attend.Seq) (Output, error) {
+	out, err := c.Client.Follow(ctx, id, after)
+	if err != nil {
+		return nil, err // not a nil of a type
+	}
+	return out, nil
+}
+
+// Use is a sandbox that is being used.
+type Use struct {
+	Guest   Guest
+	Sandbox sandbox.ID
+	Env     []string // of interpreters that are started
+	Limits  attend.Limits
+	Covers  *redact.Set // what must not be seen
+}
+
+// Contexts runs code in the contexts of sandboxes. It is safe for concurrent use.
+type Contexts struct {
+	mu  sync.Mutex
+	all map[key]*state // guarded by mu; of contexts that were used
+}
+
+type key struct {
+	sandbox sandbox.ID
+	id      ID
+}
+
+// state is what is known of a context besides its process.
+type state struct {
+	busy   bool       // guarded by Contexts.mu
+	cursor attend.Seq // the rest belongs to the run
+	run    int64      // the last one's number
+}
+
+// New returns Contexts.
+func New() *Contexts { return &Contexts{all: map[key]*state{}} }
+
+// mostStates bounds what is remembered; contexts that are forgotten are looked up.
+const mostStates = 10_000
+
+// begin takes the turn at a context. known is false if nothing is remembered of it.
+func (c *Contexts) begin(k key) (s *state, known bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s = c.all[k]
+	if s != nil && s.busy {
+		return nil, true, fault.New(fault.Conflict, "the context %s is running code; wait for it, interrupt it, or use another context", k.id)
+	}
+	if known = s != nil; !known {
+		if len(c.all) >= mostStates {
+			for k, s := range c.all {
+				if !s.busy {
+					delete(c.all, k)
+					break
+				}
+			}
+		}
+		s = &state{run: time.Now().UnixMicro()} // above those of an earlier server
+		c.all[k] = s
+	}
+	s.busy = true
+	return s, known, nil
+}
+
+// finish ends the turn. What is remembered goes unless the context is as it was
+// left.
+func (c *Contexts) finish(k key, s *state, keep bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.busy = false
+	if !keep && c.all[k] == s {
+		delete(c.all, k)
+	}
+}
+
+// forget makes a context unknown; a run that is under way ends with its process.
+func (c *Contexts) forget(k key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.all, k)
+}
+
+func (c *Contexts) running(k key) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.all[k]
+	return s != nil && s.busy
+}
+
+// Create starts a context. dir is its working directory, "" for the home.
+func (c *Contexts) Create(ctx context.Context, u *Use, language execution.Language, dir string) (*Context, error) {
+	var b [4]byte
+	rand.Read(b[:])
+	id, err := ParseID(string(language) + "-" + hex.EncodeToString(b[:]))
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "language must be one of python, node, bash")
+	}
+	return c.start(ctx, u, id, dir)
+}
+
+// commands are the interpreters, as the PATH of the image has them.
+var commands = map[execution.Language][]string{
+	execution.Python: {"python3", sandbox.GuestDir + "/context.py"},
+	execution.Node:   {"node", "--expose-internals", sandbox.GuestDir + "/context.cjs"},
+	execution.Bash:   {"bash", sandbox.GuestDir + "/context.bash"},
+}
+
+func (c *Contexts) start(ctx context.Context, u *Use, id ID, dir string) (*Context, error) {
+	all, err := c.List(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) >= MaxContexts {
+		return nil, fault.Limit("contexts", time.Time{}, "a sandbox can have %d code contexts; delete one that is not needed any more", MaxContexts)
+	}
+	p, err := u.Guest.Start(ctx, attend.ProcessSpec{
+		ID: id.process(), Argv: commands[id.Language()], Env: u.Env, Dir: dir, Control: true, Lossless: true, Limits: u.Limits,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := ready(ctx, u, id); err != nil {
+		return nil, err
+	}
+	return c.describe(u, p), nil
+}
+
+// startTime bounds the start of an interpreter.
+const startTime = time.Minute
+
+// ready waits until an interpreter that was started takes code: before, it knows
+// nothing of interrupts. One that does not come up is ended.
+func ready(ctx context.Context, u *Use, id ID) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	defer func() {
+		if err != nil {
+			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), obey)
+			defer cancel()
+			err = errors.Join(err, discard(end, u.Guest, id))
+		}
+	}()
+	out, err := u.Guest.Follow(ctx, id.process(), 0)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	var d decoder
+	var said []byte // on stderr
+	for up := false; !up; {
+		chunk, err := out.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return fault.New(fault.Invalid, "the image has no %s that can be a code context: it ended with status %d: %.300s", id.Language(), out.Exit().Code, coverText(u.Covers, string(said)))
+		case err != nil:
+			return err
+		case chunk.Stream == attend.Stderr && len(said) < 300:
+			said = append(said, chunk.Data...)
+		case chunk.Stream == attend.Control:
+			if err := d.write(chunk.Data, func(m *message) error { up = true; return nil }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// discard ends a context's process and all there is of it.
+func discard(ctx context.Context, g Guest, id ID) error {
+	if err := g.Kill(ctx, id.process()); err != nil {
+		return err
+	}
+	if _, err := g.Wait(ctx, id.process()); err != nil {
+		return err
+	}
+	return g.Forget(ctx, id.process())
+}
+
+func (c *Contexts) describe(u *Use, p attend.Process) *Context {
+	id := ID(strings.TrimPrefix(string(p.ID), prefix))
+	return &Context{ID: id, Dir: p.Dir, Started: p.Started, Running: c.running(key{u.Sandbox, id}), Exit: p.Exit}
+}
+
+// List lists a sandbox's contexts, oldest first.
+func (c *Contexts) List(ctx context.Context, u *Use) ([]*Context, error) {
+	all, err := u.Guest.Processes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []*Context
+	for _, p := range all {
+		if name, ok := strings.CutPrefix(string(p.ID), prefix); ok && idPattern.MatchString(name) {
+			out = append(out, c.describe(u, p))
+		}
+	}
+	return out, nil
+}
+
+// Get finds a context.
+func (c *Contexts) Get(ctx context.Context, u *Use, id ID) (*Context, error) {
+	p, err := u.Guest.Process(ctx, id.process())
+	if err != nil {
+		return nil, named(id, err)
+	}
+	return c.describe(u, p), nil
+}
+
+// named says which context there is not.
+func named(id ID, err error) error {
+	if fault.KindOf(err) == fault.NotFound {
+		return unknown(string(id))
+	}
+	return err
+}
+
+// Interrupt interrupts what a context runs, and what that has started in its
+// foreground. It does not wait for it to end; an idle context stays as it is.
+func (c *Contexts) Interrupt(ctx context.Context, u *Use, id ID) error {
+	return named(id, u.Guest.Signal(ctx, id.process(), syscall.SIGINT, true))
+}
+
+// Delete ends a context, whatever it does.
+func (c *Contexts) Delete(ctx context.Context, u *Use, id ID) error {
+	c.forget(key{u.Sandbox, id})
+	return named(id, discard(ctx, u.Guest, id))
+}
+
+// Restart ends a context and starts it anew, with nothing defined.
+func (c *Contexts) Restart(ctx context.Context, u *Use, id ID) (*Context, error) {
+	p, err := u.Guest.Process(ctx, id.process())
+	if err != nil {
+		return nil, named(id, err)
+	}
+	if err := c.Delete(ctx, u, id); err != nil {
+		return nil, err
+	}
+	return c.start(ctx, u, id, p.Dir)
+}
