@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/preview"
 )
 
 // FileEnv names the configuration file in the environment; the flag is
@@ -144,6 +145,10 @@ func (c *Config) validate() error {
 	c.Loopback = err == nil && isLoopback(host)
 	check(err != nil || c.Loopback || c.DevKey == "",
 		"dev_key: listen is %s, which reaches beyond loopback, where a fixed key is refused: leave it out, and make keys with 'atoll key create'", c.Listen)
+	if c.PreviewURL != "" {
+		_, err := preview.ParseBase(c.PreviewURL)
+		check(err == nil, "preview_url: %v", err)
+	}
 	check((c.TLSCert == "") == (c.TLSKey == ""), "tls_cert and tls_key: set both or neither")
 	check(usableKey(c.DevKey), "dev_key: must be at most 256 visible ASCII characters without spaces")
 	check(c.ShutdownGrace >= 0, "shutdown_grace: must not be negative")

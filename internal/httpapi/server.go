@@ -12,12 +12,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/tenant"
 	"github.com/atoll-run/atoll/internal/thread/catalog"
@@ -55,9 +57,10 @@ type Config struct {
 	Tools       *tools.Set         // the tools of sessions; nil for none
 	Sandboxes   Sandboxes          // nil for none
 
-	Folders Folders          // of connections; nil for none
-	Threads *catalog.Catalog // nil for none
-	Signer  Signer           // of URLs; with Threads
+	Previews Previews         // what is not the API; nil for none
+	Folders  Folders          // of connections; nil for none
+	Threads  *catalog.Catalog // nil for none
+	Signer   Signer           // of URLs; with Threads
 
 	CheckURL func(ctx context.Context, url string) error // refuses webhook URLs; without it every one is refused
 	Client   func(*http.Request) string                  // a client's address, for the log; nil means the connection's
@@ -80,6 +83,7 @@ type Server struct {
 	log      *slog.Logger
 	metrics  *metrics
 	handler  http.Handler
+	stranger http.Handler // refuses the pages of previews
 	grace    time.Duration
 	admin    *Admin
 
@@ -88,9 +92,10 @@ type Server struct {
 	tools       *tools.Set
 	sandboxes   Sandboxes
 
-	folders Folders
-	threads *catalog.Catalog
-	signer  Signer
+	previews Previews
+	folders  Folders
+	threads  *catalog.Catalog
+	signer   Signer
 
 	startPatience time.Duration
 
@@ -123,6 +128,7 @@ func New(cfg Config) (*Server, error) {
 		mcp:         cfg.MCP,
 		tools:       cfg.Tools,
 		sandboxes:   cfg.Sandboxes,
+		previews:    cfg.Previews,
 		folders:     cfg.Folders,
 
 		threads: cfg.Threads,
@@ -144,12 +150,37 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s.life, s.end = context.WithCancelCause(context.Background())
+	s.stranger = s.wrap("preview", func(http.ResponseWriter, *http.Request) error {
+		return fault.New(fault.Forbidden, "pages of previews cannot call the API")
+	})
 	s.handler = s.routes(promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelWarn)}))
 	return s, nil
 }
 
-// ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+// Previews serves hosts that are not the API's.
+type Previews interface {
+	http.Handler
+	Host(host string) bool // whether a host is one of them
+	Drain()                // a shutdown has begun
+}
+
+// ServeHTTP answers one request: the API's hosts have nothing of previews, and
+// those of previews nothing of the API.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.previews == nil {
+		s.handler.ServeHTTP(w, r)
+		return
+	}
+	_, origin, _ := strings.Cut(r.Header.Get("Origin"), "://")
+	switch {
+	case s.previews.Host(r.Host):
+		s.previews.ServeHTTP(w, r)
+	case s.previews.Host(origin): // it is a page that calls, not who looks at it
+		s.stranger.ServeHTTP(w, r)
+	default:
+		s.handler.ServeHTTP(w, r)
+	}
+}
 
 // expireWait is how long an execution that Expire ended has to be answered.
 const expireWait = 2 * time.Second
@@ -160,6 +191,7 @@ const expireWait = 2 * time.Second
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{
 		Handler:           s,
+		Protocols:         protocols(),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
@@ -167,6 +199,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	if s.mcp != nil {
 		srv.RegisterOnShutdown(s.mcp.Drain)
+	}
+	if s.previews != nil {
+		srv.RegisterOnShutdown(s.previews.Drain)
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(ln) }()
@@ -195,6 +230,15 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	s.end(errShutdown)
 	return nil
+}
+
+// protocols are HTTP/1.1 and HTTP/2, the latter without TLS too, for who knows.
+func protocols() *http.Protocols {
+	p := &http.Protocols{}
+	p.SetHTTP1(true)
+	p.SetHTTP2(true)
+	p.SetUnencryptedHTTP2(true)
+	return p
 }
 
 // cut ends the requests that are left, once the executions are answered that

@@ -18,20 +18,22 @@ func (m *Manager) charge(ctx context.Context, e *entry, now time.Time) {
 	if !sb.resident() {
 		return
 	}
-	m.mu.Lock()
-	live := e.live
-	m.mu.Unlock()
 	now = now.UTC().Truncate(time.Microsecond)
 	seconds := now.Sub(sb.MeteredAt).Seconds()
 	if seconds <= 0 {
 		return
 	}
+	m.mu.Lock()
+	live, carried := e.live, e.bytes
+	e.bytes = 0
+	m.mu.Unlock()
 	entry := usage.Entry{
 		TraceID: string(sb.ID), Tenant: sb.Tenant, Key: sb.Key, Source: SourceSandbox,
 		Seconds: seconds, CPU: sb.Limits.CPU, Memory: sb.Limits.Memory, Standing: true, At: now,
 	}
+	entry.BytesOut = carried
 	if live != nil {
-		entry.BytesOut = live.Traffic().BytesOut
+		entry.BytesOut += live.Traffic().BytesOut
 	}
 	entry.Credits = m.cfg.Prices.Credits(entry)
 	if err := m.cfg.Store.Meter(ctx, sb.ID, now, entry); err != nil {

@@ -74,6 +74,7 @@ type entry struct {
 	users int       // guarded by Manager.mu; open Handles
 	used  time.Time // guarded by Manager.mu
 	gone  bool      // guarded by Manager.mu; it is no more to be found
+	bytes int64     // guarded by Manager.mu; carried out and not charged for
 
 	looking bool  // guarded by Manager.mu; somebody uses watch
 	stops   int   // guarded by Manager.mu; how often all its programs were ended

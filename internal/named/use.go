@@ -60,6 +60,14 @@ func (h *Handle) Redactor() (*redact.Set, error) {
 // Usage is what the sandbox uses.
 func (h *Handle) Usage(ctx context.Context) (sandbox.Usage, error) { return h.live.Usage(ctx) }
 
+// Carried counts bytes that left the sandbox by way of the server, as a preview's
+// do: they are charged for like those of its own network.
+func (h *Handle) Carried(bytes int64) {
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	h.e.bytes += bytes
+}
+
 // Done is closed when the sandbox has ended or fallen asleep.
 func (h *Handle) Done() <-chan struct{} { return h.live.Done() }
 

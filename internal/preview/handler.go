@@ -41,7 +41,7 @@ type Config struct {
 	// Client is the address that a request came from, through proxies that are
 	// trusted.
 	Client func(*http.Request) string
-	// Key reports whether what follows "Bearer" is a key of the API.
+	// Key reports whether what follows "Bearer" has the look of a key of the API.
 	Key func(token string) bool
 	Log *slog.Logger
 }

@@ -64,10 +64,10 @@ func (b Base) Label(host string) (label string, ok bool) {
 		return "", b.domain != "localhost"
 	}
 	label, ok = strings.CutSuffix(host, "."+b.domain)
-	if ok && !labelPattern.MatchString(label) {
-		label = ""
+	if !ok || !labelPattern.MatchString(label) {
+		return "", ok
 	}
-	return label, ok
+	return label, true
 }
 
 // A label is the port, the sandbox's id without its prefix, and a token of 128

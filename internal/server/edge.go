@@ -12,7 +12,6 @@ import (
 	"github.com/atoll-run/atoll/internal/breaker"
 	"github.com/atoll-run/atoll/internal/egress"
 	"github.com/atoll-run/atoll/internal/fault"
-	"github.com/atoll-run/atoll/internal/forwarded"
 	"github.com/atoll-run/atoll/internal/httpapi"
 	"github.com/atoll-run/atoll/internal/storage"
 	"github.com/atoll-run/atoll/internal/tenant"
@@ -60,9 +59,9 @@ func (s *Server) openTLS(context.Context) (err error) {
 
 func (s *Server) openHTTP(context.Context) error {
 	cfg := s.cfg.Settings
-	proxies, err := forwarded.New(forwarded.Config{Trusted: cfg.TrustedProxies, Standard: cfg.ProxyHeader == "forwarded"})
+	proxies, err := s.proxies()
 	if err != nil {
-		return fmt.Errorf("trusted_proxies: %w", err)
+		return err
 	}
 	caps, err := breaker.New(s.db.Breakers(), s.log, s.cfg.Registry)
 	if err != nil {
@@ -70,7 +69,7 @@ func (s *Server) openHTTP(context.Context) error {
 	}
 	executeCode := tools.NewExecuteCode(tools.Config{Runner: s.gateway, Templates: s.db.Tenants(), Breakers: caps})
 	s.http, err = httpapi.New(httpapi.Config{
-		Folders: s,
+		Folders: s, Previews: s.visits,
 		Gateway: s.gateway, Auth: s.authority, Usage: s.db.Usage(), Metrics: s.cfg.Registry, Log: s.log, Grace: cfg.ShutdownGrace,
 		Admin: &httpapi.Admin{
 			Tenants: tenant.NewAdmin(tenant.AdminConfig{

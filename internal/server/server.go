@@ -30,6 +30,7 @@ import (
 	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/jobs"
 	"github.com/atoll-run/atoll/internal/named"
+	"github.com/atoll-run/atoll/internal/preview"
 	"github.com/atoll-run/atoll/internal/seal"
 	"github.com/atoll-run/atoll/internal/storage/bucket"
 	"github.com/atoll-run/atoll/internal/storage/volume"
@@ -69,6 +70,8 @@ type Server struct {
 	engine    *engine.Engine
 	executor  *executor.Executor
 	sandboxes *named.Manager
+	previews  *preview.Previews
+	visits    *preview.Handler
 	seat      *bus.Executor
 	gateway   *gateway.Gateway
 	webhooks  *webhook.Client
@@ -114,6 +117,7 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 		{"threads", s.openThreads},
 		{"engine", s.openEngine},
 		{"named sandboxes", s.openSandboxes},
+		{"previews", s.openPreviews},
 		{"webhooks", s.openWebhooks},
 		{"gateway", s.openGateway},
 		{"jobs", s.openJobs},
@@ -132,6 +136,13 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	deadline := make(chan time.Time, 1)
 	context.AfterFunc(ctx, func() { deadline <- time.Now().Add(s.cfg.Settings.ShutdownGrace) })
+	if s.cfg.Settings.PreviewURL == "" {
+		base, err := s.localPreviews(ln.Addr().String())
+		if err != nil {
+			return errors.Join(err, ln.Close(), s.Close(context.WithoutCancel(ctx)))
+		}
+		s.previews.Move(base)
+	}
 	if s.tls != nil {
 		ln = s.tls.Listen(ln)
 	}
