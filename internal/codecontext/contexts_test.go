@@ -135,6 +135,12 @@ func TestErrors(t *testing.T) {
 	if o := r.run("bash", "if then"); o.Status != Failed || !strings.Contains(o.stderr, "syntax error") {
 		t.Errorf("%+v %s", o.Result, o.stderr)
 	}
+	if o := r.run("bash", "(return 5)"); o.Status != Failed || *o.ExitCode != 5 {
+		t.Errorf("%+v", o.Result)
+	}
+	if o := r.run("bash", "f() { (return 9); echo $?; }; f; ps -o pid= -s $$ | wc -l"); strings.Fields(o.stdout)[0] != "9" || strings.Fields(o.stdout)[1] > "4" {
+		t.Errorf("%q", o.stdout)
+	}
 	if o := r.run("bash", "while :; do break 2; done; continue"); o.Status != OK {
 		t.Errorf("%+v %s", o.Result, o.stderr)
 	}
@@ -153,6 +159,9 @@ func TestInterrupt(t *testing.T) {
 		{"bash", "keep=1; echo go; sleep 100; echo no"},
 		{"bash", "keep=1; f() { while :; do sleep 1; done; }; echo go; f; echo no"},
 		{"bash", "keep=1; echo go; while :; do :; done; echo no"},
+		{"bash", "keep=1; echo go; (sleep 100; echo no); echo no"},
+		{"bash", "keep=1; echo go; x=$( (sleep 100; echo no) ; echo no); echo no"},
+		{"bash", "keep=1; echo go; sleep 100 | (cat; sleep 100; echo no) | cat"},
 	} {
 		t.Run(string(test.id), func(t *testing.T) {
 			r := newRig(t)

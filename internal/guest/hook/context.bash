@@ -1,6 +1,6 @@
 # The persistent Bash of a code context: runs the pieces of code that come on
 # descriptor 3, one after the other, in one shell, and tells on descriptor 4 what
-# came of them. docs/guest-protocol.md describes the messages.
+# came of them. docs/contexts.md describes the messages.
 #
 # An interrupt ends what runs in the foreground by itself; the rest of the piece is
 # left out by a DEBUG trap that lets nothing more begin and returns from what is
@@ -9,6 +9,7 @@
 exec 220<&3 221>&4 3<&- 4>&-
 shopt -s expand_aliases
 __atoll_self=${BASH_SOURCE[0]}
+__atoll_pid=$BASHPID
 
 __atoll_interrupt() {
   [[ -v __atoll_running ]] || return 0
@@ -18,11 +19,16 @@ __atoll_interrupt() {
   trap '[[ ${BASH_SOURCE[0]} == "$__atoll_self" ]] || __atoll_leave' DEBUG
 }
 
-__atoll_leave() { return 2; }
+# A subshell does not come back to what sources it: it would be a second one of us.
+__atoll_leave() {
+  [[ $BASHPID == "$__atoll_pid" ]] || exit 130
+  return 2
+}
 
-# Answers for the piece before, which may have left by break or continue, too.
+# Answers for a piece, also for one that left by break or continue.
 __atoll_answer() {
   local code=$1 status=ok
+  [[ $BASHPID == "$__atoll_pid" ]] || exit "$code"
   [[ -v __atoll_running ]] || return 0
   unset -v __atoll_running
   ((code == 0)) || status=error
@@ -41,13 +47,14 @@ trap __atoll_interrupt INT
 printf '{"id":0,"type":"ready","version":"%s"}\n' "${BASH_VERSION%%[!0-9.]*}" >&221
 while :; do
   while
-    __atoll_answer "$?"
+    __atoll_answer 0
     IFS=' ' read -r __atoll_op __atoll_id __atoll_length <&220 || exit 0
   do
     LC_ALL=C IFS= read -r -N "$__atoll_length" __atoll_code <&220
     if [[ $__atoll_op == run ]]; then
       __atoll_running=1
       . /proc/self/fd/222 222<<<"$__atoll_code"
+      __atoll_answer "$?" # which ends a subshell that came back
     else
       RANDOM=${SRANDOM:-$(od -An -N4 -tu4 /dev/urandom)}
       printf '{"id":%s,"type":"done","status":"ok"}\n' "$__atoll_id" >&221
