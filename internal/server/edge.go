@@ -82,7 +82,7 @@ func (s *Server) openHTTP(context.Context) error {
 		},
 		ExecuteCode: executeCode,
 		Tools: tools.NewSet(tools.SetConfig{
-			Pool: s.sandboxes, Images: s.images(), Policies: s.gateway, ExecuteCode: executeCode,
+			Pool: s.sandboxes, Images: s.images(), Policies: s.gateway, ExecuteCode: executeCode, Previews: exposed{s.previews},
 		}),
 		Sandboxes: s.sandboxes,
 		Threads:   s.threads, Signer: s.box,

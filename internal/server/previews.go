@@ -88,3 +88,14 @@ func (v visited) Connect(ctx context.Context, port uint16) (net.Conn, error) {
 	}
 	return conn, err
 }
+
+// exposed gives URLs to the ports of sandboxes; it is the tools.Previews.
+type exposed struct{ previews *preview.Previews }
+
+func (e exposed) Expose(ctx context.Context, _ *tenant.Principal, sb *named.Sandbox, port uint16) (string, error) {
+	p, err := e.previews.Open(ctx, sb.ID, port)
+	if err != nil {
+		return "", err
+	}
+	return p.URL, nil
+}
