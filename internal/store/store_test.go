@@ -57,6 +57,14 @@ func TestPostgres(t *testing.T) {
 		url := database(t, server)
 		testTwo(t, storetest.Postgres(t, url), storetest.Postgres(t, url))
 	})
+	t.Run("two gateways and one thread", func(t *testing.T) {
+		url := database(t, server)
+		opened := func() catalogtest.Opened {
+			db := storetest.Postgres(t, url)
+			return catalogtest.Opened{Records: db.Threads(), Executions: db.Executions()}
+		}
+		catalogtest.Counting(t, opened(), opened())
+	})
 }
 
 // postgres makes databases of a server. All are copies of one that is up to

@@ -98,15 +98,19 @@ func (s *threads) transact(ctx context.Context, step, tenant, id string, do func
 }
 
 // threadUse says in which state a thread is, whether it was ever saved, and
-// whether somebody uses it.
+// whether somebody uses it. Nobody else may begin to meanwhile, but an execution
+// may end: its end is looked for first, so that the state is not the one before.
 func threadUse(ctx context.Context, q querier, tenant, id string) (state string, known, busy bool, err error) {
 	var leased, running bool
-	err = q.row(ctx, `SELECT state, updated_at IS NOT NULL, lease <> '' AND lease_until > atoll_now() FROM threads WHERE tenant = ? AND id = ?`, tenant, id).
-		Scan(&state, &known, &leased)
-	if err != nil && err != sql.ErrNoRows {
+	err = q.row(ctx, `SELECT EXISTS (SELECT 1 FROM executions WHERE tenant = ? AND thread = ? AND thread <> '' AND status = 'running')`, tenant, id).Scan(&running)
+	if err != nil {
 		return "", false, false, err
 	}
-	err = q.row(ctx, `SELECT EXISTS (SELECT 1 FROM executions WHERE tenant = ? AND thread = ? AND thread <> '' AND status = 'running')`, tenant, id).Scan(&running)
+	err = q.row(ctx, `SELECT state, updated_at IS NOT NULL, lease <> '' AND lease_until > atoll_now() FROM threads WHERE tenant = ? AND id = ?`, tenant, id).
+		Scan(&state, &known, &leased)
+	if err == sql.ErrNoRows {
+		err = nil
+	}
 	return state, known, leased || running, err
 }
 

@@ -35,6 +35,7 @@ func Records(t *testing.T, open func(t *testing.T) Opened) {
 		{"only the recorded end counts", testLateEnd},
 		{"one execution of a thread at a time", testBusy},
 		{"one execution of a thread at a time, all at once", testBusyRace},
+		{"no update is lost", func(t *testing.T, o Opened) { Counting(t, o) }},
 		{"a lease keeps others away", testLease},
 		{"a lease that ran out is lost", testLostLease},
 		{"no more threads than the plan allows", testRoom},
@@ -199,6 +200,65 @@ func testBusyRace(t *testing.T, o Opened) {
 	}
 	if count["t"] != 1 || count["u"] != 1 {
 		t.Errorf("at the same time: %v", count)
+	}
+}
+
+// Counting has executions and edits count in one thread, through stores of one
+// database: each begins in the state that the one before has left.
+func Counting(t *testing.T, stores ...Opened) {
+	const workers, each = 4, 25
+	count := func(state string) (n int) {
+		_, _ = fmt.Sscanf(state, "%d", &n) // a new thread has none
+		return n
+	}
+	step := func(o Opened, edit bool) (n int, err error) {
+		if edit {
+			token := execution.NewTraceID()
+			was, err := o.Records.Lease(t.Context(), "a", "t", token, time.Minute, 0)
+			if err != nil {
+				return 0, err
+			}
+			n = count(was.State) + 1
+			return n, o.Records.Commit(t.Context(), "a", "t", token, execution.ThreadState{State: fmt.Sprint(n)})
+		}
+		e := on("a", "t")
+		if _, err := o.Executions.Admit(t.Context(), e, execution.Admission{}); err != nil {
+			return 0, err
+		}
+		n = count(e.ThreadState) + 1
+		end(t, o, e, fmt.Sprint(n))
+		return n, nil
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var seen []int
+	for i := range workers {
+		wg.Go(func() {
+			for done := 0; done < each; {
+				n, err := step(stores[i%len(stores)], i == 0)
+				if err != nil && fault.KindOf(err) == fault.Conflict {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				done++
+				mu.Lock()
+				seen = append(seen, n)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	slices.Sort(seen)
+	for i, n := range seen {
+		if n != i+1 {
+			t.Fatalf("an update was lost: %v", seen)
+		}
+	}
+	if got := stateOf(t, stores[0], "a", "t"); got != fmt.Sprint(workers*each) {
+		t.Errorf("the thread is in state %s", got)
 	}
 }
 
