@@ -31,7 +31,8 @@ func (s *ProcessSpec) wire() *proto.Start {
 		q.ID = string(NewProcessID())
 	}
 	if len(s.Argv) == 0 {
-		q.Shell = []byte(s.Shell)
+		text := []byte(s.Shell)
+		q.Shell = &text
 	}
 	if s.Terminal != nil {
 		q.Terminal = &proto.Size{Rows: s.Terminal.Rows, Columns: s.Terminal.Columns}

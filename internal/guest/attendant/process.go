@@ -200,10 +200,15 @@ func (p *process) signal(number int, group bool) error {
 	target := p.pid
 	if group {
 		target = -p.pid
-		if p.isTTY { // as a key of the terminal would
-			if front, err := unix.IoctlGetInt(p.pump.fds[terminal], unix.TIOCGPGRP); err == nil && front > 0 {
-				target = -front
-			}
+	}
+	if group && p.isTTY { // it is for what is in the foreground, as keys are
+		front, err := unix.IoctlGetInt(p.pump.fds[terminal], unix.TIOCGPGRP)
+		if err == nil && front > 0 {
+			target = -front
+		} else if key, ok := keys[unix.Signal(number)]; ok {
+			// A kernel that does not tell what that is: gVisor's.
+			_, err := p.input.Write([]byte{key})
+			return err
 		}
 	}
 	return step("signal", p.id, unix.Kill(target, unix.Signal(number)))
@@ -247,3 +252,6 @@ func (p *process) resize(s proto.Size) error {
 	}
 	return step("resize", p.id, unix.IoctlSetWinsize(p.pump.fds[terminal], unix.TIOCSWINSZ, &unix.Winsize{Row: s.Rows, Col: s.Columns}))
 }
+
+// keys are those of a terminal that send signals.
+var keys = map[unix.Signal]byte{unix.SIGINT: 'C' & 31, unix.SIGTSTP: 'Z' & 31, unix.SIGQUIT: '\\' & 31}

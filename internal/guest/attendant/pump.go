@@ -106,14 +106,14 @@ func (u *pump) run() {
 			return
 		}
 		ready := u.wait()
-		// Outputs come first: what was written before an answer is kept before it.
 		for _, i := range []int{stdout, stderr, terminal} {
-			if ready[i] || ready[control] || ready[endOf] {
-				u.read(i)
+			if ready[i] {
+				u.read(i, maxTurn)
 			}
 		}
-		if ready[control] {
-			u.read(control)
+		// What was written before an answer is kept before it.
+		if ready[control] && u.drain(stdout) && u.drain(stderr) && u.drain(terminal) {
+			u.read(control, maxTurn)
 		}
 		if ready[note] {
 			u.heed()
@@ -152,17 +152,14 @@ func (u *pump) kick() {
 // maxTurn bounds what is read of one stream before the others are looked at.
 const maxTurn = 4 * readSize
 
-// read takes what stands in a stream's pipe.
-func (u *pump) read(i int) {
-	if u.fds[i] < 0 || !u.held[i] {
-		return
-	}
+// read takes what stands in a stream's pipe, until it has that many bytes.
+func (u *pump) read(i, most int) {
 	b := readBuffers.Get().(*[readSize]byte)
 	defer readBuffers.Put(b)
-	for total := 0; total < maxTurn; {
+	for total := 0; total < most && u.fds[i] >= 0 && u.held[i]; {
 		p := b[:]
-		finished := u.ended && u.left[i] <= 0
-		if u.ended && !finished {
+		dropping := u.ended && u.left[i] <= 0
+		if u.ended && !dropping {
 			p = p[:min(u.left[i], len(p))]
 		}
 		n, err := unix.Read(u.fds[i], p)
@@ -177,14 +174,29 @@ func (u *pump) read(i int) {
 			u.lose(i)
 			return
 		}
-		if !finished {
+		if !dropping {
 			u.wrote(uint8(i), p[:n])
 			u.left[i] -= n
 		}
-		if total += n; n < len(p) || !u.ended && !u.room() {
+		if total += n; !u.ended && !u.room() {
 			return
 		}
 	}
+}
+
+// drain reads what stands in a stream's pipe now, and reports whether it could.
+func (u *pump) drain(i int) bool {
+	for u.fds[i] >= 0 {
+		n, err := unix.IoctlGetInt(u.fds[i], unix.TIOCINQ)
+		if err != nil || n == 0 {
+			return true
+		}
+		if !u.room() {
+			return false
+		}
+		u.read(i, n)
+	}
+	return true
 }
 
 // lose closes a stream that is at its end. The terminal may be in use.
@@ -242,7 +254,7 @@ func (u *pump) conclude() {
 	}
 	for i := range endOf {
 		if u.left[i] > 0 {
-			u.read(i)
+			u.read(i, u.left[i])
 		}
 		if u.fds[i] >= 0 && u.left[i] > 0 {
 			return

@@ -137,7 +137,7 @@ func (a *attendant) fork(u *pump, cmd *wire.Command, files []uintptr, q *proto.S
 func (u *pump) discard() {
 	if u.pid > 0 {
 		unix.Kill(u.pid, unix.SIGKILL)
-		unix.Wait4(u.pid, &u.status, 0, &u.usage)
+		_, _ = unix.Wait4(u.pid, &u.status, 0, &u.usage)
 	}
 	for i := range u.fds {
 		if u.fds[i] >= 0 {
@@ -161,7 +161,7 @@ func command(q *proto.Start, dir string) (*wire.Command, error) {
 		}
 	}
 	if q.Shell != nil {
-		c.Argv = []string{"sh", "-c", "--", string(q.Shell)}
+		c.Argv = []string{"sh", "-c", "--", string(*q.Shell)}
 		c.Path = "/bin/sh"
 		for _, bash := range []string{"/bin/bash", "/usr/bin/bash"} {
 			if unix.Access(bash, unix.X_OK) == nil {
@@ -185,6 +185,9 @@ func command(q *proto.Start, dir string) (*wire.Command, error) {
 		}
 		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			return step("working directory", dir, unix.ENOTDIR)
+		}
+		if err := unix.Faccessat(unix.AT_FDCWD, dir, unix.X_OK, unix.AT_EACCESS); err != nil {
+			return step("working directory", dir, err)
 		}
 		if c.Path == "" {
 			c.Path = find(c.Argv[0], c.Env)

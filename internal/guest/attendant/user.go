@@ -20,7 +20,7 @@ func asUser(f func() error) (err error) {
 		return fmt.Errorf("setresgid: %w", e)
 	}
 	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, keep, wire.UID, keep); e != 0 {
-		unix.RawSyscall(unix.SYS_SETRESGID, keep, 0, keep)
+		_, _, _ = unix.RawSyscall(unix.SYS_SETRESGID, keep, 0, keep)
 		return fmt.Errorf("setresuid: %w", e)
 	}
 	defer func() {

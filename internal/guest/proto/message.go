@@ -55,7 +55,7 @@ type Name struct {
 type Start struct {
 	ID        string   `json:"id"`
 	Argv      [][]byte `json:"argv,omitempty"`
-	Shell     []byte   `json:"shell,omitempty"`
+	Shell     *[]byte  `json:"shell,omitempty"` // instead of Argv
 	Env       [][]byte `json:"env,omitempty"`
 	Dir       []byte   `json:"dir,omitempty"`
 	Input     bool     `json:"input,omitempty"`
