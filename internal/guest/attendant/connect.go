@@ -15,8 +15,7 @@ import (
 func (c *peer) connect(q *proto.Connect) bool {
 	f, raw, err := dialPort(q.Port)
 	if err != nil {
-		c.reply(proto.Reply{}, err)
-		return false
+		return c.reply(proto.Reply{}, err)
 	}
 	defer f.Close()
 	if !c.reply(proto.Reply{}, nil) {

@@ -68,7 +68,12 @@ func (g *globber) find(q *proto.Glob) error {
 				g.truncated = true
 				return fs.SkipAll
 			}
-			if base != "." {
+			switch {
+			case p == "." && base == ".":
+				return nil // where it looks is no match
+			case p == ".":
+				p = base
+			case base != ".":
 				p = strings.TrimSuffix(base, "/") + "/" + p
 			}
 			g.found = append(g.found, []byte(p))

@@ -201,7 +201,7 @@ func (p *packer) folder(dir int, name, as, at string, h *tar.Header) error {
 	if err := p.w.WriteHeader(h); err != nil {
 		return err
 	}
-	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := openFolder(dir, name)
 	if err != nil {
 		return step("pack", at, err)
 	}

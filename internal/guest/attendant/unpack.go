@@ -203,16 +203,38 @@ func (u *unpacker) open(folder string) (int, error) {
 			unix.Close(fd)
 			return -1, err
 		}
-		flags := folderFlags | unix.O_NOFOLLOW
+		var next int
 		if i == 0 { // the caller's own choice, which may be a link
-			flags = folderFlags
+			next, err = unix.Openat(fd, name, folderFlags, 0)
+		} else {
+			next, err = openFolder(fd, name)
 		}
-		next, err := unix.Openat(fd, name, flags, 0)
 		unix.Close(fd)
 		if err != nil {
 			return -1, err
 		}
 		fd = next
+	}
+	return fd, nil
+}
+
+// openFolder opens a folder that is no link. gVisor follows one where a folder is
+// asked for, so it is compared with what stands there.
+func openFolder(dir int, name string) (int, error) {
+	fd, err := unix.Openat(dir, name, folderFlags|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return -1, err
+	}
+	var is, stands unix.Stat_t
+	if err = unix.Fstat(fd, &is); err == nil {
+		err = unix.Fstatat(dir, name, &stands, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	if err == nil && (is.Dev != stands.Dev || is.Ino != stands.Ino) {
+		err = unix.ENOTDIR
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
 	}
 	return fd, nil
 }
