@@ -85,12 +85,17 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		return res, nil
 	}
 	defer res.Body.Close()
+	return nil, refused(res)
+}
+
+// refused is what a server told of a request that it did not serve.
+func refused(res *http.Response) error {
 	failure := &Error{Status: res.StatusCode, Code: "no code", Message: "the server answered " + res.Status, TraceID: res.Header.Get("X-Trace-Id")}
 	var told httpapi.ErrorResponse
 	if err := json.UnmarshalRead(io.LimitReader(res.Body, 1<<20), &told); err == nil && told.Message != "" {
 		failure.Code, failure.Message = told.Error, told.Message
 	}
-	return nil, failure
+	return failure
 }
 
 // call makes a request whose answer is one JSON value.

@@ -153,7 +153,7 @@ func (p *place) folder() string {
 	if at := p.query.Get("path"); at != "" {
 		return at
 	}
-	return "."
+	return "/home/user"
 }
 
 func (s *Server) makeSandboxFolder(w http.ResponseWriter, r *http.Request) error {

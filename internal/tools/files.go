@@ -105,7 +105,12 @@ func glob(ctx context.Context, c *call, in *GlobInput) (*GlobOutput, error) {
 	out := &GlobOutput{Files: []string{}}
 	return out, c.use(ctx, *in.Sandbox, func(h *named.Handle) error {
 		found, err := h.Guest().Glob(ctx, *in.Cwd, *in.Pattern, 0)
-		out.Files, out.Truncated = append(out.Files, found.Paths...), found.Truncated
+		for _, at := range found.Paths {
+			if at != "." { // ** is for any number of folders, and so for none
+				out.Files = append(out.Files, at)
+			}
+		}
+		out.Truncated = found.Truncated
 		return err
 	})
 }

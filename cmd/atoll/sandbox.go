@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/adminapi"
+	"github.com/atoll-run/atoll/internal/httpapi"
+)
+
+// sandboxes are the commands about named sandboxes.
+type sandboxes struct {
+	*remote
+	session string
+}
+
+func (a *app) sandboxCommand() *cobra.Command {
+	cmd, r := a.remoteGroup("sandbox", "Make, use and end named sandboxes",
+		`A named sandbox lives until it is removed, with its files and processes. Its name
+is unique in its session (--session); its id can be given instead.`,
+		`  atoll sandbox create builder --image node:22
+  atoll sandbox exec builder -- npm --version
+  atoll sandbox shell builder
+  atoll sandbox cp ./src builder:src`, devKeyFile)
+	s := &sandboxes{remote: r}
+	cmd.PersistentFlags().StringVar(&s.session, "session", "default", "the session that the sandbox belongs to")
+	cmd.AddCommand(s.create(), s.list(), s.exec(), s.shell(), s.cp(), s.logs(),
+		r.command("ports NAME", "List the ports that something listens on", "", cobra.ExactArgs(1),
+			func(ctx context.Context, c *adminapi.Client, args []string) error {
+				all, err := c.SandboxPorts(ctx, s.at(args[0]))
+				if err != nil {
+					return err
+				}
+				return listing(r, []any{"PORT", "ADDRESS"}, func(p httpapi.SandboxPort) []any { return []any{p.Port, p.Address} })(all)
+			}),
+		r.command("rm NAME", "End a sandbox and remove all there is of it", "", cobra.ExactArgs(1), r.removes(
+			func(ctx context.Context, c *adminapi.Client, args []string) error {
+				return c.DeleteSandbox(ctx, s.at(args[0]))
+			})))
+	return cmd
+}
+
+func (s *sandboxes) at(name string) adminapi.At { return adminapi.At{Session: s.session, Name: name} }
+
+func (s *sandboxes) create() *cobra.Command {
+	var image string
+	var env []string
+	var sleepAfter, timeout time.Duration
+	cmd := s.command("create NAME", "Make a sandbox, unless there is one of that name", "  atoll sandbox create builder --image node:22 --sleep-after 10m", cobra.ExactArgs(1),
+		func(ctx context.Context, c *adminapi.Client, args []string) error {
+			in := httpapi.NewSandbox{Name: &args[0], Session: &s.session}
+			if image != "" {
+				in.Image = &image
+			}
+			vars, err := pairs("env", env)
+			if err != nil {
+				return err
+			}
+			for name, value := range vars {
+				if in.EnvVars == nil {
+					in.EnvVars = map[string]httpapi.Text{}
+				}
+				in.EnvVars[name] = httpapi.Text(value)
+			}
+			in.SleepAfterMS, in.TimeoutMS = milliseconds(sleepAfter), milliseconds(timeout)
+			sb, err := c.CreateSandbox(ctx, in)
+			if err != nil {
+				return err
+			}
+			return s.print(sb, func(w io.Writer) {
+				row(w, "sandbox", sb.ID)
+				row(w, "name", sb.Name)
+				row(w, "image", sb.Image)
+				row(w, "status", sb.Status)
+				row(w, "expires", whenOr(sb.ExpiresAt, "-"))
+			})
+		})
+	flags := cmd.Flags()
+	flags.StringVar(&image, "image", "", "such as node:22 (that of the key's environment)")
+	flags.StringArrayVarP(&env, "env", "e", nil, "variable for its programs, NAME=value; may be repeated")
+	flags.DurationVar(&sleepAfter, "sleep-after", 0, "without use it sleeps after this time (the server's)")
+	flags.DurationVar(&timeout, "timeout", 0, "it is removed after this time (as long as the plan allows)")
+	return cmd
+}
+
+// milliseconds is a time as the API has it; none for 0.
+func milliseconds(d time.Duration) *httpapi.Millis {
+	if d == 0 {
+		return nil
+	}
+	ms := httpapi.Millis(d.Milliseconds())
+	return &ms
+}
+
+func (s *sandboxes) list() *cobra.Command {
+	var all, orphans, reap bool
+	cmd := s.command("list", "List sandboxes", `  atoll sandbox list --all
+  atoll sandbox list --orphans        what is left of sandboxes that no record knows; needs an admin key`, cobra.NoArgs,
+		func(ctx context.Context, c *adminapi.Client, _ []string) error {
+			switch {
+			case orphans, reap:
+				return s.orphans(ctx, reap)
+			case all:
+				s.session = ""
+			}
+			list, err := c.Sandboxes(ctx, s.session)
+			if err != nil {
+				return err
+			}
+			return listing(s.remote, []any{"SESSION", "NAME", "ID", "IMAGE", "STATUS", "USED", "EXPIRES"}, func(sb httpapi.Sandbox) []any {
+				status := sb.Status
+				if sb.Kept != "" {
+					status += " (" + sb.Kept + ")"
+				}
+				return []any{sb.Session, sb.Name, sb.ID, sb.Image, status, when(sb.UsedAt), whenOr(sb.ExpiresAt, "-")}
+			})(list)
+		})
+	cmd.Flags().BoolVar(&all, "all", false, "of all sessions")
+	cmd.Flags().BoolVar(&orphans, "orphans", false, "list what is left of sandboxes that no record knows")
+	cmd.Flags().BoolVar(&reap, "reap", false, "remove the orphans, and list which they were")
+	return cmd
+}
+
+// orphans are the operator's business: the key is the admin's.
+func (s *sandboxes) orphans(ctx context.Context, reap bool) error {
+	operator := *s.remote
+	operator.local = adminKeyFile
+	c, err := operator.client()
+	if err != nil {
+		return err
+	}
+	find := c.Orphans
+	if reap {
+		find = c.Reap
+	}
+	ids, err := find(ctx)
+	if err != nil {
+		return err
+	}
+	return listing(s.remote, []any{"ID"}, func(id string) []any { return []any{id} })(ids)
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/adminapi"
+)
+
+func (s *sandboxes) cp() *cobra.Command {
+	cmd := s.command("cp FROM TO", "Copy files into a sandbox, or out of one", `  atoll sandbox cp ./src builder:src
+  atoll sandbox cp builder:/home/user/app/dist ./dist
+  atoll sandbox cp - builder:data.csv < data.csv`, cobra.ExactArgs(2),
+		func(ctx context.Context, c *adminapi.Client, args []string) error {
+			from, fromPath, out := splitRemote(args[0])
+			to, toPath, in := splitRemote(args[1])
+			switch {
+			case in == out:
+				return wrong("one of FROM and TO must be in a sandbox, as NAME:PATH, and the other here")
+			case in:
+				return s.copyIn(ctx, c, fromPath, s.at(to), toPath)
+			}
+			return s.copyOut(ctx, c, s.at(from), fromPath, toPath)
+		})
+	cmd.Long = `Copy a file, or a folder with all that it has, into a sandbox or out of one. TO is
+the name that it gets; one that ends in a slash, or is a folder here, is where it
+goes. - is stdin or stdout.`
+	return cmd
+}
+
+// splitRemote reads NAME:PATH; ok is false for a path of this machine.
+func splitRemote(arg string) (name, at string, ok bool) {
+	name, at, ok = strings.Cut(arg, ":")
+	if !ok || name == "" || strings.Contains(name, "/") {
+		return "", arg, false
+	}
+	return name, at, true
+}
+
+func (s *sandboxes) copyIn(ctx context.Context, c *adminapi.Client, from string, at adminapi.At, to string) error {
+	if from == "-" {
+		return c.WriteSandboxFile(ctx, at, to, 0o644, s.app.std.in)
+	}
+	if to == "" || strings.HasSuffix(to, "/") {
+		to += filepath.Base(from)
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		in, err := os.Open(from)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		return c.WriteSandboxFile(ctx, at, to, uint32(info.Mode().Perm()), in)
+	}
+	r, w := io.Pipe()
+	defer r.Close()
+	go func() { w.CloseWithError(packFolder(w, from)) }()
+	return c.UnpackSandbox(ctx, at, to, r)
+}
+
+// packFolder writes a folder as a tar archive, in which it is called ".".
+func packFolder(w io.Writer, folder string) error {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	out := tar.NewWriter(w)
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := root.Lstat(name)
+		if err != nil {
+			return err
+		}
+		target := ""
+		switch {
+		case info.Mode()&fs.ModeSymlink != 0:
+			if target, err = root.Readlink(name); err != nil {
+				return err
+			}
+		case !info.IsDir() && !info.Mode().IsRegular():
+			return nil // a socket, a pipe, a device
+		}
+		head, err := tar.FileInfoHeader(info, target)
+		if err != nil {
+			return err
+		}
+		head.Name, head.Uname, head.Gname, head.Uid, head.Gid = name, "", "", 0, 0
+		if err := out.WriteHeader(head); err != nil || !info.Mode().IsRegular() {
+			return err
+		}
+		in, err := root.Open(name)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		_, err = io.CopyN(out, in, head.Size)
+		return err
+	})
+	return errors.Join(err, out.Close())
+}
+
+func (s *sandboxes) copyOut(ctx context.Context, c *adminapi.Client, at adminapi.At, from, to string) error {
+	if to == "-" {
+		return c.ReadSandboxFile(ctx, at, from, s.app.std.out)
+	}
+	if info, err := os.Stat(to); strings.HasSuffix(to, "/") || err == nil && info.IsDir() {
+		to = filepath.Join(to, path.Base(from))
+	}
+	r, w := io.Pipe()
+	defer r.Close()
+	go func() { w.CloseWithError(c.PackSandbox(ctx, at, from, w)) }()
+	return unpack(r, to)
+}
+
+// unpack writes a tar archive, whose entry "." is what gets the name to. No entry
+// leads out of that, whatever links there are: a sandbox is not trusted.
+func unpack(r io.Reader, to string) error {
+	in := tar.NewReader(r)
+	parent, err := os.OpenRoot(filepath.Dir(to))
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	root := parent
+	for {
+		head, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		name := path.Clean(head.Name)
+		if name == "." {
+			name = filepath.Base(to)
+			if head.Typeflag == tar.TypeDir {
+				if err := parent.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+					return err
+				}
+				if root, err = parent.OpenRoot(name); err != nil {
+					return err
+				}
+				defer root.Close()
+				continue
+			}
+		} else if root == parent {
+			return fmt.Errorf("the archive has %q ahead of its folder", head.Name)
+		}
+		if err := unpackEntry(root, name, head, in); err != nil {
+			return err
+		}
+	}
+}
+
+func unpackEntry(root *os.Root, name string, head *tar.Header, in io.Reader) error {
+	mode := head.FileInfo().Mode().Perm()
+	switch head.Typeflag {
+	case tar.TypeDir:
+		if err := root.Mkdir(name, mode|0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return nil
+	case tar.TypeReg, tar.TypeSymlink, tar.TypeLink:
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	default:
+		return nil // a pipe, a device
+	}
+	switch head.Typeflag {
+	case tar.TypeSymlink:
+		return root.Symlink(head.Linkname, name)
+	case tar.TypeLink:
+		return root.Link(path.Clean(head.Linkname), name)
+	}
+	out, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
