@@ -32,7 +32,11 @@ func (s *sandboxes) exec() *cobra.Command {
 			for name, value := range vars {
 				in.EnvVars[name] = httpapi.Text(value)
 			}
-			for _, arg := range args[1:] {
+			command := args[1:]
+			if command[0] == "--" && len(command) > 1 {
+				command = command[1:]
+			}
+			for _, arg := range command {
 				in.Argv = append(in.Argv, httpapi.Text(arg))
 			}
 			if dir != "" {

@@ -1,0 +1,297 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// session is a caller of tools: a key, and the pool that it uses.
+type session struct {
+	*atolltest.Server
+	t         *testing.T
+	key, name string
+}
+
+// tool calls a tool, which must answer with a status.
+func (s session) tool(name string, in any, status int) map[string]any {
+	s.t.Helper()
+	var out map[string]any
+	s.Must(s.t, s.key, http.MethodPost, "/v1/sessions/"+url.PathEscape(s.name)+"/tools/"+name, in).Into(s.t, status, &out)
+	return out
+}
+
+// shell runs a command in the default sandbox, and returns its output.
+func (s session) shell(command string) string {
+	s.t.Helper()
+	out := s.tool("shell", object{"command": command}, http.StatusOK)
+	if out["exit_code"] != 0.0 {
+		s.t.Fatalf("%s: %v", command, out)
+	}
+	return out["stdout"].(string)
+}
+
+func (s session) refused(name string, in any, status int, says string) {
+	s.t.Helper()
+	out := s.tool(name, in, status)
+	if message, _ := out["message"].(string); out["error"] == "" || !strings.Contains(message, says) {
+		s.t.Errorf("%s %v: %v, want %q", name, in, out, says)
+	}
+}
+
+// newSession is a pool of its own, whose sandboxes go with the test.
+func newSession(t *testing.T, s *atolltest.Server, key, name string) session {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		var all struct {
+			Data []struct {
+				ID string `json:"sandbox_id"`
+			} `json:"data"`
+		}
+		answer, err := s.Call(ctx, key, http.MethodGet, "/v1/sandboxes?session="+url.QueryEscape(name), nil, nil)
+		if err != nil {
+			return // the server has ended, and they with it
+		}
+		answer.Into(t, http.StatusOK, &all)
+		for _, sb := range all.Data {
+			if gone, err := s.Call(ctx, key, http.MethodDelete, "/v1/sandboxes/"+sb.ID, nil, nil); err != nil || gone.Status != http.StatusNoContent {
+				t.Errorf("remove %s: %+v %v", sb.ID, gone, err)
+			}
+		}
+	})
+	return session{s, t, key, name}
+}
+
+func TestToolShell(t *testing.T) {
+	s := newSession(t, shared(t), atolltest.Key, "shell")
+	if out := s.tool("shell", object{"command": "echo out; echo err >&2; pwd; exit 3"}, http.StatusOK); out["stdout"] != "out\n/home/user\n" || out["stderr"] != "err\n" || out["exit_code"] != 3.0 || len(out) != 3 {
+		t.Errorf("got %v", out)
+	}
+	if got := s.tool("shell", object{"command": "pwd", "working_dir": "/tmp", "timeout_ms": nil}, http.StatusOK); got["stdout"] != "/tmp\n" {
+		t.Errorf("got %v", got)
+	}
+	for name, command := range map[string]string{
+		"quotes": `printf %s "it's \"quoted\" \$HOME"`, "newlines": "printf %s a\nprintf %s b", "a dash": "-x 2>/dev/null || printf ran",
+		"much": "printf %s " + strings.Repeat("x", 100_000) + " | tail -c 3",
+	} {
+		if got, want := s.shell(command), map[string]string{"quotes": `it's "quoted" $HOME`, "newlines": "ab", "a dash": "ran", "much": "xxx"}[name]; got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+	if got := s.shell(`printf 'a\377b'`); got != "a\ufffdb" {
+		t.Errorf("got %q", got)
+	}
+
+	// One that goes on in the background does not hold the answer, and lives.
+	started := time.Now()
+	s.shell("sleep 300 & echo $! > pid")
+	if took := time.Since(started); took > 20*time.Second {
+		t.Errorf("the answer took %s", took)
+	}
+	s.shell("kill -0 $(cat pid)")
+
+	// A timeout ends the command and what it started, in whatever group.
+	out := s.tool("shell", object{"command": "echo begun; setsid sleep 301 & echo $! > late; sleep 302", "timeout_ms": 700}, http.StatusOK)
+	if out["stdout"] != "begun\n" || out["exit_code"] != 124.0 || out["timed_out"] != true {
+		t.Errorf("got %v", out)
+	}
+	if got := s.shell("kill -0 $(cat late) 2>/dev/null && echo lives || echo gone"); got != "gone\n" {
+		t.Errorf("what a timed out command started %q", got)
+	}
+
+	out = s.tool("shell", object{"command": "head -c 1000000 /dev/zero | tr '\\0' a; head -c 5 /dev/zero | tr '\\0' b >&2"}, http.StatusOK)
+	if stdout := out["stdout"].(string); len(stdout) != 256<<10 || out["stdout_truncated"] != true || out["stderr"] != "bbbbb" || out["stderr_truncated"] != nil {
+		t.Errorf("%d bytes, %v, %v", len(stdout), out["stdout_truncated"], out["stderr"])
+	}
+}
+
+func TestToolFiles(t *testing.T) {
+	s := newSession(t, shared(t), atolltest.Key, "files")
+	all := make([]byte, 256)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	for _, path := range []string{"plain", "-rf", "a b/c\nd/\"q\"/'e'", "$(touch pwned)", "*", "ünïcode", "/tmp/deep/er/file"} {
+		text := "one\n\x00two " + path
+		if got := s.tool("write_file", object{"path": path, "content": text}, http.StatusOK); got["ok"] != true || got["size"] != float64(len(text)) {
+			t.Errorf("%q: %v", path, got)
+		}
+		if got := s.tool("write_file", object{"path": path, "content": "+", "append": true}, http.StatusOK); got["size"] != float64(len(text)+1) {
+			t.Errorf("%q: %v", path, got)
+		}
+		if got := s.tool("read_file", object{"path": path}, http.StatusOK); got["content"] != text+"+" || got["size"] != float64(len(text)+1) || len(got) != 2 {
+			t.Errorf("%q: %v", path, got)
+		}
+	}
+	binary := base64.StdEncoding.EncodeToString(all)
+	s.tool("write_file", object{"path": "bytes", "content": binary, "encoding": "base64"}, http.StatusOK)
+	if got := s.tool("read_file", object{"path": "bytes"}, http.StatusOK); got["content"] != binary || got["encoding"] != "base64" || got["size"] != 256.0 {
+		t.Errorf("got %v", got)
+	}
+	if got := s.tool("read_file", object{"path": "bytes", "offset": 65, "limit": 3}, http.StatusOK); got["content"] != "ABC" || got["size"] != 256.0 {
+		t.Errorf("got %v", got)
+	}
+	if got := s.tool("read_file", object{"path": "bytes", "offset": 300}, http.StatusOK); got["content"] != "" {
+		t.Errorf("got %v", got)
+	}
+	// A window that cuts characters is text all the same.
+	s.tool("write_file", object{"path": "umlauts", "content": "äöü"}, http.StatusOK)
+	if got := s.tool("read_file", object{"path": "umlauts", "offset": 1, "limit": 4}, http.StatusOK); got["content"] != "\ufffdö\ufffd" || got["encoding"] != nil {
+		t.Errorf("got %v", got)
+	}
+
+	s.shell(`mkdir g && cd g && mkdir -p x/.y/z && touch b a x/.y/z/deep .hidden $'new\nline' && ln -s / x/out`)
+	for pattern, want := range map[string][]string{
+		"*": {".hidden", "a", "b", "new\nline", "x"}, "**/deep": {"x/.y/z/deep"}, "[ab]": {"a", "b"}, "nothing*": {},
+	} {
+		got := s.tool("glob", object{"pattern": pattern, "cwd": "/home/user/g"}, http.StatusOK)
+		var files []string
+		for _, f := range got["files"].([]any) {
+			files = append(files, f.(string))
+		}
+		if !slices.Equal(files, want) {
+			t.Errorf("%s: got %q, want %q", pattern, files, want)
+		}
+	}
+	if got := s.shell("ls -A | grep -c pwned || true"); got != "0\n" {
+		t.Error("a path was run as a command")
+	}
+}
+
+func TestToolTransfer(t *testing.T) {
+	s := newSession(t, shared(t), atolltest.Key, "transfer")
+	s.shell(`mkdir -p tree/empty && cd tree && printf 123 > f && chmod 750 f && ln -s f link && ln -s /etc/passwd out && printf 45 > $'\377' && ln f hard`)
+	move := func(from, to string, recursive bool) object {
+		return object{"from_sandbox": "default", "from_path": from, "to_sandbox": "other", "to_path": to, "recursive": recursive}
+	}
+	s.refused("transfer", move("tree", "copy", false), http.StatusBadRequest, "set recursive")
+	if got := s.tool("transfer", move("tree", "a/copy", true), http.StatusOK); got["ok"] != true || got["bytes"] != 5.0 {
+		t.Errorf("got %v", got)
+	}
+	look := object{"sandbox": "other", "command": "cd a/copy && stat -c '%a %F' f empty link && readlink out && cat hard $'\\377'"}
+	if got := s.tool("shell", look, http.StatusOK); got["stdout"] != "750 regular file\n755 directory\n777 symbolic link\n/etc/passwd\n12345" {
+		t.Errorf("got %v", got)
+	}
+	if got := s.tool("transfer", move("/home/user/tree/f", "-name", false), http.StatusOK); got["bytes"] != 3.0 {
+		t.Errorf("got %v", got)
+	}
+	if got := s.tool("read_file", object{"sandbox": "other", "path": "-name"}, http.StatusOK); got["content"] != "123" {
+		t.Errorf("got %v", got)
+	}
+	s.refused("transfer", move("nothing", "x", true), http.StatusNotFound, "no such file")
+	s.refused("transfer", object{"from_sandbox": "nobody", "from_path": "a", "to_sandbox": "other", "to_path": "b"}, http.StatusNotFound, `no sandbox "nobody"`)
+	s.refused("transfer", object{"from_sandbox": "default", "from_path": "tree", "to_sandbox": "default", "to_path": "tree/in", "recursive": true}, http.StatusBadRequest, "into itself")
+
+	s.shell("head -c 50000000 /dev/urandom > large")
+	sum := s.shell("sha256sum < large")
+	if got := s.tool("transfer", move("large", "large", false), http.StatusOK); got["bytes"] != 5e7 {
+		t.Errorf("got %v", got)
+	}
+	if got := s.tool("shell", object{"sandbox": "other", "command": "sha256sum < large"}, http.StatusOK); got["stdout"] != sum {
+		t.Errorf("got %v, want %s", got, sum)
+	}
+}
+
+func TestToolPools(t *testing.T) {
+	server := shared(t)
+	s := newSession(t, server, atolltest.Key, "pool one")
+	if got := s.tool("sandbox_list", object{}, http.StatusOK); len(got["sandboxes"].([]any)) != 0 {
+		t.Errorf("a new session has %v", got)
+	}
+	for _, created := range []bool{true, false} {
+		if got := s.tool("sandbox_create", object{"sandbox": "my_db", "image": "python:3"}, http.StatusOK); got["sandbox"] != "my_db" || got["created"] != created || len(got) != 2 {
+			t.Errorf("got %v", got)
+		}
+	}
+	if got := s.tool("sandbox_create", object{"sandbox": "my_db"}, http.StatusOK); got["created"] != false {
+		t.Errorf("got %v", got)
+	}
+	s.refused("sandbox_create", object{"sandbox": "other", "image": "ruby:3"}, http.StatusBadRequest, "atoll image import")
+	s.tool("write_file", object{"path": "mine", "content": "mine"}, http.StatusOK)
+
+	// Another session, and another tenant's of the same name, see nothing of it.
+	other := server.Tenant(t, "pools", "enterprise")
+	for _, apart := range []session{newSession(t, server, atolltest.Key, "pool two"), newSession(t, server, other, "pool one")} {
+		apart.t = t
+		if got := apart.tool("sandbox_list", object{}, http.StatusOK); len(got["sandboxes"].([]any)) != 0 {
+			t.Errorf("another's pool is %v", got)
+		}
+		apart.refused("read_file", object{"path": "mine"}, http.StatusNotFound, "no such file")
+		apart.refused("transfer", object{"from_sandbox": "my_db", "from_path": "/etc/passwd", "to_sandbox": "default", "to_path": "x"}, http.StatusNotFound, "no sandbox")
+	}
+	got := s.tool("sandbox_list", object{}, http.StatusOK)
+	want := []any{map[string]any{"name": "default", "image": atolltest.Image, "status": "running"}, map[string]any{"name": "my_db", "image": "python:3", "status": "running"}}
+	if a, b := marshal(t, got["sandboxes"]), marshal(t, want); a != b {
+		t.Errorf("got %s, want %s", a, b)
+	}
+	if got := s.tool("execute_code", object{"code": "print(6*7)"}, http.StatusOK); got["stdout"] != "42\n" || got["ok"] != true {
+		t.Errorf("got %v", got)
+	}
+}
+
+func marshal(t *testing.T, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func TestToolBadInput(t *testing.T) {
+	server := shared(t)
+	s := newSession(t, server, atolltest.Key, "bad")
+	for _, c := range []struct {
+		tool, says string
+		in         any
+	}{
+		{"shell", "command is required", object{}},
+		{"shell", "command must be a string", object{"command": 1}},
+		{"shell", `unknown field "cmd"`, object{"command": "x", "cmd": "x"}},
+		{"shell", "NUL", object{"command": "a\x00b"}},
+		{"shell", "timeout_ms must be a whole number", object{"command": "x", "timeout_ms": 0.5}},
+		{"shell", "timeout_ms must be a number", object{"command": "x", "timeout_ms": "1"}},
+		{"shell", "cannot be a sandbox's name", object{"command": "x", "sandbox": "../x"}},
+		{"shell", "cannot be a sandbox's name", object{"command": "x", "sandbox": ""}},
+		{"read_file", "offset must be", object{"path": "x", "offset": -1}},
+		{"read_file", "limit must be", object{"path": "x", "limit": 1e9}},
+		{"read_file", "encoding must be one of", object{"path": "x", "encoding": "latin1"}},
+		{"write_file", "content is not valid base64", object{"path": "x", "content": "%", "encoding": "base64"}},
+		{"write_file", "content is required", object{"path": "x"}},
+		{"sandbox_create", "sandbox is required", object{}},
+		{"sandbox_list", `unknown field "x"`, object{"x": 1}},
+		{"transfer", "to_path is required", object{"from_sandbox": "a", "from_path": "b", "to_sandbox": "c"}},
+		{"execute_code", "language must be one of", object{"code": "x", "language": "ruby"}},
+	} {
+		s.refused(c.tool, c.in, http.StatusBadRequest, c.says)
+	}
+	s.refused("nothing", object{}, http.StatusNotFound, "no tool")
+	long := session{server, t, atolltest.Key, strings.Repeat("s", 129)}
+	long.refused("shell", object{"command": "true"}, http.StatusBadRequest, "session")
+	if got := s.tool("sandbox_list", object{}, http.StatusOK); len(got["sandboxes"].([]any)) != 0 {
+		t.Errorf("what was wrong made %v", got)
+	}
+}
+
+func TestToolList(t *testing.T) {
+	s := shared(t)
+	for format, schema := range map[string]string{"": "inputSchema", "?format=mcp": "inputSchema", "?format=anthropic": "input_schema", "?format=openai": "function"} {
+		var all []map[string]any
+		answer := s.Must(t, atolltest.Key, http.MethodGet, "/v1/tools"+format, nil)
+		answer.Into(t, http.StatusOK, &all)
+		if len(all) < 8 || all[0][schema] == nil || !bytes.Contains(answer.Body, []byte(`"timeout_ms":{"type":"number","default":30000}`)) {
+			t.Errorf("%s: %s", format, answer.Body)
+		}
+	}
+	s.Must(t, atolltest.Key, http.MethodGet, "/v1/tools?format=x", nil).Into(t, http.StatusBadRequest, nil)
+}
