@@ -40,7 +40,7 @@ the environment; 'atoll config' lists them. Logs go to stderr.`,
 	root.SetOut(std.out)
 	root.SetErr(std.err)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(a.serveCommand(), a.runCommand(), a.imageCommand(), a.doctorCommand(), a.configCommand(), a.demoCommand(), a.backupCommand(), a.restoreCommand(), a.versionCommand())
+	root.AddCommand(a.serveCommand(), a.runCommand(), a.mcpCommand(), a.imageCommand(), a.doctorCommand(), a.configCommand(), a.demoCommand(), a.backupCommand(), a.restoreCommand(), a.versionCommand())
 	root.AddCommand(a.adminCommands()...)
 	return root
 }

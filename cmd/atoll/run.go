@@ -66,7 +66,7 @@ out, 125 when it did not run or its end was not seen, 130 after Ctrl-C.`,
 	s = addSettings(cmd)
 	a.makesSandboxes(cmd, s, func() bool {
 		a.runDefaults(s)
-		return a.server(f) != ""
+		return a.serverURL(f.baseURL) != ""
 	})
 	flags := cmd.Flags()
 	flags.StringVarP(&f.language, "language", "l", "", "python, node or bash (by the file's extension)")
@@ -97,16 +97,16 @@ func (a *app) run(ctx context.Context, file string, f runFlags, s *settings) err
 	if f.timeout%time.Second != 0 {
 		return errors.New("--timeout must be whole seconds")
 	}
-	if url := a.server(f); url != "" {
+	if url := a.serverURL(f.baseURL); url != "" {
 		return a.runRemote(ctx, endpoint{url: url, key: a.getenv("ATOLL_API_KEY")}, req)
 	}
 	return a.runLocal(ctx, req, s)
 }
 
-// server is where the program is to run, "" for here.
-func (a *app) server(f runFlags) string {
-	if f.baseURL != "" {
-		return f.baseURL
+// serverURL is where sandboxes are to be, "" for here.
+func (a *app) serverURL(flag string) string {
+	if flag != "" {
+		return flag
 	}
 	return a.getenv("ATOLL_BASE_URL")
 }
@@ -126,13 +126,14 @@ func (a *app) readProgram(file string) (string, error) {
 	return string(code), err
 }
 
-// runDefaults are this command's own where nothing else was said.
+// runDefaults are those of commands that make sandboxes beside a server, where
+// nothing else was said.
 func (a *app) runDefaults(s *settings) {
 	if _, given := s.given["log-level"]; !given && a.getenv("ATOLL_LOG_LEVEL") == "" {
-		s.given["log-level"] = "warn" // a program's stderr is no place for our progress
+		s.given["log-level"] = "warn" // the stderr of somebody's program is no place for our progress
 	}
 	if _, given := s.given["pool-size"]; !given {
-		s.given["pool-size"] = "0" // one sandbox is all that is needed
+		s.given["pool-size"] = "0" // sandboxes are made as they are needed
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/engine"
 	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
@@ -71,7 +72,11 @@ func (a *app) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, o
 	}
 	defer ln.Close() // Serve has closed it already, unless it was never reached
 
-	srv, err := a.openServer(ctx, cfg, key, log)
+	images, err := readyImages(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	srv, err := a.openServer(ctx, cfg, images, platform(cfg, engine.Server, log), key, log)
 	if errors.Is(err, store.ErrOtherKey) {
 		return &exit{exitUsage, err} // another try will not help
 	}

@@ -35,7 +35,7 @@ func openEngine(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *r
 		return nil, err
 	}
 	if _, err := images.Get(cfg.Image); fault.KindOf(err) == fault.NotFound {
-		return nil, fault.New(fault.NotFound, "the data folder %s has no image %q: say --data-dir if it is elsewhere, make it with 'atoll image build', or have a server run the program with --base-url", cfg.DataDir, cfg.Image)
+		return nil, noImage(cfg, "have a server run the program with --base-url")
 	}
 	reg := prometheus.NewRegistry()
 	e, err := engine.Open(ctx, engine.Config{
@@ -58,12 +58,7 @@ func openEngine(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *r
 }
 
 // openServer builds the server that cfg asks for; key is the development key.
-func (a *app) openServer(ctx context.Context, cfg *config.Config, key string, log *slog.Logger) (*server.Server, error) {
-	images, err := readyImages(ctx, cfg, log)
-	if err != nil {
-		return nil, err
-	}
-	p := platform(cfg, engine.Server, log)
+func (a *app) openServer(ctx context.Context, cfg *config.Config, images *image.Store, p engine.Platform, key string, log *slog.Logger) (_ *server.Server, err error) {
 	if p.CA, err = sandboxCA(cfg); err != nil {
 		return nil, err
 	}

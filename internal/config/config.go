@@ -31,6 +31,8 @@ type Config struct {
 	TrustedProxies List          `group:"Server" name:"trusted_proxies" default:"" shown:"none" help:"Addresses or CIDRs of proxies that are believed about where requests come from, separated by commas."`
 	ProxyHeader    string        `group:"Server" name:"proxy_header" default:"x-forwarded" enum:"x-forwarded,forwarded" help:"Which header trusted_proxies write: X-Forwarded-For, or the standard Forwarded."`
 	PreviewURL     string        `group:"Server" name:"preview_url" default:"" shown:"http://*.localhost with the port of listen, https with a certificate" help:"Where browsers reach servers in sandboxes: a URL in whose host * stands for the name of each, such as https://*.preview.example.com. Every name below that domain must lead to this server, and the domain must not be that of the API or of anything else."`
+	MCPIdle        time.Duration `group:"Server" name:"mcp_idle" default:"24h" help:"How long a session of an MCP client is kept without a request."`
+	MCPOrigins     List          `group:"Server" name:"mcp_origins" default:"" shown:"none" help:"Origins of web pages that may call /mcp, such as https://console.example, separated by commas."`
 	TraceEndpoint  string        `group:"Server" name:"trace_endpoint" default:"" shown:"none" help:"URL that OpenTelemetry traces are sent to by OTLP over HTTP, such as http://127.0.0.1:4318. OTEL_EXPORTER_OTLP_ENDPOINT does the same."`
 
 	Database    string        `group:"Records" name:"database" default:"" shown:"SQLite in data_dir/atoll.db" secret:"true" help:"Where records are kept: a postgres:// URL, or nothing for SQLite."`

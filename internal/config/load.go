@@ -153,6 +153,7 @@ func (c *Config) validate() error {
 	check(usableKey(c.DevKey), "dev_key: must be at most 256 visible ASCII characters without spaces")
 	check(c.ShutdownGrace >= 0, "shutdown_grace: must not be negative")
 	check(c.MaxTimeout >= execution.MinTimeout && c.MaxTimeout <= 30*24*time.Hour, "max_timeout: must be between 1s and 720h")
+	check(c.MCPIdle > 0, "mcp_idle: must be more than 0")
 	check(c.MaxTimeout%time.Second == 0, "max_timeout: must be whole seconds")
 	check(c.MaxConcurrent >= 0, "max_concurrent: must not be negative")
 	check(c.MaxQueue >= 0, "max_queue: must not be negative")

@@ -29,6 +29,7 @@ import (
 	"github.com/atoll-run/atoll/internal/runtime/state"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/storage/bucket"
+	"github.com/atoll-run/atoll/internal/thread"
 )
 
 // Platform is what sandboxes are made with.
@@ -349,7 +350,7 @@ func (h *host) close() error {
 		errs = append(errs, h.cgroups.Remove())
 	}
 	if len(left) == 0 && !h.keep {
-		errs = append(errs, os.RemoveAll(h.disk))
+		errs = append(errs, thread.Unmount(h.disk), os.RemoveAll(h.disk))
 	}
 	if len(left) == 0 && (!h.keep || h.dir != h.disk) {
 		errs = append(errs, os.RemoveAll(h.dir))

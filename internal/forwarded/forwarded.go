@@ -78,6 +78,9 @@ func (p *Proxies) Client(r *http.Request) netip.Addr {
 	return client
 }
 
+// Proxied reports whether a request came by a trusted proxy.
+func (p *Proxies) Proxied(r *http.Request) bool { return p.trusts(peer(r.RemoteAddr)) }
+
 func (p *Proxies) trusts(addr netip.Addr) bool {
 	return addr.IsValid() && slices.ContainsFunc(p.trusted, func(n netip.Prefix) bool { return n.Contains(addr) })
 }

@@ -68,6 +68,11 @@ func (s *Server) openHTTP(context.Context) error {
 		return err
 	}
 	executeCode := tools.NewExecuteCode(tools.Config{Runner: s.gateway, Templates: s.db.Tenants(), Breakers: caps})
+	set := tools.NewSet(tools.SetConfig{Pool: s.sandboxes, Images: s.images(), Policies: s.gateway, ExecuteCode: executeCode, Previews: exposed{s.previews}})
+	mcp, err := s.openMCP(set, proxies)
+	if err != nil {
+		return err
+	}
 	s.http, err = httpapi.New(httpapi.Config{
 		Folders: s, Previews: s.visits,
 		Gateway: s.gateway, Auth: s.authority, Usage: s.db.Usage(), Metrics: s.cfg.Registry, Log: s.log, Grace: cfg.ShutdownGrace,
@@ -81,9 +86,7 @@ func (s *Server) openHTTP(context.Context) error {
 			Executions: s.gateway, Webhooks: s.jobs,
 		},
 		ExecuteCode: executeCode,
-		Tools: tools.NewSet(tools.SetConfig{
-			Pool: s.sandboxes, Images: s.images(), Policies: s.gateway, ExecuteCode: executeCode, Previews: exposed{s.previews},
-		}),
+		Tools:       set, MCP: mcp,
 		Sandboxes: s.sandboxes,
 		Threads:   s.threads, Signer: s.box,
 		CheckURL: s.webhooks.CheckURL, Ready: s.Ready, Expire: s.expire,

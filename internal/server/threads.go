@@ -26,7 +26,7 @@ func (s *Server) openThreads(context.Context) error {
 	}
 	// Homes move between the cache and the folders that sandboxes mount, by a
 	// rename, which works within one mount.
-	folder := s.path(filepath.Join("state", engine.Server))
+	folder := s.folder()
 	if err := thread.Secure(folder); err != nil {
 		s.log.Warn("programs cannot have homes of threads", "reason", err)
 		s.homeless = err
@@ -43,6 +43,9 @@ func (s *Server) openThreads(context.Context) error {
 	s.homes = engine.Threads{Cache: cache}
 	return nil
 }
+
+// folder is this process's part of the folder that sandboxes mount from, on disk.
+func (s *Server) folder() string { return filepath.Join(s.cfg.Platform.Disk, s.cfg.Platform.Name) }
 
 // homesOf is what the executor takes homes from, nil where there are none.
 func (s *Server) homesOf() executor.Homes {

@@ -82,7 +82,7 @@ func (c *Cache) emptyTrash() {
 		err = clearFolder(fd)
 		unix.Close(fd)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // whoever had the folder for a command has removed it
 		c.cfg.Log.Warn("cannot remove old homes", "error", err)
 	}
 }

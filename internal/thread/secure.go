@@ -47,7 +47,7 @@ const safe = unix.MS_NOSUID | unix.MS_NODEV
 // Unmount undoes what Secure mounted. Sandboxes that have a part of it keep that.
 func Unmount(dir string) error {
 	switch err := unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err {
-	case nil, unix.EINVAL: // EINVAL: there is no mount
+	case nil, unix.EINVAL, unix.ENOENT: // EINVAL: there is no mount
 		return nil
 	default:
 		return fmt.Errorf("unmount %s: %w", dir, err)
