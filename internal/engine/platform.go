@@ -344,7 +344,10 @@ func (h *host) letGo() error {
 // close is Close for whoever holds the lock of lockHosts.
 func (h *host) close() error {
 	left, err := h.List(context.Background())
-	errs := []error{err}
+	if err != nil { // there may be something
+		return errors.Join(err, h.letGo())
+	}
+	var errs []error
 	// What was let go of needs its groups; the next start sweeps both.
 	if h.cgroups != nil && len(left) == 0 {
 		errs = append(errs, h.cgroups.Remove())
