@@ -1,0 +1,320 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/coder/websocket/wsjson"
+
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// resource is a named sandbox as a resource.
+type resource struct {
+	session
+	path string // of the sandbox
+}
+
+func newResource(t *testing.T, s *atolltest.Server, key, name string) resource {
+	t.Helper()
+	r := resource{session: newSession(t, s, key, "resources "+t.Name())}
+	var made struct {
+		ID string `json:"sandbox_id"`
+	}
+	s.Must(t, key, http.MethodPost, "/v1/sandboxes", object{"name": name, "session": r.name}).Into(t, http.StatusCreated, &made)
+	r.path = "/v1/sandboxes/" + made.ID
+	return r
+}
+
+// send makes a request whose body is bytes.
+func (r resource) send(method, path string, body []byte, header ...string) *http.Response {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), method, r.URL+r.path+path, bytes.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+r.key)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = res.Body.Close() })
+	return res
+}
+
+// got reads an answer of a status.
+func (r resource) got(res *http.Response, status int) []byte {
+	r.t.Helper()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != status {
+		r.t.Fatalf("HTTP %d (%v), want %d: %.300s", res.StatusCode, err, status, body)
+	}
+	return body
+}
+
+func (r resource) ask(method, path string, in any, status int) (out map[string]any) {
+	r.t.Helper()
+	answer := r.Must(r.t, r.key, method, r.path+path, in)
+	if status == http.StatusNoContent {
+		answer.Into(r.t, status, nil)
+		return nil
+	}
+	answer.Into(r.t, status, &out)
+	return out
+}
+
+func TestSandboxFiles(t *testing.T) {
+	r := newResource(t, shared(t), atolltest.Key, "files")
+	content := bytes.Repeat([]byte("0123456789"), 300_000)
+	const name = "/files?path=dir/na%FFme%0A%22" // neither UTF-8 nor without a newline
+	r.got(r.send(http.MethodPut, name+"&mode=0750", content), http.StatusOK)
+	if got := r.got(r.send(http.MethodGet, name, nil), http.StatusOK); !bytes.Equal(got, content) {
+		t.Errorf("%d bytes came back", len(got))
+	}
+	if got := r.got(r.send(http.MethodGet, name, nil, "Range", "bytes=11-14"), http.StatusPartialContent); string(got) != "1234" {
+		t.Errorf("got %q", got)
+	}
+	r.got(r.send(http.MethodGet, name, nil, "Range", "bytes=9000000-"), http.StatusRequestedRangeNotSatisfiable)
+	if got := r.ask(http.MethodGet, "/files/stat?path=dir/na%FFme%0A%22", nil, http.StatusOK); got["mode"] != "0750" || got["size"] != 3e6 || got["kind"] != "file" || got["path_base64"] == nil {
+		t.Errorf("got %v", got)
+	}
+	r.ask(http.MethodPost, "/files/directories?path=/home/user/a/b", nil, http.StatusOK)
+	r.ask(http.MethodPost, "/files/move?from=dir/na%FFme%0A%22&to=a/b/-moved", nil, http.StatusOK)
+	var paths []string
+	for _, f := range r.ask(http.MethodGet, "/files/list?path=a&depth=3", nil, http.StatusOK)["data"].([]any) {
+		paths = append(paths, f.(map[string]any)["path"].(string))
+	}
+	if got := strings.Join(paths, " "); got != "/home/user/a/b /home/user/a/b/-moved" {
+		t.Errorf("got %s", got)
+	}
+	archive := r.got(r.send(http.MethodGet, "/archive?path=a", nil), http.StatusOK)
+	if got := r.got(r.send(http.MethodPut, "/archive?path=copy", archive), http.StatusOK); !bytes.Contains(got, []byte(`"bytes":3000000`)) {
+		t.Errorf("got %s", got)
+	}
+	r.ask(http.MethodDelete, "/files?path=copy", nil, http.StatusConflict)
+	r.ask(http.MethodDelete, "/files?path=copy&recursive=true", nil, http.StatusNoContent)
+	r.ask(http.MethodGet, "/files/stat?path=copy", nil, http.StatusNotFound)
+
+	// Nobody else's key, and no key without the scope, sees it.
+	other := r
+	other.key = r.Server.Tenant(t, "strangers", "enterprise")
+	other.ask(http.MethodGet, "", nil, http.StatusNotFound)
+	other.ask(http.MethodGet, "/files/stat?path=a", nil, http.StatusNotFound)
+}
+
+func TestSandboxProcesses(t *testing.T) {
+	r := newResource(t, shared(t), atolltest.Key, "processes")
+	p := r.ask(http.MethodPost, "/processes", object{"argv": []string{"sh", "-c", `while read -r line; do echo "got $line"; echo "err $line" >&2; done; exit 9`}, "stdin": true, "env_vars": object{"A": "1"}}, http.StatusCreated)
+	at := "/processes/" + p["process_id"].(string)
+	r.got(r.send(http.MethodPost, at+"/stdin", []byte("one\n")), http.StatusOK)
+
+	// A reader that goes away, and comes back with the cursor that it had.
+	events := json.NewDecoder(r.send(http.MethodGet, at+"/output", nil).Body)
+	read := func() (e struct {
+		Type, Stream, Data string
+		Cursor             int64
+		ExitCode           int `json:"exit_code"`
+	}) {
+		t.Helper()
+		if err := events.Decode(&e); err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	var before, after strings.Builder
+	var cursor int64
+	for before.Len() < len("got one\nerr one\n") {
+		e := read()
+		before.WriteString(e.Data)
+		cursor = e.Cursor
+	}
+	r.got(r.send(http.MethodPost, at+"/stdin?close=true", []byte("two\n")), http.StatusOK)
+	events = json.NewDecoder(r.send(http.MethodGet, at+"/output?after="+strconv.FormatInt(cursor, 10), nil).Body)
+	e := read()
+	for ; e.Type != "exit"; e = read() {
+		after.WriteString(e.Data)
+	}
+	if e.ExitCode != 9 || strings.Contains(after.String(), "one") || !strings.Contains(after.String(), "got two\n") || !strings.Contains(after.String(), "err two\n") {
+		t.Errorf("after %q came %q, %+v", before.String(), after.String(), e)
+	}
+	if got := r.ask(http.MethodGet, at+"/wait", nil, http.StatusOK); got["state"] != "exited" || got["exit_code"] != 9.0 {
+		t.Errorf("got %v", got)
+	}
+	r.ask(http.MethodDelete, at, nil, http.StatusNoContent)
+	r.ask(http.MethodGet, at, nil, http.StatusNotFound)
+
+	p = r.ask(http.MethodPost, "/processes", object{"command": "exec python3 -m http.server 8123"}, http.StatusCreated)
+	at = "/processes/" + p["process_id"].(string)
+	deadline := time.Now().Add(30 * time.Second)
+	for len(r.ask(http.MethodGet, "/ports", nil, http.StatusOK)["data"].([]any)) == 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing listens")
+		}
+	}
+	if got := r.ask(http.MethodGet, "/ports", nil, http.StatusOK); got["data"].([]any)[0].(map[string]any)["port"] != 8123.0 {
+		t.Errorf("got %v", got)
+	}
+	r.ask(http.MethodPost, at+"/signal", object{"signal": "kill"}, http.StatusOK)
+	if got := r.ask(http.MethodGet, at+"/wait", nil, http.StatusOK); got["exit_code"] != 137.0 || got["signal"] != "SIGKILL" {
+		t.Errorf("got %v", got)
+	}
+	for _, bad := range []object{{}, {"command": "x", "argv": []string{"y"}}, {"argv": []string{"a\x00"}}, {"command": "x", "env_vars": object{"PATH": "x"}}, {"command": "x", "terminal": object{"rows": 0, "columns": 1}}} {
+		r.ask(http.MethodPost, "/processes", bad, http.StatusBadRequest)
+	}
+}
+
+// TestSandboxRedaction looks for a secret that stands across the place from which
+// a reader goes on.
+func TestSandboxRedaction(t *testing.T) {
+	s := shared(t)
+	key := s.Tenant(t, "covered", "enterprise")
+	const secret = "hunter2-correct-horse-battery"
+	s.Must(t, s.AdminKey(t), http.MethodPatch, "/v1/admin/tenants/covered/environments/main", object{"secrets": object{"TOKEN": secret}}).Into(t, http.StatusOK, nil)
+	r := newResource(t, s, key, "covered")
+	if out := r.tool("shell", object{"command": "echo $TOKEN; env > f"}, http.StatusOK); out["stdout"] != "[redacted]\n" {
+		t.Errorf("got %v", out)
+	}
+	if out := r.tool("read_file", object{"path": "f"}, http.StatusOK); strings.Contains(out["content"].(string), secret) {
+		t.Errorf("got %v", out)
+	}
+	p := r.ask(http.MethodPost, "/processes", object{"command": "printf 'before %s after' $TOKEN"}, http.StatusCreated)
+	at := "/processes/" + p["process_id"].(string)
+	r.ask(http.MethodGet, at+"/wait", nil, http.StatusOK)
+	for cursor := range len("before ") + len(secret) {
+		got := string(r.got(r.send(http.MethodGet, fmt.Sprintf("%s/output?after=%d", at, cursor), nil), http.StatusOK))
+		for i := 4; i < len(secret); i++ {
+			if strings.Contains(got, secret[i-4:i]) {
+				t.Fatalf("from %d on: %s", cursor, got)
+			}
+		}
+	}
+}
+
+func TestSandboxTerminal(t *testing.T) {
+	r := newResource(t, shared(t), atolltest.Key, "terminal")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	open := func(q url.Values) *websocket.Conn {
+		t.Helper()
+		conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(r.URL, "http")+r.path+"/terminal?"+q.Encode(), &websocket.DialOptions{
+			HTTPHeader: http.Header{"Authorization": {"Bearer " + r.key}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.CloseNow() })
+		return conn
+	}
+	type message struct {
+		Type      string
+		ProcessID string `json:"process_id"`
+		Cursor    int64
+		ExitCode  int `json:"exit_code"`
+	}
+	// until reads until what is shown has a text, or the terminal ends.
+	until := func(conn *websocket.Conn, text string) (shown string, last message) {
+		t.Helper()
+		for text == "" || !strings.Contains(shown, text) || last.Cursor == 0 {
+			kind, data, err := conn.Read(ctx)
+			if err != nil {
+				t.Fatalf("after %q: %v", shown, err)
+			}
+			if kind == websocket.MessageBinary {
+				shown += string(data)
+				last.Cursor = 0
+				continue
+			}
+			id := last.ProcessID
+			if err := json.Unmarshal(data, &last); err != nil {
+				t.Fatal(err)
+			}
+			if last.ProcessID == "" {
+				last.ProcessID = id
+			}
+			if last.Type == "exit" {
+				return shown, last
+			}
+		}
+		return shown, last
+	}
+	typed := func(conn *websocket.Conn, text string) {
+		t.Helper()
+		if err := conn.Write(ctx, websocket.MessageBinary, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn := open(url.Values{"rows": {"40"}, "columns": {"100"}})
+	typed(conn, "stty size; v=kept\n")
+	_, begun := until(conn, "40 100")
+	if begun.ProcessID == "" {
+		t.Fatal("the terminal's process is not known")
+	}
+	if err := wsjson.Write(ctx, conn, object{"type": "resize", "rows": 50, "columns": 120}); err != nil {
+		t.Fatal(err)
+	}
+	typed(conn, "stty size\n")
+	_, last := until(conn, "50 120")
+	_ = conn.CloseNow()
+
+	// The connection is gone, the terminal is not.
+	conn = open(url.Values{"process": {begun.ProcessID}, "after": {strconv.FormatInt(last.Cursor, 10)}})
+	typed(conn, "echo $v-$((6*7)); exit 3\n")
+	shown, last := until(conn, "")
+	if !strings.Contains(shown, "kept-42") || strings.Contains(shown, "50 120") || last.ExitCode != 3 {
+		t.Errorf("got %q, %+v", shown, last)
+	}
+}
+
+func TestSandboxWatch(t *testing.T) {
+	r := newResource(t, shared(t), atolltest.Key, "watch")
+	changes := json.NewDecoder(r.send(http.MethodGet, "/files/watch?recursive=true", nil).Body)
+	r.got(r.send(http.MethodPut, "/files?path=seen", []byte("x")), http.StatusOK)
+	for {
+		var c struct{ Type, Path string }
+		if err := changes.Decode(&c); err != nil {
+			t.Fatal(err)
+		}
+		if c.Path == "/home/user/seen" && (c.Type == "created" || c.Type == "modified") {
+			break
+		}
+	}
+}
+
+func TestSandboxRecords(t *testing.T) {
+	r := newResource(t, shared(t), atolltest.Key, "records")
+	got := r.ask(http.MethodPut, "/timeout", object{"timeout_ms": 3_600_000, "sleep_after_ms": -1}, http.StatusOK)
+	if got["expires_at"] == nil || got["sleep_after_ms"] != nil || got["status"] != "running" {
+		t.Errorf("got %v", got)
+	}
+	if got := r.ask(http.MethodGet, "/metrics", nil, http.StatusOK); got["memory_bytes"].(float64) <= 0 {
+		t.Errorf("got %v", got)
+	}
+	r.ask(http.MethodPut, "/network", object{"enabled": true}, http.StatusConflict)
+	r.ask(http.MethodPut, "/timeout", object{}, http.StatusBadRequest)
+	r.ask(http.MethodGet, "?x=1", nil, http.StatusBadRequest)
+	var orphans struct{ Data []string }
+	r.Must(t, r.AdminKey(t), http.MethodGet, "/v1/admin/sandboxes/orphans", nil).Into(t, http.StatusOK, &orphans)
+	if len(orphans.Data) != 0 {
+		t.Errorf("orphans: %v", orphans.Data)
+	}
+	r.Must(t, r.key, http.MethodGet, "/v1/admin/sandboxes/orphans", nil).Into(t, http.StatusForbidden, nil)
+	r.Must(t, r.key, http.MethodPost, "/v1/sandboxes", object{"name": "records", "session": r.name}).Into(t, http.StatusOK, nil)
+	r.Must(t, r.key, http.MethodPost, "/v1/sandboxes", object{"name": "x", "environment": "another"}).Into(t, http.StatusForbidden, nil)
+	r.ask(http.MethodDelete, "", nil, http.StatusNoContent)
+	if got := r.ask(http.MethodGet, "", nil, http.StatusOK); got["status"] != "destroyed" {
+		t.Errorf("got %v", got)
+	}
+}
