@@ -139,15 +139,16 @@ func (p *packer) entry(dir int, name, as, at string) error {
 		}
 		return step("pack", at, err)
 	}
-	h := &tar.Header{
-		Name: as, Mode: int64(st.Mode & 0o7777), Uid: int(st.Uid), Gid: int(st.Gid),
-		ModTime: time.Unix(int64(st.Mtim.Sec), 0), //nolint:unconvert // fields differ by machine
-	}
+	h := header(as, &st)
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
 		return p.folder(dir, name, as, at, h)
 	case unix.S_IFREG:
-		return p.file(dir, name, at, h, &st)
+		fd, err := unix.Openat(dir, name, fileFlags, 0)
+		if err != nil {
+			return step("pack", at, err)
+		}
+		return p.file(fd, at, h, &st)
 	case unix.S_IFLNK:
 		b := make([]byte, unix.PathMax)
 		n, err := unix.Readlinkat(dir, name, b)
@@ -164,7 +165,9 @@ func (p *packer) entry(dir int, name, as, at string) error {
 	return p.w.WriteHeader(h)
 }
 
-func (p *packer) file(dir int, name, at string, h *tar.Header, st *unix.Stat_t) error {
+// file packs a file, which it closes.
+func (p *packer) file(fd int, at string, h *tar.Header, st *unix.Stat_t) error {
+	defer unix.Close(fd)
 	if st.Nlink > 1 {
 		id := inode{uint64(st.Dev), st.Ino} //nolint:unconvert // fields differ by machine
 		if first, ok := p.links[id]; ok {
@@ -174,12 +177,6 @@ func (p *packer) file(dir int, name, at string, h *tar.Header, st *unix.Stat_t) 
 		}
 		p.links[id] = h.Name
 	}
-	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return step("pack", at, err)
-	}
-	f := os.NewFile(uintptr(fd), at)
-	defer f.Close()
 	h.Typeflag, h.Size = tar.TypeReg, st.Size
 	p.files++
 	p.bytes += st.Size
@@ -188,11 +185,22 @@ func (p *packer) file(dir int, name, at string, h *tar.Header, st *unix.Stat_t) 
 	}
 	b := pieces.Get().(*[proto.Piece]byte)
 	defer pieces.Put(b)
-	n, err := io.CopyBuffer(struct{ io.Writer }{p.w}, struct{ io.Reader }{io.LimitReader(f, st.Size)}, b[:])
-	if err == nil && n < st.Size {
-		err = refuse(proto.Failed, "%q became shorter while it was packed", at)
+	for left := st.Size; left > 0; {
+		n, err := unix.Read(fd, b[:min(left, int64(len(b)))])
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return step("pack", at, err)
+		case n == 0:
+			return refuse(proto.Failed, "%q became shorter while it was packed", at)
+		}
+		if _, err := p.w.Write(b[:n]); err != nil {
+			return err
+		}
+		left -= int64(n)
 	}
-	return err
+	return nil
 }
 
 func (p *packer) folder(dir int, name, as, at string, h *tar.Header) error {
@@ -207,21 +215,50 @@ func (p *packer) folder(dir int, name, as, at string, h *tar.Header) error {
 	}
 	f := os.NewFile(uintptr(fd), at)
 	defer f.Close()
-	names, err := f.Readdirnames(-1)
+	entries, err := f.ReadDir(-1)
 	if err != nil {
 		return step("pack", at, err)
 	}
-	slices.Sort(names)
-	for _, n := range names {
-		below := n
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, e := range entries {
+		below := e.Name()
 		if as != "." {
-			below = as + "/" + n
+			below = as + "/" + below
 		}
-		if err := p.entry(fd, n, below, at+"/"+n); err != nil {
+		pack := p.entry
+		if e.Type().IsRegular() {
+			pack = p.regular
+		}
+		if err := pack(fd, e.Name(), below, at+"/"+e.Name()); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// regular packs what a folder was said to have a file as. Each look at a name is a
+// question to the file server beside the sandbox, so it is opened at once.
+func (p *packer) regular(dir int, name, as, at string) error {
+	fd, err := unix.Openat(dir, name, fileFlags, 0)
+	if err != nil {
+		return p.entry(dir, name, as, at) // it is something else meanwhile, or closed
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		unix.Close(fd)
+		return p.entry(dir, name, as, at)
+	}
+	return p.file(fd, at, header(as, &st), &st)
+}
+
+const fileFlags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+
+// header begins an entry.
+func header(name string, st *unix.Stat_t) *tar.Header {
+	return &tar.Header{
+		Name: name, Mode: int64(st.Mode & 0o7777), Uid: int(st.Uid), Gid: int(st.Gid),
+		ModTime: time.Unix(int64(st.Mtim.Sec), 0), //nolint:unconvert // fields differ by machine
+	}
 }
 
 // moveAcross moves between file systems: by a copy, which takes the new name when

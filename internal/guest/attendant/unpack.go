@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -291,10 +292,7 @@ func (u *unpacker) file(name string, mode uint32, at unix.Timespec, size int64, 
 		err = unix.Fchmod(fd, mode) // the umask took bits away
 	}
 	if err == nil {
-		err = unix.UtimesNanoAt(fd, "", []unix.Timespec{at, at}, unix.AT_EMPTY_PATH)
-		if err == unix.EINVAL || err == unix.ENOENT {
-			err = unix.UtimesNanoAt(u.dir, name, []unix.Timespec{at, at}, unix.AT_SYMLINK_NOFOLLOW)
-		}
+		err = setTime(fd, at)
 	}
 	if e := unix.Close(fd); err == nil {
 		err = e
@@ -363,6 +361,15 @@ func (u *unpacker) finish(f folderEnd) error {
 			return step("unpack", f.name, err)
 		}
 	}
-	unix.Futimes(fd, []unix.Timeval{unix.NsecToTimeval(f.time.Nano()), unix.NsecToTimeval(f.time.Nano())}) //nolint:errcheck // not every file system keeps it
+	setTime(fd, f.time) //nolint:errcheck // not every file system keeps it
+	return nil
+}
+
+// setTime is futimens(3), which package unix has only by way of /proc.
+func setTime(fd int, at unix.Timespec) error {
+	both := [2]unix.Timespec{at, at}
+	if _, _, e := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&both)), 0, 0, 0); e != 0 {
+		return e
+	}
 	return nil
 }
