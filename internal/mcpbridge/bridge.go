@@ -147,7 +147,8 @@ func (b *Bridge) call(ctx context.Context, in *mcp.CallToolRequest) (*mcp.CallTo
 	if err == nil || ctx.Err() != nil {
 		return out, err
 	}
-	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
+	// The SDK's own errors have codes that no server of ours answers with.
+	if said, ok := errors.AsType[*jsonrpc.Error](err); ok && said.Code >= jsonrpc.CodeInternalError && said.Code <= jsonrpc.CodeInvalidRequest {
 		return nil, said
 	}
 	b.cfg.Log.WarnContext(ctx, "a call did not reach the server", "tool", in.Params.Name, "error", err)
