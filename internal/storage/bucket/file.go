@@ -29,6 +29,7 @@ type file struct {
 	modified time.Time  // likewise
 	local    *os.File   // has the content; nil while only the bucket does
 	dirty    bool       // local has what the bucket does not
+	stored   int        // how often it has been
 	gone     bool       // the object was removed: nothing is stored any more
 	reader   io.ReadCloser
 	at       int64 // of reader
@@ -181,6 +182,7 @@ func (f *file) store(ctx context.Context) error {
 		return err
 	}
 	f.dirty = false
+	f.stored++
 	return nil
 }
 
@@ -206,18 +208,25 @@ func (f *file) put() syscall.Errno {
 	return errno(err)
 }
 
-// open returns the file of a key with another handle on it. size and modified are
-// the object's.
-func (m *Mount) open(key string, size int64, modified time.Time) *file {
+// maxFiles is how many files of a mount may be open or not stored yet: each may
+// take a descriptor, or a connection, of this process.
+const maxFiles = 1024
+
+// open returns another handle on the file of a key. size and modified are the
+// object's.
+func (m *Mount) open(key string, size int64, modified time.Time) (*handle, syscall.Errno) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f := m.files[key]
 	if f == nil {
+		if len(m.files) >= maxFiles {
+			return nil, syscall.ENFILE
+		}
 		f = &file{m: m, key: key, size: size, modified: modified}
 		m.files[key] = f
 	}
 	f.opens++
-	return f
+	return &handle{f}, 0
 }
 
 // known returns the file of a key, if it is open or not stored yet.

@@ -95,8 +95,10 @@ func Mounted(cfg Config) (*Mount, error) {
 }
 
 // Flush stores what was written and is not stored yet. Its error names what could
-// not be.
+// not be. With the end of ctx all is given up that still waits for the bucket, also
+// what the kernel has asked for and Flush would wait for.
 func (m *Mount) Flush(ctx context.Context) error {
+	defer context.AfterFunc(ctx, m.Abandon)()
 	// What programs have mapped and written is the kernel's until it is asked.
 	dir, err := os.Open(m.cfg.On)
 	if err == nil {

@@ -118,7 +118,9 @@ func (n *node) Setattr(ctx context.Context, h fs.FileHandle, in *fuse.SetAttrIn,
 			if no != 0 {
 				return no
 			}
-			open = &handle{n.m.open(n.key(), now, modified)}
+			if open, no = n.m.open(n.key(), now, modified); no != 0 {
+				return no
+			}
 			defer func() { _ = open.Release(ctx) }()
 		}
 		if no := open.f.truncate(int64(size)); no != 0 {
@@ -134,50 +136,16 @@ func (n *node) Setattr(ctx context.Context, h fs.FileHandle, in *fuse.SetAttrIn,
 	return n.Getattr(ctx, h, out)
 }
 
-// Readdir implements fs.NodeReaddirer.
-func (n *node) Readdir(ctx context.Context) (fs.DirStream, syscall.Errno) {
-	below := n.below()
-	seen := map[string]bool{}
-	var list []fuse.DirEntry
-	add := func(name string, mode uint32) {
-		// What cannot be a name in a folder is left out.
-		if name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00") && len(name) <= 255 && !seen[name] {
-			seen[name] = true
-			list = append(list, fuse.DirEntry{Name: name, Mode: mode})
-		}
-	}
-	n.m.mu.Lock()
-	for key := range n.m.files {
-		if rest, ok := strings.CutPrefix(key, below); ok && !strings.Contains(rest, "/") {
-			add(rest, syscall.S_IFREG)
-		}
-	}
-	n.m.mu.Unlock()
-	all := n.m.cfg.Objects.List(&blob.ListOptions{Prefix: below, Delimiter: "/"})
-	for {
-		o, err := all.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return fs.NewListDirStream(list), 0
-		}
-		if err != nil {
-			return nil, errno(err)
-		}
-		rest := strings.TrimPrefix(o.Key, below)
-		if o.IsDir {
-			add(strings.TrimSuffix(rest, "/"), syscall.S_IFDIR)
-		} else {
-			add(rest, syscall.S_IFREG)
-		}
-	}
-}
-
 // Open implements fs.NodeOpener.
 func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	_, size, modified, no := n.m.stat(ctx, n.key())
 	if no != 0 {
 		return nil, 0, no
 	}
-	h := &handle{n.m.open(n.key(), size, modified)}
+	h, no := n.m.open(n.key(), size, modified)
+	if no != 0 {
+		return nil, 0, no
+	}
 	if flags&syscall.O_TRUNC != 0 {
 		no = h.f.truncate(0)
 	}
@@ -190,7 +158,10 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 
 // Create implements fs.NodeCreater.
 func (n *node) Create(ctx context.Context, name string, flags, _ uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
-	h := &handle{n.m.open(n.below()+name, 0, time.Now())}
+	h, no := n.m.open(n.below()+name, 0, time.Now())
+	if no != 0 {
+		return nil, nil, 0, no
+	}
 	if no := h.f.truncate(0); no != 0 {
 		_ = h.Release(ctx)
 		return nil, nil, 0, no
@@ -214,24 +185,32 @@ func (n *node) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.Entry
 	return n.NewInode(ctx, &node{m: n.m}, fs.StableAttr{Mode: syscall.S_IFDIR}), 0
 }
 
+// forget takes the place from a file that is open or not stored yet, and reports
+// whether there is one. Nothing of it is stored any more.
+func (m *Mount) forget(key string) bool {
+	m.mu.Lock()
+	f := m.files[key]
+	delete(m.files, key)
+	unused := f != nil && f.opens == 0
+	m.mu.Unlock()
+	if f == nil {
+		return false
+	}
+	f.mu.Lock() // it may just be stored, which takes its time
+	defer f.mu.Unlock()
+	f.gone = true
+	if unused {
+		f.drop()
+	}
+	return true
+}
+
 // Unlink implements fs.NodeUnlinker.
 func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
 	key := n.below() + name
-	n.m.mu.Lock()
-	f := n.m.files[key]
-	delete(n.m.files, key)
-	unused := f != nil && f.opens == 0
-	n.m.mu.Unlock()
-	if f != nil {
-		f.mu.Lock()
-		f.gone = true
-		if unused {
-			f.drop()
-		}
-		f.mu.Unlock()
-	}
+	known := n.m.forget(key)
 	err := n.m.cfg.Objects.Delete(ctx, key)
-	if f != nil && gcerrors.Code(err) == gcerrors.NotFound {
+	if known && gcerrors.Code(err) == gcerrors.NotFound {
 		return 0 // it had not been stored
 	}
 	return errno(err)
@@ -273,28 +252,27 @@ func (n *node) Rename(ctx context.Context, name string, to fs.InodeEmbedder, new
 		return syscall.EINVAL
 	}
 	from, onto := n.below()+name, path.Join(to.(*node).below(), newName)
-	f := n.m.known(from)
+	f, stored := n.m.known(from), 0
 	if f != nil {
 		if no := f.put(); no != 0 {
 			return no
 		}
+		f.mu.Lock()
+		stored = f.stored
+		f.mu.Unlock()
 	}
 	if err := n.m.cfg.Objects.Copy(ctx, onto, from, nil); err != nil {
 		return errno(err)
 	}
+	n.m.forget(onto)
 	n.m.mu.Lock()
-	if old := n.m.files[onto]; old != nil {
-		old.mu.Lock()
-		old.gone = true
-		old.mu.Unlock()
-		delete(n.m.files, onto)
-	}
-	if f != nil {
+	if f != nil && n.m.files[from] == f { // it may have been closed meanwhile
 		delete(n.m.files, from)
+		n.m.files[onto] = f
 		f.mu.Lock()
 		f.key = onto
+		f.dirty = f.dirty || f.stored != stored // what was stored since is not in the copy
 		f.mu.Unlock()
-		n.m.files[onto] = f
 	}
 	n.m.mu.Unlock()
 	return errno(n.m.cfg.Objects.Delete(ctx, from))
