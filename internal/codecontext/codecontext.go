@@ -115,7 +115,8 @@ type Display struct {
 	Result   bool           // it is the value of the last expression
 }
 
-// Event is something that a piece of code brought forth, in order.
+// Event is something that a piece of code brought forth, in order. The first one,
+// which is empty, says that it is about to run.
 type Event struct {
 	Stream  attend.Stream // of Text
 	Text    []byte        // valid until the sink returns

@@ -109,6 +109,7 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	}
 	defer out.Close()
 	watched := make(chan error, 1)
+	r.tell(Event{})
 	unhook := context.AfterFunc(timed, func() { watched <- r.interrupt(work) })
 	r.s.run++
 	sent := make(chan error, 1)

@@ -69,6 +69,7 @@ func buildDocument() []byte {
 	d.tools(doc)
 	d.toolset(doc)
 	d.sandboxes(doc)
+	d.contexts(doc)
 	d.environments(doc)
 	d.files(doc)
 	d.admin(doc)

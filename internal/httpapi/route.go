@@ -59,6 +59,10 @@ func (s *Server) routes(metrics http.Handler) http.Handler {
 	}
 	if s.sandboxes != nil {
 		table = append(table, s.sandboxRoutes()...)
+		table = append(table, s.contextRoutes()...)
+	}
+	if s.ports != nil {
+		table = append(table, s.previewRoutes()...)
 	}
 	table = append(table, s.executionRoutes()...)
 	if s.folders != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/atoll-run/atoll/internal/codecontext"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/gateway"
 	"github.com/atoll-run/atoll/internal/tenant"
@@ -56,6 +57,7 @@ type Config struct {
 	MCP         MCP                // what is at /mcp; nil for nothing there
 	Tools       *tools.Set         // the tools of sessions; nil for none
 	Sandboxes   Sandboxes          // nil for none
+	Ports       OpenPorts          // previews of Sandboxes; nil for none
 
 	Previews Previews         // what is not the API; nil for none
 	Folders  Folders          // of connections; nil for none
@@ -91,6 +93,8 @@ type Server struct {
 	mcp         MCP
 	tools       *tools.Set
 	sandboxes   Sandboxes
+	ports       OpenPorts
+	contexts    *codecontext.Contexts
 
 	previews Previews
 	folders  Folders
@@ -128,6 +132,8 @@ func New(cfg Config) (*Server, error) {
 		mcp:         cfg.MCP,
 		tools:       cfg.Tools,
 		sandboxes:   cfg.Sandboxes,
+		ports:       cfg.Ports,
+		contexts:    codecontext.New(),
 		previews:    cfg.Previews,
 		folders:     cfg.Folders,
 

@@ -87,8 +87,8 @@ func (s *Server) openHTTP(context.Context) error {
 		},
 		ExecuteCode: executeCode,
 		Tools:       set, MCP: mcp,
-		Sandboxes: s.sandboxes,
-		Threads:   s.threads, Signer: s.box,
+		Sandboxes: s.sandboxes, Ports: s.previews,
+		Threads: s.threads, Signer: s.box,
 		CheckURL: s.webhooks.CheckURL, Ready: s.Ready, Expire: s.expire,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 	})
