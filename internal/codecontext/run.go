@@ -116,7 +116,7 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	go func() {
 		// Longer code waits for the interpreter to read it, which may wait for its
 		// output to be read.
-		head := fmt.Sprintf("run %d %d\n", r.s.run, len(r.req.Code))
+		head := fmt.Sprintf("%d %d\n", r.s.run, len(r.req.Code))
 		_, err := r.u.Guest.WriteControl(work, r.id.process(), append([]byte(head), r.req.Code...))
 		if err != nil {
 			end() // there is nothing to be read
@@ -150,17 +150,20 @@ func harmless(err error) error {
 // interrupt interrupts the code, and ends the interpreter if that does not help,
 // until ctx ends.
 func (r *run) interrupt(ctx context.Context) error {
-	if err := r.u.Guest.Signal(ctx, r.id.process(), syscall.SIGINT, true); err != nil {
-		return err
+	// More than once: the first may come before the code does.
+	again := time.NewTicker(obey / 5)
+	defer again.Stop()
+	for range obey / (obey / 5) {
+		if err := r.u.Guest.Signal(ctx, r.id.process(), syscall.SIGINT, true); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-again.C:
+		}
 	}
-	timer := time.NewTimer(obey)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-timer.C:
-		return r.u.Guest.Kill(ctx, r.id.process())
-	}
+	return r.u.Guest.Kill(ctx, r.id.process())
 }
 
 // read takes what the interpreter says until the run is done, or the interpreter.

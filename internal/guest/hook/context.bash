@@ -10,6 +10,7 @@ exec 220<&3 221>&4 3<&- 4>&-
 shopt -s expand_aliases
 __atoll_self=${BASH_SOURCE[0]}
 __atoll_pid=$BASHPID
+__atoll_generation=
 
 __atoll_interrupt() {
   [[ -v __atoll_running ]] || return 0
@@ -48,16 +49,16 @@ printf '{"id":0,"type":"ready","version":"%s"}\n' "${BASH_VERSION%%[!0-9.]*}" >&
 while :; do
   while
     __atoll_answer 0
-    IFS=' ' read -r __atoll_op __atoll_id __atoll_length <&220 || exit 0
+    IFS=' ' read -r __atoll_id __atoll_length <&220 || exit 0
   do
     LC_ALL=C IFS= read -r -N "$__atoll_length" __atoll_code <&220
-    if [[ $__atoll_op == run ]]; then
-      __atoll_running=1
-      . /proc/self/fd/222 222<<<"$__atoll_code"
-      __atoll_answer "$?" # which ends a subshell that came back
-    else
+    # Another number after each wake, and in each copy of a sandbox.
+    if [[ -r /run/atoll/generation ]] && read -r REPLY </run/atoll/generation && [[ $REPLY != "$__atoll_generation" ]]; then
+      __atoll_generation=$REPLY
       RANDOM=${SRANDOM:-$(od -An -N4 -tu4 /dev/urandom)}
-      printf '{"id":%s,"type":"done","status":"ok"}\n' "$__atoll_id" >&221
     fi
+    __atoll_running=1
+    . /proc/self/fd/222 222<<<"$__atoll_code"
+    __atoll_answer "$?" # which ends a subshell that came back
   done
 done

@@ -315,15 +315,13 @@ const execute = async (code) => {
   }
 };
 
-const serve = async (op, id, code) => {
+const serve = async (id, code) => {
   run = id;
   let status = 'ok';
-  if (op === 'run') {
-    try {
-      await execute(code);
-    } catch (e) {
-      status = tell(e);
-    }
+  try {
+    await execute(code);
+  } catch (e) {
+    status = tell(e);
   }
   send('done', { status });
 };
@@ -355,13 +353,13 @@ const next = () => {
     }
     const end = pending.indexOf(10);
     if (end < 0) return;
-    const [op, id, length] = pending.toString('latin1', 0, end).split(' ');
+    const [id, length] = pending.toString('latin1', 0, end).split(' ');
     missing = end + 1 + Number(length) - pending.length;
     if (missing > 0) return;
     const code = pending.toString('utf8', end + 1, end + 1 + Number(length));
     pending = pending.subarray(end + 1 + Number(length));
     busy = true;
-    serve(op, Number(id), code).then(() => {
+    serve(Number(id), code).then(() => {
       busy = false;
       next();
     });

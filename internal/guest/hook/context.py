@@ -16,6 +16,7 @@ import traceback
 import types
 
 CONTROL_IN, CONTROL_OUT = 3, 4
+GENERATION = "/run/atoll/generation"  # another number after each wake, and in each copy
 MOST = 4 << 20  # bytes of one message's data
 MOST_LINE = 9 << 20  # of a whole message, in which one byte may take six
 MOST_JSON = 256 << 10  # of a list or dict that nobody asked to be JSON
@@ -271,6 +272,7 @@ class Kernel:
         self.flags = 0
         self.count = 0
         self.loop = None
+        self.generation = None
         self.module = types.ModuleType("__main__")
         self.names = self.module.__dict__
         self.names["__builtins__"] = builtins
@@ -367,7 +369,17 @@ class Kernel:
         channel.send("error", name=type(e).__name__, value=value[:MOST_JSON], traceback=[line[:MOST_JSON] for line in lines])
 
     def reseed(self):
-        """Gives generators a new start: this is a copy of another."""
+        """Gives generators a new start, if this is another's copy, or was asleep."""
+        generation = None
+        try:
+            fd = os.open(GENERATION, os.O_RDONLY)
+            generation = read(fd, 64)
+            os.close(fd)
+        except OSError:
+            pass  # nothing of the kind has happened
+        if generation == self.generation:
+            return
+        self.generation = generation
         for name in "random", "numpy.random", "torch":
             module = sys.modules.get(name)
             if module is not None:
@@ -382,17 +394,15 @@ class Kernel:
             head = source.readline().split()
             if not head:
                 return
-            op, run, length = head[0], int(head[1]), int(head[2])
+            run, length = int(head[0]), int(head[1])
             code = source.read(length).decode("utf-8", "replace")
             channel.run, status = run, "ok"
-            if op == b"run":
-                failed = self.run(code)
-                if failed is not None:
-                    status = "interrupted" if isinstance(failed, KeyboardInterrupt) else "error"
-                    failed.__traceback__ = None
-                    del failed
-            elif op == b"reseed":
-                self.reseed()
+            self.reseed()
+            failed = self.run(code)
+            if failed is not None:
+                status = "interrupted" if isinstance(failed, KeyboardInterrupt) else "error"
+                failed.__traceback__ = None
+                del failed
             channel.send("done", status=status)
 
 
