@@ -1,0 +1,82 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestUnpackHostile unpacks what a sandbox that was taken over might send.
+func TestUnpackHostile(t *testing.T) {
+	folder := tar.Header{Name: ".", Typeflag: tar.TypeDir, Mode: 0o755}
+	for name, heads := range map[string][]tar.Header{
+		"a path above":          {folder, {Name: "../outside", Typeflag: tar.TypeReg, Size: 1}},
+		"an absolute path":      {folder, {Name: "/outside", Typeflag: tar.TypeReg, Size: 1}},
+		"through a link":        {folder, {Name: "l", Typeflag: tar.TypeSymlink, Linkname: ".."}, {Name: "l/outside", Typeflag: tar.TypeReg, Size: 1}},
+		"a hard link to beyond": {folder, {Name: "l", Typeflag: tar.TypeLink, Linkname: "../secret"}},
+		"no folder first":       {{Name: "outside", Typeflag: tar.TypeReg, Size: 1}},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("s"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var archive bytes.Buffer
+		w := tar.NewWriter(&archive)
+		for _, head := range heads {
+			if err := w.WriteHeader(&head); err != nil {
+				t.Fatal(err)
+			}
+			if head.Size > 0 {
+				if _, err := w.Write([]byte("x")); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := unpack(&archive, filepath.Join(dir, "to")); err == nil {
+			t.Errorf("%s: unpacked", name)
+		}
+		if _, err := os.Lstat(filepath.Join(dir, "outside")); err == nil {
+			t.Errorf("%s: it is outside", name)
+		}
+	}
+}
+
+// TestPackUnpack brings a folder through both.
+func TestPackUnpack(t *testing.T) {
+	dir := t.TempDir()
+	from := filepath.Join(dir, "from")
+	if err := os.MkdirAll(filepath.Join(from, "sub", "empty"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(from, "sub", "-f\n"), []byte("text"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc", filepath.Join(from, "link")); err != nil {
+		t.Fatal(err)
+	}
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(packFolder(w, from)) }()
+	to := filepath.Join(dir, "to")
+	if err := unpack(r, to); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(to, "sub", "-f\n"))
+	if err != nil || string(text) != "text" {
+		t.Errorf("got %q %v", text, err)
+	}
+	if info, err := os.Stat(filepath.Join(to, "sub", "-f\n")); err != nil || info.Mode().Perm() != 0o750 {
+		t.Errorf("got %v %v", info, err)
+	}
+	if target, err := os.Readlink(filepath.Join(to, "link")); err != nil || target != "/etc" {
+		t.Errorf("got %q %v", target, err)
+	}
+	if _, err := os.Stat(filepath.Join(to, "sub", "empty")); err != nil {
+		t.Error(err)
+	}
+}
