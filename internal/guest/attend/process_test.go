@@ -549,7 +549,13 @@ func testTerminal(t *testing.T, c *attend.Client) {
 	if _, err := c.Write(t.Context(), p.ID, []byte{3}); err != nil { // Ctrl-C
 		t.Fatal(err)
 	}
-	until(t, o, "> ")
+	if _, err := c.Write(t.Context(), p.ID, []byte("echo st'ill'\n")); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := until(t, o, "still")
+	if _, behind, _ := strings.Cut(got, "still"); !strings.Contains(behind, "> ") {
+		until(t, o, "> ") // the end of input is for a shell that waits for some
+	}
 	if err := c.CloseInput(t.Context(), p.ID); err != nil {
 		t.Fatal(err)
 	}
