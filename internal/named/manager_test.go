@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -501,6 +502,35 @@ type nothing struct{}
 
 func (nothing) Use(string) (*image.Image, func() error, error) {
 	return &image.Image{Name: atolltest.Image}, func() error { return nil }, nil
+}
+
+// flaky is an engine that cannot open anything for a while.
+type flaky struct {
+	named.Engine
+	fails *atomic.Bool
+}
+
+func (f flaky) Open(ctx context.Context, r named.Recipe) (named.Live, error) {
+	if f.fails.Load() {
+		return nil, errors.New("too many open files")
+	}
+	return f.Engine.Open(ctx, r)
+}
+
+func TestASandboxThatCannotBeTakenOverIsNotGivenUp(t *testing.T) {
+	var fails atomic.Bool
+	m := start(t, func(c *named.Config) { c.Engine = flaky{c.Engine, &fails} })
+	p := m.caller("a")
+	m.ensure(p, "s", "x", nil)
+	m.shell(p, "s", "x", "echo kept > f")
+	fails.Store(true)
+	m.restart()
+	_, err := m.Use(t.Context(), p, "s", "x")
+	refused(t, "meanwhile", err, fault.Unavailable, "retry later")
+	fails.Store(false)
+	if got := m.shell(p, "s", "x", "cat f"); got != "kept" {
+		t.Errorf("afterwards: %q", got)
+	}
 }
 
 func TestTimeIsCharged(t *testing.T) {

@@ -70,12 +70,11 @@ func (m *Manager) adopt(ctx context.Context, sb *Sandbox, callers *holders) erro
 		if ctx.Err() != nil {
 			return err
 		}
-		why := "its machine or its process ended while no server watched it"
-		if !errors.Is(err, sandbox.ErrNotFound) {
-			why = "the server could not take it over"
-			m.cfg.Log.Warn("cannot take over a named sandbox", "sandbox_id", string(sb.ID), "error", err)
+		if errors.Is(err, sandbox.ErrNotFound) {
+			return m.lose(ctx, e, "its machine or its process ended while no server watched it")
 		}
-		return m.lose(ctx, e, why)
+		m.cfg.Log.Warn("cannot take over a named sandbox; it is tried again with its next use", "sandbox_id", string(sb.ID), "error", err)
+		return nil
 	}
 	m.mu.Lock()
 	e.live, e.used = live, time.Now() // nobody could use it meanwhile

@@ -161,6 +161,10 @@ func (m *Manager) ready(ctx context.Context, e *entry, p *tenant.Principal) (*Ha
 		if err := m.wake(ctx, e, p); err != nil {
 			return nil, err
 		}
+	case live == nil:
+		if err := m.reopen(ctx, e); err != nil {
+			return nil, err
+		}
 	}
 	if p != nil {
 		m.mu.Lock()
