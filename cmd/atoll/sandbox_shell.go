@@ -151,7 +151,7 @@ func (t *terminal) connect(ctx context.Context) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer conn.CloseNow()
+	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(-1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -167,6 +167,7 @@ func (c *Client) put(ctx context.Context, path string, q url.Values, r io.Reader
 func (c *Client) Terminal(ctx context.Context, at At, q url.Values) (*websocket.Conn, error) {
 	q.Set("session", at.Session)
 	target := "ws" + strings.TrimPrefix(c.base, "http") + at.path("terminal") + "?" + q.Encode()
+	//nolint:bodyclose // the library says that there is nothing to close
 	conn, res, err := websocket.Dial(ctx, target, &websocket.DialOptions{
 		HTTPClient: c.http, HTTPHeader: http.Header{"Authorization": {"Bearer " + c.key}},
 	})

@@ -97,7 +97,7 @@ func (s *Server) attach(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if err != nil {
 		return nil // Accept has answered
 	}
-	defer conn.CloseNow()
+	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(maxTyped)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
