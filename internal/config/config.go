@@ -89,6 +89,7 @@ type Config struct {
 	Inodes        int               `group:"Environment" name:"inodes" default:"100000" help:"Files in each of the three."`
 
 	SandboxSleepAfter time.Duration     `group:"Named sandboxes" name:"sandbox_sleep_after" default:"10m" help:"How long a named sandbox that says nothing of it waits for its next use before it falls asleep."`
+	SandboxFrozen     time.Duration     `group:"Named sandboxes" name:"sandbox_frozen" default:"5m" help:"How long a named sandbox that fell asleep keeps its memory, frozen, before that goes to disk. Waking takes milliseconds before, and some hundred after."`
 	SandboxDisk       Size              `group:"Named sandboxes" name:"sandbox_disk" default:"10GiB" help:"Files of a named sandbox in its home, /tmp and /var/tmp together; a plan's own bound may be less. 0 for no bound."`
 	MaxSandboxes      int               `group:"Named sandboxes" name:"max_sandboxes" default:"1000" help:"Named sandboxes of this machine, sleeping ones too; more are answered with 503. 0 for any number."`
 	KeepSandboxes     time.Duration     `group:"Named sandboxes" name:"keep_sandboxes" default:"168h" help:"How long a named sandbox that sleeps or is lost is kept without being used; 0 for ever."`

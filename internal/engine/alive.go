@@ -100,7 +100,7 @@ func (a *alive) Done() <-chan struct{} { return a.inst.Done() }
 func (a *alive) Usage(ctx context.Context) (sandbox.Usage, error) { return a.inst.Usage(ctx) }
 
 // Folder implements named.Live.
-func (a *alive) Folder() string { return a.engine.host.named(a.recipe.ID) }
+func (a *alive) Folder() string { return a.engine.host.files(a.recipe.ID) }
 
 // Connect implements named.Live.
 func (a *alive) Connect(p sandbox.NetworkPolicy, secrets []execution.BoundSecret) error {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest"
@@ -40,6 +41,9 @@ const (
 )
 
 func (h *host) named(id sandbox.ID) string { return filepath.Join(h.disk, NamedFolder, string(id)) }
+
+// files is the folder of what a sandbox's programs write, beside its memory.
+func (h *host) files(id sandbox.ID) string { return filepath.Join(h.named(id), filesDir) }
 
 // isNamed reports whether a sandbox is a named one that is kept.
 func (h *host) isNamed(id sandbox.ID) bool {
@@ -92,15 +96,23 @@ func (n Named) Make(ctx context.Context, r named.Recipe) (_ named.Live, err erro
 			}
 		}
 	}()
-	undo = append(undo, func() error { return n.Remove(context.WithoutCancel(ctx), r.ID) })
+	undo = append(undo, func() error {
+		if r.Files {
+			return n.Rest(context.WithoutCancel(ctx), r.ID)
+		}
+		return n.Remove(context.WithoutCancel(ctx), r.ID)
+	})
+	if err := n.e.host.forgetMemory(r.ID); err != nil {
+		return nil, err
+	}
 	mounts, err := n.e.host.makeNamed(r.ID)
 	if err != nil {
 		return nil, fmt.Errorf("make the folders of %s: %w", r.ID, err)
 	}
-	inst, err := n.runtime(r).Create(ctx, sandbox.Spec{
-		ID: r.ID, Rootfs: img.Rootfs, Limits: r.Limits, Traces: r.Permissions.Process.Traced(), Sockets: true,
-		Labels: map[string]string{"named": "true"}, Mounts: mounts,
-	})
+	if err := n.e.host.keepOrigin(r.ID, img); err != nil {
+		return nil, fmt.Errorf("note what %s is made of: %w", r.ID, err)
+	}
+	inst, err := n.runtime(r).Create(ctx, n.spec(r, img, mounts))
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +126,9 @@ func (n Named) Make(ctx context.Context, r named.Recipe) (_ named.Live, err erro
 			if err := c.Confine(ctx, r.Permissions); err != nil {
 				return fault.Wrap(fault.Unavailable, err, "the permissions of this environment cannot be enforced on this server: "+err.Error())
 			}
+		}
+		if err := c.Reseed(ctx, reseed(r.ID)); err != nil {
+			return err
 		}
 		return c.Enter(ctx, true)
 	}); err != nil {
@@ -135,7 +150,20 @@ func (n Named) Open(ctx context.Context, r named.Recipe) (named.Live, error) {
 	if err != nil {
 		return nil, errors.Join(err, release())
 	}
-	return n.alive(r, img, inst, release), nil
+	a := n.alive(r, img, inst, release)
+	if n.e.host.mayBeStopped(r.ID) { // it was falling asleep, or had just woken
+		if err := errors.Join(a.Thaw(ctx), a.Resume(ctx)); err != nil {
+			return nil, errors.Join(err, a.Detach())
+		}
+	}
+	return a, nil
+}
+
+func (n Named) spec(r named.Recipe, img *image.Image, mounts []sandbox.Mount) sandbox.Spec {
+	return sandbox.Spec{
+		ID: r.ID, Rootfs: img.Rootfs, Limits: r.Limits, Traces: r.Permissions.Process.Traced(), Sockets: true,
+		Labels: map[string]string{"named": "true"}, Mounts: mounts,
+	}
 }
 
 // useImage is an image that is not removed until it is released.
@@ -180,7 +208,7 @@ func (h *host) makeNamed(id sandbox.ID) ([]sandbox.Mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := h.named(id)
+	dir := h.files(id)
 	for _, f := range []struct {
 		name string
 		mode os.FileMode
@@ -216,7 +244,7 @@ func (h *host) attendFolder(id sandbox.ID) string {
 
 func (n Named) alive(r named.Recipe, img *image.Image, inst sandbox.Instance, release func() error) *alive {
 	return &alive{
-		engine: n.e, recipe: r, inst: inst, image: img.Env, release: release, link: n.e.networks.link(r.ID), turn: make(chan struct{}, 1),
+		engine: n.e, recipe: r, inst: inst, image: img.Env, release: sync.OnceValue(release), link: n.e.networks.link(r.ID), turn: make(chan struct{}, 1),
 	}
 }
 

@@ -61,6 +61,8 @@ type host struct {
 	disk    string         // of its large files
 	mu      sync.Mutex
 	buckets map[sandbox.ID][]*bucket.Mount // guarded by mu; what this process has mounted
+	guest   string                         // path of the guest's image
+	kernel  func() (string, error)         // digest of the program that is the sandboxes' kernel
 	keep    bool                           // it is a server's: runs stay for the next one, and so does the folder on disk
 
 	homes    string // of the folders that sandboxes mount for home directories; "" for none
@@ -218,7 +220,10 @@ func newHost(ctx context.Context, p Platform, guestImage, name string) (_ *host,
 		}
 		return nil, err
 	}
-	h := &host{Runtime: rt, closer: rt, lock: lock, cgroups: cgroups, dir: dir, disk: disk, keep: name == Server}
+	h := &host{Runtime: rt, closer: rt, lock: lock, cgroups: cgroups, dir: dir, disk: disk, keep: name == Server, guest: guestImage}
+	h.kernel = sync.OnceValues(func() (string, error) {
+		return digest(filepath.Join(filepath.Dir(p.Runsc), "gvisor-bin", "gvisor_sentry"))
+	})
 	h.homes, h.homeless = homesFolder(p, disk)
 	if err := h.sweepDisk(ctx); err != nil {
 		return nil, errors.Join(err, rt.Close())
@@ -347,7 +352,7 @@ func (h *host) close() error {
 	if err != nil { // there may be something
 		return errors.Join(err, h.letGo())
 	}
-	var errs []error
+	errs := []error{h.dropGuests()}
 	// What was let go of needs its groups; the next start sweeps both.
 	if h.cgroups != nil && len(left) == 0 {
 		errs = append(errs, h.cgroups.Remove())

@@ -27,6 +27,13 @@ func (c *connection) is(policy sandbox.NetworkPolicy, secrets []execution.BoundS
 	})
 }
 
+// forget is for a sandbox that has another network device from now on.
+func (c *connection) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.set = false
+}
+
 // connect puts into force what p and the sandbox's own policy allow, unless it is.
 // The turn at e is held.
 func (m *Manager) connect(p *tenant.Principal, e *entry, live Live) error {

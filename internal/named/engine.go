@@ -2,6 +2,7 @@ package named
 
 import (
 	"context"
+	"errors"
 
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/guest/attend"
@@ -15,7 +16,12 @@ type Recipe struct {
 	Limits      sandbox.Limits
 	Permissions sandbox.Permissions // the network's are said with Live.Connect
 	Connected   bool                // it has a network device
+	Files       bool                // there are files of it, which stay if it cannot be made
 }
+
+// ErrMemory says that a sandbox cannot be made from the memory that was kept of
+// it: that is damaged, or of other parts than there are now.
+var ErrMemory = errors.New("its memory cannot be used")
 
 // Engine makes the named sandboxes of a machine.
 type Engine interface {
@@ -26,8 +32,19 @@ type Engine interface {
 	// Live.Connect. A failed Make leaves nothing.
 	Make(ctx context.Context, r Recipe) (Live, error)
 	// Open takes over one that an earlier process made; sandbox.ErrNotFound when it
-	// does not live.
+	// does not live. One that was about to fall asleep goes on, or stays frozen.
 	Open(ctx context.Context, r Recipe) (Live, error)
+
+	// Asleep reports whether there is memory of a sandbox to Wake it with.
+	Asleep(id sandbox.ID) bool
+	// Wake makes a sandbox from the memory that Live.Sleep kept, or a copy of it, and
+	// tells it its name. If that fails it is asleep as before; ErrMemory says that
+	// it always will.
+	Wake(ctx context.Context, r Recipe) (Live, error)
+	// Rest ends what may run of a sandbox that is asleep.
+	Rest(ctx context.Context, id sandbox.ID) error
+	// Copy makes another sandbox that is asleep from one that is.
+	Copy(ctx context.Context, from, to sandbox.ID) error
 	// Left lists all sandboxes that there is anything of.
 	Left(ctx context.Context) ([]sandbox.ID, error)
 	// Remove ends a sandbox that nobody has open, and removes all there is of it.
@@ -56,6 +73,17 @@ type Live interface {
 	Connect(p sandbox.NetworkPolicy, secrets []execution.BoundSecret) error
 	// Traffic is what it had to do with the network since it was asked last.
 	Traffic() execution.Traffic
+
+	// Freeze stops it where it is, Thaw has it go on: see sandbox.Instance.
+	Freeze(ctx context.Context) error
+	Thaw(ctx context.Context) error
+	// Sleep ends the conversation with the attendant, stops the sandbox, frozen or
+	// not, and keeps its memory beside its files. Resume then has it go on, and
+	// forgets the memory; Rest ends it, and it is asleep. One whose memory cannot be
+	// kept goes on: a *sandbox.SaveError says why.
+	Sleep(ctx context.Context) error
+	Resume(ctx context.Context) error
+	Rest(ctx context.Context) error
 
 	// Detach lets go of it; Open finds it again.
 	Detach() error

@@ -36,6 +36,7 @@ type Config struct {
 	Rules    []string // all redaction rules
 
 	SleepAfter time.Duration // of sandboxes that say nothing
+	Frozen     time.Duration // how long one that sleeps stays in memory; negative for good
 	DiskLimit  int64         // bytes of each; a plan's own may be less; 0 for no bound
 	Most       int           // sandboxes of this machine; 0 for no bound
 	Keep       time.Duration // how long a sleeping one is kept without use; 0 for ever
@@ -75,6 +76,8 @@ type entry struct {
 	used  time.Time // guarded by Manager.mu
 	gone  bool      // guarded by Manager.mu; it is no more to be found
 	bytes int64     // guarded by Manager.mu; carried out and not charged for
+	held  bool      // guarded by Manager.mu; nobody may begin to use it without the turn
+	awake bool      // guarded by Manager.mu; it cannot sleep as it should, until it was used again
 
 	looking bool  // guarded by Manager.mu; somebody uses watch
 	stops   int   // guarded by Manager.mu; how often all its programs were ended

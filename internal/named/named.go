@@ -102,6 +102,15 @@ func (s *Sandbox) move(to State, detail string) error {
 	return nil
 }
 
+// sleep is move for one that falls asleep, or deeper.
+func (s *Sandbox) sleep(how Sleep, detail string) error {
+	if err := s.move(Sleeping, detail); err != nil {
+		return err
+	}
+	s.Sleep = how
+	return nil
+}
+
 // clone returns a copy whose maps are its own.
 func (s *Sandbox) clone() *Sandbox {
 	c := *s

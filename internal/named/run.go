@@ -16,7 +16,7 @@ const (
 )
 
 // Run ends sandboxes whose time is over, notices those that ended by themselves,
-// and charges for those that run, until ctx ends.
+// has those sleep that nobody uses, and charges for those that run, until ctx ends.
 func (m *Manager) Run(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -66,7 +66,7 @@ func (m *Manager) look(ctx context.Context, now time.Time) {
 func (m *Manager) due(e *entry, now time.Time) bool {
 	sb := e.sb
 	return !e.gone && (m.over(e, now) != "" || e.live != nil && ended(e.live) ||
-		e.live != nil && now.Sub(sb.MeteredAt) >= chargeEvery || e.used.Sub(sb.UsedAt) >= usedEvery)
+		e.live != nil && now.Sub(sb.MeteredAt) >= chargeEvery || e.used.Sub(sb.UsedAt) >= usedEvery || m.tired(e, now) != "")
 }
 
 // over is why a sandbox's time is over; "" while it is not. m.mu is held.
@@ -84,7 +84,7 @@ func (m *Manager) over(e *entry, now time.Time) string {
 func (m *Manager) tend(ctx context.Context, e *entry, now time.Time) error {
 	m.mu.Lock()
 	sb, live, gone, over := e.sb, e.live, e.gone, m.over(e, now)
-	late := e.used.Sub(sb.UsedAt) >= usedEvery
+	late, tired := e.used.Sub(sb.UsedAt) >= usedEvery, m.tired(e, now)
 	m.mu.Unlock()
 	switch {
 	case gone:
@@ -95,6 +95,12 @@ func (m *Manager) tend(ctx context.Context, e *entry, now time.Time) error {
 		return m.lose(ctx, e, cause(live, sb))
 	case live != nil && now.Sub(sb.MeteredAt) >= chargeEvery:
 		m.charge(ctx, e, now)
+	}
+	switch tired {
+	case Frozen:
+		return m.freeze(ctx, e)
+	case OnDisk:
+		return m.rest(ctx, e)
 	}
 	if late {
 		err := m.record(ctx, e, func(*Sandbox) error { return nil })

@@ -3,31 +3,225 @@ package named
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
-// wake has a sleeping sandbox run again. The turn at e is held.
-func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error {
-	sb := m.current(e)
-	live, err := m.cfg.Engine.Open(ctx, sb.recipe())
-	if errors.Is(err, sandbox.ErrNotFound) {
-		return errors.Join(m.lose(context.WithoutCancel(ctx), e, "its memory is gone"), m.lostError(e))
-	}
+// sleepTime bounds writing a sandbox's memory to disk.
+const sleepTime = 2 * time.Minute
+
+// Sleep has p's sandbox sleep at once, its memory on disk. Where that cannot be it
+// is frozen, or goes on; its Detail says why. One that is in use is a Conflict.
+func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*Sandbox, error) {
+	e, err := m.find(p, session, nameOrID)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := sb.move(Running, ""); err != nil {
-		return errors.Join(err, live.Detach())
+	if err := e.lock(ctx); err != nil {
+		return nil, err
 	}
-	sb.MeteredAt = time.Now().UTC()
-	if err := m.cfg.Store.Wake(ctx, sb, roomOf(p)); err != nil {
-		return errors.Join(err, live.Detach())
+	defer e.unlock()
+	m.mu.Lock()
+	sb, live, gone, users := e.sb, e.live, e.gone, e.users
+	m.mu.Unlock()
+	switch {
+	case gone:
+		return nil, unknown(nameOrID)
+	case sb.State == Lost:
+		return nil, m.lostError(e)
+	case users > 0:
+		return nil, fault.New(fault.Conflict, "the sandbox %q is in use; end its calls, terminals and connections first, or wait for them", sb.Name)
+	case live != nil && ended(live):
+		return nil, errors.Join(m.lose(context.WithoutCancel(ctx), e, cause(live, sb)), m.lostError(e))
+	}
+	work := context.WithoutCancel(ctx) // who goes away leaves nothing half asleep
+	if sb.State == Running {
+		if err := m.freeze(work, e); err != nil {
+			return nil, err
+		}
+	}
+	if live != nil {
+		if err := m.rest(work, e); err != nil {
+			return nil, err
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e.sb, e.live, e.used = sb, live, time.Now()
+	return e.seen(), nil
+}
+
+// tired is how a sandbox that nobody uses should begin to sleep by now; "" for as
+// it does. m.mu is held.
+func (m *Manager) tired(e *entry, now time.Time) Sleep {
+	sb, idle := e.sb, now.Sub(e.used)
+	switch {
+	case e.live == nil || e.users > 0 || e.awake || m.closed || sb.SleepAfter <= 0:
+		return ""
+	case sb.State == Running && idle >= sb.SleepAfter:
+		return Frozen
+	case sb.State == Sleeping && sb.Sleep == Frozen && m.cfg.Frozen >= 0 && idle >= sb.SleepAfter+m.cfg.Frozen:
+		return OnDisk
+	}
+	return ""
+}
+
+// hold keeps new uses of a sandbox waiting for the turn, unless it is in use and
+// must not be.
+func (m *Manager) hold(e *entry, used bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e.users > 0 && !used {
+		return false
+	}
+	e.held = true
+	return true
+}
+
+func (m *Manager) let(e *entry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.held = false
+}
+
+// stay notes why a sandbox cannot sleep as it should. It is tried again once it
+// was used.
+func (m *Manager) stay(ctx context.Context, e *entry, why string) error {
+	m.mu.Lock()
+	e.awake = true
+	sb := e.sb
+	m.mu.Unlock()
+	m.cfg.Log.InfoContext(ctx, "a named sandbox cannot sleep as it should", "sandbox_id", string(sb.ID), "reason", why)
+	return m.record(ctx, e, func(sb *Sandbox) error { sb.Detail = why; return nil })
+}
+
+// freeze stops e's sandbox, unless somebody uses it. The turn at e is held.
+func (m *Manager) freeze(ctx context.Context, e *entry) error {
+	if !m.hold(e, false) {
+		return nil
+	}
+	defer m.let(e)
+	m.mu.Lock()
+	live := e.live
+	m.mu.Unlock()
+	m.charge(ctx, e, time.Now())
+	if err := live.Freeze(ctx); err != nil {
+		return m.stay(ctx, e, "it cannot be frozen, and goes on: "+err.Error())
+	}
+	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(Frozen, "") }); err != nil {
+		return errors.Join(err, live.Thaw(ctx))
+	}
 	return nil
+}
+
+// rest puts the memory of e's frozen sandbox on disk and ends its processes,
+// unless somebody uses it. The turn at e is held.
+//
+// Whenever the server is killed in here there is one of two: a sandbox that lives,
+// frozen or stopped, or a whole memory of one that has not run since.
+func (m *Manager) rest(ctx context.Context, e *entry) error {
+	if !m.hold(e, false) {
+		return nil
+	}
+	defer m.let(e)
+	ctx, cancel := context.WithTimeoutCause(ctx, sleepTime, fmt.Errorf("its memory was not written within %s", sleepTime))
+	defer cancel()
+	m.mu.Lock()
+	sb, live := e.sb, e.live
+	m.mu.Unlock()
+	if sb.State != Sleeping {
+		return nil // it could not even be frozen
+	}
+	m.charge(ctx, e, time.Now())
+	undo := context.WithoutCancel(ctx)
+	if err := live.Sleep(ctx); err != nil {
+		if ended(live) {
+			return m.lose(undo, e, cause(live, sb))
+		}
+		why := err.Error()
+		if cannot, ok := errors.AsType[*sandbox.SaveError](err); ok {
+			why = cannot.Reason
+		}
+		if err := live.Freeze(undo); err != nil {
+			return err
+		}
+		return m.stay(undo, e, "it sleeps in memory, since it cannot be written to disk: "+why)
+	}
+	if err := m.record(undo, e, func(sb *Sandbox) error { return sb.sleep(OnDisk, "") }); err != nil {
+		return errors.Join(err, live.Resume(undo), live.Freeze(undo))
+	}
+	m.mu.Lock()
+	e.live = nil
+	m.mu.Unlock()
+	e.net.forget()
+	return live.Rest(undo)
+}
+
+// wake has a sleeping sandbox run again, on behalf of p, or of whoever made it.
+// The turn at e is held.
+func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error {
+	sb := m.current(e)
+	if p == nil {
+		holder, err := m.cfg.Callers.Holder(ctx, sb.Tenant, sb.Key)
+		if err != nil {
+			return err
+		}
+		p = &holder
+	}
+	how := sb.Sleep
+	if err := sb.move(Running, ""); err != nil {
+		return err
+	}
+	if how != Frozen {
+		sb.MeteredAt = time.Now().UTC()
+	}
+	if err := m.cfg.Store.Wake(ctx, sb, roomOf(p)); err != nil {
+		return err
+	}
+	m.show(e, sb)
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeTime) // who goes away leaves nothing half awake
+	defer cancel()
+	m.mu.Lock()
+	live := e.live
+	m.mu.Unlock()
+	if how == Frozen {
+		if err := live.Thaw(work); err != nil {
+			return errors.Join(err, m.record(work, e, func(sb *Sandbox) error { return sb.sleep(Frozen, "it cannot be thawed: "+err.Error()) }))
+		}
+	} else {
+		var err error
+		if live, err = m.rise(work, e); err != nil {
+			return err
+		}
+	}
+	m.mu.Lock()
+	e.live, e.used = live, time.Now()
+	m.mu.Unlock()
+	return m.connect(p, e, live)
+}
+
+// rise makes e's sandbox from its memory; where that can never be, anew from its
+// files, which its Detail then says.
+func (m *Manager) rise(ctx context.Context, e *entry) (Live, error) {
+	r := m.current(e).recipe()
+	live, err := m.cfg.Engine.Wake(ctx, r)
+	if errors.Is(err, ErrMemory) {
+		m.cfg.Log.WarnContext(ctx, "a named sandbox was made anew from its files", "sandbox_id", string(r.ID), "error", err)
+		why := fmt.Sprintf("it was started anew with its files, without the processes it had: %v", err)
+		r.Files = true
+		if live, err = m.cfg.Engine.Make(ctx, r); err == nil {
+			if err = m.record(ctx, e, func(sb *Sandbox) error { sb.Detail = why; return nil }); err != nil {
+				m.cfg.Log.WarnContext(ctx, "cannot record why", "sandbox_id", string(r.ID), "error", err)
+			}
+			return live, nil
+		}
+	}
+	if err == nil {
+		return live, nil
+	}
+	back := m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(OnDisk, "it could not be woken: "+err.Error()) })
+	return nil, errors.Join(fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q could not be woken; it sleeps on as it was, retry after a moment", e.sb.Name)), back)
 }

@@ -127,11 +127,11 @@ func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Hand
 func (m *Manager) open(e *entry, p *tenant.Principal) *Handle {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e.gone || m.closed || e.sb.State != Running || e.live == nil || ended(e.live) {
+	if e.gone || e.held || m.closed || e.sb.State != Running || e.live == nil || ended(e.live) {
 		return nil
 	}
 	e.users++
-	e.used = time.Now()
+	e.used, e.awake = time.Now(), false
 	return &Handle{Sandbox: e.sb, m: m, e: e, live: e.live, caller: p, stops: e.stops}
 }
 

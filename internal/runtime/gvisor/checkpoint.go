@@ -16,11 +16,8 @@ import (
 // command of their own: gVisor ends a sandbox whose checkpoint has failed unless
 // it is to go on anyway, and one that goes on would change its mounts.
 func (i *Instance) Checkpoint(ctx context.Context, dir string) error {
-	if err := i.Thaw(ctx); err != nil { // its kernel writes the checkpoint
+	if err := i.Freeze(ctx); err != nil {
 		return err
-	}
-	if err := i.runsc(ctx, "pause"); err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
 	}
 	err := i.runsc(ctx, "checkpoint", "--image-path="+dir, "--compression=none", "--leave-running")
 	if err == nil {

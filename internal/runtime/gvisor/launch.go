@@ -135,7 +135,7 @@ func (r *Runtime) launch(ctx context.Context, spec sandbox.Spec, group *cgroup.G
 		err = cmd.Wait()
 	}
 	if err != nil {
-		return 0, fmt.Errorf("runsc %s: %w: %s", command[0], err, tail(logPath))
+		return 0, fmt.Errorf("runsc %s: %w: %s", strings.Join(command, " "), err, tail(logPath))
 	}
 	data, err := os.ReadFile(pidPath)
 	if err != nil {

@@ -74,7 +74,8 @@ func (r *Runtime) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Instan
 
 // Restore implements sandbox.Runtime.
 func (r *Runtime) Restore(ctx context.Context, spec sandbox.Spec, dir string) (sandbox.Instance, error) {
-	return r.start(ctx, spec, "restore", "--detach", "--image-path="+dir)
+	// What may differ does, such as where mounts come from; gVisor would refuse some of it.
+	return r.start(ctx, spec, "--restore-spec-validation=ignore", "restore", "--detach", "--image-path="+dir)
 }
 
 // Admit reports what keeps limits from being held: that they are not valid, or,
@@ -232,7 +233,7 @@ func (r *Runtime) Kill(ctx context.Context, id sandbox.ID) error {
 	var errs []error
 	rec, err := r.dir.Read(id)
 	if err == nil {
-		errs = append(errs, endProcess(ctx, rec, func() { r.thawKilled(rec) }))
+		errs = append(errs, endProcess(ctx, rec))
 	}
 	if err != nil || rec.Pid == 0 || served(rec.Spec) && r.cfg.Cgroups == nil {
 		errs = append(errs, r.endStrays(ctx, id))
@@ -246,16 +247,9 @@ func (r *Runtime) Kill(ctx context.Context, id sandbox.ID) error {
 	return errors.Join(errs...)
 }
 
-// thawKilled has the processes of a frozen sandbox take note of their end.
-func (r *Runtime) thawKilled(rec state.Record) {
-	if r.cfg.Cgroups != nil {
-		_ = r.cfg.Cgroups.Group(string(rec.Spec.ID)).Thaw() // one that stays frozen shows in the wait for its end
-	} // what a signal has stopped, SIGKILL ends
-}
-
 // endProcess kills a sandbox's main process, which is process 1 of a PID
 // namespace and takes all others along, and waits for it to be gone.
-func endProcess(ctx context.Context, rec state.Record, killed func()) error {
+func endProcess(ctx context.Context, rec state.Record) error {
 	proc, err := state.OpenProcess(rec)
 	if errors.Is(err, sandbox.ErrNotFound) {
 		return nil
@@ -267,7 +261,6 @@ func endProcess(ctx context.Context, rec state.Record, killed func()) error {
 	if err := proc.Kill(); err != nil {
 		return fmt.Errorf("kill sandbox %s: %w", rec.Spec.ID, err)
 	}
-	killed()
 	select {
 	case <-proc.Done():
 		return nil
@@ -291,7 +284,7 @@ func (r *Runtime) endStrays(ctx context.Context, id sandbox.ID) error {
 			if err != nil {
 				continue // it ended
 			}
-			if err := endProcess(ctx, state.Record{Spec: sandbox.Spec{ID: id}, Pid: pid, Start: start}, func() {}); err != nil {
+			if err := endProcess(ctx, state.Record{Spec: sandbox.Spec{ID: id}, Pid: pid, Start: start}); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,208 @@
+package named
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/trace"
+)
+
+// MaxForks bounds the copies that one call makes.
+const MaxForks = 50
+
+// Fork makes copies of p's sandbox, with its files, processes and memory as they
+// are at one moment, and returns them; either all are made or none. They are
+// called after it, with a number. The sandbox itself goes on; while it is copied
+// it stands still, and conversations with it end, which can be followed on by
+// their cursors. Connections through the network are its own alone.
+func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOrID string, count int) ([]*Sandbox, error) {
+	if count < 1 || count > MaxForks {
+		return nil, fault.New(fault.Invalid, "count: want 1 to %d copies", MaxForks)
+	}
+	e, err := m.find(p, session, nameOrID)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.cfg.Disk(); err != nil {
+		return nil, err
+	}
+	ctx, span := trace.Start(ctx, "sandbox.fork", trace.String("atoll.sandbox_id", string(e.sb.ID)))
+	defer span.End()
+	if err := e.lock(ctx); err != nil {
+		return nil, err
+	}
+	parent, err := m.alike(ctx, e)
+	if err != nil {
+		e.unlock()
+		return nil, err
+	}
+	// From here on the caller's going away changes nothing.
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeTime)
+	defer cancel()
+	twins, err := m.reserveForks(work, p, parent, count)
+	if err == nil {
+		err = m.copies(work, e, func() error { return m.copyAll(work, e, twins) })
+	}
+	e.unlock()
+	if err == nil {
+		err = m.wakeAll(work, p, twins)
+	}
+	if err != nil {
+		span.Fail(err)
+		return nil, errors.Join(err, m.withdraw(work, twins))
+	}
+	var out []*Sandbox
+	for _, twin := range twins {
+		m.mu.Lock()
+		out = append(out, twin.sb.clone())
+		m.mu.Unlock()
+		twin.unlock()
+	}
+	m.cfg.Log.InfoContext(ctx, "named sandbox forked", "sandbox_id", string(parent.ID), "count", count)
+	return out, nil
+}
+
+// alike is e's sandbox, if there can be others like it. The turn at e is held.
+func (m *Manager) alike(ctx context.Context, e *entry) (*Sandbox, error) {
+	m.mu.Lock()
+	sb, live, gone := e.sb, e.live, e.gone
+	m.mu.Unlock()
+	switch {
+	case gone:
+		return nil, unknown(sb.Name)
+	case sb.State == Lost:
+		return nil, m.lostError(e)
+	case live != nil && ended(live):
+		return nil, errors.Join(m.lose(context.WithoutCancel(ctx), e, cause(live, sb)), m.lostError(e))
+	}
+	return sb.clone(), nil
+}
+
+// reserveForks records count copies of a sandbox, which are yet to be made; the
+// turn at each is held. Those recorded are returned with an error, too.
+func (m *Manager) reserveForks(ctx context.Context, p *tenant.Principal, parent *Sandbox, count int) ([]*entry, error) {
+	var twins []*entry
+	base := parent.Name[:min(len(parent.Name), 56)]
+	for number := 1; len(twins) < count; number++ {
+		now := time.Now().UTC()
+		sb := parent.clone()
+		sb.ID, sb.Name, sb.Key = sandbox.NewID(), fmt.Sprintf("%s-%d", base, number), p.Key.ID
+		sb.State, sb.Sleep, sb.Detail = Creating, "", ""
+		sb.CreatedAt, sb.UsedAt, sb.MeteredAt = now, now, now
+		if err := setTimeout(p, sb, 0, now); err != nil {
+			return twins, err
+		}
+		e := &entry{id: sb.ID, turn: make(chan struct{}, 1), sb: sb}
+		e.turn <- struct{}{}
+		there, err := m.reserve(e)
+		if err != nil {
+			return twins, err
+		}
+		if there {
+			continue
+		}
+		elsewhere, err := m.cfg.Store.Create(ctx, sb, roomOf(p))
+		if err != nil || elsewhere != nil {
+			m.drop(e)
+			if err != nil {
+				return twins, err
+			}
+			continue
+		}
+		twins = append(twins, e)
+	}
+	return twins, nil
+}
+
+// copies stops e's sandbox where it is, with its memory on disk, does something
+// with that, and has it go on as before. The turn at e is held.
+func (m *Manager) copies(ctx context.Context, e *entry, do func() error) (err error) {
+	m.mu.Lock()
+	sb, live := e.sb, e.live
+	m.mu.Unlock()
+	if live == nil {
+		return do() // it sleeps on disk
+	}
+	m.hold(e, true)
+	defer m.let(e)
+	again := func() error {
+		if sb.State == Sleeping {
+			return live.Freeze(ctx)
+		}
+		return nil
+	}
+	if err := live.Sleep(ctx); err != nil {
+		if cannot, ok := errors.AsType[*sandbox.SaveError](err); ok {
+			err = fault.Wrap(fault.Conflict, err, fmt.Sprintf("the memory of the sandbox %q cannot be copied as it is now: %s", sb.Name, cannot.Reason))
+		}
+		return errors.Join(err, again())
+	}
+	err = do()
+	return errors.Join(err, live.Resume(ctx), again())
+}
+
+// copyAll makes sandboxes that are asleep of e's.
+func (m *Manager) copyAll(ctx context.Context, e *entry, twins []*entry) error {
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for _, twin := range twins {
+		g.Go(func() error { return m.cfg.Engine.Copy(ctx, e.sb.ID, twin.sb.ID) })
+	}
+	return g.Wait()
+}
+
+// wakeAll has new sandboxes run for the first time.
+func (m *Manager) wakeAll(ctx context.Context, p *tenant.Principal, twins []*entry) error {
+	var g errgroup.Group
+	g.SetLimit(2 * runtime.GOMAXPROCS(0)) // each waits half of the time
+	for _, twin := range twins {
+		g.Go(func() error {
+			live, err := m.cfg.Engine.Wake(ctx, twin.sb.recipe())
+			if err != nil {
+				return err
+			}
+			m.mu.Lock()
+			twin.live, twin.used = live, time.Now()
+			m.mu.Unlock()
+			if err := m.connect(p, twin, live); err != nil {
+				return err
+			}
+			return m.record(ctx, twin, func(sb *Sandbox) error { return sb.move(Running, "") })
+		})
+	}
+	return g.Wait()
+}
+
+// withdraw removes sandboxes that nobody was told of.
+func (m *Manager) withdraw(ctx context.Context, twins []*entry) error {
+	var errs []error
+	for _, twin := range twins {
+		m.mu.Lock()
+		state := twin.sb.State
+		m.mu.Unlock()
+		if state == Running {
+			errs = append(errs, m.end(ctx, twin, "another copy could not be made"))
+		} else {
+			m.drop(twin)
+			m.mu.Lock()
+			live := twin.live
+			m.mu.Unlock()
+			if live != nil {
+				errs = append(errs, live.Destroy(ctx))
+			} else {
+				errs = append(errs, m.cfg.Engine.Remove(ctx, twin.sb.ID))
+			}
+			errs = append(errs, m.cfg.Store.Forget(ctx, twin.sb.ID))
+		}
+		twin.unlock()
+	}
+	return errors.Join(errs...)
+}
