@@ -27,7 +27,7 @@ is unique in its session (--session); its id can be given instead.`,
   atoll sandbox cp ./src builder:src`, devKeyFile)
 	s := &sandboxes{remote: r}
 	cmd.PersistentFlags().StringVar(&s.session, "session", "default", "the session that the sandbox belongs to")
-	cmd.AddCommand(s.create(), s.list(), s.exec(), s.shell(), s.cp(), s.logs(),
+	cmd.AddCommand(s.create(), s.list(), s.fork(), s.exec(), s.shell(), s.cp(), s.logs(),
 		r.command("ports NAME", "List the ports that something listens on", "", cobra.ExactArgs(1),
 			func(ctx context.Context, c *adminapi.Client, args []string) error {
 				all, err := c.SandboxPorts(ctx, s.at(args[0]))
@@ -36,6 +36,10 @@ is unique in its session (--session); its id can be given instead.`,
 				}
 				return listing(r, []any{"PORT", "ADDRESS"}, func(p httpapi.SandboxPort) []any { return []any{p.Port, p.Address} })(all)
 			}),
+		r.command("sleep NAME", "Have a sandbox sleep until it is used", "", cobra.ExactArgs(1), shows(
+			func(ctx context.Context, c *adminapi.Client, args []string) (httpapi.Sandbox, error) {
+				return c.SleepSandbox(ctx, s.at(args[0]))
+			}, s.show)),
 		r.command("rm NAME", "End a sandbox and remove all there is of it", "", cobra.ExactArgs(1), r.removes(
 			func(ctx context.Context, c *adminapi.Client, args []string) error {
 				return c.DeleteSandbox(ctx, s.at(args[0]))
@@ -70,13 +74,7 @@ func (s *sandboxes) create() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.print(sb, func(w io.Writer) {
-				row(w, "sandbox", sb.ID)
-				row(w, "name", sb.Name)
-				row(w, "image", sb.Image)
-				row(w, "status", sb.Status)
-				row(w, "expires", whenOr(sb.ExpiresAt, "-"))
-			})
+			return s.show(sb)
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&image, "image", "", "such as node:22 (that of the key's environment)")
@@ -110,18 +108,51 @@ func (s *sandboxes) list() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return listing(s.remote, []any{"SESSION", "NAME", "ID", "IMAGE", "STATUS", "USED", "EXPIRES"}, func(sb httpapi.Sandbox) []any {
-				status := sb.Status
-				if sb.Kept != "" {
-					status += " (" + sb.Kept + ")"
-				}
-				return []any{sb.Session, sb.Name, sb.ID, sb.Image, status, when(sb.UsedAt), whenOr(sb.ExpiresAt, "-")}
-			})(list)
+			return s.showAll(list)
 		})
 	cmd.Flags().BoolVar(&all, "all", false, "of all sessions")
 	cmd.Flags().BoolVar(&orphans, "orphans", false, "list what is left of sandboxes that no record knows")
 	cmd.Flags().BoolVar(&reap, "reap", false, "remove the orphans, and list which they were")
 	return cmd
+}
+
+func (s *sandboxes) fork() *cobra.Command {
+	var count int
+	cmd := s.command("fork NAME", "Make copies of a sandbox, processes and all", "  atoll sandbox fork builder --count 5", cobra.ExactArgs(1),
+		func(ctx context.Context, c *adminapi.Client, args []string) error {
+			copies, err := c.ForkSandbox(ctx, s.at(args[0]), count)
+			if err != nil {
+				return err
+			}
+			return s.showAll(copies)
+		})
+	cmd.Flags().IntVar(&count, "count", 1, "how many")
+	return cmd
+}
+
+func (s *sandboxes) show(sb httpapi.Sandbox) error {
+	return s.print(sb, func(w io.Writer) {
+		row(w, "sandbox", sb.ID)
+		row(w, "name", sb.Name)
+		row(w, "image", sb.Image)
+		row(w, "status", statusOf(sb))
+		row(w, "detail", sb.Detail)
+		row(w, "expires", whenOr(sb.ExpiresAt, "-"))
+	})
+}
+
+func (s *sandboxes) showAll(list []httpapi.Sandbox) error {
+	return listing(s.remote, []any{"SESSION", "NAME", "ID", "IMAGE", "STATUS", "USED", "EXPIRES"}, func(sb httpapi.Sandbox) []any {
+		return []any{sb.Session, sb.Name, sb.ID, sb.Image, statusOf(sb), when(sb.UsedAt), whenOr(sb.ExpiresAt, "-")}
+	})(list)
+}
+
+// statusOf is a status, and how one that sleeps is kept.
+func statusOf(sb httpapi.Sandbox) string {
+	if sb.Kept == "" {
+		return sb.Status
+	}
+	return sb.Status + " (" + sb.Kept + ")"
 }
 
 // orphans are the operator's business: the key is the admin's.

@@ -57,6 +57,17 @@ func (c *Client) DeleteSandbox(ctx context.Context, at At) error {
 	return err
 }
 
+// SleepSandbox has a sandbox sleep at once.
+func (c *Client) SleepSandbox(ctx context.Context, at At) (httpapi.Sandbox, error) {
+	return call[httpapi.Sandbox](ctx, c, http.MethodPost, at.path("sleep"), at.query(), nil)
+}
+
+// ForkSandbox makes copies of a sandbox.
+func (c *Client) ForkSandbox(ctx context.Context, at At, count int) ([]httpapi.Sandbox, error) {
+	all, err := call[httpapi.SandboxList](ctx, c, http.MethodPost, at.path("fork"), at.query("count", strconv.Itoa(count)), nil)
+	return all.Data, err
+}
+
 // SandboxPorts lists the ports that something in a sandbox listens on.
 func (c *Client) SandboxPorts(ctx context.Context, at At) ([]httpapi.SandboxPort, error) {
 	all, err := call[httpapi.SandboxPorts](ctx, c, http.MethodGet, at.path("ports"), at.query(), nil)

@@ -6,6 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/atoll-run/atoll/internal/guest/attend"
+	"github.com/atoll-run/atoll/internal/named"
 )
 
 // sandboxes describes named sandboxes as resources.
@@ -60,6 +61,9 @@ func (d describer) sandboxes(doc *huma.OpenAPI) {
 	on(http.MethodDelete, "", "deleteSandbox", "Destroy a named sandbox", nil, nil, gone)
 	on(http.MethodPut, "/timeout", "setSandboxTimeout", "Say when a sandbox sleeps and when it is destroyed", nil, json(SandboxTimeout{}), one)
 	on(http.MethodPut, "/network", "setSandboxNetwork", "Say what of its environment's network a sandbox may reach", nil, json(NetworkChange{}), one)
+	on(http.MethodPost, "/sleep", "sleepSandbox", "Have a sandbox sleep at once", nil, nil, one)
+	add(http.MethodPost, sandboxPath+"/fork", "forkSandbox", "Make copies of a sandbox, processes and all", []*huma.Param{name, session, queryParam("count", "How many; 1 if not given.", integer(1, named.MaxForks))}, nil,
+		map[string]*huma.Response{"201": d.json("The copies, which are called after it.", SandboxList{}), "404": unknown, "409": conflict, "429": limited})
 	on(http.MethodGet, "/metrics", "getSandboxMetrics", "Get what a sandbox uses", nil, nil, d.json("It wakes nothing.", SandboxMetrics{}))
 	on(http.MethodGet, "/ports", "listSandboxPorts", "List the ports that something listens on", nil, nil, d.json("By number.", SandboxPorts{}))
 

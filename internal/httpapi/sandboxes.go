@@ -24,6 +24,8 @@ type Sandboxes interface {
 	Update(ctx context.Context, p *tenant.Principal, session, nameOrID string, c named.Change) (*named.Sandbox, error)
 	Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error
 	Usage(ctx context.Context, p *tenant.Principal, session, nameOrID string) (named.Usage, error)
+	Sleep(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*named.Sandbox, error)
+	Fork(ctx context.Context, p *tenant.Principal, session, nameOrID string, count int) ([]*named.Sandbox, error)
 	Orphans(ctx context.Context) ([]sandbox.ID, error)
 	Reap(ctx context.Context) ([]sandbox.ID, error)
 	Record(ctx context.Context, p *tenant.Principal, c named.Call) error
@@ -43,6 +45,8 @@ func (s *Server) sandboxRoutes() []route {
 		{both(http.MethodDelete), sandboxPath, s.methods(map[string]handler{http.MethodGet: s.getSandbox, http.MethodDelete: s.deleteSandbox})},
 		{put, sandboxPath + "/timeout", s.putSandboxTimeout},
 		{put, sandboxPath + "/network", s.putSandboxNetwork},
+		{post, sandboxPath + "/sleep", s.sleepSandbox},
+		{post, sandboxPath + "/fork", s.forkSandbox},
 		{get, sandboxPath + "/metrics", s.getSandboxMetrics},
 		{get, sandboxPath + "/ports", s.listSandboxPorts},
 		{both(http.MethodDelete), orphansPath, s.methods(map[string]handler{http.MethodGet: s.listOrphans, http.MethodDelete: s.reapOrphans})},
