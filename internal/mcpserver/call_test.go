@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/tools"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // each runs a test with sessions and without.
@@ -172,7 +173,7 @@ func TestCancel(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 			if name != "shell" {
-				until(t, "the execution of "+name+" is not ended", func() bool {
+				atolltest.Until(t, 10*time.Second, "the execution of "+name+" is ended", func() bool {
 					k.mu.Lock()
 					defer k.mu.Unlock()
 					return len(k.cancelled) > 0 && k.cancelled[len(k.cancelled)-1] == call.TraceID

@@ -149,16 +149,6 @@ func (k *kit) sessions() int {
 	return 0
 }
 
-// until waits for what becomes true elsewhere.
-func until(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(what)
-		}
-	}
-}
-
 // bearer is a transport that sends a key.
 type bearer string
 

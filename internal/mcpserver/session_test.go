@@ -15,6 +15,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/mcpserver"
 	"github.com/atoll-run/atoll/internal/tools"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 func TestASessionIsItsKeysAlone(t *testing.T) {
@@ -98,7 +99,7 @@ func TestTheEndOfASessionEndsItsCalls(t *testing.T) {
 func TestSessionsExpire(t *testing.T) {
 	k := open(t, func(c *mcpserver.Config) { c.Idle = 50 * time.Millisecond })
 	id := k.session(t, "alice")
-	until(t, "an idle session stays", func() bool { return k.sessions() == 0 })
+	atolltest.Until(t, 10*time.Second, "an idle session goes", func() bool { return k.sessions() == 0 })
 	if res := k.post(t, "alice", "", callShell, "Mcp-Session-Id", id); res.StatusCode != http.StatusNotFound {
 		t.Errorf("got %s", res.Status)
 	}
@@ -204,7 +205,7 @@ func TestResume(t *testing.T) {
 	res.Body.Close()
 	close(goOn)
 	var again *http.Response
-	until(t, "the stream cannot be taken up", func() bool { // the server may not have seen yet that its client is gone
+	atolltest.Until(t, 10*time.Second, "the stream can be taken up", func() bool { // the server may not have seen yet that its client is gone
 		again = k.do(t, http.MethodGet, "alice", "", "", "Mcp-Session-Id", id, "Last-Event-ID", event, "Mcp-Protocol-Version", "2025-11-25")
 		return again.StatusCode != http.StatusConflict
 	})

@@ -89,11 +89,10 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 		return true
 	}
-	for range 100 { // what was told to end may take its time
-		if ok() {
-			return
+	defer func() {
+		if t.Failed() {
+			t.Errorf("before: %v, now: %v", before, now)
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Errorf("before: %v, now: %v", before, now)
+	}()
+	atolltest.Until(t, 20*time.Second, "what was told to end has ended", ok)
 }

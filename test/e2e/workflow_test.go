@@ -74,13 +74,15 @@ func TestWorkflow(t *testing.T) {
 		return res.StatusCode, string(body)
 	}
 	// The server was started in the background: it needs a moment to listen.
-	status, html := get("/")
-	for deadline := time.Now().Add(time.Minute); status != http.StatusOK && time.Now().Before(deadline); status, html = get("/") {
-		time.Sleep(100 * time.Millisecond)
-	}
+	var html string
+	atolltest.Until(t, time.Minute, "the page is there", func() (there bool) {
+		var status int
+		status, html = get("/")
+		return status == http.StatusOK
+	})
 	script := regexp.MustCompile(`/assets/[^"]+\.js`).FindString(html)
-	if status != http.StatusOK || script == "" {
-		t.Fatalf("HTTP %d: %s", status, html)
+	if script == "" {
+		t.Fatal(html)
 	}
 	if status, js := get(script); status != http.StatusOK || !strings.Contains(js, "Vite + React") {
 		t.Errorf("HTTP %d, %d bytes of script", status, len(js))

@@ -121,10 +121,8 @@ nohup python3 count.py > /dev/null 2>&1 & echo $! > pid; until [ -s count ]; do 
 	kills := atolltest.Count(4, 50)
 	for range kills {
 		before := answers.Load()
-		for end := time.Now().Add(time.Minute); answers.Load() < before+2 && time.Now().Before(end) && !t.Failed(); {
-			time.Sleep(10 * time.Millisecond)
-		}
-		time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond) // at any moment
+		atolltest.Until(t, time.Minute, "calls are answered", func() bool { return answers.Load() >= before+2 || t.Failed() })
+		time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond) // the load: it is killed at any moment
 		if err := server().Signal(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest/attend"
 	"github.com/atoll-run/atoll/internal/guest/attend/attendtest"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // start starts a process.
@@ -494,13 +495,9 @@ E`)
 
 func testOrphans(t *testing.T, c *attend.Client) {
 	run(t, c, "for i in $(seq 30); do (setsid sh -c 'sleep 0.01' &); done; for i in $(seq 30); do sh -c 'sleep 0.01 & exit' ; done; true")
-	for range 100 {
-		if n := strings.TrimSpace(run(t, c, "grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l").out[attend.Stdout]); n == "0" {
-			return
-		}
-		time.Sleep(10 * time.Millisecond) // nothing tells of a zombie's end
-	}
-	t.Errorf("zombies stay: %s", run(t, c, "grep -H State /proc/[0-9]*/status").out[attend.Stdout])
+	atolltest.Until(t, 20*time.Second, "no zombie stays", func() bool {
+		return strings.TrimSpace(run(t, c, "grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l").out[attend.Stdout]) == "0"
+	})
 }
 
 func testLimits(t *testing.T, c *attend.Client) {
