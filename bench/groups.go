@@ -34,6 +34,7 @@ var groups = []group{
 	{"connect", "making sandboxes with a network, beside those without", connected},
 	{"threads", "home directories: taken, saved, restored from a bucket", threads},
 	{"network", "TCP through a sandbox's network, beside loopback", network},
+	{"sandboxes", "named sandboxes: their tools, contexts, previews, sleep and copies", named},
 	{"gojudge", "go-judge beside the bare interpreter", goJudge},
 }
 

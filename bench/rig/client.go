@@ -122,3 +122,49 @@ func (s *Server) PeakRSS() (int64, error) {
 	}
 	return 0, fmt.Errorf("process %d has no VmHWM", s.Pid)
 }
+
+// Call makes a request of the API, and returns the answer, which must be a
+// success.
+func (s *Server) Call(ctx context.Context, method, path string, in any) ([]byte, error) {
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.key)
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return s.answer(req)
+}
+
+// Get fetches what the server has for another host than its own.
+func (s *Server) Get(ctx context.Context, host string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/", nil)
+	if err != nil {
+		return err
+	}
+	req.Host = host
+	_, err = s.answer(req)
+	return err
+}
+
+func (s *Server) answer(req *http.Request) ([]byte, error) {
+	res, err := s.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode/100 != 2 {
+		err = fmt.Errorf("the server answered %d: %.400s", res.StatusCode, answer)
+	}
+	return answer, err
+}

@@ -70,7 +70,7 @@ func (s *Server) listContexts(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) createContext(w http.ResponseWriter, r *http.Request) error {
 	return s.inContexts(r, func(_ *place, u *codecontext.Use, h *named.Handle) error {
-		body, err := readRequest(w, r)
+		body, err := readJSON(w, r)
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ const (
 
 func (s *Server) runContext(w http.ResponseWriter, r *http.Request) error {
 	return s.onContext(r, func(p *place, u *codecontext.Use, id codecontext.ID) error {
-		body, err := readRequest(w, r)
+		body, err := readJSON(w, r)
 		if err != nil {
 			return err
 		}

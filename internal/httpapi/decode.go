@@ -62,6 +62,11 @@ func readRequest(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if _, err := parseQuery(r); err != nil {
 		return nil, err
 	}
+	return readJSON(w, r)
+}
+
+// readJSON reads the body of a request that is JSON.
+func readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err := checkContentType(r.Header); err != nil {
 		return nil, err
 	}

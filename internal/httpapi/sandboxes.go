@@ -253,10 +253,7 @@ func changed[T any](s *Server, w http.ResponseWriter, r *http.Request, change fu
 	if err != nil {
 		return err
 	}
-	if err := checkContentType(r.Header); err != nil {
-		return err
-	}
-	body, err := readBody(w, r)
+	body, err := readJSON(w, r)
 	if err != nil {
 		return err
 	}

@@ -107,10 +107,7 @@ func (s *Server) postTool(w http.ResponseWriter, r *http.Request) error {
 	if len(q) > 0 && name != tools.ExecuteCodeName {
 		return invalid("agent and template are for %s alone", tools.ExecuteCodeName)
 	}
-	if err := checkContentType(r.Header); err != nil {
-		return err
-	}
-	body, err := readBody(w, r)
+	body, err := readJSON(w, r)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/atoll-run/atoll/bench/report"
+	"github.com/atoll-run/atoll/bench/rig"
+)
+
+// pool is the named sandboxes of one session.
+type pool struct {
+	*rig.Server
+	rows []report.Row
+}
+
+const session = "bench"
+
+// named measures named sandboxes as their callers see them, over HTTP.
+func named(ctx context.Context, b *bench) (_ []report.Row, err error) {
+	s, err := b.rig.Serve(ctx, rig.Options{PoolSize: 0, Args: []string{"--sandbox-frozen=1h"}})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	p := &pool{Server: s}
+	for _, part := range []func(context.Context, *bench) error{p.calls, p.context, p.preview, p.frozen, p.asleep, p.forks, p.transfers} {
+		if err := part(ctx, b); err != nil {
+			return p.rows, err
+		}
+	}
+	return p.rows, nil
+}
+
+// tool calls a tool of the session, and returns how long it took.
+func (p *pool) tool(ctx context.Context, name string, in map[string]any) (time.Duration, error) {
+	begun := time.Now()
+	answer, err := p.Call(ctx, http.MethodPost, "/v1/sessions/"+session+"/tools/"+name, in)
+	took := time.Since(begun)
+	if err != nil {
+		return took, fmt.Errorf("%s: %w", name, err)
+	}
+	var out struct {
+		ExitCode int `json:"exit_code"`
+	}
+	if err := json.Unmarshal(answer, &out); err != nil || out.ExitCode != 0 {
+		return took, fmt.Errorf("%s answered %.400s: %w", name, answer, err)
+	}
+	return took, nil
+}
+
+func (p *pool) shell(ctx context.Context, sandbox, command string) error {
+	_, err := p.tool(ctx, "shell", map[string]any{"sandbox": sandbox, "command": command, "timeout_ms": 120_000})
+	return err
+}
+
+func (p *pool) add(r report.Row) { p.rows = append(p.rows, r) }
+
+// times takes n samples, after one that does not count.
+func times(n int, f func() (time.Duration, error)) (report.Sample, error) {
+	var all report.Sample
+	for i := range n + 1 {
+		took, err := f()
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			all = append(all, took)
+		}
+	}
+	return all, nil
+}
+
+// row is one of durations.
+func row(name string, s report.Sample, must float64) report.Row {
+	return report.Row{Case: name, Unit: "ms", Measured: report.Milliseconds(s.Percentile(50)), Sample: s.Summary(), Must: report.AtMost(must)}
+}
+
+func (p *pool) calls(ctx context.Context, b *bench) error {
+	n := b.count(300)
+	shell, err := times(n, func() (time.Duration, error) {
+		return p.tool(ctx, "shell", map[string]any{"command": "true"})
+	})
+	if err != nil {
+		return err
+	}
+	bare, err := times(n, func() (time.Duration, error) {
+		begun := time.Now()
+		err := exec.CommandContext(ctx, "sh", "-c", "true").Run()
+		return time.Since(begun), err
+	})
+	if err != nil {
+		return err
+	}
+	r := row("shell true in a running sandbox, p50", shell, 3)
+	r.Baseline, r.BaselineName, r.BaselineSample = report.Milliseconds(bare.Percentile(50)), "sh -c true, p50", bare.Summary()
+	p.add(r)
+	if err := p.shell(ctx, "default", "head -c 4096 /dev/zero | tr '\\0' x > small"); err != nil {
+		return err
+	}
+	read, err := times(n, func() (time.Duration, error) {
+		return p.tool(ctx, "read_file", map[string]any{"path": "small"})
+	})
+	if err == nil {
+		p.add(row("read_file of 4 KiB, p50", read, 1))
+	}
+	return err
+}
+
+func (p *pool) context(ctx context.Context, b *bench) error {
+	took, err := times(b.count(300), func() (time.Duration, error) {
+		begun := time.Now()
+		_, err := p.Call(ctx, http.MethodPost, "/v1/sandboxes/default/contexts/python/run?session="+session, map[string]any{"code": "1+1"})
+		return time.Since(begun), err
+	})
+	if err == nil {
+		p.add(row("1+1 in a code context, p50", took, 1))
+	}
+	return err
+}
+
+// page is a server of one static page, as fast as the image has one.
+const page = `require("http").createServer((q, r) => r.end("<p>a page</p>")).listen(8000, "127.0.0.1")`
+
+func (p *pool) preview(ctx context.Context, b *bench) error {
+	if err := p.shell(ctx, "default", fmt.Sprintf(`(node -e '%s' > /dev/null 2>&1 &); until curl -so /dev/null http://127.0.0.1:8000/; do sleep 0.1; done`, page)); err != nil {
+		return err
+	}
+	answer, err := p.Call(ctx, http.MethodPost, "/v1/sessions/"+session+"/tools/browse", map[string]any{"port": 8000})
+	if err != nil {
+		return err
+	}
+	var out struct{ URL string }
+	if err := json.Unmarshal(answer, &out); err != nil {
+		return err
+	}
+	at, err := url.Parse(out.URL)
+	if err != nil {
+		return err
+	}
+	get := func(ctx context.Context) error { return p.Get(ctx, at.Host) }
+	t, err := closedLoop(ctx, httpClients, time.Second, b.window(10*time.Second), get)
+	if err != nil {
+		return err
+	}
+	p.add(report.Row{
+		Case: "a static page through a preview", Unit: "requests/s", Measured: t.perSecond(), Sample: t.each.Summary(), Must: report.AtLeast(3000),
+		Note: "a server of Node.js in the sandbox, 8 clients that keep their connections, on the same cores; " + t.note(),
+	})
+	one, err := times(b.count(300), func() (time.Duration, error) {
+		begun := time.Now()
+		err := get(ctx)
+		return time.Since(begun), err
+	})
+	if err == nil {
+		p.add(row("the same, one at a time, p50", one, 2))
+	}
+	return err
+}
+
+// status waits until a sandbox has a status.
+func (p *pool) status(ctx context.Context, name, want string) error {
+	for {
+		answer, err := p.Call(ctx, http.MethodGet, "/v1/sandboxes/"+name+"?session="+session, nil)
+		if err != nil {
+			return err
+		}
+		var sb struct{ Status string }
+		if err := json.Unmarshal(answer, &sb); err != nil || sb.Status == want {
+			return err
+		}
+		if err := wait(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *pool) create(ctx context.Context, name string, more map[string]any) error {
+	in := map[string]any{"name": name, "session": session}
+	for k, v := range more {
+		in[k] = v
+	}
+	_, err := p.Call(ctx, http.MethodPost, "/v1/sandboxes", in)
+	return err
+}
+
+// wakes takes samples of the first call of a sandbox that sleeps.
+func (p *pool) wakes(ctx context.Context, n int, name string, sleep func() error) (report.Sample, error) {
+	return times(n, func() (time.Duration, error) {
+		if err := sleep(); err != nil {
+			return 0, err
+		}
+		return p.tool(ctx, "glob", map[string]any{"sandbox": name, "pattern": "nothing"})
+	})
+}
+
+func (p *pool) frozen(ctx context.Context, b *bench) error {
+	if err := p.create(ctx, "frozen", map[string]any{"sleep_after_ms": 1000}); err != nil {
+		return err
+	}
+	took, err := p.wakes(ctx, b.count(10), "frozen", func() error { return p.status(ctx, "frozen", "sleeping") })
+	if err == nil {
+		p.add(row("waking a frozen sandbox, p50", took, 10))
+	}
+	return err
+}
+
+func (p *pool) asleep(ctx context.Context, b *bench) error {
+	for _, c := range []struct {
+		mib  int
+		must float64
+	}{{16, 100}, {256, 500}} {
+		name := fmt.Sprintf("holds-%d", c.mib)
+		err := p.shell(ctx, name, fmt.Sprintf(`python3 -c '
+import os, time
+held = os.urandom(%d << 20)
+open("there", "w").close()
+time.sleep(3600)' > /dev/null 2>&1 & until [ -e there ]; do sleep 0.05; done`, c.mib))
+		if err != nil {
+			return err
+		}
+		took, err := p.wakes(ctx, b.count(10), name, func() error { return p.sleep(ctx, name) })
+		if err != nil {
+			return err
+		}
+		p.add(row(fmt.Sprintf("waking a sandbox with %d MiB from disk, p50", c.mib), took, c.must))
+	}
+	return nil
+}
+
+func (p *pool) sleep(ctx context.Context, name string) error {
+	_, err := p.Call(ctx, http.MethodPost, "/v1/sandboxes/"+name+"/sleep?session="+session, nil)
+	return err
+}
+
+func (p *pool) forks(ctx context.Context, b *bench) error {
+	took, err := times(b.count(10), func() (time.Duration, error) {
+		begun := time.Now()
+		answer, err := p.Call(ctx, http.MethodPost, "/v1/sandboxes/frozen/fork?count=5&session="+session, nil)
+		took := time.Since(begun)
+		if err != nil {
+			return took, err
+		}
+		var out struct {
+			Data []struct {
+				ID string `json:"sandbox_id"`
+			}
+		}
+		if err := json.Unmarshal(answer, &out); err != nil {
+			return took, err
+		}
+		for _, sb := range out.Data {
+			if _, err := p.Call(ctx, http.MethodDelete, "/v1/sandboxes/"+sb.ID, nil); err != nil {
+				return took, err
+			}
+		}
+		return took, nil
+	})
+	if err == nil {
+		p.add(row("5 copies of a sandbox, p50", took, 250))
+	}
+	return err
+}
+
+func (p *pool) transfers(ctx context.Context, b *bench) error {
+	const many = `mkdir -p many && cd many && for d in $(seq 100); do mkdir -p $d && for f in $(seq 100); do echo $d $f > $d/$f; done; done`
+	size := int64(1 << 30)
+	if b.quick {
+		size = 100 << 20
+	}
+	for _, make := range []string{fmt.Sprintf("head -c %d /dev/zero > big", size), many} {
+		if err := p.shell(ctx, "default", make); err != nil {
+			return err
+		}
+	}
+	if err := p.create(ctx, "target", nil); err != nil {
+		return err
+	}
+	move := func(name string) func() (time.Duration, error) {
+		return func() (time.Duration, error) {
+			if err := p.shell(ctx, "target", "rm -rf "+name); err != nil {
+				return 0, err
+			}
+			return p.tool(ctx, "transfer", map[string]any{"from_sandbox": "default", "from_path": name, "to_sandbox": "target", "to_path": name, "recursive": true})
+		}
+	}
+	n := b.count(5)
+	big, err := times(n, move("big"))
+	if err != nil {
+		return err
+	}
+	p.add(report.Row{
+		Case: fmt.Sprintf("transfer of %d MB between sandboxes", size>>20), Unit: "MB/s", Must: report.AtLeast(300),
+		Measured: float64(size) / 1e6 / big.Percentile(50).Seconds(), Sample: big.Summary(),
+	})
+	small, err := times(n, move("many"))
+	if err != nil {
+		return err
+	}
+	dir, err := b.rig.Temp("many")
+	if err != nil {
+		return err
+	}
+	if err := exec.CommandContext(ctx, "sh", "-ec", "cd "+dir+"; "+many).Run(); err != nil {
+		return err
+	}
+	bare, err := times(n, func() (time.Duration, error) {
+		to := filepath.Join(dir, "copy")
+		if err := os.RemoveAll(to); err != nil {
+			return 0, err
+		}
+		begun := time.Now()
+		err := exec.CommandContext(ctx, "cp", "-r", filepath.Join(dir, "many"), to).Run()
+		return time.Since(begun), err
+	})
+	if err != nil {
+		return err
+	}
+	r := row("transfer of 10,000 small files, p50", small, 3)
+	r.Baseline, r.BaselineName, r.BaselineSample = report.Milliseconds(bare.Percentile(50)), "cp -r, p50", bare.Summary()
+	p.add(r)
+	return nil
+}
