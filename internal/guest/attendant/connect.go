@@ -120,14 +120,12 @@ func dialAddr(family int, addr unix.Sockaddr) (*os.File, syscall.RawConn, error)
 	if err == nil {
 		return f, raw, nil
 	}
-	// It is writable once there is a connection, or none.
-	waited := false
+	// It is writable once there is a connection, or none; which may be so by now,
+	// and then nobody tells.
 	e = raw.Write(func(fd uintptr) bool {
-		if !waited {
-			waited = true
-			return false
-		}
-		return true
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+		n, err := unix.Poll(p, 0)
+		return n > 0 || err != nil && err != unix.EINTR
 	})
 	if e == nil {
 		e = raw.Control(func(fd uintptr) {
