@@ -144,7 +144,9 @@ func TestKilled(t *testing.T) {
 		var recorded []string
 		for life := range lives {
 			p := startChild(t, e.where, receiver.URL, cert)
-			dies := time.AfterFunc(50*time.Millisecond+rand.N(300*time.Millisecond), func() { p.cmd.Process.Kill() })
+			// Some time after one of its records, however slow the machine is.
+			var dies *time.Timer
+			last := rand.N(perLife)
 			for i := range perLife {
 				id := fmt.Sprintf("trc_%d_%d", life, i)
 				fmt.Fprintln(p.in, id)
@@ -152,8 +154,13 @@ func TestKilled(t *testing.T) {
 					break
 				}
 				recorded = append(recorded, id)
+				if i == last {
+					dies = time.AfterFunc(rand.N(30*time.Millisecond), func() { p.cmd.Process.Kill() })
+				}
 			}
-			dies.Stop()
+			if dies != nil {
+				dies.Stop()
+			}
 			p.kill()
 		}
 		last := startChild(t, e.where, receiver.URL, cert)
