@@ -114,36 +114,37 @@ func (p *process) relay(stdout, stderr, control *os.File) {
 			}
 		}
 	}
+	ended := make(chan *attend.Exit, 1)
 	go func() {
 		err := p.cmd.Wait()
 		e := &attend.Exit{Code: p.cmd.ProcessState.ExitCode(), At: time.Now()}
 		if s, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() && err != nil {
 			e.Signal, e.Code = s.Signal(), 128+int(s.Signal())
 		}
-		time.Sleep(20 * time.Millisecond) // for what is in the pipes
-		p.mu.Lock()
-		p.exit = e
-		p.more.Broadcast()
-		p.mu.Unlock()
+		ended <- e
 	}()
 	buf := make([]byte, 64<<10)
-	for {
+	var exit *attend.Exit
+	for exit == nil {
+		select {
+		case exit = <-ended: // all that it wrote is in the pipes by now
+		default:
+		}
 		drain(stdout, attend.Stdout)
 		drain(stderr, attend.Stderr)
 		_ = control.SetReadDeadline(time.Now().Add(time.Millisecond))
-		n, err := control.Read(buf)
+		n, _ := control.Read(buf)
 		if n > 0 {
 			drain(stdout, attend.Stdout)
 			drain(stderr, attend.Stderr)
 			p.add(attend.Control, buf[:n])
 		}
-		p.mu.Lock()
-		over := p.exit != nil
-		p.mu.Unlock()
-		if err != nil && over {
-			return
-		}
 	}
+	drain(control, attend.Control)
+	p.mu.Lock()
+	p.exit = exit
+	p.more.Broadcast()
+	p.mu.Unlock()
 }
 
 func (p *process) add(s attend.Stream, data []byte) {

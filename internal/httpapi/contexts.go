@@ -70,12 +70,8 @@ func (s *Server) listContexts(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) createContext(w http.ResponseWriter, r *http.Request) error {
 	return s.inContexts(r, func(_ *place, u *codecontext.Use, h *named.Handle) error {
-		body, err := readJSON(w, r)
-		if err != nil {
-			return err
-		}
 		var in NewContext
-		if err := decodeStrict(body, &in); err != nil {
+		if err := decodeJSON(w, r, &in); err != nil {
 			return err
 		}
 		if in.Language == nil {
@@ -142,12 +138,8 @@ const (
 
 func (s *Server) runContext(w http.ResponseWriter, r *http.Request) error {
 	return s.onContext(r, func(p *place, u *codecontext.Use, id codecontext.ID) error {
-		body, err := readJSON(w, r)
-		if err != nil {
-			return err
-		}
 		var in RunCode
-		if err := decodeStrict(body, &in); err != nil {
+		if err := decodeJSON(w, r, &in); err != nil {
 			return err
 		}
 		if in.Code == nil {

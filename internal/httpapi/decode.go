@@ -165,6 +165,24 @@ func plain(in map[string]Text) map[string]string {
 	return out
 }
 
+// decodeRequest decodes the body of a request that has no query.
+func decodeRequest(w http.ResponseWriter, r *http.Request, into any) error {
+	body, err := readRequest(w, r)
+	if err != nil {
+		return err
+	}
+	return decodeStrict(body, into)
+}
+
+// decodeJSON decodes the body of a request.
+func decodeJSON(w http.ResponseWriter, r *http.Request, into any) error {
+	body, err := readJSON(w, r)
+	if err != nil {
+		return err
+	}
+	return decodeStrict(body, into)
+}
+
 // decodeStrict reads one JSON object: no unknown or repeated names, no
 // invalid UTF-8, nothing after it.
 func decodeStrict(body []byte, into any) error {

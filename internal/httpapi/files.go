@@ -48,12 +48,8 @@ func (s *Server) postFilesList(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := readRequest(w, r)
-	if err != nil {
-		return err
-	}
 	var in FilesListRequest
-	if err := decodeStrict(body, &in); err != nil {
+	if err := decodeRequest(w, r, &in); err != nil {
 		return err
 	}
 	switch {

@@ -41,12 +41,8 @@ func (s *Server) startProcess(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := readJSON(w, r)
-	if err != nil {
-		return err
-	}
 	var in NewProcess
-	if err := decodeStrict(body, &in); err != nil {
+	if err := decodeJSON(w, r, &in); err != nil {
 		return err
 	}
 	spec, err := in.domain()
@@ -245,12 +241,8 @@ func (s *Server) signalProcess(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := readJSON(w, r)
-	if err != nil {
-		return err
-	}
 	var in ProcessSignal
-	if err := decodeStrict(body, &in); err != nil {
+	if err := decodeJSON(w, r, &in); err != nil {
 		return err
 	}
 	if in.Signal == nil {

@@ -115,12 +115,8 @@ func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := readRequest(w, r)
-	if err != nil {
-		return err
-	}
 	var in NewSandbox
-	if err := decodeStrict(body, &in); err != nil {
+	if err := decodeRequest(w, r, &in); err != nil {
 		return err
 	}
 	if in.Name == nil {
@@ -253,12 +249,8 @@ func changed[T any](s *Server, w http.ResponseWriter, r *http.Request, change fu
 	if err != nil {
 		return err
 	}
-	body, err := readJSON(w, r)
-	if err != nil {
-		return err
-	}
 	var in T
-	if err := decodeStrict(body, &in); err != nil {
+	if err := decodeJSON(w, r, &in); err != nil {
 		return err
 	}
 	c, err := change(p, &in)

@@ -50,12 +50,8 @@ func (s *Server) signURL(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := readRequest(w, r)
-	if err != nil {
-		return err
-	}
 	var in SignRequest
-	if err := decodeStrict(body, &in); err != nil {
+	if err := decodeRequest(w, r, &in); err != nil {
 		return err
 	}
 	if in.Method == "" {

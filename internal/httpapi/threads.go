@@ -131,12 +131,8 @@ func (s *Server) patchThread(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := readRequest(w, r)
-	if err != nil {
-		return err
-	}
 	var in ThreadChange
-	if err := decodeStrict(body, &in); err != nil {
+	if err := decodeRequest(w, r, &in); err != nil {
 		return err
 	}
 	if in.ExpiresAt != nil && !in.ExpiresAt.After(time.Now()) {

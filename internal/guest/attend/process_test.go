@@ -412,7 +412,10 @@ func testLossless(t *testing.T, c *attend.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(300 * time.Millisecond) // the reader is slow
+	atolltest.Until(t, time.Minute, "all that is kept is written, while nobody reads", func() bool {
+		p, err := c.Process(t.Context(), o.Process().ID)
+		return err == nil && p.Last > attend.MaxRing-64<<10
+	})
 	got := all(t, o)
 	if len(got.out[attend.Stdout]) != 9_000_000 || len(got.out[attend.Stderr]) != 3_000_000 || got.dropped != 0 {
 		t.Errorf("%d and %d bytes, %d dropped", len(got.out[0]), len(got.out[1]), got.dropped)
