@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -40,10 +41,16 @@ is unique in its session (--session); its id can be given instead.`,
 			func(ctx context.Context, c *adminapi.Client, args []string) (httpapi.Sandbox, error) {
 				return c.SleepSandbox(ctx, s.at(args[0]))
 			}, s.show)),
-		r.command("rm NAME", "End a sandbox and remove all there is of it", "", cobra.ExactArgs(1), r.removes(
+		r.command("rm NAME…", "End sandboxes and remove all there is of them", "", cobra.MinimumNArgs(1),
 			func(ctx context.Context, c *adminapi.Client, args []string) error {
-				return c.DeleteSandbox(ctx, s.at(args[0]))
-			})))
+				var errs []error // one that cannot be removed does not keep the others
+				for i := range args {
+					errs = append(errs, r.removes(func(ctx context.Context, c *adminapi.Client, args []string) error {
+						return c.DeleteSandbox(ctx, s.at(args[0]))
+					})(ctx, c, args[i:i+1]))
+				}
+				return errors.Join(errs...)
+			}))
 	return cmd
 }
 

@@ -117,6 +117,9 @@ func packFolder(w io.Writer, folder string) error {
 }
 
 func (s *sandboxes) copyOut(ctx context.Context, c *adminapi.Client, at adminapi.At, from, to string) error {
+	if from == "" {
+		from = "." // NAME: is its home, as it is in the other direction
+	}
 	if to == "-" {
 		return c.ReadSandboxFile(ctx, at, from, s.app.std.out)
 	}

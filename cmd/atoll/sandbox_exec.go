@@ -42,7 +42,8 @@ func (s *sandboxes) exec() *cobra.Command {
 			if dir != "" {
 				in.WorkingDir = &dir
 			}
-			in.Stdin, in.TimeoutMS = &stdin, milliseconds(timeout)
+			attached := !detach // what reads all of it, loses nothing of it
+			in.Stdin, in.Wait, in.TimeoutMS = &stdin, &attached, milliseconds(timeout)
 			p, err := c.StartProcess(ctx, s.at(args[0]), in)
 			if err != nil {
 				return err

@@ -102,6 +102,7 @@ func (in *NewProcess) domain() (spec attend.ProcessSpec, err error) {
 	if spec.Timeout, err = millis("timeout_ms", in.TimeoutMS, 1); err != nil {
 		return spec, err
 	}
+	spec.Patient = in.Wait != nil && *in.Wait
 	if spec.Input = in.Stdin != nil && *in.Stdin; in.Terminal != nil {
 		if in.Terminal.Rows == 0 || in.Terminal.Columns == 0 {
 			return spec, invalid("terminal needs rows and columns, both at least 1")

@@ -194,6 +194,7 @@ type NewProcess struct {
 	EnvVars    map[string]Text `json:"env_vars,omitzero" nullable:"true" doc:"Over those of the sandbox. Rules as in an execution's env_vars."`
 	Stdin      *bool           `json:"stdin,omitzero" default:"false" doc:"Whether it can be written to."`
 	Terminal   *TerminalSize   `json:"terminal,omitzero" doc:"Gives it a terminal."`
+	Wait       *bool           `json:"wait_for_reader,omitzero" default:"false" doc:"Whether it waits when 1 MiB of its output has not been read, instead of losing the oldest."`
 	TimeoutMS  *Millis         `json:"timeout_ms,omitzero" minimum:"1" doc:"Ends it and all it started; if left out nothing does."`
 }
 

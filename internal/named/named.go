@@ -140,7 +140,10 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 // CheckName says why a sandbox cannot have a name. One that looks like an id is
 // none, since either can be used to find a sandbox.
 func CheckName(name string) error {
-	if !namePattern.MatchString(name) || sandbox.ID(name).Valid() {
+	if sandbox.ID(name).Valid() {
+		return fault.New(fault.Invalid, "sandbox: %q is what ids of sandboxes look like, which are given out; there is none of that id here, and no sandbox can have it as its name", name)
+	}
+	if !namePattern.MatchString(name) {
 		return fault.New(fault.Invalid, "sandbox: %.80q cannot be a sandbox's name; want 1 to 64 letters, digits, '_', '.' and '-', beginning with a letter or digit, such as \"builder\"", name)
 	}
 	return nil

@@ -79,6 +79,7 @@ type ProcessSpec struct {
 	Control  bool          // descriptors 3, to read what WriteControl sends, and 4, for stream Control
 	Timeout  time.Duration // ends it and all it started; zero sets none
 	Lossless bool          // while somebody follows it waits when its output is not taken, instead of losing some
+	Patient  bool          // the same while nobody follows: it waits until somebody does
 	Limits   Limits
 }
 

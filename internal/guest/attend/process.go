@@ -25,7 +25,7 @@ func NewProcessID() ProcessID {
 func (s *ProcessSpec) wire() *proto.Start {
 	q := &proto.Start{
 		ID: string(s.ID), Argv: list(s.Argv), Env: list(s.Env), Dir: []byte(s.Dir), Input: s.Input, Control: s.Control,
-		Timeout: int64(max(s.Timeout, 0)), Lossless: s.Lossless, OpenFiles: max(s.Limits.OpenFiles, 0),
+		Timeout: int64(max(s.Timeout, 0)), Lossless: s.Lossless, Patient: s.Patient, OpenFiles: max(s.Limits.OpenFiles, 0),
 	}
 	if q.ID == "" {
 		q.ID = string(NewProcessID())

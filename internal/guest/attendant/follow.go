@@ -84,6 +84,7 @@ func (f *follower) put(c *proto.Conn) (exit *proto.Exit, more bool) {
 		f.at = p.at + int64(len(p.data))
 		more = true
 	}
+	f.seen = max(f.seen, f.at)
 	paused := f.paused
 	f.mu.Unlock()
 	if paused && more {

@@ -28,6 +28,7 @@ type process struct {
 	dir      []byte
 	started  time.Time
 	lossless bool
+	patient  bool     // its output waits for a reader, and not only while there is one
 	pid      int      // also of its session and first process group
 	input    *channel // nil if it has none
 	requests *channel // descriptor 3, nil if it has none
@@ -42,6 +43,8 @@ type process struct {
 	exit      *proto.Exit        // guarded by mu; nil while it runs
 	paused    bool               // guarded by mu; its outputs are not read for want of room
 	followers map[*follower]bool // guarded by mu
+	seen      int64              // guarded by mu; how far any follower has ever read
+	over      bool               // guarded by mu; it has ended, its output may not have
 	timedOut  bool               // guarded by mu
 	blocked   string             // guarded by mu; the rule it broke
 	forgotten bool               // guarded by mu; it keeps no output any more
@@ -103,11 +106,19 @@ func (p *process) needed() int64 {
 		return everything
 	}
 	at := int64(everything)
+	if p.patient && len(p.followers) == 0 && p.exit == nil {
+		at = p.seen
+	}
 	for f := range p.followers {
 		at = min(at, f.at)
 	}
 	return at
 }
+
+// held reports whether somebody is to read the output before there may be more. What
+// is left in the pipes of a process that is over is not much, and its end must not
+// wait for a reader. p.mu is held.
+func (p *process) held() bool { return len(p.followers) > 0 || p.patient && !p.over }
 
 // room reports whether output may be read. If not, a follower that gets on has it
 // looked at again.
@@ -115,7 +126,7 @@ func (p *process) room() bool {
 	const enough = ringSize - 4*readSize
 	p.mu.Lock()
 	p.paused = false
-	if !p.lossless || len(p.followers) == 0 || p.ring.cost < enough {
+	if !p.lossless || !p.held() || p.ring.cost < enough {
 		p.mu.Unlock()
 		return true
 	}

@@ -233,6 +233,9 @@ func (u *pump) reap() {
 		return
 	}
 	u.reaped, u.ended = true, true
+	u.mu.Lock()
+	u.over = true
+	u.mu.Unlock()
 	u.drop(endOf)
 	for i := range endOf {
 		if u.fds[i] >= 0 {

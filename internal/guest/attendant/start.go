@@ -41,7 +41,7 @@ func (c *peer) start(q *proto.Start) bool {
 
 // launch starts a process, or finds the one that was started under its id.
 func (a *attendant) launch(q *proto.Start) (_ *process, err error) {
-	p := &process{table: &a.procs, id: q.ID, dir: q.Dir, lossless: q.Lossless, isTTY: q.Terminal != nil, started: time.Now(), followers: map[*follower]bool{}}
+	p := &process{table: &a.procs, id: q.ID, dir: q.Dir, lossless: q.Lossless || q.Patient, patient: q.Patient, isTTY: q.Terminal != nil, started: time.Now(), followers: map[*follower]bool{}}
 	p.changed.L = &p.mu
 	if len(p.dir) == 0 {
 		p.dir = []byte(wire.Home)

@@ -63,6 +63,7 @@ type Start struct {
 	Control   bool     `json:"control,omitempty"`
 	Timeout   int64    `json:"timeout,omitempty"` // ns
 	Lossless  bool     `json:"lossless,omitempty"`
+	Patient   bool     `json:"patient,omitempty"` // Lossless even while nobody follows
 	OpenFiles int      `json:"open_files,omitempty"`
 	Follow    bool     `json:"follow,omitempty"` // output and End come on this connection, and Taken is waited for
 }

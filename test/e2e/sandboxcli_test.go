@@ -1,0 +1,136 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+var sandboxIDs = regexp.MustCompile(`\bsb-[0-9a-f]{16}\b`)
+
+// console runs atoll sandbox in a session of its own.
+type console struct {
+	t       *testing.T
+	program string
+	env     []string
+	session string
+}
+
+// try runs a command.
+func (c *console) try(stdin []byte, args ...string) (stdout, stderr string, code int) {
+	c.t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(c.t.Context()), c.program, append([]string{"sandbox", "--session", c.session}, args...)...)
+	var out, errs bytes.Buffer
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = c.env, bytes.NewReader(stdin), &out, &errs
+	if err := cmd.Run(); err != nil {
+		if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+			c.t.Fatal(err)
+		}
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// do runs a command that must succeed, and returns what it wrote.
+func (c *console) do(args ...string) string {
+	c.t.Helper()
+	stdout, stderr, code := c.try(nil, args...)
+	if code != 0 {
+		c.t.Fatalf("atoll sandbox %q ended with %d: %s", args, code, stderr)
+	}
+	return stdout
+}
+
+func newConsole(t *testing.T, s *atolltest.Server) *console {
+	program, err := atolltest.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"PATH=" + os.Getenv("PATH"), "ATOLL_BASE_URL=" + s.URL, "ATOLL_API_KEY=" + atolltest.Key}
+	c := &console{t: t, program: program, env: env, session: "commands " + t.Name()}
+	t.Cleanup(func() {
+		if left := sandboxIDs.FindAllString(c.do("list"), -1); len(left) > 0 {
+			c.do(append([]string{"rm"}, left...)...)
+		}
+	})
+	return c
+}
+
+// TestSandboxCommands goes through what atoll sandbox can do with a sandbox.
+func TestSandboxCommands(t *testing.T) {
+	c := newConsole(t, shared(t))
+	if got := c.do("create", "one", "--env", "GREETING=hello there"); !strings.Contains(got, "running") {
+		t.Errorf("create: %q", got)
+	}
+	for _, want := range []struct {
+		stdin          string
+		args           []string
+		stdout, stderr string
+		code           int
+	}{
+		{"", []string{"one", "--", "sh", "-c", `echo "$GREETING" "$0" "$1"; echo e >&2; exit 3`, "a b", "-c"}, "hello there a b -c\n", "e\n", 3},
+		{"", []string{"--env", "GREETING=hi", "--workdir", "/tmp", "one", "sh", "-c", "echo $GREETING; pwd"}, "hi\n/tmp\n", "", 0},
+		{repeat("in", 2e6), []string{"--stdin", "one", "--", "cat"}, repeat("in", 2e6), "", 0},
+		{"", []string{"one", "--", "sh", "-c", "kill -TERM $$"}, "", "", 143},
+		{"", []string{"--timeout", "200ms", "one", "--", "sleep", "60"}, "", "timed out", 124},
+		{"", []string{"one", "--", "no-such-program"}, "", "no such file", 1},
+		{"", []string{"two", "--", "true"}, "", `there is no sandbox "two"`, 1},
+	} {
+		stdout, stderr, code := c.try([]byte(want.stdin), append([]string{"exec"}, want.args...)...)
+		if stdout != want.stdout || !strings.Contains(stderr, want.stderr) || code != want.code {
+			t.Errorf("exec %q: %d, %d bytes %.100q, %q", want.args, code, len(stdout), stdout, stderr)
+		}
+	}
+
+	dir := t.TempDir()
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "in/deep"), 0o755), os.WriteFile(filepath.Join(dir, "in/deep/-x y"), []byte("there"), 0o750), os.Symlink("deep/-x y", filepath.Join(dir, "in/link"))); err != nil {
+		t.Fatal(err)
+	}
+	c.do("cp", filepath.Join(dir, "in"), "one:tree")
+	if got := c.do("exec", "one", "--", "sh", "-c", "stat -c %a tree/deep/*; cat tree/link"); got != "750\nthere" {
+		t.Errorf("copied in: %q", got)
+	}
+	c.do("cp", "one:", filepath.Join(dir, "home"))
+	if got, err := os.ReadFile(filepath.Join(dir, "home/tree/link")); err != nil || string(got) != "there" {
+		t.Errorf("copied out: %q, %v", got, err)
+	}
+	if got := c.do("cp", "one:tree/link", "-"); got != "there" {
+		t.Errorf("to stdout: %q", got)
+	}
+
+	id := strings.TrimSpace(c.do("exec", "--detach", "one", "--", "sh", "-c", "echo begun; exec python3 -m http.server 8200"))
+	atolltest.Until(t, 30*time.Second, "the server listens", func() bool { return strings.Contains(c.do("ports", "one"), "8200") })
+	if got := c.do("logs", "one", id); got != "begun\n" {
+		t.Errorf("logs: %q", got)
+	}
+	if got := c.do("logs", "one"); !strings.Contains(got, id) || !strings.Contains(got, "running") {
+		t.Errorf("processes: %q", got)
+	}
+	if got := c.do("fork", "one", "--count", "2"); !strings.Contains(got, "one-1") || !strings.Contains(got, "one-2") {
+		t.Errorf("fork: %q", got)
+	}
+	if got := c.do("exec", "one-2", "--", "curl", "-s", "http://127.0.0.1:8200/tree/link"); got != "there" {
+		t.Errorf("the copy's server answers %q", got)
+	}
+	if got := c.do("sleep", "one"); !strings.Contains(got, "sleeping (disk)") {
+		t.Errorf("sleep: %q", got)
+	}
+	if stdout, stderr, code := c.try([]byte("tty; exit 7\n"), "shell", "one"); code != 7 || !strings.Contains(stdout, "/dev/pts/") {
+		t.Errorf("shell: %d, %q, %q", code, stdout, stderr)
+	}
+	stdout, stderr, code := c.try(nil, "rm", "one", "three", "one-1")
+	if code != 1 || stdout != "removed one\nremoved one-1\n" || !strings.Contains(stderr, `there is no sandbox "three"`) {
+		t.Errorf("rm: %d, %q, %q", code, stdout, stderr)
+	}
+	if got := sandboxIDs.FindAllString(c.do("list"), -1); len(got) != 1 {
+		t.Errorf("left are %v", got)
+	}
+}
