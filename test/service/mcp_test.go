@@ -27,19 +27,26 @@ const (
 	anthropicClient = "@anthropic-ai/sdk@1.12.0"
 )
 
-// script runs a program of testdata under Node.js with a package from npm, which
-// comes from where this machine is configured to install from.
-func script(t *testing.T, name, pkg string, env ...string) string {
+// install brings packages from npm, and returns the folder that they are in.
+func install(t *testing.T, packages ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"type":"module"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	install := exec.CommandContext(t.Context(), "npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", pkg)
-	install.Dir = dir
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Fatalf("npm install %s: %v\n%s", pkg, err, out)
+	cmd := exec.CommandContext(t.Context(), "npm", append([]string{"install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"}, packages...)...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("npm install %s: %v\n%s", packages, err, out)
 	}
+	return dir
+}
+
+// script runs a program of testdata under Node.js with a package from npm, which
+// comes from where this machine is configured to install from.
+func script(t *testing.T, name, pkg string, env ...string) string {
+	t.Helper()
+	dir := install(t, pkg)
 	source, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,49 @@
+package service
+
+import (
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// Versions of what is installed from npm: the protocol's own suite for servers, and
+// a Node.js that it runs with, which is newer than Debian's.
+const (
+	mcpConformance = "@modelcontextprotocol/conformance@0.1.16"
+	nodeForIt      = "@22.23.3"
+)
+
+// TestMCPConformance runs those scenarios of the protocol's conformance suite that
+// any server with tools has to pass. The others call tools, prompts and resources of
+// the suite's own example server.
+func TestMCPConformance(t *testing.T) {
+	s := shared(t)
+	at, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The suite sends no key. Everything else arrives as it was sent.
+	front := httptest.NewServer(&httputil.ReverseProxy{Transport: keyed{}, Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host = at.Scheme, at.Host
+	}})
+	defer front.Close()
+	node := "node-linux-" + map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
+	dir := install(t, mcpConformance, node+nodeForIt)
+	for _, scenario := range []string{
+		"server-initialize", "logging-set-level", "ping", "tools-list", "resources-list", "prompts-list",
+		"server-sse-multiple-streams", "dns-rebinding-protection",
+	} {
+		t.Run(scenario, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "node_modules", node, "bin/node"),
+				filepath.Join(dir, "node_modules/@modelcontextprotocol/conformance/dist/index.js"), "server", "--url", front.URL+"/mcp", "--scenario", scenario)
+			cmd.Dir = dir
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
