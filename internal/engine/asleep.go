@@ -133,7 +133,8 @@ func (n Named) Asleep(id sandbox.ID) bool {
 
 // Sleep implements named.Live.
 func (a *alive) Sleep(ctx context.Context) error {
-	if err := a.Quiet(); err != nil {
+	// A frozen attendant could not say goodbye.
+	if err := errors.Join(a.Thaw(ctx), a.Quiet()); err != nil {
 		return err
 	}
 	h := a.engine.host

@@ -20,6 +20,8 @@ type Instance struct {
 	proc    *state.Process
 	channel sandbox.Channel
 
+	pausing sync.Mutex // held while programs are paused or have to go on
+
 	mu    sync.Mutex
 	last  sandbox.Usage // guarded by mu; what Usage last read
 	meter meter         // guarded by mu; for want of control groups
