@@ -3,14 +3,18 @@ package attend_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest/attend"
@@ -196,5 +200,65 @@ h.serve_forever()
 		}
 		how(conn)
 		until(t, o, "closed\n")
+	}
+}
+
+// TestManyConnections checks that neither a reader who is late nor how many
+// connections there were keeps others from going on.
+func TestManyConnections(t *testing.T) {
+	s := attendtest.New(t)
+	c := s.Dial(t)
+	const echo = `
+import socket, threading
+def serve(c):
+    with c:
+        while b := c.recv(65536): c.sendall(b)
+s = socket.create_server(("127.0.0.1", 9000), backlog=64)
+print("ready", flush=True)
+while True: threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
+`
+	p := start(t, c, attend.ProcessSpec{Argv: []string{"python3", "-c", echo}, Env: attendtest.Env, Lossless: true})
+	until(t, follow(t, c, p.ID, 0), "ready\n")
+	data := strings.Repeat("0123456789abcdef", 256<<10)
+	var group errgroup.Group
+	read := make(chan struct{}) // closed when all but one have their data
+	var others sync.WaitGroup
+	for i := range 8 {
+		conn, err := c.Connect(t.Context(), 9000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		group.Go(func() error {
+			_, err := io.WriteString(conn, data)
+			return errors.Join(err, conn.(interface{ CloseWrite() error }).CloseWrite())
+		})
+		if i > 0 {
+			others.Add(1)
+		}
+		group.Go(func() error {
+			defer conn.Close()
+			if i == 0 {
+				<-read
+			} else {
+				defer others.Done()
+			}
+			back, err := io.ReadAll(conn)
+			if err == nil && string(back) != data {
+				err = fmt.Errorf("%d bytes came back", len(back))
+			}
+			return err
+		})
+	}
+	others.Wait()
+	close(read)
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+	for range 600 { // more than there can be at a time
+		conn, err := c.Connect(t.Context(), 9000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
 	}
 }

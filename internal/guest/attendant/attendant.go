@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -35,6 +36,7 @@ type attendant struct {
 	instance string
 	rules    wire.ConfineMessage
 	procs    table
+	relay    func() (*relay, error) // the one there is
 }
 
 // Run serves the hosts that come, one after the other, until the sandbox ends. It
@@ -87,6 +89,7 @@ func (a *attendant) prepare() error {
 	id := make([]byte, 8)
 	rand.Read(id)
 	a.instance = hex.EncodeToString(id)
+	a.relay = sync.OnceValues(newRelay)
 	a.procs.all = make(map[string]*process)
 	return nil
 }

@@ -1,9 +1,7 @@
 package attendant
 
 import (
-	"io"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -13,72 +11,48 @@ import (
 // connect joins the connection with a port of the sandbox, until both directions
 // have ended. Nothing is asked on it any more.
 func (c *peer) connect(q *proto.Connect) bool {
-	f, raw, err := dialPort(q.Port)
+	to, err := dialPort(q.Port)
 	if err != nil {
 		return c.reply(proto.Reply{}, err)
 	}
-	defer f.Close()
-	if !c.reply(proto.Reply{}, nil) {
-		return false
-	}
-	host := c.Transport.(*os.File)
-	hostRaw, err := host.SyscallConn()
+	r, err := c.relay()
 	if err != nil {
+		unix.Close(to)
+		return c.reply(proto.Reply{}, err)
+	}
+	if !c.reply(proto.Reply{}, nil) || c.Waiting() { // nobody says anything before the answer
+		unix.Close(to)
 		return false
 	}
-	back := make(chan struct{})
-	go func() {
-		defer close(back)
-		if copyAll(host, f.Read) == nil {
-			endWriting(hostRaw)
-		}
-		f.Close()
-		c.SetReadDeadline(past) //nolint:errcheck // it is closed then
-	}()
-	if copyAll(f, c.Raw) == nil {
-		endWriting(raw)
-		awaitHangUp(hostRaw)
-		f.Close()
+	from, err := takeFD(c.Transport.(*os.File))
+	if err != nil {
+		unix.Close(to)
+		return false
 	}
-	<-back // what the program still has to say goes on
+	j := r.join(from, to)
+	if c.of.instead(c.Conn, j) {
+		<-j.done
+	}
 	return false
 }
 
-func endWriting(c syscall.RawConn) {
-	c.Control(func(fd uintptr) { unix.Shutdown(int(fd), unix.SHUT_WR) }) //nolint:errcheck // it has ended then
-}
-
-// awaitHangUp returns when the other end is closed for both directions.
-func awaitHangUp(c syscall.RawConn) {
-	c.Read(func(fd uintptr) bool { //nolint:errcheck // it ends with its deadline, too
-		p := []unix.PollFd{{Fd: int32(fd)}}
-		n, err := unix.Poll(p, 0)
-		return err != nil && err != unix.EINTR || n > 0 && p[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
-	})
-}
-
-// copyAll writes what is read until its end.
-func copyAll(w io.Writer, read func([]byte) (int, error)) error {
-	b := pieces.Get().(*[proto.Piece]byte)
-	defer pieces.Put(b)
-	for {
-		n, err := read(b[:])
-		if n > 0 {
-			if _, err := w.Write(b[:n]); err != nil {
-				return err
-			}
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+// takeFD takes the descriptor out of a file, which is closed: nothing else waits
+// for it then.
+func takeFD(f *os.File) (fd int, err error) {
+	defer f.Close()
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return -1, err
 	}
+	e := raw.Control(func(old uintptr) { fd, err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) })
+	if e != nil {
+		return -1, e
+	}
+	return fd, err
 }
 
 // dialPort connects to a port of the loopback interface.
-func dialPort(port uint16) (*os.File, syscall.RawConn, error) {
+func dialPort(port uint16) (fd int, err error) {
 	v6 := &unix.SockaddrInet6{Port: int(port)}
 	v6.Addr[15] = 1
 	var first error
@@ -86,43 +60,45 @@ func dialPort(port uint16) (*os.File, syscall.RawConn, error) {
 		family int
 		addr   unix.Sockaddr
 	}{{unix.AF_INET, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}}}, {unix.AF_INET6, v6}} {
-		f, raw, err := dialAddr(try.family, try.addr)
-		if err == nil {
-			return f, raw, nil
+		if fd, err = dialAddr(try.family, try.addr); err == nil {
+			return fd, nil
 		}
 		if first == nil {
 			first = err
 		}
 	}
 	if first == unix.ECONNREFUSED {
-		return nil, nil, refuse(proto.Missing, "nothing listens on port %d of the sandbox", port)
+		return -1, refuse(proto.Missing, "nothing listens on port %d of the sandbox", port)
 	}
-	return nil, nil, first
+	return -1, first
 }
 
-func dialAddr(family int, addr unix.Sockaddr) (*os.File, syscall.RawConn, error) {
+func dialAddr(family int, addr unix.Sockaddr) (int, error) {
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return nil, nil, err
-	}
-	err = unix.Connect(fd, addr)
-	if err != nil && err != unix.EINPROGRESS {
-		unix.Close(fd)
-		return nil, nil, err
+		return -1, err
 	}
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) //nolint:errcheck // a matter of speed
-	f := os.NewFile(uintptr(fd), "port")
-	raw, e := f.SyscallConn()
-	if e != nil {
+	err = unix.Connect(fd, addr)
+	if err == unix.EINPROGRESS {
+		return awaitConnect(os.NewFile(uintptr(fd), "port"))
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// awaitConnect waits until there is a connection, or none; which may be so by now,
+// and then nobody tells.
+func awaitConnect(f *os.File) (int, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
 		f.Close()
-		return nil, nil, e
+		return -1, err
 	}
-	if err == nil {
-		return f, raw, nil
-	}
-	// It is writable once there is a connection, or none; which may be so by now,
-	// and then nobody tells.
-	e = raw.Write(func(fd uintptr) bool {
+	e := raw.Write(func(fd uintptr) bool {
 		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 		n, err := unix.Poll(p, 0)
 		return n > 0 || err != nil && err != unix.EINTR
@@ -140,7 +116,7 @@ func dialAddr(family int, addr unix.Sockaddr) (*os.File, syscall.RawConn, error)
 		if e != nil {
 			err = e
 		}
-		return nil, nil, err
+		return -1, err
 	}
-	return f, raw, nil
+	return takeFD(f)
 }

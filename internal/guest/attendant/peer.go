@@ -12,6 +12,7 @@ import (
 type peer struct {
 	*proto.Conn
 	*attendant
+	of *session
 }
 
 // serve answers until the connection ends. A request that leaves the connection in

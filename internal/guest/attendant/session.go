@@ -1,6 +1,7 @@
 package attendant
 
 import (
+	"io"
 	"os"
 	"sync"
 
@@ -21,15 +22,15 @@ type session struct {
 	first *proto.Conn
 
 	mu    sync.Mutex
-	over  bool                 // guarded by mu
-	peers map[*proto.Conn]bool // guarded by mu; without first
-	wait  sync.WaitGroup       // for those who serve peers
-	gone  chan struct{}        // closed when nothing of the session is left
+	over  bool                      // guarded by mu
+	peers map[*proto.Conn]io.Closer // guarded by mu; without first; what ends each
+	wait  sync.WaitGroup            // for those who serve peers
+	gone  chan struct{}             // closed when nothing of the session is left
 }
 
 // meet goes to the host. It returns nil when the host is not there.
 func (a *attendant) meet() *session {
-	s := &session{attendant: a, peers: make(map[*proto.Conn]bool), gone: make(chan struct{})}
+	s := &session{attendant: a, peers: make(map[*proto.Conn]io.Closer), gone: make(chan struct{})}
 	var err error
 	if s.first, err = s.dial(true); err != nil {
 		return nil
@@ -89,9 +90,9 @@ func (s *session) add(c *proto.Conn) bool {
 		c.Close()
 		return !s.over
 	}
-	s.peers[c] = true
+	s.peers[c] = c
 	s.wait.Go(func() {
-		(&peer{Conn: c, attendant: s.attendant}).serve()
+		(&peer{Conn: c, attendant: s.attendant, of: s}).serve()
 		s.mu.Lock()
 		delete(s.peers, c)
 		s.mu.Unlock()
@@ -100,12 +101,25 @@ func (s *session) add(c *proto.Conn) bool {
 	return true
 }
 
+// instead has something else closed in the place of a connection. It is closed at
+// once, and false returned, if all is over.
+func (s *session) instead(c *proto.Conn, by io.Closer) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		by.Close()
+		return false
+	}
+	s.peers[c] = by
+	return true
+}
+
 // hangUp closes all connections but the first.
 func (s *session) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over = true
-	for c := range s.peers {
+	for _, c := range s.peers {
 		c.Close()
 	}
 }
