@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
@@ -30,15 +31,8 @@ var _ named.Live = (*alive)(nil)
 
 // speak has a conversation with process 1.
 func (a *alive) speak(ctx context.Context, say func(*guest.Client) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() { // ends with ctx
-		select {
-		case <-a.inst.Done():
-			cancel(errors.New("the sandbox has ended"))
-		case <-ctx.Done():
-		}
-	}()
+	ctx, cancel := a.while(ctx)
+	defer cancel()
 	c, err := guest.Dial(ctx, a.inst.Channel())
 	if err != nil {
 		return err
@@ -46,6 +40,23 @@ func (a *alive) speak(ctx context.Context, say func(*guest.Client) error) error 
 	defer c.Close()
 	return say(c)
 }
+
+// while is ctx while the sandbox lives.
+func (a *alive) while(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() { // ends with ctx
+		select {
+		case <-a.inst.Done():
+			cancel(errors.New("the sandbox has ended"))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// meetTime bounds the wait for an attendant that was called. Whoever waits holds
+// the turn, and a sandbox may have reasons not to send it.
+const meetTime = 15 * time.Second
 
 // Guest implements named.Live.
 func (a *alive) Guest(ctx context.Context) (*attend.Client, error) {
@@ -64,6 +75,10 @@ func (a *alive) Guest(ctx context.Context) (*attend.Client, error) {
 			return a.client, nil
 		}
 	}
+	ctx, cancel := a.while(ctx)
+	defer cancel()
+	ctx, stop := context.WithTimeoutCause(ctx, meetTime, fmt.Errorf("it has not come within %s", meetTime))
+	defer stop()
 	c, err := attend.Dial(ctx, a.engine.host.attendFolder(a.recipe.ID), func(ctx context.Context) error {
 		return a.speak(ctx, func(c *guest.Client) error {
 			return c.Attend(ctx, guest.Limits{Processes: a.recipe.Limits.Processes, OpenFiles: a.recipe.Limits.OpenFiles})

@@ -34,7 +34,7 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 	if err := m.cfg.Disk(); err != nil {
 		return nil, err
 	}
-	ctx, span := trace.Start(ctx, "sandbox.fork", trace.String("atoll.sandbox_id", string(e.sb.ID)))
+	ctx, span := trace.Start(ctx, "sandbox.fork", trace.String("atoll.sandbox_id", string(e.id)))
 	defer span.End()
 	if err := e.lock(ctx); err != nil {
 		return nil, err
@@ -72,12 +72,13 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 
 // alike is e's sandbox, if there can be others like it. The turn at e is held.
 func (m *Manager) alike(ctx context.Context, e *entry) (*Sandbox, error) {
+	if err := m.there(ctx, e); err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
-	sb, live, gone := e.sb, e.live, e.gone
+	sb, live := e.sb, e.live
 	m.mu.Unlock()
 	switch {
-	case gone:
-		return nil, unknown(sb.Name)
 	case sb.State == Lost:
 		return nil, m.lostError(e)
 	case live != nil && ended(live):
@@ -133,9 +134,10 @@ func (m *Manager) copies(ctx context.Context, e *entry, do func() error) (err er
 	}
 	m.hold(e, true)
 	defer m.let(e)
+	undo := context.WithoutCancel(ctx) // it goes on, however late it is
 	again := func() error {
 		if sb.State == Sleeping {
-			return live.Freeze(ctx)
+			return live.Freeze(undo)
 		}
 		return nil
 	}
@@ -146,7 +148,7 @@ func (m *Manager) copies(ctx context.Context, e *entry, do func() error) (err er
 		return errors.Join(err, again())
 	}
 	err = do()
-	return errors.Join(err, live.Resume(ctx), again())
+	return errors.Join(err, live.Resume(undo), again())
 }
 
 // copyAll makes sandboxes that are asleep of e's.
@@ -154,7 +156,12 @@ func (m *Manager) copyAll(ctx context.Context, e *entry, twins []*entry) error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for _, twin := range twins {
-		g.Go(func() error { return m.cfg.Engine.Copy(ctx, e.sb.ID, twin.sb.ID) })
+		g.Go(func() error {
+			if err := m.cfg.Disk(); err != nil { // the others may have filled it
+				return err
+			}
+			return m.cfg.Engine.Copy(ctx, e.id, twin.id)
+		})
 	}
 	return g.Wait()
 }
@@ -183,6 +190,8 @@ func (m *Manager) wakeAll(ctx context.Context, p *tenant.Principal, twins []*ent
 
 // withdraw removes sandboxes that nobody was told of.
 func (m *Manager) withdraw(ctx context.Context, twins []*entry) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
 	var errs []error
 	for _, twin := range twins {
 		m.mu.Lock()

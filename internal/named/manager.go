@@ -50,7 +50,9 @@ type Config struct {
 type Manager struct {
 	cfg   Config
 	sets  sets
-	looks sync.WaitGroup // of watchFiles, which Run waits for
+	looks sync.WaitGroup // of what Run begins, and waits for
+	// tending is held, by having sent, by those that tend to a sandbox.
+	tending chan struct{}
 
 	mu     sync.Mutex
 	byID   map[sandbox.ID]*entry // guarded by mu
@@ -89,7 +91,7 @@ type entry struct {
 
 // New returns a Manager.
 func New(cfg Config) *Manager {
-	return &Manager{cfg: cfg, byID: map[sandbox.ID]*entry{}, byName: map[place]*entry{}}
+	return &Manager{cfg: cfg, tending: make(chan struct{}, tendAtOnce), byID: map[sandbox.ID]*entry{}, byName: map[place]*entry{}}
 }
 
 // lock waits for the turn at e.

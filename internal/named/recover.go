@@ -66,25 +66,9 @@ func (m *Manager) adopt(ctx context.Context, sb *Sandbox, callers *holders) erro
 	}
 	e.turn <- struct{}{}
 	defer e.unlock()
-	opening, cancel := context.WithTimeout(ctx, openTime)
-	defer cancel()
-	live, err := m.cfg.Engine.Open(opening, sb.recipe())
-	if err == nil {
-		// What it is recorded as, it may have been about to become.
-		if sb.State == Sleeping {
-			err = live.Freeze(opening)
-		} else {
-			err = live.Thaw(opening)
-		}
-		if err != nil {
-			err = errors.Join(err, live.Detach())
-		}
-	}
-	if errors.Is(err, sandbox.ErrNotFound) && m.cfg.Engine.Asleep(sb.ID) { // it fell asleep, or did not wake
-		if err := m.cfg.Engine.Rest(ctx, sb.ID); err != nil {
-			return err
-		}
-		return m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(OnDisk, "") })
+	live, asleep, err := m.takeOver(ctx, sb)
+	if asleep {
+		return m.fellAsleep(ctx, e)
 	}
 	if err != nil {
 		if ctx.Err() != nil {

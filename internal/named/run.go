@@ -12,7 +12,10 @@ const (
 	chargeEvery = 5 * time.Minute
 	// usedEvery is how far behind a record may be about when a sandbox was used.
 	usedEvery = time.Minute
-	purgeKept = 24 * time.Hour // how long a destroyed sandbox is on record
+	// tendAtOnce is how many sandboxes are charged, put to sleep or ended at the same
+	// time: one that takes its time does not keep the others.
+	tendAtOnce = 4
+	purgeKept  = 24 * time.Hour // how long a destroyed sandbox is on record
 )
 
 // Run ends sandboxes whose time is over, notices those that ended by themselves,
@@ -36,8 +39,8 @@ func (m *Manager) Purge(ctx context.Context, most int) (int, error) {
 	return m.cfg.Store.Purge(ctx, purgeKept, most)
 }
 
-// look does what is due of every sandbox. Whoever is at its turn has it done next
-// time.
+// look begins what is due of every sandbox. Whoever is at its turn, or finds too many
+// under way, has it done next time.
 func (m *Manager) look(ctx context.Context, now time.Time) {
 	m.mu.Lock()
 	var due []*entry
@@ -49,16 +52,22 @@ func (m *Manager) look(ctx context.Context, now time.Time) {
 	}
 	m.mu.Unlock()
 	for _, e := range due {
-		if ctx.Err() != nil {
+		select {
+		case m.tending <- struct{}{}:
+		default:
 			return
 		}
-		if !e.tryLock() {
+		if ctx.Err() != nil || !e.tryLock() {
+			<-m.tending
 			continue
 		}
-		if err := m.tend(ctx, e, now); err != nil && ctx.Err() == nil {
-			m.cfg.Log.WarnContext(ctx, "cannot tend a named sandbox", "sandbox_id", string(e.id), "error", err)
-		}
-		e.unlock()
+		m.looks.Go(func() {
+			defer func() { <-m.tending }()
+			defer e.unlock()
+			if err := m.tend(ctx, e, now); err != nil && ctx.Err() == nil {
+				m.cfg.Log.WarnContext(ctx, "cannot tend a named sandbox", "sandbox_id", string(e.id), "error", err)
+			}
+		})
 	}
 }
 

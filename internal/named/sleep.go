@@ -25,12 +25,13 @@ func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameO
 		return nil, err
 	}
 	defer e.unlock()
+	if err := m.there(ctx, e); err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
-	sb, live, gone, users := e.sb, e.live, e.gone, e.users
+	sb, live, users := e.sb, e.live, e.users
 	m.mu.Unlock()
 	switch {
-	case gone:
-		return nil, unknown(nameOrID)
 	case sb.State == Lost:
 		return nil, m.lostError(e)
 	case users > 0:
@@ -189,7 +190,7 @@ func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error
 	m.mu.Unlock()
 	if how == Frozen {
 		if err := live.Thaw(work); err != nil {
-			return errors.Join(err, m.record(work, e, func(sb *Sandbox) error { return sb.sleep(Frozen, "it cannot be thawed: "+err.Error()) }))
+			return errors.Join(err, m.record(context.WithoutCancel(ctx), e, func(sb *Sandbox) error { return sb.sleep(Frozen, "it cannot be thawed: "+err.Error()) }))
 		}
 	} else {
 		var err error
@@ -222,6 +223,7 @@ func (m *Manager) rise(ctx context.Context, e *entry) (Live, error) {
 	if err == nil {
 		return live, nil
 	}
-	back := m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(OnDisk, "it could not be woken: "+err.Error()) })
+	// The time to wake it may be over, which is no reason not to say so.
+	back := m.record(context.WithoutCancel(ctx), e, func(sb *Sandbox) error { return sb.sleep(OnDisk, "it could not be woken: "+err.Error()) })
 	return nil, errors.Join(fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q could not be woken; it sleeps on as it was, retry after a moment", e.sb.Name)), back)
 }

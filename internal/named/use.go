@@ -142,14 +142,13 @@ func (m *Manager) ready(ctx context.Context, e *entry, p *tenant.Principal) (*Ha
 		return nil, err
 	}
 	defer e.unlock()
+	if err := m.there(ctx, e); err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
-	sb, live, gone, closed := e.sb, e.live, e.gone, m.closed
+	sb, live := e.sb, e.live
 	m.mu.Unlock()
 	switch {
-	case gone:
-		return nil, unknown(sb.Name)
-	case closed:
-		return nil, errClosing
 	case live != nil && ended(live):
 		if err := m.lose(context.WithoutCancel(ctx), e, cause(live, sb)); err != nil {
 			return nil, err
@@ -159,10 +158,6 @@ func (m *Manager) ready(ctx context.Context, e *entry, p *tenant.Principal) (*Ha
 		return nil, m.lostError(e)
 	case sb.State == Sleeping:
 		if err := m.wake(ctx, e, p); err != nil {
-			return nil, err
-		}
-	case live == nil:
-		if err := m.reopen(ctx, e); err != nil {
 			return nil, err
 		}
 	}
