@@ -141,7 +141,7 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 // none, since either can be used to find a sandbox.
 func CheckName(name string) error {
 	if sandbox.ID(name).Valid() {
-		return fault.New(fault.Invalid, "sandbox: %q is what ids of sandboxes look like, which are given out; there is none of that id here, and no sandbox can have it as its name", name)
+		return fault.New(fault.Invalid, "sandbox: %q is no sandbox's name: it is what an id looks like, which the server gives out, and there is none of that id here", name)
 	}
 	if !namePattern.MatchString(name) {
 		return fault.New(fault.Invalid, "sandbox: %.80q cannot be a sandbox's name; want 1 to 64 letters, digits, '_', '.' and '-', beginning with a letter or digit, such as \"builder\"", name)

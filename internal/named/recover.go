@@ -30,9 +30,15 @@ func (m *Manager) Recover(ctx context.Context) error {
 	g.SetLimit(openAtOnce)
 	for _, sb := range held {
 		g.Go(func() error {
-			if err := m.adopt(ctx, sb, callers); err != nil {
+			err := m.adopt(ctx, sb, callers)
+			if err == nil {
+				return nil
+			}
+			if ctx.Err() != nil {
 				return fmt.Errorf("take over sandbox %s: %w", sb.ID, err)
 			}
+			// One does not keep the others, and the server, from their work.
+			m.cfg.Log.Error("cannot take over a named sandbox; it is tried again with its next use, or by the next server", "sandbox_id", string(sb.ID), "error", err)
 			return nil
 		})
 	}
