@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/named"
+	"github.com/atoll-run/atoll/internal/named/namedtest"
 )
 
 // mine is a Live that goes with the test.
@@ -30,36 +31,15 @@ func mine(t *testing.T) func(named.Live, error) named.Live {
 	}
 }
 
-// everything is a program that holds what a sleep has to bring back, and answers
-// on a port.
-const everything = `
-import hashlib, os, random, socket, threading, time
-heap = bytes(random.randbytes(1 << 20)) * 8
-kept = open(os.path.expanduser("~/kept"), "w+"); kept.write("open file"); kept.flush()
-gone = open("/tmp/gone", "w+"); gone.write("deleted file"); gone.flush(); os.unlink("/tmp/gone")
-ticks = 0
-def tick():
-    global ticks
-    while True:
-        time.sleep(0.005); ticks += 1
-threading.Thread(target=tick, daemon=True).start()
-l = socket.create_server(("127.0.0.1", 7000))
-open("/tmp/ready", "w").close()
-while True:
-    c, _ = l.accept()
-    kept.seek(0); gone.seek(0)
-    c.sendall(f"{os.getpid()} {hashlib.sha256(heap).hexdigest()} {kept.read()} {gone.read()} {ticks}\n".encode()); c.close()
-`
-
 func begin(t *testing.T, live named.Live) (was string, ticks string) {
 	t.Helper()
-	shell(t, live, "cat >~/server.py <<'END'\n"+everything+"END\nsetsid python3 ~/server.py >~/log 2>&1 </dev/null &\nfor i in $(seq 1000); do [ -e /tmp/ready ] && exit; sleep 0.01; done; cat ~/log; exit 1")
+	shell(t, live, namedtest.Program)
 	return ask(t, live)
 }
 
 func ask(t *testing.T, live named.Live) (what, ticks string) {
 	t.Helper()
-	out := strings.TrimSpace(shell(t, live, "exec 3<>/dev/tcp/127.0.0.1/7000; cat <&3"))
+	out := strings.TrimSpace(shell(t, live, namedtest.Told))
 	i := strings.LastIndexByte(out, ' ')
 	if i < 0 {
 		t.Fatalf("the server says %q", out)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/named"
+	"github.com/atoll-run/atoll/internal/named/namedtest"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -68,7 +69,7 @@ func TestASandboxOutlivesAWakeThatCannotBeRecorded(t *testing.T) {
 	m, f, s := startFrail(t)
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
-	m.shell(p, "s", "one", server)
+	m.shell(p, "s", "one", namedtest.Program)
 	was, _ := m.told(p, "s", "one")
 	m.sleep(p, "s", "one")
 	f.wakes.Store(1)
@@ -103,7 +104,7 @@ func TestWhatCouldNotBeTakenOverIsWithItsNextUse(t *testing.T) {
 				spec.SleepAfter = 300 * time.Millisecond
 			}
 			m.ensure(p, "s", "one", spec)
-			m.shell(p, "s", "one", server)
+			m.shell(p, "s", "one", namedtest.Program)
 			was, _ := m.told(p, "s", "one")
 			if c.frozen {
 				atolltest.Until(t, time.Minute, "it is frozen", func() bool { return m.get(p, "s", "one").State == named.Sleeping })

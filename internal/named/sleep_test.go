@@ -10,37 +10,15 @@ import (
 
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/named"
+	"github.com/atoll-run/atoll/internal/named/namedtest"
 	"github.com/atoll-run/atoll/internal/tenant"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-// server is a program that holds what a sleep has to bring back, and tells of it on
-// a port: memory, an open file, one without a name, a timer.
-const server = `cat >~/server.py <<'END'
-import hashlib, os, random, socket, threading, time
-heap = random.randbytes(1 << 20) * 8
-kept = open(os.path.expanduser("~/kept"), "w+"); kept.write("open file"); kept.flush()
-gone = open("/tmp/gone", "w+"); gone.write("deleted file"); gone.flush(); os.unlink("/tmp/gone")
-ticks = 0
-def tick():
-    global ticks
-    while True:
-        time.sleep(0.005); ticks += 1
-threading.Thread(target=tick, daemon=True).start()
-l = socket.create_server(("127.0.0.1", 7000))
-open("/tmp/ready", "w").close()
-while True:
-    c, _ = l.accept()
-    kept.seek(0); gone.seek(0)
-    c.sendall(f"{os.getpid()} {hashlib.sha256(heap).hexdigest()} {kept.read()} {gone.read()} {ticks}\n".encode()); c.close()
-END
-setsid python3 ~/server.py >~/log 2>&1 </dev/null &
-for i in $(seq 1000); do [ -e /tmp/ready ] && exit; sleep 0.01; done; cat ~/log; exit 1`
-
 // told is what the server tells, and how often its timer went off.
 func (m *machine) told(p *tenant.Principal, session, name string) (what string, ticks int) {
 	m.t.Helper()
-	out := m.shell(p, session, name, "exec 3<>/dev/tcp/127.0.0.1/7000; cat <&3")
+	out := m.shell(p, session, name, namedtest.Told)
 	i := strings.LastIndexByte(out, ' ')
 	ticks, err := strconv.Atoi(out[i+1:])
 	if err != nil {
@@ -79,7 +57,7 @@ func TestASandboxThatNobodyUsesFallsAsleep(t *testing.T) {
 	m := start(t, func(c *named.Config) { c.SleepAfter, c.Frozen = 500*time.Millisecond, 4*time.Second })
 	p := m.caller("a")
 	sb := m.ensure(p, "s", "one", nil)
-	m.shell(p, "s", "one", server)
+	m.shell(p, "s", "one", namedtest.Program)
 	was, ticks := m.told(p, "s", "one")
 	asleep := func(how named.Sleep) {
 		t.Helper()
@@ -129,7 +107,7 @@ func TestASandboxSleepsAndWakesOftenAndFast(t *testing.T) {
 	m := start(t, nil)
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
-	m.shell(p, "s", "one", server)
+	m.shell(p, "s", "one", namedtest.Program)
 	was, ticks := m.told(p, "s", "one")
 	for range times(100) {
 		m.sleep(p, "s", "one")
@@ -145,7 +123,7 @@ func TestASleepingSandboxIsTakenOver(t *testing.T) {
 	m := start(t, func(c *named.Config) { c.SleepAfter, c.Frozen = 300*time.Millisecond, -1 })
 	p := m.caller("a")
 	m.ensure(p, "s", "frozen", nil)
-	m.shell(p, "s", "frozen", server)
+	m.shell(p, "s", "frozen", namedtest.Program)
 	was, _ := m.told(p, "s", "frozen")
 	atolltest.Until(t, time.Minute, "it is frozen", func() bool { return m.get(p, "s", "frozen").Sleep == named.Frozen })
 	m.restart()
@@ -161,7 +139,7 @@ func TestASandboxThatCannotBeWrittenStaysInMemory(t *testing.T) {
 	m := start(t, nil)
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
-	m.shell(p, "s", "one", server)
+	m.shell(p, "s", "one", namedtest.Program)
 	was, _ := m.told(p, "s", "one")
 	// A program has a named pipe of the disk open that has lost its name.
 	m.shell(p, "s", "one", `mkfifo ~/pipe; setsid python3 -c 'import os, time; f = os.open("/home/user/pipe", os.O_RDWR); os.unlink("/home/user/pipe"); open("/tmp/new", "w").write(str(os.getpid())); os.rename("/tmp/new", "/tmp/held"); time.sleep(10000)' >/dev/null 2>&1 </dev/null & while [ ! -e /tmp/held ]; do sleep 0.01; done`)
@@ -206,7 +184,7 @@ func TestForksDiffer(t *testing.T) {
 	m := start(t, nil)
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
-	m.shell(p, "s", "one", server)
+	m.shell(p, "s", "one", namedtest.Program)
 	was, _ := m.told(p, "s", "one")
 	count := times(50)
 	begun := time.Now()

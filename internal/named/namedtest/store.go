@@ -1,4 +1,5 @@
-// Package namedtest is the suite that every named.Store passes.
+// Package namedtest is the suite that every named.Store passes, and what tests of
+// sleep have sandboxes run.
 package namedtest
 
 import (
