@@ -3,11 +3,10 @@ package preview
 import (
 	"bufio"
 	"context"
-	"html/template"
+	"errors"
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -18,106 +17,137 @@ const (
 	patience = 2 * time.Minute
 	// quiet is how long an upgraded connection may carry nothing.
 	quiet = time.Hour
+	// room is how many bytes the server surely takes without waiting for the client.
+	room = 1 << 10
 )
 
-// answer counts what is written, and does not wait for ever for a client that
-// does not read.
+// answer counts what is written, sends it when nothing more is at hand, and does
+// not wait for ever for a client that does not read. One goroutine uses it.
 type answer struct {
 	http.ResponseWriter
 	conn    *http.ResponseController
 	ctx     context.Context // of the request
 	cut     func()          // ends it
-	written atomic.Int64
+	written atomic.Int64    // of the body
+	unsent  bool            // something may be in the server's buffers
+	there   int             // bytes of the body in them
+	until   time.Time       // when the client's time is over; zero before it matters
+	left    bool            // the connection has left HTTP
+}
+
+func (a *answer) WriteHeader(status int) {
+	a.unsent = true
+	a.ResponseWriter.WriteHeader(status)
 }
 
 func (a *answer) Write(p []byte) (int, error) {
-	_ = a.conn.SetWriteDeadline(time.Now().Add(patience)) // those of tests have none
+	a.unsent = true
+	if a.there += len(p); a.there > room {
+		a.wait()
+	}
 	n, err := a.ResponseWriter.Write(p)
 	a.written.Add(int64(n))
 	return n, err
 }
 
+// flush sends what was written.
+func (a *answer) flush() error {
+	if !a.unsent {
+		return nil
+	}
+	a.unsent, a.there = false, 0
+	a.wait()
+	return a.conn.Flush()
+}
+
+// wait gives the client its time.
+func (a *answer) wait() {
+	if now := time.Now(); a.until.Sub(now) < patience/2 {
+		a.until = now.Add(patience)
+		_ = a.conn.SetWriteDeadline(a.until) // those of tests have none
+	}
+}
+
+// end lets what else comes on the connection take its own time.
+func (a *answer) end() {
+	if a.left || a.until.IsZero() {
+		return
+	}
+	_ = a.flush() // whether or not it is still there
+	_ = a.conn.SetWriteDeadline(time.Time{})
+}
+
 // Unwrap lets http.ResponseController find the server's own writer.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// Hijack takes the connection from the server, which then neither ends it nor
+// leave takes the connection from the server, which then neither ends it nor
 // waits for it: the end of the request does.
-func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (a *answer) leave() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buf, err := a.conn.Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
+	a.left = true
 	context.AfterFunc(a.ctx, func() { conn.Close() })
-	return client{conn}, buf, conn.SetDeadline(time.Time{})
+	return conn, buf, conn.SetDeadline(time.Time{})
 }
 
-// client is a connection that has left HTTP.
-type client struct{ net.Conn }
-
-func (c client) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(patience)); err != nil {
-		return 0, err
+// switched passes on what client and server say once they have left HTTP, until
+// both have ended.
+func (h *Handler) switched(c *conn, out *answer, res *http.Response) error {
+	header := out.Header()
+	h.copyHeader(header, res)
+	client, buf, err := out.leave()
+	if err != nil {
+		return err
 	}
-	return c.Conn.Write(p)
-}
-
-// upgraded is the sandbox's side of it.
-type upgraded struct {
-	io.ReadWriteCloser
-	out   *answer
-	timer *time.Timer
-}
-
-// upgrade has the bytes counted of a connection that leaves HTTP, and cuts it when
-// it carries nothing for long.
-func upgrade(res *http.Response, out *answer) {
-	if conn, ok := res.Body.(io.ReadWriteCloser); ok { // the proxy refuses what is not
-		res.Body = &upgraded{conn, out, time.AfterFunc(quiet, out.cut)}
+	defer client.Close()
+	header.Set("Connection", "Upgrade")
+	header.Set("Upgrade", res.Header.Get("Upgrade"))
+	buf.WriteString("HTTP/1.1 101 " + http.StatusText(http.StatusSwitchingProtocols) + "\r\n") //nolint:errcheck // Flush tells
+	_ = header.Write(buf)
+	buf.WriteString("\r\n") //nolint:errcheck // see above
+	err = client.SetWriteDeadline(time.Now().Add(patience))
+	if err = errors.Join(err, buf.Flush()); err != nil {
+		return nil // the client has gone, and is not to be answered any more
 	}
+	idle := time.AfterFunc(quiet, out.cut)
+	defer idle.Stop()
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		carry(c.Conn, buf.Reader, out, func(int) { idle.Reset(quiet) })
+	}()
+	carry(client, c.in, out, func(n int) {
+		idle.Reset(quiet)
+		out.written.Add(int64(n))
+		_ = client.SetWriteDeadline(time.Now().Add(patience)) // it would show with the write
+	})
+	<-back
+	return nil
 }
 
-func (u *upgraded) Read(p []byte) (int, error) {
-	n, err := u.ReadWriteCloser.Read(p)
-	u.out.written.Add(int64(n))
-	u.timer.Reset(quiet)
-	return n, err
-}
-
-func (u *upgraded) Write(p []byte) (int, error) {
-	u.timer.Reset(quiet)
-	return u.ReadWriteCloser.Write(p)
-}
-
-func (u *upgraded) Close() error {
-	u.timer.Stop()
-	return u.ReadWriteCloser.Close()
-}
-
-var page = template.Must(template.New("").Parse(`<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{{.Title}}</title>
-<style>body{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:34em;padding:0 1em;color:#333;background:#fff}h1{font-size:1.3em}</style>
-<h1>{{.Title}}</h1><p>{{.Text}}</p></html>
-`))
-
-// page answers in our own words.
-func (h *Handler) page(w *answer, r *http.Request, status int, text string) {
-	header := w.Header()
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Referrer-Policy", "same-origin")
-	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
-		header.Set("Content-Type", "text/plain; charset=utf-8")
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, text+"\n") // who has gone needs no answer
-		return
+// carry copies what comes, and then ends this direction; or all, if that fails.
+func carry(to net.Conn, from io.Reader, out *answer, before func(n int)) {
+	buf := bufferPool.Get().(*[32 << 10]byte)
+	defer bufferPool.Put(buf)
+	for {
+		n, err := from.Read(buf[:])
+		if n > 0 {
+			before(n)
+			if _, err := to.Write(buf[:n]); err != nil {
+				out.cut()
+				return
+			}
+		}
+		if err == io.EOF {
+			if half, ok := to.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+				return
+			}
+		}
+		if err != nil {
+			out.cut()
+			return
+		}
 	}
-	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-	w.WriteHeader(status)
-	_ = page.Execute(w, struct{ Title, Text string }{http.StatusText(status), text})
-}
-
-// unknown answers for every host that is no preview, or is none any more.
-func (h *Handler) unknown(w *answer, r *http.Request) {
-	h.page(w, r, http.StatusNotFound, "There is nothing at this address. A preview that was closed, or whose sandbox is gone, has a new address when its port is opened again.")
 }

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httputil"
 	"strconv"
 	"sync"
 	"time"
@@ -48,18 +47,13 @@ type Config struct {
 
 const (
 	wakeTime   = 2 * time.Minute // for a sandbox to answer
-	dialTime   = 30 * time.Second
-	idleConn   = 30 * time.Second // of a connection that nobody uses
-	maxHeader  = 256 << 10        // of an answer
-	maxConns   = 128              // to one port
 	drainGrace = 3 * time.Second
 )
 
 // Handler serves previews. Close ends it.
 type Handler struct {
-	cfg       Config
-	transport *http.Transport
-	proxy     *httputil.ReverseProxy
+	cfg  Config
+	pool pool
 
 	life   context.Context // ends what Close did not wait for
 	end    context.CancelFunc
@@ -72,27 +66,8 @@ func NewHandler(cfg Config) *Handler {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{cfg: cfg}
+	h := &Handler{cfg: cfg, pool: pool{places: make(map[sandbox.ID]*place)}}
 	h.life, h.end = context.WithCancel(context.Background())
-	h.transport = &http.Transport{
-		DialContext:            dial,
-		DisableCompression:     true, // what a server sends is what its client gets
-		MaxIdleConns:           1024,
-		MaxIdleConnsPerHost:    64,
-		MaxConnsPerHost:        maxConns,
-		IdleConnTimeout:        idleConn,
-		MaxResponseHeaderBytes: maxHeader,
-		ReadBufferSize:         16 << 10,
-	}
-	h.proxy = &httputil.ReverseProxy{
-		Rewrite:        h.rewrite,
-		ModifyResponse: h.modify,
-		ErrorHandler:   h.failed,
-		Transport:      h.transport,
-		FlushInterval:  -1, // as it comes
-		BufferPool:     buffers{},
-		ErrorLog:       slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
-	}
 	return h
 }
 
@@ -107,12 +82,7 @@ func (h *Handler) Host(host string) bool {
 type visit struct {
 	record *Record
 	use    Use
-	out    *answer
 }
-
-type visitKey struct{}
-
-func visitOf(ctx context.Context) *visit { return ctx.Value(visitKey{}).(*visit) }
 
 // ServeHTTP passes a request on to the sandbox that its host names.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -122,6 +92,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	defer context.AfterFunc(h.life, cancel)()
 	out := &answer{ResponseWriter: w, conn: http.NewResponseController(w), ctx: ctx, cut: cancel}
+	defer out.end()
 	if r.Method == http.MethodConnect {
 		h.page(out, r, http.StatusMethodNotAllowed, "A preview does not tunnel.")
 		return
@@ -131,13 +102,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.unknown(out, r)
 		return
 	}
-	record, err := h.cfg.Previews.find(ctx, label)
+	record, release, err := h.cfg.Previews.use(ctx, label, cancel)
 	if err != nil {
 		h.refuse(out, r, err)
 		return
 	}
+	defer release()
 	use, err := h.reach(ctx, record.Sandbox)
-	if fault.KindOf(err) == fault.NotFound && err != nil {
+	if err != nil && fault.KindOf(err) == fault.NotFound {
+		release() // this is to be answered yet
 		err = errors.Join(err, h.cfg.Previews.Forget(ctx, record.Sandbox))
 	}
 	if err != nil {
@@ -146,7 +119,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer use.Close()
 	defer func() { use.Carried(out.written.Load()) }()
-	h.proxy.ServeHTTP(out, r.WithContext(context.WithValue(ctx, visitKey{}, &visit{record, use, out})))
+	if err := h.forward(out, r, &visit{record, use}); err != nil {
+		h.failed(out, r, record, err)
+	}
 }
 
 // reach begins the use of a sandbox, for which it may have to wake.
@@ -156,22 +131,11 @@ func (h *Handler) reach(ctx context.Context, id sandbox.ID) (Use, error) {
 	return h.cfg.Sandboxes.Reach(ctx, id)
 }
 
-// dial connects to the port of a visit's sandbox. The connection is kept for
-// other visits of the same port.
-func dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	v := visitOf(ctx)
-	ctx, cancel := context.WithTimeout(ctx, dialTime)
-	defer cancel()
-	return v.use.Connect(ctx, v.record.Port)
-}
-
-// upstream names the port of a sandbox for the transport's pool.
-func upstream(r *Record) string { return string(r.Sandbox) + ":" + strconv.Itoa(int(r.Port)) }
-
 // refuse answers a request that leads to no sandbox.
 func (h *Handler) refuse(w *answer, r *http.Request, err error) {
 	switch kind := fault.KindOf(err); {
-	case r.Context().Err() != nil:
+	case w.ctx.Err() != nil && h.life.Err() == nil: // by the client, or a revocation
+		panic(http.ErrAbortHandler)
 	case kind == fault.NotFound:
 		h.unknown(w, r)
 	case kind == fault.Conflict:
@@ -184,20 +148,22 @@ func (h *Handler) refuse(w *answer, r *http.Request, err error) {
 }
 
 // failed answers a request that the server in the sandbox did not.
-func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error) {
-	v := visitOf(r.Context())
-	h.cfg.Log.DebugContext(r.Context(), "preview failed", "sandbox_id", string(v.record.Sandbox), "port", int(v.record.Port), "error", err)
-	port := strconv.Itoa(int(v.record.Port))
+func (h *Handler) failed(w *answer, r *http.Request, to *Record, err error) {
+	h.cfg.Log.DebugContext(r.Context(), "preview failed", "sandbox_id", string(to.Sandbox), "port", int(to.Port), "error", err)
+	port := strconv.Itoa(int(to.Port))
 	switch {
-	case r.Context().Err() != nil && h.life.Err() == nil:
-		panic(http.ErrAbortHandler) // the client has gone
 	case h.life.Err() != nil:
 		w.Header().Set("Retry-After", "1")
-		h.page(v.out, r, http.StatusServiceUnavailable, "The server is shutting down. Try again after a moment.")
+		h.page(w, r, http.StatusServiceUnavailable, "The server is shutting down. Try again after a moment.")
+	case w.ctx.Err() != nil:
+		panic(http.ErrAbortHandler) // the client has gone
 	case errors.Is(err, ErrRefused):
-		h.page(v.out, r, http.StatusBadGateway, "Nothing listens on port "+port+" of this sandbox. Start a server on it, then load this page again.")
+		h.page(w, r, http.StatusBadGateway, "Nothing listens on port "+port+" of this sandbox. Start a server on it, then load this page again.")
+	case errors.Is(err, errBusy):
+		w.Header().Set("Retry-After", "5")
+		h.page(w, r, http.StatusServiceUnavailable, "Too many connections to this sandbox are open at once. Close some, then load this page again.")
 	default:
-		h.page(v.out, r, http.StatusBadGateway, "The server on port "+port+" of this sandbox gave no answer that HTTP allows.")
+		h.page(w, r, http.StatusBadGateway, "The server on port "+port+" of this sandbox gave no answer that HTTP allows.")
 	}
 }
 
@@ -210,13 +176,5 @@ func (h *Handler) Drain() { h.drain.Do(func() { time.AfterFunc(drainGrace, h.end
 func (h *Handler) Close() {
 	h.end()
 	h.active.Wait()
-	h.transport.CloseIdleConnections()
+	h.pool.close()
 }
-
-// buffers are what bodies are copied with.
-type buffers struct{}
-
-var bufferPool = sync.Pool{New: func() any { return new([32 << 10]byte) }}
-
-func (buffers) Get() []byte  { return bufferPool.Get().(*[32 << 10]byte)[:] }
-func (buffers) Put(b []byte) { bufferPool.Put((*[32 << 10]byte)(b)) }

@@ -2,49 +2,160 @@ package preview
 
 import (
 	"net/http"
-	"net/http/httputil"
-	"net/url"
+	"slices"
+	"strconv"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
-// rewrite makes the request for the server in the sandbox. It sees the host that
-// the browser sees, so that what it says of itself, and what it checks of where
-// requests come from, is right.
-func (h *Handler) rewrite(p *httputil.ProxyRequest) {
-	v := visitOf(p.In.Context())
-	p.Out.URL = &url.URL{Scheme: "http", Host: upstream(v.record), Path: p.In.URL.Path, RawPath: p.In.URL.RawPath, RawQuery: p.In.URL.RawQuery, ForceQuery: p.In.URL.ForceQuery}
-	p.Out.Host = p.In.Host
-	for _, name := range []string{"X-Real-Ip", "X-Forwarded-Port", "X-Forwarded-Server"} {
-		p.Out.Header.Del(name) // the others are left away with the hop
+// hop are headers of one connection, by their canonical names.
+var hop = map[string]bool{
+	"Connection": true, "Proxy-Connection": true, "Keep-Alive": true, "Proxy-Authenticate": true, "Proxy-Authorization": true,
+	"Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+}
+
+// told are headers that a client cannot tell the server in the sandbox: this
+// server does, or they are said otherwise.
+var told = map[string]bool{
+	"Host": true, "Content-Length": true, "Forwarded": true, "X-Forwarded-For": true, "X-Forwarded-Host": true, "X-Forwarded-Proto": true,
+	"X-Forwarded-Port": true, "X-Forwarded-Server": true, "X-Real-Ip": true,
+}
+
+// own reports whether a header is not the client's to say, by whichever name: some
+// servers take "_" for "-".
+func own(name string) bool {
+	if strings.Contains(name, "_") {
+		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 	}
-	p.Out.Header.Set("X-Forwarded-For", h.cfg.Client(p.In))
-	p.Out.Header.Set("X-Forwarded-Host", p.In.Host)
-	p.Out.Header.Set("X-Forwarded-Proto", h.cfg.Previews.Base().scheme)
-	if scheme, token, ok := strings.Cut(p.Out.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "bearer") && h.cfg.Key(strings.TrimSpace(token)) {
-		p.Out.Header.Del("Authorization")
+	return hop[name] || told[name]
+}
+
+// newlines are no part of a value.
+var newlines = strings.NewReplacer("\r", " ", "\n", " ")
+
+// appendHead writes the first lines of a request to the server in the sandbox. It
+// sees the host that the browser sees, so that what it says of itself, and what it
+// checks of where requests come from, is right.
+func (h *Handler) appendHead(b []byte, r *http.Request, upgrade string) []byte {
+	field := func(name, value string) {
+		b = append(append(b, name...), ": "...)
+		if strings.ContainsAny(value, "\r\n") {
+			value = newlines.Replace(value)
+		}
+		b = append(append(b, value...), "\r\n"...)
 	}
-	if _, ok := p.Out.Header["User-Agent"]; !ok {
-		p.Out.Header["User-Agent"] = nil // none stays none
+	b = append(append(b, r.Method...), ' ')
+	b = append(append(b, strings.ReplaceAll(r.URL.RequestURI(), " ", "%20")...), " HTTP/1.1\r\n"...)
+	field("Host", r.Host)
+	listed := listedIn(r.Header)
+	for name, values := range r.Header {
+		if own(name) || slices.Contains(listed, name) {
+			continue
+		}
+		for _, value := range values {
+			if name != "Authorization" || !h.isKey(value) {
+				field(name, value)
+			}
+		}
+	}
+	if httpguts.HeaderValuesContainsToken(r.Header["Te"], "trailers") {
+		field("Te", "trailers")
+	}
+	field("X-Forwarded-For", h.cfg.Client(r))
+	field("X-Forwarded-Host", r.Host)
+	field("X-Forwarded-Proto", h.cfg.Previews.Base().scheme)
+	if upgrade != "" {
+		field("Connection", "Upgrade")
+		field("Upgrade", upgrade)
+	}
+	switch {
+	case r.ContentLength < 0:
+		field("Transfer-Encoding", "chunked")
+		for name := range r.Trailer {
+			field("Trailer", name)
+		}
+	case r.ContentLength > 0 || r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch:
+		field("Content-Length", strconv.FormatInt(r.ContentLength, 10))
+	}
+	return append(b, "\r\n"...)
+}
+
+// isKey reports whether an Authorization has a key of the API.
+func (h *Handler) isKey(value string) bool {
+	scheme, token, ok := strings.Cut(strings.TrimSpace(value), " ")
+	return ok && strings.EqualFold(scheme, "bearer") && h.cfg.Key(strings.TrimSpace(token))
+}
+
+// upgradeOf is what a header asks to switch to, "" for nothing.
+func upgradeOf(header http.Header) string {
+	if !httpguts.HeaderValuesContainsToken(header["Connection"], "upgrade") {
+		return ""
+	}
+	return header.Get("Upgrade")
+}
+
+// listedIn are the headers that belong to the connection because it says so.
+func listedIn(header http.Header) (names []string) {
+	for _, value := range header["Connection"] {
+		for name := range strings.SplitSeq(value, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				names = append(names, http.CanonicalHeaderKey(name))
+			}
+		}
+	}
+	return names
+}
+
+// copyAnswerHeader copies what of an answer's header is not for this connection, and
+// would not reach beyond its host.
+func copyAnswerHeader(to, from http.Header) {
+	listed := listedIn(from)
+	for name, values := range from {
+		switch {
+		case hop[name] || slices.Contains(listed, name):
+		case name == "Alt-Svc": // would lead browsers past this server
+		case name == "Clear-Site-Data": // means cookies of the whole registered domain
+		case name == "Set-Cookie":
+			for i, c := range values {
+				values[i] = hostOnly(c)
+			}
+			to[name] = values
+		default:
+			to[name] = values
+		}
 	}
 }
 
-// modify takes from an answer what would reach beyond its host.
-func (h *Handler) modify(res *http.Response) error {
-	header := res.Header
-	header.Del("Alt-Svc")         // would lead browsers past this server
-	header.Del("Clear-Site-Data") // means cookies of the whole registered domain
-	for i, c := range header["Set-Cookie"] {
-		header["Set-Cookie"][i] = hostOnly(c)
-	}
+// copyHeader makes the header of the answer. It returns how many trailers it
+// announces.
+func (h *Handler) copyHeader(to http.Header, res *http.Response) int {
+	copyAnswerHeader(to, res.Header)
 	// The name is a secret, which pages must not tell others by linking to them.
-	if header.Get("Referrer-Policy") == "" {
-		header.Set("Referrer-Policy", "same-origin")
+	if to.Get("Referrer-Policy") == "" {
+		to.Set("Referrer-Policy", "same-origin")
 	}
-	header.Set("X-Robots-Tag", "noindex, nofollow")
-	if res.StatusCode == http.StatusSwitchingProtocols {
-		upgrade(res, visitOf(res.Request.Context()).out)
+	to.Set("X-Robots-Tag", "noindex, nofollow")
+	for name := range res.Trailer {
+		to.Add("Trailer", name)
 	}
-	return nil
+	return len(res.Trailer)
+}
+
+// copyTrailer adds what came behind the body.
+func copyTrailer(out *answer, res *http.Response, announced int) {
+	if len(res.Trailer) == 0 {
+		return
+	}
+	_ = out.conn.Flush() // so that there can be a trailer
+	trailer := http.Header{}
+	copyAnswerHeader(trailer, res.Trailer)
+	for name, values := range trailer {
+		if len(res.Trailer) != announced {
+			name = http.TrailerPrefix + name
+		}
+		out.Header()[name] = values
+	}
 }
 
 // hostOnly takes the domain from a cookie, which then belongs to its host alone.

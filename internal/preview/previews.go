@@ -35,6 +35,13 @@ type Previews struct {
 	base  Base                      // guarded by mu
 	known map[[HashSize]byte]*known // guarded by mu
 	epoch int                       // guarded by mu; how often one was revoked
+	held  map[*held]bool            // guarded by mu
+}
+
+// held is a preview that is in use.
+type held struct {
+	record *Record
+	end    func()
 }
 
 type known struct {
@@ -44,7 +51,7 @@ type known struct {
 
 // New returns the previews of a store.
 func New(store Store, key Summer, base Base) *Previews {
-	return &Previews{store: store, key: key, base: base, known: map[[HashSize]byte]*known{}}
+	return &Previews{store: store, key: key, base: base, known: map[[HashSize]byte]*known{}, held: map[*held]bool{}}
 }
 
 // Base is where previews are.
@@ -100,21 +107,55 @@ func (p *Previews) Close(ctx context.Context, id sandbox.ID, port uint16) error 
 	if err := p.store.Close(ctx, id, port); err != nil {
 		return err
 	}
-	p.revoked()
+	p.revoked(func(r *Record) bool { return r.Sandbox == id && r.Port == port })
 	return nil
 }
 
 // Forget revokes all previews of a sandbox, which is no more.
 func (p *Previews) Forget(ctx context.Context, id sandbox.ID) error {
-	defer p.revoked()
+	defer p.revoked(func(r *Record) bool { return r.Sandbox == id })
 	return p.store.Forget(ctx, id)
 }
 
-func (p *Previews) revoked() {
+// revoked ends the uses of what was revoked.
+func (p *Previews) revoked(it func(*Record) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.epoch++
 	clear(p.known)
+	for h := range p.held {
+		if it(h.record) {
+			h.end()
+		}
+	}
+}
+
+// use is find for who uses the preview until release is called, or end by its
+// revocation.
+func (p *Previews) use(ctx context.Context, label string, end func()) (_ *Record, release func(), err error) {
+	for {
+		p.mu.Lock()
+		epoch := p.epoch
+		p.mu.Unlock()
+		r, err := p.find(ctx, label)
+		if err != nil {
+			return nil, nil, err
+		}
+		h := &held{r, end}
+		p.mu.Lock()
+		same := p.epoch == epoch
+		if same {
+			p.held[h] = true
+		}
+		p.mu.Unlock()
+		if same {
+			return r, func() {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				delete(p.held, h)
+			}, nil
+		}
+	}
 }
 
 // find returns the preview that has a label; a NotFound fault if none has.
