@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/go-json-experiment/json"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/atoll-run/atoll/internal/guest/attend"
 	"github.com/atoll-run/atoll/internal/named"
@@ -55,6 +57,9 @@ func (s *Server) openTerminal(w http.ResponseWriter, r *http.Request) error {
 	case id == "" && after != 0:
 		return invalid("after is for a terminal that there is: give process, too")
 	}
+	if err := upgrades(w, r); err != nil { // or a shell would be started for nobody
+		return err
+	}
 	ctx, stop := s.living(context.WithoutCancel(r.Context()))
 	defer stop()
 	return s.inSandbox(ctx, p, func(h *named.Handle) error {
@@ -68,20 +73,63 @@ func (s *Server) openTerminal(w http.ResponseWriter, r *http.Request) error {
 			if err != nil {
 				return err
 			}
-			id = started.ID
+			err = s.attach(ctx, w, r, h, started.ID, 0)
+			if err != nil { // nobody was told of it
+				err = errors.Join(err, discard(ctx, h.Guest(), started.ID))
+			}
+			return answered(err)
 		} else if err := h.Guest().Resize(ctx, id, size); err != nil {
 			return err
 		}
-		return s.attach(ctx, w, r, h, id, attend.Seq(after))
+		return answered(s.attach(ctx, w, r, h, id, attend.Seq(after)))
 	})
 }
+
+// upgrades refuses requests that are none for a WebSocket.
+func upgrades(w http.ResponseWriter, r *http.Request) error {
+	key, err := base64.StdEncoding.DecodeString(r.Header.Get("Sec-WebSocket-Key"))
+	if httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade") && httpguts.HeaderValuesContainsToken(r.Header["Upgrade"], "websocket") &&
+		r.Header.Get("Sec-WebSocket-Version") == "13" && err == nil && len(key) == 16 {
+		return nil
+	}
+	w.Header().Set("Connection", "Upgrade")
+	w.Header().Set("Upgrade", "websocket")
+	return &protocolError{http.StatusUpgradeRequired, "upgrade_required", "a terminal is a WebSocket (version 13): connect to it with a client for those"}
+}
+
+// errNotUpgraded says that a WebSocket was refused, which has been answered.
+var errNotUpgraded = errors.New("the connection did not become a WebSocket")
+
+// answered is err, unless the client has been told already.
+func answered(err error) error {
+	if errors.Is(err, errNotUpgraded) {
+		return nil
+	}
+	return err
+}
+
+// discard ends a process that nobody was told of, and drops what is kept of it.
+func discard(ctx context.Context, guest *attend.Client, id attend.ProcessID) error {
+	ctx, cancel := context.WithTimeout(ctx, discardTime)
+	defer cancel()
+	if err := guest.Kill(ctx, id); err != nil {
+		return err
+	}
+	if _, err := guest.Wait(ctx, id); err != nil {
+		return err
+	}
+	return guest.Forget(ctx, id)
+}
+
+const discardTime = 5 * time.Second
 
 const maxRows = 1<<16 - 1
 
 // login is what runs in a terminal that was not told what to.
 const login = "export TERM=xterm-256color; exec $(command -v bash || echo sh) -i"
 
-// attach moves bytes between a WebSocket and a terminal until one of them ends.
+// attach moves bytes between a WebSocket and a terminal until one of them ends. An
+// error says that it did not begin.
 func (s *Server) attach(ctx context.Context, w http.ResponseWriter, r *http.Request, h *named.Handle, id attend.ProcessID, after attend.Seq) error {
 	covers, err := h.Redactor()
 	if err != nil {
@@ -95,7 +143,7 @@ func (s *Server) attach(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	defer out.Close()
 	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {
-		return nil // Accept has answered
+		return errNotUpgraded
 	}
 	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(maxTyped)

@@ -256,6 +256,12 @@ func TestSandboxTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	r.got(r.send(http.MethodGet, "/terminal", nil), http.StatusUpgradeRequired)
+	elsewhere := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "MDEyMzQ1Njc4OWFiY2RlZg==", "Origin", "https://elsewhere.example"}
+	r.got(r.send(http.MethodGet, "/terminal", nil, elsewhere...), http.StatusForbidden)
+	if left := r.ask(http.MethodGet, "/processes", nil, http.StatusOK)["data"].([]any); len(left) != 0 {
+		t.Errorf("requests that are none for a terminal have started %v", left)
+	}
 	conn := open(url.Values{"rows": {"40"}, "columns": {"100"}})
 	typed(conn, "stty size; v=kept\n")
 	_, begun := until(conn, "40 100")
