@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/tools"
 )
 
 const (
@@ -115,8 +116,14 @@ func parseQuery(u *url.URL, p *tenant.Principal) (at place, stateless bool, err 
 			stateless = value == "true"
 		case "agent":
 			at.agent = value
+			if err := tools.CheckAgent(value); err != nil {
+				return at, false, err
+			}
 		case "template":
 			at.template = value
+			if err := tools.CheckTemplate(value); err != nil {
+				return at, false, err
+			}
 		default:
 			return at, false, fault.New(fault.Invalid, "unknown parameter %.40q in the URL; there are session, stateless, agent, template", name)
 		}

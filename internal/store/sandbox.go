@@ -266,7 +266,27 @@ func (t *call) do(ctx context.Context, b *batch) error {
 }
 
 func (s *sandboxes) Record(ctx context.Context, row audit.Row, e usage.Entry) error {
-	row.FailureReason = storable(row.FailureReason)
-	row.OutboundHosts = slices.Clone(row.OutboundHosts)
-	return s.db.write.wrap("record a call", s.db.writer.write(ctx, &call{row, e}))
+	return s.db.write.wrap("record a call", s.db.writer.write(ctx, &call{storableRow(row), e}))
+}
+
+// storableRow is storable for all that a row of a call says: what was done is on
+// record whatever its names are.
+func storableRow(r audit.Row) audit.Row {
+	for _, text := range []*string{&r.TraceID, &r.Source, &r.Agent, &r.SessionID, &r.Language, &r.FailureReason} {
+		*text = storable(*text)
+	}
+	r.OutboundHosts, r.Mounts = slices.Clone(r.OutboundHosts), slices.Clone(r.Mounts)
+	for _, list := range [][]string{r.OutboundHosts, r.Mounts} {
+		for i := range list {
+			list[i] = storable(list[i])
+		}
+	}
+	if len(r.Metadata) > 0 {
+		told := make(map[string]string, len(r.Metadata))
+		for name, value := range r.Metadata {
+			told[storable(name)] = storable(value)
+		}
+		r.Metadata = told
+	}
+	return r
 }

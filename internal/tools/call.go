@@ -16,10 +16,12 @@ type call struct {
 	by       *Caller
 	row      named.Call // what the audit trail will tell of it
 	recorded bool       // somebody else leaves the row
+	begun    bool       // a sandbox was asked to do something
 }
 
 // record leaves the audit row of a call that ended with err. One that broke a
-// documented rule leaves none.
+// documented rule leaves none, unless it is the sandbox that says so: what its
+// guest did before, only that knows.
 func (c *call) record(ctx context.Context, err error) error {
 	if c.recorded {
 		return nil
@@ -29,7 +31,7 @@ func (c *call) record(ctx context.Context, err error) error {
 	case err == nil && c.row.Status == "":
 		c.row.Status = audit.OK
 	case err == nil: // the tool knows better
-	case told && f.Kind == fault.Invalid:
+	case told && f.Kind == fault.Invalid && !c.begun:
 		return nil
 	case errors.Is(context.Cause(ctx), context.Canceled):
 		c.row.Status, c.row.ExitCode, c.row.Reason = audit.Cancelled, -1, "the caller went away"
@@ -51,19 +53,28 @@ func (c *call) record(ctx context.Context, err error) error {
 // use runs f with a sandbox of the caller's session, which is made if there is
 // none of that name.
 func (c *call) use(ctx context.Context, name string, f func(h *named.Handle) error) error {
-	pool, p, session := c.set.cfg.Pool, c.by.Principal, c.by.Session
-	h, err := pool.Use(ctx, p, session, name)
+	h, err := c.find(ctx, name)
 	if err != nil && fault.KindOf(err) == fault.NotFound {
-		if _, _, err = pool.Ensure(ctx, p, session, name, nil); err != nil {
+		if _, _, err = c.set.cfg.Pool.Ensure(ctx, c.by.Principal, c.by.Session, name, nil); err != nil {
 			return err
 		}
-		h, err = pool.Use(ctx, p, session, name)
+		h, err = c.find(ctx, name)
 	}
 	if err != nil {
 		return err
 	}
 	defer h.Close()
+	c.begun = true
 	return ended(f(h))
+}
+
+// find begins the use of a sandbox of the caller's session. Tools take no ids:
+// those of other sessions' sandboxes stand in the URLs of previews.
+func (c *call) find(ctx context.Context, name string) (*named.Handle, error) {
+	if err := named.CheckName(name); err != nil {
+		return nil, err
+	}
+	return c.set.cfg.Pool.Use(ctx, c.by.Principal, c.by.Session, name)
 }
 
 // ended says what became of a call whose sandbox went away under it.

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/tools"
 )
 
@@ -81,6 +83,21 @@ func TestOutputSchemas(t *testing.T) {
 		for _, name := range s.Required {
 			if _, ok := fields[name]; !ok || s.Properties[name] == nil {
 				t.Errorf("%s: %s is required, and there are %v", d.Name, name, fields)
+			}
+		}
+	}
+}
+
+// TestNothingIsDoneThatCannotBeRecorded: the set has no pool, so whatever gets
+// further than its checks ends the test.
+func TestNothingIsDoneThatCannotBeRecorded(t *testing.T) {
+	set := tools.NewSet(tools.SetConfig{})
+	for _, c := range []*tools.Caller{
+		{Session: "a\x00"}, {Session: "\xff"}, {Session: ""}, {Session: "s", Agent: "\x00"}, {Session: "s", Agent: "\xff"}, {Session: "s", Agent: strings.Repeat("a", 129)},
+	} {
+		for _, d := range set.Definitions() {
+			if _, err := set.Call(t.Context(), d.Name, c, []byte(`{"command":"true","code":"1","path":"x","pattern":"*","content":"","sandbox":"default"}`)); fault.KindOf(err) != fault.Invalid {
+				t.Errorf("%s by %+v: %v", d.Name, c, err)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
@@ -39,6 +40,14 @@ type Caller struct {
 	// so the edge says them and never a model. Empty for the key's name, and the
 	// template named "default".
 	Agent, Template string
+}
+
+// check refuses, before anything is done, what the audit trail could not hold.
+func (c *Caller) check() error {
+	if err := named.CheckSession(c.Session); err != nil || c.Agent == "" {
+		return err
+	}
+	return CheckAgent(c.Agent)
 }
 
 // tool is a definition and what it does.

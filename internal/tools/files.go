@@ -121,7 +121,7 @@ func transfer(ctx context.Context, c *call, in *TransferInput) (*TransferOutput,
 	}
 	c.row.Command = fmt.Appendf(nil, "%q %q %q %q", *in.FromSandbox, *in.FromPath, *in.ToSandbox, *in.ToPath)
 	// Nothing could be copied from one that is yet to be made.
-	from, err := c.set.cfg.Pool.Use(ctx, c.by.Principal, c.by.Session, *in.FromSandbox)
+	from, err := c.find(ctx, *in.FromSandbox)
 	if err != nil {
 		return nil, err
 	}

@@ -50,6 +50,9 @@ func (s *Set) has(name string) bool { return name != browseName || s.cfg.Preview
 // the struct that the definition names. What the caller may be told of a failure
 // is a fault.Error.
 func (s *Set) Call(ctx context.Context, name string, c *Caller, input []byte) (any, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
 	for i := range all {
 		if all[i].Name == name && s.has(name) {
 			return all[i].call(ctx, &call{set: s, by: c, row: named.Call{

@@ -156,8 +156,8 @@ func (t *ExecuteCode) request(p *tenant.Principal, in Input) (execution.Request,
 	if err := checkNames(in.Agent, in.Turn); err != nil {
 		return execution.Request{}, err
 	}
-	if !tenant.Name.MatchString(in.Template) {
-		return execution.Request{}, fault.New(fault.Invalid, "template is required: the name of the agent's template")
+	if err := CheckTemplate(in.Template); err != nil {
+		return execution.Request{}, err
 	}
 	if p.Environment.ID == "" {
 		return execution.Request{}, fault.New(fault.Forbidden, "this key is bound to no environment, so it cannot run code")
@@ -172,10 +172,23 @@ func (t *ExecuteCode) request(p *tenant.Principal, in Input) (execution.Request,
 }
 
 func checkNames(agent, turn string) error {
-	for _, f := range []struct{ name, value string }{{"agent", agent}, {"turn", turn}} {
-		if n := utf8.RuneCountInString(f.value); n < 1 || n > MaxName || !utf8.ValidString(f.value) || strings.ContainsFunc(f.value, unicode.IsControl) {
-			return fault.New(fault.Invalid, "%s is required: 1 to %d characters, none of them a control character", f.name, MaxName)
-		}
+	return errors.Join(checkName("agent", agent), checkName("turn", turn))
+}
+
+func checkName(field, value string) error {
+	if n := utf8.RuneCountInString(value); n < 1 || n > MaxName || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
+		return fault.New(fault.Invalid, "%s is required: 1 to %d characters, none of them a control character", field, MaxName)
+	}
+	return nil
+}
+
+// CheckAgent says why an agent cannot be called so.
+func CheckAgent(name string) error { return checkName("agent", name) }
+
+// CheckTemplate says why a template cannot be called so.
+func CheckTemplate(name string) error {
+	if !tenant.Name.MatchString(name) {
+		return fault.New(fault.Invalid, "template is required: the name of the agent's template")
 	}
 	return nil
 }

@@ -217,7 +217,14 @@ func TestToolPools(t *testing.T) {
 	s.refused("sandbox_create", object{"sandbox": "other", "image": "ruby:3"}, http.StatusBadRequest, "atoll image import")
 	s.tool("write_file", object{"path": "mine", "content": "mine"}, http.StatusOK)
 
-	// Another session, and another tenant's of the same name, see nothing of it.
+	// Another session, and another tenant's of the same name, see nothing of it, also
+	// if they have learned its id.
+	var mine struct {
+		ID string `json:"sandbox_id"`
+	}
+	server.Must(t, atolltest.Key, http.MethodGet, "/v1/sandboxes/default?session=pool+one", nil).Into(t, http.StatusOK, &mine)
+	id := mine.ID
+	s.refused("transfer", object{"from_sandbox": "default", "from_path": "tree", "to_sandbox": id, "to_path": "tree/in", "recursive": true}, http.StatusBadRequest, "what an id looks like")
 	other := server.Tenant(t, "pools", "enterprise")
 	for _, apart := range []session{newSession(t, server, atolltest.Key, "pool two"), newSession(t, server, other, "pool one")} {
 		apart.t = t
@@ -226,6 +233,8 @@ func TestToolPools(t *testing.T) {
 		}
 		apart.refused("read_file", object{"path": "mine"}, http.StatusNotFound, "no such file")
 		apart.refused("transfer", object{"from_sandbox": "my_db", "from_path": "/etc/passwd", "to_sandbox": "default", "to_path": "x"}, http.StatusNotFound, "no sandbox")
+		apart.refused("shell", object{"sandbox": id, "command": "true"}, http.StatusBadRequest, "what an id looks like")
+		apart.refused("transfer", object{"from_sandbox": id, "from_path": "mine", "to_sandbox": "default", "to_path": "x"}, http.StatusBadRequest, "what an id looks like")
 	}
 	got := s.tool("sandbox_list", object{}, http.StatusOK)
 	want := []any{map[string]any{"name": "default", "image": atolltest.Image, "status": "running"}, map[string]any{"name": "my_db", "image": "python:3", "status": "running"}}

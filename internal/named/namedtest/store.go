@@ -325,6 +325,15 @@ func testCall(t *testing.T, o Opened) {
 	if credits, err := o.Usage.Month(t.Context(), "ten_1"); err != nil || credits != 0.5 {
 		t.Errorf("credits: %v, %v", credits, err)
 	}
+	// Whatever was said with a call, it is on record.
+	odd := row
+	odd.TraceID, odd.Agent, odd.SessionID, odd.OutboundHosts, odd.Metadata = "trc_odd", "\x00", "s\xff", []string{"\x00"}, map[string]string{"k": "\x00"}
+	must(t, o.Store.Record(t.Context(), odd, usage.Entry{TraceID: "trc_odd", Tenant: "ten_1", Key: "key_1", Source: "shell", At: time.Now().UTC()}))
+	rows, _, err = o.Audit.List(t.Context(), audit.Filter{Tenant: "ten_1", TraceID: "trc_odd", Limit: 10})
+	must(t, err)
+	if len(rows) != 1 || rows[0].Agent != "\ufffd" || rows[0].SessionID != "s\ufffd" || rows[0].OutboundHosts[0] != "\ufffd" || rows[0].Metadata["k"] != "\ufffd" {
+		t.Errorf("rows: %+v", rows)
+	}
 	row.Retention = time.Hour // which no row can have
 	if err := o.Store.Record(t.Context(), row, usage.Entry{TraceID: "trc_2", Tenant: "ten_1", Source: "shell", Credits: 1, At: time.Now().UTC()}); err == nil {
 		t.Error("half a call was recorded")
