@@ -229,9 +229,9 @@ func (h *host) makeNamed(id sandbox.ID) ([]sandbox.Mount, error) {
 		return nil, err
 	}
 	return []sandbox.Mount{
-		{Source: filepath.Join(dir, homeShare), Target: guest.SharedFolder, Writable: true},
-		{Source: filepath.Join(dir, tmpDir), Target: "/tmp", Writable: true},
-		{Source: filepath.Join(dir, varTmpDir), Target: "/var/tmp", Writable: true},
+		{Source: filepath.Join(dir, homeShare), Target: guest.SharedFolder, Writable: true, Own: true},
+		{Source: filepath.Join(dir, tmpDir), Target: "/tmp", Writable: true, Own: true},
+		{Source: filepath.Join(dir, varTmpDir), Target: "/var/tmp", Writable: true, Own: true},
 		{Source: socket, Target: attend.Mountpoint},
 	}, nil
 }

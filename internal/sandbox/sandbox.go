@@ -100,6 +100,9 @@ type Bind struct{ Source, Target string }
 type Mount struct {
 	Source, Target string
 	Writable       bool
+	// Own says that nobody else changes what is in the folder while the sandbox
+	// is there, which spares it looking: an open file costs it a sixth.
+	Own bool
 }
 
 // Validate reports a mount that cannot work.

@@ -102,6 +102,9 @@ func (r *Runtime) launch(ctx context.Context, spec sandbox.Spec, group *cgroup.G
 	if spec.Sockets {
 		args = append(args, "--host-uds=open") // to connect, that is; never to make one
 	}
+	if owns(spec) {
+		args = append(args, "--file-access-mounts=exclusive")
+	}
 	args = append(append(args, command...), "--bundle="+r.dir.Path(id, bundleDir), "--pid-file="+pidPath, string(id))
 	cmd := r.command(ctx, id, args...)
 	if served(spec) { // its file server inherits the environment, and lives on

@@ -3,6 +3,8 @@ package gvisor
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
@@ -14,6 +16,12 @@ import (
 // served reports whether a sandbox has a file server beside its kernel.
 func served(spec sandbox.Spec) bool {
 	return spec.Rootfs.Tree != "" || len(spec.Mounts) > 0
+}
+
+// owns reports whether a sandbox has folders for itself. What has been looked up
+// in them is not asked for again; in the others it is, which are named one by one.
+func owns(spec sandbox.Spec) bool {
+	return slices.ContainsFunc(spec.Mounts, func(m sandbox.Mount) bool { return m.Own })
 }
 
 // checkMounts reports mounts that cannot work.
@@ -38,8 +46,8 @@ func (r *Runtime) checkMounts(spec sandbox.Spec) error {
 // a root folder cannot, as that belongs to the host's users; then each mount is
 // shown with other owners than it has.
 func (r *Runtime) addMounts(s *specs.Spec, spec sandbox.Spec) {
-	tree := spec.Rootfs.Tree != ""
-	for _, m := range spec.Mounts {
+	tree, exclusive := spec.Rootfs.Tree != "", owns(spec)
+	for i, m := range spec.Mounts {
 		mount := specs.Mount{Destination: m.Target, Type: "bind", Source: m.Source, Options: []string{"rbind", "ro", "nosuid", "nodev"}}
 		if m.Writable {
 			mount.Options[1] = "rw"
@@ -48,6 +56,10 @@ func (r *Runtime) addMounts(s *specs.Spec, spec sandbox.Spec) {
 			mount.UIDMappings, mount.GIDMappings = shown(r.owners.UID), shown(r.owners.GID)
 		}
 		s.Mounts = append(s.Mounts, mount)
+		if exclusive && !m.Own { // which gVisor knows by its source
+			hint := "dev.gvisor.spec.mount.shared" + strconv.Itoa(i)
+			s.Annotations[hint+".source"], s.Annotations[hint+".type"], s.Annotations[hint+".share"] = m.Source, "bind", "shared"
+		}
 	}
 	switch {
 	case !tree && len(spec.Mounts) > 0:

@@ -140,7 +140,7 @@ func New(t testing.TB, change ...func(*sandbox.Spec)) *Sandbox {
 	must(t, os.Chown(s.Home, int(uid), int(gid)))
 	s.Spec = sandbox.Spec{
 		ID: sandbox.NewID(), Rootfs: sandbox.Rootfs{Image: filepath.Join(image, "rootfs.erofs")}, Limits: Limits(), Sockets: true,
-		Mounts: []sandbox.Mount{{Source: s.Meeting, Target: attend.Mountpoint}, {Source: s.Home, Target: sandbox.Home, Writable: true}},
+		Mounts: []sandbox.Mount{{Source: s.Meeting, Target: attend.Mountpoint}, {Source: s.Home, Target: sandbox.Home, Writable: true, Own: true}},
 	}
 	for _, c := range change {
 		c(&s.Spec)
