@@ -184,12 +184,13 @@ func (l *local) Processes(context.Context) ([]attend.Process, error) {
 	return out, nil
 }
 
-func (l *local) WriteControl(_ context.Context, id attend.ProcessID, data []byte) (int, error) {
-	p, err := l.find(id)
+func (l *local) Converse(ctx context.Context, id attend.ProcessID, data []byte, after attend.Seq) (Output, error) {
+	out, err := l.Follow(ctx, id, after)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return p.input.Write(data)
+	go out.(*follower).p.input.Write(data)
+	return out, nil
 }
 
 func (l *local) Signal(_ context.Context, id attend.ProcessID, sig syscall.Signal, group bool) error {
@@ -270,4 +271,5 @@ func (f *follower) Next() (attend.Chunk, error) {
 }
 
 func (f *follower) Exit() attend.Exit { return *f.p.exit }
+func (f *follower) Enough()           { f.stop() }
 func (f *follower) Close() error      { f.stop(); return nil }

@@ -22,6 +22,7 @@ import (
 type Output interface {
 	Next() (attend.Chunk, error)
 	Exit() attend.Exit
+	Enough()
 	Close() error
 }
 
@@ -31,7 +32,7 @@ type Guest interface {
 	Process(ctx context.Context, id attend.ProcessID) (attend.Process, error)
 	Processes(ctx context.Context) ([]attend.Process, error)
 	Follow(ctx context.Context, id attend.ProcessID, after attend.Seq) (Output, error)
-	WriteControl(ctx context.Context, id attend.ProcessID, data []byte) (int, error)
+	Converse(ctx context.Context, id attend.ProcessID, data []byte, after attend.Seq) (Output, error)
 	Signal(ctx context.Context, id attend.ProcessID, sig syscall.Signal, group bool) error
 	Kill(ctx context.Context, id attend.ProcessID) error
 	Wait(ctx context.Context, id attend.ProcessID) (attend.Exit, error)
@@ -44,7 +45,14 @@ func Of(c *attend.Client) Guest { return client{c} }
 type client struct{ *attend.Client }
 
 func (c client) Follow(ctx context.Context, id attend.ProcessID, after attend.Seq) (Output, error) {
-	out, err := c.Client.Follow(ctx, id, after)
+	return output(c.Client.Follow(ctx, id, after))
+}
+
+func (c client) Converse(ctx context.Context, id attend.ProcessID, data []byte, after attend.Seq) (Output, error) {
+	return output(c.Client.Converse(ctx, id, data, after))
+}
+
+func output(out *attend.Output, err error) (Output, error) {
 	if err != nil {
 		return nil, err // not a nil of a type
 	}

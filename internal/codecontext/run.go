@@ -103,7 +103,9 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	r.left = [2]int64{r.req.MaxOutput, r.req.MaxOutput}
 	r.cover = r.u.Covers.Pair(r.pass(attend.Stdout), r.pass(attend.Stderr))
 
-	out, err := r.u.Guest.Follow(work, r.id.process(), r.s.cursor)
+	r.s.run++
+	code := fmt.Appendf(nil, "%d %d\n%s", r.s.run, len(r.req.Code), r.req.Code)
+	out, err := r.u.Guest.Converse(work, r.id.process(), code, r.s.cursor)
 	if err != nil {
 		return nil, named(r.id, err)
 	}
@@ -111,26 +113,16 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	watched := make(chan error, 1)
 	r.tell(Event{})
 	unhook := context.AfterFunc(timed, func() { watched <- r.interrupt(work) })
-	r.s.run++
-	sent := make(chan error, 1)
-	go func() {
-		// Longer code waits for the interpreter to read it, which may wait for its
-		// output to be read.
-		head := fmt.Sprintf("%d %d\n", r.s.run, len(r.req.Code))
-		_, err := r.u.Guest.WriteControl(work, r.id.process(), append([]byte(head), r.req.Code...))
-		if err != nil {
-			end() // there is nothing to be read
-		}
-		sent <- err
-	}()
 	err = r.read(out)
+	if r.done {
+		out.Enough()
+	}
 	if !unhook() {
 		end() // the watcher is not waited for when there is nothing left to watch
 		err = errors.Join(err, harmless(<-watched))
 	}
-	end()
-	if writing := harmless(<-sent); err != nil {
-		return nil, errors.Join(writing, err)
+	if err != nil {
+		return nil, err
 	}
 	r.res.Took = time.Since(r.began)
 	if context.Cause(timed) == errTimeout && r.res.Status != OK {

@@ -262,6 +262,18 @@ func (c *Client) want(n int) {
 	}
 }
 
+// while has f run beside the conversation, which it must not outlive. It reports
+// whether that is still going on.
+func (c *Client) while(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all == nil {
+		return false
+	}
+	c.wait.Go(f)
+	return true
+}
+
 // give takes a connection back on which an exchange is over.
 func (c *Client) give(conn *proto.Conn) {
 	if conn == nil {

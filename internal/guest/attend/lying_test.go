@@ -106,6 +106,7 @@ func everything(ctx context.Context, c *Client) map[string]error {
 	_, all["start"] = c.Start(ctx, ProcessSpec{Argv: []string{"x"}})
 	all["run"] = output(c.Run(ctx, ProcessSpec{Argv: []string{"x"}}))
 	all["follow"] = output(c.Follow(ctx, "x", 0))
+	all["converse"] = output(c.Converse(ctx, "x", []byte("1"), 0))
 	_, all["processes"] = c.Processes(ctx)
 	_, all["process"] = c.Process(ctx, "x")
 	_, all["wait"] = c.Wait(ctx, "x")
@@ -152,8 +153,17 @@ func TestLies(t *testing.T) {
 	}
 	end := func(text string) []byte { return frame(proto.End, text) }
 	ask := map[string]func(context.Context, *Client) error{}
-	for _, name := range []string{"run", "wait", "list", "glob", "read", "create", "pack", "watch", "stat", "processes"} {
+	for _, name := range []string{"run", "wait", "list", "glob", "read", "create", "pack", "watch", "stat", "processes", "converse"} {
 		ask[name] = func(ctx context.Context, c *Client) error { return one(ctx, c, name) }
+	}
+	ask["enough"] = func(ctx context.Context, c *Client) error {
+		o, err := c.Converse(ctx, "x", nil, 0)
+		if err != nil {
+			return err
+		}
+		o.Enough()
+		<-c.Done()
+		return c.failure()
 	}
 	for name, try := range map[string]struct {
 		ask  string
@@ -185,6 +195,9 @@ func TestLies(t *testing.T) {
 		"far output":           {"run", [][]byte{answer(process), output(0, 1<<62, 1<<62, "x")}},
 		"no end":               {"run", [][]byte{answer(process), end(`{}`)}},
 		"an odd end":           {"run", [][]byte{answer(process), end(`{"exit":{"code":4711}}`)}},
+		"enough for nothing":   {"converse", [][]byte{answer(process), end(`{}`)}},
+		"an answer to enough":  {"enough", [][]byte{answer(process), answer(process)}},
+		"never enough":         {"enough", [][]byte{answer(process), bytes.Repeat(output(0, 0, 0, strings.Repeat("x", 1000)), 2200)}},
 		"no end to wait for":   {"wait", [][]byte{answer(process)}},
 		"no changes":           {"watch", [][]byte{answer(`{}`), frame(proto.Change, `[]`)}},
 		"an unknown change":    {"watch", [][]byte{answer(`{}`), frame(proto.Change, `[{"change":"x"}]`)}},

@@ -121,6 +121,13 @@ func (c *Client) Follow(ctx context.Context, id ProcessID, after Seq) (*Output, 
 	return c.output(ctx, proto.Request{Follow: &proto.Follow{ID: string(id), After: int64(after)}}, int64(after))
 }
 
+// Converse writes to descriptor 3 of a process and returns its output from a place
+// on, as WriteControl and Follow do, in one exchange. What the process does not read
+// at once is written as it does, while the Output is open.
+func (c *Client) Converse(ctx context.Context, id ProcessID, data []byte, after Seq) (*Output, error) {
+	return c.output(ctx, proto.Request{Converse: &proto.Converse{ID: string(id), Data: data, After: int64(after)}}, int64(after))
+}
+
 // Processes lists the processes that are not forgotten, oldest first.
 func (c *Client) Processes(ctx context.Context) ([]Process, error) {
 	x, r, err := c.begin(ctx, proto.Request{Processes: &proto.Empty{}})
@@ -230,9 +237,10 @@ func (c *Client) Forget(ctx context.Context, id ProcessID) error {
 type Output struct {
 	closing
 	process Process
-	taken   bool // the attendant waits to hear that the end was read
+	reply   proto.Type // what the attendant waits to hear when the end was read; 0 for nothing
 	at      int64
 	exit    Exit
+	refused error // instead of an exit
 	err     error
 }
 
@@ -245,7 +253,14 @@ func (c *Client) output(ctx context.Context, q proto.Request, at int64) (*Output
 	if err != nil {
 		return nil, x.failed(err)
 	}
-	return &Output{closing: closing{x: x}, process: p, taken: q.Start != nil, at: min(at, math.MaxInt64)}, nil
+	o := &Output{closing: closing{x: x}, process: p, at: min(at, math.MaxInt64)}
+	switch {
+	case q.Start != nil:
+		o.reply = proto.Taken
+	case q.Converse != nil:
+		o.reply = proto.Enough
+	}
+	return o, nil
 }
 
 // Process is what it was when Run or Follow was answered.
@@ -293,6 +308,10 @@ func (o *Output) next() (Chunk, error) {
 		if err := o.x.Decode(&e); err != nil {
 			return Chunk{}, err
 		}
+		if e.Error != nil && o.reply == proto.Enough {
+			o.refused = refusal(e.Error)
+			return Chunk{}, io.EOF
+		}
 		if o.exit, err = exit(e.Exit); err != nil {
 			return Chunk{}, err
 		}
@@ -303,15 +322,63 @@ func (o *Output) next() (Chunk, error) {
 
 // end ends the exchange when the end of the process was read.
 func (o *Output) end() error {
-	if o.taken {
-		o.x.Put(proto.Taken, nil)
+	end := io.EOF
+	if o.refused != nil {
+		end = o.refused
+	}
+	if o.reply != 0 {
+		o.x.Put(o.reply, nil)
 		if err := o.x.Flush(); err != nil {
-			o.x.drop() // whether the process is forgotten is the attendant's then
-			return io.EOF
+			o.x.drop() // whether a process is forgotten is the attendant's then
+			return end
 		}
 	}
 	o.x.over()
-	return io.EOF
+	return end
+}
+
+// Enough ends the output of Converse early, as Close does, but leaves the
+// connection to the next request. Nothing is waited for.
+func (o *Output) Enough() {
+	_ = o.finish(func() error {
+		o.err = io.ErrClosedPipe
+		if o.reply != proto.Enough {
+			o.x.drop()
+			return nil
+		}
+		o.x.Put(proto.Enough, nil)
+		// From here on ctx has no say: its end may be why there was enough.
+		if !o.x.stop() || o.x.Flush() != nil || !o.x.client.while(o.settle) {
+			o.x.client.drop(o.x.Conn)
+		}
+		return nil
+	})
+}
+
+// settle passes over what comes until the attendant has heard that it is enough.
+func (o *Output) settle() {
+	c, conn := o.x.client, o.x.Conn
+	conn.SetReadDeadline(time.Now().Add(goodbye)) //nolint:errcheck // it would show with the read
+	for left := 2 * MaxRing; left > 0; {
+		t, err := conn.Next()
+		if err != nil {
+			c.drop(conn)
+			return
+		}
+		if t == proto.Output {
+			left -= conn.Left() + proto.HeaderSize
+			continue
+		}
+		var e proto.Closing
+		if t != proto.End || conn.Decode(&e) != nil {
+			break
+		}
+		conn.SetReadDeadline(time.Time{}) //nolint:errcheck // it would show with the next request
+		c.give(conn)
+		return
+	}
+	c.drop(conn)
+	c.fail(fmt.Errorf("%w: no end, where enough was said", ErrProtocol))
 }
 
 // Exit is the end of the process, once Next has returned io.EOF.

@@ -75,6 +75,7 @@ func TestProcesses(t *testing.T) {
 		{"input", testInput},
 		{"signals", testSignals},
 		{"control", testControl},
+		{"converse", testConverse},
 		{"cursors", testCursors},
 		{"dropped", testDropped},
 		{"lossless", testLossless},
@@ -357,6 +358,88 @@ for line in os.fdopen(3):
 	if err := c.Kill(t.Context(), p.ID); err != nil {
 		t.Error(err)
 	}
+}
+
+func testConverse(t *testing.T, c *attend.Client) {
+	const program = `
+import os, sys
+for line in os.fdopen(3):
+    if line == "deaf\n":
+        os.close(3)
+        while True: pass
+    os.write(1, b"x" * 70000)
+    os.write(4, b"%d\n" % len(line))
+`
+	spec := attend.ProcessSpec{Argv: []string{"python3", "-c", program}, Env: attendtest.Env, Control: true, Lossless: true}
+	p := start(t, c, spec)
+	var at attend.Seq
+	for _, n := range []int{1, 10, 300_000, 2} {
+		o, err := c.Converse(t.Context(), p.ID, []byte(strings.Repeat("y", n-1)+"\n"), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, answer := 0, ""
+		for !strings.HasSuffix(answer, "\n") {
+			chunk, err := o.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			at = chunk.Seq
+			if chunk.Stream == attend.Control {
+				answer += string(chunk.Data)
+			} else {
+				out += len(chunk.Data)
+			}
+		}
+		o.Enough()
+		o.Enough()
+		if want := fmt.Sprintln(n); answer != want || out != 70000 {
+			t.Fatalf("%d bytes of output, and the answer %q, where %q follows 70000", out, answer, want)
+		}
+		if _, err := o.Next(); err == nil {
+			t.Error("there is output after enough of it")
+		}
+	}
+	end := func(data string) error {
+		t.Helper()
+		o, err := c.Converse(t.Context(), p.ID, []byte(data), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err == nil {
+			_, err = o.Next()
+		}
+		return err
+	}
+	o, err := c.Converse(t.Context(), p.ID, []byte("deaf\n"), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Enough()
+	var told error
+	for told == nil || strings.Contains(told.Error(), "deadline") { // until it has closed its end
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		o, err := c.Converse(ctx, p.ID, []byte("more\n"), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, told = o.Next()
+		cancel()
+	}
+	if fault.KindOf(told) != fault.Conflict {
+		t.Errorf("a process that does not read gives %v", told)
+	}
+	if err := c.Kill(t.Context(), p.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Wait(t.Context(), p.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := end("too late\n"); !errors.Is(err, io.EOF) {
+		t.Errorf("a process that has ended gives %v", err)
+	}
+	_, err = c.Converse(t.Context(), start(t, c, shell("true")).ID, nil, 0)
+	kind(t, err, fault.Invalid, "without what is to be written to")
 }
 
 func testCursors(t *testing.T, c *attend.Client) {

@@ -67,7 +67,7 @@ func (a *attendant) prepare() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("dumpable: %w", err)
 	}
-	unix.Umask(0o022)
+	unix.Umask(0o777 &^ umasked)
 	if err := unix.CloseRange(rulesFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil && err != unix.ENOSYS {
 		return fmt.Errorf("close_range: %w", err)
 	}

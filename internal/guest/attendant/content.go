@@ -4,8 +4,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"sync"
@@ -16,29 +16,30 @@ import (
 )
 
 // open opens a file as the user. One that is a pipe does not block.
-func open(name string, flags int, mode uint32) (f *os.File, st unix.Stat_t, err error) {
-	err = asUser(func() error {
-		fd, err := unix.Open(name, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, mode)
-		if err != nil {
+func open(name string, flags int, mode uint32) (fd int, st unix.Stat_t, err error) {
+	err = asUser(func() (err error) {
+		if fd, err = openAt(unix.AT_FDCWD, name, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, mode); err != nil {
 			return step("open", name, err)
 		}
-		if err := unix.Fstat(fd, &st); err != nil {
-			unix.Close(fd)
-			return step("stat", name, err)
-		}
-		switch st.Mode & unix.S_IFMT {
-		case unix.S_IFREG:
-		case unix.S_IFDIR:
-			unix.Close(fd)
-			return step("open", name, unix.EISDIR)
-		default:
-			unix.Close(fd)
-			return refuse(proto.Mistaken, "%q is no file but a pipe, a socket or a device", name)
-		}
-		f = os.NewFile(uintptr(fd), name)
 		return nil
 	})
-	return f, st, err
+	if err != nil {
+		return -1, st, err
+	}
+	if err := fstat(fd, &st); err != nil {
+		closeFD(fd)
+		return -1, st, step("stat", name, err)
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return fd, st, nil
+	case unix.S_IFDIR:
+		err = step("open", name, unix.EISDIR)
+	default:
+		err = refuse(proto.Mistaken, "%q is no file but a pipe, a socket or a device", name)
+	}
+	closeFD(fd)
+	return -1, st, err
 }
 
 // readFile sends a file's content.
@@ -50,45 +51,37 @@ func (c *peer) readFile(q *proto.Read) bool {
 	if err != nil {
 		return c.reply(proto.Reply{}, err)
 	}
-	f, st, err := open(name, unix.O_RDONLY, 0)
+	fd, st, err := open(name, unix.O_RDONLY, 0)
 	if err != nil {
 		return c.reply(proto.Reply{}, err)
 	}
-	defer f.Close()
+	defer closeFD(fd)
 	is := describe(name, &st)
 	if c.Encode(proto.Answer, proto.Reply{File: &is}) != nil {
 		return false
 	}
-	var r io.Reader = &at{f, q.Offset}
-	if q.Limit >= 0 {
-		r = io.LimitReader(r, q.Limit)
+	if q.Limit < 0 {
+		q.Limit = math.MaxInt64
 	}
-	return c.send(r)
-}
-
-// at reads a file from a place on.
-type at struct {
-	f  *os.File
-	at int64
-}
-
-func (a *at) Read(p []byte) (int, error) {
-	n, err := a.f.ReadAt(p, a.at)
-	a.at += int64(n)
-	if n > 0 && errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return n, err
-}
-
-// send sends what r has, and the end.
-func (c *peer) send(r io.Reader) bool {
-	n, err := c.Copy(r)
-	e := proto.Closing{Bytes: n}
-	if failed, ok := errors.AsType[*proto.ReadError](err); ok {
-		e.Error = refusal(failed.Err)
-	} else if err != nil {
-		return false
+	e := proto.Closing{}
+	for at, over := q.Offset, false; !over && q.Limit > 0; {
+		// A byte more than there is shows the end without another look.
+		size := max(min(st.Size-at+1, q.Limit, proto.Piece), min(q.Limit, 4<<10))
+		n, err := pread(fd, c.Space(int(size)), at)
+		if err != nil {
+			e.Error = refusal(step("read", name, err))
+			break
+		}
+		at += int64(n)
+		e.Bytes += int64(n)
+		q.Limit -= int64(n)
+		over = n == 0 || int64(n) < size && at == st.Size // what /proc has is longer than it says
+		if n > 0 {
+			c.Commit(proto.Data, n)
+		}
+		if c.Pending() >= proto.Piece/2 && c.Flush() != nil {
+			return false
+		}
 	}
 	return c.last(e)
 }
@@ -113,57 +106,46 @@ func appendTo(name string, mode uint32, b *proto.Content) (int64, error) {
 	if mode == 0 {
 		mode = 0o644
 	}
-	f, _, err := open(name, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT, mode)
+	fd, _, err := open(name, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT, mode)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = asUser(func() error { return makeFolders(path.Dir(name)) }); err == nil {
-			f, _, err = open(name, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT, mode)
+			fd, _, err = open(name, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT, mode)
 		}
 	}
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close()
-	if err := fill(f, b); err != nil {
-		return 0, step("write", name, err)
+	_, err = writeAll(fd, b)
+	var st unix.Stat_t
+	if err == nil {
+		err = fstat(fd, &st)
 	}
-	st, err := f.Stat()
-	if err != nil {
-		return 0, err
+	if e := closeFD(fd); err == nil {
+		err = e
 	}
-	return st.Size(), step("write", name, f.Close())
-}
-
-// fill writes all that comes.
-func fill(f *os.File, b *proto.Content) error {
-	p := pieces.Get().(*[proto.Piece]byte)
-	defer pieces.Put(p)
-	_, err := io.CopyBuffer(struct{ io.Writer }{f}, struct{ io.Reader }{b}, p[:])
-	return err
+	return st.Size, step("write", name, err)
 }
 
 // replace puts a new file in the place of what there is, when it is whole. Where
 // only the file can be written, not its folder, it is written in place.
 func replace(name string, mode uint32, b *proto.Content) (size int64, err error) {
-	var f *os.File
+	fd := -1
 	var t target
 	err = asUser(func() (err error) {
 		if t, err = settle(name, mode); err != nil {
 			return err
 		}
-		f, err = t.open()
+		fd, err = t.open()
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
-	err = fill(f, b)
-	if err == nil && !t.inPlace() {
-		err = f.Chmod(fs.FileMode(t.mode & 0o777)) // the umask took bits away
+	size, err = writeAll(fd, b)
+	if err == nil && !t.inPlace() && t.mode&0o777&^umasked != 0 {
+		err = fchmod(fd, t.mode&0o777)
 	}
-	if err == nil {
-		size, err = f.Seek(0, io.SeekCurrent)
-	}
-	if e := f.Close(); err == nil {
+	if e := closeFD(fd); err == nil {
 		err = e
 	}
 	if t.inPlace() {
@@ -236,20 +218,24 @@ func temporaryName() string {
 }
 
 // open makes the file. It is called as the user.
-func (t *target) open() (*os.File, error) {
+func (t *target) open() (int, error) {
 	const make = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	fd, err := unix.Open(t.temporary, make, 0o600)
+	fd, err := openAt(unix.AT_FDCWD, t.temporary, make, t.mode&umasked)
 	if err == unix.EACCES || err == unix.EROFS || err == unix.EPERM {
-		if here, e := unix.Open(t.name, unix.O_WRONLY|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0); e == nil {
+		if here, e := openAt(unix.AT_FDCWD, t.name, unix.O_WRONLY|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0); e == nil {
 			t.temporary = ""
 			fd, err = here, nil
 		}
 	}
 	if err != nil {
-		return nil, step("write", t.name, err)
+		return -1, step("write", t.name, err)
 	}
-	return os.NewFile(uintptr(fd), t.name), nil
+	return fd, nil
 }
+
+// umasked are the permissions that a new file gets at once: the attendant's umask
+// leaves them.
+const umasked = 0o755
 
 // pieces are buffers for what passes through.
 var pieces = sync.Pool{New: func() any { return new([proto.Piece]byte) }}

@@ -2,6 +2,7 @@ package attendant
 
 import (
 	"io"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
@@ -11,6 +12,8 @@ type follower struct {
 	*process
 	at   int64 // guarded by mu; how far it has read
 	gone bool  // guarded by mu; nobody reads any more
+	said bool  // guarded by mu; the host has said something meanwhile
+	deaf bool  // guarded by mu; the process does not read what it is told, and lives
 }
 
 // join begins to follow at a place.
@@ -108,6 +111,97 @@ func (c *peer) idle(f *follower) bool {
 		f.changed.Wait()
 	}
 	return !f.gone
+}
+
+// converse writes to descriptor 3 and answers with the output, until the host has
+// had enough of it.
+func (c *peer) converse(q *proto.Converse) bool {
+	p, err := c.procs.get(q.ID)
+	switch {
+	case err != nil:
+	case p.requests == nil:
+		err = refuse(proto.Mistaken, "process %q was started without what is to be written to", p.id)
+	case q.After < 0:
+		err = refuse(proto.Invalid, "output begins at 0")
+	}
+	if err != nil {
+		return c.reply(proto.Reply{}, err)
+	}
+	f := p.join(q.After)
+	defer f.leave()
+	rest, err := p.requests.begin(q.Data)
+	if err != nil { // most likely it is about to end
+		patience := time.AfterFunc(time.Second, func() {
+			f.mu.Lock()
+			f.deaf = true
+			f.changed.Broadcast()
+			f.mu.Unlock()
+		})
+		defer patience.Stop()
+	}
+	if len(rest) > 0 {
+		stop := p.requests.goOn(rest)
+		defer stop()
+	}
+	// Something comes by all means: that it is enough, or the end of the connection.
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		err := c.Await()
+		f.mu.Lock()
+		f.said, f.gone = err == nil, err != nil
+		f.changed.Broadcast()
+		f.mu.Unlock()
+	}()
+	about := p.about()
+	if c.Encode(proto.Answer, proto.Reply{Process: &about}) != nil {
+		return false
+	}
+	exit, said, ok := c.pass(f)
+	if ok && !said {
+		end := proto.Closing{Exit: exit}
+		if exit == nil {
+			end.Error = refuse(proto.Exists, "process %q does not read this any more", p.id)
+		}
+		ok = c.last(end)
+	}
+	if !ok {
+		c.SetReadDeadline(past) //nolint:errcheck // it is closed then
+	}
+	<-told
+	if !ok {
+		return false
+	}
+	if t, err := c.Next(); err != nil || t != proto.Enough {
+		return false
+	}
+	return !said || c.last(proto.Closing{})
+}
+
+// pass sends output until the end of the process, which it returns, until the host
+// says something, or the process turns out deaf. It reports whether the host is there.
+func (c *peer) pass(f *follower) (exit *proto.Exit, said, ok bool) {
+	for {
+		exit, more := f.put(c.Conn)
+		if exit != nil {
+			return exit, false, true
+		}
+		if c.Flush() != nil {
+			return nil, false, false
+		}
+		if more {
+			continue
+		}
+		f.mu.Lock()
+		for !f.gone && !f.said && !f.deaf && f.exit == nil && f.at >= f.ring.last {
+			f.changed.Wait()
+		}
+		deaf, said, gone := f.deaf, f.said, f.gone
+		f.mu.Unlock()
+		if deaf || said || gone {
+			return nil, said, !gone
+		}
+	}
 }
 
 // await answers with the end of a process.

@@ -144,7 +144,7 @@ func (p *packer) entry(dir int, name, as, at string) error {
 	case unix.S_IFDIR:
 		return p.folder(dir, name, as, at, h)
 	case unix.S_IFREG:
-		fd, err := unix.Openat(dir, name, fileFlags, 0)
+		fd, err := openAt(dir, name, fileFlags, 0)
 		if err != nil {
 			return step("pack", at, err)
 		}
@@ -167,7 +167,7 @@ func (p *packer) entry(dir int, name, as, at string) error {
 
 // file packs a file, which it closes.
 func (p *packer) file(fd int, at string, h *tar.Header, st *unix.Stat_t) error {
-	defer unix.Close(fd)
+	defer closeFD(fd)
 	if st.Nlink > 1 {
 		id := inode{uint64(st.Dev), st.Ino} //nolint:unconvert // fields differ by machine
 		if first, ok := p.links[id]; ok {
@@ -186,10 +186,8 @@ func (p *packer) file(fd int, at string, h *tar.Header, st *unix.Stat_t) error {
 	b := pieces.Get().(*[proto.Piece]byte)
 	defer pieces.Put(b)
 	for left := st.Size; left > 0; {
-		n, err := unix.Read(fd, b[:min(left, int64(len(b)))])
+		n, err := read(fd, b[:min(left, int64(len(b)))])
 		switch {
-		case err == unix.EINTR:
-			continue
 		case err != nil:
 			return step("pack", at, err)
 		case n == 0:
@@ -239,13 +237,13 @@ func (p *packer) folder(dir int, name, as, at string, h *tar.Header) error {
 // regular packs what a folder was said to have a file as. Each look at a name is a
 // question to the file server beside the sandbox, so it is opened at once.
 func (p *packer) regular(dir int, name, as, at string) error {
-	fd, err := unix.Openat(dir, name, fileFlags, 0)
+	fd, err := openAt(dir, name, fileFlags, 0)
 	if err != nil {
 		return p.entry(dir, name, as, at) // it is something else meanwhile, or closed
 	}
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		unix.Close(fd)
+	if err := fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		closeFD(fd)
 		return p.entry(dir, name, as, at)
 	}
 	return p.file(fd, at, header(as, &st), &st)

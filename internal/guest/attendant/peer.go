@@ -37,6 +37,8 @@ func (c *peer) handle(q *proto.Request) bool {
 		return c.start(q.Start)
 	case q.Follow != nil:
 		return c.follow(q.Follow)
+	case q.Converse != nil:
+		return c.converse(q.Converse)
 	case q.Processes != nil:
 		return c.reply(proto.Reply{Processes: c.procs.list()}, nil)
 	case q.Process != nil:

@@ -3,6 +3,7 @@ package attendant
 import (
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -53,7 +54,53 @@ type process struct {
 // channel is what a process reads from.
 type channel struct {
 	*os.File
-	mu sync.Mutex // held while something is written, so that it comes in one piece
+	conn syscall.RawConn
+	mu   sync.Mutex // held while something is written, so that it comes in one piece
+}
+
+func newChannel(fd int, name string) (*channel, error) {
+	c := &channel{File: os.NewFile(uintptr(fd), name)}
+	var err error
+	if c.conn, err = c.SyscallConn(); err != nil {
+		c.File.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// begin writes as much as the process has room for, if nobody else is writing.
+func (c *channel) begin(data []byte) (rest []byte, err error) {
+	if !c.mu.TryLock() {
+		return data, nil
+	}
+	defer c.mu.Unlock()
+	e := c.conn.Control(func(fd uintptr) {
+		var n int
+		n, err = write(int(fd), data)
+		if rest = data[n:]; err == unix.EAGAIN {
+			err = nil
+		}
+	})
+	if e != nil {
+		return nil, e
+	}
+	return rest, err
+}
+
+// goOn writes the rest as the process reads, until stop is called.
+func (c *channel) goOn(rest []byte) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.mu.Lock()
+		c.Write(rest) //nolint:errcheck // a process that reads no more has ended, or will be
+	}()
+	return func() {
+		c.SetWriteDeadline(past)
+		<-done
+		c.SetWriteDeadline(never)
+		c.mu.Unlock()
+	}
 }
 
 // close ends it. Whoever waits for the process to read is sent away.

@@ -73,7 +73,7 @@ func (u *pump) hold(i int, on bool) {
 	if on {
 		op = unix.EPOLL_CTL_ADD
 	}
-	if unix.EpollCtl(u.poll, op, u.fds[i], &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}) == nil {
+	if epollCtl(u.poll, op, u.fds[i], &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}) == nil {
 		u.held[i] = on
 	}
 }
@@ -84,7 +84,7 @@ func (u *pump) drop(i int) {
 		return
 	}
 	u.hold(i, false)
-	unix.Close(u.fds[i])
+	closeFD(u.fds[i])
 	u.fds[i] = -1
 }
 
@@ -111,9 +111,8 @@ func (u *pump) run() {
 				u.read(i, maxTurn)
 			}
 		}
-		// What was written before an answer is kept before it.
-		if ready[control] && u.drain(stdout) && u.drain(stderr) && u.drain(terminal) {
-			u.read(control, maxTurn)
+		if ready[control] {
+			u.answers()
 		}
 		if ready[note] {
 			u.heed()
@@ -132,7 +131,7 @@ func (u *pump) run() {
 func (u *pump) wait() (ready [watched]bool) {
 	err := u.conn.Read(func(uintptr) bool {
 		var events [watched]unix.EpollEvent
-		n, err := unix.EpollWait(u.poll, events[:], 0)
+		n, err := epollWait(u.poll, events[:], 0)
 		for _, e := range events[:max(n, 0)] {
 			ready[e.Fd] = true
 		}
@@ -157,15 +156,13 @@ func (u *pump) read(i, most int) {
 	b := readBuffers.Get().(*[readSize]byte)
 	defer readBuffers.Put(b)
 	for total := 0; total < most && u.fds[i] >= 0 && u.held[i]; {
-		p := b[:]
+		p := b[:min(len(b), most-total)]
 		dropping := u.ended && u.left[i] <= 0
 		if u.ended && !dropping {
 			p = p[:min(u.left[i], len(p))]
 		}
-		n, err := unix.Read(u.fds[i], p)
+		n, err := read(u.fds[i], p)
 		switch {
-		case err == unix.EINTR:
-			continue
 		case err == unix.EAGAIN:
 			u.left[i] = 0 // somebody else took it
 			return
@@ -184,10 +181,19 @@ func (u *pump) read(i, most int) {
 	}
 }
 
+// answers reads what stands in descriptor 4's pipe. What was written before it is
+// kept before it; what is written meanwhile is not looked at yet.
+func (u *pump) answers() {
+	n, err := readable(u.fds[control])
+	if err == nil && u.drain(stdout) && u.drain(stderr) && u.drain(terminal) {
+		u.read(control, max(n, 1)) // 1 finds the end
+	}
+}
+
 // drain reads what stands in a stream's pipe now, and reports whether it could.
 func (u *pump) drain(i int) bool {
 	for u.fds[i] >= 0 {
-		n, err := unix.IoctlGetInt(u.fds[i], unix.TIOCINQ)
+		n, err := readable(u.fds[i])
 		if err != nil || n == 0 {
 			return true
 		}
@@ -228,7 +234,7 @@ func (u *pump) reap() {
 	}
 	u.alive.Lock()
 	defer u.alive.Unlock()
-	pid, err := unix.Wait4(u.pid, &u.status, unix.WNOHANG, &u.usage)
+	pid, err := wait4(u.pid, &u.status, &u.usage)
 	if err == nil && pid == 0 || err == unix.EINTR {
 		return
 	}
@@ -240,7 +246,7 @@ func (u *pump) reap() {
 	for i := range endOf {
 		if u.fds[i] >= 0 {
 			u.left[i] = outputSize // or until there is nothing
-			if n, err := unix.IoctlGetInt(u.fds[i], unix.TIOCINQ); err == nil && i != terminal {
+			if n, err := readable(u.fds[i]); err == nil && i != terminal {
 				u.left[i] = n
 			}
 		}

@@ -2,7 +2,6 @@ package attendant
 
 import (
 	"io"
-	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -49,7 +48,11 @@ func (s *session) dial(first bool) (*proto.Conn, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	c := proto.NewConn(os.NewFile(uintptr(fd), "host"), readBuffer)
+	l, err := newLink(fd)
+	if err != nil {
+		return nil, err
+	}
+	c := proto.NewConn(l, readBuffer)
 	err = c.Encode(proto.Hello, proto.Greeting{Version: proto.Version, Instance: s.instance, First: first})
 	if err == nil {
 		err = c.Flush()

@@ -1,7 +1,6 @@
 package attendant
 
 import (
-	"os"
 	"path"
 	"strings"
 	"syscall"
@@ -284,7 +283,9 @@ func (u *pump) openPipes(input bool) (child files, err error) {
 			unix.Close(w)
 			return child, err
 		}
-		u.input = &channel{File: os.NewFile(uintptr(w), "input")}
+		if u.input, err = newChannel(w, "input"); err != nil {
+			return child, err
+		}
 	}
 	for i := range 2 {
 		r, w, err := pipe()
@@ -314,7 +315,9 @@ func (u *pump) openControl(child *files) error {
 		unix.Close(w)
 		return err
 	}
-	u.requests = &channel{File: os.NewFile(uintptr(w), "requests")}
+	if u.requests, err = newChannel(w, "requests"); err != nil {
+		return err
+	}
 	if r, w, err = pipe(); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package attendant
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +35,6 @@ func (u *pump) openTerminal(size proto.Size) (child files, err error) {
 	if err != nil {
 		return child, err
 	}
-	u.input = &channel{File: os.NewFile(uintptr(input), "terminal")}
-	return child, nil
+	u.input, err = newChannel(input, "terminal")
+	return child, err
 }

@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -274,10 +273,10 @@ func (u *unpacker) clear(name string) error {
 
 func (u *unpacker) file(name string, mode uint32, at unix.Timespec, size int64, content io.Reader) error {
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	fd, err := unix.Openat(u.dir, name, flags, mode&0o777)
+	fd, err := openAt(u.dir, name, flags, mode&0o777)
 	if err == unix.EEXIST {
 		if err = u.clear(name); err == nil {
-			fd, err = unix.Openat(u.dir, name, flags, mode&0o777)
+			fd, err = openAt(u.dir, name, flags, mode&0o777)
 		}
 	}
 	if err != nil {
@@ -288,13 +287,13 @@ func (u *unpacker) file(name string, mode uint32, at unix.Timespec, size int64, 
 	if err == nil && n != size {
 		err = io.ErrUnexpectedEOF
 	}
-	if err == nil && mode&^0o755 != 0 {
-		err = unix.Fchmod(fd, mode) // the umask took bits away
+	if err == nil && mode&^umasked != 0 {
+		err = fchmod(fd, mode) // the umask took bits away
 	}
 	if err == nil {
 		err = setTime(fd, at)
 	}
-	if e := unix.Close(fd); err == nil {
+	if e := closeFD(fd); err == nil {
 		err = e
 	}
 	return archiveError(err)
@@ -307,10 +306,7 @@ func writeAll(fd int, content io.Reader) (total int64, err error) {
 	for {
 		n, err := content.Read(b[:])
 		for p := b[:n]; len(p) > 0; {
-			m, err := unix.Write(fd, p)
-			if err == unix.EINTR {
-				continue
-			}
+			m, err := write(fd, p)
 			if err != nil {
 				return total, err
 			}
@@ -362,14 +358,5 @@ func (u *unpacker) finish(f folderEnd) error {
 		}
 	}
 	setTime(fd, f.time) //nolint:errcheck // not every file system keeps it
-	return nil
-}
-
-// setTime is futimens(3), which package unix has only by way of /proc.
-func setTime(fd int, at unix.Timespec) error {
-	both := [2]unix.Timespec{at, at}
-	if _, _, e := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&both)), 0, 0, 0); e != 0 {
-		return e
-	}
 	return nil
 }

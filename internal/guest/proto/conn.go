@@ -35,12 +35,13 @@ const (
 	End                     // the last of an exchange, or of what is sent: Closing
 )
 
-// Frames from the host. The last two are for the first connection.
+// Frames from the host. More and Leave are for the first connection.
 const (
-	Ask   Type = iota + 0x80 // Request
-	Taken                    // the end of a process was taken and may be forgotten
-	More                     // Wanted
-	Leave                    // close all
+	Ask    Type = iota + 0x80 // Request
+	Taken                     // the end of a process was taken and may be forgotten
+	More                      // Wanted
+	Leave                     // close all
+	Enough                    // no more output is wanted of what Converse follows; comes once
 )
 
 const (

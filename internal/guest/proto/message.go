@@ -17,17 +17,18 @@ type Wanted struct {
 // Request is what the host asks for; one of its fields is set. Paths, arguments
 // and variables are bytes.
 type Request struct {
-	Start     *Start  `json:"start,omitempty"`
-	Follow    *Follow `json:"follow,omitempty"`
-	Processes *Empty  `json:"processes,omitempty"`
-	Process   *Name   `json:"process,omitempty"`
-	Wait      *Name   `json:"wait,omitempty"`
-	Write     *Write  `json:"write,omitempty"` // then Data and End
-	Close     *Name   `json:"close,omitempty"`
-	Resize    *Resize `json:"resize,omitempty"`
-	Signal    *Signal `json:"signal,omitempty"`
-	Kill      *Name   `json:"kill,omitempty"`
-	Forget    *Name   `json:"forget,omitempty"`
+	Start     *Start    `json:"start,omitempty"`
+	Follow    *Follow   `json:"follow,omitempty"`
+	Processes *Empty    `json:"processes,omitempty"`
+	Process   *Name     `json:"process,omitempty"`
+	Converse  *Converse `json:"converse,omitempty"` // until Enough
+	Wait      *Name     `json:"wait,omitempty"`
+	Write     *Write    `json:"write,omitempty"` // then Data and End
+	Close     *Name     `json:"close,omitempty"`
+	Resize    *Resize   `json:"resize,omitempty"`
+	Signal    *Signal   `json:"signal,omitempty"`
+	Kill      *Name     `json:"kill,omitempty"`
+	Forget    *Name     `json:"forget,omitempty"`
 
 	Stat    *Path    `json:"stat,omitempty"`
 	List    *List    `json:"list,omitempty"`
@@ -77,6 +78,14 @@ type Size struct {
 // Follow is a request for output.
 type Follow struct {
 	ID    string `json:"id"`
+	After int64  `json:"after"`
+}
+
+// Converse is a request to write to descriptor 3 and then follow the output, whose
+// End comes when the host has had Enough, or the process has ended.
+type Converse struct {
+	ID    string `json:"id"`
+	Data  []byte `json:"data"`
 	After int64  `json:"after"`
 }
 

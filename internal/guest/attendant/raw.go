@@ -1,0 +1,184 @@
+package attendant
+
+import (
+	"io"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// What is done for every call goes to the kernel directly. The usual wrappers tell
+// Go's scheduler of each, which wakes its monitor thread; under gVisor that
+// thread's polling costs more than the calls themselves. None of these blocks for
+// long: they are made on what is ready, on memory, or on files.
+
+func read(fd int, b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	for {
+		n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		if e == 0 {
+			return int(n), nil
+		}
+		if e != unix.EINTR {
+			return 0, e
+		}
+	}
+}
+
+func pread(fd int, b []byte, at int64) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	for {
+		n, _, e := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), uintptr(at), 0, 0)
+		if e == 0 {
+			return int(n), nil
+		}
+		if e != unix.EINTR {
+			return 0, e
+		}
+	}
+}
+
+func write(fd int, b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	for {
+		n, _, e := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		if e == 0 {
+			return int(n), nil
+		}
+		if e != unix.EINTR {
+			return 0, e
+		}
+	}
+}
+
+func closeFD(fd int) error {
+	_, _, e := unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
+	return number(e)
+}
+
+func openAt(dir int, path string, flags int, mode uint32) (int, error) {
+	p, err := unix.BytePtrFromString(path)
+	if err != nil {
+		return -1, err
+	}
+	for {
+		fd, _, e := unix.RawSyscall6(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(p)), uintptr(flags), uintptr(mode), 0, 0)
+		if e == 0 {
+			return int(fd), nil
+		}
+		if e != unix.EINTR {
+			return -1, e
+		}
+	}
+}
+
+func fstat(fd int, st *unix.Stat_t) error {
+	_, _, e := unix.RawSyscall(unix.SYS_FSTAT, uintptr(fd), uintptr(unsafe.Pointer(st)), 0)
+	return number(e)
+}
+
+func fchmod(fd int, mode uint32) error {
+	_, _, e := unix.RawSyscall(unix.SYS_FCHMOD, uintptr(fd), uintptr(mode), 0)
+	return number(e)
+}
+
+// setTime is futimens(3), which package unix has only by way of /proc.
+func setTime(fd int, at unix.Timespec) error {
+	both := [2]unix.Timespec{at, at}
+	_, _, e := unix.RawSyscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&both)), 0, 0, 0)
+	return number(e)
+}
+
+// wait4 does not wait; pid 0 says that the process runs.
+func wait4(pid int, status *unix.WaitStatus, usage *unix.Rusage) (int, error) {
+	var st int32
+	got, _, e := unix.RawSyscall6(unix.SYS_WAIT4, uintptr(pid), uintptr(unsafe.Pointer(&st)), unix.WNOHANG, uintptr(unsafe.Pointer(usage)), 0, 0)
+	*status = unix.WaitStatus(st)
+	return int(got), number(e)
+}
+
+// readable returns how many bytes stand in a pipe.
+func readable(fd int) (int, error) {
+	var n int32
+	_, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCINQ, uintptr(unsafe.Pointer(&n)))
+	return int(n), number(e)
+}
+
+// epollWait returns at once, or after timeout in ms.
+func epollWait(fd int, events []unix.EpollEvent, timeout int) (int, error) {
+	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(fd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(timeout), 0, 0)
+	if e != 0 {
+		return 0, e
+	}
+	return int(n), nil
+}
+
+func epollCtl(poll, op, fd int, event *unix.EpollEvent) error {
+	_, _, e := unix.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(poll), uintptr(op), uintptr(fd), uintptr(unsafe.Pointer(event)), 0, 0)
+	return number(e)
+}
+
+func number(e unix.Errno) error {
+	if e == 0 {
+		return nil
+	}
+	return e
+}
+
+// link is the connection with the host.
+type link struct {
+	*os.File
+	conn syscall.RawConn
+}
+
+func newLink(fd int) (*link, error) {
+	f := os.NewFile(uintptr(fd), "host")
+	conn, err := f.SyscallConn()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &link{f, conn}, nil
+}
+
+func (l *link) Read(p []byte) (n int, err error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if e := l.conn.Read(func(fd uintptr) bool {
+		n, err = read(int(fd), p)
+		return err != unix.EAGAIN
+	}); e != nil {
+		return 0, e
+	}
+	if n == 0 && err == nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (l *link) Write(p []byte) (total int, err error) {
+	if e := l.conn.Write(func(fd uintptr) bool {
+		for total < len(p) && err == nil {
+			var n int
+			n, err = write(int(fd), p[total:])
+			total += n
+		}
+		if err == unix.EAGAIN {
+			err = nil
+			return false
+		}
+		return true
+	}); e != nil {
+		return total, e
+	}
+	return total, err
+}
