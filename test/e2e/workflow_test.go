@@ -1,11 +1,7 @@
 package e2e
 
 import (
-	"io"
 	"net/http"
-	"net/url"
-	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +9,7 @@ import (
 )
 
 // backend serves the front end's build, and an answer of its own.
-const backend = `from fastapi import FastAPI
+const backend = `from fastapi import FastAPI, WebSocket
 from fastapi.staticfiles import StaticFiles
 
 app = FastAPI()
@@ -22,11 +18,42 @@ app = FastAPI()
 def total(a: int, b: int):
     return {"sum": a + b}
 
+@app.websocket("/ws")
+async def echo(ws: WebSocket):
+    await ws.accept()
+    async for text in ws.iter_text():
+        await ws.send_text("heard " + text)
+
 app.mount("/", StaticFiles(directory="static", html=True))
 `
 
+// frontend counts clicks, and shows what the back end says.
+const frontend = `import { useEffect, useRef, useState } from "react"
+
+export default function App() {
+  const [count, setCount] = useState(0)
+  const [sum, setSum] = useState("")
+  const [heard, setHeard] = useState("")
+  const socket = useRef(null)
+  useEffect(() => {
+    fetch("/api/sum?a=20&b=22").then(r => r.json()).then(r => setSum(r.sum))
+    socket.current = new WebSocket("ws://" + location.host + "/ws")
+    socket.current.onopen = () => socket.current.send("the page")
+    socket.current.onmessage = e => setHeard(e.data)
+    return () => socket.current.close()
+  }, [])
+  const click = () => { setCount(count + 1); socket.current.send("click " + (count + 1)) }
+  return <>
+    <h1>Vite + React</h1>
+    <button onClick={click}>count is {count}</button>
+    <p id="sum">{sum}</p>
+    <p id="heard">{heard}</p>
+  </>
+}
+`
+
 // TestWorkflow is the contract's example, call by call: a front end built in one
-// sandbox, a back end in another that serves it, and the page looked at.
+// sandbox, a back end in another that serves it, and the page opened in a browser.
 func TestWorkflow(t *testing.T) {
 	server := atolltest.Start(t, atolltest.Options{Env: []string{
 		"ATOLL_SANDBOX_CA_BUNDLE=" + machineCA(t), "ATOLL_PIP_INDEX=" + pipIndex(t), "ATOLL_NPM_REGISTRY=" + npmRegistry(t), "ATOLL_MAX_TIMEOUT=1h",
@@ -43,51 +70,26 @@ func TestWorkflow(t *testing.T) {
 			t.Fatalf("%s: %v", command, out)
 		}
 	}
-	run("frontend", "npm create vite@5 app -- --template react && cd app && npm install && npm run build")
-	run("backend", "pip install fastapi uvicorn && mkdir app")
+	run("frontend", "npm create vite@5 app -- --template react")
+	s.tool("write_file", object{"sandbox": "frontend", "path": "/home/user/app/src/App.jsx", "content": frontend}, http.StatusOK)
+	run("frontend", "cd app && npm install && npm run build")
+	run("backend", "pip install fastapi uvicorn websockets && mkdir app")
 	s.tool("write_file", object{"sandbox": "backend", "path": "/home/user/app/main.py", "content": backend}, http.StatusOK)
 	moved := s.tool("transfer", object{"from_sandbox": "frontend", "from_path": "/home/user/app/dist", "to_sandbox": "backend", "to_path": "/home/user/app/static", "recursive": true}, http.StatusOK)
 	if moved["bytes"].(float64) < 100_000 { // React alone is more
 		t.Errorf("transfer: %v", moved)
 	}
 	run("backend", "cd /home/user/app && uvicorn main:app --host 0.0.0.0 --port 8000 &")
-	page, err := url.Parse(s.tool("browse", object{"sandbox": "backend", "port": 8000}, http.StatusOK)["url"].(string))
-	if err != nil {
-		t.Fatal(err)
-	}
-	get := func(path string) (int, string) {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Host = page.Host // browsers know where *.localhost is
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return res.StatusCode, string(body)
-	}
+	address := s.tool("browse", object{"sandbox": "backend", "port": 8000}, http.StatusOK)["url"].(string)
 	// The server was started in the background: it needs a moment to listen.
-	var html string
-	atolltest.Until(t, time.Minute, "the page is there", func() (there bool) {
-		var status int
-		status, html = get("/")
-		return status == http.StatusOK
-	})
-	script := regexp.MustCompile(`/assets/[^"]+\.js`).FindString(html)
-	if script == "" {
-		t.Fatal(html)
-	}
-	if status, js := get(script); status != http.StatusOK || !strings.Contains(js, "Vite + React") {
-		t.Errorf("HTTP %d, %d bytes of script", status, len(js))
-	}
-	if status, got := get("/api/sum?a=20&b=22"); status != http.StatusOK || got != `{"sum":42}` {
-		t.Errorf("HTTP %d: %s", status, got)
-	}
+	atolltest.Until(t, time.Minute, "the page is there", func() bool { return previewed(t, address).get("/").StatusCode == http.StatusOK })
+
+	page := newBrowser(t).open(address)
+	page.text("h1", "Vite + React") // which React has written
+	page.text("#sum", "42")
+	page.text("#heard", "heard the page")
+	page.text("button", "count is 0")
+	page.click("button")
+	page.text("button", "count is 1")
+	page.text("#heard", "heard click 1")
 }
