@@ -107,7 +107,7 @@ func (p *Parent) Create(name string, l Limits) (*Group, error) {
 			return nil, errors.Join(fmt.Errorf("create cgroup: %w", err), g.Remove())
 		}
 	}
-	if err := g.set(l); err != nil {
+	if err := g.Limit(l); err != nil {
 		return nil, errors.Join(err, g.Remove())
 	}
 	return g, nil
@@ -183,7 +183,8 @@ func (p *Parent) settings(l Limits) []setting {
 	return settings
 }
 
-func (g *Group) set(l Limits) error {
+// Limit sets the limits that are not zero.
+func (g *Group) Limit(l Limits) error {
 	for _, s := range g.parent.settings(l) {
 		path := filepath.Join(g.parent.dirs[s.controller], g.name, s.file)
 		err := os.WriteFile(path, []byte(s.value), 0)

@@ -22,8 +22,15 @@ func CopyTree(ctx context.Context, from, to string) error {
 	return c.entry(from, to)
 }
 
+// MergeTree is CopyTree into folders that may be there already.
+func MergeTree(ctx context.Context, from, to string) error {
+	c := &copier{ctx: ctx, names: map[uint64]string{}, merge: true}
+	return c.entry(from, to)
+}
+
 type copier struct {
 	ctx   context.Context
+	merge bool
 	names map[uint64]string // first copy of each file with several names, by inode
 }
 
@@ -55,7 +62,7 @@ func (c *copier) make(from, to string, st *unix.Stat_t) error {
 			return err
 		}
 	case unix.S_IFDIR:
-		if err := os.Mkdir(to, 0o700); err != nil {
+		if err := os.Mkdir(to, 0o700); err != nil && !(c.merge && isFolder(to)) {
 			return err
 		}
 		entries, err := os.ReadDir(from)
@@ -83,6 +90,11 @@ func (c *copier) make(from, to string, st *unix.Stat_t) error {
 		return nil
 	}
 	return dress(from, to, st)
+}
+
+func isFolder(path string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
 // copyFile copies the data of a file, and leaves its holes.

@@ -131,6 +131,21 @@ func (n Named) Asleep(id sandbox.ID) bool {
 	return false
 }
 
+// Memory implements named.Engine.
+func (n Named) Memory(id sandbox.ID) (bytes int64) {
+	entries, err := os.ReadDir(filepath.Join(n.e.host.named(id), memoryDir))
+	if err != nil {
+		return 0 // there is none
+	}
+	for _, entry := range entries {
+		var st unix.Stat_t
+		if unix.Lstat(filepath.Join(n.e.host.named(id), memoryDir, entry.Name()), &st) == nil {
+			bytes += st.Blocks * 512
+		}
+	}
+	return bytes
+}
+
 // Sleep implements named.Live.
 func (a *alive) Sleep(ctx context.Context) error {
 	// A frozen attendant could not say goodbye.
@@ -305,7 +320,7 @@ func (n Named) Rest(ctx context.Context, id sandbox.ID) error {
 	return nil
 }
 
-// Wake implements named.Engine.
+// Wake implements named.Engine. The kernel starts while its memory is looked at.
 func (n Named) Wake(ctx context.Context, r named.Recipe) (_ named.Live, err error) {
 	img, release, err := n.e.useImage(r.Image)
 	if err != nil {
@@ -316,21 +331,28 @@ func (n Named) Wake(ctx context.Context, r named.Recipe) (_ named.Live, err erro
 			err = errors.Join(err, release())
 		}
 	}()
-	h := n.e.host
+	h, undo := n.e.host, context.WithoutCancel(ctx)
 	memory, used := filepath.Join(h.named(r.ID), memoryDir), filepath.Join(h.named(r.ID), memoryUsed)
-	if err := h.checkMemory(r.ID, img, r.Limits); err != nil {
-		return nil, err
+	var g errgroup.Group
+	kernel := n.e.twins.take(r.ID)
+	if kernel == nil {
+		g.Go(func() (err error) {
+			kernel, err = n.boot(ctx, r, img)
+			return err
+		})
 	}
-	mounts, err := h.makeNamed(r.ID)
+	unfit := h.checkMemory(r.ID, img, r.Limits)
+	err = errors.Join(unfit, g.Wait())
+	if err == nil {
+		err = os.Rename(memory, used)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("make the folders of %s: %w", r.ID, err)
-	}
-	if err := os.Rename(memory, used); err != nil {
+		if kernel != nil {
+			err = errors.Join(err, kernel.Destroy(undo))
+		}
 		return nil, err
 	}
-	spec := n.spec(r, img, mounts)
-	spec.Guest = filepath.Join(h.named(r.ID), guestFile)
-	inst, err := n.runtime(r).Restore(ctx, spec, used)
+	inst, err := kernel.Restore(ctx, used)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("wake %s: %w", r.ID, err), os.Rename(used, memory))
 	}
@@ -340,10 +362,24 @@ func (n Named) Wake(ctx context.Context, r named.Recipe) (_ named.Live, err erro
 		_, err = a.Guest(ctx)
 	}
 	if err != nil { // it has run for a moment: what it did is lost, not what it was
-		undo := context.WithoutCancel(ctx)
 		return nil, errors.Join(fmt.Errorf("wake %s: %w", r.ID, err), a.Quiet(), inst.Destroy(undo), os.Rename(used, memory))
 	}
 	return a, h.forgetMemory(r.ID)
+}
+
+// boot starts the kernel of a sandbox that wakes.
+func (n Named) boot(ctx context.Context, r named.Recipe, img *image.Image) (sandbox.Prepared, error) {
+	mounts, err := n.e.host.makeNamed(r.ID)
+	if err != nil {
+		return nil, fmt.Errorf("make the folders of %s: %w", r.ID, err)
+	}
+	spec := n.spec(r, img, mounts)
+	spec.Guest = filepath.Join(n.e.host.named(r.ID), guestFile)
+	kernel, err := n.runtime(r).Prepare(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("wake %s: %w", r.ID, err)
+	}
+	return kernel, nil
 }
 
 // reseed is what a sandbox's guest is told of who it is.
@@ -352,22 +388,23 @@ func reseed(id sandbox.ID) guest.Reseed {
 	return guest.Reseed{Hostname: string(id), MachineID: hex.EncodeToString(sum[:16])}
 }
 
-// Copy implements named.Engine. The memory, which nobody writes to, is linked.
+// Copy implements named.Engine. The memory, which nobody writes to, is linked. The
+// folders of one that Twin has begun are there.
 func (n Named) Copy(ctx context.Context, from, to sandbox.ID) (err error) {
 	src, dst := n.e.host.named(from), n.e.host.named(to)
-	if err := os.Mkdir(dst, 0o700); err != nil {
+	if err := os.MkdirAll(dst, 0o700); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("copy the files of %s: %w", from, err), os.RemoveAll(dst))
+			err = errors.Join(fmt.Errorf("copy the files of %s: %w", from, err), n.Remove(context.WithoutCancel(ctx), to))
 		}
 	}()
-	if err := disk.CopyTree(ctx, filepath.Join(src, filesDir), filepath.Join(dst, filesDir)); err != nil {
+	if err := disk.MergeTree(ctx, filepath.Join(src, filesDir), filepath.Join(dst, filesDir)); err != nil {
 		return err
 	}
 	for _, name := range []string{guestFile, imageFile} {
-		if err := os.Link(filepath.Join(src, name), filepath.Join(dst, name)); err != nil {
+		if err := os.Link(filepath.Join(src, name), filepath.Join(dst, name)); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}

@@ -46,6 +46,7 @@ type Config struct {
 	PoolSize     int  // warm sandboxes per kind of that environment
 	MaxWarm      int  // warm sandboxes of all environments; 0 is 16 times PoolSize
 	Environments int  // other environments known at the same time; 0 is 32
+	Spares       int  // kernels that wait for the next copies of named sandboxes
 	Journals     bool // sandboxes get a journal, so that their runs can be taken over
 	Network      Network
 	Registry     prometheus.Registerer
@@ -64,8 +65,11 @@ type Engine struct {
 	filled    atomic.Bool // the pool was full once
 	version   guestVersion
 	room      *bucket.Room
-	stop      context.CancelFunc
-	janitor   sync.WaitGroup
+	twins     twins
+
+	background context.Context // ends with the engine
+	stop       context.CancelFunc
+	janitor    sync.WaitGroup
 
 	mu   sync.Mutex
 	envs map[envKey]*environment // guarded by mu
@@ -98,6 +102,8 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 		return nil, err
 	}
 	e := &Engine{cfg: cfg, host: rt, room: &bucket.Room{Most: cfg.Buckets.Cache}, templates: filepath.Join(rt.disk, "templates"), envs: map[envKey]*environment{}}
+	e.twins = twins{waiting: map[sandbox.ID]*twin{}, spare: map[likeness][]sandbox.ID{}, wanted: map[likeness]*time.Timer{}}
+	e.background, e.stop = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
@@ -117,9 +123,7 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 	if err := e.keepDefault(); err != nil {
 		return nil, err
 	}
-	forget, stop := context.WithCancel(context.Background())
-	e.stop = stop
-	e.janitor.Go(func() { e.forgetUnused(forget) })
+	e.janitor.Go(func() { e.forgetUnused(e.background) })
 	return e, nil
 }
 
@@ -277,14 +281,12 @@ func (e *Engine) Ready(context.Context) error {
 // Close ends every sandbox that is not claimed and waits until they are gone, or
 // each has had its time to. No Claim may be under way.
 func (e *Engine) Close() error {
-	if e.stop != nil {
-		e.stop()
-		e.janitor.Wait()
-	}
+	e.stop()
+	e.janitor.Wait()
 	if e.pool != nil {
 		e.pool.Close()
 	}
-	var errs []error
+	errs := []error{e.Named().closeTwins()}
 	for _, env := range e.envs {
 		errs = append(errs, env.release())
 	}

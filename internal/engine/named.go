@@ -186,7 +186,7 @@ func (n Named) Left(context.Context) ([]sandbox.ID, error) {
 	}
 	var ids []sandbox.ID
 	for _, entry := range entries {
-		if id := sandbox.ID(entry.Name()); id.Valid() {
+		if id := sandbox.ID(entry.Name()); id.Valid() && !n.e.twins.isSpare(id) {
 			ids = append(ids, id)
 		}
 	}
@@ -196,6 +196,11 @@ func (n Named) Left(context.Context) ([]sandbox.ID, error) {
 // Remove implements named.Engine. The folder of the files goes last: what has it
 // is known, and swept.
 func (n Named) Remove(ctx context.Context, id sandbox.ID) error {
+	if kernel := n.e.twins.take(id); kernel != nil {
+		if err := kernel.Destroy(ctx); err != nil {
+			return err
+		}
+	}
 	if err := n.e.host.Destroy(ctx, id); err != nil {
 		return err
 	}

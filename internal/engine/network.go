@@ -108,6 +108,11 @@ func (n *networks) Restore(ctx context.Context, spec sandbox.Spec, dir string) (
 	})
 }
 
+// Prepare implements sandbox.Runtime.
+func (n *networks) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Prepared, error) {
+	return n.prepare(ctx, spec, false)
+}
+
 // trusting is networks for sandboxes that trust the installation's authority.
 type trusting struct{ *networks }
 
@@ -121,6 +126,45 @@ func (t trusting) Restore(ctx context.Context, spec sandbox.Spec, dir string) (s
 	return t.connect(ctx, spec, true, func(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
 		return t.Runtime.Restore(ctx, spec, dir)
 	})
+}
+
+// Prepare implements sandbox.Runtime.
+func (t trusting) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Prepared, error) {
+	return t.prepare(ctx, spec, true)
+}
+
+// prepared is a sandbox with a network that waits for its state.
+type prepared struct {
+	sandbox.Prepared
+	networks *networks
+	ns       *netns.Link
+}
+
+func (n *networks) prepare(ctx context.Context, spec sandbox.Spec, bound bool) (sandbox.Prepared, error) {
+	ns, err := netns.New(device)
+	if err != nil {
+		return nil, fmt.Errorf("make a network: %w", err)
+	}
+	spec.Network = &sandbox.Network{Namespace: ns.Path(), Resolver: egress.Gateway, Authority: bound}
+	p, err := n.Runtime.Prepare(ctx, spec)
+	if err != nil {
+		return nil, errors.Join(err, ns.Close())
+	}
+	return prepared{p, n, ns}, nil
+}
+
+// Restore implements sandbox.Prepared.
+func (p prepared) Restore(ctx context.Context, dir string) (sandbox.Instance, error) {
+	inst, err := p.Prepared.Restore(ctx, dir)
+	if err != nil {
+		return nil, errors.Join(err, p.ns.Close())
+	}
+	return p.networks.keep(inst, p.ns.Release()), nil
+}
+
+// Destroy implements sandbox.Prepared.
+func (p prepared) Destroy(ctx context.Context) error {
+	return errors.Join(p.Prepared.Destroy(ctx), p.ns.Close())
 }
 
 func (n *networks) connect(ctx context.Context, spec sandbox.Spec, bound bool, start func(context.Context, sandbox.Spec) (sandbox.Instance, error)) (sandbox.Instance, error) {

@@ -35,6 +35,8 @@ type Engine interface {
 	// does not live. One that was about to fall asleep goes on, or stays frozen.
 	Open(ctx context.Context, r Recipe) (Live, error)
 
+	// Memory is how many bytes the memory that Live.Sleep kept takes on the disk.
+	Memory(id sandbox.ID) int64
 	// Asleep reports whether there is memory of a sandbox to Wake it with.
 	Asleep(id sandbox.ID) bool
 	// Wake makes a sandbox from the memory that Live.Sleep kept, or a copy of it, and
@@ -43,6 +45,14 @@ type Engine interface {
 	Wake(ctx context.Context, r Recipe) (Live, error)
 	// Rest ends what may run of a sandbox that is asleep.
 	Rest(ctx context.Context, id sandbox.ID) error
+	// Spare is the id of the next copy of a sandbox: of one whose kernel waits
+	// already, if there is one like that.
+	Spare(from sandbox.ID, r Recipe) sandbox.ID
+	// Twin begins a copy of a sandbox, by doing what takes neither its files nor its
+	// memory. Copy and Wake do the rest, Remove undoes it.
+	Twin(ctx context.Context, from sandbox.ID, r Recipe) error
+	// Stock has some kernels wait for the next copies of such a sandbox, for a while.
+	Stock(from sandbox.ID, r Recipe, count int)
 	// Copy makes another sandbox that is asleep from one that is.
 	Copy(ctx context.Context, from, to sandbox.ID) error
 	// Left lists all sandboxes that there is anything of.

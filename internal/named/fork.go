@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -49,7 +50,16 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 	defer cancel()
 	twins, err := m.reserveForks(work, p, parent, count)
 	if err == nil {
-		err = m.copies(work, e, func() error { return m.copyAll(work, e, twins) })
+		begun := m.begin(work, parent, twins) // while the memory is written
+		err = m.copies(work, e, func() error {
+			if err := begun(); err != nil {
+				return err
+			}
+			return m.copyAll(work, e, twins)
+		})
+		if waited := begun(); err == nil {
+			err = waited
+		}
 	}
 	e.unlock()
 	if err == nil {
@@ -66,6 +76,7 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 		m.mu.Unlock()
 		twin.unlock()
 	}
+	m.cfg.Engine.Stock(parent.ID, parent.recipe(), count)
 	m.cfg.Log.InfoContext(ctx, "named sandbox forked", "sandbox_id", string(parent.ID), "count", count)
 	return out, nil
 }
@@ -89,13 +100,21 @@ func (m *Manager) alike(ctx context.Context, e *entry) (*Sandbox, error) {
 
 // reserveForks records count copies of a sandbox, which are yet to be made; the
 // turn at each is held. Those recorded are returned with an error, too.
-func (m *Manager) reserveForks(ctx context.Context, p *tenant.Principal, parent *Sandbox, count int) ([]*entry, error) {
-	var twins []*entry
+func (m *Manager) reserveForks(ctx context.Context, p *tenant.Principal, parent *Sandbox, count int) (twins []*entry, err error) {
 	base := parent.Name[:min(len(parent.Name), 56)]
+	var id sandbox.ID
+	defer func() {
+		if id != "" {
+			err = errors.Join(err, m.cfg.Engine.Remove(context.WithoutCancel(ctx), id))
+		}
+	}()
 	for number := 1; len(twins) < count; number++ {
+		if id == "" {
+			id = m.cfg.Engine.Spare(parent.ID, parent.recipe())
+		}
 		now := time.Now().UTC()
 		sb := parent.clone()
-		sb.ID, sb.Name, sb.Key = sandbox.NewID(), fmt.Sprintf("%s-%d", base, number), p.Key.ID
+		sb.ID, sb.Name, sb.Key = id, fmt.Sprintf("%s-%d", base, number), p.Key.ID
 		sb.State, sb.Sleep, sb.Detail = Creating, "", ""
 		sb.CreatedAt, sb.UsedAt, sb.MeteredAt = now, now, now
 		if err := setTimeout(p, sb, 0, now); err != nil {
@@ -118,9 +137,23 @@ func (m *Manager) reserveForks(ctx context.Context, p *tenant.Principal, parent 
 			}
 			continue
 		}
-		twins = append(twins, e)
+		twins, id = append(twins, e), ""
 	}
 	return twins, nil
+}
+
+// begin has kernels start for copies of a sandbox; what it returns waits for them.
+func (m *Manager) begin(ctx context.Context, parent *Sandbox, twins []*entry) (begun func() error) {
+	var g errgroup.Group
+	done := make(chan error, 1)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	go func() { // ends with Twin, which ends with ctx
+		for _, twin := range twins {
+			g.Go(func() error { return m.cfg.Engine.Twin(ctx, parent.ID, twin.sb.recipe()) })
+		}
+		done <- g.Wait()
+	}()
+	return sync.OnceValue(func() error { return <-done })
 }
 
 // copies stops e's sandbox where it is, with its memory on disk, does something

@@ -36,6 +36,10 @@ type Runtime interface {
 	// through it are then reset. The folder is needed until Restore returns.
 	Restore(ctx context.Context, spec Spec, dir string) (Instance, error)
 
+	// Prepare does what of Restore takes no checkpoint, for one that is not written
+	// or looked at yet.
+	Prepare(ctx context.Context, spec Spec) (Prepared, error)
+
 	// Open takes over a living sandbox that this or an earlier process made.
 	// It fails with ErrNotFound when there is none or it has died.
 	Open(ctx context.Context, id ID) (Instance, error)
@@ -51,6 +55,14 @@ type Runtime interface {
 	// Destroy ends a sandbox and removes all that belongs to it: processes,
 	// mounts, cgroups, files. It is idempotent, and works on what a crash left.
 	Destroy(ctx context.Context, id ID) error
+}
+
+// Prepared is a sandbox that waits for its state. One of the two is called, once.
+// When its maker has died, Destroy of the Runtime removes it; it does not live.
+type Prepared interface {
+	// Restore does the rest of Runtime.Restore. One that failed is destroyed.
+	Restore(ctx context.Context, dir string) (Instance, error)
+	Destroy(ctx context.Context) error
 }
 
 // Info describes a sandbox found in a runtime's state folder.

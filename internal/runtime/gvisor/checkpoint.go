@@ -20,16 +20,13 @@ func (i *Instance) Checkpoint(ctx context.Context, dir string) error {
 	if err := i.Freeze(ctx); err != nil {
 		return err
 	}
-	files, err := createAll(dir)
+	files, err := openAll(dir, os.O_CREATE|os.O_EXCL|os.O_RDWR)
 	if err == nil {
 		err = i.runtime.control(ctx, i.id, controlCheckpoint, map[string]any{
 			"Metadata": map[string]string{"compression": "none"}, "have_pages_file": true, "Resume": true,
 		}, files...)
 	}
-	for _, f := range files {
-		err = errors.Join(err, f.Close())
-	}
-	if err == nil {
+	if err = errors.Join(err, closeAll(files)); err == nil {
 		return nil
 	}
 	undo := context.WithoutCancel(ctx)
@@ -43,15 +40,23 @@ func (i *Instance) Checkpoint(ctx context.Context, dir string) error {
 	return err
 }
 
-func createAll(dir string) (files []*os.File, err error) {
+func openAll(dir string, flags int) (files []*os.File, err error) {
 	for _, name := range checkpointFiles {
-		f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+		f, err := os.OpenFile(filepath.Join(dir, name), flags, 0o600)
 		if err != nil {
 			return files, err
 		}
 		files = append(files, f)
 	}
 	return files, nil
+}
+
+func closeAll(files []*os.File) error {
+	var errs []error
+	for _, f := range files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Resume implements sandbox.Instance.

@@ -22,6 +22,8 @@ const (
 	controlPause      = "containerManager.Pause"
 	controlResume     = "containerManager.Resume"
 	controlCheckpoint = "containerManager.Checkpoint"
+	controlNetwork    = "containerManager.SetNetworkArgs"
+	controlRestore    = "containerManager.Restore"
 	controlRead       = "Fs.Read"
 )
 

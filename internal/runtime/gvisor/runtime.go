@@ -69,13 +69,20 @@ func (r *Runtime) Name() string { return "gvisor" }
 
 // Create implements sandbox.Runtime.
 func (r *Runtime) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Instance, error) {
-	return r.start(ctx, spec, "run", "--detach")
+	pid, _, err := r.boot(ctx, spec, groupLimits(spec.Limits), "run", "--detach")
+	if err != nil {
+		return nil, err
+	}
+	return r.begin(ctx, spec, pid)
 }
 
 // Restore implements sandbox.Runtime.
 func (r *Runtime) Restore(ctx context.Context, spec sandbox.Spec, dir string) (sandbox.Instance, error) {
-	// What may differ does, such as where mounts come from; gVisor would refuse some of it.
-	return r.start(ctx, spec, "--restore-spec-validation=ignore", "restore", "--detach", "--image-path="+dir)
+	p, err := r.Prepare(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return p.Restore(ctx, dir)
 }
 
 // Admit reports what keeps limits from being held: that they are not valid, or,
@@ -100,20 +107,21 @@ func (r *Runtime) AdmitNetwork() error {
 	return nil
 }
 
-func (r *Runtime) start(ctx context.Context, spec sandbox.Spec, command ...string) (_ *Instance, err error) {
+// boot starts a sandbox's kernel by a runsc command, within limits.
+func (r *Runtime) boot(ctx context.Context, spec sandbox.Spec, limits cgroup.Limits, command ...string) (pid int, group *cgroup.Group, err error) {
 	if err := r.Admit(spec.Limits); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	if err := r.checkMounts(spec); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	if spec.Network != nil {
 		if err := r.AdmitNetwork(); err != nil {
-			return nil, err
+			return 0, nil, err
 		}
 	}
 	if err := r.dir.Create(spec); err != nil {
-		return nil, fmt.Errorf("create state of %s: %w", spec.ID, err)
+		return 0, nil, fmt.Errorf("create state of %s: %w", spec.ID, err)
 	}
 	defer func() {
 		if err != nil {
@@ -121,18 +129,24 @@ func (r *Runtime) start(ctx context.Context, spec sandbox.Spec, command ...strin
 		}
 	}()
 	if err := r.writeBundle(spec); err != nil {
-		return nil, fmt.Errorf("write bundle of %s: %w", spec.ID, err)
+		return 0, nil, fmt.Errorf("write bundle of %s: %w", spec.ID, err)
 	}
-	var group *cgroup.Group
 	if r.cfg.Cgroups != nil {
-		if group, err = r.cfg.Cgroups.Create(string(spec.ID), groupLimits(spec.Limits)); err != nil {
-			return nil, err
+		if group, err = r.cfg.Cgroups.Create(string(spec.ID), limits); err != nil {
+			return 0, nil, err
 		}
 	}
-	pid, err := r.launch(ctx, spec, group, command)
-	if err != nil {
-		return nil, err
-	}
+	pid, err = r.launch(ctx, spec, group, command)
+	return pid, group, err
+}
+
+// begin records a sandbox whose kernel runs, or destroys it.
+func (r *Runtime) begin(ctx context.Context, spec sandbox.Spec, pid int) (_ *Instance, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.Destroy(context.WithoutCancel(ctx), spec.ID))
+		}
+	}()
 	rec := state.Record{Spec: spec, Pid: pid}
 	if rec.Start, err = state.StartTime(pid); err != nil {
 		return nil, fmt.Errorf("sandbox %s ended at once: %w", spec.ID, err)

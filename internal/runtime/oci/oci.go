@@ -176,6 +176,11 @@ func (r *Runtime) Restore(context.Context, sandbox.Spec, string) (sandbox.Instan
 	return nil, errCheckpoint
 }
 
+// Prepare implements sandbox.Runtime.
+func (r *Runtime) Prepare(context.Context, sandbox.Spec) (sandbox.Prepared, error) {
+	return nil, errCheckpoint
+}
+
 var errCheckpoint = fmt.Errorf("checkpoint and restore: %w, which shares the host's kernel; runtime gvisor can", sandbox.ErrUnsupported)
 
 // Open implements sandbox.Runtime.
