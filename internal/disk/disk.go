@@ -56,12 +56,15 @@ func (g *Guard) Usage() (Usage, error) {
 
 // Admit returns an Unavailable fault when there is too little room for new
 // work, also when that cannot be told.
-func (g *Guard) Admit() error {
+func (g *Guard) Admit() error { return g.Room(0) }
+
+// Room is Admit for work that takes so many bytes.
+func (g *Guard) Room(bytes int64) error {
 	u, err := g.Usage()
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the server cannot tell how much disk space is free; nothing was run")
 	}
-	if u.Free < g.cfg.Bytes {
+	if u.Free-bytes < g.cfg.Bytes {
 		return fault.Wrap(fault.Unavailable,
 			fmt.Errorf("%s has %s free of %s, and %s must stay free", g.cfg.Dir, round(u.Free), round(u.Size), round(g.cfg.Bytes)),
 			"the server is short of disk space; nothing was run, retry later")

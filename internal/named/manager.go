@@ -30,13 +30,15 @@ type Config struct {
 	Engine   Engine
 	Images   Images
 	Callers  Callers
-	Executor string       // name of this installation
-	Disk     func() error // refuses new sandboxes while the disk is full
+	Executor string                  // name of this installation
+	Disk     func() error            // refuses new sandboxes while the disk is full
+	Room     func(bytes int64) error // refuses a memory of that size, likewise
 	Prices   usage.Prices
 	Rules    []string // all redaction rules
 
 	SleepAfter time.Duration // of sandboxes that say nothing
 	Frozen     time.Duration // how long one that sleeps stays in memory; negative for good
+	Memories   int64         // bytes that memories on disk may have together; 0 for no bound
 	DiskLimit  int64         // bytes of each; a plan's own may be less; 0 for no bound
 	Most       int           // sandboxes of this machine; 0 for no bound
 	Keep       time.Duration // how long a sleeping one is kept without use; 0 for ever
@@ -79,6 +81,7 @@ type entry struct {
 	gone  bool      // guarded by Manager.mu; it is no more to be found
 	bytes int64     // guarded by Manager.mu; carried out and not charged for
 	held  bool      // guarded by Manager.mu; nobody may begin to use it without the turn
+	kept  int64     // guarded by Manager.mu; bytes of its memory on disk
 	awake bool      // guarded by Manager.mu; it cannot sleep as it should, until it was used again
 
 	looking bool  // guarded by Manager.mu; somebody uses watch

@@ -5,6 +5,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // figures are what a Manager tells of its sandboxes.
 var (
 	states = prometheus.NewDesc("atoll_sandboxes", "Named sandboxes of this machine, by state.", []string{"state"}, nil)
+	stored = prometheus.NewDesc("atoll_sandbox_memories_bytes", "What memories of sleeping named sandboxes take of the disk.", nil, nil)
 	users  = prometheus.NewDesc("atoll_sandboxes_in_use", "Named sandboxes that somebody is using right now.", nil, nil)
 )
 
@@ -14,6 +15,7 @@ var _ prometheus.Collector = (*Manager)(nil)
 func (m *Manager) Describe(ch chan<- *prometheus.Desc) {
 	ch <- states
 	ch <- users
+	ch <- stored
 }
 
 // Collect implements prometheus.Collector.
@@ -31,5 +33,6 @@ func (m *Manager) Collect(ch chan<- prometheus.Metric) {
 	for state, n := range count {
 		ch <- prometheus.MustNewConstMetric(states, prometheus.GaugeValue, float64(n), string(state))
 	}
+	ch <- prometheus.MustNewConstMetric(stored, prometheus.GaugeValue, float64(m.stored()))
 	ch <- prometheus.MustNewConstMetric(users, prometheus.GaugeValue, float64(used))
 }

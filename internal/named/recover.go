@@ -65,7 +65,7 @@ func (m *Manager) adopt(ctx context.Context, sb *Sandbox, callers *holders) erro
 	m.add(e)
 	m.mu.Unlock()
 	if sb.State == Sleeping && sb.Sleep == OnDisk {
-		return m.cfg.Engine.Rest(ctx, sb.ID) // it may have been ending
+		return m.settle(ctx, e) // it may have been ending
 	}
 	if !sb.resident() {
 		return nil
@@ -101,6 +101,18 @@ func (m *Manager) adopt(ctx context.Context, sb *Sandbox, callers *holders) erro
 	if err != nil {
 		m.cfg.Log.Warn("a sandbox that was taken over has no network until it is used", "sandbox_id", string(sb.ID), "error", err)
 	}
+	return nil
+}
+
+// settle ends what may run of a sandbox that is asleep on disk.
+func (m *Manager) settle(ctx context.Context, e *entry) error {
+	if err := m.cfg.Engine.Rest(ctx, e.id); err != nil {
+		return err
+	}
+	kept := m.cfg.Engine.Memory(e.id)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.kept = kept
 	return nil
 }
 

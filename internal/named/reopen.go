@@ -34,7 +34,7 @@ func (m *Manager) takeOver(ctx context.Context, sb *Sandbox) (live Live, asleep 
 // fellAsleep records that e's sandbox sleeps on disk: it fell asleep, or did not
 // wake, while nobody could record it. The turn at e is held.
 func (m *Manager) fellAsleep(ctx context.Context, e *entry) error {
-	if err := m.cfg.Engine.Rest(ctx, e.id); err != nil {
+	if err := m.settle(ctx, e); err != nil {
 		return err
 	}
 	return m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(OnDisk, "") })

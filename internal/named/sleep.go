@@ -136,8 +136,11 @@ func (m *Manager) rest(ctx context.Context, e *entry) error {
 	if sb.State != Sleeping {
 		return nil // it could not even be frozen
 	}
-	m.charge(ctx, e, time.Now())
 	undo := context.WithoutCancel(ctx)
+	if why := m.crowded(ctx, live); why != "" {
+		return m.stay(undo, e, "it sleeps in memory: "+why)
+	}
+	m.charge(ctx, e, time.Now())
 	if err := live.Sleep(ctx); err != nil {
 		if ended(live) {
 			return m.lose(undo, e, cause(live, sb))
@@ -155,10 +158,35 @@ func (m *Manager) rest(ctx context.Context, e *entry) error {
 		return errors.Join(err, live.Resume(undo), live.Freeze(undo))
 	}
 	m.mu.Lock()
-	e.live = nil
+	e.live, e.kept = nil, m.cfg.Engine.Memory(e.id)
 	m.mu.Unlock()
 	e.net.forget()
 	return live.Rest(undo)
+}
+
+// crowded is why there is no room on disk for a sandbox's memory; "" if there is.
+func (m *Manager) crowded(ctx context.Context, live Live) string {
+	u, err := live.Usage(ctx)
+	if err != nil {
+		return "" // it has just ended, which the next step finds
+	}
+	if m.cfg.Room(u.Memory) != nil {
+		return "the server is short of disk space"
+	}
+	if most := m.cfg.Memories; most > 0 && m.stored()+u.Memory > most {
+		return "the memories of sleeping sandboxes may take " + sandbox.FormatBytes(most) + " of disk together (sandbox_memories)"
+	}
+	return ""
+}
+
+// stored is what memories take of the disk.
+func (m *Manager) stored() (bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.byID {
+		bytes += e.kept
+	}
+	return bytes
 }
 
 // wake has a sleeping sandbox run again, on behalf of p, or of whoever made it.
@@ -199,7 +227,7 @@ func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error
 		}
 	}
 	m.mu.Lock()
-	e.live, e.used = live, time.Now()
+	e.live, e.used, e.kept = live, time.Now(), 0
 	m.mu.Unlock()
 	return m.connect(p, e, live)
 }

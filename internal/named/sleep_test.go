@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -238,5 +239,66 @@ func TestForksDiffer(t *testing.T) {
 	}
 	if now, _ := m.told(p, "s", more[0].Name); now != was || m.get(p, "s", "one").Sleep != named.OnDisk {
 		t.Errorf("the copy tells %q", now)
+	}
+}
+
+// A memory is written only where there is room for it; until then it stays where it
+// is, and nothing is lost.
+func TestASandboxSleepsInMemoryWhereDiskIsShort(t *testing.T) {
+	var full atomic.Bool
+	m := start(t, func(c *named.Config) {
+		c.Memories = 1 << 30
+		c.Room = func(bytes int64) error {
+			if bytes < 1<<20 {
+				t.Errorf("a memory of %d bytes", bytes)
+			}
+			if full.Load() {
+				return fault.New(fault.Unavailable, "full")
+			}
+			return nil
+		}
+	})
+	p := m.caller("a")
+	m.ensure(p, "s", "one", nil)
+	m.shell(p, "s", "one", "echo kept >/dev/shm/note")
+	full.Store(true)
+	frozen := func(want string) {
+		t.Helper()
+		sb, err := m.Manager.Sleep(t.Context(), p, "s", "one")
+		if err != nil || sb.State != named.Sleeping || sb.Sleep != named.Frozen || !strings.Contains(sb.Detail, want) {
+			t.Fatalf("without room on disk: %+v, %v", sb, err)
+		}
+		if got := m.shell(p, "s", "one", "cat /dev/shm/note"); got != "kept" {
+			t.Errorf("woken, it has %q", got)
+		}
+	}
+	frozen("short of disk")
+	full.Store(false)
+	m.sleep(p, "s", "one")
+	if got := m.shell(p, "s", "one", "cat /dev/shm/note"); got != "kept" {
+		t.Errorf("woken from disk, it has %q", got)
+	}
+}
+
+func TestMemoriesOnDiskAreBounded(t *testing.T) {
+	m := start(t, func(c *named.Config) { c.Memories = 60 << 20 })
+	p := m.caller("a")
+	for _, name := range []string{"one", "two", "three"} {
+		m.ensure(p, "s", name, nil)
+		m.shell(p, "s", name, "head -c 16M /dev/urandom >/dev/shm/much")
+	}
+	kept := map[named.Sleep]int{}
+	for _, name := range []string{"one", "two", "three"} {
+		sb, err := m.Manager.Sleep(t.Context(), p, "s", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept[sb.Sleep]++
+		if sb.Sleep == named.Frozen && !strings.Contains(sb.Detail, "sandbox_memories") {
+			t.Errorf("it stays in memory because %q", sb.Detail)
+		}
+	}
+	if kept[named.OnDisk] == 0 || kept[named.Frozen] == 0 {
+		t.Errorf("of three memories, these are kept where: %v", kept)
 	}
 }

@@ -17,10 +17,10 @@ func (s *Server) openSandboxes(context.Context) error {
 		return err
 	}
 	s.sandboxes = named.New(named.Config{
-		Store: s.db.Sandboxes(), Engine: s.engine.Named(), Callers: s.authority, Executor: s.id, Disk: s.disk.Admit,
+		Store: s.db.Sandboxes(), Engine: s.engine.Named(), Callers: s.authority, Executor: s.id, Disk: s.disk.Admit, Room: s.disk.Room,
 		Images: s.images(),
 		Prices: s.prices(), Rules: rules, Log: s.log,
-		SleepAfter: cfg.SandboxSleepAfter, Frozen: cfg.SandboxFrozen, DiskLimit: int64(cfg.SandboxDisk), Most: cfg.MaxSandboxes, Keep: cfg.KeepSandboxes, Detach: cfg.OnExit == "detach",
+		SleepAfter: cfg.SandboxSleepAfter, Frozen: cfg.SandboxFrozen, Memories: int64(cfg.SandboxMemories), DiskLimit: int64(cfg.SandboxDisk), Most: cfg.MaxSandboxes, Keep: cfg.KeepSandboxes, Detach: cfg.OnExit == "detach",
 	})
 	s.later(s.sandboxes.Close)
 	return s.cfg.Registry.Register(s.sandboxes)
