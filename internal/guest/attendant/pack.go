@@ -76,6 +76,10 @@ type packer struct {
 
 type inode struct{ dev, ino uint64 }
 
+func inodeOf(st *unix.Stat_t) inode {
+	return inode{uint64(st.Dev), st.Ino} //nolint:unconvert // fields differ by machine
+}
+
 func newPacker(w io.Writer) *packer {
 	g := &gathered{w: w}
 	return &packer{w: tar.NewWriter(g), buf: g, links: make(map[inode]string)}
@@ -167,9 +171,9 @@ func (p *packer) entry(dir int, name, as, at string) error {
 
 // file packs a file, which it closes.
 func (p *packer) file(fd int, at string, h *tar.Header, st *unix.Stat_t) error {
-	defer closeFD(fd)
+	defer shut(fd)
 	if st.Nlink > 1 {
-		id := inode{uint64(st.Dev), st.Ino} //nolint:unconvert // fields differ by machine
+		id := inodeOf(st)
 		if first, ok := p.links[id]; ok {
 			h.Typeflag, h.Linkname = tar.TypeLink, first
 			p.files++
@@ -243,7 +247,7 @@ func (p *packer) regular(dir int, name, as, at string) error {
 	}
 	var st unix.Stat_t
 	if err := fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		closeFD(fd)
+		shut(fd)
 		return p.entry(dir, name, as, at)
 	}
 	return p.file(fd, at, header(as, &st), &st)

@@ -83,9 +83,11 @@ func (u *pump) drop(i int) {
 	if u.fds[i] < 0 {
 		return
 	}
-	u.hold(i, false)
-	closeFD(u.fds[i])
-	u.fds[i] = -1
+	if i == terminal { // which has another descriptor
+		u.hold(i, false)
+	}
+	shut(u.fds[i]) // by which it leaves the nest
+	u.fds[i], u.held[i] = -1, false
 }
 
 // run goes on until nothing is left to be read.

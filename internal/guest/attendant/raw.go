@@ -64,6 +64,9 @@ func closeFD(fd int) error {
 	return number(e)
 }
 
+// shut closes what nothing was written to, which cannot fail.
+func shut(fd int) { _ = closeFD(fd) }
+
 func openAt(dir int, path string, flags int, mode uint32) (int, error) {
 	p, err := unix.BytePtrFromString(path)
 	if err != nil {
@@ -82,6 +85,40 @@ func openAt(dir int, path string, flags int, mode uint32) (int, error) {
 
 func fstat(fd int, st *unix.Stat_t) error {
 	_, _, e := unix.RawSyscall(unix.SYS_FSTAT, uintptr(fd), uintptr(unsafe.Pointer(st)), 0)
+	return number(e)
+}
+
+// standsAt follows links.
+func standsAt(path string) (st unix.Statx_t, err error) {
+	p, err := unix.BytePtrFromString(path)
+	if err != nil {
+		return st, err
+	}
+	_, _, e := unix.RawSyscall6(unix.SYS_STATX, atCWD, uintptr(unsafe.Pointer(p)), 0, unix.STATX_BASIC_STATS, uintptr(unsafe.Pointer(&st)), 0)
+	return st, number(e)
+}
+
+// executable asks with the rights in effect.
+func executable(path string) error {
+	p, err := unix.BytePtrFromString(path)
+	if err != nil {
+		return err
+	}
+	_, _, e := unix.RawSyscall6(unix.SYS_FACCESSAT2, atCWD, uintptr(unsafe.Pointer(p)), unix.X_OK, unix.AT_EACCESS, 0, 0)
+	return number(e)
+}
+
+const atCWD = ^uintptr(99) // AT_FDCWD
+
+// poke writes into the memory of another process.
+func poke(pid int, at uintptr, text []byte) error {
+	local := unix.Iovec{Base: &text[0]}
+	local.SetLen(len(text))
+	remote := unix.RemoteIovec{Base: at, Len: len(text)}
+	n, _, e := unix.RawSyscall6(unix.SYS_PROCESS_VM_WRITEV, uintptr(pid), uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
+	if e == 0 && int(n) != len(text) {
+		return unix.EFAULT
+	}
 	return number(e)
 }
 

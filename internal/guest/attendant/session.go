@@ -68,7 +68,9 @@ func (s *session) dial(first bool) (*proto.Conn, error) {
 func (s *session) attend() {
 	defer close(s.gone)
 	defer s.first.Close()
+	defer s.spare.close()
 	defer s.wait.Wait()
+	s.spare.open()
 	defer s.hangUp()
 	for {
 		t, err := s.first.Next()

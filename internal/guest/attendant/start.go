@@ -72,17 +72,23 @@ func (a *attendant) launch(q *proto.Start) (_ *process, err error) {
 	for _, arg := range cmd.Argv {
 		p.argv = append(p.argv, []byte(arg))
 	}
-	u, files, err := p.plumb(q)
-	if err != nil {
-		return nil, err
-	}
-	err = a.fork(u, cmd, files.of(), q)
-	files.close()
-	if err != nil {
-		u.discard()
-		return nil, err
+	u := a.take(p, q, cmd)
+	if u == nil {
+		var files files
+		if u, files, err = p.plumb(q); err != nil {
+			return nil, err
+		}
+		err = a.fork(u, cmd, files.of(), q.Terminal != nil, q.OpenFiles)
+		files.close()
+		if err != nil {
+			u.discard()
+			return nil, err
+		}
 	}
 	p.pump = u
+	if is, _, ok := a.shapeOf(q, cmd); ok {
+		p.after = func() { a.another(is) }
+	}
 	if q.Timeout > 0 {
 		p.mu.Lock()
 		p.timer = time.AfterFunc(time.Duration(q.Timeout), p.expire)
@@ -97,11 +103,11 @@ func validID(id string) bool {
 }
 
 // fork makes the process.
-func (a *attendant) fork(u *pump, cmd *wire.Command, files []uintptr, q *proto.Start) error {
+func (a *attendant) fork(u *pump, cmd *wire.Command, files []uintptr, terminal bool, openFiles int) error {
 	attr := &syscall.ProcAttr{
 		Dir: cmd.Dir, Env: cmd.Env, Files: files,
 		Sys: &syscall.SysProcAttr{
-			Setsid: true, Setctty: q.Terminal != nil,
+			Setsid: true, Setctty: terminal,
 			Credential: &syscall.Credential{Uid: wire.UID, Gid: wire.GID, Groups: []uint32{wire.GID}},
 			PidFD:      &u.fds[endOf],
 		},
@@ -122,9 +128,9 @@ func (a *attendant) fork(u *pump, cmd *wire.Command, files []uintptr, q *proto.S
 	if err == nil && u.fds[endOf] < 0 {
 		u.fds[endOf], err = unix.PidfdOpen(u.pid, 0)
 	}
-	if err == nil && q.OpenFiles > 0 {
+	if err == nil && openFiles > 0 {
 		// The soft limit it has had from its beginning; this keeps it from raising it.
-		n := uint64(q.OpenFiles)
+		n := uint64(openFiles)
 		if err := unix.Prlimit(u.pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}, nil); err != nil && err != unix.ESRCH {
 			return step("limit the open files of", cmd.Path, err)
 		}
@@ -163,7 +169,7 @@ func command(q *proto.Start, dir string) (*wire.Command, error) {
 		c.Argv = []string{"sh", "-c", "--", string(*q.Shell)}
 		c.Path = "/bin/sh"
 		for _, bash := range []string{"/bin/bash", "/usr/bin/bash"} {
-			if unix.Access(bash, unix.X_OK) == nil {
+			if executable(bash) == nil {
 				c.Path, c.Argv[0] = bash, "bash"
 				break
 			}
@@ -178,14 +184,14 @@ func command(q *proto.Start, dir string) (*wire.Command, error) {
 		}
 	}
 	return c, asUser(func() error {
-		var st unix.Stat_t
-		if err := unix.Stat(dir, &st); err != nil {
+		st, err := standsAt(dir)
+		if err != nil {
 			return step("working directory", dir, err)
 		}
 		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			return step("working directory", dir, unix.ENOTDIR)
 		}
-		if err := unix.Faccessat(unix.AT_FDCWD, dir, unix.X_OK, unix.AT_EACCESS); err != nil {
+		if err := executable(dir); err != nil {
 			return step("working directory", dir, err)
 		}
 		if c.Path == "" {

@@ -30,7 +30,7 @@ var guestCaps = []string{
 // runtime's concern.
 func New(spec sandbox.Spec, rootDir string) *specs.Spec {
 	l, caps := spec.Limits, guestCaps
-	if spec.Traces {
+	if spec.Traces || spec.Sockets {
 		caps = append(slices.Clone(caps), "CAP_SYS_PTRACE")
 	}
 	s := &specs.Spec{
