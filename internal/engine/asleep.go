@@ -47,6 +47,9 @@ type fileRecord struct {
 	Sum  uint32 // CRC-32C: for what a disk may do, not for what people may
 }
 
+// mostRecord bounds a record.
+const mostRecord = 64 << 10
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // digest is that of a file, in hexadecimal.
@@ -198,7 +201,7 @@ func sums(dir string) (map[string]fileRecord, error) {
 	var g errgroup.Group
 	for i, e := range entries {
 		g.Go(func() error {
-			f, err := os.Open(filepath.Join(dir, e.Name()))
+			f, err := openFile(filepath.Join(dir, e.Name()))
 			if err != nil {
 				return err
 			}
@@ -220,17 +223,38 @@ func sums(dir string) (map[string]fileRecord, error) {
 	return files, nil
 }
 
+// openFile opens what must be a file: a folder may be whoever's.
+func openFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%s is no file", path), err, f.Close())
+	}
+	return f, nil
+}
+
+// readRecord reads the record of a memory.
+func readRecord(dir string) (rec memoryRecord, err error) {
+	f, err := openFile(filepath.Join(dir, recordName))
+	if err != nil {
+		return rec, unusable("there is none: %v", err)
+	}
+	defer f.Close()
+	if err := json.NewDecoder(io.LimitReader(f, mostRecord)).Decode(&rec); err != nil {
+		return rec, unusable("its record cannot be read: %v", err)
+	}
+	return rec, nil
+}
+
 // checkMemory refuses a memory that is not whole, or of another kernel, image or
 // size than a sandbox would be made with.
 func (h *host) checkMemory(id sandbox.ID, img *image.Image, limits sandbox.Limits) error {
 	dir := filepath.Join(h.named(id), memoryDir)
-	data, err := os.ReadFile(filepath.Join(dir, recordName))
+	rec, err := readRecord(dir)
 	if err != nil {
-		return unusable("there is none: %v", err)
-	}
-	var rec memoryRecord
-	if err := json.Unmarshal(data, &rec); err != nil {
-		return unusable("its record cannot be read: %v", err)
+		return err
 	}
 	kernel, err := h.kernel()
 	if err != nil {
@@ -250,12 +274,15 @@ func (h *host) checkMemory(id sandbox.ID, img *image.Image, limits sandbox.Limit
 	}
 	files, err := sums(dir)
 	if err != nil {
-		return err
+		return unusable("its files cannot be read: %v", err)
 	}
 	for name, want := range rec.Files {
 		if files[name] != want {
 			return unusable("its file %s is damaged", name)
 		}
+	}
+	if len(files) != len(rec.Files) || len(files) == 0 {
+		return unusable("it has files that its record does not know, or none")
 	}
 	return nil
 }
