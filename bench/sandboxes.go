@@ -32,7 +32,7 @@ func named(ctx context.Context, b *bench) (_ []report.Row, err error) {
 	}
 	defer func() { err = errors.Join(err, s.Stop()) }()
 	p := &pool{Server: s}
-	for _, part := range []func(context.Context, *bench) error{p.calls, p.context, p.preview, p.frozen, p.asleep, p.forks, p.transfers} {
+	for _, part := range []func(context.Context, *bench) error{p.calls, p.context, p.preview, p.frozen, p.asleep, p.forks, p.transfers, p.sleepers} {
 		if err := part(ctx, b); err != nil {
 			return p.rows, err
 		}
@@ -267,6 +267,10 @@ func (p *pool) sleep(ctx context.Context, name string) error {
 	return err
 }
 
+// stocked is time enough for kernels to wait for the next copies, which the server
+// starts once some were made.
+const stocked = time.Second
+
 func (p *pool) forks(ctx context.Context, b *bench) error {
 	took, err := times(b.count(10), func() (time.Duration, error) {
 		begun := time.Now()
@@ -288,7 +292,7 @@ func (p *pool) forks(ctx context.Context, b *bench) error {
 				return took, err
 			}
 		}
-		return took, nil
+		return took, wait(ctx, stocked)
 	})
 	if err == nil {
 		p.add(row("5 copies of a sandbox, p50", took, 250))

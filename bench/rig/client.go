@@ -108,19 +108,40 @@ func (s *Server) Stream(ctx context.Context, p Program) (io.ReadCloser, error) {
 }
 
 // PeakRSS is the most memory that the server process has had, in bytes.
-func (s *Server) PeakRSS() (int64, error) {
+func (s *Server) PeakRSS() (int64, error) { return s.memory("VmHWM:") }
+
+// RSS is the memory that the server process has now, in bytes.
+func (s *Server) RSS() (int64, error) { return s.memory("VmRSS:") }
+
+func (s *Server) memory(field string) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Pid))
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+		if rest, ok := strings.CutPrefix(line, field); ok {
 			var kib int64
 			_, err := fmt.Sscan(rest, &kib)
 			return kib << 10, err
 		}
 	}
-	return 0, fmt.Errorf("process %d has no VmHWM", s.Pid)
+	return 0, fmt.Errorf("process %d has no %s", s.Pid, field)
+}
+
+// CPU is the processor time that the server process has used.
+func (s *Server) CPU() (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.Pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, ok := strings.Cut(string(stat), ") ") // the program's name has none
+	fields := strings.Fields(rest)
+	if !ok || len(fields) < 13 {
+		return 0, fmt.Errorf("/proc/%d/stat is %q", s.Pid, stat)
+	}
+	var user, system int64
+	_, err = fmt.Sscan(fields[11]+" "+fields[12], &user, &system)
+	return time.Duration(user+system) * clockTick, err
 }
 
 // Call makes a request of the API, and returns the answer, which must be a
