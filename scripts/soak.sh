@@ -44,6 +44,8 @@ begin "mixed executions for ${ATOLL_SOAK_FOR:-1h}" \
 	go test -count=1 -timeout=130m -tags=soak -run=TestSoak -v ./bench
 ATOLL_SOAK=1 begin "./internal/executor at its full counts" \
 	go test -count=1 -timeout=60m -v ./internal/executor
+ATOLL_SOAK=1 begin "./internal/named at its full counts" \
+	go test -count=1 -timeout=60m -v ./internal/named
 ATOLL_SOAK=1 begin "./internal/thread at its full counts" \
 	go test -count=1 -timeout=60m -v ./internal/thread
 exit "$failed"

@@ -74,6 +74,7 @@ func Run(t *testing.T, d Driver) {
 		{"Sleep", testSleep},
 		{"Resume", testResume},
 		{"Unsavable", testUnsavable},
+		{"Prepare", testPrepare},
 	}
 	if d.NoMounts {
 		parts = append(parts, part{"NoMounts", testNoMounts})
