@@ -3,6 +3,7 @@ package disk
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,53 +18,87 @@ const entryBytes = 256
 // Measure returns how much of the disk a folder takes, with all below it on its
 // file system; a file with several names counts for each. It stops with ErrMore
 // beyond most. Others may change the folder meanwhile, with the worst intent: no
-// link is followed, and nothing but folders is opened, one at a time.
+// link is followed, nothing but folders is opened, and no depth of them takes more
+// descriptors than some dozens.
 func Measure(ctx context.Context, dir string, most int64) (used int64, err error) {
 	root, err := unix.Open(dir, openDir, 0)
 	if err != nil {
 		return 0, err
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(root, &st); err != nil {
-		unix.Close(root)
-		return 0, err
+	m := measuring{ctx: ctx, most: most, buf: make([]byte, 32<<10)}
+	defer m.close()
+	if err := m.enter(root, ""); err != nil {
+		return m.used, err
 	}
-	m := measuring{ctx: ctx, device: st.Dev, most: most, buf: make([]byte, 32<<10)}
-	err = m.folder(root, 0)
-	return m.used, err
+	for len(m.path) > 0 {
+		if err := m.step(); err != nil {
+			return m.used, err
+		}
+	}
+	return m.used, nil
 }
 
 const openDir = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
-// deepest is how many folders in each other are looked into; each is an open file.
-const deepest = 4096
+const (
+	// keptOpen is how many folders in each other are open at a time, beside the last.
+	// Below them the way up is by "..".
+	keptOpen = 64
+	// mostMoves is how many folders may be moved away from around the measuring.
+	// Nobody moves that many but to be in its way.
+	mostMoves = 100
+)
 
+// measuring is on its way through a folder.
 type measuring struct {
 	ctx    context.Context
 	device uint64
 	most   int64
 	used   int64
+	moved  int
+	path   []level // from the root to where it is
 	buf    []byte
 }
 
-// folder adds up an open folder, and closes it.
-func (m *measuring) folder(fd, depth int) error {
-	defer unix.Close(fd)
-	if depth > deepest {
-		m.used = m.most + 1
-		return ErrMore // nobody needs that
+// level is a folder on the way.
+type level struct {
+	fd   int // -1 for one that is to be come back to by ".."
+	name string
+	ino  uint64
+	next []string // folders in it that were not looked into yet
+}
+
+func (m *measuring) close() {
+	for _, l := range m.path {
+		if l.fd >= 0 {
+			unix.Close(l.fd)
+		}
 	}
-	var folders []string
+}
+
+// enter adds up an open folder's entries and makes it the last of the path.
+func (m *measuring) enter(fd int, name string) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return err
+	}
+	if len(m.path) == 0 {
+		m.device = st.Dev
+	}
+	if n := len(m.path); n > keptOpen {
+		unix.Close(m.path[n-1].fd)
+		m.path[n-1].fd = -1
+	}
+	m.path = append(m.path, level{fd: fd, name: name, ino: st.Ino})
+	l := &m.path[len(m.path)-1]
 	for {
 		if err := context.Cause(m.ctx); err != nil {
 			return err
 		}
 		n, err := unix.ReadDirent(fd, m.buf)
-		if err != nil {
+		if err != nil || n <= 0 {
 			return err
-		}
-		if n <= 0 {
-			break
 		}
 		_, _, names := unix.ParseDirent(m.buf[:n], -1, nil)
 		for _, name := range names {
@@ -75,18 +110,78 @@ func (m *measuring) folder(fd, depth int) error {
 				return ErrMore
 			}
 			if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-				folders = append(folders, name)
+				l.next = append(l.next, name)
 			}
 		}
 	}
-	for _, name := range folders {
-		sub, err := unix.Openat(fd, name, openDir, 0)
-		if err != nil {
-			continue // it is another thing by now
+}
+
+// step enters the next folder, or goes back up from one that has no more.
+func (m *measuring) step() error {
+	l := &m.path[len(m.path)-1]
+	if len(l.next) == 0 {
+		return m.leave()
+	}
+	name := l.next[0]
+	l.next = l.next[1:]
+	sub, err := unix.Openat(l.fd, name, openDir, 0)
+	if err != nil {
+		return nil //nolint:nilerr // it is another thing by now
+	}
+	return m.enter(sub, name)
+}
+
+// leave goes to the folder that the last one is in.
+func (m *measuring) leave() error {
+	if err := context.Cause(m.ctx); err != nil {
+		return err
+	}
+	last := m.path[len(m.path)-1]
+	defer unix.Close(last.fd)
+	m.path = m.path[:len(m.path)-1]
+	if n := len(m.path); n == 0 || m.path[n-1].fd >= 0 {
+		return nil
+	}
+	above := &m.path[len(m.path)-1]
+	if fd, ok := m.open(last.fd, "..", above.ino); ok {
+		above.fd = fd
+		return nil
+	}
+	return m.descend()
+}
+
+// open opens a folder, if it is the one that it should be.
+func (m *measuring) open(at int, name string, ino uint64) (fd int, ok bool) {
+	fd, err := unix.Openat(at, name, openDir, 0)
+	if err != nil {
+		return -1, false
+	}
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || st.Dev != m.device || st.Ino != ino {
+		unix.Close(fd)
+		return -1, false
+	}
+	return fd, true
+}
+
+// descend finds the way again after a folder was moved away from around it: down
+// the path from the last that is open, as far as that still leads.
+func (m *measuring) descend() error {
+	if m.moved++; m.moved > mostMoves {
+		return fmt.Errorf("%w than could be measured: its folders are being moved all the time", ErrMore)
+	}
+	for i := keptOpen; i < len(m.path); i++ {
+		above := &m.path[i-1]
+		fd, ok := m.open(above.fd, m.path[i].name, m.path[i].ino)
+		if !ok {
+			m.path = m.path[:i] // above is what is left of it
+			return nil
 		}
-		if err := m.folder(sub, depth+1); err != nil {
-			return err
+		if i > keptOpen {
+			unix.Close(above.fd)
+			above.fd = -1
 		}
+		m.path[i].fd = fd
 	}
 	return nil
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -47,34 +49,182 @@ func TestMeasureCountsWhatIsOnDiskAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestMeasureGivesUpOnFoldersWithoutEnd(t *testing.T) {
-	dir := t.TempDir()
-	nest := func(levels int) {
-		t.Helper()
-		fd, err := unix.Open(dir, openDir, 0)
-		for i := 0; i < levels && err == nil; i++ { // no path is as long
-			err = unix.Mkdirat(fd, "d", 0o700)
-			if errors.Is(err, unix.EEXIST) {
-				err = nil
-			}
-			below := -1
-			if err == nil {
-				below, err = unix.Openat(fd, "d", openDir, 0)
-			}
-			unix.Close(fd)
-			fd = below
+// nest makes folders in each other, each with a file of 4 KiB; no path is as long.
+func nest(t *testing.T, dir string, levels int) {
+	t.Helper()
+	fd, err := unix.Open(dir, openDir, 0)
+	for i := 0; i < levels && err == nil; i++ {
+		err = unix.Mkdirat(fd, "d", 0o700)
+		var f, below int
+		if err == nil {
+			f, err = unix.Openat(fd, "f", unix.O_CREAT|unix.O_WRONLY, 0)
 		}
-		if err != nil {
-			t.Fatal(err)
+		if err == nil {
+			_, err = unix.Write(f, make([]byte, 4096))
+			unix.Close(f)
+		}
+		if err == nil {
+			below, err = unix.Openat(fd, "d", openDir, 0)
 		}
 		unix.Close(fd)
+		fd = below
 	}
-	nest(deepest / 2)
-	if _, err := Measure(t.Context(), dir, 1<<40); err != nil {
-		t.Errorf("%d folders in each other: %v", deepest/2, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	nest(deepest + 10)
-	if _, err := Measure(t.Context(), dir, 1<<40); !errors.Is(err, ErrMore) {
-		t.Errorf("%d folders in each other: %v", deepest+10, err)
+	unix.Close(fd)
+}
+
+// withFiles runs do with room for so few more descriptors.
+func withFiles(t *testing.T, more uint64, do func()) {
+	t.Helper()
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(len(open)) + more, Max: was.Max}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+			t.Error(err)
+		}
+	}()
+	do()
+}
+
+func TestFoldersInEachOtherTakeFewDescriptors(t *testing.T) {
+	const levels = 700
+	dir := filepath.Join(t.TempDir(), "deep")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	nest(t, dir, levels)
+	withFiles(t, keptOpen+30, func() {
+		used, err := Measure(t.Context(), dir, 1<<40)
+		if least := int64(levels * 4096); err != nil || used < least || used > 5*least {
+			t.Errorf("measured %d of %d, %v", used, least, err)
+		}
+		if err := RemoveTree(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is there: %v", err)
+	}
+	if err := RemoveTree(dir); err != nil {
+		t.Errorf("what is not there: %v", err)
+	}
+}
+
+// TestMeasureFindsItsWay: whoever moves folders about while they are measured gets
+// neither out of being measured nor the measuring out of the folder.
+func TestMeasureFindsItsWay(t *testing.T) {
+	outside := t.TempDir()
+	if err := os.WriteFile(filepath.Join(outside, "large"), make([]byte, 64<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(outside, "dir")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	nest(t, dir, 3*keptOpen)
+	deep := dir + strings.Repeat("/d", 2*keptOpen)
+	stop, moved := make(chan struct{}), make(chan error)
+	go func() {
+		for {
+			err := errors.Join(os.Rename(deep, dir+"/moved"), os.Rename(dir+"/moved", deep))
+			select {
+			case <-stop:
+				moved <- err
+				return
+			default:
+				if err != nil {
+					<-stop
+					moved <- err
+					return
+				}
+			}
+		}
+	}()
+	for range 100 {
+		used, err := Measure(t.Context(), dir, 1<<40)
+		if err != nil && !errors.Is(err, ErrMore) || used < keptOpen*4096 || used > 32<<20 {
+			t.Errorf("measured %d, %v", used, err)
+		}
+	}
+	close(stop)
+	if err := <-moved; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRemoveTreeRemovesAllAndNothingElse(t *testing.T) {
+	dir := t.TempDir()
+	script := `set -e; mkdir -p in/1/2/3/4 in/2/1/1 in/a/b/c out/kept; : >in/3; : >in/1/2/3/4/f; : >in/a/b/c/f; : >out/kept/f
+ln -s ../../out in/a/out; ln -s ../../../out/kept in/a/b/kept; mkfifo in/a/b/pipe; chmod 0 in/a/b/c in/2
+for i in $(seq 300); do echo in/many/$i/x/y; done | xargs mkdir -p`
+	cmd := exec.Command("sh", "-c", script)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := RemoveTree(filepath.Join(dir, "in")); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "out/kept/f")); err != nil {
+		t.Error(err)
+	}
+	if err := os.Symlink("out", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"link", "out/kept/f"} {
+		if err := RemoveTree(filepath.Join(dir, name)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "out/kept")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHeldCountsWhatHasNoNameAnyMore(t *testing.T) {
+	dir := t.TempDir()
+	held := func() int64 {
+		t.Helper()
+		n, err := Held(t.Context(), dir, []int{os.Getpid(), os.Getpid(), 1 << 30})
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	before := held()
+	f, err := os.Create(filepath.Join(dir, "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(make([]byte, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if got := held() - before; got != 0 {
+		t.Errorf("with its name it is held with %d bytes", got)
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		t.Fatal(err)
+	}
+	if got := held() - before; got < 1<<20 || got > 1<<20+64<<10 {
+		t.Errorf("without a name it is held with %d bytes", got)
+	}
+	f.Close()
+	if got := held() - before; got != 0 {
+		t.Errorf("closed, it is held with %d bytes", got)
 	}
 }

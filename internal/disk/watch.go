@@ -13,7 +13,9 @@ import (
 // to it, and now and then all the same, since somebody else may have freed as much.
 const (
 	measureEvery = 10 * time.Second
-	measureShare = 10 // measuring takes at most one part in so many of the time
+	measureShare = 10 // measuring takes at most one part in so many of the time,
+	// but for a folder of so many files that nobody would look for as long as this.
+	measureLatest = 30 * time.Second
 )
 
 // Watch notices that a folder outgrows its bound. Its methods are called one at a
@@ -22,6 +24,9 @@ type Watch struct {
 	Dir  string
 	Most int64 // bytes; 0 for no bound
 	Keep int64 // bytes of the disk that stay free
+	// Measure is how the folder is measured, up to a bound as the package's Measure
+	// is; nil for that.
+	Measure func(ctx context.Context, most int64) (used int64, err error)
 
 	used int64     // when it was measured last
 	free int64     // of the file system, then
@@ -43,27 +48,65 @@ func (w *Watch) Used() int64 { return w.used }
 // any more, and no error. It is noticed late: whoever writes may do so between two
 // looks, and for as long as the measuring takes.
 func (w *Watch) Look(ctx context.Context, now time.Time) error {
+	if err := w.Room(); err != nil {
+		return err
+	}
+	return w.Grown(ctx, now)
+}
+
+// Room returns ErrFull or ErrFiles: what Look does of the whole disk.
+func (w *Watch) Room() error {
 	var st unix.Statfs_t
-	if err := unix.Statfs(w.Dir, &st); err != nil {
+	switch err := unix.Statfs(w.Dir, &st); {
+	case err != nil:
 		return nil //nolint:nilerr // the folder is gone
-	}
-	free := int64(st.Bavail) * st.Bsize
-	if free < w.Keep {
+	case int64(st.Bavail)*st.Bsize < w.Keep:
 		return ErrFull
-	}
-	if st.Files > 0 && st.Ffree < st.Files/100 {
+	case st.Files > 0 && st.Ffree < st.Files/100:
 		return ErrFiles
 	}
-	grown := w.free - free
-	if w.Most == 0 || now.Before(w.next) || !w.last.IsZero() && grown < (w.Most-w.used)/2 && now.Sub(w.last) < measureEvery {
+	return nil
+}
+
+// Grown returns ErrMore: what Look does of the folder.
+func (w *Watch) Grown(ctx context.Context, now time.Time) error {
+	var st unix.Statfs_t
+	if w.Most == 0 || now.Before(w.next) || unix.Statfs(w.Dir, &st) != nil {
 		return nil
 	}
-	begun := time.Now()
-	used, err := Measure(ctx, w.Dir, w.Most)
+	free := int64(st.Bavail) * st.Bsize
+	if grown := w.free - free; !w.last.IsZero() && grown < (w.Most-w.used)/2 && now.Sub(w.last) < measureEvery {
+		return nil
+	}
+	_, err := w.measure(ctx, now, free, w.Most)
 	if err != nil && !errors.Is(err, ErrMore) {
 		return nil //nolint:nilerr // likewise
 	}
-	w.used, w.free, w.last = used, free, now
-	w.next = now.Add(measureShare * time.Since(begun))
 	return err
+}
+
+// Again measures the folder to its end at once. Who then grows grows from there.
+func (w *Watch) Again(ctx context.Context, now time.Time) (used int64, err error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(w.Dir, &st); err != nil {
+		return 0, err
+	}
+	return w.measure(ctx, now, int64(st.Bavail)*st.Bsize, everything)
+}
+
+// everything is more than any folder takes.
+const everything = 1 << 62
+
+func (w *Watch) measure(ctx context.Context, now time.Time, free, most int64) (used int64, err error) {
+	begun := time.Now()
+	if w.Measure != nil {
+		used, err = w.Measure(ctx, most)
+	} else {
+		used, err = Measure(ctx, w.Dir, most)
+	}
+	if err == nil || errors.Is(err, ErrMore) {
+		w.used, w.free, w.last = used, free, now
+		w.next = now.Add(min(measureShare*time.Since(begun), measureLatest))
+	}
+	return used, err
 }
