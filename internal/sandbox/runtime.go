@@ -91,6 +91,10 @@ type Instance interface {
 	// returns the last figures that could be read.
 	Usage(ctx context.Context) (Usage, error)
 
+	// Holders are the host's processes that have open what its programs have open
+	// of its mounts. There are none without mounts.
+	Holders() ([]int, error)
+
 	// Freeze stops all of the sandbox where it is, its kernel too: it costs no
 	// processor time, keeps its memory, answers nobody, and its clocks run on.
 	// Only Thaw has it go on, also in a later process; Kill and Destroy end it all

@@ -25,6 +25,9 @@ type Instance struct {
 	mu    sync.Mutex
 	last  sandbox.Usage // guarded by mu; what Usage last read
 	meter meter         // guarded by mu; for want of control groups
+
+	served bool // it has a file server
+	server int  // guarded by mu; its process id, 0 as long as nobody looked
 }
 
 // ID implements sandbox.Instance.

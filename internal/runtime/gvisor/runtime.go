@@ -190,7 +190,7 @@ func (r *Runtime) open(rec state.Record) (*Instance, error) {
 		return nil, fmt.Errorf("open channel of %s: %w", rec.Spec.ID, err)
 	}
 	return &Instance{
-		runtime: r, id: rec.Spec.ID, pid: rec.Pid, limits: rec.Spec.Limits, proc: proc, channel: ch,
+		runtime: r, id: rec.Spec.ID, pid: rec.Pid, limits: rec.Spec.Limits, proc: proc, channel: ch, served: served(rec.Spec),
 		meter: meter{pid: rec.Pid, server: r.server(rec.Spec, rec.Pid)},
 	}, nil
 }

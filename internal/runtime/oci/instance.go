@@ -68,6 +68,14 @@ func (i *Instance) Check() error {
 	return i.runtime.cfg.Cgroups.Group(string(i.id)).Check(groupLimits(i.limits), i.pid)
 }
 
+// Holders implements sandbox.Instance: its programs are the host's processes.
+func (i *Instance) Holders() ([]int, error) {
+	if i.runtime.cfg.Cgroups == nil {
+		return []int{i.pid}, nil
+	}
+	return i.runtime.cfg.Cgroups.Group(string(i.id)).Processes()
+}
+
 // Checkpoint implements sandbox.Instance.
 func (i *Instance) Checkpoint(context.Context, string) error { return errCheckpoint }
 

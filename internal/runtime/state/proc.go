@@ -59,18 +59,25 @@ func WithArgument(prefix string) []int {
 		if err != nil {
 			continue
 		}
-		line, err := os.ReadFile(filepath.Join("/proc", d.Name(), "cmdline"))
-		if err != nil {
-			continue // it has ended
-		}
-		for arg := range strings.SplitSeq(string(line), "\x00") {
-			if strings.HasPrefix(arg, prefix) {
-				pids = append(pids, pid)
-				break
-			}
+		if HasArgument(pid, prefix) {
+			pids = append(pids, pid)
 		}
 	}
 	return pids
+}
+
+// HasArgument reports whether one of a process's arguments begins with prefix.
+func HasArgument(pid int, prefix string) bool {
+	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if err != nil {
+		return false // it has ended
+	}
+	for arg := range strings.SplitSeq(string(line), "\x00") {
+		if strings.HasPrefix(arg, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // StartTime returns when a process started, in clock ticks since boot.

@@ -1,0 +1,19 @@
+package cgroup
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Processes lists the processes in the group, as far as they are of this
+// process's PID namespace.
+func (g *Group) Processes() (pids []int, err error) {
+	data, err := os.ReadFile(g.Procs()[0])
+	for line := range strings.Lines(string(data)) {
+		if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && pid > 1 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, err
+}
