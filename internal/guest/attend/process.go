@@ -226,6 +226,12 @@ func (c *Client) Kill(ctx context.Context, id ProcessID) error {
 	return err
 }
 
+// KillAll ends every program in the sandbox, whoever started it.
+func (c *Client) KillAll(ctx context.Context) error {
+	_, err := c.call(ctx, proto.Request{KillAll: &proto.Empty{}})
+	return err
+}
+
 // Forget drops what is kept of a process that has ended.
 func (c *Client) Forget(ctx context.Context, id ProcessID) error {
 	_, err := c.call(ctx, proto.Request{Forget: &proto.Name{ID: string(id)}})

@@ -58,6 +58,8 @@ func (c *peer) handle(q *proto.Request) bool {
 		return c.about(q.Signal.ID, func(p *process) (proto.Reply, error) { return proto.Reply{}, p.signal(q.Signal.Number, q.Signal.Group) })
 	case q.Kill != nil:
 		return c.about(q.Kill.ID, func(p *process) (proto.Reply, error) { return proto.Reply{}, p.kill() })
+	case q.KillAll != nil:
+		return c.reply(proto.Reply{}, killAll())
 	case q.Forget != nil:
 		return c.reply(proto.Reply{}, c.procs.forget(q.Forget.ID))
 	}

@@ -287,6 +287,15 @@ func (p *process) kill() error {
 	return nil
 }
 
+// killAll ends every process but this one and process 1, in one step that no fork
+// outruns.
+func killAll() error {
+	if err := unix.Kill(-1, unix.SIGKILL); err != unix.ESRCH {
+		return step("kill", "all processes", err)
+	}
+	return nil
+}
+
 // closeInput ends what the process reads.
 func (p *process) closeInput() error {
 	if p.input == nil {

@@ -29,6 +29,7 @@ type Request struct {
 	Signal    *Signal   `json:"signal,omitempty"`
 	Kill      *Name     `json:"kill,omitempty"`
 	Forget    *Name     `json:"forget,omitempty"`
+	KillAll   *Empty    `json:"kill_all,omitempty"`
 
 	Stat    *Path    `json:"stat,omitempty"`
 	List    *List    `json:"list,omitempty"`
