@@ -141,11 +141,11 @@ func (s *sandboxes) Create(ctx context.Context, sb *named.Sandbox, room named.Ro
 func roomFor(ctx context.Context, t *tx, sb *named.Sandbox, room named.Room, another bool) error {
 	if another && room.Sandboxes > 0 {
 		var n int
-		if err := t.row(ctx, `SELECT count(*) FROM sandboxes WHERE tenant = ? AND state NOT IN ('destroyed', 'lost')`, sb.Tenant).Scan(&n); err != nil {
+		if err := t.row(ctx, `SELECT count(*) FROM sandboxes WHERE tenant = ? AND state <> 'destroyed'`, sb.Tenant).Scan(&n); err != nil {
 			return err
 		}
 		if n >= room.Sandboxes {
-			return fault.Limit("sandboxes", time.Time{}, "sandbox limit reached (%d of %d, sleeping ones included). Destroy one that is not needed any more, or have the plan's limit raised.", n, room.Sandboxes)
+			return fault.Limit("sandboxes", time.Time{}, "sandbox limit reached (%d of %d, sleeping and lost ones included). Destroy one that is not needed any more, or have the plan's limit raised.", n, room.Sandboxes)
 		}
 	}
 	if room.Memory > 0 {

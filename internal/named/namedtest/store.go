@@ -213,8 +213,12 @@ func testRoom(t *testing.T, o Opened) {
 	wantKind(t, "a third sandbox", err, fault.Exhausted, "sandboxes")
 	sleeping.State, sleeping.Sleep = named.Lost, ""
 	must(t, o.Store.Save(t.Context(), sleeping))
+	_, err = o.Store.Create(t.Context(), third, room)
+	wantKind(t, "when one is lost", err, fault.Exhausted, "sandboxes")
+	sleeping.State = named.Destroyed
+	must(t, o.Store.Save(t.Context(), sleeping))
 	if _, err := o.Store.Create(t.Context(), third, room); err != nil {
-		t.Errorf("when one is lost: %v", err)
+		t.Errorf("when one is destroyed: %v", err)
 	}
 }
 
