@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/disk"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest"
@@ -116,6 +117,24 @@ func (a *alive) Usage(ctx context.Context) (sandbox.Usage, error) { return a.ins
 
 // Folder implements named.Live.
 func (a *alive) Folder() string { return a.engine.host.files(a.recipe.ID) }
+
+// Measure implements named.Live: what has a name, and what programs still have
+// open of what has none any more. Neither is asked of the sandbox.
+func (a *alive) Measure(ctx context.Context, most int64) (int64, error) {
+	used, err := disk.Measure(ctx, a.Folder(), most)
+	if err != nil {
+		return used, err
+	}
+	holders, err := a.inst.Holders()
+	if err != nil {
+		return used, err
+	}
+	held, err := disk.Held(ctx, a.Folder(), holders)
+	if used += held; err == nil && used > most {
+		err = disk.ErrMore
+	}
+	return used, err
+}
 
 // Connect implements named.Live.
 func (a *alive) Connect(p sandbox.NetworkPolicy, secrets []execution.BoundSecret) error {

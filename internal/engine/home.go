@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/atoll-run/atoll/internal/disk"
 	"github.com/atoll-run/atoll/internal/executor"
 	"github.com/atoll-run/atoll/internal/owner"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -29,7 +30,7 @@ func (h *host) Destroy(ctx context.Context, id sandbox.ID) error {
 	if err := h.Runtime.Destroy(ctx, id); err != nil || h.homes == "" {
 		return err
 	}
-	return os.RemoveAll(filepath.Join(h.homes, string(id)))
+	return disk.RemoveTree(filepath.Join(h.homes, string(id)))
 }
 
 // sweepHomes removes the folders of sandboxes that are no more: an earlier
@@ -50,7 +51,7 @@ func (h *host) sweepHomes() error {
 		if h.keep && executor.HasJob(filepath.Join(h.dir, e.Name())) {
 			continue
 		}
-		if err := os.RemoveAll(filepath.Join(h.homes, e.Name())); err != nil {
+		if err := disk.RemoveTree(filepath.Join(h.homes, e.Name())); err != nil {
 			return err
 		}
 	}

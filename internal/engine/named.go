@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/atoll-run/atoll/internal/disk"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/attend"
@@ -204,7 +205,7 @@ func (n Named) Remove(ctx context.Context, id sandbox.ID) error {
 	if err := n.e.host.Destroy(ctx, id); err != nil {
 		return err
 	}
-	return errors.Join(os.RemoveAll(n.e.host.attendFolder(id)), os.RemoveAll(n.e.host.named(id)))
+	return errors.Join(os.RemoveAll(n.e.host.attendFolder(id)), disk.RemoveTree(n.e.host.named(id)))
 }
 
 // makeNamed makes the folders of a sandbox, and says where it has them.

@@ -37,6 +37,9 @@ func (m *Manager) charge(ctx context.Context, e *entry, now time.Time) {
 	}
 	entry.Credits = m.cfg.Prices.Credits(entry)
 	if err := m.cfg.Store.Meter(ctx, sb.ID, now, entry); err != nil {
+		m.mu.Lock()
+		e.bytes += entry.BytesOut
+		m.mu.Unlock()
 		m.cfg.Log.WarnContext(ctx, "cannot charge for a named sandbox yet", "sandbox_id", string(sb.ID), "error", err)
 		return
 	}

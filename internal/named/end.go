@@ -57,12 +57,18 @@ func (m *Manager) end(ctx context.Context, e *entry, why string) error {
 	return nil
 }
 
-// lose records that e's sandbox is lost, and removes what is left of it. The turn
-// at e is held.
+// lose records that e's sandbox is lost, and removes what is left of it. It is
+// charged for up to when it is known to have lived. The turn at e is held.
 func (m *Manager) lose(ctx context.Context, e *entry, why string) error {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
-	m.charge(ctx, e, time.Now())
+	m.mu.Lock()
+	until := time.Now()
+	if e.live == nil { // nobody here has seen it alive
+		until = e.sb.UsedAt
+	}
+	m.mu.Unlock()
+	m.charge(ctx, e, until)
 	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.move(Lost, why) }); err != nil {
 		return err
 	}

@@ -76,6 +76,9 @@ type Live interface {
 	Usage(ctx context.Context) (sandbox.Usage, error)
 	// Folder is the host's folder of its files: all that it has on disk.
 	Folder() string
+	// Measure returns how much of the disk it takes, files included that have no name
+	// any more and are open. It stops with disk.ErrMore beyond most.
+	Measure(ctx context.Context, most int64) (used int64, err error)
 
 	// Connect puts a network policy into force, at once and for connections there
 	// are, and gives requests these secrets. It fails for a sandbox without a device

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/disk"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
@@ -93,7 +92,7 @@ func (m *Manager) Usage(ctx context.Context, p *tenant.Principal, session, nameO
 	if err != nil {
 		return Usage{}, err
 	}
-	used, err := disk.Measure(ctx, live.Folder(), everything)
+	used, err := live.Measure(ctx, everything)
 	return Usage{u, used}, err
 }
 

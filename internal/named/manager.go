@@ -84,6 +84,7 @@ type entry struct {
 	kept  int64     // guarded by Manager.mu; bytes of its memory on disk
 	awake bool      // guarded by Manager.mu; it cannot sleep as it should, until it was used again
 
+	opens   int   // guarded by Manager.mu; uses that ever began
 	looking bool  // guarded by Manager.mu; somebody uses watch
 	stops   int   // guarded by Manager.mu; how often all its programs were ended
 	stopped error // guarded by Manager.mu; why they were last

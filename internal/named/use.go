@@ -131,6 +131,7 @@ func (m *Manager) open(e *entry, p *tenant.Principal) *Handle {
 		return nil
 	}
 	e.users++
+	e.opens++
 	e.used, e.awake = time.Now(), false
 	return &Handle{Sandbox: e.sb, m: m, e: e, live: e.live, caller: p, stops: e.stops}
 }

@@ -22,9 +22,13 @@ const busyTime = 20 * time.Millisecond
 // further; so it stays usable, for deleting them. It is used by one goroutine at a
 // time.
 type watch struct {
+	live  Live // of whom the rest is
 	files disk.Watch
 	cpu   float64 // seconds, when it was looked last
+	short bool    // the server was short of disk then
+	bound int64   // bytes; 0 for none
 	again int     // how often it was stopped without having shrunk
+	calm  int     // uses until it was silent, its programs ended; -1 for never
 }
 
 // watchFiles looks at a sandbox's files, unless that is under way. m.mu is held.
@@ -47,6 +51,10 @@ func (m *Manager) watchFiles(ctx context.Context, e *entry) {
 // look is why a sandbox's programs must end; nil if they need not. While the
 // server is short of disk none may grow.
 func (w *watch) look(ctx context.Context, live Live, sb *Sandbox, busy, short bool) error {
+	if w.live != live { // it was made, taken over or woken: its processor time begins anew
+		w.live, w.cpu, w.calm = live, 0, -1
+		w.files.Dir, w.files.Measure = live.Folder(), live.Measure
+	}
 	u, err := live.Usage(ctx)
 	if err != nil || !busy && u.CPUSeconds-w.cpu < busyTime.Seconds() {
 		return nil
@@ -55,75 +63,39 @@ func (w *watch) look(ctx context.Context, live Live, sb *Sandbox, busy, short bo
 	if u.Memory >= sb.Limits.Memory { // where its control group has not seen to it
 		return fault.Limit("memory", time.Time{}, "sandbox %q: memory limit of %s exceeded; its programs were ended", sb.Name, sandbox.FormatBytes(sb.Limits.Memory))
 	}
-	if sb.Disk == 0 && !short {
+	if err := w.bind(ctx, sb, short || w.files.Room() != nil); err != nil {
+		return nil //nolint:nilerr // it has just ended
+	}
+	if err := w.files.Grown(ctx, time.Now()); !errors.Is(err, disk.ErrMore) {
 		return nil
 	}
-	f := &w.files
-	f.Dir = live.Folder()
-	switch {
-	case short && f.Most == 0 || short && f.Most > f.Used()+slack:
-		if f.Most, err = disk.Measure(ctx, f.Dir, everything); err != nil {
-			return nil //nolint:nilerr // it has just ended
-		}
-		f.Most += slack
-	case f.Most < sb.Disk, !short && sb.Disk > 0 && f.Used() <= sb.Disk:
-		f.Most, w.again = sb.Disk, 0
-	}
-	if err := f.Look(ctx, time.Now()); !errors.Is(err, disk.ErrMore) {
-		return nil
-	}
-	used, err := disk.Measure(ctx, f.Dir, everything)
-	if err != nil {
-		return nil //nolint:nilerr // likewise
-	}
-	f.Most = used + slack
 	w.again++
-	if sb.Disk > 0 && used > sb.Disk {
+	if sb.Disk > 0 && w.files.Most >= sb.Disk {
 		return fault.Limit("sandbox_disk", time.Time{}, "sandbox %q: its files take more than %s of disk; its programs were ended. Delete some files", sb.Name, sandbox.FormatBytes(sb.Disk))
 	}
 	return fault.New(fault.Unavailable, "the server is short of disk space; the programs of sandbox %q were ended. Delete files, or try again later", sb.Name)
 }
 
-// stopTime bounds ending the programs of a sandbox.
-const stopTime = 5 * time.Second
-
-// stop ends all programs of a sandbox. Where that did not help, the conversation
-// with its attendant ends too, which may be what is writing.
-func (m *Manager) stop(ctx context.Context, e *entry, live Live, why error) {
-	m.mu.Lock()
-	e.stops++
-	e.stopped = why
-	m.mu.Unlock()
-	m.cfg.Log.InfoContext(ctx, "programs of a named sandbox ended", "sandbox_id", string(e.id), "reason", why)
-	ctx, cancel := context.WithTimeout(ctx, stopTime)
-	defer cancel()
-	if e.watch.again > 1 {
-		if err := live.Quiet(); err != nil {
-			m.cfg.Log.WarnContext(ctx, "cannot end the conversation with a sandbox", "sandbox_id", string(e.id), "error", err)
+// bind says what bound the files have: the sandbox's own, and while the server is
+// short of disk no more than there was when that began.
+func (w *watch) bind(ctx context.Context, sb *Sandbox, short bool) error {
+	f, bound := &w.files, w.bound
+	switch {
+	case !short:
+		bound = sb.Disk
+	case !w.short:
+		used, err := f.Again(ctx, time.Now())
+		if err != nil && !errors.Is(err, disk.ErrMore) {
+			return err
+		}
+		bound = least(sb.Disk, used+slack)
+	}
+	if shrunk := w.again > 0 && f.Used() <= bound; shrunk || bound != w.bound || short != w.short {
+		f.Most = bound
+		if w.again = 0; bound > 0 && f.Used() > bound { // and was stopped for it
+			f.Most, w.again = f.Used()+slack, 1
 		}
 	}
-	guest, err := live.Guest(ctx)
-	if err != nil {
-		return // it has ended, or the next look finds it again
-	}
-	all, err := guest.Processes(ctx)
-	if err != nil {
-		return
-	}
-	for _, p := range all {
-		if p.Exit == nil {
-			_ = guest.Kill(ctx, p.ID) // it may just have ended
-		}
-	}
-}
-
-// Stopped is why the sandbox's programs were ended since the use began; nil if they
-// were not. Whoever sees one killed, or the conversation end, asks here first.
-func (h *Handle) Stopped() error {
-	h.m.mu.Lock()
-	defer h.m.mu.Unlock()
-	if h.e.stops == h.stops {
-		return nil
-	}
-	return h.e.stopped
+	w.bound, w.short = bound, short
+	return nil
 }

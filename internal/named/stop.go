@@ -1,0 +1,146 @@
+package named
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/disk"
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/sandbox"
+)
+
+const (
+	// stopTime bounds ending the programs of a sandbox.
+	stopTime = 5 * time.Second
+	// stubborn is how often a sandbox is stopped whose files grow and never shrink.
+	stubborn = 16
+)
+
+// stop ends all programs of a sandbox. If its files grow on it is its attendant that
+// writes, on behalf of a caller: then the conversation with that ends first. If they
+// grow after that, with nobody there who could have started anything, the
+// sandbox does not do as it is told, and ends.
+func (m *Manager) stop(ctx context.Context, e *entry, live Live, why error) {
+	w := &e.watch
+	m.mu.Lock()
+	e.stops++
+	e.stopped = why
+	opens := e.opens
+	m.mu.Unlock()
+	if w.again > stubborn || w.again > 1 && w.calm == opens {
+		m.expel(ctx, e, live)
+		return
+	}
+	m.cfg.Log.InfoContext(ctx, "programs of a named sandbox ended", "sandbox_id", string(e.id), "reason", why)
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	w.calm = -1
+	if w.again <= 1 {
+		if err := endAll(ctx, live); err != nil {
+			m.cfg.Log.InfoContext(ctx, "cannot end the programs of a named sandbox", "sandbox_id", string(e.id), "error", err)
+		}
+		w.settle(ctx)
+		return
+	}
+	if err := live.Quiet(); err != nil {
+		m.cfg.Log.WarnContext(ctx, "cannot end the conversation with a sandbox", "sandbox_id", string(e.id), "error", err)
+	}
+	m.mu.Lock()
+	opens = e.opens // who came before has nothing left to speak by
+	m.mu.Unlock()
+	// One that cannot be told is given another try.
+	if err := endAll(ctx, live); err == nil || w.again > 2 {
+		w.calm = opens
+	}
+	w.settle(ctx)
+}
+
+// settle lets a sandbox that was stopped keep what it has, and a little more.
+func (w *watch) settle(ctx context.Context) {
+	if w.again == 0 {
+		return // it was not for its files
+	}
+	if used, err := w.files.Again(ctx, time.Now()); err == nil || errors.Is(err, disk.ErrMore) {
+		w.files.Most = max(w.bound, used) + slack
+	}
+}
+
+// endAll ends the programs of a sandbox, by an older attendant only those that
+// callers have started.
+func endAll(ctx context.Context, live Live) error {
+	guest, err := live.Guest(ctx)
+	if err != nil {
+		return err
+	}
+	if err = guest.KillAll(ctx); err == nil || fault.KindOf(err) != fault.Invalid {
+		return err
+	}
+	all, err := guest.Processes(ctx)
+	for _, p := range all {
+		if p.Exit == nil {
+			_ = guest.Kill(ctx, p.ID) // it may just have ended
+		}
+	}
+	return err
+}
+
+// expel ends a sandbox whose files grow whatever it is told. It is stopped first: what
+// it takes when it stands still is what counts.
+func (m *Manager) expel(ctx context.Context, e *entry, live Live) {
+	waiting, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	if e.lock(waiting) != nil {
+		return // it is being changed; the next look finds it again
+	}
+	defer e.unlock()
+	m.mu.Lock()
+	sb, here := e.sb, e.live == live && !e.gone
+	m.mu.Unlock()
+	if !here || ended(live) {
+		return
+	}
+	m.hold(e, true)
+	defer m.let(e)
+	if err := m.expelled(ctx, e, sb, live); err != nil {
+		m.cfg.Log.WarnContext(ctx, "cannot end a named sandbox whose files grow on", "sandbox_id", string(e.id), "error", err)
+	}
+}
+
+func (m *Manager) expelled(ctx context.Context, e *entry, sb *Sandbox, live Live) error {
+	freezing, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	w := &e.watch
+	if err := live.Freeze(freezing); err == nil {
+		used, err := w.files.Again(ctx, time.Now())
+		switch {
+		case err != nil && !errors.Is(err, disk.ErrMore):
+			return errors.Join(err, live.Thaw(context.WithoutCancel(ctx)))
+		case err == nil && used <= w.bound:
+			return live.Thaw(context.WithoutCancel(ctx))
+		}
+	} // one that does not even stand still ends all the same
+	why, dimension := "its files went on growing after its programs were ended, while the server was short of disk space", ""
+	if sb.Disk > 0 && w.bound == sb.Disk {
+		why, dimension = "its files took more than "+sandbox.FormatBytes(sb.Disk)+" of disk, and went on growing after its programs were ended", "sandbox_disk"
+	}
+	told := fault.New(fault.Unavailable, "the sandbox %q was ended: %s", sb.Name, why)
+	if dimension != "" {
+		told = fault.Limit(dimension, time.Time{}, "the sandbox %q was ended: %s", sb.Name, why)
+	}
+	m.mu.Lock()
+	e.stopped = told
+	m.mu.Unlock()
+	return m.lose(context.WithoutCancel(ctx), e, why)
+}
+
+// Stopped is why the sandbox's programs were ended since the use began; nil if they
+// were not. Whoever sees one killed, or the conversation end, asks here first.
+func (h *Handle) Stopped() error {
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	if h.e.stops == h.stops {
+		return nil
+	}
+	return h.e.stopped
+}
