@@ -34,6 +34,7 @@ type pump struct {
 	conn   syscall.RawConn
 	held   [watched]bool // whether the nest has it
 	warden int           // the process id of the tracer, 0 for none
+	ahead  bool          // the process was started ahead
 
 	alive  sync.Mutex // held while the process id, or the terminal, is used
 	reaped bool       // guarded by alive; the id may be another process's
@@ -93,54 +94,93 @@ func (u *pump) drop(i int) {
 // run goes on until nothing is left to be read.
 func (u *pump) run() {
 	defer u.nest.Close()
+	for u.turn(u.wait) {
+	}
+}
+
+// lingerTime is how long a thread waits for a command that may be over at once.
+const lingerTime = 5 * time.Millisecond
+
+// linger is run for that long, without giving the thread away, which takes longer
+// than many a command does. It reports whether run has to go on.
+func (u *pump) linger() bool {
+	for until := time.Now().Add(lingerTime); ; {
+		left, ended := time.Until(until), u.hasEnded()
+		if left <= 0 {
+			return true
+		}
+		ms := int(left.Milliseconds()) + 1
+		if ended { // what it has left running is not waited for
+			ms = 0
+		}
+		if !u.turn(func() [watched]bool { return u.look(ms) }) {
+			u.nest.Close()
+			return false
+		}
+		if ended {
+			return true
+		}
+	}
+}
+
+// turn takes what is ready, and reports whether there is more to wait for.
+func (u *pump) turn(wait func() [watched]bool) bool {
 	for i := endOf; i < watched; i++ {
 		u.hold(i, true)
 	}
-	for {
-		room := u.ended && u.finished() || u.room()
-		open := false
-		for i := range endOf {
-			u.hold(i, room)
-			open = open || u.fds[i] >= 0
-		}
-		if !open && u.fds[endOf] < 0 && u.fds[tracer] < 0 && u.finished() {
-			u.drop(note)
-			return
-		}
-		ready := u.wait()
-		for _, i := range []int{stdout, stderr, terminal} {
-			if ready[i] {
-				u.read(i, maxTurn)
-			}
-		}
-		if ready[control] {
-			u.answers()
-		}
-		if ready[note] {
-			u.heed()
-		}
-		if ready[endOf] {
-			u.reap()
-		}
-		if ready[tracer] {
-			u.reapTracer()
-		}
-		u.conclude()
+	room := u.ended && u.finished() || u.room()
+	open := false
+	for i := range endOf {
+		u.hold(i, room)
+		open = open || u.fds[i] >= 0
 	}
+	if !open && u.fds[endOf] < 0 && u.fds[tracer] < 0 && u.finished() {
+		u.drop(note)
+		return false
+	}
+	ready := wait()
+	for _, i := range []int{stdout, stderr, terminal} {
+		if ready[i] {
+			u.read(i, maxTurn)
+		}
+	}
+	if ready[control] {
+		u.answers()
+	}
+	if ready[note] {
+		u.heed()
+	}
+	if ready[endOf] {
+		u.reap()
+	}
+	if ready[tracer] {
+		u.reapTracer()
+	}
+	u.conclude()
+	return true
 }
 
 // wait returns what is ready, or nothing when there may be room again.
 func (u *pump) wait() (ready [watched]bool) {
 	err := u.conn.Read(func(uintptr) bool {
-		var events [watched]unix.EpollEvent
-		n, err := epollWait(u.poll, events[:], 0)
-		for _, e := range events[:max(n, 0)] {
-			ready[e.Fd] = true
-		}
-		return n > 0 || err != nil && err != unix.EINTR
+		ready = u.look(0)
+		return ready != [watched]bool{}
 	})
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		u.nest.SetReadDeadline(time.Time{})
+	}
+	return ready
+}
+
+// look returns what is ready, or becomes so within that many ms.
+func (u *pump) look(ms int) (ready [watched]bool) {
+	var events [watched]unix.EpollEvent
+	n, err := epollWait(u.poll, events[:], ms)
+	if err != nil {
+		return ready
+	}
+	for _, e := range events[:n] {
+		ready[e.Fd] = true
 	}
 	return ready
 }

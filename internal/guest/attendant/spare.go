@@ -173,7 +173,7 @@ func (a *attendant) take(p *process, q *proto.Start, cmd *wire.Command) *pump {
 		return nil
 	}
 	p.pid = w.pid
-	w.process = p
+	w.process, w.ahead = p, true
 	return w.pump
 }
 

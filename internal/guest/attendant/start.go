@@ -15,18 +15,21 @@ import (
 
 // start starts a process and, if that is wanted, goes on with its output.
 func (c *peer) start(q *proto.Start) bool {
-	p, err := c.launch(q)
+	p, u, err := c.launch(q)
 	if err != nil {
 		return c.reply(proto.Reply{}, err)
 	}
-	var f *follower
-	if q.Follow {
-		f = p.join(0)
-		defer f.leave()
-	}
 	about := p.about()
 	if !q.Follow {
+		if u != nil {
+			go u.run()
+		}
 		return c.reply(proto.Reply{Process: &about}, nil)
+	}
+	f := p.join(0)
+	defer f.leave()
+	if u != nil && (!u.ahead || u.linger()) {
+		go u.run()
 	}
 	if c.Encode(proto.Answer, proto.Reply{Process: &about}) != nil || !c.tell(f) {
 		return false
@@ -38,27 +41,28 @@ func (c *peer) start(q *proto.Start) bool {
 	return c.procs.forget(p.id) == nil
 }
 
-// launch starts a process, or finds the one that was started under its id.
-func (a *attendant) launch(q *proto.Start) (_ *process, err error) {
+// launch starts a process, whose pump the caller has to run, or finds the one that
+// was started under its id.
+func (a *attendant) launch(q *proto.Start) (_ *process, _ *pump, err error) {
 	p := &process{table: &a.procs, id: q.ID, dir: q.Dir, lossless: q.Lossless || q.Patient, patient: q.Patient, isTTY: q.Terminal != nil, started: time.Now(), followers: map[*follower]bool{}}
 	p.changed.L = &p.mu
 	if len(p.dir) == 0 {
 		p.dir = []byte(wire.Home)
 	}
 	if !validID(q.ID) {
-		return nil, refuse(proto.Invalid, "a process needs an id of 1 to 64 letters, digits, - and _")
+		return nil, nil, refuse(proto.Invalid, "a process needs an id of 1 to 64 letters, digits, - and _")
 	}
 	p.starting.Lock()
 	defer p.starting.Unlock()
 	is, err := a.procs.begin(p)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if is != p {
 		if !is.begun() {
-			return nil, refuse(proto.Failed, "process %q could not be started", q.ID)
+			return nil, nil, refuse(proto.Failed, "process %q could not be started", q.ID)
 		}
-		return is, nil
+		return is, nil, nil
 	}
 	defer func() {
 		if err != nil {
@@ -67,7 +71,7 @@ func (a *attendant) launch(q *proto.Start) (_ *process, err error) {
 	}()
 	cmd, err := command(q, string(p.dir))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, arg := range cmd.Argv {
 		p.argv = append(p.argv, []byte(arg))
@@ -76,13 +80,13 @@ func (a *attendant) launch(q *proto.Start) (_ *process, err error) {
 	if u == nil {
 		var files files
 		if u, files, err = p.plumb(q); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		err = a.fork(u, cmd, files.of(), q.Terminal != nil, q.OpenFiles)
 		files.close()
 		if err != nil {
 			u.discard()
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	p.pump = u
@@ -94,8 +98,7 @@ func (a *attendant) launch(q *proto.Start) (_ *process, err error) {
 		p.timer = time.AfterFunc(time.Duration(q.Timeout), p.expire)
 		p.mu.Unlock()
 	}
-	go u.run()
-	return p, nil
+	return p, u, nil
 }
 
 func validID(id string) bool {
