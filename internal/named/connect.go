@@ -1,6 +1,7 @@
 package named
 
 import (
+	"errors"
 	"slices"
 	"sync"
 
@@ -49,24 +50,24 @@ func (m *Manager) connect(p *tenant.Principal, e *entry, live Live) error {
 	defer c.mu.Unlock()
 	c.set = false
 	if err := live.Connect(policy, secrets); err != nil {
+		err = errors.Join(err, live.Connect(sandbox.NetworkPolicy{}, nil)) // or what was allowed before would stay so
 		return fault.Wrap(fault.Unavailable, err, "the sandbox could not be connected to the network; nothing was run, retry after a moment")
 	}
 	c.set, c.policy, c.secrets = true, policy, secrets
 	return nil
 }
 
-// network is what a sandbox may connect to when p uses it: what its own policy
-// says as long as p's environment and tenant still allow that much, or else what
-// they do allow.
+// network is what a sandbox may connect to when p uses it: what both its own
+// policy and p's environment allow, if p's tenant has a network at all.
 func network(p *tenant.Principal, sb *Sandbox) (sandbox.NetworkPolicy, []execution.BoundSecret) {
-	own, most := sb.Permissions.Network, p.Environment.Permissions.Network
-	switch {
-	case own.Blocked() || most.Blocked() || !p.Tenant.NetworkEnabled:
+	if !p.Tenant.NetworkEnabled {
 		return sandbox.NetworkPolicy{}, nil
-	case !own.Within(most):
-		own = most
 	}
-	return own, p.BoundSecrets()
+	policy := sb.Permissions.Network.And(p.Environment.Permissions.Network)
+	if policy.Blocked() {
+		return sandbox.NetworkPolicy{}, nil
+	}
+	return policy, p.BoundSecrets()
 }
 
 // setNetwork gives a sandbox a policy of its own.

@@ -137,6 +137,14 @@ func TestTheNetworkOfALivingSandbox(t *testing.T) {
 	p.Environment.Permissions.Network.AllowedHosts = []string{"other.test"}
 	want("when the environment allows less", "refused")
 
+	// What was narrowed stays so when the environment is tightened beside it.
+	p.Environment.Permissions.Network = sandbox.NetworkPolicy{Mode: sandbox.NetworkUnrestricted}
+	if err := change(sandbox.NetworkPolicy{Mode: sandbox.NetworkRules, AllowedHosts: []string{"www.example.com"}}); err != nil {
+		t.Fatal(err)
+	}
+	p.Environment.Permissions.Network.BlockedPorts = []uint16{25}
+	want("narrowed, and a port blocked for all", "refused")
+
 	plain := m.caller("plain")
 	m.ensure(plain, "s", "x", nil)
 	if got := m.shell(plain, "s", "x", "tail -n +3 /proc/net/dev"); strings.Contains(got, "eth0") {

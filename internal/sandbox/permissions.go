@@ -75,6 +75,52 @@ func (p NetworkPolicy) Within(o NetworkPolicy) bool {
 	return true
 }
 
+// And is what both p and o allow. Patterns of names, and ranges of addresses, lie
+// within each other or have nothing in common, so the narrower of each two is it.
+func (p NetworkPolicy) And(o NetworkPolicy) NetworkPolicy {
+	if p.Blocked() || o.Blocked() {
+		return NetworkPolicy{Mode: NetworkBlocked}
+	}
+	both := NetworkPolicy{Mode: NetworkRules, BlockedPorts: union(p.BlockedPorts, o.BlockedPorts)}
+	switch NetworkUnrestricted {
+	case p.Mode:
+		both.Mode, both.AllowedHosts, both.AllowedCIDRs = o.Mode, o.AllowedHosts, o.AllowedCIDRs
+	case o.Mode:
+		both.AllowedHosts, both.AllowedCIDRs = p.AllowedHosts, p.AllowedCIDRs
+	default:
+		both.AllowedHosts = narrower(p.AllowedHosts, o.AllowedHosts, covers)
+		both.AllowedCIDRs = narrower(p.AllowedCIDRs, o.AllowedCIDRs, func(r, c netip.Prefix) bool { return r.Bits() <= c.Bits() && r.Contains(c.Addr()) })
+	}
+	return both
+}
+
+// narrower is, of each two of which one covers the other, the one that is covered.
+func narrower[T comparable](p, o []T, covers func(wide, narrow T) bool) []T {
+	var both []T
+	for _, a := range p {
+		for _, b := range o {
+			switch {
+			case covers(b, a):
+				both = union(both, []T{a})
+			case covers(a, b):
+				both = union(both, []T{b})
+			}
+		}
+	}
+	return both
+}
+
+// union is a copy of p with what of o is not in it.
+func union[T comparable](p, o []T) []T {
+	all := slices.Clone(p)
+	for _, v := range o {
+		if !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
 // covers reports whether every name that h stands for is one of pattern's.
 func covers(pattern, h string) bool {
 	if pattern == "*" || pattern == h {

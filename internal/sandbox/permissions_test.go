@@ -116,3 +116,44 @@ func TestWhatIsWithinAPolicy(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatTwoPoliciesAllow(t *testing.T) {
+	rules := func(hosts, cidrs string, ports ...uint16) NetworkPolicy {
+		p := NetworkPolicy{Mode: NetworkRules, BlockedPorts: ports}
+		if hosts != "" {
+			p.AllowedHosts = strings.Fields(hosts)
+		}
+		for _, c := range strings.Fields(cidrs) {
+			p.AllowedCIDRs = append(p.AllowedCIDRs, netip.MustParsePrefix(c))
+		}
+		return p
+	}
+	blocked := NetworkPolicy{Mode: NetworkBlocked}
+	open := NetworkPolicy{Mode: NetworkUnrestricted}
+	without := NetworkPolicy{Mode: NetworkUnrestricted, BlockedPorts: []uint16{25}}
+	for _, c := range []struct {
+		name       string
+		p, o, want NetworkPolicy
+	}{
+		{"nothing", NetworkPolicy{}, open, blocked},
+		{"all", open, open, open},
+		{"rules in all", rules("a.test", "10.0.0.0/8"), open, rules("a.test", "10.0.0.0/8")},
+		{"rules in all but a port", rules("a.test", "", 22), without, rules("a.test", "", 22, 25)},
+		{"all but a port", open, without, without},
+		{"one of its hosts taken away", rules("a.test b.test", ""), rules("b.test c.test", ""), rules("b.test", "")},
+		{"none left", rules("a.test", ""), rules("b.test", ""), rules("", "")},
+		{"a name below a wildcard", rules("*.a.test", ""), rules("x.a.test x.b.test", ""), rules("x.a.test", "")},
+		{"a wildcard below a wildcard", rules("*.a.test *", ""), rules("*.x.a.test", ""), rules("*.x.a.test", "")},
+		{"the narrower range", rules("", "10.0.0.0/8 192.168.0.0/16"), rules("", "10.1.0.0/16 11.0.0.0/8"), rules("", "10.1.0.0/16")},
+		{"names and ranges", rules("*", ""), rules("", "10.0.0.0/8"), rules("", "")},
+	} {
+		for _, got := range []NetworkPolicy{c.p.And(c.o), c.o.And(c.p)} {
+			if !got.Within(c.want) || !c.want.Within(got) {
+				t.Errorf("%s: %+v", c.name, got)
+			}
+			if !got.Within(c.p) || !got.Within(c.o) {
+				t.Errorf("%s: %+v is more than one of them", c.name, got)
+			}
+		}
+	}
+}
