@@ -18,14 +18,16 @@ const (
 )
 
 func (s *Server) contextRoutes() []route {
-	post := []string{http.MethodPost}
-	return []route{
-		{[]string{http.MethodGet, http.MethodHead, http.MethodPost}, contextsPath, s.methods(map[string]handler{http.MethodGet: s.listContexts, http.MethodPost: s.createContext})},
-		{[]string{http.MethodGet, http.MethodHead, http.MethodDelete}, contextPath, s.methods(map[string]handler{http.MethodGet: s.getContext, http.MethodDelete: s.deleteContext})},
-		{post, contextPath + "/run", s.runContext},
-		{post, contextPath + "/interrupt", s.interruptContext},
-		{post, contextPath + "/restart", s.restartContext},
-	}
+	const get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
+	return s.acts([]act{
+		{get, contextsPath, "", s.listContexts},
+		{post, contextsPath, "context_create", s.createContext},
+		{get, contextPath, "", s.getContext},
+		{del, contextPath, "context_delete", s.deleteContext},
+		{post, contextPath + "/run", "context", s.runContext},
+		{post, contextPath + "/interrupt", "context_interrupt", s.interruptContext},
+		{post, contextPath + "/restart", "context_restart", s.restartContext},
+	})
 }
 
 // inContexts runs f with a sandbox that it wakes, as its contexts see it.
@@ -34,6 +36,7 @@ func (s *Server) inContexts(r *http.Request, f func(p *place, u *codecontext.Use
 	if err != nil {
 		return err
 	}
+	p.trail.asks(r.PathValue("context"))
 	return s.inSandbox(r.Context(), p, func(h *named.Handle) error {
 		covers, err := h.Redactor()
 		if err != nil {
@@ -77,6 +80,7 @@ func (s *Server) createContext(w http.ResponseWriter, r *http.Request) error {
 		if in.Language == nil {
 			return invalid("language is required: python, node or bash")
 		}
+		trailOf(r.Context()).asks(string(*in.Language))
 		dir := ""
 		if in.Dir != nil {
 			dir = *in.Dir
@@ -162,9 +166,10 @@ func (s *Server) runContext(w http.ResponseWriter, r *http.Request) error {
 		defer stop()
 		out := &codeAnswer{w: w, r: r, streamed: accepts(r.Header, ndjson) || accepts(r.Header, eventStream)}
 		defer out.end()
-		began := time.Now()
+		p.trail.asks(*in.Code)
+		p.trail.late = true // how it ended
 		res, err := s.contexts.Run(ctx, u, id, codecontext.Request{Code: *in.Code, Timeout: timeout, MaxOutput: min(runOutput, p.caller.Plan.MaxOutput)}, out.take)
-		if err := s.recordRun(ctx, p, traceOf(w), id, *in.Code, began, res, err); err != nil {
+		if err := p.trail.ran(ctx, id, res, err); err != nil {
 			return out.fail(err)
 		}
 		if err != nil {
@@ -174,12 +179,11 @@ func (s *Server) runContext(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// recordRun leaves the audit row of a run, and charges for it.
-func (s *Server) recordRun(ctx context.Context, p *place, traceID string, id codecontext.ID, code string, began time.Time, res *codecontext.Result, failed error) error {
-	row := named.Call{
-		TraceID: traceID, Source: "context", Session: p.session, Command: []byte(code), Began: began, Status: audit.Error,
-		Metadata: map[string]string{"context_id": string(id)},
-	}
+// ran leaves the row of a run.
+func (t *trail) ran(ctx context.Context, id codecontext.ID, res *codecontext.Result, failed error) error {
+	t.tell("context_id", string(id))
+	row := &t.row
+	row.Status = audit.Error
 	switch {
 	case failed != nil:
 		row.ExitCode, row.Reason = -1, "the code was not seen to end"
@@ -200,7 +204,7 @@ func (s *Server) recordRun(ctx context.Context, p *place, traceID string, id cod
 			row.ExitCode = *res.ExitCode
 		}
 	}
-	return s.sandboxes.Record(ctx, p.caller, row)
+	return t.leave(ctx, nil)
 }
 
 // codeAnswer is the answer to a run of code: all at once, or as it comes.

@@ -22,10 +22,11 @@ const (
 )
 
 func (s *Server) previewRoutes() []route {
-	return []route{
-		{[]string{http.MethodGet, http.MethodHead}, previewsPath, s.listPreviews},
-		{[]string{http.MethodPut, http.MethodDelete}, previewPath, s.methods(map[string]handler{http.MethodPut: s.openPreview, http.MethodDelete: s.closePreview})},
-	}
+	return s.acts([]act{
+		{http.MethodGet, previewsPath, "", s.listPreviews},
+		{http.MethodPut, previewPath, "preview_open", s.openPreview},
+		{http.MethodDelete, previewPath, "preview_close", s.closePreview},
+	})
 }
 
 // onPreview finds the sandbox that a request is about, which is not woken.
@@ -38,6 +39,7 @@ func (s *Server) onPreview(r *http.Request) (sandbox.ID, error) {
 	if err != nil {
 		return "", err
 	}
+	p.trail.asks(r.PathValue("port"))
 	return sb.ID, nil
 }
 

@@ -26,6 +26,7 @@ func (s *Server) onSandboxFile(r *http.Request, known ...string) (*place, string
 	if at == "" {
 		return nil, "", invalid("path is required: an absolute path, or one from /home/user")
 	}
+	p.trail.asks(at)
 	return p, at, nil
 }
 
@@ -178,6 +179,7 @@ func (s *Server) moveSandboxFile(w http.ResponseWriter, r *http.Request) error {
 	if from == "" || to == "" {
 		return invalid("from and to are required: paths, as parameters of the query")
 	}
+	p.trail.asks(from + "\x00" + to)
 	replace, err := queryBool(p.query, "replace")
 	if err != nil {
 		return err
@@ -239,6 +241,7 @@ func (s *Server) watchSandboxFiles(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
+	p.trail.asks(p.folder())
 	ctx, stop := s.living(r.Context())
 	defer stop()
 	return s.inSandbox(ctx, p, func(h *named.Handle) error {

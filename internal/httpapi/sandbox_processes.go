@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest/attend"
@@ -33,6 +32,7 @@ func (s *Server) onProcess(r *http.Request, known ...string) (*place, attend.Pro
 	if !processID.MatchString(id) {
 		return nil, "", fault.New(fault.NotFound, "there is no process %s", quoteName(id))
 	}
+	p.trail.asks(id)
 	return p, attend.ProcessID(id), nil
 }
 
@@ -50,7 +50,7 @@ func (s *Server) startProcess(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.inSandbox(r.Context(), p, func(h *named.Handle) error {
-		started, err := s.begin(r.Context(), p, h, traceOf(w), spec, plain(in.EnvVars))
+		started, err := begin(r.Context(), p, h, spec, plain(in.EnvVars))
 		if err != nil {
 			return err
 		}
@@ -59,21 +59,14 @@ func (s *Server) startProcess(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// begin starts a process, of which it leaves a row in the audit trail.
-func (s *Server) begin(ctx context.Context, p *place, h *named.Handle, traceID string, spec attend.ProcessSpec, env map[string]string) (attend.Process, error) {
+// begin starts a process.
+func begin(ctx context.Context, p *place, h *named.Handle, spec attend.ProcessSpec, env map[string]string) (attend.Process, error) {
+	p.trail.asks(spec.Shell)
+	if spec.Shell == "" {
+		p.trail.asks(strings.Join(spec.Argv, "\x00"))
+	}
 	spec.Env, spec.Limits = h.Environ(env), h.Limits()
-	row := named.Call{TraceID: traceID, Source: "process", Session: h.Sandbox.Session, Began: time.Now(), Status: audit.OK}
-	if row.Command = []byte(spec.Shell); spec.Shell == "" {
-		row.Command = []byte(strings.Join(spec.Argv, "\x00"))
-	}
-	started, err := h.Guest().Start(ctx, spec)
-	if err != nil {
-		row.Status, row.ExitCode, row.Reason = audit.Error, -1, "it could not be started"
-	}
-	if err := s.sandboxes.Record(ctx, p.caller, row); err != nil {
-		return started, err
-	}
-	return started, err
+	return h.Guest().Start(ctx, spec)
 }
 
 func (in *NewProcess) domain() (spec attend.ProcessSpec, err error) {

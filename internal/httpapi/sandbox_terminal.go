@@ -60,8 +60,13 @@ func (s *Server) openTerminal(w http.ResponseWriter, r *http.Request) error {
 	if err := upgrades(w, r); err != nil { // or a shell would be started for nobody
 		return err
 	}
+	if id != "" {
+		p.trail.asks(string(id))
+	}
 	ctx, stop := s.living(context.WithoutCancel(r.Context()))
 	defer stop()
+	ctx, free := whileVouched(ctx)
+	defer free()
 	return s.inSandbox(ctx, p, func(h *named.Handle) error {
 		size := attend.Size{Rows: uint16(rows), Columns: uint16(columns)}
 		if id == "" {
@@ -69,7 +74,7 @@ func (s *Server) openTerminal(w http.ResponseWriter, r *http.Request) error {
 			if spec.Shell == "" {
 				spec.Shell = login
 			}
-			started, err := s.begin(ctx, p, h, traceOf(w), spec, nil)
+			started, err := begin(ctx, p, h, spec, nil)
 			if err != nil {
 				return err
 			}
@@ -87,6 +92,9 @@ func (s *Server) openTerminal(w http.ResponseWriter, r *http.Request) error {
 
 // upgrades refuses requests that are none for a WebSocket.
 func upgrades(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet {
+		return &protocolError{http.StatusMethodNotAllowed, "method_not_allowed", "a terminal answers to GET"}
+	}
 	key, err := base64.StdEncoding.DecodeString(r.Header.Get("Sec-WebSocket-Key"))
 	if httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade") && httpguts.HeaderValuesContainsToken(r.Header["Upgrade"], "websocket") &&
 		r.Header.Get("Sec-WebSocket-Version") == "13" && err == nil && len(key) == 16 {
@@ -141,6 +149,9 @@ func (s *Server) attach(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return err
 	}
 	defer out.Close()
+	if err := trailOf(r.Context()).leave(ctx, nil); err != nil {
+		return err // while it can be said
+	}
 	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {
 		return errNotUpgraded
@@ -158,6 +169,9 @@ func (s *Server) attach(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if err != nil {
 		if errors.Is(context.Cause(ctx), errShutdown) {
 			_ = conn.Close(websocket.StatusGoingAway, "the server is shutting down; the terminal lives on")
+		}
+		if errors.Is(context.Cause(ctx), errKeyOver) {
+			_ = conn.Close(websocket.StatusPolicyViolation, "the API key is not valid any more; the terminal lives on")
 		}
 		s.log.DebugContext(ctx, "terminal left", "sandbox_id", string(h.Sandbox.ID), "error", err)
 		return nil

@@ -38,37 +38,42 @@ const (
 )
 
 func (s *Server) sandboxRoutes() []route {
-	get, post, put := []string{http.MethodGet, http.MethodHead}, []string{http.MethodPost}, []string{http.MethodPut}
-	both := func(more ...string) []string { return append([]string{http.MethodGet, http.MethodHead}, more...) }
-	return []route{
-		{both(http.MethodPost), sandboxesPath, s.methods(map[string]handler{http.MethodGet: s.listSandboxes, http.MethodPost: s.createSandbox})},
-		{both(http.MethodDelete), sandboxPath, s.methods(map[string]handler{http.MethodGet: s.getSandbox, http.MethodDelete: s.deleteSandbox})},
-		{put, sandboxPath + "/timeout", s.putSandboxTimeout},
-		{put, sandboxPath + "/network", s.putSandboxNetwork},
-		{post, sandboxPath + "/sleep", s.sleepSandbox},
-		{post, sandboxPath + "/fork", s.forkSandbox},
-		{get, sandboxPath + "/metrics", s.getSandboxMetrics},
-		{get, sandboxPath + "/ports", s.listSandboxPorts},
-		{both(http.MethodDelete), orphansPath, s.methods(map[string]handler{http.MethodGet: s.listOrphans, http.MethodDelete: s.reapOrphans})},
+	const get, post, put, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
+	return s.acts([]act{
+		{get, sandboxesPath, "", s.listSandboxes},
+		{post, sandboxesPath, "sandbox_create", s.createSandbox},
+		{get, sandboxPath, "", s.getSandbox},
+		{del, sandboxPath, "sandbox_destroy", s.deleteSandbox},
+		{put, sandboxPath + "/timeout", "sandbox_timeout", s.putSandboxTimeout},
+		{put, sandboxPath + "/network", "sandbox_network", s.putSandboxNetwork},
+		{post, sandboxPath + "/sleep", "sandbox_sleep", s.sleepSandbox},
+		{post, sandboxPath + "/fork", "sandbox_fork", s.forkSandbox},
+		{get, sandboxPath + "/metrics", "", s.getSandboxMetrics},
+		{get, sandboxPath + "/ports", "", s.listSandboxPorts},
+		{get, orphansPath, "", s.listOrphans},
+		{del, orphansPath, "sandbox_reap", s.reapOrphans},
 
-		{both(http.MethodPut, http.MethodDelete), sandboxPath + "/files", s.methods(map[string]handler{
-			http.MethodGet: s.getSandboxFile, http.MethodPut: s.putSandboxFile, http.MethodDelete: s.deleteSandboxFile,
-		})},
-		{get, sandboxPath + "/files/stat", s.statSandboxFile},
-		{get, sandboxPath + "/files/list", s.listSandboxFiles},
-		{get, sandboxPath + "/files/watch", s.watchSandboxFiles},
-		{post, sandboxPath + "/files/directories", s.makeSandboxFolder},
-		{post, sandboxPath + "/files/move", s.moveSandboxFile},
-		{both(http.MethodPut), sandboxPath + "/archive", s.methods(map[string]handler{http.MethodGet: s.packSandbox, http.MethodPut: s.unpackSandbox})},
+		{get, sandboxPath + "/files", "file_read", s.getSandboxFile},
+		{put, sandboxPath + "/files", "file_write", s.putSandboxFile},
+		{del, sandboxPath + "/files", "file_delete", s.deleteSandboxFile},
+		{get, sandboxPath + "/files/stat", "", s.statSandboxFile},
+		{get, sandboxPath + "/files/list", "", s.listSandboxFiles},
+		{get, sandboxPath + "/files/watch", "file_watch", s.watchSandboxFiles},
+		{post, sandboxPath + "/files/directories", "file_mkdir", s.makeSandboxFolder},
+		{post, sandboxPath + "/files/move", "file_move", s.moveSandboxFile},
+		{get, sandboxPath + "/archive", "archive_read", s.packSandbox},
+		{put, sandboxPath + "/archive", "archive_write", s.unpackSandbox},
 
-		{both(http.MethodPost), sandboxPath + "/processes", s.methods(map[string]handler{http.MethodGet: s.listProcesses, http.MethodPost: s.startProcess})},
-		{both(http.MethodDelete), processPath, s.methods(map[string]handler{http.MethodGet: s.getProcess, http.MethodDelete: s.deleteProcess})},
-		{get, processPath + "/output", s.followProcess},
-		{get, processPath + "/wait", s.waitProcess},
-		{post, processPath + "/stdin", s.writeProcess},
-		{post, processPath + "/signal", s.signalProcess},
-		{[]string{http.MethodGet}, sandboxPath + "/terminal", s.openTerminal},
-	}
+		{get, sandboxPath + "/processes", "", s.listProcesses},
+		{post, sandboxPath + "/processes", "process", s.startProcess},
+		{get, processPath, "", s.getProcess},
+		{del, processPath, "process_delete", s.deleteProcess},
+		{get, processPath + "/output", "process_output", s.followProcess},
+		{get, processPath + "/wait", "", s.waitProcess},
+		{post, processPath + "/stdin", "process_stdin", s.writeProcess},
+		{post, processPath + "/signal", "process_signal", s.signalProcess},
+		{get, sandboxPath + "/terminal", "terminal", s.openTerminal},
+	})
 }
 
 // place is which sandbox of whom a request is about.
@@ -76,6 +81,7 @@ type place struct {
 	caller        *tenant.Principal
 	session, name string
 	query         url.Values
+	trail         *trail // nil where no row is left
 }
 
 // onSandbox finds the caller, and which sandbox is meant. raw are parameters whose
@@ -89,9 +95,18 @@ func (s *Server) onSandbox(r *http.Request, raw []string, known ...string) (*pla
 	if err != nil {
 		return nil, err
 	}
-	p := &place{caller: caller, session: named.Default, name: r.PathValue("sandbox"), query: q}
+	p := &place{caller: caller, session: named.Default, name: r.PathValue("sandbox"), query: q, trail: trailOf(r.Context())}
 	if q.Has("session") {
 		p.session = q.Get("session")
+		if err := named.CheckSession(p.session); err != nil { // also where an id makes it superfluous
+			return nil, err
+		}
+	}
+	if p.trail != nil {
+		p.trail.by(caller, p.session, p.name)
+		if sb, err := s.sandboxes.Get(r.Context(), caller, p.session, p.name); err == nil {
+			p.trail.on(sb)
+		}
 	}
 	return p, nil
 }
@@ -103,6 +118,10 @@ func (s *Server) inSandbox(ctx context.Context, p *place, f func(h *named.Handle
 		return err
 	}
 	defer h.Close()
+	if p.trail != nil {
+		p.trail.on(h.Sandbox)
+		p.trail.begun = true
+	}
 	err = f(h)
 	if errors.Is(err, attend.ErrGone) || errors.Is(err, attend.ErrProtocol) {
 		return fault.Wrap(fault.Conflict, err, "the sandbox went away during the call, which may be done in part; GET "+sandboxesPath+"/"+string(h.Sandbox.ID)+" says whether it is there")
@@ -122,16 +141,21 @@ func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
 	if in.Name == nil {
 		return invalid("name is required")
 	}
+	session := named.Default
+	if in.Session != nil {
+		session = *in.Session
+	}
+	if err := named.CheckSession(session); err != nil {
+		return err
+	}
+	t := trailOf(r.Context())
+	t.by(caller, session, *in.Name)
 	if in.Environment != nil && *in.Environment != caller.Environment.Name && *in.Environment != caller.Environment.ID {
 		return fault.New(fault.Forbidden, "this key is bound to the environment %q, and can use no other", caller.Environment.Name)
 	}
 	spec, err := in.domain(caller)
 	if err != nil {
 		return err
-	}
-	session := named.Default
-	if in.Session != nil {
-		session = *in.Session
 	}
 	if s.isDraining() {
 		return fault.New(fault.Unavailable, "%s", errShutdown)
@@ -140,6 +164,7 @@ func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	t.on(sb)
 	status := http.StatusOK
 	if created {
 		status = http.StatusCreated
@@ -315,9 +340,11 @@ func (s *Server) reapOrphans(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) orphans(w http.ResponseWriter, r *http.Request, find func(context.Context) ([]sandbox.ID, error)) error {
-	if _, err := s.authorize(r, tenant.ScopeAdmin); err != nil {
+	caller, err := s.authorize(r, tenant.ScopeAdmin)
+	if err != nil {
 		return err
 	}
+	trailOf(r.Context()).by(caller, "", "")
 	if _, err := parseQuery(r); err != nil {
 		return err
 	}

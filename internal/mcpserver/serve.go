@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/tenant"
@@ -200,11 +203,19 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request, one *session, p *te
 			return err
 		}
 		for _, sb := range all {
-			if err := s.cfg.Pool.Destroy(r.Context(), p, one.pool, sb.Name); err != nil && fault.KindOf(err) != fault.NotFound {
+			if err := s.destroy(r.Context(), p, one.pool, sb.Name); err != nil && fault.KindOf(err) != fault.NotFound {
 				return err
 			}
 		}
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// destroy ends a sandbox, of which it leaves a row in the audit trail.
+func (s *Server) destroy(ctx context.Context, p *tenant.Principal, pool, name string) error {
+	row := named.Call{TraceID: execution.NewTraceID(), Source: "sandbox_destroy", Session: pool, Command: []byte(name), Began: time.Now()}
+	err := s.cfg.Pool.Destroy(ctx, p, pool, name)
+	row.Ended(ctx, err, true)
+	return errors.Join(err, s.cfg.Pool.Record(ctx, p, row))
 }

@@ -35,6 +35,7 @@ type Tools interface {
 type Pool interface {
 	List(ctx context.Context, p *tenant.Principal, session string) ([]*named.Sandbox, error)
 	Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error
+	Record(ctx context.Context, p *tenant.Principal, c named.Call) error
 }
 
 // Config is what a Server is made of. All but Proxied and Origins is required.

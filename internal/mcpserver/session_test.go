@@ -63,6 +63,9 @@ func TestPools(t *testing.T) {
 	if res := k.do(t, http.MethodDelete, "alice", "", "", "Mcp-Session-Id", one); res.StatusCode != http.StatusNoContent {
 		t.Errorf("got %s", res.Status)
 	}
+	if len(k.rows) != 2 || k.rows[1].Source != "sandbox_destroy" || k.rows[1].Session != first || string(k.rows[1].Command) != "db" && string(k.rows[0].Command) != "db" {
+		t.Errorf("on record: %+v", k.rows)
+	}
 	if len(k.pools[first]) != 0 || len(k.pools[second]) != 1 {
 		t.Errorf("left %v", k.pools)
 	}

@@ -3,6 +3,7 @@ package named
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/audit"
@@ -54,3 +55,31 @@ func (m *Manager) Record(ctx context.Context, p *tenant.Principal, c Call) error
 }
 
 const recordTime = 10 * time.Second
+
+// Ended notes how a call ended, and reports whether it leaves a row: one that
+// broke a documented rule leaves none, unless a sandbox had begun with it. What
+// that did before it, or its guest, said so, only they know.
+func (c *Call) Ended(ctx context.Context, err error, begun bool) bool {
+	f, told := errors.AsType[*fault.Error](err)
+	switch {
+	case err == nil && c.Status == "":
+		c.Status = audit.OK
+	case err == nil: // who did it knows better
+	case told && !begun && (f.Kind == fault.Invalid || f.Kind == fault.TooLarge || f.Kind == fault.Unsupported):
+		return false
+	case errors.Is(context.Cause(ctx), context.Canceled):
+		c.Status, c.ExitCode, c.Reason = audit.Cancelled, -1, "the caller went away"
+	default:
+		c.Status, c.ExitCode, c.Reason = audit.Error, -1, "internal error"
+		if told {
+			c.Reason = f.Msg
+		}
+		switch {
+		case told && f.Kind == fault.Exhausted:
+			c.Status = audit.CapExceeded
+		case told && f.Kind == fault.Unavailable:
+			c.Status = audit.Provisioning
+		}
+	}
+	return true
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest/attend"
 	"github.com/atoll-run/atoll/internal/named"
@@ -19,33 +18,13 @@ type call struct {
 	begun    bool       // a sandbox was asked to do something
 }
 
-// record leaves the audit row of a call that ended with err. One that broke a
-// documented rule leaves none, unless it is the sandbox that says so: what its
-// guest did before, only that knows.
+// record leaves the audit row of a call that ended with err.
 func (c *call) record(ctx context.Context, err error) error {
 	if c.recorded {
 		return nil
 	}
-	f, told := errors.AsType[*fault.Error](err)
-	switch {
-	case err == nil && c.row.Status == "":
-		c.row.Status = audit.OK
-	case err == nil: // the tool knows better
-	case told && f.Kind == fault.Invalid && !c.begun:
+	if !c.row.Ended(ctx, err, c.begun) {
 		return nil
-	case errors.Is(context.Cause(ctx), context.Canceled):
-		c.row.Status, c.row.ExitCode, c.row.Reason = audit.Cancelled, -1, "the caller went away"
-	default:
-		c.row.Status, c.row.ExitCode, c.row.Reason = audit.Error, -1, "internal error"
-		if told {
-			c.row.Reason = f.Msg
-		}
-		switch {
-		case told && f.Kind == fault.Exhausted:
-			c.row.Status = audit.CapExceeded
-		case told && f.Kind == fault.Unavailable:
-			c.row.Status = audit.Provisioning
-		}
 	}
 	return c.set.cfg.Pool.Record(ctx, c.by.Principal, c.row)
 }
