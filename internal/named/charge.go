@@ -33,7 +33,9 @@ func (m *Manager) charge(ctx context.Context, e *entry, now time.Time) {
 	}
 	entry.BytesOut = carried
 	if live != nil {
-		entry.BytesOut += live.Traffic().BytesOut
+		traffic := live.Traffic()
+		entry.BytesOut += traffic.BytesOut
+		m.tellTraffic(ctx, e, sb, traffic, now)
 	}
 	entry.Credits = m.cfg.Prices.Credits(entry)
 	if err := m.cfg.Store.Meter(ctx, sb.ID, now, entry); err != nil {

@@ -41,25 +41,32 @@ func (m *Manager) connect(p *tenant.Principal, e *entry, live Live) error {
 	m.mu.Lock()
 	sb := e.sb
 	m.mu.Unlock()
-	policy, secrets := network(p, sb)
-	c := &e.net
-	if c.is(policy, secrets) {
+	policy, secrets := network(p, sb, m.boundOf(e, p))
+	if e.net.is(policy, secrets) {
 		return nil
 	}
+	if err := e.net.enforce(live, policy, secrets); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the sandbox could not be connected to the network; nothing was run, retry after a moment")
+	}
+	return nil
+}
+
+// enforce puts this into force, or nothing at all. The sandbox's turn is held.
+func (c *connection) enforce(live Live, policy sandbox.NetworkPolicy, secrets []execution.BoundSecret) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.set = false
 	if err := live.Connect(policy, secrets); err != nil {
-		err = errors.Join(err, live.Connect(sandbox.NetworkPolicy{}, nil)) // or what was allowed before would stay so
-		return fault.Wrap(fault.Unavailable, err, "the sandbox could not be connected to the network; nothing was run, retry after a moment")
+		return errors.Join(err, live.Connect(sandbox.NetworkPolicy{}, nil)) // or what was allowed before would stay so
 	}
 	c.set, c.policy, c.secrets = true, policy, secrets
 	return nil
 }
 
 // network is what a sandbox may connect to when p uses it: what both its own
-// policy and p's environment allow, if p's tenant has a network at all.
-func network(p *tenant.Principal, sb *Sandbox) (sandbox.NetworkPolicy, []execution.BoundSecret) {
+// policy and p's environment allow, if p's tenant has a network at all. Requests get
+// the secrets of the environment, and own.
+func network(p *tenant.Principal, sb *Sandbox, own []execution.BoundSecret) (sandbox.NetworkPolicy, []execution.BoundSecret) {
 	if !p.Tenant.NetworkEnabled {
 		return sandbox.NetworkPolicy{}, nil
 	}
@@ -67,7 +74,7 @@ func network(p *tenant.Principal, sb *Sandbox) (sandbox.NetworkPolicy, []executi
 	if policy.Blocked() {
 		return sandbox.NetworkPolicy{}, nil
 	}
-	return policy, p.BoundSecrets()
+	return policy, append(p.Environment.BoundSecrets(), own...)
 }
 
 // setNetwork gives a sandbox a policy of its own.

@@ -189,6 +189,7 @@ func (m *Manager) copyAll(ctx context.Context, e *entry, twins []*entry) error {
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for _, twin := range twins {
+		m.learn(twin, m.learn(e, nil)) // its programs have what this one's have
 		g.Go(func() error {
 			if err := m.cfg.Disk(); err != nil { // the others may have filled it
 				return err

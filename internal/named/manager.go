@@ -39,6 +39,7 @@ type Config struct {
 	SleepAfter time.Duration // of sandboxes that say nothing
 	Frozen     time.Duration // how long one that sleeps stays in memory; negative for good
 	Memories   int64         // bytes that memories on disk may have together; 0 for no bound
+	Believed   time.Duration // how long it is that what a sandbox which runs may do is as it was asked for last
 	DiskLimit  int64         // bytes of each; a plan's own may be less; 0 for no bound
 	Most       int           // sandboxes of this machine; 0 for no bound
 	Keep       time.Duration // how long a sleeping one is kept without use; 0 for ever
@@ -89,7 +90,11 @@ type entry struct {
 	stops   int   // guarded by Manager.mu; how often all its programs were ended
 	stopped error // guarded by Manager.mu; why they were last
 
-	net   connection
+	standing standing // guarded by Manager.mu
+
+	net      connection
+	outbound []string // guarded by turn; contacted and refused, and not recorded yet
+
 	watch watch // of whom looking is
 }
 

@@ -130,7 +130,7 @@ func (m *machine) open() {
 	cfg := named.Config{
 		Store: m.db.Sandboxes(), Engine: m.engine.Named(), Callers: m.callers, Executor: "exe_1", Disk: func() error { return nil }, Room: func(int64) error { return nil },
 		Images: &image.Aliases{Store: images, Default: atolltest.Image}, Prices: usage.DefaultPrices(), Rules: []string{"jwt"},
-		SleepAfter: time.Hour, Detach: true, Log: slog.New(slog.NewTextHandler(m.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		SleepAfter: time.Hour, Believed: time.Hour, Detach: true, Log: slog.New(slog.NewTextHandler(m.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	if m.change != nil {
 		m.change(&cfg)

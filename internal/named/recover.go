@@ -89,13 +89,13 @@ func (m *Manager) adopt(ctx context.Context, sb *Sandbox, callers *holders) erro
 	m.mu.Lock()
 	e.live, e.used = live, time.Now() // nobody could use it meanwhile
 	m.mu.Unlock()
-	if !sb.Connected {
-		return nil
-	}
-	// Whoever made it must still be somebody for its connections to go on. Until
-	// somebody uses it, it has none otherwise.
-	p, err := callers.holder(ctx, sb.Tenant, sb.Key)
-	if err == nil && p.Environment.ID == sb.Environment {
+	// Whoever made it must still be somebody for its connections to go on, and for its
+	// previews to be served. Until somebody uses it, it has none otherwise.
+	p, err := m.voucher(ctx, e, callers)
+	m.mu.Lock()
+	e.standing.vouched, e.standing.nobody = time.Now(), err != nil
+	m.mu.Unlock()
+	if err == nil {
 		err = m.connect(p, e, live)
 	}
 	if err != nil {

@@ -23,6 +23,10 @@ const (
 func (m *Manager) Run(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
+	again := time.NewTicker(m.cfg.Believed)
+	defer again.Stop()
+	checked := make(chan struct{}, 1)
+	checked <- struct{}{}
 	defer m.looks.Wait()
 	for {
 		select {
@@ -30,6 +34,12 @@ func (m *Manager) Run(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			m.look(ctx, now)
+		case <-again.C:
+			select {
+			case <-checked: // the last one is over
+				m.looks.Go(func() { m.Check(ctx); checked <- struct{}{} })
+			default:
+			}
 		}
 	}
 }

@@ -189,17 +189,17 @@ func (m *Manager) stored() (bytes int64) {
 	return bytes
 }
 
-// wake has a sleeping sandbox run again, on behalf of p, or of whoever made it.
+// wake has a sleeping sandbox run again, on behalf of p, or of whoever has used it.
 // The turn at e is held.
 func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error {
 	sb := m.current(e)
 	if p == nil {
-		holder, err := m.cfg.Callers.Holder(ctx, sb.Tenant, sb.Key)
-		if err != nil {
+		var err error
+		if p, err = m.voucher(ctx, e, &holders{callers: m.cfg.Callers}); err != nil {
 			return err
 		}
-		p = &holder
 	}
+	m.meetMaker(ctx, e, p)
 	how := sb.Sleep
 	if err := sb.move(Running, ""); err != nil {
 		return err

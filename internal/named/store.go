@@ -44,6 +44,7 @@ type Store interface {
 	// Meter adds an entry to the ledger for a sandbox's time up to until, and
 	// records that. An entry that comes again for the same time changes nothing.
 	Meter(ctx context.Context, id sandbox.ID, until time.Time, e usage.Entry) error
-	// Record adds the audit row of a call and what it used, both or none.
+	// Record adds an audit row and what the call used, both or none. A row without a
+	// retention keeps to its tenant's; a zero entry is none.
 	Record(ctx context.Context, row audit.Row, e usage.Entry) error
 }

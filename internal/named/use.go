@@ -36,6 +36,7 @@ func (h *Handle) Guest() *attend.Client { return h.guest }
 func (h *Handle) Environ(own map[string]string) []string {
 	all := map[string]string{}
 	if h.caller != nil {
+		h.m.learn(h.e, h.caller.Secrets())
 		maps.Copy(all, h.caller.Variables())
 	}
 	maps.Copy(all, h.Sandbox.Env)
@@ -48,13 +49,14 @@ func (h *Handle) Limits() attend.Limits {
 	return attend.Limits{Processes: h.Sandbox.Limits.Processes, OpenFiles: h.Sandbox.Limits.OpenFiles}
 }
 
-// Redactor covers what must not be seen of a program's output. Each stream needs a
+// Redactor covers what must not be seen of a program's output: the secrets of
+// everybody who has used the sandbox, also those that were changed since. Each stream needs a
 // Stream of its own, before anything of it leaves the server.
 func (h *Handle) Redactor() (*redact.Set, error) {
 	if h.caller == nil {
 		return nil, fmt.Errorf("sandbox %s is used by nobody whose secrets are known", h.Sandbox.ID)
 	}
-	return h.m.sets.get(h.caller, h.m.cfg.Rules)
+	return h.m.sets.get(h.m.learn(h.e, h.caller.Secrets()), h.m.cfg.Rules, h.caller.Tenant.RedactionOff)
 }
 
 // Usage is what the sandbox uses.
@@ -95,16 +97,20 @@ func (m *Manager) Use(ctx context.Context, p *tenant.Principal, session, nameOrI
 func (m *Manager) Reach(ctx context.Context, id sandbox.ID) (*Handle, error) {
 	m.mu.Lock()
 	e := m.byID[id]
+	nobody := e != nil && e.standing.nobody
 	m.mu.Unlock()
-	if e == nil {
+	switch {
+	case e == nil:
 		return nil, unknown(string(id))
+	case nobody:
+		return nil, errNobody
 	}
 	return m.use(ctx, e, nil)
 }
 
 func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Handle, error) {
 	h := m.open(e, p)
-	if h != nil && p != nil && !e.net.is(network(p, h.Sandbox)) {
+	if h != nil && p != nil && !e.net.is(network(p, h.Sandbox, m.boundOf(e, p))) {
 		h.Close()
 		h = nil
 	}
@@ -133,6 +139,9 @@ func (m *Manager) open(e *entry, p *tenant.Principal) *Handle {
 	e.users++
 	e.opens++
 	e.used, e.awake = time.Now(), false
+	if p != nil {
+		e.usedBy(p)
+	}
 	return &Handle{Sandbox: e.sb, m: m, e: e, live: e.live, caller: p, stops: e.stops}
 }
 
@@ -166,6 +175,7 @@ func (m *Manager) ready(ctx context.Context, e *entry, p *tenant.Principal) (*Ha
 		m.mu.Lock()
 		live = e.live
 		m.mu.Unlock()
+		m.meetMaker(ctx, e, p)
 		if err := m.connect(p, e, live); err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/redact"
+	"github.com/atoll-run/atoll/internal/tenant"
 	"github.com/atoll-run/atoll/internal/usage"
 )
 
@@ -19,7 +20,7 @@ func (s *Server) openSandboxes(context.Context) error {
 	s.sandboxes = named.New(named.Config{
 		Store: s.db.Sandboxes(), Engine: s.engine.Named(), Callers: s.authority, Executor: s.id, Disk: s.disk.Admit, Room: s.disk.Room,
 		Images: s.images(),
-		Prices: s.prices(), Rules: rules, Log: s.log,
+		Prices: s.prices(), Rules: rules, Believed: tenant.Believed, Log: s.log,
 		SleepAfter: cfg.SandboxSleepAfter, Frozen: cfg.SandboxFrozen, Memories: int64(cfg.SandboxMemories), DiskLimit: int64(cfg.SandboxDisk), Most: cfg.MaxSandboxes, Keep: cfg.KeepSandboxes, Detach: cfg.OnExit == "detach",
 	})
 	s.later(s.sandboxes.Close)

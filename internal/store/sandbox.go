@@ -262,6 +262,9 @@ func (t *call) do(ctx context.Context, b *batch) error {
 	if err := insertAudit(ctx, b, t.row); err != nil {
 		return err
 	}
+	if t.entry.TraceID == "" {
+		return nil
+	}
 	return addUsage(ctx, b, t.entry)
 }
 

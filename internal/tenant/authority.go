@@ -8,9 +8,9 @@ import (
 	"github.com/atoll-run/atoll/internal/fault"
 )
 
-// believed is how long what the store said of a key is believed: so long may a
+// Believed is how long what the store said of a key is believed: so long may a
 // revocation in another process take to reach this one.
-const believed = 10 * time.Second
+const Believed = 10 * time.Second
 
 // maxBelieved bounds how many keys are remembered, good and bad ones each, so
 // that guesses neither fill the memory nor push out the keys in use.
@@ -80,9 +80,9 @@ func (a *Authority) Authenticate(ctx context.Context, token string) (Principal, 
 	switch {
 	case err == nil:
 		p.remember()
-		until := asked.Add(believed)
+		until := asked.Add(Believed)
 		if left > 0 {
-			until = asked.Add(min(left, believed))
+			until = asked.Add(min(left, Believed))
 		}
 		a.mu.Lock()
 		if a.change == change { // otherwise it may have been read before the change
@@ -95,7 +95,7 @@ func (a *Authority) Authenticate(ctx context.Context, token string) (Principal, 
 		a.mu.Lock()
 		if a.change == change {
 			delete(a.good, hash)
-			put(a.bad, hash, asked.Add(believed))
+			put(a.bad, hash, asked.Add(Believed))
 		}
 		a.mu.Unlock()
 		return Principal{}, errUnauthorized

@@ -83,15 +83,23 @@ func newPlaceholder() string {
 // BoundSecrets are p's secrets that are bound to hosts, the key's after those of
 // the environment that the key does not set anew.
 func (p *Principal) BoundSecrets() []execution.BoundSecret {
+	return append(boundSecrets(p.Environment.Bound, p.Environment.Secrets, p.Key.Variables()), p.Key.BoundSecrets()...)
+}
+
+// BoundSecrets are the key's own secrets that are bound to hosts.
+func (k *Key) BoundSecrets() []execution.BoundSecret { return boundSecrets(k.Bound, k.Secrets, nil) }
+
+// BoundSecrets are the environment's secrets that are bound to hosts.
+func (e *Environment) BoundSecrets() []execution.BoundSecret {
+	return boundSecrets(e.Bound, e.Secrets, nil)
+}
+
+func boundSecrets(bound map[string]Binding, secrets, but map[string]string) []execution.BoundSecret {
 	var out []execution.BoundSecret
-	add := func(bound map[string]Binding, secrets, but map[string]string) {
-		for _, name := range slices.Sorted(maps.Keys(bound)) {
-			if _, anew := but[name]; !anew {
-				out = append(out, execution.BoundSecret{Placeholder: bound[name].Placeholder, Value: secrets[name], Hosts: bound[name].Hosts})
-			}
+	for _, name := range slices.Sorted(maps.Keys(bound)) {
+		if _, anew := but[name]; !anew {
+			out = append(out, execution.BoundSecret{Placeholder: bound[name].Placeholder, Value: secrets[name], Hosts: bound[name].Hosts})
 		}
 	}
-	add(p.Environment.Bound, p.Environment.Secrets, p.Key.Variables())
-	add(p.Key.Bound, p.Key.Secrets, nil)
 	return out
 }

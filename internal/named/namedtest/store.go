@@ -338,6 +338,14 @@ func testCall(t *testing.T, o Opened) {
 	if len(rows) != 1 || rows[0].Agent != "\ufffd" || rows[0].SessionID != "s\ufffd" || rows[0].OutboundHosts[0] != "\ufffd" || rows[0].Metadata["k"] != "\ufffd" {
 		t.Errorf("rows: %+v", rows)
 	}
+	standing := row
+	standing.TraceID, standing.Retention = "sb-0123456789abcdef", 0
+	must(t, o.Store.Record(t.Context(), standing, usage.Entry{}))
+	rows, _, err = o.Audit.List(t.Context(), audit.Filter{Tenant: "ten_1", TraceID: standing.TraceID, Limit: 10})
+	must(t, err)
+	if len(rows) != 1 || rows[0].Retention != audit.DefaultRetention {
+		t.Errorf("rows: %+v", rows)
+	}
 	row.Retention = time.Hour // which no row can have
 	if err := o.Store.Record(t.Context(), row, usage.Entry{TraceID: "trc_2", Tenant: "ten_1", Source: "shell", Credits: 1, At: time.Now().UTC()}); err == nil {
 		t.Error("half a call was recorded")
