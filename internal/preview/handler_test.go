@@ -448,3 +448,37 @@ func TestTunnelsAreRefused(t *testing.T) {
 		t.Errorf("%v, %v", res, err)
 	}
 }
+
+// TestHTTP2OverTLS: many requests share one connection, as browsers have them do.
+func TestHTTP2OverTLS(t *testing.T) {
+	r := newRig(t, func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		fmt.Fprintf(w, "%s %s", req.Proto, body)
+	})
+	front := httptest.NewUnstartedServer(r.handler)
+	front.EnableHTTP2 = true
+	front.StartTLS()
+	defer front.Close()
+	client := front.Client()
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			req, err := http.NewRequestWithContext(t.Context(), "POST", front.URL, strings.NewReader(fmt.Sprint(i)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			req.Host = r.url.Host
+			res, err := client.Do(req)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer res.Body.Close()
+			if text, err := io.ReadAll(res.Body); string(text) != fmt.Sprintf("HTTP/1.1 %d", i) || res.ProtoMajor != 2 || err != nil {
+				t.Errorf("%s: %q, %v", res.Proto, text, err)
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,16 +1,21 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/coder/websocket"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/atoll-run/atoll/test/atolltest"
 )
@@ -141,5 +146,221 @@ func TestPreviewsAreApart(t *testing.T) {
 	third := b.open(local + "/healthz")
 	if got := third.says(`return document.cookie + (await navigator.serviceWorker?.getRegistrations() || []).length`); got != "0" {
 		t.Errorf("the API's origin has %q", got)
+	}
+}
+
+// everything answers as browsers may ask: bodies that are large, slow or come by
+// and by, and WebSockets.
+const everything = `
+const http = require("http"), crypto = require("crypto")
+let told = []
+const server = http.createServer((q, r) => {
+  if (q.url == "/events") { r.setHeader("Content-Type", "text/event-stream"); r.write("data: begun\n\n"); told.push(r); return }
+  if (q.url == "/tell") { told.forEach(t => t.write("data: told\n\n")); return r.end() }
+  if (q.url == "/echo") return q.pipe(r)
+  if (q.url == "/count") { let n = 0; q.on("data", d => n += d.length); return q.on("end", () => r.end(String(n))) }
+  if (q.url == "/large") {
+    const piece = Buffer.alloc(1 << 20); let left = 1 << 10
+    const more = () => { while (left-- > 0) if (!r.write(piece)) return r.once("drain", more); r.end() }
+    return more()
+  }
+  r.end("page of " + q.headers.host + " by " + q.headers["x-forwarded-proto"])
+})
+server.on("upgrade", (q, s) => {
+  const key = crypto.createHash("sha1").update(q.headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest("base64")
+  s.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " + key + "\r\n\r\n")
+  let got = Buffer.alloc(0)
+  s.on("error", () => {}).on("data", d => {
+    for (got = Buffer.concat([got, d]); got.length >= 6; ) { // short frames only
+      const n = got[1] & 127
+      if (got.length < 6 + n) return
+      const text = got.subarray(6, 6 + n).map((c, i) => c ^ got[2 + i % 4])
+      s.write(Buffer.concat([Buffer.from([got[0], n]), text]))
+      got = got.subarray(6 + n)
+    }
+  })
+})
+server.listen(+process.argv[1].split("-").pop(), "127.0.0.1")
+`
+
+// TestPreviewBodies: what comes passes as it comes, and all of it.
+func TestPreviewBodies(t *testing.T) {
+	s := newSession(t, shared(t), atolltest.Key, t.Name())
+	v := s.serve("default", "node", everything, 8000)
+
+	res := v.get("/large")
+	if n, err := io.Copy(io.Discard, res.Body); n != 1<<30 || err != nil {
+		t.Errorf("%d bytes came, %v", n, err)
+	}
+	const sent = 256 << 20
+	if got, err := io.ReadAll(v.do(http.MethodPost, "/count", io.LimitReader(zeros{}, sent)).Body); string(got) != strconv.Itoa(sent) || err != nil {
+		t.Errorf("%s bytes arrived, %v", got, err)
+	}
+	// A body of which each byte waits for the one before to come back.
+	in, out := io.Pipe()
+	go func() { _, _ = out.Write([]byte("begun")) }()
+	res = v.do(http.MethodPost, "/echo", in)
+	if _, err := io.ReadFull(res.Body, make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		b := []byte{byte(i)}
+		if _, err := out.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(res.Body, b); err != nil || b[0] != byte(i) {
+			t.Fatalf("byte %d came back as %d, %v", i, b[0], err)
+		}
+	}
+	out.Close()
+	if rest, err := io.ReadAll(res.Body); len(rest) > 0 || err != nil {
+		t.Errorf("%q is left, %v", rest, err)
+	}
+	// An event comes before there is another.
+	lines := bufio.NewScanner(v.get("/events").Body)
+	for _, want := range []string{"begun", "told"} {
+		if !lines.Scan() || lines.Text() != "data: "+want || !lines.Scan() {
+			t.Fatalf("%q, %v, want %s", lines.Text(), lines.Err(), want)
+		}
+		if want == "begun" {
+			v.get("/tell")
+		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// socket opens a WebSocket.
+func (v visitor) socket() *websocket.Conn {
+	v.t.Helper()
+	conn, _, err := websocket.Dial(v.t.Context(), "ws"+strings.TrimPrefix(v.at.String(), "http"), &websocket.DialOptions{HTTPClient: v.client})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.t.Cleanup(func() { _ = conn.CloseNow() })
+	return conn
+}
+
+// said has a WebSocket say something that is to come back.
+func said(ctx context.Context, conn *websocket.Conn, text string) error {
+	if err := conn.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
+		return err
+	}
+	if _, got, err := conn.Read(ctx); err != nil || string(got) != text {
+		return fmt.Errorf("%q for %q: %w", got, text, err)
+	}
+	return nil
+}
+
+// TestPreviewWebSockets has many at a time, which end when their preview does.
+func TestPreviewWebSockets(t *testing.T) {
+	s := newSession(t, shared(t), atolltest.Key, t.Name())
+	v := s.serve("default", "node", everything, 8000)
+	other := s.serve("default", "node", everything, 8001)
+	var all errgroup.Group
+	conns := make([]*websocket.Conn, 100)
+	for i := range conns {
+		conns[i] = v.socket()
+	}
+	for i, conn := range conns {
+		all.Go(func() error {
+			for n := range 10 {
+				if err := said(t.Context(), conn, fmt.Sprintf("%d of %d", n, i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	stays := other.socket()
+	// Beside them there is room for other things.
+	s.tool("shell", object{"command": "true"}, http.StatusOK)
+	s.Must(t, s.key, http.MethodDelete, "/v1/sandboxes/default/previews/8000?session="+url.QueryEscape(s.name), nil).Into(t, http.StatusNoContent, nil)
+	for _, conn := range conns {
+		if _, _, err := conn.Read(t.Context()); err == nil {
+			t.Error("a WebSocket outlives its preview")
+		}
+	}
+	if res := v.get("/"); res.StatusCode != http.StatusNotFound {
+		t.Error(res.Status)
+	}
+	if err := said(t.Context(), stays, "still"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPreviewWakes: a request waits until the sandbox is awake, and finds what was
+// there, also a connection that was kept.
+func TestPreviewWakes(t *testing.T) {
+	s := newSession(t, shared(t), atolltest.Key, t.Name())
+	v := s.serve("default", "node", everything, 8000)
+	path := "/v1/sandboxes/default?session=" + url.QueryEscape(s.name)
+	for range 3 {
+		if res := v.get("/"); res.StatusCode != http.StatusOK {
+			t.Fatal(res.Status)
+		}
+		s.Must(t, s.key, http.MethodPost, strings.Replace(path, "?", "/sleep?", 1), nil).Into(t, http.StatusOK, nil)
+	}
+	text, err := io.ReadAll(v.get("/").Body)
+	if string(text) != "page of "+v.at.Host+" by http" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	// One that is frozen alone.
+	s.Must(t, s.key, http.MethodPut, strings.Replace(path, "?", "/timeout?", 1), object{"sleep_after_ms": 1000}).Into(t, http.StatusOK, nil)
+	atolltest.Until(t, time.Minute, "the sandbox sleeps", func() bool {
+		var now struct{ Status string }
+		s.Must(t, s.key, http.MethodGet, path, nil).Into(t, http.StatusOK, &now)
+		return now.Status == "sleeping"
+	})
+	if text, err := io.ReadAll(v.get("/").Body); string(text) != "page of "+v.at.Host+" by http" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestPreviewDomain has previews below a domain of their own, behind a proxy that
+// speaks HTTP/2 to the server.
+func TestPreviewDomain(t *testing.T) {
+	server := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=0", "ATOLL_PREVIEW_URL=https://*.preview.example.com"}})
+	s := newSession(t, server, atolltest.Key, t.Name())
+	v := s.serve("default", "node", everything, 8000)
+	if !strings.HasSuffix(v.at.Host, ".preview.example.com") || v.at.Scheme != "https" {
+		t.Fatalf("the preview is at %s", v.at)
+	}
+	proxy := &http.Transport{Protocols: new(http.Protocols)}
+	proxy.Protocols.SetUnencryptedHTTP2(true)
+	t.Cleanup(proxy.CloseIdleConnections)
+	get := func(host, path string) (*http.Response, string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		res, err := proxy.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res, string(body)
+	}
+	if res, text := get(v.at.Host, "/"); res.ProtoMajor != 2 || text != "page of "+v.at.Host+" by https" {
+		t.Errorf("%s: %q", res.Proto, text)
+	}
+	for _, host := range []string{"preview.example.com", "api.preview.example.com"} {
+		if res, text := get(host, "/healthz"); res.StatusCode != http.StatusNotFound || !strings.Contains(text, "nothing at this address") {
+			t.Errorf("%s: %s %q", host, res.Status, text)
+		}
+	}
+	if res, _ := get("atoll.example.com", "/healthz"); res.StatusCode != http.StatusOK {
+		t.Errorf("the API beside it: %s", res.Status)
 	}
 }
