@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -149,45 +148,6 @@ func (p *pool) context(ctx context.Context, b *bench) error {
 	})
 	if err == nil {
 		p.add(row("1+1 in a code context, p50", took, 1))
-	}
-	return err
-}
-
-// page is a server of one static page, as fast as the image has one.
-const page = `require("http").createServer((q, r) => r.end("<p>a page</p>")).listen(8000, "127.0.0.1")`
-
-func (p *pool) preview(ctx context.Context, b *bench) error {
-	if err := p.shell(ctx, "default", fmt.Sprintf(`(node -e '%s' > /dev/null 2>&1 &); until curl -so /dev/null http://127.0.0.1:8000/; do sleep 0.1; done`, page)); err != nil {
-		return err
-	}
-	answer, err := p.Call(ctx, http.MethodPost, "/v1/sessions/"+session+"/tools/browse", map[string]any{"port": 8000})
-	if err != nil {
-		return err
-	}
-	var out struct{ URL string }
-	if err := json.Unmarshal(answer, &out); err != nil {
-		return err
-	}
-	at, err := url.Parse(out.URL)
-	if err != nil {
-		return err
-	}
-	get := func(ctx context.Context) error { return p.Get(ctx, at.Host) }
-	t, err := closedLoop(ctx, httpClients, time.Second, b.window(10*time.Second), get)
-	if err != nil {
-		return err
-	}
-	p.add(report.Row{
-		Case: "a static page through a preview", Unit: "requests/s", Measured: t.perSecond(), Sample: t.each.Summary(), Must: report.AtLeast(3000),
-		Note: "a server of Node.js in the sandbox, 8 clients that keep their connections, on the same cores; " + t.note(),
-	})
-	one, err := times(b.count(300), func() (time.Duration, error) {
-		begun := time.Now()
-		err := get(ctx)
-		return time.Since(begun), err
-	})
-	if err == nil {
-		p.add(row("the same, one at a time, p50", one, 2))
 	}
 	return err
 }

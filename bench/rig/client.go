@@ -166,17 +166,6 @@ func (s *Server) Call(ctx context.Context, method, path string, in any) ([]byte,
 	return s.answer(req)
 }
 
-// Get fetches what the server has for another host than its own.
-func (s *Server) Get(ctx context.Context, host string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/", nil)
-	if err != nil {
-		return err
-	}
-	req.Host = host
-	_, err = s.answer(req)
-	return err
-}
-
 func (s *Server) answer(req *http.Request) ([]byte, error) {
 	res, err := s.client.Do(req)
 	if err != nil {
