@@ -141,7 +141,11 @@ const (
 )
 
 func (s *Server) runContext(w http.ResponseWriter, r *http.Request) error {
-	return s.onContext(r, func(p *place, u *codecontext.Use, id codecontext.ID) error {
+	return s.inContexts(r, func(p *place, u *codecontext.Use, h *named.Handle) error {
+		id, err := codecontext.ParseID(r.PathValue("context"))
+		if err != nil {
+			return err
+		}
 		var in RunCode
 		if err := decodeJSON(w, r, &in); err != nil {
 			return err
@@ -171,6 +175,11 @@ func (s *Server) runContext(w http.ResponseWriter, r *http.Request) error {
 		res, err := s.contexts.Run(ctx, u, id, codecontext.Request{Code: *in.Code, Timeout: timeout, MaxOutput: min(runOutput, p.caller.Plan.MaxOutput)}, out.take)
 		if err := p.trail.ran(ctx, id, res, err); err != nil {
 			return out.fail(err)
+		}
+		if err == nil && res.Status == codecontext.Ended {
+			err = h.Killed(*res.Exit)
+		} else if why := h.Stopped(); err != nil && why != nil {
+			err = why
 		}
 		if err != nil {
 			return out.fail(err)

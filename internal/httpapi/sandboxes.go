@@ -124,6 +124,9 @@ func (s *Server) inSandbox(ctx context.Context, p *place, f func(h *named.Handle
 	}
 	err = f(h)
 	if errors.Is(err, attend.ErrGone) || errors.Is(err, attend.ErrProtocol) {
+		if why := h.Stopped(); why != nil {
+			return why
+		}
 		return fault.Wrap(fault.Conflict, err, "the sandbox went away during the call, which may be done in part; GET "+sandboxesPath+"/"+string(h.Sandbox.ID)+" says whether it is there")
 	}
 	return err

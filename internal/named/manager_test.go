@@ -574,7 +574,7 @@ func TestFilesAreBounded(t *testing.T) {
 	if err != nil || exit.Code == 0 {
 		t.Fatalf("the writer: %+v, %v", exit, err)
 	}
-	refused(t, "why", h.Stopped(), fault.Exhausted, "64 MiB")
+	refused(t, "why", h.Killed(exit), fault.Exhausted, "64 MiB")
 	u, err := m.Usage(t.Context(), p, "s", "x")
 	if err != nil || u.Disk < 64<<20 {
 		t.Errorf("usage: %+v, %v", u, err)

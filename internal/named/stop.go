@@ -3,10 +3,12 @@ package named
 import (
 	"context"
 	"errors"
+	"syscall"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/disk"
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/guest/attend"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -132,6 +134,14 @@ func (m *Manager) expelled(ctx context.Context, e *entry, sb *Sandbox, live Live
 	e.stopped = told
 	m.mu.Unlock()
 	return m.lose(context.WithoutCancel(ctx), e, why)
+}
+
+// Killed is Stopped for somebody whose program has ended so.
+func (h *Handle) Killed(exit attend.Exit) error {
+	if exit.Signal != syscall.SIGKILL || exit.TimedOut {
+		return nil
+	}
+	return h.Stopped()
 }
 
 // Stopped is why the sandbox's programs were ended since the use began; nil if they

@@ -44,7 +44,7 @@ func (c *call) use(ctx context.Context, name string, f func(h *named.Handle) err
 	}
 	defer h.Close()
 	c.begun = true
-	return ended(f(h))
+	return ended(h, f(h))
 }
 
 // find begins the use of a sandbox of the caller's session. Tools take no ids:
@@ -57,8 +57,11 @@ func (c *call) find(ctx context.Context, name string) (*named.Handle, error) {
 }
 
 // ended says what became of a call whose sandbox went away under it.
-func ended(err error) error {
+func ended(h *named.Handle, err error) error {
 	if errors.Is(err, attend.ErrGone) || errors.Is(err, attend.ErrProtocol) {
+		if why := h.Stopped(); why != nil {
+			return why
+		}
 		return fault.Wrap(fault.Conflict, err, "the sandbox went away during the call, which may be done in part; sandbox_list says whether it is there")
 	}
 	return err

@@ -47,7 +47,10 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 			// the command to its timeout.
 			return errors.Join(err, discard(ctx, h.Guest(), run.Process().ID))
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return h.Killed(run.Exit())
 	})
 	return out, err
 }
