@@ -13,9 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/guest/attend"
 	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/tenant/tenanttest"
 	"github.com/atoll-run/atoll/internal/usage"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
@@ -282,5 +284,53 @@ func TestWhatCouldNotBeChargedIsLater(t *testing.T) {
 	}
 	if got := m.charged(p); got.BytesOut != 12345 {
 		t.Errorf("charged for %d bytes", got.BytesOut)
+	}
+}
+
+func TestABudgetThatIsUsedUpEndsWhatRuns(t *testing.T) {
+	m := start(t, nil)
+	of := tenanttest.Tenant(t, m.db.Tenants(), "of")
+	p := m.caller("a", func(p *tenant.Principal) { p.Tenant = of })
+	allow := func(credits float64) {
+		t.Helper()
+		var err error
+		p.Tenant, err = m.db.Tenants().ChangeTenant(t.Context(), of.ID, func(of *tenant.Tenant) ([]tenant.PolicyEvent, error) {
+			of.MonthlyCredits = credits
+			return nil, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	allow(1e-9)
+	m.ensure(p, "s", "x", nil)
+	m.ensure(p, "s", "y", nil)
+	m.shell(p, "s", "x", `(setsid sleep 1000 >/dev/null 2>&1 & echo $! >/tmp/pid)`)
+	h, err := m.Use(t.Context(), p, "s", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if err := m.Destroy(t.Context(), p, "s", "y"); err != nil { // for which is charged
+		t.Fatal(err)
+	}
+	if _, exit, err := run(t.Context(), h, "sleep 60"); !errors.Is(err, attend.ErrGone) {
+		t.Errorf("what runs: %+v, %v", exit, err)
+	}
+	refused(t, "why", h.Stopped(), fault.Exhausted, "monthly budget")
+	_, err = m.Use(t.Context(), p, "s", "x")
+	refused(t, "another use", err, fault.Exhausted, "monthly budget")
+	h.Close()
+	atolltest.Until(t, 30*time.Second, "it sleeps on disk", func() bool { return m.get(p, "s", "x").Sleep == named.OnDisk })
+	allow(1000)
+	atolltest.Until(t, 30*time.Second, "it may be used again", func() bool {
+		h, err := m.Use(t.Context(), p, "s", "x")
+		if err == nil {
+			h.Close()
+		}
+		return err == nil
+	})
+	if got := m.shell(p, "s", "x", "kill -0 $(cat /tmp/pid) && echo alive"); got != "alive" {
+		t.Errorf("its programs: %s", got)
 	}
 }

@@ -51,9 +51,10 @@ type Config struct {
 // Manager has the named sandboxes of one machine. Recover comes first, Close
 // last; Run runs in between.
 type Manager struct {
-	cfg   Config
-	sets  sets
-	looks sync.WaitGroup // of what Run begins, and waits for
+	cfg     Config
+	sets    sets
+	budgets budgets
+	looks   sync.WaitGroup // of what Run begins, and waits for
 	// tending is held, by having sent, by those that tend to a sandbox.
 	tending chan struct{}
 

@@ -53,6 +53,7 @@ func (m *Manager) Purge(ctx context.Context, most int) (int, error) {
 // under way, has it done next time.
 func (m *Manager) look(ctx context.Context, now time.Time) {
 	m.mu.Lock()
+	m.watchBudgets(ctx, now)
 	var due []*entry
 	for _, e := range m.byID {
 		m.watchFiles(ctx, e)
@@ -85,7 +86,7 @@ func (m *Manager) look(ctx context.Context, now time.Time) {
 func (m *Manager) due(e *entry, now time.Time) bool {
 	sb := e.sb
 	return !e.gone && (m.over(e, now) != "" || e.live != nil && ended(e.live) ||
-		e.live != nil && now.Sub(sb.MeteredAt) >= chargeEvery || e.used.Sub(sb.UsedAt) >= usedEvery || m.tired(e, now) != "")
+		e.live != nil && now.Sub(sb.MeteredAt) >= chargeEvery || e.used.Sub(sb.UsedAt) >= usedEvery || m.tired(e, now) != "" || m.spent(e) != nil)
 }
 
 // over is why a sandbox's time is over; "" while it is not. m.mu is held.
@@ -104,6 +105,7 @@ func (m *Manager) tend(ctx context.Context, e *entry, now time.Time) error {
 	m.mu.Lock()
 	sb, live, gone, over := e.sb, e.live, e.gone, m.over(e, now)
 	late, tired := e.used.Sub(sb.UsedAt) >= usedEvery, m.tired(e, now)
+	spent := m.spent(e)
 	m.mu.Unlock()
 	switch {
 	case gone:
@@ -114,6 +116,9 @@ func (m *Manager) tend(ctx context.Context, e *entry, now time.Time) error {
 		return m.lose(ctx, e, cause(live, sb))
 	case live != nil && now.Sub(sb.MeteredAt) >= chargeEvery:
 		m.charge(ctx, e, now)
+	}
+	if spent != nil {
+		return m.suspend(ctx, e, spent)
 	}
 	switch tired {
 	case Frozen:

@@ -30,6 +30,8 @@ type Store interface {
 	Save(ctx context.Context, s *Sandbox) error
 	// Wake is Save for a sandbox that becomes resident: it must fit in room, too.
 	Wake(ctx context.Context, s *Sandbox, room Room) error
+	// Afford is an Exhausted fault if a tenant's budget of the month is used up.
+	Afford(ctx context.Context, tenantID tenant.ID) error
 	// Forget removes the record of a sandbox that never was one.
 	Forget(ctx context.Context, id sandbox.ID) error
 

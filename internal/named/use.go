@@ -109,6 +109,12 @@ func (m *Manager) Reach(ctx context.Context, id sandbox.ID) (*Handle, error) {
 }
 
 func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Handle, error) {
+	m.mu.Lock()
+	id := e.sb.Tenant
+	m.mu.Unlock()
+	if err := m.afford(ctx, id); err != nil {
+		return nil, err
+	}
 	h := m.open(e, p)
 	if h != nil && p != nil && !e.net.is(network(p, h.Sandbox, m.boundOf(e, p))) {
 		h.Close()

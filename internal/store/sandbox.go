@@ -205,6 +205,23 @@ func (s *sandboxes) Wake(ctx context.Context, sb *named.Sandbox, room named.Room
 	})
 }
 
+func (s *sandboxes) Afford(ctx context.Context, tenantID tenant.ID) error {
+	const step = "look at a tenant's budget"
+	var budget float64
+	err := s.db.read.row(ctx, `SELECT monthly_credits FROM tenants WHERE id = ?`, tenantID).Scan(&budget)
+	if err == sql.ErrNoRows || err == nil && budget <= 0 {
+		return nil
+	}
+	if err != nil {
+		return s.db.read.wrap(step, err)
+	}
+	used, now, err := monthCredits(ctx, s.db.read, tenantID)
+	if err == nil && used >= budget {
+		err = errBudget(used, budget, now)
+	}
+	return s.db.read.wrap(step, err)
+}
+
 func (s *sandboxes) Forget(ctx context.Context, id sandbox.ID) error {
 	_, err := s.db.write.exec(ctx, `DELETE FROM sandboxes WHERE id = ? AND state = 'creating'`, string(id))
 	return s.db.write.wrap("forget a sandbox", err)
