@@ -27,7 +27,7 @@ const (
 // twins are the kernels that wait for the memory of a sandbox that they are to be.
 // A kernel takes longer to start than to be given its memory.
 type twins struct {
-	making sync.WaitGroup // of spares
+	making sync.WaitGroup // of spares, and their end
 
 	mu      sync.Mutex
 	closed  bool                      // guarded by mu
@@ -200,10 +200,17 @@ func (n Named) stock(from sandbox.ID, r named.Recipe, like likeness, count int) 
 	}
 	for {
 		t.mu.Lock()
-		enough := t.closed || len(t.spare[like]) >= count || n.spares() >= n.e.cfg.Spares
+		enough := t.closed || len(t.spare[like]) >= count
+		var old sandbox.ID
+		if !enough {
+			old = t.surplus(like, n.e.cfg.Spares)
+		}
 		t.mu.Unlock()
 		if enough || ctx.Err() != nil {
 			return
+		}
+		if old != "" {
+			n.discard(old)
 		}
 		r.ID = sandbox.NewID()
 		err := n.beget(ctx, from, r, like, true)
@@ -217,31 +224,51 @@ func (n Named) stock(from sandbox.ID, r named.Recipe, like likeness, count int) 
 	}
 }
 
-// spares is the number of kernels that nobody has asked for. t.mu is held.
-func (n Named) spares() int {
+// surplus takes one of the spares of other likenesses away where there are as many
+// as may be. t.mu is held.
+func (t *twins) surplus(like likeness, most int) sandbox.ID {
 	count := 0
-	for _, ids := range n.e.twins.spare {
+	var other likeness
+	for l, ids := range t.spare {
 		count += len(ids)
+		if l != like && len(ids) > 0 {
+			other = l
+		}
 	}
-	return count
+	ids := t.spare[other]
+	if count < most || len(ids) == 0 {
+		return ""
+	}
+	t.spare[other] = ids[1:]
+	return ids[0]
+}
+
+// discard ends a kernel that waits and is no longer among the spares.
+func (n Named) discard(id sandbox.ID) {
+	if err := n.Remove(context.Background(), id); err != nil {
+		n.e.cfg.Log.Warn("a kernel that waited is not gone altogether", "sandbox_id", string(id), "error", err)
+	}
 }
 
 // unstock ends the spares of a likeness.
 func (n Named) unstock(like likeness) {
 	t := &n.e.twins
 	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
 	ids := t.spare[like]
 	delete(t.spare, like)
 	delete(t.wanted, like)
-	t.mu.Unlock()
-	for _, id := range ids {
-		if err := n.Remove(context.Background(), id); err != nil {
-			n.e.cfg.Log.Warn("a kernel that waited is not gone altogether", "sandbox_id", string(id), "error", err)
+	t.making.Go(func() {
+		for _, id := range ids {
+			n.discard(id)
 		}
-	}
+	})
 }
 
-// close ends every kernel that waits.
+// closeTwins ends every kernel that waits.
 func (n Named) closeTwins() error {
 	t := &n.e.twins
 	t.mu.Lock()

@@ -72,6 +72,13 @@ func TestKernelsWaitForCopies(t *testing.T) {
 	}
 	n.Stock(r.ID, r, 1)
 	atolltest.Until(t, time.Minute, "a kernel waits", func() bool { return e.twins.waits() == 1 })
+	n.Stock(r.ID, other, 2) // there may be two, and these were wanted last
+	atolltest.Until(t, time.Minute, "kernels wait for others", func() bool {
+		e.twins.mu.Lock()
+		defer e.twins.mu.Unlock()
+		like, err := n.likeness(r.ID, other)
+		return err == nil && len(e.twins.spare[like]) == 2 && len(e.twins.waiting) == 2
+	})
 	for _, live := range lives {
 		if err := live.Destroy(t.Context()); err != nil {
 			t.Error(err)
