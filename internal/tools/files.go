@@ -106,13 +106,30 @@ func glob(ctx context.Context, c *call, in *GlobInput) (*GlobOutput, error) {
 	return out, c.use(ctx, *in.Sandbox, func(h *named.Handle) error {
 		found, err := h.Guest().Glob(ctx, *in.Cwd, *in.Pattern, 0)
 		for _, at := range found.Paths {
-			if at != "." { // ** is for any number of folders, and so for none
-				out.Files = append(out.Files, at)
+			if at == "." { // ** is for any number of folders, and so for none
+				continue
+			}
+			out.Files = append(out.Files, text([]byte(at)))
+			if !utf8.ValidString(at) {
+				out.Quoted = append(out.Quoted, quoted(at))
 			}
 		}
 		out.Truncated = found.Truncated
 		return err
 	})
+}
+
+// quoted writes a name as bash reads it, whatever bytes it has.
+func quoted(name string) string {
+	out := []byte("$'")
+	for _, c := range []byte(name) {
+		if c < ' ' || c > '~' || c == '\'' || c == '\\' {
+			out = fmt.Appendf(out, "\\%03o", c)
+		} else {
+			out = append(out, c)
+		}
+	}
+	return string(append(out, '\''))
 }
 
 func transfer(ctx context.Context, c *call, in *TransferInput) (*TransferOutput, error) {

@@ -65,6 +65,7 @@ type GlobInput struct {
 // GlobOutput is what glob returns.
 type GlobOutput struct {
 	Files     []string `json:"files" required:"true" doc:"By name, as the pattern is: relative to cwd unless it begins with a slash."`
+	Quoted    []string `json:"quoted,omitzero" doc:"Those of files that are not UTF-8, in the same order, as bash reads them: $'caf\\351'."`
 	Truncated bool     `json:"truncated,omitzero" doc:"More files match than are listed."`
 }
 

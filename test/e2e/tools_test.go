@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -162,6 +163,18 @@ func TestToolFiles(t *testing.T) {
 		if !slices.Equal(files, want) {
 			t.Errorf("%s: got %q, want %q", pattern, files, want)
 		}
+	}
+	s.shell(`cd g && echo here > $'caf\351'`)
+	got := s.tool("glob", object{"pattern": "caf*", "cwd": "/home/user/g"}, http.StatusOK)
+	if want := []any{"caf\ufffd"}; !reflect.DeepEqual(got["files"], want) {
+		t.Errorf("got %v, want %q", got, want)
+	}
+	quoted, _ := got["quoted"].([]any)
+	if len(quoted) != 1 {
+		t.Fatalf("got %v", got)
+	}
+	if got := s.tool("shell", object{"command": "cat g/" + quoted[0].(string)}, http.StatusOK); got["stdout"] != "here\n" {
+		t.Errorf("%s names nothing: %v", quoted[0], got)
 	}
 	s.shell("! test -e pwned") // no path was run as a command
 }
