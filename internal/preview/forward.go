@@ -178,21 +178,17 @@ func (s *sending) end(c *conn, out *answer, r *http.Request) {
 		return
 	}
 	c.drop() // the next piece is the last
-	if r.ProtoMajor >= 2 {
-		_ = out.conn.SetReadDeadline(time.Unix(1, 0)) // of this request alone
-		<-s.over
-		return
-	}
 	late := time.NewTimer(stopTime)
 	defer late.Stop()
 	select {
 	case <-s.over:
 	case <-late.C:
-		// Of what follows on the connection nobody would know where it begins.
 		_ = out.flush()
 		_ = out.conn.SetReadDeadline(time.Unix(1, 0))
 		<-s.over
-		panic(http.ErrAbortHandler)
+		if r.ProtoMajor < 2 { // nobody would know where the next request begins
+			panic(http.ErrAbortHandler)
+		}
 	}
 }
 

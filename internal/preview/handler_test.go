@@ -482,3 +482,30 @@ func TestHTTP2OverTLS(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// TestEarlyAnswers: an answer that does not wait for the request's body comes,
+// whichever way the client speaks.
+func TestEarlyAnswers(t *testing.T) {
+	r := newRig(t, func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
+	})
+	over2 := h2c(r)
+	defer over2.CloseIdleConnections()
+	for range 10 {
+		for _, transport := range []http.RoundTripper{r.client.Transport, over2} {
+			req, err := http.NewRequestWithContext(t.Context(), "PUT", r.url.String(), bytes.NewReader(make([]byte, 8<<20)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := transport.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(res.Body)
+			res.Body.Close()
+			if res.StatusCode != http.StatusRequestEntityTooLarge || string(text) != "too large\n" || err != nil {
+				t.Errorf("%s: %s %q, %v", res.Proto, res.Status, text, err)
+			}
+		}
+	}
+}
