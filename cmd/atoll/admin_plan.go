@@ -33,6 +33,8 @@ and can be neither changed nor removed.`,
 		sandboxMemory    string
 		sandboxDisk      string
 		sandboxLife      time.Duration
+		snapshots        int
+		snapshotSize     string
 	}
 	set := r.command("set NAME", "Make a plan, or replace one that is not built in", "  atoll plan set team --max-cpu 2 --concurrency 20 --streaming", cobra.ExactArgs(1),
 		func(ctx context.Context, c *adminapi.Client, args []string) error {
@@ -40,7 +42,7 @@ and can be neither changed nor removed.`,
 			life := httpapi.Seconds(f.sandboxLife / time.Second)
 			b = httpapi.PlanBounds{
 				MaxCPU: &f.cpu, Concurrency: &f.concurrency, MaxTimeout: &seconds, Streaming: &f.streaming, Async: &f.async, MaxThreads: &f.threads,
-				MaxSandboxes: &f.sandboxes, MaxSandboxLife: &life,
+				MaxSandboxes: &f.sandboxes, MaxSandboxLife: &life, MaxSnapshots: &f.snapshots,
 			}
 			for flag, to := range map[string]struct {
 				text  string
@@ -48,6 +50,7 @@ and can be neither changed nor removed.`,
 			}{
 				"max-memory": {f.memory, &b.MaxMemory}, "max-output": {f.output, &b.MaxOutput}, "max-thread-size": {f.threadSize, &b.MaxThreadSize},
 				"max-sandbox-memory": {f.sandboxMemory, &b.MaxSandboxMemory}, "max-sandbox-disk": {f.sandboxDisk, &b.MaxSandboxDisk},
+				"max-snapshot-size": {f.snapshotSize, &b.MaxSnapshotSize},
 			} {
 				n, err := size(flag, to.text)
 				if err != nil {
@@ -77,6 +80,8 @@ and can be neither changed nor removed.`,
 	flags.StringVar(&f.sandboxMemory, "max-sandbox-memory", "0", "memory of a tenant's named sandboxes together, such as 8GiB; 0 for no bound")
 	flags.StringVar(&f.sandboxDisk, "max-sandbox-disk", "0", "files of a named sandbox, such as 2GiB; 0 for the server's own bound")
 	flags.DurationVar(&f.sandboxLife, "max-sandbox-life", 0, "how long a named sandbox may be there; 0 for no bound")
+	flags.IntVar(&f.snapshots, "max-snapshots", 0, "snapshots of a tenant; 0 for no bound")
+	flags.StringVar(&f.snapshotSize, "max-snapshot-size", "0", "snapshots of a tenant together, such as 50GiB; 0 for no bound")
 
 	cmd.AddCommand(
 		r.command("list", "List plans", "", cobra.NoArgs, shows(
@@ -135,6 +140,8 @@ func (r *remote) showPlan(p httpapi.Plan) error {
 		row(w, "sandbox memory", memoryBound(p.MaxSandboxMemory))
 		row(w, "sandbox disk", memoryBound(p.MaxSandboxDisk))
 		row(w, "sandbox life", lifeBound(p.MaxSandboxLife))
+		row(w, "snapshots", bound(float64(p.MaxSnapshots)))
+		row(w, "snapshot size", memoryBound(p.MaxSnapshotSize))
 		row(w, "built in", p.BuiltIn)
 	})
 }

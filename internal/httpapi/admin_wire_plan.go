@@ -22,6 +22,8 @@ type Plan struct {
 	MaxSandboxMemory int64   `json:"max_sandbox_memory" doc:"Bytes of memory of named sandboxes together, those asleep on disk left out; 0 for no bound."`
 	MaxSandboxDisk   int64   `json:"max_sandbox_disk" doc:"Bytes of the files of a named sandbox; 0 for the server's own bound."`
 	MaxSandboxLife   int64   `json:"max_sandbox_life" doc:"Seconds that a named sandbox may be there; 0 for no bound."`
+	MaxSnapshots     int     `json:"max_snapshots" doc:"Snapshots that the tenant may have; 0 for no bound."`
+	MaxSnapshotSize  int64   `json:"max_snapshot_size" doc:"Bytes of all snapshots together, before they are compressed; 0 for no bound."`
 	BuiltIn          bool    `json:"built_in" doc:"One of those every installation has; it can be neither changed nor removed."`
 }
 
@@ -41,6 +43,8 @@ type PlanBounds struct {
 	MaxSandboxMemory *int64   `json:"max_sandbox_memory,omitzero" minimum:"0" maximum:"17592186044416"`
 	MaxSandboxDisk   *int64   `json:"max_sandbox_disk,omitzero" minimum:"0" maximum:"17592186044416"`
 	MaxSandboxLife   *Seconds `json:"max_sandbox_life,omitzero" minimum:"0" maximum:"315360000"`
+	MaxSnapshots     *int     `json:"max_snapshots,omitzero" minimum:"0" maximum:"1000000"`
+	MaxSnapshotSize  *int64   `json:"max_snapshot_size,omitzero" minimum:"0" maximum:"17592186044416"`
 }
 
 func (b PlanBounds) domain(name string) tenant.Plan {
@@ -56,6 +60,8 @@ func (b PlanBounds) domain(name string) tenant.Plan {
 	assign(&out.MaxSandboxes, b.MaxSandboxes)
 	assign(&out.MaxSandboxMemory, b.MaxSandboxMemory)
 	assign(&out.MaxSandboxDisk, b.MaxSandboxDisk)
+	assign(&out.MaxSnapshots, b.MaxSnapshots)
+	assign(&out.MaxSnapshotSize, b.MaxSnapshotSize)
 	if b.MaxSandboxLife != nil {
 		out.MaxSandboxLife = time.Duration(b.MaxSandboxLife.clamped()) * time.Second
 	}
@@ -74,7 +80,7 @@ func assign[T any](field *T, value *T) {
 func planWire(p tenant.Plan) Plan {
 	return Plan{
 		p.Name, p.MaxCPU, p.MaxMemory, p.Concurrency, int64(p.MaxTimeout / time.Second), p.Streaming, p.Async, p.MaxOutput, p.MaxThreads, p.MaxThreadSize,
-		p.MaxSandboxes, p.MaxSandboxMemory, p.MaxSandboxDisk, int64(p.MaxSandboxLife / time.Second), p.BuiltIn,
+		p.MaxSandboxes, p.MaxSandboxMemory, p.MaxSandboxDisk, int64(p.MaxSandboxLife / time.Second), p.MaxSnapshots, p.MaxSnapshotSize, p.BuiltIn,
 	}
 }
 

@@ -72,6 +72,7 @@ type Sandbox struct {
 
 	State      State
 	Sleep      Sleep  // of a sleeping one
+	Kept       *Kept  // where the blob store has it, and the machine may not; nil for nowhere
 	Detail     string // of the state, for who asks: why it is lost, why it cannot sleep
 	SleepAfter time.Duration
 	CreatedAt  time.Time
@@ -107,7 +108,9 @@ func (s *Sandbox) sleep(how Sleep, detail string) error {
 	if err := s.move(Sleeping, detail); err != nil {
 		return err
 	}
-	s.Sleep = how
+	if s.Sleep = how; how != Stored {
+		s.Kept = nil // it has run since, or is about to leave
+	}
 	return nil
 }
 
@@ -115,6 +118,10 @@ func (s *Sandbox) sleep(how Sleep, detail string) error {
 func (s *Sandbox) clone() *Sandbox {
 	c := *s
 	c.Env = maps.Clone(s.Env)
+	if s.Kept != nil {
+		kept := *s.Kept
+		c.Kept = &kept
+	}
 	return &c
 }
 
@@ -126,6 +133,9 @@ type Spec struct {
 	Timeout    time.Duration     // until it is destroyed; 0 for the longest that the plan allows
 	Env        map[string]string // variables of its programs
 	Network    *sandbox.NetworkPolicy
+
+	Snapshot  SnapshotID // what it begins with; "" for nothing
+	FilesOnly bool       // of the snapshot; what ran in it does not go on
 }
 
 // Default is the sandbox of a session that a call means which names none, and

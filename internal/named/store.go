@@ -25,7 +25,7 @@ type Store interface {
 	// recorded. Without room for it the error is an Exhausted fault. CreatedAt,
 	// UsedAt and MeteredAt are set by the store's clock.
 	Create(ctx context.Context, s *Sandbox, room Room) (there *Sandbox, err error)
-	// Save records State, Sleep, Detail, Permissions, SleepAfter, UsedAt and
+	// Save records State, Sleep, Kept, Detail, Permissions, SleepAfter, UsedAt and
 	// ExpiresAt of a sandbox that is not destroyed.
 	Save(ctx context.Context, s *Sandbox) error
 	// Wake is Save for a sandbox that becomes resident: it must fit in room, too.
@@ -39,6 +39,8 @@ type Store interface {
 	Get(ctx context.Context, tenantID tenant.ID, id sandbox.ID) (*Sandbox, error)
 	// Held lists the sandboxes of an executor that are not destroyed, oldest first.
 	Held(ctx context.Context, executor string) ([]*Sandbox, error)
+	// Bereft lists those of them whose environment was deleted.
+	Bereft(ctx context.Context, executor string) ([]sandbox.ID, error)
 	// Purge deletes records of sandboxes destroyed longer than keep ago, at most
 	// most of them, and returns how many went.
 	Purge(ctx context.Context, keep time.Duration, most int) (int, error)

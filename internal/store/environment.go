@@ -144,6 +144,12 @@ func (s *tenants) DeleteEnvironment(ctx context.Context, tenantID tenant.ID, id 
 		if _, err := t.exec(ctx, `UPDATE keys SET revoked_at = ? WHERE environment = ? AND revoked_at IS NULL`, micros(now), id); err != nil {
 			return err
 		}
+		if err := deleteSnapshotsOf(ctx, t, tenantID, id); err != nil {
+			return err
+		}
+		if _, err := t.exec(ctx, `UPDATE sandboxes SET bereft = TRUE WHERE tenant = ? AND environment = ? AND state <> 'destroyed'`, tenantID, id); err != nil {
+			return err
+		}
 		_, err = t.exec(ctx, `DELETE FROM environments WHERE id = ?`, id)
 		return err
 	})

@@ -94,6 +94,11 @@ var fixtures = map[int64]string{
 			sleep_after, created_at, used_at, metered_at) VALUES ('sb-0123456789abcdef', 'ten_1', 'env_1', 's', 'default', 'key_1', 'exe_1', 'default', 'node:22',
 			'{"cpu":1}', 1, 2, '', TRUE, 'sleeping', 'disk', '', 60000000, 1700000000000000, 1700000000000001, 1700000000000002)`,
 	12: `INSERT INTO previews (sandbox, port, seed, hash, created_at) VALUES ('sb-0123456789abcdef', 80, 'seed', 'hash', 1)`,
+	13: `INSERT INTO snapshots (id, tenant, environment, key_id, executor, sandbox, session, name, image, asked, limits, permissions, connected, sleep_after, kept, bytes, detail, created_at)
+			VALUES ('snap-0123456789abcdef', 'ten_1', 'env_1', 'key_1', 'exe_1', 'sb-0123456789abcdef', 's', 'default', 'default', 'node:22', '{"cpu":1}', '', TRUE, 60000000,
+			'{"state":"one","bytes":7,"disk":2,"memory":true}', 7, '', 1700000000000000);
+		INSERT INTO snapshot_litter (tenant, last) VALUES ('ten_1', 1);
+		UPDATE sandboxes SET sleep = 'stored', kept = '{"state":"two","bytes":7,"disk":2}'`,
 }
 
 // checks find each fixture again.
@@ -110,6 +115,8 @@ var checks = map[int64]string{
 	10: `SELECT count(*) FROM keys WHERE id = 'key_10' AND bound = 'sealed'`,
 	11: `SELECT count(*) FROM sandboxes WHERE state = 'sleeping' AND asked = 'node:22' AND connected AND metered_at = 1700000000000002`,
 	12: `SELECT count(*) FROM previews WHERE sandbox = 'sb-0123456789abcdef' AND port = 80 AND hash = 'hash'`,
+	13: `SELECT count(*) FROM snapshots n JOIN snapshot_litter l ON l.tenant = n.tenant JOIN sandboxes s ON s.id = n.sandbox
+		WHERE n.connected AND n.bytes = 7 AND n.expires_at IS NULL AND s.kept <> '' AND NOT s.bereft AND l.last = 1`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.

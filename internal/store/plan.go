@@ -10,7 +10,7 @@ import (
 )
 
 const planColumns = `name, max_cpu, max_memory, concurrency, max_timeout, streaming, async, max_output, max_threads, max_thread_size, built_in,
-	max_sandboxes, max_sandbox_memory, max_sandbox_disk, max_sandbox_life`
+	max_sandboxes, max_sandbox_memory, max_sandbox_disk, max_sandbox_life, max_snapshots, max_snapshot_size`
 
 // planScan holds what of a plan needs another look after it was read.
 type planScan struct {
@@ -22,7 +22,7 @@ type planScan struct {
 func (s *planScan) dest() []any {
 	p := &s.p
 	return []any{&p.Name, &p.MaxCPU, &p.MaxMemory, &p.Concurrency, &s.timeout, &p.Streaming, &p.Async, &p.MaxOutput, &p.MaxThreads, &p.MaxThreadSize, &p.BuiltIn,
-		&p.MaxSandboxes, &p.MaxSandboxMemory, &p.MaxSandboxDisk, &s.life}
+		&p.MaxSandboxes, &p.MaxSandboxMemory, &p.MaxSandboxDisk, &s.life, &p.MaxSnapshots, &p.MaxSnapshotSize}
 }
 
 func (s *planScan) finish() tenant.Plan {
@@ -50,14 +50,15 @@ func (db *DB) putBuiltInPlans(ctx context.Context) error {
 // putPlan makes or replaces a plan. A built-in one stays built in, and no other
 // becomes it.
 func putPlan(ctx context.Context, q querier, p tenant.Plan) error {
-	_, err := q.exec(ctx, `INSERT INTO plans (`+planColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	_, err := q.exec(ctx, `INSERT INTO plans (`+planColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (name) DO UPDATE SET max_cpu = excluded.max_cpu, max_memory = excluded.max_memory, concurrency = excluded.concurrency,
 		max_timeout = excluded.max_timeout, streaming = excluded.streaming, async = excluded.async, max_output = excluded.max_output,
 		max_threads = excluded.max_threads, max_thread_size = excluded.max_thread_size,
 		max_sandboxes = excluded.max_sandboxes, max_sandbox_memory = excluded.max_sandbox_memory, max_sandbox_disk = excluded.max_sandbox_disk,
-		max_sandbox_life = excluded.max_sandbox_life`,
+		max_sandbox_life = excluded.max_sandbox_life, max_snapshots = excluded.max_snapshots, max_snapshot_size = excluded.max_snapshot_size`,
 		p.Name, p.MaxCPU, p.MaxMemory, p.Concurrency, p.MaxTimeout.Microseconds(), p.Streaming, p.Async, p.MaxOutput, p.MaxThreads, p.MaxThreadSize, p.BuiltIn,
-		p.MaxSandboxes, p.MaxSandboxMemory, p.MaxSandboxDisk, p.MaxSandboxLife.Microseconds())
+		p.MaxSandboxes, p.MaxSandboxMemory, p.MaxSandboxDisk, p.MaxSandboxLife.Microseconds(),
+		p.MaxSnapshots, p.MaxSnapshotSize)
 	return err
 }
 

@@ -25,16 +25,16 @@ var _ named.Store = (*sandboxes)(nil)
 func (db *DB) Sandboxes() named.Store { return &sandboxes{db} }
 
 const sandboxColumns = `id, tenant, environment, session, name, key_id, executor, image, asked, limits, disk, permissions, connected, env,
-	state, sleep, detail, sleep_after, created_at, used_at, expires_at, metered_at`
+	state, sleep, detail, sleep_after, created_at, used_at, expires_at, metered_at, kept`
 
 func (s *sandboxes) scan(sc scanner) (*named.Sandbox, error) {
 	sb := &named.Sandbox{}
-	var limits, permissions string
+	var limits, permissions, kept string
 	var env []byte
 	var sleepAfter, created, used, metered int64
 	var expires sql.NullInt64
 	if err := sc.Scan(&sb.ID, &sb.Tenant, &sb.Environment, &sb.Session, &sb.Name, &sb.Key, &sb.Executor, &sb.Image, &sb.Asked, &limits, &sb.Disk, &permissions,
-		&sb.Connected, &env, &sb.State, &sb.Sleep, &sb.Detail, &sleepAfter, &created, &used, &expires, &metered); err != nil {
+		&sb.Connected, &env, &sb.State, &sb.Sleep, &sb.Detail, &sleepAfter, &created, &used, &expires, &metered, &kept); err != nil {
 		return nil, err
 	}
 	var l limitsRow
@@ -45,27 +45,31 @@ func (s *sandboxes) scan(sc scanner) (*named.Sandbox, error) {
 	if sb.Permissions, err = permissionsOf(permissions); err != nil {
 		return nil, fmt.Errorf("permissions of %s: %w", sb.ID, err)
 	}
-	if sb.Env, err = s.env(sb.ID, env); err != nil {
+	if sb.Env, err = s.db.openEnv(sandboxPlace(sb.ID), env); err != nil {
 		return nil, fmt.Errorf("variables of %s: %w", sb.ID, err)
+	}
+	if sb.Kept, err = keptOf(kept); err != nil {
+		return nil, fmt.Errorf("what is kept of %s: %w", sb.ID, err)
 	}
 	sb.Limits, sb.SleepAfter = sandbox.Limits(l), time.Duration(sleepAfter)*time.Microsecond
 	sb.CreatedAt, sb.UsedAt, sb.ExpiresAt, sb.MeteredAt = instant(created), instant(used), maybeInstant(expires), instant(metered)
 	return sb, nil
 }
 
-// env is what sealEnv has sealed.
-func (s *sandboxes) env(id sandbox.ID, sealed []byte) (env map[string]string, err error) {
+// openEnv is what sealEnv has sealed.
+func (db *DB) openEnv(place string, sealed []byte) (env map[string]string, err error) {
 	if len(sealed) == 0 {
 		return nil, nil
 	}
-	plain, err := s.db.seal.Open(sealed, sandboxPlace(id))
+	plain, err := db.seal.Open(sealed, place)
 	if err != nil {
 		return nil, err
 	}
 	return env, json.Unmarshal(plain, &env)
 }
 
-func (s *sandboxes) sealEnv(id sandbox.ID, env map[string]string) ([]byte, error) {
+// sealEnv encrypts variables for a place.
+func (db *DB) sealEnv(place string, env map[string]string) ([]byte, error) {
 	if len(env) == 0 {
 		return nil, nil
 	}
@@ -76,7 +80,7 @@ func (s *sandboxes) sealEnv(id sandbox.ID, env map[string]string) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	return s.db.seal.Seal(plain, sandboxPlace(id)), nil
+	return db.seal.Seal(plain, place), nil
 }
 
 func sandboxPlace(id sandbox.ID) string { return "sandboxes/env/" + string(id) }
@@ -98,7 +102,7 @@ func (s *sandboxes) transact(ctx context.Context, step, tenantID string, do func
 
 func (s *sandboxes) Create(ctx context.Context, sb *named.Sandbox, room named.Room) (there *named.Sandbox, err error) {
 	const step = "record a sandbox"
-	env, err := s.sealEnv(sb.ID, sb.Env)
+	env, err := s.db.sealEnv(sandboxPlace(sb.ID), sb.Env)
 	if err != nil {
 		return nil, s.db.write.wrap(step, err)
 	}
@@ -125,7 +129,7 @@ func (s *sandboxes) Create(ctx context.Context, sb *named.Sandbox, room named.Ro
 			return err
 		}
 		if _, err = t.exec(ctx, `INSERT INTO sandboxes (`+sandboxColumns+`, memory)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?)`,
 			string(sb.ID), sb.Tenant, sb.Environment, sb.Session, sb.Name, sb.Key, sb.Executor, sb.Image, sb.Asked, limits, sb.Disk, permissions, sb.Connected, env,
 			string(sb.State), string(sb.Sleep), sb.Detail, sb.SleepAfter.Microseconds(), micros(now), micros(now), maybeMicros(sb.ExpiresAt), micros(now), sb.Limits.Memory); err != nil {
 			return err
@@ -181,9 +185,19 @@ func (s *sandboxes) save(ctx context.Context, q querier, sb *named.Sandbox) erro
 	if err != nil {
 		return err
 	}
-	n, err := q.exec(ctx, `UPDATE sandboxes SET state = ?, sleep = ?, detail = ?, permissions = ?, sleep_after = ?, used_at = ?, expires_at = ?,
+	kept, err := keptText(sb.Kept)
+	if err != nil {
+		return err
+	}
+	// What the blob store has and nobody needs from now on is noted first, so that
+	// it is known whatever happens in between.
+	if _, err := q.exec(ctx, `INSERT INTO snapshot_litter (tenant, last) SELECT tenant, atoll_now() FROM sandboxes WHERE id = ? AND kept <> '' AND (kept <> ? OR ? = 'destroyed')
+		ON CONFLICT (tenant) DO UPDATE SET last = excluded.last`, string(sb.ID), kept, string(sb.State)); err != nil {
+		return err
+	}
+	n, err := q.exec(ctx, `UPDATE sandboxes SET state = ?, sleep = ?, detail = ?, permissions = ?, sleep_after = ?, used_at = ?, expires_at = ?, kept = ?,
 		ended_at = CASE WHEN ? = 'destroyed' THEN atoll_now() END WHERE id = ? AND state <> 'destroyed'`,
-		string(sb.State), string(sb.Sleep), storable(sb.Detail), permissions, sb.SleepAfter.Microseconds(), micros(sb.UsedAt), maybeMicros(sb.ExpiresAt),
+		string(sb.State), string(sb.Sleep), storable(sb.Detail), permissions, sb.SleepAfter.Microseconds(), micros(sb.UsedAt), maybeMicros(sb.ExpiresAt), kept,
 		string(sb.State), string(sb.ID))
 	if err == nil && n == 0 {
 		return fault.New(fault.NotFound, noSandbox)
@@ -236,6 +250,12 @@ func (s *sandboxes) Held(ctx context.Context, executor string) ([]*named.Sandbox
 	rows, err := s.db.read.rows(ctx, `SELECT `+sandboxColumns+` FROM sandboxes WHERE executor = ? AND state <> 'destroyed' ORDER BY seq`, executor)
 	all, err := collect(rows, err, s.scan)
 	return all, s.db.read.wrap("list sandboxes", err)
+}
+
+func (s *sandboxes) Bereft(ctx context.Context, executor string) ([]sandbox.ID, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT id FROM sandboxes WHERE executor = ? AND state <> 'destroyed' AND bereft`, executor)
+	all, err := collect(rows, err, func(sc scanner) (id sandbox.ID, err error) { return id, sc.Scan(&id) })
+	return all, s.db.read.wrap("list sandboxes without an environment", err)
 }
 
 func (s *sandboxes) Purge(ctx context.Context, keep time.Duration, most int) (int, error) {

@@ -123,9 +123,15 @@ func suites(t *testing.T, open opener) {
 		namedtest.Store(t, func(t *testing.T) namedtest.Opened {
 			db := open(t)
 			storetest.Operator(t, db)
-			return namedtest.Opened{Store: db.Sandboxes(), Audit: db.Audit(), Usage: db.Usage(), Age: func(t *testing.T, by time.Duration) {
-				_, err := db.SQL().ExecContext(t.Context(), fmt.Sprintf(`UPDATE sandboxes SET ended_at = ended_at - %d`, by.Microseconds()))
-				must(t, err)
+			return namedtest.Opened{Store: db.Sandboxes(), Snapshots: db.Snapshots(), Audit: db.Audit(), Usage: db.Usage(), Delete: func(t *testing.T, tenantID, environment string) {
+				must(t, db.Tenants().CreateTenant(t.Context(), tenant.Tenant{ID: tenantID, Name: tenantID, Plan: "free", Tier: tenant.Standard, AuditDays: 30, CreatedAt: time.Now()}))
+				must(t, db.Tenants().CreateEnvironment(t.Context(), tenant.Environment{ID: environment, Tenant: tenantID, Name: environment, Image: "default", Limits: sandbox.DefaultLimits(), CreatedAt: time.Now()}))
+				must(t, db.Tenants().DeleteEnvironment(t.Context(), tenantID, environment))
+			}, Age: func(t *testing.T, by time.Duration) {
+				for column, table := range map[string]string{"ended_at": "sandboxes", "expires_at": "snapshots", "last": "snapshot_litter"} {
+					_, err := db.SQL().ExecContext(t.Context(), fmt.Sprintf(`UPDATE %s SET %s = %s - %d`, table, column, column, by.Microseconds()))
+					must(t, err)
+				}
 			}}
 		})
 	})

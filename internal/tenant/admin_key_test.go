@@ -237,7 +237,7 @@ func TestPlans(t *testing.T) {
 		refused(t, w.DeletePlan(ctx, "key_1", name), fault.Conflict, "built in")
 	}
 	fits := tenant.Plan{Name: "team", MaxCPU: 1024, MaxMemory: 16 << 40, Concurrency: 1e6, MaxTimeout: 30 * 24 * time.Hour, MaxOutput: 1 << 40, Streaming: true, BuiltIn: true,
-		MaxSandboxes: 1e6, MaxSandboxMemory: 16 << 40, MaxSandboxDisk: 16 << 40, MaxSandboxLife: 10 * 365 * 24 * time.Hour}
+		MaxSandboxes: 1e6, MaxSandboxMemory: 16 << 40, MaxSandboxDisk: 16 << 40, MaxSandboxLife: 10 * 365 * 24 * time.Hour, MaxSnapshots: 1e6, MaxSnapshotSize: 16 << 40}
 	for _, c := range []struct {
 		says   string
 		change func(*tenant.Plan)
@@ -261,6 +261,10 @@ func TestPlans(t *testing.T) {
 		{"max_sandbox_disk", func(p *tenant.Plan) { p.MaxSandboxDisk++ }},
 		{"max_sandbox_life", func(p *tenant.Plan) { p.MaxSandboxLife = -1 }},
 		{"max_sandbox_life", func(p *tenant.Plan) { p.MaxSandboxLife += time.Second }},
+		{"max_snapshots", func(p *tenant.Plan) { p.MaxSnapshots = -1 }},
+		{"max_snapshots", func(p *tenant.Plan) { p.MaxSnapshots++ }},
+		{"max_snapshot_size", func(p *tenant.Plan) { p.MaxSnapshotSize = -1 }},
+		{"max_snapshot_size", func(p *tenant.Plan) { p.MaxSnapshotSize++ }},
 	} {
 		p := fits
 		c.change(&p)

@@ -97,6 +97,8 @@ func (p Plan) policy() [][2]string {
 		field("max_sandbox_memory", p.MaxSandboxMemory),
 		field("max_sandbox_disk", p.MaxSandboxDisk),
 		field("max_sandbox_life", p.MaxSandboxLife),
+		field("max_snapshots", p.MaxSnapshots),
+		field("max_snapshot_size", p.MaxSnapshotSize),
 	}
 }
 
@@ -128,6 +130,10 @@ func (p Plan) check() error {
 		return invalid("max_sandbox_disk must be 0, for the server's own bound, to %d bytes", int64(MaxPlanThreadSize))
 	case p.MaxSandboxLife < 0 || p.MaxSandboxLife > MaxPlanLife:
 		return invalid("max_sandbox_life must be 0, for no bound, to %d seconds", int64(MaxPlanLife/time.Second))
+	case p.MaxSnapshots < 0 || p.MaxSnapshots > MaxPlanSandboxes:
+		return invalid("max_snapshots must be 0, for no bound, to %d", MaxPlanSandboxes)
+	case p.MaxSnapshotSize < 0 || p.MaxSnapshotSize > MaxPlanThreadSize:
+		return invalid("max_snapshot_size must be 0, for no bound, to %d bytes", int64(MaxPlanThreadSize))
 	}
 	return nil
 }

@@ -74,6 +74,8 @@ type Plan struct {
 	MaxSandboxMemory int64         // bytes of those that are not asleep on disk, together
 	MaxSandboxDisk   int64         // bytes of the files of one
 	MaxSandboxLife   time.Duration // of one
+	MaxSnapshots     int
+	MaxSnapshotSize  int64 // bytes of all of them, together
 }
 
 // Plans are the contract's.
@@ -82,11 +84,11 @@ func Plans() []Plan {
 	return []Plan{
 		{
 			Name: "free", MaxCPU: 1, MaxMemory: 1 * GiB, Concurrency: 5, MaxTimeout: time.Minute, MaxOutput: 100 << 20, MaxThreads: 100, MaxThreadSize: 1 * GiB, BuiltIn: true,
-			MaxSandboxes: 5, MaxSandboxMemory: 4 * GiB, MaxSandboxDisk: 2 * GiB, MaxSandboxLife: 24 * time.Hour,
+			MaxSandboxes: 5, MaxSandboxMemory: 4 * GiB, MaxSandboxDisk: 2 * GiB, MaxSandboxLife: 24 * time.Hour, MaxSnapshots: 5, MaxSnapshotSize: 10 * GiB,
 		},
 		{
 			Name: "pro", MaxCPU: 4, MaxMemory: 4 * GiB, Concurrency: 100, MaxTimeout: time.Hour, Streaming: true, Async: true, MaxOutput: 1 * GiB, MaxThreads: 10_000, MaxThreadSize: 10 * GiB, BuiltIn: true,
-			MaxSandboxes: 100, MaxSandboxMemory: 64 * GiB, MaxSandboxDisk: 20 * GiB, MaxSandboxLife: 30 * 24 * time.Hour,
+			MaxSandboxes: 100, MaxSandboxMemory: 64 * GiB, MaxSandboxDisk: 20 * GiB, MaxSandboxLife: 30 * 24 * time.Hour, MaxSnapshots: 100, MaxSnapshotSize: 500 * GiB,
 		},
 		{Name: "enterprise", Streaming: true, Async: true, MaxOutput: 10 * GiB, BuiltIn: true},
 	}

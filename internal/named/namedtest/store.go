@@ -17,10 +17,14 @@ import (
 
 // Opened is an empty store, with the stores that it writes to as well.
 type Opened struct {
-	Store named.Store
-	Audit audit.Store
-	Usage usage.Store
-	// Age makes destroyed sandboxes look as if so much time had passed since.
+	Store     named.Store
+	Snapshots named.SnapshotStore
+	Audit     audit.Store
+	Usage     usage.Store
+	// Delete deletes an environment of a tenant.
+	Delete func(t *testing.T, tenant, environment string)
+	// Age makes destroyed sandboxes, and what is noted of snapshots, look as if so
+	// much time had passed since.
 	Age func(t *testing.T, by time.Duration)
 }
 
@@ -42,6 +46,13 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 		{"time is charged once", testMeter},
 		{"a call leaves a row and an entry", testCall},
 		{"records of destroyed sandboxes go", testPurge},
+		{"a snapshot is found once it is finished", testSnapshot},
+		{"no more snapshots than the plan allows", testSnapshotRoom},
+		{"what is another's snapshot does not exist", testSnapshotOthers},
+		{"snapshots are listed newest first", testSnapshotPages},
+		{"snapshots expire", testSnapshotExpiry},
+		{"what is kept for nobody is litter", testLitter},
+		{"a deleted environment leaves nothing behind", testBereft},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
@@ -131,8 +142,12 @@ func deref(sb *named.Sandbox) any {
 	if sb.ExpiresAt != nil {
 		expires = sb.ExpiresAt.String()
 	}
-	c.ExpiresAt = nil
-	return []any{c, expires}
+	var kept named.Kept
+	if sb.Kept != nil {
+		kept = *sb.Kept
+	}
+	c.ExpiresAt, c.Kept = nil, nil
+	return []any{c, expires, kept}
 }
 
 func testName(t *testing.T, o Opened) {

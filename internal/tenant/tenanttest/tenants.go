@@ -137,7 +137,7 @@ func testPlans(t *testing.T, s tenant.Store) {
 	ctx := t.Context()
 	wantSame(t, get[[]tenant.Plan](t)(s.Plans(ctx)), tenant.Plans())
 	own := tenant.Plan{Name: "own", MaxCPU: 0.5, MaxMemory: 1 << 33, Concurrency: 3, MaxTimeout: 90 * time.Second, Streaming: true, Async: true, MaxOutput: 1 << 40, MaxThreads: 7, MaxThreadSize: 1 << 33,
-		MaxSandboxes: 8, MaxSandboxMemory: 1 << 34, MaxSandboxDisk: 1 << 35, MaxSandboxLife: 36 * time.Hour}
+		MaxSandboxes: 8, MaxSandboxMemory: 1 << 34, MaxSandboxDisk: 1 << 35, MaxSandboxLife: 36 * time.Hour, MaxSnapshots: 9, MaxSnapshotSize: 1 << 36}
 	must(t, s.PutPlan(ctx, own))
 	wantSame(t, get[tenant.Plan](t)(s.Plan(ctx, "own")), own)
 	own.Concurrency, own.Async = 4, false
