@@ -20,6 +20,7 @@ type Aliases struct {
 	}
 	Default string            // the image that stands for those of languages, if its interpreter is new enough
 	Names   map[string]string // the operator's; "node:*" is for all tags that are not named
+	Pull    *Pull             // nil: what is missing is not imported
 }
 
 // reference is what an image can be asked for as.
@@ -27,13 +28,14 @@ var reference = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$`)
 
 // Resolve returns the name of an image of the store: of what the operator's table
 // says, or of that very name, or the default image where it has the language that
-// is asked for in that version or a later one. Nothing is fetched.
+// is asked for in that version or a later one, or what Provide has imported for
+// it. Nothing is fetched.
 func (a *Aliases) Resolve(asked string) (string, error) {
 	if !reference.MatchString(asked) {
 		return "", fault.New(fault.Invalid, "image: %.80q is no image's name; want one such as \"default\" or \"node:22\"", asked)
 	}
 	repository, tag := splitReference(asked)
-	for _, alias := range []string{asked, repository + ":" + tag, repository + ":*"} {
+	for _, alias := range aliases(asked) {
 		if name, ok := a.Names[alias]; ok {
 			if _, err := a.Store.Get(name); err != nil {
 				return "", fault.Wrap(fault.Invalid, err, "image: "+strconv.Quote(asked)+" is the image "+strconv.Quote(name)+" in this server's image_aliases, which it does not have; have it imported with 'atoll image import --name "+name+" ...'")
@@ -51,7 +53,26 @@ func (a *Aliases) Resolve(asked string) (string, error) {
 	if a.stands(repository, tag) {
 		return a.Default, nil
 	}
+	if name, ok := pulledName(asked); ok && a.Pull != nil {
+		if _, err := a.Store.Get(name); err == nil {
+			return name, nil
+		} else if fault.KindOf(err) != fault.NotFound {
+			return "", err
+		}
+	}
 	return "", a.unknown(asked, repository, tag)
+}
+
+// aliases are the names in the operator's table that mean what was asked for, the
+// closest first.
+func aliases(asked string) []string {
+	repository, tag := splitReference(asked)
+	return []string{asked, repository + ":" + tag, repository + ":*"}
+}
+
+// aliased reports whether the operator's table says what is meant.
+func (a *Aliases) aliased(asked string) bool {
+	return slices.ContainsFunc(aliases(asked), func(alias string) bool { _, ok := a.Names[alias]; return ok })
 }
 
 // splitReference splits a reference like Docker does; a missing tag is "latest".
@@ -106,15 +127,7 @@ func components(version string) ([]int, bool) {
 }
 
 func (a *Aliases) unknown(asked, repository, tag string) error {
-	name := strings.Map(func(c rune) rune {
-		if c >= 'A' && c <= 'Z' {
-			return c + 'a' - 'A'
-		}
-		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '_' {
-			return c
-		}
-		return '-'
-	}, repository[strings.LastIndexByte(repository, '/')+1:]+"-"+tag)
+	name := plainName(repository[strings.LastIndexByte(repository, '/')+1:] + "-" + tag)
 	var there []string
 	if all, err := a.Store.List(); err == nil {
 		for _, img := range all[:min(len(all), 20)] {
@@ -124,4 +137,17 @@ func (a *Aliases) unknown(asked, repository, tag string) error {
 	slices.SortFunc(there, cmp.Compare[string])
 	return fault.New(fault.Invalid, "image: this server has no image %q; its operator can import it with 'atoll image import --name %s %s' and set image_aliases to {%q: %q}. There are: %s",
 		asked, name, asked, asked, name, strings.Join(there, ", "))
+}
+
+// plainName makes of text what an image can be called.
+func plainName(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c >= 'A' && c <= 'Z' {
+			return c + 'a' - 'A'
+		}
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '_' {
+			return c
+		}
+		return '-'
+	}, text)
 }

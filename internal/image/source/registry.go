@@ -19,6 +19,16 @@ import (
 	"github.com/atoll-run/atoll/internal/fault"
 )
 
+// Repository returns the repository of a registry's reference, with its registry:
+// that of Docker is index.docker.io.
+func Repository(reference string) (string, error) {
+	ref, err := name.ParseReference(reference)
+	if err != nil {
+		return "", fault.Wrap(fault.Invalid, err, fmt.Sprintf("%q is no image's reference", reference))
+	}
+	return ref.Context().Name(), nil
+}
+
 // openRegistry finds an image by its registry reference. Credentials are those
 // that docker login keeps.
 func openRegistry(ctx context.Context, s string, opts Options) (*Image, error) {
