@@ -29,7 +29,7 @@ const (
 func (a *app) adminCommands() []*cobra.Command {
 	return []*cobra.Command{
 		a.tenantCommand(), a.envCommand(), a.keyCommand(), a.planCommand(), a.templateCommand(), a.connectionCommand(),
-		a.capsCommand(), a.auditCommand(), a.usageCommand(), a.webhookCommand(), a.executionCommand(), a.threadCommand(), a.sandboxCommand(),
+		a.capsCommand(), a.auditCommand(), a.usageCommand(), a.webhookCommand(), a.executionCommand(), a.threadCommand(), a.sandboxCommand(), a.snapshotCommand(),
 	}
 }
 

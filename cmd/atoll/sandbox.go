@@ -28,7 +28,7 @@ is unique in its session (--session); its id can be given instead.`,
   atoll sandbox cp ./src builder:src`, devKeyFile)
 	s := &sandboxes{remote: r}
 	cmd.PersistentFlags().StringVar(&s.session, "session", "default", "the session that the sandbox belongs to")
-	cmd.AddCommand(s.create(), s.list(), s.fork(), s.exec(), s.shell(), s.cp(), s.logs(),
+	cmd.AddCommand(s.create(), s.list(), s.fork(), s.snapshot(), s.exec(), s.shell(), s.cp(), s.logs(),
 		r.command("ports NAME", "List the ports that something listens on", "", cobra.ExactArgs(1),
 			func(ctx context.Context, c *adminapi.Client, args []string) error {
 				all, err := c.SandboxPorts(ctx, s.at(args[0]))
@@ -57,14 +57,21 @@ is unique in its session (--session); its id can be given instead.`,
 func (s *sandboxes) at(name string) adminapi.At { return adminapi.At{Session: s.session, Name: name} }
 
 func (s *sandboxes) create() *cobra.Command {
-	var image string
+	var image, snapshot string
+	var filesOnly bool
 	var env []string
 	var sleepAfter, timeout time.Duration
-	cmd := s.command("create NAME", "Make a sandbox, unless there is one of that name", "  atoll sandbox create builder --image node:22 --sleep-after 10m", cobra.ExactArgs(1),
+	cmd := s.command("create NAME", "Make a sandbox, unless there is one of that name", "  atoll sandbox create builder --image node:22 --sleep-after 10m\n  atoll sandbox create again --snapshot snap-0123456789abcdef", cobra.ExactArgs(1),
 		func(ctx context.Context, c *adminapi.Client, args []string) error {
 			in := httpapi.NewSandbox{Name: &args[0], Session: &s.session}
 			if image != "" {
 				in.Image = &image
+			}
+			if snapshot != "" {
+				in.Snapshot = &snapshot
+			}
+			if filesOnly {
+				in.FilesOnly = &filesOnly
 			}
 			vars, err := pairs("env", env)
 			if err != nil {
@@ -85,6 +92,8 @@ func (s *sandboxes) create() *cobra.Command {
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&image, "image", "", "such as node:22 (that of the key's environment)")
+	flags.StringVar(&snapshot, "snapshot", "", "what it begins with, processes and all (nothing)")
+	flags.BoolVar(&filesOnly, "files-only", false, "begin with the snapshot's files alone")
 	flags.StringArrayVarP(&env, "env", "e", nil, "variable for its programs, NAME=value; may be repeated")
 	flags.DurationVar(&sleepAfter, "sleep-after", 0, "without use it sleeps after this time (the server's)")
 	flags.DurationVar(&timeout, "timeout", 0, "it is removed after this time (as long as the plan allows)")

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/go-json-experiment/json"
@@ -66,6 +67,31 @@ func (c *Client) SleepSandbox(ctx context.Context, at At) (httpapi.Sandbox, erro
 func (c *Client) ForkSandbox(ctx context.Context, at At, count int) ([]httpapi.Sandbox, error) {
 	all, err := call[httpapi.SandboxList](ctx, c, http.MethodPost, at.path("fork"), at.query("count", strconv.Itoa(count)), nil)
 	return all.Data, err
+}
+
+// CreateSnapshot keeps a sandbox as it is now, for a time; 0 is the server's.
+func (c *Client) CreateSnapshot(ctx context.Context, at At, keep time.Duration) (httpapi.Snapshot, error) {
+	q := at.query()
+	if keep != 0 {
+		q.Set("keep_ms", strconv.FormatInt(keep.Milliseconds(), 10))
+	}
+	return call[httpapi.Snapshot](ctx, c, http.MethodPost, at.path("snapshots"), q, nil)
+}
+
+// Snapshots lists snapshots, at most most of them; 0 is all.
+func (c *Client) Snapshots(ctx context.Context, most int) ([]httpapi.Snapshot, error) {
+	return list[httpapi.Snapshot](ctx, c, "/v1/snapshots", nil, most)
+}
+
+// Snapshot returns a snapshot.
+func (c *Client) Snapshot(ctx context.Context, id string) (httpapi.Snapshot, error) {
+	return call[httpapi.Snapshot](ctx, c, http.MethodGet, "/v1/snapshots/"+url.PathEscape(id), nil, nil)
+}
+
+// DeleteSnapshot deletes a snapshot.
+func (c *Client) DeleteSnapshot(ctx context.Context, id string) error {
+	_, err := call[struct{}](ctx, c, http.MethodDelete, "/v1/snapshots/"+url.PathEscape(id), nil, nil)
+	return err
 }
 
 // SandboxPorts lists the ports that something in a sandbox listens on.

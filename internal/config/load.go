@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/preview"
 )
 
@@ -164,6 +165,13 @@ func (c *Config) validate() error {
 	check(c.LogAge >= time.Minute, "log_age: must be at least 1m")
 	check(c.KeepFor >= time.Hour, "keep_executions: must be at least 1h")
 	check(c.KeepThreads == 0 || c.KeepThreads >= time.Hour, "keep_threads: must be 0, for ever, or at least 1h")
+	for _, pattern := range c.ImagePullAllow {
+		err := image.CheckPull(pattern)
+		check(err == nil, "image_pull_allow: %v", err)
+	}
+	check(c.ImagePullSize > 0, "image_pull_size: must be more than 0")
+	check(c.ImagePullTimeout > 0, "image_pull_timeout: must be more than 0")
+	check(c.KeepSnapshots == 0 || c.KeepSnapshots >= time.Hour, "keep_snapshots: must be 0, for ever, or at least 1h")
 	check(c.KeepUsage >= 62*24*time.Hour, "keep_usage: must be at least 1488h, this month and the one before")
 	check(c.MinFreeDisk >= 0, "min_free_disk: must not be negative")
 	check(c.PriceCPU >= 0 && c.PriceGiB >= 0 && c.PriceOut >= 0 && c.PriceCall >= 0,

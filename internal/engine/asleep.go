@@ -418,6 +418,23 @@ func reseed(id sandbox.ID) guest.Reseed {
 // Copy implements named.Engine. The memory, which nobody writes to, is linked. The
 // folders of one that Twin has begun are there.
 func (n Named) Copy(ctx context.Context, from, to sandbox.ID) (err error) {
+	if err := n.CopyFiles(ctx, from, to); err != nil {
+		return err
+	}
+	src, dst := n.e.host.named(from), n.e.host.named(to)
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("copy the memory of %s: %w", from, err), os.RemoveAll(dst))
+		}
+	}()
+	if err := linkFolder(filepath.Join(src, memoryDir), filepath.Join(dst, memoryNew)); err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(dst, memoryNew), filepath.Join(dst, memoryDir))
+}
+
+// CopyFiles implements named.Engine.
+func (n Named) CopyFiles(ctx context.Context, from, to sandbox.ID) (err error) {
 	src, dst := n.e.host.named(from), n.e.host.named(to)
 	if err := os.MkdirAll(dst, 0o700); err != nil {
 		return err
@@ -435,10 +452,7 @@ func (n Named) Copy(ctx context.Context, from, to sandbox.ID) (err error) {
 			return err
 		}
 	}
-	if err := linkFolder(filepath.Join(src, memoryDir), filepath.Join(dst, memoryNew)); err != nil {
-		return err
-	}
-	return os.Rename(filepath.Join(dst, memoryNew), filepath.Join(dst, memoryDir))
+	return nil
 }
 
 func linkFolder(from, to string) error {

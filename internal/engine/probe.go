@@ -30,6 +30,13 @@ func OpenProbe(ctx context.Context, p Platform, limits sandbox.Limits) (probe im
 	}, rt.Close, nil
 }
 
+// Probe runs a program of an image in a sandbox of its own.
+func (e *Engine) Probe() image.Probe {
+	return func(ctx context.Context, rootfs sandbox.Rootfs, argv []string) ([]byte, error) {
+		return runProbe(ctx, e.host, e.cfg.Limits, rootfs, argv)
+	}
+}
+
 func runProbe(ctx context.Context, rt sandbox.Runtime, limits sandbox.Limits, rootfs sandbox.Rootfs, argv []string) (_ []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

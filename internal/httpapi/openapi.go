@@ -68,6 +68,7 @@ func buildDocument() []byte {
 	d.threads(doc)
 	d.tools(doc)
 	d.toolset(doc)
+	d.mcp(doc)
 	d.sandboxes(doc)
 	d.contexts(doc)
 	d.environments(doc)

@@ -53,7 +53,8 @@ func (d describer) sandboxes(doc *huma.OpenAPI) {
 
 	add(http.MethodPost, sandboxesPath, "createSandbox", "Make a named sandbox", nil, json(NewSandbox{}), map[string]*huma.Response{
 		"201": d.json("It was made.", Sandbox{}), "200": d.json("There was one of that name, which is as it was.", Sandbox{}),
-		"409": d.json("conflict: there is one of that name with another image.", ErrorResponse{}), "429": limited,
+		"404": d.json("not_found: there is no such snapshot, or it is not the caller's.", ErrorResponse{}),
+		"409": d.json("conflict: there is one of that name with another image, or the snapshot cannot be used so.", ErrorResponse{}), "429": limited,
 	})
 	add(http.MethodGet, sandboxesPath, "listSandboxes", "List named sandboxes", []*huma.Param{queryParam("session", "Those of a session; of all if not given.", text())}, nil,
 		map[string]*huma.Response{"200": d.json("Those of the key's environment, by session and name.", SandboxList{})})
@@ -64,6 +65,16 @@ func (d describer) sandboxes(doc *huma.OpenAPI) {
 	on(http.MethodPost, "/sleep", "sleepSandbox", "Have a sandbox sleep at once", nil, nil, one)
 	add(http.MethodPost, sandboxPath+"/fork", "forkSandbox", "Make copies of a sandbox, processes and all", []*huma.Param{name, session, queryParam("count", "How many; 1 if not given.", integer(1, named.MaxForks))}, nil,
 		map[string]*huma.Response{"201": d.json("The copies, which are called after it.", SandboxList{}), "404": unknown, "409": conflict, "429": limited})
+	add(http.MethodPost, sandboxPath+"/snapshots", "createSnapshot", "Keep a sandbox as it is now",
+		[]*huma.Param{name, session, queryParam("keep_ms", "How long it is kept; as long as the server's rule says if not given.", integer(1, float64(maxKeep.Milliseconds())))}, nil,
+		map[string]*huma.Response{"201": d.json("What is kept: without memory where that cannot be written, and then detail says why.", Snapshot{}), "404": unknown, "409": conflict, "429": limited})
+	add(http.MethodGet, snapshotsPath, "listSnapshots", "List snapshots", []*huma.Param{
+		queryParam("limit", "Most items of a page; 20 if not given.", integer(1, maxPage)), queryParam("page", "The next_page of an earlier answer.", text()),
+	}, nil, map[string]*huma.Response{"200": d.json("Those of the key's environment, newest first.", SnapshotPage{})})
+	snapshot := &huma.Param{Name: "snapshot", In: "path", Required: true, Description: "Its snapshot_id.", Schema: text()}
+	noSnapshot := d.json("not_found: there is no such snapshot, or it is not the caller's.", ErrorResponse{})
+	add(http.MethodGet, snapshotPath, "getSnapshot", "Get a snapshot", []*huma.Param{snapshot}, nil, map[string]*huma.Response{"200": d.json("The snapshot.", Snapshot{}), "404": noSnapshot})
+	add(http.MethodDelete, snapshotPath, "deleteSnapshot", "Delete a snapshot", []*huma.Param{snapshot}, nil, map[string]*huma.Response{"204": gone, "404": noSnapshot})
 	on(http.MethodGet, "/metrics", "getSandboxMetrics", "Get what a sandbox uses", nil, nil, d.json("It wakes nothing.", SandboxMetrics{}))
 	on(http.MethodGet, "/ports", "listSandboxPorts", "List the ports that something listens on", nil, nil, d.json("By number.", SandboxPorts{}))
 

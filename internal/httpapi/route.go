@@ -60,6 +60,7 @@ func (s *Server) routes(metrics http.Handler) http.Handler {
 	if s.sandboxes != nil {
 		table = append(table, s.sandboxRoutes()...)
 		table = append(table, s.contextRoutes()...)
+		table = append(table, s.snapshotRoutes()...)
 	}
 	if s.ports != nil {
 		table = append(table, s.previewRoutes()...)

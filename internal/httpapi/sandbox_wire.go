@@ -38,6 +38,8 @@ type NewSandbox struct {
 	Name         *string         `json:"name" required:"true" nullable:"false" pattern:"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"`
 	Session      *string         `json:"session,omitzero" minLength:"1" maxLength:"128" default:"default" doc:"The pool that it belongs to."`
 	Image        *string         `json:"image,omitzero" doc:"Such as node:22; that of the key's environment if left out."`
+	Snapshot     *string         `json:"snapshot,omitzero" pattern:"^snap-[0-9a-f]{16}$" doc:"The snapshot that it begins with, processes and all."`
+	FilesOnly    *bool           `json:"files_only,omitzero" default:"false" doc:"It begins with the snapshot's files, in a new sandbox of the key's environment: also where the memory cannot be used."`
 	Environment  *string         `json:"environment,omitzero" doc:"The environment of the key, which is the only one that it may use."`
 	SleepAfterMS *Millis         `json:"sleep_after_ms,omitzero" minimum:"-1" doc:"Without use; -1 for never, the server's if left out."`
 	TimeoutMS    *Millis         `json:"timeout_ms,omitzero" minimum:"1" doc:"Until it is destroyed; as long as the plan allows if left out."`

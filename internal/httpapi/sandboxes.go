@@ -26,6 +26,10 @@ type Sandboxes interface {
 	Usage(ctx context.Context, p *tenant.Principal, session, nameOrID string) (named.Usage, error)
 	Sleep(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*named.Sandbox, error)
 	Fork(ctx context.Context, p *tenant.Principal, session, nameOrID string, count int) ([]*named.Sandbox, error)
+	Snapshot(ctx context.Context, p *tenant.Principal, session, nameOrID string, keep time.Duration) (*named.Snapshot, error)
+	GetSnapshot(ctx context.Context, p *tenant.Principal, id named.SnapshotID) (*named.Snapshot, error)
+	ListSnapshots(ctx context.Context, p *tenant.Principal, cursor string, limit int) (page []*named.Snapshot, next string, err error)
+	DeleteSnapshot(ctx context.Context, p *tenant.Principal, id named.SnapshotID) error
 	Orphans(ctx context.Context) ([]sandbox.ID, error)
 	Reap(ctx context.Context) ([]sandbox.ID, error)
 	Record(ctx context.Context, p *tenant.Principal, c named.Call) error
@@ -193,6 +197,12 @@ func (in *NewSandbox) domain(caller *tenant.Principal) (*named.Spec, error) {
 	if spec.Timeout, err = millis("timeout_ms", in.TimeoutMS, 1); err != nil {
 		return nil, err
 	}
+	if in.Snapshot != nil {
+		if spec.Snapshot = named.SnapshotID(*in.Snapshot); !spec.Snapshot.Valid() {
+			return nil, invalid("snapshot must be the snapshot_id of a snapshot, snap- and 16 hexadecimal digits")
+		}
+	}
+	spec.FilesOnly = in.FilesOnly != nil && *in.FilesOnly
 	if in.Network != nil {
 		policy, err := in.Network.over(caller.Environment.Permissions.Network)
 		if err != nil {

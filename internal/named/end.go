@@ -36,6 +36,7 @@ func (m *Manager) Destroy(ctx context.Context, p *tenant.Principal, session, nam
 func (m *Manager) end(ctx context.Context, e *entry, why string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
+	m.mine(e)
 	m.charge(ctx, e, time.Now())
 	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.move(Destroyed, why) }); err != nil {
 		return err
@@ -107,7 +108,7 @@ func (m *Manager) Orphans(ctx context.Context) ([]sandbox.ID, error) {
 	defer m.mu.Unlock()
 	var out []sandbox.ID
 	for _, id := range left {
-		if m.byID[id] == nil {
+		if m.byID[id] == nil && !m.staged[id] {
 			out = append(out, id)
 		}
 	}

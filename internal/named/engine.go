@@ -55,6 +55,8 @@ type Engine interface {
 	Stock(from sandbox.ID, r Recipe, count int)
 	// Copy makes another sandbox that is asleep from one that is.
 	Copy(ctx context.Context, from, to sandbox.ID) error
+	// CopyFiles makes another sandbox, of files alone, from one that does not run.
+	CopyFiles(ctx context.Context, from, to sandbox.ID) error
 	// Left lists all sandboxes that there is anything of.
 	Left(ctx context.Context) ([]sandbox.ID, error)
 	// Remove ends a sandbox that nobody has open, and removes all there is of it.

@@ -60,6 +60,8 @@ func (m *Manager) existing(ctx context.Context, e *entry, spec *Spec) (sb *Sandb
 		return sb.clone(), false, nil
 	case sb.State == Lost:
 		return nil, true, m.end(ctx, e, sb.Detail)
+	case spec.Snapshot != "":
+		return nil, false, fault.New(fault.Conflict, "the sandbox %q exists; a snapshot is what a new one begins with: destroy it first, or choose another name", sb.Name)
 	}
 	if spec.Image != "" && spec.Image != sb.Asked {
 		image, err := m.cfg.Images.Resolve(spec.Image)
@@ -83,9 +85,18 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 	if spec == nil {
 		spec = &Spec{}
 	}
-	sb, err := m.draft(p, session, name, spec)
+	from, err := m.origin(ctx, p, spec)
 	if err != nil {
 		return nil, false, err
+	}
+	sb, err := m.draft(ctx, p, session, name, spec)
+	if err != nil {
+		return nil, false, err
+	}
+	if from != nil {
+		if err := m.shape(p, sb, from, spec); err != nil {
+			return nil, false, err
+		}
 	}
 	if err := m.cfg.Engine.Admit(sb.recipe()); err != nil {
 		return nil, false, err
@@ -113,9 +124,16 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 		return nil, false, fault.New(fault.Unavailable, "the sandbox %q is on another machine (%s), which this server does not reach", name, there.Executor)
 	}
 	// From here on the caller's going away changes nothing.
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeTime)
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
 	defer cancel()
-	if err := m.fill(work, p, e); err != nil {
+	if err := m.fill(work, p, e, func(r Recipe) (Live, error) {
+		if from != nil {
+			return m.revive(work, from, r, spec.FilesOnly)
+		}
+		making, cancel := context.WithTimeout(work, makeTime)
+		defer cancel()
+		return m.cfg.Engine.Make(making, r)
+	}); err != nil {
 		span.Fail(err)
 		return nil, false, errors.Join(err, m.cfg.Store.Forget(context.WithoutCancel(ctx), sb.ID))
 	}
@@ -126,7 +144,7 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 }
 
 // draft is the sandbox that a spec asks for, if p may have it.
-func (m *Manager) draft(p *tenant.Principal, session, name string, spec *Spec) (*Sandbox, error) {
+func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name string, spec *Spec) (*Sandbox, error) {
 	if err := p.Plan.Allows(&p.Environment); err != nil {
 		return nil, err
 	}
@@ -139,7 +157,7 @@ func (m *Manager) draft(p *tenant.Principal, session, name string, spec *Spec) (
 	image := p.Environment.Image
 	if spec.Image != "" {
 		var err error
-		if image, err = m.cfg.Images.Resolve(spec.Image); err != nil {
+		if image, err = m.cfg.Images.Provide(ctx, spec.Image); err != nil {
 			return nil, err
 		}
 	}
@@ -202,9 +220,9 @@ func (m *Manager) reserve(e *entry) (there bool, err error) {
 
 var errClosing = fault.New(fault.Unavailable, "the server is shutting down; nothing was started, retry after a moment")
 
-// fill makes what e's sandbox is recorded as.
-func (m *Manager) fill(ctx context.Context, p *tenant.Principal, e *entry) error {
-	live, err := m.cfg.Engine.Make(ctx, m.current(e).recipe())
+// fill has what e's sandbox is recorded as made.
+func (m *Manager) fill(ctx context.Context, p *tenant.Principal, e *entry, made func(Recipe) (Live, error)) error {
+	live, err := made(m.current(e).recipe())
 	if err != nil {
 		return err
 	}

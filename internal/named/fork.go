@@ -46,8 +46,15 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 		return nil, err
 	}
 	// From here on the caller's going away changes nothing.
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeTime)
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
 	defer cancel()
+	if parent.Sleep == Stored {
+		if err := m.unstore(work, e); err != nil {
+			e.unlock()
+			return nil, err
+		}
+		parent.Kept = nil
+	}
 	twins, err := m.reserveForks(work, p, parent, count)
 	if err == nil {
 		begun := m.begin(work, parent, twins) // while the memory is written

@@ -17,6 +17,8 @@ type Images interface {
 	// Resolve returns the name in the image store of what was asked for; an Invalid
 	// fault says how to import what is not there.
 	Resolve(asked string) (string, error)
+	// Provide is Resolve, and imports what is not there where the operator lets it.
+	Provide(ctx context.Context, asked string) (string, error)
 }
 
 // Callers finds out who holds a key.
@@ -26,24 +28,28 @@ type Callers interface {
 
 // Config is what a Manager is made of. All of it is required.
 type Config struct {
-	Store    Store
-	Engine   Engine
-	Images   Images
-	Callers  Callers
-	Executor string                  // name of this installation
-	Disk     func() error            // refuses new sandboxes while the disk is full
-	Room     func(bytes int64) error // refuses a memory of that size, likewise
-	Prices   usage.Prices
-	Rules    []string // all redaction rules
+	Store     Store
+	Snapshots SnapshotStore
+	Engine    Engine
+	Vault     Vault
+	Images    Images
+	Callers   Callers
+	Executor  string                  // name of this installation
+	Disk      func() error            // refuses new sandboxes while the disk is full
+	Room      func(bytes int64) error // refuses a memory of that size, likewise
+	Prices    usage.Prices
+	Rules     []string // all redaction rules
 
-	SleepAfter time.Duration // of sandboxes that say nothing
-	Frozen     time.Duration // how long one that sleeps stays in memory; negative for good
-	Memories   int64         // bytes that memories on disk may have together; 0 for no bound
-	Believed   time.Duration // how long it is that what a sandbox which runs may do is as it was asked for last
-	DiskLimit  int64         // bytes of each; a plan's own may be less; 0 for no bound
-	Most       int           // sandboxes of this machine; 0 for no bound
-	Keep       time.Duration // how long a sleeping one is kept without use; 0 for ever
-	Detach     bool          // Close leaves them for the next process
+	SleepAfter    time.Duration // of sandboxes that say nothing
+	Frozen        time.Duration // how long one that sleeps stays in memory; negative for good
+	Memories      int64         // bytes that memories on disk may have together; 0 for no bound
+	Believed      time.Duration // how long it is that what a sandbox which runs may do is as it was asked for last
+	DiskLimit     int64         // bytes of each; a plan's own may be less; 0 for no bound
+	Most          int           // sandboxes of this machine; 0 for no bound
+	Stored        time.Duration // how long one that sleeps stays on disk before the blob store has it; negative for good
+	Keep          time.Duration // how long a sleeping one is kept without use; 0 for ever
+	KeepSnapshots time.Duration // how long a snapshot is kept that has no time of its own; 0 for ever
+	Detach        bool          // Close leaves them for the next process
 
 	Log *slog.Logger
 }
@@ -61,6 +67,8 @@ type Manager struct {
 	mu     sync.Mutex
 	byID   map[sandbox.ID]*entry // guarded by mu
 	byName map[place]*entry      // guarded by mu
+	staged map[sandbox.ID]bool   // guarded by mu; copies on their way to the blob store
+	stores int                   // guarded by mu; sandboxes on their way to the blob store
 	closed bool                  // guarded by mu
 }
 
@@ -86,7 +94,10 @@ type entry struct {
 	kept  int64     // guarded by Manager.mu; bytes of its memory on disk
 	awake bool      // guarded by Manager.mu; it cannot sleep as it should, until it was used again
 
-	opens   int   // guarded by Manager.mu; uses that ever began
+	opens   int       // guarded by Manager.mu; uses that ever began
+	storing *storing  // guarded by Manager.mu; nil unless it is on its way to the blob store
+	storeAt time.Time // guarded by Manager.mu; not before
+
 	looking bool  // guarded by Manager.mu; somebody uses watch
 	stops   int   // guarded by Manager.mu; how often all its programs were ended
 	stopped error // guarded by Manager.mu; why they were last
@@ -101,7 +112,9 @@ type entry struct {
 
 // New returns a Manager.
 func New(cfg Config) *Manager {
-	return &Manager{cfg: cfg, tending: make(chan struct{}, tendAtOnce), byID: map[sandbox.ID]*entry{}, byName: map[place]*entry{}}
+	return &Manager{
+		cfg: cfg, tending: make(chan struct{}, tendAtOnce), byID: map[sandbox.ID]*entry{}, byName: map[place]*entry{}, staged: map[sandbox.ID]bool{},
+	}
 }
 
 // lock waits for the turn at e.

@@ -19,12 +19,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
+	"github.com/atoll-run/atoll/internal/blob"
 	"github.com/atoll-run/atoll/internal/config"
 	"github.com/atoll-run/atoll/internal/engine"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest/attend"
 	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/named"
+	"github.com/atoll-run/atoll/internal/owner"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/store"
 	"github.com/atoll-run/atoll/internal/store/storetest"
@@ -44,10 +46,12 @@ type machine struct {
 	dir     string
 	db      *store.DB
 	change  func(*named.Config)
+	blobs   string               // where the blob store is
 	network func(*engine.Config) // nil for none
 	callers callers
 
 	engine *engine.Engine
+	store  *blob.Store // of blobs
 	end    context.CancelFunc
 	loop   sync.WaitGroup
 }
@@ -77,7 +81,7 @@ func startWith(t *testing.T, change func(*named.Config), network func(*engine.Co
 	if err := thread.Secure(own); err != nil {
 		t.Fatal(err)
 	}
-	m := &machine{t: t, dir: dir, db: storetest.SQLite(t), change: change, network: network, callers: callers{}}
+	m := &machine{t: t, dir: dir, db: storetest.SQLite(t), blobs: "file://" + filepath.Join(dir, "blobs"), change: change, network: network, callers: callers{}}
 	t.Cleanup(func() {
 		for _, err := range []error{thread.Unmount(own), os.RemoveAll(dir)} {
 			if err != nil {
@@ -127,8 +131,19 @@ func (m *machine) open() {
 	if m.engine, err = engine.Open(context.Background(), with); err != nil {
 		m.t.Fatal(err)
 	}
+	if m.store, err = blob.Open(context.Background(), m.blobs); err != nil {
+		m.t.Fatal(err)
+	}
+	owners, err := owner.Find()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	kept, err := thread.NewStore(thread.Config{Blobs: m.store, Folder: "snapshots", Key: make([]byte, thread.KeySize), Owners: owners})
+	if err != nil {
+		m.t.Fatal(err)
+	}
 	cfg := named.Config{
-		Store: m.db.Sandboxes(), Engine: m.engine.Named(), Callers: m.callers, Executor: "exe_1", Disk: func() error { return nil }, Room: func(int64) error { return nil },
+		Store: m.db.Sandboxes(), Snapshots: m.db.Snapshots(), Vault: engine.Vault{Engine: m.engine, Store: kept}, Stored: -1, Engine: m.engine.Named(), Callers: m.callers, Executor: "exe_1", Disk: func() error { return nil }, Room: func(int64) error { return nil },
 		Images: &image.Aliases{Store: images, Default: atolltest.Image}, Prices: usage.DefaultPrices(), Rules: []string{"jwt"},
 		SleepAfter: time.Hour, Believed: time.Hour, Detach: true, Log: slog.New(slog.NewTextHandler(m.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
@@ -153,7 +168,7 @@ func (m *machine) close() {
 	m.end()
 	m.end = nil
 	m.loop.Wait()
-	for _, err := range []error{m.Close(context.Background()), m.engine.Close()} {
+	for _, err := range []error{m.Close(context.Background()), m.engine.Close(), m.store.Close()} {
 		if err != nil {
 			m.t.Error(err)
 		}

@@ -25,6 +25,9 @@ func (m *Manager) Recover(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list named sandboxes: %w", err)
 	}
+	if err := m.cfg.Snapshots.AbandonAll(ctx, m.cfg.Executor); err != nil { // what was copied for them is reaped
+		return fmt.Errorf("forget snapshots that were being made: %w", err)
+	}
 	callers := &holders{callers: m.cfg.Callers}
 	var g errgroup.Group
 	g.SetLimit(openAtOnce)
@@ -64,8 +67,11 @@ func (m *Manager) adopt(ctx context.Context, sb *Sandbox, callers *holders) erro
 	m.mu.Lock()
 	m.add(e)
 	m.mu.Unlock()
-	if sb.State == Sleeping && sb.Sleep == OnDisk {
+	switch {
+	case sb.State == Sleeping && sb.Sleep == OnDisk:
 		return m.settle(ctx, e) // it may have been ending
+	case sb.State == Sleeping && sb.Sleep == Stored:
+		return m.cfg.Engine.Remove(ctx, sb.ID) // it may have been moving
 	}
 	if !sb.resident() {
 		return nil
@@ -89,6 +95,9 @@ func (m *Manager) adopt(ctx context.Context, sb *Sandbox, callers *holders) erro
 	m.mu.Lock()
 	e.live, e.used = live, time.Now() // nobody could use it meanwhile
 	m.mu.Unlock()
+	if err := m.unkeep(ctx, e); err != nil {
+		return err
+	}
 	// Whoever made it must still be somebody for its connections to go on, and for its
 	// previews to be served. Until somebody uses it, it has none otherwise.
 	p, err := m.voucher(ctx, e, callers)

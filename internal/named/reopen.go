@@ -18,7 +18,7 @@ func (m *Manager) takeOver(ctx context.Context, sb *Sandbox) (live Live, asleep 
 	defer cancel()
 	live, err = m.cfg.Engine.Open(ctx, sb.recipe())
 	if err != nil {
-		return nil, errors.Is(err, sandbox.ErrNotFound) && m.cfg.Engine.Asleep(sb.ID), err
+		return nil, errors.Is(err, sandbox.ErrNotFound) && (sb.Kept != nil || m.cfg.Engine.Asleep(sb.ID)), err
 	}
 	if sb.State == Sleeping {
 		err = live.Freeze(ctx)
@@ -31,9 +31,16 @@ func (m *Manager) takeOver(ctx context.Context, sb *Sandbox) (live Live, asleep 
 	return live, false, nil
 }
 
-// fellAsleep records that e's sandbox sleeps on disk: it fell asleep, or did not
-// wake, while nobody could record it. The turn at e is held.
+// fellAsleep records that e's sandbox sleeps on disk, or where it was being woken
+// from: it fell asleep, or did not wake, while nobody could record it. The turn at e
+// is held.
 func (m *Manager) fellAsleep(ctx context.Context, e *entry) error {
+	if m.current(e).Kept != nil {
+		if err := m.cfg.Engine.Remove(ctx, e.id); err != nil {
+			return err
+		}
+		return m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(Stored, "") })
+	}
 	if err := m.settle(ctx, e); err != nil {
 		return err
 	}
@@ -79,7 +86,7 @@ func (m *Manager) reopen(ctx context.Context, e *entry) error {
 		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q cannot be taken over at the moment; nothing was run, retry later, or destroy it", sb.Name))
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	e.live, e.used = live, time.Now()
-	return nil
+	m.mu.Unlock()
+	return m.unkeep(ctx, e)
 }

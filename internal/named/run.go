@@ -12,6 +12,8 @@ const (
 	chargeEvery = 5 * time.Minute
 	// usedEvery is how far behind a record may be about when a sandbox was used.
 	usedEvery = time.Minute
+	// bereftEvery is how often sandboxes are looked for whose environment is gone.
+	bereftEvery = 10 * time.Second
 	// tendAtOnce is how many sandboxes are charged, put to sleep or ended at the same
 	// time: one that takes its time does not keep the others.
 	tendAtOnce = 4
@@ -28,18 +30,49 @@ func (m *Manager) Run(ctx context.Context) {
 	checked := make(chan struct{}, 1)
 	checked <- struct{}{}
 	defer m.looks.Wait()
+	var bereft time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
 			m.look(ctx, now)
+			if now.Sub(bereft) >= bereftEvery {
+				bereft = now
+				m.endBereft(ctx)
+			}
 		case <-again.C:
 			select {
 			case <-checked: // the last one is over
 				m.looks.Go(func() { m.Check(ctx); checked <- struct{}{} })
 			default:
 			}
+		}
+	}
+}
+
+// endBereft destroys sandboxes whose environment was deleted. Whoever is at the turn
+// of one has it done next time.
+func (m *Manager) endBereft(ctx context.Context) {
+	ids, err := m.cfg.Store.Bereft(ctx, m.cfg.Executor)
+	if err != nil && ctx.Err() == nil {
+		m.cfg.Log.WarnContext(ctx, "cannot look for named sandboxes without an environment", "error", err)
+	}
+	for _, id := range ids {
+		m.mu.Lock()
+		e := m.byID[id]
+		m.mu.Unlock()
+		if e == nil || !e.tryLock() {
+			continue
+		}
+		m.mu.Lock()
+		gone := e.gone
+		m.mu.Unlock()
+		if !gone {
+			err = m.end(ctx, e, "its environment was deleted")
+		}
+		if e.unlock(); err != nil {
+			m.cfg.Log.WarnContext(ctx, "cannot end a named sandbox without an environment", "sandbox_id", string(id), "error", err)
 		}
 	}
 }
@@ -57,6 +90,7 @@ func (m *Manager) look(ctx context.Context, now time.Time) {
 	var due []*entry
 	for _, e := range m.byID {
 		m.watchFiles(ctx, e)
+		m.storeIdle(ctx, e, now)
 		if m.due(e, now) {
 			due = append(due, e)
 		}

@@ -211,7 +211,7 @@ func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error
 		return err
 	}
 	m.show(e, sb)
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeTime) // who goes away leaves nothing half awake
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime) // who goes away leaves nothing half awake
 	defer cancel()
 	m.mu.Lock()
 	live := e.live
@@ -222,21 +222,30 @@ func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error
 		}
 	} else {
 		var err error
-		if live, err = m.rise(work, e); err != nil {
+		if live, err = m.rise(work, e, how); err != nil {
 			return err
 		}
 	}
 	m.mu.Lock()
 	e.live, e.used, e.kept = live, time.Now(), 0
 	m.mu.Unlock()
+	if err := m.unkeep(work, e); err != nil {
+		return err
+	}
 	return m.connect(p, e, live)
 }
 
 // rise makes e's sandbox from its memory; where that can never be, anew from its
 // files, which its Detail then says.
-func (m *Manager) rise(ctx context.Context, e *entry) (Live, error) {
+func (m *Manager) rise(ctx context.Context, e *entry, how Sleep) (live Live, err error) {
 	r := m.current(e).recipe()
-	live, err := m.cfg.Engine.Wake(ctx, r)
+	m.mine(e)
+	if how == Stored {
+		err = m.recall(ctx, e)
+	}
+	if err == nil {
+		live, err = m.cfg.Engine.Wake(ctx, r)
+	}
 	if errors.Is(err, ErrMemory) {
 		m.cfg.Log.WarnContext(ctx, "a named sandbox was made anew from its files", "sandbox_id", string(r.ID), "error", err)
 		why := fmt.Sprintf("it was started anew with its files, without the processes it had: %v", err)
@@ -252,6 +261,12 @@ func (m *Manager) rise(ctx context.Context, e *entry) (Live, error) {
 		return live, nil
 	}
 	// The time to wake it may be over, which is no reason not to say so.
-	back := m.record(context.WithoutCancel(ctx), e, func(sb *Sandbox) error { return sb.sleep(OnDisk, "it could not be woken: "+err.Error()) })
+	back := m.record(context.WithoutCancel(ctx), e, func(sb *Sandbox) error { return sb.sleep(how, "it could not be woken: "+err.Error()) })
+	if how == Stored {
+		back = errors.Join(back, m.cfg.Engine.Remove(context.WithoutCancel(ctx), r.ID))
+		if fault.KindOf(err) == fault.Conflict { // it is damaged
+			return nil, errors.Join(err, back)
+		}
+	}
 	return nil, errors.Join(fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q could not be woken; it sleeps on as it was, retry after a moment", e.sb.Name)), back)
 }

@@ -139,7 +139,7 @@ func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Hand
 func (m *Manager) open(e *entry, p *tenant.Principal) *Handle {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e.gone || e.held || m.closed || e.sb.State != Running || e.live == nil || ended(e.live) {
+	if e.gone || e.held || m.closed || e.sb.State != Running || e.sb.Kept != nil || e.live == nil || ended(e.live) {
 		return nil
 	}
 	e.users++
@@ -176,6 +176,9 @@ func (m *Manager) ready(ctx context.Context, e *entry, p *tenant.Principal) (*Ha
 		if err := m.wake(ctx, e, p); err != nil {
 			return nil, err
 		}
+	}
+	if err := m.unkeep(ctx, e); err != nil {
+		return nil, err
 	}
 	if p != nil {
 		m.mu.Lock()

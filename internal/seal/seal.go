@@ -36,6 +36,7 @@ type Box struct {
 	aead        cipher.AEAD
 	mac         []byte
 	threads     []byte
+	snapshots   []byte
 	fingerprint string
 }
 
@@ -56,6 +57,10 @@ func New(key []byte) (*Box, error) {
 	if err != nil {
 		return nil, err
 	}
+	snapshots, err := hkdf.Key(sha256.New, key, nil, "atoll snapshots", KeySize)
+	if err != nil {
+		return nil, err
+	}
 	mark, err := hkdf.Key(sha256.New, key, nil, "atoll fingerprint", 16)
 	if err != nil {
 		return nil, err
@@ -68,11 +73,14 @@ func New(key []byte) (*Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Box{aead: aead, mac: mac, threads: threads, fingerprint: hex.EncodeToString(mark)}, nil
+	return &Box{aead: aead, mac: mac, threads: threads, snapshots: snapshots, fingerprint: hex.EncodeToString(mark)}, nil
 }
 
 // Threads is the key that saved homes are encrypted with.
 func (b *Box) Threads() []byte { return b.threads }
+
+// Snapshots is the key that kept sandboxes are encrypted with.
+func (b *Box) Snapshots() []byte { return b.snapshots }
 
 // Fingerprint tells the key from others and says nothing else about it.
 func (b *Box) Fingerprint() string { return b.fingerprint }

@@ -68,7 +68,7 @@ func (s *Server) openHTTP(context.Context) error {
 		return err
 	}
 	executeCode := tools.NewExecuteCode(tools.Config{Runner: s.gateway, Templates: s.db.Tenants(), Breakers: caps})
-	set := tools.NewSet(tools.SetConfig{Pool: s.sandboxes, Images: s.images(), Policies: s.gateway, ExecuteCode: executeCode, Previews: exposed{s.previews}})
+	set := tools.NewSet(tools.SetConfig{Pool: s.sandboxes, Images: s.aliases, Policies: s.gateway, ExecuteCode: executeCode, Previews: exposed{s.previews}})
 	mcp, err := s.openMCP(set, proxies)
 	if err != nil {
 		return err

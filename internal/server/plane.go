@@ -188,6 +188,8 @@ func (s *Server) openJobs(ctx context.Context) (err error) {
 			{Name: "expire_threads", Every: purgeEvery, Timeout: purgeTime, Run: s.threads.Expire},
 			{Name: "sweep_threads", Every: sweepEvery, Timeout: sweepEvery, Run: s.threads.Sweep},
 			{Name: "purge_sandboxes", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.sandboxes.Purge)},
+			{Name: "expire_snapshots", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.sandboxes.ExpireSnapshots)},
+			{Name: "sweep_snapshots", Every: sweepEvery, Timeout: sweepEvery, Run: s.sandboxes.Sweep},
 			{Name: "purge_keys", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.db.Executions().PurgeKeys)},
 			{Name: "purge_usage", Every: purgeEvery, Timeout: purgeTime, Run: purge(func(ctx context.Context, most int) (int, error) {
 				return s.db.Usage().Purge(ctx, s.cfg.Settings.KeepUsage, most)

@@ -3,10 +3,13 @@ package server
 import (
 	"context"
 
+	"github.com/atoll-run/atoll/internal/engine"
 	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/named"
+	"github.com/atoll-run/atoll/internal/owner"
 	"github.com/atoll-run/atoll/internal/redact"
 	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/thread"
 	"github.com/atoll-run/atoll/internal/usage"
 )
 
@@ -17,11 +20,20 @@ func (s *Server) openSandboxes(context.Context) error {
 	if err != nil {
 		return err
 	}
+	owners, err := owner.Find()
+	if err != nil {
+		s.log.Debug("nothing is brought back from the blob store here", "reason", err) // no sandbox can be made, either
+	}
+	kept, err := thread.NewStore(thread.Config{Blobs: s.blobs, Folder: "snapshots", Key: s.box.Snapshots(), Owners: owners})
+	if err != nil {
+		return err
+	}
+	s.aliases = s.images()
 	s.sandboxes = named.New(named.Config{
-		Store: s.db.Sandboxes(), Engine: s.engine.Named(), Callers: s.authority, Executor: s.id, Disk: s.disk.Admit, Room: s.disk.Room,
-		Images: s.images(),
+		Store: s.db.Sandboxes(), Snapshots: s.db.Snapshots(), Engine: s.engine.Named(), Vault: engine.Vault{Engine: s.engine, Store: kept}, Callers: s.authority, Executor: s.id, Disk: s.disk.Admit, Room: s.disk.Room,
+		Images: s.aliases,
 		Prices: s.prices(), Rules: rules, Believed: tenant.Believed, Log: s.log,
-		SleepAfter: cfg.SandboxSleepAfter, Frozen: cfg.SandboxFrozen, Memories: int64(cfg.SandboxMemories), DiskLimit: int64(cfg.SandboxDisk), Most: cfg.MaxSandboxes, Keep: cfg.KeepSandboxes, Detach: cfg.OnExit == "detach",
+		SleepAfter: cfg.SandboxSleepAfter, Frozen: cfg.SandboxFrozen, Memories: int64(cfg.SandboxMemories), Stored: cfg.SandboxStored, DiskLimit: int64(cfg.SandboxDisk), Most: cfg.MaxSandboxes, Keep: cfg.KeepSandboxes, KeepSnapshots: cfg.KeepSnapshots, Detach: cfg.OnExit == "detach",
 	})
 	s.later(s.sandboxes.Close)
 	return s.cfg.Registry.Register(s.sandboxes)
@@ -29,7 +41,12 @@ func (s *Server) openSandboxes(context.Context) error {
 
 // images finds images by what callers call them.
 func (s *Server) images() *image.Aliases {
-	return &image.Aliases{Store: s.cfg.Images, Default: s.cfg.Settings.Image, Names: s.cfg.Settings.ImageAliases}
+	cfg := s.cfg.Settings
+	a := &image.Aliases{Store: s.cfg.Images, Default: cfg.Image, Names: cfg.ImageAliases}
+	if cfg.ImagePull == "missing" {
+		a.Pull = &image.Pull{Import: s.cfg.Images.Import, Allow: cfg.ImagePullAllow, Size: int64(cfg.ImagePullSize), Time: cfg.ImagePullTimeout, Probe: s.engine.Probe()}
+	}
+	return a
 }
 
 // prices are what use costs.

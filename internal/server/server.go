@@ -69,6 +69,7 @@ type Server struct {
 	bus       *bus.Bus
 	engine    *engine.Engine
 	executor  *executor.Executor
+	aliases   *image.Aliases
 	sandboxes *named.Manager
 	previews  *preview.Previews
 	visits    *preview.Handler

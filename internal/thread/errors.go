@@ -26,21 +26,21 @@ func hostError(verb, name string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
-		return fault.Wrap(fault.Unavailable, wrapped, "the server is short of disk space; the thread is as it was, retry later")
+		return fault.Wrap(fault.Unavailable, wrapped, "the server is short of disk space; nothing was changed, retry later")
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM):
-		return fault.Wrap(fault.Unavailable, wrapped, "the server is short of memory or open files; the thread is as it was, retry later")
+		return fault.Wrap(fault.Unavailable, wrapped, "the server is short of memory or open files; nothing was changed, retry later")
 	}
 	return wrapped
 }
 
 // errChanged says that somebody wrote to a home while it was saved.
-var errChanged = fault.New(fault.Conflict, "the home directory was changed while it was saved; the thread is as it was")
+var errChanged = fault.New(fault.Conflict, "the home directory was changed while it was saved; nothing was saved")
 
 // errTooLarge says that a home cannot be described.
-var errTooLarge = fault.New(fault.Exhausted, "a file of the home directory has more than 256 GiB of data; the thread is as it was")
+var errTooLarge = fault.New(fault.Exhausted, "a file of the home directory has more than 256 GiB of data; nothing was saved")
 
 // errXattrs says that an entry of a home cannot be described.
-var errXattrs = fault.New(fault.Exhausted, "a file or folder of the home directory has more than 64 KiB of extended attributes; the thread is as it was")
+var errXattrs = fault.New(fault.Exhausted, "a file or folder of the home directory has more than 64 KiB of extended attributes; nothing was saved")
 
 // errTooDeep says that a home cannot be walked.
-var errTooDeep = fault.New(fault.Exhausted, "the home directory has more than 4,096 folders in each other; the thread is as it was")
+var errTooDeep = fault.New(fault.Exhausted, "the home directory has more than 4,096 folders in each other; nothing was saved")

@@ -14,7 +14,8 @@ import (
 // Config of a Store.
 type Config struct {
 	Blobs  Blobs
-	Key    []byte    // the operator's, of KeySize bytes
+	Folder string    // in the blob store; "" is threads
+	Key    []byte    // the operator's, of KeySize bytes; another one for each folder
 	Owners owner.Map // of files where homes are restored
 
 	// Grace is how old something that no state refers to must be before Collect
@@ -54,6 +55,7 @@ type Store struct {
 
 // tenantStore is a tenant's part of a Store.
 type tenantStore struct {
+	in    string // the store's folder
 	name  string
 	keys  keys
 	index index
@@ -66,6 +68,9 @@ func NewStore(cfg Config) (*Store, error) {
 	}
 	if cfg.Grace == 0 {
 		cfg.Grace = 24 * time.Hour
+	}
+	if cfg.Folder == "" {
+		cfg.Folder = "threads"
 	}
 	return &Store{cfg: cfg, tenants: map[string]*tenantStore{}}, nil
 }
@@ -81,12 +86,12 @@ func (s *Store) tenant(name string) (*tenantStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tenantStore{name: name, keys: k}
+	t := &tenantStore{in: s.cfg.Folder, name: name, keys: k}
 	s.tenants[name] = t
 	return t, nil
 }
 
-func (t *tenantStore) folder() string       { return "threads/" + t.name }
+func (t *tenantStore) folder() string       { return t.in + "/" + t.name }
 func (t *tenantStore) packs() string        { return t.folder() + "/packs" }
 func (t *tenantStore) states() string       { return t.folder() + "/states" }
 func (t *tenantStore) pack(p pack) string   { return t.packs() + "/" + packName(p) }

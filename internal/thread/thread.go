@@ -15,6 +15,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"slices"
 
 	"github.com/atoll-run/atoll/internal/blob"
 	"github.com/atoll-run/atoll/internal/execution"
@@ -55,6 +56,21 @@ type Tree struct {
 // ThreadState is the state as a Result of an execution carries it.
 func (t *Tree) ThreadState() execution.ThreadState {
 	return execution.ThreadState{State: string(t.State), Bytes: t.Bytes, Files: t.Files}
+}
+
+// Only returns the part of t that has some entries of its folder and no others.
+// It is no state.
+func (t *Tree) Only(names ...string) *Tree {
+	root := *t.root
+	root.children = nil
+	for _, c := range t.root.children {
+		if slices.Contains(names, c.name) {
+			root.children = append(root.children, c)
+		}
+	}
+	part := &Tree{root: &root}
+	part.Bytes, part.Files = tally(&root)
+	return part
 }
 
 // kind is what an entry of a home is.
