@@ -23,12 +23,17 @@ type console struct {
 	program string
 	env     []string
 	session string
+	group   string // another than sandbox
 }
 
 // try runs a command.
 func (c *console) try(stdin []byte, args ...string) (stdout, stderr string, code int) {
 	c.t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(c.t.Context()), c.program, append([]string{"sandbox", "--session", c.session}, args...)...)
+	first := []string{"sandbox", "--session", c.session}
+	if c.group != "" {
+		first = []string{c.group}
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(c.t.Context()), c.program, append(first, args...)...)
 	var out, errs bytes.Buffer
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = c.env, bytes.NewReader(stdin), &out, &errs
 	if err := cmd.Run(); err != nil {
