@@ -3,7 +3,6 @@ package e2e
 import (
 	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -106,73 +105,5 @@ func TestSnapshotCommands(t *testing.T) {
 	snapshots("rm", id)
 	if got := snapshots("list"); strings.Contains(got, id) {
 		t.Errorf("after rm there is %q", got)
-	}
-}
-
-// TestResourceCallsAreAudited finds a row for each call on a sandbox as a resource.
-func TestResourceCallsAreAudited(t *testing.T) {
-	s := shared(t)
-	r := newResource(t, s, atolltest.Key, "default")
-	row := func(res *http.Response) map[string]any {
-		t.Helper()
-		var page struct {
-			Data []map[string]any `json:"data"`
-		}
-		s.Must(t, s.AdminKey(t), http.MethodGet, "/v1/admin/tenants/dev/audit?trace_id="+res.Header.Get("X-Trace-Id"), nil).Into(t, http.StatusOK, &page)
-		if len(page.Data) > 1 {
-			t.Fatalf("%d rows: %v", len(page.Data), page.Data)
-		}
-		if len(page.Data) == 0 {
-			return nil
-		}
-		return page.Data[0]
-	}
-	for _, c := range []struct {
-		method, path, body, source string
-		status                     int
-		ends                       string // "" for no row
-	}{
-		{http.MethodPut, "/files?path=a/b", "content", "write_file", 200, "ok"},
-		{http.MethodGet, "/files?path=a/b", "", "read_file", 200, "ok"},
-		{http.MethodGet, "/files?path=nothing", "", "read_file", 404, "error"},
-		{http.MethodGet, "/files", "", "", 400, ""},
-		{http.MethodGet, "/files/stat?path=a", "", "stat_file", 200, "ok"},
-		{http.MethodGet, "/files/list?path=a", "", "list_files", 200, "ok"},
-		{http.MethodPost, "/files/directories?path=c/d", "", "make_directory", 200, "ok"},
-		{http.MethodPost, "/files/move?from=a/b&to=c/b", "", "move_file", 200, "ok"},
-		{http.MethodGet, "/archive?path=c", "", "pack", 200, "ok"},
-		{http.MethodDelete, "/files?path=c&recursive=true", "", "remove_file", 204, "ok"},
-		{http.MethodPut, "/previews/8000", "", "browse", 200, "ok"},
-		{http.MethodDelete, "/previews/8000", "", "close_preview", 204, "ok"},
-		{http.MethodPost, "/snapshots", "", "snapshot_create", 201, "ok"},
-		{http.MethodDelete, "", "", "sandbox_destroy", 204, "ok"},
-		{http.MethodGet, "/files?path=a", "", "read_file", 404, "error"},
-	} {
-		res := r.send(c.method, c.path, []byte(c.body))
-		if r.got(res, c.status); res.StatusCode != c.status {
-			continue
-		}
-		got := row(res)
-		if c.ends == "" {
-			if got != nil {
-				t.Errorf("%s %s: a row %v", c.method, c.path, got)
-			}
-			continue
-		}
-		if got == nil || got["source"] != c.source || got["exit_status"] != c.ends || c.status < 400 && got["session_id"] != r.name {
-			t.Errorf("%s %s: row %v, not of %s with %s in %q", c.method, c.path, got, c.source, c.ends, r.name)
-		}
-	}
-	var all struct {
-		Data []struct {
-			ID      string `json:"snapshot_id"`
-			Session string `json:"session"`
-		}
-	}
-	s.Must(t, atolltest.Key, http.MethodGet, "/v1/snapshots?limit="+strconv.Itoa(100), nil).Into(t, http.StatusOK, &all)
-	for _, sn := range all.Data {
-		if sn.Session == r.name {
-			s.Must(t, atolltest.Key, http.MethodDelete, "/v1/snapshots/"+sn.ID, nil).Into(t, http.StatusNoContent, nil)
-		}
 	}
 }
