@@ -49,7 +49,11 @@ func (m *Manager) store(ctx context.Context, e *entry) error {
 	m.mu.Lock()
 	sb, s := e.sb, e.storing
 	m.mu.Unlock()
-	err := m.cfg.Snapshots.Litter(ctx, sb.Tenant) // whatever becomes of it
+	err := e.lock(ctx) // it may not have come to rest altogether
+	if err == nil {
+		e.unlock()
+		err = m.cfg.Snapshots.Litter(ctx, sb.Tenant) // whatever becomes of it
+	}
 	var kept Kept
 	if err == nil {
 		kept, err = m.cfg.Vault.Keep(ctx, sb.Tenant, e.id)
