@@ -109,10 +109,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer release()
 	use, err := h.reach(ctx, record.Sandbox)
-	if err != nil && fault.KindOf(err) == fault.NotFound {
-		release() // this is to be answered yet
-		err = errors.Join(err, h.cfg.Previews.Forget(ctx, record.Sandbox))
-	}
 	if err != nil {
 		h.refuse(out, r, err)
 		return

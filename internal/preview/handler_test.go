@@ -253,8 +253,9 @@ func TestUnknownHosts(t *testing.T) {
 	if res, text := r.do(t, "GET", fresh.String(), nil, nil); res.StatusCode != http.StatusNotFound || !answers[text] {
 		t.Errorf("of a sandbox that is gone: %d %s", res.StatusCode, text)
 	}
-	if all, err := r.previews.List(t.Context(), r.id); err != nil || len(all) != 0 {
-		t.Errorf("what is left of a sandbox that is gone: %v, %v", all, err)
+	// Another server may have the sandbox: a visit here takes nothing away.
+	if all, err := r.previews.List(t.Context(), r.id); err != nil || len(all) != 1 {
+		t.Errorf("after a visit at a server that has no such sandbox there is %v, %v", all, err)
 	}
 }
 

@@ -44,7 +44,7 @@ const (
 // MaxPreviews is how many ports of one sandbox can be open.
 const MaxPreviews = 64
 
-// Store keeps previews.
+// Store keeps previews. They go with the record of their sandbox.
 type Store interface {
 	// Open records a preview, unless there is one of its sandbox and port, and
 	// returns the one there is then. CreatedAt is set by the store's clock. Beyond
@@ -56,6 +56,4 @@ type Store interface {
 	List(ctx context.Context, id sandbox.ID) ([]*Record, error)
 	// Close removes a preview; a NotFound fault if there is none.
 	Close(ctx context.Context, id sandbox.ID, port uint16) error
-	// Forget removes all of a sandbox's previews.
-	Forget(ctx context.Context, id sandbox.ID) error
 }

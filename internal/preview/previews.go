@@ -111,12 +111,6 @@ func (p *Previews) Close(ctx context.Context, id sandbox.ID, port uint16) error 
 	return nil
 }
 
-// Forget revokes all previews of a sandbox, which is no more.
-func (p *Previews) Forget(ctx context.Context, id sandbox.ID) error {
-	defer p.revoked(func(r *Record) bool { return r.Sandbox == id })
-	return p.store.Forget(ctx, id)
-}
-
 // revoked ends the uses of what was revoked.
 func (p *Previews) revoked(it func(*Record) bool) {
 	p.mu.Lock()

@@ -75,8 +75,3 @@ func (s *previews) Close(ctx context.Context, id sandbox.ID, port uint16) error 
 	}
 	return s.db.write.wrap("close a preview", err)
 }
-
-func (s *previews) Forget(ctx context.Context, id sandbox.ID) error {
-	_, err := s.db.write.exec(ctx, `DELETE FROM previews WHERE sandbox = ?`, string(id))
-	return s.db.write.wrap("forget a sandbox's previews", err)
-}

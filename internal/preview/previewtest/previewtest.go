@@ -90,12 +90,6 @@ func testClose(t *testing.T, s Opened) {
 	if _, err := s.Find(t.Context(), record(id, 2, 1).Hash); err == nil {
 		t.Error("a closed one is found")
 	}
-	if err := s.Forget(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
-	if left, err := s.List(t.Context(), id); err != nil || len(left) != 0 {
-		t.Errorf("%+v, %v", left, err)
-	}
 	if left, err := s.List(t.Context(), other); err != nil || len(left) != 1 {
 		t.Errorf("another's: %+v, %v", left, err)
 	}
