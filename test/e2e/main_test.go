@@ -6,7 +6,8 @@ import (
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-var server = atolltest.Shared{Options: atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=2"}}}
+// Kernels that wait for copies would count as sandboxes that are left.
+var server = atolltest.Shared{Options: atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=2", "ATOLL_SANDBOX_SPARES=0"}}}
 
 func shared(t testing.TB) *atolltest.Server {
 	t.Helper()
