@@ -70,8 +70,11 @@ type Use struct {
 
 // Contexts runs code in the contexts of sandboxes. It is safe for concurrent use.
 type Contexts struct {
-	mu  sync.Mutex
-	all map[key]*state // guarded by mu; of contexts that were used
+	obey time.Duration
+
+	mu   sync.Mutex
+	all  map[key]*state            // guarded by mu; of contexts that were used
+	busy map[sandbox.ID]map[ID]int // guarded by mu; of which something is under way: it starts, or runs code
 }
 
 type key struct {
@@ -87,7 +90,39 @@ type state struct {
 }
 
 // New returns Contexts.
-func New() *Contexts { return &Contexts{all: map[key]*state{}} }
+func New() *Contexts {
+	return &Contexts{obey: obey, all: map[key]*state{}, busy: map[sandbox.ID]map[ID]int{}}
+}
+
+// enter notes that something is under way with a context, of no more contexts than
+// a sandbox can have, whatever its guest says that there are. c.mu is held.
+func (c *Contexts) enter(k key) error {
+	of := c.busy[k.sandbox]
+	if of == nil {
+		of = map[ID]int{}
+		c.busy[k.sandbox] = of
+	}
+	if of[k.id] == 0 && len(of) >= MaxContexts {
+		return tooMany()
+	}
+	of[k.id]++
+	return nil
+}
+
+// leave undoes enter. c.mu is held.
+func (c *Contexts) leave(k key) {
+	of := c.busy[k.sandbox]
+	if of[k.id]--; of[k.id] <= 0 {
+		delete(of, k.id)
+	}
+	if len(of) == 0 {
+		delete(c.busy, k.sandbox)
+	}
+}
+
+func tooMany() error {
+	return fault.Limit("contexts", time.Time{}, "a sandbox can have %d code contexts; delete one that is not needed any more", MaxContexts)
+}
 
 // mostStates bounds what is remembered; contexts that are forgotten are looked up.
 const mostStates = 10_000
@@ -99,6 +134,9 @@ func (c *Contexts) begin(k key) (s *state, known bool, err error) {
 	s = c.all[k]
 	if s != nil && s.busy {
 		return nil, true, fault.New(fault.Conflict, "the context %s is running code; wait for it, interrupt it, or use another context", k.id)
+	}
+	if err := c.enter(k); err != nil {
+		return nil, false, err
 	}
 	if known = s != nil; !known {
 		if len(c.all) >= mostStates {
@@ -122,6 +160,7 @@ func (c *Contexts) finish(k key, s *state, keep bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.busy = false
+	c.leave(k)
 	if !keep && c.all[k] == s {
 		delete(c.all, k)
 	}
@@ -159,13 +198,28 @@ var commands = map[execution.Language][]string{
 	execution.Bash:   {"bash", sandbox.GuestDir + "/context.bash"},
 }
 
+// start starts a context, if there is room for it.
 func (c *Contexts) start(ctx context.Context, u *Use, id ID, dir string) (*Context, error) {
-	all, err := c.List(ctx, u)
+	k := key{u.Sandbox, id}
+	c.mu.Lock()
+	err := c.enter(k)
+	c.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	if len(all) >= MaxContexts {
-		return nil, fault.Limit("contexts", time.Time{}, "a sandbox can have %d code contexts; delete one that is not needed any more", MaxContexts)
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, deaf(id))
+	defer cancel()
+	all, err := c.List(ctx, u)
+	if !c.fits(k, all) {
+		return nil, tooMany()
+	}
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.leave(k)
+	}()
+	if err != nil {
+		return nil, err
 	}
 	p, err := u.Guest.Start(ctx, attend.ProcessSpec{
 		ID: id.process(), Argv: commands[id.Language()], Env: u.Env, Dir: dir, Control: true, Lossless: true, Limits: u.Limits,
@@ -179,14 +233,31 @@ func (c *Contexts) start(ctx context.Context, u *Use, id ID, dir string) (*Conte
 	return c.describe(u, p), nil
 }
 
-// startTime bounds the start of an interpreter.
+// fits reports whether a sandbox has room for a context that has entered, beside
+// those there are and those under way. One that does not fit leaves, which makes
+// room for the next.
+func (c *Contexts) fits(k key, all []*Context) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	count := len(c.busy[k.sandbox])
+	for _, there := range all {
+		if c.busy[k.sandbox][there.ID] == 0 {
+			count++
+		}
+	}
+	if count > MaxContexts {
+		c.leave(k)
+		return false
+	}
+	return true
+}
+
+// startTime bounds finding out about a context, and starting it.
 const startTime = time.Minute
 
 // ready waits until an interpreter that was started takes code: before, it knows
 // nothing of interrupts. One that does not come up is ended.
 func ready(ctx context.Context, u *Use, id ID) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
 	defer func() {
 		if err != nil {
 			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), obey)
@@ -275,6 +346,8 @@ func (c *Contexts) Interrupt(ctx context.Context, u *Use, id ID) error {
 
 // Delete ends a context, whatever it does.
 func (c *Contexts) Delete(ctx context.Context, u *Use, id ID) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*c.obey, deaf(id))
+	defer cancel()
 	c.forget(key{u.Sandbox, id})
 	return named(id, discard(ctx, u.Guest, id))
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // obey is how long an interrupted piece of code has to end. Then its interpreter
-// is ended.
+// is ended, and has as long again.
 const obey = 5 * time.Second
 
 var (
@@ -24,9 +24,15 @@ var (
 	errDone    = errors.New("the run is done")
 )
 
+// deaf is for a context whose sandbox does not do as it is told.
+func deaf(id ID) error {
+	return fault.New(fault.Conflict, "the context %s does not answer, and was given up; what its code did is not known: restart the context, or destroy the sandbox", id)
+}
+
 // Run runs a piece of code in a context, and returns when it has ended, been
 // interrupted, or ended its interpreter; then the context must be restarted. One
-// runs at a time. When ctx ends or sink fails, the code is interrupted.
+// runs at a time. When ctx ends or sink fails, the code is interrupted; whatever
+// the sandbox does, Run returns soon after.
 func (c *Contexts) Run(ctx context.Context, u *Use, id ID, req Request, sink Sink) (*Result, error) {
 	switch {
 	case len(req.Code) > MaxCode:
@@ -46,7 +52,7 @@ func (c *Contexts) Run(ctx context.Context, u *Use, id ID, req Request, sink Sin
 			return nil, err
 		}
 	}
-	r := &run{u: u, id: id, s: s, req: req, sink: sink, began: time.Now()}
+	r := &run{u: u, id: id, s: s, req: req, sink: sink, obey: c.obey, began: time.Now()}
 	res, err := r.do(ctx)
 	keep = err == nil && res.Exit == nil
 	return res, err
@@ -55,6 +61,8 @@ func (c *Contexts) Run(ctx context.Context, u *Use, id ID, req Request, sink Sin
 // look finds out where the output of a context ends, and starts one that is made
 // on its first use.
 func (c *Contexts) look(ctx context.Context, u *Use, id ID, s *state) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, deaf(id))
+	defer cancel()
 	p, err := u.Guest.Process(ctx, id.process())
 	if fault.KindOf(err) == fault.NotFound && err != nil && id.lazy() {
 		if _, err = c.start(ctx, u, id, ""); err == nil {
@@ -78,6 +86,7 @@ type run struct {
 	s     *state
 	req   Request
 	sink  Sink
+	obey  time.Duration
 	began time.Time
 
 	res      Result
@@ -98,27 +107,22 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	defer r.halt(errDone)
 	timed, cancel := context.WithTimeoutCause(ctx, r.req.Timeout, errTimeout)
 	defer cancel()
-	work, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
+	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(errDone)
 	r.left = [2]int64{r.req.MaxOutput, r.req.MaxOutput}
 	r.cover = r.u.Covers.Pair(r.pass(attend.Stdout), r.pass(attend.Stderr))
 
-	r.s.run++
-	code := fmt.Appendf(nil, "%d %d\n%s", r.s.run, len(r.req.Code), r.req.Code)
-	out, err := r.u.Guest.Converse(work, r.id.process(), code, r.s.cursor)
-	if err != nil {
-		return nil, named(r.id, err)
-	}
-	defer out.Close()
 	watched := make(chan error, 1)
-	r.tell(Event{})
-	unhook := context.AfterFunc(timed, func() { watched <- r.interrupt(work) })
-	err = r.read(out)
-	if r.done {
-		out.Enough()
-	}
+	unhook := context.AfterFunc(timed, func() {
+		hard := time.AfterFunc(2*r.obey, func() { end(deaf(r.id)) })
+		defer hard.Stop()
+		err := r.interrupt(work)
+		<-work.Done()
+		watched <- err
+	})
+	err := r.converse(work)
 	if !unhook() {
-		end() // the watcher is not waited for when there is nothing left to watch
+		end(errDone) // the watcher is not waited for when there is nothing left to watch
 		err = errors.Join(err, harmless(<-watched))
 	}
 	if err != nil {
@@ -131,9 +135,26 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	return &r.res, nil
 }
 
+// converse hands the code over and takes what comes of it.
+func (r *run) converse(ctx context.Context) error {
+	r.s.run++
+	code := fmt.Appendf(nil, "%d %d\n%s", r.s.run, len(r.req.Code), r.req.Code)
+	out, err := r.u.Guest.Converse(ctx, r.id.process(), code, r.s.cursor)
+	if err != nil {
+		return named(r.id, err)
+	}
+	defer out.Close()
+	r.tell(Event{})
+	err = r.read(out)
+	if r.done {
+		out.Enough()
+	}
+	return err
+}
+
 // harmless leaves away what only says that the run was over first.
 func harmless(err error) error {
-	if errors.Is(err, context.Canceled) || fault.KindOf(err) == fault.NotFound {
+	if errors.Is(err, errDone) || fault.KindOf(err) == fault.NotFound {
 		return nil
 	}
 	return err
@@ -143,9 +164,9 @@ func harmless(err error) error {
 // until ctx ends.
 func (r *run) interrupt(ctx context.Context) error {
 	// More than once: the first may come before the code does.
-	again := time.NewTicker(obey / 5)
+	again := time.NewTicker(r.obey / 5)
 	defer again.Stop()
-	for range obey / (obey / 5) {
+	for range 5 {
 		if err := r.u.Guest.Signal(ctx, r.id.process(), syscall.SIGINT, true); err != nil {
 			return err
 		}

@@ -34,10 +34,13 @@ type SetConfig struct {
 }
 
 // Set is the tools that a model can be given, ready to be called.
-type Set struct{ cfg SetConfig }
+type Set struct {
+	cfg     SetConfig
+	overdue time.Duration
+}
 
 // NewSet returns the tools.
-func NewSet(cfg SetConfig) *Set { return &Set{cfg} }
+func NewSet(cfg SetConfig) *Set { return &Set{cfg, overdue} }
 
 // Definitions lists the tools, in the contract's order.
 func (s *Set) Definitions() []Definition {

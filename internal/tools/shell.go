@@ -19,6 +19,12 @@ import (
 // read and dropped, so that the command does not wait.
 const MaxShown = 256 << 10
 
+// overdue is how long a command may take beyond its time, at whose end the sandbox
+// itself ends it. Then nobody waits for it any more.
+const overdue = 10 * time.Second
+
+var errOverdue = fault.New(fault.Conflict, "the sandbox did not end the command when its time was over, and does not answer; what the command did is not known: destroy the sandbox if this happens again")
+
 // timedOut is shell's exit code of a command that was ended because its time was
 // over, as timeout(1) has it.
 const timedOut = 124
@@ -35,7 +41,9 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 		if err != nil {
 			return err
 		}
-		run, err := h.Guest().Run(ctx, attend.ProcessSpec{
+		work, end := context.WithTimeoutCause(ctx, timeout+c.set.overdue, errOverdue)
+		defer end()
+		run, err := h.Guest().Run(work, attend.ProcessSpec{
 			Shell: *in.Command, Dir: *in.WorkingDir, Env: h.Environ(nil), Limits: h.Limits(), Timeout: timeout, Lossless: true,
 		})
 		if err != nil {

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,65 +16,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/guest/attend/liar"
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
 
-// liar is an attendant that says what it is told to.
-type liar struct {
-	folder string
-	first  *proto.Conn
-	say    func(*proto.Conn) // on each connection, after the greeting
-}
-
-func (l *liar) dial(first bool) (*proto.Conn, error) {
-	conn, err := net.Dial("unix", filepath.Join(l.folder, "host"))
-	if err != nil {
-		return nil, err
-	}
-	c := proto.NewConn(conn.(*net.UnixConn), 1<<10)
-	if err := c.Encode(proto.Hello, proto.Greeting{Version: 1, Instance: "liar", First: first}); err != nil {
-		return nil, err
-	}
-	return c, c.Flush()
-}
-
-// come does what an attendant does with a cue.
-func (l *liar) come(context.Context) (err error) {
-	if l.first, err = l.dial(true); err != nil {
-		return err
-	}
-	go func() {
-		defer l.first.Close()
-		for {
-			t, err := l.first.Next()
-			var w proto.Wanted
-			if err != nil || t != proto.More || l.first.Decode(&w) != nil {
-				return
-			}
-			for range w.Connections {
-				c, err := l.dial(false)
-				if err != nil {
-					return
-				}
-				go func() {
-					defer c.Close()
-					l.say(c)
-				}()
-			}
-		}
-	}()
-	return nil
-}
-
 func lie(t testing.TB, say func(*proto.Conn)) *Client {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "liar-") // short enough for a socket's name
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(folder) })
-	l := &liar{folder: folder, say: say}
-	c, err := Dial(t.Context(), folder, l.come)
+	l := liar.New(t, say)
+	c, err := Dial(t.Context(), l.Folder, l.Come)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,18 +255,13 @@ func TestRefusalsAreClean(t *testing.T) {
 
 // TestUninvited: connections that nobody asked for end the conversation.
 func TestUninvited(t *testing.T) {
-	folder, err := os.MkdirTemp("", "liar-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(folder)
-	l := &liar{folder: folder, say: func(*proto.Conn) {}}
-	c, err := Dial(t.Context(), folder, l.come)
+	l := liar.New(t, func(*proto.Conn) {})
+	c, err := Dial(t.Context(), l.Folder, l.Come)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	conn, err := l.dial(false)
+	conn, err := l.Dial(false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,12 +282,7 @@ func FuzzLies(f *testing.F) {
 	f.Add(append(frame(proto.Answer, `{}`), frame(proto.Change, `[{"change":"lost"}]`)...))
 	f.Add([]byte{0, 0, 0x80, 0, byte(proto.Answer), '{'})
 	f.Fuzz(func(t *testing.T, lies []byte) {
-		folder, err := os.MkdirTemp("", "liar-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(folder)
-		l := &liar{folder: folder, say: func(conn *proto.Conn) {
+		l := liar.New(t, func(conn *proto.Conn) {
 			for {
 				if _, err := conn.Next(); err != nil {
 					return
@@ -355,8 +292,8 @@ func FuzzLies(f *testing.F) {
 				}
 				conn.Transport.(*net.UnixConn).CloseWrite()
 			}
-		}}
-		c, err := Dial(t.Context(), folder, l.come)
+		})
+		c, err := Dial(t.Context(), l.Folder, l.Come)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,94 @@
+package tools
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/guest/attend"
+	"github.com/atoll-run/atoll/internal/guest/attend/liar"
+	"github.com/atoll-run/atoll/internal/guest/proto"
+	"github.com/atoll-run/atoll/internal/named"
+	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/store/storetest"
+	"github.com/atoll-run/atoll/internal/tenant"
+)
+
+// lies makes sandboxes whose attendant says what a test wants. Nothing else of an
+// engine is asked for.
+type lies struct {
+	named.Engine
+	live lyingSandbox
+}
+
+func (l lies) Admit(named.Recipe) error                               { return nil }
+func (l lies) Make(context.Context, named.Recipe) (named.Live, error) { return l.live, nil }
+
+type lyingSandbox struct {
+	named.Live
+	guest *attend.Client
+	done  chan struct{}
+}
+
+func (l lyingSandbox) Guest(context.Context) (*attend.Client, error) { return l.guest, nil }
+func (l lyingSandbox) Done() <-chan struct{}                         { return l.done }
+func (l lyingSandbox) Environ(map[string]string) []string            { return nil }
+func (l lyingSandbox) Connect(sandbox.NetworkPolicy, []execution.BoundSecret) error {
+	return nil
+}
+
+type policy execution.Policy
+
+func (p policy) Policy(*tenant.Principal) execution.Policy { return execution.Policy(p) }
+
+// lied is the tools over sandboxes that answer requests as answer says, who calls
+// them, and the records.
+func lied(t *testing.T, answer func(*proto.Request) *proto.Reply) (*Set, *Caller, *store.DB) {
+	t.Helper()
+	l := liar.New(t, liar.Answers(answer))
+	guest, err := attend.Dial(t.Context(), l.Folder, l.Come)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { guest.Close() })
+	db := storetest.SQLite(t)
+	pool := named.New(named.Config{
+		Store: db.Sandboxes(), Engine: lies{live: lyingSandbox{guest: guest, done: make(chan struct{})}},
+		Disk: func() error { return nil }, Log: slog.New(slog.DiscardHandler),
+	})
+	by := &Caller{Session: "s", TraceID: execution.NewTraceID(), Principal: &tenant.Principal{
+		Tenant: tenant.Tenant{ID: "ten_a", AuditDays: 30}, Environment: tenant.Environment{ID: "env_a"}, Key: tenant.Key{ID: "key_a"},
+	}}
+	return NewSet(SetConfig{Pool: pool, Policies: policy{MaxTimeout: time.Minute}}), by, db
+}
+
+// TestDeafSandboxes: a sandbox that does not end a command keeps nobody waiting for
+// much longer than the command's time.
+func TestDeafSandboxes(t *testing.T) {
+	for name, answer := range map[string]func(q *proto.Request) *proto.Reply{
+		"no answer": func(*proto.Request) *proto.Reply { return nil },
+		"no end": func(q *proto.Request) *proto.Reply {
+			return &proto.Reply{Process: &proto.Process{ID: "x", PID: 2}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set, by, db := lied(t, answer)
+			set.overdue = 100 * time.Millisecond
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			_, err := set.Call(ctx, "shell", by, []byte(`{"command": "true", "timeout_ms": 100}`))
+			if err == nil || fault.KindOf(err) != fault.Conflict || ctx.Err() != nil {
+				t.Errorf("got %v", err)
+			}
+			rows, _, err := db.Audit().List(ctx, audit.Filter{Tenant: "ten_a", TraceID: by.TraceID, Limit: 2})
+			if err != nil || len(rows) != 1 || rows[0].ExitStatus != audit.Error || rows[0].FailureReason != errOverdue.Msg {
+				t.Errorf("the trail has %+v, %v", rows, err)
+			}
+		})
+	}
+}
