@@ -13,12 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest/proto"
+	"github.com/atoll-run/atoll/internal/guest/raw"
 )
 
 // open opens a file as the user. One that is a pipe does not block.
 func open(name string, flags int, mode uint32) (fd int, st unix.Stat_t, err error) {
 	err = asUser(func() (err error) {
-		if fd, err = openAt(unix.AT_FDCWD, name, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, mode); err != nil {
+		if fd, err = raw.OpenAt(unix.AT_FDCWD, name, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, mode); err != nil {
 			return step("open", name, err)
 		}
 		return nil
@@ -120,7 +121,7 @@ func appendTo(name string, mode uint32, b *proto.Content) (int64, error) {
 	if err == nil {
 		err = fstat(fd, &st)
 	}
-	if e := closeFD(fd); err == nil {
+	if e := raw.Close(fd); err == nil {
 		err = e
 	}
 	return st.Size, step("write", name, err)
@@ -145,7 +146,7 @@ func replace(name string, mode uint32, b *proto.Content) (size int64, err error)
 	if err == nil && !t.inPlace() && t.mode&0o777&^umasked != 0 {
 		err = fchmod(fd, t.mode&0o777)
 	}
-	if e := closeFD(fd); err == nil {
+	if e := raw.Close(fd); err == nil {
 		err = e
 	}
 	if t.inPlace() {
@@ -220,9 +221,9 @@ func temporaryName() string {
 // open makes the file. It is called as the user.
 func (t *target) open() (int, error) {
 	const make = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	fd, err := openAt(unix.AT_FDCWD, t.temporary, make, t.mode&umasked)
+	fd, err := raw.OpenAt(unix.AT_FDCWD, t.temporary, make, t.mode&umasked)
 	if err == unix.EACCES || err == unix.EROFS || err == unix.EPERM {
-		if here, e := openAt(unix.AT_FDCWD, t.name, unix.O_WRONLY|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0); e == nil {
+		if here, e := raw.OpenAt(unix.AT_FDCWD, t.name, unix.O_WRONLY|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0); e == nil {
 			t.temporary = ""
 			fd, err = here, nil
 		}

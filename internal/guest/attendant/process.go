@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/guest/family"
 	"github.com/atoll-run/atoll/internal/guest/proto"
+	"github.com/atoll-run/atoll/internal/guest/raw"
 )
 
 // Streams, as proto counts them.
@@ -77,7 +78,7 @@ func (c *channel) begin(data []byte) (rest []byte, err error) {
 	defer c.mu.Unlock()
 	e := c.conn.Control(func(fd uintptr) {
 		var n int
-		n, err = write(int(fd), data)
+		n, err = raw.Write(int(fd), data)
 		if rest = data[n:]; err == unix.EAGAIN {
 			err = nil
 		}

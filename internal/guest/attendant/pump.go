@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/raw"
 )
 
 // Beside the streams, what a pump watches.
@@ -203,7 +205,7 @@ func (u *pump) read(i, most int) {
 		if u.ended && !dropping {
 			p = p[:min(u.left[i], len(p))]
 		}
-		n, err := read(u.fds[i], p)
+		n, err := raw.Read(u.fds[i], p)
 		switch {
 		case err == unix.EAGAIN:
 			u.left[i] = 0 // somebody else took it
@@ -226,7 +228,7 @@ func (u *pump) read(i, most int) {
 // answers reads what stands in descriptor 4's pipe. What was written before it is
 // kept before it; what is written meanwhile is not looked at yet.
 func (u *pump) answers() {
-	n, err := readable(u.fds[control])
+	n, err := raw.Readable(u.fds[control])
 	if err == nil && u.drain(stdout) && u.drain(stderr) && u.drain(terminal) {
 		u.read(control, max(n, 1)) // 1 finds the end
 	}
@@ -235,7 +237,7 @@ func (u *pump) answers() {
 // drain reads what stands in a stream's pipe now, and reports whether it could.
 func (u *pump) drain(i int) bool {
 	for u.fds[i] >= 0 {
-		n, err := readable(u.fds[i])
+		n, err := raw.Readable(u.fds[i])
 		if err != nil || n == 0 {
 			return true
 		}
@@ -276,7 +278,7 @@ func (u *pump) reap() {
 	}
 	u.alive.Lock()
 	defer u.alive.Unlock()
-	pid, err := wait4(u.pid, &u.status, &u.usage)
+	pid, err := raw.Reap(u.pid, &u.status, &u.usage)
 	if err == nil && pid == 0 || err == unix.EINTR {
 		return
 	}
@@ -288,7 +290,7 @@ func (u *pump) reap() {
 	for i := range endOf {
 		if u.fds[i] >= 0 {
 			u.left[i] = outputSize // or until there is nothing
-			if n, err := readable(u.fds[i]); err == nil && i != terminal {
+			if n, err := raw.Readable(u.fds[i]); err == nil && i != terminal {
 				u.left[i] = n
 			}
 		}

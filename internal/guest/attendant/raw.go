@@ -7,27 +7,9 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/raw"
 )
-
-// What is done for every call goes to the kernel directly. The usual wrappers tell
-// Go's scheduler of each, which wakes its monitor thread; under gVisor that
-// thread's polling costs more than the calls themselves. None of these blocks for
-// long: they are made on what is ready, on memory, or on files.
-
-func read(fd int, b []byte) (int, error) {
-	if len(b) == 0 {
-		return 0, nil
-	}
-	for {
-		n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
-		if e == 0 {
-			return int(n), nil
-		}
-		if e != unix.EINTR {
-			return 0, e
-		}
-	}
-}
 
 func pread(fd int, b []byte, at int64) (int, error) {
 	if len(b) == 0 {
@@ -44,48 +26,12 @@ func pread(fd int, b []byte, at int64) (int, error) {
 	}
 }
 
-func write(fd int, b []byte) (int, error) {
-	if len(b) == 0 {
-		return 0, nil
-	}
-	for {
-		n, _, e := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
-		if e == 0 {
-			return int(n), nil
-		}
-		if e != unix.EINTR {
-			return 0, e
-		}
-	}
-}
-
-func closeFD(fd int) error {
-	_, _, e := unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
-	return number(e)
-}
-
 // shut closes what nothing was written to, which cannot fail.
-func shut(fd int) { _ = closeFD(fd) }
-
-func openAt(dir int, path string, flags int, mode uint32) (int, error) {
-	p, err := unix.BytePtrFromString(path)
-	if err != nil {
-		return -1, err
-	}
-	for {
-		fd, _, e := unix.RawSyscall6(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(p)), uintptr(flags), uintptr(mode), 0, 0)
-		if e == 0 {
-			return int(fd), nil
-		}
-		if e != unix.EINTR {
-			return -1, e
-		}
-	}
-}
+func shut(fd int) { _ = raw.Close(fd) }
 
 func fstat(fd int, st *unix.Stat_t) error {
 	_, _, e := unix.RawSyscall(unix.SYS_FSTAT, uintptr(fd), uintptr(unsafe.Pointer(st)), 0)
-	return number(e)
+	return raw.Number(e)
 }
 
 // standsAt follows links.
@@ -94,8 +40,8 @@ func standsAt(path string) (st unix.Statx_t, err error) {
 	if err != nil {
 		return st, err
 	}
-	_, _, e := unix.RawSyscall6(unix.SYS_STATX, atCWD, uintptr(unsafe.Pointer(p)), 0, unix.STATX_BASIC_STATS, uintptr(unsafe.Pointer(&st)), 0)
-	return st, number(e)
+	_, _, e := unix.RawSyscall6(unix.SYS_STATX, raw.CWD, uintptr(unsafe.Pointer(p)), 0, unix.STATX_BASIC_STATS, uintptr(unsafe.Pointer(&st)), 0)
+	return st, raw.Number(e)
 }
 
 // executable asks with the rights in effect.
@@ -104,11 +50,9 @@ func executable(path string) error {
 	if err != nil {
 		return err
 	}
-	_, _, e := unix.RawSyscall6(unix.SYS_FACCESSAT2, atCWD, uintptr(unsafe.Pointer(p)), unix.X_OK, unix.AT_EACCESS, 0, 0)
-	return number(e)
+	_, _, e := unix.RawSyscall6(unix.SYS_FACCESSAT2, raw.CWD, uintptr(unsafe.Pointer(p)), unix.X_OK, unix.AT_EACCESS, 0, 0)
+	return raw.Number(e)
 }
-
-const atCWD = ^uintptr(99) // AT_FDCWD
 
 // poke writes into the memory of another process.
 func poke(pid int, at uintptr, text []byte) error {
@@ -119,34 +63,19 @@ func poke(pid int, at uintptr, text []byte) error {
 	if e == 0 && int(n) != len(text) {
 		return unix.EFAULT
 	}
-	return number(e)
+	return raw.Number(e)
 }
 
 func fchmod(fd int, mode uint32) error {
 	_, _, e := unix.RawSyscall(unix.SYS_FCHMOD, uintptr(fd), uintptr(mode), 0)
-	return number(e)
+	return raw.Number(e)
 }
 
 // setTime is futimens(3), which package unix has only by way of /proc.
 func setTime(fd int, at unix.Timespec) error {
 	both := [2]unix.Timespec{at, at}
 	_, _, e := unix.RawSyscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&both)), 0, 0, 0)
-	return number(e)
-}
-
-// wait4 does not wait; pid 0 says that the process runs.
-func wait4(pid int, status *unix.WaitStatus, usage *unix.Rusage) (int, error) {
-	var st int32
-	got, _, e := unix.RawSyscall6(unix.SYS_WAIT4, uintptr(pid), uintptr(unsafe.Pointer(&st)), unix.WNOHANG, uintptr(unsafe.Pointer(usage)), 0, 0)
-	*status = unix.WaitStatus(st)
-	return int(got), number(e)
-}
-
-// readable returns how many bytes stand in a pipe.
-func readable(fd int) (int, error) {
-	var n int32
-	_, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCINQ, uintptr(unsafe.Pointer(&n)))
-	return int(n), number(e)
+	return raw.Number(e)
 }
 
 // epollWait returns at once, or after timeout in ms.
@@ -160,14 +89,7 @@ func epollWait(fd int, events []unix.EpollEvent, timeout int) (int, error) {
 
 func epollCtl(poll, op, fd int, event *unix.EpollEvent) error {
 	_, _, e := unix.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(poll), uintptr(op), uintptr(fd), uintptr(unsafe.Pointer(event)), 0, 0)
-	return number(e)
-}
-
-func number(e unix.Errno) error {
-	if e == 0 {
-		return nil
-	}
-	return e
+	return raw.Number(e)
 }
 
 // link is the connection with the host.
@@ -191,7 +113,7 @@ func (l *link) Read(p []byte) (n int, err error) {
 		return 0, nil
 	}
 	if e := l.conn.Read(func(fd uintptr) bool {
-		n, err = read(int(fd), p)
+		n, err = raw.Read(int(fd), p)
 		return err != unix.EAGAIN
 	}); e != nil {
 		return 0, e
@@ -206,7 +128,7 @@ func (l *link) Write(p []byte) (total int, err error) {
 	if e := l.conn.Write(func(fd uintptr) bool {
 		for total < len(p) && err == nil {
 			var n int
-			n, err = write(int(fd), p[total:])
+			n, err = raw.Write(int(fd), p[total:])
 			total += n
 		}
 		if err == unix.EAGAIN {

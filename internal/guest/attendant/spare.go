@@ -17,6 +17,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/guest/confine"
 	"github.com/atoll-run/atoll/internal/guest/proto"
+	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -165,7 +166,7 @@ func (a *attendant) take(p *process, q *proto.Start, cmd *wire.Command) *pump {
 	copy(text, *q.Shell)
 	err = poke(w.pid, w.at, text)
 	if err == nil {
-		_, err = write(w.script, script)
+		_, err = raw.Write(w.script, script)
 	}
 	shut(w.script)
 	if err != nil { // somebody has ended it

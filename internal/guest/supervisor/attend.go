@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest/confine"
+	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -30,7 +31,7 @@ func (s *supervisor) attend(m *wire.AttendMessage) error {
 			return err
 		}
 	}
-	if _, err := write(s.attendant.cue, []byte{'h'}); err != nil && err != unix.EAGAIN { // a full pipe says enough
+	if _, err := raw.Write(s.attendant.cue, []byte{'h'}); err != nil && err != unix.EAGAIN { // a full pipe says enough
 		return step("cue the attendant", err)
 	}
 	return nil
@@ -134,8 +135,8 @@ const Attendant = hooks + "/attendant"
 func (s *supervisor) watchAttendant() {
 	if a := s.attendant; a != nil && a.pidfd >= 0 {
 		s.watch(a.pidfd, unix.POLLIN, func() {
-			closeFD(a.pidfd)
-			closeFD(a.cue)
+			raw.Close(a.pidfd)
+			raw.Close(a.cue)
 			s.attendant = nil
 		})
 	}

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"time"
 
+	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -16,7 +17,7 @@ type message struct {
 
 // readHost takes what the host has sent.
 func (s *supervisor) readHost() {
-	n, err := read(fromHost, s.dec.Space())
+	n, err := raw.Read(fromHost, s.dec.Space())
 	if err == nil && n == 0 {
 		// Only a host that did not open the FIFO read-write lets it end; a
 		// pause keeps the loop from spinning until the next one opens it.

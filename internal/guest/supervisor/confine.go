@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -94,7 +95,7 @@ func (s *supervisor) keepHome() error {
 		return err
 	}
 	if s.home >= 0 {
-		closeFD(s.home)
+		raw.Close(s.home)
 	}
 	s.home = fd
 	return nil

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -35,15 +36,15 @@ func writeFile(f wire.File, home int) error {
 	}
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	mode := uint32(f.Mode & 0o777)
-	fd, err := open(f.Path, flags, mode)
+	fd, err := raw.OpenAt(unix.AT_FDCWD, f.Path, flags, mode)
 	if err == unix.ENOENT {
 		if err = makeParents(f.Path); err == nil {
-			fd, err = open(f.Path, flags, mode)
+			fd, err = raw.OpenAt(unix.AT_FDCWD, f.Path, flags, mode)
 		}
 	}
 	if err == unix.EEXIST {
 		if err = unlink(f.Path); err == nil {
-			fd, err = open(f.Path, flags, mode)
+			fd, err = raw.OpenAt(unix.AT_FDCWD, f.Path, flags, mode)
 		}
 	}
 	if err != nil {
@@ -51,13 +52,13 @@ func writeFile(f wire.File, home int) error {
 	}
 	for p := f.Data; len(p) > 0 && err == nil; {
 		var n int
-		n, err = write(fd, p)
+		n, err = raw.Write(fd, p)
 		p = p[n:]
 	}
 	if mode&^0o755 != 0 && err == nil {
 		err = unix.Fchmod(fd, mode) // the umask took bits away
 	}
-	if e := closeFD(fd); err == nil {
+	if e := raw.Close(fd); err == nil {
 		err = e
 	}
 	if err != nil {
@@ -94,10 +95,10 @@ func writeAt(folder int, name string, f wire.File) error {
 	}
 	for p := f.Data; len(p) > 0 && err == nil; {
 		var n int
-		n, err = write(fd, p)
+		n, err = raw.Write(fd, p)
 		p = p[n:]
 	}
-	if e := closeFD(fd); err == nil {
+	if e := raw.Close(fd); err == nil {
 		err = e
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest/confine"
+	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -23,11 +24,11 @@ func (s *supervisor) broke(r *run) {
 		return
 	}
 	b := make([]byte, 4<<10)
-	n, err := read(r.note, b)
+	n, err := raw.Read(r.note, b)
 	if err == unix.EAGAIN {
 		return
 	}
-	closeFD(r.note)
+	raw.Close(r.note)
 	r.note = -1
 	if n > 0 {
 		r.blocked = "blocked_commands: " + string(b[:n])

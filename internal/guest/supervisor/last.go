@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/raw"
 )
 
 // An interpreter that has done all that shows still takes milliseconds to end,
@@ -24,13 +26,13 @@ func (s *supervisor) listen(r *run) {
 		return
 	}
 	r.asked = true
-	fd, err := open("/proc/"+strconv.Itoa(r.pid)+"/comm", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	fd, err := raw.OpenAt(unix.AT_FDCWD, "/proc/"+strconv.Itoa(r.pid)+"/comm", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return
 	}
-	defer closeFD(fd)
+	defer raw.Close(fd)
 	var b [32]byte
-	n, err := read(fd, b[:])
+	n, err := raw.Read(fd, b[:])
 	if err != nil || n < len(lastWord)+2*digits || string(b[:len(lastWord)]) != lastWord {
 		return
 	}
@@ -57,7 +59,7 @@ func (s *supervisor) part() {
 	for _, pid := range s.parting {
 		unix.Kill(pid, unix.SIGKILL)
 		for range 1000 {
-			if got, err := wait(pid, &status, &usage); got != 0 || err != nil {
+			if got, err := raw.Reap(pid, &status, &usage); got != 0 || err != nil {
 				break
 			}
 			nap(time.Millisecond)

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -59,11 +60,11 @@ func replace(path string, data []byte) error {
 }
 
 func readWhole(path string) ([]byte, error) {
-	fd, err := open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	fd, err := raw.OpenAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer closeFD(fd)
+	defer raw.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -11,7 +12,7 @@ type pipe struct{ fd int }
 
 // read is one read(2), 0 if there is nothing now. It closes the pipe at its end.
 func (p *pipe) read(b []byte) int {
-	n, err := read(p.fd, b)
+	n, err := raw.Read(p.fd, b)
 	if err == unix.EAGAIN {
 		return 0
 	}
@@ -23,7 +24,7 @@ func (p *pipe) read(b []byte) int {
 
 func (p *pipe) close() {
 	if p.fd >= 0 {
-		closeFD(p.fd)
+		raw.Close(p.fd)
 		p.fd = -1
 	}
 }
@@ -80,7 +81,7 @@ func (s *supervisor) drain(r *run) bool {
 			case st.left < 0:
 				// The usual pipe is at its end by now and was closed; this one
 				// holds more or is held open.
-				st.left = readable(st.fd)
+				st.left, _ = raw.Readable(st.fd)
 			default:
 				st.left = max(st.left-n, 0)
 			}

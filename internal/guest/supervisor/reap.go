@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/raw"
 )
 
 // reapRun takes the status of a run's main process, if it has ended.
@@ -11,7 +13,7 @@ func (s *supervisor) reapRun(r *run) {
 	if r.ended {
 		return
 	}
-	if pid, _ := wait(r.pid, &r.status, &r.usage); pid == r.pid {
+	if pid, _ := raw.Reap(r.pid, &r.status, &r.usage); pid == r.pid {
 		s.ended(r)
 	}
 }
@@ -19,7 +21,7 @@ func (s *supervisor) reapRun(r *run) {
 func (s *supervisor) ended(r *run) {
 	r.ended = true
 	if r.pidfd >= 0 {
-		closeFD(r.pidfd)
+		raw.Close(r.pidfd)
 		r.pidfd = -1
 	}
 }
@@ -29,7 +31,7 @@ func (s *supervisor) reap() {
 	for {
 		var status unix.WaitStatus
 		var usage unix.Rusage
-		pid, err := wait(-1, &status, &usage)
+		pid, err := raw.Reap(-1, &status, &usage)
 		if err == unix.ECHILD {
 			s.dirty = false
 		}

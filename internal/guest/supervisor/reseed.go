@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -32,11 +33,11 @@ func rename(m *wire.ReseedMessage) error {
 		}
 	}
 	// Whoever watches the file has it open: it gets another content, not another file.
-	fd, err := open(wire.GenerationFile, unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
+	fd, err := raw.OpenAt(unix.AT_FDCWD, wire.GenerationFile, unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
 	if err != nil {
 		return step("open the generation's file", err)
 	}
-	defer closeFD(fd)
+	defer raw.Close(fd)
 	text := hex.EncodeToString(number[:]) + "\n" // of one length
 	if n, err := unix.Write(fd, []byte(text)); err != nil || n != len(text) {
 		return step("write the generation's number", err)

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -108,8 +109,9 @@ func (s *supervisor) again(r *run) bool {
 	if r.control < 0 {
 		return false
 	}
-	died := r.status.Signaled() && !r.timedOut && !r.killed && readable(r.control) > 0
-	closeFD(r.control)
+	unread, _ := raw.Readable(r.control)
+	died := r.status.Signaled() && !r.timedOut && !r.killed && unread > 0
+	raw.Close(r.control)
 	r.control = -1
 	if !died {
 		return false
@@ -117,7 +119,7 @@ func (s *supervisor) again(r *run) bool {
 	r.streams[0].close()
 	r.streams[1].close()
 	if r.note >= 0 {
-		closeFD(r.note)
+		raw.Close(r.note)
 	}
 	r.warm, r.ended = false, false
 	return s.program(r) == nil
@@ -178,7 +180,7 @@ func (s *supervisor) settle() {
 func (s *supervisor) finish(r *run) {
 	s.broke(r)
 	if r.note >= 0 {
-		closeFD(r.note)
+		raw.Close(r.note)
 	}
 	m := wire.ExitMessage{
 		Code:     uint64(r.status.ExitStatus()),

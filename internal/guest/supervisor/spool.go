@@ -3,6 +3,7 @@ package supervisor
 import (
 	"encoding/binary"
 
+	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -144,7 +145,7 @@ func (s *spool) welcome(nonce uint64, payload []byte) {
 // flush writes what the FIFO takes.
 func (s *spool) flush(fd int) {
 	for len(s.control) > 0 {
-		n, err := write(fd, s.control)
+		n, err := raw.Write(fd, s.control)
 		if err != nil {
 			return // EAGAIN: the FIFO is full
 		}
@@ -153,7 +154,7 @@ func (s *spool) flush(fd int) {
 		}
 	}
 	for s.sent < len(s.buf) {
-		n, err := write(fd, s.buf[s.sent:])
+		n, err := raw.Write(fd, s.buf[s.sent:])
 		if err != nil {
 			return
 		}

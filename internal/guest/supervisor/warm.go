@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -96,7 +97,7 @@ func (s *supervisor) heard(w *warmed) {
 		return
 	}
 	b := make([]byte, 4<<10)
-	n, _ := read(w.note, b)
+	n, _ := raw.Read(w.note, b)
 	if n > 0 && b[0] == 'R' {
 		w.ready = true
 		w.cleanUp()
@@ -108,7 +109,7 @@ func (s *supervisor) heard(w *warmed) {
 		}
 		// What the imports had to say belongs to no program.
 		for _, fd := range []int{w.stdout, w.stderr} {
-			read(fd, b)
+			raw.Read(fd, b)
 		}
 		s.reply(w.request, nil)
 		w.request = 0
@@ -118,7 +119,7 @@ func (s *supervisor) heard(w *warmed) {
 	if n > 0 {
 		s.reply(w.request, failure("warm "+w.cmd.Language+": "+string(b[1:n])))
 	} else {
-		n, _ := read(w.stderr, b)
+		n, _ := raw.Read(w.stderr, b)
 		s.reply(w.request, failure("warm "+w.cmd.Language+": the interpreter ended before it was ready: "+string(b[:n])))
 	}
 	s.discard(w)
@@ -157,7 +158,7 @@ func (w *warmed) settle(request uint64) bool {
 	if !w.ready || w.cmd.Language != "python" {
 		return false
 	}
-	if n, err := write(w.control[1], []byte{1, 0, 0, 0, touch}); n != 5 || err != nil {
+	if n, err := raw.Write(w.control[1], []byte{1, 0, 0, 0, touch}); n != 5 || err != nil {
 		return false
 	}
 	w.ready, w.request = false, request
@@ -175,14 +176,14 @@ func (w *warmed) release(env []string, is hookState) error {
 		return unix.E2BIG
 	}
 	for len(msg) > 0 {
-		n, err := write(w.control[1], msg)
+		n, err := raw.Write(w.control[1], msg)
 		if err != nil {
 			return err
 		}
 		msg = msg[n:]
 	}
-	closeFD(w.control[1])
-	closeFD(w.note)
+	raw.Close(w.control[1])
+	raw.Close(w.note)
 	return nil
 }
 

@@ -1,0 +1,81 @@
+// Package raw makes system calls without telling Go's scheduler of them. The usual
+// wrappers wake its monitor thread with each call; under gVisor that thread's
+// polling costs more than the calls themselves. So nothing here may block for long:
+// it is for what is ready, for memory, or for files.
+package raw
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// CWD is AT_FDCWD.
+const CWD = ^uintptr(99)
+
+// Read is read(2).
+func Read(fd int, b []byte) (int, error) { return move(unix.SYS_READ, fd, b) }
+
+// Write is write(2); it may write less than all of b.
+func Write(fd int, b []byte) (int, error) { return move(unix.SYS_WRITE, fd, b) }
+
+func move(call uintptr, fd int, b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	for {
+		n, _, e := unix.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		if e == 0 {
+			return int(n), nil
+		}
+		if e != unix.EINTR {
+			return 0, e
+		}
+	}
+}
+
+// Close is close(2).
+func Close(fd int) error {
+	_, _, e := unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
+	return Number(e)
+}
+
+// OpenAt is openat(2); dir may be unix.AT_FDCWD.
+func OpenAt(dir int, path string, flags int, mode uint32) (int, error) {
+	p, err := unix.BytePtrFromString(path)
+	if err != nil {
+		return -1, err
+	}
+	for {
+		fd, _, e := unix.RawSyscall6(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(p)), uintptr(flags), uintptr(mode), 0, 0)
+		if e == 0 {
+			return int(fd), nil
+		}
+		if e != unix.EINTR {
+			return -1, e
+		}
+	}
+}
+
+// Reap is wait4(2) with WNOHANG; pid 0 says that nothing has ended.
+func Reap(pid int, status *unix.WaitStatus, usage *unix.Rusage) (int, error) {
+	var st int32
+	got, _, e := unix.RawSyscall6(unix.SYS_WAIT4, uintptr(pid), uintptr(unsafe.Pointer(&st)), unix.WNOHANG, uintptr(unsafe.Pointer(usage)), 0, 0)
+	*status = unix.WaitStatus(st)
+	return int(got), Number(e)
+}
+
+// Readable returns how many bytes stand in a pipe.
+func Readable(fd int) (int, error) {
+	var n int32
+	_, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCINQ, uintptr(unsafe.Pointer(&n)))
+	return int(n), Number(e)
+}
+
+// Number is e as an error, nil when it is 0.
+func Number(e unix.Errno) error {
+	if e == 0 {
+		return nil
+	}
+	return e
+}
