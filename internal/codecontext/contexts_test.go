@@ -301,7 +301,7 @@ func TestLyingInterpreter(t *testing.T) {
 			t.Errorf("%s: %+v, %v", code, o.Result, err)
 		}
 		if c, err := r.c.Get(t.Context(), r.u, "python"); err != nil || c.Exit == nil {
-			if _, err := r.u.Guest.Wait(t.Context(), "context-python"); err != nil {
+			if _, err := r.u.Guest.(*local).Wait(t.Context(), "context-python"); err != nil {
 				t.Errorf("%+v, %v", c, err)
 			}
 		}

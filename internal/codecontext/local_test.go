@@ -225,7 +225,13 @@ func (l *local) Wait(_ context.Context, id attend.ProcessID) (attend.Exit, error
 	return *p.exit, nil
 }
 
-func (l *local) Forget(_ context.Context, id attend.ProcessID) error {
+func (l *local) Discard(ctx context.Context, id attend.ProcessID) error {
+	if err := l.Kill(ctx, id); err != nil && fault.KindOf(err) != fault.Conflict {
+		return err
+	}
+	if _, err := l.Wait(ctx, id); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.all, id)

@@ -35,8 +35,7 @@ type Guest interface {
 	Converse(ctx context.Context, id attend.ProcessID, data []byte, after attend.Seq) (Output, error)
 	Signal(ctx context.Context, id attend.ProcessID, sig syscall.Signal, group bool) error
 	Kill(ctx context.Context, id attend.ProcessID) error
-	Wait(ctx context.Context, id attend.ProcessID) (attend.Exit, error)
-	Forget(ctx context.Context, id attend.ProcessID) error
+	Discard(ctx context.Context, id attend.ProcessID) error
 }
 
 // Of makes a Guest of an attendant's client.
@@ -260,9 +259,7 @@ const startTime = time.Minute
 func ready(ctx context.Context, u *Use, id ID) (err error) {
 	defer func() {
 		if err != nil {
-			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), obey)
-			defer cancel()
-			err = errors.Join(err, discard(end, u.Guest, id))
+			err = errors.Join(err, u.Guest.Discard(ctx, id.process()))
 		}
 	}()
 	out, err := u.Guest.Follow(ctx, id.process(), 0)
@@ -288,17 +285,6 @@ func ready(ctx context.Context, u *Use, id ID) (err error) {
 		}
 	}
 	return nil
-}
-
-// discard ends a context's process and all there is of it.
-func discard(ctx context.Context, g Guest, id ID) error {
-	if err := g.Kill(ctx, id.process()); err != nil {
-		return err
-	}
-	if _, err := g.Wait(ctx, id.process()); err != nil {
-		return err
-	}
-	return g.Forget(ctx, id.process())
 }
 
 func (c *Contexts) describe(u *Use, p attend.Process) *Context {
@@ -349,7 +335,7 @@ func (c *Contexts) Delete(ctx context.Context, u *Use, id ID) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*c.obey, deaf(id))
 	defer cancel()
 	c.forget(key{u.Sandbox, id})
-	return named(id, discard(ctx, u.Guest, id))
+	return named(id, u.Guest.Discard(ctx, id.process()))
 }
 
 // Restart ends a context and starts it anew, with nothing defined.

@@ -146,20 +146,7 @@ func (s *Server) deleteProcess(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.inSandbox(r.Context(), p, func(h *named.Handle) error {
-		guest := h.Guest()
-		found, err := guest.Process(r.Context(), id)
-		if err != nil {
-			return err
-		}
-		if found.Exit == nil {
-			if err := guest.Kill(r.Context(), id); err != nil {
-				return err
-			}
-			if _, err := guest.Wait(r.Context(), id); err != nil {
-				return err
-			}
-		}
-		if err := guest.Forget(r.Context(), id); err != nil {
+		if err := h.Guest().Discard(r.Context(), id); err != nil {
 			return err
 		}
 		w.WriteHeader(http.StatusNoContent)

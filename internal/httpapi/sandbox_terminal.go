@@ -80,7 +80,7 @@ func (s *Server) openTerminal(w http.ResponseWriter, r *http.Request) error {
 			}
 			err = s.attach(ctx, w, r, h, started.ID, 0)
 			if err != nil { // nobody was told of it
-				err = errors.Join(err, discard(ctx, h.Guest(), started.ID))
+				err = errors.Join(err, h.Guest().Discard(ctx, started.ID))
 			}
 			return answered(err)
 		} else if err := h.Guest().Resize(ctx, id, size); err != nil {
@@ -115,21 +115,6 @@ func answered(err error) error {
 	}
 	return err
 }
-
-// discard ends a process that nobody was told of, and drops what is kept of it.
-func discard(ctx context.Context, guest *attend.Client, id attend.ProcessID) error {
-	ctx, cancel := context.WithTimeout(ctx, discardTime)
-	defer cancel()
-	if err := guest.Kill(ctx, id); err != nil {
-		return err
-	}
-	if _, err := guest.Wait(ctx, id); err != nil {
-		return err
-	}
-	return guest.Forget(ctx, id)
-}
-
-const discardTime = 5 * time.Second
 
 const maxRows = 1<<16 - 1
 

@@ -53,7 +53,7 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 		if out, err = c.gather(run, covers); err != nil && errors.Is(context.Cause(ctx), context.Canceled) {
 			// Nobody is left to be answered. Other ends, such as that of the server, leave
 			// the command to its timeout.
-			return errors.Join(err, discard(ctx, h.Guest(), run.Process().ID))
+			return errors.Join(err, h.Guest().Discard(ctx, run.Process().ID))
 		}
 		if err != nil {
 			return err
@@ -62,22 +62,6 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 	})
 	return out, err
 }
-
-// discard ends a process and drops what is kept of it.
-func discard(ctx context.Context, guest *attend.Client, id attend.ProcessID) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime)
-	defer cancel()
-	if err := guest.Kill(ctx, id); err != nil {
-		return err
-	}
-	if _, err := guest.Wait(ctx, id); err != nil {
-		return err
-	}
-	return guest.Forget(ctx, id)
-}
-
-// killTime bounds ending a command whose caller has gone.
-const killTime = 5 * time.Second
 
 // timeout is how long a command may run, which its caller's plan bounds.
 func (c *call) timeout(ms *float64) (time.Duration, error) {

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
 
@@ -225,6 +226,22 @@ func (c *Client) Kill(ctx context.Context, id ProcessID) error {
 	_, err := c.call(ctx, proto.Request{Kill: &proto.Name{ID: string(id)}})
 	return err
 }
+
+// Discard ends a process and all it started, unless it has ended, and drops what is
+// kept of it. It goes on when ctx is canceled, for 5 s at most.
+func (c *Client) Discard(ctx context.Context, id ProcessID) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTime)
+	defer cancel()
+	if err := c.Kill(ctx, id); err != nil && fault.KindOf(err) != fault.Conflict { // it has ended
+		return err
+	}
+	if _, err := c.Wait(ctx, id); err != nil {
+		return err
+	}
+	return c.Forget(ctx, id)
+}
+
+const discardTime = 5 * time.Second
 
 // KillAll ends every program in the sandbox, whoever started it.
 func (c *Client) KillAll(ctx context.Context) error {
