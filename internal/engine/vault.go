@@ -127,14 +127,7 @@ func ownFolder(dir string) error {
 
 // Collect implements named.Vault.
 func (v Vault) Collect(ctx context.Context, tenantID tenant.ID, live func(context.Context) ([]string, error)) error {
-	done, err := v.Store.Collect(ctx, tenantID, func(ctx context.Context) ([]thread.State, error) {
-		names, err := live(ctx)
-		states := make([]thread.State, len(names))
-		for i, name := range names {
-			states[i] = thread.State(name)
-		}
-		return states, err
-	})
+	done, err := v.Store.Collect(ctx, tenantID, live)
 	if err != nil {
 		return err
 	}

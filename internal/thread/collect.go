@@ -23,15 +23,15 @@ type Collected struct {
 	Bytes         int64 // of them
 }
 
-// Collect removes what no state refers to that live returns, which is every state
-// that is recorded for some thread of the tenant.
+// Collect removes what no state refers to that live names, which is every state that
+// is recorded for the tenant; empty names are left out.
 //
 // It is safe beside saves, also of other processes, as long as a state is recorded
 // within Grace after its save began. A younger state or pack stays. A pack that nothing
 // refers to is condemned first, and removed Grace later if that is still so; a
 // save refers to packs of other homes only if they are not condemned, by a list
 // that it read after it began.
-func (s *Store) Collect(ctx context.Context, tenant string, live func(context.Context) ([]State, error)) (done Collected, err error) {
+func (s *Store) Collect(ctx context.Context, tenant string, live func(context.Context) ([]string, error)) (done Collected, err error) {
 	t, err := s.tenant(tenant)
 	if err != nil {
 		return done, err
@@ -54,9 +54,9 @@ func (s *Store) Collect(ctx context.Context, tenant string, live func(context.Co
 		return done, err
 	}
 	alive := map[State]bool{}
-	for _, st := range recorded {
-		if st != "" {
-			alive[st] = true
+	for _, name := range recorded {
+		if name != "" {
+			alive[State(name)] = true
 		}
 	}
 	old := func(i blob.Info) bool { return now.Sub(i.Modified) > s.cfg.Grace }

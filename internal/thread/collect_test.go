@@ -48,7 +48,7 @@ func TestCollect(t *testing.T) {
 	first := save(t, s, dir, nil)
 	must(t, os.WriteFile(file, []byte("second"), 0o600))
 	second := save(t, s, dir, first)
-	live := func(context.Context) ([]State, error) { return []State{second.State, ""}, nil }
+	live := func(context.Context) ([]string, error) { return []string{string(second.State), ""}, nil }
 	collect := func(states, packs int) {
 		t.Helper()
 		done, err := s.Collect(t.Context(), "ten_a", live)
@@ -65,7 +65,9 @@ func TestCollect(t *testing.T) {
 	other := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(other, "f"), []byte("first"), 0o600))
 	third := save(t, s, other, nil)
-	live = func(context.Context) ([]State, error) { return []State{second.State, third.State}, nil }
+	live = func(context.Context) ([]string, error) {
+		return []string{string(second.State), string(third.State)}, nil
+	}
 	s.cfg.Grace = 0
 	collect(0, 1)
 	for _, st := range []State{second.State, third.State} {
@@ -74,7 +76,7 @@ func TestCollect(t *testing.T) {
 	if n := count(t, b, "threads/ten_a/packs"); n != 2 {
 		t.Errorf("%d packs are left", n)
 	}
-	live = func(context.Context) ([]State, error) { return nil, nil }
+	live = func(context.Context) ([]string, error) { return nil, nil }
 	collect(2, 0)
 	collect(0, 2)
 	collect(0, 0)

@@ -223,7 +223,7 @@ func TestBucket(t *testing.T) {
 		restore(t, s, load(t, s, base.State), into, nil)
 		equalMirrors(t, mirror(t, g.dir), mirror(t, into))
 	}
-	done, err := s.Collect(t.Context(), "ten_a", func(context.Context) ([]State, error) { return []State{base.State}, nil })
+	done, err := s.Collect(t.Context(), "ten_a", func(context.Context) ([]string, error) { return []string{string(base.State)}, nil })
 	if err != nil || done != (Collected{}) {
 		t.Errorf("%+v, %v", done, err)
 	}

@@ -158,14 +158,7 @@ func (c *Catalog) Sweep(ctx context.Context) error {
 }
 
 func (c *Catalog) sweep(ctx context.Context, tenant string) error {
-	done, err := c.cfg.Homes.Collect(ctx, tenant, func(ctx context.Context) ([]thread.State, error) {
-		names, err := c.cfg.Records.States(ctx, tenant)
-		states := make([]thread.State, len(names))
-		for i, name := range names {
-			states[i] = thread.State(name)
-		}
-		return states, err
-	})
+	done, err := c.cfg.Homes.Collect(ctx, tenant, func(ctx context.Context) ([]string, error) { return c.cfg.Records.States(ctx, tenant) })
 	if err != nil {
 		return err
 	}
