@@ -25,17 +25,17 @@ import (
 type shop struct {
 	host   string
 	asked  atomic.Int64
-	before func() // an answer is given
+	before func(ctx context.Context) // an answer is given; ctx ends when nobody waits for it
 }
 
 func openShop(t *testing.T) *shop {
 	t.Helper()
-	s := &shop{before: func() {}}
+	s := &shop{before: func(context.Context) {}}
 	serve := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/manifests/") {
 			s.asked.Add(1)
-			s.before()
+			s.before(r.Context())
 		}
 		serve.ServeHTTP(w, r)
 	}))
@@ -63,7 +63,7 @@ func TestAMissingImageIsPulledOnce(t *testing.T) {
 	}
 	here, gone := make(chan struct{}, 1), make(chan struct{})
 	var once sync.Once
-	shop.before = func() { once.Do(func() { here <- struct{}{}; <-gone }) }
+	shop.before = func(context.Context) { once.Do(func() { here <- struct{}{}; <-gone }) }
 	var names [8]string
 	var all sync.WaitGroup
 	for i := range names {
@@ -126,7 +126,7 @@ func TestWhatCannotBePulled(t *testing.T) {
 	pull.Size = 1
 	refused(shop.host+"/team/app:1", fault.Invalid, "cannot be pulled")
 	pull.Size, pull.Time = 1<<20, time.Millisecond
-	shop.before = func() { time.Sleep(50 * time.Millisecond) }
+	shop.before = func(ctx context.Context) { <-ctx.Done() }
 	refused(shop.host+"/team/app:2", fault.Unavailable, "image_pull_timeout")
 	a.Pull = nil
 	refused(shop.host+"/team/app:1", fault.Invalid, "atoll image import")

@@ -38,10 +38,14 @@ func (m *machine) wrote(p *tenant.Principal, name, command string) error {
 		m.t.Fatal(err)
 	}
 	atolltest.Until(m.t, 30*time.Second, "the writer of "+name+" is ended", func() bool { return h.Stopped() != nil })
+	size, since := int64(-1), time.Now()
 	atolltest.Until(m.t, 30*time.Second, "the files of "+name+" do not grow", func() bool {
-		before := m.disk(p, name)
-		time.Sleep(300 * time.Millisecond) // six times what the writer waits
-		return m.disk(p, name) <= before
+		now := m.disk(p, name)
+		if now > size {
+			since = time.Now()
+		}
+		size = now
+		return time.Since(since) > 300*time.Millisecond // six times what the writer waits
 	})
 	return h.Stopped()
 }

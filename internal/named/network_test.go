@@ -22,6 +22,7 @@ import (
 	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // names resolves every name to one address.
@@ -167,7 +168,7 @@ func TestNobodysSandboxHasNoNetwork(t *testing.T) {
 		p.Environment.Permissions.Network.Mode = sandbox.NetworkUnrestricted
 	})
 	m.ensure(p, "s", "x", nil)
-	m.shell(p, "s", "x", `(while :; do curl -sm1 `+url+` >> /home/user/log 2>/dev/null; sleep 0.1; done) >/dev/null 2>&1 &
+	m.shell(p, "s", "x", `(while :; do curl -sm1 `+url+` >> /home/user/log 2>/dev/null; echo tried >> /home/user/log; sleep 0.1; done) >/dev/null 2>&1 &
 for i in $(seq 100); do grep -q hello log 2>/dev/null && exit 0; sleep 0.1; done; exit 1`)
 	delete(m.callers, p.Key.ID) // revoked
 	m.restart()
@@ -184,8 +185,12 @@ for i in $(seq 100); do grep -q hello log 2>/dev/null && exit 0; sleep 0.1; done
 	if err := os.Truncate(log[0], 0); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Second)
-	if out, err := os.ReadFile(log[0]); err != nil || strings.Contains(string(out), "hello") {
+	var out []byte
+	atolltest.Until(t, time.Minute, "the loop has tried thrice", func() bool {
+		out, err = os.ReadFile(log[0])
+		return err != nil || strings.Count(string(out), "tried") >= 3
+	})
+	if err != nil || strings.Contains(string(out), "hello") {
 		t.Errorf("the loop gets %q, %v", out, err)
 	}
 	m.shell(p, "s", "x", `for i in $(seq 100); do grep -q hello log && exit 0; sleep 0.1; done; exit 1`)
