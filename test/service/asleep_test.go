@@ -13,37 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/named/namedtest"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-// sleeper is a program with something of everything that a sleep has to bring back.
-const sleeper = `cat > sleeper.py <<'END'
-import hashlib, os, socket, threading, time
-heap = os.urandom(4 << 20)
-kept = open("/home/user/kept", "w+"); kept.write("open-file"); kept.flush()
-ticks = 0
-def tick():
-    global ticks
-    while True:
-        time.sleep(0.005); ticks += 1
-threading.Thread(target=tick, daemon=True).start()
-l = socket.create_server(("127.0.0.1", 7000))
-open("/tmp/ready", "w").close()
-while True:
-    c, _ = l.accept()
-    kept.seek(0)
-    c.sendall(f"{os.getpid()} {hashlib.sha256(heap).hexdigest()} {kept.read()} {ticks}\n".encode()); c.close()
-END
-setsid python3 sleeper.py > log 2>&1 < /dev/null &
-until [ -e /tmp/ready ]; do sleep 0.05; done`
-
-// asleep is a server that is killed while sandboxes fall asleep, wake and are copied.
-type asleep struct {
-	*testing.T
-	server   *atolltest.Server
-	settings []string
-	data     string
-}
+// asleep are servers that are killed while sandboxes fall asleep, wake and are copied.
+type asleep struct{ *succession }
 
 // listed are the ids of the session's sandboxes, by name.
 func (a *asleep) listed() map[string]string {
@@ -55,11 +30,11 @@ func (a *asleep) listed() map[string]string {
 			Status string
 		}
 	}
-	a.server.Must(a, atolltest.Key, http.MethodGet, "/v1/sandboxes?session=kills", nil).Into(a, http.StatusOK, &out)
+	a.now().Must(a, atolltest.Key, http.MethodGet, "/v1/sandboxes?session=kills", nil).Into(a, http.StatusOK, &out)
 	ids := map[string]string{}
 	for _, sb := range out.Data {
 		if sb.Status != "running" && sb.Status != "sleeping" {
-			a.Errorf("%s is %s\n%s", sb.Name, sb.Status, a.server.Log())
+			a.Errorf("%s is %s\n%s", sb.Name, sb.Status, a.now().Log())
 		}
 		ids[sb.Name] = sb.ID
 	}
@@ -70,12 +45,12 @@ func (a *asleep) listed() map[string]string {
 func (a *asleep) tells(name string) (what string, ticks int) {
 	a.Helper()
 	var out shellAnswer
-	callTool(a.T, func() *atolltest.Server { return a.server }, "shell", map[string]any{"sandbox": name, "command": "exec 3<>/dev/tcp/127.0.0.1/7000; cat <&3"}, &out)
+	callTool(a, a.now, "shell", map[string]any{"sandbox": name, "command": namedtest.Told}, &out)
 	text := strings.TrimSpace(out.Stdout)
 	i := strings.LastIndexByte(text, ' ')
 	ticks, err := strconv.Atoi(text[i+1:])
 	if err != nil {
-		a.Fatalf("the sleeper of %s says %+v\n%s", name, out, a.server.Log())
+		a.Fatalf("the sleeper of %s says %+v\n%s", name, out, a.now().Log())
 	}
 	return text[:i], ticks
 }
@@ -87,20 +62,6 @@ func post(ctx context.Context, s *atolltest.Server, path string, body any) {
 
 // folders is where the sandboxes' files are.
 func (a *asleep) folders() string { return filepath.Join(a.data, "state", "server", "sandboxes") }
-
-// restart kills the server and starts the next one.
-func (a *asleep) restart() {
-	a.Helper()
-	if err := a.server.Signal(syscall.SIGKILL); err != nil {
-		a.Fatal(err)
-	}
-	_ = a.server.Wait(a.Context()) // it was killed
-	next, err := atolltest.Launch(a.Context(), atolltest.Options{Data: a.data, Env: a.settings})
-	if err != nil {
-		a.Fatal(err)
-	}
-	a.server = next
-}
 
 // reach waits until something is done, or has come to a step; without one for a
 // random while.
@@ -128,25 +89,9 @@ func reach(done <-chan struct{}, step func() bool) {
 // TestKilledServerLosesNoSleeper kills the server while a sandbox falls asleep,
 // wakes or is copied, at random moments and as soon as each step shows on the disk.
 func TestKilledServerLosesNoSleeper(t *testing.T) {
-	a := &asleep{T: t, settings: []string{"ATOLL_ON_EXIT=detach", "ATOLL_POOL_SIZE=0"}}
-	a.server = atolltest.Start(t, atolltest.Options{Env: a.settings})
-	a.data = a.server.Keep(t)
-	t.Cleanup(func() { // whatever has failed
-		_ = a.server.Signal(syscall.SIGKILL)
-		_ = a.server.Wait(context.Background())
-		last, err := atolltest.Launch(context.Background(), atolltest.Options{Data: a.data, Env: []string{"ATOLL_ON_EXIT=destroy", "ATOLL_POOL_SIZE=0"}})
-		if err == nil {
-			err = last.Close()
-		}
-		if err != nil {
-			t.Error(err)
-		}
-		if err := atolltest.Trace(a.data).Gone(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	a := &asleep{newSuccession(t)}
 	var out shellAnswer
-	callTool(t, func() *atolltest.Server { return a.server }, "shell", map[string]any{"sandbox": "sleeper", "command": sleeper}, &out)
+	callTool(t, a.now, "shell", map[string]any{"sandbox": "sleeper", "command": namedtest.Program}, &out)
 	was, ticks := a.tells("sleeper")
 	id := a.listed()["sleeper"]
 	there := func(name string) func() bool {
@@ -178,28 +123,28 @@ func TestKilledServerLosesNoSleeper(t *testing.T) {
 	for range atolltest.Count(1, 10) {
 		for _, way := range ways {
 			for _, step := range append(slices.Clone(way.steps), nil) {
-				s, done := a.server, make(chan struct{})
+				s, done := a.now(), make(chan struct{})
 				way.before(s)
 				go func() { defer close(done); way.do(s) }()
 				reach(done, step)
-				a.restart()
+				a.next(syscall.SIGKILL)
 				<-done
 				kills++
 				all := a.listed()
 				entries, err := os.ReadDir(a.folders())
 				if err != nil || all["sleeper"] != id || len(entries) != len(all) {
-					t.Fatalf("killed in %s, there are the sandboxes %v and the folders %v, %v\n%s", way.name, all, entries, err, a.server.Log())
+					t.Fatalf("killed in %s, there are the sandboxes %v and the folders %v, %v\n%s", way.name, all, entries, err, a.now().Log())
 				}
 				for name := range all {
 					what, now := a.tells(name)
 					if what != was || now <= ticks {
-						t.Fatalf("killed in %s, %s says %q after %d ticks; the first one said %q after %d\n%s", way.name, name, what, now, was, ticks, a.server.Log())
+						t.Fatalf("killed in %s, %s says %q after %d ticks; the first one said %q after %d\n%s", way.name, name, what, now, was, ticks, a.now().Log())
 					}
 					if name == "sleeper" {
 						continue
 					}
 					made++
-					a.server.Must(t, atolltest.Key, http.MethodDelete, "/v1/sandboxes/"+all[name], nil)
+					a.now().Must(t, atolltest.Key, http.MethodDelete, "/v1/sandboxes/"+all[name], nil)
 				}
 			}
 		}

@@ -23,31 +23,17 @@ import (
 // TestKilledServerKeepsPreviewsAndTerminals: a preview's address and a terminal
 // outlive the server, whether it is killed or ends for another to follow it.
 func TestKilledServerKeepsPreviewsAndTerminals(t *testing.T) {
-	settings := []string{"ATOLL_ON_EXIT=detach", "ATOLL_POOL_SIZE=0"}
-	s := atolltest.Start(t, atolltest.Options{Env: settings})
-	data := s.Keep(t)
-	server := func() *atolltest.Server { return s }
-	t.Cleanup(func() { // whatever has failed
-		_ = s.Signal(syscall.SIGKILL)
-		_ = s.Wait(context.Background())
-		last, err := atolltest.Launch(context.Background(), atolltest.Options{Data: data, Env: []string{"ATOLL_ON_EXIT=destroy", "ATOLL_POOL_SIZE=0"}})
-		if err == nil {
-			err = last.Close()
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	})
-	callTool(t, server, "shell", map[string]any{"command": `echo here > index.html; (python3 -m http.server 8000 --bind 127.0.0.1 > /dev/null 2>&1 &)
+	line := newSuccession(t)
+	callTool(t, line.now, "shell", map[string]any{"command": `echo here > index.html; (python3 -m http.server 8000 --bind 127.0.0.1 > /dev/null 2>&1 &)
 until (: < /dev/tcp/127.0.0.1/8000) 2> /dev/null; do sleep 0.05; done`}, nil)
 	var opened struct{ URL string }
-	callTool(t, server, "browse", map[string]any{"port": 8000}, &opened)
+	callTool(t, line.now, "browse", map[string]any{"port": 8000}, &opened)
 	at, err := url.Parse(opened.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	page := func() error {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, line.now().URL, nil)
 		if err != nil {
 			return err
 		}
@@ -73,7 +59,7 @@ until (: < /dev/tcp/127.0.0.1/8000) 2> /dev/null; do sleep 0.05; done`}, nil)
 		q.Set("session", "kills")
 		var conn *websocket.Conn
 		atolltest.Until(t, time.Minute, "the terminal is there", func() bool {
-			c, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(s.URL, "http")+"/v1/sandboxes/default/terminal?"+q.Encode(), &websocket.DialOptions{
+			c, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(line.now().URL, "http")+"/v1/sandboxes/default/terminal?"+q.Encode(), &websocket.DialOptions{
 				HTTPHeader: http.Header{"Authorization": {"Bearer " + atolltest.Key}},
 			})
 			conn = c
@@ -123,16 +109,8 @@ until (: < /dev/tcp/127.0.0.1/8000) 2> /dev/null; do sleep 0.05; done`}, nil)
 		if err := page(); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Signal(sig); err != nil {
-			t.Fatal(err)
-		}
-		_ = s.Wait(t.Context()) // how it ends is not the question
+		line.next(sig)
 		_ = conn.CloseNow()
-		next, err := atolltest.Launch(t.Context(), atolltest.Options{Data: data, Env: settings, NotReady: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s = next
 		var last error
 		atolltest.Until(t, time.Minute, "the preview is there", func() bool { last = page(); return last == nil })
 		conn = open(url.Values{"process": {process}, "after": {strconv.FormatInt(cursor, 10)}})

@@ -24,7 +24,7 @@ type shellAnswer struct {
 }
 
 // callTool calls a tool of a session until a server answers.
-func callTool(t *testing.T, server func() *atolltest.Server, tool string, input map[string]any, into any) (ok bool) {
+func callTool(t testing.TB, server func() *atolltest.Server, tool string, input map[string]any, into any) (ok bool) {
 	t.Helper()
 	deadline := time.Now().Add(3 * time.Minute)
 	for {
@@ -55,24 +55,8 @@ func callTool(t *testing.T, server func() *atolltest.Server, tool string, input 
 // TestKilledServerKeepsNamedSandboxes kills the server again and again while
 // sandboxes work, and checks that none of them and nothing in them has ended.
 func TestKilledServerKeepsNamedSandboxes(t *testing.T) {
-	settings := []string{"ATOLL_ON_EXIT=detach", "ATOLL_POOL_SIZE=0"}
-	s := atolltest.Start(t, atolltest.Options{Env: settings})
-	data := s.Keep(t)
-	var mu sync.Mutex
-	current := s
-	server := func() *atolltest.Server { mu.Lock(); defer mu.Unlock(); return current }
-
-	t.Cleanup(func() { // whatever has failed
-		_ = server().Signal(syscall.SIGKILL)
-		_ = server().Wait(context.Background())
-		if last, err := atolltest.Launch(context.Background(), atolltest.Options{Data: data, Env: []string{"ATOLL_ON_EXIT=destroy", "ATOLL_POOL_SIZE=0"}}); err == nil {
-			err = last.Close()
-			if err != nil {
-				t.Error(err)
-			}
-		}
-	})
-
+	line := newSuccession(t)
+	server := line.now
 	n := atolltest.Count(4, 30)
 	name := func(i int) string { return "worker-" + strconv.Itoa(i) }
 	for i := range n {
@@ -123,17 +107,7 @@ nohup python3 count.py > /dev/null 2>&1 & echo $! > pid; until [ -s count ]; do 
 		before := answers.Load()
 		atolltest.Until(t, time.Minute, "calls are answered", func() bool { return answers.Load() >= before+2 || t.Failed() })
 		time.Sleep(time.Duration(rand.IntN(500)) * time.Millisecond) // the load: it is killed at any moment
-		if err := server().Signal(syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		_ = server().Wait(t.Context()) // it was killed
-		next, err := atolltest.Launch(t.Context(), atolltest.Options{Data: data, Env: settings, NotReady: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		mu.Lock()
-		current = next
-		mu.Unlock()
+		line.next(syscall.SIGKILL)
 	}
 	stop()
 	clients.Wait()
@@ -142,28 +116,9 @@ nohup python3 count.py > /dev/null 2>&1 & echo $! > pid; until [ -s count ]; do 
 		atolltest.Until(t, time.Minute, name(i)+" goes on counting", func() bool { return read(i) && seen[i] > before || t.Failed() })
 	}
 	// One more end, by SIGTERM: it lets go of them as well.
-	last := server()
-	if err := last.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := last.Wait(t.Context()); err != nil {
-		t.Errorf("after SIGTERM: %v", err)
-	}
-	end, err := atolltest.Launch(t.Context(), atolltest.Options{Data: data, Env: []string{"ATOLL_ON_EXIT=destroy", "ATOLL_POOL_SIZE=0"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mu.Lock()
-	current = end
-	mu.Unlock()
+	line.next(syscall.SIGTERM)
 	for i := range n {
 		read(i)
-	}
-	if err := end.Close(); err != nil { // with all of them
-		t.Errorf("%v\n%s", err, end.Log())
-	}
-	if err := atolltest.Trace(data).Gone(context.Background()); err != nil {
-		t.Error(err)
 	}
 	t.Logf("%d sandboxes, the server killed %d times, %d calls answered", n, kills, answers.Load())
 }

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"context"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -19,29 +18,17 @@ import (
 // a sandbox. Whatever is listed afterwards is whole, nothing is left on disk, and
 // the sandbox has gone on.
 func TestKilledServerLeavesNoHalfSnapshot(t *testing.T) {
-	settings := []string{"ATOLL_ON_EXIT=detach", "ATOLL_POOL_SIZE=0"}
-	s := atolltest.Start(t, atolltest.Options{Env: settings})
-	data := s.Keep(t)
-	server := func() *atolltest.Server { return s }
-	t.Cleanup(func() { // whatever has failed
-		_ = s.Signal(syscall.SIGKILL)
-		_ = s.Wait(context.Background())
-		if last, err := atolltest.Launch(context.Background(), atolltest.Options{Data: data, Env: []string{"ATOLL_ON_EXIT=destroy", "ATOLL_POOL_SIZE=0"}}); err == nil {
-			if err := last.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	line := newSuccession(t)
 	var out shellAnswer
-	callTool(t, server, "sandbox_create", map[string]any{"sandbox": "one", "image": "default"}, nil)
-	callTool(t, server, "shell", map[string]any{"sandbox": "one", "command": "head -c 50000000 /dev/urandom > data; sha256sum data > sum; " +
+	callTool(t, line.now, "sandbox_create", map[string]any{"sandbox": "one", "image": "default"}, nil)
+	callTool(t, line.now, "shell", map[string]any{"sandbox": "one", "command": "head -c 50000000 /dev/urandom > data; sha256sum data > sum; " +
 		"nohup python3 -c 'import os,time; heap=os.urandom(50<<20); open(\"up\",\"w\").close(); time.sleep(1e6)' > /dev/null 2>&1 & echo $! > pid; until [ -e up ]; do sleep 0.05; done"}, &out)
 	if out.ExitCode != 0 {
 		t.Fatalf("%+v", out)
 	}
 	for range atolltest.Count(4, 30) {
 		answered := make(chan int, 1)
-		asked := s
+		asked := line.now()
 		go func() {
 			a, err := asked.Call(t.Context(), atolltest.Key, http.MethodPost, "/v1/sandboxes/one/snapshots?session=kills", nil, nil)
 			if err != nil {
@@ -53,26 +40,18 @@ func TestKilledServerLeavesNoHalfSnapshot(t *testing.T) {
 		select {
 		case status := <-answered:
 			if status != http.StatusCreated {
-				t.Fatalf("a snapshot is answered with %d\n%s", status, s.Log())
+				t.Fatalf("a snapshot is answered with %d\n%s", status, asked.Log())
 			}
 			answered <- status
 		case <-time.After(time.Duration(rand.IntN(1500)) * time.Millisecond): // it is killed at any moment
 		}
-		if err := s.Signal(syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		_ = s.Wait(t.Context()) // it was killed
+		line.next(syscall.SIGKILL)
 		<-answered
-		next, err := atolltest.Launch(t.Context(), atolltest.Options{Data: data, Env: settings, NotReady: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s = next
-		callTool(t, server, "shell", map[string]any{"sandbox": "one", "command": "sha256sum -c sum && kill -0 $(cat pid)"}, &out)
+		callTool(t, line.now, "shell", map[string]any{"sandbox": "one", "command": "sha256sum -c sum && kill -0 $(cat pid)"}, &out)
 		if out.ExitCode != 0 {
 			t.Fatalf("the sandbox has not gone on: %+v", out)
 		}
-		left, err := os.ReadDir(filepath.Join(data, "state", "server", "sandboxes"))
+		left, err := os.ReadDir(filepath.Join(line.data, "state", "server", "sandboxes"))
 		if err != nil || len(left) != 1 {
 			t.Errorf("there are %v, %v", left, err)
 		}
@@ -82,13 +61,14 @@ func TestKilledServerLeavesNoHalfSnapshot(t *testing.T) {
 			ID string `json:"snapshot_id"`
 		}
 	}
+	s := line.now()
 	s.Must(t, atolltest.Key, http.MethodPost, "/v1/sandboxes/one/snapshots?session=kills", nil).Into(t, http.StatusCreated, nil)
 	s.Must(t, atolltest.Key, http.MethodGet, "/v1/snapshots?limit=100", nil).Into(t, http.StatusOK, &page)
 	t.Logf("%d snapshots", len(page.Data))
 	for i, sn := range page.Data {
 		name := "of-" + strconv.Itoa(i)
 		s.Must(t, atolltest.Key, http.MethodPost, "/v1/sandboxes", map[string]any{"name": name, "session": "kills", "snapshot": sn.ID}).Into(t, http.StatusCreated, nil)
-		callTool(t, server, "shell", map[string]any{"sandbox": name, "command": "sha256sum -c sum && kill -0 $(cat pid)"}, &out)
+		callTool(t, line.now, "shell", map[string]any{"sandbox": name, "command": "sha256sum -c sum && kill -0 $(cat pid)"}, &out)
 		if out.ExitCode != 0 || !strings.Contains(out.Stdout, "OK") {
 			t.Errorf("%s: %+v", sn.ID, out)
 		}
