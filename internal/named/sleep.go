@@ -198,6 +198,9 @@ func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error
 		if p, err = m.voucher(ctx, e, &holders{callers: m.cfg.Callers}); err != nil {
 			return err
 		}
+		m.mu.Lock()
+		e.standing.vouched, e.standing.nobody = time.Now(), false
+		m.mu.Unlock()
 	}
 	m.meetMaker(ctx, e, p)
 	how := sb.Sleep

@@ -97,7 +97,7 @@ func (m *Manager) Use(ctx context.Context, p *tenant.Principal, session, nameOrI
 func (m *Manager) Reach(ctx context.Context, id sandbox.ID) (*Handle, error) {
 	m.mu.Lock()
 	e := m.byID[id]
-	nobody := e != nil && e.standing.nobody
+	nobody := e != nil && e.standing.nobody && e.sb.State == Running // else who wakes it finds out
 	m.mu.Unlock()
 	switch {
 	case e == nil:

@@ -130,8 +130,10 @@ for i in $(seq 100); do grep -q on log 2>/dev/null && exit 0; sleep 0.1; done; e
 	m.Check(t.Context())
 	_, err = m.Reach(t.Context(), sb.ID)
 	refused(t, "a preview of nobody's sandbox", err, fault.Unauthorized, "none of the keys")
+	m.sleep(p, "s", "x")
+	_, err = m.Reach(t.Context(), sb.ID)
+	refused(t, "a preview of nobody's sandbox that sleeps", err, fault.Unauthorized, "none of the keys")
 	m.callers[p.Key.ID] = p
-	m.Check(t.Context())
 	if h, err = m.Reach(t.Context(), sb.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 // Sandboxes are where previews lead.
 type Sandboxes interface {
 	// Reach begins the use of a sandbox, and wakes it if it sleeps; a NotFound fault
-	// if there is none.
+	// if there is none, Unauthorized if nobody's key for it is valid any more.
 	Reach(ctx context.Context, id sandbox.ID) (Use, error)
 }
 
@@ -136,6 +136,11 @@ func (h *Handler) refuse(w *answer, r *http.Request, err error) {
 		h.unknown(w, r)
 	case kind == fault.Conflict:
 		h.page(w, r, http.StatusBadGateway, "The sandbox behind this preview is lost. Create it anew and open its port again.")
+	case kind == fault.Unauthorized:
+		h.page(w, r, http.StatusForbidden, "Nobody may use the sandbox behind this preview any more: the keys that did are not valid. It opens again when somebody uses it with one that is.")
+	case kind == fault.Exhausted:
+		w.Header().Set("Retry-After", "60")
+		h.page(w, r, http.StatusServiceUnavailable, "The sandbox behind this preview cannot run now: a limit of the plan it runs under is reached, or its budget used up.")
 	default:
 		h.cfg.Log.WarnContext(r.Context(), "preview not served", "error", err)
 		w.Header().Set("Retry-After", "1")

@@ -39,11 +39,15 @@ type machine struct {
 	open    atomic.Int64
 	carried atomic.Int64
 	gone    atomic.Bool
+	refuses atomic.Pointer[fault.Error]
 }
 
 func (m *machine) Reach(_ context.Context, id sandbox.ID) (preview.Use, error) {
 	if id != m.id || m.gone.Load() {
 		return nil, fault.New(fault.NotFound, "there is no sandbox %q", id)
+	}
+	if err := m.refuses.Load(); err != nil {
+		return nil, err
 	}
 	m.uses.Add(1)
 	m.open.Add(1)
@@ -256,6 +260,39 @@ func TestUnknownHosts(t *testing.T) {
 	// Another server may have the sandbox: a visit here takes nothing away.
 	if all, err := r.previews.List(t.Context(), r.id); err != nil || len(all) != 1 {
 		t.Errorf("after a visit at a server that has no such sandbox there is %v, %v", all, err)
+	}
+}
+
+// TestWhatHoldsIsSaid: who may not come, or not now, is told which of the two.
+func TestWhatHoldsIsSaid(t *testing.T) {
+	r := newRig(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") })
+	for _, test := range []struct {
+		kind   fault.Kind
+		status int
+		again  string
+		says   string
+	}{
+		{fault.Unauthorized, http.StatusForbidden, "", "Nobody may use the sandbox"},
+		{fault.Exhausted, http.StatusServiceUnavailable, "60", "a limit of the plan"},
+		{fault.Unavailable, http.StatusServiceUnavailable, "1", "Try again"},
+		{fault.Conflict, http.StatusBadGateway, "", "is lost"},
+	} {
+		r.refuses.Store(fault.New(test.kind, "the budget of acme is used up"))
+		resp, err := r.client.Get(r.url.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != test.status || resp.Header.Get("Retry-After") != test.again || !strings.Contains(string(body), test.says) || strings.Contains(string(body), "acme") {
+			t.Errorf("for a refusal of kind %d: %d, Retry-After %q, %s", test.kind, resp.StatusCode, resp.Header.Get("Retry-After"), body)
+		}
+	}
+	r.refuses.Store(nil)
+	if resp, err := r.client.Get(r.url.String()); err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("afterwards: %v, %v", resp, err)
+	} else {
+		resp.Body.Close()
 	}
 }
 
