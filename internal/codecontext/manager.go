@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"maps"
 	"strings"
 	"sync"
 	"syscall"
@@ -72,8 +73,15 @@ type Contexts struct {
 	obey time.Duration
 
 	mu   sync.Mutex
-	all  map[key]*state            // guarded by mu; of contexts that were used
-	busy map[sandbox.ID]map[ID]int // guarded by mu; of which something is under way: it starts, or runs code
+	all  map[key]*state        // guarded by mu; of contexts that were used
+	busy map[sandbox.ID]*usage // guarded by mu
+}
+
+// usage is what is under way with the contexts of a sandbox.
+type usage struct {
+	calls   map[ID]int      // that start a context, or run code in it
+	lists   int             // that are made to count what there is
+	started map[ID]struct{} // while one of them was made, which may not have it
 }
 
 type key struct {
@@ -90,7 +98,7 @@ type state struct {
 
 // New returns Contexts.
 func New() *Contexts {
-	return &Contexts{obey: obey, all: map[key]*state{}, busy: map[sandbox.ID]map[ID]int{}}
+	return &Contexts{obey: obey, all: map[key]*state{}, busy: map[sandbox.ID]*usage{}}
 }
 
 // enter notes that something is under way with a context, of no more contexts than
@@ -98,23 +106,23 @@ func New() *Contexts {
 func (c *Contexts) enter(k key) error {
 	of := c.busy[k.sandbox]
 	if of == nil {
-		of = map[ID]int{}
+		of = &usage{calls: map[ID]int{}, started: map[ID]struct{}{}}
 		c.busy[k.sandbox] = of
 	}
-	if of[k.id] == 0 && len(of) >= MaxContexts {
+	if of.calls[k.id] == 0 && len(of.calls) >= MaxContexts {
 		return tooMany()
 	}
-	of[k.id]++
+	of.calls[k.id]++
 	return nil
 }
 
 // leave undoes enter. c.mu is held.
 func (c *Contexts) leave(k key) {
 	of := c.busy[k.sandbox]
-	if of[k.id]--; of[k.id] <= 0 {
-		delete(of, k.id)
+	if of.calls[k.id]--; of.calls[k.id] <= 0 {
+		delete(of.calls, k.id)
 	}
-	if len(of) == 0 {
+	if len(of.calls) == 0 {
 		delete(c.busy, k.sandbox)
 	}
 }
@@ -208,18 +216,17 @@ func (c *Contexts) start(ctx context.Context, u *Use, id ID, dir string) (*Conte
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTime, deaf(id))
 	defer cancel()
-	all, err := c.List(ctx, u)
-	if !c.fits(k, all) {
-		return nil, tooMany()
+	if err := c.fit(ctx, u, k); err != nil {
+		return nil, err
 	}
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		if of := c.busy[k.sandbox]; of.lists > 0 {
+			of.started[id] = struct{}{}
+		}
 		c.leave(k)
 	}()
-	if err != nil {
-		return nil, err
-	}
 	p, err := u.Guest.Start(ctx, attend.ProcessSpec{
 		ID: id.process(), Argv: commands[id.Language()], Env: u.Env, Dir: dir, Control: true, Lossless: true, Limits: u.Limits,
 	})
@@ -232,23 +239,34 @@ func (c *Contexts) start(ctx context.Context, u *Use, id ID, dir string) (*Conte
 	return c.describe(u, p), nil
 }
 
-// fits reports whether a sandbox has room for a context that has entered, beside
-// those there are and those under way. One that does not fit leaves, which makes
-// room for the next.
-func (c *Contexts) fits(k key, all []*Context) bool {
+// fit counts the contexts there are and those under way, and refuses one that has
+// entered when the sandbox has no room for it. Then it leaves, which makes room for
+// the next.
+func (c *Contexts) fit(ctx context.Context, u *Use, k key) (err error) {
+	c.mu.Lock()
+	of := c.busy[k.sandbox]
+	of.lists++
+	c.mu.Unlock()
+	all, err := c.List(ctx, u)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	count := len(c.busy[k.sandbox])
-	for _, there := range all {
-		if c.busy[k.sandbox][there.ID] == 0 {
-			count++
-		}
+	there := maps.Clone(of.started)
+	for _, one := range all {
+		there[one.ID] = struct{}{}
 	}
-	if count > MaxContexts {
+	for id := range of.calls {
+		there[id] = struct{}{}
+	}
+	if of.lists--; of.lists == 0 {
+		clear(of.started)
+	}
+	if err == nil && len(there) > MaxContexts {
+		err = tooMany()
+	}
+	if err != nil {
 		c.leave(k)
-		return false
 	}
-	return true
+	return err
 }
 
 // startTime bounds finding out about a context, and starting it.
@@ -259,7 +277,7 @@ const startTime = time.Minute
 func ready(ctx context.Context, u *Use, id ID) (err error) {
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, u.Guest.Discard(ctx, id.process()))
+			err = errors.Join(err, u.Guest.Discard(context.WithoutCancel(ctx), id.process()))
 		}
 	}()
 	out, err := u.Guest.Follow(ctx, id.process(), 0)

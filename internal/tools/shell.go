@@ -53,7 +53,7 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 		if out, err = c.gather(run, covers); err != nil && errors.Is(context.Cause(ctx), context.Canceled) {
 			// Nobody is left to be answered. Other ends, such as that of the server, leave
 			// the command to its timeout.
-			return errors.Join(err, h.Guest().Discard(ctx, run.Process().ID))
+			return errors.Join(err, h.Guest().Discard(context.WithoutCancel(ctx), run.Process().ID))
 		}
 		if err != nil {
 			return err

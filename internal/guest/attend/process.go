@@ -228,9 +228,10 @@ func (c *Client) Kill(ctx context.Context, id ProcessID) error {
 }
 
 // Discard ends a process and all it started, unless it has ended, and drops what is
-// kept of it. It goes on when ctx is canceled, for 5 s at most.
+// kept of it. It takes 5 s at most.
 func (c *Client) Discard(ctx context.Context, id ProcessID) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, discardTime,
+		fault.New(fault.Conflict, "the sandbox did not end process %s, and does not answer: destroy the sandbox if this happens again", id))
 	defer cancel()
 	if err := c.Kill(ctx, id); err != nil && fault.KindOf(err) != fault.Conflict { // it has ended
 		return err
