@@ -120,6 +120,53 @@ func TestASandboxSleepsAndWakesOftenAndFast(t *testing.T) {
 	}
 }
 
+// fromTheSamePorts connects from every port that it had before to the server that
+// namedtest.Program started, and reads what it tells.
+const fromTheSamePorts = `cat >/tmp/again.py <<'END'
+import socket
+for port in range(40000, 40020):
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.bind(("127.0.0.1", port)); s.settimeout(20)
+        s.connect(("127.0.0.1", 7000))
+        while s.recv(1000): pass
+print("all")
+END
+python3 /tmp/again.py`
+
+// A connection that is over keeps its ports for a while, until when they may be
+// used again only with care. A sleep must not have that go wrong.
+func TestPortsCanBeUsedAgainAfterASleep(t *testing.T) {
+	m := start(t, nil)
+	p := m.caller("a")
+	m.ensure(p, "s", "one", nil)
+	m.shell(p, "s", "one", namedtest.Program)
+	// One that is over at both ends, but was not read.
+	m.shell(p, "s", "one", `cat >~/unread.py <<'END'
+import os, socket, time
+l = socket.create_server(("127.0.0.1", 7001))
+c = socket.create_connection(("127.0.0.1", 7001))
+a, _ = l.accept()
+c.shutdown(socket.SHUT_WR)
+while a.recv(1): pass
+a.sendall(b"unread"); a.close()
+open("/tmp/over", "w").close()
+while not os.path.exists("/tmp/read"): time.sleep(0.01)
+with open("/tmp/new", "wb") as f: f.write(c.recv(100) + c.recv(100))
+os.rename("/tmp/new", "/tmp/was")
+END
+setsid python3 ~/unread.py >~/unread 2>&1 </dev/null & while [ ! -e /tmp/over ]; do sleep 0.01; done`)
+	for range 3 {
+		if got := m.shell(p, "s", "one", fromTheSamePorts); got != "all" {
+			t.Error(got)
+		}
+		m.sleep(p, "s", "one")
+	}
+	if got := m.shell(p, "s", "one", fromTheSamePorts+"\n>/tmp/read; while [ ! -e /tmp/was ]; do sleep 0.01; done; cat /tmp/was"); got != "all\nunread" {
+		t.Errorf("after the last sleep: %s", got)
+	}
+}
+
 func TestASleepingSandboxIsTakenOver(t *testing.T) {
 	m := start(t, func(c *named.Config) { c.SleepAfter, c.Frozen = 300*time.Millisecond, -1 })
 	p := m.caller("a")

@@ -29,6 +29,7 @@ func main() {
 	runtime.GOMAXPROCS(1) // starting up is one thing after the other; the boot command sets its own number
 	postponeGC()
 	skipTracePoints()
+	forgetClosedConnections()
 	registerSeccomp()
 	allowInodeLimits()
 	allowed := readLimits(os.Args)
