@@ -22,13 +22,14 @@ type Client struct {
 	done chan struct{} // closed when the conversation is over
 	wait sync.WaitGroup
 
-	mu     sync.Mutex
-	err    error                // guarded by mu; why it is over
-	idle   []*proto.Conn        // guarded by mu
-	all    map[*proto.Conn]bool // guarded by mu; without first
-	asked  int                  // guarded by mu; connections that are to come
-	queue  []chan *proto.Conn   // guarded by mu; who waits for one
-	wanted sync.Mutex           // held while more are asked for
+	mu       sync.Mutex
+	err      error                // guarded by mu; why it is over
+	idle     []*proto.Conn        // guarded by mu
+	all      map[*proto.Conn]bool // guarded by mu; without first
+	asked    int                  // guarded by mu; connections that are to come
+	greeting int                  // guarded by mu; those of them that have come and not greeted yet
+	queue    []chan *proto.Conn   // guarded by mu; who waits for one
+	wanted   sync.Mutex           // held while more are asked for
 }
 
 const (
@@ -131,6 +132,11 @@ func (c *Client) accept() {
 		if err != nil {
 			return
 		}
+		if !c.expected() {
+			u.Close()
+			c.fail(errUninvited)
+			continue
+		}
 		c.wait.Go(func() {
 			conn, g, err := greet(u)
 			if err == nil && (g.First || g.Instance != c.instance) {
@@ -144,6 +150,20 @@ func (c *Client) accept() {
 			c.came(conn)
 		})
 	}
+}
+
+var errUninvited = fmt.Errorf("%w: a connection that nobody asked for", ErrProtocol)
+
+// expected reports whether a connection that has just come was asked for, and
+// counts it: no more wait for a greeting than were.
+func (c *Client) expected() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.greeting == c.asked {
+		return false
+	}
+	c.greeting++
+	return true
 }
 
 // greet takes the attendant's greeting on a new connection.
@@ -171,13 +191,8 @@ func greet(u *net.UnixConn) (conn *proto.Conn, g proto.Greeting, err error) {
 // came gives a new connection to who waits, or keeps it.
 func (c *Client) came(conn *proto.Conn) {
 	c.mu.Lock()
-	if c.asked == 0 && c.err == nil {
-		c.mu.Unlock()
-		conn.Close()
-		c.fail(fmt.Errorf("%w: a connection that nobody asked for", ErrProtocol))
-		return
-	}
 	c.asked--
+	c.greeting--
 	if c.err != nil || c.all == nil {
 		c.mu.Unlock()
 		conn.Close()

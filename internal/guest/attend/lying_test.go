@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -253,22 +254,38 @@ func TestRefusalsAreClean(t *testing.T) {
 	}
 }
 
-// TestUninvited: connections that nobody asked for end the conversation.
+// TestUninvited: connections that nobody asked for end the conversation, whether
+// they greet or not. None of them is waited for.
 func TestUninvited(t *testing.T) {
-	l := liar.New(t, func(*proto.Conn) {})
-	c, err := Dial(t.Context(), l.Folder, l.Come)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	conn, err := l.Dial(false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	<-c.Done()
-	if err := c.failure(); !errors.Is(err, ErrProtocol) {
-		t.Errorf("got %v", err)
+	for _, greets := range []bool{true, false} {
+		l := liar.New(t, func(*proto.Conn) {})
+		c, err := Dial(t.Context(), l.Folder, l.Come)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for range 100 {
+			var conn net.Conn
+			if greets {
+				var p *proto.Conn
+				if p, err = l.Dial(false); err == nil {
+					conn = p.Transport.(net.Conn)
+				}
+			} else {
+				conn, err = net.Dial("unix", filepath.Join(l.Folder, "host"))
+			}
+			if err == nil {
+				defer conn.Close()
+			}
+		}
+		<-c.Done()
+		if err := c.failure(); !errors.Is(err, ErrProtocol) || time.Since(began) >= goodbye {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		c.Close()
+		if c.greeting > 0 {
+			t.Errorf("%d were waited for", c.greeting)
+		}
 	}
 }
 
