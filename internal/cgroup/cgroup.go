@@ -299,21 +299,33 @@ func (g *Group) folders() []string {
 	return folders
 }
 
+// removal bounds waiting for the last processes of a group, which a busy machine
+// may let die late.
+const removal = 10 * time.Second
+
 // Remove deletes the group, waiting a moment for its last processes to be
 // gone. A group that does not exist is no error.
 func (g *Group) Remove() error {
 	var errs []error
+	end := time.Now().Add(removal)
 	for _, path := range g.folders() {
 		err := unix.Rmdir(path)
-		for wait := time.Millisecond; errors.Is(err, unix.EBUSY) && wait < 2*time.Second; wait *= 2 {
+		for wait := time.Millisecond; errors.Is(err, unix.EBUSY) && time.Now().Before(end); wait = min(2*wait, 100*time.Millisecond) {
 			time.Sleep(wait)
 			err = unix.Rmdir(path)
 		}
 		if err != nil && !errors.Is(err, unix.ENOENT) {
-			errs = append(errs, fmt.Errorf("remove cgroup %s: %w", path, err))
+			errs = append(errs, fmt.Errorf("remove cgroup %s: %w%s", path, err, holders(path)))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// holders says what keeps a group from being removed, as far as that shows.
+func holders(path string) string {
+	pids, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+	groups, _ := filepath.Glob(filepath.Join(path, "*", "cgroup.procs"))
+	return fmt.Sprintf(" (processes %v, groups %v)", strings.Fields(string(pids)), groups)
 }
 
 // Usage reads the group's accounting. Figures that the kernel does not offer
