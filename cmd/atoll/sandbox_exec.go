@@ -103,6 +103,8 @@ func processEnd(end *httpapi.ProcessEvent) error {
 	switch {
 	case end.TimedOut:
 		return &exit{exitTimeout, errors.New("timed out")}
+	case end.Reason != "":
+		return &exit{*end.ExitCode, errors.New(end.Reason)}
 	case end.Blocked != "":
 		return &exit{*end.ExitCode, fmt.Errorf("ended by the permission %s", end.Blocked)}
 	case *end.ExitCode != 0:
@@ -120,6 +122,8 @@ func (s *sandboxes) output(ctx context.Context, c *adminapi.Client, at adminapi.
 				return errors.New("the server told of an end without an exit code")
 			}
 			end = &e
+		case "stopped":
+			return errors.New(e.Reason)
 		case "output":
 			if e.Dropped > 0 {
 				fmt.Fprintf(s.app.std.err, "atoll: %d bytes of output were not kept\n", e.Dropped)
@@ -145,9 +149,12 @@ func (s *sandboxes) logs() *cobra.Command {
   atoll sandbox logs --follow builder p-d8c50e53298d90e4`, cobra.RangeArgs(1, 2),
 		func(ctx context.Context, c *adminapi.Client, args []string) error {
 			if len(args) == 2 {
-				_, err := s.output(ctx, c, s.at(args[0]), args[1], follow)
+				end, err := s.output(ctx, c, s.at(args[0]), args[1], follow)
 				if ctx.Err() != nil {
 					return &exit{code: exitCancelled}
+				}
+				if end != nil && end.Reason != "" {
+					fmt.Fprintf(s.app.std.err, "atoll: ended with status %d: %s\n", *end.ExitCode, end.Reason)
 				}
 				return err
 			}

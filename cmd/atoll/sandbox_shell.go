@@ -177,6 +177,9 @@ func (t *terminal) connect(ctx context.Context) (code int, err error) {
 		case m.Type == "cursor":
 			t.cursor = m.Cursor
 		case m.Type == "exit" && m.ExitCode != nil:
+			if m.Reason != "" {
+				fmt.Fprint(t.app.std.err, "\r\natoll: "+m.Reason+"\r\n")
+			}
 			return *m.ExitCode, nil
 		}
 	}

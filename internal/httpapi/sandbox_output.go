@@ -126,7 +126,7 @@ func (s *Server) followProcess(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		defer out.Close()
-		f := &follower{view: v, out: out, lines: newLines(w, r, ProcessEvent{Type: "keepalive", Cursor: after}), cursor: after}
+		f := &follower{view: v, of: h, out: out, lines: newLines(w, r, ProcessEvent{Type: "keepalive", Cursor: after}), cursor: after}
 		defer f.lines.end()
 		return f.run(ctx, follow)
 	})
@@ -137,6 +137,7 @@ const maxCursor = 1 << 53
 // follower sends the output of a process to one client.
 type follower struct {
 	*view
+	of     *named.Handle
 	out    *attend.Output
 	lines  *lines
 	cursor int64 // up to which the client has everything
@@ -149,6 +150,8 @@ func (f *follower) run(ctx context.Context, follow bool) error {
 		switch {
 		case errors.Is(err, io.EOF):
 			return f.exit()
+		case errors.Is(err, attend.ErrGone) && ctx.Err() == nil && f.of.Stopped() != nil:
+			return f.lines.send(ProcessEvent{Type: "stopped", Reason: reason(f.of.Stopped()), Cursor: f.cursor})
 		case err != nil:
 			return errors.Join(err, context.Cause(ctx))
 		}
@@ -202,7 +205,7 @@ func (f *follower) exit() error {
 	}
 	e := f.out.Exit()
 	return f.lines.send(ProcessEvent{
-		Type: "exit", ExitCode: &e.Code, Signal: signalName(e.Signal), TimedOut: e.TimedOut, Blocked: e.Blocked, Cursor: f.cursor,
+		Type: "exit", ExitCode: &e.Code, Signal: signalName(e.Signal), TimedOut: e.TimedOut, Blocked: e.Blocked, Reason: reason(f.of.Killed(e)), Cursor: f.cursor,
 	})
 }
 

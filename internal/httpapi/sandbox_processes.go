@@ -55,7 +55,7 @@ func (s *Server) startProcess(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		w.Header().Set("Location", sandboxesPath+"/"+string(h.Sandbox.ID)+"/processes/"+string(started.ID))
-		return writeJSON(w, http.StatusCreated, processWire(started))
+		return writeJSON(w, http.StatusCreated, processWire(h, started))
 	})
 }
 
@@ -117,7 +117,7 @@ func (s *Server) listProcesses(w http.ResponseWriter, r *http.Request) error {
 		}
 		body := SandboxProcesses{Data: make([]SandboxProcess, len(all))}
 		for i, each := range all {
-			body.Data[i] = processWire(each)
+			body.Data[i] = processWire(h, each)
 		}
 		return writeJSON(w, http.StatusOK, body)
 	})
@@ -136,7 +136,7 @@ func (s *Server) showProcess(ctx context.Context, w http.ResponseWriter, h *name
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, processWire(found))
+	return writeJSON(w, http.StatusOK, processWire(h, found))
 }
 
 // deleteProcess ends a process and all it started, and drops what is kept of it.

@@ -25,6 +25,7 @@ type TerminalMessage struct {
 	ProcessID string `json:"process_id,omitzero" doc:"On started: give it as process to come back to the terminal."`
 	Cursor    int64  `json:"cursor,omitzero" doc:"On cursor: the client has everything up to here. Give it as after to go on behind it."`
 	ExitCode  *int   `json:"exit_code,omitzero" doc:"On exit."`
+	Reason    string `json:"reason,omitzero" doc:"On exit: why it was ended, where that was for a bound of the sandbox."`
 }
 
 // maxTyped bounds a message of the client.
@@ -150,7 +151,7 @@ func (s *Server) attach(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return nil
 	}
 	go func() { cancel(t.typed(ctx)) }()
-	code, err := t.show(ctx, v, out)
+	err = t.show(ctx, v, out)
 	if err != nil {
 		if errors.Is(context.Cause(ctx), errShutdown) {
 			_ = conn.Close(websocket.StatusGoingAway, "the server is shutting down; the terminal lives on")
@@ -161,7 +162,8 @@ func (s *Server) attach(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		s.log.DebugContext(ctx, "terminal left", "sandbox_id", string(h.Sandbox.ID), "error", err)
 		return nil
 	}
-	if t.tell(ctx, TerminalMessage{Type: "exit", ExitCode: &code}) == nil {
+	exit := out.Exit()
+	if t.tell(ctx, TerminalMessage{Type: "exit", ExitCode: &exit.Code, Reason: reason(h.Killed(exit))}) == nil {
 		_ = conn.Close(websocket.StatusNormalClosure, "")
 	}
 	return nil
@@ -214,7 +216,7 @@ func (t *terminal) typed(ctx context.Context) error {
 }
 
 // show sends what the terminal shows, until its process ends.
-func (t *terminal) show(ctx context.Context, v *view, out *attend.Output) (code int, err error) {
+func (t *terminal) show(ctx context.Context, v *view, out *attend.Output) error {
 	chunks := make(chan attend.Chunk)
 	failed := make(chan error, 1)
 	taken := make(chan struct{})
@@ -246,15 +248,15 @@ func (t *terminal) show(ctx context.Context, v *view, out *attend.Output) (code 
 			v.flush()
 		case err := <-failed:
 			if !errors.Is(err, io.EOF) {
-				return 0, err
+				return err
 			}
 			v.flush()
-			return out.Exit().Code, t.sent(ctx, v)
+			return t.sent(ctx, v)
 		case <-ctx.Done():
-			return 0, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 		if err := t.sent(ctx, v); err != nil {
-			return 0, err
+			return err
 		}
 	}
 }

@@ -173,6 +173,7 @@ type SandboxProcess struct {
 	Signal      string     `json:"signal,omitzero" doc:"That ended it, such as SIGKILL."`
 	TimedOut    bool       `json:"timed_out,omitzero"`
 	Blocked     string     `json:"blocked,omitzero" doc:"The permission that ended it."`
+	Reason      string     `json:"reason,omitzero" doc:"Why it was ended, where that was for a bound of the sandbox; a server that has started since does not know."`
 	Stdin       bool       `json:"stdin" doc:"Whether it can be written to."`
 	Terminal    bool       `json:"terminal"`
 	StartedAt   time.Time  `json:"started_at"`
@@ -219,7 +220,7 @@ type ProcessWritten struct {
 
 // ProcessEvent is one line of a process's output.
 type ProcessEvent struct {
-	Type     string `json:"type" enum:"output,keepalive,exit"`
+	Type     string `json:"type" enum:"output,keepalive,exit,stopped" doc:"stopped is the last one where the conversation with the sandbox ended for a bound of it."`
 	Stream   string `json:"stream,omitzero" enum:"stdout,stderr,terminal" doc:"On output."`
 	Data     string `json:"data,omitzero" doc:"On output: text, in which bytes that are not UTF-8 are U+FFFD; or base64, with encoding=base64."`
 	Dropped  int64  `json:"dropped,omitzero" doc:"On output: bytes before it that were not kept."`
@@ -227,10 +228,11 @@ type ProcessEvent struct {
 	Signal   string `json:"signal,omitzero" doc:"On exit."`
 	TimedOut bool   `json:"timed_out,omitzero" doc:"On exit."`
 	Blocked  string `json:"blocked,omitzero" doc:"On exit: the permission that ended it."`
+	Reason   string `json:"reason,omitzero" doc:"On stopped: why. On exit: why it was ended, where that was for a bound of the sandbox."`
 	Cursor   int64  `json:"cursor" doc:"Give it as after to go on behind this event."`
 }
 
-func processWire(p attend.Process) SandboxProcess {
+func processWire(h *named.Handle, p attend.Process) SandboxProcess {
 	out := SandboxProcess{
 		ID: string(p.ID), PID: p.PID, Argv: make([]string, len(p.Argv)), WorkingDir: strings.ToValidUTF8(p.Dir, "\ufffd"), State: "running", Stdin: p.Input || p.Terminal, Terminal: p.Terminal,
 		StartedAt: p.Started.UTC(), StdoutBytes: p.Written[attend.Stdout] + p.Written[attend.Terminal], StderrBytes: p.Written[attend.Stderr],
@@ -243,8 +245,18 @@ func processWire(p attend.Process) SandboxProcess {
 		at := p.Exit.At.UTC()
 		out.State, out.ExitCode, out.EndedAt = "exited", &p.Exit.Code, &at
 		out.Signal, out.TimedOut, out.Blocked = signalName(p.Exit.Signal), p.Exit.TimedOut, p.Exit.Blocked
+		out.Reason = reason(h.Killed(*p.Exit))
 	}
 	return out
+}
+
+// reason is what a caller is told of why something was ended; "" for nothing.
+func reason(why error) string {
+	if why == nil {
+		return ""
+	}
+	_, body := render(why)
+	return body.Message
 }
 
 func signalName(sig syscall.Signal) string {

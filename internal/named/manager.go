@@ -98,9 +98,10 @@ type entry struct {
 	storing *storing  // guarded by Manager.mu; nil unless it is on its way to the blob store
 	storeAt time.Time // guarded by Manager.mu; not before
 
-	looking bool  // guarded by Manager.mu; somebody uses watch
-	stops   int   // guarded by Manager.mu; how often all its programs were ended
-	stopped error // guarded by Manager.mu; why they were last
+	looking bool     // guarded by Manager.mu; somebody uses watch
+	stops   int      // guarded by Manager.mu; how often all its programs were ended
+	stopped error    // guarded by Manager.mu; why they were last
+	stopsOf []ending // guarded by Manager.mu; the last ones, oldest first
 
 	standing standing // guarded by Manager.mu
 

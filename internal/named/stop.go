@@ -17,7 +17,17 @@ const (
 	stopTime = 5 * time.Second
 	// stubborn is how often a sandbox is stopped whose files grow and never shrink.
 	stubborn = 16
+	// mostEndings is how many times are remembered that programs were ended at, and
+	// skew how far the clock of a sandbox may be off.
+	mostEndings = 16
+	skew        = time.Second
 )
+
+// ending is a time in which all programs of a sandbox were ended.
+type ending struct {
+	from, until time.Time // until is zero while they are
+	why         error
+}
 
 // stop ends all programs of a sandbox. If its files grow on it is its attendant that
 // writes, on behalf of a caller: then the conversation with that ends first. If they
@@ -29,7 +39,13 @@ func (m *Manager) stop(ctx context.Context, e *entry, live Live, why error) {
 	e.stops++
 	e.stopped = why
 	opens := e.opens
+	e.stopsOf = append(e.stopsOf[max(0, len(e.stopsOf)+1-mostEndings):], ending{from: time.Now(), why: why})
 	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		e.stopsOf[len(e.stopsOf)-1].until = time.Now() // nobody else stops it meanwhile
+	}()
 	if w.again > stubborn || w.again > 1 && w.calm == opens {
 		m.expel(ctx, e, live)
 		return
@@ -136,12 +152,23 @@ func (m *Manager) expelled(ctx context.Context, e *entry, sb *Sandbox, live Live
 	return m.lose(context.WithoutCancel(ctx), e, why)
 }
 
-// Killed is Stopped for somebody whose program has ended so.
+// Killed is Stopped for somebody whose program has ended so, be it before the use
+// began.
 func (h *Handle) Killed(exit attend.Exit) error {
 	if exit.Signal != syscall.SIGKILL || exit.TimedOut {
 		return nil
 	}
-	return h.Stopped()
+	if why := h.Stopped(); why != nil {
+		return why
+	}
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	for _, s := range h.e.stopsOf {
+		if exit.At.After(s.from.Add(-skew)) && (s.until.IsZero() || exit.At.Before(s.until.Add(skew))) {
+			return s.why
+		}
+	}
+	return nil
 }
 
 // Stopped is why the sandbox's programs were ended since the use began; nil if they

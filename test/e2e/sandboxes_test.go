@@ -176,6 +176,59 @@ func TestSandboxProcesses(t *testing.T) {
 	}
 }
 
+// TestSandboxEndsHaveReasons: who follows a process, waits for it or looks at it
+// later is told why it was ended, when that was for a bound of the sandbox.
+func TestSandboxEndsHaveReasons(t *testing.T) {
+	s := shared(t)
+	s.Must(t, s.AdminKey(t), http.MethodPut, "/v1/admin/plans/narrow", object{"max_sandbox_disk": 32 << 20}).Into(t, http.StatusOK, nil)
+	key := s.Tenant(t, "narrow", "narrow")
+	r := newResource(t, s, key, "full")
+	start := func(command string) string {
+		p := r.ask(http.MethodPost, "/processes", object{"command": command}, http.StatusCreated)
+		return "/processes/" + p["process_id"].(string)
+	}
+	plain := start("kill -9 $$")
+	if got := r.ask(http.MethodGet, plain+"/wait", nil, http.StatusOK); got["signal"] != "SIGKILL" || got["reason"] != nil {
+		t.Errorf("one that was ended otherwise: %v", got)
+	}
+	idle := start("sleep 1000")
+	followed := r.send(http.MethodGet, idle+"/output", nil)
+	waited := make(chan *atolltest.Answer, 1)
+	go func() {
+		got, err := s.Call(t.Context(), key, http.MethodGet, r.path+idle+"/wait?timeout_ms=60000", nil, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		waited <- got
+	}()
+	start("while :; do head -c 4194304 /dev/zero; sleep 0.05; done >f")
+	reason := func(what string, got map[string]any) {
+		t.Helper()
+		if text, _ := got["reason"].(string); got["exit_code"] != 137.0 || !strings.Contains(text, "more than 32 MiB of disk") {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+	var last map[string]any
+	for events := json.NewDecoder(followed.Body); last["type"] != "exit"; {
+		if err := events.Decode(&last); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reason("followed", last)
+	var got map[string]any
+	(<-waited).Into(t, http.StatusOK, &got)
+	reason("waited for", got)
+	reason("looked at", r.ask(http.MethodGet, idle, nil, http.StatusOK))
+	if got := r.ask(http.MethodGet, plain, nil, http.StatusOK); got["reason"] != nil {
+		t.Errorf("one that had ended before: %v", got)
+	}
+	c := newConsole(t, s)
+	c.session, c.env[2] = r.name, "ATOLL_API_KEY="+key
+	if _, stderr, code := c.try(nil, "logs", "full", strings.TrimPrefix(idle, "/processes/")); code != 0 || !strings.Contains(stderr, "ended with status 137: ") || !strings.Contains(stderr, "32 MiB") {
+		t.Errorf("logs: %d, %s", code, stderr)
+	}
+}
+
 // TestSandboxRedaction looks for a secret that stands across the place from which
 // a reader goes on.
 func TestSandboxRedaction(t *testing.T) {

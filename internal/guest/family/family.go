@@ -20,6 +20,7 @@ func Kill(root int) {
 			break
 		}
 	}
+	unix.Kill(root, unix.SIGKILL) // or what it hears when the others go would end it
 	for pid := range doomed {
 		unix.Kill(pid, unix.SIGKILL)
 	}
