@@ -3,12 +3,14 @@ package tools
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"path"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest/attend"
 	"github.com/atoll-run/atoll/internal/named"
 )
@@ -133,9 +135,6 @@ func quoted(name string) string {
 }
 
 func transfer(ctx context.Context, c *call, in *TransferInput) (*TransferOutput, error) {
-	if *in.FromSandbox == *in.ToSandbox && within(*in.FromPath, *in.ToPath) {
-		return nil, invalid("to_path is from_path or lies in it: nothing can be copied into itself")
-	}
 	c.row.Command = fmt.Appendf(nil, "%q %q %q %q", *in.FromSandbox, *in.FromPath, *in.ToSandbox, *in.ToPath)
 	// Nothing could be copied from one that is yet to be made.
 	from, err := c.find(ctx, *in.FromSandbox)
@@ -145,25 +144,78 @@ func transfer(ctx context.Context, c *call, in *TransferInput) (*TransferOutput,
 	defer from.Close()
 	out := &TransferOutput{OK: true}
 	return out, c.use(ctx, *in.ToSandbox, func(to *named.Handle) (err error) {
+		if from.Sandbox.ID == to.Sandbox.ID {
+			if err := apart(ctx, to.Guest(), *in.FromPath, *in.ToPath); err != nil {
+				return err
+			}
+		}
 		out.Bytes, err = carry(ctx, from.Guest(), *in.FromPath, to.Guest(), *in.ToPath, *in.Recursive)
 		return err
 	})
 }
 
-// within reports whether a path is that of a folder, or below it, as far as the
-// paths themselves tell.
-func within(folder, at string) bool {
-	folder, at = absolute(folder), absolute(at)
-	return at == folder || strings.HasPrefix(at, strings.TrimSuffix(folder, "/")+"/")
+// apart refuses to copy something onto or into itself, be it by way of links.
+func apart(ctx context.Context, guest *attend.Client, from, to string) error {
+	source, err := destination(ctx, guest, from)
+	if err != nil {
+		return err
+	}
+	into, err := destination(ctx, guest, to)
+	if err != nil {
+		return err
+	}
+	// A link that stands there may be replaced.
+	folder, err := destination(ctx, guest, path.Dir(strings.TrimRight(to, "/")))
+	if err != nil {
+		return err
+	}
+	for _, at := range []string{into, path.Join(folder, path.Base(to))} {
+		if at == source || strings.HasPrefix(at, strings.TrimSuffix(source, "/")+"/") {
+			return invalid("to_path is from_path or lies in it: nothing can be copied into itself")
+		}
+	}
+	return nil
 }
 
-// absolute is where a path leads: from the home directory if it does not say.
-func absolute(p string) string {
-	if !path.IsAbs(p) {
-		p = path.Join(home, p)
+// destination is where a path leads in a sandbox, all links followed. What is not
+// there, or cannot be looked at, is taken as the path says it.
+func destination(ctx context.Context, guest *attend.Client, at string) (string, error) {
+	if !path.IsAbs(at) {
+		at = home + "/" + at
 	}
-	return path.Clean(p)
+	done, rest, links := "/", strings.Split(at, "/"), 0
+	for len(rest) > 0 {
+		name := rest[0]
+		switch rest = rest[1:]; name {
+		case "", ".":
+			continue
+		case "..":
+			done = path.Dir(done)
+			continue
+		}
+		next := path.Join(done, name)
+		info, err := guest.Stat(ctx, next)
+		if _, told := errors.AsType[*fault.Error](err); err != nil && !told {
+			return "", err
+		}
+		if err != nil || links == maxLinks {
+			return path.Join(next, path.Join(rest...)), nil
+		}
+		if info.Kind != attend.Link {
+			done = next
+			continue
+		}
+		links++
+		if path.IsAbs(info.Target) {
+			done = "/"
+		}
+		rest = append(strings.Split(info.Target, "/"), rest...)
+	}
+	return done, nil
 }
+
+// maxLinks is how many links a path may lead by, as kernels have it.
+const maxLinks = 40
 
 const home = "/home/user"
 

@@ -201,7 +201,24 @@ func TestToolTransfer(t *testing.T) {
 	}
 	s.refused("transfer", move("nothing", "x", true), http.StatusNotFound, "no such file")
 	s.refused("transfer", object{"from_sandbox": "nobody", "from_path": "a", "to_sandbox": "other", "to_path": "b"}, http.StatusNotFound, `no sandbox "nobody"`)
-	s.refused("transfer", object{"from_sandbox": "default", "from_path": "tree", "to_sandbox": "default", "to_path": "tree/in", "recursive": true}, http.StatusBadRequest, "into itself")
+
+	// Onto or into itself, by whichever way that is: nothing is written, nothing lost.
+	s.shell("ln -s tree same; ln -s ../tree/empty tree/way; ln -s tree/f one; ln -s /home/user loop; mkdir -p apart && ln -s ../tree/empty apart/way; ln -s nowhere tree/gone; (cd tree && ls -laR --time-style=full-iso) >before")
+	within := func(from, to string) object {
+		return object{"from_sandbox": "default", "from_path": from, "to_sandbox": "default", "to_path": to, "recursive": true}
+	}
+	for from, to := range map[string]string{
+		"tree": "tree/in", "same": "tree", "./tree/": "same/in", "tree/.": "apart/way/in", "same/f": "one", "/home/user/tree": "loop/loop/same/empty/../new",
+		"loop/tree": "same/gone",
+	} {
+		s.refused("transfer", within(from, to), http.StatusBadRequest, "into itself")
+	}
+	if got := s.shell("cd tree && ls -laR --time-style=full-iso | diff ../before -"); got != "" {
+		t.Errorf("the folder has changed: %s", got)
+	}
+	for from, to := range map[string]string{"tree/empty": "same/next", "tree/f": "tree/g", "same": "tree2"} {
+		s.tool("transfer", within(from, to), http.StatusOK)
+	}
 
 	s.shell("head -c 50000000 /dev/urandom > large")
 	sum := s.shell("sha256sum < large")

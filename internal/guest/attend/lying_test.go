@@ -272,7 +272,7 @@ func TestUninvited(t *testing.T) {
 					conn = p.Transport.(net.Conn)
 				}
 			} else {
-				conn, err = net.Dial("unix", filepath.Join(l.Folder, "host"))
+				conn, err = net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: filepath.Join(l.Folder, "host")})
 			}
 			if err == nil {
 				defer conn.Close()

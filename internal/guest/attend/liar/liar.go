@@ -31,11 +31,11 @@ func New(t testing.TB, say func(*proto.Conn)) *Liar {
 
 // Dial makes a connection and greets on it.
 func (l *Liar) Dial(first bool) (*proto.Conn, error) {
-	conn, err := net.Dial("unix", filepath.Join(l.Folder, "host"))
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: filepath.Join(l.Folder, "host")})
 	if err != nil {
 		return nil, err
 	}
-	c := proto.NewConn(conn.(*net.UnixConn), 1<<10)
+	c := proto.NewConn(conn, 1<<10)
 	if err := c.Encode(proto.Hello, proto.Greeting{Version: 1, Instance: "liar", First: first}); err != nil {
 		return nil, err
 	}
