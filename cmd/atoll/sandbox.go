@@ -59,7 +59,7 @@ func (s *sandboxes) at(name string) adminapi.At { return adminapi.At{Session: s.
 func (s *sandboxes) create() *cobra.Command {
 	var image, snapshot string
 	var filesOnly bool
-	var env []string
+	var env, subPaths []string
 	var sleepAfter, timeout time.Duration
 	cmd := s.command("create NAME", "Make a sandbox, unless there is one of that name", "  atoll sandbox create builder --image node:22 --sleep-after 10m\n  atoll sandbox create again --snapshot snap-0123456789abcdef", cobra.ExactArgs(1),
 		func(ctx context.Context, c *adminapi.Client, args []string) error {
@@ -83,6 +83,9 @@ func (s *sandboxes) create() *cobra.Command {
 				}
 				in.EnvVars[name] = httpapi.Text(value)
 			}
+			for _, p := range subPaths {
+				in.SubPaths = append(in.SubPaths, httpapi.Text(p))
+			}
 			in.SleepAfterMS, in.TimeoutMS = milliseconds(sleepAfter), milliseconds(timeout)
 			sb, err := c.CreateSandbox(ctx, in)
 			if err != nil {
@@ -95,6 +98,7 @@ func (s *sandboxes) create() *cobra.Command {
 	flags.StringVar(&snapshot, "snapshot", "", "what it begins with, processes and all (nothing)")
 	flags.BoolVar(&filesOnly, "files-only", false, "begin with the snapshot's files alone")
 	flags.StringArrayVarP(&env, "env", "e", nil, "variable for its programs, NAME=value; may be repeated")
+	flags.StringArrayVar(&subPaths, "sub-path", nil, "what it is to see of a connection, /data/SLUG/PATH; may be repeated (all that the key may)")
 	flags.DurationVar(&sleepAfter, "sleep-after", 0, "without use it sleeps after this time (the server's)")
 	flags.DurationVar(&timeout, "timeout", 0, "it is removed after this time (as long as the plan allows)")
 	return cmd

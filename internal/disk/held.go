@@ -9,8 +9,8 @@ import (
 )
 
 // Held returns how much of the disk files take that have lost their last name, are
-// on dir's file system, and are still open in one of some processes. A process
-// that has ended holds none.
+// on dir's file system, and are still open in one of some processes, unless they were
+// opened through a mount that does not show dir. A process that has ended holds none.
 func Held(ctx context.Context, dir string, pids []int) (used int64, err error) {
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil {
@@ -19,7 +19,7 @@ func Held(ctx context.Context, dir string, pids []int) (used int64, err error) {
 	seen := map[uint64]bool{}
 	buf := make([]byte, 32<<10)
 	for _, pid := range pids {
-		n, err := held(ctx, pid, st.Dev, seen, buf)
+		n, err := held(ctx, &shown{pid: strconv.Itoa(pid), dir: dir}, st.Dev, seen, buf)
 		used += n
 		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ESRCH) {
 			return used, err
@@ -29,8 +29,8 @@ func Held(ctx context.Context, dir string, pids []int) (used int64, err error) {
 }
 
 // held is Held for one process, of those files that were not seen yet.
-func held(ctx context.Context, pid int, device uint64, seen map[uint64]bool, buf []byte) (used int64, err error) {
-	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/fd", openDir, 0)
+func held(ctx context.Context, in *shown, device uint64, seen map[uint64]bool, buf []byte) (used int64, err error) {
+	fd, err := unix.Open("/proc/"+in.pid+"/fd", openDir, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -46,7 +46,7 @@ func held(ctx context.Context, pid int, device uint64, seen map[uint64]bool, buf
 		_, _, names := unix.ParseDirent(buf[:n], -1, nil)
 		for _, name := range names {
 			var st unix.Stat_t
-			if unix.Fstatat(fd, name, &st, 0) != nil || st.Dev != device || st.Nlink > 0 || seen[st.Ino] {
+			if unix.Fstatat(fd, name, &st, 0) != nil || st.Dev != device || st.Nlink > 0 || seen[st.Ino] || !in.has(name) {
 				continue // closed, or counted by its name
 			}
 			seen[st.Ino] = true

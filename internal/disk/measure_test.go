@@ -228,3 +228,58 @@ func TestHeldCountsWhatHasNoNameAnyMore(t *testing.T) {
 		t.Errorf("closed, it is held with %d bytes", got)
 	}
 }
+
+// A file that was opened through a mount of another folder is no file of dir,
+// though they are on one file system.
+func TestHeldLeavesOtherMountsOut(t *testing.T) {
+	base := t.TempDir()
+	dir, other, on, same := filepath.Join(base, "with a blank"), filepath.Join(base, "other"), filepath.Join(base, "on"), filepath.Join(base, "same")
+	for _, d := range []string{dir, other, on, same} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for from, to := range map[string]string{other: on, dir: same} {
+		if err := unix.Mount(from, to, "", unix.MS_BIND, ""); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := unix.Unmount(to, unix.MNT_DETACH); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	hold := func(in string) int64 {
+		t.Helper()
+		before, err := Held(t.Context(), dir, []int{os.Getpid()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Create(filepath.Join(in, "gone"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.Write(make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(f.Sync(), os.Remove(f.Name())); err != nil {
+			t.Fatal(err)
+		}
+		after, err := Held(t.Context(), dir, []int{os.Getpid()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return after - before
+	}
+	for in, want := range map[string]bool{dir: true, same: true, on: false} {
+		if got := hold(in); got >= 1<<20 != want {
+			t.Errorf("of a file in %s %d bytes are counted", in, got)
+		}
+	}
+	for name, want := range map[string]string{`/a\040b`: "/a b", `/a\134040`: `/a\040`, `/plain`: "/plain", `odd\9`: `odd\9`, `\`: `\`} {
+		if got := unescape(name); got != want {
+			t.Errorf("%s is %q", name, got)
+		}
+	}
+}

@@ -12,6 +12,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -21,6 +23,7 @@ import (
 	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 )
 
 // What is in a named sandbox's folder besides its files. A memory that is being
@@ -39,6 +42,7 @@ const (
 type memoryRecord struct {
 	Kernel string // digest of the kernel's program
 	Limits sandbox.Limits
+	Mounts string `json:",omitzero"` // of its tenant's storage
 	Files  map[string]fileRecord
 }
 
@@ -163,7 +167,7 @@ func (a *alive) Sleep(ctx context.Context) error {
 	if err := a.inst.Checkpoint(ctx, dir); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	err := h.keepMemory(dir, a.recipe.Limits)
+	err := h.keepMemory(dir, a.recipe)
 	if err == nil {
 		err = os.Rename(dir, filepath.Join(filepath.Dir(dir), memoryDir))
 	}
@@ -174,8 +178,8 @@ func (a *alive) Sleep(ctx context.Context) error {
 }
 
 // keepMemory adds to a checkpoint what it takes to know that it can be used.
-func (h *host) keepMemory(dir string, limits sandbox.Limits) error {
-	rec := memoryRecord{Limits: limits}
+func (h *host) keepMemory(dir string, r named.Recipe) error {
+	rec := memoryRecord{Limits: r.Limits, Mounts: mountsOf(r)}
 	var err error
 	if rec.Kernel, err = h.kernel(); err != nil {
 		return err
@@ -238,6 +242,9 @@ func openFile(path string) (*os.File, error) {
 // readRecord reads the record of a memory.
 func readRecord(dir string) (rec memoryRecord, err error) {
 	f, err := openFile(filepath.Join(dir, recordName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return rec, unusable("there is none")
+	}
 	if err != nil {
 		return rec, unusable("there is none: %v", err)
 	}
@@ -248,10 +255,10 @@ func readRecord(dir string) (rec memoryRecord, err error) {
 	return rec, nil
 }
 
-// checkMemory refuses a memory that is not whole, or of another kernel, image or
-// size than a sandbox would be made with.
-func (h *host) checkMemory(id sandbox.ID, img *image.Image, limits sandbox.Limits) error {
-	dir := filepath.Join(h.named(id), memoryDir)
+// checkMemory refuses a memory that is not whole, or of another kernel, image, size
+// or storage than a sandbox would be made with.
+func (h *host) checkMemory(r named.Recipe, img *image.Image) error {
+	dir := filepath.Join(h.named(r.ID), memoryDir)
 	rec, err := readRecord(dir)
 	if err != nil {
 		return err
@@ -260,7 +267,7 @@ func (h *host) checkMemory(id sandbox.ID, img *image.Image, limits sandbox.Limit
 	if err != nil {
 		return err
 	}
-	origin, err := os.ReadFile(filepath.Join(h.named(id), imageFile))
+	origin, err := os.ReadFile(filepath.Join(h.named(r.ID), imageFile))
 	if err != nil {
 		return unusable("its image is not known: %v", err)
 	}
@@ -269,8 +276,10 @@ func (h *host) checkMemory(id sandbox.ID, img *image.Image, limits sandbox.Limit
 		return unusable("it was written by another version of gVisor")
 	case string(origin) != img.Digest:
 		return unusable("the image %q was replaced since", img.Name)
-	case rec.Limits != limits:
+	case rec.Limits != r.Limits:
 		return unusable("it is of a sandbox with other limits")
+	case rec.Mounts != mountsOf(r):
+		return unusable("it is of a sandbox with more storage mounted than it may have now")
 	}
 	files, err := sums(dir)
 	if err != nil {
@@ -368,7 +377,7 @@ func (n Named) Wake(ctx context.Context, r named.Recipe) (_ named.Live, err erro
 			return err
 		})
 	}
-	unfit := h.checkMemory(r.ID, img, r.Limits)
+	unfit := h.checkMemory(r, img)
 	err = errors.Join(unfit, g.Wait())
 	if err == nil {
 		err = os.Rename(memory, used)
@@ -381,6 +390,10 @@ func (n Named) Wake(ctx context.Context, r named.Recipe) (_ named.Live, err erro
 	}
 	inst, err := kernel.Restore(ctx, used)
 	if err != nil {
+		if changed(err, r.Mounts) {
+			n.e.cfg.Log.WarnContext(ctx, "the memory of a sandbox does not fit its volumes any more", "sandbox_id", string(r.ID), "error", err)
+			err = unusable("what its programs had open in a volume is not there any more")
+		}
 		return nil, errors.Join(fmt.Errorf("wake %s: %w", r.ID, err), os.Rename(used, memory))
 	}
 	a := n.alive(r, img, inst, release)
@@ -394,19 +407,35 @@ func (n Named) Wake(ctx context.Context, r named.Recipe) (_ named.Live, err erro
 	return a, h.forgetMemory(r.ID)
 }
 
+// changed reports whether a kernel cannot go on since files are gone that it had
+// open in a volume, which is not its sandbox's alone. It says so in words.
+func changed(err error, mounts []storage.Mount) bool {
+	return slices.ContainsFunc(mounts, func(m storage.Mount) bool {
+		return strings.Contains(err.Error(), "in mount \"") && strings.Contains(err.Error(), ":"+m.Folder()+"\"")
+	})
+}
+
 // boot starts the kernel of a sandbox that wakes.
 func (n Named) boot(ctx context.Context, r named.Recipe, img *image.Image) (sandbox.Prepared, error) {
-	mounts, err := n.e.host.makeNamed(r.ID)
-	if err != nil {
-		return nil, fmt.Errorf("make the folders of %s: %w", r.ID, err)
-	}
-	spec := n.spec(r, img, mounts)
-	spec.Guest = filepath.Join(n.e.host.named(r.ID), guestFile)
-	kernel, err := n.runtime(r).Prepare(ctx, spec)
+	kernel, err := n.prepare(ctx, r, img)
 	if err != nil {
 		return nil, fmt.Errorf("wake %s: %w", r.ID, err)
 	}
 	return kernel, nil
+}
+
+// prepare starts a kernel that waits to be a sandbox.
+func (n Named) prepare(ctx context.Context, r named.Recipe, img *image.Image) (kernel sandbox.Prepared, err error) {
+	err = n.furnish(ctx, r, func(mounts []sandbox.Mount) (err error) {
+		spec := n.spec(r, img, mounts)
+		spec.Guest = filepath.Join(n.e.host.named(r.ID), guestFile)
+		kernel, err = n.runtime(r).Prepare(ctx, spec)
+		return err
+	})
+	if err != nil && kernel != nil {
+		err = errors.Join(err, kernel.Destroy(context.WithoutCancel(ctx)))
+	}
+	return kernel, err
 }
 
 // reseed is what a sandbox's guest is told of who it is.

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 )
 
 // memory is the folder of a sandbox's memory that can be used, and what it is of.
@@ -40,7 +41,7 @@ func newMemory(t testing.TB) *memory {
 			t.Fatal(err)
 		}
 	}
-	if err := m.h.keepMemory(m.dir, sandbox.DefaultLimits()); err != nil {
+	if err := m.h.keepMemory(m.dir, m.recipe()); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -48,7 +49,11 @@ func newMemory(t testing.TB) *memory {
 
 func (m *memory) path(name string) string { return filepath.Join(m.dir, name) }
 
-func (m *memory) check() error { return m.h.checkMemory(m.id, m.img, sandbox.DefaultLimits()) }
+func (m *memory) check() error { return m.h.checkMemory(m.recipe(), m.img) }
+
+func (m *memory) recipe() named.Recipe {
+	return named.Recipe{ID: m.id, Tenant: "ten_a", Limits: sandbox.DefaultLimits(), Mounts: []storage.Mount{mountOf("team", "a")}}
+}
 
 func TestAMemoryThatIsNotWholeIsRefused(t *testing.T) {
 	swap := func(m *memory, a, b string) error {
@@ -83,6 +88,7 @@ func TestAMemoryThatIsNotWholeIsRefused(t *testing.T) {
 		"an empty record":      func(m *memory) error { return os.Truncate(m.path(recordName), 0) },
 		"half a record":        func(m *memory) error { return os.Truncate(m.path(recordName), 40) },
 		"another kernel":       rewrite(func(r *memoryRecord) { r.Kernel = "other" }),
+		"other storage":        rewrite(func(r *memoryRecord) { r.Mounts = "" }),
 		"other limits":         rewrite(func(r *memoryRecord) { r.Limits.Memory++ }),
 		"a record of no files": rewrite(func(r *memoryRecord) { r.Files = nil }),
 		"a file that is not":   rewrite(func(r *memoryRecord) { r.Files["../image"] = fileRecord{} }),

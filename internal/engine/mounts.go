@@ -28,29 +28,29 @@ const mountsDir = "mounts"
 
 func (h *host) mounts(id sandbox.ID) string { return filepath.Join(h.disk, mountsDir, string(id)) }
 
-// mount prepares what a job sees in the sandbox id. What a program does to the
+// mount prepares what of a tenant's storage is to be seen in the sandbox id. What a program does to the
 // volume meanwhile leads nowhere else: the folder that was opened is the one that
 // is mounted.
-func (e *Engine) mount(ctx context.Context, id sandbox.ID, job *execution.Job) (_ []sandbox.Mount, err error) {
+func (e *Engine) mount(ctx context.Context, id sandbox.ID, tenant string, mounts []storage.Mount) (_ []sandbox.Mount, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.host.unmount(id))
 		}
 	}()
-	out := make([]sandbox.Mount, 0, len(job.Mounts))
+	out := make([]sandbox.Mount, 0, len(mounts))
 	if e.cfg.Volumes == nil && e.cfg.Buckets.Volumes == nil {
-		return nil, fault.New(fault.Invalid, "this server cannot mount connections: 'atoll doctor' says what it lacks")
+		return nil, errNoMounts
 	}
-	for i := range job.Mounts {
-		m := &job.Mounts[i]
+	for i := range mounts {
+		m := &mounts[i]
 		source := filepath.Join(e.host.mounts(id), m.Slug)
 		if err := os.MkdirAll(source, 0o711); err != nil {
 			return nil, err
 		}
 		if e.cfg.Buckets.Has(m.Kind) {
-			err = e.mountBucket(ctx, id, job.Tenant, m, source)
+			err = e.mountBucket(ctx, id, tenant, m, source)
 		} else {
-			err = e.mountVolume(job.Tenant, m, source)
+			err = e.mountVolume(tenant, m, source)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("mount %s: %w", m.Slug, err)
@@ -59,6 +59,8 @@ func (e *Engine) mount(ctx context.Context, id sandbox.ID, job *execution.Job) (
 	}
 	return out, nil
 }
+
+var errNoMounts = fault.New(fault.Invalid, "this server cannot mount connections: 'atoll doctor' says what it lacks")
 
 func (e *Engine) mountVolume(tenant string, m *storage.Mount, source string) error {
 	folder, err := e.cfg.Volumes.Open(tenant, m.Connection, m.Path, !m.ReadOnly)
@@ -111,7 +113,8 @@ func (h *host) clearMounts(dir string) error {
 	return errors.Join(append(errs, os.Remove(dir))...)
 }
 
-// sweepMounts undoes the mounts of sandboxes that are gone, or nobody's.
+// sweepMounts undoes the mounts of sandboxes that are gone, or nobody's. Those of
+// named ones are of none that was being made.
 func (h *host) sweepMounts() error {
 	entries, err := os.ReadDir(filepath.Join(h.disk, mountsDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -123,7 +126,7 @@ func (h *host) sweepMounts() error {
 	var errs []error
 	for _, e := range entries {
 		id := sandbox.ID(e.Name())
-		if h.keep && executor.HasJob(filepath.Join(h.dir, string(id))) || h.isNamed(id) {
+		if h.keep && executor.HasJob(filepath.Join(h.dir, string(id))) {
 			continue
 		}
 		errs = append(errs, h.unmount(id))
@@ -140,7 +143,7 @@ func (e *Engine) claimMounted(ctx context.Context, job *execution.Job) (_ execut
 	}
 	defer e.unuse(env)
 	id := sandbox.NewID()
-	mounts, err := e.mount(ctx, id, job)
+	mounts, err := e.mount(ctx, id, job.Tenant, job.Mounts)
 	if err != nil {
 		return nil, err
 	}

@@ -64,6 +64,9 @@ func (n Named) Admit(r named.Recipe) error {
 	if err := h.admit(r.Limits); err != nil {
 		return err
 	}
+	if err := n.e.admitMounts(r.Mounts); err != nil {
+		return err
+	}
 	if !r.Connected {
 		return nil
 	}
@@ -106,18 +109,18 @@ func (n Named) Make(ctx context.Context, r named.Recipe) (_ named.Live, err erro
 	if err := n.e.host.forgetMemory(r.ID); err != nil {
 		return nil, err
 	}
-	mounts, err := n.e.host.makeNamed(r.ID)
-	if err != nil {
-		return nil, fmt.Errorf("make the folders of %s: %w", r.ID, err)
-	}
-	if err := n.e.host.keepOrigin(r.ID, img); err != nil {
-		return nil, fmt.Errorf("note what %s is made of: %w", r.ID, err)
-	}
-	inst, err := n.runtime(r).Create(ctx, n.spec(r, img, mounts))
-	if err != nil {
+	var inst sandbox.Instance
+	if err := n.furnish(ctx, r, func(mounts []sandbox.Mount) (err error) {
+		if err := n.e.host.keepOrigin(r.ID, img); err != nil {
+			return fmt.Errorf("note what %s is made of: %w", r.ID, err)
+		}
+		if inst, err = n.runtime(r).Create(ctx, n.spec(r, img, mounts)); err == nil {
+			undo = append(undo, func() error { return inst.Destroy(context.WithoutCancel(ctx)) })
+		}
+		return err
+	}); err != nil {
 		return nil, err
 	}
-	undo = append(undo, func() error { return inst.Destroy(context.WithoutCancel(ctx)) })
 	a := n.alive(r, img, inst, release)
 	if err := a.speak(ctx, func(c *guest.Client) error {
 		if err := n.e.version.check(c.Info().Version); err != nil {
@@ -203,6 +206,9 @@ func (n Named) Remove(ctx context.Context, id sandbox.ID) error {
 		}
 	}
 	if err := n.e.host.Destroy(ctx, id); err != nil {
+		return err
+	}
+	if err := n.e.host.unmount(id); err != nil {
 		return err
 	}
 	return errors.Join(os.RemoveAll(n.e.host.attendFolder(id)), disk.RemoveTree(n.e.host.named(id)))

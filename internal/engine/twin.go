@@ -49,11 +49,24 @@ type likeness struct {
 	Limits            sandbox.Limits
 	Connected, Traced bool
 	Guest             uint64 // inode of the guest's image
+	Mounts            string // what of whose storage
+}
+
+// mountsOf says what of its tenant's storage a recipe's sandbox has mounted.
+func mountsOf(r named.Recipe) string {
+	if len(r.Mounts) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%q", r.Tenant)
+	for _, m := range r.Mounts {
+		text += fmt.Sprintf(" %q %q %q %q %t", m.Slug, m.Connection, m.Kind, m.Path, m.ReadOnly)
+	}
+	return text
 }
 
 // likeness reads that of a sandbox's folder.
 func (n Named) likeness(id sandbox.ID, r named.Recipe) (likeness, error) {
-	like := likeness{Image: r.Image, Limits: r.Limits, Connected: r.Connected, Traced: r.Permissions.Process.Traced()}
+	like := likeness{Image: r.Image, Limits: r.Limits, Connected: r.Connected, Traced: r.Permissions.Process.Traced(), Mounts: mountsOf(r)}
 	digest, err := os.ReadFile(filepath.Join(n.e.host.named(id), imageFile))
 	if err != nil {
 		return like, err
@@ -104,13 +117,7 @@ func (n Named) beget(ctx context.Context, from sandbox.ID, r named.Recipe, like 
 			return err
 		}
 	}
-	mounts, err := h.makeNamed(r.ID)
-	if err != nil {
-		return err
-	}
-	spec := n.spec(r, img, mounts)
-	spec.Guest = filepath.Join(dst, guestFile)
-	kernel, err := n.runtime(r).Prepare(ctx, spec)
+	kernel, err := n.prepare(ctx, r, img)
 	if err != nil {
 		return err
 	}

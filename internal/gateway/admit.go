@@ -40,7 +40,7 @@ func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req executio
 		return nil, err
 	}
 	e := newExecution(p, req, c, sum)
-	e.Mounts = labels(mounts)
+	e.Mounts = storage.Labels(mounts)
 	admission := execution.Admission{
 		Concurrency: p.Plan.Concurrency,
 		Upgrade:     p.Plan.UpgradeConcurrency,

@@ -71,15 +71,6 @@ func permissions(p *tenant.Principal, template tenant.Network) sandbox.Permissio
 	return rules
 }
 
-// labels are what records say of mounts.
-func labels(mounts []storage.Mount) []string {
-	var out []string
-	for i := range mounts {
-		out = append(out, mounts[i].Label())
-	}
-	return out
-}
-
 // rules are the redaction rules that a tenant has not switched off.
 func (g *Gateway) rules(t *tenant.Tenant) []string {
 	if len(t.RedactionOff) == 0 {

@@ -145,12 +145,16 @@ func (in *ExecuteRequest) request(policy execution.Policy) (_ execution.Request,
 	if in.Timeout != nil {
 		req.Timeout = time.Duration(in.Timeout.clamped()) * time.Second
 	}
-	entries := make([]string, len(in.SubPaths))
-	for i, entry := range in.SubPaths {
+	req.SubPaths, err = subPaths(in.SubPaths)
+	return req, err
+}
+
+func subPaths(in []Text) ([]storage.SubPath, error) {
+	entries := make([]string, len(in))
+	for i, entry := range in {
 		entries[i] = string(entry)
 	}
-	req.SubPaths, err = storage.ParseSubPaths(entries)
-	return req, err
+	return storage.ParseSubPaths(entries)
 }
 
 // plain gives a wire map the domain's type.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/guest/attend"
 	"github.com/atoll-run/atoll/internal/named"
+	"github.com/atoll-run/atoll/internal/storage"
 )
 
 // Sandbox is a named sandbox.
@@ -27,6 +28,7 @@ type Sandbox struct {
 	Limits       Limits             `json:"limits"`
 	DiskSize     int64              `json:"disk_size" doc:"Bytes that /home/user, /tmp and /var/tmp may have together; 0 for no bound."`
 	Network      NetworkPermissions `json:"network"`
+	Mounts       []string           `json:"mounts" nullable:"false" doc:"What it has mounted below /data of which connection: slug/path, then :ro or :rw."`
 	SleepAfterMS *int64             `json:"sleep_after_ms" doc:"Without use; null for never."`
 	CreatedAt    time.Time          `json:"created_at"`
 	UsedAt       time.Time          `json:"used_at"`
@@ -45,6 +47,7 @@ type NewSandbox struct {
 	TimeoutMS    *Millis         `json:"timeout_ms,omitzero" minimum:"1" doc:"Until it is destroyed; as long as the plan allows if left out."`
 	EnvVars      map[string]Text `json:"env_vars,omitzero" nullable:"true" doc:"Variables of its programs, over those of environment and key. Rules as in an execution's env_vars."`
 	Network      *NetworkChange  `json:"network,omitzero" doc:"Narrows what its environment's network allows."`
+	SubPaths     []Text          `json:"sub_paths,omitzero" nullable:"true" maxItems:"10" doc:"Narrows mounted connections for as long as it lives. Rules as in an execution's sub_paths."`
 }
 
 // SandboxTimeout is the body that says when a sandbox is destroyed.
@@ -89,7 +92,7 @@ type Millis = Seconds
 func sandboxWire(sb *named.Sandbox) Sandbox {
 	out := Sandbox{
 		ID: string(sb.ID), Name: sb.Name, Session: sb.Session, Image: sb.Asked, Status: string(sb.Status()), Detail: sb.Detail, Kept: string(sb.Sleep),
-		Limits: limitsWire(sb.Limits), DiskSize: sb.Disk, Network: permissionsWire(sb.Permissions).Network, CreatedAt: sb.CreatedAt.UTC(), UsedAt: sb.UsedAt.UTC(),
+		Limits: limitsWire(sb.Limits), DiskSize: sb.Disk, Network: permissionsWire(sb.Permissions).Network, Mounts: append([]string{}, storage.Labels(sb.Mounts)...), CreatedAt: sb.CreatedAt.UTC(), UsedAt: sb.UsedAt.UTC(),
 	}
 	if out.Image == "" {
 		out.Image = sb.Image

@@ -202,6 +202,9 @@ func (in *NewSandbox) domain(caller *tenant.Principal) (*named.Spec, error) {
 			return nil, invalid("snapshot must be the snapshot_id of a snapshot, snap- and 16 hexadecimal digits")
 		}
 	}
+	if spec.SubPaths, err = subPaths(in.SubPaths); err != nil {
+		return nil, err
+	}
 	spec.FilesOnly = in.FilesOnly != nil && *in.FilesOnly
 	if in.Network != nil {
 		policy, err := in.Network.over(caller.Environment.Permissions.Network)

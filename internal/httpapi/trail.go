@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/named"
+	"github.com/atoll-run/atoll/internal/storage"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
@@ -98,7 +99,7 @@ func (t *trail) by(caller *tenant.Principal, session, command string) {
 // on notes which sandbox is meant.
 func (t *trail) on(sb *named.Sandbox) {
 	if t != nil {
-		t.row.Session = sb.Session
+		t.row.Session, t.row.Mounts = sb.Session, storage.Labels(sb.Mounts)
 		t.tell("sandbox_id", string(sb.ID))
 	}
 }

@@ -87,9 +87,9 @@ func (m *Manager) spent(e *entry) error {
 	return b.known[e.sb.Tenant].err
 }
 
-// suspend has e's sandbox sleep, whoever uses it: they are told why. The turn at e is
-// held.
-func (m *Manager) suspend(ctx context.Context, e *entry, why error) error {
+// suspend has e's sandbox sleep, whoever uses it: they are told why, and its Detail
+// says it of the sandbox. The turn at e is held.
+func (m *Manager) suspend(ctx context.Context, e *entry, why error, detail string) error {
 	m.mu.Lock()
 	sb, live := e.sb, e.live
 	if sb.State == Running {
@@ -98,23 +98,23 @@ func (m *Manager) suspend(ctx context.Context, e *entry, why error) error {
 	}
 	m.mu.Unlock()
 	if sb.State == Running {
-		if err := m.halt(ctx, e, live); err != nil {
+		if err := m.halt(ctx, e, live, detail); err != nil {
 			return err
 		}
-		m.cfg.Log.InfoContext(ctx, "a named sandbox sleeps since its tenant's budget is used up", "sandbox_id", string(e.id), "tenant", sb.Tenant)
+		m.cfg.Log.InfoContext(ctx, "a named sandbox was put to sleep", "sandbox_id", string(e.id), "tenant", sb.Tenant, "reason", detail)
 	}
-	return m.rest(ctx, e) // unless somebody has not let go of it yet
+	return m.rest(ctx, e, detail) // unless somebody has not let go of it yet
 }
 
 // halt freezes a running sandbox in the middle of whatever it does.
-func (m *Manager) halt(ctx context.Context, e *entry, live Live) error {
+func (m *Manager) halt(ctx context.Context, e *entry, live Live, detail string) error {
 	m.hold(e, true)
 	defer m.let(e)
 	m.charge(ctx, e, time.Now())
 	if err := errors.Join(live.Quiet(), live.Freeze(ctx)); err != nil {
-		return m.stay(ctx, e, "its tenant's budget is used up, but it cannot be frozen: "+err.Error())
+		return m.stay(ctx, e, detail+", but it cannot be frozen: "+err.Error())
 	}
-	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(Frozen, "its tenant's budget of the month is used up") }); err != nil {
+	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(Frozen, detail) }); err != nil {
 		return errors.Join(err, live.Thaw(ctx))
 	}
 	return nil

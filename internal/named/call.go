@@ -27,7 +27,7 @@ type Call struct {
 	// Sizes before redaction and truncation.
 	StdoutBytes, StderrBytes         int64
 	StdoutTruncated, StderrTruncated bool
-	Hosts                            []string
+	Hosts, Mounts                    []string // Mounts are labels
 	Metadata                         map[string]string
 }
 
@@ -42,7 +42,7 @@ func (m *Manager) Record(ctx context.Context, p *tenant.Principal, c Call) error
 		Source: c.Source, Agent: c.Agent, SessionID: c.Session, CodeSHA256: sha256.Sum256(c.Command),
 		ExitStatus: c.Status, ExitCode: c.ExitCode, FailureReason: c.Reason, DurationMS: time.Since(c.Began).Milliseconds(),
 		StdoutBytes: c.StdoutBytes, StderrBytes: c.StderrBytes, StdoutTruncated: c.StdoutTruncated, StderrTruncated: c.StderrTruncated,
-		OutboundHosts: c.Hosts, Metadata: c.Metadata, Retention: time.Duration(p.Tenant.AuditDays) * 24 * time.Hour,
+		OutboundHosts: c.Hosts, Mounts: c.Mounts, Metadata: c.Metadata, Retention: time.Duration(p.Tenant.AuditDays) * 24 * time.Hour,
 	}
 	entry := usage.Entry{
 		TraceID: c.TraceID, Tenant: p.Tenant.ID, Key: p.Key.ID, Source: c.Source, At: time.Now().UTC(),

@@ -7,15 +7,19 @@ import (
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/guest/attend"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
+	"github.com/atoll-run/atoll/internal/tenant"
 )
 
 // Recipe is what an Engine makes a sandbox from.
 type Recipe struct {
 	ID          sandbox.ID
+	Tenant      tenant.ID
 	Image       string // name in the image store
 	Limits      sandbox.Limits
 	Permissions sandbox.Permissions // the network's are said with Live.Connect
 	Connected   bool                // it has a network device
+	Mounts      []storage.Mount     // of its tenant's storage, as it is now
 	Files       bool                // there are files of it, which stay if it cannot be made
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/fault"
@@ -38,14 +39,14 @@ func (m *Manager) Ensure(ctx context.Context, p *tenant.Principal, session, name
 		if err != nil {
 			return nil, false, err
 		}
-		if sb, over, err := m.existing(ctx, e, spec); err != nil || !over {
+		if sb, over, err := m.existing(ctx, p, e, spec); err != nil || !over {
 			return sb, false, err
 		}
 	}
 }
 
 // existing is Ensure for a sandbox that there is, unless it turns out to be over.
-func (m *Manager) existing(ctx context.Context, e *entry, spec *Spec) (sb *Sandbox, over bool, err error) {
+func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, spec *Spec) (sb *Sandbox, over bool, err error) {
 	if err := e.lock(ctx); err != nil { // it may just be made
 		return nil, false, err
 	}
@@ -62,6 +63,16 @@ func (m *Manager) existing(ctx context.Context, e *entry, spec *Spec) (sb *Sandb
 		return nil, true, m.end(ctx, e, sb.Detail)
 	case spec.Snapshot != "":
 		return nil, false, fault.New(fault.Conflict, "the sandbox %q exists; a snapshot is what a new one begins with: destroy it first, or choose another name", sb.Name)
+	}
+	if spec.SubPaths != nil {
+		mounts, err := mountsOf(p, spec.SubPaths)
+		if err != nil {
+			return nil, false, err
+		}
+		if !slices.Equal(mounts, sb.Mounts) {
+			return nil, false, fault.New(fault.Conflict, "the sandbox %q exists and does not see that of its storage (it has %s); leave sub_paths out to use it as it is, destroy it first, or choose another name",
+				sb.Name, mountedAs(sb.Mounts))
+		}
 	}
 	if spec.Image != "" && spec.Image != sb.Asked {
 		image, err := m.cfg.Images.Resolve(spec.Image)
@@ -161,11 +172,15 @@ func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name 
 			return nil, err
 		}
 	}
+	mounts, err := mountsOf(p, spec.SubPaths)
+	if err != nil {
+		return nil, err
+	}
 	now := time.Now().UTC()
 	sb := &Sandbox{
 		ID: sandbox.NewID(), Tenant: p.Tenant.ID, Environment: p.Environment.ID, Session: session, Name: name, Key: p.Key.ID, Executor: m.cfg.Executor,
 		Image: image, Asked: spec.Image, Limits: p.Environment.Limits, Disk: least(m.cfg.DiskLimit, p.Plan.MaxSandboxDisk),
-		Permissions: p.Environment.Permissions, Env: maps.Clone(spec.Env),
+		Permissions: p.Environment.Permissions, Mounts: mounts, Env: maps.Clone(spec.Env),
 		State: Creating, SleepAfter: spec.SleepAfter, CreatedAt: now, UsedAt: now, MeteredAt: now,
 	}
 	if !p.Tenant.NetworkEnabled {
@@ -195,7 +210,7 @@ func least(a, b int64) int64 {
 }
 
 func (s *Sandbox) recipe() Recipe {
-	return Recipe{ID: s.ID, Image: s.Image, Limits: s.Limits, Permissions: s.Permissions, Connected: s.Connected}
+	return Recipe{ID: s.ID, Tenant: s.Tenant, Image: s.Image, Limits: s.Limits, Permissions: s.Permissions, Connected: s.Connected, Mounts: s.Mounts}
 }
 
 func roomOf(p *tenant.Principal) Room {

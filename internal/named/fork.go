@@ -40,7 +40,10 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 	if err := e.lock(ctx); err != nil {
 		return nil, err
 	}
-	parent, err := m.alike(ctx, e)
+	parent, err := m.alike(ctx, e, p)
+	if err == nil && parent.Sleep == OnDisk && !m.cfg.Engine.Asleep(e.id) {
+		err = fault.New(fault.Conflict, "the sandbox %q sleeps without processes, so there is nothing to copy them from (%s); use it once, and copy it then", parent.Name, parent.Detail)
+	}
 	if err != nil {
 		e.unlock()
 		return nil, err
@@ -88,8 +91,8 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 	return out, nil
 }
 
-// alike is e's sandbox, if there can be others like it. The turn at e is held.
-func (m *Manager) alike(ctx context.Context, e *entry) (*Sandbox, error) {
+// alike is e's sandbox, if p can have others like it. The turn at e is held.
+func (m *Manager) alike(ctx context.Context, e *entry, p *tenant.Principal) (*Sandbox, error) {
 	if err := m.there(ctx, e); err != nil {
 		return nil, err
 	}
@@ -102,7 +105,10 @@ func (m *Manager) alike(ctx context.Context, e *entry) (*Sandbox, error) {
 	case live != nil && ended(live):
 		return nil, errors.Join(m.lose(context.WithoutCancel(ctx), e, cause(live, sb)), m.lostError(e))
 	}
-	return sb.clone(), nil
+	if err := m.share(ctx, e, p); err != nil {
+		return nil, err
+	}
+	return m.current(e), nil
 }
 
 // reserveForks records count copies of a sandbox, which are yet to be made; the
@@ -214,6 +220,9 @@ func (m *Manager) wakeAll(ctx context.Context, p *tenant.Principal, twins []*ent
 	for _, twin := range twins {
 		g.Go(func() error {
 			live, err := m.cfg.Engine.Wake(ctx, twin.sb.recipe())
+			if errors.Is(err, ErrMemory) {
+				return fault.Wrap(fault.Conflict, err, fmt.Sprintf("the sandbox cannot be copied as it is now: %v; use it once, and copy it then", err))
+			}
 			if err != nil {
 				return err
 			}

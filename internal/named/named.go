@@ -19,6 +19,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
@@ -68,6 +69,7 @@ type Sandbox struct {
 	// What of the network is open is never more than its environment allows now.
 	Permissions sandbox.Permissions
 	Connected   bool              // it has a network device; without one it can never have a network
+	Mounts      []storage.Mount   // without credentials; those it was made with, or what is left of them
 	Env         map[string]string // variables of its own, over those of environment and key
 
 	State      State
@@ -117,7 +119,7 @@ func (s *Sandbox) sleep(how Sleep, detail string) error {
 // clone returns a copy whose maps are its own.
 func (s *Sandbox) clone() *Sandbox {
 	c := *s
-	c.Env = maps.Clone(s.Env)
+	c.Env, c.Mounts = maps.Clone(s.Env), slices.Clone(s.Mounts)
 	if s.Kept != nil {
 		kept := *s.Kept
 		c.Kept = &kept
@@ -133,6 +135,7 @@ type Spec struct {
 	Timeout    time.Duration     // until it is destroyed; 0 for the longest that the plan allows
 	Env        map[string]string // variables of its programs
 	Network    *sandbox.NetworkPolicy
+	SubPaths   []storage.SubPath // what it wants to see of connections; all that it may if it says nothing of one
 
 	Snapshot  SnapshotID // what it begins with; "" for nothing
 	FilesOnly bool       // of the snapshot; what ran in it does not go on

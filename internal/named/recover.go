@@ -104,12 +104,11 @@ func (m *Manager) adopt(ctx context.Context, sb *Sandbox, callers *holders) erro
 	m.mu.Lock()
 	e.standing.vouched, e.standing.nobody = time.Now(), err != nil
 	m.mu.Unlock()
-	if err == nil {
-		err = m.connect(p, e, live)
-	}
 	if err != nil {
 		m.cfg.Log.Warn("a sandbox that was taken over has no network until it is used", "sandbox_id", string(sb.ID), "error", err)
+		return nil
 	}
+	m.uphold(ctx, e, p)
 	return nil
 }
 

@@ -152,13 +152,13 @@ func (m *Manager) tend(ctx context.Context, e *entry, now time.Time) error {
 		m.charge(ctx, e, now)
 	}
 	if spent != nil {
-		return m.suspend(ctx, e, spent)
+		return m.suspend(ctx, e, spent, "its tenant's budget of the month is used up")
 	}
 	switch tired {
 	case Frozen:
 		return m.freeze(ctx, e)
 	case OnDisk:
-		return m.rest(ctx, e)
+		return m.rest(ctx, e, "")
 	}
 	if late {
 		err := m.record(ctx, e, func(*Sandbox) error { return nil })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/fault"
@@ -46,7 +47,7 @@ func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameO
 		}
 	}
 	if live != nil {
-		if err := m.rest(work, e); err != nil {
+		if err := m.rest(work, e, ""); err != nil {
 			return nil, err
 		}
 	}
@@ -119,11 +120,12 @@ func (m *Manager) freeze(ctx context.Context, e *entry) error {
 }
 
 // rest puts the memory of e's frozen sandbox on disk and ends its processes,
-// unless somebody uses it. The turn at e is held.
+// unless somebody uses it; its Detail says why, if there is more to it than that.
+// The turn at e is held.
 //
 // Whenever the server is killed in here there is one of two: a sandbox that lives,
 // frozen or stopped, or a whole memory of one that has not run since.
-func (m *Manager) rest(ctx context.Context, e *entry) error {
+func (m *Manager) rest(ctx context.Context, e *entry, detail string) error {
 	if !m.hold(e, false) {
 		return nil
 	}
@@ -154,7 +156,7 @@ func (m *Manager) rest(ctx context.Context, e *entry) error {
 		}
 		return m.stay(undo, e, "it sleeps in memory, since it cannot be written to disk: "+why)
 	}
-	if err := m.record(undo, e, func(sb *Sandbox) error { return sb.sleep(OnDisk, "") }); err != nil {
+	if err := m.record(undo, e, func(sb *Sandbox) error { return sb.sleep(OnDisk, detail) }); err != nil {
 		return errors.Join(err, live.Resume(undo), live.Freeze(undo))
 	}
 	m.mu.Lock()
@@ -189,21 +191,11 @@ func (m *Manager) stored() (bytes int64) {
 	return bytes
 }
 
-// wake has a sleeping sandbox run again, on behalf of p, or of whoever has used it.
-// The turn at e is held.
+// wake has a sleeping sandbox run again, on behalf of p. The turn at e is held.
 func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error {
 	sb := m.current(e)
-	if p == nil {
-		var err error
-		if p, err = m.voucher(ctx, e, &holders{callers: m.cfg.Callers}); err != nil {
-			return err
-		}
-		m.mu.Lock()
-		e.standing.vouched, e.standing.nobody = time.Now(), false
-		m.mu.Unlock()
-	}
 	m.meetMaker(ctx, e, p)
-	how := sb.Sleep
+	how, was := sb.Sleep, sb.Detail
 	if err := sb.move(Running, ""); err != nil {
 		return err
 	}
@@ -225,7 +217,7 @@ func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error
 		}
 	} else {
 		var err error
-		if live, err = m.rise(work, e, how); err != nil {
+		if live, err = m.rise(work, e, how, was); err != nil {
 			return err
 		}
 	}
@@ -239,8 +231,8 @@ func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error
 }
 
 // rise makes e's sandbox from its memory; where that can never be, anew from its
-// files, which its Detail then says.
-func (m *Manager) rise(ctx context.Context, e *entry, how Sleep) (live Live, err error) {
+// files, which its Detail then says. It was another while it slept.
+func (m *Manager) rise(ctx context.Context, e *entry, how Sleep, was string) (live Live, err error) {
 	r := m.current(e).recipe()
 	m.mine(e)
 	if how == Stored {
@@ -252,6 +244,9 @@ func (m *Manager) rise(ctx context.Context, e *entry, how Sleep) (live Live, err
 	if errors.Is(err, ErrMemory) {
 		m.cfg.Log.WarnContext(ctx, "a named sandbox was made anew from its files", "sandbox_id", string(r.ID), "error", err)
 		why := fmt.Sprintf("it was started anew with its files, without the processes it had: %v", err)
+		if strings.HasPrefix(was, withdrawn) {
+			why = "it was started anew with its files, without the processes it had: " + withdrawn
+		}
 		r.Files = true
 		if live, err = m.cfg.Engine.Make(ctx, r); err == nil {
 			if err = m.record(ctx, e, func(sb *Sandbox) error { sb.Detail = why; return nil }); err != nil {

@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"maps"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
@@ -43,6 +45,7 @@ type Snapshot struct {
 	Limits        sandbox.Limits
 	Permissions   sandbox.Permissions
 	Connected     bool
+	Mounts        []storage.Mount // that its memory knows of
 	Env           map[string]string
 	SleepAfter    time.Duration
 
@@ -57,7 +60,7 @@ func snapshotOf(sb *Sandbox) *Snapshot {
 	return &Snapshot{
 		ID: NewSnapshotID(), Tenant: sb.Tenant, Environment: sb.Environment,
 		Sandbox: sb.ID, Session: sb.Session, Name: sb.Name, Image: sb.Image, Asked: sb.Asked, Limits: sb.Limits,
-		Permissions: sb.Permissions, Connected: sb.Connected, Env: maps.Clone(sb.Env), SleepAfter: sb.SleepAfter,
+		Permissions: sb.Permissions, Connected: sb.Connected, Mounts: slices.Clone(sb.Mounts), Env: maps.Clone(sb.Env), SleepAfter: sb.SleepAfter,
 	}
 }
 

@@ -69,7 +69,7 @@ func snapshotRoomOf(p *tenant.Principal) SnapshotRoom {
 // already. A snapshot is returned with an error if it was recorded. The turn at e
 // is held.
 func (m *Manager) stage(ctx context.Context, p *tenant.Principal, e *entry) (*Snapshot, sandbox.ID, error) {
-	sb, err := m.alike(ctx, e)
+	sb, err := m.alike(ctx, e, p)
 	if err != nil {
 		return nil, "", err
 	}
@@ -91,6 +91,10 @@ func (m *Manager) stage(ctx context.Context, p *tenant.Principal, e *entry) (*Sn
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), sleepTime)
 	defer cancel()
 	stage := m.stageID()
+	if sb.Sleep == OnDisk && !m.cfg.Engine.Asleep(e.id) {
+		sn.Detail = "its files alone: it sleeps without processes"
+		return sn, stage, m.cfg.Engine.CopyFiles(work, e.id, stage)
+	}
 	err = m.copies(work, e, func() error { return m.cfg.Engine.Copy(work, e.id, stage) })
 	if cannot, ok := errors.AsType[*sandbox.SaveError](err); ok {
 		sn.Detail = "its files alone: its memory cannot be written as it is now: " + cannot.Reason

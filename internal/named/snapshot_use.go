@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/fault"
@@ -63,6 +64,10 @@ func (m *Manager) shape(p *tenant.Principal, sb *Sandbox, sn *Snapshot, spec *Sp
 	if err := p.Plan.Allows(&within); err != nil {
 		return err
 	}
+	if spec.SubPaths != nil && !slices.Equal(sb.Mounts, sn.Mounts) || !covers(p.Storage, sn.Mounts) {
+		return fault.New(fault.Conflict, "the snapshot %s has the memory of a sandbox with other storage than is asked for, or granted to this key (%s)%s", sn.ID, mountedAs(sn.Mounts), instead)
+	}
+	sb.Mounts = slices.Clone(sn.Mounts)
 	sb.Image, sb.Asked, sb.Limits, sb.Connected = sn.Image, sn.Asked, sn.Limits, sn.Connected
 	if spec.Network == nil {
 		sb.Permissions.Network = sn.Permissions.Network

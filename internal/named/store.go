@@ -25,8 +25,8 @@ type Store interface {
 	// recorded. Without room for it the error is an Exhausted fault. CreatedAt,
 	// UsedAt and MeteredAt are set by the store's clock.
 	Create(ctx context.Context, s *Sandbox, room Room) (there *Sandbox, err error)
-	// Save records State, Sleep, Kept, Detail, Permissions, SleepAfter, UsedAt and
-	// ExpiresAt of a sandbox that is not destroyed.
+	// Save records State, Sleep, Kept, Detail, Permissions, Mounts, SleepAfter, UsedAt
+	// and ExpiresAt of a sandbox that is not destroyed.
 	Save(ctx context.Context, s *Sandbox) error
 	// Wake is Save for a sandbox that becomes resident: it must fit in room, too.
 	Wake(ctx context.Context, s *Sandbox, room Room) error

@@ -110,12 +110,15 @@ func (m *Manager) Reach(ctx context.Context, id sandbox.ID) (*Handle, error) {
 
 func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Handle, error) {
 	m.mu.Lock()
-	id := e.sb.Tenant
+	sb := e.sb
 	m.mu.Unlock()
-	if err := m.afford(ctx, id); err != nil {
+	if err := m.afford(ctx, sb.Tenant); err != nil {
 		return nil, err
 	}
-	h := m.open(e, p)
+	var h *Handle
+	if p == nil || visible(p, sb) == nil {
+		h = m.open(e, p)
+	}
 	if h != nil && p != nil && !e.net.is(network(p, h.Sandbox, m.boundOf(e, p))) {
 		h.Close()
 		h = nil
@@ -152,7 +155,7 @@ func (m *Manager) open(e *entry, p *tenant.Principal) *Handle {
 }
 
 // ready is use for a sandbox that is being made or changed, sleeps, or is lost,
-// or whose network is not as its caller's environment has it now.
+// or whose network or storage is not as its caller's environment has it now.
 func (m *Manager) ready(ctx context.Context, e *entry, p *tenant.Principal) (*Handle, error) {
 	if err := e.lock(ctx); err != nil {
 		return nil, err
@@ -172,10 +175,9 @@ func (m *Manager) ready(ctx context.Context, e *entry, p *tenant.Principal) (*Ha
 		return nil, m.lostError(e)
 	case sb.State == Lost:
 		return nil, m.lostError(e)
-	case sb.State == Sleeping:
-		if err := m.wake(ctx, e, p); err != nil {
-			return nil, err
-		}
+	}
+	if err := m.rouse(ctx, e, p); err != nil {
+		return nil, err
 	}
 	if err := m.unkeep(ctx, e); err != nil {
 		return nil, err
@@ -194,6 +196,35 @@ func (m *Manager) ready(ctx context.Context, e *entry, p *tenant.Principal) (*Ha
 		return nil, m.lostError(e)
 	}
 	return h, nil
+}
+
+// rouse has e's sandbox run, with no more of its tenant's storage than it may have
+// now, unless p must not see that; a nil p is anybody. The turn at e is held.
+func (m *Manager) rouse(ctx context.Context, e *entry, p *tenant.Principal) error {
+	if p != nil {
+		if err := m.share(ctx, e, p); err != nil {
+			return err
+		}
+	}
+	m.mu.Lock()
+	asleep := e.sb.State == Sleeping
+	m.mu.Unlock()
+	if !asleep {
+		return nil
+	}
+	if p == nil {
+		var err error
+		if p, err = m.voucher(ctx, e, &holders{callers: m.cfg.Callers}); err != nil {
+			return err
+		}
+		m.mu.Lock()
+		e.standing.vouched, e.standing.nobody = time.Now(), false
+		m.mu.Unlock()
+		if err := m.takeBack(ctx, e, p); err != nil {
+			return err
+		}
+	}
+	return m.wake(ctx, e, p)
 }
 
 // ended reports whether a sandbox has.

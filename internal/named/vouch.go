@@ -8,6 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
@@ -31,7 +32,18 @@ type standing struct {
 	boundAt time.Time               // when that was asked for
 	vouched time.Time               // when it was known last that one of the keys is valid
 	nobody  bool                    // none is, so that it has no network and no previews
+	maker   maker                   // what was last known of that key
+	granted []storage.Granted       // what it and its environment may mount, if it is valid
 }
+
+// maker is what is known of the key that made a sandbox.
+type maker uint8
+
+const (
+	unheard maker = iota
+	valid
+	gone
+)
 
 // used notes that p uses e's sandbox. m.mu is held.
 func (e *entry) usedBy(p *tenant.Principal) {
@@ -62,6 +74,7 @@ func (m *Manager) boundOf(e *entry, p *tenant.Principal) []execution.BoundSecret
 	defer m.mu.Unlock()
 	if p.Key.ID == e.sb.Key {
 		e.standing.bound, e.standing.boundAt = p.Key.BoundSecrets(), time.Now()
+		e.standing.maker, e.standing.granted = valid, p.Storage
 	}
 	return e.standing.bound
 }
@@ -84,10 +97,14 @@ func (m *Manager) meetMaker(ctx context.Context, e *entry, p *tenant.Principal) 
 func (m *Manager) madeBy(e *entry, maker *tenant.Principal, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e.standing.bound, e.standing.boundAt = nil, time.Now()
-	if err == nil && maker.Environment.ID == e.sb.Environment {
-		e.standing.bound = maker.Key.BoundSecrets()
-		e.standing.secrets = joined(e.standing.secrets, maker.Secrets())
+	s := &e.standing
+	s.bound, s.boundAt = nil, time.Now()
+	switch {
+	case err == nil && maker.Environment.ID == e.sb.Environment:
+		s.bound, s.secrets = maker.Key.BoundSecrets(), joined(s.secrets, maker.Secrets())
+		s.maker, s.granted = valid, maker.Storage
+	case err == nil || fault.KindOf(err) == fault.Unauthorized:
+		s.maker, s.granted = gone, nil
 	}
 }
 
@@ -133,7 +150,8 @@ var errNobody = fault.New(fault.Unauthorized, "none of the keys that have used t
 
 // Check asks of every sandbox that runs whether somebody who has used it may still,
 // and puts into force what their environment and tenant allow now. One that nobody
-// may use has no network from then on, and no conversations, until somebody does.
+// may use has no network from then on, and no conversations, until somebody does; one
+// that has storage mounted sleeps.
 func (m *Manager) Check(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, vouchTime)
 	defer cancel()
@@ -182,8 +200,13 @@ func (m *Manager) check(ctx context.Context, e *entry, p *tenant.Principal, fail
 		return
 	}
 	if failed == nil {
-		if err := m.connect(p, e, live); err != nil {
-			m.cfg.Log.WarnContext(ctx, "a sandbox has no network", "sandbox_id", string(sb.ID), "error", err)
+		m.uphold(ctx, e, p)
+		return
+	}
+	if len(sb.Mounts) > 0 && fault.KindOf(failed) == fault.Unauthorized {
+		// What it does to storage it would do on behalf of nobody.
+		if err := m.suspend(ctx, e, errNobody, "none of the keys that have used it is valid any more"); err != nil {
+			m.cfg.Log.WarnContext(ctx, "cannot stop a sandbox that is nobody's", "sandbox_id", string(sb.ID), "error", err)
 		}
 		return
 	}
@@ -196,5 +219,22 @@ func (m *Manager) check(ctx context.Context, e *entry, p *tenant.Principal, fail
 	}
 	if err := live.Quiet(); err != nil {
 		m.cfg.Log.WarnContext(ctx, "cannot end the conversation with a sandbox", "sandbox_id", string(sb.ID), "error", err)
+	}
+}
+
+// uphold puts into force what p, who may use e's sandbox, and its environment allow
+// it now. The turn at e is held.
+func (m *Manager) uphold(ctx context.Context, e *entry, p *tenant.Principal) {
+	if err := m.takeBack(ctx, e, p); err != nil {
+		m.cfg.Log.WarnContext(ctx, "cannot withdraw a sandbox's storage", "sandbox_id", string(e.id), "error", err)
+	}
+	m.mu.Lock()
+	live := e.live
+	m.mu.Unlock()
+	if live == nil {
+		return
+	}
+	if err := m.connect(p, e, live); err != nil {
+		m.cfg.Log.WarnContext(ctx, "a sandbox has no network", "sandbox_id", string(e.id), "error", err)
 	}
 }

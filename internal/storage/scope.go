@@ -107,6 +107,27 @@ func Resolve(grants []Granted, sub []SubPath) ([]Mount, error) {
 	return out, nil
 }
 
+// Narrow gives what of mounts is still to be seen where by is all that may be. What
+// nothing of is left is not among it; where nothing is taken away it is mounts.
+func Narrow(mounts, by []Mount) []Mount {
+	var out []Mount
+	for _, m := range mounts {
+		i := slices.IndexFunc(by, func(b Mount) bool { return b.Connection == m.Connection && b.Slug == m.Slug })
+		if i < 0 {
+			continue
+		}
+		if b := by[i]; !m.Path.Within(b.Path) {
+			if !b.Path.Within(m.Path) {
+				continue
+			}
+			m.Path = b.Path
+		}
+		m.ReadOnly = m.ReadOnly || by[i].ReadOnly
+		out = append(out, m)
+	}
+	return out
+}
+
 func mounted(slugs []string) string {
 	if len(slugs) == 0 {
 		return "it mounts none, so leave sub_paths out"

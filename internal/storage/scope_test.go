@@ -3,6 +3,7 @@ package storage
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -204,4 +205,35 @@ func FuzzSubPaths(f *testing.F) {
 			t.Fatalf("%q is mounted as %q", entry, p)
 		}
 	})
+}
+
+func TestNarrow(t *testing.T) {
+	of := func(labels ...string) (out []Mount) {
+		for _, l := range labels {
+			name, mode, _ := strings.Cut(l, ":")
+			slug, path, _ := strings.Cut(name, "/")
+			out = append(out, Mount{Slug: slug, Connection: "con_" + slug, Kind: Volume, Path: Path(path), ReadOnly: mode == "ro"})
+		}
+		return out
+	}
+	for _, c := range []struct{ mounts, by, want []Mount }{
+		{of("a/:rw", "b/x:ro"), of("b/:rw", "a/:rw", "c/:rw"), of("a/:rw", "b/x:ro")},
+		{of("a/:rw", "b/x:ro"), of("b/x:ro"), of("b/x:ro")},
+		{of("a/x:rw"), of("a/:ro"), of("a/x:ro")},
+		{of("a/:rw"), of("a/x:rw"), of("a/x:rw")},
+		{of("a/x:rw"), of("a/xy:rw"), nil},
+		{of("a/x/y:ro"), of("a/x:rw"), of("a/x/y:ro")},
+		{of("a/:rw"), nil, nil},
+		{nil, of("a/:rw"), nil},
+	} {
+		was := Labels(c.mounts)
+		if got := Narrow(c.mounts, c.by); !slices.Equal(got, c.want) || !slices.Equal(Labels(c.mounts), was) {
+			t.Errorf("%v by %v is %v", was, Labels(c.by), Labels(got))
+		}
+	}
+	another := of("a/:rw")
+	another[0].Connection = "con_other" // that has the slug now
+	if got := Narrow(of("a/:rw"), another); len(got) > 0 {
+		t.Errorf("another connection of that name lets %v be seen", got)
+	}
 }

@@ -99,6 +99,15 @@ func (m *Mount) Label() string {
 	return m.Slug + "/" + string(m.Path) + ":" + mode
 }
 
+// Labels are those of several mounts.
+func Labels(mounts []Mount) []string {
+	var out []string
+	for i := range mounts {
+		out = append(out, mounts[i].Label())
+	}
+	return out
+}
+
 // MaxList is the most entries of a folder that are listed.
 const MaxList = 10_000
 

@@ -99,6 +99,7 @@ var fixtures = map[int64]string{
 			'{"state":"one","bytes":7,"disk":2,"memory":true}', 7, '', 1700000000000000);
 		INSERT INTO snapshot_litter (tenant, last) VALUES ('ten_1', 1);
 		UPDATE sandboxes SET sleep = 'stored', kept = '{"state":"two","bytes":7,"disk":2}'`,
+	14: `UPDATE sandboxes SET mounts = '[{"slug":"team","connection":"con_1","kind":"volume","path":"a"}]'`,
 }
 
 // checks find each fixture again.
@@ -117,6 +118,7 @@ var checks = map[int64]string{
 	12: `SELECT count(*) FROM previews WHERE sandbox = 'sb-0123456789abcdef' AND port = 80 AND hash = 'hash'`,
 	13: `SELECT count(*) FROM snapshots n JOIN snapshot_litter l ON l.tenant = n.tenant JOIN sandboxes s ON s.id = n.sandbox
 		WHERE n.connected AND n.bytes = 7 AND n.expires_at IS NULL AND s.kept <> '' AND NOT s.bereft AND l.last = 1`,
+	14: `SELECT count(*) FROM sandboxes s JOIN snapshots n ON n.sandbox = s.id WHERE s.mounts LIKE '%"con_1"%' AND n.mounts = ''`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 	"github.com/atoll-run/atoll/internal/tenant"
 	"github.com/atoll-run/atoll/internal/usage"
 )
@@ -25,16 +26,16 @@ var _ named.Store = (*sandboxes)(nil)
 func (db *DB) Sandboxes() named.Store { return &sandboxes{db} }
 
 const sandboxColumns = `id, tenant, environment, session, name, key_id, executor, image, asked, limits, disk, permissions, connected, env,
-	state, sleep, detail, sleep_after, created_at, used_at, expires_at, metered_at, kept`
+	state, sleep, detail, sleep_after, created_at, used_at, expires_at, metered_at, mounts, kept`
 
 func (s *sandboxes) scan(sc scanner) (*named.Sandbox, error) {
 	sb := &named.Sandbox{}
-	var limits, permissions, kept string
+	var limits, permissions, mounts, kept string
 	var env []byte
 	var sleepAfter, created, used, metered int64
 	var expires sql.NullInt64
 	if err := sc.Scan(&sb.ID, &sb.Tenant, &sb.Environment, &sb.Session, &sb.Name, &sb.Key, &sb.Executor, &sb.Image, &sb.Asked, &limits, &sb.Disk, &permissions,
-		&sb.Connected, &env, &sb.State, &sb.Sleep, &sb.Detail, &sleepAfter, &created, &used, &expires, &metered, &kept); err != nil {
+		&sb.Connected, &env, &sb.State, &sb.Sleep, &sb.Detail, &sleepAfter, &created, &used, &expires, &metered, &mounts, &kept); err != nil {
 		return nil, err
 	}
 	var l limitsRow
@@ -47,6 +48,9 @@ func (s *sandboxes) scan(sc scanner) (*named.Sandbox, error) {
 	}
 	if sb.Env, err = s.db.openEnv(sandboxPlace(sb.ID), env); err != nil {
 		return nil, fmt.Errorf("variables of %s: %w", sb.ID, err)
+	}
+	if sb.Mounts, err = mountsOf(mounts); err != nil {
+		return nil, fmt.Errorf("mounts of %s: %w", sb.ID, err)
 	}
 	if sb.Kept, err = keptOf(kept); err != nil {
 		return nil, fmt.Errorf("what is kept of %s: %w", sb.ID, err)
@@ -83,6 +87,41 @@ func (db *DB) sealEnv(place string, env map[string]string) ([]byte, error) {
 	return db.seal.Seal(plain, place), nil
 }
 
+// mountRow is a mount of a sandbox, as it is stored.
+type mountRow struct {
+	Slug       string       `json:"slug"`
+	Connection string       `json:"connection"`
+	Kind       storage.Kind `json:"kind"`
+	Path       storage.Path `json:"path,omitzero"`
+	ReadOnly   bool         `json:"read_only,omitzero"`
+}
+
+func mountsOf(text string) ([]storage.Mount, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var rows []mountRow
+	if err := json.Unmarshal([]byte(text), &rows); err != nil {
+		return nil, err
+	}
+	out := make([]storage.Mount, len(rows))
+	for i, r := range rows {
+		out[i] = storage.Mount{Slug: r.Slug, Connection: r.Connection, Kind: r.Kind, Path: r.Path, ReadOnly: r.ReadOnly}
+	}
+	return out, nil
+}
+
+func mountsText(mounts []storage.Mount) (string, error) {
+	if len(mounts) == 0 {
+		return "", nil
+	}
+	rows := make([]mountRow, len(mounts))
+	for i, m := range mounts {
+		rows[i] = mountRow{m.Slug, m.Connection, m.Kind, m.Path, m.ReadOnly}
+	}
+	return jsonOf(rows, false)
+}
+
 func sandboxPlace(id sandbox.ID) string { return "sandboxes/env/" + string(id) }
 
 const noSandbox = "no such sandbox"
@@ -114,6 +153,10 @@ func (s *sandboxes) Create(ctx context.Context, sb *named.Sandbox, room named.Ro
 	if err != nil {
 		return nil, s.db.write.wrap(step, err)
 	}
+	mounts, err := mountsText(sb.Mounts)
+	if err != nil {
+		return nil, s.db.write.wrap(step, err)
+	}
 	err = s.transact(ctx, step, sb.Tenant, func(t *tx) error {
 		there, err = s.scan(t.row(ctx, `SELECT `+sandboxColumns+` FROM sandboxes
 			WHERE tenant = ? AND environment = ? AND session = ? AND name = ? AND state <> 'destroyed'`, sb.Tenant, sb.Environment, sb.Session, sb.Name))
@@ -129,9 +172,9 @@ func (s *sandboxes) Create(ctx context.Context, sb *named.Sandbox, room named.Ro
 			return err
 		}
 		if _, err = t.exec(ctx, `INSERT INTO sandboxes (`+sandboxColumns+`, memory)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?)`,
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?)`,
 			string(sb.ID), sb.Tenant, sb.Environment, sb.Session, sb.Name, sb.Key, sb.Executor, sb.Image, sb.Asked, limits, sb.Disk, permissions, sb.Connected, env,
-			string(sb.State), string(sb.Sleep), sb.Detail, sb.SleepAfter.Microseconds(), micros(now), micros(now), maybeMicros(sb.ExpiresAt), micros(now), sb.Limits.Memory); err != nil {
+			string(sb.State), string(sb.Sleep), sb.Detail, sb.SleepAfter.Microseconds(), micros(now), micros(now), maybeMicros(sb.ExpiresAt), micros(now), mounts, sb.Limits.Memory); err != nil {
 			return err
 		}
 		sb.CreatedAt, sb.UsedAt, sb.MeteredAt = now, now, now
@@ -185,6 +228,10 @@ func (s *sandboxes) save(ctx context.Context, q querier, sb *named.Sandbox) erro
 	if err != nil {
 		return err
 	}
+	mounts, err := mountsText(sb.Mounts)
+	if err != nil {
+		return err
+	}
 	kept, err := keptText(sb.Kept)
 	if err != nil {
 		return err
@@ -195,9 +242,9 @@ func (s *sandboxes) save(ctx context.Context, q querier, sb *named.Sandbox) erro
 		ON CONFLICT (tenant) DO UPDATE SET last = excluded.last`, string(sb.ID), kept, string(sb.State)); err != nil {
 		return err
 	}
-	n, err := q.exec(ctx, `UPDATE sandboxes SET state = ?, sleep = ?, detail = ?, permissions = ?, sleep_after = ?, used_at = ?, expires_at = ?, kept = ?,
+	n, err := q.exec(ctx, `UPDATE sandboxes SET state = ?, sleep = ?, detail = ?, permissions = ?, mounts = ?, sleep_after = ?, used_at = ?, expires_at = ?, kept = ?,
 		ended_at = CASE WHEN ? = 'destroyed' THEN atoll_now() END WHERE id = ? AND state <> 'destroyed'`,
-		string(sb.State), string(sb.Sleep), storable(sb.Detail), permissions, sb.SleepAfter.Microseconds(), micros(sb.UsedAt), maybeMicros(sb.ExpiresAt), kept,
+		string(sb.State), string(sb.Sleep), storable(sb.Detail), permissions, mounts, sb.SleepAfter.Microseconds(), micros(sb.UsedAt), maybeMicros(sb.ExpiresAt), kept,
 		string(sb.State), string(sb.ID))
 	if err == nil && n == 0 {
 		return fault.New(fault.NotFound, noSandbox)

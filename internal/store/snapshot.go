@@ -22,7 +22,7 @@ var _ named.SnapshotStore = (*snapshots)(nil)
 func (db *DB) Snapshots() named.SnapshotStore { return &snapshots{db} }
 
 const snapshotColumns = `id, tenant, environment, key_id, executor, sandbox, session, name, image, asked, limits, permissions, connected, env,
-	sleep_after, kept, detail, created_at, expires_at`
+	sleep_after, mounts, kept, detail, created_at, expires_at`
 
 // keptRow is where the blob store has something, as it is stored.
 type keptRow struct {
@@ -55,12 +55,12 @@ func keptText(k *named.Kept) (string, error) {
 
 func (s *snapshots) scan(sc scanner) (*named.Snapshot, error) {
 	sn := &named.Snapshot{}
-	var limits, permissions, kept string
+	var limits, permissions, mounts, kept string
 	var env []byte
 	var sleepAfter, created int64
 	var expires sql.NullInt64
 	if err := sc.Scan(&sn.ID, &sn.Tenant, &sn.Environment, &sn.Key, &sn.Executor, &sn.Sandbox, &sn.Session, &sn.Name, &sn.Image, &sn.Asked, &limits, &permissions,
-		&sn.Connected, &env, &sleepAfter, &kept, &sn.Detail, &created, &expires); err != nil {
+		&sn.Connected, &env, &sleepAfter, &mounts, &kept, &sn.Detail, &created, &expires); err != nil {
 		return nil, err
 	}
 	var l limitsRow
@@ -73,6 +73,9 @@ func (s *snapshots) scan(sc scanner) (*named.Snapshot, error) {
 	}
 	if sn.Env, err = s.db.openEnv(snapshotPlace(sn.ID), env); err != nil {
 		return nil, fmt.Errorf("variables of %s: %w", sn.ID, err)
+	}
+	if sn.Mounts, err = mountsOf(mounts); err != nil {
+		return nil, fmt.Errorf("mounts of %s: %w", sn.ID, err)
 	}
 	k, err := keptOf(kept)
 	if err != nil {
@@ -117,6 +120,10 @@ func (s *snapshots) Begin(ctx context.Context, sn *named.Snapshot, room named.Sn
 	if err != nil {
 		return s.db.write.wrap(step, err)
 	}
+	mounts, err := mountsText(sn.Mounts)
+	if err != nil {
+		return s.db.write.wrap(step, err)
+	}
 	return s.transact(ctx, step, sn.Tenant, func(t *tx) error {
 		if err := snapshotRoom(ctx, t, sn, room); err != nil {
 			return err
@@ -125,9 +132,9 @@ func (s *snapshots) Begin(ctx context.Context, sn *named.Snapshot, room named.Sn
 			return err
 		}
 		_, err := t.exec(ctx, `INSERT INTO snapshots (`+snapshotColumns+`, bytes)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', atoll_now(), NULL, ?)`,
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', atoll_now(), NULL, ?)`,
 			string(sn.ID), sn.Tenant, sn.Environment, sn.Key, sn.Executor, string(sn.Sandbox), sn.Session, sn.Name, sn.Image, sn.Asked, limits, permissions,
-			sn.Connected, env, sn.SleepAfter.Microseconds(), sn.Kept.Bytes)
+			sn.Connected, env, sn.SleepAfter.Microseconds(), mounts, sn.Kept.Bytes)
 		return err
 	})
 }

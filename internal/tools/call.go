@@ -7,6 +7,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest/attend"
 	"github.com/atoll-run/atoll/internal/named"
+	"github.com/atoll-run/atoll/internal/storage"
 )
 
 // call is one call of a tool.
@@ -53,7 +54,11 @@ func (c *call) find(ctx context.Context, name string) (*named.Handle, error) {
 	if err := named.CheckName(name); err != nil {
 		return nil, err
 	}
-	return c.set.cfg.Pool.Use(ctx, c.by.Principal, c.by.Session, name)
+	h, err := c.set.cfg.Pool.Use(ctx, c.by.Principal, c.by.Session, name)
+	if err == nil {
+		c.row.Mounts = append(c.row.Mounts, storage.Labels(h.Sandbox.Mounts)...)
+	}
+	return h, err
 }
 
 // ended says what became of a call whose sandbox went away under it.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/named"
+	"github.com/atoll-run/atoll/internal/storage"
 )
 
 func sandboxCreate(ctx context.Context, c *call, in *SandboxCreateInput) (*SandboxCreateOutput, error) {
@@ -19,10 +20,11 @@ func sandboxCreate(ctx context.Context, c *call, in *SandboxCreateInput) (*Sandb
 	} else if name, err := c.set.cfg.Images.Resolve(contractImage); err == nil && name == c.by.Principal.Environment.Image {
 		spec.Image = contractImage
 	}
-	_, created, err := c.set.cfg.Pool.Ensure(ctx, c.by.Principal, c.by.Session, *in.Sandbox, spec)
+	sb, created, err := c.set.cfg.Pool.Ensure(ctx, c.by.Principal, c.by.Session, *in.Sandbox, spec)
 	if err != nil {
 		return nil, err
 	}
+	c.row.Mounts = storage.Labels(sb.Mounts)
 	return &SandboxCreateOutput{Sandbox: *in.Sandbox, Created: created}, nil
 }
 

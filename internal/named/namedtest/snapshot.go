@@ -10,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 )
 
 func snapshot(change func(*named.Snapshot)) *named.Snapshot {
@@ -37,6 +38,7 @@ func finish(t *testing.T, o Opened, change func(*named.Snapshot)) *named.Snapsho
 func testSnapshot(t *testing.T, o Opened) {
 	ctx := t.Context()
 	sn := snapshot(func(sn *named.Snapshot) {
+		sn.Mounts = []storage.Mount{{Slug: "team", Connection: "con_1", Kind: storage.Volume, Path: "a/b", ReadOnly: true}}
 		sn.Asked, sn.Connected, sn.Env, sn.Detail = "node:22", true, map[string]string{"A": "b"}, "why"
 		sn.Permissions.Filesystem.Writable = []string{"/tmp"}
 		sn.Permissions.Network = sandbox.NetworkPolicy{Mode: sandbox.NetworkRules, AllowedHosts: []string{"example.com"}}

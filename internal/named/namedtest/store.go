@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 	"github.com/atoll-run/atoll/internal/usage"
 )
 
@@ -109,6 +110,7 @@ func testRecord(t *testing.T, o Opened) {
 		sb.Session, sb.Asked, sb.Disk, sb.Connected, sb.ExpiresAt, sb.SleepAfter = "of \"mine\" é", "node:22", 7<<30, true, &expires, -1*time.Microsecond
 		sb.Permissions.Network = sandbox.NetworkPolicy{Mode: sandbox.NetworkRules, AllowedHosts: []string{"*.example.com"}}
 		sb.Env = map[string]string{"A": "secret enough", "B": ""}
+		sb.Mounts = []storage.Mount{{Slug: "team", Connection: "con_1", Kind: storage.Volume, Path: "a/b"}, {Slug: "x", Connection: "con_2", Kind: storage.S3, ReadOnly: true}}
 	})
 	if age := time.Since(sb.CreatedAt); age < -time.Minute || age > time.Minute || !sb.UsedAt.Equal(sb.CreatedAt) || !sb.MeteredAt.Equal(sb.CreatedAt) {
 		t.Errorf("times of a new sandbox: %+v", sb)
@@ -116,7 +118,7 @@ func testRecord(t *testing.T, o Opened) {
 	same(t, o, sb)
 	sb.State, sb.Sleep, sb.Detail, sb.SleepAfter = named.Sleeping, named.OnDisk, "because", time.Hour
 	sb.UsedAt, sb.ExpiresAt = sb.UsedAt.Add(time.Minute), nil
-	sb.Permissions.Network = sandbox.NetworkPolicy{}
+	sb.Permissions.Network, sb.Mounts = sandbox.NetworkPolicy{}, sb.Mounts[1:]
 	must(t, o.Store.Save(t.Context(), sb))
 	same(t, o, sb)
 }
