@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -260,5 +261,36 @@ while True: threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).s
 			t.Fatal(err)
 		}
 		conn.Close()
+	}
+}
+
+// TestATerminalThatNobodyReads: what cannot be written there holds nothing up, and
+// keeps no other host away.
+func TestATerminalThatNobodyReads(t *testing.T) {
+	s := attendtest.New(t)
+	c := s.Dial(t)
+	p := start(t, c, attend.ProcessSpec{Argv: []string{"sleep", "1000"}, Env: attendtest.Env, Terminal: &attend.Size{Rows: 10, Columns: 20}})
+	soon := func() context.Context {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	full, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := c.Write(full, p.ID, []byte(strings.Repeat("x\n", 1<<20))); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("a terminal takes 2 MiB: %v", err)
+	}
+	kind(t, c.CloseInput(soon(), p.ID), fault.Conflict, "does not read")
+	if err := c.Signal(soon(), p.ID, syscall.SIGTSTP, true); err != nil {
+		t.Errorf("a signal: %v", err)
+	}
+	c.Cut()
+	<-c.Done()
+	c = s.Dial(t)
+	if err := c.Kill(soon(), p.ID); err != nil {
+		t.Errorf("its end: %v", err)
+	}
+	if e, err := c.Wait(soon(), p.ID); err != nil || e.Signal != syscall.SIGKILL {
+		t.Errorf("it ended with %+v, %v", e, err)
 	}
 }

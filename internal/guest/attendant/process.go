@@ -76,6 +76,11 @@ func (c *channel) begin(data []byte) (rest []byte, err error) {
 		return data, nil
 	}
 	defer c.mu.Unlock()
+	return c.some(data)
+}
+
+// some writes as much as there is room for, without waiting.
+func (c *channel) some(data []byte) (rest []byte, err error) {
 	e := c.conn.Control(func(fd uintptr) {
 		var n int
 		n, err = raw.Write(int(fd), data)
@@ -89,19 +94,40 @@ func (c *channel) begin(data []byte) (rest []byte, err error) {
 	return rest, err
 }
 
-// goOn writes the rest as the process reads, until stop is called.
+// goOn writes the rest as the process reads, when nobody else is writing any more,
+// until stop is called. That does not wait for whoever writes.
 func (c *channel) goOn(rest []byte) (stop func()) {
+	var mu sync.Mutex
+	var writing, over bool // guarded by mu
 	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	set := func(to bool) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		writing = to && !over
+		return writing
+	}
+	go func() { // ends with stop, and whoever writes
 		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !set(true) {
+			return
+		}
 		c.Write(rest) //nolint:errcheck // a process that reads no more has ended, or will be
+		set(false)
+		c.SetWriteDeadline(never)
+		close(done)
 	}()
 	return func() {
-		c.SetWriteDeadline(past)
-		<-done
-		c.SetWriteDeadline(never)
-		c.mu.Unlock()
+		mu.Lock()
+		over = true
+		wait := writing
+		if wait {
+			c.SetWriteDeadline(past) // of nobody else's writing
+		}
+		mu.Unlock()
+		if wait {
+			<-done
+		}
 	}
 }
 
@@ -270,8 +296,10 @@ func (p *process) signal(number int, group bool) error {
 			target = -front
 		} else if key, ok := keys[unix.Signal(number)]; ok {
 			// A kernel that does not tell what that is: gVisor's.
-			_, err := p.input.Write([]byte{key})
-			return err
+			rest, err := p.input.some([]byte{key})
+			if err != nil || len(rest) == 0 {
+				return err
+			} // else nobody reads the terminal, and its first group has to do
 		}
 	}
 	return step("signal", p.id, unix.Kill(target, unix.Signal(number)))
@@ -305,7 +333,10 @@ func (p *process) closeInput() error {
 	if p.isTTY {
 		p.input.mu.Lock()
 		defer p.input.mu.Unlock()
-		_, err := p.input.Write([]byte{4}) // end of transmission, at the beginning of a line
+		rest, err := p.input.some([]byte{4}) // end of transmission, at the beginning of a line
+		if err == nil && len(rest) > 0 {
+			err = refuse(proto.Exists, "process %q does not read what its terminal has for it; end it instead", p.id)
+		}
 		return err
 	}
 	p.input.close()

@@ -3,6 +3,7 @@ package attendant
 import (
 	"io"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -68,8 +69,8 @@ func (s *session) dial(first bool) (*proto.Conn, error) {
 func (s *session) attend() {
 	defer close(s.gone)
 	defer s.first.Close()
-	defer s.spare.close()
 	defer s.wait.Wait()
+	defer s.spare.close()
 	s.spare.open()
 	defer s.hangUp()
 	for {
@@ -129,8 +130,15 @@ func (s *session) hangUp() {
 	}
 }
 
-// end closes all there is and waits until nobody is left.
+// endTime is how long those who serve may take to end.
+const endTime = time.Second
+
+// end closes all there is and waits until nobody is left. Who hangs, in a folder that
+// does not answer, say, does not keep the next host away.
 func (s *session) end() {
 	s.first.Close()
-	<-s.gone
+	select {
+	case <-s.gone:
+	case <-time.After(endTime):
+	}
 }

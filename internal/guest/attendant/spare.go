@@ -31,7 +31,7 @@ import (
 // them. It lives as long as a host is there: nothing of it is in a checkpoint.
 type spare struct {
 	mu    sync.Mutex
-	hosts bool        // guarded by mu; a host is there
+	hosts int         // guarded by mu; that are there: at most one, and those that are going
 	is    *waiting    // guarded by mu; nil for none
 	timer *time.Timer // guarded by mu; makes the next one
 	next  shape       // guarded by mu; what that is to be
@@ -115,14 +115,17 @@ func (a *attendant) shapeOf(q *proto.Start, cmd *wire.Command) (is shape, own []
 func (s *spare) open() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hosts = true
+	s.hosts++
 }
 
-// close ends what waits: nothing of it is left when it returns.
+// close says that a host has gone, and ends what waits: after the last one nothing
+// of it is left.
 func (s *spare) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hosts = false
+	if s.hosts--; s.hosts > 0 {
+		return
+	}
 	if s.timer != nil {
 		s.timer.Stop()
 		s.timer = nil
@@ -200,7 +203,7 @@ func (a *attendant) another(is shape) {
 	s := &a.spare
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.hosts || s.is != nil {
+	if s.hosts == 0 || s.is != nil {
 		return
 	}
 	s.next = is
@@ -216,7 +219,7 @@ func (a *attendant) makeSpare() {
 	s := &a.spare
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.hosts && s.is == nil {
+	if s.hosts > 0 && s.is == nil {
 		s.is, _ = a.newSpare(s.next)
 	}
 }
