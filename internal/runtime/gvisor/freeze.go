@@ -21,6 +21,10 @@ const (
 	uncertain = "changing" // it is about to be, or to go on
 )
 
+// pauseTime bounds pausing and going on, which take milliseconds: a kernel that does
+// not answer must not keep whoever waits for it, who may be about to end it.
+const pauseTime = 30 * time.Second
+
 // Freeze implements sandbox.Instance. The kernel itself is asked: one that is
 // stopped from outside, by its control group or by signals, while its programs are
 // busy loses the state of some, which then die.
@@ -35,6 +39,8 @@ func (i *Instance) Thaw(ctx context.Context) error {
 
 // change pauses the kernel's programs, or has them go on, unless it is so.
 func (i *Instance) change(ctx context.Context, pause bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, pauseTime, fmt.Errorf("it took more than %s", pauseTime))
+	defer cancel()
 	i.pausing.Lock()
 	defer i.pausing.Unlock()
 	is, err := i.isPaused(ctx)
@@ -126,7 +132,12 @@ func (r *Runtime) read(ctx context.Context, id sandbox.ID, path string) ([]byte,
 	if err != nil {
 		return nil, err
 	}
+	// The kernel has said that it has written, and may have lied.
+	defer context.AfterFunc(ctx, func() { _ = out.SetReadDeadline(time.Unix(1, 0)) })()
 	data := make([]byte, most)
 	n, err := out.Read(data)
-	return data[:n], err
+	if err != nil {
+		return nil, errors.Join(err, context.Cause(ctx))
+	}
+	return data[:n], nil
 }
