@@ -206,6 +206,13 @@ func (l *local) Signal(_ context.Context, id attend.ProcessID, sig syscall.Signa
 }
 
 func (l *local) Kill(ctx context.Context, id attend.ProcessID) error {
+	p, err := l.find(id)
+	if err != nil {
+		return err
+	}
+	if p.describe().Exit != nil {
+		return fault.New(fault.Conflict, "process %s has ended", id)
+	}
 	if err := l.Signal(ctx, id, syscall.SIGKILL, true); err != nil && err != syscall.ESRCH {
 		return err
 	}

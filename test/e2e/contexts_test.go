@@ -67,6 +67,26 @@ func TestContextsOfASession(t *testing.T) {
 	if got := value(post("/python/run", object{"code": "x"}, http.StatusOK)); got != "41" {
 		t.Errorf("after an interrupt: %s", got)
 	}
+
+	// One whose interpreter has ended is deleted, or has another, like any other.
+	for _, c := range []struct{ id, end, code, want string }{{"node", "process.exit(3)", "typeof y", "'undefined'"}, {"python", "import os\nos._exit(3)", "'x' in dir()", "False"}} {
+		at := "/v1/sandboxes/default/contexts/" + c.id
+		for _, how := range []string{http.MethodPost, http.MethodDelete} {
+			if out := post("/"+c.id+"/run", object{"code": c.end}, http.StatusOK); out["status"] != "ended" {
+				t.Fatalf("got %v", out)
+			}
+			post("/"+c.id+"/run", object{"code": "1"}, http.StatusConflict)
+			if how == http.MethodPost {
+				post("/"+c.id+"/restart", nil, http.StatusOK)
+			} else {
+				s.Must(t, s.key, how, at+"?session=contexts", nil).Into(t, http.StatusNoContent, nil)
+				s.Must(t, s.key, how, at+"?session=contexts", nil).Into(t, http.StatusNotFound, nil)
+			}
+			if got := value(post("/"+c.id+"/run", object{"code": c.code}, http.StatusOK)); got != c.want {
+				t.Errorf("%s after %s: %s", c.id, how, got)
+			}
+		}
+	}
 	for _, bad := range []object{{}, {"code": 1}, {"code": "1", "timeout": 1}, {"code": "1", "timeout_ms": -1}} {
 		post("/python/run", bad, http.StatusBadRequest)
 	}
