@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/disk"
 	"github.com/atoll-run/atoll/internal/fault"
@@ -24,6 +25,11 @@ type Vault struct {
 }
 
 var _ named.Vault = Vault{}
+
+// settling bounds how often what changes is stored anew. Copies, and the kernels that
+// wait for more of them, share files with the sandbox; a link made or removed looks
+// like a change.
+const settling = 30 * time.Second
 
 // Keep implements named.Vault.
 func (v Vault) Keep(ctx context.Context, tenantID tenant.ID, id sandbox.ID) (named.Kept, error) {
@@ -48,6 +54,12 @@ func (v Vault) Keep(ctx context.Context, tenantID tenant.ID, id sandbox.ID) (nam
 		return k, err
 	}
 	tree, err := v.Store.Save(ctx, tenantID, h.named(id), nil, thread.Quota{})
+	for end := time.Now().Add(settling); errors.Is(err, thread.ErrChanged) && time.Now().Before(end) && ctx.Err() == nil; {
+		tree, err = v.Store.Save(ctx, tenantID, h.named(id), nil, thread.Quota{})
+	}
+	if errors.Is(err, thread.ErrChanged) {
+		return k, fault.Wrap(fault.Unavailable, err, "the sandbox is being copied; try again in a moment")
+	}
 	if err != nil {
 		return k, fmt.Errorf("store the sandbox %s: %w", id, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/engine"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/named/namedtest"
@@ -95,6 +96,24 @@ func TestASnapshotOutlivesItsSandbox(t *testing.T) {
 	}
 	if _, _, err := m.Ensure(t.Context(), p, "s", "five", &named.Spec{Snapshot: running.ID}); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("a snapshot for one that is there: %v", err)
+	}
+}
+
+// TestASnapshotBesideItsCopies: kernels for more copies get links to files of the
+// sandbox soon after a fork, which does not disturb a snapshot of it.
+func TestASnapshotBesideItsCopies(t *testing.T) {
+	m := startWith(t, nil, func(c *engine.Config) { c.Spares = 4 })
+	p := m.caller("a")
+	m.ensure(p, "s", "one", nil)
+	m.shell(p, "s", "one", "setsid python3 -c 'import os, time; heap = os.urandom(50 << 20); open(\"up\", \"w\"); time.sleep(1e6)' >/dev/null 2>&1 & until [ -e up ]; do sleep 0.05; done")
+	m.sleep(p, "s", "one")
+	for range 2 {
+		if _, err := m.Fork(t.Context(), p, "s", "one", 2); err != nil {
+			t.Fatal(err)
+		}
+		if sn := m.snapshot(p, "s", "one"); !sn.Kept.Memory || sn.Detail != "" {
+			t.Errorf("%+v", sn)
+		}
 	}
 }
 

@@ -33,8 +33,8 @@ func hostError(verb, name string, err error) error {
 	return wrapped
 }
 
-// errChanged says that somebody wrote to a home while it was saved.
-var errChanged = fault.New(fault.Conflict, "the home directory was changed while it was saved; nothing was saved")
+// ErrChanged says that somebody wrote to a home while it was saved.
+var ErrChanged = fault.New(fault.Conflict, "the home directory was changed while it was saved; nothing was saved")
 
 // errTooLarge says that a home cannot be described.
 var errTooLarge = fault.New(fault.Exhausted, "a file of the home directory has more than 256 GiB of data; nothing was saved")

@@ -94,7 +94,7 @@ func readChange(p *packer, w *walker, c change) error {
 	}
 	fd, err := openNoTime(in, c.n.name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC)
 	if err == unix.ENOENT || err == unix.ELOOP {
-		return errChanged
+		return ErrChanged
 	}
 	if err != nil {
 		return hostError("open", c.n.name, err)
@@ -116,7 +116,7 @@ func unchanged(fd int, n *node) error {
 		return hostError("look at", n.name, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Ino != n.stamp.ino || instantOf(st.Ctim) != n.stamp.ctime || st.Size != n.size {
-		return errChanged
+		return ErrChanged
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (n *node) readBlock(fd int, data []byte, off int64) error {
 				return hostError("read", n.name, err)
 			}
 			if k == 0 {
-				return errChanged
+				return ErrChanged
 			}
 			part = part[k:]
 			e.off += int64(k)

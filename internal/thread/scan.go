@@ -237,7 +237,7 @@ func (sc *scanner) enter(fd int, name string, st *unix.Stat_t) (int, error) {
 	}
 	sub, err := openNoTime(fd, name, openFolder)
 	if err == unix.ENOENT || err == unix.ELOOP || err == unix.ENOTDIR {
-		return -1, errChanged
+		return -1, ErrChanged
 	}
 	return sub, hostError("open folder", name, err)
 }

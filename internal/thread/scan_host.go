@@ -45,7 +45,7 @@ func (sc *scanner) stat(fd int, names []string) ([]unix.Stat_t, error) {
 			switch err := unix.Fstatat(fd, names[i], &stats[i], unix.AT_SYMLINK_NOFOLLOW); err {
 			case nil:
 			case unix.ENOENT:
-				return errChanged
+				return ErrChanged
 			default:
 				return hostError("look at", names[i], err)
 			}
