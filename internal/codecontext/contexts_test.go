@@ -156,6 +156,10 @@ func TestInterrupt(t *testing.T) {
 		{"python", "keep = 1\nimport asyncio\nprint('go')\nawait asyncio.sleep(100)"},
 		{"node", "const keep = 1; console.log('go'); while (true);"},
 		{"node", "const keep = 1; console.log('go'); await new Promise(() => {})"},
+		{"node", "const keep = 1; console.log('go'); await 1; while (true);"},
+		{"node", "const keep = 1; console.log('go'); await new Promise((r) => setTimeout(r, 100)); for (;;) await 1"},
+		{"node", "const keep = 1; console.log('go'); setTimeout(() => { while (true); }, 10); await new Promise(() => {})"},
+		{"node", "const keep = 1; console.log('go'); await 1; for (;;) try { for (;;); } catch {} finally { continue }"},
 		{"bash", "keep=1; echo go; sleep 100; echo no"},
 		{"bash", "keep=1; f() { while :; do sleep 1; done; }; echo go; f; echo no"},
 		{"bash", "keep=1; echo go; while :; do :; done; echo no"},
@@ -201,7 +205,7 @@ func TestTimeoutAndGoing(t *testing.T) {
 
 func TestStubbornIsEnded(t *testing.T) {
 	r := newRig(t)
-	o, err := r.try(t.Context(), "node", "await 1; while (true);", 200*time.Millisecond)
+	o, err := r.try(t.Context(), "node", "await 1; require('child_process').spawnSync('setsid', ['sleep', '100'])", 200*time.Millisecond)
 	if err != nil || o.Status != TimedOut || o.Exit == nil {
 		t.Fatalf("%+v, %v", o.Result, err)
 	}
@@ -317,5 +321,19 @@ func TestSinkThatFails(t *testing.T) {
 	})
 	if err != nil || res.Status != Interrupted || n != 1 {
 		t.Errorf("%+v, %v, %d", res, err, n)
+	}
+}
+
+// TestInterruptsAgainAndAgain: what ends code that is busy leaves the context as it
+// was, however often.
+func TestInterruptsAgainAndAgain(t *testing.T) {
+	r := newRig(t)
+	for _, code := range []string{"await 1; while (true);", "while (true);", "await new Promise(() => {})", "await 1; while (true);", "while (true);", "setTimeout(() => { while (true); }, 0); await new Promise(() => {})"} {
+		if o, err := r.try(t.Context(), "node", code, 100*time.Millisecond); err != nil || o.Status != TimedOut || o.Exit != nil {
+			t.Fatalf("%s: %+v, %v, %s", code, o.Result, err, o.stderr)
+		}
+		if o := r.run("node", "await new Promise((r) => setTimeout(r, 10, 6 * 7))"); o.shown("text/plain") != `"42"` || o.stderr != "" {
+			t.Fatalf("after %s: %+v, %s", code, o.Result, o.stderr)
+		}
 	}
 }

@@ -201,7 +201,7 @@ func (c *Contexts) Create(ctx context.Context, u *Use, language execution.Langua
 // commands are the interpreters, as the PATH of the image has them.
 var commands = map[execution.Language][]string{
 	execution.Python: {"python3", sandbox.GuestDir + "/context.py"},
-	execution.Node:   {"node", "--expose-internals", sandbox.GuestDir + "/context.cjs"},
+	execution.Node:   {"node", "--expose-internals", "--no-force-async-hooks-checks", sandbox.GuestDir + "/context.cjs"},
 	execution.Bash:   {"bash", sandbox.GuestDir + "/context.bash"},
 }
 
@@ -345,7 +345,17 @@ func named(id ID, err error) error {
 // Interrupt interrupts what a context runs, and what that has started in its
 // foreground. It does not wait for it to end; an idle context stays as it is.
 func (c *Contexts) Interrupt(ctx context.Context, u *Use, id ID) error {
-	return named(id, u.Guest.Signal(ctx, id.process(), syscall.SIGINT, true))
+	return named(id, interrupt(ctx, u.Guest, id))
+}
+
+// interrupt does what Ctrl-C does. Node.js, while it is busy, hears of it by another
+// thread, which waits for a signal of its own; it means nothing to others.
+func interrupt(ctx context.Context, g Guest, id ID) error {
+	err := g.Signal(ctx, id.process(), syscall.SIGINT, true)
+	if err == nil && id.Language() == execution.Node {
+		err = g.Signal(ctx, id.process(), syscall.SIGURG, false)
+	}
+	return err
 }
 
 // Delete ends a context, whatever it does.

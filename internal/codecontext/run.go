@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/execution"
@@ -167,7 +166,7 @@ func (r *run) interrupt(ctx context.Context) error {
 	again := time.NewTicker(r.obey / 5)
 	defer again.Stop()
 	for range 5 {
-		if err := r.u.Guest.Signal(ctx, r.id.process(), syscall.SIGINT, true); err != nil {
+		if err := interrupt(ctx, r.u.Guest, r.id); err != nil {
 			return err
 		}
 		select {

@@ -68,6 +68,14 @@ func TestContextsOfASession(t *testing.T) {
 		t.Errorf("after an interrupt: %s", got)
 	}
 
+	// Node.js that is busy behind an await, too.
+	if out := post("/node/run", object{"code": "var z = 6; await 1; while (true);", "timeout_ms": 1000}, http.StatusOK); out["status"] != "timeout" || out["stderr"] != "" {
+		t.Errorf("got %v", out)
+	}
+	if got := value(post("/node/run", object{"code": "await new Promise((r) => setTimeout(r, 10, z * 7))"}, http.StatusOK)); got != "42" {
+		t.Errorf("after an interrupt: %s", got)
+	}
+
 	// One whose interpreter has ended is deleted, or has another, like any other.
 	for _, c := range []struct{ id, end, code, want string }{{"node", "process.exit(3)", "typeof y", "'undefined'"}, {"python", "import os\nos._exit(3)", "'x' in dir()", "False"}} {
 		at := "/v1/sandboxes/default/contexts/" + c.id

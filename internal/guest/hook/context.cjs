@@ -10,8 +10,10 @@ const util = require('util');
 const vm = require('vm');
 const { createRequire } = require('module');
 const { pathToFileURL } = require('url');
+const { Worker } = require('worker_threads');
 const acorn = require('internal/deps/acorn/acorn/dist/acorn');
 const walk = require('internal/deps/acorn/acorn-walk/dist/walk');
+const { clearAsyncIdStack } = require('internal/async_hooks');
 
 const MOST = 2 << 20; // characters of one message's data
 const MOST_LINE = 3 << 20; // of a whole message, whose characters have up to three bytes
@@ -291,11 +293,52 @@ let interrupt = () => {};
   process.emitWarning = emitWarning;
 }
 
+// While code waits for something it can keep this thread busy all the same, which
+// then hears of no signal. Another thread hears SIGURG, which the host sends after
+// SIGINT, and has what runs ended if that has not helped by then. Node.js takes note
+// of callbacks that do not return, which is put right when one was ended.
+const waiting = new Int32Array(new SharedArrayBuffer(8)); // [0]: 1 until an interrupt is heard of; [1]: 1 once somebody hears
+let watcher;
+const watch = () => {
+  if (watcher) return;
+  try {
+    watcher = new Worker(`
+      process.emitWarning = () => {};
+      const { internalBinding } = require('internal/test/binding');
+      const { Session } = require('inspector');
+      const { workerData } = require('worker_threads');
+      const signal = new (internalBinding('signal_wrap').Signal)();
+      signal.onsignal = () => setTimeout(() => {
+        if (Atomics.load(workerData, 0) !== 1) return;
+        const session = new Session();
+        session.connectToMainThread();
+        session.post('Runtime.terminateExecution', () => session.disconnect());
+      }, 200);
+      signal.start(require('os').constants.signals.SIGURG);
+      Atomics.store(workerData, 1, 1);
+      Atomics.notify(workerData, 1);
+    `, { eval: true, env: {}, execArgv: ['--expose-internals'], workerData: waiting });
+    watcher.on('error', () => {}); // then it is as it was without one
+    watcher.unref();
+    Atomics.wait(waiting, 1, 0, 2000);
+  } catch {
+    // There is no room for another thread.
+  }
+};
+
 // within waits for a promise, or for an interrupt.
 const within = (promise) => new Promise((resolve, reject) => {
-  interrupt = () => reject(interrupted());
+  Atomics.store(waiting, 0, 1);
+  interrupt = () => {
+    Atomics.store(waiting, 0, 0);
+    clearAsyncIdStack();
+    reject(interrupted());
+  };
   Promise.resolve(promise).then(resolve, reject);
-}).finally(() => { interrupt = () => {}; });
+}).finally(() => {
+  Atomics.store(waiting, 0, 0);
+  interrupt = () => {};
+});
 
 const execute = async (code) => {
   const filename = `<run ${++count}>`;
@@ -307,6 +350,7 @@ const execute = async (code) => {
     // What is wrong with it is better said by who would have run it.
   }
   const script = new vm.Script(text, { filename, importModuleDynamically: loader });
+  if (waits) watch();
   let value = script.runInThisContext({ breakOnSigint: true });
   if (waits) value = (await within(value))?.value;
   if (value !== undefined) {
