@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/owner"
+	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/storage"
 	"github.com/atoll-run/atoll/internal/storage/volume"
 )
@@ -98,6 +99,29 @@ print(open("/data/team/secret").read())`, fixed), "30 30 30 30 30 s\n")
 	}
 	if left, err := os.ReadDir(filepath.Join(dir, "state", Server, mountsDir)); err != nil || len(left) != 0 {
 		t.Errorf("folders are left: %v, %v", left, err)
+	}
+}
+
+// A rule on a folder above a volume holds for what is in the volume.
+func TestRulesHoldInVolumes(t *testing.T) {
+	store := volumes(t)
+	e := start(t, folder(t), func(c *Config) { c.Volumes = store })
+	run(t, e, python("ten_a", `import os; os.makedirs("/data/team/secret"); open("/data/team/secret/f", "w"); open("/data/team/f", "w").write("kept")`, mountOf("team", "")))
+	j := python("ten_a", `import os
+for do in [lambda: open("/data/team/new","w"), lambda: os.remove("/data/team/f"), lambda: os.listdir("/data/team/secret")]:
+    try: print("done", do())
+    except OSError as e: print(e.errno, end=" ")
+print(sorted(os.listdir("/data/team")), open("/data/team/f").read())`, mountOf("team", ""))
+	j.Permissions.Filesystem = sandbox.FilesystemPolicy{ReadOnly: []string{"/data"}, Blocked: []string{"/data/team/secret"}}
+	if out, _ := run(t, e, j); out != "30 30 13 ['f', 'secret'] kept\n" {
+		t.Errorf("printed %q", out)
+	}
+	j.Permissions.Process.NoExec = true
+	j.Code = `import os
+try: os.fork()
+except OSError as e: print(e.errno)`
+	if out, _ := run(t, e, j); out != "1\n" {
+		t.Errorf("without exec it printed %q", out)
 	}
 }
 

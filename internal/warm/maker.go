@@ -183,7 +183,7 @@ func (m *Maker) MakeMounted(ctx context.Context, language execution.Language, ho
 	if err != nil {
 		return nil, err
 	}
-	return m.adopt(ctx, key, inst)
+	return m.confined(ctx, key, inst)
 }
 
 // spec is that of a new sandbox. What it needs on the host is made.
@@ -213,15 +213,9 @@ func (m *Maker) boot(ctx context.Context, key Key, in image.Interpreter, start b
 	if err != nil {
 		return nil, err
 	}
-	s, err := m.adopt(ctx, key, inst)
+	s, err := m.confined(ctx, key, inst)
 	if err != nil {
 		return nil, err
-	}
-	if m.cfg.Rules.Restricts() {
-		if err := s.guest.Confine(ctx, m.cfg.Rules); err != nil {
-			err = fault.Wrap(fault.Unavailable, err, "the permissions of this environment cannot be enforced on this server: "+err.Error())
-			return nil, errors.Join(err, s.Destroy(context.WithoutCancel(ctx)))
-		}
 	}
 	if !start {
 		return s, nil
@@ -271,6 +265,20 @@ func (m *Maker) restore(ctx context.Context, key Key, dir string) (_ *Sandbox, e
 	}
 	if err := s.guest.Reseed(ctx, guest.Reseed{}); err != nil {
 		return nil, errors.Join(fmt.Errorf("reseed %s: %w", key, err), s.Destroy(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+// confined is adopt for an instance that was made from nothing: its guest is told
+// the rules before anything else.
+func (m *Maker) confined(ctx context.Context, key Key, inst sandbox.Instance) (*Sandbox, error) {
+	s, err := m.adopt(ctx, key, inst)
+	if err != nil || !m.cfg.Rules.Restricts() {
+		return s, err
+	}
+	if err := s.guest.Confine(ctx, m.cfg.Rules); err != nil {
+		err = fault.Wrap(fault.Unavailable, err, "the permissions of this environment cannot be enforced on this server: "+err.Error())
+		return nil, errors.Join(err, s.Destroy(context.WithoutCancel(ctx)))
 	}
 	return s, nil
 }

@@ -62,7 +62,7 @@ func (s *supervisor) hold(folder string) error {
 		if r.kind == 'b' {
 			err = cover(r.path)
 		} else {
-			err = unix.Mount(r.path, r.path, "", unix.MS_BIND, "")
+			err = unix.Mount(r.path, r.path, "", unix.MS_BIND|unix.MS_REC, "") // with what is mounted below it
 		}
 		if err != nil {
 			return step("mount "+r.path, err)
