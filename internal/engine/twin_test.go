@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/storage"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -33,6 +34,16 @@ func TestKernelsWaitForCopies(t *testing.T) {
 	e.twins.making.Wait()
 	if left, err := n.Left(t.Context()); err != nil || !slices.Equal(left, []sandbox.ID{r.ID}) {
 		t.Errorf("of sandboxes there are %v, %v", left, err)
+	}
+	shares := r
+	shares.Mounts = []storage.Mount{mountOf("team", "")}
+	if id := n.Spare(r.ID, shares); e.twins.isSpare(id) {
+		t.Errorf("a sandbox with storage gets the kernel %s", id)
+	}
+	theirs := shares
+	theirs.Tenant = "ten_other"
+	if a, b := mountsOf(shares), mountsOf(theirs); a == b {
+		t.Errorf("kernels with two tenants' storage look alike: %s", a)
 	}
 	other := r
 	other.Limits.Processes++

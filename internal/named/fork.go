@@ -41,7 +41,7 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 		return nil, err
 	}
 	parent, err := m.alike(ctx, e, p)
-	if err == nil && parent.Sleep == OnDisk && !m.cfg.Engine.Asleep(e.id) {
+	if err == nil && !m.remembers(parent) {
 		err = fault.New(fault.Conflict, "the sandbox %q sleeps without processes, so there is nothing to copy them from (%s); use it once, and copy it then", parent.Name, parent.Detail)
 	}
 	if err != nil {
@@ -89,6 +89,17 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 	m.cfg.Engine.Stock(parent.ID, parent.recipe(), count)
 	m.cfg.Log.InfoContext(ctx, "named sandbox forked", "sandbox_id", string(parent.ID), "count", count)
 	return out, nil
+}
+
+// remembers reports whether a sandbox that may sleep has the memory of its processes.
+func (m *Manager) remembers(sb *Sandbox) bool {
+	switch sb.Sleep {
+	case OnDisk:
+		return m.cfg.Engine.Asleep(sb.ID)
+	case Stored:
+		return sb.Kept.Memory
+	}
+	return true
 }
 
 // alike is e's sandbox, if p can have others like it. The turn at e is held.

@@ -332,6 +332,77 @@ func TestWhoUsesASandboxMaySeeItsStorage(t *testing.T) {
 	m.shell(wide, "s", "wide", `cd /data/team; was=$(stat -c %s log); for i in $(seq 100); do [ $(stat -c %s log) -gt $was ] && exit; sleep 0.1; done; exit 1`)
 }
 
+// TestPermissionsHoldInVolumes: what an environment's rules forbid is forbidden where
+// a volume is mounted, too, also once it was woken or started anew.
+func TestPermissionsHoldInVolumes(t *testing.T) {
+	m, of := volumes(t, nil)
+	p := m.caller("a", with(grant("team", "", false), grant("other", "", false)), func(p *tenant.Principal) {
+		p.Environment.Permissions.Filesystem = sandbox.FilesystemPolicy{ReadOnly: []string{"/data"}, Blocked: []string{"/data/team/secret"}}
+	})
+	who, err := owner.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, _ := who.UID.ToHost(sandbox.UID)
+	secret := filepath.Join(of, "con_team", "secret")
+	if err := os.MkdirAll(secret, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(secret, "f"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(of, "con_team"), secret, filepath.Join(secret, "f")} {
+		if err := os.Chown(path, int(uid), -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	holds := func(what string) {
+		t.Helper()
+		if got := m.shell(p, "s", "one", `touch /data/team/new 2>&1 | grep -o Read-only; cat /data/team/secret/f 2>&1 | grep -o denied; ls /data/team`); got != "Read-only\ndenied\nsecret" {
+			t.Errorf("%s it says %q", what, got)
+		}
+	}
+	m.ensure(p, "s", "one", nil)
+	holds("made")
+	m.sleep(p, "s", "one")
+	holds("woken")
+	p.Storage = p.Storage[:1]
+	m.shell(p, "s", "one", "true")
+	if sb := m.get(p, "s", "one"); !strings.Contains(sb.Detail, "started anew") {
+		t.Errorf("its detail is %q", sb.Detail)
+	}
+	holds("started anew")
+}
+
+// TestOfWhatHasNoProcesses: a sandbox whose storage was taken back while nobody used it
+// has files until somebody does.
+func TestOfWhatHasNoProcesses(t *testing.T) {
+	m, _ := volumes(t, nil)
+	p := m.caller("a", with(grant("team", "", false)))
+	m.ensure(p, "s", "one", nil)
+	m.shell(p, "s", "one", "echo kept > kept")
+	now := *p
+	now.Storage = nil
+	m.callers[p.Key.ID] = &now
+	m.Check(t.Context())
+	if sb := m.get(p, "s", "one"); sb.State != named.Sleeping || sb.Sleep != named.OnDisk || len(sb.Mounts) > 0 || !strings.Contains(sb.Detail, "its programs were ended") {
+		t.Errorf("taken back, it is %+v", sb)
+	}
+	_, err := m.Fork(t.Context(), &now, "s", "one", 1)
+	refused(t, "a copy of its processes", err, fault.Conflict, "use it once")
+	sn, err := m.Snapshot(t.Context(), &now, "s", "one", 0)
+	if err != nil || sn.Kept.Memory || !strings.Contains(sn.Detail, "files alone") {
+		t.Fatalf("snapshot: %+v, %v", sn, err)
+	}
+	m.restart()
+	m.ensure(&now, "s", "two", &named.Spec{Snapshot: sn.ID, FilesOnly: true})
+	for _, name := range []string{"one", "two"} {
+		if got := m.shell(&now, "s", name, "cat kept; ls /data 2>/dev/null; true"); got != "kept" {
+			t.Errorf("%s says %q", name, got)
+		}
+	}
+}
+
 // TestWhatASandboxWantsToSee: whoever makes it may narrow it; there is one of a name.
 func TestWhatASandboxWantsToSee(t *testing.T) {
 	m, of := volumes(t, nil)

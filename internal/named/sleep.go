@@ -252,7 +252,10 @@ func (m *Manager) rise(ctx context.Context, e *entry, how Sleep, was string) (li
 			why = "it was started anew with its files, without the processes it had: " + withdrawn
 		}
 		r.Files = true
-		if live, err = m.cfg.Engine.Make(ctx, r); err == nil {
+		if err = m.cfg.Engine.Rest(ctx, r.ID); err == nil { // what had storage withdrawn, and could not be ended then
+			live, err = m.cfg.Engine.Make(ctx, r)
+		}
+		if err == nil {
 			if err = m.record(ctx, e, func(sb *Sandbox) error { sb.Detail = why; return nil }); err != nil {
 				m.cfg.Log.WarnContext(ctx, "cannot record why", "sandbox_id", string(r.ID), "error", err)
 			}

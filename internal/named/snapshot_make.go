@@ -75,6 +75,9 @@ func (m *Manager) stage(ctx context.Context, p *tenant.Principal, e *entry) (*Sn
 	}
 	sn := snapshotOf(sb)
 	sn.Key, sn.Executor = p.Key.ID, m.cfg.Executor
+	if !m.remembers(sb) {
+		sn.Detail = "its files alone: it sleeps without processes"
+	}
 	if sb.Sleep == Stored {
 		sn.Kept = *sb.Kept
 	} else if sn.Kept.Bytes, err = m.estimate(ctx, e); err != nil {
@@ -91,8 +94,7 @@ func (m *Manager) stage(ctx context.Context, p *tenant.Principal, e *entry) (*Sn
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), sleepTime)
 	defer cancel()
 	stage := m.stageID()
-	if sb.Sleep == OnDisk && !m.cfg.Engine.Asleep(e.id) {
-		sn.Detail = "its files alone: it sleeps without processes"
+	if !m.remembers(sb) {
 		return sn, stage, m.cfg.Engine.CopyFiles(work, e.id, stage)
 	}
 	err = m.copies(work, e, func() error { return m.cfg.Engine.Copy(work, e.id, stage) })

@@ -63,6 +63,8 @@ print(sorted(os.listdir("/data/team")))`)
 				t.Errorf("another tenant's volume of the same name: %v", r)
 			}
 
+			sandboxHas(t, s, key, c.name == "folder")
+
 			list := func(path string) (names []string) {
 				t.Helper()
 				var page struct {
@@ -86,6 +88,44 @@ print(sorted(os.listdir("/data/team")))`)
 			}
 		})
 	}
+}
+
+// sandboxHas checks that a named sandbox has the volume that executions have, or is
+// refused with what to change.
+func sandboxHas(t *testing.T, s *atolltest.Server, key string, can bool) {
+	t.Helper()
+	shell := map[string]any{"command": "cat /data/team/reports/q1/f && touch /data/team/reports/q1/of-sandbox"}
+	if !can {
+		for path, body := range map[string]any{"/v1/sandboxes": map[string]any{"name": "one"}, "/v1/sessions/s/tools/shell": shell} {
+			a := s.Must(t, key, http.MethodPost, path, body)
+			if a.Status != http.StatusForbidden || !strings.Contains(string(a.Body), `volume \"team\"`) || !strings.Contains(string(a.Body), "use a key whose environment") {
+				t.Errorf("%s in an environment with a bucket: %d %s", path, a.Status, a.Body)
+			}
+		}
+		return
+	}
+	var out struct {
+		Stdout string `json:"stdout"`
+		Stderr string `json:"stderr"`
+	}
+	s.Must(t, key, http.MethodPost, "/v1/sessions/s/tools/shell", shell).Into(t, http.StatusOK, &out)
+	if out.Stdout != "kept" {
+		t.Errorf("a named sandbox: %+v", out)
+	}
+	if r := ask(t, s, key, atolltest.Bash, "rm /data/team/reports/q1/of-sandbox && echo gone"); r.Stdout != "gone\n" {
+		t.Errorf("a program after a sandbox: %v", r)
+	}
+	var rows struct {
+		Data []struct {
+			Source string   `json:"source"`
+			Mounts []string `json:"mounts"`
+		} `json:"data"`
+	}
+	s.Must(t, s.AdminKey(t), http.MethodGet, "/v1/admin/tenants/acme/audit?source=shell", nil).Into(t, http.StatusOK, &rows)
+	if len(rows.Data) != 1 || strings.Join(rows.Data[0].Mounts, " ") != "team/:rw" {
+		t.Errorf("on record: %+v", rows)
+	}
+	s.Must(t, key, http.MethodDelete, "/v1/sandboxes/default?session=s", nil)
 }
 
 // TestVolumesThatCannotBe checks what a server says of a setting that is wrong.
