@@ -100,15 +100,8 @@ func (t *trail) by(caller *tenant.Principal, session, command string) {
 func (t *trail) on(sb *named.Sandbox) {
 	if t != nil {
 		t.row.Session, t.row.Mounts = sb.Session, storage.Labels(sb.Mounts)
-		t.tell("sandbox_id", string(sb.ID))
+		t.row.On(sb)
 	}
-}
-
-func (t *trail) tell(name, value string) {
-	if t.row.Metadata == nil {
-		t.row.Metadata = map[string]string{}
-	}
-	t.row.Metadata[name] = value
 }
 
 // asks notes what is asked for, of which the row has the digest.

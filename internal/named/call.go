@@ -31,6 +31,17 @@ type Call struct {
 	Metadata                         map[string]string
 }
 
+// On notes which sandbox a call is about.
+func (c *Call) On(sb *Sandbox) { c.Tell("sandbox_id", string(sb.ID)) }
+
+// Tell notes something of a call in its Metadata.
+func (c *Call) Tell(name, value string) {
+	if c.Metadata == nil {
+		c.Metadata = map[string]string{}
+	}
+	c.Metadata[name] = value
+}
+
 // Record leaves the audit row of a call, and charges for it. Every call that
 // keeps to the documented rules leaves one, also when it is refused; an answer
 // whose row could not be written must not be given.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -116,10 +117,37 @@ func TestWhatIsDoneWithSandboxesIsOnRecord(t *testing.T) {
 			t.Errorf("%v: HTTP %d, %+v", c.in, answer.Status, rows)
 		}
 	}
-	// What the guest calls wrong was asked of it.
-	answer := r.Must(t, r.key, http.MethodPost, "/v1/sessions/"+strings.ReplaceAll(r.name, " ", "%20")+"/tools/glob", object{"pattern": "[", "sandbox": "second"})
-	if rows := rowsOf(t, r.Server, answer.Header.Get("X-Trace-Id")); answer.Status != http.StatusBadRequest || len(rows) != 1 || rows[0].ExitStatus != "error" {
-		t.Errorf("a pattern that is none: HTTP %d, %+v", answer.Status, rows)
+	// What tools do names its sandbox, too; what the guest calls wrong was asked of it.
+	made := map[string]string{} // ids
+	for _, name := range []string{"second", "fourth"} {
+		var sb struct {
+			ID string `json:"sandbox_id"`
+		}
+		r.tool("sandbox_create", object{"sandbox": name}, http.StatusOK)
+		r.Must(t, r.key, http.MethodGet, "/v1/sandboxes/"+name+"?session="+url.QueryEscape(r.name), nil).Into(t, http.StatusOK, &sb)
+		made[name] = sb.ID
+	}
+	for _, c := range []struct {
+		tool   string
+		in     object
+		status int
+		on     string
+		from   string
+	}{
+		{"sandbox_create", object{"sandbox": "second"}, 200, "second", ""},
+		{"glob", object{"pattern": "[", "sandbox": "second"}, 400, "second", ""},
+		{"shell", object{"command": "echo x >f", "sandbox": "second"}, 200, "second", ""},
+		{"read_file", object{"path": "none", "sandbox": "second"}, 404, "second", ""},
+		{"browse", object{"port": 8000, "sandbox": "fourth"}, 200, "fourth", ""},
+		{"transfer", object{"from_sandbox": "second", "from_path": "f", "to_sandbox": "fourth", "to_path": "f"}, 200, "fourth", "second"},
+		{"sandbox_list", object{}, 200, "", ""},
+	} {
+		answer := r.Must(t, r.key, http.MethodPost, "/v1/sessions/"+strings.ReplaceAll(r.name, " ", "%20")+"/tools/"+c.tool, c.in)
+		rows := rowsOf(t, r.Server, answer.Header.Get("X-Trace-Id"))
+		if answer.Status != c.status || len(rows) != 1 || (rows[0].ExitStatus == "ok") != (c.status == 200) ||
+			rows[0].Metadata["sandbox_id"] != made[c.on] || rows[0].Metadata["from_sandbox_id"] != made[c.from] {
+			t.Errorf("%s %v: HTTP %d, %+v", c.tool, c.in, answer.Status, rows)
+		}
 	}
 }
 
