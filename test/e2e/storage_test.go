@@ -121,7 +121,7 @@ func sandboxHas(t *testing.T, s *atolltest.Server, key string, can bool) {
 			Mounts []string `json:"mounts"`
 		} `json:"data"`
 	}
-	s.Must(t, s.AdminKey(t), http.MethodGet, "/v1/admin/tenants/acme/audit?source=shell", nil).Into(t, http.StatusOK, &rows)
+	s.Must(t, s.AdminKey(t), http.MethodGet, "/v1/admin/tenants/acme/audit?session_id=s", nil).Into(t, http.StatusOK, &rows)
 	if len(rows.Data) != 1 || strings.Join(rows.Data[0].Mounts, " ") != "team/:rw" {
 		t.Errorf("on record: %+v", rows)
 	}
