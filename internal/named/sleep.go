@@ -111,11 +111,7 @@ func (m *Manager) freeze(ctx context.Context, e *entry) error {
 	m.mu.Unlock()
 	m.charge(ctx, e, time.Now())
 	if err := live.Freeze(ctx); err != nil {
-		undo := context.WithoutCancel(ctx) // it may have been stopped, and only not have said so
-		if thaw := live.Thaw(undo); thaw != nil {
-			err = fmt.Errorf("%w; %w", err, thaw)
-		}
-		return m.stay(undo, e, "it cannot be frozen, and goes on: "+err.Error())
+		return m.stay(ctx, e, "it cannot be frozen, and goes on: "+err.Error())
 	}
 	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(Frozen, "") }); err != nil {
 		return errors.Join(err, live.Thaw(ctx))

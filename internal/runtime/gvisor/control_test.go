@@ -2,11 +2,14 @@ package gvisor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,63 +19,125 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// A kernel that was taken over may say that it has written a file, keep what it was
-// to write to, and write nothing. Whoever wants to know does not wait for good.
-func TestAKernelThatLiesKeepsNobody(t *testing.T) {
+// impostor answers in the place of a sandbox's kernel, as one might that was taken
+// over.
+type impostor struct {
+	*Runtime
+	id sandbox.ID
+
+	mu    sync.Mutex
+	asked []string // guarded by mu
+}
+
+// newImpostor starts one. says is given what is asked and the file that came with
+// it, and answers if it returns true.
+func newImpostor(t *testing.T, says func(method string, file *os.File) bool) *impostor {
+	t.Helper()
 	dir, err := state.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { dir.Close() })
-	id := sandbox.NewID()
-	if err := dir.Create(sandbox.Spec{ID: id}); err != nil {
+	k := &impostor{Runtime: &Runtime{dir: dir}, id: sandbox.NewID()}
+	folder := dir.Path(k.id, runscDir)
+	if err := errors.Join(dir.Create(sandbox.Spec{ID: k.id}), os.MkdirAll(folder, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(dir.Path(id, runscDir), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	folder, err := unix.Open(dir.Path(id, runscDir), unix.O_PATH|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(folder, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { unix.Close(folder) })
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: procPath(os.Getpid(), "fd/"+strconv.Itoa(folder)+"/runsc-"+string(id)+".sock"), Net: "unix"})
+	t.Cleanup(func() { unix.Close(fd) })
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: "/proc/self/fd/" + strconv.Itoa(fd) + "/runsc-" + string(k.id) + ".sock", Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
-	held := make(chan []int, 1)
-	go func() {
-		conn, err := l.AcceptUnix()
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for {
+			conn, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			wait.Go(func() { k.serve(conn, says) })
+		}
+	})
+	t.Cleanup(func() { l.Close(); wait.Wait() })
+	return k
+}
+
+func (k *impostor) serve(conn *net.UnixConn, says func(string, *os.File) bool) {
+	defer conn.Close()
+	question, rights := make([]byte, 4096), make([]byte, 64)
+	n, oob, _, _, err := conn.ReadMsgUnix(question, rights)
+	var q struct{ Method string }
+	if err != nil || json.Unmarshal(question[:n], &q) != nil {
+		return
+	}
+	k.mu.Lock()
+	k.asked = append(k.asked, q.Method)
+	k.mu.Unlock()
+	var file *os.File
+	messages, _ := unix.ParseSocketControlMessage(rights[:oob])
+	for i := range messages {
+		if fds, err := unix.ParseUnixRights(&messages[i]); err == nil && len(fds) == 1 {
+			file = os.NewFile(uintptr(fds[0]), "given")
+			defer file.Close()
+		}
+	}
+	if says(q.Method, file) {
+		_, _ = io.WriteString(conn, `{"Success":true}`)
+	}
+	_, _ = conn.Read(question) // until who asked is gone
+}
+
+// Whoever is told that a file was written, of which nothing is, does not wait for
+// good.
+func TestAKernelThatLiesKeepsNobody(t *testing.T) {
+	kept := make(chan *os.File, 1)
+	k := newImpostor(t, func(_ string, file *os.File) bool {
+		fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
-			held <- nil
-			return
+			t.Error(err)
 		}
-		defer conn.Close()
-		question, rights := make([]byte, 4096), make([]byte, 64)
-		_, n, _, _, err := conn.ReadMsgUnix(question, rights)
-		messages, _ := unix.ParseSocketControlMessage(rights[:n])
-		var fds []int
-		for i := range messages {
-			got, _ := unix.ParseUnixRights(&messages[i])
-			fds = append(fds, got...)
-		}
-		if err == nil {
-			_, _ = io.WriteString(conn, `{"Success":true}`)
-		}
-		held <- fds
-	}()
-	r := &Runtime{dir: dir}
+		kept <- os.NewFile(uintptr(fd), "kept")
+		return true
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if data, err := r.read(ctx, id, "/proc/1/stat"); !errors.Is(err, context.DeadlineExceeded) {
+	if data, err := k.read(ctx, k.id, "/proc/1/stat"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("it has read %q, %v", data, err)
 	}
-	fds := <-held
-	if len(fds) != 1 {
-		t.Errorf("the kernel was given %d files", len(fds))
-	}
-	for _, fd := range fds {
-		unix.Close(fd)
+	(<-kept).Close()
+}
+
+// A pause that nobody has heard of is undone: the sandbox would stand still while it
+// is taken to run.
+func TestAPauseThatFailsIsUndone(t *testing.T) {
+	for _, stands := range []bool{true, false} {
+		k := newImpostor(t, func(method string, file *os.File) bool {
+			if method == controlRead {
+				status := "1 (guest) S 0"
+				if stands {
+					status = "1 (guest) D 0"
+				}
+				_, _ = file.WriteString(status)
+			}
+			return method != controlPause
+		})
+		i := &Instance{runtime: k.Runtime, id: k.id}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		if err := i.Freeze(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a kernel that does not answer: %v", err)
+		}
+		cancel()
+		k.mu.Lock()
+		if last := k.asked[len(k.asked)-1]; slices.Contains(k.asked, controlResume) != stands || stands && last != controlResume {
+			t.Errorf("standing still: %v, it was asked %q", stands, k.asked)
+		}
+		k.mu.Unlock()
+		if _, err := os.Stat(k.dir.Path(k.id, pauseFile)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("a pause is noted: %v", err)
+		}
 	}
 }

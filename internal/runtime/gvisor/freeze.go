@@ -27,9 +27,16 @@ const pauseTime = 30 * time.Second
 
 // Freeze implements sandbox.Instance. The kernel itself is asked: one that is
 // stopped from outside, by its control group or by signals, while its programs are
-// busy loses the state of some, which then die.
+// busy loses the state of some, which then die. One that has not said that they stand
+// still may have stopped them, or be about to: they go on.
 func (i *Instance) Freeze(ctx context.Context) error {
-	return i.change(ctx, true)
+	err := i.change(ctx, true)
+	if err != nil {
+		if undo := i.change(context.WithoutCancel(ctx), false); undo != nil {
+			err = fmt.Errorf("%w; %w", err, undo)
+		}
+	}
+	return err
 }
 
 // Thaw implements sandbox.Instance.
