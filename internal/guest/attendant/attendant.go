@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -81,6 +82,7 @@ func (a *attendant) prepare() error {
 	if err := syscall.SetNonblock(cueFD, true); err != nil {
 		return err
 	}
+	raw.Patient = farFolders()
 	rules := os.NewFile(rulesFD, "rules")
 	text, err := io.ReadAll(rules)
 	rules.Close()

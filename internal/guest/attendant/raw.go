@@ -16,7 +16,7 @@ func pread(fd int, b []byte, at int64) (int, error) {
 		return 0, nil
 	}
 	for {
-		n, _, e := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), uintptr(at), 0, 0)
+		n, e := raw.Call(unix.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), uintptr(at), 0, 0)
 		if e == 0 {
 			return int(n), nil
 		}
@@ -30,7 +30,7 @@ func pread(fd int, b []byte, at int64) (int, error) {
 func shut(fd int) { _ = raw.Close(fd) }
 
 func fstat(fd int, st *unix.Stat_t) error {
-	_, _, e := unix.RawSyscall(unix.SYS_FSTAT, uintptr(fd), uintptr(unsafe.Pointer(st)), 0)
+	_, e := raw.Call(unix.SYS_FSTAT, uintptr(fd), uintptr(unsafe.Pointer(st)), 0, 0, 0, 0)
 	return raw.Number(e)
 }
 
@@ -40,7 +40,7 @@ func standsAt(path string) (st unix.Statx_t, err error) {
 	if err != nil {
 		return st, err
 	}
-	_, _, e := unix.RawSyscall6(unix.SYS_STATX, raw.CWD, uintptr(unsafe.Pointer(p)), 0, unix.STATX_BASIC_STATS, uintptr(unsafe.Pointer(&st)), 0)
+	_, e := raw.Call(unix.SYS_STATX, raw.CWD, uintptr(unsafe.Pointer(p)), 0, unix.STATX_BASIC_STATS, uintptr(unsafe.Pointer(&st)), 0)
 	return st, raw.Number(e)
 }
 
@@ -50,7 +50,7 @@ func executable(path string) error {
 	if err != nil {
 		return err
 	}
-	_, _, e := unix.RawSyscall6(unix.SYS_FACCESSAT2, raw.CWD, uintptr(unsafe.Pointer(p)), unix.X_OK, unix.AT_EACCESS, 0, 0)
+	_, e := raw.Call(unix.SYS_FACCESSAT2, raw.CWD, uintptr(unsafe.Pointer(p)), unix.X_OK, unix.AT_EACCESS, 0, 0)
 	return raw.Number(e)
 }
 
@@ -67,14 +67,14 @@ func poke(pid int, at uintptr, text []byte) error {
 }
 
 func fchmod(fd int, mode uint32) error {
-	_, _, e := unix.RawSyscall(unix.SYS_FCHMOD, uintptr(fd), uintptr(mode), 0)
+	_, e := raw.Call(unix.SYS_FCHMOD, uintptr(fd), uintptr(mode), 0, 0, 0, 0)
 	return raw.Number(e)
 }
 
 // setTime is futimens(3), which package unix has only by way of /proc.
 func setTime(fd int, at unix.Timespec) error {
 	both := [2]unix.Timespec{at, at}
-	_, _, e := unix.RawSyscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&both)), 0, 0, 0)
+	_, e := raw.Call(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&both)), 0, 0, 0)
 	return raw.Number(e)
 }
 

@@ -1,7 +1,7 @@
 // Package raw makes system calls without telling Go's scheduler of them. The usual
 // wrappers wake its monitor thread with each call; under gVisor that thread's
 // polling costs more than the calls themselves. So nothing here may block for long:
-// it is for what is ready, for memory, or for files.
+// it is for what is ready, for memory, or for files that are near.
 package raw
 
 import (
@@ -12,6 +12,24 @@ import (
 
 // CWD is AT_FDCWD.
 const CWD = ^uintptr(99)
+
+// Patient has what files may keep waiting told to the scheduler after all: where some
+// are far away. A processor that waits for one is lost to the program otherwise, and
+// all of it stands still when the garbage collector waits for that. It is set before
+// there is a second goroutine.
+var Patient bool
+
+// Call makes a system call, by way of the scheduler if Patient.
+//
+//go:uintptrescapes
+func Call(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1 uintptr, err unix.Errno) {
+	if Patient {
+		r1, _, err = unix.Syscall6(trap, a1, a2, a3, a4, a5, a6)
+	} else {
+		r1, _, err = unix.RawSyscall6(trap, a1, a2, a3, a4, a5, a6)
+	}
+	return r1, err
+}
 
 // Read is read(2).
 func Read(fd int, b []byte) (int, error) { return move(unix.SYS_READ, fd, b) }
@@ -24,7 +42,7 @@ func move(call uintptr, fd int, b []byte) (int, error) {
 		return 0, nil
 	}
 	for {
-		n, _, e := unix.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		n, e := Call(call, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0, 0, 0)
 		if e == 0 {
 			return int(n), nil
 		}
@@ -47,7 +65,7 @@ func OpenAt(dir int, path string, flags int, mode uint32) (int, error) {
 		return -1, err
 	}
 	for {
-		fd, _, e := unix.RawSyscall6(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(p)), uintptr(flags), uintptr(mode), 0, 0)
+		fd, e := Call(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(p)), uintptr(flags), uintptr(mode), 0, 0)
 		if e == 0 {
 			return int(fd), nil
 		}
