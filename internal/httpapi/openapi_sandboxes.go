@@ -43,7 +43,7 @@ func (d describer) sandboxes(doc *huma.OpenAPI) {
 		if ok.Content == nil {
 			status = "204"
 		}
-		add(method, sandboxPath+path, id, summary, append([]*huma.Param{name, session}, params...), body, map[string]*huma.Response{status: ok, "404": unknown, "409": conflict})
+		add(method, sandboxPath+path, id, summary, append([]*huma.Param{name, session}, params...), body, map[string]*huma.Response{status: ok, "404": unknown, "409": conflict, "429": limited})
 	}
 	one := d.json("The sandbox.", Sandbox{})
 	events := func(description string, line any) *huma.Response {
@@ -117,7 +117,8 @@ func (d describer) sandboxes(doc *huma.OpenAPI) {
 		queryParam("command", "Instead of an interactive shell.", text()), queryParam("working_dir", "", text()),
 	}, nil, map[string]*huma.Response{
 		"101": {Description: "Binary messages are what is typed and what is shown; text messages are of the type that is described.", Content: map[string]*huma.MediaType{"application/json": d.media(TerminalMessage{})}},
-		"404": unknown, "409": conflict,
+		"403": d.json("forbidden: the key's scopes do not allow this, or a page of another origin asks.", ErrorResponse{}),
+		"404": unknown, "409": conflict, "426": d.json("upgrade_required: the request is none for a WebSocket, version 13.", ErrorResponse{}), "429": limited,
 	})
 
 	for _, o := range []struct{ method, id, summary string }{

@@ -315,6 +315,16 @@ func TestSandboxTerminal(t *testing.T) {
 	if left := r.ask(http.MethodGet, "/processes", nil, http.StatusOK)["data"].([]any); len(left) != 0 {
 		t.Errorf("requests that are none for a terminal have started %v", left)
 	}
+	var described struct {
+		Paths map[string]map[string]struct{ Responses map[string]any }
+	}
+	r.Must(t, r.key, http.MethodGet, "/openapi.json", nil).Into(t, http.StatusOK, &described)
+	for query, status := range map[string]int{"": 426, "?rows=0": 400, "?process=none": 426, "?x=1": 400} {
+		r.got(r.send(http.MethodGet, "/terminal"+query, nil), status)
+		if described.Paths["/v1/sandboxes/{sandbox}/terminal"]["get"].Responses[strconv.Itoa(status)] == nil {
+			t.Errorf("the description does not have %d", status)
+		}
+	}
 	conn := open(url.Values{"rows": {"40"}, "columns": {"100"}})
 	typed(conn, "stty size; v=kept\n")
 	_, begun := until(conn, "40 100")
