@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -157,6 +158,7 @@ func (s *sandboxes) show(sb httpapi.Sandbox) error {
 		row(w, "image", sb.Image)
 		row(w, "status", statusOf(sb))
 		row(w, "detail", sb.Detail)
+		row(w, "mounts", strings.Join(sb.Mounts, ", "))
 		row(w, "expires", whenOr(sb.ExpiresAt, "-"))
 	})
 }
