@@ -123,8 +123,11 @@ func suites(t *testing.T, open opener) {
 		namedtest.Store(t, func(t *testing.T) namedtest.Opened {
 			db := open(t)
 			storetest.Operator(t, db)
-			return namedtest.Opened{Store: db.Sandboxes(), Snapshots: db.Snapshots(), Audit: db.Audit(), Usage: db.Usage(), Delete: func(t *testing.T, tenantID, environment string) {
-				must(t, db.Tenants().CreateTenant(t.Context(), tenant.Tenant{ID: tenantID, Name: tenantID, Plan: "free", Tier: tenant.Standard, AuditDays: 30, CreatedAt: time.Now()}))
+			create := func(t *testing.T, tenantID string, credits float64) {
+				must(t, db.Tenants().CreateTenant(t.Context(), tenant.Tenant{ID: tenantID, Name: tenantID, Plan: "free", Tier: tenant.Standard, AuditDays: 30, MonthlyCredits: credits, CreatedAt: time.Now()}))
+			}
+			return namedtest.Opened{Store: db.Sandboxes(), Snapshots: db.Snapshots(), Audit: db.Audit(), Usage: db.Usage(), Tenant: create, Delete: func(t *testing.T, tenantID, environment string) {
+				create(t, tenantID, 0)
 				must(t, db.Tenants().CreateEnvironment(t.Context(), tenant.Environment{ID: environment, Tenant: tenantID, Name: environment, Image: "default", Limits: sandbox.DefaultLimits(), CreatedAt: time.Now()}))
 				must(t, db.Tenants().DeleteEnvironment(t.Context(), tenantID, environment))
 			}, Age: func(t *testing.T, by time.Duration) {

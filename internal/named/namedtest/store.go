@@ -3,6 +3,7 @@
 package namedtest
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -24,6 +25,8 @@ type Opened struct {
 	Usage     usage.Store
 	// Delete deletes an environment of a tenant.
 	Delete func(t *testing.T, tenant, environment string)
+	// Tenant makes a tenant with a budget of a month, 0 for none.
+	Tenant func(t *testing.T, tenant string, credits float64)
 	// Age makes destroyed sandboxes, and what is noted of snapshots, look as if so
 	// much time had passed since.
 	Age func(t *testing.T, by time.Duration)
@@ -42,6 +45,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 		{"no more sandboxes than the plan allows", testRoom},
 		{"no more memory than the plan allows", testMemory},
 		{"no more than the budget", testBudget},
+		{"a budget is asked for by itself", testAfford},
 		{"what is another tenant's does not exist", testOthers},
 		{"only what never was one is forgotten", testForget},
 		{"time is charged once", testMeter},
@@ -285,6 +289,33 @@ func testBudget(t *testing.T, o Opened) {
 	must(t, o.Store.Meter(t.Context(), sb.ID, sb.MeteredAt.Add(time.Minute), usage.Entry{TraceID: string(sb.ID), Tenant: sb.Tenant, Source: "sandbox", Credits: 2, Standing: true, At: now}))
 	wantKind(t, "beyond the budget", next("b"), fault.Exhausted, "monthly_credits")
 	wantKind(t, "waking beyond it", o.Store.Wake(t.Context(), sb, room), fault.Exhausted, "monthly_credits")
+}
+
+func testAfford(t *testing.T, o Opened) {
+	o.Tenant(t, "ten_1", 2)
+	o.Tenant(t, "ten_2", 2)
+	o.Tenant(t, "ten_3", 0)
+	use := func(tenant string, credits float64) {
+		t.Helper()
+		n := string(sandbox.NewID())
+		must(t, o.Store.Record(t.Context(), audit.Row{TraceID: n, Tenant: tenant, Source: "shell", ExitStatus: audit.OK, Retention: 24 * time.Hour},
+			usage.Entry{TraceID: n, Tenant: tenant, Source: "shell", Credits: credits, At: time.Now().UTC()}))
+	}
+	afford := func(tenant string) error { return o.Store.Afford(t.Context(), tenant) }
+	must(t, afford("ten_1"))
+	use("ten_1", 1.5)
+	must(t, afford("ten_1"))
+	use("ten_1", 0.5)
+	use("ten_3", 1e6)
+	err := afford("ten_1")
+	wantKind(t, "at the budget", err, fault.Exhausted, "monthly_credits")
+	now := time.Now().UTC()
+	if f, ok := errors.AsType[*fault.Error](err); ok && (!f.ResetsAt.After(now) || f.ResetsAt.After(now.AddDate(0, 1, 1)) || f.ResetsAt.UTC().Day() != 1) {
+		t.Errorf("it begins anew at %s", f.ResetsAt)
+	}
+	must(t, afford("ten_2")) // has used nothing
+	must(t, afford("ten_3")) // has no budget
+	must(t, afford("none"))  // is none
 }
 
 func testOthers(t *testing.T, o Opened) {
