@@ -25,7 +25,7 @@ begin() {
 		echo "## $name: $verdict in $((SECONDS - started)) s"
 		echo
 		echo '```text'
-		grep -aE '^ *--- (PASS|FAIL|SKIP)|soak_test.go' "$log" | grep -vE '^ {8}' || true
+		grep -aE '^ *--- (PASS|FAIL|SKIP)|^    [a-z_]+_test\.go:[0-9]+: ' "$log" | grep -vE '^ {8}' || true
 		echo '```'
 	} >>"$out"
 }
@@ -36,7 +36,8 @@ cat >"$out" <<END
 $(git describe --tags --always --dirty), $(nproc) cores ($(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -1)), Linux $(uname -r). \`make soak\` writes this file.
 END
 
-# What repeats anything: programs and limits, the service, take-over, saved homes.
+# What repeats anything: programs and limits, the service and its take-overs, saved
+# homes, sandboxes that sleep, wake and are copied.
 for part in ./test/e2e ./test/service; do
 	ATOLL_SOAK=1 begin "$part at its full counts" go test -count=1 -timeout=60m -v "$part"
 done
