@@ -98,7 +98,7 @@ func (r *remote) auditList() *cobra.Command {
 	flags.StringVar(&f.key, "key", "", "of this key, by id or name")
 	flags.StringVar(&f.agent, "agent", "", "of this agent")
 	flags.StringVar(&f.turn, "turn", "", "of this turn")
-	flags.StringVar(&f.source, "source", "", "execute or execute_code")
+	flags.StringVar(&f.source, "source", "", "what was called: execute, execute_code, a tool such as shell, sandbox_create, …")
 	flags.StringVar(&f.status, "status", "", "ok, error, timeout, oom, cap_exceeded, provisioning or cancelled")
 	flags.StringVar(&f.trace, "trace-id", "", "of this execution")
 	flags.StringVar(&f.code, "code-sha256", "", "of code with this SHA-256")

@@ -18,7 +18,7 @@ var adminQuery = map[string]*huma.Schema{
 	"key":                {Type: huma.TypeString, Description: "Id or name of the key."},
 	"agent":              {Type: huma.TypeString},
 	"session_id":         {Type: huma.TypeString, Description: "The turn."},
-	"source":             {Type: huma.TypeString, Description: "execute or execute_code."},
+	"source":             {Type: huma.TypeString, Description: "What was called: execute, execute_code, a tool, or what was done with a named sandbox."},
 	"exit_status":        {Type: huma.TypeString, Enum: []any{"ok", "error", "timeout", "oom", "cap_exceeded", "provisioning", "cancelled"}},
 	"trace_id":           {Type: huma.TypeString},
 	"executed_code_hash": {Type: huma.TypeString, Pattern: "^[0-9a-f]{64}$"},

@@ -5,20 +5,23 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
-	"slices"
+	"regexp"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/audit"
-	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
 
 // auditQuery are the parameters that select audit rows.
 var auditQuery = []string{"key", "agent", "session_id", "source", "exit_status", "trace_id", "executed_code_hash", "metadata.", "since", "before", "limit", "page"}
+
+// sourceName is what sources look like: interfaces, tools, and what is done with
+// named sandboxes.
+var sourceName = regexp.MustCompile(`^[a-z][a-z_]{0,63}$`)
 
 func (c *adminCall) tenantOf() (tenant.Tenant, error) {
 	name, err := c.named("tenant", "tenant")
@@ -45,8 +48,8 @@ func (c *adminCall) listAudit() (any, error) {
 		return nil, err
 	}
 	f.Limit = int(limit)
-	if c.query.Has("source") && !slices.Contains(execution.Sources, execution.Source(f.Source)) {
-		return nil, invalid("source must be one of execute, execute_code")
+	if c.query.Has("source") && !sourceName.MatchString(f.Source) {
+		return nil, invalid("source must be what rows have there, such as execute, execute_code, shell or sandbox_create")
 	}
 	if f.ExitStatus != "" && !f.ExitStatus.Valid() {
 		return nil, invalid("exit_status must be one of ok, error, timeout, oom, cap_exceeded, provisioning, cancelled")

@@ -29,7 +29,7 @@ type AuditRow struct {
 	Tenant          string            `json:"tenant_id"`
 	Key             string            `json:"key_id"`
 	Environment     string            `json:"environment_id"`
-	Source          string            `json:"source" doc:"The interface it came by: execute or execute_code."`
+	Source          string            `json:"source" doc:"What was called: execute, execute_code, a tool, or what was done with a named sandbox."`
 	Agent           string            `json:"agent_id"`
 	SessionID       string            `json:"session_id" doc:"The turn that it belonged to."`
 	Language        string            `json:"language"`
