@@ -141,7 +141,7 @@ func unpack(r io.Reader, to string) error {
 		return err
 	}
 	defer parent.Close()
-	root := parent
+	root, whole := parent, false // there was an entry that is all of it, and no folder
 	for {
 		head, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -151,6 +151,9 @@ func unpack(r io.Reader, to string) error {
 			return err
 		}
 		name := path.Clean(head.Name)
+		if whole {
+			return fmt.Errorf("the archive has %q behind what is all of it", head.Name)
+		}
 		if name == "." {
 			name = filepath.Base(to)
 			if head.Typeflag == tar.TypeDir {
@@ -163,6 +166,7 @@ func unpack(r io.Reader, to string) error {
 				defer root.Close()
 				continue
 			}
+			whole = true
 		} else if root == parent {
 			return fmt.Errorf("the archive has %q ahead of its folder", head.Name)
 		}

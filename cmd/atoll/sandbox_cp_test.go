@@ -17,10 +17,14 @@ func TestUnpackHostile(t *testing.T) {
 		"an absolute path":      {folder, {Name: "/outside", Typeflag: tar.TypeReg, Size: 1}},
 		"through a link":        {folder, {Name: "l", Typeflag: tar.TypeSymlink, Linkname: ".."}, {Name: "l/outside", Typeflag: tar.TypeReg, Size: 1}},
 		"a hard link to beyond": {folder, {Name: "l", Typeflag: tar.TypeLink, Linkname: "../secret"}},
+		"a link, then a folder": {{Name: ".", Typeflag: tar.TypeSymlink, Linkname: "beside"}, folder, {Name: "outside", Typeflag: tar.TypeReg, Size: 1}},
 		"no folder first":       {{Name: "outside", Typeflag: tar.TypeReg, Size: 1}},
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("s"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(filepath.Join(dir, "beside"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		var archive bytes.Buffer
@@ -41,8 +45,10 @@ func TestUnpackHostile(t *testing.T) {
 		if err := unpack(&archive, filepath.Join(dir, "to")); err == nil {
 			t.Errorf("%s: unpacked", name)
 		}
-		if _, err := os.Lstat(filepath.Join(dir, "outside")); err == nil {
-			t.Errorf("%s: it is outside", name)
+		for _, outside := range []string{"outside", "beside/outside"} {
+			if _, err := os.Lstat(filepath.Join(dir, outside)); err == nil {
+				t.Errorf("%s: it is outside", name)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -385,5 +386,35 @@ func TestSandboxRecords(t *testing.T) {
 	r.ask(http.MethodDelete, "", nil, http.StatusNoContent)
 	if got := r.ask(http.MethodGet, "", nil, http.StatusOK); got["status"] != "destroyed" {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestArchivesStayWhereTheyAreUnpacked: an archive that is a link itself cannot have
+// what comes behind written where that leads.
+func TestArchivesStayWhereTheyAreUnpacked(t *testing.T) {
+	r := newResource(t, shared(t), atolltest.Key, "archives")
+	r.ask(http.MethodPost, "/files/directories?path=/tmp/elsewhere", nil, http.StatusOK)
+	for _, behind := range []tar.Header{{Typeflag: tar.TypeReg, Name: "f", Mode: 0o644}, {Typeflag: tar.TypeDir, Name: ".", Mode: 0o777}} {
+		var archive bytes.Buffer
+		w := tar.NewWriter(&archive)
+		for _, h := range []tar.Header{{Typeflag: tar.TypeSymlink, Name: ".", Linkname: "/tmp/elsewhere"}, behind} {
+			if err := w.WriteHeader(&h); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		before := r.ask(http.MethodGet, "/files/stat?path=/tmp/elsewhere", nil, http.StatusOK)
+		got := r.got(r.send(http.MethodPut, "/archive?path=x/"+behind.Name+"x", archive.Bytes(), "Content-Type", "application/x-tar"), http.StatusForbidden)
+		if !bytes.Contains(got, []byte("no folder")) {
+			t.Errorf("got %s", got)
+		}
+		if after := r.ask(http.MethodGet, "/files/stat?path=/tmp/elsewhere", nil, http.StatusOK); after["mode"] != before["mode"] {
+			t.Errorf("before %v, after %v", before, after)
+		}
+		if left := r.ask(http.MethodGet, "/files/list?path=/tmp/elsewhere", nil, http.StatusOK)["data"].([]any); len(left) > 0 {
+			t.Errorf("written: %v", left)
+		}
 	}
 }

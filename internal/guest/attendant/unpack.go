@@ -42,6 +42,7 @@ type unpacker struct {
 	dir   int    // the folder that the last entry was in, -1 for none
 	name  string // its name
 	later []folderEnd
+	whole bool // the root is no folder: nothing follows
 }
 
 // folderEnd is what a folder gets when all that is in it was written.
@@ -114,6 +115,10 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	if err != nil {
 		return err
 	}
+	if u.whole { // of a link it would stand where that leads
+		return refuse(proto.Denied, "the archive has an entry %q behind one that is all of it and no folder", name)
+	}
+	u.whole = name == "." && h.Typeflag != tar.TypeDir
 	folder, base := path.Split(name)
 	if err := u.enter(strings.TrimSuffix(folder, "/"), name == "."); err != nil {
 		return step("unpack", name, err)

@@ -82,8 +82,12 @@ func lineage(pid string) (parent, session int, ok bool) {
 	if err != nil {
 		return 0, 0, false
 	}
-	// The name stands in brackets and may hold anything, brackets included.
-	s := string(buf[:n])
+	return parse(string(buf[:n]))
+}
+
+// parse reads the text of a process's stat, of which the process chooses the name:
+// that stands in brackets and may hold anything, brackets included.
+func parse(s string) (parent, session int, ok bool) {
 	f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
 	if len(f) < 4 || f[0] == "Z" || f[0] == "X" {
 		return 0, 0, false
