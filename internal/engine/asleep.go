@@ -4,11 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,7 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/disk"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/image"
 	"github.com/atoll-run/atoll/internal/named"
@@ -37,96 +33,6 @@ const (
 	memoryUsed = "memory.used" // while a sandbox is made from it
 	recordName = "record.json"
 )
-
-// memoryRecord says what a memory is of, and what its files are.
-type memoryRecord struct {
-	Kernel string // digest of the kernel's program
-	Limits sandbox.Limits
-	Mounts string `json:",omitzero"` // of its tenant's storage
-	Files  map[string]fileRecord
-}
-
-type fileRecord struct {
-	Size int64
-	Sum  uint32 // CRC-32C: for what a disk may do, not for what people may
-}
-
-// mostRecord bounds a record.
-const mostRecord = 64 << 10
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// digest is that of a file, in hexadecimal.
-func digest(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
-}
-
-// keepOrigin notes what a sandbox is made of, of which a later version of this
-// program may have another.
-func (h *host) keepOrigin(id sandbox.ID, img *image.Image) error {
-	if err := h.linkGuest(filepath.Join(h.named(id), guestFile)); err != nil {
-		return err
-	}
-	return replaceFile(filepath.Join(h.named(id), imageFile), []byte(img.Digest))
-}
-
-// linkGuest gives the guest's image another name. The folder of this process is a
-// mount of its own, so there is a copy in it.
-func (h *host) linkGuest(to string) error {
-	shared := filepath.Join(h.disk, filepath.Base(h.guest))
-	if err := os.RemoveAll(to); err != nil {
-		return err
-	}
-	if err := os.Link(shared, to); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	data, err := os.ReadFile(h.guest)
-	if err != nil {
-		return err
-	}
-	if err := replaceFile(shared, data); err != nil {
-		return err
-	}
-	return os.Link(shared, to)
-}
-
-// dropGuests removes copies of the guest's image that no sandbox has.
-func (h *host) dropGuests() error {
-	all, err := filepath.Glob(filepath.Join(h.disk, "guest-*.erofs"))
-	errs := []error{err}
-	for _, path := range all {
-		var st unix.Stat_t
-		if unix.Lstat(path, &st) == nil && st.Nlink == 1 {
-			errs = append(errs, os.Remove(path))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// replaceFile writes a file anew, whoever has the one that was there.
-func replaceFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
-}
 
 // Asleep implements named.Engine.
 func (n Named) Asleep(id sandbox.ID) bool {
@@ -175,129 +81,6 @@ func (a *alive) Sleep(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("keep the memory of %s: %w", a.recipe.ID, err), a.Resume(context.WithoutCancel(ctx)))
 	}
 	return nil
-}
-
-// keepMemory adds to a checkpoint what it takes to know that it can be used.
-func (h *host) keepMemory(dir string, r named.Recipe) error {
-	rec := memoryRecord{Limits: r.Limits, Mounts: mountsOf(r)}
-	var err error
-	if rec.Kernel, err = h.kernel(); err != nil {
-		return err
-	}
-	if rec.Files, err = sums(dir); err != nil {
-		return err
-	}
-	data, err := json.Marshal(rec)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, recordName), data, 0o600)
-}
-
-// sums reads what a memory's folder holds.
-func sums(dir string) (map[string]fileRecord, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	files := map[string]fileRecord{}
-	all := make([]fileRecord, len(entries))
-	var g errgroup.Group
-	for i, e := range entries {
-		g.Go(func() error {
-			f, err := openFile(filepath.Join(dir, e.Name()))
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			sum := crc32.New(castagnoli)
-			all[i].Size, err = io.CopyBuffer(struct{ io.Writer }{sum}, f, make([]byte, 1<<20))
-			all[i].Sum = sum.Sum32()
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	for i, e := range entries {
-		if e.Name() != recordName {
-			files[e.Name()] = all[i]
-		}
-	}
-	return files, nil
-}
-
-// openFile opens what must be a file: a folder may be whoever's.
-func openFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s is no file", path), err, f.Close())
-	}
-	return f, nil
-}
-
-// readRecord reads the record of a memory.
-func readRecord(dir string) (rec memoryRecord, err error) {
-	f, err := openFile(filepath.Join(dir, recordName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return rec, unusable("there is none")
-	}
-	if err != nil {
-		return rec, unusable("there is none: %v", err)
-	}
-	defer f.Close()
-	if err := json.NewDecoder(io.LimitReader(f, mostRecord)).Decode(&rec); err != nil {
-		return rec, unusable("its record cannot be read: %v", err)
-	}
-	return rec, nil
-}
-
-// checkMemory refuses a memory that is not whole, or of another kernel, image, size
-// or storage than a sandbox would be made with.
-func (h *host) checkMemory(r named.Recipe, img *image.Image) error {
-	dir := filepath.Join(h.named(r.ID), memoryDir)
-	rec, err := readRecord(dir)
-	if err != nil {
-		return err
-	}
-	kernel, err := h.kernel()
-	if err != nil {
-		return err
-	}
-	origin, err := os.ReadFile(filepath.Join(h.named(r.ID), imageFile))
-	if err != nil {
-		return unusable("its image is not known: %v", err)
-	}
-	switch {
-	case rec.Kernel != kernel:
-		return unusable("it was written by another version of gVisor")
-	case string(origin) != img.Digest:
-		return unusable("the image %q was replaced since", img.Name)
-	case rec.Limits != r.Limits:
-		return unusable("it is of a sandbox with other limits")
-	case rec.Mounts != mountsOf(r):
-		return unusable("it is of a sandbox with more storage mounted than it may have now")
-	}
-	files, err := sums(dir)
-	if err != nil {
-		return unusable("its files cannot be read: %v", err)
-	}
-	for name, want := range rec.Files {
-		if files[name] != want {
-			return unusable("its file %s is damaged", name)
-		}
-	}
-	if len(files) != len(rec.Files) || len(files) == 0 {
-		return unusable("it has files that its record does not know, or none")
-	}
-	return nil
-}
-
-func unusable(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", named.ErrMemory, fmt.Sprintf(format, args...))
 }
 
 // Resume implements named.Live. What was written is of no use from the moment on
@@ -442,62 +225,6 @@ func (n Named) prepare(ctx context.Context, r named.Recipe, img *image.Image) (k
 func reseed(id sandbox.ID) guest.Reseed {
 	sum := sha256.Sum256([]byte("machine id of " + id))
 	return guest.Reseed{Hostname: string(id), MachineID: hex.EncodeToString(sum[:16])}
-}
-
-// Copy implements named.Engine. The memory, which nobody writes to, is linked. The
-// folders of one that Twin has begun are there.
-func (n Named) Copy(ctx context.Context, from, to sandbox.ID) (err error) {
-	if err := n.CopyFiles(ctx, from, to); err != nil {
-		return err
-	}
-	src, dst := n.e.host.named(from), n.e.host.named(to)
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("copy the memory of %s: %w", from, err), os.RemoveAll(dst))
-		}
-	}()
-	if err := linkFolder(filepath.Join(src, memoryDir), filepath.Join(dst, memoryNew)); err != nil {
-		return err
-	}
-	return os.Rename(filepath.Join(dst, memoryNew), filepath.Join(dst, memoryDir))
-}
-
-// CopyFiles implements named.Engine.
-func (n Named) CopyFiles(ctx context.Context, from, to sandbox.ID) (err error) {
-	src, dst := n.e.host.named(from), n.e.host.named(to)
-	if err := os.MkdirAll(dst, 0o700); err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("copy the files of %s: %w", from, err), n.Remove(context.WithoutCancel(ctx), to))
-		}
-	}()
-	if err := disk.MergeTree(ctx, filepath.Join(src, filesDir), filepath.Join(dst, filesDir)); err != nil {
-		return err
-	}
-	for _, name := range []string{guestFile, imageFile} {
-		if err := os.Link(filepath.Join(src, name), filepath.Join(dst, name)); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	}
-	return nil
-}
-
-func linkFolder(from, to string) error {
-	entries, err := os.ReadDir(from)
-	if err != nil {
-		return err
-	}
-	if err := os.Mkdir(to, 0o700); err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if err := os.Link(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Freeze implements named.Live.
