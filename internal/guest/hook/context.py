@@ -24,8 +24,10 @@ MOST_ROWS = 1000  # of a data frame as JSON
 AWAITS = 0x80  # inspect.CO_COROUTINE
 FUTURES = 0xFF0000 | 0x1000000  # the compiler's flags of __future__
 
-write, read, getpid = os.write, os.read, os.getpid
+write, read = os.write, os.read
 own_file = __file__
+to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # json.dumps makes one each time
+PLAIN = frozenset({int, float, complex, bool, str, bytes})  # which have one form, and no methods that tell of others
 
 
 class Channel:
@@ -39,7 +41,7 @@ class Channel:
         self.owed = False  # an interrupt came meanwhile
 
     def encode(self, kind, **fields):
-        line = json.dumps({"id": self.run, "type": kind, **fields}, ensure_ascii=False, allow_nan=False)
+        line = to_json({"id": self.run, "type": kind, **fields})
         data = line.encode("utf-8", "replace") + b"\n"
         if len(data) > MOST_LINE:
             return self.encode(kind, data={"text/plain": "…"}, metadata={"omitted": list(fields["data"])})
@@ -100,6 +102,10 @@ def loaded(module, name):
 
 def bundle(value):
     """Returns a value in all the forms there are of it, and what is to be said of them."""
+    if type(value) in PLAIN:
+        text = repr(value)
+        if len(text) <= MOST:
+            return {"data": {"text/plain": text}, "metadata": {}}
     data, meta = {}, {}
     if isinstance(value, loaded("matplotlib.figure", "Figure")):
         data["image/png"] = picture(value)
@@ -267,7 +273,7 @@ def show_figures(but=None):
 
 class Kernel:
     def __init__(self):
-        self.pid = getpid()
+        self.child = False
         self.running = False
         self.flags = 0
         self.count = 0
@@ -276,6 +282,10 @@ class Kernel:
         self.module = types.ModuleType("__main__")
         self.names = self.module.__dict__
         self.names["__builtins__"] = builtins
+
+    def forked(self):
+        self.child = True
+        os.closerange(CONTROL_IN, CONTROL_OUT + 1)
 
     def interrupt(self, *_):
         if not self.running:
@@ -298,8 +308,8 @@ class Kernel:
                 self.execute(code, name)
             except BaseException as e:
                 failed = e
-            if getpid() != self.pid:
-                os._exit(0)  # a forked child that went on to the end of the piece
+            if self.child:
+                os._exit(0)  # that was forked, and went on to the end of the piece
             show_figures()
         except BaseException as e:
             failed = failed or e
@@ -310,11 +320,12 @@ class Kernel:
         return failed
 
     def execute(self, code, name):
-        tree = ast.parse(code, name)
+        tree = compile(code, name, "exec", ast.PyCF_ONLY_AST)
         last = None
         if tree.body and isinstance(tree.body[-1], ast.Expr) and not code.rstrip().endswith(";"):
             last = ast.Expression(tree.body.pop().value)
-        self.step(tree, name, "exec")
+        if tree.body or last is None:
+            self.step(tree, name, "exec")
         if last is None:
             return
         value = self.step(last, name, "eval")
@@ -328,7 +339,7 @@ class Kernel:
 
     def step(self, tree, name, mode):
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | self.flags
-        code = compile(tree, name, mode, flags, dont_inherit=True)
+        code = compile(tree, name, mode, flags, True)
         self.flags |= code.co_flags & FUTURES
         if not code.co_flags & AWAITS:
             return eval(code, self.names)
@@ -417,7 +428,7 @@ def main():
     sys.meta_path.insert(0, Figures())
     builtins.display = display
     signal.signal(signal.SIGINT, kernel.interrupt)
-    os.register_at_fork(after_in_child=lambda: os.closerange(CONTROL_IN, CONTROL_OUT + 1))
+    os.register_at_fork(after_in_child=kernel.forked)
     kernel.serve()
 
 
