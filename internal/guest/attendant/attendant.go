@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -52,6 +53,8 @@ func Run() error {
 		return err
 	}
 	cues := os.NewFile(cueFD, "cues")
+	findScheduler()
+	runtime.GOMAXPROCS(max(processors, runtime.GOMAXPROCS(0)))
 	var at *session
 	for b := make([]byte, 64); ; {
 		if _, err := cues.Read(b); err != nil {

@@ -24,7 +24,7 @@ func (c *peer) connect(q *proto.Connect) bool {
 		unix.Close(to)
 		return false
 	}
-	from, err := takeFD(c.Transport.(*link).File)
+	from, err := c.Transport.(*link).take()
 	if err != nil {
 		unix.Close(to)
 		return false

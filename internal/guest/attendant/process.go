@@ -55,19 +55,55 @@ type process struct {
 
 // channel is what a process reads from.
 type channel struct {
-	*os.File
+	file *os.File // which only keeps the descriptor open while it is used
 	conn syscall.RawConn
+	door *door
 	mu   sync.Mutex // held while something is written, so that it comes in one piece
 }
 
+// newChannel takes a descriptor that blocks.
 func newChannel(fd int, name string) (*channel, error) {
-	c := &channel{File: os.NewFile(uintptr(fd), name)}
-	var err error
-	if c.conn, err = c.SyscallConn(); err != nil {
-		c.File.Close()
+	c := &channel{file: os.NewFile(uintptr(fd), name)} // unknown to Go's epoll, as it blocks
+	err := unix.SetNonblock(fd, true)
+	if err == nil {
+		c.conn, err = c.file.SyscallConn()
+	}
+	if err == nil {
+		c.door, err = newDoor(fd)
+	}
+	if err != nil {
+		c.file.Close()
 		return nil, err
 	}
 	return c, nil
+}
+
+// Write returns when all is written.
+func (c *channel) Write(data []byte) (n int, err error) {
+	for {
+		e := c.conn.Write(func(fd uintptr) bool {
+			for n < len(data) && err == nil {
+				var k int
+				k, err = raw.Write(int(fd), data[n:])
+				n += k
+			}
+			return true
+		})
+		if e != nil {
+			return n, e
+		}
+		if err != unix.EAGAIN {
+			return n, err
+		}
+		if err = c.door.wait(unix.EPOLLOUT); err != nil {
+			return n, err
+		}
+	}
+}
+
+// SetWriteDeadline is for Writes that have to wait.
+func (c *channel) SetWriteDeadline(t time.Time) {
+	c.door.file.SetReadDeadline(t)
 }
 
 // begin writes as much as the process has room for, if nobody else is writing.
@@ -134,7 +170,8 @@ func (c *channel) goOn(rest []byte) (stop func()) {
 // close ends it. Whoever waits for the process to read is sent away.
 func (c *channel) close() {
 	if c != nil {
-		c.Close()
+		c.door.close()
+		c.file.Close()
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,13 +29,17 @@ var readBuffers = sync.Pool{New: func() any { return new([readSize]byte) }}
 // so that what came first is kept first.
 type pump struct {
 	*process
-	fds    [watched]int // -1 for what there is not
-	nest   *os.File     // an epoll of them
-	poll   int          // its descriptor
-	conn   syscall.RawConn
-	held   [watched]bool // whether the nest has it
+	fds    [watched]int  // -1 for what there is not
+	poll   int           // an epoll of them
+	door   *door         // to wait for that
+	held   [watched]bool // whether the epoll has it
 	warden int           // the process id of the tracer, 0 for none
 	ahead  bool          // the process was started ahead
+
+	turning sync.Mutex // held but while somebody waits
+	home    sync.Cond  // of turning: it is lent no more
+	lent    *peer      // guarded by turning; who takes the turns in the place of run
+	gone    bool       // guarded by turning; there are none left to take
 
 	alive  sync.Mutex // held while the process id, or the terminal, is used
 	reaped bool       // guarded by alive; the id may be another process's
@@ -52,22 +55,25 @@ func newPump(p *process) (*pump, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.SetNonblock(fd, true); err != nil {
-		unix.Close(fd)
-		return nil, err
-	}
-	u := &pump{process: p, nest: os.NewFile(uintptr(fd), "epoll"), poll: fd}
+	u := &pump{process: p, poll: fd}
+	u.home.L = &u.turning
 	for i := range u.fds {
 		u.fds[i] = -1
 	}
-	if u.conn, err = u.nest.SyscallConn(); err != nil {
-		u.nest.Close()
+	if u.door, err = newDoor(fd); err != nil {
+		shut(fd)
 		return nil, err
 	}
 	return u, nil
 }
 
-// hold has the nest watch what there is, or not.
+// close is for a pump that nobody runs any more.
+func (u *pump) close() {
+	u.door.close()
+	shut(u.poll)
+}
+
+// hold has the epoll watch what there is, or not.
 func (u *pump) hold(i int, on bool) {
 	if u.fds[i] < 0 || u.held[i] == on {
 		return
@@ -95,13 +101,101 @@ func (u *pump) drop(i int) {
 
 // run goes on until nothing is left to be read.
 func (u *pump) run() {
-	defer u.nest.Close()
-	for u.turn(u.wait) {
+	u.turning.Lock()
+	defer u.turning.Unlock()
+	defer u.close()
+	for {
+		for u.lent != nil {
+			u.home.Wait()
+		}
+		idle := false
+		if !u.turn(func() (ready [watched]bool) {
+			ready = u.look(0)
+			idle = ready == [watched]bool{}
+			return ready
+		}) {
+			return
+		}
+		if idle && u.door.ask(unix.EPOLLIN) == nil {
+			u.rest()
+		}
 	}
 }
 
-// lingerTime is how long a thread waits for a command that may be over at once.
-const lingerTime = 5 * time.Millisecond
+// rest waits until something is ready, or there may be room again. turning is held.
+func (u *pump) rest() {
+	u.turning.Unlock()
+	defer u.turning.Lock()
+	if errors.Is(u.door.rest(), os.ErrDeadlineExceeded) {
+		u.door.file.SetReadDeadline(never)
+	}
+}
+
+// borrow lets a peer take turns in the place of run, which does not wake meanwhile,
+// or of another peer, who does not need it any more.
+func (u *pump) borrow(by *peer) bool {
+	u.turning.Lock()
+	defer u.turning.Unlock()
+	if u.gone || u.lent == nil && u.door.ask(0) != nil {
+		return false
+	}
+	u.lent = by
+	return true
+}
+
+// giveBack ends that, unless another peer has it now.
+func (u *pump) giveBack(by *peer) {
+	u.turning.Lock()
+	defer u.turning.Unlock()
+	if u.lent != by {
+		return
+	}
+	u.lent = nil
+	u.home.Signal()
+	if u.gone || u.door.ask(unix.EPOLLIN) != nil {
+		u.kick()
+	}
+}
+
+// attend takes a turn of what it was borrowed for: it lingers until something is
+// ready, or the host has said something. on is false when it is over, for whatever
+// reason.
+func (u *pump) attend(by *peer, until time.Time) (heard, on bool) {
+	u.turning.Lock()
+	defer u.turning.Unlock()
+	if u.lent != by {
+		return false, false
+	}
+	more := u.turn(func() (ready [watched]bool) {
+		ready, heard, on = u.beside(by.link, until)
+		if u.lent != by {
+			ready, on = [watched]bool{}, false
+		}
+		return ready
+	})
+	return heard, on && more
+}
+
+// beside lingers until something is ready, or the host has said something. turning
+// is held, but not while it waits.
+func (u *pump) beside(l *link, until time.Time) (ready [watched]bool, heard, on bool) {
+	var fds [watched + 2]unix.PollFd // with room for the host and the scheduler
+	var is [watched]int
+	n := 0
+	for i, fd := range u.fds {
+		if u.held[i] {
+			fds[n], is[n] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}, i
+			n++
+		}
+	}
+	u.turning.Unlock()
+	heard, on = l.linger(fds[:n], until)
+	u.turning.Lock()
+	for k := range n {
+		ready[is[k]] = fds[k].Revents != 0
+	}
+	return ready, heard, on
+}
 
 // linger is run for that long, without giving the thread away, which takes longer
 // than many a command does. It reports whether run has to go on.
@@ -116,7 +210,7 @@ func (u *pump) linger() bool {
 			ms = 0
 		}
 		if !u.turn(func() [watched]bool { return u.look(ms) }) {
-			u.nest.Close()
+			u.close()
 			return false
 		}
 		if ended {
@@ -138,6 +232,7 @@ func (u *pump) turn(wait func() [watched]bool) bool {
 	}
 	if !open && u.fds[endOf] < 0 && u.fds[tracer] < 0 && u.finished() {
 		u.drop(note)
+		u.gone = true
 		return false
 	}
 	ready := wait()
@@ -162,18 +257,6 @@ func (u *pump) turn(wait func() [watched]bool) bool {
 	return true
 }
 
-// wait returns what is ready, or nothing when there may be room again.
-func (u *pump) wait() (ready [watched]bool) {
-	err := u.conn.Read(func(uintptr) bool {
-		ready = u.look(0)
-		return ready != [watched]bool{}
-	})
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		u.nest.SetReadDeadline(time.Time{})
-	}
-	return ready
-}
-
 // look returns what is ready, or becomes so within that many ms.
 func (u *pump) look(ms int) (ready [watched]bool) {
 	var events [watched]unix.EpollEvent
@@ -189,7 +272,7 @@ func (u *pump) look(ms int) (ready [watched]bool) {
 
 // kick has the pump look again whether there is room.
 func (u *pump) kick() {
-	u.nest.SetReadDeadline(time.Unix(1, 0))
+	u.door.file.SetReadDeadline(past)
 }
 
 // maxTurn bounds what is read of one stream before the others are looked at.

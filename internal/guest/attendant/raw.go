@@ -1,9 +1,6 @@
 package attendant
 
 import (
-	"io"
-	"os"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -90,54 +87,4 @@ func epollWait(fd int, events []unix.EpollEvent, timeout int) (int, error) {
 func epollCtl(poll, op, fd int, event *unix.EpollEvent) error {
 	_, _, e := unix.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(poll), uintptr(op), uintptr(fd), uintptr(unsafe.Pointer(event)), 0, 0)
 	return raw.Number(e)
-}
-
-// link is the connection with the host.
-type link struct {
-	*os.File
-	conn syscall.RawConn
-}
-
-func newLink(fd int) (*link, error) {
-	f := os.NewFile(uintptr(fd), "host")
-	conn, err := f.SyscallConn()
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return &link{f, conn}, nil
-}
-
-func (l *link) Read(p []byte) (n int, err error) {
-	if len(p) == 0 {
-		return 0, nil
-	}
-	if e := l.conn.Read(func(fd uintptr) bool {
-		n, err = raw.Read(int(fd), p)
-		return err != unix.EAGAIN
-	}); e != nil {
-		return 0, e
-	}
-	if n == 0 && err == nil {
-		err = io.EOF
-	}
-	return n, err
-}
-
-func (l *link) Write(p []byte) (total int, err error) {
-	if e := l.conn.Write(func(fd uintptr) bool {
-		for total < len(p) && err == nil {
-			var n int
-			n, err = raw.Write(int(fd), p[total:])
-			total += n
-		}
-		if err == unix.EAGAIN {
-			err = nil
-			return false
-		}
-		return true
-	}); e != nil {
-		return total, e
-	}
-	return total, err
 }

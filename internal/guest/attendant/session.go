@@ -41,7 +41,7 @@ func (a *attendant) meet() *session {
 
 // dial makes a connection, on which the greeting was sent.
 func (s *session) dial(first bool) (*proto.Conn, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (s *session) add(c *proto.Conn) bool {
 	}
 	s.peers[c] = c
 	s.wait.Go(func() {
-		(&peer{Conn: c, attendant: s.attendant, of: s}).serve()
+		(&peer{Conn: c, attendant: s.attendant, of: s, link: c.Transport.(*link)}).serve()
 		s.mu.Lock()
 		delete(s.peers, c)
 		s.mu.Unlock()

@@ -152,7 +152,7 @@ func (u *pump) discard() {
 			unix.Close(u.fds[i])
 		}
 	}
-	u.nest.Close()
+	u.close()
 	u.input.close()
 	u.requests.close()
 }
@@ -288,10 +288,7 @@ func (u *pump) openPipes(input bool) (child files, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if child, err = (files{r}), unix.SetNonblock(w, true); err != nil {
-			unix.Close(w)
-			return child, err
-		}
+		child = files{r}
 		if u.input, err = newChannel(w, "input"); err != nil {
 			return child, err
 		}
@@ -320,10 +317,6 @@ func (u *pump) openControl(child *files) error {
 		return err
 	}
 	*child = append(*child, r)
-	if err := unix.SetNonblock(w, true); err != nil {
-		unix.Close(w)
-		return err
-	}
 	if u.requests, err = newChannel(w, "requests"); err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 // openTerminal makes a terminal: the process gets its end of it three times.
 func (u *pump) openTerminal(size proto.Size) (child files, err error) {
-	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open a terminal: %w", err)
 	}
@@ -35,6 +35,6 @@ func (u *pump) openTerminal(size proto.Size) (child files, err error) {
 	if err != nil {
 		return child, err
 	}
-	u.input, err = newChannel(input, "terminal")
+	u.input, err = newChannel(input, "terminal") // from here on the master does not block
 	return child, err
 }
