@@ -327,10 +327,11 @@ func TestSandboxTerminal(t *testing.T) {
 		}
 	}
 	conn := open(url.Values{"rows": {"40"}, "columns": {"100"}})
-	typed(conn, "stty size; v=kept\n")
-	_, begun := until(conn, "40 100")
-	if begun.ProcessID == "" {
-		t.Fatal("the terminal's process is not known")
+	// Not before its prompt, for which readline reads the size and writes it back.
+	typed(conn, "stty size; v=kept; PS1=$v'> '\n")
+	first, begun := until(conn, "kept> ")
+	if begun.ProcessID == "" || !strings.Contains(first, "40 100") {
+		t.Fatalf("the terminal %q shows %q", begun.ProcessID, first)
 	}
 	if err := wsjson.Write(ctx, conn, object{"type": "resize", "rows": 50, "columns": 120}); err != nil {
 		t.Fatal(err)
