@@ -13,10 +13,6 @@ SENTRY = -trimpath -ldflags "$(GVISOR_LINK) $(if $(filter amd64,$(shell go env G
 # make run keeps its data beside the sources, so that it needs no rights elsewhere.
 export ATOLL_DATA_DIR ?= $(CURDIR)/data
 
-# Packages whose tests make sandboxes, mounts or control groups: they count what is
-# left of them, and load the machine, so they are tested one at a time.
-ALONE = /atoll/(bench|test|internal/(cgroup|codecontext|disk|egress|engine|executor|guest|named|netns|owner|rootless|runtime|server|storage|thread|tools|warm))(/|$$)
-
 .PHONY: help
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{ printf "  make %-10s %s\n", $$1, $$2 }'
@@ -37,14 +33,8 @@ build: ## build atoll, its guest and gVisor's runtime into bin/
 	CGO_ENABLED=0 go build -C runsc $(SENTRY) -v -o ../bin/gvisor-bin/gvisor_sentry ./sentry
 
 .PHONY: test
-test: test-deps build check lint ## install what the tests need, check everything, run all tests
-	@test -e .cache/test-data/images/default/image.json || echo "building the image that tests run programs in; it takes a few minutes"
-	bin/atoll image build --if-missing --data-dir .cache/test-data
-	go build -race ./...
-	@status=0; \
-	go test -race -timeout 30m $$(go list ./... | grep -vE '$(ALONE)') || status=1; \
-	go test -race -timeout 30m -p 1 $$(go list ./... | grep -E '$(ALONE)') || status=1; \
-	exit $$status
+test: test-deps build ## install what the tests need, check everything, run all tests
+	@scripts/test.sh
 
 .PHONY: test-deps
 test-deps:

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# What 'make test' does once everything is built: checks and lint rules, beside them
+# the image that tests run programs in, then every test with the race detector.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+mkdir -p .cache
+
+# Packages whose tests make sandboxes, mounts or control groups: they count what is
+# left of them, and load the machine, so one of them is tested at a time. Much of
+# that is waiting, in which the next one is built and the others are tested, at a
+# lower priority.
+alone='/atoll/(bench|test|internal/(cgroup|egress|engine|executor|guest|named|netns|owner|rootless|runtime|server|storage|tools|warm))(/|$)'
+
+background=
+trap 'test -z "$background" || kill -- "-$background" 2>/dev/null || true' EXIT
+
+# beside runs a command in the background, in a process group of its own, or it would
+# ignore interrupts; joined waits for it and says what it said.
+beside() {
+  set -m
+  "$@" >.cache/beside.log 2>&1 &
+  background=$!
+  set +m
+}
+joined() {
+  local status=0
+  wait "$background" || status=$?
+  background=
+  cat .cache/beside.log
+  return "$status"
+}
+
+test -e .cache/test-data/images/default/image.json || echo "building the image that tests run programs in, which takes a few minutes"
+beside bin/atoll image build --if-missing --data-dir .cache/test-data
+make --no-print-directory check lint
+joined
+
+go build -race ./...
+packages=$(go list ./...)
+status=0
+# shellcheck disable=SC2046 # one word for each package
+beside nice -n 10 go test -vet=off -race -timeout 30m -p 1 $(grep -vE "$alone" <<<"$packages")
+# shellcheck disable=SC2046
+go test -vet=off -race -timeout 30m -p 2 -exec "flock -o '$PWD/.cache/alone'" $(grep -E "$alone" <<<"$packages") || status=1
+joined || status=1
+exit "$status"
