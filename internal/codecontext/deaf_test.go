@@ -10,8 +10,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/fault"
-	"github.com/atoll-run/atoll/internal/guest/attend"
-	"github.com/atoll-run/atoll/internal/guest/attend/liar"
+	"github.com/atoll-run/atoll/internal/guest/attend/attendtest"
 	"github.com/atoll-run/atoll/internal/guest/proto"
 	"github.com/atoll-run/atoll/internal/redact"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -21,12 +20,7 @@ import (
 // whether there is the context.
 func lied(t *testing.T, answer func(q *proto.Request) *proto.Reply) *rig {
 	t.Helper()
-	l := liar.New(t, liar.Answers(answer))
-	guest, err := attend.Dial(t.Context(), l.Folder, l.Come)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { guest.Close() })
+	guest := attendtest.Lie(t, answer)
 	covers, err := redact.New(redact.Config{})
 	if err != nil {
 		t.Fatal(err)

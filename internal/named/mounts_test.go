@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/storage"
 	"github.com/atoll-run/atoll/internal/storage/volume"
 	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // volumes is a machine that keeps volumes, and the folder of those of tenant a.
@@ -108,7 +108,7 @@ func TestASandboxHasItsEnvironmentsVolumes(t *testing.T) {
 		t.Errorf("the host still has %v mounted", at)
 	}
 	// Its programs, and what they have open, through every sleep and another server.
-	m.shell(p, "s", "one", `setsid sh -c 'exec 5>>/data/team/held; cd /data/fixed; while sleep 0.05; do [ -e /tmp/go ] && echo tick >&5; done' >/dev/null 2>&1 & sleep 0.3`)
+	m.shell(p, "s", "one", `setsid sh -c 'exec 5>>/data/team/held; cd /data/fixed; echo >/tmp/begun; while sleep 0.05; do [ -e /tmp/go ] && echo tick >&5; done' >/dev/null 2>&1 & until [ -e /tmp/begun ]; do sleep 0.05; done`)
 	again := func(what string, n int) {
 		t.Helper()
 		want := seen + strings.Repeat("more\n", n)
@@ -174,7 +174,7 @@ func TestAVolumeThatChangedUnderASleeper(t *testing.T) {
 	m, of := volumes(t, nil)
 	p := m.caller("a", with(grant("team", "", false)))
 	m.ensure(p, "s", "one", nil)
-	hold := `echo kept > kept; echo x > /data/team/held; setsid sh -c 'exec 5>>/data/team/held; exec sleep 1000' >/dev/null 2>&1 & sleep 0.3; cat /proc/[0-9]*/comm | grep -c ^sleep`
+	hold := `echo kept > kept; echo x > /data/team/held; setsid sh -c 'exec 5>>/data/team/held; exec sleep 1000' >/dev/null 2>&1 & until grep -q ^sleep /proc/[0-9]*/comm; do :; done; cat /proc/[0-9]*/comm | grep -c ^sleep`
 	if got := m.shell(p, "s", "one", hold); got != "1" {
 		t.Fatalf("it has %s programs", got)
 	}
@@ -207,15 +207,7 @@ func TestStorageIsTakenBack(t *testing.T) {
 	p := m.caller("a", with(grant("team", "", false), grant("other", "", false)))
 	other := m.second(p, func(*tenant.Key) {})
 	const name = "one"
-	writes := `echo kept > kept; setsid sh -c 'while echo x >> /data/team/log && sleep 0.05; do :; done' >/dev/null 2>&1 & sleep 0.3; echo begun`
-	size := func() int64 {
-		t.Helper()
-		info, err := os.Stat(filepath.Join(of, "con_team", "log"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return info.Size()
-	}
+	writes := `echo kept > kept; setsid sh -c 'while echo x >> /data/team/log && sleep 0.05; do :; done' >/dev/null 2>&1 & until [ -s /data/team/log ]; do sleep 0.05; done; echo begun`
 	for what, c := range map[string]struct {
 		left   []storage.Granted
 		revoke bool // the key that made it
@@ -259,10 +251,9 @@ func TestStorageIsTakenBack(t *testing.T) {
 			c.how()
 		}
 		if what != "before the next use" {
-			was := size()
-			time.Sleep(200 * time.Millisecond) // whoever still wrote would have
-			if now := size(); now != was {
-				t.Errorf("%s: its programs have written %d bytes since", what, now-was)
+			left, err := atolltest.Trace(m.dir).Find()
+			if err != nil || len(left.Processes) > 0 { // they might write
+				t.Errorf("%s: there are the processes %v, %v", what, left.Processes, err)
 			}
 		}
 		if got := m.shell(by, "s", name, `ls /data; cat kept; touch /data/team/x 2>&1 | grep -o Read-only; cat /proc/[0-9]*/comm | grep -c ^sleep; true`); !strings.HasPrefix(got, c.sees+"\nkept\n") || !strings.HasSuffix(got, "\n0") || (!strings.Contains(got, "Read-only") && strings.HasSuffix(what, "written")) {
@@ -322,7 +313,7 @@ func TestWhoUsesASandboxMaySeeItsStorage(t *testing.T) {
 		t.Errorf("what others wanted changed it: %+v", sb)
 	}
 	// When nobody may use it any more its programs stand still.
-	m.shell(wide, "s", "wide", `setsid sh -c 'while echo x >> /data/team/log && sleep 0.05; do :; done' >/dev/null 2>&1 & sleep 0.3`)
+	m.shell(wide, "s", "wide", `setsid sh -c 'while echo x >> /data/team/log && sleep 0.05; do :; done' >/dev/null 2>&1 & until [ -s /data/team/log ]; do sleep 0.05; done`)
 	delete(m.callers, wide.Key.ID)
 	m.Check(t.Context())
 	if sb := m.get(wide, "s", "wide"); sb.State != named.Sleeping || !strings.Contains(sb.Detail, "valid") {

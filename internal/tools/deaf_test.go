@@ -10,7 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest/attend"
-	"github.com/atoll-run/atoll/internal/guest/attend/liar"
+	"github.com/atoll-run/atoll/internal/guest/attend/attendtest"
 	"github.com/atoll-run/atoll/internal/guest/proto"
 	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -50,12 +50,7 @@ func (p policy) Policy(*tenant.Principal) execution.Policy { return execution.Po
 // them, and the records.
 func lied(t *testing.T, answer func(*proto.Request) *proto.Reply) (*Set, *Caller, *store.DB) {
 	t.Helper()
-	l := liar.New(t, liar.Answers(answer))
-	guest, err := attend.Dial(t.Context(), l.Folder, l.Come)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { guest.Close() })
+	guest := attendtest.Lie(t, answer)
 	db := storetest.SQLite(t)
 	pool := named.New(named.Config{
 		Store: db.Sandboxes(), Engine: lies{live: lyingSandbox{guest: guest, done: make(chan struct{})}},

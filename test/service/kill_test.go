@@ -19,14 +19,9 @@ import (
 // output is whole, that it has one audit row, and that its webhook has arrived.
 func TestKilledServer(t *testing.T) {
 	hooks := newReceiver(t)
-	settings := append(hooks.settings(), "ATOLL_ON_EXIT=detach", "ATOLL_POOL_SIZE=2")
-	s := atolltest.Start(t, atolltest.Options{Env: settings})
-	data := s.Keep(t)
+	line := newSuccession(t, append(hooks.settings(), "ATOLL_POOL_SIZE=2")...)
 
 	// Clients repeat a request until it is answered; the key makes it one.
-	var mu sync.Mutex
-	current := s
-	server := func() *atolltest.Server { mu.Lock(); defer mu.Unlock(); return current }
 	n := atolltest.Count(20, 200)
 	ids := make([]string, n)
 	submitted := make(chan struct{})
@@ -35,7 +30,7 @@ func TestKilledServer(t *testing.T) {
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		for i := range n {
-			wg.Go(func() { ids[i] = submit(t, server, i, hooks.URL) })
+			wg.Go(func() { ids[i] = submit(line, i, hooks.URL) })
 			time.Sleep(time.Duration(rand.IntN(400)) * time.Millisecond) // the load: requests come at any moment
 		}
 	}()
@@ -46,25 +41,15 @@ func TestKilledServer(t *testing.T) {
 			alive = false
 		case <-time.After(time.Duration(200+rand.IntN(3000)) * time.Millisecond):
 		}
-		if err := server().Signal(syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		_ = server().Wait(t.Context()) // it was killed
+		line.next(syscall.SIGKILL)
 		kills++
-		next, err := atolltest.Launch(t.Context(), atolltest.Options{Data: data, Env: settings, NotReady: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		mu.Lock()
-		current = next
-		mu.Unlock()
 	}
-	last := server()
+	last := line.now()
 	defer func() {
 		if err := last.Close(); err != nil {
 			t.Errorf("%v\n%s", err, last.Log())
 		}
-		if err := atolltest.Trace(data).Gone(context.Background()); err != nil {
+		if err := atolltest.Trace(line.data).Gone(context.Background()); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -113,25 +98,29 @@ func output(i int) string {
 }
 
 // submit asks for execution i until a server answers.
-func submit(t *testing.T, server func() *atolltest.Server, i int, url string) string {
+func submit(line *succession, i int, url string) string {
 	code := fmt.Sprintf("import time\nfor line in range(20):\n print('execution %d line', line, flush=True)\n time.sleep(%f)", i, rand.Float64()/5)
 	header := http.Header{"Prefer": {"respond-async"}, "Idempotency-Key": {fmt.Sprintf("kill-%d", i)}}
-	// A client waits before it tries again: that sleep is the client's behaviour.
-	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		a, err := server().Call(t.Context(), atolltest.Key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"code": code, "webhook_url": url + "/end"}, header)
-		if err != nil || a.Status == http.StatusServiceUnavailable {
-			continue // killed in the middle, or not ready
+	ctx, cancel := context.WithTimeout(line.Context(), 3*time.Minute)
+	defer cancel()
+	for {
+		s := line.now()
+		a, err := s.Call(ctx, atolltest.Key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"code": code, "webhook_url": url + "/end"}, header)
+		if err != nil || a.Status == http.StatusServiceUnavailable { // killed in the middle, or not ready
+			if err := line.again(ctx, s); err != nil {
+				line.Errorf("execution %d was never accepted: %v", i, err)
+				return ""
+			}
+			continue
 		}
 		if a.Status != http.StatusAccepted {
-			t.Errorf("execution %d: HTTP %d %s", i, a.Status, a.Body)
+			line.Errorf("execution %d: HTTP %d %s", i, a.Status, a.Body)
 			return ""
 		}
 		var r record
-		a.Into(t, http.StatusAccepted, &r)
+		a.Into(line, http.StatusAccepted, &r)
 		return r.TraceID
 	}
-	t.Errorf("execution %d was never accepted", i)
-	return ""
 }
 
 // TestWebhook checks a webhook's signature, retries, and redelivery.

@@ -24,10 +24,10 @@ import (
 // outlive the server, whether it is killed or ends for another to follow it.
 func TestKilledServerKeepsPreviewsAndTerminals(t *testing.T) {
 	line := newSuccession(t)
-	callTool(t, line.now, "shell", map[string]any{"command": `echo here > index.html; (python3 -m http.server 8000 --bind 127.0.0.1 > /dev/null 2>&1 &)
+	line.tool("shell", map[string]any{"command": `echo here > index.html; (python3 -m http.server 8000 --bind 127.0.0.1 > /dev/null 2>&1 &)
 until (: < /dev/tcp/127.0.0.1/8000) 2> /dev/null; do sleep 0.05; done`}, nil)
 	var opened struct{ URL string }
-	callTool(t, line.now, "browse", map[string]any{"port": 8000}, &opened)
+	line.tool("browse", map[string]any{"port": 8000}, &opened)
 	at, err := url.Parse(opened.URL)
 	if err != nil {
 		t.Fatal(err)

@@ -2,9 +2,7 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"math/rand/v2"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,47 +21,17 @@ type shellAnswer struct {
 	ExitCode int    `json:"exit_code"`
 }
 
-// callTool calls a tool of a session until a server answers.
-func callTool(t testing.TB, server func() *atolltest.Server, tool string, input map[string]any, into any) (ok bool) {
-	t.Helper()
-	deadline := time.Now().Add(3 * time.Minute)
-	for {
-		s := server()
-		a, err := s.Call(t.Context(), atolltest.Key, http.MethodPost, "/v1/sessions/kills/tools/"+tool, input, nil)
-		if err == nil && a.Status == http.StatusOK {
-			if into == nil {
-				return true
-			}
-			if err := json.Unmarshal(a.Body, into); err != nil {
-				t.Errorf("%v: %s", err, a.Body)
-				return false
-			}
-			return true
-		}
-		if err == nil && a.Status != http.StatusBadGateway && a.Status != http.StatusServiceUnavailable {
-			t.Errorf("%s of %v: %d %s\n%s", tool, input["sandbox"], a.Status, a.Body, s.Log())
-			return false
-		}
-		if time.Now().After(deadline) {
-			t.Errorf("%s of %v is not answered: %v", tool, input["sandbox"], err)
-			return false
-		}
-		time.Sleep(20 * time.Millisecond) // no server answers while it starts
-	}
-}
-
 // TestKilledServerKeepsNamedSandboxes kills the server again and again while
 // sandboxes work, and checks that none of them and nothing in them has ended.
 func TestKilledServerKeepsNamedSandboxes(t *testing.T) {
 	line := newSuccession(t)
-	server := line.now
 	n := atolltest.Count(4, 30)
 	name := func(i int) string { return "worker-" + strconv.Itoa(i) }
 	for i := range n {
 		var out shellAnswer
-		callTool(t, server, "sandbox_create", map[string]any{"sandbox": name(i), "image": "default"}, nil)
+		line.tool("sandbox_create", map[string]any{"sandbox": name(i), "image": "default"}, nil)
 		// A counter that holds its number in memory alone, and says it.
-		callTool(t, server, "shell", map[string]any{"sandbox": name(i), "command": `cat > count.py <<'END'
+		line.tool("shell", map[string]any{"sandbox": name(i), "command": `cat > count.py <<'END'
 import time
 n = 0
 while True:
@@ -82,7 +50,7 @@ nohup python3 count.py > /dev/null 2>&1 & echo $! > pid; until [ -s count ]; do 
 	var answers atomic.Int64
 	read := func(i int) bool {
 		var out shellAnswer
-		if !callTool(t, server, "shell", map[string]any{"sandbox": name(i), "command": "kill -0 $(cat pid) && cat pid count"}, &out) {
+		if !line.tool("shell", map[string]any{"sandbox": name(i), "command": "kill -0 $(cat pid) && cat pid count"}, &out) {
 			return false
 		}
 		answers.Add(1)

@@ -64,10 +64,16 @@ func TestTwoExecutorsAndOneThread(t *testing.T) {
 	var mu sync.Mutex
 	var counted []int
 	conflicts := 0
+	free := make(chan struct{}) // guarded by mu; closed when an execution was answered, which ended before
+	release := func() { close(free); free = make(chan struct{}) }
 	var clients sync.WaitGroup
 	for i := range 4 {
 		clients.Go(func() {
+			defer func() { mu.Lock(); defer mu.Unlock(); release() }() // whatever has failed
 			for done := 0; done < each && !t.Failed(); {
+				mu.Lock()
+				next := free
+				mu.Unlock()
 				a, r := run(servers[i%2], "n=$(($(cat n 2>/dev/null) + 1)); echo $n | tee n")
 				n, err := strconv.Atoi(strings.TrimSpace(r.Stdout))
 				mu.Lock()
@@ -80,9 +86,12 @@ func TestTwoExecutorsAndOneThread(t *testing.T) {
 					counted = append(counted, n)
 					done++
 				}
+				if a.Status != http.StatusConflict {
+					release()
+				}
 				mu.Unlock()
 				if a.Status == http.StatusConflict {
-					time.Sleep(20 * time.Millisecond) // as a client waits before it tries again
+					<-next
 				}
 			}
 		})

@@ -20,8 +20,8 @@ import (
 func TestKilledServerLeavesNoHalfSnapshot(t *testing.T) {
 	line := newSuccession(t)
 	var out shellAnswer
-	callTool(t, line.now, "sandbox_create", map[string]any{"sandbox": "one", "image": "default"}, nil)
-	callTool(t, line.now, "shell", map[string]any{"sandbox": "one", "command": "head -c 50000000 /dev/urandom > data; sha256sum data > sum; " +
+	line.tool("sandbox_create", map[string]any{"sandbox": "one", "image": "default"}, nil)
+	line.tool("shell", map[string]any{"sandbox": "one", "command": "head -c 50000000 /dev/urandom > data; sha256sum data > sum; " +
 		"nohup python3 -c 'import os,time; heap=os.urandom(50<<20); open(\"up\",\"w\").close(); time.sleep(1e6)' > /dev/null 2>&1 & echo $! > pid; until [ -e up ]; do sleep 0.05; done"}, &out)
 	if out.ExitCode != 0 {
 		t.Fatalf("%+v", out)
@@ -47,7 +47,7 @@ func TestKilledServerLeavesNoHalfSnapshot(t *testing.T) {
 		}
 		line.next(syscall.SIGKILL)
 		<-answered
-		callTool(t, line.now, "shell", map[string]any{"sandbox": "one", "command": "sha256sum -c sum && kill -0 $(cat pid)"}, &out)
+		line.tool("shell", map[string]any{"sandbox": "one", "command": "sha256sum -c sum && kill -0 $(cat pid)"}, &out)
 		if out.ExitCode != 0 {
 			t.Fatalf("the sandbox has not gone on: %+v", out)
 		}
@@ -68,7 +68,7 @@ func TestKilledServerLeavesNoHalfSnapshot(t *testing.T) {
 	for i, sn := range page.Data {
 		name := "of-" + strconv.Itoa(i)
 		s.Must(t, atolltest.Key, http.MethodPost, "/v1/sandboxes", map[string]any{"name": name, "session": "kills", "snapshot": sn.ID}).Into(t, http.StatusCreated, nil)
-		callTool(t, line.now, "shell", map[string]any{"sandbox": name, "command": "sha256sum -c sum && kill -0 $(cat pid)"}, &out)
+		line.tool("shell", map[string]any{"sandbox": name, "command": "sha256sum -c sum && kill -0 $(cat pid)"}, &out)
 		if out.ExitCode != 0 || !strings.Contains(out.Stdout, "OK") {
 			t.Errorf("%s: %+v", sn.ID, out)
 		}

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"context"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -19,19 +18,8 @@ import (
 // the host, and nothing in the volume is lost.
 func TestKilledServerLeavesVolumesAlone(t *testing.T) {
 	volumes := filepath.Join(t.TempDir(), "volumes")
-	settings := []string{"ATOLL_ON_EXIT=detach", "ATOLL_POOL_SIZE=0", "ATOLL_VOLUMES=" + volumes}
-	s := atolltest.Start(t, atolltest.Options{Env: settings})
-	data := s.Keep(t)
-	server := func() *atolltest.Server { return s }
-	t.Cleanup(func() { // whatever has failed
-		_ = s.Signal(syscall.SIGKILL)
-		_ = s.Wait(context.Background())
-		if last, err := atolltest.Launch(context.Background(), atolltest.Options{Data: data, Env: append(settings, "ATOLL_ON_EXIT=destroy")}); err == nil {
-			if err := last.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	line := newSuccession(t, "ATOLL_VOLUMES="+volumes)
+	s := line.now()
 	admin, base := s.AdminKey(t), "/v1/admin/tenants/dev/connections"
 	s.Must(t, admin, http.MethodPost, base, map[string]any{"slug": "team", "kind": "volume"}).Into(t, http.StatusCreated, nil)
 	s.Must(t, admin, http.MethodPost, base+"/team/grants", map[string]any{"environment": "default"}).Into(t, http.StatusCreated, nil)
@@ -51,11 +39,11 @@ func TestKilledServerLeavesVolumesAlone(t *testing.T) {
 		t.Errorf("with sub_paths it says that it has %v", narrow.Mounts)
 	}
 	var out shellAnswer
-	callTool(t, server, "shell", map[string]any{"sandbox": "narrow", "command": "echo kept > /data/team/kept && ls /data/team"}, &out)
+	line.tool("shell", map[string]any{"sandbox": "narrow", "command": "echo kept > /data/team/kept && ls /data/team"}, &out)
 	if out.Stdout != "kept\n" {
 		t.Fatalf("%+v", out)
 	}
-	callTool(t, server, "shell", map[string]any{"sandbox": "one", "command": "cat /data/team/of/narrow/kept; nohup sh -c 'exec 5>>/data/team/log; while sleep 0.1; do echo x >&5; done' > /dev/null 2>&1 & echo $! > pid"}, &out)
+	line.tool("shell", map[string]any{"sandbox": "one", "command": "cat /data/team/of/narrow/kept; nohup sh -c 'exec 5>>/data/team/log; while sleep 0.1; do echo x >&5; done' > /dev/null 2>&1 & echo $! > pid"}, &out)
 
 	// What is under way when the server is killed; whether it was done is not asked.
 	steps := []struct{ method, path string }{
@@ -79,27 +67,20 @@ func TestKilledServerLeavesVolumesAlone(t *testing.T) {
 		case <-answered:
 		case <-time.After(time.Duration(rand.IntN(1000)) * time.Millisecond): // it is killed at any moment
 		}
-		if err := s.Signal(syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		_ = s.Wait(t.Context()) // it was killed
+		line.next(syscall.SIGKILL)
+		s = line.now()
 		<-answered
-		next, err := atolltest.Launch(t.Context(), atolltest.Options{Data: data, Env: settings})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s = next
-		if left, err := os.ReadDir(filepath.Join(data, "state", "server", "mounts")); err == nil && len(left) > 0 {
+		if left, err := os.ReadDir(filepath.Join(line.data, "state", "server", "mounts")); err == nil && len(left) > 0 {
 			t.Errorf("after %s %s there are %v", step.method, step.path, left)
 		}
 		all, err := os.ReadFile("/proc/self/mountinfo")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(all), volumes) || strings.Contains(string(all), filepath.Join(data, "state", "server", "mounts")) {
+		if strings.Contains(string(all), volumes) || strings.Contains(string(all), filepath.Join(line.data, "state", "server", "mounts")) {
 			t.Errorf("after %s %s something is mounted:\n%s", step.method, step.path, all)
 		}
-		callTool(t, server, "shell", map[string]any{"sandbox": "one", "command": "kill -0 $(cat pid) && cat /data/team/of/narrow/kept"}, &out)
+		line.tool("shell", map[string]any{"sandbox": "one", "command": "kill -0 $(cat pid) && cat /data/team/of/narrow/kept"}, &out)
 		if out.Stdout != "kept\n" {
 			t.Fatalf("after %s %s: %+v", step.method, step.path, out)
 		}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -309,7 +308,6 @@ func testKill(t *testing.T, f *fixture) {
 			t.Errorf("process %d lives on", pid)
 		}
 	}
-	time.Sleep(20 * time.Millisecond) // for what should not come
 	if !bytes.Equal(read(), data) {
 		t.Error("the file changes after Kill")
 	}

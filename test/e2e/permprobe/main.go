@@ -4,10 +4,10 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
-	"time"
 )
 
 func main() {
@@ -47,10 +47,17 @@ func say(err error) {
 
 // many starts threads, and then processes until it may not.
 func many() {
-	var threads sync.WaitGroup
+	over := make(chan struct{})
+	var threads, begun sync.WaitGroup
 	for range 20 {
-		threads.Go(func() { time.Sleep(200 * time.Millisecond) })
+		begun.Add(1)
+		threads.Go(func() {
+			runtime.LockOSThread() // a thread of its own
+			begun.Done()
+			<-over
+		})
 	}
+	begun.Wait()
 	for n := 0; ; n++ {
 		if _, err := start("/bin/sleep", "5"); err != nil {
 			os.Stdout.WriteString(strconv.Itoa(n) + " ")
@@ -58,5 +65,6 @@ func many() {
 			break
 		}
 	}
+	close(over)
 	threads.Wait()
 }

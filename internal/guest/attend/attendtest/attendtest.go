@@ -14,6 +14,8 @@ import (
 	"github.com/atoll-run/atoll/internal/cgroup"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/attend"
+	"github.com/atoll-run/atoll/internal/guest/attend/liar"
+	"github.com/atoll-run/atoll/internal/guest/proto"
 	"github.com/atoll-run/atoll/internal/image/erofs"
 	"github.com/atoll-run/atoll/internal/owner"
 	"github.com/atoll-run/atoll/internal/runtime/gvisor"
@@ -21,6 +23,19 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox/sandboxtest"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
+
+// Lie is the conversation with an attendant that answers requests as answer says; nil
+// is for no answer, ever.
+func Lie(t testing.TB, answer func(*proto.Request) *proto.Reply) *attend.Client {
+	t.Helper()
+	l := liar.New(t, liar.Answers(answer))
+	c, err := attend.Dial(t.Context(), l.Folder, l.Come)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
 
 // patience bounds what is waited for.
 const patience = 30 * time.Second
