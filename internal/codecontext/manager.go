@@ -206,10 +206,10 @@ var commands = map[execution.Language][]string{
 }
 
 // start starts a context, if there is room for it.
-func (c *Contexts) start(ctx context.Context, u *Use, id ID, dir string) (*Context, error) {
+func (c *Contexts) start(ctx context.Context, u *Use, id ID, dir string) (_ *Context, err error) {
 	k := key{u.Sandbox, id}
 	c.mu.Lock()
-	err := c.enter(k)
+	err = c.enter(k)
 	c.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -222,7 +222,7 @@ func (c *Contexts) start(ctx context.Context, u *Use, id ID, dir string) (*Conte
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if of := c.busy[k.sandbox]; of.lists > 0 {
+		if of := c.busy[k.sandbox]; err == nil && of.lists > 0 {
 			of.started[id] = struct{}{}
 		}
 		c.leave(k)

@@ -28,9 +28,9 @@ const mountsDir = "mounts"
 
 func (h *host) mounts(id sandbox.ID) string { return filepath.Join(h.disk, mountsDir, string(id)) }
 
-// mount prepares what of a tenant's storage is to be seen in the sandbox id. What a program does to the
-// volume meanwhile leads nowhere else: the folder that was opened is the one that
-// is mounted.
+// mount prepares what of a tenant's storage is to be seen in the sandbox id. What a
+// program does to the volume meanwhile leads nowhere else: the folder that was
+// opened is the one that is mounted.
 func (e *Engine) mount(ctx context.Context, id sandbox.ID, tenant string, mounts []storage.Mount) (_ []sandbox.Mount, err error) {
 	defer func() {
 		if err != nil {

@@ -3,7 +3,6 @@ package named
 import (
 	"context"
 	"errors"
-	"syscall"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/disk"
@@ -155,8 +154,8 @@ func (m *Manager) expelled(ctx context.Context, e *entry, sb *Sandbox, live Live
 // Killed is Stopped for somebody whose program has ended so, be it before the use
 // began.
 func (h *Handle) Killed(exit attend.Exit) error {
-	if exit.Signal != syscall.SIGKILL || exit.TimedOut {
-		return nil
+	if !exit.Together {
+		return nil // it ended otherwise
 	}
 	if why := h.Stopped(); why != nil {
 		return why

@@ -104,6 +104,7 @@ type Exit struct {
 	Signal   syscall.Signal // 0 when it ended by itself
 	TimedOut bool
 	Blocked  string // the rule that ended it; "" for none
+	Together bool   // KillAll ended it
 	At       time.Time
 	CPU      time.Duration // of it and the children it waited for
 	PeakRSS  int64         // bytes

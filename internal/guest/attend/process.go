@@ -83,7 +83,7 @@ func exit(e *proto.Exit) (Exit, error) {
 		return Exit{}, fmt.Errorf("%w: an end that cannot be", ErrProtocol)
 	}
 	return Exit{
-		Code: e.Code, Signal: syscall.Signal(e.Signal), TimedOut: e.TimedOut, Blocked: strings.ToValidUTF8(e.Blocked, "�"),
+		Code: e.Code, Signal: syscall.Signal(e.Signal), TimedOut: e.TimedOut, Blocked: strings.ToValidUTF8(e.Blocked, "�"), Together: e.Together,
 		At: time.UnixMicro(e.At), CPU: time.Duration(e.CPU), PeakRSS: e.PeakRSS,
 	}, nil
 }

@@ -60,6 +60,7 @@ func TestProcesses(t *testing.T) {
 		{"limits", testLimits},
 		{"terminal", testTerminal},
 		{"job control", testJobControl},
+		{"killed together", testKilledTogether},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, c) })
 	}
@@ -346,6 +347,26 @@ func testOrphans(t *testing.T, c *attend.Client) {
 	atolltest.Until(t, 20*time.Second, "no zombie stays", func() bool {
 		return strings.TrimSpace(run(t, c, "grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l").out[attend.Stdout]) == "0"
 	})
+}
+
+func testKilledTogether(t *testing.T, c *attend.Client) {
+	before := start(t, c, attend.ProcessSpec{Shell: "kill -9 $$", Env: attendtest.Env})
+	if e, err := c.Wait(t.Context(), before.ID); err != nil || e.Signal != syscall.SIGKILL || e.Together {
+		t.Errorf("one that had ended: %+v, %v", e, err)
+	}
+	p := start(t, c, attend.ProcessSpec{Shell: "sleep 1000 & sleep 1000", Env: attendtest.Env})
+	for range 2 { // the second changes nothing of what is known
+		if err := c.KillAll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e, err := c.Wait(t.Context(), p.ID); err != nil || e.Signal != syscall.SIGKILL || !e.Together {
+		t.Errorf("one that ran: %+v, %v", e, err)
+	}
+	before, err := c.Process(t.Context(), before.ID)
+	if err != nil || before.Exit == nil || before.Exit.Together {
+		t.Errorf("one that had ended, after it: %+v, %v", before, err)
+	}
 }
 
 func testLimits(t *testing.T, c *attend.Client) {

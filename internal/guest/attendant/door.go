@@ -16,8 +16,7 @@ import (
 // is in Go's own itself is told of at every turn, also of what nobody waits for,
 // such as room that a reader made; each time a thread wakes for nothing.
 type door struct {
-	fd   int // the descriptor
-	poll int
+	fd   int  // the descriptor
 	held bool // the epoll has it
 	file *os.File
 	conn syscall.RawConn
@@ -32,7 +31,7 @@ func newDoor(fd int) (*door, error) {
 		unix.Close(poll)
 		return nil, err
 	}
-	d := &door{fd: fd, poll: poll, file: os.NewFile(uintptr(poll), "epoll")}
+	d := &door{fd: fd, file: os.NewFile(uintptr(poll), "epoll")}
 	if d.conn, err = d.file.SyscallConn(); err != nil {
 		d.file.Close()
 		return nil, err
@@ -50,9 +49,9 @@ func (d *door) wait(events uint32) error {
 
 // rest waits for what the door was asked for, with which it tells no more.
 func (d *door) rest() error {
-	return d.conn.Read(func(uintptr) bool {
+	return d.conn.Read(func(poll uintptr) bool {
 		var ev [1]unix.EpollEvent
-		n, err := epollWait(d.poll, ev[:], 0)
+		n, err := epollWait(int(poll), ev[:], 0)
 		return n > 0 || err != nil && err != unix.EINTR
 	})
 }
@@ -63,7 +62,14 @@ func (d *door) ask(events uint32) error {
 	if !d.held {
 		op, d.held = unix.EPOLL_CTL_ADD, true
 	}
-	return epollCtl(d.poll, op, d.fd, &unix.EpollEvent{Events: events | unix.EPOLLONESHOT, Fd: int32(d.fd)})
+	var err error
+	e := d.conn.Control(func(poll uintptr) {
+		err = epollCtl(int(poll), op, d.fd, &unix.EpollEvent{Events: events | unix.EPOLLONESHOT, Fd: int32(d.fd)})
+	})
+	if e != nil {
+		return e
+	}
+	return err
 }
 
 func (d *door) close() { d.file.Close() }

@@ -98,7 +98,7 @@ func (c *peer) handle(q *proto.Request) bool {
 	case q.Kill != nil:
 		return c.about(q.Kill.ID, func(p *process) (proto.Reply, error) { return proto.Reply{}, p.kill() })
 	case q.KillAll != nil:
-		return c.reply(proto.Reply{}, killAll())
+		return c.reply(proto.Reply{}, c.procs.killAll())
 	case q.Forget != nil:
 		return c.reply(proto.Reply{}, c.procs.forget(q.Forget.ID))
 	}

@@ -49,6 +49,7 @@ type process struct {
 	seen      int64              // guarded by mu; how far any follower has ever read
 	over      bool               // guarded by mu; it has ended, its output may not have
 	timedOut  bool               // guarded by mu
+	together  bool               // guarded by mu; it ran when all were killed
 	blocked   string             // guarded by mu; the rule it broke
 	forgotten bool               // guarded by mu; it keeps no output any more
 }
@@ -299,6 +300,7 @@ func (p *process) finish(status unix.WaitStatus, usage *unix.Rusage) {
 	}
 	p.mu.Lock()
 	e.TimedOut, e.Blocked = p.timedOut, p.blocked
+	e.Together = p.together && status.Signal() == unix.SIGKILL
 	p.exit = e
 	p.changed.Broadcast()
 	p.mu.Unlock()
@@ -354,8 +356,15 @@ func (p *process) kill() error {
 }
 
 // killAll ends every process but this one and process 1, in one step that no fork
-// outruns.
-func killAll() error {
+// outruns. Those of the table that run will say what ended them.
+func (t *table) killAll() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range t.order {
+		p.mu.Lock()
+		p.together = p.together || !p.over
+		p.mu.Unlock()
+	}
 	if err := unix.Kill(-1, unix.SIGKILL); err != unix.ESRCH {
 		return step("kill", "all processes", err)
 	}

@@ -232,6 +232,7 @@ type Exit struct {
 	Signal   int    `json:"signal,omitempty"`
 	TimedOut bool   `json:"timed_out,omitempty"`
 	Blocked  string `json:"blocked,omitempty"`
+	Together bool   `json:"together,omitempty"` // by KillAll
 	At       int64  `json:"at"`
 	CPU      int64  `json:"cpu"` // ns
 	PeakRSS  int64  `json:"peak_rss"`
