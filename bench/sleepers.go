@@ -12,12 +12,15 @@ import (
 
 const (
 	litter   = 10               // copies made and put to sleep at a time: those awake take memory
-	idleTime = 10 * time.Second // over which processor time is counted
+	idleTime = 20 * time.Second // over which processor time is counted, in steps of 10 ms
 )
 
 // sleepers measures what sandboxes that sleep on disk cost the server.
 func (p *pool) sleepers(ctx context.Context, b *bench) error {
 	count := b.count(200)
+	if err := p.clear(ctx); err != nil {
+		return err
+	}
 	if err := p.create(ctx, "sleeper", nil); err != nil {
 		return err
 	}
@@ -32,13 +35,13 @@ func (p *pool) sleepers(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	var ids []string
-	for len(ids) < count {
-		made, err := p.litter(ctx, min(litter, count-len(ids)))
+	var made []member
+	for len(made) < count {
+		more, err := p.litter(ctx, min(litter, count-len(made)))
 		if err != nil {
 			return err
 		}
-		ids = append(ids, made...)
+		made = append(made, more...)
 	}
 	used, err := p.idle(ctx)
 	if err != nil {
@@ -57,8 +60,38 @@ func (p *pool) sleepers(ctx context.Context, b *bench) error {
 		Measured: report.Milliseconds(used-idle) / idleTime.Seconds(),
 		Note:     fmt.Sprintf("beside the %.1f ms/s that it takes with one", report.Milliseconds(idle)/idleTime.Seconds()),
 	})
-	for _, id := range ids {
-		if _, err := p.Call(ctx, http.MethodDelete, "/v1/sandboxes/"+id, nil); err != nil {
+	return p.remove(ctx, made)
+}
+
+// clear deletes what earlier cases made: a sandbox that runs costs the server
+// something, and that would be measured too.
+func (p *pool) clear(ctx context.Context) error {
+	all, err := p.members(ctx, http.MethodGet, "/v1/sandboxes?session="+session)
+	if err != nil {
+		return err
+	}
+	return p.remove(ctx, all)
+}
+
+// member is a sandbox of the pool.
+type member struct {
+	ID string `json:"sandbox_id"`
+}
+
+// members makes a call whose answer lists sandboxes.
+func (p *pool) members(ctx context.Context, method, path string) ([]member, error) {
+	answer, err := p.Call(ctx, method, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	var out struct{ Data []member }
+	err = json.Unmarshal(answer, &out)
+	return out.Data, err
+}
+
+func (p *pool) remove(ctx context.Context, all []member) error {
+	for _, sb := range all {
+		if _, err := p.Call(ctx, http.MethodDelete, "/v1/sandboxes/"+sb.ID, nil); err != nil {
 			return err
 		}
 	}
@@ -66,26 +99,17 @@ func (p *pool) sleepers(ctx context.Context, b *bench) error {
 }
 
 // litter makes copies of the sleeper, and has them sleep.
-func (p *pool) litter(ctx context.Context, count int) (ids []string, err error) {
-	answer, err := p.Call(ctx, http.MethodPost, fmt.Sprintf("/v1/sandboxes/sleeper/fork?count=%d&session=%s", count, session), nil)
+func (p *pool) litter(ctx context.Context, count int) ([]member, error) {
+	made, err := p.members(ctx, http.MethodPost, fmt.Sprintf("/v1/sandboxes/sleeper/fork?count=%d&session=%s", count, session))
 	if err != nil {
 		return nil, err
 	}
-	var out struct {
-		Data []struct {
-			ID string `json:"sandbox_id"`
-		}
-	}
-	if err := json.Unmarshal(answer, &out); err != nil {
-		return nil, err
-	}
-	for _, sb := range out.Data {
+	for _, sb := range made {
 		if _, err := p.Call(ctx, http.MethodPost, "/v1/sandboxes/"+sb.ID+"/sleep", nil); err != nil {
 			return nil, err
 		}
-		ids = append(ids, sb.ID)
 	}
-	return ids, nil
+	return made, nil
 }
 
 // idle is the processor time that the server takes while nobody asks for anything.

@@ -31,10 +31,11 @@ const (
 
 	// fetchCooldown is the least time between two looks for jobs.
 	fetchCooldown = 20 * time.Millisecond
-	// Polls find jobs that nobody was told of: another process's, and retries.
-	// Each takes SQLite's write lock for a moment.
-	webhookPoll  = time.Second
-	periodicPoll = 5 * time.Second
+	// Polls find jobs that nobody was told of: those of another process, and what is
+	// tried again after a failure of our own. Each takes SQLite's write lock for a
+	// moment, and a millisecond of processor time.
+	sharedPoll = time.Second // where there are other processes
+	ownPoll    = 5 * time.Second
 
 	// webhookTimeout is the most time of one attempt with all that belongs to it.
 	webhookTimeout = 30 * time.Second
@@ -137,14 +138,18 @@ func New(cfg Config) (*Client, error) {
 		schedule = append(schedule, p.schedule())
 	}
 
+	poll := ownPoll
+	if cfg.Postgres {
+		poll = sharedPoll
+	}
 	var err error
 	c.river, err = river.NewClient(riverdriver.Driver[*sql.Tx](c.driver), &river.Config{
 		ID:      c.cfg.ID,
 		Logger:  slog.New(quiet{cfg.Log.Handler()}),
 		Workers: workers,
 		Queues: map[string]river.QueueConfig{
-			webhookQueue:  {MaxWorkers: cfg.Workers, FetchCooldown: fetchCooldown, FetchPollInterval: webhookPoll},
-			periodicQueue: {MaxWorkers: 2, FetchCooldown: fetchCooldown, FetchPollInterval: periodicPoll},
+			webhookQueue:  {MaxWorkers: cfg.Workers, FetchCooldown: fetchCooldown, FetchPollInterval: poll},
+			periodicQueue: {MaxWorkers: 2, FetchCooldown: fetchCooldown, FetchPollInterval: ownPoll},
 		},
 		PeriodicJobs:                schedule,
 		MaxAttempts:                 maxAttempts,
