@@ -48,7 +48,11 @@ func (s *executions) Admit(ctx context.Context, e *execution.Execution, a execut
 	if e.Webhook.Secret != "" {
 		t.secret = s.db.seal.Seal([]byte(e.Webhook.Secret), webhookPlace(e.TraceID))
 	}
-	if err := s.db.writer.write(ctx, t); err != nil {
+	err = s.db.settle(ctx, a.Credits)
+	if err == nil {
+		err = s.db.writer.write(ctx, t)
+	}
+	if err != nil {
 		return nil, s.db.write.wrap("admit", err)
 	}
 	if t.earlier != nil || t.refusal != nil {

@@ -29,22 +29,29 @@ const (
 // appendRow is the task of a row without an execution.
 type appendRow struct{ r audit.Row }
 
-func (t *appendRow) locks() []int64                         { return nil }
-func (t *appendRow) order() string                          { return "c" }
-func (t *appendRow) do(ctx context.Context, b *batch) error { return insertAudit(ctx, b, t.r) }
+func (t *appendRow) locks() []int64 { return nil }
+func (t *appendRow) order() string  { return "c" }
+func (t *appendRow) do(ctx context.Context, b *batch) error {
+	return insertAudit(ctx, b, t.r, time.Time{})
+}
 
 func (s *auditStore) Append(ctx context.Context, r audit.Row) error {
 	r.FailureReason = storable(r.FailureReason)
 	return s.db.write.wrap("append an audit row", s.db.writer.write(ctx, &appendRow{r}))
 }
 
-// insertAudit adds a row; the database gives it its time, and a retention that
-// is not said is the tenant's.
-func insertAudit(ctx context.Context, b *batch, r audit.Row) error {
-	if r.Retention%day != 0 {
-		return fault.New(fault.Invalid, "the retention of an audit row is whole days")
+// checkAudit refuses a row that the database cannot keep as it is.
+func checkAudit(r audit.Row) error {
+	if r.Retention%day != 0 || r.Retention < 0 || r.Retention > audit.MaxRetention {
+		return fault.New(fault.Invalid, "the retention of an audit row is 1 to %d whole days", audit.MaxRetention/day)
 	}
-	if err := checkMap(r.Metadata); err != nil {
+	return checkMap(r.Metadata)
+}
+
+// insertAudit adds a row; the database gives it its time where that is zero, and a
+// retention that is not said is the tenant's.
+func insertAudit(ctx context.Context, b *batch, r audit.Row, at time.Time) error {
+	if err := checkAudit(r); err != nil {
 		return err
 	}
 	metadata, err := jsonOf(r.Metadata, len(r.Metadata) == 0)
@@ -59,9 +66,10 @@ func insertAudit(ctx context.Context, b *batch, r audit.Row) error {
 	if err != nil {
 		return err
 	}
-	now, err := b.clock(ctx)
-	if err != nil {
-		return err
+	if at.IsZero() {
+		if at, err = b.clock(ctx); err != nil {
+			return err
+		}
 	}
 	return b.later(ctx, `INSERT INTO audit_rows (trace_id, tenant, key_id, environment, source, agent, session_id, language, code_sha256,
 			exit_status, exit_code, failure_reason, duration_ms, stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated,
@@ -70,7 +78,7 @@ func insertAudit(ctx context.Context, b *batch, r audit.Row) error {
 			coalesce(nullif(?, 0), (SELECT audit_days FROM tenants WHERE id = ?), ?), ?)`,
 		r.TraceID, r.Tenant, r.Key, r.Environment, r.Source, r.Agent, r.SessionID, r.Language, r.CodeSHA256[:],
 		string(r.ExitStatus), r.ExitCode, r.FailureReason, r.DurationMS, r.StdoutBytes, r.StderrBytes, r.StdoutTruncated, r.StderrTruncated,
-		r.PeakMemory, hosts, metadata, mounts, int64(r.Retention/day), r.Tenant, int64(audit.DefaultRetention/day), micros(now))
+		r.PeakMemory, hosts, metadata, mounts, int64(r.Retention/day), r.Tenant, int64(audit.DefaultRetention/day), micros(at))
 }
 
 const auditColumns = `id, trace_id, tenant, key_id, environment, source, agent, session_id, language, code_sha256,
@@ -131,8 +139,11 @@ func (s *auditStore) List(ctx context.Context, f audit.Filter) ([]audit.Row, str
 		return nil, "", fault.New(fault.Invalid, "limit must be between 1 and %d", maxAuditPage)
 	}
 	q, err := s.listQuery(f)
+	if err == nil {
+		err = s.db.calls.settle(ctx)
+	}
 	if err != nil {
-		return nil, "", err
+		return nil, "", s.db.read.wrap("list audit rows", err)
 	}
 	rows, err := q.rows(ctx, s.db.read)
 	page, err := collect(rows, err, scanAudit)
@@ -202,6 +213,10 @@ func (p *pool) jsonPair(column string) string {
 
 func (s *auditStore) Export(ctx context.Context, tenant string, since, before time.Time) iter.Seq2[audit.Row, error] {
 	return func(yield func(audit.Row, error) bool) {
+		if err := s.db.calls.settle(ctx); err != nil {
+			yield(audit.Row{}, s.db.read.wrap("export audit rows", err))
+			return
+		}
 		at, id := micros(since), int64(0)
 		if since.IsZero() {
 			at = 0
@@ -269,6 +284,10 @@ func (s *auditStore) Purge(ctx context.Context, most int) (int, error) {
 }
 
 func (s *auditStore) Unsealed(ctx context.Context) ([]string, error) {
-	all, err := s.db.read.tenantsIn(ctx, "audit_unsealed")
+	var all []string
+	err := s.db.calls.settle(ctx)
+	if err == nil {
+		all, err = s.db.read.tenantsIn(ctx, "audit_unsealed")
+	}
 	return all, s.db.read.wrap("list tenants with unsealed rows", err)
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/execution"
@@ -142,7 +143,7 @@ func bytesOf(b []byte) []byte {
 }
 
 func (t *conclude) consequences(ctx context.Context, b *batch, c execution.Consequences) error {
-	if err := insertAudit(ctx, b, t.auditRow(c.Audit)); err != nil {
+	if err := insertAudit(ctx, b, t.auditRow(c.Audit), time.Time{}); err != nil {
 		return err
 	}
 	if !t.r.NotStarted {

@@ -5,10 +5,8 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/audit"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -157,6 +155,9 @@ func (s *sandboxes) Create(ctx context.Context, sb *named.Sandbox, room named.Ro
 	if err != nil {
 		return nil, s.db.write.wrap(step, err)
 	}
+	if err := s.db.settle(ctx, room.Credits); err != nil {
+		return nil, s.db.write.wrap(step, err)
+	}
 	err = s.transact(ctx, step, sb.Tenant, func(t *tx) error {
 		there, err = s.scan(t.row(ctx, `SELECT `+sandboxColumns+` FROM sandboxes
 			WHERE tenant = ? AND environment = ? AND session = ? AND name = ? AND state <> 'destroyed'`, sb.Tenant, sb.Environment, sb.Session, sb.Name))
@@ -253,6 +254,9 @@ func (s *sandboxes) save(ctx context.Context, q querier, sb *named.Sandbox) erro
 }
 
 func (s *sandboxes) Wake(ctx context.Context, sb *named.Sandbox, room named.Room) error {
+	if err := s.db.settle(ctx, room.Credits); err != nil {
+		return s.db.write.wrap("wake a sandbox", err)
+	}
 	return s.transact(ctx, "wake a sandbox", sb.Tenant, func(t *tx) error {
 		if err := roomFor(ctx, t, sb, room, false); err != nil {
 			return err
@@ -274,6 +278,9 @@ func (s *sandboxes) Afford(ctx context.Context, tenantID tenant.ID) error {
 		return nil
 	}
 	if err != nil {
+		return s.db.read.wrap(step, err)
+	}
+	if err := s.db.settle(ctx, budget); err != nil {
 		return s.db.read.wrap(step, err)
 	}
 	used, now, err := monthCredits(ctx, s.db.read, tenantID)
@@ -331,49 +338,4 @@ func (t *meter) do(ctx context.Context, b *batch) error {
 
 func (s *sandboxes) Meter(ctx context.Context, id sandbox.ID, until time.Time, e usage.Entry) error {
 	return s.db.write.wrap("charge for a sandbox", s.db.writer.write(ctx, &meter{id, until, e}))
-}
-
-// call is the task of a call's audit row and what it used.
-type call struct {
-	row   audit.Row
-	entry usage.Entry
-}
-
-func (t *call) locks() []int64 { return nil }
-func (t *call) order() string  { return "c" }
-
-func (t *call) do(ctx context.Context, b *batch) error {
-	if err := insertAudit(ctx, b, t.row); err != nil {
-		return err
-	}
-	if t.entry.TraceID == "" {
-		return nil
-	}
-	return addUsage(ctx, b, t.entry)
-}
-
-func (s *sandboxes) Record(ctx context.Context, row audit.Row, e usage.Entry) error {
-	return s.db.write.wrap("record a call", s.db.writer.write(ctx, &call{storableRow(row), e}))
-}
-
-// storableRow is storable for all that a row of a call says: what was done is on
-// record whatever its names are.
-func storableRow(r audit.Row) audit.Row {
-	for _, text := range []*string{&r.TraceID, &r.Source, &r.Agent, &r.SessionID, &r.Language, &r.FailureReason} {
-		*text = storable(*text)
-	}
-	r.OutboundHosts, r.Mounts = slices.Clone(r.OutboundHosts), slices.Clone(r.Mounts)
-	for _, list := range [][]string{r.OutboundHosts, r.Mounts} {
-		for i := range list {
-			list[i] = storable(list[i])
-		}
-	}
-	if len(r.Metadata) > 0 {
-		told := make(map[string]string, len(r.Metadata))
-		for name, value := range r.Metadata {
-			told[storable(name)] = storable(value)
-		}
-		r.Metadata = told
-	}
-	return r
 }

@@ -53,6 +53,7 @@ const DefaultConnections = 16
 type DB struct {
 	write, read *pool // the same on PostgreSQL
 	writer      *writer
+	calls       *calls // nil: they are written as everything else is
 	seal        *seal.Box
 	enqueue     func(ctx context.Context, tx *sql.Tx, e *execution.Execution) error
 	path        string // of SQLite's file
@@ -98,6 +99,12 @@ func Open(ctx context.Context, c Config) (_ *DB, err error) {
 		return nil, fmt.Errorf("write the built-in plans: %w", err)
 	}
 	db.writer = startWriter(db.write)
+	if db.path != "" {
+		if db.calls, err = openCalls(ctx, db, c.Log); err != nil {
+			db.writer.close()
+			return nil, fmt.Errorf("open the log of calls: %w", err)
+		}
+	}
 	return db, nil
 }
 
@@ -123,8 +130,9 @@ func (db *DB) Ping(ctx context.Context) error {
 
 // Close writes what is on its way and closes the database.
 func (db *DB) Close() error {
+	err := db.calls.close()
 	db.writer.close()
-	return db.closePools()
+	return errors.Join(err, db.closePools())
 }
 
 func (db *DB) closePools() error {

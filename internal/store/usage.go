@@ -73,6 +73,15 @@ func addDays(ctx context.Context, b *batch) error {
 	return nil
 }
 
+// settle has all that calls have cost in the database, before a budget is looked
+// at in a transaction; without a budget there is no need.
+func (db *DB) settle(ctx context.Context, budget float64) error {
+	if budget <= 0 {
+		return nil
+	}
+	return db.calls.settle(ctx)
+}
+
 // monthCredits is what a tenant has used in the current month of the
 // database's clock.
 func monthCredits(ctx context.Context, q querier, tenant string) (float64, time.Time, error) {
@@ -94,6 +103,9 @@ func monthOf(t time.Time) time.Time {
 }
 
 func (s *usageStore) Month(ctx context.Context, tenant string) (float64, error) {
+	if err := s.db.calls.settle(ctx); err != nil {
+		return 0, s.db.read.wrap("read a month's use", err)
+	}
 	credits, _, err := monthCredits(ctx, s.db.read, tenant)
 	return credits, s.db.read.wrap("read a month's use", err)
 }
@@ -116,6 +128,9 @@ const (
 // Summary takes whole days from their sums, and adds up the ledger for what is
 // before and after them.
 func (s *usageStore) Summary(ctx context.Context, tenant string, since, before time.Time) ([]usage.Day, error) {
+	if err := s.db.calls.settle(ctx); err != nil {
+		return nil, s.db.read.wrap("sum up use", err)
+	}
 	first, last := since.UTC().Add(day-1).Truncate(day), before.UTC().Truncate(day)
 	type part struct {
 		query string

@@ -25,6 +25,8 @@ const (
 	postgresWriters = 4                // transactions at the same time
 )
 
+var errShut = fault.New(fault.Unavailable, "the server is shutting down; try again")
+
 // task is something to be written in a transaction that others share. do may
 // run several times, each time from the start: when the transaction fails,
 // every task gets one of its own. A refusal that wrote nothing is the task's
@@ -112,7 +114,7 @@ func (w *writer) put(p *pending) error {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	if w.shut {
-		return fault.New(fault.Unavailable, "the server is shutting down; try again")
+		return errShut
 	}
 	select {
 	case w.queue <- p:
