@@ -228,7 +228,29 @@ func reseed(id sandbox.ID) guest.Reseed {
 }
 
 // Freeze implements named.Live.
-func (a *alive) Freeze(ctx context.Context) error { return a.inst.Freeze(ctx) }
+func (a *alive) Freeze(ctx context.Context) error {
+	a.rest(true)
+	err := a.inst.Freeze(ctx)
+	if err != nil {
+		a.rest(false)
+	}
+	return err
+}
 
 // Thaw implements named.Live.
-func (a *alive) Thaw(ctx context.Context) error { return a.inst.Thaw(ctx) }
+func (a *alive) Thaw(ctx context.Context) error {
+	err := a.inst.Thaw(ctx)
+	if err == nil {
+		a.rest(false)
+	}
+	return err
+}
+
+// rest tells the conversation with the attendant that it stands still, or goes on.
+func (a *alive) rest(still bool) {
+	a.turn <- struct{}{}
+	defer func() { <-a.turn }()
+	if a.client != nil {
+		a.client.Rest(still)
+	}
+}

@@ -2,7 +2,9 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,9 +50,9 @@ func (p policy) Policy(*tenant.Principal) execution.Policy { return execution.Po
 
 // lied is the tools over sandboxes that answer requests as answer says, who calls
 // them, and the records.
-func lied(t *testing.T, answer func(*proto.Request) *proto.Reply) (*Set, *Caller, *store.DB) {
+func lied(t *testing.T, p attend.Patience, answer func(*proto.Request) *proto.Reply) (*Set, *Caller, *store.DB) {
 	t.Helper()
-	guest := attendtest.Lie(t, answer)
+	guest := attendtest.LieTo(t, p, answer)
 	db := storetest.SQLite(t)
 	pool := named.New(named.Config{
 		Store: db.Sandboxes(), Engine: lies{live: lyingSandbox{guest: guest, done: make(chan struct{})}},
@@ -72,7 +74,7 @@ func TestDeafSandboxes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set, by, db := lied(t, answer)
+			set, by, db := lied(t, attend.Usual, answer)
 			set.overdue = 100 * time.Millisecond
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
@@ -85,5 +87,47 @@ func TestDeafSandboxes(t *testing.T) {
 				t.Errorf("the trail has %+v, %v", rows, err)
 			}
 		})
+	}
+}
+
+// TestSilentSandboxes: nor does any other tool wait for one that does not answer.
+func TestSilentSandboxes(t *testing.T) {
+	file := &proto.Reply{File: &proto.File{Path: []byte("x"), Kind: "file", Size: 5}}
+	silences := map[string]func(q *proto.Request) *proto.Reply{
+		"at all": func(*proto.Request) *proto.Reply { return nil },
+		"after the first word": func(q *proto.Request) *proto.Reply {
+			switch {
+			case q.Read != nil, q.Stat != nil:
+				return file
+			case q.Pack != nil:
+				return &proto.Reply{}
+			}
+			return nil
+		},
+	}
+	for name, input := range map[string]string{
+		"read_file":  `{"path": "x"}`,
+		"write_file": `{"path": "x", "content": "y"}`,
+		"glob":       `{"pattern": "*"}`,
+		"transfer":   `{"from_sandbox": "default", "from_path": "x", "to_sandbox": "default", "to_path": "y"}`,
+	} {
+		for when, answer := range silences {
+			t.Run(name+" "+when, func(t *testing.T) {
+				set, by, db := lied(t, attend.Patience{Silence: 100 * time.Millisecond, Work: 100 * time.Millisecond, Pulse: time.Hour}, answer)
+				if _, _, err := set.cfg.Pool.Ensure(t.Context(), by.Principal, by.Session, "default", nil); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				_, err := set.Call(ctx, name, by, []byte(input))
+				if !errors.Is(err, attend.ErrSilent) || fault.KindOf(err) != fault.Conflict || ctx.Err() != nil {
+					t.Errorf("got %v", err)
+				}
+				rows, _, err := db.Audit().List(ctx, audit.Filter{Tenant: "ten_a", TraceID: by.TraceID, Limit: 2})
+				if err != nil || len(rows) != 1 || rows[0].ExitStatus != audit.Error || !strings.Contains(rows[0].FailureReason, "does not answer, and was given up") {
+					t.Errorf("the trail has %+v, %v", rows, err)
+				}
+			})
+		}
 	}
 }

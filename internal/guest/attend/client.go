@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 // concurrently. Errors that a caller may be told are fault.Errors.
 type Client struct {
 	instance string
+	patience Patience
 	first    *proto.Conn // on which connections are asked for
 	listener *net.UnixListener
 
@@ -29,11 +31,14 @@ type Client struct {
 	asked    int                  // guarded by mu; connections that are to come
 	greeting int                  // guarded by mu; those of them that have come and not greeted yet
 	queue    []chan *proto.Conn   // guarded by mu; who waits for one
+	pulse    *time.Timer          // guarded by mu; set while something is under way
+	still    bool                 // guarded by mu; the sandbox was made to stand still
+	turned   time.Time            // guarded by mu; when still changed
 	wanted   sync.Mutex           // held while more are asked for
 }
 
 const (
-	maxConnections = 512     // of one sandbox, all of which may be followed or piped
+	maxConnections = 512     // of one sandbox, all of which but one may be followed or piped
 	maxIdle        = 4       // that are kept for the next request
 	readBuffer     = 8 << 10 // bytes for each
 	sendBuffer     = 1 << 20 // bytes that the kernel takes
@@ -41,8 +46,8 @@ const (
 )
 
 // newClient begins with a connection on which the greeting was read.
-func newClient(l *net.UnixListener, first *proto.Conn, g proto.Greeting) *Client {
-	c := &Client{instance: g.Instance, first: first, listener: l, done: make(chan struct{}), all: make(map[*proto.Conn]bool)}
+func newClient(l *net.UnixListener, first *proto.Conn, g proto.Greeting, p Patience) *Client {
+	c := &Client{instance: g.Instance, patience: p, first: first, listener: l, done: make(chan struct{}), all: make(map[*proto.Conn]bool)}
 	c.wait.Go(c.accept)
 	c.wait.Go(c.watch)
 	return c
@@ -69,7 +74,7 @@ func (c *Client) Close() error {
 		c.first.SetReadDeadline(time.Now().Add(goodbye)) //nolint:errcheck // see below
 		c.wanted.Lock()
 		c.first.Put(proto.Leave, nil)
-		err := c.first.Flush()
+		err := c.say()
 		c.wanted.Unlock()
 		if err != nil {
 			c.first.Close()
@@ -98,6 +103,9 @@ func (c *Client) watch() {
 	c.all, c.idle = nil, nil
 	queue := c.queue
 	c.queue = nil
+	if c.pulse != nil {
+		c.pulse.Stop()
+	}
 	c.mu.Unlock()
 	for conn := range all {
 		conn.Close()
@@ -169,8 +177,9 @@ func (c *Client) expected() bool {
 // greet takes the attendant's greeting on a new connection.
 func greet(u *net.UnixConn) (conn *proto.Conn, g proto.Greeting, err error) {
 	u.SetWriteBuffer(sendBuffer) //nolint:errcheck // a matter of speed
-	conn = proto.NewConn(u, readBuffer)
-	u.SetReadDeadline(time.Now().Add(goodbye)) //nolint:errcheck // it would show with the read
+	l := &line{UnixConn: u}
+	l.within(goodbye, false)
+	conn = proto.NewConn(l, readBuffer)
 	t, err := conn.Next()
 	if err == nil && t != proto.Hello {
 		err = fmt.Errorf("%w: no greeting", ErrProtocol)
@@ -185,7 +194,8 @@ func greet(u *net.UnixConn) (conn *proto.Conn, g proto.Greeting, err error) {
 		u.Close()
 		return nil, g, err
 	}
-	return conn, g, u.SetReadDeadline(time.Time{})
+	l.within(0, false)
+	return conn, g, nil
 }
 
 // came gives a new connection to who waits, or keeps it.
@@ -213,8 +223,9 @@ func (c *Client) hand(conn *proto.Conn) {
 	c.idle = append(c.idle, conn)
 }
 
-// take returns a connection, on which one request can be made.
-func (c *Client) take(ctx context.Context) (*proto.Conn, error) {
+// take returns a connection, on which one request can be made. One that is urgent is
+// made before all others, and although there are no more connections.
+func (c *Client) take(ctx context.Context, urgent bool) (*proto.Conn, error) {
 	c.mu.Lock()
 	if c.err != nil {
 		defer c.mu.Unlock()
@@ -226,10 +237,19 @@ func (c *Client) take(ctx context.Context) (*proto.Conn, error) {
 		conn, c.idle = c.idle[n-1], c.idle[:n-1]
 	} else {
 		ch = make(chan *proto.Conn, 1)
-		c.queue = append(c.queue, ch)
+		at := len(c.queue)
+		if urgent {
+			at = 0
+		}
+		c.queue = slices.Insert(c.queue, at, ch)
+	}
+	most := maxConnections
+	if !urgent {
+		most--
+		c.listen()
 	}
 	// One more than is waited for, so that the next request finds one.
-	more := min(len(c.queue)+1-c.asked-len(c.idle), maxConnections-len(c.all)-c.asked)
+	more := min(len(c.queue)+1-c.asked-len(c.idle), most-len(c.all)-c.asked)
 	if more > 0 {
 		c.asked += more
 	}
@@ -270,11 +290,17 @@ func (c *Client) want(n int) {
 	defer c.wanted.Unlock()
 	err := c.first.Encode(proto.More, proto.Wanted{Connections: n})
 	if err == nil {
-		err = c.first.Flush()
+		err = c.say()
 	}
 	if err != nil {
 		c.fail(ErrGone)
 	}
+}
+
+// say sends what was put on the first connection. c.wanted is held.
+func (c *Client) say() error {
+	c.first.Transport.(*line).SetWriteDeadline(time.Now().Add(goodbye)) //nolint:errcheck // it would show with the write
+	return c.first.Flush()
 }
 
 // while has f run beside the conversation, which it must not outlive. It reports
@@ -295,26 +321,27 @@ func (c *Client) give(conn *proto.Conn) {
 		return
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	switch {
 	case c.all == nil:
 	case conn.Waiting():
 		go c.fail(fmt.Errorf("%w: more was said than was asked for", ErrProtocol))
-	case len(c.queue) > 0 || len(c.idle) < maxIdle:
+	case len(c.all) < maxConnections && (len(c.queue) > 0 || len(c.idle) < maxIdle):
 		c.hand(conn)
 	default:
-		delete(c.all, conn)
-		conn.Close()
+		c.mu.Unlock()
+		c.drop(conn)
+		return
 	}
+	c.mu.Unlock()
 }
 
-// drop closes a connection in the middle of an exchange.
+// drop closes a connection, as in the middle of an exchange.
 func (c *Client) drop(conn *proto.Conn) {
 	conn.Close()
 	c.mu.Lock()
 	delete(c.all, conn)
 	// Who waits for one may have counted on this.
-	more := min(len(c.queue)-c.asked, maxConnections-len(c.all)-c.asked)
+	more := min(len(c.queue)-c.asked, maxConnections-1-len(c.all)-c.asked)
 	if more > 0 && c.err == nil {
 		c.asked += more
 	}
@@ -328,7 +355,7 @@ func (c *Client) drop(conn *proto.Conn) {
 // asGone tells what no attendant says from the end of a connection.
 func asGone(err error) error {
 	switch {
-	case errors.Is(err, ErrProtocol):
+	case errors.Is(err, ErrProtocol), errors.Is(err, ErrSilent):
 		return err
 	case errors.Is(err, proto.ErrFormat):
 		return fmt.Errorf("%w: %w", ErrProtocol, err)

@@ -41,7 +41,12 @@ func MakeFolder(path string) error {
 // Dial listens in a folder of MakeFolder, has the attendant come with cue, which
 // is the guest client's Attend, and returns when it has. It may be called again
 // once the Client is closed, by this or a later process.
-func Dial(ctx context.Context, folder string, cue func(context.Context) error) (_ *Client, err error) {
+func Dial(ctx context.Context, folder string, cue func(context.Context) error) (*Client, error) {
+	return Usual.Dial(ctx, folder, cue)
+}
+
+// Dial is the Dial of a Client that has this patience.
+func (p Patience) Dial(ctx context.Context, folder string, cue func(context.Context) error) (_ *Client, err error) {
 	l, err := listen(folder)
 	if err != nil {
 		return nil, fmt.Errorf("dial attendant: %w", err)
@@ -77,7 +82,7 @@ func Dial(ctx context.Context, folder string, cue func(context.Context) error) (
 			conn.Close()
 			return nil, context.Cause(ctx)
 		}
-		return newClient(l, conn, g), nil
+		return newClient(l, conn, g, p), nil
 	}
 }
 

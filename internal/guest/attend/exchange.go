@@ -17,20 +17,27 @@ import (
 type exchange struct {
 	*proto.Conn
 	client *Client
+	line   *line
 	ctx    context.Context
 	stop   func() bool // ends the watch over ctx
 }
 
 // ask makes a request, which is sent with whatever follows it at once.
 func (c *Client) ask(ctx context.Context, q proto.Request) (*exchange, error) {
+	return c.askFor(ctx, q, false)
+}
+
+func (c *Client) askFor(ctx context.Context, q proto.Request, urgent bool) (*exchange, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	conn, err := c.take(ctx)
+	conn, err := c.take(ctx, urgent)
 	if err != nil {
 		return nil, err
 	}
-	x := &exchange{Conn: conn, client: c, ctx: ctx}
+	x := &exchange{Conn: conn, client: c, line: conn.Transport.(*line), ctx: ctx}
+	x.line.stood = c.stood
+	x.line.within(c.patience.Silence, false)
 	x.stop = context.AfterFunc(ctx, func() { conn.Close() })
 	if err := conn.Encode(proto.Ask, &q); err != nil {
 		x.drop()
@@ -39,8 +46,21 @@ func (c *Client) ask(ctx context.Context, q proto.Request) (*exchange, error) {
 	return x, nil
 }
 
-// answer reads the reply.
-func (x *exchange) answer() (r proto.Reply, err error) {
+// patient is how long there may be no answer to a request; 0 for as long as there is
+// none.
+func (p Patience) patient(q *proto.Request) time.Duration {
+	switch {
+	case q.Wait != nil, q.Write != nil:
+		return 0
+	case q.List != nil, q.Glob != nil, q.Remove != nil, q.Move != nil, q.Watch != nil, q.Create != nil, q.Unpack != nil:
+		return p.Work
+	}
+	return p.Silence
+}
+
+// answer reads the reply, for which there is so much time.
+func (x *exchange) answer(within time.Duration) (r proto.Reply, err error) {
+	x.line.within(within, false)
 	t, err := x.Next()
 	if err == nil && t != proto.Answer {
 		err = fmt.Errorf("%w: a frame of type %d, where an answer follows", ErrProtocol, t)
@@ -65,6 +85,12 @@ func (x *exchange) drop() {
 	x.stop()
 	x.client.drop(x.Conn)
 }
+
+// stream is for content that follows, which comes or goes as its ends like.
+func (x *exchange) stream() { x.line.within(x.client.patience.Silence, true) }
+
+// stay is for what follows whenever there is something to say.
+func (x *exchange) stay() { x.line.within(0, false) }
 
 // failed ends the exchange, and returns why.
 func (x *exchange) failed(err error) error {
@@ -91,7 +117,7 @@ func (c *Client) begin(ctx context.Context, q proto.Request) (*exchange, proto.R
 	if err := x.Flush(); err != nil {
 		return nil, proto.Reply{}, x.failed(err)
 	}
-	r, err := x.answer()
+	r, err := x.answer(c.patience.patient(&q))
 	if err != nil {
 		return nil, r, x.failed(err)
 	}
@@ -117,6 +143,7 @@ func (c *Client) send(ctx context.Context, q proto.Request, content io.Reader) (
 	if err != nil {
 		return proto.Reply{}, err
 	}
+	x.stream()
 	_, err = x.Copy(content)
 	if e, ok := errors.AsType[*proto.ReadError](err); ok {
 		x.drop() // by which the attendant knows that it is not whole
@@ -128,11 +155,15 @@ func (c *Client) send(ctx context.Context, q proto.Request, content io.Reader) (
 	if err == nil {
 		err = x.Flush()
 	}
-	if err != nil {
+	within := c.patience.patient(&q)
+	switch {
+	case errors.Is(err, ErrSilent):
+		return proto.Reply{}, x.failed(err)
+	case err != nil:
 		// It may have hung up because of what it has answered.
-		x.SetReadDeadline(time.Now().Add(goodbye)) //nolint:errcheck // it would show with the read
+		within = goodbye
 	}
-	r, e := x.answer()
+	r, e := x.answer(within)
 	switch {
 	case e != nil && err != nil:
 		return r, x.failed(err)

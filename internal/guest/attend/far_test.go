@@ -2,12 +2,14 @@ package attend_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 
+	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest/attend"
 	"github.com/atoll-run/atoll/internal/guest/attend/attendtest"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -45,7 +48,7 @@ func TestAFolderThatDoesNotAnswer(t *testing.T) {
 	if err := os.Mkdir(far, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	root := &silent{asked: make(chan string, 100), over: make(chan struct{})}
+	root := &silent{asked: make(chan string, 1000), over: make(chan struct{})}
 	server, err := fs.Mount(far, root, &fs.Options{MountOptions: fuse.MountOptions{AllowOther: true, DirectMountStrict: true}})
 	if err != nil {
 		t.Fatal(err)
@@ -97,5 +100,32 @@ func TestAFolderThatDoesNotAnswer(t *testing.T) {
 	serves(c)
 	c.Cut()
 	<-c.Done()
-	serves(s.Dial(t))
+	c = s.Dial(t)
+	serves(c)
+
+	// Who asks is not kept waiting, and takes no more threads than there may be.
+	hasty, err := attend.Patience{Silence: 5 * time.Second, Work: 5 * time.Second, Pulse: time.Minute}.Dial(t.Context(), s.Meeting, s.Cue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hasty.Close()
+	var given, refused atomic.Int32
+	var reads sync.WaitGroup
+	for i := range 300 {
+		reads.Go(func() {
+			switch _, err := hasty.Stat(t.Context(), "/data/far/more"+strconv.Itoa(i)); {
+			case errors.Is(err, attend.ErrSilent) && fault.KindOf(err) == fault.Conflict:
+				given.Add(1)
+			case fault.KindOf(err) == fault.Exhausted && strings.Contains(err.Error(), "may not answer"):
+				refused.Add(1)
+			default:
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	reads.Wait()
+	if given.Load() == 0 || refused.Load() == 0 {
+		t.Errorf("%d were given up, %d refused", given.Load(), refused.Load())
+	}
+	serves(hasty)
 }

@@ -150,6 +150,7 @@ func (c *Client) Read(ctx context.Context, path string, offset, limit int64) (Fi
 	if err != nil {
 		return FileInfo{}, nil, x.failed(err)
 	}
+	x.stream()
 	return f, newContent(x, limit), nil
 }
 
@@ -176,6 +177,7 @@ func (c *Client) Pack(ctx context.Context, path string) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
+	x.stream()
 	return &Archive{newContent(x, -1)}, nil
 }
 

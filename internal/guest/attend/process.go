@@ -277,6 +277,7 @@ func (c *Client) output(ctx context.Context, q proto.Request, at int64) (*Output
 	if err != nil {
 		return nil, x.failed(err)
 	}
+	x.stay()
 	o := &Output{closing: closing{x: x}, process: p, at: min(at, math.MaxInt64)}
 	switch {
 	case q.Start != nil:
@@ -351,6 +352,7 @@ func (o *Output) end() error {
 		end = o.refused
 	}
 	if o.reply != 0 {
+		o.x.line.within(o.x.client.patience.Silence, false)
 		o.x.Put(o.reply, nil)
 		if err := o.x.Flush(); err != nil {
 			o.x.drop() // whether a process is forgotten is the attendant's then
@@ -370,6 +372,7 @@ func (o *Output) Enough() {
 			o.x.drop()
 			return nil
 		}
+		o.x.line.within(goodbye, false)
 		o.x.Put(proto.Enough, nil)
 		// From here on ctx has no say: its end may be why there was enough.
 		if !o.x.stop() || o.x.Flush() != nil || !o.x.client.while(o.settle) {
@@ -382,7 +385,6 @@ func (o *Output) Enough() {
 // settle passes over what comes until the attendant has heard that it is enough.
 func (o *Output) settle() {
 	c, conn := o.x.client, o.x.Conn
-	conn.SetReadDeadline(time.Now().Add(goodbye)) //nolint:errcheck // it would show with the read
 	for left := 2 * MaxRing; left > 0; {
 		t, err := conn.Next()
 		if err != nil {
@@ -397,7 +399,6 @@ func (o *Output) settle() {
 		if t != proto.End || conn.Decode(&e) != nil {
 			break
 		}
-		conn.SetReadDeadline(time.Time{}) //nolint:errcheck // it would show with the next request
 		c.give(conn)
 		return
 	}

@@ -2,6 +2,7 @@ package attend
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -41,6 +42,7 @@ func (c *Client) Watch(ctx context.Context, path string, recursive bool) (*Event
 	if err != nil {
 		return nil, err
 	}
+	x.stay()
 	return &Events{closing: closing{x: x}}, nil
 }
 
@@ -99,7 +101,8 @@ func (c *Client) Connect(ctx context.Context, port uint16) (net.Conn, error) {
 		x.client.drop(x.Conn)
 		return nil, context.Cause(ctx)
 	}
-	return &portConn{UnixConn: x.Transport.(*net.UnixConn), x: x}, nil
+	x.stay()
+	return &portConn{UnixConn: x.line.UnixConn, x: x}, nil
 }
 
 // portConn is a connection with a port.
@@ -109,7 +112,15 @@ type portConn struct {
 	once sync.Once
 }
 
-func (p *portConn) Read(b []byte) (int, error) { return p.x.Raw(b) }
+func (p *portConn) Read(b []byte) (int, error) {
+	n, err := p.x.Raw(b)
+	if err != nil && err != io.EOF {
+		if why := p.x.client.failure(); errors.Is(why, ErrSilent) {
+			err = why
+		}
+	}
+	return n, err
+}
 
 // WriteTo is not UnixConn's, which would pass over what was read ahead.
 func (p *portConn) WriteTo(w io.Writer) (int64, error) {

@@ -18,6 +18,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -40,6 +41,7 @@ type attendant struct {
 	procs    table
 	spare    spare
 	relay    func() (*relay, error) // the one there is
+	files    atomic.Int32           // requests about files that are under way, also of hosts that have gone
 }
 
 // Run serves the hosts that come, one after the other, until the sandbox ends. It

@@ -101,6 +101,15 @@ func (c *peer) handle(q *proto.Request) bool {
 		return c.reply(proto.Reply{}, c.procs.killAll())
 	case q.Forget != nil:
 		return c.reply(proto.Reply{}, c.procs.forget(q.Forget.ID))
+	case q.Watch != nil:
+		return c.watch(q.Watch)
+	case q.Connect != nil:
+		return c.connect(q.Connect)
+	}
+	defer c.files.Add(-1)
+	if c.files.Add(1) > maxFiles {
+		err := refuse(proto.Limited, "%d requests about files are under way in this sandbox, and it takes no more: a folder that is mounted may not answer", maxFiles)
+		return c.reply(proto.Reply{}, err) && q.Create == nil && q.Unpack == nil // whose content follows
 	}
 	return c.handleFiles(q)
 }
@@ -119,8 +128,6 @@ func (c *peer) handleFiles(q *proto.Request) bool {
 		return c.reply(proto.Reply{}, remove(q.Remove))
 	case q.Move != nil:
 		return c.reply(proto.Reply{}, move(q.Move))
-	case q.Watch != nil:
-		return c.watch(q.Watch)
 	case q.Read != nil:
 		return c.readFile(q.Read)
 	case q.Create != nil:
@@ -129,8 +136,6 @@ func (c *peer) handleFiles(q *proto.Request) bool {
 		return c.pack(q.Pack)
 	case q.Unpack != nil:
 		return c.unpack(q.Unpack)
-	case q.Connect != nil:
-		return c.connect(q.Connect)
 	}
 	return c.reply(proto.Reply{}, refuse(proto.Invalid, "the attendant of this sandbox is older than this request"))
 }

@@ -12,8 +12,12 @@ import (
 )
 
 const (
-	maxConnections = 512
-	readBuffer     = 8 << 10
+	// maxConnections is more than a host has: some may hang whose host has gone.
+	maxConnections = 1024
+	// maxFiles bounds what is done with files at a time. Each that waits for a folder
+	// which does not answer takes a thread, for as long as it does not.
+	maxFiles   = 256
+	readBuffer = 8 << 10
 )
 
 // session is the time that a host is there.

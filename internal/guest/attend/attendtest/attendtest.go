@@ -28,8 +28,14 @@ import (
 // is for no answer, ever.
 func Lie(t testing.TB, answer func(*proto.Request) *proto.Reply) *attend.Client {
 	t.Helper()
+	return LieTo(t, attend.Usual, answer)
+}
+
+// LieTo is Lie to a host that has this patience.
+func LieTo(t testing.TB, p attend.Patience, answer func(*proto.Request) *proto.Reply) *attend.Client {
+	t.Helper()
 	l := liar.New(t, liar.Answers(answer))
-	c, err := attend.Dial(t.Context(), l.Folder, l.Come)
+	c, err := p.Dial(t.Context(), l.Folder, l.Come)
 	if err != nil {
 		t.Fatal(err)
 	}

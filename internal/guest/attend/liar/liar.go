@@ -4,6 +4,7 @@ package liar
 
 import (
 	"context"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -82,7 +83,8 @@ func Answers(answer func(q *proto.Request) *proto.Reply) func(*proto.Conn) {
 			}
 			r := answer(&q)
 			if r == nil {
-				continue
+				_, _ = io.Copy(io.Discard, c.Transport) // until the host hangs up
+				return
 			}
 			if c.Encode(proto.Answer, r) != nil || c.Flush() != nil {
 				return
