@@ -23,9 +23,10 @@ import (
 
 // spare keeps one bash that was started ahead for the next command, since to start
 // one takes milliseconds here. It was started as the ordinary one is, with blanks
-// where the command goes, and waits at the last point before it runs that: it
-// reads BASH_ENV, which is a pipe. Used, it gets the command into its memory and by
-// the pipe what else is different. What cannot be made the same is started anew.
+// where the command goes, and waits at the last point before it runs that: what it
+// reads as BASH_ENV has it read a pipe. Used, it gets the command into its memory
+// and by the pipe what else is different. What cannot be made the same is started
+// anew.
 //
 // It knows no variable but those that every program has, for others could read
 // them. It lives as long as a host is there: nothing of it is in a checkpoint.
@@ -35,17 +36,27 @@ type spare struct {
 	is    *waiting    // guarded by mu; nil for none
 	timer *time.Timer // guarded by mu; makes the next one
 	next  shape       // guarded by mu; what that is to be
+	known variables   // guarded by mu; those of the last command
+}
+
+// variables are those of a command, as a spare is given them.
+type variables struct {
+	all       []string
+	base, own []string // those that it is started with, sorted, and the others
+	ok        bool     // it can be given them
 }
 
 // shape is what a shell is started with and keeps.
 type shape struct {
-	path, dir string
-	base      []string // variables, sorted
-	limit     int      // of open files
+	dir   string
+	base  []string // variables, sorted
+	limit int      // of open files
+	path  string   // of bash, which stays where it is
+	own   []string // the other variables: what it is made ready for, and may not come
 }
 
 func (s shape) equal(t shape) bool {
-	return s.path == t.path && s.dir == t.dir && s.limit == t.limit && slices.Equal(s.base, t.base)
+	return s.dir == t.dir && s.limit == t.limit && slices.Equal(s.base, t.base)
 }
 
 // waiting is a bash that waits.
@@ -55,12 +66,15 @@ type waiting struct {
 	folder unix.Statx_t // what dir was
 	at     uintptr      // where its command goes
 	script int          // what it reads first
+	begin  []byte       // of that, with own
+	end    []byte       // of that
 }
 
 const (
 	maxSpareCommand = 8 << 10  // bytes of a command
 	maxSpareScript  = 32 << 10 // bytes of what makes it the shell that was asked for
-	scriptFD        = 3
+	warmFD          = 3        // what it reads as BASH_ENV
+	scriptFD        = 4
 	// spareQuiet is how long nobody has started anything when one is made.
 	spareQuiet = 10 * time.Millisecond
 )
@@ -100,16 +114,41 @@ func split(env []string) (base, own []string, ok bool) {
 	return base, own, true
 }
 
-// shapeOf is the shape of a shell that a spare could be, and the variables that it
-// has to be told.
-func (a *attendant) shapeOf(q *proto.Start, cmd *wire.Command) (is shape, own []string, ok bool) {
-	if q.Shell == nil || q.Input || q.Terminal != nil || q.Control || len(*q.Shell) >= maxSpareCommand || cmd.Argv[0] != "bash" || confine.Needed(&a.rules) {
-		return is, nil, false
+// shapeOf is the shape of a shell that a spare could be, without the path.
+func (a *attendant) shapeOf(q *proto.Start, cmd *wire.Command) (is shape, ok bool) {
+	if q.Shell == nil || q.Input || q.Terminal != nil || q.Control || len(*q.Shell) >= maxSpareCommand || confine.Needed(&a.rules) {
+		return is, false
 	}
-	is = shape{path: cmd.Path, dir: cmd.Dir, limit: q.OpenFiles}
-	is.base, own, ok = split(cmd.Env)
-	return is, own, ok
+	v := a.spare.split(cmd.Env)
+	return shape{dir: cmd.Dir, base: v.base, limit: q.OpenFiles, own: v.own}, v.ok
 }
+
+// split is split, which takes a while, for what most often comes again.
+func (s *spare) split(env []string) variables {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known.all == nil || !slices.Equal(s.known.all, env) {
+		base, own, ok := split(env)
+		s.known = variables{env, base, own, ok}
+	}
+	return s.known
+}
+
+// warm has a spare do the like of what it will have to do when it has its command:
+// what is done for the first time takes longer. What that changes is set again. The
+// last line is for $_.
+var warm = fmt.Sprintf(`exec %d<&-
+unset -v BASH_ENV
+export BASH_ENV='it'\''s'
+unset -v BASH_ENV
+BASH_EXECUTION_STRING=''
+RANDOM=1
+SECONDS=0
+: "${BASH##*/}"
+true
+. /proc/self/fd/%d
+: "${BASH##*/}"
+`, warmFD, scriptFD)
 
 // open says that a host is there.
 func (s *spare) open() {
@@ -142,9 +181,8 @@ func (s *spare) drop() {
 	}
 }
 
-// take returns the pump of a spare that now is the shell that was asked for, or nil.
-func (a *attendant) take(p *process, q *proto.Start, cmd *wire.Command) *pump {
-	is, own, ok := a.shapeOf(q, cmd)
+// take returns the pump of a spare that now is the shell of that shape, or nil.
+func (a *attendant) take(p *process, is *shape, command string) *pump {
 	s := &a.spare
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +190,7 @@ func (a *attendant) take(p *process, q *proto.Start, cmd *wire.Command) *pump {
 		s.timer.Reset(spareQuiet)
 	}
 	w := s.is
-	if !ok || w == nil {
+	if w == nil {
 		return nil
 	}
 	st, err := standsAt(is.dir)
@@ -160,13 +198,21 @@ func (a *attendant) take(p *process, q *proto.Start, cmd *wire.Command) *pump {
 		s.drop()
 		return nil
 	}
-	script, ok := beginning(own, string(*q.Shell))
-	if !ok {
+	// The way to the user's home is root's; any other the user may have closed.
+	if (is.dir != wire.Home || st.Mode != w.folder.Mode || st.Uid != w.folder.Uid || st.Gid != w.folder.Gid) && asUser(func() error { return entered(is.dir) }) != nil {
 		return nil
 	}
-	s.is = nil
+	begin := w.begin
+	if !slices.Equal(is.own, w.own) {
+		begin = beginning(is.own)
+	}
+	script := append(fmt.Appendf(slices.Clip(begin), "BASH_EXECUTION_STRING=%s\n", quote(command)), w.end...)
+	if len(script) > maxSpareScript {
+		return nil
+	}
+	s.is, is.path = nil, w.path
 	text := make([]byte, maxSpareCommand)
-	copy(text, *q.Shell)
+	copy(text, command)
 	err = poke(w.pid, w.at, text)
 	if err == nil {
 		_, err = raw.Write(w.script, script)
@@ -181,17 +227,20 @@ func (a *attendant) take(p *process, q *proto.Start, cmd *wire.Command) *pump {
 	return w.pump
 }
 
-// beginning is what a spare reads before its command.
-func beginning(own []string, command string) (script []byte, ok bool) {
-	var seed [4]byte
-	rand.Read(seed[:])
+// beginning is what a spare reads before its command, and ending after it.
+func beginning(own []string) []byte {
 	b := fmt.Appendf(nil, "unset -v BASH_ENV\nexec %d<&-\n", scriptFD)
 	for _, v := range own {
 		name, value, _ := strings.Cut(v, "=")
 		b = fmt.Appendf(b, "export %s=%s\n", name, quote(value))
 	}
-	b = fmt.Appendf(b, "BASH_EXECUTION_STRING=%s\nRANDOM=%d\nSECONDS=0\n: \"${BASH##*/}\"\n", quote(command), binary.LittleEndian.Uint32(seed[:]))
-	return b, len(b) <= maxSpareScript
+	return b
+}
+
+func ending() []byte {
+	var seed [4]byte
+	rand.Read(seed[:])
+	return fmt.Appendf(nil, "RANDOM=%d\nSECONDS=0\n", binary.LittleEndian.Uint32(seed[:]))
 }
 
 // quote writes a text as bash reads it.
@@ -225,7 +274,7 @@ func (a *attendant) makeSpare() {
 }
 
 func (a *attendant) newSpare(is shape) (_ *waiting, err error) {
-	w := &waiting{shape: is, script: -1}
+	w := &waiting{shape: is, script: -1, begin: beginning(is.own), end: ending()}
 	if w.pump, err = newPump(&process{}); err != nil {
 		return nil, err
 	}
@@ -242,6 +291,16 @@ func (a *attendant) newSpare(is shape) (_ *waiting, err error) {
 		if child, err = w.openPipes(false); err != nil {
 			return err
 		}
+		first, text, err := pipe()
+		if err != nil {
+			return err
+		}
+		child = append(child, first)
+		_, err = raw.Write(text, []byte(warm))
+		shut(text)
+		if err != nil {
+			return err
+		}
 		r, script, err := pipe()
 		if err == nil {
 			child, w.script = append(child, r), script
@@ -252,7 +311,7 @@ func (a *attendant) newSpare(is shape) (_ *waiting, err error) {
 	if err == nil {
 		cmd := &wire.Command{
 			Path: is.path, Argv: []string{"bash", "-c", "--", blanks}, Dir: is.dir,
-			Env: append(slices.Clone(is.base), "BASH_ENV=/proc/self/fd/"+strconv.Itoa(scriptFD)),
+			Env: append(slices.Clone(is.base), "BASH_ENV=/proc/self/fd/"+strconv.Itoa(warmFD)),
 		}
 		err = a.fork(w.pump, cmd, child.of(), false, is.limit)
 	}

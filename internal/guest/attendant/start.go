@@ -73,11 +73,17 @@ func (a *attendant) launch(q *proto.Start) (_ *process, _ *pump, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, arg := range cmd.Argv {
-		p.argv = append(p.argv, []byte(arg))
+	form, ok := a.shapeOf(q, cmd)
+	var u *pump
+	if ok {
+		u = a.take(p, &form, string(*q.Shell))
 	}
-	u := a.take(p, q, cmd)
 	if u == nil {
+		if err = locate(cmd, q.Shell != nil); err != nil {
+			return nil, nil, err
+		}
+		form.path = cmd.Path
+		ok = ok && cmd.Argv[0] == bash
 		var files files
 		if u, files, err = p.plumb(q); err != nil {
 			return nil, nil, err
@@ -89,9 +95,12 @@ func (a *attendant) launch(q *proto.Start) (_ *process, _ *pump, err error) {
 			return nil, nil, err
 		}
 	}
+	for _, arg := range cmd.Argv {
+		p.argv = append(p.argv, []byte(arg))
+	}
 	p.pump = u
-	if is, _, ok := a.shapeOf(q, cmd); ok {
-		p.after = func() { a.another(is) }
+	if ok {
+		p.after = func() { a.another(form) }
 	}
 	if q.Timeout > 0 {
 		p.mu.Lock()
@@ -157,7 +166,10 @@ func (u *pump) discard() {
 	u.requests.close()
 }
 
-// command is what a request asks to be executed.
+// bash is the shell that commands get where there is one, sh where there is not.
+const bash, sh = "bash", "sh"
+
+// command is what a request asks to be executed, before it was looked up.
 func command(q *proto.Start, dir string) (*wire.Command, error) {
 	c := &wire.Command{Dir: dir}
 	for _, list := range []struct {
@@ -169,14 +181,7 @@ func command(q *proto.Start, dir string) (*wire.Command, error) {
 		}
 	}
 	if q.Shell != nil {
-		c.Argv = []string{"sh", "-c", "--", string(*q.Shell)}
-		c.Path = "/bin/sh"
-		for _, bash := range []string{"/bin/bash", "/usr/bin/bash"} {
-			if executable(bash) == nil {
-				c.Path, c.Argv[0] = bash, "bash"
-				break
-			}
-		}
+		c.Argv = []string{bash, "-c", "--", string(*q.Shell)}
 	}
 	if len(c.Argv) == 0 || c.Argv[0] == "" {
 		return nil, refuse(proto.Invalid, "there is no program to start")
@@ -186,22 +191,42 @@ func command(q *proto.Start, dir string) (*wire.Command, error) {
 			return nil, refuse(proto.Invalid, "an argument, a variable or the working directory has a NUL in it, which no program can be given")
 		}
 	}
-	return c, asUser(func() error {
-		st, err := standsAt(dir)
-		if err != nil {
-			return step("working directory", dir, err)
+	return c, nil
+}
+
+// locate finds the program, and sees whether it can be started where it should.
+func locate(c *wire.Command, shell bool) error {
+	if shell {
+		c.Path, c.Argv[0] = "/bin/sh", sh
+		for _, path := range []string{"/bin/bash", "/usr/bin/bash"} {
+			if executable(path) == nil {
+				c.Path, c.Argv[0] = path, bash
+				break
+			}
 		}
-		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-			return step("working directory", dir, unix.ENOTDIR)
-		}
-		if err := executable(dir); err != nil {
-			return step("working directory", dir, err)
+	}
+	return asUser(func() error {
+		if err := entered(c.Dir); err != nil {
+			return err
 		}
 		if c.Path == "" {
 			c.Path = find(c.Argv[0], c.Env)
 		}
 		return nil
 	})
+}
+
+// entered says why a program cannot have a working directory, with the rights in
+// effect.
+func entered(dir string) error {
+	st, err := standsAt(dir)
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		err = unix.ENOTDIR
+	}
+	if err == nil {
+		err = executable(dir)
+	}
+	return step("working directory", dir, err)
 }
 
 // find looks a program up as a shell would. What is not found is left to fail.
