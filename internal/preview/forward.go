@@ -32,7 +32,7 @@ func (h *Handler) forward(out *answer, r *http.Request, v *visit) error {
 		idle = freshTime // it cannot be sent twice
 	}
 	for {
-		c, used, err := h.pool.take(out.ctx, v.use, v.record, idle)
+		c, used, err := h.pool.take(out.ctx, v, idle)
 		if err != nil {
 			return err
 		}

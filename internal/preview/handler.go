@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"sync"
 	"time"
@@ -23,8 +24,11 @@ type Sandboxes interface {
 
 // Use is the use of a sandbox, until it is closed.
 type Use interface {
-	// Connect connects to a port of its loopback interface.
-	Connect(ctx context.Context, port uint16) (net.Conn, error)
+	// Connect connects to a port of its loopback interface. Where something may be about
+	// to listen on it, that may take so long.
+	Connect(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error)
+	// Listening returns where something listens, by port.
+	Listening(ctx context.Context) ([]netip.AddrPort, error)
 	// Carried counts bytes that came out of the sandbox.
 	Carried(bytes int64)
 	Close()
@@ -46,7 +50,8 @@ type Config struct {
 }
 
 const (
-	wakeTime   = 2 * time.Minute // for a sandbox to answer
+	wakeTime   = 2 * time.Minute  // for a sandbox to answer
+	listenTime = 10 * time.Second // for something to listen that may be about to
 	drainGrace = 3 * time.Second
 )
 
@@ -82,6 +87,7 @@ func (h *Handler) Host(host string) bool {
 type visit struct {
 	record *Record
 	use    Use
+	until  time.Time // it waits for something to listen
 }
 
 // ServeHTTP passes a request on to the sandbox that its host names.
@@ -115,8 +121,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer use.Close()
 	defer func() { use.Carried(out.written.Load()) }()
-	if err := h.forward(out, r, &visit{record, use}); err != nil {
-		h.failed(out, r, record, err)
+	v := &visit{record, use, time.Now().Add(listenTime)}
+	if err := h.forward(out, r, v); err != nil {
+		h.failed(out, r, v, err)
 	}
 }
 
@@ -149,7 +156,8 @@ func (h *Handler) refuse(w *answer, r *http.Request, err error) {
 }
 
 // failed answers a request that the server in the sandbox did not.
-func (h *Handler) failed(w *answer, r *http.Request, to *Record, err error) {
+func (h *Handler) failed(w *answer, r *http.Request, v *visit, err error) {
+	to := v.record
 	h.cfg.Log.DebugContext(r.Context(), "preview failed", "sandbox_id", string(to.Sandbox), "port", int(to.Port), "error", err)
 	port := strconv.Itoa(int(to.Port))
 	switch {
@@ -159,7 +167,10 @@ func (h *Handler) failed(w *answer, r *http.Request, to *Record, err error) {
 	case w.ctx.Err() != nil:
 		panic(http.ErrAbortHandler) // the client has gone
 	case errors.Is(err, ErrRefused):
-		h.page(w, r, http.StatusBadGateway, "Nothing listens on port "+port+" of this sandbox. Start a server on it, then load this page again.")
+		h.page(w, r, http.StatusBadGateway, h.nothing(w.ctx, v))
+	case fault.KindOf(err) == fault.Conflict:
+		w.Header().Set("Retry-After", "1")
+		h.page(w, r, http.StatusServiceUnavailable, "The sandbox behind this preview does not answer now. Try again after a moment.")
 	case errors.Is(err, errBusy):
 		w.Header().Set("Retry-After", "5")
 		h.page(w, r, http.StatusServiceUnavailable, "Too many connections to this sandbox are open at once. Close some, then load this page again.")

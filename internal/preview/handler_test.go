@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -40,6 +41,9 @@ type machine struct {
 	carried atomic.Int64
 	gone    atomic.Bool
 	refuses atomic.Pointer[fault.Error]
+	waits   atomic.Int64 // how long something may take to listen
+
+	listening atomic.Pointer[[]netip.AddrPort]
 }
 
 func (m *machine) Reach(_ context.Context, id sandbox.ID) (preview.Use, error) {
@@ -54,7 +58,12 @@ func (m *machine) Reach(_ context.Context, id sandbox.ID) (preview.Use, error) {
 	return m, nil
 }
 
-func (m *machine) Connect(ctx context.Context, port uint16) (net.Conn, error) {
+func (m *machine) Listening(context.Context) ([]netip.AddrPort, error) {
+	return *m.listening.Load(), nil
+}
+
+func (m *machine) Connect(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error) {
+	m.waits.Store(int64(wait))
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, preview.ErrRefused
@@ -315,9 +324,26 @@ func TestNothingListens(t *testing.T) {
 		t.Errorf("%d %s", res.StatusCode, text)
 	}
 	ln.Close()
-	res, text := r.do(t, "GET", u.String(), map[string]string{"Accept": "text/html"}, nil)
-	if res.StatusCode != http.StatusBadGateway || !strings.Contains(text, fmt.Sprintf("Nothing listens on port %d", port)) || !strings.HasPrefix(text, "<!doctype html>") {
-		t.Errorf("%d %s", res.StatusCode, text)
+	var many []netip.AddrPort
+	for i := range uint16(30) {
+		many = append(many, netip.AddrPortFrom(netip.IPv4Unspecified(), 7000+i))
+	}
+	local := netip.MustParseAddr("127.0.0.1")
+	for says, listens := range map[string][]netip.AddrPort{
+		fmt.Sprintf("of this sandbox. Start a server on port %d", port): nil,
+		"Something does on port 7000. Start":                            many[:1],
+		"on the ports 7000, 7001 and 7002. Start":                       {many[0], netip.AddrPortFrom(local, 7000), many[1], many[2]},
+		"on 30 others, such as 7000. Start":                             many,
+		"something does at 10.0.0.2. Have it":                           {many[0], netip.AddrPortFrom(netip.MustParseAddr("10.0.0.2"), port)},
+	} {
+		r.listening.Store(&listens)
+		res, text := r.do(t, "GET", u.String(), map[string]string{"Accept": "text/html"}, nil)
+		if res.StatusCode != http.StatusBadGateway || !strings.Contains(text, fmt.Sprintf("Nothing listens on port %d", port)) || !strings.Contains(text, says) || !strings.HasPrefix(text, "<!doctype html>") {
+			t.Errorf("%d %s", res.StatusCode, text)
+		}
+		if wait := time.Duration(r.waits.Load()); wait < 9*time.Second || wait > 10*time.Second {
+			t.Errorf("it waits for %v", wait)
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ const (
 	maxConns  = 384
 	maxIdle   = 64               // of them that nobody uses
 	idleConn  = 30 * time.Second // of a connection that nobody uses
+	maxHopes  = 128              // that are made and may wait for something to listen
 	dialTime  = 30 * time.Second
 	freshTime = 2 * time.Second // servers do not close a connection that early
 )
@@ -40,6 +41,7 @@ type pool struct {
 // place has the connections to one sandbox.
 type place struct {
 	open    int     // all of them, and those being made
+	hopes   int     // those being made that may wait for something to listen
 	idle    []*conn // the one used last is the last
 	waiting []chan struct{}
 }
@@ -79,7 +81,8 @@ func (c *conn) Read(p []byte) (int, error) {
 
 // take returns a connection: one that is there, if it has not been idle for longer
 // than idle, or a new one. used tells which.
-func (p *pool) take(ctx context.Context, use Use, r *Record, idle time.Duration) (_ *conn, used bool, err error) {
+func (p *pool) take(ctx context.Context, v *visit, idle time.Duration) (_ *conn, used bool, err error) {
+	r := v.record
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	for {
@@ -92,7 +95,7 @@ func (p *pool) take(ctx context.Context, use Use, r *Record, idle time.Duration)
 		case c != nil:
 			c.drop()
 		case wait == nil:
-			c, err := p.dial(ctx, use, r)
+			c, err := p.dial(ctx, v)
 			return c, false, err
 		default:
 			select {
@@ -167,8 +170,11 @@ func (p *pool) next(id sandbox.ID, at *place) {
 	}
 }
 
-func (p *pool) dial(ctx context.Context, use Use, r *Record) (*conn, error) {
-	raw, err := use.Connect(ctx, r.Port)
+func (p *pool) dial(ctx context.Context, v *visit) (*conn, error) {
+	r := v.record
+	wait, hoped := p.hope(r.Sandbox, v.until)
+	raw, err := v.use.Connect(ctx, r.Port, wait)
+	hoped()
 	if err != nil {
 		p.gone(r.Sandbox)
 		return nil, err
@@ -182,6 +188,23 @@ func (p *pool) dial(ctx context.Context, use Use, r *Record) (*conn, error) {
 		}
 	}
 	return c, nil
+}
+
+// hope returns how long a connection may wait for something to listen, which only so
+// many may. hoped is to be called when it is there, or is not.
+func (p *pool) hope(id sandbox.ID, until time.Time) (wait time.Duration, hoped func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := p.places[id] // there is one while a connection is being made
+	if at.hopes >= maxHopes {
+		return 0, func() {}
+	}
+	at.hopes++
+	return max(time.Until(until), 0), func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		at.hopes--
+	}
 }
 
 // gone notes that a connection is no more.

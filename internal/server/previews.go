@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/forwarded"
@@ -81,8 +83,12 @@ func (r reached) Reach(ctx context.Context, id sandbox.ID) (preview.Use, error) 
 
 type visited struct{ *named.Handle }
 
-func (v visited) Connect(ctx context.Context, port uint16) (net.Conn, error) {
-	conn, err := v.Guest().Connect(ctx, port)
+func (v visited) Listening(ctx context.Context) ([]netip.AddrPort, error) {
+	return v.Guest().Listening(ctx)
+}
+
+func (v visited) Connect(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error) {
+	conn, err := v.Guest().ConnectWithin(ctx, port, wait)
 	if err != nil && fault.KindOf(err) == fault.NotFound {
 		err = errors.Join(preview.ErrRefused, err)
 	}

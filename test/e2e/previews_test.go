@@ -322,6 +322,39 @@ func TestPreviewWakes(t *testing.T) {
 	}
 }
 
+// TestPreviewOfWhatStarts: a request waits for a server that was just started, and one
+// for a port that nobody means to listen on is told which there are.
+func TestPreviewOfWhatStarts(t *testing.T) {
+	s := newSession(t, shared(t), atolltest.Key, t.Name())
+	expose := func(port int) visitor {
+		return previewed(t, s.tool("browse", object{"sandbox": "default", "port": port}, http.StatusOK)["url"].(string))
+	}
+	s.tool("shell", object{"command": "(sleep 2; exec python3 -m http.server --bind 127.0.0.1 8000) >/dev/null 2>&1 & mkdir -p www"}, http.StatusOK)
+	v, other := expose(8000), expose(8001)
+	var all errgroup.Group
+	for range 20 {
+		all.Go(func() error {
+			res := v.get("/")
+			if text, err := io.ReadAll(res.Body); res.StatusCode != http.StatusOK || !strings.Contains(string(text), "www/") {
+				return fmt.Errorf("%s %s %w", res.Status, text, err)
+			}
+			return nil
+		})
+	}
+	all.Go(func() error {
+		began, res := time.Now(), other.get("/")
+		text, err := io.ReadAll(res.Body)
+		if took := time.Since(began); took < 9*time.Second || res.StatusCode != http.StatusBadGateway ||
+			!strings.Contains(string(text), "Nothing listens on port 8001 of this sandbox. Something does on port 8000.") {
+			return fmt.Errorf("after %v: %s %s %w", took, res.Status, text, err)
+		}
+		return nil
+	})
+	if err := all.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPreviewDomain has previews below a domain of their own, behind a proxy that
 // speaks HTTP/2 to the server.
 func TestPreviewDomain(t *testing.T) {

@@ -54,6 +54,8 @@ func (p Patience) patient(q *proto.Request) time.Duration {
 		return 0
 	case q.List != nil, q.Glob != nil, q.Remove != nil, q.Move != nil, q.Watch != nil, q.Create != nil, q.Unpack != nil:
 		return p.Work
+	case q.Connect != nil:
+		return p.Silence + time.Duration(q.Connect.Wait)
 	}
 	return p.Silence
 }

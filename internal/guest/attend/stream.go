@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
@@ -93,7 +94,14 @@ func (e *Events) Next() (Event, error) {
 // else IPv6. CloseWrite of the connection ends one direction alone. ctx is for
 // connecting only.
 func (c *Client) Connect(ctx context.Context, port uint16) (net.Conn, error) {
-	x, _, err := c.begin(ctx, proto.Request{Connect: &proto.Connect{Port: port}})
+	return c.ConnectWithin(ctx, port, 0)
+}
+
+// ConnectWithin is Connect to a port on which something may be about to listen: if
+// something was started in the sandbox, or told what to do, in the last half minute,
+// it may take so long.
+func (c *Client) ConnectWithin(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error) {
+	x, _, err := c.begin(ctx, proto.Request{Connect: &proto.Connect{Port: port, Wait: int64(max(wait, 0))}})
 	if err != nil {
 		return nil, err
 	}

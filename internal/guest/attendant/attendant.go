@@ -42,6 +42,8 @@ type attendant struct {
 	spare    spare
 	relay    func() (*relay, error) // the one there is
 	files    atomic.Int32           // requests about files that are under way, also of hosts that have gone
+	told     atomic.Int64           // when something was started, or told what to do, in ns since 1970
+	awaiting atomic.Int32           // requests for ports that nothing listens on yet
 }
 
 // Run serves the hosts that come, one after the other, until the sandbox ends. It

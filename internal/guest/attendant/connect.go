@@ -1,7 +1,10 @@
 package attendant
 
 import (
+	"errors"
 	"os"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -11,7 +14,7 @@ import (
 // connect joins the connection with a port of the sandbox, until both directions
 // have ended. Nothing is asked on it any more.
 func (c *peer) connect(q *proto.Connect) bool {
-	to, err := dialPort(q.Port)
+	to, err := c.reach(q)
 	if err != nil {
 		return c.reply(proto.Reply{}, err)
 	}
@@ -34,6 +37,50 @@ func (c *peer) connect(q *proto.Connect) bool {
 		<-j.done
 	}
 	return false
+}
+
+const (
+	// startTime is how long after it was started something may begin to listen.
+	startTime = 30 * time.Second
+	// maxAwaiting is how many requests wait for that at a time.
+	maxAwaiting = 128
+	// How often is looked whether something listens: at first, and at last. The kernel
+	// tells nobody.
+	soon, late = 5 * time.Millisecond, 100 * time.Millisecond
+)
+
+// reach connects to a port. Where something was started lately, it may yet begin to
+// listen.
+func (c *peer) reach(q *proto.Connect) (fd int, err error) {
+	fd, err = dialPort(q.Port)
+	if q.Wait <= 0 || !refused(err) || time.Since(time.Unix(0, c.told.Load())) > startTime {
+		return fd, err
+	}
+	defer c.awaiting.Add(-1)
+	if c.awaiting.Add(1) > maxAwaiting {
+		return fd, err
+	}
+	over := make(chan struct{})
+	defer c.watchOut(sync.OnceFunc(func() { close(over) }))()
+	end := time.After(time.Duration(q.Wait))
+	for pause := soon; ; pause = min(pause*5/4, late) {
+		select {
+		case <-over:
+			return -1, err
+		case <-end:
+			return -1, err
+		case <-time.After(pause):
+		}
+		if fd, err = dialPort(q.Port); !refused(err) {
+			return fd, err
+		}
+	}
+}
+
+// refused reports whether nothing listens on a port.
+func refused(err error) bool {
+	e, ok := errors.AsType[*proto.Error](err)
+	return ok && e.Reason == proto.Missing
 }
 
 // takeFD takes the descriptor out of a file, which is closed: nothing else waits

@@ -71,6 +71,9 @@ func (c *peer) giveBack() {
 
 // handle answers one request, and reports whether another can follow.
 func (c *peer) handle(q *proto.Request) bool {
+	if q.Start != nil || q.Converse != nil || q.Write != nil {
+		c.told.Store(time.Now().UnixNano())
+	}
 	switch {
 	case q.Start != nil:
 		return c.start(q.Start)

@@ -164,6 +164,7 @@ type Create struct {
 // Connect is a request for a connection to a port.
 type Connect struct {
 	Port uint16 `json:"port"`
+	Wait int64  `json:"wait,omitempty"` // ns for something to begin to listen, where something was started lately
 }
 
 // Reply answers a request. With an Error nothing else is set, and the exchange is

@@ -1,6 +1,7 @@
-package httpapi
+package attend
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 )
@@ -15,7 +16,7 @@ func TestParseListening(t *testing.T) {
    5: 00000000:FFFFF 0 0A
    6: 00000000 0 0A
 `))
-	want := []SandboxPort{{8000, "0.0.0.0"}, {80, "127.0.0.1"}, {81, "::1"}}
+	want := []netip.AddrPort{netip.MustParseAddrPort("0.0.0.0:8000"), netip.MustParseAddrPort("127.0.0.1:80"), netip.MustParseAddrPort("[::1]:81")}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -25,7 +26,7 @@ func FuzzParseListening(f *testing.F) {
 	f.Add([]byte("0: 00000000:1F40 00000000:0000 0A"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for _, p := range parseListening(text) {
-			if p.Port < 1 || p.Port > 65535 || p.Address == "" {
+			if !p.IsValid() || p.Port() == 0 {
 				t.Errorf("%q gives %v", text, p)
 			}
 		}
