@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/fault"
+	"github.com/atoll-run/atoll/internal/guest/attend"
 	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/tenant"
 	"github.com/atoll-run/atoll/test/atolltest"
@@ -97,12 +98,27 @@ func TestFilesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.Close()
+	other, err := h.Guest().Start(t.Context(), attend.ProcessSpec{Shell: "sleep 1000", Env: h.Environ(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	_, exit, err := run(t.Context(), h, `i=0; while :; do head -c 8388608 /dev/zero > big$i; i=$((i+1)); sleep 0.05; done`)
 	if err != nil || exit.Code == 0 {
 		t.Fatalf("the writer: %+v, %v", exit, err)
 	}
 	refused(t, "why", h.Killed(exit), fault.Exhausted, "64 MiB")
+	h.Close()
+
+	// So it is known to the next server.
+	m.restart()
+	if h, err = m.Use(t.Context(), p, "s", "x"); err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if other, err = h.Guest().Process(t.Context(), other.ID); err != nil || other.Exit == nil {
+		t.Fatalf("%+v, %v", other, err)
+	}
+	refused(t, "why another one ended", h.Killed(*other.Exit), fault.Exhausted, "64 MiB")
 	u, err := m.Usage(t.Context(), p, "s", "x")
 	if err != nil || u.Disk < 64<<20 {
 		t.Errorf("usage: %+v, %v", u, err)

@@ -101,7 +101,7 @@ type entry struct {
 	looking bool     // guarded by Manager.mu; somebody uses watch
 	stops   int      // guarded by Manager.mu; how often all its programs were ended
 	stopped error    // guarded by Manager.mu; why they were last
-	stopsOf []ending // guarded by Manager.mu; the last ones, oldest first
+	endings []Ending // guarded by Manager.mu; the last ones, oldest first
 
 	standing standing // guarded by Manager.mu
 

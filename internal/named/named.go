@@ -81,6 +81,7 @@ type Sandbox struct {
 	UsedAt     time.Time
 	ExpiresAt  *time.Time // when it is destroyed; nil for never
 	MeteredAt  time.Time  // up to when its running time is charged
+	Endings    []Ending   // on record, oldest first
 }
 
 // Status is State as the contract's tools know it.

@@ -63,7 +63,7 @@ func (m *Manager) adopt(ctx context.Context, sb *Sandbox, callers *holders) erro
 	if sb.State == Creating { // nobody was told that it exists
 		return errors.Join(m.cfg.Engine.Remove(ctx, sb.ID), m.cfg.Store.Forget(ctx, sb.ID))
 	}
-	e := &entry{id: sb.ID, turn: make(chan struct{}, 1), sb: sb, used: sb.UsedAt}
+	e := &entry{id: sb.ID, turn: make(chan struct{}, 1), sb: sb, used: sb.UsedAt, endings: sb.Endings}
 	m.mu.Lock()
 	m.add(e)
 	m.mu.Unlock()

@@ -3,6 +3,7 @@ package named
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/disk"
@@ -22,10 +23,28 @@ const (
 	skew        = time.Second
 )
 
-// ending is a time in which all programs of a sandbox were ended.
-type ending struct {
-	from, until time.Time // until is zero while they are
-	why         error
+// Ending is a time in which all programs of a sandbox were ended.
+type Ending struct {
+	From, Until time.Time // Until is zero while they are
+	Reason      string
+	Dimension   string // of the limit that was reached; "" for none
+}
+
+// why is what a caller is told whose program ended so.
+func (e *Ending) why() error {
+	if e.Dimension != "" {
+		return fault.Limit(e.Dimension, time.Time{}, "%s", e.Reason)
+	}
+	return fault.New(fault.Unavailable, "%s", e.Reason)
+}
+
+// ending begins one.
+func ending(why error) Ending {
+	e := Ending{From: time.Now().UTC(), Reason: why.Error()}
+	if f, ok := errors.AsType[*fault.Error](why); ok {
+		e.Reason, e.Dimension = f.Msg, f.Dimension
+	}
+	return e
 }
 
 // stop ends all programs of a sandbox. If its files grow on it is its attendant that
@@ -38,13 +57,9 @@ func (m *Manager) stop(ctx context.Context, e *entry, live Live, why error) {
 	e.stops++
 	e.stopped = why
 	opens := e.opens
-	e.stopsOf = append(e.stopsOf[max(0, len(e.stopsOf)+1-mostEndings):], ending{from: time.Now(), why: why})
+	e.endings = append(e.endings[max(0, len(e.endings)+1-mostEndings):], ending(why))
 	m.mu.Unlock()
-	defer func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		e.stopsOf[len(e.stopsOf)-1].until = time.Now() // nobody else stops it meanwhile
-	}()
+	defer m.stopped(context.WithoutCancel(ctx), e)
 	if w.again > stubborn || w.again > 1 && w.calm == opens {
 		m.expel(ctx, e, live)
 		return
@@ -71,6 +86,19 @@ func (m *Manager) stop(ctx context.Context, e *entry, live Live, why error) {
 		w.calm = opens
 	}
 	w.settle(ctx)
+}
+
+// stopped notes that a stop of e's sandbox is over.
+func (m *Manager) stopped(ctx context.Context, e *entry) {
+	m.mu.Lock()
+	e.endings[len(e.endings)-1].Until = time.Now().UTC() // nobody else stops it meanwhile
+	all := slices.Clone(e.endings)
+	m.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	defer cancel()
+	if err := m.cfg.Store.Ended(ctx, e.id, all); err != nil && fault.KindOf(err) != fault.NotFound { // it is no more
+		m.cfg.Log.WarnContext(ctx, "cannot record why the programs of a named sandbox were ended", "sandbox_id", string(e.id), "error", err)
+	}
 }
 
 // settle lets a sandbox that was stopped keep what it has, and a little more.
@@ -162,9 +190,9 @@ func (h *Handle) Killed(exit attend.Exit) error {
 	}
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()
-	for _, s := range h.e.stopsOf {
-		if exit.At.After(s.from.Add(-skew)) && (s.until.IsZero() || exit.At.Before(s.until.Add(skew))) {
-			return s.why
+	for _, s := range h.e.endings {
+		if exit.At.After(s.From.Add(-skew)) && (s.Until.IsZero() || exit.At.Before(s.Until.Add(skew))) {
+			return s.why()
 		}
 	}
 	return nil

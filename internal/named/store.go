@@ -28,6 +28,8 @@ type Store interface {
 	// Save records State, Sleep, Kept, Detail, Permissions, Mounts, SleepAfter, UsedAt
 	// and ExpiresAt of a sandbox that is not destroyed.
 	Save(ctx context.Context, s *Sandbox) error
+	// Ended records Endings of a sandbox that is not destroyed.
+	Ended(ctx context.Context, id sandbox.ID, endings []Ending) error
 	// Wake is Save for a sandbox that becomes resident: it must fit in room, too.
 	Wake(ctx context.Context, s *Sandbox, room Room) error
 	// Afford is an Exhausted fault if a tenant's budget of the month is used up.

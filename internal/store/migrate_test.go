@@ -104,6 +104,7 @@ var fixtures = map[int64]string{
 		UPDATE sandboxes SET sleep = 'stored', kept = '{"state":"two","bytes":7,"disk":2}'`,
 	14: `UPDATE sandboxes SET mounts = '[{"slug":"team","connection":"con_1","kind":"volume","path":"a"}]'`,
 	15: `UPDATE call_log SET name = x'000102030405060708090a0b0c0d0e0f', place = 99`,
+	16: `UPDATE sandboxes SET endings = '[{"from":1700000000000000,"until":1700000000000001,"reason":"full"}]'`,
 }
 
 // checks find each fixture again.
@@ -124,6 +125,7 @@ var checks = map[int64]string{
 		WHERE n.connected AND n.bytes = 7 AND n.expires_at IS NULL AND s.kept <> '' AND NOT s.bereft AND l.last = 1`,
 	14: `SELECT count(*) FROM sandboxes s JOIN snapshots n ON n.sandbox = s.id WHERE s.mounts LIKE '%"con_1"%' AND n.mounts = ''`,
 	15: `SELECT count(*) FROM call_log WHERE name = x'000102030405060708090a0b0c0d0e0f' AND place = 99`,
+	16: `SELECT count(*) FROM sandboxes WHERE endings LIKE '%"full"%'`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.

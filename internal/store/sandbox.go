@@ -24,16 +24,16 @@ var _ named.Store = (*sandboxes)(nil)
 func (db *DB) Sandboxes() named.Store { return &sandboxes{db} }
 
 const sandboxColumns = `id, tenant, environment, session, name, key_id, executor, image, asked, limits, disk, permissions, connected, env,
-	state, sleep, detail, sleep_after, created_at, used_at, expires_at, metered_at, mounts, kept`
+	state, sleep, detail, sleep_after, created_at, used_at, expires_at, metered_at, mounts, kept, endings`
 
 func (s *sandboxes) scan(sc scanner) (*named.Sandbox, error) {
 	sb := &named.Sandbox{}
-	var limits, permissions, mounts, kept string
+	var limits, permissions, mounts, kept, endings string
 	var env []byte
 	var sleepAfter, created, used, metered int64
 	var expires sql.NullInt64
 	if err := sc.Scan(&sb.ID, &sb.Tenant, &sb.Environment, &sb.Session, &sb.Name, &sb.Key, &sb.Executor, &sb.Image, &sb.Asked, &limits, &sb.Disk, &permissions,
-		&sb.Connected, &env, &sb.State, &sb.Sleep, &sb.Detail, &sleepAfter, &created, &used, &expires, &metered, &mounts, &kept); err != nil {
+		&sb.Connected, &env, &sb.State, &sb.Sleep, &sb.Detail, &sleepAfter, &created, &used, &expires, &metered, &mounts, &kept, &endings); err != nil {
 		return nil, err
 	}
 	var l limitsRow
@@ -52,6 +52,9 @@ func (s *sandboxes) scan(sc scanner) (*named.Sandbox, error) {
 	}
 	if sb.Kept, err = keptOf(kept); err != nil {
 		return nil, fmt.Errorf("what is kept of %s: %w", sb.ID, err)
+	}
+	if sb.Endings, err = endingsOf(endings); err != nil {
+		return nil, fmt.Errorf("endings of %s: %w", sb.ID, err)
 	}
 	sb.Limits, sb.SleepAfter = sandbox.Limits(l), time.Duration(sleepAfter)*time.Microsecond
 	sb.CreatedAt, sb.UsedAt, sb.ExpiresAt, sb.MeteredAt = instant(created), instant(used), maybeInstant(expires), instant(metered)
@@ -120,6 +123,46 @@ func mountsText(mounts []storage.Mount) (string, error) {
 	return jsonOf(rows, false)
 }
 
+// endingRow is an ending of a sandbox's programs, as it is stored.
+type endingRow struct {
+	From      int64  `json:"from"` // µs since 1970
+	Until     int64  `json:"until"`
+	Reason    string `json:"reason"`
+	Dimension string `json:"dimension,omitzero"`
+}
+
+func endingsOf(text string) ([]named.Ending, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var rows []endingRow
+	if err := json.Unmarshal([]byte(text), &rows); err != nil {
+		return nil, err
+	}
+	out := make([]named.Ending, len(rows))
+	for i, r := range rows {
+		out[i] = named.Ending{From: instant(r.From), Until: instant(r.Until), Reason: r.Reason, Dimension: r.Dimension}
+	}
+	return out, nil
+}
+
+func (s *sandboxes) Ended(ctx context.Context, id sandbox.ID, endings []named.Ending) error {
+	const step = "record why programs were ended"
+	rows := make([]endingRow, len(endings))
+	for i, e := range endings {
+		rows[i] = endingRow{micros(e.From), micros(e.Until), e.Reason, e.Dimension}
+	}
+	text, err := jsonOf(rows, false)
+	if err != nil {
+		return s.db.write.wrap(step, err)
+	}
+	n, err := s.db.write.exec(ctx, `UPDATE sandboxes SET endings = ? WHERE id = ? AND state <> 'destroyed'`, text, string(id))
+	if err == nil && n == 0 {
+		err = fault.New(fault.NotFound, noSandbox)
+	}
+	return s.db.write.wrap(step, err)
+}
+
 func sandboxPlace(id sandbox.ID) string { return "sandboxes/env/" + string(id) }
 
 const noSandbox = "no such sandbox"
@@ -173,7 +216,7 @@ func (s *sandboxes) Create(ctx context.Context, sb *named.Sandbox, room named.Ro
 			return err
 		}
 		if _, err = t.exec(ctx, `INSERT INTO sandboxes (`+sandboxColumns+`, memory)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', ?)`,
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', ?)`,
 			string(sb.ID), sb.Tenant, sb.Environment, sb.Session, sb.Name, sb.Key, sb.Executor, sb.Image, sb.Asked, limits, sb.Disk, permissions, sb.Connected, env,
 			string(sb.State), string(sb.Sleep), sb.Detail, sb.SleepAfter.Microseconds(), micros(now), micros(now), maybeMicros(sb.ExpiresAt), micros(now), mounts, sb.Limits.Memory); err != nil {
 			return err

@@ -39,6 +39,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 		run  func(t *testing.T, o Opened)
 	}{
 		{"what is recorded is found again", testRecord},
+		{"why programs were ended is found again", testEndings},
 		{"one sandbox of a name", testName},
 		{"one sandbox of a name, all at once", testNameRace},
 		{"a name is free when its sandbox is destroyed", testDestroyed},
@@ -125,6 +126,23 @@ func testRecord(t *testing.T, o Opened) {
 	sb.Permissions.Network, sb.Mounts = sandbox.NetworkPolicy{}, sb.Mounts[1:]
 	must(t, o.Store.Save(t.Context(), sb))
 	same(t, o, sb)
+}
+
+func testEndings(t *testing.T, o Opened) {
+	sb := run(t, o, create(t, o, nil))
+	at := time.UnixMicro(1_700_000_000_000_000).UTC()
+	for range 2 {
+		sb.Endings = append(sb.Endings, named.Ending{From: at, Until: at.Add(time.Second), Reason: "full \"of\" é", Dimension: "sandbox_disk"}, named.Ending{From: at.Add(time.Minute), Until: at.Add(time.Hour), Reason: "short"})
+		must(t, o.Store.Ended(t.Context(), sb.ID, sb.Endings))
+		same(t, o, sb)
+	}
+	gone := *sb
+	gone.Endings = nil
+	must(t, o.Store.Save(t.Context(), &gone)) // which is not what it records
+	same(t, o, sb)
+	gone.State = named.Destroyed
+	must(t, o.Store.Save(t.Context(), &gone))
+	wantKind(t, "one that is destroyed", o.Store.Ended(t.Context(), sb.ID, nil), fault.NotFound, "")
 }
 
 // same looks for a sandbox in both ways.
