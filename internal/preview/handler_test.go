@@ -41,7 +41,8 @@ type machine struct {
 	carried atomic.Int64
 	gone    atomic.Bool
 	refuses atomic.Pointer[fault.Error]
-	waits   atomic.Int64 // how long something may take to listen
+	silent  atomic.Pointer[fault.Error] // instead of a connection
+	waits   atomic.Int64                // how long something may take to listen
 
 	listening atomic.Pointer[[]netip.AddrPort]
 }
@@ -64,6 +65,9 @@ func (m *machine) Listening(context.Context) ([]netip.AddrPort, error) {
 
 func (m *machine) Connect(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error) {
 	m.waits.Store(int64(wait))
+	if err := m.silent.Load(); err != nil {
+		return nil, err
+	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, preview.ErrRefused
@@ -571,5 +575,15 @@ func TestEarlyAnswers(t *testing.T) {
 				t.Errorf("%s: %s %q, %v", res.Proto, res.Status, text, err)
 			}
 		}
+	}
+}
+
+// TestSandboxesThatDoNotAnswer are not taken for servers that say what is no HTTP.
+func TestSandboxesThatDoNotAnswer(t *testing.T) {
+	r := newRig(t, func(http.ResponseWriter, *http.Request) {})
+	r.silent.Store(fault.New(fault.Conflict, "the sandbox does not answer"))
+	res, text := r.do(t, "GET", r.url.String(), nil, nil)
+	if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") != "1" || !strings.Contains(text, "does not answer now") {
+		t.Errorf("%d %s", res.StatusCode, text)
 	}
 }
