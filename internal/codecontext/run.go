@@ -137,13 +137,23 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 // converse hands the code over and takes what comes of it.
 func (r *run) converse(ctx context.Context) error {
 	r.s.run++
-	code := fmt.Appendf(nil, "%d %d\n%s", r.s.run, len(r.req.Code), r.req.Code)
-	out, err := r.u.Guest.Converse(ctx, r.id.process(), code, r.s.cursor)
+	err := r.exchange(ctx, fmt.Appendf(nil, "%d %d\n%s", r.s.run, len(r.req.Code), r.req.Code))
+	for errors.Is(err, attend.ErrEnough) { // which the code has said itself
+		err = r.exchange(ctx, nil)
+	}
+	return err
+}
+
+// exchange writes to the interpreter and takes what comes from it.
+func (r *run) exchange(ctx context.Context, data []byte) error {
+	out, err := r.u.Guest.Converse(ctx, r.id.process(), data, r.s.cursor)
 	if err != nil {
 		return named(r.id, err)
 	}
 	defer out.Close()
-	r.tell(Event{})
+	if data != nil {
+		r.tell(Event{})
+	}
 	err = r.read(out)
 	if r.done {
 		out.Enough()

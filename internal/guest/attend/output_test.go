@@ -81,6 +81,81 @@ for line in os.fdopen(3):
 	}
 }
 
+// testEnough has a process say that it is enough.
+func testEnough(t *testing.T, c *attend.Client) {
+	const program = `
+import os
+for line in os.fdopen(3):
+    words = line.split()
+    if not words: continue
+    os.write(1, b"o" * int(words[0]))
+    os.write(4, b"first\n")
+    os.write(4, b"%d \n" % len(line))
+`
+	p := start(t, c, attend.ProcessSpec{Argv: []string{"python3", "-c", program}, Env: attendtest.Env, Control: true, Lossless: true})
+	var at attend.Seq
+	for i, want := range []struct {
+		output, line int
+		toTheEnd     bool
+	}{{0, 8, true}, {0, 8, false}, {10, 8, true}, {300_000, 8, false}, {1, 300_000, true}, {300_000, 300_000, false}, {0, 8, false}, {0, 8, true}} {
+		o, err := c.Converse(t.Context(), p.ID, fmt.Appendf(nil, "%-*d\n", want.line-1, want.output), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, said := 0, ""
+		for !strings.HasSuffix(said, " \n") {
+			chunk, err := o.Next()
+			if err != nil {
+				t.Fatalf("%d: %v", i, err)
+			}
+			at = chunk.Seq
+			if chunk.Stream == attend.Control {
+				said += string(chunk.Data)
+			} else {
+				n += len(chunk.Data)
+			}
+		}
+		if n != want.output || said != fmt.Sprintf("first\n%d \n", want.line) {
+			t.Errorf("%d: %d bytes of output, and %q", i, n, said)
+		}
+		if want.toTheEnd {
+			if _, err := o.Next(); !errors.Is(err, attend.ErrEnough) {
+				t.Errorf("%d: after it %v", i, err)
+			}
+		}
+		o.Enough()
+		if _, err := o.Next(); err == nil {
+			t.Errorf("%d: there is output after enough of it", i)
+		}
+	}
+	// What it says later is another's.
+	o, err := c.Converse(t.Context(), p.ID, []byte("0\n0\n"), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said string
+	for {
+		chunk, err := o.Next()
+		if errors.Is(err, attend.ErrEnough) {
+			if o, err = c.Converse(t.Context(), p.ID, nil, at); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = chunk.Seq
+		if said += string(chunk.Data); said == "first\n2 \nfirst\n2 \n" {
+			o.Enough()
+			break
+		}
+	}
+	if err := c.Kill(t.Context(), p.ID); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func testConverse(t *testing.T, c *attend.Client) {
 	const program = `
 import os, sys

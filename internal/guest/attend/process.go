@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -124,9 +125,11 @@ func (c *Client) Follow(ctx context.Context, id ProcessID, after Seq) (*Output, 
 
 // Converse writes to descriptor 3 of a process and returns its output from a place
 // on, as WriteControl and Follow do, in one exchange. What the process does not read
-// at once is written as it does, while the Output is open.
+// at once is written as it does, while the Output is open. A line of descriptor 4
+// with a blank at its end says that this was all for now: then the attendant
+// takes the next request, and what Next returns after it is ErrEnough.
 func (c *Client) Converse(ctx context.Context, id ProcessID, data []byte, after Seq) (*Output, error) {
-	return c.output(ctx, proto.Request{Converse: &proto.Converse{ID: string(id), Data: data, After: int64(after)}}, int64(after))
+	return c.output(ctx, proto.Request{Converse: &proto.Converse{ID: string(id), Data: data, After: int64(after), Ends: true}}, int64(after))
 }
 
 // Processes lists the processes that are not forgotten, oldest first.
@@ -256,12 +259,17 @@ func (c *Client) Forget(ctx context.Context, id ProcessID) error {
 	return err
 }
 
+// ErrEnough is the end of the output of Converse when the process said that it was.
+var ErrEnough = errors.New("the process has said all for now")
+
 // Output is the output of a process, as it comes. One goroutine at a time may
 // use it, but Close may be called at any time.
 type Output struct {
 	closing
 	process Process
 	reply   proto.Type // what the attendant waits to hear when the end was read; 0 for nothing
+	ends    bool       // proto.Last does it, too
+	last    bool       // it has come
 	at      int64
 	exit    Exit
 	refused error // instead of an exit
@@ -283,7 +291,7 @@ func (c *Client) output(ctx context.Context, q proto.Request, at int64) (*Output
 	case q.Start != nil:
 		o.reply = proto.Taken
 	case q.Converse != nil:
-		o.reply = proto.Enough
+		o.reply, o.ends = proto.Enough, r.Ends
 	}
 	return o, nil
 }
@@ -301,6 +309,8 @@ func (o *Output) Next() (Chunk, error) {
 	switch {
 	case err == io.EOF:
 		o.err = o.finish(o.end)
+	case err == ErrEnough:
+		o.err = o.finish(func() error { o.x.over(); return err })
 	case err != nil:
 		o.err = o.finish(func() error { return o.x.failed(err) })
 	}
@@ -327,6 +337,7 @@ func (o *Output) next() (Chunk, error) {
 		}
 		data := b[proto.OutputSize:]
 		o.at = at + int64(len(data))
+		o.last = o.ends && Stream(stream) == Control && bytes.HasSuffix(data, []byte(proto.Last))
 		return Chunk{Seq: Seq(o.at), Stream: Stream(stream), Data: data, Dropped: dropped}, nil
 	case proto.End:
 		var e proto.Closing
@@ -336,6 +347,9 @@ func (o *Output) next() (Chunk, error) {
 		if e.Error != nil && o.reply == proto.Enough {
 			o.refused = refusal(e.Error)
 			return Chunk{}, io.EOF
+		}
+		if o.last && e == (proto.Closing{}) {
+			return Chunk{}, ErrEnough
 		}
 		if o.exit, err = exit(e.Exit); err != nil {
 			return Chunk{}, err
@@ -373,9 +387,16 @@ func (o *Output) Enough() {
 			return nil
 		}
 		o.x.line.within(goodbye, false)
-		o.x.Put(proto.Enough, nil)
+		if !o.last {
+			o.x.Put(proto.Enough, nil)
+		}
 		// From here on ctx has no say: its end may be why there was enough.
-		if !o.x.stop() || o.x.Flush() != nil || !o.x.client.while(o.settle) {
+		switch {
+		case !o.x.stop() || o.x.Flush() != nil:
+			o.x.client.drop(o.x.Conn)
+		case o.last && o.x.Waiting():
+			o.settle()
+		case !o.x.client.while(o.settle):
 			o.x.client.drop(o.x.Conn)
 		}
 		return nil

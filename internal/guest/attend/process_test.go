@@ -50,6 +50,7 @@ func TestProcesses(t *testing.T) {
 		{"signals", testSignals},
 		{"control", testControl},
 		{"converse", testConverse},
+		{"enough", testEnough},
 		{"cursors", testCursors},
 		{"dropped", testDropped},
 		{"lossless", testLossless},

@@ -1,6 +1,7 @@
 package attendant
 
 import (
+	"bytes"
 	"io"
 	"time"
 
@@ -14,6 +15,9 @@ type follower struct {
 	gone bool  // guarded by mu; nobody reads any more
 	said bool  // guarded by mu; the host has said something meanwhile
 	deaf bool  // guarded by mu; the process does not read what it is told, and lives
+
+	ends   bool // the process may say that it is enough
+	enough bool // and has
 }
 
 // join begins to follow at a place.
@@ -86,6 +90,10 @@ func (f *follower) put(c *proto.Conn) (exit *proto.Exit, more bool) {
 		c.Commit(proto.Output, len(b))
 		f.at = p.at + int64(len(p.data))
 		more = true
+		if f.ends && p.stream == control && bytes.HasSuffix(p.data, []byte(proto.Last)) {
+			f.enough = true
+			break
+		}
 	}
 	f.seen = max(f.seen, f.at)
 	paused := f.paused
@@ -114,7 +122,7 @@ func (c *peer) idle(f *follower) bool {
 }
 
 // converse writes to descriptor 3 and answers with the output, until the host has
-// had enough of it.
+// had enough of it, or the process says so.
 func (c *peer) converse(q *proto.Converse) bool {
 	p, err := c.procs.get(q.ID)
 	switch {
@@ -128,6 +136,7 @@ func (c *peer) converse(q *proto.Converse) bool {
 		return c.reply(proto.Reply{}, err)
 	}
 	f := p.join(q.After)
+	f.ends = q.Ends
 	defer f.leave()
 	rest, err := p.requests.begin(q.Data)
 	if err != nil { // most likely it is about to end
@@ -140,7 +149,7 @@ func (c *peer) converse(q *proto.Converse) bool {
 		defer patience.Stop()
 	}
 	about := p.about()
-	if c.Encode(proto.Answer, proto.Reply{Process: &about}) != nil {
+	if c.Encode(proto.Answer, proto.Reply{Process: &about, Ends: q.Ends}) != nil {
 		return false
 	}
 	if err == nil && len(rest) == 0 {
@@ -167,17 +176,18 @@ func (c *peer) converse(q *proto.Converse) bool {
 	exit, said, ok := c.pass(f)
 	if ok && !said {
 		end := proto.Closing{Exit: exit}
-		if exit == nil {
+		if exit == nil && !f.enough {
 			end.Error = refuse(proto.Exists, "process %q does not read this any more", p.id)
 		}
 		ok = c.last(end)
 	}
-	if !ok {
+	if !ok || f.enough {
 		c.SetReadDeadline(past) //nolint:errcheck // it is closed then
 	}
 	<-told
-	if !ok {
-		return false
+	if !ok || f.enough {
+		c.SetReadDeadline(never) //nolint:errcheck // see above
+		return ok
 	}
 	if t, err := c.Next(); err != nil || t != proto.Enough {
 		return false
@@ -204,6 +214,9 @@ func (c *peer) attentive(f *follower) (over, ok bool) {
 		var heard bool
 		heard, on = f.pump.attend(c, until)
 		exit, more := f.put(c.Conn)
+		if f.enough {
+			return true, c.last(proto.Closing{})
+		}
 		if exit != nil {
 			break
 		}
@@ -224,7 +237,7 @@ func (c *peer) attentive(f *follower) (over, ok bool) {
 func (c *peer) pass(f *follower) (exit *proto.Exit, said, ok bool) {
 	for {
 		exit, more := f.put(c.Conn)
-		if exit != nil {
+		if exit != nil || f.enough {
 			return exit, false, true
 		}
 		if c.Flush() != nil {

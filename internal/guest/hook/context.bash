@@ -41,7 +41,7 @@ __atoll_answer() {
     status=interrupted code=130
   fi
   trap __atoll_interrupt INT
-  printf '{"id":%s,"type":"done","status":"%s","exit_code":%s}\n' "$__atoll_id" "$status" "$code" >&221
+  printf '{"id":%s,"type":"done","status":"%s","exit_code":%s} \n' "$__atoll_id" "$status" "$code" >&221
 }
 
 trap __atoll_interrupt INT

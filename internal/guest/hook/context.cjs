@@ -29,7 +29,7 @@ let held = '';
 
 const line = (type, fields) => {
   const text = stringify({ id: run, type, ...fields });
-  if (text.length <= MOST_LINE) return text + '\n';
+  if (text.length <= MOST_LINE) return text + (type === 'done' ? ' \n' : '\n'); // the blank ends the exchange
   return line(type, { data: { 'text/plain': '…' }, metadata: { omitted: Object.keys(fields.data) } });
 };
 const send = (type, fields) => {

@@ -24,14 +24,21 @@ MOST_ROWS = 1000  # of a data frame as JSON
 AWAITS = 0x80  # inspect.CO_COROUTINE
 FUTURES = 0xFF0000 | 0x1000000  # the compiler's flags of __future__
 
-write, read = os.write, os.read
+write, stat = os.write, os.stat
 own_file = __file__
 to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # json.dumps makes one each time
 PLAIN = frozenset({int, float, complex, bool, str, bytes})  # which have one form, and no methods that tell of others
 
 
+def text_of(value):
+    """to_json, which takes long to begin with all but strings."""
+    if type(value) is dict and all([type(k) is str for k in value]):
+        return "{" + ", ".join([f"{to_json(k)}: {to_json(v)}" for k, v in value.items()]) + "}"
+    return to_json(value)
+
+
 class Channel:
-    """Descriptor 4. A message is never cut short by an interrupt."""
+    """Descriptor 4. A message is never cut short by an interrupt. A blank ends a run's last."""
 
     def __init__(self):
         self.lock = threading.RLock()
@@ -41,8 +48,11 @@ class Channel:
         self.owed = False  # an interrupt came meanwhile
 
     def encode(self, kind, **fields):
-        line = to_json({"id": self.run, "type": kind, **fields})
-        data = line.encode("utf-8", "replace") + b"\n"
+        line = f'{{"id": {self.run}, "type": "{kind}"'
+        for name, value in fields.items():
+            line += f', "{name}": {text_of(value)}'
+        line += "}"
+        data = line.encode("utf-8", "replace") + (b" \n" if kind == "done" else b"\n")
         if len(data) > MOST_LINE:
             return self.encode(kind, data={"text/plain": "…"}, metadata={"omitted": list(fields["data"])})
         return data
@@ -320,15 +330,12 @@ class Kernel:
         return failed
 
     def execute(self, code, name):
-        tree = compile(code, name, "exec", ast.PyCF_ONLY_AST)
-        last = None
-        if tree.body and isinstance(tree.body[-1], ast.Expr) and not code.rstrip().endswith(";"):
-            last = ast.Expression(tree.body.pop().value)
-        if tree.body or last is None:
-            self.step(tree, name, "exec")
+        last = self.expression(code, name)
+        if last is None:
+            last = self.statements(code, name)
         if last is None:
             return
-        value = self.step(last, name, "eval")
+        value = self.evaluate(last)
         if value is None:
             return
         builtins._ = value
@@ -337,10 +344,32 @@ class Kernel:
         show_figures(but=figure)
         channel.hold("result", **shown)
 
-    def step(self, tree, name, mode):
-        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | self.flags
-        code = compile(tree, name, mode, flags, True)
+    def expression(self, code, name):
+        """Compiles a piece that is one short expression, as many are, without a tree.
+        No warning is told of twice: those of strings are for statements()."""
+        if len(code) < 200 and "\n" not in code and "\\" not in code and code[:1] not in " \t\f":
+            try:
+                return self.compile(code, name, "eval")
+            except SyntaxError:
+                pass
+        return None
+
+    def statements(self, code, name):
+        """Runs all but a last expression, which it compiles."""
+        tree = compile(code, name, "exec", ast.PyCF_ONLY_AST)
+        last = None
+        if tree.body and isinstance(tree.body[-1], ast.Expr) and not code.rstrip().endswith(";"):
+            last = ast.Expression(tree.body.pop().value)
+        if tree.body or last is None:
+            self.evaluate(self.compile(tree, name, "exec"))
+        return last and self.compile(last, name, "eval")
+
+    def compile(self, source, name, mode):
+        code = compile(source, name, mode, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | self.flags, True)
         self.flags |= code.co_flags & FUTURES
+        return code
+
+    def evaluate(self, code):
         if not code.co_flags & AWAITS:
             return eval(code, self.names)
         import asyncio
@@ -383,9 +412,8 @@ class Kernel:
         """Gives generators a new start, if this is another's copy, or was asleep."""
         generation = None
         try:
-            fd = os.open(GENERATION, os.O_RDONLY)
-            generation = read(fd, 64)
-            os.close(fd)
+            is_now = stat(GENERATION)
+            generation = is_now.st_ino, is_now.st_mtime_ns
         except OSError:
             pass  # nothing of the kind has happened
         if generation == self.generation:

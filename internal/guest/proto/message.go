@@ -83,12 +83,17 @@ type Follow struct {
 }
 
 // Converse is a request to write to descriptor 3 and then follow the output, whose
-// End comes when the host has had Enough, or the process has ended.
+// End comes when the host has had Enough, or the process has ended; with Ends, which
+// the reply confirms, also behind a frame of descriptor 4 that ends with Last.
 type Converse struct {
 	ID    string `json:"id"`
 	Data  []byte `json:"data"`
 	After int64  `json:"after"`
+	Ends  bool   `json:"ends,omitempty"`
 }
+
+// Last ends what a process says on descriptor 4 for now.
+const Last = " \n"
 
 // Write is a request to write what follows.
 type Write struct {
@@ -179,6 +184,7 @@ type Reply struct {
 	Truncated bool      `json:"truncated,omitempty"`
 	Size      int64     `json:"size,omitempty"`
 	Count     int64     `json:"count,omitempty"`
+	Ends      bool      `json:"ends,omitempty"`
 }
 
 // Closing is the last of what is sent.
