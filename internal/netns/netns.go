@@ -14,12 +14,13 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"strconv"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/apart"
 )
 
 // Device is what the TAP device is called.
@@ -43,7 +44,7 @@ type Link struct {
 // New makes a namespace.
 func New(cfg Config) (*Link, error) {
 	l := &Link{}
-	err := apart(func() error {
+	err := apart.Do(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("make a network namespace: %w", err)
 		}
@@ -71,7 +72,7 @@ func Attach(namespace string) (tap *os.File, err error) {
 		return nil, fmt.Errorf("open a network namespace: %w", err)
 	}
 	defer ns.Close()
-	err = apart(func() error {
+	err = apart.Do(func() error {
 		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("enter the network namespace %s: %w", namespace, err)
 		}
@@ -112,24 +113,6 @@ func (l *Link) Close() error {
 	}
 	l.tap, l.ns = nil, nil
 	return errors.Join(errs...)
-}
-
-// apart runs f on a thread that ends with it, so that no other goroutine ever
-// runs in another namespace.
-func apart(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		if unix.Gettid() == unix.Getpid() {
-			// The main thread cannot end. While this goroutine holds it, another
-			// one cannot get it.
-			defer runtime.UnlockOSThread()
-			done <- apart(f)
-			return
-		}
-		done <- f() // not unlocked
-	}()
-	return <-done
 }
 
 // openTAP makes the device in the namespace of the calling thread, or attaches

@@ -12,6 +12,8 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/apart"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,7 +26,7 @@ var config = Config{
 // inside calls f in a namespace.
 func inside(t *testing.T, l *Link, f func() error) {
 	t.Helper()
-	err := apart(func() error {
+	err := apart.Do(func() error {
 		if err := unix.Setns(int(l.ns.Fd()), unix.CLONE_NEWNET); err != nil {
 			return err
 		}
@@ -107,7 +109,7 @@ func TestANamespaceGoesWithItsLastFile(t *testing.T) {
 }
 
 func TestAttachMakesNoDevice(t *testing.T) {
-	err := apart(func() error {
+	err := apart.Do(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return err
 		}

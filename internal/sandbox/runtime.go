@@ -57,9 +57,14 @@ type Runtime interface {
 	Destroy(ctx context.Context, id ID) error
 }
 
-// Prepared is a sandbox that waits for its state. One of the two is called, once.
+// Prepared is a sandbox that waits for its state. Restore or Destroy is called, once.
 // When its maker has died, Destroy of the Runtime removes it; it does not live.
 type Prepared interface {
+	// Become has it be another sandbox than it was prepared as: one of another ID,
+	// and with other folders mounted on the same targets. It is called once at most,
+	// ahead of Restore; if it fails, only Destroy is left. Until Restore has done its
+	// work, what there is of it has the ID that it was prepared with.
+	Become(id ID, mounts []Mount) error
 	// Restore does the rest of Runtime.Restore. One that failed is destroyed.
 	Restore(ctx context.Context, dir string) (Instance, error)
 	Destroy(ctx context.Context) error

@@ -35,6 +35,9 @@ type controlError struct{ method, message string }
 
 func (e *controlError) Error() string { return e.method + ": " + e.message }
 
+// socketName is what runsc calls the control socket of a sandbox's kernel.
+func socketName(id sandbox.ID) string { return "runsc-" + string(id) + ".sock" }
+
 // control has a sandbox's kernel do something. Files go to the kernel with the
 // question. An error that is no controlError leaves open whether it was done.
 func (r *Runtime) control(ctx context.Context, id sandbox.ID, method string, arg any, files ...*os.File) error {
@@ -45,7 +48,7 @@ func (r *Runtime) control(ctx context.Context, id sandbox.ID, method string, arg
 	if err != nil {
 		return err
 	}
-	conn, err := dialUnix(ctx, r.dir.Path(id, runscDir, "runsc-"+string(id)+".sock"))
+	conn, err := dialUnix(ctx, r.dir.Path(id, runscDir, socketName(id)))
 	if err != nil {
 		return fmt.Errorf("reach the kernel of %s: %w", id, err)
 	}

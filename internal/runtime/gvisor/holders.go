@@ -1,10 +1,6 @@
 package gvisor
 
-import (
-	"fmt"
-
-	"github.com/atoll-run/atoll/internal/runtime/state"
-)
+import "fmt"
 
 // Holders implements sandbox.Instance: a sandbox's file server has all files of
 // mounts open, whatever its kernel says. It is looked for once: it ends with the
@@ -22,27 +18,15 @@ func (i *Instance) Holders() ([]int, error) {
 	return []int{i.server}, nil
 }
 
-// findServer returns the process id of the file server, 0 if there is none. The
-// processes in which programs run have no arguments.
+// findServer returns the process id of the file server, 0 if there is none.
 func (i *Instance) findServer() (int, error) {
-	if !i.served {
+	switch {
+	case !i.served:
 		return 0, nil
+	case i.runtime.cfg.Cgroups != nil:
+		return i.runtime.findServer(i.born, i.pid)
+	case i.meter.server == 0:
+		return 0, fmt.Errorf("the file server of %s was not found", i.id)
 	}
-	flag := rootFlag + i.runtime.dir.Path(i.id, runscDir)
-	if i.runtime.cfg.Cgroups == nil {
-		if i.meter.server == 0 {
-			return 0, fmt.Errorf("the file server of %s was not found", i.id)
-		}
-		return i.meter.server, nil
-	}
-	pids, err := i.runtime.cfg.Cgroups.Group(string(i.id)).Processes()
-	if err != nil {
-		return 0, err
-	}
-	for _, pid := range pids {
-		if pid != i.pid && state.HasArgument(pid, flag) {
-			return pid, nil
-		}
-	}
-	return 0, fmt.Errorf("the file server of %s was not found", i.id)
+	return i.meter.server, nil
 }

@@ -15,7 +15,8 @@ var _ sandbox.Instance = (*Instance)(nil)
 type Instance struct {
 	runtime *Runtime
 	id      sandbox.ID
-	pid     int // of the sandbox's kernel
+	born    sandbox.ID // what its processes were started as
+	pid     int        // of the sandbox's kernel
 	limits  sandbox.Limits
 	proc    *state.Process
 	channel sandbox.Channel
@@ -52,7 +53,7 @@ func (i *Instance) Usage(context.Context) (sandbox.Usage, error) {
 		}
 		return i.last, nil
 	}
-	u, err := i.runtime.cfg.Cgroups.Group(string(i.id)).Usage()
+	u, err := i.runtime.cfg.Cgroups.Group(string(i.born)).Usage()
 	if err == nil {
 		i.last = sandbox.Usage{CPUSeconds: u.CPUSeconds, Memory: u.Memory, PeakMemory: u.PeakMemory, OOMKills: u.OOMKills}
 	}
@@ -62,7 +63,7 @@ func (i *Instance) Usage(context.Context) (sandbox.Usage, error) {
 // PeakMemory is a part of Usage that costs next to nothing.
 func (i *Instance) PeakMemory() int64 {
 	if i.runtime.cfg.Cgroups != nil {
-		return i.runtime.cfg.Cgroups.Group(string(i.id)).PeakMemory()
+		return i.runtime.cfg.Cgroups.Group(string(i.born)).PeakMemory()
 	}
 	u, _ := i.Usage(context.Background())
 	return u.PeakMemory
@@ -71,7 +72,7 @@ func (i *Instance) PeakMemory() int64 {
 // Check reports a limit that does not hold the sandbox as it was asked to.
 func (i *Instance) Check() error {
 	if i.runtime.cfg.Cgroups != nil {
-		return i.runtime.cfg.Cgroups.Group(string(i.id)).Check(groupLimits(i.limits), i.pid)
+		return i.runtime.cfg.Cgroups.Group(string(i.born)).Check(groupLimits(i.limits), i.pid)
 	}
 	return bound(i.pid, i.limits.CPU)
 }

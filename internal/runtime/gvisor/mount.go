@@ -87,14 +87,33 @@ func shown(r owner.Range) []specs.LinuxIDMapping {
 
 // server returns the process id of a sandbox's file server, 0 for none: it is
 // accounted with the sandbox where no control group does so.
-func (r *Runtime) server(spec sandbox.Spec, kernel int) int {
-	if r.cfg.Cgroups != nil || !served(spec) {
+func (r *Runtime) server(rec state.Record) int {
+	if r.cfg.Cgroups != nil || !served(rec.Spec) {
 		return 0
 	}
-	for _, pid := range state.WithArgument(rootFlag + r.dir.Path(spec.ID, runscDir)) {
+	server, _ := r.findServer(rec.Origin(), rec.Pid)
+	return server
+}
+
+// findServer returns the process id of the file server of a sandbox by the id that
+// it was started with, and its kernel. The processes in which programs run have no
+// arguments.
+func (r *Runtime) findServer(born sandbox.ID, kernel int) (int, error) {
+	flag := rootFlag + r.dir.Path(born, runscDir)
+	var pids []int
+	if r.cfg.Cgroups == nil {
+		pids = state.WithArgument(flag)
+	} else {
+		all, err := r.cfg.Cgroups.Group(string(born)).Processes()
+		if err != nil {
+			return 0, err
+		}
+		pids = slices.DeleteFunc(all, func(pid int) bool { return !state.HasArgument(pid, flag) })
+	}
+	for _, pid := range pids {
 		if pid != kernel && pid != os.Getpid() {
-			return pid
+			return pid, nil
 		}
 	}
-	return 0
+	return 0, fmt.Errorf("the file server of %s was not found", born)
 }

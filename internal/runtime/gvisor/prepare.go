@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/cgroup"
+	"github.com/atoll-run/atoll/internal/runtime/state"
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
@@ -17,7 +18,8 @@ var _ sandbox.Prepared = (*Prepared)(nil)
 // yet: whoever finds its folder destroys it.
 type Prepared struct {
 	runtime *Runtime
-	spec    sandbox.Spec
+	born    sandbox.ID   // the id that it was started with
+	spec    sandbox.Spec // of the sandbox that it is to be
 	pid     int
 	group   *cgroup.Group // nil for none
 }
@@ -33,7 +35,7 @@ func (r *Runtime) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Prepa
 	if err != nil {
 		return nil, err
 	}
-	return &Prepared{r, spec, pid, group}, nil
+	return &Prepared{r, spec.ID, spec, pid, group}, nil
 }
 
 // Restore implements sandbox.Prepared.
@@ -49,11 +51,11 @@ func (p *Prepared) Restore(ctx context.Context, dir string) (sandbox.Instance, e
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("restore %s: %w", p.spec.ID, err), p.Destroy(context.WithoutCancel(ctx)))
 	}
-	return p.runtime.begin(ctx, p.spec, p.pid)
+	return p.runtime.begin(ctx, state.Record{Spec: p.spec, Pid: p.pid, Born: p.born})
 }
 
 // Destroy implements sandbox.Prepared.
-func (p *Prepared) Destroy(ctx context.Context) error { return p.runtime.Destroy(ctx, p.spec.ID) }
+func (p *Prepared) Destroy(ctx context.Context) error { return p.runtime.Destroy(ctx, p.born) }
 
 // loopback is the network of a sandbox that has none.
 var loopback = map[string]any{
@@ -75,10 +77,10 @@ var loopback = map[string]any{
 func (p *Prepared) fill(ctx context.Context, dir string) error {
 	files, err := openAll(dir, os.O_RDONLY)
 	if err == nil {
-		err = p.runtime.control(ctx, p.spec.ID, controlNetwork, loopback)
+		err = p.runtime.control(ctx, p.born, controlNetwork, loopback)
 	}
 	if err == nil {
-		err = p.runtime.control(ctx, p.spec.ID, controlRestore, map[string]any{"HavePagesFile": true}, files...)
+		err = p.runtime.control(ctx, p.born, controlRestore, map[string]any{"HavePagesFile": true}, files...)
 	}
 	return errors.Join(err, closeAll(files))
 }
@@ -86,8 +88,7 @@ func (p *Prepared) fill(ctx context.Context, dir string) error {
 // connect is fill for a sandbox with a network device, which a runsc command opens
 // for it.
 func (p *Prepared) connect(ctx context.Context, dir string) error {
-	id := p.spec.ID
-	out, err := p.runtime.command(ctx, id, "--network=sandbox", "restore", "--detach", "--image-path="+dir, string(id)).CombinedOutput()
+	out, err := p.runtime.command(ctx, p.born, "--network=sandbox", "restore", "--detach", "--image-path="+dir, string(p.born)).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("runsc restore: %w: %s", err, strings.TrimSpace(string(out)))
 	}

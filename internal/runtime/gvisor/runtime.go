@@ -73,7 +73,7 @@ func (r *Runtime) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Instan
 	if err != nil {
 		return nil, err
 	}
-	return r.begin(ctx, spec, pid)
+	return r.begin(ctx, state.Record{Spec: spec, Pid: pid, Born: spec.ID})
 }
 
 // Restore implements sandbox.Runtime.
@@ -140,18 +140,25 @@ func (r *Runtime) boot(ctx context.Context, spec sandbox.Spec, limits cgroup.Lim
 	return pid, group, err
 }
 
-// begin records a sandbox whose kernel runs, or destroys it.
-func (r *Runtime) begin(ctx context.Context, spec sandbox.Spec, pid int) (_ *Instance, err error) {
+// begin records a sandbox whose kernel runs, or destroys it. One that was started as
+// another gets its name only now, with its record.
+func (r *Runtime) begin(ctx context.Context, rec state.Record) (_ *Instance, err error) {
+	id := rec.Born
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, r.Destroy(context.WithoutCancel(ctx), spec.ID))
+			err = errors.Join(err, r.Destroy(context.WithoutCancel(ctx), id))
 		}
 	}()
-	rec := state.Record{Spec: spec, Pid: pid}
-	if rec.Start, err = state.StartTime(pid); err != nil {
-		return nil, fmt.Errorf("sandbox %s ended at once: %w", spec.ID, err)
+	if rec.Start, err = state.StartTime(rec.Pid); err != nil {
+		return nil, fmt.Errorf("sandbox %s ended at once: %w", rec.Spec.ID, err)
 	}
-	if err := r.dir.Write(rec); err != nil {
+	if rec.Born == rec.Spec.ID {
+		rec.Born = ""
+		err = r.dir.Write(rec)
+	} else if err = r.rename(rec); err == nil {
+		id = rec.Spec.ID
+	}
+	if err != nil {
 		return nil, err
 	}
 	return r.open(rec)
@@ -190,8 +197,8 @@ func (r *Runtime) open(rec state.Record) (*Instance, error) {
 		return nil, fmt.Errorf("open channel of %s: %w", rec.Spec.ID, err)
 	}
 	return &Instance{
-		runtime: r, id: rec.Spec.ID, pid: rec.Pid, limits: rec.Spec.Limits, proc: proc, channel: ch, served: served(rec.Spec),
-		meter: meter{pid: rec.Pid, server: r.server(rec.Spec, rec.Pid)},
+		runtime: r, id: rec.Spec.ID, born: rec.Origin(), pid: rec.Pid, limits: rec.Spec.Limits, proc: proc, channel: ch, served: served(rec.Spec),
+		meter: meter{pid: rec.Pid, server: r.server(rec)},
 	}, nil
 }
 
@@ -207,6 +214,7 @@ func (r *Runtime) List(context.Context) ([]sandbox.Info, error) {
 		known[id] = true
 		info := sandbox.Info{ID: id}
 		if rec, err := r.dir.Read(id); err == nil {
+			known[rec.Origin()] = true
 			info.Labels = rec.Spec.Labels
 			if p, err := state.OpenProcess(rec); err == nil {
 				info.Alive = true
@@ -245,16 +253,18 @@ func (r *Runtime) Kill(ctx context.Context, id sandbox.ID) error {
 		return fmt.Errorf("sandbox id %q is not valid", id)
 	}
 	var errs []error
+	born := id
 	rec, err := r.dir.Read(id)
 	if err == nil {
+		born = rec.Origin()
 		errs = append(errs, endProcess(ctx, rec))
 	}
 	if err != nil || rec.Pid == 0 || served(rec.Spec) && r.cfg.Cgroups == nil {
-		errs = append(errs, r.endStrays(ctx, id))
+		errs = append(errs, r.endStrays(ctx, born))
 	}
 	if r.cfg.Cgroups != nil {
 		// Whatever still is in it: a group that can be removed is empty.
-		group := r.cfg.Cgroups.Group(string(id))
+		group := r.cfg.Cgroups.Group(string(born))
 		group.Kill()
 		errs = append(errs, group.Remove())
 	}

@@ -4,6 +4,7 @@
 package state
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +24,13 @@ type Record struct {
 	Spec  sandbox.Spec
 	Pid   int
 	Start uint64 // the process's start time in clock ticks: a pid alone may be somebody else's by now
+	// Born is the id that the sandbox's processes were started with, if that is
+	// another one: their arguments and their control group have it.
+	Born sandbox.ID `json:",omitzero"`
 }
+
+// Origin is the id that the sandbox's processes were started with.
+func (r Record) Origin() sandbox.ID { return cmp.Or(r.Born, r.Spec.ID) }
 
 // Dir is a runtime's state folder. One process owns it at a time.
 type Dir struct {
@@ -114,15 +121,28 @@ const (
 
 // Write replaces a sandbox's record.
 func (d *Dir) Write(r Record) error {
+	return d.write(r.Spec.ID, r)
+}
+
+func (d *Dir) write(id sandbox.ID, r Record) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	path := d.Path(r.Spec.ID, recordFile)
+	path := d.Path(id, recordFile)
 	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)
+}
+
+// Rename makes the folder of a sandbox, which was started with another id, that of
+// the sandbox on record.
+func (d *Dir) Rename(r Record) error {
+	if err := d.write(r.Born, r); err != nil {
+		return err
+	}
+	return unix.Renameat2(unix.AT_FDCWD, d.Path(r.Born), unix.AT_FDCWD, d.Path(r.Spec.ID), unix.RENAME_NOREPLACE)
 }
 
 // Read returns a sandbox's record; sandbox.ErrNotFound when there is none or a

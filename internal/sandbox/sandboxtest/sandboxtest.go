@@ -75,6 +75,7 @@ func Run(t *testing.T, d Driver) {
 		{"Resume", testResume},
 		{"Unsavable", testUnsavable},
 		{"Prepare", testPrepare},
+		{"Become", testBecome},
 	}
 	if d.NoMounts {
 		parts = append(parts, part{"NoMounts", testNoMounts})
