@@ -213,7 +213,12 @@ time.sleep(3600)' > /dev/null 2>&1 & until [ -e there ]; do sleep 0.05; done`, c
 		if err != nil {
 			return err
 		}
-		took, err := p.wakes(ctx, b.count(10), name, func() error { return p.sleep(ctx, name) })
+		took, err := p.wakes(ctx, b.count(10), name, func() error {
+			if err := p.sleep(ctx, name); err != nil {
+				return err
+			}
+			return wait(ctx, stocked) // what sleeps on disk has done so for a while
+		})
 		if err != nil {
 			return err
 		}
@@ -227,8 +232,8 @@ func (p *pool) sleep(ctx context.Context, name string) error {
 	return err
 }
 
-// stocked is time enough for kernels to wait for the next copies, which the server
-// starts once some were made.
+// stocked is time enough for kernels to wait for the next copies, and for what
+// sleeps, which the server starts once some were made, or fell asleep.
 const stocked = time.Second
 
 func (p *pool) forks(ctx context.Context, b *bench) error {

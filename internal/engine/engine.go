@@ -46,7 +46,7 @@ type Config struct {
 	PoolSize     int  // warm sandboxes per kind of that environment
 	MaxWarm      int  // warm sandboxes of all environments; 0 is 16 times PoolSize
 	Environments int  // other environments known at the same time; 0 is 32
-	Spares       int  // kernels that wait for the next copies of named sandboxes
+	Spares       int  // kernels that wait for copies of named sandboxes, and for those that sleep on disk
 	Journals     bool // sandboxes get a journal, so that their runs can be taken over
 	Network      Network
 	Registry     prometheus.Registerer
@@ -66,6 +66,7 @@ type Engine struct {
 	version   guestVersion
 	room      *bucket.Room
 	twins     twins
+	spares    spares
 
 	background context.Context // ends with the engine
 	stop       context.CancelFunc
@@ -102,7 +103,8 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 		return nil, err
 	}
 	e := &Engine{cfg: cfg, host: rt, room: &bucket.Room{Most: cfg.Buckets.Cache}, templates: filepath.Join(rt.disk, "templates"), envs: map[envKey]*environment{}}
-	e.twins = twins{waiting: map[sandbox.ID]*twin{}, spare: map[likeness][]sandbox.ID{}, wanted: map[likeness]*time.Timer{}}
+	e.twins.waiting = map[sandbox.ID]*twin{}
+	e.spares = spares{demands: map[likeness]*demand{}, asleep: map[sandbox.ID]likeness{}}
 	e.background, e.stop = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {

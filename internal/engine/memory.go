@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -36,6 +39,18 @@ const mostRecord = 64 << 10
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// mountsOf says what of its tenant's storage a recipe's sandbox has mounted.
+func mountsOf(r named.Recipe) string {
+	if len(r.Mounts) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%q", r.Tenant)
+	for _, m := range r.Mounts {
+		text += fmt.Sprintf(" %q %q %q %q %t", m.Slug, m.Connection, m.Kind, m.Path, m.ReadOnly)
+	}
+	return text
+}
+
 // keepMemory adds to a checkpoint what it takes to know that it can be used.
 func (h *host) keepMemory(dir string, r named.Recipe) error {
 	rec := memoryRecord{Limits: r.Limits, Mounts: mountsOf(r)}
@@ -55,35 +70,54 @@ func (h *host) keepMemory(dir string, r named.Recipe) error {
 
 // sums reads what a memory's folder holds.
 func sums(dir string) (map[string]fileRecord, error) {
-	entries, err := os.ReadDir(dir)
+	names, err := memoryFiles(dir)
 	if err != nil {
 		return nil, err
 	}
 	files := map[string]fileRecord{}
-	all := make([]fileRecord, len(entries))
+	all := make([]fileRecord, len(names))
 	var g errgroup.Group
-	for i, e := range entries {
+	for i, name := range names {
 		g.Go(func() error {
-			f, err := openFile(filepath.Join(dir, e.Name()))
+			f, err := openFile(filepath.Join(dir, name))
 			if err != nil {
 				return err
 			}
 			defer f.Close()
-			sum := crc32.New(castagnoli)
-			all[i].Size, err = io.CopyBuffer(struct{ io.Writer }{sum}, f, make([]byte, 1<<20))
-			all[i].Sum = sum.Sum32()
+			all[i], err = sum(f)
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	for i, e := range entries {
-		if e.Name() != recordName {
-			files[e.Name()] = all[i]
-		}
+	for i, name := range names {
+		files[name] = all[i]
 	}
 	return files, nil
+}
+
+// memoryFiles lists what a memory's folder holds besides its record.
+func memoryFiles(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Name() != recordName {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// sumBuffers are kept: the collector would run for a few that were made anew.
+var sumBuffers = sync.Pool{New: func() any { return new([256 << 10]byte) }}
+
+func sum(f *os.File) (rec fileRecord, err error) {
+	buf := sumBuffers.Get().(*[256 << 10]byte)
+	defer sumBuffers.Put(buf)
+	crc := crc32.New(castagnoli)
+	rec.Size, err = io.CopyBuffer(struct{ io.Writer }{crc}, struct{ io.Reader }{f}, buf[:])
+	rec.Sum = crc.Sum32()
+	return rec, err
 }
 
 // openFile opens what must be a file: a folder may be whoever's.
@@ -115,44 +149,71 @@ func readRecord(dir string) (rec memoryRecord, err error) {
 }
 
 // checkMemory refuses a memory that is not whole, or of another kernel, image, size
-// or storage than a sandbox would be made with.
-func (h *host) checkMemory(r named.Recipe, img *image.Image) error {
+// or storage than a sandbox would be made with. What it returns does the rest of it:
+// it looks at the largest file, wherever that is by then. It must be called, once.
+func (h *host) checkMemory(r named.Recipe, img *image.Image) (rest func() error, err error) {
 	dir := filepath.Join(h.named(r.ID), memoryDir)
 	rec, err := readRecord(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	kernel, err := h.kernel()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	origin, err := os.ReadFile(filepath.Join(h.named(r.ID), imageFile))
 	if err != nil {
-		return unusable("its image is not known: %v", err)
+		return nil, unusable("its image is not known: %v", err)
 	}
 	switch {
 	case rec.Kernel != kernel:
-		return unusable("it was written by another version of gVisor")
+		return nil, unusable("it was written by another version of gVisor")
 	case string(origin) != img.Digest:
-		return unusable("the image %q was replaced since", img.Name)
+		return nil, unusable("the image %q was replaced since", img.Name)
 	case rec.Limits != r.Limits:
-		return unusable("it is of a sandbox with other limits")
+		return nil, unusable("it is of a sandbox with other limits")
 	case rec.Mounts != mountsOf(r):
-		return unusable("it is of a sandbox with more storage mounted than it may have now")
+		return nil, unusable("it is of a sandbox with more storage mounted than it may have now")
 	}
-	files, err := sums(dir)
+	names, err := memoryFiles(dir)
 	if err != nil {
-		return unusable("its files cannot be read: %v", err)
+		return nil, unusable("its files cannot be read: %v", err)
 	}
-	for name, want := range rec.Files {
-		if files[name] != want {
-			return unusable("its file %s is damaged", name)
+	if len(names) != len(rec.Files) || len(names) == 0 {
+		return nil, unusable("it has files that its record does not know, or none")
+	}
+	largest := slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(rec.Files[a].Size, rec.Files[b].Size) })
+	for _, name := range names {
+		f, err := openFile(filepath.Join(dir, name))
+		if err != nil {
+			return nil, errors.Join(unusable("its files cannot be read: %v", err), drop(rest))
+		}
+		check := func() error {
+			defer f.Close()
+			is, err := sum(f)
+			if err != nil {
+				return unusable("its files cannot be read: %v", err)
+			}
+			if want, ok := rec.Files[name]; !ok || is != want {
+				return unusable("its file %s is damaged", name)
+			}
+			return nil
+		}
+		if name == largest {
+			rest = check
+		} else if err := check(); err != nil {
+			return nil, errors.Join(err, drop(rest))
 		}
 	}
-	if len(files) != len(rec.Files) || len(files) == 0 {
-		return unusable("it has files that its record does not know, or none")
+	return rest, nil
+}
+
+// drop calls what checkMemory would have returned.
+func drop(rest func() error) error {
+	if rest == nil {
+		return nil
 	}
-	return nil
+	return rest()
 }
 
 func unusable(format string, args ...any) error {

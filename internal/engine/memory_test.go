@@ -49,7 +49,13 @@ func newMemory(t testing.TB) *memory {
 
 func (m *memory) path(name string) string { return filepath.Join(m.dir, name) }
 
-func (m *memory) check() error { return m.h.checkMemory(m.recipe(), m.img) }
+func (m *memory) check() error {
+	rest, err := m.h.checkMemory(m.recipe(), m.img)
+	if err != nil {
+		return err
+	}
+	return rest()
+}
 
 func (m *memory) recipe() named.Recipe {
 	return named.Recipe{ID: m.id, Tenant: "ten_a", Limits: sandbox.DefaultLimits(), Mounts: []storage.Mount{mountOf("team", "a")}}

@@ -102,7 +102,7 @@ func (n Named) Make(ctx context.Context, r named.Recipe) (_ named.Live, err erro
 	}()
 	undo = append(undo, func() error {
 		if r.Files {
-			return n.Rest(context.WithoutCancel(ctx), r.ID)
+			return n.Rest(context.WithoutCancel(ctx), r)
 		}
 		return n.Remove(context.WithoutCancel(ctx), r.ID)
 	})
@@ -190,7 +190,7 @@ func (n Named) Left(context.Context) ([]sandbox.ID, error) {
 	}
 	var ids []sandbox.ID
 	for _, entry := range entries {
-		if id := sandbox.ID(entry.Name()); id.Valid() && !n.e.twins.isSpare(id) {
+		if id := sandbox.ID(entry.Name()); id.Valid() {
 			ids = append(ids, id)
 		}
 	}
@@ -200,10 +200,9 @@ func (n Named) Left(context.Context) ([]sandbox.ID, error) {
 // Remove implements named.Engine. The folder of the files goes last: what has it
 // is known, and swept.
 func (n Named) Remove(ctx context.Context, id sandbox.ID) error {
-	if kernel := n.e.twins.take(id); kernel != nil {
-		if err := kernel.Destroy(ctx); err != nil {
-			return err
-		}
+	n.rose(id)
+	if err := n.giveUp(ctx, n.e.twins.take(id)); err != nil {
+		return err
 	}
 	if err := n.e.host.Destroy(ctx, id); err != nil {
 		return err
@@ -240,12 +239,17 @@ func (h *host) makeNamed(id sandbox.ID) ([]sandbox.Mount, error) {
 	if err := attend.MakeFolder(socket); err != nil {
 		return nil, err
 	}
+	return ownMounts(dir, socket), nil
+}
+
+// ownMounts is where a sandbox has its files, and the folder where it meets the host.
+func ownMounts(files, socket string) []sandbox.Mount {
 	return []sandbox.Mount{
-		{Source: filepath.Join(dir, homeShare), Target: guest.SharedFolder, Writable: true, Own: true},
-		{Source: filepath.Join(dir, tmpDir), Target: "/tmp", Writable: true, Own: true},
-		{Source: filepath.Join(dir, varTmpDir), Target: "/var/tmp", Writable: true, Own: true},
+		{Source: filepath.Join(files, homeShare), Target: guest.SharedFolder, Writable: true, Own: true},
+		{Source: filepath.Join(files, tmpDir), Target: "/tmp", Writable: true, Own: true},
+		{Source: filepath.Join(files, varTmpDir), Target: "/var/tmp", Writable: true, Own: true},
 		{Source: socket, Target: attend.Mountpoint},
-	}, nil
+	}
 }
 
 // attendFolder is where a sandbox's attendant finds the host: not on the disk, as

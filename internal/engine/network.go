@@ -154,8 +154,8 @@ func (n *networks) prepare(ctx context.Context, spec sandbox.Spec, bound bool) (
 }
 
 // Restore implements sandbox.Prepared.
-func (p prepared) Restore(ctx context.Context, dir string) (sandbox.Instance, error) {
-	inst, err := p.Prepared.Restore(ctx, dir)
+func (p prepared) Restore(ctx context.Context, dir string, whole func() error) (sandbox.Instance, error) {
+	inst, err := p.Prepared.Restore(ctx, dir, whole)
 	if err != nil {
 		return nil, errors.Join(err, p.ns.Close())
 	}

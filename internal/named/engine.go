@@ -48,10 +48,7 @@ type Engine interface {
 	// it always will.
 	Wake(ctx context.Context, r Recipe) (Live, error)
 	// Rest ends what may run of a sandbox that is asleep.
-	Rest(ctx context.Context, id sandbox.ID) error
-	// Spare is the id of the next copy of a sandbox: of one whose kernel waits
-	// already, if there is one like that.
-	Spare(from sandbox.ID, r Recipe) sandbox.ID
+	Rest(ctx context.Context, r Recipe) error
 	// Twin begins a copy of a sandbox, by doing what takes neither its files nor its
 	// memory. Copy and Wake do the rest, Remove undoes it.
 	Twin(ctx context.Context, from sandbox.ID, r Recipe) error

@@ -126,19 +126,10 @@ func (m *Manager) alike(ctx context.Context, e *entry, p *tenant.Principal) (*Sa
 // turn at each is held. Those recorded are returned with an error, too.
 func (m *Manager) reserveForks(ctx context.Context, p *tenant.Principal, parent *Sandbox, count int) (twins []*entry, err error) {
 	base := parent.Name[:min(len(parent.Name), 56)]
-	var id sandbox.ID
-	defer func() {
-		if id != "" {
-			err = errors.Join(err, m.cfg.Engine.Remove(context.WithoutCancel(ctx), id))
-		}
-	}()
 	for number := 1; len(twins) < count; number++ {
-		if id == "" {
-			id = m.cfg.Engine.Spare(parent.ID, parent.recipe())
-		}
 		now := time.Now().UTC()
 		sb := parent.clone()
-		sb.ID, sb.Name, sb.Key = id, fmt.Sprintf("%s-%d", base, number), p.Key.ID
+		sb.ID, sb.Name, sb.Key = sandbox.NewID(), fmt.Sprintf("%s-%d", base, number), p.Key.ID
 		sb.State, sb.Sleep, sb.Detail = Creating, "", ""
 		sb.CreatedAt, sb.UsedAt, sb.MeteredAt = now, now, now
 		if err := setTimeout(p, sb, 0, now); err != nil {
@@ -161,7 +152,7 @@ func (m *Manager) reserveForks(ctx context.Context, p *tenant.Principal, parent 
 			}
 			continue
 		}
-		twins, id = append(twins, e), ""
+		twins = append(twins, e)
 	}
 	return twins, nil
 }

@@ -114,7 +114,7 @@ func (m *Manager) adopt(ctx context.Context, sb *Sandbox, callers *holders) erro
 
 // settle ends what may run of a sandbox that is asleep on disk.
 func (m *Manager) settle(ctx context.Context, e *entry) error {
-	if err := m.cfg.Engine.Rest(ctx, e.id); err != nil {
+	if err := m.cfg.Engine.Rest(ctx, m.current(e).recipe()); err != nil {
 		return err
 	}
 	kept := m.cfg.Engine.Memory(e.id)

@@ -248,7 +248,7 @@ func (m *Manager) rise(ctx context.Context, e *entry, how Sleep, was string) (li
 			why = "it was started anew with its files, without the processes it had: " + withdrawn
 		}
 		r.Files = true
-		if err = m.cfg.Engine.Rest(ctx, r.ID); err == nil { // what had storage withdrawn, and could not be ended then
+		if err = m.cfg.Engine.Rest(ctx, r); err == nil { // what had storage withdrawn, and could not be ended then
 			live, err = m.cfg.Engine.Make(ctx, r)
 		}
 		if err == nil {

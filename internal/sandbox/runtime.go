@@ -66,7 +66,9 @@ type Prepared interface {
 	// work, what there is of it has the ID that it was prepared with.
 	Become(id ID, mounts []Mount) error
 	// Restore does the rest of Runtime.Restore. One that failed is destroyed.
-	Restore(ctx context.Context, dir string) (Instance, error)
+	// Meanwhile whole, if it is not nil, finds out whether the folder holds what
+	// Checkpoint wrote: no program runs before it has said so, or if it fails.
+	Restore(ctx context.Context, dir string, whole func() error) (Instance, error)
 	Destroy(ctx context.Context) error
 }
 

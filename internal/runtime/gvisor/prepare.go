@@ -39,12 +39,19 @@ func (r *Runtime) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Prepa
 }
 
 // Restore implements sandbox.Prepared.
-func (p *Prepared) Restore(ctx context.Context, dir string) (sandbox.Instance, error) {
-	restore := p.fill
-	if p.spec.Network != nil {
-		restore = p.connect
+func (p *Prepared) Restore(ctx context.Context, dir string, whole func() error) (sandbox.Instance, error) {
+	var err error
+	switch {
+	case p.spec.Network == nil:
+		err = p.fill(ctx, dir, whole)
+	case whole != nil:
+		err = whole()
+		fallthrough
+	default:
+		if err == nil {
+			err = p.connect(ctx, dir)
+		}
 	}
-	err := restore(ctx, dir)
 	if err == nil && p.group != nil {
 		err = p.group.Limit(groupLimits(p.spec.Limits))
 	}
@@ -74,15 +81,19 @@ var loopback = map[string]any{
 }
 
 // fill gives the kernel its memory.
-func (p *Prepared) fill(ctx context.Context, dir string) error {
+func (p *Prepared) fill(ctx context.Context, dir string, whole func() error) error {
 	files, err := openAll(dir, os.O_RDONLY)
+	var h *held
+	if err == nil && whole != nil {
+		h, err = hold(files, whole)
+	}
 	if err == nil {
 		err = p.runtime.control(ctx, p.born, controlNetwork, loopback)
 	}
 	if err == nil {
 		err = p.runtime.control(ctx, p.born, controlRestore, map[string]any{"HavePagesFile": true}, files...)
 	}
-	return errors.Join(err, closeAll(files))
+	return h.end(errors.Join(err, closeAll(files)))
 }
 
 // connect is fill for a sandbox with a network device, which a runsc command opens

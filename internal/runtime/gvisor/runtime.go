@@ -82,7 +82,7 @@ func (r *Runtime) Restore(ctx context.Context, spec sandbox.Spec, dir string) (s
 	if err != nil {
 		return nil, err
 	}
-	return p.Restore(ctx, dir)
+	return p.Restore(ctx, dir, nil)
 }
 
 // Admit reports what keeps limits from being held: that they are not valid, or,

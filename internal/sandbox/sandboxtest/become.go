@@ -42,7 +42,7 @@ func testBecome(t *testing.T, f *fixture) {
 	if _, err := f.runtime.Open(t.Context(), s.ID()); !errors.Is(err, sandbox.ErrNotFound) {
 		t.Errorf("a sandbox that waits for its state can be opened: %v", err)
 	}
-	inst, err := p.Restore(t.Context(), dir)
+	inst, err := p.Restore(t.Context(), dir, nil)
 	must(t, err)
 	s.box = f.adopt(t, inst)
 	if inst.ID() != s.ID() {
@@ -92,7 +92,7 @@ func testBecome(t *testing.T, f *fixture) {
 	f.checkEmpty(t)
 	_, p = prepare()
 	must(t, p.Become(s.ID(), mine.Mounts))
-	inst, err = p.Restore(t.Context(), dir)
+	inst, err = p.Restore(t.Context(), dir, nil)
 	must(t, err)
 	s.box = f.adopt(t, inst)
 	s.query(t).same(t, s.was)
@@ -107,7 +107,7 @@ func testBecome(t *testing.T, f *fixture) {
 	readOnly := mine.Mounts[0]
 	readOnly.Writable = false
 	for _, mounts := range [][]sandbox.Mount{nil, {readOnly}, {mine.Mounts[0], mine.Mounts[0]}, {{Source: s.folder, Target: fixed, Writable: true}}, {{Source: filepath.Join(other, "none"), Target: shared, Writable: true}}} {
-		born, p = prepare()
+		_, p = prepare()
 		if err := p.Become(s.ID(), mounts); err == nil {
 			t.Errorf("it can be one with the mounts %+v", mounts)
 		}
@@ -125,7 +125,7 @@ func testBecome(t *testing.T, f *fixture) {
 	// There is no such state.
 	_, p = prepare()
 	must(t, p.Become(s.ID(), mine.Mounts))
-	if _, err := p.Restore(t.Context(), t.TempDir()); err == nil {
+	if _, err := p.Restore(t.Context(), t.TempDir(), nil); err == nil {
 		t.Error("restored from an empty folder")
 	}
 	f.checkEmpty(t)

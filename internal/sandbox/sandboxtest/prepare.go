@@ -30,7 +30,7 @@ func testPrepare(t *testing.T, f *fixture) {
 	if _, err := f.runtime.Open(t.Context(), spec.ID); !errors.Is(err, sandbox.ErrNotFound) {
 		t.Errorf("a sandbox that waits for its state can be opened: %v", err)
 	}
-	inst, err := p.Restore(t.Context(), dir)
+	inst, err := p.Restore(t.Context(), dir, nil)
 	must(t, err)
 	s.box = f.adopt(t, inst)
 	s.query(t).same(t, s.was)
@@ -43,7 +43,7 @@ func testPrepare(t *testing.T, f *fixture) {
 	spec.ID = sandbox.NewID()
 	p, err = f.runtime.Prepare(t.Context(), spec)
 	must(t, err)
-	if _, err := p.Restore(t.Context(), t.TempDir()); err == nil {
+	if _, err := p.Restore(t.Context(), t.TempDir(), nil); err == nil {
 		t.Error("restored from an empty folder")
 	}
 	f.checkEmpty(t)
