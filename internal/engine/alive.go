@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/disk"
@@ -117,6 +119,18 @@ func (a *alive) Usage(ctx context.Context) (sandbox.Usage, error) { return a.ins
 
 // Folder implements named.Live.
 func (a *alive) Folder() string { return a.engine.host.files(a.recipe.ID) }
+
+// Place implements named.Live.
+func (a *alive) Place(path string) (disk.Place, bool) {
+	for _, f := range []struct{ inside, folder string }{
+		{sandbox.Home, filepath.Join(homeShare, guest.HomeName)}, {"/tmp", tmpDir}, {"/var/tmp", varTmpDir},
+	} {
+		if below, ok := strings.CutPrefix(path+"/", f.inside+"/"); ok {
+			return disk.Place{Root: filepath.Join(a.Folder(), f.folder), Path: below}, true
+		}
+	}
+	return disk.Place{}, false
+}
 
 // Measure implements named.Live: what has a name, and what programs still have
 // open of what has none any more. Neither is asked of the sandbox.

@@ -179,6 +179,17 @@ func (e *Engine) useImage(name string) (*image.Image, func() error, error) {
 	return img, release, err
 }
 
+// Carrier implements named.Engine.
+func (n Named) Carrier(more func(int64) (int64, error)) (disk.Carrier, error) {
+	owners, err := owner.Find()
+	if err != nil {
+		return disk.Carrier{}, err
+	}
+	uid, _ := owners.UID.ToHost(sandbox.UID)
+	gid, _ := owners.GID.ToHost(sandbox.GID)
+	return disk.Carrier{UID: int(uid), GID: int(gid), More: more}, nil
+}
+
 // Left implements named.Engine.
 func (n Named) Left(context.Context) ([]sandbox.ID, error) {
 	entries, err := os.ReadDir(filepath.Join(n.e.host.disk, NamedFolder))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/atoll-run/atoll/internal/disk"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/guest/attend"
 	"github.com/atoll-run/atoll/internal/sandbox"
@@ -58,6 +59,9 @@ type Engine interface {
 	Copy(ctx context.Context, from, to sandbox.ID) error
 	// CopyFiles makes another sandbox, of files alone, from one that does not run.
 	CopyFiles(ctx context.Context, from, to sandbox.ID) error
+	// Carrier copies folders of sandboxes with the rights of their programs; more is
+	// its More.
+	Carrier(more func(spent int64) (most int64, err error)) (disk.Carrier, error)
 	// Left lists all sandboxes that there is anything of.
 	Left(ctx context.Context) ([]sandbox.ID, error)
 	// Remove ends a sandbox that nobody has open, and removes all there is of it.
@@ -79,6 +83,9 @@ type Live interface {
 	Usage(ctx context.Context) (sandbox.Usage, error)
 	// Folder is the host's folder of its files: all that it has on disk.
 	Folder() string
+	// Place is where the folder at a path is on the host, if no name in that is a link;
+	// ok is false for what is elsewhere.
+	Place(path string) (at disk.Place, ok bool)
 	// Measure returns how much of the disk it takes, files included that have no name
 	// any more and are open. It stops with disk.ErrMore beyond most.
 	Measure(ctx context.Context, most int64) (used int64, err error)

@@ -63,6 +63,8 @@ type Manager struct {
 	looks   sync.WaitGroup // of what Run begins, and waits for
 	// tending is held, by having sent, by those that tend to a sandbox.
 	tending chan struct{}
+	// carrying is held likewise, by those that have the host copy a folder.
+	carrying chan struct{}
 
 	mu     sync.Mutex
 	byID   map[sandbox.ID]*entry // guarded by mu
@@ -114,7 +116,7 @@ type entry struct {
 // New returns a Manager.
 func New(cfg Config) *Manager {
 	return &Manager{
-		cfg: cfg, tending: make(chan struct{}, tendAtOnce), byID: map[sandbox.ID]*entry{}, byName: map[place]*entry{}, staged: map[sandbox.ID]bool{},
+		cfg: cfg, tending: make(chan struct{}, tendAtOnce), carrying: make(chan struct{}, carryAtOnce), byID: map[sandbox.ID]*entry{}, byName: map[place]*entry{}, staged: map[sandbox.ID]bool{},
 	}
 }
 

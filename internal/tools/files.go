@@ -150,7 +150,7 @@ func transfer(ctx context.Context, c *call, in *TransferInput) (*TransferOutput,
 				return err
 			}
 		}
-		out.Bytes, err = carry(ctx, from.Guest(), *in.FromPath, to.Guest(), *in.ToPath, *in.Recursive)
+		out.Bytes, err = carry(ctx, from, *in.FromPath, to, *in.ToPath, *in.Recursive)
 		return err
 	})
 }
@@ -223,27 +223,37 @@ const home = "/home/user"
 // carry copies a file or a tree from one sandbox to another, and returns the
 // bytes of the files' content. A link that is named itself is followed; those
 // in a tree are kept.
-func carry(ctx context.Context, from *attend.Client, fromPath string, to *attend.Client, toPath string, recursive bool) (int64, error) {
-	info, err := from.Stat(ctx, fromPath)
+func carry(ctx context.Context, from *named.Handle, fromPath string, to *named.Handle, toPath string, recursive bool) (int64, error) {
+	guest := from.Guest()
+	info, err := guest.Stat(ctx, fromPath)
 	if err != nil {
 		return 0, err
 	}
 	if info.Kind == attend.Link {
 		behind := strings.TrimRight(fromPath, "/") + "/."
-		if _, err := from.Stat(ctx, behind); err != nil { // it leads to no folder
-			return carryFile(ctx, from, fromPath, to, toPath)
+		if _, err := guest.Stat(ctx, behind); err != nil { // it leads to no folder
+			return carryFile(ctx, guest, fromPath, to.Guest(), toPath)
 		}
 		info.Kind, fromPath = attend.Folder, behind
 	}
-	if info.Kind == attend.Folder && !recursive {
-		return 0, invalid("%s is a folder: set recursive to copy it with all that it has", fromPath)
+	if info.Kind == attend.Folder {
+		if !recursive {
+			return 0, invalid("%s is a folder: set recursive to copy it with all that it has", fromPath)
+		}
+		at, err := destination(ctx, guest, fromPath)
+		if err != nil {
+			return 0, err
+		}
+		if n, done, err := from.Carry(ctx, at, to, toPath); done || err != nil {
+			return n, err
+		}
 	}
-	archive, err := from.Pack(ctx, fromPath)
+	archive, err := guest.Pack(ctx, fromPath)
 	if err != nil {
 		return 0, err
 	}
 	defer archive.Close()
-	counts, err := to.Unpack(ctx, toPath, archive)
+	counts, err := to.Guest().Unpack(ctx, toPath, archive)
 	return counts.Bytes, err
 }
 

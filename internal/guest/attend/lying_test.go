@@ -71,6 +71,7 @@ func everything(ctx context.Context, c *Client) map[string]error {
 	}
 	all["pack"] = err
 	_, all["unpack"] = c.Unpack(ctx, "x", strings.NewReader("data"))
+	all["adopt"] = c.Adopt(ctx, "x", func(context.Context, string) error { return nil })
 	w, err := c.Watch(ctx, "x", false)
 	for err == nil {
 		_, err = w.Next()
@@ -101,7 +102,7 @@ func TestLies(t *testing.T) {
 	}
 	end := func(text string) []byte { return frame(proto.End, text) }
 	ask := map[string]func(context.Context, *Client) error{}
-	for _, name := range []string{"run", "wait", "list", "glob", "read", "create", "pack", "watch", "stat", "processes", "converse"} {
+	for _, name := range []string{"run", "wait", "list", "glob", "read", "create", "pack", "watch", "stat", "processes", "converse", "adopt"} {
 		ask[name] = func(ctx context.Context, c *Client) error { return one(ctx, c, name) }
 	}
 	ask["enough"] = func(ctx context.Context, c *Client) error {
@@ -147,6 +148,8 @@ func TestLies(t *testing.T) {
 		"an answer to enough":  {"enough", [][]byte{answer(process), answer(process)}},
 		"never enough":         {"enough", [][]byte{answer(process), bytes.Repeat(output(0, 0, 0, strings.Repeat("x", 1000)), 2200)}},
 		"no end to wait for":   {"wait", [][]byte{answer(process)}},
+		"no place":             {"adopt", [][]byte{answer(`{}`)}},
+		"adopted ahead":        {"adopt", [][]byte{answer(`{"paths":["eA=="]}`), end(`{}`)}},
 		"no changes":           {"watch", [][]byte{answer(`{}`), frame(proto.Change, `[]`)}},
 		"an unknown change":    {"watch", [][]byte{answer(`{}`), frame(proto.Change, `[{"change":"x"}]`)}},
 		"many processes":       {"processes", [][]byte{answer(`{"processes":[` + strings.TrimSuffix(strings.Repeat(`{"id":"x"},`, 2*MaxProcesses+1), ",") + `]}`)}},
@@ -188,6 +191,8 @@ func one(ctx context.Context, c *Client, name string) error {
 			_, err = o.Next()
 		}
 		return err
+	case "adopt":
+		return c.Adopt(ctx, "x", func(ctx context.Context, _ string) error { <-ctx.Done(); return context.Cause(ctx) })
 	case "wait":
 		_, err := c.Wait(ctx, "x")
 		return err

@@ -152,6 +152,7 @@ var questions = map[string]func(context.Context, *Client) error{
 		_, err := c.Unpack(ctx, "x", strings.NewReader(strings.Repeat("x", 8<<20)))
 		return err
 	},
+	"whole": func(ctx context.Context, c *Client) error { _, err := c.Whole(ctx, "x"); return err },
 	"wait":  func(ctx context.Context, c *Client) error { _, err := c.Wait(ctx, "x"); return err },
 	"write": func(ctx context.Context, c *Client) error { _, err := c.Write(ctx, "x", []byte("data")); return err },
 	"run": func(ctx context.Context, c *Client) error {

@@ -139,6 +139,10 @@ func (c *peer) handleFiles(q *proto.Request) bool {
 		return c.pack(q.Pack)
 	case q.Unpack != nil:
 		return c.unpack(q.Unpack)
+	case q.Survey != nil:
+		return c.reply(survey(q.Survey))
+	case q.Adopt != nil:
+		return c.adopt(q.Adopt)
 	}
 	return c.reply(proto.Reply{}, refuse(proto.Invalid, "the attendant of this sandbox is older than this request"))
 }

@@ -41,9 +41,14 @@ type Request struct {
 	Read    *Read    `json:"read,omitempty"`
 	Create  *Create  `json:"create,omitempty"` // then Data and End
 	Pack    *Path    `json:"pack,omitempty"`
-	Unpack  *Path    `json:"unpack,omitempty"`  // then Data and End
+	Unpack  *Path    `json:"unpack,omitempty"` // then Data and End
+	Survey  *Path    `json:"survey,omitempty"`
+	Adopt   *Path    `json:"adopt,omitempty"`   // then End when the folder is made, with an Error if it is not
 	Connect *Connect `json:"connect,omitempty"` // then bytes without frames, both ways
 }
+
+// Adopted is the name of a folder that is to be adopted, where the answer says.
+const Adopted = "adopted"
 
 // Empty is a request without more to say.
 type Empty struct{}
