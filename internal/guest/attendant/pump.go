@@ -197,26 +197,31 @@ func (u *pump) beside(l *link, until time.Time) (ready [watched]bool, heard, on 
 	return ready, heard, on
 }
 
-// linger is run for that long, without giving the thread away, which takes longer
-// than many a command does. It reports whether run has to go on.
+// linger is run until the process has ended, but for lingerTime at most, without
+// giving the thread away, which takes longer than many a command does. It reports
+// whether the end has come. What it has left is sweep's, or run's.
 func (u *pump) linger() bool {
-	for until := time.Now().Add(lingerTime); ; {
-		left, ended := time.Until(until), u.hasEnded()
+	for until := time.Now().Add(lingerTime); !u.hasEnded(); {
+		left := time.Until(until)
 		if left <= 0 {
-			return true
-		}
-		ms := int(left.Milliseconds()) + 1
-		if ended { // what it has left running is not waited for
-			ms = 0
-		}
-		if !u.turn(func() [watched]bool { return u.look(ms) }) {
-			u.close()
 			return false
 		}
-		if ended {
-			return true
+		ms := int(left.Milliseconds()) + 1
+		u.turn(func() [watched]bool { return u.look(ms) })
+	}
+	return true
+}
+
+// sweep takes what a process has left that has ended: most often nothing but the
+// ends of its outputs. What it has left running is run's.
+func (u *pump) sweep() {
+	for range 2 {
+		if !u.turn(func() [watched]bool { return u.look(0) }) {
+			u.close()
+			return
 		}
 	}
+	go u.run()
 }
 
 // turn takes what is ready, and reports whether there is more to wait for.

@@ -28,10 +28,15 @@ func (c *peer) start(q *proto.Start) bool {
 	}
 	f := p.join(0)
 	defer f.leave()
-	if u != nil && (!u.ahead || u.linger()) {
+	over := u != nil && u.ahead && u.linger()
+	if u != nil && !over {
 		go u.run()
 	}
-	if c.Encode(proto.Answer, proto.Reply{Process: &about}) != nil || !c.tell(f) {
+	told := c.Encode(proto.Answer, proto.Reply{Process: &about}) == nil && c.tell(f)
+	if over { // only now: it takes a while, and the host has the answer
+		u.sweep()
+	}
+	if !told {
 		return false
 	}
 	// The host may be gone before it has read the end: then it is kept.
