@@ -89,7 +89,7 @@ type Config struct {
 	Inodes        int               `group:"Environment" name:"inodes" default:"100000" help:"Files in each of the three."`
 
 	SandboxSleepAfter time.Duration     `group:"Named sandboxes" name:"sandbox_sleep_after" default:"10m" help:"How long a named sandbox that says nothing of it waits for its next use before it falls asleep."`
-	SandboxFrozen     time.Duration     `group:"Named sandboxes" name:"sandbox_frozen" default:"5m" help:"How long a named sandbox that fell asleep keeps its memory, frozen, before that goes to disk. Waking takes milliseconds before, and some hundred after."`
+	SandboxFrozen     time.Duration     `group:"Named sandboxes" name:"sandbox_frozen" default:"5m" help:"How long a named sandbox that fell asleep keeps its memory, frozen, before that goes to disk. Waking takes milliseconds before, and about a hundred after."`
 	SandboxSpares     int               `group:"Named sandboxes" name:"sandbox_spares" default:"5" help:"Kernels that wait for named sandboxes, together: two for those of a kind that sleep on disk, and some for copies for 10 minutes after one was copied; each takes some 20 MB of memory, and makes waking and copying 50 ms faster. 0 for none."`
 	SandboxMemories   Size              `group:"Named sandboxes" name:"sandbox_memories" default:"50GiB" help:"Disk that the memories of sleeping named sandboxes may take together; those beyond it, or for which min_free_disk leaves no room, keep sleeping in memory. 0 for no bound."`
 	SandboxStored     time.Duration     `group:"Named sandboxes" name:"sandbox_stored" default:"24h" help:"How long a named sandbox that sleeps on disk stays there, before it is moved to the blob store, compressed and encrypted; its next use brings it back. Negative for good."`
