@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/atoll-run/atoll/internal/cgroup"
 	"github.com/atoll-run/atoll/internal/runtime/state"
@@ -35,23 +34,16 @@ func (r *Runtime) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Prepa
 	if err != nil {
 		return nil, err
 	}
-	return &Prepared{r, spec.ID, spec, pid, group}, nil
+	p := &Prepared{r, spec.ID, spec, pid, group}
+	if err := p.connect(ctx); err != nil {
+		return nil, errors.Join(err, p.Destroy(context.WithoutCancel(ctx)))
+	}
+	return p, nil
 }
 
 // Restore implements sandbox.Prepared.
 func (p *Prepared) Restore(ctx context.Context, dir string, whole func() error) (sandbox.Instance, error) {
-	var err error
-	switch {
-	case p.spec.Network == nil:
-		err = p.fill(ctx, dir, whole)
-	case whole != nil:
-		err = whole()
-		fallthrough
-	default:
-		if err == nil {
-			err = p.connect(ctx, dir)
-		}
-	}
+	err := p.fill(ctx, dir, whole)
 	if err == nil && p.group != nil {
 		err = p.group.Limit(groupLimits(p.spec.Limits))
 	}
@@ -64,20 +56,17 @@ func (p *Prepared) Restore(ctx context.Context, dir string, whole func() error) 
 // Destroy implements sandbox.Prepared.
 func (p *Prepared) Destroy(ctx context.Context) error { return p.runtime.Destroy(ctx, p.born) }
 
-// loopback is the network of a sandbox that has none.
-var loopback = map[string]any{
-	"IsRestore": true,
-	"LoopbackLinks": []any{map[string]any{
-		"Name": "lo",
-		"Addresses": []any{
-			map[string]any{"Address": "127.0.0.1", "PrefixLen": 8},
-			map[string]any{"Address": "::1", "PrefixLen": 128},
-		},
-		"Routes": []any{
-			map[string]any{"Destination": map[string]any{"IP": "127.0.0.0", "Mask": []byte{255, 0, 0, 0}}},
-			map[string]any{"Destination": map[string]any{"IP": "::1", "Mask": []byte(strings.Repeat("\xff", 16))}},
-		},
-	}},
+// connect has the kernel make its network, when it gets its memory.
+func (p *Prepared) connect(ctx context.Context) error {
+	namespace := ""
+	if p.spec.Network != nil {
+		namespace = p.spec.Network.Namespace
+	}
+	args, sockets, err := takeLinks(namespace)
+	if err == nil {
+		err = errors.Join(p.runtime.control(ctx, p.born, controlNetwork, args, sockets...), closeAll(sockets))
+	}
+	return err
 }
 
 // fill gives the kernel its memory.
@@ -88,20 +77,7 @@ func (p *Prepared) fill(ctx context.Context, dir string, whole func() error) err
 		h, err = hold(files, whole)
 	}
 	if err == nil {
-		err = p.runtime.control(ctx, p.born, controlNetwork, loopback)
-	}
-	if err == nil {
 		err = p.runtime.control(ctx, p.born, controlRestore, map[string]any{"HavePagesFile": true}, files...)
 	}
 	return h.end(errors.Join(err, closeAll(files)))
-}
-
-// connect is fill for a sandbox with a network device, which a runsc command opens
-// for it.
-func (p *Prepared) connect(ctx context.Context, dir string) error {
-	out, err := p.runtime.command(ctx, p.born, "--network=sandbox", "restore", "--detach", "--image-path="+dir, string(p.born)).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("runsc restore: %w: %s", err, strings.TrimSpace(string(out)))
-	}
-	return nil
 }
