@@ -78,6 +78,11 @@ func (d *door) close() { d.file.Close() }
 // be given away and woken again, which takes longer than many a command does.
 const lingerTime = 5 * time.Millisecond
 
+// nextTime is how long it waits for the host's next request, so that an agent that
+// thinks a little finds it there. It sleeps meanwhile; only Go's scheduler asks
+// every 10 ms whether it is still at work.
+const nextTime = 100 * time.Millisecond
+
 // scheduler is Go's own epoll. A thread that lingers gives way as soon as there is
 // something else to do, which it would not notice otherwise: it may have been the
 // one to wait for that. Doors keep the epoll quiet.
@@ -124,12 +129,16 @@ func mayLinger() bool {
 // linger waits, without giving the thread away, until one of fds is ready, there is
 // something else to do, or until has come. It reports whether to go on with fds.
 func linger(fds []unix.PollFd, until time.Time) bool {
-	left := time.Until(until)
-	if left <= 0 {
-		return false
-	}
 	fds = append(fds, unix.PollFd{Fd: int32(scheduler), Events: unix.POLLIN})
-	ts := unix.NsecToTimespec(int64(left))
-	n, _, e := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), uintptr(len(fds)), uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
-	return e == 0 && n > 0 && fds[len(fds)-1].Revents == 0
+	for {
+		left := time.Until(until)
+		if left <= 0 {
+			return false
+		}
+		ts := unix.NsecToTimespec(int64(left))
+		n, _, e := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), uintptr(len(fds)), uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+		if e != unix.EINTR { // the scheduler asks in that way
+			return e == 0 && n > 0 && fds[len(fds)-1].Revents == 0
+		}
+	}
 }

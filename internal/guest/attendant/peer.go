@@ -46,7 +46,7 @@ func (c *peer) serve() {
 func (c *peer) linger() {
 	if !c.Waiting() && mayLinger() {
 		defer lingering.Add(-1)
-		until := time.Now().Add(lingerTime)
+		until := time.Now().Add(nextTime)
 		if c.lent == nil {
 			c.link.linger(make([]unix.PollFd, 0, 2), until)
 			return
