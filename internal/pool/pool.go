@@ -285,7 +285,9 @@ func (p *Pool[K, I]) build(k *kind[K, I], awaited bool) {
 	switch {
 	case err != nil:
 		k.notUntil = time.Now().Add(p.cfg.RetryDelay)
-		if !p.closed {
+		if p.closed { // it says so, and what of it could not be taken back
+			p.cfg.Log.Info("a warm sandbox was not made, as the server ends", "key", k.key, "error", err)
+		} else {
 			p.cfg.Log.Error("cannot make a warm sandbox", "key", k.key, "error", err)
 			time.AfterFunc(p.cfg.RetryDelay, p.wake)
 		}
