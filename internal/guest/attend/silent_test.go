@@ -24,6 +24,7 @@ var (
 	calm    = Patience{Silence: 500 * time.Millisecond, Work: 500 * time.Millisecond, Pulse: 500 * time.Millisecond}
 )
 
+// late is how long somebody takes who is slow: longer than calm waits for a guest.
 const late = 700 * time.Millisecond
 
 const (
@@ -405,7 +406,7 @@ func TestNoSignIsAskedFor(t *testing.T) {
 // TestStandingStill: a sandbox that is made to stand still may take its time.
 func TestStandingStill(t *testing.T) {
 	h := newHush(t, calm, false, func(h *hush, conn *proto.Conn) {
-		time.Sleep(late)
+		time.Sleep(late) // the load: it stands still for longer than it may be silent
 		h.Rest(false)
 		lines(conn, frame(proto.Answer, aFile))
 		<-h.over
@@ -420,7 +421,7 @@ func TestStandingStill(t *testing.T) {
 type slow struct{ pieces int }
 
 func (s *slow) Read(p []byte) (int, error) {
-	time.Sleep(late)
+	time.Sleep(late) // the load: a slow caller
 	if s.pieces--; s.pieces < 0 {
 		return 0, io.EOF
 	}
@@ -456,11 +457,11 @@ func TestCallersTakeTheirTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		time.Sleep(late)
+		time.Sleep(late) // the load: a slow caller
 		if n, err := io.Copy(io.Discard, io.LimitReader(r, 1<<20)); n != 1<<20 || err != nil {
 			t.Fatalf("%d bytes, %v", n, err)
 		}
-		time.Sleep(late)
+		time.Sleep(late) // the load: a slow caller
 		if n, err := io.Copy(io.Discard, r); n != 3<<20 || err != nil {
 			t.Errorf("%d bytes, %v", n, err)
 		}

@@ -69,7 +69,7 @@ func TestASandboxThatStops(t *testing.T) {
 	c = dial()
 	o = follow(t, c, p.ID, attend.Seq(len("ready\n")))
 	c.Rest(true)
-	freeze(func() { time.Sleep(6 * time.Second) }) // three signs of life
+	freeze(func() { time.Sleep(6 * time.Second) }) // the load: three signs of life are due, and none comes
 	c.Rest(false)
 	if n, err := c.Write(t.Context(), p.ID, []byte("on\n")); n != 3 || err != nil {
 		t.Fatalf("%d, %v", n, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -81,7 +82,7 @@ func TestNothingRunsOfAMemoryThatIsNotWhole(t *testing.T) {
 
 // TestWhoLooksAtAMemoryIsWaitedFor, whatever the kernel does meanwhile.
 func TestWhoLooksAtAMemoryIsWaitedFor(t *testing.T) {
-	r, _, spec, checkpoint := asleep(t)
+	r, state, spec, checkpoint := asleep(t)
 	if err := os.Truncate(filepath.Join(checkpoint, "checkpoint.img"), 100); err != nil {
 		t.Fatal(err)
 	}
@@ -89,9 +90,31 @@ func TestWhoLooksAtAMemoryIsWaitedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text, err := os.ReadFile(filepath.Join(state, string(spec.ID), "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernel, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(kernel)
 	looked := false
 	if _, err := p.Restore(t.Context(), checkpoint, func() error {
-		time.Sleep(200 * time.Millisecond) // the kernel has long failed
+		for { // until it has failed
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(kernel), Events: unix.POLLIN}}, 30_000)
+			if err == unix.EINTR {
+				continue
+			}
+			if n != 1 || err != nil {
+				t.Errorf("the kernel is there: %v", err)
+			}
+			break
+		}
 		looked = true
 		return nil
 	}); err == nil || !looked {
