@@ -15,7 +15,7 @@ func goJudge(ctx context.Context, b *bench) (_ []report.Row, err error) {
 	const name = "go-judge, print(1), p50"
 	j, err := b.rig.ServeJudge(ctx)
 	if err != nil {
-		return []report.Row{{Case: name, Unit: "ms", Note: "not measured: " + err.Error()}}, ctx.Err()
+		return []report.Row{{Case: name, Note: "not measured: " + err.Error()}}, ctx.Err()
 	}
 	defer func() { err = errors.Join(err, j.Stop()) }()
 	var judge, bare report.Sample

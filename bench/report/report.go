@@ -24,11 +24,7 @@ type Report struct {
 var heads = []string{"case", "measured", "baseline", "ratio", "must reach", "aim for", "verdict"}
 
 func (r Row) cells() []string {
-	measured := quantity(r.Measured, r.Unit)
-	if r.Err != "" || r.Measured == 0 && r.Note != "" {
-		measured = "" // not measured; the notes say why
-	}
-	return []string{r.Case, measured, r.baseline(), r.ratio(), r.bound(r.Must), r.bound(r.Aim), string(r.Verdict)}
+	return []string{r.Case, r.measured(), r.baseline(), r.ratio(), r.bound(r.Must), r.bound(r.Aim), string(r.Verdict)}
 }
 
 // notes lists what a row says beyond its figures: counts and percentiles of its

@@ -52,16 +52,23 @@ func TestJudge(t *testing.T) {
 		{"floor", Row{Measured: 20, Baseline: 10, Must: AtLeast(1), Aim: AtLeast(2)}, Aimed},
 		{"below the floor", Row{Measured: 9, Baseline: 10, Must: AtLeast(1)}, Missed},
 		{"no baseline", Row{Measured: 19, Must: AtMost(20), Aim: AtMost(10)}, Passed},
+		{"absolute", Row{Measured: 19, Baseline: 30, Absolute: true, Must: AtMost(20), Aim: AtMost(10)}, Passed},
+		{"absolute and missed", Row{Measured: 21, Baseline: 30, Absolute: true, Must: AtMost(20)}, Missed},
+		{"an absolute floor", Row{Measured: 3000, Baseline: 9000, Absolute: true, Must: AtLeast(3000)}, Passed},
+		{"nothing used", Row{Measured: 0, Must: AtMost(2)}, Passed},
 		{"no aim", Row{Measured: 6000, Must: AtLeast(5000)}, Passed},
 		{"information", Row{Measured: 6000, Baseline: 3}, Info},
 		{"error", Row{Measured: 0, Must: AtMost(1), Err: "no server"}, Failed},
+		{"no baseline to be had", Row{Measured: 1, Absolute: true, Must: AtMost(1), Err: "no runsc"}, Failed},
 	} {
 		if got := c.row.Judge().Verdict; got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
-	if r := (Row{Measured: 5, Baseline: 10}).Judge().Ratio; r != 0.5 {
-		t.Errorf("ratio = %v", r)
+	for _, absolute := range []bool{false, true} {
+		if r := (Row{Measured: 5, Baseline: 10, Absolute: absolute}).Judge().Ratio; r != 0.5 {
+			t.Errorf("ratio = %v, absolute %t", r, absolute)
+		}
 	}
 }
 
@@ -74,6 +81,10 @@ func TestReport(t *testing.T) {
 				Sample: Sample{2500 * time.Microsecond}.Summary()}.Judge(),
 			Row{Case: "layer", Unit: "requests/s", Measured: 12345.6, Must: AtLeast(5000)}.Judge(),
 			Row{Case: "a|b", Unit: "ms", Err: "broken\npipe", Must: AtMost(1)}.Judge(),
+			Row{Case: "wake", Unit: "ms", Measured: 90, Baseline: 200, BaselineName: "runsc restore", Absolute: true, Must: AtMost(100)}.Judge(),
+			Row{Case: "alone", Unit: "ms", Measured: 9, BaselineName: "runsc resume", Absolute: true, Must: AtMost(10), Err: "no runsc"}.Judge(),
+			Row{Case: "idle", Unit: "ms/s", Must: AtMost(2), Note: "as with one"}.Judge(),
+			Row{Case: "peer", Note: "not measured"}.Judge(),
 		},
 	}
 	dir := t.TempDir()
@@ -92,6 +103,11 @@ func TestReport(t *testing.T) {
 		"| warm | 2.50 ms | 10.0 ms (bare) | 0.250× | ≤ 0.5× | ≤ 0.2× | passes |",
 		"| layer | 12346 requests/s |  |  | ≥ 5000 requests/s |  | passes |",
 		`| a\|b |  |  |  | ≤ 1.00 ms |  | FAILED |`,
+		"| wake | 90.0 ms | 200 ms (runsc restore) | 0.450× | ≤ 100 ms |  | passes |",
+		"| alone | 9.00 ms | runsc resume |  | ≤ 10.0 ms |  | FAILED |",
+		"| idle | 0 ms/s |  |  | ≤ 2.00 ms/s |  | passes |",
+		"| peer |  |  |  |  |  | – |",
+		"- alone: failed: no runsc",
 		"- warm: p50 2.50, p95 2.50, p99 2.50 ms of 1",
 	} {
 		if !strings.Contains(string(md), want) {
@@ -103,14 +119,14 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back Report
-	if err := json.Unmarshal(data, &back); err != nil || len(back.Rows) != 3 || back.Rows[0].Ratio != 0.25 {
+	if err := json.Unmarshal(data, &back); err != nil || len(back.Rows) != len(r.Rows) || back.Rows[0].Ratio != 0.25 || !back.Rows[3].Absolute {
 		t.Errorf("JSON: %v, %+v", err, back)
 	}
 	var text strings.Builder
 	if err := r.Text(&text); err != nil || !strings.Contains(text.String(), "a|b failed: broken") {
 		t.Errorf("text: %v\n%s", err, text.String())
 	}
-	if r.Count(Passed) != 2 || r.Count(Failed) != 1 {
+	if r.Count(Passed) != 4 || r.Count(Failed) != 2 {
 		t.Errorf("%d passed, %d failed", r.Count(Passed), r.Count(Failed))
 	}
 }

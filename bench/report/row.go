@@ -40,13 +40,15 @@ const (
 type Row struct {
 	Group    string  `json:"group"` // what -only calls it
 	Case     string  `json:"case"`
-	Unit     string  `json:"unit"`
+	Unit     string  `json:"unit"` // "" where nothing could be measured; a note or an error says why
 	Measured float64 `json:"measured"`
 
 	// Baseline is measured in the same run and unit; 0 when there is none.
-	// Bounds are on measured ÷ baseline then, and on measured otherwise.
+	// Bounds are on measured ÷ baseline then, unless Absolute, and on measured
+	// otherwise.
 	Baseline     float64 `json:"baseline,omitempty"`
 	BaselineName string  `json:"baseline_name,omitempty"`
+	Absolute     bool    `json:"absolute,omitempty"`
 	Must         *Bound  `json:"must,omitempty"`
 	Aim          *Bound  `json:"aim,omitempty"`
 
@@ -64,7 +66,9 @@ func (r Row) Judge() Row {
 	figure := r.Measured
 	if r.Baseline > 0 {
 		r.Ratio = r.Measured / r.Baseline
-		figure = r.Ratio
+		if !r.Absolute {
+			figure = r.Ratio
+		}
 	}
 	switch {
 	case r.Err != "":
@@ -83,6 +87,15 @@ func (r Row) Judge() Row {
 	return r
 }
 
+// measured renders the figure, which a row that failed may have all the same: its
+// baseline may be what failed.
+func (r Row) measured() string {
+	if r.Unit == "" || r.Err != "" && r.Measured == 0 {
+		return ""
+	}
+	return quantity(r.Measured, r.Unit)
+}
+
 // bound renders a bound in the unit it is on.
 func (r Row) bound(b *Bound) string {
 	if b == nil {
@@ -92,7 +105,7 @@ func (r Row) bound(b *Bound) string {
 	if b.AtLeast {
 		sign = "≥ "
 	}
-	if r.BaselineName != "" {
+	if r.BaselineName != "" && !r.Absolute {
 		return sign + strconv.FormatFloat(b.Value, 'f', -1, 64) + "×"
 	}
 	return sign + quantity(b.Value, r.Unit)
@@ -114,9 +127,12 @@ func (r Row) ratio() string {
 
 func quantity(v float64, unit string) string { return number(v) + " " + unit }
 
-// number writes three significant digits, and whole numbers from 100 on.
+// number writes three significant digits, whole numbers from 100 on, and nothing
+// but a 0 for none.
 func number(v float64) string {
 	switch {
+	case v == 0:
+		return "0"
 	case v >= 100:
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	case v >= 10:
