@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/raw"
 )
 
 // door is how a goroutine waits for a descriptor without a thread: an epoll, in
@@ -136,7 +138,7 @@ func linger(fds []unix.PollFd, until time.Time) bool {
 			return false
 		}
 		ts := unix.NsecToTimespec(int64(left))
-		n, _, e := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), uintptr(len(fds)), uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+		n, e := raw.Direct(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), uintptr(len(fds)), uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 		if e != unix.EINTR { // the scheduler asks in that way
 			return e == 0 && n > 0 && fds[len(fds)-1].Revents == 0
 		}

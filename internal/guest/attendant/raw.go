@@ -56,7 +56,7 @@ func poke(pid int, at uintptr, text []byte) error {
 	local := unix.Iovec{Base: &text[0]}
 	local.SetLen(len(text))
 	remote := unix.RemoteIovec{Base: at, Len: len(text)}
-	n, _, e := unix.RawSyscall6(unix.SYS_PROCESS_VM_WRITEV, uintptr(pid), uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
+	n, e := raw.Direct(unix.SYS_PROCESS_VM_WRITEV, uintptr(pid), uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
 	if e == 0 && int(n) != len(text) {
 		return unix.EFAULT
 	}
@@ -77,7 +77,7 @@ func setTime(fd int, at unix.Timespec) error {
 
 // epollWait returns at once, or after timeout in ms.
 func epollWait(fd int, events []unix.EpollEvent, timeout int) (int, error) {
-	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(fd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(timeout), 0, 0)
+	n, e := raw.Direct(unix.SYS_EPOLL_PWAIT, uintptr(fd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(timeout), 0, 0)
 	if e != 0 {
 		return 0, e
 	}
@@ -85,6 +85,6 @@ func epollWait(fd int, events []unix.EpollEvent, timeout int) (int, error) {
 }
 
 func epollCtl(poll, op, fd int, event *unix.EpollEvent) error {
-	_, _, e := unix.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(poll), uintptr(op), uintptr(fd), uintptr(unsafe.Pointer(event)), 0, 0)
+	_, e := raw.Direct(unix.SYS_EPOLL_CTL, uintptr(poll), uintptr(op), uintptr(fd), uintptr(unsafe.Pointer(event)), 0, 0)
 	return raw.Number(e)
 }

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest/proto"
+	"github.com/atoll-run/atoll/internal/guest/raw"
 )
 
 // relay moves bytes between connections of the host and ports of the sandbox, all
@@ -88,10 +89,7 @@ func (j *joint) Close() error {
 func (r *relay) run() {
 	events := make([]unix.EpollEvent, 64)
 	for wait := -1; ; {
-		n, err := unix.EpollWait(r.poll, events, wait)
-		if err != nil {
-			n = 0 // interrupted: there is no other reason
-		}
+		n := r.wait(events, wait)
 		r.mu.Lock()
 		for _, e := range events[:n] {
 			if j := r.joints[e.Fd]; j != nil {
@@ -106,6 +104,24 @@ func (r *relay) run() {
 		}
 		r.mu.Unlock()
 	}
+}
+
+// wait waits for events, for ms as epoll_wait(2) has it. At first it keeps its
+// thread: a page is mostly not fetched alone.
+func (r *relay) wait(events []unix.EpollEvent, ms int) int {
+	wait := unix.EpollWait
+	if mayLinger() {
+		fds := append(make([]unix.PollFd, 0, 2), unix.PollFd{Fd: int32(r.poll), Events: unix.POLLIN})
+		if linger(fds, time.Now().Add(lingerTime)) {
+			wait = epollWait // it is ready
+		}
+		lingering.Add(-1)
+	}
+	n, err := wait(r.poll, events, ms)
+	if err != nil {
+		return 0 // interrupted: there is no other reason
+	}
+	return n
 }
 
 const gone = unix.EPOLLHUP | unix.EPOLLERR
@@ -146,7 +162,7 @@ func (j *joint) move(from int) bool {
 			if w.ended {
 				return true
 			}
-			n, err := unix.Read(in, j.relay.buf[:])
+			n, err := raw.Read(in, j.relay.buf[:])
 			switch {
 			case err == unix.EAGAIN || err == unix.EINTR:
 				return true // it is told again
@@ -158,7 +174,7 @@ func (j *joint) move(from int) bool {
 			}
 			b = j.relay.buf[:n]
 		}
-		n, err := unix.Write(out, b)
+		n, err := raw.Write(out, b)
 		switch {
 		case err == unix.EAGAIN || err == unix.EINTR:
 			n = 0

@@ -26,9 +26,17 @@ func Call(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1 uintptr, err unix.Errno) {
 	if Patient {
 		r1, _, err = unix.Syscall6(trap, a1, a2, a3, a4, a5, a6)
 	} else {
-		r1, _, err = unix.RawSyscall6(trap, a1, a2, a3, a4, a5, a6)
+		r1, err = syscall6(trap, a1, a2, a3, a4, a5, a6)
 	}
 	return r1, err
+}
+
+// Direct makes a system call that does not wait, or is to keep its thread while it
+// does.
+//
+//go:uintptrescapes
+func Direct(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1 uintptr, err unix.Errno) {
+	return syscall6(trap, a1, a2, a3, a4, a5, a6)
 }
 
 // Read is read(2).
@@ -54,7 +62,7 @@ func move(call uintptr, fd int, b []byte) (int, error) {
 
 // Close is close(2).
 func Close(fd int) error {
-	_, _, e := unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
+	_, e := syscall6(unix.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
 	return Number(e)
 }
 
@@ -78,7 +86,7 @@ func OpenAt(dir int, path string, flags int, mode uint32) (int, error) {
 // Reap is wait4(2) with WNOHANG; pid 0 says that nothing has ended.
 func Reap(pid int, status *unix.WaitStatus, usage *unix.Rusage) (int, error) {
 	var st int32
-	got, _, e := unix.RawSyscall6(unix.SYS_WAIT4, uintptr(pid), uintptr(unsafe.Pointer(&st)), unix.WNOHANG, uintptr(unsafe.Pointer(usage)), 0, 0)
+	got, e := syscall6(unix.SYS_WAIT4, uintptr(pid), uintptr(unsafe.Pointer(&st)), unix.WNOHANG, uintptr(unsafe.Pointer(usage)), 0, 0)
 	*status = unix.WaitStatus(st)
 	return int(got), Number(e)
 }
@@ -86,7 +94,7 @@ func Reap(pid int, status *unix.WaitStatus, usage *unix.Rusage) (int, error) {
 // Readable returns how many bytes stand in a pipe.
 func Readable(fd int) (int, error) {
 	var n int32
-	_, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCINQ, uintptr(unsafe.Pointer(&n)))
+	_, e := syscall6(unix.SYS_IOCTL, uintptr(fd), unix.TIOCINQ, uintptr(unsafe.Pointer(&n)), 0, 0, 0)
 	return int(n), Number(e)
 }
 

@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/raw"
 )
 
 // linger is how long the loop waits by a plain poll before it parks. A poll
@@ -67,7 +69,7 @@ func (p *poller) wait(d time.Duration) int {
 // poll is ppoll(2), straight to the kernel.
 func (p *poller) poll(d time.Duration) int {
 	ts := unix.NsecToTimespec(int64(d))
-	n, _, e := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&p.fds[0])), uintptr(len(p.fds)), uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+	n, e := raw.Direct(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&p.fds[0])), uintptr(len(p.fds)), uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 	if e != 0 {
 		return 0
 	}
@@ -94,7 +96,7 @@ func (p *poller) park(d time.Duration) {
 	p.nest.SetReadDeadline(deadline)
 	p.conn.Read(func(uintptr) bool {
 		var ev [1]unix.EpollEvent
-		n, _, _ := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.nestFD), uintptr(unsafe.Pointer(&ev[0])), 1, 0, 0, 0)
+		n, _ := raw.Direct(unix.SYS_EPOLL_PWAIT, uintptr(p.nestFD), uintptr(unsafe.Pointer(&ev[0])), 1, 0, 0, 0)
 		return int(n) > 0
 	})
 }

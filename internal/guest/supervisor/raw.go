@@ -14,7 +14,7 @@ func unlink(path string) error {
 	if err != nil {
 		return err
 	}
-	_, _, e := unix.RawSyscall(unix.SYS_UNLINKAT, raw.CWD, uintptr(unsafe.Pointer(p)), 0)
+	_, e := raw.Direct(unix.SYS_UNLINKAT, raw.CWD, uintptr(unsafe.Pointer(p)), 0, 0, 0, 0)
 	return raw.Number(e)
 }
 
@@ -23,12 +23,12 @@ func exists(path string) bool {
 	if err != nil {
 		return false
 	}
-	_, _, e := unix.RawSyscall(unix.SYS_FACCESSAT, raw.CWD, uintptr(unsafe.Pointer(p)), unix.F_OK)
+	_, e := raw.Direct(unix.SYS_FACCESSAT, raw.CWD, uintptr(unsafe.Pointer(p)), unix.F_OK, 0, 0, 0)
 	return e == 0
 }
 
 // nap does nothing for d, but for a signal.
 func nap(d time.Duration) {
 	ts := unix.NsecToTimespec(int64(d))
-	unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
+	raw.Direct(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0, 0, 0, 0)
 }
