@@ -47,16 +47,22 @@ func (r *Rig) env() []string {
 	return list
 }
 
-// RunBare runs a program with the image's interpreter, unsandboxed, and
-// returns the time from fork to the end of its output and its exit.
-func (r *Rig) RunBare(ctx context.Context, p Program) (time.Duration, error) {
+// Unsandboxed is the command that runs a program with the image's interpreter, on
+// the machine's own kernel.
+func (r *Rig) Unsandboxed(ctx context.Context, p Program) *exec.Cmd {
 	argv := r.argv(p)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Err = nil // whether it exists is for the chroot to say
 	cmd.Path = argv[0]
 	cmd.Dir, cmd.Env = "/", r.env()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: r.Bare}
-	return timed(cmd, p)
+	return cmd
+}
+
+// RunBare runs a program unsandboxed, and returns the time from fork to the end
+// of its output and its exit.
+func (r *Rig) RunBare(ctx context.Context, p Program) (time.Duration, error) {
+	return timed(r.Unsandboxed(ctx, p), p)
 }
 
 // RunscDo runs a program with 'runsc do', a fresh kernel from nothing each

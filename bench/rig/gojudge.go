@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -44,15 +43,11 @@ func (r *Rig) ServeJudge(ctx context.Context) (*Judge, error) {
 	if err := os.WriteFile(mounts, []byte(judgeMounts(r.Bare)), 0o644); err != nil {
 		return nil, err
 	}
-	// It cannot be asked for a free port and then tell which it took.
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	port, err := FreePort(ctx)
 	if err != nil {
 		return nil, err
 	}
-	address := ln.Addr().String()
-	if err := ln.Close(); err != nil {
-		return nil, err
-	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
 	group := filepath.Base(dir) // unlike any other, so that it can be removed
 	j := &Judge{
 		rig: r, url: "http://" + address, group: group, ended: make(chan struct{}),

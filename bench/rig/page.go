@@ -33,8 +33,12 @@ type reader struct {
 
 // Page is the first page of a host that the server has. It must be closed.
 func (s *Server) Page(host string, clients int) *Page {
+	return newPage(strings.TrimPrefix(s.URL, "http://"), host, clients)
+}
+
+func newPage(address, host string, clients int) *Page {
 	return &Page{
-		address: strings.TrimPrefix(s.URL, "http://"),
+		address: address,
 		request: "GET / HTTP/1.1\r\nHost: " + host + "\r\nAccept: */*\r\n\r\n",
 		idle:    make(chan *reader, clients),
 	}
