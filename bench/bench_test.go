@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/atoll-run/atoll/bench/report"
 )
 
 func TestParseMidpoints(t *testing.T) {
@@ -120,6 +123,56 @@ func TestClosedLoopFails(t *testing.T) {
 			t.Errorf("the loop went on for %s after it had failed", took)
 		}
 	})
+}
+
+// taker returns a sample that notes when it was taken, and fails from its n-th on.
+func taker(notes *string, name string, n int) func() (time.Duration, error) {
+	return func() (time.Duration, error) {
+		if n--; n < 0 {
+			return 0, errors.New(name + " is broken")
+		}
+		*notes += name
+		return time.Second, nil
+	}
+}
+
+func TestCompare(t *testing.T) {
+	for _, c := range []struct {
+		n, count int
+		want     string
+	}{
+		{1, 1, "bmbm"},
+		{3, 3, "bmbmbmbm"},
+		{4, 2, "bmbmmbmm"},
+		{2, 5, "bmbbmbbbm"},
+		{30, 10, "bm" + strings.Repeat("bmmm", 10)},
+	} {
+		var notes string
+		got, err := compare(c.n, taker(&notes, "m", 100), baseline{"base", c.count, taker(&notes, "b", 100)})
+		if err != nil || notes != c.want || len(got.measured) != c.n || len(got.beside) != c.count || got.failed != nil {
+			t.Errorf("%d beside %d: %s, %+v, %v", c.n, c.count, notes, got, err)
+		}
+		if r := got.row("a case", 1000).Judge(); r.Baseline != 1000 || r.Ratio != 1 || r.Verdict != report.Passed {
+			t.Errorf("the row: %+v", r)
+		}
+	}
+}
+
+func TestCompareFails(t *testing.T) {
+	for good := range 4 {
+		var notes string
+		got, err := compare(3, taker(&notes, "m", 100), baseline{"base", 3, taker(&notes, "b", good)})
+		if err != nil || got.failed == nil || len(got.measured) != 3 {
+			t.Fatalf("a baseline that fails after %d: %+v, %v", good, got, err)
+		}
+		r := got.row("a case", 2000).Judge()
+		if r.Measured != 1000 || r.Baseline != 0 || r.Verdict != report.Failed || r.Err != "the baseline, base: b is broken" {
+			t.Errorf("the row: %+v", r)
+		}
+		if _, err := compare(3, taker(&notes, "m", good), baseline{"base", 3, taker(&notes, "b", 100)}); err == nil {
+			t.Errorf("what fails after %d was measured", good)
+		}
+	}
 }
 
 func TestParse(t *testing.T) {
