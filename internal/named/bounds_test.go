@@ -201,6 +201,42 @@ func TestOneThatGrowsOnIsEnded(t *testing.T) {
 	})
 }
 
+// TestOneThatRanOutOfMemoryKeepsItsFiles: either its programs are ended in time, or
+// its kernel is by the host. Then it begins anew with its files.
+func TestOneThatRanOutOfMemoryKeepsItsFiles(t *testing.T) {
+	m := start(t, nil)
+	p := m.caller("a", func(p *tenant.Principal) {
+		l := &p.Environment.Limits
+		l.Memory, l.Root, l.Tmp, l.Shm = 128<<20, 16<<20, 16<<20, 16<<20
+	})
+	sb := m.ensure(p, "s", "x", nil)
+	m.shell(p, "s", "x", "echo kept > f; echo kept > /tmp/f")
+	for range 10 {
+		h, err := m.Use(t.Context(), p, "s", "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, exit, err := run(t.Context(), h, `python3 -c "bytearray(1 << 30)"`)
+		if err == nil {
+			err = h.Killed(exit)
+		} else {
+			err = h.Stopped()
+		}
+		h.Close()
+		refused(t, "why", err, fault.Exhausted, "memory limit of 128 MiB exceeded")
+		if got := m.shell(p, "s", "x", "cat f /tmp/f"); got != "kept\nkept" {
+			t.Fatalf("its files: %q", got)
+		}
+		if got := m.get(p, "s", "x"); strings.Contains(got.Detail, "started anew with its files") {
+			if got.ID != sb.ID || got.State != named.Running || !strings.Contains(got.Detail, "out of memory") {
+				t.Errorf("it is %+v", got)
+			}
+			return
+		}
+	}
+	t.Error("its programs were always ended in time")
+}
+
 func TestLostSandboxesCountForThePlan(t *testing.T) {
 	m := start(t, nil)
 	p := m.caller("a", func(p *tenant.Principal) { p.Plan = tenant.Plan{Name: "two", MaxSandboxes: 2} })

@@ -79,7 +79,7 @@ type allowance struct {
 // measured for what is little: there may be many of them.
 func (a *allowance) more(spent int64) (most int64, err error) {
 	h := a.h
-	if err := h.Stopped(); err != nil {
+	if err := h.stopped(); err != nil {
 		return 0, err
 	}
 	if err := h.m.cfg.Disk(); err != nil {

@@ -3,8 +3,10 @@ package named
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
@@ -90,12 +92,63 @@ func (m *Manager) lose(ctx context.Context, e *entry, why string) error {
 	return nil
 }
 
-// cause is why a sandbox ended by itself.
-func cause(live Live, sb *Sandbox) string {
-	if u, err := live.Usage(context.Background()); err == nil && u.OOMKills > 0 {
-		return "it ran out of memory (" + sandbox.FormatBytes(sb.Limits.Memory) + ")"
+// outOfMemory begins the Detail of a sandbox whose kernel was ended with its
+// programs, because they took more memory than it has.
+const outOfMemory = "it ran out of memory"
+
+// starved reports whether the host has ended something of a sandbox for its memory.
+func starved(live Live) bool {
+	u, err := live.Usage(context.Background())
+	return err == nil && u.OOMKills > 0
+}
+
+// perish sees to e's sandbox, which has ended by itself. One that ran out of memory
+// sleeps from now on: its files are whole, and the next use starts it anew with
+// them. Any other is lost. The turn at e is held.
+func (m *Manager) perish(ctx context.Context, e *entry) error {
+	ctx = context.WithoutCancel(ctx)
+	m.mu.Lock()
+	sb, live := e.sb, e.live
+	m.mu.Unlock()
+	if !starved(live) {
+		return m.lose(ctx, e, "it ended by itself")
 	}
-	return "it ended by itself"
+	ctx, cancel := context.WithTimeout(ctx, endTime)
+	defer cancel()
+	m.mu.Lock()
+	e.stops++
+	e.stopped = memoryLimit(sb)
+	m.mu.Unlock()
+	m.hold(e, true)
+	defer m.let(e)
+	m.charge(ctx, e, time.Now())
+	why := outOfMemory + " (" + sandbox.FormatBytes(sb.Limits.Memory) + "), so its programs were ended"
+	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(OnDisk, why) }); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	e.live, e.kept = nil, 0
+	m.mu.Unlock()
+	e.net.forget()
+	m.cfg.Log.InfoContext(ctx, "a named sandbox ran out of memory", "sandbox_id", string(e.id))
+	if err := live.Rest(ctx); err != nil {
+		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q ran out of memory, and what is left of its programs could not be removed; retry after a moment, or destroy it", sb.Name))
+	}
+	return nil
+}
+
+// perished is perish for somebody who wanted something else of it.
+func (m *Manager) perished(ctx context.Context, e *entry) error {
+	if err := m.perish(ctx, e); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	lost, why := e.sb.State == Lost, e.stopped
+	m.mu.Unlock()
+	if lost {
+		return m.lostError(e)
+	}
+	return why
 }
 
 // Orphans lists what there is of sandboxes on this machine that no record knows.

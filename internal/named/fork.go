@@ -114,7 +114,7 @@ func (m *Manager) alike(ctx context.Context, e *entry, p *tenant.Principal) (*Sa
 	case sb.State == Lost:
 		return nil, m.lostError(e)
 	case live != nil && ended(live):
-		return nil, errors.Join(m.lose(context.WithoutCancel(ctx), e, cause(live, sb)), m.lostError(e))
+		return nil, m.perished(ctx, e)
 	}
 	if err := m.share(ctx, e, p); err != nil {
 		return nil, err

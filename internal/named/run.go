@@ -147,7 +147,7 @@ func (m *Manager) tend(ctx context.Context, e *entry, now time.Time) error {
 	case over != "":
 		return m.end(ctx, e, over)
 	case live != nil && ended(live):
-		return m.lose(ctx, e, cause(live, sb))
+		return m.perish(ctx, e)
 	case live != nil && now.Sub(sb.MeteredAt) >= chargeEvery:
 		m.charge(ctx, e, now)
 	}

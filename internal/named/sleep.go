@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameO
 	case users > 0:
 		return nil, fault.New(fault.Conflict, "the sandbox %q is in use; end its calls, terminals and connections first, or wait for them", sb.Name)
 	case live != nil && ended(live):
-		return nil, errors.Join(m.lose(context.WithoutCancel(ctx), e, cause(live, sb)), m.lostError(e))
+		return nil, m.perished(ctx, e)
 	}
 	work := context.WithoutCancel(ctx) // who goes away leaves nothing half asleep
 	if sb.State == Running {
@@ -145,7 +146,7 @@ func (m *Manager) rest(ctx context.Context, e *entry, detail string) error {
 	m.charge(ctx, e, time.Now())
 	if err := live.Sleep(ctx); err != nil {
 		if ended(live) {
-			return m.lose(undo, e, cause(live, sb))
+			return m.perish(undo, e)
 		}
 		why := err.Error()
 		if cannot, ok := errors.AsType[*sandbox.SaveError](err); ok {
@@ -242,11 +243,14 @@ func (m *Manager) rise(ctx context.Context, e *entry, how Sleep, was string) (li
 		live, err = m.cfg.Engine.Wake(ctx, r)
 	}
 	if errors.Is(err, ErrMemory) {
-		m.cfg.Log.WarnContext(ctx, "a named sandbox was made anew from its files", "sandbox_id", string(r.ID), "error", err)
+		level := slog.LevelWarn
 		why := fmt.Sprintf("it was started anew with its files, without the processes it had: %v", err)
-		if strings.HasPrefix(was, withdrawn) {
-			why = "it was started anew with its files, without the processes it had: " + withdrawn
+		for _, known := range []string{withdrawn, outOfMemory} {
+			if strings.HasPrefix(was, known) {
+				level, why = slog.LevelInfo, "it was started anew with its files, without the processes it had: "+known
+			}
 		}
+		m.cfg.Log.Log(ctx, level, "a named sandbox was made anew from its files", "sandbox_id", string(r.ID), "error", err)
 		r.Files = true
 		if err = m.cfg.Engine.Rest(ctx, r); err == nil { // what had storage withdrawn, and could not be ended then
 			live, err = m.cfg.Engine.Make(ctx, r)

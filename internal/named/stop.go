@@ -20,7 +20,9 @@ const (
 	// mostEndings is how many times are remembered that programs were ended at, and
 	// skew how far the clock of a sandbox may be off.
 	mostEndings = 16
-	skew        = time.Second
+	// dyingTime is how long a kernel may take to end that runs out of memory.
+	dyingTime = time.Second
+	skew      = time.Second
 )
 
 // Ending is a time in which all programs of a sandbox were ended.
@@ -201,6 +203,18 @@ func (h *Handle) Killed(exit attend.Exit) error {
 // Stopped is why the sandbox's programs were ended since the use began; nil if they
 // were not. Whoever sees one killed, or the conversation end, asks here first.
 func (h *Handle) Stopped() error {
+	if why := h.stopped(); why != nil || !starved(h.live) {
+		return why
+	}
+	select { // the conversation may end a little earlier than the kernel
+	case <-h.live.Done():
+		return memoryLimit(h.Sandbox)
+	case <-time.After(dyingTime):
+		return h.stopped()
+	}
+}
+
+func (h *Handle) stopped() error {
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()
 	if h.e.stops == h.stops {

@@ -130,6 +130,13 @@ func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Hand
 		}
 	}
 	guest, err := h.live.Guest(ctx)
+	if err != nil && ended(h.live) { // just now; perhaps it can be started anew
+		h.Close()
+		if h, err = m.ready(ctx, e, p); err != nil {
+			return nil, err
+		}
+		guest, err = h.live.Guest(ctx)
+	}
 	if err != nil {
 		h.Close()
 		return nil, m.unanswered(h, err)
@@ -167,13 +174,15 @@ func (m *Manager) ready(ctx context.Context, e *entry, p *tenant.Principal) (*Ha
 	m.mu.Lock()
 	sb, live := e.sb, e.live
 	m.mu.Unlock()
-	switch {
-	case live != nil && ended(live):
-		if err := m.lose(context.WithoutCancel(ctx), e, cause(live, sb)); err != nil {
+	if live != nil && ended(live) {
+		if err := m.perish(ctx, e); err != nil {
 			return nil, err
 		}
-		return nil, m.lostError(e)
-	case sb.State == Lost:
+		m.mu.Lock()
+		sb = e.sb
+		m.mu.Unlock()
+	}
+	if sb.State == Lost {
 		return nil, m.lostError(e)
 	}
 	if err := m.rouse(ctx, e, p); err != nil {

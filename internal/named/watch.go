@@ -61,7 +61,7 @@ func (w *watch) look(ctx context.Context, live Live, sb *Sandbox, busy, short bo
 	}
 	w.cpu = u.CPUSeconds
 	if u.Memory >= sb.Limits.Memory { // where its control group has not seen to it
-		return fault.Limit("memory", time.Time{}, "sandbox %q: memory limit of %s exceeded; its programs were ended", sb.Name, sandbox.FormatBytes(sb.Limits.Memory))
+		return memoryLimit(sb)
 	}
 	if err := w.bind(ctx, sb, short || w.files.Room() != nil); err != nil {
 		return nil //nolint:nilerr // it has just ended
@@ -98,4 +98,9 @@ func (w *watch) bind(ctx context.Context, sb *Sandbox, short bool) error {
 	}
 	w.bound, w.short = bound, short
 	return nil
+}
+
+// memoryLimit says that a sandbox's programs were ended for their memory.
+func memoryLimit(sb *Sandbox) error {
+	return fault.Limit("memory", time.Time{}, "sandbox %q: memory limit of %s exceeded; its programs were ended", sb.Name, sandbox.FormatBytes(sb.Limits.Memory))
 }
