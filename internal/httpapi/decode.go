@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -187,6 +188,33 @@ func decodeJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	return decodeStrict(body, into)
 }
 
+// wanted says what a field of a type must be; "" where that does not tell.
+func wanted(t reflect.Type) string {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == nil {
+		return ""
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
+		return fmt.Sprintf("a whole number from 0 to %d, in digits", uint64(1)<<t.Bits()-1)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint64:
+		return "a whole number, in digits"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Slice, reflect.Array:
+		return "an array"
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	}
+	return ""
+}
+
 // decodeStrict reads one JSON object: no unknown or repeated names, no
 // invalid UTF-8, nothing after it.
 func decodeStrict(body []byte, into any) error {
@@ -212,6 +240,8 @@ func decodeStrict(body []byte, into any) error {
 			return invalid("unknown field %s", quoteName(s.JSONPointer.LastToken()))
 		case expects[field] != "":
 			return invalid("%s must be %s", field, expects[field])
+		case path != "" && len(path) < 60 && wanted(s.GoType) != "": // the names of a map are the caller's
+			return invalid("%s must be %s", path, wanted(s.GoType))
 		}
 		return fault.Wrap(fault.Invalid, err, "the request body has the wrong shape")
 	}
