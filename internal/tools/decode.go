@@ -83,6 +83,9 @@ func complete(v reflect.Value) error {
 		if text := field.Elem(); text.Kind() == reflect.String && f.Tag.Get("nul") != "true" && strings.ContainsRune(text.String(), 0) {
 			return invalid("%s must not contain a NUL character", nameOf(f))
 		}
+		if f.Tag.Get("empty") == "false" && field.Elem().String() == "" {
+			return invalid("%s must not be empty", nameOf(f))
+		}
 		if enum, ok := f.Tag.Lookup("enum"); ok {
 			if err := oneOf(nameOf(f), field.Elem().String(), strings.Split(enum, ",")); err != nil {
 				return err

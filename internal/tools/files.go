@@ -41,8 +41,11 @@ func readFile(ctx context.Context, c *call, in *ReadFileInput) (*ReadFileOutput,
 			return err
 		}
 		end := offset + int64(len(content))
-		// What /proc has is larger than it says.
-		out = &ReadFileOutput{Size: max(info.Size, end), Truncated: in.Limit == nil && end < info.Size}
+		size := info.Size
+		if len(content) > 0 { // what /proc has is larger than it says
+			size = max(size, end)
+		}
+		out = &ReadFileOutput{Size: size, Truncated: in.Limit == nil && end < info.Size}
 		if in.Encoding != nil && *in.Encoding == inBase64 || in.Encoding == nil && !isText(content, offset > 0, end < out.Size) {
 			out.Content, out.Encoding = base64.StdEncoding.EncodeToString(content), inBase64
 			return nil

@@ -26,7 +26,7 @@ type ShellOutput struct {
 // ReadFileInput is the input of read_file.
 type ReadFileInput struct {
 	Sandbox  *string  `json:"sandbox" default:"default"`
-	Path     *string  `json:"path" required:"true"`
+	Path     *string  `json:"path" required:"true" empty:"false"`
 	Offset   *float64 `json:"offset" doc:"Byte offset"`
 	Limit    *float64 `json:"limit" doc:"Max bytes to read"`
 	Encoding *string  `json:"encoding" enum:"utf-8,base64" doc:"How content is given. Left out: utf-8 for text, base64 for what is not; then the answer says so."`
@@ -43,7 +43,7 @@ type ReadFileOutput struct {
 // WriteFileInput is the input of write_file.
 type WriteFileInput struct {
 	Sandbox  *string `json:"sandbox" default:"default"`
-	Path     *string `json:"path" required:"true"`
+	Path     *string `json:"path" required:"true" empty:"false"`
 	Content  *string `json:"content" required:"true" nul:"true"`
 	Append   *bool   `json:"append" default:"false"`
 	Encoding *string `json:"encoding" enum:"utf-8,base64" default:"utf-8" doc:"How content is given."`
@@ -58,8 +58,8 @@ type WriteFileOutput struct {
 // GlobInput is the input of glob.
 type GlobInput struct {
 	Sandbox *string `json:"sandbox" default:"default"`
-	Pattern *string `json:"pattern" required:"true"`
-	Cwd     *string `json:"cwd" default:"/home/user"`
+	Pattern *string `json:"pattern" required:"true" empty:"false"`
+	Cwd     *string `json:"cwd" default:"/home/user" empty:"false"`
 }
 
 // GlobOutput is what glob returns.
@@ -111,9 +111,9 @@ type ListedSandbox struct {
 // TransferInput is the input of transfer.
 type TransferInput struct {
 	FromSandbox *string `json:"from_sandbox" required:"true"`
-	FromPath    *string `json:"from_path" required:"true"`
+	FromPath    *string `json:"from_path" required:"true" empty:"false"`
 	ToSandbox   *string `json:"to_sandbox" required:"true"`
-	ToPath      *string `json:"to_path" required:"true"`
+	ToPath      *string `json:"to_path" required:"true" empty:"false"`
 	Recursive   *bool   `json:"recursive" default:"false"`
 }
 

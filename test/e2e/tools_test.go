@@ -81,6 +81,11 @@ func TestToolShell(t *testing.T) {
 	if got := s.tool("shell", object{"command": "pwd", "working_dir": "/tmp", "timeout_ms": nil}, http.StatusOK); got["stdout"] != "/tmp\n" {
 		t.Errorf("got %v", got)
 	}
+	s.shell("mkdir -p in/side")
+	if got := s.tool("shell", object{"command": "pwd", "working_dir": "in/side"}, http.StatusOK); got["stdout"] != "/home/user/in/side\n" {
+		t.Errorf("got %v", got)
+	}
+	s.refused("shell", object{"command": "echo " + strings.Repeat("x", 140_000)}, http.StatusBadRequest, "write them to a file")
 	for name, command := range map[string]string{
 		"quotes": `printf %s "it's \"quoted\" \$HOME"`, "newlines": "printf %s a\nprintf %s b", "a dash": "-x 2>/dev/null || printf ran",
 		"much": "printf %s " + strings.Repeat("x", 100_000) + " | tail -c 3",
@@ -142,7 +147,7 @@ func TestToolFiles(t *testing.T) {
 	if got := s.tool("read_file", object{"path": "bytes", "offset": 65, "limit": 3}, http.StatusOK); got["content"] != "ABC" || got["size"] != 256.0 {
 		t.Errorf("got %v", got)
 	}
-	if got := s.tool("read_file", object{"path": "bytes", "offset": 300}, http.StatusOK); got["content"] != "" {
+	if got := s.tool("read_file", object{"path": "bytes", "offset": 300}, http.StatusOK); got["content"] != "" || got["size"] != 256.0 {
 		t.Errorf("got %v", got)
 	}
 	// A window that cuts characters is text all the same.
@@ -177,6 +182,16 @@ func TestToolFiles(t *testing.T) {
 		t.Errorf("%s names nothing: %v", quoted[0], got)
 	}
 	s.shell("! test -e pwned") // no path was run as a command
+
+	s.refused("glob", object{"pattern": "*", "cwd": "plain"}, http.StatusBadRequest, "not a directory")
+	deep := "g/" + strings.Repeat("d/", 120)
+	s.shell("mkdir -p " + deep)
+	got = s.tool("glob", object{"pattern": strings.Repeat("**/", 40) + "deep"}, http.StatusOK) // and that in a moment
+	if want := []any{"g/x/.y/z/deep"}; !reflect.DeepEqual(got["files"], want) {
+		t.Errorf("got %v, want %q", got, want)
+	}
+	s.shell(`python3 -c "import socket; socket.socket(socket.AF_UNIX).bind('sock')"`)
+	s.refused("read_file", object{"path": "sock"}, http.StatusBadRequest, "is no file but")
 }
 
 func TestToolTransfer(t *testing.T) {
@@ -200,6 +215,8 @@ func TestToolTransfer(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	s.refused("transfer", move("nothing", "x", true), http.StatusNotFound, "no such file")
+	s.refused("transfer", move("/dev/zero", "x", false), http.StatusBadRequest, `"/dev/zero" is no file`)
+	s.refused("transfer", move("tree/f", "a/copy", false), http.StatusBadRequest, `unpack "/home/user/a/copy": is a directory`)
 	s.refused("transfer", object{"from_sandbox": "nobody", "from_path": "a", "to_sandbox": "other", "to_path": "b"}, http.StatusNotFound, `no sandbox "nobody"`)
 
 	// Onto or into itself, by whichever way that is: nothing is written, nothing lost.
@@ -304,6 +321,8 @@ func TestToolBadInput(t *testing.T) {
 		{"read_file", "limit must be", object{"path": "x", "limit": 1e9}},
 		{"read_file", "encoding must be one of", object{"path": "x", "encoding": "latin1"}},
 		{"write_file", "content is not valid base64", object{"path": "x", "content": "%", "encoding": "base64"}},
+		{"read_file", "path must not be empty", object{"path": ""}},
+		{"transfer", "to_path must not be empty", object{"from_sandbox": "a", "from_path": "b", "to_sandbox": "c", "to_path": ""}},
 		{"write_file", "content is required", object{"path": "x"}},
 		{"sandbox_create", "sandbox is required", object{}},
 		{"sandbox_list", `unknown field "x"`, object{"x": 1}},

@@ -19,7 +19,11 @@ import (
 // open opens a file as the user. One that is a pipe does not block.
 func open(name string, flags int, mode uint32) (fd int, st unix.Stat_t, err error) {
 	err = asUser(func() (err error) {
-		if fd, err = raw.OpenAt(unix.AT_FDCWD, name, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, mode); err != nil {
+		fd, err = raw.OpenAt(unix.AT_FDCWD, name, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, mode)
+		if err == unix.ENXIO { // a socket, a pipe that nobody reads, a terminal that there is none of
+			return noFile(name)
+		}
+		if err != nil {
 			return step("open", name, err)
 		}
 		return nil
@@ -37,10 +41,15 @@ func open(name string, flags int, mode uint32) (fd int, st unix.Stat_t, err erro
 	case unix.S_IFDIR:
 		err = step("open", name, unix.EISDIR)
 	default:
-		err = refuse(proto.Mistaken, "%q is no file but a pipe, a socket or a device", name)
+		err = noFile(name)
 	}
 	shut(fd)
 	return -1, st, err
+}
+
+// noFile says that what stands at a path has no content.
+func noFile(name string) error {
+	return refuse(proto.Mistaken, "%q is no file but a pipe, a socket or a device", name)
 }
 
 // readFile sends a file's content.
@@ -199,7 +208,7 @@ func settle(name string, mode uint32) (t target, err error) {
 		case st.Mode&unix.S_IFMT == unix.S_IFDIR:
 			return t, step("write", name, unix.EISDIR)
 		case st.Mode&unix.S_IFMT != unix.S_IFREG:
-			return t, refuse(proto.Mistaken, "%q is no file but a pipe, a socket or a device", name)
+			return t, noFile(name)
 		case t.mode == 0:
 			t.mode = st.Mode & 0o7777
 		}

@@ -51,6 +51,7 @@ func (g *globber) find(q *proto.Glob) error {
 	}
 	// What comes before the first special character is a path like any other.
 	base, rest := doublestar.SplitPattern(pattern)
+	rest = once(rest)
 	root := path.Join("/", base)
 	if !path.IsAbs(base) {
 		root = path.Join(dir, base)
@@ -59,6 +60,9 @@ func (g *globber) find(q *proto.Glob) error {
 		var st unix.Stat_t
 		if err := unix.Stat(dir, &st); err != nil {
 			return step("look in", dir, err)
+		}
+		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+			return step("look in", dir, unix.ENOTDIR)
 		}
 		return doublestar.GlobWalk(&tree{root: root, globber: g}, rest, func(p string, _ fs.DirEntry) error {
 			switch {
@@ -93,6 +97,13 @@ func (g *globber) find(q *proto.Glob) error {
 		}
 	}
 	return nil
+}
+
+// once leaves one ** of several in a row, which mean the same and take time that grows
+// with the power of their number.
+func once(pattern string) string {
+	names := slices.CompactFunc(strings.Split(pattern, "/"), func(a, b string) bool { return a == "**" && b == "**" })
+	return strings.Join(names, "/")
 }
 
 // tree is a folder as package fs has it, but for its rule that names are UTF-8.

@@ -164,6 +164,9 @@ func (p *packer) entry(dir int, name, as, at string) error {
 	case unix.S_IFIFO:
 		h.Typeflag = tar.TypeFifo
 	default:
+		if as == "." {
+			return noFile(at)
+		}
 		return nil // sockets and devices mean nothing elsewhere
 	}
 	p.files++

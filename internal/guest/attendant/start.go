@@ -53,6 +53,8 @@ func (a *attendant) launch(q *proto.Start) (_ *process, _ *pump, err error) {
 	p.changed.L = &p.mu
 	if len(p.dir) == 0 {
 		p.dir = []byte(wire.Home)
+	} else if p.dir[0] != '/' { // as paths of files
+		p.dir = []byte(wire.Home + "/" + string(p.dir))
 	}
 	if !validID(q.ID) {
 		return nil, nil, refuse(proto.Invalid, "a process needs an id of 1 to 64 letters, digits, - and _")
@@ -174,6 +176,10 @@ func (u *pump) discard() {
 // bash is the shell that commands get where there is one, sh where there is not.
 const bash, sh = "bash", "sh"
 
+// maxArgument is the longest that an argument or variable of a program can be, as
+// kernels have it.
+const maxArgument = 128<<10 - 1
+
 // command is what a request asks to be executed, before it was looked up.
 func command(q *proto.Start, dir string) (*wire.Command, error) {
 	c := &wire.Command{Dir: dir}
@@ -194,6 +200,9 @@ func command(q *proto.Start, dir string) (*wire.Command, error) {
 	for _, s := range append(append([]string{dir}, c.Argv...), c.Env...) {
 		if strings.IndexByte(s, 0) >= 0 {
 			return nil, refuse(proto.Invalid, "an argument, a variable or the working directory has a NUL in it, which no program can be given")
+		}
+		if len(s) > maxArgument {
+			return nil, refuse(proto.Invalid, "a command, an argument or a variable has %d bytes, and no program can be given more than %d at once: write them to a file", len(s), maxArgument)
 		}
 	}
 	return c, nil

@@ -107,6 +107,9 @@ func inside(name string) (string, error) {
 	return clean, nil
 }
 
+// at is where an entry goes, for errors.
+func (u *unpacker) at(name string) string { return path.Join(u.root, name) }
+
 func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	if h.Typeflag == tar.TypeXGlobalHeader {
 		return nil
@@ -121,7 +124,7 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	u.whole = name == "." && h.Typeflag != tar.TypeDir
 	folder, base := path.Split(name)
 	if err := u.enter(strings.TrimSuffix(folder, "/"), name == "."); err != nil {
-		return step("unpack", name, err)
+		return step("unpack", u.at(name), err)
 	}
 	if name == "." {
 		base = path.Base(u.root)
@@ -157,7 +160,7 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	if _, ok := errors.AsType[*proto.Error](err); ok {
 		return err
 	}
-	return step("unpack", name, err)
+	return step("unpack", u.at(name), err)
 }
 
 // enter opens the folder of an entry, and makes those that no entry was for. The
@@ -351,16 +354,16 @@ func (u *unpacker) finish(f folderEnd) error {
 	name := f.name
 	fd, err := u.open(name)
 	if err != nil {
-		return step("unpack", f.name, err)
+		return step("unpack", u.at(f.name), err)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return step("unpack", f.name, err)
+		return step("unpack", u.at(f.name), err)
 	}
 	if st.Mode&0o7777 != f.mode {
 		if err := unix.Fchmod(fd, f.mode); err != nil && st.Uid == wire.UID {
-			return step("unpack", f.name, err)
+			return step("unpack", u.at(f.name), err)
 		}
 	}
 	setTime(fd, f.time) //nolint:errcheck // not every file system keeps it
