@@ -169,9 +169,18 @@ func removeGroups(name string) error {
 				return err
 			}))
 			for _, dir := range slices.Backward(dirs) { // what is inside comes after what it is in
-				errs = append(errs, os.Remove(dir))
+				errs = append(errs, removeGroup(dir))
 			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// removeGroup removes one. Processes that were killed are still in it for a moment.
+func removeGroup(dir string) error {
+	for until := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if err := os.Remove(dir); !errors.Is(err, syscall.EBUSY) || time.Now().After(until) {
+			return err
+		}
+	}
 }
