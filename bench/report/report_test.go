@@ -72,6 +72,14 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 0.0214: "0.021", 1: "1.00", 12.34: "12.3", 123.4: "123", -1: "-1.00", -0.5: "-0.500", -123.4: "-123"} {
+		if got := number(v); got != want {
+			t.Errorf("%v is written %s, want %s", v, got, want)
+		}
+	}
+}
+
 func TestReport(t *testing.T) {
 	r := &Report{
 		Started: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Took: 90 * time.Second,

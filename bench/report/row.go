@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -130,14 +131,14 @@ func quantity(v float64, unit string) string { return number(v) + " " + unit }
 // number writes three significant digits, whole numbers from 100 on, and nothing
 // but a 0 for none.
 func number(v float64) string {
-	switch {
+	switch size := math.Abs(v); {
 	case v == 0:
 		return "0"
-	case v >= 100:
+	case size >= 100:
 		return strconv.FormatFloat(v, 'f', 0, 64)
-	case v >= 10:
+	case size >= 10:
 		return strconv.FormatFloat(v, 'f', 1, 64)
-	case v >= 1:
+	case size >= 1:
 		return strconv.FormatFloat(v, 'f', 2, 64)
 	default:
 		return strconv.FormatFloat(v, 'f', 3, 64)
