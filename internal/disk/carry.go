@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Place is a folder of a sandbox: Path, of clean names, below the folder Root of this
+// Place is a folder or file of a sandbox: Path, of clean names, below the folder Root of this
 // machine. No name on the way may be a link.
 type Place struct{ Root, Path string }
 
-// Carrier copies folders between sandboxes that run. Programs may change what it
+// Carrier copies files between sandboxes that run. Programs may change what it
 // reads meanwhile, and a kernel that one has taken over also what it writes, with the
 // worst intent: everything is done with the rights of a user whose files these are,
 // by descriptors of folders, and no link is followed.
@@ -39,6 +39,20 @@ const (
 // times, links and holes, and returns how many entries there were and the bytes of
 // their files. What there is of a copy that failed is left to the caller.
 func (c Carrier) Carry(ctx context.Context, from, to Place, name string) (files, bytes int64, err error) {
+	return c.carry(ctx, from, to, name, (*carrying).tree)
+}
+
+// CarryFile does as Carry with one file.
+func (c Carrier) CarryFile(ctx context.Context, from, to Place, name string) (bytes int64, err error) {
+	_, bytes, err = c.carry(ctx, from, to, name, (*carrying).alone)
+	return bytes, err
+}
+
+// way copies what is at a path below one open folder to a name in another, and
+// becomes the user once that is made.
+type way func(m *carrying, source int, path string, folder int, name string) error
+
+func (c Carrier) carry(ctx context.Context, from, to Place, name string, by way) (files, bytes int64, err error) {
 	if c.UID == 0 || c.GID == 0 {
 		return 0, 0, fmt.Errorf("copy %s as root", from.Path)
 	}
@@ -47,7 +61,7 @@ func (c Carrier) Carry(ctx context.Context, from, to Place, name string) (files,
 		defer close(done)
 		runtime.LockOSThread() // for good: the thread ends with its changed rights
 		m := carrying{Carrier: c, ctx: ctx, piece: make([]byte, 128<<10), names: map[uint64]first{}}
-		err = m.all(from, to, name)
+		err = m.between(from, to, name, by)
 		files, bytes = m.files, m.bytes
 	}()
 	<-done

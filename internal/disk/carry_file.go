@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -12,6 +13,50 @@ import (
 
 // blockBytes is the least that a file with content takes of a disk.
 const blockBytes = 4096
+
+// How any file is opened, whatever stands there by then, and one that is made.
+const (
+	openAny = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+	openNew = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
+)
+
+// alone copies a file that is not part of a folder.
+func (m *carrying) alone(source int, at string, folder int, name string) (err error) {
+	out, err := unix.Openat(folder, name, openNew, 0o600)
+	if err != nil {
+		return fmt.Errorf("make %s: %w", name, err)
+	}
+	defer func() { err = errors.Join(err, unix.Close(out)) }()
+	if err := unix.Fchown(out, m.UID, m.GID); err != nil {
+		return err
+	}
+	if err := become(m.UID, m.GID); err != nil {
+		return err
+	}
+	at = strings.TrimRight(at, "/")
+	from, err := descend(source, path.Dir(at))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(from)
+	in, err := unix.Openat(from, path.Base(at), openAny, 0)
+	if err != nil {
+		return m.failed("open", at, err)
+	}
+	defer unix.Close(in)
+	var st unix.Stat_t
+	if err := unix.Fstat(in, &st); err != nil {
+		return m.failed("look at", at, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fmt.Errorf("%w: %s is no file", ErrUnfit, at)
+	}
+	m.files++
+	if err := m.spend(entryBytes); err != nil {
+		return err
+	}
+	return m.failed("copy", at, m.content(in, out, &st))
+}
 
 // file copies an open file, or its name if it was copied under another.
 func (m *carrying) file(in, to int, name string, st *unix.Stat_t) error {
@@ -28,20 +73,25 @@ func (m *carrying) file(in, to int, name string, st *unix.Stat_t) error {
 	if err := m.spend(entryBytes); err != nil {
 		return err
 	}
-	out, err := unix.Openat(to, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	out, err := unix.Openat(to, name, openNew, 0o600)
 	if err != nil {
 		return err
 	}
+	return errors.Join(m.content(in, out, st), unix.Close(out))
+}
+
+// content copies what a file has, and then how it is.
+func (m *carrying) content(in, out int, st *unix.Stat_t) (err error) {
 	m.bytes += st.Size
 	if st.Size <= int64(len(m.piece)) {
 		err = m.small(in, out, int(st.Size))
 	} else {
 		err = m.large(in, out, st.Size)
 	}
-	if err == nil {
-		err = dressed(out, st)
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, unix.Close(out))
+	return dressed(out, st)
 }
 
 // again makes another name of a copy. The way to it is gone anew, since it may not be

@@ -143,6 +143,51 @@ echo secret >closed/in/f; chmod 0 closed/in/f; mkdir -p "deep/$(printf 'd/%.0s' 
 	}
 }
 
+func TestCarryFile(t *testing.T) {
+	dir, c := carriage(t, `mkdir in shut; head -c 20000000 /dev/urandom >in/large; ln in/large in/again; truncate -s 30M in/large; chmod 751 in/large; touch -d 2001-02-03 in/large
+ln -s in way; ln -s large in/link; mkfifo in/pipe; echo x >shut/f; chmod 0 shut; : >in/void`)
+	to := filepath.Join(dir, "to")
+	place := func(path string) Place { return Place{filepath.Join(dir, "from"), path} }
+	bytes, err := c.CarryFile(t.Context(), place("in//large/"), Place{to, ""}, "copy")
+	if err != nil || bytes != 30<<20 {
+		t.Fatalf("%d bytes, %v", bytes, err)
+	}
+	out, err := exec.Command("sh", "-ec", `cd "$1"; cmp from/in/large to/copy; stat -c '%a %u %g %h %y' to/copy; test $(stat -c %b to/copy) -lt 40000`, "sh", dir).CombinedOutput()
+	if want := "751 525288 525288 1 2001-02-03 00:00:00"; err != nil || !strings.HasPrefix(string(out), want) {
+		t.Errorf("it is %s, not %s: %v", out, want, err)
+	}
+	if _, err := c.CarryFile(t.Context(), place("in/large"), Place{to, ""}, "copy"); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("onto what is there: %v", err)
+	}
+	for name, try := range map[string]struct {
+		path string
+		want error
+	}{
+		"a link": {"in/link", unix.ELOOP}, "a link on the way": {"way/large", unix.ENOTDIR}, "a pipe": {"in/pipe", ErrUnfit}, "a folder": {"in", ErrUnfit},
+		"nothing": {"in/none", fs.ErrNotExist}, "what is closed to them": {"shut/f", fs.ErrPermission}, "the way up": {"../to/copy", unix.EXDEV},
+	} {
+		if err := os.RemoveAll(filepath.Join(to, "copy")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.CarryFile(t.Context(), place(try.path), Place{to, ""}, "copy"); !errors.Is(err, try.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	full := errors.New("full")
+	c.More = func(spent int64) (int64, error) {
+		if spent > 10<<20 {
+			return 0, full
+		}
+		return spent, nil
+	}
+	if err := os.RemoveAll(filepath.Join(to, "copy")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.CarryFile(t.Context(), place("in/large"), Place{to, ""}, "copy"); !errors.Is(err, full) {
+		t.Errorf("more than there may be: %v", err)
+	}
+}
+
 // Whoever has the folders in their hands changes them under the copying.
 func TestCarryIsNotLedAway(t *testing.T) {
 	dir, c := carriage(t, `mkdir -p tree/a/b tree/c; echo mine >tree/a/b/f; echo mine >tree/c/f; mkdir other; ln -s ../../secret other/b; ln -s ../../../secret/f other/f`)

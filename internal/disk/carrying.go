@@ -31,7 +31,8 @@ type carrying struct {
 // first is the first copy of a file with several names.
 type first struct{ folder, name string }
 
-func (m *carrying) all(from, to Place, name string) error {
+// between opens both ends.
+func (m *carrying) between(from, to Place, name string, by way) error {
 	source, err := unix.Open(from.Root, openDir, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: from.Root, Err: err}
@@ -48,6 +49,11 @@ func (m *carrying) all(from, to Place, name string) error {
 		return err
 	}
 	defer unix.Close(folder)
+	return by(m, source, from.Path, folder, name)
+}
+
+// tree copies a folder.
+func (m *carrying) tree(source int, path string, folder int, name string) (err error) {
 	if err := unix.Mkdirat(folder, name, 0o700); err != nil {
 		return fmt.Errorf("make folder %s: %w", name, err)
 	}
@@ -61,7 +67,7 @@ func (m *carrying) all(from, to Place, name string) error {
 	if err := become(m.UID, m.GID); err != nil {
 		return err
 	}
-	top, err := descend(source, from.Path)
+	top, err := descend(source, path)
 	if err != nil {
 		return err
 	}
@@ -130,7 +136,7 @@ func (m *carrying) entry(from, to int, name string, kind uint8) error {
 	if kind != unix.DT_REG && kind != unix.DT_DIR && kind != unix.DT_UNKNOWN {
 		return m.special(from, to, name)
 	}
-	fd, err := unix.Openat(from, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(from, name, openAny, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return nil // it has gone meanwhile

@@ -11,10 +11,10 @@ import (
 	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
-// carryAtOnce is how many folders are copied by the host at the same time.
+// carryAtOnce is how many folders and files are copied by the host at the same time.
 const carryAtOnce = 4
 
-// errElsewhere says that a folder is not where the host keeps sandboxes' files.
+// errElsewhere says that something is not where the host keeps sandboxes' files.
 var errElsewhere = errors.New("not among the sandbox's files on disk")
 
 // Carry copies the folder at a path, on which no link is, to a new name in another
@@ -23,12 +23,40 @@ var errElsewhere = errors.New("not among the sandbox's files on disk")
 // the attendants are to do it, who know better why it cannot be done, if so. bytes
 // are those of the files.
 func (h *Handle) Carry(ctx context.Context, path string, to *Handle, name string) (bytes int64, done bool, err error) {
-	from, ok := h.live.Place(path)
-	if !ok || h.Sandbox.Permissions.Restricts() || to.Sandbox.Permissions.Restricts() { // the guest holds these
+	if _, ok := h.reaches(path, to); !ok {
 		return 0, false, nil
 	}
 	if whole, err := h.guest.Whole(ctx, path); err != nil || !whole {
 		return 0, false, ctx.Err()
+	}
+	return h.carry(ctx, path, to, name, func(ctx context.Context, c disk.Carrier, from, into disk.Place) (int64, error) {
+		_, bytes, err := c.Carry(ctx, from, into, attend.Adopted)
+		return bytes, err
+	})
+}
+
+// CarryFile does as Carry with a file.
+func (h *Handle) CarryFile(ctx context.Context, path string, to *Handle, name string) (bytes int64, done bool, err error) {
+	return h.carry(ctx, path, to, name, func(ctx context.Context, c disk.Carrier, from, into disk.Place) (int64, error) {
+		return c.CarryFile(ctx, from, into, attend.Adopted)
+	})
+}
+
+// reaches is where the host has what h's sandbox has at a path, if the host may copy it.
+func (h *Handle) reaches(path string, to *Handle) (disk.Place, bool) {
+	if h.Sandbox.Permissions.Restricts() || to.Sandbox.Permissions.Restricts() { // the guest holds these
+		return disk.Place{}, false
+	}
+	return h.live.Place(path)
+}
+
+// carriage copies what is in one place to be Adopted in another.
+type carriage func(ctx context.Context, c disk.Carrier, from, into disk.Place) (bytes int64, err error)
+
+func (h *Handle) carry(ctx context.Context, path string, to *Handle, name string, by carriage) (bytes int64, done bool, err error) {
+	from, ok := h.reaches(path, to)
+	if !ok {
+		return 0, false, nil
 	}
 	select {
 	case h.m.carrying <- struct{}{}:
@@ -38,7 +66,7 @@ func (h *Handle) Carry(ctx context.Context, path string, to *Handle, name string
 	}
 	var failed error
 	err = to.guest.Adopt(ctx, name, func(ctx context.Context, at string) error {
-		bytes, failed = to.receive(ctx, from, at)
+		bytes, failed = to.receive(ctx, from, at, by)
 		return failed
 	})
 	_, told := errors.AsType[*fault.Error](failed)
@@ -53,8 +81,8 @@ func (h *Handle) Carry(ctx context.Context, path string, to *Handle, name string
 	return 0, false, nil
 }
 
-// receive copies a folder into one of h's sandbox.
-func (h *Handle) receive(ctx context.Context, from disk.Place, at string) (bytes int64, err error) {
+// receive copies something into a folder of h's sandbox.
+func (h *Handle) receive(ctx context.Context, from disk.Place, at string, by carriage) (bytes int64, err error) {
 	into, ok := h.live.Place(at)
 	if !ok {
 		return 0, errElsewhere
@@ -64,8 +92,7 @@ func (h *Handle) receive(ctx context.Context, from disk.Place, at string) (bytes
 	if err != nil {
 		return 0, err
 	}
-	_, bytes, err = c.Carry(ctx, from, into, attend.Adopted)
-	return bytes, err
+	return by(ctx, c, from, into)
 }
 
 // allowance is what the host may write into a sandbox.

@@ -71,6 +71,32 @@ END`)
 			t.Errorf("got %q", got)
 		}
 	})
+	t.Run("one file", func(t *testing.T) {
+		m.shell(p, "s", "x", `head -c 5000000 /dev/urandom >one && chmod 640 one && touch -d 2001-02-03 one && mkfifo fifo && python3 -c '
+import mmap, time
+f = open("one", "rb+"); m = mmap.mmap(f.fileno(), 0); m[:5] = b"there"; time.sleep(600)' >/dev/null 2>&1 & echo $! >pid; until head -c 5 one | grep -q there; do sleep 0.05; done; touch -d 2001-02-03 one`)
+		m.shell(p, "s", "y", "ls -a; ! stat new/copy")
+		bytes, done, err := from.CarryFile(t.Context(), sandbox.Home+"/one", to, "new/copy")
+		if !done || err != nil || bytes != 5_000_000 {
+			t.Fatalf("%d, %v, %v", bytes, done, err)
+		}
+		const look = " | cut -c1-64; stat -c '%F %a %U %h %y' "
+		a, b := m.shell(p, "s", "x", "sha256sum one"+look+"one; kill $(cat pid)"), m.shell(p, "s", "y", "sha256sum new/copy"+look+"new/copy")
+		if a != b || !strings.Contains(a, "2001-02-03") {
+			t.Errorf("it is %s of %s", b, a)
+		}
+		if got := m.shell(p, "s", "y", "echo more >>new/copy && tail -c 5 new/copy; ls -A new; rm -r new"); got != "more\ncopy" {
+			t.Errorf("got %q", got)
+		}
+		for _, path := range []string{"/etc/passwd", "/home/user/fifo", "/home/user/nothing", "/home/user/tree"} {
+			if _, done, err := from.CarryFile(t.Context(), path, to, "copy"); done || err != nil {
+				t.Errorf("%s: %v, %v", path, done, err)
+			}
+		}
+		if got := m.shell(p, "s", "y", "ls -A | grep -v there || true"); got != "" {
+			t.Errorf("left are %s", got)
+		}
+	})
 	t.Run("not by the host", func(t *testing.T) {
 		m.shell(p, "s", "x", "mkdir -p piped/in && mkfifo piped/in/pipe; ln -s tree way; mkdir shut && echo x >shut/f && chmod 0 shut/f")
 		m.shell(p, "s", "y", "mkdir -p taken closed && chmod 555 closed")

@@ -251,6 +251,15 @@ func carry(ctx context.Context, from *named.Handle, fromPath string, to *named.H
 			return n, err
 		}
 	}
+	if info.Kind == attend.File && info.Size >= large && !strings.HasSuffix(toPath, "/") {
+		at, err := destination(ctx, guest, fromPath)
+		if err != nil {
+			return 0, err
+		}
+		if n, done, err := from.CarryFile(ctx, at, to, toPath); done || err != nil {
+			return n, err
+		}
+	}
 	archive, err := guest.Pack(ctx, fromPath)
 	if err != nil {
 		return 0, err
@@ -259,6 +268,9 @@ func carry(ctx context.Context, from *named.Handle, fromPath string, to *named.H
 	counts, err := to.Guest().Unpack(ctx, toPath, archive)
 	return counts.Bytes, err
 }
+
+// large is how many bytes a file has that the host is asked to copy.
+const large = 1 << 20
 
 // carryFile copies what is read at a path.
 func carryFile(ctx context.Context, from *attend.Client, fromPath string, to *attend.Client, toPath string) (int64, error) {

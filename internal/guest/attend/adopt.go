@@ -17,10 +17,10 @@ func (c *Client) Whole(ctx context.Context, path string) (bool, error) {
 	return r.Count == 0, err
 }
 
-// Adopted is what a folder has to be called that Adopt gives its name.
+// Adopted is what a folder or file has to be called that Adopt gives its name.
 const Adopted = proto.Adopted
 
-// Adopt has fill make a folder named Adopted on the host, in the folder that the
+// Adopt has fill make a folder or file named Adopted on the host, in the folder that the
 // sandbox has at a path, and then gives it the name path: at once, and if nothing has
 // that name. Folders above path are made. If it comes to nothing, what fill made is
 // removed. The context that fill gets also ends with the conversation, by which time

@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
 
-// adopt has the host make a folder, and gives it its name when it is whole. Until
+// adopt has the host make a folder or a file, and gives it its name when it is whole. Until
 // then it is in a folder that no program of the sandbox can look into: the kernel
 // remembers what it was asked of, and would miss what comes later. So that is not
 // listed here either before the host is done.
@@ -47,7 +47,7 @@ func (c *peer) ending(e *proto.Closing) bool {
 	return err == nil && t == proto.End && c.Decode(e) == nil
 }
 
-// adoption is a folder that is being adopted.
+// adoption is what is being adopted.
 type adoption struct {
 	name    string // what it will be called
 	folder  *os.File
