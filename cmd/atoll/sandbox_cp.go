@@ -58,6 +58,9 @@ func (s *sandboxes) copyIn(ctx context.Context, c *adminapi.Client, from string,
 	if err != nil {
 		return err
 	}
+	if info.Mode()&fs.ModeNamedPipe != 0 { // which may wait for ever to be opened, and not hear of Ctrl-C
+		return fmt.Errorf("%s is a pipe: give - for FROM, and the pipe as stdin", from)
+	}
 	if !info.IsDir() {
 		in, err := os.Open(from)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,7 @@ func (s *sandboxes) exec() *cobra.Command {
 	var dir string
 	var timeout time.Duration
 	var stdin, detach bool
-	cmd := s.command("exec NAME COMMAND [ARGUMENT…]", "Run a command in a sandbox", `  atoll sandbox exec builder -- sh -c 'ls | wc -l'
+	cmd := s.command("exec [flags] NAME COMMAND [ARGUMENT…]", "Run a command in a sandbox", `  atoll sandbox exec builder -- sh -c 'ls | wc -l'
   tar c . | atoll sandbox exec --stdin builder -- tar x
   atoll sandbox exec --detach builder -- python3 -m http.server 8000`, cobra.MinimumNArgs(2),
 		func(ctx context.Context, c *adminapi.Client, args []string) error {
@@ -35,6 +36,8 @@ func (s *sandboxes) exec() *cobra.Command {
 			command := args[1:]
 			if command[0] == "--" && len(command) > 1 {
 				command = command[1:]
+			} else if strings.HasPrefix(command[0], "-") {
+				return wrong("%s stands where the command begins: flags of exec come before NAME, and a command that begins with a dash behind --", command[0])
 			}
 			for _, arg := range command {
 				in.Argv = append(in.Argv, httpapi.Text(arg))
@@ -57,6 +60,7 @@ func (s *sandboxes) exec() *cobra.Command {
 
 Exit codes: the command's own, 128+n when signal n ended it, 124 when it timed
 out, 130 after Ctrl-C, which ends it.`
+	cmd.DisableFlagsInUseLine = true
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what follows NAME is the command's
 	flags.StringArrayVarP(&env, "env", "e", nil, "variable for the command, NAME=value; may be repeated")

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -87,6 +88,7 @@ func TestSandboxCommands(t *testing.T) {
 		{"", []string{"one", "--", "sh", "-c", "kill -TERM $$"}, "", "", 143},
 		{"", []string{"--timeout", "200ms", "one", "--", "sleep", "60"}, "", "timed out", 124},
 		{"", []string{"one", "--", "no-such-program"}, "", "no such file", 1},
+		{"", []string{"one", "--workdir", "/tmp", "pwd"}, "", "flags of exec come before NAME", 2},
 		{"", []string{"two", "--", "true"}, "", `there is no sandbox "two"`, 1},
 	} {
 		stdout, stderr, code := c.try([]byte(want.stdin), append([]string{"exec"}, want.args...)...)
@@ -98,6 +100,13 @@ func TestSandboxCommands(t *testing.T) {
 	dir := t.TempDir()
 	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "in/deep"), 0o755), os.WriteFile(filepath.Join(dir, "in/deep/-x y"), []byte("there"), 0o750), os.Symlink("deep/-x y", filepath.Join(dir, "in/link"))); err != nil {
 		t.Fatal(err)
+	}
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := c.try(nil, "cp", pipe, "one:x"); code != 1 || !strings.Contains(stderr, "is a pipe") {
+		t.Errorf("a pipe: %d, %s", code, stderr)
 	}
 	c.do("cp", filepath.Join(dir, "in"), "one:tree")
 	if got := c.do("exec", "one", "--", "sh", "-c", "stat -c %a tree/deep/*; cat tree/link"); got != "750\nthere" {
