@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -243,6 +246,35 @@ func TestBrokenBody(t *testing.T) {
 	} {
 		if res := send(rest, true); !strings.HasPrefix(res, "HTTP/1.1 400 ") || !strings.Contains(res, "the request body ended early") {
 			t.Errorf("%s: got %q", name, res)
+		}
+	}
+}
+
+// TestAClientThatDoesNotRead is no warning: it has closed the connection.
+func TestAClientThatDoesNotRead(t *testing.T) {
+	for _, c := range []struct {
+		net  string
+		warn bool
+	}{{"tcp", false}, {"unix", true}} { // the other one is ours
+		var log bytes.Buffer
+		s := newServer(t, func(c *Config) {
+			c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		})
+		srv := httptest.NewServer(s.wrap("x", func(w http.ResponseWriter, _ *http.Request) error {
+			w.WriteHeader(http.StatusOK)
+			return fmt.Errorf("send: %w", &net.OpError{Op: "write", Net: c.net, Err: os.NewSyscallError("write", syscall.ECONNRESET)})
+		}))
+		res, err := srv.Client().Get(srv.URL)
+		if err == nil {
+			_, err = io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+		}
+		srv.Close()
+		if err == nil {
+			t.Error("half an answer looks whole")
+		}
+		if warned := log.Len() > 0; warned != c.warn {
+			t.Errorf("%s: %q", c.net, log.String())
 		}
 	}
 }

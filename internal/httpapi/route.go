@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/execution"
@@ -143,7 +145,7 @@ func (s *Server) fail(w *response, r *http.Request, err error) {
 	}
 	level := slog.LevelDebug // the caller's mistake, or what a probe asks for
 	switch f, ok := errors.AsType[*fault.Error](err); {
-	case gone:
+	case gone, unread(err):
 	case begun:
 		level = slog.LevelWarn
 	case w.status == http.StatusInternalServerError:
@@ -155,6 +157,13 @@ func (s *Server) fail(w *response, r *http.Request, err error) {
 	if begun {
 		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 	}
+}
+
+// unread reports whether an answer broke off because its client has closed the
+// connection.
+func unread(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "write" && op.Net == "tcp" && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
 }
 
 // recovered answers a request whose handler panicked with p.
