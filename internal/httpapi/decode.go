@@ -188,6 +188,19 @@ func decodeJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	return decodeStrict(body, into)
 }
 
+// noBody refuses a body where all that can be asked for is in the URL: what it asks
+// for would be passed over. {} asks for nothing.
+func noBody(r *http.Request) error {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 64))
+	if err != nil {
+		return fault.Wrap(fault.Invalid, err, "the request body cannot be read")
+	}
+	if text := strings.TrimSpace(string(body)); text != "" && text != "{}" {
+		return invalid("%s %s takes no body; its parameters belong in the query of the URL", r.Method, r.Pattern)
+	}
+	return nil
+}
+
 // wanted says what a field of a type must be; "" where that does not tell.
 func wanted(t reflect.Type) string {
 	for t != nil && t.Kind() == reflect.Pointer {

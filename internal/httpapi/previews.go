@@ -73,6 +73,9 @@ func (s *Server) openPreview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := noBody(r); err != nil {
+		return err
+	}
 	port, err := portOf(r)
 	if err != nil {
 		return err

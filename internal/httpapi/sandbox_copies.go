@@ -12,6 +12,9 @@ func (s *Server) sleepSandbox(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := noBody(r); err != nil {
+		return err
+	}
 	sb, err := s.sandboxes.Sleep(r.Context(), p.caller, p.session, p.name)
 	if err != nil {
 		return err
@@ -23,6 +26,9 @@ func (s *Server) sleepSandbox(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) forkSandbox(w http.ResponseWriter, r *http.Request) error {
 	p, err := s.onSandbox(r, nil, "count")
 	if err != nil {
+		return err
+	}
+	if err := noBody(r); err != nil {
 		return err
 	}
 	count, err := queryInt(p.query, "count", 1, 1, named.MaxForks)

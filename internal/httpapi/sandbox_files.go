@@ -162,6 +162,9 @@ func (s *Server) makeSandboxFolder(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
+	if err := noBody(r); err != nil {
+		return err
+	}
 	return s.inSandbox(r.Context(), p, func(h *named.Handle) error {
 		if err := h.Guest().Mkdir(r.Context(), at); err != nil {
 			return err
@@ -173,6 +176,9 @@ func (s *Server) makeSandboxFolder(w http.ResponseWriter, r *http.Request) error
 func (s *Server) moveSandboxFile(w http.ResponseWriter, r *http.Request) error {
 	p, err := s.onSandbox(r, []string{"from", "to"}, "replace")
 	if err != nil {
+		return err
+	}
+	if err := noBody(r); err != nil {
 		return err
 	}
 	from, to := p.query.Get("from"), p.query.Get("to")

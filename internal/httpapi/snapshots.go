@@ -29,6 +29,9 @@ func (s *Server) createSnapshot(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := noBody(r); err != nil {
+		return err
+	}
 	keep, err := queryInt(p.query, "keep_ms", 0, 1, maxKeep.Milliseconds())
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -51,4 +52,9 @@ func TestSandboxSleepsAndForks(t *testing.T) {
 	goesOn("default")
 	r.ask(http.MethodPost, "/fork?count=51", nil, http.StatusBadRequest)
 	r.ask(http.MethodPost, "/fork?copies=1", nil, http.StatusBadRequest)
+	for _, path := range []string{"/fork", "/snapshots", "/sleep"} {
+		if got := r.ask(http.MethodPost, path, object{"count": 2}, http.StatusBadRequest); !strings.Contains(fmt.Sprint(got["message"]), "in the query") {
+			t.Errorf("%s with a body: %v", path, got)
+		}
+	}
 }
