@@ -146,7 +146,7 @@ func (c *Client) accept() {
 			continue
 		}
 		c.wait.Go(func() {
-			conn, g, err := greet(u)
+			conn, g, err := greet(u, c.stood)
 			if err == nil && (g.First || g.Instance != c.instance) {
 				conn.Close()
 				err = fmt.Errorf("%w: another attendant has come", ErrProtocol)
@@ -174,10 +174,10 @@ func (c *Client) expected() bool {
 	return true
 }
 
-// greet takes the attendant's greeting on a new connection.
-func greet(u *net.UnixConn) (conn *proto.Conn, g proto.Greeting, err error) {
+// greet takes the attendant's greeting on a new connection. stood may be nil: see line.
+func greet(u *net.UnixConn, stood func(since time.Time) bool) (conn *proto.Conn, g proto.Greeting, err error) {
 	u.SetWriteBuffer(sendBuffer) //nolint:errcheck // a matter of speed
-	l := &line{UnixConn: u}
+	l := &line{UnixConn: u, stood: stood}
 	l.within(goodbye, false)
 	conn = proto.NewConn(l, readBuffer)
 	t, err := conn.Next()

@@ -70,7 +70,7 @@ func (p Patience) Dial(ctx context.Context, folder string, cue func(context.Cont
 			}
 			return nil, err
 		}
-		conn, g, err := greet(u)
+		conn, g, err := greet(u, nil)
 		if err != nil {
 			return nil, asGone(err)
 		}

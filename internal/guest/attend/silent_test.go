@@ -508,3 +508,56 @@ func TestSignsOfLifeOfManyConnections(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAGreetingMayStandStill has the sandbox stand still between a connection that the
+// host has asked for and the greeting on it, for longer than that may take.
+func TestAGreetingMayStandStill(t *testing.T) {
+	l := liar.New(t, nil)
+	connected, on := make(chan bool, 1), make(chan bool)
+	c, err := Dial(t.Context(), l.Folder, func(context.Context) error {
+		first, err := l.Dial(true)
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer first.Close()
+			var w proto.Wanted
+			if t, err := first.Next(); err != nil || t != proto.More || first.Decode(&w) != nil {
+				return
+			}
+			for range w.Connections {
+				conn, err := l.Connect()
+				if err != nil {
+					return
+				}
+				go func() {
+					defer conn.Close()
+					connected <- true
+					<-on
+					if liar.Greet(conn, false) == nil {
+						liar.Answers(func(*proto.Request) *proto.Reply { return &proto.Reply{} })(conn)
+					}
+				}()
+			}
+			_, _ = first.Next() // until the host hangs up
+		}()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	asked := make(chan error, 1)
+	go func() {
+		_, err := c.call(t.Context(), proto.Request{Forget: &proto.Name{ID: "x"}})
+		asked <- err
+	}()
+	<-connected
+	c.Rest(true)
+	time.Sleep(goodbye + late) // the load: a sandbox that sleeps
+	c.Rest(false)
+	close(on)
+	if err := <-asked; err != nil {
+		t.Error(err)
+	}
+}

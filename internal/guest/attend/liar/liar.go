@@ -32,15 +32,28 @@ func New(t testing.TB, say func(*proto.Conn)) *Liar {
 
 // Dial makes a connection and greets on it.
 func (l *Liar) Dial(first bool) (*proto.Conn, error) {
+	c, err := l.Connect()
+	if err != nil {
+		return nil, err
+	}
+	return c, Greet(c, first)
+}
+
+// Connect makes a connection and says nothing.
+func (l *Liar) Connect() (*proto.Conn, error) {
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: filepath.Join(l.Folder, "host")})
 	if err != nil {
 		return nil, err
 	}
-	c := proto.NewConn(conn, 1<<10)
+	return proto.NewConn(conn, 1<<10), nil
+}
+
+// Greet greets on a connection.
+func Greet(c *proto.Conn, first bool) error {
 	if err := c.Encode(proto.Hello, proto.Greeting{Version: 1, Instance: "liar", First: first}); err != nil {
-		return nil, err
+		return err
 	}
-	return c, c.Flush()
+	return c.Flush()
 }
 
 // Come does what an attendant does with a cue.
