@@ -19,9 +19,10 @@ import (
 
 const pageHTML = "<p>a page</p>\n"
 
-// nodePage is a server of one static page.
+// nodePage is a server of one static page, which keeps connections for as long as it
+// is another server's turn.
 func nodePage(port int) string {
-	return fmt.Sprintf(`require("http").createServer((q, r) => r.end("<p>a page</p>")).listen(%d, "127.0.0.1")`, port)
+	return fmt.Sprintf(`const s = require("http").createServer((q, r) => r.end("<p>a page</p>")); s.keepAliveTimeout = 0; s.listen(%d, "127.0.0.1")`, port)
 }
 
 // nginxPage has another server do the same, in one process as the first does, with a
