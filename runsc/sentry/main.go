@@ -17,6 +17,8 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
+	"slices"
 	"time"
 
 	_ "github.com/atoll-run/atoll/runsc/sentry/umount" // the other command
@@ -27,7 +29,7 @@ import (
 
 func main() {
 	runtime.GOMAXPROCS(1) // starting up is one thing after the other; the boot command sets its own number
-	postponeGC()
+	postponeGC(slices.Contains(os.Args, "--restore-spec-validation=ignore"))
 	skipTracePoints()
 	forgetClosedConnections()
 	registerSeccomp()
@@ -45,11 +47,43 @@ const bootTime = 2 * time.Second
 
 // postponeGC leaves the garbage of starting up alone: collecting it costs a
 // tenth of a sandbox's start. A sandbox that is still there when it has long
-// started waits in a pool, and gives the memory back.
-func postponeGC() {
+// started waits in a pool, and gives the memory back. If it is a memory that it
+// waits for, the garbage of reading that is left alone, too.
+func postponeGC(waits bool) {
 	percent := debug.SetGCPercent(400)
 	time.AfterFunc(bootTime, func() {
+		if waits {
+			debug.FreeOSMemory()
+			onceFull(func() { debug.SetGCPercent(percent) })
+			return
+		}
 		debug.SetGCPercent(percent)
 		debug.FreeOSMemory()
 	})
+}
+
+// full is how much a kernel has allocated that has begun to live: others do not
+// while they wait, in which the collector runs every two minutes.
+const full = 8 << 20
+
+// onceFull calls f after the first collection by which so much was allocated.
+func onceFull(f func()) {
+	began := allocated()
+	var arm func()
+	arm = func() {
+		runtime.AddCleanup(new([64]byte), func(int) {
+			if allocated()-began >= full {
+				f()
+			} else {
+				arm()
+			}
+		}, 0)
+	}
+	arm()
+}
+
+func allocated() uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
 }
