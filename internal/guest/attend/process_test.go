@@ -294,7 +294,9 @@ func testSignals(t *testing.T, c *attend.Client) {
 		t.Errorf("got %+v", got)
 	}
 	kind(t, c.Signal(t.Context(), p.ID, syscall.SIGUSR1, false), fault.Conflict, "has ended")
-	p = start(t, c, shell("sleep 4713 & sleep 4713"))
+	p = start(t, c, shell("sleep 4713 & echo ready; exec sleep 4713"))
+	o = follow(t, c, p.ID, 0)
+	until(t, o, "ready") // under gVisor a signal to a group may miss what is just being forked
 	kind(t, c.Signal(t.Context(), p.ID, 99, false), fault.Invalid, "no signal 99")
 	if err := c.Signal(t.Context(), p.ID, syscall.SIGTERM, true); err != nil {
 		t.Fatal(err)
