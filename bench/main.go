@@ -155,6 +155,10 @@ func measure(ctx context.Context, o *options) (rep *report.Report, err error) {
 		Started: begun.UTC().Truncate(time.Second), Quick: o.quick,
 		Machine: report.Describe(root, r.Runsc(), r.Image.String(), busy),
 	}
+	before, err := rig.Stolen()
+	if err != nil {
+		return nil, err
+	}
 	for _, g := range groups {
 		if !slices.Contains(o.groups, g.name) {
 			continue
@@ -173,7 +177,9 @@ func measure(ctx context.Context, o *options) (rep *report.Report, err error) {
 		}
 	}
 	rep.Took = time.Since(begun)
-	return rep, ctx.Err()
+	after, err := rig.Stolen()
+	rep.Machine.Stolen = float64(after-before) / float64(rep.Took) / float64(runtime.NumCPU())
+	return rep, errors.Join(err, ctx.Err())
 }
 
 // say reports progress.

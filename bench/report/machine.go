@@ -27,6 +27,7 @@ type Machine struct {
 	Kernel      string  `json:"kernel"`
 	Cgroup      string  `json:"cgroup"`
 	BusyBefore  float64 `json:"busy_before"` // share of all cores that others used just before the run
+	Stolen      float64 `json:"stolen"`      // share of all cores that the host gave to others during the run
 	Go          string  `json:"go"`
 	GVisor      string  `json:"gvisor"`
 	Image       string  `json:"image"`
@@ -73,6 +74,7 @@ func (m Machine) pairs() [][2]string {
 		{"kernel", m.Kernel},
 		{"cgroup", m.Cgroup},
 		{"busy before the run", fmt.Sprintf("%.0f %% of all cores", 100*m.BusyBefore)},
+		{"taken by the host during it", fmt.Sprintf("%.1f %% of all cores", 100*m.Stolen)},
 		{"Go", m.Go},
 		{"gVisor", m.GVisor},
 		{"image", m.Image},

@@ -63,6 +63,18 @@ func TestParseCPUTime(t *testing.T) {
 	}
 }
 
+func TestParseStolen(t *testing.T) {
+	got, err := parseStolen("cpu  100 1 20 5000 300 3 4 57 0 0\ncpu0 1 1 1 1 1 1 1 1\n")
+	if err != nil || got != 57*clockTick {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, bad := range []string{"", "cpu 1 2 3 4 5 6 7\n", "intr 1 2 3 4 5 6 7 8 9\n", "cpu 1 2 3 4 5 6 7 a\n"} {
+		if _, err := parseStolen(bad); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+}
+
 func TestPSS(t *testing.T) {
 	got, err := parsePSS("00400000-7fff [rollup]\nRss:    2000 kB\nPss:    1234 kB\nPss_Dirty:   100 kB\n")
 	if err != nil || got != 1234<<10 {

@@ -49,6 +49,29 @@ func parseCPUTime(stat string) (time.Duration, error) {
 	return time.Duration(ticks) * clockTick, nil
 }
 
+// Stolen returns how long the host of this machine has given its cores to others
+// while there was work for them here, since it started; 0 where it does not tell.
+func Stolen() (time.Duration, error) {
+	data, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, err
+	}
+	return parseStolen(string(data))
+}
+
+func parseStolen(stat string) (time.Duration, error) {
+	line, _, _ := strings.Cut(stat, "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 9 || fields[0] != "cpu" {
+		return 0, fmt.Errorf("/proc/stat begins with %q", line)
+	}
+	ticks, err := strconv.ParseInt(fields[8], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("/proc/stat: %w", err)
+	}
+	return time.Duration(ticks) * clockTick, nil
+}
+
 // Busy returns the share of all cores that was in use during d.
 func Busy(ctx context.Context, d time.Duration, cores int) (float64, error) {
 	before, err := CPUTime()
