@@ -47,31 +47,19 @@ go_goroutines 12
 	}
 }
 
-func TestParseCPUTime(t *testing.T) {
-	got, err := parseCPUTime("cpu  100 1 20 5000 300 3 4 0 0 0\ncpu0 1 1 1 1 1 1 1\n")
-	if err != nil || got != 128*clockTick {
-		t.Errorf("%v, %v", got, err)
+func TestParseCPUTimes(t *testing.T) {
+	worked, stolen, err := parseCPUTimes("cpu  100 1 20 5000 300 3 4 57 0 0\ncpu0 1 1 1 1 1 1 1 1\n")
+	if err != nil || worked != 128*clockTick || stolen != 57*clockTick {
+		t.Errorf("%v, %v, %v", worked, stolen, err)
 	}
-	for _, bad := range []string{"", "cpu 1 2\n", "intr 1 2 3 4 5 6 7 8\n", "cpu a 2 3 4 5 6 7 8\n"} {
-		if _, err := parseCPUTime(bad); err == nil {
+	for _, bad := range []string{"", "cpu 1 2\n", "cpu 1 2 3 4 5 6 7\n", "intr 1 2 3 4 5 6 7 8\n", "cpu a 2 3 4 5 6 7 8\n", "cpu 1 2 3 4 5 6 7 a\n"} {
+		if _, _, err := parseCPUTimes(bad); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}
 	}
 	a, err := CPUTime()
 	if err != nil || a <= 0 {
 		t.Errorf("this machine's: %v, %v", a, err)
-	}
-}
-
-func TestParseStolen(t *testing.T) {
-	got, err := parseStolen("cpu  100 1 20 5000 300 3 4 57 0 0\ncpu0 1 1 1 1 1 1 1 1\n")
-	if err != nil || got != 57*clockTick {
-		t.Errorf("%v, %v", got, err)
-	}
-	for _, bad := range []string{"", "cpu 1 2 3 4 5 6 7\n", "intr 1 2 3 4 5 6 7 8 9\n", "cpu 1 2 3 4 5 6 7 a\n"} {
-		if _, err := parseStolen(bad); err == nil {
-			t.Errorf("%q was accepted", bad)
-		}
 	}
 }
 

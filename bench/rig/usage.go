@@ -23,53 +23,45 @@ const clockTick = 10 * time.Millisecond
 // CPUTime returns how long the machine's cores have worked since it started,
 // all of them together.
 func CPUTime() (time.Duration, error) {
-	data, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0, err
-	}
-	return parseCPUTime(string(data))
-}
-
-func parseCPUTime(stat string) (time.Duration, error) {
-	line, _, _ := strings.Cut(stat, "\n")
-	fields := strings.Fields(line)
-	if len(fields) < 8 || fields[0] != "cpu" {
-		return 0, fmt.Errorf("/proc/stat begins with %q", line)
-	}
-	var ticks int64
-	for i, f := range fields[1:8] { // user nice system idle iowait irq softirq
-		n, err := strconv.ParseInt(f, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("/proc/stat: %w", err)
-		}
-		if i != 3 && i != 4 {
-			ticks += n
-		}
-	}
-	return time.Duration(ticks) * clockTick, nil
+	worked, _, err := cpuTimes()
+	return worked, err
 }
 
 // Stolen returns how long the host of this machine has given its cores to others
 // while there was work for them here, since it started; 0 where it does not tell.
 func Stolen() (time.Duration, error) {
-	data, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0, err
-	}
-	return parseStolen(string(data))
+	_, stolen, err := cpuTimes()
+	return stolen, err
 }
 
-func parseStolen(stat string) (time.Duration, error) {
+func cpuTimes() (worked, stolen time.Duration, err error) {
+	data, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0, err
+	}
+	return parseCPUTimes(string(data))
+}
+
+func parseCPUTimes(stat string) (worked, stolen time.Duration, err error) {
 	line, _, _ := strings.Cut(stat, "\n")
 	fields := strings.Fields(line)
 	if len(fields) < 9 || fields[0] != "cpu" {
-		return 0, fmt.Errorf("/proc/stat begins with %q", line)
+		return 0, 0, fmt.Errorf("/proc/stat begins with %q", line)
 	}
-	ticks, err := strconv.ParseInt(fields[8], 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("/proc/stat: %w", err)
+	for i, f := range fields[1:9] { // user nice system idle iowait irq softirq steal
+		ticks, err := strconv.ParseInt(f, 10, 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("/proc/stat: %w", err)
+		}
+		switch took := time.Duration(ticks) * clockTick; i {
+		case 3, 4:
+		case 7:
+			stolen = took
+		default:
+			worked += took
+		}
 	}
-	return time.Duration(ticks) * clockTick, nil
+	return worked, stolen, nil
 }
 
 // Busy returns the share of all cores that was in use during d.

@@ -176,6 +176,7 @@ func (p *Pool[K, I]) Claim(ctx context.Context, key K) (item I, hit bool, err er
 		k.target++
 	}
 	k.lastMiss = k.lastUse
+	p.report(k) // the target has risen, and dead items have gone
 	p.schedule()
 	p.mu.Unlock()
 	p.note(key, false)

@@ -37,10 +37,15 @@ type maker struct {
 	most    int            // guarded by mu; made at the same time
 	claims  map[bool]int   // guarded by mu; by whether they hit
 	targets map[string]int // guarded by mu
+	idle    map[string]int // guarded by mu
+	sized   chan struct{}  // guarded by mu; closed, and replaced, when a size was told
 }
 
 func newMaker(takes time.Duration) *maker {
-	return &maker{takes: takes, made: map[string]int{}, claims: map[bool]int{}, targets: map[string]int{}}
+	return &maker{
+		takes: takes, made: map[string]int{}, claims: map[bool]int{}, targets: map[string]int{},
+		idle: map[string]int{}, sized: make(chan struct{}),
+	}
 }
 
 func (m *maker) build(ctx context.Context, key string, _ bool) (*item, error) {
@@ -77,10 +82,32 @@ func (m *maker) Claimed(_ string, hit bool) {
 
 func (m *maker) Built(string, time.Duration, error) {}
 
-func (m *maker) Sized(key string, _, target int) {
+func (m *maker) Sized(key string, idle, target int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.targets[key] = target
+	m.idle[key], m.targets[key] = idle, target
+	close(m.sized)
+	m.sized = make(chan struct{})
+}
+
+// ready waits until n of a kind are kept ready, and nothing else is under way.
+func (m *maker) ready(t *testing.T, key string, n int) {
+	t.Helper()
+	late := time.After(time.Minute)
+	for {
+		m.mu.Lock()
+		idle, sized := m.idle[key], m.sized
+		m.mu.Unlock()
+		if idle == n {
+			synctest.Wait()
+			return
+		}
+		select {
+		case <-sized:
+		case <-late:
+			t.Fatalf("%d of %s are ready, not %d", idle, key, n)
+		}
+	}
 }
 
 // alive counts the items that have not been destroyed.
@@ -125,13 +152,13 @@ func TestKeepFillsWithAsManyAtATimeAsThereAreBuilders(t *testing.T) {
 		m := newMaker(makeTime)
 		p := open(m, 2)
 		defer p.Close()
+		begun := time.Now()
 		if p.Keep("a", 5, 20); p.Filled() {
 			t.Error("an empty pool is called filled")
 		}
-		time.Sleep(3*makeTime + time.Millisecond)
-		synctest.Wait()
-		if _, most := m.making(); m.count("a") != 5 || most != 2 || !p.Filled() {
-			t.Errorf("%d items were made, %d at a time", m.count("a"), most)
+		m.ready(t, "a", 5)
+		if _, most := m.making(); m.count("a") != 5 || most != 2 || !p.Filled() || time.Since(begun) != 3*makeTime {
+			t.Errorf("%d items were made, %d at a time, in %v", m.count("a"), most, time.Since(begun))
 		}
 		time.Sleep(10 * time.Second)
 		if m.count("a") != 5 {
@@ -146,7 +173,7 @@ func TestAHitIsInstantAndIsReplacedAfterTheDelay(t *testing.T) {
 		p := open(m, 2)
 		defer p.Close()
 		p.Keep("a", 2, 8)
-		time.Sleep(time.Second)
+		m.ready(t, "a", 2)
 		begun := time.Now()
 		one, hit, err := p.Claim(t.Context(), "a")
 		if err != nil || !hit || one.number != 1 || time.Since(begun) != 0 {
@@ -158,9 +185,9 @@ func TestAHitIsInstantAndIsReplacedAfterTheDelay(t *testing.T) {
 		if now, _ := m.making(); now != 0 {
 			t.Error("the replacement is begun at once")
 		}
-		time.Sleep(makeTime + 2*time.Millisecond)
-		if m.count("a") != 3 {
-			t.Errorf("%d items were made", m.count("a"))
+		m.ready(t, "a", 2)
+		if m.count("a") != 3 || time.Since(begun) != 15*time.Millisecond+makeTime {
+			t.Errorf("%d items were made, the last after %v", m.count("a"), time.Since(begun))
 		}
 	})
 }
@@ -192,7 +219,6 @@ func TestClaimsAreServedInTheirOrder(t *testing.T) {
 		var wait sync.WaitGroup
 		for i := range 5 {
 			wait.Go(func() {
-				time.Sleep(time.Duration(i) * time.Millisecond)
 				it, _, err := p.Claim(t.Context(), "a")
 				if err != nil {
 					t.Error(err)
@@ -203,6 +229,7 @@ func TestClaimsAreServedInTheirOrder(t *testing.T) {
 				}
 				it.Destroy(t.Context())
 			})
+			synctest.Wait() // it stands in line
 		}
 		wait.Wait()
 	})
@@ -226,7 +253,7 @@ func TestDemandRaisesTheTargetAndCalmLowersIt(t *testing.T) {
 			})
 		}
 		wait.Wait()
-		time.Sleep(time.Second)
+		m.ready(t, "a", 3)
 		if got := m.alive(); got != 3 {
 			t.Errorf("after a burst %d items are kept ready, want the most allowed", got)
 		}
@@ -249,7 +276,7 @@ func TestAKindNobodyAskedToKeepComesAndGoesWithDemand(t *testing.T) {
 				t.Fatal(err)
 			}
 			it.Destroy(t.Context())
-			time.Sleep(time.Second)
+			m.ready(t, "a", 1)
 			return hit
 		}
 		if claim() || !claim() || !claim() {
@@ -310,8 +337,7 @@ func TestADeadItemIsReplacedAndNeverClaimed(t *testing.T) {
 		p := open(m, 1)
 		defer p.Close()
 		p.Keep("a", 1, 1)
-		time.Sleep(time.Second)
-		synctest.Wait()
+		m.ready(t, "a", 1)
 		m.mu.Lock()
 		dead := m.items[0]
 		m.mu.Unlock()
@@ -328,7 +354,7 @@ func TestADeadItemIsReplacedAndNeverClaimed(t *testing.T) {
 		default:
 			t.Error("the dead item was not destroyed")
 		}
-		time.Sleep(time.Second)
+		m.ready(t, "a", 1)
 		if p.mu.Lock(); len(p.kinds["a"].idle) != 1 {
 			t.Errorf("%d items are ready", len(p.kinds["a"].idle))
 		}
@@ -357,7 +383,7 @@ func TestAFailureIsToldAndOthersWaitBeforeTheNextTry(t *testing.T) {
 			t.Fatalf("claim: %v after %v", err, time.Since(begun))
 		}
 		it.Destroy(t.Context())
-		time.Sleep(10 * time.Second)
+		m.ready(t, "a", 1)
 		if !p.Filled() {
 			t.Error("the pool is not filled again")
 		}
@@ -389,7 +415,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		m := newMaker(makeTime)
 		p := open(m, 2)
 		p.Keep("a", 3, 3)
-		time.Sleep(time.Second)
+		m.ready(t, "a", 3)
 		waiting := make(chan error)
 		go func() {
 			_, _, err := p.Claim(t.Context(), "b")

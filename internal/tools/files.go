@@ -239,24 +239,22 @@ func carry(ctx context.Context, from *named.Handle, fromPath string, to *named.H
 		}
 		info.Kind, fromPath = attend.Folder, behind
 	}
-	if info.Kind == attend.Folder {
-		if !recursive {
-			return 0, invalid("%s is a folder: set recursive to copy it with all that it has", fromPath)
-		}
-		at, err := destination(ctx, guest, fromPath)
-		if err != nil {
-			return 0, err
-		}
-		if n, done, err := from.Carry(ctx, at, to, toPath); done || err != nil {
-			return n, err
-		}
+	if info.Kind == attend.Folder && !recursive {
+		return 0, invalid("%s is a folder: set recursive to copy it with all that it has", fromPath)
 	}
-	if info.Kind == attend.File && info.Size >= large && !strings.HasSuffix(toPath, "/") {
+	var byHost func(context.Context, string, *named.Handle, string) (int64, bool, error)
+	switch {
+	case info.Kind == attend.Folder:
+		byHost = from.Carry
+	case info.Kind == attend.File && info.Size >= large && !strings.HasSuffix(toPath, "/"):
+		byHost = from.CarryFile
+	}
+	if byHost != nil {
 		at, err := destination(ctx, guest, fromPath)
 		if err != nil {
 			return 0, err
 		}
-		if n, done, err := from.CarryFile(ctx, at, to, toPath); done || err != nil {
+		if n, done, err := byHost(ctx, at, to, toPath); done || err != nil {
 			return n, err
 		}
 	}

@@ -29,7 +29,7 @@ import (
 
 func main() {
 	runtime.GOMAXPROCS(1) // starting up is one thing after the other; the boot command sets its own number
-	postponeGC(slices.Contains(os.Args, "--restore-spec-validation=ignore"))
+	postponeGC(slices.Contains(os.Args, waiting))
 	skipTracePoints()
 	forgetClosedConnections()
 	registerSeccomp()
@@ -40,6 +40,10 @@ func main() {
 		&boot{inodes: allowed.inodes}: "internal use only",
 	}, nil)
 }
+
+// waiting is the flag by which Atoll starts the kernels that wait for a memory, and
+// no others: see Prepare in internal/runtime/gvisor.
+const waiting = "--restore-spec-validation=ignore"
 
 // bootTime is longer than any boot, and short enough for what a program
 // allocates in the kernel meanwhile to stay small.
