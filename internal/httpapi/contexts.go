@@ -176,10 +176,12 @@ func (s *Server) runContext(w http.ResponseWriter, r *http.Request) error {
 		if err := p.trail.ran(ctx, id, res, err); err != nil {
 			return out.fail(err)
 		}
-		if err == nil && res.Status == codecontext.Ended {
+		if err != nil {
+			if why := h.Stopped(); why != nil {
+				err = why
+			}
+		} else if res.Status == codecontext.Ended {
 			err = h.Killed(*res.Exit)
-		} else if why := h.Stopped(); err != nil && why != nil {
-			err = why
 		}
 		if err != nil {
 			return out.fail(err)
