@@ -33,29 +33,38 @@ func (m *carrying) alone(source int, at string, folder int, name string) (err er
 	if err := become(m.UID, m.GID); err != nil {
 		return err
 	}
-	at = strings.TrimRight(at, "/")
-	from, err := descend(source, path.Dir(at))
+	in, st, err := openFile(source, at)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(from)
-	in, err := unix.Openat(from, path.Base(at), openAny, 0)
-	if err != nil {
-		return m.failed("open", at, err)
-	}
 	defer unix.Close(in)
-	var st unix.Stat_t
-	if err := unix.Fstat(in, &st); err != nil {
-		return m.failed("look at", at, err)
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return fmt.Errorf("%w: %s is no file", ErrUnfit, at)
-	}
 	m.files++
 	if err := m.spend(entryBytes); err != nil {
 		return err
 	}
 	return m.failed("copy", at, m.content(in, out, &st))
+}
+
+// openFile opens what must be a file, below an open folder.
+func openFile(source int, at string) (fd int, st unix.Stat_t, err error) {
+	way, name := path.Split(strings.TrimRight(at, "/")) // as it is: what ".." means depends on links
+	folder, err := descend(source, way)
+	if err != nil {
+		return -1, st, err
+	}
+	defer unix.Close(folder)
+	if fd, err = unix.Openat(folder, name, openAny, 0); err != nil {
+		return -1, st, fmt.Errorf("open %s: %w", at, err)
+	}
+	err = unix.Fstat(fd, &st)
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = ErrUnfit
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, st, fmt.Errorf("look at %s: %w", at, err)
+	}
+	return fd, st, nil
 }
 
 // file copies an open file, or its name if it was copied under another.

@@ -179,9 +179,12 @@ func (e *Engine) useImage(name string) (*image.Image, func() error, error) {
 	return img, release, err
 }
 
+// findOwners asks once: nobody changes their user namespace.
+var findOwners = sync.OnceValues(owner.Find)
+
 // Carrier implements named.Engine.
 func (n Named) Carrier(more func(int64) (int64, error)) (disk.Carrier, error) {
-	owners, err := owner.Find()
+	owners, err := findOwners()
 	if err != nil {
 		return disk.Carrier{}, err
 	}

@@ -59,8 +59,8 @@ type Engine interface {
 	Copy(ctx context.Context, from, to sandbox.ID) error
 	// CopyFiles makes another sandbox, of files alone, from one that does not run.
 	CopyFiles(ctx context.Context, from, to sandbox.ID) error
-	// Carrier copies folders of sandboxes with the rights of their programs; more is
-	// its More.
+	// Carrier reads and copies files of sandboxes with the rights of their programs;
+	// more is its More, nil for who only reads.
 	Carrier(more func(spent int64) (most int64, err error)) (disk.Carrier, error)
 	// Left lists all sandboxes that there is anything of.
 	Left(ctx context.Context) ([]sandbox.ID, error)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/audit"
+	"github.com/atoll-run/atoll/internal/disk"
 	"github.com/atoll-run/atoll/internal/execution"
 	"github.com/atoll-run/atoll/internal/fault"
 	"github.com/atoll-run/atoll/internal/guest/attend"
@@ -43,6 +44,9 @@ func (l lyingSandbox) Environ(map[string]string) []string            { return ni
 func (l lyingSandbox) Connect(sandbox.NetworkPolicy, []execution.BoundSecret) error {
 	return nil
 }
+
+// Place has nothing on the disk: it is the guest that is asked.
+func (l lyingSandbox) Place(string) (disk.Place, bool) { return disk.Place{}, false }
 
 type policy execution.Policy
 

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"strings"
 	"unicode/utf8"
@@ -31,21 +30,15 @@ func readFile(ctx context.Context, c *call, in *ReadFileInput) (*ReadFileOutput,
 	c.row.Command = []byte(*in.Path)
 	var out *ReadFileOutput
 	err = c.use(ctx, *in.Sandbox, func(h *named.Handle) error {
-		info, body, err := h.Guest().Read(ctx, *in.Path, offset, limit)
-		if err != nil {
-			return err
-		}
-		defer body.Close()
-		content, err := io.ReadAll(io.LimitReader(body, limit))
+		content, size, err := h.ReadFile(ctx, *in.Path, offset, limit)
 		if err != nil {
 			return err
 		}
 		end := offset + int64(len(content))
-		size := info.Size
+		out = &ReadFileOutput{Size: size, Truncated: in.Limit == nil && end < size}
 		if len(content) > 0 { // what /proc has is larger than it says
-			size = max(size, end)
+			out.Size = max(size, end)
 		}
-		out = &ReadFileOutput{Size: size, Truncated: in.Limit == nil && end < info.Size}
 		if in.Encoding != nil && *in.Encoding == inBase64 || in.Encoding == nil && !isText(content, offset > 0, end < out.Size) {
 			out.Content, out.Encoding = base64.StdEncoding.EncodeToString(content), inBase64
 			return nil
