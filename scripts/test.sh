@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What 'make test' does once everything is built: checks and lint rules, beside them
-# the image that tests run programs in, then every test with the race detector.
+# What 'make test' does once everything is built: the image that tests run programs
+# in, then checks, lint rules and every test with the race detector.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p .cache
@@ -30,16 +30,23 @@ joined() {
   return "$status"
 }
 
+# rest lints, and tests what may have company, at a lower priority.
+rest() {
+  renice -n 10 "$BASHPID" >/dev/null
+  make --no-print-directory lint || return
+  # shellcheck disable=SC2046 # one word for each package
+  go test -vet=off -race -timeout 30m -p 1 $(grep -vE "$alone" <<<"$packages")
+}
+
 test -e .cache/test-data/images/default/image.json || echo "building the image that tests run programs in, which takes a few minutes"
 beside bin/atoll image build --if-missing --data-dir .cache/test-data
-make --no-print-directory check lint
-joined
-
+make --no-print-directory check
 go build -race ./...
 packages=$(go list ./...)
+joined
+
 status=0
-# shellcheck disable=SC2046 # one word for each package
-beside nice -n 10 go test -vet=off -race -timeout 30m -p 1 $(grep -vE "$alone" <<<"$packages")
+beside rest
 # shellcheck disable=SC2046
 go test -vet=off -race -timeout 30m -p 2 -exec "flock -o '$PWD/.cache/alone'" $(grep -E "$alone" <<<"$packages") || status=1
 joined || status=1
