@@ -144,7 +144,8 @@ func (m *Manager) reserveForks(ctx context.Context, p *tenant.Principal, parent 
 		if there {
 			continue
 		}
-		elsewhere, err := m.cfg.Store.Create(ctx, sb, roomOf(p))
+		recorded := sb.clone() // others see sb by now
+		elsewhere, err := m.cfg.Store.Create(ctx, recorded, roomOf(p))
 		if err != nil || elsewhere != nil {
 			m.drop(e)
 			if err != nil {
@@ -152,6 +153,7 @@ func (m *Manager) reserveForks(ctx context.Context, p *tenant.Principal, parent 
 			}
 			continue
 		}
+		m.show(e, recorded)
 		twins = append(twins, e)
 	}
 	return twins, nil
