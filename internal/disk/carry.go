@@ -14,10 +14,10 @@ import (
 // machine. No name on the way may be a link.
 type Place struct{ Root, Path string }
 
-// Carrier reads files of sandboxes that run, and copies them between these. Programs may change what it
-// reads meanwhile, and a kernel that one has taken over also what it writes, with the
-// worst intent: everything is done with the rights of a user whose files these are,
-// by descriptors of folders, and no link is followed.
+// Carrier reads files of sandboxes that run, and copies them between these. Programs
+// may change what it reads meanwhile, and a kernel that one has taken over also what
+// it writes, with the worst intent: everything is done with the rights of a user whose
+// files these are, by descriptors of folders, and no link is followed.
 type Carrier struct {
 	UID, GID int // of this machine, never 0
 	// More returns up to which sum of bytes room may be taken before it is asked again,

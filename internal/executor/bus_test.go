@@ -138,8 +138,10 @@ func benchmarkTiny(b *testing.B, overBus bool) {
 	}()
 	var took []time.Duration
 	for b.Loop() {
-		atolltest.Until(b, time.Minute, "the pool was filled", func() bool { return m.engine.Ready(b.Context()) == nil })
-		time.Sleep(250 * time.Millisecond) // the load: callers come so far apart that the pool has refilled
+		// Callers come so far apart that the pool has refilled.
+		atolltest.Until(b, time.Minute, "the pool was filled", func() bool {
+			return m.engine.Ready(b.Context()) == nil && m.count(b, "atoll_pool_idle") >= m.count(b, "atoll_pool_target")
+		})
 		j := job("print(1)")
 		begun := time.Now()
 		if overBus {

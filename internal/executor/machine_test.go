@@ -132,8 +132,8 @@ func (m *machine) close(grace time.Duration) error {
 	return errors.Join(err, m.engine.Close(), m.homes.close())
 }
 
-// count adds up a counter's values.
-func (m *machine) count(t *testing.T, name string) (sum float64) {
+// count adds up the values of a counter, or a gauge.
+func (m *machine) count(t testing.TB, name string) (sum float64) {
 	t.Helper()
 	families, err := m.metrics.Gather()
 	if err != nil {
@@ -142,7 +142,7 @@ func (m *machine) count(t *testing.T, name string) (sum float64) {
 	for _, f := range families {
 		for _, v := range f.GetMetric() {
 			if f.GetName() == name {
-				sum += v.GetCounter().GetValue()
+				sum += v.GetCounter().GetValue() + v.GetGauge().GetValue()
 			}
 		}
 	}

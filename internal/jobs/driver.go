@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/riverqueue/river/riverdriver"
@@ -97,25 +98,30 @@ func (b *bell) Schema() string                         { return "" }
 func (b *bell) SetAfterConnectExec(string)             {}
 func (b *bell) Unlisten(context.Context, string) error { return nil }
 
-// quiet passes on River's warnings and errors only.
-type quiet struct{ slog.Handler }
+// quiet passes on River's warnings and errors only, and once the client stops, not
+// that what was under way was cancelled by it.
+type quiet struct {
+	slog.Handler
+	stopping *atomic.Bool
+}
 
 func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && q.Handler.Enabled(ctx, l)
 }
 
-// Handle leaves out what ends because the client does, which is no error.
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {
-	stopped := false
+	cancelled := false
 	r.Attrs(func(a slog.Attr) bool {
-		stopped = strings.HasSuffix(a.Value.String(), context.Canceled.Error())
-		return !stopped
+		cancelled = strings.HasSuffix(a.Value.String(), context.Canceled.Error())
+		return !cancelled
 	})
-	if stopped {
+	if cancelled && q.stopping.Load() {
 		return nil
 	}
 	return q.Handler.Handle(ctx, r)
 }
 
-func (q quiet) WithAttrs(a []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(a)} }
-func (q quiet) WithGroup(g string) slog.Handler      { return quiet{q.Handler.WithGroup(g)} }
+func (q quiet) WithAttrs(a []slog.Attr) slog.Handler {
+	return quiet{q.Handler.WithAttrs(a), q.stopping}
+}
+func (q quiet) WithGroup(g string) slog.Handler { return quiet{q.Handler.WithGroup(g), q.stopping} }

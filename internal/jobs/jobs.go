@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -98,9 +99,10 @@ type Config struct {
 
 // Client stores jobs and works on them.
 type Client struct {
-	cfg    Config
-	driver driver
-	river  *river.Client[*sql.Tx]
+	cfg      Config
+	driver   driver
+	river    *river.Client[*sql.Tx]
+	stopping atomic.Bool
 }
 
 // New returns a Client. Before Start it only stores jobs.
@@ -145,7 +147,7 @@ func New(cfg Config) (*Client, error) {
 	var err error
 	c.river, err = river.NewClient(riverdriver.Driver[*sql.Tx](c.driver), &river.Config{
 		ID:      c.cfg.ID,
-		Logger:  slog.New(quiet{cfg.Log.Handler()}),
+		Logger:  slog.New(quiet{cfg.Log.Handler(), &c.stopping}),
 		Workers: workers,
 		Queues: map[string]river.QueueConfig{
 			webhookQueue:  {MaxWorkers: cfg.Workers, FetchCooldown: fetchCooldown, FetchPollInterval: poll},
@@ -210,6 +212,7 @@ func (c *Client) Start(ctx context.Context) error {
 // have ended.
 func (c *Client) Stop(ctx context.Context) error {
 	defer c.driver.bell.stop()
+	c.stopping.Store(true)
 	err := c.river.Stop(ctx)
 	if err == nil || ctx.Err() == nil {
 		return err

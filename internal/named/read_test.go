@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/named"
 	"github.com/atoll-run/atoll/internal/sandbox"
 	"github.com/atoll-run/atoll/internal/tenant"
 )
@@ -62,5 +63,23 @@ until test -e ready; do sleep 0.05; done; chmod 0 shut; chmod 600 closed`
 		if read < 8 {
 			t.Errorf("%s: read only %d times", h.name, read)
 		}
+	}
+	// What is the host's is read without the guest, and nothing else is.
+	use, bound := m.use(p, "x"), m.use(ruled, "ruled")
+	for _, h := range []*named.Handle{use, bound} {
+		if err := h.Guest().Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, size, err := use.ReadFile(t.Context(), "folder/file", 1, 2); string(got) != "ee" || size != 4 || err != nil {
+		t.Errorf("without the guest: read %q of %d, %v", got, size, err)
+	}
+	for _, path := range []string{"link", "/etc/passwd"} {
+		if got, _, err := use.ReadFile(t.Context(), path, 0, 10); err == nil {
+			t.Errorf("%s was read without the guest: %q", path, got)
+		}
+	}
+	if got, _, err := bound.ReadFile(t.Context(), "file", 0, 10); err == nil {
+		t.Errorf("past the rules of an environment: read %q", got)
 	}
 }
