@@ -167,6 +167,37 @@ func TestShutdownWaitsForRuns(t *testing.T) {
 	}
 }
 
+// TestShutdownClosesUnusedConnections checks that a client's connection in
+// reserve does not hold a shutdown up as one with a request does.
+func TestShutdownClosesUnusedConnections(t *testing.T) {
+	s := newServer(t)
+	began, finish := make(chan struct{}), make(chan struct{})
+	s.Executor.Program("wait", func(*gatewaytest.Run) int { close(began); <-finish; return 0 })
+	url, stop, done := listen(t, s)
+	reserve, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reserve.Close()
+	got := start(url, `{"code":"wait"}`) // accepted after the other
+	<-began
+	stop()
+	// What Go gives it are five seconds.
+	if err := reserve.SetReadDeadline(time.Now().Add(4 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reserve.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the unused connection: %v", err)
+	}
+	close(finish)
+	if a := <-got; a.err != nil || a.status != 200 {
+		t.Errorf("got %+v", a)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestShutdownLosesPatience checks that a request is told when its execution
 // goes on without this server.
 func TestShutdownLosesPatience(t *testing.T) {

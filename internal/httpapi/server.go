@@ -195,12 +195,14 @@ const expireWait = 2 * time.Second
 // requests that wait for running ones get the grace period, what is left is cut.
 // It closes ln and returns nil after a shutdown, however impatient.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	var spare unused
 	srv := &http.Server{
 		Handler:           s,
 		Protocols:         protocols(),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
+		ConnState:         spare.track,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	if s.mcp != nil {
@@ -224,6 +226,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer cancel()
 	cut := time.AfterFunc(s.grace, func() { s.cut(answered) })
 	defer cut.Stop()
+	defer time.AfterFunc(unusedWait, spare.close).Stop()
 	// Beyond the grace period, requests that are cut need a moment to be answered.
 	wait, stop := context.WithTimeout(answered, s.grace+30*time.Second)
 	defer stop()

@@ -1,0 +1,42 @@
+package httpapi
+
+import (
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// unusedWait is how long a connection has at a shutdown to bring its first
+// request, if that was under way.
+const unusedWait = 250 * time.Millisecond
+
+// unused are the connections that have brought no request yet. A client that
+// opens one may find another free before it is there (Go's does, and browsers);
+// [http.Server.Shutdown] would give each of them five seconds.
+type unused struct {
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+}
+
+// track is an [http.Server]'s ConnState.
+func (u *unused) track(c net.Conn, state http.ConnState) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if state != http.StateNew {
+		delete(u.conns, c)
+		return
+	}
+	if u.conns == nil {
+		u.conns = map[net.Conn]struct{}{}
+	}
+	u.conns[c] = struct{}{}
+}
+
+func (u *unused) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for c := range u.conns {
+		_ = c.Close()
+	}
+}
