@@ -157,14 +157,19 @@ func (s *Server) serveStateless(w http.ResponseWriter, r *http.Request, at place
 	s.stateless.ServeHTTP(w, r.WithContext(context.WithValue(ctx, contextKey{}, req)))
 }
 
-// serveOpening opens a session.
+// serveOpening opens a session. A client whose connection breaks meanwhile can ask
+// for the answer again, as for every other; by the request's own context the SDK
+// would take the session back.
 func (s *Server) serveOpening(w http.ResponseWriter, r *http.Request, at place) error {
 	one, err := s.open(at)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+	defer context.AfterFunc(one.life, cancel)()
 	req := &request{place: one.place, session: one, server: one.server, life: one.life}
-	s.stateful.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), contextKey{}, req)))
+	s.stateful.ServeHTTP(w, r.WithContext(context.WithValue(ctx, contextKey{}, req)))
 	if !one.connected() { // the SDK refused the request
 		one.close()
 		s.forget(one.id)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -217,6 +218,24 @@ func TestResume(t *testing.T) {
 	}
 	if res := k.do(t, http.MethodGet, "alice", "", "", "Mcp-Session-Id", k.session(t, "alice"), "Last-Event-ID", event); res.StatusCode != http.StatusBadRequest {
 		t.Errorf("another session's stream: %s", res.Status)
+	}
+}
+
+// TestResumeOpening takes up an initialize whose client was gone before it was
+// answered.
+func TestResumeOpening(t *testing.T) {
+	k := open(t)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := httptest.NewRequestWithContext(gone, http.MethodPost, k.URL+"/mcp", strings.NewReader(initialize))
+	r.Header = http.Header{"Authorization": {"Bearer alice"}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+	w := httptest.NewRecorder()
+	k.serve(w, r)
+	_, event, _ := strings.Cut(w.Body.String(), "id: ")
+	event, _, _ = strings.Cut(event, "\n")
+	again := k.do(t, http.MethodGet, "alice", "", "", "Mcp-Session-Id", w.Header().Get("Mcp-Session-Id"), "Last-Event-ID", event, "Mcp-Protocol-Version", "2025-11-25")
+	if got := message(t, again); !strings.Contains(string(got.Result), `"serverInfo"`) {
+		t.Errorf("%s: %s", again.Status, got.Result)
 	}
 }
 

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -27,9 +28,17 @@ func TestMCPConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The suite sends no key. Everything else arrives as it was sent.
-	front := httptest.NewServer(&httputil.ReverseProxy{Transport: keyed{}, Rewrite: func(r *httputil.ProxyRequest) {
+	proxy := &httputil.ReverseProxy{Transport: keyed{}, Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host = at.Scheme, at.Host
-	}})
+	}}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Otherwise Go closes the request's body with the answer's first byte. The
+		// proxy may yet have to read its end, and gives the answer up if it cannot.
+		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+			t.Error(err)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
 	defer front.Close()
 	node := "node-linux-" + map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
 	dir := install(t, mcpConformance, node+nodeForIt)
