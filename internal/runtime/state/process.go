@@ -63,9 +63,23 @@ func ended(pidfd int) bool {
 	return err == nil && n == 1
 }
 
-// Done is closed when the process has ended. If it had not when Close was
-// called, Done stays open.
-func (p *Process) Done() <-chan struct{} { return p.done }
+// Done is closed when the process has ended, and is so already for who asks after
+// that: a sandbox that has died must not be given work because a goroutine is late.
+// If the process had not ended when Close was called, Done stays open.
+func (p *Process) Done() <-chan struct{} {
+	p.look()
+	return p.done
+}
+
+// look finds out whether the process has ended, of which after Close nothing more
+// can be known.
+func (p *Process) look() {
+	_ = p.control(func(fd int) {
+		if ended(fd) {
+			p.finish()
+		}
+	})
+}
 
 // Kill sends SIGKILL; a process that has ended is no error. After Close it fails
 // with os.ErrClosed: the descriptor's number may be another process's by then.
@@ -82,11 +96,7 @@ func (p *Process) Kill() error {
 
 // Close stops following the process.
 func (p *Process) Close() error {
-	_ = p.control(func(fd int) { // closed before, it has nothing to tell
-		if ended(fd) {
-			p.finish()
-		}
-	})
+	p.look()
 	return p.file.Close()
 }
 

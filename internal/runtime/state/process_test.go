@@ -47,6 +47,19 @@ func TestCloseTellsOfAnEndThatNobodyHadSeen(t *testing.T) {
 	}
 }
 
+func TestDoneTellsOfAnEndAtOnce(t *testing.T) {
+	for range 200 {
+		cmd, p := child(t)
+		cmd.Process.Kill()
+		cmd.Wait()
+		select {
+		case <-p.Done():
+		default:
+			t.Fatal("the process has ended, and Done is open")
+		}
+	}
+}
+
 func TestKillAfterCloseHitsNobodyElse(t *testing.T) {
 	_, gone := child(t)
 	gone.Close()
