@@ -42,14 +42,35 @@ func (g *Group) freeze(ctx context.Context) error {
 	if err := g.gather(dir); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "freezer.state"), []byte("FROZEN"), 0); err != nil {
-		return err
+	state := filepath.Join(dir, "freezer.state")
+	// What was just being started, or told something else, may miss that it is to
+	// stop, and is told again; what misses it for long, once it has gone on a little.
+	for {
+		try, cancel := context.WithTimeoutCause(ctx, freezeAgain, errNotFrozen)
+		err := until(try, func() (bool, error) {
+			if err := os.WriteFile(state, []byte("FROZEN"), 0); err != nil {
+				return false, err
+			}
+			now, err := os.ReadFile(state)
+			return strings.TrimSpace(string(now)) == "FROZEN", err
+		})
+		cancel()
+		if !errors.Is(err, errNotFrozen) {
+			return err
+		}
+		if err := os.WriteFile(state, []byte("THAWED"), 0); err != nil {
+			return err
+		}
+		time.Sleep(freezePause)
 	}
-	return until(ctx, func() (bool, error) {
-		state, err := os.ReadFile(filepath.Join(dir, "freezer.state"))
-		return strings.TrimSpace(string(state)) == "FROZEN", err
-	})
 }
+
+var errNotFrozen = errors.New("the processes have not stopped yet")
+
+const (
+	freezeAgain = 250 * time.Millisecond
+	freezePause = 10 * time.Millisecond
+)
 
 // gather moves the group's processes into its freezer group. What one of them
 // starts after it was moved is there from its beginning.

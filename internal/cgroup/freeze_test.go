@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"context"
 	"io"
 	"os/exec"
 	"strconv"
@@ -106,5 +107,55 @@ func tryFreeze(t *testing.T, p *Parent) {
 	}
 	if names, err := p.List(); err != nil || len(names) != 0 {
 		t.Errorf("groups that are left: %q, %v", names, err)
+	}
+}
+
+// TestFreezeWhileProcessesStart freezes processes that start others all the time.
+func TestFreezeWhileProcessesStart(t *testing.T) {
+	p, err := Open("atoll-test-freeze-starts")
+	if err != nil {
+		t.Fatalf("%v (the test must run as root)", err)
+	}
+	t.Cleanup(func() {
+		if err := p.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	g, err := p.Create("group", Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		cmd := exec.Command("sh", "-c", "read x; while :; do /bin/true & /bin/true; done")
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Wait() }) // killed with the group
+		for _, file := range g.Procs() {
+			write(t, file, strconv.Itoa(cmd.Process.Pid))
+		}
+		if _, err := io.WriteString(in, "begin\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		g.Kill()
+		if err := g.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	for range 100 {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		if err := g.Freeze(ctx); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := g.Thaw(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
