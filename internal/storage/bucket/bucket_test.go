@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
 	"gocloud.dev/blob/memblob"
 )
 
@@ -70,6 +72,46 @@ func TestListing(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("listed are %d names, among them %q", len(got), got[2500:])
+	}
+}
+
+// A signal that comes to whoever asks for something, as Go sends its own threads,
+// cancels the request's context. What was asked for is done all the same.
+func TestInterruptedRequests(t *testing.T) {
+	m := bare(t)
+	root := &node{m: m}
+	fs.NewNodeFS(root, nil)
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out fuse.EntryOut
+	inode, h, _, no := root.Create(interrupted, "file", syscall.O_WRONLY, 0o600, &out)
+	if no != 0 {
+		t.Fatal(no)
+	}
+	root.AddChild("file", inode, true)
+	if no := h.(*handle).Release(interrupted); no != 0 {
+		t.Error("Release:", no)
+	}
+	for name, do := range map[string]func() syscall.Errno{
+		"Lookup": func() syscall.Errno { _, no := root.Lookup(interrupted, "file", &out); return no },
+		"Mkdir":  func() syscall.Errno { _, no := root.Mkdir(interrupted, "folder", 0o700, &out); return no },
+		"Rename": func() syscall.Errno { return root.Rename(interrupted, "file", root, "other", 0) },
+		"Unlink": func() syscall.Errno { return root.Unlink(interrupted, "file") },
+		"Rmdir":  func() syscall.Errno { return root.Rmdir(interrupted, "folder") },
+	} {
+		for _, key := range []string{"file", "folder/"} {
+			if err := m.cfg.Objects.WriteAll(t.Context(), key, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if name == "Mkdir" {
+			if err := m.cfg.Objects.Delete(t.Context(), "folder/"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if no := do(); no != 0 {
+			t.Errorf("%s: %v", name, no)
+		}
 	}
 }
 

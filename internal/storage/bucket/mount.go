@@ -59,8 +59,11 @@ func (r *Room) give(n int64) { r.used.Add(-n) }
 type Mount struct {
 	cfg    Config
 	server *fuse.Server
-	ctx    context.Context // of what the kernel asks for
-	stop   context.CancelFunc
+	// ctx is that of all that the kernel asks for. A request's own ends with any
+	// signal to who waits for it; gVisor's kernel, as a Go program, has those all the
+	// time.
+	ctx  context.Context
+	stop context.CancelFunc
 
 	mu    sync.Mutex
 	files map[string]*file // guarded by mu; open ones, and those not stored yet, by key

@@ -51,20 +51,20 @@ func attr(out *fuse.Attr, folder bool, size int64, modified time.Time) {
 }
 
 // stat looks for a key, as a file and then as a folder.
-func (m *Mount) stat(ctx context.Context, key string) (folder bool, size int64, modified time.Time, no syscall.Errno) {
+func (m *Mount) stat(key string) (folder bool, size int64, modified time.Time, no syscall.Errno) {
 	if f := m.known(key); f != nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return false, f.size, f.modified, 0
 	}
-	a, err := m.cfg.Objects.Attributes(ctx, key)
+	a, err := m.cfg.Objects.Attributes(m.ctx, key)
 	if err == nil {
 		return false, a.Size, a.ModTime, 0
 	}
 	if gcerrors.Code(err) != gcerrors.NotFound {
 		return false, 0, time.Time{}, errno(err)
 	}
-	some, no := m.first(ctx, key+"/", 1)
+	some, no := m.first(key+"/", 1)
 	if no == 0 && len(some) == 0 {
 		no = syscall.ENOENT
 	}
@@ -72,8 +72,8 @@ func (m *Mount) stat(ctx context.Context, key string) (folder bool, size int64, 
 }
 
 // first lists at most n keys with a prefix.
-func (m *Mount) first(ctx context.Context, prefix string, n int) ([]*blob.ListObject, syscall.Errno) {
-	some, _, err := m.cfg.Objects.ListPage(ctx, blob.FirstPageToken, n, &blob.ListOptions{Prefix: prefix})
+func (m *Mount) first(prefix string, n int) ([]*blob.ListObject, syscall.Errno) {
+	some, _, err := m.cfg.Objects.ListPage(m.ctx, blob.FirstPageToken, n, &blob.ListOptions{Prefix: prefix})
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, errno(err)
 	}
@@ -82,7 +82,7 @@ func (m *Mount) first(ctx context.Context, prefix string, n int) ([]*blob.ListOb
 
 // Lookup implements fs.NodeLookuper.
 func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
-	folder, size, modified, no := n.m.stat(ctx, n.below()+name)
+	folder, size, modified, no := n.m.stat(n.below() + name)
 	if no != 0 {
 		return nil, no
 	}
@@ -102,7 +102,7 @@ func (n *node) Getattr(ctx context.Context, h fs.FileHandle, out *fuse.AttrOut) 
 		attr(&out.Attr, false, open.f.size, open.f.modified)
 		return 0
 	}
-	folder, size, modified, no := n.m.stat(ctx, n.key())
+	folder, size, modified, no := n.m.stat(n.key())
 	attr(&out.Attr, folder, size, modified)
 	return no
 }
@@ -114,7 +114,7 @@ func (n *node) Setattr(ctx context.Context, h fs.FileHandle, in *fuse.SetAttrIn,
 	if size, ok := in.GetSize(); ok {
 		open, ok := h.(*handle)
 		if !ok {
-			_, now, modified, no := n.m.stat(ctx, n.key())
+			_, now, modified, no := n.m.stat(n.key())
 			if no != 0 {
 				return no
 			}
@@ -138,7 +138,7 @@ func (n *node) Setattr(ctx context.Context, h fs.FileHandle, in *fuse.SetAttrIn,
 
 // Open implements fs.NodeOpener.
 func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
-	_, size, modified, no := n.m.stat(ctx, n.key())
+	_, size, modified, no := n.m.stat(n.key())
 	if no != 0 {
 		return nil, 0, no
 	}
@@ -172,13 +172,13 @@ func (n *node) Create(ctx context.Context, name string, flags, _ uint32, out *fu
 
 // Mkdir implements fs.NodeMkdirer.
 func (n *node) Mkdir(ctx context.Context, name string, _ uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
-	if _, _, _, no := n.m.stat(ctx, n.below()+name); no != syscall.ENOENT {
+	if _, _, _, no := n.m.stat(n.below() + name); no != syscall.ENOENT {
 		if no == 0 {
 			no = syscall.EEXIST
 		}
 		return nil, no
 	}
-	if err := n.m.cfg.Objects.WriteAll(ctx, n.below()+name+"/", nil, nil); err != nil {
+	if err := n.m.cfg.Objects.WriteAll(n.m.ctx, n.below()+name+"/", nil, nil); err != nil {
 		return nil, errno(err)
 	}
 	attr(&out.Attr, true, 0, time.Now())
@@ -206,10 +206,10 @@ func (m *Mount) forget(key string) bool {
 }
 
 // Unlink implements fs.NodeUnlinker.
-func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
+func (n *node) Unlink(_ context.Context, name string) syscall.Errno {
 	key := n.below() + name
 	known := n.m.forget(key)
-	err := n.m.cfg.Objects.Delete(ctx, key)
+	err := n.m.cfg.Objects.Delete(n.m.ctx, key)
 	if known && gcerrors.Code(err) == gcerrors.NotFound {
 		return 0 // it had not been stored
 	}
@@ -217,9 +217,9 @@ func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
 }
 
 // Rmdir implements fs.NodeRmdirer.
-func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
+func (n *node) Rmdir(_ context.Context, name string) syscall.Errno {
 	marker := n.below() + name + "/"
-	some, no := n.m.first(ctx, marker, 2)
+	some, no := n.m.first(marker, 2)
 	if no != 0 {
 		return no
 	}
@@ -238,12 +238,12 @@ func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
 	if no != 0 || len(some) == 0 {
 		return no
 	}
-	return errno(n.m.cfg.Objects.Delete(ctx, marker))
+	return errno(n.m.cfg.Objects.Delete(n.m.ctx, marker))
 }
 
 // Rename implements fs.NodeRenamer, for files: a bucket would copy every object
 // of a folder. Whoever moves one is told to copy it, and does.
-func (n *node) Rename(ctx context.Context, name string, to fs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
+func (n *node) Rename(_ context.Context, name string, to fs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
 	child := n.GetChild(name)
 	if child == nil || child.IsDir() {
 		return syscall.EXDEV
@@ -261,7 +261,7 @@ func (n *node) Rename(ctx context.Context, name string, to fs.InodeEmbedder, new
 		stored = f.stored
 		f.mu.Unlock()
 	}
-	if err := n.m.cfg.Objects.Copy(ctx, onto, from, nil); err != nil {
+	if err := n.m.cfg.Objects.Copy(n.m.ctx, onto, from, nil); err != nil {
 		return errno(err)
 	}
 	n.m.forget(onto)
@@ -275,7 +275,7 @@ func (n *node) Rename(ctx context.Context, name string, to fs.InodeEmbedder, new
 		f.mu.Unlock()
 	}
 	n.m.mu.Unlock()
-	return errno(n.m.cfg.Objects.Delete(ctx, from))
+	return errno(n.m.cfg.Objects.Delete(n.m.ctx, from))
 }
 
 // Statfs implements fs.NodeStatfser: a bucket has no end.
