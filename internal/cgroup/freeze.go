@@ -68,8 +68,8 @@ func (g *Group) freeze(ctx context.Context) error {
 var errNotFrozen = errors.New("the processes have not stopped yet")
 
 const (
-	freezeAgain = 250 * time.Millisecond
-	freezePause = 10 * time.Millisecond
+	freezeAgain = 250 * time.Millisecond // of being told to stop, before they go on
+	freezePause = 10 * time.Millisecond  // in which they do
 )
 
 // gather moves the group's processes into its freezer group. What one of them

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os/exec"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 )
@@ -28,7 +29,9 @@ func TestFreezeAndThaw(t *testing.T) {
 	})
 }
 
-func tryFreeze(t *testing.T, p *Parent) {
+// newGroup makes a group whose parent goes with the test.
+func newGroup(t *testing.T, p *Parent) *Group {
+	t.Helper()
 	t.Cleanup(func() {
 		if err := p.Remove(); err != nil {
 			t.Error(err)
@@ -38,6 +41,11 @@ func tryFreeze(t *testing.T, p *Parent) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return g
+}
+
+func tryFreeze(t *testing.T, p *Parent) {
+	g := newGroup(t, p)
 	// Two processes that answer each line they get; the second is a child of the first.
 	cmd := exec.Command("sh", "-c", `read x; while read x; do (echo $x); done`)
 	in, err := cmd.StdinPipe()
@@ -116,17 +124,17 @@ func TestFreezeWhileProcessesStart(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v (the test must run as root)", err)
 	}
+	g := newGroup(t, p)
+	var all sync.WaitGroup
 	t.Cleanup(func() {
-		if err := p.Remove(); err != nil {
+		g.Kill()
+		all.Wait()
+		if err := g.Remove(); err != nil {
 			t.Error(err)
 		}
 	})
-	g, err := p.Create("group", Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for range 4 {
-		cmd := exec.Command("sh", "-c", "read x; while :; do /bin/true & /bin/true; done")
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", "read x; while :; do /bin/true & /bin/true; done")
 		in, err := cmd.StdinPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -134,7 +142,7 @@ func TestFreezeWhileProcessesStart(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = cmd.Wait() }) // killed with the group
+		all.Go(func() { _ = cmd.Wait() }) // killed with the group
 		for _, file := range g.Procs() {
 			write(t, file, strconv.Itoa(cmd.Process.Pid))
 		}
@@ -142,12 +150,6 @@ func TestFreezeWhileProcessesStart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() {
-		g.Kill()
-		if err := g.Remove(); err != nil {
-			t.Error(err)
-		}
-	})
 	for range 100 {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		if err := g.Freeze(ctx); err != nil {

@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -35,8 +37,9 @@ func (u *unused) track(c net.Conn, state http.ConnState) {
 
 func (u *unused) close() {
 	u.mu.Lock()
-	defer u.mu.Unlock()
-	for c := range u.conns {
-		_ = c.Close()
+	conns := slices.Collect(maps.Keys(u.conns))
+	u.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close() // by TLS, it says so to the other end
 	}
 }

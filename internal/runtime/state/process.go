@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -14,7 +15,8 @@ import (
 // Process is a sandbox's main process on the host, followed by a pidfd: it is
 // not our child, so nothing else would tell when it ends.
 type Process struct {
-	file *os.File // the pidfd, in Go's poller
+	file *os.File        // the pidfd, in Go's poller
+	conn syscall.RawConn // of file
 	done chan struct{}
 	once sync.Once // closes done
 }
@@ -39,17 +41,17 @@ func OpenProcess(r Record) (*Process, error) {
 		return nil, sandbox.ErrNotFound
 	}
 	p := &Process{file: os.NewFile(uintptr(fd), "pidfd"), done: make(chan struct{})}
+	if p.conn, err = p.file.SyscallConn(); err != nil {
+		p.file.Close()
+		return nil, fmt.Errorf("open process %d: %w", r.Pid, err)
+	}
 	go p.watch()
 	return p, nil
 }
 
 // watch ends when the process does, or when Close closes the pidfd.
 func (p *Process) watch() {
-	conn, err := p.file.SyscallConn()
-	if err != nil {
-		return
-	}
-	if err := conn.Read(func(fd uintptr) bool { return ended(int(fd)) }); err == nil {
+	if err := p.conn.Read(func(fd uintptr) bool { return ended(int(fd)) }); err == nil {
 		p.finish()
 	}
 }
@@ -102,11 +104,7 @@ func (p *Process) Close() error {
 
 // control calls f with the pidfd, which stays open meanwhile.
 func (p *Process) control(f func(fd int)) error {
-	conn, err := p.file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	if err := conn.Control(func(fd uintptr) { f(int(fd)) }); err != nil {
+	if err := p.conn.Control(func(fd uintptr) { f(int(fd)) }); err != nil {
 		return os.ErrClosed // all that can be wrong
 	}
 	return nil

@@ -13,6 +13,10 @@ import (
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"gocloud.dev/blob/memblob"
+
+	"github.com/atoll-run/atoll/internal/outbound"
+	"github.com/atoll-run/atoll/internal/storage"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // bare is a Mount that no kernel knows.
@@ -79,6 +83,20 @@ func TestListing(t *testing.T) {
 // cancels the request's context. What was asked for is done all the same.
 func TestInterruptedRequests(t *testing.T) {
 	m := bare(t)
+	s3 := atolltest.StartS3(t)
+	allow, err := outbound.Parse([]string{"127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := open(t.Context(), storage.S3, storage.Target{
+		Bucket: "bucket", Endpoint: s3.Endpoint, PathStyle: true,
+		Credentials: storage.Credentials{AccessKeyID: atolltest.S3AccessKey, SecretAccessKey: atolltest.S3SecretKey},
+	}, allow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	m.cfg.Objects = &Objects{Bucket: b}
 	root := &node{m: m}
 	fs.NewNodeFS(root, nil)
 	interrupted, cancel := context.WithCancel(t.Context())
