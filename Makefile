@@ -27,7 +27,7 @@ build: ## build atoll, its guest and gVisor's runtime into bin/
 	@mkdir -p bin/gvisor-bin
 	@test -x bin/atoll-runsc || echo "building gVisor's runtime; the first time takes a few minutes"
 	CGO_ENABLED=0 go build $(SMALL) -o bin/atoll-guest ./cmd/atoll-guest
-	CGO_ENABLED=0 go build $(SMALL) -o bin/atoll-attendant ./cmd/atoll-attendant
+	CGO_ENABLED=0 go build $(SMALL) -o bin/atoll-guestd ./cmd/atoll-guestd
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.linked=$(VERSION)" -o bin/atoll ./cmd/atoll
 	CGO_ENABLED=0 go build -C runsc $(GVISOR) -v -o ../bin/atoll-runsc .
 	CGO_ENABLED=0 go build -C runsc $(SENTRY) -v -o ../bin/gvisor-bin/gvisor_sentry ./sentry

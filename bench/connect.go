@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/bench/report"
-	"github.com/atoll-run/atoll/internal/engine"
-	"github.com/atoll-run/atoll/internal/execution"
-	"github.com/atoll-run/atoll/internal/image"
-	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/node/engine"
+	"github.com/atoll-run/atoll/internal/node/image"
 )
 
 // connected measures what a network adds to making and claiming a sandbox: the
@@ -34,14 +34,14 @@ func connected(ctx context.Context, b *bench) (_ []report.Row, err error) {
 		Platform: engine.Platform{
 			Runsc: b.rig.Runsc(), Guest: filepath.Join(b.rig.Bin, "atoll-guest"), State: state, Name: engine.NewName(), Log: slog.New(slog.DiscardHandler),
 		},
-		Images: images, Image: b.rig.Image.Name, Limits: sandbox.DefaultLimits(), Registry: prometheus.NewRegistry(),
+		Images: images, Image: b.rig.Image.Name, Limits: runtime.DefaultLimits(), Registry: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	var cpu, wall [2]report.Sample
-	policies := []sandbox.NetworkPolicy{{}, {Mode: sandbox.NetworkUnrestricted}}
+	policies := []runtime.NetworkPolicy{{}, {Mode: runtime.NetworkUnrestricted}}
 	for i := range 1 + b.count(40) {
 		for k, p := range policies {
 			if err := wait(ctx, breath); err != nil {
@@ -65,18 +65,18 @@ func connected(ctx context.Context, b *bench) (_ []report.Row, err error) {
 }
 
 // makeSandbox makes, claims and ends one.
-func makeSandbox(ctx context.Context, e *engine.Engine, img string, p sandbox.NetworkPolicy) (cpu, wall time.Duration, err error) {
+func makeSandbox(ctx context.Context, e *engine.Engine, img string, p runtime.NetworkPolicy) (cpu, wall time.Duration, err error) {
 	before := ownCPU()
 	begun := time.Now()
 	c, _, err := e.Claim(ctx, &execution.Job{
-		Language: execution.Bash, Image: img, Limits: sandbox.DefaultLimits(), Permissions: sandbox.Permissions{Network: p},
+		Language: execution.Bash, Image: img, Limits: runtime.DefaultLimits(), Permissions: runtime.Permissions{Network: p},
 	})
 	if err != nil {
 		return 0, 0, err
 	}
 	wall = time.Since(begun)
 	u, err := c.(interface {
-		Usage(context.Context) (sandbox.Usage, error)
+		Usage(context.Context) (runtime.Usage, error)
 	}).Usage(ctx)
 	err = errors.Join(err, c.Destroy(context.WithoutCancel(ctx)))
 	return ownCPU() - before + time.Duration(u.CPUSeconds*float64(time.Second)), wall, err

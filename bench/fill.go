@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/infra/store"
 )
 
 // fillKey is the metadata that filled records have, with one of fillValues

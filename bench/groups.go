@@ -6,7 +6,7 @@ import (
 
 	"github.com/atoll-run/atoll/bench/report"
 	"github.com/atoll-run/atoll/bench/rig"
-	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
 // bench is what the cases share.

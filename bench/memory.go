@@ -8,7 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/bench/report"
 	"github.com/atoll-run/atoll/bench/rig"
-	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
 // idleFor is how long pooled sandboxes are left alone before they are measured.

@@ -8,16 +8,16 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
+	goruntime "runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/bench/report"
-	"github.com/atoll-run/atoll/internal/egress"
-	"github.com/atoll-run/atoll/internal/egress/rules"
-	"github.com/atoll-run/atoll/internal/netns"
-	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/node/egress"
+	"github.com/atoll-run/atoll/internal/node/egress/rules"
+	"github.com/atoll-run/atoll/internal/node/netns"
 )
 
 const (
@@ -153,13 +153,13 @@ func egressTo(at netip.AddrPort) (dial func() (net.Conn, error), leave func() er
 	}
 	one := netip.PrefixFrom(at.Addr(), at.Addr().BitLen())
 	s, err := egress.New(egress.Config{Open: []rules.Opening{{Net: one, Port: at.Port()}}}, tap,
-		sandbox.NetworkPolicy{Mode: sandbox.NetworkRules, AllowedCIDRs: []netip.Prefix{one}}, nil)
+		runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedCIDRs: []netip.Prefix{one}}, nil)
 	if err != nil {
 		return nil, nil, errors.Join(err, ns.Close(), tap.Close())
 	}
 	jobs, entered := make(chan func()), make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends in the namespace
+		goruntime.LockOSThread() // and never unlocked: the thread ends in the namespace
 		entered <- unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
 		for job := range jobs {
 			job()

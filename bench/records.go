@@ -12,16 +12,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-run/atoll/bench/report"
-	"github.com/atoll-run/atoll/internal/blob"
-	"github.com/atoll-run/atoll/internal/bus"
-	"github.com/atoll-run/atoll/internal/execution"
-	"github.com/atoll-run/atoll/internal/gateway"
-	"github.com/atoll-run/atoll/internal/redact"
-	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/seal"
-	"github.com/atoll-run/atoll/internal/store"
-	"github.com/atoll-run/atoll/internal/tenant"
-	"github.com/atoll-run/atoll/internal/usage"
+	"github.com/atoll-run/atoll/internal/control/gateway"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/redact"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/internal/infra/blob"
+	"github.com/atoll-run/atoll/internal/infra/bus"
+	"github.com/atoll-run/atoll/internal/infra/seal"
+	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -168,7 +168,7 @@ func redaction(b *bench) (report.Row, error) {
 // principal is a caller without bounds.
 func principal(ctx context.Context, db *store.DB) (*tenant.Principal, error) {
 	key := tenant.NewKey()
-	_, err := tenant.Setup{Store: db.Tenants(), DevKey: key, Environment: tenant.Environment{Image: "default", Limits: sandbox.DefaultLimits()}}.Run(ctx)
+	_, err := tenant.Setup{Store: db.Tenants(), DevKey: key, Environment: tenant.Environment{Image: "default", Limits: runtime.DefaultLimits()}}.Run(ctx)
 	if err != nil {
 		return nil, err
 	}

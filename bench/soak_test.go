@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/bench/rig"
-	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
 // unruly are programs that end badly or leave something behind.

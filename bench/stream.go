@@ -13,7 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/bench/report"
 	"github.com/atoll-run/atoll/bench/rig"
-	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
 const (

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/bench/report"
-	"github.com/atoll-run/atoll/internal/blob"
-	"github.com/atoll-run/atoll/internal/execution"
-	"github.com/atoll-run/atoll/internal/owner"
-	"github.com/atoll-run/atoll/internal/thread"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/infra/blob"
+	"github.com/atoll-run/atoll/internal/node/home"
+	"github.com/atoll-run/atoll/internal/node/idmap"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -59,29 +59,29 @@ func threads(ctx context.Context, b *bench) (rows []report.Row, err error) {
 	return rows, nil
 }
 
-func threadsIn(ctx context.Context, b *bench, name, url, temp, home string) (rows []report.Row, err error) {
+func threadsIn(ctx context.Context, b *bench, name, url, temp, folder string) (rows []report.Row, err error) {
 	blobs, err := blob.Open(ctx, url)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, blobs.Close()) }()
-	owners, err := owner.Find()
+	owners, err := idmap.Find()
 	if err != nil {
 		return nil, err
 	}
-	var key [thread.KeySize]byte
+	var key [home.KeySize]byte
 	rand.Read(key[:])
-	store, err := thread.NewStore(thread.Config{Blobs: blobs, Key: key[:], Owners: owners})
+	store, err := home.NewStore(home.Config{Blobs: blobs, Key: key[:], Owners: owners})
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	saved, err := store.Save(ctx, benchFor, home, nil, thread.Quota{})
+	saved, err := store.Save(ctx, benchFor, folder, nil, home.Quota{})
 	if err != nil {
 		return nil, err
 	}
 	rows = append(rows, report.Row{Case: "save 10,000 files, 200 MB, for the first time, in " + name, Unit: "ms", Measured: report.Milliseconds(time.Since(began))})
-	got, err := restored(ctx, b, store, blobs, saved, name, temp, home)
+	got, err := restored(ctx, b, store, blobs, saved, name, temp, folder)
 	if rows = append(rows, got...); err != nil {
 		return rows, err
 	}
@@ -90,7 +90,7 @@ func threadsIn(ctx context.Context, b *bench, name, url, temp, home string) (row
 }
 
 // restored measures a cold executor, beside an archive in the same place.
-func restored(ctx context.Context, b *bench, store *thread.Store, blobs *blob.Store, saved *thread.Tree, name, temp, home string) ([]report.Row, error) {
+func restored(ctx context.Context, b *bench, store *home.Store, blobs *blob.Store, saved *home.Tree, name, temp, home string) ([]report.Row, error) {
 	archive, err := exec.CommandContext(ctx, "tar", "-C", home, "-I", "zstd -1", "-cf", "-", ".").Output()
 	if err != nil {
 		return nil, fmt.Errorf("tar: %w", err)
@@ -144,12 +144,12 @@ func restored(ctx context.Context, b *bench, store *thread.Store, blobs *blob.St
 }
 
 // warmHome measures what a job with a thread costs where the home was used last.
-func warmHome(ctx context.Context, b *bench, store *thread.Store, saved *thread.Tree, name, temp string) (rows []report.Row, err error) {
+func warmHome(ctx context.Context, b *bench, store *home.Store, saved *home.Tree, name, temp string) (rows []report.Row, err error) {
 	dir, err := os.MkdirTemp(temp, "cache-")
 	if err != nil {
 		return nil, err
 	}
-	cache, err := thread.OpenCache(thread.CacheConfig{Store: store, Dir: dir, Bytes: 1 << 40, Log: slog.New(slog.DiscardHandler)})
+	cache, err := home.OpenCache(home.CacheConfig{Store: store, Dir: dir, Bytes: 1 << 40, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func warmHome(ctx context.Context, b *bench, store *thread.Store, saved *thread.
 		if i > 0 { // the first takes are cold
 			takes, unchanged, one = append(takes, took), append(unchanged, saved), append(one, time.Since(began))
 		}
-		state = thread.State(s.State)
+		state = home.State(s.State)
 		if err := h.Close(true); err != nil {
 			return nil, err
 		}

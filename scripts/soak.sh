@@ -43,10 +43,10 @@ for part in ./test/e2e ./test/service; do
 done
 begin "mixed executions for ${ATOLL_SOAK_FOR:-1h}" \
 	go test -count=1 -timeout=130m -tags=soak -run=TestSoak -v ./bench
-ATOLL_SOAK=1 begin "./internal/executor at its full counts" \
-	go test -count=1 -timeout=60m -v ./internal/executor
-ATOLL_SOAK=1 begin "./internal/named at its full counts" \
-	go test -count=1 -timeout=60m -v ./internal/named
-ATOLL_SOAK=1 begin "./internal/thread at its full counts" \
-	go test -count=1 -timeout=60m -v ./internal/thread
+ATOLL_SOAK=1 begin "./internal/node/executor at its full counts" \
+	go test -count=1 -timeout=60m -v ./internal/node/executor
+ATOLL_SOAK=1 begin "./internal/node/sandboxes at its full counts" \
+	go test -count=1 -timeout=60m -v ./internal/node/sandboxes
+ATOLL_SOAK=1 begin "./internal/node/home at its full counts" \
+	go test -count=1 -timeout=60m -v ./internal/node/home
 exit "$failed"

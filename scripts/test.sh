@@ -9,7 +9,7 @@ mkdir -p .cache
 # left of them, and load the machine, so one of them is tested at a time. Much of
 # that is waiting, in which the next one is built and the others are tested, at a
 # lower priority.
-alone='/atoll/(bench|test|internal/(cgroup|egress|engine|executor|guest|named|netns|owner|rootless|runtime|server|storage|tools|warm))(/|$)'
+alone='/atoll/(bench|test|internal/(app$|control/tools|core/storage|guest|node/(cgroup|egress|engine|executor|idmap|netns|rootless|runtime|sandboxes|volumes|warm)))(/|$)'
 
 background=
 trap 'test -z "$background" || kill -- "-$background" 2>/dev/null || true' EXIT

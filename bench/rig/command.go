@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
 // Program is code with what it must write to stdout.

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
 // Containers is a folder for containers of one program.

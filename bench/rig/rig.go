@@ -37,7 +37,7 @@ func New(ctx context.Context, root, images, name string, say func(string)) (_ *R
 	if os.Geteuid() != 0 {
 		return nil, errors.New("the benchmarks mount the image for the bare interpreters and so must run as root: sudo make bench")
 	}
-	for _, b := range []string{"atoll", "atoll-guest", "atoll-attendant", "atoll-runsc", "gvisor-bin/gvisor_sentry"} {
+	for _, b := range []string{"atoll", "atoll-guest", "atoll-guestd", "atoll-runsc", "gvisor-bin/gvisor_sentry"} {
 		if _, err := os.Stat(filepath.Join(r.Bin, b)); err != nil {
 			return nil, fmt.Errorf("bin/%s is missing; 'make build' makes it", b)
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
 func TestParseMetrics(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // Server is a running 'atoll serve' with a data folder of its own.

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/app/config"
 )
 
 // clockTick is the unit of /proc/stat and /proc/<pid>/stat on every Linux.

@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/atoll-run/atoll/internal/guest/confine"
-	"github.com/atoll-run/atoll/internal/guest/supervisor"
+	"github.com/atoll-run/atoll/internal/guest/init"
 )
 
 // version is set by the linker.
@@ -21,7 +21,7 @@ var version = "dev"
 func main() {
 	called, err := confine.Main()
 	if !called {
-		err = supervisor.Run(version)
+		err = guestinit.Run(version)
 	}
 	if err != nil {
 		syscall.Write(2, []byte("atoll-guest: "+err.Error()+"\n"))

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/app/config"
 )
 
 // Files in data_dir that have the first admin key, and the development key.
@@ -26,7 +26,7 @@ const (
 )
 
 // adminCommands are the commands that talk to a server's API.
-func (a *app) adminCommands() []*cobra.Command {
+func (a *cli) adminCommands() []*cobra.Command {
 	return []*cobra.Command{
 		a.tenantCommand(), a.envCommand(), a.keyCommand(), a.planCommand(), a.templateCommand(), a.connectionCommand(),
 		a.capsCommand(), a.auditCommand(), a.usageCommand(), a.webhookCommand(), a.executionCommand(), a.threadCommand(), a.sandboxCommand(), a.snapshotCommand(),
@@ -35,7 +35,7 @@ func (a *app) adminCommands() []*cobra.Command {
 
 // remote are the flags of a command that talks to a server.
 type remote struct {
-	app     *app
+	app     *cli
 	baseURL string
 	keyFile string
 	dataDir string
@@ -54,7 +54,7 @@ in its data folder.
 Exit codes: 0 done, 1 not done, 2 a wrong command line.`
 
 // remoteGroup returns a command whose subcommands talk to a server.
-func (a *app) remoteGroup(use, short, long, example, local string) (*cobra.Command, *remote) {
+func (a *cli) remoteGroup(use, short, long, example, local string) (*cobra.Command, *remote) {
 	r := &remote{app: a, local: local}
 	cmd := group(&cobra.Command{Use: use, Short: short, Long: long + fmt.Sprintf(remoteHelp, local), Example: example})
 	flags := cmd.PersistentFlags()
@@ -126,7 +126,7 @@ func localURL(cfg *config.Config) string {
 }
 
 // readSmall reads a file that holds one short text, such as a key; - is stdin.
-func (a *app) readSmall(path string) (string, error) {
+func (a *cli) readSmall(path string) (string, error) {
 	in := a.std.in
 	if path != "-" {
 		file, err := os.Open(path)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // span are the flags that select a time.
@@ -54,7 +54,7 @@ func filter(q url.Values, values map[string]string, metadata []string) error {
 	return err
 }
 
-func (a *app) auditCommand() *cobra.Command {
+func (a *cli) auditCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("audit", "Read, export and verify the audit trail",
 		`The trail has one row for each call that ran code or was refused for a limit, a
 policy or want of room. Rows cannot be changed, nor deleted before their time;
@@ -195,7 +195,7 @@ func (r *remote) showReports(tenants []string, reports map[string]httpapi.AuditR
 	return err
 }
 
-func (a *app) capsCommand() *cobra.Command {
+func (a *cli) capsCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("caps", "Show and change the caps of execute_code",
 		`The caps are circuit breakers: how many calls of execute_code a tenant may make
 a UTC day, and one agent a UTC hour. They are in force from the next call on; 0
@@ -240,7 +240,7 @@ stops every call. 'atoll tenant set' gives a tenant caps of its own.`,
 	return cmd
 }
 
-func (a *app) usageCommand() *cobra.Command {
+func (a *cli) usageCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("usage", "Show what tenants have used",
 		`What was used, by day in UTC and interface, and the state of the monthly budget.`,
 		`  atoll usage show acme
@@ -280,7 +280,7 @@ func (a *app) usageCommand() *cobra.Command {
 func fixed(n float64) string   { return strconv.FormatFloat(n, 'f', 2, 64) }
 func credits(n float64) string { return strconv.FormatFloat(n, 'f', 4, 64) }
 
-func (a *app) webhookCommand() *cobra.Command {
+func (a *cli) webhookCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("webhook", "Deliver webhooks again",
 		`A webhook is tried four times. One that has failed, or that its receiver has
 lost, can be delivered again.`,

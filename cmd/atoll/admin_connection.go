@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-func (a *app) connectionCommand() *cobra.Command {
+func (a *cli) connectionCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("connection", "Make, show and grant connections to storage",
 		`A connection is a bucket or a volume of a tenant. What it is granted to, an
 environment or a key, mounts it at /data/SLUG.`,
@@ -47,7 +47,7 @@ func (f *secretFlags) add(cmd *cobra.Command) {
 }
 
 // read returns the credentials as those of a kind, nil if none are given.
-func (f *secretFlags) read(a *app, kind string) (*httpapi.Credentials, error) {
+func (f *secretFlags) read(a *cli, kind string) (*httpapi.Credentials, error) {
 	if f.file == "" {
 		return nil, nil
 	}

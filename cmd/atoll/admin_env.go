@@ -11,13 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // envFlags are what can be set of an environment.
 type envFlags struct {
-	app                          *app
+	app                          *cli
 	cmd                          *cobra.Command
 	name, image                  string
 	cpu                          float64
@@ -27,7 +27,7 @@ type envFlags struct {
 	profile, permissions         string
 }
 
-func (a *app) addEnvFlags(cmd *cobra.Command) *envFlags {
+func (a *cli) addEnvFlags(cmd *cobra.Command) *envFlags {
 	f := &envFlags{app: a, cmd: cmd}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -117,7 +117,7 @@ func size(flag, text string) (int64, error) {
 	return int64(s), nil
 }
 
-func (a *app) envCommand() *cobra.Command {
+func (a *cli) envCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("env", "Make, show and change environments",
 		`An environment is what a key's executions run in: image, limits, variables and
 secret variables. Secrets are stored encrypted, kept out of output and never

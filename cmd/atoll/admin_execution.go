@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/execution"
-	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-func (a *app) executionCommand() *cobra.Command {
+func (a *cli) executionCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("execution", "List, show and cancel executions",
 		`The executions of one tenant: the one whose key this is.`,
 		`  atoll execution list --status running

@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // keyFlags are what can be set of a key.
 type keyFlags struct {
-	app                          *app
+	app                          *cli
 	cmd                          *cobra.Command
 	name, environment, expiresAt string
 	webhookURL, webhookSecret    string
@@ -25,7 +25,7 @@ type keyFlags struct {
 	vars                         *varFlags
 }
 
-func (a *app) addKeyFlags(cmd *cobra.Command) *keyFlags {
+func (a *cli) addKeyFlags(cmd *cobra.Command) *keyFlags {
 	f := &keyFlags{app: a, cmd: cmd}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -70,7 +70,7 @@ func (f *keyFlags) change() (httpapi.KeyChange, error) {
 	return c, err
 }
 
-func (a *app) keyCommand() *cobra.Command {
+func (a *cli) keyCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("key", "Make, show, change and revoke API keys",
 		`A key belongs to a tenant and is bound to one environment, which its requests
 cannot change. It is shown once, when it is made; only its digest is kept.`,

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-func (a *app) planCommand() *cobra.Command {
+func (a *cli) planCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("plan", "Make, show and change plans",
 		`A plan bounds what its tenants may use. free, pro and enterprise are built in
 and can be neither changed nor removed.`,

@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-func (a *app) templateCommand() *cobra.Command {
+func (a *cli) templateCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("template", "Make, show and change agent templates",
 		`An agent template is a population of agents that opts in to the sandbox
 together: execute_code names one, and runs only if it has opted in.`,

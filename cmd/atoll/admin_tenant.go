@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // tenantFlags are what can be set of a tenant.
@@ -69,7 +69,7 @@ func (f *tenantFlags) change(now httpapi.CapOverrides) (httpapi.TenantChange, er
 	return c, nil
 }
 
-func (a *app) tenantCommand() *cobra.Command {
+func (a *cli) tenantCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("tenant", "Make, show and change tenants",
 		`A tenant owns environments, keys, templates and everything that is made with
 them. Its plan bounds what it may use; its policy says whether its agents may

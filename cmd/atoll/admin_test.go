@@ -15,15 +15,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/atoll-run/atoll/internal/audit"
-	"github.com/atoll-run/atoll/internal/breaker"
-	"github.com/atoll-run/atoll/internal/execution"
-	"github.com/atoll-run/atoll/internal/gateway"
-	"github.com/atoll-run/atoll/internal/gateway/gatewaytest"
-	"github.com/atoll-run/atoll/internal/httpapi"
-	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/storage"
-	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/control/gateway"
+	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
+	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/breaker"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // operator runs commands against a server.
@@ -37,7 +37,7 @@ func newOperator(t *testing.T) (*operator, *gatewaytest.World) {
 	t.Helper()
 	w := gatewaytest.Open(t)
 	tenants, log := w.DB.Tenants(), slog.New(slog.DiscardHandler)
-	key, err := tenant.Setup{Store: tenants, DevKey: "sk-atoll-development", Environment: tenant.Environment{Image: "default", Limits: sandbox.DefaultLimits()}}.Run(t.Context())
+	key, err := tenant.Setup{Store: tenants, DevKey: "sk-atoll-development", Environment: tenant.Environment{Image: "default", Limits: runtime.DefaultLimits()}}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func newOperator(t *testing.T) (*operator, *gatewaytest.World) {
 		CheckURL: func(context.Context, string) error { return nil },
 		Admin: &httpapi.Admin{
 			Tenants: tenant.NewAdmin(tenant.AdminConfig{
-				Store: tenants, Authority: authority, Limits: sandbox.DefaultLimits(),
+				Store: tenants, Authority: authority, Limits: runtime.DefaultLimits(),
 				CheckImage:   func(context.Context, string) error { return nil },
 				CheckWebhook: func(context.Context, string) error { return nil },
 				CheckSecret:  func(string) error { return nil },

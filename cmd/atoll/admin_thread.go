@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-func (a *app) threadCommand() *cobra.Command {
+func (a *cli) threadCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("thread", "Show, fill, save and delete threads",
 		`A thread is a home directory that outlives the executions which name it as their
 thread_id. These are the threads of one tenant: the one whose key this is.`,

@@ -10,17 +10,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // varFlags are what can be set of the variables of an environment or a key.
 type varFlags struct {
-	app                                  *app
+	app                                  *cli
 	vars, secretFiles, secretEnvs, unset []string
 	binds                                []string
 }
 
-func (a *app) addVarFlags(cmd *cobra.Command) *varFlags {
+func (a *cli) addVarFlags(cmd *cobra.Command) *varFlags {
 	f := &varFlags{app: a}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.vars, "var", nil, "variable to set, NAME=VALUE; may be repeated")

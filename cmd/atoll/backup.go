@@ -12,12 +12,12 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/backup"
-	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/app/backup"
+	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/infra/store"
 )
 
-func (a *app) backupCommand() *cobra.Command {
+func (a *cli) backupCommand() *cobra.Command {
 	var s *settings
 	var withImages bool
 	cmd := &cobra.Command{
@@ -77,7 +77,7 @@ func imagesForBackup(cfg *config.Config) ([]backup.Image, error) {
 	return out, nil
 }
 
-func (a *app) restoreCommand() *cobra.Command {
+func (a *cli) restoreCommand() *cobra.Command {
 	var s *settings
 	var check bool
 	cmd := &cobra.Command{

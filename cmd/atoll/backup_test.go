@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/seal"
-	"github.com/atoll-run/atoll/internal/store"
+	"github.com/atoll-run/atoll/internal/infra/seal"
+	"github.com/atoll-run/atoll/internal/infra/store"
 )
 
 func TestBackupAndRestore(t *testing.T) {

@@ -9,15 +9,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/execution"
-	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/node/image"
 )
 
 // bareTime is how long a Python program takes without a sandbox: with the
 // image's own interpreter under chroot where the image can be mounted, else
 // with this machine's.
-func (a *app) bareTime(ctx context.Context, cfg *config.Config, code string) (took time.Duration, label string, err error) {
+func (a *cli) bareTime(ctx context.Context, cfg *config.Config, code string) (took time.Duration, label string, err error) {
 	if os.Geteuid() == 0 && cfg.Image != image.HostName {
 		if took, label, err = bareInImage(ctx, cfg, code); err == nil {
 			return took, label, nil

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/atoll-run/atoll/internal/doctor"
+	"github.com/atoll-run/atoll/internal/app/doctor"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

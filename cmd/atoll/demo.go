@@ -15,11 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-func (a *app) demoCommand() *cobra.Command {
+func (a *cli) demoCommand() *cobra.Command {
 	var s *settings
 	cmd := &cobra.Command{
 		Use:   "demo FILE.py",
@@ -61,7 +61,7 @@ const (
 )
 
 // demo runs a program through a server and prints what a visitor wants to see.
-func (a *app) demo(ctx context.Context, cfg *config.Config, e endpoint, file, code string) error {
+func (a *cli) demo(ctx context.Context, cfg *config.Config, e endpoint, file, code string) error {
 	var last httpapi.ExecuteResponse
 	sandboxed, err := median(ctx, func() (err error) {
 		last, err = e.execute(ctx, code)

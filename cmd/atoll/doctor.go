@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/doctor"
-	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/app/doctor"
+	"github.com/atoll-run/atoll/internal/node/image"
 )
 
-func (a *app) doctorCommand() *cobra.Command {
+func (a *cli) doctorCommand() *cobra.Command {
 	var s *settings
 	var asJSON bool
 	cmd := &cobra.Command{

@@ -13,11 +13,11 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/node/image"
 )
 
-func (a *app) imageCommand() *cobra.Command {
+func (a *cli) imageCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "image",
 		Short: "Import, build, list and remove images",
@@ -35,7 +35,7 @@ func imagesDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "i
 // openImages opens the store of the data folder.
 func openImages(cfg *config.Config) (*image.Store, error) { return image.Open(imagesDir(cfg)) }
 
-func (a *app) imageImport() *cobra.Command {
+func (a *cli) imageImport() *cobra.Command {
 	var s *settings
 	opts := image.ImportOptions{}
 	cmd := &cobra.Command{
@@ -97,7 +97,7 @@ func imageName(source string) string {
 	return name[:min(len(name), 63)]
 }
 
-func (a *app) imageList() *cobra.Command {
+func (a *cli) imageList() *cobra.Command {
 	var s *settings
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -129,7 +129,7 @@ func (a *app) imageList() *cobra.Command {
 	return cmd
 }
 
-func (a *app) imageRemove() *cobra.Command {
+func (a *cli) imageRemove() *cobra.Command {
 	var s *settings
 	cmd := &cobra.Command{
 		Use:     "remove NAME…",

@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/fault"
-	"github.com/atoll-run/atoll/internal/image"
+	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/node/image"
 )
 
-func (a *app) imageBuild() *cobra.Command {
+func (a *cli) imageBuild() *cobra.Command {
 	var s *settings
 	var name string
 	var replace, ifMissing bool
@@ -53,7 +53,7 @@ needs mmdebstrap and takes a minute or two.`,
 }
 
 // buildDefault builds the image that opts name and says how it went.
-func (a *app) buildDefault(ctx context.Context, cfg *config.Config, log *slog.Logger, store *image.Store, opts image.BuildOptions) error {
+func (a *cli) buildDefault(ctx context.Context, cfg *config.Config, log *slog.Logger, store *image.Store, opts image.BuildOptions) error {
 	probe, closeProbe, err := openProbe(ctx, cfg, log)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (a *app) buildDefault(ctx context.Context, cfg *config.Config, log *slog.Lo
 // ensureImage makes sure that there is an image to run in: it builds the
 // default one when that is wanted and missing, and turns to this machine's own
 // files, saying so, where it cannot be built.
-func (a *app) ensureImage(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
+func (a *cli) ensureImage(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if cfg.Image == image.HostName {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/mcpbridge"
+	"github.com/atoll-run/atoll/internal/edge/mcp/bridge"
 )
 
 // mcpFlags are what 'atoll mcp' adds to the settings.
@@ -19,7 +19,7 @@ type mcpFlags struct {
 	baseURL, session, agent, template string
 }
 
-func (a *app) mcpCommand() *cobra.Command {
+func (a *cli) mcpCommand() *cobra.Command {
 	var s *settings
 	var f mcpFlags
 	cmd := &cobra.Command{
@@ -67,18 +67,18 @@ the settings are wrong.`,
 }
 
 // bridge joins stdin and stdout with the server of f.
-func (a *app) bridge(ctx context.Context, log *slog.Logger, f mcpFlags, key string) error {
+func (a *cli) bridge(ctx context.Context, log *slog.Logger, f mcpFlags, key string) error {
 	q := url.Values{}
 	for name, value := range map[string]string{"session": f.session, "agent": f.agent, "template": f.template} {
 		if value != "" {
 			q.Set(name, value)
 		}
 	}
-	endpoint := mcpbridge.Endpoint(f.baseURL)
+	endpoint := bridge.Endpoint(f.baseURL)
 	if len(q) > 0 {
 		endpoint += "?" + q.Encode()
 	}
-	return mcpbridge.Run(ctx, mcpbridge.Config{
+	return bridge.Run(ctx, bridge.Config{
 		Endpoint: endpoint, Key: key, Version: version(), In: io.NopCloser(a.std.in), Out: unclosed{a.std.out}, Log: log,
 	})
 }
@@ -89,7 +89,7 @@ type unclosed struct{ io.Writer }
 func (unclosed) Close() error { return nil }
 
 // mcpHere joins stdin and stdout with a server of this process.
-func (a *app) mcpHere(ctx context.Context, f mcpFlags, s *settings) (err error) {
+func (a *cli) mcpHere(ctx context.Context, f mcpFlags, s *settings) (err error) {
 	a.runDefaults(s)
 	cfg, log, err := a.load(s)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/engine"
-	"github.com/atoll-run/atoll/internal/fault"
-	"github.com/atoll-run/atoll/internal/image"
-	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/node/engine"
+	"github.com/atoll-run/atoll/internal/node/image"
 )
 
 // private is what a server of one command is made of, beside the server of the

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/execution"
-	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // silence is how long a server may send nothing; its keepalives come every 15
@@ -21,7 +21,7 @@ import (
 const silence = time.Minute
 
 // runRemote runs req on a server and streams its output.
-func (a *app) runRemote(ctx context.Context, server endpoint, req execution.Request) error {
+func (a *cli) runRemote(ctx context.Context, server endpoint, req execution.Request) error {
 	if server.key == "" {
 		return errors.New("ATOLL_API_KEY is not set: it is the key for the server at " + server.url)
 	}

@@ -11,17 +11,17 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/app/config"
 )
 
 // app is what the commands share.
-type app struct {
+type cli struct {
 	getenv func(string) string
 	std    stdio
 }
 
 func newRoot(getenv func(string) string, std stdio) *cobra.Command {
-	a := &app{getenv: getenv, std: std}
+	a := &cli{getenv: getenv, std: std}
 	root := &cobra.Command{
 		Use:   "atoll",
 		Short: "Run code in sandboxes that have a kernel of their own",
@@ -105,7 +105,7 @@ func (g *given) Type() string       { return g.kind }
 func (g *given) Set(v string) error { g.all[g.name] = v; return nil }
 
 // load reads the configuration and makes the logger it asks for.
-func (a *app) load(s *settings) (*config.Config, *slog.Logger, error) {
+func (a *cli) load(s *settings) (*config.Config, *slog.Logger, error) {
 	cfg, err := config.Load(config.Sources{File: s.file, Getenv: a.getenv, Flags: s.given})
 	if err != nil {
 		return nil, nil, &exit{exitUsage, err}
@@ -113,7 +113,7 @@ func (a *app) load(s *settings) (*config.Config, *slog.Logger, error) {
 	return cfg, a.logger(cfg), nil
 }
 
-func (a *app) logger(cfg *config.Config) *slog.Logger {
+func (a *cli) logger(cfg *config.Config) *slog.Logger {
 	var level slog.Level
 	// The configuration has checked the name.
 	_ = level.UnmarshalText([]byte(cfg.LogLevel))
@@ -139,7 +139,7 @@ func failing(f func(ctx context.Context, cmd *cobra.Command, args []string) erro
 	}
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func (a *cli) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
@@ -170,7 +170,7 @@ func version() string {
 	return v + " " + info.GoVersion
 }
 
-func (a *app) configCommand() *cobra.Command {
+func (a *cli) configCommand() *cobra.Command {
 	var s *settings
 	cmd := &cobra.Command{
 		Use:   "config",

@@ -5,14 +5,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/rootless"
+	"github.com/atoll-run/atoll/internal/node/rootless"
 )
 
 // makesSandboxes has cmd run in a user namespace where that is needed for its
 // sandboxes: before it reads or writes anything, this program starts itself
 // anew in there. elsewhere may say that others make its sandboxes; nil means
 // never.
-func (a *app) makesSandboxes(cmd *cobra.Command, s *settings, elsewhere func() bool) {
+func (a *cli) makesSandboxes(cmd *cobra.Command, s *settings, elsewhere func() bool) {
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		// Only the process's own streams reach into another one.
 		if a.std != (stdio{os.Stdin, os.Stdout, os.Stderr}) || elsewhere != nil && elsewhere() {

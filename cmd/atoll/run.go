@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/execution"
+	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
 // byExtension says what language a file is in.
@@ -33,7 +33,7 @@ type runFlags struct {
 	baseURL  string
 }
 
-func (a *app) runCommand() *cobra.Command {
+func (a *cli) runCommand() *cobra.Command {
 	var s *settings
 	var f runFlags
 	cmd := &cobra.Command{
@@ -76,7 +76,7 @@ out, 125 when it did not run or its end was not seen, 130 after Ctrl-C.`,
 	return cmd
 }
 
-func (a *app) run(ctx context.Context, file string, f runFlags, s *settings) error {
+func (a *cli) run(ctx context.Context, file string, f runFlags, s *settings) error {
 	code, err := a.readProgram(file)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (a *app) run(ctx context.Context, file string, f runFlags, s *settings) err
 }
 
 // serverURL is where sandboxes are to be, "" for here.
-func (a *app) serverURL(flag string) string {
+func (a *cli) serverURL(flag string) string {
 	if flag != "" {
 		return flag
 	}
@@ -112,7 +112,7 @@ func (a *app) serverURL(flag string) string {
 }
 
 // readProgram reads a program from a file or stdin, no more than is allowed.
-func (a *app) readProgram(file string) (string, error) {
+func (a *cli) readProgram(file string) (string, error) {
 	in := a.std.in
 	if file != "-" {
 		opened, err := os.Open(file)
@@ -128,7 +128,7 @@ func (a *app) readProgram(file string) (string, error) {
 
 // runDefaults are those of commands that make sandboxes beside a server, where
 // nothing else was said.
-func (a *app) runDefaults(s *settings) {
+func (a *cli) runDefaults(s *settings) {
 	if _, given := s.given["log-level"]; !given && a.getenv("ATOLL_LOG_LEVEL") == "" {
 		s.given["log-level"] = "warn" // the stderr of somebody's program is no place for our progress
 	}
@@ -138,7 +138,7 @@ func (a *app) runDefaults(s *settings) {
 }
 
 // runLocal runs req in a sandbox of this process.
-func (a *app) runLocal(ctx context.Context, req execution.Request, s *settings) (err error) {
+func (a *cli) runLocal(ctx context.Context, req execution.Request, s *settings) (err error) {
 	a.runDefaults(s)
 	cfg, log, err := a.load(s)
 	if err != nil {

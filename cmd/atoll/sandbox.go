@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // sandboxes are the commands about named sandboxes.
@@ -19,7 +19,7 @@ type sandboxes struct {
 	session string
 }
 
-func (a *app) sandboxCommand() *cobra.Command {
+func (a *cli) sandboxCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("sandbox", "Make, use and end named sandboxes",
 		`A named sandbox lives until it is removed, with its files and processes. Its name
 is unique in its session (--session); its id can be given instead.`,

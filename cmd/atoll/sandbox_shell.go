@@ -18,7 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 func (s *sandboxes) shell() *cobra.Command {
@@ -46,7 +46,7 @@ Exit codes: the program's own, 128+n when signal n ended it.`
 
 // terminal shows a terminal of a sandbox in that of this process.
 type terminal struct {
-	app     *app
+	app     *cli
 	client  *adminapi.Client
 	at      adminapi.At
 	command string

@@ -14,13 +14,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/engine"
-	"github.com/atoll-run/atoll/internal/store"
-	"github.com/atoll-run/atoll/internal/tenant"
+	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/infra/store"
+	"github.com/atoll-run/atoll/internal/node/engine"
 )
 
-func (a *app) serveCommand() *cobra.Command {
+func (a *cli) serveCommand() *cobra.Command {
 	var s *settings
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -57,7 +57,7 @@ type endpoint struct{ url, key string }
 // serve runs the server until ctx ends. When it listens and can run code,
 // onReady is called once, in a goroutine of its own whose context ends with the
 // server's; its error ends the server.
-func (a *app) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, onReady func(context.Context, endpoint) error) (err error) {
+func (a *cli) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, onReady func(context.Context, endpoint) error) (err error) {
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return fmt.Errorf("make the data folder: %w", err)
 	}

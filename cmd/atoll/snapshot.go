@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // snapshot keeps a sandbox as it is now.
@@ -27,7 +27,7 @@ func (s *sandboxes) snapshot() *cobra.Command {
 	return cmd
 }
 
-func (a *app) snapshotCommand() *cobra.Command {
+func (a *cli) snapshotCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("snapshot", "List and delete snapshots of named sandboxes",
 		`A snapshot is a sandbox as it was at one moment: its files, and its processes and
 memory where those could be written. It outlives the sandbox.`,

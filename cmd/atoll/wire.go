@@ -11,13 +11,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/atoll-run/atoll/internal/config"
-	"github.com/atoll-run/atoll/internal/engine"
-	"github.com/atoll-run/atoll/internal/execution"
-	"github.com/atoll-run/atoll/internal/executor"
-	"github.com/atoll-run/atoll/internal/fault"
-	"github.com/atoll-run/atoll/internal/image"
-	"github.com/atoll-run/atoll/internal/server"
+	"github.com/atoll-run/atoll/internal/app"
+	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/node/engine"
+	"github.com/atoll-run/atoll/internal/node/executor"
+	"github.com/atoll-run/atoll/internal/node/image"
 )
 
 // running is an engine with what has to be let go of after it.
@@ -58,13 +58,13 @@ func openEngine(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *r
 }
 
 // openServer builds the server that cfg asks for; key is the development key.
-func (a *app) openServer(ctx context.Context, cfg *config.Config, images *image.Store, p engine.Platform, key string, log *slog.Logger) (_ *server.Server, err error) {
+func (a *cli) openServer(ctx context.Context, cfg *config.Config, images *image.Store, p engine.Platform, key string, log *slog.Logger) (_ *app.Server, err error) {
 	if p.CA, err = sandboxCA(cfg); err != nil {
 		return nil, err
 	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return server.Open(ctx, server.Config{
+	return app.Open(ctx, app.Config{
 		Settings: cfg, DevKey: key, Version: version(), Platform: p, Images: images, Log: log, Registry: reg, Getenv: a.getenv,
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // at builds a path of names under /v1/admin.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest/wire"
-	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 func (c *Command) wire() wire.Command {
@@ -32,7 +32,7 @@ const maxRule = 4 << 10
 
 // Confine says what programs may do, before the first is started. A guest that
 // cannot enforce it says so.
-func (c *Client) Confine(ctx context.Context, p sandbox.Permissions) error {
+func (c *Client) Confine(ctx context.Context, p runtime.Permissions) error {
 	m := wire.ConfineMessage{
 		Listed: p.Filesystem.Writable != nil, Writable: p.Filesystem.Writable, ReadOnly: p.Filesystem.ReadOnly, Blocked: p.Filesystem.Blocked,
 		NoExec: p.Process.NoExec, Commands: p.Process.BlockedCommands, MaxProcesses: uint64(max(p.Process.MaxProcesses, 0)),

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest/wire"
-	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // Client is a conversation with one guest. Its methods may be called
@@ -49,7 +49,7 @@ const again = time.Second
 // Dial opens the conversation with a guest that may still be starting, or that
 // an earlier process spoke to. The Channel stays the caller's, and may be
 // dialled again once the Client is closed, but not before.
-func Dial(ctx context.Context, ch sandbox.Channel) (*Client, error) {
+func Dial(ctx context.Context, ch runtime.Channel) (*Client, error) {
 	to, err := own(ch.ToGuest)
 	if err != nil {
 		return nil, fmt.Errorf("dial guest: %w", err)

@@ -5,21 +5,21 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
+	goruntime "runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/wire"
-	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // impostor is what stands in for a guest that has been taken over: the guest's
 // ends of a channel.
 type impostor struct {
-	ch  sandbox.Channel
+	ch  runtime.Channel
 	dec *wire.Decoder
 }
 
@@ -38,7 +38,7 @@ func newImpostor(t testing.TB) *impostor {
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
-	return &impostor{sandbox.Channel{ToGuest: open("to"), FromGuest: open("from")}, wire.NewDecoder(wire.MaxRequest)}
+	return &impostor{runtime.Channel{ToGuest: open("to"), FromGuest: open("from")}, wire.NewDecoder(wire.MaxRequest)}
 }
 
 // next returns the host's next frame of a type.
@@ -230,7 +230,7 @@ func TestHoardIsBounded(t *testing.T) {
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
-	before := runtime.NumGoroutine()
+	before := goruntime.NumGoroutine()
 	for range 20 {
 		g := newImpostor(t)
 		c, err := g.dial(t, wire.WelcomeMessage{Protocol: wire.Protocol})
@@ -243,7 +243,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if after := runtime.NumGoroutine(); after > before+2 {
+	if after := goruntime.NumGoroutine(); after > before+2 {
 		t.Errorf("%d goroutines, %d before", after, before)
 	}
 }

@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/guesttest"
-	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // homePrograms tell of the folder they are in by every way there is.
@@ -54,14 +54,14 @@ func furnish(t *testing.T, g *guesttest.Guest) {
 			t.Fatal(err)
 		}
 	}
-	home := filepath.Join(g.Root(), sandbox.Home)
+	home := filepath.Join(g.Root(), runtime.Home)
 	must(os.MkdirAll(filepath.Join(home, "deep"), 0o750))
 	must(os.Chmod(filepath.Join(home, "deep"), 0o2750))
 	for name, data := range map[string]string{"deep/skel": "of the image", "mod.py": "x = 1", "mod.js": "module.exports = 1"} {
 		must(os.WriteFile(filepath.Join(home, name), []byte(data), 0o600))
-		must(os.Chown(filepath.Join(home, name), sandbox.UID, sandbox.GID))
+		must(os.Chown(filepath.Join(home, name), runtime.UID, runtime.GID))
 	}
-	must(os.Chown(filepath.Join(home, "deep"), sandbox.UID, sandbox.GID))
+	must(os.Chown(filepath.Join(home, "deep"), runtime.UID, runtime.GID))
 	must(os.Chmod(filepath.Join(home, "deep"), 0o2750|os.ModeSetgid))
 	must(os.WriteFile(filepath.Join(home, "root"), nil, 0o644))
 	must(os.Symlink("/etc/passwd", filepath.Join(home, "link")))

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/guesttest"
-	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // program is one that must do the same in a warmed interpreter and in one that
@@ -31,7 +31,7 @@ func same(t *testing.T, language string, preload []string, programs []program) {
 			t.Parallel()
 			spec := guesttest.Program(t, language, p.code)
 			for name, data := range p.files {
-				spec.Files = append(spec.Files, guest.File{Path: sandbox.Home + "/" + name, Mode: 0o644, Data: []byte(data)})
+				spec.Files = append(spec.Files, guest.File{Path: runtime.Home + "/" + name, Mode: 0o644, Data: []byte(data)})
 			}
 			o, e, code := guesttest.Start(t).Bare(t, spec)
 			bare := outcome{guest.Result{ExitCode: code}, string(o), string(e)}

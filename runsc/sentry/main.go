@@ -42,7 +42,7 @@ func main() {
 }
 
 // waiting is the flag by which Atoll starts the kernels that wait for a memory, and
-// no others: see Prepare in internal/runtime/gvisor.
+// no others: see Prepare in internal/node/runtime/gvisor.
 const waiting = "--restore-spec-validation=ignore"
 
 // bootTime is longer than any boot, and short enough for what a program

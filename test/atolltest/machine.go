@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/config"
+	"github.com/atoll-run/atoll/internal/app/config"
 )
 
 // Trace is a data folder's trace on this machine: whatever exists only because

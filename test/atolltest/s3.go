@@ -72,7 +72,7 @@ func LaunchS3(ctx context.Context) (_ *S3Server, err error) {
 		return nil, err
 	}
 	bin := filepath.Join(cache, "atoll-test", "versitygw")
-	build := exec.CommandContext(ctx, "go", "build", "-C", filepath.Join(root, "internal/blob/s3server"), "-o", bin, "github.com/versity/versitygw/cmd/versitygw")
+	build := exec.CommandContext(ctx, "go", "build", "-C", filepath.Join(root, "internal/infra/blob/s3server"), "-o", bin, "github.com/versity/versitygw/cmd/versitygw")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the S3 server: %w: %s", err, out)
 	}

@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/audit"
-	"github.com/atoll-run/atoll/internal/breaker"
-	"github.com/atoll-run/atoll/internal/execution"
-	"github.com/atoll-run/atoll/internal/jobs"
-	"github.com/atoll-run/atoll/internal/sandbox"
-	"github.com/atoll-run/atoll/internal/store"
-	"github.com/atoll-run/atoll/internal/tenant"
-	"github.com/atoll-run/atoll/internal/usage"
+	"github.com/atoll-run/atoll/internal/control/jobs"
+	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/breaker"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/internal/infra/store"
 )
 
 // What fill writes and check reads. A later version may add to it; what it
@@ -40,7 +40,7 @@ func trace(n int) string { return fmt.Sprintf("trc_%032x", n) }
 func environment() tenant.Environment {
 	return tenant.Environment{
 		ID: envID, Tenant: tenantID, Name: "main", Image: "default", CreatedAt: before,
-		Limits: sandbox.Limits{CPU: 2, Memory: 1 << 30, Processes: 64, OpenFiles: 256, Root: 1 << 20, Tmp: 2 << 20, Shm: 3 << 20, Inodes: 1000},
+		Limits: runtime.Limits{CPU: 2, Memory: 1 << 30, Processes: 64, OpenFiles: 256, Root: 1 << 20, Tmp: 2 << 20, Shm: 3 << 20, Inodes: 1000},
 		Env:    map[string]string{"NAME": "value"}, Secrets: map[string]string{"TOKEN": "a secret"},
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	goruntime "runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,8 +21,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest"
-	"github.com/atoll-run/atoll/internal/sandbox"
 )
 
 // RootVariable names another root filesystem than the host's for the tests.
@@ -33,7 +33,7 @@ var rootScript string
 
 // Guest is a running atoll-guest.
 type Guest struct {
-	Channel sandbox.Channel
+	Channel runtime.Channel
 	PID     int // of the guest, as the host counts
 }
 
@@ -53,7 +53,7 @@ func Binary(t testing.TB) string {
 			return
 		}
 		build.path = filepath.Join(dir, "atoll-guest")
-		_, file, _, _ := runtime.Caller(0)
+		_, file, _, _ := goruntime.Caller(0)
 		cmd := exec.Command("go", "build", "-trimpath", "-o", build.path, "./cmd/atoll-guest")
 		cmd.Dir = filepath.Join(filepath.Dir(file), "../../..")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -99,7 +99,7 @@ func Start(t testing.TB) *Guest {
 	// for writing would keep it from being executed.
 	must(t, os.Link(Binary(t), filepath.Join(hooks, "atoll-guest")))
 
-	g := &Guest{Channel: sandbox.Channel{ToGuest: fifo(t, dir, "to"), FromGuest: fifo(t, dir, "from")}}
+	g := &Guest{Channel: runtime.Channel{ToGuest: fifo(t, dir, "to"), FromGuest: fifo(t, dir, "from")}}
 	base := os.Getenv(RootVariable)
 	if base == "" {
 		base = "/"
@@ -119,13 +119,13 @@ func Start(t testing.TB) *Guest {
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
 		Pdeathsig:  syscall.SIGKILL,
 	}
-	runtime.LockOSThread() // Pdeathsig means this thread's death
+	goruntime.LockOSThread() // Pdeathsig means this thread's death
 	must(t, cmd.Start())
 	g.PID = cmd.Process.Pid
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
-		runtime.UnlockOSThread()
+		goruntime.UnlockOSThread()
 		if said.Len() > 0 {
 			t.Logf("guest said: %s", said.Bytes())
 		}
@@ -174,7 +174,7 @@ var Env = []string{
 // Command returns the command of a language's interpreter.
 func Command(t testing.TB, language string) guest.Command {
 	t.Helper()
-	c := guest.Command{Language: language, Env: Env, Dir: sandbox.Home, Limits: guest.Limits{Processes: 256, OpenFiles: 1024}}
+	c := guest.Command{Language: language, Env: Env, Dir: runtime.Home, Limits: guest.Limits{Processes: 256, OpenFiles: 1024}}
 	switch language {
 	case guest.Python:
 		c.Path, c.Argv = "/usr/bin/python3", []string{"python3", "main.py"}
@@ -204,7 +204,7 @@ func Program(t testing.TB, language, code string) guest.RunSpec {
 	c := Command(t, language)
 	return guest.RunSpec{
 		Command:     c,
-		Files:       []guest.File{{Path: sandbox.Home + "/" + c.Argv[1], Mode: 0o644, Data: []byte(code)}},
+		Files:       []guest.File{{Path: runtime.Home + "/" + c.Argv[1], Mode: 0o644, Data: []byte(code)}},
 		Warm:        true,
 		Timeout:     30 * time.Second,
 		OutputLimit: 10 << 20,
@@ -220,12 +220,12 @@ func (g *Guest) Bare(t testing.TB, spec guest.RunSpec) (stdout, stderr []byte, c
 	root := g.Root()
 	for _, f := range spec.Files {
 		path := filepath.Join(root, f.Path)
-		if dir := filepath.Dir(path); dir != filepath.Join(root, sandbox.Home) {
+		if dir := filepath.Dir(path); dir != filepath.Join(root, runtime.Home) {
 			must(t, os.MkdirAll(dir, 0o755))
-			must(t, os.Chown(dir, sandbox.UID, sandbox.GID))
+			must(t, os.Chown(dir, runtime.UID, runtime.GID))
 		}
 		must(t, os.WriteFile(path, f.Data, f.Mode))
-		must(t, os.Chown(path, sandbox.UID, sandbox.GID))
+		must(t, os.Chown(path, runtime.UID, runtime.GID))
 	}
 	args := []string{"--target", strconv.Itoa(g.PID), "--pid", "--mount", "--uts", "--ipc", "--root", "--wd",
 		"setpriv", "--reuid=1000", "--regid=1000", "--groups=1000", "--no-new-privs", "--inh-caps=-all",

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
 // pipe is a pipe that its writer may open again by way of /proc.
@@ -16,7 +16,7 @@ func reopenable(t testing.TB) pipe {
 	r, w, err := os.Pipe()
 	must(t, err)
 	t.Cleanup(func() { r.Close() })
-	must(t, w.Chown(sandbox.UID, sandbox.GID))
+	must(t, w.Chown(runtime.UID, runtime.GID))
 	return pipe{r, w}
 }
 

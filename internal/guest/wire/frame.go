@@ -35,7 +35,7 @@ const (
 )
 
 // UID, GID and Home are the unprivileged user of every sandbox, as
-// internal/sandbox has them; a test holds the two together. The guest cannot
+// internal/core/runtime has them; a test holds the two together. The guest cannot
 // import that package without linking far more than it needs.
 const (
 	UID  = 1000

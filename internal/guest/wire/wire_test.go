@@ -6,11 +6,11 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/sandbox"
+	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
 func TestConstantsMatchTheSandbox(t *testing.T) {
-	if UID != sandbox.UID || GID != sandbox.GID || Home != sandbox.Home {
+	if UID != runtime.UID || GID != runtime.GID || Home != runtime.Home {
 		t.Error("package sandbox has another user or home")
 	}
 }

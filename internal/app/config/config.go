@@ -1,0 +1,125 @@
+// Package config is where every setting of Atoll is declared, documented,
+// loaded and checked, once.
+//
+// A setting comes from, in rising order of precedence: its default, the
+// configuration file, the environment, a flag. Its names follow from each
+// other: pool_size in the file is ATOLL_POOL_SIZE in the environment and
+// --pool-size as a flag. docs/configuration.md is written from the tags here.
+package config
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/runtime"
+)
+
+// Config holds every setting. The tags are the documentation: default and help
+// are shown as they are; enum lists the only values; a secret is never printed.
+type Config struct {
+	Loopback bool `name:"-"` // whether listen is on loopback; found out by Load
+
+	Listen         string        `group:"Server" name:"listen" default:"127.0.0.1:8080" help:"Address and port of the HTTP interface. Beyond loopback the development key is refused."`
+	DataDir        string        `group:"Server" name:"data_dir" default:"" shown:"/var/lib/atoll as root, otherwise $XDG_DATA_HOME/atoll or ~/.local/share/atoll" help:"Folder for images, sandboxes and state. One server a folder."`
+	StateDir       string        `group:"Server" name:"state_dir" default:"" shown:"in memory as root: below /run/atoll or /dev/shm; otherwise, and with runtime: oci, data_dir/state" help:"Folder for what means nothing after a restart of the machine: records, pipes and journals of living sandboxes. Making their files on a disk can cost a tenth of all processor time. What uses the same data_dir must use the same state_dir."`
+	DevKey         string        `group:"Server" name:"dev_key" default:"" shown:"made at the first start, kept in data_dir/dev-key" secret:"true" help:"A fixed key of the tenant dev, for trying things out. Refused when listening beyond loopback."`
+	ShutdownGrace  time.Duration `group:"Server" name:"shutdown_grace" default:"30s" help:"How long a shutdown waits for running executions before on_exit applies to them."`
+	OnExit         string        `group:"Server" name:"on_exit" default:"detach" enum:"detach,destroy" help:"What becomes of sandboxes when the server ends. detach leaves those that belong to somebody; destroy ends them all. Pooled ones always go."`
+	LogLevel       string        `group:"Server" name:"log_level" default:"info" enum:"debug,info,warn,error" help:"Least severe messages to log."`
+	LogFormat      string        `group:"Server" name:"log_format" default:"text" enum:"text,json" help:"How log lines on stderr look."`
+	TLSCert        string        `group:"Server" name:"tls_cert" default:"" shown:"none: plain HTTP" help:"PEM file with the certificate and its chain; read again when it changes. Needs tls_key."`
+	TLSKey         string        `group:"Server" name:"tls_key" default:"" shown:"none" help:"PEM file with the certificate's private key."`
+	TrustedProxies List          `group:"Server" name:"trusted_proxies" default:"" shown:"none" help:"Addresses or CIDRs of proxies that are believed about where requests come from, separated by commas."`
+	ProxyHeader    string        `group:"Server" name:"proxy_header" default:"x-forwarded" enum:"x-forwarded,forwarded" help:"Which header trusted_proxies write: X-Forwarded-For, or the standard Forwarded."`
+	PreviewURL     string        `group:"Server" name:"preview_url" default:"" shown:"http://*.localhost with the port of listen, https with a certificate" help:"Where browsers reach servers in sandboxes: a URL in whose host * stands for the name of each, such as https://*.preview.example.com. Every name below that domain must lead to this server, and the domain must not be that of the API or of anything else."`
+	MCPIdle        time.Duration `group:"Server" name:"mcp_idle" default:"24h" help:"How long a session of an MCP client is kept without a request."`
+	MCPOrigins     List          `group:"Server" name:"mcp_origins" default:"" shown:"none" help:"Origins of web pages that may call /mcp, such as https://console.example, separated by commas."`
+	TraceEndpoint  string        `group:"Server" name:"trace_endpoint" default:"" shown:"none" help:"URL that OpenTelemetry traces are sent to by OTLP over HTTP, such as http://127.0.0.1:4318. OTEL_EXPORTER_OTLP_ENDPOINT does the same."`
+
+	Database    string        `group:"Records" name:"database" default:"" shown:"SQLite in data_dir/atoll.db" secret:"true" help:"Where records are kept: a postgres:// URL, or nothing for SQLite."`
+	NATS        string        `group:"Records" name:"nats" default:"" shown:"embedded" secret:"true" help:"URL of a NATS server with JetStream, such as nats://10.0.0.5:4222; nothing for one in this process."`
+	NATSCreds   string        `group:"Records" name:"nats_creds" default:"" shown:"none" help:"File with NATS credentials."`
+	Blobs       string        `group:"Records" name:"blobs" default:"" shown:"data_dir/blobs" secret:"true" help:"Bucket for long outputs: a file://, s3://, gs:// or azblob:// URL."`
+	SecretKey   string        `group:"Records" name:"secret_key" default:"" shown:"made at the first start, kept in data_dir/secret-key" secret:"true" help:"Key that secrets in the database are encrypted with: 64 hexadecimal digits. Whoever loses it loses them."`
+	LogSize     Size          `group:"Records" name:"log_size" default:"1GiB" help:"Disk space of the output logs that clients reconnect to; the oldest go first."`
+	LogAge      time.Duration `group:"Records" name:"log_age" default:"24h" help:"How long an output log is kept."`
+	LogPerRun   Size          `group:"Records" name:"log_per_run" default:"64MiB" help:"Size of one execution's output log; its oldest part goes first. The whole output is kept elsewhere."`
+	KeepFor     time.Duration `group:"Records" name:"keep_executions" default:"720h" help:"How long records of executions and their outputs are kept."`
+	KeepThreads time.Duration `group:"Records" name:"keep_threads" default:"0s" help:"How long a thread is kept after it was saved last, unless it has a time of its own; 0 for ever."`
+	KeepUsage   time.Duration `group:"Records" name:"keep_usage" default:"2160h" help:"How long the ledger keeps what each execution used. The sums by day, which budgets and usage of whole days are taken from, stay."`
+	ThreadCache Size          `group:"Records" name:"thread_cache" default:"10GiB" help:"Bytes of threads' home directories that this machine keeps ready after their executions; those used last stay. Threads themselves are in the blob store."`
+	MinFreeDisk Size          `group:"Records" name:"min_free_disk" default:"1GiB" help:"New executions are refused with 503 while the disk of data_dir has less free."`
+
+	WebhookAllow List   `group:"Webhooks" name:"webhook_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that webhooks may go to although they are private, separated by commas."`
+	WebhookCA    string `group:"Webhooks" name:"webhook_ca" default:"" shown:"the system's" help:"PEM file with certificate authorities to trust besides the system's."`
+
+	Volumes      string        `group:"Storage" name:"volumes" default:"" shown:"data_dir/volumes" secret:"true" help:"Where managed volumes are: a folder, which several executors must see at the same path, or a bucket: an s3://, gs:// or azblob:// URL, in which prefix=folder/ puts them below a folder."`
+	StorageAllow List          `group:"Storage" name:"storage_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that connections to buckets may lead to although they are private, separated by commas. They may use plain HTTP."`
+	MountCache   Size          `group:"Storage" name:"mount_cache" default:"4GiB" help:"Disk space for files in mounted buckets that are being written, of all executions together. A program that needs more gets ENOSPC."`
+	FlushTimeout time.Duration `group:"Storage" name:"flush_timeout" default:"5m" help:"How long what a program wrote to a mounted bucket may take to be stored once it has ended. What is not stored by then is lost, and the result says so."`
+
+	NetworkAllow List   `group:"Network" name:"network_allow" default:"" shown:"none" help:"Addresses or CIDRs, each with or without a port, that sandboxes may reach although they are private, where their policy allows it too; separated by commas, such as 10.0.0.7:5432."`
+	SandboxCA    string `group:"Network" name:"sandbox_ca_bundle" default:"" shown:"none" help:"PEM file with certificates that sandboxes with a network trust besides their image's, such as those of a proxy that intercepts TLS."`
+	PipIndex     string `group:"Network" name:"pip_index" default:"" shown:"none" help:"URL of a Python package index, ending in /simple. Sandboxes with a network then install from it through the server, and need no rule for it."`
+	NPMRegistry  string `group:"Network" name:"npm_registry" default:"" shown:"none" help:"URL of an npm registry, likewise."`
+	Packages     List   `group:"Network" name:"packages" default:"*" help:"Packages that sandboxes may install from pip_index and npm_registry: names such as pip:requests, npm:left-pad, npm:@scope/*, or * for all; separated by commas. What they depend on must be listed too."`
+
+	PriceCPU  float64 `group:"Usage" name:"price_cpu_minute" default:"0.5" help:"Credits for a core and a minute. One credit is 60 seconds with one core and one GiB."`
+	PriceGiB  float64 `group:"Usage" name:"price_gib_minute" default:"0.5" help:"Credits for a GiB of memory and a minute."`
+	PriceOut  float64 `group:"Usage" name:"price_gib_out" default:"0" help:"Credits for a GiB that sandboxes send to the network."`
+	PriceCall float64 `group:"Usage" name:"price_call" default:"0" help:"Credits for an execution, whatever its length."`
+
+	MaxTimeout    time.Duration `group:"Executions" name:"max_timeout" default:"1h" help:"Longest timeout a request may ask for; above it the answer is 429."`
+	MaxConcurrent int           `group:"Executions" name:"max_concurrent" default:"0" shown:"0 (8 a core)" help:"Executions that run at once; more wait in the queue."`
+	MaxQueue      int           `group:"Executions" name:"max_queue" default:"1000" help:"Executions that wait; more are answered with 503."`
+	MaxOutput     Size          `group:"Executions" name:"max_output" default:"10MiB" help:"Bytes of stdout, and of stderr, that an answer holds. What is beyond is dropped and the answer says so."`
+	TurnIdle      time.Duration `group:"Executions" name:"turn_idle" default:"10m" help:"How long the sandbox of an agent's turn waits for the next call of execute_code."`
+	PoolSize      int           `group:"Executions" name:"pool_size" default:"2" help:"Warm sandboxes kept ready for each image and language. 0 makes every sandbox when it is asked for."`
+
+	Image         string            `group:"Environment" name:"image" default:"default" help:"Image that executions run in: a name from 'atoll image list', or host for this machine's own /usr."`
+	BaseTemplates map[string]string `group:"Environment" name:"base_templates" default:"" shown:"tpl_code_interpreter is image" help:"Which image each base_template of /v1/environments is. In the environment and as a flag: a JSON object, such as {\"tpl_data\": \"tools\"}."`
+	ImageMirror   string            `group:"Environment" name:"image_mirror" default:"" shown:"Debian's own" help:"URL of the Debian mirror that the default image is built from."`
+	EnvVars       map[string]string `group:"Environment" name:"env_vars" default:"" shown:"none" help:"Variables set for every execution; a request's own win. In the environment and as a flag: a JSON object."`
+	CPU           float64           `group:"Environment" name:"cpu" default:"1" help:"Cores a sandbox may use."`
+	Memory        Size              `group:"Environment" name:"memory" default:"512MiB" help:"Memory of a sandbox: programs, page cache and in-memory files together."`
+	Processes     int               `group:"Environment" name:"processes" default:"256" help:"Processes and threads in a sandbox."`
+	OpenFiles     int               `group:"Environment" name:"open_files" default:"1024" help:"Open files of one process."`
+	RootSize      Size              `group:"Environment" name:"root_size" default:"128MiB" help:"What a program may write over the image. Part of memory, as are the next two."`
+	TmpSize       Size              `group:"Environment" name:"tmp_size" default:"128MiB" help:"Size of /tmp."`
+	ShmSize       Size              `group:"Environment" name:"shm_size" default:"64MiB" help:"Size of /dev/shm."`
+	Inodes        int               `group:"Environment" name:"inodes" default:"100000" help:"Files in each of the three."`
+
+	SandboxSleepAfter time.Duration     `group:"Named sandboxes" name:"sandbox_sleep_after" default:"10m" help:"How long a named sandbox that says nothing of it waits for its next use before it falls asleep."`
+	SandboxFrozen     time.Duration     `group:"Named sandboxes" name:"sandbox_frozen" default:"5m" help:"How long a named sandbox that fell asleep keeps its memory, frozen, before that goes to disk. Waking takes milliseconds before, and about a hundred after."`
+	SandboxSpares     int               `group:"Named sandboxes" name:"sandbox_spares" default:"5" help:"Kernels that wait for named sandboxes, together: two for those of a kind that sleep on disk, and some for copies for 10 minutes after one was copied; each takes some 20 MB of memory, and makes waking and copying 50 ms faster. 0 for none."`
+	SandboxMemories   Size              `group:"Named sandboxes" name:"sandbox_memories" default:"50GiB" help:"Disk that the memories of sleeping named sandboxes may take together; those beyond it, or for which min_free_disk leaves no room, keep sleeping in memory. 0 for no bound."`
+	SandboxStored     time.Duration     `group:"Named sandboxes" name:"sandbox_stored" default:"24h" help:"How long a named sandbox that sleeps on disk stays there, before it is moved to the blob store, compressed and encrypted; its next use brings it back. Negative for good."`
+	SandboxDisk       Size              `group:"Named sandboxes" name:"sandbox_disk" default:"10GiB" help:"Files of a named sandbox in its home, /tmp and /var/tmp together; a plan's own bound may be less. 0 for no bound."`
+	MaxSandboxes      int               `group:"Named sandboxes" name:"max_sandboxes" default:"1000" help:"Named sandboxes of this machine, sleeping ones too; more are answered with 503. 0 for any number."`
+	KeepSandboxes     time.Duration     `group:"Named sandboxes" name:"keep_sandboxes" default:"168h" help:"How long a named sandbox that sleeps or is lost is kept without being used; 0 for ever."`
+	ImagePull         string            `group:"Named sandboxes" name:"image_pull" default:"never" enum:"never,missing" help:"What happens when a named sandbox is asked for with an image that is not there: never says how to import it, missing imports it where image_pull_allow lets it, while the caller waits."`
+	ImagePullAllow    List              `group:"Named sandboxes" name:"image_pull_allow" default:"" shown:"none" help:"Repositories that image_pull may import from, such as docker.io/library/python, or all below one, such as registry.example.com/team/*, separated by commas."`
+	ImagePullSize     Size              `group:"Named sandboxes" name:"image_pull_size" default:"4GiB" help:"Files of an image that image_pull imports, together."`
+	ImagePullTimeout  time.Duration     `group:"Named sandboxes" name:"image_pull_timeout" default:"10m" help:"How long image_pull may take for an image."`
+	KeepSnapshots     time.Duration     `group:"Named sandboxes" name:"keep_snapshots" default:"0s" help:"How long a snapshot of a named sandbox is kept that has no time of its own; 0 for ever."`
+	ImageAliases      map[string]string `group:"Named sandboxes" name:"image_aliases" default:"" shown:"node:* and python:* are image, where its version is at least that asked for" help:"Which image is meant by what a sandbox is asked to have, such as {\"node:22\": \"tools\", \"postgres:*\": \"db\"}. In the environment and as a flag: a JSON object."`
+
+	Runtime    string `group:"Runtime" name:"runtime" default:"gvisor" enum:"gvisor,oci" help:"What makes sandboxes. gvisor gives each its own kernel; oci drives oci_runtime, whose boundary is the host's kernel and so weaker."`
+	Runsc      string `group:"Runtime" name:"runsc" default:"" shown:"atoll-runsc beside atoll" help:"Path of gVisor's runtime."`
+	OCIRuntime string `group:"Runtime" name:"oci_runtime" default:"crun" help:"Name or path of the OCI runtime, with runtime: oci."`
+	Guest      string `group:"Runtime" name:"guest" default:"" shown:"atoll-guest beside atoll" help:"Path of the guest's binary, which is process 1 in every sandbox."`
+	Rootless   string `group:"Runtime" name:"rootless" default:"auto" enum:"auto,always,never" help:"Whether to make sandboxes without being root, in a user namespace. auto: when not root."`
+}
+
+// Limits are the bounds of the environment's sandboxes.
+func (c *Config) Limits() runtime.Limits {
+	return runtime.Limits{
+		CPU:       c.CPU,
+		Memory:    int64(c.Memory),
+		Processes: c.Processes,
+		OpenFiles: c.OpenFiles,
+		Root:      int64(c.RootSize),
+		Tmp:       int64(c.TmpSize),
+		Shm:       int64(c.ShmSize),
+		Inodes:    c.Inodes,
+	}
+}

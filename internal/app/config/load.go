@@ -1,0 +1,216 @@
+package config
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/edge/preview"
+	"github.com/atoll-run/atoll/internal/node/image"
+)
+
+// FileEnv names the configuration file in the environment; the flag is
+// --config.
+const FileEnv = "ATOLL_CONFIG"
+
+// Sources are where settings come from.
+type Sources struct {
+	File   string              // path of a YAML file; empty for none, unless FileEnv names one
+	Getenv func(string) string // the environment; an empty value is the same as none
+	Flags  map[string]string   // by Setting.Flag, only those that were given
+}
+
+// Load reads every source and checks the result. The error lists everything
+// that is wrong, each with the setting's name and where it came from.
+func Load(src Sources) (*Config, error) {
+	if src.File == "" {
+		src.File = src.Getenv(FileEnv)
+	}
+	file, err := readFile(src.File)
+	if err != nil {
+		return nil, err
+	}
+	var c Config
+	var bad []error
+	for _, s := range Settings() {
+		text, from := s.Default, "default"
+		if v, ok := file[s.Name]; ok {
+			text, from = v, src.File
+		}
+		if v := src.Getenv(s.Env); v != "" {
+			text, from = v, s.Env
+		}
+		if v, ok := src.Flags[s.Flag]; ok {
+			text, from = v, "--"+s.Flag
+		}
+		if err := s.set(&c, text); err != nil {
+			bad = append(bad, fmt.Errorf("%s (from %s): %w", s.Name, from, err))
+		}
+	}
+	if len(bad) > 0 {
+		return nil, errors.Join(bad...)
+	}
+	if c.DataDir == "" {
+		if c.DataDir, err = defaultDataDir(src.Getenv); err != nil {
+			return nil, err
+		}
+	}
+	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
+		return nil, fmt.Errorf("data_dir: %w", err)
+	}
+	if c.StateDir == "" {
+		c.StateDir = DefaultStateDir(c.DataDir)
+		if c.Runtime == "oci" { // builds sandboxes in the same places
+			c.StateDir = filepath.Join(c.DataDir, "state")
+		}
+	}
+	if c.StateDir, err = filepath.Abs(c.StateDir); err != nil {
+		return nil, fmt.Errorf("state_dir: %w", err)
+	}
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// readFile returns the settings in a YAML file as text. A map stays YAML.
+func readFile(path string) (map[string]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	var nodes map[string]yaml.Node
+	if err := yaml.Unmarshal(raw, &nodes); err != nil {
+		return nil, fmt.Errorf("read configuration %s: %w", path, err)
+	}
+	known := map[string]bool{}
+	for _, s := range Settings() {
+		known[s.Name] = true
+	}
+	out := map[string]string{}
+	var bad []error
+	for name, node := range nodes {
+		switch {
+		case !known[name]:
+			bad = append(bad, fmt.Errorf("%s, line %d: there is no setting %q", path, node.Line, name))
+		case node.Kind == yaml.ScalarNode:
+			out[name] = node.Value
+		case node.Kind == yaml.MappingNode:
+			text, err := yaml.Marshal(&node)
+			if err != nil {
+				return nil, fmt.Errorf("%s, line %d: %w", path, node.Line, err)
+			}
+			out[name] = string(text)
+		default:
+			bad = append(bad, fmt.Errorf("%s, line %d: %s must be a single value", path, node.Line, name))
+		}
+	}
+	return out, errors.Join(bad...)
+}
+
+func defaultDataDir(getenv func(string) string) (string, error) {
+	if os.Geteuid() == 0 {
+		return "/var/lib/atoll", nil
+	}
+	if dir := getenv("XDG_DATA_HOME"); dir != "" {
+		return filepath.Join(dir, "atoll"), nil
+	}
+	if home := getenv("HOME"); home != "" {
+		return filepath.Join(home, ".local", "share", "atoll"), nil
+	}
+	return "", errors.New("data_dir: there is no HOME to put it in; set ATOLL_DATA_DIR")
+}
+
+// validate checks what concerns more than one value's form.
+func (c *Config) validate() error {
+	var bad []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			bad = append(bad, fmt.Errorf(format, args...))
+		}
+	}
+	host, _, err := net.SplitHostPort(c.Listen)
+	check(err == nil, "listen: %q is not an address and port such as 127.0.0.1:8080", c.Listen)
+	c.Loopback = err == nil && isLoopback(host)
+	check(err != nil || c.Loopback || c.DevKey == "",
+		"dev_key: listen is %s, which reaches beyond loopback, where a fixed key is refused: leave it out, and make keys with 'atoll key create'", c.Listen)
+	if c.PreviewURL != "" {
+		_, err := preview.ParseBase(c.PreviewURL)
+		check(err == nil, "preview_url: %v", err)
+	}
+	check((c.TLSCert == "") == (c.TLSKey == ""), "tls_cert and tls_key: set both or neither")
+	check(usableKey(c.DevKey), "dev_key: must be at most 256 visible ASCII characters without spaces")
+	check(c.ShutdownGrace >= 0, "shutdown_grace: must not be negative")
+	check(c.MaxTimeout >= execution.MinTimeout && c.MaxTimeout <= 30*24*time.Hour, "max_timeout: must be between 1s and 720h")
+	check(c.MCPIdle > 0, "mcp_idle: must be more than 0")
+	check(c.MaxTimeout%time.Second == 0, "max_timeout: must be whole seconds")
+	check(c.MaxConcurrent >= 0, "max_concurrent: must not be negative")
+	check(c.MaxQueue >= 0, "max_queue: must not be negative")
+	check(c.MaxOutput > 0 && c.MaxOutput <= 1<<30, "max_output: must be between 1 byte and 1GiB")
+	check(c.TurnIdle >= time.Second && c.TurnIdle <= 24*time.Hour, "turn_idle: must be between 1s and 24h")
+	check(c.LogSize >= 16<<20, "log_size: must be at least 16MiB")
+	check(c.LogPerRun >= 1<<20 && c.LogPerRun <= c.LogSize, "log_per_run: must be at least 1MiB and at most log_size")
+	check(c.LogAge >= time.Minute, "log_age: must be at least 1m")
+	check(c.KeepFor >= time.Hour, "keep_executions: must be at least 1h")
+	check(c.KeepThreads == 0 || c.KeepThreads >= time.Hour, "keep_threads: must be 0, for ever, or at least 1h")
+	for _, pattern := range c.ImagePullAllow {
+		err := image.CheckPull(pattern)
+		check(err == nil, "image_pull_allow: %v", err)
+	}
+	check(c.ImagePullSize > 0, "image_pull_size: must be more than 0")
+	check(c.ImagePullTimeout > 0, "image_pull_timeout: must be more than 0")
+	check(c.KeepSnapshots == 0 || c.KeepSnapshots >= time.Hour, "keep_snapshots: must be 0, for ever, or at least 1h")
+	check(c.KeepUsage >= 62*24*time.Hour, "keep_usage: must be at least 1488h, this month and the one before")
+	check(c.MinFreeDisk >= 0, "min_free_disk: must not be negative")
+	check(c.PriceCPU >= 0 && c.PriceGiB >= 0 && c.PriceOut >= 0 && c.PriceCall >= 0,
+		"price_cpu_minute, price_gib_minute, price_gib_out and price_call: must not be negative")
+	check(c.Database == "" || strings.HasPrefix(c.Database, "postgres://") || strings.HasPrefix(c.Database, "postgresql://"),
+		"database: must be a postgres:// URL, or empty for SQLite")
+	if c.SecretKey != "" {
+		key, err := hex.DecodeString(c.SecretKey)
+		check(err == nil && len(key) == 32, "secret_key: must be 64 hexadecimal digits, such as 'openssl rand -hex 32' prints")
+	}
+	check(c.PoolSize >= 0 && c.PoolSize <= 1000, "pool_size: must be between 0 and 1000")
+	check(c.Image != "", "image: must not be empty")
+	if c.ImageMirror != "" {
+		u, err := url.Parse(c.ImageMirror)
+		check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "", "image_mirror: must be an http or https URL")
+	}
+	if err := c.Limits().Validate(); err != nil {
+		bad = append(bad, fmt.Errorf("limits of the environment: %w", err))
+	}
+	if err := execution.CheckEnv(c.EnvVars); err != nil {
+		bad = append(bad, err)
+	}
+	return errors.Join(bad...)
+}
+
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// usableKey reports whether a key can be sent in a header as it is.
+func usableKey(key string) bool {
+	for _, r := range key {
+		if r <= ' ' || r > '~' {
+			return false
+		}
+	}
+	return len(key) <= 256
+}

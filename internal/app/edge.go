@@ -1,0 +1,126 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/atoll-run/atoll/internal/control/tools"
+	"github.com/atoll-run/atoll/internal/control/webhook"
+	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/breaker"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/tlscert"
+	"github.com/atoll-run/atoll/internal/infra/trace"
+	"github.com/atoll-run/atoll/internal/node/egress"
+)
+
+// openTraces has spans sent, if somebody asks for them.
+func (s *Server) openTraces(ctx context.Context) error {
+	stop, err := trace.Setup(ctx, trace.Config{
+		Endpoint: s.cfg.Settings.TraceEndpoint, Version: s.cfg.Version, Getenv: s.cfg.Getenv, Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.later(func(ctx context.Context) error {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), tracesWait)
+		defer cancel()
+		if err := stop(last); err != nil { // nobody's work depends on it
+			s.log.Warn("cannot send the last traces", "error", err)
+		}
+		return nil
+	})
+	return nil
+}
+
+// tracesWait is how long a shutdown waits for a collector to take the last
+// spans, which are those of the shutdown.
+const tracesWait = 3 * time.Second
+
+func (s *Server) openTLS(context.Context) (err error) {
+	cfg := s.cfg.Settings
+	if cfg.TLSCert == "" {
+		return nil
+	}
+	if s.tls, err = tlscert.Open(tlscert.Config{Cert: cfg.TLSCert, Key: cfg.TLSKey, Log: s.log}); err != nil {
+		return err
+	}
+	return s.cfg.Registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "atoll_tls_certificate_expiry_seconds", Help: "When the certificate that is served expires, in Unix seconds.",
+	}, func() float64 { return float64(s.tls.Expires().Unix()) }))
+}
+
+func (s *Server) openHTTP(context.Context) error {
+	cfg := s.cfg.Settings
+	proxies, err := s.proxies()
+	if err != nil {
+		return err
+	}
+	caps, err := breaker.New(s.db.Breakers(), s.log, s.cfg.Registry)
+	if err != nil {
+		return err
+	}
+	executeCode := tools.NewExecuteCode(tools.Config{Runner: s.gateway, Templates: s.db.Tenants(), Breakers: caps})
+	set := tools.NewSet(tools.SetConfig{Pool: s.sandboxes, Images: s.aliases, Policies: s.gateway, ExecuteCode: executeCode, Previews: exposed{s.previews}})
+	mcp, err := s.openMCP(set, proxies)
+	if err != nil {
+		return err
+	}
+	s.http, err = httpapi.New(httpapi.Config{
+		Folders: s, Previews: s.visits,
+		Gateway: s.gateway, Auth: s.authority, Usage: s.db.Usage(), Metrics: s.cfg.Registry, Log: s.log, Grace: cfg.ShutdownGrace,
+		Admin: &httpapi.Admin{
+			Tenants: tenant.NewAdmin(tenant.AdminConfig{
+				Store: s.db.Tenants(), Authority: s.authority, Limits: cfg.Limits(), Image: cfg.Image, Templates: cfg.BaseTemplates,
+				CheckImage: s.checkImage, CheckNetwork: egress.ValidatePolicy, CheckWebhook: s.webhooks.CheckURL, CheckSecret: webhook.CheckSecret,
+				Reach: s.reach,
+			}),
+			Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: s.db.Usage(), Caps: caps,
+			Executions: s.gateway, Webhooks: s.jobs,
+		},
+		ExecuteCode: executeCode,
+		Tools:       set, MCP: mcp,
+		Sandboxes: s.sandboxes, Ports: s.previews,
+		Threads: s.threads, Signer: s.box,
+		CheckURL: s.webhooks.CheckURL, Ready: s.Ready, Expire: s.expire,
+		Client: func(r *http.Request) string { return proxies.Client(r).String() },
+	})
+	return err
+}
+
+// ListFolder implements httpapi.Folders.
+func (s *Server) ListFolder(ctx context.Context, tenantID string, m storage.Mount) ([]storage.File, error) {
+	switch {
+	case s.buckets.Has(m.Kind):
+		return s.buckets.List(ctx, tenantID, &m)
+	case s.volumes.Dir == "":
+		return nil, fault.New(fault.Unavailable, "this server cannot mount volumes")
+	}
+	return s.volumes.List(tenantID, m.Connection, m.Path)
+}
+
+// reach reports why a connection leads nowhere.
+func (s *Server) reach(ctx context.Context, c *storage.Connection) error {
+	switch {
+	case s.buckets.Has(c.Kind):
+		return s.buckets.Reach(ctx, c)
+	case s.volumes.Dir == "":
+		return fault.New(fault.Invalid, "this server cannot mount volumes: see its log, or 'atoll doctor'")
+	}
+	return nil // it is made when it is first mounted
+}
+
+// checkImage reports why an environment cannot have an image.
+func (s *Server) checkImage(_ context.Context, name string) error {
+	if _, err := s.cfg.Images.Get(name); err != nil {
+		return fault.Wrap(fault.Invalid, err, fmt.Sprintf("image %q cannot be used: import it with 'atoll image import'; 'atoll image list' shows those there are", name))
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package app
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/wire"
+	"github.com/atoll-run/atoll/internal/node/egress"
+	"github.com/atoll-run/atoll/internal/node/egress/rules"
+	"github.com/atoll-run/atoll/internal/node/engine"
+	"github.com/atoll-run/atoll/internal/node/packages"
+)
+
+// network is what the settings say of sandboxes with a network.
+func (s *Server) network() (engine.Network, error) {
+	cfg := s.cfg.Settings
+	n := engine.Network{Egress: egress.Config{Log: s.log, Services: map[uint16]egress.Service{}}, Env: map[string]string{}}
+	for _, text := range cfg.NetworkAllow {
+		o, err := rules.ParseOpening(text)
+		if err != nil {
+			return n, fault.New(fault.Invalid, "network_allow: %v", err)
+		}
+		n.Egress.Open = append(n.Egress.Open, o)
+	}
+	if err := s.bindSecrets(&n.Egress); err != nil {
+		return n, err
+	}
+	if len(s.cfg.Platform.CA) > 0 {
+		for name, path := range guest.TrustVariables(wire.CAFile) {
+			n.Env[name] = path
+		}
+	}
+	allowed, err := packages.ParseList(cfg.Packages)
+	if err != nil {
+		return n, fault.New(fault.Invalid, "packages: %v", err)
+	}
+	for _, m := range []struct {
+		setting, url string
+		kind         packages.Kind
+		port         uint16
+	}{{"pip_index", cfg.PipIndex, packages.Pip, pipPort}, {"npm_registry", cfg.NPMRegistry, packages.NPM, npmPort}} {
+		if m.url == "" {
+			continue
+		}
+		base := fmt.Sprintf("http://%s:%d", egress.Gateway, m.port)
+		mirror, err := packages.New(packages.Config{Kind: m.kind, Upstream: m.url, Base: base, Allowed: allowed, Log: s.log})
+		if err != nil {
+			return n, fault.New(fault.Invalid, "%s: %v", m.setting, err)
+		}
+		s.later(func(context.Context) error { return mirror.Close() })
+		n.Egress.Services[m.port] = mirror
+		for name, value := range mirror.Variables() {
+			n.Env[name] = value
+		}
+	}
+	return n, nil
+}
+
+// bindSecrets lets secrets be bound to hosts. Without the authority that this
+// takes, executions with such secrets are refused, and all others go on.
+func (s *Server) bindSecrets(c *egress.Config) (err error) {
+	if c.Authority, err = egress.OpenAuthority(s.path("authority.pem")); err != nil {
+		s.log.Error("secrets cannot be bound to hosts: executions that have such are refused", "error", err)
+	}
+	if len(s.cfg.Platform.CA) == 0 {
+		return nil
+	}
+	// What sandboxes are to trust, whoever asks hosts in their place does too.
+	if c.Roots, err = x509.SystemCertPool(); err != nil {
+		return fmt.Errorf("read this machine's certificates: %w", err)
+	}
+	c.Roots.AppendCertsFromPEM(s.cfg.Platform.CA)
+	return nil
+}
+
+// The ports of the gateway's address that package mirrors answer on.
+const (
+	pipPort = 3141
+	npmPort = 4873
+)

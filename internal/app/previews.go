@@ -1,0 +1,107 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/clientip"
+	"github.com/atoll-run/atoll/internal/edge/preview"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+)
+
+// openPreviews opens the way from browsers to servers in sandboxes.
+func (s *Server) openPreviews(context.Context) error {
+	cfg := s.cfg.Settings
+	base, err := s.localPreviews(cfg.Listen)
+	if cfg.PreviewURL != "" {
+		base, err = preview.ParseBase(cfg.PreviewURL)
+	}
+	if err != nil {
+		return err
+	}
+	proxies, err := s.proxies()
+	if err != nil {
+		return err
+	}
+	s.previews = preview.New(s.db.Previews(), s.box, base)
+	s.visits = preview.NewHandler(preview.Config{
+		Previews: s.previews, Sandboxes: reached{s.sandboxes}, Log: s.log,
+		Client: func(r *http.Request) string { return proxies.Client(r).String() },
+		Key: func(token string) bool {
+			return strings.HasPrefix(token, tenant.KeyPrefix) || s.cfg.DevKey != "" && token == s.cfg.DevKey
+		},
+	})
+	s.later(func(context.Context) error { s.visits.Close(); return nil })
+	return nil
+}
+
+// localPreviews are previews for browsers on this machine.
+func (s *Server) localPreviews(listen string) (preview.Base, error) {
+	_, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return preview.Base{}, err
+	}
+	if port == "0" {
+		port = "8080" // until it is known
+	}
+	scheme := "http"
+	if s.tls != nil {
+		scheme = "https"
+	}
+	return preview.ParseBase(fmt.Sprintf("%s://*.localhost:%s", scheme, port))
+}
+
+// proxies are those that are believed about where requests come from.
+func (s *Server) proxies() (*clientip.Proxies, error) {
+	cfg := s.cfg.Settings
+	proxies, err := clientip.New(clientip.Config{Trusted: cfg.TrustedProxies, Standard: cfg.ProxyHeader == "forwarded"})
+	if err != nil {
+		return nil, fmt.Errorf("trusted_proxies: %w", err)
+	}
+	return proxies, nil
+}
+
+// reached are the named sandboxes, as those find them who were given a preview.
+type reached struct{ m *sandboxes.Manager }
+
+func (r reached) Reach(ctx context.Context, id runtime.ID) (preview.Use, error) {
+	h, err := r.m.Reach(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return visited{h}, nil
+}
+
+type visited struct{ *sandboxes.Handle }
+
+func (v visited) Listening(ctx context.Context) ([]netip.AddrPort, error) {
+	return v.Guest().Listening(ctx)
+}
+
+func (v visited) Connect(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error) {
+	conn, err := v.Guest().ConnectWithin(ctx, port, wait)
+	if err != nil && fault.KindOf(err) == fault.NotFound {
+		err = errors.Join(preview.ErrRefused, err)
+	}
+	return conn, err
+}
+
+// exposed gives URLs to the ports of sandboxes; it is the tools.Previews.
+type exposed struct{ previews *preview.Previews }
+
+func (e exposed) Expose(ctx context.Context, _ *tenant.Principal, sb *sandboxes.Sandbox, port uint16) (string, error) {
+	p, err := e.previews.Open(ctx, sb.ID, port)
+	if err != nil {
+		return "", err
+	}
+	return p.URL, nil
+}

@@ -1,0 +1,179 @@
+package app
+
+import (
+	"context"
+	"crypto/x509"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/control/webhook"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/outbound"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/infra/blob"
+	"github.com/atoll-run/atoll/internal/infra/seal"
+	"github.com/atoll-run/atoll/internal/infra/store"
+	"github.com/atoll-run/atoll/internal/node/idmap"
+)
+
+// openID reads the name this installation has on the bus, or gives it one.
+func (s *Server) openID(context.Context) error {
+	path := s.path("executor-id")
+	kept, err := os.ReadFile(path)
+	if s.id = strings.TrimSpace(string(kept)); err == nil && s.id != "" {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	s.id = tenant.NewID("exe")
+	return os.WriteFile(path, []byte(s.id+"\n"), 0o600)
+}
+
+// openRecords opens the database and sees to what every start begins with.
+func (s *Server) openRecords(ctx context.Context) (err error) {
+	cfg := s.cfg.Settings
+	box, made, err := s.openKey()
+	if err != nil {
+		return fmt.Errorf("the key for secrets: %w", err)
+	}
+	s.box = box
+	s.db, err = store.Open(ctx, store.Config{
+		URL: cfg.Database, Path: s.path("atoll.db"), Seal: box, Log: s.log,
+		Enqueue: func(ctx context.Context, tx *sql.Tx, e *execution.Execution) error {
+			return s.jobs.Enqueue(ctx, tx, e) // jobs are opened before anything is concluded
+		},
+	})
+	if errors.Is(err, store.ErrOtherKey) {
+		return s.otherKey(err, made)
+	}
+	if err != nil {
+		return err
+	}
+	s.later(func(context.Context) error { return s.db.Close() })
+	s.AdminKey, err = tenant.Setup{
+		Store: s.db.Tenants(), DevKey: s.cfg.DevKey,
+		Environment: tenant.Environment{Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars},
+	}.Run(ctx)
+	s.authority = tenant.NewAuthority(s.db.Tenants())
+	return err
+}
+
+// openKey opens what secrets are sealed with: the key of the settings or the one
+// in the data folder, which the first start makes.
+func (s *Server) openKey() (_ *seal.Box, made bool, err error) {
+	var key []byte
+	if given := s.cfg.Settings.SecretKey; given != "" {
+		key, err = seal.ParseKey(given)
+	} else {
+		_, missing := os.Stat(s.keyFile())
+		made = errors.Is(missing, fs.ErrNotExist)
+		key, err = seal.KeyFile(s.keyFile())
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	box, err := seal.New(key)
+	return box, made, err
+}
+
+func (s *Server) keyFile() string { return s.path("secret-key") }
+
+// otherKey says what to do about records that another key has sealed. A key made
+// for them just now is of no use.
+func (s *Server) otherKey(err error, made bool) error {
+	const lost = "docs/runbook.md says what to do where it is lost for good"
+	switch {
+	case made:
+		return errors.Join(fmt.Errorf("%w: %s is missing; put it back from a backup, or from another machine that uses the same database, or set secret_key to that key; %s",
+			err, s.keyFile(), lost), os.Remove(s.keyFile()))
+	case s.cfg.Settings.SecretKey != "":
+		return fmt.Errorf("%w: set secret_key to the former key, or leave it out if that is in %s; %s", err, s.keyFile(), lost)
+	default:
+		return fmt.Errorf("%w: put the right %s back from a backup, or from another machine that uses the same database, or set secret_key to that key; %s",
+			err, s.keyFile(), lost)
+	}
+}
+
+// openStorage finds out where volumes are, and where connections may lead.
+func (s *Server) openStorage(ctx context.Context) (err error) {
+	if s.buckets.Allow, err = outbound.Parse(s.cfg.Settings.StorageAllow); err != nil {
+		return fmt.Errorf("storage_allow: %w", err)
+	}
+	if s.volumes.Owners, err = idmap.Find(); err != nil {
+		s.log.Warn("nothing can be mounted in sandboxes", "reason", err)
+		return nil
+	}
+	where := s.cfg.Settings.Volumes
+	scheme, _, isURL := strings.Cut(where, "://")
+	switch {
+	case where == "":
+		where = s.path("volumes")
+	case scheme == "file":
+		return errors.New("volumes: a folder is given by its path alone")
+	case isURL:
+		if s.buckets.Volumes, err = blob.OpenBucket(ctx, where); err != nil {
+			return fmt.Errorf("volumes: %w", err)
+		}
+		s.later(func(context.Context) error { return s.buckets.Volumes.Close() })
+		return nil
+	case !filepath.IsAbs(where):
+		return fmt.Errorf("volumes: %s must be an absolute path, or a bucket's URL", where)
+	}
+	s.volumes.Dir = where
+	return nil
+}
+
+// openWebhooks makes what delivers webhooks.
+func (s *Server) openWebhooks(context.Context) (err error) {
+	cfg := s.cfg.Settings
+	var authorities *x509.CertPool
+	if cfg.WebhookCA != "" {
+		if authorities, err = x509.SystemCertPool(); err != nil {
+			return err
+		}
+		pem, err := os.ReadFile(cfg.WebhookCA)
+		if err != nil {
+			return fmt.Errorf("webhook_ca: %w", err)
+		}
+		if !authorities.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("webhook_ca: %s has no certificate", cfg.WebhookCA)
+		}
+	}
+	s.webhooks, err = webhook.New(webhook.Config{
+		Version: s.cfg.Version, MaxOutput: int64(cfg.MaxOutput), RootCAs: authorities, Allow: cfg.WebhookAllow,
+		Open: func(ctx context.Context, name string) (io.ReadCloser, error) { return s.blobs.Open(ctx, name, 0, -1) },
+	})
+	if err != nil {
+		return fmt.Errorf("webhook_allow: %w", err)
+	}
+	s.later(func(context.Context) error { s.webhooks.Close(); return nil })
+	return nil
+}
+
+// prompt is the record of executions; it has webhooks delivered as soon as the
+// end they tell of is recorded.
+type prompt struct {
+	execution.Store
+	poke func()
+}
+
+// Conclude implements execution.Store.
+func (p prompt) Conclude(ctx context.Context, r execution.Result, follow func(*execution.Execution) execution.Consequences) (*execution.Execution, bool, error) {
+	told := false
+	e, first, err := p.Store.Conclude(ctx, r, func(e *execution.Execution) execution.Consequences {
+		c := follow(e)
+		told = c.Webhook
+		return c
+	})
+	if err == nil && first && told {
+		p.poke()
+	}
+	return e, first, err
+}

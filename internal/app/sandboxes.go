@@ -1,0 +1,56 @@
+package app
+
+import (
+	"context"
+
+	"github.com/atoll-run/atoll/internal/core/redact"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/internal/node/engine"
+	"github.com/atoll-run/atoll/internal/node/home"
+	"github.com/atoll-run/atoll/internal/node/idmap"
+	"github.com/atoll-run/atoll/internal/node/image"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+)
+
+// openSandboxes opens the named sandboxes of this machine.
+func (s *Server) openSandboxes(context.Context) error {
+	cfg := s.cfg.Settings
+	rules, err := redact.Except(nil)
+	if err != nil {
+		return err
+	}
+	owners, err := idmap.Find()
+	if err != nil {
+		s.log.Debug("nothing is brought back from the blob store here", "reason", err) // no sandbox can be made, either
+	}
+	kept, err := home.NewStore(home.Config{Blobs: s.blobs, Folder: "snapshots", Key: s.box.Snapshots(), Owners: owners})
+	if err != nil {
+		return err
+	}
+	s.aliases = s.images()
+	s.sandboxes = sandboxes.New(sandboxes.Config{
+		Store: s.db.Sandboxes(), Snapshots: s.db.Snapshots(), Engine: s.engine.Named(), Vault: engine.Vault{Engine: s.engine, Store: kept}, Callers: s.authority, Executor: s.id, Disk: s.disk.Admit, Room: s.disk.Room,
+		Images: s.aliases,
+		Prices: s.prices(), Rules: rules, Believed: tenant.Believed, Log: s.log,
+		SleepAfter: cfg.SandboxSleepAfter, Frozen: cfg.SandboxFrozen, Memories: int64(cfg.SandboxMemories), Stored: cfg.SandboxStored, DiskLimit: int64(cfg.SandboxDisk), Most: cfg.MaxSandboxes, Keep: cfg.KeepSandboxes, KeepSnapshots: cfg.KeepSnapshots, Detach: cfg.OnExit == "detach",
+	})
+	s.later(s.sandboxes.Close)
+	return s.cfg.Registry.Register(s.sandboxes)
+}
+
+// images finds images by what callers call them.
+func (s *Server) images() *image.Aliases {
+	cfg := s.cfg.Settings
+	a := &image.Aliases{Store: s.cfg.Images, Default: cfg.Image, Names: cfg.ImageAliases}
+	if cfg.ImagePull == "missing" {
+		a.Pull = &image.Pull{Import: s.cfg.Images.Import, Allow: cfg.ImagePullAllow, Size: int64(cfg.ImagePullSize), Time: cfg.ImagePullTimeout, Probe: s.engine.Probe()}
+	}
+	return a
+}
+
+// prices are what use costs.
+func (s *Server) prices() usage.Prices {
+	cfg := s.cfg.Settings
+	return usage.Prices{CPUMinute: cfg.PriceCPU, GiBMinute: cfg.PriceGiB, GiBOut: cfg.PriceOut, Call: cfg.PriceCall}
+}

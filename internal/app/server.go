@@ -1,0 +1,188 @@
+// Package app puts the parts of a server together in one process: records,
+// bus, blobs, engine and executor, gateway, jobs, and the HTTP interface over
+// them. It alone knows all of them.
+//
+// What is opened first is closed last: Close undoes in the opposite order what
+// Open did, also when Open fails in the middle.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/control/gateway"
+	"github.com/atoll-run/atoll/internal/control/jobs"
+	"github.com/atoll-run/atoll/internal/control/webhook"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/thread"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/preview"
+	"github.com/atoll-run/atoll/internal/edge/tlscert"
+	"github.com/atoll-run/atoll/internal/infra/blob"
+	"github.com/atoll-run/atoll/internal/infra/bus"
+	"github.com/atoll-run/atoll/internal/infra/seal"
+	"github.com/atoll-run/atoll/internal/infra/store"
+	"github.com/atoll-run/atoll/internal/node/disk"
+	"github.com/atoll-run/atoll/internal/node/engine"
+	"github.com/atoll-run/atoll/internal/node/executor"
+	"github.com/atoll-run/atoll/internal/node/image"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+	"github.com/atoll-run/atoll/internal/node/volumes"
+	"github.com/atoll-run/atoll/internal/node/volumes/bucket"
+)
+
+// Config is what a Server is made of. All of it is required.
+type Config struct {
+	Settings *config.Config
+	DevKey   string // of the tenant dev; "" for none
+	Version  string
+	Platform engine.Platform
+	Images   *image.Store
+	Log      *slog.Logger
+	Registry *prometheus.Registry
+	Getenv   func(string) string // OpenTelemetry's own settings
+}
+
+// Server is an open server that does not listen yet.
+type Server struct {
+	cfg Config
+	log *slog.Logger
+	id  string // of this installation, the same after every restart
+
+	disk      *disk.Guard
+	db        *store.DB
+	box       *seal.Box
+	blobs     *blob.Store
+	homes     engine.Threads // of this machine; without Cache where there can be none
+	homeless  error          // why there are none
+	threads   *thread.Catalog
+	bus       *bus.Bus
+	engine    *engine.Engine
+	executor  *executor.Executor
+	aliases   *image.Aliases
+	sandboxes *sandboxes.Manager
+	previews  *preview.Previews
+	visits    *preview.Handler
+	seat      *bus.Executor
+	gateway   *gateway.Gateway
+	webhooks  *webhook.Client
+	jobs      *jobs.Client
+	authority *tenant.Authority
+	http      *httpapi.Server
+	tls       *tlscert.Files // nil without TLS
+	buckets   bucket.Buckets
+	volumes   volume.Store // without Dir where volumes are in a bucket, or nothing can be mounted
+
+	lacking atomic.Pointer[string] // what Ready last found
+
+	// AdminKey is a key that administers, if this is the first start: nothing
+	// shows it again.
+	AdminKey string
+
+	loops sync.WaitGroup // results and reconciliation
+	undo  []func(context.Context) error
+}
+
+// Open starts everything but the HTTP interface. What an earlier process left
+// running goes on.
+func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
+	s := &Server{cfg: cfg, log: cfg.Log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+		}
+	}()
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"data folder", s.lock},
+		{"name of this installation", s.openID},
+		{"disk", s.openDisk},
+		{"traces", s.openTraces},
+		{"TLS", s.openTLS},
+		{"records", s.openRecords},
+		{"blob store", s.openBlobs},
+		{"bus", s.openBus},
+		{"storage", s.openStorage},
+		{"threads", s.openThreads},
+		{"engine", s.openEngine},
+		{"named sandboxes", s.openSandboxes},
+		{"previews", s.openPreviews},
+		{"webhooks", s.openWebhooks},
+		{"gateway", s.openGateway},
+		{"jobs", s.openJobs},
+		{"HTTP interface", s.openHTTP},
+		{"executions of an earlier process", s.recover},
+	} {
+		if err := step.do(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return s, nil
+}
+
+// Serve answers on ln until ctx ends, and then closes the server: running
+// executions get the grace period of the settings.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	deadline := make(chan time.Time, 1)
+	context.AfterFunc(ctx, func() { deadline <- time.Now().Add(s.cfg.Settings.ShutdownGrace) })
+	if s.cfg.Settings.PreviewURL == "" {
+		base, err := s.localPreviews(ln.Addr().String())
+		if err != nil {
+			return errors.Join(err, ln.Close(), s.Close(context.WithoutCancel(ctx)))
+		}
+		s.previews.Move(base)
+	}
+	if s.tls != nil {
+		ln = s.tls.Listen(ln)
+	}
+	err := s.http.Serve(ctx, ln)
+	closing := context.WithoutCancel(ctx)
+	if ctx.Err() != nil {
+		until, cancel := context.WithDeadline(closing, <-deadline)
+		defer cancel()
+		closing = until
+	}
+	return errors.Join(err, s.Close(closing))
+}
+
+// expire ends the executions that end with this process, and waits for that.
+func (s *Server) expire() {
+	if s.cfg.Settings.OnExit == "detach" {
+		return
+	}
+	spent, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.executor.Close(spent); err != nil {
+		s.log.Error("cannot end the running executions", "error", err)
+	}
+}
+
+// Close ends what Open began. Executions that run may go on until ctx ends;
+// then they end, or are let go of for the next process.
+func (s *Server) Close(ctx context.Context) error {
+	var errs []error
+	for len(s.undo) > 0 {
+		last := s.undo[len(s.undo)-1]
+		s.undo = s.undo[:len(s.undo)-1]
+		errs = append(errs, last(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// later adds an undo.
+func (s *Server) later(f func(context.Context) error) { s.undo = append(s.undo, f) }
+
+// path is a file or folder in the data folder.
+func (s *Server) path(name string) string { return filepath.Join(s.cfg.Settings.DataDir, name) }

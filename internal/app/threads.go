@@ -1,0 +1,56 @@
+package app
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/atoll-run/atoll/internal/core/thread"
+	"github.com/atoll-run/atoll/internal/node/engine"
+	"github.com/atoll-run/atoll/internal/node/executor"
+	"github.com/atoll-run/atoll/internal/node/home"
+	"github.com/atoll-run/atoll/internal/node/idmap"
+)
+
+// openThreads opens what saved homes are kept in, which needs no sandbox, and the
+// homes of this machine's executor, which does.
+func (s *Server) openThreads(context.Context) error {
+	owners, unmapped := idmap.Find()
+	homes, err := home.NewStore(home.Config{Blobs: s.blobs, Key: s.box.Threads(), Owners: owners})
+	if err != nil {
+		return err
+	}
+	s.threads = thread.New(thread.Config{Records: s.db.Threads(), Homes: homes, Keep: s.cfg.Settings.KeepThreads, Log: s.log})
+	if unmapped != nil || s.cfg.Platform.OCI != "" {
+		s.homeless = unmapped
+		return nil // the engine says why to whoever asks for a thread
+	}
+	// Homes move between the cache and the folders that sandboxes mount, by a
+	// rename, which works within one mount.
+	folder := s.folder()
+	if err := home.Secure(folder); err != nil {
+		s.log.Warn("programs cannot have homes of threads", "reason", err)
+		s.homeless = err
+		return nil
+	}
+	s.later(func(context.Context) error { return home.Unmount(folder) })
+	cache, err := home.OpenCache(home.CacheConfig{
+		Store: homes, Dir: filepath.Join(folder, "threads"), Bytes: int64(s.cfg.Settings.ThreadCache), Log: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.later(func(context.Context) error { cache.Close(); return nil })
+	s.homes = engine.Threads{Cache: cache}
+	return nil
+}
+
+// folder is this process's part of the folder that sandboxes mount from, on disk.
+func (s *Server) folder() string { return filepath.Join(s.cfg.Platform.Disk, s.cfg.Platform.Name) }
+
+// homesOf is what the executor takes homes from, nil where there are none.
+func (s *Server) homesOf() executor.Homes {
+	if s.homes.Cache == nil {
+		return nil // not (engine.Threads){}
+	}
+	return s.homes
+}

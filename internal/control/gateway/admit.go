@@ -1,0 +1,201 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/redact"
+	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/infra/trace"
+)
+
+// startTimeout bounds recording a request and finding an executor for it.
+const startTimeout = 30 * time.Second
+
+// Execute runs req for p. Inline it waits for the end and returns the record
+// with its output; otherwise it returns the record as soon as an executor has
+// the run. A request that repeats an idempotency key gets the execution that
+// the key stands for. Once a run is started it goes on whatever becomes of ctx.
+//
+// When no code was run the error says why; the record comes with it if there
+// is one. Each call that keeps to the documented rules leaves one audit row,
+// also when it is refused.
+func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req execution.Request, c Call) (*execution.Execution, error) {
+	ctx, span := trace.Start(ctx, "execution.execute", trace.String(trace.TraceID, req.TraceID), trace.String("atoll.language", string(req.Language)))
+	defer span.End()
+	policy := g.Policy(p)
+	sum := sha256.Sum256([]byte(req.Code))
+	if err := g.admissible(p, policy, req, c); err != nil {
+		g.trail(ctx, p, req, c, sum, err)
+		return nil, err
+	}
+	mounts, err := storage.Resolve(p.Storage, req.SubPaths)
+	if err != nil {
+		return nil, err
+	}
+	e := newExecution(p, req, c, sum)
+	e.Mounts = storage.Labels(mounts)
+	admission := execution.Admission{
+		Concurrency: p.Plan.Concurrency,
+		Upgrade:     p.Plan.UpgradeConcurrency,
+		Credits:     p.Tenant.MonthlyCredits,
+		Threads:     p.Plan.MaxThreads,
+	}
+	if c.IdempotencyKey != "" {
+		admission.IdempotencyKey, admission.IdempotencyBody = c.IdempotencyKey, digest(e, req, c.WebhookURL)
+	}
+
+	// From here on the client's going away changes nothing.
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+	defer cancel()
+	admit, took := g.metrics.begin(work, admitStep)
+	earlier, err := g.cfg.Store.Admit(admit, e, admission)
+	took(err)
+	switch {
+	case err != nil:
+		g.trail(work, p, req, c, sum, err)
+		return nil, err
+	case earlier != nil:
+		return g.again(ctx, earlier, c.Delivery)
+	}
+	if c.Delivery != execution.Inline {
+		if err := g.start(work, e, g.job(p, e, req, c, mounts)); err != nil {
+			return g.unstarted(work, e, err)
+		}
+		return e, nil
+	}
+	w := g.watch(e.TraceID)
+	defer w.close()
+	if err := g.start(work, e, g.job(p, e, req, c, mounts)); err != nil {
+		return g.unstarted(work, e, err)
+	}
+	return g.wait(ctx, e, w)
+}
+
+// admissible reports why a request may not run at all.
+func (g *Gateway) admissible(p *tenant.Principal, policy execution.Policy, req execution.Request, c Call) error {
+	switch {
+	case p.Tenant.DisabledAt != nil:
+		return fault.New(fault.Forbidden, "this tenant is disabled")
+	case p.Environment.ID == "":
+		return fault.New(fault.Forbidden, "this key is bound to no environment, so it cannot run code")
+	case c.Delivery == execution.Streamed && !p.Plan.Streaming:
+		return p.Plan.RefuseStreaming()
+	case c.Delivery == execution.Async && !p.Plan.Async:
+		return p.Plan.RefuseAsync()
+	}
+	if err := policy.Check(req); err != nil {
+		return err
+	}
+	if err := p.Plan.Allows(&p.Environment); err != nil {
+		return err
+	}
+	if len(p.Key.Secrets) > 0 { // each level alone was checked when it was set
+		if err := redact.Validate(p.Secrets()); err != nil {
+			return err
+		}
+	}
+	if err := g.cfg.Disk(); err != nil {
+		if errors.As(err, new(*fault.Error)) {
+			return err
+		}
+		return fault.Wrap(fault.Unavailable, err, "the server is short of disk space; nothing was started, try again later")
+	}
+	return nil
+}
+
+func newExecution(p *tenant.Principal, req execution.Request, c Call, sum [sha256.Size]byte) *execution.Execution {
+	e := &execution.Execution{
+		TraceID:     req.TraceID,
+		Tenant:      p.Tenant.ID,
+		Key:         p.Key.ID,
+		Environment: p.Environment.ID,
+		Source:      c.Source,
+		Delivery:    c.Delivery,
+		Agent:       c.Agent,
+		Turn:        c.Turn,
+		Thread:      req.Thread,
+		Language:    req.Language,
+		Timeout:     req.Timeout,
+		Metadata:    req.Metadata,
+		CodeSHA256:  sum,
+		CPU:         p.Environment.Limits.CPU,
+		Memory:      p.Environment.Limits.Memory,
+		Status:      execution.Running,
+		CreatedAt:   time.Now().UTC(),
+	}
+	if c.Delivery == execution.Async {
+		e.Webhook = execution.WebhookTarget{URL: c.WebhookURL, Secret: p.Key.WebhookSecret}
+		if c.WebhookURL == "" {
+			e.Webhook.URL = p.Key.WebhookURL
+		}
+	}
+	return e
+}
+
+// start hands a job to an executor.
+func (g *Gateway) start(ctx context.Context, e *execution.Execution, job execution.Job) error {
+	began := time.Now()
+	start, took := g.metrics.begin(ctx, startStep)
+	err := g.cfg.Runner.Start(start, job)
+	took(err)
+	if err != nil || time.Since(began) < young {
+		return err
+	}
+	// It took so long that it may have been cancelled on the way to an executor.
+	if now, err := g.cfg.Store.Get(ctx, e.Tenant, e.TraceID); err == nil && now.Status != execution.Running {
+		if err := g.cfg.Runner.Cancel(ctx, e.TraceID); err != nil && !isNotFound(err) {
+			g.cfg.Logger.WarnContext(ctx, "cannot end a run that was cancelled before it began", "trace_id", e.TraceID, "error", err)
+		}
+	}
+	return nil
+}
+
+// unstarted records that no executor took a run, and says so to its caller. No
+// webhook tells of it: the caller just learns it.
+func (g *Gateway) unstarted(ctx context.Context, e *execution.Execution, err error) (*execution.Execution, error) {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		f = fault.Wrap(fault.Unavailable, err, "no executor could be reached; nothing was started, retry after a moment")
+	}
+	end := g.conclude(ctx, execution.Result{
+		TraceID: e.TraceID, Status: execution.Failed, ExitCode: -1, Error: f.Msg, NotStarted: true, Kind: f.Kind,
+		LastSeq: 1, CompletedAt: time.Now().UTC(),
+	}, true)
+	if end.err != nil {
+		// Reconcile finds it: no executor has the run.
+		g.cfg.Logger.ErrorContext(ctx, "cannot record that a run was not started", "trace_id", e.TraceID, "error", end.err)
+		return nil, f
+	}
+	return end.execution, f
+}
+
+// trail leaves the audit row of a call that is refused for a limit or for want
+// of room. A call that breaks a rule never was one.
+func (g *Gateway) trail(ctx context.Context, p *tenant.Principal, req execution.Request, c Call, sum [sha256.Size]byte, refused error) {
+	row := audit.Row{
+		TraceID: req.TraceID, Tenant: p.Tenant.ID, Key: p.Key.ID, Environment: p.Environment.ID,
+		Source: string(c.Source), Agent: c.Agent, SessionID: c.Turn, Language: string(req.Language),
+		CodeSHA256: sum, ExitCode: -1, Metadata: req.Metadata,
+		Retention: time.Duration(p.Tenant.AuditDays) * 24 * time.Hour,
+	}
+	switch fault.KindOf(refused) {
+	case fault.Exhausted:
+		row.ExitStatus = audit.CapExceeded
+	case fault.Unavailable:
+		row.ExitStatus = audit.Provisioning
+	default:
+		return
+	}
+	if f, ok := errors.AsType[*fault.Error](refused); ok {
+		row.FailureReason = f.Msg
+		g.metrics.refused(f)
+	}
+	g.Refused(ctx, row)
+}

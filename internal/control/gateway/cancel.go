@@ -1,0 +1,95 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/infra/trace"
+)
+
+const (
+	// cancelTimeout bounds ending a run and recording that.
+	cancelTimeout = 30 * time.Second
+
+	// young is how old an execution is by when an executor has it, if the request
+	// that asked for it does not look after that itself.
+	young = 5 * time.Second
+
+	cancelledByUser = "Cancelled by user"
+)
+
+// Cancel ends a tenant's execution at once. It returns the record once that
+// says so, and a Conflict fault if the execution had ended otherwise.
+func (g *Gateway) Cancel(ctx context.Context, tenantID, traceID string) (*execution.Execution, error) {
+	ctx, span := trace.Start(ctx, "execution.cancel", trace.String(trace.TraceID, traceID))
+	defer span.End()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
+	defer cancel()
+	e, err := g.cfg.Store.Get(ctx, tenantID, traceID)
+	if err != nil {
+		return nil, err
+	}
+	if e.Status != execution.Running {
+		return nil, finished(e)
+	}
+	r, err := g.end(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	e, err = g.record(ctx, e.Tenant, *r)
+	switch {
+	case e == nil:
+		return nil, err
+	case e.Status != execution.Cancelled:
+		return nil, finished(e)
+	}
+	return e, nil
+}
+
+func finished(e *execution.Execution) error {
+	return fault.New(fault.Conflict, "the execution has already ended (%s)", e.Status)
+}
+
+// end ends a running execution and returns its Result.
+func (g *Gateway) end(ctx context.Context, e *execution.Execution) (*execution.Result, error) {
+	for {
+		err := g.cfg.Runner.Cancel(ctx, e.TraceID)
+		if err != nil && !isNotFound(err) {
+			return nil, fmt.Errorf("cancel %s: %w", e.TraceID, err)
+		}
+		nobody := err != nil
+		r, err := g.cfg.Log.Result(ctx, e.TraceID)
+		switch {
+		case err == nil:
+			return r, nil
+		case !errors.Is(err, execution.ErrNoLog) || !nobody:
+			return nil, fmt.Errorf("cancel %s: %w", e.TraceID, err)
+		case time.Since(e.CreatedAt) > young:
+			return g.finish(ctx, e, execution.Cancelled, cancelledByUser), nil
+		}
+		select { // it may be on its way to an executor
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// finish ends the log of an execution that no executor has, so that those who
+// follow it hear of it, and returns the Result to record.
+func (g *Gateway) finish(ctx context.Context, e *execution.Execution, s execution.Status, reason string) *execution.Result {
+	r := &execution.Result{TraceID: e.TraceID, Status: s, ExitCode: -1, Error: reason, LastSeq: 1, CompletedAt: time.Now().UTC()}
+	last, err := g.cfg.Log.Last(ctx, e.TraceID)
+	if err == nil {
+		r.LastSeq = max(last, 1)
+		err = g.cfg.Log.Finish(ctx, *r)
+	}
+	if err != nil { // the record counts, and is what they find in the end
+		g.cfg.Logger.WarnContext(ctx, "cannot end the log of an execution", "trace_id", e.TraceID, "error", err)
+	}
+	return r
+}

@@ -1,0 +1,40 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+)
+
+// purgeBatch is how many records are deleted together.
+const purgeBatch = 500
+
+// Purge deletes the executions that ended longer ago than keep, outputs first, so
+// that no output is left without a record to find it by. It returns how many went.
+func (g *Gateway) Purge(ctx context.Context, keep time.Duration) (int, error) {
+	total := 0
+	for {
+		old, err := g.cfg.Store.Expired(ctx, keep, purgeBatch)
+		if err != nil || len(old) == 0 {
+			return total, err
+		}
+		ids := make([]string, len(old))
+		for i, e := range old {
+			ids[i] = e.TraceID
+			if !e.Stored {
+				continue
+			}
+			for _, s := range []execution.Stream{execution.Stdout, execution.Stderr} {
+				if err := g.cfg.Outputs.Delete(ctx, execution.OutputName(e.Tenant, e.TraceID, s)); err != nil {
+					return total, fmt.Errorf("delete the output of %s: %w", e.TraceID, err)
+				}
+			}
+		}
+		if err := g.cfg.Store.Delete(ctx, ids); err != nil {
+			return total, err
+		}
+		total += len(old)
+	}
+}

@@ -1,0 +1,100 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+)
+
+// maxOwn is how often we may fail to put a message together before the webhook
+// counts as failed.
+const maxOwn = 20
+
+// webhookArgs name the execution that a receiver is to be told of.
+type webhookArgs struct {
+	Tenant  string `json:"tenant"`
+	TraceID string `json:"trace_id"`
+}
+
+func (webhookArgs) Kind() string                 { return "webhook" }
+func (webhookArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: webhookQueue} }
+
+// progress is what a job remembers from one attempt to the next.
+type progress struct {
+	Tried int    `json:"tried"` // attempts that the receiver did not take
+	Error string `json:"error"` // of the last one
+}
+
+type webhookWorker struct {
+	river.WorkerDefaults[webhookArgs]
+	client *Client
+}
+
+func (w *webhookWorker) Timeout(*river.Job[webhookArgs]) time.Duration { return webhookTimeout }
+
+// NextRetry is for failures of our own; the receiver's are snoozed.
+func (w *webhookWorker) NextRetry(j *river.Job[webhookArgs]) time.Time {
+	return time.Now().Add(min(time.Second<<min(j.Attempt-1, 6), time.Minute))
+}
+
+// Work makes one attempt. What it returns says what becomes of the job: done,
+// due again after a snooze, or failed by us and due again.
+func (w *webhookWorker) Work(ctx context.Context, j *river.Job[webhookArgs]) error {
+	c := w.client
+	e, err := c.cfg.Executions.Output(ctx, j.Args.Tenant, j.Args.TraceID)
+	if fault.KindOf(err) == fault.NotFound {
+		return river.JobCancel(fmt.Errorf("execution %s is gone", j.Args.TraceID))
+	}
+	if err != nil {
+		return fmt.Errorf("read execution %s: %w", j.Args.TraceID, err)
+	}
+	var p progress
+	if out := j.Output(); out != nil {
+		if err := json.Unmarshal(out, &p); err != nil {
+			return river.JobCancel(fmt.Errorf("read progress: %w", err))
+		}
+	}
+	if e.WebhookStatus != execution.WebhookPending {
+		return nil // its end was recorded just before a process was killed
+	}
+
+	tried, err := c.cfg.Deliver(ctx, e)
+	if err == nil {
+		return w.end(ctx, e, execution.WebhookDelivered)
+	}
+	log := c.cfg.Log.With("trace_id", e.TraceID, "error", err)
+	if !tried {
+		if j.Attempt < maxOwn || ctx.Err() != nil {
+			return fmt.Errorf("webhook of %s: %w", e.TraceID, err)
+		}
+		log.WarnContext(ctx, "webhook given up, its message cannot be put together")
+		return w.end(ctx, e, execution.WebhookFailed)
+	}
+	p = progress{Tried: p.Tried + 1, Error: err.Error()}
+	if err := river.RecordOutput(ctx, p); err != nil {
+		return err
+	}
+	if p.Tried > len(c.cfg.Retries) {
+		log.WarnContext(ctx, "webhook failed", "attempts", p.Tried)
+		return w.end(ctx, e, execution.WebhookFailed)
+	}
+	wait := c.cfg.Retries[p.Tried-1]
+	log.InfoContext(ctx, "webhook not delivered, will be tried again", "attempts", p.Tried, "wait", wait)
+	c.cfg.Observe(retried)
+	c.driver.bell.ringAfter(wait + fetchCooldown)
+	return river.JobSnooze(wait)
+}
+
+func (w *webhookWorker) end(ctx context.Context, e *execution.Execution, s execution.WebhookStatus) error {
+	if err := w.client.cfg.Executions.SetWebhookStatus(ctx, e.TraceID, s); err != nil {
+		return fmt.Errorf("record webhook of %s: %w", e.TraceID, err)
+	}
+	w.client.cfg.Observe(string(s))
+	return nil
+}

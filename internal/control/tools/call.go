@@ -1,0 +1,74 @@
+package tools
+
+import (
+	"context"
+	"errors"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+)
+
+// call is one call of a tool.
+type call struct {
+	set      *Set
+	by       *Caller
+	row      sandboxes.Call // what the audit trail will tell of it
+	recorded bool           // somebody else leaves the row
+	begun    bool           // a sandbox was asked to do something
+}
+
+// record leaves the audit row of a call that ended with err.
+func (c *call) record(ctx context.Context, err error) error {
+	if c.recorded {
+		return nil
+	}
+	if !c.row.Ended(ctx, err, c.begun) {
+		return nil
+	}
+	return c.set.cfg.Pool.Record(ctx, c.by.Principal, c.row)
+}
+
+// use runs f with a sandbox of the caller's session, which is made if there is
+// none of that name.
+func (c *call) use(ctx context.Context, name string, f func(h *sandboxes.Handle) error) error {
+	h, err := c.find(ctx, name)
+	if err != nil && fault.KindOf(err) == fault.NotFound {
+		if _, _, err = c.set.cfg.Pool.Ensure(ctx, c.by.Principal, c.by.Session, name, nil); err != nil {
+			return err
+		}
+		h, err = c.find(ctx, name)
+	}
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	c.begun = true
+	return ended(h, f(h))
+}
+
+// find begins the use of a sandbox of the caller's session. Tools take no ids:
+// those of other sessions' sandboxes stand in the URLs of previews.
+func (c *call) find(ctx context.Context, name string) (*sandboxes.Handle, error) {
+	if err := sandboxes.CheckName(name); err != nil {
+		return nil, err
+	}
+	h, err := c.set.cfg.Pool.Use(ctx, c.by.Principal, c.by.Session, name)
+	if err == nil {
+		c.row.On(h.Sandbox)
+		c.row.Mounts = append(c.row.Mounts, storage.Labels(h.Sandbox.Mounts)...)
+	}
+	return h, err
+}
+
+// ended says what became of a call whose sandbox went away under it.
+func ended(h *sandboxes.Handle, err error) error {
+	if errors.Is(err, client.ErrGone) || errors.Is(err, client.ErrProtocol) {
+		if why := h.Stopped(); why != nil {
+			return why
+		}
+		return fault.Wrap(fault.Conflict, err, "the sandbox went away during the call, which may be done in part; sandbox_list says whether it is there")
+	}
+	return err
+}

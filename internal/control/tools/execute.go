@@ -1,0 +1,98 @@
+package tools
+
+import (
+	"context"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/control/gateway"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+)
+
+// SandboxExecuteName is what the tool sandbox_execute is called by. It is
+// POST /v1/sandbox/execute for those who can only call tools, and needs the same
+// scope; who has HTTP does not need it.
+const SandboxExecuteName = "sandbox_execute"
+
+var sandboxExecute = define(Definition{
+	Name: SandboxExecuteName, Title: "Run code in a fresh sandbox",
+	Description: "Run Python, Node.js or Bash code in a fresh sandbox that is gone afterwards, with nothing of the other sandboxes or of earlier calls.",
+	Annotations: Annotations{OpenWorld: true},
+}, execute)
+
+// ExecuteInput is the input of sandbox_execute.
+type ExecuteInput struct {
+	Code     *string  `json:"code" required:"true" nul:"true" doc:"1 byte to 1 MB."`
+	Language *string  `json:"language" enum:"python,node,bash" default:"python"`
+	Timeout  *float64 `json:"timeout" doc:"Most seconds that the code may run; 60 if left out."`
+}
+
+// ExecuteOutput is what sandbox_execute returns.
+type ExecuteOutput struct {
+	Success         bool    `json:"success" required:"true" doc:"True if exit_code is 0."`
+	Stdout          string  `json:"stdout" required:"true" doc:"The first 262,144 bytes. What is not UTF-8 becomes U+FFFD."`
+	Stderr          string  `json:"stderr" required:"true" doc:"Likewise."`
+	ExitCode        int     `json:"exit_code" required:"true" doc:"128+n when signal n ended the program; -1 when none was seen."`
+	Error           *string `json:"error" required:"true" nullable:"true" doc:"What ended the run when it was not the program itself, such as a limit; null otherwise."`
+	StdoutTruncated bool    `json:"stdout_truncated" required:"true"`
+	StderrTruncated bool    `json:"stderr_truncated" required:"true"`
+	TraceID         string  `json:"trace_id" required:"true" doc:"Names the execution and its audit row."`
+}
+
+// Apart is the definition of sandbox_execute, which is no tool of sessions.
+func (s *Set) Apart() Definition { return sandboxExecute.Definition }
+
+// CallApart calls sandbox_execute, as Call does the tools of sessions.
+func (s *Set) CallApart(ctx context.Context, c *Caller, input []byte) (any, error) {
+	return sandboxExecute.call(ctx, &call{set: s, by: c, row: sandboxes.Call{TraceID: c.TraceID, Source: SandboxExecuteName, Began: time.Now()}}, input)
+}
+
+func execute(ctx context.Context, c *call, in *ExecuteInput) (*ExecuteOutput, error) {
+	c.recorded = true // the gateway leaves a row
+	p := c.by.Principal
+	if p.Environment.ID == "" {
+		return nil, fault.New(fault.Forbidden, "this key is bound to no environment, so it cannot run code")
+	}
+	runner := c.set.cfg.ExecuteCode.cfg.Runner
+	policy := runner.Policy(p)
+	req := execution.Request{TraceID: c.by.TraceID, Code: *in.Code, Language: execution.Language(*in.Language), Timeout: policy.DefaultTimeout()}
+	if in.Timeout != nil {
+		seconds, err := integer("timeout", in.Timeout, 1, maxWhole/int64(time.Second))
+		if err != nil {
+			return nil, err
+		}
+		req.Timeout = time.Duration(seconds) * time.Second
+	}
+	if err := policy.Check(req); err != nil {
+		return nil, err
+	}
+	e, err := runner.Execute(ctx, p, req, gateway.Call{Source: execution.SourceAPI, Delivery: execution.Inline})
+	if err != nil {
+		return nil, err
+	}
+	out := &ExecuteOutput{Success: e.Status == execution.Success, ExitCode: e.ExitCode, TraceID: e.TraceID, Error: orNull(e.Error)}
+	for _, s := range []struct {
+		from execution.Stream
+		to   *string
+		more *bool
+		cut  bool
+	}{{execution.Stdout, &out.Stdout, &out.StdoutTruncated, e.StdoutTruncated}, {execution.Stderr, &out.Stderr, &out.StderrTruncated, e.StderrTruncated}} {
+		shown, more, err := c.set.cfg.ExecuteCode.read(ctx, e, s.from, MaxShown)
+		if err != nil {
+			return nil, err
+		}
+		*s.to, *s.more = text(shown), more || s.cut
+	}
+	return out, nil
+}
+
+// Failed says that a call was done and did not succeed, which agents are told
+// beside its output.
+func (o *ShellOutput) Failed() bool { return o.ExitCode != 0 }
+
+// Failed is as for ShellOutput.
+func (o *CodeOutput) Failed() bool { return !o.OK }
+
+// Failed is as for ShellOutput.
+func (o *ExecuteOutput) Failed() bool { return !o.Success }

@@ -1,0 +1,67 @@
+package tools
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+)
+
+// Pool is the named sandboxes; a named.Manager is.
+type Pool interface {
+	Ensure(ctx context.Context, p *tenant.Principal, session, name string, spec *sandboxes.Spec) (sb *sandboxes.Sandbox, created bool, err error)
+	Use(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandboxes.Handle, error)
+	List(ctx context.Context, p *tenant.Principal, session string) ([]*sandboxes.Sandbox, error)
+	Record(ctx context.Context, p *tenant.Principal, c sandboxes.Call) error
+}
+
+// Policies say what a caller's plan and environment allow; a gateway does.
+type Policies interface {
+	Policy(p *tenant.Principal) execution.Policy
+}
+
+// SetConfig is what a Set is made of. All of it but Previews is required.
+type SetConfig struct {
+	Pool        Pool
+	Images      sandboxes.Images
+	Policies    Policies
+	ExecuteCode *ExecuteCode
+	Previews    Previews // nil for no tool browse
+}
+
+// Set is the tools that a model can be given, ready to be called.
+type Set struct {
+	cfg     SetConfig
+	overdue time.Duration
+}
+
+// NewSet returns the tools.
+func NewSet(cfg SetConfig) *Set { return &Set{cfg, overdue} }
+
+// Definitions lists the tools, in the contract's order.
+func (s *Set) Definitions() []Definition {
+	return slices.DeleteFunc(Definitions(), func(d Definition) bool { return !s.has(d.Name) })
+}
+
+func (s *Set) has(name string) bool { return name != browseName || s.cfg.Previews != nil }
+
+// Call calls a tool with its input as JSON, and returns its output: a pointer to
+// the struct that the definition names. What the caller may be told of a failure
+// is a fault.Error.
+func (s *Set) Call(ctx context.Context, name string, c *Caller, input []byte) (any, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if all[i].Name == name && s.has(name) {
+			return all[i].call(ctx, &call{set: s, by: c, row: sandboxes.Call{
+				TraceID: c.TraceID, Source: name, Session: c.Session, Agent: c.Agent, Began: time.Now(),
+			}}, input)
+		}
+	}
+	return nil, fault.New(fault.NotFound, "there is no tool %s; GET /v1/tools lists them", quoteName(name))
+}

@@ -1,0 +1,142 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/redact"
+	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+)
+
+// MaxShown is the most bytes of each stream that shell returns. What is more is
+// read and dropped, so that the command does not wait.
+const MaxShown = 256 << 10
+
+// overdue is how long a command may take beyond its time, at whose end the sandbox
+// itself ends it. Then nobody waits for it any more.
+const overdue = 10 * time.Second
+
+var errOverdue = fault.New(fault.Conflict, "the sandbox did not end the command when its time was over, and does not answer; what the command did is not known: destroy the sandbox if this happens again")
+
+// timedOut is shell's exit code of a command that was ended because its time was
+// over, as timeout(1) has it.
+const timedOut = 124
+
+func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
+	timeout, err := c.timeout(in.TimeoutMS)
+	if err != nil {
+		return nil, err
+	}
+	c.row.Command = []byte(*in.Command)
+	var out *ShellOutput
+	err = c.use(ctx, *in.Sandbox, func(h *sandboxes.Handle) error {
+		covers, err := h.Redactor()
+		if err != nil {
+			return err
+		}
+		work, end := context.WithTimeoutCause(ctx, timeout+c.set.overdue, errOverdue)
+		defer end()
+		run, err := h.Guest().Run(work, client.ProcessSpec{
+			Shell: *in.Command, Dir: *in.WorkingDir, Env: h.Environ(nil), Limits: h.Limits(), Timeout: timeout, Lossless: true,
+		})
+		if err != nil {
+			return err
+		}
+		defer run.Close()
+		if out, err = c.gather(run, covers); err != nil && errors.Is(context.Cause(ctx), context.Canceled) {
+			// Nobody is left to be answered. Other ends, such as that of the server, leave
+			// the command to its timeout.
+			return errors.Join(err, h.Guest().Discard(context.WithoutCancel(ctx), run.Process().ID))
+		}
+		if err != nil {
+			return err
+		}
+		return h.Killed(run.Exit())
+	})
+	return out, err
+}
+
+// timeout is how long a command may run, which its caller's plan bounds.
+func (c *call) timeout(ms *float64) (time.Duration, error) {
+	asked, err := integer("timeout_ms", ms, 1, maxWhole)
+	if err != nil {
+		return 0, err
+	}
+	most := c.set.cfg.Policies.Policy(c.by.Principal).MaxTimeout
+	if asked > most.Milliseconds() {
+		return 0, fault.Limit("timeout", time.Time{}, "timeout_ms exceeds your plan's maximum of %d; ask for that or less, or start the command in the background", most.Milliseconds())
+	}
+	return time.Duration(asked) * time.Millisecond, nil
+}
+
+// gather takes a command's output until it ends.
+func (c *call) gather(run *client.Output, covers *redact.Set) (*ShellOutput, error) {
+	var stdout, stderr shown
+	covered := covers.Pair(stdout.add, stderr.add)
+	for {
+		chunk, err := run.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch chunk.Stream {
+		case client.Stdout:
+			c.row.StdoutBytes += int64(len(chunk.Data)) + chunk.Dropped
+			covered.Write(redact.Stdout, chunk.Data)
+		case client.Stderr:
+			c.row.StderrBytes += int64(len(chunk.Data)) + chunk.Dropped
+			covered.Write(redact.Stderr, chunk.Data)
+		}
+	}
+	covered.Flush()
+	exit := run.Exit()
+	out := &ShellOutput{
+		Stdout: stdout.text(), StdoutTruncated: stdout.more, Stderr: stderr.text(), StderrTruncated: stderr.more,
+		ExitCode: exit.Code, TimedOut: exit.TimedOut,
+	}
+	c.row.StdoutTruncated, c.row.StderrTruncated = out.StdoutTruncated, out.StderrTruncated
+	if exit.TimedOut {
+		out.ExitCode = timedOut
+	}
+	switch c.row.ExitCode = out.ExitCode; {
+	case exit.TimedOut:
+		c.row.Status, c.row.Reason = audit.Timeout, "timeout_ms was over"
+	case exit.Blocked != "":
+		c.row.Status, c.row.Reason = audit.Error, "ended by the permission "+exit.Blocked
+	case exit.Code != 0:
+		c.row.Status, c.row.Reason = audit.Error, fmt.Sprintf("the command exited with status %d", exit.Code)
+	}
+	return out, nil
+}
+
+// shown keeps the beginning of a stream.
+type shown struct {
+	kept []byte
+	more bool
+}
+
+func (s *shown) add(p []byte) {
+	room := min(len(p), MaxShown-len(s.kept))
+	s.kept = append(s.kept, p[:room]...)
+	s.more = s.more || room < len(p)
+}
+
+// text returns what was kept, cut at a whole character.
+func (s *shown) text() string {
+	if s.more {
+		return text(whole(s.kept))
+	}
+	return text(s.kept)
+}
+
+// text makes bytes a string that JSON can hold.
+func text(p []byte) string { return strings.ToValidUTF8(string(p), "\ufffd") }

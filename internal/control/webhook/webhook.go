@@ -1,0 +1,146 @@
+// Package webhook tells a receiver of its caller's choice how an execution
+// ended: it builds the message, signs it and makes one attempt to deliver it.
+// When to try, and how often, is for the jobs that call it.
+//
+// The URL comes from callers, so it must not become a way into the network that
+// the server stands in. What a name resolves to is checked when a URL is
+// accepted, for a good message, and again at each connection, on the address
+// that is connected to: what DNS says later, or says to others, does not
+// matter. Redirects are not followed and proxies from the environment not used.
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/outbound"
+)
+
+const (
+	defaultTimeout = 10 * time.Second
+	// maxAnswer is how much of an answer is read, so that the connection can be
+	// used again. What it says is nobody's concern.
+	maxAnswer = 16 << 10
+	// maxMemory bounds what the messages under way may take together.
+	maxMemory = 256 << 20
+)
+
+// Config of a Client.
+type Config struct {
+	Version   string         // for User-Agent
+	MaxOutput int64          // bytes of each stream in a message: the cut of an inline answer
+	Timeout   time.Duration  // of a whole attempt; 0 for 10 s
+	RootCAs   *x509.CertPool // who vouches for receivers; nil for the machine's authorities
+	Allow     []string       // hosts, addresses and CIDRs that may be reached although they are not public
+	Resolver  *net.Resolver  // nil for the machine's
+
+	// Open opens a blob, for output that is not in the record; required.
+	Open func(ctx context.Context, name string) (io.ReadCloser, error)
+}
+
+// Client delivers messages.
+type Client struct {
+	cfg    Config
+	allow  outbound.List
+	http   *http.Client
+	memory *semaphore.Weighted
+	now    func() time.Time
+}
+
+// New returns a Client. It fails when Config.Allow cannot be understood.
+func New(cfg Config) (*Client, error) {
+	allow, err := outbound.Parse(cfg.Allow)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	if cfg.Resolver == nil {
+		cfg.Resolver = net.DefaultResolver
+	}
+	c := &Client{cfg: cfg, allow: allow, memory: semaphore.NewWeighted(maxMemory), now: time.Now}
+	c.http = &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			Proxy: nil, // a proxy would connect where this process may not
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				return c.allow.Dial(ctx, c.cfg.Resolver, network, address)
+			},
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cfg.RootCAs},
+			ForceAttemptHTTP2:      true,
+			DisableCompression:     true,
+			MaxIdleConns:           64,
+			MaxIdleConnsPerHost:    4,
+			IdleConnTimeout:        30 * time.Second,
+			MaxResponseHeaderBytes: 64 << 10,
+		},
+	}
+	return c, nil
+}
+
+// Close lets go of connections that are kept for later.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Deliver makes one attempt to tell the receiver of e, with its output where
+// the record has it, about its end. It is nil once the receiver has answered
+// with a status in the 200s. tried says that it is the receiver's failure, and
+// not ours in putting the message together.
+func (c *Client) Deliver(ctx context.Context, e *execution.Execution) (tried bool, err error) {
+	// A byte of output may become six in JSON, beside two copies of itself.
+	weight := min(64<<10+8*(min(e.StdoutBytes, c.cfg.MaxOutput)+min(e.StderrBytes, c.cfg.MaxOutput)), maxMemory)
+	if err := c.memory.Acquire(ctx, weight); err != nil {
+		return false, fmt.Errorf("wait for memory: %w", err)
+	}
+	defer c.memory.Release(weight)
+	body, err := c.body(ctx, e)
+	if err != nil {
+		return false, err
+	}
+
+	own, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(own, http.MethodPost, e.Webhook.URL, bytes.NewReader(body))
+	if err != nil {
+		return true, withoutURL(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "Atoll/"+c.cfg.Version)
+	sign(req.Header, e, body, c.now())
+
+	res, err := c.http.Do(req)
+	if err != nil {
+		return ctx.Err() == nil, withoutURL(err)
+	}
+	defer res.Body.Close()
+	io.CopyN(io.Discard, res.Body, maxAnswer) //nolint:errcheck // the status has decided already
+	switch {
+	case res.StatusCode >= 200 && res.StatusCode < 300:
+		return true, nil
+	case res.StatusCode >= 300 && res.StatusCode < 400:
+		return true, fmt.Errorf("the receiver answered %d; redirects are not followed", res.StatusCode)
+	default:
+		return true, fmt.Errorf("the receiver answered %d", res.StatusCode)
+	}
+}
+
+// withoutURL drops the URL that net/http puts into its errors: people keep
+// secrets in them.
+func withoutURL(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
+}

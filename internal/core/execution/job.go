@@ -1,0 +1,151 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/storage"
+)
+
+// Job is an admitted request on its way to an executor: what a run needs, and
+// nothing of who pays for it.
+type Job struct {
+	TraceID  string
+	Tenant   string // names the tenant's part of the blob store
+	Code     string
+	Language Language
+	Timeout  time.Duration
+	Env      map[string]string // the request's own variables
+
+	Image   string            // name in the executor's image store
+	Limits  runtime.Limits    // of the sandbox
+	BaseEnv map[string]string // the environment's variables, known before any request
+
+	Permissions runtime.Permissions // of the environment
+	Thread      *Thread             // whose home the program gets; nil for none
+	Mounts      []storage.Mount     // with the credentials that they need
+
+	// Turn names the sandbox that jobs of the same turn share; empty for one
+	// that is used once. It is unguessable to other tenants.
+	Turn string
+
+	MaxOutput   int64 // bytes of each stream in the Result; 0 for none
+	StoreOutput int64 // bytes of each stream that are kept whole and streamed; what is beyond is counted and dropped
+
+	Secrets      []string      // values that must not be seen in output
+	BoundSecrets []BoundSecret // what the program's requests are given; without a network, nothing
+	Redact       []string      // names of the redaction rules that apply
+}
+
+// InlineOutput is how many bytes of both streams together travel in a Result
+// and live in the record; what is longer goes to the blob store.
+const InlineOutput = 64 << 10
+
+// MaxChunk bounds the data of one Event, and the Events that are appended to a
+// log together, in bytes.
+const MaxChunk = 64 << 10
+
+// MaxEvents is how many chunks of an execution's log are kept for those who
+// reconnect.
+const MaxEvents = 10_000
+
+// Event is a piece of output with its place in the execution's log: a line with
+// its newline, a piece of a line longer than MaxChunk, or the last line. An
+// Event without a Stream is a keepalive. The first Event has Seq 2: 1 is the
+// status that every stream begins with; the result comes after the last.
+type Event struct {
+	Seq    int64
+	Stream Stream
+	Data   []byte
+}
+
+// Result is how a Job ended.
+type Result struct {
+	TraceID string
+	Status  Status
+	// ExitCode, Error, NotStarted and the byte counts are as in Execution.
+	ExitCode                         int
+	Error                            string
+	NotStarted                       bool
+	Kind                             fault.Kind // with NotStarted: what the refusal is
+	Stdout, Stderr                   []byte     // empty with Stored
+	StdoutBytes, StderrBytes         int64
+	StdoutTruncated, StderrTruncated bool // there is more than MaxOutput
+	Stored                           bool // both streams are in the blob store, up to StoreOutput
+	OutputTruncated                  bool
+	LastSeq                          int64 // of the last Event; 1 when there was none
+	StartedAt                        time.Time
+	CompletedAt                      time.Time
+	PeakMemory                       int64
+	Warm                             bool
+	Reused                           bool // an earlier job of the same turn had made the sandbox
+	Traffic                          Traffic
+
+	// Thread is the state that the job's thread has from now on; nil leaves it as
+	// it was. It counts only if this Result is the one that is recorded.
+	Thread *ThreadState
+}
+
+// Thread is a home directory that outlives its executions, as a Job sees it.
+type Thread struct {
+	ID    string // the caller's name for it, unique within the tenant
+	State string // names what was saved of it last; "" for nothing
+	Quota int64  // bytes it may have; 0 for no bound
+}
+
+// ThreadState is a saved state of a thread.
+type ThreadState struct {
+	State string // as Thread.State
+	Bytes int64  // of its files
+	Files int64
+}
+
+// OutputName is the name in the blob store of an execution's whole stream.
+func OutputName(tenant, traceID string, s Stream) string {
+	return "outputs/" + tenant + "/" + traceID + "/" + string(s)
+}
+
+// Runner is an executor as gateways see it, wherever it is.
+type Runner interface {
+	// Start hands the job to an executor that has room. It returns once one has
+	// taken it on; from then on exactly one Result follows. An error is a
+	// *fault.Error and says that nothing was or will be run.
+	Start(ctx context.Context, job Job) error
+	// Cancel ends a running job at once. It returns when the job's Result is
+	// stored; a job that no executor knows gives a NotFound fault.
+	Cancel(ctx context.Context, traceID string) error
+	// EndTurn ends a turn: its sandbox goes as soon as no job uses it, and a later
+	// job of the turn begins with a fresh one. A turn that nobody has is no error.
+	EndTurn(ctx context.Context, turn string) error
+	// Alive reports whether an executor has the job, waiting or running.
+	Alive(ctx context.Context, traceID string) (bool, error)
+}
+
+// LogReader reads the logs of executions, living and ended.
+type LogReader interface {
+	// Follow passes the events after a seq to yield, in order, and goes on with
+	// those to come, until the Result, which it returns. Events that have left
+	// the buffer are skipped; the caller sees it by their seq. Follow ends with
+	// yield's error, ctx's cause, or ErrNoLog.
+	Follow(ctx context.Context, traceID string, after int64, yield func([]Event) error) (*Result, error)
+}
+
+// ErrNoLog says that an execution has no log and no executor has it: its record
+// says how it ended, or it is being taken over.
+var ErrNoLog = errors.New("there is no log of this execution")
+
+// LogWriter is the executor's end of the logs.
+type LogWriter interface {
+	// Append adds events, of at most MaxChunk bytes and with consecutive seqs, to
+	// a log. It may return before they are stored, but blocks when too much is
+	// on its way.
+	Append(traceID string, events []Event) error
+	// Last returns the seq of the last event stored, 1 if there is none.
+	Last(ctx context.Context, traceID string) (int64, error)
+	// Finish stores the Result after everything appended, and returns when it
+	// cannot be lost by the end of any process. It may be repeated.
+	Finish(ctx context.Context, r Result) error
+}

@@ -1,0 +1,237 @@
+package execution
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/storage"
+)
+
+// Bounds of a request. Characters are Unicode code points, bytes are of UTF-8.
+const (
+	MaxCode        = 1 << 20 // bytes; what the contract calls 1 MB
+	DefaultTimeout = 60 * time.Second
+	MinTimeout     = time.Second
+
+	MaxEnvVars  = 50       // after merging
+	MaxEnvKey   = 128      // characters
+	MaxEnvValue = 4096     // characters
+	MaxEnvBytes = 64 << 10 // keys and values together, after merging
+
+	MaxMetadata      = 10
+	MaxMetadataKey   = 40  // characters, at least 1
+	MaxMetadataValue = 256 // characters
+)
+
+// EnvPrefix begins the names of variables that only the platform sets.
+const EnvPrefix = "ATOLL_"
+
+// ReservedEnv are the variables the platform gives every program: they say who
+// and where it is, so a request may not change them.
+var ReservedEnv = []string{
+	"HOME", "HOSTNAME", "IFS", "LOGNAME", "OLDPWD", "PATH", "PWD", "SHELL", "SHLVL", "USER",
+}
+
+var envKey = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
+
+// Request asks for one execution. Policy.Check is what makes its promises true.
+type Request struct {
+	TraceID  string // set by the caller's edge, unique
+	Code     string
+	Language Language
+	Timeout  time.Duration
+	Env      map[string]string // the request's own, over those of the environment
+	Metadata map[string]string // for the record; never shown to the program
+	Thread   string            // id of the thread whose home it gets; "" for a fresh one
+	SubPaths []storage.SubPath // narrows what is mounted
+}
+
+// NewTraceID returns an unguessable trace id.
+func NewTraceID() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return "trc_" + hex.EncodeToString(b[:])
+}
+
+// Policy is what the caller's environment and plan add to and allow in a
+// request.
+type Policy struct {
+	// MaxTimeout is the plan's longest run. Asking for more is refused, never
+	// cut silently.
+	MaxTimeout time.Duration
+	// Default is what a request gets that names none; 0 for DefaultTimeout. Bound
+	// is what MaxTimeout belongs to in the refusal's message, "" for the plan.
+	Default time.Duration
+	Bound   string
+	// Upgrade says, in the refusal's message, what would allow what was asked for;
+	// nil for nothing to say.
+	Upgrade func(asked time.Duration) string
+	// Env is set for every execution; a request's own values win.
+	Env map[string]string
+}
+
+// DefaultTimeout is what a request gets that names none.
+func (p Policy) DefaultTimeout() time.Duration {
+	return min(cmp.Or(p.Default, DefaultTimeout), p.MaxTimeout)
+}
+
+// Check checks r against every bound, its variables together with the policy's.
+// A refusal is a *fault.Error: Invalid for what breaks a rule, Exhausted for what
+// the plan does not allow. Nothing is defaulted here: a caller that was told no
+// language or timeout fills them in first.
+func (p Policy) Check(r Request) error {
+	for _, check := range []func() error{
+		func() error { return checkCode(r.Code) },
+		func() error { return checkLanguage(r.Language) },
+		func() error { return p.checkTimeout(r.Timeout) },
+		func() error { return CheckEnv(r.Env) },
+		func() error { return checkMetadata(r.Metadata) },
+		func() error { return CheckThread(r.Thread) },
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	if len(p.Env) > 0 {
+		return checkEnvSize(p.Env, r.Env, " together with those of the environment and the key")
+	}
+	return nil
+}
+
+func invalid(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
+
+func checkCode(code string) error {
+	if len(code) < 1 || len(code) > MaxCode {
+		return invalid("code must be between 1 byte and 1 MB")
+	}
+	if !utf8.ValidString(code) {
+		return invalid("code must be valid UTF-8")
+	}
+	return nil
+}
+
+func checkLanguage(l Language) error {
+	if slices.Contains(Languages, l) {
+		return nil
+	}
+	names := make([]string, len(Languages))
+	for i, known := range Languages {
+		names[i] = fmt.Sprintf("%q", known)
+	}
+	return invalid("language must be one of %s", strings.Join(names, ", "))
+}
+
+func (p Policy) checkTimeout(d time.Duration) error {
+	if d < MinTimeout {
+		return invalid("timeout must be at least %d second", MinTimeout/time.Second)
+	}
+	if d > p.MaxTimeout {
+		limit := p.MaxTimeout / time.Second
+		f := fault.Limit("timeout", time.Time{}, "timeout exceeds your %s's maximum of %d seconds; ask for %d or less.", cmp.Or(p.Bound, "plan"), limit, limit)
+		if p.Upgrade != nil {
+			f.Msg += " " + p.Upgrade(d)
+		}
+		return f
+	}
+	return nil
+}
+
+// CheckEnv reports the first variable that breaks a rule, in order of name.
+func CheckEnv(env map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(env)) {
+		if err := checkEnvVar(key, env[key]); err != nil {
+			return err
+		}
+	}
+	return checkEnvSize(nil, env, "")
+}
+
+func checkEnvVar(key, value string) error {
+	switch {
+	case len(key) < 1 || len(key) > MaxEnvKey || !envKey.MatchString(key):
+		return invalid("env_vars name %s must be 1 to %d uppercase letters, digits and underscores, starting with a letter", show(key), MaxEnvKey)
+	case slices.Contains(ReservedEnv, key):
+		return invalid("env_vars name %q is reserved: the system sets it", key)
+	case strings.HasPrefix(key, EnvPrefix):
+		return invalid("env_vars name %q is reserved: names starting with %s belong to the platform", key, EnvPrefix)
+	case utf8.RuneCountInString(value) > MaxEnvValue:
+		return invalid("env_vars value of %q must be at most %d characters", key, MaxEnvValue)
+	case strings.ContainsRune(value, 0):
+		return invalid("env_vars value of %q must not contain a NUL character", key)
+	case !utf8.ValidString(value):
+		return invalid("env_vars value of %q must be valid UTF-8", key)
+	}
+	return nil
+}
+
+// checkEnvSize checks what holds for variables as a whole: those of base that own
+// does not set anew, and own. which says what set that is.
+func checkEnvSize(base, own map[string]string, which string) error {
+	n, size := len(own), 0
+	for k, v := range own {
+		size += len(k) + len(v)
+	}
+	for k, v := range base {
+		if _, anew := own[k]; !anew {
+			n++
+			size += len(k) + len(v)
+		}
+	}
+	switch {
+	case n > MaxEnvVars:
+		return invalid("env_vars must have at most %d variables%s", MaxEnvVars, which)
+	case size > MaxEnvBytes:
+		return invalid("env_vars must be at most %d bytes in names and values%s", MaxEnvBytes, which)
+	}
+	return nil
+}
+
+var threadID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
+
+// CheckThread refuses what cannot be the id of a thread; "" is none.
+func CheckThread(id string) error {
+	if id != "" && !threadID.MatchString(id) {
+		return invalid("thread_id must be 1 to 128 letters, digits, hyphens and underscores, starting with a letter or digit")
+	}
+	return nil
+}
+
+func checkMetadata(m map[string]string) error {
+	if len(m) > MaxMetadata {
+		return invalid("metadata must have at most %d keys", MaxMetadata)
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if n := utf8.RuneCountInString(key); n < 1 || n > MaxMetadataKey {
+			return invalid("metadata key %s must be 1 to %d characters", show(key), MaxMetadataKey)
+		}
+		if utf8.RuneCountInString(m[key]) > MaxMetadataValue {
+			return invalid("metadata value of %s must be at most %d characters", show(key), MaxMetadataValue)
+		}
+		if strings.ContainsRune(key, 0) || strings.ContainsRune(m[key], 0) {
+			return invalid("metadata %s must not contain a NUL character", show(key))
+		}
+		if !utf8.ValidString(key) || !utf8.ValidString(m[key]) {
+			return invalid("metadata %s must be valid UTF-8", show(key))
+		}
+	}
+	return nil
+}
+
+// show quotes a name from the caller for a message, cut at a length that
+// cannot flood it.
+func show(name string) string {
+	const most = 60
+	if r := []rune(name[:min(len(name), 4*most)]); len(r) > most {
+		name = string(r[:most]) + "…"
+	}
+	return fmt.Sprintf("%q", name)
+}

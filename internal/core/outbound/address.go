@@ -1,0 +1,131 @@
+// Package outbound decides which addresses this process may connect to on behalf
+// of callers: public ones, and what the operator has opened beside them.
+//
+// A name is checked when a caller gives it, for a good message, and each address
+// again when it is connected to: what DNS says later, or says to others, does not
+// matter.
+package outbound
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/address"
+	"github.com/atoll-run/atoll/internal/core/fault"
+)
+
+// List is what an operator has opened beside the public addresses. The zero List
+// opens nothing.
+type List struct {
+	hosts map[string]bool
+	nets  []netip.Prefix
+}
+
+// Parse reads a List of host names, addresses and CIDRs.
+func Parse(list []string) (List, error) {
+	out := List{hosts: map[string]bool{}}
+	for _, s := range list {
+		s = strings.TrimSpace(s)
+		if p, err := netip.ParsePrefix(s); err == nil {
+			out.nets = append(out.nets, p.Masked())
+		} else if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
+			out.nets = append(out.nets, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
+		} else if h := address.Hostname(s); h != "" {
+			out.hosts[h] = true
+		} else {
+			return List{}, fmt.Errorf("allow-list: %q is not a host, an address or a CIDR", s)
+		}
+	}
+	return out, nil
+}
+
+func (l List) holds(a netip.Addr) bool {
+	return slices.ContainsFunc(l.nets, func(p netip.Prefix) bool { return p.Contains(address.Plain(a)) })
+}
+
+// host reports whether a host is allowed by its name, whatever its address.
+func (l List) host(h string) bool { return l.hosts[address.Hostname(h)] }
+
+// Opens reports whether the operator has opened a host by its name, or as the
+// address that it is.
+func (l List) Opens(host string) bool {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return l.holds(a)
+	}
+	return l.host(host)
+}
+
+// address reports whether an address may be reached; named says that its host
+// is allowed by name.
+func (l List) address(named bool, a netip.Addr) bool {
+	if !a.IsValid() || a.Zone() != "" || address.Metadata(a) {
+		return false
+	}
+	return named || address.Public(a) || l.holds(a)
+}
+
+// connect decides on a connection that is about to be made.
+func (l List) connect(named bool, remote string) error {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return &net.AddrError{Err: "refused, not an address", Addr: remote}
+	}
+	if !l.address(named, at.Addr()) {
+		return &net.AddrError{Err: "refused: private, local and reserved addresses are not connected to", Addr: at.Addr().String()}
+	}
+	return nil
+}
+
+// Dial connects to a host, or refuses the address it turns out to have. resolver
+// may be nil.
+func (l List) Dial(ctx context.Context, resolver *net.Resolver, network, remote string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return nil, err
+	}
+	named := l.host(host)
+	d := net.Dialer{Resolver: resolver, ControlContext: func(_ context.Context, _, remote string, _ syscall.RawConn) error {
+		return l.connect(named, remote)
+	}}
+	return d.DialContext(ctx, network, remote)
+}
+
+// lookupTimeout bounds what a name may hold up its caller. A name that cannot be
+// resolved now is accepted: it may be later.
+const lookupTimeout = 2 * time.Second
+
+// Check returns an Invalid fault, which says what to change of field, unless a
+// host may be connected to. resolver may be nil.
+func (l List) Check(ctx context.Context, resolver *net.Resolver, field, host string) error {
+	if a, err := netip.ParseAddr(host); err == nil {
+		if !l.address(false, a) {
+			return fault.New(fault.Invalid, "%s must not lead to a private, local or reserved address", field)
+		}
+		return nil
+	}
+	name := address.Hostname(host)
+	if name == "" {
+		return fault.New(fault.Invalid, "the host of %s must be a host name (international ones in their xn-- form) or a plain IP address", field)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	if resolver == nil {
+		resolver = net.DefaultResolver
+	}
+	found, err := resolver.LookupNetIP(ctx, "ip", name)
+	if err != nil {
+		return nil
+	}
+	for _, a := range found {
+		if !l.address(l.host(name), a) {
+			return fault.New(fault.Invalid, "the host of %s must not resolve to a private, local or reserved address", field)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,345 @@
+package runtime
+
+import (
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Permissions are what an environment lets its programs reach and do, beyond
+// Limits. The zero value reaches no network and restricts nothing else.
+type Permissions struct {
+	Network    NetworkPolicy
+	Filesystem FilesystemPolicy
+	Process    ProcessPolicy
+}
+
+// NetworkMode says how a sandbox is connected.
+type NetworkMode string
+
+const (
+	NetworkBlocked      NetworkMode = "blocked"      // no device at all
+	NetworkRules        NetworkMode = "rules"        // what the rules allow
+	NetworkUnrestricted NetworkMode = "unrestricted" // everything but the floor: see package egress
+)
+
+// NetworkPolicy is what a sandbox may connect to. The zero value is blocked. An
+// empty list allows nothing.
+type NetworkPolicy struct {
+	Mode         NetworkMode    // "" is NetworkBlocked
+	AllowedHosts []string       // names; "*.example.com" is every name below it, "*" every name
+	AllowedCIDRs []netip.Prefix // addresses that may be connected to without a name
+	BlockedPorts []uint16       // refused whatever the host
+}
+
+// Blocked reports whether there is no network at all.
+func (p NetworkPolicy) Blocked() bool { return p.Mode == "" || p.Mode == NetworkBlocked }
+
+// Equal reports whether p and o are the same rules.
+func (p NetworkPolicy) Equal(o NetworkPolicy) bool {
+	return p.Mode == o.Mode && slices.Equal(p.AllowedHosts, o.AllowedHosts) &&
+		slices.Equal(p.AllowedCIDRs, o.AllowedCIDRs) && slices.Equal(p.BlockedPorts, o.BlockedPorts)
+}
+
+// Within reports whether p allows nothing that o does not. It compares rule by
+// rule: two ranges that make up a third are not found to.
+func (p NetworkPolicy) Within(o NetworkPolicy) bool {
+	switch {
+	case p.Blocked():
+		return true
+	case o.Blocked(), p.Mode == NetworkUnrestricted && o.Mode != NetworkUnrestricted:
+		return false
+	}
+	for _, port := range o.BlockedPorts {
+		if !slices.Contains(p.BlockedPorts, port) {
+			return false
+		}
+	}
+	if o.Mode == NetworkUnrestricted {
+		return true
+	}
+	for _, h := range p.AllowedHosts {
+		if !slices.ContainsFunc(o.AllowedHosts, func(pattern string) bool { return covers(pattern, h) }) {
+			return false
+		}
+	}
+	for _, c := range p.AllowedCIDRs {
+		if !slices.ContainsFunc(o.AllowedCIDRs, func(r netip.Prefix) bool { return r.Bits() <= c.Bits() && r.Contains(c.Addr()) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// And is what both p and o allow. Patterns of names, and ranges of addresses, lie
+// within each other or have nothing in common, so the narrower of each two is it.
+func (p NetworkPolicy) And(o NetworkPolicy) NetworkPolicy {
+	if p.Blocked() || o.Blocked() {
+		return NetworkPolicy{Mode: NetworkBlocked}
+	}
+	both := NetworkPolicy{Mode: NetworkRules, BlockedPorts: union(p.BlockedPorts, o.BlockedPorts)}
+	switch NetworkUnrestricted {
+	case p.Mode:
+		both.Mode, both.AllowedHosts, both.AllowedCIDRs = o.Mode, o.AllowedHosts, o.AllowedCIDRs
+	case o.Mode:
+		both.AllowedHosts, both.AllowedCIDRs = p.AllowedHosts, p.AllowedCIDRs
+	default:
+		both.AllowedHosts = narrower(p.AllowedHosts, o.AllowedHosts, covers)
+		both.AllowedCIDRs = narrower(p.AllowedCIDRs, o.AllowedCIDRs, func(r, c netip.Prefix) bool { return r.Bits() <= c.Bits() && r.Contains(c.Addr()) })
+	}
+	return both
+}
+
+// narrower is, of each two of which one covers the other, the one that is covered.
+func narrower[T comparable](p, o []T, covers func(wide, narrow T) bool) []T {
+	var both []T
+	for _, a := range p {
+		for _, b := range o {
+			switch {
+			case covers(b, a):
+				both = union(both, []T{a})
+			case covers(a, b):
+				both = union(both, []T{b})
+			}
+		}
+	}
+	return both
+}
+
+// union is a copy of p with what of o is not in it.
+func union[T comparable](p, o []T) []T {
+	all := slices.Clone(p)
+	for _, v := range o {
+		if !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// covers reports whether every name that h stands for is one of pattern's.
+func covers(pattern, h string) bool {
+	if pattern == "*" || pattern == h {
+		return true
+	}
+	below, wild := strings.CutPrefix(pattern, "*")
+	return wild && strings.HasSuffix(h, below) && h != "*"
+}
+
+// FilesystemPolicy restricts paths of a sandbox, absolute and clean. The longest
+// path that holds a file decides about it; Blocked wins over ReadOnly, ReadOnly
+// over Writable. Nothing below a blocked path is opened again.
+type FilesystemPolicy struct {
+	Writable []string // where programs may write; nil is wherever their user may
+	ReadOnly []string
+	Blocked  []string // neither read nor listed
+}
+
+// Restricts reports whether p forbids anything.
+func (p FilesystemPolicy) Restricts() bool {
+	return p.Writable != nil || len(p.ReadOnly) > 0 || len(p.Blocked) > 0
+}
+
+// ProcessPolicy restricts what programs start.
+type ProcessPolicy struct {
+	NoExec          bool     // the interpreter runs, with threads; fork and exec are refused
+	BlockedCommands []string // matched at exec, after the shell's expansion
+	MaxProcesses    int      // processes, not threads, at the same time; 0 is Limits.Processes
+}
+
+// Restricts reports whether p forbids anything.
+func (p ProcessPolicy) Restricts() bool {
+	return p.NoExec || len(p.BlockedCommands) > 0 || p.MaxProcesses > 0
+}
+
+// Traced reports whether something must look at what programs start.
+func (p ProcessPolicy) Traced() bool {
+	return !p.NoExec && (len(p.BlockedCommands) > 0 || p.MaxProcesses > 0)
+}
+
+// Restricts reports whether p forbids anything that the guest enforces.
+func (p Permissions) Restricts() bool { return p.Filesystem.Restricts() || p.Process.Restricts() }
+
+// Equal reports whether p and o are the same rules.
+func (p Permissions) Equal(o Permissions) bool {
+	return p.Network.Equal(o.Network) &&
+		(p.Filesystem.Writable == nil) == (o.Filesystem.Writable == nil) && slices.Equal(p.Filesystem.Writable, o.Filesystem.Writable) &&
+		slices.Equal(p.Filesystem.ReadOnly, o.Filesystem.ReadOnly) && slices.Equal(p.Filesystem.Blocked, o.Filesystem.Blocked) &&
+		p.Process.NoExec == o.Process.NoExec && slices.Equal(p.Process.BlockedCommands, o.Process.BlockedCommands) &&
+		p.Process.MaxProcesses == o.Process.MaxProcesses
+}
+
+// Bounds of permissions.
+const (
+	MaxRules     = 100  // entries of one list
+	MaxRulePath  = 1024 // bytes of a path
+	MaxCommand   = 1024 // bytes of a blocked command
+	maxHost      = 253  // characters of a name, as in DNS
+	maxHostLabel = 63
+)
+
+// Validate says, for who wrote the rules, which of them cannot be enforced.
+func (p Permissions) Validate() error {
+	for _, check := range []func() error{p.Network.validate, p.Filesystem.validate, p.Process.validate} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p NetworkPolicy) validate() error {
+	switch p.Mode {
+	case "", NetworkBlocked, NetworkRules, NetworkUnrestricted:
+	default:
+		return fmt.Errorf("network: there is no mode %q", string(p.Mode))
+	}
+	if err := atMost("network.allowed_hosts", len(p.AllowedHosts)); err != nil {
+		return err
+	}
+	for _, h := range p.AllowedHosts {
+		if err := CheckHost(h); err != nil {
+			return fmt.Errorf("network.allowed_hosts: %w, or \"*\" for all", err)
+		}
+	}
+	if err := atMost("network.allowed_cidrs", len(p.AllowedCIDRs)); err != nil {
+		return err
+	}
+	for _, c := range p.AllowedCIDRs {
+		if !c.IsValid() || c != c.Masked() || c.Addr().Is4In6() {
+			return fmt.Errorf("network.allowed_cidrs: %s is no range of addresses; want one such as \"203.0.113.0/24\" whose address has no bits beyond the prefix", c)
+		}
+	}
+	if err := atMost("network.blocked_ports", len(p.BlockedPorts)); err != nil {
+		return err
+	}
+	if slices.Contains(p.BlockedPorts, 0) {
+		return fmt.Errorf("network.blocked_ports: want ports of 1 to 65535")
+	}
+	return nil
+}
+
+// CheckHost says why h is neither a host's name nor a pattern of names.
+func CheckHost(h string) error {
+	if why := hostPattern(h); why != "" {
+		return fmt.Errorf("%.300q %s; want a name such as \"example.com\", \"*.example.com\" for all below it", h, why)
+	}
+	return nil
+}
+
+// hostPattern says what is wrong with a pattern, "" for nothing. Other scripts
+// than Latin are written in their DNS form (xn--…).
+func hostPattern(h string) string {
+	if h == "*" {
+		return ""
+	}
+	name := strings.TrimPrefix(h, "*.")
+	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		return "is an address, not a name: addresses go into allowed_cidrs"
+	}
+	labels := strings.Split(name, ".")
+	switch {
+	case name == "" || len(name) > maxHost:
+		return fmt.Sprintf("must have 1 to %d characters", maxHost)
+	case strings.Trim(labels[len(labels)-1], "0123456789") == "" && labels[len(labels)-1] != "":
+		return "must not end in a number"
+	}
+	for _, label := range labels {
+		if label == "" || len(label) > maxHostLabel || label[0] == '-' || label[len(label)-1] == '-' || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			return "is no host name in lower case, without scheme, port or path"
+		}
+	}
+	return ""
+}
+
+func (p FilesystemPolicy) validate() error {
+	for _, list := range []struct {
+		name  string
+		paths []string
+	}{{"writable_paths", p.Writable}, {"read_only_paths", p.ReadOnly}, {"blocked_paths", p.Blocked}} {
+		if err := atMost("filesystem."+list.name, len(list.paths)); err != nil {
+			return err
+		}
+		for _, name := range list.paths {
+			if why := rulePath(name); why != "" {
+				return fmt.Errorf("filesystem.%s: %.300q %s", list.name, name, why)
+			}
+			for _, own := range []string{"/proc", "/sys", GuestDir} {
+				if name == own || within(own, name) {
+					return fmt.Errorf("filesystem.%s: %s belongs to the sandbox itself and stays as it is", list.name, name)
+				}
+			}
+			if list.name == "writable_paths" {
+				continue
+			}
+			switch name {
+			case "/":
+				return fmt.Errorf("filesystem.%s: \"/\" holds all there is; say what may be written with writable_paths", list.name)
+			case "/dev":
+				return fmt.Errorf("filesystem.%s: programs need /dev; name what is in it, such as /dev/shm", list.name)
+			}
+		}
+	}
+	for _, blocked := range p.Blocked {
+		for _, open := range slices.Concat(p.Writable, p.ReadOnly) {
+			if within(blocked, open) {
+				return fmt.Errorf("filesystem: %s is below the blocked path %s, of which nothing can be opened again; block what is beside it instead", open, blocked)
+			}
+		}
+		if within(blocked, Home) || blocked == Home {
+			return fmt.Errorf("filesystem.blocked_paths: %s holds the home that programs are started in; block what is in it", blocked)
+		}
+	}
+	return nil
+}
+
+// within reports whether a path is below a folder.
+func within(folder, p string) bool {
+	return p != folder && (folder == "/" || strings.HasPrefix(p, folder+"/"))
+}
+
+func rulePath(p string) string {
+	switch {
+	case p == "" || len(p) > MaxRulePath:
+		return fmt.Sprintf("must have 1 to %d bytes", MaxRulePath)
+	case !strings.HasPrefix(p, "/"):
+		return "must be absolute, beginning with /"
+	case path.Clean(p) != p:
+		return fmt.Sprintf("must be written without ., .., // or a / at its end, as %.300q", path.Clean(p))
+	case !utf8.ValidString(p) || strings.ContainsFunc(p, unicode.IsControl):
+		return "must be text without control characters"
+	}
+	return ""
+}
+
+func (p ProcessPolicy) validate() error {
+	if err := atMost("process.blocked_commands", len(p.BlockedCommands)); err != nil {
+		return err
+	}
+	for _, c := range p.BlockedCommands {
+		switch {
+		case strings.TrimSpace(c) == "" || len(c) > MaxCommand:
+			return fmt.Errorf("process.blocked_commands: a command must have 1 to %d bytes", MaxCommand)
+		case !utf8.ValidString(c) || strings.ContainsFunc(c, unicode.IsControl):
+			return fmt.Errorf("process.blocked_commands: %.300q must be one line of text without control characters", c)
+		}
+	}
+	if p.MaxProcesses < 0 || p.MaxProcesses > MaxProcesses {
+		return fmt.Errorf("process.max_processes must be 0, for no bound but that of the limits, to %d", MaxProcesses)
+	}
+	return nil
+}
+
+// MaxProcesses is the most that ProcessPolicy.MaxProcesses can be.
+const MaxProcesses = 1 << 20
+
+func atMost(list string, n int) error {
+	if n > MaxRules {
+		return fmt.Errorf("%s has %d entries; at most %d are possible", list, n, MaxRules)
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package storage
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+)
+
+// MaxSubPaths is the most entries of a request's sub_paths.
+const MaxSubPaths = 10
+
+// SubPath is an entry of a request's sub_paths: what it wants to see of one
+// connection.
+type SubPath struct {
+	Slug string
+	Path Path
+}
+
+// ParseSubPaths reads a request's sub_paths. Which connections there are, and what
+// they allow, is for Resolve to say.
+func ParseSubPaths(entries []string) ([]SubPath, error) {
+	if len(entries) > MaxSubPaths {
+		return nil, invalid("sub_paths must have at most %d entries", MaxSubPaths)
+	}
+	var out []SubPath
+	for _, entry := range entries {
+		p, err := parseSubPath(entry)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(out, func(other SubPath) bool { return other.Slug == p.Slug }) {
+			return nil, invalid("sub_paths must have one entry per connection, and has several for %q", p.Slug)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func parseSubPath(entry string) (SubPath, error) {
+	const form = "sub_paths entry %s must have the form " + Root + "/{slug}/{path}, such as " + Root + "/company-data/reports"
+	if utf8.RuneCountInString(entry) > MaxPath {
+		return SubPath{}, invalid("sub_paths entry %s must be at most %d characters", quote(entry), MaxPath)
+	}
+	rest, ok := strings.CutPrefix(entry, Root+"/")
+	if !ok {
+		return SubPath{}, invalid(form, quote(entry))
+	}
+	slug, text, ok := strings.Cut(rest, "/")
+	if !ok || !Slug.MatchString(slug) {
+		return SubPath{}, invalid(form, quote(entry))
+	}
+	if text == "" {
+		return SubPath{}, invalid("sub_paths entry %s names no folder: write one after %s, or leave the entry out to see all that is allowed", quote(entry), Root+"/"+slug+"/")
+	}
+	if strings.HasPrefix(text, "/") {
+		return SubPath{}, invalid("sub_paths entry %s must not have two slashes in a row: write one", quote(entry))
+	}
+	p, err := ParsePath("sub_paths entry "+quote(entry), text)
+	return SubPath{Slug: slug, Path: p}, err
+}
+
+// Resolve gives what one execution mounts: of each connection that its environment
+// or its key was granted, what the connection's prefix, the grants' prefixes and
+// the request leave. Each level may only narrow the one before; where a level does
+// not lie within the one before, nothing is mounted and nothing is run.
+func Resolve(grants []Granted, sub []SubPath) ([]Mount, error) {
+	mounts := map[string]*Mount{}
+	var slugs []string
+	// A key's grant narrows its environment's of the same connection.
+	byLevel := slices.SortedStableFunc(slices.Values(grants), func(a, b Granted) int {
+		return strings.Compare(a.Grant.Key, b.Grant.Key)
+	})
+	for _, g := range byLevel {
+		c := g.Connection
+		m := mounts[c.Slug]
+		if m == nil {
+			m = &Mount{Slug: c.Slug, Connection: c.ID, Kind: c.Kind, Path: c.Prefix, ReadOnly: c.ReadOnly, Target: c.Target}
+			mounts[c.Slug] = m
+			slugs = append(slugs, c.Slug)
+		}
+		if g.Grant.Prefix != "" {
+			if !g.Grant.Prefix.Within(m.Path) {
+				return nil, fault.New(fault.Forbidden, "the connection %q cannot be mounted: the prefix %q of a grant does not lie within %q, which is all that the level above it allows; an administrator has to change one of them",
+					c.Slug, g.Grant.Prefix, m.Path)
+			}
+			m.Path = g.Grant.Prefix
+		}
+		m.ReadOnly = m.ReadOnly || g.Grant.ReadOnly
+	}
+	for _, s := range sub {
+		m := mounts[s.Slug]
+		if m == nil {
+			return nil, invalid("sub_paths: no connection %q is mounted with this key; %s", s.Slug, mounted(slugs))
+		}
+		if !s.Path.Within(m.Path) {
+			return nil, invalid("sub_paths: %s/%s/%s lies outside what this key may see of %q: name %s/%s/%s or a folder below it", Root, s.Slug, s.Path, s.Slug, Root, s.Slug, m.Path)
+		}
+		m.Path = s.Path
+	}
+	slices.Sort(slugs)
+	out := make([]Mount, 0, len(slugs))
+	for _, slug := range slugs {
+		out = append(out, *mounts[slug])
+	}
+	return out, nil
+}
+
+// Narrow gives what of mounts is still to be seen where by is all that may be. What
+// nothing of is left is not among it; where nothing is taken away it is mounts.
+func Narrow(mounts, by []Mount) []Mount {
+	var out []Mount
+	for _, m := range mounts {
+		i := slices.IndexFunc(by, func(b Mount) bool { return b.Connection == m.Connection && b.Slug == m.Slug })
+		if i < 0 {
+			continue
+		}
+		if b := by[i]; !m.Path.Within(b.Path) {
+			if !b.Path.Within(m.Path) {
+				continue
+			}
+			m.Path = b.Path
+		}
+		m.ReadOnly = m.ReadOnly || by[i].ReadOnly
+		out = append(out, m)
+	}
+	return out
+}
+
+func mounted(slugs []string) string {
+	if len(slugs) == 0 {
+		return "it mounts none, so leave sub_paths out"
+	}
+	return "name one of " + strings.Join(slices.Sorted(slices.Values(slugs)), ", ")
+}

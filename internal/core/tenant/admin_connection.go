@@ -1,0 +1,178 @@
+package tenant
+
+import (
+	"context"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/storage"
+)
+
+// ConnectionChange says what to change of a connection; nil leaves a thing as it is.
+type ConnectionChange struct {
+	Prefix      *string
+	ReadOnly    *bool
+	Credentials *storage.Credentials // all of them
+}
+
+// GrantTo says who mounts a connection: an environment or a key, by id or name.
+type GrantTo struct {
+	Environment, Key string
+	Prefix           string
+	ReadOnly         bool
+}
+
+// CreateConnection makes a connection of a tenant, once it is known that it leads
+// somewhere. c has what its owner says of it; its prefix is read from prefix.
+func (a *Admin) CreateConnection(ctx context.Context, tenant, prefix string, c storage.Connection) (storage.Connection, error) {
+	t, err := a.store.Tenant(ctx, tenant)
+	if err != nil {
+		return storage.Connection{}, err
+	}
+	c.ID, c.Tenant, c.CreatedAt = NewID("con"), t.ID, now()
+	if c.Prefix, err = storage.ParsePath("prefix", prefix); err != nil {
+		return storage.Connection{}, err
+	}
+	if err := a.reach(ctx, &c); err != nil {
+		return storage.Connection{}, err
+	}
+	defer a.changing()()
+	if err := a.store.CreateConnection(ctx, c); err != nil {
+		return storage.Connection{}, err
+	}
+	return a.store.Connection(ctx, t.ID, c.ID)
+}
+
+// reach checks a connection and looks whether it leads somewhere. That takes its
+// time, and is not done while others wait to change something.
+func (a *Admin) reach(ctx context.Context, c *storage.Connection) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	return a.cfg.Reach(ctx, c)
+}
+
+// ChangeConnection changes a connection. Where it leads cannot be changed.
+func (a *Admin) ChangeConnection(ctx context.Context, tenant, idOrSlug string, change ConnectionChange) (storage.Connection, error) {
+	c, err := a.Connection(ctx, tenant, idOrSlug)
+	if err != nil {
+		return storage.Connection{}, err
+	}
+	set(&c.ReadOnly, change.ReadOnly)
+	set(&c.Credentials, change.Credentials)
+	if change.Prefix != nil {
+		if c.Prefix, err = storage.ParsePath("prefix", *change.Prefix); err != nil {
+			return storage.Connection{}, err
+		}
+	}
+	if err := a.reach(ctx, &c); err != nil {
+		return storage.Connection{}, err
+	}
+	defer a.changing()()
+	grants, err := a.store.Grants(ctx, c.Tenant, c.ID)
+	if err != nil {
+		return storage.Connection{}, err
+	}
+	for _, g := range grants {
+		if g.Prefix != "" && !g.Prefix.Within(c.Prefix) {
+			return storage.Connection{}, fault.New(fault.Conflict, "the grant %s has the prefix %q, which does not lie within %q; remove it first", g.ID, g.Prefix, c.Prefix)
+		}
+	}
+	if err := a.store.UpdateConnection(ctx, c); err != nil {
+		return storage.Connection{}, err
+	}
+	return a.store.Connection(ctx, c.Tenant, c.ID)
+}
+
+// Connection returns a connection by its id or slug.
+func (a *Admin) Connection(ctx context.Context, tenant, idOrSlug string) (storage.Connection, error) {
+	t, err := a.store.Tenant(ctx, tenant)
+	if err != nil {
+		return storage.Connection{}, err
+	}
+	return a.store.Connection(ctx, t.ID, idOrSlug)
+}
+
+// Connections returns a tenant's connections.
+func (a *Admin) Connections(ctx context.Context, tenant string) ([]storage.Connection, error) {
+	t, err := a.store.Tenant(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	return a.store.Connections(ctx, t.ID)
+}
+
+// DeleteConnection removes a connection that nobody mounts. What is stored where
+// it leads stays.
+func (a *Admin) DeleteConnection(ctx context.Context, tenant, idOrSlug string) error {
+	defer a.changing()()
+	c, err := a.Connection(ctx, tenant, idOrSlug)
+	if err != nil {
+		return err
+	}
+	return a.store.DeleteConnection(ctx, c.Tenant, c.ID)
+}
+
+// Grant lets an environment or a key mount a connection.
+func (a *Admin) Grant(ctx context.Context, tenant, connection string, to GrantTo) (storage.Grant, error) {
+	defer a.changing()()
+	c, err := a.Connection(ctx, tenant, connection)
+	if err != nil {
+		return storage.Grant{}, err
+	}
+	g := storage.Grant{ID: NewID("grt"), Tenant: c.Tenant, Connection: c.ID, ReadOnly: to.ReadOnly, CreatedAt: now()}
+	if g.Prefix, err = storage.ParsePath("prefix", to.Prefix); err != nil {
+		return storage.Grant{}, err
+	}
+	if g.Prefix != "" && !g.Prefix.Within(c.Prefix) {
+		return storage.Grant{}, invalid("prefix must lie within the connection's own, %q: like that it counts from the connection's root", c.Prefix)
+	}
+	switch {
+	case (to.Environment == "") == (to.Key == ""):
+		return storage.Grant{}, invalid("name either the environment or the key that mounts the connection")
+	case to.Environment != "":
+		e, err := a.store.Environment(ctx, c.Tenant, to.Environment)
+		if err != nil {
+			return storage.Grant{}, missing(err, "environment: the tenant has no such environment")
+		}
+		g.Environment = e.ID
+	default:
+		k, err := a.store.Key(ctx, c.Tenant, to.Key)
+		if err != nil {
+			return storage.Grant{}, missing(err, "key: the tenant has no such key")
+		}
+		if k.Environment == "" || k.RevokedAt != nil {
+			return storage.Grant{}, invalid("key: it runs no code, because it is revoked or has no environment")
+		}
+		g.Key = k.ID
+	}
+	return g, a.store.CreateGrant(ctx, g)
+}
+
+// missing makes a thing that is named in a body and does not exist a mistake of
+// that body.
+func missing(err error, msg string) error {
+	if fault.KindOf(err) == fault.NotFound {
+		return fault.Wrap(fault.Invalid, err, msg)
+	}
+	return err
+}
+
+// Grants returns who mounts a connection.
+func (a *Admin) Grants(ctx context.Context, tenant, connection string) ([]storage.Grant, error) {
+	c, err := a.Connection(ctx, tenant, connection)
+	if err != nil {
+		return nil, err
+	}
+	return a.store.Grants(ctx, c.Tenant, c.ID)
+}
+
+// Ungrant takes a grant back: from the next execution on, in other processes
+// within ten seconds. What runs keeps its mounts.
+func (a *Admin) Ungrant(ctx context.Context, tenant, connection, id string) error {
+	defer a.changing()()
+	c, err := a.Connection(ctx, tenant, connection)
+	if err != nil {
+		return err
+	}
+	return a.store.DeleteGrant(ctx, c.Tenant, c.ID, id)
+}

@@ -1,0 +1,236 @@
+package tenant
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/runtime"
+)
+
+// EnvironmentChange says what to change of an environment; nil leaves a thing
+// as it is.
+type EnvironmentChange struct {
+	Name        *string
+	Image       *string
+	Limits      LimitsChange
+	Variables   VariablesChange
+	Permissions PermissionsChange
+	Template    *string // sets Image as well
+	Timeout     *time.Duration
+}
+
+// LimitsChange says what to change of limits.
+type LimitsChange struct {
+	CPU            *float64
+	Memory         *int64
+	Processes      *int
+	OpenFiles      *int
+	Root, Tmp, Shm *int64
+	Inodes         *int
+}
+
+// CreateEnvironment makes an environment: with the image named default and the
+// server's limits unless c says otherwise.
+func (a *Admin) CreateEnvironment(ctx context.Context, tenant, name string, c EnvironmentChange) (Environment, error) {
+	defer a.changing()()
+	t, err := a.store.Tenant(ctx, tenant)
+	if err != nil {
+		return Environment{}, err
+	}
+	e := Environment{ID: NewID("env"), Tenant: t.ID, Limits: a.cfg.Limits, CreatedAt: now()}
+	c.Name = &name
+	if c.Image == nil && c.Template == nil {
+		c.Image = new("default")
+	}
+	if err := a.changeEnvironment(ctx, t, &e, c); err != nil {
+		return Environment{}, err
+	}
+	if err := a.store.CreateEnvironment(ctx, e); err != nil {
+		return Environment{}, err
+	}
+	return a.store.Environment(ctx, t.ID, e.ID)
+}
+
+// CreateOwnEnvironment is CreateEnvironment for a tenant that makes one itself: it
+// has the contract's defaults, and so a network.
+func (a *Admin) CreateOwnEnvironment(ctx context.Context, tenant, name string, c EnvironmentChange) (Environment, error) {
+	if c.Permissions.Profile == nil {
+		c.Permissions.Profile = new(StandardUse)
+	}
+	return a.CreateEnvironment(ctx, tenant, name, c)
+}
+
+// Limits are those of an environment that says nothing.
+func (a *Admin) Limits() runtime.Limits { return a.cfg.Limits }
+
+// ChangeEnvironment changes an environment; what is running goes on with what
+// it was started with.
+func (a *Admin) ChangeEnvironment(ctx context.Context, tenant, idOrName string, c EnvironmentChange) (Environment, error) {
+	defer a.changing()()
+	t, err := a.store.Tenant(ctx, tenant)
+	if err != nil {
+		return Environment{}, err
+	}
+	e, err := a.store.Environment(ctx, t.ID, idOrName)
+	if err != nil {
+		return Environment{}, err
+	}
+	if err := a.changeEnvironment(ctx, t, &e, c); err != nil {
+		return Environment{}, err
+	}
+	if err := a.store.UpdateEnvironment(ctx, e); err != nil {
+		return Environment{}, err
+	}
+	return a.store.Environment(ctx, t.ID, e.ID)
+}
+
+// Environment returns an environment by its id or name.
+func (a *Admin) Environment(ctx context.Context, tenant, idOrName string) (Environment, error) {
+	t, err := a.store.Tenant(ctx, tenant)
+	if err != nil {
+		return Environment{}, err
+	}
+	return a.store.Environment(ctx, t.ID, idOrName)
+}
+
+// Environments returns a tenant's environments.
+func (a *Admin) Environments(ctx context.Context, tenant string) ([]Environment, error) {
+	t, err := a.store.Tenant(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	return a.store.Environments(ctx, t.ID)
+}
+
+// DeleteEnvironment removes an environment that no living key is bound to.
+func (a *Admin) DeleteEnvironment(ctx context.Context, tenant, idOrName string) error {
+	defer a.changing()()
+	e, err := a.Environment(ctx, tenant, idOrName)
+	if err != nil {
+		return err
+	}
+	return a.store.DeleteEnvironment(ctx, e.Tenant, e.ID)
+}
+
+// MaxEnvironmentTimeout is the most that an environment's own bound on a run can
+// be; plan and server bound it further.
+const MaxEnvironmentTimeout = 24 * time.Hour
+
+// DefaultTemplate is the template of an installation that has named none.
+const DefaultTemplate = "tpl_code_interpreter"
+
+// templateImage returns the image that a template stands for; "" is the default
+// one.
+func (a *Admin) templateImage(template string) (string, error) {
+	known := a.cfg.Templates
+	if len(known) == 0 {
+		known = map[string]string{DefaultTemplate: a.cfg.Image}
+	}
+	if image, ok := known[template]; ok {
+		return image, nil
+	}
+	if template == "" {
+		return a.cfg.Image, nil
+	}
+	return "", invalid("base_template: this server has no template %.100q; it has %s", template, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+}
+
+// changeEnvironment makes the change. What c leaves as it is, is not looked at
+// again: an image that has gone and a plan that has become smaller do not keep a
+// secret from being replaced.
+func (a *Admin) changeEnvironment(ctx context.Context, t Tenant, e *Environment, c EnvironmentChange) error {
+	made := e.Name == ""
+	if c.Name != nil {
+		if err := checkName("environment", *c.Name); err != nil {
+			return err
+		}
+		e.Name = *c.Name
+	}
+	if c.Template != nil {
+		image, err := a.templateImage(*c.Template)
+		if err != nil {
+			return err
+		}
+		c.Image, e.Template = &image, *c.Template
+	} else if c.Image != nil {
+		e.Template = ""
+	}
+	if c.Image != nil {
+		e.Image = *c.Image
+		if err := a.cfg.CheckImage(ctx, e.Image); err != nil {
+			return err
+		}
+	}
+	if made || c.Limits != (LimitsChange{}) {
+		c.Limits.apply(&e.Limits)
+		if err := checkLimits(e.Limits); err != nil {
+			return err
+		}
+		plan, err := a.store.Plan(ctx, t.Plan)
+		if err != nil {
+			return err
+		}
+		if err := plan.Allows(e); err != nil {
+			return err
+		}
+	}
+	if c.Timeout != nil {
+		if *c.Timeout < time.Second || *c.Timeout > MaxEnvironmentTimeout {
+			return invalid("timeout must be 1 to %d seconds", MaxEnvironmentTimeout/time.Second)
+		}
+		e.Timeout = *c.Timeout
+	}
+	if err := changePermissions(t, e, c.Permissions); err != nil {
+		return err
+	}
+	if a.cfg.CheckNetwork != nil && c.Permissions != (PermissionsChange{}) {
+		if err := a.cfg.CheckNetwork(e.Permissions.Network); err != nil {
+			return err
+		}
+	}
+	return c.Variables.apply(&e.Env, &e.Secrets, &e.Bound)
+}
+
+func (c LimitsChange) apply(l *runtime.Limits) {
+	set(&l.CPU, c.CPU)
+	set(&l.Memory, c.Memory)
+	set(&l.Processes, c.Processes)
+	set(&l.OpenFiles, c.OpenFiles)
+	set(&l.Root, c.Root)
+	set(&l.Tmp, c.Tmp)
+	set(&l.Shm, c.Shm)
+	set(&l.Inodes, c.Inodes)
+}
+
+// Bounds of an environment's limits above which no machine goes; what one
+// machine has decides further.
+const (
+	MaxProcesses = 1 << 20
+	MaxOpenFiles = 1 << 20
+	MaxInodes    = 1 << 30
+)
+
+// checkLimits checks the bounds first, so that sums of sizes cannot overflow.
+func checkLimits(l runtime.Limits) error {
+	switch {
+	case !(l.CPU > 0 && l.CPU <= MaxPlanCPU):
+		return invalid("limits.cpu must be above 0 and at most %d cores", MaxPlanCPU)
+	case l.Memory > MaxPlanMemory:
+		return invalid("limits.memory must be at most %d bytes", int64(MaxPlanMemory))
+	case l.Root > l.Memory || l.Tmp > l.Memory || l.Shm > l.Memory:
+		return invalid("limits: root_size, tmp_size and shm_size live in memory and must stay below it")
+	case l.Processes > MaxProcesses:
+		return invalid("limits.processes must be at most %d", MaxProcesses)
+	case l.OpenFiles > MaxOpenFiles:
+		return invalid("limits.open_files must be at most %d", MaxOpenFiles)
+	case l.Inodes > MaxInodes:
+		return invalid("limits.inodes must be at most %d", MaxInodes)
+	}
+	if err := l.Validate(); err != nil {
+		return invalid("limits: %s", err)
+	}
+	return nil
+}

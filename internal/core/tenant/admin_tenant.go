@@ -1,0 +1,244 @@
+package tenant
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/redact"
+)
+
+// Bounds of what a tenant can be set to.
+const (
+	MaxCredits   = 1e12
+	MaxAuditDays = int(audit.MaxRetention / (24 * time.Hour))
+	MaxCap       = 1_000_000_000
+)
+
+// Tiers lists every tier.
+var Tiers = []Tier{Standard, Regulated}
+
+// TenantChange says what to change of a tenant; nil leaves a thing as it is.
+type TenantChange struct {
+	Plan           *string
+	Tier           *Tier
+	SandboxEnabled *bool
+	MonthlyCredits *float64
+	RedactionOff   *[]string
+	AuditDays      *int
+	Caps           *CapOverrides // both at once
+	NetworkEnabled *bool
+	Disabled       *bool
+}
+
+// CapOverrides are a tenant's own caps for execute_code; nil for the server's.
+type CapOverrides struct{ TenantDaily, AgentHourly *int64 }
+
+// CreateTenant makes a tenant: on the free plan, of the standard tier and with
+// the sandbox enabled unless c says otherwise. What it begins with is noted as
+// PolicyEvents by actor.
+func (a *Admin) CreateTenant(ctx context.Context, actor, name string, c TenantChange) (Tenant, error) {
+	defer a.changing()()
+	if err := checkName("tenant", name); err != nil {
+		return Tenant{}, err
+	}
+	t := Tenant{ID: NewID("ten"), Name: name, Plan: "free", Tier: Standard, AuditDays: int(audit.DefaultRetention / (24 * time.Hour)), CreatedAt: now()}
+	t.SandboxEnabled = c.Tier == nil || *c.Tier != Regulated
+	if err := a.checkTenant(ctx, "", c); err != nil {
+		return Tenant{}, err
+	}
+	if err := c.apply(&t); err != nil {
+		return Tenant{}, err
+	}
+	if err := a.store.CreateTenant(ctx, t, t.made(actor)...); err != nil {
+		return Tenant{}, err
+	}
+	return a.store.Tenant(ctx, t.ID)
+}
+
+// Tenant returns a tenant by its id or name.
+func (a *Admin) Tenant(ctx context.Context, idOrName string) (Tenant, error) {
+	return a.store.Tenant(ctx, idOrName)
+}
+
+// Tenants returns every tenant.
+func (a *Admin) Tenants(ctx context.Context) ([]Tenant, error) { return a.store.Tenants(ctx) }
+
+// ChangeTenant changes a tenant and notes each change of what it may do as a
+// PolicyEvent by actor.
+func (a *Admin) ChangeTenant(ctx context.Context, actor, idOrName string, c TenantChange) (Tenant, error) {
+	defer a.changing()()
+	t, err := a.store.Tenant(ctx, idOrName)
+	if err != nil {
+		return Tenant{}, err
+	}
+	if err := a.checkTenant(ctx, t.ID, c); err != nil {
+		return Tenant{}, err
+	}
+	if t.Name == Operator && c.Disabled != nil && *c.Disabled {
+		return Tenant{}, fault.New(fault.Conflict, "the tenant %s cannot be disabled: its keys administer the others", Operator)
+	}
+	return a.store.ChangeTenant(ctx, t.ID, func(t *Tenant) ([]PolicyEvent, error) {
+		before := t.policy()
+		if err := c.apply(t); err != nil {
+			return nil, err
+		}
+		return events(t.ID, actor, before, t.policy()), nil
+	})
+}
+
+// PolicyEvents returns what was changed of a tenant, oldest first.
+func (a *Admin) PolicyEvents(ctx context.Context, idOrName string) ([]PolicyEvent, error) {
+	t, err := a.store.Tenant(ctx, idOrName)
+	if err != nil {
+		return nil, err
+	}
+	return a.store.PolicyEvents(ctx, t.ID)
+}
+
+var errNoPlan = invalid("plan: there is no such plan")
+
+// checkTenant checks c against all but the tenant itself. id is "" for one that
+// is being made.
+func (a *Admin) checkTenant(ctx context.Context, id ID, c TenantChange) error {
+	if c.Plan != nil {
+		if !Name.MatchString(*c.Plan) {
+			return errNoPlan
+		}
+		p, err := a.store.Plan(ctx, *c.Plan)
+		if err != nil && fault.KindOf(err) == fault.NotFound {
+			return errNoPlan
+		} else if err != nil {
+			return err
+		}
+		if id != "" {
+			if err := a.fitsAll(ctx, p, id); err != nil {
+				return err
+			}
+		}
+	}
+	if c.Tier != nil {
+		if err := oneOf("tier", *c.Tier, Tiers); err != nil {
+			return err
+		}
+	}
+	if n := c.MonthlyCredits; n != nil && !(*n >= 0 && *n <= MaxCredits) { // no comparison holds of NaN
+		return invalid("monthly_credits must be 0, for no budget, to %.0f", MaxCredits)
+	}
+	if n := c.AuditDays; n != nil && (*n < 1 || *n > MaxAuditDays) {
+		return invalid("audit_days must be 1 to %d", MaxAuditDays)
+	}
+	if c.RedactionOff != nil {
+		rules := make([]string, len(redact.Rules))
+		for i, r := range redact.Rules {
+			rules[i] = r.Name
+		}
+		for _, rule := range *c.RedactionOff {
+			if err := oneOf("redaction_off", rule, rules); err != nil {
+				return err
+			}
+		}
+	}
+	if c.Caps != nil {
+		if err := checkCap("tenant_daily", c.Caps.TenantDaily); err != nil {
+			return err
+		}
+		return checkCap("agent_hourly", c.Caps.AgentHourly)
+	}
+	return nil
+}
+
+func checkCap(name string, n *int64) error {
+	if n != nil && (*n < 0 || *n > MaxCap) {
+		return invalid("caps.%s must be 0, which stops every call, to %d", name, MaxCap)
+	}
+	return nil
+}
+
+// apply makes the change. A regulated tenant comes out of it with the sandbox
+// off, whatever it was before.
+func (c TenantChange) apply(t *Tenant) error {
+	set(&t.Plan, c.Plan)
+	set(&t.Tier, c.Tier)
+	set(&t.SandboxEnabled, c.SandboxEnabled)
+	set(&t.MonthlyCredits, c.MonthlyCredits)
+	set(&t.AuditDays, c.AuditDays)
+	set(&t.NetworkEnabled, c.NetworkEnabled)
+	if c.RedactionOff != nil {
+		t.RedactionOff = slices.Compact(slices.Sorted(slices.Values(*c.RedactionOff)))
+	}
+	if c.Caps != nil {
+		t.DailyCap, t.HourlyCap = c.Caps.TenantDaily, c.Caps.AgentHourly
+	}
+	if c.Disabled != nil && *c.Disabled != (t.DisabledAt != nil) {
+		t.DisabledAt = nil
+		if *c.Disabled {
+			at := now()
+			t.DisabledAt = &at
+		}
+	}
+	if t.Tier == Regulated {
+		if c.SandboxEnabled != nil && *c.SandboxEnabled {
+			return fault.New(fault.Conflict, "a tenant of the regulated tier cannot have the sandbox enabled")
+		}
+		t.SandboxEnabled = false
+	}
+	return nil
+}
+
+func set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// policy is what events tell of a tenant: every field that bounds it, as text.
+func (t *Tenant) policy() [][2]string {
+	limit := func(n *int64) string {
+		if n == nil {
+			return "server"
+		}
+		return strconv.FormatInt(*n, 10)
+	}
+	return [][2]string{
+		{"plan", t.Plan},
+		{"tier", string(t.Tier)},
+		{"sandbox_enabled", strconv.FormatBool(t.SandboxEnabled)},
+		{"network_enabled", strconv.FormatBool(t.NetworkEnabled)},
+		{"monthly_credits", strconv.FormatFloat(t.MonthlyCredits, 'f', -1, 64)},
+		{"redaction_off", strings.Join(t.RedactionOff, ",")},
+		{"audit_days", strconv.Itoa(t.AuditDays)},
+		{"caps.tenant_daily", limit(t.DailyCap)},
+		{"caps.agent_hourly", limit(t.HourlyCap)},
+		{"disabled", strconv.FormatBool(t.DisabledAt != nil)},
+	}
+}
+
+// made tells what a tenant begins with.
+func (t *Tenant) made(actor string) []PolicyEvent {
+	return events(t.ID, actor, unset(t.policy()), t.policy())
+}
+
+// unset is the policy of what is not there.
+func unset(policy [][2]string) [][2]string {
+	out := slices.Clone(policy)
+	for i := range out {
+		out[i][1] = ""
+	}
+	return out
+}
+
+// events tells the differences of two policies.
+func events(id ID, actor string, before, after [][2]string) []PolicyEvent {
+	var out []PolicyEvent
+	for i := range before {
+		if before[i][1] != after[i][1] {
+			out = append(out, PolicyEvent{Tenant: id, Actor: actor, Field: before[i][0], Old: before[i][1], New: after[i][1], CreatedAt: now()})
+		}
+	}
+	return out
+}

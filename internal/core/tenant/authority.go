@@ -1,0 +1,129 @@
+package tenant
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+)
+
+// Believed is how long what the store said of a key is believed: so long may a
+// revocation in another process take to reach this one.
+const Believed = 10 * time.Second
+
+// maxBelieved bounds how many keys are remembered, good and bad ones each, so
+// that guesses neither fill the memory nor push out the keys in use.
+const maxBelieved = 10_000
+
+// principals finds callers; a Store does.
+type principals interface {
+	Principal(ctx context.Context, hash [32]byte) (p Principal, left time.Duration, err error)
+	Key(ctx context.Context, tenantID ID, idOrName string) (Key, error)
+}
+
+// Authority finds out who calls, and remembers it for a short while.
+type Authority struct {
+	store principals
+
+	mu     sync.RWMutex
+	good   map[[32]byte]belief    // guarded by mu
+	bad    map[[32]byte]time.Time // guarded by mu; until when
+	change int64                  // guarded by mu; counts the calls of Forget
+}
+
+type belief struct {
+	caller *Principal
+	until  time.Time
+}
+
+// NewAuthority returns an Authority over a store.
+func NewAuthority(store principals) *Authority {
+	return &Authority{store: store, good: map[[32]byte]belief{}, bad: map[[32]byte]time.Time{}}
+}
+
+// Holder finds out who has a key of a tenant by the key's id. It fails with an
+// Unauthorized fault when the key is not valid, or not any more. Nothing is
+// remembered of it.
+func (a *Authority) Holder(ctx context.Context, tenantID ID, keyID string) (Principal, error) {
+	k, err := a.store.Key(ctx, tenantID, keyID)
+	if err == nil {
+		var p Principal
+		if p, _, err = a.store.Principal(ctx, k.Hash); err == nil {
+			return p, nil
+		}
+	}
+	if fault.KindOf(err) == fault.NotFound {
+		return Principal{}, errUnauthorized
+	}
+	return Principal{}, err
+}
+
+// Authenticate returns the caller whose key token is. A token that is unknown,
+// expired, revoked or of a disabled tenant gets the same Unauthorized fault by
+// the same way; when the store cannot be asked nobody gets in (Unavailable).
+// Callers share what the Principal points at and must not change it.
+func (a *Authority) Authenticate(ctx context.Context, token string) (Principal, error) {
+	hash := HashKey(token)
+	asked := time.Now()
+	a.mu.RLock()
+	known, bad, change := a.good[hash], a.bad[hash], a.change
+	a.mu.RUnlock()
+	switch {
+	case asked.Before(known.until):
+		return *known.caller, nil
+	case asked.Before(bad):
+		return Principal{}, errUnauthorized
+	}
+
+	p, left, err := a.store.Principal(ctx, hash)
+	switch {
+	case err == nil:
+		p.remember()
+		until := asked.Add(Believed)
+		if left > 0 {
+			until = asked.Add(min(left, Believed))
+		}
+		a.mu.Lock()
+		if a.change == change { // otherwise it may have been read before the change
+			delete(a.bad, hash)
+			put(a.good, hash, belief{&p, until})
+		}
+		a.mu.Unlock()
+		return p, nil
+	case fault.KindOf(err) == fault.NotFound:
+		a.mu.Lock()
+		if a.change == change {
+			delete(a.good, hash)
+			put(a.bad, hash, asked.Add(Believed))
+		}
+		a.mu.Unlock()
+		return Principal{}, errUnauthorized
+	default:
+		return Principal{}, fault.Wrap(fault.Unavailable, err, "API keys cannot be checked at the moment; nothing was done, retry after a moment")
+	}
+}
+
+var errUnauthorized = fault.New(fault.Unauthorized, "invalid API key")
+
+// put adds to a bounded map. When it is full some other entry goes: whose it
+// was costs one question to the store.
+func put[V any](m map[[32]byte]V, hash [32]byte, v V) {
+	if _, there := m[hash]; !there && len(m) >= maxBelieved {
+		for other := range m {
+			delete(m, other)
+			break
+		}
+	}
+	m[hash] = v
+}
+
+// Forget makes every key be asked for again. It is called after each change of
+// what a Principal holds.
+func (a *Authority) Forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.change++
+	clear(a.good)
+	clear(a.bad)
+}

@@ -1,0 +1,120 @@
+package tenant
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+)
+
+// PermissionsChange says what to change of permissions; nil leaves a thing as it
+// is. Lists are replaced.
+type PermissionsChange struct {
+	Profile *Profile // begins anew with its rules, before the rest is changed
+
+	Network        *bool // whether there is one
+	AnyAddress     *bool // everything but the floor may be reached, without looking a name up
+	AllowedHosts   *[]string
+	AllowedCIDRs   *[]netip.Prefix
+	BlockedPorts   *[]uint16
+	Writable       *[]string // "/" is everywhere
+	ReadOnly       *[]string
+	Blocked        *[]string
+	AllowExec      *bool
+	BlockedCommand *[]string
+	MaxProcesses   *int
+}
+
+// changePermissions makes the change, and checks it and the tenant's policy.
+func changePermissions(t Tenant, e *Environment, c PermissionsChange) error {
+	if c == (PermissionsChange{}) {
+		return nil
+	}
+	if c.Profile != nil {
+		if err := oneOf("permission_profile", *c.Profile, Profiles); err != nil {
+			return err
+		}
+		e.Permissions, e.Profile = c.Profile.Permissions(), string(*c.Profile)
+	}
+	p := e.Permissions
+	if err := c.network(&p.Network); err != nil {
+		return err
+	}
+	setList(&p.Filesystem.ReadOnly, c.ReadOnly)
+	setList(&p.Filesystem.Blocked, c.Blocked)
+	if c.Writable != nil {
+		p.Filesystem.Writable = append([]string{}, *c.Writable...) // which is never nil
+		if slices.Contains(*c.Writable, "/") {
+			p.Filesystem.Writable = nil
+		}
+	}
+	if c.AllowExec != nil {
+		p.Process.NoExec = !*c.AllowExec
+	}
+	setList(&p.Process.BlockedCommands, c.BlockedCommand)
+	set(&p.Process.MaxProcesses, c.MaxProcesses)
+	if err := p.Validate(); err != nil {
+		return invalid("permissions: %s", err)
+	}
+	e.Permissions = p
+	return t.AllowsNetwork(e)
+}
+
+// NetworkOver is what c makes of a network policy.
+func (c PermissionsChange) NetworkOver(p runtime.NetworkPolicy) (runtime.NetworkPolicy, error) {
+	err := c.network(&p)
+	return p, err
+}
+
+func (c PermissionsChange) network(p *runtime.NetworkPolicy) error {
+	opened := c.AllowedHosts != nil && len(*c.AllowedHosts) > 0 || c.AllowedCIDRs != nil && len(*c.AllowedCIDRs) > 0 || c.AnyAddress != nil && *c.AnyAddress
+	switch {
+	case c.Network != nil && !*c.Network && opened:
+		return invalid("permissions: network.enabled is false beside what the network may reach; leave one of them out")
+	case c.Network != nil && !*c.Network:
+		*p = runtime.NetworkPolicy{Mode: runtime.NetworkBlocked}
+	case p.Blocked() && (c.Network != nil || opened):
+		p.Mode = runtime.NetworkRules
+		if c.AllowedHosts == nil && c.AllowedCIDRs == nil {
+			p.AllowedHosts = []string{"*"} // the contract's default
+		}
+	}
+	setList(&p.AllowedHosts, c.AllowedHosts)
+	setList(&p.AllowedCIDRs, c.AllowedCIDRs)
+	setList(&p.BlockedPorts, c.BlockedPorts)
+	switch {
+	case p.Blocked():
+		if len(p.AllowedHosts) > 0 || len(p.AllowedCIDRs) > 0 || len(p.BlockedPorts) > 0 {
+			return invalid("permissions: network.enabled is false, so there is nothing to allow or block in it")
+		}
+		p.Mode = runtime.NetworkBlocked
+	case c.AnyAddress != nil && *c.AnyAddress:
+		if c.AllowedHosts != nil || c.AllowedCIDRs != nil {
+			return invalid("permissions: network.unrestricted allows every host and address; leave allowed_hosts and allowed_cidrs out")
+		}
+		p.Mode, p.AllowedHosts, p.AllowedCIDRs = runtime.NetworkUnrestricted, nil, nil
+	case p.Mode == runtime.NetworkUnrestricted && (c.AnyAddress != nil || c.AllowedHosts != nil || c.AllowedCIDRs != nil):
+		p.Mode = runtime.NetworkRules
+		if c.AllowedHosts == nil && c.AllowedCIDRs == nil {
+			p.AllowedHosts = []string{"*"}
+		}
+	}
+	return nil
+}
+
+// setList replaces a list. An empty one is nil, as stores give it back.
+func setList[T any](field *[]T, value *[]T) {
+	if value != nil {
+		*field = slices.Concat([]T(nil), *value)
+	}
+}
+
+// AllowsNetwork reports, as a Forbidden fault, that an environment has a network
+// where the tenant's policy has none.
+func (t *Tenant) AllowsNetwork(e *Environment) error {
+	if t.NetworkEnabled || e.Permissions.Network.Blocked() {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "the policy of this tenant allows no network: send \"permissions\": {\"network\": {\"enabled\": false}}, or have the operator allow it (atoll tenant set %s --network)", t.Name)
+}

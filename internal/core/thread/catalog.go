@@ -1,0 +1,169 @@
+package thread
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/node/home"
+)
+
+// Config of a Catalog.
+type Config struct {
+	Records Records
+	Homes   *home.Store
+	Keep    time.Duration // how long a thread without a time of its own is kept after it was saved; 0 for ever
+	Log     *slog.Logger
+}
+
+// Catalog is what a tenant may do with its threads.
+type Catalog struct{ cfg Config }
+
+// New returns a Catalog.
+func New(cfg Config) *Catalog { return &Catalog{cfg} }
+
+// Owner says whose threads are meant, and what it may have.
+type Owner struct {
+	Tenant  string // id
+	Threads int    // 0 for any number
+	Size    int64  // bytes of a thread's files; 0 for no bound
+}
+
+// Get returns a thread's record.
+func (c *Catalog) Get(ctx context.Context, tenant, id string) (*Thread, error) {
+	return c.cfg.Records.Thread(ctx, tenant, id)
+}
+
+// List returns records, by id.
+func (c *Catalog) List(ctx context.Context, f Filter) (page []*Thread, next string, err error) {
+	return c.cfg.Records.Threads(ctx, f)
+}
+
+// SetExpiry says when a thread is to be deleted, nil for when the server's rule
+// says.
+func (c *Catalog) SetExpiry(ctx context.Context, tenant, id string, at *time.Time) error {
+	return c.cfg.Records.SetExpiry(ctx, tenant, id, at)
+}
+
+// Delete deletes a thread that nobody uses. Its blobs go with the next Sweep that
+// finds them old enough.
+func (c *Catalog) Delete(ctx context.Context, tenant, id string) error {
+	return c.cfg.Records.DeleteThread(ctx, tenant, id)
+}
+
+// Tree returns what a thread holds. It stays readable for a while after the
+// thread has moved on.
+func (c *Catalog) Tree(ctx context.Context, tenant, id string) (*home.Tree, error) {
+	t, err := c.cfg.Records.Thread(ctx, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	return c.cfg.Homes.Load(ctx, tenant, home.State(t.State))
+}
+
+// Homes reads what trees hold.
+func (c *Catalog) Homes() *home.Store { return c.cfg.Homes }
+
+// leaseTime is how long an edit holds its thread after the server that makes it
+// was last heard of.
+const leaseTime = time.Minute
+
+// Edit changes a thread, which comes into being if there is none, while nobody
+// else uses it: change makes a new tree of the one there is, and that becomes the
+// thread's state, or nothing changes.
+func (c *Catalog) Edit(ctx context.Context, o Owner, id string, change func(ctx context.Context, t *home.Tree) (*home.Tree, error)) (err error) {
+	token := rand.Text()
+	t, err := c.cfg.Records.Lease(ctx, o.Tenant, id, token, leaseTime, o.Threads)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil { // its caller may be gone
+			free, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTime)
+			defer cancel()
+			err = errors.Join(err, c.cfg.Records.Release(free, o.Tenant, id, token))
+		}
+	}()
+	work, stop := context.WithCancelCause(ctx)
+	extended := make(chan struct{})
+	go func() {
+		defer close(extended)
+		c.extend(work, stop, o.Tenant, id, token)
+	}()
+	defer func() {
+		stop(nil)
+		<-extended
+	}()
+	old, err := c.cfg.Homes.Load(work, o.Tenant, home.State(t.State))
+	if err != nil {
+		return err
+	}
+	made, err := change(work, old)
+	if err != nil {
+		if cause := context.Cause(work); cause != nil && ctx.Err() == nil {
+			return cause // the lease was lost, and the change given up for it
+		}
+		return err
+	}
+	return c.cfg.Records.Commit(ctx, o.Tenant, id, token, made.ThreadState())
+}
+
+// extend keeps a lease until ctx ends, and gives the edit up when it is lost.
+func (c *Catalog) extend(ctx context.Context, giveUp context.CancelCauseFunc, tenant, id, token string) {
+	tick := time.NewTicker(leaseTime / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := c.cfg.Records.Extend(ctx, tenant, id, token, leaseTime); err != nil && ctx.Err() == nil {
+			giveUp(err)
+			return
+		}
+	}
+}
+
+// litterTime is for how long after a tenant left litter the next Sweeps still
+// look for it: what is young is not taken for litter.
+const litterTime = 7 * 24 * time.Hour
+
+// batch is how many threads are expired at a time.
+const batch = 1000
+
+// Expire deletes the threads whose time is over.
+func (c *Catalog) Expire(ctx context.Context) error {
+	for {
+		n, err := c.cfg.Records.ExpireThreads(ctx, c.cfg.Keep, batch)
+		if err != nil || n < batch {
+			return err
+		}
+	}
+}
+
+// Sweep deletes from the blob store what no thread needs any more.
+func (c *Catalog) Sweep(ctx context.Context) error {
+	tenants, err := c.cfg.Records.Littered(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, tenant := range tenants {
+		errs = append(errs, c.sweep(ctx, tenant))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Catalog) sweep(ctx context.Context, tenant string) error {
+	done, err := c.cfg.Homes.Collect(ctx, tenant, func(ctx context.Context) ([]string, error) { return c.cfg.Records.States(ctx, tenant) })
+	if err != nil {
+		return err
+	}
+	if done.Packs > 0 || done.States > 0 {
+		c.cfg.Log.InfoContext(ctx, "removed what threads do not need any more", "tenant", tenant, "states", done.States, "packs", done.Packs, "bytes", done.Bytes)
+	}
+	return c.cfg.Records.Swept(ctx, tenant, litterTime)
+}

@@ -1,0 +1,213 @@
+package httpapi
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// Target is where a connection leads; a volume has none.
+type Target struct {
+	Bucket    string `json:"bucket,omitzero" doc:"The bucket; of azure the container."`
+	Region    string `json:"region,omitzero" doc:"Of s3; required without an endpoint."`
+	Endpoint  string `json:"endpoint,omitzero" doc:"URL of the service, of s3 and azure; the provider's own if left out."`
+	PathStyle bool   `json:"path_style,omitzero" doc:"Of s3: the bucket is in the path and not in the host's name."`
+	Account   string `json:"account,omitzero" doc:"Of azure: the storage account."`
+}
+
+// Connection is a connection as the admin API shows it: without its credentials.
+type Connection struct {
+	ID       string `json:"id" doc:"con_ and 16 hexadecimal digits."`
+	Tenant   string `json:"tenant" doc:"The tenant's id."`
+	Slug     string `json:"slug" doc:"Sandboxes mount it at /data/{slug}."`
+	Kind     string `json:"kind" enum:"s3,gcs,azure,volume"`
+	Prefix   string `json:"prefix" doc:"All that anything sees of it; empty for the whole."`
+	ReadOnly bool   `json:"read_only"`
+	Target
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Credentials of a bucket. They are stored encrypted and never shown.
+type Credentials struct {
+	AccessKeyID     string `json:"access_key_id,omitzero" doc:"Of s3."`
+	SecretAccessKey string `json:"secret_access_key,omitzero" doc:"Of s3."`
+	ServiceAccount  string `json:"service_account,omitzero" doc:"Of gcs: the JSON of a service account's key file."`
+	AccountKey      string `json:"account_key,omitzero" doc:"Of azure."`
+}
+
+// ConnectionChange is what PATCH can change of a connection; what is left out
+// stays.
+type ConnectionChange struct {
+	Prefix      *string      `json:"prefix,omitzero" maxLength:"512"`
+	ReadOnly    *bool        `json:"read_only,omitzero"`
+	Credentials *Credentials `json:"credentials,omitzero" doc:"Replaces them all."`
+}
+
+// NewConnection is the body that makes a connection.
+type NewConnection struct {
+	Slug *string `json:"slug" required:"true" nullable:"false" pattern:"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"`
+	Kind *string `json:"kind" required:"true" nullable:"false" enum:"s3,gcs,azure,volume"`
+	Target
+	ConnectionChange
+}
+
+// Grant has an environment or a key mount a connection.
+type Grant struct {
+	ID          string    `json:"id" doc:"grt_ and 16 hexadecimal digits."`
+	Connection  string    `json:"connection" doc:"The connection's id."`
+	Environment *string   `json:"environment" doc:"Id of the environment that mounts it; null for a key's."`
+	Key         *string   `json:"key" doc:"Id of the key that mounts it; null for an environment's."`
+	Prefix      string    `json:"prefix" doc:"What is mounted, from the connection's root; empty for all that the connection's prefix leaves."`
+	ReadOnly    bool      `json:"read_only"`
+	CreatedAt   time.Time `json:"created_at"`
+}
+
+// NewGrant is the body that makes a grant.
+type NewGrant struct {
+	Environment *string `json:"environment,omitzero" doc:"Name or id; either this or key."`
+	Key         *string `json:"key,omitzero" doc:"Name or id."`
+	Prefix      *string `json:"prefix,omitzero" maxLength:"512" doc:"Within the connection's prefix and, for a key, that of its environment's grant; like them from the connection's root."`
+	ReadOnly    *bool   `json:"read_only,omitzero"`
+}
+
+func connectionWire(c storage.Connection) Connection {
+	t := c.Target
+	return Connection{
+		ID: c.ID, Tenant: c.Tenant, Slug: c.Slug, Kind: string(c.Kind), Prefix: string(c.Prefix), ReadOnly: c.ReadOnly,
+		Target: Target{t.Bucket, t.Region, t.Endpoint, t.PathStyle, t.Account}, CreatedAt: c.CreatedAt,
+	}
+}
+
+func grantWire(g storage.Grant) Grant {
+	return Grant{
+		ID: g.ID, Connection: g.Connection, Environment: orNull(g.Environment), Key: orNull(g.Key),
+		Prefix: string(g.Prefix), ReadOnly: g.ReadOnly, CreatedAt: g.CreatedAt,
+	}
+}
+
+func (c ConnectionChange) domain() tenant.ConnectionChange {
+	out := tenant.ConnectionChange{Prefix: c.Prefix, ReadOnly: c.ReadOnly}
+	if c.Credentials != nil {
+		given := storage.Credentials(*c.Credentials)
+		out.Credentials = &given
+	}
+	return out
+}
+
+func (in NewConnection) domain() (prefix string, _ storage.Connection) {
+	t := in.Target
+	out := storage.Connection{
+		Slug: *in.Slug, Kind: storage.Kind(*in.Kind), ReadOnly: in.ReadOnly != nil && *in.ReadOnly,
+		Target: storage.Target{Bucket: t.Bucket, Region: t.Region, Endpoint: t.Endpoint, PathStyle: t.PathStyle, Account: t.Account},
+	}
+	if in.Credentials != nil {
+		out.Credentials = storage.Credentials(*in.Credentials)
+	}
+	if in.Prefix != nil {
+		prefix = *in.Prefix
+	}
+	return prefix, out
+}
+
+func (c *adminCall) listConnections() (any, error) {
+	name, err := c.named("tenant", "tenant")
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.Tenants.Connections(c.r.Context(), name)
+	if err != nil {
+		return nil, err
+	}
+	return paged(c, all, func(v storage.Connection) string { return v.ID }, connectionWire)
+}
+
+func (c *adminCall) createConnection() (any, error) {
+	name, err := c.named("tenant", "tenant")
+	if err != nil {
+		return nil, err
+	}
+	var in NewConnection
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	if in.Slug == nil || in.Kind == nil {
+		return nil, invalid("slug and kind are required")
+	}
+	prefix, connection := in.domain()
+	made, err := c.Tenants.CreateConnection(c.r.Context(), name, prefix, connection)
+	return connectionWire(made), err
+}
+
+func (c *adminCall) getConnection() (any, error) {
+	in, name, err := c.inTenant("connection")
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.Tenants.Connection(c.r.Context(), in, name)
+	return connectionWire(v), err
+}
+
+func (c *adminCall) changeConnection() (any, error) {
+	name, connection, err := c.inTenant("connection")
+	if err != nil {
+		return nil, err
+	}
+	var in ConnectionChange
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	v, err := c.Tenants.ChangeConnection(c.r.Context(), name, connection, in.domain())
+	return connectionWire(v), err
+}
+
+func (c *adminCall) deleteConnection() (any, error) {
+	in, name, err := c.inTenant("connection")
+	if err != nil {
+		return nil, err
+	}
+	return nil, c.Tenants.DeleteConnection(c.r.Context(), in, name)
+}
+
+func (c *adminCall) listGrants() (any, error) {
+	in, name, err := c.inTenant("connection")
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.Tenants.Grants(c.r.Context(), in, name)
+	if err != nil {
+		return nil, err
+	}
+	return paged(c, all, func(v storage.Grant) string { return v.ID }, grantWire)
+}
+
+func (c *adminCall) createGrant() (any, error) {
+	name, connection, err := c.inTenant("connection")
+	if err != nil {
+		return nil, err
+	}
+	var in NewGrant
+	if err := c.decode(&in); err != nil {
+		return nil, err
+	}
+	to := tenant.GrantTo{ReadOnly: in.ReadOnly != nil && *in.ReadOnly}
+	for _, f := range []struct{ from, to *string }{{in.Environment, &to.Environment}, {in.Key, &to.Key}, {in.Prefix, &to.Prefix}} {
+		if f.from != nil {
+			*f.to = *f.from
+		}
+	}
+	v, err := c.Tenants.Grant(c.r.Context(), name, connection, to)
+	return grantWire(v), err
+}
+
+func (c *adminCall) deleteGrant() (any, error) {
+	in, name, err := c.inTenant("connection")
+	if err != nil {
+		return nil, err
+	}
+	id, err := c.named("grant", "grant")
+	if err != nil {
+		return nil, err
+	}
+	return nil, c.Tenants.Ungrant(c.r.Context(), in, name, id)
+}

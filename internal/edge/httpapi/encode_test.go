@@ -1,0 +1,139 @@
+package httpapi
+
+import (
+	"bytes"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+)
+
+var texts = map[string]string{
+	"empty":            "",
+	"short":            "hello\n",
+	"looks like JSON":  `","stderr":"x"}`,
+	"looks like none":  noOutput,
+	"control bytes":    strings.Repeat("\x00\x1b\n\"\\\b\f\r\t\x7f/", outputPiece),
+	"cut characters":   "x" + strings.Repeat("漢🙂", outputPiece),
+	"not UTF-8":        strings.Repeat("a\xff\xe6\xbc", outputPiece),
+	"surrogates":       "\xed\xa0\x80\ufffd\xf4\x90\x80\x80",
+	"HTML and U+2028":  strings.Repeat("<&>\u2028", 100),
+	"exactly a piece":  strings.Repeat("x", outputPiece),
+	"cut at its end":   strings.Repeat("x", outputPiece-1) + "\xf0\x9f",
+	"tails alone":      strings.Repeat("\x82", outputPiece+1),
+	"only a character": "🙂",
+}
+
+func reader(text string) io.ReadCloser { return io.NopCloser(strings.NewReader(text)) }
+
+func TestOutputIsWrittenAsTheEncoderWould(t *testing.T) {
+	for name, text := range texts {
+		reason := noOutput + "\x00"
+		r := ExecuteResponse{Success: true, Error: &reason}
+		record := Execution{ExecutionSummary: ExecutionSummary{TraceID: "trc_1", Error: &reason, Metadata: map[string]string{"stdout": "", "stderr": noOutput}}, Stdout: new(string), Stderr: new(string)}
+		event := Event{Type: eventResult, TraceID: "trc_1", Status: "success", Result: &r, Seq: 7}
+		late := TimeoutResponse{ExecuteResponse: r, Message: reason, Code: codeTimeout}
+		for kind, body := range map[string]any{"answer": &r, "event": &event, "record": &record, "time-out": &late} {
+			var got bytes.Buffer
+			if err := writeWith(&got, body, outputs{reader(text), reader(text + "!")}); err != nil {
+				t.Fatal(err)
+			}
+			full, second := text, text+"!"
+			whole := map[string]any{
+				"answer": &ExecuteResponse{Success: true, Error: &reason, Stdout: full, Stderr: second},
+				"event":  &Event{Type: eventResult, TraceID: "trc_1", Status: "success", Seq: 7, Result: &ExecuteResponse{Success: true, Error: &reason, Stdout: full, Stderr: second}},
+				"record": &Execution{ExecutionSummary: record.ExecutionSummary, Stdout: &full, Stderr: &second},
+				"time-out": &TimeoutResponse{
+					ExecuteResponse: ExecuteResponse{Success: true, Error: &reason, Stdout: full, Stderr: second}, Message: reason, Code: codeTimeout,
+				},
+			}[kind]
+			want, err := json.Marshal(whole, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !sameJSON(t, got.Bytes(), want) {
+				t.Errorf("%s %s: %.200q, want %.200q", kind, name, got.Bytes(), want)
+			}
+		}
+	}
+}
+
+// sameJSON compares two documents whose objects may be ordered differently.
+func sameJSON(t *testing.T, a, b []byte) bool {
+	t.Helper()
+	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))
+	if x.Canonicalize() != nil || y.Canonicalize() != nil {
+		return false
+	}
+	return bytes.Equal(x, y)
+}
+
+func TestEventsAreWrittenAsTheEncoderWould(t *testing.T) {
+	for name, text := range texts {
+		for _, stream := range []execution.Stream{execution.Stdout, execution.Stderr} {
+			got := appendEvent(nil, execution.Event{Seq: 12, Stream: stream, Data: []byte(text)})
+			want, err := json.Marshal(struct {
+				Type   string `json:"type"`
+				Stream string `json:"stream"`
+				Data   string `json:"data"`
+				Seq    int64  `json:"seq"`
+			}{eventOutput, string(stream), text, 12}, jsontext.AllowInvalidUTF8(true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s: %.200q, want %.200q", name, got, want)
+			}
+		}
+	}
+	if got := string(appendEvent(nil, execution.Event{Seq: 3})); got != `{"type":"keepalive","seq":3}` {
+		t.Errorf("a keepalive is %s", got)
+	}
+}
+
+func FuzzText(f *testing.F) {
+	for _, text := range texts {
+		f.Add([]byte(text[:min(len(text), 100)]))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		want, _ := jsontext.AppendQuote(nil, text)
+		if got := appendText(nil, text); !bytes.Equal(got, want[1:len(want)-1]) {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	})
+}
+
+func TestALargeResultTakesLittleMemoryToWrite(t *testing.T) {
+	r := ExecuteResponse{}
+	text := strings.Repeat("\x00", 8<<20)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := writeWith(io.Discard, &r, outputs{reader(text), reader("")}); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 1<<20 {
+		t.Errorf("writing 8 MiB of output allocated %d KiB", used>>10)
+	}
+}
+
+func BenchmarkEvents(b *testing.B) {
+	line := append(bytes.Repeat([]byte("x"), 1023), '\n')
+	batch := make([]execution.Event, 64)
+	for i := range batch {
+		batch[i] = execution.Event{Seq: int64(i + 2), Stream: execution.Stdout, Data: line}
+	}
+	b.SetBytes(int64(len(batch) * len(line)))
+	var buf []byte
+	for b.Loop() {
+		buf = buf[:0]
+		for _, e := range batch {
+			buf = append(appendEvent(buf, e), '\n')
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package httpapi
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+)
+
+// kinds is the one table from a failure's kind to its status and code.
+var kinds = map[fault.Kind]struct {
+	status int
+	code   string
+}{
+	fault.Internal:     {http.StatusInternalServerError, "internal_error"},
+	fault.Invalid:      {http.StatusBadRequest, "validation_error"},
+	fault.Unauthorized: {http.StatusUnauthorized, "unauthorized"},
+	fault.Forbidden:    {http.StatusForbidden, "forbidden"},
+	fault.NotFound:     {http.StatusNotFound, "not_found"},
+	fault.Conflict:     {http.StatusConflict, "conflict"},
+	fault.Exhausted:    {http.StatusTooManyRequests, "rate_limited"},
+	fault.Unavailable:  {http.StatusServiceUnavailable, "service_unavailable"},
+	fault.TooLarge:     {http.StatusRequestEntityTooLarge, "payload_too_large"},
+	fault.Unsupported:  {http.StatusUnsupportedMediaType, "unsupported_media_type"},
+}
+
+const codeTimeout = "gateway_timeout"
+
+// protocolError is a refusal that belongs to HTTP and has no kind in the
+// domain.
+type protocolError struct {
+	status    int
+	code, msg string
+}
+
+func (e *protocolError) Error() string { return e.msg }
+
+// render turns an error into a status and a body that is safe to send.
+func render(err error) (int, ErrorResponse) {
+	if p, ok := errors.AsType[*protocolError](err); ok {
+		return p.status, ErrorResponse{Error: p.code, Message: p.msg}
+	}
+	kind, msg := fault.Internal, ""
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		kind, msg = f.Kind, f.Msg
+	}
+	row, ok := kinds[kind]
+	if !ok {
+		row = kinds[fault.Internal]
+	}
+	if msg == "" {
+		msg = http.StatusText(row.status)
+	}
+	if kind == fault.Internal {
+		msg = "something went wrong on our side; the trace id names it in the server's log"
+	}
+	body := ErrorResponse{Error: row.code, Message: msg}
+	if kind == fault.Exhausted {
+		f, _ := errors.AsType[*fault.Error](err)
+		body.Dimension = f.Dimension
+		if !f.ResetsAt.IsZero() {
+			resets := f.ResetsAt.UTC()
+			body.ResetsAt = &resets
+		}
+	}
+	return row.status, body
+}
+
+// retryAfter is how many seconds a client is asked to wait after a 503: long
+// enough for a sandbox to be made.
+const retryAfter = "1"
+
+// writeError answers with err. The headers must not have been written.
+func writeError(w http.ResponseWriter, err error) {
+	status, body := render(err)
+	h := w.Header()
+	switch status {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", `Bearer realm="atoll"`)
+	case http.StatusServiceUnavailable:
+		h.Set("Retry-After", retryAfter)
+	case http.StatusTooManyRequests:
+		if body.ResetsAt != nil {
+			h.Set("Retry-After", strconv.FormatInt(max(1, int64(math.Ceil(time.Until(*body.ResetsAt).Seconds()))), 10))
+		}
+	}
+	// A failed write means that the client has gone; there is nobody to tell.
+	_ = writeJSON(w, status, body)
+}

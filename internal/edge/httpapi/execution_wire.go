@@ -1,0 +1,104 @@
+package httpapi
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+)
+
+// ExecutionSummary is the record of an execution without its output. Fields
+// that are known at its end are null while it runs.
+type ExecutionSummary struct {
+	TraceID               string            `json:"trace_id" doc:"trc_ and 32 hexadecimal digits."`
+	Status                string            `json:"status" enum:"running,success,failed,timeout,oom,blocked,cancelled" doc:"blocked: the platform did not let it run."`
+	Language              string            `json:"language" enum:"python,node,bash"`
+	DeliveryMode          string            `json:"delivery_mode" enum:"inline,streaming,webhook" doc:"How its caller asked for the result."`
+	Key                   string            `json:"key" doc:"Id of the key it was asked for with."`
+	ThreadID              *string           `json:"thread_id" doc:"The thread whose home it had; null for none."`
+	Metadata              map[string]string `json:"metadata" nullable:"false" doc:"As given with the request."`
+	ExitCode              *int              `json:"exit_code" doc:"The program's exit code, 128+n when signal n ended it, -1 when none was seen."`
+	Error                 *string           `json:"error" doc:"What ended the run when it was not the program itself; null otherwise."`
+	DurationMS            *int64            `json:"duration_ms" doc:"From admission to completion."`
+	CreatedAt             time.Time         `json:"created_at"`
+	CompletedAt           *time.Time        `json:"completed_at"`
+	WebhookDeliveryStatus *string           `json:"webhook_delivery_status" enum:"pending,delivered,failed" doc:"null when no webhook tells of it."`
+	OutputTruncated       *bool             `json:"output_truncated" doc:"True if events have left the reconnect buffer."`
+	StdoutTruncated       *bool             `json:"stdout_truncated" doc:"True if the program wrote more to stdout than is returned here."`
+	StderrTruncated       *bool             `json:"stderr_truncated" doc:"Likewise for stderr."`
+}
+
+// Execution is the record of an execution with its output.
+type Execution struct {
+	ExecutionSummary
+	// Last and together: see noOutput.
+	Stdout *string `json:"stdout" doc:"Standard output. Bytes that are not UTF-8 are replaced by U+FFFD."`
+	Stderr *string `json:"stderr" doc:"Standard error, likewise."`
+}
+
+// ExecutionPage is a part of a list, newest first.
+type ExecutionPage struct {
+	Data     []ExecutionSummary `json:"data" nullable:"false"`
+	NextPage *string            `json:"next_page" doc:"Give it as page to get the next part; null at the end."`
+}
+
+func summarize(e *execution.Execution) ExecutionSummary {
+	s := ExecutionSummary{
+		TraceID:      e.TraceID,
+		Status:       string(e.Status),
+		Language:     string(e.Language),
+		DeliveryMode: string(e.Delivery),
+		Key:          e.Key,
+		Metadata:     e.Metadata,
+		CreatedAt:    e.CreatedAt.UTC(),
+	}
+	if e.WebhookStatus != "" {
+		s.WebhookDeliveryStatus = (*string)(&e.WebhookStatus)
+	}
+	if e.Thread != "" {
+		s.ThreadID = &e.Thread
+	}
+	if e.Status == execution.Running {
+		return s
+	}
+	if e.Error != "" {
+		s.Error = &e.Error
+	}
+	took, ended := e.Duration().Milliseconds(), e.CompletedAt.UTC()
+	s.ExitCode, s.DurationMS, s.CompletedAt = &e.ExitCode, &took, &ended
+	s.OutputTruncated, s.StdoutTruncated, s.StderrTruncated = &e.OutputTruncated, &e.StdoutTruncated, &e.StderrTruncated
+	return s
+}
+
+// Usage is what a tenant has used.
+type Usage struct {
+	Since  time.Time    `json:"since"`
+	Before time.Time    `json:"before"`
+	Days   []UsageDay   `json:"days" nullable:"false"`
+	Totals UsageAmounts `json:"totals" doc:"Of the days above."`
+	Month  UsageMonth   `json:"month" doc:"The current calendar month in UTC."`
+}
+
+// UsageDay is what was used on one day by one interface.
+type UsageDay struct {
+	Date   string `json:"date" format:"date" doc:"In UTC."`
+	Source string `json:"source" enum:"execute,execute_code" doc:"The interface."`
+	UsageAmounts
+}
+
+// UsageAmounts are amounts of use.
+type UsageAmounts struct {
+	Calls      int64   `json:"calls"`
+	Sessions   int64   `json:"sessions" doc:"Sandboxes begun."`
+	Seconds    float64 `json:"seconds" doc:"Wall clock, in a sandbox."`
+	CPUSeconds float64 `json:"cpu_seconds" doc:"Seconds times the cores that the sandbox had."`
+	GiBSeconds float64 `json:"gib_seconds" doc:"Seconds times the GiB of memory that it had."`
+	BytesOut   int64   `json:"bytes_out" doc:"To the network."`
+	Credits    float64 `json:"credits"`
+}
+
+// UsageMonth is the state of a tenant's budget.
+type UsageMonth struct {
+	Credits  float64   `json:"credits" doc:"Used so far."`
+	Budget   *float64  `json:"budget" doc:"null for none."`
+	ResetsAt time.Time `json:"resets_at"`
+}

@@ -1,0 +1,214 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/redact"
+	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+)
+
+// rewind is how much output ahead of a cursor is read again, so that what stands
+// across the cursor is covered as it was for those who read through it.
+const rewind = 64 << 10
+
+// view is the output of a process as its callers see it, from a place on.
+type view struct {
+	after client.Seq // nothing before it is shown
+	at    client.Seq // taken so far
+	text  bool       // no character is cut in two
+
+	pair     *redact.Pair
+	terminal *redact.Stream
+	seen     [client.Control][]byte // covered and to be shown, by Stream
+	held     [client.Control][]byte // of text: the beginning of a character
+}
+
+func newView(covers *redact.Set, after client.Seq, text bool) *view {
+	v := &view{after: after, at: max(0, after-rewind), text: text}
+	v.pair = covers.Pair(v.see(client.Stdout), v.see(client.Stderr))
+	v.terminal = covers.Stream(v.see(client.Terminal))
+	return v
+}
+
+// see takes covered bytes of a stream, unless they are from before the place.
+func (v *view) see(s client.Stream) func([]byte) {
+	return func(p []byte) {
+		if v.at >= v.after {
+			v.seen[s] = append(v.seen[s], p...)
+		}
+	}
+}
+
+// take takes a chunk, and returns how many bytes ahead of it are missing.
+func (v *view) take(c client.Chunk) (missing int64) {
+	begin := c.Seq - client.Seq(len(c.Data))
+	if gap := begin - max(v.at, v.after); gap > 0 {
+		missing = int64(gap)
+		v.flush()
+	}
+	v.at = begin
+	if before := int(min(v.after-begin, client.Seq(len(c.Data)))); before > 0 {
+		v.write(c.Stream, c.Data[:before])
+		v.at += client.Seq(before)
+		c.Data = c.Data[before:]
+	}
+	if len(c.Data) > 0 {
+		v.write(c.Stream, c.Data)
+	}
+	v.at = c.Seq
+	return missing
+}
+
+func (v *view) write(s client.Stream, p []byte) {
+	switch s {
+	case client.Stdout:
+		v.pair.Write(redact.Stdout, p)
+	case client.Stderr:
+		v.pair.Write(redact.Stderr, p)
+	case client.Terminal:
+		v.terminal.Write(p)
+	}
+}
+
+// flush shows what was held because more might have come.
+func (v *view) flush() {
+	v.pair.Flush()
+	v.terminal.Flush()
+}
+
+// shown returns what there is to show of a stream. all is for its end.
+func (v *view) shown(s client.Stream, all bool) []byte {
+	data := append(v.held[s], v.seen[s]...)
+	v.seen[s], v.held[s] = v.seen[s][:0], nil
+	if v.text && !all {
+		whole := wholeRunes(data)
+		v.held[s] = append([]byte(nil), data[whole:]...)
+		data = data[:whole]
+	}
+	return data
+}
+
+func (s *Server) followProcess(w http.ResponseWriter, r *http.Request) error {
+	p, id, err := s.onProcess(r, "after", "follow", "encoding")
+	if err != nil {
+		return err
+	}
+	after, err := queryInt(p.query, "after", 0, 0, maxCursor)
+	if err != nil {
+		return err
+	}
+	follow := true
+	if p.query.Has("follow") {
+		if follow, err = queryBool(p.query, "follow"); err != nil {
+			return err
+		}
+	}
+	encoding := p.query.Get("encoding")
+	if p.query.Has("encoding") && encoding != "utf-8" && encoding != "base64" {
+		return invalid("encoding must be utf-8 or base64")
+	}
+	ctx, stop := s.living(r.Context())
+	defer stop()
+	return s.inSandbox(ctx, p, func(h *sandboxes.Handle) error {
+		covers, err := h.Redactor()
+		if err != nil {
+			return err
+		}
+		v := newView(covers, client.Seq(after), encoding != "base64")
+		out, err := h.Guest().Follow(ctx, id, v.at)
+		if err != nil {
+			return err
+		}
+		defer out.Close()
+		f := &follower{view: v, of: h, out: out, lines: newLines(w, r, ProcessEvent{Type: "keepalive", Cursor: after}), cursor: after}
+		defer f.lines.end()
+		return f.run(ctx, follow)
+	})
+}
+
+const maxCursor = 1 << 53
+
+// follower sends the output of a process to one client.
+type follower struct {
+	*view
+	of     *sandboxes.Handle
+	out    *client.Output
+	lines  *lines
+	cursor int64 // up to which the client has everything
+}
+
+func (f *follower) run(ctx context.Context, follow bool) error {
+	last := f.out.Process().Last
+	for follow || f.at < last || f.out.Process().Exit != nil {
+		chunk, err := f.out.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return f.exit()
+		case errors.Is(err, client.ErrGone) && ctx.Err() == nil && f.of.Stopped() != nil:
+			return f.lines.send(ProcessEvent{Type: "stopped", Reason: reason(f.of.Stopped()), Cursor: f.cursor})
+		case err != nil:
+			return errors.Join(err, context.Cause(ctx))
+		}
+		missing := f.take(chunk)
+		if err := f.send(chunk.Stream, missing, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send sends what there is to show. last is the stream of the newest bytes; only
+// with the last of several events has the client everything up to here.
+func (f *follower) send(last client.Stream, missing int64, all bool) error {
+	for _, s := range []client.Stream{client.Stdout, client.Stderr, client.Terminal} {
+		if s != last {
+			if err := f.event(s, 0, f.cursor, all); err != nil {
+				return err
+			}
+		}
+	}
+	if err := f.event(last, missing, int64(f.at), all); err != nil {
+		return err
+	}
+	f.cursor = int64(f.at)
+	f.lines.resting(ProcessEvent{Type: "keepalive", Cursor: f.cursor})
+	return nil
+}
+
+func (f *follower) event(s client.Stream, missing, cursor int64, all bool) error {
+	if s > client.Terminal {
+		return nil // how a host and its interpreter talk
+	}
+	data := f.shown(s, all)
+	if len(data) == 0 && missing == 0 {
+		return nil
+	}
+	e := ProcessEvent{Type: "output", Stream: s.String(), Data: string(data), Dropped: missing, Cursor: cursor}
+	if !f.text {
+		e.Data = base64.StdEncoding.EncodeToString(data)
+	}
+	return f.lines.send(e)
+}
+
+// exit sends what was held back, and how the process ended.
+func (f *follower) exit() error {
+	f.at = max(f.at, f.after) // what is held is from behind the place
+	f.flush()
+	if err := f.send(client.Stdout, 0, true); err != nil {
+		return err
+	}
+	e := f.out.Exit()
+	return f.lines.send(ProcessEvent{
+		Type: "exit", ExitCode: &e.Code, Signal: signalName(e.Signal), TimedOut: e.TimedOut, Blocked: e.Blocked, Reason: reason(f.of.Killed(e)), Cursor: f.cursor,
+	})
+}
+
+// terminalIdle is how long a terminal's output is held that may be the beginning
+// of a secret: people see what they type.
+const terminalIdle = 100 * time.Millisecond

@@ -1,0 +1,117 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/thread"
+)
+
+// A signed URL lets whoever has it read or write one file of a thread until a
+// time, as long as the key that it was asked for with may. What it allows is in
+// it, under a sum that only this installation makes.
+
+// Signer makes and checks sums of data, as seal.Box does.
+type Signer interface {
+	Sum(data []byte, purpose string) []byte
+	Check(data []byte, purpose string, sum []byte) bool
+}
+
+const (
+	signatureParam   = "signature"
+	signaturePurpose = "thread-file"
+	signatureSum     = 16       // bytes of a sum
+	maxSignature     = 16 << 10 // characters
+)
+
+// claim is what a signed URL allows.
+type claim struct {
+	Method  string `json:"m"`
+	Thread  string `json:"t"`
+	Path    string `json:"p"`
+	Tenant  string `json:"n"` // ids
+	Key     string `json:"k"`
+	Expires int64  `json:"e"` // Unix seconds
+}
+
+const (
+	defaultSigned = 15 * time.Minute
+	maxSigned     = 24 * time.Hour
+)
+
+func (s *Server) signURL(w http.ResponseWriter, r *http.Request) error {
+	caller, id, err := s.onThread(r, tenant.ScopeRead)
+	if err != nil {
+		return err
+	}
+	var in SignRequest
+	if err := decodeRequest(w, r, &in); err != nil {
+		return err
+	}
+	if in.Method == "" {
+		in.Method = http.MethodGet
+	}
+	lasts := defaultSigned
+	if in.ExpiresIn != nil {
+		lasts = time.Duration(in.ExpiresIn.clamped()) * time.Second
+	}
+	switch {
+	case in.Method != http.MethodGet && in.Method != http.MethodPut:
+		return invalid("method must be GET or PUT")
+	case in.Method == http.MethodPut && !caller.May(tenant.ScopeExecute):
+		return fault.New(fault.Forbidden, "this key lacks the scope %q, which writing needs", tenant.ScopeExecute)
+	case in.Path == nil || strings.Trim(*in.Path, "/") == "":
+		return invalid("path is required: the file, from the home")
+	case lasts < time.Second || lasts > maxSigned:
+		return invalid("expires_in must be 1 to %d seconds", int(maxSigned/time.Second))
+	}
+	at := time.Now().Add(lasts).Truncate(time.Second)
+	c := claim{Method: in.Method, Thread: id, Path: strings.Trim(*in.Path, "/"), Tenant: caller.Tenant.ID, Key: caller.Key.ID, Expires: at.Unix()}
+	data, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	token := base64.RawURLEncoding.EncodeToString(append(data, s.signer.Sum(data, signaturePurpose)...))
+	u := url.URL{Path: "/v1/threads/" + id + "/files/" + c.Path, RawQuery: signatureParam + "=" + token}
+	return writeJSON(w, http.StatusOK, SignedURL{URL: u.String(), Method: c.Method, ExpiresAt: at.UTC()})
+}
+
+// signed checks a signed URL, which is good for exactly what it was made for.
+func (s *Server) signed(r *http.Request) (o thread.Owner, id string, err error) {
+	refusal := fault.New(fault.Forbidden, "the signed URL is not valid, or not any more; ask for another")
+	token := r.URL.Query().Get(signatureParam)
+	if len(token) > maxSignature || strings.ContainsAny(token, "\r\n") {
+		return o, "", refusal
+	}
+	data, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(data) < signatureSum {
+		return o, "", refusal
+	}
+	data, sum := data[:len(data)-signatureSum], data[len(data)-signatureSum:]
+	var c claim
+	if !s.signer.Check(data, signaturePurpose, sum) || json.Unmarshal(data, &c) != nil {
+		return o, "", refusal
+	}
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	if c.Method != method || c.Thread != r.PathValue("thread_id") || c.Path != strings.Trim(r.PathValue("path"), "/") || time.Now().Unix() >= c.Expires {
+		return o, "", refusal
+	}
+	scope := tenant.ScopeRead
+	if method == http.MethodPut {
+		scope = tenant.ScopeExecute
+	}
+	holder, err := s.auth.Holder(r.Context(), c.Tenant, c.Key)
+	if fault.KindOf(err) == fault.Unauthorized || err == nil && !holder.May(scope) {
+		return o, "", refusal
+	}
+	return ownerOf(&holder), c.Thread, err
+}

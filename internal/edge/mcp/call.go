@@ -1,0 +1,115 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	stdjson "encoding/json"
+
+	"github.com/atoll-run/atoll/internal/control/tools"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// cancelTime bounds ending what a cancelled call had started.
+const cancelTime = 10 * time.Second
+
+// call is the SDK's handler of every tool.
+func (s *Server) call(ctx context.Context, in *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	r := in.Extra.TokenInfo.Extra[requestKey].(*request)
+	if one := r.session; one != nil {
+		defer one.calls.Add(-1)
+		if one.calls.Add(1) > maxCalls {
+			return refusal(fault.Limit("calls", time.Time{}, "this session has %d calls under way; wait for one of them", maxCalls)), nil
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.life, cancel)()
+	defer report(ctx, in)()
+
+	traceID := execution.NewTraceID()
+	out, err := s.run(ctx, r, in.Params.Name, traceID, in.Params.Arguments)
+	if err == nil {
+		return rendered(out, traceID)
+	}
+	if ctx.Err() != nil && executes(in.Params.Name) {
+		s.abandon(ctx, r.caller, traceID)
+	}
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind != fault.Internal {
+		if f.Err != nil {
+			s.cfg.Log.DebugContext(ctx, "call of a tool refused", "trace_id", traceID, "tool", in.Params.Name, "error", err)
+		}
+		return refusal(f), nil
+	}
+	if ctx.Err() == nil {
+		s.cfg.Log.ErrorContext(ctx, "call of a tool failed", "trace_id", traceID, "tool", in.Params.Name, "error", err)
+	}
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "something went wrong on our side; the server's log has it as " + traceID}
+}
+
+func executes(name string) bool {
+	return name == tools.ExecuteCodeName || name == tools.SandboxExecuteName
+}
+
+// run calls the tool.
+func (s *Server) run(ctx context.Context, r *request, name, traceID string, input []byte) (any, error) {
+	scope := tenant.ScopeTools
+	if name == tools.SandboxExecuteName {
+		scope = tenant.ScopeExecute
+	}
+	if !r.caller.May(scope) { // a key may have lost it since the session was opened
+		return nil, fault.New(fault.Forbidden, "this key lacks the scope %q", scope)
+	}
+	c := &tools.Caller{Principal: r.caller, Session: r.pool, TraceID: traceID, Agent: r.agent, Template: r.template}
+	if name == tools.SandboxExecuteName {
+		return s.cfg.Tools.CallApart(ctx, c, input)
+	}
+	return s.cfg.Tools.Call(ctx, name, c, input)
+}
+
+// abandon ends the execution of a call that was cancelled: by itself it would go
+// on for whoever asks for its end later, and a tool's caller does not.
+func (s *Server) abandon(ctx context.Context, p *tenant.Principal, traceID string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+	defer cancel()
+	err := s.cfg.Cancel(ctx, p.Tenant.ID, traceID)
+	if kind := fault.KindOf(err); err != nil && kind != fault.NotFound && kind != fault.Conflict { // it was not begun, or has ended
+		s.cfg.Log.WarnContext(ctx, "a cancelled execution may go on", "trace_id", traceID, "error", err)
+	}
+}
+
+// rendered is an output, for programs and as text.
+func rendered(out any, traceID string) (*mcp.CallToolResult, error) {
+	raw, err := json.Marshal(out, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return nil, fmt.Errorf("write the output: %w", err)
+	}
+	f, ok := out.(interface{ Failed() bool })
+	return &mcp.CallToolResult{
+		Meta:    mcp.Meta{"run.atoll/trace_id": traceID},
+		Content: []mcp.Content{&mcp.TextContent{Text: string(raw)}}, StructuredContent: stdjson.RawMessage(raw),
+		IsError: ok && f.Failed(),
+	}, nil
+}
+
+// refusal tells a model what to change.
+func refusal(f *fault.Error) *mcp.CallToolResult {
+	text := f.Msg
+	if f.Dimension != "" {
+		text += " (limit: " + f.Dimension
+		if !f.ResetsAt.IsZero() {
+			text += ", resets at " + f.ResetsAt.UTC().Format(time.RFC3339)
+		}
+		text += ")"
+	}
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: true}
+}

@@ -1,0 +1,47 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// reportEvery is how often a client is told that a call goes on. Clients that
+// give up on silent calls wait for a minute or so.
+const reportEvery = time.Second
+
+// report tells a client that asked for it that its call goes on, until the
+// function that it returns is called.
+func report(ctx context.Context, in *mcp.CallToolRequest) (done func()) {
+	token := in.Params.GetProgressToken()
+	if token == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var told sync.WaitGroup
+	told.Go(func() {
+		started := time.Now()
+		tick := time.NewTicker(reportEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			took := time.Since(started).Round(time.Second)
+			if in.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+				ProgressToken: token, Progress: took.Seconds(), Message: fmt.Sprintf("%s: running for %s", in.Params.Name, took),
+			}) != nil {
+				return // nobody listens
+			}
+		}
+	})
+	return func() {
+		cancel()
+		told.Wait()
+	}
+}

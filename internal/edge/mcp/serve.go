@@ -1,0 +1,226 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/atoll-run/atoll/internal/control/tools"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+)
+
+const (
+	sessionHeader  = "Mcp-Session-Id"
+	versionHeader  = "Mcp-Protocol-Version"
+	methodHeader   = "Mcp-Method"
+	listenMethod   = "subscriptions/listen" // waits for news, of which we have none
+	withoutSession = "2026-07-28"           // from this version of the protocol on, there are no sessions
+)
+
+// request is what a call needs to know of the HTTP request that brought it.
+type request struct {
+	place
+
+	session *session        // nil without one
+	server  *mcp.Server     // of a session that is being opened
+	life    context.Context // calls end with it
+}
+
+// place is who calls, and what the URL says of every call.
+type place struct {
+	caller          *tenant.Principal
+	pool            string // the session of the sandboxes
+	named           bool   // by the caller, so that it outlives the MCP session
+	agent, template string // of execute_code
+}
+
+const requestKey = "atoll"
+
+type contextKey struct{}
+
+func requestOf(ctx context.Context) *request {
+	r, _ := ctx.Value(contextKey{}).(*request)
+	return r
+}
+
+// serverOf gives the SDK the server of a request: the session's own while that
+// is opened, otherwise one that all share.
+func (s *Server) serverOf(r *http.Request) *mcp.Server {
+	req := requestOf(r.Context())
+	if req.server != nil {
+		return req.server
+	}
+	return s.shared[accessOf(req.caller)]
+}
+
+func accessOf(p *tenant.Principal) access {
+	return access{p.May(tenant.ScopeTools), p.May(tenant.ScopeExecute)}
+}
+
+// Serve answers one request for p, whose body has been read. An error is to be
+// answered by the caller; nothing is written then.
+func (s *Server) Serve(w http.ResponseWriter, r *http.Request, body []byte, p *tenant.Principal) error {
+	if err := s.checkSource(r); err != nil {
+		return err
+	}
+	if a := accessOf(p); !a.tools && !a.execute {
+		return fault.New(fault.Forbidden, "this key lacks the scopes %q and %q; one of them is needed here", tenant.ScopeTools, tenant.ScopeExecute)
+	}
+	at, stateless, err := parseQuery(r.URL, p)
+	if err != nil {
+		return err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	id := r.Header.Get(sessionHeader)
+	switch {
+	case stateless, r.Header.Get(versionHeader) >= withoutSession, id == "" && r.Method == http.MethodPost && !opens(body):
+		s.serveStateless(w, r, at)
+		return nil
+	case id != "":
+		return s.serveSession(w, r, id, p)
+	case r.Method == http.MethodPost:
+		return s.serveOpening(w, r, at)
+	}
+	return fault.New(fault.Invalid, "%s is required: the answer to initialize has it", sessionHeader)
+}
+
+// parseQuery reads what the URL says of every call.
+func parseQuery(u *url.URL, p *tenant.Principal) (at place, stateless bool, err error) {
+	at.caller = p
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return at, false, fault.Wrap(fault.Invalid, err, "the query of the URL cannot be read")
+	}
+	for name, values := range q {
+		if len(values) > 1 {
+			return at, false, fault.New(fault.Invalid, "%.40q is given twice in the URL", name)
+		}
+		switch value := values[0]; name {
+		case "session":
+			at.pool, at.named = value, true
+			if err := sandboxes.CheckSession(value); err != nil {
+				return at, false, err
+			}
+		case "stateless":
+			if value != "true" && value != "false" {
+				return at, false, fault.New(fault.Invalid, "stateless must be true or false")
+			}
+			stateless = value == "true"
+		case "agent":
+			at.agent = value
+			if err := tools.CheckAgent(value); err != nil {
+				return at, false, err
+			}
+		case "template":
+			at.template = value
+			if err := tools.CheckTemplate(value); err != nil {
+				return at, false, err
+			}
+		default:
+			return at, false, fault.New(fault.Invalid, "unknown parameter %.40q in the URL; there are session, stateless, agent, template", name)
+		}
+	}
+	return at, stateless, nil
+}
+
+// opens reports whether a message opens a session.
+func opens(body []byte) bool {
+	var message struct {
+		Method string `json:"method"`
+	}
+	return json.Unmarshal(body, &message) == nil && message.Method == "initialize"
+}
+
+// serveStateless answers a request that stands by itself. Without a name, the
+// sandboxes are those of the key.
+func (s *Server) serveStateless(w http.ResponseWriter, r *http.Request, at place) {
+	if !at.named {
+		at.pool = "mcp-" + at.caller.Key.ID
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	if strings.EqualFold(r.Header.Get(methodHeader), listenMethod) {
+		defer context.AfterFunc(s.drain, cancel)()
+	}
+	req := &request{place: at, life: ctx}
+	s.stateless.ServeHTTP(w, r.WithContext(context.WithValue(ctx, contextKey{}, req)))
+}
+
+// serveOpening opens a session. A client whose connection breaks meanwhile can ask
+// for the answer again, as for every other; by the request's own context the SDK
+// would take the session back.
+func (s *Server) serveOpening(w http.ResponseWriter, r *http.Request, at place) error {
+	one, err := s.open(at)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+	defer context.AfterFunc(one.life, cancel)()
+	req := &request{place: one.place, session: one, server: one.server, life: one.life}
+	s.stateful.ServeHTTP(w, r.WithContext(context.WithValue(ctx, contextKey{}, req)))
+	if !one.connected() { // the SDK refused the request
+		one.close()
+		s.forget(one.id)
+	}
+	return nil
+}
+
+// serveSession answers a request within a session.
+func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, id string, p *tenant.Principal) error {
+	one := s.find(id, p)
+	if one == nil { // or another's, which is the same to the caller
+		return fault.New(fault.NotFound, "there is no such session, or no more: open another with initialize")
+	}
+	if r.Method == http.MethodDelete {
+		return s.end(w, r, one, p)
+	}
+	at := one.place
+	at.caller = p // as it is now
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	if r.Method == http.MethodGet {
+		defer context.AfterFunc(s.drain, cancel)()
+	}
+	req := &request{place: at, session: one, life: one.life}
+	s.stateful.ServeHTTP(w, r.WithContext(context.WithValue(ctx, contextKey{}, req)))
+	return nil
+}
+
+// end ends a session as its client wishes, and the sandboxes that nobody could
+// name any more.
+func (s *Server) end(w http.ResponseWriter, r *http.Request, one *session, p *tenant.Principal) error {
+	one.close()
+	if !one.named {
+		all, err := s.cfg.Pool.List(r.Context(), p, one.pool)
+		if err != nil {
+			return err
+		}
+		for _, sb := range all {
+			if err := s.destroy(r.Context(), p, one.pool, sb.Name); err != nil && fault.KindOf(err) != fault.NotFound {
+				return err
+			}
+		}
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// destroy ends a sandbox, of which it leaves a row in the audit trail.
+func (s *Server) destroy(ctx context.Context, p *tenant.Principal, pool, name string) error {
+	row := sandboxes.Call{TraceID: execution.NewTraceID(), Source: "sandbox_destroy", Session: pool, Command: []byte(name), Began: time.Now()}
+	err := s.cfg.Pool.Destroy(ctx, p, pool, name)
+	row.Ended(ctx, err, true)
+	return errors.Join(err, s.cfg.Pool.Record(ctx, p, row))
+}

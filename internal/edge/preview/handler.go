@@ -1,0 +1,192 @@
+package preview
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+)
+
+// Sandboxes are where previews lead.
+type Sandboxes interface {
+	// Reach begins the use of a sandbox, and wakes it if it sleeps; a NotFound fault
+	// if there is none, Unauthorized if nobody's key for it is valid any more.
+	Reach(ctx context.Context, id runtime.ID) (Use, error)
+}
+
+// Use is the use of a sandbox, until it is closed.
+type Use interface {
+	// Connect connects to a port of its loopback interface. Where something may be about
+	// to listen on it, that may take so long.
+	Connect(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error)
+	// Listening returns where something listens, by port.
+	Listening(ctx context.Context) ([]netip.AddrPort, error)
+	// Carried counts bytes that came out of the sandbox.
+	Carried(bytes int64)
+	Close()
+}
+
+// ErrRefused says that nothing listens on a port.
+var ErrRefused = errors.New("nothing listens on this port")
+
+// Config is what a Handler is made of. All but Log is required.
+type Config struct {
+	Previews  *Previews
+	Sandboxes Sandboxes
+	// Client is the address that a request came from, through proxies that are
+	// trusted.
+	Client func(*http.Request) string
+	// Key reports whether what follows "Bearer" has the look of a key of the API.
+	Key func(token string) bool
+	Log *slog.Logger
+}
+
+const (
+	wakeTime   = 2 * time.Minute  // for a sandbox to answer
+	listenTime = 10 * time.Second // for something to listen that may be about to
+	drainGrace = 3 * time.Second
+)
+
+// Handler serves previews. Close ends it.
+type Handler struct {
+	cfg  Config
+	pool pool
+
+	life   context.Context // ends what Close did not wait for
+	end    context.CancelFunc
+	drain  sync.Once
+	active sync.WaitGroup
+}
+
+// NewHandler returns a Handler.
+func NewHandler(cfg Config) *Handler {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	h := &Handler{cfg: cfg, pool: pool{places: make(map[runtime.ID]*place)}}
+	h.life, h.end = context.WithCancel(context.Background())
+	return h
+}
+
+// Host reports whether a request's host is a preview's, or could be one: the API
+// is not to be found there.
+func (h *Handler) Host(host string) bool {
+	_, ok := h.cfg.Previews.Base().Label(host)
+	return ok
+}
+
+// visit is a request to a preview.
+type visit struct {
+	record *Record
+	use    Use
+	until  time.Time // it waits for something to listen
+}
+
+// ServeHTTP passes a request on to the sandbox that its host names.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.active.Add(1)
+	defer h.active.Done()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(h.life, cancel)()
+	out := &answer{ResponseWriter: w, conn: http.NewResponseController(w), ctx: ctx, cut: cancel}
+	defer out.end()
+	if r.Method == http.MethodConnect {
+		h.page(out, r, http.StatusMethodNotAllowed, "A preview does not tunnel.")
+		return
+	}
+	label, _ := h.cfg.Previews.Base().Label(r.Host)
+	if label == "" {
+		h.unknown(out, r)
+		return
+	}
+	record, release, err := h.cfg.Previews.use(ctx, label, cancel)
+	if err != nil {
+		h.refuse(out, r, err)
+		return
+	}
+	defer release()
+	use, err := h.reach(ctx, record.Sandbox)
+	if err != nil {
+		h.refuse(out, r, err)
+		return
+	}
+	defer use.Close()
+	defer func() { use.Carried(out.written.Load()) }()
+	v := &visit{record, use, time.Now().Add(listenTime)}
+	if err := h.forward(out, r, v); err != nil {
+		h.failed(out, r, v, err)
+	}
+}
+
+// reach begins the use of a sandbox, for which it may have to wake.
+func (h *Handler) reach(ctx context.Context, id runtime.ID) (Use, error) {
+	ctx, cancel := context.WithTimeout(ctx, wakeTime)
+	defer cancel()
+	return h.cfg.Sandboxes.Reach(ctx, id)
+}
+
+// refuse answers a request that leads to no sandbox.
+func (h *Handler) refuse(w *answer, r *http.Request, err error) {
+	switch kind := fault.KindOf(err); {
+	case w.ctx.Err() != nil && h.life.Err() == nil: // by the client, or a revocation
+		panic(http.ErrAbortHandler)
+	case kind == fault.NotFound:
+		h.unknown(w, r)
+	case kind == fault.Conflict:
+		h.page(w, r, http.StatusBadGateway, "The sandbox behind this preview is lost. Create it anew and open its port again.")
+	case kind == fault.Unauthorized:
+		h.page(w, r, http.StatusForbidden, "Nobody may use the sandbox behind this preview any more: the keys that did are not valid. It opens again when somebody uses it with one that is.")
+	case kind == fault.Exhausted:
+		w.Header().Set("Retry-After", "60")
+		h.page(w, r, http.StatusServiceUnavailable, "The sandbox behind this preview cannot run now: a limit of the plan it runs under is reached, or its budget used up.")
+	default:
+		h.cfg.Log.WarnContext(r.Context(), "preview not served", "error", err)
+		w.Header().Set("Retry-After", "1")
+		h.page(w, r, http.StatusServiceUnavailable, "The sandbox behind this preview does not answer now. Try again after a moment.")
+	}
+}
+
+// failed answers a request that the server in the sandbox did not.
+func (h *Handler) failed(w *answer, r *http.Request, v *visit, err error) {
+	to := v.record
+	h.cfg.Log.DebugContext(r.Context(), "preview failed", "sandbox_id", string(to.Sandbox), "port", int(to.Port), "error", err)
+	port := strconv.Itoa(int(to.Port))
+	switch {
+	case h.life.Err() != nil:
+		w.Header().Set("Retry-After", "1")
+		h.page(w, r, http.StatusServiceUnavailable, "The server is shutting down. Try again after a moment.")
+	case w.ctx.Err() != nil:
+		panic(http.ErrAbortHandler) // the client has gone
+	case errors.Is(err, ErrRefused):
+		h.page(w, r, http.StatusBadGateway, h.nothing(w.ctx, v))
+	case fault.KindOf(err) == fault.Conflict:
+		w.Header().Set("Retry-After", "1")
+		h.page(w, r, http.StatusServiceUnavailable, "The sandbox behind this preview does not answer now. Try again after a moment.")
+	case errors.Is(err, errBusy):
+		w.Header().Set("Retry-After", "5")
+		h.page(w, r, http.StatusServiceUnavailable, "Too many connections to this sandbox are open at once. Close some, then load this page again.")
+	default:
+		h.page(w, r, http.StatusBadGateway, "The server on port "+port+" of this sandbox gave no answer that HTTP allows.")
+	}
+}
+
+// Drain lets what is under way end, but not for long. Shutdown of an http.Server
+// waits for what it cuts.
+func (h *Handler) Drain() { h.drain.Do(func() { time.AfterFunc(drainGrace, h.end) }) }
+
+// Close ends everything under way, connections that were upgraded too, and waits
+// for that.
+func (h *Handler) Close() {
+	h.end()
+	h.active.Wait()
+	h.pool.close()
+}

@@ -1,0 +1,109 @@
+package client_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
+)
+
+// confined returns a client of a sandbox with permissions.
+func confined(t *testing.T, p runtime.Permissions) *client.Client {
+	t.Helper()
+	s := clienttest.New(t, func(spec *runtime.Spec) { spec.Traces = p.Process.Traced() })
+	if err := s.Guest.Confine(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	return s.Dial(t)
+}
+
+func TestFilesAreUnderTheRules(t *testing.T) {
+	c := confined(t, runtime.Permissions{Filesystem: runtime.FilesystemPolicy{
+		Writable: []string{"/home/user", "/tmp"}, ReadOnly: []string{"/home/user/ref"}, Blocked: []string{"/opt", "/home/user/closed"},
+	}})
+	create(t, c, "/home/user/free", "x")
+	create(t, c, "/tmp/free", "x")
+	for _, path := range []string{"/home/user/ref/x", "/dev/shm2/x", "/var/tmp/x", "/home/user/closed/x", "/opt/x"} {
+		if _, err := c.Create(t.Context(), path, client.CreateOptions{}, strings.NewReader("x")); fault.KindOf(err) != fault.Forbidden {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	for _, path := range []string{"/home/user/closed", "/opt"} {
+		if _, err := c.List(t.Context(), path, client.ListOptions{}); fault.KindOf(err) != fault.Forbidden {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if got := run(t, c, "echo x > ref/x || echo x > /var/tmp/x || ls closed || ls /opt || echo held"); got.out[0] != "held\n" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestProgramsAreUnderTheRules(t *testing.T) {
+	t.Run("no exec", func(t *testing.T) {
+		c := confined(t, runtime.Permissions{Process: runtime.ProcessPolicy{NoExec: true}})
+		if got := run(t, c, "echo builtin; ls / && echo listed; (echo forked)"); got.out[0] != "builtin\n" || !strings.Contains(got.out[1], "fork") {
+			t.Errorf("got %+v", got)
+		}
+	})
+	t.Run("blocked", func(t *testing.T) {
+		c := confined(t, runtime.Permissions{Process: runtime.ProcessPolicy{BlockedCommands: []string{"dd", "rm -rf /"}}})
+		got := run(t, c, "echo before; dd if=/dev/zero of=x count=1; echo after")
+		if got.out[0] != "before\n" || !strings.Contains(got.Blocked, `"dd"`) || got.Code == 0 {
+			t.Errorf("got %+v", got)
+		}
+		if got := run(t, c, "ls / | grep -c etc; rm -rf /tmp/x; echo well"); got.out[0] != "1\nwell\n" || got.Blocked != "" {
+			t.Errorf("got %+v", got)
+		}
+		// In the background, when what started it has long ended.
+		if got := run(t, c, "(sleep 0.3; dd if=/dev/zero of=x count=1; echo ran > proof) >/dev/null 2>&1 & echo away"); got.out[0] != "away\n" {
+			t.Errorf("got %+v", got)
+		}
+		if got := run(t, c, "sleep 1; ls proof x"); got.Code == 0 {
+			t.Errorf("it ran: %+v", got)
+		}
+	})
+	t.Run("processes", func(t *testing.T) {
+		c := confined(t, runtime.Permissions{Process: runtime.ProcessPolicy{MaxProcesses: 4}})
+		if got := run(t, c, "for i in 1 2 3 4 5 6 7 8; do sleep 5 & done; jobs | wc -l; kill $(jobs -p)"); !strings.Contains(got.out[1], "fork") {
+			t.Errorf("got %+v", got)
+		}
+		if got := run(t, c, "ls / | grep -c etc"); got.out[0] != "1\n" {
+			t.Errorf("got %+v", got)
+		}
+	})
+	t.Run("terminal", func(t *testing.T) {
+		c := confined(t, runtime.Permissions{Process: runtime.ProcessPolicy{BlockedCommands: []string{"dd"}}})
+		spec := client.ProcessSpec{Argv: []string{"sh", "-c", "test -t 0 && echo term; sleep 0.1; dd"}, Env: clienttest.Env, Terminal: &client.Size{Rows: 1, Columns: 1}, Control: true}
+		o, err := c.Run(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := all(t, o); !strings.Contains(got.out[client.Terminal], "term") || got.Blocked == "" {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// TestTheSupervisorStandsBack: where there is an attendant, programs are its own.
+func TestTheSupervisorStandsBack(t *testing.T) {
+	s := clienttest.New(t)
+	c := s.Dial(t)
+	spec := guest.RunSpec{Command: guest.Command{Path: "/bin/true", Argv: []string{"true"}, Dir: "/"}}
+	if _, err := s.Guest.Run(t.Context(), spec, nil); err == nil || !strings.Contains(err.Error(), "attendant") {
+		t.Errorf("a run: %v", err)
+	}
+	if err := s.Guest.Warm(t.Context(), guest.WarmSpec{Command: guest.Command{Language: guest.Bash, Path: "/bin/bash", Argv: []string{"bash", "x"}, Dir: "/"}}); err == nil {
+		t.Error("an interpreter was warmed")
+	}
+	if got := run(t, c, "echo well"); got.out[0] != "well\n" {
+		t.Errorf("got %+v", got)
+	}
+	bare := clienttest.New(t, func(spec *runtime.Spec) { spec.Mounts = spec.Mounts[1:] })
+	if err := bare.Cue(t.Context()); err == nil || !strings.Contains(err.Error(), client.Mountpoint) {
+		t.Errorf("without a folder to meet in: %v", err)
+	}
+}

@@ -1,0 +1,13 @@
+package client
+
+// Cut ends the conversation as a host does that is killed: without a word.
+func (c *Client) Cut() {
+	c.mu.Lock()
+	if c.err == nil {
+		c.err = ErrGone
+	}
+	c.mu.Unlock()
+	c.listener.Close()
+	c.first.Close()
+	c.wait.Wait()
+}

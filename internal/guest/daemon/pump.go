@@ -1,0 +1,421 @@
+package daemon
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/raw"
+)
+
+// Beside the streams, what a pump watches.
+const (
+	endOf  = iota + 4 // the process
+	note              // which says what rule was broken
+	tracer            // of the process
+	watched
+)
+
+// readSize is how much is read from a pipe at a time.
+const readSize = 64 << 10
+
+var readBuffers = sync.Pool{New: func() any { return new([readSize]byte) }}
+
+// pump reads what a process writes, in one goroutine that owns its descriptors,
+// so that what came first is kept first.
+type pump struct {
+	*process
+	fds    [watched]int  // -1 for what there is not
+	poll   int           // an epoll of them
+	door   *door         // to wait for that
+	held   [watched]bool // whether the epoll has it
+	warden int           // the process id of the tracer, 0 for none
+	ahead  bool          // the process was started ahead
+
+	turning sync.Mutex // held but while somebody waits
+	home    sync.Cond  // of turning: it is lent no more
+	lent    *peer      // guarded by turning; who takes the turns in the place of run
+	gone    bool       // guarded by turning; there are none left to take
+
+	alive  sync.Mutex // held while the process id, or the terminal, is used
+	reaped bool       // guarded by alive; the id may be another process's
+
+	ended  bool // nothing is to be kept any more but what left has
+	status unix.WaitStatus
+	usage  unix.Rusage
+	left   [watched]int // bytes of each stream that were there at the end
+}
+
+func newPump(p *process) (*pump, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	u := &pump{process: p, poll: fd}
+	u.home.L = &u.turning
+	for i := range u.fds {
+		u.fds[i] = -1
+	}
+	if u.door, err = newDoor(fd); err != nil {
+		shut(fd)
+		return nil, err
+	}
+	return u, nil
+}
+
+// close is for a pump that nobody runs any more.
+func (u *pump) close() {
+	u.door.close()
+	shut(u.poll)
+}
+
+// hold has the epoll watch what there is, or not.
+func (u *pump) hold(i int, on bool) {
+	if u.fds[i] < 0 || u.held[i] == on {
+		return
+	}
+	op := unix.EPOLL_CTL_DEL
+	if on {
+		op = unix.EPOLL_CTL_ADD
+	}
+	if epollCtl(u.poll, op, u.fds[i], &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}) == nil {
+		u.held[i] = on
+	}
+}
+
+// drop closes what is at its end.
+func (u *pump) drop(i int) {
+	if u.fds[i] < 0 {
+		return
+	}
+	if i == terminal { // which has another descriptor
+		u.hold(i, false)
+	}
+	shut(u.fds[i]) // by which it leaves the nest
+	u.fds[i], u.held[i] = -1, false
+}
+
+// run goes on until nothing is left to be read.
+func (u *pump) run() {
+	u.turning.Lock()
+	defer u.turning.Unlock()
+	defer u.close()
+	for {
+		for u.lent != nil {
+			u.home.Wait()
+		}
+		idle := false
+		if !u.turn(func() (ready [watched]bool) {
+			ready = u.look(0)
+			idle = ready == [watched]bool{}
+			return ready
+		}) {
+			return
+		}
+		if idle && u.door.ask(unix.EPOLLIN) == nil {
+			u.rest()
+		}
+	}
+}
+
+// rest waits until something is ready, or there may be room again. turning is held.
+func (u *pump) rest() {
+	u.turning.Unlock()
+	defer u.turning.Lock()
+	if errors.Is(u.door.rest(), os.ErrDeadlineExceeded) {
+		u.door.file.SetReadDeadline(never)
+	}
+}
+
+// borrow lets a peer take turns in the place of run, which does not wake meanwhile,
+// or of another peer, who does not need it any more.
+func (u *pump) borrow(by *peer) bool {
+	u.turning.Lock()
+	defer u.turning.Unlock()
+	if u.gone || u.lent == nil && u.door.ask(0) != nil {
+		return false
+	}
+	u.lent = by
+	return true
+}
+
+// giveBack ends that, unless another peer has it now.
+func (u *pump) giveBack(by *peer) {
+	u.turning.Lock()
+	defer u.turning.Unlock()
+	if u.lent != by {
+		return
+	}
+	u.lent = nil
+	u.home.Signal()
+	if u.gone || u.door.ask(unix.EPOLLIN) != nil {
+		u.kick()
+	}
+}
+
+// attend takes a turn of what it was borrowed for: it lingers until something is
+// ready, or the host has said something. on is false when it is over, for whatever
+// reason.
+func (u *pump) attend(by *peer, until time.Time) (heard, on bool) {
+	u.turning.Lock()
+	defer u.turning.Unlock()
+	if u.lent != by {
+		return false, false
+	}
+	more := u.turn(func() (ready [watched]bool) {
+		ready, heard, on = u.beside(by.link, until)
+		if u.lent != by {
+			ready, on = [watched]bool{}, false
+		}
+		return ready
+	})
+	return heard, on && more
+}
+
+// beside lingers until something is ready, or the host has said something. turning
+// is held, but not while it waits.
+func (u *pump) beside(l *link, until time.Time) (ready [watched]bool, heard, on bool) {
+	var fds [watched + 2]unix.PollFd // with room for the host and the scheduler
+	var is [watched]int
+	n := 0
+	for i, fd := range u.fds {
+		if u.held[i] {
+			fds[n], is[n] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}, i
+			n++
+		}
+	}
+	u.turning.Unlock()
+	heard, on = l.linger(fds[:n], until)
+	u.turning.Lock()
+	for k := range n {
+		ready[is[k]] = fds[k].Revents != 0
+	}
+	return ready, heard, on
+}
+
+// linger is run until the process has ended, but for lingerTime at most, without
+// giving the thread away, which takes longer than many a command does. It reports
+// whether the end has come. What it has left is sweep's, or run's.
+func (u *pump) linger() bool {
+	for until := time.Now().Add(lingerTime); !u.hasEnded(); {
+		left := time.Until(until)
+		if left <= 0 {
+			return false
+		}
+		ms := int(left.Milliseconds()) + 1
+		u.turn(func() [watched]bool { return u.look(ms) })
+	}
+	return true
+}
+
+// sweep takes what a process has left that has ended: most often nothing but the
+// ends of its outputs. What it has left running is run's.
+func (u *pump) sweep() {
+	for range 2 {
+		if !u.turn(func() [watched]bool { return u.look(0) }) {
+			u.close()
+			return
+		}
+	}
+	go u.run()
+}
+
+// turn takes what is ready, and reports whether there is more to wait for.
+func (u *pump) turn(wait func() [watched]bool) bool {
+	for i := endOf; i < watched; i++ {
+		u.hold(i, true)
+	}
+	room := u.ended && u.finished() || u.room()
+	open := false
+	for i := range endOf {
+		u.hold(i, room)
+		open = open || u.fds[i] >= 0
+	}
+	if !open && u.fds[endOf] < 0 && u.fds[tracer] < 0 && u.finished() {
+		u.drop(note)
+		u.gone = true
+		return false
+	}
+	ready := wait()
+	for _, i := range []int{stdout, stderr, terminal} {
+		if ready[i] {
+			u.read(i, maxTurn)
+		}
+	}
+	if ready[control] {
+		u.answers()
+	}
+	if ready[note] {
+		u.heed()
+	}
+	if ready[endOf] {
+		u.reap()
+	}
+	if ready[tracer] {
+		u.reapTracer()
+	}
+	u.conclude()
+	return true
+}
+
+// look returns what is ready, or becomes so within that many ms.
+func (u *pump) look(ms int) (ready [watched]bool) {
+	var events [watched]unix.EpollEvent
+	n, err := epollWait(u.poll, events[:], ms)
+	if err != nil {
+		return ready
+	}
+	for _, e := range events[:n] {
+		ready[e.Fd] = true
+	}
+	return ready
+}
+
+// kick has the pump look again whether there is room.
+func (u *pump) kick() {
+	u.door.file.SetReadDeadline(past)
+}
+
+// maxTurn bounds what is read of one stream before the others are looked at.
+const maxTurn = 4 * readSize
+
+// read takes what stands in a stream's pipe, until it has that many bytes.
+func (u *pump) read(i, most int) {
+	b := readBuffers.Get().(*[readSize]byte)
+	defer readBuffers.Put(b)
+	for total := 0; total < most && u.fds[i] >= 0 && u.held[i]; {
+		p := b[:min(len(b), most-total)]
+		dropping := u.ended && u.left[i] <= 0
+		if u.ended && !dropping {
+			p = p[:min(u.left[i], len(p))]
+		}
+		n, err := raw.Read(u.fds[i], p)
+		switch {
+		case err == unix.EAGAIN:
+			u.left[i] = 0 // somebody else took it
+			return
+		case err != nil || n == 0: // of a terminal, EIO
+			u.left[i] = 0
+			u.lose(i)
+			return
+		}
+		if !dropping {
+			u.wrote(uint8(i), p[:n])
+			u.left[i] -= n
+		}
+		if total += n; !u.ended && !u.room() {
+			return
+		}
+	}
+}
+
+// answers reads what stands in descriptor 4's pipe. What was written before it is
+// kept before it; what is written meanwhile is not looked at yet.
+func (u *pump) answers() {
+	n, err := raw.Readable(u.fds[control])
+	if err == nil && u.drain(stdout) && u.drain(stderr) && u.drain(terminal) {
+		u.read(control, max(n, 1)) // 1 finds the end
+	}
+}
+
+// drain reads what stands in a stream's pipe now, and reports whether it could.
+func (u *pump) drain(i int) bool {
+	for u.fds[i] >= 0 {
+		n, err := raw.Readable(u.fds[i])
+		if err != nil || n == 0 {
+			return true
+		}
+		if !u.room() {
+			return false
+		}
+		u.read(i, n)
+	}
+	return true
+}
+
+// lose closes a stream that is at its end. The terminal may be in use.
+func (u *pump) lose(i int) {
+	u.alive.Lock()
+	defer u.alive.Unlock()
+	u.drop(i)
+}
+
+// heed takes the rule that was broken.
+func (u *pump) heed() {
+	b := make([]byte, 4<<10)
+	n, err := unix.Read(u.fds[note], b)
+	if err == unix.EAGAIN || err == unix.EINTR {
+		return
+	}
+	u.drop(note)
+	if n > 0 && u.reaped {
+		unix.Kill(u.warden, unix.SIGKILL) // what it traces ends with it
+	} else if n > 0 {
+		u.broke("blocked_commands: " + strings.ToValidUTF8(string(b[:n]), "?"))
+	}
+}
+
+// reap takes the status of the process, and notes what it has left in its pipes.
+func (u *pump) reap() {
+	if u.fds[endOf] < 0 {
+		return
+	}
+	u.alive.Lock()
+	defer u.alive.Unlock()
+	pid, err := raw.Reap(u.pid, &u.status, &u.usage)
+	if err == nil && pid == 0 || err == unix.EINTR {
+		return
+	}
+	u.reaped, u.ended = true, true
+	u.mu.Lock()
+	u.over = true
+	u.mu.Unlock()
+	u.drop(endOf)
+	for i := range endOf {
+		if u.fds[i] >= 0 {
+			u.left[i] = outputSize // or until there is nothing
+			if n, err := raw.Readable(u.fds[i]); err == nil && i != terminal {
+				u.left[i] = n
+			}
+		}
+	}
+}
+
+// finished reports whether the end was told.
+func (u *pump) finished() bool { return u.ended && u.hasEnded() }
+
+// conclude tells the end when all that was written before it has been kept.
+func (u *pump) conclude() {
+	if !u.ended || u.hasEnded() {
+		return
+	}
+	for i := range endOf {
+		if u.left[i] > 0 {
+			u.read(i, u.left[i])
+		}
+		if u.fds[i] >= 0 && u.left[i] > 0 {
+			return
+		}
+	}
+	if u.fds[note] >= 0 {
+		u.heed()
+	}
+	if u.fds[terminal] >= 0 {
+		u.lose(terminal) // who still has it is told, as when a window is closed
+	}
+	u.finish(u.status, &u.usage)
+}
+
+// reapTracer takes the end of the tracer, which outlives the process as long as
+// there is something to trace.
+func (u *pump) reapTracer() {
+	var status unix.WaitStatus
+	if pid, err := unix.Wait4(u.warden, &status, unix.WNOHANG, nil); err == nil && pid == 0 {
+		return
+	}
+	u.drop(tracer)
+}

@@ -1,0 +1,143 @@
+package guestinit
+
+import (
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/confine"
+	"github.com/atoll-run/atoll/internal/guest/raw"
+	"github.com/atoll-run/atoll/internal/guest/wire"
+)
+
+// attendant is the process that starts programs, in a sandbox that lives for
+// long, instead of process 1.
+type attendant struct {
+	pidfd int
+	cue   int // the end of a pipe; a byte in it sends the attendant to the host
+}
+
+const (
+	errAttended  = failure("this sandbox has an attendant, which starts its programs")
+	errHasRuns   = failure("programs run that no attendant could look after")
+	errNoMeeting = failure("no folder is mounted at " + wire.Meeting + " to meet the host in")
+)
+
+// attend has the attendant come to the host, and starts it if there is none.
+func (s *supervisor) attend(m *wire.AttendMessage) error {
+	if s.attendant == nil {
+		if err := s.startAttendant(m); err != nil {
+			return err
+		}
+	}
+	if _, err := raw.Write(s.attendant.cue, []byte{'h'}); err != nil && err != unix.EAGAIN { // a full pipe says enough
+		return step("cue the attendant", err)
+	}
+	return nil
+}
+
+func (s *supervisor) startAttendant(m *wire.AttendMessage) error {
+	var st unix.Stat_t
+	switch {
+	case len(s.runs) > 0:
+		return errHasRuns
+	case unix.Stat(wire.Meeting, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR:
+		return errNoMeeting
+	}
+	if w := s.warm; w != nil {
+		s.warm = nil
+		s.discard(w)
+	}
+	if err := s.seal(); err != nil {
+		return err
+	}
+	if err := s.limit(wire.Limits{Processes: m.Limits.Processes}); err != nil {
+		return err
+	}
+	// From now on nobody here asks how a child has ended: what programs leave
+	// behind goes without process 1 having to look for it.
+	s.reap()
+	s.dirty = false
+	if err := disregardChildren(); err != nil {
+		return err
+	}
+	a, err := spawnAttendant(&s.rules, m.Limits.OpenFiles)
+	if err == nil {
+		s.attendant, s.attended = a, true
+	}
+	return err
+}
+
+func disregardChildren() error {
+	ignore := [4]uint64{1} // SIG_IGN
+	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGCHLD), uintptr(unsafe.Pointer(&ignore)), 0, 8, 0, 0); e != 0 {
+		return step("sigaction", e)
+	}
+	return nil
+}
+
+// attendantFiles is how many descriptors an attendant may have open itself.
+const attendantFiles = 8192
+
+// spawnAttendant starts the attendant. It reads the rules that it is to start
+// programs under first, and cues from then on. The number of files is its soft
+// limit, which a Go program raises for itself and gives its children back.
+func spawnAttendant(rules *wire.ConfineMessage, files uint64) (*attendant, error) {
+	text, err := confine.Told(rules.Append(nil))
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(text)
+	var cue pair
+	if err := unix.Pipe2(cue[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		return nil, step("pipe", err)
+	}
+	defer unix.Close(cue[0])
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		unix.Close(cue[1])
+		return nil, step("/dev/null", err)
+	}
+	defer unix.Close(null)
+	if files == 0 {
+		files = 1024
+	}
+	own := unix.Rlimit{}
+	err = unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &own)
+	if err == nil {
+		err = unix.Prlimit(0, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: files, Max: max(files, attendantFiles)}, nil)
+	}
+	if err != nil {
+		unix.Close(cue[1])
+		return nil, step("limit open files", err)
+	}
+	a := &attendant{pidfd: -1, cue: cue[1]}
+	_, err = syscall.ForkExec(Attendant, []string{Attendant}, &syscall.ProcAttr{
+		Dir:   "/",
+		Files: []uintptr{uintptr(null), uintptr(null), uintptr(null), uintptr(text), uintptr(cue[0])},
+		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &a.pidfd},
+	})
+	if e := unix.Prlimit(0, unix.RLIMIT_NOFILE, &own, nil); err == nil {
+		err = e
+	}
+	if err != nil {
+		unix.Close(cue[1])
+		return nil, step("start the attendant", err)
+	}
+	return a, nil
+}
+
+// Attendant is the attendant's binary.
+const Attendant = hooks + "/attendant"
+
+// watchAttendant waits for a sudden end, after which Attend starts another one.
+func (s *supervisor) watchAttendant() {
+	if a := s.attendant; a != nil && a.pidfd >= 0 {
+		s.watch(a.pidfd, unix.POLLIN, func() {
+			raw.Close(a.pidfd)
+			raw.Close(a.cue)
+			s.attendant = nil
+		})
+	}
+}

@@ -1,0 +1,40 @@
+package guestinit
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/proctree"
+)
+
+const errNoRun = failure("no such run")
+
+// kill sends a signal to a run's process group; SIGKILL ends all that belongs to
+// the run.
+func (s *supervisor) kill(id, signal uint64) error {
+	for _, r := range s.runs {
+		if r.id != id || r.ended {
+			continue
+		}
+		r.killed = true
+		if signal == uint64(unix.SIGKILL) {
+			s.end(r)
+			return nil
+		}
+		if signal == 0 || signal > 64 {
+			return unix.EINVAL
+		}
+		return step("kill", unix.Kill(-r.pid, unix.Signal(signal)))
+	}
+	return errNoRun
+}
+
+// end ends a run with everything it has started. Alone in the sandbox it takes
+// every process there is along, in one step that no fork outruns; beside other
+// runs it ends what descends from it.
+func (s *supervisor) end(r *run) {
+	if len(s.runs) == 1 {
+		unix.Kill(-1, unix.SIGKILL)
+		return
+	}
+	proctree.Kill(r.pid)
+}

@@ -1,0 +1,208 @@
+package guestinit
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/raw"
+	"github.com/atoll-run/atoll/internal/guest/wire"
+)
+
+// run is a program whose last frame has not been made yet.
+type run struct {
+	process
+	id      uint64
+	streams [2]stream
+	limit   uint64 // bytes per stream to pass on
+
+	deadline time.Time // zero for none
+	timedOut bool
+	killed   bool   // by the host
+	blocked  string // the rule that ended it
+	warm     bool
+
+	// Until a warmed interpreter has taken all that control holds, nothing has
+	// run: should it die before, another is started.
+	control int // reading end, -1 for none
+	request wire.RunMessage
+
+	asked  bool // whether it has said its last word
+	ended  bool // the main process was reaped, or said its last word
+	status unix.WaitStatus
+	usage  unix.Rusage
+}
+
+// startRun starts a program or wakes the interpreter that waits for it.
+func (s *supervisor) startRun(id uint64, p []byte) {
+	var m wire.RunMessage
+	if !m.Decode(p) {
+		s.refuse(id, errMalformed)
+		return
+	}
+	if len(s.runs)+len(s.out.ended(nil)) >= wire.MaxRuns {
+		s.refuse(id, errBusy)
+		return
+	}
+	if s.attended {
+		s.refuse(id, errAttended)
+		return
+	}
+	for _, r := range s.runs {
+		if r.id == id {
+			return // asked for twice: it runs
+		}
+	}
+	s.part()
+	if err := s.seal(); err != nil {
+		s.refuse(id, err)
+		return
+	}
+	if err := writeFiles(m.Files, s.home); err != nil {
+		s.refuse(id, err)
+		return
+	}
+	m.Files = nil
+	r := &run{id: id, limit: m.Output, control: -1, request: m}
+	if err := s.program(r); err != nil {
+		s.refuse(id, err)
+		return
+	}
+	if m.Timeout > 0 {
+		r.deadline = time.Now().Add(time.Duration(min(m.Timeout, 1<<62)))
+	}
+	s.runs = append(s.runs, r)
+	s.brake = brake{}
+}
+
+const errBusy = failure("too many runs in this sandbox")
+
+// program starts the process of a run, or wakes the one that waits for it.
+func (s *supervisor) program(r *run) (err error) {
+	m := &r.request
+	if w := s.warm; w != nil && m.Language == w.cmd.Language {
+		s.warm = nil
+		if m.Warm && w.fits(&m.Command) && w.release(m.Env, hookState{twin: s.twin, moved: s.moved}) == nil {
+			r.warm, r.control = true, w.control[0]
+			r.began(w.process)
+			return nil
+		}
+		s.discard(w)
+	}
+	p, err := s.spawn(&m.Command, m.Env, nil)
+	if err == nil {
+		r.began(p)
+	}
+	return err
+}
+
+// began notes the process of a run.
+func (r *run) began(p process) {
+	r.process = p
+	r.streams[0] = stream{pipe: pipe{fd: p.stdout}, typ: wire.Stdout, left: -1}
+	r.streams[1] = stream{pipe: pipe{fd: p.stderr}, typ: wire.Stderr, left: -1}
+}
+
+// again starts the program of a run whose warmed interpreter died before it
+// came to it, and reports whether it did.
+func (s *supervisor) again(r *run) bool {
+	if r.control < 0 {
+		return false
+	}
+	unread, _ := raw.Readable(r.control)
+	died := r.status.Signaled() && !r.timedOut && !r.killed && unread > 0
+	raw.Close(r.control)
+	r.control = -1
+	if !died {
+		return false
+	}
+	r.streams[0].close()
+	r.streams[1].close()
+	if r.note >= 0 {
+		raw.Close(r.note)
+	}
+	r.warm, r.ended = false, false
+	return s.program(r) == nil
+}
+
+// refuse answers a run of which nothing was started.
+func (s *supervisor) refuse(id uint64, err error) {
+	m := wire.ReplyMessage{Error: clip(err.Error(), 4<<10)}
+	s.out.put(wire.Refused, id, m.Append(nil))
+}
+
+// watchRuns adds what the runs wait for.
+func (s *supervisor) watchRuns() {
+	room := s.out.room() > 0
+	for _, r := range s.runs {
+		if r.ended {
+			continue
+		}
+		for i := range r.streams {
+			if st := &r.streams[i]; st.fd >= 0 && (room || st.total >= r.limit) {
+				s.watch(st.fd, unix.POLLIN, func() { s.pump(r, st) })
+			}
+		}
+		if r.note >= 0 {
+			s.watch(r.note, unix.POLLIN, func() { s.broke(r) })
+		}
+		if r.pidfd >= 0 {
+			s.watch(r.pidfd, unix.POLLIN, func() { s.reapRun(r) })
+		}
+	}
+}
+
+// expire ends the runs that are past their deadline.
+func (s *supervisor) expire(now time.Time) {
+	for _, r := range s.runs {
+		if !r.ended && !r.timedOut && !r.deadline.IsZero() && !now.Before(r.deadline) {
+			r.timedOut = true
+			s.end(r)
+		}
+	}
+}
+
+// settle finishes the runs that have ended and whose pipes are drained.
+func (s *supervisor) settle() {
+	for i := 0; i < len(s.runs); i++ {
+		r := s.runs[i]
+		s.listen(r)
+		if !r.ended || s.again(r) || !s.drain(r) {
+			continue // when the spool is full, the next acknowledgement makes room
+		}
+		s.finish(r)
+		s.runs = append(s.runs[:i], s.runs[i+1:]...)
+		i--
+	}
+}
+
+// finish makes a run's last frame.
+func (s *supervisor) finish(r *run) {
+	s.broke(r)
+	if r.note >= 0 {
+		raw.Close(r.note)
+	}
+	m := wire.ExitMessage{
+		Code:     uint64(r.status.ExitStatus()),
+		TimedOut: r.timedOut,
+		Warm:     r.warm,
+		Stdout:   r.streams[0].total,
+		Stderr:   r.streams[1].total,
+		PeakRSS:  uint64(max(r.usage.Maxrss, 0)) << 10,
+		CPU:      uint64(max(r.usage.Utime.Nano()+r.usage.Stime.Nano(), 0)),
+	}
+	if r.status.Signaled() {
+		m.Signal = uint64(r.status.Signal())
+		m.Code = 128 + m.Signal
+	}
+	m.Blocked = r.blocked
+	if m.Code != 0 {
+		m.DiskFull, m.TasksFull = diskFull(), tasksFull(s.limits.Processes)
+	}
+	s.out.put(wire.Exit, r.id, m.Append(nil))
+	for i := range r.streams {
+		if st := &r.streams[i]; st.fd >= 0 {
+			s.keepOpen(&st.pipe)
+		}
+	}
+}

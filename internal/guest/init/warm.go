@@ -1,0 +1,216 @@
+package guestinit
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/guest/raw"
+	"github.com/atoll-run/atoll/internal/guest/wire"
+)
+
+// warmed is an interpreter that has started and waits, inside its own start-up,
+// for its program.
+type warmed struct {
+	process
+	cmd     wire.Command
+	request uint64 // answered once the hook reports; 0 from then on
+	ready   bool
+	control pair     // the hook reads from it what changes for the run
+	note    int      // the hook says on it that it waits
+	undo    []string // files and folders made for the start, in this order
+	site    siteTimes
+}
+
+// startWarm starts an interpreter. The one that waited before it, if any, ends.
+func (s *supervisor) startWarm(id uint64, p []byte) {
+	var m wire.WarmMessage
+	if !m.Decode(p) {
+		s.reply(id, errMalformed)
+		return
+	}
+	if s.attended {
+		s.reply(id, errAttended)
+		return
+	}
+	if w := s.warm; w != nil {
+		s.warm = nil
+		if w.request != 0 {
+			s.reply(w.request, failure("another interpreter was asked for"))
+		}
+		s.discard(w)
+	}
+	s.part()
+	w, err := s.warmUp(&m)
+	if err != nil {
+		s.reply(id, err)
+		return
+	}
+	w.request = id
+	s.warm = w
+}
+
+func (s *supervisor) warmUp(m *wire.WarmMessage) (_ *warmed, err error) {
+	l, ok := languages[m.Language]
+	if !ok {
+		return nil, failure("no such language: " + m.Language)
+	}
+	control, err := newPipe()
+	if err != nil {
+		return nil, err
+	}
+	note, err := newPipe()
+	if err != nil {
+		control.close()
+		return nil, err
+	}
+	w := &warmed{cmd: m.Command, control: control, note: note[0]}
+	env, err := l.prepare(w, m, control[0])
+	if err == nil {
+		w.process, err = s.spawn(&m.Command, env, map[int]int{l.fd: control[0], l.fd + 1: note[1]})
+	}
+	unix.Close(note[1])
+	if err != nil {
+		control.close()
+		unix.Close(w.note)
+		w.cleanUp()
+		return nil, err
+	}
+	return w, nil
+}
+
+// watchWarm waits for the hook's word, and then for nothing but a sudden end.
+func (s *supervisor) watchWarm() {
+	w := s.warm
+	switch {
+	case w == nil:
+	case !w.ready:
+		s.watch(w.note, unix.POLLIN, func() { s.heard(w) })
+	case w.pidfd >= 0:
+		s.watch(w.pidfd, unix.POLLIN, s.reap)
+	}
+}
+
+// heard takes the hook's report: 'R' when it waits, or 'E' and why it cannot.
+func (s *supervisor) heard(w *warmed) {
+	if s.warm != w || w.ready {
+		return
+	}
+	b := make([]byte, 4<<10)
+	n, _ := raw.Read(w.note, b)
+	if n > 0 && b[0] == 'R' {
+		w.ready = true
+		w.cleanUp()
+		if err := s.seal(); err != nil {
+			s.warm = nil
+			s.reply(w.request, err)
+			s.discard(w)
+			return
+		}
+		// What the imports had to say belongs to no program.
+		for _, fd := range []int{w.stdout, w.stderr} {
+			raw.Read(fd, b)
+		}
+		s.reply(w.request, nil)
+		w.request = 0
+		return
+	}
+	s.warm = nil
+	if n > 0 {
+		s.reply(w.request, failure("warm "+w.cmd.Language+": "+string(b[1:n])))
+	} else {
+		n, _ := raw.Read(w.stderr, b)
+		s.reply(w.request, failure("warm "+w.cmd.Language+": the interpreter ended before it was ready: "+string(b[:n])))
+	}
+	s.discard(w)
+}
+
+// warmDied is told that the waiting interpreter was reaped.
+func (s *supervisor) warmDied() {
+	w := s.warm
+	if !w.ready {
+		return // heard sees the pipe's end, and what was said before it
+	}
+	s.warm = nil
+	s.discard(w)
+}
+
+// fits reports whether the interpreter can become what a run asks for.
+func (w *warmed) fits(c *wire.Command) bool {
+	if !w.ready || c.Path != w.cmd.Path || c.Dir != w.cmd.Dir || c.Limits != w.cmd.Limits || !slices.Equal(c.Argv, w.cmd.Argv) {
+		return false
+	}
+	switch c.Language {
+	case "python":
+		// It has looked for its user's packages before it came to the hook. npm
+		// has a folder beside them.
+		return !exists(wire.Home+"/.local/lib") || !hasPrefixed(wire.Home+"/.local/lib", "python")
+	case "node":
+		// Up to version 21 it remembers that there was none.
+		return !exists(wire.Home + "/package.json")
+	}
+	return true
+}
+
+// settle has a restored interpreter map its memory in while nobody waits for it.
+// It reports whether the hook is at it, and will tell when done.
+func (w *warmed) settle(request uint64) bool {
+	if !w.ready || w.cmd.Language != "python" {
+		return false
+	}
+	if n, err := raw.Write(w.control[1], []byte{1, 0, 0, 0, touch}); n != 5 || err != nil {
+		return false
+	}
+	w.ready, w.request = false, request
+	return true
+}
+
+// release lets the interpreter go on, as the program it waited for. The reading
+// end of control stays open, to tell by it whether the interpreter came so far.
+func (w *warmed) release(env []string, is hookState) error {
+	msg, err := languages[w.cmd.Language].message(w.cmd.Env, env, is)
+	if err != nil {
+		return err
+	}
+	if len(msg) > maxRelease {
+		return unix.E2BIG
+	}
+	for len(msg) > 0 {
+		n, err := raw.Write(w.control[1], msg)
+		if err != nil {
+			return err
+		}
+		msg = msg[n:]
+	}
+	raw.Close(w.control[1])
+	raw.Close(w.note)
+	return nil
+}
+
+// maxRelease keeps release's write within the pipe, so that it never waits.
+const maxRelease = 60 << 10
+
+// discard ends an interpreter that will not be used.
+func (s *supervisor) discard(w *warmed) {
+	if w.pid > 0 {
+		unix.Kill(w.pid, unix.SIGKILL)
+	}
+	for _, fd := range []int{w.control[0], w.control[1], w.note, w.stdout, w.stderr, w.pidfd, w.process.note} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	w.cleanUp()
+	s.dirty = true
+}
+
+// cleanUp removes what the start needed, so that the program finds no trace.
+func (w *warmed) cleanUp() {
+	for _, path := range w.undo {
+		if unix.Unlink(path) == unix.EISDIR {
+			unix.Rmdir(path)
+		}
+	}
+	w.undo = nil
+	w.site.restore()
+}

@@ -1,0 +1,174 @@
+// Package bus carries what gateways and executors say to each other over NATS:
+// jobs to an executor with room, cancellations to the executor that has the
+// run, output logs, and results that outlive every process.
+//
+// Gateways use Runner, Log (to read), Await and Results; executors use Serve
+// and Log (to write). NATS runs inside this process unless Config has a URL;
+// nothing else differs.
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+)
+
+// Config says where the bus is and how much it may keep.
+type Config struct {
+	// URL names NATS servers, separated by commas, with user and password where
+	// they are needed. Empty: a server inside this process, that nobody else can
+	// reach.
+	URL         string
+	Credentials string // path of a NATS credentials file; "" for none
+	CA          string // path of certificates that the servers' are checked against; "" for the system's
+	Cert, Key   string // paths of this client's certificate and key; "" for none
+
+	Dir      string // folder of the server inside this process; made 0700
+	Name     string // this process, unique on the bus: letters, digits, - and _
+	Replicas int    // of every stream, on a NATS cluster; 0 is 1
+
+	MaxBytes    int64         // of all output logs together; 0 is 4 GiB. The oldest goes first
+	MaxRunBytes int64         // of one execution's log; 0 is 64 MiB. The oldest goes first
+	MaxAge      time.Duration // of output logs; 0 is a day
+
+	Log *slog.Logger
+
+	// Inject and Extract carry a trace context in headers; nil for none.
+	Inject  func(ctx context.Context) map[string]string
+	Extract func(ctx context.Context, headers map[string]string) context.Context
+}
+
+// token is what can be a part of a subject.
+var token = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
+
+// Bus is one process's connection.
+type Bus struct {
+	cfg    Config
+	server *server.Server      // nil when it is elsewhere
+	ctl    *nats.Conn          // what is short: jobs, answers, results
+	data   *nats.Conn          // logs, so that nothing short waits behind them
+	js     jetstream.JetStream // on ctl
+	turns  jetstream.KeyValue
+	log    *Log
+	opened atomic.Bool     // all of the above is there
+	closed context.Context // ends with Close
+	close  context.CancelFunc
+
+	mu       sync.Mutex
+	epoch    context.Context // see connection
+	newEpoch context.CancelFunc
+
+	waits waits
+
+	origins sync.Map // trace id of a run of this process -> the gateway that waits
+}
+
+// Open connects, and waits for the server as long as ctx allows.
+func Open(ctx context.Context, cfg Config) (_ *Bus, err error) {
+	if !token.MatchString(cfg.Name) {
+		return nil, fmt.Errorf("bus: name %q must be letters, digits, - and _", cfg.Name)
+	}
+	if cfg.MaxBytes == 0 {
+		cfg.MaxBytes = 4 << 30
+	}
+	if cfg.MaxRunBytes == 0 {
+		cfg.MaxRunBytes = 64 << 20
+	}
+	if cfg.MaxAge == 0 {
+		cfg.MaxAge = 24 * time.Hour
+	}
+	cfg.Replicas = max(1, cfg.Replicas)
+	b := &Bus{cfg: cfg}
+	b.closed, b.close = context.WithCancel(context.Background())
+	b.waits.open = map[string]*Waiter{}
+	b.log = &Log{b: b, pipes: map[string]*pipe{}}
+	b.epoch, b.newEpoch = context.WithCancel(b.closed)
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("bus: %w", err), b.Close())
+		}
+	}()
+	if cfg.URL == "" {
+		if b.server, err = embed(ctx, cfg); err != nil {
+			return nil, err
+		}
+	}
+	if b.ctl, err = b.connect(ctx, controlConn); err != nil {
+		return nil, err
+	}
+	if b.data, err = b.connect(ctx, dataConn); err != nil {
+		return nil, err
+	}
+	if b.js, err = jetstream.New(b.ctl); err != nil {
+		return nil, err
+	}
+	if b.log.js, err = jetstream.New(b.data); err != nil {
+		return nil, err
+	}
+	if b.turns, err = ensure(ctx, b.js, cfg); err != nil {
+		return nil, err
+	}
+	if b.log.stream, err = b.log.js.Stream(ctx, outputStream); err != nil {
+		return nil, err
+	}
+	b.opened.Store(true)
+	return b, nil
+}
+
+// Close lets go of the bus, and ends the server inside this process. Call it
+// after every Executor and Results has ended. What Append has taken is stored
+// first, unless that takes more than a moment.
+func (b *Bus) Close() error {
+	b.log.flush(5 * time.Second)
+	b.close()
+	var errs []error
+	for _, nc := range []*nats.Conn{b.ctl, b.data} {
+		if nc == nil {
+			continue
+		}
+		if nc.IsConnected() {
+			errs = append(errs, nc.FlushTimeout(5*time.Second))
+		}
+		nc.Close()
+	}
+	b.waits.done.Wait()
+	b.log.senders.Wait()
+	if b.server != nil {
+		b.server.Shutdown()
+		b.server.WaitForShutdown()
+	}
+	return errors.Join(errs...)
+}
+
+// Ready returns nil while the bus can be used, else an Unavailable fault.
+func (b *Bus) Ready() error {
+	for _, nc := range []*nats.Conn{b.ctl, b.data} {
+		if !nc.IsConnected() {
+			return unavailable(errors.New("connection is " + nc.Status().String()))
+		}
+	}
+	return nil
+}
+
+// Log is the output logs.
+func (b *Bus) Log() *Log { return b.log }
+
+// Runner is the executors as gateways see them.
+func (b *Bus) Runner() execution.Runner { return runner{b} }
+
+// unavailable is the fault of a bus that cannot be reached.
+func unavailable(err error) error {
+	return fault.Wrap(fault.Unavailable, err, "the message bus cannot be reached; retry after a moment")
+}

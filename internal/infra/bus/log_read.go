@@ -1,0 +1,287 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+)
+
+const (
+	// silence is how long a reader waits before it looks whether there is still
+	// something to wait for. A living run is never silent for as long.
+	silence = 20 * time.Second
+
+	away = 200 * time.Millisecond // between two tries on a bus that is away
+)
+
+// Follow implements execution.LogReader; it may end with ErrNoLog. It outlives
+// the absence of the bus.
+//
+// A reader listens to the log's subject, and reads from the stream what it has
+// missed: at first, and whenever it was too slow. So one that keeps up costs the
+// stream nothing, and what it gets may be on its way to the disk still.
+func (l *Log) Follow(ctx context.Context, traceID string, after int64, yield func([]execution.Event) error) (*execution.Result, error) {
+	if !token.MatchString(traceID) {
+		return nil, ErrNoLog
+	}
+	f := &follower{l: l, traceID: traceID, after: max(1, after), yield: yield, tail: tail{more: make(chan struct{}, 1)}}
+	sub, err := l.b.data.Subscribe(logPrefix+traceID, func(m *nats.Msg) { f.tail.add(m.Data) })
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails on a closed connection only
+	return f.follow(ctx)
+}
+
+// follower is one Follow.
+type follower struct {
+	l       *Log
+	traceID string
+	after   int64  // seq of the last event passed on
+	place   uint64 // in the stream, before which there is nothing to read; 0 if not known
+	yield   func([]execution.Event) error
+	tail    tail
+}
+
+// errAgain says that something was missed.
+var errAgain = errors.New("something was missed")
+
+// follow reads what is stored and then listens, until something was missed.
+func (f *follower) follow(ctx context.Context) (*execution.Result, error) {
+	if err := f.l.b.Ready(); err != nil {
+		return nil, err
+	}
+	nothing := true // so far, at all
+	for n := 0; ; n++ {
+		epoch := f.l.b.connection()
+		f.tail.reset()
+		some, end, err := f.catchUp(ctx)
+		if end != nil || err != nil && !errors.Is(err, errAgain) {
+			return end, err
+		}
+		nothing = nothing && !some
+		if nothing && err == nil {
+			if err := f.l.expect(ctx, f.traceID); err != nil {
+				return nil, err
+			}
+		}
+		if err == nil {
+			end, err = f.listen(ctx, epoch)
+			if end != nil || !errors.Is(err, errAgain) {
+				return end, err
+			}
+		}
+		// What was heard may not have been stored yet; the bus may be away.
+		if err := sleep(ctx, f.l.b.closed, time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// sleep waits, and returns why it was cut short.
+func sleep(ctx, closed context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-closed.Done():
+		return unavailable(errClosed)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// catchUp passes on what is stored. some says that there was anything.
+func (f *follower) catchUp(ctx context.Context) (some bool, end *execution.Result, err error) {
+	if f.place == 0 && f.after > 1 {
+		if f.place, err = f.l.find(ctx, f.traceID, f.after); err != nil {
+			return false, nil, f.lost(ctx, err)
+		}
+	}
+	for {
+		records, err := f.l.read(ctx, f.traceID, max(1, f.place))
+		if err != nil {
+			return some, nil, f.lost(ctx, err)
+		}
+		if len(records) == 0 {
+			return some, nil, nil
+		}
+		for _, r := range records {
+			some = true
+			f.place = r.place + 1
+			if end, err := f.pass(r.entry); end != nil || err != nil {
+				return some, end, err
+			}
+		}
+	}
+}
+
+// lost waits a little when the bus is away.
+func (f *follower) lost(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := sleep(ctx, f.l.b.closed, away); err != nil {
+		return err
+	}
+	return errors.Join(errAgain, err)
+}
+
+// listen passes on what is heard, until the end or until something was missed.
+func (f *follower) listen(ctx, epoch context.Context) (*execution.Result, error) {
+	quiet := time.NewTimer(silence)
+	defer quiet.Stop()
+	for {
+		for {
+			raw, ok := f.tail.next()
+			if !ok {
+				break
+			}
+			if raw == nil {
+				return nil, errAgain
+			}
+			e, err := decodeEntry(raw)
+			if err != nil {
+				return nil, err
+			}
+			if e.first() > f.after+1 {
+				return nil, errAgain
+			}
+			if end, err := f.pass(e); end != nil || err != nil {
+				return end, err
+			}
+			quiet.Reset(silence)
+		}
+		select {
+		case <-f.tail.more:
+		case <-epoch.Done():
+			return nil, errAgain
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-quiet.C:
+			if err := f.l.expect(ctx, f.traceID); err != nil {
+				return nil, err
+			}
+			return nil, errAgain
+		}
+	}
+}
+
+// pass hands on the events of an entry that are new.
+func (f *follower) pass(e entry) (*execution.Result, error) {
+	if e.end != nil {
+		return e.end, nil
+	}
+	// What was stored twice, and what the caller has, is left out.
+	if skip := f.after - e.first() + 1; skip > 0 {
+		e.events = e.events[min(skip, int64(len(e.events))):]
+	}
+	if len(e.events) == 0 {
+		return nil, nil
+	}
+	f.after = e.last()
+	return nil, f.yield(e.events)
+}
+
+// expect returns ErrNoLog when there is no log and no executor that could
+// write one.
+func (l *Log) expect(ctx context.Context, traceID string) error {
+	alive, err := runner{l.b}.Alive(ctx, traceID)
+	if alive || err != nil && ctx.Err() == nil {
+		return nil // on a bus that is away: nobody knows
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if _, _, err := l.last(ctx, traceID); errors.Is(err, ErrNoLog) {
+		return err
+	}
+	return nil
+}
+
+// find returns where in the stream to begin for the events after a seq: the
+// message that has the first of them or, if nothing newer is stored, the last;
+// 0 if there is none.
+func (l *Log) find(ctx context.Context, traceID string, after int64) (uint64, error) {
+	e, hi, err := l.last(ctx, traceID)
+	if errors.Is(err, ErrNoLog) {
+		return 0, nil
+	}
+	if err != nil || e.first() <= after+1 {
+		return hi, err
+	}
+	_, lo, err := l.get(ctx, traceID, 1)
+	if errors.Is(err, ErrNoLog) {
+		return 0, nil
+	}
+	// Along the stream a log's seqs only rise: halve the way between the first
+	// message, which is too early or what we want, and the last.
+	for err == nil && lo < hi {
+		mid := lo + (hi-lo+1)/2
+		var m entry
+		var at uint64
+		m, at, err = l.get(ctx, traceID, mid)
+		switch {
+		case err == nil && at <= hi && m.first() <= after+1:
+			lo = at
+		case err == nil || errors.Is(err, ErrNoLog):
+			hi, err = mid-1, nil
+		}
+	}
+	return lo, err
+}
+
+// Last implements execution.LogWriter.
+func (l *Log) Last(ctx context.Context, traceID string) (int64, error) {
+	e, _, err := l.last(ctx, traceID)
+	if errors.Is(err, ErrNoLog) {
+		return 1, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return e.last(), nil
+}
+
+// Result returns how an execution ended according to its log, ErrNoLog if it
+// does not say. Ask it before a run is concluded as lost.
+func (l *Log) Result(ctx context.Context, traceID string) (*execution.Result, error) {
+	e, _, err := l.last(ctx, traceID)
+	if err != nil {
+		return nil, err
+	}
+	if e.end == nil {
+		return nil, ErrNoLog
+	}
+	return e.end, nil
+}
+
+// last returns the last entry of a log.
+func (l *Log) last(ctx context.Context, traceID string) (entry, uint64, error) {
+	if !token.MatchString(traceID) {
+		return entry{}, 0, ErrNoLog
+	}
+	m, err := l.stream.GetLastMsgForSubject(ctx, logPrefix+traceID)
+	return found(m, err)
+}
+
+// get returns the first entry of a log at or after a place in the stream.
+func (l *Log) get(ctx context.Context, traceID string, seq uint64) (entry, uint64, error) {
+	m, err := l.stream.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(logPrefix+traceID))
+	return found(m, err)
+}
+
+func found(m *jetstream.RawStreamMsg, err error) (entry, uint64, error) {
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return entry{}, 0, ErrNoLog
+	}
+	if err != nil {
+		return entry{}, 0, unavailable(err)
+	}
+	e, err := decodeEntry(m.Data)
+	return e, m.Sequence, err
+}

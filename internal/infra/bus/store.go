@@ -1,0 +1,95 @@
+package bus
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+)
+
+const (
+	storeTimeout = 5 * time.Second // for a stream's answer
+	// maxRefusals is how often a stream may refuse a message, as when its disk is
+	// full, before it is given up. A bus that is away is waited for.
+	maxRefusals = 8
+)
+
+// store publishes to a stream until the stream says that it has the message.
+// The message may be there twice when an answer was lost.
+func (b *Bus) store(ctx context.Context, nc *nats.Conn, msg *nats.Msg) error {
+	refusals := 0
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		try, cancel := context.WithTimeout(ctx, storeTimeout)
+		stop := context.AfterFunc(b.connection(), cancel)
+		answer, err := nc.RequestMsgWithContext(try, msg)
+		stop()
+		cancel()
+		if err == nil {
+			if acknowledged(answer.Data) {
+				return nil
+			}
+			err = fmt.Errorf("the stream refuses: %s", answer.Data)
+			refusals++
+		}
+		if refusals >= maxRefusals || errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrMaxPayload) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// acknowledged reads {"stream":"NAME","seq":17,…}, which a stream answers for
+// each message: too often to read it as JSON in general.
+func acknowledged(b []byte) bool {
+	_, seq, ok := bytes.Cut(b, []byte(`"seq":`))
+	if !ok || bytes.Contains(b, []byte(`"error":`)) {
+		return false
+	}
+	seq = bytes.TrimLeft(seq, " 0")
+	return len(seq) > 0 && seq[0] >= '1' && seq[0] <= '9'
+}
+
+// account counts a stored message, and purges the log's oldest messages when
+// they are more than one execution may have. Purging costs, so a part is
+// purged at a time. mu is held.
+func (p *pipe) account(n int64) {
+	p.bytes += n
+	p.sizes = append(p.sizes, n)
+	if len(p.sizes) > execution.MaxEvents { // the stream has dropped the first
+		p.bytes -= p.sizes[0]
+		p.sizes = p.sizes[1:]
+		p.cut = true
+	}
+	most := p.l.b.cfg.MaxRunBytes
+	if p.bytes <= most {
+		return
+	}
+	i := 0
+	for p.bytes > most-most/8 && i < len(p.sizes)-1 {
+		p.bytes -= p.sizes[i]
+		i++
+	}
+	p.sizes = p.sizes[i:]
+	p.cut = true
+	// By how many stay, not by where they begin: for the latter the stream reads
+	// everything of the log that stays as well, and keeps it in memory.
+	keep := uint64(len(p.sizes))
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	ctx, cancel := context.WithTimeout(p.l.b.closed, storeTimeout)
+	defer cancel()
+	err := p.l.stream.Purge(ctx, jetstream.WithPurgeSubject(logPrefix+p.traceID), jetstream.WithPurgeKeep(keep))
+	if err != nil && p.l.b.closed.Err() == nil {
+		p.l.b.cfg.Log.Warn("cannot cut a log; the stream's own bounds hold", "trace_id", p.traceID, "error", err)
+	}
+}

@@ -1,0 +1,74 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+)
+
+// Subjects and streams.
+const (
+	startSubject = "atoll.start" // to any executor with room
+	startGroup   = "executors"
+	execPrefix   = "atoll.exec."   // + executor: a start for this one
+	runPrefix    = "atoll.run."    // + trace id: about a run, to the executor that has it
+	turnPrefix   = "atoll.turn."   // + digest: a start, or the end of the turn, to the executor that has it
+	resultPrefix = "atoll.result." // + gateway + trace id
+	logPrefix    = "atoll.log."    // + trace id
+
+	resultsStream = "ATOLL_RESULTS"
+	outputStream  = "ATOLL_OUTPUT"
+	turnsBucket   = "ATOLL_TURNS"
+
+	// resultsBytes bounds the results that no gateway has recorded yet. When it is
+	// reached none is lost: Finish fails until gateways have caught up.
+	resultsBytes = 2 << 30
+	turnsBytes   = 64 << 20
+
+	// turnLease is how long a turn belongs to an executor that says nothing more.
+	turnLease = 60 * time.Second
+)
+
+// ensure makes the streams, or fits those there are to the configuration.
+func ensure(ctx context.Context, js jetstream.JetStream, cfg Config) (turns jetstream.KeyValue, err error) {
+	for _, s := range []jetstream.StreamConfig{
+		{
+			Name:        resultsStream,
+			Description: "results that no gateway has recorded yet",
+			Subjects:    []string{resultPrefix + "*.*"},
+			Retention:   jetstream.WorkQueuePolicy,
+			Discard:     jetstream.DiscardNew,
+			MaxBytes:    resultsBytes,
+			Replicas:    cfg.Replicas,
+		}, {
+			Name:              outputStream,
+			Description:       "output of executions, a subject for each",
+			Subjects:          []string{logPrefix + "*"},
+			Discard:           jetstream.DiscardOld,
+			MaxBytes:          cfg.MaxBytes,
+			MaxAge:            cfg.MaxAge,
+			MaxMsgsPerSubject: execution.MaxEvents,
+			AllowDirect:       true,
+			Replicas:          cfg.Replicas,
+		},
+	} {
+		if _, err := js.CreateOrUpdateStream(ctx, s); err != nil {
+			return nil, fmt.Errorf("make stream %s: %w", s.Name, err)
+		}
+	}
+	turns, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket:      turnsBucket,
+		Description: "which executor has a turn's sandbox",
+		TTL:         turnLease,
+		MaxBytes:    turnsBytes,
+		Replicas:    cfg.Replicas,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make bucket %s: %w", turnsBucket, err)
+	}
+	return turns, nil
+}

@@ -1,0 +1,293 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/fault"
+)
+
+// auditStore is the audit.Store.
+type auditStore struct{ db *DB }
+
+var _ audit.Store = (*auditStore)(nil)
+
+const (
+	maxAuditPage = 1000
+	exportPage   = 500 // rows that an export holds at a time
+	day          = 24 * time.Hour
+)
+
+// appendRow is the task of a row without an execution.
+type appendRow struct{ r audit.Row }
+
+func (t *appendRow) locks() []int64 { return nil }
+func (t *appendRow) order() string  { return "c" }
+func (t *appendRow) do(ctx context.Context, b *batch) error {
+	return insertAudit(ctx, b, t.r, time.Time{})
+}
+
+func (s *auditStore) Append(ctx context.Context, r audit.Row) error {
+	r.FailureReason = storable(r.FailureReason)
+	return s.db.write.wrap("append an audit row", s.db.writer.write(ctx, &appendRow{r}))
+}
+
+// checkAudit refuses a row that the database cannot keep as it is.
+func checkAudit(r audit.Row) error {
+	if r.Retention%day != 0 || r.Retention < 0 || r.Retention > audit.MaxRetention {
+		return fault.New(fault.Invalid, "the retention of an audit row is 1 to %d whole days", audit.MaxRetention/day)
+	}
+	return checkMap(r.Metadata)
+}
+
+// insertAudit adds a row; the database gives it its time where that is zero, and a
+// retention that is not said is the tenant's.
+func insertAudit(ctx context.Context, b *batch, r audit.Row, at time.Time) error {
+	if err := checkAudit(r); err != nil {
+		return err
+	}
+	metadata, err := jsonOf(r.Metadata, len(r.Metadata) == 0)
+	if err != nil {
+		return err
+	}
+	hosts, err := listOf(r.OutboundHosts)
+	if err != nil {
+		return err
+	}
+	mounts, err := listOf(r.Mounts)
+	if err != nil {
+		return err
+	}
+	if at.IsZero() {
+		if at, err = b.clock(ctx); err != nil {
+			return err
+		}
+	}
+	return b.later(ctx, `INSERT INTO audit_rows (trace_id, tenant, key_id, environment, source, agent, session_id, language, code_sha256,
+			exit_status, exit_code, failure_reason, duration_ms, stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated,
+			peak_memory, outbound_hosts, metadata, mounts, retention_days, created_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+			coalesce(nullif(?, 0), (SELECT audit_days FROM tenants WHERE id = ?), ?), ?)`,
+		r.TraceID, r.Tenant, r.Key, r.Environment, r.Source, r.Agent, r.SessionID, r.Language, r.CodeSHA256[:],
+		string(r.ExitStatus), r.ExitCode, r.FailureReason, r.DurationMS, r.StdoutBytes, r.StderrBytes, r.StdoutTruncated, r.StderrTruncated,
+		r.PeakMemory, hosts, metadata, mounts, int64(r.Retention/day), r.Tenant, int64(audit.DefaultRetention/day), micros(at))
+}
+
+const auditColumns = `id, trace_id, tenant, key_id, environment, source, agent, session_id, language, code_sha256,
+	exit_status, exit_code, failure_reason, duration_ms, stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated,
+	peak_memory, outbound_hosts, metadata, mounts, retention_days, created_at`
+
+var qualifiedAudit = prefixed("r", auditColumns)
+
+func scanAudit(s scanner) (audit.Row, error) {
+	r, dest := auditDest()
+	err := s.Scan(dest.all()...)
+	if err != nil {
+		return *r, err
+	}
+	return *r, dest.finish(r)
+}
+
+// auditScan holds what of a row needs another look after it was read.
+type auditScan struct {
+	row                     *audit.Row
+	digest                  []byte
+	hosts, metadata, mounts string
+	days, created           int64
+}
+
+func auditDest() (*audit.Row, *auditScan) {
+	r := &audit.Row{}
+	return r, &auditScan{row: r}
+}
+
+func (a *auditScan) all() []any {
+	r := a.row
+	return []any{&r.ID, &r.TraceID, &r.Tenant, &r.Key, &r.Environment, &r.Source, &r.Agent, &r.SessionID, &r.Language, &a.digest,
+		&r.ExitStatus, &r.ExitCode, &r.FailureReason, &r.DurationMS, &r.StdoutBytes, &r.StderrBytes, &r.StdoutTruncated, &r.StderrTruncated,
+		&r.PeakMemory, &a.hosts, &a.metadata, &a.mounts, &a.days, &a.created}
+}
+
+func (a *auditScan) finish(r *audit.Row) (err error) {
+	copy(r.CodeSHA256[:], a.digest)
+	r.Retention = time.Duration(a.days) * day
+	r.CreatedAt = instant(a.created)
+	if r.Metadata, err = mapOf(a.metadata); err != nil {
+		return err
+	}
+	if a.hosts != "" {
+		err = json.Unmarshal([]byte(a.hosts), &r.OutboundHosts)
+	}
+	if err == nil && a.mounts != "" {
+		err = json.Unmarshal([]byte(a.mounts), &r.Mounts)
+	}
+	return err
+}
+
+// List is ordered by time and then id: the ids of a tenant grow with time but
+// for calls at the same moment.
+func (s *auditStore) List(ctx context.Context, f audit.Filter) ([]audit.Row, string, error) {
+	if f.Limit < 1 || f.Limit > maxAuditPage {
+		return nil, "", fault.New(fault.Invalid, "limit must be between 1 and %d", maxAuditPage)
+	}
+	q, err := s.listQuery(f)
+	if err == nil {
+		err = s.db.calls.settle(ctx)
+	}
+	if err != nil {
+		return nil, "", s.db.read.wrap("list audit rows", err)
+	}
+	rows, err := q.rows(ctx, s.db.read)
+	page, err := collect(rows, err, scanAudit)
+	if err != nil {
+		return nil, "", s.db.read.wrap("list audit rows", err)
+	}
+	if len(page) <= f.Limit {
+		return page, "", nil
+	}
+	page = page[:f.Limit]
+	last := page[len(page)-1]
+	return page, encodeCursor(s.db.seal, auditList(f.Tenant), place{micros(last.CreatedAt), strconv.FormatInt(last.ID, 10)}), nil
+}
+
+func auditList(tenant string) string { return "audit/" + tenant }
+
+func (s *auditStore) listQuery(f audit.Filter) (*selection, error) {
+	q := &selection{}
+	q.add(`SELECT `+auditColumns+` FROM audit_rows WHERE tenant = ?`, f.Tenant)
+	for _, c := range []struct{ column, value string }{
+		{"key_id", f.Key}, {"source", f.Source}, {"exit_status", string(f.ExitStatus)}, {"trace_id", f.TraceID},
+	} {
+		if c.value != "" {
+			q.add(` AND `+c.column+` = ?`, c.value)
+		}
+	}
+	if f.Agent != "" { // the second condition is the partial index's
+		q.add(` AND agent = ? AND agent <> ''`, f.Agent)
+	}
+	if f.SessionID != "" {
+		q.add(` AND session_id = ? AND session_id <> ''`, f.SessionID)
+	}
+	if len(f.CodeSHA256) > 0 {
+		q.add(` AND code_sha256 = ?`, f.CodeSHA256)
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.Metadata)) {
+		q.add(` AND `+s.db.read.jsonPair("metadata"), key, f.Metadata[key])
+	}
+	if !f.Since.IsZero() {
+		q.add(` AND created_at >= ?`, micros(f.Since))
+	}
+	if !f.Before.IsZero() {
+		q.add(` AND created_at < ?`, micros(f.Before))
+	}
+	if f.Cursor != "" {
+		p, err := decodeCursor(s.db.seal, auditList(f.Tenant), f.Cursor)
+		if err != nil {
+			return nil, err
+		}
+		id, err := strconv.ParseInt(p.id, 10, 64)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "page must be the next_page of an earlier answer")
+		}
+		q.add(` AND (created_at, id) < (?, ?)`, p.at, id)
+	}
+	q.add(` ORDER BY created_at DESC, id DESC LIMIT ?`, f.Limit+1)
+	return q, nil
+}
+
+// jsonPair is a condition that a column's JSON object has a key with a value.
+func (p *pool) jsonPair(column string) string {
+	if p.postgres {
+		return fmt.Sprintf(`(nullif(%s, '')::json ->> ?::text) = ?`, column)
+	}
+	return fmt.Sprintf(`EXISTS (SELECT 1 FROM json_each(nullif(%s, '')) AS j WHERE j.key = ? AND j.value = ?)`, column)
+}
+
+func (s *auditStore) Export(ctx context.Context, tenant string, since, before time.Time) iter.Seq2[audit.Row, error] {
+	return func(yield func(audit.Row, error) bool) {
+		if err := s.db.calls.settle(ctx); err != nil {
+			yield(audit.Row{}, s.db.read.wrap("export audit rows", err))
+			return
+		}
+		at, id := micros(since), int64(0)
+		if since.IsZero() {
+			at = 0
+		}
+		end := int64(math.MaxInt64)
+		if !before.IsZero() {
+			end = micros(before)
+		}
+		for {
+			rows, err := s.db.read.rows(ctx, `SELECT `+auditColumns+` FROM audit_rows
+				WHERE tenant = ? AND (created_at, id) > (?, ?) AND created_at < ? ORDER BY created_at, id LIMIT ?`, tenant, at, id, end, exportPage)
+			page, err := collect(rows, err, scanAudit)
+			if err != nil {
+				yield(audit.Row{}, s.db.read.wrap("export audit rows", err))
+				return
+			}
+			for _, r := range page {
+				if !yield(r, nil) {
+					return
+				}
+				at, id = micros(r.CreatedAt), r.ID
+			}
+			if len(page) < exportPage {
+				return
+			}
+		}
+	}
+}
+
+// Purge deletes rows; the database would refuse any whose time has not come.
+func (s *auditStore) Purge(ctx context.Context, most int) (int, error) {
+	if most <= 0 {
+		return 0, nil
+	}
+	var n int
+	err := s.db.write.transact(ctx, func(t *tx) error {
+		n = 0
+		now, err := t.pool.clock(ctx, t)
+		if err != nil {
+			return err
+		}
+		// The trigger of SQLite, which must do without our function, knows only
+		// milliseconds.
+		query := `SELECT id FROM audit_members WHERE expires_at <= ? ORDER BY expires_at LIMIT ?`
+		if t.pool.postgres {
+			query += ` FOR UPDATE SKIP LOCKED` // another process purges as well
+		}
+		rows, err := t.rows(ctx, query, micros(now)-1000, most)
+		ids, err := collect(rows, err, func(sc scanner) (id int64, err error) { return id, sc.Scan(&id) })
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if _, err := t.exec(ctx, `DELETE FROM audit_rows WHERE id = ?`, id); err != nil {
+				return err
+			}
+			if _, err := t.exec(ctx, `DELETE FROM audit_members WHERE id = ?`, id); err != nil {
+				return err
+			}
+		}
+		n = len(ids)
+		return nil
+	})
+	return n, s.db.write.wrap("purge audit rows", err)
+}
+
+func (s *auditStore) Unsealed(ctx context.Context) ([]string, error) {
+	var all []string
+	err := s.db.calls.settle(ctx)
+	if err == nil {
+		all, err = s.db.read.tenantsIn(ctx, "audit_unsealed")
+	}
+	return all, s.db.read.wrap("list tenants with unsealed rows", err)
+}

@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+)
+
+// wrap says which step failed, and makes a fault of what a caller can do
+// something about.
+func (p *pool) wrap(step string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err
+	}
+	err = fmt.Errorf("store: %s: %w", step, err)
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case unreachable(err):
+		return fault.Wrap(fault.Unavailable, err, "the database cannot be reached; try again")
+	case violates(err, unique):
+		return fault.Wrap(fault.Conflict, err, "the name or id is taken")
+	case violates(err, check):
+		return fault.Wrap(fault.Invalid, err, "a value is out of bounds")
+	case violates(err, foreign):
+		return fault.Wrap(fault.NotFound, err, "what this refers to does not exist")
+	}
+	return err
+}
+
+// unreachable reports whether err is about the way to the database, or its
+// being closed, locked or full, and not about what it was asked.
+func unreachable(err error) bool {
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) {
+		return true
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch e.Code {
+		case "57P01", "57P02", "57P03", // shutting down, crashed, starting
+			"53300", "53100", "53200", // too many connections, disk full, out of memory
+			"25006",          // read-only: a standby
+			"40001", "40P01", // serialization, deadlock
+			"55P03": // lock not available
+			return true
+		}
+		return strings.HasPrefix(e.Code, "08")
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		switch e.Code() & 0xff {
+		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY:
+			return true
+		}
+		return false
+	}
+	return pgconn.SafeToRetry(err) || strings.Contains(err.Error(), "conn closed")
+}
+
+// deadlocked reports whether PostgreSQL has ended a transaction for the sake of
+// another; it was undone.
+func deadlocked(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (e.Code == "40001" || e.Code == "40P01")
+}
+
+type violation int
+
+const (
+	unique violation = iota
+	check
+	foreign
+	raised // by a trigger
+)
+
+var (
+	sqliteViolations = map[int]violation{
+		sqlite3.SQLITE_CONSTRAINT_UNIQUE:     unique,
+		sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY: unique,
+		sqlite3.SQLITE_CONSTRAINT_ROWID:      unique,
+		sqlite3.SQLITE_CONSTRAINT_CHECK:      check,
+		sqlite3.SQLITE_CONSTRAINT_NOTNULL:    check,
+		sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: foreign,
+		sqlite3.SQLITE_CONSTRAINT_TRIGGER:    raised,
+	}
+	postgresViolations = map[string]violation{"23505": unique, "23514": check, "23502": check, "23503": foreign, "P0001": raised}
+)
+
+// violates reports whether err is a constraint's refusal.
+func violates(err error, v violation) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		got, known := postgresViolations[e.Code]
+		return known && got == v
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		got, known := sqliteViolations[e.Code()]
+		return known && got == v
+	}
+	return false
+}
+
+// found makes a fault of a query that found nothing.
+func (p *pool) found(step string, err error, format string, args ...any) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return fault.New(fault.NotFound, format, args...)
+	}
+	return p.wrap(step, err)
+}

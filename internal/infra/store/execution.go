@@ -1,0 +1,232 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+)
+
+// executions is the execution.Store.
+type executions struct{ db *DB }
+
+var _ execution.Store = (*executions)(nil)
+
+// executionColumns are read by scanExecution, in this order. They are not
+// qualified: a query that joins has them of one table only.
+const executionColumns = `seq, trace_id, tenant, key_id, environment, source, delivery, agent, turn, language, timeout,
+	metadata, code_sha256, cpu, memory, webhook_url, webhook_secret, webhook_status, status,
+	stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated, stored, output_truncated,
+	last_seq, exit_code, error, not_started, peak_memory, warm, thread, created_at, completed_at, mounts`
+
+// executionRow is an execution as it comes from the database.
+type executionRow struct {
+	*execution.Execution
+	seq    int64
+	secret []byte // of its webhook, sealed
+}
+
+func scanExecution(s scanner) (executionRow, error) {
+	e := &execution.Execution{}
+	row := executionRow{Execution: e}
+	var timeout, created int64
+	var metadata, mounts string
+	var completed sql.NullInt64
+	var digest []byte
+	err := s.Scan(&row.seq, &e.TraceID, &e.Tenant, &e.Key, &e.Environment, &e.Source, &e.Delivery, &e.Agent, &e.Turn, &e.Language, &timeout,
+		&metadata, &digest, &e.CPU, &e.Memory, &e.Webhook.URL, &row.secret, &e.WebhookStatus, &e.Status,
+		&e.StdoutBytes, &e.StderrBytes, &e.StdoutTruncated, &e.StderrTruncated, &e.Stored, &e.OutputTruncated,
+		&e.LastSeq, &e.ExitCode, &e.Error, &e.NotStarted, &e.PeakMemory, &e.Warm, &e.Thread, &created, &completed, &mounts)
+	if err != nil {
+		return row, err
+	}
+	copy(e.CodeSHA256[:], digest)
+	e.Timeout = time.Duration(timeout) * time.Microsecond
+	e.CreatedAt = instant(created)
+	if completed.Valid {
+		e.CompletedAt = instant(completed.Int64)
+	}
+	if e.Metadata, err = mapOf(metadata); err == nil && mounts != "" {
+		err = json.Unmarshal([]byte(mounts), &e.Mounts)
+	}
+	return row, err
+}
+
+// unseal opens the webhook's secret.
+func (s *executions) unseal(row executionRow) (*execution.Execution, error) {
+	if len(row.secret) > 0 {
+		secret, err := s.db.seal.Open(row.secret, webhookPlace(row.TraceID))
+		if err != nil {
+			return nil, fmt.Errorf("store: secret of %s: %w", row.TraceID, err)
+		}
+		row.Webhook.Secret = string(secret)
+	}
+	return row.Execution, nil
+}
+
+func webhookPlace(traceID string) string { return "executions/webhook_secret/" + traceID }
+
+func (s *executions) Get(ctx context.Context, tenant, traceID string) (*execution.Execution, error) {
+	return s.get(ctx, s.db.read, tenant, traceID)
+}
+
+func (s *executions) get(ctx context.Context, q querier, tenant, traceID string) (*execution.Execution, error) {
+	row, err := scanExecution(q.row(ctx, `SELECT `+executionColumns+` FROM executions WHERE trace_id = ? AND tenant = ?`, traceID, tenant))
+	if err != nil {
+		return nil, q.dialect().found("get an execution", err, "no such execution")
+	}
+	return s.unseal(row)
+}
+
+func (s *executions) Output(ctx context.Context, tenant, traceID string) (*execution.Execution, error) {
+	e, err := s.get(ctx, s.db.read, tenant, traceID)
+	if err != nil {
+		return nil, err
+	}
+	err = s.db.read.row(ctx, `SELECT o.stdout, o.stderr FROM executions e JOIN execution_outputs o ON o.seq = e.seq WHERE e.trace_id = ?`, traceID).Scan(&e.Stdout, &e.Stderr)
+	if err != nil && err != sql.ErrNoRows { // an execution that wrote nothing has none
+		return nil, s.db.read.wrap("get an output", err)
+	}
+	return e, nil
+}
+
+func (s *executions) Unfinished(ctx context.Context, t time.Time, limit int) ([]*execution.Execution, error) {
+	return s.many(ctx, "list the unfinished", `SELECT `+executionColumns+` FROM executions
+		WHERE status = 'running' AND created_at < ? ORDER BY created_at, trace_id LIMIT ?`, micros(t), limit)
+}
+
+func (s *executions) Expired(ctx context.Context, keep time.Duration, limit int) ([]*execution.Execution, error) {
+	now, err := s.db.read.clock(ctx, s.db.read)
+	if err != nil {
+		return nil, s.db.read.wrap("list the expired", err)
+	}
+	return s.many(ctx, "list the expired", `SELECT `+executionColumns+` FROM executions
+		WHERE completed_at < ? AND completed_at IS NOT NULL ORDER BY completed_at, trace_id LIMIT ?`, micros(now.Add(-keep)), limit)
+}
+
+func (s *executions) many(ctx context.Context, step, query string, args ...any) ([]*execution.Execution, error) {
+	rows, err := s.db.read.rows(ctx, query, args...)
+	all, err := collect(rows, err, func(sc scanner) (*execution.Execution, error) {
+		row, err := scanExecution(sc)
+		if err != nil {
+			return nil, err
+		}
+		return s.unseal(row)
+	})
+	return all, s.db.read.wrap(step, err)
+}
+
+func (s *executions) SetWebhookStatus(ctx context.Context, traceID string, status execution.WebhookStatus) error {
+	err := execOne(ctx, s.db.write, "execution", `UPDATE executions SET webhook_status = ? WHERE trace_id = ?`, string(status), traceID)
+	return s.db.write.wrap("set a webhook's status", err)
+}
+
+func (s *executions) Redeliver(ctx context.Context, e *execution.Execution) error {
+	err := s.db.write.transact(ctx, func(t *tx) error {
+		n, err := t.exec(ctx, `UPDATE executions SET webhook_status = ? WHERE trace_id = ? AND tenant = ? AND status <> 'running' AND webhook_status IN (?, ?)`,
+			string(execution.WebhookPending), e.TraceID, e.Tenant, string(execution.WebhookDelivered), string(execution.WebhookFailed))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fault.New(fault.Conflict, "a delivery of this webhook is under way; wait for its end")
+		}
+		if s.db.enqueue == nil {
+			return nil
+		}
+		return s.db.enqueue(ctx, t.Tx, e)
+	})
+	return s.db.write.wrap("redeliver a webhook", err)
+}
+
+func (s *executions) Delete(ctx context.Context, traceIDs []string) error {
+	// A running one stays: something is still going to conclude it.
+	err := s.db.write.transact(ctx, func(t *tx) error {
+		for _, id := range traceIDs {
+			var tenant, metadata string
+			var seq, created int64
+			err := t.row(ctx, `DELETE FROM executions WHERE trace_id = ? AND status <> 'running' RETURNING seq, tenant, metadata, created_at`, id).
+				Scan(&seq, &tenant, &metadata, &created)
+			if err == sql.ErrNoRows {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			pairs, err := mapOf(metadata)
+			if err != nil {
+				return err
+			}
+			for key, value := range pairs {
+				if _, err := t.exec(ctx, `DELETE FROM execution_metadata WHERE tenant = ? AND key = ? AND value = ? AND created_at = ? AND trace_id = ?`,
+					tenant, key, value, created, id); err != nil {
+					return err
+				}
+			}
+			if _, err := t.exec(ctx, `DELETE FROM execution_outputs WHERE seq = ?`, seq); err != nil {
+				return err
+			}
+			if _, err := t.exec(ctx, `DELETE FROM idempotency_keys WHERE trace_id = ?`, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return s.db.write.wrap("delete executions", err)
+}
+
+// PurgeKeys looks for old keys where that holds up nobody who writes.
+func (s *executions) PurgeKeys(ctx context.Context, most int) (int, error) {
+	type key struct{ tenant, key string }
+	rows, err := s.db.read.rows(ctx, `SELECT tenant, key FROM idempotency_keys WHERE created_at <= atoll_now() - ? LIMIT ?`, idempotencyTime.Microseconds(), most)
+	old, err := collect(rows, err, func(sc scanner) (k key, err error) { return k, sc.Scan(&k.tenant, &k.key) })
+	if err != nil || len(old) == 0 {
+		return 0, s.db.read.wrap("list old idempotency keys", err)
+	}
+	var total int64
+	err = s.db.write.transact(ctx, func(t *tx) error {
+		total = 0
+		for _, k := range old { // it may have been used again since
+			n, err := t.exec(ctx, `DELETE FROM idempotency_keys WHERE tenant = ? AND key = ? AND created_at <= atoll_now() - ?`,
+				k.tenant, k.key, idempotencyTime.Microseconds())
+			if err != nil {
+				return err
+			}
+			total += n
+		}
+		return nil
+	})
+	return int(total), s.db.write.wrap("purge idempotency keys", err)
+}
+
+// jsonOf is a list or map as it is stored; empty ones are ”.
+func jsonOf[T any](v T, empty bool) (string, error) {
+	if empty {
+		return "", nil
+	}
+	b, err := json.Marshal(v)
+	return string(b), err
+}
+
+func mapOf(s string) (map[string]string, error) {
+	if s == "" {
+		return nil, nil
+	}
+	var m map[string]string
+	err := json.Unmarshal([]byte(s), &m)
+	return m, err
+}
+
+// checkMap refuses text of a map which is stored as JSON.
+func checkMap(m map[string]string) error {
+	for k, v := range m {
+		if err := checkText([]any{k, v}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

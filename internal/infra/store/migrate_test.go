@@ -1,0 +1,276 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pressly/goose/v3"
+
+	"github.com/atoll-run/atoll/internal/infra/seal"
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+func testBox(t testing.TB) *seal.Box {
+	t.Helper()
+	b, err := seal.New(make([]byte, seal.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Shared is the PostgreSQL of the tests that neither stop nor measure it.
+var Shared atolltest.SharedPostgres
+
+func TestMain(m *testing.M) { Shared.Main(m) }
+
+// migrationTargets are fresh databases, one of each engine.
+func migrationTargets(t *testing.T, test func(t *testing.T, fresh func() Config)) {
+	t.Run("sqlite", func(t *testing.T) {
+		test(t, func() Config { return Config{Path: filepath.Join(t.TempDir(), "atoll.db"), Seal: testBox(t)} })
+	})
+	t.Run("postgres", func(t *testing.T) {
+		server := Shared.Get(t)
+		test(t, func() Config {
+			url, err := server.Database(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return Config{URL: url, Seal: testBox(t)}
+		})
+	})
+}
+
+func mustOpen(t *testing.T, c Config) *DB {
+	t.Helper()
+	db, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// openPool opens a database without migrating it.
+func openPool(ctx context.Context, c Config) (*pool, error) {
+	if c.URL != "" {
+		return openPostgres(ctx, c)
+	}
+	write, read, err := openSQLite(ctx, c.Path)
+	if err != nil {
+		return nil, err
+	}
+	return write, read.close()
+}
+
+// fixtures put a row into the tables that a version of the schema has added.
+// They are never edited either: they are what that version wrote.
+var fixtures = map[int64]string{
+	1: `INSERT INTO plans (name, max_cpu, max_memory, concurrency, max_timeout, streaming, async, max_output, built_in) VALUES ('old', 1, 2, 3, 4, TRUE, FALSE, 5, FALSE);
+		INSERT INTO tenants (id, name, plan, sandbox_enabled, tier, monthly_credits, redaction_off, audit_days, created_at) VALUES ('ten_1', 'old', 'old', TRUE, 'standard', 1.5, '["jwt"]', 7, 1700000000000001);
+		INSERT INTO policy_events (tenant, actor, field, old_value, new_value, created_at) VALUES ('ten_1', 'cli', 'f', 'a', 'b', 1)`,
+	2: `INSERT INTO executions (trace_id, tenant, key_id, environment, source, delivery, agent, turn, language, timeout, metadata, code_sha256, cpu, memory, webhook_url, webhook_status, status, created_at, completed_at)
+			VALUES ('trc_1', 'ten_1', 'key_1', 'env_1', 'execute', 'inline', '', '', 'python', 1000000, '{"k":"v"}', '', 1, 2, '', '', 'success', 1700000000000000, 1700000000000001);
+		INSERT INTO execution_metadata (tenant, key, value, created_at, trace_id) VALUES ('ten_1', 'k', 'v', 1700000000000000, 'trc_1')`,
+	3: `INSERT INTO audit_rows (trace_id, tenant, key_id, environment, source, agent, session_id, language, code_sha256, exit_status, exit_code, failure_reason,
+			duration_ms, stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated, peak_memory, outbound_hosts, metadata, retention_days, created_at)
+			VALUES ('trc_1', 'ten_1', 'key_1', 'env_1', 'execute', '', '', 'python', '', 'ok', 0, '', 1, 2, 3, FALSE, FALSE, 4, '', '', 30, 1700000000000000)`,
+	4: `INSERT INTO usage_entries (trace_id, tenant, key_id, source, seconds, cpu, memory, bytes_out, sessions, credits, at) VALUES ('trc_1', 'ten_1', 'key_1', 'execute', 1, 1, 1, 0, 1, 2.5, 1700000000000000)`,
+	5: `INSERT INTO secret_key (only_row, fingerprint) VALUES (1, '11ed7886a8f47dcbce3abc85562df181')`, // testBox's
+	6: `INSERT INTO threads (tenant, id, state, bytes, files, created_at, updated_at, lease, lease_until) VALUES ('ten_1', 'thread-1', 'state', 7, 2, 1, 2, '', 0);
+		UPDATE executions SET thread = 'thread-1'`,
+	7: `INSERT INTO connections (id, tenant, slug, kind, prefix, read_only, target, created_at) VALUES ('con_1', 'ten_1', 'team', 's3', 'a/b', TRUE, '{"bucket":"old"}', 1700000000000000);
+		INSERT INTO environments (id, tenant, name, image, limits, env, created_at) VALUES ('env_7', 'ten_1', 'seven', 'default', '{}', '', 1);
+		INSERT INTO grants (id, tenant, connection, environment, prefix, read_only, created_at) VALUES ('grt_1', 'ten_1', 'con_1', 'env_7', 'a/b/c', FALSE, 1);
+		UPDATE executions SET mounts = '["team/a/b:ro"]'`,
+	8: `INSERT INTO environments (id, tenant, name, image, limits, env, created_at, permissions, profile, base_template, timeout)
+			VALUES ('env_1', 'ten_1', 'e', 'default', '{}', '', 1, '{"network":{"mode":"rules","allowed_hosts":["*"]},"filesystem":{"writable":["/tmp"]}}', 'standard', 'tpl_x', 60000000);
+		UPDATE tenants SET network_enabled = TRUE WHERE id = 'ten_1'`,
+	9:  `INSERT INTO keys (id, tenant, name, hash, hint, scopes, webhook_url, created_at, env) VALUES ('key_9', 'ten_1', 'nine', '12345678901234567890123456789012', 'hint', '["read"]', '', 1, '{"A":"b"}')`,
+	10: `INSERT INTO keys (id, tenant, name, hash, hint, scopes, webhook_url, created_at, bound) VALUES ('key_10', 'ten_1', 'ten', '10345678901234567890123456789012', 'hint', '["read"]', '', 1, 'sealed')`,
+	11: `INSERT INTO sandboxes (id, tenant, environment, session, name, key_id, executor, image, asked, limits, memory, disk, permissions, connected, state, sleep, detail,
+			sleep_after, created_at, used_at, metered_at) VALUES ('sb-0123456789abcdef', 'ten_1', 'env_1', 's', 'default', 'key_1', 'exe_1', 'default', 'node:22',
+			'{"cpu":1}', 1, 2, '', TRUE, 'sleeping', 'disk', '', 60000000, 1700000000000000, 1700000000000001, 1700000000000002)`,
+	12: `INSERT INTO previews (sandbox, port, seed, hash, created_at) VALUES ('sb-0123456789abcdef', 80, 'seed', 'hash', 1)`,
+	13: `INSERT INTO snapshots (id, tenant, environment, key_id, executor, sandbox, session, name, image, asked, limits, permissions, connected, sleep_after, kept, bytes, detail, created_at)
+			VALUES ('snap-0123456789abcdef', 'ten_1', 'env_1', 'key_1', 'exe_1', 'sb-0123456789abcdef', 's', 'default', 'default', 'node:22', '{"cpu":1}', '', TRUE, 60000000,
+			'{"state":"one","bytes":7,"disk":2,"memory":true}', 7, '', 1700000000000000);
+		INSERT INTO snapshot_litter (tenant, last) VALUES ('ten_1', 1);
+		UPDATE sandboxes SET sleep = 'stored', kept = '{"state":"two","bytes":7,"disk":2}'`,
+	14: `UPDATE sandboxes SET mounts = '[{"slug":"team","connection":"con_1","kind":"volume","path":"a"}]'`,
+	15: `UPDATE call_log SET name = x'000102030405060708090a0b0c0d0e0f', place = 99`,
+	16: `UPDATE sandboxes SET endings = '[{"from":1700000000000000,"until":1700000000000001,"reason":"full"}]'`,
+}
+
+// checks find each fixture again.
+var checks = map[int64]string{
+	1:  `SELECT count(*) FROM tenants t JOIN plans p ON p.name = t.plan JOIN policy_events e ON e.tenant = t.id WHERE t.monthly_credits = 1.5 AND t.created_at = 1700000000000001`,
+	2:  `SELECT count(*) FROM executions e JOIN execution_metadata m ON m.trace_id = e.trace_id WHERE e.status = 'success' AND m.value = 'v'`,
+	3:  `SELECT count(*) FROM audit_rows r JOIN audit_unsealed u ON u.id = r.id WHERE r.trace_id = 'trc_1'`,
+	4:  `SELECT count(*) FROM usage_entries WHERE credits = 2.5`,
+	5:  `SELECT count(*) FROM secret_key WHERE fingerprint = '11ed7886a8f47dcbce3abc85562df181'`,
+	6:  `SELECT count(*) FROM threads t JOIN executions e ON e.thread = t.id WHERE t.state = 'state' AND t.lease_until = 0`,
+	7:  `SELECT count(*) FROM connections c JOIN grants g ON g.connection = c.id JOIN executions e ON e.mounts = '["team/a/b:ro"]' WHERE c.prefix = 'a/b' AND g.prefix = 'a/b/c'`,
+	8:  `SELECT count(*) FROM environments e JOIN tenants t ON t.id = e.tenant WHERE e.timeout = 60000000 AND e.profile = 'standard' AND t.network_enabled`,
+	9:  `SELECT count(*) FROM keys WHERE env = '{"A":"b"}' AND secrets IS NULL`,
+	10: `SELECT count(*) FROM keys WHERE id = 'key_10' AND bound = 'sealed'`,
+	11: `SELECT count(*) FROM sandboxes WHERE state = 'sleeping' AND asked = 'node:22' AND connected AND metered_at = 1700000000000002`,
+	12: `SELECT count(*) FROM previews WHERE sandbox = 'sb-0123456789abcdef' AND port = 80 AND hash = 'hash'`,
+	13: `SELECT count(*) FROM snapshots n JOIN snapshot_litter l ON l.tenant = n.tenant JOIN sandboxes s ON s.id = n.sandbox
+		WHERE n.connected AND n.bytes = 7 AND n.expires_at IS NULL AND s.kept <> '' AND NOT s.bereft AND l.last = 1`,
+	14: `SELECT count(*) FROM sandboxes s JOIN snapshots n ON n.sandbox = s.id WHERE s.mounts LIKE '%"con_1"%' AND n.mounts = ''`,
+	15: `SELECT count(*) FROM call_log WHERE name = x'000102030405060708090a0b0c0d0e0f' AND place = 99`,
+	16: `SELECT count(*) FROM sandboxes WHERE endings LIKE '%"full"%'`,
+}
+
+// TestUpgrade opens databases as every earlier version left them.
+func TestUpgrade(t *testing.T) {
+	migrationTargets(t, func(t *testing.T, fresh func() Config) {
+		c := fresh()
+		last := mustOpen(t, c)
+		versions, err := ownMigrations(last.write)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := versions.ListSources()
+		if err := last.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, source := range all {
+			if fixtures[source.Version] == "" || checks[source.Version] == "" {
+				t.Fatalf("version %d has no fixture", source.Version)
+			}
+			t.Run(fmt.Sprint("from version ", source.Version), func(t *testing.T) { upgradeFrom(t, fresh(), source.Version) })
+		}
+	})
+}
+
+func upgradeFrom(t *testing.T, c Config, version int64) {
+	ctx := t.Context()
+	p, err := openPool(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := ownMigrations(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.UpTo(ctx, version); err != nil {
+		t.Fatal(err)
+	}
+	for v := range versionsTo(g, version) {
+		for query := range strings.SplitSeq(fixtures[v], ";\n") {
+			if _, err := p.db.ExecContext(ctx, query); err != nil {
+				t.Fatalf("%s: %v", query, err)
+			}
+		}
+	}
+	if err := p.close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time there is nothing to do
+		db := mustOpen(t, c)
+		for v := range versionsTo(g, version) {
+			var n int
+			if err := db.SQL().QueryRowContext(ctx, checks[v]).Scan(&n); err != nil || n != 1 {
+				t.Errorf("what version %d wrote: %d, %v", v, n, err)
+			}
+		}
+		if _, err := db.Tenants().Plan(ctx, "enterprise"); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// versionsTo are those of an engine's schema, up to one: not all change both.
+func versionsTo(g *goose.Provider, last int64) iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		for _, s := range g.ListSources() {
+			if s.Version <= last && !yield(s.Version) {
+				return
+			}
+		}
+	}
+}
+
+func TestNewerSchemaIsRefused(t *testing.T) {
+	migrationTargets(t, func(t *testing.T, fresh func() Config) {
+		for what, statement := range map[string]string{
+			"ours":  `INSERT INTO schema_versions (version_id, is_applied) VALUES (9999, TRUE)`,
+			"River": `INSERT INTO river_migration (line, version) VALUES ('main', 9999)`,
+		} {
+			c := fresh()
+			db := mustOpen(t, c)
+			if _, err := db.SQL().ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if db, err := Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), "newer version of Atoll") {
+				t.Errorf("%s: %v", what, err)
+				if err == nil {
+					db.Close()
+				}
+			}
+		}
+	})
+}
+
+// TestOpenAtOnce starts several processes' worth of stores on one fresh
+// database.
+func TestOpenAtOnce(t *testing.T) {
+	migrationTargets(t, func(t *testing.T, fresh func() Config) {
+		c := fresh()
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(func() {
+				db, err := Open(t.Context(), c)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := db.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestOpenRefuses(t *testing.T) {
+	box := testBox(t)
+	for what, c := range map[string]Config{
+		"no key":                 {Path: filepath.Join(t.TempDir(), "x.db")},
+		"nothing":                {Seal: box},
+		"another database":       {URL: "mysql://user:geheim@localhost/x", Seal: box},
+		"a URL that is none":     {URL: "postgres://user:geheim@[::1/x", Seal: box},
+		"a server that is not":   {URL: "postgres://user:geheim@127.0.0.1:1/x", Seal: box},
+		"a file that is a table": {Path: notADatabase(t), Seal: box},
+	} {
+		db, err := Open(t.Context(), c)
+		if err == nil {
+			db.Close()
+			t.Errorf("%s: opened", what)
+		} else if strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%s: the password is in the error: %v", what, err)
+		}
+	}
+}
+
+func notADatabase(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "x.db")
+	if err := os.WriteFile(path, []byte(strings.Repeat("name,value\n", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,77 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/edge/preview"
+)
+
+// previews is the preview.Store.
+type previews struct{ db *DB }
+
+var _ preview.Store = (*previews)(nil)
+
+// Previews is the store of previews.
+func (db *DB) Previews() preview.Store { return &previews{db} }
+
+const previewColumns = `sandbox, port, seed, hash, created_at`
+
+func scanPreview(s scanner) (*preview.Record, error) {
+	r := &preview.Record{}
+	var created int64
+	if err := s.Scan(&r.Sandbox, &r.Port, &r.Seed, &r.Hash, &created); err != nil {
+		return nil, err
+	}
+	r.CreatedAt = instant(created)
+	return r, nil
+}
+
+const noPreview = "this port is not open"
+
+// Open counts the sandbox's previews in the transaction that adds one.
+func (s *previews) Open(ctx context.Context, r preview.Record) (there *preview.Record, err error) {
+	err = s.db.write.transact(ctx, func(t *tx) error {
+		if t.pool.postgres {
+			if _, err := t.exec(ctx, `SELECT pg_advisory_xact_lock(?)`, lockOf("previews", string(r.Sandbox))); err != nil {
+				return err
+			}
+		}
+		_, err := t.exec(ctx, `INSERT INTO previews (`+previewColumns+`) VALUES (?, ?, ?, ?, atoll_now()) ON CONFLICT (sandbox, port) DO NOTHING`,
+			string(r.Sandbox), r.Port, r.Seed, r.Hash)
+		if err != nil {
+			return err
+		}
+		var n int
+		if err := t.row(ctx, `SELECT count(*) FROM previews WHERE sandbox = ?`, string(r.Sandbox)).Scan(&n); err != nil {
+			return err
+		}
+		if n > preview.MaxPreviews {
+			return fault.Limit("previews", time.Time{}, "a sandbox can have %d open ports; close one that is not needed any more", preview.MaxPreviews)
+		}
+		there, err = scanPreview(t.row(ctx, `SELECT `+previewColumns+` FROM previews WHERE sandbox = ? AND port = ?`, string(r.Sandbox), r.Port))
+		return err
+	})
+	return there, s.db.write.wrap("open a preview", err)
+}
+
+func (s *previews) Find(ctx context.Context, hash []byte) (*preview.Record, error) {
+	r, err := scanPreview(s.db.read.row(ctx, `SELECT `+previewColumns+` FROM previews WHERE hash = ?`, hash))
+	return r, s.db.read.found("find a preview", err, noPreview)
+}
+
+func (s *previews) List(ctx context.Context, id runtime.ID) ([]*preview.Record, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT `+previewColumns+` FROM previews WHERE sandbox = ? ORDER BY port`, string(id))
+	all, err := collect(rows, err, scanPreview)
+	return all, s.db.read.wrap("list previews", err)
+}
+
+func (s *previews) Close(ctx context.Context, id runtime.ID, port uint16) error {
+	n, err := s.db.write.exec(ctx, `DELETE FROM previews WHERE sandbox = ? AND port = ?`, string(id), port)
+	if err == nil && n == 0 {
+		return fault.New(fault.NotFound, noPreview)
+	}
+	return s.db.write.wrap("close a preview", err)
+}

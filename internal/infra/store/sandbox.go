@@ -1,0 +1,384 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+)
+
+// sandboxes is the named.Store.
+type sandboxStore struct{ db *DB }
+
+var _ sandboxes.Store = (*sandboxStore)(nil)
+
+// Sandboxes is the store of named sandboxes.
+func (db *DB) Sandboxes() sandboxes.Store { return &sandboxStore{db} }
+
+const sandboxColumns = `id, tenant, environment, session, name, key_id, executor, image, asked, limits, disk, permissions, connected, env,
+	state, sleep, detail, sleep_after, created_at, used_at, expires_at, metered_at, mounts, kept, endings`
+
+func (s *sandboxStore) scan(sc scanner) (*sandboxes.Sandbox, error) {
+	sb := &sandboxes.Sandbox{}
+	var limits, permissions, mounts, kept, endings string
+	var env []byte
+	var sleepAfter, created, used, metered int64
+	var expires sql.NullInt64
+	if err := sc.Scan(&sb.ID, &sb.Tenant, &sb.Environment, &sb.Session, &sb.Name, &sb.Key, &sb.Executor, &sb.Image, &sb.Asked, &limits, &sb.Disk, &permissions,
+		&sb.Connected, &env, &sb.State, &sb.Sleep, &sb.Detail, &sleepAfter, &created, &used, &expires, &metered, &mounts, &kept, &endings); err != nil {
+		return nil, err
+	}
+	var l limitsRow
+	if err := json.Unmarshal([]byte(limits), &l); err != nil {
+		return nil, fmt.Errorf("limits of %s: %w", sb.ID, err)
+	}
+	var err error
+	if sb.Permissions, err = permissionsOf(permissions); err != nil {
+		return nil, fmt.Errorf("permissions of %s: %w", sb.ID, err)
+	}
+	if sb.Env, err = s.db.openEnv(sandboxPlace(sb.ID), env); err != nil {
+		return nil, fmt.Errorf("variables of %s: %w", sb.ID, err)
+	}
+	if sb.Mounts, err = mountsOf(mounts); err != nil {
+		return nil, fmt.Errorf("mounts of %s: %w", sb.ID, err)
+	}
+	if sb.Kept, err = keptOf(kept); err != nil {
+		return nil, fmt.Errorf("what is kept of %s: %w", sb.ID, err)
+	}
+	if sb.Endings, err = endingsOf(endings); err != nil {
+		return nil, fmt.Errorf("endings of %s: %w", sb.ID, err)
+	}
+	sb.Limits, sb.SleepAfter = runtime.Limits(l), time.Duration(sleepAfter)*time.Microsecond
+	sb.CreatedAt, sb.UsedAt, sb.ExpiresAt, sb.MeteredAt = instant(created), instant(used), maybeInstant(expires), instant(metered)
+	return sb, nil
+}
+
+// openEnv is what sealEnv has sealed.
+func (db *DB) openEnv(place string, sealed []byte) (env map[string]string, err error) {
+	if len(sealed) == 0 {
+		return nil, nil
+	}
+	plain, err := db.seal.Open(sealed, place)
+	if err != nil {
+		return nil, err
+	}
+	return env, json.Unmarshal(plain, &env)
+}
+
+// sealEnv encrypts variables for a place.
+func (db *DB) sealEnv(place string, env map[string]string) ([]byte, error) {
+	if len(env) == 0 {
+		return nil, nil
+	}
+	if err := checkMap(env); err != nil {
+		return nil, err
+	}
+	plain, err := json.Marshal(env)
+	if err != nil {
+		return nil, err
+	}
+	return db.seal.Seal(plain, place), nil
+}
+
+// mountRow is a mount of a sandbox, as it is stored.
+type mountRow struct {
+	Slug       string       `json:"slug"`
+	Connection string       `json:"connection"`
+	Kind       storage.Kind `json:"kind"`
+	Path       storage.Path `json:"path,omitzero"`
+	ReadOnly   bool         `json:"read_only,omitzero"`
+}
+
+func mountsOf(text string) ([]storage.Mount, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var rows []mountRow
+	if err := json.Unmarshal([]byte(text), &rows); err != nil {
+		return nil, err
+	}
+	out := make([]storage.Mount, len(rows))
+	for i, r := range rows {
+		out[i] = storage.Mount{Slug: r.Slug, Connection: r.Connection, Kind: r.Kind, Path: r.Path, ReadOnly: r.ReadOnly}
+	}
+	return out, nil
+}
+
+func mountsText(mounts []storage.Mount) (string, error) {
+	if len(mounts) == 0 {
+		return "", nil
+	}
+	rows := make([]mountRow, len(mounts))
+	for i, m := range mounts {
+		rows[i] = mountRow{m.Slug, m.Connection, m.Kind, m.Path, m.ReadOnly}
+	}
+	return jsonOf(rows, false)
+}
+
+// endingRow is an ending of a sandbox's programs, as it is stored.
+type endingRow struct {
+	From      int64  `json:"from"` // µs since 1970
+	Until     int64  `json:"until"`
+	Reason    string `json:"reason"`
+	Dimension string `json:"dimension,omitzero"`
+}
+
+func endingsOf(text string) ([]sandboxes.Ending, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var rows []endingRow
+	if err := json.Unmarshal([]byte(text), &rows); err != nil {
+		return nil, err
+	}
+	out := make([]sandboxes.Ending, len(rows))
+	for i, r := range rows {
+		out[i] = sandboxes.Ending{From: instant(r.From), Until: instant(r.Until), Reason: r.Reason, Dimension: r.Dimension}
+	}
+	return out, nil
+}
+
+func (s *sandboxStore) Ended(ctx context.Context, id runtime.ID, endings []sandboxes.Ending) error {
+	const step = "record why programs were ended"
+	rows := make([]endingRow, len(endings))
+	for i, e := range endings {
+		rows[i] = endingRow{micros(e.From), micros(e.Until), e.Reason, e.Dimension}
+	}
+	text, err := jsonOf(rows, false)
+	if err != nil {
+		return s.db.write.wrap(step, err)
+	}
+	n, err := s.db.write.exec(ctx, `UPDATE sandboxes SET endings = ? WHERE id = ? AND state <> 'destroyed'`, text, string(id))
+	if err == nil && n == 0 {
+		err = fault.New(fault.NotFound, noSandbox)
+	}
+	return s.db.write.wrap(step, err)
+}
+
+func sandboxPlace(id runtime.ID) string { return "sandboxes/env/" + string(id) }
+
+const noSandbox = "no such sandbox"
+
+// transact runs do while nobody makes or wakes another sandbox of a tenant.
+func (s *sandboxStore) transact(ctx context.Context, step, tenantID string, do func(t *tx) error) error {
+	err := s.db.write.transact(ctx, func(t *tx) error {
+		if t.pool.postgres {
+			if _, err := t.exec(ctx, `SELECT pg_advisory_xact_lock(?)`, lockOf("sandboxes", tenantID)); err != nil {
+				return err
+			}
+		}
+		return do(t)
+	})
+	return s.db.write.wrap(step, err)
+}
+
+func (s *sandboxStore) Create(ctx context.Context, sb *sandboxes.Sandbox, room sandboxes.Room) (there *sandboxes.Sandbox, err error) {
+	const step = "record a sandbox"
+	env, err := s.db.sealEnv(sandboxPlace(sb.ID), sb.Env)
+	if err != nil {
+		return nil, s.db.write.wrap(step, err)
+	}
+	limits, err := jsonOf(limitsRow(sb.Limits), false)
+	if err != nil {
+		return nil, s.db.write.wrap(step, err)
+	}
+	permissions, err := permissionsText(sb.Permissions)
+	if err != nil {
+		return nil, s.db.write.wrap(step, err)
+	}
+	mounts, err := mountsText(sb.Mounts)
+	if err != nil {
+		return nil, s.db.write.wrap(step, err)
+	}
+	if err := s.db.settle(ctx, room.Credits); err != nil {
+		return nil, s.db.write.wrap(step, err)
+	}
+	err = s.transact(ctx, step, sb.Tenant, func(t *tx) error {
+		there, err = s.scan(t.row(ctx, `SELECT `+sandboxColumns+` FROM sandboxes
+			WHERE tenant = ? AND environment = ? AND session = ? AND name = ? AND state <> 'destroyed'`, sb.Tenant, sb.Environment, sb.Session, sb.Name))
+		if err != sql.ErrNoRows {
+			return err
+		}
+		there = nil
+		if err := roomFor(ctx, t, sb, room, true); err != nil {
+			return err
+		}
+		now, err := t.dialect().clock(ctx, t)
+		if err != nil {
+			return err
+		}
+		if _, err = t.exec(ctx, `INSERT INTO sandboxes (`+sandboxColumns+`, memory)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', ?)`,
+			string(sb.ID), sb.Tenant, sb.Environment, sb.Session, sb.Name, sb.Key, sb.Executor, sb.Image, sb.Asked, limits, sb.Disk, permissions, sb.Connected, env,
+			string(sb.State), string(sb.Sleep), sb.Detail, sb.SleepAfter.Microseconds(), micros(now), micros(now), maybeMicros(sb.ExpiresAt), micros(now), mounts, sb.Limits.Memory); err != nil {
+			return err
+		}
+		sb.CreatedAt, sb.UsedAt, sb.MeteredAt = now, now, now
+		return nil
+	})
+	return there, err
+}
+
+// roomFor refuses a sandbox for which its tenant has no room. One that there is
+// already only needs memory and credits.
+func roomFor(ctx context.Context, t *tx, sb *sandboxes.Sandbox, room sandboxes.Room, another bool) error {
+	if another && room.Sandboxes > 0 {
+		var n int
+		if err := t.row(ctx, `SELECT count(*) FROM sandboxes WHERE tenant = ? AND state <> 'destroyed'`, sb.Tenant).Scan(&n); err != nil {
+			return err
+		}
+		if n >= room.Sandboxes {
+			return fault.Limit("sandboxes", time.Time{}, "sandbox limit reached (%d of %d, sleeping and lost ones included). Destroy one that is not needed any more, or have the plan's limit raised.", n, room.Sandboxes)
+		}
+	}
+	if room.Memory > 0 {
+		var used int64
+		if err := t.row(ctx, `SELECT coalesce(sum(memory), 0) FROM sandboxes
+			WHERE tenant = ? AND id <> ? AND (state IN ('creating', 'running') OR state = 'sleeping' AND sleep = 'frozen')`, sb.Tenant, string(sb.ID)).Scan(&used); err != nil {
+			return err
+		}
+		if used+sb.Limits.Memory > room.Memory {
+			return fault.Limit("sandbox_memory", time.Time{}, "sandbox memory limit reached (%s of %s in use, and this one has %s). Destroy a sandbox, let one sleep, or have the plan's limit raised.",
+				runtime.FormatBytes(used), runtime.FormatBytes(room.Memory), runtime.FormatBytes(sb.Limits.Memory))
+		}
+	}
+	if room.Credits <= 0 {
+		return nil
+	}
+	used, now, err := monthCredits(ctx, t, sb.Tenant)
+	if err != nil {
+		return err
+	}
+	if used >= room.Credits {
+		return errBudget(used, room.Credits, now)
+	}
+	return nil
+}
+
+func (s *sandboxStore) Save(ctx context.Context, sb *sandboxes.Sandbox) error {
+	return s.db.write.wrap("save a sandbox", s.save(ctx, s.db.write, sb))
+}
+
+func (s *sandboxStore) save(ctx context.Context, q querier, sb *sandboxes.Sandbox) error {
+	permissions, err := permissionsText(sb.Permissions)
+	if err != nil {
+		return err
+	}
+	mounts, err := mountsText(sb.Mounts)
+	if err != nil {
+		return err
+	}
+	kept, err := keptText(sb.Kept)
+	if err != nil {
+		return err
+	}
+	// What the blob store has and nobody needs from now on is noted first, so that
+	// it is known whatever happens in between.
+	if _, err := q.exec(ctx, `INSERT INTO snapshot_litter (tenant, last) SELECT tenant, atoll_now() FROM sandboxes WHERE id = ? AND kept <> '' AND (kept <> ? OR ? = 'destroyed')
+		ON CONFLICT (tenant) DO UPDATE SET last = excluded.last`, string(sb.ID), kept, string(sb.State)); err != nil {
+		return err
+	}
+	n, err := q.exec(ctx, `UPDATE sandboxes SET state = ?, sleep = ?, detail = ?, permissions = ?, mounts = ?, sleep_after = ?, used_at = ?, expires_at = ?, kept = ?,
+		ended_at = CASE WHEN ? = 'destroyed' THEN atoll_now() END WHERE id = ? AND state <> 'destroyed'`,
+		string(sb.State), string(sb.Sleep), storable(sb.Detail), permissions, mounts, sb.SleepAfter.Microseconds(), micros(sb.UsedAt), maybeMicros(sb.ExpiresAt), kept,
+		string(sb.State), string(sb.ID))
+	if err == nil && n == 0 {
+		return fault.New(fault.NotFound, noSandbox)
+	}
+	return err
+}
+
+func (s *sandboxStore) Wake(ctx context.Context, sb *sandboxes.Sandbox, room sandboxes.Room) error {
+	if err := s.db.settle(ctx, room.Credits); err != nil {
+		return s.db.write.wrap("wake a sandbox", err)
+	}
+	return s.transact(ctx, "wake a sandbox", sb.Tenant, func(t *tx) error {
+		if err := roomFor(ctx, t, sb, room, false); err != nil {
+			return err
+		}
+		if err := s.save(ctx, t, sb); err != nil {
+			return err
+		}
+		// Its sleep cost nothing.
+		_, err := t.exec(ctx, `UPDATE sandboxes SET metered_at = ? WHERE id = ? AND metered_at < ?`, micros(sb.MeteredAt), string(sb.ID), micros(sb.MeteredAt))
+		return err
+	})
+}
+
+func (s *sandboxStore) Afford(ctx context.Context, tenantID tenant.ID) error {
+	const step = "look at a tenant's budget"
+	var budget float64
+	err := s.db.read.row(ctx, `SELECT monthly_credits FROM tenants WHERE id = ?`, tenantID).Scan(&budget)
+	if err == sql.ErrNoRows || err == nil && budget <= 0 {
+		return nil
+	}
+	if err != nil {
+		return s.db.read.wrap(step, err)
+	}
+	if err := s.db.settle(ctx, budget); err != nil {
+		return s.db.read.wrap(step, err)
+	}
+	used, now, err := monthCredits(ctx, s.db.read, tenantID)
+	if err == nil && used >= budget {
+		err = errBudget(used, budget, now)
+	}
+	return s.db.read.wrap(step, err)
+}
+
+func (s *sandboxStore) Forget(ctx context.Context, id runtime.ID) error {
+	_, err := s.db.write.exec(ctx, `DELETE FROM sandboxes WHERE id = ? AND state = 'creating'`, string(id))
+	return s.db.write.wrap("forget a sandbox", err)
+}
+
+func (s *sandboxStore) Get(ctx context.Context, tenantID tenant.ID, id runtime.ID) (*sandboxes.Sandbox, error) {
+	sb, err := s.scan(s.db.read.row(ctx, `SELECT `+sandboxColumns+` FROM sandboxes WHERE tenant = ? AND id = ?`, tenantID, string(id)))
+	return sb, s.db.read.found("get a sandbox", err, noSandbox)
+}
+
+func (s *sandboxStore) Held(ctx context.Context, executor string) ([]*sandboxes.Sandbox, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT `+sandboxColumns+` FROM sandboxes WHERE executor = ? AND state <> 'destroyed' ORDER BY seq`, executor)
+	all, err := collect(rows, err, s.scan)
+	return all, s.db.read.wrap("list sandboxes", err)
+}
+
+func (s *sandboxStore) Bereft(ctx context.Context, executor string) ([]runtime.ID, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT id FROM sandboxes WHERE executor = ? AND state <> 'destroyed' AND bereft`, executor)
+	all, err := collect(rows, err, func(sc scanner) (id runtime.ID, err error) { return id, sc.Scan(&id) })
+	return all, s.db.read.wrap("list sandboxes without an environment", err)
+}
+
+func (s *sandboxStore) Purge(ctx context.Context, keep time.Duration, most int) (int, error) {
+	n, err := s.db.write.exec(ctx, `DELETE FROM sandboxes WHERE seq IN (SELECT seq FROM sandboxes WHERE ended_at < atoll_now() - ? ORDER BY ended_at LIMIT ?)`,
+		keep.Microseconds(), most)
+	return int(n), s.db.write.wrap("purge sandboxes", err)
+}
+
+// meter is the task that charges for the time of a sandbox.
+type meter struct {
+	id    runtime.ID
+	until time.Time
+	entry usage.Entry
+}
+
+func (t *meter) locks() []int64 { return nil }
+func (t *meter) order() string  { return "d" + string(t.id) }
+
+func (t *meter) do(ctx context.Context, b *batch) error {
+	n, err := b.exec(ctx, `UPDATE sandboxes SET metered_at = ? WHERE id = ? AND metered_at < ?`, micros(t.until), string(t.id), micros(t.until))
+	if err != nil || n == 0 {
+		return err
+	}
+	return addUsage(ctx, b, t.entry)
+}
+
+func (s *sandboxStore) Meter(ctx context.Context, id runtime.ID, until time.Time, e usage.Entry) error {
+	return s.db.write.wrap("charge for a sandbox", s.db.writer.write(ctx, &meter{id, until, e}))
+}

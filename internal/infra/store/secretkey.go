@@ -1,0 +1,75 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/atoll-run/atoll/internal/infra/seal"
+)
+
+// ErrOtherKey says that the records were sealed with another key than
+// Config.Seal's: what it seals nobody else could open, and the other way round.
+var ErrOtherKey = errors.New("the secrets in the records are sealed with another key than the one given")
+
+// checkKey refuses any key but the one that the records began with, and notes
+// that where it is not noted yet. Of several processes at their first start one
+// decides.
+func (db *DB) checkKey(ctx context.Context) error {
+	return db.write.transact(ctx, func(t *tx) error {
+		const query = `SELECT fingerprint FROM secret_key`
+		var noted string
+		err := t.row(ctx, query).Scan(&noted)
+		if errors.Is(err, sql.ErrNoRows) {
+			if err := db.opensAll(ctx, t); err != nil {
+				return err
+			}
+			if _, err := t.exec(ctx, `INSERT INTO secret_key (only_row, fingerprint) VALUES (1, ?) ON CONFLICT (only_row) DO NOTHING`, db.seal.Fingerprint()); err != nil {
+				return err
+			}
+			err = t.row(ctx, query).Scan(&noted)
+		}
+		if err != nil {
+			return err
+		}
+		if noted != db.seal.Fingerprint() {
+			return fmt.Errorf("%w (%.8s, not %.8s)", ErrOtherKey, noted, db.seal.Fingerprint())
+		}
+		return nil
+	})
+}
+
+// sealed are the values in the records that were sealed, the last ones first.
+var sealed = []struct {
+	query string
+	place func(id string) string
+}{
+	{`SELECT id, secrets FROM environments WHERE secrets IS NOT NULL ORDER BY seq DESC`, secretsPlace},
+	{`SELECT id, webhook_secret FROM keys WHERE webhook_secret IS NOT NULL ORDER BY seq DESC`, keyPlace},
+	// There may be millions of these, and keys keep what most of them have.
+	{`SELECT trace_id, webhook_secret FROM executions WHERE webhook_secret IS NOT NULL ORDER BY seq DESC LIMIT 100`, webhookPlace},
+}
+
+// opensAll reports whether the key opens what is in records that do not say
+// which one it takes: those of versions that did not note it.
+func (db *DB) opensAll(ctx context.Context, t *tx) error {
+	for _, s := range sealed {
+		rows, err := t.rows(ctx, s.query)
+		_, err = collect(rows, err, func(sc scanner) (none struct{}, err error) {
+			var id string
+			var value []byte
+			if err := sc.Scan(&id, &value); err != nil {
+				return none, err
+			}
+			if _, err := db.seal.Open(value, s.place(id)); errors.Is(err, seal.ErrOpen) {
+				return none, fmt.Errorf("%w (seen at %s)", ErrOtherKey, id)
+			}
+			return none, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

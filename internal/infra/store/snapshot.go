@@ -1,0 +1,312 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+)
+
+// snapshots is the named.SnapshotStore.
+type snapshots struct{ db *DB }
+
+var _ sandboxes.SnapshotStore = (*snapshots)(nil)
+
+// Snapshots is the store of snapshots of named sandboxes.
+func (db *DB) Snapshots() sandboxes.SnapshotStore { return &snapshots{db} }
+
+const snapshotColumns = `id, tenant, environment, key_id, executor, sandbox, session, name, image, asked, limits, permissions, connected, env,
+	sleep_after, mounts, kept, detail, created_at, expires_at`
+
+// keptRow is where the blob store has something, as it is stored.
+type keptRow struct {
+	State  string `json:"state"`
+	Bytes  int64  `json:"bytes"`
+	Disk   int64  `json:"disk"`
+	Memory bool   `json:"memory,omitzero"`
+	Kernel string `json:"kernel,omitzero"`
+	Image  string `json:"image,omitzero"`
+}
+
+// keptOf reads a keptRow; none of "".
+func keptOf(text string) (*sandboxes.Kept, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var row keptRow
+	err := json.Unmarshal([]byte(text), &row)
+	k := sandboxes.Kept(row)
+	return &k, err
+}
+
+// keptText writes a keptRow.
+func keptText(k *sandboxes.Kept) (string, error) {
+	if k == nil {
+		return "", nil
+	}
+	return jsonOf(keptRow(*k), false)
+}
+
+func (s *snapshots) scan(sc scanner) (*sandboxes.Snapshot, error) {
+	sn := &sandboxes.Snapshot{}
+	var limits, permissions, mounts, kept string
+	var env []byte
+	var sleepAfter, created int64
+	var expires sql.NullInt64
+	if err := sc.Scan(&sn.ID, &sn.Tenant, &sn.Environment, &sn.Key, &sn.Executor, &sn.Sandbox, &sn.Session, &sn.Name, &sn.Image, &sn.Asked, &limits, &permissions,
+		&sn.Connected, &env, &sleepAfter, &mounts, &kept, &sn.Detail, &created, &expires); err != nil {
+		return nil, err
+	}
+	var l limitsRow
+	if err := json.Unmarshal([]byte(limits), &l); err != nil {
+		return nil, fmt.Errorf("limits of %s: %w", sn.ID, err)
+	}
+	var err error
+	if sn.Permissions, err = permissionsOf(permissions); err != nil {
+		return nil, fmt.Errorf("permissions of %s: %w", sn.ID, err)
+	}
+	if sn.Env, err = s.db.openEnv(snapshotPlace(sn.ID), env); err != nil {
+		return nil, fmt.Errorf("variables of %s: %w", sn.ID, err)
+	}
+	if sn.Mounts, err = mountsOf(mounts); err != nil {
+		return nil, fmt.Errorf("mounts of %s: %w", sn.ID, err)
+	}
+	k, err := keptOf(kept)
+	if err != nil {
+		return nil, fmt.Errorf("what is kept of %s: %w", sn.ID, err)
+	}
+	if k != nil {
+		sn.Kept = *k
+	}
+	sn.Limits, sn.SleepAfter = runtime.Limits(l), time.Duration(sleepAfter)*time.Microsecond
+	sn.CreatedAt, sn.ExpiresAt = instant(created), maybeInstant(expires)
+	return sn, nil
+}
+
+func snapshotPlace(id sandboxes.SnapshotID) string { return "snapshots/env/" + string(id) }
+
+const noSnapshot = "no such snapshot"
+
+// transact runs do while nobody makes another snapshot of a tenant.
+func (s *snapshots) transact(ctx context.Context, step, tenantID string, do func(t *tx) error) error {
+	err := s.db.write.transact(ctx, func(t *tx) error {
+		if t.pool.postgres {
+			if _, err := t.exec(ctx, `SELECT pg_advisory_xact_lock(?)`, lockOf("snapshots", tenantID)); err != nil {
+				return err
+			}
+		}
+		return do(t)
+	})
+	return s.db.write.wrap(step, err)
+}
+
+func (s *snapshots) Begin(ctx context.Context, sn *sandboxes.Snapshot, room sandboxes.SnapshotRoom) error {
+	const step = "record a snapshot"
+	env, err := s.db.sealEnv(snapshotPlace(sn.ID), sn.Env)
+	if err != nil {
+		return s.db.write.wrap(step, err)
+	}
+	limits, err := jsonOf(limitsRow(sn.Limits), false)
+	if err != nil {
+		return s.db.write.wrap(step, err)
+	}
+	permissions, err := permissionsText(sn.Permissions)
+	if err != nil {
+		return s.db.write.wrap(step, err)
+	}
+	mounts, err := mountsText(sn.Mounts)
+	if err != nil {
+		return s.db.write.wrap(step, err)
+	}
+	return s.transact(ctx, step, sn.Tenant, func(t *tx) error {
+		if err := snapshotRoom(ctx, t, sn, room); err != nil {
+			return err
+		}
+		if err := snapshotLitter(ctx, t, sn.Tenant); err != nil {
+			return err
+		}
+		_, err := t.exec(ctx, `INSERT INTO snapshots (`+snapshotColumns+`, bytes)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', atoll_now(), NULL, ?)`,
+			string(sn.ID), sn.Tenant, sn.Environment, sn.Key, sn.Executor, string(sn.Sandbox), sn.Session, sn.Name, sn.Image, sn.Asked, limits, permissions,
+			sn.Connected, env, sn.SleepAfter.Microseconds(), mounts, sn.Kept.Bytes)
+		return err
+	})
+}
+
+// snapshotRoom refuses a snapshot for which its tenant has no room.
+func snapshotRoom(ctx context.Context, t *tx, sn *sandboxes.Snapshot, room sandboxes.SnapshotRoom) error {
+	var n int
+	var used int64
+	if err := t.row(ctx, `SELECT count(*), coalesce(sum(bytes), 0) FROM snapshots WHERE tenant = ? AND id <> ?`, sn.Tenant, string(sn.ID)).Scan(&n, &used); err != nil {
+		return err
+	}
+	if room.Snapshots > 0 && n >= room.Snapshots {
+		return fault.Limit("snapshots", time.Time{}, "snapshot limit reached (%d of %d). Delete one that is not needed any more, or have the plan's limit raised.", n, room.Snapshots)
+	}
+	if room.Bytes > 0 && used+sn.Kept.Bytes > room.Bytes {
+		return fault.Limit("snapshot_size", time.Time{}, "snapshot size limit reached (%s of %s in use, and this one has %s). Delete one that is not needed any more, or have the plan's limit raised.",
+			runtime.FormatBytes(used), runtime.FormatBytes(room.Bytes), runtime.FormatBytes(sn.Kept.Bytes))
+	}
+	return nil
+}
+
+func (s *snapshots) Finish(ctx context.Context, sn *sandboxes.Snapshot, keep time.Duration, room sandboxes.SnapshotRoom) error {
+	const step = "finish a snapshot"
+	kept, err := keptText(&sn.Kept)
+	if err != nil {
+		return s.db.write.wrap(step, err)
+	}
+	return s.transact(ctx, step, sn.Tenant, func(t *tx) error {
+		if err := snapshotRoom(ctx, t, sn, room); err != nil {
+			return err
+		}
+		now, err := t.dialect().clock(ctx, t)
+		if err != nil {
+			return err
+		}
+		var expires *time.Time
+		if keep > 0 {
+			at := now.Add(keep)
+			expires = &at
+		}
+		n, err := t.exec(ctx, `UPDATE snapshots SET kept = ?, bytes = ?, detail = ?, created_at = ?, expires_at = ? WHERE id = ? AND kept = ''`,
+			kept, sn.Kept.Bytes, storable(sn.Detail), micros(now), maybeMicros(expires), string(sn.ID))
+		if err != nil {
+			return err
+		}
+		if n == 0 { // with its environment, say
+			return fault.New(fault.Conflict, "the snapshot was given up while it was being made")
+		}
+		sn.CreatedAt, sn.ExpiresAt = now, expires
+		return nil
+	})
+}
+
+func (s *snapshots) Abandon(ctx context.Context, id sandboxes.SnapshotID) error {
+	_, err := s.db.write.exec(ctx, `DELETE FROM snapshots WHERE id = ? AND kept = ''`, string(id))
+	return s.db.write.wrap("abandon a snapshot", err)
+}
+
+func (s *snapshots) AbandonAll(ctx context.Context, executor string) error {
+	_, err := s.db.write.exec(ctx, `DELETE FROM snapshots WHERE executor = ? AND kept = ''`, executor)
+	return s.db.write.wrap("abandon snapshots", err)
+}
+
+func (s *snapshots) Get(ctx context.Context, tenantID tenant.ID, environment string, id sandboxes.SnapshotID) (*sandboxes.Snapshot, error) {
+	sn, err := s.scan(s.db.read.row(ctx, `SELECT `+snapshotColumns+` FROM snapshots WHERE tenant = ? AND environment = ? AND id = ? AND kept <> ''`,
+		tenantID, environment, string(id)))
+	return sn, s.db.read.found("get a snapshot", err, noSnapshot)
+}
+
+func (s *snapshots) List(ctx context.Context, f sandboxes.SnapshotFilter) ([]*sandboxes.Snapshot, string, error) {
+	if f.Limit < 1 || f.Limit > maxPage {
+		return nil, "", fault.New(fault.Invalid, "limit must be between 1 and %d", maxPage)
+	}
+	list := "snapshots/" + f.Tenant + "/" + f.Environment
+	after := place{at: 1<<63 - 1}
+	if f.Cursor != "" {
+		var err error
+		if after, err = decodeCursor(s.db.seal, list, f.Cursor); err != nil {
+			return nil, "", err
+		}
+	}
+	rows, err := s.db.read.rows(ctx, `SELECT `+snapshotColumns+` FROM snapshots
+		WHERE tenant = ? AND environment = ? AND kept <> '' AND (created_at < ? OR created_at = ? AND id < ?) ORDER BY created_at DESC, id DESC LIMIT ?`,
+		f.Tenant, f.Environment, after.at, after.at, after.id, f.Limit+1)
+	page, err := collect(rows, err, s.scan)
+	if err != nil {
+		return nil, "", s.db.read.wrap("list snapshots", err)
+	}
+	if len(page) <= f.Limit {
+		return page, "", nil
+	}
+	page = page[:f.Limit]
+	last := page[len(page)-1]
+	return page, encodeCursor(s.db.seal, list, place{micros(last.CreatedAt), string(last.ID)}), nil
+}
+
+func (s *snapshots) Delete(ctx context.Context, tenantID tenant.ID, environment string, id sandboxes.SnapshotID) error {
+	return s.transact(ctx, "delete a snapshot", tenantID, func(t *tx) error {
+		n, err := t.exec(ctx, `DELETE FROM snapshots WHERE tenant = ? AND environment = ? AND id = ? AND kept <> ''`, tenantID, environment, string(id))
+		if err == nil && n == 0 {
+			return fault.New(fault.NotFound, noSnapshot)
+		}
+		if err != nil {
+			return err
+		}
+		return snapshotLitter(ctx, t, tenantID)
+	})
+}
+
+// deleteSnapshotsOf deletes those of an environment, which nobody could use.
+func deleteSnapshotsOf(ctx context.Context, t *tx, tenantID, environment string) error {
+	n, err := t.exec(ctx, `DELETE FROM snapshots WHERE tenant = ? AND environment = ?`, tenantID, environment)
+	if err != nil || n == 0 {
+		return err
+	}
+	return snapshotLitter(ctx, t, tenantID)
+}
+
+func (s *snapshots) Expire(ctx context.Context, most int) (int, error) {
+	n := 0
+	err := s.db.write.transact(ctx, func(t *tx) error {
+		rows, err := t.rows(ctx, `DELETE FROM snapshots WHERE seq IN
+			(SELECT seq FROM snapshots WHERE expires_at <= atoll_now() AND kept <> '' ORDER BY expires_at LIMIT ?) RETURNING tenant`, most)
+		gone, err := collect(rows, err, func(sc scanner) (id string, err error) { return id, sc.Scan(&id) })
+		if err != nil {
+			return err
+		}
+		n = len(gone)
+		for _, id := range gone {
+			if err := snapshotLitter(ctx, t, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return n, s.db.write.wrap("expire snapshots", err)
+}
+
+// snapshotLitter notes that a tenant has, or may have, something kept that nobody needs.
+func snapshotLitter(ctx context.Context, q querier, tenantID string) error {
+	_, err := q.exec(ctx, `INSERT INTO snapshot_litter (tenant, last) VALUES (?, atoll_now()) ON CONFLICT (tenant) DO UPDATE SET last = excluded.last`, tenantID)
+	return err
+}
+
+func (s *snapshots) Litter(ctx context.Context, tenantID tenant.ID) error {
+	return s.db.write.wrap("note litter", snapshotLitter(ctx, s.db.write, tenantID))
+}
+
+func (s *snapshots) Littered(ctx context.Context) ([]tenant.ID, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT tenant FROM snapshot_litter ORDER BY last`)
+	all, err := collect(rows, err, func(sc scanner) (t string, err error) { return t, sc.Scan(&t) })
+	return all, s.db.read.wrap("list tenants with litter", err)
+}
+
+func (s *snapshots) States(ctx context.Context, tenantID tenant.ID) ([]string, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT kept FROM snapshots WHERE tenant = ? AND kept <> ''
+		UNION ALL SELECT kept FROM sandboxes WHERE tenant = ? AND kept <> '' AND state <> 'destroyed'`, tenantID, tenantID)
+	all, err := collect(rows, err, func(sc scanner) (string, error) {
+		var text string
+		if err := sc.Scan(&text); err != nil {
+			return "", err
+		}
+		k, err := keptOf(text)
+		if err != nil {
+			return "", err
+		}
+		return k.State, nil
+	})
+	return all, s.db.read.wrap("list what is kept", err)
+}
+
+func (s *snapshots) Swept(ctx context.Context, tenantID tenant.ID, age time.Duration) error {
+	_, err := s.db.write.exec(ctx, `DELETE FROM snapshot_litter WHERE tenant = ? AND last < atoll_now() - ?`, tenantID, age.Microseconds())
+	return s.db.write.wrap("forget litter", err)
+}

@@ -1,0 +1,144 @@
+// Package store keeps Atoll's records in SQL: SQLite by default, PostgreSQL
+// when given a URL.
+//
+// One schema and one set of queries serve both engines; they differ in their
+// migrations and in the few expressions of dialect. Times are stored as
+// microseconds since 1970 in UTC. What must not depend on the clock of a
+// process (expiry, windows, retention) goes by the database's.
+//
+// Executions are recorded through a writer that puts what waits into one
+// transaction; see writer.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/breaker"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/internal/infra/seal"
+)
+
+// Config says where the records are.
+type Config struct {
+	// URL of a PostgreSQL database (postgres://…); with none, Path is the file of
+	// a SQLite database.
+	URL  string
+	Path string
+
+	Seal *seal.Box // seals secrets; required
+	Log  *slog.Logger
+
+	// Enqueue adds the delivery of an ended execution's webhook to the queue, in
+	// the transaction that records its end. It may be called again when that
+	// transaction is not committed. Nil if no execution has a webhook.
+	Enqueue func(ctx context.Context, tx *sql.Tx, e *execution.Execution) error
+
+	// Connections to PostgreSQL at the same time; 0 for DefaultConnections.
+	Connections int
+}
+
+// DefaultConnections is how many connections to PostgreSQL one process opens
+// at most.
+const DefaultConnections = 16
+
+// DB is an open database. Its stores are safe for concurrent use.
+type DB struct {
+	write, read *pool // the same on PostgreSQL
+	writer      *writer
+	calls       *calls // nil: they are written as everything else is
+	seal        *seal.Box
+	enqueue     func(ctx context.Context, tx *sql.Tx, e *execution.Execution) error
+	path        string // of SQLite's file
+	seals       keyedMutex
+}
+
+// Open opens the database, makes it or brings it up to date. A database that a
+// newer version has written is refused, and so is one that another key has
+// sealed (ErrOtherKey).
+func Open(ctx context.Context, c Config) (_ *DB, err error) {
+	if c.Seal == nil {
+		return nil, errors.New("open the database: there is no key to seal secrets with")
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	db := &DB{seal: c.Seal, enqueue: c.Enqueue}
+	switch {
+	case c.URL == "" && c.Path != "":
+		db.path = c.Path
+		db.write, db.read, err = openSQLite(ctx, c.Path)
+	case strings.HasPrefix(c.URL, "postgres://"), strings.HasPrefix(c.URL, "postgresql://"):
+		db.write, err = openPostgres(ctx, c)
+		db.read = db.write
+	default:
+		err = errors.New("its URL must begin with postgres://, or be empty")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, db.closePools())
+		}
+	}()
+	if err := migrate(ctx, db.write, db.path, c.Log); err != nil {
+		return nil, fmt.Errorf("bring the database up to date: %w", err)
+	}
+	if err := db.checkKey(ctx); err != nil {
+		return nil, fmt.Errorf("check the key for secrets: %w", err)
+	}
+	if err := db.putBuiltInPlans(ctx); err != nil {
+		return nil, fmt.Errorf("write the built-in plans: %w", err)
+	}
+	db.writer = startWriter(db.write)
+	if db.path != "" {
+		if db.calls, err = openCalls(ctx, db, c.Log); err != nil {
+			db.writer.close()
+			return nil, fmt.Errorf("open the log of calls: %w", err)
+		}
+	}
+	return db, nil
+}
+
+// Tenants, Executions, Audit, Usage and Breakers are the stores of the domain.
+func (db *DB) Tenants() tenant.Store       { return &tenants{db} }
+func (db *DB) Executions() execution.Store { return &executions{db} }
+func (db *DB) Audit() audit.Store          { return &auditStore{db} }
+func (db *DB) Usage() usage.Store          { return &usageStore{db} }
+func (db *DB) Breakers() breaker.Store     { return &breakers{db} }
+
+// SQL is the database for those who bring their own queries and tables, such
+// as the queue of jobs.
+func (db *DB) SQL() *sql.DB { return db.write.db }
+
+// Postgres reports whether the database is PostgreSQL, not SQLite.
+func (db *DB) Postgres() bool { return db.write.postgres }
+
+// Ping reports whether the database answers.
+func (db *DB) Ping(ctx context.Context) error {
+	var one int
+	return db.write.wrap("ping", db.read.row(ctx, `SELECT 1`).Scan(&one))
+}
+
+// Close writes what is on its way and closes the database.
+func (db *DB) Close() error {
+	err := db.calls.close()
+	db.writer.close()
+	return errors.Join(err, db.closePools())
+}
+
+func (db *DB) closePools() error {
+	err := db.write.close()
+	if db.read != db.write {
+		err = errors.Join(err, db.read.close())
+	}
+	return err
+}

@@ -1,0 +1,189 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// tenants is the tenant.Store.
+type tenants struct{ db *DB }
+
+var _ tenant.Store = (*tenants)(nil)
+
+const tenantColumns = `id, name, plan, sandbox_enabled, tier, monthly_credits, redaction_off, audit_days, daily_cap, hourly_cap, created_at, disabled_at, network_enabled`
+
+// tenantScan holds what of a tenant needs another look after it was read.
+type tenantScan struct {
+	t             tenant.Tenant
+	redaction     string
+	daily, hourly sql.NullInt64
+	created       int64
+	disabled      sql.NullInt64
+}
+
+func (s *tenantScan) dest() []any {
+	t := &s.t
+	return []any{&t.ID, &t.Name, &t.Plan, &t.SandboxEnabled, &t.Tier, &t.MonthlyCredits, &s.redaction, &t.AuditDays, &s.daily, &s.hourly, &s.created, &s.disabled, &t.NetworkEnabled}
+}
+
+func (s *tenantScan) finish() (tenant.Tenant, error) {
+	s.t.DailyCap, s.t.HourlyCap = maybeInt(s.daily), maybeInt(s.hourly)
+	s.t.CreatedAt, s.t.DisabledAt = instant(s.created), maybeInstant(s.disabled)
+	var err error
+	if s.redaction != "" {
+		err = json.Unmarshal([]byte(s.redaction), &s.t.RedactionOff)
+	}
+	return s.t, err
+}
+
+func scanTenant(sc scanner) (tenant.Tenant, error) {
+	var s tenantScan
+	if err := sc.Scan(s.dest()...); err != nil {
+		return s.t, err
+	}
+	return s.finish()
+}
+
+func maybeInt(n sql.NullInt64) *int64 {
+	if !n.Valid {
+		return nil
+	}
+	return &n.Int64
+}
+
+// orNull is a number that may be missing, as it is stored.
+func orNull(n *int64) any {
+	if n == nil {
+		return nil
+	}
+	return *n
+}
+
+func (s *tenants) CreateTenant(ctx context.Context, t tenant.Tenant, events ...tenant.PolicyEvent) error {
+	err := s.db.write.transact(ctx, func(tx *tx) error {
+		if err := tx.orNow(ctx, &t.CreatedAt); err != nil {
+			return err
+		}
+		redaction, err := listOf(t.RedactionOff)
+		if err != nil {
+			return err
+		}
+		if _, err = tx.exec(ctx, `INSERT INTO tenants (`+tenantColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			t.ID, t.Name, t.Plan, t.SandboxEnabled, string(t.Tier), t.MonthlyCredits, redaction, t.AuditDays, orNull(t.DailyCap), orNull(t.HourlyCap), micros(t.CreatedAt), maybeMicros(t.DisabledAt), t.NetworkEnabled); err != nil {
+			return err
+		}
+		return insertEvents(ctx, tx, events)
+	})
+	return s.db.write.named("create a tenant", err, "tenant", t.Name)
+}
+
+// listOf is a list of text as it is stored.
+func listOf(list []string) (string, error) {
+	args := make([]any, len(list))
+	for i, s := range list {
+		args[i] = s
+	}
+	if err := checkText(args); err != nil {
+		return "", err
+	}
+	return jsonOf(list, len(list) == 0)
+}
+
+// named says which name was taken.
+func (p *pool) named(step string, err error, kind, name string) error {
+	switch {
+	case violates(err, unique):
+		return fault.Wrap(fault.Conflict, err, kind+" "+name+" exists already")
+	default:
+		return p.wrap(step, err)
+	}
+}
+
+func (s *tenants) Tenant(ctx context.Context, idOrName string) (tenant.Tenant, error) {
+	t, err := scanTenant(s.db.read.row(ctx, `SELECT `+tenantColumns+` FROM tenants WHERE id = ? OR name = ? ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END LIMIT 1`,
+		idOrName, idOrName, idOrName))
+	return t, s.db.read.found("get a tenant", err, "no such tenant")
+}
+
+func (s *tenants) Tenants(ctx context.Context) ([]tenant.Tenant, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT `+tenantColumns+` FROM tenants ORDER BY seq`)
+	all, err := collect(rows, err, scanTenant)
+	return all, s.db.read.wrap("list tenants", err)
+}
+
+func (s *tenants) ChangeTenant(ctx context.Context, id tenant.ID, change func(*tenant.Tenant) ([]tenant.PolicyEvent, error)) (tenant.Tenant, error) {
+	var t tenant.Tenant
+	err := s.db.write.transact(ctx, func(tx *tx) (err error) {
+		if t, err = scanTenant(tx.row(ctx, `SELECT `+tenantColumns+` FROM tenants WHERE id = ?`+tx.pool.forUpdate(), id)); err != nil {
+			return err
+		}
+		events, err := change(&t)
+		if err != nil {
+			return err
+		}
+		redaction, err := listOf(t.RedactionOff)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.exec(ctx, `UPDATE tenants SET name = ?, plan = ?, sandbox_enabled = ?, tier = ?, monthly_credits = ?, redaction_off = ?,
+				audit_days = ?, daily_cap = ?, hourly_cap = ?, disabled_at = ?, network_enabled = ? WHERE id = ?`,
+			t.Name, t.Plan, t.SandboxEnabled, string(t.Tier), t.MonthlyCredits, redaction,
+			t.AuditDays, orNull(t.DailyCap), orNull(t.HourlyCap), maybeMicros(t.DisabledAt), t.NetworkEnabled, id); err != nil {
+			return err
+		}
+		for i := range events {
+			events[i].Tenant = id
+		}
+		return insertEvents(ctx, tx, events)
+	})
+	if err == sql.ErrNoRows {
+		return tenant.Tenant{}, s.db.write.found("change a tenant", err, "no such tenant")
+	}
+	if err != nil {
+		return tenant.Tenant{}, s.db.write.named("change a tenant", err, "tenant", t.Name)
+	}
+	t.ID = id
+	return t, nil
+}
+
+// forUpdate locks the rows a transaction has read. Rows that refer to them can
+// still be written.
+func (p *pool) forUpdate() string {
+	if p.postgres {
+		return ` FOR NO KEY UPDATE`
+	}
+	return ``
+}
+
+func insertEvent(ctx context.Context, tx *tx, e tenant.PolicyEvent) error {
+	if err := tx.orNow(ctx, &e.CreatedAt); err != nil {
+		return err
+	}
+	_, err := tx.exec(ctx, `INSERT INTO policy_events (tenant, actor, field, old_value, new_value, created_at) VALUES (?, ?, ?, ?, ?, ?)`,
+		e.Tenant, e.Actor, e.Field, e.Old, e.New, micros(e.CreatedAt))
+	return err
+}
+
+func insertEvents(ctx context.Context, tx *tx, events []tenant.PolicyEvent) error {
+	for _, e := range events {
+		if err := insertEvent(ctx, tx, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *tenants) PolicyEvents(ctx context.Context, id tenant.ID) ([]tenant.PolicyEvent, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT id, tenant, actor, field, old_value, new_value, created_at FROM policy_events WHERE tenant = ? ORDER BY id`, id)
+	all, err := collect(rows, err, func(sc scanner) (e tenant.PolicyEvent, err error) {
+		var created int64
+		err = sc.Scan(&e.ID, &e.Tenant, &e.Actor, &e.Field, &e.Old, &e.New, &created)
+		e.CreatedAt = instant(created)
+		return e, err
+	})
+	return all, s.db.read.wrap("list policy events", err)
+}

@@ -1,0 +1,200 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/usage"
+)
+
+// usageStore is the usage.Store.
+type usageStore struct{ db *DB }
+
+var _ usage.Store = (*usageStore)(nil)
+
+// usageDay names a sum of the ledger.
+type usageDay struct {
+	tenant string
+	day    int64
+	source string
+}
+
+// daySum is what is added to a sum of the ledger.
+type daySum struct {
+	usage.Day
+	entries int64
+}
+
+// addUsage appends an entry to the ledger; it is added to its day when the batch
+// ends.
+func addUsage(ctx context.Context, b *batch, u usage.Entry) error {
+	if b.used == nil {
+		b.used = map[usageDay]*daySum{}
+	}
+	key := usageDay{u.Tenant, micros(u.At.UTC().Truncate(day)), u.Source}
+	sum := b.used[key]
+	if sum == nil {
+		sum = &daySum{}
+		b.used[key] = sum
+	}
+	sum.entries++
+	sum.Calls += int64(u.Calls())
+	sum.Sessions += int64(u.Sessions)
+	sum.Seconds += u.Seconds
+	sum.CPUSeconds += u.Seconds * u.CPU
+	sum.GiBSeconds += u.Seconds * float64(u.Memory) / (1 << 30)
+	sum.BytesOut += u.BytesOut
+	sum.Credits += u.Credits
+	return b.later(ctx, `INSERT INTO usage_entries (trace_id, tenant, key_id, source, calls, seconds, cpu, memory, bytes_out, sessions, credits, at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		u.TraceID, u.Tenant, u.Key, u.Source, u.Calls(), u.Seconds, u.CPU, u.Memory, u.BytesOut, u.Sessions, u.Credits, micros(u.At))
+}
+
+// addDays adds what a batch has used to the sums, in an order that all batches
+// keep.
+func addDays(ctx context.Context, b *batch) error {
+	days := slices.SortedFunc(maps.Keys(b.used), func(a, b usageDay) int {
+		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.day, b.day), cmp.Compare(a.source, b.source))
+	})
+	for _, d := range days {
+		u := b.used[d]
+		if err := b.later(ctx, `INSERT INTO usage_days AS d (tenant, day, source, entries, calls, sessions, seconds, cpu_seconds, gib_seconds, bytes_out, credits)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (tenant, day, source) DO UPDATE SET entries = d.entries + excluded.entries, calls = d.calls + excluded.calls, sessions = d.sessions + excluded.sessions,
+				seconds = d.seconds + excluded.seconds, cpu_seconds = d.cpu_seconds + excluded.cpu_seconds, gib_seconds = d.gib_seconds + excluded.gib_seconds,
+				bytes_out = d.bytes_out + excluded.bytes_out, credits = d.credits + excluded.credits`,
+			d.tenant, d.day, d.source, u.entries, u.Calls, u.Sessions, u.Seconds, u.CPUSeconds, u.GiBSeconds, u.BytesOut, u.Credits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle has all that calls have cost in the database, before a budget is looked
+// at in a transaction; without a budget there is no need.
+func (db *DB) settle(ctx context.Context, budget float64) error {
+	if budget <= 0 {
+		return nil
+	}
+	return db.calls.settle(ctx)
+}
+
+// monthCredits is what a tenant has used in the current month of the
+// database's clock.
+func monthCredits(ctx context.Context, q querier, tenant string) (float64, time.Time, error) {
+	now, err := q.dialect().clock(ctx, q)
+	if err != nil {
+		return 0, now, err
+	}
+	var credits float64
+	start := monthOf(now)
+	err = q.row(ctx, `SELECT coalesce(sum(credits), 0.0) FROM usage_days WHERE tenant = ? AND day >= ? AND day < ?`,
+		tenant, micros(start), micros(start.AddDate(0, 1, 0))).Scan(&credits)
+	return credits, now, err
+}
+
+// monthOf is the first moment of a time's calendar month in UTC.
+func monthOf(t time.Time) time.Time {
+	t = t.UTC()
+	return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
+}
+
+func (s *usageStore) Month(ctx context.Context, tenant string) (float64, error) {
+	if err := s.db.calls.settle(ctx); err != nil {
+		return 0, s.db.read.wrap("read a month's use", err)
+	}
+	credits, _, err := monthCredits(ctx, s.db.read, tenant)
+	return credits, s.db.read.wrap("read a month's use", err)
+}
+
+const (
+	sumDays = `SELECT day, source, calls, sessions, seconds, cpu_seconds, gib_seconds, bytes_out, credits
+		FROM usage_days WHERE tenant = ? AND day >= ? AND day < ? ORDER BY 1, 2`
+	// sumPart takes the sums of the whole day when the ledger does not have all of
+	// it any more. Nothing is before 1970, so that a remainder is what has passed
+	// of a day.
+	sumPart = `SELECT at - at % 86400000000, source, sum(calls), sum(sessions), sum(seconds), sum(seconds * cpu),
+			sum(seconds * memory / 1073741824.0), sum(bytes_out), sum(credits)
+		FROM usage_entries WHERE tenant = ? AND at >= ? AND at < ? AND ` + dayIsThere + ` GROUP BY 1, 2
+		UNION ALL SELECT day, source, calls, sessions, seconds, cpu_seconds, gib_seconds, bytes_out, credits
+		FROM usage_days WHERE tenant = ? AND day = ? AND NOT ` + dayIsThere + ` ORDER BY 1, 2`
+	dayIsThere = `(SELECT count(*) FROM usage_entries WHERE tenant = ? AND at >= ? AND at < ?) =
+		(SELECT coalesce(sum(entries), 0) FROM usage_days WHERE tenant = ? AND day = ?)`
+)
+
+// Summary takes whole days from their sums, and adds up the ledger for what is
+// before and after them.
+func (s *usageStore) Summary(ctx context.Context, tenant string, since, before time.Time) ([]usage.Day, error) {
+	if err := s.db.calls.settle(ctx); err != nil {
+		return nil, s.db.read.wrap("sum up use", err)
+	}
+	first, last := since.UTC().Add(day-1).Truncate(day), before.UTC().Truncate(day)
+	type part struct {
+		query string
+		args  []any
+	}
+	within := func(from, until time.Time) part {
+		whole := from.UTC().Truncate(day)
+		begin, end := micros(whole), micros(whole.Add(day))
+		there := []any{tenant, begin, end, tenant, begin}
+		return part{sumPart, slices.Concat([]any{tenant, micros(from), micros(until)}, there, []any{tenant, begin}, there)}
+	}
+	var parts []part
+	if last.Before(first) { // within a day
+		if since.Before(before) {
+			parts = append(parts, within(since, before))
+		}
+	} else {
+		if since.Before(first) {
+			parts = append(parts, within(since, first))
+		}
+		parts = append(parts, part{sumDays, []any{tenant, micros(first), micros(last)}})
+		if last.Before(before) {
+			parts = append(parts, within(last, before))
+		}
+	}
+	var all []usage.Day
+	for _, p := range parts {
+		rows, err := s.db.read.rows(ctx, p.query, p.args...)
+		days, err := collect(rows, err, func(sc scanner) (d usage.Day, err error) {
+			var date int64
+			err = sc.Scan(&date, &d.Source, &d.Calls, &d.Sessions, &d.Seconds, &d.CPUSeconds, &d.GiBSeconds, &d.BytesOut, &d.Credits)
+			d.Date = instant(date)
+			return d, err
+		})
+		if err != nil {
+			return nil, s.db.read.wrap("sum up use", err)
+		}
+		all = append(all, days...)
+	}
+	return all, nil
+}
+
+// Purge goes tenant by tenant, as the ledger is ordered.
+func (s *usageStore) Purge(ctx context.Context, keep time.Duration, most int) (int, error) {
+	now, err := s.db.read.clock(ctx, s.db.read)
+	if err != nil {
+		return 0, s.db.read.wrap("purge the ledger", err)
+	}
+	until := micros(now.Add(-keep).Truncate(day))
+	tenants, err := s.db.read.tenantsIn(ctx, "usage_entries")
+	if err != nil {
+		return 0, s.db.read.wrap("list tenants in the ledger", err)
+	}
+	total := 0
+	for _, tenant := range tenants {
+		n, err := s.db.write.exec(ctx, `DELETE FROM usage_entries WHERE (tenant, at, trace_id) IN (
+				SELECT tenant, at, trace_id FROM usage_entries WHERE tenant = ? AND at < ? ORDER BY at, trace_id LIMIT ?)`,
+			tenant, until, most-total)
+		if err != nil {
+			return total, s.db.write.wrap("purge the ledger", err)
+		}
+		if total += int(n); total >= most {
+			break
+		}
+	}
+	return total, nil
+}

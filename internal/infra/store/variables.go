@@ -1,0 +1,82 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// bindingRow is how a binding is stored. A name is never given another meaning.
+type bindingRow struct {
+	Hosts       []string `json:"hosts"`
+	Placeholder string   `json:"placeholder"`
+}
+
+// boundPlace is what secrets are sealed for of which some are bound to hosts, so
+// that one cannot be unbound, and a program shown it, by a row without bindings;
+// with another prefix it is what the bindings themselves are sealed for.
+func boundPlace(place string) string    { return "bound/" + place }
+func bindingsPlace(place string) string { return "bindings/" + place }
+
+// variableValues are variables of an environment or a key as they are stored;
+// place is what the secret ones are bound to.
+func (db *DB) variableValues(env, secrets map[string]string, bound map[string]tenant.Binding, place string) (text string, sealed, bindings []byte, err error) {
+	if err := errors.Join(checkMap(env), checkMap(secrets)); err != nil {
+		return "", nil, nil, err
+	}
+	if text, err = jsonOf(env, len(env) == 0); err != nil || len(secrets) == 0 {
+		return text, nil, nil, err
+	}
+	if len(bound) > 0 {
+		rows := make(map[string]bindingRow, len(bound))
+		for name, b := range bound {
+			rows[name] = bindingRow(b)
+		}
+		plain, err := json.Marshal(rows)
+		if err != nil {
+			return "", nil, nil, err
+		}
+		bindings, place = db.seal.Seal(plain, bindingsPlace(place)), boundPlace(place)
+	}
+	plain, err := json.Marshal(secrets)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	return text, db.seal.Seal(plain, place), bindings, nil
+}
+
+// variablesOf is the way back.
+func (db *DB) variablesOf(text string, sealed, bindings []byte, place string) (env, secrets map[string]string, bound map[string]tenant.Binding, err error) {
+	if env, err = mapOf(text); err != nil || len(sealed) == 0 {
+		return env, nil, nil, err
+	}
+	if len(bindings) > 0 {
+		if bound, err = db.bindingsOf(bindings, bindingsPlace(place)); err != nil {
+			return nil, nil, nil, err
+		}
+		place = boundPlace(place)
+	}
+	plain, err := db.seal.Open(sealed, place)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	secrets, err = mapOf(string(plain))
+	return env, secrets, bound, err
+}
+
+func (db *DB) bindingsOf(sealed []byte, place string) (map[string]tenant.Binding, error) {
+	plain, err := db.seal.Open(sealed, place)
+	if err != nil {
+		return nil, err
+	}
+	var rows map[string]bindingRow
+	if err := json.Unmarshal(plain, &rows); err != nil {
+		return nil, err
+	}
+	bound := make(map[string]tenant.Binding, len(rows))
+	for name, r := range rows {
+		bound[name] = tenant.Binding(r)
+	}
+	return bound, nil
+}

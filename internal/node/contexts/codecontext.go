@@ -1,0 +1,128 @@
+// Package contexts runs pieces of code in interpreters that stay: a code
+// context is a process of a named sandbox in which what one piece defined is there
+// for the next, and which shows values as notebooks do.
+//
+// The interpreter runs a script of ours (guest/hook/context.*), which takes code
+// from descriptor 3 and says on descriptor 4 what came of it. All of it, script and
+// program, is one process: what a context tells of itself is what its program
+// wants to be told, and can mislead nobody but who runs that program. So every
+// message is bounded and checked, and the first that no script of ours writes ends
+// the context.
+//
+// Contexts are found by the ids of their processes, which the sandbox's attendant
+// keeps: nothing of them is lost when the server restarts.
+package contexts
+
+import (
+	"regexp"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/guest/client"
+)
+
+// ID names a context within its sandbox: its language, and what tells it from
+// others of that. A language alone names the context that is made when it is first
+// used.
+type ID string
+
+var idPattern = regexp.MustCompile(`^(python|node|bash)(-[0-9a-f]{8})?$`)
+
+// prefix begins the ids of the processes that are contexts.
+const prefix = "context-"
+
+func (id ID) process() client.ProcessID { return prefix + client.ProcessID(id) }
+
+// Language is what a context runs.
+func (id ID) Language() execution.Language {
+	return execution.Language(idPattern.FindStringSubmatch(string(id))[1])
+}
+
+// lazy reports whether a context comes into being with its first run.
+func (id ID) lazy() bool { return string(id) == string(id.Language()) }
+
+// ParseID reads an id from a caller.
+func ParseID(text string) (ID, error) {
+	if !idPattern.MatchString(text) {
+		return "", unknown(text)
+	}
+	return ID(text), nil
+}
+
+func unknown(id string) error {
+	return fault.New(fault.NotFound, "there is no context %.60q in this sandbox", id)
+}
+
+// MaxContexts is how many contexts a sandbox can have.
+const MaxContexts = 32
+
+// Context is an interpreter that stays.
+type Context struct {
+	ID      ID
+	Dir     string // where it was started
+	Started time.Time
+	Running bool         // a piece of code is running
+	Exit    *client.Exit // nil while it lives
+}
+
+// Request is a piece of code that is to be run.
+type Request struct {
+	Code      string
+	Timeout   time.Duration
+	MaxOutput int64 // bytes of each stream that are passed on
+}
+
+// MaxCode is the most bytes of a piece of code.
+const MaxCode = 4 << 20
+
+// Status is how a piece of code ended.
+type Status string
+
+const (
+	OK          Status = "ok"
+	Failed      Status = "error"       // by an error, or with a status other than 0
+	Interrupted Status = "interrupted" // by Interrupt, or because its caller went away
+	TimedOut    Status = "timeout"
+	Ended       Status = "ended" // the interpreter did, during the run
+)
+
+// Result is what came of a piece of code, without its output.
+type Result struct {
+	Status                           Status
+	Error                            *Error       // as the interpreter tells it; nil for none
+	ExitCode                         *int         // of Bash
+	Exit                             *client.Exit // of the interpreter, if it ended during the run
+	StdoutBytes, StderrBytes         int64        // written, before redaction
+	StdoutTruncated, StderrTruncated bool
+	DisplaysTruncated                bool // some were left away, as too much
+	Took                             time.Duration
+}
+
+// Error is an error that a piece of code ended with.
+type Error struct {
+	Name, Value string
+	Traceback   []string // lines, or groups of lines
+}
+
+// Display is a value in the forms there are of it, by their media types: text,
+// base64 of binary ones, any JSON of those in JSON.
+type Display struct {
+	Data     map[string]jsontext.Value
+	Metadata jsontext.Value // an object
+	Result   bool           // it is the value of the last expression
+}
+
+// Event is something that a piece of code brought forth, in order. The first one,
+// which is empty, says that it is about to run.
+type Event struct {
+	Stream  client.Stream // of Text
+	Text    []byte        // valid until the sink returns
+	Display *Display      // instead of Text
+}
+
+// Sink takes the events of a run. After an error it is not called again, and the
+// run is interrupted.
+type Sink func(Event) error

@@ -1,0 +1,69 @@
+package contexts
+
+import (
+	"errors"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/core/redact"
+)
+
+// coverText covers secrets in a string.
+func coverText(set *redact.Set, text string) string { return string(set.Bytes([]byte(text))) }
+
+// coverJSON covers secrets in the strings, names and numbers of a JSON value, each
+// as a program would print it.
+func coverJSON(set *redact.Set, value jsontext.Value) jsontext.Value {
+	if len(value) == 0 {
+		return nil
+	}
+	var v any
+	lenient := json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	keep := json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, into *any) error {
+		if d.PeekKind() != '0' {
+			return errors.ErrUnsupported
+		}
+		raw, err := d.ReadValue()
+		*into = number(raw.Clone())
+		return err
+	}))
+	if err := json.Unmarshal(value, &v, lenient, keep); err != nil {
+		return jsontext.Value("null")
+	}
+	out, err := json.Marshal(cover(set, v), lenient, json.Deterministic(true))
+	if err != nil {
+		return jsontext.Value("null")
+	}
+	return out
+}
+
+// number is a number as it was written.
+type number jsontext.Value
+
+// MarshalJSONTo writes the number.
+func (n number) MarshalJSONTo(e *jsontext.Encoder) error { return e.WriteValue(jsontext.Value(n)) }
+
+func cover(set *redact.Set, v any) any {
+	switch v := v.(type) {
+	case string:
+		return coverText(set, v)
+	case number:
+		if covered := coverText(set, string(v)); covered != string(v) {
+			return covered
+		}
+		return v
+	case []any:
+		for i := range v {
+			v[i] = cover(set, v[i])
+		}
+		return v
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, x := range v {
+			out[coverText(set, name)] = cover(set, x)
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,379 @@
+package contexts
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io"
+	"maps"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/redact"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/guest/client"
+)
+
+// Output is the output of a process, as attend.Output has it.
+type Output interface {
+	Next() (client.Chunk, error)
+	Exit() client.Exit
+	Enough()
+	Close() error
+}
+
+// Guest is what contexts need of a sandbox's attendant.
+type Guest interface {
+	Start(ctx context.Context, spec client.ProcessSpec) (client.Process, error)
+	Process(ctx context.Context, id client.ProcessID) (client.Process, error)
+	Processes(ctx context.Context) ([]client.Process, error)
+	Follow(ctx context.Context, id client.ProcessID, after client.Seq) (Output, error)
+	Converse(ctx context.Context, id client.ProcessID, data []byte, after client.Seq) (Output, error)
+	Signal(ctx context.Context, id client.ProcessID, sig syscall.Signal, group bool) error
+	Kill(ctx context.Context, id client.ProcessID) error
+	Discard(ctx context.Context, id client.ProcessID) error
+}
+
+// Of makes a Guest of an attendant's client.
+func Of(c *client.Client) Guest { return guestClient{c} }
+
+type guestClient struct{ *client.Client }
+
+func (c guestClient) Follow(ctx context.Context, id client.ProcessID, after client.Seq) (Output, error) {
+	return output(c.Client.Follow(ctx, id, after))
+}
+
+func (c guestClient) Converse(ctx context.Context, id client.ProcessID, data []byte, after client.Seq) (Output, error) {
+	return output(c.Client.Converse(ctx, id, data, after))
+}
+
+func output(out *client.Output, err error) (Output, error) {
+	if err != nil {
+		return nil, err // not a nil of a type
+	}
+	return out, nil
+}
+
+// Use is a sandbox that is being used.
+type Use struct {
+	Guest   Guest
+	Sandbox runtime.ID
+	Env     []string // of interpreters that are started
+	Limits  client.Limits
+	Covers  *redact.Set // what must not be seen
+}
+
+// Contexts runs code in the contexts of sandboxes. It is safe for concurrent use.
+type Contexts struct {
+	obey time.Duration
+
+	mu   sync.Mutex
+	all  map[key]*state        // guarded by mu; of contexts that were used
+	busy map[runtime.ID]*usage // guarded by mu
+}
+
+// usage is what is under way with the contexts of a sandbox.
+type usage struct {
+	calls   map[ID]int      // that start a context, or run code in it
+	lists   int             // that are made to count what there is
+	started map[ID]struct{} // while one of them was made, which may not have it
+}
+
+type key struct {
+	sandbox runtime.ID
+	id      ID
+}
+
+// state is what is known of a context besides its process.
+type state struct {
+	busy   bool       // guarded by Contexts.mu
+	cursor client.Seq // the rest belongs to the run
+	run    int64      // the last one's number
+}
+
+// New returns Contexts.
+func New() *Contexts {
+	return &Contexts{obey: obey, all: map[key]*state{}, busy: map[runtime.ID]*usage{}}
+}
+
+// enter notes that something is under way with a context, of no more contexts than
+// a sandbox can have, whatever its guest says that there are. c.mu is held.
+func (c *Contexts) enter(k key) error {
+	of := c.busy[k.sandbox]
+	if of == nil {
+		of = &usage{calls: map[ID]int{}, started: map[ID]struct{}{}}
+		c.busy[k.sandbox] = of
+	}
+	if of.calls[k.id] == 0 && len(of.calls) >= MaxContexts {
+		return tooMany()
+	}
+	of.calls[k.id]++
+	return nil
+}
+
+// leave undoes enter. c.mu is held.
+func (c *Contexts) leave(k key) {
+	of := c.busy[k.sandbox]
+	if of.calls[k.id]--; of.calls[k.id] <= 0 {
+		delete(of.calls, k.id)
+	}
+	if len(of.calls) == 0 {
+		delete(c.busy, k.sandbox)
+	}
+}
+
+func tooMany() error {
+	return fault.Limit("contexts", time.Time{}, "a sandbox can have %d code contexts; delete one that is not needed any more", MaxContexts)
+}
+
+// mostStates bounds what is remembered; contexts that are forgotten are looked up.
+const mostStates = 10_000
+
+// begin takes the turn at a context. known is false if nothing is remembered of it.
+func (c *Contexts) begin(k key) (s *state, known bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s = c.all[k]
+	if s != nil && s.busy {
+		return nil, true, fault.New(fault.Conflict, "the context %s is running code; wait for it, interrupt it, or use another context", k.id)
+	}
+	if err := c.enter(k); err != nil {
+		return nil, false, err
+	}
+	if known = s != nil; !known {
+		if len(c.all) >= mostStates {
+			for k, s := range c.all {
+				if !s.busy {
+					delete(c.all, k)
+					break
+				}
+			}
+		}
+		s = &state{run: time.Now().UnixMicro()} // above those of an earlier server
+		c.all[k] = s
+	}
+	s.busy = true
+	return s, known, nil
+}
+
+// finish ends the turn. What is remembered goes unless the context is as it was
+// left.
+func (c *Contexts) finish(k key, s *state, keep bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.busy = false
+	c.leave(k)
+	if !keep && c.all[k] == s {
+		delete(c.all, k)
+	}
+}
+
+// forget makes a context unknown; a run that is under way ends with its process.
+func (c *Contexts) forget(k key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.all, k)
+}
+
+func (c *Contexts) running(k key) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.all[k]
+	return s != nil && s.busy
+}
+
+// Create starts a context. dir is its working directory, "" for the home.
+func (c *Contexts) Create(ctx context.Context, u *Use, language execution.Language, dir string) (*Context, error) {
+	var b [4]byte
+	rand.Read(b[:])
+	id, err := ParseID(string(language) + "-" + hex.EncodeToString(b[:]))
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "language must be one of python, node, bash")
+	}
+	return c.start(ctx, u, id, dir)
+}
+
+// commands are the interpreters, as the PATH of the image has them.
+var commands = map[execution.Language][]string{
+	execution.Python: {"python3", runtime.GuestDir + "/context.py"},
+	execution.Node:   {"node", "--expose-internals", "--no-force-async-hooks-checks", runtime.GuestDir + "/context.cjs"},
+	execution.Bash:   {"bash", runtime.GuestDir + "/context.bash"},
+}
+
+// start starts a context, if there is room for it.
+func (c *Contexts) start(ctx context.Context, u *Use, id ID, dir string) (_ *Context, err error) {
+	k := key{u.Sandbox, id}
+	c.mu.Lock()
+	err = c.enter(k)
+	c.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, deaf(id))
+	defer cancel()
+	if err := c.fit(ctx, u, k); err != nil {
+		return nil, err
+	}
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if of := c.busy[k.sandbox]; err == nil && of.lists > 0 {
+			of.started[id] = struct{}{}
+		}
+		c.leave(k)
+	}()
+	p, err := u.Guest.Start(ctx, client.ProcessSpec{
+		ID: id.process(), Argv: commands[id.Language()], Env: u.Env, Dir: dir, Control: true, Lossless: true, Limits: u.Limits,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := ready(ctx, u, id); err != nil {
+		return nil, err
+	}
+	return c.describe(u, p), nil
+}
+
+// fit counts the contexts there are and those under way, and refuses one that has
+// entered when the sandbox has no room for it. Then it leaves, which makes room for
+// the next.
+func (c *Contexts) fit(ctx context.Context, u *Use, k key) (err error) {
+	c.mu.Lock()
+	of := c.busy[k.sandbox]
+	of.lists++
+	c.mu.Unlock()
+	all, err := c.List(ctx, u)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	there := maps.Clone(of.started)
+	for _, one := range all {
+		there[one.ID] = struct{}{}
+	}
+	for id := range of.calls {
+		there[id] = struct{}{}
+	}
+	if of.lists--; of.lists == 0 {
+		clear(of.started)
+	}
+	if err == nil && len(there) > MaxContexts {
+		err = tooMany()
+	}
+	if err != nil {
+		c.leave(k)
+	}
+	return err
+}
+
+// startTime bounds finding out about a context, and starting it.
+const startTime = time.Minute
+
+// ready waits until an interpreter that was started takes code: before, it knows
+// nothing of interrupts. One that does not come up is ended.
+func ready(ctx context.Context, u *Use, id ID) (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, u.Guest.Discard(context.WithoutCancel(ctx), id.process()))
+		}
+	}()
+	out, err := u.Guest.Follow(ctx, id.process(), 0)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	var d decoder
+	var said []byte // on stderr
+	for up := false; !up; {
+		chunk, err := out.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return fault.New(fault.Invalid, "the image has no %s that can be a code context: it ended with status %d: %.300s", id.Language(), out.Exit().Code, coverText(u.Covers, string(said)))
+		case err != nil:
+			return err
+		case chunk.Stream == client.Stderr && len(said) < 300:
+			said = append(said, chunk.Data...)
+		case chunk.Stream == client.Control:
+			if err := d.write(chunk.Data, func(m *message) error { up = true; return nil }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Contexts) describe(u *Use, p client.Process) *Context {
+	id := ID(strings.TrimPrefix(string(p.ID), prefix))
+	return &Context{ID: id, Dir: p.Dir, Started: p.Started, Running: c.running(key{u.Sandbox, id}), Exit: p.Exit}
+}
+
+// List lists a sandbox's contexts, oldest first.
+func (c *Contexts) List(ctx context.Context, u *Use) ([]*Context, error) {
+	all, err := u.Guest.Processes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []*Context
+	for _, p := range all {
+		if name, ok := strings.CutPrefix(string(p.ID), prefix); ok && idPattern.MatchString(name) {
+			out = append(out, c.describe(u, p))
+		}
+	}
+	return out, nil
+}
+
+// Get finds a context.
+func (c *Contexts) Get(ctx context.Context, u *Use, id ID) (*Context, error) {
+	p, err := u.Guest.Process(ctx, id.process())
+	if err != nil {
+		return nil, named(id, err)
+	}
+	return c.describe(u, p), nil
+}
+
+// named says which context there is not.
+func named(id ID, err error) error {
+	if fault.KindOf(err) == fault.NotFound {
+		return unknown(string(id))
+	}
+	return err
+}
+
+// Interrupt interrupts what a context runs, and what that has started in its
+// foreground. It does not wait for it to end; an idle context stays as it is.
+func (c *Contexts) Interrupt(ctx context.Context, u *Use, id ID) error {
+	return named(id, interrupt(ctx, u.Guest, id))
+}
+
+// interrupt does what Ctrl-C does. Node.js, while it is busy, hears of it by another
+// thread, which waits for a signal of its own; it means nothing to others.
+func interrupt(ctx context.Context, g Guest, id ID) error {
+	err := g.Signal(ctx, id.process(), syscall.SIGINT, true)
+	if err == nil && id.Language() == execution.Node {
+		err = g.Signal(ctx, id.process(), syscall.SIGURG, false)
+	}
+	return err
+}
+
+// Delete ends a context, whatever it does.
+func (c *Contexts) Delete(ctx context.Context, u *Use, id ID) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*c.obey, deaf(id))
+	defer cancel()
+	c.forget(key{u.Sandbox, id})
+	return named(id, u.Guest.Discard(ctx, id.process()))
+}
+
+// Restart ends a context and starts it anew, with nothing defined.
+func (c *Contexts) Restart(ctx context.Context, u *Use, id ID) (*Context, error) {
+	p, err := u.Guest.Process(ctx, id.process())
+	if err != nil {
+		return nil, named(id, err)
+	}
+	if err := c.Delete(ctx, u, id); err != nil {
+		return nil, err
+	}
+	return c.start(ctx, u, id, p.Dir)
+}

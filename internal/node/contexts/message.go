@@ -1,0 +1,123 @@
+package contexts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Bounds of what an interpreter says.
+const (
+	maxLine     = 10 << 20
+	maxForms    = 32
+	maxMime     = 128
+	maxTrace    = 10_000
+	maxDisplays = 1000     // of one run
+	maxShown    = 16 << 20 // bytes of the displays of one run
+)
+
+// errSpeech says that a context said what no script of ours says.
+var errSpeech = errors.New("the interpreter said what it never says")
+
+// message is a line of descriptor 4.
+type message struct {
+	ID        int64                     `json:"id"`
+	Type      string                    `json:"type"`
+	Data      map[string]jsontext.Value `json:"data"`
+	Metadata  jsontext.Value            `json:"metadata"`
+	Name      string                    `json:"name"`
+	Value     string                    `json:"value"`
+	Traceback []string                  `json:"traceback"`
+	Status    Status                    `json:"status"`
+	ExitCode  *int                      `json:"exit_code"`
+}
+
+// decoder cuts descriptor 4 into messages.
+type decoder struct{ held []byte }
+
+// write takes bytes, and calls take with each message that is whole.
+func (d *decoder) write(p []byte, take func(*message) error) error {
+	for {
+		end := bytes.IndexByte(p, '\n')
+		if end < 0 {
+			if len(d.held)+len(p) > maxLine {
+				return fmt.Errorf("%w: a line of more than %d bytes", errSpeech, maxLine)
+			}
+			d.held = append(d.held, p...)
+			return nil
+		}
+		line := p[:end]
+		if len(d.held) > 0 {
+			if len(d.held)+end > maxLine {
+				return fmt.Errorf("%w: a line of more than %d bytes", errSpeech, maxLine)
+			}
+			line = append(d.held, line...)
+		}
+		m, err := parse(line)
+		if err != nil {
+			return err
+		}
+		d.held, p = nil, p[end+1:]
+		if err := take(m); err != nil {
+			return err
+		}
+	}
+}
+
+func parse(line []byte) (*message, error) {
+	m := &message{}
+	if len(line) > maxLine {
+		return nil, fmt.Errorf("%w: a line of %d bytes", errSpeech, len(line))
+	}
+	if err := json.Unmarshal(line, m, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)); err != nil {
+		return nil, fmt.Errorf("%w: %w", errSpeech, err)
+	}
+	if len(m.Data) > maxForms || len(m.Traceback) > maxTrace || m.ExitCode != nil && (*m.ExitCode < 0 || *m.ExitCode > 255) {
+		return nil, fmt.Errorf("%w: too much of a kind", errSpeech)
+	}
+	for mime, value := range m.Data {
+		if !visible(mime) || value.Kind() != '"' && !isJSON(mime) {
+			return nil, fmt.Errorf("%w: a form %.60q", errSpeech, mime)
+		}
+	}
+	if m.Metadata != nil && m.Metadata.Kind() != '{' {
+		return nil, fmt.Errorf("%w: metadata", errSpeech)
+	}
+	switch m.Type {
+	case "ready", "display", "result", "error":
+	case "done":
+		if m.Status != OK && m.Status != Failed && m.Status != Interrupted {
+			return nil, fmt.Errorf("%w: a status %.60q", errSpeech, m.Status)
+		}
+	default:
+		return nil, fmt.Errorf("%w: %.60q", errSpeech, m.Type)
+	}
+	return m, nil
+}
+
+// visible reports whether a media type can stand in an answer.
+func visible(mime string) bool {
+	for _, c := range []byte(mime) {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return mime != "" && len(mime) <= maxMime
+}
+
+// isJSON reports whether values of a media type are JSON, not text.
+func isJSON(mime string) bool {
+	return mime == "application/json" || len(mime) > 5 && mime[len(mime)-5:] == "+json"
+}
+
+// size is what a display counts for.
+func (d *Display) size() int {
+	n := len(d.Metadata)
+	for mime, value := range d.Data {
+		n += len(mime) + len(value)
+	}
+	return n
+}

@@ -1,0 +1,295 @@
+package contexts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/redact"
+	"github.com/atoll-run/atoll/internal/guest/client"
+)
+
+// obey is how long an interrupted piece of code has to end. Then its interpreter
+// is ended, and has as long again.
+const obey = 5 * time.Second
+
+var (
+	errTimeout = errors.New("the time is over")
+	errDone    = errors.New("the run is done")
+)
+
+// deaf is for a context whose sandbox does not do as it is told.
+func deaf(id ID) error {
+	return fault.New(fault.Conflict, "the context %s does not answer, and was given up; what its code did is not known: restart the context, or destroy the sandbox", id)
+}
+
+// Run runs a piece of code in a context, and returns when it has ended, been
+// interrupted, or ended its interpreter; then the context must be restarted. One
+// runs at a time. When ctx ends or sink fails, the code is interrupted; whatever
+// the sandbox does, Run returns soon after.
+func (c *Contexts) Run(ctx context.Context, u *Use, id ID, req Request, sink Sink) (*Result, error) {
+	switch {
+	case len(req.Code) > MaxCode:
+		return nil, fault.New(fault.TooLarge, "code must have at most %d bytes", MaxCode)
+	case strings.IndexByte(req.Code, 0) >= 0 && id.Language() == execution.Bash:
+		return nil, fault.New(fault.Invalid, "code for Bash cannot have a NUL byte")
+	}
+	k := key{u.Sandbox, id}
+	s, known, err := c.begin(k)
+	if err != nil {
+		return nil, err
+	}
+	keep := false
+	defer func() { c.finish(k, s, keep) }()
+	if !known {
+		if err := c.look(ctx, u, id, s); err != nil {
+			return nil, err
+		}
+	}
+	r := &run{u: u, id: id, s: s, req: req, sink: sink, obey: c.obey, began: time.Now()}
+	res, err := r.do(ctx)
+	keep = err == nil && res.Exit == nil
+	return res, err
+}
+
+// look finds out where the output of a context ends, and starts one that is made
+// on its first use.
+func (c *Contexts) look(ctx context.Context, u *Use, id ID, s *state) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, deaf(id))
+	defer cancel()
+	p, err := u.Guest.Process(ctx, id.process())
+	if fault.KindOf(err) == fault.NotFound && err != nil && id.lazy() {
+		if _, err = c.start(ctx, u, id, ""); err == nil {
+			p, err = u.Guest.Process(ctx, id.process())
+		}
+	}
+	if err != nil {
+		return named(id, err)
+	}
+	if p.Exit != nil {
+		return fault.New(fault.Conflict, "the interpreter of the context %s has ended with status %d; restart the context", id, p.Exit.Code)
+	}
+	s.cursor = p.Last
+	return nil
+}
+
+// run is a piece of code on its way.
+type run struct {
+	u     *Use
+	id    ID
+	s     *state
+	req   Request
+	sink  Sink
+	obey  time.Duration
+	began time.Time
+
+	res      Result
+	done     bool
+	gone     error // why sink takes no more
+	halt     context.CancelCauseFunc
+	cover    *redact.Pair
+	decoder  decoder
+	left     [2]int64 // bytes of each stream that may still be passed on
+	displays int
+	shown    int
+}
+
+func (r *run) do(ctx context.Context) (*Result, error) {
+	// What is under way is not left half done when the caller goes away: it is
+	// interrupted, and then it ends.
+	ctx, r.halt = context.WithCancelCause(ctx)
+	defer r.halt(errDone)
+	timed, cancel := context.WithTimeoutCause(ctx, r.req.Timeout, errTimeout)
+	defer cancel()
+	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(errDone)
+	r.left = [2]int64{r.req.MaxOutput, r.req.MaxOutput}
+	r.cover = r.u.Covers.Pair(r.pass(client.Stdout), r.pass(client.Stderr))
+
+	watched := make(chan error, 1)
+	unhook := context.AfterFunc(timed, func() {
+		hard := time.AfterFunc(2*r.obey, func() { end(deaf(r.id)) })
+		defer hard.Stop()
+		err := r.interrupt(work)
+		<-work.Done()
+		watched <- err
+	})
+	err := r.converse(work)
+	if !unhook() {
+		end(errDone) // the watcher is not waited for when there is nothing left to watch
+		err = errors.Join(err, harmless(<-watched))
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.res.Took = time.Since(r.began)
+	if context.Cause(timed) == errTimeout && r.res.Status != OK {
+		r.res.Status = TimedOut
+	}
+	return &r.res, nil
+}
+
+// converse hands the code over and takes what comes of it.
+func (r *run) converse(ctx context.Context) error {
+	r.s.run++
+	err := r.exchange(ctx, fmt.Appendf(nil, "%d %d\n%s", r.s.run, len(r.req.Code), r.req.Code))
+	for errors.Is(err, client.ErrEnough) { // which the code has said itself
+		err = r.exchange(ctx, nil)
+	}
+	return err
+}
+
+// exchange writes to the interpreter and takes what comes from it.
+func (r *run) exchange(ctx context.Context, data []byte) error {
+	out, err := r.u.Guest.Converse(ctx, r.id.process(), data, r.s.cursor)
+	if err != nil {
+		return named(r.id, err)
+	}
+	defer out.Close()
+	if data != nil {
+		r.tell(Event{})
+	}
+	err = r.read(out)
+	if r.done {
+		out.Enough()
+	}
+	return err
+}
+
+// harmless leaves away what only says that the run was over first.
+func harmless(err error) error {
+	if errors.Is(err, errDone) || fault.KindOf(err) == fault.NotFound {
+		return nil
+	}
+	return err
+}
+
+// interrupt interrupts the code, and ends the interpreter if that does not help,
+// until ctx ends.
+func (r *run) interrupt(ctx context.Context) error {
+	// More than once: the first may come before the code does.
+	again := time.NewTicker(r.obey / 5)
+	defer again.Stop()
+	for range 5 {
+		if err := interrupt(ctx, r.u.Guest, r.id); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-again.C:
+		}
+	}
+	return r.u.Guest.Kill(ctx, r.id.process())
+}
+
+// read takes what the interpreter says until the run is done, or the interpreter.
+func (r *run) read(out Output) error {
+	for !r.done {
+		chunk, err := out.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			exit := out.Exit()
+			r.res.Exit, r.res.Status = &exit, Ended
+			r.cover.Flush()
+			return nil
+		case err != nil:
+			return err
+		}
+		r.s.cursor = chunk.Seq
+		switch chunk.Stream {
+		case client.Stdout:
+			r.res.StdoutBytes += int64(len(chunk.Data)) + chunk.Dropped
+			r.cover.Write(redact.Stdout, chunk.Data)
+		case client.Stderr:
+			r.res.StderrBytes += int64(len(chunk.Data)) + chunk.Dropped
+			r.cover.Write(redact.Stderr, chunk.Data)
+		case client.Control:
+			if err := r.control(chunk); err != nil {
+				return r.expel(err)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *run) control(chunk client.Chunk) error {
+	if chunk.Dropped > 0 {
+		r.decoder.held = nil // it was not the run's
+	}
+	return r.decoder.write(chunk.Data, r.take)
+}
+
+// expel ends an interpreter that does not speak as ours do.
+func (r *run) expel(why error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), obey)
+	defer cancel()
+	err := r.u.Guest.Kill(ctx, r.id.process())
+	return fault.Wrap(fault.Conflict, errors.Join(why, err), "the interpreter wrote to its own channel what it never writes, and was ended; restart the context")
+}
+
+// take takes a message.
+func (r *run) take(m *message) error {
+	if m.ID != r.s.run {
+		return nil // of an earlier run, or none
+	}
+	switch m.Type {
+	case "display", "result":
+		r.display(&Display{Data: m.Data, Metadata: m.Metadata, Result: m.Type == "result"})
+	case "error":
+		e := &Error{Name: coverText(r.u.Covers, m.Name), Value: coverText(r.u.Covers, m.Value)}
+		for _, line := range m.Traceback {
+			e.Traceback = append(e.Traceback, coverText(r.u.Covers, line))
+		}
+		r.res.Error = e
+	case "done":
+		r.cover.Flush()
+		r.done, r.res.Status, r.res.ExitCode = true, m.Status, m.ExitCode
+	}
+	return nil
+}
+
+func (r *run) display(d *Display) {
+	r.displays++
+	r.shown += d.size()
+	if r.displays > maxDisplays || r.shown > maxShown {
+		r.res.DisplaysTruncated = true
+		return
+	}
+	for mime, value := range d.Data {
+		d.Data[mime] = coverJSON(r.u.Covers, value)
+	}
+	d.Metadata = coverJSON(r.u.Covers, d.Metadata)
+	r.tell(Event{Display: d})
+}
+
+// pass passes covered output of a stream on, as much as is allowed.
+func (r *run) pass(stream client.Stream) func([]byte) {
+	truncated := &r.res.StdoutTruncated
+	if stream == client.Stderr {
+		truncated = &r.res.StderrTruncated
+	}
+	return func(p []byte) {
+		if int64(len(p)) > r.left[stream] {
+			p, *truncated = p[:r.left[stream]], true
+		}
+		if len(p) > 0 {
+			r.left[stream] -= int64(len(p))
+			r.tell(Event{Stream: stream, Text: p})
+		}
+	}
+}
+
+func (r *run) tell(e Event) {
+	if r.gone != nil {
+		return
+	}
+	if r.gone = r.sink(e); r.gone != nil {
+		r.halt(r.gone)
+	}
+}

@@ -1,0 +1,188 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/node/disk"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+)
+
+// alive is a named sandbox that this process has open.
+type alive struct {
+	engine  *Engine
+	recipe  sandboxes.Recipe
+	inst    runtime.Instance
+	image   map[string]string // its variables
+	release func() error      // of the image
+	link    *link             // nil without a network
+
+	turn   chan struct{}  // held, by having sent, by who speaks to process 1 or sets the next
+	client *client.Client // nil until somebody needs it
+}
+
+var _ sandboxes.Live = (*alive)(nil)
+
+// speak has a conversation with process 1.
+func (a *alive) speak(ctx context.Context, say func(*guest.Client) error) error {
+	ctx, cancel := a.while(ctx)
+	defer cancel()
+	c, err := guest.Dial(ctx, a.inst.Channel())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return say(c)
+}
+
+// while is ctx while the sandbox lives.
+func (a *alive) while(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() { // ends with ctx
+		select {
+		case <-a.inst.Done():
+			cancel(errors.New("the sandbox has ended"))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// meetTime bounds the wait for an attendant that was called. Whoever waits holds
+// the turn, and a sandbox may have reasons not to send it.
+const meetTime = 15 * time.Second
+
+// Guest implements named.Live.
+func (a *alive) Guest(ctx context.Context) (*client.Client, error) {
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if a.client != nil {
+		select {
+		case <-a.client.Done():
+			_ = a.client.Close()
+			a.client = nil
+		default:
+			return a.client, nil
+		}
+	}
+	ctx, cancel := a.while(ctx)
+	defer cancel()
+	ctx, stop := context.WithTimeoutCause(ctx, meetTime, fmt.Errorf("it has not come within %s", meetTime))
+	defer stop()
+	c, err := client.Dial(ctx, a.engine.host.attendFolder(a.recipe.ID), func(ctx context.Context) error {
+		return a.speak(ctx, func(c *guest.Client) error {
+			return c.Attend(ctx, guest.Limits{Processes: a.recipe.Limits.Processes, OpenFiles: a.recipe.Limits.OpenFiles})
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reach the attendant of %s: %w", a.recipe.ID, err)
+	}
+	a.client = c
+	return c, nil
+}
+
+// Quiet implements named.Live.
+func (a *alive) Quiet() error {
+	a.turn <- struct{}{}
+	defer func() { <-a.turn }()
+	if a.client == nil {
+		return nil
+	}
+	err := a.client.Close()
+	a.client = nil
+	return err
+}
+
+// Environ implements named.Live.
+func (a *alive) Environ(variables map[string]string) []string {
+	return a.engine.environ(a.image, variables, a.recipe.Connected)
+}
+
+// Done implements named.Live.
+func (a *alive) Done() <-chan struct{} { return a.inst.Done() }
+
+// Usage implements named.Live.
+func (a *alive) Usage(ctx context.Context) (runtime.Usage, error) { return a.inst.Usage(ctx) }
+
+// Folder implements named.Live.
+func (a *alive) Folder() string { return a.engine.host.files(a.recipe.ID) }
+
+// Place implements named.Live.
+func (a *alive) Place(path string) (disk.Place, bool) {
+	for _, f := range []struct{ inside, folder string }{
+		{runtime.Home, filepath.Join(homeShare, guest.HomeName)}, {"/tmp", tmpDir}, {"/var/tmp", varTmpDir},
+	} {
+		if below, ok := strings.CutPrefix(path+"/", f.inside+"/"); ok {
+			return disk.Place{Root: filepath.Join(a.Folder(), f.folder), Path: below}, true
+		}
+	}
+	return disk.Place{}, false
+}
+
+// Measure implements named.Live: what has a name, and what programs still have
+// open of what has none any more. Neither is asked of the sandbox.
+func (a *alive) Measure(ctx context.Context, most int64) (int64, error) {
+	used, err := disk.Measure(ctx, a.Folder(), most)
+	if err != nil {
+		return used, err
+	}
+	holders, err := a.inst.Holders()
+	if err != nil {
+		return used, err
+	}
+	held, err := disk.Held(ctx, a.Folder(), holders)
+	if used += held; err == nil && used > most {
+		err = disk.ErrMore
+	}
+	return used, err
+}
+
+// Connect implements named.Live.
+func (a *alive) Connect(p runtime.NetworkPolicy, secrets []execution.BoundSecret) error {
+	switch {
+	case a.link == nil && p.Blocked():
+		return nil
+	case a.link == nil:
+		return fault.New(fault.Conflict, "this sandbox was made without a network, and cannot be given one; make another")
+	}
+	if len(secrets) > 0 {
+		if err := a.engine.networks.admit(true); err != nil {
+			return err
+		}
+	}
+	if err := a.link.enforce(p); err != nil {
+		return err
+	}
+	return a.link.bind(secrets)
+}
+
+// Traffic implements named.Live.
+func (a *alive) Traffic() execution.Traffic {
+	if a.link == nil {
+		return execution.Traffic{}
+	}
+	return a.link.take()
+}
+
+// Detach implements named.Live.
+func (a *alive) Detach() error {
+	return errors.Join(a.Quiet(), a.inst.Detach(), a.release())
+}
+
+// Destroy implements named.Live.
+func (a *alive) Destroy(ctx context.Context) error {
+	return errors.Join(a.inst.Destroy(ctx), a.Quiet(), Named{a.engine}.Remove(ctx, a.recipe.ID), a.release())
+}

@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+)
+
+// What is in a named sandbox's folder besides its files. A memory that is being
+// written or read has another name: one is whole, and nothing has run since.
+const (
+	filesDir   = "files"
+	guestFile  = "guest.erofs" // the guest that is in it
+	imageFile  = "image"       // digest of its image
+	memoryDir  = "memory"
+	memoryNew  = "memory.new"  // while it is written
+	memoryUsed = "memory.used" // while a sandbox is made from it
+	recordName = "record.json"
+)
+
+// Asleep implements named.Engine.
+func (n Named) Asleep(id runtime.ID) bool {
+	for _, name := range []string{memoryDir, memoryUsed} {
+		if _, err := os.Lstat(filepath.Join(n.e.host.named(id), name, recordName)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Memory implements named.Engine.
+func (n Named) Memory(id runtime.ID) (bytes int64) {
+	entries, err := os.ReadDir(filepath.Join(n.e.host.named(id), memoryDir))
+	if err != nil {
+		return 0 // there is none
+	}
+	for _, entry := range entries {
+		var st unix.Stat_t
+		if unix.Lstat(filepath.Join(n.e.host.named(id), memoryDir, entry.Name()), &st) == nil {
+			bytes += st.Blocks * 512
+		}
+	}
+	return bytes
+}
+
+// Sleep implements named.Live.
+func (a *alive) Sleep(ctx context.Context) error {
+	// A frozen attendant could not say goodbye.
+	if err := errors.Join(a.Thaw(ctx), a.Quiet()); err != nil {
+		return err
+	}
+	h := a.engine.host
+	dir := filepath.Join(h.named(a.recipe.ID), memoryNew)
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
+		return err
+	}
+	if err := a.inst.Checkpoint(ctx, dir); err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	err := h.keepMemory(dir, a.recipe)
+	if err == nil {
+		err = os.Rename(dir, filepath.Join(filepath.Dir(dir), memoryDir))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("keep the memory of %s: %w", a.recipe.ID, err), a.Resume(context.WithoutCancel(ctx)))
+	}
+	return nil
+}
+
+// Resume implements named.Live. What was written is of no use from the moment on
+// that anything runs.
+func (a *alive) Resume(ctx context.Context) error {
+	if err := a.engine.host.forgetMemory(a.recipe.ID); err != nil {
+		return err
+	}
+	return a.inst.Resume(ctx)
+}
+
+// mayBeStopped reports whether there is any memory of a sandbox, whole or not: then
+// it may have been stopped for it.
+func (h *host) mayBeStopped(id runtime.ID) bool {
+	for _, name := range []string{memoryDir, memoryUsed, memoryNew} {
+		if _, err := os.Lstat(filepath.Join(h.named(id), name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// forgetMemory removes every memory of a sandbox.
+func (h *host) forgetMemory(id runtime.ID) error {
+	var errs []error
+	for _, name := range []string{memoryDir, memoryUsed, memoryNew} {
+		// Renamed first, what is left after a crash is no memory.
+		path, half := filepath.Join(h.named(id), name), filepath.Join(h.named(id), memoryNew)
+		if name != memoryNew {
+			if err := os.Rename(path, half); errors.Is(err, fs.ErrNotExist) {
+				continue
+			} else if err != nil {
+				errs = append(errs, err)
+			}
+		}
+		errs = append(errs, os.RemoveAll(half))
+	}
+	return errors.Join(errs...)
+}
+
+// Rest implements named.Live.
+func (a *alive) Rest(ctx context.Context) error {
+	err := errors.Join(a.inst.Destroy(ctx), a.Quiet(), os.RemoveAll(a.engine.host.attendFolder(a.recipe.ID)), a.release())
+	if n := (Named{a.engine}); err == nil && n.Asleep(a.recipe.ID) {
+		n.slept(a.recipe)
+	}
+	return err
+}
+
+// Rest implements named.Engine.
+func (n Named) Rest(ctx context.Context, r sandboxes.Recipe) error {
+	h := n.e.host
+	used, memory := filepath.Join(h.named(r.ID), memoryUsed), filepath.Join(h.named(r.ID), memoryDir)
+	if err := errors.Join(h.Destroy(ctx, r.ID), os.RemoveAll(h.attendFolder(r.ID))); err != nil {
+		return err
+	}
+	if err := os.Rename(used, memory); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if n.Asleep(r.ID) {
+		n.slept(r)
+	}
+	return nil
+}
+
+// Freeze implements named.Live.
+func (a *alive) Freeze(ctx context.Context) error {
+	a.rest(true)
+	err := a.inst.Freeze(ctx)
+	if err != nil {
+		a.rest(false)
+	}
+	return err
+}
+
+// Thaw implements named.Live.
+func (a *alive) Thaw(ctx context.Context) error {
+	err := a.inst.Thaw(ctx)
+	if err == nil {
+		a.rest(false)
+	}
+	return err
+}
+
+// rest tells the conversation with the attendant that it stands still, or goes on.
+func (a *alive) rest(still bool) {
+	a.turn <- struct{}{}
+	defer func() { <-a.turn }()
+	if a.client != nil {
+		a.client.Rest(still)
+	}
+}

@@ -1,0 +1,307 @@
+// Package engine assembles what sandboxes are made with on one machine, a
+// runtime, images and a pool of warm sandboxes, for an executor to run jobs in.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/node/executor"
+	"github.com/atoll-run/atoll/internal/node/image"
+	"github.com/atoll-run/atoll/internal/node/pool"
+	"github.com/atoll-run/atoll/internal/node/volumes/bucket"
+	"github.com/atoll-run/atoll/internal/node/warm"
+)
+
+// Images is the store that images come from.
+type Images interface {
+	// Use returns an image, which stays until it is released.
+	Use(name string) (img *image.Image, release func() error, err error)
+}
+
+// Config of an Engine.
+type Config struct {
+	Platform
+	Images  Images
+	Volumes Folders // nil where volumes are in a bucket, or nothing can be mounted
+	Buckets Buckets
+
+	// The environment that sandboxes are kept ready for from the start.
+	Image  string
+	Limits runtime.Limits
+	Env    map[string]string
+
+	PoolSize     int  // warm sandboxes per kind of that environment
+	MaxWarm      int  // warm sandboxes of all environments; 0 is 16 times PoolSize
+	Environments int  // other environments known at the same time; 0 is 32
+	Spares       int  // kernels that wait for copies of named sandboxes, and for those that sleep on disk
+	Journals     bool // sandboxes get a journal, so that their runs can be taken over
+	Network      Network
+	Registry     prometheus.Registerer
+	Unfit        error // why the folder on disk is not fit for files of named sandboxes; nil if it is
+}
+
+const defaultEnvironments = 32
+
+// Engine is an executor's source of sandboxes.
+type Engine struct {
+	cfg       Config
+	pool      *pool.Pool[warm.Key, *warm.Sandbox]
+	host      *host
+	networks  *networks   // host, for sandboxes with a network
+	templates string      // folder
+	filled    atomic.Bool // the pool was full once
+	version   guestVersion
+	room      *bucket.Room
+	twins     twins
+	spares    spares
+
+	background context.Context // ends with the engine
+	stop       context.CancelFunc
+	janitor    sync.WaitGroup
+
+	mu   sync.Mutex
+	envs map[envKey]*environment // guarded by mu
+	made int                     // guarded by mu; environments so far
+}
+
+var _ executor.Sandboxes = (*Engine)(nil)
+
+// refillDelay lets a program that answers in milliseconds be done before its
+// sandbox's replacement takes a core.
+const refillDelay = 15 * time.Millisecond
+
+// Open starts an engine: it sweeps what an earlier process left, but for runs
+// that can be taken over, and begins to fill the pool.
+func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
+	if cfg.MaxWarm == 0 {
+		cfg.MaxWarm = 16 * cfg.PoolSize
+	}
+	if cfg.Environments == 0 {
+		cfg.Environments = defaultEnvironments
+	}
+	if err := cfg.Limits.Validate(); err != nil {
+		return nil, fault.New(fault.Invalid, "the environment's limits cannot work: %v", err)
+	}
+	if a := cfg.Network.Egress.Authority; a != nil {
+		cfg.Bound = a.Certificate()
+	}
+	rt, err := openHost(ctx, cfg.Platform)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{cfg: cfg, host: rt, room: &bucket.Room{Most: cfg.Buckets.Cache}, templates: filepath.Join(rt.disk, "templates"), envs: map[envKey]*environment{}}
+	e.twins.waiting = map[runtime.ID]*twin{}
+	e.spares = spares{demands: map[likeness]*demand{}, asleep: map[runtime.ID]likeness{}}
+	e.background, e.stop = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.Close())
+		}
+	}()
+	if e.networks, err = openNetworks(rt, cfg.Network, cfg.Registry); err != nil {
+		return nil, err
+	}
+	m, err := newMetrics(cfg.Registry)
+	if err != nil {
+		return nil, err
+	}
+	e.pool = pool.New(pool.Config[warm.Key, *warm.Sandbox]{
+		Build: e.build, Builders: goruntime.NumCPU(), Rush: 2 * goruntime.NumCPU(), Most: cfg.MaxWarm, Log: cfg.Log, Metrics: m,
+		RefillDelay: refillDelay, RetryDelay: 5 * time.Second,
+	})
+	if err := e.keepDefault(); err != nil {
+		return nil, err
+	}
+	e.janitor.Go(func() { e.forgetUnused(e.background) })
+	return e, nil
+}
+
+// build makes a sandbox for the pool.
+func (e *Engine) build(ctx context.Context, key warm.Key, awaited bool) (*warm.Sandbox, error) {
+	e.mu.Lock()
+	env := e.envs[envKey{key.Image, key.Variant}]
+	e.mu.Unlock()
+	if env == nil {
+		return nil, fault.New(fault.Unavailable, "the environment was given up; retry after a moment")
+	}
+	sb, err := env.maker.Make(ctx, key, awaited)
+	if err != nil || !e.cfg.Journals {
+		return sb, err
+	}
+	if err := executor.Prepare(e.folder(sb.ID())); err != nil {
+		return nil, errors.Join(err, sb.Destroy(context.WithoutCancel(ctx)))
+	}
+	return sb, nil
+}
+
+func (e *Engine) folder(id runtime.ID) string { return filepath.Join(e.host.dir, string(id)) }
+
+// claimed is a sandbox as an executor sees it.
+type claimed struct {
+	*warm.Sandbox
+	folder string
+	host   *host
+	link   *link // nil without a network
+}
+
+// hand connects a sandbox as a job may be, and gives it to an executor.
+func (e *Engine) hand(sb *warm.Sandbox, job *execution.Job) (claimed, error) {
+	c := claimed{sb, e.folder(sb.ID()), e.host, e.networks.link(sb.ID())}
+	if job.Permissions.Network.Blocked() {
+		return c, nil
+	}
+	err := c.SetNetwork(job.Permissions.Network)
+	if err == nil && len(job.BoundSecrets) > 0 {
+		err = c.link.bind(job.BoundSecrets)
+	}
+	if err != nil {
+		return c, fault.Wrap(fault.Unavailable, err, "the sandbox could not be connected to the network; nothing was run, retry after a moment")
+	}
+	return c, nil
+}
+
+// runtime is what makes a job's sandboxes.
+func (e *Engine) runtime(job *execution.Job) runtime.Runtime {
+	if job.Permissions.Network.Blocked() {
+		return e.host
+	}
+	if len(job.BoundSecrets) > 0 {
+		return trusting{e.networks}
+	}
+	return e.networks
+}
+
+// Folder implements executor.Claimed.
+func (c claimed) Folder() string { return c.folder }
+
+// Claim implements executor.Sandboxes.
+func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claimed, bool, error) {
+	if job.Thread != nil && e.host.homes == "" {
+		return nil, false, fault.New(fault.Invalid, "threads need sandboxes that can mount a home directory, and here they cannot: %v", e.host.homeless)
+	}
+	if len(job.Mounts) > 0 {
+		c, err := e.claimMounted(ctx, job)
+		return c, false, err
+	}
+	env, err := e.use(job)
+	if err != nil {
+		return nil, false, err
+	}
+	defer e.unuse(env)
+	sb, hit, err := e.pool.Claim(ctx, env.maker.Key(job.Language, job.Code, job.Thread != nil))
+	if err != nil {
+		return nil, false, err
+	}
+	c, err := e.hand(sb, job)
+	if err != nil {
+		return nil, false, errors.Join(err, sb.Destroy(context.WithoutCancel(ctx)))
+	}
+	return c, hit, nil
+}
+
+// Left implements executor.Sandboxes.
+func (e *Engine) Left(ctx context.Context) ([]string, error) {
+	if !e.cfg.Journals {
+		return nil, nil
+	}
+	infos, err := e.host.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var folders []string
+	for _, info := range infos {
+		if folder := e.folder(info.ID); executor.HasJob(folder) {
+			folders = append(folders, folder)
+		}
+	}
+	return folders, nil
+}
+
+// Open implements executor.Sandboxes.
+func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (executor.Claimed, error) {
+	if e.Fragile(job) {
+		return nil, errBucket
+	}
+	env, err := e.use(job)
+	if err != nil {
+		// What runs needs no image any more.
+		img := &image.Image{Name: job.Image}
+		env = &environment{maker: warm.New(warm.Config{Runtime: e.runtime(job), Image: img, Limits: job.Limits, Homes: e.host.homes, Log: e.cfg.Log})}
+	} else {
+		defer e.unuse(env)
+	}
+	sb, err := env.maker.Open(ctx, runtime.ID(filepath.Base(folder)), job.Language, job.Thread != nil)
+	if err != nil {
+		return nil, err
+	}
+	c, err := e.hand(sb, job)
+	if err != nil {
+		return nil, errors.Join(err, sb.Detach())
+	}
+	return c, nil
+}
+
+// HomePath implements executor.Sandboxes.
+func (e *Engine) HomePath(folder string) string {
+	return warm.HomePath(e.host.homes, runtime.ID(filepath.Base(folder)))
+}
+
+// EndHome implements executor.Sandboxes.
+func (e *Engine) EndHome(ctx context.Context, folder string, p execution.Program) error {
+	return warm.EndHome(ctx, e.host, e.host.homes, runtime.ID(filepath.Base(folder)), p)
+}
+
+// Remove implements executor.Sandboxes.
+func (e *Engine) Remove(ctx context.Context, folder string) error {
+	id := runtime.ID(filepath.Base(folder))
+	return errors.Join(e.host.Destroy(ctx, id), e.host.unmount(id))
+}
+
+// Ready reports why no execution can run yet, nil once the pool has been filled
+// for the first time: under load it may well be empty, and claims then wait.
+func (e *Engine) Ready(context.Context) error {
+	if !e.filled.Load() && !e.pool.Filled() {
+		return errors.New("the pool of warm sandboxes is being filled")
+	}
+	e.filled.Store(true)
+	return nil
+}
+
+// Close ends every sandbox that is not claimed and waits until they are gone, or
+// each has had its time to. No Claim may be under way.
+func (e *Engine) Close() error {
+	e.stop()
+	e.janitor.Wait()
+	if e.pool != nil {
+		e.pool.Close()
+	}
+	errs := []error{e.Named().closeTwins()}
+	for _, env := range e.envs {
+		errs = append(errs, env.release())
+	}
+	return errors.Join(append(errs, os.RemoveAll(e.templates), e.host.Close())...)
+}
+
+// guestVersion is what the guest of every sandbox says it is: they are mounted
+// the same one.
+type guestVersion struct{ first atomic.Pointer[string] }
+
+func (g *guestVersion) check(version string) error {
+	if g.first.CompareAndSwap(nil, &version); *g.first.Load() != version {
+		return fmt.Errorf("the guest is of version %.40q, the others are of %.40q", version, *g.first.Load())
+	}
+	return nil
+}

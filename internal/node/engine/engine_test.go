@@ -1,0 +1,248 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/node/executor"
+	"github.com/atoll-run/atoll/internal/node/image"
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start opens an engine on a folder, which the end of the test closes.
+func start(t *testing.T, dir string, change func(*Config)) *Engine {
+	t.Helper()
+	e := open(t, dir, change)
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func open(t *testing.T, dir string, change func(*Config)) *Engine {
+	t.Helper()
+	binary, err := atolltest.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := atolltest.ImageDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := image.Open(filepath.Dir(img))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Dir(binary)
+	cfg := Config{
+		Platform: Platform{
+			Runsc: filepath.Join(bin, "atoll-runsc"), Guest: filepath.Join(bin, "atoll-guest"),
+			State: config.DefaultStateDir(dir), Disk: filepath.Join(dir, "state"), Name: Server, Log: slog.New(slog.DiscardHandler),
+		},
+		Images: store, Image: atolltest.Image, Limits: runtime.DefaultLimits(), Journals: true, Registry: prometheus.NewRegistry(),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	e, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "atoll-engine-") // t.TempDir is closed to the sandbox's user
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func job(change func(*execution.Job)) *execution.Job {
+	j := &execution.Job{Language: execution.Bash, Code: "echo $NAME", Image: atolltest.Image, Limits: runtime.DefaultLimits()}
+	if change != nil {
+		change(j)
+	}
+	return j
+}
+
+// run claims a sandbox for a job, runs it there and returns what it printed.
+func run(t *testing.T, e *Engine, j *execution.Job) (out string, warm bool) {
+	t.Helper()
+	c, warm, err := e.Claim(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Destroy(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := os.Stat(filepath.Join(c.Folder(), "journal")); err != nil || st.Size() > 0 {
+		t.Errorf("a new sandbox has no empty journal: %v", err)
+	}
+	var b strings.Builder
+	_, err = c.Run(t.Context(), execution.Program{ID: 1, Language: j.Language, Code: j.Code, Timeout: time.Minute, MaxBytes: 1000},
+		func(_ execution.Stream, p []byte) { b.Write(p) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String(), warm
+}
+
+func TestEveryJobGetsItsEnvironment(t *testing.T) {
+	e := start(t, folder(t), func(c *Config) { c.PoolSize, c.Env = 1, map[string]string{"NAME": "usual"} })
+	usual := job(func(j *execution.Job) { j.BaseEnv = map[string]string{"NAME": "usual"} })
+	atolltest.Until(t, time.Minute, "the engine is ready", func() bool { return e.Ready(t.Context()) == nil })
+	if out, warm := run(t, e, usual); out != "usual\n" || !warm {
+		t.Errorf("the configured environment printed %q; warm is %v", out, warm)
+	}
+	other := job(func(j *execution.Job) {
+		j.BaseEnv = map[string]string{"NAME": "other"}
+		j.Limits.Memory, j.Limits.Processes = 400<<20, 20
+	})
+	if out, warm := run(t, e, other); out != "other\n" || warm {
+		t.Errorf("another environment printed %q; warm is %v", out, warm)
+	}
+	// From then on there is one ready.
+	atolltest.Until(t, time.Minute, "another environment's sandboxes are ready", func() bool {
+		out, warm := run(t, e, other)
+		if out != "other\n" {
+			t.Errorf("another environment printed %q", out)
+		}
+		return warm
+	})
+}
+
+func TestEnvironmentsAreBounded(t *testing.T) {
+	e := start(t, folder(t), func(c *Config) { c.Environments = 2 })
+	for i := range 5 {
+		name := string(rune('a' + i))
+		j := job(func(j *execution.Job) { j.BaseEnv = map[string]string{"NAME": name} })
+		if out, _ := run(t, e, j); out != name+"\n" {
+			t.Errorf("environment %s printed %q", name, out)
+		}
+	}
+	e.mu.Lock()
+	n := len(e.envs)
+	e.mu.Unlock()
+	if n != 3 { // the configured one and two others
+		t.Errorf("%d environments are kept", n)
+	}
+}
+
+func TestWhatCannotBeHeldIsRefused(t *testing.T) {
+	e := start(t, folder(t), nil)
+	for what, change := range map[string]func(*execution.Job){
+		"atoll image import":   func(j *execution.Job) { j.Image = "nowhere" },
+		"not allowed":          func(j *execution.Job) { j.Image = "../default" },
+		"at least 64 MiB":      func(j *execution.Job) { j.Limits.Memory = 1 << 20 },
+		"has no interpreter":   func(j *execution.Job) { j.Language = "perl" },
+		"must be positive":     func(j *execution.Job) { j.Limits.CPU = 0 },
+		"below the memory lim": func(j *execution.Job) { j.Limits.Tmp = 1 << 40 },
+	} {
+		_, _, err := e.Claim(t.Context(), job(change))
+		if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), what) {
+			t.Errorf("got %v, want a refusal with %q", err, what)
+		}
+	}
+}
+
+func TestASandboxWithoutItsLimitsIsUnfit(t *testing.T) {
+	e := start(t, folder(t), nil)
+	c, _, err := e.Claim(t.Context(), job(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Destroy(context.Background())
+	id := filepath.Base(c.Folder())
+	groups, err := filepath.Glob("/sys/fs/cgroup/*/*/" + id + "/pids.max")
+	more, _ := filepath.Glob("/sys/fs/cgroup/*/" + id + "/pids.max")
+	if groups = append(groups, more...); err != nil || len(groups) == 0 {
+		t.Fatal("the sandbox's control group is not found")
+	}
+	if err := os.WriteFile(groups[0], []byte("max"), 0); err != nil {
+		t.Fatal(err)
+	}
+	env, err := e.use(job(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.unuse(env)
+	if err := c.Detach(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := e.Open(t.Context(), c.Folder(), job(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Check(); err == nil || !strings.Contains(err.Error(), "pids.max") {
+		t.Error("a sandbox without a limit of processes:", err)
+	}
+	if err := again.Destroy(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSweepSparesOnlyWhatCanBeTakenOver(t *testing.T) {
+	dir := folder(t)
+	e := open(t, dir, nil)
+	var folders []string
+	for range 2 {
+		c, _, err := e.Claim(t.Context(), job(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		folders = append(folders, c.Folder())
+		if err := c.Detach(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folders[0], "journal"), []byte("j"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// A command beside the dead server spares it, too.
+	cmd := open(t, dir, func(c *Config) { c.Name, c.Journals = NewName(), false })
+	if !executor.HasJob(folders[0]) {
+		t.Fatal("a command swept a server's run")
+	}
+	if err := cmd.Close(); err != nil {
+		t.Fatal(err)
+	}
+	next := start(t, dir, nil)
+	left, err := next.Left(t.Context())
+	if err != nil || len(left) != 1 || left[0] != folders[0] {
+		t.Errorf("left is %v: %v", left, err)
+	}
+	if _, err := os.Stat(folders[1]); err == nil {
+		t.Error("a sandbox without a run was spared")
+	}
+	if err := next.Remove(t.Context(), folders[0]); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,208 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/node/image"
+	"github.com/atoll-run/atoll/internal/node/warm"
+)
+
+// envKey names an environment as far as sandboxes are concerned.
+type envKey struct{ image, variant string }
+
+// environment is what sandboxes of one image, set of limits and variables are
+// made by.
+type environment struct {
+	key       envKey
+	maker     *warm.Maker
+	release   func() error // of the image
+	templates string       // folder
+
+	users int       // guarded by Engine.mu; claims under way
+	used  time.Time // guarded by Engine.mu
+}
+
+// keyOf names the environment of a job; the configured one has no variant.
+func (e *Engine) keyOf(job *execution.Job) envKey {
+	rules, connected := job.Permissions, !job.Permissions.Network.Blocked()
+	rules.Network = runtime.NetworkPolicy{} // whether there is one matters; what it allows is said at the claim
+	if job.Limits == e.cfg.Limits && maps.Equal(job.BaseEnv, e.cfg.Env) && rules.Equal(runtime.Permissions{}) && !connected {
+		return envKey{job.Image, ""}
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%+v\n%+v\n%t\n%t\n", job.Limits, rules, rules.Filesystem.Writable != nil, connected)
+	for _, name := range sortedNames(job.BaseEnv) {
+		fmt.Fprintf(h, "%q=%q\n", name, job.BaseEnv[name])
+	}
+	if bound := len(job.BoundSecrets) > 0; connected && bound { // what is bound to what is said at the claim
+		fmt.Fprintln(h, "bound")
+	}
+	return envKey{job.Image, hex.EncodeToString(h.Sum(nil)[:8])}
+}
+
+// keepDefault keeps the configured environment's sandboxes ready.
+func (e *Engine) keepDefault() error {
+	env, err := e.use(&execution.Job{Image: e.cfg.Image, Limits: e.cfg.Limits, BaseEnv: e.cfg.Env})
+	if err != nil {
+		return err
+	}
+	for _, key := range env.maker.Kinds() {
+		if !key.Home { // those are there as there is demand
+			e.pool.Keep(key, e.cfg.PoolSize, 4*e.cfg.PoolSize)
+		}
+	}
+	return nil // and it is used for good
+}
+
+// use returns the environment of a job, which is not given up before unuse.
+func (e *Engine) use(job *execution.Job) (*environment, error) {
+	key := e.keyOf(job)
+	if env := e.known(key); env != nil {
+		return env, nil
+	}
+	if err := e.host.admit(job.Limits); err != nil {
+		return nil, err
+	}
+	if !job.Permissions.Network.Blocked() {
+		if err := e.networks.admit(len(job.BoundSecrets) > 0); err != nil {
+			return nil, err
+		}
+	}
+	img, release, err := e.cfg.Images.Use(job.Image)
+	if fault.KindOf(err) == fault.NotFound {
+		return nil, fault.New(fault.Invalid, "this server has no image %q; import it with 'atoll image import', or name another in the environment", job.Image)
+	}
+	if err != nil {
+		return nil, err
+	}
+	env, unneeded, err := e.add(key, job, img, release)
+	if unneeded != nil {
+		e.clear(unneeded)
+	}
+	return env, err
+}
+
+// known returns an environment that there is, to be used, or nil.
+func (e *Engine) known(key envKey) *environment {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	env := e.envs[key]
+	if env != nil {
+		env.users++
+	}
+	return env
+}
+
+func (e *Engine) unuse(env *environment) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	env.users--
+	env.used = time.Now()
+}
+
+// add makes an environment, to be used, unless somebody else just has. The one
+// that is not needed, or no more, is to be cleared.
+func (e *Engine) add(key envKey, job *execution.Job, img *image.Image, release func() error) (env, unneeded *environment, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.made++
+	// A folder of its own: that of an earlier one of this key may still be on its way out.
+	templates := filepath.Join(e.templates, strconv.Itoa(e.made))
+	env = &environment{key: key, release: release, templates: templates, used: time.Now(), users: 1, maker: warm.New(warm.Config{
+		Runtime: e.runtime(job), Image: img, Variant: key.variant, Limits: job.Limits, Env: e.variables(job), Rules: job.Permissions,
+		Templates: templates, Homes: e.host.homes, Log: e.cfg.Log, Guest: e.version.check,
+	})}
+	if other := e.envs[key]; other != nil {
+		other.users++
+		return other, env, nil
+	}
+	if len(e.envs) > e.cfg.Environments {
+		if unneeded = e.longestUnused(); unneeded == nil {
+			return nil, env, fault.New(fault.Unavailable, "this server is running code of %d environments at once, which is its limit; retry after a moment", e.cfg.Environments)
+		}
+		e.giveUp(unneeded)
+	}
+	e.envs[key] = env
+	for _, kind := range env.maker.Kinds() {
+		e.pool.Keep(kind, 0, 4*e.cfg.PoolSize) // as there is demand
+	}
+	return env, unneeded, nil
+}
+
+// longestUnused returns the environment that nobody has used for longest, nil if
+// all are in use. e.mu is held.
+func (e *Engine) longestUnused() *environment {
+	var oldest *environment
+	for _, env := range e.envs {
+		if env.users == 0 && (oldest == nil || env.used.Before(oldest.used)) {
+			oldest = env
+		}
+	}
+	return oldest
+}
+
+// giveUp forgets an environment without users, which is then to be cleared. e.mu
+// is held.
+func (e *Engine) giveUp(env *environment) {
+	delete(e.envs, env.key)
+	for _, kind := range env.maker.Kinds() {
+		e.pool.Drop(kind)
+	}
+}
+
+// clear removes what an environment needed.
+func (e *Engine) clear(env *environment) {
+	if err := errors.Join(os.RemoveAll(env.templates), env.release()); err != nil {
+		e.cfg.Log.Warn("cannot clear what an environment needed", "image", env.key.image, "error", err)
+	}
+}
+
+const (
+	unusedTime  = 10 * time.Minute // after which an environment is given up
+	unusedCheck = time.Minute
+)
+
+// forgetUnused gives up environments that nobody uses, until ctx ends.
+func (e *Engine) forgetUnused(ctx context.Context) {
+	tick := time.NewTicker(unusedCheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		var unneeded []*environment
+		e.mu.Lock()
+		for _, env := range e.envs {
+			if env.users == 0 && time.Since(env.used) > unusedTime {
+				e.giveUp(env)
+				unneeded = append(unneeded, env)
+			}
+		}
+		e.mu.Unlock()
+		for _, env := range unneeded {
+			e.clear(env)
+		}
+	}
+}
+
+// variables are those of an environment's programs, the image's left out.
+func (e *Engine) variables(job *execution.Job) map[string]string {
+	if job.Permissions.Network.Blocked() {
+		return job.BaseEnv
+	}
+	return e.networks.env(job.BaseEnv, len(job.BoundSecrets) > 0)
+}

@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/atoll-run/atoll/internal/node/warm"
+)
+
+// metrics are the pool's figures. Labels are closed sets: images are the
+// operator's, languages ours. The kinds of one image that differ in limits or
+// variables are counted together.
+type metrics struct {
+	claims   *prometheus.CounterVec
+	build    *prometheus.HistogramVec
+	failures *prometheus.CounterVec
+	idle     *prometheus.GaugeVec
+	target   *prometheus.GaugeVec
+
+	mu    sync.Mutex
+	sizes map[warm.Key]size // guarded by mu; by kind
+	sums  map[warm.Key]size // guarded by mu; of an image's kinds of one sort
+}
+
+type size struct{ idle, target int }
+
+var poolLabels = []string{"image", "language", "preloads"}
+
+func labels(k warm.Key) []string {
+	preloads := "no"
+	if k.Preload {
+		preloads = "yes"
+	}
+	return []string{k.Image, string(k.Language), preloads}
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		sizes: map[warm.Key]size{}, sums: map[warm.Key]size{},
+		claims: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "atoll_pool_claims_total", Help: "Sandboxes claimed, by whether one was ready (hit) or had to be made (miss).",
+		}, append(slices.Clone(poolLabels), "result")),
+		build: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "atoll_pool_build_seconds", Help: "Time to make a warm sandbox.",
+			Buckets: []float64{.025, .05, .1, .2, .4, .8, 1.6, 3.2, 6.4, 30, 120},
+		}, poolLabels),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "atoll_pool_build_failures_total", Help: "Warm sandboxes that could not be made.",
+		}, poolLabels),
+		idle: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "atoll_pool_idle", Help: "Warm sandboxes that are ready.",
+		}, poolLabels),
+		target: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "atoll_pool_target", Help: "Warm sandboxes that are to be kept ready, demand considered.",
+		}, poolLabels),
+	}
+	for _, c := range []prometheus.Collector{m.claims, m.build, m.failures, m.idle, m.target} {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// Claimed implements pool.Metrics.
+func (m *metrics) Claimed(k warm.Key, hit bool) {
+	result := "miss"
+	if hit {
+		result = "hit"
+	}
+	m.claims.WithLabelValues(append(labels(k), result)...).Inc()
+}
+
+// Built implements pool.Metrics.
+func (m *metrics) Built(k warm.Key, took time.Duration, err error) {
+	if err != nil {
+		m.failures.WithLabelValues(labels(k)...).Inc()
+		return
+	}
+	m.build.WithLabelValues(labels(k)...).Observe(took.Seconds())
+}
+
+// Sized implements pool.Metrics.
+func (m *metrics) Sized(k warm.Key, idle, target int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	plain := k
+	plain.Variant = ""
+	sum, before := m.sums[plain], m.sizes[k]
+	sum.idle += idle - before.idle
+	sum.target += target - before.target
+	m.sums[plain] = sum
+	if m.sizes[k] = (size{idle, target}); idle == 0 && target == 0 {
+		delete(m.sizes, k)
+	}
+	m.idle.WithLabelValues(labels(k)...).Set(float64(sum.idle))
+	m.target.WithLabelValues(labels(k)...).Set(float64(sum.target))
+}
+
+func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

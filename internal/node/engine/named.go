@@ -1,0 +1,287 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/node/disk"
+	"github.com/atoll-run/atoll/internal/node/idmap"
+	"github.com/atoll-run/atoll/internal/node/image"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+	"github.com/atoll-run/atoll/internal/node/warm"
+)
+
+// Named makes named sandboxes with an Engine. Whoever opened it has made its
+// folder on disk fit with thread.Secure, or said why not.
+type Named struct{ e *Engine }
+
+var _ sandboxes.Engine = Named{}
+
+// Named is what makes named sandboxes.
+func (e *Engine) Named() Named { return Named{e} }
+
+// NamedFolder is the folder of the files of named sandboxes, in a process's own on
+// disk. A sandbox that has a folder there is no one's to sweep.
+const NamedFolder = "sandboxes"
+
+// Where the files of a sandbox are on the host, in its folder, and inside.
+const (
+	homeShare  = "share" // holds the home
+	tmpDir     = "tmp"
+	varTmpDir  = "var-tmp"
+	attendPath = "attend" // beside the runtime's own files, whose path is short
+)
+
+func (h *host) named(id runtime.ID) string { return filepath.Join(h.disk, NamedFolder, string(id)) }
+
+// files is the folder of what a sandbox's programs write, beside its memory.
+func (h *host) files(id runtime.ID) string { return filepath.Join(h.named(id), filesDir) }
+
+// isNamed reports whether a sandbox is a named one that is kept.
+func (h *host) isNamed(id runtime.ID) bool {
+	if !h.keep {
+		return false
+	}
+	_, err := os.Lstat(h.named(id))
+	return !errors.Is(err, fs.ErrNotExist) // one that cannot be told stays
+}
+
+// Admit implements named.Engine.
+func (n Named) Admit(r sandboxes.Recipe) error {
+	h := n.e.host
+	if unfit := errors.Join(h.homeless, n.e.cfg.Unfit); unfit != nil {
+		return fault.New(fault.Unavailable, "named sandboxes keep their files in folders of the host, and here they cannot: %v", unfit)
+	}
+	if err := h.admit(r.Limits); err != nil {
+		return err
+	}
+	if err := n.e.admitMounts(r.Mounts); err != nil {
+		return err
+	}
+	if !r.Connected {
+		return nil
+	}
+	return n.e.networks.admit(false)
+}
+
+// runtime is what a recipe's sandbox is made by. One with a network trusts the
+// installation's authority: secrets may be bound to hosts while it lives.
+func (n Named) runtime(r sandboxes.Recipe) runtime.Runtime {
+	switch {
+	case !r.Connected:
+		return n.e.host
+	case n.e.networks.cfg.Egress.Authority != nil:
+		return trusting{n.e.networks}
+	default:
+		return n.e.networks
+	}
+}
+
+// Make implements named.Engine.
+func (n Named) Make(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.Live, err error) {
+	img, release, err := n.e.useImage(r.Image)
+	if err != nil {
+		return nil, err
+	}
+	undo := []func() error{release}
+	defer func() {
+		if err != nil {
+			for i := len(undo) - 1; i >= 0; i-- {
+				err = errors.Join(err, undo[i]())
+			}
+		}
+	}()
+	undo = append(undo, func() error {
+		if r.Files {
+			return n.Rest(context.WithoutCancel(ctx), r)
+		}
+		return n.Remove(context.WithoutCancel(ctx), r.ID)
+	})
+	if err := n.e.host.forgetMemory(r.ID); err != nil {
+		return nil, err
+	}
+	var inst runtime.Instance
+	if err := n.furnish(ctx, r, func(mounts []runtime.Mount) (err error) {
+		if err := n.e.host.keepOrigin(r.ID, img); err != nil {
+			return fmt.Errorf("note what %s is made of: %w", r.ID, err)
+		}
+		if inst, err = n.runtime(r).Create(ctx, n.spec(r, img, mounts)); err == nil {
+			undo = append(undo, func() error { return inst.Destroy(context.WithoutCancel(ctx)) })
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	a := n.alive(r, img, inst, release)
+	if err := a.speak(ctx, func(c *guest.Client) error {
+		if err := n.e.version.check(c.Info().Version); err != nil {
+			return err
+		}
+		if r.Permissions.Restricts() {
+			if err := c.Confine(ctx, r.Permissions); err != nil {
+				return fault.Wrap(fault.Unavailable, err, "the permissions of this environment cannot be enforced on this server: "+err.Error())
+			}
+		}
+		if err := c.Reseed(ctx, reseed(r.ID)); err != nil {
+			return err
+		}
+		return c.Enter(ctx, true)
+	}); err != nil {
+		return nil, err
+	}
+	if _, err := a.Guest(ctx); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Open implements named.Engine. Nothing is asked of the guest: it may be frozen.
+func (n Named) Open(ctx context.Context, r sandboxes.Recipe) (sandboxes.Live, error) {
+	img, release, err := n.e.useImage(r.Image)
+	if err != nil { // what runs needs no image any more
+		img, release = &image.Image{Name: r.Image}, func() error { return nil }
+	}
+	inst, err := n.runtime(r).Open(ctx, r.ID)
+	if err != nil {
+		return nil, errors.Join(err, release())
+	}
+	a := n.alive(r, img, inst, release)
+	if n.e.host.mayBeStopped(r.ID) { // it was falling asleep, or had just woken
+		if err := errors.Join(a.Thaw(ctx), a.Resume(ctx)); err != nil {
+			return nil, errors.Join(err, a.Detach())
+		}
+	}
+	return a, nil
+}
+
+func (n Named) spec(r sandboxes.Recipe, img *image.Image, mounts []runtime.Mount) runtime.Spec {
+	return runtime.Spec{
+		ID: r.ID, Rootfs: img.Rootfs, Limits: r.Limits, Traces: r.Permissions.Process.Traced(), Sockets: true,
+		Labels: map[string]string{"named": "true"}, Mounts: mounts,
+	}
+}
+
+// useImage is an image that is not removed until it is released.
+func (e *Engine) useImage(name string) (*image.Image, func() error, error) {
+	img, release, err := e.cfg.Images.Use(name)
+	if fault.KindOf(err) == fault.NotFound {
+		return nil, nil, fault.New(fault.Invalid, "this server has no image %q; import it with 'atoll image import', or name another", name)
+	}
+	return img, release, err
+}
+
+// findOwners asks once: nobody changes their user namespace.
+var findOwners = sync.OnceValues(idmap.Find)
+
+// Carrier implements named.Engine.
+func (n Named) Carrier(more func(int64) (int64, error)) (disk.Carrier, error) {
+	owners, err := findOwners()
+	if err != nil {
+		return disk.Carrier{}, err
+	}
+	uid, _ := owners.UID.ToHost(runtime.UID)
+	gid, _ := owners.GID.ToHost(runtime.GID)
+	return disk.Carrier{UID: int(uid), GID: int(gid), More: more}, nil
+}
+
+// Left implements named.Engine.
+func (n Named) Left(context.Context) ([]runtime.ID, error) {
+	entries, err := os.ReadDir(filepath.Join(n.e.host.disk, NamedFolder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var ids []runtime.ID
+	for _, entry := range entries {
+		if id := runtime.ID(entry.Name()); id.Valid() {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// Remove implements named.Engine. The folder of the files goes last: what has it
+// is known, and swept.
+func (n Named) Remove(ctx context.Context, id runtime.ID) error {
+	n.rose(id)
+	if err := n.giveUp(ctx, n.e.twins.take(id)); err != nil {
+		return err
+	}
+	if err := n.e.host.Destroy(ctx, id); err != nil {
+		return err
+	}
+	if err := n.e.host.unmount(id); err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(n.e.host.attendFolder(id)), disk.RemoveTree(n.e.host.named(id)))
+}
+
+// makeNamed makes the folders of a sandbox, and says where it has them.
+func (h *host) makeNamed(id runtime.ID) ([]runtime.Mount, error) {
+	owners, err := idmap.Find()
+	if err != nil {
+		return nil, err
+	}
+	dir := h.files(id)
+	for _, f := range []struct {
+		name string
+		mode os.FileMode
+		uid  uint32
+	}{{homeShare, 0o700, 0}, {filepath.Join(homeShare, guest.HomeName), 0o755, runtime.UID}, {tmpDir, 0o777 | os.ModeSticky, 0}, {varTmpDir, 0o777 | os.ModeSticky, 0}} {
+		path := filepath.Join(dir, f.name)
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return nil, err
+		}
+		uid, _ := owners.UID.ToHost(f.uid)
+		gid, _ := owners.GID.ToHost(f.uid)
+		if err := errors.Join(os.Lchown(path, int(uid), int(gid)), os.Chmod(path, f.mode)); err != nil {
+			return nil, err
+		}
+	}
+	socket := h.attendFolder(id)
+	if err := client.MakeFolder(socket); err != nil {
+		return nil, err
+	}
+	return ownMounts(dir, socket), nil
+}
+
+// ownMounts is where a sandbox has its files, and the folder where it meets the host.
+func ownMounts(files, socket string) []runtime.Mount {
+	return []runtime.Mount{
+		{Source: filepath.Join(files, homeShare), Target: guest.SharedFolder, Writable: true, Own: true},
+		{Source: filepath.Join(files, tmpDir), Target: "/tmp", Writable: true, Own: true},
+		{Source: filepath.Join(files, varTmpDir), Target: "/var/tmp", Writable: true, Own: true},
+		{Source: socket, Target: client.Mountpoint},
+	}
+}
+
+// attendFolder is where a sandbox's attendant finds the host: not on the disk, as
+// the path of a socket must be short.
+func (h *host) attendFolder(id runtime.ID) string {
+	return filepath.Join(h.dir, attendPath+"-"+string(id))
+}
+
+func (n Named) alive(r sandboxes.Recipe, img *image.Image, inst runtime.Instance, release func() error) *alive {
+	return &alive{
+		engine: n.e, recipe: r, inst: inst, image: img.Env, release: sync.OnceValue(release), link: n.e.networks.link(r.ID), turn: make(chan struct{}, 1),
+	}
+}
+
+// environ is the environment of a program in a named sandbox.
+func (e *Engine) environ(image, variables map[string]string, connected bool) []string {
+	if connected {
+		variables = e.networks.env(variables, e.networks.cfg.Egress.Authority != nil)
+	}
+	return warm.Environ(image, variables)
+}

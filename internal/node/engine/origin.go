@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/node/image"
+)
+
+// digest is that of a file, in hexadecimal.
+func digest(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// keepOrigin notes what a sandbox is made of, of which a later version of this
+// program may have another.
+func (h *host) keepOrigin(id runtime.ID, img *image.Image) error {
+	if err := h.linkGuest(filepath.Join(h.named(id), guestFile)); err != nil {
+		return err
+	}
+	return replaceFile(filepath.Join(h.named(id), imageFile), []byte(img.Digest))
+}
+
+// linkGuest gives the guest's image another name. The folder of this process is a
+// mount of its own, so there is a copy in it.
+func (h *host) linkGuest(to string) error {
+	shared := filepath.Join(h.disk, filepath.Base(h.guest))
+	if err := os.RemoveAll(to); err != nil {
+		return err
+	}
+	if err := os.Link(shared, to); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	data, err := os.ReadFile(h.guest)
+	if err != nil {
+		return err
+	}
+	if err := replaceFile(shared, data); err != nil {
+		return err
+	}
+	return os.Link(shared, to)
+}
+
+// dropGuests removes copies of the guest's image that no sandbox has.
+func (h *host) dropGuests() error {
+	all, err := filepath.Glob(filepath.Join(h.disk, "guest-*.erofs"))
+	errs := []error{err}
+	for _, path := range all {
+		var st unix.Stat_t
+		if unix.Lstat(path, &st) == nil && st.Nlink == 1 {
+			errs = append(errs, os.Remove(path))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// replaceFile writes a file anew, whoever has the one that was there.
+func replaceFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,416 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/wire"
+	"github.com/atoll-run/atoll/internal/node/cgroup"
+	"github.com/atoll-run/atoll/internal/node/executor"
+	"github.com/atoll-run/atoll/internal/node/home"
+	"github.com/atoll-run/atoll/internal/node/image/erofs"
+	"github.com/atoll-run/atoll/internal/node/runtime/gvisor"
+	"github.com/atoll-run/atoll/internal/node/runtime/oci"
+	"github.com/atoll-run/atoll/internal/node/runtime/state"
+	"github.com/atoll-run/atoll/internal/node/volumes/bucket"
+)
+
+// Platform is what sandboxes are made with.
+type Platform struct {
+	Runsc string // path of atoll-runsc
+	OCI   string // name or path of an OCI runtime to be used instead of it; "" for none
+	Guest string // path of atoll-guest
+	State string // folder of sandboxes' own folders, shared by all processes of one data folder
+	Disk  string // the same on disk, for what is large or run from; "" for State
+	CA    []byte // certificates that sandboxes with a network trust besides their image's, PEM
+	Bound []byte // the authority's for sandboxes with bound secrets, PEM; nil where there can be none
+	Name  string // this process's part of it: a server's is Server, a command's NewName()
+	Log   *slog.Logger
+}
+
+// Server is the Name of a server's platform: a data folder has one server.
+const Server = "server"
+
+// NewName returns a Name for a process that makes sandboxes beside a server.
+func NewName() string { return "run-" + strings.TrimPrefix(string(runtime.NewID()), "sb-") }
+
+// host is a runtime with what belongs to it on this machine.
+type host struct {
+	runtime.Runtime
+	closer  io.Closer
+	lock    *state.Dir     // on disk; nil where that is dir's
+	cgroups *cgroup.Parent // nil where none can be made
+	dir     string         // of its sandboxes' folders
+	disk    string         // of its large files
+	mu      sync.Mutex
+	buckets map[runtime.ID][]*bucket.Mount // guarded by mu; what this process has mounted
+	guest   string                         // path of the guest's image
+	kernel  func() (string, error)         // digest of the program that is the sandboxes' kernel
+	keep    bool                           // it is a server's: runs stay for the next one, and so does the folder on disk
+
+	homes    string // of the folders that sandboxes mount for home directories; "" for none
+	homeless error  // why there are none
+}
+
+// openHost sweeps what dead processes left, and opens this process's runtime.
+func openHost(ctx context.Context, p Platform) (_ *host, err error) {
+	if p.Disk == "" {
+		p.Disk = p.State
+	}
+	if err := os.MkdirAll(p.Disk, 0o700); err != nil {
+		return nil, err
+	}
+	unlock, err := lockHosts(p.Disk)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := own(p.State); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil && p.State != p.Disk {
+			_ = os.Remove(p.State) // unless others are in it
+		}
+	}()
+	guestImage, err := writeGuest(p)
+	if err != nil {
+		return nil, err
+	}
+	others, err := p.others()
+	if err != nil {
+		return nil, err
+	}
+	alone := true
+	for _, name := range others {
+		alone = sweepOther(ctx, p, guestImage, name) && alone
+	}
+	if alone {
+		removeStaleGuests(p.Disk, guestImage)
+	}
+	h, err := newHost(ctx, p, guestImage, p.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.sweep(ctx, p.Log); err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	return h, nil
+}
+
+// lockHosts lets one process at a time make and remove the folders of processes:
+// one that is new and not yet locked by its owner must not be taken for one
+// whose owner has died.
+func lockHosts(disk string) (unlock func(), err error) {
+	lock, err := os.OpenFile(filepath.Join(disk, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("lock %s: %w", disk, err)
+	}
+	return func() { lock.Close() }, nil
+}
+
+// own makes a folder, or makes sure that it is nobody else's: in a place where
+// everybody may make one, somebody may have been faster.
+func own(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the folder for sandboxes' state cannot be made; set state_dir to another one")
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Uid != uint32(os.Geteuid()) || st.Mode&0o022 != 0 {
+		return fault.New(fault.Unavailable, "%s is not a folder that this user alone may write to; remove it, or set state_dir to another one", dir)
+	}
+	return nil
+}
+
+// others returns the names of all other processes that have a folder.
+func (p Platform) others() ([]string, error) {
+	names := map[string]bool{}
+	for _, dir := range []string{p.State, p.Disk} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if e.IsDir() && e.Name() != p.Name {
+				names[e.Name()] = true
+			}
+		}
+	}
+	return sortedNames(names), nil
+}
+
+// sweepOther clears the folders of another process, if that one has ended, which
+// it reports.
+func sweepOther(ctx context.Context, p Platform, guestImage, name string) (ended bool) {
+	h, err := newHost(ctx, p, guestImage, name)
+	if err != nil {
+		return false // it lives: the folder is locked
+	}
+	if err := errors.Join(h.sweep(ctx, p.Log), h.close()); err != nil {
+		p.Log.Warn("cannot clear what an earlier process left", "name", name, "error", err)
+	}
+	return true
+}
+
+// removeStaleGuests removes the guest's images of earlier versions and what a
+// crash left of writing one. No other process may be using them.
+func removeStaleGuests(dir, current string) {
+	for _, pattern := range []string{"guest-*.erofs", ".erofs-*"} {
+		files, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is right
+		for _, f := range files {
+			if f != current {
+				os.Remove(f)
+			}
+		}
+	}
+}
+
+// newHost fails when the process of that name lives and is another one.
+func newHost(ctx context.Context, p Platform, guestImage, name string) (_ *host, err error) {
+	dir, disk := filepath.Join(p.State, name), filepath.Join(p.Disk, name)
+	// Whoever has its state elsewhere is known by its folder on disk.
+	var lock *state.Dir
+	if dir != disk {
+		if lock, err = state.Open(disk); err != nil {
+			return nil, err
+		}
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, lock.Close())
+			}
+		}()
+	}
+	cgroups, err := cgroup.Open(groupName(disk))
+	if err != nil && name == p.Name {
+		// A command says it only to those who ask for more than warnings.
+		level := slog.LevelInfo
+		if name == Server {
+			level = slog.LevelWarn
+		}
+		p.Log.Log(context.Background(), level, "no control groups: memory is held by watching it, processors by binding to whole ones", "reason", err)
+	}
+	rt, err := openRuntime(p, guestImage, dir, cgroups)
+	if err != nil {
+		if lock != nil && cgroups != nil {
+			err = errors.Join(err, cgroups.Remove())
+		}
+		return nil, err
+	}
+	h := &host{Runtime: rt, closer: rt, lock: lock, cgroups: cgroups, dir: dir, disk: disk, keep: name == Server, guest: guestImage}
+	h.kernel = sync.OnceValues(func() (string, error) {
+		return digest(filepath.Join(filepath.Dir(p.Runsc), "gvisor-bin", "gvisor_sentry"))
+	})
+	h.homes, h.homeless = homesFolder(p, disk)
+	if err := h.sweepDisk(ctx); err != nil {
+		return nil, errors.Join(err, rt.Close())
+	}
+	return h, nil
+}
+
+// sweepDisk destroys the sandboxes of an earlier process of this name that had
+// its state on disk, where this one has it elsewhere.
+func (h *host) sweepDisk(ctx context.Context) error {
+	if h.dir == h.disk {
+		return nil
+	}
+	entries, err := os.ReadDir(h.disk)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		id := runtime.ID(e.Name())
+		if !id.Valid() {
+			continue
+		}
+		// Its group is killed whatever is known of it. What it left is a folder.
+		if err := errors.Join(h.Destroy(ctx, id), os.RemoveAll(filepath.Join(h.disk, e.Name()))); err != nil {
+			return fmt.Errorf("sweep sandbox %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// closable is a runtime that lets go of its state folder when closed.
+type closable interface {
+	runtime.Runtime
+	io.Closer
+}
+
+func openRuntime(p Platform, guestImage, dir string, cgroups *cgroup.Parent) (closable, error) {
+	if p.OCI != "" {
+		rt, err := oci.New(oci.Config{Binary: p.OCI, Guest: guestImage, State: dir, Cgroups: cgroups})
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+			return nil, fault.Wrap(fault.Unavailable, err, "the OCI runtime is missing; install it, or set oci_runtime")
+		}
+		if err != nil {
+			return nil, err // not (*oci.Runtime)(nil)
+		}
+		return rt, nil
+	}
+	rt, err := gvisor.New(gvisor.Config{Runsc: p.Runsc, Guest: guestImage, State: dir, Cgroups: cgroups})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Wrap(fault.Unavailable, err, "a program that makes sandboxes is missing; 'make build' builds it")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rt, nil
+}
+
+// admit refuses limits that the runtime knows it cannot hold on this machine.
+func (h *host) admit(l runtime.Limits) error {
+	rt, ok := h.Runtime.(interface{ Admit(runtime.Limits) error })
+	if !ok {
+		return nil
+	}
+	if err := rt.Admit(l); err != nil {
+		return fault.New(fault.Invalid, "the environment's limits cannot be held: %v", err)
+	}
+	return nil
+}
+
+// groupName derives the name of a control group from a folder: processes that
+// share neither must not sweep each other's groups.
+func groupName(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return "atoll-" + hex.EncodeToString(sum[:6])
+}
+
+// sweep destroys every sandbox that an earlier process left, but for those whose
+// run the next server is to take over, and named ones, of which their records
+// tell. All others are single-use, and what ran in them has lost its caller.
+func (h *host) sweep(ctx context.Context, log *slog.Logger) error {
+	left, err := h.List(ctx)
+	if err != nil {
+		return fmt.Errorf("list what an earlier process left: %w", err)
+	}
+	swept := 0
+	for _, info := range left {
+		if h.keep && executor.HasJob(filepath.Join(h.dir, string(info.ID))) || h.isNamed(info.ID) {
+			continue
+		}
+		if err := h.Destroy(ctx, info.ID); err != nil {
+			return fmt.Errorf("sweep sandbox %s: %w", info.ID, err)
+		}
+		swept++
+	}
+	if err := h.sweepMounts(); err != nil {
+		return fmt.Errorf("sweep mounts: %w", err)
+	}
+	if swept > 0 {
+		log.Info("swept sandboxes of an earlier process", "count", swept)
+	}
+	return h.sweepHomes()
+}
+
+// Close lets go of the state folder and removes what is empty of it.
+func (h *host) Close() error {
+	unlock, err := lockHosts(filepath.Dir(h.disk))
+	if err != nil {
+		return errors.Join(err, h.letGo())
+	}
+	defer unlock()
+	return h.close()
+}
+
+// letGo lets another process have the folders.
+func (h *host) letGo() error {
+	err := h.closer.Close()
+	if h.lock != nil {
+		err = errors.Join(err, h.lock.Close())
+	}
+	return err
+}
+
+// close is Close for whoever holds the lock of lockHosts.
+func (h *host) close() error {
+	left, err := h.List(context.Background())
+	if err != nil { // there may be something
+		return errors.Join(err, h.letGo())
+	}
+	errs := []error{h.dropGuests()}
+	// What was let go of needs its groups; the next start sweeps both.
+	if h.cgroups != nil && len(left) == 0 {
+		errs = append(errs, h.cgroups.Remove())
+	}
+	if len(left) == 0 && !h.keep {
+		errs = append(errs, home.Unmount(h.disk), os.RemoveAll(h.disk))
+	}
+	if len(left) == 0 && (!h.keep || h.dir != h.disk) {
+		errs = append(errs, os.RemoveAll(h.dir))
+		if h.dir != h.disk {
+			_ = os.Remove(filepath.Dir(h.dir)) // unless others are in it
+		}
+	}
+	return errors.Join(append(errs, h.letGo())...)
+}
+
+// attendantName is the file beside the guest's binary that looks after sandboxes
+// which live for long.
+const attendantName = "atoll-guestd"
+
+// writeGuest writes the small image that holds the guest and its hooks, named
+// by what is in it, so that sandboxes of an earlier version keep theirs.
+func writeGuest(p Platform) (string, error) {
+	binary, err := os.ReadFile(p.Guest)
+	if err != nil {
+		return "", fault.Wrap(fault.Unavailable, err, "the guest's binary is missing; 'make build' builds it")
+	}
+	beside := filepath.Join(filepath.Dir(p.Guest), attendantName)
+	attendant, err := os.ReadFile(beside)
+	if err != nil {
+		return "", fault.Wrap(fault.Unavailable, err, attendantName+" is missing beside the guest's binary; 'make build' builds it")
+	}
+	files := map[string]erofs.File{"guest": {Mode: 0o755, Data: binary}, "attendant": {Mode: 0o755, Data: attendant}}
+	hash := sha256.New()
+	if len(p.CA) > 0 {
+		files[wire.CAFile] = erofs.File{Mode: 0o644, Data: p.CA}
+	}
+	if len(p.Bound) > 0 {
+		files[wire.BoundCAFile] = erofs.File{Mode: 0o644, Data: append(append(slices.Clone(p.CA), '\n'), p.Bound...)}
+	}
+	for name, data := range guest.Files() {
+		mode := uint16(0o644)
+		if name == "blocked" {
+			mode = 0 // it stands for files that must not be read
+		}
+		files[name] = erofs.File{Mode: mode, Data: data}
+	}
+	for _, name := range sortedNames(files) {
+		fmt.Fprintf(hash, "%s %d\n", name, len(files[name].Data))
+		hash.Write(files[name].Data)
+	}
+	path := filepath.Join(p.Disk, "guest-"+hex.EncodeToString(hash.Sum(nil))[:16]+".erofs")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	if err := erofs.WriteFiles(path, files); err != nil {
+		return "", fmt.Errorf("write the guest's image: %w", err)
+	}
+	// The sandbox's kernel opens it as an unprivileged user.
+	return path, os.Chmod(path, 0o644)
+}

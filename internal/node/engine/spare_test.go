@@ -1,0 +1,346 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/node/egress/rules"
+	"github.com/atoll-run/atoll/internal/node/runtime/state"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// waits is how many kernels are ready to be somebody's.
+func (s *spares) waits() (count int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.demands {
+		for _, sp := range d.ready {
+			select {
+			case <-sp.made:
+				count++
+			default:
+			}
+		}
+	}
+	return count
+}
+
+// wait waits until so many are.
+func (s *spares) wait(t *testing.T, count int) {
+	t.Helper()
+	atolltest.Until(t, time.Minute, fmt.Sprintf("%d kernels wait", count), func() bool { return s.waits() == count })
+}
+
+// born is what a sandbox's kernel was started as.
+func born(t *testing.T, e *Engine, id runtime.ID) runtime.ID {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(e.folder(id), "sandbox.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rec state.Record
+	if err := json.Unmarshal(data, &rec); err != nil {
+		t.Fatal(err)
+	}
+	return rec.Origin()
+}
+
+// others lists what the engine has besides a sandbox.
+func others(t *testing.T, e *Engine, id runtime.ID) (ids []runtime.ID) {
+	t.Helper()
+	infos, err := e.host.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, info := range infos {
+		if info.ID != id {
+			ids = append(ids, info.ID)
+		}
+	}
+	return ids
+}
+
+// nothingRuns checks that a closed engine has left nothing.
+func nothingRuns(t *testing.T, dir string) {
+	t.Helper()
+	left, err := atolltest.Trace(dir).Find()
+	if err != nil || len(left.Processes)+len(left.Cgroups) > 0 {
+		t.Errorf("the engine leaves %v, %v", left, err)
+	}
+	if folders, err := os.ReadDir(filepath.Join(dir, "state", Server, NamedFolder)); err != nil || len(folders) > 0 {
+		t.Errorf("the engine leaves the folders %v, %v", folders, err)
+	}
+}
+
+// sleep puts a sandbox to sleep on disk.
+func sleep(t *testing.T, live sandboxes.Live) {
+	t.Helper()
+	if err := live.Sleep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := live.Rest(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wake(t *testing.T, n Named, r sandboxes.Recipe) sandboxes.Live {
+	t.Helper()
+	live, err := n.Wake(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return live
+}
+
+// TestKernelsWaitForSleepers: a sandbox that sleeps on disk wakes as a kernel that
+// waited, with all that is its own.
+func TestKernelsWaitForSleepers(t *testing.T) {
+	at := greeter(t)
+	for _, c := range []struct {
+		name   string
+		change func(*sandboxes.Recipe)
+	}{
+		{"alone", func(*sandboxes.Recipe) {}},
+		{"with a network", func(r *sandboxes.Recipe) { r.Connected = true }},
+		{"with a volume", func(r *sandboxes.Recipe) { r.Tenant, r.Mounts = "ten_a", []storage.Mount{mountOf("team", "")} }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir, store := secured(t), volumes(t)
+			e := open(t, dir, func(cfg *Config) {
+				cfg.Spares, cfg.Volumes = 2, store
+				cfg.Network.Egress.Open = []rules.Opening{{Net: netip.PrefixFrom(at.Addr(), 32), Port: at.Port()}}
+			})
+			n, r := e.Named(), recipe()
+			c.change(&r)
+			live := make1(t, n, r)
+			was, _ := begin(t, live)
+			shell(t, live, "echo mine | tee ~/own /tmp/own >/var/tmp/own; test ! -d /data/team || echo mine >/data/team/own")
+			for range 2 {
+				sleep(t, live)
+				e.spares.wait(t, 1)
+				if left, err := n.Left(t.Context()); err != nil || !slices.Equal(left, []runtime.ID{r.ID}) {
+					t.Errorf("of sandboxes there are %v, %v", left, err)
+				}
+				spare := others(t, e, r.ID)
+				live = wake(t, n, r)
+				if is := born(t, e, r.ID); len(spare) != 1 || is != spare[0] {
+					t.Errorf("it woke as %s, while %v waited", is, spare)
+				}
+				if now, _ := ask(t, live); now != was {
+					t.Errorf("woken, the server says %q; it said %q", now, was)
+				}
+				if out := shell(t, live, "hostname; cat ~/own /tmp/own /var/tmp/own; ls -A ~ | grep -c own"); out != string(r.ID)+"\nmine\nmine\nmine\n1" {
+					t.Errorf("it has %q", out)
+				}
+				if r.Mounts != nil {
+					if out := shell(t, live, "cat /data/team/own; echo more >>/data/team/own"); !strings.HasPrefix(out, "mine") {
+						t.Errorf("its volume has %q", out)
+					}
+				}
+				if r.Connected {
+					if err := live.Connect(runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedCIDRs: []netip.Prefix{netip.PrefixFrom(at.Addr(), 32)}}, nil); err != nil {
+						t.Fatal(err)
+					}
+					if out := shell(t, live, fmt.Sprintf("bash -c 'exec 3<>/dev/tcp/%s/%d && cat <&3'", at.Addr(), at.Port())); out != "hello" {
+						t.Errorf("through its network it hears %q", out)
+					}
+				}
+			}
+			e.spares.wait(t, 1) // for the next time
+			if err := live.Destroy(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+			nothingRuns(t, dir)
+			if mounts := mounted(t, filepath.Join(dir, "state", Server)); mounts != 0 {
+				t.Errorf("the engine leaves %d mounts", mounts)
+			}
+		})
+	}
+}
+
+// TestAKernelThatDiedIsNotMissed: who waited and is dead does not keep a sandbox from
+// waking, nor does one that a killed server has left.
+func TestAKernelThatDiedIsNotMissed(t *testing.T) {
+	dir := secured(t)
+	e := open(t, dir, func(c *Config) { c.Spares = 1 })
+	n, r := e.Named(), recipe()
+	live := make1(t, n, r)
+	was, _ := begin(t, live)
+	sleep(t, live)
+	e.spares.wait(t, 1)
+	spare := others(t, e, r.ID)
+	pids, err := e.host.cgroups.Group(string(spare[0])).Processes()
+	if err != nil || len(pids) < 2 {
+		t.Fatalf("%s waits with the processes %v, %v", spare, pids, err)
+	}
+	for _, pid := range pids {
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	live = wake(t, n, r)
+	if is := born(t, e, r.ID); is != r.ID {
+		t.Errorf("it woke as %s", is)
+	}
+	if now, _ := ask(t, live); now != was {
+		t.Errorf("woken, the server says %q; it said %q", now, was)
+	}
+	if left := others(t, e, r.ID); slices.Contains(left, spare[0]) {
+		t.Errorf("of the kernel that died there is %v", left)
+	}
+
+	// Its file server alone is dead.
+	e.spares.wait(t, 1)
+	spare = others(t, e, r.ID)
+	if pids, err = e.host.cgroups.Group(string(spare[0])).Processes(); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
+		if state.HasArgument(pid, "gofer") {
+			if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	sleep(t, live)
+	live = wake(t, n, r)
+	if now, _ := ask(t, live); now != was {
+		t.Errorf("woken, the server says %q; it said %q", now, was)
+	}
+	if err := live.Destroy(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	nothingRuns(t, dir)
+}
+
+// TestKernelsWaitForCopies: after a fork some kernels wait, are nobody's orphans,
+// become the next copies, and go with the engine.
+func TestKernelsWaitForCopies(t *testing.T) {
+	dir := secured(t)
+	e := open(t, dir, func(c *Config) { c.Spares = 2 })
+	n, r := e.Named(), recipe()
+	live := make1(t, n, r)
+	was, _ := begin(t, live)
+	n.Stock(r.ID, r, 5)
+	e.spares.wait(t, 2)
+	e.spares.making.Wait()
+	if left, err := n.Left(t.Context()); err != nil || !slices.Equal(left, []runtime.ID{r.ID}) {
+		t.Errorf("of sandboxes there are %v, %v", left, err)
+	}
+	unlike := r
+	unlike.Mounts = []storage.Mount{mountOf("team", "")}
+	other := r
+	other.Limits.Processes++
+	for _, r := range []sandboxes.Recipe{unlike, other} {
+		if like, err := n.likeness(r.ID, r); err != nil || n.spare(like) != nil || e.spares.waits() != 2 {
+			t.Errorf("one with %+v gets a kernel, %v", r, err)
+		}
+	}
+	if err := live.Sleep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lives, spare := []sandboxes.Live{live}, others(t, e, r.ID)
+	var twins []sandboxes.Recipe
+	for i := range 3 { // the last one finds none that waits
+		twin := r
+		twin.ID = runtime.NewID()
+		if err := n.Twin(t.Context(), r.ID, twin); err != nil {
+			t.Fatal(err)
+		}
+		if want := max(2, i+1) - i - 1; e.spares.waits() != want {
+			t.Errorf("after copy %d, %d kernels wait, want %d", i, e.spares.waits(), want)
+		}
+		twins = append(twins, twin)
+	}
+	for i, twin := range twins {
+		if err := n.Copy(t.Context(), r.ID, twin.ID); err != nil {
+			t.Fatal(err)
+		}
+		lives = append(lives, wake(t, n, twin))
+		if is := born(t, e, twin.ID); i < 2 && !slices.Contains(spare, is) || i == 2 && is != twin.ID {
+			t.Errorf("copy %d is %s, while %v waited", i, is, spare)
+		}
+	}
+	if err := live.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, live := range lives {
+		if now, _ := ask(t, live); now != was {
+			t.Errorf("a copy's server says %q; the first one's said %q", now, was)
+		}
+		shell(t, live, "echo mine >/tmp/own; echo mine >/var/tmp/own; test $(ls /tmp/own /var/tmp/own | wc -l) = 2")
+	}
+	e.spares.wait(t, 2)
+	n.Stock(r.ID, other, 2) // there may be two, and these were wanted last
+	atolltest.Until(t, time.Minute, "kernels wait for others", func() bool {
+		like, err := n.likeness(r.ID, other)
+		e.spares.mu.Lock()
+		d := e.spares.demands[like]
+		few := d == nil || len(d.ready) < 2
+		e.spares.mu.Unlock()
+		return err == nil && !few && e.spares.waits() == 2
+	})
+	for _, live := range lives {
+		if err := live.Destroy(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	abandoned := r
+	abandoned.ID = runtime.NewID()
+	if err := n.Twin(t.Context(), r.ID, abandoned); err == nil {
+		t.Error("there is a copy of what was destroyed")
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	nothingRuns(t, dir)
+}
+
+// TestKernelsWaitNoLongerThanWanted: none waits once nobody may want it.
+func TestKernelsWaitNoLongerThanWanted(t *testing.T) {
+	e := start(t, secured(t), func(c *Config) { c.Spares = 3 })
+	n, r := e.Named(), recipe()
+	sleep(t, make1(t, n, r))
+	e.spares.wait(t, 1)
+	var copies []sandboxes.Recipe
+	for range 2 {
+		twin := r
+		twin.ID = runtime.NewID()
+		if err := n.Copy(t.Context(), r.ID, twin.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Rest(t.Context(), twin); err != nil {
+			t.Fatal(err)
+		}
+		copies = append(copies, twin)
+	}
+	e.spares.wait(t, sleepersSpares)
+	for i, r := range append(copies, r) {
+		if err := n.Remove(t.Context(), r.ID); err != nil {
+			t.Fatal(err)
+		}
+		e.spares.wait(t, min(sleepersSpares, len(copies)-i))
+	}
+	e.spares.making.Wait()
+	if left := others(t, e, ""); len(left) > 0 || len(e.spares.demands)+len(e.spares.asleep) > 0 {
+		t.Errorf("of kernels there are %v, of demands %v", left, e.spares.demands)
+	}
+}

@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/node/disk"
+	"github.com/atoll-run/atoll/internal/node/home"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+)
+
+// Vault keeps named sandboxes of an Engine in a store of folders.
+type Vault struct {
+	Engine *Engine
+	Store  *home.Store
+}
+
+var _ sandboxes.Vault = Vault{}
+
+// settling bounds how often what changes is stored anew. Copies, and the kernels that
+// wait for more of them, share files with the sandbox; a link made or removed looks
+// like a change.
+const settling = 30 * time.Second
+
+// Keep implements named.Vault.
+func (v Vault) Keep(ctx context.Context, tenantID tenant.ID, id runtime.ID) (sandboxes.Kept, error) {
+	h := v.Engine.host
+	k := sandboxes.Kept{}
+	data, err := os.ReadFile(filepath.Join(h.named(id), memoryDir, recordName))
+	if err == nil {
+		var rec memoryRecord
+		if err := json.Unmarshal(data, &rec); err != nil {
+			return k, unusable("its record cannot be read: %v", err)
+		}
+		k.Memory, k.Kernel = true, rec.Kernel
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return k, err
+	}
+	origin, err := os.ReadFile(filepath.Join(h.named(id), imageFile))
+	if err != nil {
+		return k, err
+	}
+	k.Image = string(origin)
+	if k.Disk, err = disk.Measure(ctx, h.files(id), 1<<62); err != nil {
+		return k, err
+	}
+	tree, err := v.Store.Save(ctx, tenantID, h.named(id), nil, home.Quota{})
+	for end := time.Now().Add(settling); errors.Is(err, home.ErrChanged) && time.Now().Before(end) && ctx.Err() == nil; {
+		tree, err = v.Store.Save(ctx, tenantID, h.named(id), nil, home.Quota{})
+	}
+	if errors.Is(err, home.ErrChanged) {
+		return k, fault.Wrap(fault.Unavailable, err, "the sandbox is being copied; try again in a moment")
+	}
+	if err != nil {
+		return k, fmt.Errorf("store the sandbox %s: %w", id, err)
+	}
+	k.State, k.Bytes = string(tree.State), tree.Bytes
+	return k, nil
+}
+
+// Usable implements named.Vault.
+func (v Vault) Usable(k sandboxes.Kept, r sandboxes.Recipe) error {
+	if !k.Memory {
+		return unusable("there is none")
+	}
+	img, release, err := v.Engine.useImage(r.Image)
+	if fault.KindOf(err) == fault.Invalid {
+		return unusable("the image %q is not there any more", r.Image)
+	}
+	if err != nil {
+		return err
+	}
+	kernel, err := v.Engine.host.kernel()
+	if err := errors.Join(err, release()); err != nil {
+		return err
+	}
+	switch {
+	case k.Kernel != kernel:
+		return unusable("it was written by another version of gVisor")
+	case k.Image != img.Digest:
+		return unusable("the image %q was replaced since", r.Image)
+	}
+	return nil
+}
+
+// Fetch implements named.Vault.
+func (v Vault) Fetch(ctx context.Context, tenantID tenant.ID, k sandboxes.Kept, id runtime.ID, filesOnly bool) (err error) {
+	h := v.Engine.host
+	dir := h.named(id)
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
+		return err
+	}
+	defer func() {
+		if errors.Is(err, home.ErrCorrupt) {
+			err = fault.Wrap(fault.Conflict, err, "what is stored of the sandbox is damaged or gone, and was not used")
+		}
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	tree, err := v.Store.Load(ctx, tenantID, home.State(k.State))
+	if err != nil {
+		return err
+	}
+	if filesOnly {
+		tree = tree.Only(filesDir)
+	}
+	if err := v.Store.Restore(ctx, tenantID, tree, dir, nil); err != nil {
+		return fmt.Errorf("bring back the sandbox %s: %w", id, err)
+	}
+	return ownFolder(dir)
+}
+
+// ownFolder gives all that is in a sandbox's folder to this process's user, but
+// for what its programs wrote.
+func ownFolder(dir string) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if err := os.Lchown(path, os.Geteuid(), os.Getegid()); err != nil {
+			return err
+		}
+		if e.IsDir() && path == filepath.Join(dir, filesDir) {
+			return fs.SkipDir
+		}
+		return nil
+	})
+}
+
+// Collect implements named.Vault.
+func (v Vault) Collect(ctx context.Context, tenantID tenant.ID, live func(context.Context) ([]string, error)) error {
+	done, err := v.Store.Collect(ctx, tenantID, live)
+	if err != nil {
+		return err
+	}
+	if done.Packs > 0 || done.States > 0 {
+		v.Engine.cfg.Log.InfoContext(ctx, "removed what no snapshot needs any more", "tenant", tenantID, "states", done.States, "packs", done.Packs, "bytes", done.Bytes)
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+)
+
+// Local is an execution.Executor for one's own machine: nothing is recorded or
+// covered, and what runs does not outlive the process.
+type Local struct {
+	*Executor
+	// Job has what a request does not say: image, limits, variables of the
+	// environment, MaxOutput.
+	Job execution.Job
+}
+
+var _ execution.Executor = (*Local)(nil)
+
+// Execute implements execution.Executor.
+func (l *Local) Execute(ctx context.Context, req execution.Request, sink execution.Sink) (*execution.Execution, error) {
+	created := time.Now()
+	job := l.Job
+	job.TraceID, job.Code, job.Language, job.Timeout, job.Env = req.TraceID, req.Code, req.Language, req.Timeout, req.Env
+	job.StoreOutput = job.MaxOutput
+	if err := l.line.enter(); err != nil {
+		return nil, err
+	}
+	defer l.line.leave()
+	release, err := l.line.slot(ctx)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "the execution was given up before it started")
+	}
+	defer release()
+	c, warm, err := l.cfg.Sandboxes.Claim(ctx, &job)
+	if err == nil {
+		defer l.destroy(job.TraceID, c)
+		err = c.Check()
+	}
+	if err != nil {
+		if errors.As(err, new(*fault.Error)) {
+			return nil, err
+		}
+		return nil, fault.Wrap(fault.Unavailable, err, "no sandbox could be made; nothing was run, retry after a moment")
+	}
+	e := &execution.Execution{
+		TraceID: req.TraceID, Language: req.Language, Metadata: req.Metadata, CreatedAt: created, Warm: warm,
+	}
+	t := &task{x: l.Executor, job: job}
+	outcome, err := c.Run(ctx, t.program(rand.Uint64()|1, job.Timeout), func(s execution.Stream, p []byte) {
+		collect(e, s, p, job.MaxOutput)
+		if sink != nil {
+			sink(s, p)
+		}
+	})
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "the sandbox could not start the program; nothing was run, retry after a moment")
+	}
+	end := decide(&job, outcome, context.Cause(ctx))
+	e.Status, e.ExitCode, e.Error, e.PeakMemory, e.CompletedAt = end.Status, end.ExitCode, end.Error, end.PeakMemory, time.Now()
+	e.StdoutBytes, e.StderrBytes = outcome.StdoutBytes, outcome.StderrBytes
+	e.StdoutTruncated = outcome.StdoutBytes > int64(len(e.Stdout))
+	e.StderrTruncated = outcome.StderrBytes > int64(len(e.Stderr))
+	return e, nil
+}
+
+// collect appends output up to the cut.
+func collect(e *execution.Execution, s execution.Stream, p []byte, most int64) {
+	buf := &e.Stdout
+	if s == execution.Stderr {
+		buf = &e.Stderr
+	}
+	if room := most - int64(len(*buf)); int64(len(p)) > room {
+		p = p[:max(0, room)]
+	}
+	*buf = append(*buf, p...)
+}

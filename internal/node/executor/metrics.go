@@ -1,0 +1,75 @@
+package executor
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+)
+
+// How a take-over went.
+const (
+	takeoverResumed    = "resumed"    // the program went on, or its end was still to be heard
+	takeoverEnded      = "ended"      // the journal had the program's end
+	takeoverStarted    = "started"    // the program had not begun, and was started
+	takeoverFailed     = "failed"     // the run ended with a reason
+	takeoverUnreadable = "unreadable" // not even the job was known
+)
+
+// metrics are the executions' figures. Labels are closed sets.
+type metrics struct {
+	executions *prometheus.CounterVec
+	duration   *prometheus.HistogramVec
+	takeovers  *prometheus.CounterVec
+	journalled prometheus.Counter
+	cuts       prometheus.Counter
+	spooled    prometheus.Counter
+	turns      prometheus.Gauge
+	saves      *prometheus.CounterVec
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		executions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "atoll_executions_total", Help: "Executions that ended, by language, status and whether a warm sandbox was ready.",
+		}, []string{"language", "status", "warm"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "atoll_execution_seconds", Help: "Time from when an execution was taken on to its end.",
+			Buckets: []float64{.002, .004, .008, .016, .032, .064, .125, .25, .5, 1, 4, 16, 60, 600, 3600},
+		}, []string{"language"}),
+		takeovers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "atoll_takeovers_total", Help: "Runs that an earlier process left, by what became of them.",
+		}, []string{"result"}),
+		journalled: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "atoll_journal_bytes_total", Help: "Bytes written to the journals of runs.",
+		}),
+		cuts: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "atoll_journal_cuts_total", Help: "How often a journal was cut.",
+		}),
+		spooled: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "atoll_spool_bytes_total", Help: "Bytes of output that went to files, to be stored whole.",
+		}),
+		turns: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "atoll_turns", Help: "Turns that have a sandbox or a job.",
+		}),
+		saves: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "atoll_thread_saves_total", Help: "Homes of threads after their programs had ended, by what came of them: saved or failed.",
+		}, []string{"result"}),
+	}
+	for _, c := range []prometheus.Collector{m.executions, m.duration, m.takeovers, m.journalled, m.cuts, m.spooled, m.turns, m.saves} {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) ended(job *execution.Job, r *execution.Result, created time.Time) {
+	warm := "no"
+	if r.Warm {
+		warm = "yes"
+	}
+	m.executions.WithLabelValues(string(job.Language), string(r.Status), warm).Inc()
+	m.duration.WithLabelValues(string(job.Language)).Observe(r.CompletedAt.Sub(created).Seconds())
+}

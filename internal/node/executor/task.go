@@ -1,0 +1,434 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/infra/trace"
+)
+
+// task is a job that was taken on, until its Result is stored. But for the first
+// paragraph it is its goroutine's.
+type task struct {
+	x      *Executor
+	job    execution.Job
+	ctx    context.Context // its end, with a cause, ends the run
+	cancel context.CancelCauseFunc
+	span   trace.Span          // ctx's: all that is done for the job here
+	origin map[string][]string // headers of the trace that the job came with
+
+	done    chan struct{} // closed when the Result is stored, or nothing more happens here
+	created time.Time
+	started time.Time
+	warm    bool
+	reused  bool    // an earlier job of the turn had made the sandbox
+	turn    *turn   // nil for a sandbox that is used once
+	sandbox Claimed // from when it is the task's until it was given up
+	home    Home    // of the job's thread; likewise
+	told    bool    // the Result is stored
+	letGo   bool    // the next process has the run
+	waits   bool    // it is in the file of waiting jobs
+
+	homeAway bool // the home is where the sandbox finds it
+}
+
+// run takes a task from its place in line to its Result.
+func (t *task) run() {
+	defer t.x.line.leave()
+	if t.turn != nil {
+		defer t.leaveTurn()
+	}
+	release, err := t.wait()
+	if err != nil {
+		t.refuse(err)
+		return
+	}
+	defer release()
+	defer t.dropHome() // nil by then, unless nothing of it counts
+	if err := t.takeHome(); err != nil {
+		t.refuse(err)
+		return
+	}
+	if t.turn != nil {
+		t.reused = t.reuse()
+		t.warm = t.reused
+	}
+	if t.sandbox == nil {
+		if err := t.claim(); err != nil {
+			t.refuse(err)
+			return
+		}
+	}
+	t.execute()
+}
+
+// wait waits for the job's turn, if it has one, and for a slot.
+func (t *task) wait() (release func(), err error) {
+	_, span := trace.Start(t.ctx, "execution.wait")
+	defer func() {
+		span.Fail(err)
+		span.End()
+	}()
+	give := func() {}
+	if t.turn != nil {
+		if err := t.turn.take(t.ctx); err != nil {
+			return nil, err
+		}
+		give = t.turn.give
+	}
+	slot, err := t.x.line.slot(t.ctx)
+	if err == nil && t.ctx.Err() != nil { // both came at once
+		slot()
+		err = context.Cause(t.ctx)
+	}
+	if err != nil {
+		give()
+		return nil, err
+	}
+	return func() { slot(); give() }, nil
+}
+
+// claim gets the job a sandbox.
+func (t *task) claim() (err error) {
+	ctx, span := trace.Start(t.ctx, "sandbox.claim")
+	t.sandbox, t.warm, err = t.x.cfg.Sandboxes.Claim(ctx, &t.job)
+	span.Set(trace.Bool("atoll.warm", t.warm))
+	span.Fail(err)
+	span.End()
+	return err
+}
+
+// execute runs the job in its sandbox.
+func (t *task) execute() {
+	out, err := t.prepare()
+	if err != nil {
+		t.x.cfg.Log.Error("a sandbox was not fit to run code", "trace_id", t.job.TraceID, "error", err)
+		t.discard()
+		t.store(execution.Result{Status: execution.Blocked, Error: "provisioning: " + shown(err), NotStarted: true, Kind: fault.KindOf(err)})
+		return
+	}
+	defer out.close()
+	t.started = time.Now()
+	run := rand.Uint64() | 1
+	j, err := newJournal(t.sandbox.Folder(), jobRecord{Job: t.job, Run: run, Created: t.created, Started: t.started, Warm: t.warm, Reused: t.reused, Trace: t.origin})
+	if err != nil {
+		t.discard()
+		t.refuse(fmt.Errorf("begin the journal: %w", err))
+		return
+	}
+	t.begun()
+	out.start(j)
+	outcome, err := t.start(run, out)
+	t.settle(out, outcome, err)
+}
+
+// start runs the program, in its thread's home if it has one.
+func (t *task) start(run uint64, out *output) (execution.Outcome, error) {
+	if err := t.enterHome(); err != nil {
+		return execution.Outcome{}, err
+	}
+	defer t.watchHome()()
+	return t.sandbox.Run(t.ctx, t.program(run, t.job.Timeout), out.write)
+}
+
+// begun notes that the job waits no more: its journal has it, or its Result.
+func (t *task) begun() {
+	if !t.waits {
+		return
+	}
+	t.waits = false
+	if err := t.x.waiting.remove(t.job.TraceID); err != nil {
+		t.x.cfg.Log.Error("cannot note that a job has begun", "trace_id", t.job.TraceID, "error", err)
+	}
+}
+
+// prepare checks everything that must hold before a caller's code runs.
+func (t *task) prepare() (*output, error) {
+	if err := t.sandbox.Check(); err != nil {
+		return nil, err
+	}
+	return t.x.newOutput(&t.job, t.sandbox.Folder(), func() { t.cancel(errInternal) })
+}
+
+func (t *task) program(run uint64, timeout time.Duration) execution.Program {
+	return execution.Program{
+		TraceID: t.job.TraceID, ID: run, Language: t.job.Language, Code: t.job.Code, Env: t.job.Env,
+		Timeout: timeout, MaxBytes: t.job.StoreOutput,
+	}
+}
+
+// settle deals with the end of a program, or with having let go of it.
+func (t *task) settle(out *output, outcome execution.Outcome, err error) {
+	if errors.Is(err, execution.ErrLetGo) {
+		if out.journal != nil {
+			t.detach()
+			return
+		}
+		outcome, err = execution.Outcome{Lost: true, StdoutBytes: out.raw[0], StderrBytes: out.raw[1]}, nil
+		t.cancel(errShutdown) // means nothing but for decide
+	}
+	if err != nil {
+		if out.journal != nil {
+			_ = out.journal.clear() // nothing was run, and nothing is to be
+		}
+		t.discard()
+		t.refuse(fault.Wrap(fault.Unavailable, err, "the sandbox could not start the program; nothing was run, retry after a moment"))
+		return
+	}
+	e := decide(&t.job, outcome, context.Cause(t.ctx))
+	t.flush(&e)
+	e.CompletedAt = time.Now()
+	t.conclude(out, e, outcome.Lost)
+}
+
+// flush stores what the program wrote to its mounts. What cannot be stored is a
+// failure of the run, whatever the program made of it.
+func (t *task) flush(e *endRecord) {
+	f, ok := t.sandbox.(Flusher)
+	if !ok || len(t.job.Mounts) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.x.cfg.FlushTime)
+	defer cancel()
+	err := f.Flush(ctx)
+	if err == nil {
+		return
+	}
+	t.x.cfg.Log.Error("what a program wrote to its storage is not stored", "trace_id", t.job.TraceID, "error", err)
+	msg := "what the program wrote to its storage could not all be stored"
+	if known, ok := errors.AsType[*fault.Error](err); ok {
+		msg = "storage: " + known.Msg
+	}
+	if e.Error != "" {
+		msg = e.Error + "; " + msg
+	}
+	if e.Error = msg; e.Status == execution.Success {
+		e.Status, e.ExitCode = execution.Failed, -1
+	}
+}
+
+// conclude stores the Result of a program that has ended so.
+func (t *task) conclude(out *output, e endRecord, lost bool) {
+	t.note(out, e)
+	if e.Counts && !e.Saved && t.job.Thread != nil {
+		if t.saveHome(&e); !e.Saved {
+			t.detach()
+			return
+		}
+		t.note(out, e)
+	}
+	if e.Thread != nil {
+		t.returnHome()
+	}
+	r := execution.Result{
+		Status: e.Status, ExitCode: e.ExitCode, Error: e.Error, StdoutBytes: e.Bytes[0], StderrBytes: e.Bytes[1],
+		CompletedAt: e.CompletedAt, PeakMemory: e.PeakMemory, Traffic: e.Traffic, Thread: e.Thread,
+	}
+	out.finish(trace.Carry(t.x.stopped, t.ctx), t.x.cfg.Blobs, &t.job, &r)
+	if !t.store(r) {
+		t.detach()
+		return
+	}
+	if out.journal != nil {
+		if err := out.journal.clear(); err != nil {
+			t.x.cfg.Log.Warn("cannot clear a journal", "trace_id", t.job.TraceID, "error", err)
+			lost = true // not to be used again
+		}
+	}
+	if err := out.answer.remove(); err != nil {
+		t.x.cfg.Log.Warn("cannot remove an output", "trace_id", t.job.TraceID, "error", err)
+	}
+	if lost || t.turn == nil {
+		t.discard()
+	} else {
+		t.turn.sandbox, t.sandbox = t.sandbox, nil
+	}
+}
+
+// note writes down how the program ended, or what came of it since.
+func (t *task) note(out *output, e endRecord) {
+	if out.journal == nil {
+		return
+	}
+	out.mu.Lock() // a keepalive may be on its way
+	defer out.mu.Unlock()
+	if err := out.journal.end(e); err != nil {
+		t.x.cfg.Log.Warn("cannot note a program's end", "trace_id", t.job.TraceID, "error", err)
+	}
+}
+
+// store fills in r and stores it, however often that has to be tried; false says
+// that the executor was closed first.
+func (t *task) store(r execution.Result) bool {
+	t.dropHome() // the thread's next job may come as soon as it is told
+	r.TraceID, r.StartedAt, r.Warm, r.Reused = t.job.TraceID, t.started, t.warm, t.reused
+	if r.CompletedAt.IsZero() {
+		r.CompletedAt = time.Now()
+	}
+	if r.StartedAt.IsZero() {
+		r.StartedAt = r.CompletedAt
+	}
+	r.LastSeq = max(r.LastSeq, 1)
+	if r.NotStarted {
+		r.ExitCode = -1
+	}
+	t.span.Set(trace.String("atoll.status", string(r.Status)), trace.Int("atoll.exit_code", int64(r.ExitCode)),
+		trace.Bool("atoll.warm", r.Warm), trace.Bool("atoll.reused", r.Reused))
+	if r.NotStarted {
+		t.span.Fail(fault.New(r.Kind, "nothing was run"))
+	}
+	ctx, span := trace.StartKind(trace.Carry(t.x.stopped, t.ctx), "execution.finish", trace.Producer)
+	defer span.End()
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		err := t.x.cfg.Writer.Finish(ctx, r)
+		if err == nil {
+			break
+		}
+		t.x.cfg.Log.Error("cannot store a result; trying again", "trace_id", r.TraceID, "error", err)
+		if !pause(t.x.stopped, wait) {
+			return false
+		}
+	}
+	t.told = true
+	t.begun()
+	t.x.metrics.ended(&t.job, &r, t.created)
+	return true
+}
+
+// refuse stores the Result of a job of which nothing was run.
+func (t *task) refuse(err error) {
+	if t.waits && errors.Is(context.Cause(t.ctx), execution.ErrLetGo) {
+		t.letGo = true // the next process runs it
+		return
+	}
+	r := execution.Result{Status: execution.Failed, NotStarted: true, Kind: fault.Unavailable}
+	switch cause := context.Cause(t.ctx); {
+	case errors.Is(cause, errCancelled):
+		r.Status, r.Error = execution.Cancelled, cancelledText
+	case cause != nil:
+		r.Error = errShutdown.Error() + "; nothing was run"
+	default:
+		if f, ok := errors.AsType[*fault.Error](err); ok {
+			r.Kind, r.Error = f.Kind, f.Msg
+		} else {
+			r.Error = "no sandbox could be made; nothing was run, retry after a moment"
+		}
+		t.x.cfg.Log.Error("a job could not be run", "trace_id", t.job.TraceID, "error", err)
+	}
+	t.store(r)
+}
+
+// shown is what a caller may be told of an error.
+func shown(err error) string {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Msg
+	}
+	return "the sandbox is not as it should be; nothing was run"
+}
+
+// discard ends the sandbox.
+func (t *task) discard() {
+	t.x.destroy(t.job.TraceID, t.sandbox)
+	t.sandbox = nil
+}
+
+// detach leaves the sandbox, with the run's journal, to the next process.
+func (t *task) detach() {
+	t.letGo = true
+	if err := t.sandbox.Detach(); err != nil {
+		t.x.cfg.Log.Error("cannot let go of a sandbox", "trace_id", t.job.TraceID, "error", err)
+	}
+	t.sandbox = nil
+}
+
+// end is what happens last, however the task went.
+func (t *task) end() {
+	x := t.x
+	if v := recover(); v != nil {
+		x.cfg.Log.Error("a job broke down", "trace_id", t.job.TraceID, "panic", v, "stack", string(debug.Stack()))
+		if t.sandbox != nil {
+			t.discard()
+		}
+		if !t.told && !t.letGo {
+			t.store(execution.Result{Status: execution.Failed, ExitCode: -1, Error: internalText})
+		}
+	}
+	if t.letGo {
+		t.span.Event("let go of for the next process")
+	}
+	t.span.End()
+	t.cancel(nil)
+	x.mu.Lock()
+	delete(x.live, t.job.TraceID)
+	x.recent.add(t.job.TraceID)
+	p := x.presence
+	x.mu.Unlock()
+	if p != nil && t.told {
+		p.Release(t.job.TraceID)
+	}
+	close(t.done)
+}
+
+// What a caller is told of ends that are not the program's.
+const (
+	cancelledText = "Cancelled by user"
+	internalText  = "the server failed while the program ran; how it ended is not known"
+)
+
+var errInternal = errors.New("the way of the output broke down")
+
+// decide says what the end of a program means. Order matters: a program that
+// ran out of memory just as its time ran out was ended by the clock.
+func decide(job *execution.Job, out execution.Outcome, cause error) endRecord {
+	e := endRecord{
+		ExitCode: out.ExitCode, Bytes: [2]int64{out.StdoutBytes, out.StderrBytes}, PeakMemory: out.PeakMemory, Traffic: out.Traffic, Counts: !out.Lost,
+	}
+	l := job.Limits
+	switch {
+	case out.TimedOut:
+		e.Status, e.ExitCode = execution.Timeout, -1
+		e.Error = fmt.Sprintf("execution timed out after %ds", int(job.Timeout/time.Second))
+	case cause != nil && !errors.Is(cause, execution.ErrLetGo) && (out.Lost || out.ExitCode != 0):
+		e.Status, e.ExitCode, e.Counts = execution.Cancelled, -1, false
+		full, over := errors.AsType[*homeError](cause)
+		switch {
+		case errors.Is(cause, errCancelled):
+			e.Error = cancelledText
+		case over:
+			e.Status, e.Error = execution.Failed, full.Error()
+		case errors.Is(cause, errShutdown):
+			e.Status, e.Error = execution.Failed, errShutdown.Error()
+		case errors.Is(cause, errInternal):
+			e.Status, e.Error = execution.Failed, internalText
+		default:
+			e.Error = "the execution was cancelled before it was done"
+		}
+	case out.Blocked != "":
+		e.Status, e.Error = execution.Blocked, fmt.Sprintf("blocked by the environment's permissions: %s", out.Blocked)
+	case out.OOM:
+		e.Status, e.ExitCode = execution.OOM, 137
+		e.Error = fmt.Sprintf("memory limit of %s exceeded", runtime.FormatBytes(l.Memory))
+	case out.Lost:
+		e.Status, e.ExitCode = execution.Failed, -1
+		e.Error = "the sandbox ended unexpectedly; the program's exit status is not known"
+	case out.ExitCode == 0:
+		e.Status = execution.Success
+	default:
+		e.Status = execution.Failed
+		switch {
+		case out.ProcessesFull:
+			e.Error = fmt.Sprintf("process limit of %d reached", l.Processes)
+		case out.DiskFull:
+			e.Error = fmt.Sprintf("disk limit reached: / holds %s of new files, /tmp %s, /dev/shm %s",
+				runtime.FormatBytes(l.Root), runtime.FormatBytes(l.Tmp), runtime.FormatBytes(l.Shm))
+		}
+	}
+	return e
+}

@@ -1,0 +1,203 @@
+package executor
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/storage"
+)
+
+// turn is a sandbox that the jobs of one turn share, one after the other.
+type turn struct {
+	name   string
+	tenant string
+	busy   chan struct{} // has a token while a job has the turn
+
+	users int         // guarded by Executor.mu; jobs that have it or wait for it
+	idle  *time.Timer // guarded by Executor.mu; ends it; nil while it has users
+	since time.Time   // guarded by Executor.mu; when it had its last user
+
+	// Of the job that has the turn; of nobody's otherwise, under Executor.mu.
+	sandbox Claimed // nil before the first job, and after it died
+	made    setting // what sandbox was made for
+}
+
+// setting is what a sandbox is made of.
+type setting struct {
+	image  string
+	limits runtime.Limits
+	env    map[string]string
+	rules  runtime.Permissions
+	mounts []storage.Mount
+	bound  []execution.BoundSecret
+}
+
+func settingOf(job *execution.Job) setting {
+	return setting{job.Image, job.Limits, job.BaseEnv, job.Permissions, job.Mounts, job.BoundSecrets}
+}
+
+// join makes a job one of its turn's. x.mu is held.
+func (x *Executor) join(job *execution.Job) (*turn, error) {
+	t := x.turns[job.Turn]
+	switch {
+	case t == nil && len(x.turns) >= x.cfg.Turns && !x.makeRoom():
+		return nil, fault.New(fault.Unavailable, "this server has %d turns going on, which is its limit; retry after a moment", x.cfg.Turns)
+	case t == nil:
+		t = &turn{name: job.Turn, tenant: job.Tenant, busy: make(chan struct{}, 1)}
+		x.turns[job.Turn] = t
+	case t.tenant != job.Tenant:
+		return nil, fault.New(fault.Forbidden, "this turn is another tenant's")
+	}
+	t.users++
+	if t.idle != nil {
+		t.idle.Stop()
+		t.idle = nil
+	}
+	x.metrics.turns.Set(float64(len(x.turns)))
+	return t, nil
+}
+
+// makeRoom ends the turn that has been idle for longest, if there is one. x.mu is
+// held.
+func (x *Executor) makeRoom() bool {
+	var oldest *turn
+	for _, t := range x.turns {
+		if t.users == 0 && (oldest == nil || t.since.Before(oldest.since)) {
+			oldest = t
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	x.drop(oldest)
+	return true
+}
+
+// take waits until the turn is the caller's, who has to give it back.
+func (t *turn) take(ctx context.Context) error {
+	select {
+	case t.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (t *turn) give() { <-t.busy }
+
+// reuse takes the turn's sandbox if it can be used, and reports that. One that
+// has died, or was made for something else, is replaced.
+func (t *task) reuse() bool {
+	u := t.turn
+	t.sandbox, u.sandbox = u.sandbox, nil
+	fits := reflect.DeepEqual(u.made, settingOf(&t.job))
+	u.made = settingOf(&t.job)
+	if t.sandbox == nil {
+		return false
+	}
+	select {
+	case <-t.sandbox.Done():
+		fits = false
+	default:
+	}
+	if !fits {
+		t.discard()
+	}
+	return fits
+}
+
+// leaveTurn is called when a job is done with its turn.
+func (t *task) leaveTurn() {
+	t.x.mu.Lock()
+	defer t.x.mu.Unlock()
+	t.x.leave(t.turn)
+}
+
+// leave makes a turn idle that nobody uses any more. x.mu is held.
+func (x *Executor) leave(t *turn) {
+	if t.users--; t.users > 0 {
+		return
+	}
+	if t.sandbox == nil || x.turns[t.name] != t {
+		x.drop(t)
+		return
+	}
+	t.since = time.Now()
+	var timer *time.Timer
+	timer = time.AfterFunc(x.cfg.TurnIdle, func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if t.idle == timer {
+			x.drop(t)
+		}
+	})
+	t.idle = timer
+}
+
+// drop ends a turn that nobody uses. x.mu is held.
+func (x *Executor) drop(t *turn) {
+	if t.idle != nil {
+		t.idle.Stop()
+		t.idle = nil
+	}
+	if t.sandbox != nil {
+		x.destroy("", t.sandbox)
+		t.sandbox = nil
+	}
+	if x.turns[t.name] != t {
+		return // ended before, and there may be another of its name
+	}
+	delete(x.turns, t.name)
+	x.metrics.turns.Set(float64(len(x.turns)))
+	if p := x.presence; p != nil {
+		x.cleanup.Go(func() { x.releaseTurn(p, t.name) })
+	}
+}
+
+// releaseTurn lets the next job of a turn go anywhere, unless one has come here
+// meanwhile.
+func (x *Executor) releaseTurn(p Presence, name string) {
+	again := func() bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.turns[name] != nil
+	}
+	if again() {
+		return
+	}
+	p.ReleaseTurn(name)
+	if again() {
+		if err := p.HoldTurn(x.stopped, name); err != nil {
+			x.cfg.Log.Warn("a turn goes on elsewhere", "error", err)
+		}
+	}
+}
+
+// EndTurn ends a turn: its sandbox goes as soon as no job uses it, and a later
+// job of the turn begins with a fresh one.
+func (x *Executor) EndTurn(name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t := x.turns[name]
+	switch {
+	case t == nil:
+	case t.users == 0:
+		x.drop(t)
+	default:
+		delete(x.turns, name) // its last user drops it
+		x.metrics.turns.Set(float64(len(x.turns)))
+	}
+}
+
+// endTurns ends all turns. No job may be under way.
+func (x *Executor) endTurns() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, t := range x.turns {
+		x.drop(t)
+	}
+}

@@ -1,0 +1,173 @@
+package executor_test
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// turnJob is a job of a turn.
+func turnJob(turn, code string) execution.Job {
+	j := job(code)
+	j.Turn = turn
+	return j
+}
+
+func TestJobsOfATurnShareASandbox(t *testing.T) {
+	dir := folderFor(t)
+	m := start(t, dir, options{poolSize: 1})
+	if r := m.run(t, turnJob("a", "open('kept', 'w').write('first'); x = 1")); r.Status != execution.Success {
+		t.Fatalf("the first ended as %+v", r)
+	}
+	// At once: each waits for the one before it, in an interpreter of its own.
+	var jobs []execution.Job
+	for range 3 {
+		j := turnJob("a", "s = open('kept').read(); print(s, 'x' in globals()); open('kept', 'w').write(s + '+')")
+		if err := m.Start(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		jobs = append(jobs, j)
+	}
+	seen := map[string]bool{}
+	for _, j := range jobs {
+		seen[string(m.result(t, j.TraceID).Stdout)] = true
+	}
+	if !seen["first False\n"] || !seen["first+ False\n"] || !seen["first++ False\n"] {
+		t.Errorf("the others saw %v", seen)
+	}
+	bash := turnJob("a", "cat kept; kill -9 $$")
+	bash.Language = execution.Bash
+	if r := m.run(t, bash); string(r.Stdout) != "first+++" || r.ExitCode != 137 {
+		t.Errorf("another language saw %q: %+v", r.Stdout, r)
+	}
+	if r := m.run(t, turnJob("a", "x = bytearray(600 << 20)")); r.Status != execution.OOM {
+		t.Errorf("one that takes too much memory ended as %+v", r)
+	}
+	if r := m.run(t, turnJob("a", "import sys; sys.exit(3)")); r.Status != execution.Failed || r.ExitCode != 3 {
+		t.Errorf("the one after it ended as %+v", r)
+	}
+	if r := m.run(t, turnJob("b", "import os; print(os.path.exists('kept'))")); string(r.Stdout) != "False\n" {
+		t.Errorf("another turn saw %q", r.Stdout)
+	}
+	bound := turnJob("a", "import os; print(os.path.exists('kept'))")
+	bound.BoundSecrets = []execution.BoundSecret{{Placeholder: "atoll-bound-0123456789", Value: "12345678", Hosts: []string{"a.test"}}}
+	if r := m.run(t, bound); string(r.Stdout) != "False\n" || r.Reused {
+		t.Errorf("one with other secrets saw %q: %+v", r.Stdout, r)
+	}
+	foreign := turnJob("a", "print(1)")
+	foreign.Tenant = "other"
+	if err := m.Start(t.Context(), foreign); fault.KindOf(err) != fault.Forbidden {
+		t.Error("another tenant's job was met with", err)
+	}
+	m.EndTurn("a")
+	m.EndTurn("a")
+	if r := m.run(t, turnJob("a", "import os; print(os.path.exists('kept'))")); string(r.Stdout) != "False\n" {
+		t.Errorf("after its end the turn saw %q", r.Stdout)
+	}
+}
+
+func TestATurnsSandboxThatDiedIsReplaced(t *testing.T) {
+	dir := folderFor(t)
+	m := start(t, dir, options{})
+	m.run(t, turnJob("a", "open('kept', 'w')"))
+	left := atolltest.Trace(dir).Sandboxes()
+	if len(left) != 1 {
+		t.Fatalf("there are %v", left)
+	}
+	killSandbox(t, left[0])
+	if r := m.run(t, turnJob("a", "import os; print(os.path.exists('kept'))")); string(r.Stdout) != "False\n" {
+		t.Errorf("the next job ended as %+v", r)
+	}
+}
+
+func TestIdleTurnsEnd(t *testing.T) {
+	dir := folderFor(t)
+	m := start(t, dir, options{turnIdle: 200 * time.Millisecond})
+	m.run(t, turnJob("a", "print(1)"))
+	atolltest.Until(t, 30*time.Second, "the turn's sandbox is gone", func() bool { return len(atolltest.Trace(dir).Sandboxes()) == 0 })
+}
+
+func TestATurnIsTakenOver(t *testing.T) {
+	dir := folderFor(t)
+	first := turnJob("a", "open('kept', 'w').write('here'); print(1, flush=True)\nimport time; time.sleep(1)")
+	p := spawn(t, dir, []execution.Job{first})
+	log := &fileLog{dir: dir + "/log"}
+	log.await(t, first.TraceID, 2)
+	p.kill(t)
+	m := start(t, dir, options{})
+	r := m.run(t, turnJob("a", "print(open('kept').read())"))
+	if string(r.Stdout) != "here\n" {
+		t.Errorf("the next job ended as %+v", r)
+	}
+	m.log.check(t, first.TraceID)
+}
+
+func TestShutdownEndsRunsWithAReason(t *testing.T) {
+	dir := folderFor(t)
+	m, err := open(t.Context(), dir, options{concurrency: 1, queue: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, waits := job("import time; print('begun', flush=True); time.sleep(60)"), job("print(2)")
+	for _, j := range []execution.Job{runs, waits} {
+		if err := m.Start(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		m.log.await(t, runs.TraceID, 2)
+	}
+	if err := m.close(50 * time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	_, _, r := m.log.check(t, runs.TraceID)
+	if r.Status != execution.Failed || r.Error != "the server is shutting down" || string(r.Stdout) != "begun\n" {
+		t.Errorf("the one that ran ended as %+v", r)
+	}
+	_, _, r = m.log.check(t, waits.TraceID)
+	if r.Status != execution.Failed || !r.NotStarted || r.Kind != fault.Unavailable {
+		t.Errorf("the one that waited ended as %+v", r)
+	}
+	if left := atolltest.Trace(dir).Sandboxes(); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+}
+
+func TestHugeOutputTakesLittleMemory(t *testing.T) {
+	dir := folderFor(t)
+	b := openBus(t, dir)
+	m := start(t, dir, options{bus: b})
+	const lines = 200 << 10 // of 1 KiB
+	j := job(strings.ReplaceAll(`
+import sys
+block = (b'x' * 1023 + b'\n') * 64
+for i in range(LINES // 64): sys.stdout.buffer.write(block)`, "LINES", "(200 << 10)"))
+	j.Timeout = 5 * time.Minute
+	for range 2 { // what other tests have left goes, out of pools at the second time
+		runtime.GC()
+	}
+	begun := time.Now()
+	if err := b.Runner().Start(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	most := uint64(0)
+	sample := time.NewTicker(20 * time.Millisecond)
+	defer sample.Stop()
+	for ; m.Alive(j.TraceID); <-sample.C {
+		var s runtime.MemStats
+		runtime.ReadMemStats(&s)
+		most = max(most, s.HeapInuse)
+	}
+	took := time.Since(begun)
+	r, err := b.Log().Result(t.Context(), j.TraceID)
+	if err != nil || r.Status != execution.Success || r.StdoutBytes != lines<<10 || r.LastSeq != lines+1 || !r.Stored {
+		t.Errorf("the result is %+v: %v", r, err)
+	}
+	t.Logf("%.0f MB/s, %d MiB of memory", lines/1024/took.Seconds(), most>>20)
+	if most > 128<<20 {
+		t.Errorf("%d MiB of memory were in use", most>>20)
+	}
+}

@@ -1,0 +1,117 @@
+package executor
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+)
+
+// reopened returns the trace ids of the jobs that the next process finds.
+func reopened(t *testing.T, path string) []string {
+	t.Helper()
+	w, left, err := openWaiting(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	var ids []string
+	for _, r := range left {
+		if r.Job.Secrets[0] != "s\xff" {
+			t.Errorf("a secret is now %q", r.Job.Secrets)
+		}
+		ids = append(ids, r.Job.TraceID)
+	}
+	return ids
+}
+
+func TestWaiting(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "waiting")
+	w, left, err := openWaiting(path)
+	if err != nil || len(left) > 0 {
+		t.Fatal(left, err)
+	}
+	take := func(id string, code string) {
+		t.Helper()
+		record, err := w.encode(jobRecord{Job: execution.Job{TraceID: id, Code: code, Secrets: []string{"s\xff"}}, Created: time.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.add(id, record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun := func(id string) {
+		t.Helper()
+		if err := w.remove(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(ids string) {
+		t.Helper()
+		if got := fmt.Sprint(reopened(t, path)); got != ids {
+			t.Errorf("got %s, want %s", got, ids)
+		}
+	}
+	take("a", "1")
+	take("b", "2")
+	take("c", "3")
+	begun("b")
+	want("[a c]")
+	begun("a")
+	begun("c")
+	want("[]")
+	take("d", "4")
+	want("[d]") // and nothing of what was there before
+	begun("d")
+
+	// The file stays small although it is never empty.
+	take("stays", "x")
+	for i := range 60 {
+		id := fmt.Sprint(i)
+		take(id, strings.Repeat("x", 1<<20))
+		begun(id)
+	}
+	if st, err := os.Stat(path); err != nil || st.Size() > maxWaiting+2<<20 {
+		t.Errorf("one job waits, in %d bytes (%v)", st.Size(), err)
+	}
+	want("[stays]")
+	begun("stays")
+	want("[]")
+
+	// What a killed process wrote half of was told to nobody.
+	take("stays", "x")
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w, _, err = openWaiting(path); err != nil {
+		t.Fatal(err)
+	}
+	take("half", "y")
+	if err := w.close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := len(data) + 1; cut < len(whole)-header; cut++ {
+		stale := bytes.Repeat([]byte{'j', 1, 0, 0}, 500) // of jobs before
+		for _, rest := range [][]byte{nil, stale} {
+			if err := os.WriteFile(path, slices.Concat(whole[:cut], rest), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			want("[stays]")
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package home
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// drop removes a home that its user lets go of, and forgets it.
+func (c *Cache) drop(e *cached) error {
+	err := c.discard(e)
+	c.mu.Lock()
+	delete(c.all, e.key)
+	c.mu.Unlock()
+	return err
+}
+
+// evict removes homes until the rest is within the bound.
+func (c *Cache) evict() (failed error) {
+	for e := c.surplus(); e != nil; e = c.surplus() {
+		failed = errors.Join(failed, c.drop(e))
+		close(e.leaving)
+	}
+	return failed
+}
+
+// surplus returns a home that has to go, which nobody gets any more; nil if all
+// may stay.
+func (c *Cache) surplus() *cached {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.idle.Back()
+	if last == nil || c.bytes <= c.cfg.Bytes {
+		return nil
+	}
+	e := c.idle.Remove(last).(*cached)
+	e.at, e.leaving = nil, make(chan struct{})
+	c.bytes -= e.size
+	return e
+}
+
+// discard moves what there is of a home into the trash.
+func (c *Cache) discard(e *cached) error {
+	c.mu.Lock()
+	c.trash++
+	to := c.path("trash", fmt.Sprintf("%d-%d", os.Getpid(), c.trash))
+	c.mu.Unlock()
+	err := os.Rename(c.path("homes", e.key), to)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	c.wake()
+	return err
+}
+
+func (c *Cache) wake() {
+	select {
+	case c.sweep <- struct{}{}:
+	default:
+	}
+}
+
+// sweeper empties the trash, which may take long, until the Cache is closed.
+func (c *Cache) sweeper() {
+	for {
+		select {
+		case <-c.sweep:
+			c.emptyTrash()
+		case <-c.done:
+			c.emptyTrash()
+			return
+		}
+	}
+}
+
+func (c *Cache) emptyTrash() {
+	fd, err := openHome(c.path("trash"))
+	if err == nil {
+		err = clearFolder(fd)
+		unix.Close(fd)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // whoever had the folder for a command has removed it
+		c.cfg.Log.Warn("cannot remove old homes", "error", err)
+	}
+}
+
+// Close empties the trash. Homes in use should have been let go of; what is not
+// may be adopted by the next process. Those that nobody uses stay for it.
+func (c *Cache) Close() {
+	c.closed.Do(func() { close(c.done) })
+	c.swept.Wait()
+}

@@ -1,0 +1,308 @@
+// Package debian makes a root filesystem from Debian's packages: Python with
+// its scientific libraries, Node.js and the usual command-line tools.
+//
+// mmdebstrap does the work and hands over a tar stream, so no folder of
+// root-owned files is left to clean and no privilege is needed where user
+// namespaces are. Signatures are always checked.
+package debian
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/node/rootless"
+)
+
+// Suite is the release the packages come from.
+const Suite = "testing"
+
+// packages are those named in the documentation; their dependencies come with
+// them, what they merely recommend does not.
+var packages = []string{
+	"bash", "ca-certificates", "curl", "git", "jq", "procps", "tzdata", "unzip",
+	"nodejs", "npm",
+	"python3", "python3-pip", "python3-venv", "python-is-python3",
+	"python3-matplotlib", "python3-numpy", "python3-pandas", "python3-requests",
+}
+
+// excluded are paths that no package may bring. Licences stay.
+var excluded = []string{
+	"path-exclude=/usr/share/doc/*", "path-include=/usr/share/doc/*/copyright",
+	"path-exclude=/usr/share/man/*", "path-exclude=/usr/share/info/*",
+	"path-exclude=/usr/share/locale/*", "path-exclude=/usr/share/lintian/*",
+}
+
+// fontCache is where matplotlib keeps its list of fonts, which takes seconds
+// to make.
+const fontCache = "/var/cache/matplotlib"
+
+// customize runs in the new root after its packages are configured.
+const customize = `chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 MPLCONFIGDIR=` + fontCache +
+	` python3 -c 'import matplotlib.font_manager' && rm -rf "$1"/root/.cache`
+
+// keyring holds the keys that sign Debian's archive.
+const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+// Options say where packages come from.
+type Options struct {
+	// Mirror is the archive's address; "" means the one this machine's apt
+	// uses if it is Debian's, else mmdebstrap's own.
+	Mirror string
+	// Progress hears a line for each step; it may be nil.
+	Progress func(line string)
+}
+
+// Available reports, as an Unavailable fault.Error that says how to mend it,
+// why Bootstrap cannot work on this machine.
+func Available() error {
+	var missing []string
+	if _, err := exec.LookPath("mmdebstrap"); err != nil {
+		missing = append(missing, "mmdebstrap")
+	}
+	if _, err := os.Stat(keyring); err != nil {
+		missing = append(missing, "debian-archive-keyring")
+	}
+	if os.Geteuid() != 0 {
+		if _, err := exec.LookPath("newuidmap"); err != nil {
+			missing = append(missing, "uidmap")
+		}
+	}
+	if rootless.Alone() {
+		return fault.New(fault.Unavailable, "building the default image takes users to give its files to: grant subordinate ids, as docs/rootless.md says, or build it as root")
+	}
+	if len(missing) > 0 {
+		return fault.New(fault.Unavailable, "building the default image takes packages that are missing: apt-get install %s", strings.Join(missing, " "))
+	}
+	if os.Geteuid() != 0 {
+		return subordinate("/etc/subuid", "/etc/subgid")
+	}
+	return nil
+}
+
+// subordinate reports whether this user may map other users' numbers into a
+// namespace of its own, as the packages' files need.
+func subordinate(files ...string) error {
+	names := []string{strconv.Itoa(os.Getuid())}
+	if u, err := user.Current(); err == nil {
+		names = append(names, u.Username)
+	}
+	for _, file := range files {
+		data, _ := os.ReadFile(file)
+		found := false
+		for line := range strings.Lines(string(data)) {
+			name, _, _ := strings.Cut(line, ":")
+			found = found || slices.Contains(names, name)
+		}
+		if !found {
+			return fault.New(fault.Unavailable, "building the default image without root takes a range of numbers in %s: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s", file, names[len(names)-1])
+		}
+	}
+	return nil
+}
+
+// Bootstrap makes the root filesystem and gives consume its tar stream. It
+// takes a minute or two, about 200 MB of downloads and 1.5 GB in $TMPDIR
+// (/var/tmp by default). consume may be called again when an attempt ended
+// before the first byte.
+func Bootstrap(ctx context.Context, opts Options, consume func(io.Reader) error) error {
+	if err := Available(); err != nil {
+		return err
+	}
+	mirrors := []string{opts.Mirror}
+	if own := hostMirror(); opts.Mirror == "" && own != "" {
+		mirrors = []string{own, ""}
+	}
+	var errs []error
+	for _, mirror := range mirrors {
+		err := attempt(ctx, mirror, false, opts.Progress, consume)
+		if f, ok := errors.AsType[*failure](err); ok && f.expired() {
+			say(opts.Progress, "the archive's Release file has expired; its signature is checked, its date is not")
+			err = attempt(ctx, mirror, true, opts.Progress, consume)
+		}
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if f, ok := errors.AsType[*failure](err); !ok || f.wrote {
+			return err
+		}
+		say(opts.Progress, "this archive did not do: "+err.Error())
+		errs = append(errs, err)
+	}
+	return fault.Wrap(fault.Unavailable, errors.Join(errs...), "the default image could not be built from Debian's packages")
+}
+
+func say(progress func(string), line string) {
+	if progress != nil {
+		progress(line)
+	}
+}
+
+// arguments are mmdebstrap's.
+func arguments(mirror string, expired bool) []string {
+	mode := "--mode=unshare"
+	if os.Geteuid() == 0 {
+		mode = "--mode=root"
+	}
+	args := []string{
+		mode, "--variant=minbase", "--format=tar",
+		"--aptopt=Acquire::Languages \"none\"",
+		"--aptopt=APT::Install-Recommends \"false\"",
+		"--keyring=" + keyring,
+		"--include=" + strings.Join(packages, ","),
+		"--customize-hook=" + customize,
+	}
+	if expired {
+		args = append(args, "--aptopt=Acquire::Check-Valid-Until \"false\"")
+	}
+	for _, e := range excluded {
+		args = append(args, "--dpkgopt="+e)
+	}
+	args = append(args, Suite, "-")
+	if mirror != "" {
+		args = append(args, mirror)
+	}
+	return args
+}
+
+// stopTime is what mmdebstrap gets to unmount and clean after it is told to
+// stop.
+const stopTime = 30 * time.Second
+
+// attempt runs mmdebstrap once.
+func attempt(ctx context.Context, mirror string, expired bool, progress func(string), consume func(io.Reader) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	cmd := exec.CommandContext(ctx, "mmdebstrap", arguments(mirror, expired)...)
+	cmd.Env = os.Environ()
+	if os.Getenv("TMPDIR") == "" {
+		cmd.Env = append(cmd.Env, "TMPDIR=/var/tmp") // /tmp is often memory
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = stopTime
+	last := &tail{progress: progress}
+	cmd.Stderr = last
+	pr, pw := io.Pipe()
+	cmd.Stdout = pw
+	counted := &counter{r: pr}
+	consumed := make(chan error, 1)
+	go func() {
+		err := consume(counted)
+		if err != nil {
+			cancel(err)
+		}
+		pr.Close()
+		consumed <- err
+	}()
+	err := cmd.Run()
+	stopped := ctx.Err() != nil // by the caller or by consume
+	pw.CloseWithError(err)      // io.EOF when err is nil
+	consumeErr := <-consumed
+	switch {
+	case stopped:
+		return context.Cause(ctx)
+	case err != nil:
+		return &failure{err: err, lines: last.lines, wrote: counted.n > 0}
+	}
+	return consumeErr
+}
+
+// failure is mmdebstrap's.
+type failure struct {
+	err   error
+	lines []string
+	wrote bool
+}
+
+func (f *failure) Error() string {
+	return fmt.Sprintf("mmdebstrap: %v\n%s", f.err, strings.Join(f.lines, "\n"))
+}
+
+func (f *failure) Unwrap() error { return f.err }
+
+// expired reports whether apt refused a Release file for its date.
+func (f *failure) expired() bool {
+	for _, l := range f.lines {
+		if strings.Contains(l, "is expired (invalid since") || strings.Contains(l, "is not valid yet") {
+			return true
+		}
+	}
+	return false
+}
+
+// tail is a program's stderr: it passes steps on and keeps the last lines.
+type tail struct {
+	progress func(string)
+	part     []byte // a line's beginning
+	lines    []string
+}
+
+const (
+	tailLines = 20
+	tailWidth = 4096 // bytes kept of one line
+)
+
+func (t *tail) Write(p []byte) (int, error) {
+	for _, c := range p {
+		switch {
+		case c == '\n':
+			t.line(string(t.part))
+			t.part = t.part[:0]
+		case c == '\r': // a progress bar starts over
+			t.part = t.part[:0]
+		case len(t.part) < tailWidth:
+			t.part = append(t.part, c)
+		}
+	}
+	return len(p), nil
+}
+
+func (t *tail) line(line string) {
+	if line == "" {
+		return
+	}
+	if t.lines = append(t.lines, line); len(t.lines) > tailLines {
+		t.lines = t.lines[1:]
+	}
+	if step := stepOf(line); step != "" {
+		say(t.progress, step)
+	}
+}
+
+// stepOf is the step that a line of mmdebstrap announces, "" if none.
+func stepOf(line string) string {
+	step, ok := strings.CutPrefix(line, "I: ")
+	if !ok {
+		return ""
+	}
+	if strings.HasPrefix(step, "running --customize-hook") {
+		return "making the list of fonts"
+	}
+	for _, verb := range []string{"running ", "downloading ", "extracting ", "installing ", "cleaning ", "creating "} {
+		if strings.HasPrefix(step, verb) {
+			return strings.TrimSuffix(step, "...")
+		}
+	}
+	return ""
+}
+
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,173 @@
+package debian
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/node/image/erofs"
+	"github.com/atoll-run/atoll/internal/node/image/tree"
+)
+
+// TestBadMirror runs mmdebstrap against an archive that is not there.
+func TestBadMirror(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	if err := os.Chmod(os.Getenv("TMPDIR"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var heard []string
+	err := Bootstrap(t.Context(), Options{
+		Mirror:   "http://127.0.0.1:1/debian",
+		Progress: func(line string) { heard = append(heard, line) },
+	}, func(r io.Reader) error {
+		_, err := io.Copy(io.Discard, r)
+		return err
+	})
+	if fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "127.0.0.1") {
+		t.Fatalf("want an Unavailable fault that names the mirror, got %v", err)
+	}
+	if !strings.Contains(strings.Join(heard, "\n"), "apt-get update") {
+		t.Errorf("progress: %q", heard)
+	}
+	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestCancel stops mmdebstrap once it is at work.
+func TestCancel(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	if err := os.Chmod(os.Getenv("TMPDIR"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := Bootstrap(ctx, Options{
+		Mirror:   "http://127.0.0.1:1/debian",
+		Progress: func(string) { cancel() },
+	}, func(r io.Reader) error {
+		_, err := io.Copy(io.Discard, r)
+		return err
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestMissingTools(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	err := Available()
+	if fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "apt-get install mmdebstrap") {
+		t.Fatal(err)
+	}
+}
+
+func TestSubordinate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "subuid")
+	if err := os.WriteFile(file, []byte("somebody:1:2\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := subordinate(file); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "usermod") {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, fmt.Appendf(nil, "somebody:1:2\n%d:100000:65536\n", os.Getuid()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := subordinate(file, file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestExpired(t *testing.T) {
+	var steps []string
+	log := &tail{progress: func(s string) { steps = append(steps, s) }}
+	io.WriteString(log, "I: running apt-get update...\n10%\r50%\rE: Release file for http://example/InRelease is expired (invalid since 3d). Updates for this repository will not be applied.\n\nlast")
+	if !(&failure{lines: log.lines}).expired() {
+		t.Fatalf("%q", log.lines)
+	}
+	if (&failure{lines: []string{"E: Unable to locate package python3"}}).expired() {
+		t.Fatal("another failure counts as expired")
+	}
+	if len(steps) != 1 || steps[0] != "running apt-get update" {
+		t.Fatalf("%q", steps)
+	}
+}
+
+func TestMirrors(t *testing.T) {
+	stanza := "Types: deb\n# a comment: with a colon\nURIs: http://one.example/debian\nSuites: trixie trixie-updates\nComponents: main\n"
+	security := "Types: deb\nURIs: http://security.example/debian-security\nSuites: trixie-security\nComponents: main\n"
+	other := "Types: deb\nURIs: http://other.example/\nSuites: trixie\nComponents: stable\n"
+	source := "Types: deb-src\nURIs: http://src.example/\nSuites: trixie\nComponents: main\n"
+	list := "Types: deb\nURIs: mirror+file:/etc/apt/mirrors/debian.list\nSuites: trixie\nComponents: main\n"
+	for text, want := range map[string]string{
+		security + "\n" + other + "\n" + source + "\n" + stanza: "http://one.example/debian",
+		list:     "",
+		security: "",
+		"":       "",
+	} {
+		if got := fromStanzas(text, "trixie"); got != want {
+			t.Errorf("got %q, want %q from\n%s", got, want, text)
+		}
+	}
+	for text, want := range map[string]string{
+		"# deb http://no.example trixie main\ndeb [signed-by=/k.gpg arch=amd64] https://one.example/debian trixie main contrib\n": "https://one.example/debian",
+		"deb https://tool.example/linux/debian trixie stable\n":                                                                   "",
+		"deb https://one.example/debian trixie-updates main\n":                                                                    "",
+		"deb-src https://one.example/debian trixie main\ndeb [broken trixie main":                                                 "",
+	} {
+		if got := fromLines(text, "trixie"); got != want {
+			t.Errorf("got %q, want %q from\n%s", got, want, text)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "os-release")
+	if err := os.WriteFile(file, []byte("ID=debian\nVERSION_CODENAME=\"trixie\"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := osRelease(file); got["ID"] != "debian" || got["VERSION_CODENAME"] != "trixie" {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestFinish(t *testing.T) {
+	root := erofs.NewDir(0o755)
+	for _, name := range []string{
+		"/usr/lib/python3.14/EXTERNALLY-MANAGED", "/usr/lib/python3.14/os.py", "/var/log/apt/history.log",
+		"/usr/lib/python3/dist-packages/pandas/tests/x.py", "/usr/lib/python3/dist-packages/pandas/core/x.py",
+		"/usr/lib/python3/dist-packages/requests/tests/x.py", "/var/cache/matplotlib/fontlist.json", "/etc/resolv.conf",
+	} {
+		if err := tree.Put(root, name, erofs.NewFile(0o644, "from the packages")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Finish(root); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{
+		"/usr/lib/python3.14/EXTERNALLY-MANAGED": false, "/usr/lib/python3.14/os.py": true,
+		"/usr/lib/python3/dist-packages/pandas/tests": false, "/usr/lib/python3/dist-packages/pandas/core/x.py": true,
+		"/usr/lib/python3/dist-packages/requests/tests/x.py": true,
+		"/var/log/apt/history.log":                           false, "/var/log": true,
+	} {
+		if _, _, err := tree.Lookup(root, name); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n, _, err := tree.Lookup(root, "/var/cache/matplotlib/fontlist.json"); err != nil || n.UID != runtime.UID {
+		t.Errorf("%+v, %v", n, err)
+	}
+	if data, err := tree.ReadFile(root, "/etc/resolv.conf", 100); err != nil || len(data) > 0 {
+		t.Errorf("resolv.conf: %q, %v", data, err)
+	}
+	if err := Finish(erofs.NewDir(0o755)); err == nil {
+		t.Error("a tree without Python was taken")
+	}
+}

@@ -1,0 +1,60 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/node/image/debian"
+	"github.com/atoll-run/atoll/internal/node/image/layer"
+)
+
+// BuildOptions say how to build the default image.
+type BuildOptions struct {
+	Name     string // "" means Default
+	Mirror   string // Debian archive to use; "" finds one, see debian.Options
+	Replace  bool   // an image of that name which nobody uses
+	Probe    Probe  // tells the interpreters' versions; nil leaves them unknown
+	Progress Progress
+}
+
+// BuildDefault builds the image that has Python, Node.js, Bash and the usual
+// libraries and tools, from Debian's packages. It takes a minute or two. What
+// the machine lacks for it is an Unavailable fault.Error.
+func (s *Store) BuildDefault(ctx context.Context, opts BuildOptions) (_ *Image, err error) {
+	if opts.Name == "" {
+		opts.Name = Default
+	}
+	if opts.Name == HostName {
+		return nil, fault.New(fault.Invalid, "the name %q is kept for this machine's own files", HostName)
+	}
+	if err := s.admit(opts.Name, nil, opts.Replace); err != nil {
+		return nil, err
+	}
+	if err := debian.Available(); err != nil {
+		return nil, err
+	}
+	temp, undo, err := s.temp()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, undo()) }()
+
+	img := &Image{Name: opts.Name, Source: "debian:" + debian.Suite, Env: debian.Env(), Preloads: debian.Preloads()}
+	fill := func(m *layer.Merger) error {
+		from := debian.Options{Mirror: opts.Mirror, Progress: func(line string) { opts.Progress.say("%s", line) }}
+		err := debian.Bootstrap(ctx, from, func(r io.Reader) error { return m.Apply(ctx, r) })
+		if err != nil {
+			return err
+		}
+		return debian.Finish(m.Root())
+	}
+	if err := s.assemble(ctx, temp, img, layer.Limits{}, fill, opts.Probe, opts.Progress); err != nil {
+		return nil, err
+	}
+	if err := s.publish(temp, img.Name, opts.Replace); err != nil {
+		return nil, err
+	}
+	return s.Get(img.Name)
+}

@@ -1,0 +1,161 @@
+package gvisor
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/node/cgroup"
+	"github.com/atoll-run/atoll/internal/node/runtime/ocispec"
+	"github.com/atoll-run/atoll/internal/node/runtime/state"
+)
+
+const (
+	bundleDir = "bundle"
+	runscDir  = "runsc"
+	pidFile   = "pid"
+	rootFlag  = "--root="
+)
+
+// writeBundle writes the OCI bundle that runsc reads: a configuration and, for
+// an image, an empty root folder.
+func (r *Runtime) writeBundle(spec runtime.Spec) error {
+	root := spec.Rootfs.Tree
+	if root == "" {
+		root = r.dir.Path(spec.ID, bundleDir, "rootfs")
+		if err := os.MkdirAll(root, 0o755); err != nil {
+			return err
+		}
+	} else if err := os.Mkdir(r.dir.Path(spec.ID, bundleDir), 0o700); err != nil {
+		return err
+	}
+	s := ocispec.New(spec, root)
+	s.Annotations = map[string]string{
+		"dev.gvisor.spec.rootfs.overlay": "memory",
+		"dev.gvisor.spec.rootfs.options": "size=" + strconv.FormatInt(spec.Limits.Root, 10),
+		// What the sandbox's kernel (runsc/sentry) tells programs there is, and
+		// how many files they may make.
+		"run.atoll.memory": strconv.FormatInt(spec.Limits.Memory, 10),
+		"run.atoll.cpus":   strconv.FormatFloat(spec.Limits.CPU, 'f', -1, 64),
+		"run.atoll.inodes": strconv.Itoa(spec.Limits.Inodes),
+	}
+	if spec.Rootfs.Image != "" {
+		s.Annotations["dev.gvisor.spec.rootfs.source"] = spec.Rootfs.Image
+		s.Annotations["dev.gvisor.spec.rootfs.type"] = "erofs"
+	} else {
+		s.Annotations["dev.gvisor.spec.rootfs.source"] = root
+		s.Annotations["dev.gvisor.spec.rootfs.type"] = "bind"
+	}
+	s.Mounts = append(s.Mounts, specs.Mount{
+		Destination: runtime.GuestDir, Type: "erofs", Source: cmp.Or(spec.Guest, r.cfg.Guest), Options: []string{"ro", "nosuid", "nodev"},
+	})
+	r.addMounts(s, spec)
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(r.dir.Path(spec.ID, bundleDir, "config.json"), data, 0o600)
+}
+
+// command prepares a runsc command on a sandbox. Each sandbox has a runsc root
+// folder of its own, so that commands do not queue for its lock and removing
+// the sandbox's folder removes all.
+func (r *Runtime) command(ctx context.Context, id runtime.ID, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, r.cfg.Runsc, append([]string{
+		rootFlag + r.dir.Path(id, runscDir),
+		"--platform=systrap",
+		"--network=none",
+		"--overlay2=none",
+		"--directfs=false", // the kernel runs as nobody in a user namespace, with the narrower seccomp filter
+		"--ignore-cgroups", // we made one
+		"--host-settings=ignore",
+		"--sidecar-usage-policy=DEFAULT",
+		"--watchdog-action=panic",
+		"--gofer-network-namespace=new", // a shared one is pinned by a mount on the host
+	}, args...)...)
+	// A command lives for some milliseconds, one step after the other, and needs
+	// no collector. What it starts gets an environment of its own.
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOGC=off", "GOMAXPROCS=1"}
+	cmd.SysProcAttr = r.users.attributes()
+	return cmd
+}
+
+// launch starts the sandbox and returns the process id of its kernel.
+func (r *Runtime) launch(ctx context.Context, spec runtime.Spec, group *cgroup.Group, command []string) (int, error) {
+	id := spec.ID
+	pidPath := r.dir.Path(id, pidFile)
+	var args []string
+	if spec.Network != nil {
+		args = append(args, "--network=sandbox") // the last one counts
+	}
+	if spec.Sockets {
+		args = append(args, "--host-uds=open") // to connect, that is; never to make one
+	}
+	if owns(spec) {
+		args = append(args, "--file-access-mounts=exclusive")
+	}
+	args = append(append(args, command...), "--bundle="+r.dir.Path(id, bundleDir), "--pid-file="+pidPath, string(id))
+	cmd := r.command(ctx, id, args...)
+	if served(spec) { // its file server inherits the environment, and lives on
+		cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool { return strings.HasPrefix(v, "GOGC=") })
+	}
+	if group != nil {
+		cmd.Env = append(cmd.Env, "ATOLL_RUNSC_CGROUP_PROCS="+strings.Join(group.Procs(), ":"))
+	}
+	stdin, stdout, err := r.dir.OpenStdio(id)
+	if err != nil {
+		return 0, err
+	}
+	defer stdin.Close()
+	defer stdout.Close()
+	// The sandbox inherits standard error too, so it must not be a pipe that we
+	// wait on; runsc's own complaints go to a file.
+	logPath := r.dir.Path(id, "runsc.log")
+	discard, err := state.Discard()
+	if err != nil {
+		return 0, err
+	}
+	defer discard.Close()
+	cmd.Args = append([]string{cmd.Args[0], "--log=" + logPath}, cmd.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, discard
+	if group != nil {
+		err = cmd.Start()
+	} else {
+		err = r.cores.start(cmd, spec.Limits.CPU)
+	}
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("runsc %s: %w: %s", strings.Join(command, " "), err, tail(logPath))
+	}
+	data, err := os.ReadFile(pidPath)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(bytes.TrimSpace(data)))
+}
+
+// tail returns the end of a log file, for an error message.
+func tail(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "no log at " + filepath.Base(path)
+	}
+	const most = 600
+	if len(data) > most {
+		data = data[len(data)-most:]
+	}
+	return strings.TrimSpace(string(data))
+}

@@ -1,0 +1,376 @@
+package sandboxes_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/tenant/tenanttest"
+	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// write has a shell write to its descriptor 3, not too fast, until it is ended.
+const write = `while :; do head -c 4194304 /dev/zero; sleep 0.05; done >&3`
+
+// wrote uses a sandbox until its programs are ended, and returns why. Its files
+// are then measured to stay as they are.
+func (m *machine) wrote(p *tenant.Principal, name, command string) error {
+	m.t.Helper()
+	h, err := m.Use(m.t.Context(), p, "s", name)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer h.Close()
+	if _, _, err := run(m.t.Context(), h, command); err != nil && h.Stopped() == nil {
+		m.t.Fatal(err)
+	}
+	atolltest.Until(m.t, 30*time.Second, "the writer of "+name+" is ended", func() bool { return h.Stopped() != nil })
+	size, since := int64(-1), time.Now()
+	atolltest.Until(m.t, 30*time.Second, "the files of "+name+" do not grow", func() bool {
+		now := m.disk(p, name)
+		if now > size {
+			since = time.Now()
+		}
+		size = now
+		return time.Since(since) > 300*time.Millisecond // six times what the writer waits
+	})
+	return h.Stopped()
+}
+
+// disk is what a sandbox takes of it.
+func (m *machine) disk(p *tenant.Principal, name string) int64 {
+	m.t.Helper()
+	u, err := m.Usage(m.t.Context(), p, "s", name)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return u.Disk
+}
+
+func TestWhateverFillsTheDiskIsEnded(t *testing.T) {
+	m := start(t, func(c *sandboxes.Config) { c.DiskLimit = 48 << 20 })
+	p := m.caller("a")
+	for name, command := range map[string]string{
+		"background": `exec 3>f; (setsid sh -c '` + write + `' >/dev/null 2>&1 & )`,
+		"unlinked":   `exec 3>f; rm f; ` + write,
+		"orphan":     `exec 3>f; rm f; (setsid sh -c '` + write + `' >/dev/null 2>&1 & )`,
+		"deep": `exec python3 -c 'import os, time
+for _ in range(4200): os.mkdir("d"); os.chdir("d")
+f = open("f", "w")
+while True: f.write("x" * 4194304); f.flush(); time.sleep(0.05)'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &machine{Manager: m.Manager, t: t}
+			m.ensure(p, "s", name, nil)
+			refused(t, "why", m.wrote(p, name, command), fault.Exhausted, "48 MiB")
+			h, err := m.Use(t.Context(), p, "s", name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer h.Close()
+			if out, exit, err := run(t.Context(), h, `rm -rf ~/d ~/f && echo small >g && cat g`); err != nil || exit.Code != 0 || out != "small" {
+				t.Errorf("after deleting: %q, %+v, %v", out, exit, err)
+			}
+			if n := m.disk(p, name); n > 1<<20 {
+				t.Errorf("then it takes %d bytes", n)
+			}
+		})
+	}
+}
+
+func TestFoldersInEachOtherAreRemoved(t *testing.T) {
+	m := start(t, nil)
+	p := m.caller("a")
+	sb := m.ensure(p, "s", "x", nil)
+	m.shell(p, "s", "x", `exec python3 -c 'import os
+for _ in range(2000): os.mkdir("d"); os.chdir("d")'`)
+	if n := m.disk(p, "x"); n < 2000*4096 {
+		t.Errorf("it takes %d bytes", n)
+	}
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 500, Max: was.Max}); err != nil {
+		t.Fatal(err)
+	}
+	err := m.Destroy(t.Context(), p, "s", "x")
+	if err := errors.Join(err, unix.Setrlimit(unix.RLIMIT_NOFILE, &was)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(m.folder(sb.ID)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its folder is there: %v", err)
+	}
+}
+
+// folder is the host's folder of a sandbox.
+func (m *machine) folder(id runtime.ID) string {
+	return filepath.Join(m.dir, "state", "server", "sandboxes", string(id))
+}
+
+func TestNoSandboxGrowsWhileTheDiskIsShort(t *testing.T) {
+	var short atomic.Bool
+	m := start(t, func(c *sandboxes.Config) {
+		c.DiskLimit = 10 << 30
+		c.Disk = func() error {
+			if short.Load() {
+				return errors.New("short of disk")
+			}
+			return nil
+		}
+	})
+	p := m.caller("a")
+	m.ensure(p, "s", "x", nil)
+	m.shell(p, "s", "x", "head -c 33554432 /dev/zero >f")
+	short.Store(true)
+	for range 2 {
+		refused(t, "why", m.wrote(p, "x", `exec 3>>f; `+write), fault.Unavailable, "short of disk")
+	}
+	if n := m.disk(p, "x"); n > 1<<30 {
+		t.Errorf("it has grown to %d bytes", n)
+	}
+	short.Store(false)
+	if got := m.shell(p, "s", "x", "sleep 2; head -c 33554432 /dev/zero >g; sleep 2; echo done"); got != "done" {
+		t.Errorf("afterwards: %s", got)
+	}
+}
+
+func TestOneThatWokeIsBoundedToo(t *testing.T) {
+	m := start(t, func(c *sandboxes.Config) { c.DiskLimit = 48 << 20 })
+	p := m.caller("a")
+	m.ensure(p, "s", "x", nil)
+	m.shell(p, "s", "x", `timeout 3 sh -c 'while :; do :; done'; sleep 1.2`) // which has been seen
+	m.sleep(p, "s", "x")
+	m.shell(p, "s", "x", `exec 3>f; (setsid sh -c '`+write+`' >/dev/null 2>&1 & )`)
+	refused(t, "why", m.wrote(p, "x", `sleep 30`), fault.Exhausted, "48 MiB")
+}
+
+// TestOneThatGrowsOnIsEnded: its programs being ended is what the guest says. Here
+// somebody writes whom that does not concern.
+func TestOneThatGrowsOnIsEnded(t *testing.T) {
+	m := start(t, func(c *sandboxes.Config) { c.DiskLimit = 16 << 20 })
+	p := m.caller("a")
+	sb := m.ensure(p, "s", "x", nil)
+	h, err := m.Use(t.Context(), p, "s", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	f, err := os.Create(filepath.Join(m.folder(sb.ID), "files", "tmp", "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(time.Minute)
+	for ended := false; !ended; {
+		if _, err := f.Write(make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-h.Done():
+			ended = true
+		case <-deadline:
+			t.Fatal("it lives")
+		case <-tick.C:
+		}
+	}
+	refused(t, "why", h.Stopped(), fault.Exhausted, "was ended")
+	atolltest.Until(t, 10*time.Second, "it is lost", func() bool { return m.get(p, "s", "x").State == sandboxes.Lost })
+	if sb := m.get(p, "s", "x"); !strings.Contains(sb.Detail, "16 MiB") || !strings.Contains(sb.Detail, "went on growing") {
+		t.Errorf("it is lost: %s", sb.Detail)
+	}
+	atolltest.Until(t, 10*time.Second, "its folder is gone", func() bool {
+		_, err := os.Lstat(m.folder(sb.ID))
+		return errors.Is(err, os.ErrNotExist)
+	})
+}
+
+// TestOneThatRanOutOfMemoryKeepsItsFiles: either its programs are ended in time, or
+// its kernel is by the host. Then it begins anew with its files.
+func TestOneThatRanOutOfMemoryKeepsItsFiles(t *testing.T) {
+	m := start(t, nil)
+	p := m.caller("a", func(p *tenant.Principal) {
+		l := &p.Environment.Limits
+		l.Memory, l.Root, l.Tmp, l.Shm = 128<<20, 16<<20, 16<<20, 16<<20
+	})
+	sb := m.ensure(p, "s", "x", nil)
+	m.shell(p, "s", "x", "echo kept > f; echo kept > /tmp/f")
+	for range 10 {
+		h, err := m.Use(t.Context(), p, "s", "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, exit, err := run(t.Context(), h, `python3 -c "bytearray(1 << 30)"`)
+		if err == nil {
+			err = h.Killed(exit)
+		} else {
+			err = h.Stopped()
+		}
+		h.Close()
+		refused(t, "why", err, fault.Exhausted, "memory limit of 128 MiB exceeded")
+		if got := m.shell(p, "s", "x", "cat f /tmp/f"); got != "kept\nkept" {
+			t.Fatalf("its files: %q", got)
+		}
+		if got := m.get(p, "s", "x"); strings.Contains(got.Detail, "started anew with its files") {
+			if got.ID != sb.ID || got.State != sandboxes.Running || !strings.Contains(got.Detail, "out of memory") {
+				t.Errorf("it is %+v", got)
+			}
+			return
+		}
+	}
+	t.Error("its programs were always ended in time")
+}
+
+func TestLostSandboxesCountForThePlan(t *testing.T) {
+	m := start(t, nil)
+	p := m.caller("a", func(p *tenant.Principal) { p.Plan = tenant.Plan{Name: "two", MaxSandboxes: 2} })
+	for _, name := range []string{"one", "two"} {
+		sb := m.ensure(p, "s", name, nil)
+		if err := m.engine.Named().Remove(t.Context(), sb.ID); err != nil {
+			t.Fatal(err)
+		}
+		atolltest.Until(t, 20*time.Second, "it is lost", func() bool { return m.get(p, "s", name).State == sandboxes.Lost })
+	}
+	_, _, err := m.Ensure(t.Context(), p, "s", "three", nil)
+	refused(t, "a third", err, fault.Exhausted, "lost ones included")
+	m.ensure(p, "s", "one", &sandboxes.Spec{}) // in its own place
+	if err := m.Destroy(t.Context(), p, "s", "two"); err != nil {
+		t.Fatal(err)
+	}
+	m.ensure(p, "s", "three", nil)
+}
+
+// charged is what a tenant was for its sandboxes.
+func (m *machine) charged(p *tenant.Principal) (all usage.Day) {
+	m.t.Helper()
+	days, err := m.db.Usage().Summary(m.t.Context(), p.Tenant.ID, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, d := range days {
+		all.Seconds += d.Seconds
+		all.BytesOut += d.BytesOut
+	}
+	return all
+}
+
+func TestTheTimeThatASandboxWasDeadIsNotCharged(t *testing.T) {
+	m := start(t, nil)
+	p := m.caller("a")
+	began := time.Now()
+	sb := m.ensure(p, "s", "x", nil)
+	m.shell(p, "s", "x", "true")
+	m.close()
+	lived := time.Since(began).Seconds()
+	if err := sandboxOf(m, sb.ID); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Second) // the downtime
+	m.open()
+	if sb := m.get(p, "s", "x"); sb.State != sandboxes.Lost {
+		t.Errorf("it is %s", sb.State)
+	}
+	if got := m.charged(p).Seconds; got <= 0 || got > lived {
+		t.Errorf("charged for %g seconds of %g", got, lived)
+	}
+}
+
+// unmetered is a store that cannot charge for a while.
+type unmetered struct {
+	sandboxes.Store
+	fails *atomic.Bool
+}
+
+func (u unmetered) Meter(ctx context.Context, id runtime.ID, until time.Time, e usage.Entry) error {
+	if u.fails.Load() {
+		return errors.New("no database")
+	}
+	return u.Store.Meter(ctx, id, until, e)
+}
+
+func TestWhatCouldNotBeChargedIsLater(t *testing.T) {
+	var fails atomic.Bool
+	m := start(t, func(c *sandboxes.Config) { c.Store = unmetered{c.Store, &fails} })
+	p := m.caller("a")
+	m.ensure(p, "s", "x", nil)
+	h, err := m.Use(t.Context(), p, "s", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Carried(12345)
+	h.Close()
+	fails.Store(true)
+	m.sleep(p, "s", "x")
+	m.shell(p, "s", "x", "true")
+	fails.Store(false)
+	if err := m.Destroy(t.Context(), p, "s", "x"); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.charged(p); got.BytesOut != 12345 {
+		t.Errorf("charged for %d bytes", got.BytesOut)
+	}
+}
+
+func TestABudgetThatIsUsedUpEndsWhatRuns(t *testing.T) {
+	m := start(t, nil)
+	of := tenanttest.Tenant(t, m.db.Tenants(), "of")
+	p := m.caller("a", func(p *tenant.Principal) { p.Tenant = of })
+	allow := func(credits float64) {
+		t.Helper()
+		var err error
+		p.Tenant, err = m.db.Tenants().ChangeTenant(t.Context(), of.ID, func(of *tenant.Tenant) ([]tenant.PolicyEvent, error) {
+			of.MonthlyCredits = credits
+			return nil, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	allow(1e-9)
+	m.ensure(p, "s", "x", nil)
+	m.ensure(p, "s", "y", nil)
+	m.shell(p, "s", "x", `(setsid sleep 1000 >/dev/null 2>&1 & echo $! >/tmp/pid)`)
+	h, err := m.Use(t.Context(), p, "s", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if err := m.Destroy(t.Context(), p, "s", "y"); err != nil { // for which is charged
+		t.Fatal(err)
+	}
+	if _, exit, err := run(t.Context(), h, "sleep 60"); !errors.Is(err, client.ErrGone) {
+		t.Errorf("what runs: %+v, %v", exit, err)
+	}
+	refused(t, "why", h.Stopped(), fault.Exhausted, "monthly budget")
+	_, err = m.Use(t.Context(), p, "s", "x")
+	refused(t, "another use", err, fault.Exhausted, "monthly budget")
+	h.Close()
+	atolltest.Until(t, 30*time.Second, "it sleeps on disk", func() bool { return m.get(p, "s", "x").Sleep == sandboxes.OnDisk })
+	allow(1000)
+	atolltest.Until(t, 30*time.Second, "it may be used again", func() bool {
+		h, err := m.Use(t.Context(), p, "s", "x")
+		if err == nil {
+			h.Close()
+		}
+		return err == nil
+	})
+	if got := m.shell(p, "s", "x", "kill -0 $(cat /tmp/pid) && echo alive"); got != "alive" {
+		t.Errorf("its programs: %s", got)
+	}
+}

@@ -1,0 +1,121 @@
+package sandboxes
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// budgetFor is how long it holds that a tenant has credits left, or none.
+const budgetFor = 5 * time.Second
+
+// budgets remembers which tenants have used up the credits of the month.
+type budgets struct {
+	mu    sync.Mutex // taken after Manager.mu
+	known map[tenant.ID]budget
+	next  time.Time // when those of running sandboxes are asked about
+}
+
+type budget struct {
+	at  time.Time
+	err error // an Exhausted fault, or nil
+}
+
+// afford says why a tenant's sandboxes must not run: its budget is used up.
+func (m *Manager) afford(ctx context.Context, id tenant.ID) error {
+	b := &m.budgets
+	b.mu.Lock()
+	known, ok := b.known[id]
+	b.mu.Unlock()
+	if ok && time.Since(known.at) < budgetFor {
+		return known.err
+	}
+	err := m.cfg.Store.Afford(ctx, id)
+	if err != nil && fault.KindOf(err) != fault.Exhausted {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.known == nil || len(b.known) > 10_000 {
+		b.known = map[tenant.ID]budget{}
+	}
+	b.known[id] = budget{time.Now(), err}
+	return err
+}
+
+// watchBudgets asks about the tenants whose sandboxes run, from time to time. m.mu
+// is held.
+func (m *Manager) watchBudgets(ctx context.Context, now time.Time) {
+	b := &m.budgets
+	b.mu.Lock()
+	late := !now.Before(b.next)
+	if late {
+		b.next = now.Add(budgetFor)
+	}
+	b.mu.Unlock()
+	if !late {
+		return
+	}
+	running := map[tenant.ID]bool{}
+	for _, e := range m.byID {
+		if e.live != nil {
+			running[e.sb.Tenant] = true
+		}
+	}
+	m.looks.Go(func() {
+		for id := range running {
+			if err := m.afford(ctx, id); err != nil && fault.KindOf(err) != fault.Exhausted && ctx.Err() == nil {
+				m.cfg.Log.WarnContext(ctx, "cannot tell whether a tenant's budget is used up", "tenant", id, "error", err)
+			}
+		}
+	})
+}
+
+// spent is why e's sandbox must not run on, as was last heard; nil if it may, or
+// does not. m.mu is held.
+func (m *Manager) spent(e *entry) error {
+	if e.live == nil || e.awake || e.sb.State == Sleeping && e.users > 0 {
+		return nil
+	}
+	b := &m.budgets
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.known[e.sb.Tenant].err
+}
+
+// suspend has e's sandbox sleep, whoever uses it: they are told why, and its Detail
+// says it of the sandbox. The turn at e is held.
+func (m *Manager) suspend(ctx context.Context, e *entry, why error, detail string) error {
+	m.mu.Lock()
+	sb, live := e.sb, e.live
+	if sb.State == Running {
+		e.stops++
+		e.stopped = why
+	}
+	m.mu.Unlock()
+	if sb.State == Running {
+		if err := m.halt(ctx, e, live, detail); err != nil {
+			return err
+		}
+		m.cfg.Log.InfoContext(ctx, "a named sandbox was put to sleep", "sandbox_id", string(e.id), "tenant", sb.Tenant, "reason", detail)
+	}
+	return m.rest(ctx, e, detail) // unless somebody has not let go of it yet
+}
+
+// halt freezes a running sandbox in the middle of whatever it does.
+func (m *Manager) halt(ctx context.Context, e *entry, live Live, detail string) error {
+	m.hold(e, true)
+	defer m.let(e)
+	m.charge(ctx, e, time.Now())
+	if err := errors.Join(live.Quiet(), live.Freeze(ctx)); err != nil {
+		return m.stay(ctx, e, detail+", but it cannot be frozen: "+err.Error())
+	}
+	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(Frozen, detail) }); err != nil {
+		return errors.Join(err, live.Thaw(ctx))
+	}
+	return nil
+}

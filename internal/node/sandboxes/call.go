@@ -1,0 +1,96 @@
+package sandboxes
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
+)
+
+// Call is something that was done with a sandbox, as the trail tells of it.
+type Call struct {
+	TraceID string
+	Source  string // what was called, such as "shell" or "write_file"
+	Session string
+	Agent   string
+	// What was asked for, such as a command or a path: its digest is kept.
+	Command  []byte
+	Status   audit.ExitStatus
+	ExitCode int
+	Reason   string // why it is not OK
+	Began    time.Time
+	// Sizes before redaction and truncation.
+	StdoutBytes, StderrBytes         int64
+	StdoutTruncated, StderrTruncated bool
+	Hosts, Mounts                    []string // Mounts are labels
+	Metadata                         map[string]string
+}
+
+// On notes which sandbox a call is about.
+func (c *Call) On(sb *Sandbox) { c.Tell("sandbox_id", string(sb.ID)) }
+
+// Tell notes something of a call in its Metadata.
+func (c *Call) Tell(name, value string) {
+	if c.Metadata == nil {
+		c.Metadata = map[string]string{}
+	}
+	c.Metadata[name] = value
+}
+
+// Record leaves the audit row of a call, and charges for it. Every call that
+// keeps to the documented rules leaves one, also when it is refused; an answer
+// whose row could not be written must not be given.
+func (m *Manager) Record(ctx context.Context, p *tenant.Principal, c Call) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	row := audit.Row{
+		TraceID: c.TraceID, Tenant: p.Tenant.ID, Key: p.Key.ID, Environment: p.Environment.ID,
+		Source: c.Source, Agent: c.Agent, SessionID: c.Session, CodeSHA256: sha256.Sum256(c.Command),
+		ExitStatus: c.Status, ExitCode: c.ExitCode, FailureReason: c.Reason, DurationMS: time.Since(c.Began).Milliseconds(),
+		StdoutBytes: c.StdoutBytes, StderrBytes: c.StderrBytes, StdoutTruncated: c.StdoutTruncated, StderrTruncated: c.StderrTruncated,
+		OutboundHosts: c.Hosts, Mounts: c.Mounts, Metadata: c.Metadata, Retention: time.Duration(p.Tenant.AuditDays) * 24 * time.Hour,
+	}
+	entry := usage.Entry{
+		TraceID: c.TraceID, Tenant: p.Tenant.ID, Key: p.Key.ID, Source: c.Source, At: time.Now().UTC(),
+	}
+	entry.Credits = m.cfg.Prices.Credits(entry)
+	if err := m.cfg.Store.Record(ctx, row, entry); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the call could not be recorded; it may have been done")
+	}
+	return nil
+}
+
+const recordTime = 10 * time.Second
+
+// Ended notes how a call ended, and reports whether it leaves a row: one that
+// broke a documented rule leaves none, unless a sandbox had begun with it. What
+// that did before it, or its guest, said so, only they know.
+func (c *Call) Ended(ctx context.Context, err error, begun bool) bool {
+	f, told := errors.AsType[*fault.Error](err)
+	switch {
+	case err == nil && c.Status == "":
+		c.Status = audit.OK
+	case err == nil: // who did it knows better
+	case told && !begun && (f.Kind == fault.Invalid || f.Kind == fault.TooLarge || f.Kind == fault.Unsupported):
+		return false
+	case errors.Is(context.Cause(ctx), context.Canceled):
+		c.Status, c.ExitCode, c.Reason = audit.Cancelled, -1, "the caller went away"
+	default:
+		c.Status, c.ExitCode, c.Reason = audit.Error, -1, "internal error"
+		if told {
+			c.Reason = f.Msg
+		}
+		switch {
+		case told && f.Kind == fault.Exhausted:
+			c.Status = audit.CapExceeded
+		case told && f.Kind == fault.Unavailable:
+			c.Status = audit.Provisioning
+		}
+	}
+	return true
+}

@@ -1,0 +1,97 @@
+package sandboxes
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// connection is what of the network was put into force last.
+type connection struct {
+	mu      sync.Mutex
+	set     bool                    // guarded by mu; the next two are in force
+	policy  runtime.NetworkPolicy   // guarded by mu
+	secrets []execution.BoundSecret // guarded by mu
+}
+
+// is reports whether this is in force.
+func (c *connection) is(policy runtime.NetworkPolicy, secrets []execution.BoundSecret) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.set && policy.Equal(c.policy) && slices.EqualFunc(secrets, c.secrets, func(a, b execution.BoundSecret) bool {
+		return a.Placeholder == b.Placeholder && a.Value == b.Value && slices.Equal(a.Hosts, b.Hosts)
+	})
+}
+
+// forget is for a sandbox that has another network device from now on.
+func (c *connection) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.set = false
+}
+
+// connect puts into force what p and the sandbox's own policy allow, unless it is.
+// The turn at e is held.
+func (m *Manager) connect(p *tenant.Principal, e *entry, live Live) error {
+	m.mu.Lock()
+	sb := e.sb
+	m.mu.Unlock()
+	policy, secrets := network(p, sb, m.boundOf(e, p))
+	if e.net.is(policy, secrets) {
+		return nil
+	}
+	if err := e.net.enforce(live, policy, secrets); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the sandbox could not be connected to the network; nothing was run, retry after a moment")
+	}
+	return nil
+}
+
+// enforce puts this into force, or nothing at all. The sandbox's turn is held.
+func (c *connection) enforce(live Live, policy runtime.NetworkPolicy, secrets []execution.BoundSecret) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.set = false
+	if err := live.Connect(policy, secrets); err != nil {
+		return errors.Join(err, live.Connect(runtime.NetworkPolicy{}, nil)) // or what was allowed before would stay so
+	}
+	c.set, c.policy, c.secrets = true, policy, secrets
+	return nil
+}
+
+// network is what a sandbox may connect to when p uses it: what both its own
+// policy and p's environment allow, if p's tenant has a network at all. Requests get
+// the secrets of the environment, and own.
+func network(p *tenant.Principal, sb *Sandbox, own []execution.BoundSecret) (runtime.NetworkPolicy, []execution.BoundSecret) {
+	if !p.Tenant.NetworkEnabled {
+		return runtime.NetworkPolicy{}, nil
+	}
+	policy := sb.Permissions.Network.And(p.Environment.Permissions.Network)
+	if policy.Blocked() {
+		return runtime.NetworkPolicy{}, nil
+	}
+	return policy, append(p.Environment.BoundSecrets(), own...)
+}
+
+// setNetwork gives a sandbox a policy of its own.
+func setNetwork(p *tenant.Principal, sb *Sandbox, policy runtime.NetworkPolicy) error {
+	if err := (runtime.Permissions{Network: policy}).Validate(); err != nil {
+		return fault.New(fault.Invalid, "%v", err)
+	}
+	most := p.Environment.Permissions.Network
+	if !p.Tenant.NetworkEnabled {
+		most = runtime.NetworkPolicy{}
+	}
+	if !policy.Blocked() && !sb.Connected {
+		return fault.New(fault.Conflict, "this sandbox was made without a network, and cannot be given one; make another")
+	}
+	if !policy.Within(most) {
+		return fault.New(fault.Forbidden, "the network policy allows more than the environment %s does; a sandbox can be given less, never more", p.Environment.Name)
+	}
+	sb.Permissions.Network = policy
+	return nil
+}

@@ -1,0 +1,187 @@
+package sandboxes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// endTime bounds ending a sandbox, whatever becomes of who asked for it.
+const endTime = time.Minute
+
+// Destroy ends p's sandbox, whoever uses it, and removes all there is of it.
+func (m *Manager) Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error {
+	e, err := m.find(p, session, nameOrID)
+	if err != nil {
+		return err
+	}
+	if err := e.lock(ctx); err != nil {
+		return err
+	}
+	defer e.unlock()
+	m.mu.Lock()
+	gone := e.gone
+	m.mu.Unlock()
+	if gone {
+		return unknown(nameOrID)
+	}
+	return m.end(ctx, e, "")
+}
+
+// end destroys e's sandbox for a reason. The turn at e is held. What is recorded
+// as destroyed and not gone is an orphan, which the next start reaps.
+func (m *Manager) end(ctx context.Context, e *entry, why string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	m.mine(e)
+	m.charge(ctx, e, time.Now())
+	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.move(Destroyed, why) }); err != nil {
+		return err
+	}
+	m.drop(e)
+	m.mu.Lock()
+	live, id := e.live, e.id
+	e.live = nil
+	m.mu.Unlock()
+	var err error
+	if live != nil {
+		err = live.Destroy(ctx)
+	} else {
+		err = m.cfg.Engine.Remove(ctx, id)
+	}
+	if err != nil {
+		m.cfg.Log.WarnContext(ctx, "a destroyed sandbox is not gone altogether", "sandbox_id", string(id), "error", err)
+	}
+	return nil
+}
+
+// lose records that e's sandbox is lost, and removes what is left of it. It is
+// charged for up to when it is known to have lived. The turn at e is held.
+func (m *Manager) lose(ctx context.Context, e *entry, why string) error {
+	ctx, cancel := context.WithTimeout(ctx, endTime)
+	defer cancel()
+	m.mu.Lock()
+	until := time.Now()
+	if e.live == nil { // nobody here has seen it alive
+		until = e.sb.UsedAt
+	}
+	m.mu.Unlock()
+	m.charge(ctx, e, until)
+	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.move(Lost, why) }); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	live, id := e.live, e.id
+	e.live = nil
+	m.mu.Unlock()
+	m.cfg.Log.WarnContext(ctx, "named sandbox lost", "sandbox_id", string(id), "reason", why)
+	var err error
+	if live != nil {
+		err = live.Destroy(ctx)
+	} else {
+		err = m.cfg.Engine.Remove(ctx, id)
+	}
+	if err != nil {
+		m.cfg.Log.WarnContext(ctx, "a lost sandbox is not gone altogether", "sandbox_id", string(id), "error", err)
+	}
+	return nil
+}
+
+// outOfMemory begins the Detail of a sandbox whose kernel was ended with its
+// programs, because they took more memory than it has.
+const outOfMemory = "it ran out of memory"
+
+// starved reports whether the host has ended something of a sandbox for its memory.
+func starved(live Live) bool {
+	u, err := live.Usage(context.Background())
+	return err == nil && u.OOMKills > 0
+}
+
+// perish sees to e's sandbox, which has ended by itself. One that ran out of memory
+// sleeps from now on: its files are whole, and the next use starts it anew with
+// them. Any other is lost. The turn at e is held.
+func (m *Manager) perish(ctx context.Context, e *entry) error {
+	ctx = context.WithoutCancel(ctx)
+	m.mu.Lock()
+	sb, live := e.sb, e.live
+	m.mu.Unlock()
+	if !starved(live) {
+		return m.lose(ctx, e, "it ended by itself")
+	}
+	ctx, cancel := context.WithTimeout(ctx, endTime)
+	defer cancel()
+	m.mu.Lock()
+	e.stops++
+	e.stopped = memoryLimit(sb)
+	m.mu.Unlock()
+	m.hold(e, true)
+	defer m.let(e)
+	m.charge(ctx, e, time.Now())
+	why := outOfMemory + " (" + runtime.FormatBytes(sb.Limits.Memory) + "), so its programs were ended"
+	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(OnDisk, why) }); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	e.live, e.kept = nil, 0
+	m.mu.Unlock()
+	e.net.forget()
+	m.cfg.Log.InfoContext(ctx, "a named sandbox ran out of memory", "sandbox_id", string(e.id))
+	if err := live.Rest(ctx); err != nil {
+		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q ran out of memory, and what is left of its programs could not be removed; retry after a moment, or destroy it", sb.Name))
+	}
+	return nil
+}
+
+// perished is perish for somebody who wanted something else of it.
+func (m *Manager) perished(ctx context.Context, e *entry) error {
+	if err := m.perish(ctx, e); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	lost, why := e.sb.State == Lost, e.stopped
+	m.mu.Unlock()
+	if lost {
+		return m.lostError(e)
+	}
+	return why
+}
+
+// Orphans lists what there is of sandboxes on this machine that no record knows.
+func (m *Manager) Orphans(ctx context.Context) ([]runtime.ID, error) {
+	left, err := m.cfg.Engine.Left(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []runtime.ID
+	for _, id := range left {
+		if m.byID[id] == nil && !m.staged[id] {
+			out = append(out, id)
+		}
+	}
+	return out, nil
+}
+
+// Reap removes the orphans, and returns which they were.
+func (m *Manager) Reap(ctx context.Context) ([]runtime.ID, error) {
+	orphans, err := m.Orphans(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var reaped []runtime.ID
+	var errs []error
+	for _, id := range orphans {
+		if err := m.cfg.Engine.Remove(ctx, id); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		reaped = append(reaped, id)
+	}
+	return reaped, errors.Join(errs...)
+}

@@ -1,0 +1,254 @@
+package sandboxes
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/redact"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/infra/trace"
+)
+
+// makeTime bounds making a sandbox.
+const makeTime = 2 * time.Minute
+
+// Ensure returns p's sandbox of a session and name, and makes it if there is none.
+// A nil spec means that any will do. Otherwise it is a Conflict if there is one
+// of another image, and a new one takes the place of one that is lost.
+func (m *Manager) Ensure(ctx context.Context, p *tenant.Principal, session, name string, spec *Spec) (_ *Sandbox, created bool, err error) {
+	if err := checkCaller(p); err != nil {
+		return nil, false, err
+	}
+	if err := errors.Join(CheckSession(session), CheckName(name)); err != nil {
+		return nil, false, err
+	}
+	for {
+		e, err := m.find(p, session, name)
+		if fault.KindOf(err) == fault.NotFound {
+			sb, made, err := m.create(ctx, p, session, name, spec)
+			if err != nil || made {
+				return sb, made, err
+			}
+			continue // somebody else was faster
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		if sb, over, err := m.existing(ctx, p, e, spec); err != nil || !over {
+			return sb, false, err
+		}
+	}
+}
+
+// existing is Ensure for a sandbox that there is, unless it turns out to be over.
+func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, spec *Spec) (sb *Sandbox, over bool, err error) {
+	if err := e.lock(ctx); err != nil { // it may just be made
+		return nil, false, err
+	}
+	defer e.unlock()
+	m.mu.Lock()
+	sb, gone := e.sb, e.gone
+	m.mu.Unlock()
+	switch {
+	case gone:
+		return nil, true, nil
+	case spec == nil:
+		return sb.clone(), false, nil
+	case sb.State == Lost:
+		return nil, true, m.end(ctx, e, sb.Detail)
+	case spec.Snapshot != "":
+		return nil, false, fault.New(fault.Conflict, "the sandbox %q exists; a snapshot is what a new one begins with: destroy it first, or choose another name", sb.Name)
+	}
+	if spec.SubPaths != nil {
+		mounts, err := mountsOf(p, spec.SubPaths)
+		if err != nil {
+			return nil, false, err
+		}
+		if !slices.Equal(mounts, sb.Mounts) {
+			return nil, false, fault.New(fault.Conflict, "the sandbox %q exists and does not see that of its storage (it has %s); leave sub_paths out to use it as it is, destroy it first, or choose another name",
+				sb.Name, mountedAs(sb.Mounts))
+		}
+	}
+	if spec.Image != "" && spec.Image != sb.Asked {
+		image, err := m.cfg.Images.Resolve(spec.Image)
+		if err != nil {
+			return nil, false, err
+		}
+		if image != sb.Image {
+			asked := sb.Asked
+			if asked == "" {
+				asked = sb.Image
+			}
+			return nil, false, fault.New(fault.Conflict,
+				"the sandbox %q exists with the image %q; use it as it is, destroy it first, or choose another name for one with %q", sb.Name, asked, spec.Image)
+		}
+	}
+	return sb.clone(), false, nil
+}
+
+// create makes a sandbox; made is false if somebody else has just begun to.
+func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name string, spec *Spec) (_ *Sandbox, made bool, err error) {
+	if spec == nil {
+		spec = &Spec{}
+	}
+	from, err := m.origin(ctx, p, spec)
+	if err != nil {
+		return nil, false, err
+	}
+	sb, err := m.draft(ctx, p, session, name, spec)
+	if err != nil {
+		return nil, false, err
+	}
+	if from != nil {
+		if err := m.shape(p, sb, from, spec); err != nil {
+			return nil, false, err
+		}
+	}
+	if err := m.cfg.Engine.Admit(sb.recipe()); err != nil {
+		return nil, false, err
+	}
+	e := &entry{id: sb.ID, turn: make(chan struct{}, 1), sb: sb}
+	e.turn <- struct{}{}
+	defer e.unlock()
+	if there, err := m.reserve(e); err != nil || there {
+		return nil, false, err
+	}
+	defer func() {
+		if err != nil {
+			m.drop(e)
+		}
+	}()
+	ctx, span := trace.Start(ctx, "sandbox.create", trace.String("atoll.sandbox_id", string(sb.ID)))
+	defer span.End()
+	recorded := sb.clone()
+	there, err := m.cfg.Store.Create(ctx, recorded, roomOf(p))
+	if err != nil {
+		return nil, false, err
+	}
+	m.show(e, recorded)
+	if there != nil {
+		return nil, false, fault.New(fault.Unavailable, "the sandbox %q is on another machine (%s), which this server does not reach", name, there.Executor)
+	}
+	// From here on the caller's going away changes nothing.
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
+	defer cancel()
+	if err := m.fill(work, p, e, func(r Recipe) (Live, error) {
+		if from != nil {
+			return m.revive(work, from, r, spec.FilesOnly)
+		}
+		making, cancel := context.WithTimeout(work, makeTime)
+		defer cancel()
+		return m.cfg.Engine.Make(making, r)
+	}); err != nil {
+		span.Fail(err)
+		return nil, false, errors.Join(err, m.cfg.Store.Forget(context.WithoutCancel(ctx), sb.ID))
+	}
+	m.cfg.Log.InfoContext(ctx, "named sandbox made", "sandbox_id", string(sb.ID), "tenant", sb.Tenant, "image", sb.Image)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return e.sb.clone(), true, nil
+}
+
+// draft is the sandbox that a spec asks for, if p may have it.
+func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name string, spec *Spec) (*Sandbox, error) {
+	if err := p.Plan.Allows(&p.Environment); err != nil {
+		return nil, err
+	}
+	if err := redact.Validate(p.Secrets()); err != nil {
+		return nil, err
+	}
+	if err := m.cfg.Disk(); err != nil {
+		return nil, err
+	}
+	image := p.Environment.Image
+	if spec.Image != "" {
+		var err error
+		if image, err = m.cfg.Images.Provide(ctx, spec.Image); err != nil {
+			return nil, err
+		}
+	}
+	mounts, err := mountsOf(p, spec.SubPaths)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now().UTC()
+	sb := &Sandbox{
+		ID: runtime.NewID(), Tenant: p.Tenant.ID, Environment: p.Environment.ID, Session: session, Name: name, Key: p.Key.ID, Executor: m.cfg.Executor,
+		Image: image, Asked: spec.Image, Limits: p.Environment.Limits, Disk: least(m.cfg.DiskLimit, p.Plan.MaxSandboxDisk),
+		Permissions: p.Environment.Permissions, Mounts: mounts, Env: maps.Clone(spec.Env),
+		State: Creating, SleepAfter: spec.SleepAfter, CreatedAt: now, UsedAt: now, MeteredAt: now,
+	}
+	if !p.Tenant.NetworkEnabled {
+		sb.Permissions.Network = runtime.NetworkPolicy{}
+	}
+	sb.Connected = !sb.Permissions.Network.Blocked()
+	if spec.SleepAfter == 0 {
+		sb.SleepAfter = m.cfg.SleepAfter
+	}
+	if err := setTimeout(p, sb, spec.Timeout, now); err != nil {
+		return nil, err
+	}
+	if spec.Network != nil {
+		if err := setNetwork(p, sb, *spec.Network); err != nil {
+			return nil, err
+		}
+	}
+	return sb, nil
+}
+
+// least is the smaller of two bounds of which 0 is none.
+func least(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+func (s *Sandbox) recipe() Recipe {
+	return Recipe{ID: s.ID, Tenant: s.Tenant, Image: s.Image, Limits: s.Limits, Permissions: s.Permissions, Connected: s.Connected, Mounts: s.Mounts}
+}
+
+func roomOf(p *tenant.Principal) Room {
+	return Room{Sandboxes: p.Plan.MaxSandboxes, Memory: p.Plan.MaxSandboxMemory, Credits: p.Tenant.MonthlyCredits}
+}
+
+// reserve makes e's name known, unless it is.
+func (m *Manager) reserve(e *entry) (there bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.closed:
+		return false, errClosing
+	case m.byName[e.sb.place()] != nil:
+		return true, nil
+	case m.cfg.Most > 0 && len(m.byID) >= m.cfg.Most:
+		return false, fault.New(fault.Unavailable, "this server has %d sandboxes, which is its limit; nothing was started, retry when others have ended", len(m.byID))
+	}
+	m.add(e)
+	return false, nil
+}
+
+var errClosing = fault.New(fault.Unavailable, "the server is shutting down; nothing was started, retry after a moment")
+
+// fill has what e's sandbox is recorded as made.
+func (m *Manager) fill(ctx context.Context, p *tenant.Principal, e *entry, made func(Recipe) (Live, error)) error {
+	live, err := made(m.current(e).recipe())
+	if err != nil {
+		return err
+	}
+	if err := m.connect(p, e, live); err != nil {
+		return errors.Join(err, live.Destroy(ctx))
+	}
+	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.move(Running, "") }); err != nil {
+		return errors.Join(err, live.Destroy(ctx))
+	}
+	m.mu.Lock()
+	e.live, e.used = live, time.Now()
+	m.mu.Unlock()
+	return nil
+}

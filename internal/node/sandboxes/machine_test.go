@@ -1,0 +1,256 @@
+package sandboxes_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/infra/blob"
+	"github.com/atoll-run/atoll/internal/infra/store"
+	"github.com/atoll-run/atoll/internal/infra/store/storetest"
+	"github.com/atoll-run/atoll/internal/node/engine"
+	"github.com/atoll-run/atoll/internal/node/home"
+	"github.com/atoll-run/atoll/internal/node/idmap"
+	"github.com/atoll-run/atoll/internal/node/image"
+	"github.com/atoll-run/atoll/internal/node/sandboxes"
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// machine is a manager with all it needs, which can be ended and started again on
+// the same folder.
+type machine struct {
+	*sandboxes.Manager
+	t       *testing.T
+	dir     string
+	db      *store.DB
+	change  func(*sandboxes.Config)
+	blobs   string               // where the blob store is
+	network func(*engine.Config) // nil for none
+	callers callers
+
+	engine *engine.Engine
+	store  *blob.Store // of blobs
+	end    context.CancelFunc
+	loop   sync.WaitGroup
+}
+
+// callers are who holds keys.
+type callers map[string]*tenant.Principal
+
+func (c callers) Holder(_ context.Context, _ tenant.ID, key string) (tenant.Principal, error) {
+	if p := c[key]; p != nil {
+		return *p, nil
+	}
+	return tenant.Principal{}, fault.New(fault.Unauthorized, "invalid API key")
+}
+
+func start(t *testing.T, change func(*sandboxes.Config)) *machine {
+	t.Helper()
+	return startWith(t, change, nil)
+}
+
+func startWith(t *testing.T, change func(*sandboxes.Config), network func(*engine.Config)) *machine {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "atoll-named-") // t.TempDir is closed to the sandbox's user
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(dir, "state", engine.Server)
+	if err := home.Secure(own); err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{t: t, dir: dir, db: storetest.SQLite(t), blobs: "file://" + filepath.Join(dir, "blobs"), change: change, network: network, callers: callers{}}
+	t.Cleanup(func() {
+		for _, err := range []error{home.Unmount(own), os.RemoveAll(dir)} {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	m.open()
+	t.Cleanup(func() {
+		m.destroy()
+		if left, err := os.ReadDir(filepath.Join(own, engine.NamedFolder)); err == nil && len(left) > 0 {
+			t.Errorf("files are left: %v", left)
+		}
+		if left, err := os.ReadDir(config.DefaultStateDir(dir)); err == nil && len(left) > 0 {
+			t.Errorf("state is left: %v", left)
+		}
+	})
+	return m
+}
+
+// open starts all but the store.
+func (m *machine) open() {
+	m.t.Helper()
+	binary, err := atolltest.Binary()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	folder, err := atolltest.ImageDir()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	images, err := image.Open(filepath.Dir(folder))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	bin := filepath.Dir(binary)
+	with := engine.Config{
+		Platform: engine.Platform{
+			Runsc: filepath.Join(bin, "atoll-runsc"), Guest: filepath.Join(bin, "atoll-guest"),
+			State: config.DefaultStateDir(m.dir), Disk: filepath.Join(m.dir, "state"), Name: engine.Server, Log: slog.New(slog.DiscardHandler),
+		},
+		Images: images, Image: atolltest.Image, Limits: runtime.DefaultLimits(), Journals: true, Registry: prometheus.NewRegistry(),
+	}
+	if m.network != nil {
+		m.network(&with)
+	}
+	if m.engine, err = engine.Open(context.Background(), with); err != nil {
+		m.t.Fatal(err)
+	}
+	if m.store, err = blob.Open(context.Background(), m.blobs); err != nil {
+		m.t.Fatal(err)
+	}
+	owners, err := idmap.Find()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	kept, err := home.NewStore(home.Config{Blobs: m.store, Folder: "snapshots", Key: make([]byte, home.KeySize), Owners: owners})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	cfg := sandboxes.Config{
+		Store: m.db.Sandboxes(), Snapshots: m.db.Snapshots(), Vault: engine.Vault{Engine: m.engine, Store: kept}, Stored: -1, Engine: m.engine.Named(), Callers: m.callers, Executor: "exe_1", Disk: func() error { return nil }, Room: func(int64) error { return nil },
+		Images: &image.Aliases{Store: images, Default: atolltest.Image}, Prices: usage.DefaultPrices(), Rules: []string{"jwt"},
+		SleepAfter: time.Hour, Believed: time.Hour, Detach: true, Log: slog.New(slog.NewTextHandler(m.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+	if m.change != nil {
+		m.change(&cfg)
+	}
+	m.Manager = sandboxes.New(cfg)
+	if err := m.Recover(context.Background()); err != nil {
+		m.t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	m.end = end
+	m.loop.Go(func() { m.Run(ctx) })
+}
+
+// close ends this process's part, and nothing else if the manager detaches.
+func (m *machine) close() {
+	m.t.Helper()
+	if m.end == nil {
+		return
+	}
+	m.end()
+	m.end = nil
+	m.loop.Wait()
+	for _, err := range []error{m.Close(context.Background()), m.engine.Close(), m.store.Close()} {
+		if err != nil {
+			m.t.Error(err)
+		}
+	}
+}
+
+// restart is a process after another.
+func (m *machine) restart() {
+	m.t.Helper()
+	m.close()
+	m.open()
+}
+
+// destroy ends everything.
+func (m *machine) destroy() {
+	m.t.Helper()
+	m.close()
+	before := m.change
+	m.change = func(c *sandboxes.Config) {
+		if before != nil {
+			before(c)
+		}
+		c.Detach = false
+	}
+	m.open()
+	m.close()
+}
+
+// caller is somebody with a key and an environment of its own.
+func (m *machine) caller(name string, change ...func(*tenant.Principal)) *tenant.Principal {
+	m.t.Helper()
+	p := &tenant.Principal{
+		Tenant:      tenant.Tenant{ID: "ten_" + name, Name: name, AuditDays: 30},
+		Environment: tenant.Environment{ID: "env_" + name, Name: "default", Image: atolltest.Image, Limits: runtime.DefaultLimits()},
+		Key:         tenant.Key{ID: "key_" + name},
+	}
+	for _, c := range change {
+		c(p)
+	}
+	m.callers[p.Key.ID] = p
+	return p
+}
+
+func (m *machine) ensure(p *tenant.Principal, session, name string, spec *sandboxes.Spec) *sandboxes.Sandbox {
+	m.t.Helper()
+	sb, _, err := m.Ensure(m.t.Context(), p, session, name, spec)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return sb
+}
+
+// shell runs a command in p's sandbox, and returns what it wrote.
+func (m *machine) shell(p *tenant.Principal, session, name, command string) string {
+	m.t.Helper()
+	h, err := m.Use(m.t.Context(), p, session, name)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer h.Close()
+	out, exit, err := run(m.t.Context(), h, command)
+	if err != nil || exit.Code != 0 {
+		m.t.Fatalf("%s: %+v, %v: %s", command, exit, err, out)
+	}
+	return out
+}
+
+func run(ctx context.Context, h *sandboxes.Handle, command string) (string, client.Exit, error) {
+	o, err := h.Guest().Run(ctx, client.ProcessSpec{Shell: command, Env: h.Environ(nil), Limits: h.Limits(), Timeout: time.Minute})
+	if err != nil {
+		return "", client.Exit{}, err
+	}
+	defer o.Close()
+	var out strings.Builder
+	for {
+		c, err := o.Next()
+		if errors.Is(err, io.EOF) {
+			return strings.TrimSpace(out.String()), o.Exit(), nil
+		}
+		if err != nil {
+			return out.String(), client.Exit{}, err
+		}
+		out.Write(c.Data)
+	}
+}
+
+func refused(t *testing.T, what string, err error, kind fault.Kind, says string) {
+	t.Helper()
+	if fault.KindOf(err) != kind || err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("%s: %v, not of kind %d with %q", what, err, kind, says)
+	}
+}

@@ -1,0 +1,240 @@
+package sandboxes
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
+)
+
+// Images finds images by what callers call them.
+type Images interface {
+	// Resolve returns the name in the image store of what was asked for; an Invalid
+	// fault says how to import what is not there.
+	Resolve(asked string) (string, error)
+	// Provide is Resolve, and imports what is not there where the operator lets it.
+	Provide(ctx context.Context, asked string) (string, error)
+}
+
+// Callers finds out who holds a key.
+type Callers interface {
+	Holder(ctx context.Context, tenantID tenant.ID, keyID string) (tenant.Principal, error)
+}
+
+// Config is what a Manager is made of. All of it is required.
+type Config struct {
+	Store     Store
+	Snapshots SnapshotStore
+	Engine    Engine
+	Vault     Vault
+	Images    Images
+	Callers   Callers
+	Executor  string                  // name of this installation
+	Disk      func() error            // refuses new sandboxes while the disk is full
+	Room      func(bytes int64) error // refuses a memory of that size, likewise
+	Prices    usage.Prices
+	Rules     []string // all redaction rules
+
+	SleepAfter    time.Duration // of sandboxes that say nothing
+	Frozen        time.Duration // how long one that sleeps stays in memory; negative for good
+	Memories      int64         // bytes that memories on disk may have together; 0 for no bound
+	Believed      time.Duration // how long it is that what a sandbox which runs may do is as it was asked for last
+	DiskLimit     int64         // bytes of each; a plan's own may be less; 0 for no bound
+	Most          int           // sandboxes of this machine; 0 for no bound
+	Stored        time.Duration // how long one that sleeps stays on disk before the blob store has it; negative for good
+	Keep          time.Duration // how long a sleeping one is kept without use; 0 for ever
+	KeepSnapshots time.Duration // how long a snapshot is kept that has no time of its own; 0 for ever
+	Detach        bool          // Close leaves them for the next process
+
+	Log *slog.Logger
+}
+
+// Manager has the named sandboxes of one machine. Recover comes first, Close
+// last; Run runs in between.
+type Manager struct {
+	cfg     Config
+	sets    sets
+	budgets budgets
+	looks   sync.WaitGroup // of what Run begins, and waits for
+	// tending is held, by having sent, by those that tend to a sandbox.
+	tending chan struct{}
+	// carrying is held likewise, by those that have the host copy a folder.
+	carrying chan struct{}
+
+	mu     sync.Mutex
+	byID   map[runtime.ID]*entry // guarded by mu
+	byName map[place]*entry      // guarded by mu
+	staged map[runtime.ID]bool   // guarded by mu; copies on their way to the blob store
+	stores int                   // guarded by mu; sandboxes on their way to the blob store
+	closed bool                  // guarded by mu
+}
+
+// place is what a sandbox is found by.
+type place struct {
+	tenant, environment, session, name string
+}
+
+// entry is a sandbox that the Manager has.
+type entry struct {
+	id runtime.ID
+	// turn is held, by having sent, while the sandbox is made, changed or ended. It
+	// is taken before Manager.mu.
+	turn chan struct{}
+
+	sb    *Sandbox  // guarded by Manager.mu, replaced and never changed
+	live  Live      // guarded by Manager.mu; nil unless it is resident
+	users int       // guarded by Manager.mu; open Handles
+	used  time.Time // guarded by Manager.mu
+	gone  bool      // guarded by Manager.mu; it is no more to be found
+	bytes int64     // guarded by Manager.mu; carried out and not charged for
+	held  bool      // guarded by Manager.mu; nobody may begin to use it without the turn
+	kept  int64     // guarded by Manager.mu; bytes of its memory on disk
+	awake bool      // guarded by Manager.mu; it cannot sleep as it should, until it was used again
+
+	opens   int       // guarded by Manager.mu; uses that ever began
+	storing *storing  // guarded by Manager.mu; nil unless it is on its way to the blob store
+	storeAt time.Time // guarded by Manager.mu; not before
+
+	looking bool     // guarded by Manager.mu; somebody uses watch
+	stops   int      // guarded by Manager.mu; how often all its programs were ended
+	stopped error    // guarded by Manager.mu; why they were last
+	endings []Ending // guarded by Manager.mu; the last ones, oldest first
+
+	standing standing // guarded by Manager.mu
+
+	net      connection
+	outbound []string // guarded by turn; contacted and refused, and not recorded yet
+
+	watch watch // of whom looking is
+}
+
+// New returns a Manager.
+func New(cfg Config) *Manager {
+	return &Manager{
+		cfg: cfg, tending: make(chan struct{}, tendAtOnce), carrying: make(chan struct{}, carryAtOnce), byID: map[runtime.ID]*entry{}, byName: map[place]*entry{}, staged: map[runtime.ID]bool{},
+	}
+}
+
+// lock waits for the turn at e.
+func (e *entry) lock(ctx context.Context) error {
+	select {
+	case e.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fault.Wrap(fault.Unavailable, context.Cause(ctx), "the sandbox is being changed by another call; retry after a moment")
+	}
+}
+
+// tryLock takes the turn at e if nobody has it.
+func (e *entry) tryLock() bool {
+	select {
+	case e.turn <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (e *entry) unlock() { <-e.turn }
+
+// placeOf is where p's sandbox of a name is.
+func placeOf(p *tenant.Principal, session, name string) place {
+	return place{p.Tenant.ID, p.Environment.ID, session, name}
+}
+
+func (s *Sandbox) place() place { return place{s.Tenant, s.Environment, s.Session, s.Name} }
+
+// add makes e known. m.mu is held.
+func (m *Manager) add(e *entry) {
+	m.byID[e.sb.ID], m.byName[e.sb.place()] = e, e
+}
+
+// drop makes e unknown.
+func (m *Manager) drop(e *entry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.gone = true
+	delete(m.byID, e.sb.ID)
+	if m.byName[e.sb.place()] == e {
+		delete(m.byName, e.sb.place())
+	}
+}
+
+// find returns p's sandbox, by its name in a session or by its id: then the
+// session does not matter. Another's is as unknown as one that never was.
+func (m *Manager) find(p *tenant.Principal, session, nameOrID string) (*entry, error) {
+	if err := checkCaller(p); err != nil {
+		return nil, err
+	}
+	byID := runtime.ID(nameOrID).Valid()
+	if !byID {
+		if err := CheckSession(session); err != nil {
+			return nil, err
+		}
+		if err := CheckName(nameOrID); err != nil {
+			return nil, err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.byName[placeOf(p, session, nameOrID)]
+	if byID {
+		e = m.byID[runtime.ID(nameOrID)]
+	}
+	if e == nil || e.sb.Tenant != p.Tenant.ID || e.sb.Environment != p.Environment.ID {
+		return nil, unknown(nameOrID)
+	}
+	return e, nil
+}
+
+func unknown(name string) error {
+	return fault.New(fault.NotFound, "there is no sandbox %q", name)
+}
+
+// checkCaller says why p has no sandboxes.
+func checkCaller(p *tenant.Principal) error {
+	switch {
+	case p.Tenant.DisabledAt != nil:
+		return fault.New(fault.Forbidden, "this tenant is disabled")
+	case p.Environment.ID == "":
+		return fault.New(fault.Forbidden, "this key is bound to no environment, so it has no sandboxes")
+	}
+	return nil
+}
+
+// record saves what change makes of e's sandbox, and then lets it be seen. The
+// turn at e is held.
+func (m *Manager) record(ctx context.Context, e *entry, change func(*Sandbox) error) error {
+	sb := m.current(e)
+	if err := change(sb); err != nil {
+		return err
+	}
+	if err := m.cfg.Store.Save(ctx, sb); err != nil {
+		return err
+	}
+	m.show(e, sb)
+	return nil
+}
+
+// current is e's sandbox as of now, to be changed.
+func (m *Manager) current(e *entry) *Sandbox {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	sb := e.sb.clone()
+	if e.used.After(sb.UsedAt) {
+		sb.UsedAt = e.used
+	}
+	return sb
+}
+
+// show lets another version of e's sandbox be seen.
+func (m *Manager) show(e *entry, sb *Sandbox) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.sb = sb
+}

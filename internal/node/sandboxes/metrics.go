@@ -1,0 +1,38 @@
+package sandboxes
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// figures are what a Manager tells of its sandboxes.
+var (
+	states = prometheus.NewDesc("atoll_sandboxes", "Named sandboxes of this machine, by state.", []string{"state"}, nil)
+	stored = prometheus.NewDesc("atoll_sandbox_memories_bytes", "What memories of sleeping named sandboxes take of the disk.", nil, nil)
+	users  = prometheus.NewDesc("atoll_sandboxes_in_use", "Named sandboxes that somebody is using right now.", nil, nil)
+)
+
+var _ prometheus.Collector = (*Manager)(nil)
+
+// Describe implements prometheus.Collector.
+func (m *Manager) Describe(ch chan<- *prometheus.Desc) {
+	ch <- states
+	ch <- users
+	ch <- stored
+}
+
+// Collect implements prometheus.Collector.
+func (m *Manager) Collect(ch chan<- prometheus.Metric) {
+	count := map[State]int{Creating: 0, Running: 0, Sleeping: 0, Lost: 0}
+	used := 0
+	m.mu.Lock()
+	for _, e := range m.byID {
+		count[e.sb.State]++
+		if e.users > 0 {
+			used++
+		}
+	}
+	m.mu.Unlock()
+	for state, n := range count {
+		ch <- prometheus.MustNewConstMetric(states, prometheus.GaugeValue, float64(n), string(state))
+	}
+	ch <- prometheus.MustNewConstMetric(stored, prometheus.GaugeValue, float64(m.stored()))
+	ch <- prometheus.MustNewConstMetric(users, prometheus.GaugeValue, float64(used))
+}

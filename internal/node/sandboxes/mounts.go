@@ -1,0 +1,140 @@
+package sandboxes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// mountsOf is what a new sandbox of p's has mounted. It holds no credentials, as it
+// is recorded.
+func mountsOf(p *tenant.Principal, sub []storage.SubPath) ([]storage.Mount, error) {
+	mounts, err := storage.Resolve(p.Storage, sub)
+	for i := range mounts {
+		mounts[i].Target = storage.Target{}
+	}
+	return mounts, err
+}
+
+// granted is what of connections grants let be seen. One whose grants do not fit
+// together is not among it.
+func granted(grants []storage.Granted) []storage.Mount {
+	of := map[string][]storage.Granted{}
+	for _, g := range grants {
+		of[g.Connection.ID] = append(of[g.Connection.ID], g)
+	}
+	var out []storage.Mount
+	for _, one := range of {
+		if mounts, err := storage.Resolve(one, nil); err == nil {
+			out = append(out, mounts...)
+		}
+	}
+	return out
+}
+
+// covers reports whether grants let all of mounts be seen.
+func covers(grants []storage.Granted, mounts []storage.Mount) bool {
+	return len(mounts) == 0 || slices.Equal(storage.Narrow(mounts, granted(grants)), mounts)
+}
+
+// mountedAs says what is mounted, for messages.
+func mountedAs(mounts []storage.Mount) string {
+	if len(mounts) == 0 {
+		return "none mounted"
+	}
+	return strings.Join(storage.Labels(mounts), ", ")
+}
+
+// visible says why p cannot use a sandbox: whoever uses it sees what it has mounted,
+// which another key may have been granted.
+func visible(p *tenant.Principal, sb *Sandbox) error {
+	if covers(p.Storage, sb.Mounts) {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "the sandbox %q has storage mounted (%s) that this key is not granted as far; use a key that is, or another sandbox", sb.Name, mountedAs(sb.Mounts))
+}
+
+// grants are those that hold for e's sandbox now, as far as is known: those of the
+// key that made it or, once that is not valid any more, of its environment. p is
+// somebody who uses it.
+func (m *Manager) grants(e *entry, p *tenant.Principal) (grants []storage.Granted, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch s := &e.standing; {
+	case p.Key.ID == e.sb.Key:
+		return p.Storage, true
+	case s.maker == valid:
+		return s.granted, true
+	case s.maker == gone:
+		return slices.DeleteFunc(slices.Clone(p.Storage), func(g storage.Granted) bool { return g.Grant.Key != "" }), true
+	}
+	return nil, false
+}
+
+// withdrawn begins the Detail of a sandbox whose mounts are not those it was made
+// with.
+const withdrawn = "storage that it had mounted was taken back or changed"
+
+// share has e's sandbox have no more of its tenant's storage mounted than holds now,
+// and says why p cannot use it. What is mounted cannot be taken from programs that
+// have it open: if it is too much they end, and its files stay. The turn at e is held.
+func (m *Manager) share(ctx context.Context, e *entry, p *tenant.Principal) error {
+	m.mu.Lock()
+	none := len(e.sb.Mounts) == 0
+	m.mu.Unlock()
+	if none {
+		return nil
+	}
+	m.meetMaker(ctx, e, p)
+	if err := m.takeBack(ctx, e, p); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return visible(p, e.sb)
+}
+
+// takeBack is share for whoever does not use it.
+func (m *Manager) takeBack(ctx context.Context, e *entry, p *tenant.Principal) error {
+	grants, known := m.grants(e, p)
+	m.mu.Lock()
+	sb, live := e.sb, e.live
+	m.mu.Unlock()
+	if !known || covers(grants, sb.Mounts) {
+		return nil
+	}
+	left := storage.Narrow(sb.Mounts, granted(grants))
+	m.cfg.Log.InfoContext(ctx, "storage of a named sandbox was withdrawn", "sandbox_id", string(e.id), "tenant", sb.Tenant)
+	work := context.WithoutCancel(ctx)
+	if live == nil { // its memory, which knows of the mounts, is of no use from now on
+		return m.record(work, e, func(sb *Sandbox) error { sb.Mounts, sb.Detail = left, withdrawn; return nil })
+	}
+	m.mu.Lock()
+	e.stops++
+	e.stopped = fault.New(fault.Conflict, "sandbox %q: %s, so its programs were ended; its files are kept", sb.Name, withdrawn)
+	m.mu.Unlock()
+	m.hold(e, true)
+	defer m.let(e)
+	m.charge(ctx, e, time.Now())
+	// Recorded first: whoever finds it asleep ends what still runs.
+	if err := m.record(work, e, func(sb *Sandbox) error {
+		sb.Mounts = left
+		return sb.sleep(OnDisk, withdrawn+", so its programs were ended")
+	}); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	e.live, e.kept = nil, 0
+	m.mu.Unlock()
+	e.net.forget()
+	if err := live.Rest(work); err != nil {
+		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("storage of the sandbox %q was taken back, and its programs could not be ended; retry after a moment, or destroy it", sb.Name))
+	}
+	return nil
+}

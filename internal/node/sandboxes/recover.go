@@ -1,0 +1,195 @@
+package sandboxes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+const (
+	openAtOnce = 8 // sandboxes that are taken over at the same time
+	openTime   = 30 * time.Second
+)
+
+// Recover takes over the sandboxes that an earlier process of this installation
+// had, and reaps what is left of others. Those that are gone are lost.
+func (m *Manager) Recover(ctx context.Context) error {
+	held, err := m.cfg.Store.Held(ctx, m.cfg.Executor)
+	if err != nil {
+		return fmt.Errorf("list named sandboxes: %w", err)
+	}
+	if err := m.cfg.Snapshots.AbandonAll(ctx, m.cfg.Executor); err != nil { // what was copied for them is reaped
+		return fmt.Errorf("forget snapshots that were being made: %w", err)
+	}
+	callers := &holders{callers: m.cfg.Callers}
+	var g errgroup.Group
+	g.SetLimit(openAtOnce)
+	for _, sb := range held {
+		g.Go(func() error {
+			err := m.adopt(ctx, sb, callers)
+			if err == nil {
+				return nil
+			}
+			if ctx.Err() != nil {
+				return fmt.Errorf("take over sandbox %s: %w", sb.ID, err)
+			}
+			// One does not keep the others, and the server, from their work.
+			m.cfg.Log.Error("cannot take over a named sandbox; it is tried again with its next use, or by the next server", "sandbox_id", string(sb.ID), "error", err)
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	reaped, err := m.Reap(ctx)
+	if err != nil {
+		m.cfg.Log.Warn("cannot reap all sandboxes that no record knows", "error", err)
+	}
+	if len(held)+len(reaped) > 0 {
+		m.cfg.Log.Info("took over named sandboxes", "count", len(held), "orphans_reaped", len(reaped))
+	}
+	return nil
+}
+
+// adopt makes one recorded sandbox known.
+func (m *Manager) adopt(ctx context.Context, sb *Sandbox, callers *holders) error {
+	if sb.State == Creating { // nobody was told that it exists
+		return errors.Join(m.cfg.Engine.Remove(ctx, sb.ID), m.cfg.Store.Forget(ctx, sb.ID))
+	}
+	e := &entry{id: sb.ID, turn: make(chan struct{}, 1), sb: sb, used: sb.UsedAt, endings: sb.Endings}
+	m.mu.Lock()
+	m.add(e)
+	m.mu.Unlock()
+	switch {
+	case sb.State == Sleeping && sb.Sleep == OnDisk:
+		return m.settle(ctx, e) // it may have been ending
+	case sb.State == Sleeping && sb.Sleep == Stored:
+		return m.cfg.Engine.Remove(ctx, sb.ID) // it may have been moving
+	}
+	if !sb.resident() {
+		return nil
+	}
+	e.turn <- struct{}{}
+	defer e.unlock()
+	live, asleep, err := m.takeOver(ctx, sb)
+	if asleep {
+		return m.fellAsleep(ctx, e)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		if errors.Is(err, runtime.ErrNotFound) {
+			return m.lose(ctx, e, "its machine or its process ended while no server watched it")
+		}
+		m.cfg.Log.Warn("cannot take over a named sandbox; it is tried again with its next use", "sandbox_id", string(sb.ID), "error", err)
+		return nil
+	}
+	m.mu.Lock()
+	e.live, e.used = live, time.Now() // nobody could use it meanwhile
+	m.mu.Unlock()
+	if err := m.unkeep(ctx, e); err != nil {
+		return err
+	}
+	// Whoever made it must still be somebody for its connections to go on, and for its
+	// previews to be served. Until somebody uses it, it has none otherwise.
+	p, err := m.voucher(ctx, e, callers)
+	m.mu.Lock()
+	e.standing.vouched, e.standing.nobody = time.Now(), err != nil
+	m.mu.Unlock()
+	if err != nil {
+		m.cfg.Log.Warn("a sandbox that was taken over has no network until it is used", "sandbox_id", string(sb.ID), "error", err)
+		return nil
+	}
+	m.uphold(ctx, e, p)
+	return nil
+}
+
+// settle ends what may run of a sandbox that is asleep on disk.
+func (m *Manager) settle(ctx context.Context, e *entry) error {
+	if err := m.cfg.Engine.Rest(ctx, m.current(e).recipe()); err != nil {
+		return err
+	}
+	kept := m.cfg.Engine.Memory(e.id)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.kept = kept
+	return nil
+}
+
+// holders finds callers, each once.
+type holders struct {
+	callers Callers
+	mu      sync.Mutex
+	known   map[string]*tenant.Principal // guarded by mu; by key
+}
+
+func (h *holders) holder(ctx context.Context, tenantID tenant.ID, key string) (*tenant.Principal, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := h.known[key]; p != nil {
+		return p, nil
+	}
+	p, err := h.callers.Holder(ctx, tenantID, key)
+	if err != nil {
+		return nil, err
+	}
+	if h.known == nil {
+		h.known = map[string]*tenant.Principal{}
+	}
+	h.known[key] = &p
+	return &p, nil
+}
+
+// closeTime bounds Close, whatever is left of the time that running executions
+// were given.
+const closeTime = 30 * time.Second
+
+// Close lets go of all sandboxes, or ends them if they are not to be left for the
+// next process. Nothing can be used any more.
+func (m *Manager) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
+	m.mu.Lock()
+	m.closed = true
+	var all []*entry
+	for _, e := range m.byID {
+		all = append(all, e)
+	}
+	m.mu.Unlock()
+	var g errgroup.Group
+	g.SetLimit(openAtOnce)
+	for _, e := range all {
+		g.Go(func() error {
+			if err := e.lock(ctx); err != nil {
+				return err
+			}
+			defer e.unlock()
+			m.mu.Lock()
+			live, gone := e.live, e.gone
+			m.mu.Unlock()
+			switch {
+			case gone:
+				return nil
+			case !m.cfg.Detach:
+				return m.end(ctx, e, "the server ended, with on_exit: destroy")
+			case live == nil:
+				return nil
+			}
+			m.charge(ctx, e, time.Now())
+			err := m.record(ctx, e, func(*Sandbox) error { return nil }) // when it was used
+			m.mu.Lock()
+			e.live = nil
+			m.mu.Unlock()
+			return errors.Join(err, live.Detach())
+		})
+	}
+	return g.Wait()
+}

@@ -1,0 +1,277 @@
+package sandboxes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// sleepTime bounds writing a sandbox's memory to disk.
+const sleepTime = 2 * time.Minute
+
+// Sleep has p's sandbox sleep at once, its memory on disk. Where that cannot be it
+// is frozen, or goes on; its Detail says why. One that is in use is a Conflict.
+func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*Sandbox, error) {
+	e, err := m.find(p, session, nameOrID)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer e.unlock()
+	if err := m.there(ctx, e); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	sb, live, users := e.sb, e.live, e.users
+	m.mu.Unlock()
+	switch {
+	case sb.State == Lost:
+		return nil, m.lostError(e)
+	case users > 0:
+		return nil, fault.New(fault.Conflict, "the sandbox %q is in use; end its calls, terminals and connections first, or wait for them", sb.Name)
+	case live != nil && ended(live):
+		return nil, m.perished(ctx, e)
+	}
+	work := context.WithoutCancel(ctx) // who goes away leaves nothing half asleep
+	if sb.State == Running {
+		if err := m.freeze(work, e); err != nil {
+			return nil, err
+		}
+	}
+	if live != nil {
+		if err := m.rest(work, e, ""); err != nil {
+			return nil, err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return e.seen(), nil
+}
+
+// tired is how a sandbox that nobody uses should begin to sleep by now; "" for as
+// it does. m.mu is held.
+func (m *Manager) tired(e *entry, now time.Time) Sleep {
+	sb, idle := e.sb, now.Sub(e.used)
+	switch {
+	case e.live == nil || e.users > 0 || e.awake || m.closed || sb.SleepAfter <= 0:
+		return ""
+	case sb.State == Running && idle >= sb.SleepAfter:
+		return Frozen
+	case sb.State == Sleeping && sb.Sleep == Frozen && m.cfg.Frozen >= 0 && idle >= sb.SleepAfter+m.cfg.Frozen:
+		return OnDisk
+	}
+	return ""
+}
+
+// hold keeps new uses of a sandbox waiting for the turn, unless it is in use and
+// must not be.
+func (m *Manager) hold(e *entry, used bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e.users > 0 && !used {
+		return false
+	}
+	e.held = true
+	return true
+}
+
+func (m *Manager) let(e *entry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.held = false
+}
+
+// stay notes why a sandbox cannot sleep as it should. It is tried again once it
+// was used.
+func (m *Manager) stay(ctx context.Context, e *entry, why string) error {
+	m.mu.Lock()
+	e.awake = true
+	sb := e.sb
+	m.mu.Unlock()
+	m.cfg.Log.InfoContext(ctx, "a named sandbox cannot sleep as it should", "sandbox_id", string(sb.ID), "reason", why)
+	return m.record(ctx, e, func(sb *Sandbox) error { sb.Detail = why; return nil })
+}
+
+// freeze stops e's sandbox, unless somebody uses it. The turn at e is held.
+func (m *Manager) freeze(ctx context.Context, e *entry) error {
+	if !m.hold(e, false) {
+		return nil
+	}
+	defer m.let(e)
+	m.mu.Lock()
+	live := e.live
+	m.mu.Unlock()
+	m.charge(ctx, e, time.Now())
+	if err := live.Freeze(ctx); err != nil {
+		return m.stay(ctx, e, "it cannot be frozen, and goes on: "+err.Error())
+	}
+	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(Frozen, "") }); err != nil {
+		return errors.Join(err, live.Thaw(ctx))
+	}
+	return nil
+}
+
+// rest puts the memory of e's frozen sandbox on disk and ends its processes,
+// unless somebody uses it; its Detail says why, if there is more to it than that.
+// The turn at e is held.
+//
+// Whenever the server is killed in here there is one of two: a sandbox that lives,
+// frozen or stopped, or a whole memory of one that has not run since.
+func (m *Manager) rest(ctx context.Context, e *entry, detail string) error {
+	if !m.hold(e, false) {
+		return nil
+	}
+	defer m.let(e)
+	ctx, cancel := context.WithTimeoutCause(ctx, sleepTime, fmt.Errorf("its memory was not written within %s", sleepTime))
+	defer cancel()
+	m.mu.Lock()
+	sb, live := e.sb, e.live
+	m.mu.Unlock()
+	if sb.State != Sleeping {
+		return nil // it could not even be frozen
+	}
+	undo := context.WithoutCancel(ctx)
+	if why := m.crowded(ctx, live); why != "" {
+		return m.stay(undo, e, "it sleeps in memory: "+why)
+	}
+	m.charge(ctx, e, time.Now())
+	if err := live.Sleep(ctx); err != nil {
+		if ended(live) {
+			return m.perish(undo, e)
+		}
+		why := err.Error()
+		if cannot, ok := errors.AsType[*runtime.SaveError](err); ok {
+			why = cannot.Reason
+		}
+		if err := live.Freeze(undo); err != nil {
+			return err
+		}
+		return m.stay(undo, e, "it sleeps in memory, since it cannot be written to disk: "+why)
+	}
+	if err := m.record(undo, e, func(sb *Sandbox) error { return sb.sleep(OnDisk, detail) }); err != nil {
+		return errors.Join(err, live.Resume(undo), live.Freeze(undo))
+	}
+	m.mu.Lock()
+	e.live, e.kept = nil, m.cfg.Engine.Memory(e.id)
+	m.mu.Unlock()
+	e.net.forget()
+	return live.Rest(undo)
+}
+
+// crowded is why there is no room on disk for a sandbox's memory; "" if there is.
+func (m *Manager) crowded(ctx context.Context, live Live) string {
+	u, err := live.Usage(ctx)
+	if err != nil {
+		return "" // it has just ended, which the next step finds
+	}
+	if m.cfg.Room(u.Memory) != nil {
+		return "the server is short of disk space"
+	}
+	if most := m.cfg.Memories; most > 0 && m.stored()+u.Memory > most {
+		return "the memories of sleeping sandboxes may take " + runtime.FormatBytes(most) + " of disk together (sandbox_memories)"
+	}
+	return ""
+}
+
+// stored is what memories take of the disk.
+func (m *Manager) stored() (bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.byID {
+		bytes += e.kept
+	}
+	return bytes
+}
+
+// wake has a sleeping sandbox run again, on behalf of p. The turn at e is held.
+func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error {
+	sb := m.current(e)
+	m.meetMaker(ctx, e, p)
+	how, was := sb.Sleep, sb.Detail
+	if err := sb.move(Running, ""); err != nil {
+		return err
+	}
+	if how != Frozen {
+		sb.MeteredAt = time.Now().UTC()
+	}
+	if err := m.cfg.Store.Wake(ctx, sb, roomOf(p)); err != nil {
+		return err
+	}
+	m.show(e, sb)
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime) // who goes away leaves nothing half awake
+	defer cancel()
+	m.mu.Lock()
+	live := e.live
+	m.mu.Unlock()
+	if how == Frozen {
+		if err := live.Thaw(work); err != nil {
+			return errors.Join(err, m.record(context.WithoutCancel(ctx), e, func(sb *Sandbox) error { return sb.sleep(Frozen, "it cannot be thawed: "+err.Error()) }))
+		}
+	} else {
+		var err error
+		if live, err = m.rise(work, e, how, was); err != nil {
+			return err
+		}
+	}
+	m.mu.Lock()
+	e.live, e.used, e.kept = live, time.Now(), 0
+	m.mu.Unlock()
+	if err := m.unkeep(work, e); err != nil {
+		return err
+	}
+	return m.connect(p, e, live)
+}
+
+// rise makes e's sandbox from its memory; where that can never be, anew from its
+// files, which its Detail then says. It was another while it slept.
+func (m *Manager) rise(ctx context.Context, e *entry, how Sleep, was string) (live Live, err error) {
+	r := m.current(e).recipe()
+	m.mine(e)
+	if how == Stored {
+		err = m.recall(ctx, e)
+	}
+	if err == nil {
+		live, err = m.cfg.Engine.Wake(ctx, r)
+	}
+	if errors.Is(err, ErrMemory) {
+		level := slog.LevelWarn
+		why := fmt.Sprintf("it was started anew with its files, without the processes it had: %v", err)
+		for _, known := range []string{withdrawn, outOfMemory} {
+			if strings.HasPrefix(was, known) {
+				level, why = slog.LevelInfo, "it was started anew with its files, without the processes it had: "+known
+			}
+		}
+		m.cfg.Log.Log(ctx, level, "a named sandbox was made anew from its files", "sandbox_id", string(r.ID), "error", err)
+		r.Files = true
+		if err = m.cfg.Engine.Rest(ctx, r); err == nil { // what had storage withdrawn, and could not be ended then
+			live, err = m.cfg.Engine.Make(ctx, r)
+		}
+		if err == nil {
+			if err = m.record(ctx, e, func(sb *Sandbox) error { sb.Detail = why; return nil }); err != nil {
+				m.cfg.Log.WarnContext(ctx, "cannot record why", "sandbox_id", string(r.ID), "error", err)
+			}
+			return live, nil
+		}
+	}
+	if err == nil {
+		return live, nil
+	}
+	// The time to wake it may be over, which is no reason not to say so.
+	back := m.record(context.WithoutCancel(ctx), e, func(sb *Sandbox) error { return sb.sleep(how, "it could not be woken: "+err.Error()) })
+	if how == Stored {
+		back = errors.Join(back, m.cfg.Engine.Remove(context.WithoutCancel(ctx), r.ID))
+		if fault.KindOf(err) == fault.Conflict { // it is damaged
+			return nil, errors.Join(err, back)
+		}
+	}
+	return nil, errors.Join(fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q could not be woken; it sleeps on as it was, retry after a moment", e.sb.Name)), back)
+}

@@ -1,0 +1,217 @@
+package sandboxes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/infra/trace"
+	"github.com/atoll-run/atoll/internal/node/disk"
+)
+
+// Snapshot keeps p's sandbox in the blob store as it is at one moment, with its
+// processes and memory, or with its files alone where those cannot be written:
+// Detail then says why. It is kept for a time; for 0, as long as the server's rule
+// says. The sandbox goes on as it was: it stands still while it is written to
+// disk, not while that is stored, and conversations with it end as by Fork.
+func (m *Manager) Snapshot(ctx context.Context, p *tenant.Principal, session, nameOrID string, keep time.Duration) (_ *Snapshot, err error) {
+	if keep < 0 {
+		return nil, fault.New(fault.Invalid, "keep: want a time from now on, or 0 for as long as the server's rule says")
+	}
+	e, err := m.find(p, session, nameOrID)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.cfg.Disk(); err != nil {
+		return nil, err
+	}
+	ctx, span := trace.Start(ctx, "sandbox.snapshot", trace.String("atoll.sandbox_id", string(e.id)))
+	defer span.End()
+	defer func() { span.Fail(err) }()
+	if err := e.lock(ctx); err != nil {
+		return nil, err
+	}
+	sn, stage, err := m.stage(ctx, p, e)
+	e.unlock()
+	if sn == nil {
+		return nil, err
+	}
+	undo := context.WithoutCancel(ctx)
+	if err == nil && stage != "" {
+		sn.Kept, err = m.cfg.Vault.Keep(ctx, sn.Tenant, stage)
+	}
+	if stage != "" {
+		err = errors.Join(err, m.unstage(undo, stage))
+	}
+	if keep == 0 {
+		keep = m.cfg.KeepSnapshots
+	}
+	if err == nil {
+		err = m.cfg.Snapshots.Finish(undo, sn, keep, snapshotRoomOf(p))
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.cfg.Snapshots.Abandon(undo, sn.ID))
+	}
+	m.cfg.Log.InfoContext(ctx, "snapshot made", "sandbox_id", string(sn.Sandbox), "snapshot_id", string(sn.ID), "memory", sn.Kept.Memory, "bytes", sn.Kept.Bytes)
+	return sn, nil
+}
+
+func snapshotRoomOf(p *tenant.Principal) SnapshotRoom {
+	return SnapshotRoom{Snapshots: p.Plan.MaxSnapshots, Bytes: p.Plan.MaxSnapshotSize}
+}
+
+// stage records a snapshot of e's sandbox, and copies that to a sandbox of this
+// machine that nobody finds. There is no copy of one that is in the blob store
+// already. A snapshot is returned with an error if it was recorded. The turn at e
+// is held.
+func (m *Manager) stage(ctx context.Context, p *tenant.Principal, e *entry) (*Snapshot, runtime.ID, error) {
+	sb, err := m.alike(ctx, e, p)
+	if err != nil {
+		return nil, "", err
+	}
+	sn := snapshotOf(sb)
+	sn.Key, sn.Executor = p.Key.ID, m.cfg.Executor
+	if !m.remembers(sb) {
+		sn.Detail = "its files alone: it sleeps without processes"
+	}
+	if sb.Sleep == Stored {
+		sn.Kept = *sb.Kept
+	} else if sn.Kept.Bytes, err = m.estimate(ctx, e); err != nil {
+		return nil, "", err
+	}
+	if err := m.cfg.Snapshots.Begin(ctx, sn, snapshotRoomOf(p)); err != nil || sb.Sleep == Stored {
+		if err != nil {
+			sn = nil
+		}
+		return sn, "", err
+	}
+	// From here on the caller's going away changes nothing, until the sandbox goes
+	// on.
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), sleepTime)
+	defer cancel()
+	stage := m.stageID()
+	if !m.remembers(sb) {
+		return sn, stage, m.cfg.Engine.CopyFiles(work, e.id, stage)
+	}
+	err = m.copies(work, e, func() error { return m.cfg.Engine.Copy(work, e.id, stage) })
+	if cannot, ok := errors.AsType[*runtime.SaveError](err); ok {
+		sn.Detail = "its files alone: its memory cannot be written as it is now: " + cannot.Reason
+		err = m.still(work, e, func() error { return m.cfg.Engine.CopyFiles(work, e.id, stage) })
+	}
+	return sn, stage, err
+}
+
+// estimate is about how many bytes a snapshot of e's sandbox will have. The turn at
+// e is held.
+func (m *Manager) estimate(ctx context.Context, e *entry) (int64, error) {
+	m.mu.Lock()
+	live := e.live
+	m.mu.Unlock()
+	if live == nil {
+		return 0, nil // what it takes is known when it is stored
+	}
+	u, err := live.Usage(ctx)
+	if err != nil {
+		return 0, err
+	}
+	used, err := disk.Measure(ctx, live.Folder(), everything)
+	return used + u.Memory, err
+}
+
+// still does something while the programs of e's sandbox stand still. The turn at
+// e is held.
+func (m *Manager) still(ctx context.Context, e *entry, do func() error) error {
+	m.mu.Lock()
+	sb, live := e.sb, e.live
+	m.mu.Unlock()
+	if live == nil || sb.State == Sleeping {
+		return do()
+	}
+	m.hold(e, true)
+	defer m.let(e)
+	if err := live.Freeze(ctx); err != nil {
+		return fault.Wrap(fault.Conflict, err, fmt.Sprintf("the sandbox %q can be neither written to disk nor stopped for a moment, so there is no snapshot of it", sb.Name))
+	}
+	err := do()
+	return errors.Join(err, live.Thaw(context.WithoutCancel(ctx)))
+}
+
+// stageID is the id of a sandbox that is only a copy on its way to the blob store.
+// What an earlier process left of one is an orphan.
+func (m *Manager) stageID() runtime.ID {
+	id := runtime.NewID()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.staged[id] = true
+	return id
+}
+
+func (m *Manager) unstage(ctx context.Context, id runtime.ID) error {
+	err := m.cfg.Engine.Remove(ctx, id)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.staged, id)
+	return err
+}
+
+// GetSnapshot returns p's snapshot.
+func (m *Manager) GetSnapshot(ctx context.Context, p *tenant.Principal, id SnapshotID) (*Snapshot, error) {
+	if err := checkCaller(p); err != nil {
+		return nil, err
+	}
+	if !id.Valid() {
+		return nil, fault.New(fault.NotFound, "there is no snapshot %.80q", id)
+	}
+	sn, err := m.cfg.Snapshots.Get(ctx, p.Tenant.ID, p.Environment.ID, id)
+	if fault.KindOf(err) == fault.NotFound {
+		return nil, fault.New(fault.NotFound, "there is no snapshot %q", id)
+	}
+	return sn, err
+}
+
+// ListSnapshots returns p's snapshots, newest first.
+func (m *Manager) ListSnapshots(ctx context.Context, p *tenant.Principal, cursor string, limit int) (page []*Snapshot, next string, err error) {
+	if err := checkCaller(p); err != nil {
+		return nil, "", err
+	}
+	return m.cfg.Snapshots.List(ctx, SnapshotFilter{Tenant: p.Tenant.ID, Environment: p.Environment.ID, Cursor: cursor, Limit: limit})
+}
+
+// DeleteSnapshot deletes p's snapshot. Sandboxes that were made of it go on.
+func (m *Manager) DeleteSnapshot(ctx context.Context, p *tenant.Principal, id SnapshotID) error {
+	sn, err := m.GetSnapshot(ctx, p, id)
+	if err != nil {
+		return err
+	}
+	return m.cfg.Snapshots.Delete(ctx, sn.Tenant, sn.Environment, id)
+}
+
+// ExpireSnapshots deletes snapshots whose time is over, at most most of them.
+func (m *Manager) ExpireSnapshots(ctx context.Context, most int) (int, error) {
+	return m.cfg.Snapshots.Expire(ctx, most)
+}
+
+// litterTime is for how long after a tenant left something in the blob store the
+// next Sweeps still look for it: what is young is not taken for litter.
+const litterTime = 7 * 24 * time.Hour
+
+// Sweep deletes from the blob store what no snapshot and no sandbox needs any more.
+func (m *Manager) Sweep(ctx context.Context) error {
+	tenants, err := m.cfg.Snapshots.Littered(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, id := range tenants {
+		err := m.cfg.Vault.Collect(ctx, id, func(ctx context.Context) ([]string, error) { return m.cfg.Snapshots.States(ctx, id) })
+		if err == nil {
+			err = m.cfg.Snapshots.Swept(ctx, id, litterTime)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,114 @@
+package sandboxes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// fetchTime bounds bringing a sandbox back from the blob store.
+const fetchTime = 30 * time.Minute
+
+// origin is the snapshot that a spec asks for, if there is one that p can use so.
+func (m *Manager) origin(ctx context.Context, p *tenant.Principal, spec *Spec) (*Snapshot, error) {
+	if spec.Snapshot == "" {
+		if spec.FilesOnly {
+			return nil, fault.New(fault.Invalid, "files_only says how to use a snapshot, and none is named")
+		}
+		return nil, nil
+	}
+	return m.GetSnapshot(ctx, p, spec.Snapshot)
+}
+
+// shape makes sb, which was drafted for p, one that begins with a snapshot. With
+// its memory it is what the snapshot is of; with its files alone it is a new one.
+func (m *Manager) shape(p *tenant.Principal, sb *Sandbox, sn *Snapshot, spec *Spec) error {
+	env := maps.Clone(sn.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	maps.Copy(env, spec.Env)
+	sb.Env = env
+	if spec.SleepAfter == 0 {
+		sb.SleepAfter = sn.SleepAfter
+	}
+	if sb.Disk > 0 && sn.Kept.Disk > sb.Disk {
+		return fault.Limit("sandbox_disk", time.Time{}, "snapshot %s: its files take %s, and a sandbox can have %s of disk", sn.ID, runtime.FormatBytes(sn.Kept.Disk), runtime.FormatBytes(sb.Disk))
+	}
+	if spec.FilesOnly {
+		if spec.Image == "" {
+			sb.Image, sb.Asked = sn.Image, sn.Asked
+		}
+		return nil
+	}
+	const instead = "; files_only makes a new sandbox with its files"
+	was, now := sn.Permissions, p.Environment.Permissions
+	was.Network, now.Network = runtime.NetworkPolicy{}, runtime.NetworkPolicy{}
+	within := p.Environment
+	within.Limits = sn.Limits
+	switch {
+	case !sn.Kept.Memory:
+		return fault.New(fault.Conflict, "the snapshot %s has files alone%s", sn.ID, instead)
+	case spec.Image != "" && sb.Image != sn.Image:
+		return fault.New(fault.Conflict, "the snapshot %s has the memory of a sandbox with another image than %q%s", sn.ID, spec.Image, instead)
+	case !was.Equal(now):
+		return fault.New(fault.Conflict, "the permissions of the environment %s are not those that the snapshot %s was made with%s", p.Environment.Name, sn.ID, instead)
+	}
+	if err := p.Plan.Allows(&within); err != nil {
+		return err
+	}
+	if spec.SubPaths != nil && !slices.Equal(sb.Mounts, sn.Mounts) || !covers(p.Storage, sn.Mounts) {
+		return fault.New(fault.Conflict, "the snapshot %s has the memory of a sandbox with other storage than is asked for, or granted to this key (%s)%s", sn.ID, mountedAs(sn.Mounts), instead)
+	}
+	sb.Mounts = slices.Clone(sn.Mounts)
+	sb.Image, sb.Asked, sb.Limits, sb.Connected = sn.Image, sn.Asked, sn.Limits, sn.Connected
+	if spec.Network == nil {
+		sb.Permissions.Network = sn.Permissions.Network
+		if !p.Tenant.NetworkEnabled {
+			sb.Permissions.Network = runtime.NetworkPolicy{}
+		}
+	} else if err := setNetwork(p, sb, *spec.Network); err != nil {
+		return err
+	}
+	if err := m.cfg.Vault.Usable(sn.Kept, sb.recipe()); err != nil {
+		return unfit(sn.ID, err)
+	}
+	return nil
+}
+
+// unfit is why the memory of a snapshot cannot be used.
+func unfit(id SnapshotID, err error) error {
+	if errors.Is(err, ErrMemory) {
+		return fault.Wrap(fault.Conflict, err, fmt.Sprintf("the snapshot %s cannot go on with its processes: %v; files_only makes a new sandbox with its files", id, err))
+	}
+	return err
+}
+
+// revive makes the sandbox of a recipe from what is kept of another.
+func (m *Manager) revive(ctx context.Context, sn *Snapshot, r Recipe, filesOnly bool) (Live, error) {
+	if err := m.cfg.Vault.Fetch(ctx, sn.Tenant, sn.Kept, r.ID, filesOnly); err != nil {
+		return nil, err
+	}
+	making, cancel := context.WithTimeout(ctx, makeTime)
+	defer cancel()
+	var live Live
+	var err error
+	if filesOnly {
+		r.Files = true
+		live, err = m.cfg.Engine.Make(making, r)
+	} else {
+		live, err = m.cfg.Engine.Wake(making, r)
+		err = unfit(sn.ID, err)
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.cfg.Engine.Remove(context.WithoutCancel(ctx), r.ID))
+	}
+	return live, nil
+}

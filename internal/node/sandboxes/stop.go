@@ -1,0 +1,224 @@
+package sandboxes
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/node/disk"
+)
+
+const (
+	// stopTime bounds ending the programs of a sandbox.
+	stopTime = 5 * time.Second
+	// stubborn is how often a sandbox is stopped whose files grow and never shrink.
+	stubborn = 16
+	// mostEndings is how many times are remembered that programs were ended at, and
+	// skew how far the clock of a sandbox may be off.
+	mostEndings = 16
+	// dyingTime is how long a kernel may take to end that runs out of memory.
+	dyingTime = time.Second
+	skew      = time.Second
+)
+
+// Ending is a time in which all programs of a sandbox were ended.
+type Ending struct {
+	From, Until time.Time // Until is zero while they are
+	Reason      string
+	Dimension   string // of the limit that was reached; "" for none
+}
+
+// why is what a caller is told whose program ended so.
+func (e *Ending) why() error {
+	if e.Dimension != "" {
+		return fault.Limit(e.Dimension, time.Time{}, "%s", e.Reason)
+	}
+	return fault.New(fault.Unavailable, "%s", e.Reason)
+}
+
+// ending begins one.
+func ending(why error) Ending {
+	e := Ending{From: time.Now().UTC(), Reason: why.Error()}
+	if f, ok := errors.AsType[*fault.Error](why); ok {
+		e.Reason, e.Dimension = f.Msg, f.Dimension
+	}
+	return e
+}
+
+// stop ends all programs of a sandbox. If its files grow on it is its attendant that
+// writes, on behalf of a caller: then the conversation with that ends first. If they
+// grow after that, with nobody there who could have started anything, the
+// sandbox does not do as it is told, and ends.
+func (m *Manager) stop(ctx context.Context, e *entry, live Live, why error) {
+	w := &e.watch
+	m.mu.Lock()
+	e.stops++
+	e.stopped = why
+	opens := e.opens
+	e.endings = append(e.endings[max(0, len(e.endings)+1-mostEndings):], ending(why))
+	m.mu.Unlock()
+	defer m.stopped(context.WithoutCancel(ctx), e)
+	if w.again > stubborn || w.again > 1 && w.calm == opens {
+		m.expel(ctx, e, live)
+		return
+	}
+	m.cfg.Log.InfoContext(ctx, "programs of a named sandbox ended", "sandbox_id", string(e.id), "reason", why)
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	w.calm = -1
+	if w.again <= 1 {
+		if err := endAll(ctx, live); err != nil {
+			m.cfg.Log.InfoContext(ctx, "cannot end the programs of a named sandbox", "sandbox_id", string(e.id), "error", err)
+		}
+		w.settle(ctx)
+		return
+	}
+	if err := live.Quiet(); err != nil {
+		m.cfg.Log.WarnContext(ctx, "cannot end the conversation with a sandbox", "sandbox_id", string(e.id), "error", err)
+	}
+	m.mu.Lock()
+	opens = e.opens // who came before has nothing left to speak by
+	m.mu.Unlock()
+	// One that cannot be told is given another try.
+	if err := endAll(ctx, live); err == nil || w.again > 2 {
+		w.calm = opens
+	}
+	w.settle(ctx)
+}
+
+// stopped notes that a stop of e's sandbox is over.
+func (m *Manager) stopped(ctx context.Context, e *entry) {
+	m.mu.Lock()
+	e.endings[len(e.endings)-1].Until = time.Now().UTC() // nobody else stops it meanwhile
+	all := slices.Clone(e.endings)
+	m.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, recordTime)
+	defer cancel()
+	if err := m.cfg.Store.Ended(ctx, e.id, all); err != nil && fault.KindOf(err) != fault.NotFound { // it is no more
+		m.cfg.Log.WarnContext(ctx, "cannot record why the programs of a named sandbox were ended", "sandbox_id", string(e.id), "error", err)
+	}
+}
+
+// settle lets a sandbox that was stopped keep what it has, and a little more.
+func (w *watch) settle(ctx context.Context) {
+	if w.again == 0 {
+		return // it was not for its files
+	}
+	if used, err := w.files.Again(ctx, time.Now()); err == nil || errors.Is(err, disk.ErrMore) {
+		w.files.Most = max(w.bound, used) + slack
+	}
+}
+
+// endAll ends the programs of a sandbox, by an older attendant only those that
+// callers have started.
+func endAll(ctx context.Context, live Live) error {
+	guest, err := live.Guest(ctx)
+	if err != nil {
+		return err
+	}
+	if err = guest.KillAll(ctx); err == nil || fault.KindOf(err) != fault.Invalid {
+		return err
+	}
+	all, err := guest.Processes(ctx)
+	for _, p := range all {
+		if p.Exit == nil {
+			_ = guest.Kill(ctx, p.ID) // it may just have ended
+		}
+	}
+	return err
+}
+
+// expel ends a sandbox whose files grow whatever it is told. It is stopped first: what
+// it takes when it stands still is what counts.
+func (m *Manager) expel(ctx context.Context, e *entry, live Live) {
+	waiting, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	if e.lock(waiting) != nil {
+		return // it is being changed; the next look finds it again
+	}
+	defer e.unlock()
+	m.mu.Lock()
+	sb, here := e.sb, e.live == live && !e.gone
+	m.mu.Unlock()
+	if !here || ended(live) {
+		return
+	}
+	m.hold(e, true)
+	defer m.let(e)
+	if err := m.expelled(ctx, e, sb, live); err != nil {
+		m.cfg.Log.WarnContext(ctx, "cannot end a named sandbox whose files grow on", "sandbox_id", string(e.id), "error", err)
+	}
+}
+
+func (m *Manager) expelled(ctx context.Context, e *entry, sb *Sandbox, live Live) error {
+	freezing, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	w := &e.watch
+	if err := live.Freeze(freezing); err == nil {
+		used, err := w.files.Again(ctx, time.Now())
+		switch {
+		case err != nil && !errors.Is(err, disk.ErrMore):
+			return errors.Join(err, live.Thaw(context.WithoutCancel(ctx)))
+		case err == nil && used <= w.bound:
+			return live.Thaw(context.WithoutCancel(ctx))
+		}
+	} // one that does not even stand still ends all the same
+	why, dimension := "its files went on growing after its programs were ended, while the server was short of disk space", ""
+	if sb.Disk > 0 && w.bound == sb.Disk {
+		why, dimension = "its files took more than "+runtime.FormatBytes(sb.Disk)+" of disk, and went on growing after its programs were ended", "sandbox_disk"
+	}
+	told := fault.New(fault.Unavailable, "the sandbox %q was ended: %s", sb.Name, why)
+	if dimension != "" {
+		told = fault.Limit(dimension, time.Time{}, "the sandbox %q was ended: %s", sb.Name, why)
+	}
+	m.mu.Lock()
+	e.stopped = told
+	m.mu.Unlock()
+	return m.lose(context.WithoutCancel(ctx), e, why)
+}
+
+// Killed is Stopped for somebody whose program has ended so, be it before the use
+// began.
+func (h *Handle) Killed(exit client.Exit) error {
+	if !exit.Together {
+		return nil // it ended otherwise
+	}
+	if why := h.Stopped(); why != nil {
+		return why
+	}
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	for _, s := range h.e.endings {
+		if exit.At.After(s.From.Add(-skew)) && (s.Until.IsZero() || exit.At.Before(s.Until.Add(skew))) {
+			return s.why()
+		}
+	}
+	return nil
+}
+
+// Stopped is why the sandbox's programs were ended since the use began; nil if they
+// were not. Whoever sees one killed, or the conversation end, asks here first.
+func (h *Handle) Stopped() error {
+	if why := h.stopped(); why != nil || !starved(h.live) {
+		return why
+	}
+	select { // the conversation may end a little earlier than the kernel
+	case <-h.live.Done():
+		return memoryLimit(h.Sandbox)
+	case <-time.After(dyingTime):
+		return h.stopped()
+	}
+}
+
+func (h *Handle) stopped() error {
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	if h.e.stops == h.stops {
+		return nil
+	}
+	return h.e.stopped
+}

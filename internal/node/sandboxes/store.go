@@ -1,0 +1,56 @@
+package sandboxes
+
+import (
+	"context"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
+)
+
+// Room is what of a tenant's plan a sandbox must fit in; 0 is no bound.
+type Room struct {
+	Sandboxes int     // at the same time, sleeping ones too
+	Memory    int64   // bytes of those that are resident, together
+	Credits   float64 // budget of a calendar month
+}
+
+// Store keeps the records of named sandboxes. What does not exist is a NotFound
+// fault. Each sandbox is changed by the one Manager that has it.
+type Store interface {
+	// Create records a sandbox, unless there is one of its tenant, environment,
+	// session and name that is not destroyed: that one is returned and nothing
+	// recorded. Without room for it the error is an Exhausted fault. CreatedAt,
+	// UsedAt and MeteredAt are set by the store's clock.
+	Create(ctx context.Context, s *Sandbox, room Room) (there *Sandbox, err error)
+	// Save records State, Sleep, Kept, Detail, Permissions, Mounts, SleepAfter, UsedAt
+	// and ExpiresAt of a sandbox that is not destroyed.
+	Save(ctx context.Context, s *Sandbox) error
+	// Ended records Endings of a sandbox that is not destroyed.
+	Ended(ctx context.Context, id runtime.ID, endings []Ending) error
+	// Wake is Save for a sandbox that becomes resident: it must fit in room, too.
+	Wake(ctx context.Context, s *Sandbox, room Room) error
+	// Afford is an Exhausted fault if a tenant's budget of the month is used up.
+	Afford(ctx context.Context, tenantID tenant.ID) error
+	// Forget removes the record of a sandbox that never was one.
+	Forget(ctx context.Context, id runtime.ID) error
+
+	// Get finds one of a tenant, destroyed ones too.
+	Get(ctx context.Context, tenantID tenant.ID, id runtime.ID) (*Sandbox, error)
+	// Held lists the sandboxes of an executor that are not destroyed, oldest first.
+	Held(ctx context.Context, executor string) ([]*Sandbox, error)
+	// Bereft lists those of them whose environment was deleted.
+	Bereft(ctx context.Context, executor string) ([]runtime.ID, error)
+	// Purge deletes records of sandboxes destroyed longer than keep ago, at most
+	// most of them, and returns how many went.
+	Purge(ctx context.Context, keep time.Duration, most int) (int, error)
+
+	// Meter adds an entry to the ledger for a sandbox's time up to until, and
+	// records that. An entry that comes again for the same time changes nothing.
+	Meter(ctx context.Context, id runtime.ID, until time.Time, e usage.Entry) error
+	// Record adds an audit row and what the call used, both or none. A row without a
+	// retention keeps to its tenant's; a zero entry is none.
+	Record(ctx context.Context, row audit.Row, e usage.Entry) error
+}

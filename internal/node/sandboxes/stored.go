@@ -1,0 +1,148 @@
+package sandboxes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+)
+
+const (
+	storeAtOnce = 2 // sandboxes on their way to the blob store at the same time
+	// storeAgain is when a sandbox is tried again that could not be stored.
+	storeAgain = 10 * time.Minute
+)
+
+// storing is a sandbox on its way to the blob store, while it stays where it is.
+type storing struct {
+	stop context.CancelFunc
+	done chan struct{} // closed when its files are not read any more
+}
+
+// storeIdle moves e's sandbox to the blob store if it has slept on disk for long
+// enough. m.mu is held.
+func (m *Manager) storeIdle(ctx context.Context, e *entry, now time.Time) {
+	sb := e.sb
+	if m.cfg.Stored < 0 || m.closed || m.stores >= storeAtOnce || e.gone || e.storing != nil || e.users > 0 || sb.State != Sleeping || sb.Sleep != OnDisk ||
+		now.Sub(e.used) < max(sb.SleepAfter, 0)+max(m.cfg.Frozen, 0)+m.cfg.Stored || now.Before(e.storeAt) {
+		return
+	}
+	ctx, stop := context.WithCancel(ctx)
+	e.storing = &storing{stop: stop, done: make(chan struct{})}
+	m.stores++
+	m.looks.Go(func() {
+		defer stop()
+		if err := m.store(ctx, e); err != nil {
+			m.cfg.Log.WarnContext(ctx, "cannot move a named sandbox to the blob store yet", "sandbox_id", string(e.id), "error", err)
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		e.storing = nil
+		m.stores--
+	})
+}
+
+// store moves e's sandbox to the blob store, unless somebody wants it meanwhile.
+func (m *Manager) store(ctx context.Context, e *entry) error {
+	m.mu.Lock()
+	sb, s := e.sb, e.storing
+	m.mu.Unlock()
+	err := e.lock(ctx) // it may not have come to rest altogether
+	if err == nil {
+		e.unlock()
+		err = m.cfg.Snapshots.Litter(ctx, sb.Tenant) // whatever becomes of it
+	}
+	var kept Kept
+	if err == nil {
+		kept, err = m.cfg.Vault.Keep(ctx, sb.Tenant, e.id)
+	}
+	close(s.done)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if lock := e.lock(ctx); lock != nil {
+		return nil //nolint:nilerr // somebody wants it
+	}
+	defer e.unlock()
+	m.mu.Lock()
+	idle := !e.gone && e.sb.State == Sleeping && e.sb.Sleep == OnDisk && ctx.Err() == nil
+	if err != nil {
+		e.storeAt = time.Now().Add(storeAgain)
+	}
+	m.mu.Unlock()
+	if !idle {
+		return nil
+	}
+	work := context.WithoutCancel(ctx)
+	if err != nil {
+		why := "it stays on the disk of its machine, since the blob store does not take it"
+		return errors.Join(err, m.record(work, e, func(sb *Sandbox) error { sb.Detail = why; return nil }))
+	}
+	if err := m.record(work, e, func(sb *Sandbox) error {
+		sb.Kept = &kept
+		return sb.sleep(Stored, "")
+	}); err != nil {
+		return err
+	}
+	m.keptOnDisk(e, 0)
+	return m.cfg.Engine.Remove(work, e.id) // or the next start does
+}
+
+// mine ends the moving of e's sandbox to the blob store: from then on its files are
+// nobody else's. The turn at e is held.
+func (m *Manager) mine(e *entry) {
+	m.mu.Lock()
+	s := e.storing
+	m.mu.Unlock()
+	if s != nil {
+		s.stop()
+		<-s.done
+	}
+}
+
+// recall brings e's sandbox back from the blob store to the disk of this machine.
+// It stays in the store, too, until it is recorded that it does not. The turn at e
+// is held.
+func (m *Manager) recall(ctx context.Context, e *entry) error {
+	sb := m.current(e)
+	if sb.Kept == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	if err := m.cfg.Vault.Fetch(ctx, sb.Tenant, *sb.Kept, e.id, false); err != nil {
+		if fault.KindOf(err) == fault.Internal {
+			err = fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q could not be brought back from the blob store; it sleeps on as it was, retry after a moment", sb.Name))
+		}
+		return err
+	}
+	return nil
+}
+
+// unstore has e's sandbox sleep on the disk of this machine again. The turn at e is
+// held.
+func (m *Manager) unstore(ctx context.Context, e *entry) error {
+	if err := m.recall(ctx, e); err != nil {
+		return err
+	}
+	m.keptOnDisk(e, m.cfg.Engine.Memory(e.id))
+	return m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(OnDisk, "") })
+}
+
+// keptOnDisk notes how much of this machine's disk the memory of e's sandbox takes.
+func (m *Manager) keptOnDisk(e *entry, bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.kept = bytes
+}
+
+// unkeep records that what the blob store has of e's sandbox is not needed any
+// more. The turn at e is held.
+func (m *Manager) unkeep(ctx context.Context, e *entry) error {
+	if m.current(e).Kept == nil {
+		return nil
+	}
+	return m.record(ctx, e, func(sb *Sandbox) error { sb.Kept = nil; return nil })
+}

@@ -1,0 +1,88 @@
+package sandboxes
+
+import (
+	"context"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// Change says what to change of a sandbox; nil leaves a thing as it is.
+type Change struct {
+	Timeout    *time.Duration // from now until it is destroyed; 0 is the longest that the plan allows
+	SleepAfter *time.Duration // 0 is the server's default, negative never
+	Network    *runtime.NetworkPolicy
+}
+
+// Update changes p's sandbox, whether it runs or sleeps.
+func (m *Manager) Update(ctx context.Context, p *tenant.Principal, session, nameOrID string, c Change) (*Sandbox, error) {
+	e, err := m.find(p, session, nameOrID)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer e.unlock()
+	m.mu.Lock()
+	live, gone, lost := e.live, e.gone, e.sb.State == Lost
+	m.mu.Unlock()
+	switch {
+	case gone:
+		return nil, unknown(nameOrID)
+	case lost:
+		return nil, m.lostError(e)
+	}
+	err = m.record(ctx, e, func(sb *Sandbox) error {
+		if c.Timeout != nil {
+			if err := setTimeout(p, sb, *c.Timeout, time.Now().UTC()); err != nil {
+				return err
+			}
+		}
+		if c.SleepAfter != nil {
+			if sb.SleepAfter = *c.SleepAfter; sb.SleepAfter == 0 {
+				sb.SleepAfter = m.cfg.SleepAfter
+			}
+		}
+		if c.Network != nil {
+			return setNetwork(p, sb, *c.Network)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.Network != nil && live != nil {
+		if err := m.connect(p, e, live); err != nil {
+			return nil, err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return e.seen(), nil
+}
+
+// setTimeout has a sandbox destroyed so long after now, or as late as p's plan
+// allows.
+func setTimeout(p *tenant.Principal, sb *Sandbox, timeout time.Duration, now time.Time) error {
+	if timeout < 0 {
+		return fault.New(fault.Invalid, "timeout: want a time from now on, or 0 for the longest there is")
+	}
+	most := p.Plan.MaxSandboxLife
+	end := now.Add(timeout)
+	last := sb.CreatedAt.Add(most)
+	switch {
+	case most == 0 && timeout == 0:
+		sb.ExpiresAt = nil
+		return nil
+	case timeout == 0:
+		end = last
+	case most > 0 && end.After(last):
+		return fault.Limit("sandbox_life", time.Time{}, "sandbox %q: its time would be over %s after it was made; with the plan %s a sandbox lives %s at most",
+			sb.Name, end.Sub(sb.CreatedAt).Round(time.Second), p.Plan.Name, most)
+	}
+	sb.ExpiresAt = &end
+	return nil
+}

@@ -1,0 +1,267 @@
+package sandboxes
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/redact"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/guest/client"
+)
+
+// Handle is the use of a sandbox. While one is open the sandbox does not fall
+// asleep. It is closed once.
+type Handle struct {
+	Sandbox *Sandbox // as it was when the use began
+	m       *Manager
+	e       *entry
+	live    Live
+	guest   *client.Client
+	caller  *tenant.Principal // nil for Reach
+	stops   int               // of the entry, when the use began
+	once    sync.Once
+}
+
+// Guest is the sandbox's attendant.
+func (h *Handle) Guest() *client.Client { return h.guest }
+
+// Environ is the environment of a program: the image's variables, over them
+// those of the environment, the key, the sandbox and own, each winning over those
+// before it.
+func (h *Handle) Environ(own map[string]string) []string {
+	all := map[string]string{}
+	if h.caller != nil {
+		h.m.learn(h.e, h.caller.Secrets())
+		maps.Copy(all, h.caller.Variables())
+	}
+	maps.Copy(all, h.Sandbox.Env)
+	maps.Copy(all, own)
+	return h.live.Environ(all)
+}
+
+// Limits are the resource limits of a process.
+func (h *Handle) Limits() client.Limits {
+	return client.Limits{Processes: h.Sandbox.Limits.Processes, OpenFiles: h.Sandbox.Limits.OpenFiles}
+}
+
+// Redactor covers what must not be seen of a program's output: the secrets of
+// everybody who has used the sandbox, also those that were changed since. Each stream needs a
+// Stream of its own, before anything of it leaves the server.
+func (h *Handle) Redactor() (*redact.Set, error) {
+	if h.caller == nil {
+		return nil, fmt.Errorf("sandbox %s is used by nobody whose secrets are known", h.Sandbox.ID)
+	}
+	return h.m.sets.get(h.m.learn(h.e, h.caller.Secrets()), h.m.cfg.Rules, h.caller.Tenant.RedactionOff)
+}
+
+// Usage is what the sandbox uses.
+func (h *Handle) Usage(ctx context.Context) (runtime.Usage, error) { return h.live.Usage(ctx) }
+
+// Carried counts bytes that left the sandbox by way of the server, as a preview's
+// do: they are charged for like those of its own network.
+func (h *Handle) Carried(bytes int64) {
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	h.e.bytes += bytes
+}
+
+// Done is closed when the sandbox has ended or fallen asleep.
+func (h *Handle) Done() <-chan struct{} { return h.live.Done() }
+
+// Close ends the use.
+func (h *Handle) Close() {
+	h.once.Do(func() {
+		h.m.mu.Lock()
+		defer h.m.mu.Unlock()
+		h.e.users--
+		h.e.used = time.Now()
+	})
+}
+
+// Use returns p's sandbox to be used, and wakes it if it sleeps.
+func (m *Manager) Use(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*Handle, error) {
+	e, err := m.find(p, session, nameOrID)
+	if err != nil {
+		return nil, err
+	}
+	return m.use(ctx, e, p)
+}
+
+// Reach is Use for those who come without a key, such as a preview: they have
+// been given the sandbox's id by somebody who might.
+func (m *Manager) Reach(ctx context.Context, id runtime.ID) (*Handle, error) {
+	m.mu.Lock()
+	e := m.byID[id]
+	nobody := e != nil && e.standing.nobody && e.sb.State == Running // else who wakes it finds out
+	m.mu.Unlock()
+	switch {
+	case e == nil:
+		return nil, unknown(string(id))
+	case nobody:
+		return nil, errNobody
+	}
+	return m.use(ctx, e, nil)
+}
+
+func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Handle, error) {
+	m.mu.Lock()
+	sb := e.sb
+	m.mu.Unlock()
+	if err := m.afford(ctx, sb.Tenant); err != nil {
+		return nil, err
+	}
+	var h *Handle
+	if p == nil || visible(p, sb) == nil {
+		h = m.open(e, p)
+	}
+	if h != nil && p != nil && !e.net.is(network(p, h.Sandbox, m.boundOf(e, p))) {
+		h.Close()
+		h = nil
+	}
+	if h == nil {
+		var err error
+		if h, err = m.ready(ctx, e, p); err != nil {
+			return nil, err
+		}
+	}
+	guest, err := h.live.Guest(ctx)
+	if err != nil && ended(h.live) { // just now; perhaps it can be started anew
+		h.Close()
+		if h, err = m.ready(ctx, e, p); err != nil {
+			return nil, err
+		}
+		guest, err = h.live.Guest(ctx)
+	}
+	if err != nil {
+		h.Close()
+		return nil, m.unanswered(h, err)
+	}
+	h.guest = guest
+	return h, nil
+}
+
+// open begins a use of a sandbox that runs; nil if it does not.
+func (m *Manager) open(e *entry, p *tenant.Principal) *Handle {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e.gone || e.held || m.closed || e.sb.State != Running || e.sb.Kept != nil || e.live == nil || ended(e.live) {
+		return nil
+	}
+	e.users++
+	e.opens++
+	e.used, e.awake = time.Now(), false
+	if p != nil {
+		e.usedBy(p)
+	}
+	return &Handle{Sandbox: e.sb, m: m, e: e, live: e.live, caller: p, stops: e.stops}
+}
+
+// ready is use for a sandbox that is being made or changed, sleeps, or is lost,
+// or whose network or storage is not as its caller's environment has it now.
+func (m *Manager) ready(ctx context.Context, e *entry, p *tenant.Principal) (*Handle, error) {
+	if err := e.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer e.unlock()
+	if err := m.there(ctx, e); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	sb, live := e.sb, e.live
+	m.mu.Unlock()
+	if live != nil && ended(live) {
+		if err := m.perish(ctx, e); err != nil {
+			return nil, err
+		}
+		m.mu.Lock()
+		sb = e.sb
+		m.mu.Unlock()
+	}
+	if sb.State == Lost {
+		return nil, m.lostError(e)
+	}
+	if err := m.rouse(ctx, e, p); err != nil {
+		return nil, err
+	}
+	if err := m.unkeep(ctx, e); err != nil {
+		return nil, err
+	}
+	if p != nil {
+		m.mu.Lock()
+		live = e.live
+		m.mu.Unlock()
+		m.meetMaker(ctx, e, p)
+		if err := m.connect(p, e, live); err != nil {
+			return nil, err
+		}
+	}
+	h := m.open(e, p)
+	if h == nil {
+		return nil, m.lostError(e)
+	}
+	return h, nil
+}
+
+// rouse has e's sandbox run, with no more of its tenant's storage than it may have
+// now, unless p must not see that; a nil p is anybody. The turn at e is held.
+func (m *Manager) rouse(ctx context.Context, e *entry, p *tenant.Principal) error {
+	if p != nil {
+		if err := m.share(ctx, e, p); err != nil {
+			return err
+		}
+	}
+	m.mu.Lock()
+	asleep := e.sb.State == Sleeping
+	m.mu.Unlock()
+	if !asleep {
+		return nil
+	}
+	if p == nil {
+		var err error
+		if p, err = m.voucher(ctx, e, &holders{callers: m.cfg.Callers}); err != nil {
+			return err
+		}
+		m.mu.Lock()
+		e.standing.vouched, e.standing.nobody = time.Now(), false
+		m.mu.Unlock()
+		if err := m.takeBack(ctx, e, p); err != nil {
+			return err
+		}
+	}
+	return m.wake(ctx, e, p)
+}
+
+// ended reports whether a sandbox has.
+func ended(l Live) bool {
+	select {
+	case <-l.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// lostError says that a sandbox is lost, and what to do.
+func (m *Manager) lostError(e *entry) error {
+	m.mu.Lock()
+	sb := e.sb
+	m.mu.Unlock()
+	why := sb.Detail
+	if why == "" {
+		why = "it ended"
+	}
+	return fault.New(fault.Conflict, "the sandbox %q is lost: %s. Its files and processes are gone; create it anew, or destroy it", sb.Name, why)
+}
+
+// unanswered is why an attendant could not be reached.
+func (m *Manager) unanswered(h *Handle, err error) error {
+	if ended(h.live) {
+		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q has just ended", h.Sandbox.Name))
+	}
+	return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q does not answer; nothing was run, retry after a moment, or destroy it", h.Sandbox.Name))
+}
