@@ -68,7 +68,7 @@ func (s *Server) openHTTP(context.Context) error {
 		return err
 	}
 	executeCode := tools.NewExecuteCode(tools.Config{Runner: s.gateway, Templates: s.db.Tenants(), Breakers: caps})
-	set := tools.NewSet(tools.SetConfig{Pool: s.sandboxes, Images: s.aliases, Policies: s.gateway, ExecuteCode: executeCode, Previews: exposed{s.previews}})
+	set := tools.NewSet(tools.SetConfig{Pool: s.directory, Images: s.aliases, Policies: s.gateway, ExecuteCode: executeCode, Previews: exposed{s.previews}})
 	mcp, err := s.openMCP(set, proxies)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (s *Server) openHTTP(context.Context) error {
 		},
 		ExecuteCode: executeCode,
 		Tools:       set, MCP: mcp,
-		Sandboxes: s.sandboxes, Ports: s.previews,
+		Sandboxes: s.directory, Ports: s.previews,
 		Threads: s.threads, Signer: s.box,
 		CheckURL: s.webhooks.CheckURL, Ready: s.Ready, Expire: s.expire,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },

@@ -11,7 +11,7 @@ import (
 // openMCP opens what offers the tools to clients of the Model Context Protocol.
 func (s *Server) openMCP(set *tools.Set, proxies *clientip.Proxies) (*mcp.Server, error) {
 	m, err := mcp.New(mcp.Config{
-		Tools: set, Pool: s.sandboxes, Version: s.cfg.Version, Proxied: proxies.Proxied,
+		Tools: set, Pool: s.directory, Version: s.cfg.Version, Proxied: proxies.Proxied,
 		Origins: s.cfg.Settings.MCPOrigins, Idle: s.cfg.Settings.MCPIdle, Log: s.log, Metrics: s.cfg.Registry,
 		Cancel: func(ctx context.Context, tenantID, traceID string) error {
 			_, err := s.gateway.Cancel(ctx, tenantID, traceID)

@@ -12,10 +12,10 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/clientip"
 	"github.com/atoll-run/atoll/internal/edge/preview"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 // openPreviews opens the way from browsers to servers in sandboxes.
@@ -34,7 +34,7 @@ func (s *Server) openPreviews(context.Context) error {
 	}
 	s.previews = preview.New(s.db.Previews(), s.box, base)
 	s.visits = preview.NewHandler(preview.Config{
-		Previews: s.previews, Sandboxes: reached{s.sandboxes}, Log: s.log,
+		Previews: s.previews, Sandboxes: reached{s.directory}, Log: s.log,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 		Key: func(token string) bool {
 			return strings.HasPrefix(token, tenant.KeyPrefix) || s.cfg.DevKey != "" && token == s.cfg.DevKey
@@ -71,24 +71,26 @@ func (s *Server) proxies() (*clientip.Proxies, error) {
 }
 
 // reached are the named sandboxes, as those find them who were given a preview.
-type reached struct{ m *sandboxes.Manager }
+type reached struct{ node sandbox.Node }
 
 func (r reached) Reach(ctx context.Context, id runtime.ID) (preview.Use, error) {
-	h, err := r.m.Reach(ctx, id)
+	h, err := r.node.Reach(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	return visited{h}, nil
 }
 
-type visited struct{ *sandboxes.Handle }
+type visited struct{ sandbox.Handle }
 
 func (v visited) Listening(ctx context.Context) ([]netip.AddrPort, error) {
 	return v.Guest().Listening(ctx)
 }
 
+func (v visited) Carried(bytes int64) { v.CountBytes(bytes) }
+
 func (v visited) Connect(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error) {
-	conn, err := v.Guest().ConnectWithin(ctx, port, wait)
+	conn, err := v.Guest().Connect(ctx, port, wait)
 	if err != nil && fault.KindOf(err) == fault.NotFound {
 		err = errors.Join(preview.ErrRefused, err)
 	}
@@ -98,7 +100,7 @@ func (v visited) Connect(ctx context.Context, port uint16, wait time.Duration) (
 // exposed gives URLs to the ports of sandboxes; it is the tools.Previews.
 type exposed struct{ previews *preview.Previews }
 
-func (e exposed) Expose(ctx context.Context, _ *tenant.Principal, sb *sandboxes.Sandbox, port uint16) (string, error) {
+func (e exposed) Expose(ctx context.Context, _ *tenant.Principal, sb *sandbox.Sandbox, port uint16) (string, error) {
 	p, err := e.previews.Open(ctx, sb.ID, port)
 	if err != nil {
 		return "", err

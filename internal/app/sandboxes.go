@@ -3,9 +3,13 @@ package app
 import (
 	"context"
 
+	"github.com/atoll-run/atoll/internal/control/directory"
+	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/redact"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/internal/node/contexts"
 	"github.com/atoll-run/atoll/internal/node/engine"
 	"github.com/atoll-run/atoll/internal/node/home"
 	"github.com/atoll-run/atoll/internal/node/idmap"
@@ -30,13 +34,33 @@ func (s *Server) openSandboxes(context.Context) error {
 	}
 	s.aliases = s.images()
 	s.sandboxes = sandboxes.New(sandboxes.Config{
-		Store: s.db.Sandboxes(), Snapshots: s.db.Snapshots(), Engine: s.engine.Named(), Vault: engine.Vault{Engine: s.engine, Store: kept}, Callers: s.authority, Executor: s.id, Disk: s.disk.Admit, Room: s.disk.Room,
-		Images: s.aliases,
-		Prices: s.prices(), Rules: rules, Believed: tenant.Believed, Log: s.log,
-		SleepAfter: cfg.SandboxSleepAfter, Frozen: cfg.SandboxFrozen, Memories: int64(cfg.SandboxMemories), Stored: cfg.SandboxStored, DiskLimit: int64(cfg.SandboxDisk), Most: cfg.MaxSandboxes, Keep: cfg.KeepSandboxes, KeepSnapshots: cfg.KeepSnapshots, Detach: cfg.OnExit == "detach",
+		Store: s.db.Sandboxes(), Snapshots: s.db.Snapshots(), Engine: s.engine.Named(), SnapshotFiles: engine.Vault{Engine: s.engine, Store: kept}, Callers: s.authority, Executor: s.id, Disk: s.disk.Admit, Room: s.disk.Room,
+		Images: s.aliases, Contexts: contexts.New(),
+		Prices: s.prices(), Rules: rules, AuthTTL: tenant.AuthTTL, Log: s.log,
+		SleepAfter: cfg.SandboxSleepAfter, Frozen: cfg.SandboxFrozen, CheckpointDisk: int64(cfg.SandboxMemories), Stored: cfg.SandboxStored, DiskLimit: int64(cfg.SandboxDisk), MaxSandboxes: cfg.MaxSandboxes, Keep: cfg.KeepSandboxes, KeepSnapshots: cfg.KeepSnapshots, Detach: cfg.OnExit == "detach",
 	})
 	s.later(s.sandboxes.Close)
+	s.directory = directory.New(directory.Config{
+		Local: s.sandboxes, Executor: s.id, Peers: s.peers(), Store: s.db.Sandboxes(), Snapshots: s.db.Snapshots(), Prices: s.prices(),
+	})
 	return s.cfg.Registry.Register(s.sandboxes)
+}
+
+// peers finds other machines: there are some only where several servers share the
+// records.
+func (s *Server) peers() directory.Peers {
+	if s.cfg.Settings.Database == "" {
+		return nil
+	}
+	return unreachable{}
+}
+
+// unreachable is peers of which only the records tell.
+type unreachable struct{}
+
+// Node implements directory.Peers.
+func (unreachable) Node(_ context.Context, executor string) (sandbox.Node, error) {
+	return nil, fault.New(fault.Unavailable, "the sandbox is on another machine (executor %s); send the request to that machine's server", executor)
 }
 
 // images finds images by what callers call them.

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/control/directory"
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/control/jobs"
 	"github.com/atoll-run/atoll/internal/control/webhook"
@@ -37,7 +38,7 @@ import (
 	"github.com/atoll-run/atoll/internal/node/executor"
 	"github.com/atoll-run/atoll/internal/node/image"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
-	"github.com/atoll-run/atoll/internal/node/volumes"
+	volume "github.com/atoll-run/atoll/internal/node/volumes"
 	"github.com/atoll-run/atoll/internal/node/volumes/bucket"
 )
 
@@ -71,6 +72,7 @@ type Server struct {
 	executor  *executor.Executor
 	aliases   *image.Aliases
 	sandboxes *sandboxes.Manager
+	directory *directory.Directory
 	previews  *preview.Previews
 	visits    *preview.Handler
 	seat      *bus.Executor

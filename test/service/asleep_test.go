@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/node/sandboxes/sandboxestest"
+	"github.com/atoll-run/atoll/internal/core/sandbox/sandboxtest"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -45,7 +45,7 @@ func (a *asleep) listed() map[string]string {
 func (a *asleep) tells(name string) (what string, ticks int) {
 	a.Helper()
 	var out shellAnswer
-	a.tool("shell", map[string]any{"sandbox": name, "command": sandboxestest.Told}, &out)
+	a.tool("shell", map[string]any{"sandbox": name, "command": sandboxtest.Told}, &out)
 	text := strings.TrimSpace(out.Stdout)
 	i := strings.LastIndexByte(text, ' ')
 	ticks, err := strconv.Atoi(text[i+1:])
@@ -91,7 +91,7 @@ func reach(done <-chan struct{}, step func() bool) {
 func TestKilledServerLosesNoSleeper(t *testing.T) {
 	a := &asleep{newSuccession(t)}
 	var out shellAnswer
-	a.tool("shell", map[string]any{"sandbox": "sleeper", "command": sandboxestest.Program}, &out)
+	a.tool("shell", map[string]any{"sandbox": "sleeper", "command": sandboxtest.Program}, &out)
 	was, ticks := a.tells("sleeper")
 	id := a.listed()["sleeper"]
 	there := func(name string) func() bool {

@@ -4,15 +4,15 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 // Previews give URLs to the ports of sandboxes.
 type Previews interface {
 	// Expose returns a URL at which a port can be seen, the same as long as that is
 	// not revoked.
-	Expose(ctx context.Context, p *tenant.Principal, sb *sandboxes.Sandbox, port uint16) (url string, err error)
+	Expose(ctx context.Context, p *tenant.Principal, sb *sandbox.Sandbox, port uint16) (url string, err error)
 }
 
 const browseName = "browse"
@@ -24,8 +24,8 @@ func browse(ctx context.Context, c *call, in *BrowseInput) (*BrowseOutput, error
 	}
 	c.row.Command = strconv.AppendInt(nil, port, 10)
 	out := &BrowseOutput{}
-	return out, c.use(ctx, *in.Sandbox, func(h *sandboxes.Handle) (err error) {
-		out.URL, err = c.set.cfg.Previews.Expose(ctx, c.by.Principal, h.Sandbox, uint16(port))
+	return out, c.use(ctx, *in.Sandbox, func(h sandbox.Handle) (err error) {
+		out.URL, err = c.set.cfg.Previews.Expose(ctx, c.by.Principal, h.Sandbox(), uint16(port))
 		return err
 	})
 }

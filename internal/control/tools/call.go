@@ -5,18 +5,18 @@ import (
 	"errors"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/storage"
-	"github.com/atoll-run/atoll/internal/guest/client"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 // call is one call of a tool.
 type call struct {
 	set      *Set
 	by       *Caller
-	row      sandboxes.Call // what the audit trail will tell of it
-	recorded bool           // somebody else leaves the row
-	begun    bool           // a sandbox was asked to do something
+	row      sandbox.Call // what the audit trail will tell of it
+	recorded bool         // somebody else leaves the row
+	begun    bool         // a sandbox was asked to do something
 }
 
 // record leaves the audit row of a call that ended with err.
@@ -32,7 +32,7 @@ func (c *call) record(ctx context.Context, err error) error {
 
 // use runs f with a sandbox of the caller's session, which is made if there is
 // none of that name.
-func (c *call) use(ctx context.Context, name string, f func(h *sandboxes.Handle) error) error {
+func (c *call) use(ctx context.Context, name string, f func(h sandbox.Handle) error) error {
 	h, err := c.find(ctx, name)
 	if err != nil && fault.KindOf(err) == fault.NotFound {
 		if _, _, err = c.set.cfg.Pool.Ensure(ctx, c.by.Principal, c.by.Session, name, nil); err != nil {
@@ -50,21 +50,21 @@ func (c *call) use(ctx context.Context, name string, f func(h *sandboxes.Handle)
 
 // find begins the use of a sandbox of the caller's session. Tools take no ids:
 // those of other sessions' sandboxes stand in the URLs of previews.
-func (c *call) find(ctx context.Context, name string) (*sandboxes.Handle, error) {
-	if err := sandboxes.CheckName(name); err != nil {
+func (c *call) find(ctx context.Context, name string) (sandbox.Handle, error) {
+	if err := sandbox.CheckName(name); err != nil {
 		return nil, err
 	}
 	h, err := c.set.cfg.Pool.Use(ctx, c.by.Principal, c.by.Session, name)
 	if err == nil {
-		c.row.On(h.Sandbox)
-		c.row.Mounts = append(c.row.Mounts, storage.Labels(h.Sandbox.Mounts)...)
+		c.row.On(h.Sandbox())
+		c.row.Mounts = append(c.row.Mounts, storage.Labels(h.Sandbox().Mounts)...)
 	}
 	return h, err
 }
 
 // ended says what became of a call whose sandbox went away under it.
-func ended(h *sandboxes.Handle, err error) error {
-	if errors.Is(err, client.ErrGone) || errors.Is(err, client.ErrProtocol) {
+func ended(h sandbox.Handle, err error) error {
+	if errors.Is(err, process.ErrGone) {
 		if why := h.Stopped(); why != nil {
 			return why
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/directory"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -18,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/proto"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
+	"github.com/atoll-run/atoll/internal/node/contexts"
 	"github.com/atoll-run/atoll/internal/node/disk"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
@@ -58,14 +60,14 @@ func lied(t *testing.T, p client.Patience, answer func(*proto.Request) *proto.Re
 	t.Helper()
 	guest := clienttest.LieTo(t, p, answer)
 	db := storetest.SQLite(t)
-	pool := sandboxes.New(sandboxes.Config{
-		Store: db.Sandboxes(), Engine: lies{live: lyingSandbox{guest: guest, done: make(chan struct{})}},
+	node := sandboxes.New(sandboxes.Config{
+		Contexts: contexts.New(), Store: db.Sandboxes(), Engine: lies{live: lyingSandbox{guest: guest, done: make(chan struct{})}},
 		Disk: func() error { return nil }, Log: slog.New(slog.DiscardHandler),
 	})
 	by := &Caller{Session: "s", TraceID: execution.NewTraceID(), Principal: &tenant.Principal{
 		Tenant: tenant.Tenant{ID: "ten_a", AuditDays: 30}, Environment: tenant.Environment{ID: "env_a"}, Key: tenant.Key{ID: "key_a"},
 	}}
-	return NewSet(SetConfig{Pool: pool, Policies: policy{MaxTimeout: time.Minute}}), by, db
+	return NewSet(SetConfig{Pool: directory.New(directory.Config{Local: node, Store: db.Sandboxes()}), Policies: policy{MaxTimeout: time.Minute}}), by, db
 }
 
 // TestDeafSandboxes: a sandbox that does not end a command keeps nobody waiting for

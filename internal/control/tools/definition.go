@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 // Definition is what is told of a tool to those who may call it.
@@ -44,7 +44,7 @@ type Caller struct {
 
 // check refuses, before anything is done, what the audit trail could not hold.
 func (c *Caller) check() error {
-	if err := sandboxes.CheckSession(c.Session); err != nil || c.Agent == "" {
+	if err := sandbox.CheckSession(c.Session); err != nil || c.Agent == "" {
 		return err
 	}
 	return CheckAgent(c.Agent)

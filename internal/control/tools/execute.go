@@ -7,7 +7,7 @@ import (
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 // SandboxExecuteName is what the tool sandbox_execute is called by. It is
@@ -45,7 +45,7 @@ func (s *Set) Apart() Definition { return sandboxExecute.Definition }
 
 // CallApart calls sandbox_execute, as Call does the tools of sessions.
 func (s *Set) CallApart(ctx context.Context, c *Caller, input []byte) (any, error) {
-	return sandboxExecute.call(ctx, &call{set: s, by: c, row: sandboxes.Call{TraceID: c.TraceID, Source: SandboxExecuteName, Began: time.Now()}}, input)
+	return sandboxExecute.call(ctx, &call{set: s, by: c, row: sandbox.Call{TraceID: c.TraceID, Source: SandboxExecuteName, Began: time.Now()}}, input)
 }
 
 func execute(ctx context.Context, c *call, in *ExecuteInput) (*ExecuteOutput, error) {

@@ -5,13 +5,14 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/guest/client"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
+	"github.com/atoll-run/atoll/internal/core/file"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 // MaxRead is the most bytes that one read_file returns, before encoding.
@@ -29,11 +30,17 @@ func readFile(ctx context.Context, c *call, in *ReadFileInput) (*ReadFileOutput,
 	}
 	c.row.Command = []byte(*in.Path)
 	var out *ReadFileOutput
-	err = c.use(ctx, *in.Sandbox, func(h *sandboxes.Handle) error {
-		content, size, err := h.ReadFile(ctx, *in.Path, offset, limit)
+	err = c.use(ctx, *in.Sandbox, func(h sandbox.Handle) error {
+		info, body, err := h.Guest().Read(ctx, *in.Path, offset, limit)
 		if err != nil {
 			return err
 		}
+		defer body.Close()
+		content, err := io.ReadAll(io.LimitReader(body, limit))
+		if err != nil {
+			return err
+		}
+		size := info.Size
 		end := offset + int64(len(content))
 		out = &ReadFileOutput{Size: size, Truncated: in.Limit == nil && end < size}
 		if len(content) > 0 { // what /proc has is larger than it says
@@ -92,8 +99,8 @@ func writeFile(ctx context.Context, c *call, in *WriteFileInput) (*WriteFileOutp
 	}
 	c.row.Command = []byte(*in.Path)
 	out := &WriteFileOutput{OK: true}
-	return out, c.use(ctx, *in.Sandbox, func(h *sandboxes.Handle) (err error) {
-		out.Size, err = h.Guest().Create(ctx, *in.Path, client.CreateOptions{Append: *in.Append}, strings.NewReader(content))
+	return out, c.use(ctx, *in.Sandbox, func(h sandbox.Handle) (err error) {
+		out.Size, err = h.Guest().Create(ctx, *in.Path, file.CreateOptions{Append: *in.Append}, strings.NewReader(content))
 		return err
 	})
 }
@@ -101,7 +108,7 @@ func writeFile(ctx context.Context, c *call, in *WriteFileInput) (*WriteFileOutp
 func glob(ctx context.Context, c *call, in *GlobInput) (*GlobOutput, error) {
 	c.row.Command = []byte(*in.Pattern)
 	out := &GlobOutput{Files: []string{}}
-	return out, c.use(ctx, *in.Sandbox, func(h *sandboxes.Handle) error {
+	return out, c.use(ctx, *in.Sandbox, func(h sandbox.Handle) error {
 		found, err := h.Guest().Glob(ctx, *in.Cwd, *in.Pattern, 0)
 		for _, at := range found.Paths {
 			if at == "." { // ** is for any number of folders, and so for none
@@ -139,9 +146,9 @@ func transfer(ctx context.Context, c *call, in *TransferInput) (*TransferOutput,
 	}
 	defer from.Close()
 	out := &TransferOutput{OK: true}
-	return out, c.use(ctx, *in.ToSandbox, func(to *sandboxes.Handle) (err error) {
-		c.row.Tell("from_sandbox_id", string(from.Sandbox.ID))
-		if from.Sandbox.ID == to.Sandbox.ID {
+	return out, c.use(ctx, *in.ToSandbox, func(to sandbox.Handle) (err error) {
+		c.row.Tell("from_sandbox_id", string(from.Sandbox().ID))
+		if from.Sandbox().ID == to.Sandbox().ID {
 			if err := apart(ctx, to.Guest(), *in.FromPath, *in.ToPath); err != nil {
 				return err
 			}
@@ -152,7 +159,7 @@ func transfer(ctx context.Context, c *call, in *TransferInput) (*TransferOutput,
 }
 
 // apart refuses to copy something onto or into itself, be it by way of links.
-func apart(ctx context.Context, guest *client.Client, from, to string) error {
+func apart(ctx context.Context, guest sandbox.Guest, from, to string) error {
 	source, err := destination(ctx, guest, from)
 	if err != nil {
 		return err
@@ -176,7 +183,7 @@ func apart(ctx context.Context, guest *client.Client, from, to string) error {
 
 // destination is where a path leads in a sandbox, all links followed. What is not
 // there, or cannot be looked at, is taken as the path says it.
-func destination(ctx context.Context, guest *client.Client, at string) (string, error) {
+func destination(ctx context.Context, guest sandbox.Guest, at string) (string, error) {
 	if !path.IsAbs(at) {
 		at = home + "/" + at
 	}
@@ -198,7 +205,7 @@ func destination(ctx context.Context, guest *client.Client, at string) (string, 
 		if err != nil || links == maxLinks {
 			return path.Join(next, path.Join(rest...)), nil
 		}
-		if info.Kind != client.Link {
+		if info.Kind != file.Link {
 			done = next
 			continue
 		}
@@ -219,35 +226,28 @@ const home = "/home/user"
 // carry copies a file or a tree from one sandbox to another, and returns the
 // bytes of the files' content. A link that is named itself is followed; those
 // in a tree are kept.
-func carry(ctx context.Context, from *sandboxes.Handle, fromPath string, to *sandboxes.Handle, toPath string, recursive bool) (int64, error) {
+func carry(ctx context.Context, from sandbox.Handle, fromPath string, to sandbox.Handle, toPath string, recursive bool) (int64, error) {
 	guest := from.Guest()
 	info, err := guest.Stat(ctx, fromPath)
 	if err != nil {
 		return 0, err
 	}
-	if info.Kind == client.Link {
+	if info.Kind == file.Link {
 		behind := strings.TrimRight(fromPath, "/") + "/."
 		if _, err := guest.Stat(ctx, behind); err != nil { // it leads to no folder
 			return carryFile(ctx, guest, fromPath, to.Guest(), toPath)
 		}
-		info.Kind, fromPath = client.Folder, behind
+		info.Kind, fromPath = file.Folder, behind
 	}
-	if info.Kind == client.Folder && !recursive {
+	if info.Kind == file.Folder && !recursive {
 		return 0, invalid("%s is a folder: set recursive to copy it with all that it has", fromPath)
 	}
-	var byHost func(context.Context, string, *sandboxes.Handle, string) (int64, bool, error)
-	switch {
-	case info.Kind == client.Folder:
-		byHost = from.Carry
-	case info.Kind == client.File && info.Size >= large && !strings.HasSuffix(toPath, "/"):
-		byHost = from.CarryFile
-	}
-	if byHost != nil {
+	if info.Kind == file.Folder {
 		at, err := destination(ctx, guest, fromPath)
 		if err != nil {
 			return 0, err
 		}
-		if n, done, err := byHost(ctx, at, to, toPath); done || err != nil {
+		if n, done, err := from.CopyFolder(ctx, at, to, toPath); done || err != nil {
 			return n, err
 		}
 	}
@@ -260,15 +260,12 @@ func carry(ctx context.Context, from *sandboxes.Handle, fromPath string, to *san
 	return counts.Bytes, err
 }
 
-// large is how many bytes a file has that the host is asked to copy.
-const large = 1 << 20
-
 // carryFile copies what is read at a path.
-func carryFile(ctx context.Context, from *client.Client, fromPath string, to *client.Client, toPath string) (int64, error) {
+func carryFile(ctx context.Context, from sandbox.Guest, fromPath string, to sandbox.Guest, toPath string) (int64, error) {
 	info, body, err := from.Read(ctx, fromPath, 0, -1)
 	if err != nil {
 		return 0, err
 	}
 	defer body.Close()
-	return to.Create(ctx, toPath, client.CreateOptions{Mode: info.Mode.Perm()}, body)
+	return to.Create(ctx, toPath, file.CreateOptions{Mode: info.Mode.Perm()}, body)
 }

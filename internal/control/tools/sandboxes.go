@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/storage"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 func sandboxCreate(ctx context.Context, c *call, in *SandboxCreateInput) (*SandboxCreateOutput, error) {
@@ -14,7 +14,7 @@ func sandboxCreate(ctx context.Context, c *call, in *SandboxCreateInput) (*Sandb
 		return nil, err
 	}
 	c.row.Command = []byte(*in.Sandbox)
-	spec := &sandboxes.Spec{SleepAfter: time.Duration(ms) * time.Millisecond}
+	spec := &sandbox.Spec{SleepAfter: time.Duration(ms) * time.Millisecond}
 	if in.Image != nil {
 		spec.Image = *in.Image
 	} else if name, err := c.set.cfg.Images.Resolve(contractImage); err == nil && name == c.by.Principal.Environment.Image {
@@ -41,7 +41,7 @@ func sandboxList(ctx context.Context, c *call, _ *SandboxListInput) (*SandboxLis
 	out := &SandboxListOutput{Sandboxes: []ListedSandbox{}}
 	for _, sb := range all {
 		status := sb.Status()
-		if status != sandboxes.Running && status != sandboxes.Sleeping {
+		if status != sandbox.Running && status != sandbox.Sleeping {
 			continue // it is no more
 		}
 		image := sb.Asked

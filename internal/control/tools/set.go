@@ -7,16 +7,22 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
-// Pool is the named sandboxes; a named.Manager is.
+// Pool is the named sandboxes; a directory.Directory is.
 type Pool interface {
-	Ensure(ctx context.Context, p *tenant.Principal, session, name string, spec *sandboxes.Spec) (sb *sandboxes.Sandbox, created bool, err error)
-	Use(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandboxes.Handle, error)
-	List(ctx context.Context, p *tenant.Principal, session string) ([]*sandboxes.Sandbox, error)
-	Record(ctx context.Context, p *tenant.Principal, c sandboxes.Call) error
+	Ensure(ctx context.Context, p *tenant.Principal, session, name string, spec *sandbox.Spec) (sb *sandbox.Sandbox, created bool, err error)
+	Use(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sandbox.Handle, error)
+	List(ctx context.Context, p *tenant.Principal, session string) ([]*sandbox.Sandbox, error)
+	Record(ctx context.Context, p *tenant.Principal, c sandbox.Call) error
+}
+
+// Images finds images by what callers call them.
+type Images interface {
+	// Resolve returns the name in the image store of what was asked for.
+	Resolve(asked string) (string, error)
 }
 
 // Policies say what a caller's plan and environment allow; a gateway does.
@@ -27,7 +33,7 @@ type Policies interface {
 // SetConfig is what a Set is made of. All of it but Previews is required.
 type SetConfig struct {
 	Pool        Pool
-	Images      sandboxes.Images
+	Images      Images
 	Policies    Policies
 	ExecuteCode *ExecuteCode
 	Previews    Previews // nil for no tool browse
@@ -58,7 +64,7 @@ func (s *Set) Call(ctx context.Context, name string, c *Caller, input []byte) (a
 	}
 	for i := range all {
 		if all[i].Name == name && s.has(name) {
-			return all[i].call(ctx, &call{set: s, by: c, row: sandboxes.Call{
+			return all[i].call(ctx, &call{set: s, by: c, row: sandbox.Call{
 				TraceID: c.TraceID, Source: name, Session: c.Session, Agent: c.Agent, Began: time.Now(),
 			}}, input)
 		}

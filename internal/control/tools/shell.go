@@ -10,9 +10,9 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/redact"
-	"github.com/atoll-run/atoll/internal/guest/client"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 // MaxShown is the most bytes of each stream that shell returns. What is more is
@@ -36,15 +36,15 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 	}
 	c.row.Command = []byte(*in.Command)
 	var out *ShellOutput
-	err = c.use(ctx, *in.Sandbox, func(h *sandboxes.Handle) error {
+	err = c.use(ctx, *in.Sandbox, func(h sandbox.Handle) error {
 		covers, err := h.Redactor()
 		if err != nil {
 			return err
 		}
 		work, end := context.WithTimeoutCause(ctx, timeout+c.set.overdue, errOverdue)
 		defer end()
-		run, err := h.Guest().Run(work, client.ProcessSpec{
-			Shell: *in.Command, Dir: *in.WorkingDir, Env: h.Environ(nil), Limits: h.Limits(), Timeout: timeout, Lossless: true,
+		run, err := h.Guest().Run(work, process.Spec{
+			Shell: *in.Command, Dir: *in.WorkingDir, Timeout: timeout, Lossless: true,
 		})
 		if err != nil {
 			return err
@@ -53,7 +53,7 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 		if out, err = c.gather(run, covers); err != nil && errors.Is(context.Cause(ctx), context.Canceled) {
 			// Nobody is left to be answered. Other ends, such as that of the server, leave
 			// the command to its timeout.
-			return errors.Join(err, h.Guest().Discard(context.WithoutCancel(ctx), run.Process().ID))
+			return errors.Join(err, h.Guest().Discard(context.WithoutCancel(ctx), run.Info().ID))
 		}
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func (c *call) timeout(ms *float64) (time.Duration, error) {
 }
 
 // gather takes a command's output until it ends.
-func (c *call) gather(run *client.Output, covers *redact.Set) (*ShellOutput, error) {
+func (c *call) gather(run process.Output, covers *redact.Set) (*ShellOutput, error) {
 	var stdout, stderr shown
 	covered := covers.Pair(stdout.add, stderr.add)
 	for {
@@ -89,10 +89,10 @@ func (c *call) gather(run *client.Output, covers *redact.Set) (*ShellOutput, err
 			return nil, err
 		}
 		switch chunk.Stream {
-		case client.Stdout:
+		case process.Stdout:
 			c.row.StdoutBytes += int64(len(chunk.Data)) + chunk.Dropped
 			covered.Write(redact.Stdout, chunk.Data)
-		case client.Stderr:
+		case process.Stderr:
 			c.row.StderrBytes += int64(len(chunk.Data)) + chunk.Dropped
 			covered.Write(redact.Stderr, chunk.Data)
 		}

@@ -10,7 +10,7 @@ import (
 
 // Believed is how long what the store said of a key is believed: so long may a
 // revocation in another process take to reach this one.
-const Believed = 10 * time.Second
+const AuthTTL = 10 * time.Second
 
 // maxBelieved bounds how many keys are remembered, good and bad ones each, so
 // that guesses neither fill the memory nor push out the keys in use.
@@ -80,9 +80,9 @@ func (a *Authority) Authenticate(ctx context.Context, token string) (Principal, 
 	switch {
 	case err == nil:
 		p.remember()
-		until := asked.Add(Believed)
+		until := asked.Add(AuthTTL)
 		if left > 0 {
-			until = asked.Add(min(left, Believed))
+			until = asked.Add(min(left, AuthTTL))
 		}
 		a.mu.Lock()
 		if a.change == change { // otherwise it may have been read before the change
@@ -95,7 +95,7 @@ func (a *Authority) Authenticate(ctx context.Context, token string) (Principal, 
 		a.mu.Lock()
 		if a.change == change {
 			delete(a.good, hash)
-			put(a.bad, hash, asked.Add(Believed))
+			put(a.bad, hash, asked.Add(AuthTTL))
 		}
 		a.mu.Unlock()
 		return Principal{}, errUnauthorized

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/guest/client"
-	"github.com/atoll-run/atoll/internal/node/contexts"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
+	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 const (
@@ -31,35 +31,35 @@ func (s *Server) contextRoutes() []route {
 }
 
 // inContexts runs f with a sandbox that it wakes, as its contexts see it.
-func (s *Server) inContexts(r *http.Request, f func(p *place, u *contexts.Use, h *sandboxes.Handle) error) error {
+func (s *Server) inContexts(r *http.Request, f func(p *place, of codecontext.Contexts, h sandbox.Handle) error) error {
 	p, err := s.onSandbox(r, nil)
 	if err != nil {
 		return err
 	}
 	p.trail.asks(r.PathValue("context"))
-	return s.inSandbox(r.Context(), p, func(h *sandboxes.Handle) error {
-		covers, err := h.Redactor()
+	return s.inSandbox(r.Context(), p, func(h sandbox.Handle) error {
+		all, err := h.Contexts()
 		if err != nil {
 			return err
 		}
-		return f(p, &contexts.Use{Guest: contexts.Of(h.Guest()), Sandbox: h.Sandbox.ID, Env: h.Environ(nil), Limits: h.Limits(), Covers: covers}, h)
+		return f(p, all, h)
 	})
 }
 
 // onContext is inContexts for the context that a request is about.
-func (s *Server) onContext(r *http.Request, f func(p *place, u *contexts.Use, id contexts.ID) error) error {
-	return s.inContexts(r, func(p *place, u *contexts.Use, _ *sandboxes.Handle) error {
-		id, err := contexts.ParseID(r.PathValue("context"))
+func (s *Server) onContext(r *http.Request, f func(p *place, of codecontext.Contexts, id codecontext.ID) error) error {
+	return s.inContexts(r, func(p *place, of codecontext.Contexts, _ sandbox.Handle) error {
+		id, err := codecontext.ParseID(r.PathValue("context"))
 		if err != nil {
 			return err
 		}
-		return f(p, u, id)
+		return f(p, of, id)
 	})
 }
 
 func (s *Server) listContexts(w http.ResponseWriter, r *http.Request) error {
-	return s.inContexts(r, func(_ *place, u *contexts.Use, _ *sandboxes.Handle) error {
-		all, err := s.contexts.List(r.Context(), u)
+	return s.inContexts(r, func(_ *place, of codecontext.Contexts, _ sandbox.Handle) error {
+		all, err := of.List(r.Context())
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (s *Server) listContexts(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) createContext(w http.ResponseWriter, r *http.Request) error {
-	return s.inContexts(r, func(_ *place, u *contexts.Use, h *sandboxes.Handle) error {
+	return s.inContexts(r, func(_ *place, of codecontext.Contexts, h sandbox.Handle) error {
 		var in NewContext
 		if err := decodeJSON(w, r, &in); err != nil {
 			return err
@@ -85,18 +85,18 @@ func (s *Server) createContext(w http.ResponseWriter, r *http.Request) error {
 		if in.Dir != nil {
 			dir = *in.Dir
 		}
-		c, err := s.contexts.Create(r.Context(), u, *in.Language, dir)
+		c, err := of.Create(r.Context(), *in.Language, dir)
 		if err != nil {
 			return err
 		}
-		w.Header().Set("Location", sandboxesPath+"/"+string(h.Sandbox.ID)+"/contexts/"+string(c.ID))
+		w.Header().Set("Location", sandboxesPath+"/"+string(h.Sandbox().ID)+"/contexts/"+string(c.ID))
 		return writeJSON(w, http.StatusCreated, contextWire(c))
 	})
 }
 
 func (s *Server) getContext(w http.ResponseWriter, r *http.Request) error {
-	return s.onContext(r, func(_ *place, u *contexts.Use, id contexts.ID) error {
-		c, err := s.contexts.Get(r.Context(), u, id)
+	return s.onContext(r, func(_ *place, of codecontext.Contexts, id codecontext.ID) error {
+		c, err := of.Get(r.Context(), id)
 		if err != nil {
 			return err
 		}
@@ -105,8 +105,8 @@ func (s *Server) getContext(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) deleteContext(w http.ResponseWriter, r *http.Request) error {
-	return s.onContext(r, func(_ *place, u *contexts.Use, id contexts.ID) error {
-		if err := s.contexts.Delete(r.Context(), u, id); err != nil {
+	return s.onContext(r, func(_ *place, of codecontext.Contexts, id codecontext.ID) error {
+		if err := of.Delete(r.Context(), id); err != nil {
 			return err
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -115,8 +115,8 @@ func (s *Server) deleteContext(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) interruptContext(w http.ResponseWriter, r *http.Request) error {
-	return s.onContext(r, func(_ *place, u *contexts.Use, id contexts.ID) error {
-		if err := s.contexts.Interrupt(r.Context(), u, id); err != nil {
+	return s.onContext(r, func(_ *place, of codecontext.Contexts, id codecontext.ID) error {
+		if err := of.Interrupt(r.Context(), id); err != nil {
 			return err
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -125,8 +125,8 @@ func (s *Server) interruptContext(w http.ResponseWriter, r *http.Request) error 
 }
 
 func (s *Server) restartContext(w http.ResponseWriter, r *http.Request) error {
-	return s.onContext(r, func(_ *place, u *contexts.Use, id contexts.ID) error {
-		c, err := s.contexts.Restart(r.Context(), u, id)
+	return s.onContext(r, func(_ *place, of codecontext.Contexts, id codecontext.ID) error {
+		c, err := of.Restart(r.Context(), id)
 		if err != nil {
 			return err
 		}
@@ -141,8 +141,8 @@ const (
 )
 
 func (s *Server) runContext(w http.ResponseWriter, r *http.Request) error {
-	return s.inContexts(r, func(p *place, u *contexts.Use, h *sandboxes.Handle) error {
-		id, err := contexts.ParseID(r.PathValue("context"))
+	return s.inContexts(r, func(p *place, of codecontext.Contexts, h sandbox.Handle) error {
+		id, err := codecontext.ParseID(r.PathValue("context"))
 		if err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (s *Server) runContext(w http.ResponseWriter, r *http.Request) error {
 		defer out.end()
 		p.trail.asks(*in.Code)
 		p.trail.late = true // how it ended
-		res, err := s.contexts.Run(ctx, u, id, contexts.Request{Code: *in.Code, Timeout: timeout, MaxOutput: min(runOutput, p.caller.Plan.MaxOutput)}, out.take)
+		res, err := of.Run(ctx, id, codecontext.Request{Code: *in.Code, Timeout: timeout, MaxOutput: min(runOutput, p.caller.Plan.MaxOutput)}, out.take)
 		if err := p.trail.ran(ctx, id, res, err); err != nil {
 			return out.fail(err)
 		}
@@ -180,7 +180,7 @@ func (s *Server) runContext(w http.ResponseWriter, r *http.Request) error {
 			if why := h.Stopped(); why != nil {
 				err = why
 			}
-		} else if res.Status == contexts.Ended {
+		} else if res.Status == codecontext.Ended {
 			err = h.Killed(*res.Exit)
 		}
 		if err != nil {
@@ -191,20 +191,20 @@ func (s *Server) runContext(w http.ResponseWriter, r *http.Request) error {
 }
 
 // ran leaves the row of a run.
-func (t *trail) ran(ctx context.Context, id contexts.ID, res *contexts.Result, failed error) error {
+func (t *trail) ran(ctx context.Context, id codecontext.ID, res *codecontext.Result, failed error) error {
 	t.row.Tell("context_id", string(id))
 	row := &t.row
 	row.Status = audit.Error
 	switch {
 	case failed != nil:
 		row.ExitCode, row.Reason = -1, "the code was not seen to end"
-	case res.Status == contexts.OK:
+	case res.Status == codecontext.OK:
 		row.Status = audit.OK
-	case res.Status == contexts.TimedOut:
+	case res.Status == codecontext.TimedOut:
 		row.Status, row.ExitCode, row.Reason = audit.Timeout, 1, "timeout_ms was over"
-	case res.Status == contexts.Interrupted:
+	case res.Status == codecontext.Interrupted:
 		row.Status, row.ExitCode, row.Reason = audit.Cancelled, 1, "the code was interrupted"
-	case res.Status == contexts.Ended:
+	case res.Status == codecontext.Ended:
 		row.ExitCode, row.Reason = res.Exit.Code, "the code ended its interpreter"
 	default:
 		row.ExitCode, row.Reason = 1, "the code ended with an error"
@@ -224,11 +224,11 @@ type codeAnswer struct {
 	r        *http.Request
 	streamed bool
 	lines    *lines // once a streamed answer has begun
-	out      [client.Terminal][]byte
+	out      [process.Terminal][]byte
 	values   []CodeValue
 }
 
-func (a *codeAnswer) take(e contexts.Event) error {
+func (a *codeAnswer) take(e codecontext.Event) error {
 	if a.streamed && a.lines == nil {
 		a.lines = newLines(a.w, a.r, CodeEvent{Type: "keepalive"})
 	}
@@ -249,7 +249,7 @@ func (a *codeAnswer) take(e contexts.Event) error {
 
 // flush sends the output of a stream; the beginning of a character waits for its
 // end unless it is all.
-func (a *codeAnswer) flush(stream client.Stream, all bool) error {
+func (a *codeAnswer) flush(stream process.Stream, all bool) error {
 	whole := len(a.out[stream])
 	if !all {
 		whole = wholeRunes(a.out[stream])
@@ -271,14 +271,14 @@ func (a *codeAnswer) fail(err error) error {
 	return a.lines.send(CodeEvent{Type: "result", Code: body.Error, Text: body.Message})
 }
 
-func (a *codeAnswer) finish(res *contexts.Result) error {
+func (a *codeAnswer) finish(res *codecontext.Result) error {
 	body := resultWire(res)
 	if a.lines == nil {
-		body.Stdout, body.Stderr = string(a.out[client.Stdout]), string(a.out[client.Stderr])
+		body.Stdout, body.Stderr = string(a.out[process.Stdout]), string(a.out[process.Stderr])
 		body.Values = append(body.Values, a.values...)
 		return writeJSON(a.w, http.StatusOK, body)
 	}
-	for _, stream := range []client.Stream{client.Stdout, client.Stderr} {
+	for _, stream := range []process.Stream{process.Stdout, process.Stderr} {
 		if err := a.flush(stream, true); err != nil {
 			return err
 		}

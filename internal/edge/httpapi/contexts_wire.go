@@ -5,9 +5,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/edge/preview"
-	"github.com/atoll-run/atoll/internal/node/contexts"
 )
 
 // NewContext is the body that starts a code context.
@@ -18,12 +18,12 @@ type NewContext struct {
 
 // CodeContext is an interpreter that stays.
 type CodeContext struct {
-	ID        contexts.ID `json:"context_id"`
-	Language  string      `json:"language" enum:"python,node,bash"`
-	Dir       string      `json:"working_dir"`
-	Status    string      `json:"status" enum:"idle,running,ended" doc:"One that has ended has to be restarted."`
-	ExitCode  *int        `json:"exit_code" doc:"Of an interpreter that has ended."`
-	CreatedAt time.Time   `json:"created_at"`
+	ID        codecontext.ID `json:"context_id"`
+	Language  string         `json:"language" enum:"python,node,bash"`
+	Dir       string         `json:"working_dir"`
+	Status    string         `json:"status" enum:"idle,running,ended" doc:"One that has ended has to be restarted."`
+	ExitCode  *int           `json:"exit_code" doc:"Of an interpreter that has ended."`
+	CreatedAt time.Time      `json:"created_at"`
 }
 
 // CodeContexts are those of a sandbox.
@@ -93,7 +93,7 @@ func previewWire(p *preview.Preview) Preview {
 	return Preview{Port: int(p.Port), URL: p.URL, CreatedAt: p.CreatedAt.UTC()}
 }
 
-func contextWire(c *contexts.Context) CodeContext {
+func contextWire(c *codecontext.Context) CodeContext {
 	out := CodeContext{ID: c.ID, Language: string(c.ID.Language()), Dir: c.Dir, Status: "idle", CreatedAt: c.Started.UTC()}
 	switch {
 	case c.Exit != nil:
@@ -104,7 +104,7 @@ func contextWire(c *contexts.Context) CodeContext {
 	return out
 }
 
-func valueWire(d *contexts.Display) CodeValue {
+func valueWire(d *codecontext.Display) CodeValue {
 	v := CodeValue{Data: d.Data, Metadata: d.Metadata, Result: d.Result}
 	if v.Data == nil {
 		v.Data = map[string]jsontext.Value{}
@@ -115,7 +115,7 @@ func valueWire(d *contexts.Display) CodeValue {
 	return v
 }
 
-func resultWire(r *contexts.Result) *CodeResult {
+func resultWire(r *codecontext.Result) *CodeResult {
 	out := &CodeResult{
 		Status: string(r.Status), Values: []CodeValue{}, ExitCode: r.ExitCode,
 		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated, ValuesTruncated: r.DisplaysTruncated, DurationMS: r.Took.Milliseconds(),

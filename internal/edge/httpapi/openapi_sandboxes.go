@@ -5,8 +5,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/atoll-run/atoll/internal/guest/client"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
+	"github.com/atoll-run/atoll/internal/core/file"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 // sandboxes describes named sandboxes as resources.
@@ -63,7 +63,7 @@ func (d describer) sandboxes(doc *huma.OpenAPI) {
 	on(http.MethodPut, "/timeout", "setSandboxTimeout", "Say when a sandbox sleeps and when it is destroyed", nil, json(SandboxTimeout{}), one)
 	on(http.MethodPut, "/network", "setSandboxNetwork", "Say what of its environment's network a sandbox may reach", nil, json(NetworkChange{}), one)
 	on(http.MethodPost, "/sleep", "sleepSandbox", "Have a sandbox sleep at once", nil, nil, one)
-	add(http.MethodPost, sandboxPath+"/fork", "forkSandbox", "Make copies of a sandbox, processes and all", []*huma.Param{name, session, queryParam("count", "How many; 1 if not given.", integer(1, sandboxes.MaxForks))}, nil,
+	add(http.MethodPost, sandboxPath+"/fork", "forkSandbox", "Make copies of a sandbox, processes and all", []*huma.Param{name, session, queryParam("count", "How many; 1 if not given.", integer(1, sandbox.MaxForks))}, nil,
 		map[string]*huma.Response{"201": d.json("The copies, which are called after it.", SandboxList{}), "404": unknown, "409": conflict, "429": limited})
 	add(http.MethodPost, sandboxPath+"/snapshots", "createSnapshot", "Keep a sandbox as it is now",
 		[]*huma.Param{name, session, queryParam("keep_ms", "How long it is kept; as long as the server's rule says if not given.", integer(1, float64(maxKeep.Milliseconds())))}, nil,
@@ -85,7 +85,7 @@ func (d describer) sandboxes(doc *huma.OpenAPI) {
 	on(http.MethodDelete, "/files", "deleteSandboxFile", "Remove a file or folder", []*huma.Param{path, queryParam("recursive", "With all that a folder has.", boolean())}, nil, gone)
 	on(http.MethodGet, "/files/stat", "statSandboxFile", "Describe a file", []*huma.Param{path}, nil, d.json("Of a symlink, the link itself.", SandboxFile{}))
 	on(http.MethodGet, "/files/list", "listSandboxFiles", "List a folder",
-		[]*huma.Param{folder, queryParam("depth", "1, if not given, is the folder alone.", integer(1, maxDepth)), queryParam("limit", "Most entries.", integer(1, client.MaxEntries))}, nil, d.json("By path.", SandboxFiles{}))
+		[]*huma.Param{folder, queryParam("depth", "1, if not given, is the folder alone.", integer(1, maxDepth)), queryParam("limit", "Most entries.", integer(1, file.MaxEntries))}, nil, d.json("By path.", SandboxFiles{}))
 	on(http.MethodGet, "/files/watch", "watchSandboxFiles", "Follow changes of files", []*huma.Param{folder, queryParam("recursive", "Also below it.", boolean())}, nil, events("One line a change.", SandboxChange{}))
 	on(http.MethodPost, "/files/directories", "makeSandboxFolder", "Make a folder and those above it", []*huma.Param{path}, nil, d.json("The folder.", SandboxFile{}))
 	on(http.MethodPost, "/files/move", "moveSandboxFile", "Rename a file or folder",

@@ -3,7 +3,7 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 // sleepSandbox has a sandbox sleep at once; its next use wakes it.
@@ -31,7 +31,7 @@ func (s *Server) forkSandbox(w http.ResponseWriter, r *http.Request) error {
 	if err := noBody(r); err != nil {
 		return err
 	}
-	count, err := queryInt(p.query, "count", 1, 1, sandboxes.MaxForks)
+	count, err := queryInt(p.query, "count", 1, 1, sandbox.MaxForks)
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/guest/client"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
+	"github.com/atoll-run/atoll/internal/core/file"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 // filePath is the parameter that says which file is meant. Its value is bytes.
@@ -35,7 +35,7 @@ func (s *Server) getSandboxFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.inSandbox(r.Context(), p, func(h *sandboxes.Handle) error {
+	return s.inSandbox(r.Context(), p, func(h sandbox.Handle) error {
 		info, begun, err := h.Guest().Read(r.Context(), at, 0, -1)
 		if err != nil {
 			return err
@@ -64,7 +64,7 @@ func (s *Server) putSandboxFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var o client.CreateOptions
+	var o file.CreateOptions
 	if o.Append, err = queryBool(p.query, "append"); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (s *Server) putSandboxFile(w http.ResponseWriter, r *http.Request) error {
 		}
 		o.Mode = fs.FileMode(mode)
 	}
-	return s.inSandbox(r.Context(), p, func(h *sandboxes.Handle) error {
+	return s.inSandbox(r.Context(), p, func(h sandbox.Handle) error {
 		size, err := h.Guest().Create(r.Context(), at, o, &upload{r: r.Body, conn: http.NewResponseController(w)})
 		if err != nil {
 			return err
@@ -93,7 +93,7 @@ func (s *Server) deleteSandboxFile(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	return s.inSandbox(r.Context(), p, func(h *sandboxes.Handle) error {
+	return s.inSandbox(r.Context(), p, func(h sandbox.Handle) error {
 		if err := h.Guest().Remove(r.Context(), at, recursive); err != nil {
 			return err
 		}
@@ -107,12 +107,12 @@ func (s *Server) statSandboxFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.inSandbox(r.Context(), p, func(h *sandboxes.Handle) error {
+	return s.inSandbox(r.Context(), p, func(h sandbox.Handle) error {
 		return s.showSandboxFile(r.Context(), w, h, at, http.StatusOK)
 	})
 }
 
-func (s *Server) showSandboxFile(ctx context.Context, w http.ResponseWriter, h *sandboxes.Handle, at string, status int) error {
+func (s *Server) showSandboxFile(ctx context.Context, w http.ResponseWriter, h sandbox.Handle, at string, status int) error {
 	info, err := h.Guest().Stat(ctx, at)
 	if err != nil {
 		return err
@@ -132,12 +132,12 @@ func (s *Server) listSandboxFiles(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	limit, err := queryInt(p.query, "limit", client.MaxEntries, 1, client.MaxEntries)
+	limit, err := queryInt(p.query, "limit", file.MaxEntries, 1, file.MaxEntries)
 	if err != nil {
 		return err
 	}
-	return s.inSandbox(r.Context(), p, func(h *sandboxes.Handle) error {
-		found, err := h.Guest().List(r.Context(), p.folder(), client.ListOptions{Depth: int(depth), Limit: int(limit)})
+	return s.inSandbox(r.Context(), p, func(h sandbox.Handle) error {
+		found, err := h.Guest().List(r.Context(), p.folder(), file.ListOptions{Depth: int(depth), Limit: int(limit)})
 		if err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (s *Server) makeSandboxFolder(w http.ResponseWriter, r *http.Request) error
 	if err := noBody(r); err != nil {
 		return err
 	}
-	return s.inSandbox(r.Context(), p, func(h *sandboxes.Handle) error {
+	return s.inSandbox(r.Context(), p, func(h sandbox.Handle) error {
 		if err := h.Guest().Mkdir(r.Context(), at); err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (s *Server) moveSandboxFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.inSandbox(r.Context(), p, func(h *sandboxes.Handle) error {
+	return s.inSandbox(r.Context(), p, func(h sandbox.Handle) error {
 		if err := h.Guest().Move(r.Context(), from, to, replace); err != nil {
 			return err
 		}
@@ -203,7 +203,7 @@ func (s *Server) packSandbox(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.inSandbox(r.Context(), p, func(h *sandboxes.Handle) error {
+	return s.inSandbox(r.Context(), p, func(h sandbox.Handle) error {
 		archive, err := h.Guest().Pack(r.Context(), at)
 		if err != nil {
 			return err
@@ -226,7 +226,7 @@ func (s *Server) unpackSandbox(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.inSandbox(r.Context(), p, func(h *sandboxes.Handle) error {
+	return s.inSandbox(r.Context(), p, func(h sandbox.Handle) error {
 		got, err := h.Guest().Unpack(r.Context(), at, &upload{r: r.Body, conn: http.NewResponseController(w)})
 		if err != nil {
 			return err
@@ -250,7 +250,7 @@ func (s *Server) watchSandboxFiles(w http.ResponseWriter, r *http.Request) error
 	p.trail.asks(p.folder())
 	ctx, stop := s.living(r.Context())
 	defer stop()
-	return s.inSandbox(ctx, p, func(h *sandboxes.Handle) error {
+	return s.inSandbox(ctx, p, func(h sandbox.Handle) error {
 		changes, err := h.Guest().Watch(ctx, p.folder(), recursive)
 		if err != nil {
 			return err

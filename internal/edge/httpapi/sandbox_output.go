@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/redact"
-	"github.com/atoll-run/atoll/internal/guest/client"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 // rewind is how much output ahead of a cursor is read again, so that what stands
@@ -19,25 +19,25 @@ const rewind = 64 << 10
 
 // view is the output of a process as its callers see it, from a place on.
 type view struct {
-	after client.Seq // nothing before it is shown
-	at    client.Seq // taken so far
-	text  bool       // no character is cut in two
+	after process.Seq // nothing before it is shown
+	at    process.Seq // taken so far
+	text  bool        // no character is cut in two
 
 	pair     *redact.Pair
 	terminal *redact.Stream
-	seen     [client.Control][]byte // covered and to be shown, by Stream
-	held     [client.Control][]byte // of text: the beginning of a character
+	seen     [process.Control][]byte // covered and to be shown, by Stream
+	held     [process.Control][]byte // of text: the beginning of a character
 }
 
-func newView(covers *redact.Set, after client.Seq, text bool) *view {
+func newView(covers *redact.Set, after process.Seq, text bool) *view {
 	v := &view{after: after, at: max(0, after-rewind), text: text}
-	v.pair = covers.Pair(v.see(client.Stdout), v.see(client.Stderr))
-	v.terminal = covers.Stream(v.see(client.Terminal))
+	v.pair = covers.Pair(v.see(process.Stdout), v.see(process.Stderr))
+	v.terminal = covers.Stream(v.see(process.Terminal))
 	return v
 }
 
 // see takes covered bytes of a stream, unless they are from before the place.
-func (v *view) see(s client.Stream) func([]byte) {
+func (v *view) see(s process.Stream) func([]byte) {
 	return func(p []byte) {
 		if v.at >= v.after {
 			v.seen[s] = append(v.seen[s], p...)
@@ -46,16 +46,16 @@ func (v *view) see(s client.Stream) func([]byte) {
 }
 
 // take takes a chunk, and returns how many bytes ahead of it are missing.
-func (v *view) take(c client.Chunk) (missing int64) {
-	begin := c.Seq - client.Seq(len(c.Data))
+func (v *view) take(c process.Chunk) (missing int64) {
+	begin := c.Seq - process.Seq(len(c.Data))
 	if gap := begin - max(v.at, v.after); gap > 0 {
 		missing = int64(gap)
 		v.flush()
 	}
 	v.at = begin
-	if before := int(min(v.after-begin, client.Seq(len(c.Data)))); before > 0 {
+	if before := int(min(v.after-begin, process.Seq(len(c.Data)))); before > 0 {
 		v.write(c.Stream, c.Data[:before])
-		v.at += client.Seq(before)
+		v.at += process.Seq(before)
 		c.Data = c.Data[before:]
 	}
 	if len(c.Data) > 0 {
@@ -65,13 +65,13 @@ func (v *view) take(c client.Chunk) (missing int64) {
 	return missing
 }
 
-func (v *view) write(s client.Stream, p []byte) {
+func (v *view) write(s process.Stream, p []byte) {
 	switch s {
-	case client.Stdout:
+	case process.Stdout:
 		v.pair.Write(redact.Stdout, p)
-	case client.Stderr:
+	case process.Stderr:
 		v.pair.Write(redact.Stderr, p)
-	case client.Terminal:
+	case process.Terminal:
 		v.terminal.Write(p)
 	}
 }
@@ -83,7 +83,7 @@ func (v *view) flush() {
 }
 
 // shown returns what there is to show of a stream. all is for its end.
-func (v *view) shown(s client.Stream, all bool) []byte {
+func (v *view) shown(s process.Stream, all bool) []byte {
 	data := append(v.held[s], v.seen[s]...)
 	v.seen[s], v.held[s] = v.seen[s][:0], nil
 	if v.text && !all {
@@ -115,12 +115,12 @@ func (s *Server) followProcess(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, stop := s.living(r.Context())
 	defer stop()
-	return s.inSandbox(ctx, p, func(h *sandboxes.Handle) error {
+	return s.inSandbox(ctx, p, func(h sandbox.Handle) error {
 		covers, err := h.Redactor()
 		if err != nil {
 			return err
 		}
-		v := newView(covers, client.Seq(after), encoding != "base64")
+		v := newView(covers, process.Seq(after), encoding != "base64")
 		out, err := h.Guest().Follow(ctx, id, v.at)
 		if err != nil {
 			return err
@@ -137,20 +137,20 @@ const maxCursor = 1 << 53
 // follower sends the output of a process to one client.
 type follower struct {
 	*view
-	of     *sandboxes.Handle
-	out    *client.Output
+	of     sandbox.Handle
+	out    process.Output
 	lines  *lines
 	cursor int64 // up to which the client has everything
 }
 
 func (f *follower) run(ctx context.Context, follow bool) error {
-	last := f.out.Process().Last
-	for follow || f.at < last || f.out.Process().Exit != nil {
+	last := f.out.Info().Last
+	for follow || f.at < last || f.out.Info().Exit != nil {
 		chunk, err := f.out.Next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return f.exit()
-		case errors.Is(err, client.ErrGone) && ctx.Err() == nil && f.of.Stopped() != nil:
+		case errors.Is(err, process.ErrGone) && ctx.Err() == nil && f.of.Stopped() != nil:
 			return f.lines.send(ProcessEvent{Type: "stopped", Reason: reason(f.of.Stopped()), Cursor: f.cursor})
 		case err != nil:
 			return errors.Join(err, context.Cause(ctx))
@@ -165,8 +165,8 @@ func (f *follower) run(ctx context.Context, follow bool) error {
 
 // send sends what there is to show. last is the stream of the newest bytes; only
 // with the last of several events has the client everything up to here.
-func (f *follower) send(last client.Stream, missing int64, all bool) error {
-	for _, s := range []client.Stream{client.Stdout, client.Stderr, client.Terminal} {
+func (f *follower) send(last process.Stream, missing int64, all bool) error {
+	for _, s := range []process.Stream{process.Stdout, process.Stderr, process.Terminal} {
 		if s != last {
 			if err := f.event(s, 0, f.cursor, all); err != nil {
 				return err
@@ -181,8 +181,8 @@ func (f *follower) send(last client.Stream, missing int64, all bool) error {
 	return nil
 }
 
-func (f *follower) event(s client.Stream, missing, cursor int64, all bool) error {
-	if s > client.Terminal {
+func (f *follower) event(s process.Stream, missing, cursor int64, all bool) error {
+	if s > process.Terminal {
 		return nil // how a host and its interpreter talk
 	}
 	data := f.shown(s, all)
@@ -200,7 +200,7 @@ func (f *follower) event(s client.Stream, missing, cursor int64, all bool) error
 func (f *follower) exit() error {
 	f.at = max(f.at, f.after) // what is held is from behind the place
 	f.flush()
-	if err := f.send(client.Stdout, 0, true); err != nil {
+	if err := f.send(process.Stdout, 0, true); err != nil {
 		return err
 	}
 	e := f.out.Exit()

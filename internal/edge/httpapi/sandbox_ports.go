@@ -3,7 +3,7 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 func (s *Server) listSandboxPorts(w http.ResponseWriter, r *http.Request) error {
@@ -11,7 +11,7 @@ func (s *Server) listSandboxPorts(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	return s.inSandbox(r.Context(), p, func(h *sandboxes.Handle) error {
+	return s.inSandbox(r.Context(), p, func(h sandbox.Handle) error {
 		found, err := h.Guest().Listening(r.Context())
 		if err != nil {
 			return err

@@ -14,8 +14,8 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/guest/client"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
+	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 const processPath = sandboxPath + "/processes/{process}"
@@ -23,7 +23,7 @@ const processPath = sandboxPath + "/processes/{process}"
 var processID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // onProcess finds the caller, the sandbox and the process.
-func (s *Server) onProcess(r *http.Request, known ...string) (*place, client.ProcessID, error) {
+func (s *Server) onProcess(r *http.Request, known ...string) (*place, process.ID, error) {
 	p, err := s.onSandbox(r, nil, known...)
 	if err != nil {
 		return nil, "", err
@@ -33,7 +33,7 @@ func (s *Server) onProcess(r *http.Request, known ...string) (*place, client.Pro
 		return nil, "", fault.New(fault.NotFound, "there is no process %s", quoteName(id))
 	}
 	p.trail.asks(id)
-	return p, client.ProcessID(id), nil
+	return p, process.ID(id), nil
 }
 
 func (s *Server) startProcess(w http.ResponseWriter, r *http.Request) error {
@@ -49,27 +49,29 @@ func (s *Server) startProcess(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.inSandbox(r.Context(), p, func(h *sandboxes.Handle) error {
+	return s.inSandbox(r.Context(), p, func(h sandbox.Handle) error {
 		started, err := begin(r.Context(), p, h, spec, plain(in.EnvVars))
 		if err != nil {
 			return err
 		}
-		w.Header().Set("Location", sandboxesPath+"/"+string(h.Sandbox.ID)+"/processes/"+string(started.ID))
+		w.Header().Set("Location", sandboxesPath+"/"+string(h.Sandbox().ID)+"/processes/"+string(started.ID))
 		return writeJSON(w, http.StatusCreated, processWire(h, started))
 	})
 }
 
 // begin starts a process.
-func begin(ctx context.Context, p *place, h *sandboxes.Handle, spec client.ProcessSpec, env map[string]string) (client.Process, error) {
+func begin(ctx context.Context, p *place, h sandbox.Handle, spec process.Spec, env map[string]string) (process.Info, error) {
 	p.trail.asks(spec.Shell)
 	if spec.Shell == "" {
 		p.trail.asks(strings.Join(spec.Argv, "\x00"))
 	}
-	spec.Env, spec.Limits = h.Environ(env), h.Limits()
+	for name, value := range env {
+		spec.Env = append(spec.Env, name+"="+value)
+	}
 	return h.Guest().Start(ctx, spec)
 }
 
-func (in *NewProcess) domain() (spec client.ProcessSpec, err error) {
+func (in *NewProcess) domain() (spec process.Spec, err error) {
 	switch {
 	case (in.Command == nil) == (len(in.Argv) == 0):
 		return spec, invalid("give command or argv, one of them")
@@ -100,7 +102,7 @@ func (in *NewProcess) domain() (spec client.ProcessSpec, err error) {
 		if in.Terminal.Rows == 0 || in.Terminal.Columns == 0 {
 			return spec, invalid("terminal needs rows and columns, both at least 1")
 		}
-		spec.Input, spec.Terminal = false, &client.Size{Rows: in.Terminal.Rows, Columns: in.Terminal.Columns}
+		spec.Input, spec.Terminal = false, &process.Size{Rows: in.Terminal.Rows, Columns: in.Terminal.Columns}
 	}
 	return spec, nil
 }
@@ -110,7 +112,7 @@ func (s *Server) listProcesses(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.inSandbox(r.Context(), p, func(h *sandboxes.Handle) error {
+	return s.inSandbox(r.Context(), p, func(h sandbox.Handle) error {
 		all, err := h.Guest().Processes(r.Context())
 		if err != nil {
 			return err
@@ -128,10 +130,10 @@ func (s *Server) getProcess(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.inSandbox(r.Context(), p, func(h *sandboxes.Handle) error { return s.showProcess(r.Context(), w, h, id) })
+	return s.inSandbox(r.Context(), p, func(h sandbox.Handle) error { return s.showProcess(r.Context(), w, h, id) })
 }
 
-func (s *Server) showProcess(ctx context.Context, w http.ResponseWriter, h *sandboxes.Handle, id client.ProcessID) error {
+func (s *Server) showProcess(ctx context.Context, w http.ResponseWriter, h sandbox.Handle, id process.ID) error {
 	found, err := h.Guest().Process(ctx, id)
 	if err != nil {
 		return err
@@ -145,7 +147,7 @@ func (s *Server) deleteProcess(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.inSandbox(r.Context(), p, func(h *sandboxes.Handle) error {
+	return s.inSandbox(r.Context(), p, func(h sandbox.Handle) error {
 		if err := h.Guest().Discard(r.Context(), id); err != nil {
 			return err
 		}
@@ -168,7 +170,7 @@ func (s *Server) waitProcess(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, stop := s.living(r.Context())
 	defer stop()
-	return s.inSandbox(ctx, p, func(h *sandboxes.Handle) error {
+	return s.inSandbox(ctx, p, func(h sandbox.Handle) error {
 		wait, cancel := context.WithTimeout(ctx, time.Duration(ms)*time.Millisecond)
 		defer cancel()
 		if _, err := h.Guest().Wait(wait, id); err != nil && wait.Err() == nil {
@@ -189,7 +191,7 @@ func (s *Server) writeProcess(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, stop := s.living(r.Context())
 	defer stop()
-	return s.inSandbox(ctx, p, func(h *sandboxes.Handle) error {
+	return s.inSandbox(ctx, p, func(h sandbox.Handle) error {
 		in := &upload{r: r.Body, conn: http.NewResponseController(w)}
 		var sent int64
 		piece := make([]byte, outputPiece)
@@ -233,7 +235,7 @@ func (s *Server) signalProcess(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.inSandbox(r.Context(), p, func(h *sandboxes.Handle) error {
+	return s.inSandbox(r.Context(), p, func(h sandbox.Handle) error {
 		if err := h.Guest().Signal(r.Context(), id, sig, in.Group == nil || *in.Group); err != nil {
 			return err
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/atoll-run/atoll/internal/guest/client"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
+	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 // TerminalMessage is a text message of a terminal's WebSocket; binary ones are
@@ -49,7 +49,7 @@ func (s *Server) openTerminal(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id := client.ProcessID(p.query.Get("process"))
+	id := process.ID(p.query.Get("process"))
 	switch {
 	case p.query.Has("process") && !processID.MatchString(string(id)):
 		return invalid("process must be the process_id of a terminal")
@@ -68,10 +68,10 @@ func (s *Server) openTerminal(w http.ResponseWriter, r *http.Request) error {
 	defer stop()
 	ctx, free := whileVouched(ctx)
 	defer free()
-	return s.inSandbox(ctx, p, func(h *sandboxes.Handle) error {
-		size := client.Size{Rows: uint16(rows), Columns: uint16(columns)}
+	return s.inSandbox(ctx, p, func(h sandbox.Handle) error {
+		size := process.Size{Rows: uint16(rows), Columns: uint16(columns)}
 		if id == "" {
-			spec := client.ProcessSpec{Shell: p.query.Get("command"), Dir: p.query.Get("working_dir"), Terminal: &size, Lossless: true}
+			spec := process.Spec{Shell: p.query.Get("command"), Dir: p.query.Get("working_dir"), Terminal: &size, Lossless: true}
 			if spec.Shell == "" {
 				spec.Shell = login
 			}
@@ -87,7 +87,7 @@ func (s *Server) openTerminal(w http.ResponseWriter, r *http.Request) error {
 		} else if err := h.Guest().Resize(ctx, id, size); err != nil {
 			return err
 		}
-		return answered(s.attach(ctx, w, r, h, id, client.Seq(after)))
+		return answered(s.attach(ctx, w, r, h, id, process.Seq(after)))
 	})
 }
 
@@ -124,7 +124,7 @@ const login = "export TERM=xterm-256color; exec $(command -v bash || echo sh) -i
 
 // attach moves bytes between a WebSocket and a terminal until one of them ends. An
 // error says that it did not begin.
-func (s *Server) attach(ctx context.Context, w http.ResponseWriter, r *http.Request, h *sandboxes.Handle, id client.ProcessID, after client.Seq) error {
+func (s *Server) attach(ctx context.Context, w http.ResponseWriter, r *http.Request, h sandbox.Handle, id process.ID, after process.Seq) error {
 	covers, err := h.Redactor()
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (s *Server) attach(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		if errors.Is(context.Cause(ctx), errKeyOver) {
 			_ = conn.Close(websocket.StatusPolicyViolation, "the API key is not valid any more; the terminal lives on")
 		}
-		s.log.DebugContext(ctx, "terminal left", "sandbox_id", string(h.Sandbox.ID), "error", err)
+		s.log.DebugContext(ctx, "terminal left", "sandbox_id", string(h.Sandbox().ID), "error", err)
 		return nil
 	}
 	exit := out.Exit()
@@ -172,8 +172,8 @@ func (s *Server) attach(ctx context.Context, w http.ResponseWriter, r *http.Requ
 // terminal is one client of one terminal.
 type terminal struct {
 	conn  *websocket.Conn
-	guest *client.Client
-	id    client.ProcessID
+	guest sandbox.Guest
+	id    process.ID
 }
 
 func (t *terminal) tell(ctx context.Context, m TerminalMessage) error {
@@ -209,15 +209,15 @@ func (t *terminal) typed(ctx context.Context) error {
 			_ = t.conn.Close(websocket.StatusPolicyViolation, `want {"type":"resize","rows":24,"columns":80}; what is typed goes in binary messages`)
 			return errors.New("the client sent no message that a terminal knows")
 		}
-		if err := t.guest.Resize(ctx, t.id, client.Size{Rows: m.Rows, Columns: m.Columns}); err != nil {
+		if err := t.guest.Resize(ctx, t.id, process.Size{Rows: m.Rows, Columns: m.Columns}); err != nil {
 			return err
 		}
 	}
 }
 
 // show sends what the terminal shows, until its process ends.
-func (t *terminal) show(ctx context.Context, v *view, out *client.Output) error {
-	chunks := make(chan client.Chunk)
+func (t *terminal) show(ctx context.Context, v *view, out process.Output) error {
+	chunks := make(chan process.Chunk)
 	failed := make(chan error, 1)
 	taken := make(chan struct{})
 	go func() {
@@ -263,7 +263,7 @@ func (t *terminal) show(ctx context.Context, v *view, out *client.Output) error 
 
 // sent sends what there is to show.
 func (t *terminal) sent(ctx context.Context, v *view) error {
-	data := v.shown(client.Terminal, true)
+	data := v.shown(process.Terminal, true)
 	if len(data) == 0 {
 		return nil
 	}

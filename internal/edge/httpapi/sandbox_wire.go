@@ -11,9 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/core/file"
+	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/storage"
-	"github.com/atoll-run/atoll/internal/guest/client"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 // Sandbox is a named sandbox.
@@ -89,7 +90,7 @@ type SandboxPorts struct {
 // Millis is a whole number of milliseconds.
 type Millis = Seconds
 
-func sandboxWire(sb *sandboxes.Sandbox) Sandbox {
+func sandboxWire(sb *sandbox.Sandbox) Sandbox {
 	out := Sandbox{
 		ID: string(sb.ID), Name: sb.Name, Session: sb.Session, Image: sb.Asked, Status: string(sb.Status()), Detail: sb.Detail, Kept: string(sb.Sleep),
 		Limits: limitsWire(sb.Limits), DiskSize: sb.Disk, Network: permissionsWire(sb.Permissions).Network, Mounts: append([]string{}, storage.Labels(sb.Mounts)...), CreatedAt: sb.CreatedAt.UTC(), UsedAt: sb.UsedAt.UTC(),
@@ -147,9 +148,9 @@ type SandboxChange struct {
 	IsDirectory bool   `json:"is_directory,omitzero"`
 }
 
-var kindNames = map[client.Kind]string{client.File: "file", client.Folder: "directory", client.Link: "symlink", client.Other: "other"}
+var kindNames = map[file.Kind]string{file.Regular: "file", file.Folder: "directory", file.Link: "symlink", file.Other: "other"}
 
-func sandboxFileWire(f client.FileInfo) SandboxFile {
+func sandboxFileWire(f file.Info) SandboxFile {
 	name, raw := pathWire(f.Path)
 	return SandboxFile{
 		Name: path.Base(name), Path: name, PathBase64: raw, Kind: kindNames[f.Kind], Size: f.Size, Mode: fmt.Sprintf("%04o", f.Mode.Perm()),
@@ -235,10 +236,10 @@ type ProcessEvent struct {
 	Cursor   int64  `json:"cursor" doc:"Give it as after to go on behind this event."`
 }
 
-func processWire(h *sandboxes.Handle, p client.Process) SandboxProcess {
+func processWire(h sandbox.Handle, p process.Info) SandboxProcess {
 	out := SandboxProcess{
 		ID: string(p.ID), PID: p.PID, Argv: make([]string, len(p.Argv)), WorkingDir: strings.ToValidUTF8(p.Dir, "\ufffd"), State: "running", Stdin: p.Input || p.Terminal, Terminal: p.Terminal,
-		StartedAt: p.Started.UTC(), StdoutBytes: p.Written[client.Stdout] + p.Written[client.Terminal], StderrBytes: p.Written[client.Stderr],
+		StartedAt: p.Started.UTC(), StdoutBytes: p.Written[process.Stdout] + p.Written[process.Terminal], StderrBytes: p.Written[process.Stderr],
 		FirstCursor: int64(p.First), LastCursor: int64(p.Last),
 	}
 	for i, arg := range p.Argv {

@@ -9,30 +9,19 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/guest/client"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
-// Sandboxes are the named sandboxes; a named.Manager is.
+// Sandboxes are the named sandboxes, whichever machine has them; a directory.Directory is.
 type Sandboxes interface {
-	Ensure(ctx context.Context, p *tenant.Principal, session, name string, spec *sandboxes.Spec) (sb *sandboxes.Sandbox, created bool, err error)
-	Use(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandboxes.Handle, error)
-	Get(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandboxes.Sandbox, error)
-	List(ctx context.Context, p *tenant.Principal, session string) ([]*sandboxes.Sandbox, error)
-	Update(ctx context.Context, p *tenant.Principal, session, nameOrID string, c sandboxes.Change) (*sandboxes.Sandbox, error)
-	Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error
-	Usage(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sandboxes.Usage, error)
-	Sleep(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandboxes.Sandbox, error)
-	Fork(ctx context.Context, p *tenant.Principal, session, nameOrID string, count int) ([]*sandboxes.Sandbox, error)
-	Snapshot(ctx context.Context, p *tenant.Principal, session, nameOrID string, keep time.Duration) (*sandboxes.Snapshot, error)
-	GetSnapshot(ctx context.Context, p *tenant.Principal, id sandboxes.SnapshotID) (*sandboxes.Snapshot, error)
-	ListSnapshots(ctx context.Context, p *tenant.Principal, cursor string, limit int) (page []*sandboxes.Snapshot, next string, err error)
-	DeleteSnapshot(ctx context.Context, p *tenant.Principal, id sandboxes.SnapshotID) error
-	Orphans(ctx context.Context) ([]runtime.ID, error)
-	Reap(ctx context.Context) ([]runtime.ID, error)
-	Record(ctx context.Context, p *tenant.Principal, c sandboxes.Call) error
+	sandbox.Node
+	GetSnapshot(ctx context.Context, p *tenant.Principal, id sandbox.SnapshotID) (*sandbox.Snapshot, error)
+	ListSnapshots(ctx context.Context, p *tenant.Principal, cursor string, limit int) (page []*sandbox.Snapshot, next string, err error)
+	DeleteSnapshot(ctx context.Context, p *tenant.Principal, id sandbox.SnapshotID) error
+	Record(ctx context.Context, p *tenant.Principal, c sandbox.Call) error
 }
 
 const (
@@ -99,10 +88,10 @@ func (s *Server) onSandbox(r *http.Request, raw []string, known ...string) (*pla
 	if err != nil {
 		return nil, err
 	}
-	p := &place{caller: caller, session: sandboxes.Default, name: r.PathValue("sandbox"), query: q, trail: trailOf(r.Context())}
+	p := &place{caller: caller, session: sandbox.Default, name: r.PathValue("sandbox"), query: q, trail: trailOf(r.Context())}
 	if q.Has("session") {
 		p.session = q.Get("session")
-		if err := sandboxes.CheckSession(p.session); err != nil { // also where an id makes it superfluous
+		if err := sandbox.CheckSession(p.session); err != nil { // also where an id makes it superfluous
 			return nil, err
 		}
 	}
@@ -116,22 +105,22 @@ func (s *Server) onSandbox(r *http.Request, raw []string, known ...string) (*pla
 }
 
 // inSandbox runs f with a sandbox that it wakes.
-func (s *Server) inSandbox(ctx context.Context, p *place, f func(h *sandboxes.Handle) error) error {
+func (s *Server) inSandbox(ctx context.Context, p *place, f func(h sandbox.Handle) error) error {
 	h, err := s.sandboxes.Use(ctx, p.caller, p.session, p.name)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
 	if p.trail != nil {
-		p.trail.on(h.Sandbox)
+		p.trail.on(h.Sandbox())
 		p.trail.begun = true
 	}
 	err = f(h)
-	if errors.Is(err, client.ErrGone) || errors.Is(err, client.ErrProtocol) {
+	if errors.Is(err, process.ErrGone) {
 		if why := h.Stopped(); why != nil {
 			return why
 		}
-		return fault.Wrap(fault.Conflict, err, "the sandbox went away during the call, which may be done in part; GET "+sandboxesPath+"/"+string(h.Sandbox.ID)+" says whether it is there")
+		return fault.Wrap(fault.Conflict, err, "the sandbox went away during the call, which may be done in part; GET "+sandboxesPath+"/"+string(h.Sandbox().ID)+" says whether it is there")
 	}
 	return err
 }
@@ -148,11 +137,11 @@ func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
 	if in.Name == nil {
 		return invalid("name is required")
 	}
-	session := sandboxes.Default
+	session := sandbox.Default
 	if in.Session != nil {
 		session = *in.Session
 	}
-	if err := sandboxes.CheckSession(session); err != nil {
+	if err := sandbox.CheckSession(session); err != nil {
 		return err
 	}
 	t := trailOf(r.Context())
@@ -180,8 +169,8 @@ func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, status, sandboxWire(sb))
 }
 
-func (in *NewSandbox) domain(caller *tenant.Principal) (*sandboxes.Spec, error) {
-	spec := &sandboxes.Spec{Env: plain(in.EnvVars)}
+func (in *NewSandbox) domain(caller *tenant.Principal) (*sandbox.Spec, error) {
+	spec := &sandbox.Spec{Env: plain(in.EnvVars)}
 	if err := execution.CheckEnv(spec.Env); err != nil {
 		return nil, err
 	}
@@ -198,7 +187,7 @@ func (in *NewSandbox) domain(caller *tenant.Principal) (*sandboxes.Spec, error) 
 		return nil, err
 	}
 	if in.Snapshot != nil {
-		if spec.Snapshot = sandboxes.SnapshotID(*in.Snapshot); !spec.Snapshot.Valid() {
+		if spec.Snapshot = sandbox.SnapshotID(*in.Snapshot); !spec.Snapshot.Valid() {
 			return nil, invalid("snapshot must be the snapshot_id of a snapshot, snap- and 16 hexadecimal digits")
 		}
 	}
@@ -285,7 +274,7 @@ func (s *Server) deleteSandbox(w http.ResponseWriter, r *http.Request) error {
 }
 
 // changed reads a request that changes a sandbox, and answers with it.
-func changed[T any](s *Server, w http.ResponseWriter, r *http.Request, change func(p *place, in *T) (sandboxes.Change, error)) error {
+func changed[T any](s *Server, w http.ResponseWriter, r *http.Request, change func(p *place, in *T) (sandbox.Change, error)) error {
 	p, err := s.onSandbox(r, nil)
 	if err != nil {
 		return err
@@ -306,7 +295,7 @@ func changed[T any](s *Server, w http.ResponseWriter, r *http.Request, change fu
 }
 
 func (s *Server) putSandboxTimeout(w http.ResponseWriter, r *http.Request) error {
-	return changed(s, w, r, func(_ *place, in *SandboxTimeout) (c sandboxes.Change, err error) {
+	return changed(s, w, r, func(_ *place, in *SandboxTimeout) (c sandbox.Change, err error) {
 		if in.TimeoutMS == nil && in.SleepAfterMS == nil {
 			return c, invalid("give timeout_ms, sleep_after_ms or both")
 		}
@@ -329,9 +318,9 @@ func (s *Server) putSandboxTimeout(w http.ResponseWriter, r *http.Request) error
 }
 
 func (s *Server) putSandboxNetwork(w http.ResponseWriter, r *http.Request) error {
-	return changed(s, w, r, func(p *place, in *NetworkChange) (c sandboxes.Change, err error) {
+	return changed(s, w, r, func(p *place, in *NetworkChange) (c sandbox.Change, err error) {
 		policy, err := in.over(p.caller.Environment.Permissions.Network)
-		return sandboxes.Change{Network: &policy}, err
+		return sandbox.Change{Network: &policy}, err
 	})
 }
 

@@ -25,7 +25,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/thread"
 	"github.com/atoll-run/atoll/internal/core/usage"
-	"github.com/atoll-run/atoll/internal/node/contexts"
 )
 
 // Authenticator finds out who calls. It fails with an Unauthorized fault.
@@ -94,7 +93,6 @@ type Server struct {
 	tools       *tools.Set
 	sandboxes   Sandboxes
 	ports       OpenPorts
-	contexts    *contexts.Contexts
 
 	previews Previews
 	folders  Folders
@@ -133,7 +131,6 @@ func New(cfg Config) (*Server, error) {
 		tools:       cfg.Tools,
 		sandboxes:   cfg.Sandboxes,
 		ports:       cfg.Ports,
-		contexts:    contexts.New(),
 		previews:    cfg.Previews,
 		folders:     cfg.Folders,
 

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 const (
@@ -78,7 +78,7 @@ func (s *Server) listSnapshots(w http.ResponseWriter, r *http.Request) error {
 }
 
 // onSnapshot finds the caller, and which snapshot is meant.
-func (s *Server) onSnapshot(r *http.Request) (*tenant.Principal, sandboxes.SnapshotID, error) {
+func (s *Server) onSnapshot(r *http.Request) (*tenant.Principal, sandbox.SnapshotID, error) {
 	caller, err := s.authorize(r, tenant.ScopeSandboxes)
 	if err != nil {
 		return nil, "", err
@@ -86,7 +86,7 @@ func (s *Server) onSnapshot(r *http.Request) (*tenant.Principal, sandboxes.Snaps
 	if _, err := parseQuery(r); err != nil {
 		return nil, "", err
 	}
-	id := sandboxes.SnapshotID(r.PathValue("snapshot"))
+	id := sandbox.SnapshotID(r.PathValue("snapshot"))
 	if !id.Valid() {
 		return nil, "", fault.New(fault.NotFound, "there is no snapshot %.80q", id)
 	}
@@ -140,9 +140,9 @@ type SnapshotPage struct {
 	NextPage *string    `json:"next_page" doc:"Give it as page to get the next part; null at the end."`
 }
 
-func snapshotWire(sn *sandboxes.Snapshot) Snapshot {
+func snapshotWire(sn *sandbox.Snapshot) Snapshot {
 	out := Snapshot{
-		ID: string(sn.ID), SandboxID: string(sn.Sandbox), Name: sn.Name, Session: sn.Session, Image: sn.Asked, Memory: sn.Kept.Memory, Detail: sn.Detail,
+		ID: string(sn.ID), SandboxID: string(sn.Sandbox), Name: sn.Name, Session: sn.Session, Image: sn.Asked, Memory: sn.Kept.Checkpoint, Detail: sn.Detail,
 		Limits: limitsWire(sn.Limits), SizeBytes: sn.Kept.Bytes, DiskBytes: sn.Kept.Disk, CreatedAt: sn.CreatedAt.UTC(),
 	}
 	if out.Image == "" {

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 // act is one method of a path of named sandboxes.
@@ -53,9 +53,9 @@ func (s *Server) acts(all []act) []route {
 // trail is what the audit trail will tell of a request. A nil one is that of a
 // request which leaves no row.
 type trail struct {
-	record func(context.Context, *tenant.Principal, sandboxes.Call) error
+	record func(context.Context, *tenant.Principal, sandbox.Call) error
 	caller *tenant.Principal // nil until the key was found to be valid
-	row    sandboxes.Call
+	row    sandbox.Call
 	begun  bool  // a sandbox was asked to do something
 	late   bool  // the row is left when all is over, not ahead of the answer
 	left   bool  // the row is, or none is to be
@@ -73,7 +73,7 @@ func trailOf(ctx context.Context) *trail {
 // at its end: an answer whose row could not be written is not given.
 func (s *Server) trailed(source string, serve handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) (err error) {
-		t := &trail{record: s.sandboxes.Record, row: sandboxes.Call{TraceID: traceOf(w), Source: source, Began: time.Now()}}
+		t := &trail{record: s.sandboxes.Record, row: sandbox.Call{TraceID: traceOf(w), Source: source, Began: time.Now()}}
 		ctx := r.Context()
 		defer func() {
 			if p := recover(); p != nil {
@@ -97,7 +97,7 @@ func (t *trail) by(caller *tenant.Principal, session, command string) {
 }
 
 // on notes which sandbox is meant.
-func (t *trail) on(sb *sandboxes.Sandbox) {
+func (t *trail) on(sb *sandbox.Sandbox) {
 	if t != nil {
 		t.row.Session, t.row.Mounts = sb.Session, storage.Labels(sb.Mounts)
 		t.row.On(sb)

@@ -18,9 +18,9 @@ import (
 
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	edgemcp "github.com/atoll-run/atoll/internal/edge/mcp"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 // kit is a Server behind HTTP, over tools whose calls a test answers. What
@@ -36,7 +36,7 @@ type kit struct {
 	mu        sync.Mutex
 	cancelled []string            // guarded by mu; trace ids
 	pools     map[string][]string // guarded by mu; names of sandboxes by session
-	rows      []sandboxes.Call    // guarded by mu; of the audit trail
+	rows      []sandbox.Call      // guarded by mu; of the audit trail
 }
 
 // keys are the callers of a kit, by their tokens.
@@ -120,16 +120,16 @@ func (k *kit) CallApart(ctx context.Context, c *tools.Caller, input []byte) (any
 	return k.answer(ctx, tools.SandboxExecuteName, c, input)
 }
 
-func (k *kit) List(_ context.Context, _ *tenant.Principal, session string) (out []*sandboxes.Sandbox, err error) {
+func (k *kit) List(_ context.Context, _ *tenant.Principal, session string) (out []*sandbox.Sandbox, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, name := range k.pools[session] {
-		out = append(out, &sandboxes.Sandbox{Name: name})
+		out = append(out, &sandbox.Sandbox{Name: name})
 	}
 	return out, nil
 }
 
-func (k *kit) Record(_ context.Context, _ *tenant.Principal, c sandboxes.Call) error {
+func (k *kit) Record(_ context.Context, _ *tenant.Principal, c sandbox.Call) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.rows = append(k.rows, c)

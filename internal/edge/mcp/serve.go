@@ -16,8 +16,8 @@ import (
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 const (
@@ -109,7 +109,7 @@ func parseQuery(u *url.URL, p *tenant.Principal) (at place, stateless bool, err 
 		switch value := values[0]; name {
 		case "session":
 			at.pool, at.named = value, true
-			if err := sandboxes.CheckSession(value); err != nil {
+			if err := sandbox.CheckSession(value); err != nil {
 				return at, false, err
 			}
 		case "stateless":
@@ -219,7 +219,7 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request, one *session, p *te
 
 // destroy ends a sandbox, of which it leaves a row in the audit trail.
 func (s *Server) destroy(ctx context.Context, p *tenant.Principal, pool, name string) error {
-	row := sandboxes.Call{TraceID: execution.NewTraceID(), Source: "sandbox_destroy", Session: pool, Command: []byte(name), Began: time.Now()}
+	row := sandbox.Call{TraceID: execution.NewTraceID(), Source: "sandbox_destroy", Session: pool, Command: []byte(name), Began: time.Now()}
 	err := s.cfg.Pool.Destroy(ctx, p, pool, name)
 	row.Ended(ctx, err, true)
 	return errors.Join(err, s.cfg.Pool.Record(ctx, p, row))

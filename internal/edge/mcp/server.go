@@ -19,8 +19,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-run/atoll/internal/control/tools"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 // Tools are what is offered; a tools.Set is.
@@ -33,9 +33,9 @@ type Tools interface {
 
 // Pool has the sandboxes of a session that ends; a named.Manager is one.
 type Pool interface {
-	List(ctx context.Context, p *tenant.Principal, session string) ([]*sandboxes.Sandbox, error)
+	List(ctx context.Context, p *tenant.Principal, session string) ([]*sandbox.Sandbox, error)
 	Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error
-	Record(ctx context.Context, p *tenant.Principal, c sandboxes.Call) error
+	Record(ctx context.Context, p *tenant.Principal, c sandbox.Call) error
 }
 
 // Config is what a Server is made of. All but Proxied and Origins is required.

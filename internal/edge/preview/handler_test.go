@@ -25,10 +25,10 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/preview"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -126,8 +126,8 @@ func newRig(t *testing.T, app http.HandlerFunc) *rig {
 func addSandbox(t *testing.T, db *store.DB) runtime.ID {
 	t.Helper()
 	storetest.Operator(t, db)
-	sb := &sandboxes.Sandbox{ID: runtime.NewID(), Tenant: "ten_1", Environment: "env_1", Session: "s", Name: "default", Image: "default", State: sandboxes.Running}
-	if _, err := db.Sandboxes().Create(t.Context(), sb, sandboxes.Room{}); err != nil {
+	sb := &sandbox.Sandbox{ID: runtime.NewID(), Tenant: "ten_1", Environment: "env_1", Session: "s", Name: "default", Image: "default", State: sandbox.Running}
+	if _, err := db.Sandboxes().Create(t.Context(), sb, sandbox.Quota{}); err != nil {
 		t.Fatal(err)
 	}
 	return sb.ID

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
 
@@ -40,7 +41,7 @@ func (c *Client) Adopt(ctx context.Context, path string, fill func(ctx context.C
 	go func() { // nothing is to be heard before the End
 		defer close(heard)
 		if err := x.Await(); !errors.Is(err, os.ErrDeadlineExceeded) {
-			cancel(ErrGone)
+			cancel(process.ErrGone)
 		}
 	}()
 	filled := fill(filling, string(r.Paths[0]))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest/client"
 	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
@@ -42,7 +43,7 @@ func TestAdopt(t *testing.T) {
 	}
 	shell := func(command string) string {
 		t.Helper()
-		return strings.TrimSpace(run(t, c, command).out[client.Stdout])
+		return strings.TrimSpace(run(t, c, command).out[process.Stdout])
 	}
 
 	t.Run("whole", func(t *testing.T) {
@@ -105,7 +106,7 @@ func TestAdopt(t *testing.T) {
 	t.Run("hung up", func(t *testing.T) {
 		other := s.Dial(t) // it has the first one hang up
 		err := c.Adopt(t.Context(), "nothing2", func(context.Context, string) error { return nil })
-		if !errors.Is(err, client.ErrGone) {
+		if !errors.Is(err, process.ErrGone) {
 			t.Errorf("by the first: %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

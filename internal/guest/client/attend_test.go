@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/file"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/guest/client"
 	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
 )
@@ -18,13 +20,13 @@ func TestMain(m *testing.M) { os.Exit(clienttest.Main(m)) }
 
 // result is all that a process has said.
 type result struct {
-	client.Exit
+	process.Exit
 	out     [4]string
 	dropped int64
 }
 
 // all reads an output to its end.
-func all(t testing.TB, o *client.Output) (r result) {
+func all(t testing.TB, o process.Output) (r result) {
 	t.Helper()
 	var text [4]strings.Builder
 	for {
@@ -45,8 +47,8 @@ func all(t testing.TB, o *client.Output) (r result) {
 	return r
 }
 
-func shell(text string) client.ProcessSpec {
-	return client.ProcessSpec{Shell: text, Env: clienttest.Env, Timeout: 30 * time.Second, Lossless: true}
+func shell(text string) process.Spec {
+	return process.Spec{Shell: text, Env: clienttest.Env, Timeout: 30 * time.Second, Lossless: true}
 }
 
 // run runs a shell command.
@@ -63,11 +65,11 @@ func TestFirst(t *testing.T) {
 	s := clienttest.New(t)
 	c := s.Dial(t)
 	got := run(t, c, "echo out; echo err >&2; id -u; pwd; exit 3")
-	if got.Code != 3 || got.out[client.Stdout] != "out\n1000\n/home/user\n" || got.out[client.Stderr] != "err\n" {
+	if got.Code != 3 || got.out[process.Stdout] != "out\n1000\n/home/user\n" || got.out[process.Stderr] != "err\n" {
 		t.Errorf("got %+v", got)
 	}
 	data := bytes.Repeat([]byte("0123456789abcdef"), 100_000)
-	size, err := c.Create(t.Context(), "/home/user/a/b/c", client.CreateOptions{}, bytes.NewReader(data))
+	size, err := c.Create(t.Context(), "/home/user/a/b/c", file.CreateOptions{}, bytes.NewReader(data))
 	if err != nil || size != int64(len(data)) {
 		t.Fatal(size, err)
 	}
@@ -87,7 +89,7 @@ func TestFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := all(t, o); got.out[client.Stdout] != "started\n\n" || got.Code != 0 {
+	if got := all(t, o); got.out[process.Stdout] != "started\n\n" || got.Code != 0 {
 		t.Errorf("got %+v", got)
 	}
 	if err := c.Forget(t.Context(), p.ID); err != nil {
@@ -96,7 +98,7 @@ func TestFirst(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Stat(t.Context(), "/"); !errors.Is(err, client.ErrGone) {
+	if _, err := c.Stat(t.Context(), "/"); !errors.Is(err, process.ErrGone) {
 		t.Errorf("after Close: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -109,7 +111,7 @@ func TestFirst(t *testing.T) {
 	if again.Instance() != c.Instance() {
 		t.Error("there is another attendant")
 	}
-	if got := run(t, again, "cat a/b/c | wc -c"); got.out[client.Stdout] != "1600000\n" {
+	if got := run(t, again, "cat a/b/c | wc -c"); got.out[process.Stdout] != "1600000\n" {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/file"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/guest/client"
 	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
 )
@@ -33,7 +35,7 @@ func median(b *testing.B, f func()) time.Duration {
 
 func BenchmarkShellTrue(b *testing.B) {
 	c := clienttest.New(b).Dial(b)
-	for name, spec := range map[string]client.ProcessSpec{
+	for name, spec := range map[string]process.Spec{
 		"Shell": shell("true"),
 		"sh":    {Argv: []string{"/bin/sh", "-c", "true"}, Env: clienttest.Env, Lossless: true},
 		"true":  {Argv: []string{"/bin/true"}, Env: clienttest.Env, Lossless: true},
@@ -69,7 +71,7 @@ func BenchmarkShellTrue(b *testing.B) {
 
 func BenchmarkRead4K(b *testing.B) {
 	c := clienttest.New(b).Dial(b)
-	if _, err := c.Create(b.Context(), "f", client.CreateOptions{}, bytes.NewReader(make([]byte, 4096))); err != nil {
+	if _, err := c.Create(b.Context(), "f", file.CreateOptions{}, bytes.NewReader(make([]byte, 4096))); err != nil {
 		b.Fatal(err)
 	}
 	median(b, func() {
@@ -96,7 +98,7 @@ func BenchmarkWrite4K(b *testing.B) {
 	c := clienttest.New(b).Dial(b)
 	data := make([]byte, 4096)
 	median(b, func() {
-		if _, err := c.Create(b.Context(), "f", client.CreateOptions{}, bytes.NewReader(data)); err != nil {
+		if _, err := c.Create(b.Context(), "f", file.CreateOptions{}, bytes.NewReader(data)); err != nil {
 			b.Fatal(err)
 		}
 	})
@@ -114,7 +116,7 @@ func BenchmarkBulk(b *testing.B) {
 	b.Run("create", func(b *testing.B) {
 		b.SetBytes(bulk)
 		for b.Loop() {
-			if n, err := c.Create(b.Context(), "big", client.CreateOptions{}, io.LimitReader(zeros{}, bulk)); err != nil || n != bulk {
+			if n, err := c.Create(b.Context(), "big", file.CreateOptions{}, io.LimitReader(zeros{}, bulk)); err != nil || n != bulk {
 				b.Fatal(n, err)
 			}
 		}
@@ -161,7 +163,7 @@ func BenchmarkBulk(b *testing.B) {
 	})
 }
 
-func transfer(t testing.TB, from *client.Client, path string, to *client.Client, as string) client.Counts {
+func transfer(t testing.TB, from *client.Client, path string, to *client.Client, as string) file.Counts {
 	t.Helper()
 	a, err := from.Pack(t.Context(), path)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
 
@@ -66,7 +67,7 @@ func (c *Client) Close() error {
 	c.mu.Lock()
 	over := c.err != nil
 	if !over {
-		c.err = ErrGone
+		c.err = process.ErrGone
 	}
 	c.mu.Unlock()
 	if !over {
@@ -93,7 +94,7 @@ func (c *Client) watch() {
 	case errors.Is(err, proto.ErrFormat):
 		err = fmt.Errorf("%w: %w", ErrProtocol, err)
 	default:
-		err = ErrGone
+		err = process.ErrGone
 	}
 	c.fail(err)
 	c.first.Close()
@@ -293,7 +294,7 @@ func (c *Client) want(n int) {
 		err = c.say()
 	}
 	if err != nil {
-		c.fail(ErrGone)
+		c.fail(process.ErrGone)
 	}
 }
 
@@ -360,7 +361,7 @@ func asGone(err error) error {
 	case errors.Is(err, proto.ErrFormat):
 		return fmt.Errorf("%w: %w", ErrProtocol, err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
-		return ErrGone
+		return process.ErrGone
 	}
-	return fmt.Errorf("%w: %w", ErrGone, err)
+	return fmt.Errorf("%w: %w", process.ErrGone, err)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/file"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/client"
@@ -28,12 +30,12 @@ func TestFilesAreUnderTheRules(t *testing.T) {
 	create(t, c, "/home/user/free", "x")
 	create(t, c, "/tmp/free", "x")
 	for _, path := range []string{"/home/user/ref/x", "/dev/shm2/x", "/var/tmp/x", "/home/user/closed/x", "/opt/x"} {
-		if _, err := c.Create(t.Context(), path, client.CreateOptions{}, strings.NewReader("x")); fault.KindOf(err) != fault.Forbidden {
+		if _, err := c.Create(t.Context(), path, file.CreateOptions{}, strings.NewReader("x")); fault.KindOf(err) != fault.Forbidden {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
 	for _, path := range []string{"/home/user/closed", "/opt"} {
-		if _, err := c.List(t.Context(), path, client.ListOptions{}); fault.KindOf(err) != fault.Forbidden {
+		if _, err := c.List(t.Context(), path, file.ListOptions{}); fault.KindOf(err) != fault.Forbidden {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -77,12 +79,12 @@ func TestProgramsAreUnderTheRules(t *testing.T) {
 	})
 	t.Run("terminal", func(t *testing.T) {
 		c := confined(t, runtime.Permissions{Process: runtime.ProcessPolicy{BlockedCommands: []string{"dd"}}})
-		spec := client.ProcessSpec{Argv: []string{"sh", "-c", "test -t 0 && echo term; sleep 0.1; dd"}, Env: clienttest.Env, Terminal: &client.Size{Rows: 1, Columns: 1}, Control: true}
+		spec := process.Spec{Argv: []string{"sh", "-c", "test -t 0 && echo term; sleep 0.1; dd"}, Env: clienttest.Env, Terminal: &process.Size{Rows: 1, Columns: 1}, Control: true}
 		o, err := c.Run(t.Context(), spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := all(t, o); !strings.Contains(got.out[client.Terminal], "term") || got.Blocked == "" {
+		if got := all(t, o); !strings.Contains(got.out[process.Terminal], "term") || got.Blocked == "" {
 			t.Errorf("got %+v", got)
 		}
 	})

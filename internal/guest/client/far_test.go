@@ -18,6 +18,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest/client"
 	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
@@ -91,8 +92,8 @@ func TestAFolderThatDoesNotAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := all(t, o); len(strings.TrimSpace(got.out[client.Stdout])) != 100_000 {
-				t.Fatalf("it is answered with %d bytes", len(got.out[client.Stdout]))
+			if got := all(t, o); len(strings.TrimSpace(got.out[process.Stdout])) != 100_000 {
+				t.Fatalf("it is answered with %d bytes", len(got.out[process.Stdout]))
 			}
 			cancel()
 		}

@@ -7,23 +7,24 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
 
 const maxPath = 64 << 10 // bytes
 
-var fileKinds = map[string]Kind{"other": Other, "file": File, "folder": Folder, "link": Link}
+var fileKinds = map[string]file.Kind{"other": file.Other, "file": file.Regular, "folder": file.Folder, "link": file.Link}
 
 // file checks what an attendant says of a file.
-func file(f *proto.File) (FileInfo, error) {
+func fileOf(f *proto.File) (file.Info, error) {
 	if f == nil || f.Size < 0 || f.Mode > 0o7777 || len(f.Path) > maxPath || len(f.Target) > maxPath {
-		return FileInfo{}, fmt.Errorf("%w: a file that cannot be", ErrProtocol)
+		return file.Info{}, fmt.Errorf("%w: a file that cannot be", ErrProtocol)
 	}
 	kind, ok := fileKinds[f.Kind]
 	if !ok {
-		return FileInfo{}, fmt.Errorf("%w: a file that is a %.20q", ErrProtocol, f.Kind)
+		return file.Info{}, fmt.Errorf("%w: a file that is a %.20q", ErrProtocol, f.Kind)
 	}
-	return FileInfo{
+	return file.Info{
 		Path: string(f.Path), Kind: kind, Size: f.Size, Mode: mode(f.Mode), UID: f.UID, GID: f.GID,
 		Modified: time.UnixMicro(f.Modified), Target: string(f.Target),
 	}, nil
@@ -56,33 +57,33 @@ func unixMode(m fs.FileMode) uint32 {
 }
 
 // Stat describes what stands at a path; of a link, the link itself.
-func (c *Client) Stat(ctx context.Context, path string) (FileInfo, error) {
+func (c *Client) Stat(ctx context.Context, path string) (file.Info, error) {
 	x, r, err := c.begin(ctx, proto.Request{Stat: &proto.Path{Path: []byte(path)}})
 	if err != nil {
-		return FileInfo{}, err
+		return file.Info{}, err
 	}
-	f, err := file(r.File)
+	f, err := fileOf(r.File)
 	if err != nil {
-		return FileInfo{}, x.failed(err)
+		return file.Info{}, x.failed(err)
 	}
 	x.over()
 	return f, nil
 }
 
 // List lists a folder.
-func (c *Client) List(ctx context.Context, path string, o ListOptions) (Listing, error) {
+func (c *Client) List(ctx context.Context, path string, o file.ListOptions) (file.Listing, error) {
 	x, r, err := c.begin(ctx, proto.Request{List: &proto.List{Path: []byte(path), Depth: o.Depth, Limit: o.Limit}})
 	if err != nil {
-		return Listing{}, err
+		return file.Listing{}, err
 	}
 	if len(r.Files) > limit(o.Limit) {
-		return Listing{}, x.failed(fmt.Errorf("%w: %d files", ErrProtocol, len(r.Files)))
+		return file.Listing{}, x.failed(fmt.Errorf("%w: %d files", ErrProtocol, len(r.Files)))
 	}
-	l := Listing{Entries: make([]FileInfo, 0, len(r.Files)), Truncated: r.Truncated}
+	l := file.Listing{Entries: make([]file.Info, 0, len(r.Files)), Truncated: r.Truncated}
 	for i := range r.Files {
-		f, err := file(&r.Files[i])
+		f, err := fileOf(&r.Files[i])
 		if err != nil {
-			return Listing{}, x.failed(err)
+			return file.Listing{}, x.failed(err)
 		}
 		l.Entries = append(l.Entries, f)
 	}
@@ -91,8 +92,8 @@ func (c *Client) List(ctx context.Context, path string, o ListOptions) (Listing,
 }
 
 func limit(n int) int {
-	if n <= 0 || n > MaxEntries {
-		return MaxEntries
+	if n <= 0 || n > file.MaxEntries {
+		return file.MaxEntries
 	}
 	return n
 }
@@ -101,18 +102,18 @@ func limit(n int) int {
 // "**" for any number of folders; names that begin with a dot like all others.
 // A pattern that does not begin with / is for paths below cwd, and they are
 // returned relative to it. At most limit are returned, MaxEntries if it is 0.
-func (c *Client) Glob(ctx context.Context, cwd, pattern string, most int) (Paths, error) {
+func (c *Client) Glob(ctx context.Context, cwd, pattern string, most int) (file.Paths, error) {
 	x, r, err := c.begin(ctx, proto.Request{Glob: &proto.Glob{Dir: []byte(cwd), Pattern: []byte(pattern), Limit: most}})
 	if err != nil {
-		return Paths{}, err
+		return file.Paths{}, err
 	}
 	if len(r.Paths) > limit(most) {
-		return Paths{}, x.failed(fmt.Errorf("%w: %d paths", ErrProtocol, len(r.Paths)))
+		return file.Paths{}, x.failed(fmt.Errorf("%w: %d paths", ErrProtocol, len(r.Paths)))
 	}
-	p := Paths{Paths: make([]string, 0, len(r.Paths)), Truncated: r.Truncated}
+	p := file.Paths{Paths: make([]string, 0, len(r.Paths)), Truncated: r.Truncated}
 	for _, b := range r.Paths {
 		if len(b) == 0 || len(b) > maxPath {
-			return Paths{}, x.failed(fmt.Errorf("%w: a path that cannot be", ErrProtocol))
+			return file.Paths{}, x.failed(fmt.Errorf("%w: a path that cannot be", ErrProtocol))
 		}
 		p.Paths = append(p.Paths, string(b))
 	}
@@ -141,14 +142,14 @@ func (c *Client) Move(ctx context.Context, from, to string, replace bool) error 
 
 // Read returns a file's content from offset on, at most limit bytes of it, or all
 // if limit is negative. Links are followed. ctx is for reading it, too.
-func (c *Client) Read(ctx context.Context, path string, offset, limit int64) (FileInfo, io.ReadCloser, error) {
+func (c *Client) Read(ctx context.Context, path string, offset, limit int64) (file.Info, io.ReadCloser, error) {
 	x, r, err := c.begin(ctx, proto.Request{Read: &proto.Read{Path: []byte(path), Offset: offset, Limit: max(limit, -1)}})
 	if err != nil {
-		return FileInfo{}, nil, err
+		return file.Info{}, nil, err
 	}
-	f, err := file(r.File)
+	f, err := fileOf(r.File)
 	if err != nil {
-		return FileInfo{}, nil, x.failed(err)
+		return file.Info{}, nil, x.failed(err)
 	}
 	x.stream()
 	return f, newContent(x, limit), nil
@@ -157,7 +158,7 @@ func (c *Client) Read(ctx context.Context, path string, offset, limit int64) (Fi
 // Create writes a file and makes the folders above it, and returns the size that
 // the file has then. Unless it appends, the file is new and takes its place at
 // once, when all of it is written; a link is followed, and replaced what it leads to.
-func (c *Client) Create(ctx context.Context, path string, o CreateOptions, content io.Reader) (size int64, err error) {
+func (c *Client) Create(ctx context.Context, path string, o file.CreateOptions, content io.Reader) (size int64, err error) {
 	r, err := c.send(ctx, proto.Request{Create: &proto.Create{Path: []byte(path), Append: o.Append, Mode: unixMode(o.Mode)}}, content)
 	if err != nil {
 		return 0, err
@@ -172,7 +173,7 @@ func (c *Client) Create(ctx context.Context, path string, o CreateOptions, conte
 
 // Pack returns a file, or a folder with all below it, as a tar stream, with modes,
 // links and times. The entry of path itself is named ".". ctx is for reading it, too.
-func (c *Client) Pack(ctx context.Context, path string) (*Archive, error) {
+func (c *Client) Pack(ctx context.Context, path string) (file.Archive, error) {
 	x, _, err := c.begin(ctx, proto.Request{Pack: &proto.Path{Path: []byte(path)}})
 	if err != nil {
 		return nil, err
@@ -184,24 +185,26 @@ func (c *Client) Pack(ctx context.Context, path string) (*Archive, error) {
 // Unpack writes a tar stream to path, which is the name that the entry "." gets,
 // and below which all others go: no entry leads out of it, whatever links there
 // are. Folders that are there stay and are added to; files are replaced.
-func (c *Client) Unpack(ctx context.Context, path string, archive io.Reader) (Counts, error) {
+func (c *Client) Unpack(ctx context.Context, path string, archive io.Reader) (file.Counts, error) {
 	r, err := c.send(ctx, proto.Request{Unpack: &proto.Path{Path: []byte(path)}}, archive)
 	if err != nil {
-		return Counts{}, err
+		return file.Counts{}, err
 	}
 	if r.Count < 0 || r.Size < 0 {
 		err := fmt.Errorf("%w: %d files of %d bytes", ErrProtocol, r.Count, r.Size)
 		c.fail(err)
-		return Counts{}, err
+		return file.Counts{}, err
 	}
-	return Counts{Files: r.Count, Bytes: r.Size}, nil
+	return file.Counts{Files: r.Count, Bytes: r.Size}, nil
 }
 
 // Archive is a tar stream.
 type Archive struct{ *content }
 
 // Counts says what was packed, once Read has returned io.EOF.
-func (a *Archive) Counts() Counts { return Counts{Files: a.body.End.Files, Bytes: a.body.End.Bytes} }
+func (a *Archive) Counts() file.Counts {
+	return file.Counts{Files: a.body.End.Files, Bytes: a.body.End.Bytes}
+}
 
 // content is what comes after an answer.
 type content struct {

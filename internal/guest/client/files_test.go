@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/guest/client"
 	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
 )
@@ -45,7 +46,7 @@ func TestFiles(t *testing.T) {
 
 func create(t testing.TB, c *client.Client, path, content string) {
 	t.Helper()
-	if _, err := c.Create(t.Context(), path, client.CreateOptions{}, strings.NewReader(content)); err != nil {
+	if _, err := c.Create(t.Context(), path, file.CreateOptions{}, strings.NewReader(content)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -107,7 +108,7 @@ func testRead(t *testing.T, c *client.Client) {
 }
 
 func testCreate(t *testing.T, c *client.Client) {
-	size := func(path string, o client.CreateOptions, content string) int64 {
+	size := func(path string, o file.CreateOptions, content string) int64 {
 		t.Helper()
 		n, err := c.Create(t.Context(), path, o, strings.NewReader(content))
 		if err != nil {
@@ -115,28 +116,28 @@ func testCreate(t *testing.T, c *client.Client) {
 		}
 		return n
 	}
-	if n := size("new/folder/file", client.CreateOptions{}, "abc"); n != 3 {
+	if n := size("new/folder/file", file.CreateOptions{}, "abc"); n != 3 {
 		t.Error(n)
 	}
-	if n := size("new/folder/file", client.CreateOptions{Append: true}, "defg"); n != 7 {
+	if n := size("new/folder/file", file.CreateOptions{Append: true}, "defg"); n != 7 {
 		t.Error(n)
 	}
-	if n := size("other/folder/file", client.CreateOptions{Append: true}, "x"); n != 1 {
+	if n := size("other/folder/file", file.CreateOptions{Append: true}, "x"); n != 1 {
 		t.Error(n)
 	}
-	if n := size("empty", client.CreateOptions{}, ""); n != 0 {
+	if n := size("empty", file.CreateOptions{}, ""); n != 0 {
 		t.Error(n)
 	}
 	if got := read(t, c, "new/folder/file", 0, -1); got != "abcdefg" {
 		t.Error(got)
 	}
-	size("script", client.CreateOptions{Mode: 0o755}, "#!/bin/sh\necho ran\n")
+	size("script", file.CreateOptions{Mode: 0o755}, "#!/bin/sh\necho ran\n")
 	if got := run(t, c, "./script; stat -c '%a %u %g' script new empty"); got.out[0] != "ran\n755 1000 1000\n755 1000 1000\n644 1000 1000\n" {
 		t.Errorf("got %q, %q", got.out[0], got.out[1])
 	}
-	size("script", client.CreateOptions{}, "#!/bin/sh\necho again\n") // its mode stays
-	size("secret", client.CreateOptions{Mode: 0o600}, "x")
-	size("wide", client.CreateOptions{Mode: 0o666}, "x")
+	size("script", file.CreateOptions{}, "#!/bin/sh\necho again\n") // its mode stays
+	size("secret", file.CreateOptions{Mode: 0o600}, "x")
+	size("wide", file.CreateOptions{Mode: 0o666}, "x")
 	if got := run(t, c, "./script; stat -c %a secret wide; ls -A | grep -c atoll-"); got.out[0] != "again\n600\n666\n0\n" {
 		t.Errorf("got %q, %q", got.out[0], got.out[1])
 	}
@@ -152,11 +153,11 @@ func testCreatePlaces(t *testing.T, c *client.Client) {
 		"places/folder": fault.Invalid, "places/fifo": fault.Invalid, "places/loop": fault.Invalid, "/etc/passwd": fault.Forbidden, "/etc/new": fault.Forbidden,
 		"/proc/new": fault.NotFound, "places/target/x": fault.Invalid, "/dev/null": fault.Invalid, "/home/user/places/": fault.Invalid,
 	} {
-		_, err := c.Create(t.Context(), path, client.CreateOptions{}, strings.NewReader("y"))
+		_, err := c.Create(t.Context(), path, file.CreateOptions{}, strings.NewReader("y"))
 		if err == nil || fault.KindOf(err) != want && fault.KindOf(err) != fault.Forbidden {
 			t.Errorf("%s: %v", path, err)
 		}
-		if _, err := c.Create(t.Context(), path, client.CreateOptions{Append: true}, strings.NewReader("y")); err == nil {
+		if _, err := c.Create(t.Context(), path, file.CreateOptions{Append: true}, strings.NewReader("y")); err == nil {
 			t.Errorf("%s was appended to", path)
 		}
 	}
@@ -166,10 +167,10 @@ func testCreatePlaces(t *testing.T, c *client.Client) {
 		t.Errorf("got %q", got.out)
 	}
 	// Refused early, with much to come.
-	_, err := c.Create(t.Context(), "/etc/passwd", client.CreateOptions{}, io.LimitReader(zeros{}, 1<<30))
+	_, err := c.Create(t.Context(), "/etc/passwd", file.CreateOptions{}, io.LimitReader(zeros{}, 1<<30))
 	kind(t, err, fault.Forbidden, "/etc/passwd")
 	// More than there is room for.
-	_, err = c.Create(t.Context(), "/dev/shm/big", client.CreateOptions{}, io.LimitReader(zeros{}, 1<<30))
+	_, err = c.Create(t.Context(), "/dev/shm/big", file.CreateOptions{}, io.LimitReader(zeros{}, 1<<30))
 	kind(t, err, fault.Exhausted, "no space")
 	if got := run(t, c, "ls -A /dev/shm | wc -l"); got.out[0] != "0\n" {
 		t.Errorf("it left %q", got.out[0])
@@ -185,11 +186,11 @@ func testCutOff(t *testing.T, c *client.Client, s *clienttest.Sandbox) {
 	create(t, c, "whole", "before")
 	broken := errors.New("the source broke")
 	r := io.MultiReader(strings.NewReader(strings.Repeat("x", 1<<20)), readError{broken})
-	if _, err := c.Create(t.Context(), "whole", client.CreateOptions{}, r); !errors.Is(err, broken) {
+	if _, err := c.Create(t.Context(), "whole", file.CreateOptions{}, r); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := c.Create(ctx, "whole", client.CreateOptions{}, readFunc(func(p []byte) (int, error) { cancel(); return len(p), nil }))
+	_, err := c.Create(ctx, "whole", file.CreateOptions{}, readFunc(func(p []byte) (int, error) { cancel(); return len(p), nil }))
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
@@ -217,33 +218,33 @@ func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 func testStat(t *testing.T, c *client.Client) {
 	run(t, c, "mkdir -p look/deep/er; cd look; echo hello > file; chmod 4751 file; touch -d @1000000000.5 file; ln -s ../x link; mkfifo pipe; echo x > deep/a; echo x > deep/er/b")
 	f, err := c.Stat(t.Context(), "look/file")
-	if err != nil || f.Kind != client.File || f.Size != 6 || f.Mode != 0o751|fs.ModeSetuid || f.Modified.UnixMilli() != 1000000000500 || f.UID != 1000 || f.Path != "/home/user/look/file" {
+	if err != nil || f.Kind != file.Regular || f.Size != 6 || f.Mode != 0o751|fs.ModeSetuid || f.Modified.UnixMilli() != 1000000000500 || f.UID != 1000 || f.Path != "/home/user/look/file" {
 		t.Errorf("%+v, %v", f, err)
 	}
 	f, err = c.Stat(t.Context(), "/home/user/look/link")
-	if err != nil || f.Kind != client.Link || f.Target != "../x" {
+	if err != nil || f.Kind != file.Link || f.Target != "../x" {
 		t.Errorf("%+v, %v", f, err)
 	}
-	paths := func(l client.Listing) (list []string) {
+	paths := func(l file.Listing) (list []string) {
 		for _, e := range l.Entries {
 			list = append(list, strings.TrimPrefix(e.Path, "/home/user/look/")+":"+e.Kind.String())
 		}
 		return list
 	}
-	l, err := c.List(t.Context(), "look", client.ListOptions{})
+	l, err := c.List(t.Context(), "look", file.ListOptions{})
 	if want := []string{"deep:folder", "file:file", "link:link", "pipe:other"}; err != nil || !slices.Equal(paths(l), want) || l.Truncated {
 		t.Errorf("%q, %v", paths(l), err)
 	}
-	l, err = c.List(t.Context(), "look/", client.ListOptions{Depth: 9})
+	l, err = c.List(t.Context(), "look/", file.ListOptions{Depth: 9})
 	if want := []string{"deep:folder", "deep/a:file", "deep/er:folder", "deep/er/b:file", "file:file", "link:link", "pipe:other"}; err != nil || !slices.Equal(paths(l), want) {
 		t.Errorf("%q, %v", paths(l), err)
 	}
-	l, err = c.List(t.Context(), "look", client.ListOptions{Depth: 9, Limit: 3})
+	l, err = c.List(t.Context(), "look", file.ListOptions{Depth: 9, Limit: 3})
 	if err != nil || len(l.Entries) != 3 || !l.Truncated {
 		t.Errorf("%q, %v", paths(l), err)
 	}
 	for path, want := range map[string]fault.Kind{"look/file": fault.Invalid, "look/no": fault.NotFound, "/root": fault.Forbidden} {
-		if _, err := c.List(t.Context(), path, client.ListOptions{}); fault.KindOf(err) != want || err == nil {
+		if _, err := c.List(t.Context(), path, file.ListOptions{}); fault.KindOf(err) != want || err == nil {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -339,7 +340,7 @@ func testNames(t *testing.T, c *client.Client) {
 		if got := read(t, c, path, 0, -1); got != "in "+name {
 			t.Errorf("%q holds %q", name, got)
 		}
-		l, err := c.List(t.Context(), "names", client.ListOptions{})
+		l, err := c.List(t.Context(), "names", file.ListOptions{})
 		if err != nil || len(l.Entries) != 1 || l.Entries[0].Path != path {
 			t.Errorf("%q: %+v, %v", name, l, err)
 		}
@@ -354,7 +355,7 @@ func testNames(t *testing.T, c *client.Client) {
 			t.Error(err)
 		}
 	}
-	_, err := c.Create(t.Context(), "/home/user/"+strings.Repeat("n", 256), client.CreateOptions{}, strings.NewReader(""))
+	_, err := c.Create(t.Context(), "/home/user/"+strings.Repeat("n", 256), file.CreateOptions{}, strings.NewReader(""))
 	kind(t, err, fault.Invalid, "too long")
 }
 
@@ -422,7 +423,7 @@ echo -n 678 > $'sub/new\nline \xff'; chmod 2775 sub; echo -n 9 > ro/in; chmod 50
 	}
 	// A single file, and again over what is there.
 	for range 2 {
-		if n := transfer(t, c, "tree/file", other, "/home/user/one/name"); n != (client.Counts{Files: 1, Bytes: 5}) {
+		if n := transfer(t, c, "tree/file", other, "/home/user/one/name"); n != (file.Counts{Files: 1, Bytes: 5}) {
 			t.Errorf("%+v", n)
 		}
 	}
@@ -468,26 +469,26 @@ func archive(t testing.TB, entries ...tar.Header) io.Reader {
 }
 
 func testForeignTar(t *testing.T, c *client.Client) {
-	file := func(name, text string) tar.Header {
+	regular := func(name, text string) tar.Header {
 		return tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Uname: text}
 	}
 	link := func(name, to string) tar.Header {
 		return tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to}
 	}
 	run(t, c, "mkdir -p victim; echo safe > victim/file; mkdir there; ln -s ../victim there/planted; echo old > there/file; ln -s ../victim/file there/alias")
-	n, err := c.Unpack(t.Context(), "there", archive(t, file("./a/b/c", "1"), file("file", "new"), file("alias", "23"), file("/absolute", "4")))
-	if err != nil || n != (client.Counts{Files: 4, Bytes: 7}) {
+	n, err := c.Unpack(t.Context(), "there", archive(t, regular("./a/b/c", "1"), regular("file", "new"), regular("alias", "23"), regular("/absolute", "4")))
+	if err != nil || n != (file.Counts{Files: 4, Bytes: 7}) {
 		t.Errorf("%+v, %v", n, err)
 	}
 	for name, try := range map[string]struct {
 		entries []tar.Header
 		kind    fault.Kind
 	}{
-		"dots":           {[]tar.Header{file("../victim/file", "x")}, fault.Forbidden},
-		"dots inside":    {[]tar.Header{file("a/../../victim/file", "x")}, fault.Forbidden},
-		"a planted link": {[]tar.Header{file("planted/file", "x")}, fault.Invalid},
-		"its own link":   {[]tar.Header{link("l", "../victim"), file("l/file", "x")}, fault.Invalid},
-		"an absolute":    {[]tar.Header{link("m", "/home/user/victim"), file("m/file", "x")}, fault.Invalid},
+		"dots":           {[]tar.Header{regular("../victim/file", "x")}, fault.Forbidden},
+		"dots inside":    {[]tar.Header{regular("a/../../victim/file", "x")}, fault.Forbidden},
+		"a planted link": {[]tar.Header{regular("planted/file", "x")}, fault.Invalid},
+		"its own link":   {[]tar.Header{link("l", "../victim"), regular("l/file", "x")}, fault.Invalid},
+		"an absolute":    {[]tar.Header{link("m", "/home/user/victim"), regular("m/file", "x")}, fault.Invalid},
 		"a hard link":    {[]tar.Header{{Typeflag: tar.TypeLink, Name: "h", Linkname: "../victim/file"}}, fault.Forbidden},
 		"by a link":      {[]tar.Header{link("n", "../victim"), {Typeflag: tar.TypeLink, Name: "h", Linkname: "n/file"}}, fault.Invalid},
 		"a device":       {[]tar.Header{{Typeflag: tar.TypeChar, Name: "null", Devmajor: 1, Devminor: 3}}, fault.Invalid},
@@ -507,7 +508,7 @@ func testForeignTar(t *testing.T, c *client.Client) {
 		}
 		kind(t, err, fault.Invalid, "no tar archive")
 	}
-	whole, err := io.ReadAll(archive(t, file("cut", strings.Repeat("x", 5000))))
+	whole, err := io.ReadAll(archive(t, regular("cut", strings.Repeat("x", 5000))))
 	if err != nil {
 		t.Fatal(err)
 	}

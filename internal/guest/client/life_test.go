@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/guest/client"
 	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
 )
@@ -26,7 +27,7 @@ import (
 func TestTakeOver(t *testing.T) {
 	s := clienttest.New(t)
 	c := s.Dial(t)
-	spec := client.ProcessSpec{Shell: "n=0; while read -t 60 x; do n=$((n+1)); echo $n $x; done; exit 6", Env: clienttest.Env, Input: true, Lossless: true}
+	spec := process.Spec{Shell: "n=0; while read -t 60 x; do n=$((n+1)); echo $n $x; done; exit 6", Env: clienttest.Env, Input: true, Lossless: true}
 	p := start(t, c, spec)
 	o := follow(t, c, p.ID, 0)
 	if _, err := c.Write(t.Context(), p.ID, []byte("a\n")); err != nil {
@@ -38,23 +39,23 @@ func TestTakeOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runID := running.Process().ID
+	runID := running.Info().ID
 	waited := make(chan error, 1)
 	go func() {
 		_, err := c.Wait(context.WithoutCancel(t.Context()), p.ID)
 		waited <- err
 	}()
 	c.Cut()
-	if err := <-waited; !errors.Is(err, client.ErrGone) {
+	if err := <-waited; !errors.Is(err, process.ErrGone) {
 		t.Errorf("Wait: %v", err)
 	}
-	if _, err := o.Next(); !errors.Is(err, client.ErrGone) {
+	if _, err := o.Next(); !errors.Is(err, process.ErrGone) {
 		t.Errorf("Next: %v", err)
 	}
-	if _, err := running.Next(); !errors.Is(err, client.ErrGone) {
+	if _, err := running.Next(); !errors.Is(err, process.ErrGone) {
 		t.Errorf("Next: %v", err)
 	}
-	if _, err := c.Processes(t.Context()); !errors.Is(err, client.ErrGone) {
+	if _, err := c.Processes(t.Context()); !errors.Is(err, process.ErrGone) {
 		t.Errorf("Processes: %v", err)
 	}
 	<-c.Done()
@@ -121,7 +122,7 @@ func TestDialFails(t *testing.T) {
 func TestPorts(t *testing.T) {
 	s := clienttest.New(t)
 	c := s.Dial(t)
-	_, err := c.Connect(t.Context(), 8000)
+	_, err := c.Connect(t.Context(), 8000, 0)
 	kind(t, err, fault.NotFound, "port 8000")
 	const server = `
 import http.server, socket, sys, threading
@@ -153,14 +154,14 @@ print("ready", flush=True)
 h.serve_forever()
 `
 	create(t, c, "index.html", "<p>hello")
-	p := start(t, c, client.ProcessSpec{Argv: []string{"python3", "-c", server}, Env: clienttest.Env, Lossless: true})
+	p := start(t, c, process.Spec{Argv: []string{"python3", "-c", server}, Env: clienttest.Env, Lossless: true})
 	o := follow(t, c, p.ID, 0)
 	until(t, o, "ready\n")
 	web := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
 		if strings.HasSuffix(addr, ":8001") {
-			return c.Connect(ctx, 8001)
+			return c.Connect(ctx, 8001, 0)
 		}
-		return c.Connect(ctx, 8000)
+		return c.Connect(ctx, 8000, 0)
 	}}}
 	defer web.CloseIdleConnections()
 	for _, url := range []string{"http://x:8000/", "http://x:8000/", "http://x:8001/"} {
@@ -174,7 +175,7 @@ h.serve_forever()
 			t.Errorf("%s: %q, %v", url, body, err)
 		}
 	}
-	conn, err := c.Connect(t.Context(), 9000)
+	conn, err := c.Connect(t.Context(), 9000, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +196,7 @@ h.serve_forever()
 		func(c net.Conn) { io.WriteString(c, "x"); c.Read(make([]byte, 1)); c.Close() },
 		func(c net.Conn) { c.(interface{ CloseWrite() error }).CloseWrite(); c.Close() },
 	} {
-		conn, err := c.Connect(t.Context(), 9000)
+		conn, err := c.Connect(t.Context(), 9000, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,14 +219,14 @@ s = socket.create_server(("127.0.0.1", 9000), backlog=64)
 print("ready", flush=True)
 while True: threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
 `
-	p := start(t, c, client.ProcessSpec{Argv: []string{"python3", "-c", echo}, Env: clienttest.Env, Lossless: true})
+	p := start(t, c, process.Spec{Argv: []string{"python3", "-c", echo}, Env: clienttest.Env, Lossless: true})
 	until(t, follow(t, c, p.ID, 0), "ready\n")
 	data := strings.Repeat("0123456789abcdef", 256<<10)
 	var group errgroup.Group
 	read := make(chan struct{}) // closed when all but one have their data
 	var others sync.WaitGroup
 	for i := range 8 {
-		conn, err := c.Connect(t.Context(), 9000)
+		conn, err := c.Connect(t.Context(), 9000, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +257,7 @@ while True: threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).s
 		t.Error(err)
 	}
 	for range 600 { // more than there can be at a time
-		conn, err := c.Connect(t.Context(), 9000)
+		conn, err := c.Connect(t.Context(), 9000, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,7 +270,7 @@ while True: threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).s
 func TestATerminalThatNobodyReads(t *testing.T) {
 	s := clienttest.New(t)
 	c := s.Dial(t)
-	p := start(t, c, client.ProcessSpec{Argv: []string{"sleep", "1000"}, Env: clienttest.Env, Terminal: &client.Size{Rows: 10, Columns: 20}})
+	p := start(t, c, process.Spec{Argv: []string{"sleep", "1000"}, Env: clienttest.Env, Terminal: &process.Size{Rows: 10, Columns: 20}})
 	soon := func() context.Context {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		t.Cleanup(cancel)

@@ -17,6 +17,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/file"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/guest/client/liar"
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
@@ -34,7 +36,7 @@ func lie(t testing.TB, say func(*proto.Conn)) *Client {
 
 // everything asks for all there is.
 func everything(ctx context.Context, c *Client) map[string]error {
-	output := func(o *Output, err error) error {
+	output := func(o process.Output, err error) error {
 		for err == nil {
 			_, err = o.Next()
 		}
@@ -51,8 +53,8 @@ func everything(ctx context.Context, c *Client) map[string]error {
 		return err
 	}
 	all := map[string]error{}
-	_, all["start"] = c.Start(ctx, ProcessSpec{Argv: []string{"x"}})
-	all["run"] = output(c.Run(ctx, ProcessSpec{Argv: []string{"x"}}))
+	_, all["start"] = c.Start(ctx, process.Spec{Argv: []string{"x"}})
+	all["run"] = output(c.Run(ctx, process.Spec{Argv: []string{"x"}}))
 	all["follow"] = output(c.Follow(ctx, "x", 0))
 	all["converse"] = output(c.Converse(ctx, "x", []byte("1"), 0))
 	_, all["processes"] = c.Processes(ctx)
@@ -60,11 +62,11 @@ func everything(ctx context.Context, c *Client) map[string]error {
 	_, all["wait"] = c.Wait(ctx, "x")
 	_, all["write"] = c.Write(ctx, "x", []byte("data"))
 	_, all["stat"] = c.Stat(ctx, "x")
-	_, all["list"] = c.List(ctx, "x", ListOptions{Limit: 2})
+	_, all["list"] = c.List(ctx, "x", file.ListOptions{Limit: 2})
 	_, all["glob"] = c.Glob(ctx, "x", "*", 2)
 	_, r, err := c.Read(ctx, "x", 0, 5)
 	all["read"] = drain(r, err)
-	_, all["create"] = c.Create(ctx, "x", CreateOptions{}, strings.NewReader("data"))
+	_, all["create"] = c.Create(ctx, "x", file.CreateOptions{}, strings.NewReader("data"))
 	a, err := c.Pack(ctx, "x")
 	if err == nil {
 		err = drain(a, nil)
@@ -80,7 +82,7 @@ func everything(ctx context.Context, c *Client) map[string]error {
 		w.Close()
 	}
 	all["watch"] = err
-	conn, err := c.Connect(ctx, 1)
+	conn, err := c.Connect(ctx, 1, 0)
 	if err == nil {
 		conn.Close()
 	}
@@ -186,7 +188,7 @@ func TestLies(t *testing.T) {
 func one(ctx context.Context, c *Client, name string) error {
 	switch name {
 	case "run":
-		o, err := c.Run(ctx, ProcessSpec{Argv: []string{"x"}})
+		o, err := c.Run(ctx, process.Spec{Argv: []string{"x"}})
 		for err == nil {
 			_, err = o.Next()
 		}
@@ -197,7 +199,7 @@ func one(ctx context.Context, c *Client, name string) error {
 		_, err := c.Wait(ctx, "x")
 		return err
 	case "list":
-		_, err := c.List(ctx, "x", ListOptions{Limit: 2})
+		_, err := c.List(ctx, "x", file.ListOptions{Limit: 2})
 		return err
 	case "glob":
 		_, err := c.Glob(ctx, "x", "*", 2)
@@ -209,7 +211,7 @@ func one(ctx context.Context, c *Client, name string) error {
 		}
 		return err
 	case "create":
-		_, err := c.Create(ctx, "x", CreateOptions{}, strings.NewReader("data"))
+		_, err := c.Create(ctx, "x", file.CreateOptions{}, strings.NewReader("data"))
 		return err
 	case "pack":
 		a, err := c.Pack(ctx, "x")

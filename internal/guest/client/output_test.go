@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/guest/client"
 	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // follow reads output from a place on, until it holds a text.
-func until(t testing.TB, o *client.Output, text string) (got string, at client.Seq) {
+func until(t testing.TB, o process.Output, text string) (got string, at process.Seq) {
 	t.Helper()
 	for !strings.Contains(got, text) {
 		c, err := o.Next()
@@ -29,7 +30,7 @@ func until(t testing.TB, o *client.Output, text string) (got string, at client.S
 	return got, at
 }
 
-func follow(t testing.TB, c *client.Client, id client.ProcessID, after client.Seq) *client.Output {
+func follow(t testing.TB, c *client.Client, id process.ID, after process.Seq) process.Output {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
@@ -51,7 +52,7 @@ for line in os.fdopen(3):
     sys.stderr.write("e"); sys.stderr.flush()
     os.write(4, b"done %d\n" % n)
 `
-	p := start(t, c, client.ProcessSpec{Argv: []string{"python3", "-c", program}, Env: clienttest.Env, Control: true, Lossless: true})
+	p := start(t, c, process.Spec{Argv: []string{"python3", "-c", program}, Env: clienttest.Env, Control: true, Lossless: true})
 	o := follow(t, c, p.ID, 0)
 	for _, n := range []int{1, 0, 70_000, 5, 900_000} {
 		if _, err := c.WriteControl(t.Context(), p.ID, fmt.Appendln(nil, n)); err != nil {
@@ -64,11 +65,11 @@ for line in os.fdopen(3):
 				t.Fatal(err)
 			}
 			switch chunk.Stream {
-			case client.Stdout:
+			case process.Stdout:
 				out += len(chunk.Data)
-			case client.Stderr:
+			case process.Stderr:
 				errs += len(chunk.Data)
-			case client.Control:
+			case process.Control:
 				answer += string(chunk.Data)
 				if out != n || errs != 1 {
 					t.Fatalf("the answer %q came after %d and %d bytes", answer, out, errs)
@@ -92,8 +93,8 @@ for line in os.fdopen(3):
     os.write(4, b"first\n")
     os.write(4, b"%d \n" % len(line))
 `
-	p := start(t, c, client.ProcessSpec{Argv: []string{"python3", "-c", program}, Env: clienttest.Env, Control: true, Lossless: true})
-	var at client.Seq
+	p := start(t, c, process.Spec{Argv: []string{"python3", "-c", program}, Env: clienttest.Env, Control: true, Lossless: true})
+	var at process.Seq
 	for i, want := range []struct {
 		output, line int
 		toTheEnd     bool
@@ -109,7 +110,7 @@ for line in os.fdopen(3):
 				t.Fatalf("%d: %v", i, err)
 			}
 			at = chunk.Seq
-			if chunk.Stream == client.Control {
+			if chunk.Stream == process.Control {
 				said += string(chunk.Data)
 			} else {
 				n += len(chunk.Data)
@@ -119,7 +120,7 @@ for line in os.fdopen(3):
 			t.Errorf("%d: %d bytes of output, and %q", i, n, said)
 		}
 		if want.toTheEnd {
-			if _, err := o.Next(); !errors.Is(err, client.ErrEnough) {
+			if _, err := o.Next(); !errors.Is(err, process.ErrEnough) {
 				t.Errorf("%d: after it %v", i, err)
 			}
 		}
@@ -136,7 +137,7 @@ for line in os.fdopen(3):
 	var said string
 	for {
 		chunk, err := o.Next()
-		if errors.Is(err, client.ErrEnough) {
+		if errors.Is(err, process.ErrEnough) {
 			if o, err = c.Converse(t.Context(), p.ID, nil, at); err != nil {
 				t.Fatal(err)
 			}
@@ -166,9 +167,9 @@ for line in os.fdopen(3):
     os.write(1, b"x" * 70000)
     os.write(4, b"%d\n" % len(line))
 `
-	spec := client.ProcessSpec{Argv: []string{"python3", "-c", program}, Env: clienttest.Env, Control: true, Lossless: true}
+	spec := process.Spec{Argv: []string{"python3", "-c", program}, Env: clienttest.Env, Control: true, Lossless: true}
 	p := start(t, c, spec)
-	var at client.Seq
+	var at process.Seq
 	for _, n := range []int{1, 10, 300_000, 2} {
 		o, err := c.Converse(t.Context(), p.ID, []byte(strings.Repeat("y", n-1)+"\n"), at)
 		if err != nil {
@@ -181,7 +182,7 @@ for line in os.fdopen(3):
 				t.Fatal(err)
 			}
 			at = chunk.Seq
-			if chunk.Stream == client.Control {
+			if chunk.Stream == process.Control {
 				answer += string(chunk.Data)
 			} else {
 				out += len(chunk.Data)
@@ -244,10 +245,10 @@ func testCursors(t *testing.T, c *client.Client) {
 		t.Fatal(err)
 	}
 	whole := all(t, follow(t, c, p.ID, 0))
-	if whole.out[client.Stdout] != "one\nthree\nfour\n" || whole.out[client.Stderr] != "two\n" {
+	if whole.out[process.Stdout] != "one\nthree\nfour\n" || whole.out[process.Stderr] != "two\n" {
 		t.Errorf("got %+v", whole)
 	}
-	for at := range client.Seq(20) {
+	for at := range process.Seq(20) {
 		var got int
 		o := follow(t, c, p.ID, at)
 		for {
@@ -276,12 +277,12 @@ func testDropped(t *testing.T, c *client.Client) {
 		t.Fatal(err)
 	}
 	got := all(t, follow(t, c, p.ID, 0))
-	text := got.out[client.Stdout]
+	text := got.out[process.Stdout]
 	if got.dropped == 0 || int64(len(text))+got.dropped != 5_000_006 || !strings.HasSuffix(text, "x\nlast\n") || len(text) > client.MaxRing {
 		t.Errorf("%d bytes and %d dropped", len(text), got.dropped)
 	}
 	is, err := c.Process(t.Context(), p.ID)
-	if err != nil || is.First != client.Seq(got.dropped) || is.Last != 5_000_006 {
+	if err != nil || is.First != process.Seq(got.dropped) || is.Last != 5_000_006 {
 		t.Errorf("%+v, %v", is, err)
 	}
 }
@@ -292,19 +293,19 @@ func testLossless(t *testing.T, c *client.Client) {
 		t.Fatal(err)
 	}
 	atolltest.Until(t, time.Minute, "much is written, while nobody reads", func() bool {
-		p, err := c.Process(t.Context(), o.Process().ID)
+		p, err := c.Process(t.Context(), o.Info().ID)
 		return err == nil && p.Last > client.MaxRing/2
 	})
 	got := all(t, o)
-	if len(got.out[client.Stdout]) != 9_000_000 || len(got.out[client.Stderr]) != 3_000_000 || got.dropped != 0 {
+	if len(got.out[process.Stdout]) != 9_000_000 || len(got.out[process.Stderr]) != 3_000_000 || got.dropped != 0 {
 		t.Errorf("%d and %d bytes, %d dropped", len(got.out[0]), len(got.out[1]), got.dropped)
 	}
 	// It waits for its first reader, if it is told to.
 	spec := shell("head -c 5000000 /dev/zero; echo end")
 	spec.Patient = true
 	p := start(t, c, spec)
-	if got := all(t, follow(t, c, p.ID, 0)); len(got.out[client.Stdout]) != 5_000_004 || got.dropped != 0 || got.Exit.Code != 0 {
-		t.Errorf("%d bytes, %d dropped, %+v", len(got.out[client.Stdout]), got.dropped, got.Exit)
+	if got := all(t, follow(t, c, p.ID, 0)); len(got.out[process.Stdout]) != 5_000_004 || got.dropped != 0 || got.Exit.Code != 0 {
+		t.Errorf("%d bytes, %d dropped, %+v", len(got.out[process.Stdout]), got.dropped, got.Exit)
 	}
 	// Its end does not wait for one.
 	p = start(t, c, spec)
@@ -319,7 +320,7 @@ func testLossless(t *testing.T, c *client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := o.Process().ID
+	id := o.Info().ID
 	if _, err := o.Next(); err != nil {
 		t.Fatal(err)
 	}
@@ -331,14 +332,14 @@ func testLossless(t *testing.T, c *client.Client) {
 
 func testIdempotent(t *testing.T, c *client.Client) {
 	spec := shell("echo $$")
-	spec.ID = client.NewProcessID()
+	spec.ID = process.NewID()
 	first := start(t, c, spec)
 	second := start(t, c, spec)
 	if first.PID != second.PID {
 		t.Errorf("started twice: %+v and %+v", first, second)
 	}
 	got := all(t, follow(t, c, spec.ID, 0))
-	if strings.TrimSpace(got.out[client.Stdout]) != fmt.Sprint(first.PID) {
+	if strings.TrimSpace(got.out[process.Stdout]) != fmt.Sprint(first.PID) {
 		t.Errorf("got %+v", got)
 	}
 }

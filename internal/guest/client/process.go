@@ -3,9 +3,6 @@ package client
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -14,23 +11,17 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
 
-// NewProcessID returns an id that no other process has.
-func NewProcessID() ProcessID {
-	var b [8]byte
-	rand.Read(b[:])
-	return ProcessID("p-" + hex.EncodeToString(b[:]))
-}
-
-func (s *ProcessSpec) wire() *proto.Start {
+func wireSpec(s *process.Spec) *proto.Start {
 	q := &proto.Start{
 		ID: string(s.ID), Argv: list(s.Argv), Env: list(s.Env), Dir: []byte(s.Dir), Input: s.Input, Control: s.Control,
 		Timeout: int64(max(s.Timeout, 0)), Lossless: s.Lossless, Patient: s.Patient, OpenFiles: max(s.Limits.OpenFiles, 0),
 	}
 	if q.ID == "" {
-		q.ID = string(NewProcessID())
+		q.ID = string(process.NewID())
 	}
 	if len(s.Argv) == 0 {
 		text := []byte(s.Shell)
@@ -53,73 +44,73 @@ func list(texts []string) (out [][]byte) {
 const maxOutput = 1 << 60
 
 // process checks what an attendant says of a process.
-func process(p *proto.Process) (Process, error) {
+func infoOf(p *proto.Process) (process.Info, error) {
 	if p == nil || len(p.ID) > 64 || p.PID < 0 || p.First < 0 || p.Last < p.First || p.Last > maxOutput {
-		return Process{}, fmt.Errorf("%w: a process that cannot be", ErrProtocol)
+		return process.Info{}, fmt.Errorf("%w: a process that cannot be", ErrProtocol)
 	}
-	out := Process{
-		ID: ProcessID(p.ID), PID: p.PID, Dir: string(p.Dir), Started: time.UnixMicro(p.Started), Input: p.Input, Terminal: p.Terminal,
-		First: Seq(p.First), Last: Seq(p.Last), Written: p.Written,
+	out := process.Info{
+		ID: process.ID(p.ID), PID: p.PID, Dir: string(p.Dir), Started: time.UnixMicro(p.Started), Input: p.Input, Terminal: p.Terminal,
+		First: process.Seq(p.First), Last: process.Seq(p.Last), Written: p.Written,
 	}
 	for _, n := range p.Written {
 		if n < 0 || n > maxOutput {
-			return Process{}, fmt.Errorf("%w: a process that cannot be", ErrProtocol)
+			return process.Info{}, fmt.Errorf("%w: a process that cannot be", ErrProtocol)
 		}
 	}
 	for _, a := range p.Argv {
 		out.Argv = append(out.Argv, string(a))
 	}
 	if p.Exit != nil {
-		e, err := exit(p.Exit)
+		e, err := exitOf(p.Exit)
 		if err != nil {
-			return Process{}, err
+			return process.Info{}, err
 		}
 		out.Exit = &e
 	}
 	return out, nil
 }
 
-func exit(e *proto.Exit) (Exit, error) {
+func exitOf(e *proto.Exit) (process.Exit, error) {
 	if e == nil || e.Code < 0 || e.Code > 255 || e.Signal < 0 || e.Signal > 127 || e.CPU < 0 || e.PeakRSS < 0 || len(e.Blocked) > maxText {
-		return Exit{}, fmt.Errorf("%w: an end that cannot be", ErrProtocol)
+		return process.Exit{}, fmt.Errorf("%w: an end that cannot be", ErrProtocol)
 	}
-	return Exit{
+	return process.Exit{
 		Code: e.Code, Signal: syscall.Signal(e.Signal), TimedOut: e.TimedOut, Blocked: strings.ToValidUTF8(e.Blocked, "�"), Together: e.Together,
 		At: time.UnixMicro(e.At), CPU: time.Duration(e.CPU), PeakRSS: e.PeakRSS,
 	}, nil
 }
 
 // about makes a request that is answered with a process.
-func (c *Client) about(ctx context.Context, q proto.Request) (Process, error) {
+func (c *Client) about(ctx context.Context, q proto.Request) (process.Info, error) {
 	x, r, err := c.begin(ctx, q)
 	if err != nil {
-		return Process{}, err
+		return process.Info{}, err
 	}
-	p, err := process(r.Process)
+	p, err := infoOf(r.Process)
 	if err != nil {
-		return Process{}, x.failed(err)
+		return process.Info{}, x.failed(err)
 	}
 	x.over()
 	return p, nil
 }
 
 // Start starts a process.
-func (c *Client) Start(ctx context.Context, spec ProcessSpec) (Process, error) {
-	return c.about(ctx, proto.Request{Start: spec.wire()})
+func (c *Client) Start(ctx context.Context, spec process.Spec) (process.Info, error) {
+	return c.about(ctx, proto.Request{Start: wireSpec(&spec)})
 }
 
 // Run starts a process, follows it, and forgets it once its end was read: Start,
 // Follow and Forget in one exchange. When the Output is closed earlier, or ctx or
 // the conversation ends, the process goes on and stays.
-func (c *Client) Run(ctx context.Context, spec ProcessSpec) (*Output, error) {
-	q := spec.wire()
+func (c *Client) Run(ctx context.Context, spec process.Spec) (process.Output, error) {
+	q := wireSpec(&spec)
 	q.Follow = true
 	return c.output(ctx, proto.Request{Start: q}, 0)
 }
 
 // Follow returns the output of a process from a place on, until its end, or that
 // of ctx.
-func (c *Client) Follow(ctx context.Context, id ProcessID, after Seq) (*Output, error) {
+func (c *Client) Follow(ctx context.Context, id process.ID, after process.Seq) (process.Output, error) {
 	return c.output(ctx, proto.Request{Follow: &proto.Follow{ID: string(id), After: int64(after)}}, int64(after))
 }
 
@@ -128,12 +119,12 @@ func (c *Client) Follow(ctx context.Context, id ProcessID, after Seq) (*Output, 
 // at once is written as it does, while the Output is open. A line of descriptor 4
 // with a blank at its end says that this was all for now: then the attendant
 // takes the next request, and what Next returns after it is ErrEnough.
-func (c *Client) Converse(ctx context.Context, id ProcessID, data []byte, after Seq) (*Output, error) {
+func (c *Client) Converse(ctx context.Context, id process.ID, data []byte, after process.Seq) (process.Output, error) {
 	return c.output(ctx, proto.Request{Converse: &proto.Converse{ID: string(id), Data: data, After: int64(after), Ends: true}}, int64(after))
 }
 
 // Processes lists the processes that are not forgotten, oldest first.
-func (c *Client) Processes(ctx context.Context) ([]Process, error) {
+func (c *Client) Processes(ctx context.Context) ([]process.Info, error) {
 	x, r, err := c.begin(ctx, proto.Request{Processes: &proto.Empty{}})
 	if err != nil {
 		return nil, err
@@ -141,9 +132,9 @@ func (c *Client) Processes(ctx context.Context) ([]Process, error) {
 	if len(r.Processes) > 2*MaxProcesses {
 		return nil, x.failed(fmt.Errorf("%w: %d processes", ErrProtocol, len(r.Processes)))
 	}
-	all := make([]Process, 0, len(r.Processes))
+	all := make([]process.Info, 0, len(r.Processes))
 	for i := range r.Processes {
-		p, err := process(&r.Processes[i])
+		p, err := infoOf(&r.Processes[i])
 		if err != nil {
 			return nil, x.failed(err)
 		}
@@ -154,32 +145,32 @@ func (c *Client) Processes(ctx context.Context) ([]Process, error) {
 }
 
 // Process describes one process.
-func (c *Client) Process(ctx context.Context, id ProcessID) (Process, error) {
+func (c *Client) Process(ctx context.Context, id process.ID) (process.Info, error) {
 	return c.about(ctx, proto.Request{Process: &proto.Name{ID: string(id)}})
 }
 
 // Wait returns the end of a process when it has come.
-func (c *Client) Wait(ctx context.Context, id ProcessID) (Exit, error) {
+func (c *Client) Wait(ctx context.Context, id process.ID) (process.Exit, error) {
 	p, err := c.about(ctx, proto.Request{Wait: &proto.Name{ID: string(id)}})
 	if err != nil {
-		return Exit{}, err
+		return process.Exit{}, err
 	}
 	if p.Exit == nil {
 		err := fmt.Errorf("%w: no end, where one was waited for", ErrProtocol)
 		c.fail(err)
-		return Exit{}, err
+		return process.Exit{}, err
 	}
 	return *p.Exit, nil
 }
 
 // Write writes to the input or terminal of a process, and returns when it is all
 // in the pipe. n is how much was, if not all.
-func (c *Client) Write(ctx context.Context, id ProcessID, data []byte) (n int, err error) {
+func (c *Client) Write(ctx context.Context, id process.ID, data []byte) (n int, err error) {
 	return c.write(ctx, proto.Write{ID: string(id)}, data)
 }
 
 // WriteControl writes to descriptor 3 of a process, as Write does.
-func (c *Client) WriteControl(ctx context.Context, id ProcessID, data []byte) (n int, err error) {
+func (c *Client) WriteControl(ctx context.Context, id process.ID, data []byte) (n int, err error) {
 	return c.write(ctx, proto.Write{ID: string(id), Control: true}, data)
 }
 
@@ -206,33 +197,33 @@ func (c *Client) write(ctx context.Context, q proto.Write, data []byte) (n int, 
 }
 
 // CloseInput ends the input of a process. A terminal gets what the keys for it send.
-func (c *Client) CloseInput(ctx context.Context, id ProcessID) error {
+func (c *Client) CloseInput(ctx context.Context, id process.ID) error {
 	_, err := c.call(ctx, proto.Request{Close: &proto.Name{ID: string(id)}})
 	return err
 }
 
 // Resize changes the size of a process's terminal.
-func (c *Client) Resize(ctx context.Context, id ProcessID, size Size) error {
+func (c *Client) Resize(ctx context.Context, id process.ID, size process.Size) error {
 	_, err := c.call(ctx, proto.Request{Resize: &proto.Resize{ID: string(id), Size: proto.Size{Rows: size.Rows, Columns: size.Columns}}})
 	return err
 }
 
 // Signal sends a signal to a process, or to its process group: of one with a
 // terminal to the group in the foreground.
-func (c *Client) Signal(ctx context.Context, id ProcessID, sig syscall.Signal, group bool) error {
+func (c *Client) Signal(ctx context.Context, id process.ID, sig syscall.Signal, group bool) error {
 	_, err := c.call(ctx, proto.Request{Signal: &proto.Signal{ID: string(id), Number: int(sig), Group: group}})
 	return err
 }
 
 // Kill ends a process and all it started, whatever group that has moved to.
-func (c *Client) Kill(ctx context.Context, id ProcessID) error {
+func (c *Client) Kill(ctx context.Context, id process.ID) error {
 	_, err := c.call(ctx, proto.Request{Kill: &proto.Name{ID: string(id)}})
 	return err
 }
 
 // Discard ends a process and all it started, unless it has ended, and drops what is
 // kept of it. It takes 5 s at most.
-func (c *Client) Discard(ctx context.Context, id ProcessID) error {
+func (c *Client) Discard(ctx context.Context, id process.ID) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, discardTime,
 		fault.New(fault.Conflict, "the sandbox did not end process %s, and does not answer: destroy the sandbox if this happens again", id))
 	defer cancel()
@@ -254,34 +245,31 @@ func (c *Client) KillAll(ctx context.Context) error {
 }
 
 // Forget drops what is kept of a process that has ended.
-func (c *Client) Forget(ctx context.Context, id ProcessID) error {
+func (c *Client) Forget(ctx context.Context, id process.ID) error {
 	_, err := c.call(ctx, proto.Request{Forget: &proto.Name{ID: string(id)}})
 	return err
 }
-
-// ErrEnough is the end of the output of Converse when the process said that it was.
-var ErrEnough = errors.New("the process has said all for now")
 
 // Output is the output of a process, as it comes. One goroutine at a time may
 // use it, but Close may be called at any time.
 type Output struct {
 	closing
-	process Process
+	process process.Info
 	reply   proto.Type // what the attendant waits to hear when the end was read; 0 for nothing
 	ends    bool       // proto.Last does it, too
 	last    bool       // it has come
 	at      int64
-	exit    Exit
+	exit    process.Exit
 	refused error // instead of an exit
 	err     error
 }
 
-func (c *Client) output(ctx context.Context, q proto.Request, at int64) (*Output, error) {
+func (c *Client) output(ctx context.Context, q proto.Request, at int64) (process.Output, error) {
 	x, r, err := c.begin(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	p, err := process(r.Process)
+	p, err := infoOf(r.Process)
 	if err != nil {
 		return nil, x.failed(err)
 	}
@@ -297,19 +285,19 @@ func (c *Client) output(ctx context.Context, q proto.Request, at int64) (*Output
 }
 
 // Process is what it was when Run or Follow was answered.
-func (o *Output) Process() Process { return o.process }
+func (o *Output) Info() process.Info { return o.process }
 
 // Next returns the next piece of output. After the last one, when the process has
 // ended, it returns io.EOF, and Exit says how.
-func (o *Output) Next() (Chunk, error) {
+func (o *Output) Next() (process.Chunk, error) {
 	if o.err != nil {
-		return Chunk{}, o.err
+		return process.Chunk{}, o.err
 	}
 	chunk, err := o.next()
 	switch {
 	case err == io.EOF:
 		o.err = o.finish(o.end)
-	case err == ErrEnough:
+	case err == process.ErrEnough:
 		o.err = o.finish(func() error { o.x.over(); return err })
 	case err != nil:
 		o.err = o.finish(func() error { return o.x.failed(err) })
@@ -317,46 +305,46 @@ func (o *Output) Next() (Chunk, error) {
 	return chunk, o.err
 }
 
-func (o *Output) next() (Chunk, error) {
+func (o *Output) next() (process.Chunk, error) {
 	t, err := o.x.Conn.Next()
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return Chunk{}, err
+		return process.Chunk{}, err
 	}
 	switch t {
 	case proto.Output:
 		b, err := o.x.Payload()
 		if err != nil {
-			return Chunk{}, err
+			return process.Chunk{}, err
 		}
 		stream, at, dropped, ok := proto.TakeOutput(b)
 		if !ok || at != o.at+dropped {
-			return Chunk{}, fmt.Errorf("%w: output at %d, %d of it lost, where %d follows", ErrProtocol, at, dropped, o.at)
+			return process.Chunk{}, fmt.Errorf("%w: output at %d, %d of it lost, where %d follows", ErrProtocol, at, dropped, o.at)
 		}
 		data := b[proto.OutputSize:]
 		o.at = at + int64(len(data))
-		o.last = o.ends && Stream(stream) == Control && bytes.HasSuffix(data, []byte(proto.Last))
-		return Chunk{Seq: Seq(o.at), Stream: Stream(stream), Data: data, Dropped: dropped}, nil
+		o.last = o.ends && process.Stream(stream) == process.Control && bytes.HasSuffix(data, []byte(proto.Last))
+		return process.Chunk{Seq: process.Seq(o.at), Stream: process.Stream(stream), Data: data, Dropped: dropped}, nil
 	case proto.End:
 		var e proto.Closing
 		if err := o.x.Decode(&e); err != nil {
-			return Chunk{}, err
+			return process.Chunk{}, err
 		}
 		if e.Error != nil && o.reply == proto.Enough {
 			o.refused = refusal(e.Error)
-			return Chunk{}, io.EOF
+			return process.Chunk{}, io.EOF
 		}
 		if o.last && e == (proto.Closing{}) {
-			return Chunk{}, ErrEnough
+			return process.Chunk{}, process.ErrEnough
 		}
-		if o.exit, err = exit(e.Exit); err != nil {
-			return Chunk{}, err
+		if o.exit, err = exitOf(e.Exit); err != nil {
+			return process.Chunk{}, err
 		}
-		return Chunk{}, io.EOF
+		return process.Chunk{}, io.EOF
 	}
-	return Chunk{}, fmt.Errorf("%w: a frame of type %d among output", ErrProtocol, t)
+	return process.Chunk{}, fmt.Errorf("%w: a frame of type %d among output", ErrProtocol, t)
 }
 
 // end ends the exchange when the end of the process was read.
@@ -428,4 +416,4 @@ func (o *Output) settle() {
 }
 
 // Exit is the end of the process, once Next has returned io.EOF.
-func (o *Output) Exit() Exit { return o.exit }
+func (o *Output) Exit() process.Exit { return o.exit }

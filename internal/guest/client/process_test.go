@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/guest/client"
 	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // start starts a process.
-func start(t testing.TB, c *client.Client, spec client.ProcessSpec) client.Process {
+func start(t testing.TB, c *client.Client, spec process.Spec) process.Info {
 	t.Helper()
 	p, err := c.Start(t.Context(), spec)
 	if err != nil {
@@ -78,19 +79,19 @@ func TestProcesses(t *testing.T) {
 
 func testArguments(t *testing.T, c *client.Client) {
 	args := []string{"-n", "--", "a b", `"'\`, "line\nbreak", "$(id)", "\xff\xfe", "", "*", "ü"}
-	spec := client.ProcessSpec{Argv: append([]string{"python3", "-c", "import sys, os; sys.stdout.buffer.write(b'|'.join(os.fsencode(a) for a in sys.argv[1:]))"}, args...), Env: clienttest.Env}
+	spec := process.Spec{Argv: append([]string{"python3", "-c", "import sys, os; sys.stdout.buffer.write(b'|'.join(os.fsencode(a) for a in sys.argv[1:]))"}, args...), Env: clienttest.Env}
 	o, err := c.Run(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := all(t, o); got.out[client.Stdout] != strings.Join(args, "|") {
+	if got := all(t, o); got.out[process.Stdout] != strings.Join(args, "|") {
 		t.Errorf("got %q", got.out)
 	}
 	for text, want := range map[string]string{
 		"-x; echo no": "no\n", "echo 'a\"b' \"c'd\" \\$x": "a\"b c'd $x\n", "echo \xff": "\xff\n", "printf '%s\\n' \"$0\"": "bash\n",
 		"[[ a == a ]] && echo bash": "bash\n", "": "", "  \n\n # only a comment": "",
 	} {
-		if got := run(t, c, text); got.out[client.Stdout] != want {
+		if got := run(t, c, text); got.out[process.Stdout] != want {
 			t.Errorf("%q said %q", text, got.out)
 		}
 	}
@@ -101,13 +102,13 @@ func testArguments(t *testing.T, c *client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := all(t, o); got.out[client.Stdout] != "1 2-\xfe\n/tmp\n" {
+	if got := all(t, o); got.out[process.Stdout] != "1 2-\xfe\n/tmp\n" {
 		t.Errorf("got %q", got.out)
 	}
 }
 
 func testCannotStart(t *testing.T, c *client.Client) {
-	argv := func(a ...string) client.ProcessSpec { return client.ProcessSpec{Argv: a, Env: clienttest.Env} }
+	argv := func(a ...string) process.Spec { return process.Spec{Argv: a, Env: clienttest.Env} }
 	dir := argv("true")
 	dir.Dir = "/not/there"
 	file := argv("true")
@@ -117,7 +118,7 @@ func testCannotStart(t *testing.T, c *client.Client) {
 	id := argv("true")
 	id.ID = "a/b"
 	for name, try := range map[string]struct {
-		spec client.ProcessSpec
+		spec process.Spec
 		kind fault.Kind
 		text string
 	}{
@@ -183,7 +184,7 @@ func testEnds(t *testing.T, c *client.Client) {
 // sleepers counts the processes with an argument.
 func sleepers(t testing.TB, c *client.Client, arg string) string {
 	t.Helper()
-	return strings.TrimSpace(run(t, c, "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' <$f; echo; done 2>/dev/null | grep -c '^sleep "+arg+"'").out[client.Stdout])
+	return strings.TrimSpace(run(t, c, "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' <$f; echo; done 2>/dev/null | grep -c '^sleep "+arg+"'").out[process.Stdout])
 }
 
 // appears waits for a process that nothing else tells of.
@@ -217,7 +218,7 @@ func testTimeout(t *testing.T, c *client.Client) {
 		t.Fatal(err)
 	}
 	got := all(t, o)
-	if !got.TimedOut || got.Signal != syscall.SIGKILL || got.out[client.Stdout] != "begun\n" || time.Since(begin) > 10*time.Second {
+	if !got.TimedOut || got.Signal != syscall.SIGKILL || got.out[process.Stdout] != "begun\n" || time.Since(begin) > 10*time.Second {
 		t.Errorf("got %+v", got)
 	}
 	if n := sleepers(t, c, "4711"); n != "0" {
@@ -228,7 +229,7 @@ func testTimeout(t *testing.T, c *client.Client) {
 func testBackground(t *testing.T, c *client.Client) {
 	begin := time.Now()
 	got := run(t, c, "sleep 4712 & (while :; do echo more; sleep 0.01; done) & echo started")
-	if got.Code != 0 || !strings.HasPrefix(got.out[client.Stdout], "started\n") && !strings.Contains(got.out[client.Stdout], "started\n") || time.Since(begin) > 10*time.Second {
+	if got.Code != 0 || !strings.HasPrefix(got.out[process.Stdout], "started\n") && !strings.Contains(got.out[process.Stdout], "started\n") || time.Since(begin) > 10*time.Second {
 		t.Errorf("got %+v", got)
 	}
 	if n := sleepers(t, c, "4712"); n != "1" {
@@ -238,7 +239,7 @@ func testBackground(t *testing.T, c *client.Client) {
 }
 
 func testInput(t *testing.T, c *client.Client) {
-	spec := client.ProcessSpec{Argv: []string{"cat"}, Env: clienttest.Env, Input: true, Lossless: true}
+	spec := process.Spec{Argv: []string{"cat"}, Env: clienttest.Env, Input: true, Lossless: true}
 	p := start(t, c, spec)
 	o := follow(t, c, p.ID, 0)
 	if n, err := c.Write(t.Context(), p.ID, []byte("hello\n")); n != 6 || err != nil {
@@ -259,14 +260,14 @@ func testInput(t *testing.T, c *client.Client) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if got.out[client.Stdout] != big || got.Code != 0 || got.dropped != 0 {
-		t.Errorf("%d bytes came back, %d dropped, %+v", len(got.out[client.Stdout]), got.dropped, got.Exit)
+	if got.out[process.Stdout] != big || got.Code != 0 || got.dropped != 0 {
+		t.Errorf("%d bytes came back, %d dropped, %+v", len(got.out[process.Stdout]), got.dropped, got.Exit)
 	}
 	if _, err := c.Write(t.Context(), p.ID, []byte("x")); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("after the end: %v", err)
 	}
 	// Nobody reads: it is given up with its context, and the next one gets through.
-	p = start(t, c, client.ProcessSpec{Argv: []string{"sleep", "60"}, Env: clienttest.Env, Input: true})
+	p = start(t, c, process.Spec{Argv: []string{"sleep", "60"}, Env: clienttest.Env, Input: true})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := c.Write(ctx, p.ID, []byte(big)); !errors.Is(err, context.DeadlineExceeded) {
@@ -275,7 +276,7 @@ func testInput(t *testing.T, c *client.Client) {
 	if err := c.Kill(t.Context(), p.ID); err != nil {
 		t.Error(err)
 	}
-	none := start(t, c, client.ProcessSpec{Argv: []string{"cat"}, Env: clienttest.Env})
+	none := start(t, c, process.Spec{Argv: []string{"cat"}, Env: clienttest.Env})
 	_, err := c.Write(t.Context(), none.ID, []byte("x"))
 	kind(t, err, fault.Invalid, "without")
 	if e, err := c.Wait(t.Context(), none.ID); err != nil || e.Code != 0 {
@@ -290,7 +291,7 @@ func testSignals(t *testing.T, c *client.Client) {
 	if err := c.Signal(t.Context(), p.ID, syscall.SIGUSR1, false); err != nil {
 		t.Fatal(err)
 	}
-	if got := all(t, o); got.Code != 5 || got.out[client.Stdout] != "\ngot it\n" && got.out[client.Stdout] != "got it\n" {
+	if got := all(t, o); got.Code != 5 || got.out[process.Stdout] != "\ngot it\n" && got.out[process.Stdout] != "got it\n" {
 		t.Errorf("got %+v", got)
 	}
 	kind(t, c.Signal(t.Context(), p.ID, syscall.SIGUSR1, false), fault.Conflict, "has ended")
@@ -349,7 +350,7 @@ try:
     s.connect("/.attend/host"); print("connected")
 except OSError as e: print("refused", e.errno)
 E`)
-	if got.out[client.Stdout] != "refused 13\n" {
+	if got.out[process.Stdout] != "refused 13\n" {
 		t.Errorf("a program could: %q, %q", got.out[0], got.out[1])
 	}
 }
@@ -357,16 +358,16 @@ E`)
 func testOrphans(t *testing.T, c *client.Client) {
 	run(t, c, "for i in $(seq 30); do (setsid sh -c 'sleep 0.01' &); done; for i in $(seq 30); do sh -c 'sleep 0.01 & exit' ; done; true")
 	atolltest.Until(t, 20*time.Second, "no zombie stays", func() bool {
-		return strings.TrimSpace(run(t, c, "grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l").out[client.Stdout]) == "0"
+		return strings.TrimSpace(run(t, c, "grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l").out[process.Stdout]) == "0"
 	})
 }
 
 func testKilledTogether(t *testing.T, c *client.Client) {
-	before := start(t, c, client.ProcessSpec{Shell: "kill -9 $$", Env: clienttest.Env})
+	before := start(t, c, process.Spec{Shell: "kill -9 $$", Env: clienttest.Env})
 	if e, err := c.Wait(t.Context(), before.ID); err != nil || e.Signal != syscall.SIGKILL || e.Together {
 		t.Errorf("one that had ended: %+v, %v", e, err)
 	}
-	p := start(t, c, client.ProcessSpec{Shell: "sleep 1000 & sleep 1000", Env: clienttest.Env})
+	p := start(t, c, process.Spec{Shell: "sleep 1000 & sleep 1000", Env: clienttest.Env})
 	for range 2 { // the second changes nothing of what is known
 		if err := c.KillAll(t.Context()); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/file"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/guest/client/liar"
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
@@ -119,24 +121,26 @@ func trickle(h *hush, conn *proto.Conn, text []byte) {
 // questions ask for one thing each, and return when all of it has come.
 var questions = map[string]func(context.Context, *Client) error{
 	"start": func(ctx context.Context, c *Client) error {
-		_, err := c.Start(ctx, ProcessSpec{Shell: "x"})
+		_, err := c.Start(ctx, process.Spec{Shell: "x"})
 		return err
 	},
 	"processes": func(ctx context.Context, c *Client) error { _, err := c.Processes(ctx); return err },
 	"process":   func(ctx context.Context, c *Client) error { _, err := c.Process(ctx, "x"); return err },
 	"close":     func(ctx context.Context, c *Client) error { return c.CloseInput(ctx, "x") },
-	"resize":    func(ctx context.Context, c *Client) error { return c.Resize(ctx, "x", Size{1, 1}) },
-	"signal":    func(ctx context.Context, c *Client) error { return c.Signal(ctx, "x", 15, true) },
-	"kill":      func(ctx context.Context, c *Client) error { return c.Kill(ctx, "x") },
-	"kill all":  func(ctx context.Context, c *Client) error { return c.KillAll(ctx) },
-	"forget":    func(ctx context.Context, c *Client) error { return c.Forget(ctx, "x") },
-	"discard":   func(ctx context.Context, c *Client) error { return c.Discard(ctx, "x") },
-	"stat":      func(ctx context.Context, c *Client) error { _, err := c.Stat(ctx, "x"); return err },
-	"list":      func(ctx context.Context, c *Client) error { _, err := c.List(ctx, "x", ListOptions{}); return err },
-	"glob":      func(ctx context.Context, c *Client) error { _, err := c.Glob(ctx, "x", "*", 0); return err },
-	"mkdir":     func(ctx context.Context, c *Client) error { return c.Mkdir(ctx, "x") },
-	"remove":    func(ctx context.Context, c *Client) error { return c.Remove(ctx, "x", true) },
-	"move":      func(ctx context.Context, c *Client) error { return c.Move(ctx, "x", "y", true) },
+	"resize": func(ctx context.Context, c *Client) error {
+		return c.Resize(ctx, "x", process.Size{Rows: 1, Columns: 1})
+	},
+	"signal":   func(ctx context.Context, c *Client) error { return c.Signal(ctx, "x", 15, true) },
+	"kill":     func(ctx context.Context, c *Client) error { return c.Kill(ctx, "x") },
+	"kill all": func(ctx context.Context, c *Client) error { return c.KillAll(ctx) },
+	"forget":   func(ctx context.Context, c *Client) error { return c.Forget(ctx, "x") },
+	"discard":  func(ctx context.Context, c *Client) error { return c.Discard(ctx, "x") },
+	"stat":     func(ctx context.Context, c *Client) error { _, err := c.Stat(ctx, "x"); return err },
+	"list":     func(ctx context.Context, c *Client) error { _, err := c.List(ctx, "x", file.ListOptions{}); return err },
+	"glob":     func(ctx context.Context, c *Client) error { _, err := c.Glob(ctx, "x", "*", 0); return err },
+	"mkdir":    func(ctx context.Context, c *Client) error { return c.Mkdir(ctx, "x") },
+	"remove":   func(ctx context.Context, c *Client) error { return c.Remove(ctx, "x", true) },
+	"move":     func(ctx context.Context, c *Client) error { return c.Move(ctx, "x", "y", true) },
 	"read": func(ctx context.Context, c *Client) error {
 		_, r, err := c.Read(ctx, "x", 0, -1)
 		return drained(r, err)
@@ -146,7 +150,7 @@ var questions = map[string]func(context.Context, *Client) error{
 		return drained(a, err)
 	},
 	"create": func(ctx context.Context, c *Client) error {
-		_, err := c.Create(ctx, "x", CreateOptions{}, strings.NewReader(strings.Repeat("x", 8<<20)))
+		_, err := c.Create(ctx, "x", file.CreateOptions{}, strings.NewReader(strings.Repeat("x", 8<<20)))
 		return err
 	},
 	"unpack": func(ctx context.Context, c *Client) error {
@@ -157,7 +161,7 @@ var questions = map[string]func(context.Context, *Client) error{
 	"wait":  func(ctx context.Context, c *Client) error { _, err := c.Wait(ctx, "x"); return err },
 	"write": func(ctx context.Context, c *Client) error { _, err := c.Write(ctx, "x", []byte("data")); return err },
 	"run": func(ctx context.Context, c *Client) error {
-		return followed(c.Run(ctx, ProcessSpec{Shell: "x"}))
+		return followed(c.Run(ctx, process.Spec{Shell: "x"}))
 	},
 	"follow": func(ctx context.Context, c *Client) error {
 		return followed(c.Follow(ctx, "x", 0))
@@ -175,7 +179,7 @@ var questions = map[string]func(context.Context, *Client) error{
 		return err
 	},
 	"connect": func(ctx context.Context, c *Client) error {
-		conn, err := c.Connect(ctx, 80)
+		conn, err := c.Connect(ctx, 80, 0)
 		if err != nil {
 			return err
 		}
@@ -194,7 +198,7 @@ func drained(r io.ReadCloser, err error) error {
 	return err
 }
 
-func followed(o *Output, err error) error {
+func followed(o process.Output, err error) error {
 	if err != nil {
 		return err
 	}
@@ -437,7 +441,7 @@ func TestCallersTakeTheirTime(t *testing.T) {
 			}
 			<-h.over
 		})
-		if n, err := h.Create(t.Context(), "x", CreateOptions{}, &slow{2}); n != 10 || err != nil {
+		if n, err := h.Create(t.Context(), "x", file.CreateOptions{}, &slow{2}); n != 10 || err != nil {
 			t.Errorf("%d bytes, %v", n, err)
 		}
 	})
@@ -476,7 +480,7 @@ func TestSignsOfLifeOfManyConnections(t *testing.T) {
 			<-h.over
 		}
 	})
-	var all []*Output
+	var all []process.Output
 	for len(all) < maxConnections-1 {
 		o, err := h.Follow(t.Context(), "x", 0)
 		if err != nil {

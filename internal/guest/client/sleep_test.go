@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
 )
 
@@ -16,12 +16,12 @@ import (
 func TestRestored(t *testing.T) {
 	s := clienttest.New(t)
 	c := s.Dial(t)
-	p := start(t, c, client.ProcessSpec{Shell: "n=41; while read x; do n=$((n+1)); echo $n $x; done", Env: clienttest.Env, Input: true})
+	p := start(t, c, process.Spec{Shell: "n=41; while read x; do n=$((n+1)); echo $n $x; done", Env: clienttest.Env, Input: true})
 	if _, err := c.Write(t.Context(), p.ID, []byte("before\n")); err != nil {
 		t.Fatal(err)
 	}
 	_, at := until(t, follow(t, c, p.ID, 0), "before\n")
-	term := start(t, c, client.ProcessSpec{Argv: []string{"cat"}, Env: clienttest.Env, Terminal: &client.Size{Rows: 10, Columns: 20}})
+	term := start(t, c, process.Spec{Argv: []string{"cat"}, Env: clienttest.Env, Terminal: &process.Size{Rows: 10, Columns: 20}})
 	create(t, c, "kept", "in the home")
 	create(t, c, "/tmp/kept", "in memory")
 	if err := c.Close(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest/client"
 	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
@@ -18,10 +19,10 @@ import (
 // outcome is what a caller sees of a command.
 type outcome struct {
 	Stdout, Stderr string
-	Exit           client.Exit
+	Exit           process.Exit
 }
 
-func outcomeOf(t testing.TB, o *client.Output) (out outcome) {
+func outcomeOf(t testing.TB, o process.Output) (out outcome) {
 	t.Helper()
 	for {
 		chunk, err := o.Next()
@@ -31,7 +32,7 @@ func outcomeOf(t testing.TB, o *client.Output) (out outcome) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if chunk.Stream == client.Stderr {
+		if chunk.Stream == process.Stderr {
 			out.Stderr += string(chunk.Data)
 		} else {
 			out.Stdout += string(chunk.Data)
@@ -42,13 +43,13 @@ func outcomeOf(t testing.TB, o *client.Output) (out outcome) {
 	return out
 }
 
-func perform(t testing.TB, c *client.Client, spec client.ProcessSpec) (outcome, int) {
+func perform(t testing.TB, c *client.Client, spec process.Spec) (outcome, int) {
 	t.Helper()
 	o, err := c.Run(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return outcomeOf(t, o), o.Process().PID
+	return outcomeOf(t, o), o.Info().PID
 }
 
 // spares lists the shells that wait for a command.
@@ -61,7 +62,7 @@ for f in glob.glob("/proc/[0-9]*/environ"):
         with open(f, "rb") as e, open(f[:-7] + "cmdline", "rb") as a:
             if b"BASH_ENV=/proc/self/fd/3\0" in e.read() and b"--\0        " in a.read(): print(f.split("/")[2])
     except OSError: pass`
-	out, _ := perform(t, c, client.ProcessSpec{Argv: []string{"python3", "-c", look}, Env: clienttest.Env})
+	out, _ := perform(t, c, process.Spec{Argv: []string{"python3", "-c", look}, Env: clienttest.Env})
 	if out.Exit.Code != 0 {
 		t.Fatalf("looking for a spare shell: %+v", out)
 	}
@@ -137,20 +138,20 @@ func TestSpareShellIsNotUsed(t *testing.T) {
 	s := clienttest.New(t)
 	c := s.Dial(t)
 	perform(t, c, shell("mkdir -p here"))
-	for name, change := range map[string]func(*client.ProcessSpec){
-		"input":               func(s *client.ProcessSpec) { s.Input = true },
-		"control":             func(s *client.ProcessSpec) { s.Control = true },
-		"a terminal":          func(s *client.ProcessSpec) { s.Terminal = &client.Size{Rows: 5, Columns: 5} },
-		"a long command":      func(s *client.ProcessSpec) { s.Shell = strings.Repeat(" ", 8<<10) + s.Shell },
-		"another folder":      func(s *client.ProcessSpec) { s.Dir = "/tmp" },
-		"a variable of bash":  func(s *client.ProcessSpec) { s.Env = append(s.Env, "BASH_XTRACEFD=2") },
-		"a function":          func(s *client.ProcessSpec) { s.Env = append(s.Env, "BASH_FUNC_f%%=() { :; }") },
-		"no name":             func(s *client.ProcessSpec) { s.Env = append(s.Env, "a-b=1") },
-		"the same name twice": func(s *client.ProcessSpec) { s.Env = append(s.Env, "PATH=/bin") },
-		"another PATH":        func(s *client.ProcessSpec) { s.Env = []string{"PATH=/bin:/usr/bin", "HOME=/home/user"} },
-		"a preload":           func(s *client.ProcessSpec) { s.Env = append(s.Env, "LD_DEBUG=unused") },
-		"a locale":            func(s *client.ProcessSpec) { s.Env = append(s.Env, "LC_ALL=C") },
-		"fewer open files":    func(s *client.ProcessSpec) { s.Limits.OpenFiles = 100 },
+	for name, change := range map[string]func(*process.Spec){
+		"input":               func(s *process.Spec) { s.Input = true },
+		"control":             func(s *process.Spec) { s.Control = true },
+		"a terminal":          func(s *process.Spec) { s.Terminal = &process.Size{Rows: 5, Columns: 5} },
+		"a long command":      func(s *process.Spec) { s.Shell = strings.Repeat(" ", 8<<10) + s.Shell },
+		"another folder":      func(s *process.Spec) { s.Dir = "/tmp" },
+		"a variable of bash":  func(s *process.Spec) { s.Env = append(s.Env, "BASH_XTRACEFD=2") },
+		"a function":          func(s *process.Spec) { s.Env = append(s.Env, "BASH_FUNC_f%%=() { :; }") },
+		"no name":             func(s *process.Spec) { s.Env = append(s.Env, "a-b=1") },
+		"the same name twice": func(s *process.Spec) { s.Env = append(s.Env, "PATH=/bin") },
+		"another PATH":        func(s *process.Spec) { s.Env = []string{"PATH=/bin:/usr/bin", "HOME=/home/user"} },
+		"a preload":           func(s *process.Spec) { s.Env = append(s.Env, "LD_DEBUG=unused") },
+		"a locale":            func(s *process.Spec) { s.Env = append(s.Env, "LC_ALL=C") },
+		"fewer open files":    func(s *process.Spec) { s.Limits.OpenFiles = 100 },
 	} {
 		perform(t, c, shell("true"))
 		spare := aSpare(t, c)
@@ -161,7 +162,7 @@ func TestSpareShellIsNotUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if o.Process().PID == spare {
+		if o.Info().PID == spare {
 			t.Errorf("%s: the shell that was started ahead was used", name)
 		}
 		if out := outcomeOf(t, o); out.Exit.Code != 0 {
@@ -178,7 +179,7 @@ func TestSpareShellEnds(t *testing.T) {
 	perform(t, c, shell("true"))
 	for _, command := range []string{"kill -9 %d", "kill -STOP %d; kill -9 %d"} {
 		pid := aSpare(t, c)
-		perform(t, c, client.ProcessSpec{Argv: []string{"bash", "-c", strings.ReplaceAll(command, "%d", strconv.Itoa(pid))}, Env: clienttest.Env})
+		perform(t, c, process.Spec{Argv: []string{"bash", "-c", strings.ReplaceAll(command, "%d", strconv.Itoa(pid))}, Env: clienttest.Env})
 		if out, used := perform(t, c, shell("echo on")); out.Stdout != "on\n" || used == pid {
 			t.Errorf("after %q: %+v in %d", command, out, used)
 		}
@@ -188,7 +189,7 @@ func TestSpareShellEnds(t *testing.T) {
 	perform(t, c, shell("mkdir there"))
 	perform(t, c, in)
 	aSpare(t, c)
-	perform(t, c, client.ProcessSpec{Argv: []string{"sh", "-c", "mv there gone; mkdir there"}, Env: clienttest.Env})
+	perform(t, c, process.Spec{Argv: []string{"sh", "-c", "mv there gone; mkdir there"}, Env: clienttest.Env})
 	aSpare(t, c)
 	perform(t, c, in)
 	if out, _ := perform(t, c, shell("cat there/made")); out.Stdout != "x\n" {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/guest/client"
 	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
 )
@@ -34,7 +35,7 @@ func TestASandboxThatStops(t *testing.T) {
 		}
 	}
 	c := dial()
-	p := start(t, c, client.ProcessSpec{Shell: `echo ready; read line; echo "got $line"`, Env: clienttest.Env, Input: true})
+	p := start(t, c, process.Spec{Shell: `echo ready; read line; echo "got $line"`, Env: clienttest.Env, Input: true})
 	o := follow(t, c, p.ID, 0)
 	until(t, o, "ready\n")
 	waits := func() map[string]func() error {
@@ -67,7 +68,7 @@ func TestASandboxThatStops(t *testing.T) {
 	})
 
 	c = dial()
-	o = follow(t, c, p.ID, client.Seq(len("ready\n")))
+	o = follow(t, c, p.ID, process.Seq(len("ready\n")))
 	c.Rest(true)
 	freeze(func() { time.Sleep(6 * time.Second) }) // the load: three signs of life are due, and none comes
 	c.Rest(false)

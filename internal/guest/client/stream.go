@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
 
@@ -38,7 +39,7 @@ func (c *closing) Close() error {
 
 // Watch tells of changes of a path, and below it if recursive, until the Events
 // are closed or ctx ends.
-func (c *Client) Watch(ctx context.Context, path string, recursive bool) (*Events, error) {
+func (c *Client) Watch(ctx context.Context, path string, recursive bool) (file.Events, error) {
 	x, _, err := c.begin(ctx, proto.Request{Watch: &proto.Watch{Path: []byte(path), Recursive: recursive}})
 	if err != nil {
 		return nil, err
@@ -55,13 +56,13 @@ type Events struct {
 	err error
 }
 
-var changes = map[string]Change{"created": Created, "modified": Modified, "removed": Removed, "lost": Lost}
+var changes = map[string]file.Change{"created": file.Created, "modified": file.Modified, "removed": file.Removed, "lost": file.Lost}
 
 // maxChanges bounds what comes at a time.
 const maxChanges = 100_000
 
 // Next returns the next change.
-func (e *Events) Next() (Event, error) {
+func (e *Events) Next() (file.Event, error) {
 	for len(e.got) == 0 && e.err == nil {
 		t, err := e.x.Conn.Next()
 		if err == nil && t != proto.Change {
@@ -78,29 +79,25 @@ func (e *Events) Next() (Event, error) {
 		}
 	}
 	if e.err != nil {
-		return Event{}, e.err
+		return file.Event{}, e.err
 	}
 	is := e.got[0]
 	e.got = e.got[1:]
 	change, ok := changes[is.Change]
 	if !ok || len(is.Path) > maxPath {
 		e.err = e.finish(func() error { return e.x.failed(fmt.Errorf("%w: a change that cannot be", ErrProtocol)) })
-		return Event{}, e.err
+		return file.Event{}, e.err
 	}
-	return Event{Change: change, Path: string(is.Path), Folder: is.Folder}, nil
+	return file.Event{Change: change, Path: string(is.Path), Folder: is.Folder}, nil
 }
 
 // Connect connects to a TCP port of the sandbox's loopback interface, by IPv4 or
 // else IPv6. CloseWrite of the connection ends one direction alone. ctx is for
 // connecting only.
-func (c *Client) Connect(ctx context.Context, port uint16) (net.Conn, error) {
-	return c.ConnectWithin(ctx, port, 0)
-}
-
-// ConnectWithin is Connect to a port on which something may be about to listen: if
-// something was started in the sandbox, or told what to do, in the last half minute,
-// it may take so long.
-func (c *Client) ConnectWithin(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error) {
+//
+// With wait, a port on which something may be about to listen may take so long: if
+// something was started in the sandbox, or told what to do, in the last half minute.
+func (c *Client) Connect(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error) {
 	x, _, err := c.begin(ctx, proto.Request{Connect: &proto.Connect{Port: port, Wait: int64(max(wait, 0))}})
 	if err != nil {
 		return nil, err

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/guest/client"
 	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
 )
 
 func testTerminal(t *testing.T, c *client.Client) {
-	spec := client.ProcessSpec{Argv: []string{"bash", "--norc", "-i"}, Env: append(slices.Clone(clienttest.Env), "TERM=xterm", "PS1=> "), Terminal: &client.Size{Rows: 30, Columns: 100}, Lossless: true}
+	spec := process.Spec{Argv: []string{"bash", "--norc", "-i"}, Env: append(slices.Clone(clienttest.Env), "TERM=xterm", "PS1=> "), Terminal: &process.Size{Rows: 30, Columns: 100}, Lossless: true}
 	p := start(t, c, spec)
 	o := follow(t, c, p.ID, 0)
 	until(t, o, "> ")
@@ -27,7 +28,7 @@ func testTerminal(t *testing.T, c *client.Client) {
 		}
 		until(t, o, s.want)
 	}
-	if err := c.Resize(t.Context(), p.ID, client.Size{Rows: 50, Columns: 132}); err != nil {
+	if err := c.Resize(t.Context(), p.ID, process.Size{Rows: 50, Columns: 132}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Write(t.Context(), p.ID, []byte("\nstty size\n")); err != nil {
@@ -58,11 +59,11 @@ func testTerminal(t *testing.T, c *client.Client) {
 	if n := sleepers(t, c, "4714"); n != "0" {
 		t.Errorf("Ctrl-C left %s", n)
 	}
-	kind(t, c.Resize(t.Context(), start(t, c, shell("true")).ID, client.Size{}), fault.Invalid, "no terminal")
+	kind(t, c.Resize(t.Context(), start(t, c, shell("true")).ID, process.Size{}), fault.Invalid, "no terminal")
 }
 
 func testJobControl(t *testing.T, c *client.Client) {
-	spec := client.ProcessSpec{Argv: []string{"bash", "--norc", "-i"}, Env: append(slices.Clone(clienttest.Env), "PS1=> "), Terminal: &client.Size{Rows: 24, Columns: 80}, Lossless: true}
+	spec := process.Spec{Argv: []string{"bash", "--norc", "-i"}, Env: append(slices.Clone(clienttest.Env), "PS1=> "), Terminal: &process.Size{Rows: 24, Columns: 80}, Lossless: true}
 	p := start(t, c, spec)
 	o := follow(t, c, p.ID, 0)
 	until(t, o, "> ")

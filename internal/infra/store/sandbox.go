@@ -9,25 +9,25 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 // sandboxes is the named.Store.
 type sandboxStore struct{ db *DB }
 
-var _ sandboxes.Store = (*sandboxStore)(nil)
+var _ sandbox.Store = (*sandboxStore)(nil)
 
 // Sandboxes is the store of named sandboxes.
-func (db *DB) Sandboxes() sandboxes.Store { return &sandboxStore{db} }
+func (db *DB) Sandboxes() sandbox.Store { return &sandboxStore{db} }
 
 const sandboxColumns = `id, tenant, environment, session, name, key_id, executor, image, asked, limits, disk, permissions, connected, env,
 	state, sleep, detail, sleep_after, created_at, used_at, expires_at, metered_at, mounts, kept, endings`
 
-func (s *sandboxStore) scan(sc scanner) (*sandboxes.Sandbox, error) {
-	sb := &sandboxes.Sandbox{}
+func (s *sandboxStore) scan(sc scanner) (*sandbox.Sandbox, error) {
+	sb := &sandbox.Sandbox{}
 	var limits, permissions, mounts, kept, endings string
 	var env []byte
 	var sleepAfter, created, used, metered int64
@@ -131,7 +131,7 @@ type endingRow struct {
 	Dimension string `json:"dimension,omitzero"`
 }
 
-func endingsOf(text string) ([]sandboxes.Ending, error) {
+func endingsOf(text string) ([]sandbox.Ending, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -139,14 +139,14 @@ func endingsOf(text string) ([]sandboxes.Ending, error) {
 	if err := json.Unmarshal([]byte(text), &rows); err != nil {
 		return nil, err
 	}
-	out := make([]sandboxes.Ending, len(rows))
+	out := make([]sandbox.Ending, len(rows))
 	for i, r := range rows {
-		out[i] = sandboxes.Ending{From: instant(r.From), Until: instant(r.Until), Reason: r.Reason, Dimension: r.Dimension}
+		out[i] = sandbox.Ending{From: instant(r.From), Until: instant(r.Until), Reason: r.Reason, Dimension: r.Dimension}
 	}
 	return out, nil
 }
 
-func (s *sandboxStore) Ended(ctx context.Context, id runtime.ID, endings []sandboxes.Ending) error {
+func (s *sandboxStore) SaveEndings(ctx context.Context, id runtime.ID, endings []sandbox.Ending) error {
 	const step = "record why programs were ended"
 	rows := make([]endingRow, len(endings))
 	for i, e := range endings {
@@ -180,7 +180,7 @@ func (s *sandboxStore) transact(ctx context.Context, step, tenantID string, do f
 	return s.db.write.wrap(step, err)
 }
 
-func (s *sandboxStore) Create(ctx context.Context, sb *sandboxes.Sandbox, room sandboxes.Room) (there *sandboxes.Sandbox, err error) {
+func (s *sandboxStore) Create(ctx context.Context, sb *sandbox.Sandbox, room sandbox.Quota) (there *sandbox.Sandbox, err error) {
 	const step = "record a sandbox"
 	env, err := s.db.sealEnv(sandboxPlace(sb.ID), sb.Env)
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *sandboxStore) Create(ctx context.Context, sb *sandboxes.Sandbox, room s
 
 // roomFor refuses a sandbox for which its tenant has no room. One that there is
 // already only needs memory and credits.
-func roomFor(ctx context.Context, t *tx, sb *sandboxes.Sandbox, room sandboxes.Room, another bool) error {
+func roomFor(ctx context.Context, t *tx, sb *sandbox.Sandbox, room sandbox.Quota, another bool) error {
 	if another && room.Sandboxes > 0 {
 		var n int
 		if err := t.row(ctx, `SELECT count(*) FROM sandboxes WHERE tenant = ? AND state <> 'destroyed'`, sb.Tenant).Scan(&n); err != nil {
@@ -263,11 +263,11 @@ func roomFor(ctx context.Context, t *tx, sb *sandboxes.Sandbox, room sandboxes.R
 	return nil
 }
 
-func (s *sandboxStore) Save(ctx context.Context, sb *sandboxes.Sandbox) error {
+func (s *sandboxStore) Save(ctx context.Context, sb *sandbox.Sandbox) error {
 	return s.db.write.wrap("save a sandbox", s.save(ctx, s.db.write, sb))
 }
 
-func (s *sandboxStore) save(ctx context.Context, q querier, sb *sandboxes.Sandbox) error {
+func (s *sandboxStore) save(ctx context.Context, q querier, sb *sandbox.Sandbox) error {
 	permissions, err := permissionsText(sb.Permissions)
 	if err != nil {
 		return err
@@ -296,7 +296,7 @@ func (s *sandboxStore) save(ctx context.Context, q querier, sb *sandboxes.Sandbo
 	return err
 }
 
-func (s *sandboxStore) Wake(ctx context.Context, sb *sandboxes.Sandbox, room sandboxes.Room) error {
+func (s *sandboxStore) Wake(ctx context.Context, sb *sandbox.Sandbox, room sandbox.Quota) error {
 	if err := s.db.settle(ctx, room.Credits); err != nil {
 		return s.db.write.wrap("wake a sandbox", err)
 	}
@@ -313,7 +313,7 @@ func (s *sandboxStore) Wake(ctx context.Context, sb *sandboxes.Sandbox, room san
 	})
 }
 
-func (s *sandboxStore) Afford(ctx context.Context, tenantID tenant.ID) error {
+func (s *sandboxStore) CheckBudget(ctx context.Context, tenantID tenant.ID) error {
 	const step = "look at a tenant's budget"
 	var budget float64
 	err := s.db.read.row(ctx, `SELECT monthly_credits FROM tenants WHERE id = ?`, tenantID).Scan(&budget)
@@ -333,23 +333,42 @@ func (s *sandboxStore) Afford(ctx context.Context, tenantID tenant.ID) error {
 	return s.db.read.wrap(step, err)
 }
 
-func (s *sandboxStore) Forget(ctx context.Context, id runtime.ID) error {
+func (s *sandboxStore) Delete(ctx context.Context, id runtime.ID) error {
 	_, err := s.db.write.exec(ctx, `DELETE FROM sandboxes WHERE id = ? AND state = 'creating'`, string(id))
 	return s.db.write.wrap("forget a sandbox", err)
 }
 
-func (s *sandboxStore) Get(ctx context.Context, tenantID tenant.ID, id runtime.ID) (*sandboxes.Sandbox, error) {
+func (s *sandboxStore) Get(ctx context.Context, tenantID tenant.ID, id runtime.ID) (*sandbox.Sandbox, error) {
 	sb, err := s.scan(s.db.read.row(ctx, `SELECT `+sandboxColumns+` FROM sandboxes WHERE tenant = ? AND id = ?`, tenantID, string(id)))
 	return sb, s.db.read.found("get a sandbox", err, noSandbox)
 }
 
-func (s *sandboxStore) Held(ctx context.Context, executor string) ([]*sandboxes.Sandbox, error) {
+func (s *sandboxStore) Find(ctx context.Context, tenantID tenant.ID, environment, session, name string) (*sandbox.Sandbox, error) {
+	sb, err := s.scan(s.db.read.row(ctx, `SELECT `+sandboxColumns+` FROM sandboxes
+		WHERE tenant = ? AND environment = ? AND session = ? AND name = ? AND state <> 'destroyed'`, tenantID, environment, session, name))
+	return sb, s.db.read.found("find a sandbox", err, noSandbox)
+}
+
+func (s *sandboxStore) Locate(ctx context.Context, id runtime.ID) (executor string, err error) {
+	err = s.db.read.row(ctx, `SELECT executor FROM sandboxes WHERE id = ? AND state <> 'destroyed'`, string(id)).Scan(&executor)
+	return executor, s.db.read.found("locate a sandbox", err, noSandbox)
+}
+
+func (s *sandboxStore) ListElsewhere(ctx context.Context, tenantID tenant.ID, environment, session, executor string) ([]*sandbox.Sandbox, error) {
+	const query = `SELECT ` + sandboxColumns + ` FROM sandboxes
+		WHERE tenant = ? AND environment = ? AND (session = ? OR ? = '') AND executor <> ? AND state <> 'destroyed' ORDER BY session, name`
+	rows, err := s.db.read.rows(ctx, query, tenantID, environment, session, session, executor)
+	all, err := collect(rows, err, s.scan)
+	return all, s.db.read.wrap("list sandboxes of other machines", err)
+}
+
+func (s *sandboxStore) ListByExecutor(ctx context.Context, executor string) ([]*sandbox.Sandbox, error) {
 	rows, err := s.db.read.rows(ctx, `SELECT `+sandboxColumns+` FROM sandboxes WHERE executor = ? AND state <> 'destroyed' ORDER BY seq`, executor)
 	all, err := collect(rows, err, s.scan)
 	return all, s.db.read.wrap("list sandboxes", err)
 }
 
-func (s *sandboxStore) Bereft(ctx context.Context, executor string) ([]runtime.ID, error) {
+func (s *sandboxStore) ListWithoutEnvironment(ctx context.Context, executor string) ([]runtime.ID, error) {
 	rows, err := s.db.read.rows(ctx, `SELECT id FROM sandboxes WHERE executor = ? AND state <> 'destroyed' AND bereft`, executor)
 	all, err := collect(rows, err, func(sc scanner) (id runtime.ID, err error) { return id, sc.Scan(&id) })
 	return all, s.db.read.wrap("list sandboxes without an environment", err)

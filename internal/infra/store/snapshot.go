@@ -9,52 +9,52 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 // snapshots is the named.SnapshotStore.
 type snapshots struct{ db *DB }
 
-var _ sandboxes.SnapshotStore = (*snapshots)(nil)
+var _ sandbox.SnapshotStore = (*snapshots)(nil)
 
 // Snapshots is the store of snapshots of named sandboxes.
-func (db *DB) Snapshots() sandboxes.SnapshotStore { return &snapshots{db} }
+func (db *DB) Snapshots() sandbox.SnapshotStore { return &snapshots{db} }
 
 const snapshotColumns = `id, tenant, environment, key_id, executor, sandbox, session, name, image, asked, limits, permissions, connected, env,
 	sleep_after, mounts, kept, detail, created_at, expires_at`
 
 // keptRow is where the blob store has something, as it is stored.
 type keptRow struct {
-	State  string `json:"state"`
-	Bytes  int64  `json:"bytes"`
-	Disk   int64  `json:"disk"`
-	Memory bool   `json:"memory,omitzero"`
-	Kernel string `json:"kernel,omitzero"`
-	Image  string `json:"image,omitzero"`
+	State      string `json:"state"`
+	Bytes      int64  `json:"bytes"`
+	Disk       int64  `json:"disk"`
+	Checkpoint bool   `json:"memory,omitzero"`
+	Kernel     string `json:"kernel,omitzero"`
+	Image      string `json:"image,omitzero"`
 }
 
 // keptOf reads a keptRow; none of "".
-func keptOf(text string) (*sandboxes.Kept, error) {
+func keptOf(text string) (*sandbox.Kept, error) {
 	if text == "" {
 		return nil, nil
 	}
 	var row keptRow
 	err := json.Unmarshal([]byte(text), &row)
-	k := sandboxes.Kept(row)
+	k := sandbox.Kept(row)
 	return &k, err
 }
 
 // keptText writes a keptRow.
-func keptText(k *sandboxes.Kept) (string, error) {
+func keptText(k *sandbox.Kept) (string, error) {
 	if k == nil {
 		return "", nil
 	}
 	return jsonOf(keptRow(*k), false)
 }
 
-func (s *snapshots) scan(sc scanner) (*sandboxes.Snapshot, error) {
-	sn := &sandboxes.Snapshot{}
+func (s *snapshots) scan(sc scanner) (*sandbox.Snapshot, error) {
+	sn := &sandbox.Snapshot{}
 	var limits, permissions, mounts, kept string
 	var env []byte
 	var sleepAfter, created int64
@@ -89,7 +89,7 @@ func (s *snapshots) scan(sc scanner) (*sandboxes.Snapshot, error) {
 	return sn, nil
 }
 
-func snapshotPlace(id sandboxes.SnapshotID) string { return "snapshots/env/" + string(id) }
+func snapshotPlace(id sandbox.SnapshotID) string { return "snapshots/env/" + string(id) }
 
 const noSnapshot = "no such snapshot"
 
@@ -106,7 +106,7 @@ func (s *snapshots) transact(ctx context.Context, step, tenantID string, do func
 	return s.db.write.wrap(step, err)
 }
 
-func (s *snapshots) Begin(ctx context.Context, sn *sandboxes.Snapshot, room sandboxes.SnapshotRoom) error {
+func (s *snapshots) Begin(ctx context.Context, sn *sandbox.Snapshot, room sandbox.SnapshotQuota) error {
 	const step = "record a snapshot"
 	env, err := s.db.sealEnv(snapshotPlace(sn.ID), sn.Env)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *snapshots) Begin(ctx context.Context, sn *sandboxes.Snapshot, room sand
 }
 
 // snapshotRoom refuses a snapshot for which its tenant has no room.
-func snapshotRoom(ctx context.Context, t *tx, sn *sandboxes.Snapshot, room sandboxes.SnapshotRoom) error {
+func snapshotRoom(ctx context.Context, t *tx, sn *sandbox.Snapshot, room sandbox.SnapshotQuota) error {
 	var n int
 	var used int64
 	if err := t.row(ctx, `SELECT count(*), coalesce(sum(bytes), 0) FROM snapshots WHERE tenant = ? AND id <> ?`, sn.Tenant, string(sn.ID)).Scan(&n, &used); err != nil {
@@ -156,7 +156,7 @@ func snapshotRoom(ctx context.Context, t *tx, sn *sandboxes.Snapshot, room sandb
 	return nil
 }
 
-func (s *snapshots) Finish(ctx context.Context, sn *sandboxes.Snapshot, keep time.Duration, room sandboxes.SnapshotRoom) error {
+func (s *snapshots) Finish(ctx context.Context, sn *sandbox.Snapshot, keep time.Duration, room sandbox.SnapshotQuota) error {
 	const step = "finish a snapshot"
 	kept, err := keptText(&sn.Kept)
 	if err != nil {
@@ -188,7 +188,7 @@ func (s *snapshots) Finish(ctx context.Context, sn *sandboxes.Snapshot, keep tim
 	})
 }
 
-func (s *snapshots) Abandon(ctx context.Context, id sandboxes.SnapshotID) error {
+func (s *snapshots) Abandon(ctx context.Context, id sandbox.SnapshotID) error {
 	_, err := s.db.write.exec(ctx, `DELETE FROM snapshots WHERE id = ? AND kept = ''`, string(id))
 	return s.db.write.wrap("abandon a snapshot", err)
 }
@@ -198,13 +198,13 @@ func (s *snapshots) AbandonAll(ctx context.Context, executor string) error {
 	return s.db.write.wrap("abandon snapshots", err)
 }
 
-func (s *snapshots) Get(ctx context.Context, tenantID tenant.ID, environment string, id sandboxes.SnapshotID) (*sandboxes.Snapshot, error) {
+func (s *snapshots) Get(ctx context.Context, tenantID tenant.ID, environment string, id sandbox.SnapshotID) (*sandbox.Snapshot, error) {
 	sn, err := s.scan(s.db.read.row(ctx, `SELECT `+snapshotColumns+` FROM snapshots WHERE tenant = ? AND environment = ? AND id = ? AND kept <> ''`,
 		tenantID, environment, string(id)))
 	return sn, s.db.read.found("get a snapshot", err, noSnapshot)
 }
 
-func (s *snapshots) List(ctx context.Context, f sandboxes.SnapshotFilter) ([]*sandboxes.Snapshot, string, error) {
+func (s *snapshots) List(ctx context.Context, f sandbox.SnapshotFilter) ([]*sandbox.Snapshot, string, error) {
 	if f.Limit < 1 || f.Limit > maxPage {
 		return nil, "", fault.New(fault.Invalid, "limit must be between 1 and %d", maxPage)
 	}
@@ -231,7 +231,7 @@ func (s *snapshots) List(ctx context.Context, f sandboxes.SnapshotFilter) ([]*sa
 	return page, encodeCursor(s.db.seal, list, place{micros(last.CreatedAt), string(last.ID)}), nil
 }
 
-func (s *snapshots) Delete(ctx context.Context, tenantID tenant.ID, environment string, id sandboxes.SnapshotID) error {
+func (s *snapshots) Delete(ctx context.Context, tenantID tenant.ID, environment string, id sandbox.SnapshotID) error {
 	return s.transact(ctx, "delete a snapshot", tenantID, func(t *tx) error {
 		n, err := t.exec(ctx, `DELETE FROM snapshots WHERE tenant = ? AND environment = ? AND id = ? AND kept <> ''`, tenantID, environment, string(id))
 		if err == nil && n == 0 {
@@ -279,17 +279,17 @@ func snapshotLitter(ctx context.Context, q querier, tenantID string) error {
 	return err
 }
 
-func (s *snapshots) Litter(ctx context.Context, tenantID tenant.ID) error {
+func (s *snapshots) MarkGarbage(ctx context.Context, tenantID tenant.ID) error {
 	return s.db.write.wrap("note litter", snapshotLitter(ctx, s.db.write, tenantID))
 }
 
-func (s *snapshots) Littered(ctx context.Context) ([]tenant.ID, error) {
+func (s *snapshots) TenantsWithGarbage(ctx context.Context) ([]tenant.ID, error) {
 	rows, err := s.db.read.rows(ctx, `SELECT tenant FROM snapshot_litter ORDER BY last`)
 	all, err := collect(rows, err, func(sc scanner) (t string, err error) { return t, sc.Scan(&t) })
 	return all, s.db.read.wrap("list tenants with litter", err)
 }
 
-func (s *snapshots) States(ctx context.Context, tenantID tenant.ID) ([]string, error) {
+func (s *snapshots) ReferencedStates(ctx context.Context, tenantID tenant.ID) ([]string, error) {
 	rows, err := s.db.read.rows(ctx, `SELECT kept FROM snapshots WHERE tenant = ? AND kept <> ''
 		UNION ALL SELECT kept FROM sandboxes WHERE tenant = ? AND kept <> '' AND state <> 'destroyed'`, tenantID, tenantID)
 	all, err := collect(rows, err, func(sc scanner) (string, error) {
@@ -306,7 +306,7 @@ func (s *snapshots) States(ctx context.Context, tenantID tenant.ID) ([]string, e
 	return all, s.db.read.wrap("list what is kept", err)
 }
 
-func (s *snapshots) Swept(ctx context.Context, tenantID tenant.ID, age time.Duration) error {
+func (s *snapshots) ClearGarbage(ctx context.Context, tenantID tenant.ID, age time.Duration) error {
 	_, err := s.db.write.exec(ctx, `DELETE FROM snapshot_litter WHERE tenant = ? AND last < atoll_now() - ?`, tenantID, age.Microseconds())
 	return s.db.write.wrap("forget litter", err)
 }

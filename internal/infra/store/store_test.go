@@ -14,6 +14,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/execution/executiontest"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/sandbox/sandboxtest"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/tenant/tenanttest"
 	"github.com/atoll-run/atoll/internal/core/thread/threadtest"
@@ -22,8 +24,6 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/preview/previewtest"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
-	"github.com/atoll-run/atoll/internal/node/sandboxes/sandboxestest"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -120,13 +120,13 @@ func suites(t *testing.T, open opener) {
 		})
 	})
 	t.Run("sandboxes", func(t *testing.T) {
-		sandboxestest.Store(t, func(t *testing.T) sandboxestest.Opened {
+		sandboxtest.Store(t, func(t *testing.T) sandboxtest.Opened {
 			db := open(t)
 			storetest.Operator(t, db)
 			create := func(t *testing.T, tenantID string, credits float64) {
 				must(t, db.Tenants().CreateTenant(t.Context(), tenant.Tenant{ID: tenantID, Name: tenantID, Plan: "free", Tier: tenant.Standard, AuditDays: 30, MonthlyCredits: credits, CreatedAt: time.Now()}))
 			}
-			return sandboxestest.Opened{Store: db.Sandboxes(), Snapshots: db.Snapshots(), Audit: db.Audit(), Usage: db.Usage(), Tenant: create, Delete: func(t *testing.T, tenantID, environment string) {
+			return sandboxtest.Opened{Store: db.Sandboxes(), Snapshots: db.Snapshots(), Audit: db.Audit(), Usage: db.Usage(), Tenant: create, Delete: func(t *testing.T, tenantID, environment string) {
 				create(t, tenantID, 0)
 				must(t, db.Tenants().CreateEnvironment(t.Context(), tenant.Environment{ID: environment, Tenant: tenantID, Name: environment, Image: "default", Limits: runtime.DefaultLimits(), CreatedAt: time.Now()}))
 				must(t, db.Tenants().DeleteEnvironment(t.Context(), tenantID, environment))
@@ -143,9 +143,9 @@ func suites(t *testing.T, open opener) {
 			db := open(t)
 			storetest.Operator(t, db)
 			return previewtest.Opened{Store: db.Previews(), Sandbox: func(t *testing.T) runtime.ID {
-				sb := &sandboxes.Sandbox{ID: runtime.NewID(), Tenant: "ten_1", Environment: "env_1", Session: "s", Image: "default", State: sandboxes.Running}
+				sb := &sandbox.Sandbox{ID: runtime.NewID(), Tenant: "ten_1", Environment: "env_1", Session: "s", Image: "default", State: sandbox.Running}
 				sb.Name = string(sb.ID)[3:]
-				_, err := db.Sandboxes().Create(t.Context(), sb, sandboxes.Room{})
+				_, err := db.Sandboxes().Create(t.Context(), sb, sandbox.Quota{})
 				must(t, err)
 				return sb.ID
 			}}

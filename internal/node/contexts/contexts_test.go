@@ -2,15 +2,15 @@ package contexts
 
 import (
 	"context"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest/client"
 )
 
 // rig is a sandbox on this machine, and its contexts.
@@ -26,23 +26,23 @@ func newRig(t *testing.T, secrets ...string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &rig{t, New(), &Use{Guest: newLocal(t), Sandbox: runtime.NewID(), Env: os.Environ(), Covers: covers}}
+	return &rig{t, New(), &Use{Guest: newLocal(t), Sandbox: runtime.NewID(), Covers: covers}}
 }
 
 // outcome is all that a run brought forth.
 type outcome struct {
-	*Result
+	*codecontext.Result
 	stdout, stderr string
-	displays       []*Display
+	displays       []*codecontext.Display
 }
 
-func (r *rig) try(ctx context.Context, id ID, code string, timeout time.Duration) (*outcome, error) {
+func (r *rig) try(ctx context.Context, id codecontext.ID, code string, timeout time.Duration) (*outcome, error) {
 	o := &outcome{}
-	res, err := r.c.Run(ctx, r.u, id, Request{Code: code, Timeout: timeout, MaxOutput: 1 << 20}, func(e Event) error {
+	res, err := r.c.Run(ctx, r.u, id, codecontext.Request{Code: code, Timeout: timeout, MaxOutput: 1 << 20}, func(e codecontext.Event) error {
 		switch {
 		case e.Display != nil:
 			o.displays = append(o.displays, e.Display)
-		case e.Stream == client.Stdout:
+		case e.Stream == process.Stdout:
 			o.stdout += string(e.Text)
 		default:
 			o.stderr += string(e.Text)
@@ -53,7 +53,7 @@ func (r *rig) try(ctx context.Context, id ID, code string, timeout time.Duration
 	return o, err
 }
 
-func (r *rig) run(id ID, code string) *outcome {
+func (r *rig) run(id codecontext.ID, code string) *outcome {
 	r.t.Helper()
 	o, err := r.try(r.t.Context(), id, code, 20*time.Second)
 	if err != nil {
@@ -74,7 +74,7 @@ func (o *outcome) shown(mime string) string {
 
 func TestStateStays(t *testing.T) {
 	for _, test := range []struct {
-		id                 ID
+		id                 codecontext.ID
 		set, get, want, on string
 	}{
 		{"python", "x = 40", "x + 2", "42", "text/plain"},
@@ -84,12 +84,12 @@ func TestStateStays(t *testing.T) {
 	} {
 		t.Run(string(test.id), func(t *testing.T) {
 			r := newRig(t)
-			if !test.id.lazy() {
+			if !test.id.Implicit() {
 				if _, err := r.c.start(t.Context(), r.u, test.id, ""); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if o := r.run(test.id, test.set); o.Status != OK {
+			if o := r.run(test.id, test.set); o.Status != codecontext.OK {
 				t.Fatalf("%+v %+v %s", o.Result, o.Error, o.stderr)
 			}
 			o := r.run(test.id, test.get)
@@ -97,7 +97,7 @@ func TestStateStays(t *testing.T) {
 			if test.on != "" {
 				got = strings.Trim(o.shown(test.on), `"`)
 			}
-			if got != test.want || o.Status != OK {
+			if got != test.want || o.Status != codecontext.OK {
 				t.Errorf("%q, %+v %+v", got, o.Result, o.Error)
 			}
 		})
@@ -106,7 +106,7 @@ func TestStateStays(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for _, test := range []struct {
-		id                      ID
+		id                      codecontext.ID
 		code, name, value, line string
 	}{
 		{"python", "def f():\n    return 1 / 0\nf()", "ZeroDivisionError", "division by zero", "    return 1 / 0"},
@@ -117,7 +117,7 @@ func TestErrors(t *testing.T) {
 	} {
 		r := newRig(t)
 		o := r.run(test.id, test.code)
-		if o.Status != Failed || o.Error == nil || o.Error.Name != test.name || !strings.Contains(o.Error.Value, test.value) {
+		if o.Status != codecontext.Failed || o.Error == nil || o.Error.Name != test.name || !strings.Contains(o.Error.Value, test.value) {
 			t.Errorf("%s: %+v %+v", test.code, o.Result, o.Error)
 			continue
 		}
@@ -129,26 +129,26 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	r := newRig(t)
-	if o := r.run("bash", "(exit 7)"); o.Status != Failed || *o.ExitCode != 7 {
+	if o := r.run("bash", "(exit 7)"); o.Status != codecontext.Failed || *o.ExitCode != 7 {
 		t.Errorf("%+v", o.Result)
 	}
-	if o := r.run("bash", "if then"); o.Status != Failed || !strings.Contains(o.stderr, "syntax error") {
+	if o := r.run("bash", "if then"); o.Status != codecontext.Failed || !strings.Contains(o.stderr, "syntax error") {
 		t.Errorf("%+v %s", o.Result, o.stderr)
 	}
-	if o := r.run("bash", "(return 5)"); o.Status != Failed || *o.ExitCode != 5 {
+	if o := r.run("bash", "(return 5)"); o.Status != codecontext.Failed || *o.ExitCode != 5 {
 		t.Errorf("%+v", o.Result)
 	}
 	if o := r.run("bash", "f() { (return 9); echo $?; }; f; ps -o pid= -s $$ | wc -l"); strings.Fields(o.stdout)[0] != "9" || strings.Fields(o.stdout)[1] > "4" {
 		t.Errorf("%q", o.stdout)
 	}
-	if o := r.run("bash", "while :; do break 2; done; continue"); o.Status != OK {
+	if o := r.run("bash", "while :; do break 2; done; continue"); o.Status != codecontext.OK {
 		t.Errorf("%+v %s", o.Result, o.stderr)
 	}
 }
 
 func TestInterrupt(t *testing.T) {
 	for _, test := range []struct {
-		id   ID
+		id   codecontext.ID
 		code string
 	}{
 		{"python", "keep = 1\nprint('go', flush=True)\nwhile True: pass"},
@@ -170,18 +170,18 @@ func TestInterrupt(t *testing.T) {
 		t.Run(string(test.id), func(t *testing.T) {
 			r := newRig(t)
 			seen := ""
-			res, err := r.c.Run(t.Context(), r.u, test.id, Request{Code: test.code, Timeout: 20 * time.Second, MaxOutput: 1 << 20}, func(e Event) error {
+			res, err := r.c.Run(t.Context(), r.u, test.id, codecontext.Request{Code: test.code, Timeout: 20 * time.Second, MaxOutput: 1 << 20}, func(e codecontext.Event) error {
 				seen += string(e.Text)
 				if e.Display == nil && strings.TrimSpace(seen) == "go" {
 					time.AfterFunc(50*time.Millisecond, func() { _ = r.c.Interrupt(t.Context(), r.u, test.id) })
 				}
 				return nil
 			})
-			if err != nil || res.Status != Interrupted || strings.Contains(seen, "no") {
+			if err != nil || res.Status != codecontext.Interrupted || strings.Contains(seen, "no") {
 				t.Fatalf("%s: %+v, %v, %q", test.code, res, err, seen)
 			}
-			look := map[ID]string{"python": "print(keep)", "node": "console.log(keep)", "bash": "echo $keep"}
-			if o := r.run(test.id, look[test.id]); o.stdout != "1\n" || o.Status != OK {
+			look := map[codecontext.ID]string{"python": "print(keep)", "node": "console.log(keep)", "bash": "echo $keep"}
+			if o := r.run(test.id, look[test.id]); o.stdout != "1\n" || o.Status != codecontext.OK {
 				t.Errorf("after %s: %q %+v", test.code, o.stdout, o.Result)
 			}
 		})
@@ -190,12 +190,12 @@ func TestInterrupt(t *testing.T) {
 
 func TestTimeoutAndGoing(t *testing.T) {
 	r := newRig(t)
-	if o, err := r.try(t.Context(), "python", "import time; time.sleep(100)", 300*time.Millisecond); err != nil || o.Status != TimedOut || o.Exit != nil {
+	if o, err := r.try(t.Context(), "python", "import time; time.sleep(100)", 300*time.Millisecond); err != nil || o.Status != codecontext.TimedOut || o.Exit != nil {
 		t.Errorf("%+v, %v", o.Result, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(300*time.Millisecond, cancel)
-	if o, err := r.try(ctx, "python", "import time; time.sleep(100)", time.Minute); err != nil || o.Status != Interrupted {
+	if o, err := r.try(ctx, "python", "import time; time.sleep(100)", time.Minute); err != nil || o.Status != codecontext.Interrupted {
 		t.Errorf("%+v, %v", o.Result, err)
 	}
 	if o := r.run("python", "6 * 7"); o.shown("text/plain") != `"42"` {
@@ -206,7 +206,7 @@ func TestTimeoutAndGoing(t *testing.T) {
 func TestStubbornIsEnded(t *testing.T) {
 	r := newRig(t)
 	o, err := r.try(t.Context(), "node", "await 1; require('child_process').spawnSync('setsid', ['sleep', '100'])", 200*time.Millisecond)
-	if err != nil || o.Status != TimedOut || o.Exit == nil {
+	if err != nil || o.Status != codecontext.TimedOut || o.Exit == nil {
 		t.Fatalf("%+v, %v", o.Result, err)
 	}
 	if _, err := r.try(t.Context(), "node", "1", time.Second); fault.KindOf(err) != fault.Conflict || err == nil {
@@ -223,7 +223,7 @@ func TestStubbornIsEnded(t *testing.T) {
 func TestExitEndsContext(t *testing.T) {
 	r := newRig(t)
 	o := r.run("bash", "echo bye; exit 4")
-	if o.Status != Ended || o.Exit == nil || o.Exit.Code != 4 || o.stdout != "bye\n" {
+	if o.Status != codecontext.Ended || o.Exit == nil || o.Exit.Code != 4 || o.stdout != "bye\n" {
 		t.Errorf("%+v %q", o.Result, o.stdout)
 	}
 }
@@ -233,7 +233,7 @@ func TestOneAtATime(t *testing.T) {
 	begun := make(chan struct{})
 	ended := make(chan error, 1)
 	go func() {
-		_, err := r.c.Run(t.Context(), r.u, "python", Request{Code: "print(1)\nimport time; time.sleep(100)", Timeout: time.Minute, MaxOutput: 100}, func(Event) error {
+		_, err := r.c.Run(t.Context(), r.u, "python", codecontext.Request{Code: "print(1)\nimport time; time.sleep(100)", Timeout: time.Minute, MaxOutput: 100}, func(codecontext.Event) error {
 			select {
 			case begun <- struct{}{}:
 			default:
@@ -288,7 +288,7 @@ raise ValueError(s)`)
 		`display({"text/html": "\x00" * (3 << 20)}, raw=True)`: `"omitted":["text/html"]`,
 		`display({"text/html": "x" * (5 << 20)}, raw=True)`:    `"omitted":["text/html"]`,
 	} {
-		if o := r.run("python", code); o.Status != OK || !strings.Contains(string(o.displays[0].Metadata), note) {
+		if o := r.run("python", code); o.Status != codecontext.OK || !strings.Contains(string(o.displays[0].Metadata), note) {
 			t.Errorf("%s: %+v %s", code, o.Result, o.displays[0].Metadata)
 		}
 	}
@@ -315,11 +315,11 @@ func TestLyingInterpreter(t *testing.T) {
 func TestSinkThatFails(t *testing.T) {
 	r := newRig(t)
 	n := 0
-	res, err := r.c.Run(t.Context(), r.u, "python", Request{Code: "import time\nwhile True:\n  print(1)\n  time.sleep(.01)", Timeout: time.Minute, MaxOutput: 1 << 20}, func(Event) error {
+	res, err := r.c.Run(t.Context(), r.u, "python", codecontext.Request{Code: "import time\nwhile True:\n  print(1)\n  time.sleep(.01)", Timeout: time.Minute, MaxOutput: 1 << 20}, func(codecontext.Event) error {
 		n++
 		return context.Canceled
 	})
-	if err != nil || res.Status != Interrupted || n != 1 {
+	if err != nil || res.Status != codecontext.Interrupted || n != 1 {
 		t.Errorf("%+v, %v, %d", res, err, n)
 	}
 }
@@ -329,7 +329,7 @@ func TestSinkThatFails(t *testing.T) {
 func TestInterruptsAgainAndAgain(t *testing.T) {
 	r := newRig(t)
 	for _, code := range []string{"await 1; while (true);", "while (true);", "await new Promise(() => {})", "await 1; while (true);", "while (true);", "setTimeout(() => { while (true); }, 0); await new Promise(() => {})"} {
-		if o, err := r.try(t.Context(), "node", code, 100*time.Millisecond); err != nil || o.Status != TimedOut || o.Exit != nil {
+		if o, err := r.try(t.Context(), "node", code, 100*time.Millisecond); err != nil || o.Status != codecontext.TimedOut || o.Exit != nil {
 			t.Fatalf("%s: %+v, %v, %s", code, o.Result, err, o.stderr)
 		}
 		if o := r.run("node", "await new Promise((r) => setTimeout(r, 10, 6 * 7))"); o.shown("text/plain") != `"42"` || o.stderr != "" {

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/guest/client"
 	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
@@ -27,7 +28,7 @@ func lied(t *testing.T, answer func(q *proto.Request) *proto.Reply) *rig {
 	}
 	c := New()
 	c.obey = time.Second
-	return &rig{t, c, &Use{Guest: Of(guest), Sandbox: runtime.NewID(), Env: os.Environ(), Covers: covers}}
+	return &rig{t, c, &Use{Guest: guest, Sandbox: runtime.NewID(), Covers: covers}}
 }
 
 // alive is what is said of a process that does nothing.
@@ -94,7 +95,7 @@ func TestDeafSandboxes(t *testing.T) {
 // TestContextsThatAreSaidToBe: a sandbox that says yes to any context has no more
 // of them in use than the others can.
 func TestContextsThatAreSaidToBe(t *testing.T) {
-	begun := make(chan struct{}, 2*MaxContexts)
+	begun := make(chan struct{}, 2*codecontext.MaxContexts)
 	r := lied(t, func(q *proto.Request) *proto.Reply {
 		if q.Converse != nil {
 			begun <- struct{}{}
@@ -104,10 +105,10 @@ func TestContextsThatAreSaidToBe(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
-	for i := range MaxContexts {
-		wait.Go(func() { _, _ = r.try(ctx, ID(fmt.Sprintf("python-%08x", i)), "1", time.Minute) })
+	for i := range codecontext.MaxContexts {
+		wait.Go(func() { _, _ = r.try(ctx, codecontext.ID(fmt.Sprintf("python-%08x", i)), "1", time.Minute) })
 	}
-	for range MaxContexts {
+	for range codecontext.MaxContexts {
 		<-begun
 	}
 	for _, more := range []func() error{
@@ -123,7 +124,7 @@ func TestContextsThatAreSaidToBe(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	cancel()
-	r.u.Guest.(guestClient).Close()
+	r.u.Guest.(*client.Client).Close()
 	wait.Wait()
 	if len(r.c.busy) > 0 {
 		t.Errorf("under way: %v", r.c.busy)
@@ -133,15 +134,15 @@ func TestContextsThatAreSaidToBe(t *testing.T) {
 // TestManyAtOnce: of those that are created at the same time as many are as fit.
 func TestManyAtOnce(t *testing.T) {
 	r := newRig(t)
-	made := make(chan error, MaxContexts+8)
-	for range MaxContexts + 8 {
+	made := make(chan error, codecontext.MaxContexts+8)
+	for range codecontext.MaxContexts + 8 {
 		go func() {
 			_, err := r.c.Create(t.Context(), r.u, "bash", "")
 			made <- err
 		}()
 	}
 	refused := 0
-	for range MaxContexts + 8 {
+	for range codecontext.MaxContexts + 8 {
 		if err := <-made; fault.KindOf(err) == fault.Exhausted && err != nil {
 			refused++
 		} else if err != nil {
@@ -149,7 +150,7 @@ func TestManyAtOnce(t *testing.T) {
 		}
 	}
 	all, err := r.c.List(t.Context(), r.u)
-	if err != nil || len(all) != MaxContexts || refused != 8 {
+	if err != nil || len(all) != codecontext.MaxContexts || refused != 8 {
 		t.Errorf("%d contexts, %d refused, %v", len(all), refused, err)
 	}
 }

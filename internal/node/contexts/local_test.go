@@ -13,32 +13,32 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest/client"
 )
 
 // local is a Guest whose processes are this machine's, as the attendant of a
 // sandbox runs them.
 type local struct {
 	mu   sync.Mutex
-	all  map[client.ProcessID]*process // guarded by mu
-	list []client.ProcessID            // guarded by mu
+	all  map[process.ID]*localProcess // guarded by mu
+	list []process.ID                 // guarded by mu
 }
 
-type process struct {
-	spec  client.ProcessSpec
+type localProcess struct {
+	spec  process.Spec
 	cmd   *exec.Cmd
 	input *os.File
 
 	mu     sync.Mutex
 	more   *sync.Cond
-	output []client.Chunk // guarded by mu
-	last   client.Seq     // guarded by mu
-	exit   *client.Exit   // guarded by mu
+	output []process.Chunk // guarded by mu
+	last   process.Seq     // guarded by mu
+	exit   *process.Exit   // guarded by mu
 }
 
 func newLocal(t *testing.T) *local {
-	l := &local{all: map[client.ProcessID]*process{}}
+	l := &local{all: map[process.ID]*localProcess{}}
 	t.Cleanup(func() {
 		for _, id := range l.list {
 			if l.all[id] != nil {
@@ -50,7 +50,7 @@ func newLocal(t *testing.T) *local {
 	return l
 }
 
-func (l *local) find(id client.ProcessID) (*process, error) {
+func (l *local) find(id process.ID) (*localProcess, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := l.all[id]; p != nil {
@@ -59,34 +59,34 @@ func (l *local) find(id client.ProcessID) (*process, error) {
 	return nil, fault.New(fault.NotFound, "there is no process %s", id)
 }
 
-func (l *local) Start(_ context.Context, spec client.ProcessSpec) (client.Process, error) {
+func (l *local) Start(_ context.Context, spec process.Spec) (process.Info, error) {
 	hooks, err := filepath.Abs("../../guest/hook")
 	if err != nil {
-		return client.Process{}, err
+		return process.Info{}, err
 	}
-	p := &process{spec: spec}
+	p := &localProcess{spec: spec}
 	p.more = sync.NewCond(&p.mu)
 	argv := make([]string, len(spec.Argv))
 	for i, arg := range spec.Argv {
 		argv[i] = strings.Replace(arg, runtime.GuestDir, hooks, 1)
 	}
 	p.cmd = exec.Command(argv[0], argv[1:]...)
-	p.cmd.Dir, p.cmd.Env = spec.Dir, spec.Env
+	p.cmd.Dir, p.cmd.Env = spec.Dir, append(os.Environ(), spec.Env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	var pipes [4]*os.File // out, err, control, and what is written to it
 	var ends [3]*os.File
 	for i := range ends {
 		if pipes[i], ends[i], err = os.Pipe(); err != nil {
-			return client.Process{}, err
+			return process.Info{}, err
 		}
 	}
 	var read *os.File
 	if read, p.input, err = os.Pipe(); err != nil {
-		return client.Process{}, err
+		return process.Info{}, err
 	}
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.ExtraFiles = ends[0], ends[1], []*os.File{read, ends[2]}
 	if err := p.cmd.Start(); err != nil {
-		return client.Process{}, err
+		return process.Info{}, err
 	}
 	read.Close()
 	for _, end := range ends {
@@ -102,8 +102,8 @@ func (l *local) Start(_ context.Context, spec client.ProcessSpec) (client.Proces
 
 // relay takes output as an attendant does: what was written before a message is
 // passed on before it.
-func (p *process) relay(stdout, stderr, control *os.File) {
-	drain := func(f *os.File, s client.Stream) {
+func (p *localProcess) relay(stdout, stderr, control *os.File) {
+	drain := func(f *os.File, s process.Stream) {
 		buf := make([]byte, 64<<10)
 		for {
 			_ = f.SetReadDeadline(time.Now().Add(time.Millisecond))
@@ -114,68 +114,68 @@ func (p *process) relay(stdout, stderr, control *os.File) {
 			}
 		}
 	}
-	ended := make(chan *client.Exit, 1)
+	ended := make(chan *process.Exit, 1)
 	go func() {
 		err := p.cmd.Wait()
-		e := &client.Exit{Code: p.cmd.ProcessState.ExitCode(), At: time.Now()}
+		e := &process.Exit{Code: p.cmd.ProcessState.ExitCode(), At: time.Now()}
 		if s, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() && err != nil {
 			e.Signal, e.Code = s.Signal(), 128+int(s.Signal())
 		}
 		ended <- e
 	}()
 	buf := make([]byte, 64<<10)
-	var exit *client.Exit
+	var exit *process.Exit
 	for exit == nil {
 		select {
 		case exit = <-ended: // all that it wrote is in the pipes by now
 		default:
 		}
-		drain(stdout, client.Stdout)
-		drain(stderr, client.Stderr)
+		drain(stdout, process.Stdout)
+		drain(stderr, process.Stderr)
 		_ = control.SetReadDeadline(time.Now().Add(time.Millisecond))
 		n, _ := control.Read(buf)
 		if n > 0 {
-			drain(stdout, client.Stdout)
-			drain(stderr, client.Stderr)
-			p.add(client.Control, buf[:n])
+			drain(stdout, process.Stdout)
+			drain(stderr, process.Stderr)
+			p.add(process.Control, buf[:n])
 		}
 	}
-	drain(control, client.Control)
+	drain(control, process.Control)
 	p.mu.Lock()
 	p.exit = exit
 	p.more.Broadcast()
 	p.mu.Unlock()
 }
 
-func (p *process) add(s client.Stream, data []byte) {
+func (p *localProcess) add(s process.Stream, data []byte) {
 	if len(data) == 0 {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.last += client.Seq(len(data))
-	p.output = append(p.output, client.Chunk{Seq: p.last, Stream: s, Data: append([]byte(nil), data...)})
+	p.last += process.Seq(len(data))
+	p.output = append(p.output, process.Chunk{Seq: p.last, Stream: s, Data: append([]byte(nil), data...)})
 	p.more.Broadcast()
 }
 
-func (p *process) describe() client.Process {
+func (p *localProcess) describe() process.Info {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return client.Process{ID: p.spec.ID, Argv: p.spec.Argv, Dir: p.spec.Dir, Exit: p.exit, Last: p.last}
+	return process.Info{ID: p.spec.ID, Argv: p.spec.Argv, Dir: p.spec.Dir, Exit: p.exit, Last: p.last}
 }
 
-func (l *local) Process(_ context.Context, id client.ProcessID) (client.Process, error) {
+func (l *local) Process(_ context.Context, id process.ID) (process.Info, error) {
 	p, err := l.find(id)
 	if err != nil {
-		return client.Process{}, err
+		return process.Info{}, err
 	}
 	return p.describe(), nil
 }
 
-func (l *local) Processes(context.Context) ([]client.Process, error) {
+func (l *local) Processes(context.Context) ([]process.Info, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var out []client.Process
+	var out []process.Info
 	for _, id := range l.list {
 		if p := l.all[id]; p != nil {
 			out = append(out, p.describe())
@@ -184,7 +184,7 @@ func (l *local) Processes(context.Context) ([]client.Process, error) {
 	return out, nil
 }
 
-func (l *local) Converse(ctx context.Context, id client.ProcessID, data []byte, after client.Seq) (Output, error) {
+func (l *local) Converse(ctx context.Context, id process.ID, data []byte, after process.Seq) (process.Output, error) {
 	out, err := l.Follow(ctx, id, after)
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (l *local) Converse(ctx context.Context, id client.ProcessID, data []byte, 
 	return out, nil
 }
 
-func (l *local) Signal(_ context.Context, id client.ProcessID, sig syscall.Signal, group bool) error {
+func (l *local) Signal(_ context.Context, id process.ID, sig syscall.Signal, group bool) error {
 	p, err := l.find(id)
 	if err != nil {
 		return err
@@ -205,7 +205,7 @@ func (l *local) Signal(_ context.Context, id client.ProcessID, sig syscall.Signa
 	return syscall.Kill(pid, sig)
 }
 
-func (l *local) Kill(ctx context.Context, id client.ProcessID) error {
+func (l *local) Kill(ctx context.Context, id process.ID) error {
 	p, err := l.find(id)
 	if err != nil {
 		return err
@@ -219,10 +219,10 @@ func (l *local) Kill(ctx context.Context, id client.ProcessID) error {
 	return nil
 }
 
-func (l *local) Wait(_ context.Context, id client.ProcessID) (client.Exit, error) {
+func (l *local) Wait(_ context.Context, id process.ID) (process.Exit, error) {
 	p, err := l.find(id)
 	if err != nil {
-		return client.Exit{}, err
+		return process.Exit{}, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,7 +232,7 @@ func (l *local) Wait(_ context.Context, id client.ProcessID) (client.Exit, error
 	return *p.exit, nil
 }
 
-func (l *local) Discard(ctx context.Context, id client.ProcessID) error {
+func (l *local) Discard(ctx context.Context, id process.ID) error {
 	if err := l.Kill(ctx, id); err != nil && fault.KindOf(err) != fault.Conflict {
 		return err
 	}
@@ -245,7 +245,7 @@ func (l *local) Discard(ctx context.Context, id client.ProcessID) error {
 	return nil
 }
 
-func (l *local) Follow(ctx context.Context, id client.ProcessID, after client.Seq) (Output, error) {
+func (l *local) Follow(ctx context.Context, id process.ID, after process.Seq) (process.Output, error) {
 	p, err := l.find(id)
 	if err != nil {
 		return nil, err
@@ -256,13 +256,13 @@ func (l *local) Follow(ctx context.Context, id client.ProcessID, after client.Se
 }
 
 type follower struct {
-	p    *process
-	at   client.Seq
+	p    *localProcess
+	at   process.Seq
 	ctx  context.Context
 	stop func() bool
 }
 
-func (f *follower) Next() (client.Chunk, error) {
+func (f *follower) Next() (process.Chunk, error) {
 	p := f.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -274,15 +274,16 @@ func (f *follower) Next() (client.Chunk, error) {
 			}
 		}
 		if p.exit != nil {
-			return client.Chunk{}, io.EOF
+			return process.Chunk{}, io.EOF
 		}
 		if f.ctx.Err() != nil {
-			return client.Chunk{}, f.ctx.Err()
+			return process.Chunk{}, f.ctx.Err()
 		}
 		p.more.Wait()
 	}
 }
 
-func (f *follower) Exit() client.Exit { return *f.p.exit }
-func (f *follower) Enough()           { f.stop() }
-func (f *follower) Close() error      { f.stop(); return nil }
+func (f *follower) Exit() process.Exit { return *f.p.exit }
+func (f *follower) Info() process.Info { return f.p.describe() }
+func (f *follower) Enough()            { f.stop() }
+func (f *follower) Close() error       { f.stop(); return nil }

@@ -12,59 +12,30 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest/client"
 )
 
-// Output is the output of a process, as attend.Output has it.
-type Output interface {
-	Next() (client.Chunk, error)
-	Exit() client.Exit
-	Enough()
-	Close() error
-}
-
-// Guest is what contexts need of a sandbox's attendant.
+// Guest is what contexts need of a sandbox.
 type Guest interface {
-	Start(ctx context.Context, spec client.ProcessSpec) (client.Process, error)
-	Process(ctx context.Context, id client.ProcessID) (client.Process, error)
-	Processes(ctx context.Context) ([]client.Process, error)
-	Follow(ctx context.Context, id client.ProcessID, after client.Seq) (Output, error)
-	Converse(ctx context.Context, id client.ProcessID, data []byte, after client.Seq) (Output, error)
-	Signal(ctx context.Context, id client.ProcessID, sig syscall.Signal, group bool) error
-	Kill(ctx context.Context, id client.ProcessID) error
-	Discard(ctx context.Context, id client.ProcessID) error
-}
-
-// Of makes a Guest of an attendant's client.
-func Of(c *client.Client) Guest { return guestClient{c} }
-
-type guestClient struct{ *client.Client }
-
-func (c guestClient) Follow(ctx context.Context, id client.ProcessID, after client.Seq) (Output, error) {
-	return output(c.Client.Follow(ctx, id, after))
-}
-
-func (c guestClient) Converse(ctx context.Context, id client.ProcessID, data []byte, after client.Seq) (Output, error) {
-	return output(c.Client.Converse(ctx, id, data, after))
-}
-
-func output(out *client.Output, err error) (Output, error) {
-	if err != nil {
-		return nil, err // not a nil of a type
-	}
-	return out, nil
+	Start(ctx context.Context, spec process.Spec) (process.Info, error)
+	Process(ctx context.Context, id process.ID) (process.Info, error)
+	Processes(ctx context.Context) ([]process.Info, error)
+	Follow(ctx context.Context, id process.ID, after process.Seq) (process.Output, error)
+	Converse(ctx context.Context, id process.ID, data []byte, after process.Seq) (process.Output, error)
+	Signal(ctx context.Context, id process.ID, sig syscall.Signal, group bool) error
+	Kill(ctx context.Context, id process.ID) error
+	Discard(ctx context.Context, id process.ID) error
 }
 
 // Use is a sandbox that is being used.
 type Use struct {
 	Guest   Guest
 	Sandbox runtime.ID
-	Env     []string // of interpreters that are started
-	Limits  client.Limits
 	Covers  *redact.Set // what must not be seen
 }
 
@@ -79,21 +50,21 @@ type Contexts struct {
 
 // usage is what is under way with the contexts of a sandbox.
 type usage struct {
-	calls   map[ID]int      // that start a context, or run code in it
-	lists   int             // that are made to count what there is
-	started map[ID]struct{} // while one of them was made, which may not have it
+	calls   map[codecontext.ID]int      // that start a context, or run code in it
+	lists   int                         // that are made to count what there is
+	started map[codecontext.ID]struct{} // while one of them was made, which may not have it
 }
 
 type key struct {
 	sandbox runtime.ID
-	id      ID
+	id      codecontext.ID
 }
 
 // state is what is known of a context besides its process.
 type state struct {
-	busy   bool       // guarded by Contexts.mu
-	cursor client.Seq // the rest belongs to the run
-	run    int64      // the last one's number
+	busy   bool        // guarded by Contexts.mu
+	cursor process.Seq // the rest belongs to the run
+	run    int64       // the last one's number
 }
 
 // New returns Contexts.
@@ -106,10 +77,10 @@ func New() *Contexts {
 func (c *Contexts) enter(k key) error {
 	of := c.busy[k.sandbox]
 	if of == nil {
-		of = &usage{calls: map[ID]int{}, started: map[ID]struct{}{}}
+		of = &usage{calls: map[codecontext.ID]int{}, started: map[codecontext.ID]struct{}{}}
 		c.busy[k.sandbox] = of
 	}
-	if of.calls[k.id] == 0 && len(of.calls) >= MaxContexts {
+	if of.calls[k.id] == 0 && len(of.calls) >= codecontext.MaxContexts {
 		return tooMany()
 	}
 	of.calls[k.id]++
@@ -128,7 +99,7 @@ func (c *Contexts) leave(k key) {
 }
 
 func tooMany() error {
-	return fault.Limit("contexts", time.Time{}, "a sandbox can have %d code contexts; delete one that is not needed any more", MaxContexts)
+	return fault.Limit("contexts", time.Time{}, "a sandbox can have %d code contexts; delete one that is not needed any more", codecontext.MaxContexts)
 }
 
 // mostStates bounds what is remembered; contexts that are forgotten are looked up.
@@ -188,10 +159,10 @@ func (c *Contexts) running(k key) bool {
 }
 
 // Create starts a context. dir is its working directory, "" for the home.
-func (c *Contexts) Create(ctx context.Context, u *Use, language execution.Language, dir string) (*Context, error) {
+func (c *Contexts) Create(ctx context.Context, u *Use, language execution.Language, dir string) (*codecontext.Context, error) {
 	var b [4]byte
 	rand.Read(b[:])
-	id, err := ParseID(string(language) + "-" + hex.EncodeToString(b[:]))
+	id, err := codecontext.ParseID(string(language) + "-" + hex.EncodeToString(b[:]))
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "language must be one of python, node, bash")
 	}
@@ -206,7 +177,7 @@ var commands = map[execution.Language][]string{
 }
 
 // start starts a context, if there is room for it.
-func (c *Contexts) start(ctx context.Context, u *Use, id ID, dir string) (_ *Context, err error) {
+func (c *Contexts) start(ctx context.Context, u *Use, id codecontext.ID, dir string) (_ *codecontext.Context, err error) {
 	k := key{u.Sandbox, id}
 	c.mu.Lock()
 	err = c.enter(k)
@@ -227,8 +198,8 @@ func (c *Contexts) start(ctx context.Context, u *Use, id ID, dir string) (_ *Con
 		}
 		c.leave(k)
 	}()
-	p, err := u.Guest.Start(ctx, client.ProcessSpec{
-		ID: id.process(), Argv: commands[id.Language()], Env: u.Env, Dir: dir, Control: true, Lossless: true, Limits: u.Limits,
+	p, err := u.Guest.Start(ctx, process.Spec{
+		ID: id.Process(), Argv: commands[id.Language()], Dir: dir, Control: true, Lossless: true,
 	})
 	if err != nil {
 		return nil, err
@@ -260,7 +231,7 @@ func (c *Contexts) fit(ctx context.Context, u *Use, k key) (err error) {
 	if of.lists--; of.lists == 0 {
 		clear(of.started)
 	}
-	if err == nil && len(there) > MaxContexts {
+	if err == nil && len(there) > codecontext.MaxContexts {
 		err = tooMany()
 	}
 	if err != nil {
@@ -274,13 +245,13 @@ const startTime = time.Minute
 
 // ready waits until an interpreter that was started takes code: before, it knows
 // nothing of interrupts. One that does not come up is ended.
-func ready(ctx context.Context, u *Use, id ID) (err error) {
+func ready(ctx context.Context, u *Use, id codecontext.ID) (err error) {
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, u.Guest.Discard(context.WithoutCancel(ctx), id.process()))
+			err = errors.Join(err, u.Guest.Discard(context.WithoutCancel(ctx), id.Process()))
 		}
 	}()
-	out, err := u.Guest.Follow(ctx, id.process(), 0)
+	out, err := u.Guest.Follow(ctx, id.Process(), 0)
 	if err != nil {
 		return err
 	}
@@ -294,9 +265,9 @@ func ready(ctx context.Context, u *Use, id ID) (err error) {
 			return fault.New(fault.Invalid, "the image has no %s that can be a code context: it ended with status %d: %.300s", id.Language(), out.Exit().Code, coverText(u.Covers, string(said)))
 		case err != nil:
 			return err
-		case chunk.Stream == client.Stderr && len(said) < 300:
+		case chunk.Stream == process.Stderr && len(said) < 300:
 			said = append(said, chunk.Data...)
-		case chunk.Stream == client.Control:
+		case chunk.Stream == process.Control:
 			if err := d.write(chunk.Data, func(m *message) error { up = true; return nil }); err != nil {
 				return err
 			}
@@ -305,29 +276,31 @@ func ready(ctx context.Context, u *Use, id ID) (err error) {
 	return nil
 }
 
-func (c *Contexts) describe(u *Use, p client.Process) *Context {
-	id := ID(strings.TrimPrefix(string(p.ID), prefix))
-	return &Context{ID: id, Dir: p.Dir, Started: p.Started, Running: c.running(key{u.Sandbox, id}), Exit: p.Exit}
+func (c *Contexts) describe(u *Use, p process.Info) *codecontext.Context {
+	id := codecontext.ID(strings.TrimPrefix(string(p.ID), codecontext.ProcessPrefix))
+	return &codecontext.Context{ID: id, Dir: p.Dir, Started: p.Started, Running: c.running(key{u.Sandbox, id}), Exit: p.Exit}
 }
 
 // List lists a sandbox's contexts, oldest first.
-func (c *Contexts) List(ctx context.Context, u *Use) ([]*Context, error) {
+func (c *Contexts) List(ctx context.Context, u *Use) ([]*codecontext.Context, error) {
 	all, err := u.Guest.Processes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out []*Context
+	var out []*codecontext.Context
 	for _, p := range all {
-		if name, ok := strings.CutPrefix(string(p.ID), prefix); ok && idPattern.MatchString(name) {
-			out = append(out, c.describe(u, p))
+		if name, ok := strings.CutPrefix(string(p.ID), codecontext.ProcessPrefix); ok {
+			if _, err := codecontext.ParseID(name); err == nil {
+				out = append(out, c.describe(u, p))
+			}
 		}
 	}
 	return out, nil
 }
 
 // Get finds a context.
-func (c *Contexts) Get(ctx context.Context, u *Use, id ID) (*Context, error) {
-	p, err := u.Guest.Process(ctx, id.process())
+func (c *Contexts) Get(ctx context.Context, u *Use, id codecontext.ID) (*codecontext.Context, error) {
+	p, err := u.Guest.Process(ctx, id.Process())
 	if err != nil {
 		return nil, named(id, err)
 	}
@@ -335,40 +308,40 @@ func (c *Contexts) Get(ctx context.Context, u *Use, id ID) (*Context, error) {
 }
 
 // named says which context there is not.
-func named(id ID, err error) error {
+func named(id codecontext.ID, err error) error {
 	if fault.KindOf(err) == fault.NotFound {
-		return unknown(string(id))
+		return codecontext.Unknown(string(id))
 	}
 	return err
 }
 
 // Interrupt interrupts what a context runs, and what that has started in its
 // foreground. It does not wait for it to end; an idle context stays as it is.
-func (c *Contexts) Interrupt(ctx context.Context, u *Use, id ID) error {
+func (c *Contexts) Interrupt(ctx context.Context, u *Use, id codecontext.ID) error {
 	return named(id, interrupt(ctx, u.Guest, id))
 }
 
 // interrupt does what Ctrl-C does. Node.js, while it is busy, hears of it by another
 // thread, which waits for a signal of its own; it means nothing to others.
-func interrupt(ctx context.Context, g Guest, id ID) error {
-	err := g.Signal(ctx, id.process(), syscall.SIGINT, true)
+func interrupt(ctx context.Context, g Guest, id codecontext.ID) error {
+	err := g.Signal(ctx, id.Process(), syscall.SIGINT, true)
 	if err == nil && id.Language() == execution.Node {
-		err = g.Signal(ctx, id.process(), syscall.SIGURG, false)
+		err = g.Signal(ctx, id.Process(), syscall.SIGURG, false)
 	}
 	return err
 }
 
 // Delete ends a context, whatever it does.
-func (c *Contexts) Delete(ctx context.Context, u *Use, id ID) error {
+func (c *Contexts) Delete(ctx context.Context, u *Use, id codecontext.ID) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*c.obey, deaf(id))
 	defer cancel()
 	c.forget(key{u.Sandbox, id})
-	return named(id, u.Guest.Discard(ctx, id.process()))
+	return named(id, u.Guest.Discard(ctx, id.Process()))
 }
 
 // Restart ends a context and starts it anew, with nothing defined.
-func (c *Contexts) Restart(ctx context.Context, u *Use, id ID) (*Context, error) {
-	p, err := u.Guest.Process(ctx, id.process())
+func (c *Contexts) Restart(ctx context.Context, u *Use, id codecontext.ID) (*codecontext.Context, error) {
+	p, err := u.Guest.Process(ctx, id.Process())
 	if err != nil {
 		return nil, named(id, err)
 	}

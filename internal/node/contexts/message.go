@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -31,7 +32,7 @@ type message struct {
 	Name      string                    `json:"name"`
 	Value     string                    `json:"value"`
 	Traceback []string                  `json:"traceback"`
-	Status    Status                    `json:"status"`
+	Status    codecontext.Status        `json:"status"`
 	ExitCode  *int                      `json:"exit_code"`
 }
 
@@ -89,7 +90,7 @@ func parse(line []byte) (*message, error) {
 	switch m.Type {
 	case "ready", "display", "result", "error":
 	case "done":
-		if m.Status != OK && m.Status != Failed && m.Status != Interrupted {
+		if m.Status != codecontext.OK && m.Status != codecontext.Failed && m.Status != codecontext.Interrupted {
 			return nil, fmt.Errorf("%w: a status %.60q", errSpeech, m.Status)
 		}
 	default:
@@ -114,7 +115,7 @@ func isJSON(mime string) bool {
 }
 
 // size is what a display counts for.
-func (d *Display) size() int {
+func displaySize(d *codecontext.Display) int {
 	n := len(d.Metadata)
 	for mime, value := range d.Data {
 		n += len(mime) + len(value)

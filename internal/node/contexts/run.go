@@ -8,10 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/redact"
-	"github.com/atoll-run/atoll/internal/guest/client"
 )
 
 // obey is how long an interrupted piece of code has to end. Then its interpreter
@@ -24,7 +25,7 @@ var (
 )
 
 // deaf is for a context whose sandbox does not do as it is told.
-func deaf(id ID) error {
+func deaf(id codecontext.ID) error {
 	return fault.New(fault.Conflict, "the context %s does not answer, and was given up; what its code did is not known: restart the context, or destroy the sandbox", id)
 }
 
@@ -32,10 +33,10 @@ func deaf(id ID) error {
 // interrupted, or ended its interpreter; then the context must be restarted. One
 // runs at a time. When ctx ends or sink fails, the code is interrupted; whatever
 // the sandbox does, Run returns soon after.
-func (c *Contexts) Run(ctx context.Context, u *Use, id ID, req Request, sink Sink) (*Result, error) {
+func (c *Contexts) Run(ctx context.Context, u *Use, id codecontext.ID, req codecontext.Request, sink codecontext.Sink) (*codecontext.Result, error) {
 	switch {
-	case len(req.Code) > MaxCode:
-		return nil, fault.New(fault.TooLarge, "code must have at most %d bytes", MaxCode)
+	case len(req.Code) > codecontext.MaxCode:
+		return nil, fault.New(fault.TooLarge, "code must have at most %d bytes", codecontext.MaxCode)
 	case strings.IndexByte(req.Code, 0) >= 0 && id.Language() == execution.Bash:
 		return nil, fault.New(fault.Invalid, "code for Bash cannot have a NUL byte")
 	}
@@ -59,13 +60,13 @@ func (c *Contexts) Run(ctx context.Context, u *Use, id ID, req Request, sink Sin
 
 // look finds out where the output of a context ends, and starts one that is made
 // on its first use.
-func (c *Contexts) look(ctx context.Context, u *Use, id ID, s *state) error {
+func (c *Contexts) look(ctx context.Context, u *Use, id codecontext.ID, s *state) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTime, deaf(id))
 	defer cancel()
-	p, err := u.Guest.Process(ctx, id.process())
-	if fault.KindOf(err) == fault.NotFound && err != nil && id.lazy() {
+	p, err := u.Guest.Process(ctx, id.Process())
+	if fault.KindOf(err) == fault.NotFound && err != nil && id.Implicit() {
 		if _, err = c.start(ctx, u, id, ""); err == nil {
-			p, err = u.Guest.Process(ctx, id.process())
+			p, err = u.Guest.Process(ctx, id.Process())
 		}
 	}
 	if err != nil {
@@ -81,14 +82,14 @@ func (c *Contexts) look(ctx context.Context, u *Use, id ID, s *state) error {
 // run is a piece of code on its way.
 type run struct {
 	u     *Use
-	id    ID
+	id    codecontext.ID
 	s     *state
-	req   Request
-	sink  Sink
+	req   codecontext.Request
+	sink  codecontext.Sink
 	obey  time.Duration
 	began time.Time
 
-	res      Result
+	res      codecontext.Result
 	done     bool
 	gone     error // why sink takes no more
 	halt     context.CancelCauseFunc
@@ -99,7 +100,7 @@ type run struct {
 	shown    int
 }
 
-func (r *run) do(ctx context.Context) (*Result, error) {
+func (r *run) do(ctx context.Context) (*codecontext.Result, error) {
 	// What is under way is not left half done when the caller goes away: it is
 	// interrupted, and then it ends.
 	ctx, r.halt = context.WithCancelCause(ctx)
@@ -109,7 +110,7 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(errDone)
 	r.left = [2]int64{r.req.MaxOutput, r.req.MaxOutput}
-	r.cover = r.u.Covers.Pair(r.pass(client.Stdout), r.pass(client.Stderr))
+	r.cover = r.u.Covers.Pair(r.pass(process.Stdout), r.pass(process.Stderr))
 
 	watched := make(chan error, 1)
 	unhook := context.AfterFunc(timed, func() {
@@ -128,8 +129,8 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	r.res.Took = time.Since(r.began)
-	if context.Cause(timed) == errTimeout && r.res.Status != OK {
-		r.res.Status = TimedOut
+	if context.Cause(timed) == errTimeout && r.res.Status != codecontext.OK {
+		r.res.Status = codecontext.TimedOut
 	}
 	return &r.res, nil
 }
@@ -138,7 +139,7 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 func (r *run) converse(ctx context.Context) error {
 	r.s.run++
 	err := r.exchange(ctx, fmt.Appendf(nil, "%d %d\n%s", r.s.run, len(r.req.Code), r.req.Code))
-	for errors.Is(err, client.ErrEnough) { // which the code has said itself
+	for errors.Is(err, process.ErrEnough) { // which the code has said itself
 		err = r.exchange(ctx, nil)
 	}
 	return err
@@ -146,13 +147,13 @@ func (r *run) converse(ctx context.Context) error {
 
 // exchange writes to the interpreter and takes what comes from it.
 func (r *run) exchange(ctx context.Context, data []byte) error {
-	out, err := r.u.Guest.Converse(ctx, r.id.process(), data, r.s.cursor)
+	out, err := r.u.Guest.Converse(ctx, r.id.Process(), data, r.s.cursor)
 	if err != nil {
 		return named(r.id, err)
 	}
 	defer out.Close()
 	if data != nil {
-		r.tell(Event{})
+		r.tell(codecontext.Event{})
 	}
 	err = r.read(out)
 	if r.done {
@@ -185,17 +186,17 @@ func (r *run) interrupt(ctx context.Context) error {
 		case <-again.C:
 		}
 	}
-	return r.u.Guest.Kill(ctx, r.id.process())
+	return r.u.Guest.Kill(ctx, r.id.Process())
 }
 
 // read takes what the interpreter says until the run is done, or the interpreter.
-func (r *run) read(out Output) error {
+func (r *run) read(out process.Output) error {
 	for !r.done {
 		chunk, err := out.Next()
 		switch {
 		case errors.Is(err, io.EOF):
 			exit := out.Exit()
-			r.res.Exit, r.res.Status = &exit, Ended
+			r.res.Exit, r.res.Status = &exit, codecontext.Ended
 			r.cover.Flush()
 			return nil
 		case err != nil:
@@ -203,13 +204,13 @@ func (r *run) read(out Output) error {
 		}
 		r.s.cursor = chunk.Seq
 		switch chunk.Stream {
-		case client.Stdout:
+		case process.Stdout:
 			r.res.StdoutBytes += int64(len(chunk.Data)) + chunk.Dropped
 			r.cover.Write(redact.Stdout, chunk.Data)
-		case client.Stderr:
+		case process.Stderr:
 			r.res.StderrBytes += int64(len(chunk.Data)) + chunk.Dropped
 			r.cover.Write(redact.Stderr, chunk.Data)
-		case client.Control:
+		case process.Control:
 			if err := r.control(chunk); err != nil {
 				return r.expel(err)
 			}
@@ -218,7 +219,7 @@ func (r *run) read(out Output) error {
 	return nil
 }
 
-func (r *run) control(chunk client.Chunk) error {
+func (r *run) control(chunk process.Chunk) error {
 	if chunk.Dropped > 0 {
 		r.decoder.held = nil // it was not the run's
 	}
@@ -229,7 +230,7 @@ func (r *run) control(chunk client.Chunk) error {
 func (r *run) expel(why error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), obey)
 	defer cancel()
-	err := r.u.Guest.Kill(ctx, r.id.process())
+	err := r.u.Guest.Kill(ctx, r.id.Process())
 	return fault.Wrap(fault.Conflict, errors.Join(why, err), "the interpreter wrote to its own channel what it never writes, and was ended; restart the context")
 }
 
@@ -240,9 +241,9 @@ func (r *run) take(m *message) error {
 	}
 	switch m.Type {
 	case "display", "result":
-		r.display(&Display{Data: m.Data, Metadata: m.Metadata, Result: m.Type == "result"})
+		r.display(&codecontext.Display{Data: m.Data, Metadata: m.Metadata, Result: m.Type == "result"})
 	case "error":
-		e := &Error{Name: coverText(r.u.Covers, m.Name), Value: coverText(r.u.Covers, m.Value)}
+		e := &codecontext.Error{Name: coverText(r.u.Covers, m.Name), Value: coverText(r.u.Covers, m.Value)}
 		for _, line := range m.Traceback {
 			e.Traceback = append(e.Traceback, coverText(r.u.Covers, line))
 		}
@@ -254,9 +255,9 @@ func (r *run) take(m *message) error {
 	return nil
 }
 
-func (r *run) display(d *Display) {
+func (r *run) display(d *codecontext.Display) {
 	r.displays++
-	r.shown += d.size()
+	r.shown += displaySize(d)
 	if r.displays > maxDisplays || r.shown > maxShown {
 		r.res.DisplaysTruncated = true
 		return
@@ -265,13 +266,13 @@ func (r *run) display(d *Display) {
 		d.Data[mime] = coverJSON(r.u.Covers, value)
 	}
 	d.Metadata = coverJSON(r.u.Covers, d.Metadata)
-	r.tell(Event{Display: d})
+	r.tell(codecontext.Event{Display: d})
 }
 
 // pass passes covered output of a stream on, as much as is allowed.
-func (r *run) pass(stream client.Stream) func([]byte) {
+func (r *run) pass(stream process.Stream) func([]byte) {
 	truncated := &r.res.StdoutTruncated
-	if stream == client.Stderr {
+	if stream == process.Stderr {
 		truncated = &r.res.StderrTruncated
 	}
 	return func(p []byte) {
@@ -280,12 +281,12 @@ func (r *run) pass(stream client.Stream) func([]byte) {
 		}
 		if len(p) > 0 {
 			r.left[stream] -= int64(len(p))
-			r.tell(Event{Stream: stream, Text: p})
+			r.tell(codecontext.Event{Stream: stream, Text: p})
 		}
 	}
 }
 
-func (r *run) tell(e Event) {
+func (r *run) tell(e codecontext.Event) {
 	if r.gone != nil {
 		return
 	}

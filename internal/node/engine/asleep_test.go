@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/sandbox/sandboxtest"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
-	"github.com/atoll-run/atoll/internal/node/sandboxes/sandboxestest"
 )
 
 // mine is a Live that goes with the test.
@@ -33,13 +33,13 @@ func mine(t *testing.T) func(sandboxes.Live, error) sandboxes.Live {
 
 func begin(t *testing.T, live sandboxes.Live) (was string, ticks string) {
 	t.Helper()
-	shell(t, live, sandboxestest.Program)
+	shell(t, live, sandboxtest.Program)
 	return ask(t, live)
 }
 
 func ask(t *testing.T, live sandboxes.Live) (what, ticks string) {
 	t.Helper()
-	out := strings.TrimSpace(shell(t, live, sandboxestest.Told))
+	out := strings.TrimSpace(shell(t, live, sandboxtest.Told))
 	i := strings.LastIndexByte(out, ' ')
 	if i < 0 {
 		t.Fatalf("the server says %q", out)
@@ -156,7 +156,7 @@ func TestDamagedMemoryIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	if _, err := n.Wake(t.Context(), r); !errors.Is(err, sandboxes.ErrMemory) {
+	if _, err := n.Wake(t.Context(), r); !errors.Is(err, sandboxes.ErrCheckpoint) {
 		t.Fatalf("woken from a damaged memory: %v", err)
 	}
 	if !n.Asleep(r.ID) {
@@ -164,7 +164,7 @@ func TestDamagedMemoryIsRefused(t *testing.T) {
 	}
 	other := r
 	other.Limits.Memory += 1 << 20
-	if _, err := n.Wake(t.Context(), other); !errors.Is(err, sandboxes.ErrMemory) {
+	if _, err := n.Wake(t.Context(), other); !errors.Is(err, sandboxes.ErrCheckpoint) {
 		t.Errorf("woken with other limits: %v", err)
 	}
 	r.Files = true

@@ -217,5 +217,5 @@ func drop(rest func() error) error {
 }
 
 func unusable(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", sandboxes.ErrMemory, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s", sandboxes.ErrCheckpoint, fmt.Sprintf(format, args...))
 }

@@ -109,7 +109,7 @@ func TestAMemoryThatIsNotWholeIsRefused(t *testing.T) {
 			if err := damage(m); err != nil {
 				t.Fatal(err)
 			}
-			if err := m.check(); !errors.Is(err, sandboxes.ErrMemory) {
+			if err := m.check(); !errors.Is(err, sandboxes.ErrCheckpoint) {
 				t.Errorf("it is not refused: %v", err)
 			}
 		})
@@ -137,7 +137,7 @@ func FuzzMemoryRecord(f *testing.F) {
 		}
 		err := m.check()
 		if err != nil {
-			if !errors.Is(err, sandboxes.ErrMemory) {
+			if !errors.Is(err, sandboxes.ErrCheckpoint) {
 				t.Errorf("refused as something else: %v", err)
 			}
 			return

@@ -182,15 +182,15 @@ func (e *Engine) useImage(name string) (*image.Image, func() error, error) {
 // findOwners asks once: nobody changes their user namespace.
 var findOwners = sync.OnceValues(idmap.Find)
 
-// Carrier implements named.Engine.
-func (n Named) Carrier(more func(int64) (int64, error)) (disk.Carrier, error) {
+// FolderCopier implements named.Engine.
+func (n Named) FolderCopier(more func(int64) (int64, error)) (disk.FolderCopier, error) {
 	owners, err := findOwners()
 	if err != nil {
-		return disk.Carrier{}, err
+		return disk.FolderCopier{}, err
 	}
 	uid, _ := owners.UID.ToHost(runtime.UID)
 	gid, _ := owners.GID.ToHost(runtime.GID)
-	return disk.Carrier{UID: int(uid), GID: int(gid), More: more}, nil
+	return disk.FolderCopier{UID: int(uid), GID: int(gid), More: more}, nil
 }
 
 // Left implements named.Engine.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest/client"
 	"github.com/atoll-run/atoll/internal/node/disk"
 	"github.com/atoll-run/atoll/internal/node/home"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
@@ -45,7 +45,7 @@ func shell(t *testing.T, l sandboxes.Live, command string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := c.Run(t.Context(), client.ProcessSpec{Shell: command, Env: l.Environ(nil), Timeout: time.Minute})
+	o, err := c.Run(t.Context(), process.Spec{Shell: command, Env: l.Environ(nil), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

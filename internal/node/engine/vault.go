@@ -12,6 +12,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/disk"
 	"github.com/atoll-run/atoll/internal/node/home"
@@ -24,7 +25,7 @@ type Vault struct {
 	Store  *home.Store
 }
 
-var _ sandboxes.Vault = Vault{}
+var _ sandboxes.SnapshotFiles = Vault{}
 
 // settling bounds how often what changes is stored anew. Copies, and the kernels that
 // wait for more of them, share files with the sandbox; a link made or removed looks
@@ -32,16 +33,16 @@ var _ sandboxes.Vault = Vault{}
 const settling = 30 * time.Second
 
 // Keep implements named.Vault.
-func (v Vault) Keep(ctx context.Context, tenantID tenant.ID, id runtime.ID) (sandboxes.Kept, error) {
+func (v Vault) Keep(ctx context.Context, tenantID tenant.ID, id runtime.ID) (sandbox.Kept, error) {
 	h := v.Engine.host
-	k := sandboxes.Kept{}
+	k := sandbox.Kept{}
 	data, err := os.ReadFile(filepath.Join(h.named(id), memoryDir, recordName))
 	if err == nil {
 		var rec memoryRecord
 		if err := json.Unmarshal(data, &rec); err != nil {
 			return k, unusable("its record cannot be read: %v", err)
 		}
-		k.Memory, k.Kernel = true, rec.Kernel
+		k.Checkpoint, k.Kernel = true, rec.Kernel
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return k, err
 	}
@@ -68,8 +69,8 @@ func (v Vault) Keep(ctx context.Context, tenantID tenant.ID, id runtime.ID) (san
 }
 
 // Usable implements named.Vault.
-func (v Vault) Usable(k sandboxes.Kept, r sandboxes.Recipe) error {
-	if !k.Memory {
+func (v Vault) Usable(k sandbox.Kept, r sandboxes.Recipe) error {
+	if !k.Checkpoint {
 		return unusable("there is none")
 	}
 	img, release, err := v.Engine.useImage(r.Image)
@@ -93,7 +94,7 @@ func (v Vault) Usable(k sandboxes.Kept, r sandboxes.Recipe) error {
 }
 
 // Fetch implements named.Vault.
-func (v Vault) Fetch(ctx context.Context, tenantID tenant.ID, k sandboxes.Kept, id runtime.ID, filesOnly bool) (err error) {
+func (v Vault) Fetch(ctx context.Context, tenantID tenant.ID, k sandbox.Kept, id runtime.ID, filesOnly bool) (err error) {
 	h := v.Engine.host
 	dir := h.named(id)
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {

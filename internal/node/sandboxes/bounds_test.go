@@ -13,11 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/tenant/tenanttest"
 	"github.com/atoll-run/atoll/internal/core/usage"
-	"github.com/atoll-run/atoll/internal/guest/client"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
@@ -191,7 +192,7 @@ func TestOneThatGrowsOnIsEnded(t *testing.T) {
 		}
 	}
 	refused(t, "why", h.Stopped(), fault.Exhausted, "was ended")
-	atolltest.Until(t, 10*time.Second, "it is lost", func() bool { return m.get(p, "s", "x").State == sandboxes.Lost })
+	atolltest.Until(t, 10*time.Second, "it is lost", func() bool { return m.get(p, "s", "x").State == sandbox.Lost })
 	if sb := m.get(p, "s", "x"); !strings.Contains(sb.Detail, "16 MiB") || !strings.Contains(sb.Detail, "went on growing") {
 		t.Errorf("it is lost: %s", sb.Detail)
 	}
@@ -228,7 +229,7 @@ func TestOneThatRanOutOfMemoryKeepsItsFiles(t *testing.T) {
 			t.Fatalf("its files: %q", got)
 		}
 		if got := m.get(p, "s", "x"); strings.Contains(got.Detail, "started anew with its files") {
-			if got.ID != sb.ID || got.State != sandboxes.Running || !strings.Contains(got.Detail, "out of memory") {
+			if got.ID != sb.ID || got.State != sandbox.Running || !strings.Contains(got.Detail, "out of memory") {
 				t.Errorf("it is %+v", got)
 			}
 			return
@@ -245,11 +246,11 @@ func TestLostSandboxesCountForThePlan(t *testing.T) {
 		if err := m.engine.Named().Remove(t.Context(), sb.ID); err != nil {
 			t.Fatal(err)
 		}
-		atolltest.Until(t, 20*time.Second, "it is lost", func() bool { return m.get(p, "s", name).State == sandboxes.Lost })
+		atolltest.Until(t, 20*time.Second, "it is lost", func() bool { return m.get(p, "s", name).State == sandbox.Lost })
 	}
 	_, _, err := m.Ensure(t.Context(), p, "s", "three", nil)
 	refused(t, "a third", err, fault.Exhausted, "lost ones included")
-	m.ensure(p, "s", "one", &sandboxes.Spec{}) // in its own place
+	m.ensure(p, "s", "one", &sandbox.Spec{}) // in its own place
 	if err := m.Destroy(t.Context(), p, "s", "two"); err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +284,7 @@ func TestTheTimeThatASandboxWasDeadIsNotCharged(t *testing.T) {
 	}
 	time.Sleep(2 * time.Second) // the downtime
 	m.open()
-	if sb := m.get(p, "s", "x"); sb.State != sandboxes.Lost {
+	if sb := m.get(p, "s", "x"); sb.State != sandbox.Lost {
 		t.Errorf("it is %s", sb.State)
 	}
 	if got := m.charged(p).Seconds; got <= 0 || got > lived {
@@ -293,7 +294,7 @@ func TestTheTimeThatASandboxWasDeadIsNotCharged(t *testing.T) {
 
 // unmetered is a store that cannot charge for a while.
 type unmetered struct {
-	sandboxes.Store
+	sandbox.Store
 	fails *atomic.Bool
 }
 
@@ -313,7 +314,7 @@ func TestWhatCouldNotBeChargedIsLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Carried(12345)
+	h.CountBytes(12345)
 	h.Close()
 	fails.Store(true)
 	m.sleep(p, "s", "x")
@@ -354,14 +355,14 @@ func TestABudgetThatIsUsedUpEndsWhatRuns(t *testing.T) {
 	if err := m.Destroy(t.Context(), p, "s", "y"); err != nil { // for which is charged
 		t.Fatal(err)
 	}
-	if _, exit, err := run(t.Context(), h, "sleep 60"); !errors.Is(err, client.ErrGone) {
+	if _, exit, err := run(t.Context(), h, "sleep 60"); !errors.Is(err, process.ErrGone) {
 		t.Errorf("what runs: %+v, %v", exit, err)
 	}
 	refused(t, "why", h.Stopped(), fault.Exhausted, "monthly budget")
 	_, err = m.Use(t.Context(), p, "s", "x")
 	refused(t, "another use", err, fault.Exhausted, "monthly budget")
 	h.Close()
-	atolltest.Until(t, 30*time.Second, "it sleeps on disk", func() bool { return m.get(p, "s", "x").Sleep == sandboxes.OnDisk })
+	atolltest.Until(t, 30*time.Second, "it sleeps on disk", func() bool { return m.get(p, "s", "x").Sleep == sandbox.OnDisk })
 	allow(1000)
 	atolltest.Until(t, 30*time.Second, "it may be used again", func() bool {
 		h, err := m.Use(t.Context(), p, "s", "x")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -34,7 +35,7 @@ func (m *Manager) afford(ctx context.Context, id tenant.ID) error {
 	if ok && time.Since(known.at) < budgetFor {
 		return known.err
 	}
-	err := m.cfg.Store.Afford(ctx, id)
+	err := m.cfg.Store.CheckBudget(ctx, id)
 	if err != nil && fault.KindOf(err) != fault.Exhausted {
 		return err
 	}
@@ -78,7 +79,7 @@ func (m *Manager) watchBudgets(ctx context.Context, now time.Time) {
 // spent is why e's sandbox must not run on, as was last heard; nil if it may, or
 // does not. m.mu is held.
 func (m *Manager) spent(e *entry) error {
-	if e.live == nil || e.awake || e.sb.State == Sleeping && e.users > 0 {
+	if e.live == nil || e.awake || e.sb.State == sandbox.Sleeping && e.users > 0 {
 		return nil
 	}
 	b := &m.budgets
@@ -92,12 +93,12 @@ func (m *Manager) spent(e *entry) error {
 func (m *Manager) suspend(ctx context.Context, e *entry, why error, detail string) error {
 	m.mu.Lock()
 	sb, live := e.sb, e.live
-	if sb.State == Running {
+	if sb.State == sandbox.Running {
 		e.stops++
 		e.stopped = why
 	}
 	m.mu.Unlock()
-	if sb.State == Running {
+	if sb.State == sandbox.Running {
 		if err := m.halt(ctx, e, live, detail); err != nil {
 			return err
 		}
@@ -114,7 +115,7 @@ func (m *Manager) halt(ctx context.Context, e *entry, live Live, detail string) 
 	if err := errors.Join(live.Quiet(), live.Freeze(ctx)); err != nil {
 		return m.stay(ctx, e, detail+", but it cannot be frozen: "+err.Error())
 	}
-	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(Frozen, detail) }); err != nil {
+	if err := m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.Frozen, detail) }); err != nil {
 		return errors.Join(err, live.Thaw(ctx))
 	}
 	return nil

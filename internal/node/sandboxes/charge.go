@@ -15,7 +15,7 @@ const SourceSandbox = "sandbox"
 // time. The turn at e is held.
 func (m *Manager) charge(ctx context.Context, e *entry, now time.Time) {
 	sb := m.current(e)
-	if !sb.resident() {
+	if !sb.Resident() {
 		return
 	}
 	now = now.UTC().Truncate(time.Microsecond)

@@ -8,6 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -66,7 +67,7 @@ func (c *connection) enforce(live Live, policy runtime.NetworkPolicy, secrets []
 // network is what a sandbox may connect to when p uses it: what both its own
 // policy and p's environment allow, if p's tenant has a network at all. Requests get
 // the secrets of the environment, and own.
-func network(p *tenant.Principal, sb *Sandbox, own []execution.BoundSecret) (runtime.NetworkPolicy, []execution.BoundSecret) {
+func network(p *tenant.Principal, sb *sandbox.Sandbox, own []execution.BoundSecret) (runtime.NetworkPolicy, []execution.BoundSecret) {
 	if !p.Tenant.NetworkEnabled {
 		return runtime.NetworkPolicy{}, nil
 	}
@@ -78,7 +79,7 @@ func network(p *tenant.Principal, sb *Sandbox, own []execution.BoundSecret) (run
 }
 
 // setNetwork gives a sandbox a policy of its own.
-func setNetwork(p *tenant.Principal, sb *Sandbox, policy runtime.NetworkPolicy) error {
+func setNetwork(p *tenant.Principal, sb *sandbox.Sandbox, policy runtime.NetworkPolicy) error {
 	if err := (runtime.Permissions{Network: policy}).Validate(); err != nil {
 		return fault.New(fault.Invalid, "%v", err)
 	}

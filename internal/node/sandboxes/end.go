@@ -8,6 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -40,7 +41,7 @@ func (m *Manager) end(ctx context.Context, e *entry, why string) error {
 	defer cancel()
 	m.mine(e)
 	m.charge(ctx, e, time.Now())
-	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.move(Destroyed, why) }); err != nil {
+	if err := m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.Move(sandbox.Destroyed, why) }); err != nil {
 		return err
 	}
 	m.drop(e)
@@ -72,7 +73,7 @@ func (m *Manager) lose(ctx context.Context, e *entry, why string) error {
 	}
 	m.mu.Unlock()
 	m.charge(ctx, e, until)
-	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.move(Lost, why) }); err != nil {
+	if err := m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.Move(sandbox.Lost, why) }); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -123,7 +124,7 @@ func (m *Manager) perish(ctx context.Context, e *entry) error {
 	defer m.let(e)
 	m.charge(ctx, e, time.Now())
 	why := outOfMemory + " (" + runtime.FormatBytes(sb.Limits.Memory) + "), so its programs were ended"
-	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(OnDisk, why) }); err != nil {
+	if err := m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.OnDisk, why) }); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -143,7 +144,7 @@ func (m *Manager) perished(ctx context.Context, e *entry) error {
 		return err
 	}
 	m.mu.Lock()
-	lost, why := e.sb.State == Lost, e.stopped
+	lost, why := e.sb.State == sandbox.Lost, e.stopped
 	m.mu.Unlock()
 	if lost {
 		return m.lostError(e)

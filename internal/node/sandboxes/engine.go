@@ -26,7 +26,7 @@ type Recipe struct {
 
 // ErrMemory says that a sandbox cannot be made from the memory that was kept of
 // it: that is damaged, or of other parts than there are now.
-var ErrMemory = errors.New("its memory cannot be used")
+var ErrCheckpoint = errors.New("its memory cannot be used")
 
 // Engine makes the named sandboxes of a machine.
 type Engine interface {
@@ -59,9 +59,9 @@ type Engine interface {
 	Copy(ctx context.Context, from, to runtime.ID) error
 	// CopyFiles makes another sandbox, of files alone, from one that does not run.
 	CopyFiles(ctx context.Context, from, to runtime.ID) error
-	// Carrier reads and copies files of sandboxes with the rights of their programs;
+	// FolderCopier reads and copies files of sandboxes with the rights of their programs;
 	// more is its More, nil for who only reads.
-	Carrier(more func(spent int64) (most int64, err error)) (disk.Carrier, error)
+	FolderCopier(more func(spent int64) (most int64, err error)) (disk.FolderCopier, error)
 	// Left lists all sandboxes that there is anything of.
 	Left(ctx context.Context) ([]runtime.ID, error)
 	// Remove ends a sandbox that nobody has open, and removes all there is of it.

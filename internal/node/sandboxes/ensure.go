@@ -10,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/infra/trace"
 )
@@ -20,11 +21,11 @@ const makeTime = 2 * time.Minute
 // Ensure returns p's sandbox of a session and name, and makes it if there is none.
 // A nil spec means that any will do. Otherwise it is a Conflict if there is one
 // of another image, and a new one takes the place of one that is lost.
-func (m *Manager) Ensure(ctx context.Context, p *tenant.Principal, session, name string, spec *Spec) (_ *Sandbox, created bool, err error) {
-	if err := checkCaller(p); err != nil {
+func (m *Manager) Ensure(ctx context.Context, p *tenant.Principal, session, name string, spec *sandbox.Spec) (_ *sandbox.Sandbox, created bool, err error) {
+	if err := sandbox.CheckCaller(p); err != nil {
 		return nil, false, err
 	}
-	if err := errors.Join(CheckSession(session), CheckName(name)); err != nil {
+	if err := errors.Join(sandbox.CheckSession(session), sandbox.CheckName(name)); err != nil {
 		return nil, false, err
 	}
 	for {
@@ -46,7 +47,7 @@ func (m *Manager) Ensure(ctx context.Context, p *tenant.Principal, session, name
 }
 
 // existing is Ensure for a sandbox that there is, unless it turns out to be over.
-func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, spec *Spec) (sb *Sandbox, over bool, err error) {
+func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, spec *sandbox.Spec) (sb *sandbox.Sandbox, over bool, err error) {
 	if err := e.lock(ctx); err != nil { // it may just be made
 		return nil, false, err
 	}
@@ -58,8 +59,8 @@ func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, s
 	case gone:
 		return nil, true, nil
 	case spec == nil:
-		return sb.clone(), false, nil
-	case sb.State == Lost:
+		return sb.Clone(), false, nil
+	case sb.State == sandbox.Lost:
 		return nil, true, m.end(ctx, e, sb.Detail)
 	case spec.Snapshot != "":
 		return nil, false, fault.New(fault.Conflict, "the sandbox %q exists; a snapshot is what a new one begins with: destroy it first, or choose another name", sb.Name)
@@ -88,13 +89,13 @@ func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, s
 				"the sandbox %q exists with the image %q; use it as it is, destroy it first, or choose another name for one with %q", sb.Name, asked, spec.Image)
 		}
 	}
-	return sb.clone(), false, nil
+	return sb.Clone(), false, nil
 }
 
 // create makes a sandbox; made is false if somebody else has just begun to.
-func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name string, spec *Spec) (_ *Sandbox, made bool, err error) {
+func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name string, spec *sandbox.Spec) (_ *sandbox.Sandbox, made bool, err error) {
 	if spec == nil {
-		spec = &Spec{}
+		spec = &sandbox.Spec{}
 	}
 	from, err := m.origin(ctx, p, spec)
 	if err != nil {
@@ -109,11 +110,11 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 			return nil, false, err
 		}
 	}
-	if err := m.cfg.Engine.Admit(sb.recipe()); err != nil {
+	if err := m.cfg.Engine.Admit(recipeOf(sb)); err != nil {
 		return nil, false, err
 	}
-	e := &entry{id: sb.ID, turn: make(chan struct{}, 1), sb: sb}
-	e.turn <- struct{}{}
+	e := &entry{id: sb.ID, sem: make(chan struct{}, 1), sb: sb}
+	e.sem <- struct{}{}
 	defer e.unlock()
 	if there, err := m.reserve(e); err != nil || there {
 		return nil, false, err
@@ -125,14 +126,14 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 	}()
 	ctx, span := trace.Start(ctx, "sandbox.create", trace.String("atoll.sandbox_id", string(sb.ID)))
 	defer span.End()
-	recorded := sb.clone()
-	there, err := m.cfg.Store.Create(ctx, recorded, roomOf(p))
+	recorded := sb.Clone()
+	there, err := m.cfg.Store.Create(ctx, recorded, quotaOf(p))
 	if err != nil {
 		return nil, false, err
 	}
 	m.show(e, recorded)
 	if there != nil {
-		return nil, false, fault.New(fault.Unavailable, "the sandbox %q is on another machine (%s), which this server does not reach", name, there.Executor)
+		return nil, false, &sandbox.ElsewhereError{Sandbox: there, Executor: there.Executor}
 	}
 	// From here on the caller's going away changes nothing.
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
@@ -146,16 +147,16 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 		return m.cfg.Engine.Make(making, r)
 	}); err != nil {
 		span.Fail(err)
-		return nil, false, errors.Join(err, m.cfg.Store.Forget(context.WithoutCancel(ctx), sb.ID))
+		return nil, false, errors.Join(err, m.cfg.Store.Delete(context.WithoutCancel(ctx), sb.ID))
 	}
 	m.cfg.Log.InfoContext(ctx, "named sandbox made", "sandbox_id", string(sb.ID), "tenant", sb.Tenant, "image", sb.Image)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return e.sb.clone(), true, nil
+	return e.sb.Clone(), true, nil
 }
 
 // draft is the sandbox that a spec asks for, if p may have it.
-func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name string, spec *Spec) (*Sandbox, error) {
+func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name string, spec *sandbox.Spec) (*sandbox.Sandbox, error) {
 	if err := p.Plan.Allows(&p.Environment); err != nil {
 		return nil, err
 	}
@@ -177,11 +178,11 @@ func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name 
 		return nil, err
 	}
 	now := time.Now().UTC()
-	sb := &Sandbox{
+	sb := &sandbox.Sandbox{
 		ID: runtime.NewID(), Tenant: p.Tenant.ID, Environment: p.Environment.ID, Session: session, Name: name, Key: p.Key.ID, Executor: m.cfg.Executor,
 		Image: image, Asked: spec.Image, Limits: p.Environment.Limits, Disk: least(m.cfg.DiskLimit, p.Plan.MaxSandboxDisk),
 		Permissions: p.Environment.Permissions, Mounts: mounts, Env: maps.Clone(spec.Env),
-		State: Creating, SleepAfter: spec.SleepAfter, CreatedAt: now, UsedAt: now, MeteredAt: now,
+		State: sandbox.Creating, SleepAfter: spec.SleepAfter, CreatedAt: now, UsedAt: now, MeteredAt: now,
 	}
 	if !p.Tenant.NetworkEnabled {
 		sb.Permissions.Network = runtime.NetworkPolicy{}
@@ -209,12 +210,12 @@ func least(a, b int64) int64 {
 	return a
 }
 
-func (s *Sandbox) recipe() Recipe {
+func recipeOf(s *sandbox.Sandbox) Recipe {
 	return Recipe{ID: s.ID, Tenant: s.Tenant, Image: s.Image, Limits: s.Limits, Permissions: s.Permissions, Connected: s.Connected, Mounts: s.Mounts}
 }
 
-func roomOf(p *tenant.Principal) Room {
-	return Room{Sandboxes: p.Plan.MaxSandboxes, Memory: p.Plan.MaxSandboxMemory, Credits: p.Tenant.MonthlyCredits}
+func quotaOf(p *tenant.Principal) sandbox.Quota {
+	return sandbox.Quota{Sandboxes: p.Plan.MaxSandboxes, Memory: p.Plan.MaxSandboxMemory, Credits: p.Tenant.MonthlyCredits}
 }
 
 // reserve makes e's name known, unless it is.
@@ -224,9 +225,9 @@ func (m *Manager) reserve(e *entry) (there bool, err error) {
 	switch {
 	case m.closed:
 		return false, errClosing
-	case m.byName[e.sb.place()] != nil:
+	case m.byName[placeOfSandbox(e.sb)] != nil:
 		return true, nil
-	case m.cfg.Most > 0 && len(m.byID) >= m.cfg.Most:
+	case m.cfg.MaxSandboxes > 0 && len(m.byID) >= m.cfg.MaxSandboxes:
 		return false, fault.New(fault.Unavailable, "this server has %d sandboxes, which is its limit; nothing was started, retry when others have ended", len(m.byID))
 	}
 	m.add(e)
@@ -237,14 +238,14 @@ var errClosing = fault.New(fault.Unavailable, "the server is shutting down; noth
 
 // fill has what e's sandbox is recorded as made.
 func (m *Manager) fill(ctx context.Context, p *tenant.Principal, e *entry, made func(Recipe) (Live, error)) error {
-	live, err := made(m.current(e).recipe())
+	live, err := made(recipeOf(m.current(e)))
 	if err != nil {
 		return err
 	}
 	if err := m.connect(p, e, live); err != nil {
 		return errors.Join(err, live.Destroy(ctx))
 	}
-	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.move(Running, "") }); err != nil {
+	if err := m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.Move(sandbox.Running, "") }); err != nil {
 		return errors.Join(err, live.Destroy(ctx))
 	}
 	m.mu.Lock()

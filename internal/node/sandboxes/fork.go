@@ -12,21 +12,19 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/infra/trace"
 )
-
-// MaxForks bounds the copies that one call makes.
-const MaxForks = 50
 
 // Fork makes copies of p's sandbox, with its files, processes and memory as they
 // are at one moment, and returns them; either all are made or none. They are
 // called after it, with a number. The sandbox itself goes on; while it is copied
 // it stands still, and conversations with it end, which can be followed on by
 // their cursors. Connections through the network are its own alone.
-func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOrID string, count int) ([]*Sandbox, error) {
-	if count < 1 || count > MaxForks {
-		return nil, fault.New(fault.Invalid, "count: want 1 to %d copies", MaxForks)
+func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOrID string, count int) ([]*sandbox.Sandbox, error) {
+	if count < 1 || count > sandbox.MaxForks {
+		return nil, fault.New(fault.Invalid, "count: want 1 to %d copies", sandbox.MaxForks)
 	}
 	e, err := m.find(p, session, nameOrID)
 	if err != nil {
@@ -51,7 +49,7 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 	// From here on the caller's going away changes nothing.
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
 	defer cancel()
-	if parent.Sleep == Stored {
+	if parent.Sleep == sandbox.Stored {
 		if err := m.unstore(work, e); err != nil {
 			e.unlock()
 			return nil, err
@@ -79,31 +77,31 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 		span.Fail(err)
 		return nil, errors.Join(err, m.withdraw(work, twins))
 	}
-	var out []*Sandbox
+	var out []*sandbox.Sandbox
 	for _, twin := range twins {
 		m.mu.Lock()
-		out = append(out, twin.sb.clone())
+		out = append(out, twin.sb.Clone())
 		m.mu.Unlock()
 		twin.unlock()
 	}
-	m.cfg.Engine.Stock(parent.ID, parent.recipe(), count)
+	m.cfg.Engine.Stock(parent.ID, recipeOf(parent), count)
 	m.cfg.Log.InfoContext(ctx, "named sandbox forked", "sandbox_id", string(parent.ID), "count", count)
 	return out, nil
 }
 
 // remembers reports whether a sandbox that may sleep has the memory of its processes.
-func (m *Manager) remembers(sb *Sandbox) bool {
+func (m *Manager) remembers(sb *sandbox.Sandbox) bool {
 	switch sb.Sleep {
-	case OnDisk:
+	case sandbox.OnDisk:
 		return m.cfg.Engine.Asleep(sb.ID)
-	case Stored:
-		return sb.Kept.Memory
+	case sandbox.Stored:
+		return sb.Kept.Checkpoint
 	}
 	return true
 }
 
 // alike is e's sandbox, if p can have others like it. The turn at e is held.
-func (m *Manager) alike(ctx context.Context, e *entry, p *tenant.Principal) (*Sandbox, error) {
+func (m *Manager) alike(ctx context.Context, e *entry, p *tenant.Principal) (*sandbox.Sandbox, error) {
 	if err := m.there(ctx, e); err != nil {
 		return nil, err
 	}
@@ -111,7 +109,7 @@ func (m *Manager) alike(ctx context.Context, e *entry, p *tenant.Principal) (*Sa
 	sb, live := e.sb, e.live
 	m.mu.Unlock()
 	switch {
-	case sb.State == Lost:
+	case sb.State == sandbox.Lost:
 		return nil, m.lostError(e)
 	case live != nil && ended(live):
 		return nil, m.perished(ctx, e)
@@ -124,19 +122,19 @@ func (m *Manager) alike(ctx context.Context, e *entry, p *tenant.Principal) (*Sa
 
 // reserveForks records count copies of a sandbox, which are yet to be made; the
 // turn at each is held. Those recorded are returned with an error, too.
-func (m *Manager) reserveForks(ctx context.Context, p *tenant.Principal, parent *Sandbox, count int) (twins []*entry, err error) {
+func (m *Manager) reserveForks(ctx context.Context, p *tenant.Principal, parent *sandbox.Sandbox, count int) (twins []*entry, err error) {
 	base := parent.Name[:min(len(parent.Name), 56)]
 	for number := 1; len(twins) < count; number++ {
 		now := time.Now().UTC()
-		sb := parent.clone()
+		sb := parent.Clone()
 		sb.ID, sb.Name, sb.Key = runtime.NewID(), fmt.Sprintf("%s-%d", base, number), p.Key.ID
-		sb.State, sb.Sleep, sb.Detail = Creating, "", ""
+		sb.State, sb.Sleep, sb.Detail = sandbox.Creating, "", ""
 		sb.CreatedAt, sb.UsedAt, sb.MeteredAt = now, now, now
 		if err := setTimeout(p, sb, 0, now); err != nil {
 			return twins, err
 		}
-		e := &entry{id: sb.ID, turn: make(chan struct{}, 1), sb: sb}
-		e.turn <- struct{}{}
+		e := &entry{id: sb.ID, sem: make(chan struct{}, 1), sb: sb}
+		e.sem <- struct{}{}
 		there, err := m.reserve(e)
 		if err != nil {
 			return twins, err
@@ -144,8 +142,8 @@ func (m *Manager) reserveForks(ctx context.Context, p *tenant.Principal, parent 
 		if there {
 			continue
 		}
-		recorded := sb.clone() // others see sb by now
-		elsewhere, err := m.cfg.Store.Create(ctx, recorded, roomOf(p))
+		recorded := sb.Clone() // others see sb by now
+		elsewhere, err := m.cfg.Store.Create(ctx, recorded, quotaOf(p))
 		if err != nil || elsewhere != nil {
 			m.drop(e)
 			if err != nil {
@@ -160,13 +158,13 @@ func (m *Manager) reserveForks(ctx context.Context, p *tenant.Principal, parent 
 }
 
 // begin has kernels start for copies of a sandbox; what it returns waits for them.
-func (m *Manager) begin(ctx context.Context, parent *Sandbox, twins []*entry) (begun func() error) {
+func (m *Manager) begin(ctx context.Context, parent *sandbox.Sandbox, twins []*entry) (begun func() error) {
 	var g errgroup.Group
 	done := make(chan error, 1)
 	g.SetLimit(goruntime.GOMAXPROCS(0))
 	go func() { // ends with Twin, which ends with ctx
 		for _, twin := range twins {
-			g.Go(func() error { return m.cfg.Engine.Twin(ctx, parent.ID, twin.sb.recipe()) })
+			g.Go(func() error { return m.cfg.Engine.Twin(ctx, parent.ID, recipeOf(twin.sb)) })
 		}
 		done <- g.Wait()
 	}()
@@ -186,7 +184,7 @@ func (m *Manager) copies(ctx context.Context, e *entry, do func() error) (err er
 	defer m.let(e)
 	undo := context.WithoutCancel(ctx) // it goes on, however late it is
 	again := func() error {
-		if sb.State == Sleeping {
+		if sb.State == sandbox.Sleeping {
 			return live.Freeze(undo)
 		}
 		return nil
@@ -223,8 +221,8 @@ func (m *Manager) wakeAll(ctx context.Context, p *tenant.Principal, twins []*ent
 	g.SetLimit(2 * goruntime.GOMAXPROCS(0)) // each waits half of the time
 	for _, twin := range twins {
 		g.Go(func() error {
-			live, err := m.cfg.Engine.Wake(ctx, twin.sb.recipe())
-			if errors.Is(err, ErrMemory) {
+			live, err := m.cfg.Engine.Wake(ctx, recipeOf(twin.sb))
+			if errors.Is(err, ErrCheckpoint) {
 				return fault.Wrap(fault.Conflict, err, fmt.Sprintf("the sandbox cannot be copied as it is now: %v; use it once, and copy it then", err))
 			}
 			if err != nil {
@@ -236,7 +234,7 @@ func (m *Manager) wakeAll(ctx context.Context, p *tenant.Principal, twins []*ent
 			if err := m.connect(p, twin, live); err != nil {
 				return err
 			}
-			return m.record(ctx, twin, func(sb *Sandbox) error { return sb.move(Running, "") })
+			return m.record(ctx, twin, func(sb *sandbox.Sandbox) error { return sb.Move(sandbox.Running, "") })
 		})
 	}
 	return g.Wait()
@@ -251,7 +249,7 @@ func (m *Manager) withdraw(ctx context.Context, twins []*entry) error {
 		m.mu.Lock()
 		state := twin.sb.State
 		m.mu.Unlock()
-		if state == Running {
+		if state == sandbox.Running {
 			errs = append(errs, m.end(ctx, twin, "another copy could not be made"))
 		} else {
 			m.drop(twin)
@@ -263,7 +261,7 @@ func (m *Manager) withdraw(ctx context.Context, twins []*entry) error {
 			} else {
 				errs = append(errs, m.cfg.Engine.Remove(ctx, twin.sb.ID))
 			}
-			errs = append(errs, m.cfg.Store.Forget(ctx, twin.sb.ID))
+			errs = append(errs, m.cfg.Store.Delete(ctx, twin.sb.ID))
 		}
 		twin.unlock()
 	}

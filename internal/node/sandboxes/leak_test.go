@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -68,7 +68,7 @@ func TestNothingIsLeft(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		m.ensure(p, "s", "expired", &sandboxes.Spec{Timeout: 50 * time.Millisecond})
+		m.ensure(p, "s", "expired", &sandbox.Spec{Timeout: 50 * time.Millisecond})
 		atolltest.Until(t, 20*time.Second, "its time is over", func() bool {
 			list, err := m.List(t.Context(), p, "s")
 			return err == nil && len(list) == 0

@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/guest/client"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 func TestPlansBoundSandboxes(t *testing.T) {
-	m := start(t, func(c *sandboxes.Config) { c.Most = 3 })
+	m := start(t, func(c *sandboxes.Config) { c.MaxSandboxes = 3 })
 	ctx := t.Context()
 	few := m.caller("few", func(p *tenant.Principal) {
 		p.Plan = tenant.Plan{Name: "few", MaxSandboxes: 1, MaxSandboxLife: time.Hour}
@@ -29,7 +30,7 @@ func TestPlansBoundSandboxes(t *testing.T) {
 		t.Errorf("its time: %+v, %v", sb, err)
 	}
 	two := 2 * time.Hour
-	_, err = m.Update(ctx, few, "s", "a", sandboxes.Change{Timeout: &two})
+	_, err = m.Update(ctx, few, "s", "a", sandbox.Change{Timeout: &two})
 	refused(t, "a longer life", err, fault.Exhausted, "lives 1h0m0s at most")
 	small := m.caller("small", func(p *tenant.Principal) { p.Plan = tenant.Plan{Name: "small", MaxSandboxMemory: 600 << 20} })
 	m.ensure(small, "s", "a", nil)
@@ -47,17 +48,17 @@ func TestPlansBoundSandboxes(t *testing.T) {
 func TestTimeEnds(t *testing.T) {
 	m := start(t, nil)
 	p := m.caller("a")
-	sb := m.ensure(p, "s", "short", &sandboxes.Spec{Timeout: time.Second})
+	sb := m.ensure(p, "s", "short", &sandbox.Spec{Timeout: time.Second})
 	atolltest.Until(t, 20*time.Second, "its time is over", func() bool {
 		_, err := m.Use(t.Context(), p, "s", "short")
 		return fault.KindOf(err) == fault.NotFound
 	})
-	if got, err := m.Get(t.Context(), p, "", string(sb.ID)); err != nil || got.State != sandboxes.Destroyed || got.Detail != "its time was over" {
+	if got, err := m.Get(t.Context(), p, "", string(sb.ID)); err != nil || got.State != sandbox.Destroyed || got.Detail != "its time was over" {
 		t.Errorf("on record: %+v, %v", got, err)
 	}
-	m.ensure(p, "s", "longer", &sandboxes.Spec{Timeout: 2 * time.Second})
+	m.ensure(p, "s", "longer", &sandbox.Spec{Timeout: 2 * time.Second})
 	hour := time.Hour
-	if sb, err := m.Update(t.Context(), p, "s", "longer", sandboxes.Change{Timeout: &hour}); err != nil || time.Until(*sb.ExpiresAt) < 59*time.Minute {
+	if sb, err := m.Update(t.Context(), p, "s", "longer", sandbox.Change{Timeout: &hour}); err != nil || time.Until(*sb.ExpiresAt) < 59*time.Minute {
 		t.Errorf("extended: %+v, %v", sb, err)
 	}
 }
@@ -98,7 +99,7 @@ func TestFilesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := h.Guest().Start(t.Context(), client.ProcessSpec{Shell: "sleep 1000", Env: h.Environ(nil)})
+	other, err := h.Guest().Start(t.Context(), process.Spec{Shell: "sleep 1000"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,21 +6,22 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // List returns p's sandboxes of a session, or of all sessions if that is "", by
 // session and name. Those that are destroyed are not among them.
-func (m *Manager) List(_ context.Context, p *tenant.Principal, session string) ([]*Sandbox, error) {
-	if err := checkCaller(p); err != nil {
+func (m *Manager) List(_ context.Context, p *tenant.Principal, session string) ([]*sandbox.Sandbox, error) {
+	if err := sandbox.CheckCaller(p); err != nil {
 		return nil, err
 	}
 	if session != "" {
-		if err := CheckSession(session); err != nil {
+		if err := sandbox.CheckSession(session); err != nil {
 			return nil, err
 		}
 	}
-	var out []*Sandbox
+	var out []*sandbox.Sandbox
 	m.mu.Lock()
 	for _, e := range m.byID {
 		if e.sb.Tenant == p.Tenant.ID && e.sb.Environment == p.Environment.ID && (session == "" || e.sb.Session == session) {
@@ -28,7 +29,7 @@ func (m *Manager) List(_ context.Context, p *tenant.Principal, session string) (
 		}
 	}
 	m.mu.Unlock()
-	slices.SortFunc(out, func(a, b *Sandbox) int {
+	slices.SortFunc(out, func(a, b *sandbox.Sandbox) int {
 		if c := strings.Compare(a.Session, b.Session); c != 0 {
 			return c
 		}
@@ -39,7 +40,7 @@ func (m *Manager) List(_ context.Context, p *tenant.Principal, session string) (
 
 // Get returns p's sandbox of a session and name, or of an id: of an id also one
 // that is destroyed, as long as that is on record.
-func (m *Manager) Get(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*Sandbox, error) {
+func (m *Manager) Get(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
 	e, err := m.find(p, session, nameOrID)
 	if err == nil {
 		m.mu.Lock()
@@ -61,39 +62,32 @@ func (m *Manager) Get(ctx context.Context, p *tenant.Principal, session, nameOrI
 }
 
 // seen is e's sandbox as callers see it. Manager.mu is held.
-func (e *entry) seen() *Sandbox {
-	sb := e.sb.clone()
+func (e *entry) seen() *sandbox.Sandbox {
+	sb := e.sb.Clone()
 	if e.used.After(sb.UsedAt) {
 		sb.UsedAt = e.used.UTC()
 	}
 	return sb
 }
 
-// Usage is what a sandbox uses: zero for one that has no memory of this machine.
-// It wakes nothing.
-type Usage struct {
-	runtime.Usage
-	Disk int64 // bytes of its home, /tmp and /var/tmp
-}
-
 // Usage returns what p's sandbox uses.
-func (m *Manager) Usage(ctx context.Context, p *tenant.Principal, session, nameOrID string) (Usage, error) {
+func (m *Manager) Usage(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sandbox.Usage, error) {
 	e, err := m.find(p, session, nameOrID)
 	if err != nil {
-		return Usage{}, err
+		return sandbox.Usage{}, err
 	}
 	m.mu.Lock()
 	live := e.live
 	m.mu.Unlock()
 	if live == nil {
-		return Usage{}, nil
+		return sandbox.Usage{}, nil
 	}
 	u, err := live.Usage(ctx)
 	if err != nil {
-		return Usage{}, err
+		return sandbox.Usage{}, err
 	}
 	used, err := live.Measure(ctx, everything)
-	return Usage{u, used}, err
+	return sandbox.Usage{Usage: u, Disk: used}, err
 }
 
 // everything is more than any folder takes.

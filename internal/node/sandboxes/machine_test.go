@@ -15,14 +15,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/control/directory"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
-	"github.com/atoll-run/atoll/internal/guest/client"
 	"github.com/atoll-run/atoll/internal/infra/blob"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
+	"github.com/atoll-run/atoll/internal/node/contexts"
 	"github.com/atoll-run/atoll/internal/node/engine"
 	"github.com/atoll-run/atoll/internal/node/home"
 	"github.com/atoll-run/atoll/internal/node/idmap"
@@ -36,6 +39,7 @@ import (
 type machine struct {
 	*sandboxes.Manager
 	t       *testing.T
+	records *directory.Directory
 	dir     string
 	db      *store.DB
 	change  func(*sandboxes.Config)
@@ -136,14 +140,16 @@ func (m *machine) open() {
 		m.t.Fatal(err)
 	}
 	cfg := sandboxes.Config{
-		Store: m.db.Sandboxes(), Snapshots: m.db.Snapshots(), Vault: engine.Vault{Engine: m.engine, Store: kept}, Stored: -1, Engine: m.engine.Named(), Callers: m.callers, Executor: "exe_1", Disk: func() error { return nil }, Room: func(int64) error { return nil },
+		Contexts: contexts.New(),
+		Store:    m.db.Sandboxes(), Snapshots: m.db.Snapshots(), SnapshotFiles: engine.Vault{Engine: m.engine, Store: kept}, Stored: -1, Engine: m.engine.Named(), Callers: m.callers, Executor: "exe_1", Disk: func() error { return nil }, Room: func(int64) error { return nil },
 		Images: &image.Aliases{Store: images, Default: atolltest.Image}, Prices: usage.DefaultPrices(), Rules: []string{"jwt"},
-		SleepAfter: time.Hour, Believed: time.Hour, Detach: true, Log: slog.New(slog.NewTextHandler(m.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		SleepAfter: time.Hour, AuthTTL: time.Hour, Detach: true, Log: slog.New(slog.NewTextHandler(m.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	if m.change != nil {
 		m.change(&cfg)
 	}
 	m.Manager = sandboxes.New(cfg)
+	m.records = directory.New(directory.Config{Local: m.Manager, Executor: cfg.Executor, Store: cfg.Store, Snapshots: cfg.Snapshots})
 	if err := m.Recover(context.Background()); err != nil {
 		m.t.Fatal(err)
 	}
@@ -205,7 +211,7 @@ func (m *machine) caller(name string, change ...func(*tenant.Principal)) *tenant
 	return p
 }
 
-func (m *machine) ensure(p *tenant.Principal, session, name string, spec *sandboxes.Spec) *sandboxes.Sandbox {
+func (m *machine) ensure(p *tenant.Principal, session, name string, spec *sandbox.Spec) *sandbox.Sandbox {
 	m.t.Helper()
 	sb, _, err := m.Ensure(m.t.Context(), p, session, name, spec)
 	if err != nil {
@@ -229,10 +235,10 @@ func (m *machine) shell(p *tenant.Principal, session, name, command string) stri
 	return out
 }
 
-func run(ctx context.Context, h *sandboxes.Handle, command string) (string, client.Exit, error) {
-	o, err := h.Guest().Run(ctx, client.ProcessSpec{Shell: command, Env: h.Environ(nil), Limits: h.Limits(), Timeout: time.Minute})
+func run(ctx context.Context, h sandbox.Handle, command string) (string, process.Exit, error) {
+	o, err := h.Guest().Run(ctx, process.Spec{Shell: command, Timeout: time.Minute})
 	if err != nil {
-		return "", client.Exit{}, err
+		return "", process.Exit{}, err
 	}
 	defer o.Close()
 	var out strings.Builder
@@ -242,7 +248,7 @@ func run(ctx context.Context, h *sandboxes.Handle, command string) (string, clie
 			return strings.TrimSpace(out.String()), o.Exit(), nil
 		}
 		if err != nil {
-			return out.String(), client.Exit{}, err
+			return out.String(), process.Exit{}, err
 		}
 		out.Write(c.Data)
 	}

@@ -8,8 +8,10 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/internal/node/contexts"
 )
 
 // Images finds images by what callers call them.
@@ -28,28 +30,29 @@ type Callers interface {
 
 // Config is what a Manager is made of. All of it is required.
 type Config struct {
-	Store     Store
-	Snapshots SnapshotStore
-	Engine    Engine
-	Vault     Vault
-	Images    Images
-	Callers   Callers
-	Executor  string                  // name of this installation
-	Disk      func() error            // refuses new sandboxes while the disk is full
-	Room      func(bytes int64) error // refuses a memory of that size, likewise
-	Prices    usage.Prices
-	Rules     []string // all redaction rules
+	Store         sandbox.Store
+	Snapshots     sandbox.SnapshotStore
+	Engine        Engine
+	SnapshotFiles SnapshotFiles
+	Images        Images
+	Contexts      *contexts.Contexts
+	Callers       Callers
+	Executor      string                  // name of this installation
+	Disk          func() error            // refuses new sandboxes while the disk is full
+	Room          func(bytes int64) error // refuses a memory of that size, likewise
+	Prices        usage.Prices
+	Rules         []string // all redaction rules
 
-	SleepAfter    time.Duration // of sandboxes that say nothing
-	Frozen        time.Duration // how long one that sleeps stays in memory; negative for good
-	Memories      int64         // bytes that memories on disk may have together; 0 for no bound
-	Believed      time.Duration // how long it is that what a sandbox which runs may do is as it was asked for last
-	DiskLimit     int64         // bytes of each; a plan's own may be less; 0 for no bound
-	Most          int           // sandboxes of this machine; 0 for no bound
-	Stored        time.Duration // how long one that sleeps stays on disk before the blob store has it; negative for good
-	Keep          time.Duration // how long a sleeping one is kept without use; 0 for ever
-	KeepSnapshots time.Duration // how long a snapshot is kept that has no time of its own; 0 for ever
-	Detach        bool          // Close leaves them for the next process
+	SleepAfter     time.Duration // of sandboxes that say nothing
+	Frozen         time.Duration // how long one that sleeps stays in memory; negative for good
+	CheckpointDisk int64         // bytes that memories on disk may have together; 0 for no bound
+	AuthTTL        time.Duration // how long it is that what a sandbox which runs may do is as it was asked for last
+	DiskLimit      int64         // bytes of each; a plan's own may be less; 0 for no bound
+	MaxSandboxes   int           // sandboxes of this machine; 0 for no bound
+	Stored         time.Duration // how long one that sleeps stays on disk before the blob store has it; negative for good
+	Keep           time.Duration // how long a sleeping one is kept without use; 0 for ever
+	KeepSnapshots  time.Duration // how long a snapshot is kept that has no time of its own; 0 for ever
+	Detach         bool          // Close leaves them for the next process
 
 	Log *slog.Logger
 }
@@ -63,8 +66,8 @@ type Manager struct {
 	looks   sync.WaitGroup // of what Run begins, and waits for
 	// tending is held, by having sent, by those that tend to a sandbox.
 	tending chan struct{}
-	// carrying is held likewise, by those that have the host copy a folder.
-	carrying chan struct{}
+	// copying is held likewise, by those that have the host copy a folder.
+	copying chan struct{}
 
 	mu     sync.Mutex
 	byID   map[runtime.ID]*entry // guarded by mu
@@ -84,26 +87,26 @@ type entry struct {
 	id runtime.ID
 	// turn is held, by having sent, while the sandbox is made, changed or ended. It
 	// is taken before Manager.mu.
-	turn chan struct{}
+	sem chan struct{}
 
-	sb    *Sandbox  // guarded by Manager.mu, replaced and never changed
-	live  Live      // guarded by Manager.mu; nil unless it is resident
-	users int       // guarded by Manager.mu; open Handles
-	used  time.Time // guarded by Manager.mu
-	gone  bool      // guarded by Manager.mu; it is no more to be found
-	bytes int64     // guarded by Manager.mu; carried out and not charged for
-	held  bool      // guarded by Manager.mu; nobody may begin to use it without the turn
-	kept  int64     // guarded by Manager.mu; bytes of its memory on disk
-	awake bool      // guarded by Manager.mu; it cannot sleep as it should, until it was used again
+	sb    *sandbox.Sandbox // guarded by Manager.mu, replaced and never changed
+	live  Live             // guarded by Manager.mu; nil unless it is resident
+	users int              // guarded by Manager.mu; open Handles
+	used  time.Time        // guarded by Manager.mu
+	gone  bool             // guarded by Manager.mu; it is no more to be found
+	bytes int64            // guarded by Manager.mu; carried out and not charged for
+	held  bool             // guarded by Manager.mu; nobody may begin to use it without the turn
+	kept  int64            // guarded by Manager.mu; bytes of its memory on disk
+	awake bool             // guarded by Manager.mu; it cannot sleep as it should, until it was used again
 
 	opens   int       // guarded by Manager.mu; uses that ever began
 	storing *storing  // guarded by Manager.mu; nil unless it is on its way to the blob store
 	storeAt time.Time // guarded by Manager.mu; not before
 
-	looking bool     // guarded by Manager.mu; somebody uses watch
-	stops   int      // guarded by Manager.mu; how often all its programs were ended
-	stopped error    // guarded by Manager.mu; why they were last
-	endings []Ending // guarded by Manager.mu; the last ones, oldest first
+	looking bool             // guarded by Manager.mu; somebody uses watch
+	stops   int              // guarded by Manager.mu; how often all its programs were ended
+	stopped error            // guarded by Manager.mu; why they were last
+	endings []sandbox.Ending // guarded by Manager.mu; the last ones, oldest first
 
 	standing standing // guarded by Manager.mu
 
@@ -116,14 +119,14 @@ type entry struct {
 // New returns a Manager.
 func New(cfg Config) *Manager {
 	return &Manager{
-		cfg: cfg, tending: make(chan struct{}, tendAtOnce), carrying: make(chan struct{}, carryAtOnce), byID: map[runtime.ID]*entry{}, byName: map[place]*entry{}, staged: map[runtime.ID]bool{},
+		cfg: cfg, tending: make(chan struct{}, tendAtOnce), copying: make(chan struct{}, maxCopies), byID: map[runtime.ID]*entry{}, byName: map[place]*entry{}, staged: map[runtime.ID]bool{},
 	}
 }
 
 // lock waits for the turn at e.
 func (e *entry) lock(ctx context.Context) error {
 	select {
-	case e.turn <- struct{}{}:
+	case e.sem <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return fault.Wrap(fault.Unavailable, context.Cause(ctx), "the sandbox is being changed by another call; retry after a moment")
@@ -133,25 +136,27 @@ func (e *entry) lock(ctx context.Context) error {
 // tryLock takes the turn at e if nobody has it.
 func (e *entry) tryLock() bool {
 	select {
-	case e.turn <- struct{}{}:
+	case e.sem <- struct{}{}:
 		return true
 	default:
 		return false
 	}
 }
 
-func (e *entry) unlock() { <-e.turn }
+func (e *entry) unlock() { <-e.sem }
 
 // placeOf is where p's sandbox of a name is.
 func placeOf(p *tenant.Principal, session, name string) place {
 	return place{p.Tenant.ID, p.Environment.ID, session, name}
 }
 
-func (s *Sandbox) place() place { return place{s.Tenant, s.Environment, s.Session, s.Name} }
+func placeOfSandbox(s *sandbox.Sandbox) place {
+	return place{s.Tenant, s.Environment, s.Session, s.Name}
+}
 
 // add makes e known. m.mu is held.
 func (m *Manager) add(e *entry) {
-	m.byID[e.sb.ID], m.byName[e.sb.place()] = e, e
+	m.byID[e.sb.ID], m.byName[placeOfSandbox(e.sb)] = e, e
 }
 
 // drop makes e unknown.
@@ -160,23 +165,23 @@ func (m *Manager) drop(e *entry) {
 	defer m.mu.Unlock()
 	e.gone = true
 	delete(m.byID, e.sb.ID)
-	if m.byName[e.sb.place()] == e {
-		delete(m.byName, e.sb.place())
+	if m.byName[placeOfSandbox(e.sb)] == e {
+		delete(m.byName, placeOfSandbox(e.sb))
 	}
 }
 
 // find returns p's sandbox, by its name in a session or by its id: then the
 // session does not matter. Another's is as unknown as one that never was.
 func (m *Manager) find(p *tenant.Principal, session, nameOrID string) (*entry, error) {
-	if err := checkCaller(p); err != nil {
+	if err := sandbox.CheckCaller(p); err != nil {
 		return nil, err
 	}
 	byID := runtime.ID(nameOrID).Valid()
 	if !byID {
-		if err := CheckSession(session); err != nil {
+		if err := sandbox.CheckSession(session); err != nil {
 			return nil, err
 		}
-		if err := CheckName(nameOrID); err != nil {
+		if err := sandbox.CheckName(nameOrID); err != nil {
 			return nil, err
 		}
 	}
@@ -196,20 +201,9 @@ func unknown(name string) error {
 	return fault.New(fault.NotFound, "there is no sandbox %q", name)
 }
 
-// checkCaller says why p has no sandboxes.
-func checkCaller(p *tenant.Principal) error {
-	switch {
-	case p.Tenant.DisabledAt != nil:
-		return fault.New(fault.Forbidden, "this tenant is disabled")
-	case p.Environment.ID == "":
-		return fault.New(fault.Forbidden, "this key is bound to no environment, so it has no sandboxes")
-	}
-	return nil
-}
-
 // record saves what change makes of e's sandbox, and then lets it be seen. The
 // turn at e is held.
-func (m *Manager) record(ctx context.Context, e *entry, change func(*Sandbox) error) error {
+func (m *Manager) record(ctx context.Context, e *entry, change func(*sandbox.Sandbox) error) error {
 	sb := m.current(e)
 	if err := change(sb); err != nil {
 		return err
@@ -222,10 +216,10 @@ func (m *Manager) record(ctx context.Context, e *entry, change func(*Sandbox) er
 }
 
 // current is e's sandbox as of now, to be changed.
-func (m *Manager) current(e *entry) *Sandbox {
+func (m *Manager) current(e *entry) *sandbox.Sandbox {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	sb := e.sb.clone()
+	sb := e.sb.Clone()
 	if e.used.After(sb.UsedAt) {
 		sb.UsedAt = e.used
 	}
@@ -233,7 +227,7 @@ func (m *Manager) current(e *entry) *Sandbox {
 }
 
 // show lets another version of e's sandbox be seen.
-func (m *Manager) show(e *entry, sb *Sandbox) {
+func (m *Manager) show(e *entry, sb *sandbox.Sandbox) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e.sb = sb

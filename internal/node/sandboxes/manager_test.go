@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/engine"
 	"github.com/atoll-run/atoll/internal/node/image"
@@ -33,18 +34,18 @@ func TestASandboxIsMadeOnceAndUsedAgain(t *testing.T) {
 		p.Key.Env = map[string]string{"KEY": "k", "OWN": "k", "ONCE": "k"}
 	})
 	ctx := t.Context()
-	sb, created, err := m.Ensure(ctx, p, "s", "builder", &sandboxes.Spec{Image: "node:22", Env: map[string]string{"OWN": "o", "ONCE": "o"}})
-	if err != nil || !created || sb.State != sandboxes.Running || sb.Image != atolltest.Image || sb.Asked != "node:22" {
+	sb, created, err := m.Ensure(ctx, p, "s", "builder", &sandbox.Spec{Image: "node:22", Env: map[string]string{"OWN": "o", "ONCE": "o"}})
+	if err != nil || !created || sb.State != sandbox.Running || sb.Image != atolltest.Image || sb.Asked != "node:22" {
 		t.Fatalf("%+v, %v, %v", sb, created, err)
 	}
-	again, created, err := m.Ensure(ctx, p, "s", "builder", &sandboxes.Spec{Image: "node:22"})
+	again, created, err := m.Ensure(ctx, p, "s", "builder", &sandbox.Spec{Image: "node:22"})
 	if err != nil || created || again.ID != sb.ID {
 		t.Errorf("again: %+v, %v, %v", again, created, err)
 	}
 	if _, created, err = m.Ensure(ctx, p, "s", "builder", nil); err != nil || created {
 		t.Errorf("any will do: %v, %v", created, err)
 	}
-	_, _, err = m.Ensure(ctx, p, "s", "builder", &sandboxes.Spec{Image: "no-such-image"})
+	_, _, err = m.Ensure(ctx, p, "s", "builder", &sandbox.Spec{Image: "no-such-image"})
 	refused(t, "an image that is not there", err, fault.Invalid, "atoll image import")
 
 	if got := m.shell(p, "s", "builder", `echo $ENVIRONMENT $KEY $OWN $ONCE; id -u; pwd; echo file > f; (sleep 1000 & echo $! > /tmp/pid)`); got != "e k o o\n1000\n/home/user" {
@@ -62,7 +63,7 @@ func TestASandboxIsMadeOnceAndUsedAgain(t *testing.T) {
 	}
 	_, err = m.Use(ctx, p, "s", "builder")
 	refused(t, "a destroyed one", err, fault.NotFound, "no sandbox")
-	if got, err := m.Get(ctx, p, "", string(sb.ID)); err != nil || got.State != sandboxes.Destroyed {
+	if got, err := m.Get(ctx, p, "", string(sb.ID)); err != nil || got.State != sandbox.Destroyed {
 		t.Errorf("on record: %+v, %v", got, err)
 	}
 	if orphans, err := m.Orphans(ctx); err != nil || len(orphans) > 0 {
@@ -85,7 +86,7 @@ func TestOneOfANameHoweverManyAskForIt(t *testing.T) {
 	ids, made := map[runtime.ID]bool{}, 0
 	for range 20 {
 		g.Go(func() {
-			sb, created, err := m.Ensure(t.Context(), p, "s", sandboxes.Default, &sandboxes.Spec{})
+			sb, created, err := m.Ensure(t.Context(), p, "s", sandbox.Default, &sandbox.Spec{})
 			if err != nil {
 				t.Error(err)
 				return
@@ -117,7 +118,7 @@ func TestNobodySeesAnothersSandboxes(t *testing.T) {
 			refused(t, who+" uses it", err, fault.NotFound, "there is no sandbox")
 			_, err = m.Get(ctx, q, "s", name)
 			refused(t, who+" gets it", err, fault.NotFound, "")
-			_, err = m.Update(ctx, q, "s", name, sandboxes.Change{})
+			_, err = m.Update(ctx, q, "s", name, sandbox.Change{})
 			refused(t, who+" changes it", err, fault.NotFound, "")
 			_, err = m.Usage(ctx, q, "s", name)
 			refused(t, who+" measures it", err, fault.NotFound, "")
@@ -167,13 +168,13 @@ func TestASandboxThatEndsByItselfIsLost(t *testing.T) {
 	}
 	_, err := m.Use(t.Context(), p, "s", "x")
 	refused(t, "its use", err, fault.Conflict, "is lost")
-	if got, err := m.Get(t.Context(), p, "s", "x"); err != nil || got.State != sandboxes.Lost || got.Detail == "" {
+	if got, err := m.Get(t.Context(), p, "s", "x"); err != nil || got.State != sandbox.Lost || got.Detail == "" {
 		t.Errorf("recorded as %+v, %v", got, err)
 	}
 	if _, created, err := m.Ensure(t.Context(), p, "s", "x", nil); err != nil || created {
 		t.Errorf("any will do: %v, %v", created, err)
 	}
-	again, created, err := m.Ensure(t.Context(), p, "s", "x", &sandboxes.Spec{})
+	again, created, err := m.Ensure(t.Context(), p, "s", "x", &sandbox.Spec{})
 	if err != nil || !created || again.ID == sb.ID {
 		t.Errorf("created anew: %+v, %v, %v", again, created, err)
 	}
@@ -196,10 +197,10 @@ func TestSandboxesOutliveTheProcess(t *testing.T) {
 	if got := m.shell(p, "s", "kept", `cat f; before=$(cat beat); for i in $(seq 100); do [ "$(cat beat)" != "$before" ] && echo alive && exit; sleep 0.1; done; exit 1`); got != "kept\nalive" {
 		t.Errorf("after the take-over: %s", got)
 	}
-	if sb, err := m.Get(ctx, p, "s", "kept"); err != nil || sb.ID != kept.ID || sb.State != sandboxes.Running {
+	if sb, err := m.Get(ctx, p, "s", "kept"); err != nil || sb.ID != kept.ID || sb.State != sandbox.Running {
 		t.Errorf("taken over: %+v, %v", sb, err)
 	}
-	if sb, err := m.Get(ctx, p, "s", "dead"); err != nil || sb.State != sandboxes.Lost {
+	if sb, err := m.Get(ctx, p, "s", "dead"); err != nil || sb.State != sandbox.Lost {
 		t.Errorf("one that died meanwhile: %+v, %v", sb, err)
 	}
 	m.shell(gone, "s", "x", "true") // its maker's key is gone, others of the environment are not

@@ -1,6 +1,9 @@
 package sandboxes
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // figures are what a Manager tells of its sandboxes.
 var (
@@ -20,7 +23,7 @@ func (m *Manager) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (m *Manager) Collect(ch chan<- prometheus.Metric) {
-	count := map[State]int{Creating: 0, Running: 0, Sleeping: 0, Lost: 0}
+	count := map[sandbox.State]int{sandbox.Creating: 0, sandbox.Running: 0, sandbox.Sleeping: 0, sandbox.Lost: 0}
 	used := 0
 	m.mu.Lock()
 	for _, e := range m.byID {

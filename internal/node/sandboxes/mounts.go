@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
@@ -53,7 +54,7 @@ func mountedAs(mounts []storage.Mount) string {
 
 // visible says why p cannot use a sandbox: whoever uses it sees what it has mounted,
 // which another key may have been granted.
-func visible(p *tenant.Principal, sb *Sandbox) error {
+func visible(p *tenant.Principal, sb *sandbox.Sandbox) error {
 	if covers(p.Storage, sb.Mounts) {
 		return nil
 	}
@@ -113,7 +114,7 @@ func (m *Manager) takeBack(ctx context.Context, e *entry, p *tenant.Principal) e
 	m.cfg.Log.InfoContext(ctx, "storage of a named sandbox was withdrawn", "sandbox_id", string(e.id), "tenant", sb.Tenant)
 	work := context.WithoutCancel(ctx)
 	if live == nil { // its memory, which knows of the mounts, is of no use from now on
-		return m.record(work, e, func(sb *Sandbox) error { sb.Mounts, sb.Detail = left, withdrawn; return nil })
+		return m.record(work, e, func(sb *sandbox.Sandbox) error { sb.Mounts, sb.Detail = left, withdrawn; return nil })
 	}
 	m.mu.Lock()
 	e.stops++
@@ -123,9 +124,9 @@ func (m *Manager) takeBack(ctx context.Context, e *entry, p *tenant.Principal) e
 	defer m.let(e)
 	m.charge(ctx, e, time.Now())
 	// Recorded first: whoever finds it asleep ends what still runs.
-	if err := m.record(work, e, func(sb *Sandbox) error {
+	if err := m.record(work, e, func(sb *sandbox.Sandbox) error {
 		sb.Mounts = left
-		return sb.sleep(OnDisk, withdrawn+", so its programs were ended")
+		return sb.FallAsleep(sandbox.OnDisk, withdrawn+", so its programs were ended")
 	}); err != nil {
 		return err
 	}

@@ -10,12 +10,13 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/engine"
 	"github.com/atoll-run/atoll/internal/node/idmap"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
-	"github.com/atoll-run/atoll/internal/node/volumes"
+	volume "github.com/atoll-run/atoll/internal/node/volumes"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -128,11 +129,11 @@ func TestASandboxHasItsEnvironmentsVolumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	sn, err := m.Snapshot(t.Context(), p, "s", "one", 0)
-	if err != nil || !sn.Kept.Memory || sn.Kept.Bytes == 0 {
+	if err != nil || !sn.Kept.Checkpoint || sn.Kept.Bytes == 0 {
 		t.Fatalf("snapshot: %+v, %v", sn, err)
 	}
-	m.ensure(p, "s", "of-snapshot", &sandboxes.Spec{Snapshot: sn.ID})
-	m.ensure(p, "s", "of-files", &sandboxes.Spec{Snapshot: sn.ID, FilesOnly: true})
+	m.ensure(p, "s", "of-snapshot", &sandbox.Spec{Snapshot: sn.ID})
+	m.ensure(p, "s", "of-files", &sandbox.Spec{Snapshot: sn.ID, FilesOnly: true})
 	for i, name := range []string{forks[0].Name, forks[1].Name, "of-snapshot", "of-files"} {
 		if got := m.shell(p, "s", name, see); !strings.HasPrefix(got, seen+strings.Repeat("more\n", 5+i)) {
 			t.Errorf("%s sees %q", name, got)
@@ -159,7 +160,7 @@ func TestASandboxHasItsEnvironmentsVolumes(t *testing.T) {
 	}
 }
 
-func list(t *testing.T, m *machine, p *tenant.Principal) []*sandboxes.Sandbox {
+func list(t *testing.T, m *machine, p *tenant.Principal) []*sandbox.Sandbox {
 	t.Helper()
 	all, err := m.List(t.Context(), p, "")
 	if err != nil {
@@ -293,7 +294,7 @@ func TestWhoUsesASandboxMaySeeItsStorage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = m.Ensure(t.Context(), narrow, "s", "again", &sandboxes.Spec{Snapshot: sn.ID})
+	_, _, err = m.Ensure(t.Context(), narrow, "s", "again", &sandbox.Spec{Snapshot: sn.ID})
 	refused(t, "a snapshot's memory", err, fault.Conflict, "files_only")
 	sees := func(p *tenant.Principal, name, want string) {
 		t.Helper()
@@ -301,7 +302,7 @@ func TestWhoUsesASandboxMaySeeItsStorage(t *testing.T) {
 			t.Errorf("%s sees %q", name, got)
 		}
 	}
-	m.ensure(narrow, "s", "again", &sandboxes.Spec{Snapshot: sn.ID, FilesOnly: true})
+	m.ensure(narrow, "s", "again", &sandbox.Spec{Snapshot: sn.ID, FilesOnly: true})
 	sees(narrow, "again", ".:\nq1\nfixed")
 	m.ensure(narrow, "s", "own", nil)
 	sees(narrow, "own", ".:\nq1\nfixed")
@@ -316,7 +317,7 @@ func TestWhoUsesASandboxMaySeeItsStorage(t *testing.T) {
 	m.shell(wide, "s", "wide", `setsid sh -c 'while echo x >> /data/team/log && sleep 0.05; do :; done' >/dev/null 2>&1 & until [ -s /data/team/log ]; do sleep 0.05; done`)
 	delete(m.callers, wide.Key.ID)
 	m.Check(t.Context())
-	if sb := m.get(wide, "s", "wide"); sb.State != sandboxes.Sleeping || !strings.Contains(sb.Detail, "valid") {
+	if sb := m.get(wide, "s", "wide"); sb.State != sandbox.Sleeping || !strings.Contains(sb.Detail, "valid") {
 		t.Errorf("nobody's, it is %+v", sb)
 	}
 	m.callers[wide.Key.ID] = wide
@@ -376,17 +377,17 @@ func TestOfWhatHasNoProcesses(t *testing.T) {
 	now.Storage = nil
 	m.callers[p.Key.ID] = &now
 	m.Check(t.Context())
-	if sb := m.get(p, "s", "one"); sb.State != sandboxes.Sleeping || sb.Sleep != sandboxes.OnDisk || len(sb.Mounts) > 0 || !strings.Contains(sb.Detail, "its programs were ended") {
+	if sb := m.get(p, "s", "one"); sb.State != sandbox.Sleeping || sb.Sleep != sandbox.OnDisk || len(sb.Mounts) > 0 || !strings.Contains(sb.Detail, "its programs were ended") {
 		t.Errorf("taken back, it is %+v", sb)
 	}
 	_, err := m.Fork(t.Context(), &now, "s", "one", 1)
 	refused(t, "a copy of its processes", err, fault.Conflict, "use it once")
 	sn, err := m.Snapshot(t.Context(), &now, "s", "one", 0)
-	if err != nil || sn.Kept.Memory || !strings.Contains(sn.Detail, "files alone") {
+	if err != nil || sn.Kept.Checkpoint || !strings.Contains(sn.Detail, "files alone") {
 		t.Fatalf("snapshot: %+v, %v", sn, err)
 	}
 	m.restart()
-	m.ensure(&now, "s", "two", &sandboxes.Spec{Snapshot: sn.ID, FilesOnly: true})
+	m.ensure(&now, "s", "two", &sandbox.Spec{Snapshot: sn.ID, FilesOnly: true})
 	for _, name := range []string{"one", "two"} {
 		if got := m.shell(&now, "s", name, "cat kept; ls /data 2>/dev/null; true"); got != "kept" {
 			t.Errorf("%s says %q", name, got)
@@ -398,13 +399,13 @@ func TestOfWhatHasNoProcesses(t *testing.T) {
 func TestWhatASandboxWantsToSee(t *testing.T) {
 	m, of := volumes(t, nil)
 	p := m.caller("a", with(grant("team", "", false), grant("other", "", false)))
-	sub := func(entries ...string) *sandboxes.Spec {
+	sub := func(entries ...string) *sandbox.Spec {
 		t.Helper()
 		paths, err := storage.ParseSubPaths(entries)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &sandboxes.Spec{SubPaths: paths}
+		return &sandbox.Spec{SubPaths: paths}
 	}
 	sb := m.ensure(p, "s", "one", sub("/data/team/a/b"))
 	if got := strings.Join(storage.Labels(sb.Mounts), " "); got != "other/:rw team/a/b:rw" {
@@ -413,7 +414,7 @@ func TestWhatASandboxWantsToSee(t *testing.T) {
 	m.shell(p, "s", "one", `echo x > /data/team/f; ls /data/team/..`)
 	wrote(t, filepath.Join(of, "con_team", "a", "b", "f"), "x\n")
 	m.ensure(p, "s", "one", sub("/data/team/a/b"))
-	m.ensure(p, "s", "one", &sandboxes.Spec{})
+	m.ensure(p, "s", "one", &sandbox.Spec{})
 	_, _, err := m.Ensure(t.Context(), p, "s", "one", sub("/data/team/a"))
 	refused(t, "another path of one that exists", err, fault.Conflict, "team/a/b:rw")
 	_, _, err = m.Ensure(t.Context(), p, "s", "two", sub("/data/nothing/a"))
@@ -452,7 +453,7 @@ func TestBucketsAreRefused(t *testing.T) {
 	bucket := grant("reports", "", false)
 	bucket.Connection.Kind = storage.S3
 	p := m.caller("a", with(grant("team", "", false), bucket))
-	_, _, err := m.Ensure(t.Context(), p, "s", sandboxes.Default, nil)
+	_, _, err := m.Ensure(t.Context(), p, "s", sandbox.Default, nil)
 	refused(t, "a bucket", err, fault.Forbidden, `"reports"`)
 	if all := list(t, m, p); len(all) != 0 {
 		t.Errorf("there are %d sandboxes", len(all))

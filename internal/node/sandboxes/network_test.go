@@ -17,11 +17,11 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/egress"
 	"github.com/atoll-run/atoll/internal/node/egress/rules"
 	"github.com/atoll-run/atoll/internal/node/engine"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -107,7 +107,7 @@ func TestTheNetworkOfALivingSandbox(t *testing.T) {
 		t.Errorf("the environment is %q", got)
 	}
 	change := func(policy runtime.NetworkPolicy) error {
-		_, err := m.Update(ctx, p, "s", "x", sandboxes.Change{Network: &policy})
+		_, err := m.Update(ctx, p, "s", "x", sandbox.Change{Network: &policy})
 		return err
 	}
 	want := func(when, want string) {
@@ -155,7 +155,7 @@ func TestTheNetworkOfALivingSandbox(t *testing.T) {
 	}
 	plain.Tenant.NetworkEnabled = true
 	plain.Environment.Permissions.Network.Mode = runtime.NetworkUnrestricted
-	_, err := m.Update(ctx, plain, "s", "x", sandboxes.Change{Network: &plain.Environment.Permissions.Network})
+	_, err := m.Update(ctx, plain, "s", "x", sandbox.Change{Network: &plain.Environment.Permissions.Network})
 	refused(t, "a network for a sandbox without", err, fault.Conflict, "made without a network")
 }
 

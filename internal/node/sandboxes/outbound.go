@@ -8,6 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
@@ -18,7 +19,7 @@ const mostOutbound = 1024
 // tellTraffic leaves an audit row of the hosts that e's sandbox has contacted, and
 // of what it was refused, since the last one. What cannot be written is told next
 // time. The turn at e is held.
-func (m *Manager) tellTraffic(ctx context.Context, e *entry, sb *Sandbox, t execution.Traffic, now time.Time) {
+func (m *Manager) tellTraffic(ctx context.Context, e *entry, sb *sandbox.Sandbox, t execution.Traffic, now time.Time) {
 	for _, host := range t.Outbound() {
 		if len(e.outbound) < mostOutbound && !slices.Contains(e.outbound, host) {
 			e.outbound = append(e.outbound, host)

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -21,7 +22,7 @@ const (
 // Recover takes over the sandboxes that an earlier process of this installation
 // had, and reaps what is left of others. Those that are gone are lost.
 func (m *Manager) Recover(ctx context.Context) error {
-	held, err := m.cfg.Store.Held(ctx, m.cfg.Executor)
+	held, err := m.cfg.Store.ListByExecutor(ctx, m.cfg.Executor)
 	if err != nil {
 		return fmt.Errorf("list named sandboxes: %w", err)
 	}
@@ -59,24 +60,24 @@ func (m *Manager) Recover(ctx context.Context) error {
 }
 
 // adopt makes one recorded sandbox known.
-func (m *Manager) adopt(ctx context.Context, sb *Sandbox, callers *holders) error {
-	if sb.State == Creating { // nobody was told that it exists
-		return errors.Join(m.cfg.Engine.Remove(ctx, sb.ID), m.cfg.Store.Forget(ctx, sb.ID))
+func (m *Manager) adopt(ctx context.Context, sb *sandbox.Sandbox, callers *holders) error {
+	if sb.State == sandbox.Creating { // nobody was told that it exists
+		return errors.Join(m.cfg.Engine.Remove(ctx, sb.ID), m.cfg.Store.Delete(ctx, sb.ID))
 	}
-	e := &entry{id: sb.ID, turn: make(chan struct{}, 1), sb: sb, used: sb.UsedAt, endings: sb.Endings}
+	e := &entry{id: sb.ID, sem: make(chan struct{}, 1), sb: sb, used: sb.UsedAt, endings: sb.Endings}
 	m.mu.Lock()
 	m.add(e)
 	m.mu.Unlock()
 	switch {
-	case sb.State == Sleeping && sb.Sleep == OnDisk:
+	case sb.State == sandbox.Sleeping && sb.Sleep == sandbox.OnDisk:
 		return m.settle(ctx, e) // it may have been ending
-	case sb.State == Sleeping && sb.Sleep == Stored:
+	case sb.State == sandbox.Sleeping && sb.Sleep == sandbox.Stored:
 		return m.cfg.Engine.Remove(ctx, sb.ID) // it may have been moving
 	}
-	if !sb.resident() {
+	if !sb.Resident() {
 		return nil
 	}
-	e.turn <- struct{}{}
+	e.sem <- struct{}{}
 	defer e.unlock()
 	live, asleep, err := m.takeOver(ctx, sb)
 	if asleep {
@@ -114,7 +115,7 @@ func (m *Manager) adopt(ctx context.Context, sb *Sandbox, callers *holders) erro
 
 // settle ends what may run of a sandbox that is asleep on disk.
 func (m *Manager) settle(ctx context.Context, e *entry) error {
-	if err := m.cfg.Engine.Rest(ctx, m.current(e).recipe()); err != nil {
+	if err := m.cfg.Engine.Rest(ctx, recipeOf(m.current(e))); err != nil {
 		return err
 	}
 	kept := m.cfg.Engine.Memory(e.id)
@@ -184,7 +185,7 @@ func (m *Manager) Close(ctx context.Context) error {
 				return nil
 			}
 			m.charge(ctx, e, time.Now())
-			err := m.record(ctx, e, func(*Sandbox) error { return nil }) // when it was used
+			err := m.record(ctx, e, func(*sandbox.Sandbox) error { return nil }) // when it was used
 			m.mu.Lock()
 			e.live = nil
 			m.mu.Unlock()

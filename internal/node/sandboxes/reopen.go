@@ -8,19 +8,20 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 // takeOver opens a sandbox that is in memory, and has it run or stand still as is
 // recorded: it may have been about to do the other. asleep says that it is not, but
 // sleeps on disk, whatever is recorded.
-func (m *Manager) takeOver(ctx context.Context, sb *Sandbox) (live Live, asleep bool, err error) {
+func (m *Manager) takeOver(ctx context.Context, sb *sandbox.Sandbox) (live Live, asleep bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	live, err = m.cfg.Engine.Open(ctx, sb.recipe())
+	live, err = m.cfg.Engine.Open(ctx, recipeOf(sb))
 	if err != nil {
 		return nil, errors.Is(err, runtime.ErrNotFound) && (sb.Kept != nil || m.cfg.Engine.Asleep(sb.ID)), err
 	}
-	if sb.State == Sleeping {
+	if sb.State == sandbox.Sleeping {
 		err = live.Freeze(ctx)
 	} else {
 		err = live.Thaw(ctx)
@@ -39,12 +40,12 @@ func (m *Manager) fellAsleep(ctx context.Context, e *entry) error {
 		if err := m.cfg.Engine.Remove(ctx, e.id); err != nil {
 			return err
 		}
-		return m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(Stored, "") })
+		return m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.Stored, "") })
 	}
 	if err := m.settle(ctx, e); err != nil {
 		return err
 	}
-	return m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(OnDisk, "") })
+	return m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.OnDisk, "") })
 }
 
 // there is an error unless e's sandbox is there, and open if it is in memory. The
@@ -69,7 +70,7 @@ func (m *Manager) reopen(ctx context.Context, e *entry) error {
 	m.mu.Lock()
 	sb, live := e.sb, e.live
 	m.mu.Unlock()
-	if live != nil || !sb.resident() {
+	if live != nil || !sb.Resident() {
 		return nil
 	}
 	live, asleep, err := m.takeOver(ctx, sb)

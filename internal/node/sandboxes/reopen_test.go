@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/sandbox/sandboxtest"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
-	"github.com/atoll-run/atoll/internal/node/sandboxes/sandboxestest"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -20,7 +21,7 @@ type frail struct {
 }
 
 type forgetful struct {
-	sandboxes.Store
+	sandbox.Store
 	saves atomic.Int32
 }
 
@@ -47,7 +48,7 @@ func (f *frail) Wake(ctx context.Context, r sandboxes.Recipe) (sandboxes.Live, e
 	return f.Engine.Wake(ctx, r)
 }
 
-func (f *forgetful) Save(ctx context.Context, sb *sandboxes.Sandbox) error {
+func (f *forgetful) Save(ctx context.Context, sb *sandbox.Sandbox) error {
 	if err := failing(&f.saves); err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func TestASandboxOutlivesAWakeThatCannotBeRecorded(t *testing.T) {
 	m, f, s := startFrail(t)
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
-	m.shell(p, "s", "one", sandboxestest.Program)
+	m.shell(p, "s", "one", sandboxtest.Program)
 	was, _ := m.told(p, "s", "one")
 	m.sleep(p, "s", "one")
 	f.wakes.Store(1)
@@ -99,15 +100,15 @@ func TestWhatCouldNotBeTakenOverIsWithItsNextUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, f, _ := startFrail(t)
 			p := m.caller("a")
-			spec := &sandboxes.Spec{}
+			spec := &sandbox.Spec{}
 			if c.frozen {
 				spec.SleepAfter = 300 * time.Millisecond
 			}
 			m.ensure(p, "s", "one", spec)
-			m.shell(p, "s", "one", sandboxestest.Program)
+			m.shell(p, "s", "one", sandboxtest.Program)
 			was, _ := m.told(p, "s", "one")
 			if c.frozen {
-				atolltest.Until(t, time.Minute, "it is frozen", func() bool { return m.get(p, "s", "one").State == sandboxes.Sleeping })
+				atolltest.Until(t, time.Minute, "it is frozen", func() bool { return m.get(p, "s", "one").State == sandbox.Sleeping })
 			}
 			f.opens.Store(1)
 			m.restart()

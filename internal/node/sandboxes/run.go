@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 func (m *Manager) Run(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	again := time.NewTicker(m.cfg.Believed)
+	again := time.NewTicker(m.cfg.AuthTTL)
 	defer again.Stop()
 	checked := make(chan struct{}, 1)
 	checked <- struct{}{}
@@ -54,7 +55,7 @@ func (m *Manager) Run(ctx context.Context) {
 // endBereft destroys sandboxes whose environment was deleted. Whoever is at the turn
 // of one has it done next time.
 func (m *Manager) endBereft(ctx context.Context) {
-	ids, err := m.cfg.Store.Bereft(ctx, m.cfg.Executor)
+	ids, err := m.cfg.Store.ListWithoutEnvironment(ctx, m.cfg.Executor)
 	if err != nil && ctx.Err() == nil {
 		m.cfg.Log.WarnContext(ctx, "cannot look for named sandboxes without an environment", "error", err)
 	}
@@ -128,7 +129,7 @@ func (m *Manager) over(e *entry, now time.Time) string {
 	switch sb := e.sb; {
 	case sb.ExpiresAt != nil && !now.Before(*sb.ExpiresAt):
 		return "its time was over"
-	case m.cfg.Keep > 0 && (sb.State == Sleeping || sb.State == Lost) && e.users == 0 && now.Sub(e.used) >= m.cfg.Keep:
+	case m.cfg.Keep > 0 && (sb.State == sandbox.Sleeping || sb.State == sandbox.Lost) && e.users == 0 && now.Sub(e.used) >= m.cfg.Keep:
 		return "nobody had used it for " + m.cfg.Keep.String()
 	}
 	return ""
@@ -155,13 +156,13 @@ func (m *Manager) tend(ctx context.Context, e *entry, now time.Time) error {
 		return m.suspend(ctx, e, spent, "its tenant's budget of the month is used up")
 	}
 	switch tired {
-	case Frozen:
+	case sandbox.Frozen:
 		return m.freeze(ctx, e)
-	case OnDisk:
+	case sandbox.OnDisk:
 		return m.rest(ctx, e, "")
 	}
 	if late {
-		err := m.record(ctx, e, func(*Sandbox) error { return nil })
+		err := m.record(ctx, e, func(*sandbox.Sandbox) error { return nil })
 		if fault.KindOf(err) == fault.NotFound {
 			return nil
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -18,7 +19,7 @@ const sleepTime = 2 * time.Minute
 
 // Sleep has p's sandbox sleep at once, its memory on disk. Where that cannot be it
 // is frozen, or goes on; its Detail says why. One that is in use is a Conflict.
-func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*Sandbox, error) {
+func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
 	e, err := m.find(p, session, nameOrID)
 	if err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameO
 	sb, live, users := e.sb, e.live, e.users
 	m.mu.Unlock()
 	switch {
-	case sb.State == Lost:
+	case sb.State == sandbox.Lost:
 		return nil, m.lostError(e)
 	case users > 0:
 		return nil, fault.New(fault.Conflict, "the sandbox %q is in use; end its calls, terminals and connections first, or wait for them", sb.Name)
@@ -42,7 +43,7 @@ func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameO
 		return nil, m.perished(ctx, e)
 	}
 	work := context.WithoutCancel(ctx) // who goes away leaves nothing half asleep
-	if sb.State == Running {
+	if sb.State == sandbox.Running {
 		if err := m.freeze(work, e); err != nil {
 			return nil, err
 		}
@@ -59,15 +60,15 @@ func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameO
 
 // tired is how a sandbox that nobody uses should begin to sleep by now; "" for as
 // it does. m.mu is held.
-func (m *Manager) tired(e *entry, now time.Time) Sleep {
+func (m *Manager) tired(e *entry, now time.Time) sandbox.Sleep {
 	sb, idle := e.sb, now.Sub(e.used)
 	switch {
 	case e.live == nil || e.users > 0 || e.awake || m.closed || sb.SleepAfter <= 0:
 		return ""
-	case sb.State == Running && idle >= sb.SleepAfter:
-		return Frozen
-	case sb.State == Sleeping && sb.Sleep == Frozen && m.cfg.Frozen >= 0 && idle >= sb.SleepAfter+m.cfg.Frozen:
-		return OnDisk
+	case sb.State == sandbox.Running && idle >= sb.SleepAfter:
+		return sandbox.Frozen
+	case sb.State == sandbox.Sleeping && sb.Sleep == sandbox.Frozen && m.cfg.Frozen >= 0 && idle >= sb.SleepAfter+m.cfg.Frozen:
+		return sandbox.OnDisk
 	}
 	return ""
 }
@@ -98,7 +99,7 @@ func (m *Manager) stay(ctx context.Context, e *entry, why string) error {
 	sb := e.sb
 	m.mu.Unlock()
 	m.cfg.Log.InfoContext(ctx, "a named sandbox cannot sleep as it should", "sandbox_id", string(sb.ID), "reason", why)
-	return m.record(ctx, e, func(sb *Sandbox) error { sb.Detail = why; return nil })
+	return m.record(ctx, e, func(sb *sandbox.Sandbox) error { sb.Detail = why; return nil })
 }
 
 // freeze stops e's sandbox, unless somebody uses it. The turn at e is held.
@@ -114,7 +115,7 @@ func (m *Manager) freeze(ctx context.Context, e *entry) error {
 	if err := live.Freeze(ctx); err != nil {
 		return m.stay(ctx, e, "it cannot be frozen, and goes on: "+err.Error())
 	}
-	if err := m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(Frozen, "") }); err != nil {
+	if err := m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.Frozen, "") }); err != nil {
 		return errors.Join(err, live.Thaw(ctx))
 	}
 	return nil
@@ -136,7 +137,7 @@ func (m *Manager) rest(ctx context.Context, e *entry, detail string) error {
 	m.mu.Lock()
 	sb, live := e.sb, e.live
 	m.mu.Unlock()
-	if sb.State != Sleeping {
+	if sb.State != sandbox.Sleeping {
 		return nil // it could not even be frozen
 	}
 	undo := context.WithoutCancel(ctx)
@@ -157,7 +158,7 @@ func (m *Manager) rest(ctx context.Context, e *entry, detail string) error {
 		}
 		return m.stay(undo, e, "it sleeps in memory, since it cannot be written to disk: "+why)
 	}
-	if err := m.record(undo, e, func(sb *Sandbox) error { return sb.sleep(OnDisk, detail) }); err != nil {
+	if err := m.record(undo, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.OnDisk, detail) }); err != nil {
 		return errors.Join(err, live.Resume(undo), live.Freeze(undo))
 	}
 	m.mu.Lock()
@@ -176,7 +177,7 @@ func (m *Manager) crowded(ctx context.Context, live Live) string {
 	if m.cfg.Room(u.Memory) != nil {
 		return "the server is short of disk space"
 	}
-	if most := m.cfg.Memories; most > 0 && m.stored()+u.Memory > most {
+	if most := m.cfg.CheckpointDisk; most > 0 && m.stored()+u.Memory > most {
 		return "the memories of sleeping sandboxes may take " + runtime.FormatBytes(most) + " of disk together (sandbox_memories)"
 	}
 	return ""
@@ -197,13 +198,13 @@ func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error
 	sb := m.current(e)
 	m.meetMaker(ctx, e, p)
 	how, was := sb.Sleep, sb.Detail
-	if err := sb.move(Running, ""); err != nil {
+	if err := sb.Move(sandbox.Running, ""); err != nil {
 		return err
 	}
-	if how != Frozen {
+	if how != sandbox.Frozen {
 		sb.MeteredAt = time.Now().UTC()
 	}
-	if err := m.cfg.Store.Wake(ctx, sb, roomOf(p)); err != nil {
+	if err := m.cfg.Store.Wake(ctx, sb, quotaOf(p)); err != nil {
 		return err
 	}
 	m.show(e, sb)
@@ -212,9 +213,11 @@ func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error
 	m.mu.Lock()
 	live := e.live
 	m.mu.Unlock()
-	if how == Frozen {
+	if how == sandbox.Frozen {
 		if err := live.Thaw(work); err != nil {
-			return errors.Join(err, m.record(context.WithoutCancel(ctx), e, func(sb *Sandbox) error { return sb.sleep(Frozen, "it cannot be thawed: "+err.Error()) }))
+			return errors.Join(err, m.record(context.WithoutCancel(ctx), e, func(sb *sandbox.Sandbox) error {
+				return sb.FallAsleep(sandbox.Frozen, "it cannot be thawed: "+err.Error())
+			}))
 		}
 	} else {
 		var err error
@@ -233,16 +236,16 @@ func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error
 
 // rise makes e's sandbox from its memory; where that can never be, anew from its
 // files, which its Detail then says. It was another while it slept.
-func (m *Manager) rise(ctx context.Context, e *entry, how Sleep, was string) (live Live, err error) {
-	r := m.current(e).recipe()
+func (m *Manager) rise(ctx context.Context, e *entry, how sandbox.Sleep, was string) (live Live, err error) {
+	r := recipeOf(m.current(e))
 	m.mine(e)
-	if how == Stored {
+	if how == sandbox.Stored {
 		err = m.recall(ctx, e)
 	}
 	if err == nil {
 		live, err = m.cfg.Engine.Wake(ctx, r)
 	}
-	if errors.Is(err, ErrMemory) {
+	if errors.Is(err, ErrCheckpoint) {
 		level := slog.LevelWarn
 		why := fmt.Sprintf("it was started anew with its files, without the processes it had: %v", err)
 		for _, known := range []string{withdrawn, outOfMemory} {
@@ -256,7 +259,7 @@ func (m *Manager) rise(ctx context.Context, e *entry, how Sleep, was string) (li
 			live, err = m.cfg.Engine.Make(ctx, r)
 		}
 		if err == nil {
-			if err = m.record(ctx, e, func(sb *Sandbox) error { sb.Detail = why; return nil }); err != nil {
+			if err = m.record(ctx, e, func(sb *sandbox.Sandbox) error { sb.Detail = why; return nil }); err != nil {
 				m.cfg.Log.WarnContext(ctx, "cannot record why", "sandbox_id", string(r.ID), "error", err)
 			}
 			return live, nil
@@ -266,8 +269,8 @@ func (m *Manager) rise(ctx context.Context, e *entry, how Sleep, was string) (li
 		return live, nil
 	}
 	// The time to wake it may be over, which is no reason not to say so.
-	back := m.record(context.WithoutCancel(ctx), e, func(sb *Sandbox) error { return sb.sleep(how, "it could not be woken: "+err.Error()) })
-	if how == Stored {
+	back := m.record(context.WithoutCancel(ctx), e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(how, "it could not be woken: "+err.Error()) })
+	if how == sandbox.Stored {
 		back = errors.Join(back, m.cfg.Engine.Remove(context.WithoutCancel(ctx), r.ID))
 		if fault.KindOf(err) == fault.Conflict { // it is damaged
 			return nil, errors.Join(err, back)

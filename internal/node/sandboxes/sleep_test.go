@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/sandbox/sandboxtest"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
-	"github.com/atoll-run/atoll/internal/node/sandboxes/sandboxestest"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // told is what the server tells, and how often its timer went off.
 func (m *machine) told(p *tenant.Principal, session, name string) (what string, ticks int) {
 	m.t.Helper()
-	out := m.shell(p, session, name, sandboxestest.Told)
+	out := m.shell(p, session, name, sandboxtest.Told)
 	i := strings.LastIndexByte(out, ' ')
 	ticks, err := strconv.Atoi(out[i+1:])
 	if err != nil {
@@ -28,7 +29,7 @@ func (m *machine) told(p *tenant.Principal, session, name string) (what string, 
 	return out[:i], ticks
 }
 
-func (m *machine) get(p *tenant.Principal, session, name string) *sandboxes.Sandbox {
+func (m *machine) get(p *tenant.Principal, session, name string) *sandbox.Sandbox {
 	m.t.Helper()
 	sb, err := m.Get(m.t.Context(), p, session, name)
 	if err != nil {
@@ -41,7 +42,7 @@ func (m *machine) get(p *tenant.Principal, session, name string) *sandboxes.Sand
 func (m *machine) sleep(p *tenant.Principal, session, name string) {
 	m.t.Helper()
 	sb, err := m.Sleep(m.t.Context(), p, session, name)
-	if err != nil || sb.State != sandboxes.Sleeping || sb.Sleep != sandboxes.OnDisk || sb.Detail != "" {
+	if err != nil || sb.State != sandbox.Sleeping || sb.Sleep != sandbox.OnDisk || sb.Detail != "" {
 		m.t.Fatalf("asleep: %+v, %v", sb, err)
 	}
 }
@@ -58,16 +59,16 @@ func TestASandboxThatNobodyUsesFallsAsleep(t *testing.T) {
 	m := start(t, func(c *sandboxes.Config) { c.SleepAfter, c.Frozen = 500*time.Millisecond, 4*time.Second })
 	p := m.caller("a")
 	sb := m.ensure(p, "s", "one", nil)
-	m.shell(p, "s", "one", sandboxestest.Program)
+	m.shell(p, "s", "one", sandboxtest.Program)
 	was, ticks := m.told(p, "s", "one")
-	asleep := func(how sandboxes.Sleep) {
+	asleep := func(how sandbox.Sleep) {
 		t.Helper()
 		atolltest.Until(t, time.Minute, "it sleeps: "+string(how), func() bool {
 			sb := m.get(p, "s", "one")
-			return sb.State == sandboxes.Sleeping && sb.Sleep == how
+			return sb.State == sandbox.Sleeping && sb.Sleep == how
 		})
 	}
-	asleep(sandboxes.Frozen)
+	asleep(sandbox.Frozen)
 	if u, err := m.Usage(t.Context(), p, "s", "one"); err != nil || u.Memory == 0 {
 		t.Errorf("frozen, it uses %+v, %v", u, err)
 	}
@@ -77,10 +78,10 @@ func TestASandboxThatNobodyUsesFallsAsleep(t *testing.T) {
 	if now != was || later <= ticks {
 		t.Errorf("thawed, it tells %q, %d; it told %q, %d", now, later, was, ticks)
 	}
-	if got := m.get(p, "s", "one"); got.State != sandboxes.Running {
+	if got := m.get(p, "s", "one"); got.State != sandbox.Running {
 		t.Errorf("it is %s", got.State)
 	}
-	asleep(sandboxes.OnDisk)
+	asleep(sandbox.OnDisk)
 	if u, err := m.Usage(t.Context(), p, "s", "one"); err != nil || u.Memory != 0 {
 		t.Errorf("on disk, it uses %+v, %v", u, err)
 	}
@@ -108,7 +109,7 @@ func TestASandboxSleepsAndWakesOftenAndFast(t *testing.T) {
 	m := start(t, nil)
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
-	m.shell(p, "s", "one", sandboxestest.Program)
+	m.shell(p, "s", "one", sandboxtest.Program)
 	was, ticks := m.told(p, "s", "one")
 	for range times(100) {
 		m.sleep(p, "s", "one")
@@ -140,7 +141,7 @@ func TestPortsCanBeUsedAgainAfterASleep(t *testing.T) {
 	m := start(t, nil)
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
-	m.shell(p, "s", "one", sandboxestest.Program)
+	m.shell(p, "s", "one", sandboxtest.Program)
 	// One that is over at both ends, but was not read.
 	m.shell(p, "s", "one", `cat >~/unread.py <<'END'
 import os, socket, time
@@ -171,11 +172,11 @@ func TestASleepingSandboxIsTakenOver(t *testing.T) {
 	m := start(t, func(c *sandboxes.Config) { c.SleepAfter, c.Frozen = 300*time.Millisecond, -1 })
 	p := m.caller("a")
 	m.ensure(p, "s", "frozen", nil)
-	m.shell(p, "s", "frozen", sandboxestest.Program)
+	m.shell(p, "s", "frozen", sandboxtest.Program)
 	was, _ := m.told(p, "s", "frozen")
-	atolltest.Until(t, time.Minute, "it is frozen", func() bool { return m.get(p, "s", "frozen").Sleep == sandboxes.Frozen })
+	atolltest.Until(t, time.Minute, "it is frozen", func() bool { return m.get(p, "s", "frozen").Sleep == sandbox.Frozen })
 	m.restart()
-	if sb := m.get(p, "s", "frozen"); sb.State != sandboxes.Sleeping || sb.Sleep != sandboxes.Frozen {
+	if sb := m.get(p, "s", "frozen"); sb.State != sandbox.Sleeping || sb.Sleep != sandbox.Frozen {
 		t.Errorf("taken over, it is %s %s", sb.State, sb.Sleep)
 	}
 	if now, _ := m.told(p, "s", "frozen"); now != was {
@@ -187,7 +188,7 @@ func TestASandboxThatCannotBeWrittenStaysInMemory(t *testing.T) {
 	m := start(t, nil)
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
-	m.shell(p, "s", "one", sandboxestest.Program)
+	m.shell(p, "s", "one", sandboxtest.Program)
 	was, _ := m.told(p, "s", "one")
 	// A program has a named pipe of the disk open that has lost its name.
 	m.shell(p, "s", "one", `mkfifo ~/pipe; setsid python3 -c 'import os, time; f = os.open("/home/user/pipe", os.O_RDWR); os.unlink("/home/user/pipe"); open("/tmp/new", "w").write(str(os.getpid())); os.rename("/tmp/new", "/tmp/held"); time.sleep(10000)' >/dev/null 2>&1 </dev/null & while [ ! -e /tmp/held ]; do sleep 0.01; done`)
@@ -195,7 +196,7 @@ func TestASandboxThatCannotBeWrittenStaysInMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sb.Sleep != sandboxes.Frozen || !strings.Contains(sb.Detail, "cannot be written to disk") {
+	if sb.Sleep != sandbox.Frozen || !strings.Contains(sb.Detail, "cannot be written to disk") {
 		t.Errorf("it sleeps %q: %s", sb.Sleep, sb.Detail)
 	}
 	_, err = m.Fork(t.Context(), p, "s", "one", 1)
@@ -203,7 +204,7 @@ func TestASandboxThatCannotBeWrittenStaysInMemory(t *testing.T) {
 	if now, _ := m.told(p, "s", "one"); now != was {
 		t.Errorf("it tells %q; it told %q", now, was)
 	}
-	if sb := m.get(p, "s", "one"); sb.State != sandboxes.Running || sb.Detail != "" {
+	if sb := m.get(p, "s", "one"); sb.State != sandbox.Running || sb.Detail != "" {
 		t.Errorf("used again, it is %s: %s", sb.State, sb.Detail)
 	}
 	m.shell(p, "s", "one", "kill $(cat /tmp/held)")
@@ -223,7 +224,7 @@ func TestAMemoryThatFitsNoLongerIsGivenUpForTheFiles(t *testing.T) {
 	if got := m.shell(p, "s", "one", "cat ~/kept; grep -qx sleep /proc/$(cat ~/pid)/comm 2>/dev/null || echo none"); got != "kept\nnone" {
 		t.Errorf("it has %q", got)
 	}
-	if sb := m.get(p, "s", "one"); sb.State != sandboxes.Running || !strings.Contains(sb.Detail, "started anew with its files") || !strings.Contains(sb.Detail, "damaged") {
+	if sb := m.get(p, "s", "one"); sb.State != sandbox.Running || !strings.Contains(sb.Detail, "started anew with its files") || !strings.Contains(sb.Detail, "damaged") {
 		t.Errorf("it is %s: %s", sb.State, sb.Detail)
 	}
 }
@@ -232,7 +233,7 @@ func TestForksDiffer(t *testing.T) {
 	m := start(t, nil)
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
-	m.shell(p, "s", "one", sandboxestest.Program)
+	m.shell(p, "s", "one", sandboxtest.Program)
 	was, _ := m.told(p, "s", "one")
 	count := times(50)
 	begun := time.Now()
@@ -243,7 +244,7 @@ func TestForksDiffer(t *testing.T) {
 	t.Logf("%d copies in %s", count, time.Since(begun))
 	names := []string{"one"}
 	for i, sb := range forks {
-		if sb.Name != fmt.Sprintf("one-%d", i+1) || sb.State != sandboxes.Running {
+		if sb.Name != fmt.Sprintf("one-%d", i+1) || sb.State != sandbox.Running {
 			t.Errorf("copy %d is %q, %s", i, sb.Name, sb.State)
 		}
 		names = append(names, sb.Name)
@@ -284,7 +285,7 @@ func TestForksDiffer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now, _ := m.told(p, "s", more[0].Name); now != was || m.get(p, "s", "one").Sleep != sandboxes.OnDisk {
+	if now, _ := m.told(p, "s", more[0].Name); now != was || m.get(p, "s", "one").Sleep != sandbox.OnDisk {
 		t.Errorf("the copy tells %q", now)
 	}
 }
@@ -294,7 +295,7 @@ func TestForksDiffer(t *testing.T) {
 func TestASandboxSleepsInMemoryWhereDiskIsShort(t *testing.T) {
 	var full atomic.Bool
 	m := start(t, func(c *sandboxes.Config) {
-		c.Memories = 1 << 30
+		c.CheckpointDisk = 1 << 30
 		c.Room = func(bytes int64) error {
 			if bytes < 1<<20 {
 				t.Errorf("a memory of %d bytes", bytes)
@@ -312,7 +313,7 @@ func TestASandboxSleepsInMemoryWhereDiskIsShort(t *testing.T) {
 	frozen := func(want string) {
 		t.Helper()
 		sb, err := m.Manager.Sleep(t.Context(), p, "s", "one")
-		if err != nil || sb.State != sandboxes.Sleeping || sb.Sleep != sandboxes.Frozen || !strings.Contains(sb.Detail, want) {
+		if err != nil || sb.State != sandbox.Sleeping || sb.Sleep != sandbox.Frozen || !strings.Contains(sb.Detail, want) {
 			t.Fatalf("without room on disk: %+v, %v", sb, err)
 		}
 		if got := m.shell(p, "s", "one", "cat /dev/shm/note"); got != "kept" {
@@ -328,24 +329,24 @@ func TestASandboxSleepsInMemoryWhereDiskIsShort(t *testing.T) {
 }
 
 func TestMemoriesOnDiskAreBounded(t *testing.T) {
-	m := start(t, func(c *sandboxes.Config) { c.Memories = 60 << 20 })
+	m := start(t, func(c *sandboxes.Config) { c.CheckpointDisk = 60 << 20 })
 	p := m.caller("a")
 	for _, name := range []string{"one", "two", "three"} {
 		m.ensure(p, "s", name, nil)
 		m.shell(p, "s", name, "head -c 16M /dev/urandom >/dev/shm/much")
 	}
-	kept := map[sandboxes.Sleep]int{}
+	kept := map[sandbox.Sleep]int{}
 	for _, name := range []string{"one", "two", "three"} {
 		sb, err := m.Manager.Sleep(t.Context(), p, "s", name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		kept[sb.Sleep]++
-		if sb.Sleep == sandboxes.Frozen && !strings.Contains(sb.Detail, "sandbox_memories") {
+		if sb.Sleep == sandbox.Frozen && !strings.Contains(sb.Detail, "sandbox_memories") {
 			t.Errorf("it stays in memory because %q", sb.Detail)
 		}
 	}
-	if kept[sandboxes.OnDisk] == 0 || kept[sandboxes.Frozen] == 0 {
+	if kept[sandbox.OnDisk] == 0 || kept[sandbox.Frozen] == 0 {
 		t.Errorf("of three memories, these are kept where: %v", kept)
 	}
 }

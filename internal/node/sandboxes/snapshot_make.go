@@ -8,6 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/infra/trace"
 	"github.com/atoll-run/atoll/internal/node/disk"
@@ -18,7 +19,7 @@ import (
 // Detail then says why. It is kept for a time; for 0, as long as the server's rule
 // says. The sandbox goes on as it was: it stands still while it is written to
 // disk, not while that is stored, and conversations with it end as by Fork.
-func (m *Manager) Snapshot(ctx context.Context, p *tenant.Principal, session, nameOrID string, keep time.Duration) (_ *Snapshot, err error) {
+func (m *Manager) Snapshot(ctx context.Context, p *tenant.Principal, session, nameOrID string, keep time.Duration) (_ *sandbox.Snapshot, err error) {
 	if keep < 0 {
 		return nil, fault.New(fault.Invalid, "keep: want a time from now on, or 0 for as long as the server's rule says")
 	}
@@ -42,7 +43,7 @@ func (m *Manager) Snapshot(ctx context.Context, p *tenant.Principal, session, na
 	}
 	undo := context.WithoutCancel(ctx)
 	if err == nil && stage != "" {
-		sn.Kept, err = m.cfg.Vault.Keep(ctx, sn.Tenant, stage)
+		sn.Kept, err = m.cfg.SnapshotFiles.Keep(ctx, sn.Tenant, stage)
 	}
 	if stage != "" {
 		err = errors.Join(err, m.unstage(undo, stage))
@@ -51,39 +52,39 @@ func (m *Manager) Snapshot(ctx context.Context, p *tenant.Principal, session, na
 		keep = m.cfg.KeepSnapshots
 	}
 	if err == nil {
-		err = m.cfg.Snapshots.Finish(undo, sn, keep, snapshotRoomOf(p))
+		err = m.cfg.Snapshots.Finish(undo, sn, keep, snapshotQuotaOf(p))
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.cfg.Snapshots.Abandon(undo, sn.ID))
 	}
-	m.cfg.Log.InfoContext(ctx, "snapshot made", "sandbox_id", string(sn.Sandbox), "snapshot_id", string(sn.ID), "memory", sn.Kept.Memory, "bytes", sn.Kept.Bytes)
+	m.cfg.Log.InfoContext(ctx, "snapshot made", "sandbox_id", string(sn.Sandbox), "snapshot_id", string(sn.ID), "memory", sn.Kept.Checkpoint, "bytes", sn.Kept.Bytes)
 	return sn, nil
 }
 
-func snapshotRoomOf(p *tenant.Principal) SnapshotRoom {
-	return SnapshotRoom{Snapshots: p.Plan.MaxSnapshots, Bytes: p.Plan.MaxSnapshotSize}
+func snapshotQuotaOf(p *tenant.Principal) sandbox.SnapshotQuota {
+	return sandbox.SnapshotQuota{Snapshots: p.Plan.MaxSnapshots, Bytes: p.Plan.MaxSnapshotSize}
 }
 
 // stage records a snapshot of e's sandbox, and copies that to a sandbox of this
 // machine that nobody finds. There is no copy of one that is in the blob store
 // already. A snapshot is returned with an error if it was recorded. The turn at e
 // is held.
-func (m *Manager) stage(ctx context.Context, p *tenant.Principal, e *entry) (*Snapshot, runtime.ID, error) {
+func (m *Manager) stage(ctx context.Context, p *tenant.Principal, e *entry) (*sandbox.Snapshot, runtime.ID, error) {
 	sb, err := m.alike(ctx, e, p)
 	if err != nil {
 		return nil, "", err
 	}
-	sn := snapshotOf(sb)
+	sn := sandbox.SnapshotOf(sb)
 	sn.Key, sn.Executor = p.Key.ID, m.cfg.Executor
 	if !m.remembers(sb) {
 		sn.Detail = "its files alone: it sleeps without processes"
 	}
-	if sb.Sleep == Stored {
+	if sb.Sleep == sandbox.Stored {
 		sn.Kept = *sb.Kept
 	} else if sn.Kept.Bytes, err = m.estimate(ctx, e); err != nil {
 		return nil, "", err
 	}
-	if err := m.cfg.Snapshots.Begin(ctx, sn, snapshotRoomOf(p)); err != nil || sb.Sleep == Stored {
+	if err := m.cfg.Snapshots.Begin(ctx, sn, snapshotQuotaOf(p)); err != nil || sb.Sleep == sandbox.Stored {
 		if err != nil {
 			sn = nil
 		}
@@ -128,7 +129,7 @@ func (m *Manager) still(ctx context.Context, e *entry, do func() error) error {
 	m.mu.Lock()
 	sb, live := e.sb, e.live
 	m.mu.Unlock()
-	if live == nil || sb.State == Sleeping {
+	if live == nil || sb.State == sandbox.Sleeping {
 		return do()
 	}
 	m.hold(e, true)
@@ -158,38 +159,6 @@ func (m *Manager) unstage(ctx context.Context, id runtime.ID) error {
 	return err
 }
 
-// GetSnapshot returns p's snapshot.
-func (m *Manager) GetSnapshot(ctx context.Context, p *tenant.Principal, id SnapshotID) (*Snapshot, error) {
-	if err := checkCaller(p); err != nil {
-		return nil, err
-	}
-	if !id.Valid() {
-		return nil, fault.New(fault.NotFound, "there is no snapshot %.80q", id)
-	}
-	sn, err := m.cfg.Snapshots.Get(ctx, p.Tenant.ID, p.Environment.ID, id)
-	if fault.KindOf(err) == fault.NotFound {
-		return nil, fault.New(fault.NotFound, "there is no snapshot %q", id)
-	}
-	return sn, err
-}
-
-// ListSnapshots returns p's snapshots, newest first.
-func (m *Manager) ListSnapshots(ctx context.Context, p *tenant.Principal, cursor string, limit int) (page []*Snapshot, next string, err error) {
-	if err := checkCaller(p); err != nil {
-		return nil, "", err
-	}
-	return m.cfg.Snapshots.List(ctx, SnapshotFilter{Tenant: p.Tenant.ID, Environment: p.Environment.ID, Cursor: cursor, Limit: limit})
-}
-
-// DeleteSnapshot deletes p's snapshot. Sandboxes that were made of it go on.
-func (m *Manager) DeleteSnapshot(ctx context.Context, p *tenant.Principal, id SnapshotID) error {
-	sn, err := m.GetSnapshot(ctx, p, id)
-	if err != nil {
-		return err
-	}
-	return m.cfg.Snapshots.Delete(ctx, sn.Tenant, sn.Environment, id)
-}
-
 // ExpireSnapshots deletes snapshots whose time is over, at most most of them.
 func (m *Manager) ExpireSnapshots(ctx context.Context, most int) (int, error) {
 	return m.cfg.Snapshots.Expire(ctx, most)
@@ -201,15 +170,15 @@ const litterTime = 7 * 24 * time.Hour
 
 // Sweep deletes from the blob store what no snapshot and no sandbox needs any more.
 func (m *Manager) Sweep(ctx context.Context) error {
-	tenants, err := m.cfg.Snapshots.Littered(ctx)
+	tenants, err := m.cfg.Snapshots.TenantsWithGarbage(ctx)
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, id := range tenants {
-		err := m.cfg.Vault.Collect(ctx, id, func(ctx context.Context) ([]string, error) { return m.cfg.Snapshots.States(ctx, id) })
+		err := m.cfg.SnapshotFiles.Collect(ctx, id, func(ctx context.Context) ([]string, error) { return m.cfg.Snapshots.ReferencedStates(ctx, id) })
 		if err == nil {
-			err = m.cfg.Snapshots.Swept(ctx, id, litterTime)
+			err = m.cfg.Snapshots.ClearGarbage(ctx, id, litterTime)
 		}
 		errs = append(errs, err)
 	}

@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/sandbox/sandboxtest"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/engine"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
-	"github.com/atoll-run/atoll/internal/node/sandboxes/sandboxestest"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-func (m *machine) snapshot(p *tenant.Principal, session, name string) *sandboxes.Snapshot {
+func (m *machine) snapshot(p *tenant.Principal, session, name string) *sandbox.Snapshot {
 	m.t.Helper()
 	sn, err := m.Snapshot(m.t.Context(), p, session, name, 0)
 	if err != nil {
@@ -25,9 +26,9 @@ func (m *machine) snapshot(p *tenant.Principal, session, name string) *sandboxes
 }
 
 // of makes a sandbox of a snapshot.
-func (m *machine) of(p *tenant.Principal, name string, sn *sandboxes.Snapshot, filesOnly bool) *sandboxes.Sandbox {
+func (m *machine) of(p *tenant.Principal, name string, sn *sandbox.Snapshot, filesOnly bool) *sandbox.Sandbox {
 	m.t.Helper()
-	return m.ensure(p, "s", name, &sandboxes.Spec{Snapshot: sn.ID, FilesOnly: filesOnly})
+	return m.ensure(p, "s", name, &sandbox.Spec{Snapshot: sn.ID, FilesOnly: filesOnly})
 }
 
 const whoIsIt = "cat /run/atoll/generation /etc/machine-id; hostname; od -An -N8 -tx8 /dev/urandom"
@@ -35,35 +36,35 @@ const whoIsIt = "cat /run/atoll/generation /etc/machine-id; hostname; od -An -N8
 func TestASnapshotOutlivesItsSandbox(t *testing.T) {
 	m := start(t, nil)
 	p := m.caller("a")
-	m.ensure(p, "s", "one", &sandboxes.Spec{Env: map[string]string{"OWN": "kept"}})
-	m.shell(p, "s", "one", sandboxestest.Program)
+	m.ensure(p, "s", "one", &sandbox.Spec{Env: map[string]string{"OWN": "kept"}})
+	m.shell(p, "s", "one", sandboxtest.Program)
 	was, ticks := m.told(p, "s", "one")
 	m.shell(p, "s", "one", "mkdir ~/d; echo file >~/d/f; ln ~/d/f /home/user/same; ln -s d/f ~/link; chmod 640 ~/d/f; truncate -s 10G /tmp/hole")
 	look := "cd ~; stat -c '%n %a %u %h %F' d d/f same link; readlink link; cat link; stat -c %s /tmp/hole"
 	had := m.shell(p, "s", "one", look)
 	running := m.snapshot(p, "s", "one")
-	if !running.Kept.Memory || running.Detail != "" || running.Name != "one" || running.Kept.Disk == 0 || running.ExpiresAt != nil {
+	if !running.Kept.Checkpoint || running.Detail != "" || running.Name != "one" || running.Kept.Disk == 0 || running.ExpiresAt != nil {
 		t.Errorf("%+v", running)
 	}
 	now, later := m.told(p, "s", "one")
-	if now != was || later <= ticks || m.get(p, "s", "one").State != sandboxes.Running {
+	if now != was || later <= ticks || m.get(p, "s", "one").State != sandbox.Running {
 		t.Errorf("after a snapshot it tells %q, %d; it told %q, %d", now, later, was, ticks)
 	}
 	m.shell(p, "s", "one", "echo another >~/d/f")
 	m.sleep(p, "s", "one")
 	asleep := m.snapshot(p, "s", "one")
-	if got := m.get(p, "s", "one"); got.Sleep != sandboxes.OnDisk {
+	if got := m.get(p, "s", "one"); got.Sleep != sandbox.OnDisk {
 		t.Errorf("after a snapshot it sleeps in %q", got.Sleep)
 	}
 	if err := m.Destroy(t.Context(), p, "s", "one"); err != nil {
 		t.Fatal(err)
 	}
 	m.restart()
-	if list, next, err := m.ListSnapshots(t.Context(), p, "", 10); err != nil || next != "" || len(list) != 2 || list[0].ID != asleep.ID || list[1].ID != running.ID {
+	if list, next, err := m.records.ListSnapshots(t.Context(), p, "", 10); err != nil || next != "" || len(list) != 2 || list[0].ID != asleep.ID || list[1].ID != running.ID {
 		t.Fatalf("snapshots are %v, %v", list, err)
 	}
 	seen := map[string]bool{}
-	for name, sn := range map[string]*sandboxes.Snapshot{"two": running, "three": running, "four": asleep} {
+	for name, sn := range map[string]*sandbox.Snapshot{"two": running, "three": running, "four": asleep} {
 		sb := m.of(p, name, sn, false)
 		if now, later := m.told(p, "s", name); now != was || later < ticks {
 			t.Errorf("%s tells %q, %d; it was %q, %d", name, now, later, was, ticks)
@@ -94,7 +95,7 @@ func TestASnapshotOutlivesItsSandbox(t *testing.T) {
 	if files.Env["OWN"] != "kept" {
 		t.Errorf("%+v", files)
 	}
-	if _, _, err := m.Ensure(t.Context(), p, "s", "five", &sandboxes.Spec{Snapshot: running.ID}); fault.KindOf(err) != fault.Conflict {
+	if _, _, err := m.Ensure(t.Context(), p, "s", "five", &sandbox.Spec{Snapshot: running.ID}); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("a snapshot for one that is there: %v", err)
 	}
 }
@@ -111,7 +112,7 @@ func TestASnapshotBesideItsCopies(t *testing.T) {
 		if _, err := m.Fork(t.Context(), p, "s", "one", 2); err != nil {
 			t.Fatal(err)
 		}
-		if sn := m.snapshot(p, "s", "one"); !sn.Kept.Memory || sn.Detail != "" {
+		if sn := m.snapshot(p, "s", "one"); !sn.Kept.Checkpoint || sn.Detail != "" {
 			t.Errorf("%+v", sn)
 		}
 	}
@@ -124,13 +125,13 @@ func TestASnapshotWithoutMemorySaysSo(t *testing.T) {
 	// gVisor cannot write down a named pipe that is open and deleted.
 	m.shell(p, "s", "one", "echo here >~/f; cd /tmp; mkfifo p; (sleep 1000 <>p >/dev/null 2>&1 & ) ; sleep 0.2; rm p")
 	sn := m.snapshot(p, "s", "one")
-	if sn.Kept.Memory || !strings.Contains(sn.Detail, "files alone") {
+	if sn.Kept.Checkpoint || !strings.Contains(sn.Detail, "files alone") {
 		t.Fatalf("%+v", sn)
 	}
 	if got := m.shell(p, "s", "one", "grep -lx sleep /proc/[0-9]*/comm | wc -l"); got != "1" {
 		t.Errorf("%s programs go on", got)
 	}
-	_, _, err := m.Ensure(t.Context(), p, "s", "two", &sandboxes.Spec{Snapshot: sn.ID})
+	_, _, err := m.Ensure(t.Context(), p, "s", "two", &sandbox.Spec{Snapshot: sn.ID})
 	refused(t, "its memory", err, fault.Conflict, "files alone; files_only")
 	m.of(p, "two", sn, true)
 	if got := m.shell(p, "s", "two", "cat ~/f"); got != "here" {
@@ -147,18 +148,18 @@ func TestSnapshotsAreTheirOwners(t *testing.T) {
 	m.ensure(p, "s", "one", nil)
 	sn := m.snapshot(p, "s", "one")
 	for _, other := range []*tenant.Principal{m.caller("b"), m.caller("c", func(p *tenant.Principal) { p.Tenant.ID = "ten_a" })} {
-		if list, _, err := m.ListSnapshots(ctx, other, "", 10); err != nil || len(list) > 0 {
+		if list, _, err := m.records.ListSnapshots(ctx, other, "", 10); err != nil || len(list) > 0 {
 			t.Errorf("others see %v, %v", list, err)
 		}
-		_, err := m.GetSnapshot(ctx, other, sn.ID)
+		_, err := m.records.GetSnapshot(ctx, other, sn.ID)
 		refused(t, "another's", err, fault.NotFound, "there is no snapshot")
-		refused(t, "deleting another's", m.DeleteSnapshot(ctx, other, sn.ID), fault.NotFound, "there is no snapshot")
-		_, _, err = m.Ensure(ctx, other, "s", "x", &sandboxes.Spec{Snapshot: sn.ID})
+		refused(t, "deleting another's", m.records.DeleteSnapshot(ctx, other, sn.ID), fault.NotFound, "there is no snapshot")
+		_, _, err = m.Ensure(ctx, other, "s", "x", &sandbox.Spec{Snapshot: sn.ID})
 		refused(t, "using another's", err, fault.NotFound, "there is no snapshot")
 		_, err = m.Snapshot(ctx, other, "s", "one", 0)
 		refused(t, "a snapshot of another's", err, fault.NotFound, "")
 	}
-	_, err := m.GetSnapshot(ctx, p, "snap-x")
+	_, err := m.records.GetSnapshot(ctx, p, "snap-x")
 	refused(t, "no id", err, fault.NotFound, "there is no snapshot")
 	if second, err := m.Snapshot(ctx, p, "s", "one", time.Hour); err != nil || second.ExpiresAt == nil || second.ExpiresAt.Sub(second.CreatedAt) != time.Hour {
 		t.Errorf("%+v, %v", second, err)
@@ -168,26 +169,26 @@ func TestSnapshotsAreTheirOwners(t *testing.T) {
 	p.Plan.MaxSnapshots, p.Plan.MaxSnapshotSize = 0, 1<<20
 	_, err = m.Snapshot(ctx, p, "s", "one", 0)
 	refused(t, "too much", err, fault.Exhausted, "snapshot size limit")
-	if err := m.DeleteSnapshot(ctx, p, sn.ID); err != nil {
+	if err := m.records.DeleteSnapshot(ctx, p, sn.ID); err != nil {
 		t.Error(err)
 	}
-	_, _, err = m.Ensure(ctx, p, "s", "x", &sandboxes.Spec{Snapshot: sn.ID})
+	_, _, err = m.Ensure(ctx, p, "s", "x", &sandbox.Spec{Snapshot: sn.ID})
 	refused(t, "a deleted one", err, fault.NotFound, "")
-	_, _, err = m.Ensure(ctx, p, "s", "x", &sandboxes.Spec{FilesOnly: true})
+	_, _, err = m.Ensure(ctx, p, "s", "x", &sandbox.Spec{FilesOnly: true})
 	refused(t, "files of nothing", err, fault.Invalid, "files_only")
 
 	// What has changed since.
 	p.Plan.MaxSnapshotSize = 0
 	sn = m.snapshot(p, "s", "one")
 	p.Environment.Permissions.Filesystem.Blocked = []string{"/var/tmp"}
-	_, _, err = m.Ensure(ctx, p, "s", "x", &sandboxes.Spec{Snapshot: sn.ID})
+	_, _, err = m.Ensure(ctx, p, "s", "x", &sandbox.Spec{Snapshot: sn.ID})
 	refused(t, "with less permissions", err, fault.Conflict, "permissions of the environment")
 	p.Environment.Permissions.Filesystem.Blocked = nil
 	p.Plan.MaxMemory = 1 << 20
-	_, _, err = m.Ensure(ctx, p, "s", "x", &sandboxes.Spec{Snapshot: sn.ID})
+	_, _, err = m.Ensure(ctx, p, "s", "x", &sandbox.Spec{Snapshot: sn.ID})
 	refused(t, "with a smaller plan", err, fault.Exhausted, "memory")
 	p.Plan.MaxMemory, p.Plan.MaxSandboxDisk = 0, 1
-	_, _, err = m.Ensure(ctx, p, "s", "x", &sandboxes.Spec{Snapshot: sn.ID})
+	_, _, err = m.Ensure(ctx, p, "s", "x", &sandbox.Spec{Snapshot: sn.ID})
 	refused(t, "with less disk", err, fault.Exhausted, "of disk")
 }
 
@@ -212,7 +213,7 @@ func TestADamagedSnapshotIsRefused(t *testing.T) {
 			if err := damage(path, append([]byte(nil), data...)); err != nil {
 				t.Fatal(err)
 			}
-			_, _, err = m.Ensure(t.Context(), p, "s", "two", &sandboxes.Spec{Snapshot: sn.ID})
+			_, _, err = m.Ensure(t.Context(), p, "s", "two", &sandbox.Spec{Snapshot: sn.ID})
 			refused(t, what+": "+filepath.Base(filepath.Dir(path)), err, fault.Conflict, "damaged or gone")
 			if err := os.WriteFile(path, data, 0o600); err != nil {
 				t.Fatal(err)
@@ -243,9 +244,9 @@ func TestADeletedEnvironmentTakesItsSandboxesAlong(t *testing.T) {
 	}
 	atolltest.Until(t, time.Minute, "it is destroyed", func() bool {
 		got, err := m.Get(t.Context(), p, "", string(sb.ID))
-		return err == nil && got.State == sandboxes.Destroyed && got.Detail == "its environment was deleted"
+		return err == nil && got.State == sandbox.Destroyed && got.Detail == "its environment was deleted"
 	})
-	if list, _, err := m.ListSnapshots(t.Context(), p, "", 10); err != nil || len(list) > 0 {
+	if list, _, err := m.records.ListSnapshots(t.Context(), p, "", 10); err != nil || len(list) > 0 {
 		t.Errorf("snapshots are %v, %v", list, err)
 	}
 }
@@ -275,13 +276,13 @@ func TestASandboxOnDiskMovesToTheBlobStore(t *testing.T) {
 	m.open()
 	p := m.caller("a")
 	sb := m.ensure(p, "s", "one", nil)
-	m.shell(p, "s", "one", sandboxestest.Program)
+	m.shell(p, "s", "one", sandboxtest.Program)
 	was, ticks := m.told(p, "s", "one")
 	stored := func() {
 		t.Helper()
 		atolltest.Until(t, time.Minute, "it is in the blob store", func() bool {
 			_, err := os.Stat(filepath.Join(m.dir, "state", "server", "sandboxes", string(sb.ID)))
-			return m.get(p, "s", "one").Sleep == sandboxes.Stored && os.IsNotExist(err)
+			return m.get(p, "s", "one").Sleep == sandbox.Stored && os.IsNotExist(err)
 		})
 	}
 	for range 2 {
@@ -298,7 +299,7 @@ func TestASandboxOnDiskMovesToTheBlobStore(t *testing.T) {
 	}
 	stored()
 	sn := m.snapshot(p, "s", "one") // of what is stored, without bringing it back
-	if got := m.get(p, "s", "one"); got.Sleep != sandboxes.Stored || sn.Kept != *got.Kept {
+	if got := m.get(p, "s", "one"); got.Sleep != sandbox.Stored || sn.Kept != *got.Kept {
 		t.Errorf("snapshot %+v of %+v", sn, got)
 	}
 	forks, err := m.Fork(t.Context(), p, "s", "one", 1)
@@ -315,7 +316,7 @@ func TestASandboxOnDiskMovesToTheBlobStore(t *testing.T) {
 	if err := m.Destroy(t.Context(), p, "s", "one"); err != nil {
 		t.Error(err)
 	}
-	if states, err := m.db.Snapshots().States(t.Context(), p.Tenant.ID); err != nil || len(states) == 0 || states[0] != sn.Kept.State {
+	if states, err := m.db.Snapshots().ReferencedStates(t.Context(), p.Tenant.ID); err != nil || len(states) == 0 || states[0] != sn.Kept.State {
 		t.Errorf("states are %v, %v", states, err)
 	}
 }

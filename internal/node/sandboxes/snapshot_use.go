@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -17,19 +18,19 @@ import (
 const fetchTime = 30 * time.Minute
 
 // origin is the snapshot that a spec asks for, if there is one that p can use so.
-func (m *Manager) origin(ctx context.Context, p *tenant.Principal, spec *Spec) (*Snapshot, error) {
+func (m *Manager) origin(ctx context.Context, p *tenant.Principal, spec *sandbox.Spec) (*sandbox.Snapshot, error) {
 	if spec.Snapshot == "" {
 		if spec.FilesOnly {
 			return nil, fault.New(fault.Invalid, "files_only says how to use a snapshot, and none is named")
 		}
 		return nil, nil
 	}
-	return m.GetSnapshot(ctx, p, spec.Snapshot)
+	return sandbox.GetSnapshot(ctx, m.cfg.Snapshots, p, spec.Snapshot)
 }
 
 // shape makes sb, which was drafted for p, one that begins with a snapshot. With
 // its memory it is what the snapshot is of; with its files alone it is a new one.
-func (m *Manager) shape(p *tenant.Principal, sb *Sandbox, sn *Snapshot, spec *Spec) error {
+func (m *Manager) shape(p *tenant.Principal, sb *sandbox.Sandbox, sn *sandbox.Snapshot, spec *sandbox.Spec) error {
 	env := maps.Clone(sn.Env)
 	if env == nil {
 		env = map[string]string{}
@@ -54,7 +55,7 @@ func (m *Manager) shape(p *tenant.Principal, sb *Sandbox, sn *Snapshot, spec *Sp
 	within := p.Environment
 	within.Limits = sn.Limits
 	switch {
-	case !sn.Kept.Memory:
+	case !sn.Kept.Checkpoint:
 		return fault.New(fault.Conflict, "the snapshot %s has files alone%s", sn.ID, instead)
 	case spec.Image != "" && sb.Image != sn.Image:
 		return fault.New(fault.Conflict, "the snapshot %s has the memory of a sandbox with another image than %q%s", sn.ID, spec.Image, instead)
@@ -77,23 +78,23 @@ func (m *Manager) shape(p *tenant.Principal, sb *Sandbox, sn *Snapshot, spec *Sp
 	} else if err := setNetwork(p, sb, *spec.Network); err != nil {
 		return err
 	}
-	if err := m.cfg.Vault.Usable(sn.Kept, sb.recipe()); err != nil {
+	if err := m.cfg.SnapshotFiles.Usable(sn.Kept, recipeOf(sb)); err != nil {
 		return unfit(sn.ID, err)
 	}
 	return nil
 }
 
 // unfit is why the memory of a snapshot cannot be used.
-func unfit(id SnapshotID, err error) error {
-	if errors.Is(err, ErrMemory) {
+func unfit(id sandbox.SnapshotID, err error) error {
+	if errors.Is(err, ErrCheckpoint) {
 		return fault.Wrap(fault.Conflict, err, fmt.Sprintf("the snapshot %s cannot go on with its processes: %v; files_only makes a new sandbox with its files", id, err))
 	}
 	return err
 }
 
 // revive makes the sandbox of a recipe from what is kept of another.
-func (m *Manager) revive(ctx context.Context, sn *Snapshot, r Recipe, filesOnly bool) (Live, error) {
-	if err := m.cfg.Vault.Fetch(ctx, sn.Tenant, sn.Kept, r.ID, filesOnly); err != nil {
+func (m *Manager) revive(ctx context.Context, sn *sandbox.Snapshot, r Recipe, filesOnly bool) (Live, error) {
+	if err := m.cfg.SnapshotFiles.Fetch(ctx, sn.Tenant, sn.Kept, r.ID, filesOnly); err != nil {
 		return nil, err
 	}
 	making, cancel := context.WithTimeout(ctx, makeTime)

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/node/disk"
 )
 
@@ -23,31 +24,9 @@ const (
 	// dyingTime is how long a kernel may take to end that runs out of memory.
 	dyingTime = time.Second
 	skew      = time.Second
+	// recordTime bounds recording why programs were ended.
+	recordTime = 10 * time.Second
 )
-
-// Ending is a time in which all programs of a sandbox were ended.
-type Ending struct {
-	From, Until time.Time // Until is zero while they are
-	Reason      string
-	Dimension   string // of the limit that was reached; "" for none
-}
-
-// why is what a caller is told whose program ended so.
-func (e *Ending) why() error {
-	if e.Dimension != "" {
-		return fault.Limit(e.Dimension, time.Time{}, "%s", e.Reason)
-	}
-	return fault.New(fault.Unavailable, "%s", e.Reason)
-}
-
-// ending begins one.
-func ending(why error) Ending {
-	e := Ending{From: time.Now().UTC(), Reason: why.Error()}
-	if f, ok := errors.AsType[*fault.Error](why); ok {
-		e.Reason, e.Dimension = f.Msg, f.Dimension
-	}
-	return e
-}
 
 // stop ends all programs of a sandbox. If its files grow on it is its attendant that
 // writes, on behalf of a caller: then the conversation with that ends first. If they
@@ -59,7 +38,7 @@ func (m *Manager) stop(ctx context.Context, e *entry, live Live, why error) {
 	e.stops++
 	e.stopped = why
 	opens := e.opens
-	e.endings = append(e.endings[max(0, len(e.endings)+1-mostEndings):], ending(why))
+	e.endings = append(e.endings[max(0, len(e.endings)+1-mostEndings):], sandbox.NewEnding(why))
 	m.mu.Unlock()
 	defer m.stopped(context.WithoutCancel(ctx), e)
 	if w.again > stubborn || w.again > 1 && w.calm == opens {
@@ -98,7 +77,7 @@ func (m *Manager) stopped(ctx context.Context, e *entry) {
 	m.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, recordTime)
 	defer cancel()
-	if err := m.cfg.Store.Ended(ctx, e.id, all); err != nil && fault.KindOf(err) != fault.NotFound { // it is no more
+	if err := m.cfg.Store.SaveEndings(ctx, e.id, all); err != nil && fault.KindOf(err) != fault.NotFound { // it is no more
 		m.cfg.Log.WarnContext(ctx, "cannot record why the programs of a named sandbox were ended", "sandbox_id", string(e.id), "error", err)
 	}
 }
@@ -154,7 +133,7 @@ func (m *Manager) expel(ctx context.Context, e *entry, live Live) {
 	}
 }
 
-func (m *Manager) expelled(ctx context.Context, e *entry, sb *Sandbox, live Live) error {
+func (m *Manager) expelled(ctx context.Context, e *entry, sb *sandbox.Sandbox, live Live) error {
 	freezing, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
 	w := &e.watch
@@ -183,7 +162,7 @@ func (m *Manager) expelled(ctx context.Context, e *entry, sb *Sandbox, live Live
 
 // Killed is Stopped for somebody whose program has ended so, be it before the use
 // began.
-func (h *Handle) Killed(exit client.Exit) error {
+func (h *Handle) Killed(exit process.Exit) error {
 	if !exit.Together {
 		return nil // it ended otherwise
 	}
@@ -194,7 +173,7 @@ func (h *Handle) Killed(exit client.Exit) error {
 	defer h.m.mu.Unlock()
 	for _, s := range h.e.endings {
 		if exit.At.After(s.From.Add(-skew)) && (s.Until.IsZero() || exit.At.Before(s.Until.Add(skew))) {
-			return s.why()
+			return s.Err()
 		}
 	}
 	return nil
@@ -208,7 +187,7 @@ func (h *Handle) Stopped() error {
 	}
 	select { // the conversation may end a little earlier than the kernel
 	case <-h.live.Done():
-		return memoryLimit(h.Sandbox)
+		return memoryLimit(h.sb)
 	case <-time.After(dyingTime):
 		return h.stopped()
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
 const (
@@ -25,7 +26,7 @@ type storing struct {
 // enough. m.mu is held.
 func (m *Manager) storeIdle(ctx context.Context, e *entry, now time.Time) {
 	sb := e.sb
-	if m.cfg.Stored < 0 || m.closed || m.stores >= storeAtOnce || e.gone || e.storing != nil || e.users > 0 || sb.State != Sleeping || sb.Sleep != OnDisk ||
+	if m.cfg.Stored < 0 || m.closed || m.stores >= storeAtOnce || e.gone || e.storing != nil || e.users > 0 || sb.State != sandbox.Sleeping || sb.Sleep != sandbox.OnDisk ||
 		now.Sub(e.used) < max(sb.SleepAfter, 0)+max(m.cfg.Frozen, 0)+m.cfg.Stored || now.Before(e.storeAt) {
 		return
 	}
@@ -52,11 +53,11 @@ func (m *Manager) store(ctx context.Context, e *entry) error {
 	err := e.lock(ctx) // it may not have come to rest altogether
 	if err == nil {
 		e.unlock()
-		err = m.cfg.Snapshots.Litter(ctx, sb.Tenant) // whatever becomes of it
+		err = m.cfg.Snapshots.MarkGarbage(ctx, sb.Tenant) // whatever becomes of it
 	}
-	var kept Kept
+	var kept sandbox.Kept
 	if err == nil {
-		kept, err = m.cfg.Vault.Keep(ctx, sb.Tenant, e.id)
+		kept, err = m.cfg.SnapshotFiles.Keep(ctx, sb.Tenant, e.id)
 	}
 	close(s.done)
 	if ctx.Err() != nil {
@@ -67,7 +68,7 @@ func (m *Manager) store(ctx context.Context, e *entry) error {
 	}
 	defer e.unlock()
 	m.mu.Lock()
-	idle := !e.gone && e.sb.State == Sleeping && e.sb.Sleep == OnDisk && ctx.Err() == nil
+	idle := !e.gone && e.sb.State == sandbox.Sleeping && e.sb.Sleep == sandbox.OnDisk && ctx.Err() == nil
 	if err != nil {
 		e.storeAt = time.Now().Add(storeAgain)
 	}
@@ -78,11 +79,11 @@ func (m *Manager) store(ctx context.Context, e *entry) error {
 	work := context.WithoutCancel(ctx)
 	if err != nil {
 		why := "it stays on the disk of its machine, since the blob store does not take it"
-		return errors.Join(err, m.record(work, e, func(sb *Sandbox) error { sb.Detail = why; return nil }))
+		return errors.Join(err, m.record(work, e, func(sb *sandbox.Sandbox) error { sb.Detail = why; return nil }))
 	}
-	if err := m.record(work, e, func(sb *Sandbox) error {
+	if err := m.record(work, e, func(sb *sandbox.Sandbox) error {
 		sb.Kept = &kept
-		return sb.sleep(Stored, "")
+		return sb.FallAsleep(sandbox.Stored, "")
 	}); err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (m *Manager) recall(ctx context.Context, e *entry) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	if err := m.cfg.Vault.Fetch(ctx, sb.Tenant, *sb.Kept, e.id, false); err != nil {
+	if err := m.cfg.SnapshotFiles.Fetch(ctx, sb.Tenant, *sb.Kept, e.id, false); err != nil {
 		if fault.KindOf(err) == fault.Internal {
 			err = fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q could not be brought back from the blob store; it sleeps on as it was, retry after a moment", sb.Name))
 		}
@@ -128,7 +129,7 @@ func (m *Manager) unstore(ctx context.Context, e *entry) error {
 		return err
 	}
 	m.keptOnDisk(e, m.cfg.Engine.Memory(e.id))
-	return m.record(ctx, e, func(sb *Sandbox) error { return sb.sleep(OnDisk, "") })
+	return m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.OnDisk, "") })
 }
 
 // keptOnDisk notes how much of this machine's disk the memory of e's sandbox takes.
@@ -144,5 +145,5 @@ func (m *Manager) unkeep(ctx context.Context, e *entry) error {
 	if m.current(e).Kept == nil {
 		return nil
 	}
-	return m.record(ctx, e, func(sb *Sandbox) error { sb.Kept = nil; return nil })
+	return m.record(ctx, e, func(sb *sandbox.Sandbox) error { sb.Kept = nil; return nil })
 }

@@ -5,19 +5,12 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// Change says what to change of a sandbox; nil leaves a thing as it is.
-type Change struct {
-	Timeout    *time.Duration // from now until it is destroyed; 0 is the longest that the plan allows
-	SleepAfter *time.Duration // 0 is the server's default, negative never
-	Network    *runtime.NetworkPolicy
-}
-
 // Update changes p's sandbox, whether it runs or sleeps.
-func (m *Manager) Update(ctx context.Context, p *tenant.Principal, session, nameOrID string, c Change) (*Sandbox, error) {
+func (m *Manager) Update(ctx context.Context, p *tenant.Principal, session, nameOrID string, c sandbox.Change) (*sandbox.Sandbox, error) {
 	e, err := m.find(p, session, nameOrID)
 	if err != nil {
 		return nil, err
@@ -27,7 +20,7 @@ func (m *Manager) Update(ctx context.Context, p *tenant.Principal, session, name
 	}
 	defer e.unlock()
 	m.mu.Lock()
-	live, gone, lost := e.live, e.gone, e.sb.State == Lost
+	live, gone, lost := e.live, e.gone, e.sb.State == sandbox.Lost
 	m.mu.Unlock()
 	switch {
 	case gone:
@@ -35,7 +28,7 @@ func (m *Manager) Update(ctx context.Context, p *tenant.Principal, session, name
 	case lost:
 		return nil, m.lostError(e)
 	}
-	err = m.record(ctx, e, func(sb *Sandbox) error {
+	err = m.record(ctx, e, func(sb *sandbox.Sandbox) error {
 		if c.Timeout != nil {
 			if err := setTimeout(p, sb, *c.Timeout, time.Now().UTC()); err != nil {
 				return err
@@ -66,7 +59,7 @@ func (m *Manager) Update(ctx context.Context, p *tenant.Principal, session, name
 
 // setTimeout has a sandbox destroyed so long after now, or as late as p's plan
 // allows.
-func setTimeout(p *tenant.Principal, sb *Sandbox, timeout time.Duration, now time.Time) error {
+func setTimeout(p *tenant.Principal, sb *sandbox.Sandbox, timeout time.Duration, now time.Time) error {
 	if timeout < 0 {
 		return fault.New(fault.Invalid, "timeout: want a time from now on, or 0 for the longest there is")
 	}

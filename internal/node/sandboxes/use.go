@@ -3,77 +3,68 @@ package sandboxes
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/node/contexts"
 )
 
-// Handle is the use of a sandbox. While one is open the sandbox does not fall
-// asleep. It is closed once.
+// Handle is a sandbox.Handle of this machine.
 type Handle struct {
-	Sandbox *Sandbox // as it was when the use began
-	m       *Manager
-	e       *entry
-	live    Live
-	guest   *client.Client
-	caller  *tenant.Principal // nil for Reach
-	stops   int               // of the entry, when the use began
-	once    sync.Once
+	sb     *sandbox.Sandbox // as it was when the use began
+	m      *Manager
+	e      *entry
+	live   Live
+	guest  *client.Client
+	caller *tenant.Principal // nil for Reach
+	stops  int               // of the entry, when the use began
+	once   sync.Once
 }
 
-// Guest is the sandbox's attendant.
-func (h *Handle) Guest() *client.Client { return h.guest }
+var _ sandbox.Handle = (*Handle)(nil)
 
-// Environ is the environment of a program: the image's variables, over them
-// those of the environment, the key, the sandbox and own, each winning over those
-// before it.
-func (h *Handle) Environ(own map[string]string) []string {
-	all := map[string]string{}
-	if h.caller != nil {
-		h.m.learn(h.e, h.caller.Secrets())
-		maps.Copy(all, h.caller.Variables())
+// Sandbox implements sandbox.Handle.
+func (h *Handle) Sandbox() *sandbox.Sandbox { return h.sb }
+
+// Guest implements sandbox.Handle.
+func (h *Handle) Guest() sandbox.Guest { return guest{h.guest, h} }
+
+// Contexts implements sandbox.Handle.
+func (h *Handle) Contexts() (codecontext.Contexts, error) {
+	covers, err := h.Redactor()
+	if err != nil {
+		return nil, err
 	}
-	maps.Copy(all, h.Sandbox.Env)
-	maps.Copy(all, own)
-	return h.live.Environ(all)
+	return h.m.cfg.Contexts.Of(&contexts.Use{Guest: h.Guest(), Sandbox: h.sb.ID, Covers: covers}), nil
 }
 
-// Limits are the resource limits of a process.
-func (h *Handle) Limits() client.Limits {
-	return client.Limits{Processes: h.Sandbox.Limits.Processes, OpenFiles: h.Sandbox.Limits.OpenFiles}
-}
-
-// Redactor covers what must not be seen of a program's output: the secrets of
-// everybody who has used the sandbox, also those that were changed since. Each stream needs a
-// Stream of its own, before anything of it leaves the server.
+// Redactor implements sandbox.Handle. Secrets that were changed since the sandbox's
+// programs got them are covered, too.
 func (h *Handle) Redactor() (*redact.Set, error) {
 	if h.caller == nil {
-		return nil, fmt.Errorf("sandbox %s is used by nobody whose secrets are known", h.Sandbox.ID)
+		return nil, fmt.Errorf("sandbox %s is used without a key, so its secrets are not known", h.sb.ID)
 	}
 	return h.m.sets.get(h.m.learn(h.e, h.caller.Secrets()), h.m.cfg.Rules, h.caller.Tenant.RedactionOff)
 }
 
-// Usage is what the sandbox uses.
-func (h *Handle) Usage(ctx context.Context) (runtime.Usage, error) { return h.live.Usage(ctx) }
-
-// Carried counts bytes that left the sandbox by way of the server, as a preview's
-// do: they are charged for like those of its own network.
-func (h *Handle) Carried(bytes int64) {
+// CountBytes implements sandbox.Handle.
+func (h *Handle) CountBytes(bytes int64) {
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()
 	h.e.bytes += bytes
 }
 
-// Done is closed when the sandbox has ended or fallen asleep.
+// Done implements sandbox.Handle.
 func (h *Handle) Done() <-chan struct{} { return h.live.Done() }
 
-// Close ends the use.
+// Close implements sandbox.Handle.
 func (h *Handle) Close() {
 	h.once.Do(func() {
 		h.m.mu.Lock()
@@ -83,21 +74,28 @@ func (h *Handle) Close() {
 	})
 }
 
-// Use returns p's sandbox to be used, and wakes it if it sleeps.
-func (m *Manager) Use(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*Handle, error) {
+// Use implements sandbox.Node.
+func (m *Manager) Use(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sandbox.Handle, error) {
 	e, err := m.find(p, session, nameOrID)
 	if err != nil {
 		return nil, err
 	}
-	return m.use(ctx, e, p)
+	return handle(m.use(ctx, e, p))
 }
 
-// Reach is Use for those who come without a key, such as a preview: they have
-// been given the sandbox's id by somebody who might.
-func (m *Manager) Reach(ctx context.Context, id runtime.ID) (*Handle, error) {
+// handle returns no nil of a type as an interface.
+func handle(h *Handle, err error) (sandbox.Handle, error) {
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// Reach implements sandbox.Node.
+func (m *Manager) Reach(ctx context.Context, id runtime.ID) (sandbox.Handle, error) {
 	m.mu.Lock()
 	e := m.byID[id]
-	nobody := e != nil && e.standing.nobody && e.sb.State == Running // else who wakes it finds out
+	nobody := e != nil && e.standing.nobody && e.sb.State == sandbox.Running // else who wakes it finds out
 	m.mu.Unlock()
 	switch {
 	case e == nil:
@@ -105,7 +103,7 @@ func (m *Manager) Reach(ctx context.Context, id runtime.ID) (*Handle, error) {
 	case nobody:
 		return nil, errNobody
 	}
-	return m.use(ctx, e, nil)
+	return handle(m.use(ctx, e, nil))
 }
 
 func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Handle, error) {
@@ -119,7 +117,7 @@ func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Hand
 	if p == nil || visible(p, sb) == nil {
 		h = m.open(e, p)
 	}
-	if h != nil && p != nil && !e.net.is(network(p, h.Sandbox, m.boundOf(e, p))) {
+	if h != nil && p != nil && !e.net.is(network(p, h.sb, m.boundOf(e, p))) {
 		h.Close()
 		h = nil
 	}
@@ -149,7 +147,7 @@ func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Hand
 func (m *Manager) open(e *entry, p *tenant.Principal) *Handle {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e.gone || e.held || m.closed || e.sb.State != Running || e.sb.Kept != nil || e.live == nil || ended(e.live) {
+	if e.gone || e.held || m.closed || e.sb.State != sandbox.Running || e.sb.Kept != nil || e.live == nil || ended(e.live) {
 		return nil
 	}
 	e.users++
@@ -158,7 +156,7 @@ func (m *Manager) open(e *entry, p *tenant.Principal) *Handle {
 	if p != nil {
 		e.usedBy(p)
 	}
-	return &Handle{Sandbox: e.sb, m: m, e: e, live: e.live, caller: p, stops: e.stops}
+	return &Handle{sb: e.sb, m: m, e: e, live: e.live, caller: p, stops: e.stops}
 }
 
 // ready is use for a sandbox that is being made or changed, sleeps, or is lost,
@@ -182,7 +180,7 @@ func (m *Manager) ready(ctx context.Context, e *entry, p *tenant.Principal) (*Ha
 		sb = e.sb
 		m.mu.Unlock()
 	}
-	if sb.State == Lost {
+	if sb.State == sandbox.Lost {
 		return nil, m.lostError(e)
 	}
 	if err := m.rouse(ctx, e, p); err != nil {
@@ -216,7 +214,7 @@ func (m *Manager) rouse(ctx context.Context, e *entry, p *tenant.Principal) erro
 		}
 	}
 	m.mu.Lock()
-	asleep := e.sb.State == Sleeping
+	asleep := e.sb.State == sandbox.Sleeping
 	m.mu.Unlock()
 	if !asleep {
 		return nil
@@ -261,7 +259,7 @@ func (m *Manager) lostError(e *entry) error {
 // unanswered is why an attendant could not be reached.
 func (m *Manager) unanswered(h *Handle, err error) error {
 	if ended(h.live) {
-		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q has just ended", h.Sandbox.Name))
+		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q has just ended", h.sb.Name))
 	}
-	return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q does not answer; nothing was run, retry after a moment, or destroy it", h.Sandbox.Name))
+	return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q does not answer; nothing was run, retry after a moment, or destroy it", h.sb.Name))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
@@ -83,7 +84,7 @@ func (m *Manager) boundOf(e *entry, p *tenant.Principal) []execution.BoundSecret
 // known well enough.
 func (m *Manager) meetMaker(ctx context.Context, e *entry, p *tenant.Principal) {
 	m.mu.Lock()
-	sb, known := e.sb, time.Since(e.standing.boundAt) < m.cfg.Believed
+	sb, known := e.sb, time.Since(e.standing.boundAt) < m.cfg.AuthTTL
 	m.mu.Unlock()
 	if p.Key.ID == sb.Key || known {
 		return
@@ -159,7 +160,7 @@ func (m *Manager) Check(ctx context.Context) {
 	m.mu.Lock()
 	var running []*entry
 	for _, e := range m.byID {
-		if e.live != nil && e.sb.State == Running {
+		if e.live != nil && e.sb.State == sandbox.Running {
 			running = append(running, e)
 		}
 	}
@@ -196,7 +197,7 @@ func (m *Manager) check(ctx context.Context, e *entry, p *tenant.Principal, fail
 		e.standing.nobody = true
 	}
 	m.mu.Unlock()
-	if live == nil || sb.State != Running {
+	if live == nil || sb.State != sandbox.Running {
 		return
 	}
 	if failed == nil {

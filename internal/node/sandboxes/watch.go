@@ -7,6 +7,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/node/disk"
 )
 
@@ -33,7 +34,7 @@ type watch struct {
 
 // watchFiles looks at a sandbox's files, unless that is under way. m.mu is held.
 func (m *Manager) watchFiles(ctx context.Context, e *entry) {
-	if e.looking || e.live == nil || e.sb.State != Running {
+	if e.looking || e.live == nil || e.sb.State != sandbox.Running {
 		return
 	}
 	e.looking = true
@@ -50,7 +51,7 @@ func (m *Manager) watchFiles(ctx context.Context, e *entry) {
 
 // look is why a sandbox's programs must end; nil if they need not. While the
 // server is short of disk none may grow.
-func (w *watch) look(ctx context.Context, live Live, sb *Sandbox, busy, short bool) error {
+func (w *watch) look(ctx context.Context, live Live, sb *sandbox.Sandbox, busy, short bool) error {
 	if w.live != live { // it was made, taken over or woken: its processor time begins anew
 		w.live, w.cpu, w.calm = live, 0, -1
 		w.files.Dir, w.files.Measure = live.Folder(), live.Measure
@@ -78,7 +79,7 @@ func (w *watch) look(ctx context.Context, live Live, sb *Sandbox, busy, short bo
 
 // bind says what bound the files have: the sandbox's own, and while the server is
 // short of disk no more than there was when that began.
-func (w *watch) bind(ctx context.Context, sb *Sandbox, short bool) error {
+func (w *watch) bind(ctx context.Context, sb *sandbox.Sandbox, short bool) error {
 	f, bound := &w.files, w.bound
 	switch {
 	case !short:
@@ -101,6 +102,6 @@ func (w *watch) bind(ctx context.Context, sb *Sandbox, short bool) error {
 }
 
 // memoryLimit says that a sandbox's programs were ended for their memory.
-func memoryLimit(sb *Sandbox) error {
+func memoryLimit(sb *sandbox.Sandbox) error {
 	return fault.Limit("memory", time.Time{}, "sandbox %q: memory limit of %s exceeded; its programs were ended", sb.Name, runtime.FormatBytes(sb.Limits.Memory))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -20,55 +19,8 @@ const (
 	openNew = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
 )
 
-// alone copies a file that is not part of a folder.
-func (m *carrying) alone(source int, at string, folder int, name string) (err error) {
-	out, err := unix.Openat(folder, name, openNew, 0o600)
-	if err != nil {
-		return fmt.Errorf("make %s: %w", name, err)
-	}
-	defer func() { err = errors.Join(err, unix.Close(out)) }()
-	if err := unix.Fchown(out, m.UID, m.GID); err != nil {
-		return err
-	}
-	if err := become(m.UID, m.GID); err != nil {
-		return err
-	}
-	in, st, err := openFile(source, at)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(in)
-	m.files++
-	if err := m.spend(entryBytes); err != nil {
-		return err
-	}
-	return m.failed("copy", at, m.content(in, out, &st))
-}
-
-// openFile opens what must be a file, below an open folder.
-func openFile(source int, at string) (fd int, st unix.Stat_t, err error) {
-	way, name := path.Split(strings.TrimRight(at, "/")) // as it is: what ".." means depends on links
-	folder, err := descend(source, way)
-	if err != nil {
-		return -1, st, err
-	}
-	defer unix.Close(folder)
-	if fd, err = unix.Openat(folder, name, openAny, 0); err != nil {
-		return -1, st, fmt.Errorf("open %s: %w", at, err)
-	}
-	err = unix.Fstat(fd, &st)
-	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
-		err = ErrUnfit
-	}
-	if err != nil {
-		unix.Close(fd)
-		return -1, st, fmt.Errorf("look at %s: %w", at, err)
-	}
-	return fd, st, nil
-}
-
 // file copies an open file, or its name if it was copied under another.
-func (m *carrying) file(in, to int, name string, st *unix.Stat_t) error {
+func (m *folderCopy) file(in, to int, name string, st *unix.Stat_t) error {
 	m.files++
 	if st.Nlink > 1 {
 		if had, ok := m.names[st.Ino]; ok {
@@ -90,7 +42,7 @@ func (m *carrying) file(in, to int, name string, st *unix.Stat_t) error {
 }
 
 // content copies what a file has, and then how it is.
-func (m *carrying) content(in, out int, st *unix.Stat_t) (err error) {
+func (m *folderCopy) content(in, out int, st *unix.Stat_t) (err error) {
 	m.bytes += st.Size
 	if st.Size <= int64(len(m.piece)) {
 		err = m.small(in, out, int(st.Size))
@@ -105,7 +57,7 @@ func (m *carrying) content(in, out int, st *unix.Stat_t) (err error) {
 
 // again makes another name of a copy. The way to it is gone anew, since it may not be
 // where it was made.
-func (m *carrying) again(had first, to int, name string) error {
+func (m *folderCopy) again(had first, to int, name string) error {
 	folder, err := descend(m.root, had.folder)
 	if err != nil {
 		return err
@@ -118,7 +70,7 @@ func (m *carrying) again(had first, to int, name string) error {
 }
 
 // small copies a file through memory.
-func (m *carrying) small(in, out, size int) error {
+func (m *folderCopy) small(in, out, size int) error {
 	if size == 0 {
 		return nil
 	}
@@ -153,7 +105,7 @@ func writeOut(out int, b []byte) error {
 }
 
 // large copies what a file has besides holes.
-func (m *carrying) large(in, out int, size int64) error {
+func (m *folderCopy) large(in, out int, size int64) error {
 	for at := int64(0); at < size; {
 		data, err := unix.Seek(in, at, unix.SEEK_DATA)
 		if errors.Is(err, unix.ENXIO) { // a hole to the end, or there is less than there was
@@ -183,7 +135,7 @@ func (m *carrying) large(in, out int, size int64) error {
 }
 
 // stretch copies a part of a file without holes.
-func (m *carrying) stretch(in, out int, at, end int64) error {
+func (m *folderCopy) stretch(in, out int, at, end int64) error {
 	for at < end {
 		if err := context.Cause(m.ctx); err != nil {
 			return err
@@ -211,7 +163,7 @@ func (m *carrying) stretch(in, out int, at, end int64) error {
 }
 
 // through copies as much of a part as memory takes.
-func (m *carrying) through(in, out int, at, end int64) (int, error) {
+func (m *folderCopy) through(in, out int, at, end int64) (int, error) {
 	n, err := unix.Pread(in, m.piece[:min(end-at, int64(len(m.piece)))], at)
 	if err != nil || n == 0 {
 		return 0, err

@@ -10,22 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Place is a folder or file of a sandbox: Path, of clean names, below the folder Root of this
+// Place is a folder of a sandbox: Path, of clean names, below the folder Root of this
 // machine. No name on the way may be a link.
 type Place struct{ Root, Path string }
 
-// Carrier reads files of sandboxes that run, and copies them between these. Programs
-// may change what it reads meanwhile, and a kernel that one has taken over also what
-// it writes, with the worst intent: everything is done with the rights of a user whose
-// files these are, by descriptors of folders, and no link is followed.
-type Carrier struct {
+// FolderCopier copies folders between sandboxes that run. Programs may change what it
+// reads meanwhile, and a kernel that one has taken over also what it writes, with the
+// worst intent: everything is done with the rights of the user whose files these are, by
+// descriptors of folders, and no link is followed.
+type FolderCopier struct {
 	UID, GID int // of this machine, never 0
 	// More returns up to which sum of bytes room may be taken before it is asked again,
 	// when so many are to be. Its error ends the copying.
 	More func(spent int64) (most int64, err error)
 }
 
-// ErrUnfit says that a folder has something that Carrier leaves to others, such as
+// ErrUnfit says that a folder has something that FolderCopier leaves to others, such as
 // folders that are too deep in each other.
 var ErrUnfit = errors.New("not to be copied by the host")
 
@@ -35,24 +35,10 @@ const (
 	carryPiece = 8 << 20 // bytes of a file that are copied at once
 )
 
-// Carry copies a folder with all below it to a new name in another, with modes,
+// Copy copies a folder with all below it to a new name in another, with modes,
 // times, links and holes, and returns how many entries there were and the bytes of
 // their files. What there is of a copy that failed is left to the caller.
-func (c Carrier) Carry(ctx context.Context, from, to Place, name string) (files, bytes int64, err error) {
-	return c.carry(ctx, from, to, name, (*carrying).tree)
-}
-
-// CarryFile does as Carry with one file.
-func (c Carrier) CarryFile(ctx context.Context, from, to Place, name string) (bytes int64, err error) {
-	_, bytes, err = c.carry(ctx, from, to, name, (*carrying).alone)
-	return bytes, err
-}
-
-// way copies what is at a path below one open folder to a name in another, and
-// becomes the user once that is made.
-type way func(m *carrying, source int, path string, folder int, name string) error
-
-func (c Carrier) carry(ctx context.Context, from, to Place, name string, by way) (files, bytes int64, err error) {
+func (c FolderCopier) Copy(ctx context.Context, from, to Place, name string) (files, bytes int64, err error) {
 	if c.UID == 0 || c.GID == 0 {
 		return 0, 0, fmt.Errorf("copy %s as root", from.Path)
 	}
@@ -60,8 +46,8 @@ func (c Carrier) carry(ctx context.Context, from, to Place, name string, by way)
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // for good: the thread ends with its changed rights
-		m := carrying{Carrier: c, ctx: ctx, piece: make([]byte, 128<<10), names: map[uint64]first{}}
-		err = m.between(from, to, name, by)
+		m := folderCopy{FolderCopier: c, ctx: ctx, piece: make([]byte, 128<<10), names: map[uint64]first{}}
+		err = m.between(from, to, name)
 		files, bytes = m.files, m.bytes
 	}()
 	<-done
@@ -85,7 +71,7 @@ func become(uid, gid int) error {
 }
 
 // spend takes room. Whoever is asked for it has rights of their own.
-func (m *carrying) spend(bytes int64) error {
+func (m *folderCopy) spend(bytes int64) error {
 	if m.spent += bytes; m.spent <= m.most {
 		return nil
 	}

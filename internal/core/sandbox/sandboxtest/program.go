@@ -1,4 +1,4 @@
-package sandboxestest
+package sandboxtest
 
 // Program is a command that starts what a sleep has to bring back, and waits until
 // it has begun: memory, an open file, one without a name, a timer, and a server that

@@ -1,4 +1,4 @@
-// Package contexts runs pieces of code in interpreters that stay: a code
+// Package codecontext runs pieces of code in interpreters that stay: a code
 // context is a process of a named sandbox in which what one piece defined is there
 // for the next, and which shows values as notebooks do.
 //
@@ -11,7 +11,7 @@
 //
 // Contexts are found by the ids of their processes, which the sandbox's attendant
 // keeps: nothing of them is lost when the server restarts.
-package contexts
+package codecontext
 
 import (
 	"regexp"
@@ -21,7 +21,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/guest/client"
+	"github.com/atoll-run/atoll/internal/core/process"
 )
 
 // ID names a context within its sandbox: its language, and what tells it from
@@ -32,9 +32,9 @@ type ID string
 var idPattern = regexp.MustCompile(`^(python|node|bash)(-[0-9a-f]{8})?$`)
 
 // prefix begins the ids of the processes that are contexts.
-const prefix = "context-"
+const ProcessPrefix = "context-"
 
-func (id ID) process() client.ProcessID { return prefix + client.ProcessID(id) }
+func (id ID) Process() process.ID { return ProcessPrefix + process.ID(id) }
 
 // Language is what a context runs.
 func (id ID) Language() execution.Language {
@@ -42,17 +42,17 @@ func (id ID) Language() execution.Language {
 }
 
 // lazy reports whether a context comes into being with its first run.
-func (id ID) lazy() bool { return string(id) == string(id.Language()) }
+func (id ID) Implicit() bool { return string(id) == string(id.Language()) }
 
 // ParseID reads an id from a caller.
 func ParseID(text string) (ID, error) {
 	if !idPattern.MatchString(text) {
-		return "", unknown(text)
+		return "", Unknown(text)
 	}
 	return ID(text), nil
 }
 
-func unknown(id string) error {
+func Unknown(id string) error {
 	return fault.New(fault.NotFound, "there is no context %.60q in this sandbox", id)
 }
 
@@ -64,8 +64,8 @@ type Context struct {
 	ID      ID
 	Dir     string // where it was started
 	Started time.Time
-	Running bool         // a piece of code is running
-	Exit    *client.Exit // nil while it lives
+	Running bool          // a piece of code is running
+	Exit    *process.Exit // nil while it lives
 }
 
 // Request is a piece of code that is to be run.
@@ -92,10 +92,10 @@ const (
 // Result is what came of a piece of code, without its output.
 type Result struct {
 	Status                           Status
-	Error                            *Error       // as the interpreter tells it; nil for none
-	ExitCode                         *int         // of Bash
-	Exit                             *client.Exit // of the interpreter, if it ended during the run
-	StdoutBytes, StderrBytes         int64        // written, before redaction
+	Error                            *Error        // as the interpreter tells it; nil for none
+	ExitCode                         *int          // of Bash
+	Exit                             *process.Exit // of the interpreter, if it ended during the run
+	StdoutBytes, StderrBytes         int64         // written, before redaction
 	StdoutTruncated, StderrTruncated bool
 	DisplaysTruncated                bool // some were left away, as too much
 	Took                             time.Duration
@@ -118,9 +118,9 @@ type Display struct {
 // Event is something that a piece of code brought forth, in order. The first one,
 // which is empty, says that it is about to run.
 type Event struct {
-	Stream  client.Stream // of Text
-	Text    []byte        // valid until the sink returns
-	Display *Display      // instead of Text
+	Stream  process.Stream // of Text
+	Text    []byte         // valid until the sink returns
+	Display *Display       // instead of Text
 }
 
 // Sink takes the events of a run. After an error it is not called again, and the

@@ -19,7 +19,7 @@ const someone = 525_288 // whose files are carried
 
 // carriage is a folder "from" with what a script makes, all of it someone's, and a folder
 // "to" that is closed to them.
-func carriage(t *testing.T, script string) (dir string, c Carrier) {
+func carriage(t *testing.T, script string) (dir string, c FolderCopier) {
 	t.Helper()
 	dir = t.TempDir()
 	cmd := exec.Command("sh", "-ec", "mkdir from to; chmod 700 to; cd from; "+script+"\nchown -hR 525288:525288 .")
@@ -27,7 +27,7 @@ func carriage(t *testing.T, script string) (dir string, c Carrier) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	return dir, Carrier{UID: someone, GID: someone, More: func(spent int64) (int64, error) { return spent + 1000, nil }}
+	return dir, FolderCopier{UID: someone, GID: someone, More: func(spent int64) (int64, error) { return spent + 1000, nil }}
 }
 
 // listing is what there is in a folder, a line each.
@@ -49,7 +49,7 @@ func TestCarry(t *testing.T) {
 x' tree/empty; cd tree; printf data >a/b/file; ln a/b/file a/again; ln a/b/file last; ln -s ../../../../etc/passwd a/link; ln -s nowhere broken; mkfifo -m 600 pipe; : >void
 head -c 300000 /dev/urandom >large; truncate -s 40M holes; printf end >>holes; dd if=/dev/urandom of=holes bs=4096 count=1 seek=1000 conv=notrunc 2>/dev/null
 touch "$(printf 'odd\377\n')"; chmod 4751 a/b/file; chmod 1777 a; chmod 0551 a/b; touch -d '2001-02-03 04:05:06.789' a/b/file a a/b .; touch -h -d 2002-03-04 broken`)
-	files, bytes, err := c.Carry(t.Context(), Place{dir, "from//tree"}, Place{filepath.Join(dir, "to"), ""}, "copy")
+	files, bytes, err := c.Copy(t.Context(), Place{dir, "from//tree"}, Place{filepath.Join(dir, "to"), ""}, "copy")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ echo secret >closed/in/f; chmod 0 closed/in/f; mkdir -p "deep/$(printf 'd/%.0s' 
 	root := c
 	root.UID = 0
 	for name, try := range map[string]struct {
-		c        Carrier
+		c        FolderCopier
 		ctx      context.Context
 		from, to Place
 		want     error
@@ -125,66 +125,21 @@ echo secret >closed/in/f; chmod 0 closed/in/f; mkdir -p "deep/$(printf 'd/%.0s' 
 		if err := os.RemoveAll(filepath.Join(to, "copy")); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := try.c.Carry(try.ctx, try.from, try.to, "copy"); !errors.Is(err, try.want) {
+		if _, _, err := try.c.Copy(try.ctx, try.from, try.to, "copy"); !errors.Is(err, try.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, _, err := root.Carry(t.Context(), Place{from, "tree"}, Place{to, ""}, "copy"); err == nil {
+	if _, _, err := root.Copy(t.Context(), Place{from, "tree"}, Place{to, ""}, "copy"); err == nil {
 		t.Error("root carries")
 	}
 	if err := os.RemoveAll(filepath.Join(to, "copy")); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := c.Carry(t.Context(), Place{from, "tree"}, Place{to, ""}, "copy"); err != nil {
+	if _, _, err := c.Copy(t.Context(), Place{from, "tree"}, Place{to, ""}, "copy"); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := c.Carry(t.Context(), Place{from, "tree"}, Place{to, ""}, "copy"); !errors.Is(err, fs.ErrExist) {
+	if _, _, err := c.Copy(t.Context(), Place{from, "tree"}, Place{to, ""}, "copy"); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("onto what is there: %v", err)
-	}
-}
-
-func TestCarryFile(t *testing.T) {
-	dir, c := carriage(t, `mkdir in shut; head -c 20000000 /dev/urandom >in/large; ln in/large in/again; truncate -s 30M in/large; chmod 751 in/large; touch -d 2001-02-03 in/large
-ln -s in way; ln -s large in/link; mkfifo in/pipe; echo x >shut/f; chmod 0 shut; : >in/void`)
-	to := filepath.Join(dir, "to")
-	place := func(path string) Place { return Place{filepath.Join(dir, "from"), path} }
-	bytes, err := c.CarryFile(t.Context(), place("in//large/"), Place{to, ""}, "copy")
-	if err != nil || bytes != 30<<20 {
-		t.Fatalf("%d bytes, %v", bytes, err)
-	}
-	out, err := exec.Command("sh", "-ec", `cd "$1"; cmp from/in/large to/copy; stat -c '%a %u %g %h %y' to/copy; test $(stat -c %b to/copy) -lt 40000`, "sh", dir).CombinedOutput()
-	if want := "751 525288 525288 1 2001-02-03 00:00:00"; err != nil || !strings.HasPrefix(string(out), want) {
-		t.Errorf("it is %s, not %s: %v", out, want, err)
-	}
-	if _, err := c.CarryFile(t.Context(), place("in/large"), Place{to, ""}, "copy"); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("onto what is there: %v", err)
-	}
-	for name, try := range map[string]struct {
-		path string
-		want error
-	}{
-		"a link": {"in/link", unix.ELOOP}, "a link on the way": {"way/large", unix.ENOTDIR}, "a pipe": {"in/pipe", ErrUnfit}, "a folder": {"in", ErrUnfit},
-		"nothing": {"in/none", fs.ErrNotExist}, "what is closed to them": {"shut/f", fs.ErrPermission}, "the way up": {"../to/copy", unix.EXDEV},
-	} {
-		if err := os.RemoveAll(filepath.Join(to, "copy")); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.CarryFile(t.Context(), place(try.path), Place{to, ""}, "copy"); !errors.Is(err, try.want) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	full := errors.New("full")
-	c.More = func(spent int64) (int64, error) {
-		if spent > 10<<20 {
-			return 0, full
-		}
-		return spent, nil
-	}
-	if err := os.RemoveAll(filepath.Join(to, "copy")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.CarryFile(t.Context(), place("in/large"), Place{to, ""}, "copy"); !errors.Is(err, full) {
-		t.Errorf("more than there may be: %v", err)
 	}
 }
 
@@ -214,7 +169,7 @@ func TestCarryIsNotLedAway(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(to, "copy")); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := c.Carry(t.Context(), Place{from, "tree"}, Place{to, ""}, "copy"); err != nil && !errors.Is(err, ErrUnfit) {
+		if _, _, err := c.Copy(t.Context(), Place{from, "tree"}, Place{to, ""}, "copy"); err != nil && !errors.Is(err, ErrUnfit) {
 			t.Fatal(err)
 		}
 		_ = filepath.WalkDir(filepath.Join(to, "copy"), func(path string, e fs.DirEntry, err error) error {

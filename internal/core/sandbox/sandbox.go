@@ -1,4 +1,4 @@
-// Package sandboxes is the life of named sandboxes: long-lived ones that a caller
+// Package sandbox is the life of named sandboxes: long-lived ones that a caller
 // makes under a name of a session, uses again and again, and that end when they
 // are told to, when their time is over, or never.
 //
@@ -7,7 +7,7 @@
 // earlier process left. How a sandbox is made is an Engine's business, where it is
 // recorded a Store's, and what is done inside one its attendant's, which a Handle
 // leads to.
-package sandboxes
+package sandbox
 
 import (
 	"maps"
@@ -93,12 +93,12 @@ func (s *Sandbox) Status() State {
 }
 
 // resident reports whether s has memory of its machine.
-func (s *Sandbox) resident() bool {
+func (s *Sandbox) Resident() bool {
 	return s.State == Creating || s.State == Running || s.State == Sleeping && s.Sleep == Frozen
 }
 
 // move changes the state, if that is a move of its life.
-func (s *Sandbox) move(to State, detail string) error {
+func (s *Sandbox) Move(to State, detail string) error {
 	if !slices.Contains(moves[s.State], to) {
 		return fault.New(fault.Conflict, "the sandbox %q is %s, so it cannot become %s", s.Name, s.State, to)
 	}
@@ -107,8 +107,8 @@ func (s *Sandbox) move(to State, detail string) error {
 }
 
 // sleep is move for one that falls asleep, or deeper.
-func (s *Sandbox) sleep(how Sleep, detail string) error {
-	if err := s.move(Sleeping, detail); err != nil {
+func (s *Sandbox) FallAsleep(how Sleep, detail string) error {
+	if err := s.Move(Sleeping, detail); err != nil {
 		return err
 	}
 	if s.Sleep = how; how != Stored {
@@ -118,7 +118,7 @@ func (s *Sandbox) sleep(how Sleep, detail string) error {
 }
 
 // clone returns a copy whose maps are its own.
-func (s *Sandbox) clone() *Sandbox {
+func (s *Sandbox) Clone() *Sandbox {
 	c := *s
 	c.Env, c.Mounts = maps.Clone(s.Env), slices.Clone(s.Mounts)
 	if s.Kept != nil {

@@ -1,4 +1,4 @@
-package sandboxes
+package sandbox
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
-// Room is what of a tenant's plan a sandbox must fit in; 0 is no bound.
-type Room struct {
+// Quota is what a tenant's plan allows its sandboxes; 0 is no limit.
+type Quota struct {
 	Sandboxes int     // at the same time, sleeping ones too
 	Memory    int64   // bytes of those that are resident, together
 	Credits   float64 // budget of a calendar month
@@ -22,27 +22,34 @@ type Room struct {
 type Store interface {
 	// Create records a sandbox, unless there is one of its tenant, environment,
 	// session and name that is not destroyed: that one is returned and nothing
-	// recorded. Without room for it the error is an Exhausted fault. CreatedAt,
+	// recorded. Beyond the quota the error is an Exhausted fault. CreatedAt,
 	// UsedAt and MeteredAt are set by the store's clock.
-	Create(ctx context.Context, s *Sandbox, room Room) (there *Sandbox, err error)
+	Create(ctx context.Context, s *Sandbox, quota Quota) (there *Sandbox, err error)
 	// Save records State, Sleep, Kept, Detail, Permissions, Mounts, SleepAfter, UsedAt
 	// and ExpiresAt of a sandbox that is not destroyed.
 	Save(ctx context.Context, s *Sandbox) error
-	// Ended records Endings of a sandbox that is not destroyed.
-	Ended(ctx context.Context, id runtime.ID, endings []Ending) error
-	// Wake is Save for a sandbox that becomes resident: it must fit in room, too.
-	Wake(ctx context.Context, s *Sandbox, room Room) error
-	// Afford is an Exhausted fault if a tenant's budget of the month is used up.
-	Afford(ctx context.Context, tenantID tenant.ID) error
-	// Forget removes the record of a sandbox that never was one.
-	Forget(ctx context.Context, id runtime.ID) error
+	// SaveEndings records Endings of a sandbox that is not destroyed.
+	SaveEndings(ctx context.Context, id runtime.ID, endings []Ending) error
+	// Wake is Save for a sandbox that becomes resident: it must fit the quota, too.
+	Wake(ctx context.Context, s *Sandbox, quota Quota) error
+	// CheckBudget is an Exhausted fault if a tenant's budget of the month is used up.
+	CheckBudget(ctx context.Context, tenantID tenant.ID) error
+	// Delete removes the record of a sandbox that never was one.
+	Delete(ctx context.Context, id runtime.ID) error
 
 	// Get finds one of a tenant, destroyed ones too.
 	Get(ctx context.Context, tenantID tenant.ID, id runtime.ID) (*Sandbox, error)
-	// Held lists the sandboxes of an executor that are not destroyed, oldest first.
-	Held(ctx context.Context, executor string) ([]*Sandbox, error)
-	// Bereft lists those of them whose environment was deleted.
-	Bereft(ctx context.Context, executor string) ([]runtime.ID, error)
+	// Find finds the sandbox of an environment, session and name that is not destroyed.
+	Find(ctx context.Context, tenantID tenant.ID, environment, session, name string) (*Sandbox, error)
+	// Locate says which executor has a sandbox that is not destroyed.
+	Locate(ctx context.Context, id runtime.ID) (executor string, err error)
+	// ListElsewhere lists the sandboxes of an environment that are not destroyed and that
+	// other executors have, of a session or of all if that is "", by session and name.
+	ListElsewhere(ctx context.Context, tenantID tenant.ID, environment, session, executor string) ([]*Sandbox, error)
+	// ListByExecutor lists the sandboxes of an executor that are not destroyed, oldest first.
+	ListByExecutor(ctx context.Context, executor string) ([]*Sandbox, error)
+	// ListWithoutEnvironment lists those of them whose environment was deleted.
+	ListWithoutEnvironment(ctx context.Context, executor string) ([]runtime.ID, error)
 	// Purge deletes records of sandboxes destroyed longer than keep ago, at most
 	// most of them, and returns how many went.
 	Purge(ctx context.Context, keep time.Duration, most int) (int, error)

@@ -1,15 +1,12 @@
-package sandboxes
+package sandbox
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
 // Call is something that was done with a sandbox, as the trail tells of it.
@@ -41,31 +38,6 @@ func (c *Call) Tell(name, value string) {
 	}
 	c.Metadata[name] = value
 }
-
-// Record leaves the audit row of a call, and charges for it. Every call that
-// keeps to the documented rules leaves one, also when it is refused; an answer
-// whose row could not be written must not be given.
-func (m *Manager) Record(ctx context.Context, p *tenant.Principal, c Call) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
-	defer cancel()
-	row := audit.Row{
-		TraceID: c.TraceID, Tenant: p.Tenant.ID, Key: p.Key.ID, Environment: p.Environment.ID,
-		Source: c.Source, Agent: c.Agent, SessionID: c.Session, CodeSHA256: sha256.Sum256(c.Command),
-		ExitStatus: c.Status, ExitCode: c.ExitCode, FailureReason: c.Reason, DurationMS: time.Since(c.Began).Milliseconds(),
-		StdoutBytes: c.StdoutBytes, StderrBytes: c.StderrBytes, StdoutTruncated: c.StdoutTruncated, StderrTruncated: c.StderrTruncated,
-		OutboundHosts: c.Hosts, Mounts: c.Mounts, Metadata: c.Metadata, Retention: time.Duration(p.Tenant.AuditDays) * 24 * time.Hour,
-	}
-	entry := usage.Entry{
-		TraceID: c.TraceID, Tenant: p.Tenant.ID, Key: p.Key.ID, Source: c.Source, At: time.Now().UTC(),
-	}
-	entry.Credits = m.cfg.Prices.Credits(entry)
-	if err := m.cfg.Store.Record(ctx, row, entry); err != nil {
-		return fault.Wrap(fault.Unavailable, err, "the call could not be recorded; it may have been done")
-	}
-	return nil
-}
-
-const recordTime = 10 * time.Second
 
 // Ended notes how a call ended, and reports whether it leaves a row: one that
 // broke a documented rule leaves none, unless a sandbox had begun with it. What

@@ -1,6 +1,6 @@
-// Package sandboxestest is the suite that every named.Store passes, and what tests of
+// Package sandboxtest is the suite that every named.Store passes, and what tests of
 // sleep have sandboxes run.
-package sandboxestest
+package sandboxtest
 
 import (
 	"errors"
@@ -12,15 +12,15 @@ import (
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/usage"
-	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 // Opened is an empty store, with the stores that it writes to as well.
 type Opened struct {
-	Store     sandboxes.Store
-	Snapshots sandboxes.SnapshotStore
+	Store     sandbox.Store
+	Snapshots sandbox.SnapshotStore
 	Audit     audit.Store
 	Usage     usage.Store
 	// Delete deletes an environment of a tenant.
@@ -47,6 +47,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 		{"no more memory than the plan allows", testMemory},
 		{"no more than the budget", testBudget},
 		{"a budget is asked for by itself", testAfford},
+		{"a sandbox is found whichever machine has it", testElsewhere},
 		{"what is another tenant's does not exist", testOthers},
 		{"only what never was one is forgotten", testForget},
 		{"time is charged once", testMeter},
@@ -79,10 +80,10 @@ func wantKind(t *testing.T, what string, err error, kind fault.Kind, dimension s
 	}
 }
 
-func draft(change func(*sandboxes.Sandbox)) *sandboxes.Sandbox {
-	sb := &sandboxes.Sandbox{
+func draft(change func(*sandbox.Sandbox)) *sandbox.Sandbox {
+	sb := &sandbox.Sandbox{
 		ID: runtime.NewID(), Tenant: "ten_1", Environment: "env_1", Session: "s", Name: "default", Key: "key_1", Executor: "exe_1",
-		Image: "default", Limits: runtime.DefaultLimits(), State: sandboxes.Creating, SleepAfter: time.Minute,
+		Image: "default", Limits: runtime.DefaultLimits(), State: sandbox.Creating, SleepAfter: time.Minute,
 	}
 	if change != nil {
 		change(sb)
@@ -90,10 +91,10 @@ func draft(change func(*sandboxes.Sandbox)) *sandboxes.Sandbox {
 	return sb
 }
 
-func create(t *testing.T, o Opened, change func(*sandboxes.Sandbox)) *sandboxes.Sandbox {
+func create(t *testing.T, o Opened, change func(*sandbox.Sandbox)) *sandbox.Sandbox {
 	t.Helper()
 	sb := draft(change)
-	there, err := o.Store.Create(t.Context(), sb, sandboxes.Room{})
+	there, err := o.Store.Create(t.Context(), sb, sandbox.Quota{})
 	must(t, err)
 	if there != nil {
 		t.Fatalf("there is one of this name: %s", there.ID)
@@ -102,16 +103,16 @@ func create(t *testing.T, o Opened, change func(*sandboxes.Sandbox)) *sandboxes.
 }
 
 // run has a sandbox run.
-func run(t *testing.T, o Opened, sb *sandboxes.Sandbox) *sandboxes.Sandbox {
+func run(t *testing.T, o Opened, sb *sandbox.Sandbox) *sandbox.Sandbox {
 	t.Helper()
-	sb.State = sandboxes.Running
+	sb.State = sandbox.Running
 	must(t, o.Store.Save(t.Context(), sb))
 	return sb
 }
 
 func testRecord(t *testing.T, o Opened) {
 	expires := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
-	sb := create(t, o, func(sb *sandboxes.Sandbox) {
+	sb := create(t, o, func(sb *sandbox.Sandbox) {
 		sb.Session, sb.Asked, sb.Disk, sb.Connected, sb.ExpiresAt, sb.SleepAfter = "of \"mine\" é", "node:22", 7<<30, true, &expires, -1*time.Microsecond
 		sb.Permissions.Network = runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedHosts: []string{"*.example.com"}}
 		sb.Env = map[string]string{"A": "secret enough", "B": ""}
@@ -121,7 +122,7 @@ func testRecord(t *testing.T, o Opened) {
 		t.Errorf("times of a new sandbox: %+v", sb)
 	}
 	same(t, o, sb)
-	sb.State, sb.Sleep, sb.Detail, sb.SleepAfter = sandboxes.Sleeping, sandboxes.OnDisk, "because", time.Hour
+	sb.State, sb.Sleep, sb.Detail, sb.SleepAfter = sandbox.Sleeping, sandbox.OnDisk, "because", time.Hour
 	sb.UsedAt, sb.ExpiresAt = sb.UsedAt.Add(time.Minute), nil
 	sb.Permissions.Network, sb.Mounts = runtime.NetworkPolicy{}, sb.Mounts[1:]
 	must(t, o.Store.Save(t.Context(), sb))
@@ -132,28 +133,28 @@ func testEndings(t *testing.T, o Opened) {
 	sb := run(t, o, create(t, o, nil))
 	at := time.UnixMicro(1_700_000_000_000_000).UTC()
 	for range 2 {
-		sb.Endings = append(sb.Endings, sandboxes.Ending{From: at, Until: at.Add(time.Second), Reason: "full \"of\" é", Dimension: "sandbox_disk"}, sandboxes.Ending{From: at.Add(time.Minute), Until: at.Add(time.Hour), Reason: "short"})
-		must(t, o.Store.Ended(t.Context(), sb.ID, sb.Endings))
+		sb.Endings = append(sb.Endings, sandbox.Ending{From: at, Until: at.Add(time.Second), Reason: "full \"of\" é", Dimension: "sandbox_disk"}, sandbox.Ending{From: at.Add(time.Minute), Until: at.Add(time.Hour), Reason: "short"})
+		must(t, o.Store.SaveEndings(t.Context(), sb.ID, sb.Endings))
 		same(t, o, sb)
 	}
 	gone := *sb
 	gone.Endings = nil
 	must(t, o.Store.Save(t.Context(), &gone)) // which is not what it records
 	same(t, o, sb)
-	gone.State = sandboxes.Destroyed
+	gone.State = sandbox.Destroyed
 	must(t, o.Store.Save(t.Context(), &gone))
-	wantKind(t, "one that is destroyed", o.Store.Ended(t.Context(), sb.ID, nil), fault.NotFound, "")
+	wantKind(t, "one that is destroyed", o.Store.SaveEndings(t.Context(), sb.ID, nil), fault.NotFound, "")
 }
 
 // same looks for a sandbox in both ways.
-func same(t *testing.T, o Opened, want *sandboxes.Sandbox) {
+func same(t *testing.T, o Opened, want *sandbox.Sandbox) {
 	t.Helper()
 	got, err := o.Store.Get(t.Context(), want.Tenant, want.ID)
 	must(t, err)
 	if a, b := fmt.Sprintf("%+v", deref(got)), fmt.Sprintf("%+v", deref(want)); a != b {
 		t.Errorf("got  %s\nwant %s", a, b)
 	}
-	held, err := o.Store.Held(t.Context(), want.Executor)
+	held, err := o.Store.ListByExecutor(t.Context(), want.Executor)
 	must(t, err)
 	if len(held) != 1 || fmt.Sprintf("%+v", deref(held[0])) != fmt.Sprintf("%+v", deref(want)) {
 		t.Errorf("held: %+v", held)
@@ -161,12 +162,12 @@ func same(t *testing.T, o Opened, want *sandboxes.Sandbox) {
 }
 
 // deref shows what a sandbox points at.
-func deref(sb *sandboxes.Sandbox) any {
+func deref(sb *sandbox.Sandbox) any {
 	c, expires := *sb, ""
 	if sb.ExpiresAt != nil {
 		expires = sb.ExpiresAt.String()
 	}
-	var kept sandboxes.Kept
+	var kept sandbox.Kept
 	if sb.Kept != nil {
 		kept = *sb.Kept
 	}
@@ -176,18 +177,57 @@ func deref(sb *sandboxes.Sandbox) any {
 
 func testName(t *testing.T, o Opened) {
 	first := create(t, o, nil)
-	there, err := o.Store.Create(t.Context(), draft(nil), sandboxes.Room{Sandboxes: 1})
+	there, err := o.Store.Create(t.Context(), draft(nil), sandbox.Quota{Sandboxes: 1})
 	must(t, err)
 	if there == nil || there.ID != first.ID {
 		t.Errorf("a second sandbox of one name: %+v", there)
 	}
-	for _, other := range []func(*sandboxes.Sandbox){
-		func(sb *sandboxes.Sandbox) { sb.Tenant = "ten_2" },
-		func(sb *sandboxes.Sandbox) { sb.Environment = "env_2" },
-		func(sb *sandboxes.Sandbox) { sb.Session = "S" },
-		func(sb *sandboxes.Sandbox) { sb.Name = "Default" },
+	for _, other := range []func(*sandbox.Sandbox){
+		func(sb *sandbox.Sandbox) { sb.Tenant = "ten_2" },
+		func(sb *sandbox.Sandbox) { sb.Environment = "env_2" },
+		func(sb *sandbox.Sandbox) { sb.Session = "S" },
+		func(sb *sandbox.Sandbox) { sb.Name = "Default" },
 	} {
 		create(t, o, other)
+	}
+}
+
+func testElsewhere(t *testing.T, o Opened) {
+	here := create(t, o, nil)
+	there := create(t, o, func(sb *sandbox.Sandbox) { sb.Name, sb.Executor = "there", "exe_2" })
+	create(t, o, func(sb *sandbox.Sandbox) { sb.Name, sb.Session, sb.Executor = "far", "z", "exe_2" })
+	gone := create(t, o, func(sb *sandbox.Sandbox) { sb.Name, sb.Executor = "gone", "exe_2" })
+	gone.State = sandbox.Destroyed
+	must(t, o.Store.Save(t.Context(), gone))
+	create(t, o, func(sb *sandbox.Sandbox) { sb.Tenant, sb.Executor = "ten_2", "exe_2" })
+	create(t, o, func(sb *sandbox.Sandbox) { sb.Environment, sb.Executor = "env_2", "exe_2" })
+
+	found, err := o.Store.Find(t.Context(), "ten_1", "env_1", "s", "there")
+	must(t, err)
+	if found.ID != there.ID || found.Executor != "exe_2" {
+		t.Errorf("found %s of %s", found.ID, found.Executor)
+	}
+	for _, missing := range [][4]string{{"ten_1", "env_1", "s", "gone"}, {"ten_1", "env_1", "x", "there"}, {"ten_1", "env_3", "s", "there"}, {"ten_3", "env_1", "s", "there"}} {
+		_, err := o.Store.Find(t.Context(), missing[0], missing[1], missing[2], missing[3])
+		wantKind(t, "find "+missing[3], err, fault.NotFound, "")
+	}
+	for _, want := range []*sandbox.Sandbox{here, there} {
+		if executor, err := o.Store.Locate(t.Context(), want.ID); err != nil || executor != want.Executor {
+			t.Errorf("%s is at %q, %v", want.Name, executor, err)
+		}
+	}
+	_, err = o.Store.Locate(t.Context(), gone.ID)
+	wantKind(t, "locate a destroyed one", err, fault.NotFound, "")
+	for session, want := range map[string]string{"": "there far ", "s": "there ", "x": ""} {
+		all, err := o.Store.ListElsewhere(t.Context(), "ten_1", "env_1", session, "exe_1")
+		must(t, err)
+		var names string
+		for _, sb := range all {
+			names += sb.Name + " "
+		}
+		if names != want {
+			t.Errorf("of session %q there are %q, not %q", session, names, want)
+		}
 	}
 }
 
@@ -197,7 +237,7 @@ func testNameRace(t *testing.T, o Opened) {
 	for range 8 {
 		g.Go(func() {
 			sb := draft(nil)
-			there, err := o.Store.Create(t.Context(), sb, sandboxes.Room{Sandboxes: 5})
+			there, err := o.Store.Create(t.Context(), sb, sandbox.Quota{Sandboxes: 5})
 			switch {
 			case err != nil:
 				t.Error(err)
@@ -223,17 +263,17 @@ func testNameRace(t *testing.T, o Opened) {
 
 func testDestroyed(t *testing.T, o Opened) {
 	sb := run(t, o, create(t, o, nil))
-	sb.State, sb.Detail = sandboxes.Destroyed, "its time was over"
+	sb.State, sb.Detail = sandbox.Destroyed, "its time was over"
 	must(t, o.Store.Save(t.Context(), sb))
 	got, err := o.Store.Get(t.Context(), sb.Tenant, sb.ID)
 	must(t, err)
-	if got.State != sandboxes.Destroyed || got.Detail != sb.Detail {
+	if got.State != sandbox.Destroyed || got.Detail != sb.Detail {
 		t.Errorf("recorded as %s, %q", got.State, got.Detail)
 	}
-	sb.State = sandboxes.Running
+	sb.State = sandbox.Running
 	wantKind(t, "a destroyed one runs again", o.Store.Save(t.Context(), sb), fault.NotFound, "")
 	create(t, o, nil)
-	held, err := o.Store.Held(t.Context(), "exe_1")
+	held, err := o.Store.ListByExecutor(t.Context(), "exe_1")
 	must(t, err)
 	if len(held) != 1 || held[0].ID == sb.ID {
 		t.Errorf("held: %+v", held)
@@ -241,20 +281,20 @@ func testDestroyed(t *testing.T, o Opened) {
 }
 
 func testRoom(t *testing.T, o Opened) {
-	room := sandboxes.Room{Sandboxes: 2}
-	sleeping := create(t, o, func(sb *sandboxes.Sandbox) { sb.Name = "a" })
-	sleeping.State, sleeping.Sleep = sandboxes.Sleeping, sandboxes.Stored
+	room := sandbox.Quota{Sandboxes: 2}
+	sleeping := create(t, o, func(sb *sandbox.Sandbox) { sb.Name = "a" })
+	sleeping.State, sleeping.Sleep = sandbox.Sleeping, sandbox.Stored
 	must(t, o.Store.Save(t.Context(), sleeping))
-	create(t, o, func(sb *sandboxes.Sandbox) { sb.Name = "b" })
-	create(t, o, func(sb *sandboxes.Sandbox) { sb.Tenant = "ten_2" })
-	third := draft(func(sb *sandboxes.Sandbox) { sb.Name = "c" })
+	create(t, o, func(sb *sandbox.Sandbox) { sb.Name = "b" })
+	create(t, o, func(sb *sandbox.Sandbox) { sb.Tenant = "ten_2" })
+	third := draft(func(sb *sandbox.Sandbox) { sb.Name = "c" })
 	_, err := o.Store.Create(t.Context(), third, room)
 	wantKind(t, "a third sandbox", err, fault.Exhausted, "sandboxes")
-	sleeping.State, sleeping.Sleep = sandboxes.Lost, ""
+	sleeping.State, sleeping.Sleep = sandbox.Lost, ""
 	must(t, o.Store.Save(t.Context(), sleeping))
 	_, err = o.Store.Create(t.Context(), third, room)
 	wantKind(t, "when one is lost", err, fault.Exhausted, "sandboxes")
-	sleeping.State = sandboxes.Destroyed
+	sleeping.State = sandbox.Destroyed
 	must(t, o.Store.Save(t.Context(), sleeping))
 	if _, err := o.Store.Create(t.Context(), third, room); err != nil {
 		t.Errorf("when one is destroyed: %v", err)
@@ -263,32 +303,32 @@ func testRoom(t *testing.T, o Opened) {
 
 func testMemory(t *testing.T, o Opened) {
 	memory := runtime.DefaultLimits().Memory
-	room := sandboxes.Room{Memory: 2*memory + 1}
-	a := run(t, o, create(t, o, func(sb *sandboxes.Sandbox) { sb.Name = "a" }))
-	create(t, o, func(sb *sandboxes.Sandbox) { sb.Name = "b" })
-	third := draft(func(sb *sandboxes.Sandbox) { sb.Name = "c" })
+	room := sandbox.Quota{Memory: 2*memory + 1}
+	a := run(t, o, create(t, o, func(sb *sandbox.Sandbox) { sb.Name = "a" }))
+	create(t, o, func(sb *sandbox.Sandbox) { sb.Name = "b" })
+	third := draft(func(sb *sandbox.Sandbox) { sb.Name = "c" })
 	_, err := o.Store.Create(t.Context(), third, room)
 	wantKind(t, "a third sandbox", err, fault.Exhausted, "sandbox_memory")
-	a.State, a.Sleep = sandboxes.Sleeping, sandboxes.Frozen
+	a.State, a.Sleep = sandbox.Sleeping, sandbox.Frozen
 	must(t, o.Store.Save(t.Context(), a))
 	_, err = o.Store.Create(t.Context(), third, room)
 	wantKind(t, "while one is frozen", err, fault.Exhausted, "sandbox_memory")
-	a.Sleep = sandboxes.OnDisk
+	a.Sleep = sandbox.OnDisk
 	must(t, o.Store.Save(t.Context(), a))
 	if _, err := o.Store.Create(t.Context(), third, room); err != nil {
 		t.Errorf("while one is on disk: %v", err)
 	}
-	a.State, a.Sleep = sandboxes.Running, ""
+	a.State, a.Sleep = sandbox.Running, ""
 	wantKind(t, "one wakes", o.Store.Wake(t.Context(), a, room), fault.Exhausted, "sandbox_memory")
 	got, err := o.Store.Get(t.Context(), a.Tenant, a.ID)
 	must(t, err)
-	if got.State != sandboxes.Sleeping {
+	if got.State != sandbox.Sleeping {
 		t.Errorf("one that may not wake is %s", got.State)
 	}
 	room.Memory = 3 * memory
 	a.MeteredAt = a.MeteredAt.Add(time.Hour)
 	must(t, o.Store.Wake(t.Context(), a, room))
-	if got, err = o.Store.Get(t.Context(), a.Tenant, a.ID); err != nil || got.State != sandboxes.Running || !got.MeteredAt.Equal(a.MeteredAt) {
+	if got, err = o.Store.Get(t.Context(), a.Tenant, a.ID); err != nil || got.State != sandbox.Running || !got.MeteredAt.Equal(a.MeteredAt) {
 		t.Errorf("woken: %+v, %v", got, err)
 	}
 	// It counts once: waking what is awake needs no more.
@@ -297,9 +337,9 @@ func testMemory(t *testing.T, o Opened) {
 
 func testBudget(t *testing.T, o Opened) {
 	sb := run(t, o, create(t, o, nil))
-	room := sandboxes.Room{Credits: 2}
+	room := sandbox.Quota{Credits: 2}
 	next := func(name string) error {
-		_, err := o.Store.Create(t.Context(), draft(func(sb *sandboxes.Sandbox) { sb.Name = name }), room)
+		_, err := o.Store.Create(t.Context(), draft(func(sb *sandbox.Sandbox) { sb.Name = name }), room)
 		return err
 	}
 	must(t, next("a"))
@@ -319,7 +359,7 @@ func testAfford(t *testing.T, o Opened) {
 		must(t, o.Store.Record(t.Context(), audit.Row{TraceID: n, Tenant: tenant, Source: "shell", ExitStatus: audit.OK, Retention: 24 * time.Hour},
 			usage.Entry{TraceID: n, Tenant: tenant, Source: "shell", Credits: credits, At: time.Now().UTC()}))
 	}
-	afford := func(tenant string) error { return o.Store.Afford(t.Context(), tenant) }
+	afford := func(tenant string) error { return o.Store.CheckBudget(t.Context(), tenant) }
 	must(t, afford("ten_1"))
 	use("ten_1", 1.5)
 	must(t, afford("ten_1"))
@@ -342,18 +382,18 @@ func testOthers(t *testing.T, o Opened) {
 	wantKind(t, "another tenant's", err, fault.NotFound, "")
 	_, err = o.Store.Get(t.Context(), "ten_1", runtime.NewID())
 	wantKind(t, "none", err, fault.NotFound, "")
-	if held, err := o.Store.Held(t.Context(), "exe_2"); err != nil || len(held) > 0 {
+	if held, err := o.Store.ListByExecutor(t.Context(), "exe_2"); err != nil || len(held) > 0 {
 		t.Errorf("held by another executor: %v, %v", held, err)
 	}
 }
 
 func testForget(t *testing.T, o Opened) {
 	sb := create(t, o, nil)
-	must(t, o.Store.Forget(t.Context(), sb.ID))
+	must(t, o.Store.Delete(t.Context(), sb.ID))
 	_, err := o.Store.Get(t.Context(), sb.Tenant, sb.ID)
 	wantKind(t, "forgotten", err, fault.NotFound, "")
 	sb = run(t, o, create(t, o, nil))
-	must(t, o.Store.Forget(t.Context(), sb.ID))
+	must(t, o.Store.Delete(t.Context(), sb.ID))
 	_, err = o.Store.Get(t.Context(), sb.Tenant, sb.ID)
 	must(t, err)
 }
@@ -423,7 +463,7 @@ func testCall(t *testing.T, o Opened) {
 
 func testPurge(t *testing.T, o Opened) {
 	gone := run(t, o, create(t, o, nil))
-	gone.State = sandboxes.Destroyed
+	gone.State = sandbox.Destroyed
 	must(t, o.Store.Save(t.Context(), gone))
 	kept := run(t, o, create(t, o, nil))
 	for _, want := range []int{0, 1, 0} {

@@ -13,8 +13,8 @@ import (
 )
 
 // carrying is a copy that is being made, on a thread of its own.
-type carrying struct {
-	Carrier
+type folderCopy struct {
+	FolderCopier
 	ctx    context.Context
 	device uint64 // of what is copied
 	root   int    // the copy
@@ -32,7 +32,7 @@ type carrying struct {
 type first struct{ folder, name string }
 
 // between opens both ends.
-func (m *carrying) between(from, to Place, name string, by way) error {
+func (m *folderCopy) between(from, to Place, name string) error {
 	source, err := unix.Open(from.Root, openDir, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: from.Root, Err: err}
@@ -49,11 +49,11 @@ func (m *carrying) between(from, to Place, name string, by way) error {
 		return err
 	}
 	defer unix.Close(folder)
-	return by(m, source, from.Path, folder, name)
+	return m.tree(source, from.Path, folder, name)
 }
 
 // tree copies a folder.
-func (m *carrying) tree(source int, path string, folder int, name string) (err error) {
+func (m *folderCopy) tree(source int, path string, folder int, name string) (err error) {
 	if err := unix.Mkdirat(folder, name, 0o700); err != nil {
 		return fmt.Errorf("make folder %s: %w", name, err)
 	}
@@ -81,12 +81,12 @@ func (m *carrying) tree(source int, path string, folder int, name string) (err e
 }
 
 // where is the path of a name that is being copied.
-func (m *carrying) where(name string) string {
+func (m *folderCopy) where(name string) string {
 	return strings.Join(append(m.at[:len(m.at):len(m.at)], name), "/")
 }
 
 // folder copies what is in a folder, and then how it is.
-func (m *carrying) folder(from, to int, st *unix.Stat_t) error {
+func (m *folderCopy) folder(from, to int, st *unix.Stat_t) error {
 	if len(m.at) >= carryDepth {
 		return fmt.Errorf("%w: folders are too deep in each other", ErrUnfit)
 	}
@@ -132,7 +132,7 @@ func nextEntry(list []byte) (name string, kind uint8, rest []byte) {
 }
 
 // entry copies what has a name.
-func (m *carrying) entry(from, to int, name string, kind uint8) error {
+func (m *folderCopy) entry(from, to int, name string, kind uint8) error {
 	if kind != unix.DT_REG && kind != unix.DT_DIR && kind != unix.DT_UNKNOWN {
 		return m.special(from, to, name)
 	}
@@ -171,7 +171,7 @@ func (m *carrying) entry(from, to int, name string, kind uint8) error {
 	return m.folder(fd, copied, &st)
 }
 
-func (m *carrying) failed(what, name string, err error) error {
+func (m *folderCopy) failed(what, name string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -179,7 +179,7 @@ func (m *carrying) failed(what, name string, err error) error {
 }
 
 // special copies links and pipes. Sockets and devices mean nothing elsewhere.
-func (m *carrying) special(from, to int, name string) error {
+func (m *folderCopy) special(from, to int, name string) error {
 	var st unix.Stat_t
 	err := unix.Fstatat(from, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) {
@@ -214,7 +214,7 @@ func (m *carrying) special(from, to int, name string) error {
 	return m.spend(blockBytes + entryBytes)
 }
 
-func (m *carrying) fickle(name string) error {
+func (m *folderCopy) fickle(name string) error {
 	return fmt.Errorf("%w: %s is one thing and then another", ErrUnfit, m.where(name))
 }
 

@@ -1,4 +1,4 @@
-package sandboxes
+package sandbox
 
 import (
 	"context"
@@ -56,7 +56,7 @@ type Snapshot struct {
 }
 
 // snapshotOf is a snapshot that is to be made of a sandbox.
-func snapshotOf(sb *Sandbox) *Snapshot {
+func SnapshotOf(sb *Sandbox) *Snapshot {
 	return &Snapshot{
 		ID: NewSnapshotID(), Tenant: sb.Tenant, Environment: sb.Environment,
 		Sandbox: sb.ID, Session: sb.Session, Name: sb.Name, Image: sb.Image, Asked: sb.Asked, Limits: sb.Limits,
@@ -65,7 +65,7 @@ func snapshotOf(sb *Sandbox) *Snapshot {
 }
 
 // SnapshotRoom is what of a tenant's plan its snapshots must fit in; 0 is no bound.
-type SnapshotRoom struct {
+type SnapshotQuota struct {
 	Snapshots int
 	Bytes     int64 // of all of them, together
 }
@@ -83,10 +83,10 @@ type SnapshotFilter struct {
 type SnapshotStore interface {
 	// Begin records a snapshot that is being made: nobody finds it yet, but it takes
 	// room, Kept.Bytes of it. Without room for it the error is an Exhausted fault.
-	Begin(ctx context.Context, s *Snapshot, room SnapshotRoom) error
+	Begin(ctx context.Context, s *Snapshot, room SnapshotQuota) error
 	// Finish records what was kept of it, if that fits in room, and from then on it
 	// is found. CreatedAt is set by the store's clock, ExpiresAt so long after it.
-	Finish(ctx context.Context, s *Snapshot, keep time.Duration, room SnapshotRoom) error
+	Finish(ctx context.Context, s *Snapshot, keep time.Duration, room SnapshotQuota) error
 	// Abandon forgets one that is being made, AbandonAll those of an executor.
 	Abandon(ctx context.Context, id SnapshotID) error
 	AbandonAll(ctx context.Context, executor string) error
@@ -102,8 +102,8 @@ type SnapshotStore interface {
 	// that nothing refers to; so does everything that may leave it. Littered lists
 	// such tenants, and Swept forgets one, unless there was something new within
 	// the last age. States lists what snapshots and sandboxes of a tenant refer to.
-	Litter(ctx context.Context, tenantID tenant.ID) error
-	Littered(ctx context.Context) ([]tenant.ID, error)
-	States(ctx context.Context, tenantID tenant.ID) ([]string, error)
-	Swept(ctx context.Context, tenantID tenant.ID, age time.Duration) error
+	MarkGarbage(ctx context.Context, tenantID tenant.ID) error
+	TenantsWithGarbage(ctx context.Context) ([]tenant.ID, error)
+	ReferencedStates(ctx context.Context, tenantID tenant.ID) ([]string, error)
+	ClearGarbage(ctx context.Context, tenantID tenant.ID, age time.Duration) error
 }

@@ -10,12 +10,13 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
 // use uses a sandbox until the test ends.
-func (m *machine) use(p *tenant.Principal, name string) *sandboxes.Handle {
+func (m *machine) use(p *tenant.Principal, name string) sandbox.Handle {
 	m.t.Helper()
 	h, err := m.Use(m.t.Context(), p, "s", name)
 	if err != nil {
@@ -25,7 +26,7 @@ func (m *machine) use(p *tenant.Principal, name string) *sandboxes.Handle {
 	return h
 }
 
-func TestCarry(t *testing.T) {
+func TestCopyFolder(t *testing.T) {
 	var short atomic.Bool
 	m := start(t, func(c *sandboxes.Config) {
 		c.DiskLimit = 48 << 20
@@ -55,7 +56,7 @@ os.rename("sub/11", "sub/eleven"); os.remove("sub/12")
 os._exit(0)
 END`)
 		m.shell(p, "s", "y", "ls -a; mkdir there; ls there; ! stat there/copy there/copy/sub/1")
-		bytes, done, err := from.Carry(t.Context(), runtime.Home+"/tree", to, "there/copy")
+		bytes, done, err := from.CopyFolder(t.Context(), runtime.Home+"/tree", to, "there/copy")
 		if !done || err != nil {
 			t.Fatalf("%v, %v", done, err)
 		}
@@ -71,32 +72,6 @@ END`)
 			t.Errorf("got %q", got)
 		}
 	})
-	t.Run("one file", func(t *testing.T) {
-		m.shell(p, "s", "x", `head -c 5000000 /dev/urandom >one && chmod 640 one && touch -d 2001-02-03 one && mkfifo fifo && python3 -c '
-import mmap, time
-f = open("one", "rb+"); m = mmap.mmap(f.fileno(), 0); m[:5] = b"there"; time.sleep(600)' >/dev/null 2>&1 & echo $! >pid; until head -c 5 one | grep -q there; do sleep 0.05; done; touch -d 2001-02-03 one`)
-		m.shell(p, "s", "y", "ls -a; ! stat new/copy")
-		bytes, done, err := from.CarryFile(t.Context(), runtime.Home+"/one", to, "new/copy")
-		if !done || err != nil || bytes != 5_000_000 {
-			t.Fatalf("%d, %v, %v", bytes, done, err)
-		}
-		const look = " | cut -c1-64; stat -c '%F %a %U %h %y' "
-		a, b := m.shell(p, "s", "x", "sha256sum one"+look+"one; kill $(cat pid)"), m.shell(p, "s", "y", "sha256sum new/copy"+look+"new/copy")
-		if a != b || !strings.Contains(a, "2001-02-03") {
-			t.Errorf("it is %s of %s", b, a)
-		}
-		if got := m.shell(p, "s", "y", "echo more >>new/copy && tail -c 5 new/copy; ls -A new; rm -r new"); got != "more\ncopy" {
-			t.Errorf("got %q", got)
-		}
-		for _, path := range []string{"/etc/passwd", "/home/user/fifo", "/home/user/nothing", "/home/user/tree"} {
-			if _, done, err := from.CarryFile(t.Context(), path, to, "copy"); done || err != nil {
-				t.Errorf("%s: %v, %v", path, done, err)
-			}
-		}
-		if got := m.shell(p, "s", "y", "ls -A | grep -v there || true"); got != "" {
-			t.Errorf("left are %s", got)
-		}
-	})
 	t.Run("not by the host", func(t *testing.T) {
 		m.shell(p, "s", "x", "mkdir -p piped/in && mkfifo piped/in/pipe; ln -s tree way; mkdir shut && echo x >shut/f && chmod 0 shut/f")
 		m.shell(p, "s", "y", "mkdir -p taken closed && chmod 555 closed")
@@ -104,7 +79,7 @@ f = open("one", "rb+"); m = mmap.mmap(f.fileno(), 0); m[:5] = b"there"; time.sle
 			{"/home/user/piped", "copy"}, {"/etc", "copy"}, {"/home/user/way", "copy"}, {"/home/user/shut", "copy"}, {"/home/user/tree", "taken"},
 			{"/home/user/tree", "closed/copy"}, {"/home/user/nothing", "copy"}, {"/home/user/tree", "/dev/shm/copy"}, {"/home/user/tree/../tree", "copy"},
 		} {
-			if _, done, err := from.Carry(t.Context(), try.from, to, try.to); done || err != nil {
+			if _, done, err := from.CopyFolder(t.Context(), try.from, to, try.to); done || err != nil {
 				t.Errorf("%s to %s: %v, %v", try.from, try.to, done, err)
 			}
 		}
@@ -113,10 +88,10 @@ f = open("one", "rb+"); m = mmap.mmap(f.fileno(), 0); m[:5] = b"there"; time.sle
 		})
 		m.ensure(ruled, "s", "ruled", nil)
 		bound := m.use(ruled, "ruled")
-		if _, done, err := from.Carry(t.Context(), runtime.Home+"/tree", bound, "copy"); done || err != nil {
+		if _, done, err := from.CopyFolder(t.Context(), runtime.Home+"/tree", bound, "copy"); done || err != nil {
 			t.Errorf("into one that has rules: %v, %v", done, err)
 		}
-		if _, done, err := bound.Carry(t.Context(), runtime.Home, to, "copy"); done || err != nil {
+		if _, done, err := bound.CopyFolder(t.Context(), runtime.Home, to, "copy"); done || err != nil {
 			t.Errorf("out of one that has rules: %v, %v", done, err)
 		}
 		if got := m.shell(p, "s", "y", "ls -A; ls -A taken closed /dev/shm"); got != "closed\ntaken\n/dev/shm:\n\nclosed:\n\ntaken:" {
@@ -126,26 +101,26 @@ f = open("one", "rb+"); m = mmap.mmap(f.fileno(), 0); m[:5] = b"there"; time.sle
 	t.Run("within bounds", func(t *testing.T) {
 		m.shell(p, "s", "x", "rm -rf tree; mkdir large; for i in $(seq 10); do head -c 3000000 /dev/zero >large/$i; done")
 		m.shell(p, "s", "y", "head -c 25000000 /dev/zero >mine")
-		_, done, err := from.Carry(t.Context(), runtime.Home+"/large", to, "large")
+		_, done, err := from.CopyFolder(t.Context(), runtime.Home+"/large", to, "large")
 		refused(t, "more than there may be", err, fault.Exhausted, "48 MiB of disk")
 		if done || to.Stopped() != nil {
 			t.Errorf("done %v, its programs ended: %v", done, to.Stopped())
 		}
 		short.Store(true)
-		_, _, err = from.Carry(t.Context(), runtime.Home+"/large", to, "large")
+		_, _, err = from.CopyFolder(t.Context(), runtime.Home+"/large", to, "large")
 		refused(t, "on a full disk", err, fault.Unavailable, "short of disk")
 		short.Store(false)
 		no := errors.New("no")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(no)
-		if _, _, err := from.Carry(ctx, runtime.Home+"/large", to, "large"); !errors.Is(err, no) && !errors.Is(err, context.Canceled) {
+		if _, _, err := from.CopyFolder(ctx, runtime.Home+"/large", to, "large"); !errors.Is(err, no) && !errors.Is(err, context.Canceled) {
 			t.Errorf("for nobody: %v", err)
 		}
 		if got := m.shell(p, "s", "y", "ls -A"); got != "closed\nmine\ntaken" {
 			t.Errorf("there is left: %q", got)
 		}
 		m.shell(p, "s", "y", "rm mine")
-		if bytes, done, err := from.Carry(t.Context(), runtime.Home+"/large", to, "/var/tmp/large"); !done || err != nil || bytes != 30_000_000 {
+		if bytes, done, err := from.CopyFolder(t.Context(), runtime.Home+"/large", to, "/var/tmp/large"); !done || err != nil || bytes != 30_000_000 {
 			t.Errorf("%d bytes, %v, %v", bytes, done, err)
 		}
 	})

@@ -1,0 +1,199 @@
+// Package directory knows which machine has a named sandbox, and passes calls on to it.
+//
+// A sandbox of this machine is found in memory, without a question to the records. Only
+// for one that this machine does not have are the records asked, and only where there
+// are other machines.
+package directory
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
+)
+
+// Peers finds the other machines.
+type Peers interface {
+	// Node returns the sandboxes of an executor's machine, or says why they cannot be
+	// reached.
+	Node(ctx context.Context, executor string) (sandbox.Node, error)
+}
+
+// Config is what a Directory is made of. All of it but Peers is required.
+type Config struct {
+	Local     sandbox.Node
+	Executor  string // name of this machine's executor
+	Peers     Peers  // nil where this machine is the only one
+	Store     sandbox.Store
+	Snapshots sandbox.SnapshotStore
+	Prices    usage.Prices
+}
+
+// Directory is the named sandboxes of all machines. It is safe for concurrent use.
+type Directory struct{ cfg Config }
+
+var _ sandbox.Node = (*Directory)(nil)
+
+// New returns a Directory.
+func New(cfg Config) *Directory { return &Directory{cfg} }
+
+// elsewhere returns the machine that has p's sandbox, if that is not this one; nil if the
+// records have no such sandbox, or have it here.
+func (d *Directory) elsewhere(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sandbox.Node, error) {
+	if d.cfg.Peers == nil || p.Environment.ID == "" {
+		return nil, nil
+	}
+	var sb *sandbox.Sandbox
+	var err error
+	if id := runtime.ID(nameOrID); id.Valid() {
+		sb, err = d.cfg.Store.Get(ctx, p.Tenant.ID, id)
+	} else {
+		sb, err = d.cfg.Store.Find(ctx, p.Tenant.ID, p.Environment.ID, session, nameOrID)
+	}
+	switch {
+	case err != nil && fault.KindOf(err) == fault.NotFound:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case sb.Environment != p.Environment.ID, sb.State == sandbox.Destroyed, sb.Executor == d.cfg.Executor:
+		return nil, nil
+	}
+	return d.cfg.Peers.Node(ctx, sb.Executor)
+}
+
+// call makes a call about p's sandbox where that is.
+func call[T any](ctx context.Context, d *Directory, p *tenant.Principal, session, nameOrID string, do func(n sandbox.Node) (T, error)) (T, error) {
+	out, err := do(d.cfg.Local)
+	if err == nil || fault.KindOf(err) != fault.NotFound {
+		return out, err
+	}
+	other, failed := d.elsewhere(ctx, p, session, nameOrID)
+	switch {
+	case failed != nil:
+		return out, failed
+	case other == nil:
+		return out, err
+	}
+	return do(other)
+}
+
+// Ensure implements sandbox.Node.
+func (d *Directory) Ensure(ctx context.Context, p *tenant.Principal, session, name string, spec *sandbox.Spec) (*sandbox.Sandbox, bool, error) {
+	sb, created, err := d.cfg.Local.Ensure(ctx, p, session, name, spec)
+	there, ok := errors.AsType[*sandbox.ElsewhereError](err)
+	if !ok {
+		return sb, created, err
+	}
+	if d.cfg.Peers == nil {
+		return nil, false, fault.Wrap(fault.Unavailable, err, err.Error()+", which this server does not know of")
+	}
+	node, err := d.cfg.Peers.Node(ctx, there.Executor)
+	if err != nil {
+		return nil, false, err
+	}
+	return node.Ensure(ctx, p, session, name, spec)
+}
+
+// Use implements sandbox.Node.
+func (d *Directory) Use(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sandbox.Handle, error) {
+	return call(ctx, d, p, session, nameOrID, func(n sandbox.Node) (sandbox.Handle, error) { return n.Use(ctx, p, session, nameOrID) })
+}
+
+// Reach implements sandbox.Node.
+func (d *Directory) Reach(ctx context.Context, id runtime.ID) (sandbox.Handle, error) {
+	h, err := d.cfg.Local.Reach(ctx, id)
+	if err == nil || fault.KindOf(err) != fault.NotFound || d.cfg.Peers == nil {
+		return h, err
+	}
+	executor, failed := d.cfg.Store.Locate(ctx, id)
+	switch {
+	case failed != nil && fault.KindOf(failed) == fault.NotFound, failed == nil && executor == d.cfg.Executor:
+		return nil, err
+	case failed != nil:
+		return nil, failed
+	}
+	node, err := d.cfg.Peers.Node(ctx, executor)
+	if err != nil {
+		return nil, err
+	}
+	return node.Reach(ctx, id)
+}
+
+// Get implements sandbox.Node. Of a sandbox of another machine it returns the record.
+func (d *Directory) Get(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
+	sb, err := d.cfg.Local.Get(ctx, p, session, nameOrID)
+	if err == nil || fault.KindOf(err) != fault.NotFound || d.cfg.Peers == nil || runtime.ID(nameOrID).Valid() {
+		return sb, err
+	}
+	there, failed := d.cfg.Store.Find(ctx, p.Tenant.ID, p.Environment.ID, session, nameOrID)
+	if failed != nil && fault.KindOf(failed) == fault.NotFound {
+		return nil, err
+	}
+	return there, failed
+}
+
+// List implements sandbox.Node. Of sandboxes of other machines it returns the records.
+func (d *Directory) List(ctx context.Context, p *tenant.Principal, session string) ([]*sandbox.Sandbox, error) {
+	all, err := d.cfg.Local.List(ctx, p, session)
+	if err != nil || d.cfg.Peers == nil {
+		return all, err
+	}
+	others, err := d.cfg.Store.ListElsewhere(ctx, p.Tenant.ID, p.Environment.ID, session, d.cfg.Executor)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, others...)
+	slices.SortStableFunc(all, func(a, b *sandbox.Sandbox) int {
+		if c := strings.Compare(a.Session, b.Session); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return all, nil
+}
+
+// Usage implements sandbox.Node.
+func (d *Directory) Usage(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sandbox.Usage, error) {
+	return call(ctx, d, p, session, nameOrID, func(n sandbox.Node) (sandbox.Usage, error) { return n.Usage(ctx, p, session, nameOrID) })
+}
+
+// Update implements sandbox.Node.
+func (d *Directory) Update(ctx context.Context, p *tenant.Principal, session, nameOrID string, c sandbox.Change) (*sandbox.Sandbox, error) {
+	return call(ctx, d, p, session, nameOrID, func(n sandbox.Node) (*sandbox.Sandbox, error) { return n.Update(ctx, p, session, nameOrID, c) })
+}
+
+// Sleep implements sandbox.Node.
+func (d *Directory) Sleep(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
+	return call(ctx, d, p, session, nameOrID, func(n sandbox.Node) (*sandbox.Sandbox, error) { return n.Sleep(ctx, p, session, nameOrID) })
+}
+
+// Fork implements sandbox.Node.
+func (d *Directory) Fork(ctx context.Context, p *tenant.Principal, session, nameOrID string, count int) ([]*sandbox.Sandbox, error) {
+	return call(ctx, d, p, session, nameOrID, func(n sandbox.Node) ([]*sandbox.Sandbox, error) { return n.Fork(ctx, p, session, nameOrID, count) })
+}
+
+// Destroy implements sandbox.Node.
+func (d *Directory) Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error {
+	_, err := call(ctx, d, p, session, nameOrID, func(n sandbox.Node) (struct{}, error) { return struct{}{}, n.Destroy(ctx, p, session, nameOrID) })
+	return err
+}
+
+// Snapshot implements sandbox.Node.
+func (d *Directory) Snapshot(ctx context.Context, p *tenant.Principal, session, nameOrID string, keep time.Duration) (*sandbox.Snapshot, error) {
+	return call(ctx, d, p, session, nameOrID, func(n sandbox.Node) (*sandbox.Snapshot, error) { return n.Snapshot(ctx, p, session, nameOrID, keep) })
+}
+
+// Orphans implements sandbox.Node, for this machine.
+func (d *Directory) Orphans(ctx context.Context) ([]runtime.ID, error) {
+	return d.cfg.Local.Orphans(ctx)
+}
+
+// Reap implements sandbox.Node, for this machine.
+func (d *Directory) Reap(ctx context.Context) ([]runtime.ID, error) { return d.cfg.Local.Reap(ctx) }

@@ -1,0 +1,54 @@
+package directory
+
+import (
+	"context"
+	"crypto/sha256"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
+)
+
+// recordTime bounds recording a call, whatever becomes of its caller.
+const recordTime = 10 * time.Second
+
+// Record leaves the audit row of a call, and charges for it. Every call that keeps to
+// the documented rules leaves one, also when it is refused; an answer whose row could
+// not be written must not be given.
+func (d *Directory) Record(ctx context.Context, p *tenant.Principal, c sandbox.Call) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	row := audit.Row{
+		TraceID: c.TraceID, Tenant: p.Tenant.ID, Key: p.Key.ID, Environment: p.Environment.ID,
+		Source: c.Source, Agent: c.Agent, SessionID: c.Session, CodeSHA256: sha256.Sum256(c.Command),
+		ExitStatus: c.Status, ExitCode: c.ExitCode, FailureReason: c.Reason, DurationMS: time.Since(c.Began).Milliseconds(),
+		StdoutBytes: c.StdoutBytes, StderrBytes: c.StderrBytes, StdoutTruncated: c.StdoutTruncated, StderrTruncated: c.StderrTruncated,
+		OutboundHosts: c.Hosts, Mounts: c.Mounts, Metadata: c.Metadata, Retention: time.Duration(p.Tenant.AuditDays) * 24 * time.Hour,
+	}
+	entry := usage.Entry{
+		TraceID: c.TraceID, Tenant: p.Tenant.ID, Key: p.Key.ID, Source: c.Source, At: time.Now().UTC(),
+	}
+	entry.Credits = d.cfg.Prices.Credits(entry)
+	if err := d.cfg.Store.Record(ctx, row, entry); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the call could not be recorded; it may have been done")
+	}
+	return nil
+}
+
+// GetSnapshot returns p's snapshot.
+func (d *Directory) GetSnapshot(ctx context.Context, p *tenant.Principal, id sandbox.SnapshotID) (*sandbox.Snapshot, error) {
+	return sandbox.GetSnapshot(ctx, d.cfg.Snapshots, p, id)
+}
+
+// ListSnapshots returns p's snapshots, newest first.
+func (d *Directory) ListSnapshots(ctx context.Context, p *tenant.Principal, cursor string, limit int) (page []*sandbox.Snapshot, next string, err error) {
+	return sandbox.ListSnapshots(ctx, d.cfg.Snapshots, p, cursor, limit)
+}
+
+// DeleteSnapshot deletes p's snapshot. Sandboxes that were made from it go on.
+func (d *Directory) DeleteSnapshot(ctx context.Context, p *tenant.Principal, id sandbox.SnapshotID) error {
+	return sandbox.DeleteSnapshot(ctx, d.cfg.Snapshots, p, id)
+}

@@ -1,0 +1,40 @@
+package sandbox
+
+import (
+	"context"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// GetSnapshot returns p's snapshot.
+func GetSnapshot(ctx context.Context, store SnapshotStore, p *tenant.Principal, id SnapshotID) (*Snapshot, error) {
+	if err := CheckCaller(p); err != nil {
+		return nil, err
+	}
+	if !id.Valid() {
+		return nil, fault.New(fault.NotFound, "there is no snapshot %.80q", id)
+	}
+	sn, err := store.Get(ctx, p.Tenant.ID, p.Environment.ID, id)
+	if fault.KindOf(err) == fault.NotFound {
+		return nil, fault.New(fault.NotFound, "there is no snapshot %q", id)
+	}
+	return sn, err
+}
+
+// ListSnapshots returns p's snapshots, newest first.
+func ListSnapshots(ctx context.Context, store SnapshotStore, p *tenant.Principal, cursor string, limit int) (page []*Snapshot, next string, err error) {
+	if err := CheckCaller(p); err != nil {
+		return nil, "", err
+	}
+	return store.List(ctx, SnapshotFilter{Tenant: p.Tenant.ID, Environment: p.Environment.ID, Cursor: cursor, Limit: limit})
+}
+
+// DeleteSnapshot deletes p's snapshot. Sandboxes that were made from it go on.
+func DeleteSnapshot(ctx context.Context, store SnapshotStore, p *tenant.Principal, id SnapshotID) error {
+	sn, err := GetSnapshot(ctx, store, p, id)
+	if err != nil {
+		return err
+	}
+	return store.Delete(ctx, sn.Tenant, sn.Environment, id)
+}

@@ -1,0 +1,46 @@
+package sandboxes
+
+import (
+	"context"
+	"maps"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/guest/client"
+)
+
+// guest is a sandbox's daemon, which is told of what it starts the whole environment
+// and the sandbox's limits.
+type guest struct {
+	*client.Client
+	h *Handle
+}
+
+// Start implements process.Manager.
+func (g guest) Start(ctx context.Context, spec process.Spec) (process.Info, error) {
+	return g.Client.Start(ctx, g.h.complete(spec))
+}
+
+// Run implements process.Manager.
+func (g guest) Run(ctx context.Context, spec process.Spec) (process.Output, error) {
+	return g.Client.Run(ctx, g.h.complete(spec))
+}
+
+// complete adds to a spec what the sandbox's programs have: the image's variables, over
+// them those of the environment, the key, the sandbox and the spec, each winning over
+// those before it; and the limits.
+func (h *Handle) complete(spec process.Spec) process.Spec {
+	all := map[string]string{}
+	if h.caller != nil {
+		h.m.learn(h.e, h.caller.Secrets())
+		maps.Copy(all, h.caller.Variables())
+	}
+	maps.Copy(all, h.sb.Env)
+	for _, v := range spec.Env {
+		name, value, _ := strings.Cut(v, "=")
+		all[name] = value
+	}
+	spec.Env = h.live.Environ(all)
+	spec.Limits = process.Limits{Processes: h.sb.Limits.Processes, OpenFiles: h.sb.Limits.OpenFiles}
+	return spec
+}
