@@ -15,6 +15,7 @@ import (
 
 	"github.com/atoll-run/atoll/bench/report"
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/thread"
 	"github.com/atoll-run/atoll/internal/infra/blob"
 	"github.com/atoll-run/atoll/internal/node/home"
 	"github.com/atoll-run/atoll/internal/node/idmap"
@@ -76,7 +77,7 @@ func threadsIn(ctx context.Context, b *bench, name, url, temp, folder string) (r
 		return nil, err
 	}
 	began := time.Now()
-	saved, err := store.Save(ctx, benchFor, folder, nil, home.Quota{})
+	saved, err := store.Save(ctx, benchFor, folder, nil, thread.Quota{})
 	if err != nil {
 		return nil, err
 	}

@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/clientip"
-	"github.com/atoll-run/atoll/internal/edge/preview"
+	previewproxy "github.com/atoll-run/atoll/internal/edge/preview"
 )
 
 // openPreviews opens the way from browsers to servers in sandboxes.
@@ -33,7 +34,7 @@ func (s *Server) openPreviews(context.Context) error {
 		return err
 	}
 	s.previews = preview.New(s.db.Previews(), s.box, base)
-	s.visits = preview.NewHandler(preview.Config{
+	s.visits = previewproxy.NewHandler(previewproxy.Config{
 		Previews: s.previews, Sandboxes: reached{s.directory}, Log: s.log,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 		Key: func(token string) bool {
@@ -73,7 +74,7 @@ func (s *Server) proxies() (*clientip.Proxies, error) {
 // reached are the named sandboxes, as those find them who were given a preview.
 type reached struct{ node sandbox.Node }
 
-func (r reached) Reach(ctx context.Context, id runtime.ID) (preview.Use, error) {
+func (r reached) Reach(ctx context.Context, id runtime.ID) (previewproxy.Use, error) {
 	h, err := r.node.Reach(ctx, id)
 	if err != nil {
 		return nil, err
@@ -92,7 +93,7 @@ func (v visited) Carried(bytes int64) { v.CountBytes(bytes) }
 func (v visited) Connect(ctx context.Context, port uint16, wait time.Duration) (net.Conn, error) {
 	conn, err := v.Guest().Connect(ctx, port, wait)
 	if err != nil && fault.KindOf(err) == fault.NotFound {
-		err = errors.Join(preview.ErrRefused, err)
+		err = errors.Join(previewproxy.ErrRefused, err)
 	}
 	return conn, err
 }

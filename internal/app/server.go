@@ -24,10 +24,11 @@ import (
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/control/jobs"
 	"github.com/atoll-run/atoll/internal/control/webhook"
+	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/thread"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
-	"github.com/atoll-run/atoll/internal/edge/preview"
+	previewproxy "github.com/atoll-run/atoll/internal/edge/preview"
 	"github.com/atoll-run/atoll/internal/edge/tlscert"
 	"github.com/atoll-run/atoll/internal/infra/blob"
 	"github.com/atoll-run/atoll/internal/infra/bus"
@@ -74,7 +75,7 @@ type Server struct {
 	sandboxes *sandboxes.Manager
 	directory *directory.Directory
 	previews  *preview.Previews
-	visits    *preview.Handler
+	visits    *previewproxy.Handler
 	seat      *bus.Executor
 	gateway   *gateway.Gateway
 	webhooks  *webhook.Client
@@ -144,7 +145,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		if err != nil {
 			return errors.Join(err, ln.Close(), s.Close(context.WithoutCancel(ctx)))
 		}
-		s.previews.Move(base)
+		s.previews.SetBase(base)
 	}
 	if s.tls != nil {
 		ln = s.tls.Listen(ln)

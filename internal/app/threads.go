@@ -19,7 +19,7 @@ func (s *Server) openThreads(context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.threads = thread.New(thread.Config{Records: s.db.Threads(), Homes: homes, Keep: s.cfg.Settings.KeepThreads, Log: s.log})
+	s.threads = thread.New(thread.Config{Records: s.db.Threads(), Homes: home.States{Store: homes}, Keep: s.cfg.Settings.KeepThreads, Log: s.log})
 	if unmapped != nil || s.cfg.Platform.OCI != "" {
 		s.homeless = unmapped
 		return nil // the engine says why to whoever asks for a thread

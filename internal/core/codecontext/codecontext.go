@@ -1,16 +1,6 @@
-// Package codecontext runs pieces of code in interpreters that stay: a code
-// context is a process of a named sandbox in which what one piece defined is there
-// for the next, and which shows values as notebooks do.
-//
-// The interpreter runs a script of ours (guest/hook/context.*), which takes code
-// from descriptor 3 and says on descriptor 4 what came of it. All of it, script and
-// program, is one process: what a context tells of itself is what its program
-// wants to be told, and can mislead nobody but who runs that program. So every
-// message is bounded and checked, and the first that no script of ours writes ends
-// the context.
-//
-// Contexts are found by the ids of their processes, which the sandbox's attendant
-// keeps: nothing of them is lost when the server restarts.
+// Package codecontext describes code contexts: interpreters of a named sandbox that stay,
+// in which what one piece of code defined is there for the next, and which show values as
+// notebooks do.
 package codecontext
 
 import (

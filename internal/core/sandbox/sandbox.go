@@ -1,12 +1,9 @@
-// Package sandbox is the life of named sandboxes: long-lived ones that a caller
-// makes under a name of a session, uses again and again, and that end when they
-// are told to, when their time is over, or never.
+// Package sandbox describes named sandboxes: long-lived ones that a caller makes under a
+// name in a session, uses again and again, and that end when they are told to, when their
+// time is over, or never.
 //
-// A Manager owns the named sandboxes of one machine. It finds them by their
-// names, makes and wakes them, holds the limits of plans, and takes over what an
-// earlier process left. How a sandbox is made is an Engine's business, where it is
-// recorded a Store's, and what is done inside one its attendant's, which a Handle
-// leads to.
+// Node and Handle are the contract by which they are used, on whichever machine they
+// are. Store and SnapshotStore keep their records.
 package sandbox
 
 import (

@@ -4,16 +4,15 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io"
 	"log/slog"
 	"time"
-
-	"github.com/atoll-run/atoll/internal/node/home"
 )
 
 // Config of a Catalog.
 type Config struct {
 	Records Records
-	Homes   *home.Store
+	Homes   Homes
 	Keep    time.Duration // how long a thread without a time of its own is kept after it was saved; 0 for ever
 	Log     *slog.Logger
 }
@@ -53,27 +52,29 @@ func (c *Catalog) Delete(ctx context.Context, tenant, id string) error {
 	return c.cfg.Records.DeleteThread(ctx, tenant, id)
 }
 
-// Tree returns what a thread holds. It stays readable for a while after the
-// thread has moved on.
-func (c *Catalog) Tree(ctx context.Context, tenant, id string) (*home.Tree, error) {
+// Home returns what a thread holds. It stays readable for a while after the thread has
+// moved on.
+func (c *Catalog) Home(ctx context.Context, tenant, id string) (Home, error) {
 	t, err := c.cfg.Records.Thread(ctx, tenant, id)
 	if err != nil {
 		return nil, err
 	}
-	return c.cfg.Homes.Load(ctx, tenant, home.State(t.State))
+	return c.cfg.Homes.Load(ctx, tenant, t.State)
 }
 
-// Homes reads what trees hold.
-func (c *Catalog) Homes() *home.Store { return c.cfg.Homes }
+// Import returns a home that holds what a tar archive does, for an Edit of its owner.
+func (c *Catalog) Import(ctx context.Context, o Owner, archive io.Reader) (Home, error) {
+	return c.cfg.Homes.Import(ctx, o.Tenant, archive, Quota{Bytes: o.Size})
+}
 
 // leaseTime is how long an edit holds its thread after the server that makes it
 // was last heard of.
 const leaseTime = time.Minute
 
-// Edit changes a thread, which comes into being if there is none, while nobody
-// else uses it: change makes a new tree of the one there is, and that becomes the
-// thread's state, or nothing changes.
-func (c *Catalog) Edit(ctx context.Context, o Owner, id string, change func(ctx context.Context, t *home.Tree) (*home.Tree, error)) (err error) {
+// Edit changes a thread, which comes into being if there is none, while nothing else
+// uses it: change makes a new home from the one there is, and that becomes the thread's
+// state, or nothing changes.
+func (c *Catalog) Edit(ctx context.Context, o Owner, id string, change func(ctx context.Context, h Home) (Home, error)) (err error) {
 	token := rand.Text()
 	t, err := c.cfg.Records.Lease(ctx, o.Tenant, id, token, leaseTime, o.Threads)
 	if err != nil {
@@ -96,7 +97,7 @@ func (c *Catalog) Edit(ctx context.Context, o Owner, id string, change func(ctx 
 		stop(nil)
 		<-extended
 	}()
-	old, err := c.cfg.Homes.Load(work, o.Tenant, home.State(t.State))
+	old, err := c.cfg.Homes.Load(work, o.Tenant, t.State)
 	if err != nil {
 		return err
 	}

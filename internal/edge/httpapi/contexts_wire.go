@@ -7,7 +7,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/edge/preview"
+	"github.com/atoll-run/atoll/internal/core/preview"
 )
 
 // NewContext is the body that starts a code context.

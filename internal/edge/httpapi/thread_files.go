@@ -13,7 +13,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/thread"
-	"github.com/atoll-run/atoll/internal/node/home"
 )
 
 func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) error {
@@ -34,7 +33,7 @@ func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) error {
 
 // threadFiles lists a folder of a thread.
 func (s *Server) threadFiles(ctx context.Context, tenantID, id, folder string) ([]File, error) {
-	tree, err := s.threads.Tree(ctx, tenantID, id)
+	tree, err := s.threads.Home(ctx, tenantID, id)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +48,7 @@ func (s *Server) threadFiles(ctx context.Context, tenantID, id, folder string) (
 	return files, nil
 }
 
-func fileWire(e home.Entry) File {
+func fileWire(e thread.Entry) File {
 	at := e.Modified.UTC()
 	return File{Name: e.Name, Path: e.Path, Size: e.Size, Modified: &at, IsDirectory: e.Directory}
 }
@@ -74,7 +73,7 @@ func (s *Server) getFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tree, err := s.threads.Tree(r.Context(), o.Tenant, id)
+	tree, err := s.threads.Home(r.Context(), o.Tenant, id)
 	if err != nil {
 		return err
 	}
@@ -87,7 +86,7 @@ func (s *Server) getFile(w http.ResponseWriter, r *http.Request) error {
 		return invalid("%q is a folder: GET /v1/threads/%s/files?path= lists it", name, id)
 	}
 	body := &laterReader{size: e.Size, from: func(at int64) (io.ReadCloser, error) {
-		return s.threads.Homes().ReadFile(r.Context(), o.Tenant, tree, name, at, -1)
+		return tree.Open(r.Context(), name, at, -1)
 	}}
 	defer body.Close()
 	return serveFile(w, r, e.Name, e.Modified, body)
@@ -182,9 +181,9 @@ func (s *Server) putFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name := r.PathValue("path")
-	var made home.Entry
-	err = s.editThread(w, r, o, id, func(ctx context.Context, t *home.Tree, body io.Reader) (*home.Tree, error) {
-		next, err := s.threads.Homes().WriteFile(ctx, o.Tenant, t, name, body, home.Quota{Bytes: o.Size})
+	var made thread.Entry
+	err = s.editThread(w, r, o, id, func(ctx context.Context, t thread.Home, body io.Reader) (thread.Home, error) {
+		next, err := t.WriteFile(ctx, name, body, thread.Quota{Bytes: o.Size})
 		if err == nil {
 			made, err = next.Stat(name)
 		}
@@ -206,8 +205,8 @@ func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	o := ownerOf(caller)
-	err = s.threads.Edit(r.Context(), o, id, func(ctx context.Context, t *home.Tree) (*home.Tree, error) {
-		return s.threads.Homes().Remove(ctx, o.Tenant, t, r.PathValue("path"))
+	err = s.threads.Edit(r.Context(), o, id, func(ctx context.Context, t thread.Home) (thread.Home, error) {
+		return t.Remove(ctx, r.PathValue("path"))
 	})
 	if err != nil {
 		return err
@@ -221,7 +220,7 @@ func (s *Server) exportThread(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tree, err := s.threads.Tree(r.Context(), caller.Tenant.ID, id)
+	tree, err := s.threads.Home(r.Context(), caller.Tenant.ID, id)
 	if err != nil {
 		return err
 	}
@@ -233,7 +232,7 @@ func (s *Server) exportThread(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	return s.threads.Homes().Export(r.Context(), caller.Tenant.ID, tree, w)
+	return tree.Export(r.Context(), w)
 }
 
 func (s *Server) importThread(w http.ResponseWriter, r *http.Request) error {
@@ -242,8 +241,8 @@ func (s *Server) importThread(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	o := ownerOf(caller)
-	err = s.editThread(w, r, o, id, func(ctx context.Context, _ *home.Tree, body io.Reader) (*home.Tree, error) {
-		return s.threads.Homes().Import(ctx, o.Tenant, body, home.Quota{Bytes: o.Size})
+	err = s.editThread(w, r, o, id, func(ctx context.Context, _ thread.Home, body io.Reader) (thread.Home, error) {
+		return s.threads.Import(ctx, o, body)
 	})
 	if err != nil {
 		return err
@@ -253,13 +252,13 @@ func (s *Server) importThread(w http.ResponseWriter, r *http.Request) error {
 
 // editThread changes a thread by what the request's body has.
 func (s *Server) editThread(w http.ResponseWriter, r *http.Request, o thread.Owner, id string,
-	change func(ctx context.Context, t *home.Tree, body io.Reader) (*home.Tree, error),
+	change func(ctx context.Context, t thread.Home, body io.Reader) (thread.Home, error),
 ) error {
-	if r.ContentLength > home.MaxUpload {
-		return fault.New(fault.TooLarge, "a body must have at most %d bytes", int64(home.MaxUpload))
+	if r.ContentLength > thread.MaxUpload {
+		return fault.New(fault.TooLarge, "a body must have at most %d bytes", int64(thread.MaxUpload))
 	}
 	body := &upload{r: r.Body, conn: http.NewResponseController(w)}
-	return s.threads.Edit(r.Context(), o, id, func(ctx context.Context, t *home.Tree) (*home.Tree, error) {
+	return s.threads.Edit(r.Context(), o, id, func(ctx context.Context, t thread.Home) (thread.Home, error) {
 		return change(ctx, t, body)
 	})
 }

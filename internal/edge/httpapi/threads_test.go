@@ -37,7 +37,7 @@ func newThreadServer(t *testing.T) *testServer {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Threads = thread.New(thread.Config{Records: w.DB.Threads(), Homes: homes, Log: c.Log})
+		c.Threads = thread.New(thread.Config{Records: w.DB.Threads(), Homes: home.States{Store: homes}, Log: c.Log})
 		c.Signer = storetest.Box(t)
 		c.Folders = noFolders{}
 	})

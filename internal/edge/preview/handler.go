@@ -1,3 +1,6 @@
+// Package preview serves previews: it passes requests of browsers on to servers in
+// sandboxes, over connections to their ports, so that neither a sandbox's network nor a
+// port of this machine is involved.
 package preview
 
 import (
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
@@ -39,7 +43,7 @@ var ErrRefused = errors.New("nothing listens on this port")
 
 // Config is what a Handler is made of. All but Log is required.
 type Config struct {
-	Previews  *Previews
+	Previews  *preview.Previews
 	Sandboxes Sandboxes
 	// Client is the address that a request came from, through proxies that are
 	// trusted.
@@ -85,7 +89,7 @@ func (h *Handler) Host(host string) bool {
 
 // visit is a request to a preview.
 type visit struct {
-	record *Record
+	record *preview.Record
 	use    Use
 	until  time.Time // it waits for something to listen
 }
@@ -108,7 +112,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.unknown(out, r)
 		return
 	}
-	record, release, err := h.cfg.Previews.use(ctx, label, cancel)
+	record, release, err := h.cfg.Previews.Hold(ctx, label, cancel)
 	if err != nil {
 		h.refuse(out, r, err)
 		return

@@ -24,9 +24,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/edge/preview"
+	previewproxy "github.com/atoll-run/atoll/internal/edge/preview"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 )
@@ -47,7 +48,7 @@ type machine struct {
 	listening atomic.Pointer[[]netip.AddrPort]
 }
 
-func (m *machine) Reach(_ context.Context, id runtime.ID) (preview.Use, error) {
+func (m *machine) Reach(_ context.Context, id runtime.ID) (previewproxy.Use, error) {
 	if id != m.id || m.gone.Load() {
 		return nil, fault.New(fault.NotFound, "there is no sandbox %q", id)
 	}
@@ -70,7 +71,7 @@ func (m *machine) Connect(ctx context.Context, port uint16, wait time.Duration) 
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, preview.ErrRefused
+		return nil, previewproxy.ErrRefused
 	}
 	return conn, err
 }
@@ -82,7 +83,7 @@ func (m *machine) Close()          { m.open.Add(-1) }
 type rig struct {
 	*machine
 	previews *preview.Previews
-	handler  *preview.Handler
+	handler  *previewproxy.Handler
 	front    *httptest.Server
 	back     *httptest.Server
 	port     uint16
@@ -102,7 +103,7 @@ func newRig(t *testing.T, app http.HandlerFunc) *rig {
 		t.Fatal(err)
 	}
 	r.previews = preview.New(db.Previews(), storetest.Box(t), base)
-	r.handler = preview.NewHandler(preview.Config{
+	r.handler = previewproxy.NewHandler(previewproxy.Config{
 		Previews: r.previews, Sandboxes: r.machine,
 		Client: func(*http.Request) string { return "203.0.113.7" },
 		Key:    func(token string) bool { return strings.HasPrefix(token, "sk-atoll-") },

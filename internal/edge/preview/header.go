@@ -64,7 +64,7 @@ func (h *Handler) appendHead(b []byte, r *http.Request, upgrade string) []byte {
 	}
 	field("X-Forwarded-For", h.cfg.Client(r))
 	field("X-Forwarded-Host", r.Host)
-	field("X-Forwarded-Proto", h.cfg.Previews.Base().scheme)
+	field("X-Forwarded-Proto", h.cfg.Previews.Base().Scheme())
 	if upgrade != "" {
 		field("Connection", "Upgrade")
 		field("Upgrade", upgrade)

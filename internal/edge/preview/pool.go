@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
@@ -113,7 +114,7 @@ func (p *pool) take(ctx context.Context, v *visit, idle time.Duration) (_ *conn,
 
 // claim returns an idle connection, or what to wait for. With neither of them the
 // caller may make a connection.
-func (p *pool) claim(r *Record, idle time.Duration) (*conn, chan struct{}, error) {
+func (p *pool) claim(r *preview.Record, idle time.Duration) (*conn, chan struct{}, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {

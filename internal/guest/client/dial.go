@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest/wire"
-	"github.com/atoll-run/atoll/internal/node/idmap"
 )
 
 // Mountpoint is where a sandbox with an attendant has the folder of MakeFolder
@@ -21,21 +20,12 @@ import (
 const Mountpoint = wire.Meeting
 
 // MakeFolder makes the folder of the host that is to be mounted at Mountpoint, if
-// it is not there. It belongs to the sandbox's uid 0.
-func MakeFolder(path string) error {
-	owners, err := idmap.Find()
-	if err != nil {
-		return err
-	}
+// it is not there. It belongs to the sandbox's uid and gid 0, which are these on the host.
+func MakeFolder(path string, uid, gid int) error {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	uid, ok := owners.UID.ToHost(0)
-	gid, also := owners.GID.ToHost(0)
-	if !ok || !also {
-		return errors.New("the sandbox's uid 0 is nobody on the host")
-	}
-	return os.Chown(path, int(uid), int(gid))
+	return os.Chown(path, uid, gid)
 }
 
 // Dial listens in a folder of MakeFolder, has the attendant come with cue, which

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"time"
 
+	"github.com/atoll-run/atoll/internal/core/storage"
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 )
 
 // ErrShort says that a name has fewer bytes than were asked for.
-var ErrShort = errors.New("the stored data end early")
+var ErrShort = storage.ErrBlobShort
 
 // Range reads exactly size bytes from an offset on, in one request: the reader
 // gives them all or an error, ErrShort when there are fewer.
@@ -51,12 +51,8 @@ func (e *exact) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Info is what a list says of a name.
-type Info struct {
-	Name     string
-	Size     int64
-	Modified time.Time // by the store's clock
-}
+// Info describes what there is under a name.
+type Info = storage.BlobInfo
 
 // List goes through every name below a folder, in order.
 func (s *Store) List(ctx context.Context, folder string) iter.Seq2[Info, error] {
@@ -75,7 +71,7 @@ func (s *Store) List(ctx context.Context, folder string) iter.Seq2[Info, error] 
 				yield(Info{}, fail("list", folder, err))
 				return
 			}
-			if !yield(Info{o.Key, o.Size, o.ModTime}, nil) {
+			if !yield(Info{Name: o.Key, Size: o.Size, Modified: o.ModTime}, nil) {
 				return
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/infra/seal"
 )
 
 // place is where a page of a list ended: everything after it is older, or as
@@ -23,7 +22,7 @@ const (
 
 // encodeCursor makes a token of p that is good for one list only; a list is a
 // kind of thing and a tenant.
-func encodeCursor(box *seal.Box, list string, p place) string {
+func encodeCursor(box Sealer, list string, p place) string {
 	data := binary.BigEndian.AppendUint64(nil, uint64(p.at))
 	data = append(data, p.id...)
 	return base64.RawURLEncoding.EncodeToString(append(data, box.Sum(data, "cursor/"+list)...))
@@ -31,7 +30,7 @@ func encodeCursor(box *seal.Box, list string, p place) string {
 
 // decodeCursor reads a token again, and refuses any that was not made for this
 // list.
-func decodeCursor(box *seal.Box, list, token string) (place, error) {
+func decodeCursor(box Sealer, list, token string) (place, error) {
 	refusal := fault.New(fault.Invalid, "page must be the next_page of an earlier answer")
 	if len(token) > maxCursor || strings.ContainsAny(token, "\r\n") { // base64 would read over these
 		return place{}, refusal

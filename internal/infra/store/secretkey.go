@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-
-	"github.com/atoll-run/atoll/internal/infra/seal"
 )
 
 // ErrOtherKey says that the records were sealed with another key than
@@ -62,10 +60,10 @@ func (db *DB) opensAll(ctx context.Context, t *tx) error {
 			if err := sc.Scan(&id, &value); err != nil {
 				return none, err
 			}
-			if _, err := db.seal.Open(value, s.place(id)); errors.Is(err, seal.ErrOpen) {
+			if _, err := db.seal.Open(value, s.place(id)); err != nil {
 				return none, fmt.Errorf("%w (seen at %s)", ErrOtherKey, id)
 			}
-			return none, err
+			return none, nil
 		})
 		if err != nil {
 			return err

@@ -23,8 +23,20 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
-	"github.com/atoll-run/atoll/internal/infra/seal"
 )
+
+// Sealer encrypts secrets with the installation's key, and authenticates data; a
+// seal.Box does.
+type Sealer interface {
+	// Seal encrypts plain for a place, such as a table and an id. Only Open with the same
+	// place reads it, and only with the same key.
+	Seal(plain []byte, place string) []byte
+	Open(sealed []byte, place string) ([]byte, error)
+	Sum(data []byte, purpose string) []byte
+	Check(data []byte, purpose string, sum []byte) bool
+	// Fingerprint names the key.
+	Fingerprint() string
+}
 
 // Config says where the records are.
 type Config struct {
@@ -33,7 +45,7 @@ type Config struct {
 	URL  string
 	Path string
 
-	Seal *seal.Box // seals secrets; required
+	Seal Sealer // seals secrets; required
 	Log  *slog.Logger
 
 	// Enqueue adds the delivery of an ended execution's webhook to the queue, in
@@ -54,7 +66,7 @@ type DB struct {
 	write, read *pool // the same on PostgreSQL
 	writer      *writer
 	calls       *calls // nil: they are written as everything else is
-	seal        *seal.Box
+	seal        Sealer
 	enqueue     func(ctx context.Context, tx *sql.Tx, e *execution.Execution) error
 	path        string // of SQLite's file
 	seals       keyedMutex

@@ -1,3 +1,13 @@
+// Package contexts runs pieces of code in the code contexts of named sandboxes.
+//
+// The interpreter runs a script of ours (guest/hook/context.*), which takes code from
+// descriptor 3 and writes to descriptor 4 what came of it. Script and program are one
+// process: what a context reports about itself is under its program's control, and can
+// mislead only whoever runs that program. So every message is bounded and checked, and
+// the first one that no script of ours writes ends the context.
+//
+// Contexts are found by the ids of their processes, which the sandbox's daemon keeps:
+// nothing of them is lost when the server restarts.
 package contexts
 
 import (

@@ -250,7 +250,9 @@ func (h *host) makeNamed(id runtime.ID) ([]runtime.Mount, error) {
 		}
 	}
 	socket := h.attendFolder(id)
-	if err := client.MakeFolder(socket); err != nil {
+	rootUID, _ := owners.UID.ToHost(0)
+	rootGID, _ := owners.GID.ToHost(0)
+	if err := client.MakeFolder(socket, int(rootUID), int(rootGID)); err != nil {
 		return nil, err
 	}
 	return ownMounts(dir, socket), nil

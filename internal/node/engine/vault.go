@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/thread"
 	"github.com/atoll-run/atoll/internal/node/disk"
 	"github.com/atoll-run/atoll/internal/node/home"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
@@ -54,9 +55,9 @@ func (v Vault) Keep(ctx context.Context, tenantID tenant.ID, id runtime.ID) (san
 	if k.Disk, err = disk.Measure(ctx, h.files(id), 1<<62); err != nil {
 		return k, err
 	}
-	tree, err := v.Store.Save(ctx, tenantID, h.named(id), nil, home.Quota{})
+	tree, err := v.Store.Save(ctx, tenantID, h.named(id), nil, thread.Quota{})
 	for end := time.Now().Add(settling); errors.Is(err, home.ErrChanged) && time.Now().Before(end) && ctx.Err() == nil; {
-		tree, err = v.Store.Save(ctx, tenantID, h.named(id), nil, home.Quota{})
+		tree, err = v.Store.Save(ctx, tenantID, h.named(id), nil, thread.Quota{})
 	}
 	if errors.Is(err, home.ErrChanged) {
 		return k, fault.Wrap(fault.Unavailable, err, "the sandbox is being copied; try again in a moment")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/thread"
 )
 
 // CacheConfig of a Cache.
@@ -101,7 +102,7 @@ func keyOf(tenant, id string) string {
 type Home struct {
 	c     *Cache
 	e     *cached
-	limit Quota
+	limit thread.Quota
 	tree  *Tree
 }
 
@@ -115,7 +116,7 @@ func (c *Cache) Take(ctx context.Context, tenant string, t execution.Thread) (*H
 	if err != nil {
 		return nil, err
 	}
-	h := &Home{c: c, e: e, limit: Quota{Bytes: t.Quota}}
+	h := &Home{c: c, e: e, limit: thread.Quota{Bytes: t.Quota}}
 	if err := h.prepare(ctx, State(t.State)); err != nil {
 		return nil, errors.Join(fmt.Errorf("take home: %w", err), c.drop(e))
 	}
@@ -130,7 +131,7 @@ func (c *Cache) Adopt(ctx context.Context, tenant string, t execution.Thread) (*
 	if err != nil {
 		return nil, err
 	}
-	h := &Home{c: c, e: e, limit: Quota{Bytes: t.Quota}}
+	h := &Home{c: c, e: e, limit: thread.Quota{Bytes: t.Quota}}
 	// With what was known then, only what changed since is read; without, all.
 	if h.tree, err = c.readIndex(e, "base"); err != nil || h.tree.State != State(t.State) {
 		if h.tree, err = c.cfg.Store.Load(ctx, tenant, State(t.State)); err != nil {

@@ -14,14 +14,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/atoll-run/atoll/internal/infra/blob"
+	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/core/thread"
 )
-
-// Collected is what a Collect did.
-type Collected struct {
-	States, Packs int   // removed
-	Bytes         int64 // of them
-}
 
 // Collect removes what no state refers to that live names, which is every state that
 // is recorded for the tenant; empty names are left out.
@@ -31,7 +26,7 @@ type Collected struct {
 // refers to is condemned first, and removed Grace later if that is still so; a
 // save refers to packs of other homes only if they are not condemned, by a list
 // that it read after it began.
-func (s *Store) Collect(ctx context.Context, tenant string, live func(context.Context) ([]string, error)) (done Collected, err error) {
+func (s *Store) Collect(ctx context.Context, tenant string, live func(context.Context) ([]string, error)) (done thread.Collected, err error) {
 	t, err := s.tenant(tenant)
 	if err != nil {
 		return done, err
@@ -59,8 +54,8 @@ func (s *Store) Collect(ctx context.Context, tenant string, live func(context.Co
 			alive[State(name)] = true
 		}
 	}
-	old := func(i blob.Info) bool { return now.Sub(i.Modified) > s.cfg.Grace }
-	dead := map[State]blob.Info{}
+	old := func(i storage.BlobInfo) bool { return now.Sub(i.Modified) > s.cfg.Grace }
+	dead := map[State]storage.BlobInfo{}
 	for name, info := range states {
 		switch st := State(name); {
 		case st.check() != nil: // nothing of ours
@@ -75,7 +70,7 @@ func (s *Store) Collect(ctx context.Context, tenant string, live func(context.Co
 		return done, err
 	}
 	next := map[pack]time.Time{}
-	var going []blob.Info
+	var going []storage.BlobInfo
 	for name, info := range packs {
 		p, ok := parsePack(name)
 		if !ok || used[p] || !old(info) {
@@ -138,8 +133,8 @@ func (s *Store) usedPacks(ctx context.Context, t *tenantStore, states map[State]
 }
 
 // list returns the names in a folder.
-func (s *Store) list(ctx context.Context, folder string) (map[string]blob.Info, error) {
-	all := map[string]blob.Info{}
+func (s *Store) list(ctx context.Context, folder string) (map[string]storage.BlobInfo, error) {
+	all := map[string]storage.BlobInfo{}
 	for info, err := range s.cfg.Blobs.List(ctx, folder) {
 		if err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/thread"
 	"github.com/atoll-run/atoll/internal/infra/blob"
 )
 
@@ -98,13 +99,13 @@ func TestDeduplicates(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "f"), content, 0o600))
 	first := save(t, s, dir, nil)
 	for name, other := range map[string]*Store{"same process": s, "another process": newStore(t, b)} {
-		same, err := other.Save(t.Context(), "ten_a", dir, nil, Quota{})
+		same, err := other.Save(t.Context(), "ten_a", dir, nil, thread.Quota{})
 		must(t, err)
 		if got, want := same.root.children[0].chunks, first.root.children[0].chunks; got[0] != want[0] || got[5] != want[5] {
 			t.Errorf("%s: the content was stored twice", name)
 		}
 	}
-	foreign, err := s.Save(t.Context(), "ten_b", dir, nil, Quota{})
+	foreign, err := s.Save(t.Context(), "ten_b", dir, nil, thread.Quota{})
 	must(t, err)
 	got, want := foreign.root.children[0].chunks, first.root.children[0].chunks
 	if got[0].pack == want[0].pack || got[0].sum == want[0].sum {

@@ -11,16 +11,14 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/thread"
 )
-
-// MaxUpload is how many bytes a file may have that WriteFile makes.
-const MaxUpload = 10 << 30
 
 // WriteFile returns a state in which a file holds what r gives, and all else is as
 // in t. Missing folders are made. A file that is there keeps its owner and mode;
 // of several names of one file, only this one has the new content. An error of r
 // is returned as it is.
-func (s *Store) WriteFile(ctx context.Context, tenant string, t *Tree, path string, r io.Reader, limit Quota) (*Tree, error) {
+func (s *Store) WriteFile(ctx context.Context, tenant string, t *Tree, path string, r io.Reader, limit thread.Quota) (*Tree, error) {
 	return s.edit(ctx, tenant, t, limit, 0, func(p *packer, root *node) error {
 		now := time.Now()
 		in, name, err := makeWay(root, path, now)
@@ -41,7 +39,7 @@ func (s *Store) WriteFile(ctx context.Context, tenant string, t *Tree, path stri
 			in.mtime = n.mtime
 		}
 		used, files := tally(root)
-		if err := limit.check(used, files); err != nil {
+		if err := limit.Check(used, files); err != nil {
 			return err
 		}
 		return fill(p, n, r, limit, used)
@@ -50,7 +48,7 @@ func (s *Store) WriteFile(ctx context.Context, tenant string, t *Tree, path stri
 
 // Remove returns a state without a file, or a folder and all that is in it.
 func (s *Store) Remove(ctx context.Context, tenant string, t *Tree, path string) (*Tree, error) {
-	return s.edit(ctx, tenant, t, Quota{}, 0, func(_ *packer, root *node) error {
+	return s.edit(ctx, tenant, t, thread.Quota{}, 0, func(_ *packer, root *node) error {
 		parts, err := parsePath(path)
 		if err != nil {
 			return err
@@ -77,7 +75,7 @@ func (s *Store) Remove(ctx context.Context, tenant string, t *Tree, path string)
 }
 
 // edit makes a state of a changed copy of a tree, to which about size bytes come.
-func (s *Store) edit(ctx context.Context, tenant string, t *Tree, limit Quota, size int64, change func(*packer, *node) error) (*Tree, error) {
+func (s *Store) edit(ctx context.Context, tenant string, t *Tree, limit thread.Quota, size int64, change func(*packer, *node) error) (*Tree, error) {
 	ts, err := s.tenant(tenant)
 	if err != nil {
 		return nil, err
@@ -174,7 +172,7 @@ func makeWay(root *node, path string, now time.Time) (in *node, name string, err
 }
 
 // fill stores what r gives as a file's content. used is what the home has already.
-func fill(p *packer, n *node, r io.Reader, limit Quota, used int64) error {
+func fill(p *packer, n *node, r io.Reader, limit thread.Quota, used int64) error {
 	group, ctx := errgroup.WithContext(p.ctx)
 	group.SetLimit(uploads)
 	defer func() { _ = group.Wait() }() // nobody reads the buffers or packs any more
@@ -187,10 +185,10 @@ func fill(p *packer, n *node, r io.Reader, limit Quota, used int64) error {
 		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 			return err
 		}
-		if n.size += int64(k); n.size > MaxUpload {
-			return fault.New(fault.TooLarge, "a file must have at most %s", runtime.FormatBytes(MaxUpload))
+		if n.size += int64(k); n.size > thread.MaxUpload {
+			return fault.New(fault.TooLarge, "a file must have at most %s", runtime.FormatBytes(thread.MaxUpload))
 		}
-		if err := limit.check(used+n.size, 0); err != nil {
+		if err := limit.Check(used+n.size, 0); err != nil {
 			return err
 		}
 		if k > 0 {

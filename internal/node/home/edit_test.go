@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/thread"
 )
 
 func read(t testing.TB, s *Store, tree *Tree, path string, offset, limit int64) string {
@@ -37,7 +38,7 @@ func TestFiles(t *testing.T) {
 	}
 	write := func(path, content string) {
 		t.Helper()
-		next, err := s.WriteFile(ctx, "ten_a", tree, path, strings.NewReader(content), Quota{})
+		next, err := s.WriteFile(ctx, "ten_a", tree, path, strings.NewReader(content), thread.Quota{})
 		must(t, err)
 		tree = load(t, s, next.State)
 	}
@@ -88,7 +89,7 @@ func TestFilesRefused(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o600))
 	tree := save(t, s, dir, nil)
 	for _, path := range []string{"..", "../x", "a/../b", "a//b", "./a", "a/./b", "a\x00", "", "/", "d/", strings.Repeat("n", 256), "d", "link", "link/passwd", "file/below"} {
-		if _, err := s.WriteFile(ctx, "ten_a", tree, path, strings.NewReader("x"), Quota{}); fault.KindOf(err) != fault.Invalid {
+		if _, err := s.WriteFile(ctx, "ten_a", tree, path, strings.NewReader("x"), thread.Quota{}); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%q was written: %v", path, err)
 		}
 	}
@@ -103,12 +104,12 @@ func TestFilesRefused(t *testing.T) {
 	if _, err := s.ReadFile(ctx, "ten_a", tree, "link", 0, -1); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("a link was read: %v", err)
 	}
-	_, err := s.WriteFile(ctx, "ten_a", tree, "big", strings.NewReader(strings.Repeat("x", 3<<20)), Quota{Bytes: 2 << 20})
+	_, err := s.WriteFile(ctx, "ten_a", tree, "big", strings.NewReader(strings.Repeat("x", 3<<20)), thread.Quota{Bytes: 2 << 20})
 	if fault.KindOf(err) != fault.Exhausted {
 		t.Errorf("over the quota: %v", err)
 	}
 	failed := errors.New("the client went away")
-	if _, err := s.WriteFile(ctx, "ten_a", tree, "f", iotest.ErrReader(failed), Quota{}); !errors.Is(err, failed) {
+	if _, err := s.WriteFile(ctx, "ten_a", tree, "f", iotest.ErrReader(failed), thread.Quota{}); !errors.Is(err, failed) {
 		t.Errorf("%v", err)
 	}
 }
@@ -123,7 +124,7 @@ func TestTar(t *testing.T) {
 		tree := save(t, s, g.dir, nil)
 		var out bytes.Buffer
 		must(t, s.Export(t.Context(), "ten_a", tree, &out))
-		again, err := s.Import(t.Context(), "ten_a", &out, Quota{})
+		again, err := s.Import(t.Context(), "ten_a", &out, thread.Quota{})
 		must(t, err)
 		dir := t.TempDir()
 		restore(t, s, load(t, s, again.State), dir, nil)
@@ -150,17 +151,17 @@ func TestImportRefuses(t *testing.T) {
 			must(t, w.WriteHeader(&h))
 		}
 		must(t, w.Close())
-		if _, err := s.Import(t.Context(), "ten_a", &out, Quota{}); fault.KindOf(err) != fault.Invalid {
+		if _, err := s.Import(t.Context(), "ten_a", &out, thread.Quota{}); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := s.Import(t.Context(), "ten_a", strings.NewReader(strings.Repeat("no archive ", 200)), Quota{}); fault.KindOf(err) != fault.Invalid {
+	if _, err := s.Import(t.Context(), "ten_a", strings.NewReader(strings.Repeat("no archive ", 200)), thread.Quota{}); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("%v", err)
 	}
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	must(t, w.WriteHeader(&tar.Header{Name: "a", Typeflag: tar.TypeReg, Size: 1 << 40}))
-	if _, err := s.Import(t.Context(), "ten_a", &out, Quota{Bytes: 1 << 20}); fault.KindOf(err) != fault.Exhausted {
+	if _, err := s.Import(t.Context(), "ten_a", &out, thread.Quota{Bytes: 1 << 20}); fault.KindOf(err) != fault.Exhausted {
 		t.Errorf("%v", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/thread"
 	"github.com/atoll-run/atoll/internal/infra/blob"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
@@ -90,7 +91,7 @@ func TestSaveFails(t *testing.T) {
 		if f.puts {
 			f.left.Store(step / 4 % 4)
 		}
-		after, err := s.Save(t.Context(), "ten_a", g.dir, before, Quota{})
+		after, err := s.Save(t.Context(), "ten_a", g.dir, before, thread.Quota{})
 		if err != nil && !errors.Is(err, errBucket) {
 			t.Fatalf("step %d: %v", step, err)
 		}
@@ -224,7 +225,7 @@ func TestBucket(t *testing.T) {
 		equalMirrors(t, mirror(t, g.dir), mirror(t, into))
 	}
 	done, err := s.Collect(t.Context(), "ten_a", func(context.Context) ([]string, error) { return []string{string(base.State)}, nil })
-	if err != nil || done != (Collected{}) {
+	if err != nil || done != (thread.Collected{}) {
 		t.Errorf("%+v, %v", done, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/infra/blob"
+	"github.com/atoll-run/atoll/internal/core/storage"
 )
 
 // want is a chunk that is to be read.
@@ -118,7 +118,7 @@ func (s *Store) fetchRun(ctx context.Context, t *tenantStore, run []want) error 
 // gone, for now otherwise.
 func unreachable(what string, err error) error {
 	switch {
-	case errors.Is(err, blob.ErrShort), errors.Is(err, io.EOF):
+	case errors.Is(err, storage.ErrBlobShort), errors.Is(err, io.EOF):
 		return corrupt("%s ends early", what)
 	case fault.KindOf(err) == fault.NotFound:
 		return corrupt("%s is missing", what)

@@ -11,6 +11,7 @@ import (
 	_ "gocloud.dev/blob/memblob"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/thread"
 )
 
 // kinds of errors that a caller's bytes and paths may lead to.
@@ -46,7 +47,7 @@ func FuzzImport(f *testing.F) {
 	}
 	s, _ := storeAt(f, "mem://")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		made, err := s.Import(t.Context(), "ten_a", bytes.NewReader(data), Quota{Bytes: 4 << 20})
+		made, err := s.Import(t.Context(), "ten_a", bytes.NewReader(data), thread.Quota{Bytes: 4 << 20})
 		if err != nil {
 			if !callers(err) {
 				t.Fatal(err)
@@ -56,7 +57,7 @@ func FuzzImport(f *testing.F) {
 		tree := load(t, s, made.State)
 		var out bytes.Buffer
 		must(t, s.Export(t.Context(), "ten_a", tree, &out))
-		again, err := s.Import(t.Context(), "ten_a", &out, Quota{})
+		again, err := s.Import(t.Context(), "ten_a", &out, thread.Quota{})
 		must(t, err)
 		if again.Bytes < made.Bytes || again.Files != made.Files { // holes are data in an archive
 			t.Fatalf("%d bytes in %d entries became %d in %d", made.Bytes, made.Files, again.Bytes, again.Files)
@@ -77,7 +78,7 @@ func FuzzPath(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, path string) {
 		old := &Tree{root: root}
-		made, err := s.WriteFile(t.Context(), "ten_a", old, path, strings.NewReader("content"), Quota{})
+		made, err := s.WriteFile(t.Context(), "ten_a", old, path, strings.NewReader("content"), thread.Quota{})
 		if err != nil {
 			if !callers(err) {
 				t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/infra/blob"
+	"github.com/atoll-run/atoll/internal/core/storage"
 )
 
 // Bounds of what a Store knows of a tenant's packs beside those of the home that
@@ -164,14 +164,14 @@ func (s *Store) refresh(ctx context.Context, t *tenantStore) {
 	if !x.begin(began) {
 		return
 	}
-	var found []blob.Info
+	var found []storage.BlobInfo
 	for info, err := range s.cfg.Blobs.List(ctx, t.packs()) {
 		if err != nil {
 			return
 		}
 		found = append(found, info)
 	}
-	slices.SortFunc(found, func(a, b blob.Info) int { return cmp.Compare(b.Modified.UnixNano(), a.Modified.UnixNano()) })
+	slices.SortFunc(found, func(a, b storage.BlobInfo) int { return cmp.Compare(b.Modified.UnixNano(), a.Modified.UnixNano()) })
 	found = found[:min(len(found), knownPacks)]
 	there := map[pack]int64{} // by size
 	for _, info := range found {

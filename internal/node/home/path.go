@@ -7,21 +7,12 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/thread"
 )
 
-// Entry is what a listing says of a file or folder.
-type Entry struct {
-	Name      string
-	Path      string // from the home on, without a slash in front
-	Size      int64  // of a file
-	Modified  time.Time
-	Directory bool
-	Link      string // what a symbolic link says; such an entry is neither followed nor read
-}
-
-func (n *node) entry(path string) Entry {
+func (n *node) entry(path string) thread.Entry {
 	f := n.file()
-	return Entry{Name: n.name, Path: path, Size: f.size, Modified: time.Unix(f.mtime.sec, int64(f.mtime.nsec)),
+	return thread.Entry{Name: n.name, Path: path, Size: f.size, Modified: time.Unix(f.mtime.sec, int64(f.mtime.nsec)),
 		Directory: f.kind == kindDir, Link: f.target}
 }
 
@@ -74,16 +65,16 @@ func (t *Tree) find(path string) (*node, error) {
 }
 
 // Stat describes a file or folder; "" is the home itself.
-func (t *Tree) Stat(path string) (Entry, error) {
+func (t *Tree) Stat(path string) (thread.Entry, error) {
 	n, err := t.find(path)
 	if err != nil {
-		return Entry{}, err
+		return thread.Entry{}, err
 	}
 	return n.entry(strings.Trim(path, "/")), nil
 }
 
 // List describes what is in a folder, by name; "" is the home itself.
-func (t *Tree) List(path string) ([]Entry, error) {
+func (t *Tree) List(path string) ([]thread.Entry, error) {
 	n, err := t.find(path)
 	if err != nil {
 		return nil, err
@@ -95,7 +86,7 @@ func (t *Tree) List(path string) ([]Entry, error) {
 	if p := strings.Trim(path, "/"); p != "" {
 		prefix = p + "/"
 	}
-	all := make([]Entry, 0, len(n.children))
+	all := make([]thread.Entry, 0, len(n.children))
 	for _, c := range n.children {
 		all = append(all, c.entry(prefix+c.name))
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/atoll-run/atoll/internal/core/thread"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
@@ -20,7 +21,7 @@ import (
 // Nobody may write to the folder meanwhile; a Save that sees it gives a Conflict
 // fault. A home over the quota gives an Exhausted one. Whatever the error,
 // earlier states are as they were.
-func (s *Store) Save(ctx context.Context, tenant, dir string, base *Tree, limit Quota) (*Tree, error) {
+func (s *Store) Save(ctx context.Context, tenant, dir string, base *Tree, limit thread.Quota) (*Tree, error) {
 	t, err := s.tenant(tenant)
 	if err != nil {
 		return nil, err
@@ -39,7 +40,7 @@ func (s *Store) Save(ctx context.Context, tenant, dir string, base *Tree, limit 
 		return nil, err
 	}
 	if base != nil && root == base.root {
-		return base, limit.check(base.Bytes, base.Files)
+		return base, limit.Check(base.Bytes, base.Files)
 	}
 	bytes, files := tally(root)
 	var size int64
@@ -47,7 +48,7 @@ func (s *Store) Save(ctx context.Context, tenant, dir string, base *Tree, limit 
 		bytes += c.alloc - c.n.size
 		size += c.alloc
 	}
-	if err := limit.check(bytes, files); err != nil {
+	if err := limit.Check(bytes, files); err != nil {
 		return nil, err
 	}
 	p := s.newPacker(ctx, t, s.known(ctx, t, base, size))

@@ -11,6 +11,8 @@ import (
 	"math"
 	"slices"
 	"unique"
+
+	"github.com/atoll-run/atoll/internal/core/thread"
 )
 
 // A state is an object of its own, written after everything it refers to: a
@@ -80,10 +82,10 @@ func decodeRoot(data []byte) (*root, error) {
 
 // commit makes a tree a state: it stores the encoded tree, waits for all packs,
 // and writes the state's object. A tree that is base's returns base.
-func (s *Store) commit(ctx context.Context, t *tenantStore, p *packer, n *node, base *Tree, limit Quota) (*Tree, error) {
+func (s *Store) commit(ctx context.Context, t *tenantStore, p *packer, n *node, base *Tree, limit thread.Quota) (*Tree, error) {
 	made := &Tree{root: n}
 	made.Bytes, made.Files = tally(n)
-	if err := limit.check(made.Bytes, made.Files); err != nil {
+	if err := limit.Check(made.Bytes, made.Files); err != nil {
 		return nil, err
 	}
 	if err := n.checkXattrs(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/thread"
 )
 
 // xattrRecord is how tar archives name extended attributes.
@@ -86,7 +87,7 @@ func (n *node) header(path string, names map[*node]string) *tar.Header {
 // Import returns a state that holds what a tar archive does, and nothing else.
 // Devices are left out; a path that leads out of the home, or through a link, is
 // an Invalid fault.
-func (s *Store) Import(ctx context.Context, tenant string, r io.Reader, limit Quota) (*Tree, error) {
+func (s *Store) Import(ctx context.Context, tenant string, r io.Reader, limit thread.Quota) (*Tree, error) {
 	src := &importSource{r: r}
 	empty := &Tree{root: newRoot()}
 	return s.edit(ctx, tenant, empty, limit, knownWorth, func(p *packer, root *node) error {
@@ -134,7 +135,7 @@ func (s *importSource) Read(p []byte) (int, error) {
 type importer struct {
 	p            *packer
 	root         *node
-	limit        Quota
+	limit        thread.Quota
 	bytes, files int64
 }
 
@@ -148,7 +149,7 @@ func (im *importer) add(h *tar.Header, content io.Reader) error {
 		return nil
 	}
 	im.files++
-	if err := im.limit.check(im.bytes+max(h.Size, 0), im.files); err != nil {
+	if err := im.limit.Check(im.bytes+max(h.Size, 0), im.files); err != nil {
 		return err
 	}
 	n := newFile("", h.ModTime)

@@ -19,18 +19,12 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/infra/blob"
+	"github.com/atoll-run/atoll/internal/core/storage"
 )
 
 // State names one saved state of a home, which never changes. The zero State is
 // an empty home.
 type State string
-
-// Quota bounds a home; 0 is no bound.
-type Quota struct {
-	Bytes int64 // of its files' data; holes are free, and hard links count once
-	Files int64 // entries of any kind, each name of a hard link among them
-}
 
 // Blobs is what a Store needs of a blob store. Package blob describes its methods.
 type Blobs interface {
@@ -39,7 +33,7 @@ type Blobs interface {
 	Range(ctx context.Context, name string, offset, size int64) (io.ReadCloser, error)
 	Delete(ctx context.Context, name string) error
 	DeletePrefix(ctx context.Context, folder string) error
-	List(ctx context.Context, folder string) iter.Seq2[blob.Info, error]
+	List(ctx context.Context, folder string) iter.Seq2[storage.BlobInfo, error]
 }
 
 // Tree is what one state of a home holds. It is not changed once it is made, and

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/thread"
 	"github.com/atoll-run/atoll/internal/infra/blob"
 	"github.com/atoll-run/atoll/internal/node/idmap"
 )
@@ -49,7 +50,7 @@ func newStore(t testing.TB, b Blobs) *Store {
 
 func save(t testing.TB, s *Store, dir string, base *Tree) *Tree {
 	t.Helper()
-	tree, err := s.Save(t.Context(), "ten_a", dir, base, Quota{})
+	tree, err := s.Save(t.Context(), "ten_a", dir, base, thread.Quota{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,15 +216,15 @@ func TestRoundTrip(t *testing.T) {
 func TestWhatCannotBeReadIsNotSaved(t *testing.T) {
 	s, _ := folderStore(t)
 	deepest := strings.Repeat("d/", maxDepth-2) + "f"
-	tree, err := s.WriteFile(t.Context(), "ten_a", &Tree{root: newRoot()}, deepest, strings.NewReader("x"), Quota{})
+	tree, err := s.WriteFile(t.Context(), "ten_a", &Tree{root: newRoot()}, deepest, strings.NewReader("x"), thread.Quota{})
 	must(t, err)
 	load(t, s, tree.State)
-	if _, err := s.WriteFile(t.Context(), "ten_a", tree, "d/"+deepest, strings.NewReader("x"), Quota{}); fault.KindOf(err) != fault.Exhausted {
+	if _, err := s.WriteFile(t.Context(), "ten_a", tree, "d/"+deepest, strings.NewReader("x"), thread.Quota{}); fault.KindOf(err) != fault.Exhausted {
 		t.Errorf("a file too deep: %v", err)
 	}
 
 	for size, fits := range map[int]bool{maxXattrs: true, maxXattrs + 1: false} { // not every disk lets a program have so many
-		made, err := s.edit(t.Context(), "ten_a", tree, Quota{}, 0, func(_ *packer, root *node) error {
+		made, err := s.edit(t.Context(), "ten_a", tree, thread.Quota{}, 0, func(_ *packer, root *node) error {
 			root.children[0].xattrs = []xattr{{"user.a", ""}, {"user.b", strings.Repeat("x", size-12)}}
 			return nil
 		})
@@ -242,11 +243,11 @@ func TestQuota(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a"), make([]byte, 3<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.Save(t.Context(), "ten_a", dir, nil, Quota{Bytes: 1 << 20})
+	_, err := s.Save(t.Context(), "ten_a", dir, nil, thread.Quota{Bytes: 1 << 20})
 	if fault.KindOf(err) != fault.Exhausted || !strings.Contains(err.Error(), "2 MiB more than the 1 MiB") {
 		t.Errorf("%v", err)
 	}
-	if _, err = s.Save(t.Context(), "ten_a", dir, nil, Quota{Files: 1, Bytes: 3 << 20}); err != nil {
+	if _, err = s.Save(t.Context(), "ten_a", dir, nil, thread.Quota{Files: 1, Bytes: 3 << 20}); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,3 +1,9 @@
+// Package sandboxes has the named sandboxes of one machine.
+//
+// A Manager finds them by their names, makes and wakes them, holds the limits of plans,
+// and takes over what an earlier process left. How a sandbox is made is an Engine's
+// business, where it is recorded a Store's, and what is done inside one its guest
+// daemon's, to which a Handle leads.
 package sandboxes
 
 import (

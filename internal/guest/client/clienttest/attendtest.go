@@ -152,10 +152,12 @@ func New(t testing.TB, change ...func(*runtime.Spec)) *Sandbox {
 
 	s := &Sandbox{Runtime: r, Meeting: filepath.Join(dir, "meeting"), Home: filepath.Join(dir, "home")}
 	must(t, os.Chmod(dir, 0o711))
-	must(t, client.MakeFolder(s.Meeting))
-	must(t, os.Mkdir(s.Home, 0o755))
 	owners, err := idmap.Find()
 	must(t, err)
+	rootUID, _ := owners.UID.ToHost(0)
+	rootGID, _ := owners.GID.ToHost(0)
+	must(t, client.MakeFolder(s.Meeting, int(rootUID), int(rootGID)))
+	must(t, os.Mkdir(s.Home, 0o755))
 	uid, _ := owners.UID.ToHost(runtime.UID)
 	gid, _ := owners.GID.ToHost(runtime.GID)
 	must(t, os.Chown(s.Home, int(uid), int(gid)))

@@ -62,7 +62,7 @@ func (p *Previews) Base() Base {
 }
 
 // Move says where previews are from now on.
-func (p *Previews) Move(base Base) {
+func (p *Previews) SetBase(base Base) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.base = base
@@ -126,7 +126,7 @@ func (p *Previews) revoked(it func(*Record) bool) {
 
 // use is find for who uses the preview until release is called, or end by its
 // revocation.
-func (p *Previews) use(ctx context.Context, label string, end func()) (_ *Record, release func(), err error) {
+func (p *Previews) Hold(ctx context.Context, label string, end func()) (_ *Record, release func(), err error) {
 	for {
 		p.mu.Lock()
 		epoch := p.epoch

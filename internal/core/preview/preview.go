@@ -1,14 +1,11 @@
-// Package preview lets browsers reach servers that run in sandboxes: every opened
-// port has a host name of its own, which only those know who were given it.
+// Package preview makes, finds and revokes the names under which browsers reach servers
+// that run in sandboxes: every opened port has a host name of its own, which only those
+// know who were given it.
 //
-// Previews makes, lists and revokes those names; a Handler serves them, by
-// passing requests on through the sandbox's attendant, so that neither the
-// sandbox's network nor a port of this machine has anything to do with it.
-//
-// The name is a secret: whoever knows it may do what the server in the sandbox
-// lets them. Of it only a hash is recorded. It comes from the installation's
-// secret key and from a seed in the record, so that whoever asks for the same port
-// again is given the same name, and another once it was revoked.
+// The name is a secret: whoever knows it may do what the server in the sandbox lets
+// them. Only a hash of it is recorded. It is derived from the installation's secret key
+// and from a seed in the record, so asking for the same port again gives the same name,
+// and another one once it was revoked.
 package preview
 
 import (

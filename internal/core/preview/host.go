@@ -84,3 +84,6 @@ var (
 func makeLabel(port uint16, id runtime.ID, token []byte) string {
 	return strconv.Itoa(int(port)) + "-" + strings.TrimPrefix(string(id), idPrefix) + "-" + encoding.EncodeToString(token)
 }
+
+// Scheme is http or https.
+func (b Base) Scheme() string { return b.scheme }

@@ -1,4 +1,4 @@
-package home
+package thread
 
 import (
 	"time"
@@ -7,8 +7,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
-// check refuses a home that is over the quota, and says by how much.
-func (q Quota) check(bytes, files int64) error {
+// Check refuses a home that is over the quota, and says by how much.
+func (q Quota) Check(bytes, files int64) error {
 	switch {
 	case q.Bytes > 0 && bytes > q.Bytes:
 		return fault.Limit("thread_bytes", time.Time{}, "the home directory has %s of files, %s more than the %s a thread may have; delete some",

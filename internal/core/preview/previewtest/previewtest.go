@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/runtime"
-	"github.com/atoll-run/atoll/internal/edge/preview"
 )
 
 // Opened is a store.
