@@ -31,8 +31,8 @@ type lies struct {
 	live lyingSandbox
 }
 
-func (l lies) Admit(sandboxes.Recipe) error                                   { return nil }
-func (l lies) Make(context.Context, sandboxes.Recipe) (sandboxes.Live, error) { return l.live, nil }
+func (l lies) Admit(sandboxes.Recipe) error                                     { return nil }
+func (l lies) Create(context.Context, sandboxes.Recipe) (sandboxes.Live, error) { return l.live, nil }
 
 type lyingSandbox struct {
 	sandboxes.Live
@@ -43,12 +43,12 @@ type lyingSandbox struct {
 func (l lyingSandbox) Guest(context.Context) (*client.Client, error) { return l.guest, nil }
 func (l lyingSandbox) Done() <-chan struct{}                         { return l.done }
 func (l lyingSandbox) Environ(map[string]string) []string            { return nil }
-func (l lyingSandbox) Connect(runtime.NetworkPolicy, []execution.BoundSecret) error {
+func (l lyingSandbox) SetNetwork(runtime.NetworkPolicy, []execution.BoundSecret) error {
 	return nil
 }
 
-// Place has nothing on the disk: it is the guest that is asked.
-func (l lyingSandbox) Place(string) (disk.Place, bool) { return disk.Place{}, false }
+// HostPath has nothing on the disk: it is the guest that is asked.
+func (l lyingSandbox) HostPath(string) (disk.Place, bool) { return disk.Place{}, false }
 
 type policy execution.Policy
 

@@ -44,7 +44,7 @@ func sandboxList(ctx context.Context, c *call, _ *SandboxListInput) (*SandboxLis
 		if status != sandbox.Running && status != sandbox.Sleeping {
 			continue // it is no more
 		}
-		image := sb.Asked
+		image := sb.ImageAlias
 		if image == "" {
 			image = sb.Image
 		}

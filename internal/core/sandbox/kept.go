@@ -1,8 +1,8 @@
 package sandbox
 
-// Kept is what the blob store has of a sandbox: its files, and its memory and
+// StoredCopy is what the blob store has of a sandbox: its files, and its memory and
 // processes unless it is of files alone.
-type Kept struct {
+type StoredCopy struct {
 	State      string // names it in the store
 	Bytes      int64  // of all of it, before it was compressed
 	Disk       int64  // of them, what its files take

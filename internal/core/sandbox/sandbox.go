@@ -58,10 +58,10 @@ type Sandbox struct {
 	Key         string // id of the key that made it, which its time is charged to
 	Executor    string // the installation that has it
 
-	Image  string // name in the image store
-	Asked  string // what Image was asked for as; "" for the environment's image
-	Limits runtime.Limits
-	Disk   int64 // bytes that its home, /tmp and /var/tmp may have together; 0 for no bound
+	Image      string // name in the image store
+	ImageAlias string // what Image was asked for as; "" for the environment's image
+	Limits     runtime.Limits
+	Disk       int64 // bytes that its home, /tmp and /var/tmp may have together; 0 for no bound
 	// Permissions are those it was made with, but for a network policy of its own.
 	// What of the network is open is never more than its environment allows now.
 	Permissions runtime.Permissions
@@ -70,9 +70,9 @@ type Sandbox struct {
 	Env         map[string]string // variables of its own, over those of environment and key
 
 	State      State
-	Sleep      Sleep  // of a sleeping one
-	Kept       *Kept  // where the blob store has it, and the machine may not; nil for nowhere
-	Detail     string // of the state, for who asks: why it is lost, why it cannot sleep
+	Sleep      Sleep       // of a sleeping one
+	Stored     *StoredCopy // where the blob store has it, and the machine may not; nil for nowhere
+	Detail     string      // of the state, for who asks: why it is lost, why it cannot sleep
 	SleepAfter time.Duration
 	CreatedAt  time.Time
 	UsedAt     time.Time
@@ -109,7 +109,7 @@ func (s *Sandbox) FallAsleep(how Sleep, detail string) error {
 		return err
 	}
 	if s.Sleep = how; how != Stored {
-		s.Kept = nil // it has run since, or is about to leave
+		s.Stored = nil // it has run since, or is about to leave
 	}
 	return nil
 }
@@ -118,9 +118,9 @@ func (s *Sandbox) FallAsleep(how Sleep, detail string) error {
 func (s *Sandbox) Clone() *Sandbox {
 	c := *s
 	c.Env, c.Mounts = maps.Clone(s.Env), slices.Clone(s.Mounts)
-	if s.Kept != nil {
-		kept := *s.Kept
-		c.Kept = &kept
+	if s.Stored != nil {
+		kept := *s.Stored
+		c.Stored = &kept
 	}
 	return &c
 }

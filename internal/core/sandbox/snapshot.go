@@ -39,17 +39,17 @@ type Snapshot struct {
 	Executor    string // the installation that made it
 
 	// The sandbox that it is of.
-	Sandbox       runtime.ID
-	Session, Name string
-	Image, Asked  string
-	Limits        runtime.Limits
-	Permissions   runtime.Permissions
-	Connected     bool
-	Mounts        []storage.Mount // that its memory knows of
-	Env           map[string]string
-	SleepAfter    time.Duration
+	Sandbox           runtime.ID
+	Session, Name     string
+	Image, ImageAlias string
+	Limits            runtime.Limits
+	Permissions       runtime.Permissions
+	Connected         bool
+	Mounts            []storage.Mount // that its memory knows of
+	Env               map[string]string
+	SleepAfter        time.Duration
 
-	Kept      Kept
+	Stored    StoredCopy
 	Detail    string // why it has no memory
 	CreatedAt time.Time
 	ExpiresAt *time.Time // when it is deleted; nil for never
@@ -59,7 +59,7 @@ type Snapshot struct {
 func SnapshotOf(sb *Sandbox) *Snapshot {
 	return &Snapshot{
 		ID: NewSnapshotID(), Tenant: sb.Tenant, Environment: sb.Environment,
-		Sandbox: sb.ID, Session: sb.Session, Name: sb.Name, Image: sb.Image, Asked: sb.Asked, Limits: sb.Limits,
+		Sandbox: sb.ID, Session: sb.Session, Name: sb.Name, Image: sb.Image, ImageAlias: sb.ImageAlias, Limits: sb.Limits,
 		Permissions: sb.Permissions, Connected: sb.Connected, Mounts: slices.Clone(sb.Mounts), Env: maps.Clone(sb.Env), SleepAfter: sb.SleepAfter,
 	}
 }

@@ -92,7 +92,7 @@ type Millis = Seconds
 
 func sandboxWire(sb *sandbox.Sandbox) Sandbox {
 	out := Sandbox{
-		ID: string(sb.ID), Name: sb.Name, Session: sb.Session, Image: sb.Asked, Status: string(sb.Status()), Detail: sb.Detail, Kept: string(sb.Sleep),
+		ID: string(sb.ID), Name: sb.Name, Session: sb.Session, Image: sb.ImageAlias, Status: string(sb.Status()), Detail: sb.Detail, Kept: string(sb.Sleep),
 		Limits: limitsWire(sb.Limits), DiskSize: sb.Disk, Network: permissionsWire(sb.Permissions).Network, Mounts: append([]string{}, storage.Labels(sb.Mounts)...), CreatedAt: sb.CreatedAt.UTC(), UsedAt: sb.UsedAt.UTC(),
 	}
 	if out.Image == "" {

@@ -142,8 +142,8 @@ type SnapshotPage struct {
 
 func snapshotWire(sn *sandbox.Snapshot) Snapshot {
 	out := Snapshot{
-		ID: string(sn.ID), SandboxID: string(sn.Sandbox), Name: sn.Name, Session: sn.Session, Image: sn.Asked, Memory: sn.Kept.Checkpoint, Detail: sn.Detail,
-		Limits: limitsWire(sn.Limits), SizeBytes: sn.Kept.Bytes, DiskBytes: sn.Kept.Disk, CreatedAt: sn.CreatedAt.UTC(),
+		ID: string(sn.ID), SandboxID: string(sn.Sandbox), Name: sn.Name, Session: sn.Session, Image: sn.ImageAlias, Memory: sn.Stored.Checkpoint, Detail: sn.Detail,
+		Limits: limitsWire(sn.Limits), SizeBytes: sn.Stored.Bytes, DiskBytes: sn.Stored.Disk, CreatedAt: sn.CreatedAt.UTC(),
 	}
 	if out.Image == "" {
 		out.Image = sn.Image

@@ -32,7 +32,7 @@ func (s *sandboxStore) scan(sc scanner) (*sandbox.Sandbox, error) {
 	var env []byte
 	var sleepAfter, created, used, metered int64
 	var expires sql.NullInt64
-	if err := sc.Scan(&sb.ID, &sb.Tenant, &sb.Environment, &sb.Session, &sb.Name, &sb.Key, &sb.Executor, &sb.Image, &sb.Asked, &limits, &sb.Disk, &permissions,
+	if err := sc.Scan(&sb.ID, &sb.Tenant, &sb.Environment, &sb.Session, &sb.Name, &sb.Key, &sb.Executor, &sb.Image, &sb.ImageAlias, &limits, &sb.Disk, &permissions,
 		&sb.Connected, &env, &sb.State, &sb.Sleep, &sb.Detail, &sleepAfter, &created, &used, &expires, &metered, &mounts, &kept, &endings); err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (s *sandboxStore) scan(sc scanner) (*sandbox.Sandbox, error) {
 	if sb.Mounts, err = mountsOf(mounts); err != nil {
 		return nil, fmt.Errorf("mounts of %s: %w", sb.ID, err)
 	}
-	if sb.Kept, err = keptOf(kept); err != nil {
+	if sb.Stored, err = keptOf(kept); err != nil {
 		return nil, fmt.Errorf("what is kept of %s: %w", sb.ID, err)
 	}
 	if sb.Endings, err = endingsOf(endings); err != nil {
@@ -217,7 +217,7 @@ func (s *sandboxStore) Create(ctx context.Context, sb *sandbox.Sandbox, room san
 		}
 		if _, err = t.exec(ctx, `INSERT INTO sandboxes (`+sandboxColumns+`, memory)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', ?)`,
-			string(sb.ID), sb.Tenant, sb.Environment, sb.Session, sb.Name, sb.Key, sb.Executor, sb.Image, sb.Asked, limits, sb.Disk, permissions, sb.Connected, env,
+			string(sb.ID), sb.Tenant, sb.Environment, sb.Session, sb.Name, sb.Key, sb.Executor, sb.Image, sb.ImageAlias, limits, sb.Disk, permissions, sb.Connected, env,
 			string(sb.State), string(sb.Sleep), sb.Detail, sb.SleepAfter.Microseconds(), micros(now), micros(now), maybeMicros(sb.ExpiresAt), micros(now), mounts, sb.Limits.Memory); err != nil {
 			return err
 		}
@@ -276,7 +276,7 @@ func (s *sandboxStore) save(ctx context.Context, q querier, sb *sandbox.Sandbox)
 	if err != nil {
 		return err
 	}
-	kept, err := keptText(sb.Kept)
+	kept, err := keptText(sb.Stored)
 	if err != nil {
 		return err
 	}

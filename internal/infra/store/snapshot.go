@@ -35,18 +35,18 @@ type keptRow struct {
 }
 
 // keptOf reads a keptRow; none of "".
-func keptOf(text string) (*sandbox.Kept, error) {
+func keptOf(text string) (*sandbox.StoredCopy, error) {
 	if text == "" {
 		return nil, nil
 	}
 	var row keptRow
 	err := json.Unmarshal([]byte(text), &row)
-	k := sandbox.Kept(row)
+	k := sandbox.StoredCopy(row)
 	return &k, err
 }
 
 // keptText writes a keptRow.
-func keptText(k *sandbox.Kept) (string, error) {
+func keptText(k *sandbox.StoredCopy) (string, error) {
 	if k == nil {
 		return "", nil
 	}
@@ -59,7 +59,7 @@ func (s *snapshots) scan(sc scanner) (*sandbox.Snapshot, error) {
 	var env []byte
 	var sleepAfter, created int64
 	var expires sql.NullInt64
-	if err := sc.Scan(&sn.ID, &sn.Tenant, &sn.Environment, &sn.Key, &sn.Executor, &sn.Sandbox, &sn.Session, &sn.Name, &sn.Image, &sn.Asked, &limits, &permissions,
+	if err := sc.Scan(&sn.ID, &sn.Tenant, &sn.Environment, &sn.Key, &sn.Executor, &sn.Sandbox, &sn.Session, &sn.Name, &sn.Image, &sn.ImageAlias, &limits, &permissions,
 		&sn.Connected, &env, &sleepAfter, &mounts, &kept, &sn.Detail, &created, &expires); err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (s *snapshots) scan(sc scanner) (*sandbox.Snapshot, error) {
 		return nil, fmt.Errorf("what is kept of %s: %w", sn.ID, err)
 	}
 	if k != nil {
-		sn.Kept = *k
+		sn.Stored = *k
 	}
 	sn.Limits, sn.SleepAfter = runtime.Limits(l), time.Duration(sleepAfter)*time.Microsecond
 	sn.CreatedAt, sn.ExpiresAt = instant(created), maybeInstant(expires)
@@ -133,8 +133,8 @@ func (s *snapshots) Begin(ctx context.Context, sn *sandbox.Snapshot, room sandbo
 		}
 		_, err := t.exec(ctx, `INSERT INTO snapshots (`+snapshotColumns+`, bytes)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', atoll_now(), NULL, ?)`,
-			string(sn.ID), sn.Tenant, sn.Environment, sn.Key, sn.Executor, string(sn.Sandbox), sn.Session, sn.Name, sn.Image, sn.Asked, limits, permissions,
-			sn.Connected, env, sn.SleepAfter.Microseconds(), mounts, sn.Kept.Bytes)
+			string(sn.ID), sn.Tenant, sn.Environment, sn.Key, sn.Executor, string(sn.Sandbox), sn.Session, sn.Name, sn.Image, sn.ImageAlias, limits, permissions,
+			sn.Connected, env, sn.SleepAfter.Microseconds(), mounts, sn.Stored.Bytes)
 		return err
 	})
 }
@@ -149,16 +149,16 @@ func snapshotRoom(ctx context.Context, t *tx, sn *sandbox.Snapshot, room sandbox
 	if room.Snapshots > 0 && n >= room.Snapshots {
 		return fault.Limit("snapshots", time.Time{}, "snapshot limit reached (%d of %d). Delete one that is not needed any more, or have the plan's limit raised.", n, room.Snapshots)
 	}
-	if room.Bytes > 0 && used+sn.Kept.Bytes > room.Bytes {
+	if room.Bytes > 0 && used+sn.Stored.Bytes > room.Bytes {
 		return fault.Limit("snapshot_size", time.Time{}, "snapshot size limit reached (%s of %s in use, and this one has %s). Delete one that is not needed any more, or have the plan's limit raised.",
-			runtime.FormatBytes(used), runtime.FormatBytes(room.Bytes), runtime.FormatBytes(sn.Kept.Bytes))
+			runtime.FormatBytes(used), runtime.FormatBytes(room.Bytes), runtime.FormatBytes(sn.Stored.Bytes))
 	}
 	return nil
 }
 
 func (s *snapshots) Finish(ctx context.Context, sn *sandbox.Snapshot, keep time.Duration, room sandbox.SnapshotQuota) error {
 	const step = "finish a snapshot"
-	kept, err := keptText(&sn.Kept)
+	kept, err := keptText(&sn.Stored)
 	if err != nil {
 		return s.db.write.wrap(step, err)
 	}
@@ -176,7 +176,7 @@ func (s *snapshots) Finish(ctx context.Context, sn *sandbox.Snapshot, keep time.
 			expires = &at
 		}
 		n, err := t.exec(ctx, `UPDATE snapshots SET kept = ?, bytes = ?, detail = ?, created_at = ?, expires_at = ? WHERE id = ? AND kept = ''`,
-			kept, sn.Kept.Bytes, storable(sn.Detail), micros(now), maybeMicros(expires), string(sn.ID))
+			kept, sn.Stored.Bytes, storable(sn.Detail), micros(now), maybeMicros(expires), string(sn.ID))
 		if err != nil {
 			return err
 		}

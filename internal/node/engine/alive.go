@@ -94,8 +94,8 @@ func (a *alive) Guest(ctx context.Context) (*client.Client, error) {
 	return c, nil
 }
 
-// Quiet implements named.Live.
-func (a *alive) Quiet() error {
+// CloseGuest implements named.Live.
+func (a *alive) CloseGuest() error {
 	a.turn <- struct{}{}
 	defer func() { <-a.turn }()
 	if a.client == nil {
@@ -120,8 +120,8 @@ func (a *alive) Usage(ctx context.Context) (runtime.Usage, error) { return a.ins
 // Folder implements named.Live.
 func (a *alive) Folder() string { return a.engine.host.files(a.recipe.ID) }
 
-// Place implements named.Live.
-func (a *alive) Place(path string) (disk.Place, bool) {
+// HostPath implements named.Live.
+func (a *alive) HostPath(path string) (disk.Place, bool) {
 	for _, f := range []struct{ inside, folder string }{
 		{runtime.Home, filepath.Join(homeShare, guest.HomeName)}, {"/tmp", tmpDir}, {"/var/tmp", varTmpDir},
 	} {
@@ -150,8 +150,8 @@ func (a *alive) Measure(ctx context.Context, most int64) (int64, error) {
 	return used, err
 }
 
-// Connect implements named.Live.
-func (a *alive) Connect(p runtime.NetworkPolicy, secrets []execution.BoundSecret) error {
+// SetNetwork implements named.Live.
+func (a *alive) SetNetwork(p runtime.NetworkPolicy, secrets []execution.BoundSecret) error {
 	switch {
 	case a.link == nil && p.Blocked():
 		return nil
@@ -179,10 +179,10 @@ func (a *alive) Traffic() execution.Traffic {
 
 // Detach implements named.Live.
 func (a *alive) Detach() error {
-	return errors.Join(a.Quiet(), a.inst.Detach(), a.release())
+	return errors.Join(a.CloseGuest(), a.inst.Detach(), a.release())
 }
 
 // Destroy implements named.Live.
 func (a *alive) Destroy(ctx context.Context) error {
-	return errors.Join(a.inst.Destroy(ctx), a.Quiet(), Named{a.engine}.Remove(ctx, a.recipe.ID), a.release())
+	return errors.Join(a.inst.Destroy(ctx), a.CloseGuest(), Named{a.engine}.Remove(ctx, a.recipe.ID), a.release())
 }

@@ -26,8 +26,8 @@ const (
 	recordName = "record.json"
 )
 
-// Asleep implements named.Engine.
-func (n Named) Asleep(id runtime.ID) bool {
+// HasCheckpoint implements named.Engine.
+func (n Named) HasCheckpoint(id runtime.ID) bool {
 	for _, name := range []string{memoryDir, memoryUsed} {
 		if _, err := os.Lstat(filepath.Join(n.e.host.named(id), name, recordName)); err == nil {
 			return true
@@ -36,8 +36,8 @@ func (n Named) Asleep(id runtime.ID) bool {
 	return false
 }
 
-// Memory implements named.Engine.
-func (n Named) Memory(id runtime.ID) (bytes int64) {
+// CheckpointSize implements named.Engine.
+func (n Named) CheckpointSize(id runtime.ID) (bytes int64) {
 	entries, err := os.ReadDir(filepath.Join(n.e.host.named(id), memoryDir))
 	if err != nil {
 		return 0 // there is none
@@ -51,10 +51,10 @@ func (n Named) Memory(id runtime.ID) (bytes int64) {
 	return bytes
 }
 
-// Sleep implements named.Live.
-func (a *alive) Sleep(ctx context.Context) error {
+// Checkpoint implements named.Live.
+func (a *alive) Checkpoint(ctx context.Context) error {
 	// A frozen attendant could not say goodbye.
-	if err := errors.Join(a.Thaw(ctx), a.Quiet()); err != nil {
+	if err := errors.Join(a.Thaw(ctx), a.CloseGuest()); err != nil {
 		return err
 	}
 	h := a.engine.host
@@ -113,17 +113,17 @@ func (h *host) forgetMemory(id runtime.ID) error {
 	return errors.Join(errs...)
 }
 
-// Rest implements named.Live.
-func (a *alive) Rest(ctx context.Context) error {
-	err := errors.Join(a.inst.Destroy(ctx), a.Quiet(), os.RemoveAll(a.engine.host.attendFolder(a.recipe.ID)), a.release())
-	if n := (Named{a.engine}); err == nil && n.Asleep(a.recipe.ID) {
+// EndProcesses implements named.Live.
+func (a *alive) EndProcesses(ctx context.Context) error {
+	err := errors.Join(a.inst.Destroy(ctx), a.CloseGuest(), os.RemoveAll(a.engine.host.attendFolder(a.recipe.ID)), a.release())
+	if n := (Named{a.engine}); err == nil && n.HasCheckpoint(a.recipe.ID) {
 		n.slept(a.recipe)
 	}
 	return err
 }
 
-// Rest implements named.Engine.
-func (n Named) Rest(ctx context.Context, r sandboxes.Recipe) error {
+// EndProcesses implements named.Engine.
+func (n Named) EndProcesses(ctx context.Context, r sandboxes.Recipe) error {
 	h := n.e.host
 	used, memory := filepath.Join(h.named(r.ID), memoryUsed), filepath.Join(h.named(r.ID), memoryDir)
 	if err := errors.Join(h.Destroy(ctx, r.ID), os.RemoveAll(h.attendFolder(r.ID))); err != nil {
@@ -132,7 +132,7 @@ func (n Named) Rest(ctx context.Context, r sandboxes.Recipe) error {
 	if err := os.Rename(used, memory); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if n.Asleep(r.ID) {
+	if n.HasCheckpoint(r.ID) {
 		n.slept(r)
 	}
 	return nil

@@ -50,7 +50,7 @@ func ask(t *testing.T, live sandboxes.Live) (what, ticks string) {
 func TestNamedSandboxSleepsAndWakes(t *testing.T) {
 	n := start(t, secured(t), nil).Named()
 	r := recipe()
-	live := mine(t)(n.Make(t.Context(), r))
+	live := mine(t)(n.Create(t.Context(), r))
 	was, ticks := begin(t, live)
 	generation := shell(t, live, "cat /etc/machine-id "+guest.GenerationFile+"; hostname")
 	shell(t, live, "echo in the root > /home/user/../note 2>/dev/null || true; echo x >/var/tmp/x")
@@ -58,17 +58,17 @@ func TestNamedSandboxSleepsAndWakes(t *testing.T) {
 		if err := live.Freeze(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := live.Sleep(t.Context()); err != nil {
+		if err := live.Checkpoint(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := live.Rest(t.Context()); err != nil {
+		if err := live.EndProcesses(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if !n.Asleep(r.ID) {
+		if !n.HasCheckpoint(r.ID) {
 			t.Fatal("a sleeping sandbox has no memory")
 		}
 		begun := time.Now()
-		live = mine(t)(n.Wake(t.Context(), r))
+		live = mine(t)(n.Restore(t.Context(), r))
 		t.Logf("woken in %s", time.Since(begun))
 		now, later := ask(t, live)
 		if now != was || later == ticks {
@@ -79,19 +79,19 @@ func TestNamedSandboxSleepsAndWakes(t *testing.T) {
 		if len(a) != 3 || len(b) != 3 || a[0] != b[0] || a[1] == b[1] || a[2] != string(r.ID) || b[2] != string(r.ID) {
 			t.Errorf("machine id, generation and name were %q, and are %q", a, b)
 		}
-		if n.Asleep(r.ID) {
+		if n.HasCheckpoint(r.ID) {
 			t.Error("a sandbox that runs has a memory to wake with")
 		}
 	}
 
 	// It is asked to sleep, and goes on after all.
-	if err := live.Sleep(t.Context()); err != nil {
+	if err := live.Checkpoint(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := live.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if now, _ := ask(t, live); now != was || n.Asleep(r.ID) {
+	if now, _ := ask(t, live); now != was || n.HasCheckpoint(r.ID) {
 		t.Errorf("the server says %q", now)
 	}
 }
@@ -99,9 +99,9 @@ func TestNamedSandboxSleepsAndWakes(t *testing.T) {
 func TestNamedSandboxHasTwins(t *testing.T) {
 	n := start(t, secured(t), nil).Named()
 	r := recipe()
-	live := mine(t)(n.Make(t.Context(), r))
+	live := mine(t)(n.Create(t.Context(), r))
 	was, _ := begin(t, live)
-	if err := live.Sleep(t.Context()); err != nil {
+	if err := live.Checkpoint(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	const count = 5
@@ -109,7 +109,7 @@ func TestNamedSandboxHasTwins(t *testing.T) {
 	begun := time.Now()
 	for i := range twins {
 		twins[i] = recipe()
-		if err := n.Copy(t.Context(), r.ID, twins[i].ID); err != nil {
+		if err := n.Fork(t.Context(), r.ID, twins[i].ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,7 +118,7 @@ func TestNamedSandboxHasTwins(t *testing.T) {
 	}
 	lives := []sandboxes.Live{live}
 	for _, r := range twins {
-		lives = append(lives, mine(t)(n.Wake(t.Context(), r)))
+		lives = append(lives, mine(t)(n.Restore(t.Context(), r)))
 	}
 	t.Logf("%d twins in %s", count, time.Since(begun))
 	seen := map[string]bool{}
@@ -142,9 +142,9 @@ func TestNamedSandboxHasTwins(t *testing.T) {
 func TestDamagedMemoryIsRefused(t *testing.T) {
 	n := start(t, secured(t), nil).Named()
 	r := recipe()
-	live := mine(t)(n.Make(t.Context(), r))
+	live := mine(t)(n.Create(t.Context(), r))
 	shell(t, live, "echo kept >~/kept")
-	if err := errors.Join(live.Sleep(t.Context()), live.Rest(t.Context())); err != nil {
+	if err := errors.Join(live.Checkpoint(t.Context()), live.EndProcesses(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(n.e.host.named(r.ID), memoryDir, "pages.img")
@@ -156,26 +156,26 @@ func TestDamagedMemoryIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	if _, err := n.Wake(t.Context(), r); !errors.Is(err, sandboxes.ErrCheckpoint) {
+	if _, err := n.Restore(t.Context(), r); !errors.Is(err, sandboxes.ErrCheckpoint) {
 		t.Fatalf("woken from a damaged memory: %v", err)
 	}
-	if !n.Asleep(r.ID) {
+	if !n.HasCheckpoint(r.ID) {
 		t.Error("a memory that was refused is gone")
 	}
 	other := r
 	other.Limits.Memory += 1 << 20
-	if _, err := n.Wake(t.Context(), other); !errors.Is(err, sandboxes.ErrCheckpoint) {
+	if _, err := n.Restore(t.Context(), other); !errors.Is(err, sandboxes.ErrCheckpoint) {
 		t.Errorf("woken with other limits: %v", err)
 	}
-	r.Files = true
-	live = mine(t)(n.Make(t.Context(), r))
-	if out := shell(t, live, "cat ~/kept"); out != "kept" || n.Asleep(r.ID) {
+	r.FromFiles = true
+	live = mine(t)(n.Create(t.Context(), r))
+	if out := shell(t, live, "cat ~/kept"); out != "kept" || n.HasCheckpoint(r.ID) {
 		t.Errorf("made anew, it has %q", out)
 	}
 }
 
 func TestFreezingEndsNoPrograms(t *testing.T) {
-	live := mine(t)(start(t, secured(t), nil).Named().Make(t.Context(), recipe()))
+	live := mine(t)(start(t, secured(t), nil).Named().Create(t.Context(), recipe()))
 	shell(t, live, "cd /tmp; (for i in $(seq 60); do ls / >/dev/null && (true) && echo $i >>done; done; touch over) >/dev/null 2>&1 </dev/null &")
 	for range 15 {
 		if err := errors.Join(live.Freeze(t.Context()), live.Freeze(t.Context()), live.Thaw(t.Context())); err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/atoll-run/atoll/internal/node/disk"
 )
 
-// Copy implements named.Engine. The memory, which nobody writes to, is linked. The
+// Fork implements named.Engine. The memory, which nobody writes to, is linked. The
 // folders of one that Twin has begun are there.
-func (n Named) Copy(ctx context.Context, from, to runtime.ID) (err error) {
-	if err := n.CopyFiles(ctx, from, to); err != nil {
+func (n Named) Fork(ctx context.Context, from, to runtime.ID) (err error) {
+	if err := n.ForkFiles(ctx, from, to); err != nil {
 		return err
 	}
 	src, dst := n.e.host.named(from), n.e.host.named(to)
@@ -30,8 +30,8 @@ func (n Named) Copy(ctx context.Context, from, to runtime.ID) (err error) {
 	return os.Rename(filepath.Join(dst, memoryNew), filepath.Join(dst, memoryDir))
 }
 
-// CopyFiles implements named.Engine.
-func (n Named) CopyFiles(ctx context.Context, from, to runtime.ID) (err error) {
+// ForkFiles implements named.Engine.
+func (n Named) ForkFiles(ctx context.Context, from, to runtime.ID) (err error) {
 	src, dst := n.e.host.named(from), n.e.host.named(to)
 	if err := os.MkdirAll(dst, 0o700); err != nil {
 		return err

@@ -86,8 +86,8 @@ func (n Named) runtime(r sandboxes.Recipe) runtime.Runtime {
 	}
 }
 
-// Make implements named.Engine.
-func (n Named) Make(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.Live, err error) {
+// Create implements named.Engine.
+func (n Named) Create(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.Live, err error) {
 	img, release, err := n.e.useImage(r.Image)
 	if err != nil {
 		return nil, err
@@ -101,8 +101,8 @@ func (n Named) Make(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.Live, 
 		}
 	}()
 	undo = append(undo, func() error {
-		if r.Files {
-			return n.Rest(context.WithoutCancel(ctx), r)
+		if r.FromFiles {
+			return n.EndProcesses(context.WithoutCancel(ctx), r)
 		}
 		return n.Remove(context.WithoutCancel(ctx), r.ID)
 	})
@@ -193,8 +193,8 @@ func (n Named) FolderCopier(more func(int64) (int64, error)) (disk.FolderCopier,
 	return disk.FolderCopier{UID: int(uid), GID: int(gid), More: more}, nil
 }
 
-// Left implements named.Engine.
-func (n Named) Left(context.Context) ([]runtime.ID, error) {
+// List implements named.Engine.
+func (n Named) List(context.Context) ([]runtime.ID, error) {
 	entries, err := os.ReadDir(filepath.Join(n.e.host.disk, NamedFolder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -72,7 +72,7 @@ func make1(t *testing.T, n Named, r sandboxes.Recipe) sandboxes.Live {
 	if err := n.Admit(r); err != nil {
 		t.Fatal(err)
 	}
-	l, err := n.Make(t.Context(), r)
+	l, err := n.Create(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestANamedSandboxKeepsItsFilesOnDisk(t *testing.T) {
 	if used, err := disk.Measure(t.Context(), l.Folder(), 1<<40); err != nil || used < 200_000_000 || used > 210_000_000 {
 		t.Errorf("on disk: %d, %v", used, err)
 	}
-	if left, err := n.Left(t.Context()); err != nil || !slices.Equal(left, []runtime.ID{r.ID}) {
+	if left, err := n.List(t.Context()); err != nil || !slices.Equal(left, []runtime.ID{r.ID}) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	if err := l.Destroy(t.Context()); err != nil {
@@ -140,7 +140,7 @@ func TestANamedSandboxOutlivesItsEngine(t *testing.T) {
 	if got := shell(t, l, `cat a; before=$(cat beat); for i in $(seq 100); do [ "$(cat beat)" != "$before" ] && echo alive && exit; sleep 0.05; done`); got != "kept\nalive" {
 		t.Errorf("after the take-over: %s", got)
 	}
-	if left, err := n.Left(t.Context()); err != nil || len(left) != 2 {
+	if left, err := n.List(t.Context()); err != nil || len(left) != 2 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	if err := n.Remove(t.Context(), other.ID); err != nil {

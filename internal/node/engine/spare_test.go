@@ -87,17 +87,17 @@ func nothingRuns(t *testing.T, dir string) {
 // sleep puts a sandbox to sleep on disk.
 func sleep(t *testing.T, live sandboxes.Live) {
 	t.Helper()
-	if err := live.Sleep(t.Context()); err != nil {
+	if err := live.Checkpoint(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := live.Rest(t.Context()); err != nil {
+	if err := live.EndProcesses(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func wake(t *testing.T, n Named, r sandboxes.Recipe) sandboxes.Live {
 	t.Helper()
-	live, err := n.Wake(t.Context(), r)
+	live, err := n.Restore(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestKernelsWaitForSleepers(t *testing.T) {
 			for range 2 {
 				sleep(t, live)
 				e.spares.wait(t, 1)
-				if left, err := n.Left(t.Context()); err != nil || !slices.Equal(left, []runtime.ID{r.ID}) {
+				if left, err := n.List(t.Context()); err != nil || !slices.Equal(left, []runtime.ID{r.ID}) {
 					t.Errorf("of sandboxes there are %v, %v", left, err)
 				}
 				spare := others(t, e, r.ID)
@@ -150,7 +150,7 @@ func TestKernelsWaitForSleepers(t *testing.T) {
 					}
 				}
 				if r.Connected {
-					if err := live.Connect(runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedCIDRs: []netip.Prefix{netip.PrefixFrom(at.Addr(), 32)}}, nil); err != nil {
+					if err := live.SetNetwork(runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedCIDRs: []netip.Prefix{netip.PrefixFrom(at.Addr(), 32)}}, nil); err != nil {
 						t.Fatal(err)
 					}
 					if out := shell(t, live, fmt.Sprintf("bash -c 'exec 3<>/dev/tcp/%s/%d && cat <&3'", at.Addr(), at.Port())); out != "hello" {
@@ -239,10 +239,10 @@ func TestKernelsWaitForCopies(t *testing.T) {
 	n, r := e.Named(), recipe()
 	live := make1(t, n, r)
 	was, _ := begin(t, live)
-	n.Stock(r.ID, r, 5)
+	n.KeepStandby(r.ID, r, 5)
 	e.spares.wait(t, 2)
 	e.spares.making.Wait()
-	if left, err := n.Left(t.Context()); err != nil || !slices.Equal(left, []runtime.ID{r.ID}) {
+	if left, err := n.List(t.Context()); err != nil || !slices.Equal(left, []runtime.ID{r.ID}) {
 		t.Errorf("of sandboxes there are %v, %v", left, err)
 	}
 	unlike := r
@@ -254,7 +254,7 @@ func TestKernelsWaitForCopies(t *testing.T) {
 			t.Errorf("one with %+v gets a kernel, %v", r, err)
 		}
 	}
-	if err := live.Sleep(t.Context()); err != nil {
+	if err := live.Checkpoint(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	lives, spare := []sandboxes.Live{live}, others(t, e, r.ID)
@@ -262,7 +262,7 @@ func TestKernelsWaitForCopies(t *testing.T) {
 	for i := range 3 { // the last one finds none that waits
 		twin := r
 		twin.ID = runtime.NewID()
-		if err := n.Twin(t.Context(), r.ID, twin); err != nil {
+		if err := n.PrepareFork(t.Context(), r.ID, twin); err != nil {
 			t.Fatal(err)
 		}
 		if want := max(2, i+1) - i - 1; e.spares.waits() != want {
@@ -271,7 +271,7 @@ func TestKernelsWaitForCopies(t *testing.T) {
 		twins = append(twins, twin)
 	}
 	for i, twin := range twins {
-		if err := n.Copy(t.Context(), r.ID, twin.ID); err != nil {
+		if err := n.Fork(t.Context(), r.ID, twin.ID); err != nil {
 			t.Fatal(err)
 		}
 		lives = append(lives, wake(t, n, twin))
@@ -289,7 +289,7 @@ func TestKernelsWaitForCopies(t *testing.T) {
 		shell(t, live, "echo mine >/tmp/own; echo mine >/var/tmp/own; test $(ls /tmp/own /var/tmp/own | wc -l) = 2")
 	}
 	e.spares.wait(t, 2)
-	n.Stock(r.ID, other, 2) // there may be two, and these were wanted last
+	n.KeepStandby(r.ID, other, 2) // there may be two, and these were wanted last
 	atolltest.Until(t, time.Minute, "kernels wait for others", func() bool {
 		like, err := n.likeness(r.ID, other)
 		e.spares.mu.Lock()
@@ -305,7 +305,7 @@ func TestKernelsWaitForCopies(t *testing.T) {
 	}
 	abandoned := r
 	abandoned.ID = runtime.NewID()
-	if err := n.Twin(t.Context(), r.ID, abandoned); err == nil {
+	if err := n.PrepareFork(t.Context(), r.ID, abandoned); err == nil {
 		t.Error("there is a copy of what was destroyed")
 	}
 	if err := e.Close(); err != nil {
@@ -324,10 +324,10 @@ func TestKernelsWaitNoLongerThanWanted(t *testing.T) {
 	for range 2 {
 		twin := r
 		twin.ID = runtime.NewID()
-		if err := n.Copy(t.Context(), r.ID, twin.ID); err != nil {
+		if err := n.Fork(t.Context(), r.ID, twin.ID); err != nil {
 			t.Fatal(err)
 		}
-		if err := n.Rest(t.Context(), twin); err != nil {
+		if err := n.EndProcesses(t.Context(), twin); err != nil {
 			t.Fatal(err)
 		}
 		copies = append(copies, twin)

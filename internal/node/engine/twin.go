@@ -25,8 +25,8 @@ type twin struct {
 	spare  *spare
 }
 
-// Twin implements named.Engine.
-func (n Named) Twin(ctx context.Context, from runtime.ID, r sandboxes.Recipe) error {
+// PrepareFork implements named.Engine.
+func (n Named) PrepareFork(ctx context.Context, from runtime.ID, r sandboxes.Recipe) error {
 	like, err := n.likeness(from, r)
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", from, err)
@@ -86,8 +86,8 @@ func (n Named) giveUp(ctx context.Context, tw *twin) error {
 	return tw.kernel.Destroy(ctx)
 }
 
-// Stock implements named.Engine.
-func (n Named) Stock(from runtime.ID, r sandboxes.Recipe, count int) {
+// KeepStandby implements named.Engine.
+func (n Named) KeepStandby(from runtime.ID, r sandboxes.Recipe, count int) {
 	if like, err := n.likeness(from, r); err == nil {
 		n.want(like, r, count)
 	}

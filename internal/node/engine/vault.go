@@ -33,10 +33,10 @@ var _ sandboxes.SnapshotFiles = Vault{}
 // like a change.
 const settling = 30 * time.Second
 
-// Keep implements named.Vault.
-func (v Vault) Keep(ctx context.Context, tenantID tenant.ID, id runtime.ID) (sandbox.Kept, error) {
+// Save implements named.Vault.
+func (v Vault) Save(ctx context.Context, tenantID tenant.ID, id runtime.ID) (sandbox.StoredCopy, error) {
 	h := v.Engine.host
-	k := sandbox.Kept{}
+	k := sandbox.StoredCopy{}
 	data, err := os.ReadFile(filepath.Join(h.named(id), memoryDir, recordName))
 	if err == nil {
 		var rec memoryRecord
@@ -70,7 +70,7 @@ func (v Vault) Keep(ctx context.Context, tenantID tenant.ID, id runtime.ID) (san
 }
 
 // Usable implements named.Vault.
-func (v Vault) Usable(k sandbox.Kept, r sandboxes.Recipe) error {
+func (v Vault) Usable(k sandbox.StoredCopy, r sandboxes.Recipe) error {
 	if !k.Checkpoint {
 		return unusable("there is none")
 	}
@@ -95,7 +95,7 @@ func (v Vault) Usable(k sandbox.Kept, r sandboxes.Recipe) error {
 }
 
 // Fetch implements named.Vault.
-func (v Vault) Fetch(ctx context.Context, tenantID tenant.ID, k sandbox.Kept, id runtime.ID, filesOnly bool) (err error) {
+func (v Vault) Fetch(ctx context.Context, tenantID tenant.ID, k sandbox.StoredCopy, id runtime.ID, filesOnly bool) (err error) {
 	h := v.Engine.host
 	dir := h.named(id)
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
-// Wake implements named.Engine.
-func (n Named) Wake(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.Live, err error) {
+// Restore implements named.Engine.
+func (n Named) Restore(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.Live, err error) {
 	img, release, err := n.e.useImage(r.Image)
 	if err != nil {
 		return nil, err
@@ -44,10 +44,10 @@ func (n Named) Wake(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.Live, 
 		_, err = a.Guest(ctx)
 	}
 	if err != nil { // it has run for a moment: what it did is lost, not what it was
-		return nil, errors.Join(fmt.Errorf("wake %s: %w", r.ID, err), a.Quiet(), inst.Destroy(context.WithoutCancel(ctx)), os.Rename(used, memory))
+		return nil, errors.Join(fmt.Errorf("wake %s: %w", r.ID, err), a.CloseGuest(), inst.Destroy(context.WithoutCancel(ctx)), os.Rename(used, memory))
 	}
 	n.rose(r.ID)
-	n.Stock(r.ID, r, 1) // it may sleep again
+	n.KeepStandby(r.ID, r, 1) // it may sleep again
 	end := linger(used)
 	err = h.forgetMemory(r.ID)
 	n.e.spares.making.Go(end)

@@ -112,7 +112,7 @@ func (m *Manager) halt(ctx context.Context, e *entry, live Live, detail string) 
 	m.hold(e, true)
 	defer m.let(e)
 	m.charge(ctx, e, time.Now())
-	if err := errors.Join(live.Quiet(), live.Freeze(ctx)); err != nil {
+	if err := errors.Join(live.CloseGuest(), live.Freeze(ctx)); err != nil {
 		return m.stay(ctx, e, detail+", but it cannot be frozen: "+err.Error())
 	}
 	if err := m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.Frozen, detail) }); err != nil {

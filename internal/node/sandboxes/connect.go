@@ -57,8 +57,8 @@ func (c *connection) enforce(live Live, policy runtime.NetworkPolicy, secrets []
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.set = false
-	if err := live.Connect(policy, secrets); err != nil {
-		return errors.Join(err, live.Connect(runtime.NetworkPolicy{}, nil)) // or what was allowed before would stay so
+	if err := live.SetNetwork(policy, secrets); err != nil {
+		return errors.Join(err, live.SetNetwork(runtime.NetworkPolicy{}, nil)) // or what was allowed before would stay so
 	}
 	c.set, c.policy, c.secrets = true, policy, secrets
 	return nil

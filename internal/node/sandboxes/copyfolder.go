@@ -61,12 +61,12 @@ func (h *Handle) reaches(path string, to *Handle) (disk.Place, bool) {
 	if h.sb.Permissions.Restricts() || to.sb.Permissions.Restricts() { // the guest holds these
 		return disk.Place{}, false
 	}
-	return h.live.Place(path)
+	return h.live.HostPath(path)
 }
 
 // receive copies a folder into one of h's sandbox.
 func (h *Handle) receive(ctx context.Context, from disk.Place, at string) (bytes int64, err error) {
-	into, ok := h.live.Place(at)
+	into, ok := h.live.HostPath(at)
 	if !ok {
 		return 0, errElsewhere
 	}

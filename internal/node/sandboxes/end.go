@@ -132,7 +132,7 @@ func (m *Manager) perish(ctx context.Context, e *entry) error {
 	m.mu.Unlock()
 	e.net.forget()
 	m.cfg.Log.InfoContext(ctx, "a named sandbox ran out of memory", "sandbox_id", string(e.id))
-	if err := live.Rest(ctx); err != nil {
+	if err := live.EndProcesses(ctx); err != nil {
 		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q ran out of memory, and what is left of its programs could not be removed; retry after a moment, or destroy it", sb.Name))
 	}
 	return nil
@@ -154,7 +154,7 @@ func (m *Manager) perished(ctx context.Context, e *entry) error {
 
 // Orphans lists what there is of sandboxes on this machine that no record knows.
 func (m *Manager) Orphans(ctx context.Context) ([]runtime.ID, error) {
-	left, err := m.cfg.Engine.Left(ctx)
+	left, err := m.cfg.Engine.List(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ type Recipe struct {
 	Permissions runtime.Permissions // the network's are said with Live.Connect
 	Connected   bool                // it has a network device
 	Mounts      []storage.Mount     // of its tenant's storage, as it is now
-	Files       bool                // there are files of it, which stay if it cannot be made
+	FromFiles   bool                // there are files of it, which stay if it cannot be made
 }
 
 // ErrMemory says that a sandbox cannot be made from the memory that was kept of
@@ -33,37 +33,37 @@ type Engine interface {
 	// Admit says why a recipe cannot be made on this machine, before anything is
 	// recorded.
 	Admit(r Recipe) error
-	// Make makes a sandbox whose attendant answers. Its network is closed until
+	// Create makes a sandbox whose attendant answers. Its network is closed until
 	// Live.Connect. A failed Make leaves nothing.
-	Make(ctx context.Context, r Recipe) (Live, error)
+	Create(ctx context.Context, r Recipe) (Live, error)
 	// Open takes over one that an earlier process made; sandbox.ErrNotFound when it
 	// does not live. One that was about to fall asleep goes on, or stays frozen.
 	Open(ctx context.Context, r Recipe) (Live, error)
 
-	// Memory is how many bytes the memory that Live.Sleep kept takes on the disk.
-	Memory(id runtime.ID) int64
-	// Asleep reports whether there is memory of a sandbox to Wake it with.
-	Asleep(id runtime.ID) bool
-	// Wake makes a sandbox from the memory that Live.Sleep kept, or a copy of it, and
+	// CheckpointSize is how many bytes the memory that Live.Sleep kept takes on the disk.
+	CheckpointSize(id runtime.ID) int64
+	// HasCheckpoint reports whether there is memory of a sandbox to Wake it with.
+	HasCheckpoint(id runtime.ID) bool
+	// Restore makes a sandbox from the memory that Live.Sleep kept, or a copy of it, and
 	// tells it its name. If that fails it is asleep as before; ErrMemory says that
 	// it always will.
-	Wake(ctx context.Context, r Recipe) (Live, error)
-	// Rest ends what may run of a sandbox that is asleep.
-	Rest(ctx context.Context, r Recipe) error
-	// Twin begins a copy of a sandbox, by doing what takes neither its files nor its
+	Restore(ctx context.Context, r Recipe) (Live, error)
+	// EndProcesses ends what may run of a sandbox that is asleep.
+	EndProcesses(ctx context.Context, r Recipe) error
+	// PrepareFork begins a copy of a sandbox, by doing what takes neither its files nor its
 	// memory. Copy and Wake do the rest, Remove undoes it.
-	Twin(ctx context.Context, from runtime.ID, r Recipe) error
-	// Stock has some kernels wait for the next copies of such a sandbox, for a while.
-	Stock(from runtime.ID, r Recipe, count int)
-	// Copy makes another sandbox that is asleep from one that is.
-	Copy(ctx context.Context, from, to runtime.ID) error
-	// CopyFiles makes another sandbox, of files alone, from one that does not run.
-	CopyFiles(ctx context.Context, from, to runtime.ID) error
+	PrepareFork(ctx context.Context, from runtime.ID, r Recipe) error
+	// KeepStandby has some kernels wait for the next copies of such a sandbox, for a while.
+	KeepStandby(from runtime.ID, r Recipe, count int)
+	// Fork makes another sandbox that is asleep from one that is.
+	Fork(ctx context.Context, from, to runtime.ID) error
+	// ForkFiles makes another sandbox, of files alone, from one that does not run.
+	ForkFiles(ctx context.Context, from, to runtime.ID) error
 	// FolderCopier reads and copies files of sandboxes with the rights of their programs;
 	// more is its More, nil for who only reads.
 	FolderCopier(more func(spent int64) (most int64, err error)) (disk.FolderCopier, error)
-	// Left lists all sandboxes that there is anything of.
-	Left(ctx context.Context) ([]runtime.ID, error)
+	// List lists all sandboxes that there is anything of.
+	List(ctx context.Context) ([]runtime.ID, error)
 	// Remove ends a sandbox that nobody has open, and removes all there is of it.
 	Remove(ctx context.Context, id runtime.ID) error
 }
@@ -73,8 +73,8 @@ type Live interface {
 	// Guest is the client of its attendant, which is told to call again where the
 	// connection is over.
 	Guest(ctx context.Context) (*client.Client, error)
-	// Quiet ends the conversation with the attendant, until somebody asks for it.
-	Quiet() error
+	// CloseGuest ends the conversation with the attendant, until somebody asks for it.
+	CloseGuest() error
 	// Environ is the whole environment of a program, "NAME=value" each, of
 	// variables over those of image and operator.
 	Environ(variables map[string]string) []string
@@ -83,30 +83,30 @@ type Live interface {
 	Usage(ctx context.Context) (runtime.Usage, error)
 	// Folder is the host's folder of its files: all that it has on disk.
 	Folder() string
-	// Place is where the folder at a path is on the host, if no name in that is a link;
+	// HostPath is where the folder at a path is on the host, if no name in that is a link;
 	// ok is false for what is elsewhere.
-	Place(path string) (at disk.Place, ok bool)
+	HostPath(path string) (at disk.Place, ok bool)
 	// Measure returns how much of the disk it takes, files included that have no name
 	// any more and are open. It stops with disk.ErrMore beyond most.
 	Measure(ctx context.Context, most int64) (used int64, err error)
 
-	// Connect puts a network policy into force, at once and for connections there
+	// SetNetwork puts a network policy into force, at once and for connections there
 	// are, and gives requests these secrets. It fails for a sandbox without a device
 	// unless the policy is blocked.
-	Connect(p runtime.NetworkPolicy, secrets []execution.BoundSecret) error
+	SetNetwork(p runtime.NetworkPolicy, secrets []execution.BoundSecret) error
 	// Traffic is what it had to do with the network since it was asked last.
 	Traffic() execution.Traffic
 
 	// Freeze stops it where it is, Thaw has it go on: see sandbox.Instance.
 	Freeze(ctx context.Context) error
 	Thaw(ctx context.Context) error
-	// Sleep ends the conversation with the attendant, stops the sandbox, frozen or
+	// Checkpoint ends the conversation with the attendant, stops the sandbox, frozen or
 	// not, and keeps its memory beside its files. Resume then has it go on, and
 	// forgets the memory; Rest ends it, and it is asleep. One whose memory cannot be
 	// kept goes on: a *sandbox.SaveError says why.
-	Sleep(ctx context.Context) error
+	Checkpoint(ctx context.Context) error
 	Resume(ctx context.Context) error
-	Rest(ctx context.Context) error
+	EndProcesses(ctx context.Context) error
 
 	// Detach lets go of it; Open finds it again.
 	Detach() error

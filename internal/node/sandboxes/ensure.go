@@ -75,13 +75,13 @@ func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, s
 				sb.Name, mountedAs(sb.Mounts))
 		}
 	}
-	if spec.Image != "" && spec.Image != sb.Asked {
+	if spec.Image != "" && spec.Image != sb.ImageAlias {
 		image, err := m.cfg.Images.Resolve(spec.Image)
 		if err != nil {
 			return nil, false, err
 		}
 		if image != sb.Image {
-			asked := sb.Asked
+			asked := sb.ImageAlias
 			if asked == "" {
 				asked = sb.Image
 			}
@@ -144,7 +144,7 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 		}
 		making, cancel := context.WithTimeout(work, makeTime)
 		defer cancel()
-		return m.cfg.Engine.Make(making, r)
+		return m.cfg.Engine.Create(making, r)
 	}); err != nil {
 		span.Fail(err)
 		return nil, false, errors.Join(err, m.cfg.Store.Delete(context.WithoutCancel(ctx), sb.ID))
@@ -180,7 +180,7 @@ func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name 
 	now := time.Now().UTC()
 	sb := &sandbox.Sandbox{
 		ID: runtime.NewID(), Tenant: p.Tenant.ID, Environment: p.Environment.ID, Session: session, Name: name, Key: p.Key.ID, Executor: m.cfg.Executor,
-		Image: image, Asked: spec.Image, Limits: p.Environment.Limits, Disk: least(m.cfg.DiskLimit, p.Plan.MaxSandboxDisk),
+		Image: image, ImageAlias: spec.Image, Limits: p.Environment.Limits, Disk: least(m.cfg.DiskLimit, p.Plan.MaxSandboxDisk),
 		Permissions: p.Environment.Permissions, Mounts: mounts, Env: maps.Clone(spec.Env),
 		State: sandbox.Creating, SleepAfter: spec.SleepAfter, CreatedAt: now, UsedAt: now, MeteredAt: now,
 	}

@@ -54,7 +54,7 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 			e.unlock()
 			return nil, err
 		}
-		parent.Kept = nil
+		parent.Stored = nil
 	}
 	twins, err := m.reserveForks(work, p, parent, count)
 	if err == nil {
@@ -84,7 +84,7 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 		m.mu.Unlock()
 		twin.unlock()
 	}
-	m.cfg.Engine.Stock(parent.ID, recipeOf(parent), count)
+	m.cfg.Engine.KeepStandby(parent.ID, recipeOf(parent), count)
 	m.cfg.Log.InfoContext(ctx, "named sandbox forked", "sandbox_id", string(parent.ID), "count", count)
 	return out, nil
 }
@@ -93,9 +93,9 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 func (m *Manager) remembers(sb *sandbox.Sandbox) bool {
 	switch sb.Sleep {
 	case sandbox.OnDisk:
-		return m.cfg.Engine.Asleep(sb.ID)
+		return m.cfg.Engine.HasCheckpoint(sb.ID)
 	case sandbox.Stored:
-		return sb.Kept.Checkpoint
+		return sb.Stored.Checkpoint
 	}
 	return true
 }
@@ -164,7 +164,7 @@ func (m *Manager) begin(ctx context.Context, parent *sandbox.Sandbox, twins []*e
 	g.SetLimit(goruntime.GOMAXPROCS(0))
 	go func() { // ends with Twin, which ends with ctx
 		for _, twin := range twins {
-			g.Go(func() error { return m.cfg.Engine.Twin(ctx, parent.ID, recipeOf(twin.sb)) })
+			g.Go(func() error { return m.cfg.Engine.PrepareFork(ctx, parent.ID, recipeOf(twin.sb)) })
 		}
 		done <- g.Wait()
 	}()
@@ -189,7 +189,7 @@ func (m *Manager) copies(ctx context.Context, e *entry, do func() error) (err er
 		}
 		return nil
 	}
-	if err := live.Sleep(ctx); err != nil {
+	if err := live.Checkpoint(ctx); err != nil {
 		if cannot, ok := errors.AsType[*runtime.SaveError](err); ok {
 			err = fault.Wrap(fault.Conflict, err, fmt.Sprintf("the memory of the sandbox %q cannot be copied as it is now: %s", sb.Name, cannot.Reason))
 		}
@@ -209,7 +209,7 @@ func (m *Manager) copyAll(ctx context.Context, e *entry, twins []*entry) error {
 			if err := m.cfg.Disk(); err != nil { // the others may have filled it
 				return err
 			}
-			return m.cfg.Engine.Copy(ctx, e.id, twin.id)
+			return m.cfg.Engine.Fork(ctx, e.id, twin.id)
 		})
 	}
 	return g.Wait()
@@ -221,7 +221,7 @@ func (m *Manager) wakeAll(ctx context.Context, p *tenant.Principal, twins []*ent
 	g.SetLimit(2 * goruntime.GOMAXPROCS(0)) // each waits half of the time
 	for _, twin := range twins {
 		g.Go(func() error {
-			live, err := m.cfg.Engine.Wake(ctx, recipeOf(twin.sb))
+			live, err := m.cfg.Engine.Restore(ctx, recipeOf(twin.sb))
 			if errors.Is(err, ErrCheckpoint) {
 				return fault.Wrap(fault.Conflict, err, fmt.Sprintf("the sandbox cannot be copied as it is now: %v; use it once, and copy it then", err))
 			}

@@ -35,7 +35,7 @@ func TestASandboxIsMadeOnceAndUsedAgain(t *testing.T) {
 	})
 	ctx := t.Context()
 	sb, created, err := m.Ensure(ctx, p, "s", "builder", &sandbox.Spec{Image: "node:22", Env: map[string]string{"OWN": "o", "ONCE": "o"}})
-	if err != nil || !created || sb.State != sandbox.Running || sb.Image != atolltest.Image || sb.Asked != "node:22" {
+	if err != nil || !created || sb.State != sandbox.Running || sb.Image != atolltest.Image || sb.ImageAlias != "node:22" {
 		t.Fatalf("%+v, %v, %v", sb, created, err)
 	}
 	again, created, err := m.Ensure(ctx, p, "s", "builder", &sandbox.Spec{Image: "node:22"})

@@ -134,7 +134,7 @@ func (m *Manager) takeBack(ctx context.Context, e *entry, p *tenant.Principal) e
 	e.live, e.kept = nil, 0
 	m.mu.Unlock()
 	e.net.forget()
-	if err := live.Rest(work); err != nil {
+	if err := live.EndProcesses(work); err != nil {
 		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("storage of the sandbox %q was taken back, and its programs could not be ended; retry after a moment, or destroy it", sb.Name))
 	}
 	return nil

@@ -129,7 +129,7 @@ func TestASandboxHasItsEnvironmentsVolumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	sn, err := m.Snapshot(t.Context(), p, "s", "one", 0)
-	if err != nil || !sn.Kept.Checkpoint || sn.Kept.Bytes == 0 {
+	if err != nil || !sn.Stored.Checkpoint || sn.Stored.Bytes == 0 {
 		t.Fatalf("snapshot: %+v, %v", sn, err)
 	}
 	m.ensure(p, "s", "of-snapshot", &sandbox.Spec{Snapshot: sn.ID})
@@ -383,7 +383,7 @@ func TestOfWhatHasNoProcesses(t *testing.T) {
 	_, err := m.Fork(t.Context(), &now, "s", "one", 1)
 	refused(t, "a copy of its processes", err, fault.Conflict, "use it once")
 	sn, err := m.Snapshot(t.Context(), &now, "s", "one", 0)
-	if err != nil || sn.Kept.Checkpoint || !strings.Contains(sn.Detail, "files alone") {
+	if err != nil || sn.Stored.Checkpoint || !strings.Contains(sn.Detail, "files alone") {
 		t.Fatalf("snapshot: %+v, %v", sn, err)
 	}
 	m.restart()

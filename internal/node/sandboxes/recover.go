@@ -115,10 +115,10 @@ func (m *Manager) adopt(ctx context.Context, sb *sandbox.Sandbox, callers *holde
 
 // settle ends what may run of a sandbox that is asleep on disk.
 func (m *Manager) settle(ctx context.Context, e *entry) error {
-	if err := m.cfg.Engine.Rest(ctx, recipeOf(m.current(e))); err != nil {
+	if err := m.cfg.Engine.EndProcesses(ctx, recipeOf(m.current(e))); err != nil {
 		return err
 	}
-	kept := m.cfg.Engine.Memory(e.id)
+	kept := m.cfg.Engine.CheckpointSize(e.id)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e.kept = kept

@@ -19,7 +19,7 @@ func (m *Manager) takeOver(ctx context.Context, sb *sandbox.Sandbox) (live Live,
 	defer cancel()
 	live, err = m.cfg.Engine.Open(ctx, recipeOf(sb))
 	if err != nil {
-		return nil, errors.Is(err, runtime.ErrNotFound) && (sb.Kept != nil || m.cfg.Engine.Asleep(sb.ID)), err
+		return nil, errors.Is(err, runtime.ErrNotFound) && (sb.Stored != nil || m.cfg.Engine.HasCheckpoint(sb.ID)), err
 	}
 	if sb.State == sandbox.Sleeping {
 		err = live.Freeze(ctx)
@@ -36,7 +36,7 @@ func (m *Manager) takeOver(ctx context.Context, sb *sandbox.Sandbox) (live Live,
 // from: it fell asleep, or did not wake, while nobody could record it. The turn at e
 // is held.
 func (m *Manager) fellAsleep(ctx context.Context, e *entry) error {
-	if m.current(e).Kept != nil {
+	if m.current(e).Stored != nil {
 		if err := m.cfg.Engine.Remove(ctx, e.id); err != nil {
 			return err
 		}

@@ -41,11 +41,11 @@ func (f *frail) Open(ctx context.Context, r sandboxes.Recipe) (sandboxes.Live, e
 	return f.Engine.Open(ctx, r)
 }
 
-func (f *frail) Wake(ctx context.Context, r sandboxes.Recipe) (sandboxes.Live, error) {
+func (f *frail) Restore(ctx context.Context, r sandboxes.Recipe) (sandboxes.Live, error) {
 	if err := failing(&f.wakes); err != nil {
 		return nil, err
 	}
-	return f.Engine.Wake(ctx, r)
+	return f.Engine.Restore(ctx, r)
 }
 
 func (f *forgetful) Save(ctx context.Context, sb *sandbox.Sandbox) error {

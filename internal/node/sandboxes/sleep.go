@@ -145,7 +145,7 @@ func (m *Manager) rest(ctx context.Context, e *entry, detail string) error {
 		return m.stay(undo, e, "it sleeps in memory: "+why)
 	}
 	m.charge(ctx, e, time.Now())
-	if err := live.Sleep(ctx); err != nil {
+	if err := live.Checkpoint(ctx); err != nil {
 		if ended(live) {
 			return m.perish(undo, e)
 		}
@@ -162,10 +162,10 @@ func (m *Manager) rest(ctx context.Context, e *entry, detail string) error {
 		return errors.Join(err, live.Resume(undo), live.Freeze(undo))
 	}
 	m.mu.Lock()
-	e.live, e.kept = nil, m.cfg.Engine.Memory(e.id)
+	e.live, e.kept = nil, m.cfg.Engine.CheckpointSize(e.id)
 	m.mu.Unlock()
 	e.net.forget()
-	return live.Rest(undo)
+	return live.EndProcesses(undo)
 }
 
 // crowded is why there is no room on disk for a sandbox's memory; "" if there is.
@@ -243,7 +243,7 @@ func (m *Manager) rise(ctx context.Context, e *entry, how sandbox.Sleep, was str
 		err = m.recall(ctx, e)
 	}
 	if err == nil {
-		live, err = m.cfg.Engine.Wake(ctx, r)
+		live, err = m.cfg.Engine.Restore(ctx, r)
 	}
 	if errors.Is(err, ErrCheckpoint) {
 		level := slog.LevelWarn
@@ -254,9 +254,9 @@ func (m *Manager) rise(ctx context.Context, e *entry, how sandbox.Sleep, was str
 			}
 		}
 		m.cfg.Log.Log(ctx, level, "a named sandbox was made anew from its files", "sandbox_id", string(r.ID), "error", err)
-		r.Files = true
-		if err = m.cfg.Engine.Rest(ctx, r); err == nil { // what had storage withdrawn, and could not be ended then
-			live, err = m.cfg.Engine.Make(ctx, r)
+		r.FromFiles = true
+		if err = m.cfg.Engine.EndProcesses(ctx, r); err == nil { // what had storage withdrawn, and could not be ended then
+			live, err = m.cfg.Engine.Create(ctx, r)
 		}
 		if err == nil {
 			if err = m.record(ctx, e, func(sb *sandbox.Sandbox) error { sb.Detail = why; return nil }); err != nil {

@@ -43,7 +43,7 @@ func (m *Manager) Snapshot(ctx context.Context, p *tenant.Principal, session, na
 	}
 	undo := context.WithoutCancel(ctx)
 	if err == nil && stage != "" {
-		sn.Kept, err = m.cfg.SnapshotFiles.Keep(ctx, sn.Tenant, stage)
+		sn.Stored, err = m.cfg.SnapshotFiles.Save(ctx, sn.Tenant, stage)
 	}
 	if stage != "" {
 		err = errors.Join(err, m.unstage(undo, stage))
@@ -57,7 +57,7 @@ func (m *Manager) Snapshot(ctx context.Context, p *tenant.Principal, session, na
 	if err != nil {
 		return nil, errors.Join(err, m.cfg.Snapshots.Abandon(undo, sn.ID))
 	}
-	m.cfg.Log.InfoContext(ctx, "snapshot made", "sandbox_id", string(sn.Sandbox), "snapshot_id", string(sn.ID), "memory", sn.Kept.Checkpoint, "bytes", sn.Kept.Bytes)
+	m.cfg.Log.InfoContext(ctx, "snapshot made", "sandbox_id", string(sn.Sandbox), "snapshot_id", string(sn.ID), "memory", sn.Stored.Checkpoint, "bytes", sn.Stored.Bytes)
 	return sn, nil
 }
 
@@ -80,8 +80,8 @@ func (m *Manager) stage(ctx context.Context, p *tenant.Principal, e *entry) (*sa
 		sn.Detail = "its files alone: it sleeps without processes"
 	}
 	if sb.Sleep == sandbox.Stored {
-		sn.Kept = *sb.Kept
-	} else if sn.Kept.Bytes, err = m.estimate(ctx, e); err != nil {
+		sn.Stored = *sb.Stored
+	} else if sn.Stored.Bytes, err = m.estimate(ctx, e); err != nil {
 		return nil, "", err
 	}
 	if err := m.cfg.Snapshots.Begin(ctx, sn, snapshotQuotaOf(p)); err != nil || sb.Sleep == sandbox.Stored {
@@ -96,12 +96,12 @@ func (m *Manager) stage(ctx context.Context, p *tenant.Principal, e *entry) (*sa
 	defer cancel()
 	stage := m.stageID()
 	if !m.remembers(sb) {
-		return sn, stage, m.cfg.Engine.CopyFiles(work, e.id, stage)
+		return sn, stage, m.cfg.Engine.ForkFiles(work, e.id, stage)
 	}
-	err = m.copies(work, e, func() error { return m.cfg.Engine.Copy(work, e.id, stage) })
+	err = m.copies(work, e, func() error { return m.cfg.Engine.Fork(work, e.id, stage) })
 	if cannot, ok := errors.AsType[*runtime.SaveError](err); ok {
 		sn.Detail = "its files alone: its memory cannot be written as it is now: " + cannot.Reason
-		err = m.still(work, e, func() error { return m.cfg.Engine.CopyFiles(work, e.id, stage) })
+		err = m.still(work, e, func() error { return m.cfg.Engine.ForkFiles(work, e.id, stage) })
 	}
 	return sn, stage, err
 }

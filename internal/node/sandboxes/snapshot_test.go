@@ -43,7 +43,7 @@ func TestASnapshotOutlivesItsSandbox(t *testing.T) {
 	look := "cd ~; stat -c '%n %a %u %h %F' d d/f same link; readlink link; cat link; stat -c %s /tmp/hole"
 	had := m.shell(p, "s", "one", look)
 	running := m.snapshot(p, "s", "one")
-	if !running.Kept.Checkpoint || running.Detail != "" || running.Name != "one" || running.Kept.Disk == 0 || running.ExpiresAt != nil {
+	if !running.Stored.Checkpoint || running.Detail != "" || running.Name != "one" || running.Stored.Disk == 0 || running.ExpiresAt != nil {
 		t.Errorf("%+v", running)
 	}
 	now, later := m.told(p, "s", "one")
@@ -112,7 +112,7 @@ func TestASnapshotBesideItsCopies(t *testing.T) {
 		if _, err := m.Fork(t.Context(), p, "s", "one", 2); err != nil {
 			t.Fatal(err)
 		}
-		if sn := m.snapshot(p, "s", "one"); !sn.Kept.Checkpoint || sn.Detail != "" {
+		if sn := m.snapshot(p, "s", "one"); !sn.Stored.Checkpoint || sn.Detail != "" {
 			t.Errorf("%+v", sn)
 		}
 	}
@@ -125,7 +125,7 @@ func TestASnapshotWithoutMemorySaysSo(t *testing.T) {
 	// gVisor cannot write down a named pipe that is open and deleted.
 	m.shell(p, "s", "one", "echo here >~/f; cd /tmp; mkfifo p; (sleep 1000 <>p >/dev/null 2>&1 & ) ; sleep 0.2; rm p")
 	sn := m.snapshot(p, "s", "one")
-	if sn.Kept.Checkpoint || !strings.Contains(sn.Detail, "files alone") {
+	if sn.Stored.Checkpoint || !strings.Contains(sn.Detail, "files alone") {
 		t.Fatalf("%+v", sn)
 	}
 	if got := m.shell(p, "s", "one", "grep -lx sleep /proc/[0-9]*/comm | wc -l"); got != "1" {
@@ -292,14 +292,14 @@ func TestASandboxOnDiskMovesToTheBlobStore(t *testing.T) {
 		if now != was || later <= ticks {
 			t.Errorf("back, it tells %q, %d; it told %q, %d", now, later, was, ticks)
 		}
-		if got := m.get(p, "s", "one"); got.Kept != nil {
+		if got := m.get(p, "s", "one"); got.Stored != nil {
 			t.Errorf("back, it is %+v", got)
 		}
 		ticks = later
 	}
 	stored()
 	sn := m.snapshot(p, "s", "one") // of what is stored, without bringing it back
-	if got := m.get(p, "s", "one"); got.Sleep != sandbox.Stored || sn.Kept != *got.Kept {
+	if got := m.get(p, "s", "one"); got.Sleep != sandbox.Stored || sn.Stored != *got.Stored {
 		t.Errorf("snapshot %+v of %+v", sn, got)
 	}
 	forks, err := m.Fork(t.Context(), p, "s", "one", 1)
@@ -316,7 +316,7 @@ func TestASandboxOnDiskMovesToTheBlobStore(t *testing.T) {
 	if err := m.Destroy(t.Context(), p, "s", "one"); err != nil {
 		t.Error(err)
 	}
-	if states, err := m.db.Snapshots().ReferencedStates(t.Context(), p.Tenant.ID); err != nil || len(states) == 0 || states[0] != sn.Kept.State {
+	if states, err := m.db.Snapshots().ReferencedStates(t.Context(), p.Tenant.ID); err != nil || len(states) == 0 || states[0] != sn.Stored.State {
 		t.Errorf("states are %v, %v", states, err)
 	}
 }

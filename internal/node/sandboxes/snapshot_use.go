@@ -40,12 +40,12 @@ func (m *Manager) shape(p *tenant.Principal, sb *sandbox.Sandbox, sn *sandbox.Sn
 	if spec.SleepAfter == 0 {
 		sb.SleepAfter = sn.SleepAfter
 	}
-	if sb.Disk > 0 && sn.Kept.Disk > sb.Disk {
-		return fault.Limit("sandbox_disk", time.Time{}, "snapshot %s: its files take %s, and a sandbox can have %s of disk", sn.ID, runtime.FormatBytes(sn.Kept.Disk), runtime.FormatBytes(sb.Disk))
+	if sb.Disk > 0 && sn.Stored.Disk > sb.Disk {
+		return fault.Limit("sandbox_disk", time.Time{}, "snapshot %s: its files take %s, and a sandbox can have %s of disk", sn.ID, runtime.FormatBytes(sn.Stored.Disk), runtime.FormatBytes(sb.Disk))
 	}
 	if spec.FilesOnly {
 		if spec.Image == "" {
-			sb.Image, sb.Asked = sn.Image, sn.Asked
+			sb.Image, sb.ImageAlias = sn.Image, sn.ImageAlias
 		}
 		return nil
 	}
@@ -55,7 +55,7 @@ func (m *Manager) shape(p *tenant.Principal, sb *sandbox.Sandbox, sn *sandbox.Sn
 	within := p.Environment
 	within.Limits = sn.Limits
 	switch {
-	case !sn.Kept.Checkpoint:
+	case !sn.Stored.Checkpoint:
 		return fault.New(fault.Conflict, "the snapshot %s has files alone%s", sn.ID, instead)
 	case spec.Image != "" && sb.Image != sn.Image:
 		return fault.New(fault.Conflict, "the snapshot %s has the memory of a sandbox with another image than %q%s", sn.ID, spec.Image, instead)
@@ -69,7 +69,7 @@ func (m *Manager) shape(p *tenant.Principal, sb *sandbox.Sandbox, sn *sandbox.Sn
 		return fault.New(fault.Conflict, "the snapshot %s has the memory of a sandbox with other storage than is asked for, or granted to this key (%s)%s", sn.ID, mountedAs(sn.Mounts), instead)
 	}
 	sb.Mounts = slices.Clone(sn.Mounts)
-	sb.Image, sb.Asked, sb.Limits, sb.Connected = sn.Image, sn.Asked, sn.Limits, sn.Connected
+	sb.Image, sb.ImageAlias, sb.Limits, sb.Connected = sn.Image, sn.ImageAlias, sn.Limits, sn.Connected
 	if spec.Network == nil {
 		sb.Permissions.Network = sn.Permissions.Network
 		if !p.Tenant.NetworkEnabled {
@@ -78,7 +78,7 @@ func (m *Manager) shape(p *tenant.Principal, sb *sandbox.Sandbox, sn *sandbox.Sn
 	} else if err := setNetwork(p, sb, *spec.Network); err != nil {
 		return err
 	}
-	if err := m.cfg.SnapshotFiles.Usable(sn.Kept, recipeOf(sb)); err != nil {
+	if err := m.cfg.SnapshotFiles.Usable(sn.Stored, recipeOf(sb)); err != nil {
 		return unfit(sn.ID, err)
 	}
 	return nil
@@ -94,7 +94,7 @@ func unfit(id sandbox.SnapshotID, err error) error {
 
 // revive makes the sandbox of a recipe from what is kept of another.
 func (m *Manager) revive(ctx context.Context, sn *sandbox.Snapshot, r Recipe, filesOnly bool) (Live, error) {
-	if err := m.cfg.SnapshotFiles.Fetch(ctx, sn.Tenant, sn.Kept, r.ID, filesOnly); err != nil {
+	if err := m.cfg.SnapshotFiles.Fetch(ctx, sn.Tenant, sn.Stored, r.ID, filesOnly); err != nil {
 		return nil, err
 	}
 	making, cancel := context.WithTimeout(ctx, makeTime)
@@ -102,10 +102,10 @@ func (m *Manager) revive(ctx context.Context, sn *sandbox.Snapshot, r Recipe, fi
 	var live Live
 	var err error
 	if filesOnly {
-		r.Files = true
-		live, err = m.cfg.Engine.Make(making, r)
+		r.FromFiles = true
+		live, err = m.cfg.Engine.Create(making, r)
 	} else {
-		live, err = m.cfg.Engine.Wake(making, r)
+		live, err = m.cfg.Engine.Restore(making, r)
 		err = unfit(sn.ID, err)
 	}
 	if err != nil {

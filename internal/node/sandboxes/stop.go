@@ -56,7 +56,7 @@ func (m *Manager) stop(ctx context.Context, e *entry, live Live, why error) {
 		w.settle(ctx)
 		return
 	}
-	if err := live.Quiet(); err != nil {
+	if err := live.CloseGuest(); err != nil {
 		m.cfg.Log.WarnContext(ctx, "cannot end the conversation with a sandbox", "sandbox_id", string(e.id), "error", err)
 	}
 	m.mu.Lock()

@@ -55,9 +55,9 @@ func (m *Manager) store(ctx context.Context, e *entry) error {
 		e.unlock()
 		err = m.cfg.Snapshots.MarkGarbage(ctx, sb.Tenant) // whatever becomes of it
 	}
-	var kept sandbox.Kept
+	var kept sandbox.StoredCopy
 	if err == nil {
-		kept, err = m.cfg.SnapshotFiles.Keep(ctx, sb.Tenant, e.id)
+		kept, err = m.cfg.SnapshotFiles.Save(ctx, sb.Tenant, e.id)
 	}
 	close(s.done)
 	if ctx.Err() != nil {
@@ -82,7 +82,7 @@ func (m *Manager) store(ctx context.Context, e *entry) error {
 		return errors.Join(err, m.record(work, e, func(sb *sandbox.Sandbox) error { sb.Detail = why; return nil }))
 	}
 	if err := m.record(work, e, func(sb *sandbox.Sandbox) error {
-		sb.Kept = &kept
+		sb.Stored = &kept
 		return sb.FallAsleep(sandbox.Stored, "")
 	}); err != nil {
 		return err
@@ -108,12 +108,12 @@ func (m *Manager) mine(e *entry) {
 // is held.
 func (m *Manager) recall(ctx context.Context, e *entry) error {
 	sb := m.current(e)
-	if sb.Kept == nil {
+	if sb.Stored == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	if err := m.cfg.SnapshotFiles.Fetch(ctx, sb.Tenant, *sb.Kept, e.id, false); err != nil {
+	if err := m.cfg.SnapshotFiles.Fetch(ctx, sb.Tenant, *sb.Stored, e.id, false); err != nil {
 		if fault.KindOf(err) == fault.Internal {
 			err = fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q could not be brought back from the blob store; it sleeps on as it was, retry after a moment", sb.Name))
 		}
@@ -128,7 +128,7 @@ func (m *Manager) unstore(ctx context.Context, e *entry) error {
 	if err := m.recall(ctx, e); err != nil {
 		return err
 	}
-	m.keptOnDisk(e, m.cfg.Engine.Memory(e.id))
+	m.keptOnDisk(e, m.cfg.Engine.CheckpointSize(e.id))
 	return m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.OnDisk, "") })
 }
 
@@ -142,8 +142,8 @@ func (m *Manager) keptOnDisk(e *entry, bytes int64) {
 // unkeep records that what the blob store has of e's sandbox is not needed any
 // more. The turn at e is held.
 func (m *Manager) unkeep(ctx context.Context, e *entry) error {
-	if m.current(e).Kept == nil {
+	if m.current(e).Stored == nil {
 		return nil
 	}
-	return m.record(ctx, e, func(sb *sandbox.Sandbox) error { sb.Kept = nil; return nil })
+	return m.record(ctx, e, func(sb *sandbox.Sandbox) error { sb.Stored = nil; return nil })
 }

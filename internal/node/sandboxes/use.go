@@ -147,7 +147,7 @@ func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Hand
 func (m *Manager) open(e *entry, p *tenant.Principal) *Handle {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e.gone || e.held || m.closed || e.sb.State != sandbox.Running || e.sb.Kept != nil || e.live == nil || ended(e.live) {
+	if e.gone || e.held || m.closed || e.sb.State != sandbox.Running || e.sb.Stored != nil || e.live == nil || ended(e.live) {
 		return nil
 	}
 	e.users++

@@ -218,7 +218,7 @@ func (m *Manager) check(ctx context.Context, e *entry, p *tenant.Principal, fail
 	if err := e.net.enforce(live, runtime.NetworkPolicy{}, nil); err != nil {
 		m.cfg.Log.WarnContext(ctx, "cannot close the network of a sandbox", "sandbox_id", string(sb.ID), "error", err)
 	}
-	if err := live.Quiet(); err != nil {
+	if err := live.CloseGuest(); err != nil {
 		m.cfg.Log.WarnContext(ctx, "cannot end the conversation with a sandbox", "sandbox_id", string(sb.ID), "error", err)
 	}
 }

@@ -17,7 +17,7 @@ func snapshot(change func(*sandbox.Snapshot)) *sandbox.Snapshot {
 	sn := &sandbox.Snapshot{
 		ID: sandbox.NewSnapshotID(), Tenant: "ten_1", Environment: "env_1", Key: "key_1", Executor: "exe_1",
 		Sandbox: runtime.NewID(), Session: "s", Name: "default", Image: "default", Limits: runtime.DefaultLimits(),
-		SleepAfter: time.Minute, Kept: sandbox.Kept{Bytes: 10},
+		SleepAfter: time.Minute, Stored: sandbox.StoredCopy{Bytes: 10},
 	}
 	if change != nil {
 		change(sn)
@@ -30,7 +30,7 @@ func finish(t *testing.T, o Opened, change func(*sandbox.Snapshot)) *sandbox.Sna
 	t.Helper()
 	sn := snapshot(change)
 	must(t, o.Snapshots.Begin(t.Context(), sn, sandbox.SnapshotQuota{}))
-	sn.Kept.State = "state of " + string(sn.ID)
+	sn.Stored.State = "state of " + string(sn.ID)
 	must(t, o.Snapshots.Finish(t.Context(), sn, 0, sandbox.SnapshotQuota{}))
 	return sn
 }
@@ -39,7 +39,7 @@ func testSnapshot(t *testing.T, o Opened) {
 	ctx := t.Context()
 	sn := snapshot(func(sn *sandbox.Snapshot) {
 		sn.Mounts = []storage.Mount{{Slug: "team", Connection: "con_1", Kind: storage.Volume, Path: "a/b", ReadOnly: true}}
-		sn.Asked, sn.Connected, sn.Env, sn.Detail = "node:22", true, map[string]string{"A": "b"}, "why"
+		sn.ImageAlias, sn.Connected, sn.Env, sn.Detail = "node:22", true, map[string]string{"A": "b"}, "why"
 		sn.Permissions.Filesystem.Writable = []string{"/tmp"}
 		sn.Permissions.Network = runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedHosts: []string{"example.com"}}
 	})
@@ -47,7 +47,7 @@ func testSnapshot(t *testing.T, o Opened) {
 	_, err := o.Snapshots.Get(ctx, sn.Tenant, sn.Environment, sn.ID)
 	wantKind(t, "one that is being made", err, fault.NotFound, "")
 	wantKind(t, "deleting it", o.Snapshots.Delete(ctx, sn.Tenant, sn.Environment, sn.ID), fault.NotFound, "")
-	sn.Kept = sandbox.Kept{State: "a state", Bytes: 7, Disk: 2, Checkpoint: true, Kernel: "k", Image: "i"}
+	sn.Stored = sandbox.StoredCopy{State: "a state", Bytes: 7, Disk: 2, Checkpoint: true, Kernel: "k", Image: "i"}
 	must(t, o.Snapshots.Finish(ctx, sn, time.Hour, sandbox.SnapshotQuota{}))
 	if sn.ExpiresAt == nil || sn.ExpiresAt.Sub(sn.CreatedAt) != time.Hour {
 		t.Errorf("it was made at %v and expires at %v", sn.CreatedAt, sn.ExpiresAt)
@@ -92,17 +92,17 @@ func testSnapshotRoom(t *testing.T, o Opened) {
 	finish(t, o, nil)
 	half := snapshot(nil) // which takes room, too
 	must(t, o.Snapshots.Begin(ctx, half, room))
-	wantKind(t, "too large", o.Snapshots.Begin(ctx, snapshot(func(sn *sandbox.Snapshot) { sn.Kept.Bytes = 11 }), room), fault.Exhausted, "snapshot_size")
-	half.Kept.State, half.Kept.Bytes = "s", 21
+	wantKind(t, "too large", o.Snapshots.Begin(ctx, snapshot(func(sn *sandbox.Snapshot) { sn.Stored.Bytes = 11 }), room), fault.Exhausted, "snapshot_size")
+	half.Stored.State, half.Stored.Bytes = "s", 21
 	wantKind(t, "larger than it began", o.Snapshots.Finish(ctx, half, 0, room), fault.Exhausted, "snapshot_size")
-	half.Kept.Bytes = 20
+	half.Stored.Bytes = 20
 	must(t, o.Snapshots.Finish(ctx, half, 0, room))
-	none := func(sn *sandbox.Snapshot) { sn.Kept.Bytes = 0 }
+	none := func(sn *sandbox.Snapshot) { sn.Stored.Bytes = 0 }
 	must(t, o.Snapshots.Begin(ctx, snapshot(none), room))
 	wantKind(t, "a fourth", o.Snapshots.Begin(ctx, snapshot(none), room), fault.Exhausted, "snapshots")
 	must(t, o.Snapshots.Begin(ctx, snapshot(func(sn *sandbox.Snapshot) { sn.Tenant = "ten_2" }), room))
 	must(t, o.Snapshots.Delete(ctx, half.Tenant, half.Environment, half.ID))
-	must(t, o.Snapshots.Begin(ctx, snapshot(func(sn *sandbox.Snapshot) { sn.Kept.Bytes = 20 }), room))
+	must(t, o.Snapshots.Begin(ctx, snapshot(func(sn *sandbox.Snapshot) { sn.Stored.Bytes = 20 }), room))
 }
 
 func testSnapshotOthers(t *testing.T, o Opened) {
@@ -204,29 +204,29 @@ func testLitter(t *testing.T, o Opened) {
 	kept := finish(t, o, nil)
 	sb := run(t, o, create(t, o, nil))
 	littered("begun", "ten_1")
-	save := func(state sandbox.State, sleep sandbox.Sleep, k *sandbox.Kept) {
+	save := func(state sandbox.State, sleep sandbox.Sleep, k *sandbox.StoredCopy) {
 		t.Helper()
-		sb.State, sb.Sleep, sb.Kept = state, sleep, k
+		sb.State, sb.Sleep, sb.Stored = state, sleep, k
 		must(t, o.Store.Save(ctx, sb))
 	}
 	save(sandbox.Sleeping, sandbox.OnDisk, nil)
 	littered("on disk")
 	for i := range 2 {
-		save(sandbox.Sleeping, sandbox.Stored, &sandbox.Kept{State: fmt.Sprint("asleep ", i), Bytes: 1, Checkpoint: true, Kernel: "k", Image: "i"})
+		save(sandbox.Sleeping, sandbox.Stored, &sandbox.StoredCopy{State: fmt.Sprint("asleep ", i), Bytes: 1, Checkpoint: true, Kernel: "k", Image: "i"})
 	}
 	littered("stored anew", "ten_1")
 	same(t, o, sb)
 	states, err := o.Snapshots.ReferencedStates(ctx, "ten_1")
 	slices.Sort(states)
-	if want := []string{"asleep 1", kept.Kept.State}; err != nil || !slices.Equal(states, want) {
+	if want := []string{"asleep 1", kept.Stored.State}; err != nil || !slices.Equal(states, want) {
 		t.Errorf("states are %v, %v; not %v", states, err, want)
 	}
-	save(sandbox.Sleeping, sandbox.Stored, sb.Kept)
+	save(sandbox.Sleeping, sandbox.Stored, sb.Stored)
 	littered("saved again")
 	save(sandbox.Running, "", nil)
 	littered("woken", "ten_1")
-	save(sandbox.Sleeping, sandbox.Stored, &sandbox.Kept{State: "asleep 2"})
-	save(sandbox.Destroyed, "", sb.Kept)
+	save(sandbox.Sleeping, sandbox.Stored, &sandbox.StoredCopy{State: "asleep 2"})
+	save(sandbox.Destroyed, "", sb.Stored)
 	littered("destroyed", "ten_1")
 	if states, err = o.Snapshots.ReferencedStates(ctx, "ten_1"); err != nil || len(states) != 1 {
 		t.Errorf("states are %v, %v", states, err)

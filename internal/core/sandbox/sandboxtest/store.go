@@ -113,7 +113,7 @@ func run(t *testing.T, o Opened, sb *sandbox.Sandbox) *sandbox.Sandbox {
 func testRecord(t *testing.T, o Opened) {
 	expires := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
 	sb := create(t, o, func(sb *sandbox.Sandbox) {
-		sb.Session, sb.Asked, sb.Disk, sb.Connected, sb.ExpiresAt, sb.SleepAfter = "of \"mine\" é", "node:22", 7<<30, true, &expires, -1*time.Microsecond
+		sb.Session, sb.ImageAlias, sb.Disk, sb.Connected, sb.ExpiresAt, sb.SleepAfter = "of \"mine\" é", "node:22", 7<<30, true, &expires, -1*time.Microsecond
 		sb.Permissions.Network = runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedHosts: []string{"*.example.com"}}
 		sb.Env = map[string]string{"A": "secret enough", "B": ""}
 		sb.Mounts = []storage.Mount{{Slug: "team", Connection: "con_1", Kind: storage.Volume, Path: "a/b"}, {Slug: "x", Connection: "con_2", Kind: storage.S3, ReadOnly: true}}
@@ -167,11 +167,11 @@ func deref(sb *sandbox.Sandbox) any {
 	if sb.ExpiresAt != nil {
 		expires = sb.ExpiresAt.String()
 	}
-	var kept sandbox.Kept
-	if sb.Kept != nil {
-		kept = *sb.Kept
+	var kept sandbox.StoredCopy
+	if sb.Stored != nil {
+		kept = *sb.Stored
 	}
-	c.ExpiresAt, c.Kept = nil, nil
+	c.ExpiresAt, c.Stored = nil, nil
 	return []any{c, expires, kept}
 }
 
