@@ -14,6 +14,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // TerminalMessage is a text message of a terminal's WebSocket; binary ones are
@@ -66,7 +67,7 @@ func (s *Server) openTerminal(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, stop := s.living(context.WithoutCancel(r.Context()))
 	defer stop()
-	ctx, free := whileVouched(ctx)
+	ctx, free := whileAuthorized(ctx)
 	defer free()
 	return s.inSandbox(ctx, p, func(h sandbox.Handle) error {
 		size := process.Size{Rows: uint16(rows), Columns: uint16(columns)}
@@ -156,8 +157,8 @@ func (s *Server) attach(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		if errors.Is(context.Cause(ctx), errShutdown) {
 			_ = conn.Close(websocket.StatusGoingAway, "the server is shutting down; the terminal lives on")
 		}
-		if errors.Is(context.Cause(ctx), errKeyOver) {
-			_ = conn.Close(websocket.StatusPolicyViolation, "the API key is not valid any more; the terminal lives on")
+		if errors.Is(context.Cause(ctx), tenant.ErrKeyInvalid) {
+			_ = conn.Close(websocket.StatusPolicyViolation, "the API key is no longer valid; the terminal lives on")
 		}
 		s.log.DebugContext(ctx, "terminal left", "sandbox_id", string(h.Sandbox().ID), "error", err)
 		return nil

@@ -31,7 +31,7 @@ func (s *Server) acts(all []act) []route {
 		if a.source == "" && a.method != http.MethodGet {
 			panic("httpapi: " + a.method + " " + a.path + " would leave no audit row")
 		}
-		do := s.vouched(a.serve)
+		do := s.watched(a.serve)
 		if a.source != "" {
 			do = s.trailed(a.source, do)
 		}
