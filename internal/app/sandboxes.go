@@ -34,10 +34,10 @@ func (s *Server) openSandboxes(context.Context) error {
 	}
 	s.aliases = s.images()
 	s.sandboxes = sandboxes.New(sandboxes.Config{
-		Store: s.db.Sandboxes(), Snapshots: s.db.Snapshots(), Engine: s.engine.Named(), SnapshotFiles: engine.Vault{Engine: s.engine, Store: kept}, Callers: s.authority, Executor: s.id, Disk: s.disk.Admit, Room: s.disk.Room,
+		Store: s.db.Sandboxes(), Snapshots: s.db.Snapshots(), Engine: s.engine.Named(), SnapshotFiles: engine.Vault{Engine: s.engine, Store: kept}, Callers: s.authority, Executor: s.id, AdmitDisk: s.disk.Admit, AdmitBytes: s.disk.AdmitBytes,
 		Images: s.aliases, Contexts: contexts.New(),
 		Prices: s.prices(), Rules: rules, AuthTTL: tenant.AuthTTL, Log: s.log,
-		SleepAfter: cfg.SandboxSleepAfter, Frozen: cfg.SandboxFrozen, CheckpointDisk: int64(cfg.SandboxMemories), Stored: cfg.SandboxStored, DiskLimit: int64(cfg.SandboxDisk), MaxSandboxes: cfg.MaxSandboxes, Keep: cfg.KeepSandboxes, KeepSnapshots: cfg.KeepSnapshots, Detach: cfg.OnExit == "detach",
+		SleepAfter: cfg.SandboxSleepAfter, KeepFrozen: cfg.SandboxFrozen, CheckpointDisk: int64(cfg.SandboxMemories), KeepOnDisk: cfg.SandboxStored, DiskLimit: int64(cfg.SandboxDisk), MaxSandboxes: cfg.MaxSandboxes, KeepUnused: cfg.KeepSandboxes, KeepSnapshots: cfg.KeepSnapshots, Detach: cfg.OnExit == "detach",
 	})
 	s.later(s.sandboxes.Close)
 	s.directory = directory.New(directory.Config{

@@ -56,7 +56,7 @@ func (c *call) find(ctx context.Context, name string) (sandbox.Handle, error) {
 	}
 	h, err := c.set.cfg.Pool.Use(ctx, c.by.Principal, c.by.Session, name)
 	if err == nil {
-		c.row.On(h.Sandbox())
+		c.row.SetSandbox(h.Sandbox())
 		c.row.Mounts = append(c.row.Mounts, storage.Labels(h.Sandbox().Mounts)...)
 	}
 	return h, err

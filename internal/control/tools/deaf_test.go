@@ -62,7 +62,7 @@ func lied(t *testing.T, p client.Patience, answer func(*proto.Request) *proto.Re
 	db := storetest.SQLite(t)
 	node := sandboxes.New(sandboxes.Config{
 		Contexts: contexts.New(), Store: db.Sandboxes(), Engine: lies{live: lyingSandbox{guest: guest, done: make(chan struct{})}},
-		Disk: func() error { return nil }, Log: slog.New(slog.DiscardHandler),
+		AdmitDisk: func() error { return nil }, Log: slog.New(slog.DiscardHandler),
 	})
 	by := &Caller{Session: "s", TraceID: execution.NewTraceID(), Principal: &tenant.Principal{
 		Tenant: tenant.Tenant{ID: "ten_a", AuditDays: 30}, Environment: tenant.Environment{ID: "env_a"}, Key: tenant.Key{ID: "key_a"},

@@ -147,7 +147,7 @@ func transfer(ctx context.Context, c *call, in *TransferInput) (*TransferOutput,
 	defer from.Close()
 	out := &TransferOutput{OK: true}
 	return out, c.use(ctx, *in.ToSandbox, func(to sandbox.Handle) (err error) {
-		c.row.Tell("from_sandbox_id", string(from.Sandbox().ID))
+		c.row.Annotate("from_sandbox_id", string(from.Sandbox().ID))
 		if from.Sandbox().ID == to.Sandbox().ID {
 			if err := apart(ctx, to.Guest(), *in.FromPath, *in.ToPath); err != nil {
 				return err

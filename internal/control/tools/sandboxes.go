@@ -24,7 +24,7 @@ func sandboxCreate(ctx context.Context, c *call, in *SandboxCreateInput) (*Sandb
 	if err != nil {
 		return nil, err
 	}
-	c.row.On(sb)
+	c.row.SetSandbox(sb)
 	c.row.Mounts = storage.Labels(sb.Mounts)
 	return &SandboxCreateOutput{Sandbox: *in.Sandbox, Created: created}, nil
 }

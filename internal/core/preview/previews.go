@@ -14,44 +14,44 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
-// Summer authenticates data with the installation's secret key; a seal.Box does.
-type Summer interface {
+// Authenticator authenticates data with the installation's secret key; a seal.Box does.
+type Authenticator interface {
 	Sum(data []byte, purpose string) []byte
 }
 
-// remembered is how long a name is known without asking the store, and so how
+// cacheTTL is how long a name is known without asking the store, and so how
 // long it may outlive its revocation by another process.
-const remembered = 3 * time.Second
+const cacheTTL = 3 * time.Second
 
-// mostRemembered bounds the names known.
-const mostRemembered = 4096
+// maxCached bounds the names known.
+const maxCached = 4096
 
 // Previews makes, finds and revokes previews. It is safe for concurrent use.
 type Previews struct {
 	store Store
-	key   Summer
+	key   Authenticator
 
-	mu    sync.Mutex
-	base  Base                      // guarded by mu
-	known map[[HashSize]byte]*known // guarded by mu
-	epoch int                       // guarded by mu; how often one was revoked
-	held  map[*held]bool            // guarded by mu
+	mu     sync.Mutex
+	base   Base                       // guarded by mu
+	cache  map[[HashSize]byte]*cached // guarded by mu
+	epoch  int                        // guarded by mu; how often one was revoked
+	leases map[*lease]bool            // guarded by mu
 }
 
-// held is a preview that is in use.
-type held struct {
+// lease is a preview that is in use.
+type lease struct {
 	record *Record
 	end    func()
 }
 
-type known struct {
+type cached struct {
 	record *Record
 	until  time.Time
 }
 
 // New returns the previews of a store.
-func New(store Store, key Summer, base Base) *Previews {
-	return &Previews{store: store, key: key, base: base, known: map[[HashSize]byte]*known{}, held: map[*held]bool{}}
+func New(store Store, key Authenticator, base Base) *Previews {
+	return &Previews{store: store, key: key, base: base, cache: map[[HashSize]byte]*cached{}, leases: map[*lease]bool{}}
 }
 
 // Base is where previews are.
@@ -116,8 +116,8 @@ func (p *Previews) revoked(it func(*Record) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.epoch++
-	clear(p.known)
-	for h := range p.held {
+	clear(p.cache)
+	for h := range p.leases {
 		if it(h.record) {
 			h.end()
 		}
@@ -135,18 +135,18 @@ func (p *Previews) Hold(ctx context.Context, label string, end func()) (_ *Recor
 		if err != nil {
 			return nil, nil, err
 		}
-		h := &held{r, end}
+		h := &lease{r, end}
 		p.mu.Lock()
 		same := p.epoch == epoch
 		if same {
-			p.held[h] = true
+			p.leases[h] = true
 		}
 		p.mu.Unlock()
 		if same {
 			return r, func() {
 				p.mu.Lock()
 				defer p.mu.Unlock()
-				delete(p.held, h)
+				delete(p.leases, h)
 			}, nil
 		}
 	}
@@ -157,7 +157,7 @@ func (p *Previews) Hold(ctx context.Context, label string, end func()) (_ *Recor
 func (p *Previews) find(ctx context.Context, label string) (*Record, error) {
 	hash := sha256.Sum256([]byte(label))
 	p.mu.Lock()
-	k, epoch := p.known[hash], p.epoch
+	k, epoch := p.cache[hash], p.epoch
 	p.mu.Unlock()
 	if k != nil && time.Now().Before(k.until) {
 		return k.record, nil
@@ -171,10 +171,10 @@ func (p *Previews) find(ctx context.Context, label string) (*Record, error) {
 	if p.epoch != epoch {
 		return r, nil // it may be what was revoked meanwhile
 	}
-	if len(p.known) >= mostRemembered {
-		clear(p.known)
+	if len(p.cache) >= maxCached {
+		clear(p.cache)
 	}
-	p.known[hash] = &known{r, time.Now().Add(remembered)}
+	p.cache[hash] = &cached{r, time.Now().Add(cacheTTL)}
 	return r, nil
 }
 

@@ -28,11 +28,11 @@ type Call struct {
 	Metadata                         map[string]string
 }
 
-// On notes which sandbox a call is about.
-func (c *Call) On(sb *Sandbox) { c.Tell("sandbox_id", string(sb.ID)) }
+// SetSandbox notes which sandbox a call is about.
+func (c *Call) SetSandbox(sb *Sandbox) { c.Annotate("sandbox_id", string(sb.ID)) }
 
-// Tell notes something of a call in its Metadata.
-func (c *Call) Tell(name, value string) {
+// Annotate notes something of a call in its Metadata.
+func (c *Call) Annotate(name, value string) {
 	if c.Metadata == nil {
 		c.Metadata = map[string]string{}
 	}

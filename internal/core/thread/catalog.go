@@ -128,9 +128,9 @@ func (c *Catalog) extend(ctx context.Context, giveUp context.CancelCauseFunc, te
 	}
 }
 
-// litterTime is for how long after a tenant left litter the next Sweeps still
+// garbageTime is for how long after a tenant left litter the next Sweeps still
 // look for it: what is young is not taken for litter.
-const litterTime = 7 * 24 * time.Hour
+const garbageTime = 7 * 24 * time.Hour
 
 // batch is how many threads are expired at a time.
 const batch = 1000
@@ -147,7 +147,7 @@ func (c *Catalog) Expire(ctx context.Context) error {
 
 // Sweep deletes from the blob store what no thread needs any more.
 func (c *Catalog) Sweep(ctx context.Context) error {
-	tenants, err := c.cfg.Records.Littered(ctx)
+	tenants, err := c.cfg.Records.TenantsWithGarbage(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,12 +159,12 @@ func (c *Catalog) Sweep(ctx context.Context) error {
 }
 
 func (c *Catalog) sweep(ctx context.Context, tenant string) error {
-	done, err := c.cfg.Homes.Collect(ctx, tenant, func(ctx context.Context) ([]string, error) { return c.cfg.Records.States(ctx, tenant) })
+	done, err := c.cfg.Homes.Collect(ctx, tenant, func(ctx context.Context) ([]string, error) { return c.cfg.Records.ReferencedStates(ctx, tenant) })
 	if err != nil {
 		return err
 	}
 	if done.Packs > 0 || done.States > 0 {
 		c.cfg.Log.InfoContext(ctx, "removed what threads do not need any more", "tenant", tenant, "states", done.States, "packs", done.Packs, "bytes", done.Bytes)
 	}
-	return c.cfg.Records.Swept(ctx, tenant, litterTime)
+	return c.cfg.Records.ClearGarbage(ctx, tenant, garbageTime)
 }

@@ -54,12 +54,12 @@ type Records interface {
 	// them), by the store's clock, at most most of them, and returns how many went.
 	ExpireThreads(ctx context.Context, keep time.Duration, most int) (int, error)
 
-	// Littered lists tenants with saved states that no thread has any more, States
+	// TenantsWithGarbage lists tenants with saved states that no thread has any more, States
 	// those that one has. Swept forgets the litter of a tenant, unless there was
 	// new one within the last age: then it stays listed.
-	Littered(ctx context.Context) ([]string, error)
-	States(ctx context.Context, tenant string) ([]string, error)
-	Swept(ctx context.Context, tenant string, age time.Duration) error
+	TenantsWithGarbage(ctx context.Context) ([]string, error)
+	ReferencedStates(ctx context.Context, tenant string) ([]string, error)
+	ClearGarbage(ctx context.Context, tenant string, age time.Duration) error
 }
 
 // Filter selects threads of a tenant, by id.

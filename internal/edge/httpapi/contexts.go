@@ -192,7 +192,7 @@ func (s *Server) runContext(w http.ResponseWriter, r *http.Request) error {
 
 // ran leaves the row of a run.
 func (t *trail) ran(ctx context.Context, id codecontext.ID, res *codecontext.Result, failed error) error {
-	t.row.Tell("context_id", string(id))
+	t.row.Annotate("context_id", string(id))
 	row := &t.row
 	row.Status = audit.Error
 	switch {

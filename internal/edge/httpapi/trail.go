@@ -100,7 +100,7 @@ func (t *trail) by(caller *tenant.Principal, session, command string) {
 func (t *trail) on(sb *sandbox.Sandbox) {
 	if t != nil {
 		t.row.Session, t.row.Mounts = sb.Session, storage.Labels(sb.Mounts)
-		t.row.On(sb)
+		t.row.SetSandbox(sb)
 	}
 }
 

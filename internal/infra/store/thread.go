@@ -272,19 +272,19 @@ func litter(ctx context.Context, q querier, tenant string) error {
 
 const litterQuery = `INSERT INTO thread_litter (tenant, last) VALUES (?, atoll_now()) ON CONFLICT (tenant) DO UPDATE SET last = excluded.last`
 
-func (s *threads) Littered(ctx context.Context) ([]string, error) {
+func (s *threads) TenantsWithGarbage(ctx context.Context) ([]string, error) {
 	rows, err := s.db.read.rows(ctx, `SELECT tenant FROM thread_litter ORDER BY last`)
 	all, err := collect(rows, err, func(sc scanner) (t string, err error) { return t, sc.Scan(&t) })
 	return all, s.db.read.wrap("list tenants with litter", err)
 }
 
-func (s *threads) States(ctx context.Context, tenant string) ([]string, error) {
+func (s *threads) ReferencedStates(ctx context.Context, tenant string) ([]string, error) {
 	rows, err := s.db.read.rows(ctx, `SELECT state FROM threads WHERE tenant = ? AND state <> ''`, tenant)
 	all, err := collect(rows, err, func(sc scanner) (t string, err error) { return t, sc.Scan(&t) })
 	return all, s.db.read.wrap("list states of threads", err)
 }
 
-func (s *threads) Swept(ctx context.Context, tenant string, age time.Duration) error {
+func (s *threads) ClearGarbage(ctx context.Context, tenant string, age time.Duration) error {
 	_, err := s.db.write.exec(ctx, `DELETE FROM thread_litter WHERE tenant = ? AND last < atoll_now() - ?`, tenant, age.Microseconds())
 	return s.db.write.wrap("forget litter", err)
 }

@@ -26,7 +26,7 @@ func newRig(t *testing.T, secrets ...string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &rig{t, New(), &Use{Guest: newLocal(t), Sandbox: runtime.NewID(), Covers: covers}}
+	return &rig{t, New(), &Use{Guest: newLocal(t), Sandbox: runtime.NewID(), Redactor: covers}}
 }
 
 // outcome is all that a run brought forth.

@@ -28,7 +28,7 @@ func lied(t *testing.T, answer func(q *proto.Request) *proto.Reply) *rig {
 	}
 	c := New()
 	c.obey = time.Second
-	return &rig{t, c, &Use{Guest: guest, Sandbox: runtime.NewID(), Covers: covers}}
+	return &rig{t, c, &Use{Guest: guest, Sandbox: runtime.NewID(), Redactor: covers}}
 }
 
 // alive is what is said of a process that does nothing.
@@ -70,7 +70,7 @@ func TestDeafSandboxes(t *testing.T) {
 				})
 				began := time.Now()
 				_, err := r.try(ctx, "python-00000001", "1", timeout)
-				if took := time.Since(began); fault.KindOf(err) != fault.Conflict || took > obey {
+				if took := time.Since(began); fault.KindOf(err) != fault.Conflict || took > obeyTime {
 					t.Errorf("after %v: %v", took, err)
 				}
 				if r.c.all[key{r.u.Sandbox, "python-00000001"}] != nil || len(r.c.busy) > 0 {

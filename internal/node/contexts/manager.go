@@ -44,9 +44,9 @@ type Guest interface {
 
 // Use is a sandbox that is being used.
 type Use struct {
-	Guest   Guest
-	Sandbox runtime.ID
-	Covers  *redact.Set // what must not be seen
+	Guest    Guest
+	Sandbox  runtime.ID
+	Redactor *redact.Set // what must not be seen
 }
 
 // Contexts runs code in the contexts of sandboxes. It is safe for concurrent use.
@@ -79,7 +79,7 @@ type state struct {
 
 // New returns Contexts.
 func New() *Contexts {
-	return &Contexts{obey: obey, all: map[key]*state{}, busy: map[runtime.ID]*usage{}}
+	return &Contexts{obey: obeyTime, all: map[key]*state{}, busy: map[runtime.ID]*usage{}}
 }
 
 // enter notes that something is under way with a context, of no more contexts than
@@ -112,8 +112,8 @@ func tooMany() error {
 	return fault.Limit("contexts", time.Time{}, "a sandbox can have %d code contexts; delete one that is not needed any more", codecontext.MaxContexts)
 }
 
-// mostStates bounds what is remembered; contexts that are forgotten are looked up.
-const mostStates = 10_000
+// maxStates bounds what is remembered; contexts that are forgotten are looked up.
+const maxStates = 10_000
 
 // begin takes the turn at a context. known is false if nothing is remembered of it.
 func (c *Contexts) begin(k key) (s *state, known bool, err error) {
@@ -127,7 +127,7 @@ func (c *Contexts) begin(k key) (s *state, known bool, err error) {
 		return nil, false, err
 	}
 	if known = s != nil; !known {
-		if len(c.all) >= mostStates {
+		if len(c.all) >= maxStates {
 			for k, s := range c.all {
 				if !s.busy {
 					delete(c.all, k)
@@ -195,7 +195,7 @@ func (c *Contexts) start(ctx context.Context, u *Use, id codecontext.ID, dir str
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, startTime, deaf(id))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, notAnswering(id))
 	defer cancel()
 	if err := c.fit(ctx, u, k); err != nil {
 		return nil, err
@@ -272,7 +272,7 @@ func ready(ctx context.Context, u *Use, id codecontext.ID) (err error) {
 		chunk, err := out.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return fault.New(fault.Invalid, "the image has no %s that can be a code context: it ended with status %d: %.300s", id.Language(), out.Exit().Code, coverText(u.Covers, string(said)))
+			return fault.New(fault.Invalid, "the image has no %s that can be a code context: it ended with status %d: %.300s", id.Language(), out.Exit().Code, redactText(u.Redactor, string(said)))
 		case err != nil:
 			return err
 		case chunk.Stream == process.Stderr && len(said) < 300:
@@ -312,13 +312,13 @@ func (c *Contexts) List(ctx context.Context, u *Use) ([]*codecontext.Context, er
 func (c *Contexts) Get(ctx context.Context, u *Use, id codecontext.ID) (*codecontext.Context, error) {
 	p, err := u.Guest.Process(ctx, id.Process())
 	if err != nil {
-		return nil, named(id, err)
+		return nil, nameUnknown(id, err)
 	}
 	return c.describe(u, p), nil
 }
 
-// named says which context there is not.
-func named(id codecontext.ID, err error) error {
+// nameUnknown says which context there is not.
+func nameUnknown(id codecontext.ID, err error) error {
 	if fault.KindOf(err) == fault.NotFound {
 		return codecontext.Unknown(string(id))
 	}
@@ -328,7 +328,7 @@ func named(id codecontext.ID, err error) error {
 // Interrupt interrupts what a context runs, and what that has started in its
 // foreground. It does not wait for it to end; an idle context stays as it is.
 func (c *Contexts) Interrupt(ctx context.Context, u *Use, id codecontext.ID) error {
-	return named(id, interrupt(ctx, u.Guest, id))
+	return nameUnknown(id, interrupt(ctx, u.Guest, id))
 }
 
 // interrupt does what Ctrl-C does. Node.js, while it is busy, hears of it by another
@@ -343,17 +343,17 @@ func interrupt(ctx context.Context, g Guest, id codecontext.ID) error {
 
 // Delete ends a context, whatever it does.
 func (c *Contexts) Delete(ctx context.Context, u *Use, id codecontext.ID) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*c.obey, deaf(id))
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*c.obey, notAnswering(id))
 	defer cancel()
 	c.forget(key{u.Sandbox, id})
-	return named(id, u.Guest.Discard(ctx, id.Process()))
+	return nameUnknown(id, u.Guest.Discard(ctx, id.Process()))
 }
 
 // Restart ends a context and starts it anew, with nothing defined.
 func (c *Contexts) Restart(ctx context.Context, u *Use, id codecontext.ID) (*codecontext.Context, error) {
 	p, err := u.Guest.Process(ctx, id.Process())
 	if err != nil {
-		return nil, named(id, err)
+		return nil, nameUnknown(id, err)
 	}
 	if err := c.Delete(ctx, u, id); err != nil {
 		return nil, err

@@ -20,8 +20,8 @@ const (
 	maxShown    = 16 << 20 // bytes of the displays of one run
 )
 
-// errSpeech says that a context said what no script of ours says.
-var errSpeech = errors.New("the interpreter said what it never says")
+// errProtocol says that a context said what no script of ours says.
+var errProtocol = errors.New("the interpreter said what it never says")
 
 // message is a line of descriptor 4.
 type message struct {
@@ -45,7 +45,7 @@ func (d *decoder) write(p []byte, take func(*message) error) error {
 		end := bytes.IndexByte(p, '\n')
 		if end < 0 {
 			if len(d.held)+len(p) > maxLine {
-				return fmt.Errorf("%w: a line of more than %d bytes", errSpeech, maxLine)
+				return fmt.Errorf("%w: a line of more than %d bytes", errProtocol, maxLine)
 			}
 			d.held = append(d.held, p...)
 			return nil
@@ -53,7 +53,7 @@ func (d *decoder) write(p []byte, take func(*message) error) error {
 		line := p[:end]
 		if len(d.held) > 0 {
 			if len(d.held)+end > maxLine {
-				return fmt.Errorf("%w: a line of more than %d bytes", errSpeech, maxLine)
+				return fmt.Errorf("%w: a line of more than %d bytes", errProtocol, maxLine)
 			}
 			line = append(d.held, line...)
 		}
@@ -71,30 +71,30 @@ func (d *decoder) write(p []byte, take func(*message) error) error {
 func parse(line []byte) (*message, error) {
 	m := &message{}
 	if len(line) > maxLine {
-		return nil, fmt.Errorf("%w: a line of %d bytes", errSpeech, len(line))
+		return nil, fmt.Errorf("%w: a line of %d bytes", errProtocol, len(line))
 	}
 	if err := json.Unmarshal(line, m, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)); err != nil {
-		return nil, fmt.Errorf("%w: %w", errSpeech, err)
+		return nil, fmt.Errorf("%w: %w", errProtocol, err)
 	}
 	if len(m.Data) > maxForms || len(m.Traceback) > maxTrace || m.ExitCode != nil && (*m.ExitCode < 0 || *m.ExitCode > 255) {
-		return nil, fmt.Errorf("%w: too much of a kind", errSpeech)
+		return nil, fmt.Errorf("%w: too much of a kind", errProtocol)
 	}
 	for mime, value := range m.Data {
 		if !visible(mime) || value.Kind() != '"' && !isJSON(mime) {
-			return nil, fmt.Errorf("%w: a form %.60q", errSpeech, mime)
+			return nil, fmt.Errorf("%w: a form %.60q", errProtocol, mime)
 		}
 	}
 	if m.Metadata != nil && m.Metadata.Kind() != '{' {
-		return nil, fmt.Errorf("%w: metadata", errSpeech)
+		return nil, fmt.Errorf("%w: metadata", errProtocol)
 	}
 	switch m.Type {
 	case "ready", "display", "result", "error":
 	case "done":
 		if m.Status != codecontext.OK && m.Status != codecontext.Failed && m.Status != codecontext.Interrupted {
-			return nil, fmt.Errorf("%w: a status %.60q", errSpeech, m.Status)
+			return nil, fmt.Errorf("%w: a status %.60q", errProtocol, m.Status)
 		}
 	default:
-		return nil, fmt.Errorf("%w: %.60q", errSpeech, m.Type)
+		return nil, fmt.Errorf("%w: %.60q", errProtocol, m.Type)
 	}
 	return m, nil
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/atoll-run/atoll/internal/core/redact"
 )
 
-// obey is how long an interrupted piece of code has to end. Then its interpreter
+// obeyTime is how long an interrupted piece of code has to end. Then its interpreter
 // is ended, and has as long again.
-const obey = 5 * time.Second
+const obeyTime = 5 * time.Second
 
 var (
 	errTimeout = errors.New("the time is over")
 	errDone    = errors.New("the run is done")
 )
 
-// deaf is for a context whose sandbox does not do as it is told.
-func deaf(id codecontext.ID) error {
+// notAnswering is for a context whose sandbox does not do as it is told.
+func notAnswering(id codecontext.ID) error {
 	return fault.New(fault.Conflict, "the context %s does not answer, and was given up; what its code did is not known: restart the context, or destroy the sandbox", id)
 }
 
@@ -48,7 +48,7 @@ func (c *Contexts) Run(ctx context.Context, u *Use, id codecontext.ID, req codec
 	keep := false
 	defer func() { c.finish(k, s, keep) }()
 	if !known {
-		if err := c.look(ctx, u, id, s); err != nil {
+		if err := c.locate(ctx, u, id, s); err != nil {
 			return nil, err
 		}
 	}
@@ -58,10 +58,10 @@ func (c *Contexts) Run(ctx context.Context, u *Use, id codecontext.ID, req codec
 	return res, err
 }
 
-// look finds out where the output of a context ends, and starts one that is made
+// locate finds out where the output of a context ends, and starts one that is made
 // on its first use.
-func (c *Contexts) look(ctx context.Context, u *Use, id codecontext.ID, s *state) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTime, deaf(id))
+func (c *Contexts) locate(ctx context.Context, u *Use, id codecontext.ID, s *state) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, notAnswering(id))
 	defer cancel()
 	p, err := u.Guest.Process(ctx, id.Process())
 	if fault.KindOf(err) == fault.NotFound && err != nil && id.Implicit() {
@@ -70,7 +70,7 @@ func (c *Contexts) look(ctx context.Context, u *Use, id codecontext.ID, s *state
 		}
 	}
 	if err != nil {
-		return named(id, err)
+		return nameUnknown(id, err)
 	}
 	if p.Exit != nil {
 		return fault.New(fault.Conflict, "the interpreter of the context %s has ended with status %d; restart the context", id, p.Exit.Code)
@@ -93,7 +93,7 @@ type run struct {
 	done     bool
 	gone     error // why sink takes no more
 	halt     context.CancelCauseFunc
-	cover    *redact.Pair
+	redactor *redact.Pair
 	decoder  decoder
 	left     [2]int64 // bytes of each stream that may still be passed on
 	displays int
@@ -110,11 +110,11 @@ func (r *run) do(ctx context.Context) (*codecontext.Result, error) {
 	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(errDone)
 	r.left = [2]int64{r.req.MaxOutput, r.req.MaxOutput}
-	r.cover = r.u.Covers.Pair(r.pass(process.Stdout), r.pass(process.Stderr))
+	r.redactor = r.u.Redactor.Pair(r.pass(process.Stdout), r.pass(process.Stderr))
 
 	watched := make(chan error, 1)
 	unhook := context.AfterFunc(timed, func() {
-		hard := time.AfterFunc(2*r.obey, func() { end(deaf(r.id)) })
+		hard := time.AfterFunc(2*r.obey, func() { end(notAnswering(r.id)) })
 		defer hard.Stop()
 		err := r.interrupt(work)
 		<-work.Done()
@@ -123,7 +123,7 @@ func (r *run) do(ctx context.Context) (*codecontext.Result, error) {
 	err := r.converse(work)
 	if !unhook() {
 		end(errDone) // the watcher is not waited for when there is nothing left to watch
-		err = errors.Join(err, harmless(<-watched))
+		err = errors.Join(err, ignoreDone(<-watched))
 	}
 	if err != nil {
 		return nil, err
@@ -149,11 +149,11 @@ func (r *run) converse(ctx context.Context) error {
 func (r *run) exchange(ctx context.Context, data []byte) error {
 	out, err := r.u.Guest.Converse(ctx, r.id.Process(), data, r.s.cursor)
 	if err != nil {
-		return named(r.id, err)
+		return nameUnknown(r.id, err)
 	}
 	defer out.Close()
 	if data != nil {
-		r.tell(codecontext.Event{})
+		r.emit(codecontext.Event{})
 	}
 	err = r.read(out)
 	if r.done {
@@ -162,8 +162,8 @@ func (r *run) exchange(ctx context.Context, data []byte) error {
 	return err
 }
 
-// harmless leaves away what only says that the run was over first.
-func harmless(err error) error {
+// ignoreDone leaves away what only says that the run was over first.
+func ignoreDone(err error) error {
 	if errors.Is(err, errDone) || fault.KindOf(err) == fault.NotFound {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (r *run) read(out process.Output) error {
 		case errors.Is(err, io.EOF):
 			exit := out.Exit()
 			r.res.Exit, r.res.Status = &exit, codecontext.Ended
-			r.cover.Flush()
+			r.redactor.Flush()
 			return nil
 		case err != nil:
 			return err
@@ -206,13 +206,13 @@ func (r *run) read(out process.Output) error {
 		switch chunk.Stream {
 		case process.Stdout:
 			r.res.StdoutBytes += int64(len(chunk.Data)) + chunk.Dropped
-			r.cover.Write(redact.Stdout, chunk.Data)
+			r.redactor.Write(redact.Stdout, chunk.Data)
 		case process.Stderr:
 			r.res.StderrBytes += int64(len(chunk.Data)) + chunk.Dropped
-			r.cover.Write(redact.Stderr, chunk.Data)
+			r.redactor.Write(redact.Stderr, chunk.Data)
 		case process.Control:
 			if err := r.control(chunk); err != nil {
-				return r.expel(err)
+				return r.endInterpreter(err)
 			}
 		}
 	}
@@ -226,9 +226,9 @@ func (r *run) control(chunk process.Chunk) error {
 	return r.decoder.write(chunk.Data, r.take)
 }
 
-// expel ends an interpreter that does not speak as ours do.
-func (r *run) expel(why error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), obey)
+// endInterpreter ends an interpreter that does not speak as ours do.
+func (r *run) endInterpreter(why error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), obeyTime)
 	defer cancel()
 	err := r.u.Guest.Kill(ctx, r.id.Process())
 	return fault.Wrap(fault.Conflict, errors.Join(why, err), "the interpreter wrote to its own channel what it never writes, and was ended; restart the context")
@@ -243,13 +243,13 @@ func (r *run) take(m *message) error {
 	case "display", "result":
 		r.display(&codecontext.Display{Data: m.Data, Metadata: m.Metadata, Result: m.Type == "result"})
 	case "error":
-		e := &codecontext.Error{Name: coverText(r.u.Covers, m.Name), Value: coverText(r.u.Covers, m.Value)}
+		e := &codecontext.Error{Name: redactText(r.u.Redactor, m.Name), Value: redactText(r.u.Redactor, m.Value)}
 		for _, line := range m.Traceback {
-			e.Traceback = append(e.Traceback, coverText(r.u.Covers, line))
+			e.Traceback = append(e.Traceback, redactText(r.u.Redactor, line))
 		}
 		r.res.Error = e
 	case "done":
-		r.cover.Flush()
+		r.redactor.Flush()
 		r.done, r.res.Status, r.res.ExitCode = true, m.Status, m.ExitCode
 	}
 	return nil
@@ -263,10 +263,10 @@ func (r *run) display(d *codecontext.Display) {
 		return
 	}
 	for mime, value := range d.Data {
-		d.Data[mime] = coverJSON(r.u.Covers, value)
+		d.Data[mime] = redactJSON(r.u.Redactor, value)
 	}
-	d.Metadata = coverJSON(r.u.Covers, d.Metadata)
-	r.tell(codecontext.Event{Display: d})
+	d.Metadata = redactJSON(r.u.Redactor, d.Metadata)
+	r.emit(codecontext.Event{Display: d})
 }
 
 // pass passes covered output of a stream on, as much as is allowed.
@@ -281,12 +281,12 @@ func (r *run) pass(stream process.Stream) func([]byte) {
 		}
 		if len(p) > 0 {
 			r.left[stream] -= int64(len(p))
-			r.tell(codecontext.Event{Stream: stream, Text: p})
+			r.emit(codecontext.Event{Stream: stream, Text: p})
 		}
 	}
 }
 
-func (r *run) tell(e codecontext.Event) {
+func (r *run) emit(e codecontext.Event) {
 	if r.gone != nil {
 		return
 	}

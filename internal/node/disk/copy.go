@@ -89,7 +89,7 @@ func (c *copier) make(from, to string, st *unix.Stat_t) error {
 	default:
 		return nil
 	}
-	return dress(from, to, st)
+	return copyMetadata(from, to, st)
 }
 
 func isFolder(path string) bool {
@@ -141,8 +141,8 @@ func copyFile(from, to string) (err error) {
 	}
 }
 
-// dress gives a copy what its original has besides its data.
-func dress(from, to string, st *unix.Stat_t) error {
+// copyMetadata gives a copy what its original has besides its data.
+func copyMetadata(from, to string, st *unix.Stat_t) error {
 	if err := os.Lchown(to, int(st.Uid), int(st.Gid)); err != nil {
 		return err
 	}

@@ -56,10 +56,10 @@ func (g *Guard) Usage() (Usage, error) {
 
 // Admit returns an Unavailable fault when there is too little room for new
 // work, also when that cannot be told.
-func (g *Guard) Admit() error { return g.Room(0) }
+func (g *Guard) Admit() error { return g.AdmitBytes(0) }
 
-// Room is Admit for work that takes so many bytes.
-func (g *Guard) Room(bytes int64) error {
+// AdmitBytes is Admit for work that takes so many bytes.
+func (g *Guard) AdmitBytes(bytes int64) error {
 	u, err := g.Usage()
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the server cannot tell how much disk space is free; nothing was run")

@@ -25,14 +25,14 @@ type FolderCopier struct {
 	More func(spent int64) (most int64, err error)
 }
 
-// ErrUnfit says that a folder has something that FolderCopier leaves to others, such as
+// ErrUnsupported says that a folder has something that FolderCopier leaves to others, such as
 // folders that are too deep in each other.
-var ErrUnfit = errors.New("not to be copied by the host")
+var ErrUnsupported = errors.New("not to be copied by the host")
 
 const (
-	carryDepth = 100     // folders in each other, each with two descriptors
-	carryLinks = 100_000 // files with several names that are remembered
-	carryPiece = 8 << 20 // bytes of a file that are copied at once
+	maxCopyDepth = 100     // folders in each other, each with two descriptors
+	maxCopyLinks = 100_000 // files with several names that are remembered
+	copyPiece    = 8 << 20 // bytes of a file that are copied at once
 )
 
 // Copy copies a folder with all below it to a new name in another, with modes,

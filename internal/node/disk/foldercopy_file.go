@@ -24,10 +24,10 @@ func (m *folderCopy) file(in, to int, name string, st *unix.Stat_t) error {
 	m.files++
 	if st.Nlink > 1 {
 		if had, ok := m.names[st.Ino]; ok {
-			return m.again(had, to, name)
+			return m.hardLink(had, to, name)
 		}
-		if len(m.names) >= carryLinks {
-			return fmt.Errorf("%w: too many files with several names", ErrUnfit)
+		if len(m.names) >= maxCopyLinks {
+			return fmt.Errorf("%w: too many files with several names", ErrUnsupported)
 		}
 		m.names[st.Ino] = first{strings.Join(m.at, "/"), name}
 	}
@@ -52,12 +52,12 @@ func (m *folderCopy) content(in, out int, st *unix.Stat_t) (err error) {
 	if err != nil {
 		return err
 	}
-	return dressed(out, st)
+	return copyAttributes(out, st)
 }
 
-// again makes another name of a copy. The way to it is gone anew, since it may not be
+// hardLink makes another name of a copy. The way to it is gone anew, since it may not be
 // where it was made.
-func (m *folderCopy) again(had first, to int, name string) error {
+func (m *folderCopy) hardLink(had first, to int, name string) error {
 	folder, err := descend(m.root, had.folder)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (m *folderCopy) small(in, out, size int) error {
 	return writeOut(out, m.piece[:size])
 }
 
-var errShorter = fmt.Errorf("%w: it became shorter: %w", ErrUnfit, io.ErrUnexpectedEOF)
+var errShorter = fmt.Errorf("%w: it became shorter: %w", ErrUnsupported, io.ErrUnexpectedEOF)
 
 func writeOut(out int, b []byte) error {
 	for len(b) > 0 {
@@ -119,7 +119,7 @@ func (m *folderCopy) large(in, out int, size int64) error {
 			return err
 		}
 		if at = min(hole, size); data < at {
-			if err := m.stretch(in, out, data, at); err != nil {
+			if err := m.extent(in, out, data, at); err != nil {
 				return err
 			}
 		}
@@ -134,13 +134,13 @@ func (m *folderCopy) large(in, out int, size int64) error {
 	return unix.Ftruncate(out, size)
 }
 
-// stretch copies a part of a file without holes.
-func (m *folderCopy) stretch(in, out int, at, end int64) error {
+// extent copies a part of a file without holes.
+func (m *folderCopy) extent(in, out int, at, end int64) error {
 	for at < end {
 		if err := context.Cause(m.ctx); err != nil {
 			return err
 		}
-		n := min(end-at, carryPiece)
+		n := min(end-at, copyPiece)
 		if err := m.spend(n); err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (m *folderCopy) stretch(in, out int, at, end int64) error {
 			from, to := at, at
 			n, err := unix.CopyFileRange(in, &from, out, &to, int(stop-at), 0)
 			if errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
-				n, err = m.through(in, out, at, stop)
+				n, err = m.copyThrough(in, out, at, stop)
 			}
 			if err != nil {
 				return err
@@ -162,8 +162,8 @@ func (m *folderCopy) stretch(in, out int, at, end int64) error {
 	return nil
 }
 
-// through copies as much of a part as memory takes.
-func (m *folderCopy) through(in, out int, at, end int64) (int, error) {
+// copyThrough copies as much of a part as memory takes.
+func (m *folderCopy) copyThrough(in, out int, at, end int64) (int, error) {
 	n, err := unix.Pread(in, m.piece[:min(end-at, int64(len(m.piece)))], at)
 	if err != nil || n == 0 {
 		return 0, err

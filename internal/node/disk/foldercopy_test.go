@@ -118,7 +118,7 @@ echo secret >closed/in/f; chmod 0 closed/in/f; mkdir -p "deep/$(printf 'd/%.0s' 
 		"a file":                  {c, t.Context(), Place{from, "tree/sub/f"}, Place{to, ""}, unix.ENOTDIR},
 		"what is closed to them":  {c, t.Context(), Place{from, "closed"}, Place{to, ""}, fs.ErrPermission},
 		"a name that is taken":    {c, t.Context(), Place{from, "tree"}, Place{from, "taken/.."}, unix.EXDEV},
-		"too deep":                {c, t.Context(), Place{from, "deep"}, Place{to, ""}, ErrUnfit},
+		"too deep":                {c, t.Context(), Place{from, "deep"}, Place{to, ""}, ErrUnsupported},
 		"more than there may be":  {stingy, t.Context(), Place{from, "tree"}, Place{to, ""}, full},
 		"nobody who waits for it": {c, gone, Place{from, "tree"}, Place{to, ""}, full},
 	} {
@@ -169,7 +169,7 @@ func TestCarryIsNotLedAway(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(to, "copy")); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := c.Copy(t.Context(), Place{from, "tree"}, Place{to, ""}, "copy"); err != nil && !errors.Is(err, ErrUnfit) {
+		if _, _, err := c.Copy(t.Context(), Place{from, "tree"}, Place{to, ""}, "copy"); err != nil && !errors.Is(err, ErrUnsupported) {
 			t.Fatal(err)
 		}
 		_ = filepath.WalkDir(filepath.Join(to, "copy"), func(path string, e fs.DirEntry, err error) error {

@@ -87,8 +87,8 @@ func (m *folderCopy) where(name string) string {
 
 // folder copies what is in a folder, and then how it is.
 func (m *folderCopy) folder(from, to int, st *unix.Stat_t) error {
-	if len(m.at) >= carryDepth {
-		return fmt.Errorf("%w: folders are too deep in each other", ErrUnfit)
+	if len(m.at) >= maxCopyDepth {
+		return fmt.Errorf("%w: folders are too deep in each other", ErrUnsupported)
 	}
 	m.files++
 	if err := m.spend(blockBytes + entryBytes); err != nil {
@@ -104,7 +104,7 @@ func (m *folderCopy) folder(from, to int, st *unix.Stat_t) error {
 			return fmt.Errorf("list %s: %w", m.where(""), err)
 		}
 		if n <= 0 {
-			return dressed(to, st)
+			return copyAttributes(to, st)
 		}
 		for rest := list[:n]; len(rest) > 0; {
 			var name string
@@ -152,7 +152,7 @@ func (m *folderCopy) entry(from, to int, name string, kind uint8) error {
 	}
 	switch {
 	case st.Dev != m.device:
-		return fmt.Errorf("%w: %s is on another file system", ErrUnfit, m.where(name))
+		return fmt.Errorf("%w: %s is on another file system", ErrUnsupported, m.where(name))
 	case st.Mode&unix.S_IFMT == unix.S_IFREG:
 		return m.failed("copy", name, m.file(fd, to, name, &st))
 	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
@@ -192,7 +192,7 @@ func (m *folderCopy) special(from, to int, name string) error {
 	case unix.S_IFLNK:
 		n, e := unix.Readlinkat(from, name, m.piece[:unix.PathMax])
 		if errors.Is(e, unix.EINVAL) {
-			return m.fickle(name)
+			return m.changing(name)
 		}
 		if err = e; err == nil {
 			err = unix.Symlinkat(string(m.piece[:n]), to, name)
@@ -200,7 +200,7 @@ func (m *folderCopy) special(from, to int, name string) error {
 	case unix.S_IFIFO:
 		err = unix.Mknodat(to, name, unix.S_IFIFO|st.Mode&0o777, 0)
 	case unix.S_IFREG, unix.S_IFDIR:
-		return m.fickle(name)
+		return m.changing(name)
 	default:
 		return nil
 	}
@@ -214,12 +214,12 @@ func (m *folderCopy) special(from, to int, name string) error {
 	return m.spend(blockBytes + entryBytes)
 }
 
-func (m *folderCopy) fickle(name string) error {
-	return fmt.Errorf("%w: %s is one thing and then another", ErrUnfit, m.where(name))
+func (m *folderCopy) changing(name string) error {
+	return fmt.Errorf("%w: %s is one thing and then another", ErrUnsupported, m.where(name))
 }
 
-// dressed gives a copy mode and time of its original.
-func dressed(fd int, st *unix.Stat_t) error {
+// copyAttributes gives a copy mode and time of its original.
+func copyAttributes(fd int, st *unix.Stat_t) error {
 	if err := unix.Fchmod(fd, st.Mode&0o7777); err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrMore says that a folder takes more than was asked about.
-var ErrMore = errors.New("the folder takes more")
+// ErrOverLimit says that a folder takes more than was asked about.
+var ErrOverLimit = errors.New("the folder takes more")
 
 // entryBytes is what an entry counts for beside its blocks: its name and inode
 // take room too.
@@ -25,7 +25,7 @@ func Measure(ctx context.Context, dir string, most int64) (used int64, err error
 	if err != nil {
 		return 0, err
 	}
-	m := measuring{ctx: ctx, most: most, buf: make([]byte, 32<<10)}
+	m := measurement{ctx: ctx, most: most, buf: make([]byte, 32<<10)}
 	defer m.close()
 	if err := m.enter(root, ""); err != nil {
 		return m.used, err
@@ -44,13 +44,13 @@ const (
 	// keptOpen is how many folders in each other are open at a time, beside the last.
 	// Below them the way up is by "..".
 	keptOpen = 64
-	// mostMoves is how many folders may be moved away from around the measuring.
+	// maxMoves is how many folders may be moved away from around the measuring.
 	// Nobody moves that many but to be in its way.
-	mostMoves = 100
+	maxMoves = 100
 )
 
-// measuring is on its way through a folder.
-type measuring struct {
+// measurement is on its way through a folder.
+type measurement struct {
 	ctx    context.Context
 	device uint64
 	most   int64
@@ -68,7 +68,7 @@ type level struct {
 	next []string // folders in it that were not looked into yet
 }
 
-func (m *measuring) close() {
+func (m *measurement) close() {
 	for _, l := range m.path {
 		if l.fd >= 0 {
 			unix.Close(l.fd)
@@ -77,7 +77,7 @@ func (m *measuring) close() {
 }
 
 // enter adds up an open folder's entries and makes it the last of the path.
-func (m *measuring) enter(fd int, name string) error {
+func (m *measurement) enter(fd int, name string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		unix.Close(fd)
@@ -107,7 +107,7 @@ func (m *measuring) enter(fd int, name string) error {
 				continue // it was removed
 			}
 			if m.used += st.Blocks*512 + entryBytes; m.used > m.most {
-				return ErrMore
+				return ErrOverLimit
 			}
 			if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 				l.next = append(l.next, name)
@@ -117,7 +117,7 @@ func (m *measuring) enter(fd int, name string) error {
 }
 
 // step enters the next folder, or goes back up from one that has no more.
-func (m *measuring) step() error {
+func (m *measurement) step() error {
 	l := &m.path[len(m.path)-1]
 	if len(l.next) == 0 {
 		return m.leave()
@@ -132,7 +132,7 @@ func (m *measuring) step() error {
 }
 
 // leave goes to the folder that the last one is in.
-func (m *measuring) leave() error {
+func (m *measurement) leave() error {
 	if err := context.Cause(m.ctx); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (m *measuring) leave() error {
 }
 
 // open opens a folder, if it is the one that it should be.
-func (m *measuring) open(at int, name string, ino uint64) (fd int, ok bool) {
+func (m *measurement) open(at int, name string, ino uint64) (fd int, ok bool) {
 	fd, err := unix.Openat(at, name, openDir, 0)
 	if err != nil {
 		return -1, false
@@ -166,9 +166,9 @@ func (m *measuring) open(at int, name string, ino uint64) (fd int, ok bool) {
 
 // descend finds the way again after a folder was moved away from around it: down
 // the path from the last that is open, as far as that still leads.
-func (m *measuring) descend() error {
-	if m.moved++; m.moved > mostMoves {
-		return fmt.Errorf("%w than could be measured: its folders are being moved all the time", ErrMore)
+func (m *measurement) descend() error {
+	if m.moved++; m.moved > maxMoves {
+		return fmt.Errorf("%w than could be measured: its folders are being moved all the time", ErrOverLimit)
 	}
 	for i := keptOpen; i < len(m.path); i++ {
 		above := &m.path[i-1]

@@ -33,7 +33,7 @@ func TestMeasureCountsWhatIsOnDiskAndNothingElse(t *testing.T) {
 	if err != nil || used < 1<<20 || used > 1<<20+64<<10 {
 		t.Errorf("measured %d, %v", used, err)
 	}
-	if used, err = Measure(t.Context(), dir, 1<<19); !errors.Is(err, ErrMore) || used <= 1<<19 {
+	if used, err = Measure(t.Context(), dir, 1<<19); !errors.Is(err, ErrOverLimit) || used <= 1<<19 {
 		t.Errorf("beyond the most: %d, %v", used, err)
 	}
 	if _, err := Measure(t.Context(), filepath.Join(dir, "link"), 1<<40); err == nil {
@@ -153,7 +153,7 @@ func TestMeasureFindsItsWay(t *testing.T) {
 	}()
 	for range 100 {
 		used, err := Measure(t.Context(), dir, 1<<40)
-		if err != nil && !errors.Is(err, ErrMore) || used < keptOpen*4096 || used > 32<<20 {
+		if err != nil && !errors.Is(err, ErrOverLimit) || used < keptOpen*4096 || used > 32<<20 {
 			t.Errorf("measured %d, %v", used, err)
 		}
 	}
@@ -199,7 +199,7 @@ func TestHeldCountsWhatHasNoNameAnyMore(t *testing.T) {
 	dir := t.TempDir()
 	held := func() int64 {
 		t.Helper()
-		n, err := Held(t.Context(), dir, []int{os.Getpid(), os.Getpid(), 1 << 30})
+		n, err := UnlinkedSize(t.Context(), dir, []int{os.Getpid(), os.Getpid(), 1 << 30})
 		if err != nil {
 			t.Error(err)
 		}
@@ -251,7 +251,7 @@ func TestHeldLeavesOtherMountsOut(t *testing.T) {
 	}
 	hold := func(in string) int64 {
 		t.Helper()
-		before, err := Held(t.Context(), dir, []int{os.Getpid()})
+		before, err := UnlinkedSize(t.Context(), dir, []int{os.Getpid()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -266,7 +266,7 @@ func TestHeldLeavesOtherMountsOut(t *testing.T) {
 		if err := errors.Join(f.Sync(), os.Remove(f.Name())); err != nil {
 			t.Fatal(err)
 		}
-		after, err := Held(t.Context(), dir, []int{os.Getpid()})
+		after, err := UnlinkedSize(t.Context(), dir, []int{os.Getpid()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ func RemoveTree(path string) error {
 	if opened != nil {
 		return &fs.PathError{Op: "remove", Path: path, Err: errors.Join(err, opened)}
 	}
-	r := removing{root: root, buf: make([]byte, 32<<10)}
+	r := removal{root: root, buf: make([]byte, 32<<10)}
 	err = r.empty(root)
 	unix.Close(root)
 	if err == nil {
@@ -33,16 +33,16 @@ func RemoveTree(path string) error {
 	return nil
 }
 
-// removing empties a folder. Folders that are deeper than one level below it are
+// removal empties a folder. Folders that are deeper than one level below it are
 // moved up to it, so it is never more than two levels that are looked at.
-type removing struct {
+type removal struct {
 	root  int
 	moved int // folders so far, which are named by it
 	buf   []byte
 }
 
 // empty removes what is in the folder, or in one of its folders.
-func (r *removing) empty(dir int) error {
+func (r *removal) empty(dir int) error {
 	for { // until a look finds nothing: entries come and go while they are read
 		if _, err := unix.Seek(dir, 0, unix.SEEK_SET); err != nil {
 			return err
@@ -71,7 +71,7 @@ func (r *removing) empty(dir int) error {
 }
 
 // remove removes an entry of the folder, or of one of its folders.
-func (r *removing) remove(dir int, name string) error {
+func (r *removal) remove(dir int, name string) error {
 	err := gone(unix.Unlinkat(dir, name, 0))
 	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
 		return err
@@ -86,7 +86,7 @@ func (r *removing) remove(dir int, name string) error {
 	if err != nil {
 		return err
 	}
-	below := removing{root: r.root, moved: r.moved, buf: make([]byte, len(r.buf))}
+	below := removal{root: r.root, moved: r.moved, buf: make([]byte, len(r.buf))}
 	err = below.empty(sub)
 	r.moved = below.moved
 	unix.Close(sub)
@@ -97,7 +97,7 @@ func (r *removing) remove(dir int, name string) error {
 }
 
 // raise moves a folder that has something in it up to the root.
-func (r *removing) raise(dir int, name string) error {
+func (r *removal) raise(dir int, name string) error {
 	for {
 		r.moved++
 		err := unix.Renameat(dir, name, r.root, strconv.Itoa(r.moved))

@@ -21,9 +21,9 @@ const (
 // Watch notices that a folder outgrows its bound. Its methods are called one at a
 // time.
 type Watch struct {
-	Dir  string
-	Most int64 // bytes; 0 for no bound
-	Keep int64 // bytes of the disk that stay free
+	Dir   string
+	Limit int64 // bytes; 0 for no bound
+	Keep  int64 // bytes of the disk that stay free
 	// Measure is how the folder is measured, up to a bound as the package's Measure
 	// is; nil for that.
 	Measure func(ctx context.Context, most int64) (used int64, err error)
@@ -48,14 +48,14 @@ func (w *Watch) Used() int64 { return w.used }
 // any more, and no error. It is noticed late: whoever writes may do so between two
 // looks, and for as long as the measuring takes.
 func (w *Watch) Look(ctx context.Context, now time.Time) error {
-	if err := w.Room(); err != nil {
+	if err := w.CheckDisk(); err != nil {
 		return err
 	}
-	return w.Grown(ctx, now)
+	return w.CheckFolder(ctx, now)
 }
 
-// Room returns ErrFull or ErrFiles: what Look does of the whole disk.
-func (w *Watch) Room() error {
+// CheckDisk returns ErrFull or ErrFiles: what Look does of the whole disk.
+func (w *Watch) CheckDisk() error {
 	var st unix.Statfs_t
 	switch err := unix.Statfs(w.Dir, &st); {
 	case err != nil:
@@ -68,34 +68,34 @@ func (w *Watch) Room() error {
 	return nil
 }
 
-// Grown returns ErrMore: what Look does of the folder.
-func (w *Watch) Grown(ctx context.Context, now time.Time) error {
+// CheckFolder returns ErrMore: what Look does of the folder.
+func (w *Watch) CheckFolder(ctx context.Context, now time.Time) error {
 	var st unix.Statfs_t
-	if w.Most == 0 || now.Before(w.next) || unix.Statfs(w.Dir, &st) != nil {
+	if w.Limit == 0 || now.Before(w.next) || unix.Statfs(w.Dir, &st) != nil {
 		return nil
 	}
 	free := int64(st.Bavail) * st.Bsize
-	if grown := w.free - free; !w.last.IsZero() && grown < (w.Most-w.used)/2 && now.Sub(w.last) < measureEvery {
+	if grown := w.free - free; !w.last.IsZero() && grown < (w.Limit-w.used)/2 && now.Sub(w.last) < measureEvery {
 		return nil
 	}
-	_, err := w.measure(ctx, now, free, w.Most)
-	if err != nil && !errors.Is(err, ErrMore) {
+	_, err := w.measure(ctx, now, free, w.Limit)
+	if err != nil && !errors.Is(err, ErrOverLimit) {
 		return nil //nolint:nilerr // likewise
 	}
 	return err
 }
 
-// Again measures the folder to its end at once. Who then grows grows from there.
-func (w *Watch) Again(ctx context.Context, now time.Time) (used int64, err error) {
+// Remeasure measures the folder to its end at once. Who then grows grows from there.
+func (w *Watch) Remeasure(ctx context.Context, now time.Time) (used int64, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(w.Dir, &st); err != nil {
 		return 0, err
 	}
-	return w.measure(ctx, now, int64(st.Bavail)*st.Bsize, everything)
+	return w.measure(ctx, now, int64(st.Bavail)*st.Bsize, noLimit)
 }
 
-// everything is more than any folder takes.
-const everything = 1 << 62
+// noLimit is more than any folder takes.
+const noLimit = 1 << 62
 
 func (w *Watch) measure(ctx context.Context, now time.Time, free, most int64) (used int64, err error) {
 	begun := time.Now()
@@ -104,7 +104,7 @@ func (w *Watch) measure(ctx context.Context, now time.Time, free, most int64) (u
 	} else {
 		used, err = Measure(ctx, w.Dir, most)
 	}
-	if err == nil || errors.Is(err, ErrMore) {
+	if err == nil || errors.Is(err, ErrOverLimit) {
 		w.used, w.free, w.last = used, free, now
 		w.next = now.Add(min(measureShare*time.Since(begun), measureLatest))
 	}

@@ -143,9 +143,9 @@ func (a *alive) Measure(ctx context.Context, most int64) (int64, error) {
 	if err != nil {
 		return used, err
 	}
-	held, err := disk.Held(ctx, a.Folder(), holders)
+	held, err := disk.UnlinkedSize(ctx, a.Folder(), holders)
 	if used += held; err == nil && used > most {
-		err = disk.ErrMore
+		err = disk.ErrOverLimit
 	}
 	return used, err
 }

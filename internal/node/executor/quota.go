@@ -27,7 +27,7 @@ func (t *task) watchHome() (stop func()) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(t.ctx)
-	w := &disk.Watch{Dir: t.x.cfg.Sandboxes.HomePath(t.sandbox.Folder()), Most: t.job.Thread.Quota, Keep: t.x.cfg.HomeFree}
+	w := &disk.Watch{Dir: t.x.cfg.Sandboxes.HomePath(t.sandbox.Folder()), Limit: t.job.Thread.Quota, Keep: t.x.cfg.HomeFree}
 	var done sync.WaitGroup
 	done.Go(func() {
 		tick := time.NewTicker(homeTick)

@@ -32,7 +32,7 @@ func (s *Store) Collect(ctx context.Context, tenant string, live func(context.Co
 		return done, err
 	}
 	now := time.Now()
-	condemned, err := s.condemned(ctx, t)
+	condemned, err := s.readDeleted(ctx, t)
 	if err != nil {
 		return done, err
 	}
@@ -89,7 +89,7 @@ func (s *Store) Collect(ctx context.Context, tenant string, live func(context.Co
 			next[p] = since
 		}
 	}
-	if err := s.condemn(ctx, t, next, len(condemned) > 0); err != nil {
+	if err := s.markDeleted(ctx, t, next, len(condemned) > 0); err != nil {
 		return done, err
 	}
 	for _, info := range dead {
@@ -156,29 +156,29 @@ func (s *Store) Forget(ctx context.Context, tenant string) error {
 // condemnedMagic begins the list of condemned packs: a line for each, with its name
 // and when it was condemned, in seconds since 1970.
 const (
-	condemnedMagic = "atollC01\n"
-	maxCondemned   = 64 << 20
+	deletedMagic = "atollC01\n"
+	maxDeleted   = 64 << 20
 )
 
-var errCondemned = errors.New("the list of condemned packs cannot be read")
+var errDeletedFormat = errors.New("the list of condemned packs cannot be read")
 
-func (t *tenantStore) condemnedName() string { return t.folder() + "/condemned" }
+func (t *tenantStore) deletedName() string { return t.folder() + "/condemned" }
 
-func (s *Store) condemn(ctx context.Context, t *tenantStore, packs map[pack]time.Time, had bool) error {
+func (s *Store) markDeleted(ctx context.Context, t *tenantStore, packs map[pack]time.Time, had bool) error {
 	if len(packs) == 0 && !had {
 		return nil
 	}
-	out := bytes.NewBufferString(condemnedMagic)
+	out := bytes.NewBufferString(deletedMagic)
 	for p, since := range packs {
 		fmt.Fprintf(out, "%s %d\n", packName(p), since.Unix())
 	}
-	return s.cfg.Blobs.Put(ctx, t.condemnedName(), out)
+	return s.cfg.Blobs.Put(ctx, t.deletedName(), out)
 }
 
-func parseCondemned(data []byte) (map[pack]time.Time, error) {
-	text, ok := strings.CutPrefix(string(data), condemnedMagic)
-	if !ok || len(data) > maxCondemned {
-		return nil, errCondemned
+func parseDeleted(data []byte) (map[pack]time.Time, error) {
+	text, ok := strings.CutPrefix(string(data), deletedMagic)
+	if !ok || len(data) > maxDeleted {
+		return nil, errDeletedFormat
 	}
 	all := map[pack]time.Time{}
 	for line := range strings.Lines(text) {
@@ -186,7 +186,7 @@ func parseCondemned(data []byte) (map[pack]time.Time, error) {
 		b, err := hex.DecodeString(name)
 		sec, timeErr := strconv.ParseInt(at, 10, 64)
 		if err != nil || timeErr != nil || len(b) != 16 {
-			return nil, errCondemned
+			return nil, errDeletedFormat
 		}
 		all[unique.Make([16]byte(b))] = time.Unix(sec, 0)
 	}

@@ -68,12 +68,12 @@ func once(data []byte) func() ([]byte, error) {
 func FuzzState(f *testing.F) {
 	aPack := unique.Make([16]byte{1})
 	f.Add((&root{bytes: 1, files: 2, packs: []pack{aPack}, segments: []segment{{ref: ref{pack: aPack}}}}).encode())
-	f.Add([]byte(condemnedMagic + strings.Repeat("ab", 16) + " 12\n"))
+	f.Add([]byte(deletedMagic + strings.Repeat("ab", 16) + " 12\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if r, err := decodeRoot(data); err == nil && len(r.segments) > len(data) {
 			t.Fatal("more segments than bytes")
 		}
-		if list, err := parseCondemned(data); err == nil && len(list) > len(data) {
+		if list, err := parseDeleted(data); err == nil && len(list) > len(data) {
 			t.Fatal("more packs than bytes")
 		}
 	})

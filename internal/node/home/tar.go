@@ -90,7 +90,7 @@ func (n *node) header(path string, names map[*node]string) *tar.Header {
 func (s *Store) Import(ctx context.Context, tenant string, r io.Reader, limit thread.Quota) (*Tree, error) {
 	src := &importSource{r: r}
 	empty := &Tree{root: newRoot()}
-	return s.edit(ctx, tenant, empty, limit, knownWorth, func(p *packer, root *node) error {
+	return s.edit(ctx, tenant, empty, limit, minIndexed, func(p *packer, root *node) error {
 		in := tar.NewReader(src)
 		im := importer{p: p, root: root, limit: limit}
 		for {

@@ -127,7 +127,7 @@ func TestNoSandboxGrowsWhileTheDiskIsShort(t *testing.T) {
 	var short atomic.Bool
 	m := start(t, func(c *sandboxes.Config) {
 		c.DiskLimit = 10 << 30
-		c.Disk = func() error {
+		c.AdmitDisk = func() error {
 			if short.Load() {
 				return errors.New("short of disk")
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// budgetFor is how long it holds that a tenant has credits left, or none.
-const budgetFor = 5 * time.Second
+// budgetTTL is how long it holds that a tenant has credits left, or none.
+const budgetTTL = 5 * time.Second
 
 // budgets remembers which tenants have used up the credits of the month.
 type budgets struct {
@@ -26,13 +26,13 @@ type budget struct {
 	err error // an Exhausted fault, or nil
 }
 
-// afford says why a tenant's sandboxes must not run: its budget is used up.
-func (m *Manager) afford(ctx context.Context, id tenant.ID) error {
+// checkBudget says why a tenant's sandboxes must not run: its budget is used up.
+func (m *Manager) checkBudget(ctx context.Context, id tenant.ID) error {
 	b := &m.budgets
 	b.mu.Lock()
 	known, ok := b.known[id]
 	b.mu.Unlock()
-	if ok && time.Since(known.at) < budgetFor {
+	if ok && time.Since(known.at) < budgetTTL {
 		return known.err
 	}
 	err := m.cfg.Store.CheckBudget(ctx, id)
@@ -55,7 +55,7 @@ func (m *Manager) watchBudgets(ctx context.Context, now time.Time) {
 	b.mu.Lock()
 	late := !now.Before(b.next)
 	if late {
-		b.next = now.Add(budgetFor)
+		b.next = now.Add(budgetTTL)
 	}
 	b.mu.Unlock()
 	if !late {
@@ -67,19 +67,19 @@ func (m *Manager) watchBudgets(ctx context.Context, now time.Time) {
 			running[e.sb.Tenant] = true
 		}
 	}
-	m.looks.Go(func() {
+	m.background.Go(func() {
 		for id := range running {
-			if err := m.afford(ctx, id); err != nil && fault.KindOf(err) != fault.Exhausted && ctx.Err() == nil {
+			if err := m.checkBudget(ctx, id); err != nil && fault.KindOf(err) != fault.Exhausted && ctx.Err() == nil {
 				m.cfg.Log.WarnContext(ctx, "cannot tell whether a tenant's budget is used up", "tenant", id, "error", err)
 			}
 		}
 	})
 }
 
-// spent is why e's sandbox must not run on, as was last heard; nil if it may, or
+// overBudget is why e's sandbox must not run on, as was last heard; nil if it may, or
 // does not. m.mu is held.
-func (m *Manager) spent(e *entry) error {
-	if e.live == nil || e.awake || e.sb.State == sandbox.Sleeping && e.users > 0 {
+func (m *Manager) overBudget(e *entry) error {
+	if e.live == nil || e.cannotSleep || e.sb.State == sandbox.Sleeping && e.users > 0 {
 		return nil
 	}
 	b := &m.budgets
@@ -95,27 +95,27 @@ func (m *Manager) suspend(ctx context.Context, e *entry, why error, detail strin
 	sb, live := e.sb, e.live
 	if sb.State == sandbox.Running {
 		e.stops++
-		e.stopped = why
+		e.stopReason = why
 	}
 	m.mu.Unlock()
 	if sb.State == sandbox.Running {
-		if err := m.halt(ctx, e, live, detail); err != nil {
+		if err := m.freezeInUse(ctx, e, live, detail); err != nil {
 			return err
 		}
 		m.cfg.Log.InfoContext(ctx, "a named sandbox was put to sleep", "sandbox_id", string(e.id), "tenant", sb.Tenant, "reason", detail)
 	}
-	return m.rest(ctx, e, detail) // unless somebody has not let go of it yet
+	return m.checkpoint(ctx, e, detail) // unless somebody has not let go of it yet
 }
 
-// halt freezes a running sandbox in the middle of whatever it does.
-func (m *Manager) halt(ctx context.Context, e *entry, live Live, detail string) error {
-	m.hold(e, true)
-	defer m.let(e)
+// freezeInUse freezes a running sandbox in the middle of whatever it does.
+func (m *Manager) freezeInUse(ctx context.Context, e *entry, live Live, detail string) error {
+	m.beginExclusive(e, true)
+	defer m.endExclusive(e)
 	m.charge(ctx, e, time.Now())
 	if err := errors.Join(live.CloseGuest(), live.Freeze(ctx)); err != nil {
-		return m.stay(ctx, e, detail+", but it cannot be frozen: "+err.Error())
+		return m.keepAwake(ctx, e, detail+", but it cannot be frozen: "+err.Error())
 	}
-	if err := m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.Frozen, detail) }); err != nil {
+	if err := m.save(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.Frozen, detail) }); err != nil {
 		return errors.Join(err, live.Thaw(ctx))
 	}
 	return nil

@@ -24,8 +24,8 @@ func (m *Manager) charge(ctx context.Context, e *entry, now time.Time) {
 		return
 	}
 	m.mu.Lock()
-	live, carried := e.live, e.bytes
-	e.bytes = 0
+	live, carried := e.live, e.uncharged
+	e.uncharged = 0
 	m.mu.Unlock()
 	entry := usage.Entry{
 		TraceID: string(sb.ID), Tenant: sb.Tenant, Key: sb.Key, Source: SourceSandbox,
@@ -35,16 +35,16 @@ func (m *Manager) charge(ctx context.Context, e *entry, now time.Time) {
 	if live != nil {
 		traffic := live.Traffic()
 		entry.BytesOut += traffic.BytesOut
-		m.tellTraffic(ctx, e, sb, traffic, now)
+		m.recordTraffic(ctx, e, sb, traffic, now)
 	}
 	entry.Credits = m.cfg.Prices.Credits(entry)
 	if err := m.cfg.Store.Meter(ctx, sb.ID, now, entry); err != nil {
 		m.mu.Lock()
-		e.bytes += entry.BytesOut
+		e.uncharged += entry.BytesOut
 		m.mu.Unlock()
 		m.cfg.Log.WarnContext(ctx, "cannot charge for a named sandbox yet", "sandbox_id", string(sb.ID), "error", err)
 		return
 	}
 	sb.MeteredAt = now
-	m.show(e, sb)
+	m.publish(e, sb)
 }

@@ -12,62 +12,62 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// connection is what of the network was put into force last.
-type connection struct {
+// networkState is what of the network was put into force last.
+type networkState struct {
 	mu      sync.Mutex
-	set     bool                    // guarded by mu; the next two are in force
+	applied bool                    // guarded by mu; the next two are in force
 	policy  runtime.NetworkPolicy   // guarded by mu
 	secrets []execution.BoundSecret // guarded by mu
 }
 
 // is reports whether this is in force.
-func (c *connection) is(policy runtime.NetworkPolicy, secrets []execution.BoundSecret) bool {
+func (c *networkState) is(policy runtime.NetworkPolicy, secrets []execution.BoundSecret) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.set && policy.Equal(c.policy) && slices.EqualFunc(secrets, c.secrets, func(a, b execution.BoundSecret) bool {
+	return c.applied && policy.Equal(c.policy) && slices.EqualFunc(secrets, c.secrets, func(a, b execution.BoundSecret) bool {
 		return a.Placeholder == b.Placeholder && a.Value == b.Value && slices.Equal(a.Hosts, b.Hosts)
 	})
 }
 
-// forget is for a sandbox that has another network device from now on.
-func (c *connection) forget() {
+// reset is for a sandbox that has another network device from now on.
+func (c *networkState) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.set = false
+	c.applied = false
 }
 
-// connect puts into force what p and the sandbox's own policy allow, unless it is.
+// applyNetwork puts into force what p and the sandbox's own policy allow, unless it is.
 // The turn at e is held.
-func (m *Manager) connect(p *tenant.Principal, e *entry, live Live) error {
+func (m *Manager) applyNetwork(p *tenant.Principal, e *entry, live Live) error {
 	m.mu.Lock()
 	sb := e.sb
 	m.mu.Unlock()
-	policy, secrets := network(p, sb, m.boundOf(e, p))
+	policy, secrets := allowedNetwork(p, sb, m.creatorSecrets(e, p))
 	if e.net.is(policy, secrets) {
 		return nil
 	}
-	if err := e.net.enforce(live, policy, secrets); err != nil {
+	if err := e.net.apply(live, policy, secrets); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the sandbox could not be connected to the network; nothing was run, retry after a moment")
 	}
 	return nil
 }
 
-// enforce puts this into force, or nothing at all. The sandbox's turn is held.
-func (c *connection) enforce(live Live, policy runtime.NetworkPolicy, secrets []execution.BoundSecret) error {
+// apply puts this into force, or nothing at all. The sandbox's turn is held.
+func (c *networkState) apply(live Live, policy runtime.NetworkPolicy, secrets []execution.BoundSecret) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.set = false
+	c.applied = false
 	if err := live.SetNetwork(policy, secrets); err != nil {
 		return errors.Join(err, live.SetNetwork(runtime.NetworkPolicy{}, nil)) // or what was allowed before would stay so
 	}
-	c.set, c.policy, c.secrets = true, policy, secrets
+	c.applied, c.policy, c.secrets = true, policy, secrets
 	return nil
 }
 
-// network is what a sandbox may connect to when p uses it: what both its own
+// allowedNetwork is what a sandbox may connect to when p uses it: what both its own
 // policy and p's environment allow, if p's tenant has a network at all. Requests get
 // the secrets of the environment, and own.
-func network(p *tenant.Principal, sb *sandbox.Sandbox, own []execution.BoundSecret) (runtime.NetworkPolicy, []execution.BoundSecret) {
+func allowedNetwork(p *tenant.Principal, sb *sandbox.Sandbox, own []execution.BoundSecret) (runtime.NetworkPolicy, []execution.BoundSecret) {
 	if !p.Tenant.NetworkEnabled {
 		return runtime.NetworkPolicy{}, nil
 	}

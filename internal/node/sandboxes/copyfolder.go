@@ -16,8 +16,8 @@ import (
 // maxCopies is how many folders are copied by the host at the same time.
 const maxCopies = 4
 
-// errElsewhere says that something is not where the host keeps sandboxes' files.
-var errElsewhere = errors.New("not among the sandbox's files on disk")
+// errNotOnDisk says that something is not where the host keeps sandboxes' files.
+var errNotOnDisk = errors.New("not among the sandbox's files on disk")
 
 // CopyFolder implements sandbox.Handle: the host alone copies it. Through the kernels of
 // both sandboxes a folder of many files takes ten times as long.
@@ -26,7 +26,7 @@ func (h *Handle) CopyFolder(ctx context.Context, path string, other sandbox.Hand
 	if !ok || to.m != h.m { // on another machine
 		return 0, false, nil
 	}
-	from, ok := h.reaches(path, to)
+	from, ok := h.copySource(path, to)
 	if !ok {
 		return 0, false, nil
 	}
@@ -34,14 +34,14 @@ func (h *Handle) CopyFolder(ctx context.Context, path string, other sandbox.Hand
 		return 0, false, ctx.Err()
 	}
 	select {
-	case h.m.copying <- struct{}{}:
-		defer func() { <-h.m.copying }()
+	case h.m.copySlots <- struct{}{}:
+		defer func() { <-h.m.copySlots }()
 	case <-ctx.Done():
 		return 0, false, context.Cause(ctx)
 	}
 	var failed error
 	err = to.guest.Adopt(ctx, name, func(ctx context.Context, at string) error {
-		bytes, failed = to.receive(ctx, from, at)
+		bytes, failed = to.copyInto(ctx, from, at)
 		return failed
 	})
 	_, told := errors.AsType[*fault.Error](failed)
@@ -56,21 +56,21 @@ func (h *Handle) CopyFolder(ctx context.Context, path string, other sandbox.Hand
 	return 0, false, nil
 }
 
-// reaches is where the host has what h's sandbox has at a path, if the host may copy it.
-func (h *Handle) reaches(path string, to *Handle) (disk.Place, bool) {
+// copySource is where the host has what h's sandbox has at a path, if the host may copy it.
+func (h *Handle) copySource(path string, to *Handle) (disk.Place, bool) {
 	if h.sb.Permissions.Restricts() || to.sb.Permissions.Restricts() { // the guest holds these
 		return disk.Place{}, false
 	}
 	return h.live.HostPath(path)
 }
 
-// receive copies a folder into one of h's sandbox.
-func (h *Handle) receive(ctx context.Context, from disk.Place, at string) (bytes int64, err error) {
+// copyInto copies a folder into one of h's sandbox.
+func (h *Handle) copyInto(ctx context.Context, from disk.Place, at string) (bytes int64, err error) {
 	into, ok := h.live.HostPath(at)
 	if !ok {
-		return 0, errElsewhere
+		return 0, errNotOnDisk
 	}
-	a := allowance{h: h, ctx: ctx}
+	a := copyAllowance{h: h, ctx: ctx}
 	c, err := h.m.cfg.Engine.FolderCopier(a.more)
 	if err != nil {
 		return 0, err
@@ -79,8 +79,8 @@ func (h *Handle) receive(ctx context.Context, from disk.Place, at string) (bytes
 	return bytes, err
 }
 
-// allowance is what the host may write into a sandbox.
-type allowance struct {
+// copyAllowance is what the host may write into a sandbox.
+type copyAllowance struct {
 	h     *Handle
 	ctx   context.Context
 	bound int64 // once measured; of what may be spent
@@ -88,22 +88,22 @@ type allowance struct {
 
 // more says up to which sum may be spent before it is asked again. The files are not
 // measured for what is little: there may be many of them.
-func (a *allowance) more(spent int64) (most int64, err error) {
+func (a *copyAllowance) more(spent int64) (most int64, err error) {
 	h := a.h
 	if err := h.stopped(); err != nil {
 		return 0, err
 	}
-	if err := h.m.cfg.Disk(); err != nil {
+	if err := h.m.cfg.AdmitDisk(); err != nil {
 		return 0, err
 	}
-	most = spent + slack
+	most = spent + growthAllowance
 	limit := h.sb.Disk
-	if limit <= 0 || spent < slack {
+	if limit <= 0 || spent < growthAllowance {
 		return most, nil
 	}
 	if a.bound == 0 {
 		used, err := h.live.Measure(a.ctx, limit)
-		if err != nil && !errors.Is(err, disk.ErrMore) {
+		if err != nil && !errors.Is(err, disk.ErrOverLimit) {
 			return 0, err
 		}
 		a.bound = max(spent+limit-used, 1) // most of what was spent is there

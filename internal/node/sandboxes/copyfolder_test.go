@@ -30,7 +30,7 @@ func TestCopyFolder(t *testing.T) {
 	var short atomic.Bool
 	m := start(t, func(c *sandboxes.Config) {
 		c.DiskLimit = 48 << 20
-		c.Disk = func() error {
+		c.AdmitDisk = func() error {
 			if short.Load() {
 				return fault.New(fault.Unavailable, "short of disk")
 			}

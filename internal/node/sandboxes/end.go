@@ -26,10 +26,10 @@ func (m *Manager) Destroy(ctx context.Context, p *tenant.Principal, session, nam
 	}
 	defer e.unlock()
 	m.mu.Lock()
-	gone := e.gone
+	gone := e.removed
 	m.mu.Unlock()
 	if gone {
-		return unknown(nameOrID)
+		return unknownSandbox(nameOrID)
 	}
 	return m.end(ctx, e, "")
 }
@@ -39,12 +39,12 @@ func (m *Manager) Destroy(ctx context.Context, p *tenant.Principal, session, nam
 func (m *Manager) end(ctx context.Context, e *entry, why string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
-	m.mine(e)
+	m.cancelUpload(e)
 	m.charge(ctx, e, time.Now())
-	if err := m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.Move(sandbox.Destroyed, why) }); err != nil {
+	if err := m.save(ctx, e, func(sb *sandbox.Sandbox) error { return sb.Move(sandbox.Destroyed, why) }); err != nil {
 		return err
 	}
-	m.drop(e)
+	m.unregister(e)
 	m.mu.Lock()
 	live, id := e.live, e.id
 	e.live = nil
@@ -73,7 +73,7 @@ func (m *Manager) lose(ctx context.Context, e *entry, why string) error {
 	}
 	m.mu.Unlock()
 	m.charge(ctx, e, until)
-	if err := m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.Move(sandbox.Lost, why) }); err != nil {
+	if err := m.save(ctx, e, func(sb *sandbox.Sandbox) error { return sb.Move(sandbox.Lost, why) }); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -93,44 +93,44 @@ func (m *Manager) lose(ctx context.Context, e *entry, why string) error {
 	return nil
 }
 
-// outOfMemory begins the Detail of a sandbox whose kernel was ended with its
+// detailOutOfMemory begins the Detail of a sandbox whose kernel was ended with its
 // programs, because they took more memory than it has.
-const outOfMemory = "it ran out of memory"
+const detailOutOfMemory = "it ran out of memory"
 
-// starved reports whether the host has ended something of a sandbox for its memory.
-func starved(live Live) bool {
+// oomKilled reports whether the host has ended something of a sandbox for its memory.
+func oomKilled(live Live) bool {
 	u, err := live.Usage(context.Background())
 	return err == nil && u.OOMKills > 0
 }
 
-// perish sees to e's sandbox, which has ended by itself. One that ran out of memory
+// handleExit sees to e's sandbox, which has ended by itself. One that ran out of memory
 // sleeps from now on: its files are whole, and the next use starts it anew with
 // them. Any other is lost. The turn at e is held.
-func (m *Manager) perish(ctx context.Context, e *entry) error {
+func (m *Manager) handleExit(ctx context.Context, e *entry) error {
 	ctx = context.WithoutCancel(ctx)
 	m.mu.Lock()
 	sb, live := e.sb, e.live
 	m.mu.Unlock()
-	if !starved(live) {
+	if !oomKilled(live) {
 		return m.lose(ctx, e, "it ended by itself")
 	}
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
 	m.mu.Lock()
 	e.stops++
-	e.stopped = memoryLimit(sb)
+	e.stopReason = memoryLimit(sb)
 	m.mu.Unlock()
-	m.hold(e, true)
-	defer m.let(e)
+	m.beginExclusive(e, true)
+	defer m.endExclusive(e)
 	m.charge(ctx, e, time.Now())
-	why := outOfMemory + " (" + runtime.FormatBytes(sb.Limits.Memory) + "), so its programs were ended"
-	if err := m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.OnDisk, why) }); err != nil {
+	why := detailOutOfMemory + " (" + runtime.FormatBytes(sb.Limits.Memory) + "), so its programs were ended"
+	if err := m.save(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.OnDisk, why) }); err != nil {
 		return err
 	}
 	m.mu.Lock()
-	e.live, e.kept = nil, 0
+	e.live, e.checkpointBytes = nil, 0
 	m.mu.Unlock()
-	e.net.forget()
+	e.net.reset()
 	m.cfg.Log.InfoContext(ctx, "a named sandbox ran out of memory", "sandbox_id", string(e.id))
 	if err := live.EndProcesses(ctx); err != nil {
 		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q ran out of memory, and what is left of its programs could not be removed; retry after a moment, or destroy it", sb.Name))
@@ -138,13 +138,13 @@ func (m *Manager) perish(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// perished is perish for somebody who wanted something else of it.
-func (m *Manager) perished(ctx context.Context, e *entry) error {
-	if err := m.perish(ctx, e); err != nil {
+// exitError is perish for somebody who wanted something else of it.
+func (m *Manager) exitError(ctx context.Context, e *entry) error {
+	if err := m.handleExit(ctx, e); err != nil {
 		return err
 	}
 	m.mu.Lock()
-	lost, why := e.sb.State == sandbox.Lost, e.stopped
+	lost, why := e.sb.State == sandbox.Lost, e.stopReason
 	m.mu.Unlock()
 	if lost {
 		return m.lostError(e)

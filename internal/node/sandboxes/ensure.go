@@ -53,7 +53,7 @@ func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, s
 	}
 	defer e.unlock()
 	m.mu.Lock()
-	sb, gone := e.sb, e.gone
+	sb, gone := e.sb, e.removed
 	m.mu.Unlock()
 	switch {
 	case gone:
@@ -72,7 +72,7 @@ func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, s
 		}
 		if !slices.Equal(mounts, sb.Mounts) {
 			return nil, false, fault.New(fault.Conflict, "the sandbox %q exists and does not see that of its storage (it has %s); leave sub_paths out to use it as it is, destroy it first, or choose another name",
-				sb.Name, mountedAs(sb.Mounts))
+				sb.Name, describeMounts(sb.Mounts))
 		}
 	}
 	if spec.Image != "" && spec.Image != sb.ImageAlias {
@@ -97,7 +97,7 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 	if spec == nil {
 		spec = &sandbox.Spec{}
 	}
-	from, err := m.origin(ctx, p, spec)
+	from, err := m.findSnapshot(ctx, p, spec)
 	if err != nil {
 		return nil, false, err
 	}
@@ -106,7 +106,7 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 		return nil, false, err
 	}
 	if from != nil {
-		if err := m.shape(p, sb, from, spec); err != nil {
+		if err := m.applySnapshot(p, sb, from, spec); err != nil {
 			return nil, false, err
 		}
 	}
@@ -121,7 +121,7 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 	}
 	defer func() {
 		if err != nil {
-			m.drop(e)
+			m.unregister(e)
 		}
 	}()
 	ctx, span := trace.Start(ctx, "sandbox.create", trace.String("atoll.sandbox_id", string(sb.ID)))
@@ -131,16 +131,16 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 	if err != nil {
 		return nil, false, err
 	}
-	m.show(e, recorded)
+	m.publish(e, recorded)
 	if there != nil {
 		return nil, false, &sandbox.ElsewhereError{Sandbox: there, Executor: there.Executor}
 	}
 	// From here on the caller's going away changes nothing.
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime)
 	defer cancel()
-	if err := m.fill(work, p, e, func(r Recipe) (Live, error) {
+	if err := m.start(work, p, e, func(r Recipe) (Live, error) {
 		if from != nil {
-			return m.revive(work, from, r, spec.FilesOnly)
+			return m.startFrom(work, from, r, spec.FilesOnly)
 		}
 		making, cancel := context.WithTimeout(work, makeTime)
 		defer cancel()
@@ -163,7 +163,7 @@ func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name 
 	if err := redact.Validate(p.Secrets()); err != nil {
 		return nil, err
 	}
-	if err := m.cfg.Disk(); err != nil {
+	if err := m.cfg.AdmitDisk(); err != nil {
 		return nil, err
 	}
 	image := p.Environment.Image
@@ -180,7 +180,7 @@ func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name 
 	now := time.Now().UTC()
 	sb := &sandbox.Sandbox{
 		ID: runtime.NewID(), Tenant: p.Tenant.ID, Environment: p.Environment.ID, Session: session, Name: name, Key: p.Key.ID, Executor: m.cfg.Executor,
-		Image: image, ImageAlias: spec.Image, Limits: p.Environment.Limits, Disk: least(m.cfg.DiskLimit, p.Plan.MaxSandboxDisk),
+		Image: image, ImageAlias: spec.Image, Limits: p.Environment.Limits, Disk: minBound(m.cfg.DiskLimit, p.Plan.MaxSandboxDisk),
 		Permissions: p.Environment.Permissions, Mounts: mounts, Env: maps.Clone(spec.Env),
 		State: sandbox.Creating, SleepAfter: spec.SleepAfter, CreatedAt: now, UsedAt: now, MeteredAt: now,
 	}
@@ -202,8 +202,8 @@ func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name 
 	return sb, nil
 }
 
-// least is the smaller of two bounds of which 0 is none.
-func least(a, b int64) int64 {
+// minBound is the smaller of two bounds of which 0 is none.
+func minBound(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}
@@ -225,31 +225,31 @@ func (m *Manager) reserve(e *entry) (there bool, err error) {
 	switch {
 	case m.closed:
 		return false, errClosing
-	case m.byName[placeOfSandbox(e.sb)] != nil:
+	case m.byName[addressOfSandbox(e.sb)] != nil:
 		return true, nil
 	case m.cfg.MaxSandboxes > 0 && len(m.byID) >= m.cfg.MaxSandboxes:
 		return false, fault.New(fault.Unavailable, "this server has %d sandboxes, which is its limit; nothing was started, retry when others have ended", len(m.byID))
 	}
-	m.add(e)
+	m.register(e)
 	return false, nil
 }
 
 var errClosing = fault.New(fault.Unavailable, "the server is shutting down; nothing was started, retry after a moment")
 
-// fill has what e's sandbox is recorded as made.
-func (m *Manager) fill(ctx context.Context, p *tenant.Principal, e *entry, made func(Recipe) (Live, error)) error {
+// start has what e's sandbox is recorded as made.
+func (m *Manager) start(ctx context.Context, p *tenant.Principal, e *entry, made func(Recipe) (Live, error)) error {
 	live, err := made(recipeOf(m.current(e)))
 	if err != nil {
 		return err
 	}
-	if err := m.connect(p, e, live); err != nil {
+	if err := m.applyNetwork(p, e, live); err != nil {
 		return errors.Join(err, live.Destroy(ctx))
 	}
-	if err := m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.Move(sandbox.Running, "") }); err != nil {
+	if err := m.save(ctx, e, func(sb *sandbox.Sandbox) error { return sb.Move(sandbox.Running, "") }); err != nil {
 		return errors.Join(err, live.Destroy(ctx))
 	}
 	m.mu.Lock()
-	e.live, e.used = live, time.Now()
+	e.live, e.usedAt = live, time.Now()
 	m.mu.Unlock()
 	return nil
 }

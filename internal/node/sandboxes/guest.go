@@ -32,7 +32,7 @@ func (g guest) Run(ctx context.Context, spec process.Spec) (process.Output, erro
 func (h *Handle) complete(spec process.Spec) process.Spec {
 	all := map[string]string{}
 	if h.caller != nil {
-		h.m.learn(h.e, h.caller.Secrets())
+		h.m.addSecrets(h.e, h.caller.Secrets())
 		maps.Copy(all, h.caller.Variables())
 	}
 	maps.Copy(all, h.sb.Env)

@@ -25,7 +25,7 @@ func (m *Manager) List(_ context.Context, p *tenant.Principal, session string) (
 	m.mu.Lock()
 	for _, e := range m.byID {
 		if e.sb.Tenant == p.Tenant.ID && e.sb.Environment == p.Environment.ID && (session == "" || e.sb.Session == session) {
-			out = append(out, e.seen())
+			out = append(out, e.publicCopy())
 		}
 	}
 	m.mu.Unlock()
@@ -45,7 +45,7 @@ func (m *Manager) Get(ctx context.Context, p *tenant.Principal, session, nameOrI
 	if err == nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		return e.seen(), nil
+		return e.publicCopy(), nil
 	}
 	id := runtime.ID(nameOrID)
 	if !id.Valid() || p.Environment.ID == "" {
@@ -61,11 +61,11 @@ func (m *Manager) Get(ctx context.Context, p *tenant.Principal, session, nameOrI
 	return sb, nil
 }
 
-// seen is e's sandbox as callers see it. Manager.mu is held.
-func (e *entry) seen() *sandbox.Sandbox {
+// publicCopy is e's sandbox as callers see it. Manager.mu is held.
+func (e *entry) publicCopy() *sandbox.Sandbox {
 	sb := e.sb.Clone()
-	if e.used.After(sb.UsedAt) {
-		sb.UsedAt = e.used.UTC()
+	if e.usedAt.After(sb.UsedAt) {
+		sb.UsedAt = e.usedAt.UTC()
 	}
 	return sb
 }
@@ -86,9 +86,9 @@ func (m *Manager) Usage(ctx context.Context, p *tenant.Principal, session, nameO
 	if err != nil {
 		return sandbox.Usage{}, err
 	}
-	used, err := live.Measure(ctx, everything)
+	used, err := live.Measure(ctx, noLimit)
 	return sandbox.Usage{Usage: u, Disk: used}, err
 }
 
-// everything is more than any folder takes.
-const everything = 1 << 62
+// noLimit is more than any folder takes.
+const noLimit = 1 << 62

@@ -141,7 +141,7 @@ func (m *machine) open() {
 	}
 	cfg := sandboxes.Config{
 		Contexts: contexts.New(),
-		Store:    m.db.Sandboxes(), Snapshots: m.db.Snapshots(), SnapshotFiles: engine.Vault{Engine: m.engine, Store: kept}, Stored: -1, Engine: m.engine.Named(), Callers: m.callers, Executor: "exe_1", Disk: func() error { return nil }, Room: func(int64) error { return nil },
+		Store:    m.db.Sandboxes(), Snapshots: m.db.Snapshots(), SnapshotFiles: engine.Vault{Engine: m.engine, Store: kept}, KeepOnDisk: -1, Engine: m.engine.Named(), Callers: m.callers, Executor: "exe_1", AdmitDisk: func() error { return nil }, AdmitBytes: func(int64) error { return nil },
 		Images: &image.Aliases{Store: images, Default: atolltest.Image}, Prices: usage.DefaultPrices(), Rules: []string{"jwt"},
 		SleepAfter: time.Hour, AuthTTL: time.Hour, Detach: true, Log: slog.New(slog.NewTextHandler(m.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}

@@ -44,19 +44,19 @@ type Config struct {
 	Contexts      *contexts.Contexts
 	Callers       Callers
 	Executor      string                  // name of this installation
-	Disk          func() error            // refuses new sandboxes while the disk is full
-	Room          func(bytes int64) error // refuses a memory of that size, likewise
+	AdmitDisk     func() error            // refuses new sandboxes while the disk is full
+	AdmitBytes    func(bytes int64) error // refuses a memory of that size, likewise
 	Prices        usage.Prices
 	Rules         []string // all redaction rules
 
 	SleepAfter     time.Duration // of sandboxes that say nothing
-	Frozen         time.Duration // how long one that sleeps stays in memory; negative for good
+	KeepFrozen     time.Duration // how long one that sleeps stays in memory; negative for good
 	CheckpointDisk int64         // bytes that memories on disk may have together; 0 for no bound
 	AuthTTL        time.Duration // how long it is that what a sandbox which runs may do is as it was asked for last
 	DiskLimit      int64         // bytes of each; a plan's own may be less; 0 for no bound
 	MaxSandboxes   int           // sandboxes of this machine; 0 for no bound
-	Stored         time.Duration // how long one that sleeps stays on disk before the blob store has it; negative for good
-	Keep           time.Duration // how long a sleeping one is kept without use; 0 for ever
+	KeepOnDisk     time.Duration // how long one that sleeps stays on disk before the blob store has it; negative for good
+	KeepUnused     time.Duration // how long a sleeping one is kept without use; 0 for ever
 	KeepSnapshots  time.Duration // how long a snapshot is kept that has no time of its own; 0 for ever
 	Detach         bool          // Close leaves them for the next process
 
@@ -66,25 +66,25 @@ type Config struct {
 // Manager has the named sandboxes of one machine. Recover comes first, Close
 // last; Run runs in between.
 type Manager struct {
-	cfg     Config
-	sets    sets
-	budgets budgets
-	looks   sync.WaitGroup // of what Run begins, and waits for
-	// tending is held, by having sent, by those that tend to a sandbox.
-	tending chan struct{}
-	// copying is held likewise, by those that have the host copy a folder.
-	copying chan struct{}
+	cfg        Config
+	redactors  redactorCache
+	budgets    budgets
+	background sync.WaitGroup // of what Run begins, and waits for
+	// maintenanceSlots is held, by having sent, by those that tend to a sandbox.
+	maintenanceSlots chan struct{}
+	// copySlots is held likewise, by those that have the host copy a folder.
+	copySlots chan struct{}
 
-	mu     sync.Mutex
-	byID   map[runtime.ID]*entry // guarded by mu
-	byName map[place]*entry      // guarded by mu
-	staged map[runtime.ID]bool   // guarded by mu; copies on their way to the blob store
-	stores int                   // guarded by mu; sandboxes on their way to the blob store
-	closed bool                  // guarded by mu
+	mu      sync.Mutex
+	byID    map[runtime.ID]*entry // guarded by mu
+	byName  map[address]*entry    // guarded by mu
+	staged  map[runtime.ID]bool   // guarded by mu; copies on their way to the blob store
+	uploads int                   // guarded by mu; sandboxes on their way to the blob store
+	closed  bool                  // guarded by mu
 }
 
-// place is what a sandbox is found by.
-type place struct {
+// address is what a sandbox is found by.
+type address struct {
 	tenant, environment, session, name string
 }
 
@@ -95,28 +95,28 @@ type entry struct {
 	// is taken before Manager.mu.
 	sem chan struct{}
 
-	sb    *sandbox.Sandbox // guarded by Manager.mu, replaced and never changed
-	live  Live             // guarded by Manager.mu; nil unless it is resident
-	users int              // guarded by Manager.mu; open Handles
-	used  time.Time        // guarded by Manager.mu
-	gone  bool             // guarded by Manager.mu; it is no more to be found
-	bytes int64            // guarded by Manager.mu; carried out and not charged for
-	held  bool             // guarded by Manager.mu; nobody may begin to use it without the turn
-	kept  int64            // guarded by Manager.mu; bytes of its memory on disk
-	awake bool             // guarded by Manager.mu; it cannot sleep as it should, until it was used again
+	sb              *sandbox.Sandbox // guarded by Manager.mu, replaced and never changed
+	live            Live             // guarded by Manager.mu; nil unless it is resident
+	users           int              // guarded by Manager.mu; open Handles
+	usedAt          time.Time        // guarded by Manager.mu
+	removed         bool             // guarded by Manager.mu; it is no more to be found
+	uncharged       int64            // guarded by Manager.mu; carried out and not charged for
+	exclusive       bool             // guarded by Manager.mu; nobody may begin to use it without the turn
+	checkpointBytes int64            // guarded by Manager.mu; bytes of its memory on disk
+	cannotSleep     bool             // guarded by Manager.mu; it cannot sleep as it should, until it was used again
 
-	opens   int       // guarded by Manager.mu; uses that ever began
-	storing *storing  // guarded by Manager.mu; nil unless it is on its way to the blob store
-	storeAt time.Time // guarded by Manager.mu; not before
+	opens       int       // guarded by Manager.mu; uses that ever began
+	upload      *upload   // guarded by Manager.mu; nil unless it is on its way to the blob store
+	uploadAfter time.Time // guarded by Manager.mu; not before
 
-	looking bool             // guarded by Manager.mu; somebody uses watch
-	stops   int              // guarded by Manager.mu; how often all its programs were ended
-	stopped error            // guarded by Manager.mu; why they were last
-	endings []sandbox.Ending // guarded by Manager.mu; the last ones, oldest first
+	watching   bool             // guarded by Manager.mu; somebody uses watch
+	stops      int              // guarded by Manager.mu; how often all its programs were ended
+	stopReason error            // guarded by Manager.mu; why they were last
+	endings    []sandbox.Ending // guarded by Manager.mu; the last ones, oldest first
 
-	standing standing // guarded by Manager.mu
+	authorization authorization // guarded by Manager.mu
 
-	net      connection
+	net      networkState
 	outbound []string // guarded by turn; contacted and refused, and not recorded yet
 
 	watch watch // of whom looking is
@@ -125,7 +125,7 @@ type entry struct {
 // New returns a Manager.
 func New(cfg Config) *Manager {
 	return &Manager{
-		cfg: cfg, tending: make(chan struct{}, tendAtOnce), copying: make(chan struct{}, maxCopies), byID: map[runtime.ID]*entry{}, byName: map[place]*entry{}, staged: map[runtime.ID]bool{},
+		cfg: cfg, maintenanceSlots: make(chan struct{}, maxMaintenance), copySlots: make(chan struct{}, maxCopies), byID: map[runtime.ID]*entry{}, byName: map[address]*entry{}, staged: map[runtime.ID]bool{},
 	}
 }
 
@@ -151,28 +151,28 @@ func (e *entry) tryLock() bool {
 
 func (e *entry) unlock() { <-e.sem }
 
-// placeOf is where p's sandbox of a name is.
-func placeOf(p *tenant.Principal, session, name string) place {
-	return place{p.Tenant.ID, p.Environment.ID, session, name}
+// addressOf is where p's sandbox of a name is.
+func addressOf(p *tenant.Principal, session, name string) address {
+	return address{p.Tenant.ID, p.Environment.ID, session, name}
 }
 
-func placeOfSandbox(s *sandbox.Sandbox) place {
-	return place{s.Tenant, s.Environment, s.Session, s.Name}
+func addressOfSandbox(s *sandbox.Sandbox) address {
+	return address{s.Tenant, s.Environment, s.Session, s.Name}
 }
 
-// add makes e known. m.mu is held.
-func (m *Manager) add(e *entry) {
-	m.byID[e.sb.ID], m.byName[placeOfSandbox(e.sb)] = e, e
+// register makes e known. m.mu is held.
+func (m *Manager) register(e *entry) {
+	m.byID[e.sb.ID], m.byName[addressOfSandbox(e.sb)] = e, e
 }
 
-// drop makes e unknown.
-func (m *Manager) drop(e *entry) {
+// unregister makes e unknown.
+func (m *Manager) unregister(e *entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e.gone = true
+	e.removed = true
 	delete(m.byID, e.sb.ID)
-	if m.byName[placeOfSandbox(e.sb)] == e {
-		delete(m.byName, placeOfSandbox(e.sb))
+	if m.byName[addressOfSandbox(e.sb)] == e {
+		delete(m.byName, addressOfSandbox(e.sb))
 	}
 }
 
@@ -193,23 +193,23 @@ func (m *Manager) find(p *tenant.Principal, session, nameOrID string) (*entry, e
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.byName[placeOf(p, session, nameOrID)]
+	e := m.byName[addressOf(p, session, nameOrID)]
 	if byID {
 		e = m.byID[runtime.ID(nameOrID)]
 	}
 	if e == nil || e.sb.Tenant != p.Tenant.ID || e.sb.Environment != p.Environment.ID {
-		return nil, unknown(nameOrID)
+		return nil, unknownSandbox(nameOrID)
 	}
 	return e, nil
 }
 
-func unknown(name string) error {
+func unknownSandbox(name string) error {
 	return fault.New(fault.NotFound, "there is no sandbox %q", name)
 }
 
-// record saves what change makes of e's sandbox, and then lets it be seen. The
+// save saves what change makes of e's sandbox, and then lets it be seen. The
 // turn at e is held.
-func (m *Manager) record(ctx context.Context, e *entry, change func(*sandbox.Sandbox) error) error {
+func (m *Manager) save(ctx context.Context, e *entry, change func(*sandbox.Sandbox) error) error {
 	sb := m.current(e)
 	if err := change(sb); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (m *Manager) record(ctx context.Context, e *entry, change func(*sandbox.San
 	if err := m.cfg.Store.Save(ctx, sb); err != nil {
 		return err
 	}
-	m.show(e, sb)
+	m.publish(e, sb)
 	return nil
 }
 
@@ -226,14 +226,14 @@ func (m *Manager) current(e *entry) *sandbox.Sandbox {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	sb := e.sb.Clone()
-	if e.used.After(sb.UsedAt) {
-		sb.UsedAt = e.used
+	if e.usedAt.After(sb.UsedAt) {
+		sb.UsedAt = e.usedAt
 	}
 	return sb
 }
 
-// show lets another version of e's sandbox be seen.
-func (m *Manager) show(e *entry, sb *sandbox.Sandbox) {
+// publish lets another version of e's sandbox be seen.
+func (m *Manager) publish(e *entry, sb *sandbox.Sandbox) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e.sb = sb

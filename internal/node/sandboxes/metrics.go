@@ -7,18 +7,18 @@ import (
 
 // figures are what a Manager tells of its sandboxes.
 var (
-	states = prometheus.NewDesc("atoll_sandboxes", "Named sandboxes of this machine, by state.", []string{"state"}, nil)
-	stored = prometheus.NewDesc("atoll_sandbox_memories_bytes", "What memories of sleeping named sandboxes take of the disk.", nil, nil)
-	users  = prometheus.NewDesc("atoll_sandboxes_in_use", "Named sandboxes that somebody is using right now.", nil, nil)
+	statesDesc          = prometheus.NewDesc("atoll_sandboxes", "Named sandboxes of this machine, by state.", []string{"state"}, nil)
+	checkpointBytesDesc = prometheus.NewDesc("atoll_sandbox_memories_bytes", "What memories of sleeping named sandboxes take of the disk.", nil, nil)
+	usersDesc           = prometheus.NewDesc("atoll_sandboxes_in_use", "Named sandboxes that somebody is using right now.", nil, nil)
 )
 
 var _ prometheus.Collector = (*Manager)(nil)
 
 // Describe implements prometheus.Collector.
 func (m *Manager) Describe(ch chan<- *prometheus.Desc) {
-	ch <- states
-	ch <- users
-	ch <- stored
+	ch <- statesDesc
+	ch <- usersDesc
+	ch <- checkpointBytesDesc
 }
 
 // Collect implements prometheus.Collector.
@@ -34,8 +34,8 @@ func (m *Manager) Collect(ch chan<- prometheus.Metric) {
 	}
 	m.mu.Unlock()
 	for state, n := range count {
-		ch <- prometheus.MustNewConstMetric(states, prometheus.GaugeValue, float64(n), string(state))
+		ch <- prometheus.MustNewConstMetric(statesDesc, prometheus.GaugeValue, float64(n), string(state))
 	}
-	ch <- prometheus.MustNewConstMetric(stored, prometheus.GaugeValue, float64(m.stored()))
-	ch <- prometheus.MustNewConstMetric(users, prometheus.GaugeValue, float64(used))
+	ch <- prometheus.MustNewConstMetric(checkpointBytesDesc, prometheus.GaugeValue, float64(m.checkpointsSize()))
+	ch <- prometheus.MustNewConstMetric(usersDesc, prometheus.GaugeValue, float64(used))
 }

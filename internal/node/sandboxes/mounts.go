@@ -23,9 +23,9 @@ func mountsOf(p *tenant.Principal, sub []storage.SubPath) ([]storage.Mount, erro
 	return mounts, err
 }
 
-// granted is what of connections grants let be seen. One whose grants do not fit
+// mountsGranted is what of connections grants let be seen. One whose grants do not fit
 // together is not among it.
-func granted(grants []storage.Granted) []storage.Mount {
+func mountsGranted(grants []storage.Granted) []storage.Mount {
 	of := map[string][]storage.Granted{}
 	for _, g := range grants {
 		of[g.Connection.ID] = append(of[g.Connection.ID], g)
@@ -41,24 +41,24 @@ func granted(grants []storage.Granted) []storage.Mount {
 
 // covers reports whether grants let all of mounts be seen.
 func covers(grants []storage.Granted, mounts []storage.Mount) bool {
-	return len(mounts) == 0 || slices.Equal(storage.Narrow(mounts, granted(grants)), mounts)
+	return len(mounts) == 0 || slices.Equal(storage.Narrow(mounts, mountsGranted(grants)), mounts)
 }
 
-// mountedAs says what is mounted, for messages.
-func mountedAs(mounts []storage.Mount) string {
+// describeMounts says what is mounted, for messages.
+func describeMounts(mounts []storage.Mount) string {
 	if len(mounts) == 0 {
 		return "none mounted"
 	}
 	return strings.Join(storage.Labels(mounts), ", ")
 }
 
-// visible says why p cannot use a sandbox: whoever uses it sees what it has mounted,
+// checkMounts says why p cannot use a sandbox: whoever uses it sees what it has mounted,
 // which another key may have been granted.
-func visible(p *tenant.Principal, sb *sandbox.Sandbox) error {
+func checkMounts(p *tenant.Principal, sb *sandbox.Sandbox) error {
 	if covers(p.Storage, sb.Mounts) {
 		return nil
 	}
-	return fault.New(fault.Forbidden, "the sandbox %q has storage mounted (%s) that this key is not granted as far; use a key that is, or another sandbox", sb.Name, mountedAs(sb.Mounts))
+	return fault.New(fault.Forbidden, "the sandbox %q has storage mounted (%s) that this key is not granted as far; use a key that is, or another sandbox", sb.Name, describeMounts(sb.Mounts))
 }
 
 // grants are those that hold for e's sandbox now, as far as is known: those of the
@@ -67,42 +67,42 @@ func visible(p *tenant.Principal, sb *sandbox.Sandbox) error {
 func (m *Manager) grants(e *entry, p *tenant.Principal) (grants []storage.Granted, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch s := &e.standing; {
+	switch s := &e.authorization; {
 	case p.Key.ID == e.sb.Key:
 		return p.Storage, true
-	case s.maker == valid:
-		return s.granted, true
-	case s.maker == gone:
+	case s.creator == creatorValid:
+		return s.creatorGrants, true
+	case s.creator == creatorInvalid:
 		return slices.DeleteFunc(slices.Clone(p.Storage), func(g storage.Granted) bool { return g.Grant.Key != "" }), true
 	}
 	return nil, false
 }
 
-// withdrawn begins the Detail of a sandbox whose mounts are not those it was made
+// detailWithdrawn begins the Detail of a sandbox whose mounts are not those it was made
 // with.
-const withdrawn = "storage that it had mounted was taken back or changed"
+const detailWithdrawn = "storage that it had mounted was taken back or changed"
 
-// share has e's sandbox have no more of its tenant's storage mounted than holds now,
+// limitStorage has e's sandbox have no more of its tenant's storage mounted than holds now,
 // and says why p cannot use it. What is mounted cannot be taken from programs that
 // have it open: if it is too much they end, and its files stay. The turn at e is held.
-func (m *Manager) share(ctx context.Context, e *entry, p *tenant.Principal) error {
+func (m *Manager) limitStorage(ctx context.Context, e *entry, p *tenant.Principal) error {
 	m.mu.Lock()
 	none := len(e.sb.Mounts) == 0
 	m.mu.Unlock()
 	if none {
 		return nil
 	}
-	m.meetMaker(ctx, e, p)
-	if err := m.takeBack(ctx, e, p); err != nil {
+	m.refreshCreator(ctx, e, p)
+	if err := m.withdrawStorage(ctx, e, p); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return visible(p, e.sb)
+	return checkMounts(p, e.sb)
 }
 
-// takeBack is share for whoever does not use it.
-func (m *Manager) takeBack(ctx context.Context, e *entry, p *tenant.Principal) error {
+// withdrawStorage is share for whoever does not use it.
+func (m *Manager) withdrawStorage(ctx context.Context, e *entry, p *tenant.Principal) error {
 	grants, known := m.grants(e, p)
 	m.mu.Lock()
 	sb, live := e.sb, e.live
@@ -110,30 +110,30 @@ func (m *Manager) takeBack(ctx context.Context, e *entry, p *tenant.Principal) e
 	if !known || covers(grants, sb.Mounts) {
 		return nil
 	}
-	left := storage.Narrow(sb.Mounts, granted(grants))
+	left := storage.Narrow(sb.Mounts, mountsGranted(grants))
 	m.cfg.Log.InfoContext(ctx, "storage of a named sandbox was withdrawn", "sandbox_id", string(e.id), "tenant", sb.Tenant)
 	work := context.WithoutCancel(ctx)
 	if live == nil { // its memory, which knows of the mounts, is of no use from now on
-		return m.record(work, e, func(sb *sandbox.Sandbox) error { sb.Mounts, sb.Detail = left, withdrawn; return nil })
+		return m.save(work, e, func(sb *sandbox.Sandbox) error { sb.Mounts, sb.Detail = left, detailWithdrawn; return nil })
 	}
 	m.mu.Lock()
 	e.stops++
-	e.stopped = fault.New(fault.Conflict, "sandbox %q: %s, so its programs were ended; its files are kept", sb.Name, withdrawn)
+	e.stopReason = fault.New(fault.Conflict, "sandbox %q: %s, so its programs were ended; its files are kept", sb.Name, detailWithdrawn)
 	m.mu.Unlock()
-	m.hold(e, true)
-	defer m.let(e)
+	m.beginExclusive(e, true)
+	defer m.endExclusive(e)
 	m.charge(ctx, e, time.Now())
 	// Recorded first: whoever finds it asleep ends what still runs.
-	if err := m.record(work, e, func(sb *sandbox.Sandbox) error {
+	if err := m.save(work, e, func(sb *sandbox.Sandbox) error {
 		sb.Mounts = left
-		return sb.FallAsleep(sandbox.OnDisk, withdrawn+", so its programs were ended")
+		return sb.FallAsleep(sandbox.OnDisk, detailWithdrawn+", so its programs were ended")
 	}); err != nil {
 		return err
 	}
 	m.mu.Lock()
-	e.live, e.kept = nil, 0
+	e.live, e.checkpointBytes = nil, 0
 	m.mu.Unlock()
-	e.net.forget()
+	e.net.reset()
 	if err := live.EndProcesses(work); err != nil {
 		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("storage of the sandbox %q was taken back, and its programs could not be ended; retry after a moment, or destroy it", sb.Name))
 	}

@@ -215,14 +215,14 @@ func TestStorageIsTakenBack(t *testing.T) {
 		how    func()
 		sees   string
 	}{
-		"while it runs":                 {left: []storage.Granted{grant("other", "", false)}, how: func() { m.Check(t.Context()) }, sees: "other"},
+		"while it runs":                 {left: []storage.Granted{grant("other", "", false)}, how: func() { m.Reauthorize(t.Context()) }, sees: "other"},
 		"before the next use":           {left: []storage.Granted{grant("other", "", false)}, how: func() {}, sees: "other"},
 		"asleep":                        {left: []storage.Granted{grant("other", "", false)}, how: func() { m.sleep(p, "s", name) }, sees: "other"},
 		"while there is no server":      {left: []storage.Granted{grant("other", "", false)}, how: m.restart, sees: "other"},
-		"narrowed to a folder":          {left: []storage.Granted{grant("other", "", false), grant("team", "log.d", false)}, how: func() { m.Check(t.Context()) }, sees: "other\nteam"},
-		"no longer to be written":       {left: []storage.Granted{grant("other", "", false), grant("team", "", true)}, how: func() { m.Check(t.Context()) }, sees: "other\nteam"},
-		"narrowed for the key alone":    {left: []storage.Granted{grant("other", "", false), grant("team", "", false), to("key_a", grant("team", "", true))}, how: func() { m.Check(t.Context()) }, sees: "other\nteam"},
-		"granted to a key that is gone": {revoke: true, left: []storage.Granted{grant("other", "", false)}, how: func() { m.Check(t.Context()) }, sees: "other"},
+		"narrowed to a folder":          {left: []storage.Granted{grant("other", "", false), grant("team", "log.d", false)}, how: func() { m.Reauthorize(t.Context()) }, sees: "other\nteam"},
+		"no longer to be written":       {left: []storage.Granted{grant("other", "", false), grant("team", "", true)}, how: func() { m.Reauthorize(t.Context()) }, sees: "other\nteam"},
+		"narrowed for the key alone":    {left: []storage.Granted{grant("other", "", false), grant("team", "", false), to("key_a", grant("team", "", true))}, how: func() { m.Reauthorize(t.Context()) }, sees: "other\nteam"},
+		"granted to a key that is gone": {revoke: true, left: []storage.Granted{grant("other", "", false)}, how: func() { m.Reauthorize(t.Context()) }, sees: "other"},
 	} {
 		p.Storage = []storage.Granted{grant("team", "", false), grant("other", "", false)}
 		m.callers[p.Key.ID] = p
@@ -316,7 +316,7 @@ func TestWhoUsesASandboxMaySeeItsStorage(t *testing.T) {
 	// When nobody may use it any more its programs stand still.
 	m.shell(wide, "s", "wide", `setsid sh -c 'while echo x >> /data/team/log && sleep 0.05; do :; done' >/dev/null 2>&1 & until [ -s /data/team/log ]; do sleep 0.05; done`)
 	delete(m.callers, wide.Key.ID)
-	m.Check(t.Context())
+	m.Reauthorize(t.Context())
 	if sb := m.get(wide, "s", "wide"); sb.State != sandbox.Sleeping || !strings.Contains(sb.Detail, "valid") {
 		t.Errorf("nobody's, it is %+v", sb)
 	}
@@ -376,7 +376,7 @@ func TestOfWhatHasNoProcesses(t *testing.T) {
 	now := *p
 	now.Storage = nil
 	m.callers[p.Key.ID] = &now
-	m.Check(t.Context())
+	m.Reauthorize(t.Context())
 	if sb := m.get(p, "s", "one"); sb.State != sandbox.Sleeping || sb.Sleep != sandbox.OnDisk || len(sb.Mounts) > 0 || !strings.Contains(sb.Detail, "its programs were ended") {
 		t.Errorf("taken back, it is %+v", sb)
 	}

@@ -12,16 +12,16 @@ import (
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
-// mostOutbound bounds what is kept of a sandbox's traffic while it cannot be
+// maxOutbound bounds what is kept of a sandbox's traffic while it cannot be
 // recorded.
-const mostOutbound = 1024
+const maxOutbound = 1024
 
-// tellTraffic leaves an audit row of the hosts that e's sandbox has contacted, and
+// recordTraffic leaves an audit row of the hosts that e's sandbox has contacted, and
 // of what it was refused, since the last one. What cannot be written is told next
 // time. The turn at e is held.
-func (m *Manager) tellTraffic(ctx context.Context, e *entry, sb *sandbox.Sandbox, t execution.Traffic, now time.Time) {
+func (m *Manager) recordTraffic(ctx context.Context, e *entry, sb *sandbox.Sandbox, t execution.Traffic, now time.Time) {
 	for _, host := range t.Outbound() {
-		if len(e.outbound) < mostOutbound && !slices.Contains(e.outbound, host) {
+		if len(e.outbound) < maxOutbound && !slices.Contains(e.outbound, host) {
 			e.outbound = append(e.outbound, host)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	openAtOnce = 8 // sandboxes that are taken over at the same time
-	openTime   = 30 * time.Second
+	maxOpens = 8 // sandboxes that are taken over at the same time
+	openTime = 30 * time.Second
 )
 
 // Recover takes over the sandboxes that an earlier process of this installation
@@ -29,12 +29,12 @@ func (m *Manager) Recover(ctx context.Context) error {
 	if err := m.cfg.Snapshots.AbandonAll(ctx, m.cfg.Executor); err != nil { // what was copied for them is reaped
 		return fmt.Errorf("forget snapshots that were being made: %w", err)
 	}
-	callers := &holders{callers: m.cfg.Callers}
+	callers := &callerCache{callers: m.cfg.Callers}
 	var g errgroup.Group
-	g.SetLimit(openAtOnce)
+	g.SetLimit(maxOpens)
 	for _, sb := range held {
 		g.Go(func() error {
-			err := m.adopt(ctx, sb, callers)
+			err := m.recoverOne(ctx, sb, callers)
 			if err == nil {
 				return nil
 			}
@@ -59,18 +59,18 @@ func (m *Manager) Recover(ctx context.Context) error {
 	return nil
 }
 
-// adopt makes one recorded sandbox known.
-func (m *Manager) adopt(ctx context.Context, sb *sandbox.Sandbox, callers *holders) error {
+// recoverOne makes one recorded sandbox known.
+func (m *Manager) recoverOne(ctx context.Context, sb *sandbox.Sandbox, callers *callerCache) error {
 	if sb.State == sandbox.Creating { // nobody was told that it exists
 		return errors.Join(m.cfg.Engine.Remove(ctx, sb.ID), m.cfg.Store.Delete(ctx, sb.ID))
 	}
-	e := &entry{id: sb.ID, sem: make(chan struct{}, 1), sb: sb, used: sb.UsedAt, endings: sb.Endings}
+	e := &entry{id: sb.ID, sem: make(chan struct{}, 1), sb: sb, usedAt: sb.UsedAt, endings: sb.Endings}
 	m.mu.Lock()
-	m.add(e)
+	m.register(e)
 	m.mu.Unlock()
 	switch {
 	case sb.State == sandbox.Sleeping && sb.Sleep == sandbox.OnDisk:
-		return m.settle(ctx, e) // it may have been ending
+		return m.endProcesses(ctx, e) // it may have been ending
 	case sb.State == sandbox.Sleeping && sb.Sleep == sandbox.Stored:
 		return m.cfg.Engine.Remove(ctx, sb.ID) // it may have been moving
 	}
@@ -81,7 +81,7 @@ func (m *Manager) adopt(ctx context.Context, sb *sandbox.Sandbox, callers *holde
 	defer e.unlock()
 	live, asleep, err := m.takeOver(ctx, sb)
 	if asleep {
-		return m.fellAsleep(ctx, e)
+		return m.saveAsleep(ctx, e)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -94,45 +94,45 @@ func (m *Manager) adopt(ctx context.Context, sb *sandbox.Sandbox, callers *holde
 		return nil
 	}
 	m.mu.Lock()
-	e.live, e.used = live, time.Now() // nobody could use it meanwhile
+	e.live, e.usedAt = live, time.Now() // nobody could use it meanwhile
 	m.mu.Unlock()
-	if err := m.unkeep(ctx, e); err != nil {
+	if err := m.clearStored(ctx, e); err != nil {
 		return err
 	}
 	// Whoever made it must still be somebody for its connections to go on, and for its
 	// previews to be served. Until somebody uses it, it has none otherwise.
-	p, err := m.voucher(ctx, e, callers)
+	p, err := m.authorizedCaller(ctx, e, callers)
 	m.mu.Lock()
-	e.standing.vouched, e.standing.nobody = time.Now(), err != nil
+	e.authorization.validAt, e.authorization.noValidKey = time.Now(), err != nil
 	m.mu.Unlock()
 	if err != nil {
 		m.cfg.Log.Warn("a sandbox that was taken over has no network until it is used", "sandbox_id", string(sb.ID), "error", err)
 		return nil
 	}
-	m.uphold(ctx, e, p)
+	m.enforce(ctx, e, p)
 	return nil
 }
 
-// settle ends what may run of a sandbox that is asleep on disk.
-func (m *Manager) settle(ctx context.Context, e *entry) error {
+// endProcesses ends what may run of a sandbox that is asleep on disk.
+func (m *Manager) endProcesses(ctx context.Context, e *entry) error {
 	if err := m.cfg.Engine.EndProcesses(ctx, recipeOf(m.current(e))); err != nil {
 		return err
 	}
 	kept := m.cfg.Engine.CheckpointSize(e.id)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e.kept = kept
+	e.checkpointBytes = kept
 	return nil
 }
 
-// holders finds callers, each once.
-type holders struct {
+// callerCache finds callers, each once.
+type callerCache struct {
 	callers Callers
 	mu      sync.Mutex
 	known   map[string]*tenant.Principal // guarded by mu; by key
 }
 
-func (h *holders) holder(ctx context.Context, tenantID tenant.ID, key string) (*tenant.Principal, error) {
+func (h *callerCache) holder(ctx context.Context, tenantID tenant.ID, key string) (*tenant.Principal, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if p := h.known[key]; p != nil {
@@ -166,7 +166,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	}
 	m.mu.Unlock()
 	var g errgroup.Group
-	g.SetLimit(openAtOnce)
+	g.SetLimit(maxOpens)
 	for _, e := range all {
 		g.Go(func() error {
 			if err := e.lock(ctx); err != nil {
@@ -174,7 +174,7 @@ func (m *Manager) Close(ctx context.Context) error {
 			}
 			defer e.unlock()
 			m.mu.Lock()
-			live, gone := e.live, e.gone
+			live, gone := e.live, e.removed
 			m.mu.Unlock()
 			switch {
 			case gone:
@@ -185,7 +185,7 @@ func (m *Manager) Close(ctx context.Context) error {
 				return nil
 			}
 			m.charge(ctx, e, time.Now())
-			err := m.record(ctx, e, func(*sandbox.Sandbox) error { return nil }) // when it was used
+			err := m.save(ctx, e, func(*sandbox.Sandbox) error { return nil }) // when it was used
 			m.mu.Lock()
 			e.live = nil
 			m.mu.Unlock()

@@ -32,31 +32,31 @@ func (m *Manager) takeOver(ctx context.Context, sb *sandbox.Sandbox) (live Live,
 	return live, false, nil
 }
 
-// fellAsleep records that e's sandbox sleeps on disk, or where it was being woken
+// saveAsleep records that e's sandbox sleeps on disk, or where it was being woken
 // from: it fell asleep, or did not wake, while nobody could record it. The turn at e
 // is held.
-func (m *Manager) fellAsleep(ctx context.Context, e *entry) error {
+func (m *Manager) saveAsleep(ctx context.Context, e *entry) error {
 	if m.current(e).Stored != nil {
 		if err := m.cfg.Engine.Remove(ctx, e.id); err != nil {
 			return err
 		}
-		return m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.Stored, "") })
+		return m.save(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.Stored, "") })
 	}
-	if err := m.settle(ctx, e); err != nil {
+	if err := m.endProcesses(ctx, e); err != nil {
 		return err
 	}
-	return m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.OnDisk, "") })
+	return m.save(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.OnDisk, "") })
 }
 
-// there is an error unless e's sandbox is there, and open if it is in memory. The
+// ensureOpen is an error unless e's sandbox is there, and open if it is in memory. The
 // turn at e is held.
-func (m *Manager) there(ctx context.Context, e *entry) error {
+func (m *Manager) ensureOpen(ctx context.Context, e *entry) error {
 	m.mu.Lock()
-	gone, name, closed := e.gone, e.sb.Name, m.closed
+	gone, name, closed := e.removed, e.sb.Name, m.closed
 	m.mu.Unlock()
 	switch {
 	case gone:
-		return unknown(name)
+		return unknownSandbox(name)
 	case closed:
 		return errClosing
 	}
@@ -75,7 +75,7 @@ func (m *Manager) reopen(ctx context.Context, e *entry) error {
 	}
 	live, asleep, err := m.takeOver(ctx, sb)
 	if asleep {
-		if err := m.fellAsleep(context.WithoutCancel(ctx), e); err != nil {
+		if err := m.saveAsleep(context.WithoutCancel(ctx), e); err != nil {
 			return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q sleeps, and cannot be woken at the moment; nothing was run, retry later", sb.Name))
 		}
 		return nil
@@ -87,7 +87,7 @@ func (m *Manager) reopen(ctx context.Context, e *entry) error {
 		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q cannot be taken over at the moment; nothing was run, retry later, or destroy it", sb.Name))
 	}
 	m.mu.Lock()
-	e.live, e.used = live, time.Now()
+	e.live, e.usedAt = live, time.Now()
 	m.mu.Unlock()
-	return m.unkeep(ctx, e)
+	return m.clearStored(ctx, e)
 }

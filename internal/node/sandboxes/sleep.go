@@ -14,8 +14,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// sleepTime bounds writing a sandbox's memory to disk.
-const sleepTime = 2 * time.Minute
+// checkpointTime bounds writing a sandbox's memory to disk.
+const checkpointTime = 2 * time.Minute
 
 // Sleep has p's sandbox sleep at once, its memory on disk. Where that cannot be it
 // is frozen, or goes on; its Detail says why. One that is in use is a Conflict.
@@ -28,7 +28,7 @@ func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameO
 		return nil, err
 	}
 	defer e.unlock()
-	if err := m.there(ctx, e); err != nil {
+	if err := m.ensureOpen(ctx, e); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
@@ -39,8 +39,8 @@ func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameO
 		return nil, m.lostError(e)
 	case users > 0:
 		return nil, fault.New(fault.Conflict, "the sandbox %q is in use; end its calls, terminals and connections first, or wait for them", sb.Name)
-	case live != nil && ended(live):
-		return nil, m.perished(ctx, e)
+	case live != nil && hasEnded(live):
+		return nil, m.exitError(ctx, e)
 	}
 	work := context.WithoutCancel(ctx) // who goes away leaves nothing half asleep
 	if sb.State == sandbox.Running {
@@ -49,90 +49,90 @@ func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameO
 		}
 	}
 	if live != nil {
-		if err := m.rest(work, e, ""); err != nil {
+		if err := m.checkpoint(work, e, ""); err != nil {
 			return nil, err
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return e.seen(), nil
+	return e.publicCopy(), nil
 }
 
-// tired is how a sandbox that nobody uses should begin to sleep by now; "" for as
+// sleepDue is how a sandbox that nobody uses should begin to sleep by now; "" for as
 // it does. m.mu is held.
-func (m *Manager) tired(e *entry, now time.Time) sandbox.Sleep {
-	sb, idle := e.sb, now.Sub(e.used)
+func (m *Manager) sleepDue(e *entry, now time.Time) sandbox.Sleep {
+	sb, idle := e.sb, now.Sub(e.usedAt)
 	switch {
-	case e.live == nil || e.users > 0 || e.awake || m.closed || sb.SleepAfter <= 0:
+	case e.live == nil || e.users > 0 || e.cannotSleep || m.closed || sb.SleepAfter <= 0:
 		return ""
 	case sb.State == sandbox.Running && idle >= sb.SleepAfter:
 		return sandbox.Frozen
-	case sb.State == sandbox.Sleeping && sb.Sleep == sandbox.Frozen && m.cfg.Frozen >= 0 && idle >= sb.SleepAfter+m.cfg.Frozen:
+	case sb.State == sandbox.Sleeping && sb.Sleep == sandbox.Frozen && m.cfg.KeepFrozen >= 0 && idle >= sb.SleepAfter+m.cfg.KeepFrozen:
 		return sandbox.OnDisk
 	}
 	return ""
 }
 
-// hold keeps new uses of a sandbox waiting for the turn, unless it is in use and
+// beginExclusive keeps new uses of a sandbox waiting for the turn, unless it is in use and
 // must not be.
-func (m *Manager) hold(e *entry, used bool) bool {
+func (m *Manager) beginExclusive(e *entry, used bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e.users > 0 && !used {
 		return false
 	}
-	e.held = true
+	e.exclusive = true
 	return true
 }
 
-func (m *Manager) let(e *entry) {
+func (m *Manager) endExclusive(e *entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e.held = false
+	e.exclusive = false
 }
 
-// stay notes why a sandbox cannot sleep as it should. It is tried again once it
+// keepAwake notes why a sandbox cannot sleep as it should. It is tried again once it
 // was used.
-func (m *Manager) stay(ctx context.Context, e *entry, why string) error {
+func (m *Manager) keepAwake(ctx context.Context, e *entry, why string) error {
 	m.mu.Lock()
-	e.awake = true
+	e.cannotSleep = true
 	sb := e.sb
 	m.mu.Unlock()
 	m.cfg.Log.InfoContext(ctx, "a named sandbox cannot sleep as it should", "sandbox_id", string(sb.ID), "reason", why)
-	return m.record(ctx, e, func(sb *sandbox.Sandbox) error { sb.Detail = why; return nil })
+	return m.save(ctx, e, func(sb *sandbox.Sandbox) error { sb.Detail = why; return nil })
 }
 
 // freeze stops e's sandbox, unless somebody uses it. The turn at e is held.
 func (m *Manager) freeze(ctx context.Context, e *entry) error {
-	if !m.hold(e, false) {
+	if !m.beginExclusive(e, false) {
 		return nil
 	}
-	defer m.let(e)
+	defer m.endExclusive(e)
 	m.mu.Lock()
 	live := e.live
 	m.mu.Unlock()
 	m.charge(ctx, e, time.Now())
 	if err := live.Freeze(ctx); err != nil {
-		return m.stay(ctx, e, "it cannot be frozen, and goes on: "+err.Error())
+		return m.keepAwake(ctx, e, "it cannot be frozen, and goes on: "+err.Error())
 	}
-	if err := m.record(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.Frozen, "") }); err != nil {
+	if err := m.save(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.Frozen, "") }); err != nil {
 		return errors.Join(err, live.Thaw(ctx))
 	}
 	return nil
 }
 
-// rest puts the memory of e's frozen sandbox on disk and ends its processes,
+// checkpoint puts the memory of e's frozen sandbox on disk and ends its processes,
 // unless somebody uses it; its Detail says why, if there is more to it than that.
 // The turn at e is held.
 //
 // Whenever the server is killed in here there is one of two: a sandbox that lives,
 // frozen or stopped, or a whole memory of one that has not run since.
-func (m *Manager) rest(ctx context.Context, e *entry, detail string) error {
-	if !m.hold(e, false) {
+func (m *Manager) checkpoint(ctx context.Context, e *entry, detail string) error {
+	if !m.beginExclusive(e, false) {
 		return nil
 	}
-	defer m.let(e)
-	ctx, cancel := context.WithTimeoutCause(ctx, sleepTime, fmt.Errorf("its memory was not written within %s", sleepTime))
+	defer m.endExclusive(e)
+	ctx, cancel := context.WithTimeoutCause(ctx, checkpointTime, fmt.Errorf("its memory was not written within %s", checkpointTime))
 	defer cancel()
 	m.mu.Lock()
 	sb, live := e.sb, e.live
@@ -141,13 +141,13 @@ func (m *Manager) rest(ctx context.Context, e *entry, detail string) error {
 		return nil // it could not even be frozen
 	}
 	undo := context.WithoutCancel(ctx)
-	if why := m.crowded(ctx, live); why != "" {
-		return m.stay(undo, e, "it sleeps in memory: "+why)
+	if why := m.checkpointRefused(ctx, live); why != "" {
+		return m.keepAwake(undo, e, "it sleeps in memory: "+why)
 	}
 	m.charge(ctx, e, time.Now())
 	if err := live.Checkpoint(ctx); err != nil {
-		if ended(live) {
-			return m.perish(undo, e)
+		if hasEnded(live) {
+			return m.handleExit(undo, e)
 		}
 		why := err.Error()
 		if cannot, ok := errors.AsType[*runtime.SaveError](err); ok {
@@ -156,39 +156,39 @@ func (m *Manager) rest(ctx context.Context, e *entry, detail string) error {
 		if err := live.Freeze(undo); err != nil {
 			return err
 		}
-		return m.stay(undo, e, "it sleeps in memory, since it cannot be written to disk: "+why)
+		return m.keepAwake(undo, e, "it sleeps in memory, since it cannot be written to disk: "+why)
 	}
-	if err := m.record(undo, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.OnDisk, detail) }); err != nil {
+	if err := m.save(undo, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.OnDisk, detail) }); err != nil {
 		return errors.Join(err, live.Resume(undo), live.Freeze(undo))
 	}
 	m.mu.Lock()
-	e.live, e.kept = nil, m.cfg.Engine.CheckpointSize(e.id)
+	e.live, e.checkpointBytes = nil, m.cfg.Engine.CheckpointSize(e.id)
 	m.mu.Unlock()
-	e.net.forget()
+	e.net.reset()
 	return live.EndProcesses(undo)
 }
 
-// crowded is why there is no room on disk for a sandbox's memory; "" if there is.
-func (m *Manager) crowded(ctx context.Context, live Live) string {
+// checkpointRefused is why there is no room on disk for a sandbox's memory; "" if there is.
+func (m *Manager) checkpointRefused(ctx context.Context, live Live) string {
 	u, err := live.Usage(ctx)
 	if err != nil {
 		return "" // it has just ended, which the next step finds
 	}
-	if m.cfg.Room(u.Memory) != nil {
+	if m.cfg.AdmitBytes(u.Memory) != nil {
 		return "the server is short of disk space"
 	}
-	if most := m.cfg.CheckpointDisk; most > 0 && m.stored()+u.Memory > most {
+	if most := m.cfg.CheckpointDisk; most > 0 && m.checkpointsSize()+u.Memory > most {
 		return "the memories of sleeping sandboxes may take " + runtime.FormatBytes(most) + " of disk together (sandbox_memories)"
 	}
 	return ""
 }
 
-// stored is what memories take of the disk.
-func (m *Manager) stored() (bytes int64) {
+// checkpointsSize is what memories take of the disk.
+func (m *Manager) checkpointsSize() (bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range m.byID {
-		bytes += e.kept
+		bytes += e.checkpointBytes
 	}
 	return bytes
 }
@@ -196,7 +196,7 @@ func (m *Manager) stored() (bytes int64) {
 // wake has a sleeping sandbox run again, on behalf of p. The turn at e is held.
 func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error {
 	sb := m.current(e)
-	m.meetMaker(ctx, e, p)
+	m.refreshCreator(ctx, e, p)
 	how, was := sb.Sleep, sb.Detail
 	if err := sb.Move(sandbox.Running, ""); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error
 	if err := m.cfg.Store.Wake(ctx, sb, quotaOf(p)); err != nil {
 		return err
 	}
-	m.show(e, sb)
+	m.publish(e, sb)
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTime) // who goes away leaves nothing half awake
 	defer cancel()
 	m.mu.Lock()
@@ -215,32 +215,32 @@ func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error
 	m.mu.Unlock()
 	if how == sandbox.Frozen {
 		if err := live.Thaw(work); err != nil {
-			return errors.Join(err, m.record(context.WithoutCancel(ctx), e, func(sb *sandbox.Sandbox) error {
+			return errors.Join(err, m.save(context.WithoutCancel(ctx), e, func(sb *sandbox.Sandbox) error {
 				return sb.FallAsleep(sandbox.Frozen, "it cannot be thawed: "+err.Error())
 			}))
 		}
 	} else {
 		var err error
-		if live, err = m.rise(work, e, how, was); err != nil {
+		if live, err = m.restore(work, e, how, was); err != nil {
 			return err
 		}
 	}
 	m.mu.Lock()
-	e.live, e.used, e.kept = live, time.Now(), 0
+	e.live, e.usedAt, e.checkpointBytes = live, time.Now(), 0
 	m.mu.Unlock()
-	if err := m.unkeep(work, e); err != nil {
+	if err := m.clearStored(work, e); err != nil {
 		return err
 	}
-	return m.connect(p, e, live)
+	return m.applyNetwork(p, e, live)
 }
 
-// rise makes e's sandbox from its memory; where that can never be, anew from its
+// restore makes e's sandbox from its memory; where that can never be, anew from its
 // files, which its Detail then says. It was another while it slept.
-func (m *Manager) rise(ctx context.Context, e *entry, how sandbox.Sleep, was string) (live Live, err error) {
+func (m *Manager) restore(ctx context.Context, e *entry, how sandbox.Sleep, was string) (live Live, err error) {
 	r := recipeOf(m.current(e))
-	m.mine(e)
+	m.cancelUpload(e)
 	if how == sandbox.Stored {
-		err = m.recall(ctx, e)
+		err = m.fetchStored(ctx, e)
 	}
 	if err == nil {
 		live, err = m.cfg.Engine.Restore(ctx, r)
@@ -248,7 +248,7 @@ func (m *Manager) rise(ctx context.Context, e *entry, how sandbox.Sleep, was str
 	if errors.Is(err, ErrCheckpoint) {
 		level := slog.LevelWarn
 		why := fmt.Sprintf("it was started anew with its files, without the processes it had: %v", err)
-		for _, known := range []string{withdrawn, outOfMemory} {
+		for _, known := range []string{detailWithdrawn, detailOutOfMemory} {
 			if strings.HasPrefix(was, known) {
 				level, why = slog.LevelInfo, "it was started anew with its files, without the processes it had: "+known
 			}
@@ -259,7 +259,7 @@ func (m *Manager) rise(ctx context.Context, e *entry, how sandbox.Sleep, was str
 			live, err = m.cfg.Engine.Create(ctx, r)
 		}
 		if err == nil {
-			if err = m.record(ctx, e, func(sb *sandbox.Sandbox) error { sb.Detail = why; return nil }); err != nil {
+			if err = m.save(ctx, e, func(sb *sandbox.Sandbox) error { sb.Detail = why; return nil }); err != nil {
 				m.cfg.Log.WarnContext(ctx, "cannot record why", "sandbox_id", string(r.ID), "error", err)
 			}
 			return live, nil
@@ -269,7 +269,7 @@ func (m *Manager) rise(ctx context.Context, e *entry, how sandbox.Sleep, was str
 		return live, nil
 	}
 	// The time to wake it may be over, which is no reason not to say so.
-	back := m.record(context.WithoutCancel(ctx), e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(how, "it could not be woken: "+err.Error()) })
+	back := m.save(context.WithoutCancel(ctx), e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(how, "it could not be woken: "+err.Error()) })
 	if how == sandbox.Stored {
 		back = errors.Join(back, m.cfg.Engine.Remove(context.WithoutCancel(ctx), r.ID))
 		if fault.KindOf(err) == fault.Conflict { // it is damaged

@@ -56,7 +56,7 @@ func times(all int) int {
 }
 
 func TestASandboxThatNobodyUsesFallsAsleep(t *testing.T) {
-	m := start(t, func(c *sandboxes.Config) { c.SleepAfter, c.Frozen = 500*time.Millisecond, 4*time.Second })
+	m := start(t, func(c *sandboxes.Config) { c.SleepAfter, c.KeepFrozen = 500*time.Millisecond, 4*time.Second })
 	p := m.caller("a")
 	sb := m.ensure(p, "s", "one", nil)
 	m.shell(p, "s", "one", sandboxtest.Program)
@@ -169,7 +169,7 @@ setsid python3 ~/unread.py >~/unread 2>&1 </dev/null & while [ ! -e /tmp/over ];
 }
 
 func TestASleepingSandboxIsTakenOver(t *testing.T) {
-	m := start(t, func(c *sandboxes.Config) { c.SleepAfter, c.Frozen = 300*time.Millisecond, -1 })
+	m := start(t, func(c *sandboxes.Config) { c.SleepAfter, c.KeepFrozen = 300*time.Millisecond, -1 })
 	p := m.caller("a")
 	m.ensure(p, "s", "frozen", nil)
 	m.shell(p, "s", "frozen", sandboxtest.Program)
@@ -296,7 +296,7 @@ func TestASandboxSleepsInMemoryWhereDiskIsShort(t *testing.T) {
 	var full atomic.Bool
 	m := start(t, func(c *sandboxes.Config) {
 		c.CheckpointDisk = 1 << 30
-		c.Room = func(bytes int64) error {
+		c.AdmitBytes = func(bytes int64) error {
 			if bytes < 1<<20 {
 				t.Errorf("a memory of %d bytes", bytes)
 			}

@@ -27,7 +27,7 @@ func (m *Manager) Snapshot(ctx context.Context, p *tenant.Principal, session, na
 	if err != nil {
 		return nil, err
 	}
-	if err := m.cfg.Disk(); err != nil {
+	if err := m.cfg.AdmitDisk(); err != nil {
 		return nil, err
 	}
 	ctx, span := trace.Start(ctx, "sandbox.snapshot", trace.String("atoll.sandbox_id", string(e.id)))
@@ -70,18 +70,18 @@ func snapshotQuotaOf(p *tenant.Principal) sandbox.SnapshotQuota {
 // already. A snapshot is returned with an error if it was recorded. The turn at e
 // is held.
 func (m *Manager) stage(ctx context.Context, p *tenant.Principal, e *entry) (*sandbox.Snapshot, runtime.ID, error) {
-	sb, err := m.alike(ctx, e, p)
+	sb, err := m.forkable(ctx, e, p)
 	if err != nil {
 		return nil, "", err
 	}
 	sn := sandbox.SnapshotOf(sb)
 	sn.Key, sn.Executor = p.Key.ID, m.cfg.Executor
-	if !m.remembers(sb) {
+	if !m.hasCheckpoint(sb) {
 		sn.Detail = "its files alone: it sleeps without processes"
 	}
 	if sb.Sleep == sandbox.Stored {
 		sn.Stored = *sb.Stored
-	} else if sn.Stored.Bytes, err = m.estimate(ctx, e); err != nil {
+	} else if sn.Stored.Bytes, err = m.snapshotSize(ctx, e); err != nil {
 		return nil, "", err
 	}
 	if err := m.cfg.Snapshots.Begin(ctx, sn, snapshotQuotaOf(p)); err != nil || sb.Sleep == sandbox.Stored {
@@ -92,23 +92,23 @@ func (m *Manager) stage(ctx context.Context, p *tenant.Principal, e *entry) (*sa
 	}
 	// From here on the caller's going away changes nothing, until the sandbox goes
 	// on.
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), sleepTime)
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkpointTime)
 	defer cancel()
 	stage := m.stageID()
-	if !m.remembers(sb) {
+	if !m.hasCheckpoint(sb) {
 		return sn, stage, m.cfg.Engine.ForkFiles(work, e.id, stage)
 	}
-	err = m.copies(work, e, func() error { return m.cfg.Engine.Fork(work, e.id, stage) })
+	err = m.withCheckpoint(work, e, func() error { return m.cfg.Engine.Fork(work, e.id, stage) })
 	if cannot, ok := errors.AsType[*runtime.SaveError](err); ok {
 		sn.Detail = "its files alone: its memory cannot be written as it is now: " + cannot.Reason
-		err = m.still(work, e, func() error { return m.cfg.Engine.ForkFiles(work, e.id, stage) })
+		err = m.whileFrozen(work, e, func() error { return m.cfg.Engine.ForkFiles(work, e.id, stage) })
 	}
 	return sn, stage, err
 }
 
-// estimate is about how many bytes a snapshot of e's sandbox will have. The turn at
+// snapshotSize is about how many bytes a snapshot of e's sandbox will have. The turn at
 // e is held.
-func (m *Manager) estimate(ctx context.Context, e *entry) (int64, error) {
+func (m *Manager) snapshotSize(ctx context.Context, e *entry) (int64, error) {
 	m.mu.Lock()
 	live := e.live
 	m.mu.Unlock()
@@ -119,21 +119,21 @@ func (m *Manager) estimate(ctx context.Context, e *entry) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	used, err := disk.Measure(ctx, live.Folder(), everything)
+	used, err := disk.Measure(ctx, live.Folder(), noLimit)
 	return used + u.Memory, err
 }
 
-// still does something while the programs of e's sandbox stand still. The turn at
+// whileFrozen does something while the programs of e's sandbox stand still. The turn at
 // e is held.
-func (m *Manager) still(ctx context.Context, e *entry, do func() error) error {
+func (m *Manager) whileFrozen(ctx context.Context, e *entry, do func() error) error {
 	m.mu.Lock()
 	sb, live := e.sb, e.live
 	m.mu.Unlock()
 	if live == nil || sb.State == sandbox.Sleeping {
 		return do()
 	}
-	m.hold(e, true)
-	defer m.let(e)
+	m.beginExclusive(e, true)
+	defer m.endExclusive(e)
 	if err := live.Freeze(ctx); err != nil {
 		return fault.Wrap(fault.Conflict, err, fmt.Sprintf("the sandbox %q can be neither written to disk nor stopped for a moment, so there is no snapshot of it", sb.Name))
 	}
@@ -164,9 +164,9 @@ func (m *Manager) ExpireSnapshots(ctx context.Context, most int) (int, error) {
 	return m.cfg.Snapshots.Expire(ctx, most)
 }
 
-// litterTime is for how long after a tenant left something in the blob store the
+// garbageTime is for how long after a tenant left something in the blob store the
 // next Sweeps still look for it: what is young is not taken for litter.
-const litterTime = 7 * 24 * time.Hour
+const garbageTime = 7 * 24 * time.Hour
 
 // Sweep deletes from the blob store what no snapshot and no sandbox needs any more.
 func (m *Manager) Sweep(ctx context.Context) error {
@@ -178,7 +178,7 @@ func (m *Manager) Sweep(ctx context.Context) error {
 	for _, id := range tenants {
 		err := m.cfg.SnapshotFiles.Collect(ctx, id, func(ctx context.Context) ([]string, error) { return m.cfg.Snapshots.ReferencedStates(ctx, id) })
 		if err == nil {
-			err = m.cfg.Snapshots.ClearGarbage(ctx, id, litterTime)
+			err = m.cfg.Snapshots.ClearGarbage(ctx, id, garbageTime)
 		}
 		errs = append(errs, err)
 	}

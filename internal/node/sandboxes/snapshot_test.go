@@ -269,7 +269,7 @@ func blobFiles(t *testing.T, m *machine) (all []string) {
 func TestASandboxOnDiskMovesToTheBlobStore(t *testing.T) {
 	url := atolltest.S3(t)
 	m := start(t, func(c *sandboxes.Config) {
-		c.SleepAfter, c.Frozen, c.Stored = 300*time.Millisecond, 0, 300*time.Millisecond
+		c.SleepAfter, c.KeepFrozen, c.KeepOnDisk = 300*time.Millisecond, 0, 300*time.Millisecond
 	})
 	m.close()
 	m.blobs = url

@@ -17,8 +17,8 @@ import (
 // fetchTime bounds bringing a sandbox back from the blob store.
 const fetchTime = 30 * time.Minute
 
-// origin is the snapshot that a spec asks for, if there is one that p can use so.
-func (m *Manager) origin(ctx context.Context, p *tenant.Principal, spec *sandbox.Spec) (*sandbox.Snapshot, error) {
+// findSnapshot is the snapshot that a spec asks for, if there is one that p can use so.
+func (m *Manager) findSnapshot(ctx context.Context, p *tenant.Principal, spec *sandbox.Spec) (*sandbox.Snapshot, error) {
 	if spec.Snapshot == "" {
 		if spec.FilesOnly {
 			return nil, fault.New(fault.Invalid, "files_only says how to use a snapshot, and none is named")
@@ -28,9 +28,9 @@ func (m *Manager) origin(ctx context.Context, p *tenant.Principal, spec *sandbox
 	return sandbox.GetSnapshot(ctx, m.cfg.Snapshots, p, spec.Snapshot)
 }
 
-// shape makes sb, which was drafted for p, one that begins with a snapshot. With
+// applySnapshot makes sb, which was drafted for p, one that begins with a snapshot. With
 // its memory it is what the snapshot is of; with its files alone it is a new one.
-func (m *Manager) shape(p *tenant.Principal, sb *sandbox.Sandbox, sn *sandbox.Snapshot, spec *sandbox.Spec) error {
+func (m *Manager) applySnapshot(p *tenant.Principal, sb *sandbox.Sandbox, sn *sandbox.Snapshot, spec *sandbox.Spec) error {
 	env := maps.Clone(sn.Env)
 	if env == nil {
 		env = map[string]string{}
@@ -66,7 +66,7 @@ func (m *Manager) shape(p *tenant.Principal, sb *sandbox.Sandbox, sn *sandbox.Sn
 		return err
 	}
 	if spec.SubPaths != nil && !slices.Equal(sb.Mounts, sn.Mounts) || !covers(p.Storage, sn.Mounts) {
-		return fault.New(fault.Conflict, "the snapshot %s has the memory of a sandbox with other storage than is asked for, or granted to this key (%s)%s", sn.ID, mountedAs(sn.Mounts), instead)
+		return fault.New(fault.Conflict, "the snapshot %s has the memory of a sandbox with other storage than is asked for, or granted to this key (%s)%s", sn.ID, describeMounts(sn.Mounts), instead)
 	}
 	sb.Mounts = slices.Clone(sn.Mounts)
 	sb.Image, sb.ImageAlias, sb.Limits, sb.Connected = sn.Image, sn.ImageAlias, sn.Limits, sn.Connected
@@ -79,21 +79,21 @@ func (m *Manager) shape(p *tenant.Principal, sb *sandbox.Sandbox, sn *sandbox.Sn
 		return err
 	}
 	if err := m.cfg.SnapshotFiles.Usable(sn.Stored, recipeOf(sb)); err != nil {
-		return unfit(sn.ID, err)
+		return checkpointError(sn.ID, err)
 	}
 	return nil
 }
 
-// unfit is why the memory of a snapshot cannot be used.
-func unfit(id sandbox.SnapshotID, err error) error {
+// checkpointError is why the memory of a snapshot cannot be used.
+func checkpointError(id sandbox.SnapshotID, err error) error {
 	if errors.Is(err, ErrCheckpoint) {
 		return fault.Wrap(fault.Conflict, err, fmt.Sprintf("the snapshot %s cannot go on with its processes: %v; files_only makes a new sandbox with its files", id, err))
 	}
 	return err
 }
 
-// revive makes the sandbox of a recipe from what is kept of another.
-func (m *Manager) revive(ctx context.Context, sn *sandbox.Snapshot, r Recipe, filesOnly bool) (Live, error) {
+// startFrom makes the sandbox of a recipe from what is kept of another.
+func (m *Manager) startFrom(ctx context.Context, sn *sandbox.Snapshot, r Recipe, filesOnly bool) (Live, error) {
 	if err := m.cfg.SnapshotFiles.Fetch(ctx, sn.Tenant, sn.Stored, r.ID, filesOnly); err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (m *Manager) revive(ctx context.Context, sn *sandbox.Snapshot, r Recipe, fi
 		live, err = m.cfg.Engine.Create(making, r)
 	} else {
 		live, err = m.cfg.Engine.Restore(making, r)
-		err = unfit(sn.ID, err)
+		err = checkpointError(sn.ID, err)
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.cfg.Engine.Remove(context.WithoutCancel(ctx), r.ID))

@@ -16,14 +16,14 @@ import (
 const (
 	// stopTime bounds ending the programs of a sandbox.
 	stopTime = 5 * time.Second
-	// stubborn is how often a sandbox is stopped whose files grow and never shrink.
-	stubborn = 16
-	// mostEndings is how many times are remembered that programs were ended at, and
+	// maxStops is how often a sandbox is stopped whose files grow and never shrink.
+	maxStops = 16
+	// maxEndings is how many times are remembered that programs were ended at, and
 	// skew how far the clock of a sandbox may be off.
-	mostEndings = 16
-	// dyingTime is how long a kernel may take to end that runs out of memory.
-	dyingTime = time.Second
-	skew      = time.Second
+	maxEndings = 16
+	// oomExitTime is how long a kernel may take to end that runs out of memory.
+	oomExitTime  = time.Second
+	maxClockSkew = time.Second
 	// recordTime bounds recording why programs were ended.
 	recordTime = 10 * time.Second
 )
@@ -36,24 +36,24 @@ func (m *Manager) stop(ctx context.Context, e *entry, live Live, why error) {
 	w := &e.watch
 	m.mu.Lock()
 	e.stops++
-	e.stopped = why
+	e.stopReason = why
 	opens := e.opens
-	e.endings = append(e.endings[max(0, len(e.endings)+1-mostEndings):], sandbox.NewEnding(why))
+	e.endings = append(e.endings[max(0, len(e.endings)+1-maxEndings):], sandbox.NewEnding(why))
 	m.mu.Unlock()
-	defer m.stopped(context.WithoutCancel(ctx), e)
-	if w.again > stubborn || w.again > 1 && w.calm == opens {
-		m.expel(ctx, e, live)
+	defer m.saveEndings(context.WithoutCancel(ctx), e)
+	if w.repeats > maxStops || w.repeats > 1 && w.silentSince == opens {
+		m.forceEnd(ctx, e, live)
 		return
 	}
 	m.cfg.Log.InfoContext(ctx, "programs of a named sandbox ended", "sandbox_id", string(e.id), "reason", why)
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
-	w.calm = -1
-	if w.again <= 1 {
-		if err := endAll(ctx, live); err != nil {
+	w.silentSince = -1
+	if w.repeats <= 1 {
+		if err := killAll(ctx, live); err != nil {
 			m.cfg.Log.InfoContext(ctx, "cannot end the programs of a named sandbox", "sandbox_id", string(e.id), "error", err)
 		}
-		w.settle(ctx)
+		w.allowGrowth(ctx)
 		return
 	}
 	if err := live.CloseGuest(); err != nil {
@@ -63,14 +63,14 @@ func (m *Manager) stop(ctx context.Context, e *entry, live Live, why error) {
 	opens = e.opens // who came before has nothing left to speak by
 	m.mu.Unlock()
 	// One that cannot be told is given another try.
-	if err := endAll(ctx, live); err == nil || w.again > 2 {
-		w.calm = opens
+	if err := killAll(ctx, live); err == nil || w.repeats > 2 {
+		w.silentSince = opens
 	}
-	w.settle(ctx)
+	w.allowGrowth(ctx)
 }
 
-// stopped notes that a stop of e's sandbox is over.
-func (m *Manager) stopped(ctx context.Context, e *entry) {
+// saveEndings notes that a stop of e's sandbox is over.
+func (m *Manager) saveEndings(ctx context.Context, e *entry) {
 	m.mu.Lock()
 	e.endings[len(e.endings)-1].Until = time.Now().UTC() // nobody else stops it meanwhile
 	all := slices.Clone(e.endings)
@@ -82,19 +82,19 @@ func (m *Manager) stopped(ctx context.Context, e *entry) {
 	}
 }
 
-// settle lets a sandbox that was stopped keep what it has, and a little more.
-func (w *watch) settle(ctx context.Context) {
-	if w.again == 0 {
+// allowGrowth lets a sandbox that was stopped keep what it has, and a little more.
+func (w *watch) allowGrowth(ctx context.Context) {
+	if w.repeats == 0 {
 		return // it was not for its files
 	}
-	if used, err := w.files.Again(ctx, time.Now()); err == nil || errors.Is(err, disk.ErrMore) {
-		w.files.Most = max(w.bound, used) + slack
+	if used, err := w.files.Remeasure(ctx, time.Now()); err == nil || errors.Is(err, disk.ErrOverLimit) {
+		w.files.Limit = max(w.bound, used) + growthAllowance
 	}
 }
 
-// endAll ends the programs of a sandbox, by an older attendant only those that
+// killAll ends the programs of a sandbox, by an older attendant only those that
 // callers have started.
-func endAll(ctx context.Context, live Live) error {
+func killAll(ctx context.Context, live Live) error {
 	guest, err := live.Guest(ctx)
 	if err != nil {
 		return err
@@ -111,9 +111,9 @@ func endAll(ctx context.Context, live Live) error {
 	return err
 }
 
-// expel ends a sandbox whose files grow whatever it is told. It is stopped first: what
+// forceEnd ends a sandbox whose files grow whatever it is told. It is stopped first: what
 // it takes when it stands still is what counts.
-func (m *Manager) expel(ctx context.Context, e *entry, live Live) {
+func (m *Manager) forceEnd(ctx context.Context, e *entry, live Live) {
 	waiting, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
 	if e.lock(waiting) != nil {
@@ -121,26 +121,26 @@ func (m *Manager) expel(ctx context.Context, e *entry, live Live) {
 	}
 	defer e.unlock()
 	m.mu.Lock()
-	sb, here := e.sb, e.live == live && !e.gone
+	sb, here := e.sb, e.live == live && !e.removed
 	m.mu.Unlock()
-	if !here || ended(live) {
+	if !here || hasEnded(live) {
 		return
 	}
-	m.hold(e, true)
-	defer m.let(e)
-	if err := m.expelled(ctx, e, sb, live); err != nil {
+	m.beginExclusive(e, true)
+	defer m.endExclusive(e)
+	if err := m.forceEndLocked(ctx, e, sb, live); err != nil {
 		m.cfg.Log.WarnContext(ctx, "cannot end a named sandbox whose files grow on", "sandbox_id", string(e.id), "error", err)
 	}
 }
 
-func (m *Manager) expelled(ctx context.Context, e *entry, sb *sandbox.Sandbox, live Live) error {
+func (m *Manager) forceEndLocked(ctx context.Context, e *entry, sb *sandbox.Sandbox, live Live) error {
 	freezing, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
 	w := &e.watch
 	if err := live.Freeze(freezing); err == nil {
-		used, err := w.files.Again(ctx, time.Now())
+		used, err := w.files.Remeasure(ctx, time.Now())
 		switch {
-		case err != nil && !errors.Is(err, disk.ErrMore):
+		case err != nil && !errors.Is(err, disk.ErrOverLimit):
 			return errors.Join(err, live.Thaw(context.WithoutCancel(ctx)))
 		case err == nil && used <= w.bound:
 			return live.Thaw(context.WithoutCancel(ctx))
@@ -155,7 +155,7 @@ func (m *Manager) expelled(ctx context.Context, e *entry, sb *sandbox.Sandbox, l
 		told = fault.Limit(dimension, time.Time{}, "the sandbox %q was ended: %s", sb.Name, why)
 	}
 	m.mu.Lock()
-	e.stopped = told
+	e.stopReason = told
 	m.mu.Unlock()
 	return m.lose(context.WithoutCancel(ctx), e, why)
 }
@@ -172,7 +172,7 @@ func (h *Handle) Killed(exit process.Exit) error {
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()
 	for _, s := range h.e.endings {
-		if exit.At.After(s.From.Add(-skew)) && (s.Until.IsZero() || exit.At.Before(s.Until.Add(skew))) {
+		if exit.At.After(s.From.Add(-maxClockSkew)) && (s.Until.IsZero() || exit.At.Before(s.Until.Add(maxClockSkew))) {
 			return s.Err()
 		}
 	}
@@ -182,13 +182,13 @@ func (h *Handle) Killed(exit process.Exit) error {
 // Stopped is why the sandbox's programs were ended since the use began; nil if they
 // were not. Whoever sees one killed, or the conversation end, asks here first.
 func (h *Handle) Stopped() error {
-	if why := h.stopped(); why != nil || !starved(h.live) {
+	if why := h.stopped(); why != nil || !oomKilled(h.live) {
 		return why
 	}
 	select { // the conversation may end a little earlier than the kernel
 	case <-h.live.Done():
 		return memoryLimit(h.sb)
-	case <-time.After(dyingTime):
+	case <-time.After(oomExitTime):
 		return h.stopped()
 	}
 }
@@ -199,5 +199,5 @@ func (h *Handle) stopped() error {
 	if h.e.stops == h.stops {
 		return nil
 	}
-	return h.e.stopped
+	return h.e.stopReason
 }

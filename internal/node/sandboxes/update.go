@@ -20,15 +20,15 @@ func (m *Manager) Update(ctx context.Context, p *tenant.Principal, session, name
 	}
 	defer e.unlock()
 	m.mu.Lock()
-	live, gone, lost := e.live, e.gone, e.sb.State == sandbox.Lost
+	live, gone, lost := e.live, e.removed, e.sb.State == sandbox.Lost
 	m.mu.Unlock()
 	switch {
 	case gone:
-		return nil, unknown(nameOrID)
+		return nil, unknownSandbox(nameOrID)
 	case lost:
 		return nil, m.lostError(e)
 	}
-	err = m.record(ctx, e, func(sb *sandbox.Sandbox) error {
+	err = m.save(ctx, e, func(sb *sandbox.Sandbox) error {
 		if c.Timeout != nil {
 			if err := setTimeout(p, sb, *c.Timeout, time.Now().UTC()); err != nil {
 				return err
@@ -48,13 +48,13 @@ func (m *Manager) Update(ctx context.Context, p *tenant.Principal, session, name
 		return nil, err
 	}
 	if c.Network != nil && live != nil {
-		if err := m.connect(p, e, live); err != nil {
+		if err := m.applyNetwork(p, e, live); err != nil {
 			return nil, err
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return e.seen(), nil
+	return e.publicCopy(), nil
 }
 
 // setTimeout has a sandbox destroyed so long after now, or as late as p's plan

@@ -42,7 +42,7 @@ func (h *Handle) Contexts() (codecontext.Contexts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.m.cfg.Contexts.Of(&contexts.Use{Guest: h.Guest(), Sandbox: h.sb.ID, Covers: covers}), nil
+	return h.m.cfg.Contexts.Of(&contexts.Use{Guest: h.Guest(), Sandbox: h.sb.ID, Redactor: covers}), nil
 }
 
 // Redactor implements sandbox.Handle. Secrets that were changed since the sandbox's
@@ -51,14 +51,14 @@ func (h *Handle) Redactor() (*redact.Set, error) {
 	if h.caller == nil {
 		return nil, fmt.Errorf("sandbox %s is used without a key, so its secrets are not known", h.sb.ID)
 	}
-	return h.m.sets.get(h.m.learn(h.e, h.caller.Secrets()), h.m.cfg.Rules, h.caller.Tenant.RedactionOff)
+	return h.m.redactors.get(h.m.addSecrets(h.e, h.caller.Secrets()), h.m.cfg.Rules, h.caller.Tenant.RedactionOff)
 }
 
 // CountBytes implements sandbox.Handle.
 func (h *Handle) CountBytes(bytes int64) {
 	h.m.mu.Lock()
 	defer h.m.mu.Unlock()
-	h.e.bytes += bytes
+	h.e.uncharged += bytes
 }
 
 // Done implements sandbox.Handle.
@@ -70,7 +70,7 @@ func (h *Handle) Close() {
 		h.m.mu.Lock()
 		defer h.m.mu.Unlock()
 		h.e.users--
-		h.e.used = time.Now()
+		h.e.usedAt = time.Now()
 	})
 }
 
@@ -95,13 +95,13 @@ func handle(h *Handle, err error) (sandbox.Handle, error) {
 func (m *Manager) Reach(ctx context.Context, id runtime.ID) (sandbox.Handle, error) {
 	m.mu.Lock()
 	e := m.byID[id]
-	nobody := e != nil && e.standing.nobody && e.sb.State == sandbox.Running // else who wakes it finds out
+	nobody := e != nil && e.authorization.noValidKey && e.sb.State == sandbox.Running // else who wakes it finds out
 	m.mu.Unlock()
 	switch {
 	case e == nil:
-		return nil, unknown(string(id))
+		return nil, unknownSandbox(string(id))
 	case nobody:
-		return nil, errNobody
+		return nil, errNoValidKey
 	}
 	return handle(m.use(ctx, e, nil))
 }
@@ -110,34 +110,34 @@ func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Hand
 	m.mu.Lock()
 	sb := e.sb
 	m.mu.Unlock()
-	if err := m.afford(ctx, sb.Tenant); err != nil {
+	if err := m.checkBudget(ctx, sb.Tenant); err != nil {
 		return nil, err
 	}
 	var h *Handle
-	if p == nil || visible(p, sb) == nil {
+	if p == nil || checkMounts(p, sb) == nil {
 		h = m.open(e, p)
 	}
-	if h != nil && p != nil && !e.net.is(network(p, h.sb, m.boundOf(e, p))) {
+	if h != nil && p != nil && !e.net.is(allowedNetwork(p, h.sb, m.creatorSecrets(e, p))) {
 		h.Close()
 		h = nil
 	}
 	if h == nil {
 		var err error
-		if h, err = m.ready(ctx, e, p); err != nil {
+		if h, err = m.prepare(ctx, e, p); err != nil {
 			return nil, err
 		}
 	}
 	guest, err := h.live.Guest(ctx)
-	if err != nil && ended(h.live) { // just now; perhaps it can be started anew
+	if err != nil && hasEnded(h.live) { // just now; perhaps it can be started anew
 		h.Close()
-		if h, err = m.ready(ctx, e, p); err != nil {
+		if h, err = m.prepare(ctx, e, p); err != nil {
 			return nil, err
 		}
 		guest, err = h.live.Guest(ctx)
 	}
 	if err != nil {
 		h.Close()
-		return nil, m.unanswered(h, err)
+		return nil, m.guestError(h, err)
 	}
 	h.guest = guest
 	return h, nil
@@ -147,33 +147,33 @@ func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Hand
 func (m *Manager) open(e *entry, p *tenant.Principal) *Handle {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e.gone || e.held || m.closed || e.sb.State != sandbox.Running || e.sb.Stored != nil || e.live == nil || ended(e.live) {
+	if e.removed || e.exclusive || m.closed || e.sb.State != sandbox.Running || e.sb.Stored != nil || e.live == nil || hasEnded(e.live) {
 		return nil
 	}
 	e.users++
 	e.opens++
-	e.used, e.awake = time.Now(), false
+	e.usedAt, e.cannotSleep = time.Now(), false
 	if p != nil {
 		e.usedBy(p)
 	}
 	return &Handle{sb: e.sb, m: m, e: e, live: e.live, caller: p, stops: e.stops}
 }
 
-// ready is use for a sandbox that is being made or changed, sleeps, or is lost,
+// prepare is use for a sandbox that is being made or changed, sleeps, or is lost,
 // or whose network or storage is not as its caller's environment has it now.
-func (m *Manager) ready(ctx context.Context, e *entry, p *tenant.Principal) (*Handle, error) {
+func (m *Manager) prepare(ctx context.Context, e *entry, p *tenant.Principal) (*Handle, error) {
 	if err := e.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer e.unlock()
-	if err := m.there(ctx, e); err != nil {
+	if err := m.ensureOpen(ctx, e); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	sb, live := e.sb, e.live
 	m.mu.Unlock()
-	if live != nil && ended(live) {
-		if err := m.perish(ctx, e); err != nil {
+	if live != nil && hasEnded(live) {
+		if err := m.handleExit(ctx, e); err != nil {
 			return nil, err
 		}
 		m.mu.Lock()
@@ -183,18 +183,18 @@ func (m *Manager) ready(ctx context.Context, e *entry, p *tenant.Principal) (*Ha
 	if sb.State == sandbox.Lost {
 		return nil, m.lostError(e)
 	}
-	if err := m.rouse(ctx, e, p); err != nil {
+	if err := m.wakeFor(ctx, e, p); err != nil {
 		return nil, err
 	}
-	if err := m.unkeep(ctx, e); err != nil {
+	if err := m.clearStored(ctx, e); err != nil {
 		return nil, err
 	}
 	if p != nil {
 		m.mu.Lock()
 		live = e.live
 		m.mu.Unlock()
-		m.meetMaker(ctx, e, p)
-		if err := m.connect(p, e, live); err != nil {
+		m.refreshCreator(ctx, e, p)
+		if err := m.applyNetwork(p, e, live); err != nil {
 			return nil, err
 		}
 	}
@@ -205,11 +205,11 @@ func (m *Manager) ready(ctx context.Context, e *entry, p *tenant.Principal) (*Ha
 	return h, nil
 }
 
-// rouse has e's sandbox run, with no more of its tenant's storage than it may have
+// wakeFor has e's sandbox run, with no more of its tenant's storage than it may have
 // now, unless p must not see that; a nil p is anybody. The turn at e is held.
-func (m *Manager) rouse(ctx context.Context, e *entry, p *tenant.Principal) error {
+func (m *Manager) wakeFor(ctx context.Context, e *entry, p *tenant.Principal) error {
 	if p != nil {
-		if err := m.share(ctx, e, p); err != nil {
+		if err := m.limitStorage(ctx, e, p); err != nil {
 			return err
 		}
 	}
@@ -221,21 +221,21 @@ func (m *Manager) rouse(ctx context.Context, e *entry, p *tenant.Principal) erro
 	}
 	if p == nil {
 		var err error
-		if p, err = m.voucher(ctx, e, &holders{callers: m.cfg.Callers}); err != nil {
+		if p, err = m.authorizedCaller(ctx, e, &callerCache{callers: m.cfg.Callers}); err != nil {
 			return err
 		}
 		m.mu.Lock()
-		e.standing.vouched, e.standing.nobody = time.Now(), false
+		e.authorization.validAt, e.authorization.noValidKey = time.Now(), false
 		m.mu.Unlock()
-		if err := m.takeBack(ctx, e, p); err != nil {
+		if err := m.withdrawStorage(ctx, e, p); err != nil {
 			return err
 		}
 	}
 	return m.wake(ctx, e, p)
 }
 
-// ended reports whether a sandbox has.
-func ended(l Live) bool {
+// hasEnded reports whether a sandbox has.
+func hasEnded(l Live) bool {
 	select {
 	case <-l.Done():
 		return true
@@ -256,9 +256,9 @@ func (m *Manager) lostError(e *entry) error {
 	return fault.New(fault.Conflict, "the sandbox %q is lost: %s. Its files and processes are gone; create it anew, or destroy it", sb.Name, why)
 }
 
-// unanswered is why an attendant could not be reached.
-func (m *Manager) unanswered(h *Handle, err error) error {
-	if ended(h.live) {
+// guestError is why an attendant could not be reached.
+func (m *Manager) guestError(h *Handle, err error) error {
+	if hasEnded(h.live) {
 		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q has just ended", h.sb.Name))
 	}
 	return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q does not answer; nothing was run, retry after a moment, or destroy it", h.sb.Name))

@@ -11,93 +11,93 @@ import (
 	"github.com/atoll-run/atoll/internal/node/disk"
 )
 
-// slack is how much a sandbox that is at its bound may write before it is stopped
+// growthAllowance is how much a sandbox that is at its bound may write before it is stopped
 // again: who deletes files needs some room.
-const slack = 4 << 20
+const growthAllowance = 4 << 20
 
-// busyTime is the processor time after which a sandbox may have written something.
-const busyTime = 20 * time.Millisecond
+// idleCPU is the processor time after which a sandbox may have written something.
+const idleCPU = 20 * time.Millisecond
 
 // watch keeps the files of a sandbox, and its memory where nothing else does, within
 // their bounds. When files outgrow theirs, all its programs are ended, and those it starts then as soon as the files grow
 // further; so it stays usable, for deleting them. It is used by one goroutine at a
 // time.
 type watch struct {
-	live  Live // of whom the rest is
-	files disk.Watch
-	cpu   float64 // seconds, when it was looked last
-	short bool    // the server was short of disk then
-	bound int64   // bytes; 0 for none
-	again int     // how often it was stopped without having shrunk
-	calm  int     // uses until it was silent, its programs ended; -1 for never
+	live        Live // of whom the rest is
+	files       disk.Watch
+	cpu         float64 // seconds, when it was looked last
+	diskShort   bool    // the server was short of disk then
+	bound       int64   // bytes; 0 for none
+	repeats     int     // how often it was stopped without having shrunk
+	silentSince int     // uses until it was silent, its programs ended; -1 for never
 }
 
-// watchFiles looks at a sandbox's files, unless that is under way. m.mu is held.
-func (m *Manager) watchFiles(ctx context.Context, e *entry) {
-	if e.looking || e.live == nil || e.sb.State != sandbox.Running {
+// watchLimits looks at a sandbox's files, unless that is under way. m.mu is held.
+func (m *Manager) watchLimits(ctx context.Context, e *entry) {
+	if e.watching || e.live == nil || e.sb.State != sandbox.Running {
 		return
 	}
-	e.looking = true
+	e.watching = true
 	live, sb, busy := e.live, e.sb, e.users > 0
-	m.looks.Go(func() {
-		if why := e.watch.look(ctx, live, sb, busy, m.cfg.Disk() != nil); why != nil {
+	m.background.Go(func() {
+		if why := e.watch.check(ctx, live, sb, busy, m.cfg.AdmitDisk() != nil); why != nil {
 			m.stop(ctx, e, live, why)
 		}
 		m.mu.Lock()
-		e.looking = false
+		e.watching = false
 		m.mu.Unlock()
 	})
 }
 
-// look is why a sandbox's programs must end; nil if they need not. While the
+// check is why a sandbox's programs must end; nil if they need not. While the
 // server is short of disk none may grow.
-func (w *watch) look(ctx context.Context, live Live, sb *sandbox.Sandbox, busy, short bool) error {
+func (w *watch) check(ctx context.Context, live Live, sb *sandbox.Sandbox, busy, short bool) error {
 	if w.live != live { // it was made, taken over or woken: its processor time begins anew
-		w.live, w.cpu, w.calm = live, 0, -1
+		w.live, w.cpu, w.silentSince = live, 0, -1
 		w.files.Dir, w.files.Measure = live.Folder(), live.Measure
 	}
 	u, err := live.Usage(ctx)
-	if err != nil || !busy && u.CPUSeconds-w.cpu < busyTime.Seconds() {
+	if err != nil || !busy && u.CPUSeconds-w.cpu < idleCPU.Seconds() {
 		return nil
 	}
 	w.cpu = u.CPUSeconds
 	if u.Memory >= sb.Limits.Memory { // where its control group has not seen to it
 		return memoryLimit(sb)
 	}
-	if err := w.bind(ctx, sb, short || w.files.Room() != nil); err != nil {
+	if err := w.setBound(ctx, sb, short || w.files.CheckDisk() != nil); err != nil {
 		return nil //nolint:nilerr // it has just ended
 	}
-	if err := w.files.Grown(ctx, time.Now()); !errors.Is(err, disk.ErrMore) {
+	if err := w.files.CheckFolder(ctx, time.Now()); !errors.Is(err, disk.ErrOverLimit) {
 		return nil
 	}
-	w.again++
-	if sb.Disk > 0 && w.files.Most >= sb.Disk {
+	w.repeats++
+	if sb.Disk > 0 && w.files.Limit >= sb.Disk {
 		return fault.Limit("sandbox_disk", time.Time{}, "sandbox %q: its files take more than %s of disk; its programs were ended. Delete some files", sb.Name, runtime.FormatBytes(sb.Disk))
 	}
 	return fault.New(fault.Unavailable, "the server is short of disk space; the programs of sandbox %q were ended. Delete files, or try again later", sb.Name)
 }
 
-// bind says what bound the files have: the sandbox's own, and while the server is
+// setBound says what bound the files have: the sandbox's own, and while the server is
 // short of disk no more than there was when that began.
-func (w *watch) bind(ctx context.Context, sb *sandbox.Sandbox, short bool) error {
+func (w *watch) setBound(ctx context.Context, sb *sandbox.Sandbox, short bool) error {
 	f, bound := &w.files, w.bound
 	switch {
 	case !short:
 		bound = sb.Disk
-	case !w.short:
-		used, err := f.Again(ctx, time.Now())
-		if err != nil && !errors.Is(err, disk.ErrMore) {
+	case !w.diskShort:
+		used, err := f.Remeasure(ctx, time.Now())
+		if err != nil && !errors.Is(err, disk.ErrOverLimit) {
 			return err
 		}
-		bound = least(sb.Disk, used+slack)
+		bound = minBound(sb.Disk, used+growthAllowance)
 	}
-	if shrunk := w.again > 0 && f.Used() <= bound; shrunk || bound != w.bound || short != w.short {
-		f.Most = bound
-		if w.again = 0; bound > 0 && f.Used() > bound { // and was stopped for it
-			f.Most, w.again = f.Used()+slack, 1
+	if shrunk := w.repeats > 0 && f.Used() <= bound; shrunk || bound != w.bound || short != w.diskShort {
+		f.Limit = bound
+		if w.repeats = 0; bound > 0 && f.Used() > bound { // and was stopped for it
+			f.Limit, w.repeats = f.Used()+growthAllowance, 1
 		}
 	}
-	w.bound, w.short = bound, short
+	w.bound, w.diskShort = bound, short
 	return nil
 }
 

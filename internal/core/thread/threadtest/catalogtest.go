@@ -412,7 +412,7 @@ func testExpiry(t *testing.T, o Opened) {
 
 func testLitter(t *testing.T, o Opened) {
 	littered := func() []string {
-		all, err := o.Records.Littered(t.Context())
+		all, err := o.Records.TenantsWithGarbage(t.Context())
 		must(t, err)
 		return all
 	}
@@ -425,17 +425,17 @@ func testLitter(t *testing.T, o Opened) {
 	if all := littered(); !slices.Equal(all, []string{"a"}) {
 		t.Errorf("littered are %v", all)
 	}
-	states, err := o.Records.States(t.Context(), "a")
+	states, err := o.Records.ReferencedStates(t.Context(), "a")
 	must(t, err)
 	if slices.Sort(states); !slices.Equal(states, []string{"s1", "s2"}) {
 		t.Errorf("states are %v", states)
 	}
-	must(t, o.Records.Swept(t.Context(), "a", time.Hour))
+	must(t, o.Records.ClearGarbage(t.Context(), "a", time.Hour))
 	if len(littered()) != 1 {
 		t.Error("forgotten too early")
 	}
 	o.Age(t, 2*time.Hour)
-	must(t, o.Records.Swept(t.Context(), "a", time.Hour))
+	must(t, o.Records.ClearGarbage(t.Context(), "a", time.Hour))
 	if all := littered(); len(all) != 0 {
 		t.Errorf("littered are still %v", all)
 	}

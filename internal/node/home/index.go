@@ -20,11 +20,11 @@ import (
 // Bounds of what a Store knows of a tenant's packs beside those of the home that
 // is saved.
 const (
-	knownPacks   = 256         // the newest; some 2 GiB of chunks
-	knownChunks  = 250_000     // in them, at some 100 bytes each
-	knownTenants = 16          // of which anything is known
-	knownFor     = time.Minute // before the packs are listed again
-	knownWorth   = 4 << 20     // bytes to be stored that make it worth to list them at all
+	maxIndexPacks  = 256         // the newest; some 2 GiB of chunks
+	maxIndexChunks = 250_000     // in them, at some 100 bytes each
+	maxIndexes     = 16          // of which anything is known
+	indexIdle      = time.Minute // before the packs are listed again
+	minIndexed     = 4 << 20     // bytes to be stored that make it worth to list them at all
 )
 
 // index is what a Store knows of a tenant's packs, which any of its threads may
@@ -58,11 +58,11 @@ func (s *Store) known(ctx context.Context, t *tenantStore, base *Tree, size int6
 		}
 		return all
 	})
-	if size >= knownWorth {
+	if size >= minIndexed {
 		s.refresh(ctx, t)
 	}
 	// Read after the save began, and at most once in it: see Collect.
-	condemned := sync.OnceValues(func() (map[pack]time.Time, error) { return s.condemned(ctx, t) })
+	condemned := sync.OnceValues(func() (map[pack]time.Time, error) { return s.readDeleted(ctx, t) })
 	return func(sum id, size int) (ref, bool) {
 		if r, ok := own()[sum]; ok {
 			return r.ref, r.size == size
@@ -104,7 +104,7 @@ func (x *index) add(p pack, seen time.Time, chunks map[id]sizedRef) {
 	}
 	k := &knownPack{seen: seen}
 	x.packs[p] = k
-	if len(x.chunks)+len(chunks) > knownChunks {
+	if len(x.chunks)+len(chunks) > maxIndexChunks {
 		return
 	}
 	for sum, r := range chunks {
@@ -138,7 +138,7 @@ func (x *index) see(there map[pack]int64, at time.Time) (fresh map[pack]int64) {
 func (x *index) begin(now time.Time) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if now.Sub(x.listed) < knownFor {
+	if now.Sub(x.listed) < indexIdle {
 		return false
 	}
 	x.used = now
@@ -172,7 +172,7 @@ func (s *Store) refresh(ctx context.Context, t *tenantStore) {
 		found = append(found, info)
 	}
 	slices.SortFunc(found, func(a, b storage.BlobInfo) int { return cmp.Compare(b.Modified.UnixNano(), a.Modified.UnixNano()) })
-	found = found[:min(len(found), knownPacks)]
+	found = found[:min(len(found), maxIndexPacks)]
 	there := map[pack]int64{} // by size
 	for _, info := range found {
 		if p, ok := parsePack(info.Name[len(t.packs())+1:]); ok {
@@ -210,7 +210,7 @@ func (s *Store) boundIndexes() {
 			oldest, first = &t.index, used
 		}
 	}
-	if some > knownTenants {
+	if some > maxIndexes {
 		oldest.mu.Lock()
 		oldest.used, oldest.listed, oldest.packs, oldest.chunks = time.Time{}, time.Time{}, nil, nil
 		oldest.mu.Unlock()
@@ -282,7 +282,7 @@ func (t *tenantStore) stored(p *packer) {
 	}
 	t.index.mu.Lock()
 	t.index.used = p.began
-	room := 2*knownPacks - len(t.index.packs)
+	room := 2*maxIndexPacks - len(t.index.packs)
 	t.index.mu.Unlock()
 	for name, chunks := range packs {
 		if room--; room < 0 {
@@ -292,9 +292,9 @@ func (t *tenantStore) stored(p *packer) {
 	}
 }
 
-// condemned reads which packs are about to be removed, or were.
-func (s *Store) condemned(ctx context.Context, t *tenantStore) (map[pack]time.Time, error) {
-	r, err := s.cfg.Blobs.Open(ctx, t.condemnedName(), 0, maxCondemned+1)
+// readDeleted reads which packs are about to be removed, or were.
+func (s *Store) readDeleted(ctx context.Context, t *tenantStore) (map[pack]time.Time, error) {
+	r, err := s.cfg.Blobs.Open(ctx, t.deletedName(), 0, maxDeleted+1)
 	if fault.KindOf(err) == fault.NotFound {
 		return map[pack]time.Time{}, nil
 	}
@@ -306,5 +306,5 @@ func (s *Store) condemned(ctx context.Context, t *tenantStore) (map[pack]time.Ti
 	if err != nil {
 		return nil, err
 	}
-	return parseCondemned(data)
+	return parseDeleted(data)
 }

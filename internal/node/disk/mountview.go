@@ -69,15 +69,15 @@ func place(dir string) string {
 	return filepath.Join(root[st.Mnt_id], below)
 }
 
-// shown tells whether what a process has open may lie in a folder: not if it was
+// mountView tells whether what a process has open may lie in a folder: not if it was
 // opened through a mount that shows another part of the file system.
-type shown struct {
+type mountView struct {
 	pid, dir string
 	root     map[uint64]string // nil until it is needed
 	dirAt    string
 }
 
-func (s *shown) has(fd string) bool {
+func (s *mountView) has(fd string) bool {
 	if s.root == nil {
 		s.root, _ = roots(s.pid)
 		s.dirAt = place(s.dir)

@@ -8,58 +8,58 @@ import (
 	"github.com/atoll-run/atoll/internal/core/redact"
 )
 
-// sets keeps what is to be covered in the output of programs: making it takes
+// redactorCache keeps what is to be covered in the output of programs: making it takes
 // longer than a small program.
-type sets struct {
-	mu   sync.Mutex
-	made []coverage // guarded by mu; the one used last comes first
+type redactorCache struct {
+	mu      sync.Mutex
+	entries []redactor // guarded by mu; the one used last comes first
 }
 
-type coverage struct {
+type redactor struct {
 	secrets, rules []string
 	set            *redact.Set
 	used           time.Time
 }
 
-// mostSets bounds the sets kept.
-const mostSets = 32
+// maxRedactors bounds the sets kept.
+const maxRedactors = 32
 
 // get returns the set of some secrets, with the rules that are not off.
-func (s *sets) get(secrets, rules, off []string) (*redact.Set, error) {
+func (s *redactorCache) get(secrets, rules, off []string) (*redact.Set, error) {
 	if len(off) > 0 {
 		rules = slices.DeleteFunc(slices.Clone(rules), func(rule string) bool { return slices.Contains(off, rule) })
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.made, func(c coverage) bool { return slices.Equal(c.secrets, secrets) && slices.Equal(c.rules, rules) })
-	var found coverage
+	i := slices.IndexFunc(s.entries, func(c redactor) bool { return slices.Equal(c.secrets, secrets) && slices.Equal(c.rules, rules) })
+	var found redactor
 	if i >= 0 {
-		found = s.made[i]
-		s.made = slices.Delete(s.made, i, i+1)
+		found = s.entries[i]
+		s.entries = slices.Delete(s.entries, i, i+1)
 	} else {
 		set, err := redact.New(redact.Config{Secrets: secrets, Rules: slices.Concat([]string{}, rules)})
 		if err != nil {
 			return nil, err
 		}
-		found = coverage{secrets: secrets, rules: rules, set: set}
+		found = redactor{secrets: secrets, rules: rules, set: set}
 	}
 	found.used = time.Now()
-	s.made = slices.Insert(s.made, 0, found)
-	clear(s.made[min(len(s.made), mostSets):])
-	s.made = s.made[:min(len(s.made), mostSets)]
+	s.entries = slices.Insert(s.entries, 0, found)
+	clear(s.entries[min(len(s.entries), maxRedactors):])
+	s.entries = s.entries[:min(len(s.entries), maxRedactors)]
 	return found.set, nil
 }
 
-// age forgets sets, and the secrets in them, that were not used for some time.
-func (s *sets) age(unused time.Duration) {
+// expire forgets sets, and the secrets in them, that were not used for some time.
+func (s *redactorCache) expire(unused time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.made = slices.DeleteFunc(s.made, func(c coverage) bool { return time.Since(c.used) > unused })
+	s.entries = slices.DeleteFunc(s.entries, func(c redactor) bool { return time.Since(c.used) > unused })
 }
 
-// joined is what is known of secrets, and more of them. Where all together are more
+// mergeSecrets is what is known of secrets, and more of them. Where all together are more
 // than can be found in output, those known longest go.
-func joined(known, more []string) []string {
+func mergeSecrets(known, more []string) []string {
 	if !slices.ContainsFunc(more, func(s string) bool { return !slices.Contains(known, s) }) {
 		return known
 	}

@@ -47,7 +47,7 @@ func TestSecretsOfAllWhoUsedASandbox(t *testing.T) {
 		t.Errorf("b sees %q", got)
 	}
 	a.Key.Secrets = map[string]string{"S": "second-of-a"}
-	m.Check(t.Context())
+	m.Reauthorize(t.Context())
 	for _, p := range []*tenant.Principal{a, b} {
 		if got := m.covered(p, "first-of-a second-of-a the-one-of-b"); strings.Contains(got, "of-") {
 			t.Errorf("%s sees %q", p.Key.ID, got)
@@ -96,7 +96,7 @@ func TestBoundSecretsAreTheMakers(t *testing.T) {
 		}
 	}
 	delete(m.callers, a.Key.ID) // revoked; b's is not
-	m.Check(t.Context())
+	m.Reauthorize(t.Context())
 	if got := m.shell(b, "s", "x", "TOKEN="+placeholders+strings.Repeat("a", 32)+" python3 -c '"+
 		`import os, urllib.request; print(urllib.request.urlopen(urllib.request.Request("`+url+`", headers={"Authorization": os.environ["TOKEN"]})).read().decode())`+"'"); strings.Contains(got, "secret of a") {
 		t.Errorf("with a's key revoked: %q", got)
@@ -116,7 +116,7 @@ func TestWhatIsTakenAwayEndsWithoutAUse(t *testing.T) {
 for i in $(seq 100); do grep -q on log 2>/dev/null && exit 0; sleep 0.1; done; exit 1`)
 	m.callers[p.Key.ID] = &tenant.Principal{Tenant: p.Tenant, Environment: p.Environment, Key: p.Key}
 	m.callers[p.Key.ID].Tenant.NetworkEnabled = false
-	m.Check(t.Context())
+	m.Reauthorize(t.Context())
 	h, err := m.Reach(t.Context(), sb.ID) // by a preview, which needs no network
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ for i in $(seq 100); do grep -q on log 2>/dev/null && exit 0; sleep 0.1; done; e
 		t.Errorf("with the network taken away, the loop gets %q, %v", out, err)
 	}
 	delete(m.callers, p.Key.ID)
-	m.Check(t.Context())
+	m.Reauthorize(t.Context())
 	_, err = m.Reach(t.Context(), sb.ID)
 	refused(t, "a preview of nobody's sandbox", err, fault.Unauthorized, "none of the keys")
 	m.sleep(p, "s", "x")

@@ -9,12 +9,12 @@ import (
 	"github.com/atoll-run/atoll/internal/core/redact"
 )
 
-// coverText covers secrets in a string.
-func coverText(set *redact.Set, text string) string { return string(set.Bytes([]byte(text))) }
+// redactText covers secrets in a string.
+func redactText(set *redact.Set, text string) string { return string(set.Bytes([]byte(text))) }
 
-// coverJSON covers secrets in the strings, names and numbers of a JSON value, each
+// redactJSON covers secrets in the strings, names and numbers of a JSON value, each
 // as a program would print it.
-func coverJSON(set *redact.Set, value jsontext.Value) jsontext.Value {
+func redactJSON(set *redact.Set, value jsontext.Value) jsontext.Value {
 	if len(value) == 0 {
 		return nil
 	}
@@ -31,7 +31,7 @@ func coverJSON(set *redact.Set, value jsontext.Value) jsontext.Value {
 	if err := json.Unmarshal(value, &v, lenient, keep); err != nil {
 		return jsontext.Value("null")
 	}
-	out, err := json.Marshal(cover(set, v), lenient, json.Deterministic(true))
+	out, err := json.Marshal(redactValue(set, v), lenient, json.Deterministic(true))
 	if err != nil {
 		return jsontext.Value("null")
 	}
@@ -44,24 +44,24 @@ type number jsontext.Value
 // MarshalJSONTo writes the number.
 func (n number) MarshalJSONTo(e *jsontext.Encoder) error { return e.WriteValue(jsontext.Value(n)) }
 
-func cover(set *redact.Set, v any) any {
+func redactValue(set *redact.Set, v any) any {
 	switch v := v.(type) {
 	case string:
-		return coverText(set, v)
+		return redactText(set, v)
 	case number:
-		if covered := coverText(set, string(v)); covered != string(v) {
+		if covered := redactText(set, string(v)); covered != string(v) {
 			return covered
 		}
 		return v
 	case []any:
 		for i := range v {
-			v[i] = cover(set, v[i])
+			v[i] = redactValue(set, v[i])
 		}
 		return v
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name, x := range v {
-			out[coverText(set, name)] = cover(set, x)
+			out[redactText(set, name)] = redactValue(set, x)
 		}
 		return out
 	}

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Held returns how much of the disk files take that have lost their last name, are
+// UnlinkedSize returns how much of the disk files take that have lost their last name, are
 // on dir's file system, and are still open in one of some processes, unless they were
 // opened through a mount that does not show dir. A process that has ended holds none.
-func Held(ctx context.Context, dir string, pids []int) (used int64, err error) {
+func UnlinkedSize(ctx context.Context, dir string, pids []int) (used int64, err error) {
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil {
 		return 0, err
@@ -19,7 +19,7 @@ func Held(ctx context.Context, dir string, pids []int) (used int64, err error) {
 	seen := map[uint64]bool{}
 	buf := make([]byte, 32<<10)
 	for _, pid := range pids {
-		n, err := held(ctx, &shown{pid: strconv.Itoa(pid), dir: dir}, st.Dev, seen, buf)
+		n, err := unlinkedOf(ctx, &mountView{pid: strconv.Itoa(pid), dir: dir}, st.Dev, seen, buf)
 		used += n
 		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ESRCH) {
 			return used, err
@@ -28,8 +28,8 @@ func Held(ctx context.Context, dir string, pids []int) (used int64, err error) {
 	return used, nil
 }
 
-// held is Held for one process, of those files that were not seen yet.
-func held(ctx context.Context, in *shown, device uint64, seen map[uint64]bool, buf []byte) (used int64, err error) {
+// unlinkedOf is Held for one process, of those files that were not seen yet.
+func unlinkedOf(ctx context.Context, in *mountView, device uint64, seen map[uint64]bool, buf []byte) (used int64, err error) {
 	fd, err := unix.Open("/proc/"+in.pid+"/fd", openDir, 0)
 	if err != nil {
 		return 0, err

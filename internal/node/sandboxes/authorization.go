@@ -1,0 +1,241 @@
+package sandboxes
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+const (
+	// maxKeys bounds whose keys are remembered of a sandbox's users.
+	maxKeys = 16
+	// maxStale is how long what was known of keys is believed while they cannot be
+	// asked for.
+	maxStale     = 30 * time.Second
+	authTime     = 10 * time.Second // bounds a look at all keys
+	redactorIdle = 10 * time.Minute // of what covers output
+)
+
+// authorization is what is known of those who use a sandbox. Manager.mu guards it.
+type authorization struct {
+	keys []string // ids of the keys that have used it, the last one first
+	// secrets are the values that its programs may have, in the order in which they
+	// came; replaced and never changed.
+	secrets       []string
+	boundSecrets  []execution.BoundSecret // of the key that made it
+	creatorAt     time.Time               // when that was asked for
+	validAt       time.Time               // when it was known last that one of the keys is valid
+	noValidKey    bool                    // none is, so that it has no network and no previews
+	creator       creatorState            // what was last known of that key
+	creatorGrants []storage.Granted       // what it and its environment may mount, if it is valid
+}
+
+// creatorState is what is known of the key that made a sandbox.
+type creatorState uint8
+
+const (
+	creatorUnknown creatorState = iota
+	creatorValid
+	creatorInvalid
+)
+
+// used notes that p uses e's sandbox. m.mu is held.
+func (e *entry) usedBy(p *tenant.Principal) {
+	s := &e.authorization
+	s.validAt, s.noValidKey = time.Now(), false
+	if len(s.keys) > 0 && s.keys[0] == p.Key.ID {
+		return
+	}
+	s.keys = slices.DeleteFunc(s.keys, func(id string) bool { return id == p.Key.ID })
+	s.keys = slices.Insert(s.keys, 0, p.Key.ID)
+	s.keys = s.keys[:min(len(s.keys), maxKeys)]
+}
+
+// addSecrets notes secrets that programs of e's sandbox may have, and returns all there
+// are.
+func (m *Manager) addSecrets(e *entry, secrets []string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.authorization.secrets = mergeSecrets(e.authorization.secrets, secrets)
+	return e.authorization.secrets
+}
+
+// creatorSecrets are the secrets of the key that made e's sandbox, which the network puts
+// into requests, when p uses it. Those of other keys are not: all programs of a
+// sandbox share its network.
+func (m *Manager) creatorSecrets(e *entry, p *tenant.Principal) []execution.BoundSecret {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p.Key.ID == e.sb.Key {
+		e.authorization.boundSecrets, e.authorization.creatorAt = p.Key.BoundSecrets(), time.Now()
+		e.authorization.creator, e.authorization.creatorGrants = creatorValid, p.Storage
+	}
+	return e.authorization.boundSecrets
+}
+
+// refreshCreator asks who holds the key that made e's sandbox, unless that is p or is
+// known well enough.
+func (m *Manager) refreshCreator(ctx context.Context, e *entry, p *tenant.Principal) {
+	m.mu.Lock()
+	sb, known := e.sb, time.Since(e.authorization.creatorAt) < m.cfg.AuthTTL
+	m.mu.Unlock()
+	if p.Key.ID == sb.Key || known {
+		return
+	}
+	maker, err := m.cfg.Callers.Holder(ctx, sb.Tenant, sb.Key)
+	m.setCreator(e, &maker, err)
+}
+
+// setCreator notes what the key that made e's sandbox has now: nothing if err says
+// that it is not valid, or cannot be asked for.
+func (m *Manager) setCreator(e *entry, maker *tenant.Principal, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := &e.authorization
+	s.boundSecrets, s.creatorAt = nil, time.Now()
+	switch {
+	case err == nil && maker.Environment.ID == e.sb.Environment:
+		s.boundSecrets, s.secrets = maker.Key.BoundSecrets(), mergeSecrets(s.secrets, maker.Secrets())
+		s.creator, s.creatorGrants = creatorValid, maker.Storage
+	case err == nil || fault.KindOf(err) == fault.Unauthorized:
+		s.creator, s.creatorGrants = creatorInvalid, nil
+	}
+}
+
+// authorizedCaller is the first of those who have used e's sandbox whose key is valid. err
+// is Unauthorized if nobody's is.
+func (m *Manager) authorizedCaller(ctx context.Context, e *entry, callers *callerCache) (*tenant.Principal, error) {
+	m.mu.Lock()
+	sb, keys := e.sb, slices.Clone(e.authorization.keys)
+	m.mu.Unlock()
+	if !slices.Contains(keys, sb.Key) {
+		keys = append(keys, sb.Key)
+	}
+	var first *tenant.Principal
+	var unsure error
+	for _, key := range keys {
+		p, err := callers.holder(ctx, sb.Tenant, key)
+		if err == nil && p.Environment.ID != sb.Environment {
+			err = errNoValidKey
+		}
+		if key == sb.Key {
+			m.setCreator(e, p, err)
+		}
+		switch {
+		case err == nil:
+			m.addSecrets(e, p.Secrets())
+			if first == nil {
+				first = p
+			}
+		case fault.KindOf(err) != fault.Unauthorized:
+			unsure = err
+		}
+	}
+	switch {
+	case first != nil:
+		return first, nil
+	case unsure != nil:
+		return nil, unsure
+	}
+	return nil, errNoValidKey
+}
+
+var errNoValidKey = fault.New(fault.Unauthorized, "none of the keys that have used this sandbox is valid any more")
+
+// Reauthorize asks of every sandbox that runs whether somebody who has used it may still,
+// and puts into force what their environment and tenant allow now. One that nobody
+// may use has no network from then on, and no conversations, until somebody does; one
+// that has storage mounted sleeps.
+func (m *Manager) Reauthorize(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, authTime)
+	defer cancel()
+	m.redactors.expire(redactorIdle)
+	m.mu.Lock()
+	var running []*entry
+	for _, e := range m.byID {
+		if e.live != nil && e.sb.State == sandbox.Running {
+			running = append(running, e)
+		}
+	}
+	m.mu.Unlock()
+	callers, began := &callerCache{callers: m.cfg.Callers}, time.Now()
+	for _, e := range running {
+		p, err := m.authorizedCaller(ctx, e, callers)
+		if ctx.Err() != nil && err != nil {
+			err = context.Cause(ctx)
+		}
+		m.applyAuthorization(ctx, e, p, err, began)
+	}
+}
+
+// applyAuthorization puts into force what came of asking about e's sandbox. Who is at its turn,
+// or has begun to use it since, has it done next time.
+func (m *Manager) applyAuthorization(ctx context.Context, e *entry, p *tenant.Principal, failed error, began time.Time) {
+	if !e.tryLock() {
+		return
+	}
+	defer e.unlock()
+	m.mu.Lock()
+	live, sb := e.live, e.sb
+	if failed != nil && e.authorization.validAt.After(began) {
+		m.mu.Unlock()
+		return
+	}
+	over := fault.KindOf(failed) == fault.Unauthorized || time.Since(e.authorization.validAt) > maxStale
+	if failed == nil {
+		e.authorization.validAt, e.authorization.noValidKey = time.Now(), false
+	}
+	before := e.authorization.noValidKey
+	if failed != nil && over {
+		e.authorization.noValidKey = true
+	}
+	m.mu.Unlock()
+	if live == nil || sb.State != sandbox.Running {
+		return
+	}
+	if failed == nil {
+		m.enforce(ctx, e, p)
+		return
+	}
+	if len(sb.Mounts) > 0 && fault.KindOf(failed) == fault.Unauthorized {
+		// What it does to storage it would do on behalf of nobody.
+		if err := m.suspend(ctx, e, errNoValidKey, "none of the keys that have used it is valid any more"); err != nil {
+			m.cfg.Log.WarnContext(ctx, "cannot stop a sandbox that is nobody's", "sandbox_id", string(sb.ID), "error", err)
+		}
+		return
+	}
+	if !over || before {
+		return
+	}
+	m.cfg.Log.InfoContext(ctx, "a sandbox is nobody's", "sandbox_id", string(sb.ID), "error", failed)
+	if err := e.net.apply(live, runtime.NetworkPolicy{}, nil); err != nil {
+		m.cfg.Log.WarnContext(ctx, "cannot close the network of a sandbox", "sandbox_id", string(sb.ID), "error", err)
+	}
+	if err := live.CloseGuest(); err != nil {
+		m.cfg.Log.WarnContext(ctx, "cannot end the conversation with a sandbox", "sandbox_id", string(sb.ID), "error", err)
+	}
+}
+
+// enforce puts into force what p, who may use e's sandbox, and its environment allow
+// it now. The turn at e is held.
+func (m *Manager) enforce(ctx context.Context, e *entry, p *tenant.Principal) {
+	if err := m.withdrawStorage(ctx, e, p); err != nil {
+		m.cfg.Log.WarnContext(ctx, "cannot withdraw a sandbox's storage", "sandbox_id", string(e.id), "error", err)
+	}
+	m.mu.Lock()
+	live := e.live
+	m.mu.Unlock()
+	if live == nil {
+		return
+	}
+	if err := m.applyNetwork(p, e, live); err != nil {
+		m.cfg.Log.WarnContext(ctx, "a sandbox has no network", "sandbox_id", string(e.id), "error", err)
+	}
+}
