@@ -134,7 +134,7 @@ type Execution struct {
 	CreatedAt     time.Time
 	CompletedAt   time.Time // zero while running
 	PeakMemory    int64     // bytes; 0 when not known
-	Warm          bool      // a pooled sandbox answered
+	Start         Start     // "" while running, and when nothing was run
 	WebhookStatus WebhookStatus
 }
 

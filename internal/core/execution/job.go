@@ -80,8 +80,8 @@ type Result struct {
 	StartedAt                        time.Time
 	CompletedAt                      time.Time
 	PeakMemory                       int64
-	Warm                             bool
-	Reused                           bool // an earlier job of the same turn had made the sandbox
+	Start                            Start // "" with NotStarted
+	Reused                           bool  // an earlier job of the same turn had made the sandbox
 	Traffic                          Traffic
 
 	// Thread is the state that the job's thread has from now on; nil leaves it as

@@ -69,6 +69,7 @@ type ExecuteResponse struct {
 	Error           *string `json:"error" doc:"What ended the run when it was not the program itself, such as a limit; null otherwise."`
 	StdoutTruncated bool    `json:"stdout_truncated" doc:"True if the program wrote more to stdout than is returned."`
 	StderrTruncated bool    `json:"stderr_truncated" doc:"True if the program wrote more to stderr than is returned."`
+	Start           string  `json:"start,omitzero" enum:"warm,cold" doc:"warm: its sandbox was ready before the request came; cold: it was made for it. Not there when nothing was run, or when that was not seen. Beyond the original contract."`
 }
 
 // TimeoutResponse is an ExecuteResponse with status 504. It also has the
@@ -122,6 +123,7 @@ func toWire(e *execution.Execution) *ExecuteResponse {
 		ExitCode:        e.ExitCode,
 		StdoutTruncated: e.StdoutTruncated,
 		StderrTruncated: e.StderrTruncated,
+		Start:           string(e.Start),
 	}
 	if e.Error != "" {
 		out.Error = &e.Error

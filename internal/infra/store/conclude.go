@@ -60,11 +60,11 @@ func (t *conclude) do(ctx context.Context, b *batch) error {
 	// An executor's clock may be behind the one that wrote created_at.
 	row, err := scanExecution(b.row(ctx, `UPDATE executions SET status = ?, exit_code = ?, error = ?, not_started = ?,
 			stdout_bytes = ?, stderr_bytes = ?, stdout_truncated = ?, stderr_truncated = ?, stored = ?, output_truncated = ?,
-			last_seq = ?, peak_memory = ?, warm = ?, completed_at = CASE WHEN created_at > ? THEN created_at ELSE ? END
+			last_seq = ?, peak_memory = ?, start = ?, warm = ?, completed_at = CASE WHEN created_at > ? THEN created_at ELSE ? END
 		WHERE trace_id = ? AND status = 'running' RETURNING `+executionColumns,
 		string(r.Status), r.ExitCode, r.Error, r.NotStarted,
 		r.StdoutBytes, r.StderrBytes, r.StdoutTruncated, r.StderrTruncated, r.Stored, r.OutputTruncated,
-		r.LastSeq, r.PeakMemory, r.Warm, micros(at), micros(at), r.TraceID))
+		r.LastSeq, r.PeakMemory, string(r.Start), r.Start == execution.StartWarm, micros(at), micros(at), r.TraceID))
 	if err == sql.ErrNoRows {
 		return t.late(ctx, b)
 	}

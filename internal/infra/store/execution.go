@@ -21,7 +21,7 @@ var _ execution.Store = (*executions)(nil)
 const executionColumns = `seq, trace_id, tenant, key_id, environment, source, delivery, agent, turn, language, timeout,
 	metadata, code_sha256, cpu, memory, webhook_url, webhook_secret, webhook_status, status,
 	stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated, stored, output_truncated,
-	last_seq, exit_code, error, not_started, peak_memory, warm, thread, created_at, completed_at, mounts`
+	last_seq, exit_code, error, not_started, peak_memory, start, thread, created_at, completed_at, mounts`
 
 // executionRow is an execution as it comes from the database.
 type executionRow struct {
@@ -40,7 +40,7 @@ func scanExecution(s scanner) (executionRow, error) {
 	err := s.Scan(&row.seq, &e.TraceID, &e.Tenant, &e.Key, &e.Environment, &e.Source, &e.Delivery, &e.Agent, &e.Turn, &e.Language, &timeout,
 		&metadata, &digest, &e.CPU, &e.Memory, &e.Webhook.URL, &row.secret, &e.WebhookStatus, &e.Status,
 		&e.StdoutBytes, &e.StderrBytes, &e.StdoutTruncated, &e.StderrTruncated, &e.Stored, &e.OutputTruncated,
-		&e.LastSeq, &e.ExitCode, &e.Error, &e.NotStarted, &e.PeakMemory, &e.Warm, &e.Thread, &created, &completed, &mounts)
+		&e.LastSeq, &e.ExitCode, &e.Error, &e.NotStarted, &e.PeakMemory, &e.Start, &e.Thread, &created, &completed, &mounts)
 	if err != nil {
 		return row, err
 	}

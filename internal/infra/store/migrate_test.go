@@ -204,7 +204,7 @@ func versionsTo(g *goose.Provider, last int64) iter.Seq[int64] {
 func TestNewerSchemaIsRefused(t *testing.T) {
 	migrationTargets(t, func(t *testing.T, fresh func() Config) {
 		for what, statement := range map[string]string{
-			"ours":  `INSERT INTO schema_versions (version_id, is_applied) VALUES (9999, TRUE)`,
+			"ours":  `INSERT INTO schema_versions (version_id, is_applied) VALUES (9999, TRUE); UPDATE schema_compat SET oldest = 9999`,
 			"River": `INSERT INTO river_migration (line, version) VALUES ('main', 9999)`,
 		} {
 			c := fresh()
@@ -221,6 +221,27 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 					db.Close()
 				}
 			}
+		}
+	})
+}
+
+// TestNewerSchemaIsUsed opens a database that a later version has added to: a
+// server can be rolled back by one version.
+func TestNewerSchemaIsUsed(t *testing.T) {
+	migrationTargets(t, func(t *testing.T, fresh func() Config) {
+		c := fresh()
+		db := mustOpen(t, c)
+		if _, err := db.SQL().ExecContext(t.Context(), `INSERT INTO schema_versions (version_id, is_applied) VALUES (9999, TRUE);
+				ALTER TABLE executions ADD COLUMN later TEXT NOT NULL DEFAULT ''; CREATE TABLE later (x TEXT)`); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		db = mustOpen(t, c)
+		defer db.Close()
+		if _, err := db.Tenants().Plan(t.Context(), "enterprise"); err != nil {
+			t.Error(err)
 		}
 	})
 }
