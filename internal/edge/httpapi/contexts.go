@@ -177,11 +177,11 @@ func (s *Server) runContext(w http.ResponseWriter, r *http.Request) error {
 			return out.fail(err)
 		}
 		if err != nil {
-			if why := h.Stopped(); why != nil {
+			if why := h.Stopped(ctx); why != nil {
 				err = why
 			}
 		} else if res.Status == codecontext.Ended {
-			err = h.Killed(*res.Exit)
+			err = h.Killed(ctx, *res.Exit)
 		}
 		if err != nil {
 			return out.fail(err)

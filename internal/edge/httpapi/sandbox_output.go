@@ -116,7 +116,7 @@ func (s *Server) followProcess(w http.ResponseWriter, r *http.Request) error {
 	ctx, stop := s.living(r.Context())
 	defer stop()
 	return s.inSandbox(ctx, p, func(h sandbox.Handle) error {
-		covers, err := h.Redactor()
+		covers, err := h.Redactor(ctx)
 		if err != nil {
 			return err
 		}
@@ -149,9 +149,9 @@ func (f *follower) run(ctx context.Context, follow bool) error {
 		chunk, err := f.out.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return f.exit()
-		case errors.Is(err, process.ErrGone) && ctx.Err() == nil && f.of.Stopped() != nil:
-			return f.lines.send(ProcessEvent{Type: "stopped", Reason: reason(f.of.Stopped()), Cursor: f.cursor})
+			return f.exit(ctx)
+		case errors.Is(err, process.ErrGone) && ctx.Err() == nil && f.of.Stopped(ctx) != nil:
+			return f.lines.send(ProcessEvent{Type: "stopped", Reason: reason(f.of.Stopped(ctx)), Cursor: f.cursor})
 		case err != nil:
 			return errors.Join(err, context.Cause(ctx))
 		}
@@ -197,7 +197,7 @@ func (f *follower) event(s process.Stream, missing, cursor int64, all bool) erro
 }
 
 // exit sends what was held back, and how the process ended.
-func (f *follower) exit() error {
+func (f *follower) exit(ctx context.Context) error {
 	f.at = max(f.at, f.after) // what is held is from behind the place
 	f.flush()
 	if err := f.send(process.Stdout, 0, true); err != nil {
@@ -205,7 +205,7 @@ func (f *follower) exit() error {
 	}
 	e := f.out.Exit()
 	return f.lines.send(ProcessEvent{
-		Type: "exit", ExitCode: &e.Code, Signal: signalName(e.Signal), TimedOut: e.TimedOut, Blocked: e.Blocked, Reason: reason(f.of.Killed(e)), Cursor: f.cursor,
+		Type: "exit", ExitCode: &e.Code, Signal: signalName(e.Signal), TimedOut: e.TimedOut, Blocked: e.Blocked, Reason: reason(f.of.Killed(ctx, e)), Cursor: f.cursor,
 	})
 }
 

@@ -55,7 +55,7 @@ func (s *Server) startProcess(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		w.Header().Set("Location", sandboxesPath+"/"+string(h.Sandbox().ID)+"/processes/"+string(started.ID))
-		return writeJSON(w, http.StatusCreated, processWire(h, started))
+		return writeJSON(w, http.StatusCreated, processWire(r.Context(), h, started))
 	})
 }
 
@@ -119,7 +119,7 @@ func (s *Server) listProcesses(w http.ResponseWriter, r *http.Request) error {
 		}
 		body := SandboxProcesses{Data: make([]SandboxProcess, len(all))}
 		for i, each := range all {
-			body.Data[i] = processWire(h, each)
+			body.Data[i] = processWire(r.Context(), h, each)
 		}
 		return writeJSON(w, http.StatusOK, body)
 	})
@@ -138,7 +138,7 @@ func (s *Server) showProcess(ctx context.Context, w http.ResponseWriter, h sandb
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, processWire(h, found))
+	return writeJSON(w, http.StatusOK, processWire(ctx, h, found))
 }
 
 // deleteProcess ends a process and all it started, and drops what is kept of it.

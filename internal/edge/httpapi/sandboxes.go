@@ -117,7 +117,7 @@ func (s *Server) inSandbox(ctx context.Context, p *place, f func(h sandbox.Handl
 	}
 	err = f(h)
 	if errors.Is(err, process.ErrGone) {
-		if why := h.Stopped(); why != nil {
+		if why := h.Stopped(ctx); why != nil {
 			return why
 		}
 		return fault.Wrap(fault.Conflict, err, "the sandbox went away during the call, which may be done in part; GET "+sandboxesPath+"/"+string(h.Sandbox().ID)+" says whether it is there")
