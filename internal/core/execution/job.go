@@ -66,9 +66,10 @@ type Event struct {
 type Result struct {
 	TraceID string
 	Status  Status
-	// ExitCode, Error, NotStarted and the byte counts are as in Execution.
+	// ExitCode, Error, Hint, NotStarted and the byte counts are as in Execution.
 	ExitCode                         int
 	Error                            string
+	Hint                             string
 	NotStarted                       bool
 	Kind                             fault.Kind // with NotStarted: what the refusal is
 	Stdout, Stderr                   []byte     // empty with Stored
