@@ -56,7 +56,7 @@ func (d Decoder) Decode(text []byte, into any) error {
 	if err := json.Unmarshal(text, into, json.RejectUnknownMembers(true)); err != nil {
 		return d.refused(err, plain(reflect.TypeOf(into)))
 	}
-	return d.complete(reflect.ValueOf(into).Elem())
+	return d.complete(reflect.ValueOf(into).Elem(), "")
 }
 
 // refused says what is wrong with a text that could not be read into a t.
@@ -105,9 +105,10 @@ func locate(t reflect.Type, at jsontext.Pointer) (name string, _ reflect.Type) {
 }
 
 // complete checks what the tags say of each field, and gives what was left out its
-// default where that is asked for.
-func (d Decoder) complete(v reflect.Value) error {
+// default where that is asked for. path begins the names of the fields.
+func (d Decoder) complete(v reflect.Value, path string) error {
 	for _, f := range fieldsOf(v.Type()) {
+		f.name = path + f.name
 		value := v.FieldByIndex(f.Index)
 		required := f.Tag.Get("required") == "true"
 		if value.Kind() == reflect.Pointer {
@@ -129,7 +130,7 @@ func (d Decoder) complete(v reflect.Value) error {
 			}
 		case reflect.Struct:
 			if _, isText := value.Interface().(interface{ MarshalText() ([]byte, error) }); !isText {
-				if err := d.complete(value); err != nil {
+				if err := d.complete(value, f.name+"."); err != nil {
 					return err
 				}
 			}

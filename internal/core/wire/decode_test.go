@@ -68,7 +68,7 @@ func TestBody(t *testing.T) {
 		`{"name":"x","limits":1}`:              "limits must be an object with memory, ports, kind",
 		`{"name":"x","limits":{"memory":"1"}}`: "limits.memory must be an integer",
 		`{"name":"x","limits":{"ports":[65536]}}`:          "limits.ports must be an array of integers from 0 to 65535",
-		`{"name":"x","limits":{"kind":"c"}}`:               "kind must be one of a, b",
+		`{"name":"x","limits":{"kind":"c"}}`:               "limits.kind must be one of a, b",
 		`{"name":"x","at":"soon"}`:                         "at must be a time as in RFC 3339, such as 2026-01-31T12:00:00Z",
 		`{"name":"x","on":1}`:                              "on must be true or false",
 		`{"name":"x","rate":"1"}`:                          "rate must be a number",

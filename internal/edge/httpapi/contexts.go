@@ -10,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 const (
@@ -252,7 +253,7 @@ func (a *codeAnswer) take(e codecontext.Event) error {
 func (a *codeAnswer) flush(stream process.Stream, all bool) error {
 	whole := len(a.out[stream])
 	if !all {
-		whole = wholeRunes(a.out[stream])
+		whole = wire.WholeRunes(a.out[stream])
 	}
 	if whole == 0 {
 		return nil

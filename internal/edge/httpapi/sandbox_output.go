@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // rewind is how much output ahead of a cursor is read again, so that what stands
@@ -87,7 +88,7 @@ func (v *view) shown(s process.Stream, all bool) []byte {
 	data := append(v.held[s], v.seen[s]...)
 	v.seen[s], v.held[s] = v.seen[s][:0], nil
 	if v.text && !all {
-		whole := wholeRunes(data)
+		whole := wire.WholeRunes(data)
 		v.held[s] = append([]byte(nil), data[whole:]...)
 		data = data[:whole]
 	}

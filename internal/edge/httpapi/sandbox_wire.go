@@ -88,9 +88,6 @@ type SandboxPorts struct {
 	Data []SandboxPort `json:"data" nullable:"false"`
 }
 
-// Millis is a whole number of milliseconds.
-type Millis = Seconds
-
 func sandboxWire(sb *sandbox.Sandbox) Sandbox {
 	out := Sandbox{
 		ID: string(sb.ID), Name: sb.Name, Session: sb.Session, Image: sb.ImageAlias, Status: string(sb.Status()), Detail: sb.Detail, Kept: string(sb.Sleep),

@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Sandboxes are the named sandboxes, whichever machine has them; a directory.Directory is.
@@ -170,7 +171,7 @@ func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (in *NewSandbox) domain(caller *tenant.Principal) (*sandbox.Spec, error) {
-	spec := &sandbox.Spec{Env: plain(in.EnvVars)}
+	spec := &sandbox.Spec{Env: wire.StringMap(in.EnvVars)}
 	if err := execution.CheckEnv(spec.Env); err != nil {
 		return nil, err
 	}
