@@ -72,19 +72,20 @@ test-deps:
 
 .PHONY: check
 check: ## vet, formatting, generated files
-	go vet ./... && go vet -C runsc ./...
+	go vet ./... && go vet -C runsc ./... && go vet -C sdk/go ./...
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	@scripts/check-generated.sh
 
 .PHONY: generate
 generate: ## write the OpenAPI document and the configuration reference from the code
-	go generate ./...
+	go generate ./... && go generate -C sdk/go ./...
 
 .PHONY: lint
 lint: ## run the linters of .golangci.yml
 	@test -x .cache/golangci-lint || echo "building the linters; the first time takes a few minutes"
 	go build -C tools -o ../.cache/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	.cache/golangci-lint run ./...
+	cd sdk/go && ../../.cache/golangci-lint run -c ../../.golangci.yml ./...
 
 .PHONY: bench
 bench: build ## measure everything and write bench/results/
