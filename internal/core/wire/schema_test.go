@@ -16,16 +16,16 @@ type part struct {
 }
 
 type answer struct {
-	OK     bool           `json:"ok" required:"true"`
-	Count  int64          `json:"count" required:"true" doc:"How many."`
-	Error  *string        `json:"error" required:"true" nullable:"true" enum:"A,B"`
-	At     *time.Time     `json:"at" required:"true" nullable:"true"`
-	Parts  []part         `json:"parts" required:"true"`
-	Limit  *float64       `json:"limit,omitzero" default:"30" minimum:"1"`
-	Names  *[]string      `json:"names,omitzero"`
-	Head   *part          `json:"head"`
-	Tail   *part          `json:"tail,omitzero"`
-	Any    jsontext.Value `json:"any"`
+	OK    bool           `json:"ok" required:"true"`
+	Count int64          `json:"count" required:"true" doc:"How many."`
+	Error *string        `json:"error" required:"true" nullable:"true" enum:"A,B"`
+	At    *time.Time     `json:"at" required:"true" nullable:"true"`
+	Parts []part         `json:"parts" required:"true"`
+	Limit *float64       `json:"limit,omitzero" default:"30" minimum:"1"`
+	Names *[]string      `json:"names,omitzero"`
+	Head  *part          `json:"head"`
+	Tail  *part          `json:"tail,omitzero"`
+	Any   jsontext.Value `json:"any"`
 }
 
 func TestForModel(t *testing.T) {
