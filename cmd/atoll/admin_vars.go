@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // varFlags are what can be set of the variables of an environment or a key.
@@ -34,26 +36,26 @@ func (f *varFlags) addUnset(cmd *cobra.Command) {
 }
 
 // hosts are what secrets are to be bound to; nil where the flags say nothing.
-func (f *varFlags) hosts() (map[string][]string, error) {
+func (f *varFlags) hosts() (map[string][]httpapi.Text, error) {
 	binds, err := pairs("bind", f.binds)
 	if err != nil || len(binds) == 0 {
 		return nil, err
 	}
-	out := make(map[string][]string, len(binds))
+	out := make(map[string][]httpapi.Text, len(binds))
 	for name, list := range binds {
-		out[name] = []string{}
+		out[name] = []httpapi.Text{}
 		if list == "" {
 			continue
 		}
 		for host := range strings.SplitSeq(list, ",") {
-			out[name] = append(out[name], strings.TrimSpace(host))
+			out[name] = append(out[name], httpapi.Text(strings.TrimSpace(host)))
 		}
 	}
 	return out, nil
 }
 
 // change is what the flags on the command line say; nil where they say nothing.
-func (f *varFlags) change() (env, secrets map[string]string, unset *[]string, err error) {
+func (f *varFlags) change() (env, secrets map[string]httpapi.Text, unset []httpapi.Text, err error) {
 	vars, err := pairs("var", f.vars)
 	if err != nil {
 		return nil, nil, nil, err
@@ -62,18 +64,10 @@ func (f *varFlags) change() (env, secrets map[string]string, unset *[]string, er
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if len(f.unset) > 0 {
-		unset = &f.unset
+	for _, name := range f.unset {
+		unset = append(unset, httpapi.Text(name))
 	}
-	return orNone(vars), orNone(hidden), unset, nil
-}
-
-// orNone returns nil for an empty map, which changes nothing.
-func orNone(m map[string]string) map[string]string {
-	if len(m) == 0 {
-		return nil
-	}
-	return m
+	return texts(vars), texts(hidden), unset, nil
 }
 
 // showVars shows variables, of the secret ones the names.

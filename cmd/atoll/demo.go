@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/app/config"
-	sdk "github.com/atoll-run/atoll/sdk/go"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 func (a *cli) demoCommand() *cobra.Command {
@@ -62,7 +62,7 @@ const (
 
 // demo runs a program through a server and prints what a visitor wants to see.
 func (a *cli) demo(ctx context.Context, cfg *config.Config, e endpoint, file, code string) error {
-	var last sdk.ExecuteResponse
+	var last httpapi.ExecuteResponse
 	sandboxed, err := median(ctx, func() (err error) {
 		last, err = e.execute(ctx, code)
 		return err
@@ -93,8 +93,8 @@ API documentation: %s/docs    Stop with Ctrl-C.
 }
 
 // execute runs Python code inline.
-func (e endpoint) execute(ctx context.Context, code string) (sdk.ExecuteResponse, error) {
-	var out sdk.ExecuteResponse
+func (e endpoint) execute(ctx context.Context, code string) (httpapi.ExecuteResponse, error) {
+	var out httpapi.ExecuteResponse
 	body, err := json.Marshal(map[string]string{"code": code})
 	if err != nil {
 		return out, err

@@ -190,6 +190,8 @@ capitals after ATOLL_; as a flag it has dashes: pool_size, ATOLL_POOL_SIZE,
 				value := setting.Value(cfg)
 				if value == "" {
 					value = "# " + setting.Shown
+				} else if note := cfg.Note(setting.Name); note != "" {
+					value += " # " + note
 				}
 				if _, err := fmt.Fprintf(a.std.out, "%s: %s\n", setting.Name, value); err != nil {
 					return err

@@ -38,9 +38,10 @@ func openEngine(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *r
 		return nil, noImage(cfg, "have a server run the program with --base-url")
 	}
 	reg := prometheus.NewRegistry()
+	pool := cfg.Pool(config.ThisMachine())
 	e, err := engine.Open(ctx, engine.Config{
 		Platform: platform(cfg, engine.NewName(), log), Images: images, Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars,
-		PoolSize: cfg.PoolSize, Registry: reg,
+		PoolSize: pool.Others, PoolPython: pool.Python, PoolMemory: pool.Memory, Registry: reg,
 	})
 	if err != nil {
 		return nil, err
@@ -122,18 +123,12 @@ func sandboxCA(cfg *config.Config) ([]byte, error) {
 	return data, nil
 }
 
-// runscPath and guestPath are the configured binaries, or those that were
-// installed with this one.
-func runscPath(cfg *config.Config) string { return helper(cfg.Runsc, "atoll-runsc") }
-func guestPath(cfg *config.Config) string { return helper(cfg.Guest, "atoll-guest") }
+// runscPath and guestPath find the binaries that the configuration does not
+// name, beside this one.
+func runscPath(cfg *config.Config) string { return sibling(cfg.Runsc, "atoll-runsc") }
+func guestPath(cfg *config.Config) string { return sibling(cfg.Guest, "atoll-guest") }
 
-// libexec is where 'make install' puts what only this program runs, relative to
-// the folder of this program.
-const libexec = "../libexec/atoll"
-
-// helper returns the path of a binary that this one starts: the configured one,
-// else the one beside this program, else the one in libexec.
-func helper(configured, name string) string {
+func sibling(configured, name string) string {
 	if configured != "" {
 		return configured
 	}
@@ -141,13 +136,5 @@ func helper(configured, name string) string {
 	if err != nil {
 		return name
 	}
-	dir := filepath.Dir(self)
-	beside := filepath.Join(dir, name)
-	installed := filepath.Join(dir, libexec, name)
-	if _, err := os.Stat(beside); err != nil {
-		if _, err := os.Stat(installed); err == nil {
-			return installed
-		}
-	}
-	return beside
+	return filepath.Join(filepath.Dir(self), name)
 }

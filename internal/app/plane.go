@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/control/jobs"
 	"github.com/atoll-run/atoll/internal/core/audit"
@@ -95,10 +96,11 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	pool := cfg.Pool(config.ThisMachine())
 	s.engine, err = engine.Open(ctx, engine.Config{
 		Platform: s.cfg.Platform, Images: s.cfg.Images, Volumes: folders,
 		Buckets: engine.Buckets{Buckets: s.buckets, Owners: s.volumes.Owners, Cache: int64(cfg.MountCache)}, Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars,
-		PoolSize: cfg.PoolSize, Spares: cfg.SandboxSpares, Journals: true, Network: network, Registry: s.cfg.Registry, Unfit: s.homeless,
+		PoolSize: pool.Others, PoolPython: pool.Python, PoolMemory: pool.Memory, Spares: cfg.SandboxSpares, Journals: true, Network: network, Registry: s.cfg.Registry, Unfit: s.homeless,
 	})
 	if err != nil {
 		return err

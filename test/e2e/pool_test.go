@@ -99,6 +99,25 @@ func TestEmptyPool(t *testing.T) {
 	}
 }
 
+// TestCallsInARow checks that a series of calls without a pause is served from the
+// pool as it is by default, and that the pool prepares for a longer one.
+func TestCallsInARow(t *testing.T) {
+	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=auto"}})
+	plain := []string{"language=python", "preloads=no"}
+	before := s.Settle(t)
+	n := int(min(20, before.Sum("atoll_pool_target", plain...)))
+	for range n {
+		s.Run(t, atolltest.Program{Code: "print(1)"})
+	}
+	after := s.Settle(t)
+	if misses := after.Sum("atoll_pool_claims_total", append(plain, "result=miss")...); misses != 0 {
+		t.Errorf("%v of %d calls found nothing ready", misses, n)
+	}
+	if target := after.Sum("atoll_pool_target", plain...); target < 1.2*float64(n) {
+		t.Errorf("after %d calls %v are kept ready", n, target)
+	}
+}
+
 // TestBurst checks that 50 at once all succeed, with a pool far smaller.
 func TestBurst(t *testing.T) {
 	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=2"}})
@@ -156,15 +175,19 @@ func TestPoolMetrics(t *testing.T) {
 		{"atoll_pool_build_seconds", []string{"language=python", "preloads=no"}, 2},
 		{"atoll_pool_idle", []string{"language=node"}, 1},
 		{"atoll_pool_target", []string{"language=node"}, 1},
-		{"atoll_executions_total", []string{"status=success", "start=warm"}, 1},
+		{"atoll_executions_total", []string{"status=success", "warm=yes"}, 1},
 		{"atoll_executions_total", []string{"status=failed", "language=bash"}, 1},
-		{"atoll_execution_starts_total", []string{"start=warm", "reason=pooled"}, 1},
 		{"atoll_execution_seconds", nil, 2},
 		{"process_open_fds", nil, 1},
 		{"go_goroutines", nil, 1},
 	} {
 		if got := m.Sum(c.name, c.labels...); got < c.least {
 			t.Errorf("%s%v is %v, want at least %v", c.name, c.labels, got, c.least)
+		}
+	}
+	for _, name := range []string{"atoll_pool_claims_total", "atoll_pool_build_failures_total"} {
+		if len(m[name].GetMetric()) == 0 {
+			t.Errorf("there is no %s", name)
 		}
 	}
 	if n := m.Sum("atoll_pool_build_failures_total"); n != 0 {

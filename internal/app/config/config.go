@@ -73,7 +73,8 @@ type Config struct {
 	MaxQueue      int           `group:"Executions" name:"max_queue" default:"1000" help:"Executions that wait; more are answered with 503."`
 	MaxOutput     Size          `group:"Executions" name:"max_output" default:"10MiB" help:"Bytes of stdout, and of stderr, that an answer holds. What is beyond is dropped and the answer says so."`
 	TurnIdle      time.Duration `group:"Executions" name:"turn_idle" default:"10m" help:"How long the sandbox of an agent's turn waits for the next call of execute_code."`
-	PoolSize      int           `group:"Executions" name:"pool_size" default:"2" help:"Warm sandboxes kept ready for each image and language. 0 makes every sandbox when it is asked for."`
+	PoolSize      PoolSize      `group:"Executions" name:"pool_size" default:"auto" help:"Warm sandboxes kept ready for each language of image, and as many for Python with the image's preloads. auto: for Python 12 for each core, at most 2 for each GiB of memory, between 2 and 64; a quarter of that, at least 2, for each of the others. Demand raises each up to five times, within pool_memory. 0 makes every sandbox when it is asked for."`
+	PoolMemory    Size          `group:"Executions" name:"pool_memory" default:"0" shown:"0 (an eighth of the machine's memory)" help:"Memory up to which demand may raise the number of warm sandboxes of all environments together. What pool_size asks for is kept in any case."`
 
 	Image         string            `group:"Environment" name:"image" default:"default" help:"Image that executions run in: a name from 'atoll image list', or host for this machine's own /usr."`
 	BaseTemplates map[string]string `group:"Environment" name:"base_templates" default:"" shown:"tpl_code_interpreter is image" help:"Which image each base_template of /v1/environments is. In the environment and as a flag: a JSON object, such as {\"tpl_data\": \"tools\"}."`
@@ -104,9 +105,9 @@ type Config struct {
 	ImageAliases      map[string]string `group:"Named sandboxes" name:"image_aliases" default:"" shown:"node:* and python:* are image, where its version is at least that asked for" help:"Which image is meant by what a sandbox is asked to have, such as {\"node:22\": \"tools\", \"postgres:*\": \"db\"}. In the environment and as a flag: a JSON object."`
 
 	Runtime    string `group:"Runtime" name:"runtime" default:"gvisor" enum:"gvisor,oci" help:"What makes sandboxes. gvisor gives each its own kernel; oci drives oci_runtime, whose boundary is the host's kernel and so weaker."`
-	Runsc      string `group:"Runtime" name:"runsc" default:"" shown:"atoll-runsc beside atoll or in ../libexec/atoll" help:"Path of gVisor's runtime."`
+	Runsc      string `group:"Runtime" name:"runsc" default:"" shown:"atoll-runsc beside atoll" help:"Path of gVisor's runtime."`
 	OCIRuntime string `group:"Runtime" name:"oci_runtime" default:"crun" help:"Name or path of the OCI runtime, with runtime: oci."`
-	Guest      string `group:"Runtime" name:"guest" default:"" shown:"atoll-guest beside atoll or in ../libexec/atoll" help:"Path of the guest's binary, which is process 1 in every sandbox."`
+	Guest      string `group:"Runtime" name:"guest" default:"" shown:"atoll-guest beside atoll" help:"Path of the guest's binary, which is process 1 in every sandbox."`
 	Rootless   string `group:"Runtime" name:"rootless" default:"auto" enum:"auto,always,never" help:"Whether to make sandboxes without being root, in a user namespace. auto: when not root."`
 }
 

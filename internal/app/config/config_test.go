@@ -32,7 +32,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Listen != "127.0.0.1:8080" || c.PoolSize != 2 || c.MaxTimeout != time.Hour || c.MaxOutput != 10<<20 {
+	if c.Listen != "127.0.0.1:8080" || c.PoolSize != PoolAuto || c.MaxTimeout != time.Hour || c.MaxOutput != 10<<20 {
 		t.Errorf("got %+v", c)
 	}
 	if c.Limits() != runtime.DefaultLimits() {
@@ -180,19 +180,5 @@ func TestSizesAreExact(t *testing.T) {
 		if err := s.UnmarshalText([]byte(text)); err != nil || s.String() != want {
 			t.Errorf("%s: got %s, %v, want %s", text, s, err, want)
 		}
-	}
-}
-
-// TestDefaultFile: the installation's file counts only for a user who can read it.
-func TestDefaultFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "atoll.yaml")
-	if got := defaultFile(path); got != "" {
-		t.Errorf("a missing file: %q", got)
-	}
-	if err := os.WriteFile(path, []byte("pool_size: 7\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := defaultFile(path); got != path {
-		t.Errorf("got %q, want %q", got, path)
 	}
 }

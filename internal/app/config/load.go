@@ -22,13 +22,9 @@ import (
 // --config.
 const FileEnv = "ATOLL_CONFIG"
 
-// DefaultFile is the configuration file of an installation. It is read when it
-// exists and no other file is named.
-const DefaultFile = "/etc/atoll/atoll.yaml"
-
 // Sources are where settings come from.
 type Sources struct {
-	File   string              // path of a YAML file; "" for what FileEnv names, else DefaultFile
+	File   string              // path of a YAML file; empty for none, unless FileEnv names one
 	Getenv func(string) string // the environment; an empty value is the same as none
 	Flags  map[string]string   // by Setting.Flag, only those that were given
 }
@@ -38,9 +34,6 @@ type Sources struct {
 func Load(src Sources) (*Config, error) {
 	if src.File == "" {
 		src.File = src.Getenv(FileEnv)
-	}
-	if src.File == "" {
-		src.File = defaultFile(DefaultFile)
 	}
 	file, err := readFile(src.File)
 	if err != nil {
@@ -87,17 +80,6 @@ func Load(src Sources) (*Config, error) {
 		return nil, err
 	}
 	return &c, nil
-}
-
-// defaultFile returns path if this user can read a file there, otherwise "": the
-// installation's file may hold secrets and be closed to ordinary users.
-func defaultFile(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	_ = f.Close() // nothing was written
-	return path
 }
 
 // readFile returns the settings in a YAML file as text. A map stays YAML.
@@ -200,7 +182,6 @@ func (c *Config) validate() error {
 		key, err := hex.DecodeString(c.SecretKey)
 		check(err == nil && len(key) == 32, "secret_key: must be 64 hexadecimal digits, such as 'openssl rand -hex 32' prints")
 	}
-	check(c.PoolSize >= 0 && c.PoolSize <= 1000, "pool_size: must be between 0 and 1000")
 	check(c.Image != "", "image: must not be empty")
 	if c.ImageMirror != "" {
 		u, err := url.Parse(c.ImageMirror)

@@ -9,7 +9,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Pool is the named sandboxes; a directory.Directory is.
@@ -70,5 +69,5 @@ func (s *Set) Call(ctx context.Context, name string, c *Caller, input []byte) (a
 			}}, input)
 		}
 	}
-	return nil, fault.New(fault.NotFound, "there is no tool %s; GET /v1/tools lists them", wire.Quote(name))
+	return nil, fault.New(fault.NotFound, "there is no tool %s; GET /v1/tools lists them", quoteName(name))
 }

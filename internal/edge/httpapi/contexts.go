@@ -10,7 +10,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
-	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 const (
@@ -178,11 +177,11 @@ func (s *Server) runContext(w http.ResponseWriter, r *http.Request) error {
 			return out.fail(err)
 		}
 		if err != nil {
-			if why := h.Stopped(ctx); why != nil {
+			if why := h.Stopped(); why != nil {
 				err = why
 			}
 		} else if res.Status == codecontext.Ended {
-			err = h.Killed(ctx, *res.Exit)
+			err = h.Killed(*res.Exit)
 		}
 		if err != nil {
 			return out.fail(err)
@@ -253,7 +252,7 @@ func (a *codeAnswer) take(e codecontext.Event) error {
 func (a *codeAnswer) flush(stream process.Stream, all bool) error {
 	whole := len(a.out[stream])
 	if !all {
-		whole = wire.WholeRunes(a.out[stream])
+		whole = wholeRunes(a.out[stream])
 	}
 	if whole == 0 {
 		return nil

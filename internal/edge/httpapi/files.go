@@ -132,3 +132,9 @@ func (d describer) files(doc *huma.OpenAPI) {
 		}),
 	})
 }
+
+func init() {
+	for _, field := range []string{"source", "id", "path"} {
+		expects[field] = "a string"
+	}
+}

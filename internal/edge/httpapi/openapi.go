@@ -9,8 +9,6 @@ import (
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
-
-	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // APIVersion is the version of the HTTP contract.
@@ -32,7 +30,7 @@ func getOpenAPI(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func buildDocument() []byte {
-	schemas := wire.NewSchemas("#/components/schemas/")
+	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
@@ -41,14 +39,14 @@ func buildDocument() []byte {
 			Description: "Runs code in sandboxes that have a kernel of their own.",
 		},
 		Components: &huma.Components{
-			Schemas: schemas.Registry(),
+			Schemas: registry,
 			SecuritySchemes: map[string]*huma.SecurityScheme{
 				"key": {Type: "http", Scheme: "bearer", Description: "An API key, sk-atoll-…"},
 			},
 		},
 		Paths: map[string]*huma.PathItem{},
 	}
-	d := describer{schemas}
+	d := describer{registry}
 	doc.AddOperation(d.execute())
 	d.executions(doc)
 	for _, probe := range []struct{ id, path, summary string }{
@@ -90,10 +88,10 @@ func buildDocument() []byte {
 }
 
 // describer describes messages by their Go types.
-type describer struct{ schemas *wire.Schemas }
+type describer struct{ registry huma.Registry }
 
 func (d describer) media(body any) *huma.MediaType {
-	return &huma.MediaType{Schema: d.schemas.Of(reflect.TypeOf(body))}
+	return &huma.MediaType{Schema: d.registry.Schema(reflect.TypeOf(body), true, "")}
 }
 
 // json describes a response that every client gets with a trace id.

@@ -13,7 +13,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
-	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Sandboxes are the named sandboxes, whichever machine has them; a directory.Directory is.
@@ -118,7 +117,7 @@ func (s *Server) inSandbox(ctx context.Context, p *place, f func(h sandbox.Handl
 	}
 	err = f(h)
 	if errors.Is(err, process.ErrGone) {
-		if why := h.Stopped(ctx); why != nil {
+		if why := h.Stopped(); why != nil {
 			return why
 		}
 		return fault.Wrap(fault.Conflict, err, "the sandbox went away during the call, which may be done in part; GET "+sandboxesPath+"/"+string(h.Sandbox().ID)+" says whether it is there")
@@ -171,7 +170,7 @@ func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (in *NewSandbox) domain(caller *tenant.Principal) (*sandbox.Spec, error) {
-	spec := &sandbox.Spec{Env: wire.StringMap(in.EnvVars)}
+	spec := &sandbox.Spec{Env: plain(in.EnvVars)}
 	if err := execution.CheckEnv(spec.Env); err != nil {
 		return nil, err
 	}

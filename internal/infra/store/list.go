@@ -137,7 +137,7 @@ func (q *selection) rows(ctx context.Context, p *pool) (*sql.Rows, error) {
 	return p.db.QueryContext(ctx, query, q.args...)
 }
 
-var qualifiedColumns = executionTable.of("e")
+var qualifiedColumns = prefixed("e", executionColumns)
 
 func (s *executions) listQuery(f execution.Filter, first string, after *place) *selection {
 	q := &selection{}

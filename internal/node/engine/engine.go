@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,11 +45,12 @@ type Config struct {
 	Limits runtime.Limits
 	Env    map[string]string
 
-	PoolSize     int  // warm sandboxes per kind of that environment
-	MaxWarm      int  // warm sandboxes of all environments; 0 is 16 times PoolSize
-	Environments int  // other environments known at the same time; 0 is 32
-	Spares       int  // kernels that wait for copies of named sandboxes, and for those that sleep on disk
-	Journals     bool // sandboxes get a journal, so that their runs can be taken over
+	PoolSize     int   // warm sandboxes kept ready of each kind of that environment
+	PoolPython   int   // the same of Python without preloads; 0 is PoolSize
+	PoolMemory   int64 // bytes of memory that warm sandboxes beyond those may bring all of them to; 0 for any number
+	Environments int   // other environments known at the same time; 0 is 32
+	Spares       int   // kernels that wait for copies of named sandboxes, and for those that sleep on disk
+	Journals     bool  // sandboxes get a journal, so that their runs can be taken over
 	Network      Network
 	Registry     prometheus.Registerer
 	Unfit        error // why the folder on disk is not fit for files of named sandboxes; nil if it is
@@ -55,10 +58,14 @@ type Config struct {
 
 const defaultEnvironments = 32
 
+// poolGrowth is how many times its size a kind grows to under demand.
+const poolGrowth = 5
+
 // Engine is an executor's source of sandboxes.
 type Engine struct {
 	cfg       Config
 	pool      *pool.Pool[warm.Key, *warm.Sandbox]
+	metrics   *metrics
 	host      *host
 	networks  *networks   // host, for sandboxes with a network
 	templates string      // folder
@@ -79,16 +86,22 @@ type Engine struct {
 
 var _ executor.Sandboxes = (*Engine)(nil)
 
-// refillDelay lets a program that answers in milliseconds be done before its
-// sandbox's replacement takes a core.
-const refillDelay = 15 * time.Millisecond
+const (
+	// refillDelay lets a program that answers in milliseconds end before its
+	// sandbox's replacement takes a core. In a series of calls that come within
+	// refillBurst of each other, and while programs run, replacements wait for up to
+	// refillLatest, unless less than refillUrgent of a kind's target is ready.
+	refillDelay  = 15 * time.Millisecond
+	refillBurst  = 100 * time.Millisecond
+	refillLatest = time.Second
+	refillUrgent = 0.25
+
+	refillRetry = 5 * time.Second
+)
 
 // Open starts an engine: it sweeps what an earlier process left, but for runs
 // that can be taken over, and begins to fill the pool.
 func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
-	if cfg.MaxWarm == 0 {
-		cfg.MaxWarm = 16 * cfg.PoolSize
-	}
 	if cfg.Environments == 0 {
 		cfg.Environments = defaultEnvironments
 	}
@@ -114,19 +127,42 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 	if e.networks, err = openNetworks(rt, cfg.Network, cfg.Registry); err != nil {
 		return nil, err
 	}
-	m, err := newMetrics(cfg.Registry)
-	if err != nil {
+	if e.metrics, err = newMetrics(cfg.Registry); err != nil {
 		return nil, err
 	}
 	e.pool = pool.New(pool.Config[warm.Key, *warm.Sandbox]{
-		Build: e.build, Builders: goruntime.NumCPU(), Rush: 2 * goruntime.NumCPU(), Most: cfg.MaxWarm, Log: cfg.Log, Metrics: m,
-		RefillDelay: refillDelay, RetryDelay: 5 * time.Second,
+		Build: e.build, Builders: goruntime.NumCPU(), Refill: max(1, goruntime.NumCPU()-1), Rush: 2 * goruntime.NumCPU(),
+		MaxMemory: cfg.PoolMemory, Memory: estimate,
+		RefillDelay: refillDelay, Burst: refillBurst, MaxDelay: refillLatest, Urgent: refillUrgent, RetryDelay: refillRetry,
+		Log: cfg.Log, Metrics: e.metrics,
 	})
 	if err := e.keepDefault(); err != nil {
 		return nil, err
 	}
 	e.janitor.Go(func() { e.forgetUnused(e.background) })
 	return e, nil
+}
+
+// estimate is how many bytes of memory a warm sandbox takes, until one of its kind
+// was made.
+func estimate(key warm.Key) int64 {
+	const MiB = 1 << 20
+	switch {
+	case key.Preload:
+		return 96 * MiB
+	case key.Language == execution.Node:
+		return 48 * MiB
+	default:
+		return 16 * MiB
+	}
+}
+
+// size is how many sandboxes of a kind are kept ready of the configured environment.
+func (c *Config) size(key warm.Key) int {
+	if key.Language == execution.Python && !key.Preload && c.PoolPython > 0 {
+		return c.PoolPython
+	}
+	return c.PoolSize
 }
 
 // build makes a sandbox for the pool.
@@ -154,12 +190,13 @@ type claimed struct {
 	*warm.Sandbox
 	folder string
 	host   *host
-	link   *link // nil without a network
+	link   *link  // nil without a network
+	ended  func() // has the pool make sandboxes ahead again; it may be called again
 }
 
 // hand connects a sandbox as a job may be, and gives it to an executor.
 func (e *Engine) hand(sb *warm.Sandbox, job *execution.Job) (claimed, error) {
-	c := claimed{sb, e.folder(sb.ID()), e.host, e.networks.link(sb.ID())}
+	c := claimed{sb, e.folder(sb.ID()), e.host, e.networks.link(sb.ID()), sync.OnceFunc(e.pool.Hold())}
 	if job.Permissions.Network.Blocked() {
 		return c, nil
 	}
@@ -188,42 +225,28 @@ func (e *Engine) runtime(job *execution.Job) runtime.Runtime {
 func (c claimed) Folder() string { return c.folder }
 
 // Claim implements executor.Sandboxes.
-func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claimed, execution.StartReason, error) {
+func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claimed, bool, error) {
 	if job.Thread != nil && e.host.homes == "" {
-		return nil, "", fault.New(fault.Invalid, "threads need sandboxes that can mount a home directory, and here they cannot: %v", e.host.homeless)
+		return nil, false, fault.New(fault.Invalid, "threads need sandboxes that can mount a home directory, and here they cannot: %v", e.host.homeless)
 	}
 	if len(job.Mounts) > 0 {
 		c, err := e.claimMounted(ctx, job)
-		return c, execution.StartStorage, err
+		return c, false, err
 	}
-	env, fresh, err := e.use(job)
+	env, err := e.use(job)
 	if err != nil {
-		return nil, "", err
+		return nil, false, err
 	}
 	defer e.unuse(env)
 	sb, hit, err := e.pool.Claim(ctx, env.maker.Key(job.Language, job.Code, job.Thread != nil))
 	if err != nil {
-		return nil, "", err
+		return nil, false, err
 	}
 	c, err := e.hand(sb, job)
 	if err != nil {
-		return nil, "", errors.Join(err, sb.Destroy(context.WithoutCancel(ctx)))
+		return nil, false, errors.Join(err, c.Destroy(context.WithoutCancel(ctx)))
 	}
-	return c, e.startReason(hit, fresh), nil
-}
-
-// startReason says why a claim found a sandbox ready or did not. fresh: its
-// environment was made for it.
-func (e *Engine) startReason(hit, fresh bool) execution.StartReason {
-	switch {
-	case hit:
-		return execution.StartPooled
-	case e.cfg.PoolSize == 0:
-		return execution.StartPoolOff
-	case fresh:
-		return execution.StartFirstUse
-	}
-	return execution.StartPoolEmpty
+	return c, hit, nil
 }
 
 // Left implements executor.Sandboxes.
@@ -249,7 +272,7 @@ func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (e
 	if e.Fragile(job) {
 		return nil, errBucket
 	}
-	env, _, err := e.use(job)
+	env, err := e.use(job)
 	if err != nil {
 		// What runs needs no image any more.
 		img := &image.Image{Name: job.Image}
@@ -263,9 +286,15 @@ func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (e
 	}
 	c, err := e.hand(sb, job)
 	if err != nil {
-		return nil, errors.Join(err, sb.Detach())
+		return nil, errors.Join(err, c.Detach())
 	}
 	return c, nil
+}
+
+// Detach implements executor.Claimed.
+func (c claimed) Detach() error {
+	c.ended()
+	return c.Sandbox.Detach()
 }
 
 // HomePath implements executor.Sandboxes.
@@ -287,8 +316,16 @@ func (e *Engine) Remove(ctx context.Context, folder string) error {
 // Ready reports why no execution can run yet, nil once the pool has been filled
 // for the first time: under load it may well be empty, and claims then wait.
 func (e *Engine) Ready(context.Context) error {
-	if !e.filled.Load() && !e.pool.Filled() {
-		return errors.New("the pool of warm sandboxes is being filled")
+	if e.filled.Load() {
+		return nil
+	}
+	var missing []string
+	for _, key := range e.pool.Missing() {
+		missing = append(missing, key.String())
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return fmt.Errorf("warm sandboxes are being made: %s", strings.Join(missing, ", "))
 	}
 	e.filled.Store(true)
 	return nil

@@ -54,45 +54,44 @@ func (e *Engine) keyOf(job *execution.Job) envKey {
 
 // keepDefault keeps the configured environment's sandboxes ready.
 func (e *Engine) keepDefault() error {
-	env, _, err := e.use(&execution.Job{Image: e.cfg.Image, Limits: e.cfg.Limits, BaseEnv: e.cfg.Env})
+	env, err := e.use(&execution.Job{Image: e.cfg.Image, Limits: e.cfg.Limits, BaseEnv: e.cfg.Env})
 	if err != nil {
 		return err
 	}
 	for _, key := range env.maker.Kinds() {
 		if !key.Home { // those are there as there is demand
-			e.pool.Keep(key, e.cfg.PoolSize, 4*e.cfg.PoolSize)
+			e.pool.Keep(key, e.cfg.size(key), poolGrowth*e.cfg.size(key))
 		}
 	}
 	return nil // and it is used for good
 }
 
-// use returns the environment of a job, which is not given up before unuse, and
-// whether it had to be made.
-func (e *Engine) use(job *execution.Job) (_ *environment, fresh bool, err error) {
+// use returns the environment of a job, which is not given up before unuse.
+func (e *Engine) use(job *execution.Job) (*environment, error) {
 	key := e.keyOf(job)
 	if env := e.known(key); env != nil {
-		return env, false, nil
+		return env, nil
 	}
 	if err := e.host.admit(job.Limits); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if !job.Permissions.Network.Blocked() {
 		if err := e.networks.admit(len(job.BoundSecrets) > 0); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 	}
 	img, release, err := e.cfg.Images.Use(job.Image)
 	if fault.KindOf(err) == fault.NotFound {
-		return nil, false, fault.New(fault.Invalid, "this server has no image %q; import it with 'atoll image import', or name another in the environment", job.Image)
+		return nil, fault.New(fault.Invalid, "this server has no image %q; import it with 'atoll image import', or name another in the environment", job.Image)
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	env, unneeded, err := e.add(key, job, img, release)
 	if unneeded != nil {
 		e.clear(unneeded)
 	}
-	return env, true, err
+	return env, err
 }
 
 // known returns an environment that there is, to be used, or nil.
@@ -137,7 +136,8 @@ func (e *Engine) add(key envKey, job *execution.Job, img *image.Image, release f
 	}
 	e.envs[key] = env
 	for _, kind := range env.maker.Kinds() {
-		e.pool.Keep(kind, 0, 4*e.cfg.PoolSize) // as there is demand
+		e.metrics.show(kind)
+		e.pool.Keep(kind, 0, poolGrowth*e.cfg.size(kind)) // as there is demand
 	}
 	return env, unneeded, nil
 }

@@ -66,6 +66,19 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
+// show has the figures of a kind exist before anything happens, so that a first claim
+// or failure is seen as an increase.
+func (m *metrics) show(k warm.Key) {
+	l := labels(k)
+	for _, result := range []string{"hit", "miss"} {
+		m.claims.WithLabelValues(append(slices.Clone(l), result)...)
+	}
+	m.build.WithLabelValues(l...)
+	m.failures.WithLabelValues(l...)
+	m.idle.WithLabelValues(l...)
+	m.target.WithLabelValues(l...)
+}
+
 // Claimed implements pool.Metrics.
 func (m *metrics) Claimed(k warm.Key, hit bool) {
 	result := "miss"

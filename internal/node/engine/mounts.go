@@ -137,7 +137,7 @@ func (h *host) sweepMounts() error {
 // claimMounted makes a sandbox for a job that mounts something. Nobody else could
 // use it, so there is no pool of such.
 func (e *Engine) claimMounted(ctx context.Context, job *execution.Job) (_ executor.Claimed, err error) {
-	env, _, err := e.use(job)
+	env, err := e.use(job)
 	if err != nil {
 		return nil, err
 	}
@@ -166,6 +166,7 @@ func (e *Engine) claimMounted(ctx context.Context, job *execution.Job) (_ execut
 
 // Destroy ends the sandbox, and then what it had mounted.
 func (c claimed) Destroy(ctx context.Context) error {
+	c.ended()
 	c.host.abandon(c.ID())
 	return errors.Join(c.Sandbox.Destroy(ctx), c.host.unmount(c.ID()))
 }

@@ -351,12 +351,14 @@ func (c claimed) SetNetwork(p runtime.NetworkPolicy) error {
 
 // Run implements executor.Claimed.
 func (c claimed) Run(ctx context.Context, p execution.Program, sink execution.Sink) (execution.Outcome, error) {
+	defer c.ended()
 	out, err := c.Sandbox.Run(ctx, p, sink)
 	return c.metered(out), err
 }
 
 // Attach implements executor.Claimed.
 func (c claimed) Attach(ctx context.Context, p execution.Program, skip [2]int64, sink execution.Sink) (execution.Outcome, error) {
+	defer c.ended()
 	out, err := c.Sandbox.Attach(ctx, p, skip, sink)
 	return c.metered(out), err
 }

@@ -1,10 +1,11 @@
-// Package pool keeps single-use things ready that take long to make: warm
-// sandboxes, their interpreters already started.
+// Package pool keeps single-use items ready that take long to make: warm
+// sandboxes, and standby kernels that become a fork or a sandbox that wakes.
 //
-// One scheduler serves all keys (image, language, preload set), so that the
-// machine never makes more at once than it has processors for. A claim that
-// finds nothing ready waits for the next one made for its key; claims come
-// first, filling up comes after.
+// A key says which items can serve the same claim. One scheduler serves all keys
+// of a pool, so that the machine does not make more items at once than it has
+// processors for. Claims come first: an item that a claim waits for is made at
+// once, and items are made ahead while claims leave time for that. How many of a
+// kind are kept ready follows demand, within the pool's bounds.
 package pool
 
 import (
@@ -15,40 +16,58 @@ import (
 	"time"
 )
 
-// ErrClosed is returned by Claim after Close.
+// ErrClosed is returned by claims after Close.
 var ErrClosed = errors.New("pool is closed")
 
-// Item is what a pool holds.
+// ErrGone is returned by Config.Build when there can be no more items of a key. The
+// pool then forgets the demand for the key.
+var ErrGone = errors.New("no more items of this kind can be made")
+
+// Item is what a pool holds. An item that implements interface{ Memory() int64 } tells
+// how many bytes of memory it takes, 0 for not known.
 type Item interface {
-	// Done is closed when the item has died by itself.
+	// Done is closed when the item has died by itself; nil for one that cannot tell.
 	Done() <-chan struct{}
 	Destroy(ctx context.Context) error
 }
 
-// Config of a Pool. K names a kind of item.
+// Config of a Pool. K is the key of a kind of item.
 type Config[K comparable, I Item] struct {
-	// Build makes an item. When somebody waits for it, what would only make it
-	// answer sooner later is not worth its time.
-	Build    func(ctx context.Context, key K, awaited bool) (I, error)
-	Builders int // items made at the same time, at least 1
-	Rush     int // the same while someone waits for one, if more
-	Most     int // items kept ready over all kinds, unless Keep asks for more of them; 0 for any number
-	Log      *slog.Logger
-	Metrics  Metrics[K] // may be nil
+	// Build makes an item. awaited says that a claim waits for it: work that only
+	// makes it answer sooner later is then not worth its time.
+	Build func(ctx context.Context, key K, awaited bool) (I, error)
 
-	// RefillDelay is how long after a claim its replacement is begun, unless
-	// someone waits for it: making one would take processor time from the very
-	// program that was just claimed for.
-	RefillDelay time.Duration
+	// Bounds on the items that are made at the same time.
+	Builders int // ahead of claims, while some kind that is kept has none ready; 0 is 1
+	Refill   int // ahead of claims otherwise; 0 is the same as Builders
+	Rush     int // in all; less than Builders is the same as Builders
 
-	// RetryDelay is how long a kind whose last build failed is left alone when
-	// nobody waits for it.
+	// Bounds on what is kept ready of all kinds together, 0 for none. What Keep asks
+	// for is kept in spite of them. Within them, the kind that was in demand longest
+	// ago makes room.
+	MaxItems  int
+	MaxMemory int64         // bytes
+	Memory    func(K) int64 // estimate of one item's bytes until one was made; nil for 0
+
+	// RefillDelay is the time between a change of demand and the first item made ahead
+	// after it: making one takes processor time from the program that was claimed for.
+	// While claims follow each other within Burst, or a Hold lasts, that is put off
+	// further, for MaxDelay at most, unless less than the part Urgent of a kind's target
+	// is ready.
+	RefillDelay, Burst, MaxDelay time.Duration
+	Urgent                       float64
+
+	// RetryDelay is the time before the next attempt to make an item ahead after a
+	// failure. It doubles with each further failure, up to 64 times.
 	RetryDelay time.Duration
+
+	Log     *slog.Logger
+	Metrics Metrics[K] // may be nil
 }
 
 // Metrics is told what happens.
 type Metrics[K comparable] interface {
-	Claimed(key K, hit bool)
+	Claimed(key K, ready bool)
 	Built(key K, took time.Duration, err error)
 	Sized(key K, idle, target int)
 }
@@ -64,20 +83,23 @@ type Pool[K comparable, I Item] struct {
 	closed   bool              // guarded by mu
 	kinds    map[K]*kind[K, I] // guarded by mu
 	building int               // guarded by mu; over all kinds
+	ahead    int               // guarded by mu; of those, begun while no claim waited for them
+	timer    *time.Timer       // guarded by mu; calls wake
+	pace     pace              // guarded by mu
 }
 
+// kind is the state of one key. Pool.mu guards it.
 type kind[K comparable, I Item] struct {
-	key      K
-	base     int // items kept ready without demand
-	most     int // items kept ready at the most
-	target   int // items kept ready now, between base and most
-	idle     []*entry[I]
-	waiters  []chan result[I] // each with room for one result
+	key  K
+	kept bool // Keep was called, and Drop was not
+	demand
+
+	idle     []*entry[I] // oldest first
+	waiters  []chan result[I]
 	building int
-	notUntil time.Time // no filling up before
-	lastMiss time.Time
-	lastUse  time.Time // by a claim
-	dropped  bool      // to be forgotten once nothing is built for it
+	memory   int64 // bytes of one item, as the last one measured
+	failures int   // in a row
+	retryAt  time.Time
 }
 
 type entry[I Item] struct {
@@ -92,23 +114,57 @@ type result[I Item] struct {
 
 // New returns an empty pool.
 func New[K comparable, I Item](cfg Config[K, I]) *Pool[K, I] {
+	cfg.Builders = max(cfg.Builders, 1)
+	if cfg.Refill == 0 {
+		cfg.Refill = cfg.Builders
+	}
+	cfg.Rush = max(cfg.Rush, cfg.Builders)
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pool[K, I]{cfg: cfg, ctx: ctx, cancel: cancel, kinds: map[K]*kind[K, I]{}}
-	p.tasks.Go(p.settle)
+	p.tasks.Go(p.decay)
 	return p
 }
 
-// Keep asks for size items of a kind to be kept ready, and up to most under
+// Keep has base items of a kind kept ready at all times, and up to limit under
 // demand.
-func (p *Pool[K, I]) Keep(key K, size, most int) {
+func (p *Pool[K, I]) Keep(key K, base, limit int) {
+	p.change(key, func(k *kind[K, I]) { k.kept, k.base, k.limit = true, base, max(base, limit) })
+}
+
+// Want has n items of a kind kept ready, as far as the pool's bounds allow, until it
+// is called with another number. limit is Keep's.
+func (p *Pool[K, I]) Want(key K, n, limit int) {
+	p.change(key, func(k *kind[K, I]) {
+		k.wanted, k.limit = n, max(k.base, limit)
+		k.last = time.Now()
+		p.pace.claim = k.last
+	})
+}
+
+// Expect has the pool prepare for n claims that may come soon, as if it had learned
+// that from earlier ones. limit is Keep's.
+func (p *Pool[K, I]) Expect(key K, n, limit int) {
+	p.change(key, func(k *kind[K, I]) {
+		k.limit = max(k.base, limit)
+		k.expect(n, time.Now())
+		p.pace.claim = k.last
+	})
+}
+
+// change changes the demand for a kind, and does what follows from that.
+func (p *Pool[K, I]) change(key K, change func(*kind[K, I])) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
 	k := p.kind(key)
-	k.base, k.most, k.target, k.dropped = size, max(size, most), max(size, min(k.target, most)), false
+	change(k)
+	p.trim(k)
 	p.schedule()
 }
 
-// Drop forgets a kind and destroys what is ready of it. Those who wait for one
+// Drop forgets a kind and destroys what is ready of it. Claims that wait for one
 // are still served.
 func (p *Pool[K, I]) Drop(key K) {
 	p.mu.Lock()
@@ -117,21 +173,8 @@ func (p *Pool[K, I]) Drop(key K) {
 	if k == nil {
 		return
 	}
-	k.base, k.most, k.target, k.dropped = 0, 0, 0, true
-	for _, e := range k.idle {
-		close(e.claimed)
-		p.destroy(e.item)
-	}
-	k.idle = nil
-	p.report(k)
-	p.forget(k)
-}
-
-// forget removes a dropped kind that nobody needs. p.mu is held.
-func (p *Pool[K, I]) forget(k *kind[K, I]) {
-	if k.dropped && k.building == 0 && len(k.waiters) == 0 && p.kinds[k.key] == k {
-		delete(p.kinds, k.key)
-	}
+	k.kept, k.demand = false, demand{}
+	p.trim(k)
 }
 
 // kind returns the state of a key. p.mu is held.
@@ -139,251 +182,32 @@ func (p *Pool[K, I]) kind(key K) *kind[K, I] {
 	k := p.kinds[key]
 	if k == nil {
 		k = &kind[K, I]{key: key}
+		if p.cfg.Memory != nil {
+			k.memory = p.cfg.Memory(key)
+		}
 		p.kinds[key] = k
 	}
 	return k
 }
 
-// Claim returns an item that belongs to the caller from then on, and whether it
-// was ready at once.
-func (p *Pool[K, I]) Claim(ctx context.Context, key K) (item I, hit bool, err error) {
-	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		return item, false, ErrClosed
+// trim destroys what is ready of a kind beyond its target, and forgets a kind that
+// there is no demand for. p.mu is held.
+func (p *Pool[K, I]) trim(k *kind[K, I]) {
+	for len(k.idle) > k.target() {
+		p.evict(k)
 	}
-	k := p.kind(key)
-	k.lastUse = time.Now()
-	for len(k.idle) > 0 && len(k.waiters) == 0 {
-		e := k.idle[0]
-		k.idle = k.idle[1:]
-		close(e.claimed)
-		select {
-		case <-e.item.Done():
-			p.destroy(e.item)
-			continue
-		default:
-		}
-		p.report(k)
-		p.mu.Unlock()
-		p.note(key, true)
-		time.AfterFunc(p.cfg.RefillDelay, p.wake)
-		return e.item, true, nil
-	}
-	w := make(chan result[I], 1)
-	k.waiters = append(k.waiters, w)
-	if k.target < k.most {
-		k.target++
-	}
-	k.lastMiss = k.lastUse
-	p.report(k) // the target has risen, and dead items have gone
-	p.schedule()
-	p.mu.Unlock()
-	p.note(key, false)
-
-	select {
-	case r := <-w:
-		return r.item, false, r.err
-	case <-ctx.Done():
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range k.waiters {
-		if k.waiters[i] == w {
-			k.waiters = append(k.waiters[:i], k.waiters[i+1:]...)
-			return item, false, context.Cause(ctx)
-		}
-	}
-	// It was served in the same moment; the next one in line may have it.
-	if r := <-w; r.err == nil {
-		p.offer(k, r.item)
-	}
-	return item, false, context.Cause(ctx)
-}
-
-func (p *Pool[K, I]) note(key K, hit bool) {
-	if p.cfg.Metrics != nil {
-		p.cfg.Metrics.Claimed(key, hit)
-	}
-}
-
-// report tells a kind's size. p.mu is held.
-func (p *Pool[K, I]) report(k *kind[K, I]) {
-	if p.cfg.Metrics != nil {
-		p.cfg.Metrics.Sized(k.key, len(k.idle), k.target)
-	}
-}
-
-func (p *Pool[K, I]) wake() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.schedule()
-}
-
-// schedule begins builds while there is a builder and a need. p.mu is held.
-func (p *Pool[K, I]) schedule() {
-	for !p.closed {
-		k, awaited := p.neediest()
-		most := max(1, p.cfg.Builders)
-		if awaited {
-			most = max(most, p.cfg.Rush)
-		}
-		if k == nil || p.building >= most {
-			return
-		}
-		k.building++
-		p.building++
-		p.tasks.Go(func() { p.build(k, awaited) })
-	}
-}
-
-// neediest returns the kind to build for next: the one with the most waiters
-// unserved (awaited then), after that the one furthest below its target. p.mu is
-// held.
-func (p *Pool[K, I]) neediest() (best *kind[K, I], awaited bool) {
-	var waiting, missing int
-	now := time.Now()
-	full := p.full()
-	for _, k := range p.kinds {
-		w := max(0, len(k.waiters)-k.building)
-		target := k.target
-		if full {
-			target = k.base
-		}
-		m := target - len(k.idle) - k.building
-		if now.Before(k.notUntil) {
-			m = 0
-		}
-		if w > waiting || w == waiting && m > missing {
-			best, waiting, missing = k, w, max(m, 0)
-		}
-	}
-	return best, waiting > 0
-}
-
-// full reports whether no more may be kept ready than was asked for. p.mu is held.
-func (p *Pool[K, I]) full() bool {
-	if p.cfg.Most == 0 {
-		return false
-	}
-	n := p.building
-	for _, k := range p.kinds {
-		n += len(k.idle)
-	}
-	return n >= p.cfg.Most
-}
-
-func (p *Pool[K, I]) build(k *kind[K, I], awaited bool) {
-	begun := time.Now()
-	item, err := p.cfg.Build(p.ctx, k.key, awaited)
-	if p.cfg.Metrics != nil {
-		p.cfg.Metrics.Built(k.key, time.Since(begun), err)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	k.building--
-	p.building--
-	switch {
-	case err != nil:
-		k.notUntil = time.Now().Add(p.cfg.RetryDelay)
-		if p.closed { // it says so, and what of it could not be taken back
-			p.cfg.Log.Info("a warm sandbox was not made, as the server ends", "key", k.key, "error", err)
-		} else {
-			p.cfg.Log.Error("cannot make a warm sandbox", "key", k.key, "error", err)
-			time.AfterFunc(p.cfg.RetryDelay, p.wake)
-		}
-		if len(k.waiters) > 0 {
-			k.waiters[0] <- result[I]{err: err}
-			k.waiters = k.waiters[1:]
-		}
-	case p.closed:
-		p.destroy(item)
-	default:
-		k.notUntil = time.Time{}
-		p.offer(k, item)
-	}
-	p.forget(k)
-	p.schedule()
-}
-
-// offer gives an item to the first in line, or keeps it ready. p.mu is held.
-func (p *Pool[K, I]) offer(k *kind[K, I], item I) {
-	if p.closed {
-		p.destroy(item)
-		return
-	}
-	if len(k.waiters) > 0 {
-		k.waiters[0] <- result[I]{item: item}
-		k.waiters = k.waiters[1:]
-		return
-	}
-	if len(k.idle) >= k.target {
-		p.destroy(item)
-		return
-	}
-	e := &entry[I]{item: item, claimed: make(chan struct{})}
-	k.idle = append(k.idle, e)
 	p.report(k)
-	p.tasks.Go(func() { p.watch(k, e) })
-}
-
-// watch replaces an idle item that dies.
-func (p *Pool[K, I]) watch(k *kind[K, I], e *entry[I]) {
-	select {
-	case <-e.claimed:
-		return
-	case <-e.item.Done():
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range k.idle {
-		if k.idle[i] == e {
-			k.idle = append(k.idle[:i], k.idle[i+1:]...)
-			p.destroy(e.item)
-			p.cfg.Log.Warn("a pooled sandbox died and is replaced", "key", k.key)
-			p.report(k)
-			p.schedule()
-			return
-		}
+	if !k.kept && k.target() == 0 && k.building == 0 && len(k.waiters) == 0 && p.kinds[k.key] == k {
+		delete(p.kinds, k.key)
 	}
 }
 
-// calm is how long a kind must not have missed before its target shrinks.
-const calm = time.Minute
-
-// linger is how long one is kept of a kind that nobody asked to keep, after it
-// was claimed last.
-const linger = 5 * time.Minute
-
-// settle lets targets that demand has raised sink again.
-func (p *Pool[K, I]) settle() {
-	tick := time.NewTicker(calm / 4)
-	defer tick.Stop()
-	for {
-		select {
-		case <-p.ctx.Done():
-			return
-		case <-tick.C:
-		}
-		p.mu.Lock()
-		for _, k := range p.kinds {
-			least := k.base
-			if time.Since(k.lastUse) < linger {
-				least = max(least, min(k.most, 1))
-			}
-			if k.target > least && time.Since(k.lastMiss) > calm {
-				k.target--
-				if len(k.idle) > k.target {
-					e := k.idle[0]
-					k.idle = k.idle[1:]
-					close(e.claimed)
-					p.destroy(e.item)
-				}
-				p.report(k)
-			}
-		}
-		p.mu.Unlock()
-	}
+// evict destroys the oldest item that is ready of a kind. p.mu is held.
+func (p *Pool[K, I]) evict(k *kind[K, I]) {
+	e := k.idle[0]
+	k.idle = k.idle[1:]
+	close(e.claimed)
+	p.destroy(e.item)
 }
 
 // destroy ends an item in the background; Close waits for it.
@@ -392,22 +216,33 @@ func (p *Pool[K, I]) destroy(item I) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := item.Destroy(ctx); err != nil {
-			p.cfg.Log.Error("cannot destroy a pooled sandbox", "error", err)
+			p.cfg.Log.Error("cannot destroy a pooled item", "error", err)
 		}
 	})
 }
 
-// Filled reports whether every kept kind has something ready.
-func (p *Pool[K, I]) Filled() bool {
+// report tells a kind's size. p.mu is held.
+func (p *Pool[K, I]) report(k *kind[K, I]) {
+	if p.cfg.Metrics != nil {
+		p.cfg.Metrics.Sized(k.key, len(k.idle), k.target())
+	}
+}
+
+// Missing lists the kinds of which Keep asks for some and none is ready.
+func (p *Pool[K, I]) Missing() []K {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var keys []K
 	for _, k := range p.kinds {
-		if k.base > 0 && len(k.idle) == 0 {
-			return false
+		if k.missing() {
+			keys = append(keys, k.key)
 		}
 	}
-	return true
+	return keys
 }
+
+// missing reports whether a kind that is kept at all times has none ready.
+func (k *kind[K, I]) missing() bool { return k.base > 0 && len(k.idle) == 0 }
 
 // Close refuses further claims, fails those that wait, destroys what is ready
 // and waits until all of it is gone.
@@ -420,6 +255,9 @@ func (p *Pool[K, I]) Close() {
 	}
 	p.closed = true
 	p.cancel()
+	if p.timer != nil {
+		p.timer.Stop()
+	}
 	for _, k := range p.kinds {
 		for _, w := range k.waiters {
 			w <- result[I]{err: ErrClosed}

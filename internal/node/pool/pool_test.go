@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -153,11 +154,11 @@ func TestKeepFillsWithAsManyAtATimeAsThereAreBuilders(t *testing.T) {
 		p := open(m, 2)
 		defer p.Close()
 		begun := time.Now()
-		if p.Keep("a", 5, 20); p.Filled() {
-			t.Error("an empty pool is called filled")
+		if p.Keep("a", 5, 20); !slices.Equal(p.Missing(), []string{"a"}) {
+			t.Errorf("an empty pool misses %v", p.Missing())
 		}
 		m.ready(t, "a", 5)
-		if _, most := m.making(); m.count("a") != 5 || most != 2 || !p.Filled() || time.Since(begun) != 3*makeTime {
+		if _, most := m.making(); m.count("a") != 5 || most != 2 || len(p.Missing()) > 0 || time.Since(begun) != 3*makeTime {
 			t.Errorf("%d items were made, %d at a time, in %v", m.count("a"), most, time.Since(begun))
 		}
 		time.Sleep(10 * time.Second)
@@ -257,7 +258,7 @@ func TestDemandRaisesTheTargetAndCalmLowersIt(t *testing.T) {
 		if got := m.alive(); got != 3 {
 			t.Errorf("after a burst %d items are kept ready, want the most allowed", got)
 		}
-		time.Sleep(3 * calm)
+		time.Sleep(2 * peakTime)
 		if got := m.alive(); got != 1 {
 			t.Errorf("after a calm %d items are kept ready", got)
 		}
@@ -282,11 +283,11 @@ func TestAKindNobodyAskedToKeepComesAndGoesWithDemand(t *testing.T) {
 		if claim() || !claim() || !claim() {
 			t.Error("the first claim was served at once, or a later one was not")
 		}
-		time.Sleep(3 * calm)
+		time.Sleep(peakTime / 2)
 		if got := m.alive(); got != 1 {
 			t.Errorf("a while after the last claim %d are kept ready", got)
 		}
-		time.Sleep(linger)
+		time.Sleep(peakTime)
 		if got := m.alive(); got != 0 {
 			t.Errorf("long after the last claim %d are kept ready", got)
 		}
@@ -306,7 +307,7 @@ func TestAKindNobodyAskedToKeepComesAndGoesWithDemand(t *testing.T) {
 func TestAllKindsTogetherAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMaker(makeTime)
-		p := New(Config[string, *item]{Build: m.build, Builders: 4, Most: 4, Log: slog.New(slog.DiscardHandler), Metrics: m})
+		p := New(Config[string, *item]{Build: m.build, Builders: 4, MaxItems: 4, Log: slog.New(slog.DiscardHandler), Metrics: m})
 		defer p.Close()
 		p.Keep("kept", 2, 8)
 		for _, key := range []string{"a", "b", "c", "d", "kept"} {
@@ -384,7 +385,7 @@ func TestAFailureIsToldAndOthersWaitBeforeTheNextTry(t *testing.T) {
 		}
 		it.Destroy(t.Context())
 		m.ready(t, "a", 1)
-		if !p.Filled() {
+		if len(p.Missing()) > 0 {
 			t.Error("the pool is not filled again")
 		}
 	})

@@ -143,6 +143,19 @@ const readyTimeout = 2 * time.Minute
 // can run a program: its interpreter starts with the program, which takes less
 // altogether than starting it ahead. Preloads are worth it all the same.
 func (m *Maker) Make(ctx context.Context, key Key, awaited bool) (*Sandbox, error) {
+	s, err := m.make(ctx, key, awaited)
+	if err != nil || awaited {
+		return s, err
+	}
+	used, err := s.instance.Usage(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("measure %s: %w", key, err), s.Destroy(context.WithoutCancel(ctx)))
+	}
+	s.memory = used.Memory
+	return s, nil
+}
+
+func (m *Maker) make(ctx context.Context, key Key, awaited bool) (*Sandbox, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("a sandbox of %s was not ready within %s", key, readyTimeout))
 	defer cancel()
 	interpreter, ok := m.cfg.Image.Interpreter(key.Language)

@@ -29,6 +29,7 @@ type Sandbox struct {
 	env      map[string]string // what its programs find, a request's own left out
 	unfit    error             // why it must not run a caller's code
 	kills    int               // for want of memory, before the program that runs now
+	memory   int64             // bytes it took when it was ready; 0 if that was not measured
 }
 
 // ID names the sandbox.
@@ -48,6 +49,10 @@ func (s *Sandbox) Check() error {
 
 // Done implements pool.Item.
 func (s *Sandbox) Done() <-chan struct{} { return s.instance.Done() }
+
+// Memory is how many bytes of memory the sandbox took when it was ready, 0 if that was
+// not measured. Files of the image that it shares with others are left out.
+func (s *Sandbox) Memory() int64 { return s.memory }
 
 // Destroy implements pool.Item.
 func (s *Sandbox) Destroy(ctx context.Context) error {

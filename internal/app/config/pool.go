@@ -1,0 +1,157 @@
+package config
+
+import (
+	"bufio"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// PoolSize is how many warm sandboxes are kept ready of each kind.
+type PoolSize int
+
+// PoolAuto has the size follow from the machine: see Config.Pool.
+const PoolAuto PoolSize = -1
+
+const maxPoolSize = 1000
+
+// UnmarshalText reads "auto" or a whole number.
+func (p *PoolSize) UnmarshalText(text []byte) error {
+	if string(text) == "auto" {
+		*p = PoolAuto
+		return nil
+	}
+	n, err := strconv.Atoi(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not a whole number, and not auto", text)
+	}
+	if n < 0 || n > maxPoolSize {
+		return fmt.Errorf("must be auto, or between 0 and %d", maxPoolSize)
+	}
+	*p = PoolSize(n)
+	return nil
+}
+
+// String returns the size as it is written.
+func (p PoolSize) String() string {
+	if p == PoolAuto {
+		return "auto"
+	}
+	return strconv.Itoa(int(p))
+}
+
+// Machine is what the size of the pool follows from.
+type Machine struct {
+	Cores  int
+	Memory int64 // bytes that this process and its sandboxes may use; 0 if not known
+}
+
+// Pool is how many warm sandboxes are kept ready.
+type Pool struct {
+	Python int   // of Python without preloads
+	Others int   // of each other kind
+	Memory int64 // bytes of all of them under demand; 0 for no bound
+}
+
+// Bounds of a pool whose size is PoolAuto.
+const (
+	poolPerCore = 12 // made anew in about 1.3 s
+	poolPerGiB  = 2  // about 28 MiB of each GiB, with the memory of one at 14 MiB
+	minPool     = 2
+	maxPool     = 64
+	poolOthers  = 4 // the other kinds get this part
+	poolMemory  = 8 // and together they get this part of the memory, under demand
+)
+
+// Pool returns the size of the pool on a machine. Python, the default language of a
+// request, gets most of it.
+func (c *Config) Pool(m Machine) Pool {
+	p := Pool{Python: int(c.PoolSize), Others: int(c.PoolSize), Memory: int64(c.PoolMemory)}
+	if c.PoolSize == PoolAuto {
+		p.Python = poolPerCore * m.Cores
+		if m.Memory > 0 {
+			p.Python = min(p.Python, int(math.Ceil(float64(m.Memory)/(1<<30)))*poolPerGiB)
+		}
+		p.Python = max(minPool, min(p.Python, maxPool))
+		p.Others = max(minPool, p.Python/poolOthers)
+	}
+	if p.Memory == 0 {
+		p.Memory = m.Memory / poolMemory
+	}
+	return p
+}
+
+// Note says what a value of a setting comes to on this machine, "" where that is the
+// value itself.
+func (c *Config) Note(setting string) string {
+	p := c.Pool(ThisMachine())
+	switch {
+	case setting == "pool_size" && c.PoolSize == PoolAuto:
+		return fmt.Sprintf("%d for Python, %d for each other kind: 12 for each core, at most 2 for each GiB of memory, between 2 and 64; a quarter for the others, at least 2", p.Python, p.Others)
+	case setting == "pool_memory" && c.PoolMemory == 0:
+		return fmt.Sprintf("%d MiB: an eighth of the machine's memory", p.Memory>>20)
+	}
+	return ""
+}
+
+// ThisMachine is the machine that this process runs on, or as much of it as the
+// process's control group allows.
+func ThisMachine() Machine {
+	m := Machine{Cores: runtime.NumCPU(), Memory: memTotal()}
+	for _, path := range memoryLimits() {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		if limit, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil && limit > 0 && (m.Memory == 0 || limit < m.Memory) {
+			m.Memory = limit
+		}
+	}
+	return m
+}
+
+// memTotal reads the machine's memory in bytes, 0 if that cannot be read.
+func memTotal() int64 {
+	f, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var kib int64
+		if n, _ := fmt.Sscanf(lines.Text(), "MemTotal: %d kB", &kib); n == 1 {
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// memoryLimits are the files that may limit this process's memory, on version 1 and
+// version 2 of control groups.
+func memoryLimits() []string {
+	const root = "/sys/fs/cgroup"
+	files := []string{filepath.Join(root, "memory.max"), filepath.Join(root, "memory/memory.limit_in_bytes")}
+	data, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return files
+	}
+	for line := range strings.Lines(string(data)) {
+		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controllers, group, _ := strings.Cut(rest, ":")
+		dir, file := root, "memory.max"
+		switch {
+		case controllers == "memory":
+			dir, file = filepath.Join(root, "memory"), "memory.limit_in_bytes"
+		case controllers != "":
+			continue
+		}
+		for ; strings.HasPrefix(group, "/") && group != "/"; group = filepath.Dir(group) {
+			files = append(files, filepath.Join(dir, group, file))
+		}
+	}
+	return files
+}

@@ -1,0 +1,301 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// openPaced opens a pool that makes one item at a time ahead, and waits for the end of
+// a burst.
+func openPaced(m *maker, change func(*Config[string, *item])) *Pool[string, *item] {
+	cfg := Config[string, *item]{
+		Build: m.build, Builders: 2, Refill: 1, Rush: 4, Log: slog.New(slog.DiscardHandler), Metrics: m,
+		RefillDelay: 15 * time.Millisecond, Burst: 100 * time.Millisecond, MaxDelay: time.Second, Urgent: 0.25, RetryDelay: 5 * time.Second,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	return New(cfg)
+}
+
+// size is what the pool has told of a kind.
+func (m *maker) size(key string) (idle, target int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.idle[key], m.targets[key]
+}
+
+// sizes is how many of each kind are ready.
+func (m *maker) sizes() (a, b, c, d int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.idle["a"], m.idle["b"], m.idle["c"], m.idle["d"]
+}
+
+// take claims one and destroys it.
+func take(t *testing.T, p *Pool[string, *item], key string) (ready bool) {
+	t.Helper()
+	it, ready, err := p.Claim(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	it.Destroy(t.Context())
+	return ready
+}
+
+func TestABurstWithoutAMissRaisesTheTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		p := openPaced(m, nil)
+		defer p.Close()
+		p.Keep("a", 24, 120)
+		m.ready(t, "a", 24)
+		for i := range 20 {
+			if !take(t, p, "a") {
+				t.Fatalf("claim %d found nothing ready", i+1)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		m.ready(t, "a", 28) // one was replaced before the burst showed
+		for i := range 28 { // half as long again
+			if !take(t, p, "a") {
+				t.Fatalf("claim %d of the second burst found nothing ready", i+1)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		time.Sleep(peakTime / 2)
+		if got := m.alive(); got < 35 {
+			t.Errorf("%d are kept ready for a third burst", got)
+		}
+		time.Sleep(2 * peakTime)
+		if got := m.alive(); got != 24 {
+			t.Errorf("%d are kept ready long after the bursts", got)
+		}
+	})
+}
+
+func TestASteadyRateRaisesNoTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		p := openPaced(m, nil)
+		defer p.Close()
+		p.Keep("a", 4, 100)
+		m.ready(t, "a", 4)
+		for range 500 {
+			if !take(t, p, "a") {
+				t.Fatal("a claim found nothing ready")
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+		m.ready(t, "a", 4)
+		if _, target := m.size("a"); target != 4 {
+			t.Errorf("the target is %d", target)
+		}
+	})
+}
+
+func TestNothingIsMadeAheadDuringABurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		p := openPaced(m, nil)
+		defer p.Close()
+		p.Keep("a", 100, 100)
+		m.ready(t, "a", 100)
+		made := m.count("a")
+		for range 20 { // 400 ms
+			take(t, p, "a")
+			time.Sleep(20 * time.Millisecond)
+		}
+		synctest.Wait()
+		if now, _ := m.making(); now != 0 || m.count("a") > made+1 { // one before the burst showed
+			t.Errorf("during a burst %d were made, and %d are being made", m.count("a")-made, now)
+		}
+		for range 50 { // another second: then it has been put off for long enough
+			take(t, p, "a")
+			time.Sleep(20 * time.Millisecond)
+		}
+		if got := m.count("a") - made; got == 0 || got > 5 {
+			t.Errorf("during a long burst %d were made", got)
+		}
+		for range 15 { // less than a quarter is left
+			take(t, p, "a")
+			time.Sleep(20 * time.Millisecond)
+		}
+		if got := m.count("a") - made; got < 3 {
+			t.Errorf("when little was left %d had been made", got)
+		}
+		begun := time.Now()
+		m.ready(t, "a", 100)
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("after the burst filling up took %v", took)
+		}
+	})
+}
+
+func TestAHoldPutsOffWhatIsMadeAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		p := openPaced(m, nil)
+		defer p.Close()
+		p.Keep("a", 4, 4)
+		m.ready(t, "a", 4)
+		release := p.Hold()
+		take(t, p, "a")
+		time.Sleep(500 * time.Millisecond)
+		if m.count("a") != 4 {
+			t.Error("one was made ahead during a hold")
+		}
+		release()
+		time.Sleep(makeTime)
+		synctest.Wait()
+		if m.count("a") != 5 {
+			t.Error("none was made ahead after a hold")
+		}
+		defer p.Hold()()
+		take(t, p, "a")
+		time.Sleep(time.Second + makeTime)
+		synctest.Wait()
+		if m.count("a") != 6 {
+			t.Error("a long hold has kept one from being made ahead")
+		}
+	})
+}
+
+func TestWhatWasInDemandLongestAgoMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		p := openPaced(m, func(c *Config[string, *item]) { c.MaxItems = 5 })
+		defer p.Close()
+		for _, key := range []string{"a", "b", "c"} {
+			p.Want(key, 2, 5)
+			time.Sleep(time.Second)
+		}
+		p.Expect("d", 2, 5)
+		time.Sleep(10 * time.Second)
+		for key, want := range map[string]int{"a": 0, "b": 1, "c": 2, "d": 2} {
+			if idle, _ := m.size(key); idle != want {
+				t.Errorf("%d of %s are kept ready instead of %d", idle, key, want)
+			}
+		}
+		p.Want("c", 0, 5)
+		time.Sleep(10 * time.Second)
+		if a, b, c, d := m.sizes(); c != 0 || a+b != 3 || d != 2 {
+			t.Errorf("when c was not wanted any more there were %d, %d, %d, %d", a, b, c, d)
+		}
+		time.Sleep(2 * peakTime)
+		if a, b, c, d := m.sizes(); c != 0 || a+b != 4 || d != 0 {
+			t.Errorf("when d was not claimed for long there were %d, %d, %d, %d", a, b, c, d)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if len(p.kinds) != 2 {
+			t.Errorf("there are %d kinds", len(p.kinds))
+		}
+	})
+}
+
+// heavy is an item that tells its memory.
+type heavy struct{ *item }
+
+func (heavy) Memory() int64 { return 100 }
+
+func TestMemoryBoundsWhatDemandAsksFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		p := New(Config[string, heavy]{
+			Build: func(ctx context.Context, key string, awaited bool) (heavy, error) {
+				it, err := m.build(ctx, key, awaited)
+				return heavy{it}, err
+			},
+			Builders: 1, Rush: 8, MaxMemory: 1000, Memory: func(string) int64 { return 10 }, Log: slog.New(slog.DiscardHandler), Metrics: m,
+		})
+		defer p.Close()
+		p.Keep("kept", 4, 100)
+		p.Keep("a", 0, 100)
+		for range 50 {
+			it, _, err := p.Claim(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			it.Destroy(t.Context())
+		}
+		time.Sleep(time.Minute)
+		kept, _ := m.size("kept")
+		if idle, target := m.size("a"); kept != 4 || idle < 5 || idle > 6 || target != idle {
+			t.Errorf("in 1000 bytes there are %d and %d of 100 bytes each; the target is %d", kept, idle, target)
+		}
+	})
+}
+
+func TestWhatIsGoneIsNotTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		p := openPaced(m, nil)
+		defer p.Close()
+		m.mu.Lock()
+		m.fail = ErrGone
+		m.mu.Unlock()
+		p.Want("a", 2, 5)
+		p.Expect("a", 2, 5)
+		time.Sleep(time.Second)
+		m.mu.Lock()
+		m.fail = nil
+		m.mu.Unlock()
+		time.Sleep(time.Minute)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if m.count("a") != 0 || len(p.kinds) != 0 {
+			t.Errorf("%d were made; there are %d kinds", m.count("a"), len(p.kinds))
+		}
+	})
+}
+
+func TestFailuresAreTriedAgainLessAndLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		var tries atomic.Int32
+		p := openPaced(m, func(c *Config[string, *item]) {
+			c.Builders = 1
+			c.Build = func(context.Context, string, bool) (*item, error) {
+				tries.Add(1)
+				return nil, errors.New("no more room")
+			}
+		})
+		p.Keep("a", 1, 1)
+		time.Sleep(time.Hour)
+		p.Close()
+		if n := tries.Load(); n < 10 || n > 20 {
+			t.Errorf("%d tries in an hour", n)
+		}
+	})
+}
+
+func TestAReservationIsServedOnceOrLeftToTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		p := openPaced(m, nil)
+		defer p.Close()
+		p.Keep("a", 1, 1)
+		m.ready(t, "a", 1)
+		one, err := p.Reserve("a")
+		if err != nil || !one.Ready || !one.Kept {
+			t.Fatalf("the first reservation is %+v, %v", one, err)
+		}
+		two, err := p.Reserve("a")
+		if err != nil || two.Ready {
+			t.Fatalf("the second reservation is %+v, %v", two, err)
+		}
+		one.Cancel()
+		got, err := two.Item(t.Context())
+		if err != nil || got.number != 1 {
+			t.Fatalf("the second reservation got %+v, %v", got, err)
+		}
+		two.Cancel() // it is taken
+		got.Destroy(t.Context())
+	})
+}

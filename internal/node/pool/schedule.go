@@ -1,0 +1,298 @@
+package pool
+
+import (
+	"errors"
+	"time"
+)
+
+// maxBackoff bounds how often Config.RetryDelay doubles.
+const maxBackoff = 6
+
+// pace says when items may be made ahead. Pool.mu guards it.
+type pace struct {
+	claim time.Time     // the last one, or other change of demand
+	gap   time.Duration // between the last two claims
+	since time.Time     // the first claim since an item was made ahead; zero for none
+	holds int
+}
+
+func (c *pace) claimed(now time.Time) {
+	c.gap = now.Sub(c.claim)
+	c.claim = now
+	if c.since.IsZero() {
+		c.since = now
+	}
+}
+
+// refillAt is when the next item of a kind may be made ahead. p.mu is held.
+func (p *Pool[K, I]) refillAt(k *kind[K, I]) time.Time {
+	c := &p.pace
+	at := c.claim.Add(p.cfg.RefillDelay)
+	if c.since.IsZero() || float64(len(k.idle)) < p.cfg.Urgent*float64(k.target()) {
+		return at
+	}
+	latest := c.since.Add(max(p.cfg.MaxDelay, p.cfg.RefillDelay))
+	switch {
+	case c.holds > 0:
+		return latest
+	case c.gap < p.cfg.Burst:
+		at = c.claim.Add(max(p.cfg.Burst, p.cfg.RefillDelay))
+	}
+	if at.After(latest) {
+		at = latest
+	}
+	return at
+}
+
+// wake schedules what was put off.
+func (p *Pool[K, I]) wake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.schedule()
+}
+
+// schedule begins builds while there is a builder and a need. p.mu is held.
+func (p *Pool[K, I]) schedule() {
+	for !p.closed {
+		now := time.Now()
+		if k := p.awaited(); k != nil {
+			if p.building >= p.cfg.Rush {
+				return
+			}
+			p.begin(k, true)
+			continue
+		}
+		k, later := p.lacking(now)
+		if k == nil {
+			p.wakeAt(now, later)
+			return
+		}
+		builders := p.cfg.Refill
+		if p.anyMissing() {
+			builders = p.cfg.Builders
+		}
+		if p.ahead >= builders || p.building >= p.cfg.Rush {
+			return
+		}
+		if !p.makeRoom(k) {
+			continue // then it lacks none any more
+		}
+		p.pace.since = time.Time{}
+		p.begin(k, false)
+	}
+}
+
+// wakeAt has schedule called at a time; zero for no time. p.mu is held.
+func (p *Pool[K, I]) wakeAt(now, at time.Time) {
+	switch {
+	case at.IsZero():
+		return
+	case p.timer == nil:
+		p.timer = time.AfterFunc(at.Sub(now), p.wake)
+	default:
+		p.timer.Reset(at.Sub(now))
+	}
+}
+
+// awaited returns the kind with the most claims that wait and that nothing is built
+// for; nil for none. p.mu is held.
+func (p *Pool[K, I]) awaited() (best *kind[K, I]) {
+	var waiting int
+	for _, k := range p.kinds {
+		if w := len(k.waiters) - k.building; w > waiting {
+			best, waiting = k, w
+		}
+	}
+	return best
+}
+
+// lacking returns the kind that has the smallest part of its target and may be made
+// ahead now; nil for none. later is then when one may be. p.mu is held.
+func (p *Pool[K, I]) lacking(now time.Time) (best *kind[K, I], later time.Time) {
+	var have, target int
+	stock := p.stock()
+	for _, k := range p.kinds {
+		h, t := k.coming(), k.target()
+		if h >= t || best != nil && (h*target > have*t || h*target == have*t && t-h <= target-have) {
+			continue
+		}
+		if h >= k.base && !stock.room(p, k) {
+			k.learned = min(k.learned, max(h, 0)) // what there is no room for is not aimed at
+			p.report(k)
+			continue
+		}
+		at := p.refillAt(k)
+		if at.Before(k.retryAt) {
+			at = k.retryAt
+		}
+		if at.After(now) {
+			if later.IsZero() || at.Before(later) {
+				later = at
+			}
+			continue
+		}
+		best, have, target = k, h, t
+	}
+	return best, later
+}
+
+func (p *Pool[K, I]) anyMissing() bool {
+	for _, k := range p.kinds {
+		if k.missing() {
+			return true
+		}
+	}
+	return false
+}
+
+// coming is how many items of a kind are ready, or will be.
+func (k *kind[K, I]) coming() int { return len(k.idle) + k.building - len(k.waiters) }
+
+// stock is what is kept ready of all kinds, or will be; at least what Keep asks for.
+type stock[K comparable, I Item] struct {
+	items  int
+	memory int64
+	oldest *kind[K, I] // of those with more than their base ready, the one in demand longest ago; nil for none
+}
+
+// stock counts. p.mu is held.
+func (p *Pool[K, I]) stock() (s stock[K, I]) {
+	for _, k := range p.kinds {
+		n := max(k.base, k.coming())
+		s.items += n
+		s.memory += int64(n) * k.memory
+		if len(k.idle) > k.base && (s.oldest == nil || k.last.Before(s.oldest.last)) {
+			s.oldest = k
+		}
+	}
+	return s
+}
+
+// fits reports whether one more item of a kind is within the pool's bounds.
+func (s stock[K, I]) fits(p *Pool[K, I], k *kind[K, I]) bool {
+	c := &p.cfg
+	return (c.MaxItems == 0 || s.items < c.MaxItems) && (c.MaxMemory == 0 || s.memory+k.memory <= c.MaxMemory)
+}
+
+// room reports whether one more item of a kind may be kept ready, in the place of
+// items of a kind that was in demand longer ago if there is no other.
+func (s stock[K, I]) room(p *Pool[K, I], k *kind[K, I]) bool {
+	return s.fits(p, k) || s.oldest != nil && s.oldest.last.Before(k.last)
+}
+
+// makeRoom has kinds that were in demand longer ago than k make room for one item
+// of it, and reports whether there is. p.mu is held.
+func (p *Pool[K, I]) makeRoom(k *kind[K, I]) bool {
+	for k.coming() >= k.base {
+		s := p.stock()
+		if s.fits(p, k) {
+			break
+		}
+		if s.oldest == nil || !s.oldest.last.Before(k.last) {
+			return false
+		}
+		p.evict(s.oldest)
+		p.report(s.oldest)
+	}
+	return true
+}
+
+// begin starts a build. p.mu is held.
+func (p *Pool[K, I]) begin(k *kind[K, I], awaited bool) {
+	k.building++
+	p.building++
+	if !awaited {
+		p.ahead++
+	}
+	p.tasks.Go(func() { p.build(k, awaited) })
+}
+
+func (p *Pool[K, I]) build(k *kind[K, I], awaited bool) {
+	begun := time.Now()
+	item, err := p.cfg.Build(p.ctx, k.key, awaited)
+	if p.cfg.Metrics != nil {
+		p.cfg.Metrics.Built(k.key, time.Since(begun), err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k.building--
+	p.building--
+	if !awaited {
+		p.ahead--
+	}
+	switch {
+	case err != nil:
+		p.failed(k, err)
+	case p.closed:
+		p.destroy(item)
+		return
+	default:
+		k.failures, k.retryAt = 0, time.Time{}
+		k.replaced()
+		if m, ok := any(item).(interface{ Memory() int64 }); ok && m.Memory() > 0 {
+			k.memory = m.Memory()
+		}
+		p.offer(k, item)
+	}
+	p.schedule()
+}
+
+// failed deals with a build that failed: a claim that waits is told. p.mu is held.
+func (p *Pool[K, I]) failed(k *kind[K, I], err error) {
+	gone := errors.Is(err, ErrGone)
+	switch {
+	case p.closed: // the error says what could not be removed
+		p.cfg.Log.Info("an item was not made, because the pool is being closed", "key", k.key, "error", err)
+	case !gone:
+		p.cfg.Log.Error("cannot make an item", "key", k.key, "error", err)
+	}
+	k.replaced() // it will not be
+	k.retryAt = time.Now().Add(p.cfg.RetryDelay << min(k.failures, maxBackoff))
+	k.failures++
+	if gone {
+		k.wanted, k.learned = 0, 0
+	}
+	if len(k.waiters) > 0 {
+		k.waiters[0] <- result[I]{err: err}
+		k.waiters = k.waiters[1:]
+	}
+	p.trim(k)
+}
+
+// offer gives an item to the claim that waits longest, or keeps it ready. p.mu is
+// held.
+func (p *Pool[K, I]) offer(k *kind[K, I], item I) {
+	switch {
+	case len(k.waiters) > 0:
+		k.waiters[0] <- result[I]{item: item}
+		k.waiters = k.waiters[1:]
+	case p.closed || len(k.idle) >= k.target():
+		p.destroy(item)
+	default:
+		e := &entry[I]{item: item, claimed: make(chan struct{})}
+		k.idle = append(k.idle, e)
+		p.tasks.Go(func() { p.watch(k, e) })
+	}
+	p.trim(k)
+}
+
+// watch replaces an idle item that dies.
+func (p *Pool[K, I]) watch(k *kind[K, I], e *entry[I]) {
+	select {
+	case <-e.claimed:
+		return
+	case <-e.item.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range k.idle {
+		if k.idle[i] == e {
+			k.idle = append(k.idle[:i], k.idle[i+1:]...)
+			p.destroy(e.item)
+			p.cfg.Log.Warn("a pooled item died and is replaced", "key", k.key)
+			p.report(k)
+			p.schedule()
+			return
+		}
+	}
+}
