@@ -25,6 +25,7 @@ type group struct {
 var groups = []group{
 	{"warm", "executions over HTTP in warm sandboxes, beside the bare interpreters", warm},
 	{"rate", "executions over HTTP at a steady rate", rate},
+	{"calls", "executions over HTTP by curls that come one after the other", calls},
 	{"cold", "executions over HTTP with an empty pool, beside runsc do", cold},
 	{"load", "sustained executions and bursts, beside loops of runsc do", load},
 	{"memory", "memory of idle pooled sandboxes", memory},

@@ -119,7 +119,7 @@ func (p *pool) calls(ctx context.Context, b *bench) error {
 		note  string
 	}{
 		{"shell true in a running sandbox, p50", thinking, report.AtMost(3), fmt.Sprintf("a call every %s, as from an agent that thinks in between, and so the baseline", thinking)},
-		{"the same, one after the other, p50", 0, nil, ""},
+		{"the same, one after the other, p50", 0, nil, "no shell is ready yet when the next call comes"},
 	} {
 		did, err := times(n, paced(ctx, c.pause, shell))
 		if err != nil {
