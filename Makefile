@@ -32,6 +32,36 @@ build: ## build atoll, its guest and gVisor's runtime into bin/
 	CGO_ENABLED=0 go build -C runsc $(GVISOR) -v -o ../bin/atoll-runsc .
 	CGO_ENABLED=0 go build -C runsc $(SENTRY) -v -o ../bin/gvisor-bin/gvisor_sentry ./sentry
 
+# Where make install puts things. DESTDIR goes before each of them.
+PREFIX ?= /usr/local
+DESTDIR ?=
+SYSCONFDIR ?= /etc
+BIN ?= bin
+bindir = $(PREFIX)/bin
+libexecdir = $(PREFIX)/libexec/atoll
+datadir = $(PREFIX)/share/atoll
+unitdir = $(PREFIX)/lib/systemd/system
+
+.PHONY: install
+install: ## install what make build built: PREFIX (/usr/local), DESTDIR, SYSCONFDIR (/etc)
+	@test -x $(BIN)/atoll -a -x $(BIN)/gvisor-bin/gvisor_sentry || { echo "run 'make build' first"; exit 1; }
+	install -d $(DESTDIR)$(bindir) $(DESTDIR)$(libexecdir)/gvisor-bin $(DESTDIR)$(datadir) $(DESTDIR)$(unitdir) $(DESTDIR)$(SYSCONFDIR)/atoll
+	install -m 755 $(BIN)/atoll $(DESTDIR)$(bindir)/atoll
+	install -m 755 $(BIN)/atoll-guest $(BIN)/atoll-guestd $(BIN)/atoll-runsc $(DESTDIR)$(libexecdir)
+	install -m 755 $(BIN)/gvisor-bin/gvisor_sentry $(DESTDIR)$(libexecdir)/gvisor-bin/gvisor_sentry
+	sed 's|/usr/local/bin|$(bindir)|g' deploy/systemd/atoll.service >$(DESTDIR)$(unitdir)/atoll.service
+	chmod 644 $(DESTDIR)$(unitdir)/atoll.service
+	test -e $(DESTDIR)$(SYSCONFDIR)/atoll/atoll.yaml || install -m 640 packaging/atoll.yaml $(DESTDIR)$(SYSCONFDIR)/atoll/atoll.yaml
+
+.PHONY: uninstall
+uninstall: ## remove what make install installed, but not the configuration and the data
+	rm -f $(DESTDIR)$(bindir)/atoll $(DESTDIR)$(unitdir)/atoll.service
+	rm -rf $(DESTDIR)$(libexecdir) $(DESTDIR)$(datadir)
+
+.PHONY: package
+package: build ## write a .deb, a tarball and an OCI image of the server to .cache/package
+	VERSION=$(VERSION) BIN=$(BIN) packaging/package.sh .cache/package
+
 .PHONY: test
 test: test-deps build ## install what the tests need, check everything, run all tests
 	@scripts/test.sh
@@ -42,19 +72,20 @@ test-deps:
 
 .PHONY: check
 check: ## vet, formatting, generated files
-	go vet ./... && go vet -C runsc ./...
+	go vet ./... && go vet -C runsc ./... && go vet -C sdk/go ./...
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt would change:"; echo "$$unformatted"; exit 1; }
 	@scripts/check-generated.sh
 
 .PHONY: generate
 generate: ## write the OpenAPI document and the configuration reference from the code
-	go generate ./...
+	go generate ./... && go generate -C sdk/go ./...
 
 .PHONY: lint
 lint: ## run the linters of .golangci.yml
 	@test -x .cache/golangci-lint || echo "building the linters; the first time takes a few minutes"
 	go build -C tools -o ../.cache/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	.cache/golangci-lint run ./...
+	cd sdk/go && ../../.cache/golangci-lint run -c ../../.golangci.yml ./...
 
 .PHONY: bench
 bench: build ## measure everything and write bench/results/

@@ -34,6 +34,7 @@ joined() {
 rest() {
   renice -n 10 "$BASHPID" >/dev/null
   make --no-print-directory lint || return
+  go test -C sdk/go -vet=off -race ./... || return
   # shellcheck disable=SC2046 # one word for each package
   go test -vet=off -race -timeout 30m -p 1 $(grep -vE "$alone" <<<"$packages")
 }

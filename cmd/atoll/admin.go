@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/adminapi"
 	"github.com/atoll-run/atoll/internal/app/config"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 // Files in data_dir that have the first admin key, and the development key.
@@ -68,7 +68,7 @@ func (a *cli) remoteGroup(use, short, long, example, local string) (*cobra.Comma
 
 // client returns a client of the server that the flags and the environment
 // name.
-func (r *remote) client() (*adminapi.Client, error) {
+func (r *remote) client() (*sdk.Client, error) {
 	base, key := r.baseURL, r.app.getenv("ATOLL_API_KEY")
 	if base == "" {
 		base = r.app.getenv("ATOLL_BASE_URL")
@@ -84,7 +84,7 @@ func (r *remote) client() (*adminapi.Client, error) {
 		return nil, wrong("the server's URL must begin with http:// or https://, not %q", base)
 	}
 	if base != "" && key != "" {
-		return adminapi.New(base, key), nil
+		return sdk.New(base, key), nil
 	}
 	if base != "" && r.dataDir == "" { // the key of this machine is nothing for another
 		return nil, fmt.Errorf("give the key for %s with --key-file or ATOLL_API_KEY", base)
@@ -108,7 +108,7 @@ func (r *remote) client() (*adminapi.Client, error) {
 			return nil, fmt.Errorf("no key: give one with --key-file or ATOLL_API_KEY (%w)", err)
 		}
 	}
-	return adminapi.New(base, key), nil
+	return sdk.New(base, key), nil
 }
 
 // localURL is where this machine's server can be reached.
@@ -148,7 +148,7 @@ func (a *cli) readSmall(path string) (string, error) {
 }
 
 // command returns a subcommand that calls the server.
-func (r *remote) command(use, short, example string, args cobra.PositionalArgs, run func(ctx context.Context, c *adminapi.Client, args []string) error) *cobra.Command {
+func (r *remote) command(use, short, example string, args cobra.PositionalArgs, run func(ctx context.Context, c *sdk.Client, args []string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Example: example,
 		Args: func(cmd *cobra.Command, given []string) error {
@@ -172,23 +172,23 @@ func (r *remote) command(use, short, example string, args cobra.PositionalArgs, 
 }
 
 // doing is what a subcommand does.
-type doing = func(ctx context.Context, c *adminapi.Client, args []string) error
+type doing = func(ctx context.Context, c *sdk.Client, args []string) error
 
 // one and two make a call that needs one argument, or two, a call that takes
 // them from the command line.
-func one[T any](call func(*adminapi.Client, context.Context, string) (T, error)) func(context.Context, *adminapi.Client, []string) (T, error) {
-	return func(ctx context.Context, c *adminapi.Client, args []string) (T, error) { return call(c, ctx, args[0]) }
+func one[T any](call func(*sdk.Client, context.Context, string) (T, error)) func(context.Context, *sdk.Client, []string) (T, error) {
+	return func(ctx context.Context, c *sdk.Client, args []string) (T, error) { return call(c, ctx, args[0]) }
 }
 
-func two[T any](call func(*adminapi.Client, context.Context, string, string) (T, error)) func(context.Context, *adminapi.Client, []string) (T, error) {
-	return func(ctx context.Context, c *adminapi.Client, args []string) (T, error) {
+func two[T any](call func(*sdk.Client, context.Context, string, string) (T, error)) func(context.Context, *sdk.Client, []string) (T, error) {
+	return func(ctx context.Context, c *sdk.Client, args []string) (T, error) {
 		return call(c, ctx, args[0], args[1])
 	}
 }
 
 // shows calls, and shows what it got.
-func shows[T any](call func(context.Context, *adminapi.Client, []string) (T, error), show func(T) error) doing {
-	return func(ctx context.Context, c *adminapi.Client, args []string) error {
+func shows[T any](call func(context.Context, *sdk.Client, []string) (T, error), show func(T) error) doing {
+	return func(ctx context.Context, c *sdk.Client, args []string) error {
 		got, err := call(ctx, c, args)
 		if err != nil {
 			return err
@@ -199,7 +199,7 @@ func shows[T any](call func(context.Context, *adminapi.Client, []string) (T, err
 
 // removes calls, and confirms what the last argument names.
 func (r *remote) removes(call doing) doing {
-	return func(ctx context.Context, c *adminapi.Client, args []string) error {
+	return func(ctx context.Context, c *sdk.Client, args []string) error {
 		if err := call(ctx, c, args); err != nil {
 			return err
 		}

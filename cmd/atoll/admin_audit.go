@@ -11,8 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 // span are the flags that select a time.
@@ -75,7 +74,7 @@ func (r *remote) auditList() *cobra.Command {
 	var s *span
 	cmd := r.command("list TENANT", "List audit rows, newest first", `  atoll audit list acme --agent support-7 --since 1h
   atoll audit list acme --metadata order=4711 --json`, cobra.ExactArgs(1),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
+		func(ctx context.Context, c *sdk.Client, args []string) error {
 			q := url.Values{}
 			if err := cmp.Or(s.add(q), filter(q, map[string]string{
 				"key": f.key, "agent": f.agent, "session_id": f.turn, "source": f.source, "exit_status": f.status, "trace_id": f.trace, "executed_code_hash": f.code,
@@ -89,7 +88,7 @@ func (r *remote) auditList() *cobra.Command {
 			return r.print(rows, func(w io.Writer) {
 				row(w, "WHEN", "TRACE", "SOURCE", "AGENT", "TURN", "STATUS", "MS", "STDOUT", "STDERR", "REASON")
 				for _, a := range rows {
-					row(w, when(a.CreatedAt), a.TraceID, a.Source, a.Agent, a.SessionID, a.ExitStatus, a.DurationMS, a.StdoutBytes, a.StderrBytes, a.FailureReason)
+					row(w, when(a.CreatedAt), a.TraceID, a.Source, a.AgentID, a.SessionID, a.ExitStatus, a.DurationMS, a.StdoutBytes, a.StderrBytes, a.FailureReason)
 				}
 			})
 		})
@@ -110,7 +109,7 @@ func (r *remote) auditList() *cobra.Command {
 func (r *remote) auditExport() *cobra.Command {
 	var s *span
 	cmd := r.command("export TENANT", "Write audit rows to stdout as NDJSON, oldest first", "  atoll audit export acme --since 2026-01-01 > acme.ndjson", cobra.ExactArgs(1),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
+		func(ctx context.Context, c *sdk.Client, args []string) error {
 			q := url.Values{}
 			if err := s.add(q); err != nil {
 				return err
@@ -125,15 +124,15 @@ func (r *remote) auditVerify() *cobra.Command {
 	var known string
 	cmd := r.command("verify [TENANT]", "Check a tenant's audit trail, or everybody's", `  atoll audit verify
   atoll audit verify acme --known 42:9f86d081…`, cobra.MaximumNArgs(1),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
-			var check httpapi.AuditCheck
+		func(ctx context.Context, c *sdk.Client, args []string) error {
+			var check sdk.AuditCheck
 			if known != "" {
 				number, hash, _ := strings.Cut(known, ":")
 				n, err := strconv.ParseInt(number, 10, 64)
 				if err != nil || len(args) == 0 {
 					return wrong("--known: want NUMBER:HASH, and the tenant that it is of")
 				}
-				check.Known = &httpapi.AuditMark{Number: n, Hash: hash}
+				check.Known = &sdk.AuditMark{Number: n, Hash: hash}
 			}
 			if len(args) == 0 {
 				tenants, err := c.Tenants(ctx)
@@ -144,7 +143,7 @@ func (r *remote) auditVerify() *cobra.Command {
 					args = append(args, t.Name)
 				}
 			}
-			reports := map[string]httpapi.AuditReport{}
+			reports := map[string]sdk.AuditReport{}
 			for _, tenant := range args {
 				report, err := c.VerifyAudit(ctx, tenant, check)
 				if err != nil {
@@ -166,7 +165,7 @@ Exit code 1 when something is not as it should be.`
 }
 
 // showReports fails when a trail is not whole.
-func (r *remote) showReports(tenants []string, reports map[string]httpapi.AuditReport) error {
+func (r *remote) showReports(tenants []string, reports map[string]sdk.AuditReport) error {
 	bad := 0
 	err := r.print(reports, func(w io.Writer) {
 		row(w, "TENANT", "TRAIL", "ROWS", "EXPIRED", "SEALS", "HEAD")
@@ -203,7 +202,7 @@ stops every call. 'atoll tenant set' gives a tenant caps of its own.`,
 		`  atoll caps show
   atoll caps set --tenant-daily 5000
   atoll caps set --tenant-daily 0    stop execute_code`, adminKeyFile)
-	show := func(c httpapi.Caps) error {
+	show := func(c sdk.Caps) error {
 		return r.print(c, func(w io.Writer) {
 			row(w, "tenant, a UTC day", c.TenantDaily)
 			row(w, "agent, a UTC hour", c.AgentHourly)
@@ -211,15 +210,15 @@ stops every call. 'atoll tenant set' gives a tenant caps of its own.`,
 	}
 	var daily, hourly int64
 	var set *cobra.Command
-	set = r.command("set", "Change the caps; what is not given stays", "", cobra.NoArgs, func(ctx context.Context, c *adminapi.Client, _ []string) error {
-		var in httpapi.CapsChange
+	set = r.command("set", "Change the caps; what is not given stays", "", cobra.NoArgs, func(ctx context.Context, c *sdk.Client, _ []string) error {
+		var in sdk.CapsChange
 		if set.Flags().Changed("tenant-daily") {
 			in.TenantDaily = &daily
 		}
 		if set.Flags().Changed("agent-hourly") {
 			in.AgentHourly = &hourly
 		}
-		if in == (httpapi.CapsChange{}) {
+		if in == (sdk.CapsChange{}) {
 			return errNothing
 		}
 		caps, err := c.ChangeCaps(ctx, in)
@@ -230,7 +229,7 @@ stops every call. 'atoll tenant set' gives a tenant caps of its own.`,
 	})
 	set.Flags().Int64Var(&daily, "tenant-daily", 0, "calls of a tenant a UTC day; 0 stops every call")
 	set.Flags().Int64Var(&hourly, "agent-hourly", 0, "calls of one agent a UTC hour; 0 stops every call")
-	cmd.AddCommand(r.command("show", "Show the caps", "", cobra.NoArgs, func(ctx context.Context, c *adminapi.Client, _ []string) error {
+	cmd.AddCommand(r.command("show", "Show the caps", "", cobra.NoArgs, func(ctx context.Context, c *sdk.Client, _ []string) error {
 		caps, err := c.Caps(ctx)
 		if err != nil {
 			return err
@@ -247,7 +246,7 @@ func (a *cli) usageCommand() *cobra.Command {
   atoll usage show acme --since 2026-01-01 --json`, adminKeyFile)
 	var s *span
 	show := r.command("show TENANT", "Show what a tenant has used, this month if no other time is given", "", cobra.ExactArgs(1),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
+		func(ctx context.Context, c *sdk.Client, args []string) error {
 			q := url.Values{}
 			if err := s.add(q); err != nil {
 				return err
@@ -257,12 +256,14 @@ func (a *cli) usageCommand() *cobra.Command {
 				return err
 			}
 			return r.print(u, func(w io.Writer) {
-				amounts := func(day, source string, u httpapi.UsageAmounts) {
-					row(w, day, source, u.Calls, u.Sessions, fixed(u.Seconds), fixed(u.CPUSeconds), fixed(u.GiBSeconds), u.BytesOut, credits(u.Credits))
+				amounts := func(day, source string, u sdk.UsageAmounts) {
+					row(w, day, source, u.Calls, u.Sessions, fixed(u.Seconds), fixed(u.CPUSeconds), fixed(u.GIBSeconds), u.BytesOut, credits(u.Credits))
 				}
 				row(w, "DAY", "SOURCE", "CALLS", "SESSIONS", "SECONDS", "CPU S", "GIB S", "BYTES OUT", "CREDITS")
 				for _, d := range u.Days {
-					amounts(d.Date, d.Source, d.UsageAmounts)
+					amounts(d.Date, d.Source, sdk.UsageAmounts{
+						Calls: d.Calls, Sessions: d.Sessions, Seconds: d.Seconds, CPUSeconds: d.CPUSeconds, GIBSeconds: d.GIBSeconds, BytesOut: d.BytesOut, Credits: d.Credits,
+					})
 				}
 				amounts("total", "", u.Totals)
 				budget := "no budget"
@@ -286,12 +287,12 @@ func (a *cli) webhookCommand() *cobra.Command {
 lost, can be delivered again.`,
 		`  atoll webhook redeliver acme trc_0123456789abcdef0123456789abcdef`, adminKeyFile)
 	cmd.AddCommand(r.command("redeliver TENANT TRACE_ID", "Deliver the webhook of an ended execution again", "", cobra.ExactArgs(2),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
+		func(ctx context.Context, c *sdk.Client, args []string) error {
 			d, err := c.Redeliver(ctx, args[0], args[1])
 			if err != nil {
 				return err
 			}
-			return r.print(d, func(w io.Writer) { row(w, d.TraceID, d.Status) })
+			return r.print(d, func(w io.Writer) { row(w, d.TraceID, d.WebhookDeliveryStatus) })
 		}))
 	return cmd
 }

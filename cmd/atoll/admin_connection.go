@@ -6,8 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 func (a *cli) connectionCommand() *cobra.Command {
@@ -19,19 +18,19 @@ environment or a key, mounts it at /data/SLUG.`,
   atoll connection grant acme reports --environment default --prefix 2026 --read-only
   atoll connection list acme`, adminKeyFile)
 	cmd.AddCommand(
-		r.command("list TENANT", "List a tenant's connections", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Connections),
+		r.command("list TENANT", "List a tenant's connections", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Connections),
 			listing(r, []any{"SLUG", "KIND", "BUCKET", "PREFIX", "MODE", "ID"}, connectionCells))),
-		r.command("show TENANT SLUG", "Show a connection", "", cobra.ExactArgs(2), shows(two((*adminapi.Client).Connection), r.showConnection)),
+		r.command("show TENANT SLUG", "Show a connection", "", cobra.ExactArgs(2), shows(two((*sdk.Client).Connection), r.showConnection)),
 		r.createConnection(), r.changeConnection(),
 		r.command("delete TENANT SLUG", "Remove a connection that nothing mounts; what is stored stays", "", cobra.ExactArgs(2), r.removes(
-			func(ctx context.Context, c *adminapi.Client, args []string) error {
+			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return c.DeleteConnection(ctx, args[0], args[1])
 			})),
 		r.grantConnection(),
-		r.command("grants TENANT SLUG", "List what mounts a connection", "", cobra.ExactArgs(2), shows(two((*adminapi.Client).Grants),
+		r.command("grants TENANT SLUG", "List what mounts a connection", "", cobra.ExactArgs(2), shows(two((*sdk.Client).Grants),
 			listing(r, []any{"ENVIRONMENT", "KEY", "PREFIX", "MODE", "ID"}, grantCells))),
 		r.command("ungrant TENANT SLUG GRANT", "Take a grant back", "", cobra.ExactArgs(3), r.removes(
-			func(ctx context.Context, c *adminapi.Client, args []string) error {
+			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return c.DeleteGrant(ctx, args[0], args[1], args[2])
 			})))
 	return cmd
@@ -47,7 +46,7 @@ func (f *secretFlags) add(cmd *cobra.Command) {
 }
 
 // read returns the credentials as those of a kind, nil if none are given.
-func (f *secretFlags) read(a *cli, kind string) (*httpapi.Credentials, error) {
+func (f *secretFlags) read(a *cli, kind string) (*sdk.Credentials, error) {
 	if f.file == "" {
 		return nil, nil
 	}
@@ -57,21 +56,21 @@ func (f *secretFlags) read(a *cli, kind string) (*httpapi.Credentials, error) {
 	}
 	switch kind {
 	case "gcs":
-		return &httpapi.Credentials{ServiceAccount: secret}, nil
+		return &sdk.Credentials{ServiceAccount: secret}, nil
 	case "azure":
-		return &httpapi.Credentials{AccountKey: secret}, nil
+		return &sdk.Credentials{AccountKey: secret}, nil
 	}
-	return &httpapi.Credentials{AccessKeyID: f.id, SecretAccessKey: secret}, nil
+	return &sdk.Credentials{AccessKeyID: f.id, SecretAccessKey: secret}, nil
 }
 
 func (r *remote) createConnection() *cobra.Command {
-	var in httpapi.NewConnection
+	var in sdk.NewConnection
 	var kind, prefix string
 	var readOnly bool
 	var secret secretFlags
 	cmd := r.command("create TENANT SLUG", "Make a connection, once it is known to lead somewhere", "", cobra.ExactArgs(2),
-		func(ctx context.Context, c *adminapi.Client, args []string) (err error) {
-			in.Slug, in.Kind, in.Prefix, in.ReadOnly = &args[1], &kind, &prefix, &readOnly
+		func(ctx context.Context, c *sdk.Client, args []string) (err error) {
+			in.Slug, in.Kind, in.Prefix, in.ReadOnly = args[1], kind, &prefix, &readOnly
 			if in.Credentials, err = secret.read(r.app, kind); err != nil {
 				return err
 			}
@@ -101,8 +100,8 @@ func (r *remote) changeConnection() *cobra.Command {
 	var secret secretFlags
 	var cmd *cobra.Command
 	cmd = r.command("change TENANT SLUG", "Change a connection's prefix, mode or credentials", "", cobra.ExactArgs(2),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
-			in := httpapi.ConnectionChange{Prefix: ifGiven(cmd, "prefix", &prefix), ReadOnly: ifGiven(cmd, "read-only", &readOnly)}
+		func(ctx context.Context, c *sdk.Client, args []string) error {
+			in := sdk.ConnectionChange{Prefix: ifGiven(cmd, "prefix", &prefix), ReadOnly: ifGiven(cmd, "read-only", &readOnly)}
 			if secret.file != "" {
 				now, err := c.Connection(ctx, args[0], args[1])
 				if err != nil {
@@ -112,7 +111,7 @@ func (r *remote) changeConnection() *cobra.Command {
 					return err
 				}
 			}
-			if in == (httpapi.ConnectionChange{}) {
+			if in == (sdk.ConnectionChange{}) {
 				return errNothing
 			}
 			changed, err := c.ChangeConnection(ctx, args[0], args[1], in)
@@ -132,8 +131,8 @@ func (r *remote) grantConnection() *cobra.Command {
 	var readOnly bool
 	var cmd *cobra.Command
 	cmd = r.command("grant TENANT SLUG", "Have an environment or a key mount a connection", "", cobra.ExactArgs(2),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
-			g, err := c.CreateGrant(ctx, args[0], args[1], httpapi.NewGrant{
+		func(ctx context.Context, c *sdk.Client, args []string) error {
+			g, err := c.CreateGrant(ctx, args[0], args[1], sdk.NewGrant{
 				Environment: ifGiven(cmd, "environment", &environment), Key: ifGiven(cmd, "key", &key), Prefix: &prefix, ReadOnly: &readOnly,
 			})
 			if err != nil {
@@ -148,15 +147,15 @@ func (r *remote) grantConnection() *cobra.Command {
 	return cmd
 }
 
-func (r *remote) showConnection(c httpapi.Connection) error {
+func (r *remote) showConnection(c sdk.Connection) error {
 	return r.print(c, func(w io.Writer) { row(w, connectionCells(c)...) })
 }
 
-func connectionCells(c httpapi.Connection) []any {
+func connectionCells(c sdk.Connection) []any {
 	return []any{c.Slug, c.Kind, c.Bucket, c.Prefix, mode(c.ReadOnly), c.ID}
 }
 
-func grantCells(g httpapi.Grant) []any {
+func grantCells(g sdk.Grant) []any {
 	return []any{orEmpty(g.Environment), orEmpty(g.Key), g.Prefix, mode(g.ReadOnly), g.ID}
 }
 

@@ -10,9 +10,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/adminapi"
 	"github.com/atoll-run/atoll/internal/app/config"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 // envFlags are what can be set of an environment.
@@ -21,7 +20,7 @@ type envFlags struct {
 	cmd                          *cobra.Command
 	name, image                  string
 	cpu                          float64
-	processes, openFiles, inodes int
+	processes, openFiles, inodes int64
 	memory, root, tmp, shm       string
 	vars                         *varFlags
 	profile, permissions         string
@@ -37,9 +36,9 @@ func (a *cli) addEnvFlags(cmd *cobra.Command) *envFlags {
 	flags.StringVar(&f.root, "root-size", "", "what a program may write over the image")
 	flags.StringVar(&f.tmp, "tmp-size", "", "size of /tmp")
 	flags.StringVar(&f.shm, "shm-size", "", "size of /dev/shm")
-	flags.IntVar(&f.processes, "processes", 0, "processes and threads")
-	flags.IntVar(&f.openFiles, "open-files", 0, "open files of one process")
-	flags.IntVar(&f.inodes, "inodes", 0, "files in each of the three")
+	flags.Int64Var(&f.processes, "processes", 0, "processes and threads")
+	flags.Int64Var(&f.openFiles, "open-files", 0, "open files of one process")
+	flags.Int64Var(&f.inodes, "inodes", 0, "files in each of the three")
 	flags.StringVar(&f.profile, "profile", "", "rules to begin with: unrestricted, standard, restricted or isolated")
 	flags.StringVar(&f.permissions, "permissions", "", "file with rules as JSON, as in docs/permissions.md, - for stdin")
 	f.vars = a.addVarFlags(cmd)
@@ -47,9 +46,9 @@ func (a *cli) addEnvFlags(cmd *cobra.Command) *envFlags {
 }
 
 // change is what the flags on the command line say.
-func (f *envFlags) change() (httpapi.EnvironmentChange, error) {
-	c := httpapi.EnvironmentChange{Name: ifGiven(f.cmd, "name", &f.name), Image: ifGiven(f.cmd, "image", &f.image)}
-	l := httpapi.LimitsChange{
+func (f *envFlags) change() (sdk.EnvironmentChange, error) {
+	c := sdk.EnvironmentChange{Name: ifGiven(f.cmd, "name", &f.name), Image: ifGiven(f.cmd, "image", &f.image)}
+	l := sdk.LimitsChange{
 		CPU: ifGiven(f.cmd, "cpu", &f.cpu), Processes: ifGiven(f.cmd, "processes", &f.processes),
 		OpenFiles: ifGiven(f.cmd, "open-files", &f.openFiles), Inodes: ifGiven(f.cmd, "inodes", &f.inodes),
 	}
@@ -65,7 +64,7 @@ func (f *envFlags) change() (httpapi.EnvironmentChange, error) {
 			*to.field = &n
 		}
 	}
-	if l != (httpapi.LimitsChange{}) {
+	if l != (sdk.LimitsChange{}) {
 		c.Limits = &l
 	}
 	var err error
@@ -83,7 +82,7 @@ func (f *envFlags) change() (httpapi.EnvironmentChange, error) {
 }
 
 // rules reads permissions from a file.
-func (f *envFlags) rules() (*httpapi.PermissionsChange, error) {
+func (f *envFlags) rules() (*sdk.PermissionsChange, error) {
 	if f.permissions == "" {
 		return nil, nil
 	}
@@ -91,22 +90,11 @@ func (f *envFlags) rules() (*httpapi.PermissionsChange, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--permissions: %w", err)
 	}
-	var p httpapi.PermissionsChange
+	var p sdk.PermissionsChange
 	if err := json.Unmarshal([]byte(text), &p, json.RejectUnknownMembers(true)); err != nil {
 		return nil, wrong("--permissions %s: %w", f.permissions, err)
 	}
 	return &p, nil
-}
-
-func texts(m map[string]string) map[string]httpapi.Text {
-	if len(m) == 0 {
-		return nil
-	}
-	out := make(map[string]httpapi.Text, len(m))
-	for k, v := range m {
-		out[k] = httpapi.Text(v)
-	}
-	return out
 }
 
 func size(flag, text string) (int64, error) {
@@ -128,7 +116,7 @@ shown again.`,
 
 	var make *envFlags
 	create := r.command("create TENANT NAME", "Make an environment", "  atoll env create acme reports --image tools --memory 1GiB", cobra.ExactArgs(2),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
+		func(ctx context.Context, c *sdk.Client, args []string) error {
 			in, err := make.change()
 			if err != nil {
 				return err
@@ -146,7 +134,7 @@ shown again.`,
 	set := r.command("set TENANT NAME", "Change an environment; what is not given stays", `  atoll env set acme reports --memory 4GiB
   API_TOKEN=… atoll env set acme reports --secret-env API_TOKEN --unset OLD_TOKEN
   atoll env set acme reports --bind API_TOKEN=api.example.com`, cobra.ExactArgs(2),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
+		func(ctx context.Context, c *sdk.Client, args []string) error {
 			in, err := change.change()
 			if err != nil {
 				return err
@@ -165,14 +153,14 @@ shown again.`,
 	change.vars.addUnset(set)
 
 	cmd.AddCommand(create,
-		r.command("list TENANT", "List a tenant's environments", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Environments),
-			listing(r, []any{"NAME", "ID", "IMAGE", "CPU", "MEMORY", "VARIABLES", "SECRETS", "CREATED"}, func(e httpapi.Environment) []any {
+		r.command("list TENANT", "List a tenant's environments", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Environments),
+			listing(r, []any{"NAME", "ID", "IMAGE", "CPU", "MEMORY", "VARIABLES", "SECRETS", "CREATED"}, func(e sdk.Environment) []any {
 				return []any{e.Name, e.ID, e.Image, e.Limits.CPU, bytesText(e.Limits.Memory), len(e.EnvVars), len(e.Secrets), when(e.CreatedAt)}
 			}))),
-		r.command("show TENANT NAME", "Show an environment", "", cobra.ExactArgs(2), shows(two((*adminapi.Client).Environment), r.showEnv)),
+		r.command("show TENANT NAME", "Show an environment", "", cobra.ExactArgs(2), shows(two((*sdk.Client).Environment), r.showEnv)),
 		set,
 		r.command("delete TENANT NAME", "Remove an environment that no living key is bound to", "", cobra.ExactArgs(2), r.removes(
-			func(ctx context.Context, c *adminapi.Client, args []string) error {
+			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return c.DeleteEnvironment(ctx, args[0], args[1])
 			})))
 	return cmd
@@ -180,7 +168,7 @@ shown again.`,
 
 func bytesText(n int64) string { return config.Size(n).String() }
 
-func (r *remote) showEnv(e httpapi.Environment) error {
+func (r *remote) showEnv(e sdk.Environment) error {
 	return r.print(e, func(w io.Writer) {
 		row(w, "name", e.Name)
 		row(w, "id", e.ID)
@@ -191,20 +179,20 @@ func (r *remote) showEnv(e httpapi.Environment) error {
 		row(w, "root, tmp, shm", bytesText(l.RootSize)+", "+bytesText(l.TmpSize)+", "+bytesText(l.ShmSize))
 		row(w, "processes", l.Processes)
 		row(w, "open files", l.OpenFiles)
-		row(w, "inodes", humanize.Comma(int64(l.Inodes)))
+		row(w, "inodes", humanize.Comma(l.Inodes))
 		showPermissions(w, e.Permissions)
 		showVars(w, e.EnvVars, e.Secrets, e.SecretHosts)
 		row(w, "created", when(e.CreatedAt))
 	})
 }
 
-func showPermissions(w io.Writer, p httpapi.Permissions) {
+func showPermissions(w io.Writer, p sdk.Permissions) {
 	network := "blocked"
 	switch {
 	case p.Network.Unrestricted:
 		network = "unrestricted"
 	case p.Network.Enabled:
-		network = "hosts: " + strings.Join(append(p.Network.AllowedHosts, p.Network.AllowedCIDRs...), ", ")
+		network = "hosts: " + strings.Join(append(p.Network.AllowedHosts, p.Network.AllowedCidrs...), ", ")
 	}
 	row(w, "network", network)
 	for _, port := range p.Network.BlockedPorts {

@@ -11,9 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/adminapi"
 	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 func (a *cli) executionCommand() *cobra.Command {
@@ -23,9 +22,9 @@ func (a *cli) executionCommand() *cobra.Command {
   atoll execution output trc_… --follow
   atoll execution cancel trc_…`, devKeyFile)
 	cmd.AddCommand(r.executionList(),
-		r.command("show TRACE_ID", "Show an execution with its output", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Execution), r.showExecution)),
+		r.command("show TRACE_ID", "Show an execution with its output", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Execution), r.showExecution)),
 		r.executionOutput(),
-		r.command("cancel TRACE_ID", "End a running execution at once", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).CancelExecution), r.showExecution)))
+		r.command("cancel TRACE_ID", "End a running execution at once", "", cobra.ExactArgs(1), shows(one((*sdk.Client).CancelExecution), r.showExecution)))
 	return cmd
 }
 
@@ -38,7 +37,7 @@ func (r *remote) executionList() *cobra.Command {
 	var s *span
 	cmd := r.command("list", "List executions, newest first", `  atoll execution list --status failed --since 1h
   atoll execution list --metadata order=4711`, cobra.NoArgs,
-		func(ctx context.Context, c *adminapi.Client, _ []string) error {
+		func(ctx context.Context, c *sdk.Client, _ []string) error {
 			q := url.Values{}
 			if err := cmp.Or(s.add(q), filter(q, map[string]string{"status": f.status, "language": f.language, "key": f.key, "thread_id": f.thread}, f.metadata)); err != nil {
 				return err
@@ -71,7 +70,7 @@ func (r *remote) executionOutput() *cobra.Command {
 	cmd := r.command("output TRACE_ID", "Write an execution's output", `  atoll execution output trc_… > result.bin
   atoll execution output trc_… --stream stderr
   atoll execution output trc_… --follow`, cobra.ExactArgs(1),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
+		func(ctx context.Context, c *sdk.Client, args []string) error {
 			if !follow {
 				return c.Output(ctx, args[0], stream, r.app.std.out)
 			}
@@ -95,7 +94,7 @@ on until the execution ends.`
 func (r *remote) copyEvents(from io.Reader) error {
 	in := json.NewDecoder(bufio.NewReader(from))
 	for {
-		var ev httpapi.Event
+		var ev sdk.Event
 		if err := in.Decode(&ev); errors.Is(err, io.EOF) {
 			return errors.New("the server's stream ended before the result")
 		} else if err != nil {
@@ -124,7 +123,7 @@ func number[T int | int64](n *T) any {
 	return *n
 }
 
-func (r *remote) showExecution(e httpapi.Execution) error {
+func (r *remote) showExecution(e sdk.Execution) error {
 	if err := r.print(e, func(w io.Writer) {
 		row(w, "trace", e.TraceID)
 		row(w, "status", e.Status)

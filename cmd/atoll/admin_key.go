@@ -10,8 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 // keyFlags are what can be set of a key.
@@ -40,8 +39,8 @@ func (a *cli) addKeyFlags(cmd *cobra.Command) *keyFlags {
 }
 
 // change is what the flags on the command line say.
-func (f *keyFlags) change() (httpapi.KeyChange, error) {
-	c := httpapi.KeyChange{
+func (f *keyFlags) change() (sdk.KeyChange, error) {
+	c := sdk.KeyChange{
 		Name: ifGiven(f.cmd, "name", &f.name), Scopes: ifGiven(f.cmd, "scopes", &f.scopes),
 		ExpiresAt: ifGiven(f.cmd, "expires-at", &f.expiresAt), WebhookURL: ifGiven(f.cmd, "webhook-url", &f.webhookURL),
 	}
@@ -82,12 +81,12 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 	create := r.command("create TENANT NAME", "Make a key and print it, once", `  atoll key create acme ci --env reports
   atoll key create acme hooks --env reports --webhook-url https://example.com/atoll --webhook-secret-file ./secret
   atoll key create operator colleague --scopes admin`, cobra.ExactArgs(2),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
+		func(ctx context.Context, c *sdk.Client, args []string) error {
 			change, err := make.change()
 			if err != nil {
 				return err
 			}
-			in := httpapi.NewKey{Name: &args[1], Scopes: change.Scopes, ExpiresAt: change.ExpiresAt, WebhookURL: change.WebhookURL, WebhookSecret: change.WebhookSecret, EnvVars: change.EnvVars, Secrets: change.Secrets, SecretHosts: change.SecretHosts}
+			in := sdk.NewKey{Name: args[1], Scopes: change.Scopes, ExpiresAt: change.ExpiresAt, WebhookURL: change.WebhookURL, WebhookSecret: change.WebhookSecret, EnvVars: change.EnvVars, Secrets: change.Secrets, SecretHosts: change.SecretHosts}
 			if make.environment != "" {
 				in.Environment = &make.environment
 			}
@@ -111,7 +110,7 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
   atoll key set acme ci --expires-at never
   atoll key set acme ci --webhook-url ''
   API_TOKEN=… atoll key set acme ci --secret-env API_TOKEN --var LOG_LEVEL=debug`, cobra.ExactArgs(2),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
+		func(ctx context.Context, c *sdk.Client, args []string) error {
 			in, err := change.change()
 			if err != nil {
 				return err
@@ -130,13 +129,13 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 	change.vars.addUnset(set)
 
 	cmd.AddCommand(create,
-		r.command("list TENANT", "List a tenant's keys", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Keys),
-			listing(r, []any{"NAME", "ID", "KEY", "ENVIRONMENT", "SCOPES", "WEBHOOK", "STATE", "CREATED"}, func(k httpapi.Key) []any {
+		r.command("list TENANT", "List a tenant's keys", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Keys),
+			listing(r, []any{"NAME", "ID", "KEY", "ENVIRONMENT", "SCOPES", "WEBHOOK", "STATE", "CREATED"}, func(k sdk.Key) []any {
 				return []any{k.Name, k.ID, keyHint(k), text(k.Environment), strings.Join(k.Scopes, ","), text(k.WebhookURL), keyState(k), when(k.CreatedAt)}
 			}))),
-		r.command("show TENANT NAME", "Show a key's record", "", cobra.ExactArgs(2), shows(two((*adminapi.Client).Key), r.showKey)),
+		r.command("show TENANT NAME", "Show a key's record", "", cobra.ExactArgs(2), shows(two((*sdk.Client).Key), r.showKey)),
 		set,
-		r.command("revoke TENANT NAME", "Revoke a key, at once; other servers refuse it within 10 seconds", "", cobra.ExactArgs(2), shows(two((*adminapi.Client).RevokeKey), r.showKey)))
+		r.command("revoke TENANT NAME", "Revoke a key, at once; other servers refuse it within 10 seconds", "", cobra.ExactArgs(2), shows(two((*sdk.Client).RevokeKey), r.showKey)))
 	return cmd
 }
 
@@ -147,9 +146,9 @@ func text(s *string) string {
 	return *s
 }
 
-func keyHint(k httpapi.Key) string { return "…" + k.Hint }
+func keyHint(k sdk.Key) string { return "…" + k.Hint }
 
-func keyState(k httpapi.Key) string {
+func keyState(k sdk.Key) string {
 	switch {
 	case k.RevokedAt != nil:
 		return "revoked " + when(*k.RevokedAt)
@@ -161,7 +160,7 @@ func keyState(k httpapi.Key) string {
 	return "active"
 }
 
-func (r *remote) showKey(k httpapi.Key) error {
+func (r *remote) showKey(k sdk.Key) error {
 	return r.print(k, func(w io.Writer) {
 		row(w, "name", k.Name)
 		row(w, "id", k.ID)

@@ -8,8 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 func (a *cli) planCommand() *cobra.Command {
@@ -20,27 +19,27 @@ and can be neither changed nor removed.`,
   atoll plan set team --max-cpu 2 --max-memory 2GiB --concurrency 20 --max-timeout 10m --streaming --async
   atoll tenant set acme --plan team`, adminKeyFile)
 
-	var b httpapi.PlanBounds
+	var b sdk.PlanBounds
 	var f struct {
 		cpu              float64
 		memory, output   string
 		threadSize       string
-		concurrency      int
-		threads          int
+		concurrency      int64
+		threads          int64
 		timeout          time.Duration
 		streaming, async bool
-		sandboxes        int
+		sandboxes        int64
 		sandboxMemory    string
 		sandboxDisk      string
 		sandboxLife      time.Duration
-		snapshots        int
+		snapshots        int64
 		snapshotSize     string
 	}
 	set := r.command("set NAME", "Make a plan, or replace one that is not built in", "  atoll plan set team --max-cpu 2 --concurrency 20 --streaming", cobra.ExactArgs(1),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
-			seconds := httpapi.Seconds(f.timeout / time.Second)
-			life := httpapi.Seconds(f.sandboxLife / time.Second)
-			b = httpapi.PlanBounds{
+		func(ctx context.Context, c *sdk.Client, args []string) error {
+			seconds := int64(f.timeout / time.Second)
+			life := int64(f.sandboxLife / time.Second)
+			b = sdk.PlanBounds{
 				MaxCPU: &f.cpu, Concurrency: &f.concurrency, MaxTimeout: &seconds, Streaming: &f.streaming, Async: &f.async, MaxThreads: &f.threads,
 				MaxSandboxes: &f.sandboxes, MaxSandboxLife: &life, MaxSnapshots: &f.snapshots,
 			}
@@ -69,30 +68,30 @@ and can be neither changed nor removed.`,
 	flags.SortFlags = false
 	flags.Float64Var(&f.cpu, "max-cpu", 0, "cores of a sandbox; 0 for no bound")
 	flags.StringVar(&f.memory, "max-memory", "0", "memory of a sandbox, such as 2GiB; 0 for no bound")
-	flags.IntVar(&f.concurrency, "concurrency", 0, "executions at the same time; 0 for no bound")
+	flags.Int64Var(&f.concurrency, "concurrency", 0, "executions at the same time; 0 for no bound")
 	flags.DurationVar(&f.timeout, "max-timeout", 0, "longest execution; 0 for the server's own bound")
 	flags.BoolVar(&f.streaming, "streaming", false, "whether output can be streamed")
 	flags.BoolVar(&f.async, "async", false, "whether executions can be asynchronous, with webhooks")
 	flags.StringVar(&f.output, "max-output", "100MiB", "output of each stream that is kept whole")
-	flags.IntVar(&f.threads, "max-threads", 0, "threads of a tenant; 0 for no bound")
+	flags.Int64Var(&f.threads, "max-threads", 0, "threads of a tenant; 0 for no bound")
 	flags.StringVar(&f.threadSize, "max-thread-size", "0", "files of a thread, such as 1GiB; 0 for no bound")
-	flags.IntVar(&f.sandboxes, "max-sandboxes", 0, "named sandboxes of a tenant; 0 for no bound")
+	flags.Int64Var(&f.sandboxes, "max-sandboxes", 0, "named sandboxes of a tenant; 0 for no bound")
 	flags.StringVar(&f.sandboxMemory, "max-sandbox-memory", "0", "memory of a tenant's named sandboxes together, such as 8GiB; 0 for no bound")
 	flags.StringVar(&f.sandboxDisk, "max-sandbox-disk", "0", "files of a named sandbox, such as 2GiB; 0 for the server's own bound")
 	flags.DurationVar(&f.sandboxLife, "max-sandbox-life", 0, "how long a named sandbox may be there; 0 for no bound")
-	flags.IntVar(&f.snapshots, "max-snapshots", 0, "snapshots of a tenant; 0 for no bound")
+	flags.Int64Var(&f.snapshots, "max-snapshots", 0, "snapshots of a tenant; 0 for no bound")
 	flags.StringVar(&f.snapshotSize, "max-snapshot-size", "0", "snapshots of a tenant together, such as 50GiB; 0 for no bound")
 
 	cmd.AddCommand(
 		r.command("list", "List plans", "", cobra.NoArgs, shows(
-			func(ctx context.Context, c *adminapi.Client, _ []string) ([]httpapi.Plan, error) { return c.Plans(ctx) },
-			listing(r, []any{"NAME", "CPU", "MEMORY", "CONCURRENCY", "TIMEOUT", "STREAMING", "ASYNC", "OUTPUT", "THREADS", "THREAD SIZE", "SANDBOXES", "BUILT IN"}, func(p httpapi.Plan) []any {
+			func(ctx context.Context, c *sdk.Client, _ []string) ([]sdk.Plan, error) { return c.Plans(ctx) },
+			listing(r, []any{"NAME", "CPU", "MEMORY", "CONCURRENCY", "TIMEOUT", "STREAMING", "ASYNC", "OUTPUT", "THREADS", "THREAD SIZE", "SANDBOXES", "BUILT IN"}, func(p sdk.Plan) []any {
 				return []any{p.Name, bound(p.MaxCPU), memoryBound(p.MaxMemory), bound(float64(p.Concurrency)), timeoutBound(p.MaxTimeout), onOff(p.Streaming), onOff(p.Async), bytesText(p.MaxOutput), bound(float64(p.MaxThreads)), memoryBound(p.MaxThreadSize), bound(float64(p.MaxSandboxes)), p.BuiltIn}
 			}))),
-		r.command("show NAME", "Show a plan", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Plan), r.showPlan)),
+		r.command("show NAME", "Show a plan", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Plan), r.showPlan)),
 		set,
 		r.command("delete NAME", "Remove a plan that no tenant has", "", cobra.ExactArgs(1), r.removes(
-			func(ctx context.Context, c *adminapi.Client, args []string) error { return c.DeletePlan(ctx, args[0]) })))
+			func(ctx context.Context, c *sdk.Client, args []string) error { return c.DeletePlan(ctx, args[0]) })))
 	return cmd
 }
 
@@ -124,7 +123,7 @@ func lifeBound(seconds int64) string {
 	return (time.Duration(seconds) * time.Second).String()
 }
 
-func (r *remote) showPlan(p httpapi.Plan) error {
+func (r *remote) showPlan(p sdk.Plan) error {
 	return r.print(p, func(w io.Writer) {
 		row(w, "name", p.Name)
 		row(w, "cpu", bound(p.MaxCPU))

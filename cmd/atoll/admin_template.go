@@ -6,8 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 func (a *cli) templateCommand() *cobra.Command {
@@ -20,10 +19,10 @@ together: execute_code names one, and runs only if it has opted in.`,
 
 	var network string
 	set := r.command("set TENANT NAME", "Make a template, or change it", "  atoll template set acme support --sandbox internal-only", cobra.ExactArgs(2),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
-			var in httpapi.TemplateChange
+		func(ctx context.Context, c *sdk.Client, args []string) error {
+			var in sdk.TemplateChange
 			if network != "off" {
-				in.Sandbox = &httpapi.TemplateSandbox{Environment: network}
+				in.Sandbox = &sdk.TemplateSandbox{Environment: network}
 			}
 			t, err := c.PutTemplate(ctx, args[0], args[1], in)
 			if err != nil {
@@ -34,22 +33,22 @@ together: execute_code names one, and runs only if it has opted in.`,
 	set.Flags().StringVar(&network, "sandbox", "off", "internal-only, default-public (not available yet: calls fail), or off")
 
 	cmd.AddCommand(
-		r.command("list TENANT", "List a tenant's templates", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Templates),
+		r.command("list TENANT", "List a tenant's templates", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Templates),
 			listing(r, []any{"NAME", "SANDBOX"}, templateCells))),
-		r.command("show TENANT NAME", "Show a template", "", cobra.ExactArgs(2), shows(two((*adminapi.Client).Template), r.showTemplate)),
+		r.command("show TENANT NAME", "Show a template", "", cobra.ExactArgs(2), shows(two((*sdk.Client).Template), r.showTemplate)),
 		set,
 		r.command("delete TENANT NAME", "Remove a template", "", cobra.ExactArgs(2), r.removes(
-			func(ctx context.Context, c *adminapi.Client, args []string) error {
+			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return c.DeleteTemplate(ctx, args[0], args[1])
 			})))
 	return cmd
 }
 
-func (r *remote) showTemplate(t httpapi.Template) error {
+func (r *remote) showTemplate(t sdk.Template) error {
 	return r.print(t, func(w io.Writer) { row(w, templateCells(t)...) })
 }
 
-func templateCells(t httpapi.Template) []any {
+func templateCells(t sdk.Template) []any {
 	sandbox := "off"
 	if t.Sandbox != nil {
 		sandbox = t.Sandbox.Environment

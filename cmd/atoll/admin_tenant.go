@@ -8,8 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 // tenantFlags are what can be set of a tenant.
@@ -20,7 +19,7 @@ type tenantFlags struct {
 	network             bool
 	budget              float64
 	redactionOff        []string
-	auditDays           int
+	auditDays           int64
 	dailyCap, hourlyCap string
 }
 
@@ -33,7 +32,7 @@ func addTenantFlags(cmd *cobra.Command) *tenantFlags {
 	flags.BoolVar(&f.sandbox, "sandbox", true, "whether its agents may use execute_code")
 	flags.BoolVar(&f.network, "network", false, "whether its environments may have a network")
 	flags.Float64Var(&f.budget, "budget", 0, "credits of a calendar month; 0 for no bound")
-	flags.IntVar(&f.auditDays, "audit-days", 0, "days that audit rows are kept, 1 to 180 (30)")
+	flags.Int64Var(&f.auditDays, "audit-days", 0, "days that audit rows are kept, 1 to 180 (30)")
 	flags.StringSliceVar(&f.redactionOff, "redaction-off", nil, "redaction rules that do not apply; replaces the list")
 	flags.StringVar(&f.dailyCap, "daily-cap", "", "calls of execute_code a UTC day, 0 for none, or server for the server's cap")
 	flags.StringVar(&f.hourlyCap, "hourly-cap", "", "calls of one agent a UTC hour, likewise")
@@ -42,8 +41,8 @@ func addTenantFlags(cmd *cobra.Command) *tenantFlags {
 
 // change is what the flags on the command line say; now are the caps that are
 // in force.
-func (f *tenantFlags) change(now httpapi.CapOverrides) (httpapi.TenantChange, error) {
-	c := httpapi.TenantChange{
+func (f *tenantFlags) change(now sdk.CapOverrides) (sdk.TenantChange, error) {
+	c := sdk.TenantChange{
 		Plan: ifGiven(f.cmd, "plan", &f.plan), Tier: ifGiven(f.cmd, "tier", &f.tier), SandboxEnabled: ifGiven(f.cmd, "sandbox", &f.sandbox),
 		MonthlyCredits: ifGiven(f.cmd, "budget", &f.budget), AuditDays: ifGiven(f.cmd, "audit-days", &f.auditDays),
 		RedactionOff: ifGiven(f.cmd, "redaction-off", &f.redactionOff), Disabled: ifGiven(f.cmd, "disabled", &f.disabled),
@@ -81,12 +80,15 @@ run code.`,
 
 	var make *tenantFlags
 	create := r.command("create NAME", "Make a tenant", "  atoll tenant create acme --plan pro --audit-days 90", cobra.ExactArgs(1),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
-			change, err := make.change(httpapi.CapOverrides{})
+		func(ctx context.Context, c *sdk.Client, args []string) error {
+			change, err := make.change(sdk.CapOverrides{})
 			if err != nil {
 				return err
 			}
-			t, err := c.CreateTenant(ctx, httpapi.NewTenant{Name: &args[0], TenantChange: change})
+			t, err := c.CreateTenant(ctx, sdk.NewTenant{
+				Name: args[0], Plan: change.Plan, Tier: change.Tier, SandboxEnabled: change.SandboxEnabled, MonthlyCredits: change.MonthlyCredits, AuditDays: change.AuditDays,
+				RedactionOff: change.RedactionOff, Disabled: change.Disabled, NetworkEnabled: change.NetworkEnabled, Caps: change.Caps,
+			})
 			if err != nil {
 				return err
 			}
@@ -99,7 +101,7 @@ run code.`,
   atoll tenant set acme --sandbox=false
   atoll tenant set acme --daily-cap 200 --hourly-cap server
   atoll tenant set acme --disabled`, cobra.ExactArgs(1),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
+		func(ctx context.Context, c *sdk.Client, args []string) error {
 			now, err := c.Tenant(ctx, args[0])
 			if err != nil {
 				return err
@@ -108,7 +110,7 @@ run code.`,
 			if err != nil {
 				return err
 			}
-			if in == (httpapi.TenantChange{}) {
+			if in == (sdk.TenantChange{}) {
 				return errNothing
 			}
 			t, err := c.ChangeTenant(ctx, args[0], in)
@@ -122,22 +124,22 @@ run code.`,
 
 	cmd.AddCommand(create,
 		r.command("list", "List tenants", "", cobra.NoArgs, shows(
-			func(ctx context.Context, c *adminapi.Client, _ []string) ([]httpapi.Tenant, error) {
+			func(ctx context.Context, c *sdk.Client, _ []string) ([]sdk.Tenant, error) {
 				return c.Tenants(ctx)
 			},
-			listing(r, []any{"NAME", "ID", "PLAN", "TIER", "SANDBOX", "BUDGET", "STATE", "CREATED"}, func(t httpapi.Tenant) []any {
+			listing(r, []any{"NAME", "ID", "PLAN", "TIER", "SANDBOX", "BUDGET", "STATE", "CREATED"}, func(t sdk.Tenant) []any {
 				return []any{t.Name, t.ID, t.Plan, t.Tier, onOff(t.SandboxEnabled), budget(t.MonthlyCredits), state(t), when(t.CreatedAt)}
 			}))),
-		r.command("show NAME", "Show a tenant", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Tenant), r.showTenant)),
+		r.command("show NAME", "Show a tenant", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Tenant), r.showTenant)),
 		set,
-		r.command("events NAME", "List the changes to what a tenant may do", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).PolicyEvents),
-			listing(r, []any{"WHEN", "BY", "FIELD", "FROM", "TO"}, func(e httpapi.PolicyEvent) []any {
+		r.command("events NAME", "List the changes to what a tenant may do", "", cobra.ExactArgs(1), shows(one((*sdk.Client).PolicyEvents),
+			listing(r, []any{"WHEN", "BY", "FIELD", "FROM", "TO"}, func(e sdk.PolicyEvent) []any {
 				return []any{when(e.CreatedAt), e.Actor, e.Field, e.Old, e.New}
 			}))))
 	return cmd
 }
 
-func (r *remote) showTenant(t httpapi.Tenant) error {
+func (r *remote) showTenant(t sdk.Tenant) error {
 	return r.print(t, func(w io.Writer) {
 		row(w, "name", t.Name)
 		row(w, "id", t.ID)
@@ -148,13 +150,13 @@ func (r *remote) showTenant(t httpapi.Tenant) error {
 		row(w, "network", onOff(t.NetworkEnabled))
 		row(w, "budget", budget(t.MonthlyCredits))
 		row(w, "caps", "daily "+capText(t.Caps.TenantDaily)+", hourly "+capText(t.Caps.AgentHourly))
-		row(w, "audit rows kept", strconv.Itoa(t.AuditDays)+" days")
+		row(w, "audit rows kept", strconv.FormatInt(t.AuditDays, 10)+" days")
 		row(w, "redaction off", strings.Join(t.RedactionOff, ", "))
 		row(w, "created", when(t.CreatedAt))
 	})
 }
 
-func state(t httpapi.Tenant) string {
+func state(t sdk.Tenant) string {
 	if t.DisabledAt != nil {
 		return "disabled " + when(*t.DisabledAt)
 	}

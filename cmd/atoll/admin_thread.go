@@ -9,8 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 func (a *cli) threadCommand() *cobra.Command {
@@ -21,10 +20,10 @@ thread_id. These are the threads of one tenant: the one whose key this is.`,
   atoll thread put analysis data/in.csv ./in.csv
   atoll thread export analysis > analysis.tar`, devKeyFile)
 	cmd.AddCommand(r.threadList(),
-		r.command("show THREAD", "Show a thread's record", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Thread), r.showThread)),
+		r.command("show THREAD", "Show a thread's record", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Thread), r.showThread)),
 		r.threadExpire(),
 		r.command("delete THREAD", "Delete a thread that nobody uses", "", cobra.ExactArgs(1), r.removes(
-			func(ctx context.Context, c *adminapi.Client, args []string) error {
+			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return c.DeleteThread(ctx, args[0])
 			})))
 	cmd.AddCommand(r.threadFiles()...)
@@ -35,7 +34,7 @@ func (r *remote) threadList() *cobra.Command {
 	var prefix string
 	var limit int
 	cmd := r.command("list", "List threads, by name", "  atoll thread list --prefix user-", cobra.NoArgs,
-		func(ctx context.Context, c *adminapi.Client, _ []string) error {
+		func(ctx context.Context, c *sdk.Client, _ []string) error {
 			q := url.Values{}
 			if prefix != "" {
 				q.Set("prefix", prefix)
@@ -47,7 +46,7 @@ func (r *remote) threadList() *cobra.Command {
 			return r.print(all, func(w io.Writer) {
 				row(w, "THREAD", "SIZE", "FILES", "SAVED", "EXPIRES")
 				for _, t := range all {
-					row(w, t.ID, bytesText(t.Bytes), t.Files, when(t.UpdatedAt), expiry(t))
+					row(w, t.ThreadID, bytesText(t.Bytes), t.Files, when(t.UpdatedAt), expiry(t))
 				}
 			})
 		})
@@ -56,16 +55,16 @@ func (r *remote) threadList() *cobra.Command {
 	return cmd
 }
 
-func expiry(t httpapi.Thread) string {
+func expiry(t sdk.Thread) string {
 	if t.ExpiresAt == nil {
 		return "-"
 	}
 	return when(*t.ExpiresAt)
 }
 
-func (r *remote) showThread(t httpapi.Thread) error {
+func (r *remote) showThread(t sdk.Thread) error {
 	return r.print(t, func(w io.Writer) {
-		row(w, "thread", t.ID)
+		row(w, "thread", t.ThreadID)
 		row(w, "size", bytesText(t.Bytes))
 		row(w, "files", t.Files)
 		row(w, "created", when(t.CreatedAt))
@@ -79,8 +78,8 @@ func (r *remote) threadExpire() *cobra.Command {
 	var never bool
 	cmd := r.command("expire THREAD", "Say when a thread is deleted", `  atoll thread expire analysis --in 720h
   atoll thread expire analysis --never`, cobra.ExactArgs(1),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
-			var change httpapi.ThreadChange
+		func(ctx context.Context, c *sdk.Client, args []string) error {
+			var change sdk.ThreadChange
 			switch {
 			case in > 0:
 				at := time.Now().Add(in).UTC()
@@ -100,7 +99,7 @@ func (r *remote) threadExpire() *cobra.Command {
 	return cmd
 }
 
-func modified(f httpapi.File) string {
+func modified(f sdk.File) string {
 	if f.Modified == nil {
 		return "-"
 	}
@@ -111,7 +110,7 @@ func modified(f httpapi.File) string {
 func (r *remote) threadFiles() []*cobra.Command {
 	return []*cobra.Command{
 		r.command("files THREAD [FOLDER]", "List a folder of a thread", "  atoll thread files analysis data", cobra.RangeArgs(1, 2),
-			func(ctx context.Context, c *adminapi.Client, args []string) error {
+			func(ctx context.Context, c *sdk.Client, args []string) error {
 				folder := ""
 				if len(args) == 2 {
 					folder = args[1]
@@ -132,23 +131,23 @@ func (r *remote) threadFiles() []*cobra.Command {
 				})
 			}),
 		r.command("get THREAD FILE", "Write a file of a thread to stdout", "  atoll thread get analysis out.csv > out.csv", cobra.ExactArgs(2),
-			func(ctx context.Context, c *adminapi.Client, args []string) error {
+			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return c.ReadThreadFile(ctx, args[0], args[1], r.app.std.out)
 			}),
 		r.command("put THREAD FILE LOCAL", "Put a file into a thread, - for stdin", "  atoll thread put analysis data/in.csv ./in.csv", cobra.ExactArgs(3),
-			func(ctx context.Context, c *adminapi.Client, args []string) error {
+			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return r.from(args[2], func(in io.Reader) error { return c.WriteThreadFile(ctx, args[0], args[1], in) })
 			}),
 		r.command("remove THREAD FILE", "Delete a file or folder of a thread", "", cobra.ExactArgs(2),
-			func(ctx context.Context, c *adminapi.Client, args []string) error {
+			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return c.DeleteThreadFile(ctx, args[0], args[1])
 			}),
 		r.command("export THREAD", "Write a thread to stdout, as a tar archive", "  atoll thread export analysis > analysis.tar", cobra.ExactArgs(1),
-			func(ctx context.Context, c *adminapi.Client, args []string) error {
+			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return c.ExportThread(ctx, args[0], r.app.std.out)
 			}),
 		r.command("import THREAD ARCHIVE", "Make a thread what a tar archive holds, - for stdin", "  atoll thread import copy analysis.tar", cobra.ExactArgs(2),
-			func(ctx context.Context, c *adminapi.Client, args []string) error {
+			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return r.from(args[1], func(in io.Reader) error { return c.ImportThread(ctx, args[0], in) })
 			}),
 	}

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // varFlags are what can be set of the variables of an environment or a key.
@@ -36,26 +34,26 @@ func (f *varFlags) addUnset(cmd *cobra.Command) {
 }
 
 // hosts are what secrets are to be bound to; nil where the flags say nothing.
-func (f *varFlags) hosts() (map[string][]httpapi.Text, error) {
+func (f *varFlags) hosts() (map[string][]string, error) {
 	binds, err := pairs("bind", f.binds)
 	if err != nil || len(binds) == 0 {
 		return nil, err
 	}
-	out := make(map[string][]httpapi.Text, len(binds))
+	out := make(map[string][]string, len(binds))
 	for name, list := range binds {
-		out[name] = []httpapi.Text{}
+		out[name] = []string{}
 		if list == "" {
 			continue
 		}
 		for host := range strings.SplitSeq(list, ",") {
-			out[name] = append(out[name], httpapi.Text(strings.TrimSpace(host)))
+			out[name] = append(out[name], strings.TrimSpace(host))
 		}
 	}
 	return out, nil
 }
 
 // change is what the flags on the command line say; nil where they say nothing.
-func (f *varFlags) change() (env, secrets map[string]httpapi.Text, unset []httpapi.Text, err error) {
+func (f *varFlags) change() (env, secrets map[string]string, unset *[]string, err error) {
 	vars, err := pairs("var", f.vars)
 	if err != nil {
 		return nil, nil, nil, err
@@ -64,10 +62,18 @@ func (f *varFlags) change() (env, secrets map[string]httpapi.Text, unset []httpa
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	for _, name := range f.unset {
-		unset = append(unset, httpapi.Text(name))
+	if len(f.unset) > 0 {
+		unset = &f.unset
 	}
-	return texts(vars), texts(hidden), unset, nil
+	return orNone(vars), orNone(hidden), unset, nil
+}
+
+// orNone returns nil for an empty map, which changes nothing.
+func orNone(m map[string]string) map[string]string {
+	if len(m) == 0 {
+		return nil
+	}
+	return m
 }
 
 // showVars shows variables, of the secret ones the names.

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/app/config"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 func (a *cli) demoCommand() *cobra.Command {
@@ -62,7 +62,7 @@ const (
 
 // demo runs a program through a server and prints what a visitor wants to see.
 func (a *cli) demo(ctx context.Context, cfg *config.Config, e endpoint, file, code string) error {
-	var last httpapi.ExecuteResponse
+	var last sdk.ExecuteResponse
 	sandboxed, err := median(ctx, func() (err error) {
 		last, err = e.execute(ctx, code)
 		return err
@@ -93,8 +93,8 @@ API documentation: %s/docs    Stop with Ctrl-C.
 }
 
 // execute runs Python code inline.
-func (e endpoint) execute(ctx context.Context, code string) (httpapi.ExecuteResponse, error) {
-	var out httpapi.ExecuteResponse
+func (e endpoint) execute(ctx context.Context, code string) (sdk.ExecuteResponse, error) {
+	var out sdk.ExecuteResponse
 	body, err := json.Marshal(map[string]string{"code": code})
 	if err != nil {
 		return out, err

@@ -12,6 +12,14 @@ import (
 )
 
 func main() {
+	if os.Getpid() == 1 { // of a container
+		code, err := superviseAsInit(os.Args)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "atoll: %v\n", err)
+			code = exitNotRun
+		}
+		os.Exit(code)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Getenv, stdio{os.Stdin, os.Stdout, os.Stderr})
 	stop()

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 // silence is how long a server may send nothing; its keepalives come every 15
@@ -41,7 +41,7 @@ func (a *cli) runRemote(ctx context.Context, server endpoint, req execution.Requ
 	traceID := res.Header.Get("X-Trace-Id")
 	in := json.NewDecoder(bufio.NewReader(res.Body))
 	for {
-		var ev httpapi.Event
+		var ev sdk.Event
 		if err := in.Decode(&ev); err != nil {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
@@ -57,14 +57,14 @@ func (a *cli) runRemote(ctx context.Context, server endpoint, req execution.Requ
 			}
 			_, _ = io.WriteString(w, ev.Data) // a closed pipe does not stop the program
 		case ev.Type == "result" && ev.Result != nil:
-			if ev.OutputTruncated != nil && *ev.OutputTruncated {
+			if ev.OutputTruncated {
 				fmt.Fprintln(a.std.err, "atoll: some output was dropped: it came faster than it was read")
 			}
 			reason := ""
 			if ev.Result.Error != nil {
 				reason = *ev.Result.Error
 			}
-			return ended(execution.Status(ev.Status), ev.Result.ExitCode, reason)
+			return ended(execution.Status(ev.Status), int(ev.Result.ExitCode), reason)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func (e endpoint) stream(ctx context.Context, req execution.Request) (*http.Resp
 
 // refusal is the error of an answer that is not a stream.
 func refusal(res *http.Response) error {
-	var body httpapi.ErrorResponse
+	var body sdk.ErrorResponse
 	if err := json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&body); err != nil || body.Message == "" {
 		return fmt.Errorf("the server answered %s", res.Status)
 	}

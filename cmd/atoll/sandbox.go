@@ -9,8 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 // sandboxes are the commands about named sandboxes.
@@ -31,22 +30,22 @@ is unique in its session (--session); its id can be given instead.`,
 	cmd.PersistentFlags().StringVar(&s.session, "session", "default", "the session that the sandbox belongs to")
 	cmd.AddCommand(s.create(), s.list(), s.fork(), s.snapshot(), s.exec(), s.shell(), s.cp(), s.logs(),
 		r.command("ports NAME", "List the ports that something listens on", "", cobra.ExactArgs(1),
-			func(ctx context.Context, c *adminapi.Client, args []string) error {
+			func(ctx context.Context, c *sdk.Client, args []string) error {
 				all, err := c.SandboxPorts(ctx, s.at(args[0]))
 				if err != nil {
 					return err
 				}
-				return listing(r, []any{"PORT", "ADDRESS"}, func(p httpapi.SandboxPort) []any { return []any{p.Port, p.Address} })(all)
+				return listing(r, []any{"PORT", "ADDRESS"}, func(p sdk.SandboxPort) []any { return []any{p.Port, p.Address} })(all)
 			}),
 		r.command("sleep NAME", "Have a sandbox sleep until it is used", "", cobra.ExactArgs(1), shows(
-			func(ctx context.Context, c *adminapi.Client, args []string) (httpapi.Sandbox, error) {
+			func(ctx context.Context, c *sdk.Client, args []string) (sdk.Sandbox, error) {
 				return c.SleepSandbox(ctx, s.at(args[0]))
 			}, s.show)),
 		r.command("rm NAME…", "End sandboxes and remove all there is of them", "", cobra.MinimumNArgs(1),
-			func(ctx context.Context, c *adminapi.Client, args []string) error {
+			func(ctx context.Context, c *sdk.Client, args []string) error {
 				var errs []error // one that cannot be removed does not keep the others
 				for i := range args {
-					errs = append(errs, r.removes(func(ctx context.Context, c *adminapi.Client, args []string) error {
+					errs = append(errs, r.removes(func(ctx context.Context, c *sdk.Client, args []string) error {
 						return c.DeleteSandbox(ctx, s.at(args[0]))
 					})(ctx, c, args[i:i+1]))
 				}
@@ -55,7 +54,9 @@ is unique in its session (--session); its id can be given instead.`,
 	return cmd
 }
 
-func (s *sandboxes) at(name string) adminapi.At { return adminapi.At{Session: s.session, Name: name} }
+func (s *sandboxes) at(name string) sdk.SandboxRef {
+	return sdk.SandboxRef{Session: s.session, Name: name}
+}
 
 func (s *sandboxes) create() *cobra.Command {
 	var image, snapshot string
@@ -63,8 +64,8 @@ func (s *sandboxes) create() *cobra.Command {
 	var env, subPaths []string
 	var sleepAfter, timeout time.Duration
 	cmd := s.command("create NAME", "Make a sandbox, unless there is one of that name", "  atoll sandbox create builder --image node:22 --sleep-after 10m\n  atoll sandbox create again --snapshot snap-0123456789abcdef", cobra.ExactArgs(1),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
-			in := httpapi.NewSandbox{Name: &args[0], Session: &s.session}
+		func(ctx context.Context, c *sdk.Client, args []string) error {
+			in := sdk.NewSandbox{Name: args[0], Session: &s.session}
 			if image != "" {
 				in.Image = &image
 			}
@@ -80,12 +81,12 @@ func (s *sandboxes) create() *cobra.Command {
 			}
 			for name, value := range vars {
 				if in.EnvVars == nil {
-					in.EnvVars = map[string]httpapi.Text{}
+					in.EnvVars = map[string]string{}
 				}
-				in.EnvVars[name] = httpapi.Text(value)
+				in.EnvVars[name] = value
 			}
-			for _, p := range subPaths {
-				in.SubPaths = append(in.SubPaths, httpapi.Text(p))
+			if len(subPaths) > 0 {
+				in.SubPaths = &subPaths
 			}
 			in.SleepAfterMS, in.TimeoutMS = milliseconds(sleepAfter), milliseconds(timeout)
 			sb, err := c.CreateSandbox(ctx, in)
@@ -106,11 +107,11 @@ func (s *sandboxes) create() *cobra.Command {
 }
 
 // milliseconds is a time as the API has it; none for 0.
-func milliseconds(d time.Duration) *httpapi.Millis {
+func milliseconds(d time.Duration) *int64 {
 	if d == 0 {
 		return nil
 	}
-	ms := httpapi.Millis(d.Milliseconds())
+	ms := d.Milliseconds()
 	return &ms
 }
 
@@ -118,7 +119,7 @@ func (s *sandboxes) list() *cobra.Command {
 	var all, orphans, reap bool
 	cmd := s.command("list", "List sandboxes", `  atoll sandbox list --all
   atoll sandbox list --orphans        what is left of sandboxes that no record knows; needs an admin key`, cobra.NoArgs,
-		func(ctx context.Context, c *adminapi.Client, _ []string) error {
+		func(ctx context.Context, c *sdk.Client, _ []string) error {
 			switch {
 			case orphans, reap:
 				return s.orphans(ctx, reap)
@@ -140,7 +141,7 @@ func (s *sandboxes) list() *cobra.Command {
 func (s *sandboxes) fork() *cobra.Command {
 	var count int
 	cmd := s.command("fork NAME", "Make copies of a sandbox, processes and all", "  atoll sandbox fork builder --count 5", cobra.ExactArgs(1),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
+		func(ctx context.Context, c *sdk.Client, args []string) error {
 			copies, err := c.ForkSandbox(ctx, s.at(args[0]), count)
 			if err != nil {
 				return err
@@ -151,9 +152,9 @@ func (s *sandboxes) fork() *cobra.Command {
 	return cmd
 }
 
-func (s *sandboxes) show(sb httpapi.Sandbox) error {
+func (s *sandboxes) show(sb sdk.Sandbox) error {
 	return s.print(sb, func(w io.Writer) {
-		row(w, "sandbox", sb.ID)
+		row(w, "sandbox", sb.SandboxID)
 		row(w, "name", sb.Name)
 		row(w, "image", sb.Image)
 		row(w, "status", statusOf(sb))
@@ -163,14 +164,14 @@ func (s *sandboxes) show(sb httpapi.Sandbox) error {
 	})
 }
 
-func (s *sandboxes) showAll(list []httpapi.Sandbox) error {
-	return listing(s.remote, []any{"SESSION", "NAME", "ID", "IMAGE", "STATUS", "USED", "EXPIRES"}, func(sb httpapi.Sandbox) []any {
-		return []any{sb.Session, sb.Name, sb.ID, sb.Image, statusOf(sb), when(sb.UsedAt), whenOr(sb.ExpiresAt, "-")}
+func (s *sandboxes) showAll(list []sdk.Sandbox) error {
+	return listing(s.remote, []any{"SESSION", "NAME", "ID", "IMAGE", "STATUS", "USED", "EXPIRES"}, func(sb sdk.Sandbox) []any {
+		return []any{sb.Session, sb.Name, sb.SandboxID, sb.Image, statusOf(sb), when(sb.UsedAt), whenOr(sb.ExpiresAt, "-")}
 	})(list)
 }
 
 // statusOf is a status, and how one that sleeps is kept.
-func statusOf(sb httpapi.Sandbox) string {
+func statusOf(sb sdk.Sandbox) string {
 	if sb.Kept == "" {
 		return sb.Status
 	}

@@ -14,14 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/adminapi"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 func (s *sandboxes) cp() *cobra.Command {
 	cmd := s.command("cp FROM TO", "Copy files into a sandbox, or out of one", `  atoll sandbox cp ./src builder:src
   atoll sandbox cp builder:/home/user/app/dist ./dist
   atoll sandbox cp - builder:data.csv < data.csv`, cobra.ExactArgs(2),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
+		func(ctx context.Context, c *sdk.Client, args []string) error {
 			from, fromPath, out := splitRemote(args[0])
 			to, toPath, in := splitRemote(args[1])
 			switch {
@@ -47,7 +47,7 @@ func splitRemote(arg string) (name, at string, ok bool) {
 	return name, at, true
 }
 
-func (s *sandboxes) copyIn(ctx context.Context, c *adminapi.Client, from string, at adminapi.At, to string) error {
+func (s *sandboxes) copyIn(ctx context.Context, c *sdk.Client, from string, at sdk.SandboxRef, to string) error {
 	if from == "-" {
 		return c.WriteSandboxFile(ctx, at, to, 0o644, s.app.std.in)
 	}
@@ -119,7 +119,7 @@ func packFolder(w io.Writer, folder string) error {
 	return errors.Join(err, out.Close())
 }
 
-func (s *sandboxes) copyOut(ctx context.Context, c *adminapi.Client, at adminapi.At, from, to string) error {
+func (s *sandboxes) copyOut(ctx context.Context, c *sdk.Client, at sdk.SandboxRef, from, to string) error {
 	if from == "" {
 		from = "." // NAME: is its home, as it is in the other direction
 	}

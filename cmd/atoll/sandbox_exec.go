@@ -11,12 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 func (s *sandboxes) exec() *cobra.Command {
-	var in httpapi.NewProcess
+	var in sdk.NewProcess
 	var env []string
 	var dir string
 	var timeout time.Duration
@@ -24,14 +23,14 @@ func (s *sandboxes) exec() *cobra.Command {
 	cmd := s.command("exec [flags] NAME COMMAND [ARGUMENT…]", "Run a command in a sandbox", `  atoll sandbox exec builder -- sh -c 'ls | wc -l'
   tar c . | atoll sandbox exec --stdin builder -- tar x
   atoll sandbox exec --detach builder -- python3 -m http.server 8000`, cobra.MinimumNArgs(2),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
+		func(ctx context.Context, c *sdk.Client, args []string) error {
 			vars, err := pairs("env", env)
 			if err != nil {
 				return err
 			}
-			in.EnvVars = map[string]httpapi.Text{}
+			in.EnvVars = map[string]string{}
 			for name, value := range vars {
-				in.EnvVars[name] = httpapi.Text(value)
+				in.EnvVars[name] = value
 			}
 			command := args[1:]
 			if command[0] == "--" && len(command) > 1 {
@@ -39,22 +38,20 @@ func (s *sandboxes) exec() *cobra.Command {
 			} else if strings.HasPrefix(command[0], "-") {
 				return wrong("%s stands where the command begins: flags of exec come before NAME, and a command that begins with a dash behind --", command[0])
 			}
-			for _, arg := range command {
-				in.Argv = append(in.Argv, httpapi.Text(arg))
-			}
+			in.Argv = &command
 			if dir != "" {
 				in.WorkingDir = &dir
 			}
 			attached := !detach // what reads all of it, loses nothing of it
-			in.Stdin, in.Wait, in.TimeoutMS = &stdin, &attached, milliseconds(timeout)
+			in.Stdin, in.WaitForReader, in.TimeoutMS = &stdin, &attached, milliseconds(timeout)
 			p, err := c.StartProcess(ctx, s.at(args[0]), in)
 			if err != nil {
 				return err
 			}
 			if detach {
-				return s.print(p, func(w io.Writer) { row(w, p.ID) })
+				return s.print(p, func(w io.Writer) { row(w, p.ProcessID) })
 			}
-			return s.attached(ctx, c, s.at(args[0]), p.ID, stdin)
+			return s.attached(ctx, c, s.at(args[0]), p.ProcessID, stdin)
 		})
 	cmd.Long = `Run a command in a sandbox; its output comes as it is written.
 
@@ -73,7 +70,7 @@ out, 130 after Ctrl-C, which ends it.`
 }
 
 // attached passes input and output on, and ends as the process does.
-func (s *sandboxes) attached(ctx context.Context, c *adminapi.Client, at adminapi.At, id string, stdin bool) error {
+func (s *sandboxes) attached(ctx context.Context, c *sdk.Client, at sdk.SandboxRef, id string, stdin bool) error {
 	if stdin {
 		go func() {
 			// Its end closes the process's input; one that does not read any more has
@@ -103,23 +100,23 @@ func (s *sandboxes) attached(ctx context.Context, c *adminapi.Client, at adminap
 }
 
 // processEnd turns the end of a process into that of this one.
-func processEnd(end *httpapi.ProcessEvent) error {
+func processEnd(end *sdk.ProcessEvent) error {
 	switch {
 	case end.TimedOut:
 		return &exit{exitTimeout, errors.New("timed out")}
 	case end.Reason != "":
-		return &exit{*end.ExitCode, errors.New(end.Reason)}
+		return &exit{int(*end.ExitCode), errors.New(end.Reason)}
 	case end.Blocked != "":
-		return &exit{*end.ExitCode, fmt.Errorf("ended by the permission %s", end.Blocked)}
+		return &exit{int(*end.ExitCode), fmt.Errorf("ended by the permission %s", end.Blocked)}
 	case *end.ExitCode != 0:
-		return &exit{code: *end.ExitCode}
+		return &exit{code: int(*end.ExitCode)}
 	}
 	return nil
 }
 
 // output writes what a process writes, and returns its end if that has come.
-func (s *sandboxes) output(ctx context.Context, c *adminapi.Client, at adminapi.At, id string, follow bool) (end *httpapi.ProcessEvent, err error) {
-	err = c.FollowProcess(ctx, at, id, follow, func(e httpapi.ProcessEvent) error {
+func (s *sandboxes) output(ctx context.Context, c *sdk.Client, at sdk.SandboxRef, id string, follow bool) (end *sdk.ProcessEvent, err error) {
+	err = c.FollowProcess(ctx, at, id, follow, func(e sdk.ProcessEvent) error {
 		switch e.Type {
 		case "exit":
 			if e.ExitCode == nil {
@@ -151,7 +148,7 @@ func (s *sandboxes) logs() *cobra.Command {
 	var follow bool
 	cmd := s.command("logs NAME [PROCESS]", "Show what a process has written, or list processes", `  atoll sandbox logs builder
   atoll sandbox logs --follow builder p-d8c50e53298d90e4`, cobra.RangeArgs(1, 2),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
+		func(ctx context.Context, c *sdk.Client, args []string) error {
 			if len(args) == 2 {
 				end, err := s.output(ctx, c, s.at(args[0]), args[1], follow)
 				if ctx.Err() != nil {
@@ -169,12 +166,12 @@ func (s *sandboxes) logs() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return listing(s.remote, []any{"PROCESS", "STATE", "EXIT", "STARTED", "COMMAND"}, func(p httpapi.SandboxProcess) []any {
+			return listing(s.remote, []any{"PROCESS", "STATE", "EXIT", "STARTED", "COMMAND"}, func(p sdk.SandboxProcess) []any {
 				code := any("-")
 				if p.ExitCode != nil {
 					code = *p.ExitCode
 				}
-				return []any{p.ID, p.State, code, when(p.StartedAt), fmt.Sprintf("%.60q", p.Argv)}
+				return []any{p.ProcessID, p.State, code, when(p.StartedAt), fmt.Sprintf("%.60q", p.Argv)}
 			})(all)
 		})
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the process ends")

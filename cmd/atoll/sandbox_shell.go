@@ -17,8 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 func (s *sandboxes) shell() *cobra.Command {
@@ -26,7 +25,7 @@ func (s *sandboxes) shell() *cobra.Command {
 	cmd := s.command("shell NAME [COMMAND]", "Open a terminal in a sandbox", `  atoll sandbox shell builder
   atoll sandbox shell builder 'top'
   atoll sandbox shell --process p-d8c50e53298d90e4 builder    come back to one that lives`, cobra.RangeArgs(1, 2),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
+		func(ctx context.Context, c *sdk.Client, args []string) error {
 			t := &terminal{app: s.app, client: c, at: s.at(args[0]), process: process}
 			if len(args) == 2 {
 				if process != "" {
@@ -47,8 +46,8 @@ Exit codes: the program's own, 128+n when signal n ended it.`
 // terminal shows a terminal of a sandbox in that of this process.
 type terminal struct {
 	app     *cli
-	client  *adminapi.Client
-	at      adminapi.At
+	client  *sdk.Client
+	at      sdk.SandboxRef
 	command string
 
 	process string // known from the first connection on
@@ -75,7 +74,7 @@ func (t *terminal) run(ctx context.Context) error {
 		if err == nil {
 			return endCode(code)
 		}
-		told, refused := errors.AsType[*adminapi.Error](err)
+		told, refused := errors.AsType[*sdk.Error](err)
 		switch {
 		case ctx.Err() != nil:
 			return &exit{code: exitCancelled}
@@ -167,7 +166,7 @@ func (t *terminal) connect(ctx context.Context) (code int, err error) {
 			}
 			continue
 		}
-		var m httpapi.TerminalMessage
+		var m sdk.TerminalMessage
 		if err := json.Unmarshal(data, &m); err != nil {
 			return 0, fmt.Errorf("read the server's message: %w", err)
 		}
@@ -180,7 +179,7 @@ func (t *terminal) connect(ctx context.Context) (code int, err error) {
 			if m.Reason != "" {
 				fmt.Fprint(t.app.std.err, "\r\natoll: "+m.Reason+"\r\n")
 			}
-			return *m.ExitCode, nil
+			return int(*m.ExitCode), nil
 		}
 	}
 }
@@ -197,7 +196,7 @@ func (t *terminal) send(ctx context.Context, conn *websocket.Conn) {
 			err = conn.Write(ctx, websocket.MessageBinary, data)
 		case <-resized:
 			rows, columns := t.size()
-			err = wsjson.Write(ctx, conn, httpapi.TerminalMessage{Type: "resize", Rows: uint16(rows), Columns: uint16(columns)})
+			err = wsjson.Write(ctx, conn, sdk.TerminalMessage{Type: "resize", Rows: int32(rows), Columns: int32(columns)})
 		case <-ctx.Done():
 			return
 		}

@@ -7,8 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/adminapi"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
 // snapshot keeps a sandbox as it is now.
@@ -16,7 +15,7 @@ func (s *sandboxes) snapshot() *cobra.Command {
 	var keep time.Duration
 	cmd := s.command("snapshot NAME", "Keep a sandbox as it is now, processes and all", `  atoll sandbox snapshot builder --keep 720h
   atoll sandbox create again --snapshot snap-0123456789abcdef`, cobra.ExactArgs(1),
-		func(ctx context.Context, c *adminapi.Client, args []string) error {
+		func(ctx context.Context, c *sdk.Client, args []string) error {
 			sn, err := c.CreateSnapshot(ctx, s.at(args[0]), keep)
 			if err != nil {
 				return err
@@ -36,28 +35,28 @@ memory where those could be written. It outlives the sandbox.`,
   atoll sandbox create again --snapshot snap-0123456789abcdef`, devKeyFile)
 	var limit int
 	list := r.command("list", "List snapshots, newest first", "", cobra.NoArgs,
-		func(ctx context.Context, c *adminapi.Client, _ []string) error {
+		func(ctx context.Context, c *sdk.Client, _ []string) error {
 			all, err := c.Snapshots(ctx, limit)
 			if err != nil {
 				return err
 			}
-			return listing(r, []any{"ID", "SESSION", "NAME", "IMAGE", "MEMORY", "SIZE", "CREATED", "EXPIRES"}, func(sn httpapi.Snapshot) []any {
-				return []any{sn.ID, sn.Session, sn.Name, sn.Image, onOff(sn.Memory), bytesText(sn.SizeBytes), when(sn.CreatedAt), whenOr(sn.ExpiresAt, "-")}
+			return listing(r, []any{"ID", "SESSION", "NAME", "IMAGE", "MEMORY", "SIZE", "CREATED", "EXPIRES"}, func(sn sdk.Snapshot) []any {
+				return []any{sn.SnapshotID, sn.Session, sn.Name, sn.Image, onOff(sn.Memory), bytesText(sn.SizeBytes), when(sn.CreatedAt), whenOr(sn.ExpiresAt, "-")}
 			})(all)
 		})
 	list.Flags().IntVar(&limit, "limit", 100, "snapshots at most; 0 for all")
 	cmd.AddCommand(list,
-		r.command("show ID", "Show a snapshot", "", cobra.ExactArgs(1), shows(one((*adminapi.Client).Snapshot), r.showSnapshot)),
+		r.command("show ID", "Show a snapshot", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Snapshot), r.showSnapshot)),
 		r.command("rm ID", "Delete a snapshot; sandboxes that were made of it go on", "", cobra.ExactArgs(1), r.removes(
-			func(ctx context.Context, c *adminapi.Client, args []string) error {
+			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return c.DeleteSnapshot(ctx, args[0])
 			})))
 	return cmd
 }
 
-func (r *remote) showSnapshot(sn httpapi.Snapshot) error {
+func (r *remote) showSnapshot(sn sdk.Snapshot) error {
 	return r.print(sn, func(w io.Writer) {
-		row(w, "snapshot", sn.ID)
+		row(w, "snapshot", sn.SnapshotID)
 		row(w, "sandbox", sn.SandboxID)
 		row(w, "name", sn.Name)
 		row(w, "image", sn.Image)

@@ -123,12 +123,18 @@ func sandboxCA(cfg *config.Config) ([]byte, error) {
 	return data, nil
 }
 
-// runscPath and guestPath find the binaries that the configuration does not
-// name, beside this one.
-func runscPath(cfg *config.Config) string { return sibling(cfg.Runsc, "atoll-runsc") }
-func guestPath(cfg *config.Config) string { return sibling(cfg.Guest, "atoll-guest") }
+// runscPath and guestPath are the configured binaries, or those that were
+// installed with this one.
+func runscPath(cfg *config.Config) string { return helper(cfg.Runsc, "atoll-runsc") }
+func guestPath(cfg *config.Config) string { return helper(cfg.Guest, "atoll-guest") }
 
-func sibling(configured, name string) string {
+// libexec is where 'make install' puts what only this program runs, relative to
+// the folder of this program.
+const libexec = "../libexec/atoll"
+
+// helper returns the path of a binary that this one starts: the configured one,
+// else the one beside this program, else the one in libexec.
+func helper(configured, name string) string {
 	if configured != "" {
 		return configured
 	}
@@ -136,5 +142,13 @@ func sibling(configured, name string) string {
 	if err != nil {
 		return name
 	}
-	return filepath.Join(filepath.Dir(self), name)
+	dir := filepath.Dir(self)
+	beside := filepath.Join(dir, name)
+	installed := filepath.Join(dir, libexec, name)
+	if _, err := os.Stat(beside); err != nil {
+		if _, err := os.Stat(installed); err == nil {
+			return installed
+		}
+	}
+	return beside
 }

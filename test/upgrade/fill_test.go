@@ -98,7 +98,7 @@ func fill(ctx context.Context, db *store.DB) error {
 			}
 			_, _, err := executions.Conclude(ctx, execution.Result{
 				TraceID: trace(1), Status: execution.OOM, ExitCode: 137, Error: "memory limit of 1 GiB exceeded", Stdout: output, StdoutBytes: int64(len(output)),
-				LastSeq: 3, CompletedAt: before.Add(2 * time.Minute), PeakMemory: 1 << 30, Warm: true,
+				LastSeq: 3, CompletedAt: before.Add(2 * time.Minute), PeakMemory: 1 << 30, Start: execution.StartWarm,
 			}, func(*execution.Execution) execution.Consequences {
 				return execution.Consequences{
 					Webhook: true,
@@ -167,7 +167,7 @@ func check(t *testing.T, db *store.DB) {
 	}
 	want := run(1, execution.OOM)
 	want.ExitCode, want.Error, want.Stdout, want.StdoutBytes = 137, "memory limit of 1 GiB exceeded", output, int64(len(output))
-	want.LastSeq, want.CompletedAt, want.PeakMemory, want.Warm = 3, before.Add(2*time.Minute), 1<<30, true
+	want.LastSeq, want.CompletedAt, want.PeakMemory, want.Start = 3, before.Add(2*time.Minute), 1<<30, execution.StartWarm
 	if len(got.Stderr) == 0 {
 		got.Stderr = nil // either will do
 	}

@@ -105,9 +105,9 @@ type Config struct {
 	ImageAliases      map[string]string `group:"Named sandboxes" name:"image_aliases" default:"" shown:"node:* and python:* are image, where its version is at least that asked for" help:"Which image is meant by what a sandbox is asked to have, such as {\"node:22\": \"tools\", \"postgres:*\": \"db\"}. In the environment and as a flag: a JSON object."`
 
 	Runtime    string `group:"Runtime" name:"runtime" default:"gvisor" enum:"gvisor,oci" help:"What makes sandboxes. gvisor gives each its own kernel; oci drives oci_runtime, whose boundary is the host's kernel and so weaker."`
-	Runsc      string `group:"Runtime" name:"runsc" default:"" shown:"atoll-runsc beside atoll" help:"Path of gVisor's runtime."`
+	Runsc      string `group:"Runtime" name:"runsc" default:"" shown:"atoll-runsc beside atoll or in ../libexec/atoll" help:"Path of gVisor's runtime."`
 	OCIRuntime string `group:"Runtime" name:"oci_runtime" default:"crun" help:"Name or path of the OCI runtime, with runtime: oci."`
-	Guest      string `group:"Runtime" name:"guest" default:"" shown:"atoll-guest beside atoll" help:"Path of the guest's binary, which is process 1 in every sandbox."`
+	Guest      string `group:"Runtime" name:"guest" default:"" shown:"atoll-guest beside atoll or in ../libexec/atoll" help:"Path of the guest's binary, which is process 1 in every sandbox."`
 	Rootless   string `group:"Runtime" name:"rootless" default:"auto" enum:"auto,always,never" help:"Whether to make sandboxes without being root, in a user namespace. auto: when not root."`
 }
 

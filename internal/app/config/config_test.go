@@ -182,3 +182,17 @@ func TestSizesAreExact(t *testing.T) {
 		}
 	}
 }
+
+// TestDefaultFile: the installation's file counts only for a user who can read it.
+func TestDefaultFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "atoll.yaml")
+	if got := defaultFile(path); got != "" {
+		t.Errorf("a missing file: %q", got)
+	}
+	if err := os.WriteFile(path, []byte("pool_size: 7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := defaultFile(path); got != path {
+		t.Errorf("got %q, want %q", got, path)
+	}
+}

@@ -15,7 +15,8 @@ func Markdown() string {
 
 A setting comes from its default, then the configuration file, then the environment, then a flag; the later one wins.
 ` + "`pool_size`" + ` in the file is ` + "`ATOLL_POOL_SIZE`" + ` in the environment and ` + "`--pool-size`" + ` as a flag of ` + "`atoll serve`" + `,
-` + "`atoll run`" + ` and the other commands that use it. The file is YAML, named by ` + "`--config`" + ` or ` + "`ATOLL_CONFIG`" + `:
+` + "`atoll run`" + ` and the other commands that use it. The file is YAML, named by ` + "`--config`" + ` or ` + "`ATOLL_CONFIG`" + `,
+otherwise ` + "`" + DefaultFile + "`" + ` if it is there and can be read:
 
 ` + "```yaml" + `
 listen: 127.0.0.1:8080

@@ -22,9 +22,13 @@ import (
 // --config.
 const FileEnv = "ATOLL_CONFIG"
 
+// DefaultFile is the configuration file of an installation. It is read when it
+// exists and no other file is named.
+const DefaultFile = "/etc/atoll/atoll.yaml"
+
 // Sources are where settings come from.
 type Sources struct {
-	File   string              // path of a YAML file; empty for none, unless FileEnv names one
+	File   string              // path of a YAML file; "" for what FileEnv names, else DefaultFile
 	Getenv func(string) string // the environment; an empty value is the same as none
 	Flags  map[string]string   // by Setting.Flag, only those that were given
 }
@@ -34,6 +38,9 @@ type Sources struct {
 func Load(src Sources) (*Config, error) {
 	if src.File == "" {
 		src.File = src.Getenv(FileEnv)
+	}
+	if src.File == "" {
+		src.File = defaultFile(DefaultFile)
 	}
 	file, err := readFile(src.File)
 	if err != nil {
@@ -80,6 +87,17 @@ func Load(src Sources) (*Config, error) {
 		return nil, err
 	}
 	return &c, nil
+}
+
+// defaultFile returns path if this user can read a file there, otherwise "": the
+// installation's file may hold secrets and be closed to ordinary users.
+func defaultFile(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	_ = f.Close() // nothing was written
+	return path
 }
 
 // readFile returns the settings in a YAML file as text. A map stays YAML.

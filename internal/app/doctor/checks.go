@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -45,10 +46,14 @@ func kernel() Finding {
 }
 
 // userNamespaces makes one, since the settings that forbid it are many and
-// differ between distributions.
-func userNamespaces(ctx context.Context) Finding {
+// differ between distributions. It runs runsc in it where there is no true(1),
+// as in a container without a base image.
+func userNamespaces(ctx context.Context, t Target) Finding {
 	const name = "user namespaces"
 	cmd := exec.CommandContext(ctx, "true")
+	if errors.Is(cmd.Err, exec.ErrNotFound) {
+		cmd = exec.CommandContext(ctx, t.Runsc, "--version")
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
@@ -58,10 +63,12 @@ func userNamespaces(ctx context.Context) Finding {
 	switch {
 	case err == nil:
 		return ok(name, "one can be made")
-	case errors.Is(err, exec.ErrNotFound):
+	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist):
 		return warning(name, "could not be tried: there is no true(1)", "install coreutils")
-	case os.Geteuid() == 0:
-		return warning(name, "none can be made: "+err.Error(), "not needed as root, but a layer of defence is missing; "+allowUserNamespaces())
+	case os.Geteuid() == 0 && t.Runtime != "gvisor":
+		return warning(name, "none can be made: "+err.Error(), allowUserNamespaces())
+	case os.Geteuid() == 0: // gVisor's kernels live in one
+		return failed(name, "none can be made: "+err.Error(), allowUserNamespaces())
 	default:
 		return failed(name, "none can be made: "+err.Error(), allowUserNamespaces()+"; or run as root")
 	}
@@ -72,7 +79,7 @@ func allowUserNamespaces() string {
 	if fix := rootless.Forbidden(); fix != "" {
 		return "run " + fix
 	}
-	return "in a container, allow unshare in its seccomp profile"
+	return "in a container, leave its seccomp profile off (docker run --security-opt seccomp=unconfined); in a chroot none can ever be made"
 }
 
 // subordinateIDs says whether sandboxes of an ordinary user get another user to

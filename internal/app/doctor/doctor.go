@@ -47,7 +47,7 @@ type Target struct {
 
 // Examine runs every check, in the order a reader wants them.
 func Examine(ctx context.Context, t Target) []Finding {
-	return slices.Concat([]Finding{kernel(), userNamespaces(ctx)}, subordinateIDs(), []Finding{
+	return slices.Concat([]Finding{kernel(), userNamespaces(ctx, t)}, subordinateIDs(), []Finding{
 		cgroups(),
 		network(),
 		device("fuse", "/dev/fuse", "storage mounts need it: modprobe fuse, and in a container pass --device /dev/fuse"),

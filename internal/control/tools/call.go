@@ -45,7 +45,7 @@ func (c *call) use(ctx context.Context, name string, f func(h sandbox.Handle) er
 	}
 	defer h.Close()
 	c.begun = true
-	return ended(h, f(h))
+	return ended(ctx, h, f(h))
 }
 
 // find begins the use of a sandbox of the caller's session. Tools take no ids:
@@ -63,9 +63,9 @@ func (c *call) find(ctx context.Context, name string) (sandbox.Handle, error) {
 }
 
 // ended says what became of a call whose sandbox went away under it.
-func ended(h sandbox.Handle, err error) error {
+func ended(ctx context.Context, h sandbox.Handle, err error) error {
 	if errors.Is(err, process.ErrGone) {
-		if why := h.Stopped(); why != nil {
+		if why := h.Stopped(ctx); why != nil {
 			return why
 		}
 		return fault.Wrap(fault.Conflict, err, "the sandbox went away during the call, which may be done in part; sandbox_list says whether it is there")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Definition is what is told of a tool to those who may call it.
@@ -60,10 +61,10 @@ type tool struct {
 // has every field that is required or has a default.
 func define[I, O any](d Definition, do func(ctx context.Context, c *call, in *I) (*O, error)) tool {
 	d.In, d.Out = reflect.TypeFor[I](), reflect.TypeFor[O]()
-	d.Input, d.Output = schemaOf(d.In), schemaOf(d.Out)
+	d.Input, d.Output = wire.ForModel(d.In), wire.ForModel(d.Out)
 	return tool{d, func(ctx context.Context, c *call, input []byte) (any, error) {
 		var in I
-		if err := decode(input, &in); err != nil {
+		if err := wire.Arguments.Decode(input, &in); err != nil {
 			return nil, err
 		}
 		out, err := do(ctx, c, &in)

@@ -24,8 +24,8 @@ var sandboxExecute = define(Definition{
 // ExecuteInput is the input of sandbox_execute.
 type ExecuteInput struct {
 	Code     *string  `json:"code" required:"true" nul:"true" doc:"1 byte to 1 MB."`
-	Language *string  `json:"language" enum:"python,node,bash" default:"python"`
-	Timeout  *float64 `json:"timeout" doc:"Most seconds that the code may run; 60 if left out."`
+	Language *string  `json:"language,omitzero" enum:"python,node,bash" default:"python"`
+	Timeout  *float64 `json:"timeout,omitzero" doc:"Most seconds that the code may run; 60 if left out."`
 }
 
 // ExecuteOutput is what sandbox_execute returns.

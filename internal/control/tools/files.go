@@ -50,7 +50,7 @@ func readFile(ctx context.Context, c *call, in *ReadFileInput) (*ReadFileOutput,
 			out.Content, out.Encoding = base64.StdEncoding.EncodeToString(content), inBase64
 			return nil
 		}
-		covers, err := h.Redactor()
+		covers, err := h.Redactor(ctx)
 		if err != nil {
 			return err
 		}

@@ -7,10 +7,10 @@ import "time"
 
 // ShellInput is the input of shell.
 type ShellInput struct {
-	Sandbox    *string  `json:"sandbox" default:"default"`
+	Sandbox    *string  `json:"sandbox,omitzero" default:"default"`
 	Command    *string  `json:"command" required:"true"`
-	TimeoutMS  *float64 `json:"timeout_ms" default:"30000"`
-	WorkingDir *string  `json:"working_dir" default:"/home/user"`
+	TimeoutMS  *float64 `json:"timeout_ms,omitzero" default:"30000"`
+	WorkingDir *string  `json:"working_dir,omitzero" default:"/home/user"`
 }
 
 // ShellOutput is what shell returns.
@@ -25,11 +25,11 @@ type ShellOutput struct {
 
 // ReadFileInput is the input of read_file.
 type ReadFileInput struct {
-	Sandbox  *string  `json:"sandbox" default:"default"`
+	Sandbox  *string  `json:"sandbox,omitzero" default:"default"`
 	Path     *string  `json:"path" required:"true" empty:"false"`
-	Offset   *float64 `json:"offset" doc:"Byte offset"`
-	Limit    *float64 `json:"limit" doc:"Max bytes to read"`
-	Encoding *string  `json:"encoding" enum:"utf-8,base64" doc:"How content is given. Left out: utf-8 for text, base64 for what is not; then the answer says so."`
+	Offset   *float64 `json:"offset,omitzero" doc:"Byte offset"`
+	Limit    *float64 `json:"limit,omitzero" doc:"Max bytes to read"`
+	Encoding *string  `json:"encoding,omitzero" enum:"utf-8,base64" doc:"How content is given. Left out: utf-8 for text, base64 for what is not; then the answer says so."`
 }
 
 // ReadFileOutput is what read_file returns.
@@ -42,11 +42,11 @@ type ReadFileOutput struct {
 
 // WriteFileInput is the input of write_file.
 type WriteFileInput struct {
-	Sandbox  *string `json:"sandbox" default:"default"`
+	Sandbox  *string `json:"sandbox,omitzero" default:"default"`
 	Path     *string `json:"path" required:"true" empty:"false"`
 	Content  *string `json:"content" required:"true" nul:"true"`
-	Append   *bool   `json:"append" default:"false"`
-	Encoding *string `json:"encoding" enum:"utf-8,base64" default:"utf-8" doc:"How content is given."`
+	Append   *bool   `json:"append,omitzero" default:"false"`
+	Encoding *string `json:"encoding,omitzero" enum:"utf-8,base64" default:"utf-8" doc:"How content is given."`
 }
 
 // WriteFileOutput is what write_file returns.
@@ -57,9 +57,9 @@ type WriteFileOutput struct {
 
 // GlobInput is the input of glob.
 type GlobInput struct {
-	Sandbox *string `json:"sandbox" default:"default"`
+	Sandbox *string `json:"sandbox,omitzero" default:"default"`
 	Pattern *string `json:"pattern" required:"true" empty:"false"`
-	Cwd     *string `json:"cwd" default:"/home/user" empty:"false"`
+	Cwd     *string `json:"cwd,omitzero" default:"/home/user" empty:"false"`
 }
 
 // GlobOutput is what glob returns.
@@ -71,7 +71,7 @@ type GlobOutput struct {
 
 // BrowseInput is the input of browse.
 type BrowseInput struct {
-	Sandbox *string  `json:"sandbox" default:"default"`
+	Sandbox *string  `json:"sandbox,omitzero" default:"default"`
 	Port    *float64 `json:"port" required:"true"`
 }
 
@@ -83,8 +83,8 @@ type BrowseOutput struct {
 // SandboxCreateInput is the input of sandbox_create.
 type SandboxCreateInput struct {
 	Sandbox      *string  `json:"sandbox" required:"true"`
-	Image        *string  `json:"image" default:"node:22" fill:"false"`
-	SleepAfterMS *float64 `json:"sleep_after_ms" default:"600000"`
+	Image        *string  `json:"image,omitzero" default:"node:22" fill:"false"`
+	SleepAfterMS *float64 `json:"sleep_after_ms,omitzero" default:"600000"`
 }
 
 // SandboxCreateOutput is what sandbox_create returns.
@@ -114,7 +114,7 @@ type TransferInput struct {
 	FromPath    *string `json:"from_path" required:"true" empty:"false"`
 	ToSandbox   *string `json:"to_sandbox" required:"true"`
 	ToPath      *string `json:"to_path" required:"true" empty:"false"`
-	Recursive   *bool   `json:"recursive" default:"false"`
+	Recursive   *bool   `json:"recursive,omitzero" default:"false"`
 }
 
 // TransferOutput is what transfer returns.
@@ -126,8 +126,8 @@ type TransferOutput struct {
 // CodeInput is the input of execute_code.
 type CodeInput struct {
 	Code     *string  `json:"code" required:"true" nul:"true"`
-	Language *string  `json:"language" enum:"python,node,bash" default:"python"`
-	Timeout  *float64 `json:"timeout" doc:"Most seconds that the code may run; 60 if left out."`
+	Language *string  `json:"language,omitzero" enum:"python,node,bash" default:"python"`
+	Timeout  *float64 `json:"timeout,omitzero" doc:"Most seconds that the code may run; 60 if left out."`
 }
 
 // CodeOutput is what execute_code returns.

@@ -5,10 +5,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // result is what the agent is told of a run that has ended.
@@ -69,14 +69,4 @@ func (t *ExecuteCode) read(ctx context.Context, e *execution.Execution, s execut
 }
 
 // whole returns p without a character that was cut off at its end.
-func whole(p []byte) []byte {
-	for i := len(p) - 1; i >= 0 && i >= len(p)-utf8.UTFMax; i-- {
-		if utf8.RuneStart(p[i]) {
-			if !utf8.FullRune(p[i:]) {
-				return p[:i]
-			}
-			break
-		}
-	}
-	return p
-}
+func whole(p []byte) []byte { return p[:wire.WholeRunes(p)] }

@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Pool is the named sandboxes; a directory.Directory is.
@@ -69,5 +70,5 @@ func (s *Set) Call(ctx context.Context, name string, c *Caller, input []byte) (a
 			}}, input)
 		}
 	}
-	return nil, fault.New(fault.NotFound, "there is no tool %s; GET /v1/tools lists them", quoteName(name))
+	return nil, fault.New(fault.NotFound, "there is no tool %s; GET /v1/tools lists them", wire.Quote(name))
 }

@@ -37,7 +37,7 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 	c.row.Command = []byte(*in.Command)
 	var out *ShellOutput
 	err = c.use(ctx, *in.Sandbox, func(h sandbox.Handle) error {
-		covers, err := h.Redactor()
+		covers, err := h.Redactor(ctx)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 		if err != nil {
 			return err
 		}
-		return h.Killed(run.Exit())
+		return h.Killed(ctx, run.Exit())
 	})
 	return out, err
 }

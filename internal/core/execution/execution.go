@@ -128,13 +128,16 @@ type Execution struct {
 	// Error names what ended the run when it was not the program itself, such
 	// as "memory limit of 512 MiB exceeded"; empty otherwise.
 	Error string
+	// Hint is what the caller can do about a failure, such as a command that opens
+	// the network; empty for nothing known.
+	Hint string
 	// NotStarted says that no code was run; Error has the reason.
 	NotStarted bool
 
 	CreatedAt     time.Time
 	CompletedAt   time.Time // zero while running
 	PeakMemory    int64     // bytes; 0 when not known
-	Warm          bool      // a pooled sandbox answered
+	Start         Start     // "" while running, and when nothing was run
 	WebhookStatus WebhookStatus
 }
 

@@ -66,9 +66,10 @@ type Event struct {
 type Result struct {
 	TraceID string
 	Status  Status
-	// ExitCode, Error, NotStarted and the byte counts are as in Execution.
+	// ExitCode, Error, Hint, NotStarted and the byte counts are as in Execution.
 	ExitCode                         int
 	Error                            string
+	Hint                             string
 	NotStarted                       bool
 	Kind                             fault.Kind // with NotStarted: what the refusal is
 	Stdout, Stderr                   []byte     // empty with Stored
@@ -80,8 +81,8 @@ type Result struct {
 	StartedAt                        time.Time
 	CompletedAt                      time.Time
 	PeakMemory                       int64
-	Warm                             bool
-	Reused                           bool // an earlier job of the same turn had made the sandbox
+	Start                            Start // "" with NotStarted
+	Reused                           bool  // an earlier job of the same turn had made the sandbox
 	Traffic                          Traffic
 
 	// Thread is the state that the job's thread has from now on; nil leaves it as

@@ -39,8 +39,13 @@ type Config struct {
 // Set is what is to be covered, made ready for use. It does not change and may
 // be used by any number of streams at once.
 type Set struct {
-	auto *automaton // nil when there is nothing to look for
+	auto   *automaton // nil when there is nothing to look for
+	config Config     // what it was made from
 }
+
+// Config is what New made s from. Another process makes an equal Set from it. It must not
+// be changed.
+func (s *Set) Config() Config { return s.config }
 
 // Validate tells whether values can be registered as secrets.
 func Validate(secrets []string) error {
@@ -90,7 +95,9 @@ func New(c Config) (*Set, error) {
 	if len(c.Secrets) == 0 && active == all {
 		return everything(), nil
 	}
-	return build(c.Secrets, active), nil
+	s := build(c.Secrets, active)
+	s.config = c
+	return s, nil
 }
 
 // Except returns the names of all rules but those given, for Config.Rules. An

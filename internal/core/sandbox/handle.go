@@ -47,19 +47,22 @@ type Handle interface {
 	// if so. path is free of links; bytes are those of the files.
 	CopyFolder(ctx context.Context, path string, to Handle, name string) (bytes int64, done bool, err error)
 
-	// Redactor covers what must not be seen of a program's output: the secrets of all
-	// who have used the sandbox. Each stream needs a redact.Stream of its own, before
-	// anything of it leaves the server.
-	Redactor() (*redact.Set, error)
-	// CountBytes charges for bytes that left the sandbox by way of the server, as a
-	// preview's do.
+	// Redactor covers what must not be seen of a program's output: the secrets of every
+	// caller that has used the sandbox, and the server's rules. Each stream needs a
+	// redact.Stream of its own before anything of it leaves the server. A use by Reach
+	// has no Redactor.
+	Redactor(ctx context.Context) (*redact.Set, error)
+	// CountBytes charges for bytes that left the sandbox through the server, as those of
+	// a preview do.
 	CountBytes(bytes int64)
 
-	// Stopped is why the sandbox's programs were ended since the use began; nil if they
-	// were not. Who sees one killed, or the connection end, asks here first.
-	Stopped() error
-	// Killed is Stopped for a program that has ended so, be it before the use began.
-	Killed(exit process.Exit) error
+	// Stopped returns why the server has ended the sandbox's programs since this use
+	// began; nil if it has not, or if that cannot be found out. A caller whose program was
+	// killed, or whose connection ended, asks here first.
+	Stopped(ctx context.Context) error
+	// Killed returns why the server has ended the program that ended with exit, also when
+	// that was before this use began; nil if it has not.
+	Killed(ctx context.Context, exit process.Exit) error
 	// Done is closed when the sandbox has ended or fallen asleep.
 	Done() <-chan struct{}
 	Close()

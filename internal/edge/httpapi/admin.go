@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Admin is what the routes under /v1/admin administer. All of it is required.
@@ -116,7 +117,7 @@ func (a *Admin) answer(w http.ResponseWriter, r *http.Request, op adminRoute, ac
 	}
 	for name, values := range q {
 		if utf8.RuneCountInString(values[0]) > maxParameter || strings.ContainsFunc(values[0], unicode.IsControl) {
-			return invalid("query parameter %s must be at most %d characters without control characters", quoteName(name), maxParameter)
+			return invalid("query parameter %s must be at most %d characters without control characters", wire.Quote(name), maxParameter)
 		}
 	}
 	c := &adminCall{Admin: a, w: w, r: r, actor: actor, query: q}
@@ -148,7 +149,7 @@ func (c *adminCall) decode(into any) error {
 	if err := checkContentType(c.r.Header); err != nil {
 		return err
 	}
-	return decodeStrict(body, into)
+	return wire.Body.Decode(body, into)
 }
 
 // named returns the part of the path that names a thing. What can be no name is

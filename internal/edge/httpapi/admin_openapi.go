@@ -80,20 +80,3 @@ func needed(body any) bool {
 	}
 	return false
 }
-
-func init() {
-	// What each field of the bodies must be, for the message when it is not.
-	for field, what := range map[string]string{
-		"name": "a string", "plan": "a string", "tier": "a string", "sandbox_enabled": "true or false", "monthly_credits": "a number",
-		"redaction_off": "a list of strings", "audit_days": "an integer", "caps": "an object with tenant_daily and agent_hourly, integers",
-		"disabled": "true or false", "network_enabled": "true or false", "permission_profile": "a string",
-		"permissions": "an object with network, filesystem and process, each an object of the fields in the documentation", "image": "a string", "limits": "an object of numbers", "secrets": "an object whose values are strings",
-		"secret_hosts": "an object whose values are lists of strings", "unset": "a list of strings", "environment": "a string", "scopes": "a list of strings", "expires_in": "an integer, in seconds",
-		"expires_at": "a string", "webhook_url": "a string", "webhook_secret": "a string", "max_cpu": "a number", "max_memory": "an integer, in bytes",
-		"concurrency": "an integer", "max_timeout": "an integer, in seconds", "streaming": "true or false", "async": "true or false",
-		"max_output": "an integer, in bytes", "sandbox": "an object with environment, a string", "tenant_daily": "an integer",
-		"agent_hourly": "an integer", "known": "an object with number, an integer, and hash, a string",
-	} {
-		expects[field] = what
-	}
-}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Limits bound what one sandbox may use. Sizes are in bytes.
@@ -87,7 +88,7 @@ func (c EnvironmentChange) domain() (tenant.EnvironmentChange, error) {
 }
 
 func variablesChange(env, secrets map[string]Text, unset []Text, hosts map[string][]Text) tenant.VariablesChange {
-	out := tenant.VariablesChange{Env: plain(env), Secrets: plain(secrets)}
+	out := tenant.VariablesChange{Env: wire.StringMap(env), Secrets: wire.StringMap(secrets)}
 	for _, name := range unset {
 		out.Unset = append(out.Unset, string(name))
 	}

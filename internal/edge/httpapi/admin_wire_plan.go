@@ -63,10 +63,10 @@ func (b PlanBounds) domain(name string) tenant.Plan {
 	assign(&out.MaxSnapshots, b.MaxSnapshots)
 	assign(&out.MaxSnapshotSize, b.MaxSnapshotSize)
 	if b.MaxSandboxLife != nil {
-		out.MaxSandboxLife = time.Duration(b.MaxSandboxLife.clamped()) * time.Second
+		out.MaxSandboxLife = b.MaxSandboxLife.Duration()
 	}
 	if b.MaxTimeout != nil {
-		out.MaxTimeout = time.Duration(b.MaxTimeout.clamped()) * time.Second
+		out.MaxTimeout = b.MaxTimeout.Duration()
 	}
 	return out
 }

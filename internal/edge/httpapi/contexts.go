@@ -10,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 const (
@@ -177,11 +178,11 @@ func (s *Server) runContext(w http.ResponseWriter, r *http.Request) error {
 			return out.fail(err)
 		}
 		if err != nil {
-			if why := h.Stopped(); why != nil {
+			if why := h.Stopped(ctx); why != nil {
 				err = why
 			}
 		} else if res.Status == codecontext.Ended {
-			err = h.Killed(*res.Exit)
+			err = h.Killed(ctx, *res.Exit)
 		}
 		if err != nil {
 			return out.fail(err)
@@ -252,7 +253,7 @@ func (a *codeAnswer) take(e codecontext.Event) error {
 func (a *codeAnswer) flush(stream process.Stream, all bool) error {
 	whole := len(a.out[stream])
 	if !all {
-		whole = wholeRunes(a.out[stream])
+		whole = wire.WholeRunes(a.out[stream])
 	}
 	if whole == 0 {
 		return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Output is made JSON by hand: it is most of what is sent, it may be large, and
@@ -148,7 +149,7 @@ func writeText(w io.Writer, r io.Reader) error {
 		}
 		whole := n
 		if !end {
-			whole = wholeRunes(p.read[:n])
+			whole = wire.WholeRunes(p.read[:n])
 		}
 		p.text = appendText(p.text[:0], p.read[:whole])
 		if _, err := w.Write(p.text); err != nil || end {
@@ -156,19 +157,6 @@ func writeText(w io.Writer, r io.Reader) error {
 		}
 		n = copy(p.read, p.read[whole:n])
 	}
-}
-
-// wholeRunes returns the length of p without a character cut off at its end.
-func wholeRunes(p []byte) int {
-	for i := len(p) - 1; i >= 0 && i >= len(p)-utf8.UTFMax; i-- {
-		if utf8.RuneStart(p[i]) {
-			if utf8.FullRune(p[i:]) {
-				break
-			}
-			return i
-		}
-	}
-	return len(p)
 }
 
 // writeJSON answers with body. Bytes in strings that are not UTF-8 become

@@ -7,6 +7,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 const environmentsPath = "/v1/environments"
@@ -130,9 +131,5 @@ func readStrict(w http.ResponseWriter, r *http.Request, into any) error {
 	if err != nil {
 		return err
 	}
-	return decodeStrict(body, into)
-}
-
-func init() {
-	expects["config"] = "an object with type, base_template, resources, permissions and permission_profile, of the types in the documentation"
+	return wire.Body.Decode(body, into)
 }

@@ -25,6 +25,7 @@ type ExecutionSummary struct {
 	OutputTruncated       *bool             `json:"output_truncated" doc:"True if events have left the reconnect buffer."`
 	StdoutTruncated       *bool             `json:"stdout_truncated" doc:"True if the program wrote more to stdout than is returned here."`
 	StderrTruncated       *bool             `json:"stderr_truncated" doc:"Likewise for stderr."`
+	Start                 *string           `json:"start" enum:"warm,cold" doc:"warm: its sandbox was ready before the request came; cold: it was made for it; null when nothing was run, or when that was not seen."`
 }
 
 // Execution is the record of an execution with its output.
@@ -65,6 +66,9 @@ func summarize(e *execution.Execution) ExecutionSummary {
 	}
 	took, ended := e.Duration().Milliseconds(), e.CompletedAt.UTC()
 	s.ExitCode, s.DurationMS, s.CompletedAt = &e.ExitCode, &took, &ended
+	if e.Start != "" {
+		s.Start = (*string)(&e.Start)
+	}
 	s.OutputTruncated, s.StdoutTruncated, s.StderrTruncated = &e.OutputTruncated, &e.StdoutTruncated, &e.StderrTruncated
 	return s
 }

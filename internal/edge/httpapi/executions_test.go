@@ -51,7 +51,7 @@ func TestExecutionRecord(t *testing.T) {
 	for name, want := range map[string]any{
 		"trace_id": id, "status": "success", "language": "node", "delivery_mode": "inline", "key": s.caller.Key.ID,
 		"stdout": "hello\n", "stderr": "", "exit_code": 0.0, "error": nil, "webhook_delivery_status": nil,
-		"output_truncated": false, "stdout_truncated": false, "stderr_truncated": false,
+		"output_truncated": false, "stdout_truncated": false, "stderr_truncated": false, "start": nil,
 	} {
 		if got, ok := record[name]; !ok || got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
@@ -61,6 +61,11 @@ func TestExecutionRecord(t *testing.T) {
 		t.Errorf("metadata is %v", record["metadata"])
 	}
 
+	id = run(t, s, `{"code":"oom"}`)
+	if record := decoded[map[string]any](t, ask(s, "GET", "/v1/executions/"+id, "")); record["start"] != "cold" {
+		t.Errorf("start is %v", record["start"])
+	}
+
 	id = run(t, s, `{"code":"early"}`, "Prefer", "respond-async")
 	record = decoded[map[string]any](t, ask(s, "GET", "/v1/executions/"+id, ""))
 	for name, want := range map[string]any{"status": "running", "delivery_mode": "webhook"} {
@@ -68,7 +73,7 @@ func TestExecutionRecord(t *testing.T) {
 			t.Errorf("running: %s is %v", name, record[name])
 		}
 	}
-	for _, name := range []string{"stdout", "stderr", "exit_code", "error", "duration_ms", "completed_at", "webhook_delivery_status", "output_truncated", "stdout_truncated", "stderr_truncated"} {
+	for _, name := range []string{"stdout", "stderr", "exit_code", "error", "duration_ms", "completed_at", "webhook_delivery_status", "output_truncated", "stdout_truncated", "stderr_truncated", "start"} {
 		if got, ok := record[name]; !ok || got != nil {
 			t.Errorf("running: %s is %v", name, got)
 		}

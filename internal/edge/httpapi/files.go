@@ -132,9 +132,3 @@ func (d describer) files(doc *huma.OpenAPI) {
 		}),
 	})
 }
-
-func init() {
-	for _, field := range []string{"source", "id", "path"} {
-		expects[field] = "a string"
-	}
-}

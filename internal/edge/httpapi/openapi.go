@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // APIVersion is the version of the HTTP contract.
@@ -30,7 +32,7 @@ func getOpenAPI(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func buildDocument() []byte {
-	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	schemas := wire.NewSchemas("#/components/schemas/")
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
@@ -39,14 +41,14 @@ func buildDocument() []byte {
 			Description: "Runs code in sandboxes that have a kernel of their own.",
 		},
 		Components: &huma.Components{
-			Schemas: registry,
+			Schemas: schemas.Registry(),
 			SecuritySchemes: map[string]*huma.SecurityScheme{
 				"key": {Type: "http", Scheme: "bearer", Description: "An API key, sk-atoll-…"},
 			},
 		},
 		Paths: map[string]*huma.PathItem{},
 	}
-	d := describer{registry}
+	d := describer{schemas}
 	doc.AddOperation(d.execute())
 	d.executions(doc)
 	for _, probe := range []struct{ id, path, summary string }{
@@ -88,10 +90,10 @@ func buildDocument() []byte {
 }
 
 // describer describes messages by their Go types.
-type describer struct{ registry huma.Registry }
+type describer struct{ schemas *wire.Schemas }
 
 func (d describer) media(body any) *huma.MediaType {
-	return &huma.MediaType{Schema: d.registry.Schema(reflect.TypeOf(body), true, "")}
+	return &huma.MediaType{Schema: d.schemas.Of(reflect.TypeOf(body))}
 }
 
 // json describes a response that every client gets with a trace id.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Permissions are what an environment lets its programs reach and do.
@@ -79,7 +80,7 @@ func (c *PermissionsChange) domain() (out tenant.PermissionsChange, err error) {
 			list := make([]netip.Prefix, len(*n.AllowedCIDRs))
 			for i, text := range *n.AllowedCIDRs {
 				if list[i], err = netip.ParsePrefix(text); err != nil {
-					return out, invalid("permissions: network.allowed_cidrs: %s is no range of addresses; want one such as \"203.0.113.0/24\"", quoteName(text))
+					return out, invalid("permissions: network.allowed_cidrs: %s is no range of addresses; want one such as \"203.0.113.0/24\"", wire.Quote(text))
 				}
 			}
 			out.AllowedCIDRs = &list

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"github.com/atoll-run/atoll/internal/core/wire"
 	"net/http"
 	"net/url"
 	"slices"
@@ -31,13 +32,13 @@ func parseQueryWith(r *http.Request, raw []string, known ...string) (url.Values,
 		if !isRaw && !slices.ContainsFunc(known, func(k string) bool {
 			return name == k || strings.HasSuffix(k, ".") && strings.HasPrefix(name, k)
 		}) {
-			return nil, invalid("unknown query parameter %s", quoteName(name))
+			return nil, invalid("unknown query parameter %s", wire.Quote(name))
 		}
 		if len(values) != 1 {
-			return nil, invalid("query parameter %s must be given once", quoteName(name))
+			return nil, invalid("query parameter %s must be given once", wire.Quote(name))
 		}
 		if v := values[0]; !isRaw && !utf8.ValidString(name+v) || strings.ContainsRune(name+v, 0) {
-			return nil, invalid("query parameter %s must be UTF-8 without NUL", quoteName(strings.ToValidUTF8(name, "\ufffd")))
+			return nil, invalid("query parameter %s must be UTF-8 without NUL", wire.Quote(strings.ToValidUTF8(name, "\ufffd")))
 		}
 	}
 	return q, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // rewind is how much output ahead of a cursor is read again, so that what stands
@@ -87,7 +88,7 @@ func (v *view) shown(s process.Stream, all bool) []byte {
 	data := append(v.held[s], v.seen[s]...)
 	v.seen[s], v.held[s] = v.seen[s][:0], nil
 	if v.text && !all {
-		whole := wholeRunes(data)
+		whole := wire.WholeRunes(data)
 		v.held[s] = append([]byte(nil), data[whole:]...)
 		data = data[:whole]
 	}
@@ -116,7 +117,7 @@ func (s *Server) followProcess(w http.ResponseWriter, r *http.Request) error {
 	ctx, stop := s.living(r.Context())
 	defer stop()
 	return s.inSandbox(ctx, p, func(h sandbox.Handle) error {
-		covers, err := h.Redactor()
+		covers, err := h.Redactor(ctx)
 		if err != nil {
 			return err
 		}
@@ -149,9 +150,9 @@ func (f *follower) run(ctx context.Context, follow bool) error {
 		chunk, err := f.out.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return f.exit()
-		case errors.Is(err, process.ErrGone) && ctx.Err() == nil && f.of.Stopped() != nil:
-			return f.lines.send(ProcessEvent{Type: "stopped", Reason: reason(f.of.Stopped()), Cursor: f.cursor})
+			return f.exit(ctx)
+		case errors.Is(err, process.ErrGone) && ctx.Err() == nil && f.of.Stopped(ctx) != nil:
+			return f.lines.send(ProcessEvent{Type: "stopped", Reason: reason(f.of.Stopped(ctx)), Cursor: f.cursor})
 		case err != nil:
 			return errors.Join(err, context.Cause(ctx))
 		}
@@ -197,7 +198,7 @@ func (f *follower) event(s process.Stream, missing, cursor int64, all bool) erro
 }
 
 // exit sends what was held back, and how the process ended.
-func (f *follower) exit() error {
+func (f *follower) exit(ctx context.Context) error {
 	f.at = max(f.at, f.after) // what is held is from behind the place
 	f.flush()
 	if err := f.send(process.Stdout, 0, true); err != nil {
@@ -205,7 +206,7 @@ func (f *follower) exit() error {
 	}
 	e := f.out.Exit()
 	return f.lines.send(ProcessEvent{
-		Type: "exit", ExitCode: &e.Code, Signal: signalName(e.Signal), TimedOut: e.TimedOut, Blocked: e.Blocked, Reason: reason(f.of.Killed(e)), Cursor: f.cursor,
+		Type: "exit", ExitCode: &e.Code, Signal: signalName(e.Signal), TimedOut: e.TimedOut, Blocked: e.Blocked, Reason: reason(f.of.Killed(ctx, e)), Cursor: f.cursor,
 	})
 }
 

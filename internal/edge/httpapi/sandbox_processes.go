@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 const processPath = sandboxPath + "/processes/{process}"
@@ -30,7 +31,7 @@ func (s *Server) onProcess(r *http.Request, known ...string) (*place, process.ID
 	}
 	id := r.PathValue("process")
 	if !processID.MatchString(id) {
-		return nil, "", fault.New(fault.NotFound, "there is no process %s", quoteName(id))
+		return nil, "", fault.New(fault.NotFound, "there is no process %s", wire.Quote(id))
 	}
 	p.trail.asks(id)
 	return p, process.ID(id), nil
@@ -50,12 +51,12 @@ func (s *Server) startProcess(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.inSandbox(r.Context(), p, func(h sandbox.Handle) error {
-		started, err := begin(r.Context(), p, h, spec, plain(in.EnvVars))
+		started, err := begin(r.Context(), p, h, spec, wire.StringMap(in.EnvVars))
 		if err != nil {
 			return err
 		}
 		w.Header().Set("Location", sandboxesPath+"/"+string(h.Sandbox().ID)+"/processes/"+string(started.ID))
-		return writeJSON(w, http.StatusCreated, processWire(h, started))
+		return writeJSON(w, http.StatusCreated, processWire(r.Context(), h, started))
 	})
 }
 
@@ -91,7 +92,7 @@ func (in *NewProcess) domain() (spec process.Spec, err error) {
 			return spec, invalid("command, argv and working_dir must not contain a NUL character")
 		}
 	}
-	if err := execution.CheckEnv(plain(in.EnvVars)); err != nil {
+	if err := execution.CheckEnv(wire.StringMap(in.EnvVars)); err != nil {
 		return spec, err
 	}
 	if spec.Timeout, err = millis("timeout_ms", in.TimeoutMS, 1); err != nil {
@@ -119,7 +120,7 @@ func (s *Server) listProcesses(w http.ResponseWriter, r *http.Request) error {
 		}
 		body := SandboxProcesses{Data: make([]SandboxProcess, len(all))}
 		for i, each := range all {
-			body.Data[i] = processWire(h, each)
+			body.Data[i] = processWire(r.Context(), h, each)
 		}
 		return writeJSON(w, http.StatusOK, body)
 	})
@@ -138,7 +139,7 @@ func (s *Server) showProcess(ctx context.Context, w http.ResponseWriter, h sandb
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, processWire(h, found))
+	return writeJSON(w, http.StatusOK, processWire(ctx, h, found))
 }
 
 // deleteProcess ends a process and all it started, and drops what is kept of it.
@@ -255,5 +256,5 @@ func signalOf(text string) (syscall.Signal, error) {
 	if sig := unix.SignalNum(name); sig != 0 {
 		return sig, nil
 	}
-	return 0, invalid("signal %s is none; want a name such as TERM, or a number from 1 to 64", quoteName(text))
+	return 0, invalid("signal %s is none; want a name such as TERM, or a number from 1 to 64", wire.Quote(text))
 }

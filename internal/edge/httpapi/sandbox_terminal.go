@@ -126,7 +126,7 @@ const login = "export TERM=xterm-256color; exec $(command -v bash || echo sh) -i
 // attach moves bytes between a WebSocket and a terminal until one of them ends. An
 // error says that it did not begin.
 func (s *Server) attach(ctx context.Context, w http.ResponseWriter, r *http.Request, h sandbox.Handle, id process.ID, after process.Seq) error {
-	covers, err := h.Redactor()
+	covers, err := h.Redactor(ctx)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (s *Server) attach(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return nil
 	}
 	exit := out.Exit()
-	if t.tell(ctx, TerminalMessage{Type: "exit", ExitCode: &exit.Code, Reason: reason(h.Killed(exit))}) == nil {
+	if t.tell(ctx, TerminalMessage{Type: "exit", ExitCode: &exit.Code, Reason: reason(h.Killed(ctx, exit))}) == nil {
 		_ = conn.Close(websocket.StatusNormalClosure, "")
 	}
 	return nil

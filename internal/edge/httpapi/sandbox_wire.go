@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"path"
@@ -86,9 +87,6 @@ type SandboxPort struct {
 type SandboxPorts struct {
 	Data []SandboxPort `json:"data" nullable:"false"`
 }
-
-// Millis is a whole number of milliseconds.
-type Millis = Seconds
 
 func sandboxWire(sb *sandbox.Sandbox) Sandbox {
 	out := Sandbox{
@@ -236,7 +234,7 @@ type ProcessEvent struct {
 	Cursor   int64  `json:"cursor" doc:"Give it as after to go on behind this event."`
 }
 
-func processWire(h sandbox.Handle, p process.Info) SandboxProcess {
+func processWire(ctx context.Context, h sandbox.Handle, p process.Info) SandboxProcess {
 	out := SandboxProcess{
 		ID: string(p.ID), PID: p.PID, Argv: make([]string, len(p.Argv)), WorkingDir: strings.ToValidUTF8(p.Dir, "\ufffd"), State: "running", Stdin: p.Input || p.Terminal, Terminal: p.Terminal,
 		StartedAt: p.Started.UTC(), StdoutBytes: p.Written[process.Stdout] + p.Written[process.Terminal], StderrBytes: p.Written[process.Stderr],
@@ -249,7 +247,7 @@ func processWire(h sandbox.Handle, p process.Info) SandboxProcess {
 		at := p.Exit.At.UTC()
 		out.State, out.ExitCode, out.EndedAt = "exited", &p.Exit.Code, &at
 		out.Signal, out.TimedOut, out.Blocked = signalName(p.Exit.Signal), p.Exit.TimedOut, p.Exit.Blocked
-		out.Reason = reason(h.Killed(*p.Exit))
+		out.Reason = reason(h.Killed(ctx, *p.Exit))
 	}
 	return out
 }

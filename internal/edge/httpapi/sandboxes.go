@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Sandboxes are the named sandboxes, whichever machine has them; a directory.Directory is.
@@ -117,7 +118,7 @@ func (s *Server) inSandbox(ctx context.Context, p *place, f func(h sandbox.Handl
 	}
 	err = f(h)
 	if errors.Is(err, process.ErrGone) {
-		if why := h.Stopped(); why != nil {
+		if why := h.Stopped(ctx); why != nil {
 			return why
 		}
 		return fault.Wrap(fault.Conflict, err, "the sandbox went away during the call, which may be done in part; GET "+sandboxesPath+"/"+string(h.Sandbox().ID)+" says whether it is there")
@@ -170,7 +171,7 @@ func (s *Server) createSandbox(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (in *NewSandbox) domain(caller *tenant.Principal) (*sandbox.Spec, error) {
-	spec := &sandbox.Spec{Env: plain(in.EnvVars)}
+	spec := &sandbox.Spec{Env: wire.StringMap(in.EnvVars)}
 	if err := execution.CheckEnv(spec.Env); err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func programs(x *gatewaytest.Executor) {
 		return 0
 	})
 	x.Program("oom", func(r *gatewaytest.Run) int {
-		r.Result = &execution.Result{Status: execution.OOM, ExitCode: 137, Error: "memory limit of 512 MiB exceeded"}
+		r.Result = &execution.Result{Status: execution.OOM, ExitCode: 137, Error: "memory limit of 512 MiB exceeded", Start: execution.StartCold}
 		return 0
 	})
 	x.Program("blocked", func(r *gatewaytest.Run) int {
@@ -141,7 +141,7 @@ func TestExecuteAnswers(t *testing.T) {
 		{"a request's variable wins", `{"code":"env FROM_ENVIRONMENT","env_vars":{"FROM_ENVIRONMENT":"no"}}`, 200, `{"success":true,"stdout":"no\n","stderr":"","exit_code":0,"error":null,"stdout_truncated":false,"stderr_truncated":false}`},
 		{"invalid UTF-8", `{"code":"bytes"}`, 200, `{"success":true,"stdout":"€ ` + "\ufffd \ufffd\ufffd\\n\ufffd\ufffd" + `","stderr":"","exit_code":0,"error":null,"stdout_truncated":false,"stderr_truncated":false}`},
 		{"time-out", `{"code":"early","timeout":1}`, 504, `{"success":false,"stdout":"early\n","stderr":"","exit_code":-1,"error":"execution timed out after 1s","stdout_truncated":false,"stderr_truncated":false,"message":"execution timed out after 1s","code":"gateway_timeout"}`},
-		{"memory", `{"code":"oom"}`, 200, `{"success":false,"stdout":"","stderr":"","exit_code":137,"error":"memory limit of 512 MiB exceeded","stdout_truncated":false,"stderr_truncated":false}`},
+		{"memory", `{"code":"oom"}`, 200, `{"success":false,"stdout":"","stderr":"","exit_code":137,"error":"memory limit of 512 MiB exceeded","stdout_truncated":false,"stderr_truncated":false,"start":"cold"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := post(s, c.body)

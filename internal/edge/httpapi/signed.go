@@ -59,7 +59,7 @@ func (s *Server) signURL(w http.ResponseWriter, r *http.Request) error {
 	}
 	lasts := defaultSigned
 	if in.ExpiresIn != nil {
-		lasts = time.Duration(in.ExpiresIn.clamped()) * time.Second
+		lasts = in.ExpiresIn.Duration()
 	}
 	switch {
 	case in.Method != http.MethodGet && in.Method != http.MethodPut:

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 const (
@@ -37,18 +37,18 @@ func (s *Server) postExecuteCode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := readRequest(w, r)
+	text, err := readRequest(w, r)
 	if err != nil {
 		return err
 	}
-	var wire ExecuteCodeRequest
-	if err := decodeStrict(body, &wire); err != nil {
+	var body ExecuteCodeRequest
+	if err := wire.Body.Decode(text, &body); err != nil {
 		return err
 	}
-	if wire.SubPaths != nil {
+	if body.SubPaths != nil {
 		return invalid("sub_paths is not available to tools: a model could be talked into naming another path; narrow the key's grant, or use POST /v1/sandbox/execute")
 	}
-	in, err := wire.domain(traceOf(w))
+	in, err := body.domain(traceOf(w))
 	if err != nil {
 		return err
 	}
@@ -81,23 +81,23 @@ func (s *Server) deleteTurn(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (wire *ExecuteCodeRequest) domain(traceID string) (tools.Input, error) {
-	in := tools.Input{TraceID: traceID, Language: execution.Languages[0], Metadata: plain(wire.Metadata)}
+func (body *ExecuteCodeRequest) domain(traceID string) (tools.Input, error) {
+	in := tools.Input{TraceID: traceID, Language: execution.Languages[0], Metadata: wire.StringMap(body.Metadata)}
 	for _, f := range []struct {
 		name string
 		from *string
 		to   *string
-	}{{"code", wire.Code, &in.Code}, {"agent", wire.Agent, &in.Agent}, {"turn", wire.Turn, &in.Turn}, {"template", wire.Template, &in.Template}} {
+	}{{"code", body.Code, &in.Code}, {"agent", body.Agent, &in.Agent}, {"turn", body.Turn, &in.Turn}, {"template", body.Template, &in.Template}} {
 		if f.from == nil {
 			return in, invalid("%s is required", f.name)
 		}
 		*f.to = *f.from
 	}
-	if wire.Language != nil {
-		in.Language = execution.Language(*wire.Language)
+	if body.Language != nil {
+		in.Language = execution.Language(*body.Language)
 	}
-	if wire.Timeout != nil {
-		timeout := time.Duration(wire.Timeout.clamped()) * time.Second
+	if body.Timeout != nil {
+		timeout := body.Timeout.Duration()
 		in.Timeout = &timeout
 	}
 	return in, nil
@@ -126,10 +126,4 @@ func (d describer) tools(doc *huma.OpenAPI) {
 			"503": d.json("service_unavailable: its executor cannot be reached.", ErrorResponse{}),
 		}),
 	})
-}
-
-func init() {
-	for _, field := range []string{"agent", "turn", "template"} {
-		expects[field] = "a string"
-	}
 }

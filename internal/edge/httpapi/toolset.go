@@ -145,7 +145,7 @@ func (d describer) toolset(doc *huma.OpenAPI) {
 			OperationID: "tool_" + t.Name, Method: http.MethodPost, Path: "/v1/sessions/{session}/tools/" + t.Name, Summary: t.Title, Tags: []string{"tools"}, Security: keySecurity,
 			Description: t.Description,
 			Parameters:  params,
-			RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: d.registry.Schema(t.In, true, "")}}},
+			RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: d.schemas.Of(t.In)}}},
 			Responses: d.refusals(map[string]*huma.Response{
 				"200": d.json("What the tool returns.", reflect.New(t.Out).Elem().Interface()),
 				"404": d.json("not_found: there is no such tool, sandbox or file.", ErrorResponse{}),

@@ -1,14 +1,10 @@
 package httpapi
 
 import (
-	"errors"
-	"math"
-	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // ExecuteRequest is the body of POST /v1/sandbox/execute. Optional fields may
@@ -27,38 +23,12 @@ type ExecuteRequest struct {
 	ThreadID *Text `json:"thread_id,omitzero" nullable:"true" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$" doc:"Names a thread: the home directory is what the thread's last execution left, and is saved for the next. One execution of a thread at a time; another is refused with 409."`
 }
 
-// Seconds is a whole number of seconds. What does not fit an int64 becomes its
-// nearest value, so that it is refused for its size and not for its type.
-type Seconds int64
-
-// UnmarshalJSON accepts integers alone.
-func (s *Seconds) UnmarshalJSON(b []byte) error {
-	n, err := strconv.ParseInt(string(b), 10, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return err
-	}
-	*s = Seconds(n) // on ErrRange n is already the nearest value
-	return nil
-}
-
-// Text is a string that is not null.
-type Text string
-
-// UnmarshalJSON accepts strings alone.
-func (t *Text) UnmarshalJSON(b []byte) error {
-	if len(b) == 0 || b[0] != '"' {
-		return errors.New("not a string")
-	}
-	s, err := jsontext.AppendUnquote(nil, b)
-	*t = Text(s)
-	return err
-}
-
-// clamped keeps n within what a time.Duration can hold as seconds.
-func (s Seconds) clamped() int64 {
-	const most = math.MaxInt64 / int64(time.Second)
-	return max(min(int64(s), most), -most)
-}
+// What requests are made of.
+type (
+	Seconds = wire.Seconds
+	Millis  = wire.Millis
+	Text    = wire.Text
+)
 
 // ExecuteResponse is how an execution ended.
 type ExecuteResponse struct {
@@ -69,6 +39,7 @@ type ExecuteResponse struct {
 	Error           *string `json:"error" doc:"What ended the run when it was not the program itself, such as a limit; null otherwise."`
 	StdoutTruncated bool    `json:"stdout_truncated" doc:"True if the program wrote more to stdout than is returned."`
 	StderrTruncated bool    `json:"stderr_truncated" doc:"True if the program wrote more to stderr than is returned."`
+	Start           string  `json:"start,omitzero" enum:"warm,cold" doc:"warm: its sandbox was ready before the request came; cold: it was made for it. Not there when nothing was run, or when that was not seen. Beyond the original contract."`
 }
 
 // TimeoutResponse is an ExecuteResponse with status 504. It also has the
@@ -122,6 +93,7 @@ func toWire(e *execution.Execution) *ExecuteResponse {
 		ExitCode:        e.ExitCode,
 		StdoutTruncated: e.StdoutTruncated,
 		StderrTruncated: e.StderrTruncated,
+		Start:           string(e.Start),
 	}
 	if e.Error != "" {
 		out.Error = &e.Error

@@ -39,7 +39,6 @@ type attendant struct {
 	instance string
 	rules    wire.ConfineMessage
 	procs    table
-	spare    spare
 	relay    func() (*relay, error) // the one there is
 	files    atomic.Int32           // requests about files that are under way, also of hosts that have gone
 	told     atomic.Int64           // when something was started, or told what to do, in ns since 1970

@@ -36,8 +36,7 @@ type process struct {
 	requests *channel // descriptor 3, nil if it has none
 	isTTY    bool
 	timer    *time.Timer
-	pump     *pump  // guarded by starting; nil if it could not be started
-	after    func() // called when it has ended; may be nil
+	pump     *pump // guarded by starting; nil if it could not be started
 
 	mu        sync.Mutex
 	changed   sync.Cond          // of mu: more output, or the end
@@ -305,9 +304,6 @@ func (p *process) finish(status unix.WaitStatus, usage *unix.Rusage) {
 	p.changed.Broadcast()
 	p.mu.Unlock()
 	p.table.ended(p)
-	if p.after != nil {
-		p.after()
-	}
 }
 
 // errEnded is the answer to what a process cannot be asked any more.

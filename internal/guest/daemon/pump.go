@@ -34,7 +34,6 @@ type pump struct {
 	door   *door         // to wait for that
 	held   [watched]bool // whether the epoll has it
 	warden int           // the process id of the tracer, 0 for none
-	ahead  bool          // the process was started ahead
 
 	turning sync.Mutex // held but while somebody waits
 	home    sync.Cond  // of turning: it is lent no more
@@ -195,33 +194,6 @@ func (u *pump) beside(l *link, until time.Time) (ready [watched]bool, heard, on 
 		ready[is[k]] = fds[k].Revents != 0
 	}
 	return ready, heard, on
-}
-
-// linger is run until the process has ended, but for lingerTime at most, without
-// giving the thread away, which takes longer than many a command does. It reports
-// whether the end has come. What it has left is sweep's, or run's.
-func (u *pump) linger() bool {
-	for until := time.Now().Add(lingerTime); !u.hasEnded(); {
-		left := time.Until(until)
-		if left <= 0 {
-			return false
-		}
-		ms := int(left.Milliseconds()) + 1
-		u.turn(func() [watched]bool { return u.look(ms) })
-	}
-	return true
-}
-
-// sweep takes what a process has left that has ended: most often nothing but the
-// ends of its outputs. What it has left running is run's.
-func (u *pump) sweep() {
-	for range 2 {
-		if !u.turn(func() [watched]bool { return u.look(0) }) {
-			u.close()
-			return
-		}
-	}
-	go u.run()
 }
 
 // turn takes what is ready, and reports whether there is more to wait for.

@@ -51,18 +51,6 @@ func executable(path string) error {
 	return raw.Number(e)
 }
 
-// poke writes into the memory of another process.
-func poke(pid int, at uintptr, text []byte) error {
-	local := unix.Iovec{Base: &text[0]}
-	local.SetLen(len(text))
-	remote := unix.RemoteIovec{Base: at, Len: len(text)}
-	n, e := raw.Direct(unix.SYS_PROCESS_VM_WRITEV, uintptr(pid), uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
-	if e == 0 && int(n) != len(text) {
-		return unix.EFAULT
-	}
-	return raw.Number(e)
-}
-
 func fchmod(fd int, mode uint32) error {
 	_, e := raw.Call(unix.SYS_FCHMOD, uintptr(fd), uintptr(mode), 0, 0, 0, 0)
 	return raw.Number(e)

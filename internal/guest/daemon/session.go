@@ -74,8 +74,6 @@ func (s *session) attend() {
 	defer close(s.gone)
 	defer s.first.Close()
 	defer s.wait.Wait()
-	defer s.spare.close()
-	s.spare.open()
 	defer s.hangUp()
 	for {
 		t, err := s.first.Next()

@@ -28,15 +28,10 @@ func (c *peer) start(q *proto.Start) bool {
 	}
 	f := p.join(0)
 	defer f.leave()
-	over := u != nil && u.ahead && u.linger()
-	if u != nil && !over {
+	if u != nil {
 		go u.run()
 	}
-	told := c.Encode(proto.Answer, proto.Reply{Process: &about}) == nil && c.tell(f)
-	if over { // only now: it takes a while, and the host has the answer
-		u.sweep()
-	}
-	if !told {
+	if c.Encode(proto.Answer, proto.Reply{Process: &about}) != nil || !c.tell(f) {
 		return false
 	}
 	// The host may be gone before it has read the end: then it is kept.
@@ -80,35 +75,23 @@ func (a *attendant) launch(q *proto.Start) (_ *process, _ *pump, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	form, ok := a.shapeOf(q, cmd)
-	var u *pump
-	if ok {
-		u = a.take(p, &form, string(*q.Shell))
+	if err = locate(cmd, q.Shell != nil); err != nil {
+		return nil, nil, err
 	}
-	if u == nil {
-		if err = locate(cmd, q.Shell != nil); err != nil {
-			return nil, nil, err
-		}
-		form.path = cmd.Path
-		ok = ok && cmd.Argv[0] == bash
-		var files files
-		if u, files, err = p.plumb(q); err != nil {
-			return nil, nil, err
-		}
-		err = a.fork(u, cmd, files.of(), q.Terminal != nil, q.OpenFiles)
-		files.close()
-		if err != nil {
-			u.discard()
-			return nil, nil, err
-		}
+	u, files, err := p.plumb(q)
+	if err != nil {
+		return nil, nil, err
+	}
+	err = a.fork(u, cmd, files.of(), q.Terminal != nil, q.OpenFiles)
+	files.close()
+	if err != nil {
+		u.discard()
+		return nil, nil, err
 	}
 	for _, arg := range cmd.Argv {
 		p.argv = append(p.argv, []byte(arg))
 	}
 	p.pump = u
-	if ok {
-		p.after = func() { a.another(form) }
-	}
 	if q.Timeout > 0 {
 		p.mu.Lock()
 		p.timer = time.AfterFunc(time.Duration(q.Timeout), p.expire)

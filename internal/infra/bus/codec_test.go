@@ -43,7 +43,7 @@ func fullResult() execution.Result {
 		TraceID: "trc_0123", Status: execution.OOM, ExitCode: -1, Error: "memory", NotStarted: true, Kind: fault.Exhausted,
 		Stdout: []byte("a\x00\xff"), Stderr: []byte("b"), StdoutBytes: 1 << 40, StderrBytes: 2, StdoutTruncated: true,
 		StderrTruncated: true, Stored: true, OutputTruncated: true, LastSeq: 77,
-		StartedAt: time.Unix(12, 34).UTC(), CompletedAt: time.Unix(-5, 999_999_999).UTC(), PeakMemory: 9, Warm: true, Reused: true,
+		StartedAt: time.Unix(12, 34).UTC(), CompletedAt: time.Unix(-5, 999_999_999).UTC(), PeakMemory: 9, Start: execution.StartWarm, Reused: true,
 		Thread: &execution.ThreadState{State: "def", Bytes: 1 << 40, Files: 7},
 		Traffic: execution.Traffic{
 			BytesIn: 1 << 40, BytesOut: 3, Hosts: []string{"a.example", "b.example"},

@@ -112,7 +112,7 @@ func appendResult(e *encoder, r *execution.Result) {
 	e.time(r.StartedAt)
 	e.time(r.CompletedAt)
 	e.int(r.PeakMemory)
-	e.bool(r.Warm)
+	e.bool(r.Start == execution.StartWarm)
 	e.bool(r.Reused)
 	appendThreadState(e, r.Thread)
 	appendTraffic(e, &r.Traffic)
@@ -137,7 +137,10 @@ func readResult(d *decoder) (r execution.Result) {
 	r.StartedAt = d.time()
 	r.CompletedAt = d.time()
 	r.PeakMemory = d.int()
-	r.Warm = d.bool()
+	warm := d.bool()
+	if !r.NotStarted {
+		r.Start = execution.StartOf(warm)
+	}
 	r.Reused = d.bool()
 	r.Thread = readThreadState(d)
 	r.Traffic = readTraffic(d)

@@ -19,12 +19,10 @@ const idempotencyTime = 24 * time.Hour
 
 // admit is the task that records an execution as running.
 type admit struct {
-	store    *executions
-	e        *execution.Execution
-	a        execution.Admission
-	metadata string
-	mounts   string
-	secret   []byte
+	store  *executions
+	e      *execution.Execution
+	a      execution.Admission
+	secret []byte // of the webhook, sealed
 
 	earlier *execution.Execution
 	state   string // of the thread
@@ -36,19 +34,8 @@ func (s *executions) Admit(ctx context.Context, e *execution.Execution, a execut
 	if err := checkMap(e.Metadata); err != nil {
 		return nil, err
 	}
-	metadata, err := jsonOf(e.Metadata, len(e.Metadata) == 0)
-	if err != nil {
-		return nil, s.db.write.wrap("admit", err)
-	}
-	mounts, err := listOf(e.Mounts)
-	if err != nil {
-		return nil, s.db.write.wrap("admit", err)
-	}
-	t := &admit{store: s, e: e, a: a, metadata: metadata, mounts: mounts}
-	if e.Webhook.Secret != "" {
-		t.secret = s.db.seal.Seal([]byte(e.Webhook.Secret), webhookPlace(e.TraceID))
-	}
-	err = s.db.settle(ctx, a.Credits)
+	t := &admit{store: s, e: e, a: a, secret: s.db.sealText(e.Webhook.Secret, webhookPlace(e.TraceID))}
+	err := s.db.settle(ctx, a.Credits)
 	if err == nil {
 		err = s.db.writer.write(ctx, t)
 	}
@@ -208,11 +195,13 @@ func (t *admit) record(ctx context.Context, b *batch) error {
 		}
 		t.created = now
 	}
-	if err := b.later(ctx, `INSERT INTO executions (trace_id, tenant, key_id, environment, source, delivery, agent, turn, language, timeout,
-			metadata, code_sha256, cpu, memory, webhook_url, webhook_secret, webhook_status, thread, mounts, status, created_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'running', ?)`,
-		e.TraceID, e.Tenant, e.Key, e.Environment, string(e.Source), string(e.Delivery), e.Agent, e.Turn, string(e.Language), e.Timeout.Microseconds(),
-		t.metadata, e.CodeSHA256[:], e.CPU, e.Memory, e.Webhook.URL, t.secret, string(e.WebhookStatus), e.Thread, t.mounts, micros(t.created)); err != nil {
+	running := *e
+	running.Status, running.CreatedAt = execution.Running, t.created
+	values, err := executionTable.values(insert, &executionRow{Execution: &running, secret: t.secret})
+	if err != nil {
+		return err
+	}
+	if err := b.later(ctx, executionTable.insert, values...); err != nil {
 		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(e.Metadata)) {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"maps"
@@ -54,83 +53,56 @@ func insertAudit(ctx context.Context, b *batch, r audit.Row, at time.Time) error
 	if err := checkAudit(r); err != nil {
 		return err
 	}
-	metadata, err := jsonOf(r.Metadata, len(r.Metadata) == 0)
-	if err != nil {
-		return err
-	}
-	hosts, err := listOf(r.OutboundHosts)
-	if err != nil {
-		return err
-	}
-	mounts, err := listOf(r.Mounts)
-	if err != nil {
-		return err
-	}
 	if at.IsZero() {
+		var err error
 		if at, err = b.clock(ctx); err != nil {
 			return err
 		}
 	}
-	return b.later(ctx, `INSERT INTO audit_rows (trace_id, tenant, key_id, environment, source, agent, session_id, language, code_sha256,
-			exit_status, exit_code, failure_reason, duration_ms, stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated,
-			peak_memory, outbound_hosts, metadata, mounts, retention_days, created_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-			coalesce(nullif(?, 0), (SELECT audit_days FROM tenants WHERE id = ?), ?), ?)`,
-		r.TraceID, r.Tenant, r.Key, r.Environment, r.Source, r.Agent, r.SessionID, r.Language, r.CodeSHA256[:],
-		string(r.ExitStatus), r.ExitCode, r.FailureReason, r.DurationMS, r.StdoutBytes, r.StderrBytes, r.StdoutTruncated, r.StderrTruncated,
-		r.PeakMemory, hosts, metadata, mounts, int64(r.Retention/day), r.Tenant, int64(audit.DefaultRetention/day), micros(at))
-}
-
-const auditColumns = `id, trace_id, tenant, key_id, environment, source, agent, session_id, language, code_sha256,
-	exit_status, exit_code, failure_reason, duration_ms, stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated,
-	peak_memory, outbound_hosts, metadata, mounts, retention_days, created_at`
-
-var qualifiedAudit = prefixed("r", auditColumns)
-
-func scanAudit(s scanner) (audit.Row, error) {
-	r, dest := auditDest()
-	err := s.Scan(dest.all()...)
+	r.CreatedAt = at
+	values, err := auditTable.values(insert, &r)
 	if err != nil {
-		return *r, err
-	}
-	return *r, dest.finish(r)
-}
-
-// auditScan holds what of a row needs another look after it was read.
-type auditScan struct {
-	row                     *audit.Row
-	digest                  []byte
-	hosts, metadata, mounts string
-	days, created           int64
-}
-
-func auditDest() (*audit.Row, *auditScan) {
-	r := &audit.Row{}
-	return r, &auditScan{row: r}
-}
-
-func (a *auditScan) all() []any {
-	r := a.row
-	return []any{&r.ID, &r.TraceID, &r.Tenant, &r.Key, &r.Environment, &r.Source, &r.Agent, &r.SessionID, &r.Language, &a.digest,
-		&r.ExitStatus, &r.ExitCode, &r.FailureReason, &r.DurationMS, &r.StdoutBytes, &r.StderrBytes, &r.StdoutTruncated, &r.StderrTruncated,
-		&r.PeakMemory, &a.hosts, &a.metadata, &a.mounts, &a.days, &a.created}
-}
-
-func (a *auditScan) finish(r *audit.Row) (err error) {
-	copy(r.CodeSHA256[:], a.digest)
-	r.Retention = time.Duration(a.days) * day
-	r.CreatedAt = instant(a.created)
-	if r.Metadata, err = mapOf(a.metadata); err != nil {
 		return err
 	}
-	if a.hosts != "" {
-		err = json.Unmarshal([]byte(a.hosts), &r.OutboundHosts)
-	}
-	if err == nil && a.mounts != "" {
-		err = json.Unmarshal([]byte(a.mounts), &r.Mounts)
-	}
-	return err
+	return b.later(ctx, auditTable.insert, values...)
 }
+
+// auditTable is the audit trail. Nothing of it is ever changed.
+var auditTable = newTable("audit_rows",
+	col("id", read, func(r *audit.Row) any { return &r.ID }),
+	col("trace_id", fixed, func(r *audit.Row) any { return &r.TraceID }),
+	col("tenant", fixed, func(r *audit.Row) any { return &r.Tenant }),
+	col("key_id", fixed, func(r *audit.Row) any { return &r.Key }),
+	col("environment", fixed, func(r *audit.Row) any { return &r.Environment }),
+	col("source", fixed, func(r *audit.Row) any { return &r.Source }),
+	col("agent", fixed, func(r *audit.Row) any { return &r.Agent }),
+	col("session_id", fixed, func(r *audit.Row) any { return &r.SessionID }),
+	col("language", fixed, func(r *audit.Row) any { return &r.Language }),
+	col("code_sha256", fixed, func(r *audit.Row) any { return digestAt(&r.CodeSHA256) }),
+	col("exit_status", fixed, func(r *audit.Row) any { return &r.ExitStatus }),
+	col("exit_code", fixed, func(r *audit.Row) any { return &r.ExitCode }),
+	col("failure_reason", fixed, func(r *audit.Row) any { return &r.FailureReason }),
+	col("duration_ms", fixed, func(r *audit.Row) any { return &r.DurationMS }),
+	col("stdout_bytes", fixed, func(r *audit.Row) any { return &r.StdoutBytes }),
+	col("stderr_bytes", fixed, func(r *audit.Row) any { return &r.StderrBytes }),
+	col("stdout_truncated", fixed, func(r *audit.Row) any { return &r.StdoutTruncated }),
+	col("stderr_truncated", fixed, func(r *audit.Row) any { return &r.StderrTruncated }),
+	col("peak_memory", fixed, func(r *audit.Row) any { return &r.PeakMemory }),
+	col("outbound_hosts", fixed, func(r *audit.Row) any { return listAt(&r.OutboundHosts) }),
+	col("metadata", fixed, func(r *audit.Row) any { return mapAt(&r.Metadata) }),
+	col("mounts", fixed, func(r *audit.Row) any { return listAt(&r.Mounts) }),
+	// A retention that is not given is the tenant's.
+	column[audit.Row]{
+		name: "retention_days", in: fixed, at: func(r *audit.Row) any { return daysAt(&r.Retention) },
+		expr: "coalesce(nullif(?, 0), (SELECT audit_days FROM tenants WHERE id = ?), ?)",
+		args: func(r *audit.Row) []any {
+			return []any{int64(r.Retention / day), r.Tenant, int64(audit.DefaultRetention / day)}
+		},
+	},
+	col("created_at", fixed, func(r *audit.Row) any { return timeAt(&r.CreatedAt) }),
+)
+
+func scanAudit(s scanner) (r audit.Row, err error) { return r, auditTable.scan(s, &r) }
 
 // List is ordered by time and then id: the ids of a tenant grow with time but
 // for calls at the same moment.
@@ -162,7 +134,7 @@ func auditList(tenant string) string { return "audit/" + tenant }
 
 func (s *auditStore) listQuery(f audit.Filter) (*selection, error) {
 	q := &selection{}
-	q.add(`SELECT `+auditColumns+` FROM audit_rows WHERE tenant = ?`, f.Tenant)
+	q.add(`SELECT `+auditTable.selected+` FROM audit_rows WHERE tenant = ?`, f.Tenant)
 	for _, c := range []struct{ column, value string }{
 		{"key_id", f.Key}, {"source", f.Source}, {"exit_status", string(f.ExitStatus)}, {"trace_id", f.TraceID},
 	} {
@@ -226,7 +198,7 @@ func (s *auditStore) Export(ctx context.Context, tenant string, since, before ti
 			end = micros(before)
 		}
 		for {
-			rows, err := s.db.read.rows(ctx, `SELECT `+auditColumns+` FROM audit_rows
+			rows, err := s.db.read.rows(ctx, `SELECT `+auditTable.selected+` FROM audit_rows
 				WHERE tenant = ? AND (created_at, id) > (?, ?) AND created_at < ? ORDER BY created_at, id LIMIT ?`, tenant, at, id, end, exportPage)
 			page, err := collect(rows, err, scanAudit)
 			if err != nil {

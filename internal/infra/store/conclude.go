@@ -46,6 +46,17 @@ func (t *conclude) locks() []int64 { return nil }
 
 func (t *conclude) order() string { return "a" + t.r.TraceID }
 
+var concludeQuery = `UPDATE executions SET ` + executionTable.set + ` WHERE trace_id = ? AND status = 'running' RETURNING ` + executionTable.selected
+
+// endOf is what an execution's end changes of its record.
+func endOf(r *execution.Result, at time.Time) execution.Execution {
+	return execution.Execution{
+		Status: r.Status, ExitCode: r.ExitCode, Error: r.Error, Hint: r.Hint, NotStarted: r.NotStarted,
+		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
+		Stored: r.Stored, OutputTruncated: r.OutputTruncated, LastSeq: r.LastSeq, PeakMemory: r.PeakMemory, Start: r.Start, CompletedAt: at,
+	}
+}
+
 func (t *conclude) do(ctx context.Context, b *batch) error {
 	t.e, t.first = nil, false
 	r := &t.r
@@ -57,14 +68,12 @@ func (t *conclude) do(ctx context.Context, b *batch) error {
 		}
 		at = now
 	}
-	// An executor's clock may be behind the one that wrote created_at.
-	row, err := scanExecution(b.row(ctx, `UPDATE executions SET status = ?, exit_code = ?, error = ?, not_started = ?,
-			stdout_bytes = ?, stderr_bytes = ?, stdout_truncated = ?, stderr_truncated = ?, stored = ?, output_truncated = ?,
-			last_seq = ?, peak_memory = ?, warm = ?, completed_at = CASE WHEN created_at > ? THEN created_at ELSE ? END
-		WHERE trace_id = ? AND status = 'running' RETURNING `+executionColumns,
-		string(r.Status), r.ExitCode, r.Error, r.NotStarted,
-		r.StdoutBytes, r.StderrBytes, r.StdoutTruncated, r.StderrTruncated, r.Stored, r.OutputTruncated,
-		r.LastSeq, r.PeakMemory, r.Warm, micros(at), micros(at), r.TraceID))
+	end := endOf(r, at)
+	values, err := executionTable.values(update, &executionRow{Execution: &end}, r.TraceID)
+	if err != nil {
+		return err
+	}
+	row, err := scanExecution(b.row(ctx, concludeQuery, values...))
 	if err == sql.ErrNoRows {
 		return t.late(ctx, b)
 	}
@@ -97,7 +106,7 @@ func (t *conclude) do(ctx context.Context, b *batch) error {
 
 // late reads the record of an execution that has ended before, if there is one.
 func (t *conclude) late(ctx context.Context, b *batch) error {
-	row, err := scanExecution(b.row(ctx, `SELECT `+executionColumns+` FROM executions WHERE trace_id = ?`, t.r.TraceID))
+	row, err := scanExecution(b.row(ctx, `SELECT `+executionTable.selected+` FROM executions WHERE trace_id = ?`, t.r.TraceID))
 	if err == sql.ErrNoRows {
 		return nil
 	}

@@ -2,16 +2,12 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"fmt"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
-
-const connectionColumns = `id, tenant, slug, kind, prefix, read_only, target, credentials, created_at`
 
 // targetRow is how a connection's target is stored, without its credentials. A
 // name is never given another meaning; likewise in credentialsRow.
@@ -32,33 +28,47 @@ type credentialsRow struct {
 
 func credentialsPlace(id string) string { return "connections/credentials/" + id }
 
-// connectionScan holds what of a connection needs another look after it was read.
-type connectionScan struct {
-	c       storage.Connection
-	target  string
-	sealed  []byte
-	created int64
+// connectionRow is a connection with its credentials as they are stored, sealed.
+type connectionRow struct {
+	storage.Connection
+	sealed []byte
 }
 
-func (s *connectionScan) dest() []any {
-	c := &s.c
-	return []any{&c.ID, &c.Tenant, &c.Slug, &c.Kind, &c.Prefix, &c.ReadOnly, &s.target, &s.sealed, &s.created}
-}
+// connectionTable is the table of connections.
+var connectionTable = newTable("connections",
+	col("id", fixed, func(r *connectionRow) any { return &r.ID }),
+	col("tenant", fixed, func(r *connectionRow) any { return &r.Tenant }),
+	col("slug", fixed, func(r *connectionRow) any { return &r.Slug }),
+	col("kind", fixed, func(r *connectionRow) any { return &r.Kind }),
+	col("prefix", all, func(r *connectionRow) any { return &r.Prefix }),
+	col("read_only", all, func(r *connectionRow) any { return &r.ReadOnly }),
+	col("target", all, func(r *connectionRow) any { return targetAt(&r.Target) }),
+	col("credentials", all, func(r *connectionRow) any { return &r.sealed }),
+	col("created_at", fixed, func(r *connectionRow) any { return timeAt(&r.CreatedAt) }),
+)
 
-func (s *tenants) finishConnection(r *connectionScan) (storage.Connection, error) {
-	c := r.c
-	c.CreatedAt = instant(r.created)
-	var t targetRow
-	if err := json.Unmarshal([]byte(r.target), &t); err != nil {
-		return c, err
+// targetAt is a target without its credentials, as JSON.
+func targetAt(t *storage.Target) codec {
+	read := func(text string) (storage.Target, error) {
+		var row targetRow
+		err := json.Unmarshal([]byte(text), &row)
+		return storage.Target{Bucket: row.Bucket, Region: row.Region, Endpoint: row.Endpoint, PathStyle: row.PathStyle, Account: row.Account}, err
 	}
-	c.Target = storage.Target{Bucket: t.Bucket, Region: t.Region, Endpoint: t.Endpoint, PathStyle: t.PathStyle, Account: t.Account}
+	write := func(t storage.Target) (any, error) {
+		return jsonOf(targetRow{t.Bucket, t.Region, t.Endpoint, t.PathStyle, t.Account}, false)
+	}
+	return coded[storage.Target, string]{t, read, write}
+}
+
+// openConnection opens a connection's credentials.
+func (s *tenants) openConnection(r *connectionRow) (storage.Connection, error) {
+	c := r.Connection
 	if len(r.sealed) == 0 {
 		return c, nil
 	}
 	plain, err := s.db.seal.Open(r.sealed, credentialsPlace(c.ID))
 	if err != nil {
-		return c, fmt.Errorf("credentials of %s: %w", c.ID, err)
+		return c, about(err, "credentials", c.ID)
 	}
 	var secret credentialsRow
 	err = json.Unmarshal(plain, &secret)
@@ -66,63 +76,65 @@ func (s *tenants) finishConnection(r *connectionScan) (storage.Connection, error
 	return c, err
 }
 
-func (s *tenants) scanConnection(sc scanner) (storage.Connection, error) {
-	var r connectionScan
-	if err := sc.Scan(r.dest()...); err != nil {
-		return storage.Connection{}, err
+// sealConnection is the way back.
+func (s *tenants) sealConnection(c storage.Connection) (connectionRow, error) {
+	if c.Credentials == (storage.Credentials{}) {
+		return connectionRow{Connection: c}, nil
 	}
-	return s.finishConnection(&r)
+	plain, err := json.Marshal(credentialsRow(c.Credentials))
+	if err != nil {
+		return connectionRow{}, err
+	}
+	return connectionRow{c, s.db.seal.Seal(plain, credentialsPlace(c.ID))}, nil
 }
 
-// connectionValues are target and credentials as they are stored.
-func (s *tenants) connectionValues(c storage.Connection) (target string, sealed []byte, err error) {
-	t := c.Target
-	if target, err = jsonOf(targetRow{t.Bucket, t.Region, t.Endpoint, t.PathStyle, t.Account}, false); err != nil {
-		return "", nil, err
+func (s *tenants) scanConnection(sc scanner) (storage.Connection, error) {
+	var r connectionRow
+	if err := connectionTable.scan(sc, &r); err != nil {
+		return storage.Connection{}, err
 	}
-	if t.Credentials != (storage.Credentials{}) {
-		plain, err := json.Marshal(credentialsRow(t.Credentials))
-		if err != nil {
-			return "", nil, err
-		}
-		sealed = s.db.seal.Seal(plain, credentialsPlace(c.ID))
-	}
-	return target, sealed, nil
+	return s.openConnection(&r)
 }
 
 func (s *tenants) CreateConnection(ctx context.Context, c storage.Connection) error {
-	target, sealed, err := s.connectionValues(c)
+	row, err := s.sealConnection(c)
 	if err != nil {
 		return s.db.write.wrap("create a connection", err)
 	}
 	err = s.db.write.transact(ctx, func(t *tx) error {
-		if err := t.orNow(ctx, &c.CreatedAt); err != nil {
+		if err := t.orNow(ctx, &row.CreatedAt); err != nil {
 			return err
 		}
-		_, err := t.exec(ctx, `INSERT INTO connections (`+connectionColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			c.ID, c.Tenant, c.Slug, string(c.Kind), string(c.Prefix), c.ReadOnly, target, sealed, micros(c.CreatedAt))
+		values, err := connectionTable.values(insert, &row)
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(ctx, connectionTable.insert, values...)
 		return err
 	})
 	return s.db.write.named("create a connection", err, "connection", c.Slug)
 }
 
 func (s *tenants) UpdateConnection(ctx context.Context, c storage.Connection) error {
-	target, sealed, err := s.connectionValues(c)
+	row, err := s.sealConnection(c)
 	if err != nil {
 		return s.db.write.wrap("update a connection", err)
 	}
-	err = execOne(ctx, s.db.write, "connection", `UPDATE connections SET prefix = ?, read_only = ?, target = ?, credentials = ? WHERE id = ? AND tenant = ?`,
-		string(c.Prefix), c.ReadOnly, target, sealed, c.ID, c.Tenant)
+	values, err := connectionTable.values(update, &row, c.ID, c.Tenant)
+	if err != nil {
+		return s.db.write.wrap("update a connection", err)
+	}
+	err = execOne(ctx, s.db.write, "connection", `UPDATE connections SET `+connectionTable.set+` WHERE id = ? AND tenant = ?`, values...)
 	return s.db.write.wrap("update a connection", err)
 }
 
 func (s *tenants) Connection(ctx context.Context, id tenant.ID, idOrSlug string) (storage.Connection, error) {
-	c, err := s.scanConnection(s.db.read.row(ctx, `SELECT `+connectionColumns+` FROM connections WHERE tenant = ? AND (id = ? OR slug = ?)`, id, idOrSlug, idOrSlug))
+	c, err := s.scanConnection(s.db.read.row(ctx, `SELECT `+connectionTable.selected+` FROM connections WHERE tenant = ? AND (id = ? OR slug = ?)`, id, idOrSlug, idOrSlug))
 	return c, s.db.read.found("get a connection", err, "no such connection")
 }
 
 func (s *tenants) Connections(ctx context.Context, id tenant.ID) ([]storage.Connection, error) {
-	rows, err := s.db.read.rows(ctx, `SELECT `+connectionColumns+` FROM connections WHERE tenant = ? ORDER BY seq`, id)
+	rows, err := s.db.read.rows(ctx, `SELECT `+connectionTable.selected+` FROM connections WHERE tenant = ? ORDER BY seq`, id)
 	all, err := collect(rows, err, s.scanConnection)
 	return all, s.db.read.wrap("list connections", err)
 }
@@ -135,24 +147,19 @@ func (s *tenants) DeleteConnection(ctx context.Context, tenantID tenant.ID, id s
 	return s.db.write.wrap("delete a connection", err)
 }
 
-const grantColumns = `id, tenant, connection, environment, key_id, prefix, read_only, created_at`
+// grantTable is the table of grants. Nothing of one is ever changed.
+var grantTable = newTable("grants",
+	col("id", fixed, func(g *storage.Grant) any { return &g.ID }),
+	col("tenant", fixed, func(g *storage.Grant) any { return &g.Tenant }),
+	col("connection", fixed, func(g *storage.Grant) any { return &g.Connection }),
+	col("environment", fixed, func(g *storage.Grant) any { return maybeTextAt(&g.Environment) }),
+	col("key_id", fixed, func(g *storage.Grant) any { return maybeTextAt(&g.Key) }),
+	col("prefix", fixed, func(g *storage.Grant) any { return &g.Prefix }),
+	col("read_only", fixed, func(g *storage.Grant) any { return &g.ReadOnly }),
+	col("created_at", fixed, func(g *storage.Grant) any { return timeAt(&g.CreatedAt) }),
+)
 
-// grantScan likewise holds what of a grant needs another look.
-type grantScan struct {
-	g                storage.Grant
-	environment, key sql.NullString
-	created          int64
-}
-
-func (s *grantScan) dest() []any {
-	g := &s.g
-	return []any{&g.ID, &g.Tenant, &g.Connection, &s.environment, &s.key, &g.Prefix, &g.ReadOnly, &s.created}
-}
-
-func (s *grantScan) finish() storage.Grant {
-	s.g.Environment, s.g.Key, s.g.CreatedAt = s.environment.String, s.key.String, instant(s.created)
-	return s.g
-}
+func scanGrant(sc scanner) (g storage.Grant, err error) { return g, grantTable.scan(sc, &g) }
 
 func (s *tenants) CreateGrant(ctx context.Context, g storage.Grant) error {
 	err := s.db.write.transact(ctx, func(t *tx) error {
@@ -169,8 +176,11 @@ func (s *tenants) CreateGrant(ctx context.Context, g storage.Grant) error {
 				return t.pool.found("create a grant", err, "no such %s", known.kind)
 			}
 		}
-		_, err := t.exec(ctx, `INSERT INTO grants (`+grantColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-			g.ID, g.Tenant, g.Connection, orNone(g.Environment), orNone(g.Key), string(g.Prefix), g.ReadOnly, micros(g.CreatedAt))
+		values, err := grantTable.values(insert, &g)
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(ctx, grantTable.insert, values...)
 		return err
 	})
 	if violates(err, unique) {
@@ -188,12 +198,8 @@ func orNone(s string) any {
 }
 
 func (s *tenants) Grants(ctx context.Context, tenantID tenant.ID, connection string) ([]storage.Grant, error) {
-	rows, err := s.db.read.rows(ctx, `SELECT `+grantColumns+` FROM grants WHERE tenant = ? AND connection = ? ORDER BY seq`, tenantID, connection)
-	all, err := collect(rows, err, func(sc scanner) (storage.Grant, error) {
-		var r grantScan
-		err := sc.Scan(r.dest()...)
-		return r.finish(), err
-	})
+	rows, err := s.db.read.rows(ctx, `SELECT `+grantTable.selected+` FROM grants WHERE tenant = ? AND connection = ? ORDER BY seq`, tenantID, connection)
+	all, err := collect(rows, err, scanGrant)
 	return all, s.db.read.wrap("list grants", err)
 }
 
@@ -202,19 +208,20 @@ func (s *tenants) DeleteGrant(ctx context.Context, tenantID tenant.ID, connectio
 	return s.db.write.wrap("delete a grant", err)
 }
 
-var grantedQuery = `SELECT ` + prefixed("g", grantColumns) + `, ` + prefixed("c", connectionColumns) + `
+var grantedQuery = `SELECT ` + grantTable.of("g") + `, ` + connectionTable.of("c") + `
 	FROM grants g JOIN connections c ON c.id = g.connection WHERE g.tenant = ? AND (g.environment = ? OR g.key_id = ?) ORDER BY g.seq`
 
 // granted is what a caller mounts.
 func (s *tenants) granted(ctx context.Context, p *tenant.Principal) ([]storage.Granted, error) {
 	rows, err := s.db.read.rows(ctx, grantedQuery, p.Tenant.ID, p.Environment.ID, p.Key.ID)
 	return collect(rows, err, func(sc scanner) (storage.Granted, error) {
-		var g grantScan
-		var c connectionScan
-		if err := sc.Scan(append(g.dest(), c.dest()...)...); err != nil {
-			return storage.Granted{}, err
+		var g storage.Granted
+		var c connectionRow
+		if err := sc.Scan(append(grantTable.dest(&g.Grant), connectionTable.dest(&c)...)...); err != nil {
+			return g, err
 		}
-		connection, err := s.finishConnection(&c)
-		return storage.Granted{Grant: g.finish(), Connection: connection}, err
+		var err error
+		g.Connection, err = s.openConnection(&c)
+		return g, err
 	})
 }

@@ -16,12 +16,55 @@ type executions struct{ db *DB }
 
 var _ execution.Store = (*executions)(nil)
 
-// executionColumns are read by scanExecution, in this order. They are not
-// qualified: a query that joins has them of one table only.
-const executionColumns = `seq, trace_id, tenant, key_id, environment, source, delivery, agent, turn, language, timeout,
-	metadata, code_sha256, cpu, memory, webhook_url, webhook_secret, webhook_status, status,
-	stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated, stored, output_truncated,
-	last_seq, exit_code, error, not_started, peak_memory, warm, thread, created_at, completed_at, mounts`
+// executionTable is the table of executions. webhook_status also changes by
+// itself; it is not part of an end.
+var executionTable = newTable("executions",
+	col("seq", read, func(r *executionRow) any { return &r.seq }),
+	col("trace_id", fixed, func(r *executionRow) any { return &r.TraceID }),
+	col("tenant", fixed, func(r *executionRow) any { return &r.Tenant }),
+	col("key_id", fixed, func(r *executionRow) any { return &r.Key }),
+	col("environment", fixed, func(r *executionRow) any { return &r.Environment }),
+	col("source", fixed, func(r *executionRow) any { return &r.Source }),
+	col("delivery", fixed, func(r *executionRow) any { return &r.Delivery }),
+	col("agent", fixed, func(r *executionRow) any { return &r.Agent }),
+	col("turn", fixed, func(r *executionRow) any { return &r.Turn }),
+	col("language", fixed, func(r *executionRow) any { return &r.Language }),
+	col("timeout", fixed, func(r *executionRow) any { return durationAt(&r.Timeout) }),
+	col("metadata", fixed, func(r *executionRow) any { return mapAt(&r.Metadata) }),
+	col("code_sha256", fixed, func(r *executionRow) any { return digestAt(&r.CodeSHA256) }),
+	col("cpu", fixed, func(r *executionRow) any { return &r.CPU }),
+	col("memory", fixed, func(r *executionRow) any { return &r.Memory }),
+	col("webhook_url", fixed, func(r *executionRow) any { return &r.Webhook.URL }),
+	col("webhook_secret", fixed, func(r *executionRow) any { return &r.secret }),
+	col("webhook_status", fixed, func(r *executionRow) any { return &r.WebhookStatus }),
+	col("thread", fixed, func(r *executionRow) any { return &r.Thread }),
+	col("mounts", fixed, func(r *executionRow) any { return listAt(&r.Mounts) }),
+	col("created_at", fixed, func(r *executionRow) any { return timeAt(&r.CreatedAt) }),
+
+	// The end.
+	col("status", all, func(r *executionRow) any { return &r.Status }),
+	col("exit_code", read|update, func(r *executionRow) any { return &r.ExitCode }),
+	col("error", read|update, func(r *executionRow) any { return &r.Error }),
+	col("hint", read|update, func(r *executionRow) any { return &r.Hint }),
+	col("not_started", read|update, func(r *executionRow) any { return &r.NotStarted }),
+	col("stdout_bytes", read|update, func(r *executionRow) any { return &r.StdoutBytes }),
+	col("stderr_bytes", read|update, func(r *executionRow) any { return &r.StderrBytes }),
+	col("stdout_truncated", read|update, func(r *executionRow) any { return &r.StdoutTruncated }),
+	col("stderr_truncated", read|update, func(r *executionRow) any { return &r.StderrTruncated }),
+	col("stored", read|update, func(r *executionRow) any { return &r.Stored }),
+	col("output_truncated", read|update, func(r *executionRow) any { return &r.OutputTruncated }),
+	col("last_seq", read|update, func(r *executionRow) any { return &r.LastSeq }),
+	col("peak_memory", read|update, func(r *executionRow) any { return &r.PeakMemory }),
+	col("start", read|update, func(r *executionRow) any { return &r.Start }),
+	// Servers of the version before read it.
+	column[executionRow]{name: "warm", in: update, expr: "?", args: func(r *executionRow) []any { return []any{r.Start == execution.StartWarm} }},
+	// An executor's clock may be behind the one that wrote created_at.
+	column[executionRow]{
+		name: "completed_at", in: read | update, at: func(r *executionRow) any { return zeroTimeAt(&r.CompletedAt) },
+		expr: "CASE WHEN created_at > ? THEN created_at ELSE ? END",
+		args: func(r *executionRow) []any { return []any{micros(r.CompletedAt), micros(r.CompletedAt)} },
+	},
+)
 
 // executionRow is an execution as it comes from the database.
 type executionRow struct {
@@ -31,40 +74,17 @@ type executionRow struct {
 }
 
 func scanExecution(s scanner) (executionRow, error) {
-	e := &execution.Execution{}
-	row := executionRow{Execution: e}
-	var timeout, created int64
-	var metadata, mounts string
-	var completed sql.NullInt64
-	var digest []byte
-	err := s.Scan(&row.seq, &e.TraceID, &e.Tenant, &e.Key, &e.Environment, &e.Source, &e.Delivery, &e.Agent, &e.Turn, &e.Language, &timeout,
-		&metadata, &digest, &e.CPU, &e.Memory, &e.Webhook.URL, &row.secret, &e.WebhookStatus, &e.Status,
-		&e.StdoutBytes, &e.StderrBytes, &e.StdoutTruncated, &e.StderrTruncated, &e.Stored, &e.OutputTruncated,
-		&e.LastSeq, &e.ExitCode, &e.Error, &e.NotStarted, &e.PeakMemory, &e.Warm, &e.Thread, &created, &completed, &mounts)
-	if err != nil {
-		return row, err
-	}
-	copy(e.CodeSHA256[:], digest)
-	e.Timeout = time.Duration(timeout) * time.Microsecond
-	e.CreatedAt = instant(created)
-	if completed.Valid {
-		e.CompletedAt = instant(completed.Int64)
-	}
-	if e.Metadata, err = mapOf(metadata); err == nil && mounts != "" {
-		err = json.Unmarshal([]byte(mounts), &e.Mounts)
-	}
-	return row, err
+	row := executionRow{Execution: &execution.Execution{}}
+	return row, executionTable.scan(s, &row)
 }
 
 // unseal opens the webhook's secret.
 func (s *executions) unseal(row executionRow) (*execution.Execution, error) {
-	if len(row.secret) > 0 {
-		secret, err := s.db.seal.Open(row.secret, webhookPlace(row.TraceID))
-		if err != nil {
-			return nil, fmt.Errorf("store: secret of %s: %w", row.TraceID, err)
-		}
-		row.Webhook.Secret = string(secret)
+	secret, err := s.db.openText(row.secret, webhookPlace(row.TraceID))
+	if err != nil {
+		return nil, fmt.Errorf("store: secret of %s: %w", row.TraceID, err)
 	}
+	row.Webhook.Secret = secret
 	return row.Execution, nil
 }
 
@@ -75,7 +95,7 @@ func (s *executions) Get(ctx context.Context, tenant, traceID string) (*executio
 }
 
 func (s *executions) get(ctx context.Context, q querier, tenant, traceID string) (*execution.Execution, error) {
-	row, err := scanExecution(q.row(ctx, `SELECT `+executionColumns+` FROM executions WHERE trace_id = ? AND tenant = ?`, traceID, tenant))
+	row, err := scanExecution(q.row(ctx, `SELECT `+executionTable.selected+` FROM executions WHERE trace_id = ? AND tenant = ?`, traceID, tenant))
 	if err != nil {
 		return nil, q.dialect().found("get an execution", err, "no such execution")
 	}
@@ -95,7 +115,7 @@ func (s *executions) Output(ctx context.Context, tenant, traceID string) (*execu
 }
 
 func (s *executions) Unfinished(ctx context.Context, t time.Time, limit int) ([]*execution.Execution, error) {
-	return s.many(ctx, "list the unfinished", `SELECT `+executionColumns+` FROM executions
+	return s.many(ctx, "list the unfinished", `SELECT `+executionTable.selected+` FROM executions
 		WHERE status = 'running' AND created_at < ? ORDER BY created_at, trace_id LIMIT ?`, micros(t), limit)
 }
 
@@ -104,7 +124,7 @@ func (s *executions) Expired(ctx context.Context, keep time.Duration, limit int)
 	if err != nil {
 		return nil, s.db.read.wrap("list the expired", err)
 	}
-	return s.many(ctx, "list the expired", `SELECT `+executionColumns+` FROM executions
+	return s.many(ctx, "list the expired", `SELECT `+executionTable.selected+` FROM executions
 		WHERE completed_at < ? AND completed_at IS NOT NULL ORDER BY completed_at, trace_id LIMIT ?`, micros(now.Add(-keep)), limit)
 }
 

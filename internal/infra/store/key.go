@@ -4,54 +4,63 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-const keyColumns = `id, tenant, environment, name, hash, hint, scopes, webhook_url, webhook_secret, env, secrets, created_at, expires_at, revoked_at, bound`
-
-// keyScan holds what of a key needs another look after it was read.
-type keyScan struct {
-	k                tenant.Key
-	environment      sql.NullString
-	hash, secret     []byte
-	env              string
-	secrets, bound   []byte // sealed
-	scopes           string
-	created          int64
-	expires, revoked sql.NullInt64
+// keyRow is a key with what of it is stored sealed.
+type keyRow struct {
+	tenant.Key
+	secret, secrets, bound []byte
 }
 
-func (s *keyScan) dest() []any {
-	k := &s.k
-	return []any{&k.ID, &k.Tenant, &s.environment, &k.Name, &s.hash, &k.Hint, &s.scopes, &k.WebhookURL, &s.secret, &s.env, &s.secrets, &s.created, &s.expires, &s.revoked, &s.bound}
+// keyTable is the table of keys. revoked_at changes by itself.
+var keyTable = newTable("keys",
+	col("id", fixed, func(r *keyRow) any { return &r.ID }),
+	col("tenant", fixed, func(r *keyRow) any { return &r.Tenant }),
+	col("environment", fixed, func(r *keyRow) any { return maybeTextAt(&r.Environment) }),
+	col("name", all, func(r *keyRow) any { return &r.Name }),
+	col("hash", fixed, func(r *keyRow) any { return digestAt(&r.Hash) }),
+	col("hint", fixed, func(r *keyRow) any { return &r.Hint }),
+	col("scopes", all, func(r *keyRow) any { return scopesAt(&r.Scopes) }),
+	col("webhook_url", all, func(r *keyRow) any { return &r.WebhookURL }),
+	col("webhook_secret", all, func(r *keyRow) any { return &r.secret }),
+	col("env", all, func(r *keyRow) any { return mapAt(&r.Env) }),
+	col("secrets", all, func(r *keyRow) any { return &r.secrets }),
+	col("bound", all, func(r *keyRow) any { return &r.bound }),
+	col("created_at", fixed, func(r *keyRow) any { return timeAt(&r.CreatedAt) }),
+	col("expires_at", all, func(r *keyRow) any { return maybeTimeAt(&r.ExpiresAt) }),
+	col("revoked_at", fixed, func(r *keyRow) any { return maybeTimeAt(&r.RevokedAt) }),
+)
+
+// scopesAt is scopes, as JSON; "" for none.
+func scopesAt(l *[]tenant.Scope) codec {
+	read := func(text string) (l []tenant.Scope, err error) {
+		if text != "" {
+			err = json.Unmarshal([]byte(text), &l)
+		}
+		return l, err
+	}
+	return coded[[]tenant.Scope, string]{l, read, func(l []tenant.Scope) (any, error) { return jsonOf(l, len(l) == 0) }}
 }
 
-func (s *tenants) finishKey(r *keyScan) (tenant.Key, error) {
-	k := r.k
-	k.Environment = r.environment.String
-	copy(k.Hash[:], r.hash)
-	k.CreatedAt, k.ExpiresAt, k.RevokedAt = instant(r.created), maybeInstant(r.expires), maybeInstant(r.revoked)
-	if r.scopes != "" {
-		if err := json.Unmarshal([]byte(r.scopes), &k.Scopes); err != nil {
-			return k, err
-		}
+// openKey opens what of a row is sealed.
+func (s *tenants) openKey(r *keyRow) (k tenant.Key, err error) {
+	k = r.Key
+	if k.Secrets, k.Bound, err = s.db.openSecrets(r.secrets, r.bound, keySecretsPlace(k.ID)); err != nil {
+		return k, about(err, "variables", k.ID)
 	}
-	var err error
-	if k.Env, k.Secrets, k.Bound, err = s.db.variablesOf(r.env, r.secrets, r.bound, keySecretsPlace(k.ID)); err != nil {
-		return k, fmt.Errorf("variables of %s: %w", k.ID, err)
-	}
-	if len(r.secret) > 0 {
-		secret, err := s.db.seal.Open(r.secret, keyPlace(k.ID))
-		if err != nil {
-			return k, fmt.Errorf("secret of %s: %w", k.ID, err)
-		}
-		k.WebhookSecret = string(secret)
-	}
-	return k, nil
+	k.WebhookSecret, err = s.db.openText(r.secret, keyPlace(k.ID))
+	return k, about(err, "secret", k.ID)
+}
+
+// sealKey is the way back.
+func (s *tenants) sealKey(k tenant.Key) (r keyRow, err error) {
+	r.Key, r.secret = k, s.db.sealText(k.WebhookSecret, keyPlace(k.ID))
+	r.secrets, r.bound, err = s.db.sealSecrets(k.Secrets, k.Bound, keySecretsPlace(k.ID))
+	return r, err
 }
 
 func keyPlace(id string) string { return "keys/webhook_secret/" + id }
@@ -59,72 +68,58 @@ func keyPlace(id string) string { return "keys/webhook_secret/" + id }
 func keySecretsPlace(id string) string { return "keys/secrets/" + id }
 
 func (s *tenants) scanKey(sc scanner) (tenant.Key, error) {
-	var r keyScan
-	if err := sc.Scan(r.dest()...); err != nil {
+	var r keyRow
+	if err := keyTable.scan(sc, &r); err != nil {
 		return tenant.Key{}, err
 	}
-	return s.finishKey(&r)
-}
-
-// keyValues are what can be changed of a key, as it is stored.
-func (s *tenants) keyValues(k tenant.Key) ([]any, error) {
-	scopes, err := jsonOf(k.Scopes, len(k.Scopes) == 0)
-	if err != nil {
-		return nil, err
-	}
-	env, secrets, bound, err := s.db.variableValues(k.Env, k.Secrets, k.Bound, keySecretsPlace(k.ID))
-	if err != nil {
-		return nil, err
-	}
-	var secret []byte
-	if k.WebhookSecret != "" {
-		secret = s.db.seal.Seal([]byte(k.WebhookSecret), keyPlace(k.ID))
-	}
-	return []any{k.Name, scopes, k.WebhookURL, secret, env, secrets, bound, maybeMicros(k.ExpiresAt)}, nil
+	return s.openKey(&r)
 }
 
 func (s *tenants) CreateKey(ctx context.Context, k tenant.Key) error {
-	values, err := s.keyValues(k)
+	row, err := s.sealKey(k)
 	if err != nil {
 		return s.db.write.wrap("create a key", err)
 	}
 	err = s.db.write.transact(ctx, func(t *tx) error {
-		if err := t.orNow(ctx, &k.CreatedAt); err != nil {
+		if err := t.orNow(ctx, &row.CreatedAt); err != nil {
 			return err
 		}
-		var environment any
 		if k.Environment != "" {
-			environment = k.Environment
 			// The foreign key alone would take another tenant's.
 			if err := t.row(ctx, `SELECT id FROM environments WHERE id = ? AND tenant = ?`, k.Environment, k.Tenant).Scan(new(string)); err != nil {
 				return t.pool.found("create a key", err, "no such environment")
 			}
 		}
-		_, err := t.exec(ctx, `INSERT INTO keys (name, scopes, webhook_url, webhook_secret, env, secrets, bound, expires_at, id, tenant, environment, hash, hint, created_at, revoked_at)
-				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			append(values, k.ID, k.Tenant, environment, k.Hash[:], k.Hint, micros(k.CreatedAt), maybeMicros(k.RevokedAt))...)
+		values, err := keyTable.values(insert, &row)
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(ctx, keyTable.insert, values...)
 		return err
 	})
 	return s.db.write.named("create a key", err, "key", k.Name)
 }
 
 func (s *tenants) UpdateKey(ctx context.Context, k tenant.Key) error {
-	values, err := s.keyValues(k)
+	row, err := s.sealKey(k)
 	if err != nil {
 		return s.db.write.wrap("update a key", err)
 	}
-	err = execOne(ctx, s.db.write, "key", `UPDATE keys SET name = ?, scopes = ?, webhook_url = ?, webhook_secret = ?, env = ?, secrets = ?, bound = ?, expires_at = ? WHERE id = ? AND tenant = ?`,
-		append(values, k.ID, k.Tenant)...)
+	values, err := keyTable.values(update, &row, k.ID, k.Tenant)
+	if err != nil {
+		return s.db.write.wrap("update a key", err)
+	}
+	err = execOne(ctx, s.db.write, "key", `UPDATE keys SET `+keyTable.set+` WHERE id = ? AND tenant = ?`, values...)
 	return s.db.write.named("update a key", err, "key", k.Name)
 }
 
 func (s *tenants) Key(ctx context.Context, tenantID tenant.ID, idOrName string) (tenant.Key, error) {
-	k, err := s.scanKey(s.db.read.row(ctx, `SELECT `+keyColumns+` FROM keys`+byIDOrName, tenantID, idOrName, idOrName, idOrName))
+	k, err := s.scanKey(s.db.read.row(ctx, `SELECT `+keyTable.selected+` FROM keys`+byIDOrName, tenantID, idOrName, idOrName, idOrName))
 	return k, s.db.read.found("get a key", err, "no such key")
 }
 
 func (s *tenants) Keys(ctx context.Context, tenantID tenant.ID) ([]tenant.Key, error) {
-	rows, err := s.db.read.rows(ctx, `SELECT `+keyColumns+` FROM keys WHERE tenant = ? ORDER BY seq`, tenantID)
+	rows, err := s.db.read.rows(ctx, `SELECT `+keyTable.selected+` FROM keys WHERE tenant = ? ORDER BY seq`, tenantID)
 	all, err := collect(rows, err, s.scanKey)
 	return all, s.db.read.wrap("list keys", err)
 }
@@ -134,15 +129,10 @@ func (s *tenants) RevokeKey(ctx context.Context, tenantID tenant.ID, id string) 
 	return s.db.write.wrap("revoke a key", err)
 }
 
-var principalQuery = `SELECT ` + prefixed("k", keyColumns) + `, ` + prefixed("t", tenantColumns) + `, ` + prefixed("p", planColumns) + `, ` + prefixed("e", environmentColumns) + `,
+var principalQuery = `SELECT ` + keyTable.of("k") + `, ` + tenantTable.of("t") + `, ` + planTable.of("p") + `, ` + environmentTable.of("e") + `,
 	k.expires_at - atoll_now(), EXISTS (SELECT 1 FROM grants g WHERE g.key_id = k.id OR g.environment = k.environment) FROM keys k JOIN tenants t ON t.id = k.tenant JOIN plans p ON p.name = t.plan
 	LEFT JOIN environments e ON e.id = k.environment
 	WHERE k.hash = ? AND k.revoked_at IS NULL AND t.disabled_at IS NULL`
-
-// prefixed qualifies columns with a table's alias.
-func prefixed(alias, columns string) string {
-	return alias + "." + strings.Join(strings.Fields(strings.ReplaceAll(columns, ",", " ")), ", "+alias+".")
-}
 
 func (s *tenants) Principal(ctx context.Context, hash [32]byte) (tenant.Principal, time.Duration, error) {
 	p, left, err := s.principal(ctx, hash)
@@ -150,29 +140,25 @@ func (s *tenants) Principal(ctx context.Context, hash [32]byte) (tenant.Principa
 }
 
 func (s *tenants) principal(ctx context.Context, hash [32]byte) (p tenant.Principal, left time.Duration, err error) {
-	var key keyScan
-	var of tenantScan
-	var plan planScan
-	var env environmentScan
+	var key keyRow
+	var env environmentRow
 	var expiresIn sql.NullInt64
 	var mounts bool
-	dest := append(append(append(append(key.dest(), of.dest()...), plan.dest()...), env.dest()...), &expiresIn, &mounts)
+	dest := slices.Concat(keyTable.dest(&key), tenantTable.dest(&p.Tenant), planTable.dest(&p.Plan), environmentTable.dest(&env), []any{&expiresIn, &mounts})
 	if err := s.db.read.row(ctx, principalQuery, hash[:]).Scan(dest...); err != nil {
 		return p, 0, err
 	}
 	if expiresIn.Valid && expiresIn.Int64 <= 0 {
 		return p, 0, sql.ErrNoRows
 	}
-	if p.Key, err = s.finishKey(&key); err != nil {
+	if p.Key, err = s.openKey(&key); err != nil {
 		return p, 0, err
 	}
-	if p.Tenant, err = of.finish(); err != nil {
-		return p, 0, err
+	if env.ID != "" {
+		if p.Environment, err = s.openEnvironment(&env); err != nil {
+			return p, 0, err
+		}
 	}
-	if p.Environment, err = s.finishEnvironment(&env); err != nil {
-		return p, 0, err
-	}
-	p.Plan = plan.finish()
 	if mounts {
 		if p.Storage, err = s.granted(ctx, &p); err != nil {
 			return p, 0, err

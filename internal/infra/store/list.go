@@ -137,7 +137,7 @@ func (q *selection) rows(ctx context.Context, p *pool) (*sql.Rows, error) {
 	return p.db.QueryContext(ctx, query, q.args...)
 }
 
-var qualifiedColumns = prefixed("e", executionColumns)
+var qualifiedColumns = executionTable.of("e")
 
 func (s *executions) listQuery(f execution.Filter, first string, after *place) *selection {
 	q := &selection{}

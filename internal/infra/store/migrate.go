@@ -42,7 +42,11 @@ func migrate(ctx context.Context, p *pool, path string, log *slog.Logger) error 
 		return err
 	}
 	if have > known {
-		return newer(have, known)
+		if err := compatible(ctx, p, have, known); err != nil {
+			return err
+		}
+		log.InfoContext(ctx, "the database has a newer schema that this version can use", "version", have, "known_version", known)
+		return migrateJobs(ctx, jobDriver(p))
 	}
 	done, err := g.Up(ctx)
 	if err != nil {
@@ -52,6 +56,20 @@ func migrate(ctx context.Context, p *pool, path string, log *slog.Logger) error 
 		log.InfoContext(ctx, "database schema upgraded", "from_version", have, "to_version", known)
 	}
 	return migrateJobs(ctx, jobDriver(p))
+}
+
+// compatible reports whether a program that knows the schema up to a version can
+// use a database whose schema is newer. A server that is rolled back by one
+// version can, unless a migration in between says otherwise.
+func compatible(ctx context.Context, p *pool, have, known int64) error {
+	var oldest int64
+	if err := p.row(ctx, `SELECT oldest FROM schema_compat`).Scan(&oldest); err != nil {
+		return fmt.Errorf("read which versions can use the schema: %w", err)
+	}
+	if known < oldest {
+		return newer(have, known)
+	}
+	return nil
 }
 
 func newer(have, known int64) error {

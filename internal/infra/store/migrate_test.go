@@ -105,12 +105,13 @@ var fixtures = map[int64]string{
 	14: `UPDATE sandboxes SET mounts = '[{"slug":"team","connection":"con_1","kind":"volume","path":"a"}]'`,
 	15: `UPDATE call_log SET name = x'000102030405060708090a0b0c0d0e0f', place = 99`,
 	16: `UPDATE sandboxes SET endings = '[{"from":1700000000000000,"until":1700000000000001,"reason":"full"}]'`,
+	17: `UPDATE executions SET start = 'cold', hint = 'try this'`,
 }
 
 // checks find each fixture again.
 var checks = map[int64]string{
 	1:  `SELECT count(*) FROM tenants t JOIN plans p ON p.name = t.plan JOIN policy_events e ON e.tenant = t.id WHERE t.monthly_credits = 1.5 AND t.created_at = 1700000000000001`,
-	2:  `SELECT count(*) FROM executions e JOIN execution_metadata m ON m.trace_id = e.trace_id WHERE e.status = 'success' AND m.value = 'v'`,
+	2:  `SELECT count(*) FROM executions e JOIN execution_metadata m ON m.trace_id = e.trace_id WHERE e.status = 'success' AND m.value = 'v' AND e.start = 'cold'`,
 	3:  `SELECT count(*) FROM audit_rows r JOIN audit_unsealed u ON u.id = r.id WHERE r.trace_id = 'trc_1'`,
 	4:  `SELECT count(*) FROM usage_entries WHERE credits = 2.5`,
 	5:  `SELECT count(*) FROM secret_key WHERE fingerprint = '11ed7886a8f47dcbce3abc85562df181'`,
@@ -126,6 +127,7 @@ var checks = map[int64]string{
 	14: `SELECT count(*) FROM sandboxes s JOIN snapshots n ON n.sandbox = s.id WHERE s.mounts LIKE '%"con_1"%' AND n.mounts = ''`,
 	15: `SELECT count(*) FROM call_log WHERE name = x'000102030405060708090a0b0c0d0e0f' AND place = 99`,
 	16: `SELECT count(*) FROM sandboxes WHERE endings LIKE '%"full"%'`,
+	17: `SELECT count(*) FROM executions WHERE hint = 'try this'`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.
@@ -204,7 +206,7 @@ func versionsTo(g *goose.Provider, last int64) iter.Seq[int64] {
 func TestNewerSchemaIsRefused(t *testing.T) {
 	migrationTargets(t, func(t *testing.T, fresh func() Config) {
 		for what, statement := range map[string]string{
-			"ours":  `INSERT INTO schema_versions (version_id, is_applied) VALUES (9999, TRUE)`,
+			"ours":  `INSERT INTO schema_versions (version_id, is_applied) VALUES (9999, TRUE); UPDATE schema_compat SET oldest = 9999`,
 			"River": `INSERT INTO river_migration (line, version) VALUES ('main', 9999)`,
 		} {
 			c := fresh()
@@ -221,6 +223,27 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 					db.Close()
 				}
 			}
+		}
+	})
+}
+
+// TestNewerSchemaIsUsed opens a database that a later version has added to: a
+// server can be rolled back by one version.
+func TestNewerSchemaIsUsed(t *testing.T) {
+	migrationTargets(t, func(t *testing.T, fresh func() Config) {
+		c := fresh()
+		db := mustOpen(t, c)
+		if _, err := db.SQL().ExecContext(t.Context(), `INSERT INTO schema_versions (version_id, is_applied) VALUES (9999, TRUE);
+				ALTER TABLE executions ADD COLUMN later TEXT NOT NULL DEFAULT ''; CREATE TABLE later (x TEXT)`); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		db = mustOpen(t, c)
+		defer db.Close()
+		if _, err := db.Tenants().Plan(t.Context(), "enterprise"); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -3,39 +3,33 @@ package store
 import (
 	"context"
 	"database/sql"
-	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-const planColumns = `name, max_cpu, max_memory, concurrency, max_timeout, streaming, async, max_output, max_threads, max_thread_size, built_in,
-	max_sandboxes, max_sandbox_memory, max_sandbox_disk, max_sandbox_life, max_snapshots, max_snapshot_size`
+// planTable is the table of plans.
+var planTable = newTable("plans",
+	col("name", fixed, func(p *tenant.Plan) any { return &p.Name }),
+	col("built_in", fixed, func(p *tenant.Plan) any { return &p.BuiltIn }),
+	col("max_cpu", all, func(p *tenant.Plan) any { return &p.MaxCPU }),
+	col("max_memory", all, func(p *tenant.Plan) any { return &p.MaxMemory }),
+	col("concurrency", all, func(p *tenant.Plan) any { return &p.Concurrency }),
+	col("max_timeout", all, func(p *tenant.Plan) any { return durationAt(&p.MaxTimeout) }),
+	col("streaming", all, func(p *tenant.Plan) any { return &p.Streaming }),
+	col("async", all, func(p *tenant.Plan) any { return &p.Async }),
+	col("max_output", all, func(p *tenant.Plan) any { return &p.MaxOutput }),
+	col("max_threads", all, func(p *tenant.Plan) any { return &p.MaxThreads }),
+	col("max_thread_size", all, func(p *tenant.Plan) any { return &p.MaxThreadSize }),
+	col("max_sandboxes", all, func(p *tenant.Plan) any { return &p.MaxSandboxes }),
+	col("max_sandbox_memory", all, func(p *tenant.Plan) any { return &p.MaxSandboxMemory }),
+	col("max_sandbox_disk", all, func(p *tenant.Plan) any { return &p.MaxSandboxDisk }),
+	col("max_sandbox_life", all, func(p *tenant.Plan) any { return durationAt(&p.MaxSandboxLife) }),
+	col("max_snapshots", all, func(p *tenant.Plan) any { return &p.MaxSnapshots }),
+	col("max_snapshot_size", all, func(p *tenant.Plan) any { return &p.MaxSnapshotSize }),
+)
 
-// planScan holds what of a plan needs another look after it was read.
-type planScan struct {
-	p       tenant.Plan
-	timeout int64
-	life    int64
-}
-
-func (s *planScan) dest() []any {
-	p := &s.p
-	return []any{&p.Name, &p.MaxCPU, &p.MaxMemory, &p.Concurrency, &s.timeout, &p.Streaming, &p.Async, &p.MaxOutput, &p.MaxThreads, &p.MaxThreadSize, &p.BuiltIn,
-		&p.MaxSandboxes, &p.MaxSandboxMemory, &p.MaxSandboxDisk, &s.life, &p.MaxSnapshots, &p.MaxSnapshotSize}
-}
-
-func (s *planScan) finish() tenant.Plan {
-	s.p.MaxTimeout = time.Duration(s.timeout) * time.Microsecond
-	s.p.MaxSandboxLife = time.Duration(s.life) * time.Microsecond
-	return s.p
-}
-
-func scanPlan(sc scanner) (tenant.Plan, error) {
-	var s planScan
-	err := sc.Scan(s.dest()...)
-	return s.finish(), err
-}
+func scanPlan(sc scanner) (p tenant.Plan, err error) { return p, planTable.scan(sc, &p) }
 
 // putBuiltInPlans makes those of the contract what this version says they are.
 func (db *DB) putBuiltInPlans(ctx context.Context) error {
@@ -47,18 +41,16 @@ func (db *DB) putBuiltInPlans(ctx context.Context) error {
 	return nil
 }
 
+var putPlanQuery = planTable.insert + ` ON CONFLICT (name) DO UPDATE SET ` + planTable.excluded()
+
 // putPlan makes or replaces a plan. A built-in one stays built in, and no other
 // becomes it.
 func putPlan(ctx context.Context, q querier, p tenant.Plan) error {
-	_, err := q.exec(ctx, `INSERT INTO plans (`+planColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (name) DO UPDATE SET max_cpu = excluded.max_cpu, max_memory = excluded.max_memory, concurrency = excluded.concurrency,
-		max_timeout = excluded.max_timeout, streaming = excluded.streaming, async = excluded.async, max_output = excluded.max_output,
-		max_threads = excluded.max_threads, max_thread_size = excluded.max_thread_size,
-		max_sandboxes = excluded.max_sandboxes, max_sandbox_memory = excluded.max_sandbox_memory, max_sandbox_disk = excluded.max_sandbox_disk,
-		max_sandbox_life = excluded.max_sandbox_life, max_snapshots = excluded.max_snapshots, max_snapshot_size = excluded.max_snapshot_size`,
-		p.Name, p.MaxCPU, p.MaxMemory, p.Concurrency, p.MaxTimeout.Microseconds(), p.Streaming, p.Async, p.MaxOutput, p.MaxThreads, p.MaxThreadSize, p.BuiltIn,
-		p.MaxSandboxes, p.MaxSandboxMemory, p.MaxSandboxDisk, p.MaxSandboxLife.Microseconds(),
-		p.MaxSnapshots, p.MaxSnapshotSize)
+	values, err := planTable.values(insert, &p)
+	if err != nil {
+		return err
+	}
+	_, err = q.exec(ctx, putPlanQuery, values...)
 	return err
 }
 
@@ -74,12 +66,12 @@ func (s *tenants) PutPlan(ctx context.Context, p tenant.Plan, events ...tenant.P
 }
 
 func (s *tenants) Plan(ctx context.Context, name string) (tenant.Plan, error) {
-	p, err := scanPlan(s.db.read.row(ctx, `SELECT `+planColumns+` FROM plans WHERE name = ?`, name))
+	p, err := scanPlan(s.db.read.row(ctx, `SELECT `+planTable.selected+` FROM plans WHERE name = ?`, name))
 	return p, s.db.read.found("get a plan", err, "no such plan")
 }
 
 func (s *tenants) Plans(ctx context.Context) ([]tenant.Plan, error) {
-	rows, err := s.db.read.rows(ctx, `SELECT `+planColumns+` FROM plans ORDER BY seq`)
+	rows, err := s.db.read.rows(ctx, `SELECT `+planTable.selected+` FROM plans ORDER BY seq`)
 	all, err := collect(rows, err, scanPlan)
 	return all, s.db.read.wrap("list plans", err)
 }

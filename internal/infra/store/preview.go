@@ -17,16 +17,18 @@ var _ preview.Store = (*previews)(nil)
 // Previews is the store of previews.
 func (db *DB) Previews() preview.Store { return &previews{db} }
 
-const previewColumns = `sandbox, port, seed, hash, created_at`
+// previewTable is the table of previews. Nothing of one is ever changed.
+var previewTable = newTable("previews",
+	col("sandbox", fixed, func(r *preview.Record) any { return &r.Sandbox }),
+	col("port", fixed, func(r *preview.Record) any { return &r.Port }),
+	col("seed", fixed, func(r *preview.Record) any { return &r.Seed }),
+	col("hash", fixed, func(r *preview.Record) any { return &r.Hash }),
+	col("created_at", fixed, func(r *preview.Record) any { return timeAt(&r.CreatedAt) }),
+)
 
 func scanPreview(s scanner) (*preview.Record, error) {
 	r := &preview.Record{}
-	var created int64
-	if err := s.Scan(&r.Sandbox, &r.Port, &r.Seed, &r.Hash, &created); err != nil {
-		return nil, err
-	}
-	r.CreatedAt = instant(created)
-	return r, nil
+	return r, previewTable.scan(s, r)
 }
 
 const noPreview = "this port is not open"
@@ -39,8 +41,14 @@ func (s *previews) Open(ctx context.Context, r preview.Record) (there *preview.R
 				return err
 			}
 		}
-		_, err := t.exec(ctx, `INSERT INTO previews (`+previewColumns+`) VALUES (?, ?, ?, ?, atoll_now()) ON CONFLICT (sandbox, port) DO NOTHING`,
-			string(r.Sandbox), r.Port, r.Seed, r.Hash)
+		if err := t.orNow(ctx, &r.CreatedAt); err != nil {
+			return err
+		}
+		values, err := previewTable.values(insert, &r)
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(ctx, previewTable.insert+` ON CONFLICT (sandbox, port) DO NOTHING`, values...)
 		if err != nil {
 			return err
 		}
@@ -51,19 +59,19 @@ func (s *previews) Open(ctx context.Context, r preview.Record) (there *preview.R
 		if n > preview.MaxPreviews {
 			return fault.Limit("previews", time.Time{}, "a sandbox can have %d open ports; close one that is not needed any more", preview.MaxPreviews)
 		}
-		there, err = scanPreview(t.row(ctx, `SELECT `+previewColumns+` FROM previews WHERE sandbox = ? AND port = ?`, string(r.Sandbox), r.Port))
+		there, err = scanPreview(t.row(ctx, `SELECT `+previewTable.selected+` FROM previews WHERE sandbox = ? AND port = ?`, string(r.Sandbox), r.Port))
 		return err
 	})
 	return there, s.db.write.wrap("open a preview", err)
 }
 
 func (s *previews) Find(ctx context.Context, hash []byte) (*preview.Record, error) {
-	r, err := scanPreview(s.db.read.row(ctx, `SELECT `+previewColumns+` FROM previews WHERE hash = ?`, hash))
+	r, err := scanPreview(s.db.read.row(ctx, `SELECT `+previewTable.selected+` FROM previews WHERE hash = ?`, hash))
 	return r, s.db.read.found("find a preview", err, noPreview)
 }
 
 func (s *previews) List(ctx context.Context, id runtime.ID) ([]*preview.Record, error) {
-	rows, err := s.db.read.rows(ctx, `SELECT `+previewColumns+` FROM previews WHERE sandbox = ? ORDER BY port`, string(id))
+	rows, err := s.db.read.rows(ctx, `SELECT `+previewTable.selected+` FROM previews WHERE sandbox = ? ORDER BY port`, string(id))
 	all, err := collect(rows, err, scanPreview)
 	return all, s.db.read.wrap("list previews", err)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -23,42 +22,55 @@ var _ sandbox.Store = (*sandboxStore)(nil)
 // Sandboxes is the store of named sandboxes.
 func (db *DB) Sandboxes() sandbox.Store { return &sandboxStore{db} }
 
-const sandboxColumns = `id, tenant, environment, session, name, key_id, executor, image, asked, limits, disk, permissions, connected, env,
-	state, sleep, detail, sleep_after, created_at, used_at, expires_at, metered_at, mounts, kept, endings`
+// sandboxRow is a sandbox with its variables as they are stored, sealed.
+type sandboxRow struct {
+	*sandbox.Sandbox
+	env []byte
+}
+
+// sandboxTable is the table of named sandboxes. metered_at, endings and bereft
+// also change by themselves.
+var sandboxTable = newTable("sandboxes",
+	col("id", fixed, func(r *sandboxRow) any { return &r.ID }),
+	col("tenant", fixed, func(r *sandboxRow) any { return &r.Tenant }),
+	col("environment", fixed, func(r *sandboxRow) any { return &r.Environment }),
+	col("session", fixed, func(r *sandboxRow) any { return &r.Session }),
+	col("name", fixed, func(r *sandboxRow) any { return &r.Name }),
+	col("key_id", fixed, func(r *sandboxRow) any { return &r.Key }),
+	col("executor", fixed, func(r *sandboxRow) any { return &r.Executor }),
+	col("image", fixed, func(r *sandboxRow) any { return &r.Image }),
+	col("asked", fixed, func(r *sandboxRow) any { return &r.ImageAlias }),
+	col("limits", fixed, func(r *sandboxRow) any { return limitsAt(&r.Limits) }),
+	col("memory", insert, func(r *sandboxRow) any { return &r.Limits.Memory }),
+	col("disk", fixed, func(r *sandboxRow) any { return &r.Disk }),
+	col("connected", fixed, func(r *sandboxRow) any { return &r.Connected }),
+	col("env", fixed, func(r *sandboxRow) any { return &r.env }),
+	col("permissions", all, func(r *sandboxRow) any { return permissionsAt(&r.Permissions) }),
+	col("mounts", all, func(r *sandboxRow) any { return mountsAt(&r.Mounts) }),
+	col("state", all, func(r *sandboxRow) any { return &r.State }),
+	col("sleep", all, func(r *sandboxRow) any { return &r.Sleep }),
+	col("kept", all, func(r *sandboxRow) any { return maybeStoredCopyAt(&r.Stored) }),
+	col("detail", all, func(r *sandboxRow) any { return storableAt(&r.Detail) }),
+	col("sleep_after", all, func(r *sandboxRow) any { return durationAt(&r.SleepAfter) }),
+	col("created_at", fixed, func(r *sandboxRow) any { return timeAt(&r.CreatedAt) }),
+	col("used_at", all, func(r *sandboxRow) any { return timeAt(&r.UsedAt) }),
+	col("expires_at", all, func(r *sandboxRow) any { return maybeTimeAt(&r.ExpiresAt) }),
+	col("metered_at", fixed, func(r *sandboxRow) any { return timeAt(&r.MeteredAt) }),
+	col("endings", read, func(r *sandboxRow) any { return endingsAt(&r.Endings) }),
+	column[sandboxRow]{
+		name: "ended_at", in: update, expr: "CASE WHEN ? = 'destroyed' THEN atoll_now() END",
+		args: func(r *sandboxRow) []any { return []any{string(r.State)} },
+	},
+)
 
 func (s *sandboxStore) scan(sc scanner) (*sandbox.Sandbox, error) {
-	sb := &sandbox.Sandbox{}
-	var limits, permissions, mounts, kept, endings string
-	var env []byte
-	var sleepAfter, created, used, metered int64
-	var expires sql.NullInt64
-	if err := sc.Scan(&sb.ID, &sb.Tenant, &sb.Environment, &sb.Session, &sb.Name, &sb.Key, &sb.Executor, &sb.Image, &sb.ImageAlias, &limits, &sb.Disk, &permissions,
-		&sb.Connected, &env, &sb.State, &sb.Sleep, &sb.Detail, &sleepAfter, &created, &used, &expires, &metered, &mounts, &kept, &endings); err != nil {
-		return nil, err
-	}
-	var l limitsRow
-	if err := json.Unmarshal([]byte(limits), &l); err != nil {
-		return nil, fmt.Errorf("limits of %s: %w", sb.ID, err)
+	row := sandboxRow{Sandbox: &sandbox.Sandbox{}}
+	if err := sandboxTable.scan(sc, &row); err != nil {
+		return nil, about(err, "record", string(row.ID))
 	}
 	var err error
-	if sb.Permissions, err = permissionsOf(permissions); err != nil {
-		return nil, fmt.Errorf("permissions of %s: %w", sb.ID, err)
-	}
-	if sb.Env, err = s.db.openEnv(sandboxPlace(sb.ID), env); err != nil {
-		return nil, fmt.Errorf("variables of %s: %w", sb.ID, err)
-	}
-	if sb.Mounts, err = mountsOf(mounts); err != nil {
-		return nil, fmt.Errorf("mounts of %s: %w", sb.ID, err)
-	}
-	if sb.Stored, err = keptOf(kept); err != nil {
-		return nil, fmt.Errorf("what is kept of %s: %w", sb.ID, err)
-	}
-	if sb.Endings, err = endingsOf(endings); err != nil {
-		return nil, fmt.Errorf("endings of %s: %w", sb.ID, err)
-	}
-	sb.Limits, sb.SleepAfter = runtime.Limits(l), time.Duration(sleepAfter)*time.Microsecond
-	sb.CreatedAt, sb.UsedAt, sb.ExpiresAt, sb.MeteredAt = instant(created), instant(used), maybeInstant(expires), instant(metered)
-	return sb, nil
+	row.Env, err = s.db.openEnv(sandboxPlace(row.ID), row.env)
+	return row.Sandbox, about(err, "variables", string(row.ID))
 }
 
 // openEnv is what sealEnv has sealed.
@@ -97,6 +109,11 @@ type mountRow struct {
 	ReadOnly   bool         `json:"read_only,omitzero"`
 }
 
+// mountsAt is mounts without their credentials, as JSON; "" for none.
+func mountsAt(m *[]storage.Mount) codec {
+	return coded[[]storage.Mount, string]{m, mountsOf, mountsText}
+}
+
 func mountsOf(text string) ([]storage.Mount, error) {
 	if text == "" {
 		return nil, nil
@@ -112,7 +129,7 @@ func mountsOf(text string) ([]storage.Mount, error) {
 	return out, nil
 }
 
-func mountsText(mounts []storage.Mount) (string, error) {
+func mountsText(mounts []storage.Mount) (any, error) {
 	if len(mounts) == 0 {
 		return "", nil
 	}
@@ -146,13 +163,22 @@ func endingsOf(text string) ([]sandbox.Ending, error) {
 	return out, nil
 }
 
-func (s *sandboxStore) SaveEndings(ctx context.Context, id runtime.ID, endings []sandbox.Ending) error {
-	const step = "record why programs were ended"
+// endingsAt is endings, as JSON; "" for none.
+func endingsAt(e *[]sandbox.Ending) codec {
+	return coded[[]sandbox.Ending, string]{e, endingsOf, endingsText}
+}
+
+func endingsText(endings []sandbox.Ending) (any, error) {
 	rows := make([]endingRow, len(endings))
 	for i, e := range endings {
 		rows[i] = endingRow{micros(e.From), micros(e.Until), e.Reason, e.Dimension}
 	}
-	text, err := jsonOf(rows, false)
+	return jsonOf(rows, false)
+}
+
+func (s *sandboxStore) SaveEndings(ctx context.Context, id runtime.ID, endings []sandbox.Ending) error {
+	const step = "record why programs were ended"
+	text, err := endingsText(endings)
 	if err != nil {
 		return s.db.write.wrap(step, err)
 	}
@@ -186,23 +212,11 @@ func (s *sandboxStore) Create(ctx context.Context, sb *sandbox.Sandbox, room san
 	if err != nil {
 		return nil, s.db.write.wrap(step, err)
 	}
-	limits, err := jsonOf(limitsRow(sb.Limits), false)
-	if err != nil {
-		return nil, s.db.write.wrap(step, err)
-	}
-	permissions, err := permissionsText(sb.Permissions)
-	if err != nil {
-		return nil, s.db.write.wrap(step, err)
-	}
-	mounts, err := mountsText(sb.Mounts)
-	if err != nil {
-		return nil, s.db.write.wrap(step, err)
-	}
 	if err := s.db.settle(ctx, room.Credits); err != nil {
 		return nil, s.db.write.wrap(step, err)
 	}
 	err = s.transact(ctx, step, sb.Tenant, func(t *tx) error {
-		there, err = s.scan(t.row(ctx, `SELECT `+sandboxColumns+` FROM sandboxes
+		there, err = s.scan(t.row(ctx, `SELECT `+sandboxTable.selected+` FROM sandboxes
 			WHERE tenant = ? AND environment = ? AND session = ? AND name = ? AND state <> 'destroyed'`, sb.Tenant, sb.Environment, sb.Session, sb.Name))
 		if err != sql.ErrNoRows {
 			return err
@@ -215,10 +229,13 @@ func (s *sandboxStore) Create(ctx context.Context, sb *sandbox.Sandbox, room san
 		if err != nil {
 			return err
 		}
-		if _, err = t.exec(ctx, `INSERT INTO sandboxes (`+sandboxColumns+`, memory)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', ?)`,
-			string(sb.ID), sb.Tenant, sb.Environment, sb.Session, sb.Name, sb.Key, sb.Executor, sb.Image, sb.ImageAlias, limits, sb.Disk, permissions, sb.Connected, env,
-			string(sb.State), string(sb.Sleep), sb.Detail, sb.SleepAfter.Microseconds(), micros(now), micros(now), maybeMicros(sb.ExpiresAt), micros(now), mounts, sb.Limits.Memory); err != nil {
+		made := *sb
+		made.CreatedAt, made.UsedAt, made.MeteredAt, made.Stored = now, now, now, nil
+		values, err := sandboxTable.values(insert, &sandboxRow{&made, env})
+		if err != nil {
+			return err
+		}
+		if _, err = t.exec(ctx, sandboxTable.insert, values...); err != nil {
 			return err
 		}
 		sb.CreatedAt, sb.UsedAt, sb.MeteredAt = now, now, now
@@ -268,15 +285,11 @@ func (s *sandboxStore) Save(ctx context.Context, sb *sandbox.Sandbox) error {
 }
 
 func (s *sandboxStore) save(ctx context.Context, q querier, sb *sandbox.Sandbox) error {
-	permissions, err := permissionsText(sb.Permissions)
+	kept, err := maybeStoredCopyAt(&sb.Stored).value()
 	if err != nil {
 		return err
 	}
-	mounts, err := mountsText(sb.Mounts)
-	if err != nil {
-		return err
-	}
-	kept, err := keptText(sb.Stored)
+	values, err := sandboxTable.values(update, &sandboxRow{Sandbox: sb}, string(sb.ID))
 	if err != nil {
 		return err
 	}
@@ -286,10 +299,7 @@ func (s *sandboxStore) save(ctx context.Context, q querier, sb *sandbox.Sandbox)
 		ON CONFLICT (tenant) DO UPDATE SET last = excluded.last`, string(sb.ID), kept, string(sb.State)); err != nil {
 		return err
 	}
-	n, err := q.exec(ctx, `UPDATE sandboxes SET state = ?, sleep = ?, detail = ?, permissions = ?, mounts = ?, sleep_after = ?, used_at = ?, expires_at = ?, kept = ?,
-		ended_at = CASE WHEN ? = 'destroyed' THEN atoll_now() END WHERE id = ? AND state <> 'destroyed'`,
-		string(sb.State), string(sb.Sleep), storable(sb.Detail), permissions, mounts, sb.SleepAfter.Microseconds(), micros(sb.UsedAt), maybeMicros(sb.ExpiresAt), kept,
-		string(sb.State), string(sb.ID))
+	n, err := q.exec(ctx, `UPDATE sandboxes SET `+sandboxTable.set+` WHERE id = ? AND state <> 'destroyed'`, values...)
 	if err == nil && n == 0 {
 		return fault.New(fault.NotFound, noSandbox)
 	}
@@ -339,12 +349,12 @@ func (s *sandboxStore) Delete(ctx context.Context, id runtime.ID) error {
 }
 
 func (s *sandboxStore) Get(ctx context.Context, tenantID tenant.ID, id runtime.ID) (*sandbox.Sandbox, error) {
-	sb, err := s.scan(s.db.read.row(ctx, `SELECT `+sandboxColumns+` FROM sandboxes WHERE tenant = ? AND id = ?`, tenantID, string(id)))
+	sb, err := s.scan(s.db.read.row(ctx, `SELECT `+sandboxTable.selected+` FROM sandboxes WHERE tenant = ? AND id = ?`, tenantID, string(id)))
 	return sb, s.db.read.found("get a sandbox", err, noSandbox)
 }
 
 func (s *sandboxStore) Find(ctx context.Context, tenantID tenant.ID, environment, session, name string) (*sandbox.Sandbox, error) {
-	sb, err := s.scan(s.db.read.row(ctx, `SELECT `+sandboxColumns+` FROM sandboxes
+	sb, err := s.scan(s.db.read.row(ctx, `SELECT `+sandboxTable.selected+` FROM sandboxes
 		WHERE tenant = ? AND environment = ? AND session = ? AND name = ? AND state <> 'destroyed'`, tenantID, environment, session, name))
 	return sb, s.db.read.found("find a sandbox", err, noSandbox)
 }
@@ -355,7 +365,7 @@ func (s *sandboxStore) Locate(ctx context.Context, id runtime.ID) (executor stri
 }
 
 func (s *sandboxStore) ListElsewhere(ctx context.Context, tenantID tenant.ID, environment, session, executor string) ([]*sandbox.Sandbox, error) {
-	const query = `SELECT ` + sandboxColumns + ` FROM sandboxes
+	query := `SELECT ` + sandboxTable.selected + ` FROM sandboxes
 		WHERE tenant = ? AND environment = ? AND (session = ? OR ? = '') AND executor <> ? AND state <> 'destroyed' ORDER BY session, name`
 	rows, err := s.db.read.rows(ctx, query, tenantID, environment, session, session, executor)
 	all, err := collect(rows, err, s.scan)
@@ -363,7 +373,7 @@ func (s *sandboxStore) ListElsewhere(ctx context.Context, tenantID tenant.ID, en
 }
 
 func (s *sandboxStore) ListByExecutor(ctx context.Context, executor string) ([]*sandbox.Sandbox, error) {
-	rows, err := s.db.read.rows(ctx, `SELECT `+sandboxColumns+` FROM sandboxes WHERE executor = ? AND state <> 'destroyed' ORDER BY seq`, executor)
+	rows, err := s.db.read.rows(ctx, `SELECT `+sandboxTable.selected+` FROM sandboxes WHERE executor = ? AND state <> 'destroyed' ORDER BY seq`, executor)
 	all, err := collect(rows, err, s.scan)
 	return all, s.db.read.wrap("list sandboxes", err)
 }

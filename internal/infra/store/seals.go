@@ -32,7 +32,7 @@ func (s *auditStore) Seal(ctx context.Context, tenant string, most int, seal fun
 		if err != nil {
 			return err
 		}
-		rows, err := read.rows(ctx, `SELECT `+auditColumns+` FROM audit_rows
+		rows, err := read.rows(ctx, `SELECT `+auditTable.selected+` FROM audit_rows
 			WHERE id IN (SELECT u.id FROM audit_unsealed u WHERE u.tenant = ? ORDER BY u.id LIMIT ?) ORDER BY id`, tenant, most)
 		covered, err := collect(rows, err, scanAudit)
 		if err != nil || len(covered) == 0 {
@@ -161,19 +161,14 @@ func (s *auditStore) nextSeal(ctx context.Context, tenant string, after int64) (
 		return c, err
 	}
 	c.Left = map[int]audit.Row{}
-	rows, err := s.db.read.rows(ctx, `SELECT `+qualifiedAudit+`, m.place FROM audit_members m JOIN audit_rows r ON r.id = m.id
+	rows, err := s.db.read.rows(ctx, `SELECT `+auditTable.of("r")+`, m.place FROM audit_members m JOIN audit_rows r ON r.id = m.id
 		WHERE m.tenant = ? AND m.number = ?`, tenant, c.Number)
 	_, err = collect(rows, err, func(sc scanner) (struct{}, error) {
-		r, dest := auditDest()
+		var r audit.Row
 		var place int
-		if err := sc.Scan(append(dest.all(), &place)...); err != nil {
-			return struct{}{}, err
-		}
-		if err := dest.finish(r); err != nil {
-			return struct{}{}, err
-		}
-		c.Left[place] = *r
-		return struct{}{}, nil
+		err := sc.Scan(append(auditTable.dest(&r), &place)...)
+		c.Left[place] = r
+		return struct{}{}, err
 	})
 	return c, err
 }

@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -21,8 +19,37 @@ var _ sandbox.SnapshotStore = (*snapshots)(nil)
 // Snapshots is the store of snapshots of named sandboxes.
 func (db *DB) Snapshots() sandbox.SnapshotStore { return &snapshots{db} }
 
-const snapshotColumns = `id, tenant, environment, key_id, executor, sandbox, session, name, image, asked, limits, permissions, connected, env,
-	sleep_after, mounts, kept, detail, created_at, expires_at`
+// snapshotRow is a snapshot with its variables as they are stored, sealed.
+type snapshotRow struct {
+	*sandbox.Snapshot
+	env   []byte
+	bytes int64 // that it has or is going to have, for sums
+}
+
+// snapshotTable is the table of snapshots. One whose kept is empty is being made.
+var snapshotTable = newTable("snapshots",
+	col("id", fixed, func(r *snapshotRow) any { return &r.ID }),
+	col("tenant", fixed, func(r *snapshotRow) any { return &r.Tenant }),
+	col("environment", fixed, func(r *snapshotRow) any { return &r.Environment }),
+	col("key_id", fixed, func(r *snapshotRow) any { return &r.Key }),
+	col("executor", fixed, func(r *snapshotRow) any { return &r.Executor }),
+	col("sandbox", fixed, func(r *snapshotRow) any { return &r.Sandbox }),
+	col("session", fixed, func(r *snapshotRow) any { return &r.Session }),
+	col("name", fixed, func(r *snapshotRow) any { return &r.Name }),
+	col("image", fixed, func(r *snapshotRow) any { return &r.Image }),
+	col("asked", fixed, func(r *snapshotRow) any { return &r.ImageAlias }),
+	col("limits", fixed, func(r *snapshotRow) any { return limitsAt(&r.Limits) }),
+	col("permissions", fixed, func(r *snapshotRow) any { return permissionsAt(&r.Permissions) }),
+	col("connected", fixed, func(r *snapshotRow) any { return &r.Connected }),
+	col("env", fixed, func(r *snapshotRow) any { return &r.env }),
+	col("sleep_after", fixed, func(r *snapshotRow) any { return durationAt(&r.SleepAfter) }),
+	col("mounts", fixed, func(r *snapshotRow) any { return mountsAt(&r.Mounts) }),
+	col("kept", all, func(r *snapshotRow) any { return storedCopyAt(&r.Stored) }),
+	col("bytes", insert|update, func(r *snapshotRow) any { return &r.bytes }),
+	col("detail", all, func(r *snapshotRow) any { return storableAt(&r.Detail) }),
+	col("created_at", all, func(r *snapshotRow) any { return timeAt(&r.CreatedAt) }),
+	col("expires_at", all, func(r *snapshotRow) any { return maybeTimeAt(&r.ExpiresAt) }),
+)
 
 // keptRow is where the blob store has something, as it is stored.
 type keptRow struct {
@@ -45,48 +72,38 @@ func keptOf(text string) (*sandbox.StoredCopy, error) {
 	return &k, err
 }
 
-// keptText writes a keptRow.
-func keptText(k *sandbox.StoredCopy) (string, error) {
-	if k == nil {
-		return "", nil
+// maybeStoredCopyAt is a keptRow; "" for nil.
+func maybeStoredCopyAt(k **sandbox.StoredCopy) codec {
+	write := func(k *sandbox.StoredCopy) (any, error) {
+		if k == nil {
+			return "", nil
+		}
+		return jsonOf(keptRow(*k), false)
 	}
-	return jsonOf(keptRow(*k), false)
+	return coded[*sandbox.StoredCopy, string]{k, keptOf, write}
+}
+
+// storedCopyAt is a keptRow; "" for the zero value.
+func storedCopyAt(k *sandbox.StoredCopy) codec {
+	read := func(text string) (sandbox.StoredCopy, error) {
+		k, err := keptOf(text)
+		if k == nil {
+			return sandbox.StoredCopy{}, err
+		}
+		return *k, err
+	}
+	write := func(k sandbox.StoredCopy) (any, error) { return jsonOf(keptRow(k), k == sandbox.StoredCopy{}) }
+	return coded[sandbox.StoredCopy, string]{k, read, write}
 }
 
 func (s *snapshots) scan(sc scanner) (*sandbox.Snapshot, error) {
-	sn := &sandbox.Snapshot{}
-	var limits, permissions, mounts, kept string
-	var env []byte
-	var sleepAfter, created int64
-	var expires sql.NullInt64
-	if err := sc.Scan(&sn.ID, &sn.Tenant, &sn.Environment, &sn.Key, &sn.Executor, &sn.Sandbox, &sn.Session, &sn.Name, &sn.Image, &sn.ImageAlias, &limits, &permissions,
-		&sn.Connected, &env, &sleepAfter, &mounts, &kept, &sn.Detail, &created, &expires); err != nil {
-		return nil, err
-	}
-	var l limitsRow
-	if err := json.Unmarshal([]byte(limits), &l); err != nil {
-		return nil, fmt.Errorf("limits of %s: %w", sn.ID, err)
+	row := snapshotRow{Snapshot: &sandbox.Snapshot{}}
+	if err := snapshotTable.scan(sc, &row); err != nil {
+		return nil, about(err, "record", string(row.ID))
 	}
 	var err error
-	if sn.Permissions, err = permissionsOf(permissions); err != nil {
-		return nil, fmt.Errorf("permissions of %s: %w", sn.ID, err)
-	}
-	if sn.Env, err = s.db.openEnv(snapshotPlace(sn.ID), env); err != nil {
-		return nil, fmt.Errorf("variables of %s: %w", sn.ID, err)
-	}
-	if sn.Mounts, err = mountsOf(mounts); err != nil {
-		return nil, fmt.Errorf("mounts of %s: %w", sn.ID, err)
-	}
-	k, err := keptOf(kept)
-	if err != nil {
-		return nil, fmt.Errorf("what is kept of %s: %w", sn.ID, err)
-	}
-	if k != nil {
-		sn.Stored = *k
-	}
-	sn.Limits, sn.SleepAfter = runtime.Limits(l), time.Duration(sleepAfter)*time.Microsecond
-	sn.CreatedAt, sn.ExpiresAt = instant(created), maybeInstant(expires)
-	return sn, nil
+	row.Env, err = s.db.openEnv(snapshotPlace(row.ID), row.env)
+	return row.Snapshot, about(err, "variables", string(row.ID))
 }
 
 func snapshotPlace(id sandbox.SnapshotID) string { return "snapshots/env/" + string(id) }
@@ -112,18 +129,6 @@ func (s *snapshots) Begin(ctx context.Context, sn *sandbox.Snapshot, room sandbo
 	if err != nil {
 		return s.db.write.wrap(step, err)
 	}
-	limits, err := jsonOf(limitsRow(sn.Limits), false)
-	if err != nil {
-		return s.db.write.wrap(step, err)
-	}
-	permissions, err := permissionsText(sn.Permissions)
-	if err != nil {
-		return s.db.write.wrap(step, err)
-	}
-	mounts, err := mountsText(sn.Mounts)
-	if err != nil {
-		return s.db.write.wrap(step, err)
-	}
 	return s.transact(ctx, step, sn.Tenant, func(t *tx) error {
 		if err := snapshotRoom(ctx, t, sn, room); err != nil {
 			return err
@@ -131,10 +136,17 @@ func (s *snapshots) Begin(ctx context.Context, sn *sandbox.Snapshot, room sandbo
 		if err := snapshotLitter(ctx, t, sn.Tenant); err != nil {
 			return err
 		}
-		_, err := t.exec(ctx, `INSERT INTO snapshots (`+snapshotColumns+`, bytes)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', atoll_now(), NULL, ?)`,
-			string(sn.ID), sn.Tenant, sn.Environment, sn.Key, sn.Executor, string(sn.Sandbox), sn.Session, sn.Name, sn.Image, sn.ImageAlias, limits, permissions,
-			sn.Connected, env, sn.SleepAfter.Microseconds(), mounts, sn.Stored.Bytes)
+		now, err := t.dialect().clock(ctx, t)
+		if err != nil {
+			return err
+		}
+		begun := *sn
+		begun.Stored, begun.Detail, begun.CreatedAt, begun.ExpiresAt = sandbox.StoredCopy{}, "", now, nil
+		values, err := snapshotTable.values(insert, &snapshotRow{&begun, env, sn.Stored.Bytes})
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(ctx, snapshotTable.insert, values...)
 		return err
 	})
 }
@@ -158,10 +170,6 @@ func snapshotRoom(ctx context.Context, t *tx, sn *sandbox.Snapshot, room sandbox
 
 func (s *snapshots) Finish(ctx context.Context, sn *sandbox.Snapshot, keep time.Duration, room sandbox.SnapshotQuota) error {
 	const step = "finish a snapshot"
-	kept, err := keptText(&sn.Stored)
-	if err != nil {
-		return s.db.write.wrap(step, err)
-	}
 	return s.transact(ctx, step, sn.Tenant, func(t *tx) error {
 		if err := snapshotRoom(ctx, t, sn, room); err != nil {
 			return err
@@ -175,8 +183,13 @@ func (s *snapshots) Finish(ctx context.Context, sn *sandbox.Snapshot, keep time.
 			at := now.Add(keep)
 			expires = &at
 		}
-		n, err := t.exec(ctx, `UPDATE snapshots SET kept = ?, bytes = ?, detail = ?, created_at = ?, expires_at = ? WHERE id = ? AND kept = ''`,
-			kept, sn.Stored.Bytes, storable(sn.Detail), micros(now), maybeMicros(expires), string(sn.ID))
+		done := *sn
+		done.CreatedAt, done.ExpiresAt = now, expires
+		values, err := snapshotTable.values(update, &snapshotRow{&done, nil, sn.Stored.Bytes}, string(sn.ID))
+		if err != nil {
+			return err
+		}
+		n, err := t.exec(ctx, `UPDATE snapshots SET `+snapshotTable.set+` WHERE id = ? AND kept = ''`, values...)
 		if err != nil {
 			return err
 		}
@@ -199,7 +212,7 @@ func (s *snapshots) AbandonAll(ctx context.Context, executor string) error {
 }
 
 func (s *snapshots) Get(ctx context.Context, tenantID tenant.ID, environment string, id sandbox.SnapshotID) (*sandbox.Snapshot, error) {
-	sn, err := s.scan(s.db.read.row(ctx, `SELECT `+snapshotColumns+` FROM snapshots WHERE tenant = ? AND environment = ? AND id = ? AND kept <> ''`,
+	sn, err := s.scan(s.db.read.row(ctx, `SELECT `+snapshotTable.selected+` FROM snapshots WHERE tenant = ? AND environment = ? AND id = ? AND kept <> ''`,
 		tenantID, environment, string(id)))
 	return sn, s.db.read.found("get a snapshot", err, noSnapshot)
 }
@@ -216,7 +229,7 @@ func (s *snapshots) List(ctx context.Context, f sandbox.SnapshotFilter) ([]*sand
 			return nil, "", err
 		}
 	}
-	rows, err := s.db.read.rows(ctx, `SELECT `+snapshotColumns+` FROM snapshots
+	rows, err := s.db.read.rows(ctx, `SELECT `+snapshotTable.selected+` FROM snapshots
 		WHERE tenant = ? AND environment = ? AND kept <> '' AND (created_at < ? OR created_at = ? AND id < ?) ORDER BY created_at DESC, id DESC LIMIT ?`,
 		f.Tenant, f.Environment, after.at, after.at, after.id, f.Limit+1)
 	page, err := collect(rows, err, s.scan)

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -14,66 +13,35 @@ type tenants struct{ db *DB }
 
 var _ tenant.Store = (*tenants)(nil)
 
-const tenantColumns = `id, name, plan, sandbox_enabled, tier, monthly_credits, redaction_off, audit_days, daily_cap, hourly_cap, created_at, disabled_at, network_enabled`
+// tenantTable is the table of tenants.
+var tenantTable = newTable("tenants",
+	col("id", fixed, func(t *tenant.Tenant) any { return &t.ID }),
+	col("name", all, func(t *tenant.Tenant) any { return &t.Name }),
+	col("plan", all, func(t *tenant.Tenant) any { return &t.Plan }),
+	col("sandbox_enabled", all, func(t *tenant.Tenant) any { return &t.SandboxEnabled }),
+	col("network_enabled", all, func(t *tenant.Tenant) any { return &t.NetworkEnabled }),
+	col("tier", all, func(t *tenant.Tenant) any { return &t.Tier }),
+	col("monthly_credits", all, func(t *tenant.Tenant) any { return &t.MonthlyCredits }),
+	col("redaction_off", all, func(t *tenant.Tenant) any { return listAt(&t.RedactionOff) }),
+	col("audit_days", all, func(t *tenant.Tenant) any { return &t.AuditDays }),
+	col("daily_cap", all, func(t *tenant.Tenant) any { return &t.DailyCap }),
+	col("hourly_cap", all, func(t *tenant.Tenant) any { return &t.HourlyCap }),
+	col("created_at", fixed, func(t *tenant.Tenant) any { return timeAt(&t.CreatedAt) }),
+	col("disabled_at", all, func(t *tenant.Tenant) any { return maybeTimeAt(&t.DisabledAt) }),
+)
 
-// tenantScan holds what of a tenant needs another look after it was read.
-type tenantScan struct {
-	t             tenant.Tenant
-	redaction     string
-	daily, hourly sql.NullInt64
-	created       int64
-	disabled      sql.NullInt64
-}
-
-func (s *tenantScan) dest() []any {
-	t := &s.t
-	return []any{&t.ID, &t.Name, &t.Plan, &t.SandboxEnabled, &t.Tier, &t.MonthlyCredits, &s.redaction, &t.AuditDays, &s.daily, &s.hourly, &s.created, &s.disabled, &t.NetworkEnabled}
-}
-
-func (s *tenantScan) finish() (tenant.Tenant, error) {
-	s.t.DailyCap, s.t.HourlyCap = maybeInt(s.daily), maybeInt(s.hourly)
-	s.t.CreatedAt, s.t.DisabledAt = instant(s.created), maybeInstant(s.disabled)
-	var err error
-	if s.redaction != "" {
-		err = json.Unmarshal([]byte(s.redaction), &s.t.RedactionOff)
-	}
-	return s.t, err
-}
-
-func scanTenant(sc scanner) (tenant.Tenant, error) {
-	var s tenantScan
-	if err := sc.Scan(s.dest()...); err != nil {
-		return s.t, err
-	}
-	return s.finish()
-}
-
-func maybeInt(n sql.NullInt64) *int64 {
-	if !n.Valid {
-		return nil
-	}
-	return &n.Int64
-}
-
-// orNull is a number that may be missing, as it is stored.
-func orNull(n *int64) any {
-	if n == nil {
-		return nil
-	}
-	return *n
-}
+func scanTenant(sc scanner) (t tenant.Tenant, err error) { return t, tenantTable.scan(sc, &t) }
 
 func (s *tenants) CreateTenant(ctx context.Context, t tenant.Tenant, events ...tenant.PolicyEvent) error {
 	err := s.db.write.transact(ctx, func(tx *tx) error {
 		if err := tx.orNow(ctx, &t.CreatedAt); err != nil {
 			return err
 		}
-		redaction, err := listOf(t.RedactionOff)
+		values, err := tenantTable.values(insert, &t)
 		if err != nil {
 			return err
 		}
-		if _, err = tx.exec(ctx, `INSERT INTO tenants (`+tenantColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			t.ID, t.Name, t.Plan, t.SandboxEnabled, string(t.Tier), t.MonthlyCredits, redaction, t.AuditDays, orNull(t.DailyCap), orNull(t.HourlyCap), micros(t.CreatedAt), maybeMicros(t.DisabledAt), t.NetworkEnabled); err != nil {
+		if _, err = tx.exec(ctx, tenantTable.insert, values...); err != nil {
 			return err
 		}
 		return insertEvents(ctx, tx, events)
@@ -104,13 +72,13 @@ func (p *pool) named(step string, err error, kind, name string) error {
 }
 
 func (s *tenants) Tenant(ctx context.Context, idOrName string) (tenant.Tenant, error) {
-	t, err := scanTenant(s.db.read.row(ctx, `SELECT `+tenantColumns+` FROM tenants WHERE id = ? OR name = ? ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END LIMIT 1`,
+	t, err := scanTenant(s.db.read.row(ctx, `SELECT `+tenantTable.selected+` FROM tenants WHERE id = ? OR name = ? ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END LIMIT 1`,
 		idOrName, idOrName, idOrName))
 	return t, s.db.read.found("get a tenant", err, "no such tenant")
 }
 
 func (s *tenants) Tenants(ctx context.Context) ([]tenant.Tenant, error) {
-	rows, err := s.db.read.rows(ctx, `SELECT `+tenantColumns+` FROM tenants ORDER BY seq`)
+	rows, err := s.db.read.rows(ctx, `SELECT `+tenantTable.selected+` FROM tenants ORDER BY seq`)
 	all, err := collect(rows, err, scanTenant)
 	return all, s.db.read.wrap("list tenants", err)
 }
@@ -118,21 +86,18 @@ func (s *tenants) Tenants(ctx context.Context) ([]tenant.Tenant, error) {
 func (s *tenants) ChangeTenant(ctx context.Context, id tenant.ID, change func(*tenant.Tenant) ([]tenant.PolicyEvent, error)) (tenant.Tenant, error) {
 	var t tenant.Tenant
 	err := s.db.write.transact(ctx, func(tx *tx) (err error) {
-		if t, err = scanTenant(tx.row(ctx, `SELECT `+tenantColumns+` FROM tenants WHERE id = ?`+tx.pool.forUpdate(), id)); err != nil {
+		if t, err = scanTenant(tx.row(ctx, `SELECT `+tenantTable.selected+` FROM tenants WHERE id = ?`+tx.pool.forUpdate(), id)); err != nil {
 			return err
 		}
 		events, err := change(&t)
 		if err != nil {
 			return err
 		}
-		redaction, err := listOf(t.RedactionOff)
+		values, err := tenantTable.values(update, &t, id)
 		if err != nil {
 			return err
 		}
-		if _, err := tx.exec(ctx, `UPDATE tenants SET name = ?, plan = ?, sandbox_enabled = ?, tier = ?, monthly_credits = ?, redaction_off = ?,
-				audit_days = ?, daily_cap = ?, hourly_cap = ?, disabled_at = ?, network_enabled = ? WHERE id = ?`,
-			t.Name, t.Plan, t.SandboxEnabled, string(t.Tier), t.MonthlyCredits, redaction,
-			t.AuditDays, orNull(t.DailyCap), orNull(t.HourlyCap), maybeMicros(t.DisabledAt), t.NetworkEnabled, id); err != nil {
+		if _, err := tx.exec(ctx, `UPDATE tenants SET `+tenantTable.set+` WHERE id = ?`, values...); err != nil {
 			return err
 		}
 		for i := range events {

@@ -19,26 +19,28 @@ var _ thread.Records = (*threads)(nil)
 // Threads is the store of threads.
 func (db *DB) Threads() thread.Records { return &threads{db} }
 
-const threadColumns = `tenant, id, state, bytes, files, created_at, updated_at, expires_at`
+// threadTable is the table of threads. Its rows are made and changed piece by
+// piece, by leases and by the ends of executions.
+var threadTable = newTable("threads",
+	col("tenant", read, func(r *thread.Thread) any { return &r.Tenant }),
+	col("id", read, func(r *thread.Thread) any { return &r.ID }),
+	col("state", read, func(r *thread.Thread) any { return &r.State }),
+	col("bytes", read, func(r *thread.Thread) any { return &r.Bytes }),
+	col("files", read, func(r *thread.Thread) any { return &r.Files }),
+	col("created_at", read, func(r *thread.Thread) any { return timeAt(&r.CreatedAt) }),
+	col("updated_at", read, func(r *thread.Thread) any { return zeroTimeAt(&r.UpdatedAt) }),
+	col("expires_at", read, func(r *thread.Thread) any { return maybeTimeAt(&r.ExpiresAt) }),
+)
 
 func scanThread(s scanner) (*thread.Thread, error) {
 	t := &thread.Thread{}
-	var created int64
-	var updated, expires sql.NullInt64
-	if err := s.Scan(&t.Tenant, &t.ID, &t.State, &t.Bytes, &t.Files, &created, &updated, &expires); err != nil {
-		return nil, err
-	}
-	t.CreatedAt, t.ExpiresAt = instant(created), maybeInstant(expires)
-	if updated.Valid {
-		t.UpdatedAt = instant(updated.Int64)
-	}
-	return t, nil
+	return t, threadTable.scan(s, t)
 }
 
 const noThread = "no such thread"
 
 func (s *threads) Thread(ctx context.Context, tenant, id string) (*thread.Thread, error) {
-	t, err := scanThread(s.db.read.row(ctx, `SELECT `+threadColumns+` FROM threads WHERE tenant = ? AND id = ? AND updated_at IS NOT NULL`, tenant, id))
+	t, err := scanThread(s.db.read.row(ctx, `SELECT `+threadTable.selected+` FROM threads WHERE tenant = ? AND id = ? AND updated_at IS NOT NULL`, tenant, id))
 	return t, s.db.read.found("get a thread", err, noThread)
 }
 
@@ -55,7 +57,7 @@ func (s *threads) Threads(ctx context.Context, f thread.Filter) ([]*thread.Threa
 		after = p.id
 	}
 	// A prefix is a range of ids, which have no character above 'z'.
-	rows, err := s.db.read.rows(ctx, `SELECT `+threadColumns+` FROM threads
+	rows, err := s.db.read.rows(ctx, `SELECT `+threadTable.selected+` FROM threads
 		WHERE tenant = ? AND id >= ? AND id < ? AND id > ? AND updated_at IS NOT NULL ORDER BY id LIMIT ?`,
 		f.Tenant, f.Prefix, f.Prefix+"{", after, f.Limit+1)
 	page, err := collect(rows, err, scanThread)
@@ -146,7 +148,7 @@ func (s *threads) Lease(ctx context.Context, tenant, id, token string, d time.Du
 		}
 		leased, err = scanThread(t.row(ctx, `INSERT INTO threads (tenant, id, state, bytes, files, created_at, lease, lease_until)
 			VALUES (?, ?, '', 0, 0, atoll_now(), ?, atoll_now() + ?)
-			ON CONFLICT (tenant, id) DO UPDATE SET lease = excluded.lease, lease_until = excluded.lease_until RETURNING `+threadColumns,
+			ON CONFLICT (tenant, id) DO UPDATE SET lease = excluded.lease, lease_until = excluded.lease_until RETURNING `+threadTable.selected,
 			tenant, id, token, d.Microseconds()))
 		return err
 	})

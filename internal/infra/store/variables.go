@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/json"
-	"errors"
 
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
@@ -19,14 +18,11 @@ type bindingRow struct {
 func boundPlace(place string) string    { return "bound/" + place }
 func bindingsPlace(place string) string { return "bindings/" + place }
 
-// variableValues are variables of an environment or a key as they are stored;
-// place is what the secret ones are bound to.
-func (db *DB) variableValues(env, secrets map[string]string, bound map[string]tenant.Binding, place string) (text string, sealed, bindings []byte, err error) {
-	if err := errors.Join(checkMap(env), checkMap(secrets)); err != nil {
-		return "", nil, nil, err
-	}
-	if text, err = jsonOf(env, len(env) == 0); err != nil || len(secrets) == 0 {
-		return text, nil, nil, err
+// sealSecrets seals the secret variables of an environment or a key, and which of
+// them are bound to which hosts, for a place.
+func (db *DB) sealSecrets(secrets map[string]string, bound map[string]tenant.Binding, place string) (sealed, bindings []byte, err error) {
+	if err := checkMap(secrets); err != nil || len(secrets) == 0 {
+		return nil, nil, err
 	}
 	if len(bound) > 0 {
 		rows := make(map[string]bindingRow, len(bound))
@@ -35,34 +31,34 @@ func (db *DB) variableValues(env, secrets map[string]string, bound map[string]te
 		}
 		plain, err := json.Marshal(rows)
 		if err != nil {
-			return "", nil, nil, err
+			return nil, nil, err
 		}
 		bindings, place = db.seal.Seal(plain, bindingsPlace(place)), boundPlace(place)
 	}
 	plain, err := json.Marshal(secrets)
 	if err != nil {
-		return "", nil, nil, err
+		return nil, nil, err
 	}
-	return text, db.seal.Seal(plain, place), bindings, nil
+	return db.seal.Seal(plain, place), bindings, nil
 }
 
-// variablesOf is the way back.
-func (db *DB) variablesOf(text string, sealed, bindings []byte, place string) (env, secrets map[string]string, bound map[string]tenant.Binding, err error) {
-	if env, err = mapOf(text); err != nil || len(sealed) == 0 {
-		return env, nil, nil, err
+// openSecrets is the way back.
+func (db *DB) openSecrets(sealed, bindings []byte, place string) (secrets map[string]string, bound map[string]tenant.Binding, err error) {
+	if len(sealed) == 0 {
+		return nil, nil, nil
 	}
 	if len(bindings) > 0 {
 		if bound, err = db.bindingsOf(bindings, bindingsPlace(place)); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 		place = boundPlace(place)
 	}
 	plain, err := db.seal.Open(sealed, place)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	secrets, err = mapOf(string(plain))
-	return env, secrets, bound, err
+	return secrets, bound, err
 }
 
 func (db *DB) bindingsOf(sealed []byte, place string) (map[string]tenant.Binding, error) {

@@ -225,28 +225,42 @@ func (e *Engine) runtime(job *execution.Job) runtime.Runtime {
 func (c claimed) Folder() string { return c.folder }
 
 // Claim implements executor.Sandboxes.
-func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claimed, bool, error) {
+func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claimed, execution.StartReason, error) {
 	if job.Thread != nil && e.host.homes == "" {
-		return nil, false, fault.New(fault.Invalid, "threads need sandboxes that can mount a home directory, and here they cannot: %v", e.host.homeless)
+		return nil, "", fault.New(fault.Invalid, "threads need sandboxes that can mount a home directory, and here they cannot: %v", e.host.homeless)
 	}
 	if len(job.Mounts) > 0 {
 		c, err := e.claimMounted(ctx, job)
-		return c, false, err
+		return c, execution.StartStorage, err
 	}
-	env, err := e.use(job)
+	env, fresh, err := e.use(job)
 	if err != nil {
-		return nil, false, err
+		return nil, "", err
 	}
 	defer e.unuse(env)
 	sb, hit, err := e.pool.Claim(ctx, env.maker.Key(job.Language, job.Code, job.Thread != nil))
 	if err != nil {
-		return nil, false, err
+		return nil, "", err
 	}
 	c, err := e.hand(sb, job)
 	if err != nil {
-		return nil, false, errors.Join(err, c.Destroy(context.WithoutCancel(ctx)))
+		return nil, "", errors.Join(err, c.Destroy(context.WithoutCancel(ctx)))
 	}
-	return c, hit, nil
+	return c, e.startReason(hit, fresh), nil
+}
+
+// startReason says why a claim found a sandbox ready or did not. fresh: its
+// environment was made for it.
+func (e *Engine) startReason(hit, fresh bool) execution.StartReason {
+	switch {
+	case hit:
+		return execution.StartPooled
+	case e.cfg.PoolSize == 0:
+		return execution.StartPoolOff
+	case fresh:
+		return execution.StartFirstUse
+	}
+	return execution.StartPoolEmpty
 }
 
 // Left implements executor.Sandboxes.
@@ -272,7 +286,7 @@ func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (e
 	if e.Fragile(job) {
 		return nil, errBucket
 	}
-	env, err := e.use(job)
+	env, _, err := e.use(job)
 	if err != nil {
 		// What runs needs no image any more.
 		img := &image.Image{Name: job.Image}

@@ -88,7 +88,7 @@ func job(change func(*execution.Job)) *execution.Job {
 // run claims a sandbox for a job, runs it there and returns what it printed.
 func run(t *testing.T, e *Engine, j *execution.Job) (out string, warm bool) {
 	t.Helper()
-	c, warm, err := e.Claim(t.Context(), j)
+	c, start, err := e.Claim(t.Context(), j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func run(t *testing.T, e *Engine, j *execution.Job) (out string, warm bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b.String(), warm
+	return b.String(), start.Start() == execution.StartWarm
 }
 
 func TestEveryJobGetsItsEnvironment(t *testing.T) {
@@ -186,7 +186,7 @@ func TestASandboxWithoutItsLimitsIsUnfit(t *testing.T) {
 	if err := os.WriteFile(groups[0], []byte("max"), 0); err != nil {
 		t.Fatal(err)
 	}
-	env, err := e.use(job(nil))
+	env, _, err := e.use(job(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func (e *Engine) keyOf(job *execution.Job) envKey {
 
 // keepDefault keeps the configured environment's sandboxes ready.
 func (e *Engine) keepDefault() error {
-	env, err := e.use(&execution.Job{Image: e.cfg.Image, Limits: e.cfg.Limits, BaseEnv: e.cfg.Env})
+	env, _, err := e.use(&execution.Job{Image: e.cfg.Image, Limits: e.cfg.Limits, BaseEnv: e.cfg.Env})
 	if err != nil {
 		return err
 	}
@@ -66,32 +66,33 @@ func (e *Engine) keepDefault() error {
 	return nil // and it is used for good
 }
 
-// use returns the environment of a job, which is not given up before unuse.
-func (e *Engine) use(job *execution.Job) (*environment, error) {
+// use returns the environment of a job, which is not given up before unuse, and
+// whether it had to be made.
+func (e *Engine) use(job *execution.Job) (_ *environment, fresh bool, err error) {
 	key := e.keyOf(job)
 	if env := e.known(key); env != nil {
-		return env, nil
+		return env, false, nil
 	}
 	if err := e.host.admit(job.Limits); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if !job.Permissions.Network.Blocked() {
 		if err := e.networks.admit(len(job.BoundSecrets) > 0); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	img, release, err := e.cfg.Images.Use(job.Image)
 	if fault.KindOf(err) == fault.NotFound {
-		return nil, fault.New(fault.Invalid, "this server has no image %q; import it with 'atoll image import', or name another in the environment", job.Image)
+		return nil, false, fault.New(fault.Invalid, "this server has no image %q; import it with 'atoll image import', or name another in the environment", job.Image)
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	env, unneeded, err := e.add(key, job, img, release)
 	if unneeded != nil {
 		e.clear(unneeded)
 	}
-	return env, err
+	return env, true, err
 }
 
 // known returns an environment that there is, to be used, or nil.

@@ -137,7 +137,7 @@ func (h *host) sweepMounts() error {
 // claimMounted makes a sandbox for a job that mounts something. Nobody else could
 // use it, so there is no pool of such.
 func (e *Engine) claimMounted(ctx context.Context, job *execution.Job) (_ executor.Claimed, err error) {
-	env, err := e.use(job)
+	env, _, err := e.use(job)
 	if err != nil {
 		return nil, err
 	}

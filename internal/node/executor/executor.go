@@ -60,8 +60,8 @@ type Flusher interface {
 
 // Sandboxes gives sandboxes, from a pool or newly made.
 type Sandboxes interface {
-	// Claim returns a sandbox as the job wants it, and whether it was ready.
-	Claim(ctx context.Context, job *execution.Job) (c Claimed, warm bool, err error)
+	// Claim returns a sandbox as the job wants it, and why it was ready or not.
+	Claim(ctx context.Context, job *execution.Job) (Claimed, execution.StartReason, error)
 	// Left returns the folders of the sandboxes with a journal that an earlier
 	// process left, and Open takes one of them over.
 	Left(ctx context.Context) ([]string, error)

@@ -41,9 +41,21 @@ type jobRecord struct {
 	Run     uint64   // the run's number in its sandbox
 	Created time.Time
 	Started time.Time
-	Warm    bool
+	Start   execution.StartReason
+	Warm    bool `json:",omitempty"` // instead of Start, by the version before
 	Reused  bool
 	Trace   map[string][]string `json:",omitempty"` // whose trace the run is part of, as headers
+}
+
+// start says how the sandbox was got.
+func (r *jobRecord) start() execution.StartReason {
+	switch {
+	case r.Start != "":
+		return r.Start
+	case r.Warm:
+		return execution.StartPooled
+	}
+	return execution.StartPoolEmpty
 }
 
 // seal puts the job's secrets where JSON does not change them, open back.

@@ -36,7 +36,7 @@ func (l *Local) Execute(ctx context.Context, req execution.Request, sink executi
 		return nil, fault.Wrap(fault.Unavailable, err, "the execution was given up before it started")
 	}
 	defer release()
-	c, warm, err := l.cfg.Sandboxes.Claim(ctx, &job)
+	c, start, err := l.cfg.Sandboxes.Claim(ctx, &job)
 	if err == nil {
 		defer l.destroy(job.TraceID, c)
 		err = c.Check()
@@ -48,7 +48,7 @@ func (l *Local) Execute(ctx context.Context, req execution.Request, sink executi
 		return nil, fault.Wrap(fault.Unavailable, err, "no sandbox could be made; nothing was run, retry after a moment")
 	}
 	e := &execution.Execution{
-		TraceID: req.TraceID, Language: req.Language, Metadata: req.Metadata, CreatedAt: created, Warm: warm,
+		TraceID: req.TraceID, Language: req.Language, Metadata: req.Metadata, CreatedAt: created, Start: start.Start(),
 	}
 	t := &task{x: l.Executor, job: job}
 	outcome, err := c.Run(ctx, t.program(rand.Uint64()|1, job.Timeout), func(s execution.Stream, p []byte) {

@@ -20,6 +20,7 @@ const (
 // metrics are the executions' figures. Labels are closed sets.
 type metrics struct {
 	executions *prometheus.CounterVec
+	starts     *prometheus.CounterVec
 	duration   *prometheus.HistogramVec
 	takeovers  *prometheus.CounterVec
 	journalled prometheus.Counter
@@ -32,8 +33,11 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		executions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "atoll_executions_total", Help: "Executions that ended, by language, status and whether a warm sandbox was ready.",
-		}, []string{"language", "status", "warm"}),
+			Name: "atoll_executions_total", Help: "Executions that ended, by language, status and start: warm, cold, or none when nothing was run.",
+		}, []string{"language", "status", "start"}),
+		starts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "atoll_execution_starts_total", Help: "Executions that were run, by start (warm: their sandbox was ready before the request came) and the reason for it.",
+		}, []string{"start", "reason"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "atoll_execution_seconds", Help: "Time from when an execution was taken on to its end.",
 			Buckets: []float64{.002, .004, .008, .016, .032, .064, .125, .25, .5, 1, 4, 16, 60, 600, 3600},
@@ -57,19 +61,24 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Name: "atoll_thread_saves_total", Help: "Homes of threads after their programs had ended, by what came of them: saved or failed.",
 		}, []string{"result"}),
 	}
-	for _, c := range []prometheus.Collector{m.executions, m.duration, m.takeovers, m.journalled, m.cuts, m.spooled, m.turns, m.saves} {
+	for _, c := range []prometheus.Collector{m.executions, m.starts, m.duration, m.takeovers, m.journalled, m.cuts, m.spooled, m.turns, m.saves} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
 	}
+	for _, r := range execution.StartReasons {
+		m.starts.WithLabelValues(string(r.Start()), string(r)) // there at zero
+	}
 	return m, nil
 }
 
-func (m *metrics) ended(job *execution.Job, r *execution.Result, created time.Time) {
-	warm := "no"
-	if r.Warm {
-		warm = "yes"
+func (m *metrics) ended(job *execution.Job, r *execution.Result, reason execution.StartReason, created time.Time) {
+	start := string(r.Start)
+	if start == "" {
+		start = "none"
+	} else {
+		m.starts.WithLabelValues(start, string(reason)).Inc()
 	}
-	m.executions.WithLabelValues(string(job.Language), string(r.Status), warm).Inc()
+	m.executions.WithLabelValues(string(job.Language), string(r.Status), start).Inc()
 	m.duration.WithLabelValues(string(job.Language)).Observe(r.CompletedAt.Sub(created).Seconds())
 }

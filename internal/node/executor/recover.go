@@ -117,7 +117,7 @@ func (x *Executor) takeOver(ctx context.Context, folder string) error {
 		return err
 	}
 	t := &task{
-		x: x, job: rec.Job, created: rec.Created, started: rec.Started, warm: rec.Warm, reused: rec.Reused, origin: rec.Trace,
+		x: x, job: rec.Job, created: rec.Created, started: rec.Started, start: rec.start(), reused: rec.Reused, origin: rec.Trace,
 		done: make(chan struct{}),
 	}
 	p := x.presence // nobody else sets it
@@ -204,7 +204,7 @@ func (t *task) resume(folder string, j *journal, rec jobRecord) {
 		// the program. A guest that had run one would say so.
 		x.metrics.takeovers.WithLabelValues(takeoverStarted).Inc()
 		if err = t.adoptHome(); err == nil {
-			outcome, err = t.start(rec.Run, out)
+			outcome, err = t.runProgram(rec.Run, out)
 		}
 	case err == nil || errors.Is(err, execution.ErrLetGo):
 		x.metrics.takeovers.WithLabelValues(takeoverResumed).Inc()

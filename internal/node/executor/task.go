@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
 	"time"
@@ -27,7 +28,7 @@ type task struct {
 	done    chan struct{} // closed when the Result is stored, or nothing more happens here
 	created time.Time
 	started time.Time
-	warm    bool
+	start   execution.StartReason
 	reused  bool    // an earlier job of the turn had made the sandbox
 	turn    *turn   // nil for a sandbox that is used once
 	sandbox Claimed // from when it is the task's until it was given up
@@ -57,8 +58,9 @@ func (t *task) run() {
 		return
 	}
 	if t.turn != nil {
-		t.reused = t.reuse()
-		t.warm = t.reused
+		if t.reused = t.reuse(); t.reused {
+			t.start = execution.StartTurn
+		}
 	}
 	if t.sandbox == nil {
 		if err := t.claim(); err != nil {
@@ -98,8 +100,8 @@ func (t *task) wait() (release func(), err error) {
 // claim gets the job a sandbox.
 func (t *task) claim() (err error) {
 	ctx, span := trace.Start(t.ctx, "sandbox.claim")
-	t.sandbox, t.warm, err = t.x.cfg.Sandboxes.Claim(ctx, &t.job)
-	span.Set(trace.Bool("atoll.warm", t.warm))
+	t.sandbox, t.start, err = t.x.cfg.Sandboxes.Claim(ctx, &t.job)
+	span.Set(trace.String("atoll.start", string(t.start.Start())), trace.String("atoll.start_reason", string(t.start)))
 	span.Fail(err)
 	span.End()
 	return err
@@ -117,7 +119,7 @@ func (t *task) execute() {
 	defer out.close()
 	t.started = time.Now()
 	run := rand.Uint64() | 1
-	j, err := newJournal(t.sandbox.Folder(), jobRecord{Job: t.job, Run: run, Created: t.created, Started: t.started, Warm: t.warm, Reused: t.reused, Trace: t.origin})
+	j, err := newJournal(t.sandbox.Folder(), jobRecord{Job: t.job, Run: run, Created: t.created, Started: t.started, Start: t.start, Reused: t.reused, Trace: t.origin})
 	if err != nil {
 		t.discard()
 		t.refuse(fmt.Errorf("begin the journal: %w", err))
@@ -125,12 +127,12 @@ func (t *task) execute() {
 	}
 	t.begun()
 	out.start(j)
-	outcome, err := t.start(run, out)
+	outcome, err := t.runProgram(run, out)
 	t.settle(out, outcome, err)
 }
 
-// start runs the program, in its thread's home if it has one.
-func (t *task) start(run uint64, out *output) (execution.Outcome, error) {
+// runProgram runs the program, in its thread's home if it has one.
+func (t *task) runProgram(run uint64, out *output) (execution.Outcome, error) {
 	if err := t.enterHome(); err != nil {
 		return execution.Outcome{}, err
 	}
@@ -268,7 +270,7 @@ func (t *task) note(out *output, e endRecord) {
 // that the executor was closed first.
 func (t *task) store(r execution.Result) bool {
 	t.dropHome() // the thread's next job may come as soon as it is told
-	r.TraceID, r.StartedAt, r.Warm, r.Reused = t.job.TraceID, t.started, t.warm, t.reused
+	r.TraceID, r.StartedAt, r.Reused = t.job.TraceID, t.started, t.reused
 	if r.CompletedAt.IsZero() {
 		r.CompletedAt = time.Now()
 	}
@@ -278,9 +280,11 @@ func (t *task) store(r execution.Result) bool {
 	r.LastSeq = max(r.LastSeq, 1)
 	if r.NotStarted {
 		r.ExitCode = -1
+	} else {
+		r.Start = t.start.Start()
 	}
 	t.span.Set(trace.String("atoll.status", string(r.Status)), trace.Int("atoll.exit_code", int64(r.ExitCode)),
-		trace.Bool("atoll.warm", r.Warm), trace.Bool("atoll.reused", r.Reused))
+		trace.String("atoll.start", string(r.Start)), trace.Bool("atoll.reused", r.Reused))
 	if r.NotStarted {
 		t.span.Fail(fault.New(r.Kind, "nothing was run"))
 	}
@@ -298,8 +302,21 @@ func (t *task) store(r execution.Result) bool {
 	}
 	t.told = true
 	t.begun()
-	t.x.metrics.ended(&t.job, &r, t.created)
+	t.ended(&r)
 	return true
+}
+
+// ended tells operators of a Result that is stored.
+func (t *task) ended(r *execution.Result) {
+	t.x.metrics.ended(&t.job, r, t.start, t.created)
+	attrs := []slog.Attr{
+		slog.String("trace_id", r.TraceID), slog.String("language", string(t.job.Language)), slog.String("status", string(r.Status)),
+		slog.Int64("duration_ms", r.CompletedAt.Sub(t.created).Milliseconds()),
+	}
+	if r.Start != "" {
+		attrs = append(attrs, slog.String("start", string(r.Start)), slog.String("start_reason", string(t.start)))
+	}
+	t.x.cfg.Log.LogAttrs(t.ctx, slog.LevelInfo, "execution finished", attrs...)
 }
 
 // refuse stores the Result of a job of which nothing was run.

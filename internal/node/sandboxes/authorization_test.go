@@ -28,7 +28,7 @@ func (m *machine) covered(p *tenant.Principal, text string) string {
 		m.t.Fatal(err)
 	}
 	defer h.Close()
-	covers, err := h.Redactor()
+	covers, err := h.Redactor(m.t.Context())
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestSecretsOfAllWhoUsedASandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	covers, err := h.Redactor()
+	covers, err := h.Redactor(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,10 +35,10 @@ func (m *machine) wrote(p *tenant.Principal, name, command string) error {
 		m.t.Fatal(err)
 	}
 	defer h.Close()
-	if _, _, err := run(m.t.Context(), h, command); err != nil && h.Stopped() == nil {
+	if _, _, err := run(m.t.Context(), h, command); err != nil && h.Stopped(m.t.Context()) == nil {
 		m.t.Fatal(err)
 	}
-	atolltest.Until(m.t, 30*time.Second, "the writer of "+name+" is ended", func() bool { return h.Stopped() != nil })
+	atolltest.Until(m.t, 30*time.Second, "the writer of "+name+" is ended", func() bool { return h.Stopped(m.t.Context()) != nil })
 	size, since := int64(-1), time.Now()
 	atolltest.Until(m.t, 30*time.Second, "the files of "+name+" do not grow", func() bool {
 		now := m.disk(p, name)
@@ -48,7 +48,7 @@ func (m *machine) wrote(p *tenant.Principal, name, command string) error {
 		size = now
 		return time.Since(since) > 300*time.Millisecond // six times what the writer waits
 	})
-	return h.Stopped()
+	return h.Stopped(m.t.Context())
 }
 
 // disk is what a sandbox takes of it.
@@ -191,7 +191,7 @@ func TestOneThatGrowsOnIsEnded(t *testing.T) {
 		case <-tick.C:
 		}
 	}
-	refused(t, "why", h.Stopped(), fault.Exhausted, "was ended")
+	refused(t, "why", h.Stopped(t.Context()), fault.Exhausted, "was ended")
 	atolltest.Until(t, 10*time.Second, "it is lost", func() bool { return m.get(p, "s", "x").State == sandbox.Lost })
 	if sb := m.get(p, "s", "x"); !strings.Contains(sb.Detail, "16 MiB") || !strings.Contains(sb.Detail, "went on growing") {
 		t.Errorf("it is lost: %s", sb.Detail)
@@ -219,9 +219,9 @@ func TestOneThatRanOutOfMemoryKeepsItsFiles(t *testing.T) {
 		}
 		_, exit, err := run(t.Context(), h, `python3 -c "bytearray(1 << 30)"`)
 		if err == nil {
-			err = h.Killed(exit)
+			err = h.Killed(t.Context(), exit)
 		} else {
-			err = h.Stopped()
+			err = h.Stopped(t.Context())
 		}
 		h.Close()
 		refused(t, "why", err, fault.Exhausted, "memory limit of 128 MiB exceeded")
@@ -358,7 +358,7 @@ func TestABudgetThatIsUsedUpEndsWhatRuns(t *testing.T) {
 	if _, exit, err := run(t.Context(), h, "sleep 60"); !errors.Is(err, process.ErrGone) {
 		t.Errorf("what runs: %+v, %v", exit, err)
 	}
-	refused(t, "why", h.Stopped(), fault.Exhausted, "monthly budget")
+	refused(t, "why", h.Stopped(t.Context()), fault.Exhausted, "monthly budget")
 	_, err = m.Use(t.Context(), p, "s", "x")
 	refused(t, "another use", err, fault.Exhausted, "monthly budget")
 	h.Close()

@@ -48,8 +48,8 @@ func (h *Handle) CopyFolder(ctx context.Context, path string, other sandbox.Hand
 	switch {
 	case err == nil:
 		return bytes, true, nil
-	case to.Stopped() != nil:
-		return 0, false, to.Stopped()
+	case to.Stopped(ctx) != nil:
+		return 0, false, to.Stopped(ctx)
 	case ctx.Err() != nil, told, errors.Is(err, process.ErrGone):
 		return 0, false, err
 	}

@@ -103,8 +103,8 @@ END`)
 		m.shell(p, "s", "y", "head -c 25000000 /dev/zero >mine")
 		_, done, err := from.CopyFolder(t.Context(), runtime.Home+"/large", to, "large")
 		refused(t, "more than there may be", err, fault.Exhausted, "48 MiB of disk")
-		if done || to.Stopped() != nil {
-			t.Errorf("done %v, its programs ended: %v", done, to.Stopped())
+		if done || to.Stopped(t.Context()) != nil {
+			t.Errorf("done %v, its programs ended: %v", done, to.Stopped(t.Context()))
 		}
 		short.Store(true)
 		_, _, err = from.CopyFolder(t.Context(), runtime.Home+"/large", to, "large")

@@ -107,7 +107,7 @@ func TestFilesAreBounded(t *testing.T) {
 	if err != nil || exit.Code == 0 {
 		t.Fatalf("the writer: %+v, %v", exit, err)
 	}
-	refused(t, "why", h.Killed(exit), fault.Exhausted, "64 MiB")
+	refused(t, "why", h.Killed(t.Context(), exit), fault.Exhausted, "64 MiB")
 	h.Close()
 
 	// So it is known to the next server.
@@ -119,7 +119,7 @@ func TestFilesAreBounded(t *testing.T) {
 	if other, err = h.Guest().Process(t.Context(), other.ID); err != nil || other.Exit == nil {
 		t.Fatalf("%+v, %v", other, err)
 	}
-	refused(t, "why another one ended", h.Killed(*other.Exit), fault.Exhausted, "64 MiB")
+	refused(t, "why another one ended", h.Killed(t.Context(), *other.Exit), fault.Exhausted, "64 MiB")
 	u, err := m.Usage(t.Context(), p, "s", "x")
 	if err != nil || u.Disk < 64<<20 {
 		t.Errorf("usage: %+v, %v", u, err)

@@ -162,11 +162,11 @@ func (m *Manager) forceEndLocked(ctx context.Context, e *entry, sb *sandbox.Sand
 
 // Killed is Stopped for somebody whose program has ended so, be it before the use
 // began.
-func (h *Handle) Killed(exit process.Exit) error {
+func (h *Handle) Killed(ctx context.Context, exit process.Exit) error {
 	if !exit.Together {
 		return nil // it ended otherwise
 	}
-	if why := h.Stopped(); why != nil {
+	if why := h.Stopped(ctx); why != nil {
 		return why
 	}
 	h.m.mu.Lock()
@@ -181,7 +181,7 @@ func (h *Handle) Killed(exit process.Exit) error {
 
 // Stopped is why the sandbox's programs were ended since the use began; nil if they
 // were not. Whoever sees one killed, or the conversation end, asks here first.
-func (h *Handle) Stopped() error {
+func (h *Handle) Stopped(ctx context.Context) error {
 	if why := h.stopped(); why != nil || !oomKilled(h.live) {
 		return why
 	}
@@ -189,6 +189,8 @@ func (h *Handle) Stopped() error {
 	case <-h.live.Done():
 		return memoryLimit(h.sb)
 	case <-time.After(oomExitTime):
+		return h.stopped()
+	case <-ctx.Done():
 		return h.stopped()
 	}
 }

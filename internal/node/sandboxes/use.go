@@ -38,7 +38,7 @@ func (h *Handle) Guest() sandbox.Guest { return guest{h.guest, h} }
 
 // Contexts implements sandbox.Handle.
 func (h *Handle) Contexts() (codecontext.Contexts, error) {
-	covers, err := h.Redactor()
+	covers, err := h.redactor()
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,9 @@ func (h *Handle) Contexts() (codecontext.Contexts, error) {
 
 // Redactor implements sandbox.Handle. Secrets that were changed since the sandbox's
 // programs got them are covered, too.
-func (h *Handle) Redactor() (*redact.Set, error) {
+func (h *Handle) Redactor(context.Context) (*redact.Set, error) { return h.redactor() }
+
+func (h *Handle) redactor() (*redact.Set, error) {
 	if h.caller == nil {
 		return nil, fmt.Errorf("sandbox %s is used without a key, so its secrets are not known", h.sb.ID)
 	}

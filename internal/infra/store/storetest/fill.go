@@ -24,7 +24,7 @@ func Execution(tenant string) *execution.Execution {
 func Result(e *execution.Execution) execution.Result {
 	return execution.Result{
 		TraceID: e.TraceID, Status: execution.Success, Stdout: []byte("4\n"), StdoutBytes: 2, LastSeq: 2,
-		StartedAt: time.Now(), CompletedAt: time.Now(), PeakMemory: 20 << 20, Warm: true,
+		StartedAt: time.Now(), CompletedAt: time.Now(), PeakMemory: 20 << 20, Start: execution.StartWarm,
 	}
 }
 

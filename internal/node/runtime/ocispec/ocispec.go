@@ -30,6 +30,9 @@ var guestCaps = []string{
 // runtime's concern.
 func New(spec runtime.Spec, rootDir string) *specs.Spec {
 	l, caps := spec.Limits, guestCaps
+	// Sandboxes with a guest daemon have had this capability since their first
+	// version. gVisor restores a checkpoint only into the same capabilities, so
+	// taking it away would leave those that sleep on disk unusable.
 	if spec.Traces || spec.Sockets {
 		caps = append(slices.Clone(caps), "CAP_SYS_PTRACE")
 	}

@@ -1,0 +1,23 @@
+package atoll
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+)
+
+// Audit lists the newest audit rows that query selects, at most limit; 0 is for all of them.
+func (c *Client) Audit(ctx context.Context, tenant string, query url.Values, limit int) ([]AuditRow, error) {
+	return list[AuditRow](ctx, c, under(admin, "tenants", tenant, "audit"), query, limit)
+}
+
+// ExportAudit writes audit rows to w as NDJSON.
+func (c *Client) ExportAudit(ctx context.Context, tenant string, query url.Values, w io.Writer) error {
+	return c.download(ctx, w, under(admin, "tenants", tenant, "audit", "export"), query, mediaNDJSON)
+}
+
+// VerifyAudit checks a tenant's audit trail.
+func (c *Client) VerifyAudit(ctx context.Context, tenant string, in AuditCheck) (AuditReport, error) {
+	return call[AuditReport](ctx, c, http.MethodPost, under(admin, "tenants", tenant, "audit", "verify"), nil, in)
+}

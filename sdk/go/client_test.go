@@ -1,0 +1,128 @@
+package atoll
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// answer serves every request with f, and returns a client of it.
+func answer(t *testing.T, f http.HandlerFunc) *Client {
+	t.Helper()
+	s := httptest.NewServer(f)
+	t.Cleanup(s.Close)
+	return New(s.URL+"/", "sk-atoll-test")
+}
+
+func TestRequest(t *testing.T) {
+	var got, body string
+	c := answer(t, func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		got, body = r.Method+" "+r.URL.String(), string(text)
+		if r.Header.Get("Authorization") != "Bearer sk-atoll-test" || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("got %v", r.Header)
+		}
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"id":"env_1","name":"a/b","a field of a later version":1}`)
+	})
+	off := false
+	e, err := c.ChangeEnvironment(t.Context(), "ac me", "a/b", EnvironmentChange{Permissions: &PermissionsChange{
+		Network: &NetworkChange{Enabled: &off, AllowedHosts: &[]string{}},
+	}})
+	if err != nil || e.ID != "env_1" || e.Name != "a/b" {
+		t.Errorf("got %+v %v", e, err)
+	}
+	// What was not given is left out, an empty list is given.
+	if got != "PATCH /v1/admin/tenants/ac%20me/environments/a%2Fb" || body != `{"permissions":{"network":{"allowed_hosts":[],"enabled":false}}}` {
+		t.Errorf("got %s %s", got, body)
+	}
+}
+
+func TestError(t *testing.T) {
+	status, body := http.StatusTooManyRequests, `{"error":"rate_limited","message":"too many","dimension":"concurrency","resets_at":"2026-01-31T12:00:00Z"}`
+	c := answer(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Trace-Id", "trc_1")
+		w.Header().Set("Location", "https://elsewhere.example")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	})
+	var e *Error
+	if _, err := c.Tenants(t.Context()); !errors.As(err, &e) ||
+		*e != (Error{429, "rate_limited", "too many", "concurrency", time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), "trc_1"}) {
+		t.Errorf("got %+v", e)
+	}
+	// Something between client and server, and a redirect, which is not followed.
+	for status, body = range map[int]string{502: "<html>", 307: ""} {
+		if err := c.DeletePlan(t.Context(), "p"); !errors.As(err, &e) || e.Status != status || e.Code != "no code" || !strings.Contains(e.Message, "the server answered") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if _, err := New("http://127.0.0.1:1", "k").Tenants(t.Context()); err == nil || strings.Contains(err.Error(), "/v1/") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestList(t *testing.T) {
+	c := answer(t, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if q.Get("prefix") != "a" {
+			t.Errorf("got %v", q)
+		}
+		_, _ = io.WriteString(w, map[string]string{
+			"":  `{"data":[{"thread_id":"a1"},{"thread_id":"a2"}],"next_page":"n"}`,
+			"n": `{"data":[{"thread_id":"a3"}],"next_page":null}`,
+		}[q.Get("page")])
+	})
+	for limit, want := range map[int]int{0: 3, 1: 1, 2: 2, 3: 3, 9: 3} {
+		query := url.Values{"prefix": {"a"}}
+		all, err := c.Threads(t.Context(), query, limit)
+		if err != nil || len(all) != want || all[0].ThreadID != "a1" || len(query) != 1 {
+			t.Errorf("at most %d: %+v %v", limit, all, err)
+		}
+	}
+}
+
+func TestFollowProcess(t *testing.T) {
+	body := `{"type":"output","stream":"stdout","data":"aGk=","cursor":2}` + "\n" + `{"type":"exit","exit_code":0,"cursor":2}` + "\n"
+	c := answer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/sandboxes/dev/processes/p1/output" || r.URL.RawQuery != "encoding=base64&follow=true&session=s" {
+			t.Errorf("got %s", r.URL)
+		}
+		_, _ = io.WriteString(w, body)
+	})
+	ref := SandboxRef{Session: "s", Name: "dev"}
+	var got []ProcessEvent
+	collect := func(e ProcessEvent) error { got = append(got, e); return nil }
+	if err := c.FollowProcess(t.Context(), ref, "p1", true, collect); err != nil || len(got) != 2 || got[0].Data != "aGk=" || got[1].ExitCode == nil || *got[1].ExitCode != 0 {
+		t.Errorf("got %+v %v", got, err)
+	}
+	body = body[:20]
+	if err := c.FollowProcess(t.Context(), ref, "p1", true, collect); err == nil {
+		t.Error("a stream that breaks off is no failure")
+	}
+}
+
+func TestFiles(t *testing.T) {
+	var got string
+	c := answer(t, func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		got = r.Method + " " + r.URL.String() + " " + string(text)
+		_, _ = io.WriteString(w, "{}")
+	})
+	ref := SandboxRef{Session: "s", Name: "dev"}
+	if err := c.WriteSandboxFile(t.Context(), ref, "/a b", 0o755, strings.NewReader("\x00\xff")); err != nil || got != "PUT /v1/sandboxes/dev/files?mode=755&path=%2Fa+b&session=s \x00\xff" {
+		t.Errorf("got %q %v", got, err)
+	}
+	if err := c.WriteThreadFile(t.Context(), "t", "/a b/c#d", strings.NewReader("x")); err != nil || got != "PUT /v1/threads/t/files/a%20b/c%23d x" {
+		t.Errorf("got %q %v", got, err)
+	}
+	var out strings.Builder
+	if err := c.ReadThreadFile(t.Context(), "t", "x", &out); err != nil || out.String() != "{}" {
+		t.Errorf("got %q %v", out.String(), err)
+	}
+}

@@ -1,0 +1,56 @@
+package atoll
+
+import (
+	"context"
+	"net/http"
+)
+
+// Environments lists a tenant's environments.
+func (c *Client) Environments(ctx context.Context, tenant string) ([]Environment, error) {
+	return list[Environment](ctx, c, under(admin, "tenants", tenant, "environments"), nil, 0)
+}
+
+// Environment shows an environment.
+func (c *Client) Environment(ctx context.Context, tenant, name string) (Environment, error) {
+	return call[Environment](ctx, c, http.MethodGet, under(admin, "tenants", tenant, "environments", name), nil, nil)
+}
+
+// CreateEnvironment makes an environment.
+func (c *Client) CreateEnvironment(ctx context.Context, tenant string, in EnvironmentChange) (Environment, error) {
+	return call[Environment](ctx, c, http.MethodPost, under(admin, "tenants", tenant, "environments"), nil, in)
+}
+
+// ChangeEnvironment changes an environment.
+func (c *Client) ChangeEnvironment(ctx context.Context, tenant, name string, in EnvironmentChange) (Environment, error) {
+	return call[Environment](ctx, c, http.MethodPatch, under(admin, "tenants", tenant, "environments", name), nil, in)
+}
+
+// DeleteEnvironment removes an environment.
+func (c *Client) DeleteEnvironment(ctx context.Context, tenant, name string) error {
+	return c.do(ctx, http.MethodDelete, under(admin, "tenants", tenant, "environments", name), nil)
+}
+
+// Keys lists a tenant's keys.
+func (c *Client) Keys(ctx context.Context, tenant string) ([]Key, error) {
+	return list[Key](ctx, c, under(admin, "tenants", tenant, "keys"), nil, 0)
+}
+
+// Key shows a key's record.
+func (c *Client) Key(ctx context.Context, tenant, name string) (Key, error) {
+	return call[Key](ctx, c, http.MethodGet, under(admin, "tenants", tenant, "keys", name), nil, nil)
+}
+
+// CreateKey makes a key; the answer has the key itself.
+func (c *Client) CreateKey(ctx context.Context, tenant string, in NewKey) (Key, error) {
+	return call[Key](ctx, c, http.MethodPost, under(admin, "tenants", tenant, "keys"), nil, in)
+}
+
+// ChangeKey changes a key.
+func (c *Client) ChangeKey(ctx context.Context, tenant, name string, in KeyChange) (Key, error) {
+	return call[Key](ctx, c, http.MethodPatch, under(admin, "tenants", tenant, "keys", name), nil, in)
+}
+
+// RevokeKey ends a key.
+func (c *Client) RevokeKey(ctx context.Context, tenant, name string) (Key, error) {
+	return call[Key](ctx, c, http.MethodDelete, under(admin, "tenants", tenant, "keys", name), nil, nil)
+}

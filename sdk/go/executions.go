@@ -1,0 +1,35 @@
+package atoll
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+)
+
+// Executions lists the newest executions of the key's tenant that query
+// selects, at most limit; 0 is for all of them.
+func (c *Client) Executions(ctx context.Context, query url.Values, limit int) ([]ExecutionSummary, error) {
+	return list[ExecutionSummary](ctx, c, "/v1/executions", query, limit)
+}
+
+// Execution shows an execution with its output.
+func (c *Client) Execution(ctx context.Context, traceID string) (Execution, error) {
+	return call[Execution](ctx, c, http.MethodGet, under("/v1/executions", traceID), nil, nil)
+}
+
+// CancelExecution ends a running execution.
+func (c *Client) CancelExecution(ctx context.Context, traceID string) (Execution, error) {
+	return call[Execution](ctx, c, http.MethodPost, under("/v1/executions", traceID, "cancel"), nil, nil)
+}
+
+// Output writes the whole of an execution's stream, "stdout" or "stderr", to w.
+func (c *Client) Output(ctx context.Context, traceID, stream string, w io.Writer) error {
+	return c.download(ctx, w, under("/v1/executions", traceID, "output"), url.Values{"stream": {stream}}, mediaAny)
+}
+
+// Follow writes an execution's output to w as NDJSON, from its start until it
+// has ended.
+func (c *Client) Follow(ctx context.Context, traceID string, w io.Writer) error {
+	return c.download(ctx, w, under("/v1/executions", traceID, "output"), nil, mediaNDJSON)
+}

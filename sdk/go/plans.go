@@ -1,0 +1,26 @@
+package atoll
+
+import (
+	"context"
+	"net/http"
+)
+
+// Plans lists plans.
+func (c *Client) Plans(ctx context.Context) ([]Plan, error) {
+	return list[Plan](ctx, c, under(admin, "plans"), nil, 0)
+}
+
+// Plan shows a plan.
+func (c *Client) Plan(ctx context.Context, name string) (Plan, error) {
+	return call[Plan](ctx, c, http.MethodGet, under(admin, "plans", name), nil, nil)
+}
+
+// PutPlan makes or replaces a plan.
+func (c *Client) PutPlan(ctx context.Context, name string, in PlanBounds) (Plan, error) {
+	return call[Plan](ctx, c, http.MethodPut, under(admin, "plans", name), nil, in)
+}
+
+// DeletePlan removes a plan.
+func (c *Client) DeletePlan(ctx context.Context, name string) error {
+	return c.do(ctx, http.MethodDelete, under(admin, "plans", name), nil)
+}

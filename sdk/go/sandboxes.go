@@ -1,0 +1,72 @@
+package atoll
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// SandboxRef names a sandbox: by its name in a session, or by its id.
+type SandboxRef struct{ Session, Name string }
+
+func (ref SandboxRef) path(more ...string) string {
+	return under("/v1/sandboxes", append([]string{ref.Name}, more...)...)
+}
+
+func (ref SandboxRef) query(pairs ...string) url.Values {
+	q := url.Values{"session": {ref.Session}}
+	for i := 0; i < len(pairs); i += 2 {
+		q.Set(pairs[i], pairs[i+1])
+	}
+	return q
+}
+
+// Sandboxes lists named sandboxes of a session, or of all sessions if that is "".
+func (c *Client) Sandboxes(ctx context.Context, session string) ([]Sandbox, error) {
+	q := url.Values{}
+	if session != "" {
+		q.Set("session", session)
+	}
+	all, err := call[SandboxList](ctx, c, http.MethodGet, "/v1/sandboxes", q, nil)
+	return all.Data, err
+}
+
+// CreateSandbox creates a named sandbox, or returns the one that has the name already.
+func (c *Client) CreateSandbox(ctx context.Context, in NewSandbox) (Sandbox, error) {
+	return call[Sandbox](ctx, c, http.MethodPost, "/v1/sandboxes", nil, in)
+}
+
+// DeleteSandbox destroys a named sandbox.
+func (c *Client) DeleteSandbox(ctx context.Context, ref SandboxRef) error {
+	return c.do(ctx, http.MethodDelete, ref.path(), ref.query())
+}
+
+// SleepSandbox puts a sandbox to sleep at once; its next use wakes it.
+func (c *Client) SleepSandbox(ctx context.Context, ref SandboxRef) (Sandbox, error) {
+	return call[Sandbox](ctx, c, http.MethodPost, ref.path("sleep"), ref.query(), nil)
+}
+
+// ForkSandbox copies a sandbox count times, with its processes.
+func (c *Client) ForkSandbox(ctx context.Context, ref SandboxRef, count int) ([]Sandbox, error) {
+	all, err := call[SandboxList](ctx, c, http.MethodPost, ref.path("fork"), ref.query("count", strconv.Itoa(count)), nil)
+	return all.Data, err
+}
+
+// SandboxPorts lists the ports that something in a sandbox listens on.
+func (c *Client) SandboxPorts(ctx context.Context, ref SandboxRef) ([]SandboxPort, error) {
+	all, err := call[SandboxPorts](ctx, c, http.MethodGet, ref.path("ports"), ref.query(), nil)
+	return all.Data, err
+}
+
+// Orphans lists the ids of sandboxes on the machine that have no record.
+func (c *Client) Orphans(ctx context.Context) ([]string, error) {
+	all, err := call[Orphans](ctx, c, http.MethodGet, "/v1/admin/sandboxes/orphans", nil, nil)
+	return all.Data, err
+}
+
+// Reap removes the orphans, and returns their ids.
+func (c *Client) Reap(ctx context.Context) ([]string, error) {
+	all, err := call[Orphans](ctx, c, http.MethodDelete, "/v1/admin/sandboxes/orphans", nil, nil)
+	return all.Data, err
+}

@@ -1,0 +1,32 @@
+package atoll
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// CreateSnapshot keeps a sandbox as it is now, for the time keep; 0 is for the server's rule.
+func (c *Client) CreateSnapshot(ctx context.Context, ref SandboxRef, keep time.Duration) (Snapshot, error) {
+	q := ref.query()
+	if keep != 0 {
+		q.Set("keep_ms", strconv.FormatInt(keep.Milliseconds(), 10))
+	}
+	return call[Snapshot](ctx, c, http.MethodPost, ref.path("snapshots"), q, nil)
+}
+
+// Snapshots lists snapshots, at most limit; 0 is for all of them.
+func (c *Client) Snapshots(ctx context.Context, limit int) ([]Snapshot, error) {
+	return list[Snapshot](ctx, c, "/v1/snapshots", nil, limit)
+}
+
+// Snapshot returns a snapshot.
+func (c *Client) Snapshot(ctx context.Context, id string) (Snapshot, error) {
+	return call[Snapshot](ctx, c, http.MethodGet, under("/v1/snapshots", id), nil, nil)
+}
+
+// DeleteSnapshot deletes a snapshot.
+func (c *Client) DeleteSnapshot(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, under("/v1/snapshots", id), nil)
+}

@@ -1,0 +1,74 @@
+package atoll
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+)
+
+const admin = "/v1/admin"
+
+// Tenants lists tenants.
+func (c *Client) Tenants(ctx context.Context) ([]Tenant, error) {
+	return list[Tenant](ctx, c, under(admin, "tenants"), nil, 0)
+}
+
+// Tenant shows a tenant.
+func (c *Client) Tenant(ctx context.Context, tenant string) (Tenant, error) {
+	return call[Tenant](ctx, c, http.MethodGet, under(admin, "tenants", tenant), nil, nil)
+}
+
+// CreateTenant makes a tenant.
+func (c *Client) CreateTenant(ctx context.Context, in NewTenant) (Tenant, error) {
+	return call[Tenant](ctx, c, http.MethodPost, under(admin, "tenants"), nil, in)
+}
+
+// ChangeTenant changes a tenant.
+func (c *Client) ChangeTenant(ctx context.Context, tenant string, in TenantChange) (Tenant, error) {
+	return call[Tenant](ctx, c, http.MethodPatch, under(admin, "tenants", tenant), nil, in)
+}
+
+// PolicyEvents lists the changes to what a tenant may do.
+func (c *Client) PolicyEvents(ctx context.Context, tenant string) ([]PolicyEvent, error) {
+	return list[PolicyEvent](ctx, c, under(admin, "tenants", tenant, "policy-events"), nil, 0)
+}
+
+// Templates lists a tenant's templates.
+func (c *Client) Templates(ctx context.Context, tenant string) ([]Template, error) {
+	return list[Template](ctx, c, under(admin, "tenants", tenant, "templates"), nil, 0)
+}
+
+// Template shows a template.
+func (c *Client) Template(ctx context.Context, tenant, name string) (Template, error) {
+	return call[Template](ctx, c, http.MethodGet, under(admin, "tenants", tenant, "templates", name), nil, nil)
+}
+
+// PutTemplate makes or replaces a template.
+func (c *Client) PutTemplate(ctx context.Context, tenant, name string, in TemplateChange) (Template, error) {
+	return call[Template](ctx, c, http.MethodPut, under(admin, "tenants", tenant, "templates", name), nil, in)
+}
+
+// DeleteTemplate removes a template.
+func (c *Client) DeleteTemplate(ctx context.Context, tenant, name string) error {
+	return c.do(ctx, http.MethodDelete, under(admin, "tenants", tenant, "templates", name), nil)
+}
+
+// Caps shows the installation's caps of execute_code.
+func (c *Client) Caps(ctx context.Context) (Caps, error) {
+	return call[Caps](ctx, c, http.MethodGet, under(admin, "caps"), nil, nil)
+}
+
+// ChangeCaps changes the installation's caps of execute_code.
+func (c *Client) ChangeCaps(ctx context.Context, in CapsChange) (Caps, error) {
+	return call[Caps](ctx, c, http.MethodPatch, under(admin, "caps"), nil, in)
+}
+
+// Usage shows what a tenant has used.
+func (c *Client) Usage(ctx context.Context, tenant string, query url.Values) (Usage, error) {
+	return call[Usage](ctx, c, http.MethodGet, under(admin, "tenants", tenant, "usage"), query, nil)
+}
+
+// Redeliver delivers an execution's webhook again.
+func (c *Client) Redeliver(ctx context.Context, tenant, traceID string) (Redelivery, error) {
+	return call[Redelivery](ctx, c, http.MethodPost, under(admin, "tenants", tenant, "executions", traceID, "webhook"), nil, nil)
+}

@@ -1,0 +1,4 @@
+// Package install tests the release files as their users would: what make install
+// lays out, the Debian package in a Debian root filesystem, and the OCI image as a
+// container with the privileges that docs/install.md names.
+package install
