@@ -331,11 +331,3 @@ func maybeMicros(t *time.Time) any {
 
 // instant is a stored time.
 func instant(us int64) time.Time { return time.UnixMicro(us).UTC() }
-
-func maybeInstant(us sql.NullInt64) *time.Time {
-	if !us.Valid {
-		return nil
-	}
-	t := instant(us.Int64)
-	return &t
-}
