@@ -380,12 +380,12 @@ func TestSandboxRecords(t *testing.T) {
 		method, path, says string
 		in                 object
 	}{
-		{http.MethodPut, "/timeout", "timeout_ms must be a whole number", object{"timeout_ms": "1"}},
-		{http.MethodPut, "/timeout", "timeout_ms must be a whole number", object{"timeout_ms": 1.5}},
+		{http.MethodPut, "/timeout", "timeout_ms must be an integer", object{"timeout_ms": "1"}},
+		{http.MethodPut, "/timeout", "timeout_ms must be an integer", object{"timeout_ms": 1.5}},
 		{http.MethodPut, "/network", "enabled must be true or false", object{"enabled": "x"}},
 		{http.MethodPost, "/processes", "argv must be an array", object{"argv": "x"}},
 		{http.MethodPost, "/processes", "terminal must be an object", object{"command": "true", "terminal": true}},
-		{http.MethodPost, "/processes", "terminal.rows must be a whole number from 0 to 65535", object{"command": "true", "terminal": object{"rows": 70_000, "columns": 1}}},
+		{http.MethodPost, "/processes", "terminal.rows must be an integer from 0 to 65535", object{"command": "true", "terminal": object{"rows": 70_000, "columns": 1}}},
 	} {
 		if got := r.ask(c.method, c.path, c.in, http.StatusBadRequest); !strings.Contains(got["message"].(string), c.says) {
 			t.Errorf("%s %v: %v, want %q", c.path, c.in, got["message"], c.says)
