@@ -32,6 +32,7 @@ type Error struct {
 	Kind Kind
 	Msg  string // safe to show; says what to change
 	Err  error  // logged, never sent; may be nil
+	Code string // a name for programs that is narrower than Kind's; "" for none
 
 	// Of a quota, plan or rate limit: which one it is, a name for programs such as
 	// "concurrency", and when it starts anew, if it does.

@@ -21,6 +21,12 @@ var ErrGone = errors.New("the connection to the sandbox is over")
 // ErrEnough is the end of the output of Converse when the process said that it was.
 var ErrEnough = errors.New("the process has said all for now")
 
+// Codes of the fault.Error that says why a program could not be started.
+const (
+	NoProgram    = "program_not_found"      // there is none of that name
+	NoExecutable = "program_not_executable" // there is one, which cannot be executed
+)
+
 // Stream is one of the outputs of a process.
 type Stream uint8
 

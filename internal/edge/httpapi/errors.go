@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"net/http"
@@ -43,9 +44,9 @@ func render(err error) (int, ErrorResponse) {
 	if p, ok := errors.AsType[*protocolError](err); ok {
 		return p.status, ErrorResponse{Error: p.code, Message: p.msg}
 	}
-	kind, msg := fault.Internal, ""
+	kind, msg, code := fault.Internal, "", ""
 	if f, ok := errors.AsType[*fault.Error](err); ok {
-		kind, msg = f.Kind, f.Msg
+		kind, msg, code = f.Kind, f.Msg, f.Code
 	}
 	row, ok := kinds[kind]
 	if !ok {
@@ -57,7 +58,7 @@ func render(err error) (int, ErrorResponse) {
 	if kind == fault.Internal {
 		msg = "something went wrong on our side; the trace id names it in the server's log"
 	}
-	body := ErrorResponse{Error: row.code, Message: msg}
+	body := ErrorResponse{Error: cmp.Or(code, row.code), Message: msg}
 	if kind == fault.Exhausted {
 		f, _ := errors.AsType[*fault.Error](err)
 		body.Dimension = f.Dimension

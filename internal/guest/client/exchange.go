@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
 
@@ -204,6 +205,12 @@ func refusal(e *proto.Error) error {
 		kind = fault.Conflict
 	}
 	f := fault.New(kind, "%s", text)
+	if e.Program {
+		f.Code = process.NoExecutable
+		if e.Reason == proto.Missing {
+			f.Code = process.NoProgram
+		}
+	}
 	switch e.Reason {
 	case proto.Full:
 		f.Dimension = "disk"

@@ -120,20 +120,26 @@ func testCannotStart(t *testing.T, c *client.Client) {
 	for name, try := range map[string]struct {
 		spec process.Spec
 		kind fault.Kind
+		code string
 		text string
 	}{
-		"no program":    {argv("no-such-program"), fault.NotFound, "no-such-program"},
-		"not a program": {argv("/etc/passwd"), fault.Forbidden, "/etc/passwd"},
-		"a folder":      {argv("/etc"), fault.Forbidden, "/etc"},
-		"NUL":           {argv("echo", "a\x00b"), fault.Invalid, "NUL"},
-		"empty name":    {argv(""), fault.Invalid, "no program"},
-		"no folder":     {dir, fault.NotFound, "working directory"},
-		"no folder but": {file, fault.Invalid, "working directory"},
-		"closed folder": {closed, fault.Forbidden, "/root"},
-		"bad id":        {id, fault.Invalid, "id of 1 to 64"},
+		"no program":    {argv("no-such-program"), fault.NotFound, process.NoProgram, "no-such-program"},
+		"not a program": {argv("/etc/passwd"), fault.Forbidden, process.NoExecutable, "/etc/passwd"},
+		"a folder":      {argv("/etc"), fault.Forbidden, process.NoExecutable, "/etc"},
+		"NUL":           {argv("echo", "a\x00b"), fault.Invalid, "", "NUL"},
+		"empty name":    {argv(""), fault.Invalid, "", "no program"},
+		"no folder":     {dir, fault.NotFound, "", "working directory"},
+		"no folder but": {file, fault.Invalid, "", "working directory"},
+		"closed folder": {closed, fault.Forbidden, "", "/root"},
+		"bad id":        {id, fault.Invalid, "", "id of 1 to 64"},
 	} {
 		_, err := c.Start(t.Context(), try.spec)
-		t.Run(name, func(t *testing.T) { kind(t, err, try.kind, try.text) })
+		t.Run(name, func(t *testing.T) {
+			kind(t, err, try.kind, try.text)
+			if f, ok := errors.AsType[*fault.Error](err); !ok || f.Code != try.code {
+				t.Errorf("the code is %+v, want %q", f, try.code)
+			}
+		})
 	}
 	if _, err := c.Process(t.Context(), "not-there"); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("no process: %v", err)

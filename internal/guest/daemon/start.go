@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"errors"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -137,7 +139,22 @@ func (a *attendant) fork(u *pump, cmd *wire.Command, files []uintptr, terminal b
 			return step("limit the open files of", cmd.Path, err)
 		}
 	}
-	return step("start", cmd.Path, err)
+	return unstarted(cmd.Path, err)
+}
+
+// programErrors are those of execve(2) that are about the program itself.
+var programErrors = []syscall.Errno{unix.ENOENT, unix.EACCES, unix.EPERM, unix.ENOEXEC, unix.EISDIR, unix.ENOTDIR, unix.ELOOP}
+
+// unstarted says why a program could not be started: because there is none, because
+// it cannot be executed, or for a lack of something else.
+func unstarted(program string, err error) error {
+	n, _ := errors.AsType[syscall.Errno](err)
+	if err = step("start", program, err); !slices.Contains(programErrors, n) {
+		return err
+	}
+	why := refusal(err)
+	why.Program = true
+	return why
 }
 
 // discard ends what could not be started whole.

@@ -219,6 +219,10 @@ const (
 type Error struct {
 	Reason Reason `json:"reason"`
 	Text   string `json:"text"`
+
+	// Program is set where it is the program that could not be started: there is none
+	// when Reason is Missing, otherwise it cannot be executed.
+	Program bool `json:"program,omitempty"`
 }
 
 func (e *Error) Error() string { return e.Text }
