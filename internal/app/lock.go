@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/app/localserver"
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
@@ -17,7 +18,7 @@ const lockWait = 2 * time.Second
 // lock makes this process the data folder's one server, before anything in the
 // folder is opened: its bus has one owner.
 func (s *Server) lock(ctx context.Context) error {
-	file, err := os.OpenFile(s.path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := os.OpenFile(s.path(localserver.LockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}

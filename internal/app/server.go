@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/app/localserver"
 	"github.com/atoll-run/atoll/internal/control/directory"
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/control/jobs"
@@ -147,6 +149,9 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		}
 		s.previews.SetBase(base)
 	}
+	if err := s.announce(ln.Addr().String()); err != nil {
+		return errors.Join(err, ln.Close(), s.Close(context.WithoutCancel(ctx)))
+	}
 	if s.tls != nil {
 		ln = s.tls.Listen(ln)
 	}
@@ -158,6 +163,15 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		closing = until
 	}
 	return errors.Join(err, s.Close(closing))
+}
+
+// announce records where the server listens, for the commands of this machine.
+func (s *Server) announce(address string) error {
+	dir := s.cfg.Settings.DataDir
+	s.later(func(context.Context) error { return localserver.Remove(dir) })
+	return localserver.Write(dir, localserver.Record{
+		URL: localserver.URL(address, s.tls != nil), PID: os.Getpid(), Version: s.cfg.Version,
+	})
 }
 
 // expire ends the executions that end with this process, and waits for that.
