@@ -60,7 +60,7 @@ policy or want of room. Rows cannot be changed, nor deleted before their time;
 they are sealed in a chain of hashes, so that either shows all the same.`,
 		`  atoll audit list acme --since 24h --status cap_exceeded
   atoll audit export acme --since 2026-01-01 > acme.ndjson
-  atoll audit verify acme`, adminKeyFile)
+  atoll audit verify acme`, adminKeyFile, map[string]completer{"TENANT": tenantNames})
 	cmd.AddCommand(r.auditList(), r.auditExport(), r.auditVerify())
 	return cmd
 }
@@ -201,7 +201,7 @@ a UTC day, and one agent a UTC hour. They are in force from the next call on; 0
 stops every call. 'atoll tenant set' gives a tenant caps of its own.`,
 		`  atoll caps show
   atoll caps set --tenant-daily 5000
-  atoll caps set --tenant-daily 0    stop execute_code`, adminKeyFile)
+  atoll caps set --tenant-daily 0    stop execute_code`, adminKeyFile, map[string]completer{"TENANT": tenantNames})
 	show := func(c sdk.Caps) error {
 		return r.print(c, func(w io.Writer) {
 			row(w, "tenant, a UTC day", c.TenantDaily)
@@ -243,7 +243,7 @@ func (a *cli) usageCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("usage", "Show what tenants have used",
 		`What was used, by day in UTC and interface, and the state of the monthly budget.`,
 		`  atoll usage show acme
-  atoll usage show acme --since 2026-01-01 --json`, adminKeyFile)
+  atoll usage show acme --since 2026-01-01 --json`, adminKeyFile, map[string]completer{"TENANT": tenantNames})
 	var s *span
 	show := r.command("show TENANT", "Show what a tenant has used, this month if no other time is given", "", cobra.ExactArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
@@ -285,7 +285,7 @@ func (a *cli) webhookCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("webhook", "Deliver webhooks again",
 		`A webhook is tried four times. One that has failed, or that its receiver has
 lost, can be delivered again.`,
-		`  atoll webhook redeliver acme trc_0123456789abcdef0123456789abcdef`, adminKeyFile)
+		`  atoll webhook redeliver acme trc_0123456789abcdef0123456789abcdef`, adminKeyFile, map[string]completer{"TENANT": tenantNames})
 	cmd.AddCommand(r.command("redeliver TENANT TRACE_ID", "Deliver the webhook of an ended execution again", "", cobra.ExactArgs(2),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			d, err := c.Redeliver(ctx, args[0], args[1])

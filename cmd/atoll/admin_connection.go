@@ -16,23 +16,21 @@ environment or a key, mounts it at /data/SLUG.`,
 		`  atoll connection create acme team --kind volume
   atoll connection create acme reports --kind s3 --region eu-central-1 --bucket acme-reports --access-key-id AKIA… --secret-file ./secret
   atoll connection grant acme reports --environment default --prefix 2026 --read-only
-  atoll connection list acme`, adminKeyFile)
+  atoll connection list acme`, adminKeyFile, map[string]completer{"TENANT": tenantNames, "SLUG": slugs, "GRANT": grantIDs})
 	cmd.AddCommand(
 		r.command("list TENANT", "List a tenant's connections", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Connections),
-			listing(r, []any{"SLUG", "KIND", "BUCKET", "PREFIX", "MODE", "ID"}, connectionCells))),
+			listing(&r.printer, []any{"SLUG", "KIND", "BUCKET", "PREFIX", "MODE", "ID"}, connectionCells))),
 		r.command("show TENANT SLUG", "Show a connection", "", cobra.ExactArgs(2), shows(two((*sdk.Client).Connection), r.showConnection)),
 		r.createConnection(), r.changeConnection(),
-		r.command("delete TENANT SLUG", "Remove a connection that nothing mounts; what is stored stays", "", cobra.ExactArgs(2), r.removes(
-			func(ctx context.Context, c *sdk.Client, args []string) error {
-				return c.DeleteConnection(ctx, args[0], args[1])
-			})),
+		r.deletion("TENANT", "SLUG", "Delete connections that nothing mounts; what is stored stays", "", func(ctx context.Context, c *sdk.Client, lead []string, slug string) error {
+			return c.DeleteConnection(ctx, lead[0], slug)
+		}),
 		r.grantConnection(),
 		r.command("grants TENANT SLUG", "List what mounts a connection", "", cobra.ExactArgs(2), shows(two((*sdk.Client).Grants),
-			listing(r, []any{"ENVIRONMENT", "KEY", "PREFIX", "MODE", "ID"}, grantCells))),
-		r.command("ungrant TENANT SLUG GRANT", "Take a grant back", "", cobra.ExactArgs(3), r.removes(
-			func(ctx context.Context, c *sdk.Client, args []string) error {
-				return c.DeleteGrant(ctx, args[0], args[1], args[2])
-			})))
+			listing(&r.printer, []any{"ID", "ENVIRONMENT", "KEY", "PREFIX", "MODE"}, grantCells))),
+		r.command("ungrant TENANT SLUG GRANT…", "Take grants back", "", cobra.MinimumNArgs(3), func(ctx context.Context, c *sdk.Client, args []string) error {
+			return r.deletes(args[2:], false, func(id string) error { return c.DeleteGrant(ctx, args[0], args[1], id) })
+		}))
 	return cmd
 }
 
@@ -156,7 +154,7 @@ func connectionCells(c sdk.Connection) []any {
 }
 
 func grantCells(g sdk.Grant) []any {
-	return []any{orEmpty(g.Environment), orEmpty(g.Key), g.Prefix, mode(g.ReadOnly), g.ID}
+	return []any{g.ID, text(g.Environment), text(g.Key), g.Prefix, mode(g.ReadOnly)}
 }
 
 func mode(readOnly bool) string {
@@ -164,11 +162,4 @@ func mode(readOnly bool) string {
 		return "read-only"
 	}
 	return "read-write"
-}
-
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

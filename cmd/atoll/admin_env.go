@@ -112,7 +112,7 @@ secret variables. Secrets are stored encrypted, kept out of output and never
 shown again.`,
 		`  atoll env create acme reports --cpu 2 --memory 2GiB --var LANG=C.UTF-8
   atoll env set acme reports --secret-file DB_PASSWORD=./password
-  atoll env list acme`, adminKeyFile)
+  atoll env list acme`, adminKeyFile, map[string]completer{"TENANT": tenantNames, "NAME": envNames})
 
 	var make *envFlags
 	create := r.command("create TENANT NAME", "Make an environment", "  atoll env create acme reports --image tools --memory 1GiB", cobra.ExactArgs(2),
@@ -154,15 +154,14 @@ shown again.`,
 
 	cmd.AddCommand(create,
 		r.command("list TENANT", "List a tenant's environments", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Environments),
-			listing(r, []any{"NAME", "ID", "IMAGE", "CPU", "MEMORY", "VARIABLES", "SECRETS", "CREATED"}, func(e sdk.Environment) []any {
+			listing(&r.printer, []any{"NAME", "ID", "IMAGE", "CPU", "MEMORY", "VARIABLES", "SECRETS", "CREATED"}, func(e sdk.Environment) []any {
 				return []any{e.Name, e.ID, e.Image, e.Limits.CPU, bytesText(e.Limits.Memory), len(e.EnvVars), len(e.Secrets), when(e.CreatedAt)}
 			}))),
 		r.command("show TENANT NAME", "Show an environment", "", cobra.ExactArgs(2), shows(two((*sdk.Client).Environment), r.showEnv)),
 		set,
-		r.command("delete TENANT NAME", "Remove an environment that no living key is bound to", "", cobra.ExactArgs(2), r.removes(
-			func(ctx context.Context, c *sdk.Client, args []string) error {
-				return c.DeleteEnvironment(ctx, args[0], args[1])
-			})))
+		r.deletion("TENANT", "NAME", "Delete environments that no living key is bound to", "", func(ctx context.Context, c *sdk.Client, lead []string, name string) error {
+			return c.DeleteEnvironment(ctx, lead[0], name)
+		}))
 	return cmd
 }
 
@@ -187,17 +186,7 @@ func (r *remote) showEnv(e sdk.Environment) error {
 }
 
 func showPermissions(w io.Writer, p sdk.Permissions) {
-	network := "blocked"
-	switch {
-	case p.Network.Unrestricted:
-		network = "unrestricted"
-	case p.Network.Enabled:
-		network = "hosts: " + strings.Join(append(p.Network.AllowedHosts, p.Network.AllowedCidrs...), ", ")
-	}
-	row(w, "network", network)
-	for _, port := range p.Network.BlockedPorts {
-		row(w, "blocked port", port)
-	}
+	showNetwork(w, p.Network)
 	row(w, "writable", strings.Join(p.Filesystem.WritablePaths, ", "))
 	row(w, "read-only", strings.Join(p.Filesystem.ReadOnlyPaths, ", "))
 	row(w, "blocked", strings.Join(p.Filesystem.BlockedPaths, ", "))

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/url"
 
@@ -20,11 +18,12 @@ func (a *cli) executionCommand() *cobra.Command {
 		`The executions of one tenant: the one whose key this is.`,
 		`  atoll execution list --status running
   atoll execution output trc_… --follow
-  atoll execution cancel trc_…`, devKeyFile)
+  atoll execution cancel trc_…`, devKeyFile, map[string]completer{"TRACE_ID": traceIDs})
+	cancel := r.command("cancel TRACE_ID", "End a running execution at once", "", cobra.ExactArgs(1), shows(one((*sdk.Client).CancelExecution), r.showExecution))
+	cancel.Aliases = []string{"kill"}
 	cmd.AddCommand(r.executionList(),
 		r.command("show TRACE_ID", "Show an execution with its output", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Execution), r.showExecution)),
-		r.executionOutput(),
-		r.command("cancel TRACE_ID", "End a running execution at once", "", cobra.ExactArgs(1), shows(one((*sdk.Client).CancelExecution), r.showExecution)))
+		r.executionOutput(), cancel)
 	return cmd
 }
 
@@ -46,12 +45,9 @@ func (r *remote) executionList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.print(all, func(w io.Writer) {
-				row(w, "TRACE", "STATUS", "LANGUAGE", "DELIVERY", "EXIT", "MS", "CREATED", "ERROR")
-				for _, e := range all {
-					row(w, e.TraceID, e.Status, e.Language, e.DeliveryMode, number(e.ExitCode), number(e.DurationMS), when(e.CreatedAt), text(e.Error))
-				}
-			})
+			return listing(&r.printer, []any{"TRACE", "STATUS", "LANGUAGE", "DELIVERY", "EXIT", "MS", "CREATED", "ERROR"}, func(e sdk.ExecutionSummary) []any {
+				return []any{e.TraceID, e.Status, e.Language, e.DeliveryMode, number(e.ExitCode), number(e.DurationMS), when(e.CreatedAt), text(e.Error)}
+			})(all)
 		})
 	s = addSpan(cmd)
 	flags := cmd.Flags()
@@ -61,6 +57,7 @@ func (r *remote) executionList() *cobra.Command {
 	flags.StringVar(&f.thread, "thread", "", "that had the home of this thread")
 	flags.StringArrayVar(&f.metadata, "metadata", nil, "with this metadata, NAME=VALUE; may be repeated")
 	flags.IntVar(&f.limit, "limit", 20, "executions at most; 0 for all")
+	cmd.Aliases = append(cmd.Aliases, "ps")
 	return cmd
 }
 
@@ -74,10 +71,12 @@ func (r *remote) executionOutput() *cobra.Command {
 			if !follow {
 				return c.Output(ctx, args[0], stream, r.app.std.out)
 			}
-			read, write := io.Pipe()
-			go func() { write.CloseWithError(c.Follow(ctx, args[0], write)) }()
-			defer read.Close()
-			return r.copyEvents(read)
+			events, err := c.FollowExecution(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			defer events.Close()
+			return r.copyEvents(events)
 		})
 	cmd.Long = cmd.Short + `.
 
@@ -87,17 +86,15 @@ on until the execution ends.`
 	cmd.Flags().StringVar(&stream, "stream", "stdout", "stdout or stderr")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "both streams, until the execution ends")
 	cmd.MarkFlagsMutuallyExclusive("stream", "follow")
+	cmd.Aliases = []string{"logs"}
 	return cmd
 }
 
-// copyEvents writes the output in a stream of events to where it belongs.
-func (r *remote) copyEvents(from io.Reader) error {
-	in := json.NewDecoder(bufio.NewReader(from))
+// copyEvents writes each stream of an execution to where it belongs here.
+func (r *remote) copyEvents(events *sdk.Events) error {
 	for {
-		var ev sdk.Event
-		if err := in.Decode(&ev); errors.Is(err, io.EOF) {
-			return errors.New("the server's stream ended before the result")
-		} else if err != nil {
+		ev, err := events.Next()
+		if err != nil {
 			return err
 		}
 		switch {
@@ -114,13 +111,6 @@ func (r *remote) copyEvents(from io.Reader) error {
 			return nil
 		}
 	}
-}
-
-func number[T int | int64](n *T) any {
-	if n == nil {
-		return ""
-	}
-	return *n
 }
 
 func (r *remote) showExecution(e sdk.Execution) error {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"reflect"
 	"strings"
 	"time"
@@ -73,11 +75,12 @@ func (a *cli) keyCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("key", "Make, show, change and revoke API keys",
 		`A key belongs to a tenant and is bound to one environment, which its requests
 cannot change. It is shown once, when it is made; only its digest is kept.`,
-		`  atoll key create acme ci --env reports --expires-in 720h
+		`  atoll key create acme ci --env reports --expires-in 720h --out ci.key
   atoll key create operator colleague --scopes admin
-  atoll key revoke acme ci`, adminKeyFile)
+  atoll key revoke acme ci`, adminKeyFile, map[string]completer{"TENANT": tenantNames, "NAME": keyNames})
 
 	var make *keyFlags
+	var out string
 	create := r.command("create TENANT NAME", "Make a key and print it, once", `  atoll key create acme ci --env reports
   atoll key create acme hooks --env reports --webhook-url https://example.com/atoll --webhook-secret-file ./secret
   atoll key create operator colleague --scopes admin`, cobra.ExactArgs(2),
@@ -85,6 +88,9 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 			change, err := make.change()
 			if err != nil {
 				return err
+			}
+			if _, err := os.Lstat(out); out != "" && err == nil {
+				return fmt.Errorf("--out %s: there is a file of that name", out)
 			}
 			in := sdk.NewKey{Name: args[1], Scopes: change.Scopes, ExpiresAt: change.ExpiresAt, WebhookURL: change.WebhookURL, WebhookSecret: change.WebhookSecret, EnvVars: change.EnvVars, Secrets: change.Secrets, SecretHosts: change.SecretHosts}
 			if make.environment != "" {
@@ -94,6 +100,14 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 			if err != nil {
 				return err
 			}
+			if out != "" {
+				if err := writeKey(out, k.Key, false); err != nil {
+					_, revoked := c.RevokeKey(context.WithoutCancel(ctx), args[0], k.ID)
+					return errors.Join(fmt.Errorf("the key %s was made and cannot be written; it is revoked: %w", k.ID, err), revoked)
+				}
+				k.Key = "" // it is in the file
+				return r.print(k, func(w io.Writer) { fmt.Fprintf(w, "The key %s (%s) is in %s\n", k.Name, k.ID, out) })
+			}
 			if r.json {
 				return r.print(k, nil)
 			}
@@ -101,7 +115,8 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 			_, err = fmt.Fprintln(a.std.out, k.Key)
 			return err
 		})
-	create.Long = create.Short + ".\n\nThe key alone goes to stdout, so that it can be put into a file."
+	create.Long = create.Short + ".\n\nThe key alone goes to stdout, or with --out into a new file that only you can read."
+	create.Flags().StringVar(&out, "out", "", "file to write the key to, mode 0600; there must be none of that name")
 	make = a.addKeyFlags(create)
 	create.Flags().StringVar(&make.environment, "env", "", "environment that its executions run in; needed unless it only administers")
 
@@ -128,22 +143,29 @@ cannot change. It is shown once, when it is made; only its digest is kept.`,
 	set.Flags().StringVar(&change.name, "name", "", "another name")
 	change.vars.addUnset(set)
 
+	revoke := r.command("revoke TENANT NAME…", "Revoke keys, at once; other servers refuse them within 10 seconds", "", cobra.MinimumNArgs(2),
+		func(ctx context.Context, c *sdk.Client, args []string) error {
+			var errs []error // one that cannot be revoked does not keep the others
+			for _, name := range args[1:] {
+				k, err := c.RevokeKey(ctx, args[0], name)
+				if err == nil {
+					err = r.showKey(k)
+				}
+				errs = append(errs, err)
+			}
+			return errors.Join(errs...)
+		})
+	revoke.Aliases = []string{"delete", "rm"}
+
 	cmd.AddCommand(create,
 		r.command("list TENANT", "List a tenant's keys", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Keys),
-			listing(r, []any{"NAME", "ID", "KEY", "ENVIRONMENT", "SCOPES", "WEBHOOK", "STATE", "CREATED"}, func(k sdk.Key) []any {
+			listing(&r.printer, []any{"NAME", "ID", "KEY", "ENVIRONMENT", "SCOPES", "WEBHOOK", "STATE", "CREATED"}, func(k sdk.Key) []any {
 				return []any{k.Name, k.ID, keyHint(k), text(k.Environment), strings.Join(k.Scopes, ","), text(k.WebhookURL), keyState(k), when(k.CreatedAt)}
 			}))),
 		r.command("show TENANT NAME", "Show a key's record", "", cobra.ExactArgs(2), shows(two((*sdk.Client).Key), r.showKey)),
 		set,
-		r.command("revoke TENANT NAME", "Revoke a key, at once; other servers refuse it within 10 seconds", "", cobra.ExactArgs(2), shows(two((*sdk.Client).RevokeKey), r.showKey)))
+		revoke)
 	return cmd
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 func keyHint(k sdk.Key) string { return "…" + k.Hint }

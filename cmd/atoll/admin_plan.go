@@ -17,7 +17,7 @@ func (a *cli) planCommand() *cobra.Command {
 and can be neither changed nor removed.`,
 		`  atoll plan list
   atoll plan set team --max-cpu 2 --max-memory 2GiB --concurrency 20 --max-timeout 10m --streaming --async
-  atoll tenant set acme --plan team`, adminKeyFile)
+  atoll tenant set acme --plan team`, adminKeyFile, map[string]completer{"NAME": planNames})
 
 	var b sdk.PlanBounds
 	var f struct {
@@ -85,13 +85,14 @@ and can be neither changed nor removed.`,
 	cmd.AddCommand(
 		r.command("list", "List plans", "", cobra.NoArgs, shows(
 			func(ctx context.Context, c *sdk.Client, _ []string) ([]sdk.Plan, error) { return c.Plans(ctx) },
-			listing(r, []any{"NAME", "CPU", "MEMORY", "CONCURRENCY", "TIMEOUT", "STREAMING", "ASYNC", "OUTPUT", "THREADS", "THREAD SIZE", "SANDBOXES", "BUILT IN"}, func(p sdk.Plan) []any {
+			listing(&r.printer, []any{"NAME", "CPU", "MEMORY", "CONCURRENCY", "TIMEOUT", "STREAMING", "ASYNC", "OUTPUT", "THREADS", "THREAD SIZE", "SANDBOXES", "BUILT IN"}, func(p sdk.Plan) []any {
 				return []any{p.Name, bound(p.MaxCPU), memoryBound(p.MaxMemory), bound(float64(p.Concurrency)), timeoutBound(p.MaxTimeout), onOff(p.Streaming), onOff(p.Async), bytesText(p.MaxOutput), bound(float64(p.MaxThreads)), memoryBound(p.MaxThreadSize), bound(float64(p.MaxSandboxes)), p.BuiltIn}
 			}))),
 		r.command("show NAME", "Show a plan", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Plan), r.showPlan)),
 		set,
-		r.command("delete NAME", "Remove a plan that no tenant has", "", cobra.ExactArgs(1), r.removes(
-			func(ctx context.Context, c *sdk.Client, args []string) error { return c.DeletePlan(ctx, args[0]) })))
+		r.deletion("", "NAME", "Delete plans that no tenant has", "", func(ctx context.Context, c *sdk.Client, _ []string, name string) error {
+			return c.DeletePlan(ctx, name)
+		}))
 	return cmd
 }
 

@@ -15,7 +15,7 @@ func (a *cli) templateCommand() *cobra.Command {
 together: execute_code names one, and runs only if it has opted in.`,
 		`  atoll template set acme support --sandbox internal-only
   atoll template set acme support --sandbox off
-  atoll template list acme`, adminKeyFile)
+  atoll template list acme`, adminKeyFile, map[string]completer{"TENANT": tenantNames, "NAME": templateNames})
 
 	var network string
 	set := r.command("set TENANT NAME", "Make a template, or change it", "  atoll template set acme support --sandbox internal-only", cobra.ExactArgs(2),
@@ -34,13 +34,12 @@ together: execute_code names one, and runs only if it has opted in.`,
 
 	cmd.AddCommand(
 		r.command("list TENANT", "List a tenant's templates", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Templates),
-			listing(r, []any{"NAME", "SANDBOX"}, templateCells))),
+			listing(&r.printer, []any{"NAME", "SANDBOX"}, templateCells))),
 		r.command("show TENANT NAME", "Show a template", "", cobra.ExactArgs(2), shows(two((*sdk.Client).Template), r.showTemplate)),
 		set,
-		r.command("delete TENANT NAME", "Remove a template", "", cobra.ExactArgs(2), r.removes(
-			func(ctx context.Context, c *sdk.Client, args []string) error {
-				return c.DeleteTemplate(ctx, args[0], args[1])
-			})))
+		r.deletion("TENANT", "NAME", "Delete templates", "", func(ctx context.Context, c *sdk.Client, lead []string, name string) error {
+			return c.DeleteTemplate(ctx, lead[0], name)
+		}))
 	return cmd
 }
 

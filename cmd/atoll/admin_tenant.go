@@ -76,7 +76,7 @@ run code.`,
 		`  atoll tenant create acme --plan pro --budget 5000
   atoll tenant list
   atoll tenant set acme --tier regulated
-  atoll tenant events acme`, adminKeyFile)
+  atoll tenant events acme`, adminKeyFile, map[string]completer{"NAME": tenantNames})
 
 	var make *tenantFlags
 	create := r.command("create NAME", "Make a tenant", "  atoll tenant create acme --plan pro --audit-days 90", cobra.ExactArgs(1),
@@ -127,13 +127,13 @@ run code.`,
 			func(ctx context.Context, c *sdk.Client, _ []string) ([]sdk.Tenant, error) {
 				return c.Tenants(ctx)
 			},
-			listing(r, []any{"NAME", "ID", "PLAN", "TIER", "SANDBOX", "BUDGET", "STATE", "CREATED"}, func(t sdk.Tenant) []any {
+			listing(&r.printer, []any{"NAME", "ID", "PLAN", "TIER", "SANDBOX", "BUDGET", "STATE", "CREATED"}, func(t sdk.Tenant) []any {
 				return []any{t.Name, t.ID, t.Plan, t.Tier, onOff(t.SandboxEnabled), budget(t.MonthlyCredits), state(t), when(t.CreatedAt)}
 			}))),
 		r.command("show NAME", "Show a tenant", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Tenant), r.showTenant)),
 		set,
 		r.command("events NAME", "List the changes to what a tenant may do", "", cobra.ExactArgs(1), shows(one((*sdk.Client).PolicyEvents),
-			listing(r, []any{"WHEN", "BY", "FIELD", "FROM", "TO"}, func(e sdk.PolicyEvent) []any {
+			listing(&r.printer, []any{"WHEN", "BY", "FIELD", "FROM", "TO"}, func(e sdk.PolicyEvent) []any {
 				return []any{when(e.CreatedAt), e.Actor, e.Field, e.Old, e.New}
 			}))))
 	return cmd
@@ -161,13 +161,6 @@ func state(t sdk.Tenant) string {
 		return "disabled " + when(*t.DisabledAt)
 	}
 	return "active"
-}
-
-func onOff(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
 }
 
 func budget(credits float64) string {

@@ -131,15 +131,27 @@ func TestAdminCommands(t *testing.T) {
 	if !strings.HasPrefix(key, "sk-atoll-") || strings.Contains(key, "\n") || !strings.Contains(told, "not shown again") {
 		t.Errorf("got %q and %q", out, told)
 	}
+	kept := filepath.Join(t.TempDir(), "kept.key")
+	if out, _ := o.run(0, "key", "create", "acme", "filed", "--env", "e", "--out", kept); strings.Contains(out, "sk-atoll-") || !strings.Contains(out, kept) {
+		t.Errorf("got %q", out)
+	}
+	if info, err := os.Stat(kept); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key's file: %v, %v", info, err)
+	}
+	o.says("execution list --key-file " + kept)
+	if _, told := o.run(1, "key", "create", "acme", "again", "--env", "e", "--out", kept); !strings.Contains(told, "there is a file of that name") {
+		t.Errorf("got %q", told)
+	}
+	o.says("key revoke acme filed", "revoked")
 	o.says("key list acme", "k key_", "until", "https://example.com/x")
 	o.says("key set acme k --expires-at never --webhook-secret-file=", "state active", "webhook signed off")
 	o.says("template set acme support --sandbox internal-only", "support internal-only")
 	o.says("template set acme support", "support off")
 	o.says("template list acme", "support off")
-	o.says("template delete acme support", "removed support")
+	o.says("template delete acme support", "deleted support")
 	o.says("plan set team --max-cpu 2 --max-timeout 10m --streaming", "cpu 2", "timeout 10m0s", "streaming on", "output 100MiB")
 	o.says("plan list", "free 1 1GiB 5 1m0s off off", "enterprise any any any server's on on", "team 2 any")
-	o.says("plan delete team", "removed team")
+	o.says("plan delete team", "deleted team")
 	o.says("caps set --agent-hourly 50", "tenant, a UTC day 1000", "agent, a UTC hour 50")
 	o.says("caps show", "agent, a UTC hour 50")
 
@@ -185,7 +197,7 @@ func TestAdminCommands(t *testing.T) {
 	o.says("usage show acme", "execute 1 1", "of 50.0000")
 	o.says("webhook redeliver acme "+req.TraceID, "pending")
 	o.says("key revoke acme k", "state revoked")
-	o.says("env delete acme e", "removed e")
+	o.says("env delete acme e", "deleted e")
 }
 
 // call is an inline one.
@@ -244,7 +256,7 @@ func TestAdminKeyStaysHere(t *testing.T) {
 	o.says("tenant list", "operator") // this machine's server, found by its settings
 
 	o.env["ATOLL_BASE_URL"] = "http://" + address
-	if _, told := o.run(1, "tenant", "list"); !strings.Contains(told, "give the key for http://"+address) {
+	if _, told := o.run(1, "tenant", "list"); !strings.Contains(told, "no key for http://"+address) {
 		t.Errorf("the key of this machine went elsewhere: %s", told)
 	}
 	o.says("tenant list --data-dir "+dir, "operator") // said so
@@ -265,7 +277,7 @@ func TestAdminKeyStaysHere(t *testing.T) {
 		t.Errorf("got %s", told)
 	}
 	o.env = map[string]string{"ATOLL_BASE_URL": "http://127.0.0.1:1", "ATOLL_API_KEY": "sk-atoll-x"}
-	if _, told := o.run(1, "tenant", "list"); !strings.Contains(told, "no answer from http://127.0.0.1:1: ") || !strings.Contains(told, "start it with 'atoll serve'") {
+	if _, told := o.run(1, "tenant", "list"); !strings.Contains(told, "no answer from http://127.0.0.1:1: ") || !strings.Contains(told, "start the server with 'atoll serve'") {
 		t.Errorf("got %s", told)
 	}
 }

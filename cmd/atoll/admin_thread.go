@@ -18,14 +18,13 @@ func (a *cli) threadCommand() *cobra.Command {
 thread_id. These are the threads of one tenant: the one whose key this is.`,
 		`  atoll thread list
   atoll thread put analysis data/in.csv ./in.csv
-  atoll thread export analysis > analysis.tar`, devKeyFile)
+  atoll thread export analysis > analysis.tar`, devKeyFile, map[string]completer{"THREAD": threadNames})
 	cmd.AddCommand(r.threadList(),
 		r.command("show THREAD", "Show a thread's record", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Thread), r.showThread)),
 		r.threadExpire(),
-		r.command("delete THREAD", "Delete a thread that nobody uses", "", cobra.ExactArgs(1), r.removes(
-			func(ctx context.Context, c *sdk.Client, args []string) error {
-				return c.DeleteThread(ctx, args[0])
-			})))
+		r.deletion("", "THREAD", "Delete threads that no execution uses now", "", func(ctx context.Context, c *sdk.Client, _ []string, name string) error {
+			return c.DeleteThread(ctx, name)
+		}))
 	cmd.AddCommand(r.threadFiles()...)
 	return cmd
 }
@@ -43,23 +42,13 @@ func (r *remote) threadList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.print(all, func(w io.Writer) {
-				row(w, "THREAD", "SIZE", "FILES", "SAVED", "EXPIRES")
-				for _, t := range all {
-					row(w, t.ThreadID, bytesText(t.Bytes), t.Files, when(t.UpdatedAt), expiry(t))
-				}
-			})
+			return listing(&r.printer, []any{"THREAD", "SIZE", "FILES", "SAVED", "EXPIRES"}, func(t sdk.Thread) []any {
+				return []any{t.ThreadID, bytesText(t.Bytes), t.Files, when(t.UpdatedAt), whenOr(t.ExpiresAt, "-")}
+			})(all)
 		})
 	cmd.Flags().StringVar(&prefix, "prefix", "", "threads whose name begins so")
 	cmd.Flags().IntVar(&limit, "limit", 100, "threads at most; 0 for all")
 	return cmd
-}
-
-func expiry(t sdk.Thread) string {
-	if t.ExpiresAt == nil {
-		return "-"
-	}
-	return when(*t.ExpiresAt)
 }
 
 func (r *remote) showThread(t sdk.Thread) error {
@@ -69,7 +58,7 @@ func (r *remote) showThread(t sdk.Thread) error {
 		row(w, "files", t.Files)
 		row(w, "created", when(t.CreatedAt))
 		row(w, "saved", when(t.UpdatedAt))
-		row(w, "expires", expiry(t))
+		row(w, "expires", whenOr(t.ExpiresAt, "-"))
 	})
 }
 
@@ -99,13 +88,6 @@ func (r *remote) threadExpire() *cobra.Command {
 	return cmd
 }
 
-func modified(f sdk.File) string {
-	if f.Modified == nil {
-		return "-"
-	}
-	return when(*f.Modified)
-}
-
 // threadFiles are the commands that move files.
 func (r *remote) threadFiles() []*cobra.Command {
 	return []*cobra.Command{
@@ -119,38 +101,43 @@ func (r *remote) threadFiles() []*cobra.Command {
 				if err != nil {
 					return err
 				}
-				return r.print(all, func(w io.Writer) {
-					row(w, "NAME", "SIZE", "MODIFIED")
-					for _, f := range all {
-						name := f.Name
-						if f.IsDirectory {
-							name += "/"
-						}
-						row(w, name, bytesText(f.Size), modified(f))
+				return listing(&r.printer, []any{"NAME", "SIZE", "MODIFIED"}, func(f sdk.File) []any {
+					name := f.Name
+					if f.IsDirectory {
+						name += "/"
 					}
-				})
+					return []any{name, bytesText(f.Size), whenOr(f.Modified, "-")}
+				})(all)
 			}),
-		r.command("get THREAD FILE", "Write a file of a thread to stdout", "  atoll thread get analysis out.csv > out.csv", cobra.ExactArgs(2),
+		r.command("get THREAD PATH", "Write a file of a thread to stdout", "  atoll thread get analysis out.csv > out.csv", cobra.ExactArgs(2),
 			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return c.ReadThreadFile(ctx, args[0], args[1], r.app.std.out)
 			}),
-		r.command("put THREAD FILE LOCAL", "Put a file into a thread, - for stdin", "  atoll thread put analysis data/in.csv ./in.csv", cobra.ExactArgs(3),
+		r.command("put THREAD PATH FILE", "Put a file into a thread, - for stdin", "  atoll thread put analysis data/in.csv ./in.csv", cobra.ExactArgs(3),
 			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return r.from(args[2], func(in io.Reader) error { return c.WriteThreadFile(ctx, args[0], args[1], in) })
 			}),
-		r.command("remove THREAD FILE", "Delete a file or folder of a thread", "", cobra.ExactArgs(2),
-			func(ctx context.Context, c *sdk.Client, args []string) error {
-				return c.DeleteThreadFile(ctx, args[0], args[1])
-			}),
+		r.deleteThreadFile(),
 		r.command("export THREAD", "Write a thread to stdout, as a tar archive", "  atoll thread export analysis > analysis.tar", cobra.ExactArgs(1),
 			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return c.ExportThread(ctx, args[0], r.app.std.out)
 			}),
-		r.command("import THREAD ARCHIVE", "Make a thread what a tar archive holds, - for stdin", "  atoll thread import copy analysis.tar", cobra.ExactArgs(2),
+		r.command("import THREAD FILE", "Make a thread what a tar archive holds, - for stdin", "  atoll thread import copy analysis.tar", cobra.ExactArgs(2),
 			func(ctx context.Context, c *sdk.Client, args []string) error {
 				return r.from(args[1], func(in io.Reader) error { return c.ImportThread(ctx, args[0], in) })
 			}),
 	}
+}
+
+func (r *remote) deleteThreadFile() *cobra.Command {
+	var force bool
+	cmd := r.command("delete-file THREAD PATH…", "Delete files or folders of a thread", "", cobra.MinimumNArgs(2),
+		func(ctx context.Context, c *sdk.Client, args []string) error {
+			return r.deletes(args[1:], force, func(name string) error { return c.DeleteThreadFile(ctx, args[0], name) })
+		})
+	cmd.Aliases = []string{"rm-file", "remove"}
+	addForce(cmd, &force)
+	return cmd
 }
 
 // from opens a file, or stdin for -.

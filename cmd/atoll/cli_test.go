@@ -60,11 +60,11 @@ func TestCommandLineErrors(t *testing.T) {
 		{[]string{"run", filepath.Join(dir, "none.py")}, exitNotRun, "no such file"},
 		{[]string{"run", odd}, exitNotRun, "give --language"},
 		{[]string{"run", odd, "-l", "ruby", "--data-dir", dir}, exitNotRun, "language must be one of"},
-		{[]string{"run", "-", "--env", "A"}, exitNotRun, "want NAME=value"},
+		{[]string{"run", "-", "--env", "=A"}, exitNotRun, "want NAME=VALUE or NAME"},
 		{[]string{"run", "-", "--env", "PATH=/", "--data-dir", dir}, exitNotRun, `"PATH" is reserved`},
 		{[]string{"run", "-", "--timeout", "1500ms"}, exitNotRun, "whole seconds"},
 		{[]string{"run", "-", "--timeout", "2h", "--data-dir", dir}, exitNotRun, "maximum of 3600 seconds"},
-		{[]string{"run", "-", "--base-url", "http://127.0.0.1:1"}, exitNotRun, "ATOLL_API_KEY is not set"},
+		{[]string{"run", "-", "--base-url", "http://127.0.0.1:1"}, exitNotRun, "no key for http://127.0.0.1:1: give one with --key-file or ATOLL_API_KEY"},
 	} {
 		got := atoll(t, "print(1)", map[string]string{"HOME": dir}, c.args...)
 		if got.code != c.code || !strings.Contains(got.err, c.want) || got.err == "" {
@@ -163,4 +163,26 @@ func newListener(t *testing.T) net.Listener {
 		t.Fatal(err)
 	}
 	return ln
+}
+
+// TestMCPTellsItsClient checks that what keeps 'atoll mcp' from starting is told to
+// the client, on its side of the pipe.
+func TestMCPTellsItsClient(t *testing.T) {
+	dir := t.TempDir()
+	const initialize = `{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n"
+	for want, c := range map[string]struct {
+		code int
+		env  map[string]string
+	}{
+		"make it with 'atoll image build'":                        {exitFailure, map[string]string{"HOME": dir, "ATOLL_ROOTLESS": "never"}},
+		"no key for http://127.0.0.1:1: give one with --key-file": {exitFailure, map[string]string{"HOME": dir, "ATOLL_BASE_URL": "http://127.0.0.1:1"}},
+		"connection refused; start the server with 'atoll serve'": {exitFailure, map[string]string{"HOME": dir, "ATOLL_BASE_URL": "http://127.0.0.1:1", "ATOLL_API_KEY": "sk-atoll-x"}},
+		`memory (from ATOLL_MEMORY): \"x\" is not a size`:         {exitUsage, map[string]string{"HOME": dir, "ATOLL_MEMORY": "x"}},
+	} {
+		c.env["ATOLL_DATA_DIR"] = filepath.Join(dir, "data")
+		got := atoll(t, initialize, c.env, "mcp")
+		if got.code != c.code || !strings.HasPrefix(got.out, `{"jsonrpc":"2.0","id":7,"error":{`) || !strings.Contains(got.out, want) {
+			t.Errorf("%q: got %d %s%s", want, got.code, got.out, got.err)
+		}
+	}
 }

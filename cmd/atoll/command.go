@@ -2,27 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
-	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/atoll-run/atoll/internal/app/config"
 	sdk "github.com/atoll-run/atoll/sdk/go"
-)
-
-// Files in data_dir that have the first admin key, and the development key.
-const (
-	adminKeyFile = "admin-key"
-	devKeyFile   = "dev-key"
 )
 
 // adminCommands are the commands that talk to a server's API.
@@ -33,124 +19,47 @@ func (a *cli) adminCommands() []*cobra.Command {
 	}
 }
 
-// remote are the flags of a command that talks to a server.
+// remote is a command that talks to a server, with what its subcommands share.
 type remote struct {
-	app     *cli
-	baseURL string
-	keyFile string
-	dataDir string
-	config  string
-	json    bool
-	local   string // the file in data_dir that has the key where nothing else says one
+	target
+	printer
+	words map[string]completer // how the shell completes arguments, by their word in usage lines
 }
 
-const remoteHelp = `
-
-The server is --base-url or ATOLL_BASE_URL, else this machine's, where its
-settings say (--config, ATOLL_LISTEN, …). The key is that of --key-file or
-ATOLL_API_KEY; for this machine's server it is else that of the file %s
-in its data folder.
-
-Exit codes: 0 done, 1 not done, 2 a wrong command line.`
-
-// remoteGroup returns a command whose subcommands talk to a server.
-func (a *cli) remoteGroup(use, short, long, example, local string) (*cobra.Command, *remote) {
-	r := &remote{app: a, local: local}
-	cmd := group(&cobra.Command{Use: use, Short: short, Long: long + fmt.Sprintf(remoteHelp, local), Example: example})
-	flags := cmd.PersistentFlags()
-	flags.StringVar(&r.baseURL, "base-url", "", "URL of the server (ATOLL_BASE_URL)")
-	flags.StringVar(&r.keyFile, "key-file", "", "file with the API key, - for stdin (ATOLL_API_KEY)")
-	flags.StringVar(&r.dataDir, "data-dir", "", "data folder of this machine's server (ATOLL_DATA_DIR)")
-	flags.StringVar(&r.config, "config", "", "configuration file of this machine's server ("+config.FileEnv+")")
-	flags.BoolVar(&r.json, "json", false, "print JSON")
+// remoteGroup returns a command whose subcommands talk to a server; local is the
+// file in data_dir that has the key for them, and words complete their arguments.
+func (a *cli) remoteGroup(use, short, long, example, local string, words map[string]completer) (*cobra.Command, *remote) {
+	r := &remote{target: target{app: a, local: local}, printer: printer{out: a.std.out}, words: words}
+	cmd := group(&cobra.Command{Use: use, Short: short, Example: example})
+	cmd.Long = long + r.help() + "\n\nExit codes: 0 done, 1 not done, 2 a wrong command line."
+	r.target.addFlags(cmd.PersistentFlags())
+	r.printer.addFlags(cmd.PersistentFlags())
 	return cmd, r
 }
 
-// client returns a client of the server that the flags and the environment
-// name.
+// client returns a client of the server that flags and environment name.
 func (r *remote) client() (*sdk.Client, error) {
-	base, key := r.baseURL, r.app.getenv("ATOLL_API_KEY")
-	if base == "" {
-		base = r.app.getenv("ATOLL_BASE_URL")
-	}
-	if r.keyFile != "" {
-		text, err := r.app.readSmall(r.keyFile)
-		if err != nil {
-			return nil, err
-		}
-		key = text
-	}
-	if base != "" && !strings.HasPrefix(base, "http://") && !strings.HasPrefix(base, "https://") {
-		return nil, wrong("the server's URL must begin with http:// or https://, not %q", base)
-	}
-	if base != "" && key != "" {
-		return sdk.New(base, key), nil
-	}
-	if base != "" && r.dataDir == "" { // the key of this machine is nothing for another
-		return nil, fmt.Errorf("give the key for %s with --key-file or ATOLL_API_KEY", base)
-	}
-	sources := config.Sources{File: r.config, Getenv: r.app.getenv, Flags: map[string]string{}}
-	if r.dataDir != "" {
-		sources.Flags["data-dir"] = r.dataDir
-	}
-	cfg, err := config.Load(sources)
+	e, err := r.find()
 	if err != nil {
-		return nil, &exit{exitUsage, err}
+		return nil, err
 	}
-	if base == "" {
-		base = localURL(cfg)
-	}
-	if key == "" && r.local == devKeyFile {
-		key = cfg.DevKey
-	}
-	if key == "" {
-		if key, err = r.app.readSmall(filepath.Join(cfg.DataDir, r.local)); err != nil {
-			return nil, fmt.Errorf("no key: give one with --key-file or ATOLL_API_KEY (%w)", err)
-		}
-	}
-	return sdk.New(base, key), nil
+	return sdk.New(e.url, e.key), nil
 }
 
-// localURL is where this machine's server can be reached.
-func localURL(cfg *config.Config) string {
-	scheme, address := "http", cfg.Listen
-	if cfg.TLSCert != "" {
-		scheme = "https"
-	}
-	if host, port, err := net.SplitHostPort(address); err == nil {
-		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-			address = net.JoinHostPort("localhost", port)
-		}
-	}
-	return scheme + "://" + address
-}
-
-// readSmall reads a file that holds one short text, such as a key; - is stdin.
-func (a *cli) readSmall(path string) (string, error) {
-	in := a.std.in
-	if path != "-" {
-		file, err := os.Open(path)
-		if err != nil {
-			return "", err
-		}
-		defer file.Close()
-		in = file
-	}
-	raw, err := io.ReadAll(io.LimitReader(in, 64<<10))
-	if err != nil {
-		return "", err
-	}
-	text := strings.TrimRight(string(raw), "\r\n")
-	if text == "" {
-		return "", fmt.Errorf("%s is empty", path)
-	}
-	return text, nil
+// aliases are the other names of verbs, the same for every noun.
+var aliases = map[string][]string{
+	"list":      {"ls"},
+	"show":      {"inspect"},
+	"delete":    {"rm"},
+	"processes": {"top"},
+	"sleep":     {"stop"},
+	"wake":      {"start"},
 }
 
 // command returns a subcommand that calls the server.
-func (r *remote) command(use, short, example string, args cobra.PositionalArgs, run func(ctx context.Context, c *sdk.Client, args []string) error) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Example: example,
+func (r *remote) command(use, short, example string, args cobra.PositionalArgs, run doing) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Example: example, ValidArgsFunction: r.complete,
 		Args: func(cmd *cobra.Command, given []string) error {
 			if args(cmd, given) != nil {
 				return fmt.Errorf("want %s", cmd.UseLine())
@@ -162,13 +71,14 @@ func (r *remote) command(use, short, example string, args cobra.PositionalArgs, 
 			if err != nil {
 				return err
 			}
-			err = run(ctx, c, args)
-			if n, ok := errors.AsType[*net.OpError](err); ok && n.Op == "dial" {
-				return fmt.Errorf("%w; start it with 'atoll serve', or say with --base-url where it is", err)
-			}
-			return err
+			return r.explain(run(ctx, c, args))
 		}),
 	}
+	cmd.Aliases = aliases[cmd.Name()]
+	if cmd.Name() == "list" {
+		r.addQuiet(cmd.Flags())
+	}
+	return cmd
 }
 
 // doing is what a subcommand does.
@@ -197,26 +107,22 @@ func shows[T any](call func(context.Context, *sdk.Client, []string) (T, error), 
 	}
 }
 
-// removes calls, and confirms what the last argument names.
-func (r *remote) removes(call doing) doing {
-	return func(ctx context.Context, c *sdk.Client, args []string) error {
-		if err := call(ctx, c, args); err != nil {
-			return err
-		}
-		return r.said("removed %s", args[len(args)-1])
-	}
+// deletion returns the command that deletes things of one kind. lead are the
+// arguments before their names, such as TENANT.
+func (r *remote) deletion(lead, noun, short, example string, del func(ctx context.Context, c *sdk.Client, lead []string, name string) error) *cobra.Command {
+	var force bool
+	before := len(strings.Fields(lead))
+	use := strings.TrimLeft(lead+" "+noun+"…", " ")
+	cmd := r.command("delete "+use, short, example, cobra.MinimumNArgs(before+1),
+		func(ctx context.Context, c *sdk.Client, args []string) error {
+			return r.deletes(args[before:], force, func(name string) error { return del(ctx, c, args[:before], name) })
+		})
+	addForce(cmd, &force)
+	return cmd
 }
 
-// listing shows a list: its head, and a row for each item.
-func listing[T any](r *remote, head []any, cells func(T) []any) func([]T) error {
-	return func(all []T) error {
-		return r.print(all, func(w io.Writer) {
-			row(w, head...)
-			for _, v := range all {
-				row(w, cells(v)...)
-			}
-		})
-	}
+func addForce(cmd *cobra.Command, force *bool) {
+	cmd.Flags().BoolVarP(force, "force", "f", false, "what does not exist is no error")
 }
 
 // ifGiven is value if the flag is on the command line, otherwise nil: what is not
@@ -230,58 +136,6 @@ func ifGiven[T any](cmd *cobra.Command, flag string, value *T) *T {
 
 // wrong is what is wrong with a command line.
 func wrong(format string, args ...any) error { return &exit{exitUsage, fmt.Errorf(format, args...)} }
-
-// print shows what a call returned: as JSON, or as text does it.
-func (r *remote) print(v any, text func(w io.Writer)) error {
-	if r.json {
-		out := json.NewEncoder(r.app.std.out)
-		out.SetEscapeHTML(false)
-		out.SetIndent("", "  ")
-		return out.Encode(v)
-	}
-	w := tabwriter.NewWriter(r.app.std.out, 0, 0, 2, ' ', 0)
-	text(w)
-	return w.Flush()
-}
-
-// said confirms what was done where there is nothing to show.
-func (r *remote) said(format string, args ...any) error {
-	if r.json {
-		return nil
-	}
-	_, err := fmt.Fprintf(r.app.std.out, format+"\n", args...)
-	return err
-}
-
-// row writes the cells of a table's row; empty ones show as a dash. What comes
-// from callers cannot move the cursor or the columns.
-func row(w io.Writer, cells ...any) {
-	for i, cell := range cells {
-		text := strings.Map(func(c rune) rune {
-			if c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 {
-				return ' '
-			}
-			return c
-		}, fmt.Sprint(cell))
-		if text == "" {
-			text = "-"
-		}
-		if i > 0 {
-			_, _ = io.WriteString(w, "\t") // the flush tells
-		}
-		_, _ = io.WriteString(w, text)
-	}
-	_, _ = io.WriteString(w, "\n")
-}
-
-func when(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
-
-func whenOr(t *time.Time, otherwise string) string {
-	if t == nil {
-		return otherwise
-	}
-	return when(*t)
-}
 
 // pairs parses NAME=VALUE arguments.
 func pairs(flag string, args []string) (map[string]string, error) {

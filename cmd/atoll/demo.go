@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,9 +58,10 @@ const (
 
 // demo runs a program through a server and prints what a visitor wants to see.
 func (a *cli) demo(ctx context.Context, cfg *config.Config, e endpoint, file, code string) error {
+	client := sdk.New(e.url, e.key)
 	var last sdk.ExecuteResponse
 	sandboxed, err := median(ctx, func() (err error) {
-		last, err = e.execute(ctx, code)
+		last, err = client.Execute(ctx, sdk.ExecuteRequest{Code: code})
 		return err
 	})
 	if err != nil {
@@ -90,33 +87,6 @@ curl -s %s/v1/sandbox/execute -H 'Authorization: Bearer %s' -H 'Content-Type: ap
 API documentation: %s/docs    Stop with Ctrl-C.
 `, e.url, e.key, e.url)
 	return err
-}
-
-// execute runs Python code inline.
-func (e endpoint) execute(ctx context.Context, code string) (sdk.ExecuteResponse, error) {
-	var out sdk.ExecuteResponse
-	body, err := json.Marshal(map[string]string{"code": code})
-	if err != nil {
-		return out, err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+"/v1/sandbox/execute", bytes.NewReader(body))
-	if err != nil {
-		return out, err
-	}
-	r.Header = http.Header{"Authorization": {"Bearer " + e.key}, "Content-Type": {"application/json"}}
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return out, err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return out, refusal(res)
-	}
-	err = json.NewDecoder(res.Body).Decode(&out)
-	if err == nil {
-		_, err = io.Copy(io.Discard, res.Body) // so that the connection is used again
-	}
-	return out, err
 }
 
 // median calls f demoRuns times and returns its median duration.

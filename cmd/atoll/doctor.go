@@ -2,10 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
 	"os"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +15,7 @@ import (
 
 func (a *cli) doctorCommand() *cobra.Command {
 	var s *settings
-	var asJSON bool
+	p := printer{out: a.std.out}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what this machine lacks for running sandboxes",
@@ -31,24 +30,16 @@ Exit codes: 0 no check failed, 1 one did, 2 a wrong command line.`,
 			if err != nil {
 				return err
 			}
-			findings := doctor.Examine(ctx, target(cfg))
-			if asJSON {
-				out := json.NewEncoder(a.std.out)
-				out.SetIndent("", "  ")
-				if err := out.Encode(findings); err != nil {
-					return err
-				}
-			} else {
-				w := tabwriter.NewWriter(a.std.out, 0, 0, 2, ' ', 0)
+			findings := doctor.Examine(ctx, machine(cfg))
+			if err := p.print(findings, func(w io.Writer) {
 				for _, f := range findings {
-					fmt.Fprintf(w, "%s\t%s\t%s\n", f.Level, f.Check, f.Detail)
+					row(w, f.Level, f.Check, f.Detail)
 					if f.Fix != "" {
 						fmt.Fprintf(w, "\t\t→ %s\n", f.Fix)
 					}
 				}
-				if err := w.Flush(); err != nil {
-					return err
-				}
+			}); err != nil {
+				return err
 			}
 			if !doctor.Healthy(findings) {
 				return &exit{code: exitFailure}
@@ -57,11 +48,11 @@ Exit codes: 0 no check failed, 1 one did, 2 a wrong command line.`,
 		}),
 	}
 	s = addSettings(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	p.addFlags(cmd.Flags())
 	return cmd
 }
 
-func target(cfg *config.Config) doctor.Target {
+func machine(cfg *config.Config) doctor.Target {
 	return doctor.Target{
 		DataDir: cfg.DataDir,
 		Runtime: cfg.Runtime,
@@ -83,7 +74,7 @@ func target(cfg *config.Config) doctor.Target {
 			if err != nil {
 				return "", err
 			}
-			return img.Name + " with " + interpreters(img), nil
+			return img.Name + " with " + recordOf(img).languages(), nil
 		},
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
@@ -20,13 +18,13 @@ import (
 func (a *cli) imageCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "image",
-		Short: "Import, build, list and remove images",
+		Short: "Import, build, list and delete images",
 		Long: `An image is the root filesystem that sandboxes start from: one read-only EROFS
 file, made once. The setting image names the one that executions run in.
 
 Exit codes: 0 done, 1 not done, 2 a wrong command line.`,
 	})
-	cmd.AddCommand(a.imageImport(), a.imageBuild(), a.imageList(), a.imageRemove())
+	cmd.AddCommand(a.imageImport(), a.imageBuild(), a.imageList(), a.imageShow(), a.imageDelete())
 	return cmd
 }
 
@@ -97,80 +95,8 @@ func imageName(source string) string {
 	return name[:min(len(name), 63)]
 }
 
-func (a *cli) imageList() *cobra.Command {
-	var s *settings
-	cmd := &cobra.Command{
-		Use:     "list",
-		Aliases: []string{"ls"},
-		Short:   "List images",
-		Args:    cobra.NoArgs,
-		RunE: failing(func(context.Context, *cobra.Command, []string) error {
-			cfg, _, err := a.load(s)
-			if err != nil {
-				return err
-			}
-			store, err := openImages(cfg)
-			if err != nil {
-				return err
-			}
-			all, err := store.List()
-			if err != nil {
-				return err
-			}
-			w := tabwriter.NewWriter(a.std.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tSIZE\tCREATED\tINTERPRETERS\tSOURCE")
-			for _, img := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", img.Name, humanize.IBytes(uint64(img.Size)), img.Created.Format(time.DateOnly), interpreters(img), img.Source)
-			}
-			return w.Flush()
-		}),
-	}
-	s = addSettings(cmd)
-	return cmd
-}
-
-func (a *cli) imageRemove() *cobra.Command {
-	var s *settings
-	cmd := &cobra.Command{
-		Use:     "remove NAME…",
-		Aliases: []string{"rm"},
-		Short:   "Remove images that nothing uses",
-		Args:    cobra.MinimumNArgs(1),
-		RunE: failing(func(_ context.Context, _ *cobra.Command, args []string) error {
-			cfg, _, err := a.load(s)
-			if err != nil {
-				return err
-			}
-			store, err := openImages(cfg)
-			if err != nil {
-				return err
-			}
-			for _, name := range args {
-				if err := store.Remove(name); err != nil {
-					return err
-				}
-			}
-			return nil
-		}),
-	}
-	s = addSettings(cmd)
-	return cmd
-}
-
-// interpreters lists an image's interpreters in a few words.
-func interpreters(img *image.Image) string {
-	var out []string
-	for _, in := range img.Interpreters {
-		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s", in.Language, in.Version)))
-	}
-	if len(out) == 0 {
-		return "none"
-	}
-	return strings.Join(out, ", ")
-}
-
 func describeImage(w io.Writer, img *image.Image) error {
-	_, err := fmt.Fprintf(w, "%s: %s, %s\n", img.Name, humanize.IBytes(uint64(img.Size)), interpreters(img))
+	_, err := fmt.Fprintf(w, "%s: %s, %s\n", img.Name, humanize.IBytes(uint64(img.Size)), recordOf(img).languages())
 	return err
 }
 

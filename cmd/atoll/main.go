@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 )
 
 func main() {
@@ -20,7 +18,7 @@ func main() {
 		}
 		os.Exit(code)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(context.Background(), os.Stderr)
 	code := run(ctx, os.Args[1:], os.Getenv, stdio{os.Stdin, os.Stdout, os.Stderr})
 	stop()
 	os.Exit(code)
@@ -40,10 +38,12 @@ const (
 	exitUsage   = 2
 )
 
-// Exit codes of run for ends that are not the program's own.
+// Exit codes of run and 'sandbox exec' for ends that are not the program's own.
 const (
 	exitTimeout   = 124 // as timeout(1) has it
 	exitNotRun    = 125 // nothing ran, or how it ended was not seen
+	exitNoExec    = 126 // there is a program of that name that cannot be executed
+	exitNotFound  = 127 // there is no program of that name
 	exitCancelled = 130 // Ctrl-C
 )
 

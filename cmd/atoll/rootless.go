@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -29,6 +31,8 @@ func (a *cli) makesSandboxes(cmd *cobra.Command, s *settings, elsewhere func() b
 		if !needed {
 			return nil
 		}
+		// The process inside acts on signals, this one only passes them on.
+		signal.Reset(os.Interrupt, syscall.SIGTERM)
 		code, err := rootless.Enter(cfg.DataDir, cfg.StateDir, log)
 		if err != nil {
 			return &exit{exitNotRun, err}

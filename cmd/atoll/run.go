@@ -28,14 +28,14 @@ var byExtension = map[string]execution.Language{
 // runFlags are what 'atoll run' adds to the settings.
 type runFlags struct {
 	language string
-	env      []string
+	env      programEnv
 	timeout  time.Duration
-	baseURL  string
+	target   target
 }
 
 func (a *cli) runCommand() *cobra.Command {
 	var s *settings
-	var f runFlags
+	f := runFlags{env: programEnv{app: a}, target: target{app: a, local: devKeyFile}}
 	cmd := &cobra.Command{
 		Use:   "run FILE|-",
 		Short: "Run a program in a fresh sandbox",
@@ -45,18 +45,19 @@ The language is that of the file's extension (.py .js .mjs .cjs .sh .bash) or
 --language; for - the program is read from stdin and is Python unless --language
 says otherwise.
 
-With a server (--base-url or ATOLL_BASE_URL, key in ATOLL_API_KEY) the program
-runs there; without one, in a sandbox that this command makes and ends.
+With a server (--base-url or ATOLL_BASE_URL, key in ATOLL_API_KEY or --key-file)
+the program runs there; without one, in a sandbox that this command makes and
+ends.
 
 Exit codes: the program's own, 128+n when signal n ended it. 124 when it timed
 out, 125 when it did not run or its end was not seen, 130 after Ctrl-C.`,
 		Example: `  atoll run hello.py
   echo 'console.log(process.version)' | atoll run --language node -
-  atoll run --env NAME=value --timeout 5m job.sh
+  atoll run --env NAME=VALUE --env-file ./vars --timeout 5m job.sh
   ATOLL_BASE_URL=http://127.0.0.1:8080 ATOLL_API_KEY=sk-atoll-… atoll run hello.py`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := a.run(cmd.Context(), args[0], f, s)
+			err := a.run(cmd.Context(), args[0], &f, s)
 			if _, ok := errors.AsType[*exit](err); err == nil || ok {
 				return err
 			}
@@ -66,49 +67,41 @@ out, 125 when it did not run or its end was not seen, 130 after Ctrl-C.`,
 	s = addSettings(cmd)
 	a.makesSandboxes(cmd, s, func() bool {
 		a.runDefaults(s)
-		return a.serverURL(f.baseURL) != ""
+		return f.target.given() != ""
 	})
 	flags := cmd.Flags()
 	flags.StringVarP(&f.language, "language", "l", "", "python, node or bash (by the file's extension)")
-	flags.StringArrayVarP(&f.env, "env", "e", nil, "variable for the program, NAME=value; may be repeated")
+	f.env.addFlags(flags)
 	flags.DurationVarP(&f.timeout, "timeout", "t", 0, "longest time it may run, such as 90s (60s)")
-	flags.StringVar(&f.baseURL, "base-url", "", "server to run it on (ATOLL_BASE_URL)")
+	f.target.addServerFlags(flags)
 	return cmd
 }
 
-func (a *cli) run(ctx context.Context, file string, f runFlags, s *settings) error {
+func (a *cli) run(ctx context.Context, file string, f *runFlags, s *settings) error {
 	code, err := a.readProgram(file)
 	if err != nil {
 		return err
 	}
-	req := execution.Request{Code: code, Language: execution.Language(f.language), Timeout: f.timeout, Env: map[string]string{}}
+	req := execution.Request{Code: code, Language: execution.Language(f.language), Timeout: f.timeout}
 	if req.Language == "" {
 		if req.Language = byExtension[strings.ToLower(filepath.Ext(file))]; req.Language == "" && file != "-" {
 			return fmt.Errorf("cannot tell the language of %s: give --language", file)
 		}
 	}
-	for _, pair := range f.env {
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok {
-			return fmt.Errorf("--env %s: want NAME=value", pair)
-		}
-		req.Env[name] = value
+	if req.Env, err = f.env.values(); err != nil {
+		return &exit{exitNotRun, err}
 	}
 	if f.timeout%time.Second != 0 {
 		return errors.New("--timeout must be whole seconds")
 	}
-	if url := a.serverURL(f.baseURL); url != "" {
-		return a.runRemote(ctx, endpoint{url: url, key: a.getenv("ATOLL_API_KEY")}, req)
+	if f.target.given() != "" {
+		server, err := f.target.find()
+		if err != nil {
+			return err
+		}
+		return f.target.explain(a.runRemote(ctx, server, req))
 	}
 	return a.runLocal(ctx, req, s)
-}
-
-// serverURL is where sandboxes are to be, "" for here.
-func (a *cli) serverURL(flag string) string {
-	if flag != "" {
-		return flag
-	}
-	return a.getenv("ATOLL_BASE_URL")
 }
 
 // readProgram reads a program from a file or stdin, no more than is allowed.

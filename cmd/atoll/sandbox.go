@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"strings"
 	"time"
@@ -19,38 +18,20 @@ type sandboxes struct {
 }
 
 func (a *cli) sandboxCommand() *cobra.Command {
-	cmd, r := a.remoteGroup("sandbox", "Make, use and end named sandboxes",
-		`A named sandbox lives until it is removed, with its files and processes. Its name
+	cmd, r := a.remoteGroup("sandbox", "Make, use and delete named sandboxes",
+		`A named sandbox lives until it is deleted, with its files and processes. Its name
 is unique in its session (--session); its id can be given instead.`,
 		`  atoll sandbox create builder --image node:22
-  atoll sandbox exec builder -- npm --version
-  atoll sandbox shell builder
-  atoll sandbox cp ./src builder:src`, devKeyFile)
+  atoll sandbox exec -it builder -- bash
+  atoll sandbox cp ./src builder:src
+  atoll sandbox ps --all
+  atoll sandbox rm builder`, devKeyFile, nil)
 	s := &sandboxes{remote: r}
 	cmd.PersistentFlags().StringVar(&s.session, "session", "default", "the session that the sandbox belongs to")
-	cmd.AddCommand(s.create(), s.list(), s.fork(), s.snapshot(), s.exec(), s.shell(), s.cp(), s.logs(),
-		r.command("ports NAME", "List the ports that something listens on", "", cobra.ExactArgs(1),
-			func(ctx context.Context, c *sdk.Client, args []string) error {
-				all, err := c.SandboxPorts(ctx, s.at(args[0]))
-				if err != nil {
-					return err
-				}
-				return listing(r, []any{"PORT", "ADDRESS"}, func(p sdk.SandboxPort) []any { return []any{p.Port, p.Address} })(all)
-			}),
-		r.command("sleep NAME", "Have a sandbox sleep until it is used", "", cobra.ExactArgs(1), shows(
-			func(ctx context.Context, c *sdk.Client, args []string) (sdk.Sandbox, error) {
-				return c.SleepSandbox(ctx, s.at(args[0]))
-			}, s.show)),
-		r.command("rm NAME…", "End sandboxes and remove all there is of them", "", cobra.MinimumNArgs(1),
-			func(ctx context.Context, c *sdk.Client, args []string) error {
-				var errs []error // one that cannot be removed does not keep the others
-				for i := range args {
-					errs = append(errs, r.removes(func(ctx context.Context, c *sdk.Client, args []string) error {
-						return c.DeleteSandbox(ctx, s.at(args[0]))
-					})(ctx, c, args[i:i+1]))
-				}
-				return errors.Join(errs...)
-			}))
+	r.words = map[string]completer{"NAME": s.sandboxNames, "PROCESS": s.processNames}
+	cmd.AddCommand(
+		s.create(), s.list(), s.show(), s.exec(), s.shell(), s.cp(), s.logs(), s.processes(), s.kill(), s.ports(), s.preview(), s.network(),
+		s.sleep(), s.wake(), s.fork(), s.snapshot(), s.delete())
 	return cmd
 }
 
@@ -58,14 +39,32 @@ func (s *sandboxes) at(name string) sdk.SandboxRef {
 	return sdk.SandboxRef{Session: s.session, Name: name}
 }
 
+func (s *sandboxes) sandboxNames(ctx context.Context, c *sdk.Client, _ []string) ([]string, error) {
+	all, err := c.Sandboxes(ctx, s.session)
+	return namesOf(all, err, func(sb sdk.Sandbox) string { return sb.Name })
+}
+
+func (s *sandboxes) processNames(ctx context.Context, c *sdk.Client, args []string) ([]string, error) {
+	all, err := c.Processes(ctx, s.at(args[0]))
+	return namesOf(all, err, func(p sdk.SandboxProcess) string { return p.ProcessID })
+}
+
 func (s *sandboxes) create() *cobra.Command {
 	var image, snapshot string
 	var filesOnly bool
-	var env, subPaths []string
+	var subPaths []string
 	var sleepAfter, timeout time.Duration
-	cmd := s.command("create NAME", "Make a sandbox, unless there is one of that name", "  atoll sandbox create builder --image node:22 --sleep-after 10m\n  atoll sandbox create again --snapshot snap-0123456789abcdef", cobra.ExactArgs(1),
+	env := programEnv{app: s.app}
+	cmd := s.command("create NAME", "Make a sandbox, unless there is one of that name", `  atoll sandbox create builder --image node:22 --sleep-after 10m
+  atoll sandbox create again --snapshot snap-0123456789abcdef`, cobra.ExactArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
-			in := sdk.NewSandbox{Name: args[0], Session: &s.session}
+			vars, err := env.values()
+			if err != nil {
+				return err
+			}
+			in := sdk.NewSandbox{
+				Name: args[0], Session: &s.session, EnvVars: vars, SleepAfterMS: milliseconds(sleepAfter), TimeoutMS: milliseconds(timeout),
+			}
 			if image != "" {
 				in.Image = &image
 			}
@@ -75,34 +74,23 @@ func (s *sandboxes) create() *cobra.Command {
 			if filesOnly {
 				in.FilesOnly = &filesOnly
 			}
-			vars, err := pairs("env", env)
-			if err != nil {
-				return err
-			}
-			for name, value := range vars {
-				if in.EnvVars == nil {
-					in.EnvVars = map[string]string{}
-				}
-				in.EnvVars[name] = value
-			}
 			if len(subPaths) > 0 {
 				in.SubPaths = &subPaths
 			}
-			in.SleepAfterMS, in.TimeoutMS = milliseconds(sleepAfter), milliseconds(timeout)
 			sb, err := c.CreateSandbox(ctx, in)
 			if err != nil {
 				return err
 			}
-			return s.show(sb)
+			return s.showOne(sb)
 		})
 	flags := cmd.Flags()
 	flags.StringVar(&image, "image", "", "such as node:22 (that of the key's environment)")
 	flags.StringVar(&snapshot, "snapshot", "", "what it begins with, processes and all (nothing)")
 	flags.BoolVar(&filesOnly, "files-only", false, "begin with the snapshot's files alone")
-	flags.StringArrayVarP(&env, "env", "e", nil, "variable for its programs, NAME=value; may be repeated")
+	env.addFlags(flags)
 	flags.StringArrayVar(&subPaths, "sub-path", nil, "what it is to see of a connection, /data/SLUG/PATH; may be repeated (all that the key may)")
 	flags.DurationVar(&sleepAfter, "sleep-after", 0, "without use it sleeps after this time (the server's)")
-	flags.DurationVar(&timeout, "timeout", 0, "it is removed after this time (as long as the plan allows)")
+	flags.DurationVar(&timeout, "timeout", 0, "it is deleted after this time (as long as the plan allows)")
 	return cmd
 }
 
@@ -132,9 +120,37 @@ func (s *sandboxes) list() *cobra.Command {
 			}
 			return s.showAll(list)
 		})
-	cmd.Flags().BoolVar(&all, "all", false, "of all sessions")
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "of all sessions")
 	cmd.Flags().BoolVar(&orphans, "orphans", false, "list what is left of sandboxes that no record knows")
-	cmd.Flags().BoolVar(&reap, "reap", false, "remove the orphans, and list which they were")
+	cmd.Flags().BoolVar(&reap, "reap", false, "delete the orphans, and list which they were")
+	cmd.Aliases = append(cmd.Aliases, "ps")
+	cmd.Flags().Lookup("quiet").Usage = "print ids alone, one a line"
+	return cmd
+}
+
+func (s *sandboxes) show() *cobra.Command {
+	return s.command("show NAME", "Show a sandbox; it is not woken", "", cobra.ExactArgs(1), shows(
+		func(ctx context.Context, c *sdk.Client, args []string) (sdk.Sandbox, error) {
+			return c.Sandbox(ctx, s.at(args[0]))
+		}, s.showOne))
+}
+
+func (s *sandboxes) sleep() *cobra.Command {
+	cmd := s.command("sleep NAME", "Have a sandbox sleep until it is used, processes and all", "", cobra.ExactArgs(1), shows(
+		func(ctx context.Context, c *sdk.Client, args []string) (sdk.Sandbox, error) {
+			return c.SleepSandbox(ctx, s.at(args[0]))
+		}, s.showOne))
+	return cmd
+}
+
+func (s *sandboxes) wake() *cobra.Command {
+	cmd := s.command("wake NAME", "Wake a sandbox that sleeps; any use of it does, too", "", cobra.ExactArgs(1), shows(
+		func(ctx context.Context, c *sdk.Client, args []string) (sb sdk.Sandbox, err error) {
+			if _, err = c.Processes(ctx, s.at(args[0])); err != nil { // a use that changes nothing
+				return sb, err
+			}
+			return c.Sandbox(ctx, s.at(args[0]))
+		}, s.showOne))
 	return cmd
 }
 
@@ -142,31 +158,62 @@ func (s *sandboxes) fork() *cobra.Command {
 	var count int
 	cmd := s.command("fork NAME", "Make copies of a sandbox, processes and all", "  atoll sandbox fork builder --count 5", cobra.ExactArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
-			copies, err := c.ForkSandbox(ctx, s.at(args[0]), count)
+			forks, err := c.ForkSandbox(ctx, s.at(args[0]), count)
 			if err != nil {
 				return err
 			}
-			return s.showAll(copies)
+			return s.showAll(forks)
 		})
 	cmd.Flags().IntVar(&count, "count", 1, "how many")
 	return cmd
 }
 
-func (s *sandboxes) show(sb sdk.Sandbox) error {
+func (s *sandboxes) delete() *cobra.Command {
+	var all, force bool
+	cmd := s.command("delete NAME…", "End sandboxes and delete their files", `  atoll sandbox rm builder
+  atoll sandbox rm --all --session notes`, cobra.ArbitraryArgs,
+		func(ctx context.Context, c *sdk.Client, args []string) error {
+			switch {
+			case all == (len(args) > 0):
+				return wrong("give the names of sandboxes, or --all for all of the session")
+			case all:
+				list, err := c.Sandboxes(ctx, s.session)
+				if err != nil {
+					return err
+				}
+				for _, sb := range list {
+					args = append(args, sb.Name)
+				}
+			}
+			return s.deletes(args, force, func(name string) error { return c.DeleteSandbox(ctx, s.at(name)) })
+		})
+	addForce(cmd, &force)
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "all of the session")
+	return cmd
+}
+
+func (s *sandboxes) showOne(sb sdk.Sandbox) error {
 	return s.print(sb, func(w io.Writer) {
 		row(w, "sandbox", sb.SandboxID)
 		row(w, "name", sb.Name)
+		row(w, "session", sb.Session)
 		row(w, "image", sb.Image)
 		row(w, "status", statusOf(sb))
 		row(w, "detail", sb.Detail)
+		row(w, "network", networkText(sb.Network))
 		row(w, "mounts", strings.Join(sb.Mounts, ", "))
+		row(w, "created", when(sb.CreatedAt))
+		row(w, "used", when(sb.UsedAt))
 		row(w, "expires", whenOr(sb.ExpiresAt, "-"))
 	})
 }
 
 func (s *sandboxes) showAll(list []sdk.Sandbox) error {
-	return listing(s.remote, []any{"SESSION", "NAME", "ID", "IMAGE", "STATUS", "USED", "EXPIRES"}, func(sb sdk.Sandbox) []any {
-		return []any{sb.Session, sb.Name, sb.SandboxID, sb.Image, statusOf(sb), when(sb.UsedAt), whenOr(sb.ExpiresAt, "-")}
+	return listing(&s.printer, []any{"NAME", "SESSION", "ID", "IMAGE", "STATUS", "USED", "EXPIRES"}, func(sb sdk.Sandbox) []any {
+		if s.quiet {
+			return []any{sb.SandboxID} // a name is unique in its session alone
+		}
+		return []any{sb.Name, sb.Session, sb.SandboxID, sb.Image, statusOf(sb), when(sb.UsedAt), whenOr(sb.ExpiresAt, "-")}
 	})(list)
 }
 
@@ -178,14 +225,15 @@ func statusOf(sb sdk.Sandbox) string {
 	return sb.Status + " (" + sb.Kept + ")"
 }
 
-// orphans are the operator's business: the key is the admin's.
+// orphans are for the operator: the key is the admin's.
 func (s *sandboxes) orphans(ctx context.Context, reap bool) error {
-	operator := *s.remote
+	operator := s.target
 	operator.local = adminKeyFile
-	c, err := operator.client()
+	e, err := operator.find()
 	if err != nil {
 		return err
 	}
+	c := sdk.New(e.url, e.key)
 	find := c.Orphans
 	if reap {
 		find = c.Reap
@@ -194,5 +242,5 @@ func (s *sandboxes) orphans(ctx context.Context, reap bool) error {
 	if err != nil {
 		return err
 	}
-	return listing(s.remote, []any{"ID"}, func(id string) []any { return []any{id} })(ids)
+	return listing(&s.printer, []any{"ID"}, func(id string) []any { return []any{id} })(ids)
 }

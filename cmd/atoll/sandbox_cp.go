@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -18,24 +19,45 @@ import (
 )
 
 func (s *sandboxes) cp() *cobra.Command {
-	cmd := s.command("cp FROM TO", "Copy files into a sandbox, or out of one", `  atoll sandbox cp ./src builder:src
+	cmd := s.command("cp FROM TO", "Copy files into a sandbox, out of one, or from one to another", `  atoll sandbox cp ./src builder:src
   atoll sandbox cp builder:/home/user/app/dist ./dist
+  atoll sandbox cp builder:src tester:
   atoll sandbox cp - builder:data.csv < data.csv`, cobra.ExactArgs(2),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			from, fromPath, out := splitRemote(args[0])
 			to, toPath, in := splitRemote(args[1])
 			switch {
-			case in == out:
-				return wrong("one of FROM and TO must be in a sandbox, as NAME:PATH, and the other here")
+			case in && out:
+				return s.copyAcross(ctx, c, s.at(from), fromPath, s.at(to), toPath)
 			case in:
 				return s.copyIn(ctx, c, fromPath, s.at(to), toPath)
+			case out:
+				return s.copyOut(ctx, c, s.at(from), fromPath, toPath)
 			}
-			return s.copyOut(ctx, c, s.at(from), fromPath, toPath)
+			return wrong("one of FROM and TO must be in a sandbox, as NAME:PATH")
 		})
-	cmd.Long = `Copy a file, or a folder with all that it has, into a sandbox or out of one. TO is
-the name that it gets; one that ends in a slash, or is a folder here, is where it
-goes. - is stdin or stdout.`
+	cmd.Long = `Copy a file, or a folder with all that it has. What is in a sandbox is NAME:PATH,
+where a PATH that does not begin with a slash is in /home/user. TO is the name
+that the copy gets; one that ends in a slash, or is a folder, is where it goes.
+- is stdin or stdout.`
+	cmd.ValidArgsFunction = s.completePlace
 	return cmd
+}
+
+// completePlace completes the names of sandboxes, as cp has them, and files here.
+func (s *sandboxes) completePlace(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	var found []string
+	if len(args) < 2 && !strings.Contains(typed, ":") {
+		for _, name := range s.names(cmd.Context(), s.sandboxNames, nil) {
+			if strings.HasPrefix(name, typed) {
+				found = append(found, name+":")
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return found, cobra.ShellCompDirectiveNoSpace
 }
 
 // splitRemote reads NAME:PATH; ok is false for a path of this machine.
@@ -51,8 +73,9 @@ func (s *sandboxes) copyIn(ctx context.Context, c *sdk.Client, from string, at s
 	if from == "-" {
 		return c.WriteSandboxFile(ctx, at, to, 0o644, s.app.std.in)
 	}
-	if to == "" || strings.HasSuffix(to, "/") {
-		to += filepath.Base(from)
+	to, err := s.inFolder(ctx, c, at, to, filepath.Base(from))
+	if err != nil {
+		return err
 	}
 	info, err := os.Stat(from)
 	if err != nil {
@@ -73,6 +96,47 @@ func (s *sandboxes) copyIn(ctx context.Context, c *sdk.Client, from string, at s
 	defer r.Close()
 	go func() { w.CloseWithError(packFolder(w, from)) }()
 	return c.UnpackSandbox(ctx, at, to, r)
+}
+
+// inFolder is the path that a copy gets in a sandbox, where base is the name of
+// what is copied: to, or a path in it if that is a folder.
+func (s *sandboxes) inFolder(ctx context.Context, c *sdk.Client, at sdk.SandboxRef, to, base string) (string, error) {
+	if to == "" || strings.HasSuffix(to, "/") {
+		return to + base, nil
+	}
+	there, err := c.StatSandboxFile(ctx, at, to)
+	if refused, ok := errors.AsType[*sdk.Error](err); ok && refused.Status == http.StatusNotFound {
+		return to, nil // also where there is no sandbox, which the copy finds out
+	}
+	if err == nil && there.Kind == "directory" {
+		return path.Join(to, base), nil
+	}
+	return to, err
+}
+
+// copyAcross copies from one sandbox to another, through this process.
+func (s *sandboxes) copyAcross(ctx context.Context, c *sdk.Client, fromAt sdk.SandboxRef, from string, toAt sdk.SandboxRef, to string) error {
+	if from == "" {
+		from = "." // its home
+	}
+	to, err := s.inFolder(ctx, c, toAt, to, path.Base(from))
+	if err != nil {
+		return err
+	}
+	r, w := io.Pipe()
+	defer r.Close()
+	read := make(chan error, 1)
+	go func() {
+		err := c.PackSandbox(ctx, fromAt, from, w)
+		w.CloseWithError(err)
+		read <- err
+	}()
+	err = c.UnpackSandbox(ctx, toAt, to, r)
+	_ = r.Close() // a copy that was refused is not read on
+	if failed := <-read; failed != nil && !errors.Is(failed, io.ErrClosedPipe) {
+		return failed // which is why the other side failed, too
+	}
+	return err
 }
 
 // packFolder writes a folder as a tar archive, in which it is called ".".

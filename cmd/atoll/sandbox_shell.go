@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"os"
 	"os/signal"
@@ -26,7 +27,7 @@ func (s *sandboxes) shell() *cobra.Command {
   atoll sandbox shell builder 'top'
   atoll sandbox shell --process p-d8c50e53298d90e4 builder    come back to one that lives`, cobra.RangeArgs(1, 2),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
-			t := &terminal{app: s.app, client: c, at: s.at(args[0]), process: process}
+			t := &terminal{app: s.app, client: c, at: s.at(args[0]), process: process, input: true}
 			if len(args) == 2 {
 				if process != "" {
 					return wrong("a COMMAND is for a new terminal, --process for one that there is")
@@ -49,6 +50,7 @@ type terminal struct {
 	client  *sdk.Client
 	at      sdk.SandboxRef
 	command string
+	input   bool // what is typed here goes to it
 
 	process string // known from the first connection on
 	cursor  int64  // what was shown
@@ -59,7 +61,7 @@ type terminal struct {
 const reconnecting = 30 * time.Second
 
 func (t *terminal) run(ctx context.Context) error {
-	if in, ok := t.app.std.in.(*os.File); ok && term.IsTerminal(int(in.Fd())) {
+	if in, ok := t.app.std.in.(*os.File); ok && t.input && term.IsTerminal(int(in.Fd())) {
 		before, err := term.MakeRaw(int(in.Fd()))
 		if err != nil {
 			return err
@@ -67,7 +69,9 @@ func (t *terminal) run(ctx context.Context) error {
 		defer func() { _ = term.Restore(int(in.Fd()), before) }()
 	}
 	t.typed = make(chan []byte)
-	go t.read(ctx)
+	if t.input {
+		go t.read(ctx)
+	}
 	var lost time.Time
 	for {
 		code, err := t.connect(ctx)
@@ -126,10 +130,10 @@ func (t *terminal) read(ctx context.Context) {
 const endOfInput = 4
 
 // size is that of this terminal, if it is one.
-func (t *terminal) size() (rows, columns int) {
+func (t *terminal) size() (rows, columns uint16) {
 	if out, ok := t.app.std.out.(*os.File); ok {
-		if columns, rows, err := term.GetSize(int(out.Fd())); err == nil && rows > 0 && columns > 0 {
-			return rows, columns
+		if columns, rows, err := term.GetSize(int(out.Fd())); err == nil && rows > 0 && columns > 0 && max(rows, columns) <= math.MaxUint16 {
+			return uint16(rows), uint16(columns)
 		}
 	}
 	return 24, 80
@@ -138,7 +142,7 @@ func (t *terminal) size() (rows, columns int) {
 // connect shows the terminal until its program ends, or the connection breaks.
 func (t *terminal) connect(ctx context.Context) (code int, err error) {
 	rows, columns := t.size()
-	q := url.Values{"rows": {strconv.Itoa(rows)}, "columns": {strconv.Itoa(columns)}}
+	q := url.Values{"rows": {strconv.Itoa(int(rows))}, "columns": {strconv.Itoa(int(columns))}}
 	switch {
 	case t.process != "":
 		q.Set("process", t.process)

@@ -51,9 +51,6 @@ are wrong, or the key for the secrets in the records is.`,
 	return cmd
 }
 
-// endpoint is a server as its clients see it.
-type endpoint struct{ url, key string }
-
 // serve runs the server until ctx ends. When it listens and can run code,
 // onReady is called once, in a goroutine of its own whose context ends with the
 // server's; its error ends the server.
@@ -132,7 +129,7 @@ func whenReady(ctx context.Context, ready func(context.Context) error, f func() 
 // the commands of this machine.
 func keepAdminKey(cfg *config.Config, key string, log *slog.Logger) error {
 	path := filepath.Join(cfg.DataDir, adminKeyFile)
-	if err := os.WriteFile(path, []byte(key+"\n"), 0o600); err != nil {
+	if err := writeKey(path, key, true); err != nil {
 		return fmt.Errorf("keep the admin key: %w", err)
 	}
 	fmt.Fprintf(os.Stderr, "\nThis installation's admin key, shown this once:\n\n    %s\n\nThe commands of this machine find it in %s; remove the file when it is kept elsewhere.\n\n", key, path)
@@ -155,7 +152,7 @@ func devKey(cfg *config.Config) (string, error) {
 		return "", fmt.Errorf("read the development key: %w", err)
 	}
 	key := tenant.NewKey()
-	if err := os.WriteFile(path, []byte(key+"\n"), 0o600); err != nil {
+	if err := writeKey(path, key, true); err != nil {
 		return "", fmt.Errorf("keep the development key: %w", err)
 	}
 	return key, nil

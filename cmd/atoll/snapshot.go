@@ -32,7 +32,7 @@ func (a *cli) snapshotCommand() *cobra.Command {
 memory where those could be written. It outlives the sandbox.`,
 		`  atoll sandbox snapshot builder
   atoll snapshot list
-  atoll sandbox create again --snapshot snap-0123456789abcdef`, devKeyFile)
+  atoll sandbox create again --snapshot snap-0123456789abcdef`, devKeyFile, map[string]completer{"ID": snapshotIDs})
 	var limit int
 	list := r.command("list", "List snapshots, newest first", "", cobra.NoArgs,
 		func(ctx context.Context, c *sdk.Client, _ []string) error {
@@ -40,17 +40,16 @@ memory where those could be written. It outlives the sandbox.`,
 			if err != nil {
 				return err
 			}
-			return listing(r, []any{"ID", "SESSION", "NAME", "IMAGE", "MEMORY", "SIZE", "CREATED", "EXPIRES"}, func(sn sdk.Snapshot) []any {
+			return listing(&r.printer, []any{"ID", "SESSION", "NAME", "IMAGE", "MEMORY", "SIZE", "CREATED", "EXPIRES"}, func(sn sdk.Snapshot) []any {
 				return []any{sn.SnapshotID, sn.Session, sn.Name, sn.Image, onOff(sn.Memory), bytesText(sn.SizeBytes), when(sn.CreatedAt), whenOr(sn.ExpiresAt, "-")}
 			})(all)
 		})
 	list.Flags().IntVar(&limit, "limit", 100, "snapshots at most; 0 for all")
 	cmd.AddCommand(list,
 		r.command("show ID", "Show a snapshot", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Snapshot), r.showSnapshot)),
-		r.command("rm ID", "Delete a snapshot; sandboxes that were made of it go on", "", cobra.ExactArgs(1), r.removes(
-			func(ctx context.Context, c *sdk.Client, args []string) error {
-				return c.DeleteSnapshot(ctx, args[0])
-			})))
+		r.deletion("", "ID", "Delete snapshots; sandboxes that were made of them go on", "", func(ctx context.Context, c *sdk.Client, _ []string, id string) error {
+			return c.DeleteSnapshot(ctx, id)
+		}))
 	return cmd
 }
 

@@ -27,9 +27,3 @@ func (c *Client) CancelExecution(ctx context.Context, traceID string) (Execution
 func (c *Client) Output(ctx context.Context, traceID, stream string, w io.Writer) error {
 	return c.download(ctx, w, under("/v1/executions", traceID, "output"), url.Values{"stream": {stream}}, mediaAny)
 }
-
-// Follow writes an execution's output to w as NDJSON, from its start until it
-// has ended.
-func (c *Client) Follow(ctx context.Context, traceID string, w io.Writer) error {
-	return c.download(ctx, w, under("/v1/executions", traceID, "output"), nil, mediaNDJSON)
-}

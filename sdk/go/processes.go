@@ -22,6 +22,11 @@ func (c *Client) Processes(ctx context.Context, ref SandboxRef) ([]SandboxProces
 	return all.Data, err
 }
 
+// SignalProcess sends a signal to a process and its process group.
+func (c *Client) SignalProcess(ctx context.Context, ref SandboxRef, id, signal string) (SandboxProcess, error) {
+	return call[SandboxProcess](ctx, c, http.MethodPost, ref.path("processes", id, "signal"), ref.query(), ProcessSignal{Signal: signal})
+}
+
 // EndProcess ends a process and all that it started, and drops its output.
 func (c *Client) EndProcess(ctx context.Context, ref SandboxRef, id string) error {
 	return c.do(ctx, http.MethodDelete, ref.path("processes", id), ref.query())

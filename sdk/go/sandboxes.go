@@ -37,6 +37,16 @@ func (c *Client) CreateSandbox(ctx context.Context, in NewSandbox) (Sandbox, err
 	return call[Sandbox](ctx, c, http.MethodPost, "/v1/sandboxes", nil, in)
 }
 
+// Sandbox shows a named sandbox, without waking it.
+func (c *Client) Sandbox(ctx context.Context, ref SandboxRef) (Sandbox, error) {
+	return call[Sandbox](ctx, c, http.MethodGet, ref.path(), ref.query(), nil)
+}
+
+// ChangeSandboxNetwork changes what a sandbox may connect to.
+func (c *Client) ChangeSandboxNetwork(ctx context.Context, ref SandboxRef, in NetworkChange) (Sandbox, error) {
+	return call[Sandbox](ctx, c, http.MethodPut, ref.path("network"), ref.query(), in)
+}
+
 // DeleteSandbox destroys a named sandbox.
 func (c *Client) DeleteSandbox(ctx context.Context, ref SandboxRef) error {
 	return c.do(ctx, http.MethodDelete, ref.path(), ref.query())

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -109,7 +110,7 @@ func TestCommandLineInterrupted(t *testing.T) {
 	}
 	interrupted := run("sleep 60")
 	sandboxes(1)
-	if err := interrupted.Process.Signal(os.Interrupt); err != nil {
+	if err := interrupted.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	_ = interrupted.Wait() // the exit code tells
@@ -138,4 +139,92 @@ func TestCommandLineInterrupted(t *testing.T) {
 			t.Errorf("the control group %s is left", path)
 		}
 	}
+}
+
+// TestCommandsFindTheServer checks that the commands of a machine find its server
+// by its data folder, on whatever port it listens, and take the key that each needs.
+func TestCommandsFindTheServer(t *testing.T) {
+	binary, err := atolltest.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := atolltest.Start(t, atolltest.Options{NotReady: true, Env: []string{"ATOLL_DEV_KEY=", "ATOLL_POOL_SIZE=0"}})
+	record := filepath.Join(s.Data, "server.json")
+	if info, err := os.Stat(record); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the server's record: %v, %v", info, err)
+	}
+	try := func(env []string, args ...string) (string, int) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), binary, args...)
+		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "ATOLL_DATA_DIR=" + s.Data}, env...)
+		out, err := cmd.CombinedOutput()
+		if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+			t.Fatal(err)
+		}
+		return string(out), cmd.ProcessState.ExitCode()
+	}
+	devKey, err := os.ReadFile(filepath.Join(s.Data, "dev-key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := "ATOLL_API_KEY=" + strings.TrimSpace(string(devKey))
+	for _, c := range []struct {
+		env  []string
+		args string
+		want string
+	}{
+		{nil, "tenant list", "operator"},
+		{nil, "sandbox list", "NAME"},
+		{[]string{dev}, "tenant list", "operator"}, // the key for running code is not in the way
+		{[]string{dev, "ATOLL_BASE_URL=" + s.URL}, "tenant list", "operator"},
+		{[]string{dev, "ATOLL_BASE_URL=" + s.URL}, "sandbox list", "NAME"},
+		{[]string{"ATOLL_BASE_URL=" + s.URL}, "sandbox list", "NAME"},
+	} {
+		if got, code := try(c.env, strings.Fields(c.args)...); code != 0 || !strings.Contains(got, c.want) {
+			t.Errorf("atoll %s with %q: %d, %s", c.args, c.env, code, got)
+		}
+	}
+	if got, code := try([]string{"ATOLL_API_KEY=sk-atoll-wrong"}, "sandbox", "list"); code != 1 || !strings.Contains(got, "401") {
+		t.Errorf("a wrong key: %d, %s", code, got)
+	}
+	if got, code := try([]string{"ATOLL_BASE_URL=http://127.0.0.1:1"}, "tenant", "list"); code != 1 || !strings.Contains(got, "no key for http://127.0.0.1:1") {
+		t.Errorf("another server: %d, %s", code, got)
+	}
+	s.Keep(t) // a killed server cleans nothing up
+	if err := s.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	atolltest.Until(t, 10*time.Second, "the server ended", func() bool {
+		got, code := try(nil, "tenant", "list")
+		return code == 1 && strings.Contains(got, "no server uses the data folder "+s.Data)
+	})
+}
+
+// TestSecondInterrupt checks that a server waits for what runs after one Ctrl-C,
+// and does not after another.
+func TestSecondInterrupt(t *testing.T) {
+	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=0", "ATOLL_SHUTDOWN_GRACE=60s"}})
+	go func() {
+		_, _ = s.Execute(context.WithoutCancel(t.Context()), atolltest.Program{Code: "import time; time.sleep(60)"})
+	}()
+	atolltest.Until(t, 20*time.Second, "the program runs", func() bool { return len(atolltest.Trace(s.Data).Sandboxes()) == 1 })
+	if err := s.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	within := func(d time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		defer cancel()
+		return s.Wait(ctx)
+	}
+	if err := within(time.Second); !errors.Is(err, context.DeadlineExceeded) { // longer than one Ctrl-C may take to arrive twice
+		t.Fatalf("it did not wait for the program: %v", err)
+	}
+	if err := s.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	err := within(5 * time.Second)
+	if e, ok := errors.AsType[*exec.ExitError](err); !ok || e.ExitCode() != 130 {
+		t.Errorf("it ended with %v, want the exit code 130 at once", err)
+	}
+	atolltest.Start(t, atolltest.Options{Data: s.Keep(t), NotReady: true}) // which sweeps what it left
 }

@@ -60,7 +60,7 @@ func newConsole(t *testing.T, s *atolltest.Server) *console {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"PATH=" + os.Getenv("PATH"), "ATOLL_BASE_URL=" + s.URL, "ATOLL_API_KEY=" + atolltest.Key}
+	env := []string{"PATH=" + os.Getenv("PATH"), "ATOLL_BASE_URL=" + s.URL, "ATOLL_API_KEY=" + atolltest.Key, "FROM_HERE=of here"}
 	c := &console{t: t, program: program, env: env, session: "commands " + t.Name()}
 	t.Cleanup(func() {
 		if left := sandboxIDs.FindAllString(c.do("list"), -1); len(left) > 0 {
@@ -76,6 +76,10 @@ func TestSandboxCommands(t *testing.T) {
 	if got := c.do("create", "one", "--env", "GREETING=hello there"); !strings.Contains(got, "running") {
 		t.Errorf("create: %q", got)
 	}
+	vars := filepath.Join(t.TempDir(), "vars")
+	if err := os.WriteFile(vars, []byte("# of a program\nA=1\n\nB=two words\r\nFROM_HERE\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, want := range []struct {
 		stdin          string
 		args           []string
@@ -87,13 +91,28 @@ func TestSandboxCommands(t *testing.T) {
 		{repeat("in", 2e6), []string{"--stdin", "one", "--", "cat"}, repeat("in", 2e6), "", 0},
 		{"", []string{"one", "--", "sh", "-c", "kill -TERM $$"}, "", "", 143},
 		{"", []string{"--timeout", "200ms", "one", "--", "sleep", "60"}, "", "timed out", 124},
-		{"", []string{"one", "--", "no-such-program"}, "", "no such file", 1},
+		{"", []string{"one", "--", "no-such-program"}, "", "no such file", 127},
+		{"", []string{"one", "--", "/etc/passwd"}, "", "permission denied", 126},
+		{"", []string{"--workdir", "/nowhere", "one", "--", "true"}, "", "working directory", 1},
+		{"", []string{"-e", "FROM_HERE", "-e", "UNSET_HERE", "one", "--", "sh", "-c", "echo $FROM_HERE, ${UNSET_HERE-unset}"}, "of here, unset\n", "", 0},
+		{"", []string{"--env-file", vars, "-e", "A=3", "one", "--", "sh", "-c", "echo $A $B $FROM_HERE"}, "3 two words of here\n", "", 0},
+		{"", []string{"-t", "one", "--", "tty"}, "/dev/pts/0\r\n", "", 0},
+		{"", []string{"-t", "one", "--", "true"}, "", "", 0},
+		{"", []string{"-t", "one", "--", "no-such-program"}, "", "no such file", 127},
+		{"", []string{"-d", "-t", "one", "--", "true"}, "", "--detach goes neither", 2},
 		{"", []string{"one", "--workdir", "/tmp", "pwd"}, "", "flags of exec come before NAME", 2},
 		{"", []string{"two", "--", "true"}, "", `there is no sandbox "two"`, 1},
 	} {
 		stdout, stderr, code := c.try([]byte(want.stdin), append([]string{"exec"}, want.args...)...)
 		if stdout != want.stdout || !strings.Contains(stderr, want.stderr) || code != want.code {
 			t.Errorf("exec %q: %d, %d bytes %.100q, %q", want.args, code, len(stdout), stdout, stderr)
+		}
+	}
+
+	for _, args := range [][]string{{"-it", "one", "--", "sh"}, {"one", "-it", "--", "sh"}} { // as docker has it, and kubectl
+		stdout, stderr, code := c.try([]byte("echo typed $((1 + 1)); exit 5\n"), append([]string{"exec"}, args...)...)
+		if !strings.Contains(stdout, "typed 2\r\n") || stderr != "" || code != 5 {
+			t.Errorf("exec %q: %d, %q, %q", args, code, stdout, stderr)
 		}
 	}
 
@@ -125,8 +144,15 @@ func TestSandboxCommands(t *testing.T) {
 	if got := c.do("logs", "one", id); got != "begun\n" {
 		t.Errorf("logs: %q", got)
 	}
-	if got := c.do("logs", "one"); !strings.Contains(got, id) || !strings.Contains(got, "running") {
+	if got := c.do("top", "one"); !strings.Contains(got, id) || !strings.Contains(got, "running") {
 		t.Errorf("processes: %q", got)
+	}
+	short := strings.TrimSpace(c.do("exec", "-d", "one", "--", "sh", "-c", "echo first; sleep 1; printf last"))
+	if got := c.do("logs", "-f", "one", short); got != "first\nlast" {
+		t.Errorf("followed: %q", got)
+	}
+	if got := c.do("logs", "one"); got != id+" | begun\n"+short+" | first\n"+short+" | last\n" {
+		t.Errorf("the logs of all: %q", got)
 	}
 	if got := c.do("fork", "one", "--count", "2"); !strings.Contains(got, "one-1") || !strings.Contains(got, "one-2") {
 		t.Errorf("fork: %q", got)
@@ -141,10 +167,76 @@ func TestSandboxCommands(t *testing.T) {
 		t.Errorf("shell: %d, %q, %q", code, stdout, stderr)
 	}
 	stdout, stderr, code := c.try(nil, "rm", "one", "three", "one-1")
-	if code != 1 || stdout != "removed one\nremoved one-1\n" || !strings.Contains(stderr, `there is no sandbox "three"`) {
+	if code != 1 || stdout != "deleted one\ndeleted one-1\n" || !strings.Contains(stderr, `there is no sandbox "three"`) {
 		t.Errorf("rm: %d, %q, %q", code, stdout, stderr)
 	}
 	if got := sandboxIDs.FindAllString(c.do("list"), -1); len(got) != 1 {
 		t.Errorf("left are %v", got)
 	}
+	c.do("create", "two")
+	c.do("exec", "two", "--", "sh", "-c", "mkdir -p from/deep; echo f >from/deep/file; mkfifo pipe")
+	c.do("cp", "two:from", "one-2:to")
+	c.do("cp", "two:from", "one-2:to") // which is a folder now
+	c.do("cp", "two:from/.", "one-2:to")
+	if got := c.do("exec", "one-2", "--", "sh", "-c", "cd to; find . -type f | sort"); got != "./deep/file\n./from/deep/file\n" {
+		t.Errorf("copied across: %q", got)
+	}
+	if _, stderr, code := c.try(nil, "cp", "two:none", "one-2:x"); code != 1 || !strings.Contains(stderr, "no such file") {
+		t.Errorf("cp of nothing: %d, %s", code, stderr)
+	}
+	if _, stderr, code := c.try(nil, "cp", "two:from", "three:x"); code != 1 || !strings.Contains(stderr, `there is no sandbox "three"`) {
+		t.Errorf("cp to nowhere: %d, %s", code, stderr)
+	}
+
+	c.do("sleep", "two")
+	if got := c.do("show", "two"); !strings.Contains(got, "sleeping") {
+		t.Errorf("show: %q", got)
+	}
+	if got := c.do("wake", "two"); !strings.Contains(got, "running") {
+		t.Errorf("wake: %q", got)
+	}
+	victim := strings.TrimSpace(c.do("exec", "-d", "two", "--", "sleep", "600"))
+	if got := c.do("kill", "-s", "TERM", "two", victim); got != "sent TERM to "+victim+"\n" {
+		t.Errorf("kill: %q", got)
+	}
+	if _, _, code := c.try(nil, "logs", "-f", "two", victim); code != 0 {
+		t.Errorf("the killed process's log: %d", code)
+	}
+	if got := c.do("top", "two", "-o", "json"); !strings.Contains(got, `"exit_code": 143`) {
+		t.Errorf("killed: %s", got)
+	}
+	if got := c.do("network", "two"); !strings.HasPrefix(got, "network  off") {
+		t.Errorf("network: %q", got)
+	}
+	url := c.do("preview", "two", "8000")
+	if got := c.do("preview", "two"); !strings.Contains(got, strings.TrimSpace(url)) {
+		t.Errorf("previews: %q has no %q", got, url)
+	}
+	c.do("preview", "--close", "two", "8000")
+	if got := c.complete("rm", "tw"); got != "two" {
+		t.Errorf("completes to %q", got)
+	}
+	if got := c.complete("logs", "two", ""); got != victim {
+		t.Errorf("completes to %q", got)
+	}
+	if got := strings.Fields(c.do("ps", "-q")); len(got) != 2 {
+		t.Errorf("ps -q: %q", got)
+	}
+	c.do("rm", "-f", "two", "three")
+	if got := c.do("rm", "--all"); got != "deleted one-2\n" {
+		t.Errorf("rm --all: %q", got)
+	}
+}
+
+// complete returns what a shell is offered for the last argument.
+func (c *console) complete(args ...string) string {
+	c.t.Helper()
+	cmd := exec.CommandContext(c.t.Context(), c.program, append([]string{"__complete", "sandbox", "--session", c.session}, args...)...)
+	cmd.Env = c.env
+	out, err := cmd.Output()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	names, _, _ := strings.Cut(string(out), "\n:")
+	return names
 }

@@ -71,7 +71,7 @@ func TestMCPWithAnIndependentClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := script(t, "mcp.mjs", mcpClient, "ATOLL_URL="+s.URL, "ATOLL_KEY="+atolltest.Key, "ATOLL_BINARY="+binary, "ATOLL_DATA_DIR="+s.Data, "ATOLL_IMAGE="+atolltest.Image)
+	out := script(t, "mcp.mjs", mcpClient, "ATOLL_URL="+s.URL, "ATOLL_API_KEY="+atolltest.Key, "ATOLL_BINARY="+binary, "ATOLL_DATA_DIR="+s.Data, "ATOLL_IMAGE="+atolltest.Image)
 	if out != "http\nstdio, on a server\nstdio, by itself\n" {
 		t.Errorf("got %s", out)
 	}
@@ -209,7 +209,7 @@ func TestAgentLoop(t *testing.T) {
 		_, _ = w.Write(out.Bytes())
 	}))
 	defer model.Close()
-	if out := script(t, "agent.mjs", anthropicClient, "ATOLL_URL="+s.URL, "ATOLL_KEY="+atolltest.Key, "ANTHROPIC_BASE_URL="+model.URL); out != "It is built.\n" {
+	if out := script(t, "agent.mjs", anthropicClient, "ATOLL_URL="+s.URL, "ATOLL_API_KEY="+atolltest.Key, "ANTHROPIC_BASE_URL="+model.URL); out != "It is built.\n" {
 		t.Errorf("the loop ended with %q", out)
 	}
 }

@@ -2,8 +2,8 @@
 // ANTHROPIC_BASE_URL says which tools to call, and each call goes to the server.
 import Anthropic from "@anthropic-ai/sdk";
 
-const { ATOLL_URL, ATOLL_KEY, ANTHROPIC_BASE_URL } = process.env;
-const headers = { Authorization: "Bearer " + ATOLL_KEY, "Content-Type": "application/json" };
+const { ATOLL_URL, ATOLL_API_KEY, ANTHROPIC_BASE_URL } = process.env;
+const headers = { Authorization: "Bearer " + ATOLL_API_KEY, "Content-Type": "application/json" };
 const client = new Anthropic({ apiKey: "none", baseURL: ANTHROPIC_BASE_URL, maxRetries: 0 });
 const tools = await (await fetch(ATOLL_URL + "/v1/tools?format=anthropic", { headers })).json();
 

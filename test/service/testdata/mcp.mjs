@@ -5,10 +5,10 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
-const { ATOLL_URL, ATOLL_KEY, ATOLL_BINARY, ATOLL_DATA_DIR, ATOLL_IMAGE, PATH } = process.env;
+const { ATOLL_URL, ATOLL_API_KEY, ATOLL_BINARY, ATOLL_DATA_DIR, ATOLL_IMAGE, PATH } = process.env;
 
 const http = () => new StreamableHTTPClientTransport(new URL(ATOLL_URL + "/mcp"), {
-  requestInit: { headers: { Authorization: "Bearer " + ATOLL_KEY } },
+  requestInit: { headers: { Authorization: "Bearer " + ATOLL_API_KEY } },
 });
 const stdio = (env) => new StdioClientTransport({ command: ATOLL_BINARY, args: ["mcp"], env: { PATH, ...env } });
 
@@ -65,5 +65,5 @@ async function converse(name, transport) {
 }
 
 await converse("http", http());
-await converse("stdio, on a server", stdio({ ATOLL_BASE_URL: ATOLL_URL, ATOLL_API_KEY: ATOLL_KEY }));
+await converse("stdio, on a server", stdio({ ATOLL_BASE_URL: ATOLL_URL, ATOLL_API_KEY: ATOLL_API_KEY }));
 await converse("stdio, by itself", stdio({ ATOLL_DATA_DIR, ATOLL_IMAGE }));

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/atoll-run/atoll/internal/app/config"
+)
+
+// settings are the flags of a command that uses the configuration.
+type settings struct {
+	file  string
+	given map[string]string // by flag, only those on the command line
+}
+
+// addSettings gives cmd a flag for every setting. Those of the groups named are
+// in its help; the others work all the same.
+func addSettings(cmd *cobra.Command, groups ...string) *settings {
+	s := &settings{given: map[string]string{}}
+	if len(groups) == 0 {
+		if cmd.Long == "" {
+			cmd.Long = cmd.Short + "."
+		}
+		cmd.Long += "\n\nEvery setting that 'atoll config' lists is a flag here too, such as --data-dir."
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&s.file, "config", "", "configuration file, YAML ("+config.FileEnv+")")
+	for _, setting := range config.Settings() {
+		value := "value"
+		if setting.Enum != nil {
+			value = strings.Join(setting.Enum, "|")
+		}
+		usage := fmt.Sprintf("%s (%s)", setting.Help, setting.Shown)
+		flags.Var(&given{s.given, setting.Flag, value}, setting.Flag, usage)
+		if !slices.Contains(groups, setting.Group) {
+			// It exists: it was added on the line above.
+			_ = flags.MarkHidden(setting.Flag)
+		}
+	}
+	return s
+}
+
+// given is a flag that is kept as it was written; config parses it.
+type given struct {
+	all  map[string]string
+	name string
+	kind string
+}
+
+var _ pflag.Value = (*given)(nil)
+
+func (g *given) String() string     { return "" }
+func (g *given) Type() string       { return g.kind }
+func (g *given) Set(v string) error { g.all[g.name] = v; return nil }
+
+// load reads the configuration and makes the logger it asks for.
+func (a *cli) load(s *settings) (*config.Config, *slog.Logger, error) {
+	cfg, err := config.Load(config.Sources{File: s.file, Getenv: a.getenv, Flags: s.given})
+	if err != nil {
+		return nil, nil, &exit{exitUsage, err}
+	}
+	return cfg, a.logger(cfg), nil
+}
+
+func (a *cli) logger(cfg *config.Config) *slog.Logger {
+	var level slog.Level
+	// The configuration has checked the name.
+	_ = level.UnmarshalText([]byte(cfg.LogLevel))
+	opts := &slog.HandlerOptions{Level: level}
+	if cfg.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(a.std.err, opts))
+	}
+	return slog.New(slog.NewTextHandler(a.std.err, opts))
+}
+
+func (a *cli) configCommand() *cobra.Command {
+	var s *settings
+	p := printer{out: a.std.out}
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Print every setting and the value it has",
+		Long: `Print every setting with its value from flags, environment, file and defaults.
+
+In the file a setting has the name shown here; in the environment it is in
+capitals after ATOLL_; as a flag it has dashes: pool_size, ATOLL_POOL_SIZE,
+--pool-size. docs/configuration.md says what each one does.`,
+		Args: cobra.NoArgs,
+		RunE: failing(func(context.Context, *cobra.Command, []string) error {
+			cfg, _, err := a.load(s)
+			if err != nil {
+				return err
+			}
+			values := map[string]string{} // of what is set
+			for _, setting := range config.Settings() {
+				if value := setting.Value(cfg); value != "" {
+					values[setting.Name] = value
+				}
+			}
+			return p.print(values, func(w io.Writer) {
+				for _, setting := range config.Settings() {
+					value := cmp.Or(values[setting.Name], "# "+setting.Shown)
+					if note := cfg.Note(setting.Name); note != "" && values[setting.Name] != "" {
+						value += " # " + note
+					}
+					fmt.Fprintf(w, "%s: %s\n", setting.Name, value)
+				}
+			})
+		}),
+	}
+	s = addSettings(cmd)
+	p.addFlags(cmd.Flags())
+	return cmd
+}
