@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/node/executor"
 	"github.com/atoll-run/atoll/internal/node/image"
+	"github.com/atoll-run/atoll/internal/node/warm"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -126,14 +128,53 @@ func TestEveryJobGetsItsEnvironment(t *testing.T) {
 	if out, warm := run(t, e, other); out != "other\n" || warm {
 		t.Errorf("another environment printed %q; warm is %v", out, warm)
 	}
-	// From then on there is one ready.
-	atolltest.Until(t, time.Minute, "another environment's sandboxes are ready", func() bool {
-		out, warm := run(t, e, other)
-		if out != "other\n" {
-			t.Errorf("another environment printed %q", out)
-		}
-		return warm
+	// From then on there is one ready. Looking takes none, so that one can be made ahead.
+	env, _, err := e.use(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := env.maker.Key(other.Language, other.Code, false)
+	e.unuse(env)
+	atolltest.Until(t, time.Minute, "another environment's sandbox is ready", func() bool {
+		e.metrics.mu.Lock()
+		defer e.metrics.mu.Unlock()
+		return e.metrics.sizes[key].idle > 0
 	})
+	if out, warm := run(t, e, other); out != "other\n" || !warm {
+		t.Errorf("another environment printed %q the second time; warm is %v", out, warm)
+	}
+}
+
+// TestSizesAreCountedByLabel checks a figure that kinds of several environments share.
+func TestSizesAreCountedByLabel(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m, err := newMetrics(reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := warm.Key{Image: "default", Language: execution.Bash}
+	other, home := kind, kind
+	other.Variant, home.Home = "other", true
+	m.Sized(kind, 2, 3)
+	m.Sized(other, 1, 4)
+	m.Sized(home, 0, 0) // as of a kind that is known, and not in demand
+	for name, want := range map[string]float64{"atoll_pool_idle": 3, "atoll_pool_target": 7} {
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []float64
+		for _, f := range families {
+			if f.GetName() == name {
+				for _, one := range f.GetMetric() {
+					got = append(got, one.GetGauge().GetValue())
+				}
+			}
+		}
+		if !slices.Equal(got, []float64{want}) {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
 }
 
 func TestEnvironmentsAreBounded(t *testing.T) {

@@ -101,8 +101,7 @@ func (m *metrics) Built(k warm.Key, took time.Duration, err error) {
 func (m *metrics) Sized(k warm.Key, idle, target int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	plain := k
-	plain.Variant = ""
+	plain := warm.Key{Image: k.Image, Language: k.Language, Preload: k.Preload} // what the labels tell apart
 	sum, before := m.sums[plain], m.sizes[k]
 	sum.idle += idle - before.idle
 	sum.target += target - before.target

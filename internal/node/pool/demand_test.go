@@ -166,6 +166,27 @@ func TestAHoldPutsOffWhatIsMadeAhead(t *testing.T) {
 	})
 }
 
+// TestClaimsInARowFindOneReadyInTheEnd has each claim come while the next item is being
+// made ahead, and take it over.
+func TestClaimsInARowFindOneReadyInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		p := openPaced(m, func(c *Config[string, *item]) { c.Builders = 1 })
+		defer p.Close()
+		p.Keep("a", 0, 5)
+		for range 10 {
+			if take(t, p, "a") {
+				if _, most := m.making(); most > 2 {
+					t.Errorf("%d were made at once, not one awaited and one ahead", most)
+				}
+				return
+			}
+			time.Sleep(makeTime * 6 / 10) // with one made at a time, the next is not ready
+		}
+		t.Error("ten claims in a row found nothing ready")
+	})
+}
+
 func TestWhatWasInDemandLongestAgoMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMaker(makeTime)

@@ -38,7 +38,7 @@ type Config[K comparable, I Item] struct {
 	Build func(ctx context.Context, key K, awaited bool) (I, error)
 
 	// Bounds on the items that are made at the same time.
-	Builders int // ahead of claims, while some kind that is kept has none ready; 0 is 1
+	Builders int // ahead of claims, while some kind that is to be ready has none; 0 is 1
 	Refill   int // ahead of claims otherwise; 0 is the same as Builders
 	Rush     int // in all; less than Builders is the same as Builders
 
@@ -83,7 +83,6 @@ type Pool[K comparable, I Item] struct {
 	closed   bool              // guarded by mu
 	kinds    map[K]*kind[K, I] // guarded by mu
 	building int               // guarded by mu; over all kinds
-	ahead    int               // guarded by mu; of those, begun while no claim waited for them
 	timer    *time.Timer       // guarded by mu; calls wake
 	pace     pace              // guarded by mu
 }

@@ -68,10 +68,10 @@ func (p *Pool[K, I]) schedule() {
 			return
 		}
 		builders := p.cfg.Refill
-		if p.anyMissing() {
+		if p.anyEmpty() {
 			builders = p.cfg.Builders
 		}
-		if p.ahead >= builders || p.building >= p.cfg.Rush {
+		if p.ahead() >= builders || p.building >= p.cfg.Rush {
 			return
 		}
 		if !p.makeRoom(k) {
@@ -136,13 +136,26 @@ func (p *Pool[K, I]) lacking(now time.Time) (best *kind[K, I], later time.Time) 
 	return best, later
 }
 
-func (p *Pool[K, I]) anyMissing() bool {
+// anyEmpty reports whether some kind has none ready, although some are to be. p.mu is
+// held.
+func (p *Pool[K, I]) anyEmpty() bool {
 	for _, k := range p.kinds {
-		if k.missing() {
+		if k.target() > 0 && len(k.idle) == 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// ahead is how many items are being made that no claim waits for. A claim that comes
+// while one is made ahead takes it over, and another may then be made ahead: otherwise
+// claims that follow each other would take each item as it is made, and none would
+// ever be ready. p.mu is held.
+func (p *Pool[K, I]) ahead() (n int) {
+	for _, k := range p.kinds {
+		n += max(0, k.building-len(k.waiters))
+	}
+	return n
 }
 
 // coming is how many items of a kind are ready, or will be.
@@ -201,9 +214,6 @@ func (p *Pool[K, I]) makeRoom(k *kind[K, I]) bool {
 func (p *Pool[K, I]) begin(k *kind[K, I], awaited bool) {
 	k.building++
 	p.building++
-	if !awaited {
-		p.ahead++
-	}
 	p.tasks.Go(func() { p.build(k, awaited) })
 }
 
@@ -217,9 +227,6 @@ func (p *Pool[K, I]) build(k *kind[K, I], awaited bool) {
 	defer p.mu.Unlock()
 	k.building--
 	p.building--
-	if !awaited {
-		p.ahead--
-	}
 	switch {
 	case err != nil:
 		p.failed(k, err)
