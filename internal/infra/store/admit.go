@@ -35,11 +35,7 @@ func (s *executions) Admit(ctx context.Context, e *execution.Execution, a execut
 		return nil, err
 	}
 	t := &admit{store: s, e: e, a: a, secret: s.db.sealText(e.Webhook.Secret, webhookPlace(e.TraceID))}
-	err := s.db.settle(ctx, a.Credits)
-	if err == nil {
-		err = s.db.writer.write(ctx, t)
-	}
-	if err != nil {
+	if err := s.db.writer.write(ctx, t); err != nil {
 		return nil, s.db.write.wrap("admit", err)
 	}
 	if t.earlier != nil || t.refusal != nil {

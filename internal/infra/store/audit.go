@@ -111,9 +111,6 @@ func (s *auditStore) List(ctx context.Context, f audit.Filter) ([]audit.Row, str
 		return nil, "", fault.New(fault.Invalid, "limit must be between 1 and %d", maxAuditPage)
 	}
 	q, err := s.listQuery(f)
-	if err == nil {
-		err = s.db.calls.settle(ctx)
-	}
 	if err != nil {
 		return nil, "", s.db.read.wrap("list audit rows", err)
 	}
@@ -185,10 +182,6 @@ func (p *pool) jsonPair(column string) string {
 
 func (s *auditStore) Export(ctx context.Context, tenant string, since, before time.Time) iter.Seq2[audit.Row, error] {
 	return func(yield func(audit.Row, error) bool) {
-		if err := s.db.calls.settle(ctx); err != nil {
-			yield(audit.Row{}, s.db.read.wrap("export audit rows", err))
-			return
-		}
 		at, id := micros(since), int64(0)
 		if since.IsZero() {
 			at = 0
@@ -256,10 +249,6 @@ func (s *auditStore) Purge(ctx context.Context, most int) (int, error) {
 }
 
 func (s *auditStore) Unsealed(ctx context.Context) ([]string, error) {
-	var all []string
-	err := s.db.calls.settle(ctx)
-	if err == nil {
-		all, err = s.db.read.tenantsIn(ctx, "audit_unsealed")
-	}
+	all, err := s.db.read.tenantsIn(ctx, "audit_unsealed")
 	return all, s.db.read.wrap("list tenants with unsealed rows", err)
 }

@@ -187,3 +187,51 @@ func listing(b *testing.B, db *store.DB, f execution.Filter) {
 	b.ReportMetric(float64(n), "rows")
 	b.ReportMetric(float64(worst.Microseconds())/1000, "worst-ms")
 }
+
+// BenchmarkCall measures what it costs to record a call of a tool.
+func BenchmarkCall(b *testing.B) {
+	b.Run("sqlite", func(b *testing.B) { benchCall(b, storetest.SQLite) })
+	b.Run("postgres", func(b *testing.B) {
+		server := atolltest.Postgres(b, atolltest.Durable)
+		benchCall(b, func(t testing.TB, change ...func(*store.Config)) *store.DB {
+			return storetest.Postgres(t, database(t, server), change...)
+		})
+	})
+}
+
+func benchCall(b *testing.B, open opener) {
+	for _, callers := range []int{1, callers} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			db := open(b)
+			t := benchTenant(b, db)
+			s := db.Sandboxes()
+			b.SetParallelism((callers + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0))
+			took := make([]time.Duration, b.N)
+			var done atomic.Int64
+			call := func() {
+				start := time.Now()
+				id := execution.NewTraceID()
+				row := audit.Row{TraceID: id, Tenant: t.ID, Key: "key_1", Environment: "env_1", Source: "shell", SessionID: "s", ExitStatus: audit.OK, DurationMS: 3}
+				if err := s.Record(b.Context(), row, usage.Entry{TraceID: id, Tenant: t.ID, Key: "key_1", Source: "shell", At: start, Seconds: 0.001, Credits: 0.001}); err != nil {
+					b.Error(err)
+				}
+				took[done.Add(1)-1] = time.Since(start)
+			}
+			b.ResetTimer()
+			if callers == 1 {
+				for range b.N {
+					call()
+				}
+			} else {
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						call()
+					}
+				})
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[b.N/2].Microseconds()), "p50-µs")
+			b.ReportMetric(float64(took[b.N*99/100].Microseconds()), "p99-µs")
+		})
+	}
+}

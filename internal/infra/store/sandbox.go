@@ -212,9 +212,6 @@ func (s *sandboxStore) Create(ctx context.Context, sb *sandbox.Sandbox, room san
 	if err != nil {
 		return nil, s.db.write.wrap(step, err)
 	}
-	if err := s.db.settle(ctx, room.Credits); err != nil {
-		return nil, s.db.write.wrap(step, err)
-	}
 	err = s.transact(ctx, step, sb.Tenant, func(t *tx) error {
 		there, err = s.scan(t.row(ctx, `SELECT `+sandboxTable.selected+` FROM sandboxes
 			WHERE tenant = ? AND environment = ? AND session = ? AND name = ? AND state <> 'destroyed'`, sb.Tenant, sb.Environment, sb.Session, sb.Name))
@@ -307,9 +304,6 @@ func (s *sandboxStore) save(ctx context.Context, q querier, sb *sandbox.Sandbox)
 }
 
 func (s *sandboxStore) Wake(ctx context.Context, sb *sandbox.Sandbox, room sandbox.Quota) error {
-	if err := s.db.settle(ctx, room.Credits); err != nil {
-		return s.db.write.wrap("wake a sandbox", err)
-	}
 	return s.transact(ctx, "wake a sandbox", sb.Tenant, func(t *tx) error {
 		if err := roomFor(ctx, t, sb, room, false); err != nil {
 			return err
@@ -331,9 +325,6 @@ func (s *sandboxStore) CheckBudget(ctx context.Context, tenantID tenant.ID) erro
 		return nil
 	}
 	if err != nil {
-		return s.db.read.wrap(step, err)
-	}
-	if err := s.db.settle(ctx, budget); err != nil {
 		return s.db.read.wrap(step, err)
 	}
 	used, now, err := monthCredits(ctx, s.db.read, tenantID)

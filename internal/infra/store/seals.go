@@ -23,9 +23,6 @@ var errStale = errors.New("store: the tenant's last seal is another one by now")
 func (s *auditStore) Seal(ctx context.Context, tenant string, most int, seal func(last audit.Seal, rows []audit.Row) audit.Seal) (int, error) {
 	unlock := s.db.seals.lock(tenant)
 	defer unlock()
-	if err := s.db.calls.settle(ctx); err != nil {
-		return 0, s.db.write.wrap("seal audit rows", err)
-	}
 	n := 0
 	err := s.sealing(ctx, tenant, func(read querier, write func(func(t *tx) error) error) error {
 		last, err := lastSeal(ctx, read, tenant)

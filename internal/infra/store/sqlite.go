@@ -75,9 +75,6 @@ func (db *DB) Backup(ctx context.Context, path string) error {
 	if db.Postgres() {
 		return fmt.Errorf("back up the database: it is PostgreSQL; use pg_dump")
 	}
-	if err := db.calls.settle(ctx); err != nil {
-		return fmt.Errorf("back up the database: %w", err)
-	}
 	return CopySQLite(ctx, db.path, path)
 }
 

@@ -65,7 +65,6 @@ const DefaultConnections = 16
 type DB struct {
 	write, read *pool // the same on PostgreSQL
 	writer      *writer
-	calls       *calls // nil: they are written as everything else is
 	seal        Sealer
 	enqueue     func(ctx context.Context, tx *sql.Tx, e *execution.Execution) error
 	path        string // of SQLite's file
@@ -112,9 +111,9 @@ func Open(ctx context.Context, c Config) (_ *DB, err error) {
 	}
 	db.writer = startWriter(db.write)
 	if db.path != "" {
-		if db.calls, err = openCalls(ctx, db, c.Log); err != nil {
+		if err := drainCallLog(ctx, db, c.Log); err != nil {
 			db.writer.close()
-			return nil, fmt.Errorf("open the log of calls: %w", err)
+			return nil, fmt.Errorf("read the log of calls that an earlier version has left: %w", err)
 		}
 	}
 	return db, nil
@@ -142,9 +141,8 @@ func (db *DB) Ping(ctx context.Context) error {
 
 // Close writes what is on its way and closes the database.
 func (db *DB) Close() error {
-	err := db.calls.close()
 	db.writer.close()
-	return errors.Join(err, db.closePools())
+	return db.closePools()
 }
 
 func (db *DB) closePools() error {

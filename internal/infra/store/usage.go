@@ -31,6 +31,11 @@ type daySum struct {
 // addUsage appends an entry to the ledger; it is added to its day when the batch
 // ends.
 func addUsage(ctx context.Context, b *batch, u usage.Entry) error {
+	if err := b.later(ctx, `INSERT INTO usage_entries (trace_id, tenant, key_id, source, calls, seconds, cpu, memory, bytes_out, sessions, credits, at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		u.TraceID, u.Tenant, u.Key, u.Source, u.Calls(), u.Seconds, u.CPU, u.Memory, u.BytesOut, u.Sessions, u.Credits, micros(u.At)); err != nil {
+		return err
+	}
 	if b.used == nil {
 		b.used = map[usageDay]*daySum{}
 	}
@@ -48,9 +53,7 @@ func addUsage(ctx context.Context, b *batch, u usage.Entry) error {
 	sum.GiBSeconds += u.Seconds * float64(u.Memory) / (1 << 30)
 	sum.BytesOut += u.BytesOut
 	sum.Credits += u.Credits
-	return b.later(ctx, `INSERT INTO usage_entries (trace_id, tenant, key_id, source, calls, seconds, cpu, memory, bytes_out, sessions, credits, at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		u.TraceID, u.Tenant, u.Key, u.Source, u.Calls(), u.Seconds, u.CPU, u.Memory, u.BytesOut, u.Sessions, u.Credits, micros(u.At))
+	return nil
 }
 
 // addDays adds what a batch has used to the sums, in an order that all batches
@@ -71,15 +74,6 @@ func addDays(ctx context.Context, b *batch) error {
 		}
 	}
 	return nil
-}
-
-// settle has all that calls have cost in the database, before a budget is looked
-// at in a transaction; without a budget there is no need.
-func (db *DB) settle(ctx context.Context, budget float64) error {
-	if budget <= 0 {
-		return nil
-	}
-	return db.calls.settle(ctx)
 }
 
 // monthCredits is what a tenant has used in the current month of the
@@ -103,9 +97,6 @@ func monthOf(t time.Time) time.Time {
 }
 
 func (s *usageStore) Month(ctx context.Context, tenant string) (float64, error) {
-	if err := s.db.calls.settle(ctx); err != nil {
-		return 0, s.db.read.wrap("read a month's use", err)
-	}
 	credits, _, err := monthCredits(ctx, s.db.read, tenant)
 	return credits, s.db.read.wrap("read a month's use", err)
 }
@@ -128,9 +119,6 @@ const (
 // Summary takes whole days from their sums, and adds up the ledger for what is
 // before and after them.
 func (s *usageStore) Summary(ctx context.Context, tenant string, since, before time.Time) ([]usage.Day, error) {
-	if err := s.db.calls.settle(ctx); err != nil {
-		return nil, s.db.read.wrap("sum up use", err)
-	}
 	first, last := since.UTC().Add(day-1).Truncate(day), before.UTC().Truncate(day)
 	type part struct {
 		query string
