@@ -59,8 +59,11 @@ uninstall: ## remove what make install installed, but not the configuration and 
 	rm -rf $(DESTDIR)$(libexecdir) $(DESTDIR)$(datadir)
 
 .PHONY: package
-package: build ## write a .deb, a tarball and an OCI image of the server to .cache/package
-	VERSION=$(VERSION) BIN=$(BIN) packaging/package.sh .cache/package
+package: build ## write a .deb, a tarball, the default image and an OCI image of the server to .cache/package
+	@ATOLL_DATA_DIR=$(CURDIR)/.cache/package-data scripts/run-deps.sh
+	$(BIN)/atoll image build --if-changed --data-dir .cache/package-data
+	rm -rf .cache/package
+	VERSION=$(VERSION) BIN=$(BIN) IMAGE_DATA=.cache/package-data packaging/package.sh .cache/package
 
 .PHONY: test
 test: test-deps build ## install what the tests need, check everything, run all tests
@@ -93,7 +96,7 @@ bench: build ## measure everything and write bench/results/
 
 .PHONY: soak
 soak: test-deps build ## run every repeated test at its full count, and mixed executions for an hour; keep the result
-	bin/atoll image build --if-missing --data-dir .cache/test-data
+	bin/atoll image build --if-changed --data-dir .cache/test-data
 	@ATOLL_DATA_DIR=$(CURDIR)/.cache/test-data scripts/soak.sh
 
 .PHONY: fuzz

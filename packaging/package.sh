@@ -5,11 +5,12 @@
 #   packaging/package.sh FOLDER
 #
 # VERSION is what 'git describe' says, BIN the folder of the binaries, LEVEL how
-# hard to compress (1 to 9), IMAGE a default image to put into the OCI image.
+# hard to compress (1 to 9). IMAGE_DATA is a data folder that has the default image:
+# it is written to a file of its own, and put into the OCI image.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$1
-: "${VERSION:=$(git describe --tags --always --dirty)}" "${BIN:=bin}" "${LEVEL:=6}" "${IMAGE:=}"
+: "${VERSION:=$(git describe --tags --always --dirty)}" "${BIN:=bin}" "${LEVEL:=6}" "${IMAGE_DATA:=}"
 : "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct)}"
 export SOURCE_DATE_EPOCH
 export TZ=UTC LC_ALL=C
@@ -58,6 +59,15 @@ else
   echo "no .deb: dpkg-deb is not installed" >&2
 fi
 
+image=
+if [ -n "$IMAGE_DATA" ]; then
+  image=$out/atoll-image-default-$arch.tar.zst
+  "$BIN/atoll" image export --data-dir "$IMAGE_DATA" default "$image" >/dev/null 2>&1
+  echo "$image"
+fi
+
 stage "$work/oci" /usr /etc
-go run ./packaging/ociimage -root "$work/oci" -image "$IMAGE" -version "$VERSION" -arch "$arch" -level "$LEVEL" -out "$out/$name.oci.tar"
+go run ./packaging/ociimage -root "$work/oci" -image "$image" -version "$VERSION" -arch "$arch" -level "$LEVEL" -out "$out/$name.oci.tar"
 echo "$out/$name.oci.tar"
+
+(cd "$out" && sha256sum atoll* >SHA256SUMS)

@@ -40,7 +40,7 @@ rest() {
 }
 
 test -e .cache/test-data/images/default/image.json || echo "building the image that tests run programs in, which takes a few minutes"
-beside bin/atoll image build --if-missing --data-dir .cache/test-data
+beside bin/atoll image build --if-changed --data-dir .cache/test-data
 make --no-print-directory check
 go build -race ./...
 packages=$(go list ./...)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -62,6 +63,11 @@ func machine(cfg *config.Config) doctor.Target {
 		Image: func() (string, error) {
 			if cfg.Image == image.HostName {
 				return "this machine's own files", nil
+			}
+			if source := prebuilt(cfg); cfg.Image == image.Default && source != "" {
+				if _, err := os.Stat(filepath.Join(imagesDir(cfg), image.Default)); err != nil {
+					return "none yet; the first start imports " + source, nil
+				}
 			}
 			if _, err := os.Stat(imagesDir(cfg)); err != nil {
 				return "", fmt.Errorf("there are no images in %s", cfg.DataDir) // a check makes no folders

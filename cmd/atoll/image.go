@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -24,7 +28,7 @@ file, made once. The setting image names the one that executions run in.
 
 Exit codes: 0 done, 1 not done, 2 a wrong command line.`,
 	})
-	cmd.AddCommand(a.imageImport(), a.imageBuild(), a.imageList(), a.imageShow(), a.imageDelete())
+	cmd.AddCommand(a.imageImport(), a.imageExport(), a.imageBuild(), a.imageList(), a.imageShow(), a.imageDelete())
 	return cmd
 }
 
@@ -41,10 +45,14 @@ func (a *cli) imageImport() *cobra.Command {
 		Short: "Import an OCI image",
 		Long: `Import an OCI image from a registry (a reference such as python:3.14-slim), from
 an OCI layout (a folder, or a tarball of one) or from a tarball that 'docker
-save' wrote. The interpreters in it are found and their versions reported.`,
+save' wrote. The interpreters in it are found and their versions reported.
+
+SOURCE may also be an archive that 'atoll image export' wrote, or its https URL,
+which takes seconds and runs nothing. #sha256=… after it is its checksum.`,
 		Example: `  atoll image import python:3.14-slim
   atoll image import --name tools ./tools.tar
-  atoll image import --preload numpy,pandas --replace ./layout`,
+  atoll image import --preload numpy,pandas --replace ./layout
+  atoll image import ./atoll-image-default-amd64.tar.zst`,
 		Args: cobra.ExactArgs(1),
 		RunE: failing(func(ctx context.Context, _ *cobra.Command, args []string) error {
 			cfg, log, err := a.load(s)
@@ -56,6 +64,14 @@ save' wrote. The interpreters in it are found and their versions reported.`,
 				return err
 			}
 			opts.Source = args[0]
+			if file, _, _ := strings.Cut(opts.Source, "#"); image.IsURL(opts.Source) || image.IsArchive(file) {
+				opts.Progress = progress(a.std.err)
+				img, err := store.ImportArchive(ctx, opts)
+				if err != nil {
+					return err
+				}
+				return describeImage(a.std.out, img)
+			}
 			if opts.Name == "" {
 				opts.Name = imageName(opts.Source)
 			}
@@ -74,7 +90,7 @@ save' wrote. The interpreters in it are found and their versions reported.`,
 	}
 	s = addSettings(cmd)
 	a.makesSandboxes(cmd, s, nil)
-	cmd.Flags().StringVar(&opts.Name, "name", "", "name in Atoll (made from SOURCE)")
+	cmd.Flags().StringVar(&opts.Name, "name", "", "name in Atoll (made from SOURCE, or recorded in the archive)")
 	cmd.Flags().BoolVar(&opts.Replace, "replace", false, "replace an image of that name which nothing uses")
 	cmd.Flags().BoolVar(&opts.PlainHTTP, "plain-http", false, "allow a registry without TLS")
 	cmd.Flags().StringSliceVar(&opts.Preloads, "preload", nil, "Python modules to import ahead in warm sandboxes")
@@ -93,6 +109,60 @@ func imageName(source string) string {
 	}
 	name = strings.Trim(unfit.ReplaceAllString(name, "-"), "-._")
 	return name[:min(len(name), 63)]
+}
+
+func (a *cli) imageExport() *cobra.Command {
+	var s *settings
+	cmd := &cobra.Command{
+		Use:   "export NAME FILE",
+		Short: "Write an image to a file for other machines",
+		Long: `Write an image to a file, compressed with zstd, and print the file's checksum.
+'atoll image import' takes it on another machine of the same architecture, and a
+server does by itself at its first start: see image_source.`,
+		Example: `  atoll image export default atoll-image-default-amd64.tar.zst`,
+		Args:    cobra.ExactArgs(2),
+		RunE: failing(func(ctx context.Context, _ *cobra.Command, args []string) error {
+			cfg, _, err := a.load(s)
+			if err != nil {
+				return err
+			}
+			store, err := openImages(cfg)
+			if err != nil {
+				return err
+			}
+			sum, err := exportImage(ctx, store, args[0], args[1], progress(a.std.err))
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.std.out, "%s  %s\n", sum, args[1])
+			return err
+		}),
+	}
+	s = addSettings(cmd)
+	return cmd
+}
+
+// exportImage writes an image to a file, which appears whole or not at all, and
+// returns its checksum in hexadecimal digits.
+func exportImage(ctx context.Context, store *image.Store, name, file string, say image.Progress) (sum string, err error) {
+	f, err := os.CreateTemp(filepath.Dir(file), ".atoll-image-")
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	h := sha256.New()
+	err = store.Export(ctx, name, io.MultiWriter(f, h), say)
+	if err == nil {
+		err = errors.Join(f.Chmod(0o644), f.Sync())
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), os.Rename(f.Name(), file)
 }
 
 func describeImage(w io.Writer, img *image.Image) error {

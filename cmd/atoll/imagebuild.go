@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +18,7 @@ import (
 func (a *cli) imageBuild() *cobra.Command {
 	var s *settings
 	var name string
-	var replace, ifMissing bool
+	var replace, ifMissing, ifChanged bool
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build the default image from Debian's packages",
@@ -39,6 +42,13 @@ needs mmdebstrap and takes a minute or two.`,
 					return describeImage(a.std.out, img)
 				}
 			}
+			if ifChanged {
+				img, err := store.Get(name)
+				if err == nil && img.Recipe == image.Recipe() {
+					return describeImage(a.std.out, img)
+				}
+				replace = true
+			}
 			return a.buildDefault(ctx, cfg, log, store, image.BuildOptions{Name: name, Replace: replace})
 		}),
 	}
@@ -49,6 +59,7 @@ needs mmdebstrap and takes a minute or two.`,
 	cmd.Flags().StringVar(&name, "name", image.Default, "name in Atoll")
 	cmd.Flags().BoolVar(&replace, "replace", false, "replace an image of that name which nothing uses")
 	cmd.Flags().BoolVar(&ifMissing, "if-missing", false, "do nothing when there is one")
+	cmd.Flags().BoolVar(&ifChanged, "if-changed", false, "do nothing when there is one that this version would build the same way, else replace it")
 	return cmd
 }
 
@@ -67,15 +78,18 @@ func (a *cli) buildDefault(ctx context.Context, cfg *config.Config, log *slog.Lo
 	return describeImage(a.std.err, img)
 }
 
-// ensureImage makes sure that there is an image to run in: it builds the
-// default one when that is wanted and missing, and turns to this machine's own
-// files, saying so, where it cannot be built.
+// ensureImage makes sure that there is an image to run in: where the default one is
+// wanted and missing it imports a prebuilt one or builds it, and turns to this
+// machine's own files, saying so, where neither can be done.
 func (a *cli) ensureImage(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	if cfg.Image == image.HostName {
 		return nil
 	}
 	store, err := openImages(cfg)
 	if err != nil {
+		return err
+	}
+	if err := importPrebuilt(ctx, cfg, store, log); err != nil {
 		return err
 	}
 	_, err = store.Get(cfg.Image)
@@ -89,5 +103,50 @@ func (a *cli) ensureImage(ctx context.Context, cfg *config.Config, log *slog.Log
 	}
 	fmt.Fprintf(a.std.err, "the default image cannot be built: %v\nusing the host image instead: this machine's own /usr, read-only\n", err)
 	cfg.Image = image.HostName
+	return nil
+}
+
+// prebuiltDir is where packages put prebuilt images, relative to the folder of this
+// program.
+const prebuiltDir = "../share/atoll/images"
+
+// prebuilt returns where a prebuilt default image is to be had: what image_source
+// names, or the file that was installed with this program; "" for nowhere.
+func prebuilt(cfg *config.Config) string {
+	if cfg.ImageSource != "" {
+		return cfg.ImageSource
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	for _, dir := range []string{".", prebuiltDir} {
+		file := filepath.Join(filepath.Dir(self), dir, image.ArchiveName(image.Default))
+		if _, err := os.Stat(file); err == nil {
+			return file
+		}
+	}
+	return ""
+}
+
+// importPrebuilt imports the prebuilt default image if that image is wanted and
+// missing, and there is one.
+func importPrebuilt(ctx context.Context, cfg *config.Config, store *image.Store, log *slog.Logger) error {
+	source := prebuilt(cfg)
+	if cfg.Image != image.Default || source == "" {
+		return nil
+	}
+	if _, err := store.Get(image.Default); fault.KindOf(err) != fault.NotFound {
+		return err
+	}
+	file, _, _ := strings.Cut(source, "#")
+	log.Info("importing the prebuilt default image, once", "source", file)
+	_, err := store.ImportArchive(ctx, image.ImportOptions{Name: image.Default, Source: source})
+	if fault.KindOf(err) == fault.Conflict { // another process was faster
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("import the default image from %s: %w", file, err)
+	}
 	return nil
 }

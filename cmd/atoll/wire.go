@@ -70,12 +70,15 @@ func (a *cli) openServer(ctx context.Context, cfg *config.Config, images *image.
 	})
 }
 
-// readyImages opens the image store; the host image, if that is wanted, is made
-// or brought up to date.
+// readyImages opens the image store. The host image, if that is wanted, is made
+// or brought up to date; a missing default image is imported if it was prebuilt.
 func readyImages(ctx context.Context, cfg *config.Config, log *slog.Logger) (*image.Store, error) {
 	images, err := openImages(cfg)
 	if err == nil && cfg.Image == image.HostName {
 		err = refreshHost(ctx, cfg, log, images)
+	}
+	if err == nil {
+		err = importPrebuilt(ctx, cfg, images, log)
 	}
 	return images, err
 }

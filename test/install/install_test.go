@@ -1,10 +1,13 @@
 package install
 
 import (
+	"errors"
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -93,8 +96,51 @@ func TestMakeInstall(t *testing.T) {
 func TestReproducible(t *testing.T) {
 	again := t.TempDir()
 	pack(t, again)
-	if first, second := sums(t, files(t)), sums(t, again); !maps.Equal(first, second) || len(first) != 3 {
+	if first, second := sums(t, files(t)), sums(t, again); !maps.Equal(first, second) || len(first) != 4 {
 		t.Errorf("the release files differ:\n%v\n%v", first, second)
+	}
+}
+
+// TestPrebuiltImage exports the tests' image and starts anew with it: from the place
+// where packages put it, and from image_source.
+func TestPrebuiltImage(t *testing.T) {
+	dir := t.TempDir()
+	command(t, "make", "--no-print-directory", "-C", repo, "BIN="+bin(t), "DESTDIR="+dir, "PREFIX=/usr", "install")
+	atoll := filepath.Join(dir, "usr/bin/atoll")
+	program := filepath.Join(dir, "six.sh")
+	images := filepath.Join(dir, "usr/share/atoll/images")
+	if err := errors.Join(os.Mkdir(images, 0o755), os.WriteFile(program, []byte("echo $((6 * 7))\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	archive := filepath.Join(images, "atoll-image-default-"+runtime.GOARCH+".tar.zst")
+	printed, err := exec.CommandContext(t.Context(), atoll, "image", "export", "--data-dir", dataDir(t), "default", archive).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, _, _ := strings.Cut(string(printed), " ")
+
+	fresh := filepath.Join(dir, "first")
+	if out := command(t, atoll, "doctor", "--data-dir", fresh); !strings.Contains(out, "the first start imports "+archive) {
+		t.Errorf("the doctor says %s", out)
+	}
+	if out := command(t, atoll, "run", "--data-dir", fresh, program); out != "42\n" {
+		t.Errorf("the first run wrote %q", out)
+	}
+	if out := command(t, atoll, "run", "--data-dir", fresh, program); out != "42\n" {
+		t.Errorf("the second run wrote %q", out)
+	}
+
+	moved := filepath.Join(dir, "elsewhere.tar.zst")
+	if err := os.Rename(archive, moved); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(dir, "second")
+	out, err := exec.CommandContext(t.Context(), atoll, "run", "--data-dir", other, "--image-source", moved+"#sha256="+strings.Repeat("0", 64), program).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "is not the one that was asked for") {
+		t.Errorf("with another checksum: %v, %s", err, out)
+	}
+	if out := command(t, atoll, "run", "--data-dir", other, "--image-source", moved+"#sha256="+sum, program); out != "42\n" {
+		t.Errorf("with its checksum: %q", out)
 	}
 }
 

@@ -78,6 +78,7 @@ type Config struct {
 
 	Image         string            `group:"Environment" name:"image" default:"default" help:"Image that executions run in: a name from 'atoll image list', or host for this machine's own /usr."`
 	BaseTemplates map[string]string `group:"Environment" name:"base_templates" default:"" shown:"tpl_code_interpreter is image" help:"Which image each base_template of /v1/environments is. In the environment and as a flag: a JSON object, such as {\"tpl_data\": \"tools\"}."`
+	ImageSource   string            `group:"Environment" name:"image_source" default:"" shown:"atoll-image-default-ARCH.tar.zst beside atoll or in ../share/atoll/images, if it is there" help:"File or URL of a prebuilt default image, as 'atoll image export' writes it. It is imported when the default image is missing. #sha256= and 64 hexadecimal digits after it is the checksum of the file, which a URL with http must have."`
 	ImageMirror   string            `group:"Environment" name:"image_mirror" default:"" shown:"Debian's own" help:"URL of the Debian mirror that the default image is built from."`
 	EnvVars       map[string]string `group:"Environment" name:"env_vars" default:"" shown:"none" help:"Variables set for every execution; a request's own win. In the environment and as a flag: a JSON object."`
 	CPU           float64           `group:"Environment" name:"cpu" default:"1" help:"Cores a sandbox may use."`

@@ -201,6 +201,10 @@ func (c *Config) validate() error {
 		check(err == nil && len(key) == 32, "secret_key: must be 64 hexadecimal digits, such as 'openssl rand -hex 32' prints")
 	}
 	check(c.Image != "", "image: must not be empty")
+	if c.ImageSource != "" {
+		err := image.CheckSource(c.ImageSource)
+		check(err == nil, "image_source: %v", err)
+	}
 	if c.ImageMirror != "" {
 		u, err := url.Parse(c.ImageMirror)
 		check(err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "", "image_mirror: must be an http or https URL")

@@ -19,6 +19,9 @@ type BuildOptions struct {
 	Progress Progress
 }
 
+// Recipe is what images that BuildDefault makes now have as their Recipe.
+func Recipe() string { return debian.Recipe() }
+
 // BuildDefault builds the image that has Python, Node.js, Bash and the usual
 // libraries and tools, from Debian's packages. It takes a minute or two. What
 // the machine lacks for it is an Unavailable fault.Error.
@@ -41,7 +44,7 @@ func (s *Store) BuildDefault(ctx context.Context, opts BuildOptions) (_ *Image, 
 	}
 	defer func() { err = errors.Join(err, undo()) }()
 
-	img := &Image{Name: opts.Name, Source: "debian:" + debian.Suite, Env: debian.Env(), Preloads: debian.Preloads()}
+	img := &Image{Name: opts.Name, Source: "debian:" + debian.Suite, Recipe: debian.Recipe(), Env: debian.Env(), Preloads: debian.Preloads()}
 	fill := func(m *layer.Merger) error {
 		from := debian.Options{Mirror: opts.Mirror, Progress: func(line string) { opts.Progress.say("%s", line) }}
 		err := debian.Bootstrap(ctx, from, func(r io.Reader) error { return m.Apply(ctx, r) })

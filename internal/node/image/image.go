@@ -32,6 +32,7 @@ const (
 type Image struct {
 	Name    string
 	Source  string // what it was imported from, as asked for
+	Recipe  string // of the default image: debian.Recipe when it was built
 	Digest  string // "sha256:…" of the OCI manifest or configuration, or of the EROFS file
 	Created time.Time
 	Size    int64 // bytes of the EROFS file
@@ -102,6 +103,7 @@ type record struct {
 	Version      int                 `json:"version"`
 	Name         string              `json:"name"`
 	Source       string              `json:"source"`
+	Recipe       string              `json:"recipe,omitempty"`
 	Digest       string              `json:"digest"`
 	Created      time.Time           `json:"created"`
 	Size         int64               `json:"size"`
@@ -125,10 +127,10 @@ type bindRecord struct {
 
 const recordVersion = 1
 
-// writeRecord writes an image's record into its folder.
-func writeRecord(dir string, img *Image) error {
+// recordOf is the record of an image.
+func recordOf(img *Image) record {
 	r := record{
-		Version: recordVersion, Name: img.Name, Source: img.Source, Digest: img.Digest,
+		Version: recordVersion, Name: img.Name, Source: img.Source, Recipe: img.Recipe, Digest: img.Digest,
 		Created: img.Created, Size: img.Size, Env: img.Env, Preloads: img.Preloads,
 		Interpreters: []interpreterRecord{},
 	}
@@ -138,6 +140,24 @@ func writeRecord(dir string, img *Image) error {
 	for _, b := range img.Rootfs.Binds {
 		r.Binds = append(r.Binds, bindRecord(b))
 	}
+	return r
+}
+
+// image is what a record says, all but where the root filesystem is.
+func (r *record) image() *Image {
+	img := &Image{
+		Name: r.Name, Source: r.Source, Recipe: r.Recipe, Digest: r.Digest, Created: r.Created,
+		Size: r.Size, Env: r.Env, Preloads: r.Preloads,
+	}
+	for _, in := range r.Interpreters {
+		img.Interpreters = append(img.Interpreters, Interpreter{execution.Language(in.Language), in.Path, in.Version, in.SiteDir})
+	}
+	return img
+}
+
+// writeRecord writes an image's record into its folder.
+func writeRecord(dir string, img *Image) error {
+	r := recordOf(img)
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
@@ -163,13 +183,7 @@ func readRecord(dir string) (*Image, error) {
 	if r.Version != recordVersion {
 		return nil, fault.New(fault.Conflict, "the image %s was written by another version of Atoll; remove and import it again", r.Name)
 	}
-	img := &Image{
-		Name: r.Name, Source: r.Source, Digest: r.Digest, Created: r.Created,
-		Size: r.Size, Env: r.Env, Preloads: r.Preloads,
-	}
-	for _, in := range r.Interpreters {
-		img.Interpreters = append(img.Interpreters, Interpreter{execution.Language(in.Language), in.Path, in.Version, in.SiteDir})
-	}
+	img := r.image()
 	tree := filepath.Join(dir, treeDir)
 	if _, err := os.Stat(tree); err == nil {
 		img.Rootfs.Tree = tree

@@ -1,6 +1,9 @@
 package debian
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"path"
 	"strings"
@@ -37,6 +40,18 @@ var texts = map[string]string{
 
 // dropped are folders with nothing to run in them.
 var dropped = []string{"/var/cache/apt", "/var/lib/apt/lists", "/var/cache/debconf", "/var/log", "/boot", "/media", "/srv"}
+
+// recipeVersion is raised when the code below changes what an image has.
+const recipeVersion = 1
+
+// Recipe is the same for images that are built the same way, but for the versions
+// of their packages.
+func Recipe() string {
+	h := sha256.New()
+	// Strings, slices and maps of them encode always, and maps in the order of keys.
+	_ = json.NewEncoder(h).Encode([]any{recipeVersion, Suite, packages, excluded, customize, texts, dropped, tested, Env(), Preloads()})
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
 
 // Finish turns a tree that Bootstrap made into what the documentation
 // promises.
