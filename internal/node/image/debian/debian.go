@@ -30,7 +30,8 @@ const Suite = "testing"
 // packages are those named in the documentation; their dependencies come with
 // them, what they merely recommend does not.
 var packages = []string{
-	"bash", "ca-certificates", "curl", "git", "jq", "procps", "tzdata", "unzip",
+	"bash", "ca-certificates", "curl", "file", "git", "jq", "less", "procps", "tzdata", "unzip", "vim-tiny",
+	"gcc", "libc6-dev", "make",
 	"nodejs", "npm",
 	"python3", "python3-pip", "python3-venv", "python-is-python3",
 	"python3-matplotlib", "python3-numpy", "python3-pandas", "python3-requests",
