@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/core/audit"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
@@ -98,7 +99,7 @@ func (r *remote) auditList() *cobra.Command {
 	flags.StringVar(&f.agent, "agent", "", "of this agent")
 	flags.StringVar(&f.turn, "turn", "", "of this turn")
 	flags.StringVar(&f.source, "source", "", "what was called: execute, execute_code, a tool such as shell, sandbox_create, …")
-	flags.StringVar(&f.status, "status", "", "ok, error, timeout, oom, cap_exceeded, provisioning or cancelled")
+	flags.StringVar(&f.status, "status", "", choices(audit.ExitStatuses))
 	flags.StringVar(&f.trace, "trace-id", "", "of this execution")
 	flags.StringVar(&f.code, "code-sha256", "", "of code with this SHA-256")
 	flags.StringArrayVar(&f.metadata, "metadata", nil, "with this metadata, NAME=VALUE; may be repeated")

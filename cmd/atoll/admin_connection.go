@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/core/storage"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
@@ -80,7 +81,7 @@ func (r *remote) createConnection() *cobra.Command {
 		})
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&kind, "kind", "volume", "s3, gcs, azure or volume")
+	flags.StringVar(&kind, "kind", "volume", choices(storage.Kinds))
 	flags.StringVar(&in.Bucket, "bucket", "", "bucket; of azure the container")
 	flags.StringVar(&in.Region, "region", "", "of s3")
 	flags.StringVar(&in.Endpoint, "endpoint", "", "URL of the service, where it is not the provider's own")

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
@@ -39,7 +40,7 @@ func (a *cli) addEnvFlags(cmd *cobra.Command) *envFlags {
 	flags.Int64Var(&f.processes, "processes", 0, "processes and threads")
 	flags.Int64Var(&f.openFiles, "open-files", 0, "open files of one process")
 	flags.Int64Var(&f.inodes, "inodes", 0, "files in each of the three")
-	flags.StringVar(&f.profile, "profile", "", "rules to begin with: unrestricted, standard, restricted or isolated")
+	flags.StringVar(&f.profile, "profile", "", "rules to begin with: "+choices(tenant.Profiles))
 	flags.StringVar(&f.permissions, "permissions", "", "file with rules as JSON, as in docs/permissions.md, - for stdin")
 	f.vars = a.addVarFlags(cmd)
 	return f

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
@@ -30,7 +31,7 @@ func (a *cli) addKeyFlags(cmd *cobra.Command) *keyFlags {
 	f := &keyFlags{app: a, cmd: cmd}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&f.scopes, "scopes", nil, "what it may be used for, out of execute, read, tools, environments, admin (execute,read,tools)")
+	flags.StringSliceVar(&f.scopes, "scopes", nil, "what it may be used for, out of "+strings.Join(texts(tenant.Scopes), ", ")+" ("+strings.Join(texts(tenant.DefaultScopes), ",")+")")
 	flags.DurationVar(&f.expiresIn, "expires-in", 0, "how long it is valid, such as 720h")
 	flags.StringVar(&f.expiresAt, "expires-at", "", "until when it is valid, such as 2027-01-01T00:00:00Z, or never (never)")
 	flags.StringVar(&f.webhookURL, "webhook-url", "", "where asynchronous executions are told of; empty for nowhere")

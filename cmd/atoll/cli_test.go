@@ -56,7 +56,10 @@ func TestCommandLineErrors(t *testing.T) {
 		{[]string{"image", "remove"}, exitUsage, "requires at least 1 arg"},
 		{[]string{"image", "remove", "none", "--data-dir", dir}, exitFailure, `there is no image "none"`},
 		{[]string{"image", "import", filepath.Join(dir, "none.tar"), "--data-dir", dir}, exitFailure, ""},
-		{[]string{"run"}, exitUsage, "accepts 1 arg(s)"},
+		{[]string{"run"}, exitUsage, "atoll run FILE, or - for stdin"},
+		{[]string{"ps"}, exitUsage, "Did you mean this?\n\tsandbox"},
+		{[]string{"sandbox", "list", "--data-dir", filepath.Join(dir, "empty")}, exitFailure, "start one with 'atoll serve'"},
+		{[]string{"tenant", "list", "--data-dir", filepath.Join(dir, "empty")}, exitFailure, "start one with 'atoll serve'"},
 		{[]string{"run", filepath.Join(dir, "none.py")}, exitNotRun, "no such file"},
 		{[]string{"run", odd}, exitNotRun, "give --language"},
 		{[]string{"run", odd, "-l", "ruby", "--data-dir", dir}, exitNotRun, "language must be one of"},
@@ -183,6 +186,15 @@ func TestMCPTellsItsClient(t *testing.T) {
 		got := atoll(t, initialize, c.env, "mcp")
 		if got.code != c.code || !strings.HasPrefix(got.out, `{"jsonrpc":"2.0","id":7,"error":{`) || !strings.Contains(got.out, want) {
 			t.Errorf("%q: got %d %s%s", want, got.code, got.out, got.err)
+		}
+	}
+}
+
+// TestHelpListsWhatIsThere checks that values of flags come from the tables that check them.
+func TestHelpListsWhatIsThere(t *testing.T) {
+	for command, scopes := range map[string]string{"key create": "sandboxes, environments, admin", "connection create": "s3, gcs, azure or volume"} {
+		if got := atoll(t, "", nil, append(strings.Fields(command), "--help")...); !strings.Contains(got.out, scopes) {
+			t.Errorf("the help of %s has no %q:\n%s", command, scopes, got.out)
 		}
 	}
 }

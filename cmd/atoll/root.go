@@ -24,8 +24,8 @@ own: over HTTP with 'atoll serve', or at once with 'atoll run'.
 Every setting is a flag, a line in the configuration file and a variable in
 the environment; 'atoll config' lists them. Logs go to stderr.
 
-For a shell that completes commands and the names of sandboxes, tenants and the
-like with the tab key: source <(atoll completion bash), or zsh, or fish.`,
+Tab completes commands and the names of sandboxes, tenants and the like after
+'source <(atoll completion bash)'; 'atoll completion' also writes zsh and fish.`,
 		Example: `  atoll serve                    start the server on 127.0.0.1:8080
   atoll run hello.py             run a program, no server needed
   atoll sandbox create dev       make a sandbox that stays
@@ -41,6 +41,7 @@ like with the tab key: source <(atoll completion bash), or zsh, or fish.`,
 	root.SetVersionTemplate("atoll {{.Version}}\n")
 	root.AddCommand(a.serveCommand(), a.runCommand(), a.mcpCommand(), a.imageCommand(), a.doctorCommand(), a.configCommand(), a.demoCommand(), a.backupCommand(), a.restoreCommand(), a.versionCommand())
 	root.AddCommand(a.adminCommands()...)
+	root.SuggestionsMinimumDistance = 1 // so that "ps" suggests sandbox, not caps
 	return root
 }
 

@@ -55,7 +55,12 @@ out, 125 when it did not run or its end was not seen, 130 after Ctrl-C.`,
   echo 'console.log(process.version)' | atoll run --language node -
   atoll run --env NAME=VALUE --env-file ./vars --timeout 5m job.sh
   ATOLL_BASE_URL=http://127.0.0.1:8080 ATOLL_API_KEY=sk-atoll-… atoll run hello.py`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return wrong("want one program: atoll run FILE, or - for stdin")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := a.run(cmd.Context(), args[0], &f, s)
 			if _, ok := errors.AsType[*exit](err); err == nil || ok {
@@ -70,7 +75,7 @@ out, 125 when it did not run or its end was not seen, 130 after Ctrl-C.`,
 		return f.target.given() != ""
 	})
 	flags := cmd.Flags()
-	flags.StringVarP(&f.language, "language", "l", "", "python, node or bash (by the file's extension)")
+	flags.StringVarP(&f.language, "language", "l", "", choices(execution.Languages)+" (by the file's extension)")
 	f.env.addFlags(flags)
 	flags.DurationVarP(&f.timeout, "timeout", "t", 0, "longest time it may run, such as 90s (60s)")
 	f.target.addServerFlags(flags)
@@ -123,7 +128,7 @@ func (a *cli) readProgram(file string) (string, error) {
 // nothing else was said.
 func (a *cli) runDefaults(s *settings) {
 	if _, given := s.given["log-level"]; !given && a.getenv("ATOLL_LOG_LEVEL") == "" {
-		s.given["log-level"] = "warn" // the stderr of somebody's program is no place for our progress
+		s.given["log-level"] = "warn" // stderr is the program's
 	}
 	if _, given := s.given["pool-size"]; !given {
 		s.given["pool-size"] = "0" // sandboxes are made as they are needed
@@ -180,7 +185,7 @@ func ended(status execution.Status, code int, reason string) error {
 	case status == execution.Timeout:
 		code = exitTimeout
 	case status == execution.Cancelled:
-		return &exit{code: exitCancelled} // whoever pressed Ctrl-C knows why
+		return &exit{code: exitCancelled} // the user pressed Ctrl-C and needs no message
 	case code < 0:
 		code = exitNotRun
 	case code == 0:

@@ -25,7 +25,8 @@ is unique in its session (--session); its id can be given instead.`,
   atoll sandbox exec -it builder -- bash
   atoll sandbox cp ./src builder:src
   atoll sandbox ps --all
-  atoll sandbox rm builder`, devKeyFile, nil)
+  atoll sandbox delete builder`, devKeyFile, nil)
+	cmd.SuggestFor = []string{"ps", "ls", "exec", "cp", "rm", "kill", "logs", "shell"} // as docker and kubectl have them
 	s := &sandboxes{remote: r}
 	cmd.PersistentFlags().StringVar(&s.session, "session", "default", "the session that the sandbox belongs to")
 	r.words = map[string]completer{"NAME": s.sandboxNames, "PROCESS": s.processNames}
@@ -170,8 +171,8 @@ func (s *sandboxes) fork() *cobra.Command {
 
 func (s *sandboxes) delete() *cobra.Command {
 	var all, force bool
-	cmd := s.command("delete NAME…", "End sandboxes and delete their files", `  atoll sandbox rm builder
-  atoll sandbox rm --all --session notes`, cobra.ArbitraryArgs,
+	cmd := s.command("delete NAME…", "End sandboxes and delete their files", `  atoll sandbox delete builder
+  atoll sandbox delete --all --session notes`, cobra.ArbitraryArgs,
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			switch {
 			case all == (len(args) > 0):

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -140,27 +141,34 @@ func (t *target) elsewhere(base string) (endpoint, error) {
 // localKey is the key for the server of a data folder.
 func (t *target) localKey(cfg *config.Config) (string, error) {
 	path := filepath.Join(cfg.DataDir, t.local)
-	if t.local == adminKeyFile {
-		key, err := t.app.readSmall(path)
-		if err == nil {
+	given := t.app.getenv(apiKeyEnv)
+	if t.local != adminKeyFile {
+		if key := cmp.Or(given, cfg.DevKey); key != "" {
 			return key, nil
 		}
-		if given := t.app.getenv(apiKeyEnv); given != "" {
-			return given, nil
-		}
-		return "", fmt.Errorf("%w (%w)", t.noKey("that may administer"), err)
-	}
-	if key := t.app.getenv(apiKeyEnv); key != "" {
-		return key, nil
-	}
-	if cfg.DevKey != "" {
-		return cfg.DevKey, nil
 	}
 	key, err := t.app.readSmall(path)
-	if err != nil {
-		return "", fmt.Errorf("%w (%w)", t.noKey(""), err)
+	switch {
+	case err == nil:
+		return key, nil
+	case given != "":
+		return given, nil
+	case t.given() == "" && !exists(cfg.DataDir):
+		return "", errors.New(noServer(cfg))
+	case t.local == adminKeyFile:
+		return "", fmt.Errorf("%w (%w)", t.noKey("that may administer"), err)
 	}
-	return key, nil
+	return "", fmt.Errorf("%w (%w)", t.noKey(""), err)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// noServer says what to do where no server of this machine was found.
+func noServer(cfg *config.Config) string {
+	return fmt.Sprintf("no server uses the data folder %s: start one with 'atoll serve', or say with --data-dir or --base-url where it is", cfg.DataDir)
 }
 
 // noKey says how to give a key.
@@ -198,7 +206,7 @@ func (t *target) explain(err error) error {
 	if failed != nil || !errors.Is(err, syscall.ECONNREFUSED) {
 		return err
 	}
-	return fmt.Errorf("%w; no server uses the data folder %s: start one with 'atoll serve', or say with --data-dir or --base-url where it is", err, cfg.DataDir)
+	return fmt.Errorf("%w; %s", err, noServer(cfg))
 }
 
 // readSmall reads a file that holds one short text, such as a key; - is stdin.

@@ -85,9 +85,9 @@ type Config struct {
 	Memory        Size              `group:"Environment" name:"memory" default:"512MiB" help:"Memory of a sandbox: programs, page cache and in-memory files together."`
 	Processes     int               `group:"Environment" name:"processes" default:"256" help:"Processes and threads in a sandbox."`
 	OpenFiles     int               `group:"Environment" name:"open_files" default:"1024" help:"Open files of one process."`
-	RootSize      Size              `group:"Environment" name:"root_size" default:"128MiB" help:"What a program may write over the image. Part of memory, as are the next two."`
-	TmpSize       Size              `group:"Environment" name:"tmp_size" default:"128MiB" help:"Size of /tmp."`
-	ShmSize       Size              `group:"Environment" name:"shm_size" default:"64MiB" help:"Size of /dev/shm."`
+	RootSize      Size              `group:"Environment" name:"root_size" default:"128MiB" shown:"128MiB; a quarter of a memory too small for it" help:"What a program may write over the image. Part of memory, as are the next two."`
+	TmpSize       Size              `group:"Environment" name:"tmp_size" default:"128MiB" shown:"128MiB; a quarter of a memory too small for it" help:"Size of /tmp."`
+	ShmSize       Size              `group:"Environment" name:"shm_size" default:"64MiB" shown:"64MiB; an eighth of a memory too small for it" help:"Size of /dev/shm."`
 	Inodes        int               `group:"Environment" name:"inodes" default:"100000" help:"Files in each of the three."`
 
 	SandboxSleepAfter time.Duration     `group:"Named sandboxes" name:"sandbox_sleep_after" default:"10m" help:"How long a named sandbox that says nothing of it waits for its next use before it falls asleep."`

@@ -79,7 +79,7 @@ func TestRefusals(t *testing.T) {
 		{"ATOLL_CPU", "0", "every limit must be positive"},
 		{"ATOLL_MEMORY", "1 parsec", "not a size"},
 		{"ATOLL_MEMORY", "32MiB", "at least 64 MiB"},
-		{"ATOLL_MEMORY", "300MiB", "below the memory limit"},
+		{"ATOLL_ROOT_SIZE", "512MiB", "below the memory limit"},
 		{"ATOLL_MAX_TIMEOUT", "soon", "not a duration"},
 		{"ATOLL_MAX_TIMEOUT", "0s", "max_timeout"},
 		{"ATOLL_MAX_TIMEOUT", "1500ms", "whole seconds"},
@@ -194,5 +194,26 @@ func TestDefaultFile(t *testing.T) {
 	}
 	if got := defaultFile(path); got != path {
 		t.Errorf("got %q, want %q", got, path)
+	}
+}
+
+func TestFilesFitMemory(t *testing.T) {
+	for _, c := range []struct {
+		flags          map[string]string
+		root, tmp, shm Size
+	}{
+		{nil, 128 << 20, 128 << 20, 64 << 20},
+		{map[string]string{"memory": "1GiB"}, 128 << 20, 128 << 20, 64 << 20},
+		{map[string]string{"memory": "400MiB"}, 128 << 20, 128 << 20, 64 << 20},
+		{map[string]string{"memory": "128MiB"}, 32 << 20, 32 << 20, 16 << 20},
+		{map[string]string{"memory": "128MiB", "tmp-size": "8MiB"}, 32 << 20, 8 << 20, 16 << 20},
+	} {
+		got, err := Load(Sources{Getenv: env(), Flags: c.flags})
+		if err != nil || got.RootSize != c.root || got.TmpSize != c.tmp || got.ShmSize != c.shm {
+			t.Errorf("%v: got %+v, %v", c.flags, got, err)
+		}
+	}
+	if _, err := Load(Sources{Getenv: env("ATOLL_TMP_SIZE", "128MiB"), Flags: map[string]string{"memory": "128MiB"}}); err == nil {
+		t.Error("a size that was given shrinks with the memory")
 	}
 }

@@ -48,6 +48,7 @@ func Load(src Sources) (*Config, error) {
 	}
 	var c Config
 	var bad []error
+	given := map[string]bool{} // by Setting.Name
 	for _, s := range Settings() {
 		text, from := s.Default, "default"
 		if v, ok := file[s.Name]; ok {
@@ -59,6 +60,7 @@ func Load(src Sources) (*Config, error) {
 		if v, ok := src.Flags[s.Flag]; ok {
 			text, from = v, "--"+s.Flag
 		}
+		given[s.Name] = from != "default"
 		if err := s.set(&c, text); err != nil {
 			bad = append(bad, fmt.Errorf("%s (from %s): %w", s.Name, from, err))
 		}
@@ -83,10 +85,28 @@ func Load(src Sources) (*Config, error) {
 	if c.StateDir, err = filepath.Abs(c.StateDir); err != nil {
 		return nil, fmt.Errorf("state_dir: %w", err)
 	}
+	c.fitFiles(given)
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	return &c, nil
+}
+
+// fitFiles shrinks the sizes of in-memory files that were not given where they do not
+// fit into memory, so that a small memory needs no other setting. The parts are those
+// of the defaults.
+func (c *Config) fitFiles(given map[string]bool) {
+	if c.RootSize+c.TmpSize+c.ShmSize < c.Memory {
+		return
+	}
+	for name, fit := range map[string]struct {
+		size *Size
+		part Size // of memory
+	}{"root_size": {&c.RootSize, 4}, "tmp_size": {&c.TmpSize, 4}, "shm_size": {&c.ShmSize, 8}} {
+		if !given[name] {
+			*fit.size = min(*fit.size, c.Memory/fit.part)
+		}
+	}
 }
 
 // defaultFile returns path if this user can read a file there, otherwise "": the
