@@ -80,7 +80,7 @@ type Limits struct {
 }
 
 // Command is how a process is started: always as the unprivileged user, in a
-// session of its own, with /dev/null as its input.
+// session of its own.
 type Command struct {
 	Language string   // Python, Node, Bash, or "" for any other program
 	Path     string   // absolute path of the program
@@ -103,7 +103,7 @@ type WarmSpec struct {
 // File is put in place before a program starts, owned by the unprivileged user;
 // its parents are made. Whatever has its name is replaced.
 type File struct {
-	Path string // absolute
+	Path string // absolute; one that ends with a slash is a folder
 	Mode fs.FileMode
 	Data []byte
 }
@@ -113,8 +113,9 @@ type RunSpec struct {
 	ID RunID // a new one when zero
 	Command
 	Files []File
-	// Warm allows the interpreter that waits to be used, if Path, Argv, Dir and
-	// Limits are the same as its. Env may differ; see ReadAtStart. If it cannot
+	Stdin []byte // what the program reads; /dev/null if it is empty
+	// Warm allows the interpreter that waits to be used, if Path, Dir and Limits are
+	// the same as its, and Argv begins with its. Env may differ; see ReadAtStart. If it cannot
 	// be used it ends, and another is started.
 	Warm bool
 	// Timeout ends the program and everything it started; zero sets none.

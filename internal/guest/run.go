@@ -138,6 +138,7 @@ func (c *Client) Run(ctx context.Context, spec RunSpec, sink Sink) (Result, erro
 		Warm:    spec.Warm,
 		Timeout: uint64(max(spec.Timeout, 0)),
 		Output:  uint64(max(spec.OutputLimit, 0)),
+		Stdin:   spec.Stdin,
 	}
 	for _, f := range spec.Files {
 		m.Files = append(m.Files, wire.File{Path: f.Path, Mode: uint64(f.Mode.Perm()), Data: f.Data})

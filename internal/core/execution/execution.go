@@ -137,7 +137,8 @@ type Execution struct {
 	CreatedAt     time.Time
 	CompletedAt   time.Time // zero while running
 	PeakMemory    int64     // bytes; 0 when not known
-	Start         Start     // "" while running, and when nothing was run
+	Files         OutputFiles
+	Start         Start // "" while running, and when nothing was run
 	WebhookStatus WebhookStatus
 }
 

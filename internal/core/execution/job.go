@@ -19,6 +19,7 @@ type Job struct {
 	Language Language
 	Timeout  time.Duration
 	Env      map[string]string // the request's own variables
+	Input    Input
 
 	Image   string            // name in the executor's image store
 	Limits  runtime.Limits    // of the sandbox
@@ -84,6 +85,7 @@ type Result struct {
 	Start                            Start // "" with NotStarted
 	Reused                           bool  // an earlier job of the same turn had made the sandbox
 	Traffic                          Traffic
+	Files                            OutputFiles // their contents are in the blob store
 
 	// Thread is the state that the job's thread has from now on; nil leaves it as
 	// it was. It counts only if this Result is the one that is recorded.

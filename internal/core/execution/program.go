@@ -12,6 +12,7 @@ type Program struct {
 	Language Language
 	Code     string
 	Env      map[string]string // the request's variables, over the environment's
+	Input    Input
 	Timeout  time.Duration
 	MaxBytes int64 // bytes of each stream handed to the sink; what is over is counted and dropped
 }

@@ -53,6 +53,7 @@ type Request struct {
 	Metadata map[string]string // for the record; never shown to the program
 	Thread   string            // id of the thread whose home it gets; "" for a fresh one
 	SubPaths []storage.SubPath // narrows what is mounted
+	Input
 }
 
 // NewTraceID returns an unguessable trace id.
@@ -96,6 +97,7 @@ func (p Policy) Check(r Request) error {
 		func() error { return CheckEnv(r.Env) },
 		func() error { return checkMetadata(r.Metadata) },
 		func() error { return CheckThread(r.Thread) },
+		func() error { return r.check(r.Language) },
 	} {
 		if err := check(); err != nil {
 			return err

@@ -40,9 +40,15 @@
     delete process.env.NODE_OPTIONS;
     if (process._preload_modules) process._preload_modules.length = 0;
     if (message[0] & 8) process.chdir(process.cwd());
+    const entries = message[0] & 17 ? message.toString('utf8', 1).split('\0').slice(0, -1) : [];
+    if (message[0] & 16) process.argv.push(...entries.splice(0, Number(entries[0]) + 1).slice(1));
+    if (message[0] & 32) {
+      fs.closeSync(0);
+      fs.openSync('/run/atoll/stdin'); // as 0, the lowest that is free
+    }
     if (message[0] & 1) {
       for (const name of Object.keys(process.env)) delete process.env[name];
-      for (const entry of message.toString('utf8', 1).split('\0').slice(0, -1)) {
+      for (const entry of entries) {
         const at = entry.indexOf('=');
         process.env[entry.slice(0, at)] = entry.slice(at + 1);
       }

@@ -205,10 +205,21 @@ def main():
         posix.closerange(3, 5)
         if message[0] & 8:
             posix.chdir(os.getcwd())
+        entries = message[1:].split(b"\0")[:-1]
+        if message[0] & 16:
+            n = int(entries[0])
+            more = [os.fsdecode(arg) for arg in entries[1 : n + 1]]
+            del entries[: n + 1]
+            sys.argv += more
+            sys.orig_argv += more
+        if message[0] & 32:
+            fd = posix.open("/run/atoll/stdin", posix.O_RDONLY)
+            posix.dup2(fd, 0)
+            posix.close(fd)
         if message[0] & 1:
             os.environ.clear()
             posix.environ.clear()
-            for entry in message[1:].split(b"\0")[:-1]:
+            for entry in entries:
                 key, _, value = entry.partition(b"=")
                 posix.environ[key] = value
                 os.environb[key] = value

@@ -31,6 +31,9 @@ func writeFile(f wire.File, home int) error {
 	if !strings.HasPrefix(f.Path, "/") {
 		return unix.EINVAL
 	}
+	if strings.HasSuffix(f.Path, "/") {
+		return makeParents(f.Path)
+	}
 	if name, ok := strings.CutPrefix(f.Path, wire.Home+"/"); ok && home >= 0 && !strings.Contains(name, "/") {
 		return writeAt(home, name, f)
 	}

@@ -27,8 +27,10 @@ type language struct {
 
 // hookState is what a waiting interpreter does not know of.
 type hookState struct {
-	twin  bool // it was restored, as others were
-	moved bool // its working directory is another folder now
+	twin  bool     // it was restored, as others were
+	moved bool     // its working directory is another folder now
+	stdin bool     // it reads stdinFile
+	args  []string // arguments that follow those it was started with
 }
 
 var languages = map[string]language{
@@ -125,6 +127,8 @@ const (
 	twin                // random generators must be reseeded
 	touch               // no program yet: map the memory in, and wait on
 	moved               // go to the working directory's path again
+	argued              // arguments follow, ahead of the variables
+	stdin               // read stdinFile
 )
 
 // A hook takes the message that lets it go on in two reads at least. The kernel
@@ -134,7 +138,8 @@ const (
 const firstRead = 256
 
 // binaryMessage is what warm.py and warm.cjs read: the length of the rest in
-// four bytes, flags, and every variable with a NUL behind it. It is longer than
+// four bytes, flags, the number of further arguments and each of them, if there are
+// any, and every variable, all of these with a NUL behind them. It is longer than
 // firstRead.
 func binaryMessage(old, env []string, is hookState) ([]byte, error) {
 	msg := []byte{0, 0, 0, 0, 0}
@@ -144,6 +149,16 @@ func binaryMessage(old, env []string, is hookState) ([]byte, error) {
 	if is.moved {
 		msg[4] |= moved
 	}
+	if is.stdin {
+		msg[4] |= stdin
+	}
+	if len(is.args) > 0 {
+		msg[4] |= argued
+		msg = append(strconv.AppendInt(msg, int64(len(is.args)), 10), 0)
+		for _, arg := range is.args {
+			msg = append(append(msg, arg...), 0)
+		}
+	}
 	if slices.Equal(old, env) {
 		msg = append(msg, make([]byte, firstRead)...) // which nothing looks at
 	} else {
@@ -151,7 +166,7 @@ func binaryMessage(old, env []string, is hookState) ([]byte, error) {
 			return nil, failure("no variables to fill a message with")
 		}
 		msg[4] |= changed
-		for len(msg) <= firstRead { // setting one twice is as good as once
+		for once := true; once || len(msg) <= firstRead; once = false { // setting one twice is as good as once
 			for _, kv := range env {
 				msg = append(append(msg, kv...), 0)
 			}
@@ -167,6 +182,16 @@ func bashMessage(old, env []string, is hookState) ([]byte, error) {
 	msg := []byte{'\n'}
 	if is.moved { // and no trace of it: a fresh shell has been nowhere else
 		msg = append(msg, "cd "+wire.Home+"\nunset -v OLDPWD\nexport OLDPWD\n"...)
+	}
+	if is.stdin {
+		msg = append(msg, "exec <"+stdinFile+"\n"...)
+	}
+	if len(is.args) > 0 {
+		msg = append(msg, "set --"...)
+		for _, arg := range is.args {
+			msg = append(append(append(msg, " '"...), strings.ReplaceAll(arg, "'", `'\''`)...), '\'')
+		}
+		msg = append(msg, '\n')
 	}
 	for _, kv := range old {
 		name, _, _ := strings.Cut(kv, "=")

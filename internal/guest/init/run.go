@@ -78,18 +78,24 @@ func (s *supervisor) startRun(id uint64, p []byte) {
 const errBusy = failure("too many runs in this sandbox")
 
 // program starts the process of a run, or wakes the one that waits for it.
-func (s *supervisor) program(r *run) (err error) {
+func (s *supervisor) program(r *run) error {
 	m := &r.request
 	if w := s.warm; w != nil && m.Language == w.cmd.Language {
 		s.warm = nil
-		if m.Warm && w.fits(&m.Command) && w.release(m.Env, hookState{twin: s.twin, moved: s.moved}) == nil {
+		is := hookState{twin: s.twin, moved: s.moved, stdin: len(m.Stdin) > 0}
+		if m.Warm && w.fits(&m.Command) && s.offerStdin(m.Stdin) == nil && w.release(&m.Command, is) == nil {
 			r.warm, r.control = true, w.control[0]
 			r.began(w.process)
 			return nil
 		}
 		s.discard(w)
 	}
-	p, err := s.spawn(&m.Command, m.Env, nil)
+	stdin, err := newStdin(m.Stdin)
+	if err != nil {
+		return err
+	}
+	defer raw.Close(stdin)
+	p, err := s.spawn(&m.Command, m.Env, map[int]int{0: stdin})
 	if err == nil {
 		r.began(p)
 	}
@@ -179,6 +185,7 @@ func (s *supervisor) settle() {
 // finish makes a run's last frame.
 func (s *supervisor) finish(r *run) {
 	s.broke(r)
+	s.withdrawStdin()
 	if r.note >= 0 {
 		raw.Close(r.note)
 	}

@@ -86,7 +86,7 @@ func outputs() (o, e pair, err error) {
 }
 
 // spawn starts a command in a session of its own. extra are the child's
-// descriptors by number, beyond the standard three.
+// descriptors by number: others than the outputs. Without a 0 it reads /dev/null.
 func (s *supervisor) spawn(c *wire.Command, env []string, extra map[int]int) (_ process, err error) {
 	if err := s.limit(c.Limits); err != nil {
 		return process{}, err
@@ -97,15 +97,17 @@ func (s *supervisor) spawn(c *wire.Command, env []string, extra map[int]int) (_ 
 	}
 	defer unix.Close(o[1])
 	defer unix.Close(e[1])
-	null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		unix.Close(o[0])
-		unix.Close(e[0])
-		return process{}, step("/dev/null", err)
+	files := []uintptr{^uintptr(0), uintptr(o[1]), uintptr(e[1])}
+	if _, given := extra[0]; !given {
+		null, err := newStdin(nil)
+		if err != nil {
+			unix.Close(o[0])
+			unix.Close(e[0])
+			return process{}, err
+		}
+		defer unix.Close(null)
+		files[0] = uintptr(null)
 	}
-	defer unix.Close(null)
-
-	files := []uintptr{uintptr(null), uintptr(o[1]), uintptr(e[1])}
 	for to, fd := range extra {
 		for len(files) <= to {
 			files = append(files, ^uintptr(0))

@@ -39,7 +39,8 @@ type supervisor struct {
 	orphan   []*pipe // pipes of ended runs that background processes still hold
 	limits   wire.Limits
 	rules    wire.ConfineMessage
-	home     int // the home's folder, to write a program to that may not write there; -1 where it may
+	offered  bool // stdinFile is there, or may be
+	home     int  // the home's folder, to write a program to that may not write there; -1 where it may
 	confined bool
 	sealed   string // the mounts when they were last bound to the rules; "" before
 	moved    bool   // Home is another folder than the waiting interpreter started in

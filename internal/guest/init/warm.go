@@ -137,7 +137,7 @@ func (s *supervisor) warmDied() {
 
 // fits reports whether the interpreter can become what a run asks for.
 func (w *warmed) fits(c *wire.Command) bool {
-	if !w.ready || c.Path != w.cmd.Path || c.Dir != w.cmd.Dir || c.Limits != w.cmd.Limits || !slices.Equal(c.Argv, w.cmd.Argv) {
+	if !w.ready || c.Path != w.cmd.Path || c.Dir != w.cmd.Dir || c.Limits != w.cmd.Limits || len(c.Argv) < len(w.cmd.Argv) || !slices.Equal(c.Argv[:len(w.cmd.Argv)], w.cmd.Argv) {
 		return false
 	}
 	switch c.Language {
@@ -167,8 +167,9 @@ func (w *warmed) settle(request uint64) bool {
 
 // release lets the interpreter go on, as the program it waited for. The reading
 // end of control stays open, to tell by it whether the interpreter came so far.
-func (w *warmed) release(env []string, is hookState) error {
-	msg, err := languages[w.cmd.Language].message(w.cmd.Env, env, is)
+func (w *warmed) release(c *wire.Command, is hookState) error {
+	is.args = c.Argv[len(w.cmd.Argv):]
+	msg, err := languages[w.cmd.Language].message(w.cmd.Env, c.Env, is)
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,8 @@ func (m *WarmMessage) Decode(p []byte) bool {
 	return r.done()
 }
 
-// File is written before a program starts.
+// File is written before a program starts. A path that ends with a slash is a
+// folder, which is made if it is not there.
 type File struct {
 	Path string
 	Mode uint64
@@ -123,6 +124,7 @@ type RunMessage struct {
 	Timeout uint64 // nanoseconds; 0 for none
 	Output  uint64 // bytes per stream that are passed on; the rest is counted
 	Files   []File
+	Stdin   []byte // what the program reads; empty for /dev/null
 }
 
 func (m *RunMessage) Append(b []byte) []byte {
@@ -136,10 +138,13 @@ func (m *RunMessage) Append(b []byte) []byte {
 		b = putUint(b, f.Mode)
 		b = putString(b, f.Data)
 	}
+	if len(m.Stdin) > 0 { // older guests do not know it
+		b = putString(b, m.Stdin)
+	}
 	return b
 }
 
-// Decode reports whether p was a whole message. The files' data stays in p.
+// Decode reports whether p was a whole message. The data of files and stdin stays in p.
 func (m *RunMessage) Decode(p []byte) bool {
 	r := reader{b: p}
 	m.Command.take(&r)
@@ -148,6 +153,11 @@ func (m *RunMessage) Decode(p []byte) bool {
 	m.Output = r.uint()
 	for n := r.count(); n > 0 && !r.bad; n-- {
 		m.Files = append(m.Files, File{Path: r.string(), Mode: r.uint(), Data: r.bytes()})
+	}
+	if len(r.b) > 0 {
+		if m.Stdin = r.bytes(); len(m.Stdin) == 0 {
+			return false
+		}
 	}
 	return r.done()
 }
