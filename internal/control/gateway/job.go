@@ -24,6 +24,7 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 		Language:    req.Language,
 		Timeout:     req.Timeout,
 		Env:         over(p.Key.Variables(), req.Env),
+		Input:       req.Input,
 		Image:       env.Image,
 		Limits:      env.Limits,
 		BaseEnv:     env.Variables(),
@@ -102,7 +103,23 @@ func digest(e *execution.Execution, req execution.Request, webhookURL string) [s
 		add(d, sub.Slug)
 		add(d, string(sub.Path))
 	}
+	if !req.Empty() {
+		addInput(d, &req.Input)
+	}
 	return [sha256.Size]byte(d.Sum(nil))
+}
+
+func addInput(d hash.Hash, in *execution.Input) {
+	for _, list := range [][]string{in.Args, in.Outputs, {string(in.Stdin)}} {
+		addInt(d, len(list))
+		for _, text := range list {
+			add(d, text)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.Files)) {
+		add(d, name)
+		add(d, string(in.Files[name]))
+	}
 }
 
 // newDigest digests texts such that no two lists of them look the same.

@@ -45,6 +45,25 @@ func (g *Gateway) Whole(ctx context.Context, e *execution.Execution, s execution
 	return &blobSeeker{ctx: ctx, outputs: g.cfg.Outputs, name: name, size: size}, nil
 }
 
+// File opens a file that an ended execution gave back.
+func (g *Gateway) File(ctx context.Context, e *execution.Execution, name string) (io.ReadCloser, execution.OutputFile, error) {
+	f, offset, ok := e.Files.Find(name)
+	if !ok {
+		return nil, f, fault.New(fault.NotFound, "the execution gave back no file of this name")
+	}
+	if f.Bytes == 0 {
+		return io.NopCloser(bytes.NewReader(nil)), f, nil
+	}
+	r, err := g.cfg.Outputs.Open(ctx, execution.FilesName(e.Tenant, e.TraceID), offset, f.Bytes)
+	switch {
+	case isNotFound(err):
+		return nil, f, fault.New(fault.NotFound, "the files of this execution are not kept any more")
+	case err != nil:
+		return nil, f, fmt.Errorf("open a file of %s: %w", e.TraceID, err)
+	}
+	return r, f, nil
+}
+
 func kept(e *execution.Execution, s execution.Stream) []byte {
 	if s == execution.Stderr {
 		return e.Stderr

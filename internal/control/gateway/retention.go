@@ -23,6 +23,11 @@ func (g *Gateway) Purge(ctx context.Context, keep time.Duration) (int, error) {
 		ids := make([]string, len(old))
 		for i, e := range old {
 			ids[i] = e.TraceID
+			if len(e.Files.Files) > 0 {
+				if err := g.cfg.Outputs.Delete(ctx, execution.FilesName(e.Tenant, e.TraceID)); err != nil {
+					return total, fmt.Errorf("delete the files of %s: %w", e.TraceID, err)
+				}
+			}
 			if !e.Stored {
 				continue
 			}

@@ -19,7 +19,8 @@ import (
 func fullJob() execution.Job {
 	return execution.Job{
 		TraceID: "trc_0123", Tenant: "ten_1", Code: "print('ä\x00')", Language: execution.Node, Timeout: 90 * time.Second,
-		Env: map[string]string{"A": "1", "B": ""}, Image: "default", Limits: runtime.DefaultLimits(),
+		Env:   map[string]string{"A": "1", "B": ""},
+		Input: execution.Input{Args: []string{"a", ""}, Stdin: []byte("\x00\xff"), Files: map[string][]byte{"a/b": {0}, "c": nil}, Outputs: []string{"out/"}}, Image: "default", Limits: runtime.DefaultLimits(),
 		BaseEnv: map[string]string{"C": "x"}, Turn: "turn", MaxOutput: 1 << 20, StoreOutput: 1 << 40,
 		Secrets: []string{"s1", ""}, BoundSecrets: []execution.BoundSecret{{Placeholder: "atoll-bound-0", Value: "s1", Hosts: []string{"api.example.com"}}, {}}, Redact: []string{"jwt"},
 		Permissions: runtime.Permissions{
@@ -40,6 +41,7 @@ func fullJob() execution.Job {
 
 func fullResult() execution.Result {
 	return execution.Result{
+		Hint: "do", Files: execution.OutputFiles{Files: []execution.OutputFile{{Name: "out/a", Bytes: 1 << 40}}, Truncated: true},
 		TraceID: "trc_0123", Status: execution.OOM, ExitCode: -1, Error: "memory", NotStarted: true, Kind: fault.Exhausted,
 		Stdout: []byte("a\x00\xff"), Stderr: []byte("b"), StdoutBytes: 1 << 40, StderrBytes: 2, StdoutTruncated: true,
 		StderrTruncated: true, Stored: true, OutputTruncated: true, LastSeq: 77,
@@ -113,13 +115,17 @@ func TestCodecTail(t *testing.T) {
 	}
 	// A Result of before there was traffic, or were threads, ends where that
 	// would begin.
-	quiet := r
+	before := r
+	before.Start, before.Hint, before.Files = "", "", execution.OutputFiles{}
+	quiet := before
 	quiet.Traffic = execution.Traffic{}
 	older := quiet
 	older.Thread = nil
-	const noTraffic, noThread = 4, 1 // bytes
+	const noTail, noTraffic, noThread = 4, 4, 1 // bytes
 	whole := map[int]execution.Result{
-		len(encodeEnd(&quiet)) - noTraffic: quiet, len(encodeEnd(&older)) - noTraffic - noThread: older,
+		len(encodeEnd(&before)) - noTail:                       before,
+		len(encodeEnd(&quiet)) - noTail - noTraffic:            quiet,
+		len(encodeEnd(&older)) - noTail - noTraffic - noThread: older,
 	}
 	for i, b := range [][]byte{encodeStart("gw", &j), encodeEnd(&r)} {
 		for n := range b {

@@ -11,11 +11,19 @@ import (
 // program may do: an executor that does not know one must not run the job.
 const jobVersion = 3
 
+// inputVersion is that of jobs whose programs are given arguments, stdin or files: an
+// executor that does not know them must not run the job without.
+const inputVersion = 4
+
 // encodeStart is a job as it goes to an executor; gateway says who waits for
 // its Result.
 func encodeStart(gateway string, j *execution.Job) []byte {
 	e := &encoder{b: make([]byte, 0, len(j.Code)+1024)}
-	e.byte(jobVersion)
+	if j.Input.Empty() {
+		e.byte(jobVersion)
+	} else {
+		e.byte(inputVersion)
+	}
 	e.str(gateway)
 	e.str(j.TraceID)
 	e.str(j.Tenant)
@@ -43,12 +51,16 @@ func encodeStart(gateway string, j *execution.Job) []byte {
 	appendPermissions(e, &j.Permissions)
 	appendThread(e, j.Thread)
 	appendMounts(e, j.Mounts)
+	if !j.Input.Empty() {
+		appendInput(e, &j.Input)
+	}
 	return e.b
 }
 
 func decodeStart(b []byte) (gateway string, j execution.Job, err error) {
 	d := &decoder{b: b}
-	if d.byte() != jobVersion {
+	has := d.byte()
+	if has != jobVersion && has != inputVersion {
 		d.fail()
 	}
 	gateway = d.str()
@@ -78,6 +90,9 @@ func decodeStart(b []byte) (gateway string, j execution.Job, err error) {
 	j.Permissions = readPermissions(d)
 	j.Thread = readThread(d)
 	j.Mounts = readMounts(d)
+	if has == inputVersion {
+		j.Input = readInput(d)
+	}
 	return gateway, j, d.err()
 }
 
@@ -116,6 +131,9 @@ func appendResult(e *encoder, r *execution.Result) {
 	e.bool(r.Reused)
 	appendThreadState(e, r.Thread)
 	appendTraffic(e, &r.Traffic)
+	e.str(string(r.Start))
+	e.str(r.Hint)
+	appendFiles(e, &r.Files)
 }
 
 func readResult(d *decoder) (r execution.Result) {
@@ -144,6 +162,9 @@ func readResult(d *decoder) (r execution.Result) {
 	r.Reused = d.bool()
 	r.Thread = readThreadState(d)
 	r.Traffic = readTraffic(d)
+	if len(d.b) > 0 { // Results of the version before end here
+		r.Start, r.Hint, r.Files = execution.Start(d.str()), d.str(), readFiles(d)
+	}
 	return r
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
@@ -82,6 +83,19 @@ func storableAt(s *string) codec {
 func digestAt(d *[32]byte) codec {
 	read := func(b []byte) (d [32]byte, err error) { copy(d[:], b); return d, nil }
 	return coded[[32]byte, []byte]{d, read, func(d [32]byte) (any, error) { return d[:], nil }}
+}
+
+// filesAt are the files that an execution gave back, as JSON; "" for none.
+func filesAt(f *execution.OutputFiles) codec {
+	read := func(text string) (f execution.OutputFiles, err error) {
+		if text != "" {
+			err = json.Unmarshal([]byte(text), &f)
+		}
+		return f, err
+	}
+	return coded[execution.OutputFiles, string]{f, read, func(f execution.OutputFiles) (any, error) {
+		return jsonOf(f, len(f.Files) == 0 && !f.Truncated)
+	}}
 }
 
 // listAt is a list of text, as JSON; "" for none.

@@ -56,6 +56,7 @@ var executionTable = newTable("executions",
 	col("last_seq", read|update, func(r *executionRow) any { return &r.LastSeq }),
 	col("peak_memory", read|update, func(r *executionRow) any { return &r.PeakMemory }),
 	col("start", read|update, func(r *executionRow) any { return &r.Start }),
+	col("files", read|update, func(r *executionRow) any { return filesAt(&r.Files) }),
 	// Servers of the version before read it.
 	column[executionRow]{name: "warm", in: update, expr: "?", args: func(r *executionRow) []any { return []any{r.Start == execution.StartWarm} }},
 	// An executor's clock may be behind the one that wrote created_at.

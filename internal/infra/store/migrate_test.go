@@ -106,6 +106,7 @@ var fixtures = map[int64]string{
 	15: `UPDATE call_log SET name = x'000102030405060708090a0b0c0d0e0f', place = 99`,
 	16: `UPDATE sandboxes SET endings = '[{"from":1700000000000000,"until":1700000000000001,"reason":"full"}]'`,
 	17: `UPDATE executions SET start = 'cold', hint = 'try this'`,
+	18: `UPDATE executions SET files = '{"files":[{"name":"out/a","bytes":3}]}'`,
 }
 
 // checks find each fixture again.
@@ -128,6 +129,7 @@ var checks = map[int64]string{
 	15: `SELECT count(*) FROM call_log WHERE name = x'000102030405060708090a0b0c0d0e0f' AND place = 99`,
 	16: `SELECT count(*) FROM sandboxes WHERE endings LIKE '%"full"%'`,
 	17: `SELECT count(*) FROM executions WHERE hint = 'try this'`,
+	18: `SELECT count(*) FROM executions WHERE files LIKE '%out/a%'`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.

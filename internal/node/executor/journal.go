@@ -82,6 +82,7 @@ type endRecord struct {
 	PeakMemory  int64
 	CompletedAt time.Time
 	Traffic     execution.Traffic
+	Files       execution.OutputFiles
 
 	// Counts says that the thread of the job is to have what the program left in
 	// its home; Saved, that this was done or cannot be; Thread is the state then.

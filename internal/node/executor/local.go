@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"time"
 
@@ -21,11 +22,19 @@ type Local struct {
 
 var _ execution.Executor = (*Local)(nil)
 
-// Execute implements execution.Executor.
+// Execute implements execution.Executor. Files that the program gives back are dropped.
 func (l *Local) Execute(ctx context.Context, req execution.Request, sink execution.Sink) (*execution.Execution, error) {
+	return l.ExecuteFiles(ctx, req, sink, func(execution.OutputFile, io.Reader) error { return nil })
+}
+
+// ExecuteFiles is Execute that passes files that the program gives back to put.
+func (l *Local) ExecuteFiles(ctx context.Context, req execution.Request, sink execution.Sink,
+	put func(execution.OutputFile, io.Reader) error,
+) (*execution.Execution, error) {
 	created := time.Now()
 	job := l.Job
 	job.TraceID, job.Code, job.Language, job.Timeout, job.Env = req.TraceID, req.Code, req.Language, req.Timeout, req.Env
+	job.Input = req.Input
 	job.StoreOutput = job.MaxOutput
 	if err := l.line.enter(); err != nil {
 		return nil, err
@@ -65,6 +74,15 @@ func (l *Local) Execute(ctx context.Context, req execution.Request, sink executi
 	e.StdoutBytes, e.StderrBytes = outcome.StdoutBytes, outcome.StderrBytes
 	e.StdoutTruncated = outcome.StdoutBytes > int64(len(e.Stdout))
 	e.StderrTruncated = outcome.StderrBytes > int64(len(e.Stderr))
+	if from, ok := c.(Collector); ok && !outcome.Lost && len(req.Outputs) > 0 && ctx.Err() == nil {
+		e.Files.Truncated, err = from.Collect(ctx, req.Outputs, func(f execution.OutputFile, r io.Reader) error {
+			e.Files.Files = append(e.Files.Files, f)
+			return put(f, r)
+		})
+		if err != nil {
+			e.Error = "the files that the program gives back could not be had: " + err.Error()
+		}
+	}
 	return e, nil
 }
 

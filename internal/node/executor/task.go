@@ -161,7 +161,7 @@ func (t *task) prepare() (*output, error) {
 
 func (t *task) program(run uint64, timeout time.Duration) execution.Program {
 	return execution.Program{
-		TraceID: t.job.TraceID, ID: run, Language: t.job.Language, Code: t.job.Code, Env: t.job.Env,
+		TraceID: t.job.TraceID, ID: run, Language: t.job.Language, Code: t.job.Code, Env: t.job.Env, Input: t.job.Input,
 		Timeout: timeout, MaxBytes: t.job.StoreOutput,
 	}
 }
@@ -186,6 +186,7 @@ func (t *task) settle(out *output, outcome execution.Outcome, err error) {
 	}
 	e := decide(&t.job, outcome, context.Cause(t.ctx))
 	t.flush(&e)
+	t.collect(out, &e, outcome.Lost)
 	e.CompletedAt = time.Now()
 	t.conclude(out, e, outcome.Lost)
 }
@@ -231,7 +232,7 @@ func (t *task) conclude(out *output, e endRecord, lost bool) {
 	}
 	r := execution.Result{
 		Status: e.Status, ExitCode: e.ExitCode, Error: e.Error, StdoutBytes: e.Bytes[0], StderrBytes: e.Bytes[1],
-		CompletedAt: e.CompletedAt, PeakMemory: e.PeakMemory, Traffic: e.Traffic, Thread: e.Thread,
+		CompletedAt: e.CompletedAt, PeakMemory: e.PeakMemory, Traffic: e.Traffic, Thread: e.Thread, Files: e.Files,
 	}
 	out.finish(trace.Carry(t.x.stopped, t.ctx), t.x.cfg.Blobs, &t.job, &r)
 	if !t.store(r) {

@@ -115,7 +115,7 @@ func EndHome(ctx context.Context, rt runtime.Runtime, homes string, id runtime.I
 	if st, err := home.Lstat(guest.HomeName); err != nil || !st.IsDir() {
 		return fmt.Errorf("the home directory of %s is none any more: %w", id, errors.Join(err, fs.ErrInvalid))
 	}
-	file := filepath.Join(guest.HomeName, scripts[p.Language].file)
+	file := filepath.Join(guest.HomeName, execution.ProgramFile(p.Language))
 	if st, err := home.Lstat(file); err != nil || !st.Mode().IsRegular() || st.Size() != int64(len(p.Code)) {
 		return nil // it is not there, or another one
 	}

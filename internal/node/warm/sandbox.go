@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"path"
 	"slices"
 	"syscall"
 	"time"
@@ -66,19 +65,14 @@ func (s *Sandbox) Detach() error {
 	return s.instance.Detach()
 }
 
-// scripts are the names programs run under, and how interpreters are called.
-var scripts = map[execution.Language]struct{ interpreter, file string }{
-	execution.Python: {"python3", "main.py"},
-	execution.Node:   {"node", "main.js"},
-	execution.Bash:   {"bash", "main.sh"},
-}
+// interpreters are how interpreters are called.
+var interpreters = map[execution.Language]string{execution.Python: "python3", execution.Node: "node", execution.Bash: "bash"}
 
 func (s *Sandbox) command(in image.Interpreter, env map[string]string) guest.Command {
-	script := scripts[in.Language]
 	return guest.Command{
 		Language: string(in.Language),
 		Path:     in.Path,
-		Argv:     []string{script.interpreter, script.file},
+		Argv:     []string{interpreters[in.Language], execution.ProgramFile(in.Language)},
 		Env:      environ(env),
 		Dir:      runtime.Home,
 		Limits:   guest.Limits{Processes: s.maker.cfg.Limits.Processes, OpenFiles: s.maker.cfg.Limits.OpenFiles},
@@ -113,15 +107,15 @@ func (s *Sandbox) Run(ctx context.Context, p execution.Program, sink execution.S
 	env := maps.Clone(s.env)
 	maps.Copy(env, p.Env)
 	spec := guest.RunSpec{
-		ID:      guest.RunID(p.ID),
-		Command: s.command(in, env),
-		Files: []guest.File{{
-			Path: path.Join(runtime.Home, scripts[p.Language].file), Mode: 0o644, Data: []byte(p.Code),
-		}},
+		ID:          guest.RunID(p.ID),
+		Command:     s.command(in, env),
+		Files:       files(&p),
+		Stdin:       p.Input.Stdin,
 		Warm:        !s.readAtStart(p.Language, p.Env),
 		Timeout:     p.Timeout,
 		OutputLimit: p.MaxBytes,
 	}
+	spec.Argv = append(spec.Argv, p.Input.Args...)
 	return s.follow(ctx, p, [2]int64{}, sink, func(ctx context.Context, sink guest.Sink) (guest.Result, error) {
 		return s.guest.Run(ctx, spec, sink)
 	})

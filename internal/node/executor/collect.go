@@ -1,0 +1,109 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/redact"
+)
+
+// Collector is a Claimed whose files can be had after a program.
+type Collector interface {
+	// Collect passes the files at paths to put, one after the other. truncated says
+	// that there are more, or larger ones, than are passed on.
+	Collect(ctx context.Context, paths []string, put func(execution.OutputFile, io.Reader) error) (truncated bool, err error)
+}
+
+// collect stores the files that a program gives back. If they cannot be stored the
+// run has failed, whatever the program made of it.
+func (t *task) collect(out *output, e *endRecord, lost bool) {
+	c, ok := t.sandbox.(Collector)
+	if !ok || lost || len(t.job.Input.Outputs) == 0 || e.Status == execution.Cancelled {
+		return
+	}
+	err := t.storeFiles(c, e, out.answer.path+".files")
+	if err == nil {
+		return
+	}
+	t.x.cfg.Log.Error("the files of a program are not stored", "trace_id", t.job.TraceID, "error", err)
+	msg := "the files that the program gives back could not be stored"
+	if e.Error != "" {
+		msg = e.Error + "; " + msg
+	}
+	e.Files = execution.OutputFiles{}
+	if e.Error = msg; e.Status == execution.Success {
+		e.Status, e.ExitCode = execution.Failed, -1
+	}
+}
+
+// storeFiles puts the contents of all files into one blob, without registered secrets.
+// The rules that look for tokens and keys are for text: they do not change files. path
+// is of the file that the contents are gathered in.
+func (t *task) storeFiles(c Collector, e *endRecord, path string) (err error) {
+	set, err := t.x.sets.get(t.job.Secrets, nil)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if removed := os.Remove(path); !errors.Is(removed, fs.ErrNotExist) {
+			err = errors.Join(err, removed)
+		}
+		file.Close()
+	}()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.x.cfg.FlushTime)
+	defer cancel()
+	e.Files.Truncated, err = c.Collect(ctx, t.job.Input.Outputs, func(f execution.OutputFile, r io.Reader) error {
+		f.Bytes, err = redacted(set, file, r)
+		e.Files.Files = append(e.Files.Files, f)
+		return err
+	})
+	if err != nil || len(e.Files.Files) == 0 {
+		return err
+	}
+	name := execution.FilesName(t.job.Tenant, t.job.TraceID)
+	for try := 1; ; try++ {
+		if _, err = file.Seek(0, io.SeekStart); err == nil {
+			err = t.x.cfg.Blobs.Put(ctx, name, file)
+		}
+		if err == nil {
+			return nil
+		}
+		if try == uploadTries || !pause(ctx, time.Duration(try*try)*100*time.Millisecond) {
+			return fmt.Errorf("store %s: %w", name, err)
+		}
+	}
+}
+
+// redacted copies r to w without what must not be seen, and returns how many bytes
+// it wrote.
+func redacted(set *redact.Set, w io.Writer, r io.Reader) (n int64, err error) {
+	s := set.Stream(func(p []byte) {
+		if err == nil {
+			_, err = w.Write(p)
+			n += int64(len(p))
+		}
+	})
+	buf := make([]byte, 64<<10)
+	for err == nil {
+		k, readErr := r.Read(buf)
+		s.Write(buf[:k])
+		if readErr == io.EOF {
+			break
+		}
+		if readErr != nil {
+			return n, readErr
+		}
+	}
+	s.Flush()
+	return n, err
+}

@@ -1,0 +1,79 @@
+package warm
+
+import (
+	"context"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/collect"
+)
+
+// files are what is put into the working folder before a program starts: its code,
+// the files that it is given, and the folders that it gives back.
+func files(p *execution.Program) []guest.File {
+	list := []guest.File{{Path: path.Join(runtime.Home, execution.ProgramFile(p.Language)), Mode: 0o644, Data: []byte(p.Code)}}
+	for _, name := range slices.Sorted(maps.Keys(p.Input.Files)) {
+		list = append(list, guest.File{Path: path.Join(runtime.Home, name), Mode: 0o644, Data: p.Input.Files[name]})
+	}
+	for _, name := range p.Input.Outputs {
+		if strings.HasSuffix(name, "/") {
+			list = append(list, guest.File{Path: path.Join(runtime.Home, name) + "/"})
+		}
+	}
+	return list
+}
+
+// collectTime is how long the sandbox may take to send the files of a program.
+const collectTime = 30 * time.Second
+
+// Collect passes the files at paths to put, in the order of paths, after a program
+// has ended. Paths are as execution.Input.Outputs. truncated says that there were more
+// or larger files than are passed on.
+func (s *Sandbox) Collect(ctx context.Context, paths []string, put func(execution.OutputFile, io.Reader) error) (truncated bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() { // ends with ctx
+		select {
+		case <-s.instance.Done():
+			cancel(errLost)
+		case <-time.After(collectTime + stallTime):
+			cancel(errStalled)
+		case <-ctx.Done():
+		}
+	}()
+	spec := guest.RunSpec{
+		ID: guest.RunID(rand.Uint64() | 1),
+		Command: guest.Command{
+			Path: path.Join(runtime.GuestDir, "attendant"), Argv: append([]string{"atoll-guestd", collect.Command}, paths...), Dir: runtime.Home,
+			Limits: guest.Limits{Processes: s.maker.cfg.Limits.Processes, OpenFiles: s.maker.cfg.Limits.OpenFiles},
+		},
+		Timeout:     collectTime,
+		OutputLimit: execution.MaxOutputBytes + collect.Overhead,
+	}
+	r, w := io.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, err := s.guest.Run(ctx, spec, func(stream guest.Stream, p []byte) {
+			if stream == guest.Stdout {
+				_, _ = w.Write(p) // after an error of Read nothing is taken any more
+			}
+		})
+		w.CloseWithError(err)
+	}()
+	truncated, err = collect.Read(r, paths, put)
+	r.CloseWithError(err)
+	if err != nil {
+		cancel(err)
+	}
+	<-ended
+	return truncated, err
+}
