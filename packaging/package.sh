@@ -67,7 +67,8 @@ if [ -n "$IMAGE_DATA" ]; then
 fi
 
 stage "$work/oci" /usr /etc
-go run ./packaging/ociimage -root "$work/oci" -image "$image" -version "$VERSION" -arch "$arch" -level "$LEVEL" -out "$out/$name.oci.tar"
+# With the flags of 'make build' the packages that it compiled are used again.
+CGO_ENABLED=0 go run -trimpath ./packaging/ociimage -root "$work/oci" -image "$image" -version "$VERSION" -arch "$arch" -level "$LEVEL" -out "$out/$name.oci.tar"
 echo "$out/$name.oci.tar"
 
 (cd "$out" && sha256sum atoll* >SHA256SUMS)

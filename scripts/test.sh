@@ -48,7 +48,10 @@ joined
 
 status=0
 beside rest
+: >.cache/alone.times
 # shellcheck disable=SC2046
-go test -vet=off -race -timeout 30m -p 2 -exec "flock -o '$PWD/.cache/alone'" $(grep -E "$alone" <<<"$packages") || status=1
+go test -vet=off -race -timeout 30m -p 2 -exec "flock -o '$PWD/.cache/alone' '$PWD/scripts/timed.sh' '$PWD/.cache/alone.times'" $(grep -E "$alone" <<<"$packages") || status=1
 joined || status=1
+echo "the packages that were tested one at a time, without what they waited for each other:"
+sort -rn .cache/alone.times
 exit "$status"

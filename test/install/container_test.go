@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/layout"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/moby/profiles/seccomp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -55,10 +54,25 @@ type container struct {
 	end chan error
 }
 
-// rootfs unpacks the release's OCI image from its layout, once.
-func rootfs(t *testing.T, dir string) (config imageConfig) {
+// unpacked is the release's OCI image as a folder. It is unpacked once for all tests.
+var unpacked struct {
+	dir    string // holds rootfs and layout; empty before the first use
+	config imageConfig
+}
+
+// rootfs unpacks the release's OCI image from its layout. It returns the folder that
+// holds rootfs, and the image's configuration.
+func rootfs(t *testing.T) (dir string, config imageConfig) {
 	t.Helper()
+	if unpacked.dir != "" {
+		return unpacked.dir, unpacked.config
+	}
 	archive := sole(t, "*.oci.tar")
+	dir, err := os.MkdirTemp("", "atoll-rootfs-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unpacked.dir = dir // TestMain removes it
 	command(t, "mkdir", filepath.Join(dir, "layout"), filepath.Join(dir, "rootfs"))
 	command(t, "tar", "-C", filepath.Join(dir, "layout"), "-xf", archive)
 	index, err := layout.ImageIndexFromPath(filepath.Join(dir, "layout"))
@@ -87,12 +101,19 @@ func rootfs(t *testing.T, dir string) (config imageConfig) {
 	if err := errors.Join(err1, err2); err != nil || got != want {
 		t.Fatalf("the archive of docker has %v, the layout %v (%v)", got, want, err)
 	}
-	unpack := exec.CommandContext(t.Context(), "tar", "-C", filepath.Join(dir, "rootfs"), "-x")
-	unpack.Stdin = mutate.Extract(img)
-	if out, err := unpack.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	layers, err := img.Layers()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return imageConfig{args: slices.Concat(file.Config.Entrypoint, file.Config.Cmd), env: file.Config.Env, cwd: file.Config.WorkingDir}
+	for _, l := range layers {
+		digest, err := l.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		command(t, "tar", "-C", filepath.Join(dir, "rootfs"), "-xzf", filepath.Join(dir, "layout/blobs", digest.Algorithm, digest.Hex))
+	}
+	unpacked.config = imageConfig{args: slices.Concat(file.Config.Entrypoint, file.Config.Cmd), env: file.Config.Env, cwd: file.Config.WorkingDir}
+	return dir, unpacked.config
 }
 
 type imageConfig struct {
@@ -272,8 +293,7 @@ func (c *container) zombies() int {
 // TestContainer starts the release's OCI image with the three sets of privileges
 // that docs/install.md describes.
 func TestContainer(t *testing.T) {
-	dir := t.TempDir()
-	config := rootfs(t, dir)
+	dir, config := rootfs(t)
 	const hog = "x = bytearray(700 << 20)\nprint(len(x))"
 	for _, test := range []struct {
 		name  string
@@ -321,15 +341,17 @@ func TestContainer(t *testing.T) {
 // TestContainerWithDefaults: with Docker's own seccomp profile no sandbox can be
 // made, and the doctor says what to do.
 func TestContainerWithDefaults(t *testing.T) {
+	image, config := rootfs(t)
 	dir := t.TempDir()
-	config := rootfs(t, dir)
 	config.args = []string{"/usr/bin/atoll", "doctor"}
 	c := &container{t: t, id: fmt.Sprintf("atoll-test-%d", time.Now().UnixNano()), dir: dir, end: make(chan error, 1)}
 	data := filepath.Join(dir, "data")
 	if err := os.MkdirAll(filepath.Join(data, "images/default"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(spec(t, config, data, c.id, privileges{}))
+	s := spec(t, config, data, c.id, privileges{})
+	s.Root.Path = filepath.Join(image, "rootfs")
+	text, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
 	}

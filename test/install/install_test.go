@@ -12,6 +12,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -101,7 +107,43 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// TestPrebuiltImage exports the tests' image and starts anew with it: from the place
+// smallImage makes a data folder whose default image has only Bash, this machine's.
+func smallImage(t *testing.T, atoll string) string {
+	t.Helper()
+	dir := t.TempDir()
+	files := filepath.Join(dir, "files.tar")
+	command(t, "sh", "-c", `tar -Pchf "$1" /usr/bin/bash $(ldd /usr/bin/bash | grep -o '/[^ ]*')`, "sh", files)
+	layer, err := tarball.LayerFromFile(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err = mutate.ConfigFile(img, &v1.ConfigFile{Architecture: runtime.GOARCH, OS: "linux", RootFS: configOf(t, img).RootFS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := filepath.Join(dir, "saved.tar")
+	if err := tarball.WriteToFile(saved, name.MustParseReference("small:latest"), img); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(dir, "data")
+	command(t, atoll, "image", "import", "--data-dir", data, "--name", "default", saved)
+	return data
+}
+
+func configOf(t *testing.T, img v1.Image) *v1.ConfigFile {
+	t.Helper()
+	file, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestPrebuiltImage exports a small image and starts anew with it: from the place
 // where packages put it, and from image_source.
 func TestPrebuiltImage(t *testing.T) {
 	dir := t.TempDir()
@@ -113,7 +155,7 @@ func TestPrebuiltImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	archive := filepath.Join(images, "atoll-image-default-"+runtime.GOARCH+".tar.zst")
-	printed, err := exec.CommandContext(t.Context(), atoll, "image", "export", "--data-dir", dataDir(t), "default", archive).Output()
+	printed, err := exec.CommandContext(t.Context(), atoll, "image", "export", "--data-dir", smallImage(t, atoll), "default", archive).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,8 +24,10 @@ var release struct {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if release.dir != "" {
-		_ = os.RemoveAll(release.dir) // a temporary folder
+	for _, dir := range []string{release.dir, unpacked.dir} {
+		if dir != "" {
+			_ = os.RemoveAll(dir) // a temporary folder
+		}
 	}
 	os.Exit(code)
 }
