@@ -38,6 +38,7 @@ func (m *machine) covered(p *tenant.Principal, text string) string {
 // TestSecretsOfAllWhoUsedASandbox: who reads output does not see the secrets of
 // others whose programs it may be of, nor those that were changed since.
 func TestSecretsOfAllWhoUsedASandbox(t *testing.T) {
+	t.Parallel()
 	m := start(t, nil)
 	a := m.caller("a", func(p *tenant.Principal) { p.Key.Secrets = map[string]string{"S": "first-of-a"} })
 	b := m.second(a, func(k *tenant.Key) { k.Secrets = map[string]string{"S": "the-one-of-b"} })
@@ -74,6 +75,7 @@ func TestSecretsOfAllWhoUsedASandbox(t *testing.T) {
 // TestBoundSecretsAreTheMakers: all programs of a sandbox share its network, so it
 // spends the secrets of no key but the one that made it.
 func TestBoundSecretsAreTheMakers(t *testing.T) {
+	t.Parallel()
 	const placeholders = "atoll-bound-"
 	m, url := world(t)
 	a := m.caller("a", func(p *tenant.Principal) {
@@ -106,6 +108,7 @@ func TestBoundSecretsAreTheMakers(t *testing.T) {
 // TestWhatIsTakenAwayEndsWithoutAUse: nobody has to use a sandbox for it to lose
 // what nobody may have any more.
 func TestWhatIsTakenAwayEndsWithoutAUse(t *testing.T) {
+	t.Parallel()
 	m, url := world(t)
 	p := m.caller("a", func(p *tenant.Principal) {
 		p.Tenant.NetworkEnabled = true
@@ -144,6 +147,7 @@ for i in $(seq 100); do grep -q on log 2>/dev/null && exit 0; sleep 0.1; done; e
 // TestHostsAreOnRecord: what a sandbox contacts, and what it is refused, stands in
 // the audit trail.
 func TestHostsAreOnRecord(t *testing.T) {
+	t.Parallel()
 	m, url := world(t)
 	p := m.caller("a", func(p *tenant.Principal) {
 		p.Tenant.NetworkEnabled = true

@@ -62,6 +62,7 @@ func (m *machine) disk(p *tenant.Principal, name string) int64 {
 }
 
 func TestWhateverFillsTheDiskIsEnded(t *testing.T) {
+	t.Parallel()
 	m := start(t, func(c *sandboxes.Config) { c.DiskLimit = 48 << 20 })
 	p := m.caller("a")
 	for name, command := range map[string]string{
@@ -124,6 +125,7 @@ func (m *machine) folder(id runtime.ID) string {
 }
 
 func TestNoSandboxGrowsWhileTheDiskIsShort(t *testing.T) {
+	t.Parallel()
 	var short atomic.Bool
 	m := start(t, func(c *sandboxes.Config) {
 		c.DiskLimit = 10 << 30
@@ -151,6 +153,7 @@ func TestNoSandboxGrowsWhileTheDiskIsShort(t *testing.T) {
 }
 
 func TestOneThatWokeIsBoundedToo(t *testing.T) {
+	t.Parallel()
 	m := start(t, func(c *sandboxes.Config) { c.DiskLimit = 48 << 20 })
 	p := m.caller("a")
 	m.ensure(p, "s", "x", nil)
@@ -163,6 +166,7 @@ func TestOneThatWokeIsBoundedToo(t *testing.T) {
 // TestOneThatGrowsOnIsEnded: its programs being ended is what the guest says. Here
 // somebody writes whom that does not concern.
 func TestOneThatGrowsOnIsEnded(t *testing.T) {
+	t.Parallel()
 	m := start(t, func(c *sandboxes.Config) { c.DiskLimit = 16 << 20 })
 	p := m.caller("a")
 	sb := m.ensure(p, "s", "x", nil)
@@ -205,6 +209,7 @@ func TestOneThatGrowsOnIsEnded(t *testing.T) {
 // TestOneThatRanOutOfMemoryKeepsItsFiles: either its programs are ended in time, or
 // its kernel is by the host. Then it begins anew with its files.
 func TestOneThatRanOutOfMemoryKeepsItsFiles(t *testing.T) {
+	t.Parallel()
 	m := start(t, nil)
 	p := m.caller("a", func(p *tenant.Principal) {
 		l := &p.Environment.Limits
@@ -239,6 +244,7 @@ func TestOneThatRanOutOfMemoryKeepsItsFiles(t *testing.T) {
 }
 
 func TestLostSandboxesCountForThePlan(t *testing.T) {
+	t.Parallel()
 	m := start(t, nil)
 	p := m.caller("a", func(p *tenant.Principal) { p.Plan = tenant.Plan{Name: "two", MaxSandboxes: 2} })
 	for _, name := range []string{"one", "two"} {
@@ -272,6 +278,7 @@ func (m *machine) charged(p *tenant.Principal) (all usage.Day) {
 }
 
 func TestTheTimeThatASandboxWasDeadIsNotCharged(t *testing.T) {
+	t.Parallel()
 	m := start(t, nil)
 	p := m.caller("a")
 	began := time.Now()
@@ -306,6 +313,7 @@ func (u unmetered) Meter(ctx context.Context, id runtime.ID, until time.Time, e 
 }
 
 func TestWhatCouldNotBeChargedIsLater(t *testing.T) {
+	t.Parallel()
 	var fails atomic.Bool
 	m := start(t, func(c *sandboxes.Config) { c.Store = unmetered{c.Store, &fails} })
 	p := m.caller("a")
@@ -329,6 +337,7 @@ func TestWhatCouldNotBeChargedIsLater(t *testing.T) {
 }
 
 func TestABudgetThatIsUsedUpEndsWhatRuns(t *testing.T) {
+	t.Parallel()
 	m := start(t, nil)
 	of := tenanttest.Tenant(t, m.db.Tenants(), "of")
 	p := m.caller("a", func(p *tenant.Principal) { p.Tenant = of })

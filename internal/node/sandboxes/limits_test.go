@@ -15,6 +15,7 @@ import (
 )
 
 func TestPlansBoundSandboxes(t *testing.T) {
+	t.Parallel()
 	m := start(t, func(c *sandboxes.Config) { c.MaxSandboxes = 3 })
 	ctx := t.Context()
 	few := m.caller("few", func(p *tenant.Principal) {
@@ -46,6 +47,7 @@ func TestPlansBoundSandboxes(t *testing.T) {
 }
 
 func TestTimeEnds(t *testing.T) {
+	t.Parallel()
 	m := start(t, nil)
 	p := m.caller("a")
 	sb := m.ensure(p, "s", "short", &sandbox.Spec{Timeout: time.Second})
@@ -64,6 +66,7 @@ func TestTimeEnds(t *testing.T) {
 }
 
 func TestTimeIsCharged(t *testing.T) {
+	t.Parallel()
 	m := start(t, nil)
 	p := m.caller("a")
 	began := time.Now()
@@ -92,6 +95,7 @@ func TestTimeIsCharged(t *testing.T) {
 }
 
 func TestFilesAreBounded(t *testing.T) {
+	t.Parallel()
 	m := start(t, func(c *sandboxes.Config) { c.DiskLimit = 64 << 20 })
 	p := m.caller("a")
 	m.ensure(p, "s", "x", nil)
@@ -130,6 +134,7 @@ func TestFilesAreBounded(t *testing.T) {
 }
 
 func TestMemoryThatRunsOutEndsTheProgramAlone(t *testing.T) {
+	t.Parallel()
 	m := start(t, nil)
 	p := m.caller("a")
 	m.ensure(p, "s", "x", nil)

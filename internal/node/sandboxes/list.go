@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -52,10 +53,10 @@ func (m *Manager) Get(ctx context.Context, p *tenant.Principal, session, nameOrI
 		return nil, err
 	}
 	sb, recorded := m.cfg.Store.Get(ctx, p.Tenant.ID, id)
-	if recorded != nil {
+	switch {
+	case recorded != nil && fault.KindOf(recorded) != fault.NotFound:
 		return nil, recorded
-	}
-	if sb.Environment != p.Environment.ID {
+	case recorded != nil, sb.Environment != p.Environment.ID:
 		return nil, err
 	}
 	return sb, nil

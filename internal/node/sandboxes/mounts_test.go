@@ -78,6 +78,7 @@ func wrote(t *testing.T, path, want string) {
 }
 
 func TestASandboxHasItsEnvironmentsVolumes(t *testing.T) {
+	t.Parallel()
 	m, of := volumes(t, nil)
 	p := m.caller("a", with(grant("team", "", false), grant("fixed", "reports", true)))
 	if err := os.MkdirAll(filepath.Join(of, "con_fixed", "reports"), 0o755); err != nil {
@@ -172,6 +173,7 @@ func list(t *testing.T, m *machine, p *tenant.Principal) []*sandbox.Sandbox {
 // TestAVolumeThatChangedUnderASleeper: others may take away what a sandbox that
 // sleeps had open in a volume. It goes on with its files.
 func TestAVolumeThatChangedUnderASleeper(t *testing.T) {
+	t.Parallel()
 	m, of := volumes(t, nil)
 	p := m.caller("a", with(grant("team", "", false)))
 	m.ensure(p, "s", "one", nil)
@@ -204,6 +206,7 @@ func TestAVolumeThatChangedUnderASleeper(t *testing.T) {
 // TestStorageIsTakenBack: what the environment, or the key that made a sandbox, may
 // not see any more, the sandbox has not for long, whether it runs or sleeps.
 func TestStorageIsTakenBack(t *testing.T) {
+	t.Parallel()
 	m, of := volumes(t, nil)
 	p := m.caller("a", with(grant("team", "", false), grant("other", "", false)))
 	other := m.second(p, func(*tenant.Key) {})
@@ -277,6 +280,7 @@ func TestStorageIsTakenBack(t *testing.T) {
 // TestWhoUsesASandboxMaySeeItsStorage: keys of one environment share its sandboxes,
 // not what one of them alone may see.
 func TestWhoUsesASandboxMaySeeItsStorage(t *testing.T) {
+	t.Parallel()
 	m, _ := volumes(t, nil)
 	wide := m.caller("a", with(grant("team", "", false)))
 	narrow := m.second(wide, func(*tenant.Key) {})
@@ -327,6 +331,7 @@ func TestWhoUsesASandboxMaySeeItsStorage(t *testing.T) {
 // TestPermissionsHoldInVolumes: what an environment's rules forbid is forbidden where
 // a volume is mounted, too, also once it was woken or started anew.
 func TestPermissionsHoldInVolumes(t *testing.T) {
+	t.Parallel()
 	m, of := volumes(t, nil)
 	p := m.caller("a", with(grant("team", "", false), grant("other", "", false)), func(p *tenant.Principal) {
 		p.Environment.Permissions.Filesystem = runtime.FilesystemPolicy{ReadOnly: []string{"/data"}, Blocked: []string{"/data/team/secret"}}
@@ -369,6 +374,7 @@ func TestPermissionsHoldInVolumes(t *testing.T) {
 // TestOfWhatHasNoProcesses: a sandbox whose storage was taken back while nobody used it
 // has files until somebody does.
 func TestOfWhatHasNoProcesses(t *testing.T) {
+	t.Parallel()
 	m, _ := volumes(t, nil)
 	p := m.caller("a", with(grant("team", "", false)))
 	m.ensure(p, "s", "one", nil)
@@ -397,6 +403,7 @@ func TestOfWhatHasNoProcesses(t *testing.T) {
 
 // TestWhatASandboxWantsToSee: whoever makes it may narrow it; there is one of a name.
 func TestWhatASandboxWantsToSee(t *testing.T) {
+	t.Parallel()
 	m, of := volumes(t, nil)
 	p := m.caller("a", with(grant("team", "", false), grant("other", "", false)))
 	sub := func(entries ...string) *sandbox.Spec {
@@ -449,6 +456,7 @@ func TestWhatASandboxWantsToSee(t *testing.T) {
 
 // TestBucketsAreRefused: a sandbox that would outlive what serves them is not made.
 func TestBucketsAreRefused(t *testing.T) {
+	t.Parallel()
 	m, _ := volumes(t, nil)
 	bucket := grant("reports", "", false)
 	bucket.Connection.Kind = storage.S3
@@ -463,6 +471,7 @@ func TestBucketsAreRefused(t *testing.T) {
 // TestASweepLeavesVolumesAlone: a server that was killed while it made a sandbox has
 // left a volume mounted in its folders.
 func TestASweepLeavesVolumesAlone(t *testing.T) {
+	t.Parallel()
 	m, of := volumes(t, nil)
 	p := m.caller("a", with(grant("team", "", false)))
 	made := m.ensure(p, "s", "one", nil)

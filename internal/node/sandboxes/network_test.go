@@ -90,6 +90,7 @@ END`)
 }
 
 func TestTheNetworkOfALivingSandbox(t *testing.T) {
+	t.Parallel()
 	const placeholder = "atoll-bound-0123456789abcdef0123456789abcdef"
 	m, url := world(t)
 	ctx := t.Context()
@@ -162,6 +163,7 @@ func TestTheNetworkOfALivingSandbox(t *testing.T) {
 // TestNobodysSandboxHasNoNetwork: when nobody is left who might have made a
 // sandbox, its connections end with the process.
 func TestNobodysSandboxHasNoNetwork(t *testing.T) {
+	t.Parallel()
 	m, url := world(t)
 	p := m.caller("a", func(p *tenant.Principal) {
 		p.Tenant.NetworkEnabled = true

@@ -67,6 +67,7 @@ func startFrail(t *testing.T) (*machine, *frail, *forgetful) {
 // TestASandboxOutlivesAWakeThatCannotBeRecorded fails to wake a sandbox, and to
 // record that it sleeps on.
 func TestASandboxOutlivesAWakeThatCannotBeRecorded(t *testing.T) {
+	t.Parallel()
 	m, f, s := startFrail(t)
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
@@ -85,6 +86,7 @@ func TestASandboxOutlivesAWakeThatCannotBeRecorded(t *testing.T) {
 // TestWhatCouldNotBeTakenOverIsWithItsNextUse lets a manager take sandboxes over
 // that it cannot open at first.
 func TestWhatCouldNotBeTakenOverIsWithItsNextUse(t *testing.T) {
+	t.Parallel()
 	sleep := func(m *machine) error {
 		_, err := m.Sleep(t.Context(), m.callers["key_a"], "s", "one")
 		return err

@@ -56,6 +56,7 @@ func times(all int) int {
 }
 
 func TestASandboxThatNobodyUsesFallsAsleep(t *testing.T) {
+	t.Parallel()
 	m := start(t, func(c *sandboxes.Config) { c.SleepAfter, c.KeepFrozen = 500*time.Millisecond, 4*time.Second })
 	p := m.caller("a")
 	sb := m.ensure(p, "s", "one", nil)
@@ -138,6 +139,7 @@ python3 /tmp/again.py`
 // A connection that is over keeps its ports for a while, until when they may be
 // used again only with care. A sleep must not have that go wrong.
 func TestPortsCanBeUsedAgainAfterASleep(t *testing.T) {
+	t.Parallel()
 	m := start(t, nil)
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
@@ -169,6 +171,7 @@ setsid python3 ~/unread.py >~/unread 2>&1 </dev/null & while [ ! -e /tmp/over ];
 }
 
 func TestASleepingSandboxIsTakenOver(t *testing.T) {
+	t.Parallel()
 	m := start(t, func(c *sandboxes.Config) { c.SleepAfter, c.KeepFrozen = 300*time.Millisecond, -1 })
 	p := m.caller("a")
 	m.ensure(p, "s", "frozen", nil)
@@ -185,6 +188,7 @@ func TestASleepingSandboxIsTakenOver(t *testing.T) {
 }
 
 func TestASandboxThatCannotBeWrittenStaysInMemory(t *testing.T) {
+	t.Parallel()
 	m := start(t, nil)
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
@@ -212,6 +216,7 @@ func TestASandboxThatCannotBeWrittenStaysInMemory(t *testing.T) {
 }
 
 func TestAMemoryThatFitsNoLongerIsGivenUpForTheFiles(t *testing.T) {
+	t.Parallel()
 	m := start(t, nil)
 	p := m.caller("a")
 	sb := m.ensure(p, "s", "one", nil)
@@ -230,6 +235,7 @@ func TestAMemoryThatFitsNoLongerIsGivenUpForTheFiles(t *testing.T) {
 }
 
 func TestForksDiffer(t *testing.T) {
+	t.Parallel()
 	m := start(t, nil)
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
@@ -329,6 +335,7 @@ func TestASandboxSleepsInMemoryWhereDiskIsShort(t *testing.T) {
 }
 
 func TestMemoriesOnDiskAreBounded(t *testing.T) {
+	t.Parallel()
 	m := start(t, func(c *sandboxes.Config) { c.CheckpointDisk = 60 << 20 })
 	p := m.caller("a")
 	for _, name := range []string{"one", "two", "three"} {

@@ -34,6 +34,7 @@ func (m *machine) of(p *tenant.Principal, name string, sn *sandbox.Snapshot, fil
 const whoIsIt = "cat /run/atoll/generation /etc/machine-id; hostname; od -An -N8 -tx8 /dev/urandom"
 
 func TestASnapshotOutlivesItsSandbox(t *testing.T) {
+	t.Parallel()
 	m := start(t, nil)
 	p := m.caller("a")
 	m.ensure(p, "s", "one", &sandbox.Spec{Env: map[string]string{"OWN": "kept"}})
@@ -103,6 +104,7 @@ func TestASnapshotOutlivesItsSandbox(t *testing.T) {
 // TestASnapshotBesideItsCopies: kernels for more copies get links to files of the
 // sandbox soon after a fork, which does not disturb a snapshot of it.
 func TestASnapshotBesideItsCopies(t *testing.T) {
+	t.Parallel()
 	m := startWith(t, nil, func(c *engine.Config) { c.Spares = 4 })
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
@@ -119,6 +121,7 @@ func TestASnapshotBesideItsCopies(t *testing.T) {
 }
 
 func TestASnapshotWithoutMemorySaysSo(t *testing.T) {
+	t.Parallel()
 	m := start(t, nil)
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
@@ -140,6 +143,7 @@ func TestASnapshotWithoutMemorySaysSo(t *testing.T) {
 }
 
 func TestSnapshotsAreTheirOwners(t *testing.T) {
+	t.Parallel()
 	m := start(t, nil)
 	p := m.caller("a", func(p *tenant.Principal) {
 		p.Plan = tenant.Plan{Name: "small", MaxSnapshots: 2, MaxSnapshotSize: 1 << 30}
@@ -193,6 +197,7 @@ func TestSnapshotsAreTheirOwners(t *testing.T) {
 }
 
 func TestADamagedSnapshotIsRefused(t *testing.T) {
+	t.Parallel()
 	m := start(t, nil)
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
@@ -227,6 +232,7 @@ func TestADamagedSnapshotIsRefused(t *testing.T) {
 }
 
 func TestADeletedEnvironmentTakesItsSandboxesAlong(t *testing.T) {
+	t.Parallel()
 	m := start(t, nil)
 	p := m.caller("a")
 	for _, err := range []error{
