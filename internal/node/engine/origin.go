@@ -39,8 +39,11 @@ func (h *host) keepOrigin(id runtime.ID, img *image.Image) error {
 }
 
 // linkGuest gives the guest's image another name. The folder of this process is a
-// mount of its own, so there is a copy in it.
+// mount of its own, so there is a copy in it, which the first call makes. Two calls must not
+// make it at the same time: a link to a file fails that another one replaces meanwhile.
 func (h *host) linkGuest(to string) error {
+	h.guestCopy.Lock()
+	defer h.guestCopy.Unlock()
 	shared := filepath.Join(h.disk, filepath.Base(h.guest))
 	if err := os.RemoveAll(to); err != nil {
 		return err

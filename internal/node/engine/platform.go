@@ -62,8 +62,10 @@ type host struct {
 	mu      sync.Mutex
 	buckets map[runtime.ID][]*bucket.Mount // guarded by mu; what this process has mounted
 	guest   string                         // path of the guest's image
-	kernel  func() (string, error)         // digest of the program that is the sandboxes' kernel
-	keep    bool                           // it is a server's: runs stay for the next one, and so does the folder on disk
+	// guestCopy is held while the copy of the guest's image that sandboxes link to is made.
+	guestCopy sync.Mutex
+	kernel    func() (string, error) // digest of the program that is the sandboxes' kernel
+	keep      bool                   // it is a server's: runs stay for the next one, and so does the folder on disk
 
 	homes    string // of the folders that sandboxes mount for home directories; "" for none
 	homeless error  // why there are none
