@@ -5,7 +5,10 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/atoll-run/atoll/internal/guest/proto"
+	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
 const (
@@ -42,7 +45,15 @@ func (a *attendant) meet() *session {
 
 // dial makes a connection, on which the greeting was sent.
 func (s *session) dial(first bool) (*proto.Conn, error) {
-	l, err := dialHost()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: wire.Meeting + "/" + wire.MeetingSocket}); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	l, err := newLink(fd)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +100,7 @@ func (s *session) add(c *proto.Conn) bool {
 	}
 	s.peers[c] = c
 	s.wait.Go(func() {
-		(&peer{Conn: c, attendant: s.attendant, of: s}).serve()
+		(&peer{Conn: c, attendant: s.attendant, of: s, link: c.Transport.(*link)}).serve()
 		s.mu.Lock()
 		delete(s.peers, c)
 		s.mu.Unlock()

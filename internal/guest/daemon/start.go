@@ -168,7 +168,7 @@ func (u *pump) discard() {
 			unix.Close(u.fds[i])
 		}
 	}
-	u.file.Close()
+	u.close()
 	u.input.close()
 	u.requests.close()
 }
@@ -213,7 +213,7 @@ func locate(c *wire.Command, shell bool) error {
 	if shell {
 		c.Path, c.Argv[0] = "/bin/sh", sh
 		for _, path := range []string{"/bin/bash", "/usr/bin/bash"} {
-			if unix.Faccessat2(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS) == nil {
+			if executable(path) == nil {
 				c.Path, c.Argv[0] = path, bash
 				break
 			}
@@ -233,13 +233,12 @@ func locate(c *wire.Command, shell bool) error {
 // entered says why a program cannot have a working directory, with the rights in
 // effect.
 func entered(dir string) error {
-	var st unix.Stat_t
-	err := unix.Stat(dir, &st)
+	st, err := standsAt(dir)
 	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		err = unix.ENOTDIR
 	}
 	if err == nil {
-		err = unix.Faccessat2(unix.AT_FDCWD, dir, unix.X_OK, unix.AT_EACCESS)
+		err = executable(dir)
 	}
 	return step("working directory", dir, err)
 }

@@ -39,9 +39,11 @@ func (h *Handle) CopyFolder(ctx context.Context, path string, other sandbox.Hand
 	case <-ctx.Done():
 		return 0, false, context.Cause(ctx)
 	}
+	a := &copyAllowance{h: to}
+	defer a.end() // once what a failed copy left is removed
 	var failed error
 	err = to.guest.Adopt(ctx, name, func(ctx context.Context, at string) error {
-		bytes, failed = to.copyInto(ctx, from, at)
+		bytes, failed = to.copyInto(ctx, a, from, at)
 		return failed
 	})
 	_, told := errors.AsType[*fault.Error](failed)
@@ -65,29 +67,33 @@ func (h *Handle) copySource(path string, to *Handle) (disk.Place, bool) {
 }
 
 // copyInto copies a folder into one of h's sandbox.
-func (h *Handle) copyInto(ctx context.Context, from disk.Place, at string) (bytes int64, err error) {
+func (h *Handle) copyInto(ctx context.Context, a *copyAllowance, from disk.Place, at string) (bytes int64, err error) {
 	into, ok := h.live.HostPath(at)
 	if !ok {
 		return 0, errNotOnDisk
 	}
-	a := copyAllowance{h: h, ctx: ctx}
+	a.ctx = ctx
 	c, err := h.m.cfg.Engine.FolderCopier(a.more)
 	if err != nil {
 		return 0, err
 	}
-	_, bytes, err = c.Copy(ctx, from, into, client.Adopted)
-	return bytes, err
+	if _, bytes, err = c.Copy(ctx, from, into, client.Adopted); err != nil {
+		return 0, err
+	}
+	return bytes, a.check()
 }
 
-// copyAllowance is what the host may write into a sandbox.
+// copyAllowance is what the host may write into a sandbox for one copy.
 type copyAllowance struct {
-	h     *Handle
-	ctx   context.Context
-	bound int64 // once measured; of what may be spent
+	h        *Handle
+	ctx      context.Context
+	granted  int64 // bytes; of entry.copying.granted
+	bound    int64 // bytes that the copy may take; 0 before it was measured
+	measured bool
 }
 
-// more says up to which sum may be spent before it is asked again. The files are not
-// measured for what is little: there may be many of them.
+// more grants the next part of a copy that has taken so many bytes. The sandbox's files
+// are measured unless the copy is small against what is left to them: there may be many.
 func (a *copyAllowance) more(spent int64) (most int64, err error) {
 	h := a.h
 	if err := h.stopped(); err != nil {
@@ -97,19 +103,77 @@ func (a *copyAllowance) more(spent int64) (most int64, err error) {
 		return 0, err
 	}
 	most = spent + growthAllowance
-	limit := h.sb.Disk
-	if limit <= 0 || spent < growthAllowance {
-		return most, nil
-	}
-	if a.bound == 0 {
-		used, err := h.live.Measure(a.ctx, limit)
-		if err != nil && !errors.Is(err, disk.ErrOverLimit) {
-			return 0, err
+	if limit := h.sb.Disk; limit > 0 && (a.measured || !a.small(most, limit)) {
+		if !a.measured {
+			free, err := a.free()
+			if err != nil {
+				return 0, err
+			}
+			// What the copy has written until now is among the files: at most granted bytes,
+			// perhaps less.
+			a.bound, a.measured = a.granted+free, true
 		}
-		a.bound = max(spent+limit-used, 1) // most of what was spent is there
+		if spent > a.bound {
+			return 0, a.refusal()
+		}
+		most = min(most, a.bound)
 	}
-	if spent > a.bound {
-		return 0, fault.Limit("sandbox_disk", time.Time{}, "sandbox %q: its files would take more than %s of disk. Delete some files", h.sb.Name, runtime.FormatBytes(limit))
+	a.grant(most)
+	return most, nil
+}
+
+// small reports whether a copy of so many bytes fits for sure, by when the sandbox's files
+// were measured last: they have taken less than half of what was left to them since then.
+func (a *copyAllowance) small(bytes, limit int64) bool {
+	a.h.m.mu.Lock()
+	defer a.h.m.mu.Unlock()
+	used, granted := a.h.e.diskUsed, a.h.e.copying.granted-a.granted
+	return used > 0 && bytes+granted < (limit-used)/2
+}
+
+// check refuses a copy that is complete and takes more than there may be. Its own figures
+// are not exact, and programs may have written meanwhile.
+func (a *copyAllowance) check() error {
+	if !a.measured {
+		return nil
 	}
-	return min(most, a.bound), nil
+	free, err := a.free()
+	if err == nil && free < 0 {
+		err = a.refusal()
+	}
+	return err
+}
+
+// free measures how many bytes are left to the sandbox's files, less than 0 for too many.
+func (a *copyAllowance) free() (int64, error) {
+	limit := a.h.sb.Disk
+	used, err := a.h.live.Measure(a.ctx, limit)
+	if errors.Is(err, disk.ErrOverLimit) {
+		return min(limit-used, -1), nil
+	}
+	return limit - used, err
+}
+
+func (a *copyAllowance) refusal() error {
+	return fault.Limit("sandbox_disk", time.Time{}, "sandbox %q: its files would take more than %s of disk. Delete some files", a.h.sb.Name, runtime.FormatBytes(a.h.sb.Disk))
+}
+
+// grant records that the copy may write up to so many bytes.
+func (a *copyAllowance) grant(bytes int64) {
+	a.h.m.mu.Lock()
+	defer a.h.m.mu.Unlock()
+	c := &a.h.e.copying
+	c.granted += bytes - a.granted
+	c.changes++
+	a.granted = bytes
+}
+
+// end is called when the copy is part of the sandbox, or removed.
+func (a *copyAllowance) end() {
+	a.h.m.mu.Lock()
+	if a.h.e.diskUsed > 0 {
+		a.h.e.diskUsed += a.granted
+	}
+	a.h.m.mu.Unlock()
+	a.grant(0)
 }

@@ -7,11 +7,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/node/disk"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
@@ -26,10 +28,25 @@ func (m *machine) use(p *tenant.Principal, name string) sandbox.Handle {
 	return h
 }
 
+// hesitant is an engine whose copies stop for a while before they are refused, so that
+// the sandbox's files are looked at while a copy of the largest size is there.
+type hesitant struct{ sandboxes.Engine }
+
+func (e hesitant) FolderCopier(more func(spent int64) (int64, error)) (disk.FolderCopier, error) {
+	return e.Engine.FolderCopier(func(spent int64) (int64, error) {
+		most, err := more(spent)
+		if fault.KindOf(err) == fault.Exhausted {
+			time.Sleep(2500 * time.Millisecond)
+		}
+		return most, err
+	})
+}
+
 func TestCopyFolder(t *testing.T) {
+	t.Parallel()
 	var short atomic.Bool
 	m := start(t, func(c *sandboxes.Config) {
-		c.DiskLimit = 48 << 20
+		c.DiskLimit, c.Engine = 48<<20, hesitant{c.Engine}
 		c.AdmitDisk = func() error {
 			if short.Load() {
 				return fault.New(fault.Unavailable, "short of disk")

@@ -119,6 +119,9 @@ type entry struct {
 	net      networkState
 	outbound []string // guarded by turn; contacted and refused, and not recorded yet
 
+	copying  hostCopies // guarded by Manager.mu
+	diskUsed int64      // guarded by Manager.mu; bytes of its files when they were measured last, and of copies since; 0 before
+
 	watch watch // of whom looking is
 }
 

@@ -21,8 +21,11 @@ const (
 	// maxEndings is how many times are remembered that programs were ended at, and
 	// skew how far the clock of a sandbox may be off.
 	maxEndings = 16
-	// oomExitTime is how long a kernel may take to end that runs out of memory.
+	// oomExitTime is how long a kernel may take to end that runs out of memory, and
+	// oomGoneTime how long if the connection to its guest daemon is over: then it does end,
+	// and a busy host frees its memory late.
 	oomExitTime  = time.Second
+	oomGoneTime  = 10 * time.Second
 	maxClockSkew = time.Second
 	// recordTime bounds recording why programs were ended.
 	recordTime = 10 * time.Second
@@ -185,14 +188,24 @@ func (h *Handle) Stopped(ctx context.Context) error {
 	if why := h.stopped(); why != nil || !oomKilled(h.live) {
 		return why
 	}
-	select { // the conversation may end a little earlier than the kernel
-	case <-h.live.Done():
+	// The connection may end a little earlier than the kernel.
+	if h.ends(ctx, oomExitTime) || isClosed(h.guest.Done()) && h.ends(ctx, oomGoneTime) {
 		return memoryLimit(h.sb)
-	case <-time.After(oomExitTime):
-		return h.stopped()
-	case <-ctx.Done():
-		return h.stopped()
 	}
+	return h.stopped()
+}
+
+// ends reports whether the sandbox ends within a time.
+func (h *Handle) ends(ctx context.Context, within time.Duration) bool {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-h.live.Done():
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 func (h *Handle) stopped() error {

@@ -237,9 +237,11 @@ func (m *Manager) wakeFor(ctx context.Context, e *entry, p *tenant.Principal) er
 }
 
 // hasEnded reports whether a sandbox has.
-func hasEnded(l Live) bool {
+func hasEnded(l Live) bool { return isClosed(l.Done()) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-l.Done():
+	case <-c:
 		return true
 	default:
 		return false

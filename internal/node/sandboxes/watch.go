@@ -23,7 +23,7 @@ const idleCPU = 20 * time.Millisecond
 // further; so it stays usable, for deleting them. It is used by one goroutine at a
 // time.
 type watch struct {
-	live        Live // of whom the rest is
+	live        Live // the rest belongs to this one
 	files       disk.Watch
 	cpu         float64 // seconds, when it was looked last
 	diskShort   bool    // the server was short of disk then
@@ -40,18 +40,35 @@ func (m *Manager) watchLimits(ctx context.Context, e *entry) {
 	e.watching = true
 	live, sb, busy := e.live, e.sb, e.users > 0
 	m.background.Go(func() {
-		if why := e.watch.check(ctx, live, sb, busy, m.cfg.AdmitDisk() != nil); why != nil {
+		copies := func() hostCopies {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return e.copying
+		}
+		was := e.watch.files.Used()
+		if why := e.watch.check(ctx, live, sb, busy, m.cfg.AdmitDisk() != nil, copies); why != nil {
 			m.stop(ctx, e, live, why)
 		}
 		m.mu.Lock()
+		if used := e.watch.files.Used(); used != was {
+			e.diskUsed = used
+		}
 		e.watching = false
 		m.mu.Unlock()
 	})
 }
 
+// hostCopies are the folders that the host is copying into a sandbox at the moment. Its
+// programs do not see them yet. Each copy holds the limit of the sandbox's files itself,
+// so programs are not ended for what a copy has written.
+type hostCopies struct {
+	granted int64 // bytes that the copies may have written
+	changes int   // counts changes of granted
+}
+
 // check is why a sandbox's programs must end; nil if they need not. While the
 // server is short of disk none may grow.
-func (w *watch) check(ctx context.Context, live Live, sb *sandbox.Sandbox, busy, short bool) error {
+func (w *watch) check(ctx context.Context, live Live, sb *sandbox.Sandbox, busy, short bool, copies func() hostCopies) error {
 	if w.live != live { // it was made, taken over or woken: its processor time begins anew
 		w.live, w.cpu, w.silentSince = live, 0, -1
 		w.files.Dir, w.files.Measure = live.Folder(), live.Measure
@@ -67,7 +84,17 @@ func (w *watch) check(ctx context.Context, live Live, sb *sandbox.Sandbox, busy,
 	if err := w.setBound(ctx, sb, short || w.files.CheckDisk() != nil); err != nil {
 		return nil //nolint:nilerr // it has just ended
 	}
-	if err := w.files.CheckFolder(ctx, time.Now()); !errors.Is(err, disk.ErrOverLimit) {
+	before := copies()
+	limit := w.files.Limit
+	if limit > 0 {
+		w.files.Limit += before.granted
+	}
+	err = w.files.CheckFolder(ctx, time.Now())
+	w.files.Limit = limit
+	if !errors.Is(err, disk.ErrOverLimit) {
+		return nil
+	}
+	if copies().changes != before.changes { // a copy wrote while the files were measured
 		return nil
 	}
 	w.repeats++
