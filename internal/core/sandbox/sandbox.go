@@ -77,8 +77,11 @@ type Sandbox struct {
 	CreatedAt  time.Time
 	UsedAt     time.Time
 	ExpiresAt  *time.Time // when it is destroyed; nil for never
-	MeteredAt  time.Time  // up to when its running time is charged
-	Endings    []Ending   // on record, oldest first
+	// UnusedUntil is when a sandbox that sleeps or is lost is destroyed unless it is used
+	// before; nil for never. A Node says it of its own sandboxes, and it is not recorded.
+	UnusedUntil *time.Time
+	MeteredAt   time.Time // up to when its running time is charged
+	Endings     []Ending  // on record, oldest first
 }
 
 // Status is State as the contract's tools know it.

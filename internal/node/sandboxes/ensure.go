@@ -53,13 +53,13 @@ func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, s
 	}
 	defer e.unlock()
 	m.mu.Lock()
-	sb, gone := e.sb, e.removed
+	sb, gone := m.publicCopy(e), e.removed
 	m.mu.Unlock()
 	switch {
 	case gone:
 		return nil, true, nil
 	case spec == nil:
-		return sb.Clone(), false, nil
+		return sb, false, nil
 	case sb.State == sandbox.Lost:
 		return nil, true, m.end(ctx, e, sb.Detail)
 	case spec.Snapshot != "":
@@ -89,7 +89,7 @@ func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, s
 				"the sandbox %q exists with the image %q; use it as it is, destroy it first, or choose another name for one with %q", sb.Name, asked, spec.Image)
 		}
 	}
-	return sb.Clone(), false, nil
+	return sb, false, nil
 }
 
 // create makes a sandbox; made is false if somebody else has just begun to.

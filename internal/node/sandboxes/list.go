@@ -26,7 +26,7 @@ func (m *Manager) List(_ context.Context, p *tenant.Principal, session string) (
 	m.mu.Lock()
 	for _, e := range m.byID {
 		if e.sb.Tenant == p.Tenant.ID && e.sb.Environment == p.Environment.ID && (session == "" || e.sb.Session == session) {
-			out = append(out, e.publicCopy())
+			out = append(out, m.publicCopy(e))
 		}
 	}
 	m.mu.Unlock()
@@ -46,7 +46,7 @@ func (m *Manager) Get(ctx context.Context, p *tenant.Principal, session, nameOrI
 	if err == nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		return e.publicCopy(), nil
+		return m.publicCopy(e), nil
 	}
 	id := runtime.ID(nameOrID)
 	if !id.Valid() || p.Environment.ID == "" {
@@ -63,10 +63,13 @@ func (m *Manager) Get(ctx context.Context, p *tenant.Principal, session, nameOrI
 }
 
 // publicCopy is e's sandbox as callers see it. Manager.mu is held.
-func (e *entry) publicCopy() *sandbox.Sandbox {
+func (m *Manager) publicCopy(e *entry) *sandbox.Sandbox {
 	sb := e.sb.Clone()
 	if e.usedAt.After(sb.UsedAt) {
 		sb.UsedAt = e.usedAt.UTC()
+	}
+	if at := m.unusedUntil(e); !at.IsZero() {
+		sb.UnusedUntil = new(at.UTC())
 	}
 	return sb
 }

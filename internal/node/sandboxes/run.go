@@ -129,10 +129,19 @@ func (m *Manager) expiry(e *entry, now time.Time) string {
 	switch sb := e.sb; {
 	case sb.ExpiresAt != nil && !now.Before(*sb.ExpiresAt):
 		return "its time was over"
-	case m.cfg.KeepUnused > 0 && (sb.State == sandbox.Sleeping || sb.State == sandbox.Lost) && e.users == 0 && now.Sub(e.usedAt) >= m.cfg.KeepUnused:
-		return "nobody had used it for " + m.cfg.KeepUnused.String()
+	case e.users == 0 && !m.unusedUntil(e).IsZero() && !now.Before(m.unusedUntil(e)):
+		return "it was not used for " + m.cfg.KeepUnused.String()
 	}
 	return ""
+}
+
+// unusedUntil is when a sandbox that sleeps or is lost is destroyed unless it is used
+// before; zero for never. m.mu is held.
+func (m *Manager) unusedUntil(e *entry) time.Time {
+	if m.cfg.KeepUnused <= 0 || e.sb.State != sandbox.Sleeping && e.sb.State != sandbox.Lost {
+		return time.Time{}
+	}
+	return e.usedAt.Add(m.cfg.KeepUnused)
 }
 
 // maintainOne does what is due of a sandbox. The turn at e is held.

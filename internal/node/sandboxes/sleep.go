@@ -55,7 +55,7 @@ func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameO
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return e.publicCopy(), nil
+	return m.publicCopy(e), nil
 }
 
 // sleepDue is how a sandbox that nobody uses should begin to sleep by now; "" for as

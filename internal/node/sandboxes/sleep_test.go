@@ -55,6 +55,35 @@ func times(all int) int {
 	return max(all/10, 5)
 }
 
+// TestUnusedSandboxSaysWhenItIsDestroyed: everything that answers with a sandbox that
+// sleeps says when it is destroyed for want of use, and it is then.
+func TestUnusedSandboxSaysWhenItIsDestroyed(t *testing.T) {
+	t.Parallel()
+	const keep = 3 * time.Second
+	m := start(t, func(c *sandboxes.Config) { c.KeepUnused = keep })
+	p := m.caller("a")
+	if sb := m.ensure(p, "s", "x", nil); sb.UnusedUntil != nil {
+		t.Errorf("while it runs: %v", sb.UnusedUntil)
+	}
+	slept, err := m.Sleep(t.Context(), p, "s", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := m.List(t.Context(), p, "")
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	for what, sb := range map[string]*sandbox.Sandbox{"sleep": slept, "list": all[0], "get": m.get(p, "s", "x"), "ensure": m.ensure(p, "s", "x", nil)} {
+		if sb.UnusedUntil == nil || !sb.UnusedUntil.Equal(sb.UsedAt.Add(keep)) {
+			t.Errorf("%s: used at %v, destroyed at %v", what, sb.UsedAt, sb.UnusedUntil)
+		}
+	}
+	atolltest.Until(t, 30*time.Second, "it is destroyed", func() bool { return m.get(p, "s", string(slept.ID)).State == sandbox.Destroyed })
+	if now := time.Now(); now.Before(*slept.UnusedUntil) {
+		t.Errorf("it was destroyed before %v", slept.UnusedUntil)
+	}
+}
+
 func TestASandboxThatNobodyUsesFallsAsleep(t *testing.T) {
 	t.Parallel()
 	m := start(t, func(c *sandboxes.Config) { c.SleepAfter, c.KeepFrozen = 500*time.Millisecond, 4*time.Second })

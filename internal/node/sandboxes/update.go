@@ -54,7 +54,7 @@ func (m *Manager) Update(ctx context.Context, p *tenant.Principal, session, name
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return e.publicCopy(), nil
+	return m.publicCopy(e), nil
 }
 
 // setTimeout has a sandbox destroyed so long after now, or as late as p's plan
