@@ -44,7 +44,12 @@ func (a *Authorization) Confirm() {
 // question is under way counts more than the answer.
 func (a *Authorization) Check(ctx context.Context) error {
 	began := time.Now()
-	err := a.check(ctx)
+	return a.Settle(began, a.check(ctx))
+}
+
+// Settle is Check with an answer that the caller has got to a question asked at began. For
+// an authorization that is only settled NewAuthorization needs no check.
+func (a *Authorization) Settle(began time.Time, err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch kind := fault.KindOf(err); {

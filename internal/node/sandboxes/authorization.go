@@ -14,16 +14,15 @@ import (
 )
 
 const (
-	// maxKeys bounds whose keys are remembered of a sandbox's users.
+	// maxKeys is how many of the keys that used a sandbox are remembered, the last ones.
 	maxKeys = 16
-	// maxStale is how long what was known of keys is believed while they cannot be
-	// asked for.
-	maxStale     = 30 * time.Second
-	authTime     = 10 * time.Second // bounds a look at all keys
-	redactorIdle = 10 * time.Minute // of what covers output
+	// authTime bounds checking the keys of all sandboxes, and redactorIdle is how long
+	// an unused redactor is kept.
+	authTime     = 10 * time.Second
+	redactorIdle = 10 * time.Minute
 )
 
-// authorization is what is known of those who use a sandbox. Manager.mu guards it.
+// authorization is what is known of the keys that use a sandbox. Manager.mu guards it.
 type authorization struct {
 	keys []string // ids of the keys that have used it, the last one first
 	// secrets are the values that its programs may have, in the order in which they
@@ -31,8 +30,8 @@ type authorization struct {
 	secrets       []string
 	boundSecrets  []execution.BoundSecret // of the key that made it
 	creatorAt     time.Time               // when that was asked for
-	validAt       time.Time               // when it was known last that one of the keys is valid
-	noValidKey    bool                    // none is, so that it has no network and no previews
+	valid         *tenant.Authorization   // that one of the keys is valid; never replaced
+	noValidKey    bool                    // no key is valid, so it has no network and no previews
 	creator       creatorState            // what was last known of that key
 	creatorGrants []storage.Granted       // what it and its environment may mount, if it is valid
 }
@@ -46,10 +45,11 @@ const (
 	creatorInvalid
 )
 
-// used notes that p uses e's sandbox. m.mu is held.
+// usedBy notes that p uses e's sandbox. m.mu is held.
 func (e *entry) usedBy(p *tenant.Principal) {
 	s := &e.authorization
-	s.validAt, s.noValidKey = time.Now(), false
+	s.valid.Confirm()
+	s.noValidKey = false
 	if len(s.keys) > 0 && s.keys[0] == p.Key.ID {
 		return
 	}
@@ -109,8 +109,8 @@ func (m *Manager) setCreator(e *entry, maker *tenant.Principal, err error) {
 	}
 }
 
-// authorizedCaller is the first of those who have used e's sandbox whose key is valid. err
-// is Unauthorized if nobody's is.
+// authorizedCaller is the last user of e's sandbox whose key is valid. err is Unauthorized if
+// no such key remains.
 func (m *Manager) authorizedCaller(ctx context.Context, e *entry, callers *callerCache) (*tenant.Principal, error) {
 	m.mu.Lock()
 	sb, keys := e.sb, slices.Clone(e.authorization.keys)
@@ -149,10 +149,10 @@ func (m *Manager) authorizedCaller(ctx context.Context, e *entry, callers *calle
 
 var errNoValidKey = fault.New(fault.Unauthorized, "none of the keys that have used this sandbox is valid any more")
 
-// Reauthorize asks of every sandbox that runs whether somebody who has used it may still,
-// and puts into force what their environment and tenant allow now. One that nobody
-// may use has no network from then on, and no conversations, until somebody does; one
-// that has storage mounted sleeps.
+// Reauthorize checks for every running sandbox whether a key that has used it is still
+// valid, and enforces what the key's environment and tenant allow now. A sandbox without a
+// valid key loses its network and the connections to its guest daemon until a valid key
+// uses it; if it has storage mounted, it is put to sleep.
 func (m *Manager) Reauthorize(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, authTime)
 	defer cancel()
@@ -175,8 +175,8 @@ func (m *Manager) Reauthorize(ctx context.Context) {
 	}
 }
 
-// applyAuthorization puts into force what came of asking about e's sandbox. Who is at its turn,
-// or has begun to use it since, has it done next time.
+// applyAuthorization enforces the answer about e's sandbox to a question asked at began. A
+// sandbox that is locked is left for the next time.
 func (m *Manager) applyAuthorization(ctx context.Context, e *entry, p *tenant.Principal, failed error, began time.Time) {
 	if !e.tryLock() {
 		return
@@ -184,47 +184,42 @@ func (m *Manager) applyAuthorization(ctx context.Context, e *entry, p *tenant.Pr
 	defer e.unlock()
 	m.mu.Lock()
 	live, sb := e.live, e.sb
-	if failed != nil && e.authorization.validAt.After(began) {
-		m.mu.Unlock()
-		return
-	}
-	over := fault.KindOf(failed) == fault.Unauthorized || time.Since(e.authorization.validAt) > maxStale
-	if failed == nil {
-		e.authorization.validAt, e.authorization.noValidKey = time.Now(), false
-	}
+	over := e.authorization.valid.Settle(began, failed) != nil
 	before := e.authorization.noValidKey
-	if failed != nil && over {
-		e.authorization.noValidKey = true
+	if failed == nil || over {
+		e.authorization.noValidKey = over
 	}
 	m.mu.Unlock()
-	if live == nil || sb.State != sandbox.Running {
+	switch {
+	case live == nil, sb.State != sandbox.Running:
 		return
-	}
-	if failed == nil {
+	case failed == nil:
 		m.enforce(ctx, e, p)
+		return
+	case !over: // a key was used meanwhile, or could not be checked for a short time
 		return
 	}
 	if len(sb.Mounts) > 0 && fault.KindOf(failed) == fault.Unauthorized {
-		// What it does to storage it would do on behalf of nobody.
+		// Its programs must not change storage without a valid key.
 		if err := m.suspend(ctx, e, errNoValidKey, "none of the keys that have used it is valid any more"); err != nil {
-			m.cfg.Log.WarnContext(ctx, "cannot stop a sandbox that is nobody's", "sandbox_id", string(sb.ID), "error", err)
+			m.cfg.Log.WarnContext(ctx, "cannot stop a sandbox without a valid key", "sandbox_id", string(sb.ID), "error", err)
 		}
 		return
 	}
-	if !over || before {
+	if before {
 		return
 	}
-	m.cfg.Log.InfoContext(ctx, "a sandbox is nobody's", "sandbox_id", string(sb.ID), "error", failed)
+	m.cfg.Log.InfoContext(ctx, "no valid key of a sandbox remains; its network is closed", "sandbox_id", string(sb.ID), "error", failed)
 	if err := e.net.apply(live, runtime.NetworkPolicy{}, nil); err != nil {
 		m.cfg.Log.WarnContext(ctx, "cannot close the network of a sandbox", "sandbox_id", string(sb.ID), "error", err)
 	}
 	if err := live.CloseGuest(); err != nil {
-		m.cfg.Log.WarnContext(ctx, "cannot end the conversation with a sandbox", "sandbox_id", string(sb.ID), "error", err)
+		m.cfg.Log.WarnContext(ctx, "cannot close the connection to a sandbox", "sandbox_id", string(sb.ID), "error", err)
 	}
 }
 
-// enforce puts into force what p, who may use e's sandbox, and its environment allow
-// it now. The turn at e is held.
+// enforce applies to e's sandbox what p, whose key is valid, and p's environment allow
+// now. e is locked.
 func (m *Manager) enforce(ctx context.Context, e *entry, p *tenant.Principal) {
 	if err := m.withdrawStorage(ctx, e, p); err != nil {
 		m.cfg.Log.WarnContext(ctx, "cannot withdraw a sandbox's storage", "sandbox_id", string(e.id), "error", err)

@@ -113,7 +113,7 @@ func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name
 	if err := m.cfg.Engine.Admit(recipeOf(sb)); err != nil {
 		return nil, false, err
 	}
-	e := &entry{id: sb.ID, sem: make(chan struct{}, 1), sb: sb}
+	e := newEntry(sb)
 	e.sem <- struct{}{}
 	defer e.unlock()
 	if there, err := m.reserve(e); err != nil || there {

@@ -133,7 +133,7 @@ func (m *Manager) reserveForks(ctx context.Context, p *tenant.Principal, parent 
 		if err := setTimeout(p, sb, 0, now); err != nil {
 			return forks, err
 		}
-		e := &entry{id: sb.ID, sem: make(chan struct{}, 1), sb: sb}
+		e := newEntry(sb)
 		e.sem <- struct{}{}
 		there, err := m.reserve(e)
 		if err != nil {

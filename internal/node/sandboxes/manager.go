@@ -125,6 +125,11 @@ type entry struct {
 	watch watch // of whom looking is
 }
 
+// newEntry returns the entry of a sandbox that is not resident.
+func newEntry(sb *sandbox.Sandbox) *entry {
+	return &entry{id: sb.ID, sem: make(chan struct{}, 1), sb: sb, authorization: authorization{valid: tenant.NewAuthorization(nil)}}
+}
+
 // New returns a Manager.
 func New(cfg Config) *Manager {
 	return &Manager{

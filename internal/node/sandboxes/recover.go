@@ -64,7 +64,8 @@ func (m *Manager) recoverOne(ctx context.Context, sb *sandbox.Sandbox, callers *
 	if sb.State == sandbox.Creating { // nobody was told that it exists
 		return errors.Join(m.cfg.Engine.Remove(ctx, sb.ID), m.cfg.Store.Delete(ctx, sb.ID))
 	}
-	e := &entry{id: sb.ID, sem: make(chan struct{}, 1), sb: sb, usedAt: sb.UsedAt, endings: sb.Endings}
+	e := newEntry(sb)
+	e.usedAt, e.endings = sb.UsedAt, sb.Endings
 	m.mu.Lock()
 	m.register(e)
 	m.mu.Unlock()
@@ -103,7 +104,8 @@ func (m *Manager) recoverOne(ctx context.Context, sb *sandbox.Sandbox, callers *
 	// previews to be served. Until somebody uses it, it has none otherwise.
 	p, err := m.authorizedCaller(ctx, e, callers)
 	m.mu.Lock()
-	e.authorization.validAt, e.authorization.noValidKey = time.Now(), err != nil
+	e.authorization.valid.Confirm()
+	e.authorization.noValidKey = err != nil
 	m.mu.Unlock()
 	if err != nil {
 		m.cfg.Log.Warn("a sandbox that was taken over has no network until it is used", "sandbox_id", string(sb.ID), "error", err)

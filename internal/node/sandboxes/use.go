@@ -97,12 +97,12 @@ func handle(h *Handle, err error) (sandbox.Handle, error) {
 func (m *Manager) Reach(ctx context.Context, id runtime.ID) (sandbox.Handle, error) {
 	m.mu.Lock()
 	e := m.byID[id]
-	nobody := e != nil && e.authorization.noValidKey && e.sb.State == sandbox.Running // else who wakes it finds out
+	noKey := e != nil && e.authorization.noValidKey && e.sb.State == sandbox.Running // waking it checks the keys
 	m.mu.Unlock()
 	switch {
 	case e == nil:
 		return nil, unknownSandbox(string(id))
-	case nobody:
+	case noKey:
 		return nil, errNoValidKey
 	}
 	return handle(m.use(ctx, e, nil))
@@ -227,7 +227,8 @@ func (m *Manager) wakeFor(ctx context.Context, e *entry, p *tenant.Principal) er
 			return err
 		}
 		m.mu.Lock()
-		e.authorization.validAt, e.authorization.noValidKey = time.Now(), false
+		e.authorization.valid.Confirm()
+		e.authorization.noValidKey = false
 		m.mu.Unlock()
 		if err := m.withdrawStorage(ctx, e, p); err != nil {
 			return err
