@@ -2,7 +2,7 @@
 // that run in sandboxes: every opened port has a host name of its own, which only those
 // know who were given it.
 //
-// The name is a secret: whoever knows it may do what the server in the sandbox lets
+// The name is a secret: a client that knows it may do what the server in the sandbox lets
 // them. Only a hash of it is recorded. It is derived from the installation's secret key
 // and from a seed in the record, so asking for the same port again gives the same name,
 // and another one once it was revoked.

@@ -70,8 +70,8 @@ type Spec struct {
 	Terminal *Size         // it has a terminal as input and outputs
 	Control  bool          // descriptors 3, to read what WriteControl sends, and 4, for stream Control
 	Timeout  time.Duration // ends it and all it started; zero sets none
-	Lossless bool          // while somebody follows it waits when its output is not taken, instead of losing some
-	Patient  bool          // the same while nobody follows: it waits until somebody does
+	Lossless bool          // while it is followed it waits when its output is not read, instead of dropping some
+	Patient  bool          // the same while it is not followed: it waits until it is
 	Limits   Limits
 }
 

@@ -35,7 +35,7 @@ type Node interface {
 	// Fork makes copies of p's sandbox, with its files, processes and memory; either all
 	// are made or none.
 	Fork(ctx context.Context, p *tenant.Principal, session, nameOrID string, count int) ([]*Sandbox, error)
-	// Destroy ends p's sandbox, whoever uses it, and removes all there is of it.
+	// Destroy ends p's sandbox, also while it is in use, and removes all there is of it.
 	Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error
 	// Snapshot keeps p's sandbox in the blob store as it is at one moment, for a time; 0
 	// is as long as the server's rule says.

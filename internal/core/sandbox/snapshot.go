@@ -81,7 +81,7 @@ type SnapshotFilter struct {
 // SnapshotStore keeps the records of snapshots. One of another tenant or
 // environment is as unknown as one that never was (NotFound).
 type SnapshotStore interface {
-	// Begin records a snapshot that is being made: nobody finds it yet, but it takes
+	// Begin records a snapshot that is being made: it cannot be found yet, but it takes
 	// room, Kept.Bytes of it. Without room for it the error is an Exhausted fault.
 	Begin(ctx context.Context, s *Snapshot, room SnapshotQuota) error
 	// Finish records what was kept of it, if that fits in room, and from then on it

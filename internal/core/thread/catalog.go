@@ -46,7 +46,7 @@ func (c *Catalog) SetExpiry(ctx context.Context, tenant, id string, at *time.Tim
 	return c.cfg.Records.SetExpiry(ctx, tenant, id, at)
 }
 
-// Delete deletes a thread that nobody uses. Its blobs go with the next Sweep that
+// Delete deletes a thread that is not in use. Its blobs go with the next Sweep that
 // finds them old enough.
 func (c *Catalog) Delete(ctx context.Context, tenant, id string) error {
 	return c.cfg.Records.DeleteThread(ctx, tenant, id)

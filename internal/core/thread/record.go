@@ -31,7 +31,7 @@ type Records interface {
 	Thread(ctx context.Context, tenant, id string) (*Thread, error)
 	Threads(ctx context.Context, f Filter) (page []*Thread, next string, err error)
 
-	// Lease gives a thread to whoever holds the token, for d: nobody else changes
+	// Lease gives a thread to the holder of the token, for d: no other caller changes
 	// it meanwhile, and no execution begins with it. A thread that does not exist
 	// begins to if most, unless it is 0, allows one more; otherwise that is an
 	// Exhausted fault. Extend makes d begin anew, and fails with a Conflict once

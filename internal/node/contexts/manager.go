@@ -3,7 +3,7 @@
 // The interpreter runs a script of ours (guest/hook/context.*), which takes code from
 // descriptor 3 and writes to descriptor 4 what came of it. Script and program are one
 // process: what a context reports about itself is under its program's control, and can
-// mislead only whoever runs that program. So every message is bounded and checked, and
+// mislead only the caller that runs that program. So every message is bounded and checked, and
 // the first one that no script of ours writes ends the context.
 //
 // Contexts are found by the ids of their processes, which the sandbox's daemon keeps:
@@ -115,7 +115,7 @@ func tooMany() error {
 // maxStates bounds what is remembered; contexts that are forgotten are looked up.
 const maxStates = 10_000
 
-// begin takes the turn at a context. known is false if nothing is remembered of it.
+// begin locks a context. known is false if nothing is remembered of it.
 func (c *Contexts) begin(k key) (s *state, known bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +142,7 @@ func (c *Contexts) begin(k key) (s *state, known bool, err error) {
 	return s, known, nil
 }
 
-// finish ends the turn. What is remembered goes unless the context is as it was
+// finish unlocks it. What is remembered goes unless the context is as it was
 // left.
 func (c *Contexts) finish(k key, s *state, keep bool) {
 	c.mu.Lock()

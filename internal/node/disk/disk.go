@@ -72,7 +72,7 @@ func (g *Guard) AdmitBytes(bytes int64) error {
 	return nil
 }
 
-// round writes a size without more digits than anybody reads.
+// round writes a size as whole MiB, or whole GiB for 10 GiB and more.
 func round(n int64) string {
 	const MiB = 1 << 20
 	if n >= 10*MiB {

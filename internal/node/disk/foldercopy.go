@@ -70,7 +70,7 @@ func become(uid, gid int) error {
 	return nil
 }
 
-// spend takes room. Whoever is asked for it has rights of their own.
+// spend takes room. More is called on another thread, which has its own rights.
 func (m *folderCopy) spend(bytes int64) error {
 	if m.spent += bytes; m.spent <= m.most {
 		return nil

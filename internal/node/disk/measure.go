@@ -16,7 +16,7 @@ var ErrOverLimit = errors.New("the folder takes more")
 const entryBytes = 256
 
 // Measure returns how much of the disk a folder takes, with all below it on its
-// file system; a file with several names counts for each. It stops with ErrMore
+// file system; a file with several names counts for each. It stops with ErrOverLimit
 // beyond most. Others may change the folder meanwhile, with the worst intent: no
 // link is followed, nothing but folders is opened, and no depth of them takes more
 // descriptors than some dozens.
@@ -45,7 +45,7 @@ const (
 	// Below them the way up is by "..".
 	keptOpen = 64
 	// maxMoves is how many folders may be moved away from around the measuring.
-	// Nobody moves that many but to be in its way.
+	// Only a program that works against it moves that many.
 	maxMoves = 100
 )
 

@@ -11,7 +11,7 @@ import (
 
 // RemoveTree removes a folder with all below it, or a file; what is not there is
 // no error. Folders may lie in each other as deep as they like: that takes neither
-// descriptors nor stack. Nobody else may change the folder meanwhile.
+// descriptors nor stack. The folder must not change meanwhile.
 func RemoveTree(path string) error {
 	err := unix.Unlink(path)
 	if err == nil || errors.Is(err, unix.ENOENT) {

@@ -10,11 +10,11 @@ import (
 
 // How a folder is watched. The file system's own figures cost next to nothing; the
 // folder is measured when these say that it may have grown by half of what is left
-// to it, and now and then all the same, since somebody else may have freed as much.
+// to it, and now and then all the same, since another folder may have shrunk as much.
 const (
 	measureEvery = 10 * time.Second
 	measureShare = 10 // measuring takes at most one part in so many of the time,
-	// but for a folder of so many files that nobody would look for as long as this.
+	// but is not put off for longer than measureLatest, however many files there are.
 	measureLatest = 30 * time.Second
 )
 
@@ -44,8 +44,8 @@ var (
 // Used is what the folder took when it was measured last.
 func (w *Watch) Used() int64 { return w.used }
 
-// Look returns ErrMore, ErrFull or ErrFiles. What cannot be looked at is nobody's
-// any more, and no error. It is noticed late: whoever writes may do so between two
+// Look returns ErrOverLimit, ErrFull or ErrFiles. A folder that cannot be read is gone,
+// and no error. A folder over its limit is noticed late: programs may write between two
 // looks, and for as long as the measuring takes.
 func (w *Watch) Look(ctx context.Context, now time.Time) error {
 	if err := w.CheckDisk(); err != nil {
@@ -68,7 +68,7 @@ func (w *Watch) CheckDisk() error {
 	return nil
 }
 
-// CheckFolder returns ErrMore: what Look does of the folder.
+// CheckFolder returns ErrOverLimit: what Look does of the folder.
 func (w *Watch) CheckFolder(ctx context.Context, now time.Time) error {
 	var st unix.Statfs_t
 	if w.Limit == 0 || now.Before(w.next) || unix.Statfs(w.Dir, &st) != nil {

@@ -21,7 +21,7 @@ import (
 type CacheConfig struct {
 	Store *Store
 	Dir   string // of the Cache alone; see Secure
-	Bytes int64  // of homes that nobody uses, as Quota counts them
+	Bytes int64  // of unused homes, as Quota counts them
 	Log   *slog.Logger
 }
 
@@ -30,7 +30,7 @@ type CacheConfig struct {
 // nothing to take; one at another state, the difference.
 //
 //	Dir/homes/KEY/home   the home, unless a sandbox has it
-//	Dir/homes/KEY/index  what the home holds; there only while nobody uses it
+//	Dir/homes/KEY/index  what the home holds; there only while it is unused
 //	Dir/homes/KEY/base   what it held when it was taken
 //	Dir/trash            on its way out
 type Cache struct {
@@ -55,7 +55,7 @@ type cached struct {
 	entries         int64
 	tree            *Tree         // nil if only the index has it
 	at              *list.Element // nil while it is in use
-	leaving         chan struct{} // if nobody uses it and it is being removed: closed when it is
+	leaving         chan struct{} // if it is unused and being removed: closed when it is
 }
 
 // treesInMemory bounds the entries of the trees that idle homes keep in memory,
@@ -66,7 +66,7 @@ const treesInMemory = 300_000
 const entrySize = 4096
 
 // OpenCache opens a folder, which is made if it is missing. Homes that an earlier
-// process left in a state that nobody knows are dropped.
+// process left in an unknown state are dropped.
 func OpenCache(cfg CacheConfig) (*Cache, error) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -109,7 +109,7 @@ type Home struct {
 // Dir is where the home is, and where it is brought back to if it was moved.
 func (h *Home) Dir() string { return h.e.file(h.c, "home") }
 
-// Take returns a thread's home as t.State has it. Nobody else has it until it is
+// Take returns a thread's home as t.State has it. It has no other user until it is
 // closed: another Take is a Conflict fault.
 func (c *Cache) Take(ctx context.Context, tenant string, t execution.Thread) (*Home, error) {
 	e, err := c.claim(tenant, t.ID)

@@ -27,7 +27,7 @@ func (c *Cache) evict() (failed error) {
 	return failed
 }
 
-// surplus returns a home that has to go, which nobody gets any more; nil if all
+// surplus returns a home that has to go, which is not given out any more; nil if all
 // may stay.
 func (c *Cache) surplus() *cached {
 	c.mu.Lock()
@@ -82,13 +82,13 @@ func (c *Cache) emptyTrash() {
 		err = clearFolder(fd)
 		unix.Close(fd)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // whoever had the folder for a command has removed it
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // the command that had the folder has removed it
 		c.cfg.Log.Warn("cannot remove old homes", "error", err)
 	}
 }
 
 // Close empties the trash. Homes in use should have been let go of; what is not
-// may be adopted by the next process. Those that nobody uses stay for it.
+// may be adopted by the next process. Unused ones stay for it.
 func (c *Cache) Close() {
 	c.closed.Do(func() { close(c.done) })
 	c.swept.Wait()

@@ -123,7 +123,7 @@ func (c *Cache) find() error {
 	return c.evict()
 }
 
-// take counts a home as one that nobody uses.
+// take counts a home as unused.
 func (c *Cache) take(e *cached) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

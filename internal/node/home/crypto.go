@@ -16,7 +16,7 @@ import (
 const KeySize = 32
 
 // id names a chunk by its content: a digest that only a tenant's key gives, so
-// that nobody who sees two tenants' chunks can tell that they are the same.
+// that a reader of two tenants' chunks cannot tell that they are the same.
 type id [16]byte
 
 // keys of a tenant are derived from the operator's.

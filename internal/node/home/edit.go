@@ -175,7 +175,7 @@ func makeWay(root *node, path string, now time.Time) (in *node, name string, err
 func fill(p *packer, n *node, r io.Reader, limit thread.Quota, used int64) error {
 	group, ctx := errgroup.WithContext(p.ctx)
 	group.SetLimit(uploads)
-	defer func() { _ = group.Wait() }() // nobody reads the buffers or packs any more
+	defer func() { _ = group.Wait() }() // the buffers and packs are not read any more
 	var refs []*ref
 	for ctx.Err() == nil {
 		buf := buffers.Get().(*[]byte)

@@ -33,7 +33,7 @@ func hostError(verb, name string, err error) error {
 	return wrapped
 }
 
-// ErrChanged says that somebody wrote to a home while it was saved.
+// ErrChanged says that a program wrote to a home while it was saved.
 var ErrChanged = fault.New(fault.Conflict, "the home directory was changed while it was saved; nothing was saved")
 
 // errTooLarge says that a home cannot be described.

@@ -90,7 +90,7 @@ func (p *packer) put(data []byte) (ref, error) {
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r, ok := p.made[sum]; ok { // somebody was faster
+	if r, ok := p.made[sum]; ok { // another goroutine was faster
 		return r.ref, nil
 	}
 	if p.open == nil {

@@ -71,7 +71,7 @@ type plan struct {
 	firsts  map[*node]*folder // where the first names of linked files are
 
 	mu      sync.Mutex
-	walkers []*walker // that nobody uses
+	walkers []*walker // not in use
 }
 
 type touchedFolder struct {

@@ -18,7 +18,7 @@ import (
 // very folder, or the tree of any state; nil for nothing. What it has is neither
 // read again, where the folder still has it untouched, nor stored again.
 //
-// Nobody may write to the folder meanwhile; a Save that sees it gives a Conflict
+// The folder must not change meanwhile; a Save that sees it gives a Conflict
 // fault. A home over the quota gives an Exhausted one. Whatever the error,
 // earlier states are as they were.
 func (s *Store) Save(ctx context.Context, tenant, dir string, base *Tree, limit thread.Quota) (*Tree, error) {

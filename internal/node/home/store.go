@@ -23,7 +23,7 @@ type Config struct {
 	Grace time.Duration
 }
 
-// nobody is whom a file belongs to that belongs to none of a sandbox's users.
+// nobody is the user id of files that belong to none of a sandbox's users.
 const nobody = 65534
 
 // toHost returns an owner's id on the host. Of ids that it has not enough of,

@@ -6,7 +6,7 @@
 // executor's folder of the homes that were used last. The formats are described
 // in docs/threads.md.
 //
-// What is in a home was made by programs that nobody trusts. No path of it is
+// What is in a home was made by untrusted programs. No path of it is
 // ever followed on the host: folders are opened one by one, relative to the one
 // above, and never through a link.
 package home

@@ -88,8 +88,8 @@ func (m *Manager) overBudget(e *entry) error {
 	return b.known[e.sb.Tenant].err
 }
 
-// suspend has e's sandbox sleep, whoever uses it: they are told why, and its Detail
-// says it of the sandbox. The turn at e is held.
+// suspend has e's sandbox sleep, also while it is in use: its users are told why, and its Detail
+// says it of the sandbox. e is locked.
 func (m *Manager) suspend(ctx context.Context, e *entry, why error, detail string) error {
 	m.mu.Lock()
 	sb, live := e.sb, e.live
@@ -104,7 +104,7 @@ func (m *Manager) suspend(ctx context.Context, e *entry, why error, detail strin
 		}
 		m.cfg.Log.InfoContext(ctx, "a named sandbox was put to sleep", "sandbox_id", string(e.id), "tenant", sb.Tenant, "reason", detail)
 	}
-	return m.checkpoint(ctx, e, detail) // unless somebody has not let go of it yet
+	return m.checkpoint(ctx, e, detail) // unless a use has not ended yet
 }
 
 // freezeInUse freezes a running sandbox in the middle of whatever it does.

@@ -12,7 +12,7 @@ const SourceSandbox = "sandbox"
 
 // charge puts the time that e's sandbox has run, up to now, on its tenant's bill.
 // One that is not resident costs nothing. What cannot be written is charged next
-// time. The turn at e is held.
+// time. e is locked.
 func (m *Manager) charge(ctx context.Context, e *entry, now time.Time) {
 	sb := m.current(e)
 	if !sb.Resident() {

@@ -37,7 +37,7 @@ func (c *networkState) reset() {
 }
 
 // applyNetwork puts into force what p and the sandbox's own policy allow, unless it is.
-// The turn at e is held.
+// e is locked.
 func (m *Manager) applyNetwork(p *tenant.Principal, e *entry, live Live) error {
 	m.mu.Lock()
 	sb := e.sb
@@ -52,7 +52,7 @@ func (m *Manager) applyNetwork(p *tenant.Principal, e *entry, live Live) error {
 	return nil
 }
 
-// apply puts this into force, or nothing at all. The sandbox's turn is held.
+// apply puts this into force, or nothing at all. The sandbox is locked.
 func (c *networkState) apply(live Live, policy runtime.NetworkPolicy, secrets []execution.BoundSecret) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

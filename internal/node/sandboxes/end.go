@@ -15,7 +15,7 @@ import (
 // endTime bounds ending a sandbox, whatever becomes of who asked for it.
 const endTime = time.Minute
 
-// Destroy ends p's sandbox, whoever uses it, and removes all there is of it.
+// Destroy implements sandbox.Node.
 func (m *Manager) Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error {
 	e, err := m.find(p, session, nameOrID)
 	if err != nil {
@@ -34,7 +34,7 @@ func (m *Manager) Destroy(ctx context.Context, p *tenant.Principal, session, nam
 	return m.end(ctx, e, "")
 }
 
-// end destroys e's sandbox for a reason. The turn at e is held. What is recorded
+// end destroys e's sandbox for a reason. e is locked. What is recorded
 // as destroyed and not gone is an orphan, which the next start reaps.
 func (m *Manager) end(ctx context.Context, e *entry, why string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
@@ -62,13 +62,13 @@ func (m *Manager) end(ctx context.Context, e *entry, why string) error {
 }
 
 // lose records that e's sandbox is lost, and removes what is left of it. It is
-// charged for up to when it is known to have lived. The turn at e is held.
+// charged for up to when it is known to have lived. e is locked.
 func (m *Manager) lose(ctx context.Context, e *entry, why string) error {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
 	m.mu.Lock()
 	until := time.Now()
-	if e.live == nil { // nobody here has seen it alive
+	if e.live == nil { // this process has not seen it alive
 		until = e.sb.UsedAt
 	}
 	m.mu.Unlock()
@@ -105,7 +105,7 @@ func oomKilled(live Live) bool {
 
 // handleExit sees to e's sandbox, which has ended by itself. One that ran out of memory
 // sleeps from now on: its files are whole, and the next use starts it anew with
-// them. Any other is lost. The turn at e is held.
+// them. Any other is lost. e is locked.
 func (m *Manager) handleExit(ctx context.Context, e *entry) error {
 	ctx = context.WithoutCancel(ctx)
 	m.mu.Lock()
@@ -138,7 +138,7 @@ func (m *Manager) handleExit(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// exitError is perish for somebody who wanted something else of it.
+// exitError is handleExit for a caller that wanted to do something else with the sandbox.
 func (m *Manager) exitError(ctx context.Context, e *entry) error {
 	if err := m.handleExit(ctx, e); err != nil {
 		return err

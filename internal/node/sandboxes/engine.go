@@ -24,8 +24,8 @@ type Recipe struct {
 	FromFiles   bool                // there are files of it, which stay if it cannot be made
 }
 
-// ErrMemory says that a sandbox cannot be made from the memory that was kept of
-// it: that is damaged, or of other parts than there are now.
+// ErrCheckpoint says that a sandbox cannot be made from its checkpoint: that is
+// damaged, or of other parts than there are now.
 var ErrCheckpoint = errors.New("its memory cannot be used")
 
 // Engine makes the named sandboxes of a machine.
@@ -33,8 +33,8 @@ type Engine interface {
 	// Admit says why a recipe cannot be made on this machine, before anything is
 	// recorded.
 	Admit(r Recipe) error
-	// Create makes a sandbox whose attendant answers. Its network is closed until
-	// Live.Connect. A failed Make leaves nothing.
+	// Create makes a sandbox whose guest daemon answers. Its network is closed until
+	// Live.Connect. A failed Create leaves nothing.
 	Create(ctx context.Context, r Recipe) (Live, error)
 	// Open takes over one that an earlier process made; sandbox.ErrNotFound when it
 	// does not live. One that was about to fall asleep goes on, or stays frozen.
@@ -45,7 +45,7 @@ type Engine interface {
 	// HasCheckpoint reports whether there is memory of a sandbox to Wake it with.
 	HasCheckpoint(id runtime.ID) bool
 	// Restore makes a sandbox from the memory that Live.Sleep kept, or a copy of it, and
-	// tells it its name. If that fails it is asleep as before; ErrMemory says that
+	// tells it its name. If that fails it is asleep as before; ErrCheckpoint says that
 	// it always will.
 	Restore(ctx context.Context, r Recipe) (Live, error)
 	// EndProcesses ends what may run of a sandbox that is asleep.
@@ -64,16 +64,16 @@ type Engine interface {
 	FolderCopier(more func(spent int64) (most int64, err error)) (disk.FolderCopier, error)
 	// List lists all sandboxes that there is anything of.
 	List(ctx context.Context) ([]runtime.ID, error)
-	// Remove ends a sandbox that nobody has open, and removes all there is of it.
+	// Remove ends a sandbox that is not open, and removes all there is of it.
 	Remove(ctx context.Context, id runtime.ID) error
 }
 
 // Live is a sandbox that has memory of this machine.
 type Live interface {
-	// Guest is the client of its attendant, which is told to call again where the
+	// Guest is the client of its guest daemon, which is told to call again where the
 	// connection is over.
 	Guest(ctx context.Context) (*client.Client, error)
-	// CloseGuest ends the conversation with the attendant, until somebody asks for it.
+	// CloseGuest closes the connection to the guest daemon, until Guest is called.
 	CloseGuest() error
 	// Environ is the whole environment of a program, "NAME=value" each, of
 	// variables over those of image and operator.
@@ -87,7 +87,7 @@ type Live interface {
 	// ok is false for what is elsewhere.
 	HostPath(path string) (at disk.Place, ok bool)
 	// Measure returns how much of the disk it takes, files included that have no name
-	// any more and are open. It stops with disk.ErrMore beyond most.
+	// any more and are open. It stops with disk.ErrOverLimit beyond most.
 	Measure(ctx context.Context, most int64) (used int64, err error)
 
 	// SetNetwork puts a network policy into force, at once and for connections there
@@ -100,7 +100,7 @@ type Live interface {
 	// Freeze stops it where it is, Thaw has it go on: see sandbox.Instance.
 	Freeze(ctx context.Context) error
 	Thaw(ctx context.Context) error
-	// Checkpoint ends the conversation with the attendant, stops the sandbox, frozen or
+	// Checkpoint closes the connection to the guest daemon, stops the sandbox, frozen or
 	// not, and keeps its memory beside its files. Resume then has it go on, and
 	// forgets the memory; Rest ends it, and it is asleep. One whose memory cannot be
 	// kept goes on: a *sandbox.SaveError says why.

@@ -35,7 +35,7 @@ func (m *Manager) Ensure(ctx context.Context, p *tenant.Principal, session, name
 			if err != nil || made {
 				return sb, made, err
 			}
-			continue // somebody else was faster
+			continue // another call was faster
 		}
 		if err != nil {
 			return nil, false, err
@@ -92,7 +92,7 @@ func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, s
 	return sb, false, nil
 }
 
-// create makes a sandbox; made is false if somebody else has just begun to.
+// create makes a sandbox; made is false if another call has just begun to.
 func (m *Manager) create(ctx context.Context, p *tenant.Principal, session, name string, spec *sandbox.Spec) (_ *sandbox.Sandbox, made bool, err error) {
 	if spec == nil {
 		spec = &sandbox.Spec{}

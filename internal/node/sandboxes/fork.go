@@ -20,7 +20,7 @@ import (
 // Fork makes copies of p's sandbox, with its files, processes and memory as they
 // are at one moment, and returns them; either all are made or none. They are
 // called after it, with a number. The sandbox itself goes on; while it is copied
-// it stands still, and conversations with it end, which can be followed on by
+// it stands still, and connections to its guest daemon end, which can be followed on by
 // their cursors. Connections through the network are its own alone.
 func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOrID string, count int) ([]*sandbox.Sandbox, error) {
 	if count < 1 || count > sandbox.MaxForks {
@@ -100,7 +100,7 @@ func (m *Manager) hasCheckpoint(sb *sandbox.Sandbox) bool {
 	return true
 }
 
-// forkable is e's sandbox, if p can have others like it. The turn at e is held.
+// forkable is e's sandbox, if p can have others like it. e is locked.
 func (m *Manager) forkable(ctx context.Context, e *entry, p *tenant.Principal) (*sandbox.Sandbox, error) {
 	if err := m.ensureOpen(ctx, e); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (m *Manager) prepareForks(ctx context.Context, parent *sandbox.Sandbox, for
 	var g errgroup.Group
 	done := make(chan error, 1)
 	g.SetLimit(goruntime.GOMAXPROCS(0))
-	go func() { // ends with Twin, which ends with ctx
+	go func() { // ends with PrepareFork, which ends with ctx
 		for _, fork := range forks {
 			g.Go(func() error { return m.cfg.Engine.PrepareFork(ctx, parent.ID, recipeOf(fork.sb)) })
 		}
@@ -172,7 +172,7 @@ func (m *Manager) prepareForks(ctx context.Context, parent *sandbox.Sandbox, for
 }
 
 // withCheckpoint stops e's sandbox where it is, with its memory on disk, does something
-// with that, and has it go on as before. The turn at e is held.
+// with that, and has it go on as before. e is locked.
 func (m *Manager) withCheckpoint(ctx context.Context, e *entry, do func() error) (err error) {
 	m.mu.Lock()
 	sb, live := e.sb, e.live
@@ -240,7 +240,7 @@ func (m *Manager) startForks(ctx context.Context, p *tenant.Principal, forks []*
 	return g.Wait()
 }
 
-// undoForks removes sandboxes that nobody was told of.
+// undoForks removes sandboxes that no caller was told of.
 func (m *Manager) undoForks(ctx context.Context, forks []*entry) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()

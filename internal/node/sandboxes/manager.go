@@ -70,7 +70,7 @@ type Manager struct {
 	redactors  redactorCache
 	budgets    budgets
 	background sync.WaitGroup // of what Run begins, and waits for
-	// maintenanceSlots is held, by having sent, by those that tend to a sandbox.
+	// maintenanceSlots is held, by having sent, by goroutines that maintain a sandbox.
 	maintenanceSlots chan struct{}
 	// copySlots is held likewise, by those that have the host copy a folder.
 	copySlots chan struct{}
@@ -91,8 +91,8 @@ type address struct {
 // entry is a sandbox that the Manager has.
 type entry struct {
 	id runtime.ID
-	// turn is held, by having sent, while the sandbox is made, changed or ended. It
-	// is taken before Manager.mu.
+	// sem is the lock of a sandbox: it is held, by having sent, while the sandbox is made,
+	// changed or ended. It is taken before Manager.mu.
 	sem chan struct{}
 
 	sb              *sandbox.Sandbox // guarded by Manager.mu, replaced and never changed
@@ -101,7 +101,7 @@ type entry struct {
 	usedAt          time.Time        // guarded by Manager.mu
 	removed         bool             // guarded by Manager.mu; it is no more to be found
 	uncharged       int64            // guarded by Manager.mu; carried out and not charged for
-	exclusive       bool             // guarded by Manager.mu; nobody may begin to use it without the turn
+	exclusive       bool             // guarded by Manager.mu; a use may not begin without the lock
 	checkpointBytes int64            // guarded by Manager.mu; bytes of its memory on disk
 	cannotSleep     bool             // guarded by Manager.mu; it cannot sleep as it should, until it was used again
 
@@ -109,7 +109,7 @@ type entry struct {
 	upload      *upload   // guarded by Manager.mu; nil unless it is on its way to the blob store
 	uploadAfter time.Time // guarded by Manager.mu; not before
 
-	watching   bool             // guarded by Manager.mu; somebody uses watch
+	watching   bool             // guarded by Manager.mu; a goroutine uses watch
 	stops      int              // guarded by Manager.mu; how often all its programs were ended
 	stopReason error            // guarded by Manager.mu; why they were last
 	endings    []sandbox.Ending // guarded by Manager.mu; the last ones, oldest first
@@ -117,12 +117,12 @@ type entry struct {
 	authorization authorization // guarded by Manager.mu
 
 	net      networkState
-	outbound []string // guarded by turn; contacted and refused, and not recorded yet
+	outbound []string // guarded by sem; contacted and refused, and not recorded yet
 
 	copying  hostCopies // guarded by Manager.mu
 	diskUsed int64      // guarded by Manager.mu; bytes of its files when they were measured last, and of copies since; 0 before
 
-	watch watch // of whom looking is
+	watch watch // used by the goroutine that set watching
 }
 
 // newEntry returns the entry of a sandbox that is not resident.
@@ -137,7 +137,7 @@ func New(cfg Config) *Manager {
 	}
 }
 
-// lock waits for the turn at e.
+// lock waits for the lock of e.
 func (e *entry) lock(ctx context.Context) error {
 	select {
 	case e.sem <- struct{}{}:
@@ -147,7 +147,7 @@ func (e *entry) lock(ctx context.Context) error {
 	}
 }
 
-// tryLock takes the turn at e if nobody has it.
+// tryLock locks e unless it is locked.
 func (e *entry) tryLock() bool {
 	select {
 	case e.sem <- struct{}{}:
@@ -215,8 +215,8 @@ func unknownSandbox(name string) error {
 	return fault.New(fault.NotFound, "there is no sandbox %q", name)
 }
 
-// save saves what change makes of e's sandbox, and then lets it be seen. The
-// turn at e is held.
+// save saves what change makes of e's sandbox, and then lets it be seen. e is
+// locked.
 func (m *Manager) save(ctx context.Context, e *entry, change func(*sandbox.Sandbox) error) error {
 	sb := m.current(e)
 	if err := change(sb); err != nil {

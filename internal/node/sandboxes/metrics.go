@@ -9,7 +9,7 @@ import (
 var (
 	statesDesc          = prometheus.NewDesc("atoll_sandboxes", "Named sandboxes of this machine, by state.", []string{"state"}, nil)
 	checkpointBytesDesc = prometheus.NewDesc("atoll_sandbox_memories_bytes", "What memories of sleeping named sandboxes take of the disk.", nil, nil)
-	usersDesc           = prometheus.NewDesc("atoll_sandboxes_in_use", "Named sandboxes that somebody is using right now.", nil, nil)
+	usersDesc           = prometheus.NewDesc("atoll_sandboxes_in_use", "Named sandboxes that are in use right now.", nil, nil)
 )
 
 var _ prometheus.Collector = (*Manager)(nil)

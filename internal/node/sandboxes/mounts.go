@@ -52,7 +52,7 @@ func describeMounts(mounts []storage.Mount) string {
 	return strings.Join(storage.Labels(mounts), ", ")
 }
 
-// checkMounts says why p cannot use a sandbox: whoever uses it sees what it has mounted,
+// checkMounts says why p cannot use a sandbox: every user sees what it has mounted,
 // which another key may have been granted.
 func checkMounts(p *tenant.Principal, sb *sandbox.Sandbox) error {
 	if covers(p.Storage, sb.Mounts) {
@@ -63,7 +63,7 @@ func checkMounts(p *tenant.Principal, sb *sandbox.Sandbox) error {
 
 // grants are those that hold for e's sandbox now, as far as is known: those of the
 // key that made it or, once that is not valid any more, of its environment. p is
-// somebody who uses it.
+// a caller that uses it.
 func (m *Manager) grants(e *entry, p *tenant.Principal) (grants []storage.Granted, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +84,7 @@ const detailWithdrawn = "storage that it had mounted was taken back or changed"
 
 // limitStorage has e's sandbox have no more of its tenant's storage mounted than holds now,
 // and says why p cannot use it. What is mounted cannot be taken from programs that
-// have it open: if it is too much they end, and its files stay. The turn at e is held.
+// have it open: if it is too much they end, and its files stay. e is locked.
 func (m *Manager) limitStorage(ctx context.Context, e *entry, p *tenant.Principal) error {
 	m.mu.Lock()
 	none := len(e.sb.Mounts) == 0
@@ -101,7 +101,7 @@ func (m *Manager) limitStorage(ctx context.Context, e *entry, p *tenant.Principa
 	return checkMounts(p, e.sb)
 }
 
-// withdrawStorage is share for whoever does not use it.
+// withdrawStorage is limitStorage for a sandbox that p does not use.
 func (m *Manager) withdrawStorage(ctx context.Context, e *entry, p *tenant.Principal) error {
 	grants, known := m.grants(e, p)
 	m.mu.Lock()
@@ -123,7 +123,7 @@ func (m *Manager) withdrawStorage(ctx context.Context, e *entry, p *tenant.Princ
 	m.beginExclusive(e, true)
 	defer m.endExclusive(e)
 	m.charge(ctx, e, time.Now())
-	// Recorded first: whoever finds it asleep ends what still runs.
+	// Recorded first: the next use of a sleeping sandbox ends what still runs.
 	if err := m.save(work, e, func(sb *sandbox.Sandbox) error {
 		sb.Mounts = left
 		return sb.FallAsleep(sandbox.OnDisk, detailWithdrawn+", so its programs were ended")

@@ -18,7 +18,7 @@ const maxOutbound = 1024
 
 // recordTraffic leaves an audit row of the hosts that e's sandbox has contacted, and
 // of what it was refused, since the last one. What cannot be written is told next
-// time. The turn at e is held.
+// time. e is locked.
 func (m *Manager) recordTraffic(ctx context.Context, e *entry, sb *sandbox.Sandbox, t execution.Traffic, now time.Time) {
 	for _, host := range t.Outbound() {
 		if len(e.outbound) < maxOutbound && !slices.Contains(e.outbound, host) {

@@ -61,7 +61,7 @@ func (m *Manager) Recover(ctx context.Context) error {
 
 // recoverOne makes one recorded sandbox known.
 func (m *Manager) recoverOne(ctx context.Context, sb *sandbox.Sandbox, callers *callerCache) error {
-	if sb.State == sandbox.Creating { // nobody was told that it exists
+	if sb.State == sandbox.Creating { // its caller has had no answer
 		return errors.Join(m.cfg.Engine.Remove(ctx, sb.ID), m.cfg.Store.Delete(ctx, sb.ID))
 	}
 	e := newEntry(sb)
@@ -95,13 +95,13 @@ func (m *Manager) recoverOne(ctx context.Context, sb *sandbox.Sandbox, callers *
 		return nil
 	}
 	m.mu.Lock()
-	e.live, e.usedAt = live, time.Now() // nobody could use it meanwhile
+	e.live, e.usedAt = live, time.Now() // it could not be used meanwhile
 	m.mu.Unlock()
 	if err := m.clearStored(ctx, e); err != nil {
 		return err
 	}
-	// Whoever made it must still be somebody for its connections to go on, and for its
-	// previews to be served. Until somebody uses it, it has none otherwise.
+	// Its connections go on and its previews are served only if a key that used it is still
+	// valid. Otherwise it has neither until a valid key uses it.
 	p, err := m.authorizedCaller(ctx, e, callers)
 	m.mu.Lock()
 	e.authorization.valid.Confirm()

@@ -33,8 +33,8 @@ func (m *Manager) takeOver(ctx context.Context, sb *sandbox.Sandbox) (live Live,
 }
 
 // saveAsleep records that e's sandbox sleeps on disk, or where it was being woken
-// from: it fell asleep, or did not wake, while nobody could record it. The turn at e
-// is held.
+// from: it fell asleep, or did not wake, while that could not be recorded. e is
+// locked.
 func (m *Manager) saveAsleep(ctx context.Context, e *entry) error {
 	if m.current(e).Stored != nil {
 		if err := m.cfg.Engine.Remove(ctx, e.id); err != nil {
@@ -48,8 +48,8 @@ func (m *Manager) saveAsleep(ctx context.Context, e *entry) error {
 	return m.save(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.OnDisk, "") })
 }
 
-// ensureOpen is an error unless e's sandbox is there, and open if it is in memory. The
-// turn at e is held.
+// ensureOpen is an error unless e's sandbox is there, and open if it is in memory. e is
+// locked.
 func (m *Manager) ensureOpen(ctx context.Context, e *entry) error {
 	m.mu.Lock()
 	gone, name, closed := e.removed, e.sb.Name, m.closed
@@ -65,7 +65,7 @@ func (m *Manager) ensureOpen(ctx context.Context, e *entry) error {
 
 // reopen takes over a sandbox that is in memory, as far as is recorded, and is not
 // open, though it may live: for want of descriptors or memory when this process
-// began, say, or of a database when it fell asleep again. The turn at e is held.
+// began, say, or of a database when it fell asleep again. e is locked.
 func (m *Manager) reopen(ctx context.Context, e *entry) error {
 	m.mu.Lock()
 	sb, live := e.sb, e.live

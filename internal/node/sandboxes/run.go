@@ -22,7 +22,7 @@ const (
 )
 
 // Run ends sandboxes whose time is over, notices those that ended by themselves,
-// has those sleep that nobody uses, and charges for those that run, until ctx ends.
+// puts unused ones to sleep, and charges for those that run, until ctx ends.
 func (m *Manager) Run(ctx context.Context) {
 	tick := time.NewTicker(maintainEvery)
 	defer tick.Stop()
@@ -52,8 +52,8 @@ func (m *Manager) Run(ctx context.Context) {
 	}
 }
 
-// destroyWithoutEnvironment destroys sandboxes whose environment was deleted. Whoever is at the turn
-// of one has it done next time.
+// destroyWithoutEnvironment destroys sandboxes whose environment was deleted. One that is
+// locked is left for the next time.
 func (m *Manager) destroyWithoutEnvironment(ctx context.Context) {
 	ids, err := m.cfg.Store.ListWithoutEnvironment(ctx, m.cfg.Executor)
 	if err != nil && ctx.Err() == nil {
@@ -83,8 +83,8 @@ func (m *Manager) Purge(ctx context.Context, most int) (int, error) {
 	return m.cfg.Store.Purge(ctx, keepDestroyed, most)
 }
 
-// maintain begins what is due of every sandbox. Whoever is at its turn, or finds too many
-// under way, has it done next time.
+// maintain begins what is due of every sandbox. A sandbox that is
+// locked, or comes after maxMaintenance others, is left for the next time.
 func (m *Manager) maintain(ctx context.Context, now time.Time) {
 	m.mu.Lock()
 	m.watchBudgets(ctx, now)
@@ -111,13 +111,13 @@ func (m *Manager) maintain(ctx context.Context, now time.Time) {
 			defer func() { <-m.maintenanceSlots }()
 			defer e.unlock()
 			if err := m.maintainOne(ctx, e, now); err != nil && ctx.Err() == nil {
-				m.cfg.Log.WarnContext(ctx, "cannot tend a named sandbox", "sandbox_id", string(e.id), "error", err)
+				m.cfg.Log.WarnContext(ctx, "cannot maintain a named sandbox", "sandbox_id", string(e.id), "error", err)
 			}
 		})
 	}
 }
 
-// maintenanceDue reports whether tend has something to do. m.mu is held.
+// maintenanceDue reports whether maintainOne has something to do. m.mu is held.
 func (m *Manager) maintenanceDue(e *entry, now time.Time) bool {
 	sb := e.sb
 	return !e.removed && (m.expiry(e, now) != "" || e.live != nil && hasEnded(e.live) ||
@@ -144,7 +144,7 @@ func (m *Manager) unusedUntil(e *entry) time.Time {
 	return e.usedAt.Add(m.cfg.KeepUnused)
 }
 
-// maintainOne does what is due of a sandbox. The turn at e is held.
+// maintainOne does what is due of a sandbox. e is locked.
 func (m *Manager) maintainOne(ctx context.Context, e *entry, now time.Time) error {
 	m.mu.Lock()
 	sb, live, gone, over := e.sb, e.live, e.removed, m.expiry(e, now)

@@ -58,7 +58,7 @@ func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameO
 	return m.publicCopy(e), nil
 }
 
-// sleepDue is how a sandbox that nobody uses should begin to sleep by now; "" for as
+// sleepDue is how an unused sandbox should begin to sleep by now; "" for as
 // it does. m.mu is held.
 func (m *Manager) sleepDue(e *entry, now time.Time) sandbox.Sleep {
 	sb, idle := e.sb, now.Sub(e.usedAt)
@@ -73,7 +73,7 @@ func (m *Manager) sleepDue(e *entry, now time.Time) sandbox.Sleep {
 	return ""
 }
 
-// beginExclusive keeps new uses of a sandbox waiting for the turn, unless it is in use and
+// beginExclusive keeps new uses of a sandbox waiting for its lock, unless it is in use and
 // must not be.
 func (m *Manager) beginExclusive(e *entry, used bool) bool {
 	m.mu.Lock()
@@ -102,7 +102,7 @@ func (m *Manager) keepAwake(ctx context.Context, e *entry, why string) error {
 	return m.save(ctx, e, func(sb *sandbox.Sandbox) error { sb.Detail = why; return nil })
 }
 
-// freeze stops e's sandbox, unless somebody uses it. The turn at e is held.
+// freeze stops e's sandbox, unless it is in use. e is locked.
 func (m *Manager) freeze(ctx context.Context, e *entry) error {
 	if !m.beginExclusive(e, false) {
 		return nil
@@ -122,8 +122,8 @@ func (m *Manager) freeze(ctx context.Context, e *entry) error {
 }
 
 // checkpoint puts the memory of e's frozen sandbox on disk and ends its processes,
-// unless somebody uses it; its Detail says why, if there is more to it than that.
-// The turn at e is held.
+// unless it is in use; its Detail says why, if there is more to it than that.
+// e is locked.
 //
 // Whenever the server is killed in here there is one of two: a sandbox that lives,
 // frozen or stopped, or a whole memory of one that has not run since.
@@ -193,7 +193,7 @@ func (m *Manager) checkpointsSize() (bytes int64) {
 	return bytes
 }
 
-// wake has a sleeping sandbox run again, on behalf of p. The turn at e is held.
+// wake has a sleeping sandbox run again, on behalf of p. e is locked.
 func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error {
 	sb := m.current(e)
 	m.refreshCreator(ctx, e, p)

@@ -18,7 +18,7 @@ import (
 // processes and memory, or with its files alone where those cannot be written:
 // Detail then says why. It is kept for a time; for 0, as long as the server's rule
 // says. The sandbox goes on as it was: it stands still while it is written to
-// disk, not while that is stored, and conversations with it end as by Fork.
+// disk, not while that is stored, and connections to its guest daemon end as by Fork.
 func (m *Manager) Snapshot(ctx context.Context, p *tenant.Principal, session, nameOrID string, keep time.Duration) (_ *sandbox.Snapshot, err error) {
 	if keep < 0 {
 		return nil, fault.New(fault.Invalid, "keep: want a time from now on, or 0 for as long as the server's rule says")
@@ -66,9 +66,9 @@ func snapshotQuotaOf(p *tenant.Principal) sandbox.SnapshotQuota {
 }
 
 // stage records a snapshot of e's sandbox, and copies that to a sandbox of this
-// machine that nobody finds. There is no copy of one that is in the blob store
-// already. A snapshot is returned with an error if it was recorded. The turn at e
-// is held.
+// machine that cannot be found. There is no copy of one that is in the blob store
+// already. A snapshot is returned with an error if it was recorded. e is
+// locked.
 func (m *Manager) stage(ctx context.Context, p *tenant.Principal, e *entry) (*sandbox.Snapshot, runtime.ID, error) {
 	sb, err := m.forkable(ctx, e, p)
 	if err != nil {
@@ -106,8 +106,8 @@ func (m *Manager) stage(ctx context.Context, p *tenant.Principal, e *entry) (*sa
 	return sn, stage, err
 }
 
-// snapshotSize is about how many bytes a snapshot of e's sandbox will have. The turn at
-// e is held.
+// snapshotSize is about how many bytes a snapshot of e's sandbox will have. e is
+// locked.
 func (m *Manager) snapshotSize(ctx context.Context, e *entry) (int64, error) {
 	m.mu.Lock()
 	live := e.live
@@ -123,8 +123,8 @@ func (m *Manager) snapshotSize(ctx context.Context, e *entry) (int64, error) {
 	return used + u.Memory, err
 }
 
-// whileFrozen does something while the programs of e's sandbox stand still. The turn at
-// e is held.
+// whileFrozen does something while the programs of e's sandbox stand still. e is
+// locked.
 func (m *Manager) whileFrozen(ctx context.Context, e *entry, do func() error) error {
 	m.mu.Lock()
 	sb, live := e.sb, e.live

@@ -12,10 +12,10 @@ import (
 // several of a tenant's is stored once.
 type SnapshotFiles interface {
 	// Save stores what there is of a sandbox that is asleep, or of which there are
-	// files alone. Nobody may change it meanwhile.
+	// files alone. It must not change meanwhile.
 	Save(ctx context.Context, tenantID tenant.ID, id runtime.ID) (sandbox.StoredCopy, error)
 	// Usable says why a recipe's sandbox cannot go on with the memory that is kept:
-	// ErrMemory.
+	// ErrCheckpoint.
 	Usable(k sandbox.StoredCopy, r Recipe) error
 	// Fetch makes a sandbox of this machine from what is kept: one that is asleep,
 	// or files alone. What is damaged is a Conflict. A failed Fetch leaves nothing.

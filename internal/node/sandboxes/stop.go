@@ -31,10 +31,9 @@ const (
 	recordTime = 10 * time.Second
 )
 
-// stop ends all programs of a sandbox. If its files grow on it is its attendant that
-// writes, on behalf of a caller: then the conversation with that ends first. If they
-// grow after that, with nobody there who could have started anything, the
-// sandbox does not do as it is told, and ends.
+// stop ends all programs of a sandbox. If its files still grow, its guest daemon writes for
+// a caller: then the connection to that is closed first. If they grow after that, while no
+// caller could have started anything, the sandbox does not obey, and is ended.
 func (m *Manager) stop(ctx context.Context, e *entry, live Live, why error) {
 	w := &e.watch
 	m.mu.Lock()
@@ -60,10 +59,10 @@ func (m *Manager) stop(ctx context.Context, e *entry, live Live, why error) {
 		return
 	}
 	if err := live.CloseGuest(); err != nil {
-		m.cfg.Log.WarnContext(ctx, "cannot end the conversation with a sandbox", "sandbox_id", string(e.id), "error", err)
+		m.cfg.Log.WarnContext(ctx, "cannot close the connection to a sandbox", "sandbox_id", string(e.id), "error", err)
 	}
 	m.mu.Lock()
-	opens = e.opens // who came before has nothing left to speak by
+	opens = e.opens // earlier uses have no connection left
 	m.mu.Unlock()
 	// One that cannot be told is given another try.
 	if err := killAll(ctx, live); err == nil || w.repeats > 2 {
@@ -75,7 +74,7 @@ func (m *Manager) stop(ctx context.Context, e *entry, live Live, why error) {
 // saveEndings notes that a stop of e's sandbox is over.
 func (m *Manager) saveEndings(ctx context.Context, e *entry) {
 	m.mu.Lock()
-	e.endings[len(e.endings)-1].Until = time.Now().UTC() // nobody else stops it meanwhile
+	e.endings[len(e.endings)-1].Until = time.Now().UTC() // only this goroutine stops it meanwhile
 	all := slices.Clone(e.endings)
 	m.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, recordTime)
@@ -95,7 +94,7 @@ func (w *watch) allowGrowth(ctx context.Context) {
 	}
 }
 
-// killAll ends the programs of a sandbox, by an older attendant only those that
+// killAll ends the programs of a sandbox, by an older guest daemon only those that
 // callers have started.
 func killAll(ctx context.Context, live Live) error {
 	guest, err := live.Guest(ctx)
@@ -163,8 +162,7 @@ func (m *Manager) forceEndLocked(ctx context.Context, e *entry, sb *sandbox.Sand
 	return m.lose(context.WithoutCancel(ctx), e, why)
 }
 
-// Killed is Stopped for somebody whose program has ended so, be it before the use
-// began.
+// Killed implements sandbox.Handle. The program may have ended before the use began.
 func (h *Handle) Killed(ctx context.Context, exit process.Exit) error {
 	if !exit.Together {
 		return nil // it ended otherwise
@@ -183,7 +181,7 @@ func (h *Handle) Killed(ctx context.Context, exit process.Exit) error {
 }
 
 // Stopped is why the sandbox's programs were ended since the use began; nil if they
-// were not. Whoever sees one killed, or the conversation end, asks here first.
+// were not. A caller that sees one killed, or the connection end, asks here first.
 func (h *Handle) Stopped(ctx context.Context) error {
 	if why := h.stopped(); why != nil || !oomKilled(h.live) {
 		return why

@@ -45,7 +45,7 @@ func (m *Manager) uploadIdle(ctx context.Context, e *entry, now time.Time) {
 	})
 }
 
-// uploadOne moves e's sandbox to the blob store, unless somebody wants it meanwhile.
+// uploadOne moves e's sandbox to the blob store, unless it is used meanwhile.
 func (m *Manager) uploadOne(ctx context.Context, e *entry) error {
 	m.mu.Lock()
 	sb, s := e.sb, e.upload
@@ -64,7 +64,7 @@ func (m *Manager) uploadOne(ctx context.Context, e *entry) error {
 		return nil
 	}
 	if lock := e.lock(ctx); lock != nil {
-		return nil //nolint:nilerr // somebody wants it
+		return nil //nolint:nilerr // it is used
 	}
 	defer e.unlock()
 	m.mu.Lock()
@@ -92,7 +92,7 @@ func (m *Manager) uploadOne(ctx context.Context, e *entry) error {
 }
 
 // cancelUpload ends the moving of e's sandbox to the blob store: from then on its files are
-// nobody else's. The turn at e is held.
+// no other's. e is locked.
 func (m *Manager) cancelUpload(e *entry) {
 	m.mu.Lock()
 	s := e.upload
@@ -104,8 +104,8 @@ func (m *Manager) cancelUpload(e *entry) {
 }
 
 // fetchStored brings e's sandbox back from the blob store to the disk of this machine.
-// It stays in the store, too, until it is recorded that it does not. The turn at e
-// is held.
+// It stays in the store, too, until it is recorded that it does not. e is
+// locked.
 func (m *Manager) fetchStored(ctx context.Context, e *entry) error {
 	sb := m.current(e)
 	if sb.Stored == nil {
@@ -122,8 +122,8 @@ func (m *Manager) fetchStored(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// moveToDisk has e's sandbox sleep on the disk of this machine again. The turn at e is
-// held.
+// moveToDisk has e's sandbox sleep on the disk of this machine again. e is
+// locked.
 func (m *Manager) moveToDisk(ctx context.Context, e *entry) error {
 	if err := m.fetchStored(ctx, e); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (m *Manager) setCheckpointBytes(e *entry, bytes int64) {
 }
 
 // clearStored records that what the blob store has of e's sandbox is not needed any
-// more. The turn at e is held.
+// more. e is locked.
 func (m *Manager) clearStored(ctx context.Context, e *entry) error {
 	if m.current(e).Stored == nil {
 		return nil

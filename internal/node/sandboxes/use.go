@@ -208,7 +208,7 @@ func (m *Manager) prepare(ctx context.Context, e *entry, p *tenant.Principal) (*
 }
 
 // wakeFor has e's sandbox run, with no more of its tenant's storage than it may have
-// now, unless p must not see that; a nil p is anybody. The turn at e is held.
+// now, unless p must not see that; a nil p is a preview. e is locked.
 func (m *Manager) wakeFor(ctx context.Context, e *entry, p *tenant.Principal) error {
 	if p != nil {
 		if err := m.limitStorage(ctx, e, p); err != nil {
@@ -261,7 +261,7 @@ func (m *Manager) lostError(e *entry) error {
 	return fault.New(fault.Conflict, "the sandbox %q is lost: %s. Its files and processes are gone; create it anew, or destroy it", sb.Name, why)
 }
 
-// guestError is why an attendant could not be reached.
+// guestError is why a guest daemon could not be reached.
 func (m *Manager) guestError(h *Handle, err error) error {
 	if hasEnded(h.live) {
 		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q has just ended", h.sb.Name))

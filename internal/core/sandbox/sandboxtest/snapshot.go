@@ -127,7 +127,7 @@ func testSnapshotPages(t *testing.T, o Opened) {
 	for range 5 {
 		want = append([]sandbox.SnapshotID{finish(t, o, nil).ID}, want...)
 	}
-	must(t, o.Snapshots.Begin(t.Context(), snapshot(nil), sandbox.SnapshotQuota{})) // nobody sees it
+	must(t, o.Snapshots.Begin(t.Context(), snapshot(nil), sandbox.SnapshotQuota{})) // it is not listed
 	f := sandbox.SnapshotFilter{Tenant: "ten_1", Environment: "env_1", Limit: 2}
 	var got []sandbox.SnapshotID
 	for {

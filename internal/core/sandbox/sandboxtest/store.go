@@ -58,7 +58,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 		{"what is another's snapshot does not exist", testSnapshotOthers},
 		{"snapshots are listed newest first", testSnapshotPages},
 		{"snapshots expire", testSnapshotExpiry},
-		{"what is kept for nobody is litter", testLitter},
+		{"files without a record are litter", testLitter},
 		{"a deleted environment leaves nothing behind", testBereft},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
