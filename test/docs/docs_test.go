@@ -3,72 +3,113 @@ package docs
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-// TestEveryCommand runs every page.
+// only is a regular expression of pages, to work on one.
+var only = os.Getenv("ATOLL_TEST_PAGES")
+
+// TestEveryCommand runs every page. Pages that need a server share one; each of the
+// others has a machine of its own.
 func TestEveryCommand(t *testing.T) {
 	binary, err := atolltest.Binary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	root := filepath.Dir(filepath.Dir(binary))
-	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil || len(pages) < 20 {
-		t.Fatalf("found %d pages, %v", len(pages), err)
-	}
+	shared := &machine{root: root, server: true}
+	machines := []*machine{shared}
 	commands := 0
-	for _, path := range append([]string{filepath.Join(root, "README.md")}, pages...) {
+	for _, p := range pages(t, root) {
+		for _, left := range p.left {
+			t.Log("not run: " + left)
+		}
+		commands += len(p.steps)
+		switch {
+		case len(p.steps) == 0:
+		case p.server && strings.HasSuffix(p.name, "/tenants.md"): // makes the tenant that the others suppose
+			shared.pages = slices.Insert(shared.pages, 0, p)
+		case p.server:
+			shared.pages = append(shared.pages, p)
+		default:
+			machines = append(machines, &machine{root: root, pages: []*page{p}})
+		}
+	}
+	if only == "" && commands < 90 {
+		t.Errorf("there are %d commands; are the blocks read?", commands)
+	}
+	t.Logf("%d commands", commands)
+	for _, m := range machines {
+		m.try(t)
+	}
+}
+
+// pages reads README.md and docs/.
+func pages(t *testing.T, root string) (all []*page) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(paths) < 20 {
+		t.Fatalf("found %d pages, %v", len(paths), err)
+	}
+	for _, path := range append([]string{filepath.Join(root, "README.md")}, paths...) {
+		if ok, err := regexp.MatchString(only, path); err != nil || !ok {
+			continue
+		}
 		p, err := read(path)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		for _, left := range p.left {
-			t.Log("not run: " + left)
-		}
-		commands += len(p.steps)
-		if len(p.steps) == 0 {
-			continue
-		}
-		name, _ := filepath.Rel(root, path)
-		t.Run(strings.TrimSuffix(name, ".md"), func(t *testing.T) { try(t, p, root) })
+		all = append(all, p)
 	}
-	if commands < 100 {
-		t.Errorf("there were %d commands; are the blocks read?", commands)
-	}
+	return all
 }
 
-func try(t *testing.T, p *page, root string) {
+func (m *machine) try(t *testing.T) {
+	if len(m.pages) == 0 {
+		return
+	}
 	dir, err := os.MkdirTemp("", "atoll-docs-")
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.dir = dir
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
 	})
-	results, rest, err := p.run(t.Context(), root, dir)
-	if err != nil {
+	results, rest, err := m.run(t.Context())
+	if err != nil || rest != "" {
 		t.Errorf("%v\n%s", err, rest)
 	}
-	for _, r := range results {
-		switch {
-		case !r.ran:
-			t.Fatalf("%s:%d was not reached\n%s%s", p.name, r.line, rest, log(dir))
-		case r.status != 0:
-			t.Fatalf("%s:%d: %s\nfailed:\n%s%s", p.name, r.line, r.text, r.output, log(dir))
-		case r.prints != nil && !same(r.prints, r.output):
-			t.Errorf("%s:%d: %s\nprints\n%s\nand the page has\n%s", p.name, r.line, r.text, r.output, strings.Join(r.prints, "\n"))
+	defer func() {
+		if t.Failed() {
+			t.Log(log(dir))
 		}
+	}()
+	for _, p := range m.pages {
+		t.Run(strings.TrimSuffix(filepath.Base(p.name), ".md"), func(t *testing.T) {
+			for _, r := range results[p] {
+				switch {
+				case !r.ran:
+					t.Fatalf("%s:%d was not reached", p.name, r.line)
+				case r.status != 0:
+					t.Fatalf("%s:%d: %s\nfailed:\n%s", p.name, r.line, r.text, r.output)
+				case r.prints != nil && !same(r.prints, r.output):
+					t.Errorf("%s:%d: %s\nprints\n%s\nand the page has\n%s", p.name, r.line, r.text, r.output, strings.Join(r.prints, "\n"))
+				}
+			}
+		})
 	}
 }
 
-// log is the end of what a page's server wrote.
+// log is the end of what a machine's server wrote.
 func log(dir string) string {
 	text, err := os.ReadFile(filepath.Join(dir, "server.log"))
 	if err != nil {

@@ -10,10 +10,13 @@ import (
 
 // elsewhere are the reasons why a block is not run, each with what it stands for.
 var elsewhere = map[string]string{
-	"cloud":      "needs an account with a cloud provider",
+	"cloud":      "needs the internet, a registry or an account with a cloud provider",
 	"cluster":    "needs several machines",
-	"production": "takes an hour, or more machine than a test may have",
+	"production": "needs a production host, a release's files, or minutes",
 }
+
+// languages are those of blocks; sh, bash and console are run.
+var languages = []string{"sh", "bash", "console", "text", "json", "yaml", "ini", "python", "ts", "go", "js", "sql", "nginx", "dockerfile", "xml", "toml", "http"}
 
 // kind is how a step is run.
 type kind string
@@ -43,7 +46,7 @@ type page struct {
 }
 
 var (
-	fence     = regexp.MustCompile("^( *)```([a-z]*)\\s*$")
+	fence     = regexp.MustCompile("^( *)```(\\S*)\\s*$")
 	directive = regexp.MustCompile(`^<!-- test: ([a-z]+)(?: ([^\n]*?))?\s*-->$`)
 	setup     = "<!-- test: setup"
 )
@@ -104,6 +107,8 @@ func (p *page) parse(lines []string) error {
 			body[j] = strings.TrimPrefix(body[j], m[1])
 		}
 		switch {
+		case !slices.Contains(languages, m[2]):
+			return fmt.Errorf("%s:%d: a block of %q: is it to be run (sh, console) or not (%s)?", p.name, begin, m[2], strings.Join(languages, ", "))
 		case m[2] != "sh" && m[2] != "console" && m[2] != "bash":
 			continue // no command
 		case skip != "":
@@ -114,6 +119,8 @@ func (p *page) parse(lines []string) error {
 				return err
 			}
 			p.steps = append(p.steps, steps...)
+		case strings.HasPrefix(body[0], "$ "):
+			return fmt.Errorf("%s:%d: a block with \"$ \" is console, not %s", p.name, begin, m[2])
 		default:
 			p.steps = append(p.steps, step{line: begin, kind: next, text: strings.Join(body, "\n")})
 		}

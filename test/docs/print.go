@@ -11,13 +11,15 @@ var changing = []struct {
 	as      string
 }{
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:\d\d)?`), "TIME"},
-	{regexp.MustCompile(`\b(trc|key|ten|env|exe|con|grt)_[0-9a-f]+`), "$1_ID"},
+	{regexp.MustCompile(`\b(trc|key|ten|env|exe|con|grt)_[0-9a-f]+`), "${1}_ID"},
 	{regexp.MustCompile(`\b(sb|snap|p)-[0-9a-f]{8,}`), "$1-ID"},
 	{regexp.MustCompile(`\bsk-atoll-[0-9a-f]+`), "sk-atoll-KEY"},
 	{regexp.MustCompile(`\b(\d{1,5})-[0-9a-f]{16}-[a-z2-7]{26}\b`), "$1-PREVIEW"},
 	{regexp.MustCompile(`"duration_ms":\d+`), `"duration_ms":N`},
+	{regexp.MustCompile(`"start":"(warm|cold)"`), `"start":"…"`},
 	{regexp.MustCompile(`\b\d+(\.\d+)? ?(ms|s|B|KiB|MiB|GiB|KB|MB|GB)\b`), "N$2"},
 	{regexp.MustCompile(`\bPID \d+`), "PID N"},
+	{regexp.MustCompile(`\b\d+ {2,}TIME`), "N  TIME"},
 	{regexp.MustCompile(` {2,}`), "  "},
 }
 

@@ -3,7 +3,6 @@ package docs
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,65 +28,70 @@ const (
 	ended  = "@@end "
 )
 
-// pageTime bounds the run of a page.
-const pageTime = 5 * time.Minute
+// machineTime bounds the run of all pages of a machine.
+const machineTime = 5 * time.Minute
 
-// run runs the steps of a page in dir, which is empty, and returns what came of each,
-// and what the shell wrote that belongs to none.
-func (p *page) run(ctx context.Context, root, dir string) ([]result, string, error) {
-	if err := furnish(root, dir); err != nil {
+// machine is a machine of its own, as far as addresses and paths go, on which pages are
+// run one after the other.
+type machine struct {
+	root   string // of the sources
+	dir    string // empty at first
+	server bool   // start a server before the first page
+	pages  []*page
+}
+
+// run runs the pages and returns what came of each step of each page, and what was
+// written that belongs to none.
+func (m *machine) run(ctx context.Context) (map[*page][]result, string, error) {
+	if err := m.furnish(); err != nil {
 		return nil, "", err
 	}
-	file := filepath.Join(dir, "page.sh")
-	if err := os.WriteFile(file, []byte(p.script()), 0o700); err != nil {
-		return nil, "", err
-	}
-	ctx, cancel := context.WithTimeout(ctx, pageTime)
+	ctx, cancel := context.WithTimeout(ctx, machineTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", filepath.Join(dir, "enter.sh"))
-	cmd.Dir = filepath.Join(dir, "work")
+	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", filepath.Join(m.dir, "enter.sh"))
+	cmd.Dir = m.dir
 	cmd.Env = []string{
-		"PATH=" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"), "LANG=C.UTF-8", "TERM=xterm",
-		"ATOLL_IMAGE=" + atolltest.Image, "ATOLL_POOL_SIZE=1", "ROOT=" + root, "TOP=" + dir,
+		"PATH=" + filepath.Join(m.dir, "bin") + ":" + os.Getenv("PATH"), "HOME=" + filepath.Join(m.dir, "home"), "LANG=C.UTF-8", "TERM=xterm",
+		"ATOLL_IMAGE=" + atolltest.Image, "ATOLL_POOL_SIZE=1", "ATOLL_ON_EXIT=destroy", "ROOT=" + m.root, "TOP=" + m.dir,
 	}
-	if p.server {
+	if m.server {
 		cmd.Env = append(cmd.Env, "SERVER=yes")
-	}
-	for _, name := range []string{"GOPROXY", "GOFLAGS", "GOCACHE", "GOMODCACHE", "GOPATH"} {
-		if v, ok := os.LookupEnv(name); ok {
-			cmd.Env = append(cmd.Env, name+"="+v)
-		}
 	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = 10 * time.Second
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		err = fmt.Errorf("the page took longer than %s", pageTime)
+		err = fmt.Errorf("the pages took longer than %s", machineTime)
 	}
-	if _, exited := errors.AsType[*exec.ExitError](err); exited {
-		err = nil // the failing step says so
+	results := make(map[*page][]result)
+	for i, p := range m.pages {
+		text, _ := os.ReadFile(filepath.Join(m.page(i), ".output")) // missing when it was not reached
+		var rest string
+		results[p], rest = p.collect(string(text))
+		out.WriteString(rest)
 	}
-	results, rest := p.collect(out.String())
-	return results, rest, err
+	return results, out.String(), err
 }
+
+func (m *machine) page(i int) string { return filepath.Join(m.dir, "pages", fmt.Sprintf("%02d", i)) }
 
 // script is the page as one shell script, which stops at the first step that fails.
 func (p *page) script() string {
 	var b strings.Builder
-	b.WriteString("set -o pipefail\ntrap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n")
+	b.WriteString("set -o pipefail\ntrap end_background EXIT\n")
 	for i, s := range p.steps {
 		body := s.text
 		switch s.kind {
 		case background:
-			body = "{ " + body + "\n} >\"$TOP/background." + strconv.Itoa(i) + "\" 2>&1 &\nawait_server"
+			body = "set -m\n{ " + body + "\n} >\"$TOP/server.log\" 2>&1 &\nbackground=$!\nset +m\nawait_server"
 		case terminal:
 			body = fmt.Sprintf("printf 'exit\\n' | script -qec %s /dev/null", quote(body))
 		case fails:
 			body = "( set -e\n" + body + "\n) && { echo 'the block was to fail'; exit 1; }; true"
 		}
 		// One shell for all of the page: what a block exports is there for the next.
-		fmt.Fprintf(&b, "echo '%s%d'\nset -e\n%s\nset +e\necho '%s%d 0'\n", begins, i, body, ended, i)
+		fmt.Fprintf(&b, "echo '%s%d'\nset -e\n%s\nset +e\nprintf '\\n%s%d 0\\n'\n", begins, i, body, ended, i)
 	}
 	return b.String()
 }
@@ -121,40 +125,48 @@ func (p *page) collect(text string) (results []result, rest string) {
 	return results, text[:marks[0][0]]
 }
 
-// furnish makes what a page's shell finds: programs on the PATH, a checkout's folders,
-// and what stands for parts of a machine that only an installation has.
-func furnish(root, dir string) error {
-	for _, name := range []string{"bin", "home", "work", "etc", "lib", "units", "backups"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
-			return err
-		}
-	}
-	for name, target := range map[string]string{
-		"bin/atoll":     filepath.Join(root, "bin/atoll"),
-		"work/bin":      filepath.Join(root, "bin"),
-		"work/examples": filepath.Join(root, "examples"),
-		"work/deploy":   filepath.Join(root, "deploy"),
-	} {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			return err
-		}
-	}
+// furnish makes what pages find: programs on the PATH, a checkout's folders, and what
+// stands for parts of a machine that only an installation has.
+func (m *machine) furnish() error {
 	images, err := atolltest.ImageDir()
 	if err != nil {
 		return err
 	}
-	for _, data := range []string{"work/data", "lib"} {
-		if err := os.MkdirAll(filepath.Join(dir, data, "images"), 0o700); err != nil {
-			return err
-		}
-		if err := os.Symlink(images, filepath.Join(dir, data, "images", atolltest.Image)); err != nil {
+	for _, name := range []string{"bin", "home", "etc", "lib/atoll", "units"} {
+		if err := os.MkdirAll(filepath.Join(m.dir, name), 0o700); err != nil {
 			return err
 		}
 	}
-	for name, text := range map[string]string{"enter.sh": enter, "bin/systemctl": systemctl, "bin/journalctl": journalctl} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+	files := map[string]string{
+		"home/.curlrc": "fail-with-body\n", // an answer that is an error fails the step
+		"enter.sh":     enter, "bin/systemctl": systemctl, "bin/journalctl": journalctl,
+	}
+	links := map[string]string{"bin/atoll": filepath.Join(m.root, "bin/atoll"), "lib/atoll/images/" + atolltest.Image: images}
+	for i, p := range m.pages {
+		dir := filepath.Join("pages", filepath.Base(m.page(i)))
+		files[filepath.Join(dir, ".page.sh")] = p.script()
+		for _, name := range []string{"bin", "examples", "deploy"} {
+			links[filepath.Join(dir, name)] = filepath.Join(m.root, name)
+		}
+		links[filepath.Join(dir, "data/images", atolltest.Image)] = images
+	}
+	for name, text := range files {
+		if err := put(filepath.Join(m.dir, name), func(path string) error { return os.WriteFile(path, []byte(text), 0o700) }); err != nil {
+			return err
+		}
+	}
+	for name, target := range links {
+		if err := put(filepath.Join(m.dir, name), func(path string) error { return os.Symlink(target, path) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// put makes a file, and its folder first.
+func put(path string, write func(string) error) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return write(path)
 }
