@@ -25,6 +25,7 @@ type envFlags struct {
 	memory, root, tmp, shm       string
 	vars                         *varFlags
 	profile, permissions         string
+	network                      networkFlags
 }
 
 func (a *cli) addEnvFlags(cmd *cobra.Command) *envFlags {
@@ -42,6 +43,9 @@ func (a *cli) addEnvFlags(cmd *cobra.Command) *envFlags {
 	flags.Int64Var(&f.inodes, "inodes", 0, "files in each of the three")
 	flags.StringVar(&f.profile, "profile", "", "rules to begin with: "+choices(tenant.Profiles))
 	flags.StringVar(&f.permissions, "permissions", "", "file with rules as JSON, as in docs/permissions.md, - for stdin")
+	f.network.addFlags(flags)
+	cmd.MarkFlagsMutuallyExclusive("permissions", "allow")
+	cmd.MarkFlagsMutuallyExclusive("permissions", "deny")
 	f.vars = a.addVarFlags(cmd)
 	return f
 }
@@ -123,6 +127,9 @@ shown again.`,
 				return err
 			}
 			in.Name = &args[1]
+			if err := r.openNetwork(ctx, c, make, args[0], sdk.NetworkPermissions{}, &in); err != nil {
+				return err
+			}
 			e, err := c.CreateEnvironment(ctx, args[0], in)
 			if err != nil {
 				return err
@@ -132,24 +139,50 @@ shown again.`,
 	make = a.addEnvFlags(create)
 
 	var change *envFlags
-	set := r.command("set TENANT NAME", "Change an environment; what is not given stays", `  atoll env set acme reports --memory 4GiB
+	set := r.command("set TENANT [NAME]", "Change an environment; what is not given stays", `  atoll env set dev --allow pypi
+  atoll env set acme reports --memory 4GiB
   API_TOKEN=… atoll env set acme reports --secret-env API_TOKEN --unset OLD_TOKEN
-  atoll env set acme reports --bind API_TOKEN=api.example.com`, cobra.ExactArgs(2),
+  atoll env set acme reports --bind API_TOKEN=api.example.com`, cobra.RangeArgs(1, 2),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			in, err := change.change()
 			if err != nil {
 				return err
 			}
+			name := tenant.DefaultName
+			if len(args) == 2 {
+				name = args[1]
+			}
+			opened := change.network.given()
+			var before sdk.Environment
+			if opened {
+				if before, err = c.Environment(ctx, args[0], name); err != nil {
+					return err
+				}
+				if err := r.openNetwork(ctx, c, change, args[0], before.Permissions.Network, &in); err != nil {
+					return err
+				}
+			}
 			if in.Name == nil && in.Image == nil && in.Limits == nil && in.EnvVars == nil && in.Secrets == nil && in.Unset == nil && in.SecretHosts == nil && in.Permissions == nil && in.PermissionProfile == nil {
 				return errNothing
 			}
-			e, err := c.ChangeEnvironment(ctx, args[0], args[1], in)
+			e, err := c.ChangeEnvironment(ctx, args[0], name, in)
 			if err != nil {
 				return err
 			}
+			if opened {
+				r.openSandboxes(ctx, change, args[0], name, before.Permissions.Network)
+			}
 			return r.showEnv(e)
 		})
+	set.Long = set.Short + `. Without NAME it is the environment
+default.
+
+--allow opens the network for the next run, and for the sandboxes of the tenant
+dev that have a network and the environment's policy. It allows the tenant to
+have a network, too.`
 	change = a.addEnvFlags(set)
+	set.MarkFlagsMutuallyExclusive("profile", "allow")
+	set.MarkFlagsMutuallyExclusive("profile", "deny")
 	set.Flags().StringVar(&change.name, "name", "", "another name")
 	change.vars.addUnset(set)
 

@@ -123,6 +123,17 @@ func TestAdminCommands(t *testing.T) {
 	if out := o.says("env set acme e --bind C=", "secret C"); strings.Contains(out, "api.example.com") {
 		t.Errorf("it is bound still: %s", out)
 	}
+	if _, told := o.run(0, "env", "set", "acme", "e", "--allow", "pypi,npm,api.example.com"); !strings.Contains(told, "The environments of acme may have a network") {
+		t.Errorf("the change of the tenant is not told: %s", told)
+	}
+	if _, told := o.run(0, "env", "set", "acme", "e", "--deny", "npm"); strings.Contains(told, "may have a network") {
+		t.Errorf("there was no change of the tenant: %s", told)
+	}
+	o.says("env show acme e", "network hosts: "+strings.Join(tenant.PresetHosts("pypi"), ", ")+", api.example.com\n")
+	o.says("tenant show acme", "network on")
+	o.says("env set dev --allow 192.0.2.0/24", "name default", "network hosts: 192.0.2.0/24")
+	o.run(2, "env", "set", "dev", "--deny", "npm")
+	o.says("env set dev --deny 192.0.2.0/24", "network off")
 	o.says("env list acme", "e env_", "1GiB")
 
 	// The key alone is on stdout.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
@@ -13,13 +14,19 @@ import (
 type networkFlags struct{ allow, deny []string }
 
 func (f *networkFlags) addFlags(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&f.allow, "allow", nil, "host that may be connected to, such as api.example.com or *.example.com, or a range of addresses; may be repeated")
-	flags.StringSliceVar(&f.deny, "deny", nil, "host that is allowed now and shall not be; may be repeated")
+	names := make([]string, len(tenant.Presets))
+	for i, p := range tenant.Presets {
+		names[i] = p.Name
+	}
+	flags.StringSliceVar(&f.allow, "allow", nil, "allow connections to a host (api.example.com, *.example.com), a range of addresses, or a package registry: "+choices(names)+"; may be repeated")
+	flags.StringSliceVar(&f.deny, "deny", nil, "take back what --allow allowed; may be repeated")
 }
+
+func (f *networkFlags) given() bool { return len(f.allow)+len(f.deny) > 0 }
 
 // over is the change that the flags make of a policy, nil if they say nothing.
 func (f *networkFlags) over(now sdk.NetworkPermissions) (*sdk.NetworkChange, error) {
-	if len(f.allow) == 0 && len(f.deny) == 0 {
+	if !f.given() {
 		return nil, nil
 	}
 	if now.Unrestricted {
@@ -32,12 +39,12 @@ func (f *networkFlags) over(now sdk.NetworkPermissions) (*sdk.NetworkChange, err
 		}
 		return &hosts
 	}
-	for _, name := range f.allow {
+	for _, name := range withoutPresets(f.allow) {
 		if list := of(name); !slices.Contains(*list, name) {
 			*list = append(*list, name)
 		}
 	}
-	for _, name := range f.deny {
+	for _, name := range withoutPresets(f.deny) {
 		list := of(name)
 		if !slices.Contains(*list, name) {
 			return nil, wrong("--deny %s: it is not among what is allowed", name)
@@ -45,5 +52,22 @@ func (f *networkFlags) over(now sdk.NetworkPermissions) (*sdk.NetworkChange, err
 		*list = slices.DeleteFunc(*list, func(have string) bool { return have == name })
 	}
 	enabled := len(hosts)+len(ranges) > 0
-	return &sdk.NetworkChange{Enabled: &enabled, AllowedHosts: &hosts, AllowedCidrs: &ranges}, nil
+	change := &sdk.NetworkChange{Enabled: &enabled}
+	if enabled { // or there would be something to allow beside no network
+		change.AllowedHosts, change.AllowedCidrs = &hosts, &ranges
+	}
+	return change, nil
+}
+
+// withoutPresets puts the hosts of presets in the place of their names.
+func withoutPresets(names []string) []string {
+	var out []string
+	for _, name := range names {
+		if hosts := tenant.PresetHosts(name); hosts != nil {
+			out = append(out, hosts...)
+		} else {
+			out = append(out, name)
+		}
+	}
+	return out
 }

@@ -251,3 +251,16 @@ func writeKey(path, key string, replace bool) error {
 	}
 	return err
 }
+
+// devServer is this machine's server with its development key, whatever key the
+// environment names.
+func (t *target) devServer() (endpoint, error) {
+	getenv := func(name string) string {
+		if name == apiKeyEnv {
+			return ""
+		}
+		return t.app.getenv(name)
+	}
+	own := target{app: &cli{getenv: getenv, std: t.app.std}, baseURL: t.baseURL, dataDir: t.dataDir, config: t.config, local: devKeyFile}
+	return own.find()
+}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -190,6 +191,7 @@ func TestCommandsFindTheServer(t *testing.T) {
 	if got, code := try([]string{"ATOLL_BASE_URL=http://127.0.0.1:1"}, "tenant", "list"); code != 1 || !strings.Contains(got, "no key for http://127.0.0.1:1") {
 		t.Errorf("another server: %d, %s", code, got)
 	}
+	openNetwork(t, try)
 	s.Keep(t) // a killed server cleans nothing up
 	if err := s.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -198,6 +200,30 @@ func TestCommandsFindTheServer(t *testing.T) {
 		got, code := try(nil, "tenant", "list")
 		return code == 1 && strings.Contains(got, "no server uses the data folder "+s.Data)
 	})
+}
+
+// openNetwork checks that one command opens the network of this machine's development
+// key, for sandboxes too.
+func openNetwork(t *testing.T, try func(env []string, args ...string) (string, int)) {
+	t.Helper()
+	for _, c := range []struct {
+		args string
+		want []string
+	}{
+		{"sandbox create without", []string{"network  off"}},
+		{"env set dev --allow pypi", append([]string{"The sandbox without keeps its network: this sandbox was made without a network"}, tenant.PresetHosts("pypi")...)},
+		{"sandbox create with", tenant.PresetHosts("pypi")},
+		{"env set dev --allow npm", tenant.PresetHosts("npm")},
+		{"sandbox network with", slices.Concat(tenant.PresetHosts("npm"), tenant.PresetHosts("pypi"))},
+		{"sandbox delete with without", []string{"deleted with"}},
+	} {
+		got, code := try(nil, strings.Fields(c.args)...)
+		for _, want := range c.want {
+			if code != 0 || !strings.Contains(got, want) {
+				t.Errorf("atoll %s: %d, no %q in %s", c.args, code, want, got)
+			}
+		}
+	}
 }
 
 // TestSecondInterrupt checks that a server waits for what runs after one Ctrl-C,
