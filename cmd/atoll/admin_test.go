@@ -24,6 +24,10 @@ import (
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
 )
 
 // operator runs commands against a server.
@@ -46,10 +50,10 @@ func newOperator(t *testing.T) (*operator, *gatewaytest.World) {
 		t.Fatal(err)
 	}
 	authority := tenant.NewAuthority(tenants)
-	server, err := httpapi.New(httpapi.Config{
-		Gateway: w.Gateway, Auth: authority, Usage: w.DB.Usage(), Metrics: prometheus.NewRegistry(), Log: log,
-		CheckURL: func(context.Context, string) error { return nil },
-		Admin: &httpapi.Admin{
+	handlers := routes.Handlers{
+		Execute: &execute.Handlers{Gateway: w.Gateway, CheckURL: func(context.Context, string) error { return nil }},
+		Usage:   &usage.Handlers{Ledger: w.DB.Usage()},
+		Admin: &admin.Handlers{
 			Tenants: tenant.NewAdmin(tenant.AdminConfig{
 				Store: tenants, Authority: authority, Limits: runtime.DefaultLimits(),
 				CheckImage:   func(context.Context, string) error { return nil },
@@ -59,7 +63,8 @@ func newOperator(t *testing.T) (*operator, *gatewaytest.World) {
 			}),
 			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: w.DB.Usage(), Caps: breakers, Executions: w.Gateway, Webhooks: again{},
 		},
-	})
+	}
+	server, err := httpapi.New(httpapi.Config{Operations: handlers.Operations(), Auth: authority, Metrics: prometheus.NewRegistry(), Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,14 @@ import (
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
 	"github.com/atoll-run/atoll/internal/edge/tlscert"
 	"github.com/atoll-run/atoll/internal/infra/trace"
 	"github.com/atoll-run/atoll/internal/node/egress"
@@ -73,29 +81,33 @@ func (s *Server) openHTTP(context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.http, err = httpapi.New(httpapi.Config{
-		Folders: s, Previews: s.visits,
-		Gateway: s.gateway, Auth: s.authority, Usage: s.db.Usage(), Metrics: s.cfg.Registry, Log: s.log, Grace: cfg.ShutdownGrace,
-		Admin: &httpapi.Admin{
-			Tenants: tenant.NewAdmin(tenant.AdminConfig{
-				Store: s.db.Tenants(), Authority: s.authority, Limits: cfg.Limits(), Image: cfg.Image, Templates: cfg.BaseTemplates,
-				CheckImage: s.checkImage, CheckNetwork: egress.ValidatePolicy, CheckWebhook: s.webhooks.CheckURL, CheckSecret: webhook.CheckSecret,
-				Reach: s.reach,
-			}),
-			Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: s.db.Usage(), Caps: caps,
+	tenants := tenant.NewAdmin(tenant.AdminConfig{
+		Store: s.db.Tenants(), Authority: s.authority, Limits: cfg.Limits(), Image: cfg.Image, Templates: cfg.BaseTemplates,
+		CheckImage: s.checkImage, CheckNetwork: egress.ValidatePolicy, CheckWebhook: s.webhooks.CheckURL, CheckSecret: webhook.CheckSecret,
+		Reach: s.reach,
+	})
+	handlers := routes.Handlers{
+		Execute:      &execute.Handlers{Gateway: s.gateway, CheckURL: s.webhooks.CheckURL},
+		Usage:        &usage.Handlers{Ledger: s.db.Usage()},
+		Threads:      &thread.Handlers{Threads: s.threads, Folders: s, Signer: s.box, Keys: s.authority},
+		Tools:        &tool.Handlers{ExecuteCode: executeCode, Tools: set, MCP: mcp},
+		Sandboxes:    &sandbox.Handlers{Sandboxes: s.directory, Previews: s.previews, Policies: s.gateway},
+		Environments: &environment.Handlers{Tenants: tenants},
+		Admin: &admin.Handlers{
+			Tenants: tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: s.db.Usage(), Caps: caps,
 			Executions: s.gateway, Webhooks: s.jobs,
 		},
-		ExecuteCode: executeCode,
-		Tools:       set, MCP: mcp,
-		Sandboxes: s.directory, Ports: s.previews,
-		Threads: s.threads, Signer: s.box,
-		CheckURL: s.webhooks.CheckURL, Ready: s.Ready, Expire: s.expire,
+	}
+	s.http, err = httpapi.New(httpapi.Config{
+		Operations: handlers.Operations(), Previews: s.visits,
+		Auth: s.authority, Record: s.directory.Record, Metrics: s.cfg.Registry, Log: s.log, Grace: cfg.ShutdownGrace,
+		Ready: s.Ready, Drain: []func(){mcp.Drain, s.visits.Drain}, Expire: s.expire,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 	})
 	return err
 }
 
-// ListFolder implements httpapi.Folders.
+// ListFolder implements thread.Folders.
 func (s *Server) ListFolder(ctx context.Context, tenantID string, m storage.Mount) ([]storage.File, error) {
 	switch {
 	case s.buckets.Has(m.Kind):

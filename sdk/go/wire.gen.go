@@ -255,7 +255,7 @@ type ConfigChange struct {
 	// BaseTemplate One of the operator's templates; the default image if left out.
 	BaseTemplate *string `json:"base_template,omitempty"`
 
-	// PermissionProfile Begins anew with the rules of a profile, which permissions then change. A new environment has standard's.
+	// PermissionProfile Starts again from the rules of a profile, which permissions then change. A new environment starts from standard.
 	PermissionProfile *string            `json:"permission_profile,omitempty"`
 	Permissions       *PermissionsChange `json:"permissions,omitempty"`
 	Resources         *ResourcesChange   `json:"resources,omitempty"`
@@ -365,10 +365,10 @@ type EnvironmentChange struct {
 
 // EnvironmentConfig defines model for EnvironmentConfig.
 type EnvironmentConfig struct {
-	// BaseTemplate null for an image that the operator has chosen.
+	// BaseTemplate null for an image that the operator chose.
 	BaseTemplate *string `json:"base_template"`
 
-	// PermissionProfile The rules that permissions began with; null for none.
+	// PermissionProfile The profile that permissions started from; null for none.
 	PermissionProfile *string     `json:"permission_profile"`
 	Permissions       Permissions `json:"permissions"`
 	Resources         Resources   `json:"resources"`
@@ -390,7 +390,7 @@ type ErrorResponse struct {
 	// Examples: code must be between 1 byte and 1 MB
 	Message string `json:"message"`
 
-	// ResetsAt With rate_limited: when the limit starts anew, if it does.
+	// ResetsAt With rate_limited: when the limit starts again, if it does.
 	ResetsAt time.Time `json:"resets_at,omitempty"`
 }
 
@@ -421,7 +421,7 @@ type Event struct {
 
 // ExecuteCodeRequest defines model for ExecuteCodeRequest.
 type ExecuteCodeRequest struct {
-	// Agent Which agent calls. Its hourly cap counts it.
+	// Agent Which agent calls. Its hourly cap counts the call.
 	Agent string `json:"agent"`
 
 	// Code Code to execute: 1 byte to 1 MB (1,048,576 bytes of UTF-8).
@@ -439,7 +439,7 @@ type ExecuteCodeRequest struct {
 	// Timeout Most seconds the program may run.
 	Timeout *int64 `json:"timeout,omitempty"`
 
-	// Turn Which of its turns this is. Calls of one turn share a sandbox, made fresh for it.
+	// Turn Which of its turns this is. Calls of one turn share a sandbox that is fresh for it.
 	Turn string `json:"turn"`
 }
 
@@ -468,7 +468,7 @@ type ExecuteRequest struct {
 	// Timeout Most seconds the program may run. Above the plan's maximum the request is refused with 429.
 	Timeout *int64 `json:"timeout,omitempty"`
 
-	// WebhookURL Where the end is told, with Prefer: respond-async only; HTTPS, and no private address. Without it the key's own URL is used, if it has one.
+	// WebhookURL Where the result is sent, with Prefer: respond-async only; HTTPS, and no private address. Without it the key's own URL is used, if it has one.
 	WebhookURL *string `json:"webhook_url,omitempty"`
 }
 
@@ -480,7 +480,7 @@ type ExecuteResponse struct {
 	// ExitCode The program's exit code, 128+n when signal n ended it, -1 when none was seen.
 	ExitCode int64 `json:"exit_code"`
 
-	// Start warm: its sandbox was ready before the request came; cold: it was made for it. Not there when nothing was run, or when that was not seen. Beyond the original contract.
+	// Start warm: the sandbox was ready before the request came; cold: it was made for the request. Left out when nothing was run, or when the start was not seen. Beyond the original contract.
 	Start string `json:"start,omitempty"`
 
 	// Stderr Standard error, likewise.
@@ -516,7 +516,7 @@ type Execution struct {
 	// ExitCode The program's exit code, 128+n when signal n ended it, -1 when none was seen.
 	ExitCode *int64 `json:"exit_code"`
 
-	// Key Id of the key it was asked for with.
+	// Key Id of the key that asked for it.
 	Key      string `json:"key"`
 	Language string `json:"language"`
 
@@ -526,7 +526,7 @@ type Execution struct {
 	// OutputTruncated True if events have left the reconnect buffer.
 	OutputTruncated *bool `json:"output_truncated"`
 
-	// Start warm: its sandbox was ready before the request came; cold: it was made for it; null when nothing was run, or when that was not seen.
+	// Start warm: the sandbox was ready before the request came; cold: it was made for the request; null when nothing was run, or when the start was not seen.
 	Start *string `json:"start"`
 
 	// Status blocked: the platform did not let it run.
@@ -550,7 +550,7 @@ type Execution struct {
 	// TraceID trc_ and 32 hexadecimal digits.
 	TraceID string `json:"trace_id"`
 
-	// WebhookDeliveryStatus null when no webhook tells of it.
+	// WebhookDeliveryStatus null when there is no webhook.
 	WebhookDeliveryStatus *string `json:"webhook_delivery_status"`
 }
 
@@ -579,7 +579,7 @@ type ExecutionSummary struct {
 	// ExitCode The program's exit code, 128+n when signal n ended it, -1 when none was seen.
 	ExitCode *int64 `json:"exit_code"`
 
-	// Key Id of the key it was asked for with.
+	// Key Id of the key that asked for it.
 	Key      string `json:"key"`
 	Language string `json:"language"`
 
@@ -589,7 +589,7 @@ type ExecutionSummary struct {
 	// OutputTruncated True if events have left the reconnect buffer.
 	OutputTruncated *bool `json:"output_truncated"`
 
-	// Start warm: its sandbox was ready before the request came; cold: it was made for it; null when nothing was run, or when that was not seen.
+	// Start warm: the sandbox was ready before the request came; cold: it was made for the request; null when nothing was run, or when the start was not seen.
 	Start *string `json:"start"`
 
 	// Status blocked: the platform did not let it run.
@@ -607,7 +607,7 @@ type ExecutionSummary struct {
 	// TraceID trc_ and 32 hexadecimal digits.
 	TraceID string `json:"trace_id"`
 
-	// WebhookDeliveryStatus null when no webhook tells of it.
+	// WebhookDeliveryStatus null when there is no webhook.
 	WebhookDeliveryStatus *string `json:"webhook_delivery_status"`
 }
 
@@ -631,7 +631,7 @@ type FilesListRequest struct {
 	// ID A thread_id; or slug or id of a connection that this key mounts.
 	ID string `json:"id"`
 
-	// Path Folder to list: of a thread, from its home; of a connection, from its root as in sub_paths. If left out, the home, or the whole of what this key sees.
+	// Path Folder to list: of a thread, from its home; of a connection, from its root as in sub_paths. If left out, the home, or the whole of what this key may see.
 	Path *string `json:"path,omitempty"`
 
 	// Source What id names.
@@ -753,7 +753,7 @@ type KeyChange struct {
 	ExpiresAt *string `json:"expires_at,omitempty"`
 	Name      *string `json:"name,omitempty"`
 
-	// Scopes Out of execute, read, tools, environments, admin. Replaces the list. admin is for keys of the tenant operator alone.
+	// Scopes Of execute, read, tools, sandboxes, environments, admin. Replaces the list. admin is only for keys of the tenant operator.
 	Scopes *[]string `json:"scopes,omitempty"`
 
 	// SecretHosts Binds secrets to hosts; others stay as they are. The program gets a placeholder, which the network replaces in requests by HTTPS to these hosts alone. Names such as api.example.com, or *.example.com for all below one; an empty list has programs get the secret itself.
@@ -914,7 +914,7 @@ type NewKey struct {
 	ExpiresIn *int64 `json:"expires_in,omitempty"`
 	Name      string `json:"name"`
 
-	// Scopes Out of execute, read, tools, environments, admin; the first three if left out. admin is for keys of the tenant operator alone.
+	// Scopes Of execute, read, tools, sandboxes, environments, admin; execute, read, sandboxes and tools if left out. admin is only for keys of the tenant operator.
 	Scopes *[]string `json:"scopes,omitempty"`
 
 	// SecretHosts Binds secrets to hosts: the program gets a placeholder, which the network replaces in requests by HTTPS to these hosts alone. Names such as api.example.com, or *.example.com for all below one.
@@ -1058,7 +1058,7 @@ type OwnEnvironmentChange struct {
 type PageAuditRow struct {
 	Data []AuditRow `json:"data"`
 
-	// NextPage Goes on after this page as the parameter page; null on the last.
+	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
@@ -1066,7 +1066,7 @@ type PageAuditRow struct {
 type PageConnection struct {
 	Data []Connection `json:"data"`
 
-	// NextPage Goes on after this page as the parameter page; null on the last.
+	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
@@ -1074,7 +1074,7 @@ type PageConnection struct {
 type PageEnvironment struct {
 	Data []Environment `json:"data"`
 
-	// NextPage Goes on after this page as the parameter page; null on the last.
+	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
@@ -1082,7 +1082,7 @@ type PageEnvironment struct {
 type PageGrant struct {
 	Data []Grant `json:"data"`
 
-	// NextPage Goes on after this page as the parameter page; null on the last.
+	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
@@ -1090,7 +1090,7 @@ type PageGrant struct {
 type PageKey struct {
 	Data []Key `json:"data"`
 
-	// NextPage Goes on after this page as the parameter page; null on the last.
+	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
@@ -1098,7 +1098,7 @@ type PageKey struct {
 type PageOwnEnvironment struct {
 	Data []OwnEnvironment `json:"data"`
 
-	// NextPage Goes on after this page as the parameter page; null on the last.
+	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
@@ -1106,7 +1106,7 @@ type PageOwnEnvironment struct {
 type PagePlan struct {
 	Data []Plan `json:"data"`
 
-	// NextPage Goes on after this page as the parameter page; null on the last.
+	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
@@ -1114,7 +1114,7 @@ type PagePlan struct {
 type PagePolicyEvent struct {
 	Data []PolicyEvent `json:"data"`
 
-	// NextPage Goes on after this page as the parameter page; null on the last.
+	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
@@ -1122,7 +1122,7 @@ type PagePolicyEvent struct {
 type PageTemplate struct {
 	Data []Template `json:"data"`
 
-	// NextPage Goes on after this page as the parameter page; null on the last.
+	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
@@ -1130,7 +1130,7 @@ type PageTemplate struct {
 type PageTenant struct {
 	Data []Tenant `json:"data"`
 
-	// NextPage Goes on after this page as the parameter page; null on the last.
+	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
 }
 
@@ -1610,7 +1610,7 @@ type SignedURL struct {
 	ExpiresAt time.Time `json:"expires_at"`
 	Method    string    `json:"method"`
 
-	// URL Relative to the server: what stands before it is how the caller reaches the server.
+	// URL Relative to the server: put the address of the server before it.
 	URL string `json:"url"`
 }
 
@@ -1769,7 +1769,7 @@ type Thread struct {
 	Bytes     int64     `json:"bytes"`
 	CreatedAt time.Time `json:"created_at"`
 
-	// ExpiresAt When it is deleted; null for when the server's own rule for idle threads says.
+	// ExpiresAt When it is deleted; null for when the server's rule for idle threads says so.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// Files How many files, folders and links it has.
@@ -1782,7 +1782,7 @@ type Thread struct {
 
 // ThreadChange defines model for ThreadChange.
 type ThreadChange struct {
-	// ExpiresAt When it is to be deleted; null to take that back.
+	// ExpiresAt When it is deleted; null for the server's rule.
 	ExpiresAt *time.Time `json:"expires_at"`
 }
 
@@ -1808,7 +1808,7 @@ type TimeoutResponse struct {
 	// Message The same text as error.
 	Message string `json:"message"`
 
-	// Start warm: its sandbox was ready before the request came; cold: it was made for it. Not there when nothing was run, or when that was not seen. Beyond the original contract.
+	// Start warm: the sandbox was ready before the request came; cold: it was made for the request. Left out when nothing was run, or when the start was not seen. Beyond the original contract.
 	Start string `json:"start,omitempty"`
 
 	// Stderr Standard error, likewise.
@@ -1868,7 +1868,7 @@ type UsageAmounts struct {
 	// Seconds Wall clock, in a sandbox.
 	Seconds float64 `json:"seconds"`
 
-	// Sessions Sandboxes begun.
+	// Sessions Sandboxes that were started.
 	Sessions int64 `json:"sessions"`
 }
 
@@ -1891,7 +1891,7 @@ type UsageDay struct {
 	// Seconds Wall clock, in a sandbox.
 	Seconds float64 `json:"seconds"`
 
-	// Sessions Sandboxes begun.
+	// Sessions Sandboxes that were started.
 	Sessions int64 `json:"sessions"`
 
 	// Source The interface.

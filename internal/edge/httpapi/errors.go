@@ -11,6 +11,15 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
+// ErrorResponse is the body of every refusal and failure.
+type ErrorResponse struct {
+	Error   string `json:"error" doc:"A code for programs, such as validation_error." example:"validation_error"`
+	Message string `json:"message" doc:"A sentence for people." example:"code must be between 1 byte and 1 MB"`
+
+	Dimension string     `json:"dimension,omitzero" doc:"With rate_limited: which limit it is, such as concurrency, timeout or credits."`
+	ResetsAt  *time.Time `json:"resets_at,omitzero" nullable:"false" doc:"With rate_limited: when the limit starts again, if it does."`
+}
+
 // kinds is the one table from a failure's kind to its status and code.
 var kinds = map[fault.Kind]struct {
 	status int
@@ -28,21 +37,30 @@ var kinds = map[fault.Kind]struct {
 	fault.Unsupported:  {http.StatusUnsupportedMediaType, "unsupported_media_type"},
 }
 
-const codeTimeout = "gateway_timeout"
-
-// protocolError is a refusal that belongs to HTTP and has no kind in the
-// domain.
-type protocolError struct {
-	status    int
-	code, msg string
+// Codes lists the codes of the table.
+func Codes() []string {
+	var out []string
+	for _, row := range kinds {
+		out = append(out, row.code)
+	}
+	return out
 }
 
-func (e *protocolError) Error() string { return e.msg }
+// Invalid is a refusal of what a caller sent.
+func Invalid(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
 
-// render turns an error into a status and a body that is safe to send.
-func render(err error) (int, ErrorResponse) {
-	if p, ok := errors.AsType[*protocolError](err); ok {
-		return p.status, ErrorResponse{Error: p.code, Message: p.msg}
+// ProtocolError is a refusal that belongs to HTTP and has no kind in the domain.
+type ProtocolError struct {
+	Status        int
+	Code, Message string
+}
+
+func (e *ProtocolError) Error() string { return e.Message }
+
+// Render turns an error into a status and a body that is safe to send.
+func Render(err error) (int, ErrorResponse) {
+	if p, ok := errors.AsType[*ProtocolError](err); ok {
+		return p.Status, ErrorResponse{Error: p.Code, Message: p.Message}
 	}
 	kind, msg, code := fault.Internal, "", ""
 	if f, ok := errors.AsType[*fault.Error](err); ok {
@@ -70,13 +88,22 @@ func render(err error) (int, ErrorResponse) {
 	return row.status, body
 }
 
-// retryAfter is how many seconds a client is asked to wait after a 503: long
-// enough for a sandbox to be made.
+// Reason returns the sentence that callers are told of an error, "" for nil.
+func Reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	_, body := Render(err)
+	return body.Message
+}
+
+// retryAfter is how many seconds a client is asked to wait after a 503: long enough for a
+// sandbox to be made.
 const retryAfter = "1"
 
 // writeError answers with err. The headers must not have been written.
 func writeError(w http.ResponseWriter, err error) {
-	status, body := render(err)
+	status, body := Render(err)
 	h := w.Header()
 	switch status {
 	case http.StatusUnauthorized:
@@ -88,6 +115,5 @@ func writeError(w http.ResponseWriter, err error) {
 			h.Set("Retry-After", strconv.FormatInt(max(1, int64(math.Ceil(time.Until(*body.ResetsAt).Seconds()))), 10))
 		}
 	}
-	// A failed write means that the client has gone; there is nobody to tell.
-	_ = writeJSON(w, status, body)
+	_ = WriteJSON(w, status, body) // a failed write means that the client has gone
 }

@@ -1,22 +1,27 @@
 package httpapi
 
 import (
+	"log/slog"
+	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metrics are the HTTP layer's own figures. Labels come from closed sets: the
-// route table and the statuses that are sent, with 499 where nobody was left.
+// metrics are the HTTP layer's own figures. Labels come from closed sets: the paths of the
+// table, and the statuses that are sent, with 499 for a client that went away.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
+	handler  http.Handler // of all figures
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+func newMetrics(reg *prometheus.Registry, log *slog.Logger) (*metrics, error) {
 	m := &metrics{
+		handler: promhttp.HandlerFor(reg, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "atoll_http_requests_total",
 			Help: "HTTP requests answered, by route and status.",

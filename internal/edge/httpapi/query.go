@@ -1,96 +1,88 @@
 package httpapi
 
 import (
-	"github.com/atoll-run/atoll/internal/core/wire"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
+
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
-// parseQuery reads a request's query strictly: only names that are known, each
-// of them once. A name that ends in a dot stands for all that begin with it.
-func parseQuery(r *http.Request, known ...string) (url.Values, error) {
-	return parseQueryWith(r, nil, known...)
-}
-
-// parseQueryWith is parseQuery that also knows names whose values are bytes, such
-// as the paths of files.
-func parseQueryWith(r *http.Request, raw []string, known ...string) (url.Values, error) {
-	if r.URL.RawQuery == "" {
-		return nil, nil
-	}
-	q, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, invalid("the query is not well-formed")
+// parseQuery reads a request's query strictly: parameters that the operation documents,
+// each of them once, each with a value of its type.
+func parseQuery(r *http.Request, params []Param) (url.Values, error) {
+	var q url.Values
+	if r.URL.RawQuery != "" {
+		var err error
+		if q, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+			return nil, Invalid("the query is not well-formed")
+		}
 	}
 	for name, values := range q {
-		isRaw := slices.Contains(raw, name)
-		if !isRaw && !slices.ContainsFunc(known, func(k string) bool {
-			return name == k || strings.HasSuffix(k, ".") && strings.HasPrefix(name, k)
-		}) {
-			return nil, invalid("unknown query parameter %s", wire.Quote(name))
+		p := paramOf(params, name)
+		if p == nil {
+			return nil, Invalid("unknown query parameter %s", wire.Quote(name))
 		}
 		if len(values) != 1 {
-			return nil, invalid("query parameter %s must be given once", wire.Quote(name))
+			return nil, Invalid("query parameter %s must be given once", wire.Quote(name))
 		}
-		if v := values[0]; !isRaw && !utf8.ValidString(name+v) || strings.ContainsRune(name+v, 0) {
-			return nil, invalid("query parameter %s must be UTF-8 without NUL", wire.Quote(strings.ToValidUTF8(name, "\ufffd")))
+		if err := p.check(name, values[0]); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range params {
+		if p.In == InQuery && p.Required && !q.Has(p.Name) {
+			return nil, Invalid("%s is required: %s", p.Name, p.Doc)
 		}
 	}
 	return q, nil
 }
 
-// queryTime reads a moment, the zero time if there is none.
-func queryTime(q url.Values, name string) (time.Time, error) {
-	text := q.Get(name)
-	if !q.Has(name) {
-		return time.Time{}, nil
+// paramOf returns the query parameter that a name is of, nil if there is none.
+func paramOf(params []Param, name string) *Param {
+	i := slices.IndexFunc(params, func(p Param) bool {
+		return p.In == InQuery && (p.Name == name || strings.HasSuffix(p.Name, ".") && strings.HasPrefix(name, p.Name))
+	})
+	if i < 0 {
+		return nil
 	}
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return time.Time{}, invalid("%s must be a time as in RFC 3339, such as 2026-01-31T12:00:00Z", name)
-	}
-	return t.UTC(), nil
+	return &params[i]
 }
 
-// querySpan reads the parameters since and before, of which the first must be
-// the earlier.
-func querySpan(q url.Values) (since, before time.Time, err error) {
-	if since, err = queryTime(q, "since"); err != nil {
-		return since, before, err
+// check refuses a value that is not of the parameter's type. name is as the request has it.
+func (p *Param) check(name, value string) error {
+	if p.Type != Bytes && !utf8.ValidString(name+value) || strings.ContainsRune(name+value, 0) {
+		return Invalid("query parameter %s must be UTF-8 without NUL", wire.Quote(strings.ToValidUTF8(name, "\ufffd")))
 	}
-	if before, err = queryTime(q, "before"); err != nil {
-		return since, before, err
+	switch p.Type {
+	case Text, Bytes:
+		if p.Enum != nil && !slices.Contains(p.Enum, value) {
+			return Invalid("%s must be one of %s", name, strings.Join(p.Enum, ", "))
+		}
+		if p.Max > 0 && (int64(utf8.RuneCountInString(value)) > p.Max || strings.ContainsFunc(value, unicode.IsControl)) {
+			return Invalid("query parameter %s must be at most %d characters without control characters", wire.Quote(name), p.Max)
+		}
+		if p.Required && value == "" {
+			return Invalid("%s is required: %s", p.Name, p.Doc)
+		}
+	case Int:
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || p.Max > 0 && (n < p.Min || n > p.Max) {
+			return Invalid("%s must be an integer from %d to %d", name, p.Min, p.Max)
+		}
+	case Bool:
+		if value != "true" && value != "false" {
+			return Invalid("%s must be true or false", name)
+		}
+	case Time:
+		if _, err := time.Parse(time.RFC3339Nano, value); err != nil {
+			return Invalid("%s must be %s", name, wire.Expected(timeType))
+		}
 	}
-	if !since.IsZero() && !before.IsZero() && !since.Before(before) {
-		return since, before, invalid("since must be earlier than before")
-	}
-	return since, before, nil
-}
-
-// queryInt reads a number between least and most, def if there is none.
-func queryInt(q url.Values, name string, def, least, most int64) (int64, error) {
-	if !q.Has(name) {
-		return def, nil
-	}
-	n, err := strconv.ParseInt(q.Get(name), 10, 64)
-	if err != nil || n < least || n > most {
-		return 0, invalid("%s must be an integer from %d to %d", name, least, most)
-	}
-	return n, nil
-}
-
-// queryBool reads true or false, which it is if there is none.
-func queryBool(q url.Values, name string) (bool, error) {
-	switch v := q.Get(name); {
-	case !q.Has(name), v == "false":
-		return false, nil
-	case v == "true":
-		return true, nil
-	}
-	return false, invalid("%s must be true or false", name)
+	return nil
 }

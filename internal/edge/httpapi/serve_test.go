@@ -1,4 +1,4 @@
-package httpapi
+package httpapi_test
 
 import (
 	"context"
@@ -15,46 +15,45 @@ import (
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-func get(s http.Handler, path string) *httptest.ResponseRecorder {
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
-	return w
-}
-
 func TestProbes(t *testing.T) {
 	var ready error = fault.New(fault.Unavailable, "not ready: sandboxes")
-	s := newServer(t, func(c *Config) { c.Ready = func(context.Context) error { return ready } })
-	if w := get(s, "/healthz"); w.Code != 200 || w.Body.String() != `{"status":"ok"}` {
+	s := httpapitest.New(t, func(c *httpapitest.Setup) { c.Ready = func(context.Context) error { return ready } })
+	if w := httpapitest.Get(s, "/healthz"); w.Code != 200 || w.Body.String() != `{"status":"ok"}` {
 		t.Errorf("healthz: %d %s", w.Code, w.Body)
 	}
-	refused(t, get(s, "/readyz"), 503, "service_unavailable", "not ready: sandboxes")
+	httpapitest.Refused(t, httpapitest.Get(s, "/readyz"), 503, "service_unavailable", "not ready: sandboxes")
 	ready = errors.New("no route to 10.0.0.7")
-	w := get(s, "/readyz")
-	refused(t, w, 503, "service_unavailable", "not ready")
+	w := httpapitest.Get(s, "/readyz")
+	httpapitest.Refused(t, w, 503, "service_unavailable", "not ready")
 	if strings.Contains(w.Body.String(), "10.0.0.7") {
 		t.Errorf("readyz shows an address: %s", w.Body)
 	}
 	ready = nil
-	if w := get(s, "/readyz"); w.Code != 200 || w.Body.String() != `{"status":"ready"}` {
+	if w := httpapitest.Get(s, "/readyz"); w.Code != 200 || w.Body.String() != `{"status":"ready"}` {
 		t.Errorf("readyz: %d %s", w.Code, w.Body)
 	}
-	s.draining.Store(true)
-	refused(t, get(s, "/readyz"), 503, "service_unavailable", "shutting down")
-	refused(t, post(s, `{"code":"x"}`), 503, "service_unavailable", "shutting down")
-	if w := get(s, "/healthz"); w.Code != 200 {
+	_, stop, done := listen(t, s)
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	httpapitest.Refused(t, httpapitest.Get(s, "/readyz"), 503, "service_unavailable", "shutting down")
+	httpapitest.Refused(t, httpapitest.Post(s, `{"code":"x"}`), 503, "service_unavailable", "shutting down")
+	if w := httpapitest.Get(s, "/healthz"); w.Code != 200 {
 		t.Errorf("healthz while draining: %d", w.Code)
 	}
 }
 
 func TestMetrics(t *testing.T) {
-	s := newServer(t)
-	post(s, `{"code":"x"}`)
-	post(s, `{"cod":"x"}`)
-	get(s, "/a/path/that/must/not/become/a/label")
-	body := get(s, "/metrics").Body.String()
+	s := httpapitest.New(t)
+	httpapitest.Post(s, `{"code":"x"}`)
+	httpapitest.Post(s, `{"cod":"x"}`)
+	httpapitest.Get(s, "/a/path/that/must/not/become/a/label")
+	body := httpapitest.Get(s, "/metrics").Body.String()
 	for _, want := range []string{
 		`atoll_http_requests_total{route="/v1/sandbox/execute",status="200"} 1`,
 		`atoll_http_requests_total{route="/v1/sandbox/execute",status="400"} 1`,
@@ -71,12 +70,12 @@ func TestMetrics(t *testing.T) {
 // TestDocsNeedNoNetwork checks that the page works where there is none: it may
 // load from its own server and from nowhere else.
 func TestDocsNeedNoNetwork(t *testing.T) {
-	s := newServer(t)
+	s := httpapitest.New(t)
 	for path, kind := range map[string]string{
 		"/docs": "text/html", "/docs/page.js": "text/javascript", "/docs/page.css": "text/css",
 	} {
-		w := get(s, path)
-		checkCommon(t, w.Result())
+		w := httpapitest.Get(s, path)
+		httpapitest.CheckCommon(t, w.Result())
 		if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Type"), kind) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Header())
 		}
@@ -87,20 +86,20 @@ func TestDocsNeedNoNetwork(t *testing.T) {
 			t.Errorf("%s: the policy is %q", path, csp)
 		}
 	}
-	if w := get(s, "/"); w.Code != http.StatusTemporaryRedirect || w.Header().Get("Location") != "/docs" {
+	if w := httpapitest.Get(s, "/"); w.Code != http.StatusTemporaryRedirect || w.Header().Get("Location") != "/docs" {
 		t.Errorf("/: %d %s", w.Code, w.Header())
 	}
-	if w := get(s, "/openapi.json"); w.Code != 200 || w.Header().Get("Content-Type") != "application/json" {
+	if w := httpapitest.Get(s, "/openapi.json"); w.Code != 200 || w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("/openapi.json: %d %s", w.Code, w.Header())
 	}
-	if w := get(s, "//v1/sandbox/execute"); w.Header().Get("X-Trace-Id") == "" {
+	if w := httpapitest.Get(s, "//v1/sandbox/execute"); w.Header().Get("X-Trace-Id") == "" {
 		t.Errorf("a redirect has no trace id: %s", w.Header())
 	}
 }
 
 // listen starts s on a real port. stop begins a shutdown, done gets Serve's
 // answer.
-func listen(t *testing.T, s *testServer) (url string, stop func(), done <-chan error) {
+func listen(t *testing.T, s *httpapitest.Server) (url string, stop func(), done <-chan error) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -128,7 +127,7 @@ func start(url, body string) <-chan answer {
 			out <- answer{err: err}
 			return
 		}
-		r.Header = http.Header{"Authorization": {"Bearer " + testKey}, "Content-Type": {"application/json"}, "Connection": {"close"}}
+		r.Header = http.Header{"Authorization": {"Bearer " + httpapitest.Key}, "Content-Type": {"application/json"}, "Connection": {"close"}}
 		res, err := http.DefaultClient.Do(r)
 		if err != nil {
 			out <- answer{err: err}
@@ -142,7 +141,7 @@ func start(url, body string) <-chan answer {
 }
 
 func TestShutdownWaitsForRuns(t *testing.T) {
-	s := newServer(t)
+	s := httpapitest.New(t)
 	began, finish := make(chan struct{}), make(chan struct{})
 	s.Executor.Program("wait", func(r *gatewaytest.Run) int {
 		close(began)
@@ -154,7 +153,7 @@ func TestShutdownWaitsForRuns(t *testing.T) {
 	got := start(url, `{"code":"wait"}`)
 	<-began
 	stop()
-	atolltest.Until(t, 10*time.Second, "the server knows that it is to end", s.isDraining)
+	atolltest.Until(t, 10*time.Second, "the server begins nothing more", func() bool { return httpapitest.Get(s, "/readyz").Code == 503 })
 	close(finish)
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -170,7 +169,7 @@ func TestShutdownWaitsForRuns(t *testing.T) {
 // TestShutdownClosesUnusedConnections checks that a client's connection in
 // reserve does not hold a shutdown up as one with a request does.
 func TestShutdownClosesUnusedConnections(t *testing.T) {
-	s := newServer(t)
+	s := httpapitest.New(t)
 	began, finish := make(chan struct{}), make(chan struct{})
 	s.Executor.Program("wait", func(*gatewaytest.Run) int { close(began); <-finish; return 0 })
 	url, stop, done := listen(t, s)
@@ -201,7 +200,7 @@ func TestShutdownClosesUnusedConnections(t *testing.T) {
 // TestShutdownLosesPatience checks that a request is told when its execution
 // goes on without this server.
 func TestShutdownLosesPatience(t *testing.T) {
-	s := newServer(t, func(c *Config) { c.Grace = 50 * time.Millisecond })
+	s := httpapitest.New(t, func(c *httpapitest.Setup) { c.Grace = 50 * time.Millisecond })
 	began := make(chan string, 1)
 	s.Executor.Program("wait", func(r *gatewaytest.Run) int { began <- r.TraceID; <-r.Context.Done(); return 0 })
 	url, stop, done := listen(t, s)
@@ -214,7 +213,7 @@ func TestShutdownLosesPatience(t *testing.T) {
 	if a := <-got; a.err != nil || a.status != 502 || !strings.Contains(a.body, `"error":"bad_gateway"`) || !strings.Contains(a.body, id) {
 		t.Errorf("got %+v", a)
 	}
-	if e, err := s.World.Get(t.Context(), s.caller.Tenant.ID, id); err != nil || e.Status != execution.Running {
+	if e, err := s.World.Get(t.Context(), s.Caller.Tenant.ID, id); err != nil || e.Status != execution.Running {
 		t.Errorf("the execution is %+v, %v", e, err)
 	}
 }
@@ -223,7 +222,7 @@ func TestShutdownLosesPatience(t *testing.T) {
 // still answered.
 func TestShutdownEndsRuns(t *testing.T) {
 	began, end := make(chan struct{}), make(chan struct{})
-	s := newServer(t, func(c *Config) {
+	s := httpapitest.New(t, func(c *httpapitest.Setup) {
 		c.Grace = 50 * time.Millisecond
 		c.Expire = func() { close(end) }
 	})
@@ -248,7 +247,7 @@ func TestShutdownEndsRuns(t *testing.T) {
 // TestReaderThatStops checks that a program whose client reads nothing is not
 // held up.
 func TestReaderThatStops(t *testing.T) {
-	s := newServer(t)
+	s := httpapitest.New(t)
 	ended := make(chan struct{})
 	piece := strings.Repeat("x", 1023) + "\n"
 	s.Executor.Program("flood", func(r *gatewaytest.Run) int {
@@ -268,7 +267,7 @@ func TestReaderThatStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	const body = `{"code":"flood"}`
-	_, err = io.WriteString(conn, "POST /v1/sandbox/execute HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+testKey+"\r\nContent-Type: application/json\r\nAccept: application/x-ndjson\r\nContent-Length: 16\r\n\r\n"+body)
+	_, err = io.WriteString(conn, "POST /v1/sandbox/execute HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+httpapitest.Key+"\r\nContent-Type: application/json\r\nAccept: application/x-ndjson\r\nContent-Length: 16\r\n\r\n"+body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +283,7 @@ func TestReaderThatStops(t *testing.T) {
 
 // BenchmarkRefusal measures the HTTP layer alone, over a real connection.
 func BenchmarkRefusal(b *testing.B) {
-	s := newServer(b, func(c *Config) { c.Log = slog.New(slog.DiscardHandler) })
+	s := httpapitest.New(b, func(c *httpapitest.Setup) { c.Log = slog.New(slog.DiscardHandler) })
 	srv := httptest.NewServer(s)
 	defer srv.Close()
 	srv.Client().Transport.(*http.Transport).MaxIdleConnsPerHost = 64
@@ -292,7 +291,7 @@ func BenchmarkRefusal(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			r, _ := http.NewRequest(http.MethodPost, srv.URL+"/v1/sandbox/execute", strings.NewReader(`{"code":"print(1)","foo":1}`))
-			r.Header = http.Header{"Authorization": {"Bearer " + testKey}, "Content-Type": {"application/json"}}
+			r.Header = http.Header{"Authorization": {"Bearer " + httpapitest.Key}, "Content-Type": {"application/json"}}
 			res, err := srv.Client().Do(r)
 			if err != nil {
 				b.Error(err)

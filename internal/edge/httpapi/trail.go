@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -13,148 +12,122 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// act is one method of a path of named sandboxes.
-type act struct {
-	method, path string
-	// source is what the audit trail calls it: each request leaves a row. "" is for
-	// what only tells how things are, which clients ask for again and again.
-	source string
-	serve  handler
+// Recorder writes audit rows of uses of named sandboxes.
+type Recorder func(context.Context, *tenant.Principal, sandbox.Call) error
+
+// Trail is the audit row of a request. Its methods do nothing on a nil Trail, which is
+// that of a request that leaves no row.
+//
+// The row is written before the first byte of the answer, or at the end: an answer whose
+// row cannot be written is not given.
+type Trail struct {
+	Row sandbox.Call
+	// Begun says that a sandbox was asked to do something, so that even a request that
+	// was wrong leaves its row.
+	Begun bool
+	// Late has the row written when all is over, because it tells how that was.
+	Late bool
+
+	record Recorder
+	caller *tenant.Principal // nil until the request was found to be about something
+	left   bool              // the row was written, or none will be
+	err    error             // why it could not be written
 }
 
-// acts makes routes, those of one path one. What may change something leaves rows,
-// or there is no server.
-func (s *Server) acts(all []act) []route {
-	var out []route
-	serve := map[string]map[string]handler{}
-	for _, a := range all {
-		if a.source == "" && a.method != http.MethodGet {
-			panic("httpapi: " + a.method + " " + a.path + " would leave no audit row")
-		}
-		do := s.watched(a.serve)
-		if a.source != "" {
-			do = s.trailed(a.source, do)
-		}
-		i := slices.IndexFunc(out, func(r route) bool { return r.path == a.path })
-		if i < 0 {
-			i = len(out)
-			serve[a.path] = map[string]handler{}
-			out = append(out, route{path: a.path, serve: s.methods(serve[a.path])})
-		}
-		out[i].methods = append(out[i].methods, a.method)
-		if a.method == http.MethodGet {
-			out[i].methods = append(out[i].methods, http.MethodHead)
-		}
-		serve[a.path][a.method] = do
+// audited runs an operation's endpoint and leaves its audit row.
+func (c *Call) audited(run func() error) (err error) {
+	if c.op.Audit == "" {
+		return run()
 	}
-	return out
-}
-
-// trail is what the audit trail will tell of a request. A nil one is that of a
-// request which leaves no row.
-type trail struct {
-	record func(context.Context, *tenant.Principal, sandbox.Call) error
-	caller *tenant.Principal // nil until the key was found to be valid
-	row    sandbox.Call
-	begun  bool  // a sandbox was asked to do something
-	late   bool  // the row is left when all is over, not ahead of the answer
-	left   bool  // the row is, or none is to be
-	err    error // why it could not be
-}
-
-type trailKey struct{}
-
-func trailOf(ctx context.Context) *trail {
-	t, _ := ctx.Value(trailKey{}).(*trail)
-	return t
-}
-
-// trailed has each request leave a row, ahead of the first byte of its answer or
-// at its end: an answer whose row could not be written is not given.
-func (s *Server) trailed(source string, serve handler) handler {
-	return func(w http.ResponseWriter, r *http.Request) (err error) {
-		t := &trail{record: s.sandboxes.Record, row: sandbox.Call{TraceID: traceOf(w), Source: source, Began: time.Now()}}
-		ctx := r.Context()
-		defer func() {
-			if p := recover(); p != nil {
-				_ = t.leave(ctx, errors.New("panic")) // which is answered and logged as one
-				panic(p)
-			}
-		}()
-		err = serve(&trailedAnswer{w, ctx, t}, r.WithContext(context.WithValue(ctx, trailKey{}, t)))
-		if failed := t.leave(ctx, err); failed != nil {
-			return failed
+	ctx := c.R.Context()
+	t := &Trail{record: c.server.record, Row: sandbox.Call{TraceID: c.TraceID(), Source: c.op.Audit, Began: time.Now()}}
+	c.Trail, c.W = t, &trailedResponse{c.W, ctx, t}
+	defer func() {
+		if p := recover(); p != nil {
+			_ = t.Leave(ctx, errors.New("panic")) // which is answered and logged as one
+			panic(p)
 		}
-		return err
+	}()
+	err = run()
+	if failed := t.Leave(ctx, err); failed != nil {
+		return failed
 	}
+	return err
 }
 
-// by notes who asks for something in a session, and with which words.
-func (t *trail) by(caller *tenant.Principal, session, command string) {
+// By notes who asks for something in a session, and for what.
+func (t *Trail) By(caller *tenant.Principal, session, command string) {
 	if t != nil {
-		t.caller, t.row.Session, t.row.Command = caller, session, []byte(command)
+		t.caller, t.Row.Session, t.Row.Command = caller, session, []byte(command)
 	}
 }
 
-// on notes which sandbox is meant.
-func (t *trail) on(sb *sandbox.Sandbox) {
+// On notes which sandbox is meant.
+func (t *Trail) On(sb *sandbox.Sandbox) {
 	if t != nil {
-		t.row.Session, t.row.Mounts = sb.Session, storage.Labels(sb.Mounts)
-		t.row.SetSandbox(sb)
+		t.Row.Session, t.Row.Mounts = sb.Session, storage.Labels(sb.Mounts)
+		t.Row.SetSandbox(sb)
 	}
 }
 
-// asks notes what is asked for, of which the row has the digest.
-func (t *trail) asks(command string) {
+// Asks notes what is asked for. The row has a digest of it.
+func (t *Trail) Asks(command string) {
 	if t != nil {
-		t.row.Command = []byte(command)
+		t.Row.Command = []byte(command)
 	}
 }
 
-// leave leaves the row, once. A request that is wrong by itself leaves none.
-func (t *trail) leave(ctx context.Context, err error) error {
-	if t == nil || t.left {
-		if t != nil {
-			return t.err
-		}
+// Begin notes that a sandbox is asked to do something.
+func (t *Trail) Begin() {
+	if t != nil {
+		t.Begun = true
+	}
+}
+
+// Leave writes the row, once. A request that is wrong in itself leaves none.
+func (t *Trail) Leave(ctx context.Context, err error) error {
+	if t == nil {
 		return nil
+	}
+	if t.left {
+		return t.err
 	}
 	t.left = true
 	if t.caller == nil {
 		if err == nil {
-			t.err = errors.New("a request was served of which nobody knows whose it is")
+			t.err = errors.New("a request was served whose caller was not noted for its audit row")
 		}
 		return t.err
 	}
-	if p, ok := errors.AsType[*protocolError](err); ok {
-		err = fault.New(fault.Invalid, "%s", p.msg)
+	if p, ok := errors.AsType[*ProtocolError](err); ok {
+		err = fault.New(fault.Invalid, "%s", p.Message)
 	}
-	if t.row.Ended(ctx, err, t.begun) {
-		t.err = t.record(ctx, t.caller, t.row)
+	if t.Row.Ended(ctx, err, t.Begun) {
+		t.err = t.record(ctx, t.caller, t.Row)
 	}
 	return t.err
 }
 
-// trailedAnswer is an answer that comes after its row.
-type trailedAnswer struct {
+// trailedResponse is an answer that comes after its audit row.
+type trailedResponse struct {
 	http.ResponseWriter
 	ctx context.Context
-	t   *trail
+	t   *Trail
 }
 
-func (w *trailedAnswer) WriteHeader(status int) {
+func (w *trailedResponse) WriteHeader(status int) {
 	var err error
 	if status >= http.StatusBadRequest {
 		err = fault.New(fault.Forbidden, "HTTP %d", status)
 	}
-	if w.t.late || w.t.leave(w.ctx, err) == nil {
+	if w.t.Late || w.t.Leave(w.ctx, err) == nil {
 		w.ResponseWriter.WriteHeader(status)
 	}
 }
 
-func (w *trailedAnswer) Write(p []byte) (int, error) {
-	if !w.t.late {
-		if err := w.t.leave(w.ctx, nil); err != nil {
+func (w *trailedResponse) Write(p []byte) (int, error) {
+	if !w.t.Late {
+		if err := w.t.Leave(w.ctx, nil); err != nil {
 			return 0, err
 		}
 	}
@@ -162,4 +135,4 @@ func (w *trailedAnswer) Write(p []byte) (int, error) {
 }
 
 // Unwrap lets http.ResponseController find the server's own writer.
-func (w *trailedAnswer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *trailedResponse) Unwrap() http.ResponseWriter { return w.ResponseWriter }

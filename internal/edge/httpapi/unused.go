@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-// unusedWait is how long a connection has at a shutdown to bring its first
-// request, if that was under way.
+// unusedWait is how long a connection has at a shutdown to bring its first request.
 const unusedWait = 250 * time.Millisecond
 
-// unused are the connections that have brought no request yet. A client that
-// opens one may find another free before it is there (Go's does, and browsers);
-// [http.Server.Shutdown] would give each of them five seconds.
+// unused are the connections that have brought no request yet. Go's client and browsers
+// open a connection and then send the request on another that becomes free first;
+// [http.Server.Shutdown] would wait 5 seconds for each of them.
 type unused struct {
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
@@ -40,6 +39,6 @@ func (u *unused) close() {
 	conns := slices.Collect(maps.Keys(u.conns))
 	u.mu.Unlock()
 	for _, c := range conns {
-		_ = c.Close() // by TLS, it says so to the other end
+		_ = c.Close() // with TLS this tells the other end
 	}
 }

@@ -173,6 +173,9 @@ func (r *Run) run(p Program) {
 	case code != 0:
 		end.Status = execution.Failed
 	}
+	if end.Start == "" && !end.NotStarted {
+		end.Start = execution.StartCold // a real executor always says how a run started
+	}
 	end.TraceID, end.StartedAt, end.CompletedAt, end.LastSeq = r.TraceID, started, time.Now().UTC(), r.seq
 	r.keep(&end)
 	if err := r.x.log.Finish(context.Background(), end); err != nil {

@@ -1,0 +1,12 @@
+// Package api has the OpenAPI document of Atoll's HTTP interface. It is generated from the
+// table of operations, committed, and served as it is.
+package api
+
+import _ "embed"
+
+//go:generate go run ./genopenapi openapi.json
+
+// OpenAPI is the document, as indented JSON.
+//
+//go:embed openapi.json
+var OpenAPI []byte

@@ -1,0 +1,23 @@
+package admin
+
+import "github.com/atoll-run/atoll/internal/core/breaker"
+
+// Caps are the installation's caps of execute_code.
+type Caps struct {
+	TenantDaily int64 `json:"tenant_daily" doc:"Calls of a tenant a UTC day; 0 stops every call."`
+	AgentHourly int64 `json:"agent_hourly" doc:"Calls of an agent a UTC hour; likewise."`
+}
+
+// CapsChange is what PATCH can change of them; what is left out stays.
+type CapsChange struct {
+	TenantDaily *int64 `json:"tenant_daily,omitzero" minimum:"0" maximum:"1000000000"`
+	AgentHourly *int64 `json:"agent_hourly,omitzero" minimum:"0" maximum:"1000000000"`
+}
+
+func capsOf(c breaker.Caps) Caps { return Caps{c.TenantDaily, c.AgentHourly} }
+
+// Redelivery answers a request to deliver a webhook again.
+type Redelivery struct {
+	TraceID string `json:"trace_id"`
+	Status  string `json:"webhook_delivery_status" enum:"pending"`
+}

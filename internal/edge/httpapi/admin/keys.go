@@ -1,0 +1,43 @@
+package admin
+
+import (
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+func (h *Handlers) createKey(c *httpapi.Call, in *NewKey) (out Key, err error) {
+	name, err := named(c, "tenant")
+	if err != nil {
+		return out, err
+	}
+	change, err := in.domain()
+	if err != nil {
+		return out, err
+	}
+	environment := ""
+	if in.Environment != nil {
+		if environment = *in.Environment; !tenant.Name.MatchString(environment) {
+			return out, httpapi.Invalid("environment: the tenant has no such environment")
+		}
+	}
+	k, secret, err := h.Tenants.CreateKey(c.Context(), name, environment, *in.Name, change)
+	if err != nil {
+		return out, err
+	}
+	out = keyOf(k)
+	out.Key = secret
+	return out, nil
+}
+
+func (h *Handlers) changeKey(c *httpapi.Call, in *KeyChange) (out Key, err error) {
+	name, key, err := inTenant(c, "key")
+	if err != nil {
+		return out, err
+	}
+	change, err := in.domain()
+	if err != nil {
+		return out, err
+	}
+	k, err := h.Tenants.ChangeKey(c.Context(), name, key, change)
+	return keyOf(k), err
+}

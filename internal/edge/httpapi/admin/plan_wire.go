@@ -1,0 +1,86 @@
+package admin
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
+)
+
+// Plan is a plan.
+type Plan struct {
+	Name             string  `json:"name"`
+	MaxCPU           float64 `json:"max_cpu" doc:"Cores of a sandbox; 0 for no bound."`
+	MaxMemory        int64   `json:"max_memory" doc:"Bytes of a sandbox; 0 for no bound."`
+	Concurrency      int     `json:"concurrency" doc:"Executions at the same time; 0 for no bound."`
+	MaxTimeout       int64   `json:"max_timeout" doc:"Seconds; 0 for the server's own bound."`
+	Streaming        bool    `json:"streaming"`
+	Async            bool    `json:"async" doc:"Webhook delivery."`
+	MaxOutput        int64   `json:"max_output" doc:"Bytes of each stream that are kept whole."`
+	MaxThreads       int     `json:"max_threads" doc:"Threads that the tenant may have; 0 for no bound."`
+	MaxThreadSize    int64   `json:"max_thread_size" doc:"Bytes of a thread's files; 0 for no bound."`
+	MaxSandboxes     int     `json:"max_sandboxes" doc:"Named sandboxes at the same time, sleeping ones too; 0 for no bound."`
+	MaxSandboxMemory int64   `json:"max_sandbox_memory" doc:"Bytes of memory of named sandboxes together, those asleep on disk left out; 0 for no bound."`
+	MaxSandboxDisk   int64   `json:"max_sandbox_disk" doc:"Bytes of the files of a named sandbox; 0 for the server's own bound."`
+	MaxSandboxLife   int64   `json:"max_sandbox_life" doc:"Seconds that a named sandbox may be there; 0 for no bound."`
+	MaxSnapshots     int     `json:"max_snapshots" doc:"Snapshots that the tenant may have; 0 for no bound."`
+	MaxSnapshotSize  int64   `json:"max_snapshot_size" doc:"Bytes of all snapshots together, before they are compressed; 0 for no bound."`
+	BuiltIn          bool    `json:"built_in" doc:"One of those every installation has; it can be neither changed nor removed."`
+}
+
+// PlanBounds is the body that makes or replaces a plan. What is left out is 0
+// or false; max_output is 100 MiB.
+type PlanBounds struct {
+	MaxCPU           *float64      `json:"max_cpu,omitzero" minimum:"0" maximum:"1024"`
+	MaxMemory        *int64        `json:"max_memory,omitzero" minimum:"0" maximum:"17592186044416"`
+	Concurrency      *int          `json:"concurrency,omitzero" minimum:"0" maximum:"1000000"`
+	MaxTimeout       *wire.Seconds `json:"max_timeout,omitzero" minimum:"0" maximum:"2592000"`
+	Streaming        *bool         `json:"streaming,omitzero"`
+	Async            *bool         `json:"async,omitzero"`
+	MaxOutput        *int64        `json:"max_output,omitzero" minimum:"65536" maximum:"1099511627776" default:"104857600"`
+	MaxThreads       *int          `json:"max_threads,omitzero" minimum:"0" maximum:"10000000"`
+	MaxThreadSize    *int64        `json:"max_thread_size,omitzero" minimum:"0" maximum:"17592186044416"`
+	MaxSandboxes     *int          `json:"max_sandboxes,omitzero" minimum:"0" maximum:"1000000"`
+	MaxSandboxMemory *int64        `json:"max_sandbox_memory,omitzero" minimum:"0" maximum:"17592186044416"`
+	MaxSandboxDisk   *int64        `json:"max_sandbox_disk,omitzero" minimum:"0" maximum:"17592186044416"`
+	MaxSandboxLife   *wire.Seconds `json:"max_sandbox_life,omitzero" minimum:"0" maximum:"315360000"`
+	MaxSnapshots     *int          `json:"max_snapshots,omitzero" minimum:"0" maximum:"1000000"`
+	MaxSnapshotSize  *int64        `json:"max_snapshot_size,omitzero" minimum:"0" maximum:"17592186044416"`
+}
+
+func (b PlanBounds) domain(name string) tenant.Plan {
+	out := tenant.Plan{Name: name, MaxOutput: 100 << 20}
+	assign(&out.MaxCPU, b.MaxCPU)
+	assign(&out.MaxMemory, b.MaxMemory)
+	assign(&out.Concurrency, b.Concurrency)
+	assign(&out.Streaming, b.Streaming)
+	assign(&out.Async, b.Async)
+	assign(&out.MaxOutput, b.MaxOutput)
+	assign(&out.MaxThreads, b.MaxThreads)
+	assign(&out.MaxThreadSize, b.MaxThreadSize)
+	assign(&out.MaxSandboxes, b.MaxSandboxes)
+	assign(&out.MaxSandboxMemory, b.MaxSandboxMemory)
+	assign(&out.MaxSandboxDisk, b.MaxSandboxDisk)
+	assign(&out.MaxSnapshots, b.MaxSnapshots)
+	assign(&out.MaxSnapshotSize, b.MaxSnapshotSize)
+	if b.MaxSandboxLife != nil {
+		out.MaxSandboxLife = b.MaxSandboxLife.Duration()
+	}
+	if b.MaxTimeout != nil {
+		out.MaxTimeout = b.MaxTimeout.Duration()
+	}
+	return out
+}
+
+func assign[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+func planOf(p tenant.Plan) Plan {
+	return Plan{
+		p.Name, p.MaxCPU, p.MaxMemory, p.Concurrency, int64(p.MaxTimeout / time.Second), p.Streaming, p.Async, p.MaxOutput, p.MaxThreads, p.MaxThreadSize,
+		p.MaxSandboxes, p.MaxSandboxMemory, p.MaxSandboxDisk, int64(p.MaxSandboxLife / time.Second), p.MaxSnapshots, p.MaxSnapshotSize, p.BuiltIn,
+	}
+}

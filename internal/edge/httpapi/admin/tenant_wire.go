@@ -1,0 +1,71 @@
+package admin
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// Tenant is a tenant as the admin API shows it.
+type Tenant struct {
+	ID             string       `json:"id" doc:"ten_ and 16 hexadecimal digits."`
+	Name           string       `json:"name"`
+	Plan           string       `json:"plan"`
+	Tier           string       `json:"tier" enum:"standard,regulated"`
+	SandboxEnabled bool         `json:"sandbox_enabled" doc:"Whether agents may use execute_code. Always false in the regulated tier."`
+	MonthlyCredits float64      `json:"monthly_credits" doc:"Budget of a calendar month (UTC) in credits; 0 for none."`
+	RedactionOff   []string     `json:"redaction_off" doc:"Redaction rules that do not apply."`
+	AuditDays      int          `json:"audit_days" doc:"Days that audit rows are kept."`
+	Caps           CapOverrides `json:"caps" doc:"Caps of execute_code; null for the server's."`
+	NetworkEnabled bool         `json:"network_enabled" doc:"Whether its environments may have a network. Those that have one lose it while this is false."`
+	CreatedAt      time.Time    `json:"created_at"`
+	DisabledAt     *time.Time   `json:"disabled_at" doc:"Since when its keys are refused; null if they are not."`
+}
+
+// CapOverrides are a tenant's own caps.
+type CapOverrides struct {
+	TenantDaily *int64 `json:"tenant_daily" minimum:"0" maximum:"1000000000" doc:"Calls a UTC day; 0 stops every call, null is the server's."`
+	AgentHourly *int64 `json:"agent_hourly" minimum:"0" maximum:"1000000000" doc:"Calls of one agent a UTC hour; likewise."`
+}
+
+// TenantChange is what PATCH can change of a tenant; what is left out stays.
+type TenantChange struct {
+	Plan           *string       `json:"plan,omitzero" doc:"Name of a plan. Refused with 429 while an environment is above it."`
+	Tier           *string       `json:"tier,omitzero" enum:"standard,regulated" doc:"regulated turns the sandbox off."`
+	SandboxEnabled *bool         `json:"sandbox_enabled,omitzero" doc:"Refused with 409 in the regulated tier."`
+	MonthlyCredits *float64      `json:"monthly_credits,omitzero" minimum:"0" maximum:"1000000000000" doc:"0 for no budget."`
+	RedactionOff   *[]string     `json:"redaction_off,omitzero" doc:"Replaces the list."`
+	AuditDays      *int          `json:"audit_days,omitzero" minimum:"1" maximum:"180"`
+	Caps           *CapOverrides `json:"caps,omitzero" doc:"Replaces both: one that is left out is the server's."`
+	NetworkEnabled *bool         `json:"network_enabled,omitzero" doc:"Whether its environments may have a network."`
+	Disabled       *bool         `json:"disabled,omitzero" doc:"Whether its keys are refused."`
+}
+
+// NewTenant is the body that makes a tenant.
+type NewTenant struct {
+	Name *string `json:"name" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"`
+	TenantChange
+}
+
+func (c TenantChange) domain() tenant.TenantChange {
+	out := tenant.TenantChange{
+		Plan: c.Plan, SandboxEnabled: c.SandboxEnabled, MonthlyCredits: c.MonthlyCredits,
+		RedactionOff: c.RedactionOff, AuditDays: c.AuditDays, Disabled: c.Disabled, NetworkEnabled: c.NetworkEnabled,
+	}
+	if c.Tier != nil {
+		tier := tenant.Tier(*c.Tier)
+		out.Tier = &tier
+	}
+	if c.Caps != nil {
+		out.Caps = &tenant.CapOverrides{TenantDaily: c.Caps.TenantDaily, AgentHourly: c.Caps.AgentHourly}
+	}
+	return out
+}
+
+func tenantOf(t tenant.Tenant) Tenant {
+	return Tenant{
+		ID: t.ID, Name: t.Name, Plan: t.Plan, Tier: string(t.Tier), SandboxEnabled: t.SandboxEnabled, MonthlyCredits: t.MonthlyCredits,
+		RedactionOff: append([]string{}, t.RedactionOff...), AuditDays: t.AuditDays,
+		Caps: CapOverrides{t.DailyCap, t.HourlyCap}, CreatedAt: t.CreatedAt, DisabledAt: t.DisabledAt, NetworkEnabled: t.NetworkEnabled,
+	}
+}

@@ -1,0 +1,37 @@
+package admin
+
+import (
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+func (h *Handlers) listTenants(c *httpapi.Call) (out httpapi.Page[Tenant], err error) {
+	all, err := h.Tenants.Tenants(c.Context())
+	if err != nil {
+		return out, err
+	}
+	return httpapi.PageOf(c, all, func(t tenant.Tenant) string { return t.ID }, tenantOf)
+}
+
+func (h *Handlers) createTenant(c *httpapi.Call, in *NewTenant) (out Tenant, err error) {
+	t, err := h.Tenants.CreateTenant(c.Context(), c.Caller.Key.ID, *in.Name, in.TenantChange.domain())
+	return tenantOf(t), err
+}
+
+func (h *Handlers) getTenant(c *httpapi.Call) (out Tenant, err error) {
+	name, err := named(c, "tenant")
+	if err != nil {
+		return out, err
+	}
+	t, err := h.Tenants.Tenant(c.Context(), name)
+	return tenantOf(t), err
+}
+
+func (h *Handlers) changeTenant(c *httpapi.Call, in *TenantChange) (out Tenant, err error) {
+	name, err := named(c, "tenant")
+	if err != nil {
+		return out, err
+	}
+	t, err := h.Tenants.ChangeTenant(c.Context(), c.Caller.Key.ID, name, in.domain())
+	return tenantOf(t), err
+}

@@ -1,0 +1,137 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/wire"
+)
+
+// MaxBody is the largest request body in bytes: code and variables of the largest size,
+// every byte of them written as a \u escape, fit.
+const MaxBody = 8 << 20
+
+// bodyTimeout is how long a client may take to send a body.
+const bodyTimeout = 30 * time.Second
+
+// maxDiscarded is how many bytes of a body that is too large are read for nothing: many
+// clients read no answer before they have sent everything.
+const maxDiscarded = 64 << 20
+
+// decode reads the JSON body of a request into a pointer to its wire type.
+func (c *Call) decode(into any) error {
+	body, err := c.ReadJSON()
+	if err != nil {
+		return err
+	}
+	return wire.Body.Decode(body, into)
+}
+
+// ReadJSON reads a body that is JSON. An optional body that was left out is {}.
+func (c *Call) ReadJSON() ([]byte, error) {
+	if !c.op.Body.Optional {
+		if err := checkContentType(c.R.Header); err != nil {
+			return nil, err
+		}
+		return c.ReadBody()
+	}
+	body, err := c.ReadBody()
+	if err != nil {
+		return nil, err
+	}
+	if len(body) == 0 { // which needs no type
+		return []byte("{}"), nil
+	}
+	return body, checkContentType(c.R.Header)
+}
+
+// checkContentType refuses what is not plain JSON in UTF-8.
+func checkContentType(h http.Header) error {
+	if enc := h.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return fault.New(fault.Unsupported, "Content-Encoding must not be set: send the body as it is")
+	}
+	media, params, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil || media != "application/json" || len(h.Values("Content-Type")) > 1 {
+		return fault.New(fault.Unsupported, "Content-Type must be application/json")
+	}
+	if cs, ok := params["charset"]; ok && !strings.EqualFold(cs, "utf-8") {
+		return fault.New(fault.Unsupported, "Content-Type must be application/json in UTF-8")
+	}
+	return nil
+}
+
+// ReadBody reads a whole request body within MaxBody and bodyTimeout.
+func (c *Call) ReadBody() ([]byte, error) {
+	r := c.R
+	tooLarge := fault.New(fault.TooLarge, "the request body must be at most %d bytes", MaxBody)
+	waits := r.Header.Get("Expect") != "" // for our word before it sends
+	if r.ContentLength > MaxBody && waits {
+		return nil, tooLarge
+	}
+	// Not every ResponseWriter has deadlines (those of tests do not); the server's own does.
+	conn := http.NewResponseController(c.W)
+	if conn.SetReadDeadline(time.Now().Add(bodyTimeout)) == nil {
+		defer func() { _ = conn.SetReadDeadline(time.Time{}) }()
+	}
+	if r.ContentLength > MaxBody {
+		_, _ = io.CopyN(io.Discard, r.Body, maxDiscarded) // the answer is the same
+		return nil, tooLarge
+	}
+	var buf bytes.Buffer
+	buf.Grow(int(max(r.ContentLength, 0)) + bytes.MinRead) // ReadFrom wants room beyond the end
+	_, err := buf.ReadFrom(http.MaxBytesReader(c.W, r.Body, MaxBody))
+	var over *http.MaxBytesError
+	switch {
+	case err == nil:
+		return buf.Bytes(), nil
+	case errors.As(err, &over):
+		_, _ = io.CopyN(io.Discard, r.Body, maxDiscarded)
+		return nil, tooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, &ProtocolError{http.StatusRequestTimeout, "request_timeout", fmt.Sprintf("the request body did not arrive within %s", bodyTimeout)}
+	default:
+		return nil, fault.Wrap(fault.Invalid, err, "the request body ended early")
+	}
+}
+
+// noBody refuses a body where all that can be asked for is in the URL, because what it
+// asks for would be ignored. {} asks for nothing.
+func noBody(r *http.Request) error {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 64))
+	if err != nil {
+		return fault.Wrap(fault.Invalid, err, "the request body cannot be read")
+	}
+	if text := strings.TrimSpace(string(body)); text != "" && text != "{}" {
+		return Invalid("%s %s takes no body; its parameters belong in the query of the URL", r.Method, r.Pattern)
+	}
+	return nil
+}
+
+// Upload is a body that may take long as a whole, but whose client must not stop sending
+// for longer than patience.
+func (c *Call) Upload() io.Reader { return &upload{c.R.Body, http.NewResponseController(c.W)} }
+
+type upload struct {
+	r    io.Reader
+	conn *http.ResponseController
+}
+
+func (u *upload) Read(p []byte) (int, error) {
+	_ = u.conn.SetReadDeadline(time.Now().Add(patience)) // those of tests have none
+	n, err := u.r.Read(p)
+	switch {
+	case err == nil, err == io.EOF:
+		return n, err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return n, &ProtocolError{http.StatusRequestTimeout, "request_timeout", fmt.Sprintf("no byte of the request body arrived for %s", patience)}
+	}
+	return n, fault.Wrap(fault.Invalid, err, "the request body ended early; what was there is as it was")
+}

@@ -1,0 +1,131 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// Call is one request to an operation.
+type Call struct {
+	W http.ResponseWriter
+	R *http.Request
+	// Caller is who asks; nil with Public, and with Delegated until Authorize.
+	Caller *tenant.Principal
+	// Query has the parameters of the query, which are as the operation documents them.
+	Query url.Values
+	// Trail is the audit row that the request leaves; nil for none.
+	Trail *Trail
+
+	op     *Operation
+	server *Server
+	auth   *tenant.Authorization // nil unless the operation is watched
+	status int                   // of the answer, if it is not the operation's own
+}
+
+var timeType = reflect.TypeFor[time.Time]()
+
+// Context returns the request's context.
+func (c *Call) Context() context.Context { return c.R.Context() }
+
+// Path returns a part of the request's path.
+func (c *Call) Path(name string) string { return c.R.PathValue(name) }
+
+// Has reports whether the query has a parameter.
+func (c *Call) Has(name string) bool { return c.Query.Has(name) }
+
+// Text returns a parameter of the query, "" if it was left out.
+func (c *Call) Text(name string) string { return c.Query.Get(name) }
+
+// Int returns a parameter of the query, or its documented default.
+func (c *Call) Int(name string) int64 {
+	if !c.Query.Has(name) {
+		return paramOf(c.op.Params, name).Default
+	}
+	n, _ := strconv.ParseInt(c.Query.Get(name), 10, 64) // it was checked
+	return n
+}
+
+// Bool returns a parameter of the query, false if it was left out.
+func (c *Call) Bool(name string) bool { return c.Query.Get(name) == "true" }
+
+// Time returns a parameter of the query, the zero time if it was left out.
+func (c *Call) Time(name string) time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, c.Query.Get(name)) // it was checked
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// Span returns the parameters since and before, of which the first must be the earlier.
+func (c *Call) Span() (since, before time.Time, err error) {
+	since, before = c.Time("since"), c.Time("before")
+	if !since.IsZero() && !before.IsZero() && !since.Before(before) {
+		return since, before, Invalid("since must be earlier than before")
+	}
+	return since, before, nil
+}
+
+// TraceID names the request.
+func (c *Call) TraceID() string { return traceOf(c.W) }
+
+// SetStatus sets the status of the answer, where it is not the operation's first.
+func (c *Call) SetStatus(status int) { c.status = status }
+
+// send answers with JSON.
+func (c *Call) send(body any) error {
+	status := c.status
+	if status == 0 {
+		status = c.op.success().Status
+	}
+	return WriteJSON(c.W, status, body)
+}
+
+// Authorize finds the caller, whose key must have a scope.
+func (c *Call) Authorize(scope tenant.Scope) error {
+	caller, err := c.server.authenticate(c.R)
+	if err != nil {
+		return err
+	}
+	if scope != "" && !caller.May(scope) {
+		return fault.New(fault.Forbidden, "this key lacks the scope %q", scope)
+	}
+	c.Caller = &caller
+	return nil
+}
+
+// Authorized returns a context that lasts as long as ctx and as the key of the request is
+// valid, also where ctx outlives the request.
+func (c *Call) Authorized(ctx context.Context) (context.Context, func()) {
+	if c.auth == nil {
+		return ctx, func() {}
+	}
+	return c.auth.Watch(ctx)
+}
+
+// Draining refuses a request to begin something while the server shuts down.
+func (c *Call) Draining() error {
+	if c.server.isDraining() {
+		return fault.New(fault.Unavailable, "%s", ErrShutdown)
+	}
+	return nil
+}
+
+// Living returns ctx for as long as a shutdown waits. Call stop when the request is
+// answered.
+func (c *Call) Living(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(c.server.life, func() { cancel(ErrShutdown) })
+	return ctx, func() { unhook(); cancel(nil) }
+}
+
+// Log returns the server's log.
+func (c *Call) Log() *slog.Logger { return c.server.log }

@@ -1,0 +1,135 @@
+package environment
+
+import (
+	"net/netip"
+
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// Permissions say what the programs of an environment may reach and do.
+type Permissions struct {
+	Network    NetworkPermissions    `json:"network"`
+	Filesystem FilesystemPermissions `json:"filesystem"`
+	Process    ProcessPermissions    `json:"process"`
+}
+
+// NetworkPermissions are what programs may connect to.
+type NetworkPermissions struct {
+	Enabled      bool     `json:"enabled"`
+	Unrestricted bool     `json:"unrestricted" doc:"Addresses may be connected to without a name having been looked up."`
+	AllowedHosts []string `json:"allowed_hosts" doc:"Names; *.example.com is every name below it, * every name. An empty list allows none."`
+	AllowedCIDRs []string `json:"allowed_cidrs" doc:"Addresses that may be connected to without a name."`
+	BlockedPorts []int    `json:"blocked_ports"`
+}
+
+// FilesystemPermissions are what programs may read and write.
+type FilesystemPermissions struct {
+	WritablePaths []string `json:"writable_paths" doc:"Where programs may write as far as their user may; / is everywhere."`
+	ReadOnlyPaths []string `json:"read_only_paths"`
+	BlockedPaths  []string `json:"blocked_paths"`
+}
+
+// ProcessPermissions are what programs may start.
+type ProcessPermissions struct {
+	AllowExec       bool     `json:"allow_exec"`
+	BlockedCommands []string `json:"blocked_commands"`
+	MaxProcesses    int      `json:"max_processes" doc:"Processes, not threads, at the same time; 0 for no bound but limits.processes."`
+}
+
+// PermissionsChange is what can be changed of permissions; what is left out
+// stays.
+type PermissionsChange struct {
+	Network    *NetworkChange    `json:"network,omitzero"`
+	Filesystem *FilesystemChange `json:"filesystem,omitzero"`
+	Process    *ProcessChange    `json:"process,omitzero"`
+}
+
+// NetworkChange changes NetworkPermissions.
+type NetworkChange struct {
+	Enabled      *bool     `json:"enabled,omitzero" doc:"Refused with 403 where the tenant's policy allows no network."`
+	Unrestricted *bool     `json:"unrestricted,omitzero" doc:"Addresses may be connected to without a name having been looked up."`
+	AllowedHosts *[]string `json:"allowed_hosts,omitzero" maxItems:"100" doc:"Replaces the list. * if there was no network and nothing is named."`
+	AllowedCIDRs *[]string `json:"allowed_cidrs,omitzero" maxItems:"100" doc:"Replaces the list."`
+	BlockedPorts *[]uint16 `json:"blocked_ports,omitzero" maxItems:"100" doc:"Replaces the list; 1 to 65535."`
+}
+
+// FilesystemChange changes FilesystemPermissions.
+type FilesystemChange struct {
+	WritablePaths *[]string `json:"writable_paths,omitzero" maxItems:"100" doc:"Replaces the list; all else is read-only. / is everywhere."`
+	ReadOnlyPaths *[]string `json:"read_only_paths,omitzero" maxItems:"100" doc:"Replaces the list."`
+	BlockedPaths  *[]string `json:"blocked_paths,omitzero" maxItems:"100" doc:"Replaces the list."`
+}
+
+// ProcessChange changes ProcessPermissions.
+type ProcessChange struct {
+	AllowExec       *bool     `json:"allow_exec,omitzero" doc:"false: neither fork nor exec, threads work."`
+	BlockedCommands *[]string `json:"blocked_commands,omitzero" maxItems:"100" doc:"Replaces the list. A program's name, or a name with the arguments it begins with."`
+	MaxProcesses    *int      `json:"max_processes,omitzero" minimum:"0" maximum:"1048576"`
+}
+
+// Domain gives the tenant package's form. c may be nil.
+func (c *PermissionsChange) Domain() (out tenant.PermissionsChange, err error) {
+	if c == nil {
+		return out, nil
+	}
+	if n := c.Network; n != nil {
+		out.Network, out.AnyAddress, out.AllowedHosts, out.BlockedPorts = n.Enabled, n.Unrestricted, n.AllowedHosts, n.BlockedPorts
+		if n.AllowedCIDRs != nil {
+			list := make([]netip.Prefix, len(*n.AllowedCIDRs))
+			for i, text := range *n.AllowedCIDRs {
+				if list[i], err = netip.ParsePrefix(text); err != nil {
+					return out, httpapi.Invalid("permissions: network.allowed_cidrs: %s is not a range of addresses; want one such as \"203.0.113.0/24\"", wire.Quote(text))
+				}
+			}
+			out.AllowedCIDRs = &list
+		}
+	}
+	if f := c.Filesystem; f != nil {
+		out.Writable, out.ReadOnly, out.Blocked = f.WritablePaths, f.ReadOnlyPaths, f.BlockedPaths
+	}
+	if p := c.Process; p != nil {
+		out.AllowExec, out.BlockedCommand, out.MaxProcesses = p.AllowExec, p.BlockedCommands, p.MaxProcesses
+	}
+	return out, nil
+}
+
+// PermissionsOf renders permissions.
+func PermissionsOf(p runtime.Permissions) Permissions {
+	out := Permissions{
+		Network: NetworkPermissions{
+			Enabled: !p.Network.Blocked(), Unrestricted: p.Network.Mode == runtime.NetworkUnrestricted,
+			AllowedHosts: append([]string{}, p.Network.AllowedHosts...), AllowedCIDRs: []string{}, BlockedPorts: []int{},
+		},
+		Filesystem: FilesystemPermissions{
+			WritablePaths: append([]string{}, p.Filesystem.Writable...), ReadOnlyPaths: append([]string{}, p.Filesystem.ReadOnly...), BlockedPaths: append([]string{}, p.Filesystem.Blocked...),
+		},
+		Process: ProcessPermissions{
+			AllowExec: !p.Process.NoExec, BlockedCommands: append([]string{}, p.Process.BlockedCommands...), MaxProcesses: p.Process.MaxProcesses,
+		},
+	}
+	if p.Filesystem.Writable == nil {
+		out.Filesystem.WritablePaths = []string{"/"}
+	}
+	if out.Network.Unrestricted {
+		out.Network.AllowedHosts = []string{"*"}
+	}
+	for _, c := range p.Network.AllowedCIDRs {
+		out.Network.AllowedCIDRs = append(out.Network.AllowedCIDRs, c.String())
+	}
+	for _, port := range p.Network.BlockedPorts {
+		out.Network.BlockedPorts = append(out.Network.BlockedPorts, int(port))
+	}
+	return out
+}
+
+// Over gives the policy that a change makes of p.
+func (c *NetworkChange) Over(p runtime.NetworkPolicy) (runtime.NetworkPolicy, error) {
+	change, err := (&PermissionsChange{Network: c}).Domain()
+	if err != nil {
+		return p, err
+	}
+	return change.NetworkOver(p)
+}

@@ -1,0 +1,190 @@
+package execute
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+var traceIDPattern = regexp.MustCompile(`^trc_[0-9a-f]{32}$`)
+
+const (
+	// threadIDPattern is what execution.CheckThread checks.
+	threadIDPattern = "^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$"
+	// metadataPrefix begins the query parameters that filter by metadata.
+	metadataPrefix = "metadata."
+	lastEventID    = "Last-Event-ID"
+	maxSeq         = math.MaxInt64 - 1
+)
+
+// TraceIDOf returns the trace id in a request's path. One that no execution can have is
+// answered as one that none has.
+func TraceIDOf(c *httpapi.Call) (string, error) {
+	id := c.Path("trace_id")
+	if !traceIDPattern.MatchString(id) {
+		return "", errUnknown()
+	}
+	return id, nil
+}
+
+func errUnknown() error { return fault.New(fault.NotFound, "there is no such execution") }
+
+// Hidden makes every way of not being there the same answer.
+func Hidden(err error) error {
+	if fault.KindOf(err) == fault.NotFound {
+		return errUnknown()
+	}
+	return err
+}
+
+func (h *Handlers) get(c *httpapi.Call) error {
+	id, err := TraceIDOf(c)
+	if err != nil {
+		return err
+	}
+	e, err := h.Gateway.GetOutput(c.Context(), c.Caller.Tenant.ID, id)
+	if err != nil {
+		return Hidden(err)
+	}
+	return h.send(c.Context(), c, e)
+}
+
+// send answers with e and, once it has ended, its output.
+func (h *Handlers) send(ctx context.Context, c *httpapi.Call, e *execution.Execution) error {
+	body := Execution{ExecutionSummary: summarize(e)}
+	if e.Status == execution.Running {
+		return httpapi.WriteJSON(c.W, http.StatusOK, body)
+	}
+	out, err := h.openOutputs(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	httpapi.StartJSON(c.W, http.StatusOK)
+	return writeStreamed(c.W, body, out)
+}
+
+func (h *Handlers) cancel(c *httpapi.Call) error {
+	id, err := TraceIDOf(c)
+	if err != nil {
+		return err
+	}
+	e, err := h.Gateway.Cancel(c.Context(), c.Caller.Tenant.ID, id)
+	if err != nil {
+		return Hidden(err)
+	}
+	return h.send(c.Context(), c, e)
+}
+
+// output replays an execution's output and follows it, or sends one of its streams whole.
+func (h *Handlers) output(c *httpapi.Call) error {
+	id, err := TraceIDOf(c)
+	if err != nil {
+		return err
+	}
+	if c.Has("stream") {
+		if c.Has("after") {
+			return httpapi.Invalid("after goes with the stream of events, not with stream")
+		}
+		return h.raw(c, id, execution.Stream(c.Text("stream")))
+	}
+	after, media := c.Int("after"), httpapi.NDJSON
+	if httpapi.Accepts(c.R.Header, httpapi.EventStream) {
+		media = httpapi.EventStream
+		if seen := c.R.Header.Get(lastEventID); seen != "" {
+			if after, err = strconv.ParseInt(seen, 10, 64); err != nil || after < 0 || after > maxSeq {
+				return httpapi.Invalid("%s must be an integer from 0 to %d", lastEventID, int64(maxSeq))
+			}
+		}
+	}
+	e, err := h.Gateway.Get(c.Context(), c.Caller.Tenant.ID, id)
+	if err != nil {
+		return Hidden(err)
+	}
+	if e.Status != execution.Running && after > max(e.LastSeq, 1) {
+		// The client has it all. An EventSource takes this as the end.
+		c.W.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	if c.R.Method == http.MethodHead { // does not wait for what it will not get
+		c.W.Header().Set("Content-Type", media)
+		c.W.WriteHeader(http.StatusOK)
+		return nil
+	}
+	return h.follow(c, e, media, after, 0)
+}
+
+// raw sends a whole stream as the bytes it was kept as.
+func (h *Handlers) raw(c *httpapi.Call, id string, name execution.Stream) error {
+	e, err := h.Gateway.GetOutput(c.Context(), c.Caller.Tenant.ID, id)
+	if err != nil {
+		return Hidden(err)
+	}
+	if e.Status == execution.Running {
+		return fault.New(fault.Conflict, "the execution is still running: its output is whole when it has ended")
+	}
+	body, err := h.Gateway.Whole(c.Context(), e, name)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	return c.ServeFile(id+"-"+string(name), time.Time{}, body)
+}
+
+func (h *Handlers) list(c *httpapi.Call) (ExecutionPage, error) {
+	filter, err := filterOf(c)
+	if err != nil {
+		return ExecutionPage{}, err
+	}
+	page, next, err := h.Gateway.List(c.Context(), filter)
+	if err != nil {
+		return ExecutionPage{}, err
+	}
+	return ExecutionPage{Data: httpapi.Each(page, summarize), NextPage: httpapi.OrNull(next)}, nil
+}
+
+func filterOf(c *httpapi.Call) (f execution.Filter, err error) {
+	f = execution.Filter{
+		Tenant: c.Caller.Tenant.ID, Status: execution.Status(c.Text("status")), Language: execution.Language(c.Text("language")),
+		Thread: c.Text("thread_id"), Key: c.Text("key"), Limit: int(c.Int("limit")),
+	}
+	if c.Has("thread_id") && f.Thread == "" {
+		return f, httpapi.Invalid("thread_id must be the id of a thread")
+	}
+	if err := execution.CheckThread(f.Thread); err != nil {
+		return f, err
+	}
+	if c.Has("key") && f.Key == "" {
+		return f, httpapi.Invalid("key must be the id of a key")
+	}
+	if f.Cursor, err = c.Cursor(); err != nil {
+		return f, err
+	}
+	if f.Since, f.Before, err = c.Span(); err != nil {
+		return f, err
+	}
+	for name, values := range c.Query {
+		key, ok := strings.CutPrefix(name, metadataPrefix)
+		switch {
+		case !ok:
+		case key == "":
+			return f, httpapi.Invalid("%sKEY needs a key", metadataPrefix)
+		case f.Metadata == nil:
+			f.Metadata = map[string]string{key: values[0]}
+		default:
+			f.Metadata[key] = values[0]
+		}
+	}
+	if len(f.Metadata) > execution.MaxMetadata {
+		return f, httpapi.Invalid("at most %d filters by metadata", execution.MaxMetadata)
+	}
+	return f, nil
+}

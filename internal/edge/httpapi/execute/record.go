@@ -1,0 +1,73 @@
+package execute
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+)
+
+// ExecutionSummary is the record of an execution without its output. Fields that are known
+// at its end are null while it runs.
+type ExecutionSummary struct {
+	TraceID               string            `json:"trace_id" doc:"trc_ and 32 hexadecimal digits."`
+	Status                string            `json:"status" enum:"running,success,failed,timeout,oom,blocked,cancelled" doc:"blocked: the platform did not let it run."`
+	Language              string            `json:"language" enum:"python,node,bash"`
+	DeliveryMode          string            `json:"delivery_mode" enum:"inline,streaming,webhook" doc:"How its caller asked for the result."`
+	Key                   string            `json:"key" doc:"Id of the key that asked for it."`
+	ThreadID              *string           `json:"thread_id" doc:"The thread whose home it had; null for none."`
+	Metadata              map[string]string `json:"metadata" doc:"As given with the request."`
+	ExitCode              *int              `json:"exit_code" doc:"The program's exit code, 128+n when signal n ended it, -1 when none was seen."`
+	Error                 *string           `json:"error" doc:"What ended the run when it was not the program itself; null otherwise."`
+	DurationMS            *int64            `json:"duration_ms" doc:"From admission to completion."`
+	CreatedAt             time.Time         `json:"created_at"`
+	CompletedAt           *time.Time        `json:"completed_at"`
+	WebhookDeliveryStatus *string           `json:"webhook_delivery_status" enum:"pending,delivered,failed" doc:"null when there is no webhook."`
+	OutputTruncated       *bool             `json:"output_truncated" doc:"True if events have left the reconnect buffer."`
+	StdoutTruncated       *bool             `json:"stdout_truncated" doc:"True if the program wrote more to stdout than is returned here."`
+	StderrTruncated       *bool             `json:"stderr_truncated" doc:"Likewise for stderr."`
+	Start                 *string           `json:"start" enum:"warm,cold" doc:"warm: the sandbox was ready before the request came; cold: it was made for the request; null when nothing was run, or when the start was not seen."`
+}
+
+// Execution is the record of an execution with its output.
+type Execution struct {
+	ExecutionSummary
+	Stdout *string `json:"stdout" stream:"stdout" doc:"Standard output. Bytes that are not UTF-8 are replaced by U+FFFD."`
+	Stderr *string `json:"stderr" stream:"stderr" doc:"Standard error, likewise."`
+}
+
+// ExecutionPage is a part of a list, newest first.
+type ExecutionPage struct {
+	Data     []ExecutionSummary `json:"data"`
+	NextPage *string            `json:"next_page" doc:"Give it as page to get the next part; null at the end."`
+}
+
+func summarize(e *execution.Execution) ExecutionSummary {
+	s := ExecutionSummary{
+		TraceID:      e.TraceID,
+		Status:       string(e.Status),
+		Language:     string(e.Language),
+		DeliveryMode: string(e.Delivery),
+		Key:          e.Key,
+		Metadata:     e.Metadata,
+		CreatedAt:    e.CreatedAt.UTC(),
+	}
+	if e.WebhookStatus != "" {
+		s.WebhookDeliveryStatus = (*string)(&e.WebhookStatus)
+	}
+	if e.Thread != "" {
+		s.ThreadID = &e.Thread
+	}
+	if e.Status == execution.Running {
+		return s
+	}
+	if e.Error != "" {
+		s.Error = &e.Error
+	}
+	took, ended := e.Duration().Milliseconds(), e.CompletedAt.UTC()
+	s.ExitCode, s.DurationMS, s.CompletedAt = &e.ExitCode, &took, &ended
+	if e.Start != "" {
+		s.Start = (*string)(&e.Start)
+	}
+	s.OutputTruncated, s.StdoutTruncated, s.StderrTruncated = &e.OutputTruncated, &e.StdoutTruncated, &e.StderrTruncated
+	return s
+}

@@ -1,0 +1,97 @@
+package execute
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/core/wire"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// ExecuteRequest is the body of POST /v1/sandbox/execute. Optional fields may be null,
+// which is the same as leaving them out.
+type ExecuteRequest struct {
+	Code     *string              `json:"code" required:"true" minLength:"1" maxLength:"1048576" doc:"Code to execute: 1 byte to 1 MB (1,048,576 bytes of UTF-8)." example:"print(\"Hello\")"`
+	Language *string              `json:"language,omitzero" enum:"python,node,bash" default:"python" doc:"What the code is written in."`
+	Timeout  *wire.Seconds        `json:"timeout,omitzero" minimum:"1" default:"60" doc:"Most seconds the program may run. Above the plan's maximum the request is refused with 429."`
+	EnvVars  map[string]wire.Text `json:"env_vars,omitzero" nullable:"true" doc:"Environment variables for this execution: at most 50 and 64 KB together with those of the environment. Names: an uppercase letter, then uppercase letters, digits and underscores, at most 128 characters, none of the reserved names. Values: at most 4,096 characters."`
+	Metadata map[string]wire.Text `json:"metadata,omitzero" nullable:"true" doc:"Kept with the execution's record, never shown to the program. At most 10 keys of 1 to 40 characters with values of at most 256."`
+
+	WebhookURL *wire.Text `json:"webhook_url,omitzero" maxLength:"2048" doc:"Where the result is sent, with Prefer: respond-async only; HTTPS, and no private address. Without it the key's own URL is used, if it has one."`
+
+	SubPaths []wire.Text `json:"sub_paths,omitzero" nullable:"true" maxItems:"10" doc:"Narrows mounted connections for this execution: /data/{slug}/{path}, at most 512 characters, one entry for each connection. Paths lie within the prefixes of the connection and of the key."`
+
+	ThreadID *wire.Text `json:"thread_id,omitzero" nullable:"true" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$" doc:"Names a thread: the home directory is what the thread's last execution left, and is saved for the next. One execution of a thread at a time; another is refused with 409."`
+}
+
+// request gives the domain's form: the one place where a field of the request becomes one
+// of an execution. policy has the defaults.
+func (in *ExecuteRequest) request(policy execution.Policy) (_ execution.Request, err error) {
+	req := execution.Request{
+		Code:     *in.Code,
+		Language: execution.Languages[0],
+		Timeout:  policy.DefaultTimeout(),
+		Env:      wire.StringMap(in.EnvVars),
+		Metadata: wire.StringMap(in.Metadata),
+	}
+	if in.ThreadID != nil {
+		if req.Thread = string(*in.ThreadID); req.Thread == "" {
+			return req, httpapi.Invalid("thread_id must not be empty; leave it out for a home that does not outlive the execution")
+		}
+	}
+	if in.Language != nil {
+		req.Language = execution.Language(*in.Language)
+	}
+	if in.Timeout != nil {
+		req.Timeout = in.Timeout.Duration()
+	}
+	req.SubPaths, err = storage.ParseSubPaths(wire.Strings(in.SubPaths))
+	return req, err
+}
+
+// delivery is how a client wants the result. To be told later wins over a stream: the
+// client said that it will not stay.
+func delivery(h http.Header) execution.Delivery {
+	switch {
+	case prefersAsync(h):
+		return execution.Async
+	case httpapi.Accepts(h, httpapi.NDJSON):
+		return execution.Streamed
+	}
+	return execution.Inline
+}
+
+// prefersAsync reports whether the client asked for 202 and a webhook.
+func prefersAsync(h http.Header) bool {
+	for _, line := range h.Values("Prefer") {
+		for pref := range strings.SplitSeq(line, ",") {
+			name, _, _ := strings.Cut(pref, ";")
+			if strings.EqualFold(strings.TrimSpace(name), "respond-async") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// maxIdempotencyKey is the largest number of characters of an Idempotency-Key.
+const maxIdempotencyKey = 255
+
+// idempotencyKey returns the request's Idempotency-Key, "" if it has none.
+func idempotencyKey(h http.Header) (string, error) {
+	keys := h.Values("Idempotency-Key")
+	if len(keys) == 0 {
+		return "", nil
+	}
+	key := keys[0]
+	ok := len(keys) == 1 && len(key) >= 1 && len(key) <= maxIdempotencyKey
+	for i := range len(key) {
+		ok = ok && key[i] >= ' ' && key[i] <= '~'
+	}
+	if !ok {
+		return "", httpapi.Invalid("Idempotency-Key must be given once, with 1 to %d printable ASCII characters", maxIdempotencyKey)
+	}
+	return key, nil
+}

@@ -1,0 +1,263 @@
+// Package openapi writes the OpenAPI document of a table of operations.
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/atoll-run/atoll/internal/core/wire"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// Version is the version of the HTTP contract.
+const Version = "1.0.0"
+
+// Document returns the OpenAPI document of a table as indented JSON.
+func Document(table []httpapi.Operation) ([]byte, error) {
+	w := writer{wire.NewSchemas("#/components/schemas/")}
+	doc := &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info:    &huma.Info{Title: "Atoll", Version: Version, Description: "Runs code in sandboxes that have a kernel of their own."},
+		Components: &huma.Components{
+			Schemas: w.schemas.Registry(),
+			SecuritySchemes: map[string]*huma.SecurityScheme{
+				"key": {Type: "http", Scheme: "bearer", Description: "An API key, sk-atoll-…"},
+			},
+		},
+		Paths: map[string]*huma.PathItem{},
+	}
+	seen := map[string]bool{}
+	for i := range table {
+		op := &table[i]
+		if op.ID == "" {
+			continue
+		}
+		if seen[op.ID] {
+			return nil, fmt.Errorf("the operation id %s is there twice", op.ID)
+		}
+		seen[op.ID] = true
+		o, err := w.operation(op)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", op.ID, err)
+		}
+		doc.AddOperation(o)
+	}
+	compact, err := doc.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, compact, "", "  "); err != nil {
+		return nil, err
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
+}
+
+type writer struct{ schemas *wire.Schemas }
+
+func (w writer) operation(op *httpapi.Operation) (*huma.Operation, error) {
+	o := &huma.Operation{
+		OperationID: op.ID, Method: op.Method, Path: strings.ReplaceAll(op.Path, "...}", "}"), Summary: op.Summary, Description: op.Description,
+		Tags: []string{op.Tag}, Responses: map[string]*huma.Response{},
+	}
+	if op.Access != httpapi.Public {
+		o.Security = []map[string][]string{{"key": {}}}
+	}
+	for _, p := range pathParams(op) {
+		o.Parameters = append(o.Parameters, param(p))
+	}
+	for _, p := range op.Params {
+		if p.In != httpapi.InPath {
+			o.Parameters = append(o.Parameters, param(p))
+		}
+	}
+	if op.Body != nil {
+		body, err := w.body(op)
+		if err != nil {
+			return nil, err
+		}
+		o.RequestBody = body
+	}
+	for _, a := range slices.Concat(op.Answers, shared(op)) {
+		status := strconv.Itoa(a.Status)
+		if o.Responses[status] != nil {
+			continue // the operation's own says more
+		}
+		o.Responses[status] = w.answer(a)
+	}
+	return o, nil
+}
+
+var pathPart = regexp.MustCompile(`\{([a-z_]+)(?:\.\.\.)?\}`)
+
+// pathParams are the parameters of the path in their order, as they are documented.
+func pathParams(op *httpapi.Operation) (out []httpapi.Param) {
+	for _, m := range pathPart.FindAllStringSubmatch(op.Path, -1) {
+		p := httpapi.Param{Name: m[1], In: httpapi.InPath}
+		if i := slices.IndexFunc(op.Params, func(p httpapi.Param) bool { return p.In == httpapi.InPath && p.Name == m[1] }); i >= 0 {
+			p = op.Params[i]
+		}
+		p.Required = true
+		out = append(out, p)
+	}
+	return out
+}
+
+func param(p httpapi.Param) *huma.Param {
+	in, name := string(p.In), p.Name
+	if p.In == httpapi.InQuery {
+		in = "query"
+	}
+	if strings.HasSuffix(name, ".") {
+		name += "KEY"
+	}
+	out := &huma.Param{Name: name, In: in, Description: p.Doc, Required: p.Required, Schema: paramSchema(p)}
+	if p.Example != "" {
+		out.Example = p.Example
+		if n, err := strconv.Atoi(p.Example); err == nil && p.Type == httpapi.Int {
+			out.Example = n
+		}
+	}
+	return out
+}
+
+func paramSchema(p httpapi.Param) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString, Pattern: p.Pattern}
+	switch p.Type {
+	case httpapi.Int:
+		s.Type = huma.TypeInteger
+		least := float64(p.Min)
+		s.Minimum = &least
+		if p.Max > 0 && p.Max <= 1<<53 { // more than JSON's numbers can tell apart is no bound
+			most := float64(p.Max)
+			s.Maximum = &most
+		}
+		if p.Default != 0 {
+			s.Default = p.Default
+		}
+	case httpapi.Bool:
+		s.Type = huma.TypeBoolean
+	case httpapi.Time:
+		s.Format = "date-time"
+	case httpapi.Text, httpapi.Bytes:
+		for _, v := range p.Enum {
+			s.Enum = append(s.Enum, v)
+		}
+		if p.Type == httpapi.Text && p.Max > 0 {
+			s.MaxLength = new(int(p.Max))
+		}
+		if p.Type == httpapi.Text && p.Min > 0 {
+			s.MinLength = new(int(p.Min))
+		}
+	}
+	return s
+}
+
+func (w writer) body(op *httpapi.Operation) (*huma.RequestBody, error) {
+	b := op.Body
+	if b.JSON == nil {
+		return &huma.RequestBody{Required: !b.Optional, Content: map[string]*huma.MediaType{b.Media: {Schema: binary()}}}, nil
+	}
+	media := w.media(b.JSON)
+	example, err := exampleOf(b.JSON)
+	if err != nil {
+		return nil, err
+	}
+	media.Example = example
+	return &huma.RequestBody{Required: !b.Optional || len(w.required(b.JSON)) > 0 || op.Answers[0].Status == http.StatusCreated, Content: map[string]*huma.MediaType{"application/json": media}}, nil
+}
+
+func (w writer) media(body any) *huma.MediaType {
+	if all, ok := body.(httpapi.OneOf); ok {
+		s := &huma.Schema{}
+		for _, each := range all {
+			s.OneOf = append(s.OneOf, w.media(each).Schema)
+		}
+		return &huma.MediaType{Schema: s}
+	}
+	return &huma.MediaType{Schema: w.schemas.Of(reflect.TypeOf(body))}
+}
+
+// required lists the fields that a body must have.
+func (w writer) required(body any) []string {
+	s := w.schemas.Of(reflect.TypeOf(body))
+	if s.Ref != "" {
+		s = w.schemas.Registry().SchemaFromRef(s.Ref)
+	}
+	return s.Required
+}
+
+func binary() *huma.Schema { return &huma.Schema{Type: huma.TypeString, Format: "binary"} }
+
+func (w writer) answer(a httpapi.Answer) *huma.Response {
+	r := &huma.Response{Description: a.Doc, Headers: map[string]*huma.Param{
+		httpapi.TraceHeader: {Description: "Names the request in logs and support.", Schema: &huma.Schema{Type: huma.TypeString, Pattern: "^trc_[0-9a-f]{32}$"}},
+	}}
+	if a.Status == http.StatusServiceUnavailable {
+		r.Headers["Retry-After"] = &huma.Param{Description: "Seconds to wait.", Schema: &huma.Schema{Type: huma.TypeInteger}}
+	}
+	for _, h := range a.Header {
+		r.Headers[h.Name] = &huma.Param{Description: h.Doc, Schema: paramSchema(h)}
+	}
+	content := map[string]*huma.MediaType{}
+	if a.Body != nil {
+		content["application/json"] = w.media(a.Body)
+	}
+	for _, m := range a.Media {
+		if m.Body == nil {
+			content[m.Type] = &huma.MediaType{Schema: binary()}
+		} else {
+			content[m.Type] = w.media(m.Body)
+		}
+	}
+	if len(content) > 0 {
+		r.Content = content
+	}
+	return r
+}
+
+// shared are the refusals that every operation of a kind can have.
+func shared(op *httpapi.Operation) []httpapi.Answer {
+	if op.Access == httpapi.Public {
+		return nil
+	}
+	all := map[int]string{
+		http.StatusBadRequest:          "validation_error: the message names what is wrong.",
+		http.StatusUnauthorized:        "unauthorized: the API key is missing or not valid.",
+		http.StatusForbidden:           "forbidden: the key's scopes do not allow this.",
+		http.StatusInternalServerError: "internal_error: a failure of the server; its log has the trace id.",
+		http.StatusServiceUnavailable:  "service_unavailable: nothing was started; try again after Retry-After seconds.",
+	}
+	if op.Body != nil && op.Body.JSON != nil {
+		all[http.StatusRequestTimeout] = "request_timeout: the body did not arrive in time."
+		all[http.StatusRequestEntityTooLarge] = "payload_too_large: the body is over 8 MiB."
+		all[http.StatusUnsupportedMediaType] = "unsupported_media_type: the body is not application/json."
+	}
+	out := make([]httpapi.Answer, 0, len(all))
+	for _, status := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, httpapi.Refusal(status, all[status]))
+	}
+	return out
+}
+
+// exampleOf turns the example of a body into JSON of any kind, so that the document has
+// its members in order.
+func exampleOf(body any) (any, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	var out any
+	return out, json.Unmarshal(text, &out)
+}

@@ -1,0 +1,65 @@
+// Package routes joins the operations of all resources in the one table that is served and
+// documented.
+package routes
+
+import (
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/docs"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
+)
+
+// Handlers serve the resources; those that are nil are not served.
+type Handlers struct {
+	Execute      *execute.Handlers
+	Usage        *usage.Handlers
+	Threads      *thread.Handlers
+	Tools        *tool.Handlers
+	Sandboxes    *sandbox.Handlers
+	Environments *environment.Handlers
+	Admin        *admin.Handlers
+}
+
+// Operations is the table of what the handlers serve, and the documentation.
+func (h Handlers) Operations() []httpapi.Operation {
+	table := docs.Operations()
+	if h.Execute != nil {
+		table = append(table, h.Execute.Operations()...)
+	}
+	if h.Usage != nil {
+		table = append(table, h.Usage.Operations()...)
+	}
+	if h.Sandboxes != nil {
+		table = append(table, h.Sandboxes.Operations()...)
+	}
+	if h.Threads != nil {
+		table = append(table, h.Threads.Operations()...)
+	}
+	if h.Tools != nil {
+		table = append(table, h.Tools.Operations()...)
+	}
+	if h.Environments != nil {
+		table = append(table, h.Environments.Operations()...)
+	}
+	if h.Admin != nil {
+		table = append(table, h.Admin.Operations()...)
+	}
+	return table
+}
+
+// Documented is the table of everything that a server answers, for its documentation: its
+// endpoints cannot be called.
+func Documented() []httpapi.Operation {
+	var server *httpapi.Server
+	return slices.Concat(Handlers{
+		Execute: &execute.Handlers{}, Usage: &usage.Handlers{}, Threads: &thread.Handlers{}, Tools: &tool.Handlers{},
+		Sandboxes: &sandbox.Handlers{}, Environments: &environment.Handlers{}, Admin: &admin.Handlers{},
+	}.Operations(), server.Probes())
+}

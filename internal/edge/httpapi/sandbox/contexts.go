@@ -1,0 +1,137 @@
+package sandbox
+
+import (
+	"net/http"
+
+	"github.com/atoll-run/atoll/internal/core/codecontext"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/wire"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+func (h *Handlers) contexts() []httpapi.Operation {
+	const (
+		get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
+		contexts       = sandboxPath + "/contexts"
+		one            = contexts + "/{context}"
+	)
+	id := httpapi.Param{Name: "context", In: httpapi.InPath, Doc: "Its context_id; python, node or bash for the context of that language which the first run creates.", Example: "python"}
+	context := []httpapi.Answer{httpapi.OK(CodeContext{}, "The context.")}
+	running := httpapi.Refusal(http.StatusConflict, "conflict: the context is running code, or has ended; or the sandbox is lost.")
+	ops := []httpapi.Operation{
+		{
+			Method: get, Path: contexts, ID: "listContexts", Summary: "List code contexts", Params: onOne(),
+			Answers: []httpapi.Answer{httpapi.OK(CodeContexts{}, "Oldest first.")}, Serve: httpapi.Returns(h.listContexts),
+		},
+		{
+			Method: post, Path: contexts, ID: "createContext", Summary: "Start a code context", Audit: "context_create", Params: onOne(),
+			Body:    httpapi.JSON(NewContext{Language: new(execution.Python), Dir: new("/home/user")}),
+			Answers: []httpapi.Answer{httpapi.Created(CodeContext{}, "It takes code.")}, Serve: httpapi.Takes(h.createContext),
+		},
+		{Method: get, Path: one, ID: "getContext", Summary: "Get a code context", Params: onOne(id), Answers: context, Serve: httpapi.Returns(h.getContext)},
+		{Method: del, Path: one, ID: "deleteContext", Summary: "End a code context", Audit: "context_delete", Params: onOne(id), Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.deleteContext)},
+		{
+			Method: post, Path: one + "/run", ID: "runContext", Summary: "Run code in a context", Audit: "context", Params: onOne(id),
+			Body: httpapi.JSON(RunCode{Code: new("x = 41\nx + 1"), TimeoutMS: new(wire.Millis(10_000))}),
+			Answers: []httpapi.Answer{{
+				Status: http.StatusOK, Body: CodeResult{}, Media: []httpapi.Media{{Type: httpapi.NDJSON, Body: CodeEvent{}}, {Type: httpapi.EventStream, Body: CodeEvent{}}},
+				Doc: "How it ended; code that failed is no error of the call. With Accept for a stream, each piece of output and each value is a line as it comes.",
+			}},
+			Serve: httpapi.WritesFrom(h.runContext),
+		},
+		{Method: post, Path: one + "/interrupt", ID: "interruptContext", Summary: "Interrupt what a context runs", Audit: "context_interrupt", Params: onOne(id), Answers: []httpapi.Answer{httpapi.NoContent("It is done.")}, Serve: httpapi.Does(h.interruptContext)},
+		{Method: post, Path: one + "/restart", ID: "restartContext", Summary: "Start a context again, with nothing defined", Audit: "context_restart", Params: onOne(id), Answers: context, Serve: httpapi.Returns(h.restartContext)},
+	}
+	for i := range ops {
+		ops[i].Answers = append(ops[i].Answers, running)
+	}
+	return ops
+}
+
+// inContexts runs f with the contexts of the sandbox that a request is about, which it
+// wakes if it sleeps.
+func inContexts[T any](c *httpapi.Call, h *Handlers, f func(codecontext.Contexts, sandbox.Handle) (T, error)) (out T, err error) {
+	p, err := h.place(c)
+	if err != nil {
+		return out, err
+	}
+	c.Trail.Asks(c.Path("context"))
+	return use(c.Context(), h, p, func(u sandbox.Handle) (out T, err error) {
+		all, err := u.Contexts()
+		if err != nil {
+			return out, err
+		}
+		return f(all, u)
+	})
+}
+
+// onContext is inContexts for the context that a request is about.
+func onContext[T any](c *httpapi.Call, h *Handlers, f func(codecontext.Contexts, codecontext.ID) (T, error)) (T, error) {
+	return inContexts(c, h, func(all codecontext.Contexts, _ sandbox.Handle) (out T, err error) {
+		id, err := codecontext.ParseID(c.Path("context"))
+		if err != nil {
+			return out, err
+		}
+		return f(all, id)
+	})
+}
+
+func (h *Handlers) listContexts(c *httpapi.Call) (CodeContexts, error) {
+	return inContexts(c, h, func(contexts codecontext.Contexts, _ sandbox.Handle) (CodeContexts, error) {
+		all, err := contexts.List(c.Context())
+		return CodeContexts{httpapi.Each(all, contextOf)}, err
+	})
+}
+
+func (h *Handlers) createContext(c *httpapi.Call, in *NewContext) (CodeContext, error) {
+	return inContexts(c, h, func(contexts codecontext.Contexts, u sandbox.Handle) (out CodeContext, err error) {
+		c.Trail.Asks(string(*in.Language))
+		dir := ""
+		if in.Dir != nil {
+			dir = *in.Dir
+		}
+		made, err := contexts.Create(c.Context(), *in.Language, dir)
+		if err != nil {
+			return out, err
+		}
+		c.W.Header().Set("Location", sandboxesPath+"/"+string(u.Sandbox().ID)+"/contexts/"+string(made.ID))
+		return contextOf(made), nil
+	})
+}
+
+func (h *Handlers) getContext(c *httpapi.Call) (CodeContext, error) {
+	return onContext(c, h, func(contexts codecontext.Contexts, id codecontext.ID) (out CodeContext, err error) {
+		found, err := contexts.Get(c.Context(), id)
+		if err != nil {
+			return out, err
+		}
+		return contextOf(found), nil
+	})
+}
+
+func (h *Handlers) restartContext(c *httpapi.Call) (CodeContext, error) {
+	return onContext(c, h, func(contexts codecontext.Contexts, id codecontext.ID) (out CodeContext, err error) {
+		started, err := contexts.Restart(c.Context(), id)
+		if err != nil {
+			return out, err
+		}
+		return contextOf(started), nil
+	})
+}
+
+type nothing struct{}
+
+func (h *Handlers) deleteContext(c *httpapi.Call) error {
+	_, err := onContext(c, h, func(contexts codecontext.Contexts, id codecontext.ID) (nothing, error) {
+		return nothing{}, contexts.Delete(c.Context(), id)
+	})
+	return err
+}
+
+func (h *Handlers) interruptContext(c *httpapi.Call) error {
+	_, err := onContext(c, h, func(contexts codecontext.Contexts, id codecontext.ID) (nothing, error) {
+		return nothing{}, contexts.Interrupt(c.Context(), id)
+	})
+	return err
+}

@@ -1,0 +1,114 @@
+package sandbox
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/core/codecontext"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/wire"
+)
+
+// NewContext is the body that starts a code context.
+type NewContext struct {
+	Language *execution.Language `json:"language" required:"true" enum:"python,node,bash"`
+	Dir      *string             `json:"working_dir,omitzero" default:"/home/user"`
+}
+
+// CodeContext is an interpreter that stays.
+type CodeContext struct {
+	ID        codecontext.ID `json:"context_id"`
+	Language  string         `json:"language" enum:"python,node,bash"`
+	Dir       string         `json:"working_dir"`
+	Status    string         `json:"status" enum:"idle,running,ended" doc:"One that has ended has to be restarted."`
+	ExitCode  *int           `json:"exit_code" doc:"Of an interpreter that has ended."`
+	CreatedAt time.Time      `json:"created_at"`
+}
+
+// CodeContexts are those of a sandbox.
+type CodeContexts struct {
+	Data []CodeContext `json:"data"`
+}
+
+// RunCode is the body that runs code in a context.
+type RunCode struct {
+	Code      *string      `json:"code" required:"true"`
+	TimeoutMS *wire.Millis `json:"timeout_ms,omitzero" minimum:"1" default:"30000" doc:"Then the code is interrupted."`
+}
+
+// CodeValue is a value in the forms there are of it.
+type CodeValue struct {
+	Data     map[string]jsontext.Value `json:"data" doc:"By media type: text as it is, binary forms in base64, JSON as JSON."`
+	Metadata jsontext.Value            `json:"metadata" doc:"An object: what was left away or cut, and what the program says of the forms."`
+	Result   bool                      `json:"result" doc:"It is the value of the last expression; the others were displayed."`
+}
+
+// CodeError is an error that code ended with.
+type CodeError struct {
+	Name      string   `json:"name"`
+	Value     string   `json:"value"`
+	Traceback []string `json:"traceback"`
+}
+
+// CodeResult is what came of code.
+type CodeResult struct {
+	Status          string      `json:"status" enum:"ok,error,interrupted,timeout,ended" doc:"ended: the interpreter did, so that the context has to be restarted."`
+	Stdout          string      `json:"stdout"`
+	Stderr          string      `json:"stderr"`
+	Values          []CodeValue `json:"values" doc:"What was displayed, in order, and the value of the last expression."`
+	Error           *CodeError  `json:"error"`
+	ExitCode        *int        `json:"exit_code" doc:"Of Bash, or of an interpreter that ended."`
+	StdoutTruncated bool        `json:"stdout_truncated"`
+	StderrTruncated bool        `json:"stderr_truncated"`
+	ValuesTruncated bool        `json:"values_truncated"`
+	DurationMS      int64       `json:"duration_ms"`
+}
+
+// CodeEvent is a line of a run that is streamed: what its type names, or for
+// "result" the whole of CodeResult but output and values.
+type CodeEvent struct {
+	Type   string      `json:"type" enum:"output,value,result,keepalive"`
+	Stream string      `json:"stream,omitzero" enum:"stdout,stderr"`
+	Data   string      `json:"data,omitzero"`
+	Value  *CodeValue  `json:"value,omitzero"`
+	Result *CodeResult `json:"result,omitzero"`
+	Code   string      `json:"error,omitzero" doc:"With message, instead of result: why the run is not known to have ended."`
+	Text   string      `json:"message,omitzero"`
+}
+
+func contextOf(c *codecontext.Context) CodeContext {
+	out := CodeContext{ID: c.ID, Language: string(c.ID.Language()), Dir: c.Dir, Status: "idle", CreatedAt: c.Started.UTC()}
+	switch {
+	case c.Exit != nil:
+		out.Status, out.ExitCode = "ended", &c.Exit.Code
+	case c.Running:
+		out.Status = "running"
+	}
+	return out
+}
+
+func valueOf(d *codecontext.Display) CodeValue {
+	v := CodeValue{Data: d.Data, Metadata: d.Metadata, Result: d.Result}
+	if v.Data == nil {
+		v.Data = map[string]jsontext.Value{}
+	}
+	if v.Metadata == nil {
+		v.Metadata = jsontext.Value("{}")
+	}
+	return v
+}
+
+func resultOf(r *codecontext.Result) *CodeResult {
+	out := &CodeResult{
+		Status: string(r.Status), Values: []CodeValue{}, ExitCode: r.ExitCode,
+		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated, ValuesTruncated: r.DisplaysTruncated, DurationMS: r.Took.Milliseconds(),
+	}
+	if r.Exit != nil {
+		out.ExitCode = &r.Exit.Code
+	}
+	if e := r.Error; e != nil {
+		out.Error = &CodeError{Name: e.Name, Value: e.Value, Traceback: append([]string{}, e.Traceback...)}
+	}
+	return out
+}

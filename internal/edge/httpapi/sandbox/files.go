@@ -1,0 +1,285 @@
+package sandbox
+
+import (
+	"io"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+
+	"github.com/atoll-run/atoll/internal/core/file"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// maxDepth is how deep a listing can go.
+const maxDepth = 100
+
+func (h *Handlers) files() []httpapi.Operation {
+	const (
+		get, post, put, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
+		files               = sandboxPath + "/files"
+		archive             = sandboxPath + "/archive"
+	)
+	at := httpapi.Param{Name: "path", Type: httpapi.Bytes, Required: true, Doc: "An absolute path, or one from /home/user. Its bytes need not be UTF-8.", Example: "/home/user/data.csv"}
+	folder := httpapi.Param{Name: "path", Type: httpapi.Bytes, Doc: "The folder; /home/user if not given."}
+	boolean := func(name, doc string) httpapi.Param {
+		return httpapi.Param{Name: name, Type: httpapi.Bool, Doc: doc}
+	}
+	described := []httpapi.Answer{httpapi.OK(SandboxFile{}, "What is at the path; of a symlink, the link itself.")}
+	return []httpapi.Operation{
+		{
+			Method: get, Path: files, ID: "readSandboxFile", Summary: "Read a file", Audit: "file_read", Params: onOne(at),
+			Answers: []httpapi.Answer{
+				httpapi.Download(httpapi.OctetStream, "Its bytes."), {Status: http.StatusPartialContent, Doc: "With Range: a part of them."},
+				httpapi.Refusal(http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable: Range is beyond the end of the file."),
+			},
+			Serve: httpapi.Writes(h.readFile),
+		},
+		{
+			Method: put, Path: files, ID: "writeSandboxFile", Summary: "Write a file", Audit: "file_write",
+			Params: onOne(at, boolean("append", "Add to the file instead of replacing it."), httpapi.Param{Name: "mode", Doc: "Octal permissions.", Example: "644"}),
+			Body:   &httpapi.Body{Media: httpapi.OctetStream},
+			Answers: []httpapi.Answer{
+				httpapi.OK(SandboxWritten{}, "Folders above it are created. The file is replaced when all of its bytes have arrived."),
+			},
+			Serve: httpapi.Returns(h.writeFile),
+		},
+		{
+			Method: del, Path: files, ID: "deleteSandboxFile", Summary: "Delete a file or folder", Audit: "file_delete",
+			Params: onOne(at, boolean("recursive", "With everything in a folder.")), Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.deleteFile),
+		},
+		{
+			Method: get, Path: files + "/stat", ID: "statSandboxFile", Summary: "Describe a file", Params: onOne(at), Answers: described,
+			Serve: httpapi.Returns(h.statFile),
+		},
+		{
+			Method: get, Path: files + "/list", ID: "listSandboxFiles", Summary: "List a folder",
+			Params: onOne(folder,
+				httpapi.Param{Name: "depth", Type: httpapi.Int, Min: 1, Max: maxDepth, Default: 1, Doc: "1, if not given, is the folder alone."},
+				httpapi.Param{Name: "limit", Type: httpapi.Int, Min: 1, Max: file.MaxEntries, Default: file.MaxEntries, Doc: "Entries at most."}),
+			Answers: []httpapi.Answer{httpapi.OK(SandboxFiles{}, "By path.")}, Serve: httpapi.Returns(h.listFiles),
+		},
+		{
+			Method: get, Path: files + "/watch", ID: "watchSandboxFiles", Summary: "Follow changes of files", Audit: "file_watch",
+			Params:  onOne(folder, boolean("recursive", "Also below the folder.")),
+			Answers: []httpapi.Answer{httpapi.Stream(SandboxChange{}, "One line a change.")}, Serve: httpapi.Writes(h.watchFiles),
+		},
+		{
+			Method: post, Path: files + "/directories", ID: "makeSandboxFolder", Summary: "Create a folder and those above it", Audit: "file_mkdir", Params: onOne(at),
+			Answers: described, Serve: httpapi.Returns(h.makeFolder),
+		},
+		{
+			Method: post, Path: files + "/move", ID: "moveSandboxFile", Summary: "Rename a file or folder", Audit: "file_move",
+			Params: onOne(
+				httpapi.Param{Name: "from", Type: httpapi.Bytes, Required: true, Doc: "A path, as in path.", Example: "/home/user/a.txt"},
+				httpapi.Param{Name: "to", Type: httpapi.Bytes, Required: true, Doc: "Its new name.", Example: "/home/user/b.txt"},
+				boolean("replace", "What is at to may be replaced.")),
+			Answers: described, Serve: httpapi.Returns(h.moveFile),
+		},
+		{
+			Method: get, Path: archive, ID: "packSandbox", Summary: "Get a file or folder as a tar archive", Audit: "archive_read", Params: onOne(at),
+			Answers: []httpapi.Answer{httpapi.Download(httpapi.Tar, "Its own entry is named \".\".")}, Serve: httpapi.Writes(h.pack),
+		},
+		{
+			Method: put, Path: archive, ID: "unpackSandbox", Summary: "Unpack a tar archive", Audit: "archive_write", Params: onOne(at), Body: &httpapi.Body{Media: httpapi.Tar},
+			Answers: []httpapi.Answer{httpapi.OK(SandboxUnpacked{}, "The entry \".\" is at path; all others are below it.")}, Serve: httpapi.Returns(h.unpack),
+		},
+	}
+}
+
+// onFile finds the sandbox and the path that a request is about.
+func (h *Handlers) onFile(c *httpapi.Call) (place, string, error) {
+	p, err := h.place(c)
+	if err != nil {
+		return p, "", err
+	}
+	at := c.Text("path")
+	c.Trail.Asks(at)
+	return p, at, nil
+}
+
+// folderOf is the folder that a request is about: the home if it does not say.
+func folderOf(c *httpapi.Call) string {
+	if at := c.Text("path"); at != "" {
+		return at
+	}
+	return "/home/user"
+}
+
+func (h *Handlers) readFile(c *httpapi.Call) error {
+	p, at, err := h.onFile(c)
+	if err != nil {
+		return err
+	}
+	return h.within(c.Context(), p, func(u sandbox.Handle) error {
+		info, begun, err := u.Guest().Read(c.Context(), at, 0, -1)
+		if err != nil {
+			return err
+		}
+		body := httpapi.NewSeekable(info.Size, begun, func(offset int64) (io.ReadCloser, error) {
+			_, content, err := u.Guest().Read(c.Context(), at, offset, -1)
+			return content, err
+		})
+		defer body.Close()
+		if info.Size > 0 {
+			return c.ServeFile(path.Base(at), info.Modified, body)
+		}
+		// A file of /proc is larger than it says.
+		c.Start(httpapi.OctetStream)
+		if c.R.Method != http.MethodHead {
+			_, err = io.Copy(c.W, begun)
+		}
+		return err
+	})
+}
+
+func (h *Handlers) writeFile(c *httpapi.Call) (out SandboxWritten, err error) {
+	p, at, err := h.onFile(c)
+	if err != nil {
+		return out, err
+	}
+	o := file.CreateOptions{Append: c.Bool("append")}
+	if c.Has("mode") {
+		mode, err := strconv.ParseUint(c.Text("mode"), 8, 32)
+		if err != nil || mode == 0 || mode > 0o777 {
+			return out, httpapi.Invalid("mode must be octal permissions, from 001 to 777")
+		}
+		o.Mode = fs.FileMode(mode)
+	}
+	return use(c.Context(), h, p, func(u sandbox.Handle) (SandboxWritten, error) {
+		size, err := u.Guest().Create(c.Context(), at, o, c.Upload())
+		return SandboxWritten{size}, err
+	})
+}
+
+func (h *Handlers) deleteFile(c *httpapi.Call) error {
+	p, at, err := h.onFile(c)
+	if err != nil {
+		return err
+	}
+	return h.within(c.Context(), p, func(u sandbox.Handle) error {
+		return u.Guest().Remove(c.Context(), at, c.Bool("recursive"))
+	})
+}
+
+func (h *Handlers) statFile(c *httpapi.Call) (out SandboxFile, err error) {
+	p, at, err := h.onFile(c)
+	if err != nil {
+		return out, err
+	}
+	return use(c.Context(), h, p, func(u sandbox.Handle) (SandboxFile, error) { return stat(c, u, at) })
+}
+
+func stat(c *httpapi.Call, u sandbox.Handle, at string) (out SandboxFile, err error) {
+	info, err := u.Guest().Stat(c.Context(), at)
+	if err != nil {
+		return out, err
+	}
+	return fileOf(info), nil
+}
+
+func (h *Handlers) listFiles(c *httpapi.Call) (out SandboxFiles, err error) {
+	p, err := h.place(c)
+	if err != nil {
+		return out, err
+	}
+	return use(c.Context(), h, p, func(u sandbox.Handle) (out SandboxFiles, err error) {
+		found, err := u.Guest().List(c.Context(), folderOf(c), file.ListOptions{Depth: int(c.Int("depth")), Limit: int(c.Int("limit"))})
+		if err != nil {
+			return out, err
+		}
+		return SandboxFiles{Data: httpapi.Each(found.Entries, fileOf), Truncated: found.Truncated}, nil
+	})
+}
+
+func (h *Handlers) makeFolder(c *httpapi.Call) (out SandboxFile, err error) {
+	p, at, err := h.onFile(c)
+	if err != nil {
+		return out, err
+	}
+	return use(c.Context(), h, p, func(u sandbox.Handle) (out SandboxFile, err error) {
+		if err := u.Guest().Mkdir(c.Context(), at); err != nil {
+			return out, err
+		}
+		return stat(c, u, at)
+	})
+}
+
+func (h *Handlers) moveFile(c *httpapi.Call) (out SandboxFile, err error) {
+	p, err := h.place(c)
+	if err != nil {
+		return out, err
+	}
+	from, to := c.Text("from"), c.Text("to")
+	c.Trail.Asks(from + "\x00" + to)
+	return use(c.Context(), h, p, func(u sandbox.Handle) (out SandboxFile, err error) {
+		if err := u.Guest().Move(c.Context(), from, to, c.Bool("replace")); err != nil {
+			return out, err
+		}
+		return stat(c, u, to)
+	})
+}
+
+func (h *Handlers) pack(c *httpapi.Call) error {
+	p, at, err := h.onFile(c)
+	if err != nil {
+		return err
+	}
+	return h.within(c.Context(), p, func(u sandbox.Handle) error {
+		archive, err := u.Guest().Pack(c.Context(), at)
+		if err != nil {
+			return err
+		}
+		defer archive.Close()
+		c.Attachment(path.Base(at) + ".tar")
+		c.Start(httpapi.Tar)
+		if c.R.Method != http.MethodHead {
+			_, err = io.Copy(c.W, archive)
+		}
+		return err
+	})
+}
+
+func (h *Handlers) unpack(c *httpapi.Call) (out SandboxUnpacked, err error) {
+	p, at, err := h.onFile(c)
+	if err != nil {
+		return out, err
+	}
+	return use(c.Context(), h, p, func(u sandbox.Handle) (SandboxUnpacked, error) {
+		got, err := u.Guest().Unpack(c.Context(), at, c.Upload())
+		return SandboxUnpacked{got.Files, got.Bytes}, err
+	})
+}
+
+func (h *Handlers) watchFiles(c *httpapi.Call) error {
+	p, err := h.place(c)
+	if err != nil {
+		return err
+	}
+	c.Trail.Asks(folderOf(c))
+	ctx, stop := c.Living(c.Context())
+	defer stop()
+	return h.within(ctx, p, func(u sandbox.Handle) error {
+		changes, err := u.Guest().Watch(ctx, folderOf(c), c.Bool("recursive"))
+		if err != nil {
+			return err
+		}
+		defer changes.Close()
+		out := c.Events(SandboxChange{Type: "keepalive"})
+		defer out.End()
+		for {
+			e, err := changes.Next()
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			shown, raw := pathOf(e.Path)
+			if err := out.Send(SandboxChange{Type: e.Change.String(), Path: shown, PathBase64: raw, IsDirectory: e.Folder}); err != nil {
+				return err
+			}
+		}
+	})
+}

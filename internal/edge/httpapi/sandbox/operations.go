@@ -1,0 +1,148 @@
+// Package sandbox serves named sandboxes: their records, files, processes, terminals, code
+// contexts, previews and snapshots.
+//
+// The names of wire types are those of the schemas in the OpenAPI document.
+package sandbox
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/preview"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
+)
+
+// Sandboxes are the named sandboxes, whichever machine has them; a directory.Directory is.
+type Sandboxes interface {
+	sandbox.Node
+	GetSnapshot(ctx context.Context, p *tenant.Principal, id sandbox.SnapshotID) (*sandbox.Snapshot, error)
+	ListSnapshots(ctx context.Context, p *tenant.Principal, cursor string, limit int) (page []*sandbox.Snapshot, next string, err error)
+	DeleteSnapshot(ctx context.Context, p *tenant.Principal, id sandbox.SnapshotID) error
+}
+
+// Previews are the open ports of sandboxes; a preview.Previews is.
+type Previews interface {
+	Open(ctx context.Context, id runtime.ID, port uint16) (*preview.Preview, error)
+	List(ctx context.Context, id runtime.ID) ([]*preview.Preview, error)
+	Close(ctx context.Context, id runtime.ID, port uint16) error
+}
+
+// Policies bound what a caller may run.
+type Policies interface {
+	Policy(p *tenant.Principal) execution.Policy
+}
+
+// Handlers serve named sandboxes. All of it is required.
+type Handlers struct {
+	Sandboxes Sandboxes
+	Previews  Previews
+	Policies  Policies
+}
+
+const (
+	sandboxesPath = "/v1/sandboxes"
+	sandboxPath   = sandboxesPath + "/{sandbox}"
+)
+
+// Parameters of every operation on one sandbox.
+var (
+	nameParam    = httpapi.Param{Name: "sandbox", In: httpapi.InPath, Doc: "Its name in the session, or its sandbox_id: then the session does not matter.", Example: "dev"}
+	sessionParam = httpapi.Param{Name: "session", Doc: "The session; default if not given."}
+)
+
+func onOne(more ...httpapi.Param) []httpapi.Param {
+	return append([]httpapi.Param{nameParam, sessionParam}, more...)
+}
+
+// Refusals of operations on one sandbox.
+var refusals = []httpapi.Answer{
+	httpapi.Refusal(http.StatusNotFound, "not_found: there is no such sandbox, process, context, preview or file, or it belongs to another tenant."),
+	httpapi.Refusal(http.StatusConflict, "conflict: the sandbox is lost, or in a state that forbids this."),
+	httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a limit of the plan; message and dimension name it."),
+}
+
+var gone = httpapi.NoContent("It is gone.")
+
+// Operations are those of /v1/sandboxes and /v1/snapshots, and of orphans.
+func (h *Handlers) Operations() []httpapi.Operation {
+	ops := slices.Concat(h.records(), h.snapshots(), h.files(), h.processes(), h.contexts(), h.previews())
+	for i := range ops {
+		op := &ops[i]
+		op.Tag, op.Scope, op.Watched = "sandboxes", tenant.ScopeSandboxes, true
+		if slices.ContainsFunc(op.Params, func(p httpapi.Param) bool { return p.Name == nameParam.Name }) {
+			op.Answers = append(op.Answers, refusals...)
+		}
+	}
+	return append(ops, h.orphans()...)
+}
+
+func (h *Handlers) records() []httpapi.Operation {
+	const get, post, put, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
+	one := []httpapi.Answer{httpapi.OK(Sandbox{}, "The sandbox.")}
+	return []httpapi.Operation{
+		{
+			Method: post, Path: sandboxesPath, ID: "createSandbox", Summary: "Create a named sandbox", Audit: "sandbox_create",
+			Body: httpapi.JSON(NewSandbox{Name: new("dev"), SleepAfterMS: new(wire.Millis(600_000)), EnvVars: map[string]wire.Text{"STAGE": "test"}}),
+			Answers: []httpapi.Answer{
+				httpapi.Created(Sandbox{}, "It was created."), httpapi.OK(Sandbox{}, "There was one of that name; it is unchanged."),
+				httpapi.Refusal(http.StatusNotFound, "not_found: there is no such snapshot, or it belongs to another tenant."),
+				httpapi.Refusal(http.StatusConflict, "conflict: there is one of that name with another image, or the snapshot cannot be used so."),
+				httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a limit of the plan; message and dimension name it."),
+			},
+			Serve: httpapi.Takes(h.create),
+		},
+		{
+			Method: get, Path: sandboxesPath, ID: "listSandboxes", Summary: "List named sandboxes",
+			Params:  []httpapi.Param{{Name: "session", Doc: "Only those of a session."}},
+			Answers: []httpapi.Answer{httpapi.OK(SandboxList{}, "Those of the key's environment, by session and name.")}, Serve: httpapi.Returns(h.list),
+		},
+		{Method: get, Path: sandboxPath, ID: "getSandbox", Summary: "Get a named sandbox", Params: onOne(), Answers: one, Serve: httpapi.Returns(h.get)},
+		{Method: del, Path: sandboxPath, ID: "deleteSandbox", Summary: "Delete a named sandbox", Audit: "sandbox_destroy", Params: onOne(), Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.delete)},
+		{
+			Method: put, Path: sandboxPath + "/timeout", ID: "setSandboxTimeout", Summary: "Set when a sandbox sleeps and when it is deleted", Audit: "sandbox_timeout", Params: onOne(),
+			Body:    httpapi.JSON(SandboxTimeout{TimeoutMS: new(wire.Millis(86_400_000)), SleepAfterMS: new(wire.Millis(600_000))}),
+			Answers: one, Serve: httpapi.Takes(h.setTimeout),
+		},
+		{
+			Method: put, Path: sandboxPath + "/network", ID: "setSandboxNetwork", Summary: "Set which part of its environment's network a sandbox may reach", Audit: "sandbox_network", Params: onOne(),
+			Body:    httpapi.JSON(environment.NetworkChange{Enabled: new(true), AllowedHosts: &[]string{"pypi.org", "files.pythonhosted.org"}}),
+			Answers: one, Serve: httpapi.Takes(h.setNetwork),
+		},
+		{Method: post, Path: sandboxPath + "/sleep", ID: "sleepSandbox", Summary: "Put a sandbox to sleep at once", Audit: "sandbox_sleep", Params: onOne(), Answers: one, Serve: httpapi.Returns(h.sleep)},
+		{
+			Method: post, Path: sandboxPath + "/fork", ID: "forkSandbox", Summary: "Copy a sandbox, processes and all", Audit: "sandbox_fork",
+			Params:  onOne(httpapi.Param{Name: "count", Type: httpapi.Int, Min: 1, Max: sandbox.MaxForks, Default: 1, Doc: "How many copies; 1 if not given."}),
+			Answers: []httpapi.Answer{httpapi.Created(SandboxList{}, "The copies, whose names begin with its name.")}, Serve: httpapi.Returns(h.fork),
+		},
+		{
+			Method: get, Path: sandboxPath + "/metrics", ID: "getSandboxMetrics", Summary: "Get what a sandbox uses", Params: onOne(),
+			Answers: []httpapi.Answer{httpapi.OK(SandboxMetrics{}, "Asking for it does not wake the sandbox.")}, Serve: httpapi.Returns(h.metrics),
+		},
+		{
+			Method: get, Path: sandboxPath + "/ports", ID: "listSandboxPorts", Summary: "List the ports that programs of a sandbox listen on", Params: onOne(),
+			Answers: []httpapi.Answer{httpapi.OK(SandboxPorts{}, "By number.")}, Serve: httpapi.Returns(h.ports),
+		},
+	}
+}
+
+func (h *Handlers) orphans() []httpapi.Operation {
+	const path = "/v1/admin/sandboxes/orphans"
+	answers := []httpapi.Answer{httpapi.OK(Orphans{}, "Their ids.")}
+	return []httpapi.Operation{
+		{
+			Method: http.MethodGet, Path: path, ID: "listOrphans", Tag: "admin", Summary: "List sandboxes on the machine that have no record", Scope: tenant.ScopeAdmin, Watched: true,
+			Answers: answers, Serve: httpapi.Returns(h.listOrphans),
+		},
+		{
+			Method: http.MethodDelete, Path: path, ID: "reapOrphans", Tag: "admin", Summary: "Remove sandboxes on the machine that have no record", Scope: tenant.ScopeAdmin, Watched: true, Audit: "sandbox_reap",
+			Answers: answers, Serve: httpapi.Returns(h.reapOrphans),
+		},
+	}
+}

@@ -1,0 +1,105 @@
+package sandbox
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/preview"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// Preview is an open port.
+type Preview struct {
+	Port      int       `json:"port"`
+	URL       string    `json:"url" doc:"Whoever has it reaches the port; it is the same until the preview is closed."`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// PreviewList are those of a sandbox.
+type PreviewList struct {
+	Data []Preview `json:"data"`
+}
+
+func previewOf(p *preview.Preview) Preview {
+	return Preview{Port: int(p.Port), URL: p.URL, CreatedAt: p.CreatedAt.UTC()}
+}
+
+func (h *Handlers) previews() []httpapi.Operation {
+	const (
+		previews = sandboxPath + "/previews"
+		one      = previews + "/{port}"
+	)
+	port := httpapi.Param{Name: "port", In: httpapi.InPath, Type: httpapi.Int, Min: 1, Max: 65535, Doc: "The port that a program of the sandbox listens on.", Example: "8000"}
+	return []httpapi.Operation{
+		{
+			Method: http.MethodGet, Path: previews, ID: "listPreviews", Summary: "List open ports", Params: onOne(),
+			Answers: []httpapi.Answer{httpapi.OK(PreviewList{}, "By port.")}, Serve: httpapi.Returns(h.listPreviews),
+		},
+		{
+			Method: http.MethodPut, Path: one, ID: "openPreview", Summary: "Open a port to browsers", Audit: "preview_open", Params: onOne(port),
+			Answers: []httpapi.Answer{httpapi.OK(Preview{}, "It is open, from now or from before.")}, Serve: httpapi.Returns(h.openPreview),
+		},
+		{
+			Method: http.MethodDelete, Path: one, ID: "closePreview", Summary: "Close a port: its URL stops working for good", Audit: "preview_close", Params: onOne(port),
+			Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.closePreview),
+		},
+	}
+}
+
+// onPreview finds the sandbox that a request is about, which is not woken.
+func (h *Handlers) onPreview(c *httpapi.Call) (runtime.ID, error) {
+	p, err := h.place(c)
+	if err != nil {
+		return "", err
+	}
+	sb, err := h.Sandboxes.Get(c.Context(), c.Caller, p.session, p.name)
+	if err != nil {
+		return "", err
+	}
+	c.Trail.Asks(c.Path("port"))
+	return sb.ID, nil
+}
+
+// onPort is onPreview for a request about a port.
+func (h *Handlers) onPort(c *httpapi.Call) (runtime.ID, uint16, error) {
+	id, err := h.onPreview(c)
+	if err != nil {
+		return "", 0, err
+	}
+	n, err := strconv.ParseUint(c.Path("port"), 10, 16)
+	if err != nil || n == 0 {
+		return "", 0, httpapi.Invalid("port must be a number from 1 to 65535")
+	}
+	return id, uint16(n), nil
+}
+
+func (h *Handlers) listPreviews(c *httpapi.Call) (out PreviewList, err error) {
+	id, err := h.onPreview(c)
+	if err != nil {
+		return out, err
+	}
+	all, err := h.Previews.List(c.Context(), id)
+	return PreviewList{httpapi.Each(all, previewOf)}, err
+}
+
+func (h *Handlers) openPreview(c *httpapi.Call) (out Preview, err error) {
+	id, port, err := h.onPort(c)
+	if err != nil {
+		return out, err
+	}
+	p, err := h.Previews.Open(c.Context(), id, port)
+	if err != nil {
+		return out, err
+	}
+	return previewOf(p), nil
+}
+
+func (h *Handlers) closePreview(c *httpapi.Call) error {
+	id, port, err := h.onPort(c)
+	if err != nil {
+		return err
+	}
+	return h.Previews.Close(c.Context(), id, port)
+}

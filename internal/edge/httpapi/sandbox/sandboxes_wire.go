@@ -1,0 +1,99 @@
+package sandbox
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/core/wire"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
+)
+
+// Sandbox is a named sandbox.
+type Sandbox struct {
+	ID           string                         `json:"sandbox_id" doc:"sb- and 16 hexadecimal digits."`
+	Name         string                         `json:"name"`
+	Session      string                         `json:"session"`
+	Image        string                         `json:"image" doc:"As it was asked for."`
+	Status       string                         `json:"status" enum:"running,sleeping,lost,destroyed"`
+	Detail       string                         `json:"detail,omitzero" doc:"More of the status: why it is lost, why it cannot sleep."`
+	Kept         string                         `json:"kept,omitzero" enum:"frozen,disk,stored" doc:"Of one that sleeps: where its memory is."`
+	Limits       environment.Limits             `json:"limits"`
+	DiskSize     int64                          `json:"disk_size" doc:"Bytes that /home/user, /tmp and /var/tmp may have together; 0 for no bound."`
+	Network      environment.NetworkPermissions `json:"network"`
+	Mounts       []string                       `json:"mounts" doc:"What it has mounted below /data of which connection: slug/path, then :ro or :rw."`
+	SleepAfterMS *int64                         `json:"sleep_after_ms" doc:"Without use; null for never."`
+	CreatedAt    time.Time                      `json:"created_at"`
+	UsedAt       time.Time                      `json:"used_at"`
+	ExpiresAt    *time.Time                     `json:"expires_at" doc:"When it is destroyed; null for never."`
+}
+
+// NewSandbox is the body that makes a named sandbox.
+type NewSandbox struct {
+	Name         *string                    `json:"name" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"`
+	Session      *string                    `json:"session,omitzero" minLength:"1" maxLength:"128" default:"default" doc:"The pool that it belongs to."`
+	Image        *string                    `json:"image,omitzero" doc:"Such as node:22; that of the key's environment if left out."`
+	Snapshot     *string                    `json:"snapshot,omitzero" pattern:"^snap-[0-9a-f]{16}$" doc:"The snapshot that it begins with, processes and all."`
+	FilesOnly    *bool                      `json:"files_only,omitzero" default:"false" doc:"It begins with the snapshot's files, in a new sandbox of the key's environment: also where the memory cannot be used."`
+	Environment  *string                    `json:"environment,omitzero" doc:"The environment of the key, which is the only one that it may use."`
+	SleepAfterMS *wire.Millis               `json:"sleep_after_ms,omitzero" minimum:"-1" doc:"Without use; -1 for never, the server's if left out."`
+	TimeoutMS    *wire.Millis               `json:"timeout_ms,omitzero" minimum:"1" doc:"Until it is destroyed; as long as the plan allows if left out."`
+	EnvVars      map[string]wire.Text       `json:"env_vars,omitzero" nullable:"true" doc:"Variables of its programs, over those of environment and key. Rules as in an execution's env_vars."`
+	Network      *environment.NetworkChange `json:"network,omitzero" doc:"Narrows what its environment's network allows."`
+	SubPaths     []wire.Text                `json:"sub_paths,omitzero" nullable:"true" maxItems:"10" doc:"Narrows mounted connections for as long as it lives. Rules as in an execution's sub_paths."`
+}
+
+// SandboxTimeout is the body that says when a sandbox is destroyed.
+type SandboxTimeout struct {
+	TimeoutMS    *wire.Millis `json:"timeout_ms,omitzero" minimum:"0" doc:"From now; 0 for as long as the plan allows."`
+	SleepAfterMS *wire.Millis `json:"sleep_after_ms,omitzero" minimum:"-1" doc:"Without use; -1 for never, 0 for the server's."`
+}
+
+// SandboxList is a list of sandboxes, by session and name.
+type SandboxList struct {
+	Data []Sandbox `json:"data"`
+}
+
+// SandboxMetrics are what a sandbox uses. All is 0 for one that sleeps on disk.
+type SandboxMetrics struct {
+	CPUSeconds      float64 `json:"cpu_seconds"`
+	MemoryBytes     int64   `json:"memory_bytes"`
+	PeakMemoryBytes int64   `json:"peak_memory_bytes"`
+	DiskBytes       int64   `json:"disk_bytes" doc:"Of /home/user, /tmp and /var/tmp."`
+	OOMKills        int     `json:"oom_kills" doc:"Programs that were ended because memory ran out."`
+}
+
+// Orphans are what there is of sandboxes that no record knows.
+type Orphans struct {
+	Data []string `json:"data" doc:"Their ids."`
+}
+
+// SandboxPort is a port that something in a sandbox listens on.
+type SandboxPort struct {
+	Port    int    `json:"port"`
+	Address string `json:"address" doc:"0.0.0.0 and :: are every address."`
+}
+
+// SandboxPorts are the ports that something listens on, by number.
+type SandboxPorts struct {
+	Data []SandboxPort `json:"data"`
+}
+
+func sandboxOf(sb *sandbox.Sandbox) Sandbox {
+	out := Sandbox{
+		ID: string(sb.ID), Name: sb.Name, Session: sb.Session, Image: sb.ImageAlias, Status: string(sb.Status()), Detail: sb.Detail, Kept: string(sb.Sleep),
+		Limits: environment.LimitsOf(sb.Limits), DiskSize: sb.Disk, Network: environment.PermissionsOf(sb.Permissions).Network, Mounts: append([]string{}, storage.Labels(sb.Mounts)...), CreatedAt: sb.CreatedAt.UTC(), UsedAt: sb.UsedAt.UTC(),
+	}
+	if out.Image == "" {
+		out.Image = sb.Image
+	}
+	if sb.SleepAfter >= 0 {
+		ms := sb.SleepAfter.Milliseconds()
+		out.SleepAfterMS = &ms
+	}
+	if sb.ExpiresAt != nil {
+		at := sb.ExpiresAt.UTC()
+		out.ExpiresAt = &at
+	}
+	return out
+}

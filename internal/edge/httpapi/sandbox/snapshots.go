@@ -1,0 +1,97 @@
+package sandbox
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+const (
+	snapshotsPath = "/v1/snapshots"
+	// maxKeep is the longest time that a caller can have a snapshot kept.
+	maxKeep = 10 * 365 * 24 * time.Hour
+)
+
+func (h *Handlers) snapshots() []httpapi.Operation {
+	const one = snapshotsPath + "/{snapshot}"
+	id := []httpapi.Param{{Name: "snapshot", In: httpapi.InPath, Doc: "Its snapshot_id."}}
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such snapshot, or it belongs to another tenant.")
+	return []httpapi.Operation{
+		{
+			Method: http.MethodPost, Path: sandboxPath + "/snapshots", ID: "createSnapshot", Summary: "Keep a sandbox as it is now", Audit: "snapshot_create",
+			Params:  onOne(httpapi.Param{Name: "keep_ms", Type: httpapi.Int, Min: 1, Max: maxKeep.Milliseconds(), Doc: "How long it is kept; as long as the server's rule says if not given."}),
+			Answers: []httpapi.Answer{httpapi.Created(Snapshot{}, "What is kept: without memory where that cannot be written, and then detail says why.")}, Serve: httpapi.Returns(h.createSnapshot),
+		},
+		{
+			Method: http.MethodGet, Path: snapshotsPath, ID: "listSnapshots", Summary: "List snapshots", Params: httpapi.PageParams(20, 100),
+			Answers: []httpapi.Answer{httpapi.OK(SnapshotPage{}, "Those of the key's environment, newest first.")}, Serve: httpapi.Returns(h.listSnapshots),
+		},
+		{
+			Method: http.MethodGet, Path: one, ID: "getSnapshot", Summary: "Get a snapshot", Params: id,
+			Answers: []httpapi.Answer{httpapi.OK(Snapshot{}, "The snapshot."), unknown}, Serve: httpapi.Returns(h.getSnapshot),
+		},
+		{
+			Method: http.MethodDelete, Path: one, ID: "deleteSnapshot", Summary: "Delete a snapshot", Audit: "snapshot_delete", Params: id,
+			Answers: []httpapi.Answer{gone, unknown}, Serve: httpapi.Does(h.deleteSnapshot),
+		},
+	}
+}
+
+// createSnapshot keeps a sandbox as it is at one moment.
+func (h *Handlers) createSnapshot(c *httpapi.Call) (out Snapshot, err error) {
+	p, err := h.place(c)
+	if err != nil {
+		return out, err
+	}
+	sn, err := h.Sandboxes.Snapshot(c.Context(), c.Caller, p.session, p.name, time.Duration(c.Int("keep_ms"))*time.Millisecond)
+	if err != nil {
+		return out, err
+	}
+	c.W.Header().Set("Location", snapshotsPath+"/"+string(sn.ID))
+	return snapshotOf(sn), nil
+}
+
+func (h *Handlers) listSnapshots(c *httpapi.Call) (out SnapshotPage, err error) {
+	cursor, err := c.Cursor()
+	if err != nil {
+		return out, err
+	}
+	page, next, err := h.Sandboxes.ListSnapshots(c.Context(), c.Caller, cursor, int(c.Int("limit")))
+	if err != nil {
+		return out, err
+	}
+	return SnapshotPage{Data: httpapi.Each(page, snapshotOf), NextPage: httpapi.OrNull(next)}, nil
+}
+
+// onSnapshot finds which snapshot is meant.
+func onSnapshot(c *httpapi.Call) (sandbox.SnapshotID, error) {
+	id := sandbox.SnapshotID(c.Path("snapshot"))
+	if !id.Valid() {
+		return "", fault.New(fault.NotFound, "there is no snapshot %.80q", id)
+	}
+	c.Trail.By(c.Caller, "", string(id))
+	return id, nil
+}
+
+func (h *Handlers) getSnapshot(c *httpapi.Call) (out Snapshot, err error) {
+	id, err := onSnapshot(c)
+	if err != nil {
+		return out, err
+	}
+	sn, err := h.Sandboxes.GetSnapshot(c.Context(), c.Caller, id)
+	if err != nil {
+		return out, err
+	}
+	return snapshotOf(sn), nil
+}
+
+func (h *Handlers) deleteSnapshot(c *httpapi.Call) error {
+	id, err := onSnapshot(c)
+	if err != nil {
+		return err
+	}
+	return h.Sandboxes.DeleteSnapshot(c.Context(), c.Caller, id)
+}

@@ -1,0 +1,263 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/go-json-experiment/json"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// TerminalMessage is a text message of a terminal's WebSocket; binary ones are
+// what is typed and what is shown.
+type TerminalMessage struct {
+	Type      string `json:"type" enum:"resize,started,cursor,exit" doc:"resize comes from the client, the others from the server."`
+	Rows      uint16 `json:"rows,omitzero" doc:"On resize."`
+	Columns   uint16 `json:"columns,omitzero" doc:"On resize."`
+	ProcessID string `json:"process_id,omitzero" doc:"On started: give it as process to come back to the terminal."`
+	Cursor    int64  `json:"cursor,omitzero" doc:"On cursor: the client has everything up to here. Give it as after to go on behind it."`
+	ExitCode  *int   `json:"exit_code,omitzero" doc:"On exit."`
+	Reason    string `json:"reason,omitzero" doc:"On exit: why it was ended, where that was for a bound of the sandbox."`
+}
+
+// maxTyped bounds a message of the client.
+const maxTyped = 1 << 20
+
+// openTerminal connects a WebSocket to a terminal: a new one, or one that runs.
+func (h *Handlers) openTerminal(c *httpapi.Call) error {
+	p, err := h.place(c)
+	if err != nil {
+		return err
+	}
+	size, after := process.Size{Rows: uint16(c.Int("rows")), Columns: uint16(c.Int("columns"))}, c.Int("after")
+	id := process.ID(c.Text("process"))
+	switch {
+	case c.Has("process") && !processID.MatchString(string(id)):
+		return httpapi.Invalid("process must be the process_id of a terminal")
+	case id != "" && (c.Has("command") || c.Has("working_dir")):
+		return httpapi.Invalid("command and working_dir are for a new terminal, process for one that there is")
+	case id == "" && after != 0:
+		return httpapi.Invalid("after is for a terminal that there is: give process, too")
+	}
+	if err := upgrades(c); err != nil { // before a shell is started
+		return err
+	}
+	if id != "" {
+		c.Trail.Asks(string(id))
+	}
+	ctx, stop := c.Living(context.WithoutCancel(c.Context()))
+	defer stop()
+	ctx, unwatch := c.Authorized(ctx)
+	defer unwatch()
+	return h.within(ctx, p, func(u sandbox.Handle) error {
+		if id != "" {
+			if err := u.Guest().Resize(ctx, id, size); err != nil {
+				return err
+			}
+			return answered(attach(ctx, c, u, id, process.Seq(after)))
+		}
+		spec := process.Spec{Shell: c.Text("command"), Dir: c.Text("working_dir"), Terminal: &size, Lossless: true}
+		if spec.Shell == "" {
+			spec.Shell = login
+		}
+		started, err := begin(ctx, p, u, spec, nil)
+		if err != nil {
+			return err
+		}
+		if err = attach(ctx, c, u, started.ID, 0); err != nil { // the client was not told of it
+			err = errors.Join(err, u.Guest().Discard(ctx, started.ID))
+		}
+		return answered(err)
+	})
+}
+
+// upgrades refuses requests that do not ask for a WebSocket.
+func upgrades(c *httpapi.Call) error {
+	r := c.R
+	if r.Method != http.MethodGet {
+		return &httpapi.ProtocolError{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Message: "a terminal answers to GET"}
+	}
+	key, err := base64.StdEncoding.DecodeString(r.Header.Get("Sec-WebSocket-Key"))
+	if httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade") && httpguts.HeaderValuesContainsToken(r.Header["Upgrade"], "websocket") &&
+		r.Header.Get("Sec-WebSocket-Version") == "13" && err == nil && len(key) == 16 {
+		return nil
+	}
+	c.W.Header().Set("Connection", "Upgrade")
+	c.W.Header().Set("Upgrade", "websocket")
+	return &httpapi.ProtocolError{Status: http.StatusUpgradeRequired, Code: "upgrade_required", Message: "a terminal is a WebSocket (version 13): connect with a client for WebSockets"}
+}
+
+// errNotUpgraded says that a WebSocket was refused, and the client answered.
+var errNotUpgraded = errors.New("the connection did not become a WebSocket")
+
+// answered is err, unless the client has been told already.
+func answered(err error) error {
+	if errors.Is(err, errNotUpgraded) {
+		return nil
+	}
+	return err
+}
+
+// login is the command of a terminal for which none was given.
+const login = "export TERM=xterm-256color; exec $(command -v bash || echo sh) -i"
+
+// attach moves bytes between a WebSocket and a terminal until one of them ends. An error
+// says that it did not begin.
+func attach(ctx context.Context, c *httpapi.Call, u sandbox.Handle, id process.ID, after process.Seq) error {
+	covers, err := u.Redactor(ctx)
+	if err != nil {
+		return err
+	}
+	v := newView(covers, after, false)
+	out, err := u.Guest().Follow(ctx, id, v.at)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	if err := c.Trail.Leave(ctx, nil); err != nil {
+		return err // while it can be said
+	}
+	conn, err := websocket.Accept(c.W, c.R, nil)
+	if err != nil {
+		return errNotUpgraded
+	}
+	defer func() { _ = conn.CloseNow() }()
+	conn.SetReadLimit(maxTyped)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	t := &terminal{conn: conn, guest: u.Guest(), id: id}
+	if err := t.tell(ctx, TerminalMessage{Type: "started", ProcessID: string(id)}); err != nil {
+		return nil
+	}
+	go func() { cancel(t.typed(ctx)) }()
+	err = t.show(ctx, v, out)
+	if err != nil {
+		if errors.Is(context.Cause(ctx), httpapi.ErrShutdown) {
+			_ = conn.Close(websocket.StatusGoingAway, "the server is shutting down; the terminal lives on")
+		}
+		if errors.Is(context.Cause(ctx), tenant.ErrKeyInvalid) {
+			_ = conn.Close(websocket.StatusPolicyViolation, "the API key is no longer valid; the terminal lives on")
+		}
+		c.Log().DebugContext(ctx, "terminal left", "sandbox_id", string(u.Sandbox().ID), "error", err)
+		return nil
+	}
+	exit := out.Exit()
+	if t.tell(ctx, TerminalMessage{Type: "exit", ExitCode: &exit.Code, Reason: httpapi.Reason(u.Killed(ctx, exit))}) == nil {
+		_ = conn.Close(websocket.StatusNormalClosure, "")
+	}
+	return nil
+}
+
+// terminal is one client of one terminal.
+type terminal struct {
+	conn  *websocket.Conn
+	guest sandbox.Guest
+	id    process.ID
+}
+
+func (t *terminal) tell(ctx context.Context, m TerminalMessage) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return t.write(ctx, websocket.MessageText, text)
+}
+
+// write does not wait forever for a client that does not read.
+func (t *terminal) write(ctx context.Context, kind websocket.MessageType, p []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, httpapi.Patience)
+	defer cancel()
+	return t.conn.Write(ctx, kind, p)
+}
+
+// typed passes on what the client sends, until it goes.
+func (t *terminal) typed(ctx context.Context) error {
+	for {
+		kind, data, err := t.conn.Read(ctx)
+		if err != nil {
+			return err
+		}
+		if kind == websocket.MessageBinary {
+			if _, err := t.guest.Write(ctx, t.id, data); err != nil {
+				return err
+			}
+			continue
+		}
+		var m TerminalMessage
+		if err := json.Unmarshal(data, &m, json.RejectUnknownMembers(true)); err != nil || m.Type != "resize" || m.Rows == 0 || m.Columns == 0 {
+			_ = t.conn.Close(websocket.StatusPolicyViolation, `want {"type":"resize","rows":24,"columns":80}; what is typed goes in binary messages`)
+			return errors.New("the client sent no message that a terminal knows")
+		}
+		if err := t.guest.Resize(ctx, t.id, process.Size{Rows: m.Rows, Columns: m.Columns}); err != nil {
+			return err
+		}
+	}
+}
+
+// show sends what the terminal shows, until its process ends.
+func (t *terminal) show(ctx context.Context, v *view, out process.Output) error {
+	chunks := make(chan process.Chunk)
+	failed := make(chan error, 1)
+	taken := make(chan struct{})
+	go func() {
+		for {
+			c, err := out.Next()
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case chunks <- c:
+				<-taken // its bytes are valid until the next is asked for
+			case <-ctx.Done():
+				failed <- context.Cause(ctx)
+				return
+			}
+		}
+	}()
+	idle := time.NewTimer(terminalIdle)
+	defer idle.Stop()
+	for {
+		select {
+		case c := <-chunks:
+			v.take(c)
+			taken <- struct{}{}
+			idle.Reset(terminalIdle)
+		case <-idle.C:
+			v.flush()
+		case err := <-failed:
+			if !errors.Is(err, io.EOF) {
+				return err
+			}
+			v.flush()
+			return t.sent(ctx, v)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if err := t.sent(ctx, v); err != nil {
+			return err
+		}
+	}
+}
+
+// sent sends what there is to show.
+func (t *terminal) sent(ctx context.Context, v *view) error {
+	data := v.shown(process.Terminal, true)
+	if len(data) == 0 {
+		return nil
+	}
+	if err := t.write(ctx, websocket.MessageBinary, data); err != nil {
+		return err
+	}
+	return t.tell(ctx, TerminalMessage{Type: "cursor", Cursor: int64(v.at)})
+}

@@ -1,0 +1,90 @@
+// Package usage serves the ledger of what tenants have used.
+package usage
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// Ledger is what tenants have used.
+type Ledger interface {
+	Summary(ctx context.Context, tenantID tenant.ID, since, before time.Time) ([]usage.Day, error)
+	Month(ctx context.Context, tenantID tenant.ID) (credits float64, err error)
+}
+
+// Handlers serve a tenant's own usage.
+type Handlers struct{ Ledger Ledger }
+
+// Operations is GET /v1/usage.
+func (h *Handlers) Operations() []httpapi.Operation {
+	return []httpapi.Operation{{
+		Method: http.MethodGet, Path: "/v1/usage", ID: "getUsage", Tag: "usage", Summary: "What the tenant has used", Scope: tenant.ScopeRead,
+		Params: []httpapi.Param{
+			{Name: "since", Type: httpapi.Time, Doc: "From this time on; the start of before's month (UTC) if not given."},
+			{Name: "before", Type: httpapi.Time, Doc: "Up to this time; now if not given."},
+		},
+		Answers: []httpapi.Answer{httpapi.OK(Usage{}, "By day and interface, with the state of the month's budget.")},
+		Serve:   httpapi.Returns(func(c *httpapi.Call) (*Usage, error) { return Of(c, h.Ledger, c.Caller.Tenant) }),
+	}}
+}
+
+// maxRange is the longest time that one summary covers.
+const maxRange = 400 * 24 * time.Hour
+
+// Of sums up what a tenant has used in the time that the query of c names.
+func Of(c *httpapi.Call, ledger Ledger, t tenant.Tenant) (*Usage, error) {
+	since, before, err := c.Span()
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now().UTC()
+	month := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+	if before.IsZero() {
+		before = now
+	}
+	if since.IsZero() {
+		since = time.Date(before.Year(), before.Month(), 1, 0, 0, 0, 0, time.UTC)
+	}
+	if !since.Before(before) || before.Sub(since) > maxRange {
+		return nil, httpapi.Invalid("since must be earlier than before, by at most %d days", maxRange/(24*time.Hour))
+	}
+	days, err := ledger.Summary(c.Context(), t.ID, since, before)
+	if err != nil {
+		return nil, err
+	}
+	used, err := ledger.Month(c.Context(), t.ID)
+	if err != nil {
+		return nil, err
+	}
+	body := &Usage{
+		Since: since, Before: before, Days: make([]UsageDay, len(days)),
+		Month: UsageMonth{Credits: used, ResetsAt: month.AddDate(0, 1, 0)},
+	}
+	for i, d := range days {
+		body.Days[i] = UsageDay{Date: d.Date.Format(time.DateOnly), Source: d.Source, UsageAmounts: amounts(d)}
+		body.Totals.add(body.Days[i].UsageAmounts)
+	}
+	if t.MonthlyCredits > 0 {
+		body.Month.Budget = &t.MonthlyCredits
+	}
+	return body, nil
+}
+
+func amounts(d usage.Day) UsageAmounts {
+	return UsageAmounts{d.Calls, d.Sessions, d.Seconds, d.CPUSeconds, d.GiBSeconds, d.BytesOut, d.Credits}
+}
+
+func (a *UsageAmounts) add(b UsageAmounts) {
+	a.Calls += b.Calls
+	a.Sessions += b.Sessions
+	a.Seconds += b.Seconds
+	a.CPUSeconds += b.CPUSeconds
+	a.GiBSeconds += b.GiBSeconds
+	a.BytesOut += b.BytesOut
+	a.Credits += b.Credits
+}
