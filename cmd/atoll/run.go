@@ -31,19 +31,27 @@ type runFlags struct {
 	env      programEnv
 	timeout  time.Duration
 	target   target
+	files    []string // given to the program: LOCAL or LOCAL:NAME
+	out      []string // brought back
 }
 
 func (a *cli) runCommand() *cobra.Command {
 	var s *settings
 	f := runFlags{env: programEnv{app: a}, target: target{app: a, local: devKeyFile}}
 	cmd := &cobra.Command{
-		Use:   "run FILE|-",
+		Use:   "run FILE|- [ARG...]",
 		Short: "Run a program in a fresh sandbox",
 		Long: `Run a program in a fresh sandbox; its output comes as it is written.
 
 The language is that of the file's extension (.py .js .mjs .cjs .sh .bash) or
 --language; for - the program is read from stdin and is Python unless --language
 says otherwise.
+
+What follows FILE and is no flag is passed to the program; after -- everything is.
+The program reads the stdin of this command, to its end, unless that is a terminal.
+--file puts a file into its working folder, under its own name or under NAME. --out
+brings a file or folder of the working folder back to the same path here; a path
+that ends with / is a folder that is made for the program.
 
 With a server (--base-url or ATOLL_BASE_URL, key in ATOLL_API_KEY or --key-file)
 the program runs there; without one, in a sandbox that this command makes and
@@ -52,17 +60,18 @@ ends.
 Exit codes: the program's own, 128+n when signal n ended it. 124 when it timed
 out, 125 when it did not run or its end was not seen, 130 after Ctrl-C.`,
 		Example: `  atoll run hello.py
+  atoll run job.py a b < in.csv --file data.csv --out result/
   echo 'console.log(process.version)' | atoll run --language node -
   atoll run --env NAME=VALUE --env-file ./vars --timeout 5m job.sh
   ATOLL_BASE_URL=http://127.0.0.1:8080 ATOLL_API_KEY=sk-atoll-… atoll run hello.py`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
+			if len(args) == 0 {
 				return wrong("want one program: atoll run FILE, or - for stdin")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := a.run(cmd.Context(), args[0], &f, s)
+			err := a.run(cmd.Context(), args[0], args[1:], &f, s)
 			if _, ok := errors.AsType[*exit](err); err == nil || ok {
 				return err
 			}
@@ -78,11 +87,13 @@ out, 125 when it did not run or its end was not seen, 130 after Ctrl-C.`,
 	flags.StringVarP(&f.language, "language", "l", "", choices(execution.Languages)+" (by the file's extension)")
 	f.env.addFlags(flags)
 	flags.DurationVarP(&f.timeout, "timeout", "t", 0, "longest time it may run, such as 90s (60s)")
+	flags.StringArrayVar(&f.files, "file", nil, "file for the program, LOCAL or LOCAL:NAME; may be repeated")
+	flags.StringArrayVar(&f.out, "out", nil, "file, or folder/, to bring back when it has ended; may be repeated")
 	f.target.addServerFlags(flags)
 	return cmd
 }
 
-func (a *cli) run(ctx context.Context, file string, f *runFlags, s *settings) error {
+func (a *cli) run(ctx context.Context, file string, args []string, f *runFlags, s *settings) error {
 	code, err := a.readProgram(file)
 	if err != nil {
 		return err
@@ -95,6 +106,9 @@ func (a *cli) run(ctx context.Context, file string, f *runFlags, s *settings) er
 	}
 	if req.Env, err = f.env.values(); err != nil {
 		return &exit{exitNotRun, err}
+	}
+	if req.Input, err = a.readInput(file, args, f); err != nil {
+		return err
 	}
 	if f.timeout%time.Second != 0 {
 		return errors.New("--timeout must be whole seconds")
@@ -162,16 +176,17 @@ func (a *cli) runLocal(ctx context.Context, req execution.Request, s *settings) 
 			fmt.Fprintf(a.std.err, "atoll: %v\n", closed)
 		}
 	}()
-	e, err := eng.Execute(ctx, req, func(stream execution.Stream, p []byte) {
+	e, err := eng.ExecuteFiles(ctx, req, func(stream execution.Stream, p []byte) {
 		w := a.std.out
 		if stream == execution.Stderr {
 			w = a.std.err
 		}
 		_, _ = w.Write(p) // a closed pipe does not stop the program
-	})
+	}, func(f execution.OutputFile, r io.Reader) error { return bringBack(f.Name, r) })
 	if err != nil {
 		return err
 	}
+	a.leftOut(e.Files.Truncated)
 	return ended(e.Status, e.ExitCode, e.Error)
 }
 

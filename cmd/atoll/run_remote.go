@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -46,6 +47,9 @@ func (a *cli) runRemote(ctx context.Context, server endpoint, req execution.Requ
 			if ev.OutputTruncated {
 				fmt.Fprintln(a.std.err, "atoll: some output was dropped: it came faster than it was read")
 			}
+			if err := a.fetchFiles(ctx, c, events.TraceID, ev.Result); err != nil {
+				return &exit{exitNotRun, err}
+			}
 			return ended(execution.Status(ev.Status), int(ev.Result.ExitCode), text(ev.Result.Error))
 		}
 	}
@@ -60,7 +64,42 @@ func remoteRequest(req execution.Request) sdk.ExecuteRequest {
 	if seconds := int64(req.Timeout / time.Second); seconds != 0 {
 		in.Timeout = &seconds
 	}
+	in.Args, in.Outputs = orNil(req.Args), orNil(req.Outputs)
+	if len(req.Stdin) > 0 {
+		in.StdinBase64 = new(base64.StdEncoding.EncodeToString(req.Stdin))
+	}
+	for name, data := range req.Files {
+		if in.FilesBase64 == nil {
+			in.FilesBase64 = map[string]string{}
+		}
+		in.FilesBase64[name] = base64.StdEncoding.EncodeToString(data)
+	}
 	return in
+}
+
+func orNil(list []string) *[]string {
+	if len(list) == 0 {
+		return nil
+	}
+	return &list
+}
+
+// fetchFiles brings the files that a program gave back.
+func (a *cli) fetchFiles(ctx context.Context, c *sdk.Client, traceID string, r *sdk.ExecuteResponse) error {
+	if r.Files == nil {
+		return nil
+	}
+	for _, f := range *r.Files {
+		in, out := io.Pipe()
+		go func() { out.CloseWithError(c.ExecutionFile(ctx, traceID, f.Path, out)) }()
+		err := bringBack(f.Path, in)
+		in.CloseWithError(err)
+		if err != nil {
+			return err
+		}
+	}
+	a.leftOut(r.FilesTruncated)
+	return nil
 }
 
 // cancelRemote has the server end a program whose output is not followed any

@@ -22,7 +22,7 @@ import (
 
 // running is an engine with what has to be let go of after it.
 type running struct {
-	execution.Executor
+	*executor.Local
 	ready func(context.Context) error // says why executions cannot run now
 	close func() error                // ends what belongs to this process
 }
@@ -53,7 +53,7 @@ func openEngine(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *r
 	local := &executor.Local{Executor: x, Job: execution.Job{
 		Image: cfg.Image, Limits: cfg.Limits(), BaseEnv: cfg.EnvVars, MaxOutput: int64(cfg.MaxOutput),
 	}}
-	return &running{Executor: local, ready: e.Ready, close: func() error {
+	return &running{Local: local, ready: e.Ready, close: func() error {
 		return errors.Join(x.Close(context.Background()), e.Close())
 	}}, nil
 }

@@ -27,3 +27,8 @@ func (c *Client) CancelExecution(ctx context.Context, traceID string) (Execution
 func (c *Client) Output(ctx context.Context, traceID, stream string, w io.Writer) error {
 	return c.download(ctx, w, under("/v1/executions", traceID, "output"), url.Values{"stream": {stream}}, mediaAny)
 }
+
+// ExecutionFile writes a file that an execution gave back to w.
+func (c *Client) ExecutionFile(ctx context.Context, traceID, path string, w io.Writer) error {
+	return c.download(ctx, w, under("/v1/executions", traceID, "file"), url.Values{"path": {path}}, mediaAny)
+}

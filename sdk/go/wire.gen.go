@@ -445,6 +445,9 @@ type ExecuteCodeRequest struct {
 
 // ExecuteRequest defines model for ExecuteRequest.
 type ExecuteRequest struct {
+	// Args Arguments of the program: sys.argv[1:], process.argv.slice(2), $1 and so on. At most 64 KiB together. Beyond the original contract.
+	Args *[]string `json:"args,omitempty"`
+
 	// Code Code to execute: 1 byte to 1 MB (1,048,576 bytes of UTF-8).
 	//
 	// Examples: print("Hello")
@@ -453,11 +456,26 @@ type ExecuteRequest struct {
 	// EnvVars Environment variables for this execution: at most 50 and 64 KB together with those of the environment. Names: an uppercase letter, then uppercase letters, digits and underscores, at most 128 characters, none of the reserved names. Values: at most 4,096 characters.
 	EnvVars map[string]string `json:"env_vars,omitempty"`
 
+	// Files Files that are put into the working folder before the program starts: text by name, such as data/in.csv. At most 100 files with files_base64, and 4 MiB with stdin. Beyond the original contract.
+	Files map[string]string `json:"files,omitempty"`
+
+	// FilesBase64 Likewise, with the contents in base64. Beyond the original contract.
+	FilesBase64 map[string]string `json:"files_base64,omitempty"`
+
 	// Language What the code is written in.
 	Language *string `json:"language,omitempty"`
 
 	// Metadata Kept with the execution's record, never shown to the program. At most 10 keys of 1 to 40 characters with values of at most 256.
 	Metadata map[string]string `json:"metadata,omitempty"`
+
+	// Outputs Files and folders of the working folder that are kept when the program has ended: see files of the answer. A path that ends with a slash is a folder that is made before the program starts. At most 100 files and 32 MiB are kept. Beyond the original contract.
+	Outputs *[]string `json:"outputs,omitempty"`
+
+	// Stdin What the program reads from its standard input; empty without it. Beyond the original contract.
+	Stdin *string `json:"stdin,omitempty"`
+
+	// StdinBase64 Instead of stdin: any bytes, in base64. Beyond the original contract.
+	StdinBase64 *string `json:"stdin_base64,omitempty"`
 
 	// SubPaths Narrows mounted connections for this execution: /data/{slug}/{path}, at most 512 characters, one entry for each connection. Paths lie within the prefixes of the connection and of the key.
 	SubPaths *[]string `json:"sub_paths,omitempty"`
@@ -479,6 +497,12 @@ type ExecuteResponse struct {
 
 	// ExitCode The program's exit code, 128+n when signal n ended it, -1 when none was seen.
 	ExitCode int64 `json:"exit_code"`
+
+	// Files Files that the program gave back; left out without outputs in the request. Beyond the original contract.
+	Files *[]OutputFile `json:"files,omitempty"`
+
+	// FilesTruncated True if there were more or larger files than are kept. Beyond the original contract.
+	FilesTruncated bool `json:"files_truncated,omitempty"`
 
 	// Start warm: the sandbox was ready before the request came; cold: it was made for the request. Left out when nothing was run, or when the start was not seen. Beyond the original contract.
 	Start string `json:"start,omitempty"`
@@ -515,6 +539,12 @@ type Execution struct {
 
 	// ExitCode The program's exit code, 128+n when signal n ended it, -1 when none was seen.
 	ExitCode *int64 `json:"exit_code"`
+
+	// Files Files that the program gave back; left out without outputs in the request. Beyond the original contract.
+	Files *[]OutputFile `json:"files,omitempty"`
+
+	// FilesTruncated True if there were more or larger files than are kept. Beyond the original contract.
+	FilesTruncated bool `json:"files_truncated,omitempty"`
 
 	// Key Id of the key that asked for it.
 	Key      string `json:"key"`
@@ -578,6 +608,12 @@ type ExecutionSummary struct {
 
 	// ExitCode The program's exit code, 128+n when signal n ended it, -1 when none was seen.
 	ExitCode *int64 `json:"exit_code"`
+
+	// Files Files that the program gave back; left out without outputs in the request. Beyond the original contract.
+	Files *[]OutputFile `json:"files,omitempty"`
+
+	// FilesTruncated True if there were more or larger files than are kept. Beyond the original contract.
+	FilesTruncated bool `json:"files_truncated,omitempty"`
 
 	// Key Id of the key that asked for it.
 	Key      string `json:"key"`
@@ -1036,6 +1072,15 @@ type OpenAITool struct {
 type Orphans struct {
 	// Data Their ids.
 	Data []string `json:"data"`
+}
+
+// OutputFile defines model for OutputFile.
+type OutputFile struct {
+	// Path Relative to the working folder. The contents are at GET /v1/executions/{trace_id}/file?path=
+	Path string `json:"path"`
+
+	// Size Bytes.
+	Size int64 `json:"size"`
 }
 
 // OwnEnvironment defines model for OwnEnvironment.
@@ -1804,6 +1849,12 @@ type TimeoutResponse struct {
 
 	// ExitCode The program's exit code, 128+n when signal n ended it, -1 when none was seen.
 	ExitCode int64 `json:"exit_code"`
+
+	// Files Files that the program gave back; left out without outputs in the request. Beyond the original contract.
+	Files *[]OutputFile `json:"files,omitempty"`
+
+	// FilesTruncated True if there were more or larger files than are kept. Beyond the original contract.
+	FilesTruncated bool `json:"files_truncated,omitempty"`
 
 	// Message The same text as error.
 	Message string `json:"message"`

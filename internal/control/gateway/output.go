@@ -45,23 +45,21 @@ func (g *Gateway) Whole(ctx context.Context, e *execution.Execution, s execution
 	return &blobSeeker{ctx: ctx, outputs: g.cfg.Outputs, name: name, size: size}, nil
 }
 
-// File opens a file that an ended execution gave back.
-func (g *Gateway) File(ctx context.Context, e *execution.Execution, name string) (io.ReadCloser, execution.OutputFile, error) {
+// File opens a file that an ended execution gave back, to be read from any place.
+func (g *Gateway) File(ctx context.Context, e *execution.Execution, name string) (io.ReadSeekCloser, error) {
 	f, offset, ok := e.Files.Find(name)
 	if !ok {
-		return nil, f, fault.New(fault.NotFound, "the execution gave back no file of this name")
+		return nil, fault.New(fault.NotFound, "the execution gave back no file of this path")
 	}
-	if f.Bytes == 0 {
-		return io.NopCloser(bytes.NewReader(nil)), f, nil
-	}
-	r, err := g.cfg.Outputs.Open(ctx, execution.FilesName(e.Tenant, e.TraceID), offset, f.Bytes)
+	blob := execution.FilesName(e.Tenant, e.TraceID)
+	_, err := g.cfg.Outputs.Size(ctx, blob)
 	switch {
 	case isNotFound(err):
-		return nil, f, fault.New(fault.NotFound, "the files of this execution are not kept any more")
+		return nil, fault.New(fault.NotFound, "the files of this execution are not kept any more")
 	case err != nil:
-		return nil, f, fmt.Errorf("open a file of %s: %w", e.TraceID, err)
+		return nil, fmt.Errorf("open a file of %s: %w", e.TraceID, err)
 	}
-	return r, f, nil
+	return &blobSeeker{ctx: ctx, outputs: g.cfg.Outputs, name: blob, base: offset, size: f.Bytes}, nil
 }
 
 func kept(e *execution.Execution, s execution.Stream) []byte {
@@ -81,6 +79,7 @@ type blobSeeker struct {
 	ctx     context.Context
 	outputs Outputs
 	name    string
+	base    int64 // where it begins in the blob
 	size    int64
 	at      int64
 	open    io.ReadCloser // reads from at; may be nil
@@ -91,7 +90,7 @@ func (b *blobSeeker) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	if b.open == nil {
-		r, err := b.outputs.Open(b.ctx, b.name, b.at, -1)
+		r, err := b.outputs.Open(b.ctx, b.name, b.base+b.at, b.size-b.at)
 		if err != nil {
 			return 0, err
 		}

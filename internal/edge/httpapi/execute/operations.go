@@ -100,6 +100,19 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Serve: httpapi.Writes(h.output),
 		},
 		{
+			Method: http.MethodGet, Path: execution1 + "/file", ID: "getExecutionFile", Tag: "executions", Summary: "Get a file that an execution gave back", Scope: tenant.ScopeRead,
+			Description: "The files are those of the request's outputs; the record lists them. `Range` works. Beyond the original contract.",
+			Params:      []httpapi.Param{traceID, {Name: "path", Required: true, Doc: "As the record lists it."}},
+			Answers: []httpapi.Answer{
+				{Status: http.StatusOK, Doc: "The file's bytes.", Media: []httpapi.Media{{Type: httpapi.OctetStream}}},
+				{Status: http.StatusPartialContent, Doc: "With Range: a part of them."},
+				httpapi.Refusal(http.StatusNotFound, "not_found: there is no such execution, or it gave back no such file, or that is not kept any more."),
+				httpapi.Refusal(http.StatusConflict, "conflict: the execution is still running."),
+				httpapi.Refusal(http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable: Range is beyond the end of the file."),
+			},
+			Serve: httpapi.Writes(h.file),
+		},
+		{
 			Method: http.MethodPost, Path: execution1 + "/cancel", ID: "cancelExecution", Tag: "executions", Summary: "Cancel a running execution", Scope: tenant.ScopeExecute,
 			Description: "Kills the program at once. The answer comes when that is recorded.",
 			Params:      []httpapi.Param{traceID},

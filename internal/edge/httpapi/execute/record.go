@@ -26,6 +26,7 @@ type ExecutionSummary struct {
 	StdoutTruncated       *bool             `json:"stdout_truncated" doc:"True if the program wrote more to stdout than is returned here."`
 	StderrTruncated       *bool             `json:"stderr_truncated" doc:"Likewise for stderr."`
 	Start                 *string           `json:"start" enum:"warm,cold" doc:"warm: the sandbox was ready before the request came; cold: it was made for the request; null when nothing was run, or when the start was not seen."`
+	OutputFiles
 }
 
 // Execution is the record of an execution with its output.
@@ -50,6 +51,7 @@ func summarize(e *execution.Execution) ExecutionSummary {
 		Key:          e.Key,
 		Metadata:     e.Metadata,
 		CreatedAt:    e.CreatedAt.UTC(),
+		OutputFiles:  filesOf(e),
 	}
 	if e.WebhookStatus != "" {
 		s.WebhookDeliveryStatus = (*string)(&e.WebhookStatus)

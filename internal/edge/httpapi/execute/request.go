@@ -23,6 +23,8 @@ type ExecuteRequest struct {
 
 	SubPaths []wire.Text `json:"sub_paths,omitzero" nullable:"true" maxItems:"10" doc:"Narrows mounted connections for this execution: /data/{slug}/{path}, at most 512 characters, one entry for each connection. Paths lie within the prefixes of the connection and of the key."`
 
+	Input
+
 	ThreadID *wire.Text `json:"thread_id,omitzero" nullable:"true" maxLength:"128" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$" doc:"Names a thread: the home directory is what the thread's last execution left, and is saved for the next. One execution of a thread at a time; another is refused with 409."`
 }
 
@@ -46,6 +48,9 @@ func (in *ExecuteRequest) request(policy execution.Policy) (_ execution.Request,
 	}
 	if in.Timeout != nil {
 		req.Timeout = in.Timeout.Duration()
+	}
+	if req.Input, err = in.input(); err != nil {
+		return req, err
 	}
 	req.SubPaths, err = storage.ParseSubPaths(wire.Strings(in.SubPaths))
 	return req, err

@@ -12,6 +12,7 @@ type ExecuteResponse struct {
 	StdoutTruncated bool    `json:"stdout_truncated" doc:"True if the program wrote more to stdout than is returned."`
 	StderrTruncated bool    `json:"stderr_truncated" doc:"True if the program wrote more to stderr than is returned."`
 	Start           string  `json:"start,omitzero" enum:"warm,cold" doc:"warm: the sandbox was ready before the request came; cold: it was made for the request. Left out when nothing was run, or when the start was not seen. Beyond the original contract."`
+	OutputFiles
 }
 
 // TimeoutResponse is an ExecuteResponse with status 504. It also has the fields of an
@@ -59,6 +60,7 @@ func responseOf(e *execution.Execution) *ExecuteResponse {
 		StdoutTruncated: e.StdoutTruncated,
 		StderrTruncated: e.StderrTruncated,
 		Start:           string(e.Start),
+		OutputFiles:     filesOf(e),
 	}
 	if e.Error != "" {
 		out.Error = &e.Error
