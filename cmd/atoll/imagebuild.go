@@ -23,8 +23,8 @@ func (a *cli) imageBuild() *cobra.Command {
 		Use:   "build",
 		Short: "Build the default image from Debian's packages",
 		Long: `Build the default image: Python with pip, numpy, pandas, matplotlib and requests,
-Node.js with npm, Bash, git, curl and jq, from Debian testing's packages. It
-needs mmdebstrap and takes a minute or two.`,
+Node.js with npm, Bash, git, curl, jq, gcc and make, from Debian testing's
+packages. It needs mmdebstrap and takes about three minutes.`,
 		Example: `  atoll image build
   atoll image build --replace --image-mirror http://debian.example.org/debian`,
 		Args: cobra.NoArgs,
@@ -96,7 +96,7 @@ func (a *cli) ensureImage(ctx context.Context, cfg *config.Config, log *slog.Log
 	if err == nil || cfg.Image != image.Default || fault.KindOf(err) != fault.NotFound {
 		return err
 	}
-	fmt.Fprintln(a.std.err, "building the default image, once; this takes a minute or two")
+	fmt.Fprintln(a.std.err, "building the default image, once; this takes about three minutes")
 	err = a.buildDefault(ctx, cfg, log, store, image.BuildOptions{})
 	if err == nil || ctx.Err() != nil {
 		return err
