@@ -34,7 +34,7 @@ func (s *Server) openSandboxes(context.Context) error {
 	}
 	s.aliases = s.images()
 	s.sandboxes = sandboxes.New(sandboxes.Config{
-		Store: s.db.Sandboxes(), Snapshots: s.db.Snapshots(), Engine: s.engine.Named(), SnapshotFiles: engine.Vault{Engine: s.engine, Store: kept}, Callers: s.authority, Executor: s.id, AdmitDisk: s.disk.Admit, AdmitBytes: s.disk.AdmitBytes,
+		Store: s.db.Sandboxes(), Snapshots: s.db.Snapshots(), Engine: s.engine.Sandboxes(), SnapshotFiles: engine.SnapshotStore{Engine: s.engine, Store: kept}, Callers: s.authority, Executor: s.id, AdmitDisk: s.disk.Admit, AdmitBytes: s.disk.AdmitBytes,
 		Images: s.aliases, Contexts: contexts.New(),
 		Prices: s.prices(), Rules: rules, AuthTTL: tenant.AuthTTL, Log: s.log,
 		SleepAfter: cfg.SandboxSleepAfter, KeepFrozen: cfg.SandboxFrozen, CheckpointDisk: int64(cfg.SandboxMemories), KeepOnDisk: cfg.SandboxStored, DiskLimit: int64(cfg.SandboxDisk), MaxSandboxes: cfg.MaxSandboxes, KeepUnused: cfg.KeepSandboxes, KeepSnapshots: cfg.KeepSnapshots, Detach: cfg.OnExit == "detach",

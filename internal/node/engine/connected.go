@@ -27,15 +27,15 @@ func (e *Engine) admitMounts(mounts []storage.Mount) error {
 	return nil
 }
 
-// furnish has a sandbox made with all that it mounts. What is its tenant's is mounted
+// withMounts has a sandbox made with all that it mounts. What is its tenant's is mounted
 // on the host only meanwhile, for it to be found: from then on the sandbox keeps it,
 // and nothing that removes a sandbox's folders can come upon it.
-func (n Named) furnish(ctx context.Context, r sandboxes.Recipe, do func([]runtime.Mount) error) error {
+func (n Sandboxes) withMounts(ctx context.Context, r sandboxes.Recipe, do func([]runtime.Mount) error) error {
 	h := n.e.host
 	if err := n.e.admitMounts(r.Mounts); err != nil {
 		return err
 	}
-	mounts, err := h.makeNamed(r.ID)
+	mounts, err := h.makeFolders(r.ID)
 	if err != nil {
 		return fmt.Errorf("make the folders of %s: %w", r.ID, err)
 	}

@@ -49,7 +49,7 @@ type Config struct {
 	PoolPython   int   // the same of Python without preloads; 0 is PoolSize
 	PoolMemory   int64 // bytes of memory that warm sandboxes beyond those may bring all of them to; 0 for any number
 	Environments int   // other environments known at the same time; 0 is 32
-	Spares       int   // kernels that wait for copies of named sandboxes, and for those that sleep on disk
+	Standby      int   // kernels that wait to become sandboxes that sleep on disk, or forks
 	Journals     bool  // sandboxes get a journal, so that their runs can be taken over
 	Network      Network
 	Registry     prometheus.Registerer
@@ -72,12 +72,11 @@ type Engine struct {
 	filled    atomic.Bool // the pool was full once
 	version   guestVersion
 	room      *bucket.Room
-	twins     twins
-	spares    spares
+	standby   *standby
 
 	background context.Context // ends with the engine
 	stop       context.CancelFunc
-	janitor    sync.WaitGroup
+	tasks      sync.WaitGroup
 
 	mu   sync.Mutex
 	envs map[envKey]*environment // guarded by mu
@@ -116,8 +115,6 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 		return nil, err
 	}
 	e := &Engine{cfg: cfg, host: rt, room: &bucket.Room{Most: cfg.Buckets.Cache}, templates: filepath.Join(rt.disk, "templates"), envs: map[envKey]*environment{}}
-	e.twins.waiting = map[runtime.ID]*twin{}
-	e.spares = spares{demands: map[likeness]*demand{}, asleep: map[runtime.ID]likeness{}}
 	e.background, e.stop = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
@@ -131,15 +128,18 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.pool = pool.New(pool.Config[warm.Key, *warm.Sandbox]{
-		Build: e.build, Builders: goruntime.NumCPU(), Refill: max(1, goruntime.NumCPU()-1), Rush: 2 * goruntime.NumCPU(),
+		Name: "warm sandboxes", Build: e.build, Builders: goruntime.NumCPU(), Refill: max(1, goruntime.NumCPU()-1), Rush: 2 * goruntime.NumCPU(),
 		MaxMemory: cfg.PoolMemory, Memory: estimate,
 		RefillDelay: refillDelay, Burst: refillBurst, MaxDelay: refillLatest, Urgent: refillUrgent, RetryDelay: refillRetry,
 		Log: cfg.Log, Metrics: e.metrics,
 	})
+	if err := e.openStandby(); err != nil {
+		return nil, err
+	}
 	if err := e.keepDefault(); err != nil {
 		return nil, err
 	}
-	e.janitor.Go(func() { e.forgetUnused(e.background) })
+	e.tasks.Go(func() { e.forgetUnused(e.background) })
 	return e, nil
 }
 
@@ -216,7 +216,7 @@ func (e *Engine) runtime(job *execution.Job) runtime.Runtime {
 		return e.host
 	}
 	if len(job.BoundSecrets) > 0 {
-		return trusting{e.networks}
+		return withAuthority{e.networks}
 	}
 	return e.networks
 }
@@ -349,11 +349,11 @@ func (e *Engine) Ready(context.Context) error {
 // each has had its time to. No Claim may be under way.
 func (e *Engine) Close() error {
 	e.stop()
-	e.janitor.Wait()
+	e.tasks.Wait()
 	if e.pool != nil {
 		e.pool.Close()
 	}
-	errs := []error{e.Named().closeTwins()}
+	errs := []error{e.Sandboxes().closeStandby()}
 	for _, env := range e.envs {
 		errs = append(errs, env.release())
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-run/atoll/internal/node/pool"
 	"github.com/atoll-run/atoll/internal/node/warm"
 )
 
@@ -111,6 +113,82 @@ func (m *metrics) Sized(k warm.Key, idle, target int) {
 	}
 	m.idle.WithLabelValues(labels(k)...).Set(float64(sum.idle))
 	m.target.WithLabelValues(labels(k)...).Set(float64(sum.target))
+}
+
+// standbyMetrics are the figures of standby kernels, those of all keys together.
+type standbyMetrics struct {
+	claims       *prometheus.CounterVec
+	build        prometheus.Histogram
+	failures     prometheus.Counter
+	idle, target prometheus.Gauge
+
+	mu    sync.Mutex
+	sizes map[compatKey]size // guarded by mu
+	sum   size               // guarded by mu
+}
+
+func newStandbyMetrics(reg prometheus.Registerer) (*standbyMetrics, error) {
+	m := &standbyMetrics{
+		sizes: map[compatKey]size{},
+		claims: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "atoll_standby_claims_total", Help: "Kernels claimed for sandboxes that wake and for forks, by whether one was ready (hit) or had to be started (miss).",
+		}, []string{"result"}),
+		build: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "atoll_standby_build_seconds", Help: "Time to start a standby kernel.",
+			Buckets: []float64{.025, .05, .1, .2, .4, .8, 1.6, 3.2},
+		}),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "atoll_standby_build_failures_total", Help: "Standby kernels that could not be started.",
+		}),
+		idle: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "atoll_standby_idle", Help: "Standby kernels that are ready.",
+		}),
+		target: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "atoll_standby_target", Help: "Standby kernels that sandboxes asleep on disk and recent forks ask for, before standby_kernels bounds them.",
+		}),
+	}
+	for _, result := range []string{"hit", "miss"} {
+		m.claims.WithLabelValues(result)
+	}
+	for _, c := range []prometheus.Collector{m.claims, m.build, m.failures, m.idle, m.target} {
+		if err := reg.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// Claimed implements pool.Metrics.
+func (m *standbyMetrics) Claimed(_ compatKey, hit bool) {
+	if hit {
+		m.claims.WithLabelValues("hit").Inc()
+	} else {
+		m.claims.WithLabelValues("miss").Inc()
+	}
+}
+
+// Built implements pool.Metrics.
+func (m *standbyMetrics) Built(_ compatKey, took time.Duration, err error) {
+	switch {
+	case err == nil:
+		m.build.Observe(took.Seconds())
+	case !errors.Is(err, pool.ErrGone):
+		m.failures.Inc()
+	}
+}
+
+// Sized implements pool.Metrics.
+func (m *standbyMetrics) Sized(k compatKey, idle, target int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.sizes[k]
+	m.sum.idle += idle - before.idle
+	m.sum.target += target - before.target
+	if m.sizes[k] = (size{idle, target}); idle == 0 && target == 0 {
+		delete(m.sizes, k)
+	}
+	m.idle.Set(float64(m.sum.idle))
+	m.target.Set(float64(m.sum.target))
 }
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

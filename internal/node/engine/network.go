@@ -113,23 +113,23 @@ func (n *networks) Prepare(ctx context.Context, spec runtime.Spec) (runtime.Prep
 	return n.prepare(ctx, spec, false)
 }
 
-// trusting is networks for sandboxes that trust the installation's authority.
-type trusting struct{ *networks }
+// withAuthority is networks for sandboxes that trust the installation's authority.
+type withAuthority struct{ *networks }
 
 // Create implements sandbox.Runtime.
-func (t trusting) Create(ctx context.Context, spec runtime.Spec) (runtime.Instance, error) {
+func (t withAuthority) Create(ctx context.Context, spec runtime.Spec) (runtime.Instance, error) {
 	return t.connect(ctx, spec, true, t.Runtime.Create)
 }
 
 // Restore implements sandbox.Runtime.
-func (t trusting) Restore(ctx context.Context, spec runtime.Spec, dir string) (runtime.Instance, error) {
+func (t withAuthority) Restore(ctx context.Context, spec runtime.Spec, dir string) (runtime.Instance, error) {
 	return t.connect(ctx, spec, true, func(ctx context.Context, spec runtime.Spec) (runtime.Instance, error) {
 		return t.Runtime.Restore(ctx, spec, dir)
 	})
 }
 
 // Prepare implements sandbox.Runtime.
-func (t trusting) Prepare(ctx context.Context, spec runtime.Spec) (runtime.Prepared, error) {
+func (t withAuthority) Prepare(ctx context.Context, spec runtime.Spec) (runtime.Prepared, error) {
 	return t.prepare(ctx, spec, true)
 }
 

@@ -312,7 +312,7 @@ func (h *host) sweep(ctx context.Context, log *slog.Logger) error {
 	}
 	swept := 0
 	for _, info := range left {
-		if h.keep && executor.HasJob(filepath.Join(h.dir, string(info.ID))) || h.isNamed(info.ID) {
+		if h.keep && executor.HasJob(filepath.Join(h.dir, string(info.ID))) || h.isSandbox(info.ID) {
 			continue
 		}
 		if err := h.Destroy(ctx, info.ID); err != nil {

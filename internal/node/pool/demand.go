@@ -3,8 +3,8 @@ package pool
 import "time"
 
 const (
-	// peakTime is how long a target that demand has raised stays after demand last
-	// came near it. It then falls by an eighth, at least by one, every decayTime.
+	// peakTime is Config.PeakTime where that is 0. A target then falls by an eighth, at
+	// least by one, every decayTime.
 	peakTime  = 5 * time.Minute
 	decayTime = 15 * time.Second
 )
@@ -53,9 +53,10 @@ func (d *demand) expect(need int, now time.Time) {
 // replaced notes that an item was made.
 func (d *demand) replaced() { d.lag = max(0, d.lag-1) }
 
-// decay lowers what was learned a while ago, and reports whether it did.
-func (d *demand) decay(now time.Time) bool {
-	if d.learned == 0 || now.Sub(d.peak) < peakTime {
+// decay lowers what was learned, once demand has not come near it for a while, and
+// reports whether it did.
+func (d *demand) decay(now time.Time, after time.Duration) bool {
+	if d.learned == 0 || now.Sub(d.peak) < after {
 		return false
 	}
 	d.learned -= max(1, d.learned/8)
@@ -78,7 +79,7 @@ func (p *Pool[K, I]) decay() {
 		p.mu.Lock()
 		now := time.Now()
 		for _, k := range p.kinds {
-			if k.demand.decay(now) {
+			if k.demand.decay(now, p.cfg.PeakTime) {
 				p.trim(k)
 			}
 		}

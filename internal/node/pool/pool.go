@@ -33,6 +33,8 @@ type Item interface {
 
 // Config of a Pool. K is the key of a kind of item.
 type Config[K comparable, I Item] struct {
+	Name string // of the pool, in the log
+
 	// Build makes an item. awaited says that a claim waits for it: work that only
 	// makes it answer sooner later is then not worth its time.
 	Build func(ctx context.Context, key K, awaited bool) (I, error)
@@ -56,6 +58,10 @@ type Config[K comparable, I Item] struct {
 	// is ready.
 	RefillDelay, Burst, MaxDelay time.Duration
 	Urgent                       float64
+
+	// PeakTime is how long a target that demand has raised stays after demand last came
+	// near it; 0 is 5 minutes.
+	PeakTime time.Duration
 
 	// RetryDelay is the time before the next attempt to make an item ahead after a
 	// failure. It doubles with each further failure, up to 64 times.
@@ -118,6 +124,9 @@ func New[K comparable, I Item](cfg Config[K, I]) *Pool[K, I] {
 		cfg.Refill = cfg.Builders
 	}
 	cfg.Rush = max(cfg.Rush, cfg.Builders)
+	if cfg.PeakTime == 0 {
+		cfg.PeakTime = peakTime
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pool[K, I]{cfg: cfg, ctx: ctx, cancel: cancel, kinds: map[K]*kind[K, I]{}}
 	p.tasks.Go(p.decay)
@@ -215,7 +224,7 @@ func (p *Pool[K, I]) destroy(item I) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := item.Destroy(ctx); err != nil {
-			p.cfg.Log.Error("cannot destroy a pooled item", "error", err)
+			p.cfg.Log.Error("cannot destroy a pooled item", "pool", p.cfg.Name, "error", err)
 		}
 	})
 }

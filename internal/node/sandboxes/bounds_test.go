@@ -249,7 +249,7 @@ func TestLostSandboxesCountForThePlan(t *testing.T) {
 	p := m.caller("a", func(p *tenant.Principal) { p.Plan = tenant.Plan{Name: "two", MaxSandboxes: 2} })
 	for _, name := range []string{"one", "two"} {
 		sb := m.ensure(p, "s", name, nil)
-		if err := m.engine.Named().Remove(t.Context(), sb.ID); err != nil {
+		if err := m.engine.Sandboxes().Remove(t.Context(), sb.ID); err != nil {
 			t.Fatal(err)
 		}
 		atolltest.Until(t, 20*time.Second, "it is lost", func() bool { return m.get(p, "s", name).State == sandbox.Lost })

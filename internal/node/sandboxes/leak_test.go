@@ -60,7 +60,7 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer h.Close()
-		if err := m.engine.Named().Remove(t.Context(), lost.ID); err != nil {
+		if err := m.engine.Sandboxes().Remove(t.Context(), lost.ID); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"destroyed", "lost"} {

@@ -89,7 +89,7 @@ func startWith(t *testing.T, change func(*sandboxes.Config), network func(*engin
 	m.open()
 	t.Cleanup(func() {
 		m.destroy()
-		if left, err := os.ReadDir(filepath.Join(own, engine.NamedFolder)); err == nil && len(left) > 0 {
+		if left, err := os.ReadDir(filepath.Join(own, engine.SandboxFolder)); err == nil && len(left) > 0 {
 			t.Errorf("files are left: %v", left)
 		}
 		if left, err := os.ReadDir(config.DefaultStateDir(dir)); err == nil && len(left) > 0 {
@@ -141,7 +141,7 @@ func (m *machine) open() {
 	}
 	cfg := sandboxes.Config{
 		Contexts: contexts.New(),
-		Store:    m.db.Sandboxes(), Snapshots: m.db.Snapshots(), SnapshotFiles: engine.Vault{Engine: m.engine, Store: kept}, KeepOnDisk: -1, Engine: m.engine.Named(), Callers: m.callers, Executor: "exe_1", AdmitDisk: func() error { return nil }, AdmitBytes: func(int64) error { return nil },
+		Store:    m.db.Sandboxes(), Snapshots: m.db.Snapshots(), SnapshotFiles: engine.SnapshotStore{Engine: m.engine, Store: kept}, KeepOnDisk: -1, Engine: m.engine.Sandboxes(), Callers: m.callers, Executor: "exe_1", AdmitDisk: func() error { return nil }, AdmitBytes: func(int64) error { return nil },
 		Images: &image.Aliases{Store: images, Default: atolltest.Image}, Prices: usage.DefaultPrices(), Rules: []string{"jwt"},
 		SleepAfter: time.Hour, AuthTTL: time.Hour, Detach: true, Log: slog.New(slog.NewTextHandler(m.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}

@@ -29,7 +29,7 @@ func TestASandboxThatEndsByItselfIsLost(t *testing.T) {
 	p := m.caller("a")
 	sb := m.ensure(p, "s", "x", nil)
 	m.shell(p, "s", "x", "true")
-	if err := m.engine.Named().Remove(t.Context(), sb.ID); err != nil { // behind the manager's back
+	if err := m.engine.Sandboxes().Remove(t.Context(), sb.ID); err != nil { // behind the manager's back
 		t.Fatal(err)
 	}
 	_, err := m.Use(t.Context(), p, "s", "x")
@@ -92,7 +92,7 @@ func sandboxOf(m *machine, id runtime.ID) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(e.Named().Remove(context.Background(), id), e.Close())
+	return errors.Join(e.Sandboxes().Remove(context.Background(), id), e.Close())
 }
 
 // nothing is a store of images that has the one of tests, without interpreters.

@@ -493,7 +493,7 @@ func TestASweepLeavesVolumesAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(disk, engine.NamedFolder, orphans[0].Name(), "files", "share", "home"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(disk, engine.SandboxFolder, orphans[0].Name(), "files", "share", "home"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	m.open()

@@ -105,7 +105,7 @@ func TestASnapshotOutlivesItsSandbox(t *testing.T) {
 // sandbox soon after a fork, which does not disturb a snapshot of it.
 func TestASnapshotBesideItsCopies(t *testing.T) {
 	t.Parallel()
-	m := startWith(t, nil, func(c *engine.Config) { c.Spares = 4 })
+	m := startWith(t, nil, func(c *engine.Config) { c.Standby = 4 })
 	p := m.caller("a")
 	m.ensure(p, "s", "one", nil)
 	m.shell(p, "s", "one", "setsid python3 -c 'import os, time; heap = os.urandom(50 << 20); open(\"up\", \"w\"); time.sleep(1e6)' >/dev/null 2>&1 & until [ -e up ]; do sleep 0.05; done")

@@ -67,7 +67,7 @@ func shell(t *testing.T, l sandboxes.Live, command string) string {
 	return strings.TrimSpace(out.String())
 }
 
-func make1(t *testing.T, n Named, r sandboxes.Recipe) sandboxes.Live {
+func make1(t *testing.T, n Sandboxes, r sandboxes.Recipe) sandboxes.Live {
 	t.Helper()
 	if err := n.Admit(r); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func make1(t *testing.T, n Named, r sandboxes.Recipe) sandboxes.Live {
 
 func TestANamedSandboxKeepsItsFilesOnDisk(t *testing.T) {
 	e := start(t, secured(t), nil)
-	n, r := e.Named(), recipe()
+	n, r := e.Sandboxes(), recipe()
 	l := make1(t, n, r)
 	shell(t, l, `echo home > ~/a; echo tmp > /tmp/b; echo var > /var/tmp/c; mkdir -p ~/d/e; ln -s a ~/l; head -c 200000000 /dev/zero > ~/big`)
 	if got := shell(t, l, `cat a /tmp/b /var/tmp/c; stat -c %u:%g:%a . /tmp /var/tmp; stat -c %s big; echo $HOME`); got != "home\ntmp\nvar\n1000:1000:755\n0:0:1777\n0:0:1777\n200000000\n/home/user" {
@@ -119,9 +119,9 @@ func TestANamedSandboxOutlivesItsEngine(t *testing.T) {
 	dir := secured(t)
 	first := open(t, dir, nil)
 	r, other := recipe(), recipe()
-	l := make1(t, first.Named(), r)
+	l := make1(t, first.Sandboxes(), r)
 	shell(t, l, `echo kept > ~/a; nohup sh -c 'while :; do date +%s%N > ~/beat; sleep 0.05; done' >/dev/null 2>&1 &`)
-	dead := make1(t, first.Named(), other)
+	dead := make1(t, first.Sandboxes(), other)
 	for _, l := range []sandboxes.Live{l, dead} {
 		if err := l.Detach(); err != nil {
 			t.Error(err)
@@ -132,7 +132,7 @@ func TestANamedSandboxOutlivesItsEngine(t *testing.T) {
 	}
 
 	e := start(t, dir, nil) // sweeps
-	n := e.Named()
+	n := e.Sandboxes()
 	l, err := n.Open(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)

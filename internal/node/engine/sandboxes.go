@@ -22,41 +22,43 @@ import (
 
 // Named makes named sandboxes with an Engine. Whoever opened it has made its
 // folder on disk fit with thread.Secure, or said why not.
-type Named struct{ e *Engine }
+type Sandboxes struct{ e *Engine }
 
-var _ sandboxes.Engine = Named{}
+var _ sandboxes.Engine = Sandboxes{}
 
 // Named is what makes named sandboxes.
-func (e *Engine) Named() Named { return Named{e} }
+func (e *Engine) Sandboxes() Sandboxes { return Sandboxes{e} }
 
-// NamedFolder is the folder of the files of named sandboxes, in a process's own on
+// SandboxFolder is the folder of the files of named sandboxes, in a process's own on
 // disk. A sandbox that has a folder there is no one's to sweep.
-const NamedFolder = "sandboxes"
+const SandboxFolder = "sandboxes"
 
 // Where the files of a sandbox are on the host, in its folder, and inside.
 const (
-	homeShare  = "share" // holds the home
-	tmpDir     = "tmp"
-	varTmpDir  = "var-tmp"
-	attendPath = "attend" // beside the runtime's own files, whose path is short
+	homeShare = "share" // holds the home
+	tmpDir    = "tmp"
+	varTmpDir = "var-tmp"
+	socketDir = "attend" // beside the runtime's own files, whose path is short
 )
 
-func (h *host) named(id runtime.ID) string { return filepath.Join(h.disk, NamedFolder, string(id)) }
+func (h *host) sandboxDir(id runtime.ID) string {
+	return filepath.Join(h.disk, SandboxFolder, string(id))
+}
 
 // files is the folder of what a sandbox's programs write, beside its memory.
-func (h *host) files(id runtime.ID) string { return filepath.Join(h.named(id), filesDir) }
+func (h *host) files(id runtime.ID) string { return filepath.Join(h.sandboxDir(id), filesDir) }
 
-// isNamed reports whether a sandbox is a named one that is kept.
-func (h *host) isNamed(id runtime.ID) bool {
+// isSandbox reports whether a sandbox is a named one that is kept.
+func (h *host) isSandbox(id runtime.ID) bool {
 	if !h.keep {
 		return false
 	}
-	_, err := os.Lstat(h.named(id))
+	_, err := os.Lstat(h.sandboxDir(id))
 	return !errors.Is(err, fs.ErrNotExist) // one that cannot be told stays
 }
 
 // Admit implements named.Engine.
-func (n Named) Admit(r sandboxes.Recipe) error {
+func (n Sandboxes) Admit(r sandboxes.Recipe) error {
 	h := n.e.host
 	if unfit := errors.Join(h.homeless, n.e.cfg.Unfit); unfit != nil {
 		return fault.New(fault.Unavailable, "named sandboxes keep their files in folders of the host, and here they cannot: %v", unfit)
@@ -75,19 +77,19 @@ func (n Named) Admit(r sandboxes.Recipe) error {
 
 // runtime is what a recipe's sandbox is made by. One with a network trusts the
 // installation's authority: secrets may be bound to hosts while it lives.
-func (n Named) runtime(r sandboxes.Recipe) runtime.Runtime {
+func (n Sandboxes) runtime(r sandboxes.Recipe) runtime.Runtime {
 	switch {
 	case !r.Connected:
 		return n.e.host
 	case n.e.networks.cfg.Egress.Authority != nil:
-		return trusting{n.e.networks}
+		return withAuthority{n.e.networks}
 	default:
 		return n.e.networks
 	}
 }
 
 // Create implements named.Engine.
-func (n Named) Create(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.Live, err error) {
+func (n Sandboxes) Create(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.Live, err error) {
 	img, release, err := n.e.useImage(r.Image)
 	if err != nil {
 		return nil, err
@@ -106,12 +108,12 @@ func (n Named) Create(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.Live
 		}
 		return n.Remove(context.WithoutCancel(ctx), r.ID)
 	})
-	if err := n.e.host.forgetMemory(r.ID); err != nil {
+	if err := n.e.host.removeCheckpoint(r.ID); err != nil {
 		return nil, err
 	}
 	var inst runtime.Instance
-	if err := n.furnish(ctx, r, func(mounts []runtime.Mount) (err error) {
-		if err := n.e.host.keepOrigin(r.ID, img); err != nil {
+	if err := n.withMounts(ctx, r, func(mounts []runtime.Mount) (err error) {
+		if err := n.e.host.keepProvenance(r.ID, img); err != nil {
 			return fmt.Errorf("note what %s is made of: %w", r.ID, err)
 		}
 		if inst, err = n.runtime(r).Create(ctx, n.spec(r, img, mounts)); err == nil {
@@ -121,8 +123,8 @@ func (n Named) Create(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.Live
 	}); err != nil {
 		return nil, err
 	}
-	a := n.alive(r, img, inst, release)
-	if err := a.speak(ctx, func(c *guest.Client) error {
+	a := n.live(r, img, inst, release)
+	if err := a.withInit(ctx, func(c *guest.Client) error {
 		if err := n.e.version.check(c.Info().Version); err != nil {
 			return err
 		}
@@ -145,7 +147,7 @@ func (n Named) Create(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.Live
 }
 
 // Open implements named.Engine. Nothing is asked of the guest: it may be frozen.
-func (n Named) Open(ctx context.Context, r sandboxes.Recipe) (sandboxes.Live, error) {
+func (n Sandboxes) Open(ctx context.Context, r sandboxes.Recipe) (sandboxes.Live, error) {
 	img, release, err := n.e.useImage(r.Image)
 	if err != nil { // what runs needs no image any more
 		img, release = &image.Image{Name: r.Image}, func() error { return nil }
@@ -154,7 +156,7 @@ func (n Named) Open(ctx context.Context, r sandboxes.Recipe) (sandboxes.Live, er
 	if err != nil {
 		return nil, errors.Join(err, release())
 	}
-	a := n.alive(r, img, inst, release)
+	a := n.live(r, img, inst, release)
 	if n.e.host.mayBeStopped(r.ID) { // it was falling asleep, or had just woken
 		if err := errors.Join(a.Thaw(ctx), a.Resume(ctx)); err != nil {
 			return nil, errors.Join(err, a.Detach())
@@ -163,7 +165,7 @@ func (n Named) Open(ctx context.Context, r sandboxes.Recipe) (sandboxes.Live, er
 	return a, nil
 }
 
-func (n Named) spec(r sandboxes.Recipe, img *image.Image, mounts []runtime.Mount) runtime.Spec {
+func (n Sandboxes) spec(r sandboxes.Recipe, img *image.Image, mounts []runtime.Mount) runtime.Spec {
 	return runtime.Spec{
 		ID: r.ID, Rootfs: img.Rootfs, Limits: r.Limits, Traces: r.Permissions.Process.Traced(), Sockets: true,
 		Labels: map[string]string{"named": "true"}, Mounts: mounts,
@@ -183,7 +185,7 @@ func (e *Engine) useImage(name string) (*image.Image, func() error, error) {
 var findOwners = sync.OnceValues(idmap.Find)
 
 // FolderCopier implements named.Engine.
-func (n Named) FolderCopier(more func(int64) (int64, error)) (disk.FolderCopier, error) {
+func (n Sandboxes) FolderCopier(more func(int64) (int64, error)) (disk.FolderCopier, error) {
 	owners, err := findOwners()
 	if err != nil {
 		return disk.FolderCopier{}, err
@@ -194,8 +196,8 @@ func (n Named) FolderCopier(more func(int64) (int64, error)) (disk.FolderCopier,
 }
 
 // List implements named.Engine.
-func (n Named) List(context.Context) ([]runtime.ID, error) {
-	entries, err := os.ReadDir(filepath.Join(n.e.host.disk, NamedFolder))
+func (n Sandboxes) List(context.Context) ([]runtime.ID, error) {
+	entries, err := os.ReadDir(filepath.Join(n.e.host.disk, SandboxFolder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -213,9 +215,9 @@ func (n Named) List(context.Context) ([]runtime.ID, error) {
 
 // Remove implements named.Engine. The folder of the files goes last: what has it
 // is known, and swept.
-func (n Named) Remove(ctx context.Context, id runtime.ID) error {
-	n.rose(id)
-	if err := n.giveUp(ctx, n.e.twins.take(id)); err != nil {
+func (n Sandboxes) Remove(ctx context.Context, id runtime.ID) error {
+	n.awoke(id)
+	if err := n.e.standby.takeFork(id).abandon(ctx); err != nil {
 		return err
 	}
 	if err := n.e.host.Destroy(ctx, id); err != nil {
@@ -224,11 +226,11 @@ func (n Named) Remove(ctx context.Context, id runtime.ID) error {
 	if err := n.e.host.unmount(id); err != nil {
 		return err
 	}
-	return errors.Join(os.RemoveAll(n.e.host.attendFolder(id)), disk.RemoveTree(n.e.host.named(id)))
+	return errors.Join(os.RemoveAll(n.e.host.socketFolder(id)), disk.RemoveTree(n.e.host.sandboxDir(id)))
 }
 
-// makeNamed makes the folders of a sandbox, and says where it has them.
-func (h *host) makeNamed(id runtime.ID) ([]runtime.Mount, error) {
+// makeFolders makes the folders of a sandbox, and says where it has them.
+func (h *host) makeFolders(id runtime.ID) ([]runtime.Mount, error) {
 	owners, err := idmap.Find()
 	if err != nil {
 		return nil, err
@@ -249,7 +251,7 @@ func (h *host) makeNamed(id runtime.ID) ([]runtime.Mount, error) {
 			return nil, err
 		}
 	}
-	socket := h.attendFolder(id)
+	socket := h.socketFolder(id)
 	rootUID, _ := owners.UID.ToHost(0)
 	rootGID, _ := owners.GID.ToHost(0)
 	if err := client.MakeFolder(socket, int(rootUID), int(rootGID)); err != nil {
@@ -268,15 +270,15 @@ func ownMounts(files, socket string) []runtime.Mount {
 	}
 }
 
-// attendFolder is where a sandbox's attendant finds the host: not on the disk, as
+// socketFolder is where a sandbox's attendant finds the host: not on the disk, as
 // the path of a socket must be short.
-func (h *host) attendFolder(id runtime.ID) string {
-	return filepath.Join(h.dir, attendPath+"-"+string(id))
+func (h *host) socketFolder(id runtime.ID) string {
+	return filepath.Join(h.dir, socketDir+"-"+string(id))
 }
 
-func (n Named) alive(r sandboxes.Recipe, img *image.Image, inst runtime.Instance, release func() error) *alive {
-	return &alive{
-		engine: n.e, recipe: r, inst: inst, image: img.Env, release: sync.OnceValue(release), link: n.e.networks.link(r.ID), turn: make(chan struct{}, 1),
+func (n Sandboxes) live(r sandboxes.Recipe, img *image.Image, inst runtime.Instance, release func() error) *liveSandbox {
+	return &liveSandbox{
+		engine: n.e, recipe: r, inst: inst, image: img.Env, release: sync.OnceValue(release), link: n.e.networks.link(r.ID), lock: make(chan struct{}, 1),
 	}
 }
 

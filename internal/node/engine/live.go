@@ -18,7 +18,7 @@ import (
 )
 
 // alive is a named sandbox that this process has open.
-type alive struct {
+type liveSandbox struct {
 	engine  *Engine
 	recipe  sandboxes.Recipe
 	inst    runtime.Instance
@@ -26,15 +26,15 @@ type alive struct {
 	release func() error      // of the image
 	link    *link             // nil without a network
 
-	turn   chan struct{}  // held, by having sent, by who speaks to process 1 or sets the next
+	lock   chan struct{}  // held, by having sent, by who speaks to process 1 or sets the next
 	client *client.Client // nil until somebody needs it
 }
 
-var _ sandboxes.Live = (*alive)(nil)
+var _ sandboxes.Live = (*liveSandbox)(nil)
 
 // speak has a conversation with process 1.
-func (a *alive) speak(ctx context.Context, say func(*guest.Client) error) error {
-	ctx, cancel := a.while(ctx)
+func (a *liveSandbox) withInit(ctx context.Context, say func(*guest.Client) error) error {
+	ctx, cancel := a.untilEnd(ctx)
 	defer cancel()
 	c, err := guest.Dial(ctx, a.inst.Channel())
 	if err != nil {
@@ -45,7 +45,7 @@ func (a *alive) speak(ctx context.Context, say func(*guest.Client) error) error 
 }
 
 // while is ctx while the sandbox lives.
-func (a *alive) while(ctx context.Context) (context.Context, func()) {
+func (a *liveSandbox) untilEnd(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() { // ends with ctx
 		select {
@@ -57,15 +57,15 @@ func (a *alive) while(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(nil) }
 }
 
-// meetTime bounds the wait for an attendant that was called. Whoever waits holds
+// dialTime bounds the wait for an attendant that was called. Whoever waits holds
 // the turn, and a sandbox may have reasons not to send it.
-const meetTime = 15 * time.Second
+const dialTime = 15 * time.Second
 
 // Guest implements named.Live.
-func (a *alive) Guest(ctx context.Context) (*client.Client, error) {
+func (a *liveSandbox) Guest(ctx context.Context) (*client.Client, error) {
 	select {
-	case a.turn <- struct{}{}:
-		defer func() { <-a.turn }()
+	case a.lock <- struct{}{}:
+		defer func() { <-a.lock }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -78,12 +78,12 @@ func (a *alive) Guest(ctx context.Context) (*client.Client, error) {
 			return a.client, nil
 		}
 	}
-	ctx, cancel := a.while(ctx)
+	ctx, cancel := a.untilEnd(ctx)
 	defer cancel()
-	ctx, stop := context.WithTimeoutCause(ctx, meetTime, fmt.Errorf("it has not come within %s", meetTime))
+	ctx, stop := context.WithTimeoutCause(ctx, dialTime, fmt.Errorf("it has not come within %s", dialTime))
 	defer stop()
-	c, err := client.Dial(ctx, a.engine.host.attendFolder(a.recipe.ID), func(ctx context.Context) error {
-		return a.speak(ctx, func(c *guest.Client) error {
+	c, err := client.Dial(ctx, a.engine.host.socketFolder(a.recipe.ID), func(ctx context.Context) error {
+		return a.withInit(ctx, func(c *guest.Client) error {
 			return c.Attend(ctx, guest.Limits{Processes: a.recipe.Limits.Processes, OpenFiles: a.recipe.Limits.OpenFiles})
 		})
 	})
@@ -95,9 +95,9 @@ func (a *alive) Guest(ctx context.Context) (*client.Client, error) {
 }
 
 // CloseGuest implements named.Live.
-func (a *alive) CloseGuest() error {
-	a.turn <- struct{}{}
-	defer func() { <-a.turn }()
+func (a *liveSandbox) CloseGuest() error {
+	a.lock <- struct{}{}
+	defer func() { <-a.lock }()
 	if a.client == nil {
 		return nil
 	}
@@ -107,21 +107,21 @@ func (a *alive) CloseGuest() error {
 }
 
 // Environ implements named.Live.
-func (a *alive) Environ(variables map[string]string) []string {
+func (a *liveSandbox) Environ(variables map[string]string) []string {
 	return a.engine.environ(a.image, variables, a.recipe.Connected)
 }
 
 // Done implements named.Live.
-func (a *alive) Done() <-chan struct{} { return a.inst.Done() }
+func (a *liveSandbox) Done() <-chan struct{} { return a.inst.Done() }
 
 // Usage implements named.Live.
-func (a *alive) Usage(ctx context.Context) (runtime.Usage, error) { return a.inst.Usage(ctx) }
+func (a *liveSandbox) Usage(ctx context.Context) (runtime.Usage, error) { return a.inst.Usage(ctx) }
 
 // Folder implements named.Live.
-func (a *alive) Folder() string { return a.engine.host.files(a.recipe.ID) }
+func (a *liveSandbox) Folder() string { return a.engine.host.files(a.recipe.ID) }
 
 // HostPath implements named.Live.
-func (a *alive) HostPath(path string) (disk.Place, bool) {
+func (a *liveSandbox) HostPath(path string) (disk.Place, bool) {
 	for _, f := range []struct{ inside, folder string }{
 		{runtime.Home, filepath.Join(homeShare, guest.HomeName)}, {"/tmp", tmpDir}, {"/var/tmp", varTmpDir},
 	} {
@@ -134,7 +134,7 @@ func (a *alive) HostPath(path string) (disk.Place, bool) {
 
 // Measure implements named.Live: what has a name, and what programs still have
 // open of what has none any more. Neither is asked of the sandbox.
-func (a *alive) Measure(ctx context.Context, most int64) (int64, error) {
+func (a *liveSandbox) Measure(ctx context.Context, most int64) (int64, error) {
 	used, err := disk.Measure(ctx, a.Folder(), most)
 	if err != nil {
 		return used, err
@@ -151,7 +151,7 @@ func (a *alive) Measure(ctx context.Context, most int64) (int64, error) {
 }
 
 // SetNetwork implements named.Live.
-func (a *alive) SetNetwork(p runtime.NetworkPolicy, secrets []execution.BoundSecret) error {
+func (a *liveSandbox) SetNetwork(p runtime.NetworkPolicy, secrets []execution.BoundSecret) error {
 	switch {
 	case a.link == nil && p.Blocked():
 		return nil
@@ -170,7 +170,7 @@ func (a *alive) SetNetwork(p runtime.NetworkPolicy, secrets []execution.BoundSec
 }
 
 // Traffic implements named.Live.
-func (a *alive) Traffic() execution.Traffic {
+func (a *liveSandbox) Traffic() execution.Traffic {
 	if a.link == nil {
 		return execution.Traffic{}
 	}
@@ -178,11 +178,11 @@ func (a *alive) Traffic() execution.Traffic {
 }
 
 // Detach implements named.Live.
-func (a *alive) Detach() error {
+func (a *liveSandbox) Detach() error {
 	return errors.Join(a.CloseGuest(), a.inst.Detach(), a.release())
 }
 
 // Destroy implements named.Live.
-func (a *alive) Destroy(ctx context.Context) error {
-	return errors.Join(a.inst.Destroy(ctx), a.CloseGuest(), Named{a.engine}.Remove(ctx, a.recipe.ID), a.release())
+func (a *liveSandbox) Destroy(ctx context.Context) error {
+	return errors.Join(a.inst.Destroy(ctx), a.CloseGuest(), Sandboxes{a.engine}.Remove(ctx, a.recipe.ID), a.release())
 }

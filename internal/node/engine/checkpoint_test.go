@@ -29,19 +29,19 @@ func newMemory(t testing.TB) *memory {
 		h:  &host{disk: t.TempDir(), kernel: func() (string, error) { return "kernel", nil }},
 		id: runtime.NewID(), img: &image.Image{Name: "default", Digest: "digest"},
 	}
-	m.dir = filepath.Join(m.h.named(m.id), memoryDir)
+	m.dir = filepath.Join(m.h.sandboxDir(m.id), checkpointDir)
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for path, data := range map[string]string{
-		filepath.Join(m.h.named(m.id), imageFile): "digest", filepath.Join(m.dir, "checkpoint.img"): "objects",
+		filepath.Join(m.h.sandboxDir(m.id), imageFile): "digest", filepath.Join(m.dir, "checkpoint.img"): "objects",
 		filepath.Join(m.dir, "pages_meta.img"): "places", filepath.Join(m.dir, "pages.img"): "pages of memory",
 	} {
 		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := m.h.keepMemory(m.dir, m.recipe()); err != nil {
+	if err := m.h.describeCheckpoint(m.dir, m.recipe()); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -50,7 +50,7 @@ func newMemory(t testing.TB) *memory {
 func (m *memory) path(name string) string { return filepath.Join(m.dir, name) }
 
 func (m *memory) check() error {
-	rest, err := m.h.checkMemory(m.recipe(), m.img)
+	rest, err := m.h.verifyCheckpoint(m.recipe(), m.img)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func TestAMemoryThatIsNotWholeIsRefused(t *testing.T) {
 	replace := func(name string, other func(path string) error) func(*memory) error {
 		return func(m *memory) error { return errors.Join(os.Remove(m.path(name)), other(m.path(name))) }
 	}
-	rewrite := func(change func(*memoryRecord)) func(*memory) error {
+	rewrite := func(change func(*checkpointRecord)) func(*memory) error {
 		return func(m *memory) error {
 			rec, err := readRecord(m.dir)
 			if err != nil {
@@ -93,13 +93,13 @@ func TestAMemoryThatIsNotWholeIsRefused(t *testing.T) {
 		"no record":            func(m *memory) error { return os.Remove(m.path(recordName)) },
 		"an empty record":      func(m *memory) error { return os.Truncate(m.path(recordName), 0) },
 		"half a record":        func(m *memory) error { return os.Truncate(m.path(recordName), 40) },
-		"another kernel":       rewrite(func(r *memoryRecord) { r.Kernel = "other" }),
-		"other storage":        rewrite(func(r *memoryRecord) { r.Mounts = "" }),
-		"other limits":         rewrite(func(r *memoryRecord) { r.Limits.Memory++ }),
-		"a record of no files": rewrite(func(r *memoryRecord) { r.Files = nil }),
-		"a file that is not":   rewrite(func(r *memoryRecord) { r.Files["../image"] = fileRecord{} }),
+		"another kernel":       rewrite(func(r *checkpointRecord) { r.Kernel = "other" }),
+		"other storage":        rewrite(func(r *checkpointRecord) { r.Mounts = "" }),
+		"other limits":         rewrite(func(r *checkpointRecord) { r.Limits.Memory++ }),
+		"a record of no files": rewrite(func(r *checkpointRecord) { r.Files = nil }),
+		"a file that is not":   rewrite(func(r *checkpointRecord) { r.Files["../image"] = fileRecord{} }),
 		"another image":        func(m *memory) error { m.img.Digest = "replaced"; return nil },
-		"an unknown image":     func(m *memory) error { return os.Remove(filepath.Join(m.h.named(m.id), imageFile)) },
+		"an unknown image":     func(m *memory) error { return os.Remove(filepath.Join(m.h.sandboxDir(m.id), imageFile)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMemory(t)

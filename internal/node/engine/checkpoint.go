@@ -21,8 +21,8 @@ import (
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
-// memoryRecord says what a memory is of, and what its files are.
-type memoryRecord struct {
+// checkpointRecord says what a memory is of, and what its files are.
+type checkpointRecord struct {
 	Kernel string // digest of the kernel's program
 	Limits runtime.Limits
 	Mounts string `json:",omitzero"` // of its tenant's storage
@@ -34,8 +34,8 @@ type fileRecord struct {
 	Sum  uint32 // CRC-32C: for what a disk may do, not for what people may
 }
 
-// mostRecord bounds a record.
-const mostRecord = 64 << 10
+// maxRecord bounds a record.
+const maxRecord = 64 << 10
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -51,9 +51,9 @@ func mountsOf(r sandboxes.Recipe) string {
 	return text
 }
 
-// keepMemory adds to a checkpoint what it takes to know that it can be used.
-func (h *host) keepMemory(dir string, r sandboxes.Recipe) error {
-	rec := memoryRecord{Limits: r.Limits, Mounts: mountsOf(r)}
+// describeCheckpoint adds to a checkpoint what it takes to know that it can be used.
+func (h *host) describeCheckpoint(dir string, r sandboxes.Recipe) error {
+	rec := checkpointRecord{Limits: r.Limits, Mounts: mountsOf(r)}
 	var err error
 	if rec.Kernel, err = h.kernel(); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (h *host) keepMemory(dir string, r sandboxes.Recipe) error {
 
 // sums reads what a memory's folder holds.
 func sums(dir string) (map[string]fileRecord, error) {
-	names, err := memoryFiles(dir)
+	names, err := checkpointFiles(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +97,8 @@ func sums(dir string) (map[string]fileRecord, error) {
 	return files, nil
 }
 
-// memoryFiles lists what a memory's folder holds besides its record.
-func memoryFiles(dir string) (names []string, err error) {
+// checkpointFiles lists what a memory's folder holds besides its record.
+func checkpointFiles(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
 		if e.Name() != recordName {
@@ -133,7 +133,7 @@ func openFile(path string) (*os.File, error) {
 }
 
 // readRecord reads the record of a memory.
-func readRecord(dir string) (rec memoryRecord, err error) {
+func readRecord(dir string) (rec checkpointRecord, err error) {
 	f, err := openFile(filepath.Join(dir, recordName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return rec, unusable("there is none")
@@ -142,17 +142,17 @@ func readRecord(dir string) (rec memoryRecord, err error) {
 		return rec, unusable("there is none: %v", err)
 	}
 	defer f.Close()
-	if err := json.NewDecoder(io.LimitReader(f, mostRecord)).Decode(&rec); err != nil {
+	if err := json.NewDecoder(io.LimitReader(f, maxRecord)).Decode(&rec); err != nil {
 		return rec, unusable("its record cannot be read: %v", err)
 	}
 	return rec, nil
 }
 
-// checkMemory refuses a memory that is not whole, or of another kernel, image, size
+// verifyCheckpoint refuses a memory that is not whole, or of another kernel, image, size
 // or storage than a sandbox would be made with. What it returns does the rest of it:
 // it looks at the largest file, wherever that is by then. It must be called, once.
-func (h *host) checkMemory(r sandboxes.Recipe, img *image.Image) (rest func() error, err error) {
-	dir := filepath.Join(h.named(r.ID), memoryDir)
+func (h *host) verifyCheckpoint(r sandboxes.Recipe, img *image.Image) (rest func() error, err error) {
+	dir := filepath.Join(h.sandboxDir(r.ID), checkpointDir)
 	rec, err := readRecord(dir)
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (h *host) checkMemory(r sandboxes.Recipe, img *image.Image) (rest func() er
 	if err != nil {
 		return nil, err
 	}
-	origin, err := os.ReadFile(filepath.Join(h.named(r.ID), imageFile))
+	origin, err := os.ReadFile(filepath.Join(h.sandboxDir(r.ID), imageFile))
 	if err != nil {
 		return nil, unusable("its image is not known: %v", err)
 	}
@@ -175,7 +175,7 @@ func (h *host) checkMemory(r sandboxes.Recipe, img *image.Image) (rest func() er
 	case rec.Mounts != mountsOf(r):
 		return nil, unusable("it is of a sandbox with more storage mounted than it may have now")
 	}
-	names, err := memoryFiles(dir)
+	names, err := checkpointFiles(dir)
 	if err != nil {
 		return nil, unusable("its files cannot be read: %v", err)
 	}
@@ -208,7 +208,7 @@ func (h *host) checkMemory(r sandboxes.Recipe, img *image.Image) (rest func() er
 	return rest, nil
 }
 
-// drop calls what checkMemory would have returned.
+// drop calls what verifyCheckpoint would have returned.
 func drop(rest func() error) error {
 	if rest == nil {
 		return nil

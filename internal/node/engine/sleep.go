@@ -17,19 +17,19 @@ import (
 // What is in a named sandbox's folder besides its files. A memory that is being
 // written or read has another name: one is whole, and nothing has run since.
 const (
-	filesDir   = "files"
-	guestFile  = "guest.erofs" // the guest that is in it
-	imageFile  = "image"       // digest of its image
-	memoryDir  = "memory"
-	memoryNew  = "memory.new"  // while it is written
-	memoryUsed = "memory.used" // while a sandbox is made from it
-	recordName = "record.json"
+	filesDir       = "files"
+	guestFile      = "guest.erofs" // the guest that is in it
+	imageFile      = "image"       // digest of its image
+	checkpointDir  = "memory"
+	checkpointNew  = "memory.new"  // while it is written
+	checkpointUsed = "memory.used" // while a sandbox is made from it
+	recordName     = "record.json"
 )
 
 // HasCheckpoint implements named.Engine.
-func (n Named) HasCheckpoint(id runtime.ID) bool {
-	for _, name := range []string{memoryDir, memoryUsed} {
-		if _, err := os.Lstat(filepath.Join(n.e.host.named(id), name, recordName)); err == nil {
+func (n Sandboxes) HasCheckpoint(id runtime.ID) bool {
+	for _, name := range []string{checkpointDir, checkpointUsed} {
+		if _, err := os.Lstat(filepath.Join(n.e.host.sandboxDir(id), name, recordName)); err == nil {
 			return true
 		}
 	}
@@ -37,14 +37,14 @@ func (n Named) HasCheckpoint(id runtime.ID) bool {
 }
 
 // CheckpointSize implements named.Engine.
-func (n Named) CheckpointSize(id runtime.ID) (bytes int64) {
-	entries, err := os.ReadDir(filepath.Join(n.e.host.named(id), memoryDir))
+func (n Sandboxes) CheckpointSize(id runtime.ID) (bytes int64) {
+	entries, err := os.ReadDir(filepath.Join(n.e.host.sandboxDir(id), checkpointDir))
 	if err != nil {
 		return 0 // there is none
 	}
 	for _, entry := range entries {
 		var st unix.Stat_t
-		if unix.Lstat(filepath.Join(n.e.host.named(id), memoryDir, entry.Name()), &st) == nil {
+		if unix.Lstat(filepath.Join(n.e.host.sandboxDir(id), checkpointDir, entry.Name()), &st) == nil {
 			bytes += st.Blocks * 512
 		}
 	}
@@ -52,22 +52,22 @@ func (n Named) CheckpointSize(id runtime.ID) (bytes int64) {
 }
 
 // Checkpoint implements named.Live.
-func (a *alive) Checkpoint(ctx context.Context) error {
+func (a *liveSandbox) Checkpoint(ctx context.Context) error {
 	// A frozen attendant could not say goodbye.
 	if err := errors.Join(a.Thaw(ctx), a.CloseGuest()); err != nil {
 		return err
 	}
 	h := a.engine.host
-	dir := filepath.Join(h.named(a.recipe.ID), memoryNew)
+	dir := filepath.Join(h.sandboxDir(a.recipe.ID), checkpointNew)
 	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 		return err
 	}
 	if err := a.inst.Checkpoint(ctx, dir); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	err := h.keepMemory(dir, a.recipe)
+	err := h.describeCheckpoint(dir, a.recipe)
 	if err == nil {
-		err = os.Rename(dir, filepath.Join(filepath.Dir(dir), memoryDir))
+		err = os.Rename(dir, filepath.Join(filepath.Dir(dir), checkpointDir))
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("keep the memory of %s: %w", a.recipe.ID, err), a.Resume(context.WithoutCancel(ctx)))
@@ -77,8 +77,8 @@ func (a *alive) Checkpoint(ctx context.Context) error {
 
 // Resume implements named.Live. What was written is of no use from the moment on
 // that anything runs.
-func (a *alive) Resume(ctx context.Context) error {
-	if err := a.engine.host.forgetMemory(a.recipe.ID); err != nil {
+func (a *liveSandbox) Resume(ctx context.Context) error {
+	if err := a.engine.host.removeCheckpoint(a.recipe.ID); err != nil {
 		return err
 	}
 	return a.inst.Resume(ctx)
@@ -87,21 +87,21 @@ func (a *alive) Resume(ctx context.Context) error {
 // mayBeStopped reports whether there is any memory of a sandbox, whole or not: then
 // it may have been stopped for it.
 func (h *host) mayBeStopped(id runtime.ID) bool {
-	for _, name := range []string{memoryDir, memoryUsed, memoryNew} {
-		if _, err := os.Lstat(filepath.Join(h.named(id), name)); err == nil {
+	for _, name := range []string{checkpointDir, checkpointUsed, checkpointNew} {
+		if _, err := os.Lstat(filepath.Join(h.sandboxDir(id), name)); err == nil {
 			return true
 		}
 	}
 	return false
 }
 
-// forgetMemory removes every memory of a sandbox.
-func (h *host) forgetMemory(id runtime.ID) error {
+// removeCheckpoint removes every memory of a sandbox.
+func (h *host) removeCheckpoint(id runtime.ID) error {
 	var errs []error
-	for _, name := range []string{memoryDir, memoryUsed, memoryNew} {
+	for _, name := range []string{checkpointDir, checkpointUsed, checkpointNew} {
 		// Renamed first, what is left after a crash is no memory.
-		path, half := filepath.Join(h.named(id), name), filepath.Join(h.named(id), memoryNew)
-		if name != memoryNew {
+		path, half := filepath.Join(h.sandboxDir(id), name), filepath.Join(h.sandboxDir(id), checkpointNew)
+		if name != checkpointNew {
 			if err := os.Rename(path, half); errors.Is(err, fs.ErrNotExist) {
 				continue
 			} else if err != nil {
@@ -114,32 +114,32 @@ func (h *host) forgetMemory(id runtime.ID) error {
 }
 
 // EndProcesses implements named.Live.
-func (a *alive) EndProcesses(ctx context.Context) error {
-	err := errors.Join(a.inst.Destroy(ctx), a.CloseGuest(), os.RemoveAll(a.engine.host.attendFolder(a.recipe.ID)), a.release())
-	if n := (Named{a.engine}); err == nil && n.HasCheckpoint(a.recipe.ID) {
-		n.slept(a.recipe)
+func (a *liveSandbox) EndProcesses(ctx context.Context) error {
+	err := errors.Join(a.inst.Destroy(ctx), a.CloseGuest(), os.RemoveAll(a.engine.host.socketFolder(a.recipe.ID)), a.release())
+	if n := (Sandboxes{a.engine}); err == nil && n.HasCheckpoint(a.recipe.ID) {
+		n.fellAsleep(a.recipe)
 	}
 	return err
 }
 
 // EndProcesses implements named.Engine.
-func (n Named) EndProcesses(ctx context.Context, r sandboxes.Recipe) error {
+func (n Sandboxes) EndProcesses(ctx context.Context, r sandboxes.Recipe) error {
 	h := n.e.host
-	used, memory := filepath.Join(h.named(r.ID), memoryUsed), filepath.Join(h.named(r.ID), memoryDir)
-	if err := errors.Join(h.Destroy(ctx, r.ID), os.RemoveAll(h.attendFolder(r.ID))); err != nil {
+	used, memory := filepath.Join(h.sandboxDir(r.ID), checkpointUsed), filepath.Join(h.sandboxDir(r.ID), checkpointDir)
+	if err := errors.Join(h.Destroy(ctx, r.ID), os.RemoveAll(h.socketFolder(r.ID))); err != nil {
 		return err
 	}
 	if err := os.Rename(used, memory); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if n.HasCheckpoint(r.ID) {
-		n.slept(r)
+		n.fellAsleep(r)
 	}
 	return nil
 }
 
 // Freeze implements named.Live.
-func (a *alive) Freeze(ctx context.Context) error {
+func (a *liveSandbox) Freeze(ctx context.Context) error {
 	a.rest(true)
 	err := a.inst.Freeze(ctx)
 	if err != nil {
@@ -149,7 +149,7 @@ func (a *alive) Freeze(ctx context.Context) error {
 }
 
 // Thaw implements named.Live.
-func (a *alive) Thaw(ctx context.Context) error {
+func (a *liveSandbox) Thaw(ctx context.Context) error {
 	err := a.inst.Thaw(ctx)
 	if err == nil {
 		a.rest(false)
@@ -158,9 +158,9 @@ func (a *alive) Thaw(ctx context.Context) error {
 }
 
 // rest tells the conversation with the attendant that it stands still, or goes on.
-func (a *alive) rest(still bool) {
-	a.turn <- struct{}{}
-	defer func() { <-a.turn }()
+func (a *liveSandbox) rest(still bool) {
+	a.lock <- struct{}{}
+	defer func() { <-a.lock }()
 	if a.client != nil {
 		a.client.Rest(still)
 	}

@@ -20,26 +20,26 @@ import (
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
-// Vault keeps named sandboxes of an Engine in a store of folders.
-type Vault struct {
+// SnapshotStore keeps named sandboxes of an Engine in a store of folders.
+type SnapshotStore struct {
 	Engine *Engine
 	Store  *home.Store
 }
 
-var _ sandboxes.SnapshotFiles = Vault{}
+var _ sandboxes.SnapshotFiles = SnapshotStore{}
 
 // settling bounds how often what changes is stored anew. Copies, and the kernels that
 // wait for more of them, share files with the sandbox; a link made or removed looks
 // like a change.
 const settling = 30 * time.Second
 
-// Save implements named.Vault.
-func (v Vault) Save(ctx context.Context, tenantID tenant.ID, id runtime.ID) (sandbox.StoredCopy, error) {
+// Save implements named.SnapshotStore.
+func (v SnapshotStore) Save(ctx context.Context, tenantID tenant.ID, id runtime.ID) (sandbox.StoredCopy, error) {
 	h := v.Engine.host
 	k := sandbox.StoredCopy{}
-	data, err := os.ReadFile(filepath.Join(h.named(id), memoryDir, recordName))
+	data, err := os.ReadFile(filepath.Join(h.sandboxDir(id), checkpointDir, recordName))
 	if err == nil {
-		var rec memoryRecord
+		var rec checkpointRecord
 		if err := json.Unmarshal(data, &rec); err != nil {
 			return k, unusable("its record cannot be read: %v", err)
 		}
@@ -47,7 +47,7 @@ func (v Vault) Save(ctx context.Context, tenantID tenant.ID, id runtime.ID) (san
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return k, err
 	}
-	origin, err := os.ReadFile(filepath.Join(h.named(id), imageFile))
+	origin, err := os.ReadFile(filepath.Join(h.sandboxDir(id), imageFile))
 	if err != nil {
 		return k, err
 	}
@@ -55,9 +55,9 @@ func (v Vault) Save(ctx context.Context, tenantID tenant.ID, id runtime.ID) (san
 	if k.Disk, err = disk.Measure(ctx, h.files(id), 1<<62); err != nil {
 		return k, err
 	}
-	tree, err := v.Store.Save(ctx, tenantID, h.named(id), nil, thread.Quota{})
+	tree, err := v.Store.Save(ctx, tenantID, h.sandboxDir(id), nil, thread.Quota{})
 	for end := time.Now().Add(settling); errors.Is(err, home.ErrChanged) && time.Now().Before(end) && ctx.Err() == nil; {
-		tree, err = v.Store.Save(ctx, tenantID, h.named(id), nil, thread.Quota{})
+		tree, err = v.Store.Save(ctx, tenantID, h.sandboxDir(id), nil, thread.Quota{})
 	}
 	if errors.Is(err, home.ErrChanged) {
 		return k, fault.Wrap(fault.Unavailable, err, "the sandbox is being copied; try again in a moment")
@@ -69,8 +69,8 @@ func (v Vault) Save(ctx context.Context, tenantID tenant.ID, id runtime.ID) (san
 	return k, nil
 }
 
-// Usable implements named.Vault.
-func (v Vault) Usable(k sandbox.StoredCopy, r sandboxes.Recipe) error {
+// Usable implements named.SnapshotStore.
+func (v SnapshotStore) Usable(k sandbox.StoredCopy, r sandboxes.Recipe) error {
 	if !k.Checkpoint {
 		return unusable("there is none")
 	}
@@ -94,10 +94,10 @@ func (v Vault) Usable(k sandbox.StoredCopy, r sandboxes.Recipe) error {
 	return nil
 }
 
-// Fetch implements named.Vault.
-func (v Vault) Fetch(ctx context.Context, tenantID tenant.ID, k sandbox.StoredCopy, id runtime.ID, filesOnly bool) (err error) {
+// Fetch implements named.SnapshotStore.
+func (v SnapshotStore) Fetch(ctx context.Context, tenantID tenant.ID, k sandbox.StoredCopy, id runtime.ID, filesOnly bool) (err error) {
 	h := v.Engine.host
-	dir := h.named(id)
+	dir := h.sandboxDir(id)
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
 		return err
 	}
@@ -139,8 +139,8 @@ func ownFolder(dir string) error {
 	})
 }
 
-// Collect implements named.Vault.
-func (v Vault) Collect(ctx context.Context, tenantID tenant.ID, live func(context.Context) ([]string, error)) error {
+// Collect implements named.SnapshotStore.
+func (v SnapshotStore) Collect(ctx context.Context, tenantID tenant.ID, live func(context.Context) ([]string, error)) error {
 	done, err := v.Store.Collect(ctx, tenantID, live)
 	if err != nil {
 		return err

@@ -29,13 +29,13 @@ func digest(path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// keepOrigin notes what a sandbox is made of, of which a later version of this
+// keepProvenance notes what a sandbox is made of, of which a later version of this
 // program may have another.
-func (h *host) keepOrigin(id runtime.ID, img *image.Image) error {
-	if err := h.linkGuest(filepath.Join(h.named(id), guestFile)); err != nil {
+func (h *host) keepProvenance(id runtime.ID, img *image.Image) error {
+	if err := h.linkGuest(filepath.Join(h.sandboxDir(id), guestFile)); err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(h.named(id), imageFile), []byte(img.Digest))
+	return replaceFile(filepath.Join(h.sandboxDir(id), imageFile), []byte(img.Digest))
 }
 
 // linkGuest gives the guest's image another name. The folder of this process is a

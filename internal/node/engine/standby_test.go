@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
@@ -21,26 +23,25 @@ import (
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-// waits is how many kernels are ready to be somebody's.
-func (s *spares) waits() (count int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, d := range s.demands {
-		for _, sp := range d.ready {
-			select {
-			case <-sp.made:
-				count++
-			default:
-			}
-		}
-	}
-	return count
+// ready is how many kernels are ready.
+func (s *standby) ready(t *testing.T) int {
+	t.Helper()
+	return int(gauge(t, s.figures.idle))
 }
 
-// wait waits until so many are.
-func (s *spares) wait(t *testing.T, count int) {
+// wait waits until so many are ready, and no other is being made.
+func (s *standby) wait(t *testing.T, count int) {
 	t.Helper()
-	atolltest.Until(t, time.Minute, fmt.Sprintf("%d kernels wait", count), func() bool { return s.waits() == count })
+	atolltest.Until(t, time.Minute, fmt.Sprintf("%d kernels are ready", count), func() bool { return s.ready(t) == count })
+}
+
+func gauge(t *testing.T, g prometheus.Gauge) float64 {
+	t.Helper()
+	var m dto.Metric
+	if err := g.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m.GetGauge().GetValue()
 }
 
 // born is what a sandbox's kernel was started as.
@@ -79,7 +80,7 @@ func nothingRuns(t *testing.T, dir string) {
 	if err != nil || len(left.Processes)+len(left.Cgroups) > 0 {
 		t.Errorf("the engine leaves %v, %v", left, err)
 	}
-	if folders, err := os.ReadDir(filepath.Join(dir, "state", Server, NamedFolder)); err != nil || len(folders) > 0 {
+	if folders, err := os.ReadDir(filepath.Join(dir, "state", Server, SandboxFolder)); err != nil || len(folders) > 0 {
 		t.Errorf("the engine leaves the folders %v, %v", folders, err)
 	}
 }
@@ -95,7 +96,7 @@ func sleep(t *testing.T, live sandboxes.Live) {
 	}
 }
 
-func wake(t *testing.T, n Named, r sandboxes.Recipe) sandboxes.Live {
+func wake(t *testing.T, n Sandboxes, r sandboxes.Recipe) sandboxes.Live {
 	t.Helper()
 	live, err := n.Restore(t.Context(), r)
 	if err != nil {
@@ -119,17 +120,17 @@ func TestKernelsWaitForSleepers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir, store := secured(t), volumes(t)
 			e := open(t, dir, func(cfg *Config) {
-				cfg.Spares, cfg.Volumes = 2, store
+				cfg.Standby, cfg.Volumes = 2, store
 				cfg.Network.Egress.Open = []rules.Opening{{Net: netip.PrefixFrom(at.Addr(), 32), Port: at.Port()}}
 			})
-			n, r := e.Named(), recipe()
+			n, r := e.Sandboxes(), recipe()
 			c.change(&r)
 			live := make1(t, n, r)
 			was, _ := begin(t, live)
 			shell(t, live, "echo mine | tee ~/own /tmp/own >/var/tmp/own; test ! -d /data/team || echo mine >/data/team/own")
 			for range 2 {
 				sleep(t, live)
-				e.spares.wait(t, 1)
+				e.standby.wait(t, 1)
 				if left, err := n.List(t.Context()); err != nil || !slices.Equal(left, []runtime.ID{r.ID}) {
 					t.Errorf("of sandboxes there are %v, %v", left, err)
 				}
@@ -158,7 +159,7 @@ func TestKernelsWaitForSleepers(t *testing.T) {
 					}
 				}
 			}
-			e.spares.wait(t, 1) // for the next time
+			e.standby.wait(t, 1) // for the next time
 			if err := live.Destroy(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -177,12 +178,12 @@ func TestKernelsWaitForSleepers(t *testing.T) {
 // waking, nor does one that a killed server has left.
 func TestAKernelThatDiedIsNotMissed(t *testing.T) {
 	dir := secured(t)
-	e := open(t, dir, func(c *Config) { c.Spares = 1 })
-	n, r := e.Named(), recipe()
+	e := open(t, dir, func(c *Config) { c.Standby = 1 })
+	n, r := e.Sandboxes(), recipe()
 	live := make1(t, n, r)
 	was, _ := begin(t, live)
 	sleep(t, live)
-	e.spares.wait(t, 1)
+	e.standby.wait(t, 1)
 	spare := others(t, e, r.ID)
 	pids, err := e.host.cgroups.Group(string(spare[0])).Processes()
 	if err != nil || len(pids) < 2 {
@@ -205,7 +206,7 @@ func TestAKernelThatDiedIsNotMissed(t *testing.T) {
 	}
 
 	// Its file server alone is dead.
-	e.spares.wait(t, 1)
+	e.standby.wait(t, 1)
 	spare = others(t, e, r.ID)
 	if pids, err = e.host.cgroups.Group(string(spare[0])).Processes(); err != nil {
 		t.Fatal(err)
@@ -231,52 +232,55 @@ func TestAKernelThatDiedIsNotMissed(t *testing.T) {
 	nothingRuns(t, dir)
 }
 
-// TestKernelsWaitForCopies: after a fork some kernels wait, are nobody's orphans,
-// become the next copies, and go with the engine.
-func TestKernelsWaitForCopies(t *testing.T) {
+// TestKernelsWaitForForks: after a fork some kernels wait, are nobody's orphans,
+// become the next forks, and go with the engine.
+func TestKernelsWaitForForks(t *testing.T) {
 	dir := secured(t)
-	e := open(t, dir, func(c *Config) { c.Spares = 2 })
-	n, r := e.Named(), recipe()
+	e := open(t, dir, func(c *Config) { c.Standby = 2 })
+	n, r := e.Sandboxes(), recipe()
 	live := make1(t, n, r)
 	was, _ := begin(t, live)
 	n.KeepStandby(r.ID, r, 5)
-	e.spares.wait(t, 2)
-	e.spares.making.Wait()
+	e.standby.wait(t, 2)
 	if left, err := n.List(t.Context()); err != nil || !slices.Equal(left, []runtime.ID{r.ID}) {
 		t.Errorf("of sandboxes there are %v, %v", left, err)
+	}
+	usual, err := n.compatKey(r.ID, r)
+	if err != nil {
+		t.Fatal(err)
 	}
 	unlike := r
 	unlike.Mounts = []storage.Mount{mountOf("team", "")}
 	other := r
 	other.Limits.Processes++
 	for _, r := range []sandboxes.Recipe{unlike, other} {
-		if like, err := n.likeness(r.ID, r); err != nil || n.spare(like) != nil || e.spares.waits() != 2 {
-			t.Errorf("one with %+v gets a kernel, %v", r, err)
+		if key, err := n.compatKey(r.ID, r); err != nil || key == usual {
+			t.Errorf("one with %+v has the key %+v, %v", r, key, err)
 		}
 	}
 	if err := live.Checkpoint(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	lives, spare := []sandboxes.Live{live}, others(t, e, r.ID)
-	var twins []sandboxes.Recipe
+	var forks []sandboxes.Recipe
 	for i := range 3 { // the last one finds none that waits
-		twin := r
-		twin.ID = runtime.NewID()
-		if err := n.PrepareFork(t.Context(), r.ID, twin); err != nil {
+		fork := r
+		fork.ID = runtime.NewID()
+		if err := n.PrepareFork(t.Context(), r.ID, fork); err != nil {
 			t.Fatal(err)
 		}
-		if want := max(2, i+1) - i - 1; e.spares.waits() != want {
-			t.Errorf("after copy %d, %d kernels wait, want %d", i, e.spares.waits(), want)
+		if ready := e.standby.forks[fork.ID].claim.Ready; ready != (i < 2) {
+			t.Errorf("fork %d has a kernel that was ready: %v", i, ready)
 		}
-		twins = append(twins, twin)
+		forks = append(forks, fork)
 	}
-	for i, twin := range twins {
-		if err := n.Fork(t.Context(), r.ID, twin.ID); err != nil {
+	for i, fork := range forks {
+		if err := n.Fork(t.Context(), r.ID, fork.ID); err != nil {
 			t.Fatal(err)
 		}
-		lives = append(lives, wake(t, n, twin))
-		if is := born(t, e, twin.ID); i < 2 && !slices.Contains(spare, is) || i == 2 && is != twin.ID {
-			t.Errorf("copy %d is %s, while %v waited", i, is, spare)
+		lives = append(lives, wake(t, n, fork))
+		if is := born(t, e, fork.ID); (i < 2) != slices.Contains(spare, is) || is == fork.ID {
+			t.Errorf("fork %d is %s, while %v waited", i, is, spare)
 		}
 	}
 	if err := live.Resume(t.Context()); err != nil {
@@ -284,19 +288,20 @@ func TestKernelsWaitForCopies(t *testing.T) {
 	}
 	for _, live := range lives {
 		if now, _ := ask(t, live); now != was {
-			t.Errorf("a copy's server says %q; the first one's said %q", now, was)
+			t.Errorf("a fork's server says %q; the first one's said %q", now, was)
 		}
 		shell(t, live, "echo mine >/tmp/own; echo mine >/var/tmp/own; test $(ls /tmp/own /var/tmp/own | wc -l) = 2")
 	}
-	e.spares.wait(t, 2)
+	e.standby.wait(t, 2)
 	n.KeepStandby(r.ID, other, 2) // there may be two, and these were wanted last
+	key, err := n.compatKey(r.ID, other)
+	if err != nil {
+		t.Fatal(err)
+	}
 	atolltest.Until(t, time.Minute, "kernels wait for others", func() bool {
-		like, err := n.likeness(r.ID, other)
-		e.spares.mu.Lock()
-		d := e.spares.demands[like]
-		few := d == nil || len(d.ready) < 2
-		e.spares.mu.Unlock()
-		return err == nil && !few && e.spares.waits() == 2
+		e.standby.figures.mu.Lock()
+		defer e.standby.figures.mu.Unlock()
+		return e.standby.figures.sizes[key].idle == 2 && e.standby.figures.sum.idle == 2
 	})
 	for _, live := range lives {
 		if err := live.Destroy(t.Context()); err != nil {
@@ -306,7 +311,7 @@ func TestKernelsWaitForCopies(t *testing.T) {
 	abandoned := r
 	abandoned.ID = runtime.NewID()
 	if err := n.PrepareFork(t.Context(), r.ID, abandoned); err == nil {
-		t.Error("there is a copy of what was destroyed")
+		t.Error("there is a fork of what was destroyed")
 	}
 	if err := e.Close(); err != nil {
 		t.Error(err)
@@ -316,31 +321,33 @@ func TestKernelsWaitForCopies(t *testing.T) {
 
 // TestKernelsWaitNoLongerThanWanted: none waits once nobody may want it.
 func TestKernelsWaitNoLongerThanWanted(t *testing.T) {
-	e := start(t, secured(t), func(c *Config) { c.Spares = 3 })
-	n, r := e.Named(), recipe()
+	e := start(t, secured(t), func(c *Config) { c.Standby = 3 })
+	n, r := e.Sandboxes(), recipe()
 	sleep(t, make1(t, n, r))
-	e.spares.wait(t, 1)
-	var copies []sandboxes.Recipe
+	e.standby.wait(t, 1)
+	var forks []sandboxes.Recipe
 	for range 2 {
-		twin := r
-		twin.ID = runtime.NewID()
-		if err := n.Fork(t.Context(), r.ID, twin.ID); err != nil {
+		fork := r
+		fork.ID = runtime.NewID()
+		if err := n.Fork(t.Context(), r.ID, fork.ID); err != nil {
 			t.Fatal(err)
 		}
-		if err := n.EndProcesses(t.Context(), twin); err != nil {
+		if err := n.EndProcesses(t.Context(), fork); err != nil {
 			t.Fatal(err)
 		}
-		copies = append(copies, twin)
+		forks = append(forks, fork)
 	}
-	e.spares.wait(t, sleepersSpares)
-	for i, r := range append(copies, r) {
+	e.standby.wait(t, standbySleepers)
+	for i, r := range append(forks, r) {
 		if err := n.Remove(t.Context(), r.ID); err != nil {
 			t.Fatal(err)
 		}
-		e.spares.wait(t, min(sleepersSpares, len(copies)-i))
+		e.standby.wait(t, min(standbySleepers, len(forks)-i))
 	}
-	e.spares.making.Wait()
-	if left := others(t, e, ""); len(left) > 0 || len(e.spares.demands)+len(e.spares.asleep) > 0 {
-		t.Errorf("of kernels there are %v, of demands %v", left, e.spares.demands)
+	atolltest.Until(t, time.Minute, "the kernels are gone", func() bool { return len(others(t, e, "")) == 0 })
+	e.standby.mu.Lock()
+	defer e.standby.mu.Unlock()
+	if len(e.standby.asleep) > 0 {
+		t.Errorf("there sleep %v", e.standby.asleep)
 	}
 }

@@ -48,7 +48,7 @@ func ask(t *testing.T, live sandboxes.Live) (what, ticks string) {
 }
 
 func TestNamedSandboxSleepsAndWakes(t *testing.T) {
-	n := start(t, secured(t), nil).Named()
+	n := start(t, secured(t), nil).Sandboxes()
 	r := recipe()
 	live := mine(t)(n.Create(t.Context(), r))
 	was, ticks := begin(t, live)
@@ -97,7 +97,7 @@ func TestNamedSandboxSleepsAndWakes(t *testing.T) {
 }
 
 func TestNamedSandboxHasTwins(t *testing.T) {
-	n := start(t, secured(t), nil).Named()
+	n := start(t, secured(t), nil).Sandboxes()
 	r := recipe()
 	live := mine(t)(n.Create(t.Context(), r))
 	was, _ := begin(t, live)
@@ -140,14 +140,14 @@ func TestNamedSandboxHasTwins(t *testing.T) {
 }
 
 func TestDamagedMemoryIsRefused(t *testing.T) {
-	n := start(t, secured(t), nil).Named()
+	n := start(t, secured(t), nil).Sandboxes()
 	r := recipe()
 	live := mine(t)(n.Create(t.Context(), r))
 	shell(t, live, "echo kept >~/kept")
 	if err := errors.Join(live.Checkpoint(t.Context()), live.EndProcesses(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(n.e.host.named(r.ID), memoryDir, "pages.img")
+	path := filepath.Join(n.e.host.sandboxDir(r.ID), checkpointDir, "pages.img")
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestDamagedMemoryIsRefused(t *testing.T) {
 }
 
 func TestFreezingEndsNoPrograms(t *testing.T) {
-	live := mine(t)(start(t, secured(t), nil).Named().Create(t.Context(), recipe()))
+	live := mine(t)(start(t, secured(t), nil).Sandboxes().Create(t.Context(), recipe()))
 	shell(t, live, "cd /tmp; (for i in $(seq 60); do ls / >/dev/null && (true) && echo $i >>done; done; touch over) >/dev/null 2>&1 </dev/null &")
 	for range 15 {
 		if err := errors.Join(live.Freeze(t.Context()), live.Freeze(t.Context()), live.Thaw(t.Context())); err != nil {
