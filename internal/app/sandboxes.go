@@ -37,7 +37,7 @@ func (s *Server) openSandboxes(context.Context) error {
 		Store: s.db.Sandboxes(), Snapshots: s.db.Snapshots(), Engine: s.engine.Sandboxes(), SnapshotFiles: engine.SnapshotStore{Engine: s.engine, Store: kept}, Callers: s.authority, Executor: s.id, AdmitDisk: s.disk.Admit, AdmitBytes: s.disk.AdmitBytes,
 		Images: s.aliases, Contexts: contexts.New(),
 		Prices: s.prices(), Rules: rules, AuthTTL: tenant.AuthTTL, Log: s.log,
-		SleepAfter: cfg.SandboxSleepAfter, KeepFrozen: cfg.SandboxFrozen, CheckpointDisk: int64(cfg.SandboxMemories), KeepOnDisk: cfg.SandboxStored, DiskLimit: int64(cfg.SandboxDisk), MaxSandboxes: cfg.MaxSandboxes, KeepUnused: cfg.KeepSandboxes, KeepSnapshots: cfg.KeepSnapshots, Detach: cfg.OnExit == "detach",
+		SleepAfter: cfg.SandboxSleepAfter, KeepFrozen: cfg.SandboxFrozen, CheckpointDisk: int64(cfg.CheckpointDisk), KeepOnDisk: cfg.SandboxStored, DiskLimit: int64(cfg.SandboxDisk), MaxSandboxes: cfg.MaxOnMachine, KeepUnused: cfg.KeepSandboxes, KeepSnapshots: cfg.KeepSnapshots, Detach: cfg.OnExit == "detach",
 	})
 	s.later(s.sandboxes.Close)
 	s.directory = directory.New(directory.Config{

@@ -7,7 +7,7 @@ import (
 )
 
 // Kernels that wait for copies would count as sandboxes that are left.
-var server = atolltest.Shared{Options: atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=2", "ATOLL_SANDBOX_SPARES=0"}}}
+var server = atolltest.Shared{Options: atolltest.Options{Env: []string{"ATOLL_POOL_SIZE=2", "ATOLL_STANDBY_KERNELS=0"}}}
 
 func shared(t testing.TB) *atolltest.Server {
 	t.Helper()

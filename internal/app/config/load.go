@@ -47,7 +47,7 @@ func Load(src Sources) (*Config, error) {
 		return nil, err
 	}
 	var c Config
-	var bad []error
+	bad := renamedIn(src.Getenv)
 	given := map[string]bool{} // by Setting.Name
 	for _, s := range Settings() {
 		text, from := s.Default, "default"
@@ -141,6 +141,8 @@ func readFile(path string) (map[string]string, error) {
 	var bad []error
 	for name, node := range nodes {
 		switch {
+		case renamed[name] != "":
+			bad = append(bad, fmt.Errorf("%s, line %d: %w", path, node.Line, named(name).RenamedError(func(s Setting) string { return s.Name })))
 		case !known[name]:
 			bad = append(bad, fmt.Errorf("%s, line %d: there is no setting %q", path, node.Line, name))
 		case node.Kind == yaml.ScalarNode:

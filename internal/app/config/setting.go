@@ -51,8 +51,8 @@ func Settings() []Setting {
 		if enum := tag.Get("enum"); enum != "" {
 			s.Enum = strings.Split(enum, ",")
 		}
-		s.Env = "ATOLL_" + strings.ToUpper(s.Name)
-		s.Flag = strings.ReplaceAll(s.Name, "_", "-")
+		names := named(s.Name)
+		s.Env, s.Flag = names.Env, names.Flag
 		if s.Shown == "" {
 			s.Shown = s.Default
 		}

@@ -178,7 +178,7 @@ func (m *Manager) checkpointRefused(ctx context.Context, live Live) string {
 		return "the server is short of disk space"
 	}
 	if most := m.cfg.CheckpointDisk; most > 0 && m.checkpointsSize()+u.Memory > most {
-		return "the memories of sleeping sandboxes may take " + runtime.FormatBytes(most) + " of disk together (sandbox_memories)"
+		return "the checkpoints of sleeping sandboxes may take " + runtime.FormatBytes(most) + " of disk together (checkpoint_disk)"
 	}
 	return ""
 }

@@ -378,7 +378,7 @@ func TestMemoriesOnDiskAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		kept[sb.Sleep]++
-		if sb.Sleep == sandbox.Frozen && !strings.Contains(sb.Detail, "sandbox_memories") {
+		if sb.Sleep == sandbox.Frozen && !strings.Contains(sb.Detail, "checkpoint_disk") {
 			t.Errorf("it stays in memory because %q", sb.Detail)
 		}
 	}
