@@ -128,6 +128,12 @@ func TestEveryJobGetsItsEnvironment(t *testing.T) {
 	if out, warm := run(t, e, other); out != "other\n" || warm {
 		t.Errorf("another environment printed %q; warm is %v", out, warm)
 	}
+	proxied := *other
+	proxied.BaseEnv = map[string]string{"NAME": "other", "HTTP_PROXY": "http://192.0.2.1:3128"}
+	proxied.Code = "echo $http_proxy $PIP_RETRIES; getent hosts example.com || echo unknown"
+	if out, _ := run(t, e, &proxied); out != "http://192.0.2.1:3128 0\nunknown\n" {
+		t.Errorf("a program without a network printed %q", out)
+	}
 	// From then on there is one ready. Looking takes none, so that one can be made ahead.
 	env, _, err := e.use(other)
 	if err != nil {

@@ -286,6 +286,8 @@ func (n Sandboxes) live(r sandboxes.Recipe, img *image.Image, inst runtime.Insta
 func (e *Engine) environ(image, variables map[string]string, connected bool) []string {
 	if connected {
 		variables = e.networks.env(variables, e.networks.cfg.Egress.Authority != nil)
+	} else {
+		variables = offline(variables)
 	}
 	return warm.Environ(image, variables)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -79,10 +80,20 @@ func (s *Sandbox) command(in image.Interpreter, env map[string]string) guest.Com
 	}
 }
 
+// environ lists variables as a process has them. Names in a request or environment are
+// upper-case, and curl, among others, reads http_proxy only: a proxy's variable is there
+// in both cases.
 func environ(env map[string]string) []string {
-	list := make([]string, 0, len(env))
-	for _, k := range slices.Sorted(maps.Keys(env)) {
-		list = append(list, k+"="+env[k])
+	all := maps.Clone(env)
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"} {
+		lower := strings.ToLower(name)
+		if value, ok := env[name]; ok && env[lower] == "" {
+			all[lower] = value
+		}
+	}
+	list := make([]string, 0, len(all))
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, k+"="+all[k])
 	}
 	return list
 }
