@@ -142,7 +142,7 @@ except OSError as e: print(e.errno, n <= 2 << 20, n >= 1 << 20)`, bucketOf(s3, "
 	}
 }
 
-// What cannot be stored reaches whoever asked for the run, and holds up nobody.
+// The caller of a run is told what could not be stored, and other runs are not held up.
 func TestABucketThatGoesAway(t *testing.T) {
 	s3 := atolltest.StartS3(t)
 	e := start(t, folder(t), withBuckets(t, 1<<30))

@@ -120,7 +120,7 @@ func sum(f *os.File) (rec fileRecord, err error) {
 	return rec, err
 }
 
-// openFile opens what must be a file: a folder may be whoever's.
+// openFile opens a regular file. Anything else, such as a folder, is refused.
 func openFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

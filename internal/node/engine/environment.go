@@ -113,8 +113,8 @@ func (e *Engine) unuse(env *environment) {
 	env.used = time.Now()
 }
 
-// add makes an environment, to be used, unless somebody else just has. The one
-// that is not needed, or no more, is to be cleared.
+// add makes an environment, to be used, unless another call has just made it. unneeded
+// is the one that the caller is to clear: this one, or one that made room for it.
 func (e *Engine) add(key envKey, job *execution.Job, img *image.Image, release func() error) (env, unneeded *environment, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -143,8 +143,8 @@ func (e *Engine) add(key envKey, job *execution.Job, img *image.Image, release f
 	return env, unneeded, nil
 }
 
-// longestUnused returns the environment that nobody has used for longest, nil if
-// all are in use. e.mu is held.
+// longestUnused returns the environment that was used longest ago, nil if all are
+// in use. e.mu is held.
 func (e *Engine) longestUnused() *environment {
 	var oldest *environment
 	for _, env := range e.envs {
@@ -176,7 +176,7 @@ const (
 	unusedCheck = time.Minute
 )
 
-// forgetUnused gives up environments that nobody uses, until ctx ends.
+// forgetUnused gives up environments that were not used for unusedTime, until ctx ends.
 func (e *Engine) forgetUnused(ctx context.Context) {
 	tick := time.NewTicker(unusedCheck)
 	defer tick.Stop()

@@ -25,7 +25,7 @@ func homesFolder(p Platform, disk string) (string, error) {
 	return filepath.Join(disk, "homes"), nil
 }
 
-// Destroy implements sandbox.Runtime, for sandboxes that nobody has open.
+// Destroy implements runtime.Runtime, for sandboxes that no warm.Sandbox has open.
 func (h *host) Destroy(ctx context.Context, id runtime.ID) error {
 	if err := h.Runtime.Destroy(ctx, id); err != nil || h.homes == "" {
 		return err

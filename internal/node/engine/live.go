@@ -26,8 +26,8 @@ type liveSandbox struct {
 	release func() error      // of the image
 	link    *link             // nil without a network
 
-	lock   chan struct{}  // held, by having sent, by who speaks to process 1 or sets the next
-	client *client.Client // nil until somebody needs it
+	lock   chan struct{}  // held, by having sent, while process 1 is called or client is set
+	client *client.Client // nil until the first call
 }
 
 var _ sandboxes.Live = (*liveSandbox)(nil)
@@ -57,8 +57,8 @@ func (a *liveSandbox) untilEnd(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(nil) }
 }
 
-// dialTime bounds the wait for an attendant that was called. Whoever waits holds
-// the turn, and a sandbox may have reasons not to send it.
+// dialTime bounds the wait for the guest daemon to connect. The caller holds the lock
+// meanwhile, and a program in the sandbox may keep the daemon from connecting.
 const dialTime = 15 * time.Second
 
 // Guest implements named.Live.
@@ -88,7 +88,7 @@ func (a *liveSandbox) Guest(ctx context.Context) (*client.Client, error) {
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reach the attendant of %s: %w", a.recipe.ID, err)
+		return nil, fmt.Errorf("reach the guest daemon of %s: %w", a.recipe.ID, err)
 	}
 	a.client = c
 	return c, nil

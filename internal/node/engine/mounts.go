@@ -113,8 +113,8 @@ func (h *host) clearMounts(dir string) error {
 	return errors.Join(append(errs, os.Remove(dir))...)
 }
 
-// sweepMounts undoes the mounts of sandboxes that are gone, or nobody's. Those of
-// named ones are of none that was being made.
+// sweepMounts undoes the mounts of sandboxes that no process owns any more, but for those
+// whose run is to be taken over. Of named sandboxes only one that was being made has some.
 func (h *host) sweepMounts() error {
 	entries, err := os.ReadDir(filepath.Join(h.disk, mountsDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,8 +134,8 @@ func (h *host) sweepMounts() error {
 	return errors.Join(errs...)
 }
 
-// claimMounted makes a sandbox for a job that mounts something. Nobody else could
-// use it, so there is no pool of such.
+// claimMounted makes a sandbox for a job that mounts something. Its mounts are those of
+// one tenant and fixed at the start, so it cannot come from the pool.
 func (e *Engine) claimMounted(ctx context.Context, job *execution.Job) (_ executor.Claimed, err error) {
 	env, _, err := e.use(job)
 	if err != nil {

@@ -26,9 +26,8 @@ type Network struct {
 	Env    map[string]string // variables of their programs; an environment's own win
 }
 
-// networks is a runtime whose sandboxes have a network. Which policy holds, a
-// sandbox is told when it is claimed; until then nobody is at the other end of
-// its device.
+// networks is a runtime whose sandboxes have a network. The policy is set when a
+// sandbox is claimed; until then nothing reads from the host's end of its device.
 type networks struct {
 	runtime.Runtime
 	cfg    Network

@@ -117,9 +117,9 @@ func openHost(ctx context.Context, p Platform) (_ *host, err error) {
 	return h, nil
 }
 
-// lockHosts lets one process at a time make and remove the folders of processes:
-// one that is new and not yet locked by its owner must not be taken for one
-// whose owner has died.
+// lockHosts lets one process at a time make and remove the folders of processes. A
+// folder that is new and not locked yet would else be taken for that of a process that
+// has died.
 func lockHosts(disk string) (unlock func(), err error) {
 	lock, err := os.OpenFile(filepath.Join(disk, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -132,8 +132,8 @@ func lockHosts(disk string) (unlock func(), err error) {
 	return func() { lock.Close() }, nil
 }
 
-// own makes a folder, or makes sure that it is nobody else's: in a place where
-// everybody may make one, somebody may have been faster.
+// own makes a folder, or checks that it belongs to this user: where every user may make
+// folders, another one may have made it first.
 func own(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the folder for sandboxes' state cannot be made; set state_dir to another one")
@@ -194,7 +194,7 @@ func removeStaleGuests(dir, current string) {
 // newHost fails when the process of that name lives and is another one.
 func newHost(ctx context.Context, p Platform, guestImage, name string) (_ *host, err error) {
 	dir, disk := filepath.Join(p.State, name), filepath.Join(p.Disk, name)
-	// Whoever has its state elsewhere is known by its folder on disk.
+	// A process whose state is elsewhere is found by its folder on disk, so that one is locked too.
 	var lock *state.Dir
 	if dir != disk {
 		if lock, err = state.Open(disk); err != nil {
@@ -208,7 +208,7 @@ func newHost(ctx context.Context, p Platform, guestImage, name string) (_ *host,
 	}
 	cgroups, err := cgroup.Open(groupName(disk))
 	if err != nil && name == p.Name {
-		// A command says it only to those who ask for more than warnings.
+		// A command logs it below the level of warnings.
 		level := slog.LevelInfo
 		if name == Server {
 			level = slog.LevelWarn
@@ -348,7 +348,7 @@ func (h *host) letGo() error {
 	return err
 }
 
-// close is Close for whoever holds the lock of lockHosts.
+// close is Close; the caller holds the lock of lockHosts.
 func (h *host) close() error {
 	left, err := h.List(context.Background())
 	if err != nil { // there may be something

@@ -74,7 +74,7 @@ func (h *host) dropGuests() error {
 	return errors.Join(errs...)
 }
 
-// replaceFile writes a file anew, whoever has the one that was there.
+// replaceFile writes a new file in the place of one that others may have open or linked.
 func replaceFile(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-")
 	if err != nil {

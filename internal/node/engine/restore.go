@@ -162,7 +162,7 @@ func (n Sandboxes) prepare(ctx context.Context, r sandboxes.Recipe, img *image.I
 	return kernel, err
 }
 
-// reseed is what a sandbox's guest is told of who it is.
+// reseed has the host name and machine id of a sandbox, for its guest.
 func reseed(id runtime.ID) guest.Reseed {
 	sum := sha256.Sum256([]byte("machine id of " + id))
 	return guest.Reseed{Hostname: string(id), MachineID: hex.EncodeToString(sum[:16])}

@@ -20,8 +20,8 @@ import (
 	"github.com/atoll-run/atoll/internal/node/warm"
 )
 
-// Named makes named sandboxes with an Engine. Whoever opened it has made its
-// folder on disk fit with thread.Secure, or said why not.
+// Sandboxes makes named sandboxes with an Engine. The Engine's folder on disk was made
+// fit with thread.Secure, or Config.Unfit says why not.
 type Sandboxes struct{ e *Engine }
 
 var _ sandboxes.Engine = Sandboxes{}
@@ -181,7 +181,7 @@ func (e *Engine) useImage(name string) (*image.Image, func() error, error) {
 	return img, release, err
 }
 
-// findOwners asks once: nobody changes their user namespace.
+// findOwners asks once, because a process's user namespace does not change.
 var findOwners = sync.OnceValues(idmap.Find)
 
 // FolderCopier implements named.Engine.
@@ -270,8 +270,8 @@ func ownMounts(files, socket string) []runtime.Mount {
 	}
 }
 
-// socketFolder is where a sandbox's attendant finds the host: not on the disk, as
-// the path of a socket must be short.
+// socketFolder has the socket by which a sandbox's guest daemon reaches the host. It is
+// not on the disk, because the path of a socket is at most 107 bytes long.
 func (h *host) socketFolder(id runtime.ID) string {
 	return filepath.Join(h.dir, socketDir+"-"+string(id))
 }

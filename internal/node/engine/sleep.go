@@ -53,7 +53,7 @@ func (n Sandboxes) CheckpointSize(id runtime.ID) (bytes int64) {
 
 // Checkpoint implements named.Live.
 func (a *liveSandbox) Checkpoint(ctx context.Context) error {
-	// A frozen attendant could not say goodbye.
+	// A frozen guest daemon cannot end the connection.
 	if err := errors.Join(a.Thaw(ctx), a.CloseGuest()); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (a *liveSandbox) Thaw(ctx context.Context) error {
 	return err
 }
 
-// rest tells the conversation with the attendant that it stands still, or goes on.
+// rest tells the connection with the guest daemon that the sandbox is frozen, or runs again.
 func (a *liveSandbox) rest(still bool) {
 	a.lock <- struct{}{}
 	defer func() { <-a.lock }()

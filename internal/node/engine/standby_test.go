@@ -174,8 +174,8 @@ func TestKernelsWaitForSleepers(t *testing.T) {
 	}
 }
 
-// TestAKernelThatDiedIsNotMissed: who waited and is dead does not keep a sandbox from
-// waking, nor does one that a killed server has left.
+// TestAKernelThatDiedIsNotMissed checks that a standby kernel that died does not keep a
+// sandbox from waking, nor one that a killed server has left.
 func TestAKernelThatDiedIsNotMissed(t *testing.T) {
 	dir := secured(t)
 	e := open(t, dir, func(c *Config) { c.Standby = 1 })
@@ -232,8 +232,8 @@ func TestAKernelThatDiedIsNotMissed(t *testing.T) {
 	nothingRuns(t, dir)
 }
 
-// TestKernelsWaitForForks: after a fork some kernels wait, are nobody's orphans,
-// become the next forks, and go with the engine.
+// TestKernelsWaitForForks checks that after a fork some kernels are kept started, are not
+// taken for orphans, become the next forks, and end with the engine.
 func TestKernelsWaitForForks(t *testing.T) {
 	dir := secured(t)
 	e := open(t, dir, func(c *Config) { c.Standby = 2 })
@@ -319,7 +319,7 @@ func TestKernelsWaitForForks(t *testing.T) {
 	nothingRuns(t, dir)
 }
 
-// TestKernelsWaitNoLongerThanWanted: none waits once nobody may want it.
+// TestKernelsWaitNoLongerThanWanted checks that none waits once there is no demand.
 func TestKernelsWaitNoLongerThanWanted(t *testing.T) {
 	e := start(t, secured(t), func(c *Config) { c.Standby = 3 })
 	n, r := e.Sandboxes(), recipe()

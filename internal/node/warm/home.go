@@ -85,7 +85,7 @@ func (m *Maker) removeShared(id runtime.ID) error {
 
 // Enter gives programs the home directory that was moved to HomePath. An empty
 // one gets what the image has there if fill is set. It comes before the first
-// program, and may be called again by whoever takes the sandbox over.
+// program, and may be called again by a server that takes the sandbox over.
 func (s *Sandbox) Enter(ctx context.Context, fill bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -99,7 +99,7 @@ func (s *Sandbox) Enter(ctx context.Context, fill bool) error {
 	return s.guest.Enter(ctx, fill)
 }
 
-// EndHome ends everything in a sandbox, so that nobody writes to the home
+// EndHome ends everything in a sandbox, so that no process writes to the home
 // directory at HomePath any more, and takes the program's own file out of it: a
 // thread keeps what programs left, not the programs.
 func EndHome(ctx context.Context, rt runtime.Runtime, homes string, id runtime.ID, p execution.Program) error {
@@ -111,7 +111,7 @@ func EndHome(ctx context.Context, rt runtime.Runtime, homes string, id runtime.I
 		return err
 	}
 	defer home.Close()
-	// Whoever took the sandbox over may have put a link there.
+	// A program that broke out of the sandbox may have put a link there.
 	if st, err := home.Lstat(guest.HomeName); err != nil || !st.IsDir() {
 		return fmt.Errorf("the home directory of %s is none any more: %w", id, errors.Join(err, fs.ErrInvalid))
 	}

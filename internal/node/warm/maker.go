@@ -266,7 +266,7 @@ func (m *Maker) instance(key Key, id runtime.ID, start func(runtime.Spec) (runti
 	return inst, nil
 }
 
-// restore makes a sandbox from a template, and tells it apart from its twins.
+// restore makes a sandbox from a template, and makes it differ from others of the template.
 func (m *Maker) restore(ctx context.Context, key Key, dir string) (_ *Sandbox, err error) {
 	inst, err := m.instance(key, runtime.NewID(), func(spec runtime.Spec) (runtime.Instance, error) { return m.cfg.Runtime.Restore(ctx, spec, dir) })
 	if err != nil {
@@ -322,9 +322,8 @@ func (m *Maker) Open(ctx context.Context, id runtime.ID, language execution.Lang
 	return s, nil
 }
 
-// dial opens the conversation with the guest of an instance, and looks at
-// whether the two are as they should be. That is done here, because nobody waits
-// for a sandbox that is made ahead.
+// dial opens the connection to the guest of an instance, and checks both. That is done
+// here, because no caller waits for a sandbox that is made ahead.
 func (m *Maker) dial(ctx context.Context, key Key, inst runtime.Instance) (*Sandbox, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
