@@ -1,0 +1,47 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// maxLine is the longest line of a page, in characters.
+const maxLine = 200
+
+var (
+	// vague are words that do not name the actor.
+	vague = regexp.MustCompile(`(?i)\b(nobody|somebody|whoever)\b`)
+	code  = regexp.MustCompile("`[^`]*`")
+)
+
+// TestProse checks the length of lines, and words that pages do not use.
+func TestProse(t *testing.T) {
+	binary, err := atolltest.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pages(t, filepath.Dir(filepath.Dir(binary))) {
+		name := filepath.Base(p.name)
+		if name == "configuration.md" { // written from the settings: its tables have a line for each
+			continue
+		}
+		text, err := os.ReadFile(p.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if n := utf8.RuneCountInString(line); n > maxLine {
+				t.Errorf("%s:%d has %d characters, more than %d", name, i+1, n, maxLine)
+			}
+			if word := vague.FindString(code.ReplaceAllString(line, "")); word != "" {
+				t.Errorf("%s:%d: name the actor in place of %q", name, i+1, word)
+			}
+		}
+	}
+}
