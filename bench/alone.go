@@ -8,7 +8,7 @@ import (
 	"github.com/atoll-run/atoll/bench/rig"
 )
 
-// alone is what somebody has who uses gVisor's own runsc without Atoll: a container
+// alone is what a user has of gVisor's own runsc without Atoll: a container
 // whose program holds some memory and answers.
 type alone struct {
 	*rig.Containers

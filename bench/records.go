@@ -188,7 +188,7 @@ func (x *idle) Start(ctx context.Context, job execution.Job) error {
 		now := time.Now().UTC()
 		_ = x.log.Finish(context.WithoutCancel(ctx), execution.Result{
 			TraceID: job.TraceID, Status: execution.Success, LastSeq: 1, StartedAt: now, CompletedAt: now,
-		}) // whoever waits for the result would tell
+		}) // the waiter for the result would tell
 		x.seat.Release(job.TraceID)
 	}()
 	return nil

@@ -112,7 +112,7 @@ func (p *pool) litter(ctx context.Context, count int) ([]member, error) {
 	return made, nil
 }
 
-// idle is the processor time that the server takes while nobody asks for anything.
+// idle is the processor time that the server takes without requests.
 func (p *pool) idle(ctx context.Context) (time.Duration, error) {
 	if err := wait(ctx, stocked); err != nil { // for what it still had to do
 		return 0, err

@@ -29,7 +29,7 @@ import (
 	"github.com/atoll-run/atoll/internal/node/egress"
 )
 
-// openTraces has spans sent, if somebody asks for them.
+// openTraces has spans sent, if the environment asks for them.
 func (s *Server) openTraces(ctx context.Context) error {
 	stop, err := trace.Setup(ctx, trace.Config{
 		Endpoint: s.cfg.Settings.TraceEndpoint, Version: s.cfg.Version, Getenv: s.cfg.Getenv, Log: s.log,
@@ -40,7 +40,7 @@ func (s *Server) openTraces(ctx context.Context) error {
 	s.later(func(ctx context.Context) error {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), tracesWait)
 		defer cancel()
-		if err := stop(last); err != nil { // nobody's work depends on it
+		if err := stop(last); err != nil { // no work depends on it
 			s.log.Warn("cannot send the last traces", "error", err)
 		}
 		return nil

@@ -68,7 +68,7 @@ func (s *Server) bindSecrets(c *egress.Config) (err error) {
 	if len(s.cfg.Platform.CA) == 0 {
 		return nil
 	}
-	// What sandboxes are to trust, whoever asks hosts in their place does too.
+	// What sandboxes are to trust, the code that asks hosts in their place trusts too.
 	if c.Roots, err = x509.SystemCertPool(); err != nil {
 		return fmt.Errorf("read this machine's certificates: %w", err)
 	}

@@ -212,7 +212,7 @@ func (s *Server) openJobs(ctx context.Context) (err error) {
 	return nil
 }
 
-// purge is the work of deleting what is old, in pieces that hold up nobody for
+// purge is the work of deleting what is old, in pieces that hold up no request for
 // long, until nothing is left of it.
 func purge(some func(ctx context.Context, most int) (int, error)) func(context.Context) error {
 	return func(ctx context.Context) error {

@@ -56,7 +56,7 @@ func (s *Server) Ready(asked context.Context) error {
 			reasons = append(reasons, part.name, part.err)
 		}
 	}
-	if asked.Err() != nil { // nobody waits for the answer, and it may be wrong
+	if asked.Err() != nil { // the caller is gone, and the answer may be wrong
 		return context.Cause(asked)
 	}
 	now := strings.Join(lacking, ", ")

@@ -22,7 +22,7 @@ func (s *Server) openThreads(context.Context) error {
 	s.threads = thread.New(thread.Config{Records: s.db.Threads(), Homes: home.States{Store: homes}, Keep: s.cfg.Settings.KeepThreads, Log: s.log})
 	if unmapped != nil || s.cfg.Platform.OCI != "" {
 		s.homeless = unmapped
-		return nil // the engine says why to whoever asks for a thread
+		return nil // the engine says why when a thread is asked for
 	}
 	// Homes move between the cache and the folders that sandboxes mount, by a
 	// rename, which works within one mount.

@@ -181,7 +181,7 @@ func (s *PostgresServer) Start(ctx context.Context) error {
 		return s.start(ctx)
 	}
 	var err error
-	for range 3 { // somebody else may take a port between our choice and its use
+	for range 3 { // another process may take a port between our choice and its use
 		if s.port, err = freePort(ctx); err != nil {
 			return err
 		}
@@ -287,7 +287,7 @@ func (s *PostgresServer) Log() string {
 // Database makes a fresh database and returns its URL.
 func (s *PostgresServer) Database(ctx context.Context) (string, error) { return s.Clone(ctx, "") }
 
-// Clone makes a copy of a database that nobody uses, a fresh one if it is empty,
+// Clone makes a copy of a database that is not in use, a fresh one if it is empty,
 // and returns its URL.
 func (s *PostgresServer) Clone(ctx context.Context, of string) (string, error) {
 	s.mu.Lock()

@@ -157,7 +157,7 @@ func TestInstallThroughRules(t *testing.T) {
 		t.Error("the ledger has no bytes")
 	}
 
-	// Nobody else has a network.
+	// No other environment has a network.
 	r := s.Run(t, atolltest.Program{Language: atolltest.Python, Code: "import socket\nprint([n for _, n in socket.if_nameindex()])\ntry: socket.create_connection(('203.0.113.1', 80), 5)\nexcept OSError as e: print(e.strerror)"})
 	if r.Stdout != "['lo']\nNetwork is unreachable\n" {
 		t.Errorf("an environment that says nothing: %v", r)

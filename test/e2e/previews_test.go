@@ -323,7 +323,7 @@ func TestPreviewWakes(t *testing.T) {
 }
 
 // TestPreviewOfWhatStarts: a request waits for a server that was just started, and one
-// for a port that nobody means to listen on is told which there are.
+// for a port that is not listened on is told which there are.
 func TestPreviewOfWhatStarts(t *testing.T) {
 	s := newSession(t, shared(t), atolltest.Key, t.Name())
 	expose := func(port int) visitor {

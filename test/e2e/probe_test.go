@@ -51,7 +51,7 @@ next:
 // harmless are the attempts that the sandbox's own kernel lets anybody make,
 // without effect beyond the sandbox: a user namespace makes its owner root over
 // what it could reach before and no more, a tun device has no other end, priorities
-// and scores are numbers that nobody reads, and the kernel's log is made up.
+// and scores are numbers that are not read, and the kernel's log is made up.
 var harmless = []string{
 	"unshare user", "mount in a user namespace", "keep capabilities", "tun", "port below 1024", "syslog", "nice",
 	"read 1/fdinfo/0", "negative oom score", "device /dev/fuse", "open fuse", "device /dev/net/tun",

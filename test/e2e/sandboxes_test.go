@@ -109,7 +109,7 @@ func TestSandboxFiles(t *testing.T) {
 	r.ask(http.MethodDelete, "/files?path=copy&recursive=true", nil, http.StatusNoContent)
 	r.ask(http.MethodGet, "/files/stat?path=copy", nil, http.StatusNotFound)
 
-	// Nobody else's key, and no key without the scope, sees it.
+	// No key of another tenant, and no key without the scope, sees it.
 	other := r
 	other.key = r.Server.Tenant(t, "strangers", "enterprise")
 	other.ask(http.MethodGet, "", nil, http.StatusNotFound)

@@ -117,7 +117,7 @@ func TestThreadEnds(t *testing.T) {
 	a.Into(t, http.StatusGatewayTimeout, nil)
 	state("timed-out")
 
-	// A cancelled one leaves the thread as it was; while it runs nobody else has it.
+	// A cancelled one leaves the thread as it was; while it runs no other run has it.
 	a, err = s.Call(t.Context(), atolltest.Key, http.MethodPost, "/v1/sandbox/execute",
 		map[string]any{"language": "bash", "code": "echo cancelled > state; echo begun; sleep 60", "thread_id": id}, http.Header{"Prefer": {"respond-async"}})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestHeaderTricks sends heads by which one request could pass for two, for
-// somebody else's, or for another than it is, byte by byte.
+// of another key, or for another than it is, byte by byte.
 func TestHeaderTricks(t *testing.T) {
 	s := shared(t)
 	key := s.Tenant(t, "tricks", "pro")

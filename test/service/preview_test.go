@@ -49,7 +49,7 @@ until (: < /dev/tcp/127.0.0.1/8000) 2> /dev/null; do sleep 0.05; done`}, nil)
 		return errors.Join(err, res.Body.Close())
 	}
 
-	// A program counts on the terminal, whoever looks.
+	// A program counts on the terminal, watched or not.
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var process string
@@ -116,7 +116,7 @@ until (: < /dev/tcp/127.0.0.1/8000) 2> /dev/null; do sleep 0.05; done`}, nil)
 		conn = open(url.Values{"process": {process}, "after": {strconv.FormatInt(cursor, 10)}})
 		read(conn, (i+1)*20)
 	}
-	// Each number once, in order, whoever was there to hear it.
+	// Each number once, in order, watched or not.
 	for i, m := range counted.FindAllStringSubmatch(shown, -1) {
 		if atoi(t, m[1]) != i+1 {
 			t.Fatalf("after %d comes %s", i, m[1])

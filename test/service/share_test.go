@@ -115,7 +115,7 @@ func TestTwoExecutorsAndOneThread(t *testing.T) {
 	}
 	t.Logf("%d executions in turn, on the two executors %v; %d conflicts", len(counted), saves, conflicts)
 
-	// While one has it, nobody changes it through the other server either.
+	// While one has it, no request changes it through the other server either.
 	var long sync.WaitGroup
 	long.Go(func() {
 		if a, r := run(servers[0], "echo last > n; sleep 3; cat n"); a.Status != http.StatusOK || r.Stdout != "last\n" {

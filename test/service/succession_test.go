@@ -24,7 +24,7 @@ type succession struct {
 	replaced chan struct{} // closed when server has a successor
 }
 
-// noPool is for servers whose pooled sandboxes nobody would use.
+// noPool is for servers whose pooled sandboxes would not be used.
 const noPool = "ATOLL_POOL_SIZE=0"
 
 func newSuccession(t testing.TB, settings ...string) *succession {

@@ -97,7 +97,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestKeys checks that a key that is revoked is nobody's at once, and that what
+// TestKeys checks that a revoked key is refused at once, and that what
 // is stored cannot be read back.
 func TestKeys(t *testing.T) {
 	s := shared(t)

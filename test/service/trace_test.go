@@ -86,7 +86,7 @@ const caller = "b7ad6b7169203331"
 
 // tree draws what is below a span: each name, deeper by one step than its
 // parent's. Of siblings the one that began first comes first. Who records the
-// end of a run that is streamed is a race: the record is drawn only where nobody
+// end of a run that is streamed is a race: the record is drawn only where no client
 // follows.
 func tree(all []*otlp.Span, parent string) string {
 	var below []*otlp.Span

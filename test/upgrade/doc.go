@@ -8,5 +8,5 @@
 //
 // with it, which adds the folder of the new version and leaves the others
 // alone. A folder that is there already is written anew only after it has been
-// removed, which nobody does once its version is released.
+// removed, which is not done once its version is released.
 package upgrade

@@ -197,7 +197,7 @@ func (w *writer) add(name, path string) (found bool, err error) {
 	}
 	entry := File{Path: name, Mode: info.Mode().Perm(), Size: info.Size()}
 	if !strings.Contains(name, "/") {
-		entry.Mode &= 0o600 // the database and keys are nobody else's
+		entry.Mode &= 0o600 // the database and keys are for their owner alone
 	}
 	if entry.SHA256, err = w.out.add(entry, f); err != nil {
 		return false, fmt.Errorf("back up %s: %w", name, err)

@@ -75,7 +75,7 @@ func Setup(ctx context.Context, c Config) (stop func(context.Context) error, err
 	}, nil
 }
 
-// wanted reports whether somebody asks for traces.
+// wanted reports whether the environment asks for traces.
 func wanted(c Config) bool {
 	if strings.EqualFold(c.Getenv("OTEL_SDK_DISABLED"), "true") || c.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return false

@@ -64,7 +64,7 @@ func (a Attr) value() attribute.KeyValue {
 	}
 }
 
-// Span is something that takes time. The zero Span is one that nobody records.
+// Span is something that takes time. The zero Span is one that is not recorded.
 type Span struct{ span trace.Span }
 
 // Kind says on which side of a conversation a span is.
@@ -125,7 +125,7 @@ func (s Span) Event(name string, attrs ...Attr) {
 }
 
 // Fail says that what the span is about went wrong, if err is not nil. Only the
-// error's kind is recorded: its text may be about what is nobody else's.
+// error's kind is recorded: its text may have data of the tenant.
 func (s Span) Fail(err error) {
 	if s.span != nil && err != nil {
 		kind := kinds[fault.KindOf(err)]
@@ -149,7 +149,7 @@ func (s Span) End() {
 }
 
 // propagator is the W3C's traceparent and tracestate. Baggage is not carried:
-// what callers put there is nobody's business on the bus.
+// what callers put there does not belong on the bus.
 var propagator propagation.TraceContext
 
 // carrier is the headers of a message. NATS' are case-sensitive, HTTP's are

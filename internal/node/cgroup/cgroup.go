@@ -70,7 +70,7 @@ func openV1(name string) (*Parent, error) {
 	for _, c := range v1Controllers {
 		dir := filepath.Join(mountpoint, c, name)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			// Those made so far hold nobody, unless another process uses them.
+			// Those made so far are empty, unless another process uses them.
 			for _, made := range p.dirs {
 				_ = unix.Rmdir(made)
 			}

@@ -14,7 +14,7 @@ import (
 )
 
 // serverGroup is the leaf that the server moves itself to. All processes of a
-// base share it, so that whoever finds itself in it knows the base.
+// base share it, so that a process that finds itself in it knows the base.
 const serverGroup = "atoll-server"
 
 // v2Controllers are those that hold our limits.
@@ -59,7 +59,7 @@ func openV2At(mount, own, name string, controllers []string) (*Parent, error) {
 	return &Parent{version: V2, name: name, dirs: map[string]string{"": dir}}, nil
 }
 
-// prepare makes a group hand its controllers down. It moves nobody unless that
+// prepare makes a group hand its controllers down. It moves no process unless that
 // leaves the group without processes of its own.
 func prepare(base string, controllers []string) error {
 	if enabled(base, controllers) {

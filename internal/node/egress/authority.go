@@ -27,7 +27,7 @@ const (
 
 // Authority makes the certificates by which connections to hosts with secrets
 // are opened here. Only sandboxes trust it, and only those that have such a
-// secret need to. Whoever has its key can read what those send.
+// secret need to. A reader of its key can read what those send.
 type Authority struct {
 	cert *x509.Certificate
 	key  crypto.Signer

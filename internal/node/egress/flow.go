@@ -113,7 +113,7 @@ func (f *flow) onCut(end func()) {
 	}
 }
 
-// cut ends the flow's connections, whoever uses them; the sandbox's before the
+// cut ends the flow's connections, also those in use; the sandbox's before the
 // world's, whose end would end it in order.
 func (f *flow) cut() {
 	f.mu.Lock()

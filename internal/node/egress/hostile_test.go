@@ -86,7 +86,7 @@ func sends(address, datagram string) func(*testing.T, *rig) {
 	}
 }
 
-// asks expects a name not to exist, and nobody to be asked for it.
+// asks expects a name not to exist, and no resolver to be asked for it.
 func asks(name string, kind uint16) func(*testing.T, *rig) {
 	return func(t *testing.T, r *rig) {
 		a := r.query(t, name, kind)

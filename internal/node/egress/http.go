@@ -210,7 +210,7 @@ func (g *gate) handle(w http.ResponseWriter, r *http.Request) {
 		g.stack.begin(f, false)
 	}
 	// Only WebSockets leave HTTP: what follows other upgrades, such as HTTP/2 in
-	// clear, would be requests that nobody checks.
+	// clear, would be unchecked requests.
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		r.Header.Del("Upgrade")
 	}

@@ -205,7 +205,7 @@ func (d *downstream) hear(b []byte) bool {
 	return !d.stopped
 }
 
-// stop leaves the server to somebody else; false if it has been heard.
+// stop leaves the server to another goroutine; false if it has been heard.
 func (d *downstream) stop() bool {
 	d.mu.Lock()
 	d.stopped = true

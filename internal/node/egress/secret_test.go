@@ -136,7 +136,7 @@ func secretsReachTheirHost(t *testing.T, http2 bool) {
 	}
 }
 
-// A secret goes to nobody else: not to other hosts, not in clear, not to a
+// A secret goes to its hosts alone: not to other hosts, not in clear, not to a
 // server that is not certified, and not to a host named within the connection.
 func TestSecretsReachNobodyElse(t *testing.T) {
 	r, c, got := secretRig(t, false)
@@ -162,7 +162,7 @@ func TestSecretsReachNobodyElse(t *testing.T) {
 	try("a host within", fronted, http.StatusForbidden)
 	r.events.await(t, Event{Protocol: "http", Host: "other.test", Rule: RuleHTTPHost})
 
-	r.zone.set("example.com", evil) // whose certificate is for the same names, by the same authority that nobody trusts
+	r.zone.set("example.com", evil) // whose certificate is for the same names, by the same authority that no client trusts
 	tr.CloseIdleConnections()
 	r.names.mu.Lock()
 	clear(r.names.byID)

@@ -125,7 +125,7 @@ func (c *metered) Read(p []byte) (int, error) {
 
 // Write implements net.Conn.
 func (c *metered) Write(p []byte) (int, error) {
-	c.flow.in(len(p)) // before whoever reads it can ask what was counted
+	c.flow.in(len(p)) // before the reader can ask what was counted
 	n, err := c.guestConn.Write(p)
 	c.flow.in(n - len(p))
 	return n, err
@@ -176,7 +176,7 @@ func (s *Stack) begin(f *flow, free bool) {
 func (s *Stack) check(f *flow) (verdict, bool) {
 	v := s.decide(f.dst, f.wanted())
 	if v.ok() && v.names != nil && f.free.Load() {
-		v.rule = RuleAddress // it now needs a name, and nobody has looked for one
+		v.rule = RuleAddress // it now needs a name, and none was looked for
 	}
 	if !v.ok() {
 		s.refuse(f.protocol, v.host, f.dst, v.rule)

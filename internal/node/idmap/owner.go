@@ -4,7 +4,7 @@
 //
 // As root these are a range of their own, which is given neither to the machine's
 // users nor, by default, to containers, so that a file that a program made is
-// nobody's on the host. In a user namespace they are the caller's subordinate ids.
+// ids without an account on the host. In a user namespace they are the caller's subordinate ids.
 package idmap
 
 import (
@@ -37,7 +37,7 @@ func (r Range) ToGuest(id uint32) (uint32, bool) {
 type Map struct{ UID, GID Range }
 
 // Find looks at the user namespace of this process. It fails, as
-// sandbox.ErrUnsupported, where there is nobody for programs' files to belong to.
+// sandbox.ErrUnsupported, where no user may own programs' files.
 func Find() (Map, error) {
 	uid, ok := find("/proc/self/uid_map", runtime.UID)
 	gid, also := find("/proc/self/gid_map", runtime.GID)

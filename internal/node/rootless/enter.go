@@ -49,7 +49,7 @@ func Enter(dataDir, stateDir string, log *slog.Logger) (code int, err error) {
 		forward(pid, signals)
 	}()
 	// Reaped only after it was forgotten, and after the last signal was passed
-	// on: until then nobody else has its pid.
+	// on: until then no other process has its pid.
 	if err := wait(pid, unix.WNOWAIT); err != nil {
 		return 0, err
 	}

@@ -115,7 +115,7 @@ func beneath(root *os.File, path string, flags uint64) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// explain makes faults of what whoever names a path can do something about.
+// explain makes faults of errors that the caller who names a path can mend.
 func explain(p storage.Path, err error) error {
 	switch {
 	case err == nil:

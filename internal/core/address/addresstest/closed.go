@@ -1,4 +1,4 @@
-// Package addresstest lists addresses for the tests of whoever connects.
+// Package addresstest lists addresses for the tests of packages that connect.
 package addresstest
 
 // Closed are addresses that nothing may be sent to, in every way to write them.

@@ -32,7 +32,7 @@ const preface = "PRI * HTTP/2.0\r\n"
 // Classify tells what a client speaks from its first bytes.
 //
 // Whatever a lenient server might take for HTTP is HTTP here: blank lines before
-// the request, methods nobody has heard of, tabs for spaces.
+// the request, unknown methods, tabs for spaces.
 func Classify(b []byte) Kind {
 	if len(b) == 0 {
 		return More

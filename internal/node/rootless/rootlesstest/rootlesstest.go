@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// UID is the user. Nobody on a real machine should have it.
+// UID is the user. No account of a real machine should have it.
 const UID = 12345
 
 // Range is the first of the subordinate ids, and how many there are.
@@ -40,7 +40,7 @@ func (i Ids) String() string {
 const stageVariable = "ATOLL_ROOTLESSTEST"
 
 // stage is what the copy does before it becomes the program: it puts files of
-// its own in the place of some in /etc, seen by nobody else.
+// its own in the place of some in /etc, seen by no other process.
 type stage struct {
 	Files map[string]string // what to mount, by where
 	Path  string

@@ -91,7 +91,7 @@ func (k *impostor) serve(conn *net.UnixConn, says func(string, *os.File) bool) {
 	_, _ = conn.Read(question) // until who asked is gone
 }
 
-// Whoever is told that a file was written, of which nothing is, does not wait for
+// A caller that is told that a file was written, of which nothing is, does not wait for
 // good.
 func TestAKernelThatLiesKeepsNobody(t *testing.T) {
 	kept := make(chan *os.File, 1)
@@ -111,7 +111,7 @@ func TestAKernelThatLiesKeepsNobody(t *testing.T) {
 	(<-kept).Close()
 }
 
-// A pause that nobody has heard of is undone: the sandbox would stand still while it
+// A pause whose answer was lost is undone: the sandbox would stand still while it
 // is taken to run.
 func TestAPauseThatFailsIsUndone(t *testing.T) {
 	for _, stands := range []bool{true, false} {

@@ -22,7 +22,7 @@ const (
 )
 
 // pauseTime bounds pausing and going on, which take milliseconds: a kernel that does
-// not answer must not keep whoever waits for it, who may be about to end it.
+// not answer must not keep a caller that waits for it and may be about to end it.
 const pauseTime = 30 * time.Second
 
 // Freeze implements sandbox.Instance. The kernel itself is asked: one that is
@@ -87,7 +87,7 @@ func (i *Instance) isPaused(ctx context.Context) (bool, error) {
 	case string(said) == paused:
 		return true, nil
 	}
-	// Whoever changed it last was killed meanwhile.
+	// The process that changed it last was killed meanwhile.
 	is, err := i.runtime.stands(ctx, i.id)
 	if err != nil {
 		return false, err

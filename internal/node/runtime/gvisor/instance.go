@@ -28,7 +28,7 @@ type Instance struct {
 	meter meter         // guarded by mu; for want of control groups
 
 	served bool // it has a file server
-	server int  // guarded by mu; its process id, 0 as long as nobody looked
+	server int  // guarded by mu; its process id, 0 until it was looked up
 }
 
 // ID implements sandbox.Instance.

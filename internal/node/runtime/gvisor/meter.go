@@ -94,7 +94,7 @@ func anonymous(pid int) (int64, error) {
 		return 0, fmt.Errorf("%s: %w", path, err)
 	}
 	if resident == 0 {
-		return 0, errors.New("process " + strconv.Itoa(pid) + " has ended") // and nobody has reaped it
+		return 0, errors.New("process " + strconv.Itoa(pid) + " has ended") // and was not reaped
 	}
 	return (resident - shared) * int64(os.Getpagesize()), nil
 }

@@ -14,7 +14,7 @@ import (
 var _ runtime.Prepared = (*Prepared)(nil)
 
 // Prepared is a kernel that waits for its memory. It has no record of a process
-// yet: whoever finds its folder destroys it.
+// yet: a sweep that finds its folder destroys it.
 type Prepared struct {
 	runtime *Runtime
 	born    runtime.ID   // the id that it was started with

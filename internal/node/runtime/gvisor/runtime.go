@@ -29,7 +29,7 @@ type Config struct {
 	State string // folder for sandboxes, made if needed
 
 	// Cgroups is where groups are made. Nil means that none can be: then Usage
-	// looks at processes for whoever ends a sandbox that has used up its memory,
+	// looks at processes for the code that ends a sandbox that has used up its memory,
 	// a share of whole processors is held by binding, and others are refused
 	// with sandbox.ErrUnsupported.
 	Cgroups *cgroup.Parent
@@ -242,7 +242,7 @@ func (r *Runtime) List(context.Context) ([]runtime.Info, error) {
 // Destroy implements sandbox.Runtime.
 func (r *Runtime) Destroy(ctx context.Context, id runtime.ID) error {
 	if err := r.Kill(ctx, id); err != nil {
-		return err // its record stays, for whoever tries again
+		return err // its record stays for the next try
 	}
 	return r.dir.Remove(id)
 }

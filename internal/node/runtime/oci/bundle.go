@@ -92,7 +92,7 @@ func (r *Runtime) config(spec runtime.Spec) (*specs.Spec, error) {
 		s.Mounts = append(s.Mounts, bind(boxMount(i), m.Target, mode))
 	}
 	if spec.Network != nil {
-		// /sys is for whoever owns the network namespace, and tells about it.
+		// /sys is for the owner of the network namespace, and tells about it.
 		for i := range s.Mounts {
 			if m := &s.Mounts[i]; m.Type == "sysfs" {
 				m.Type, m.Source, m.Options = "tmpfs", "tmpfs", []string{"nosuid", "noexec", "nodev", "ro", "size=4k", "nr_inodes=1"}

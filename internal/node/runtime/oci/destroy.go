@@ -21,7 +21,7 @@ import (
 // Destroy implements sandbox.Runtime.
 func (r *Runtime) Destroy(ctx context.Context, id runtime.ID) error {
 	if err := r.Kill(ctx, id); err != nil {
-		return err // its record stays, for whoever tries again
+		return err // its record stays for the next try
 	}
 	return r.dir.Remove(id)
 }

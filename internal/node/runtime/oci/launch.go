@@ -29,7 +29,7 @@ func (r *Runtime) command(ctx context.Context, id runtime.ID, args ...string) *e
 	cmd := exec.CommandContext(ctx, r.cfg.Binary, append(global, args...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	cmd.Dir = "/"
-	// Killed with us: a sandbox that nobody recorded is not to come to life.
+	// Killed with us: a sandbox without a record must not start.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	return cmd
 }

@@ -15,7 +15,7 @@ var guestCalls = []string{"sethostname"}
 
 // sockets are those that programs may make, by family and, where it is not nil,
 // protocol. There is no network; these fail in the ways programs know. All
-// others are code of the host's kernel that nobody needs.
+// others are code of the host's kernel that programs do not need.
 var sockets = []struct {
 	family   uint64
 	protocol *uint64

@@ -15,7 +15,7 @@ const cgroupRoot = "/sys/fs/cgroup"
 
 // stageDir is covered, in the stage's mount namespace, by a folder that is not
 // on the host: one that every machine has, that anyone may pass through (an OCI
-// runtime walks to the root folder as the sandbox's uid 0, who is nobody on the
+// runtime walks to the root folder as the sandbox's uid 0, who has no rights on the
 // host), and that no OCI runtime needs.
 const stageDir = "/dev/shm"
 

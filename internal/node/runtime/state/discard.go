@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Discard returns a file for a sandbox's standard error, which nobody reads.
+// Discard returns a file for a sandbox's standard error, which is not read.
 //
 // It is not /dev/null: runtimes give a sandbox's standard streams to the user
 // that the sandbox runs as, and would give away the whole machine's. It is the

@@ -90,7 +90,7 @@ func StartTime(pid int) (uint64, error) {
 }
 
 // Lives reports whether the process of that pid and start time has not ended.
-// One that nobody has reaped yet has.
+// One that was not reaped yet has.
 func Lives(pid int, start uint64) bool {
 	fields, err := stat(pid)
 	return err == nil && fields[19] == strconv.FormatUint(start, 10) && fields[0] != "Z" && fields[0] != "X"

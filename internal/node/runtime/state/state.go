@@ -23,7 +23,7 @@ import (
 type Record struct {
 	Spec  runtime.Spec
 	Pid   int
-	Start uint64 // the process's start time in clock ticks: a pid alone may be somebody else's by now
+	Start uint64 // the process's start time in clock ticks: a pid alone may belong to another process by now
 	// Born is the id that the sandbox's processes were started with, if that is
 	// another one: their arguments and their control group have it.
 	Born runtime.ID `json:",omitzero"`

@@ -148,7 +148,7 @@ func TestWhatACrashLeaves(t *testing.T) {
 	}
 }
 
-// TestTheChannelOutlivesItsEnds: what one side wrote is there for whoever opens
+// TestTheChannelOutlivesItsEnds: what one side wrote is there for the next to open
 // the other side next.
 func TestTheChannelOutlivesItsEnds(t *testing.T) {
 	d, _ := open(t)

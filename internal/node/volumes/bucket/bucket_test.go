@@ -79,7 +79,7 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// A signal that comes to whoever asks for something, as Go sends its own threads,
+// A signal that comes to a thread that waits for an answer, as Go sends its own threads,
 // cancels the request's context. What was asked for is done all the same.
 func TestInterruptedRequests(t *testing.T) {
 	m := bare(t)

@@ -242,7 +242,7 @@ func (n *node) Rmdir(_ context.Context, name string) syscall.Errno {
 }
 
 // Rename implements fs.NodeRenamer, for files: a bucket would copy every object
-// of a folder. Whoever moves one is told to copy it, and does.
+// of a folder. A program that moves one is told to copy it, and does.
 func (n *node) Rename(_ context.Context, name string, to fs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
 	child := n.GetChild(name)
 	if child == nil || child.IsDir() {

@@ -74,7 +74,7 @@ func openS3(ctx context.Context, t storage.Target, client *http.Client) (*blob.B
 	o := s3.Options{
 		Region: t.Region, UsePathStyle: t.PathStyle, HTTPClient: client,
 		Credentials: credentials.NewStaticCredentialsProvider(t.AccessKeyID, t.SecretAccessKey, ""),
-		Logger:      logging.Nop{}, // what fails is told to whoever asked
+		Logger:      logging.Nop{}, // what fails is told to the caller
 		// A part of an object has no checksum, and not every service knows them.
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,

@@ -52,7 +52,7 @@ func (l *listing) begin() syscall.Errno {
 	return l.failed
 }
 
-// Seekdir implements fs.FileSeekdirer: whoever goes back begins anew.
+// Seekdir implements fs.FileSeekdirer: a reader that goes back begins anew.
 func (l *listing) Seekdir(_ context.Context, off uint64) syscall.Errno {
 	if off < l.at {
 		if no := l.begin(); no != 0 {
