@@ -24,7 +24,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -39,10 +38,10 @@ type attendant struct {
 	instance string
 	rules    wire.ConfineMessage
 	procs    table
-	relay    func() (*relay, error) // the one there is
-	files    atomic.Int32           // requests about files that are under way, also of hosts that have gone
-	told     atomic.Int64           // when something was started, or told what to do, in ns since 1970
-	awaiting atomic.Int32           // requests for ports that nothing listens on yet
+	files    atomic.Int32 // requests about files that are under way, also of hosts that have gone
+	told     atomic.Int64 // when something was started, or told what to do, in ns since 1970
+	relay    func() (*relay, error)
+	awaiting atomic.Int32 // requests for ports that nothing listens on yet
 }
 
 // Run serves the hosts that come, one after the other, until the sandbox ends. It
@@ -56,8 +55,7 @@ func Run() error {
 		return err
 	}
 	cues := os.NewFile(cueFD, "cues")
-	findScheduler()
-	runtime.GOMAXPROCS(max(processors, runtime.GOMAXPROCS(0)))
+	runtime.GOMAXPROCS(1)
 	var at *session
 	for b := make([]byte, 64); ; {
 		if _, err := cues.Read(b); err != nil {
@@ -88,7 +86,6 @@ func (a *attendant) prepare() error {
 	if err := syscall.SetNonblock(cueFD, true); err != nil {
 		return err
 	}
-	raw.Patient = farFolders()
 	rules := os.NewFile(rulesFD, "rules")
 	text, err := io.ReadAll(rules)
 	rules.Close()

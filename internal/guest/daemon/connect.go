@@ -11,28 +11,24 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
 
-// connect joins the connection with a port of the sandbox, until both directions
-// have ended. Nothing is asked on it any more.
+// connect carries bytes between the connection and a port of the sandbox, until both
+// directions have ended. Nothing is asked on it any more.
 func (c *peer) connect(q *proto.Connect) bool {
-	to, err := c.reach(q)
+	port, err := c.reach(q)
 	if err != nil {
 		return c.reply(proto.Reply{}, err)
+	}
+	if !c.reply(proto.Reply{}, nil) || c.Waiting() { // nothing comes before the answer
+		port.Close()
+		return false
 	}
 	r, err := c.relay()
 	if err != nil {
-		unix.Close(to)
-		return c.reply(proto.Reply{}, err)
-	}
-	if !c.reply(proto.Reply{}, nil) || c.Waiting() { // nobody says anything before the answer
-		unix.Close(to)
 		return false
 	}
-	from, err := c.Transport.(*link).take()
-	if err != nil {
-		unix.Close(to)
-		return false
-	}
-	j := r.join(from, to)
+	hf, _ := takeFD(c.Transport.(*hostConn).File)
+	pf, _ := takeFD(port)
+	j := r.join(hf, pf)
 	if c.of.instead(c.Conn, j) {
 		<-j.done
 	}
@@ -51,14 +47,14 @@ const (
 
 // reach connects to a port. Where something was started lately, it may yet begin to
 // listen.
-func (c *peer) reach(q *proto.Connect) (fd int, err error) {
-	fd, err = dialPort(q.Port)
+func (c *peer) reach(q *proto.Connect) (f *os.File, err error) {
+	f, err = dialPort(q.Port)
 	if q.Wait <= 0 || !refused(err) || time.Since(time.Unix(0, c.told.Load())) > startTime {
-		return fd, err
+		return f, err
 	}
 	defer c.awaiting.Add(-1)
 	if c.awaiting.Add(1) > maxAwaiting {
-		return fd, err
+		return f, err
 	}
 	over := make(chan struct{})
 	defer c.watchOut(sync.OnceFunc(func() { close(over) }))()
@@ -66,13 +62,13 @@ func (c *peer) reach(q *proto.Connect) (fd int, err error) {
 	for pause := soon; ; pause = min(pause*5/4, late) {
 		select {
 		case <-over:
-			return -1, err
+			return nil, err
 		case <-end:
-			return -1, err
+			return nil, err
 		case <-time.After(pause):
 		}
-		if fd, err = dialPort(q.Port); !refused(err) {
-			return fd, err
+		if f, err = dialPort(q.Port); !refused(err) {
+			return f, err
 		}
 	}
 }
@@ -83,8 +79,74 @@ func refused(err error) bool {
 	return ok && e.Reason == proto.Missing
 }
 
-// takeFD takes the descriptor out of a file, which is closed: nothing else waits
-// for it then.
+// dialPort connects to a port of the loopback interface.
+func dialPort(port uint16) (f *os.File, err error) {
+	v6 := &unix.SockaddrInet6{Port: int(port)}
+	v6.Addr[15] = 1
+	var first error
+	for _, try := range []struct {
+		family int
+		addr   unix.Sockaddr
+	}{{unix.AF_INET, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}}}, {unix.AF_INET6, v6}} {
+		if f, err = dialAddr(try.family, try.addr); err == nil {
+			return f, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	if first == unix.ECONNREFUSED {
+		return nil, refuse(proto.Missing, "nothing listens on port %d of the sandbox", port)
+	}
+	return nil, first
+}
+
+func dialAddr(family int, addr unix.Sockaddr) (*os.File, error) {
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) //nolint:errcheck // a matter of speed
+	err = unix.Connect(fd, addr)
+	if err != nil && err != unix.EINPROGRESS {
+		unix.Close(fd)
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "port")
+	if err == unix.EINPROGRESS {
+		err = awaitConnect(f)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// awaitConnect waits until there is a connection, or none. That may be so by now, and
+// then there is no event.
+func awaitConnect(f *os.File) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if err := conn.Write(func(fd uintptr) bool {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+		n, err := unix.Poll(p, 0)
+		return n > 0 || err != nil && err != unix.EINTR
+	}); err != nil {
+		return err
+	}
+	var n int
+	if e := conn.Control(func(fd uintptr) { n, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR) }); e != nil {
+		return e
+	}
+	if err == nil && n != 0 {
+		err = unix.Errno(n)
+	}
+	return err
+}
+
 func takeFD(f *os.File) (fd int, err error) {
 	defer f.Close()
 	raw, err := f.SyscallConn()
@@ -96,74 +158,4 @@ func takeFD(f *os.File) (fd int, err error) {
 		return -1, e
 	}
 	return fd, err
-}
-
-// dialPort connects to a port of the loopback interface.
-func dialPort(port uint16) (fd int, err error) {
-	v6 := &unix.SockaddrInet6{Port: int(port)}
-	v6.Addr[15] = 1
-	var first error
-	for _, try := range []struct {
-		family int
-		addr   unix.Sockaddr
-	}{{unix.AF_INET, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}}}, {unix.AF_INET6, v6}} {
-		if fd, err = dialAddr(try.family, try.addr); err == nil {
-			return fd, nil
-		}
-		if first == nil {
-			first = err
-		}
-	}
-	if first == unix.ECONNREFUSED {
-		return -1, refuse(proto.Missing, "nothing listens on port %d of the sandbox", port)
-	}
-	return -1, first
-}
-
-func dialAddr(family int, addr unix.Sockaddr) (int, error) {
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return -1, err
-	}
-	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) //nolint:errcheck // a matter of speed
-	err = unix.Connect(fd, addr)
-	if err == unix.EINPROGRESS {
-		return awaitConnect(os.NewFile(uintptr(fd), "port"))
-	}
-	if err != nil {
-		unix.Close(fd)
-		return -1, err
-	}
-	return fd, nil
-}
-
-// awaitConnect waits until there is a connection, or none; which may be so by now,
-// and then nobody tells.
-func awaitConnect(f *os.File) (int, error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		f.Close()
-		return -1, err
-	}
-	e := raw.Write(func(fd uintptr) bool {
-		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
-		n, err := unix.Poll(p, 0)
-		return n > 0 || err != nil && err != unix.EINTR
-	})
-	if e == nil {
-		e = raw.Control(func(fd uintptr) {
-			var n int
-			if n, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR); err == nil && n != 0 {
-				err = unix.Errno(n)
-			}
-		})
-	}
-	if e != nil || err != nil {
-		f.Close()
-		if e != nil {
-			err = e
-		}
-		return -1, err
-	}
-	return takeFD(f)
 }

@@ -13,13 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest/proto"
-	"github.com/atoll-run/atoll/internal/guest/raw"
 )
 
 // open opens a file as the user. One that is a pipe does not block.
 func open(name string, flags int, mode uint32) (fd int, st unix.Stat_t, err error) {
 	err = asUser(func() (err error) {
-		fd, err = raw.OpenAt(unix.AT_FDCWD, name, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, mode)
+		fd, err = openAt(unix.AT_FDCWD, name, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, mode)
 		if err == unix.ENXIO { // a socket, a pipe that nobody reads, a terminal that there is none of
 			return noFile(name)
 		}
@@ -31,8 +30,8 @@ func open(name string, flags int, mode uint32) (fd int, st unix.Stat_t, err erro
 	if err != nil {
 		return -1, st, err
 	}
-	if err := fstat(fd, &st); err != nil {
-		shut(fd)
+	if err := unix.Fstat(fd, &st); err != nil {
+		closeRead(fd)
 		return -1, st, step("stat", name, err)
 	}
 	switch st.Mode & unix.S_IFMT {
@@ -43,7 +42,7 @@ func open(name string, flags int, mode uint32) (fd int, st unix.Stat_t, err erro
 	default:
 		err = noFile(name)
 	}
-	shut(fd)
+	closeRead(fd)
 	return -1, st, err
 }
 
@@ -65,7 +64,7 @@ func (c *peer) readFile(q *proto.Read) bool {
 	if err != nil {
 		return c.reply(proto.Reply{}, err)
 	}
-	defer shut(fd)
+	defer closeRead(fd)
 	is := describe(name, &st)
 	if c.Encode(proto.Answer, proto.Reply{File: &is}) != nil {
 		return false
@@ -77,7 +76,7 @@ func (c *peer) readFile(q *proto.Read) bool {
 	for at, over := q.Offset, false; !over && q.Limit > 0; {
 		// A byte more than there is shows the end without another look.
 		size := max(min(st.Size-at+1, q.Limit, proto.Piece), min(q.Limit, 4<<10))
-		n, err := pread(fd, c.Space(int(size)), at)
+		n, err := retry(func() (int, error) { return unix.Pread(fd, c.Space(int(size)), at) })
 		if err != nil {
 			e.Error = refusal(step("read", name, err))
 			break
@@ -128,9 +127,9 @@ func appendTo(name string, mode uint32, b *proto.Content) (int64, error) {
 	_, err = writeAll(fd, b)
 	var st unix.Stat_t
 	if err == nil {
-		err = fstat(fd, &st)
+		err = unix.Fstat(fd, &st)
 	}
-	if e := raw.Close(fd); err == nil {
+	if e := unix.Close(fd); err == nil {
 		err = e
 	}
 	return st.Size, step("write", name, err)
@@ -153,9 +152,9 @@ func replace(name string, mode uint32, b *proto.Content) (size int64, err error)
 	}
 	size, err = writeAll(fd, b)
 	if err == nil && !t.inPlace() && t.mode&0o777&^umasked != 0 {
-		err = fchmod(fd, t.mode&0o777)
+		err = unix.Fchmod(fd, t.mode&0o777)
 	}
-	if e := raw.Close(fd); err == nil {
+	if e := unix.Close(fd); err == nil {
 		err = e
 	}
 	if t.inPlace() {
@@ -230,9 +229,9 @@ func temporaryName() string {
 // open makes the file. It is called as the user.
 func (t *target) open() (int, error) {
 	const make = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	fd, err := raw.OpenAt(unix.AT_FDCWD, t.temporary, make, t.mode&umasked)
+	fd, err := openAt(unix.AT_FDCWD, t.temporary, make, t.mode&umasked)
 	if err == unix.EACCES || err == unix.EROFS || err == unix.EPERM {
-		if here, e := raw.OpenAt(unix.AT_FDCWD, t.name, unix.O_WRONLY|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0); e == nil {
+		if here, e := openAt(unix.AT_FDCWD, t.name, unix.O_WRONLY|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0); e == nil {
 			t.temporary = ""
 			fd, err = here, nil
 		}
@@ -248,4 +247,6 @@ func (t *target) open() (int, error) {
 const umasked = 0o755
 
 // pieces are buffers for what passes through.
-var pieces = sync.Pool{New: func() any { return new([proto.Piece]byte) }}
+var pieces = sync.Pool{New: func() any { return new(buffer) }}
+
+type buffer [proto.Piece]byte

@@ -152,13 +152,6 @@ func (c *peer) converse(q *proto.Converse) bool {
 	if c.Encode(proto.Answer, proto.Reply{Process: &about, Ends: q.Ends}) != nil {
 		return false
 	}
-	if err == nil && len(rest) == 0 {
-		if over, ok := c.attentive(f); over {
-			return ok
-		}
-	} else {
-		c.giveBack()
-	}
 	if len(rest) > 0 {
 		stop := p.requests.goOn(rest)
 		defer stop()
@@ -193,43 +186,6 @@ func (c *peer) converse(q *proto.Converse) bool {
 		return false
 	}
 	return !said || c.last(proto.Closing{})
-}
-
-// attentive is what converse does for as long as the answer may come at once: this
-// thread takes it from the process and passes it on, and hears that it is enough.
-// It reports whether the exchange is over, and if so, whether another can follow.
-func (c *peer) attentive(f *follower) (over, ok bool) {
-	if !mayLinger() {
-		c.giveBack()
-		return false, false
-	}
-	defer lingering.Add(-1)
-	if !f.pump.borrow(c) {
-		c.giveBack()
-		return false, false
-	}
-	c.lent = f.pump
-	until := time.Now().Add(lingerTime)
-	for on := true; on && !c.Waiting(); {
-		var heard bool
-		heard, on = f.pump.attend(c, until)
-		exit, more := f.put(c.Conn)
-		if f.enough {
-			return true, c.last(proto.Closing{})
-		}
-		if exit != nil {
-			break
-		}
-		if more && c.Flush() != nil {
-			return true, false
-		}
-		if heard {
-			t, err := c.Next()
-			return true, err == nil && t == proto.Enough && c.last(proto.Closing{})
-		}
-	}
-	c.giveBack()
-	return false, false
 }
 
 // pass sends output until the end of the process, which it returns, until the host

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest/proto"
-	"github.com/atoll-run/atoll/internal/guest/raw"
 )
 
 // pack sends a tar stream of a file or folder.
@@ -149,7 +148,7 @@ func (p *packer) entry(dir int, name, as, at string) error {
 	case unix.S_IFDIR:
 		return p.folder(dir, name, as, at, h)
 	case unix.S_IFREG:
-		fd, err := raw.OpenAt(dir, name, fileFlags, 0)
+		fd, err := openAt(dir, name, fileFlags, 0)
 		if err != nil {
 			return step("pack", at, err)
 		}
@@ -175,7 +174,7 @@ func (p *packer) entry(dir int, name, as, at string) error {
 
 // file packs a file, which it closes.
 func (p *packer) file(fd int, at string, h *tar.Header, st *unix.Stat_t) error {
-	defer shut(fd)
+	defer closeRead(fd)
 	if st.Nlink > 1 {
 		id := inodeOf(st)
 		if first, ok := p.links[id]; ok {
@@ -191,10 +190,10 @@ func (p *packer) file(fd int, at string, h *tar.Header, st *unix.Stat_t) error {
 	if err := p.w.WriteHeader(h); err != nil {
 		return err
 	}
-	b := pieces.Get().(*[proto.Piece]byte)
+	b := pieces.Get().(*buffer)
 	defer pieces.Put(b)
 	for left := st.Size; left > 0; {
-		n, err := raw.Read(fd, b[:min(left, int64(len(b)))])
+		n, err := read(fd, b[:min(left, int64(len(b)))])
 		switch {
 		case err != nil:
 			return step("pack", at, err)
@@ -245,13 +244,13 @@ func (p *packer) folder(dir int, name, as, at string, h *tar.Header) error {
 // regular packs what a folder was said to have a file as. Each look at a name is a
 // question to the file server beside the sandbox, so it is opened at once.
 func (p *packer) regular(dir int, name, as, at string) error {
-	fd, err := raw.OpenAt(dir, name, fileFlags, 0)
+	fd, err := openAt(dir, name, fileFlags, 0)
 	if err != nil {
 		return p.entry(dir, name, as, at) // it is something else meanwhile, or closed
 	}
 	var st unix.Stat_t
-	if err := fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		shut(fd)
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		closeRead(fd)
 		return p.entry(dir, name, as, at)
 	}
 	return p.file(fd, at, header(as, &st), &st)

@@ -5,8 +5,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
 
@@ -14,15 +12,12 @@ import (
 type peer struct {
 	*proto.Conn
 	*attendant
-	of   *session
-	link *link
-	lent *pump // of the process that was conversed with last; nil for none
+	of *session
 }
 
 // serve answers until the connection ends. A request that leaves the connection in
 // the middle of something ends it, too.
 func (c *peer) serve() {
-	defer c.giveBack()
 	for {
 		t, err := c.Next()
 		if err != nil || t != proto.Ask {
@@ -32,40 +27,9 @@ func (c *peer) serve() {
 		if c.Decode(&q) != nil {
 			return
 		}
-		if q.Converse == nil || c.lent != nil && c.lent.id != q.Converse.ID {
-			c.giveBack()
-		}
 		if !c.handle(&q) {
 			return
 		}
-		c.linger()
-	}
-}
-
-// linger waits for the next request, which may come at once.
-func (c *peer) linger() {
-	if !c.Waiting() && mayLinger() {
-		defer lingering.Add(-1)
-		until := time.Now().Add(nextTime)
-		if c.lent == nil {
-			c.link.linger(make([]unix.PollFd, 0, 2), until)
-			return
-		}
-		for on := true; on; {
-			var heard bool
-			if heard, on = c.lent.attend(c, until); heard {
-				return
-			}
-		}
-	}
-	c.giveBack()
-}
-
-// giveBack leaves the process that was conversed with to its own pump.
-func (c *peer) giveBack() {
-	if c.lent != nil {
-		c.lent.giveBack(c)
-		c.lent = nil
 	}
 }
 

@@ -3,14 +3,12 @@ package daemon
 import (
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest/proctree"
 	"github.com/atoll-run/atoll/internal/guest/proto"
-	"github.com/atoll-run/atoll/internal/guest/raw"
 )
 
 // Streams, as proto counts them.
@@ -55,55 +53,18 @@ type process struct {
 
 // channel is what a process reads from.
 type channel struct {
-	file *os.File // which only keeps the descriptor open while it is used
-	conn syscall.RawConn
-	door *door
-	mu   sync.Mutex // held while something is written, so that it comes in one piece
+	*os.File
+	mu sync.Mutex // held while something is written, so that it comes in one piece
 }
 
-// newChannel takes a descriptor that blocks.
+// newChannel takes a descriptor.
 func newChannel(fd int, name string) (*channel, error) {
-	c := &channel{file: os.NewFile(uintptr(fd), name)} // unknown to Go's epoll, as it blocks
-	err := unix.SetNonblock(fd, true)
-	if err == nil {
-		c.conn, err = c.file.SyscallConn()
-	}
-	if err == nil {
-		c.door, err = newDoor(fd)
-	}
+	err := unix.SetNonblock(fd, true) // so that Go's poller waits for it
 	if err != nil {
-		c.file.Close()
+		unix.Close(fd)
 		return nil, err
 	}
-	return c, nil
-}
-
-// Write returns when all is written.
-func (c *channel) Write(data []byte) (n int, err error) {
-	for {
-		e := c.conn.Write(func(fd uintptr) bool {
-			for n < len(data) && err == nil {
-				var k int
-				k, err = raw.Write(int(fd), data[n:])
-				n += k
-			}
-			return true
-		})
-		if e != nil {
-			return n, e
-		}
-		if err != unix.EAGAIN {
-			return n, err
-		}
-		if err = c.door.wait(unix.EPOLLOUT); err != nil {
-			return n, err
-		}
-	}
-}
-
-// SetWriteDeadline is for Writes that have to wait.
-func (c *channel) SetWriteDeadline(t time.Time) {
-	c.door.file.SetReadDeadline(t)
+	return &channel{File: os.NewFile(uintptr(fd), name)}, nil
 }
 
 // begin writes as much as the process has room for, if nobody else is writing.
@@ -117,14 +78,17 @@ func (c *channel) begin(data []byte) (rest []byte, err error) {
 
 // some writes as much as there is room for, without waiting.
 func (c *channel) some(data []byte) (rest []byte, err error) {
-	e := c.conn.Control(func(fd uintptr) {
+	conn, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	if e := conn.Control(func(fd uintptr) {
 		var n int
-		n, err = raw.Write(int(fd), data)
+		n, err = write(int(fd), data)
 		if rest = data[n:]; err == unix.EAGAIN {
 			err = nil
 		}
-	})
-	if e != nil {
+	}); e != nil {
 		return nil, e
 	}
 	return rest, err
@@ -170,8 +134,7 @@ func (c *channel) goOn(rest []byte) (stop func()) {
 // close ends it. Whoever waits for the process to read is sent away.
 func (c *channel) close() {
 	if c != nil {
-		c.door.close()
-		c.file.Close()
+		c.Close()
 	}
 }
 

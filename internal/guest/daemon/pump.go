@@ -5,11 +5,9 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"time"
+	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/atoll-run/atoll/internal/guest/raw"
 )
 
 // Beside the streams, what a pump watches.
@@ -29,16 +27,12 @@ var readBuffers = sync.Pool{New: func() any { return new([readSize]byte) }}
 // so that what came first is kept first.
 type pump struct {
 	*process
-	fds    [watched]int  // -1 for what there is not
-	poll   int           // an epoll of them
-	door   *door         // to wait for that
+	fds    [watched]int // -1 for what there is not
+	poll   int          // an epoll of them
+	file   *os.File     // which has it, so that Go's poller waits for it
+	wait   syscall.RawConn
 	held   [watched]bool // whether the epoll has it
 	warden int           // the process id of the tracer, 0 for none
-
-	turning sync.Mutex // held but while somebody waits
-	home    sync.Cond  // of turning: it is lent no more
-	lent    *peer      // guarded by turning; who takes the turns in the place of run
-	gone    bool       // guarded by turning; there are none left to take
 
 	alive  sync.Mutex // held while the process id, or the terminal, is used
 	reaped bool       // guarded by alive; the id may be another process's
@@ -54,22 +48,19 @@ func newPump(p *process) (*pump, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &pump{process: p, poll: fd}
-	u.home.L = &u.turning
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	u := &pump{process: p, poll: fd, file: os.NewFile(uintptr(fd), "epoll")}
 	for i := range u.fds {
 		u.fds[i] = -1
 	}
-	if u.door, err = newDoor(fd); err != nil {
-		shut(fd)
+	if u.wait, err = u.file.SyscallConn(); err != nil {
+		u.file.Close()
 		return nil, err
 	}
 	return u, nil
-}
-
-// close is for a pump that nobody runs any more.
-func (u *pump) close() {
-	u.door.close()
-	shut(u.poll)
 }
 
 // hold has the epoll watch what there is, or not.
@@ -81,7 +72,7 @@ func (u *pump) hold(i int, on bool) {
 	if on {
 		op = unix.EPOLL_CTL_ADD
 	}
-	if epollCtl(u.poll, op, u.fds[i], &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}) == nil {
+	if unix.EpollCtl(u.poll, op, u.fds[i], &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}) == nil {
 		u.held[i] = on
 	}
 }
@@ -94,110 +85,39 @@ func (u *pump) drop(i int) {
 	if i == terminal { // which has another descriptor
 		u.hold(i, false)
 	}
-	shut(u.fds[i]) // by which it leaves the nest
+	closeRead(u.fds[i]) // by which it leaves the epoll
 	u.fds[i], u.held[i] = -1, false
 }
 
 // run goes on until nothing is left to be read.
 func (u *pump) run() {
-	u.turning.Lock()
-	defer u.turning.Unlock()
-	defer u.close()
-	for {
-		for u.lent != nil {
-			u.home.Wait()
+	defer u.file.Close()
+	for u.watch() {
+		ready := u.await()
+		for _, i := range []int{stdout, stderr, terminal} {
+			if ready[i] {
+				u.read(i, maxTurn)
+			}
 		}
-		idle := false
-		if !u.turn(func() (ready [watched]bool) {
-			ready = u.look(0)
-			idle = ready == [watched]bool{}
-			return ready
-		}) {
-			return
+		if ready[control] {
+			u.answers()
 		}
-		if idle && u.door.ask(unix.EPOLLIN) == nil {
-			u.rest()
+		if ready[note] {
+			u.heed()
 		}
-	}
-}
-
-// rest waits until something is ready, or there may be room again. turning is held.
-func (u *pump) rest() {
-	u.turning.Unlock()
-	defer u.turning.Lock()
-	if errors.Is(u.door.rest(), os.ErrDeadlineExceeded) {
-		u.door.file.SetReadDeadline(never)
-	}
-}
-
-// borrow lets a peer take turns in the place of run, which does not wake meanwhile,
-// or of another peer, who does not need it any more.
-func (u *pump) borrow(by *peer) bool {
-	u.turning.Lock()
-	defer u.turning.Unlock()
-	if u.gone || u.lent == nil && u.door.ask(0) != nil {
-		return false
-	}
-	u.lent = by
-	return true
-}
-
-// giveBack ends that, unless another peer has it now.
-func (u *pump) giveBack(by *peer) {
-	u.turning.Lock()
-	defer u.turning.Unlock()
-	if u.lent != by {
-		return
-	}
-	u.lent = nil
-	u.home.Signal()
-	if u.gone || u.door.ask(unix.EPOLLIN) != nil {
-		u.kick()
-	}
-}
-
-// attend takes a turn of what it was borrowed for: it lingers until something is
-// ready, or the host has said something. on is false when it is over, for whatever
-// reason.
-func (u *pump) attend(by *peer, until time.Time) (heard, on bool) {
-	u.turning.Lock()
-	defer u.turning.Unlock()
-	if u.lent != by {
-		return false, false
-	}
-	more := u.turn(func() (ready [watched]bool) {
-		ready, heard, on = u.beside(by.link, until)
-		if u.lent != by {
-			ready, on = [watched]bool{}, false
+		if ready[endOf] {
+			u.reap()
 		}
-		return ready
-	})
-	return heard, on && more
-}
-
-// beside lingers until something is ready, or the host has said something. turning
-// is held, but not while it waits.
-func (u *pump) beside(l *link, until time.Time) (ready [watched]bool, heard, on bool) {
-	var fds [watched + 2]unix.PollFd // with room for the host and the scheduler
-	var is [watched]int
-	n := 0
-	for i, fd := range u.fds {
-		if u.held[i] {
-			fds[n], is[n] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}, i
-			n++
+		if ready[tracer] {
+			u.reapTracer()
 		}
+		u.conclude()
 	}
-	u.turning.Unlock()
-	heard, on = l.linger(fds[:n], until)
-	u.turning.Lock()
-	for k := range n {
-		ready[is[k]] = fds[k].Revents != 0
-	}
-	return ready, heard, on
 }
 
-// turn takes what is ready, and reports whether there is more to wait for.
-func (u *pump) turn(wait func() [watched]bool) bool {
+// watch has the epoll watch what there is to wait for, and reports whether there is
+// anything.
+func (u *pump) watch() bool {
 	for i := endOf; i < watched; i++ {
 		u.hold(i, true)
 	}
@@ -209,47 +129,30 @@ func (u *pump) turn(wait func() [watched]bool) bool {
 	}
 	if !open && u.fds[endOf] < 0 && u.fds[tracer] < 0 && u.finished() {
 		u.drop(note)
-		u.gone = true
 		return false
 	}
-	ready := wait()
-	for _, i := range []int{stdout, stderr, terminal} {
-		if ready[i] {
-			u.read(i, maxTurn)
-		}
-	}
-	if ready[control] {
-		u.answers()
-	}
-	if ready[note] {
-		u.heed()
-	}
-	if ready[endOf] {
-		u.reap()
-	}
-	if ready[tracer] {
-		u.reapTracer()
-	}
-	u.conclude()
 	return true
 }
 
-// look returns what is ready, or becomes so within that many ms.
-func (u *pump) look(ms int) (ready [watched]bool) {
+// await waits until something is ready, which it returns, or there may be room again.
+func (u *pump) await() (ready [watched]bool) {
 	var events [watched]unix.EpollEvent
-	n, err := epollWait(u.poll, events[:], ms)
-	if err != nil {
-		return ready
-	}
-	for _, e := range events[:n] {
-		ready[e.Fd] = true
+	err := u.wait.Read(func(poll uintptr) bool {
+		n, err := unix.EpollWait(int(poll), events[:], 0)
+		for _, e := range events[:max(n, 0)] {
+			ready[e.Fd] = true
+		}
+		return n > 0 || err != nil && err != unix.EINTR
+	})
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		u.file.SetReadDeadline(never)
 	}
 	return ready
 }
 
 // kick has the pump look again whether there is room.
 func (u *pump) kick() {
-	u.door.file.SetReadDeadline(past)
+	u.file.SetReadDeadline(past)
 }
 
 // maxTurn bounds what is read of one stream before the others are looked at.
@@ -265,7 +168,7 @@ func (u *pump) read(i, most int) {
 		if u.ended && !dropping {
 			p = p[:min(u.left[i], len(p))]
 		}
-		n, err := raw.Read(u.fds[i], p)
+		n, err := read(u.fds[i], p)
 		switch {
 		case err == unix.EAGAIN:
 			u.left[i] = 0 // somebody else took it
@@ -288,7 +191,7 @@ func (u *pump) read(i, most int) {
 // answers reads what stands in descriptor 4's pipe. What was written before it is
 // kept before it; what is written meanwhile is not looked at yet.
 func (u *pump) answers() {
-	n, err := raw.Readable(u.fds[control])
+	n, err := readable(u.fds[control])
 	if err == nil && u.drain(stdout) && u.drain(stderr) && u.drain(terminal) {
 		u.read(control, max(n, 1)) // 1 finds the end
 	}
@@ -297,7 +200,7 @@ func (u *pump) answers() {
 // drain reads what stands in a stream's pipe now, and reports whether it could.
 func (u *pump) drain(i int) bool {
 	for u.fds[i] >= 0 {
-		n, err := raw.Readable(u.fds[i])
+		n, err := readable(u.fds[i])
 		if err != nil || n == 0 {
 			return true
 		}
@@ -338,7 +241,7 @@ func (u *pump) reap() {
 	}
 	u.alive.Lock()
 	defer u.alive.Unlock()
-	pid, err := raw.Reap(u.pid, &u.status, &u.usage)
+	pid, err := unix.Wait4(u.pid, &u.status, unix.WNOHANG, &u.usage)
 	if err == nil && pid == 0 || err == unix.EINTR {
 		return
 	}
@@ -350,7 +253,7 @@ func (u *pump) reap() {
 	for i := range endOf {
 		if u.fds[i] >= 0 {
 			u.left[i] = outputSize // or until there is nothing
-			if n, err := raw.Readable(u.fds[i]); err == nil && i != terminal {
+			if n, err := readable(u.fds[i]); err == nil && i != terminal {
 				u.left[i] = n
 			}
 		}

@@ -2,11 +2,10 @@ package daemon
 
 import (
 	"net"
+	"os"
 	"runtime"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
@@ -36,9 +35,9 @@ func newCaller(t *testing.T, told time.Time) *caller {
 func (c *caller) ask(wait time.Duration) (err error) {
 	c.t.Helper()
 	within(c.t, "reach", func() {
-		var fd int
-		if fd, err = c.reach(&proto.Connect{Port: c.port, Wait: int64(wait)}); err == nil {
-			err = unix.Close(fd)
+		var f *os.File
+		if f, err = c.reach(&proto.Connect{Port: c.port, Wait: int64(wait)}); err == nil {
+			err = f.Close()
 		}
 	})
 	if n := c.awaiting.Load(); n != 0 {

@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest/proto"
-	"github.com/atoll-run/atoll/internal/guest/raw"
 )
 
 // relay moves bytes between connections of the host and ports of the sandbox, all
@@ -106,20 +105,10 @@ func (r *relay) run() {
 	}
 }
 
-// wait waits for events, for ms as epoll_wait(2) has it. At first it keeps its
-// thread: a page is mostly not fetched alone.
 func (r *relay) wait(events []unix.EpollEvent, ms int) int {
-	wait := unix.EpollWait
-	if mayLinger() {
-		fds := append(make([]unix.PollFd, 0, 2), unix.PollFd{Fd: int32(r.poll), Events: unix.POLLIN})
-		if linger(fds, time.Now().Add(lingerTime)) {
-			wait = epollWait // it is ready
-		}
-		lingering.Add(-1)
-	}
-	n, err := wait(r.poll, events, ms)
+	n, err := unix.EpollWait(r.poll, events, ms)
 	if err != nil {
-		return 0 // interrupted: there is no other reason
+		return 0
 	}
 	return n
 }
@@ -162,7 +151,7 @@ func (j *joint) move(from int) bool {
 			if w.ended {
 				return true
 			}
-			n, err := raw.Read(in, j.relay.buf[:])
+			n, err := read(in, j.relay.buf[:])
 			switch {
 			case err == unix.EAGAIN || err == unix.EINTR:
 				return true // it is told again
@@ -174,7 +163,7 @@ func (j *joint) move(from int) bool {
 			}
 			b = j.relay.buf[:n]
 		}
-		n, err := raw.Write(out, b)
+		n, err := write(out, b)
 		switch {
 		case err == unix.EAGAIN || err == unix.EINTR:
 			n = 0

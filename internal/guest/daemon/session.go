@@ -5,10 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/atoll-run/atoll/internal/guest/proto"
-	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
 const (
@@ -45,15 +42,7 @@ func (a *attendant) meet() *session {
 
 // dial makes a connection, on which the greeting was sent.
 func (s *session) dial(first bool) (*proto.Conn, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: wire.Meeting + "/" + wire.MeetingSocket}); err != nil {
-		unix.Close(fd)
-		return nil, err
-	}
-	l, err := newLink(fd)
+	l, err := dialHost()
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +89,7 @@ func (s *session) add(c *proto.Conn) bool {
 	}
 	s.peers[c] = c
 	s.wait.Go(func() {
-		(&peer{Conn: c, attendant: s.attendant, of: s, link: c.Transport.(*link)}).serve()
+		(&peer{Conn: c, attendant: s.attendant, of: s}).serve()
 		s.mu.Lock()
 		delete(s.peers, c)
 		s.mu.Unlock()

@@ -168,7 +168,7 @@ func (u *pump) discard() {
 			unix.Close(u.fds[i])
 		}
 	}
-	u.close()
+	u.file.Close()
 	u.input.close()
 	u.requests.close()
 }
@@ -213,7 +213,7 @@ func locate(c *wire.Command, shell bool) error {
 	if shell {
 		c.Path, c.Argv[0] = "/bin/sh", sh
 		for _, path := range []string{"/bin/bash", "/usr/bin/bash"} {
-			if executable(path) == nil {
+			if unix.Faccessat2(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS) == nil {
 				c.Path, c.Argv[0] = path, bash
 				break
 			}
@@ -233,12 +233,13 @@ func locate(c *wire.Command, shell bool) error {
 // entered says why a program cannot have a working directory, with the rights in
 // effect.
 func entered(dir string) error {
-	st, err := standsAt(dir)
+	var st unix.Stat_t
+	err := unix.Stat(dir, &st)
 	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		err = unix.ENOTDIR
 	}
 	if err == nil {
-		err = executable(dir)
+		err = unix.Faccessat2(unix.AT_FDCWD, dir, unix.X_OK, unix.AT_EACCESS)
 	}
 	return step("working directory", dir, err)
 }

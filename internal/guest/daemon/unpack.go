@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/guest/proto"
-	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -282,10 +281,10 @@ func (u *unpacker) clear(name string) error {
 
 func (u *unpacker) file(name string, mode uint32, at unix.Timespec, size int64, content io.Reader) error {
 	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	fd, err := raw.OpenAt(u.dir, name, flags, mode&0o777)
+	fd, err := openAt(u.dir, name, flags, mode&0o777)
 	if err == unix.EEXIST {
 		if err = u.clear(name); err == nil {
-			fd, err = raw.OpenAt(u.dir, name, flags, mode&0o777)
+			fd, err = openAt(u.dir, name, flags, mode&0o777)
 		}
 	}
 	if err != nil {
@@ -297,12 +296,12 @@ func (u *unpacker) file(name string, mode uint32, at unix.Timespec, size int64, 
 		err = io.ErrUnexpectedEOF
 	}
 	if err == nil && mode&^umasked != 0 {
-		err = fchmod(fd, mode) // the umask took bits away
+		err = unix.Fchmod(fd, mode) // the umask took bits away
 	}
 	if err == nil {
 		err = setTime(fd, at)
 	}
-	if e := raw.Close(fd); err == nil {
+	if e := unix.Close(fd); err == nil {
 		err = e
 	}
 	return archiveError(err)
@@ -310,12 +309,12 @@ func (u *unpacker) file(name string, mode uint32, at unix.Timespec, size int64, 
 
 // writeAll writes a file's content.
 func writeAll(fd int, content io.Reader) (total int64, err error) {
-	b := pieces.Get().(*[proto.Piece]byte)
+	b := pieces.Get().(*buffer)
 	defer pieces.Put(b)
 	for {
 		n, err := content.Read(b[:])
 		for p := b[:n]; len(p) > 0; {
-			m, err := raw.Write(fd, p)
+			m, err := write(fd, p)
 			if err != nil {
 				return total, err
 			}
