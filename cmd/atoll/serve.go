@@ -85,7 +85,6 @@ func (a *cli) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, o
 			return errors.Join(err, srv.Close(context.WithoutCancel(ctx)))
 		}
 	}
-	log.Info("listening", "address", ln.Addr().String(), "version", version())
 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -152,6 +152,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if err := s.announce(ln.Addr().String()); err != nil {
 		return errors.Join(err, ln.Close(), s.Close(context.WithoutCancel(ctx)))
 	}
+	// A reader of this line may run a command, which looks for the record.
+	s.log.Info("listening", "address", ln.Addr().String(), "version", s.cfg.Version)
 	if s.tls != nil {
 		ln = s.tls.Listen(ln)
 	}
