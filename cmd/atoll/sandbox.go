@@ -198,7 +198,7 @@ func (s *sandboxes) showOne(sb sdk.Sandbox) error {
 		row(w, "sandbox", sb.SandboxID)
 		row(w, "name", sb.Name)
 		row(w, "session", sb.Session)
-		row(w, "image", sb.Image)
+		row(w, "image", imageOf(sb))
 		row(w, "status", statusOf(sb))
 		row(w, "detail", sb.Detail)
 		row(w, "network", networkText(sb.Network))
@@ -206,6 +206,9 @@ func (s *sandboxes) showOne(sb sdk.Sandbox) error {
 		row(w, "created", when(sb.CreatedAt))
 		row(w, "used", when(sb.UsedAt))
 		row(w, "expires", whenOr(sb.ExpiresAt, "-"))
+		if sb.UnusedUntil != nil {
+			row(w, "if unused", "destroyed at "+when(*sb.UnusedUntil))
+		}
 	})
 }
 
@@ -214,8 +217,25 @@ func (s *sandboxes) showAll(list []sdk.Sandbox) error {
 		if s.quiet {
 			return []any{sb.SandboxID} // a name is unique in its session alone
 		}
-		return []any{sb.Name, sb.Session, sb.SandboxID, sb.Image, statusOf(sb), when(sb.UsedAt), whenOr(sb.ExpiresAt, "-")}
+		return []any{sb.Name, sb.Session, sb.SandboxID, imageOf(sb), statusOf(sb), when(sb.UsedAt), whenOr(endOf(sb), "-")}
 	})(list)
+}
+
+// imageOf is the image that a sandbox runs, and what it was asked for as.
+func imageOf(sb sdk.Sandbox) string {
+	if sb.ImageAlias == "" || sb.ImageAlias == sb.Image {
+		return sb.Image
+	}
+	return sb.Image + " (" + sb.ImageAlias + ")"
+}
+
+// endOf is when a sandbox is destroyed if it is not used before: the earlier one of its time
+// and of keep_sandboxes.
+func endOf(sb sdk.Sandbox) *time.Time {
+	if sb.ExpiresAt == nil || sb.UnusedUntil != nil && sb.UnusedUntil.Before(*sb.ExpiresAt) {
+		return sb.UnusedUntil
+	}
+	return sb.ExpiresAt
 }
 
 // statusOf is a status, and how one that sleeps is kept.

@@ -1429,8 +1429,11 @@ type Sandbox struct {
 	// ExpiresAt When it is destroyed; null for never.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// Image As it was asked for.
+	// Image The image that it runs.
 	Image string `json:"image"`
+
+	// ImageAlias What that image was asked for as, such as node:22; left out for the environment's image.
+	ImageAlias string `json:"image_alias,omitempty"`
 
 	// Kept Of one that sleeps: where its memory is.
 	Kept   string `json:"kept,omitempty"`
@@ -1446,9 +1449,12 @@ type Sandbox struct {
 	Session   string `json:"session"`
 
 	// SleepAfterMS Without use; null for never.
-	SleepAfterMS *int64    `json:"sleep_after_ms"`
-	Status       string    `json:"status"`
-	UsedAt       time.Time `json:"used_at"`
+	SleepAfterMS *int64 `json:"sleep_after_ms"`
+	Status       string `json:"status"`
+
+	// UnusedUntil When it is destroyed unless it is used before, because it sleeps or is lost; null for never.
+	UnusedUntil *time.Time `json:"unused_until"`
+	UsedAt      time.Time  `json:"used_at"`
 }
 
 // SandboxChange defines model for SandboxChange.

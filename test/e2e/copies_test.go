@@ -31,7 +31,7 @@ func TestSandboxSleepsAndForks(t *testing.T) {
 	}
 	goesOn("default")
 	before := count("default")
-	if got := r.ask(http.MethodPost, "/sleep", nil, http.StatusOK); got["status"] != "sleeping" {
+	if got := r.ask(http.MethodPost, "/sleep", nil, http.StatusOK); got["status"] != "sleeping" || got["unused_until"] == nil {
 		t.Fatalf("after it was sent to sleep: %v", got)
 	}
 	if got := count("default"); got < before {

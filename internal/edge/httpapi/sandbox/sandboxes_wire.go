@@ -14,7 +14,8 @@ type Sandbox struct {
 	ID           string                         `json:"sandbox_id" doc:"sb- and 16 hexadecimal digits."`
 	Name         string                         `json:"name"`
 	Session      string                         `json:"session"`
-	Image        string                         `json:"image" doc:"As it was asked for."`
+	Image        string                         `json:"image" doc:"The image that it runs."`
+	ImageAlias   string                         `json:"image_alias,omitzero" doc:"What that image was asked for as, such as node:22; left out for the environment's image."`
 	Status       string                         `json:"status" enum:"running,sleeping,lost,destroyed"`
 	Detail       string                         `json:"detail,omitzero" doc:"More of the status: why it is lost, why it cannot sleep."`
 	Kept         string                         `json:"kept,omitzero" enum:"frozen,disk,stored" doc:"Of one that sleeps: where its memory is."`
@@ -26,6 +27,7 @@ type Sandbox struct {
 	CreatedAt    time.Time                      `json:"created_at"`
 	UsedAt       time.Time                      `json:"used_at"`
 	ExpiresAt    *time.Time                     `json:"expires_at" doc:"When it is destroyed; null for never."`
+	UnusedUntil  *time.Time                     `json:"unused_until" doc:"When it is destroyed unless it is used before, because it sleeps or is lost; null for never."`
 }
 
 // NewSandbox is the body that makes a named sandbox.
@@ -81,19 +83,18 @@ type SandboxPorts struct {
 
 func sandboxOf(sb *sandbox.Sandbox) Sandbox {
 	out := Sandbox{
-		ID: string(sb.ID), Name: sb.Name, Session: sb.Session, Image: sb.ImageAlias, Status: string(sb.Status()), Detail: sb.Detail, Kept: string(sb.Sleep),
+		ID: string(sb.ID), Name: sb.Name, Session: sb.Session, Image: sb.Image, ImageAlias: sb.ImageAlias, Status: string(sb.Status()), Detail: sb.Detail, Kept: string(sb.Sleep),
 		Limits: environment.LimitsOf(sb.Limits), DiskSize: sb.Disk, Network: environment.PermissionsOf(sb.Permissions).Network, Mounts: append([]string{}, storage.Labels(sb.Mounts)...), CreatedAt: sb.CreatedAt.UTC(), UsedAt: sb.UsedAt.UTC(),
-	}
-	if out.Image == "" {
-		out.Image = sb.Image
 	}
 	if sb.SleepAfter >= 0 {
 		ms := sb.SleepAfter.Milliseconds()
 		out.SleepAfterMS = &ms
 	}
 	if sb.ExpiresAt != nil {
-		at := sb.ExpiresAt.UTC()
-		out.ExpiresAt = &at
+		out.ExpiresAt = new(sb.ExpiresAt.UTC())
+	}
+	if sb.UnusedUntil != nil {
+		out.UnusedUntil = new(sb.UnusedUntil.UTC())
 	}
 	return out
 }
