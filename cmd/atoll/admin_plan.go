@@ -19,7 +19,6 @@ and can be neither changed nor removed.`,
   atoll plan set team --max-cpu 2 --max-memory 2GiB --concurrency 20 --max-timeout 10m --streaming --async
   atoll tenant set acme --plan team`, adminKeyFile, map[string]completer{"NAME": planNames})
 
-	var b sdk.PlanBounds
 	var f struct {
 		cpu              float64
 		memory, output   string
@@ -35,14 +34,23 @@ and can be neither changed nor removed.`,
 		snapshots        int64
 		snapshotSize     string
 	}
-	set := r.command("set NAME", "Make a plan, or replace one that is not built in", "  atoll plan set team --max-cpu 2 --concurrency 20 --streaming", cobra.ExactArgs(1),
+	var set *cobra.Command
+	set = r.command("set NAME", "Make a plan, or change one that is not built in; what is not given stays", "  atoll plan set team --max-cpu 2 --concurrency 20 --streaming", cobra.ExactArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
-			seconds := int64(f.timeout / time.Second)
-			life := int64(f.sandboxLife / time.Second)
-			b = sdk.PlanBounds{
-				MaxCPU: &f.cpu, Concurrency: &f.concurrency, MaxTimeout: &seconds, Streaming: &f.streaming, Async: &f.async, MaxThreads: &f.threads,
-				MaxSandboxes: &f.sandboxes, MaxSandboxLife: &life, MaxSnapshots: &f.snapshots,
+			b, err := planBounds(ctx, c, args[0])
+			if err != nil {
+				return err
 			}
+			setIfGiven(set, "max-cpu", &b.MaxCPU, &f.cpu)
+			setIfGiven(set, "concurrency", &b.Concurrency, &f.concurrency)
+			setIfGiven(set, "streaming", &b.Streaming, &f.streaming)
+			setIfGiven(set, "async", &b.Async, &f.async)
+			setIfGiven(set, "max-threads", &b.MaxThreads, &f.threads)
+			setIfGiven(set, "max-sandboxes", &b.MaxSandboxes, &f.sandboxes)
+			setIfGiven(set, "max-snapshots", &b.MaxSnapshots, &f.snapshots)
+			seconds, life := int64(f.timeout/time.Second), int64(f.sandboxLife/time.Second)
+			setIfGiven(set, "max-timeout", &b.MaxTimeout, &seconds)
+			setIfGiven(set, "max-sandbox-life", &b.MaxSandboxLife, &life)
 			for flag, to := range map[string]struct {
 				text  string
 				field **int64
@@ -55,7 +63,7 @@ and can be neither changed nor removed.`,
 				if err != nil {
 					return err
 				}
-				*to.field = &n
+				setIfGiven(set, flag, to.field, &n)
 			}
 			p, err := c.PutPlan(ctx, args[0], b)
 			if err != nil {
@@ -63,7 +71,7 @@ and can be neither changed nor removed.`,
 			}
 			return r.showPlan(p)
 		})
-	set.Long = set.Short + ".\n\nThe flags describe the whole plan: what is not given has its default."
+	set.Long = set.Short + ".\n\nIn a new plan, what is not given has its default."
 	flags := set.Flags()
 	flags.SortFlags = false
 	flags.Float64Var(&f.cpu, "max-cpu", 0, "cores of a sandbox; 0 for no bound")
@@ -94,6 +102,30 @@ and can be neither changed nor removed.`,
 			return c.DeletePlan(ctx, name)
 		}))
 	return cmd
+}
+
+// planBounds returns the bounds of a plan, and none of a plan that does not exist.
+func planBounds(ctx context.Context, c *sdk.Client, name string) (sdk.PlanBounds, error) {
+	p, err := c.Plan(ctx, name)
+	if missing(err) {
+		return sdk.PlanBounds{}, nil
+	}
+	if err != nil {
+		return sdk.PlanBounds{}, err
+	}
+	return sdk.PlanBounds{
+		Async: &p.Async, Concurrency: &p.Concurrency, MaxCPU: &p.MaxCPU, MaxMemory: &p.MaxMemory, MaxOutput: &p.MaxOutput,
+		MaxSandboxDisk: &p.MaxSandboxDisk, MaxSandboxLife: &p.MaxSandboxLife, MaxSandboxMemory: &p.MaxSandboxMemory, MaxSandboxes: &p.MaxSandboxes,
+		MaxSnapshotSize: &p.MaxSnapshotSize, MaxSnapshots: &p.MaxSnapshots, MaxThreadSize: &p.MaxThreadSize, MaxThreads: &p.MaxThreads,
+		MaxTimeout: &p.MaxTimeout, Streaming: &p.Streaming,
+	}, nil
+}
+
+// setIfGiven sets a field if its flag is on the command line.
+func setIfGiven[T any](cmd *cobra.Command, flag string, field **T, value *T) {
+	if cmd.Flags().Changed(flag) {
+		*field = value
+	}
 }
 
 func bound(n float64) string {
