@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"net/netip"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fxamacker/cbor/v2"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -41,10 +44,10 @@ func fullJob() execution.Job {
 
 func fullResult() execution.Result {
 	return execution.Result{
-		Hint: "do", Files: execution.OutputFiles{Files: []execution.OutputFile{{Name: "out/a", Bytes: 1 << 40}}, Truncated: true},
+		Files:   execution.OutputFiles{Files: []execution.OutputFile{{Name: "out/a", Bytes: 1 << 40}}, Truncated: true},
 		TraceID: "trc_0123", Status: execution.OOM, ExitCode: -1, Error: "memory", NotStarted: true, Kind: fault.Exhausted,
 		Stdout: []byte("a\x00\xff"), Stderr: []byte("b"), StdoutBytes: 1 << 40, StderrBytes: 2, StdoutTruncated: true,
-		StderrTruncated: true, Stored: true, OutputTruncated: true, LastSeq: 77,
+		StderrTruncated: true, Stored: true, OutputTruncated: true, LastSeq: 77, Hint: "open the network",
 		StartedAt: time.Unix(12, 34).UTC(), CompletedAt: time.Unix(-5, 999_999_999).UTC(), PeakMemory: 9, Start: execution.StartWarm, Reused: true,
 		Thread: &execution.ThreadState{State: "def", Bytes: 1 << 40, Files: 7},
 		Traffic: execution.Traffic{
@@ -104,46 +107,128 @@ func TestCodec(t *testing.T) {
 	}
 }
 
-// A newer version adds fields at the end, which this one must not mind.
-func TestCodecTail(t *testing.T) {
+// later adds fields of a later version to every structure of a message.
+func later(t *testing.T, head int, b []byte) []byte {
+	t.Helper()
+	var m any
+	if err := cbor.Unmarshal(b[head:], &m); err != nil {
+		t.Fatal(err)
+	}
+	var add func(any)
+	add = func(v any) {
+		switch v := v.(type) {
+		case map[any]any:
+			for _, inner := range v {
+				add(inner)
+			}
+			v["Later"] = map[any]any{"a": []any{1, "b"}}
+		case []any:
+			for _, inner := range v {
+				add(inner)
+			}
+		}
+	}
+	add(m)
+	job, ok := m.(map[any]any)["Job"].(map[any]any)
+	if ok {
+		delete(job["Env"].(map[any]any), "Later")
+		delete(job["Input"].(map[any]any)["Files"].(map[any]any), "Later")
+		delete(job["BaseEnv"].(map[any]any), "Later")
+	}
+	out, err := cbor.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(bytes.Clone(b[:head]), out...)
+}
+
+// TestCodecOfALaterVersion adds fields everywhere, which this version ignores.
+func TestCodecOfALaterVersion(t *testing.T) {
 	j, r := fullJob(), fullResult()
-	if _, got, err := decodeStart(append(encodeStart("gw", &j), 1, 2, 3)); err != nil || !reflect.DeepEqual(got, j) {
-		t.Errorf("job with a tail: %+v, %v", got, err)
+	if _, got, err := decodeStart(later(t, 1, encodeStart("gw", &j))); err != nil || !reflect.DeepEqual(got, j) {
+		t.Errorf("job with more fields: %+v, %v", got, err)
 	}
-	if got, err := decodeEntry(append(encodeEnd(&r), 1, 2, 3)); err != nil || !reflect.DeepEqual(*got.end, r) {
-		t.Errorf("result with a tail: %+v, %v", got.end, err)
+	if got, err := decodeEntry(later(t, 2, encodeEnd(&r))); err != nil || !reflect.DeepEqual(*got.end, r) {
+		t.Errorf("result with more fields: %+v, %v", got.end, err)
 	}
-	// A Result of before there was traffic, or were threads, ends where that
-	// would begin.
-	before := r
-	before.Start, before.Hint, before.Files = "", "", execution.OutputFiles{}
-	quiet := before
-	quiet.Traffic = execution.Traffic{}
-	older := quiet
-	older.Thread = nil
-	const noTail, noTraffic, noThread = 4, 4, 1 // bytes
-	whole := map[int]execution.Result{
-		len(encodeEnd(&before)) - noTail:                       before,
-		len(encodeEnd(&quiet)) - noTail - noTraffic:            quiet,
-		len(encodeEnd(&older)) - noTail - noTraffic - noThread: older,
+	b := encodeStart("gw", &j)
+	for _, v := range []byte{0, 4, version + 1} { // a version that has to know more, or was not CBOR
+		b[0] = v
+		if _, _, err := decodeStart(b); err == nil {
+			t.Errorf("a job that needs version %d is understood", v)
+		}
 	}
-	for i, b := range [][]byte{encodeStart("gw", &j), encodeEnd(&r)} {
-		for n := range b {
-			var err error
-			if want, ok := whole[n]; i == 1 && ok {
-				if got, err := decodeEntry(b[:n]); err != nil || !reflect.DeepEqual(*got.end, want) {
-					t.Errorf("an older version's result: %+v, %v", got.end, err)
-				}
-				continue
+}
+
+// TestCodecOfEarlierVersions reads messages that earlier versions wrote: Results of
+// the format before CBOR, and messages of the first version with CBOR.
+func TestCodecOfEarlierVersions(t *testing.T) {
+	read := func(name string) []byte {
+		b, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	want := fullResult()
+	want.NotStarted, want.Hint, want.Files = false, "", execution.OutputFiles{}
+	old := read("result.v1")
+	if got, err := decodeEntry(old); err != nil || !reflect.DeepEqual(*got.end, want) {
+		t.Errorf("%+v, %v", got.end, err)
+	}
+	for n := range old {
+		if got, err := decodeEntry(old[:n]); err == nil && got.end.Traffic.BytesIn != 0 {
+			t.Errorf("a result cut at %d of %d is understood: %+v", n, len(old), got.end)
+		}
+	}
+	if gateway, got, err := decodeStart(read("job.v5")); err != nil || gateway != "gw" || !reflect.DeepEqual(got, fullJob()) {
+		t.Errorf("%q, %+v, %v", gateway, got, err)
+	}
+	if got, err := decodeEntry(read("result.v5")); err != nil || !reflect.DeepEqual(*got.end, fullResult()) {
+		t.Errorf("%+v, %v", got.end, err)
+	}
+	if got, err := decodeAnswer(read("answer.v5")); err != nil || !reflect.DeepEqual(got, fullAnswer()) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func fullAnswer() answer {
+	f := fault.Limit("concurrency", time.Unix(5, 0).UTC(), "too many")
+	f.Err = remoteError("detail")
+	return answer{code: answerFull, fault: f}
+}
+
+// TestCodecIsStrict cuts messages and adds to them.
+func TestCodecIsStrict(t *testing.T) {
+	j, r := fullJob(), fullResult()
+	for _, m := range []struct {
+		b      []byte
+		decode func([]byte) error
+	}{
+		{encodeStart("gw", &j), func(b []byte) error { _, _, err := decodeStart(b); return err }},
+		{encodeEnd(&r), func(b []byte) error { _, err := decodeEntry(b); return err }},
+		{fullAnswer().encode(), func(b []byte) error { _, err := decodeAnswer(b); return err }},
+	} {
+		if err := m.decode(m.b); err != nil {
+			t.Fatal(err)
+		}
+		for n := range m.b {
+			if m.decode(m.b[:n]) == nil {
+				t.Errorf("a message cut at %d of %d is understood", n, len(m.b))
 			}
-			if i == 0 {
-				_, _, err = decodeStart(b[:n])
-			} else {
-				_, err = decodeEntry(b[:n])
-			}
-			if err == nil {
-				t.Errorf("message %d cut at %d of %d is understood", i, n, len(b))
-			}
+		}
+		if m.decode(append(bytes.Clone(m.b), 0)) == nil {
+			t.Error("a message with a tail is understood")
+		}
+	}
+	for name, b := range map[string]string{
+		"a key twice":       "\xa2\x44Code\x01\x44Code\x01",
+		"a tag":             "\xc0\xa1\x64Code\x01",
+		"indefinite length": "\xbf\x64Code\x01\xff",
+		"another case":      "\xa1\x64code\x01",
+	} {
+		if a, err := decodeAnswer([]byte(b)); err == nil {
+			t.Errorf("%s: %+v", name, a)
 		}
 	}
 }
@@ -154,7 +239,7 @@ func seeds(f *testing.F) {
 	f.Add(encodeEnd(&r))
 	f.Add(appendEvent(appendEvent(appendEvent(beginEvents(nil, 2), stdoutCode, []byte("line\n")), keepaliveCode, nil), stderrCode, []byte{0}))
 	f.Add(answer{code: answerFull, fault: fault.New(fault.Unavailable, "full")}.encode())
-	f.Add([]byte{version, eventsEntry, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0})
+	f.Add([]byte{logVersion, eventsEntry, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0})
 }
 
 func FuzzDecode(f *testing.F) {

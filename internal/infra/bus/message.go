@@ -1,185 +1,72 @@
 package bus
 
 import (
+	"encoding/binary"
+	"errors"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// jobVersion is that of jobs. It grows with every field that restricts what a
-// program may do: an executor that does not know one must not run the job.
-const jobVersion = 3
+// Versions of messages. A job begins with the first that its executor must know, so
+// that an executor which does not know a field that restricts what a program may do
+// refuses the job. Such a field raises firstVersion for the jobs that have it; other
+// fields raise nothing. Earlier versions were not CBOR.
+const (
+	firstVersion = 5 // of jobs as they are
+	version      = 5 // what this executor and this server know
+)
 
-// inputVersion is that of jobs whose programs are given arguments, stdin or files: an
-// executor that does not know them must not run the job without.
-const inputVersion = 4
+// start is a job on its way to an executor.
+type start struct {
+	Gateway string // waits for the Result
+	Job     execution.Job
+}
 
 // encodeStart is a job as it goes to an executor; gateway says who waits for
 // its Result.
 func encodeStart(gateway string, j *execution.Job) []byte {
-	e := &encoder{b: make([]byte, 0, len(j.Code)+1024)}
-	if j.Input.Empty() {
-		e.byte(jobVersion)
-	} else {
-		e.byte(inputVersion)
-	}
-	e.str(gateway)
-	e.str(j.TraceID)
-	e.str(j.Tenant)
-	e.str(j.Code)
-	e.str(string(j.Language))
-	e.int(int64(j.Timeout))
-	e.strMap(j.Env)
-	e.str(j.Image)
-	l := &j.Limits
-	e.float(l.CPU)
-	e.int(l.Memory)
-	e.int(int64(l.Processes))
-	e.int(int64(l.OpenFiles))
-	e.int(l.Root)
-	e.int(l.Tmp)
-	e.int(l.Shm)
-	e.int(int64(l.Inodes))
-	e.strMap(j.BaseEnv)
-	e.str(j.Turn)
-	e.int(j.MaxOutput)
-	e.int(j.StoreOutput)
-	e.strs(j.Secrets)
-	appendBound(e, j.BoundSecrets)
-	e.strs(j.Redact)
-	appendPermissions(e, &j.Permissions)
-	appendThread(e, j.Thread)
-	appendMounts(e, j.Mounts)
-	if !j.Input.Empty() {
-		appendInput(e, &j.Input)
-	}
-	return e.b
+	return appendMessage([]byte{firstVersion}, &start{gateway, *j}, len(j.Code)+1024)
 }
 
 func decodeStart(b []byte) (gateway string, j execution.Job, err error) {
-	d := &decoder{b: b}
-	has := d.byte()
-	if has != jobVersion && has != inputVersion {
-		d.fail()
+	if len(b) == 0 || b[0] < firstVersion || b[0] > version {
+		return "", j, errMessage
 	}
-	gateway = d.str()
-	j.TraceID = d.str()
-	j.Tenant = d.str()
-	j.Code = d.str()
-	j.Language = execution.Language(d.str())
-	j.Timeout = time.Duration(d.int())
-	j.Env = d.strMap()
-	j.Image = d.str()
-	l := &j.Limits
-	l.CPU = d.float()
-	l.Memory = d.int()
-	l.Processes = int(d.int())
-	l.OpenFiles = int(d.int())
-	l.Root = d.int()
-	l.Tmp = d.int()
-	l.Shm = d.int()
-	l.Inodes = int(d.int())
-	j.BaseEnv = d.strMap()
-	j.Turn = d.str()
-	j.MaxOutput = d.int()
-	j.StoreOutput = d.int()
-	j.Secrets = d.strs()
-	j.BoundSecrets = readBound(d)
-	j.Redact = d.strs()
-	j.Permissions = readPermissions(d)
-	j.Thread = readThread(d)
-	j.Mounts = readMounts(d)
-	if has == inputVersion {
-		j.Input = readInput(d)
-	}
-	return gateway, j, d.err()
+	var s start
+	err = parseMessage(b[1:], &s)
+	return s.Gateway, s.Job, err
 }
 
 // endTurn begins a message that ends a turn; a job's begins with its version.
-const endTurn = 'e'
+const (
+	endTurn        = 'e'
+	endTurnVersion = 1
+)
 
-func encodeEndTurn(turn string) []byte { return append([]byte{endTurn, version}, turn...) }
+func encodeEndTurn(turn string) []byte { return append([]byte{endTurn, endTurnVersion}, turn...) }
 
 func decodeEndTurn(b []byte) (turn string, ok bool) {
-	if len(b) < 2 || b[0] != endTurn || b[1] != version {
+	if len(b) < 2 || b[0] != endTurn || b[1] != endTurnVersion {
 		return "", false
 	}
 	return string(b[2:]), true
 }
 
-func appendResult(e *encoder, r *execution.Result) {
-	e.str(r.TraceID)
-	e.str(string(r.Status))
-	e.int(int64(r.ExitCode))
-	e.str(r.Error)
-	e.bool(r.NotStarted)
-	e.byte(byte(r.Kind))
-	e.bytes(r.Stdout)
-	e.bytes(r.Stderr)
-	e.int(r.StdoutBytes)
-	e.int(r.StderrBytes)
-	e.bool(r.StdoutTruncated)
-	e.bool(r.StderrTruncated)
-	e.bool(r.Stored)
-	e.bool(r.OutputTruncated)
-	e.int(r.LastSeq)
-	e.time(r.StartedAt)
-	e.time(r.CompletedAt)
-	e.int(r.PeakMemory)
-	e.bool(r.Start == execution.StartWarm)
-	e.bool(r.Reused)
-	appendThreadState(e, r.Thread)
-	appendTraffic(e, &r.Traffic)
-	e.str(string(r.Start))
-	e.str(r.Hint)
-	appendFiles(e, &r.Files)
-}
-
-func readResult(d *decoder) (r execution.Result) {
-	r.TraceID = d.str()
-	r.Status = execution.Status(d.str())
-	r.ExitCode = int(d.int())
-	r.Error = d.str()
-	r.NotStarted = d.bool()
-	r.Kind = fault.Kind(d.byte())
-	r.Stdout = d.bytes()
-	r.Stderr = d.bytes()
-	r.StdoutBytes = d.int()
-	r.StderrBytes = d.int()
-	r.StdoutTruncated = d.bool()
-	r.StderrTruncated = d.bool()
-	r.Stored = d.bool()
-	r.OutputTruncated = d.bool()
-	r.LastSeq = d.int()
-	r.StartedAt = d.time()
-	r.CompletedAt = d.time()
-	r.PeakMemory = d.int()
-	warm := d.bool()
-	if !r.NotStarted {
-		r.Start = execution.StartOf(warm)
-	}
-	r.Reused = d.bool()
-	r.Thread = readThreadState(d)
-	r.Traffic = readTraffic(d)
-	if len(d.b) > 0 { // Results of the version before end here
-		r.Start, r.Hint, r.Files = execution.Start(d.str()), d.str(), readFiles(d)
-	}
-	return r
-}
-
-// What a message of an output log is.
+// A message of an output log begins with these two bytes.
 const (
-	eventsEntry = 1
-	endEntry    = 2
+	logVersion  = 1
+	eventsEntry = 1 // events follow, each its length and stream and its data
+	endEntryV1  = 2 // a Result follows, as of result_v1.go
+	endEntry    = 3 // a Result follows
 )
 
 // encodeEnd is the last message of a log, and what goes to the gateways.
 func encodeEnd(r *execution.Result) []byte {
-	e := newEncoder(len(r.Stdout) + len(r.Stderr) + 256)
-	e.byte(endEntry)
-	appendResult(e, r)
-	return e.b
+	utc := *r
+	utc.StartedAt, utc.CompletedAt = r.StartedAt.UTC(), r.CompletedAt.UTC()
+	return appendMessage([]byte{logVersion, endEntry}, &utc, len(r.Stdout)+len(r.Stderr)+1024)
 }
 
 // The streams of events.
@@ -192,15 +79,11 @@ const (
 // beginEvents and appendEvent write a log's message of events, of which only
 // the first one's seq is told.
 func beginEvents(b []byte, first int64) []byte {
-	e := encoder{b: append(b, version, eventsEntry)}
-	e.uint(uint64(first))
-	return e.b
+	return binary.AppendUvarint(append(b, logVersion, eventsEntry), uint64(first))
 }
 
 func appendEvent(b []byte, code uint64, data []byte) []byte {
-	e := encoder{b: b}
-	e.uint(uint64(len(data))<<2 | code)
-	return append(e.b, data...)
+	return append(binary.AppendUvarint(b, uint64(len(data))<<2|code), data...)
 }
 
 // entry is a message of an output log.
@@ -226,11 +109,20 @@ func (e *entry) first() int64 {
 }
 
 func decodeEntry(b []byte) (entry, error) {
-	d := newDecoder(b)
-	switch d.byte() {
+	if len(b) < 2 || b[0] != logVersion {
+		return entry{}, errMessage
+	}
+	d := &decoder{b: b[2:]}
+	switch b[1] {
 	case endEntry:
-		r := readResult(d)
-		return entry{end: &r}, d.err()
+		r := &execution.Result{}
+		if err := parseMessage(b[2:], r); err != nil {
+			return entry{}, err
+		}
+		return entry{end: r}, errors.Join(inUTC(&r.StartedAt), inUTC(&r.CompletedAt))
+	case endEntryV1:
+		r := readResultV1(d)
+		return entry{end: &r}, errors.Join(d.err(), inUTC(&r.StartedAt), inUTC(&r.CompletedAt))
 	case eventsEntry:
 		seq := int64(d.uint())
 		if seq < 2 {
@@ -260,6 +152,15 @@ func decodeEntry(b []byte) (entry, error) {
 	return entry{}, errMessage
 }
 
+// inUTC refuses a time that could not be encoded again.
+func inUTC(t *time.Time) error {
+	*t = t.UTC()
+	if y := t.Year(); y < 0 || y > 9999 {
+		return errMessage
+	}
+	return nil
+}
+
 // countEvents counts events, so that room is made for as many as there are.
 func countEvents(d decoder) (n int) {
 	for ; len(d.b) > 0; n++ {
@@ -282,42 +183,47 @@ type answer struct {
 	fault *fault.Error
 }
 
+// answerMessage is an answer on the bus.
+type answerMessage struct {
+	Code      byte
+	Owner     string
+	Kind      fault.Kind
+	Msg       string
+	Dimension string
+	ResetsAt  time.Time
+	Detail    string
+}
+
 func (a answer) encode() []byte {
-	e := newEncoder(64)
-	e.byte(a.code)
-	switch a.code {
-	case answerMoved:
-		e.str(a.owner)
-	case answerFault, answerFull:
-		e.byte(byte(a.fault.Kind))
-		e.str(a.fault.Msg)
-		e.str(a.fault.Dimension)
-		e.time(a.fault.ResetsAt)
-		detail := ""
-		if a.fault.Err != nil {
-			detail = a.fault.Err.Error()
+	m := answerMessage{Code: a.code, Owner: a.owner}
+	if f := a.fault; f != nil {
+		m.Kind, m.Msg, m.Dimension, m.ResetsAt = f.Kind, f.Msg, f.Dimension, f.ResetsAt.UTC()
+		if f.Err != nil {
+			m.Detail = f.Err.Error()
 		}
-		e.str(detail)
 	}
-	return e.b
+	return appendMessage(nil, &m, 128)
 }
 
 func decodeAnswer(b []byte) (answer, error) {
-	d := newDecoder(b)
-	a := answer{code: d.byte()}
+	var m answerMessage
+	if err := errors.Join(parseMessage(b, &m), inUTC(&m.ResetsAt)); err != nil {
+		return answer{}, err
+	}
+	a := answer{code: m.Code}
 	switch a.code {
 	case answerDone:
 	case answerMoved:
-		a.owner = d.str()
+		a.owner = m.Owner
 	case answerFault, answerFull:
-		a.fault = &fault.Error{Kind: fault.Kind(d.byte()), Msg: d.str(), Dimension: d.str(), ResetsAt: d.time()}
-		if detail := d.str(); detail != "" {
-			a.fault.Err = remoteError(detail)
+		a.fault = &fault.Error{Kind: m.Kind, Msg: m.Msg, Dimension: m.Dimension, ResetsAt: m.ResetsAt}
+		if m.Detail != "" {
+			a.fault.Err = remoteError(m.Detail)
 		}
 	default:
-		d.fail()
+		return answer{}, errMessage
 	}
-	return a, d.err()
+	return a, nil
 }
 
 // remoteError is what an executor's operator would have read.
