@@ -50,6 +50,9 @@ func (a *cli) runRemote(ctx context.Context, server endpoint, req execution.Requ
 			if err := a.fetchFiles(ctx, c, events.TraceID, ev.Result); err != nil {
 				return &exit{exitNotRun, err}
 			}
+			if ev.Result.Hint != "" {
+				fmt.Fprintf(a.std.err, "atoll: %s\n", ev.Result.Hint)
+			}
 			return ended(execution.Status(ev.Status), int(ev.Result.ExitCode), text(ev.Result.Error))
 		}
 	}

@@ -504,6 +504,9 @@ type ExecuteResponse struct {
 	// FilesTruncated True if there were more or larger files than are kept. Beyond the original contract.
 	FilesTruncated bool `json:"files_truncated,omitempty"`
 
+	// Hint What can be done about a failure, such as a command that opens the network. Left out when nothing is known. Beyond the original contract.
+	Hint string `json:"hint,omitempty"`
+
 	// Start warm: the sandbox was ready before the request came; cold: it was made for the request. Left out when nothing was run, or when the start was not seen. Beyond the original contract.
 	Start string `json:"start,omitempty"`
 
@@ -545,6 +548,9 @@ type Execution struct {
 
 	// FilesTruncated True if there were more or larger files than are kept. Beyond the original contract.
 	FilesTruncated bool `json:"files_truncated,omitempty"`
+
+	// Hint What can be done about a failure, such as a command that opens the network; not there when nothing is known.
+	Hint string `json:"hint,omitempty"`
 
 	// Key Id of the key that asked for it.
 	Key      string `json:"key"`
@@ -614,6 +620,9 @@ type ExecutionSummary struct {
 
 	// FilesTruncated True if there were more or larger files than are kept. Beyond the original contract.
 	FilesTruncated bool `json:"files_truncated,omitempty"`
+
+	// Hint What can be done about a failure, such as a command that opens the network; not there when nothing is known.
+	Hint string `json:"hint,omitempty"`
 
 	// Key Id of the key that asked for it.
 	Key      string `json:"key"`
@@ -1861,6 +1870,9 @@ type TimeoutResponse struct {
 
 	// FilesTruncated True if there were more or larger files than are kept. Beyond the original contract.
 	FilesTruncated bool `json:"files_truncated,omitempty"`
+
+	// Hint What can be done about a failure, such as a command that opens the network. Left out when nothing is known. Beyond the original contract.
+	Hint string `json:"hint,omitempty"`
 
 	// Message The same text as error.
 	Message string `json:"message"`

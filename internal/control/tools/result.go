@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
@@ -35,6 +36,9 @@ func (t *ExecuteCode) result(ctx context.Context, e *execution.Execution) (*Resu
 		} else {
 			out.Message = fmt.Sprintf("the program exited with status %d", e.ExitCode)
 		}
+	}
+	if e.Hint != "" {
+		out.Message = strings.TrimPrefix(out.Message+"; "+e.Hint, "; ")
 	}
 
 	most, mostErr := e.Source.Cut(0)

@@ -73,6 +73,22 @@ func TestEndsHaveTheirNames(t *testing.T) {
 	}
 }
 
+func TestAFailureWithoutNetworkHasAHint(t *testing.T) {
+	m := start(t, folderFor(t), options{})
+	for code, want := range map[string]bool{
+		"import urllib.request; urllib.request.urlopen('http://example.com')":                                  true,
+		"import socket, sys; socket.create_connection(('192.0.2.1', 443), 5)":                                  true,
+		"import sys; print('Temporary failure in name resolution', file=sys.stderr)":                           false, // it did not fail
+		"import sys; print('x' * 9000); print('Could not resolve host: a', file=sys.stderr); sys.exit(1)":      true,
+		"import sys; print('Could not resolve host: a', 'x' * 9000, file=sys.stderr, flush=True); sys.exit(1)": false, // the end of the output is of something else
+	} {
+		r := m.run(t, job(code))
+		if got := strings.Contains(r.Hint, "the environment has no network"); got != want {
+			t.Errorf("%s: the hint is %q: %s", code, r.Hint, r.Stderr)
+		}
+	}
+}
+
 func TestAFullLineRefuses(t *testing.T) {
 	m := start(t, folderFor(t), options{concurrency: 1, queue: 1})
 	jobs := []execution.Job{job("import time; print('begun', flush=True); time.sleep(60)"), job("print(2)"), job("print(3)")}

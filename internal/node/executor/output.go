@@ -41,9 +41,10 @@ type output struct {
 	pair    *redact.Pair
 	lines   [2]lines
 	answer  answer
-	raw     [2]int64 // bytes taken
-	seq     int64    // of the newest event
-	stored  int64    // seq of the newest event that the log has from an earlier process
+	tails   [2][]byte // the last bytes of each stream, for the hint
+	raw     [2]int64  // bytes taken
+	seq     int64     // of the newest event
+	stored  int64     // seq of the newest event that the log has from an earlier process
 	batch   []execution.Event
 	data    []byte // of batch
 	timer   *time.Timer
@@ -74,6 +75,7 @@ func (x *Executor) newOutput(job *execution.Job, folder string, fail func()) (*o
 		emit[n] = func(p []byte) {
 			o.lines[n].write(p)
 			o.answer.write(n, p)
+			o.tails[n] = appendTail(o.tails[n], p)
 		}
 	}
 	o.pair = set.Pair(emit[0], emit[1])
@@ -120,6 +122,16 @@ func (o *output) pass(n int, p []byte) {
 	o.take(n, p)
 	o.flush()
 	o.shorten()
+}
+
+// appendTail keeps the last bytes of a stream.
+func appendTail(tail, p []byte) []byte {
+	if extra := len(tail) + len(p) - execution.MaxHintTail; extra > 0 {
+		cut := min(extra, len(tail))
+		tail = append(tail[:0], tail[cut:]...)
+		p = p[extra-cut:]
+	}
+	return append(tail, p...)
 }
 
 func (o *output) long() bool { return o.journal != nil && o.journal.size >= cutAt }
@@ -300,6 +312,9 @@ func (o *output) finish(ctx context.Context, blobs Blobs, job *execution.Job, r 
 		o.log.Error("the whole output of an execution could not be kept", "trace_id", o.traceID, "error", err)
 	}
 	r.LastSeq, r.Stored = o.seq, stored
+	if r.Status == execution.Failed && r.Error == "" || r.Status == execution.Timeout {
+		r.Hint = execution.NetworkHint(job.Permissions.Network, r.Traffic, o.tails[1], o.tails[0])
+	}
 	cut := func(n int, total int64) ([]byte, bool) {
 		kept := o.answer.short[n]
 		kept = kept[:min(int64(len(kept)), job.MaxOutput)]

@@ -18,6 +18,7 @@ type ExecutionSummary struct {
 	Metadata              map[string]string `json:"metadata" doc:"As given with the request."`
 	ExitCode              *int              `json:"exit_code" doc:"The program's exit code, 128+n when signal n ended it, -1 when none was seen."`
 	Error                 *string           `json:"error" doc:"What ended the run when it was not the program itself; null otherwise."`
+	Hint                  string            `json:"hint,omitzero" doc:"What can be done about a failure, such as a command that opens the network; not there when nothing is known."`
 	DurationMS            *int64            `json:"duration_ms" doc:"From admission to completion."`
 	CreatedAt             time.Time         `json:"created_at"`
 	CompletedAt           *time.Time        `json:"completed_at"`
@@ -65,6 +66,7 @@ func summarize(e *execution.Execution) ExecutionSummary {
 	if e.Error != "" {
 		s.Error = &e.Error
 	}
+	s.Hint = e.Hint
 	took, ended := e.Duration().Milliseconds(), e.CompletedAt.UTC()
 	s.ExitCode, s.DurationMS, s.CompletedAt = &e.ExitCode, &took, &ended
 	if e.Start != "" {

@@ -11,6 +11,7 @@ type ExecuteResponse struct {
 	Error           *string `json:"error" doc:"What ended the run when it was not the program itself, such as a limit; null otherwise."`
 	StdoutTruncated bool    `json:"stdout_truncated" doc:"True if the program wrote more to stdout than is returned."`
 	StderrTruncated bool    `json:"stderr_truncated" doc:"True if the program wrote more to stderr than is returned."`
+	Hint            string  `json:"hint,omitzero" doc:"What can be done about a failure, such as a command that opens the network. Left out when nothing is known. Beyond the original contract."`
 	Start           string  `json:"start,omitzero" enum:"warm,cold" doc:"warm: the sandbox was ready before the request came; cold: it was made for the request. Left out when nothing was run, or when the start was not seen. Beyond the original contract."`
 	OutputFiles
 }
@@ -59,6 +60,7 @@ func responseOf(e *execution.Execution) *ExecuteResponse {
 		ExitCode:        e.ExitCode,
 		StdoutTruncated: e.StdoutTruncated,
 		StderrTruncated: e.StderrTruncated,
+		Hint:            e.Hint,
 		Start:           string(e.Start),
 		OutputFiles:     filesOf(e),
 	}
