@@ -122,6 +122,7 @@ func describeBackup(w io.Writer, done string, m *backup.Manifest) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d files, %s, made on %s by Atoll %s\n", done, len(m.Files), humanize.IBytes(uint64(size)), m.CreatedAt.Local().Format("2006-01-02 15:04:05"), m.Version)
+	b.WriteString("not in it: named sandboxes that are on a machine (running, paused or asleep there); make snapshots of those to be kept\n")
 	if !m.Database {
 		b.WriteString("not in it: the records, which are in PostgreSQL (pg_dump, pg_restore); take its dump before the backup, so that every record finds its output\n")
 	}

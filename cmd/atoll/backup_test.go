@@ -25,7 +25,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 	file := filepath.Join(t.TempDir(), "b.tar.zst")
 	r := atoll(t, "", nil, "backup", "--data-dir", dir, file)
-	if r.code != 0 || !strings.Contains(r.out, "backed up: 1 files") || !strings.Contains(r.out, "not in it: the key that encrypts secrets") {
+	if r.code != 0 || !strings.Contains(r.out, "backed up: 1 files") || !strings.Contains(r.out, "not in it: named sandboxes") || !strings.Contains(r.out, "not in it: the key that encrypts secrets") {
 		t.Fatalf("backup: %+v", r)
 	}
 	if r := atoll(t, "", nil, "restore", "--check", file); r.code != 0 || !strings.Contains(r.out, "whole") {
