@@ -4,8 +4,16 @@ package proctree
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
+)
+
+// maxScans bounds how often Kill looks for processes. Each generation of children takes one
+// scan; the rest are waits of scanPause for a process to stop, 50 ms in all.
+const (
+	maxScans  = 256
+	scanPause = 200 * time.Microsecond
 )
 
 // Kill kills the process that is root, every process of its session and every
@@ -15,32 +23,41 @@ import (
 func Kill(root int) {
 	doomed := map[int]bool{root: true}
 	unix.Kill(root, unix.SIGSTOP)
-	for range 16 {
-		if !stopMore(doomed) {
+	// A stop signal takes effect some time after it is sent. So a scan may miss a child
+	// that is forked until then, and only one that began when all had stopped is the last.
+	stopped := false
+	for range maxScans {
+		found, all := stopMore(doomed)
+		if stopped && !found {
 			break
 		}
+		if stopped = all && !found; !stopped && !found {
+			time.Sleep(scanPause)
+		}
 	}
-	unix.Kill(root, unix.SIGKILL) // or what it hears when the others go would end it
+	unix.Kill(root, unix.SIGKILL) // first, because the end of the others would make it go on
 	for pid := range doomed {
 		unix.Kill(pid, unix.SIGKILL)
 	}
 }
 
 // stopMore stops and adds the processes whose parent or session is among the
-// doomed, and reports whether there were any.
-func stopMore(doomed map[int]bool) bool {
-	type task struct{ pid, parent, session int }
+// doomed. It reports whether there were any, and whether all that were doomed before
+// have stopped or ended.
+func stopMore(doomed map[int]bool) (found, stopped bool) {
+	stopped = true
 	var tasks []task
 	for _, name := range Processes() {
 		pid, err := strconv.Atoi(name)
 		if err != nil || pid == 1 {
 			continue
 		}
-		if parent, session, ok := lineage(name); ok {
-			tasks = append(tasks, task{pid, parent, session})
+		if t, ok := lineage(name); ok {
+			t.pid = pid
+			tasks = append(tasks, t)
+			stopped = stopped && (!doomed[pid] || t.stopped)
 		}
 	}
-	found := false
 	for grown := true; grown; {
 		grown = false
 		for _, t := range tasks {
@@ -50,7 +67,13 @@ func stopMore(doomed map[int]bool) bool {
 			}
 		}
 	}
-	return found
+	return found, stopped
+}
+
+// A task is a process as its stat describes it.
+type task struct {
+	pid, parent, session int
+	stopped              bool // by a signal or a tracer
 }
 
 // Processes lists the numeric names of /proc, and a few others.
@@ -70,29 +93,29 @@ func Processes() (names []string) {
 	}
 }
 
-// lineage reads a process's parent and session; zombies have no say any more.
-func lineage(pid string) (parent, session int, ok bool) {
+// lineage reads what a process's stat says, without its pid; zombies have no say any more.
+func lineage(pid string) (t task, ok bool) {
 	fd, err := unix.Open("/proc/"+pid+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return 0, 0, false
+		return task{}, false
 	}
 	defer unix.Close(fd)
 	var buf [512]byte
 	n, err := unix.Read(fd, buf[:])
 	if err != nil {
-		return 0, 0, false
+		return task{}, false
 	}
 	return parse(string(buf[:n]))
 }
 
 // parse reads the text of a process's stat, of which the process chooses the name:
 // that stands in brackets and may hold anything, brackets included.
-func parse(s string) (parent, session int, ok bool) {
+func parse(s string) (t task, ok bool) {
 	f := strings.Fields(s[strings.LastIndexByte(s, ')')+1:])
 	if len(f) < 4 || f[0] == "Z" || f[0] == "X" {
-		return 0, 0, false
+		return task{}, false
 	}
 	parent, e1 := strconv.Atoi(f[1])
 	session, e2 := strconv.Atoi(f[3])
-	return parent, session, e1 == nil && e2 == nil
+	return task{parent: parent, session: session, stopped: f[0] == "T" || f[0] == "t"}, e1 == nil && e2 == nil
 }

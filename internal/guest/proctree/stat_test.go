@@ -14,10 +14,13 @@ func FuzzName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string, parent, session int) {
 		name = name[:min(len(name), 64)]
 		text := fmt.Sprintf("4711 (%s) S %d 8 %d 34816 4711 4194304 0 0\n", name, parent, session)
-		if p, s, ok := parse(text); !ok || p != parent || s != session {
-			t.Errorf("%q has parent %d and session %d: %d and %d, %t", text, parent, session, p, s, ok)
+		if got, ok := parse(text); !ok || got != (task{parent: parent, session: session}) {
+			t.Errorf("%q has parent %d and session %d: %+v, %t", text, parent, session, got, ok)
 		}
-		if _, _, ok := parse(fmt.Sprintf("4711 (%s) Z %d 8 %d 0\n", name, parent, session)); ok {
+		if got, ok := parse(fmt.Sprintf("4711 (%s) T %d 8 %d 0\n", name, parent, session)); !ok || !got.stopped {
+			t.Errorf("%q is stopped", name)
+		}
+		if _, ok := parse(fmt.Sprintf("4711 (%s) Z %d 8 %d 0\n", name, parent, session)); ok {
 			t.Errorf("%q is no zombie", name)
 		}
 		parse(name) // which is none

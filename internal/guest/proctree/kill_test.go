@@ -1,0 +1,53 @@
+package proctree
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestKillWhileForking kills programs in the moment in which they start others, in
+// sessions of their own: none may be left.
+func TestKillWhileForking(t *testing.T) {
+	mark := fmt.Sprint("ATOLL_KILL_TEST=", os.Getpid())
+	for i := range 40 {
+		cmd := exec.Command("bash", "-c", "echo; for i in 1 2 3 4 5 6 7 8; do setsid sleep 60 & done; wait")
+		cmd.Env = append(os.Environ(), mark)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		bufio.NewReader(out).ReadByte()
+		time.Sleep(time.Duration(i) * 100 * time.Microsecond)
+		Kill(cmd.Process.Pid)
+		cmd.Wait()
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	for left := marked(mark); len(left) > 0; left = marked(mark) {
+		if time.Now().After(deadline) {
+			t.Fatalf("left: %v", left)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// marked lists the processes that have a variable in their environment.
+func marked(variable string) (pids []string) {
+	for _, name := range Processes() {
+		env, err := os.ReadFile(filepath.Join("/proc", name, "environ"))
+		if err == nil && strings.Contains(string(env), variable) {
+			pids = append(pids, name)
+		}
+	}
+	return pids
+}
