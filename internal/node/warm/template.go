@@ -66,7 +66,7 @@ func (m *Maker) makeTemplate(ctx context.Context, key Key, in image.Interpreter)
 	if err := s.instance.Checkpoint(ctx, dir); err != nil {
 		return "", errors.Join(fmt.Errorf("checkpoint %s: %w", key, err), s.Destroy(context.WithoutCancel(ctx)))
 	}
-	if err := s.Destroy(ctx); err != nil {
+	if err := s.Destroy(context.WithoutCancel(ctx)); err != nil {
 		return "", err
 	}
 	return dir, nil
