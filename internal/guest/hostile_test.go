@@ -357,9 +357,9 @@ func TestCancel(t *testing.T) {
 func TestWarmFallsBack(t *testing.T) {
 	g, c := start(t)
 	for name, change := range map[string]func(*guest.RunSpec){
-		"not allowed":    func(s *guest.RunSpec) { s.Warm = false },
-		"other argument": func(s *guest.RunSpec) { s.Argv = append(slices.Clone(s.Argv), "x") },
-		"other folder":   func(s *guest.RunSpec) { s.Dir = "/tmp"; s.Argv = []string{"python3", "/home/user/main.py"} },
+		"not allowed":  func(s *guest.RunSpec) { s.Warm = false },
+		"other option": func(s *guest.RunSpec) { s.Argv = slices.Insert(slices.Clone(s.Argv), 1, "-B") },
+		"other folder": func(s *guest.RunSpec) { s.Dir = "/tmp"; s.Argv = []string{"python3", "/home/user/main.py"} },
 		"user packages": func(s *guest.RunSpec) {
 			s.Files = append(s.Files, guest.File{Path: "/home/user/.local/lib/python3/x", Mode: 0o644})
 		},
