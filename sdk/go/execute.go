@@ -19,21 +19,21 @@ func (c *Client) Execute(ctx context.Context, in ExecuteRequest) (ExecuteRespons
 
 // ExecuteStream runs code and returns its events as they happen. The caller closes them.
 func (c *Client) ExecuteStream(ctx context.Context, in ExecuteRequest) (*Events, error) {
-	res, err := c.send(ctx, http.MethodPost, executePath, nil, in, mediaNDJSON)
-	if err != nil {
-		return nil, err
-	}
-	return newEvents(res), nil
+	return c.events(ctx, http.MethodPost, executePath, in)
 }
 
 // FollowExecution returns the events of an execution from its start until its end. The
 // caller closes them.
 func (c *Client) FollowExecution(ctx context.Context, traceID string) (*Events, error) {
-	res, err := c.send(ctx, http.MethodGet, under("/v1/executions", traceID, "output"), nil, nil, mediaNDJSON)
+	return c.events(ctx, http.MethodGet, under("/v1/executions", traceID, "output"), nil)
+}
+
+func (c *Client) events(ctx context.Context, method, path string, in any) (*Events, error) {
+	res, err := c.send(ctx, method, path, nil, in, mediaNDJSON) //nolint:bodyclose // Events.Close closes it
 	if err != nil {
 		return nil, err
 	}
-	return newEvents(res), nil
+	return &Events{TraceID: res.Header.Get("X-Trace-Id"), body: res.Body, in: json.NewDecoder(bufio.NewReader(res.Body))}, nil
 }
 
 // Events are those of one execution; the last has the type result.
@@ -41,10 +41,6 @@ type Events struct {
 	TraceID string
 	body    io.Closer
 	in      *json.Decoder
-}
-
-func newEvents(res *http.Response) *Events {
-	return &Events{TraceID: res.Header.Get("X-Trace-Id"), body: res.Body, in: json.NewDecoder(bufio.NewReader(res.Body))}
 }
 
 // Next waits for the next event.
