@@ -19,16 +19,16 @@ type Config struct {
 	Loopback bool `name:"-"` // whether listen is on loopback; found out by Load
 
 	Listen         string        `group:"Server" name:"listen" default:"127.0.0.1:8080" help:"Address and port of the HTTP interface. Beyond loopback the development key is refused."`
-	DataDir        string        `group:"Server" name:"data_dir" default:"" shown:"/var/lib/atoll as root, otherwise $XDG_DATA_HOME/atoll or ~/.local/share/atoll" help:"Folder for images, sandboxes and state. One server a folder."`
-	StateDir       string        `group:"Server" name:"state_dir" default:"" shown:"in memory as root: below /run/atoll or /dev/shm; otherwise, and with runtime: oci, data_dir/state" help:"Folder for what means nothing after a restart of the machine: records, pipes and journals of living sandboxes. Making their files on a disk can cost a tenth of all processor time. What uses the same data_dir must use the same state_dir."`
+	DataDir        string        `group:"Server" name:"data_dir" default:"" shown:"/var/lib/atoll as root, otherwise $XDG_DATA_HOME/atoll or ~/.local/share/atoll" help:"Folder for images, sandboxes and state. At most one server uses it."`
+	StateDir       string        `group:"Server" name:"state_dir" default:"" shown:"in memory as root: below /run/atoll or /dev/shm; otherwise, and with runtime: oci, data_dir/state" help:"Folder for what has no use after a restart of the machine: records, pipes and journals of living sandboxes. Making their files on a disk can cost a tenth of all processor time. What uses the same data_dir must use the same state_dir."`
 	DevKey         string        `group:"Server" name:"dev_key" default:"" shown:"made at the first start, kept in data_dir/dev-key" secret:"true" help:"A fixed key of the tenant dev, for trying things out. Refused when listening beyond loopback."`
 	ShutdownGrace  time.Duration `group:"Server" name:"shutdown_grace" default:"30s" help:"How long a shutdown waits for running executions before on_exit applies to them."`
-	OnExit         string        `group:"Server" name:"on_exit" default:"detach" enum:"detach,destroy" help:"What becomes of sandboxes when the server ends. detach leaves those that belong to somebody; destroy ends them all. Pooled ones always go."`
+	OnExit         string        `group:"Server" name:"on_exit" default:"detach" enum:"detach,destroy" help:"What becomes of sandboxes when the server ends. detach leaves named sandboxes and those that run programs to the next server; destroy ends them all. Pooled ones always go."`
 	LogLevel       string        `group:"Server" name:"log_level" default:"info" enum:"debug,info,warn,error" help:"Least severe messages to log."`
 	LogFormat      string        `group:"Server" name:"log_format" default:"text" enum:"text,json" help:"How log lines on stderr look."`
 	TLSCert        string        `group:"Server" name:"tls_cert" default:"" shown:"none: plain HTTP" help:"PEM file with the certificate and its chain; read again when it changes. Needs tls_key."`
 	TLSKey         string        `group:"Server" name:"tls_key" default:"" shown:"none" help:"PEM file with the certificate's private key."`
-	TrustedProxies List          `group:"Server" name:"trusted_proxies" default:"" shown:"none" help:"Addresses or CIDRs of proxies that are believed about where requests come from, separated by commas."`
+	TrustedProxies List          `group:"Server" name:"trusted_proxies" default:"" shown:"none" help:"Addresses or CIDRs of proxies whose proxy_header says where requests come from, separated by commas."`
 	ProxyHeader    string        `group:"Server" name:"proxy_header" default:"x-forwarded" enum:"x-forwarded,forwarded" help:"Which header trusted_proxies write: X-Forwarded-For, or the standard Forwarded."`
 	PreviewURL     string        `group:"Server" name:"preview_url" default:"" shown:"http://*.localhost with the port of listen, https with a certificate" help:"Where browsers reach servers in sandboxes: a URL in whose host * stands for the name of each, such as https://*.preview.example.com. Every name below that domain must lead to this server, and the domain must not be that of the API or of anything else."`
 	MCPIdle        time.Duration `group:"Server" name:"mcp_idle" default:"24h" help:"How long a session of an MCP client is kept without a request."`
@@ -39,12 +39,12 @@ type Config struct {
 	NATS        string        `group:"Records" name:"nats" default:"" shown:"embedded" secret:"true" help:"URL of a NATS server with JetStream, such as nats://10.0.0.5:4222; nothing for one in this process."`
 	NATSCreds   string        `group:"Records" name:"nats_creds" default:"" shown:"none" help:"File with NATS credentials."`
 	Blobs       string        `group:"Records" name:"blobs" default:"" shown:"data_dir/blobs" secret:"true" help:"Bucket for long outputs: a file://, s3://, gs:// or azblob:// URL."`
-	SecretKey   string        `group:"Records" name:"secret_key" default:"" shown:"made at the first start, kept in data_dir/secret-key" secret:"true" help:"Key that secrets in the database are encrypted with: 64 hexadecimal digits. Whoever loses it loses them."`
+	SecretKey   string        `group:"Records" name:"secret_key" default:"" shown:"made at the first start, kept in data_dir/secret-key" secret:"true" help:"Key that secrets in the database are encrypted with: 64 hexadecimal digits. Without it the secrets cannot be read again."`
 	LogSize     Size          `group:"Records" name:"log_size" default:"1GiB" help:"Disk space of the output logs that clients reconnect to; the oldest go first."`
 	LogAge      time.Duration `group:"Records" name:"log_age" default:"24h" help:"How long an output log is kept."`
 	LogPerRun   Size          `group:"Records" name:"log_per_run" default:"64MiB" help:"Size of one execution's output log; its oldest part goes first. The whole output is kept elsewhere."`
 	KeepFor     time.Duration `group:"Records" name:"keep_executions" default:"720h" help:"How long records of executions and their outputs are kept."`
-	KeepThreads time.Duration `group:"Records" name:"keep_threads" default:"0s" help:"How long a thread is kept after it was saved last, unless it has a time of its own; 0 for ever."`
+	KeepThreads time.Duration `group:"Records" name:"keep_threads" default:"0s" help:"How long a thread that sets no time of its own is kept after it was saved last; 0 for ever."`
 	KeepUsage   time.Duration `group:"Records" name:"keep_usage" default:"2160h" help:"How long the ledger keeps what each execution used. The sums by day, which budgets and usage of whole days are taken from, stay."`
 	ThreadCache Size          `group:"Records" name:"thread_cache" default:"10GiB" help:"Bytes of threads' home directories that this machine keeps ready after their executions; those used last stay. Threads themselves are in the blob store."`
 	MinFreeDisk Size          `group:"Records" name:"min_free_disk" default:"1GiB" help:"New executions are refused with 503 while the disk of data_dir has less free."`
@@ -90,7 +90,7 @@ type Config struct {
 	ShmSize       Size              `group:"Environment" name:"shm_size" default:"64MiB" shown:"64MiB; an eighth of a memory too small for it" help:"Size of /dev/shm."`
 	Inodes        int               `group:"Environment" name:"inodes" default:"100000" help:"Files in each of the three."`
 
-	SandboxSleepAfter time.Duration     `group:"Named sandboxes" name:"sandbox_sleep_after" default:"10m" help:"How long a named sandbox that says nothing of it waits for its next use before it falls asleep."`
+	SandboxSleepAfter time.Duration     `group:"Named sandboxes" name:"sandbox_sleep_after" default:"10m" help:"How long a named sandbox that sets no time of its own stays awake without use."`
 	SandboxFrozen     time.Duration     `group:"Named sandboxes" name:"sandbox_frozen" default:"5m" help:"How long a named sandbox that fell asleep keeps its memory, frozen, before that goes to disk. Waking takes milliseconds before, and about a hundred after."`
 	StandbyKernels    int               `group:"Named sandboxes" name:"standby_kernels" default:"5" help:"Kernels that are kept started for named sandboxes which wake from disk and for forks: two where compatible sandboxes sleep on disk, and for 10 minutes after a fork as many as it made; never more than this together. Each takes 25 MB of memory, and makes a wake or fork 50 ms faster. 0 for none."`
 	CheckpointDisk    Size              `group:"Named sandboxes" name:"checkpoint_disk" default:"50GiB" help:"Disk space that the checkpoints of sleeping named sandboxes may take together. A sandbox whose checkpoint would exceed it, or leave less than min_free_disk, sleeps in memory instead. 0 for no bound."`
@@ -102,7 +102,7 @@ type Config struct {
 	ImagePullAllow    List              `group:"Named sandboxes" name:"image_pull_allow" default:"" shown:"none" help:"Repositories that image_pull may import from, such as docker.io/library/python, or all below one, such as registry.example.com/team/*, separated by commas."`
 	ImagePullSize     Size              `group:"Named sandboxes" name:"image_pull_size" default:"4GiB" help:"Files of an image that image_pull imports, together."`
 	ImagePullTimeout  time.Duration     `group:"Named sandboxes" name:"image_pull_timeout" default:"10m" help:"How long image_pull may take for an image."`
-	KeepSnapshots     time.Duration     `group:"Named sandboxes" name:"keep_snapshots" default:"0s" help:"How long a snapshot of a named sandbox is kept that has no time of its own; 0 for ever."`
+	KeepSnapshots     time.Duration     `group:"Named sandboxes" name:"keep_snapshots" default:"0s" help:"How long a snapshot that sets no time of its own is kept; 0 for ever."`
 	ImageAliases      map[string]string `group:"Named sandboxes" name:"image_aliases" default:"" shown:"node:* and python:* are image, where its version is at least that asked for" help:"Which image is meant by what a sandbox is asked to have, such as {\"node:22\": \"tools\", \"postgres:*\": \"db\"}. In the environment and as a flag: a JSON object."`
 
 	Runtime    string `group:"Runtime" name:"runtime" default:"gvisor" enum:"gvisor,oci" help:"What makes sandboxes. gvisor gives each its own kernel; oci drives oci_runtime, whose boundary is the host's kernel and so weaker."`
