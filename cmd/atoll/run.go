@@ -176,17 +176,23 @@ func (a *cli) runLocal(ctx context.Context, req execution.Request, s *settings) 
 			fmt.Fprintf(a.std.err, "atoll: %v\n", closed)
 		}
 	}()
+	var tails [2][]byte
 	e, err := eng.ExecuteFiles(ctx, req, func(stream execution.Stream, p []byte) {
-		w := a.std.out
+		w, tail := a.std.out, &tails[0]
 		if stream == execution.Stderr {
-			w = a.std.err
+			w, tail = a.std.err, &tails[1]
 		}
 		_, _ = w.Write(p) // a closed pipe does not stop the program
+		*tail = append(*tail, p...)
+		*tail = (*tail)[max(0, len(*tail)-execution.MaxHintTail):]
 	}, func(f execution.OutputFile, r io.Reader) error { return bringBack(f.Name, r) })
 	if err != nil {
 		return err
 	}
 	a.leftOut(e.Files.Truncated)
+	if e.Status == execution.Failed && execution.LacksNetwork(tails[:]...) {
+		fmt.Fprintln(a.std.err, "atoll: a program has no network without a server; start 'atoll serve', allow hosts with 'atoll env set dev --allow HOST', or pypi or npm, and give --base-url")
+	}
 	return ended(e.Status, e.ExitCode, e.Error)
 }
 

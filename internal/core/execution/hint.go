@@ -18,6 +18,18 @@ var noNetwork = [][]byte{
 	[]byte("ould not resolve host"), []byte("nable to resolve host"), []byte("EAI_AGAIN"), []byte("ENOTFOUND"), []byte("NameResolutionError"),
 	[]byte("server misbehaving"), []byte("no such host"),
 	[]byte("etwork is unreachable"), []byte("ENETUNREACH"), []byte("o route to host"), []byte("EHOSTUNREACH"),
+	[]byte("(from versions: none)"), // of pip, which says no more when it does not retry
+}
+
+// LacksNetwork reports whether the ends of a program's streams say that a name was not
+// resolved or a network not reached.
+func LacksNetwork(tails ...[]byte) bool {
+	for _, tail := range tails {
+		if slices.ContainsFunc(noNetwork, func(text []byte) bool { return bytes.Contains(tail, text) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // NetworkHint is what the caller can do about a failed run that the network's rules
@@ -25,10 +37,8 @@ var noNetwork = [][]byte{
 // without secrets.
 func NetworkHint(p runtime.NetworkPolicy, t Traffic, tails ...[]byte) string {
 	if p.Blocked() {
-		for _, tail := range tails {
-			if slices.ContainsFunc(noNetwork, func(text []byte) bool { return bytes.Contains(tail, text) }) {
-				return "the environment has no network; 'atoll env set TENANT NAME --allow HOST' opens it for a host, and --allow pypi for a package registry"
-			}
+		if LacksNetwork(tails...) {
+			return "the environment has no network; 'atoll env set TENANT NAME --allow HOST' opens it for a host, and --allow pypi for a package registry"
 		}
 		return ""
 	}

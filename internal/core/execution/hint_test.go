@@ -22,6 +22,7 @@ func TestNetworkHint(t *testing.T) {
 		{"C", runtime.NetworkPolicy{}, execution.Traffic{}, "Name or service not known", "no network"},
 		{"Node.js", runtime.NetworkPolicy{Mode: runtime.NetworkBlocked}, execution.Traffic{}, "Error: getaddrinfo EAI_AGAIN example.com", "no network"},
 		{"curl", runtime.NetworkPolicy{}, execution.Traffic{}, "curl: (6) Could not resolve host: example.com", "no network"},
+		{"pip", runtime.NetworkPolicy{}, execution.Traffic{}, "ERROR: Could not find a version that satisfies the requirement six (from versions: none)", "--allow pypi"},
 		{"an address", runtime.NetworkPolicy{}, execution.Traffic{}, "OSError: [Errno 101] Network is unreachable", "no network"},
 		{"another failure", runtime.NetworkPolicy{}, execution.Traffic{}, "ZeroDivisionError: division by zero", ""},
 		{"a host that is not allowed", open, refused, "HTTP 403", "--allow b.example"},
