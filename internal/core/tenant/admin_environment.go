@@ -166,6 +166,9 @@ func (a *Admin) changeEnvironment(ctx context.Context, t Tenant, e *Environment,
 	}
 	if made || c.Limits != (LimitsChange{}) {
 		c.Limits.apply(&e.Limits)
+		if made {
+			c.Limits.shrinkFiles(&e.Limits)
+		}
 		if err := checkLimits(e.Limits); err != nil {
 			return err
 		}
@@ -203,6 +206,22 @@ func (c LimitsChange) apply(l *runtime.Limits) {
 	set(&l.Tmp, c.Tmp)
 	set(&l.Shm, c.Shm)
 	set(&l.Inodes, c.Inodes)
+}
+
+// shrinkFiles makes what a new environment's files may take a quarter of its memory,
+// and an eighth for shm, where that was not given and the defaults do not fit.
+func (c LimitsChange) shrinkFiles(l *runtime.Limits) {
+	if l.Root+l.Tmp+l.Shm < l.Memory {
+		return
+	}
+	shrink := func(size *int64, given *int64, most int64) {
+		if given == nil {
+			*size = min(*size, most)
+		}
+	}
+	shrink(&l.Root, c.Root, l.Memory/4)
+	shrink(&l.Tmp, c.Tmp, l.Memory/4)
+	shrink(&l.Shm, c.Shm, l.Memory/8)
 }
 
 // Bounds of an environment's limits above which no machine goes; what one

@@ -207,6 +207,19 @@ func TestEnvironmentBounds(t *testing.T) {
 	refused(t, err, fault.NotFound, "")
 }
 
+// TestMemoryAlone: an environment is made with little memory without saying how much of
+// it files may take; what is said stays.
+func TestMemoryAlone(t *testing.T) {
+	w := open(t)
+	w.tenant("acme", tenant.TenantChange{})
+	e, err := w.CreateEnvironment(t.Context(), "acme", "small", tenant.EnvironmentChange{Limits: tenant.LimitsChange{Memory: ptr(int64(128 << 20)), Tmp: ptr(int64(8 << 20))}})
+	if l := e.Limits; err != nil || l.Root != 32<<20 || l.Tmp != 8<<20 || l.Shm != 16<<20 {
+		t.Errorf("got %+v, %v", l, err)
+	}
+	_, err = w.CreateEnvironment(t.Context(), "acme", "none", tenant.EnvironmentChange{Limits: tenant.LimitsChange{Memory: ptr(int64(128 << 20)), Tmp: ptr(int64(120 << 20))}})
+	refused(t, err, fault.Invalid, "must stay below the memory limit")
+}
+
 // TestASecretCanAlwaysBeReplaced changes variables of an environment whose
 // image has gone and whose limits are above the plan by now.
 func TestASecretCanAlwaysBeReplaced(t *testing.T) {
