@@ -43,7 +43,7 @@ func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req executio
 	e.Mounts = storage.Labels(mounts)
 	admission := execution.Admission{
 		Concurrency: p.Plan.Concurrency,
-		Upgrade:     p.Plan.UpgradeConcurrency,
+		Cause:       &tenant.PlanLimit{Plan: p.Plan, Dimension: tenant.DimensionConcurrency},
 		Credits:     p.Tenant.MonthlyCredits,
 		Threads:     p.Plan.MaxThreads,
 	}

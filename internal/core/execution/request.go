@@ -70,12 +70,12 @@ type Policy struct {
 	// cut silently.
 	MaxTimeout time.Duration
 	// Default is what a request gets that names none; 0 for DefaultTimeout. Bound
-	// is what MaxTimeout belongs to in the refusal's message, "" for the plan.
+	// is what the refusal calls MaxTimeout, "" for "your plan's maximum".
 	Default time.Duration
 	Bound   string
-	// Upgrade says, in the refusal's message, what would allow what was asked for;
-	// nil for nothing to say.
-	Upgrade func(asked time.Duration) string
+	// Cause returns the refusal's Err, which says what would allow what was asked for;
+	// nil for none.
+	Cause func(asked time.Duration) error
 	// Env is set for every execution; a request's own values win.
 	Env map[string]string
 }
@@ -138,9 +138,9 @@ func (p Policy) checkTimeout(d time.Duration) error {
 	}
 	if d > p.MaxTimeout {
 		limit := p.MaxTimeout / time.Second
-		f := fault.Limit("timeout", time.Time{}, "timeout exceeds your %s's maximum of %d seconds; ask for %d or less.", cmp.Or(p.Bound, "plan"), limit, limit)
-		if p.Upgrade != nil {
-			f.Msg += " " + p.Upgrade(d)
+		f := fault.Limit("timeout", time.Time{}, "timeout exceeds %s of %d seconds; ask for %d or less.", cmp.Or(p.Bound, "your plan's maximum"), limit, limit)
+		if p.Cause != nil {
+			f.Err = p.Cause(d)
 		}
 		return f
 	}

@@ -60,9 +60,9 @@ type Store interface {
 
 // Admission is what a new execution must keep to.
 type Admission struct {
-	Concurrency int           // executions of the tenant at the same time; 0 for any number
-	Upgrade     func() string // says, in the refusal's message, what lifts that; nil for nothing to say
-	Credits     float64       // the tenant's budget for the calendar month (UTC); 0 for none
+	Concurrency int     // executions of the tenant at the same time; 0 for any number
+	Cause       error   // the Err of the refusal for it, which says what lifts it; may be nil
+	Credits     float64 // the tenant's budget for the calendar month (UTC); 0 for none
 
 	Threads int // threads the tenant may have; 0 for any number
 
@@ -73,9 +73,7 @@ type Admission struct {
 // Full is the refusal of an execution for which n others have left no room.
 func (a Admission) Full(n int) error {
 	f := fault.Limit("concurrency", time.Time{}, "concurrent execution limit reached (%d/%d).", n, a.Concurrency)
-	if a.Upgrade != nil {
-		f.Msg += " " + a.Upgrade()
-	}
+	f.Err = a.Cause
 	return f
 }
 

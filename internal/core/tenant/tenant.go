@@ -236,13 +236,13 @@ func (p *Principal) Policy(longest time.Duration) execution.Policy {
 	}
 	policy := execution.Policy{
 		MaxTimeout: most, Env: p.Variables(),
-		Upgrade: func(asked time.Duration) string { return p.Plan.upgradeTimeout(asked, longest) },
+		Cause: func(asked time.Duration) error {
+			return &PlanLimit{Plan: p.Plan, Dimension: DimensionTimeout, Timeout: asked, Longest: longest}
+		},
 	}
 	if own := p.Environment.Timeout; own > 0 && own <= most {
-		policy.MaxTimeout, policy.Default, policy.Bound = own, own, "environment"
-		policy.Upgrade = func(time.Duration) string {
-			return "It is resources.timeout of environment " + p.Environment.Name + "."
-		}
+		policy.MaxTimeout, policy.Default, policy.Cause = own, own, nil
+		policy.Bound = "the maximum of environment " + p.Environment.Name + " (resources.timeout)"
 	}
 	return policy
 }

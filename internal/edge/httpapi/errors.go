@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/edge/upgrade"
 )
 
 // ErrorResponse is the body of every refusal and failure.
@@ -79,6 +80,7 @@ func Render(err error) (int, ErrorResponse) {
 	body := ErrorResponse{Error: cmp.Or(code, row.code), Message: msg}
 	if kind == fault.Exhausted {
 		f, _ := errors.AsType[*fault.Error](err)
+		body.Message += upgrade.Advice(f)
 		body.Dimension = f.Dimension
 		if !f.ResetsAt.IsZero() {
 			resets := f.ResetsAt.UTC()

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/upgrade"
 )
 
 // cancelTime bounds ending what a cancelled call had started.
@@ -103,7 +104,7 @@ func rendered(out any, traceID string) (*mcp.CallToolResult, error) {
 
 // refusal tells a model what to change.
 func refusal(f *fault.Error) *mcp.CallToolResult {
-	text := f.Msg
+	text := f.Msg + upgrade.Advice(f)
 	if f.Dimension != "" {
 		text += " (limit: " + f.Dimension
 		if !f.ResetsAt.IsZero() {

@@ -26,7 +26,7 @@ func wantLimit(t *testing.T, err error, dimension, msg string) *fault.Error {
 }
 
 func testConcurrency(t *testing.T, o Opened) {
-	a := execution.Admission{Concurrency: 5, Upgrade: func() string { return "Your plan is free; upgrade to pro." }}
+	a := execution.Admission{Concurrency: 5, Cause: errors.New("the plan")}
 	var running []*execution.Execution
 	for range 5 {
 		e := New("a")
@@ -36,7 +36,7 @@ func testConcurrency(t *testing.T, o Opened) {
 	}
 	refused := New("a")
 	_, err := o.Store.Admit(t.Context(), refused, a)
-	f := wantLimit(t, err, "concurrency", "concurrent execution limit reached (5/5). Your plan is free; upgrade to pro.")
+	f := wantLimit(t, err, "concurrency", "concurrent execution limit reached (5/5).")
 	if !f.ResetsAt.IsZero() {
 		t.Errorf("it resets at %v", f.ResetsAt)
 	}

@@ -1,4 +1,4 @@
-package tenant_test
+package upgrade_test
 
 import (
 	"strings"
@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/upgrade"
 )
 
 // TestUpgrade reads what callers are told who ask for more than their plan has.
@@ -22,7 +23,7 @@ func TestUpgrade(t *testing.T) {
 		return (&tenant.Principal{Plan: p}).Policy(longest).Check(execution.Request{Code: "x", Language: execution.Python, Timeout: asked})
 	}
 	full := func(p tenant.Plan) error {
-		return execution.Admission{Concurrency: p.Concurrency, Upgrade: p.UpgradeConcurrency}.Full(p.Concurrency)
+		return execution.Admission{Concurrency: p.Concurrency, Cause: &tenant.PlanLimit{Plan: p, Dimension: tenant.DimensionConcurrency}}.Full(p.Concurrency)
 	}
 	for _, c := range []struct {
 		err             error
@@ -46,7 +47,7 @@ func TestUpgrade(t *testing.T) {
 		{free.Allows(env(1, 5<<30)), "memory", "upgrade to enterprise for any amount of memory"},
 	} {
 		f, ok := c.err.(*fault.Error) //nolint:errorlint // they are made here
-		if !ok || f.Kind != fault.Exhausted || f.Dimension != c.dimension || !strings.Contains(f.Msg, c.says) {
+		if !ok || f.Kind != fault.Exhausted || f.Dimension != c.dimension || !strings.Contains(f.Msg+upgrade.Advice(f), c.says) {
 			t.Errorf("got  %v\nwant %q", c.err, c.says)
 		}
 	}
