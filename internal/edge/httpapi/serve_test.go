@@ -1,7 +1,10 @@
 package httpapi_test
 
 import (
+	"compress/gzip"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"log/slog"
@@ -67,23 +70,50 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestDocsNeedNoNetwork checks that the page works where there is none: it may
-// load from its own server and from nowhere else.
+// TestDocsNeedNoNetwork checks that the page may load from its own server only, so that it
+// works where there is no network.
 func TestDocsNeedNoNetwork(t *testing.T) {
 	s := httpapitest.New(t)
-	for path, kind := range map[string]string{
-		"/docs": "text/html", "/docs/page.js": "text/javascript", "/docs/page.css": "text/css",
-	} {
+	const script = "/docs/scalar-1.72.1.js"
+	for path, kind := range map[string]string{"/docs": "text/html", "/docs/page.js": "text/javascript", script: "text/javascript"} {
 		w := httpapitest.Get(s, path)
 		httpapitest.CheckCommon(t, w.Result())
 		if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Type"), kind) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Header())
 		}
-		if strings.Contains(w.Body.String(), "://") {
+		if path != script && strings.Contains(w.Body.String(), "://") {
 			t.Errorf("%s refers to somewhere else", path)
 		}
-		if csp := w.Header().Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
-			t.Errorf("%s: the policy is %q", path, csp)
+	}
+	page := httpapitest.Get(s, "/docs")
+	csp := page.Header().Get("Content-Security-Policy")
+	for _, want := range []string{"default-src 'none';", "script-src 'self';", "connect-src 'self';", "style-src-attr 'unsafe-inline';"} {
+		if !strings.Contains(csp, want) {
+			t.Errorf("the policy is %q, without %s", csp, want)
+		}
+	}
+	if strings.Count(csp, "unsafe") != 1 {
+		t.Errorf("the policy is %q", csp)
+	}
+	if !strings.Contains(page.Body.String(), script) || csp == httpapitest.Get(s, "/docs").Header().Get("Content-Security-Policy") {
+		t.Errorf("the page does not load %s, or has the nonce of another: %s", script, page.Body)
+	}
+	// The script is the published one, for clients with and without gzip.
+	packed := httpapitest.Ask(s, http.MethodGet, script, "", "Accept-Encoding", "br, gzip")
+	if packed.Header().Get("Content-Encoding") != "gzip" {
+		t.Errorf("compressed: %s", packed.Header())
+	}
+	unpacked, err := gzip.NewReader(packed.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for encoding, body := range map[string]io.Reader{"gzip": unpacked, "none": httpapitest.Get(s, script).Body} {
+		sum := sha256.New()
+		if _, err := io.Copy(sum, body); err != nil {
+			t.Fatal(err)
+		}
+		if got := hex.EncodeToString(sum.Sum(nil)); got != "bf091006bdc3af6067af77c2f534812e3e633e94a94e87138069f570f33b762c" {
+			t.Errorf("%s: the script's digest is %s", encoding, got)
 		}
 	}
 	if w := httpapitest.Get(s, "/"); w.Code != http.StatusTemporaryRedirect || w.Header().Get("Location") != "/docs" {

@@ -35,6 +35,7 @@ func Document(table []httpapi.Operation) ([]byte, error) {
 			},
 		},
 		Paths: map[string]*huma.PathItem{},
+		Tags:  tags(),
 	}
 	seen := map[string]bool{}
 	for i := range table {
@@ -46,6 +47,9 @@ func Document(table []httpapi.Operation) ([]byte, error) {
 			return nil, fmt.Errorf("the operation id %s is there twice", op.ID)
 		}
 		seen[op.ID] = true
+		if !slices.ContainsFunc(doc.Tags, func(t *huma.Tag) bool { return t.Name == op.Tag }) {
+			return nil, fmt.Errorf("%s has the tag %q, which is not in the list of tags", op.ID, op.Tag)
+		}
 		o, err := w.operation(op)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", op.ID, err)

@@ -1,0 +1,114 @@
+package docs_test
+
+import (
+	"context"
+	_ "embed"
+	"net/http/httptest"
+	"net/url"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
+)
+
+// walk looks at every operation in the page, then searches for one.
+//
+//go:embed testdata/walk.js
+var walk string
+
+// TestPageDrawsEveryOperation opens /docs in Chromium: each operation has its own path,
+// method, parameters, example and answers, search finds one, a request can be tried, no
+// error is in the console, and no request is for another host.
+func TestPageDrawsEveryOperation(t *testing.T) {
+	server := httptest.NewServer(httpapitest.New(t, func(c *httpapitest.Setup) {
+		c.Sandboxes, c.Threads, c.Tools, c.Admin, c.Environments = &sandbox.Handlers{}, &thread.Handlers{}, &tool.Handlers{}, &admin.Handlers{}, &environment.Handlers{}
+	}))
+	t.Cleanup(server.Close)
+	origin := strings.Replace(server.URL, "127.0.0.1", "atoll.example", 1)
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatalf("%v; scripts/test-deps.sh installs it", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	ctx, stop := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path),
+		chromedp.UserDataDir(t.TempDir()),
+		chromedp.NoSandbox,                     // which does not start as root
+		chromedp.Flag("no-proxy-server", true), // the server is on this machine
+		// Scalar behaves differently on a loopback host.
+		chromedp.Flag("host-resolver-rules", "MAP atoll.example 127.0.0.1"),
+		chromedp.WindowSize(1400, 1000),
+		chromedp.WSURLReadTimeout(time.Minute),
+	)...)
+	defer stop()
+	ctx, end := chromedp.NewContext(ctx)
+	defer end()
+
+	var mu sync.Mutex
+	var said, asked []string
+	listen := func(event any) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch e := event.(type) {
+		case *network.EventRequestWillBeSent:
+			asked = append(asked, e.Request.URL)
+		case *network.EventWebSocketCreated:
+			asked = append(asked, e.URL)
+		case *log.EventEntryAdded:
+			said = append(said, string(e.Entry.Level)+": "+e.Entry.Text)
+		case *runtime.EventExceptionThrown:
+			said = append(said, "exception: "+e.ExceptionDetails.Text)
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
+				for _, arg := range e.Args {
+					said = append(said, string(e.Type)+": "+string(arg.Value)+arg.Description)
+				}
+			}
+		}
+	}
+	if err := chromedp.Listen(ctx, listen); err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Do(ctx, chromedp.Navigate(origin+"/docs")); err != nil {
+		t.Fatal(err)
+	}
+	result, err := chromedp.Run(ctx, chromedp.Evaluate[struct {
+		Seen  int
+		Wrong []string
+	}](walk, chromedp.EvalAwaitPromise))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range result.Wrong {
+		t.Error(wrong)
+	}
+	if result.Seen < 129 {
+		t.Errorf("the page has %d operations", result.Seen)
+	}
+
+	mu.Lock()
+	defer mu.Unlock()
+	for _, s := range said {
+		t.Errorf("the console has: %s", s)
+	}
+	for _, address := range asked {
+		u, err := url.Parse(address)
+		if err != nil || u.Scheme != "data" && u.Scheme != "blob" && "http://"+u.Host != origin {
+			t.Errorf("the page asked %s", address)
+		}
+	}
+}

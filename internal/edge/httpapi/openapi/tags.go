@@ -1,0 +1,20 @@
+package openapi
+
+import "github.com/danielgtaylor/huma/v2"
+
+// tags are the groups of operations, in the order in which readers see them.
+func tags() []*huma.Tag {
+	return []*huma.Tag{
+		{Name: "sandbox", Description: "Run code once, in a sandbox of its own. The answer is JSON, a stream of events, or a webhook."},
+		{Name: "executions", Description: "Records of executions: their status, output and files. A running one can be cancelled."},
+		{Name: "files", Description: "Folders of threads and of mounted storage connections, in one call."},
+		{Name: "sandboxes", Description: "Named sandboxes, which live between calls: processes, files, code contexts, terminals, previews and snapshots."},
+		{Name: "threads", Description: "Home directories that outlive their executions."},
+		{Name: "tools", Description: "The tools that an agent is given, and the turns of `execute_code`."},
+		{Name: "mcp", Description: "The same tools by the Model Context Protocol."},
+		{Name: "environments", Description: "The tenant's environments: image, limits, network, permissions and variables of sandboxes."},
+		{Name: "usage", Description: "What the tenant used, and its price."},
+		{Name: "admin", Description: "Tenants, keys, plans and everything else that an operator sets. It needs a key with the scope `admin`."},
+		{Name: "operations", Description: "Probes and metrics of the server. They need no key."},
+	}
+}
