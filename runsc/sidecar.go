@@ -15,7 +15,7 @@ const sidecarEnv = "GVISOR_SIDECAR_BINARIES_DIR"
 const sidecarFD = 500
 
 // openSidecars lets the sandbox's kernel be started from a folder that the user
-// it runs as cannot reach, such as one in somebody's closed home: the folder is
+// it runs as cannot reach, such as one in another user's closed home: the folder is
 // opened by who can, and named by its descriptor. Where that fails, gVisor
 // takes the path.
 func openSidecars() {

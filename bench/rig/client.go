@@ -56,7 +56,7 @@ func (s *Server) Attempt(ctx context.Context, p Program, timeout time.Duration) 
 func (s *Server) Reject(ctx context.Context, want int) error {
 	key, body := s.key, []byte(`{"code": "print(1)"}`)
 	if want == http.StatusUnauthorized {
-		key = "sk-atoll-nobody"
+		key = "sk-atoll-unknown"
 	} else {
 		body = []byte(`{"code": "print(1)", "language": "cobol"}`)
 	}

@@ -201,7 +201,7 @@ func TestAdminCommands(t *testing.T) {
 	o.env["ATOLL_API_KEY"] = admin
 
 	o.says("audit list acme --since 1h --status ok", req.TraceID, "execute")
-	o.says("audit list acme --agent nobody", "WHEN")
+	o.says("audit list acme --agent unknown", "WHEN")
 	if out := o.says("audit export acme"); strings.Count(out, "\n") != 1 || !json.Valid([]byte(out)) {
 		t.Errorf("got %q", out)
 	}

@@ -28,7 +28,7 @@ moment, stored outputs, and the keys. The server may run. With PostgreSQL make
 a dump first, then this: what it adds is the rest. Outputs in a bucket are not
 copied.
 
-A backup holds the key that encrypts secrets: whoever has it has them.
+A backup holds the key that encrypts secrets: each reader of it can decrypt them.
 
 Exit codes: 0 done, 1 not done, 2 a wrong command line.`,
 		Example: `  atoll backup /backups/atoll-2026-11-21.tar.zst

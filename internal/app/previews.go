@@ -61,7 +61,7 @@ func (s *Server) localPreviews(listen string) (preview.Base, error) {
 	return preview.ParseBase(fmt.Sprintf("%s://*.localhost:%s", scheme, port))
 }
 
-// proxies are those that are believed about where requests come from.
+// proxies are those whose headers say where requests come from.
 func (s *Server) proxies() (*clientip.Proxies, error) {
 	cfg := s.cfg.Settings
 	proxies, err := clientip.New(clientip.Config{Trusted: cfg.TrustedProxies, Standard: cfg.ProxyHeader == "forwarded"})

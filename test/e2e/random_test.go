@@ -10,9 +10,9 @@ import (
 
 // TestRandomness runs programs that print what random generators give, one
 // source a line, several times each: no line may ever come twice. Those that
-// import the preloads run in twins restored from one checkpoint.
+// import the preloads run in sandboxes restored from one checkpoint.
 //
-// What twins do share, the hash seed and addresses, is a documented residual.
+// What these do share, the hash seed and addresses, is a documented residual.
 func TestRandomness(t *testing.T) {
 	for _, c := range []struct{ name, language, code string }{
 		{"Python", atolltest.Python, `import random, secrets, uuid, os, tempfile, ssl

@@ -217,7 +217,7 @@ func TestToolTransfer(t *testing.T) {
 	s.refused("transfer", move("nothing", "x", true), http.StatusNotFound, "no such file")
 	s.refused("transfer", move("/dev/zero", "x", false), http.StatusBadRequest, `"/dev/zero" is no file`)
 	s.refused("transfer", move("tree/f", "a/copy", false), http.StatusBadRequest, `unpack "/home/user/a/copy": is a directory`)
-	s.refused("transfer", object{"from_sandbox": "nobody", "from_path": "a", "to_sandbox": "other", "to_path": "b"}, http.StatusNotFound, `no sandbox "nobody"`)
+	s.refused("transfer", object{"from_sandbox": "unknown", "from_path": "a", "to_sandbox": "other", "to_path": "b"}, http.StatusNotFound, `no sandbox "unknown"`)
 
 	// Onto or into itself, by whichever way that is: nothing is written, nothing lost.
 	s.shell("ln -s tree same; ln -s ../tree/empty tree/way; ln -s tree/f one; ln -s /home/user loop; mkdir -p apart && ln -s ../tree/empty apart/way; ln -s nowhere tree/gone; (cd tree && ls -laR --time-style=full-iso) >before")

@@ -12,7 +12,7 @@ import (
 )
 
 func env(pairs ...string) func(string) string {
-	m := map[string]string{"HOME": "/home/somebody"}
+	m := map[string]string{"HOME": "/home/user"}
 	for i := 0; i < len(pairs); i += 2 {
 		m[pairs[i]] = pairs[i+1]
 	}

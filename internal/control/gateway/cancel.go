@@ -61,12 +61,12 @@ func (g *Gateway) end(ctx context.Context, e *execution.Execution) (*execution.R
 		if err != nil && !isNotFound(err) {
 			return nil, fmt.Errorf("cancel %s: %w", e.TraceID, err)
 		}
-		nobody := err != nil
+		unheard := err != nil
 		r, err := g.cfg.Log.Result(ctx, e.TraceID)
 		switch {
 		case err == nil:
 			return r, nil
-		case !errors.Is(err, execution.ErrNoLog) || !nobody:
+		case !errors.Is(err, execution.ErrNoLog) || !unheard:
 			return nil, fmt.Errorf("cancel %s: %w", e.TraceID, err)
 		case time.Since(e.CreatedAt) > young:
 			return g.finish(ctx, e, execution.Cancelled, cancelledByUser), nil

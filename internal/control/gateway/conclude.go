@@ -27,7 +27,7 @@ func (g *Gateway) Conclude(ctx context.Context, r execution.Result) error {
 	return g.conclude(ctx, r, false).err
 }
 
-// conclude records r, or waits for whoever in this process does so just now:
+// conclude records r, or waits for the goroutine of this process that is recording it:
 // a result comes at the same time to the request that waits for it and to the
 // bus's consumer. quiet says that no webhook is to tell of it.
 func (g *Gateway) conclude(ctx context.Context, r execution.Result, quiet bool) *conclusion {

@@ -1,6 +1,6 @@
 // Package gateway takes executions through their life as a service: it checks
 // a request against its caller's plan, records it, hands it to an executor,
-// records how it ended and what follows from that, and tells whoever waits.
+// records how it ended and what follows from that, and tells the callers that wait.
 //
 // Gateways keep nothing that another one could not go on with: any number of
 // them share one store and one bus. The end of a run reaches the record by two

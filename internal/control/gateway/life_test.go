@@ -93,7 +93,7 @@ func record(t *testing.T, w *gatewaytest.World, tenantID string, age time.Durati
 	return e
 }
 
-func TestCancelWhatNobodyHas(t *testing.T) {
+func TestCancelWhatNoExecutorHas(t *testing.T) {
 	w := gatewaytest.Open(t)
 	p := w.Principal(t, "a", "pro")
 	e := record(t, w, p.Tenant.ID, time.Minute)

@@ -57,8 +57,8 @@ func (g *Gateway) wait(ctx context.Context, e *execution.Execution, w *watch) (*
 	}
 }
 
-// again answers a repeated request with the execution that there is. Whoever
-// asked first waits for its Result; this one reads the end of its log.
+// again answers a repeated request with the execution that there is. The first
+// request waits for its Result; this one reads the end of its log.
 func (g *Gateway) again(ctx context.Context, e *execution.Execution, d execution.Delivery) (*execution.Execution, error) {
 	if d != execution.Inline {
 		return e, nil
@@ -70,7 +70,7 @@ func (g *Gateway) again(ctx context.Context, e *execution.Execution, d execution
 	return g.Follow(ctx, e, after, func([]execution.Event) error { return nil })
 }
 
-// record records r for somebody who waits for it, patiently: a database that
+// record records r for a caller that waits for it, patiently: a database that
 // is away for a moment must not cost the caller a finished run. It returns the
 // record, with its output, and in place of a run that never began why.
 func (g *Gateway) record(ctx context.Context, tenantID string, r execution.Result) (*execution.Execution, error) {

@@ -44,8 +44,8 @@ func newBell() *bell {
 	return &bell{rung: make(chan struct{}, 1), timers: map[*time.Timer]struct{}{}}
 }
 
-// ring has the webhook queue looked into. Rings that nobody has heard yet are
-// one.
+// ring has the webhook queue looked into. Rings that no worker has heard yet
+// count as one.
 func (b *bell) ring() {
 	select {
 	case b.rung <- struct{}{}:

@@ -32,7 +32,7 @@ const (
 
 	// fetchCooldown is the least time between two looks for jobs.
 	fetchCooldown = 20 * time.Millisecond
-	// Polls find jobs that nobody was told of: those of another process, and what is
+	// Polls find jobs that no ring announced: those of another process, and what is
 	// tried again after a failure of our own. Each takes SQLite's write lock for a
 	// moment, and a millisecond of processor time.
 	sharedPoll = time.Second // where there are other processes

@@ -15,7 +15,7 @@ type call struct {
 	set      *Set
 	by       *Caller
 	row      sandbox.Call // what the audit trail will tell of it
-	recorded bool         // somebody else leaves the row
+	recorded bool         // the gateway leaves the row
 	begun    bool         // a sandbox was asked to do something
 }
 

@@ -70,8 +70,8 @@ func lied(t *testing.T, p client.Patience, answer func(*proto.Request) *proto.Re
 	return NewSet(SetConfig{Pool: directory.New(directory.Config{Local: node, Store: db.Sandboxes()}), Policies: policy{MaxTimeout: time.Minute}}), by, db
 }
 
-// TestDeafSandboxes: a sandbox that does not end a command keeps nobody waiting for
-// much longer than the command's time.
+// TestDeafSandboxes: a sandbox that does not end a command keeps no caller waiting
+// for much longer than the command's time.
 func TestDeafSandboxes(t *testing.T) {
 	for name, answer := range map[string]func(q *proto.Request) *proto.Reply{
 		"no answer": func(*proto.Request) *proto.Reply { return nil },

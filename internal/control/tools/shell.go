@@ -20,7 +20,7 @@ import (
 const MaxShown = 256 << 10
 
 // overdue is how long a command may take beyond its time, at whose end the sandbox
-// itself ends it. Then nobody waits for it any more.
+// itself ends it. Then the caller waits no longer.
 const overdue = 10 * time.Second
 
 var errOverdue = fault.New(fault.Conflict, "the sandbox did not end the command when its time was over, and does not answer; what the command did is not known: destroy the sandbox if this happens again")
@@ -51,7 +51,7 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 		}
 		defer run.Close()
 		if out, err = c.gather(run, covers); err != nil && errors.Is(context.Cause(ctx), context.Canceled) {
-			// Nobody is left to be answered. Other ends, such as that of the server, leave
+			// The caller has gone. Other ends, such as that of the server, leave
 			// the command to its timeout.
 			return errors.Join(err, h.Guest().Discard(context.WithoutCancel(ctx), run.Info().ID))
 		}

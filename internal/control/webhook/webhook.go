@@ -31,7 +31,7 @@ import (
 const (
 	defaultTimeout = 10 * time.Second
 	// maxAnswer is how much of an answer is read, so that the connection can be
-	// used again. What it says is nobody's concern.
+	// used again. Its content is not used.
 	maxAnswer = 16 << 10
 	// maxMemory bounds what the messages under way may take together.
 	maxMemory = 256 << 20
@@ -42,7 +42,7 @@ type Config struct {
 	Version   string         // for User-Agent
 	MaxOutput int64          // bytes of each stream in a message: the cut of an inline answer
 	Timeout   time.Duration  // of a whole attempt; 0 for 10 s
-	RootCAs   *x509.CertPool // who vouches for receivers; nil for the machine's authorities
+	RootCAs   *x509.CertPool // authorities of receivers' certificates; nil for the machine's
 	Allow     []string       // hosts, addresses and CIDRs that may be reached although they are not public
 	Resolver  *net.Resolver  // nil for the machine's
 

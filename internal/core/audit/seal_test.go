@@ -57,13 +57,13 @@ func TestSealAndVerify(t *testing.T) {
 	if len(second.Problems) != 0 || second.Rows != 35 || second.Seals != 2 {
 		t.Errorf("got %+v", second)
 	}
-	if r := verify(t, s, "ten_nobody", audit.Mark{}); r.Seals != 0 || len(r.Problems) != 0 {
+	if r := verify(t, s, "ten_unknown", audit.Mark{}); r.Seals != 0 || len(r.Problems) != 0 {
 		t.Errorf("got %+v", r)
 	}
 }
 
-// What the database's own rules refuse shows all the same when somebody takes
-// the rules away first.
+// What the database's own rules refuse shows all the same when an owner of the
+// database removes the rules first.
 func TestTamperingShows(t *testing.T) {
 	for name, c := range map[string]struct {
 		statements []string

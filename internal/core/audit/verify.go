@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// slack is how far the clocks of the database and of whoever verifies may
+// slack is how far the clocks of the database and of the verifier may
 // differ: a row that went so little early was purged by age.
 const slack = time.Hour
 

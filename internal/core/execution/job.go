@@ -121,7 +121,7 @@ type Runner interface {
 	// stored; a job that no executor knows gives a NotFound fault.
 	Cancel(ctx context.Context, traceID string) error
 	// EndTurn ends a turn: its sandbox goes as soon as no job uses it, and a later
-	// job of the turn begins with a fresh one. A turn that nobody has is no error.
+	// job of the turn begins with a fresh one. A turn that no executor has is no error.
 	EndTurn(ctx context.Context, turn string) error
 	// Alive reports whether an executor has the job, waiting or running.
 	Alive(ctx context.Context, traceID string) (bool, error)

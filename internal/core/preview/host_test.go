@@ -74,8 +74,8 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-// FuzzLabel checks that a label is one of those that are made, whatever host
-// somebody claims, and that its own URL leads back to it.
+// FuzzLabel checks that only labels that were made are found, whichever host a client
+// claims, and that a label's own URL leads back to it.
 func FuzzLabel(f *testing.F) {
 	base, err := ParseBase("http://*.localhost:8080")
 	if err != nil {

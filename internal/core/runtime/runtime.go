@@ -48,7 +48,7 @@ type Runtime interface {
 	List(ctx context.Context) ([]Info, error)
 
 	// Kill ends all of a sandbox's processes, its file server's included, and
-	// leaves the rest for Destroy: when it returns, nobody writes to its mounts.
+	// leaves the rest for Destroy: when it returns, no process of it writes to its mounts.
 	// It is idempotent.
 	Kill(ctx context.Context, id ID) error
 
@@ -103,7 +103,7 @@ type Instance interface {
 	Holders() ([]int, error)
 
 	// Freeze stops all of the sandbox where it is, its kernel too: it costs no
-	// processor time, keeps its memory, answers nobody, and its clocks run on.
+	// processor time, keeps its memory, answers no call, and its clocks run on.
 	// Only Thaw has it go on, also in a later process; Kill and Destroy end it all
 	// the same. Both may be repeated.
 	Freeze(ctx context.Context) error

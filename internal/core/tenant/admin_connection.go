@@ -101,7 +101,7 @@ func (a *Admin) Connections(ctx context.Context, tenant string) ([]storage.Conne
 	return a.store.Connections(ctx, t.ID)
 }
 
-// DeleteConnection removes a connection that nobody mounts. What is stored where
+// DeleteConnection removes a connection that no environment or key mounts. What is stored where
 // it leads stays.
 func (a *Admin) DeleteConnection(ctx context.Context, tenant, idOrSlug string) error {
 	defer a.changing()()

@@ -160,7 +160,7 @@ func TestTenantBounds(t *testing.T) {
 	}
 	_, err = w.ChangeTenant(t.Context(), "key_1", tenant.Operator, tenant.TenantChange{Disabled: ptr(true)})
 	refused(t, err, fault.Conflict, "operator")
-	_, err = w.ChangeTenant(t.Context(), "key_1", "nobody", tenant.TenantChange{})
+	_, err = w.ChangeTenant(t.Context(), "key_1", "unknown", tenant.TenantChange{})
 	refused(t, err, fault.NotFound, "")
 }
 
@@ -296,7 +296,7 @@ func TestRegulatedTenantsHaveNoSandbox(t *testing.T) {
 	_, err = w.ChangeTenant(ctx, "key_1", "acme", tenant.TenantChange{Tier: ptr(tenant.Regulated), SandboxEnabled: ptr(true)})
 	refused(t, err, fault.Conflict, "regulated")
 
-	// However the changes come, nobody ever sees both.
+	// However the changes come, no reader ever sees both.
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {

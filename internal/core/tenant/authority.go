@@ -8,13 +8,13 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// Believed is how long what the store said of a key is believed: so long may a
-// revocation in another process take to reach this one.
+// AuthTTL is how long an answer of the store about a key is cached: a revocation in
+// another process takes at most so long to reach this one.
 const AuthTTL = 10 * time.Second
 
-// maxBelieved bounds how many keys are remembered, good and bad ones each, so
+// maxCached bounds how many keys are cached, good and bad ones each, so
 // that guesses neither fill the memory nor push out the keys in use.
-const maxBelieved = 10_000
+const maxCached = 10_000
 
 // principals finds callers; a Store does.
 type principals interface {
@@ -61,7 +61,7 @@ func (a *Authority) Holder(ctx context.Context, tenantID ID, keyID string) (Prin
 
 // Authenticate returns the caller whose key token is. A token that is unknown,
 // expired, revoked or of a disabled tenant gets the same Unauthorized fault by
-// the same way; when the store cannot be asked nobody gets in (Unavailable).
+// the same way; while the store cannot be asked every token is refused (Unavailable).
 // Callers share what the Principal points at and must not change it.
 func (a *Authority) Authenticate(ctx context.Context, token string) (Principal, error) {
 	hash := HashKey(token)
@@ -109,7 +109,7 @@ var errUnauthorized = fault.New(fault.Unauthorized, "invalid API key")
 // put adds to a bounded map. When it is full some other entry goes: whose it
 // was costs one question to the store.
 func put[V any](m map[[32]byte]V, hash [32]byte, v V) {
-	if _, there := m[hash]; !there && len(m) >= maxBelieved {
+	if _, there := m[hash]; !there && len(m) >= maxCached {
 		for other := range m {
 			delete(m, other)
 			break

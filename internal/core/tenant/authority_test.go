@@ -79,7 +79,7 @@ func TestAuthorityRemembersForAWhile(t *testing.T) {
 				s := &answers{left: c.left, err: c.err}
 				a := tenant.NewAuthority(s)
 				if !ask(t, a, s, "k", c.kind) {
-					t.Error("nobody was asked the first time")
+					t.Error("the store was not asked the first time")
 				}
 				if c.kept > 0 {
 					time.Sleep(c.kept - 1)
@@ -103,7 +103,7 @@ func TestAuthorityForgets(t *testing.T) {
 	s.set(0, fault.New(fault.NotFound, "revoked"))
 	a.Forget()
 	if !ask(t, a, s, "k", fault.Unauthorized) {
-		t.Error("a revoked key was believed")
+		t.Error("a revoked key was accepted")
 	}
 
 	// What was read before a change is not kept after it.
@@ -126,8 +126,8 @@ func TestAuthorityIsBounded(t *testing.T) {
 	for i := range 20_000 {
 		ask(t, a, s, fmt.Sprint("guess ", i), fault.Unauthorized)
 	}
-	if good, bad := a.Believed(); good != 1 || bad != 10_000 {
-		t.Errorf("%d good and %d bad keys are remembered", good, bad)
+	if good, bad := a.Cached(); good != 1 || bad != 10_000 {
+		t.Errorf("%d good and %d bad keys are cached", good, bad)
 	}
 	if ask(t, a, s, "good", 0) {
 		t.Error("guesses pushed out a key that is in use")
@@ -136,8 +136,8 @@ func TestAuthorityIsBounded(t *testing.T) {
 	for i := range 20_000 {
 		ask(t, a, s, fmt.Sprint("real ", i), 0)
 	}
-	if good, _ := a.Believed(); good != 10_000 {
-		t.Errorf("%d good keys are remembered", good)
+	if good, _ := a.Cached(); good != 10_000 {
+		t.Errorf("%d good keys are cached", good)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestAuthorityAnswersAlike(t *testing.T) {
 	}
 }
 
-func TestNobodyGetsInWithoutADatabase(t *testing.T) {
+func TestKeysAreRefusedWithoutADatabase(t *testing.T) {
 	db := storetest.SQLite(t)
 	a := tenant.NewAuthority(db.Tenants())
 	ctx, cancel := context.WithCancel(t.Context())

@@ -46,7 +46,7 @@ func bind(bound map[string]Binding, secrets map[string]string, hosts map[string]
 		}
 		for _, h := range list {
 			if h == "*" {
-				return nil, invalid("secret_hosts: %q: \"*\" would send the secret to whoever asks for it; name its hosts", name)
+				return nil, invalid("secret_hosts: %q: \"*\" would send the secret to any host; name its hosts", name)
 			}
 			if _, err := netip.ParseAddr(strings.Trim(h, "[]")); err == nil {
 				return nil, invalid("secret_hosts: %q: %q is an address; a secret is bound to names, which certificates are for", name, h)

@@ -94,7 +94,7 @@ func TestBindingsExplain(t *testing.T) {
 	for says, c := range map[string]tenant.VariablesChange{
 		`no secret "PLAIN"`:      bindTo("PLAIN", "a.test"),
 		`no secret "NONE"`:       bindTo("NONE", "a.test"),
-		"whoever asks":           bindTo("S", "*"),
+		"to any host":            bindTo("S", "*"),
 		"without scheme":         bindTo("S", "https://a.test"),
 		"certificates are for":   bindTo("S", "10.0.0.1"),
 		"can be bound to 32":     bindTo("S", slices.Repeat([]string{"a.test"}, 33)...),

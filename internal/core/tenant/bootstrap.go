@@ -14,7 +14,7 @@ import (
 // Setup is what an installation begins with.
 type Setup struct {
 	Store Store
-	// DevKey authenticates the tenant Dev; "" for nobody.
+	// DevKey authenticates the tenant Dev; "" for no key.
 	DevKey string
 	// Environment is the configured one: image, limits, variables. The tenant
 	// Dev has it under the name "default".
@@ -177,7 +177,7 @@ func (s Setup) devKeys(ctx context.Context, id ID, environment string) error {
 	if fault.KindOf(err) != fault.Conflict {
 		return err
 	}
-	// Another process was first, unless the key is somebody else's.
+	// Another process was first, unless the key is another tenant's.
 	keys, again := s.Store.Keys(ctx, id)
 	if again == nil && !slices.ContainsFunc(keys, func(k Key) bool { return k.Hash == hash }) {
 		return err

@@ -24,7 +24,7 @@ func TestSetup(t *testing.T) {
 		}
 		return p
 	}
-	nobody := func(key string) {
+	unknown := func(key string) {
 		t.Helper()
 		if _, _, err := tenants.Principal(ctx, tenant.HashKey(key)); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("%s: %v", key, err)
@@ -66,7 +66,7 @@ func TestSetup(t *testing.T) {
 	if again, err := s.Run(ctx); err != nil || again != "" {
 		t.Errorf("a second start made the key %q (%v)", again, err)
 	}
-	nobody("sk-first-development-key")
+	unknown("sk-first-development-key")
 	if p := caller("sk-second-development-key"); p.Environment.ID != dev.Environment.ID || p.Environment.Limits.CPU != 2 || len(p.Environment.Env) != 0 {
 		t.Errorf("the environment is %+v", p.Environment)
 	}
@@ -75,11 +75,11 @@ func TestSetup(t *testing.T) {
 		t.Fatal(err)
 	}
 	caller("sk-first-development-key")
-	nobody("sk-second-development-key")
+	unknown("sk-second-development-key")
 	if _, err := setup(db, "").Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	nobody("sk-first-development-key")
+	unknown("sk-first-development-key")
 
 	// What was revoked by hand stays revoked.
 	if _, err := setup(db, "sk-first-development-key").Run(ctx); err != nil {
@@ -91,9 +91,9 @@ func TestSetup(t *testing.T) {
 	if _, err := setup(db, "sk-first-development-key").Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	nobody("sk-first-development-key")
+	unknown("sk-first-development-key")
 
-	// Whoever has lost the last key that administers gets one at the next start.
+	// When the last key that administers is lost, the next start makes one.
 	operator, err := tenants.Tenant(ctx, tenant.Operator)
 	if err != nil {
 		t.Fatal(err)
@@ -106,10 +106,10 @@ func TestSetup(t *testing.T) {
 		t.Fatalf("got %q %v", third, err)
 	}
 	caller(third)
-	nobody(first)
+	unknown(first)
 }
 
-func TestSetupRefusesAKeyThatIsSomebodysAlready(t *testing.T) {
+func TestSetupRefusesAKeyOfAnotherTenant(t *testing.T) {
 	db := storetest.SQLite(t)
 	key, err := setup(db, "").Run(t.Context())
 	if err != nil {

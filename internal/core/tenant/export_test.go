@@ -1,7 +1,7 @@
 package tenant
 
-// Believed is how many keys are remembered.
-func (a *Authority) Believed() (good, bad int) {
+// Cached is how many keys are cached.
+func (a *Authority) Cached() (good, bad int) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return len(a.good), len(a.bad)

@@ -25,7 +25,7 @@ func (p Profile) Permissions() runtime.Permissions {
 	switch p {
 	case Unrestricted:
 		return runtime.Permissions{Network: runtime.NetworkPolicy{Mode: runtime.NetworkUnrestricted}}
-	case Restricted: // whoever uses it names the hosts
+	case Restricted: // its user names the hosts
 		return runtime.Permissions{
 			Network:    runtime.NetworkPolicy{Mode: runtime.NetworkRules, BlockedPorts: []uint16{22, 25}},
 			Filesystem: runtime.FilesystemPolicy{Writable: home, ReadOnly: []string{"/data"}, Blocked: []string{"/etc/shadow", "/root"}},

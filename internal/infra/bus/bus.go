@@ -28,8 +28,8 @@ import (
 // Config says where the bus is and how much it may keep.
 type Config struct {
 	// URL names NATS servers, separated by commas, with user and password where
-	// they are needed. Empty: a server inside this process, that nobody else can
-	// reach.
+	// they are needed. Empty: a server inside this process, which no other
+	// process can reach.
 	URL         string
 	Credentials string // path of a NATS credentials file; "" for none
 	CA          string // path of certificates that the servers' are checked against; "" for the system's

@@ -17,7 +17,7 @@ const (
 )
 
 // connect makes a connection that comes back for ever. While it is away
-// nothing is kept to be sent later: whoever asks is told at once.
+// nothing is kept to be sent later: callers get an error at once.
 func (b *Bus) connect(ctx context.Context, purpose string) (*nats.Conn, error) {
 	up := make(chan struct{}, 1)
 	log := b.cfg.Log.With("connection", purpose)

@@ -115,7 +115,7 @@ func (x *Executor) leave() {
 }
 
 // unsubscribe ends a subscription that may be nil. What is on its way is still
-// delivered: whoever asked would wait in vain. It fails only on a closed
+// delivered: else its sender would wait in vain. It fails only on a closed
 // connection, where there are no subscriptions.
 func (x *Executor) unsubscribe(sub **nats.Subscription) {
 	if *sub != nil {

@@ -192,7 +192,7 @@ func (f *follower) pass(e entry) (*execution.Result, error) {
 func (l *Log) expect(ctx context.Context, traceID string) error {
 	alive, err := runner{l.b}.Alive(ctx, traceID)
 	if alive || err != nil && ctx.Err() == nil {
-		return nil // on a bus that is away: nobody knows
+		return nil // on a bus that is away: not known
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -45,7 +45,7 @@ type pipe struct {
 	traceID string
 
 	mu      sync.Mutex
-	change  chan struct{} // closed and replaced when anything below has changed and somebody waits
+	change  chan struct{} // closed and replaced when anything below has changed and a goroutine waits
 	waiting bool
 	queue   []*batch // the first is on its way while sending
 	queued  int      // bytes of data in queue

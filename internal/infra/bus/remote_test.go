@@ -53,7 +53,7 @@ func certificate(t *testing.T, dir string) (cert, key string) {
 }
 
 // A server that asks for a certificate, a user and a password gets them, and
-// nobody without them gets in.
+// no client without them gets in.
 func TestGuardedServer(t *testing.T) {
 	cert, key := certificate(t, t.TempDir())
 	s := startServer(t, fmt.Sprintf(`

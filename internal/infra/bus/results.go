@@ -124,7 +124,7 @@ func (ws *waits) subscribe(b *Bus) {
 }
 
 // recheck looks up the end of every execution that is waited for: something
-// may have been published while nobody could hear it.
+// may have been published while this process was not connected.
 func (ws *waits) recheck(b *Bus) {
 	if b.closed.Err() != nil {
 		return

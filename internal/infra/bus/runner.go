@@ -33,8 +33,8 @@ const (
 // Headers, for people who watch the bus.
 const traceHeader = "Atoll-Trace-Id"
 
-// errNobody says that nobody listens to a subject.
-var errNobody = errors.New("nobody answers")
+// errNoListener says that no executor listens to a subject.
+var errNoListener = errors.New("no executor listens")
 
 type runner struct{ b *Bus }
 
@@ -56,14 +56,14 @@ func (r runner) Start(ctx context.Context, job execution.Job) error {
 	for range maxOffers {
 		a, err := r.offer(ctx, subject, msg)
 		switch {
-		case errors.Is(err, errNobody) && subject == startSubject:
+		case errors.Is(err, errNoListener) && subject == startSubject:
 			if full != nil {
 				return full
 			}
 			return fault.New(fault.Unavailable, "no executor has room; nothing was run, retry after a moment")
-		case errors.Is(err, errNobody) && subject == turnPrefix+turnKey(job.Turn):
-			subject = startSubject // nobody has the turn yet: whoever gets the job claims it
-		case errors.Is(err, errNobody):
+		case errors.Is(err, errNoListener) && subject == turnPrefix+turnKey(job.Turn):
+			subject = startSubject // no executor has the turn yet: the one that gets the job claims it
+		case errors.Is(err, errNoListener):
 			return fault.New(fault.Unavailable, "the executor with this turn's sandbox is not there; nothing was run, retry after a moment")
 		case errors.Is(err, errUncertain):
 			r.settle(ctx, job.TraceID)
@@ -134,7 +134,7 @@ func (r runner) Cancel(ctx context.Context, traceID string) error {
 		a, err := r.ask(try, traceID, askCancel)
 		cancel()
 		switch {
-		case errors.Is(err, errNobody), err == nil && a.code != answerDone && a.fault != nil && a.fault.Kind == fault.NotFound:
+		case errors.Is(err, errNoListener), err == nil && a.code != answerDone && a.fault != nil && a.fault.Kind == fault.NotFound:
 			if _, err := r.b.log.Result(ctx, traceID); err == nil {
 				return nil // it has ended meanwhile
 			}
@@ -159,7 +159,7 @@ func (r runner) EndTurn(ctx context.Context, turn string) error {
 	defer cancel()
 	raw, err := r.b.request(ctx, &nats.Msg{Subject: turnPrefix + turnKey(turn), Data: encodeEndTurn(turn)})
 	switch {
-	case errors.Is(err, errNobody):
+	case errors.Is(err, errNoListener):
 		return nil
 	case errors.Is(err, errUncertain):
 		return unavailable(err)
@@ -181,7 +181,7 @@ func (r runner) Alive(ctx context.Context, traceID string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, aliveTimeout)
 	defer cancel()
 	a, err := r.ask(ctx, traceID, askAlive)
-	if errors.Is(err, errNobody) {
+	if errors.Is(err, errNoListener) {
 		return false, nil
 	}
 	if errors.Is(err, errUncertain) {
@@ -193,7 +193,7 @@ func (r runner) Alive(ctx context.Context, traceID string) (bool, error) {
 // ask asks the executor that has a run.
 func (r runner) ask(ctx context.Context, traceID string, what byte) (answer, error) {
 	if !token.MatchString(traceID) {
-		return answer{}, errNobody
+		return answer{}, errNoListener
 	}
 	raw, err := r.b.request(ctx, &nats.Msg{Subject: runPrefix + traceID, Data: []byte{version, what}, Header: r.b.headers(ctx, traceID)})
 	if err != nil {
@@ -202,8 +202,8 @@ func (r runner) ask(ctx context.Context, traceID string, what byte) (answer, err
 	return decodeAnswer(raw)
 }
 
-// request sends a message and returns the answer: errNobody if nobody is there
-// to get it, an Unavailable fault if it was not sent, errUncertain if it may
+// request sends a message and returns the answer: errNoListener if no executor
+// listens, an Unavailable fault if it was not sent, errUncertain if it may
 // have been.
 func (b *Bus) request(ctx context.Context, msg *nats.Msg) ([]byte, error) {
 	if err := b.Ready(); err != nil {
@@ -217,7 +217,7 @@ func (b *Bus) request(ctx context.Context, msg *nats.Msg) ([]byte, error) {
 	case err == nil:
 		return m.Data, nil
 	case errors.Is(err, nats.ErrNoResponders):
-		return nil, errNobody
+		return nil, errNoListener
 	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrMaxPayload):
 		return nil, unavailable(err)
 	default:

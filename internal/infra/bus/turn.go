@@ -14,7 +14,7 @@ import (
 type turn struct {
 	key      string
 	claimed  chan struct{} // closed once the outcome of the claim is known
-	owner    string        // who else has it, if somebody does
+	owner    string        // the other executor that has it, if one does
 	err      error         // why it is not known who has it
 	sub      *nats.Subscription
 	starting int  // jobs that the handler has not answered for

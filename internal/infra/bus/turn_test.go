@@ -67,7 +67,7 @@ func TestTurnComesAndGoes(t *testing.T) {
 		if err := b.Runner().Start(ctx, turnJob("trc_2", "T")); err != nil || !a.has("trc_2") {
 			t.Errorf("second call: %v", err)
 		}
-		// The owner is full: nobody else may take the job.
+		// The owner is full: no other executor may take the job.
 		wantFault(t, b.Runner().Start(ctx, turnJob("trc_3", "T")), fault.Unavailable, "this executor is full")
 		if len(c.jobs) != 0 {
 			t.Error("a job of the turn went to another executor")
@@ -92,13 +92,13 @@ func TestTurnComesAndGoes(t *testing.T) {
 	})
 }
 
-// Whoever has a turn is told to end it; then it may go on anywhere.
+// The executor that has a turn is told to end it; then it may go on anywhere.
 func TestTurnsAreEndedWhereTheyAre(t *testing.T) {
 	everywhere(t, func(t *testing.T, b *Bus) {
 		ctx := deadline(t, 30*time.Second)
 		a := serve(t, b, "a", 10)
 		if err := b.Runner().EndTurn(ctx, "T"); err != nil {
-			t.Errorf("a turn that nobody has: %v", err)
+			t.Errorf("a turn that no executor has: %v", err)
 		}
 		if err := b.Runner().Start(ctx, turnJob("trc_1", "T")); err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestTurnsAreEndedWhereTheyAre(t *testing.T) {
 }
 
 // An executor that starts anew has its turns again; until then they are
-// nobody else's.
+// no other executor's.
 func TestTurnSurvivesRestart(t *testing.T) {
 	b := embedded(t)
 	ctx := deadline(t, 30*time.Second)
@@ -145,7 +145,7 @@ func TestTurnSurvivesRestart(t *testing.T) {
 	if e, err := b.turns.Get(ctx, turnKey("T")); err != nil || string(e.Value()) != "a" {
 		t.Errorf("lease after its renewal: %v", err)
 	}
-	// Somebody else got it while we were out.
+	// Another executor got it while this one was away.
 	if err := b.turns.Delete(ctx, turnKey("T")); err != nil {
 		t.Fatal(err)
 	}

@@ -147,7 +147,7 @@ func KeyFile(path string) ([]byte, error) {
 	return key, nil
 }
 
-// makeKeyFile writes beside path and links, so that nobody ever reads half a
+// makeKeyFile writes beside path and links, so that no process ever reads half a
 // key or replaces another's.
 func makeKeyFile(path string) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".key-*")

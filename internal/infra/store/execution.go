@@ -200,7 +200,7 @@ func (s *executions) Delete(ctx context.Context, traceIDs []string) error {
 	return s.db.write.wrap("delete executions", err)
 }
 
-// PurgeKeys looks for old keys where that holds up nobody who writes.
+// PurgeKeys looks for old keys on a connection that holds up no writer.
 func (s *executions) PurgeKeys(ctx context.Context, most int) (int, error) {
 	type key struct{ tenant, key string }
 	rows, err := s.db.read.rows(ctx, `SELECT tenant, key FROM idempotency_keys WHERE created_at <= atoll_now() - ? LIMIT ?`, idempotencyTime.Microseconds(), most)

@@ -90,7 +90,7 @@ func outage(t *testing.T, db *store.DB, server *atolltest.PostgresServer, stop f
 	wg.Wait()
 	t.Logf("%d admitted, %d ended, %d refused meanwhile", len(admitted), len(ended), failed)
 	if failed == 0 {
-		t.Error("nobody noticed")
+		t.Error("no request was refused during the outage")
 	}
 	for _, id := range admitted {
 		if _, err := db.Executions().Get(t.Context(), "outage", id); err != nil {

@@ -22,7 +22,7 @@ func openPostgres(ctx context.Context, c Config) (*pool, error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "atoll"
 	}
-	// Nothing here takes long; what does is a lock that somebody forgot.
+	// Nothing here takes long; what does is a lock that another session left.
 	if config.RuntimeParams["idle_in_transaction_session_timeout"] == "" {
 		config.RuntimeParams["idle_in_transaction_session_timeout"] = "60000"
 	}

@@ -32,8 +32,7 @@ func sealAll(ctx context.Context, db *store.DB, of string) error {
 	return err
 }
 
-// testProtected has somebody with a connection to the database try to forge the
-// trail.
+// testProtected tries to forge the trail over a connection to the database.
 func testProtected(t *testing.T, open opener) {
 	ctx := t.Context()
 	db := open(t)
@@ -63,14 +62,14 @@ func testProtected(t *testing.T, open opener) {
 			`DELETE FROM audit_members`,
 			`DELETE FROM audit_unsealed`,
 			`UPDATE audit_unsealed SET id = 9`,
-			`UPDATE policy_events SET actor = 'nobody'`,
+			`UPDATE policy_events SET actor = 'forged'`,
 			`DELETE FROM policy_events`,
 		}
 		if db.Postgres() {
 			attacks = append(attacks, `TRUNCATE audit_rows`, `TRUNCATE audit_seals CASCADE`, `TRUNCATE audit_members`, `TRUNCATE audit_unsealed`, `TRUNCATE policy_events`)
 		} else {
 			attacks = append(attacks,
-				`INSERT OR REPLACE INTO policy_events (id, tenant, actor, field, old_value, new_value, created_at) SELECT id, tenant, 'nobody', field, old_value, new_value, 0 FROM policy_events`,
+				`INSERT OR REPLACE INTO policy_events (id, tenant, actor, field, old_value, new_value, created_at) SELECT id, tenant, 'forged', field, old_value, new_value, 0 FROM policy_events`,
 				`REPLACE INTO audit_members (id, tenant, number, place, expires_at) SELECT id, tenant, number, place, 0 FROM audit_members`,
 				`REPLACE INTO audit_members (id, tenant, number, place, expires_at) SELECT id + 10, tenant, number, place, 0 FROM audit_members`,
 				`REPLACE INTO audit_seals (tenant, number, row_count, previous, digests, expires, hash, created_at) SELECT tenant, number, 0, previous, digests, expires, hash, 0 FROM audit_seals`,

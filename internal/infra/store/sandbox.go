@@ -193,7 +193,7 @@ func sandboxPlace(id runtime.ID) string { return "sandboxes/env/" + string(id) }
 
 const noSandbox = "no such sandbox"
 
-// transact runs do while nobody makes or wakes another sandbox of a tenant.
+// transact runs do while no other sandbox of the tenant is made or woken.
 func (s *sandboxStore) transact(ctx context.Context, step, tenantID string, do func(t *tx) error) error {
 	err := s.db.write.transact(ctx, func(t *tx) error {
 		if t.pool.postgres {
@@ -290,8 +290,8 @@ func (s *sandboxStore) save(ctx context.Context, q querier, sb *sandbox.Sandbox)
 	if err != nil {
 		return err
 	}
-	// What the blob store has and nobody needs from now on is noted first, so that
-	// it is known whatever happens in between.
+	// What the blob store has and no record refers to from now on is noted first, so
+	// that a kill in between leaves the note.
 	if _, err := q.exec(ctx, `INSERT INTO snapshot_litter (tenant, last) SELECT tenant, atoll_now() FROM sandboxes WHERE id = ? AND kept <> '' AND (kept <> ? OR ? = 'destroyed')
 		ON CONFLICT (tenant) DO UPDATE SET last = excluded.last`, string(sb.ID), kept, string(sb.State)); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrOtherKey says that the records were sealed with another key than
-// Config.Seal's: what it seals nobody else could open, and the other way round.
+// Config.Seal's: neither key opens what the other sealed.
 var ErrOtherKey = errors.New("the secrets in the records are sealed with another key than the one given")
 
 // checkKey refuses any key but the one that the records began with, and notes

@@ -110,7 +110,7 @@ func snapshotPlace(id sandbox.SnapshotID) string { return "snapshots/env/" + str
 
 const noSnapshot = "no such snapshot"
 
-// transact runs do while nobody makes another snapshot of a tenant.
+// transact runs do while no other snapshot of the tenant is made.
 func (s *snapshots) transact(ctx context.Context, step, tenantID string, do func(t *tx) error) error {
 	err := s.db.write.transact(ctx, func(t *tx) error {
 		if t.pool.postgres {
@@ -257,7 +257,7 @@ func (s *snapshots) Delete(ctx context.Context, tenantID tenant.ID, environment 
 	})
 }
 
-// deleteSnapshotsOf deletes those of an environment, which nobody could use.
+// deleteSnapshotsOf deletes those of an environment, which no caller could use.
 func deleteSnapshotsOf(ctx context.Context, t *tx, tenantID, environment string) error {
 	n, err := t.exec(ctx, `DELETE FROM snapshots WHERE tenant = ? AND environment = ?`, tenantID, environment)
 	if err != nil || n == 0 {
@@ -286,7 +286,7 @@ func (s *snapshots) Expire(ctx context.Context, most int) (int, error) {
 	return n, s.db.write.wrap("expire snapshots", err)
 }
 
-// snapshotLitter notes that a tenant has, or may have, something kept that nobody needs.
+// snapshotLitter notes that a tenant has, or may have, something kept that no record refers to.
 func snapshotLitter(ctx context.Context, q querier, tenantID string) error {
 	_, err := q.exec(ctx, `INSERT INTO snapshot_litter (tenant, last) VALUES (?, atoll_now()) ON CONFLICT (tenant) DO UPDATE SET last = excluded.last`, tenantID)
 	return err

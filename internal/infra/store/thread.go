@@ -76,7 +76,7 @@ func threadList(tenant string) string { return "threads/" + tenant }
 // threadLock keeps admissions and edits of one thread apart.
 func threadLock(tenant, id string) int64 { return lockOf("thread", tenant+"/"+id) }
 
-// errBusy is the refusal of a thread that somebody uses.
+// errBusy is the refusal of a thread that is in use.
 func errBusy(id string) error {
 	return fault.New(fault.Conflict, "thread %q is in use: one execution or edit of a thread at a time; try again when it has ended", id)
 }
@@ -86,7 +86,7 @@ func errManyThreads(most int) error {
 	return fault.Limit("threads", time.Time{}, "thread limit reached (%d). Delete threads that are not needed any more, or have the plan's limit raised.", most)
 }
 
-// transact runs do while nobody admits an execution with, or edits, a thread.
+// transact runs do while no execution with the thread is admitted and no edit begins.
 func (s *threads) transact(ctx context.Context, step, tenant, id string, do func(t *tx) error) error {
 	err := s.db.write.transact(ctx, func(t *tx) error {
 		if t.pool.postgres {
@@ -100,7 +100,7 @@ func (s *threads) transact(ctx context.Context, step, tenant, id string, do func
 }
 
 // threadUse says in which state a thread is, whether it was ever saved, and
-// whether somebody uses it. Nobody else may begin to meanwhile, but an execution
+// whether it is in use. No other use may begin meanwhile, but an execution
 // may end: its end is looked for first, so that the state is not the one before.
 func threadUse(ctx context.Context, q querier, tenant, id string) (state string, known, busy bool, err error) {
 	var leased, running bool
@@ -203,7 +203,7 @@ func (s *threads) DeleteThread(ctx context.Context, tenant, id string) error {
 	return s.delete(ctx, tenant, id, func(*tx) (bool, error) { return true, nil })
 }
 
-// delete deletes a thread that nobody uses, if really says so.
+// delete deletes a thread that is not in use, if really says so.
 func (s *threads) delete(ctx context.Context, tenant, id string, really func(t *tx) (bool, error)) error {
 	return s.transact(ctx, "delete a thread", tenant, id, func(t *tx) error {
 		_, known, busy, err := threadUse(ctx, t, tenant, id)
@@ -266,7 +266,7 @@ func (s *threads) ExpireThreads(ctx context.Context, keep time.Duration, most in
 	return n, nil
 }
 
-// litter notes that a tenant has, or may have, states that nobody needs.
+// litter notes that a tenant has, or may have, states that no record refers to.
 func litter(ctx context.Context, q querier, tenant string) error {
 	_, err := q.exec(ctx, litterQuery, tenant)
 	return err

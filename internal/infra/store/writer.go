@@ -205,7 +205,7 @@ func (b *batch) do(ctx context.Context, work []*pending) error {
 	return b.flush(ctx)
 }
 
-// later executes a statement whose outcome nobody asks for but whether it
+// later executes a statement of which the caller only needs to know whether it
 // failed. PostgreSQL gets such statements together, which saves the way there
 // and back for each.
 func (b *batch) later(ctx context.Context, query string, args ...any) error {

@@ -34,8 +34,8 @@ func lied(t *testing.T, answer func(q *proto.Request) *proto.Reply) *rig {
 // alive is what is said of a process that does nothing.
 func alive(id string) *proto.Reply { return &proto.Reply{Process: &proto.Process{ID: id, PID: 2}} }
 
-// TestDeafSandboxes: a sandbox that does not do as it is told keeps nobody for
-// longer than the code's time and what it has to obey.
+// TestDeafSandboxes: a sandbox that does not do as it is told keeps no caller for
+// longer than the code's time and the time it has to obey.
 func TestDeafSandboxes(t *testing.T) {
 	for name, answer := range map[string]func(q *proto.Request) *proto.Reply{
 		"no answer to code": func(q *proto.Request) *proto.Reply {

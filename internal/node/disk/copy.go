@@ -13,8 +13,8 @@ import (
 )
 
 // CopyTree copies a folder to a new name, with owners, modes, times, links, holes
-// and the attributes of programs; sockets and devices are left out. Nobody may
-// write to either meanwhile. Where the file system can, the copy shares the data
+// and the attributes of programs; sockets and devices are left out. No process
+// may write to either meanwhile. Where the file system can, the copy shares the data
 // of files until one of them changes. What there is of a copy that failed is left
 // to the caller.
 func CopyTree(ctx context.Context, from, to string) error {

@@ -110,17 +110,17 @@ echo secret >closed/in/f; chmod 0 closed/in/f; mkdir -p "deep/$(printf 'd/%.0s' 
 		from, to Place
 		want     error
 	}{
-		"a link on the way":       {c, t.Context(), Place{from, "way/sub"}, Place{to, ""}, unix.ENOTDIR},
-		"a link at the end":       {c, t.Context(), Place{from, "way"}, Place{to, ""}, unix.ENOTDIR},
-		"the way up":              {c, t.Context(), Place{from, "tree/../tree"}, Place{to, ""}, unix.EXDEV},
-		"a link into which":       {c, t.Context(), Place{from, "tree"}, Place{to, "way"}, unix.ENOTDIR},
-		"nothing":                 {c, t.Context(), Place{from, "none"}, Place{to, ""}, fs.ErrNotExist},
-		"a file":                  {c, t.Context(), Place{from, "tree/sub/f"}, Place{to, ""}, unix.ENOTDIR},
-		"what is closed to them":  {c, t.Context(), Place{from, "closed"}, Place{to, ""}, fs.ErrPermission},
-		"a name that is taken":    {c, t.Context(), Place{from, "tree"}, Place{from, "taken/.."}, unix.EXDEV},
-		"too deep":                {c, t.Context(), Place{from, "deep"}, Place{to, ""}, ErrUnsupported},
-		"more than there may be":  {stingy, t.Context(), Place{from, "tree"}, Place{to, ""}, full},
-		"nobody who waits for it": {c, gone, Place{from, "tree"}, Place{to, ""}, full},
+		"a link on the way":      {c, t.Context(), Place{from, "way/sub"}, Place{to, ""}, unix.ENOTDIR},
+		"a link at the end":      {c, t.Context(), Place{from, "way"}, Place{to, ""}, unix.ENOTDIR},
+		"the way up":             {c, t.Context(), Place{from, "tree/../tree"}, Place{to, ""}, unix.EXDEV},
+		"a link into which":      {c, t.Context(), Place{from, "tree"}, Place{to, "way"}, unix.ENOTDIR},
+		"nothing":                {c, t.Context(), Place{from, "none"}, Place{to, ""}, fs.ErrNotExist},
+		"a file":                 {c, t.Context(), Place{from, "tree/sub/f"}, Place{to, ""}, unix.ENOTDIR},
+		"what is closed to them": {c, t.Context(), Place{from, "closed"}, Place{to, ""}, fs.ErrPermission},
+		"a name that is taken":   {c, t.Context(), Place{from, "tree"}, Place{from, "taken/.."}, unix.EXDEV},
+		"too deep":               {c, t.Context(), Place{from, "deep"}, Place{to, ""}, ErrUnsupported},
+		"more than there may be": {stingy, t.Context(), Place{from, "tree"}, Place{to, ""}, full},
+		"a caller that has gone": {c, gone, Place{from, "tree"}, Place{to, ""}, full},
 	} {
 		if err := os.RemoveAll(filepath.Join(to, "copy")); err != nil {
 			t.Fatal(err)
@@ -143,8 +143,8 @@ echo secret >closed/in/f; chmod 0 closed/in/f; mkdir -p "deep/$(printf 'd/%.0s' 
 	}
 }
 
-// Whoever has the folders in their hands changes them under the copying.
-func TestCarryIsNotLedAway(t *testing.T) {
+// A program moves the folders about while they are copied.
+func TestCopyIsNotLedAway(t *testing.T) {
 	dir, c := carriage(t, `mkdir -p tree/a/b tree/c; echo mine >tree/a/b/f; echo mine >tree/c/f; mkdir other; ln -s ../../secret other/b; ln -s ../../../secret/f other/f`)
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "secret"), 0o755), os.WriteFile(filepath.Join(dir, "secret/f"), []byte("secret"), 0o644), os.Chmod(dir, 0o755)); err != nil {
 		t.Fatal(err)

@@ -121,8 +121,8 @@ func TestFoldersInEachOtherTakeFewDescriptors(t *testing.T) {
 	}
 }
 
-// TestMeasureFindsItsWay: whoever moves folders about while they are measured gets
-// neither out of being measured nor the measuring out of the folder.
+// TestMeasureFindsItsWay: a program that moves folders about while they are measured
+// neither escapes the measuring nor leads it out of the folder.
 func TestMeasureFindsItsWay(t *testing.T) {
 	outside := t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "large"), make([]byte, 64<<20), 0o600); err != nil {

@@ -218,7 +218,7 @@ func TestWorldRefuses(t *testing.T) {
 	})
 	r := newRig(t, Config{}, *cidr(good + "/32"))
 	if _, err := r.dial("tcp", good+":9"); !errors.Is(err, unix.ECONNREFUSED) {
-		t.Errorf("a port where nobody listens: %v", err)
+		t.Errorf("a port without a server: %v", err)
 	}
 	c, err := r.dial("tcp", at.String())
 	if err != nil {

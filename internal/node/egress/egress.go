@@ -48,14 +48,14 @@ type Config struct {
 	Resolver Resolver        // default: as the machine resolves
 
 	Authority *Authority     // without one no secret can be bound to hosts
-	Roots     *x509.CertPool // whom hosts with secrets are to be certified by; default: as the machine has it
+	Roots     *x509.CertPool // authorities that certify hosts with secrets; default: the machine's
 
 	MaxConnections int // TCP connections of a sandbox at a time, each of which takes up to 1.2 MiB; default 256
 	MaxFlows       int // UDP flows of a sandbox at a time; default 256
 	DNSRate        int // queries a second of a sandbox; default 100
 
 	ConnectTimeout time.Duration // of a connection to the world; default 10 s
-	HelloTimeout   time.Duration // until a client has said whom it wants; default 15 s
+	HelloTimeout   time.Duration // until a client has named its host; default 15 s
 	IdleTimeout    time.Duration // of a TCP connection without traffic; default 15 min
 	FlowTimeout    time.Duration // of a UDP flow without traffic; default 60 s
 

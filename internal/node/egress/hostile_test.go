@@ -141,7 +141,7 @@ var hostiles = []hostile{
 	{name: "a name that leads inside, unrestricted", policy: &runtime.NetworkPolicy{Mode: runtime.NetworkUnrestricted}, do: leads("inside.test"), want: Event{Rule: RuleFloor}},
 
 	// Addresses.
-	{name: "an address that nobody looked up", do: connects(evil + ":80"), want: Event{Protocol: "tcp", Port: 80, Rule: RuleAddress}},
+	{name: "an address that was not looked up", do: connects(evil + ":80"), want: Event{Protocol: "tcp", Port: 80, Rule: RuleAddress}},
 	{name: "the same with TLS", do: connects(evil + ":443"), want: Event{Port: 443, Rule: RuleAddress}},
 	{name: "DNS over TLS", do: connects(evil + ":853"), want: Event{Port: 853, Rule: RuleAddress}},
 	{name: "DNS over TCP elsewhere", do: connects(evil + ":53"), want: Event{Port: 53, Rule: RuleAddress}},
@@ -223,7 +223,7 @@ var hostiles = []hostile{
 	{name: "HTTP/2 with another authority", do: saysHTTP2(good+":80", "evil.test"), want: Event{Protocol: "http", Host: "evil.test", Rule: RuleHTTPHost}},
 
 	// UDP.
-	{name: "a datagram to an address that nobody looked up", do: sends(evil+":5000", "evil"), want: Event{Protocol: "udp", Port: 5000, Rule: RuleAddress}},
+	{name: "a datagram to an address that was not looked up", do: sends(evil+":5000", "evil"), want: Event{Protocol: "udp", Port: 5000, Rule: RuleAddress}},
 	{name: "DNS elsewhere", do: sends(evil+":53", "evil"), want: Event{Protocol: "udp", Port: 53, Rule: RuleAddress}},
 	{name: "DNS to an allowed host's address is a datagram like any", policy: only(), do: sends(good+":53", "evil"), want: Event{Rule: RuleAddress}},
 	{name: "QUIC to an allowed host", do: sends(good+":443", "\xc0\x00\x00\x00\x01evil"), want: Event{Protocol: "udp", Port: 443, Host: "good.test", Rule: RuleQUIC}},

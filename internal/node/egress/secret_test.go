@@ -138,7 +138,7 @@ func secretsReachTheirHost(t *testing.T, http2 bool) {
 
 // A secret goes to its hosts alone: not to other hosts, not in clear, not to a
 // server that is not certified, and not to a host named within the connection.
-func TestSecretsReachNobodyElse(t *testing.T) {
+func TestSecretsReachNoOtherHost(t *testing.T) {
 	r, c, got := secretRig(t, false)
 	tr := c.Transport.(*http.Transport)
 	tr.TLSClientConfig.InsecureSkipVerify = true // it is the sandbox that does not care

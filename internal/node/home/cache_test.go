@@ -99,7 +99,7 @@ func TestCacheReuses(t *testing.T) {
 		t.Error("an idle home was not taken over")
 	}
 	must(t, os.WriteFile(filepath.Join(h.Dir(), "half"), nil, 0o600))
-	// Killed here: nobody knows what the home holds.
+	// Killed here: it is not known what the home holds.
 	c = openCache(t, s, dir, 1<<30)
 	h = take(t, c, "one", first)
 	if _, err := os.Lstat(filepath.Join(h.Dir(), "half")); !os.IsNotExist(err) {
@@ -165,8 +165,8 @@ func TestCacheEvicts(t *testing.T) {
 	}
 }
 
-// Whoever takes a home that is just being evicted waits, and gets another one:
-// nobody uses it.
+// A caller that takes a home that is just being evicted waits and gets another one:
+// the evicted one is not in use.
 func TestEvictionIsNoUse(t *testing.T) {
 	s, _ := folderStore(t)
 	synctest.Test(t, func(t *testing.T) {

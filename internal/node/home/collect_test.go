@@ -87,7 +87,7 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// Homes of a tenant share what is the same in them, whoever saved it; those of
+// Homes of a tenant share what is the same in them, whichever of them saved it; those of
 // another tenant share nothing, and no name tells that they are alike.
 func TestDeduplicates(t *testing.T) {
 	s, b := folderStore(t)

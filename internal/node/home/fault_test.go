@@ -171,7 +171,7 @@ func TestDamage(t *testing.T) {
 		if err == nil {
 			err = s.Restore(ctx, "ten_a", loaded, into, nil)
 		}
-		if err == nil { // the damage is where nobody looks, such as an index
+		if err == nil { // the damage is where Restore does not read, such as an index
 			if got, _ := os.ReadFile(filepath.Join(into, "small")); string(got) != "world" {
 				t.Errorf("%s %s: restored %q", name, what, got)
 			}

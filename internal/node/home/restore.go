@@ -12,8 +12,8 @@ import (
 
 // Restore makes dir, which is there, hold exactly what t does. have is what it
 // holds already, as Restore or Save returned it for this very folder; with nil,
-// whatever is in it goes. Only the difference is fetched and written. Nobody else
-// may use the folder meanwhile; after an error its content is of no use.
+// whatever is in it goes. Only the difference is fetched and written. No other
+// caller may use the folder meanwhile; after an error its content is of no use.
 //
 // Restore notes in t what it made, so from then on t is for this folder alone.
 //

@@ -42,7 +42,7 @@ func Find() (Map, error) {
 	uid, ok := find("/proc/self/uid_map", runtime.UID)
 	gid, also := find("/proc/self/gid_map", runtime.GID)
 	if os.Geteuid() != 0 || !ok || !also {
-		return Map{}, fmt.Errorf("%w: programs' files outside of sandboxes would belong to nobody; grant subordinate ids "+
+		return Map{}, fmt.Errorf("%w: programs' files outside of sandboxes would have no owner; grant subordinate ids "+
 			"(usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER) or run as root", runtime.ErrUnsupported)
 	}
 	return Map{UID: uid, GID: gid}, nil

@@ -14,7 +14,7 @@ import (
 type BuildOptions struct {
 	Name     string // "" means Default
 	Mirror   string // Debian archive to use; "" finds one, see debian.Options
-	Replace  bool   // an image of that name which nobody uses
+	Replace  bool   // an image of that name which no sandbox uses
 	Probe    Probe  // tells the interpreters' versions; nil leaves them unknown
 	Progress Progress
 }

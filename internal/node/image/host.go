@@ -56,7 +56,7 @@ const hostPath = "/usr/local/bin:/usr/bin"
 // leaves them unknown.
 //
 // The image's small folder of everything but /usr is made anew when the
-// machine has changed and nobody uses the old one.
+// machine has changed and no sandbox uses the old one.
 func (s *Store) Host(ctx context.Context, probe Probe) (_ *Image, err error) {
 	temp, undo, err := s.temp()
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 type ImportOptions struct {
 	Name    string
 	Source  string // a registry's reference or a path, see source.Open
-	Replace bool   // an image of that name which nobody uses
+	Replace bool   // an image of that name which no sandbox uses
 
 	Limits    layer.Limits // the zero value means layer.DefaultLimits
 	PlainHTTP bool         // allow a registry without TLS beyond loopback

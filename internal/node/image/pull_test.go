@@ -25,7 +25,7 @@ import (
 type shop struct {
 	host   string
 	asked  atomic.Int64
-	before func(ctx context.Context) // an answer is given; ctx ends when nobody waits for it
+	before func(ctx context.Context) // an answer is given; ctx ends when no caller waits for it
 }
 
 func openShop(t *testing.T) *shop {

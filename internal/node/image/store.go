@@ -151,7 +151,7 @@ func (s *Store) List() ([]*Image, error) {
 	return all, nil
 }
 
-// Remove removes an image; a Conflict while somebody uses it.
+// Remove removes an image; a Conflict while it is in use.
 func (s *Store) Remove(name string) (err error) {
 	if err := CheckName(name); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (s *Store) free(name string) error {
 }
 
 // publish moves the finished folder temp to its name; with replace, in
-// exchange for one that nobody uses.
+// exchange for one that is not in use.
 func (s *Store) publish(temp, name string, replace bool) (err error) {
 	lock, err := s.lock(name, unix.LOCK_EX)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package osthread does things on a thread that is nobody's afterwards, such as what
-// takes another namespace than the process's.
+// Package osthread runs a function on an operating system thread of its own, which ends
+// with it: the function may enter another namespace than the process's.
 package osthread
 
 import (

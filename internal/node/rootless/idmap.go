@@ -16,11 +16,11 @@ import (
 // idRange is a part of a map: Count ids from Inside on are those from Outside on.
 type idRange struct{ inside, outside, count uint64 }
 
-// nobody is who sandboxes' kernels run as, so it must be mapped.
+// nobody is the user that sandboxes' kernels run as, so it must be mapped.
 const nobody = 65534
 
-// layOut puts the caller at 0 and subordinate ids behind it, without a gap but
-// for nobody: where there are too few to reach it, the last one stands for it.
+// layOut puts the caller at 0 and subordinate ids behind it, without a gap
+// except before the user nobody: where they do not reach it, the last one stands for it.
 func layOut(caller uint64, subordinate []idRange) []idRange {
 	ranges := []idRange{{0, caller, 1}}
 	next := uint64(1)
@@ -125,7 +125,7 @@ func subordinate() (uids, gids grants, err error) {
 }
 
 // writeMaps fills the maps of a process's new user namespace. Alone says why
-// there is nobody but the caller in it, "" when there is.
+// the caller is its only user, "" when there are others.
 func writeMaps(pid int) (alone string, err error) {
 	if os.Geteuid() == 0 {
 		return "", writeIdentity(pid)

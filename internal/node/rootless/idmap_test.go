@@ -9,9 +9,9 @@ import (
 
 func TestLayOut(t *testing.T) {
 	for name, c := range map[string]struct{ subordinate, want []idRange }{
-		"nobody but the caller": {nil, []idRange{{0, 1000, 1}}},
-		"a full range":          {[]idRange{{outside: 100000, count: 65536}}, []idRange{{0, 1000, 1}, {1, 100000, 65536}}},
-		"too few to reach nobody": {
+		"the caller alone": {nil, []idRange{{0, 1000, 1}}},
+		"a full range":     {[]idRange{{outside: 100000, count: 65536}}, []idRange{{0, 1000, 1}, {1, 100000, 65536}}},
+		"too few to reach 65534": {
 			[]idRange{{outside: 100000, count: 10}}, []idRange{{0, 1000, 1}, {1, 100000, 9}, {nobody, 100009, 1}},
 		},
 		"one": {[]idRange{{outside: 100000, count: 1}}, []idRange{{0, 1000, 1}, {nobody, 100000, 1}}},

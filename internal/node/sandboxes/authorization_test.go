@@ -105,8 +105,8 @@ func TestBoundSecretsAreTheMakers(t *testing.T) {
 	}
 }
 
-// TestWhatIsTakenAwayEndsWithoutAUse: nobody has to use a sandbox for it to lose
-// what nobody may have any more.
+// TestWhatIsTakenAwayEndsWithoutAUse: a sandbox loses what no caller may have any more,
+// without being used.
 func TestWhatIsTakenAwayEndsWithoutAUse(t *testing.T) {
 	t.Parallel()
 	m, url := world(t)
@@ -132,10 +132,10 @@ for i in $(seq 100); do grep -q on log 2>/dev/null && exit 0; sleep 0.1; done; e
 	delete(m.callers, p.Key.ID)
 	m.Reauthorize(t.Context())
 	_, err = m.Reach(t.Context(), sb.ID)
-	refused(t, "a preview of nobody's sandbox", err, fault.Unauthorized, "none of the keys")
+	refused(t, "a preview of a sandbox without a valid key", err, fault.Unauthorized, "none of the keys")
 	m.sleep(p, "s", "x")
 	_, err = m.Reach(t.Context(), sb.ID)
-	refused(t, "a preview of nobody's sandbox that sleeps", err, fault.Unauthorized, "none of the keys")
+	refused(t, "a preview of a sandbox without a valid key that sleeps", err, fault.Unauthorized, "none of the keys")
 	m.callers[p.Key.ID] = p
 	if h, err = m.Reach(t.Context(), sb.ID); err != nil {
 		t.Fatal(err)

@@ -163,8 +163,8 @@ func TestOneThatWokeIsBoundedToo(t *testing.T) {
 	refused(t, "why", m.wrote(p, "x", `sleep 30`), fault.Exhausted, "48 MiB")
 }
 
-// TestOneThatGrowsOnIsEnded: its programs being ended is what the guest says. Here
-// somebody writes whom that does not concern.
+// TestOneThatGrowsOnIsEnded: the guest says that its programs were ended. Here a process
+// of the host goes on writing.
 func TestOneThatGrowsOnIsEnded(t *testing.T) {
 	t.Parallel()
 	m := start(t, func(c *sandboxes.Config) { c.DiskLimit = 16 << 20 })

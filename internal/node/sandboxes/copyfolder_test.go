@@ -61,7 +61,7 @@ func TestCopyFolder(t *testing.T) {
 	const look = `find . -printf '%P %y %m %U %s %l %n ' -type f -exec sha256sum {} + -o -printf '\n' | sort`
 
 	t.Run("all of it", func(t *testing.T) {
-		// Some of it the kernel of the sandbox has just been told, and nobody else.
+		// Some of it the kernel of the sandbox has just been told, and not the host.
 		m.shell(p, "s", "x", `mkdir -p tree/sub/empty && cd tree && for i in $(seq 300); do echo $i > sub/$i; done && ln sub/7 seven && ln -s sub/8 eight && ln -s /etc/passwd out
 touch -d 2001-02-03 sub/9 && chmod 4710 sub/10 && chmod 555 sub/empty && truncate -s 30M holes
 python3 - <<'END'
@@ -131,7 +131,7 @@ END`)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(no)
 		if _, _, err := from.CopyFolder(ctx, runtime.Home+"/large", to, "large"); !errors.Is(err, no) && !errors.Is(err, context.Canceled) {
-			t.Errorf("for nobody: %v", err)
+			t.Errorf("for a caller that has gone: %v", err)
 		}
 		if got := m.shell(p, "s", "y", "ls -A"); got != "closed\nmine\ntaken" {
 			t.Errorf("there is left: %q", got)

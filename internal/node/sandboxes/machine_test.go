@@ -196,7 +196,7 @@ func (m *machine) destroy() {
 	m.close()
 }
 
-// caller is somebody with a key and an environment of its own.
+// caller is a caller with a key and an environment of its own.
 func (m *machine) caller(name string, change ...func(*tenant.Principal)) *tenant.Principal {
 	m.t.Helper()
 	p := &tenant.Principal{

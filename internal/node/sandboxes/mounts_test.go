@@ -317,12 +317,12 @@ func TestWhoUsesASandboxMaySeeItsStorage(t *testing.T) {
 	if sb := m.get(wide, "s", "wide"); sb.ID != made.ID || sb.Detail != "" {
 		t.Errorf("what others wanted changed it: %+v", sb)
 	}
-	// When nobody may use it any more its programs stand still.
+	// When no valid key remains its programs stand still.
 	m.shell(wide, "s", "wide", `setsid sh -c 'while echo x >> /data/team/log && sleep 0.05; do :; done' >/dev/null 2>&1 & until [ -s /data/team/log ]; do sleep 0.05; done`)
 	delete(m.callers, wide.Key.ID)
 	m.Reauthorize(t.Context())
 	if sb := m.get(wide, "s", "wide"); sb.State != sandbox.Sleeping || !strings.Contains(sb.Detail, "valid") {
-		t.Errorf("nobody's, it is %+v", sb)
+		t.Errorf("without a valid key it is %+v", sb)
 	}
 	m.callers[wide.Key.ID] = wide
 	m.shell(wide, "s", "wide", `cd /data/team; was=$(stat -c %s log); for i in $(seq 100); do [ $(stat -c %s log) -gt $was ] && exit; sleep 0.1; done; exit 1`)
@@ -371,8 +371,8 @@ func TestPermissionsHoldInVolumes(t *testing.T) {
 	holds("started anew")
 }
 
-// TestOfWhatHasNoProcesses: a sandbox whose storage was taken back while nobody used it
-// has files until somebody does.
+// TestOfWhatHasNoProcesses: a sandbox whose storage was taken back while it was not in use
+// has files alone until its next use.
 func TestOfWhatHasNoProcesses(t *testing.T) {
 	t.Parallel()
 	m, _ := volumes(t, nil)
@@ -401,7 +401,7 @@ func TestOfWhatHasNoProcesses(t *testing.T) {
 	}
 }
 
-// TestWhatASandboxWantsToSee: whoever makes it may narrow it; there is one of a name.
+// TestWhatASandboxWantsToSee: its maker may narrow it; there is one of a name.
 func TestWhatASandboxWantsToSee(t *testing.T) {
 	t.Parallel()
 	m, of := volumes(t, nil)

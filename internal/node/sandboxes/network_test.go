@@ -160,9 +160,9 @@ func TestTheNetworkOfALivingSandbox(t *testing.T) {
 	refused(t, "a network for a sandbox without", err, fault.Conflict, "made without a network")
 }
 
-// TestNobodysSandboxHasNoNetwork: when nobody is left who might have made a
-// sandbox, its connections end with the process.
-func TestNobodysSandboxHasNoNetwork(t *testing.T) {
+// TestNoNetworkWithoutAValidKey: when no valid key remains for a sandbox, its connections
+// end.
+func TestNoNetworkWithoutAValidKey(t *testing.T) {
 	t.Parallel()
 	m, url := world(t)
 	p := m.caller("a", func(p *tenant.Principal) {
@@ -179,7 +179,7 @@ for i in $(seq 100); do grep -q hello log 2>/dev/null && exit 0; sleep 0.1; done
 		t.Fatal(err)
 	}
 	_, err = m.Reach(t.Context(), sb.ID) // by who has no key
-	refused(t, "a preview of nobody's sandbox", err, fault.Unauthorized, "none of the keys")
+	refused(t, "a preview of a sandbox without a valid key", err, fault.Unauthorized, "none of the keys")
 	log, err := filepath.Glob(filepath.Join(m.dir, "state", engine.Server, engine.SandboxFolder, string(sb.ID), "*", "*", "home", "log"))
 	if err != nil || len(log) != 1 {
 		t.Fatalf("%v, %v", log, err)

@@ -84,7 +84,7 @@ func TestUnusedSandboxSaysWhenItIsDestroyed(t *testing.T) {
 	}
 }
 
-func TestASandboxThatNobodyUsesFallsAsleep(t *testing.T) {
+func TestAnIdleSandboxFallsAsleep(t *testing.T) {
 	t.Parallel()
 	m := start(t, func(c *sandboxes.Config) { c.SleepAfter, c.KeepFrozen = 500*time.Millisecond, 4*time.Second })
 	p := m.caller("a")

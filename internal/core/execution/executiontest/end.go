@@ -312,8 +312,8 @@ func testCancelled(t *testing.T, o Opened) {
 	_, err := o.Store.Get(t.Context(), "a", e.TraceID)
 	wantKind(t, "who has given up", err, fault.NotFound)
 
-	// Whoever gives up at any moment is told the truth: an error says that nothing
-	// was recorded.
+	// A caller that gives up at any moment is told the truth: an error says that
+	// nothing was recorded.
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var refused, admitted []string

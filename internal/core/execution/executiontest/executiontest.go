@@ -37,7 +37,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 		{"the first end counts", testFirst},
 		{"an end of nothing is none", testUnknown},
 		{"ends at the same time", testEndRace},
-		{"an end that breaks a rule hurts nobody else", testBadEnd},
+		{"an end that breaks a rule hurts no other", testBadEnd},
 		{"an end is not before its beginning", testClocks},
 		{"output is bytes", testOutput},
 		{"webhooks", testWebhook},
@@ -89,7 +89,7 @@ func wantSame(t *testing.T, got, want any) {
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-// New is an execution of a tenant that nobody has admitted.
+// New is an execution of a tenant that was not admitted yet.
 func New(tenant string, change ...func(*execution.Execution)) *execution.Execution {
 	e := &execution.Execution{
 		TraceID: execution.NewTraceID(), Tenant: tenant, Key: "key_1", Environment: "env_1", Source: execution.SourceAPI, Delivery: execution.Inline,

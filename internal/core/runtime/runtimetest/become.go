@@ -99,7 +99,7 @@ func testBecome(t *testing.T, f *fixture) {
 	must(t, s.guest.Close())
 	s.guest = nil
 	must(t, s.Detach())
-	f.reopen(t) // whoever did not make it can end it
+	f.reopen(t) // a process that did not make it can end it
 	must(t, f.runtime.Destroy(t.Context(), s.ID()))
 	f.checkEmpty(t)
 

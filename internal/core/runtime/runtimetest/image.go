@@ -48,7 +48,7 @@ func build(t testing.TB, name string, fill func(path string) error) string {
 	if built.dir == "" {
 		dir, err := os.MkdirTemp("", "sandboxtest-")
 		must(t, err)
-		must(t, os.Chmod(dir, 0o755)) // sandboxes open files in it as nobody
+		must(t, os.Chmod(dir, 0o755)) // kernels open files in it as the user nobody
 		built.dir, built.done = dir, map[string]error{}
 	}
 	path := filepath.Join(built.dir, name)

@@ -26,7 +26,7 @@ type report struct {
 	Tries      map[string]string
 }
 
-// testIsolation: a program is nobody, alone, and sees nothing of the host.
+// testIsolation: a program is unprivileged and alone, and sees nothing of the host.
 func testIsolation(t *testing.T, f *fixture) {
 	const secret = "do-not-show-this"
 	t.Setenv("ATOLL_SECRET", secret)

@@ -86,7 +86,7 @@ func (f *fixture) leftovers(t testing.TB) []string {
 }
 
 // settling is how long what has been killed may take to be gone. A process that
-// is not our child is reaped by somebody else.
+// is not our child is reaped by another process.
 const settling = 3 * time.Second
 
 // checkEmpty fails the test if anything of a sandbox is left.

@@ -197,21 +197,21 @@ func testCheckpoint(t *testing.T, f *fixture) {
 	await(t, "Done", b.Done())
 	f.checkEmpty(t)
 
-	// Twins: one checkpoint is good for many.
+	// One checkpoint is good for many sandboxes.
 	for range 2 {
 		inst, err := f.runtime.Restore(t.Context(), f.spec(t), dir)
 		must(t, err)
-		twin := f.adopt(t, inst)
+		restored := f.adopt(t, inst)
 		out := newOutput()
 		ended := make(chan ending, 1)
 		go func() {
-			res, err := twin.guest.Attach(t.Context(), r.id, map[guest.Stream]int64{guest.Stdout: int64(len(secret))}, out.sink)
+			res, err := restored.guest.Attach(t.Context(), r.id, map[guest.Stream]int64{guest.Stdout: int64(len(secret))}, out.sink)
 			ended <- ending{res, err}
 		}()
-		if got := twin.run(t, "read", "note"); got != "kept" {
+		if got := restored.run(t, "read", "note"); got != "kept" {
 			t.Errorf("a file holds %q", got)
 		}
-		twin.run(t, "write", "go", "")
+		restored.run(t, "write", "go", "")
 		if e := (&running{end: ended}).wait(t); e.err != nil || e.ExitCode != 0 || out.String() != secret {
 			t.Errorf("the program ended with %+v and printed %q after %q", e, out, secret)
 		}

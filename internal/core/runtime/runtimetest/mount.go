@@ -56,7 +56,7 @@ func give(t testing.TB, path string) {
 	must(t, os.Lchown(path, int(uid), int(gid)))
 }
 
-// programsUser is whom the programs' user is on the host.
+// programsUser is the host's user and group for the programs' user.
 func programsUser(t testing.TB) (uid, gid uint32) {
 	t.Helper()
 	owners, err := idmap.Find()
@@ -64,7 +64,7 @@ func programsUser(t testing.TB) (uid, gid uint32) {
 	uid, ok := owners.UID.ToHost(runtime.UID)
 	gid, also := owners.GID.ToHost(runtime.GID)
 	if !ok || !also {
-		t.Fatalf("the programs' user is nobody on the host: %+v", owners)
+		t.Fatalf("the programs' user has no user of the host: %+v", owners)
 	}
 	return uid, gid
 }
@@ -270,7 +270,7 @@ func testMountCheckpoint(t *testing.T, f *fixture) {
 		must(t, err)
 		b := f.adopt(t, inst)
 		if got := b.run(t, "read", shared+"/later"); got != fmt.Sprint(i) {
-			t.Errorf("twin %d sees %q", i, got)
+			t.Errorf("sandbox %d sees %q", i, got)
 		}
 		b.run(t, "write", shared+"/own", "x")
 		if _, err := os.Stat(filepath.Join(m.shared, "own")); err != nil {

@@ -22,7 +22,7 @@ var network = netns.Config{
 const echo = "198.51.100.7:7" // behind the gateway
 
 // testNetwork: a sandbox that is given a namespace has its device and no other,
-// until its own end, whoever is at the other end of it.
+// until its own end, whichever process is at the other end of it.
 func testNetwork(t *testing.T, f *fixture) {
 	if f.NoNetwork {
 		spec := f.spec(t)
@@ -77,9 +77,9 @@ func testNetwork(t *testing.T, f *fixture) {
 	withLink(link)(&spec)
 	inst, err = f.runtime.Restore(t.Context(), spec, dir)
 	must(t, err)
-	twin := f.adopt(t, inst)
+	restored := f.adopt(t, inst)
 	tap = link.Release()
-	checkNetwork(t, twin, tap)
+	checkNetwork(t, restored, tap)
 	must(t, tap.Close())
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // testPrepare: a sandbox that waits for its state does not live, gets it as any
-// other, and leaves nothing, whoever gives it up.
+// other, and leaves nothing, whichever process gives it up.
 func testPrepare(t *testing.T, f *fixture) {
 	spec := f.spec(t)
 	if !f.Driver.Checkpoint || f.NoMounts {
@@ -48,7 +48,7 @@ func testPrepare(t *testing.T, f *fixture) {
 	}
 	f.checkEmpty(t)
 
-	// Nobody wants it, or its maker dies.
+	// It is given up, or its maker dies.
 	spec.ID = runtime.NewID()
 	p, err = f.runtime.Prepare(t.Context(), spec)
 	must(t, err)

@@ -32,8 +32,8 @@ type Driver struct {
 	// same, memory is for the caller to hold, processors are held whole.
 	NoCgroups bool
 
-	// NoMounts says that there is nobody for programs' files to belong to; then
-	// mounts must be refused with sandbox.ErrUnsupported.
+	// NoMounts says that the host has no user for programs' files;
+	// then mounts must be refused with runtime.ErrUnsupported.
 	NoMounts bool
 
 	// NoNetwork says that sandboxes cannot have a network: then Create must say

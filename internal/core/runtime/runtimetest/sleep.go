@@ -153,8 +153,8 @@ func (s *sleepy) checkpoint(t *testing.T) (dir string) {
 	return dir
 }
 
-// testSleep: a sandbox with mounts sleeps and wakes as it was, twice, and has
-// twins in copies of its mounts.
+// testSleep: a sandbox with mounts sleeps and wakes as it was, twice, and is forked
+// into copies of its mounts.
 func testSleep(t *testing.T, f *fixture) {
 	if !f.Driver.Checkpoint || f.NoMounts {
 		return // testCheckpoint has seen it refused
@@ -184,11 +184,11 @@ func testSleep(t *testing.T, f *fixture) {
 		}
 		spec := f.spec(t)
 		mount(folder)(&spec)
-		twin := f.wake(t, spec, dir)
-		twin.query(t).same(t, s.was)
-		twin.run(t, "write", shared+"/own", string(twin.ID()))
+		fork := f.wake(t, spec, dir)
+		fork.query(t).same(t, s.was)
+		fork.run(t, "write", shared+"/own", string(fork.ID()))
 		if _, err := os.Stat(filepath.Join(s.folder, "own")); err == nil {
-			t.Error("a twin writes to the first one's mount")
+			t.Error("a fork writes to the first one's mount")
 		}
 	}
 }

@@ -137,7 +137,7 @@ func testNoPrincipal(t *testing.T, s tenant.Store) {
 		_, _, err := s.Principal(ctx, tenant.HashKey(clear))
 		wantKind(t, what, err, fault.NotFound)
 	}
-	refused("nobody's key", tenant.NewKey())
+	refused("an unknown key", tenant.NewKey())
 	past, soon := now().Add(-time.Microsecond), now().Add(300*time.Millisecond)
 	_, expired := Key(t, s, e, "expired", func(k *tenant.Key) { k.ExpiresAt = &past })
 	refused("an expired key", expired)

@@ -34,8 +34,8 @@ func testTenants(t *testing.T, s tenant.Store) {
 	wantKind(t, "no such plan", s.CreateTenant(ctx, again), fault.NotFound)
 	again.Plan, again.AuditDays = "free", 181
 	wantKind(t, "kept too long", s.CreateTenant(ctx, again), fault.Invalid)
-	_, err := s.Tenant(ctx, "nobody")
-	wantKind(t, "nobody", err, fault.NotFound)
+	_, err := s.Tenant(ctx, "unknown")
+	wantKind(t, "an unknown tenant", err, fault.NotFound)
 }
 
 func testChange(t *testing.T, s tenant.Store) {
@@ -71,7 +71,7 @@ func testChange(t *testing.T, s tenant.Store) {
 	_, err := s.ChangeTenant(ctx, a.ID, func(v *tenant.Tenant) ([]tenant.PolicyEvent, error) { v.Name = "b"; return nil, nil })
 	wantKind(t, "a name that is taken", err, fault.Conflict)
 	_, err = s.ChangeTenant(ctx, "ten_none", func(*tenant.Tenant) ([]tenant.PolicyEvent, error) { return nil, nil })
-	wantKind(t, "nobody", err, fault.NotFound)
+	wantKind(t, "an unknown tenant", err, fault.NotFound)
 }
 
 func testFailedChange(t *testing.T, s tenant.Store) {

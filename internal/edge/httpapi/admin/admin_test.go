@@ -199,7 +199,7 @@ func TestAdminRefusals(t *testing.T) {
 		{"POST", acme + "/environments", `{"name":"x","secrets":{"A":"short"}}`, 400, "at least 8"},
 		{"POST", acme + "/environments", `{"name":"x","secret_hosts":{"A":["a.test"]}}`, 400, "no secret"},
 		{"POST", acme + "/environments", `{"name":"x","secret_hosts":{"A":"a.test"}}`, 400, "secret_hosts must be an object whose values are arrays of strings"},
-		{"POST", acme + "/keys", `{"name":"x","environment":"e","secrets":{"A":"12345678"},"secret_hosts":{"A":["*"]}}`, 400, "whoever asks"},
+		{"POST", acme + "/keys", `{"name":"x","environment":"e","secrets":{"A":"12345678"},"secret_hosts":{"A":["*"]}}`, 400, "to any host"},
 		{"POST", acme + "/environments", `{"name":"x","image":"../x"}`, 400, "image"},
 		{"POST", acme + "/environments", `{"name":"x","unset":[null]}`, 400, "unset must be"},
 		{"PATCH", acme + "/environments/e", `{"name":"a b"}`, 400, "environment name"},

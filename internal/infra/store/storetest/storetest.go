@@ -102,7 +102,7 @@ func open(t testing.TB, c store.Config, change []func(*store.Config)) *store.DB 
 }
 
 // AgeAudit makes every audit row look as if it had been appended earlier, which
-// takes the owner of the database and is seen by whoever checks the seals.
+// takes the owner of the database; a check of the seals finds it.
 func AgeAudit(t testing.TB, db *store.DB, by time.Duration) {
 	t.Helper()
 	us := strconv.FormatInt(by.Microseconds(), 10)

@@ -1,5 +1,5 @@
 // Package sniff reads from a connection's first bytes which protocol it speaks
-// and, where that is TLS, whom it wants. The bytes are hostile.
+// and, where that is TLS, which host it names. The bytes are hostile.
 package sniff
 
 import (

@@ -73,13 +73,13 @@ func TestMissingTools(t *testing.T) {
 
 func TestSubordinate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "subuid")
-	if err := os.WriteFile(file, []byte("somebody:1:2\n"), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte("other:1:2\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := subordinate(file); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "usermod") {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, fmt.Appendf(nil, "somebody:1:2\n%d:100000:65536\n", os.Getuid()), 0o644); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, "other:1:2\n%d:100000:65536\n", os.Getuid()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := subordinate(file, file); err != nil {

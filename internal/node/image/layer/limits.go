@@ -12,7 +12,7 @@ type Limits struct {
 	Depth    int   // folders above an entry
 }
 
-// DefaultLimits hold for an image nobody has made room for.
+// DefaultLimits hold where the operator has set no others.
 func DefaultLimits() Limits {
 	return Limits{
 		Bytes:    20 << 30,

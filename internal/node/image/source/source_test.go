@@ -224,7 +224,7 @@ func TestRefused(t *testing.T) {
 		{"no such image", addr + "/none:1", fault.NotFound},
 		{"registry without this platform", elsewhere.String(), fault.Invalid},
 		{"no such file", "/no/such/file.tar", fault.NotFound},
-		{"nobody listens", "127.0.0.1:1/a:1", fault.Unavailable},
+		{"a port without a server", "127.0.0.1:1/a:1", fault.Unavailable},
 		{"not a reference", "Not A Reference", fault.Invalid},
 		{"not a layout", noLayout, fault.Invalid},
 		{"another architecture", writeLayout(t, mutate.IndexAddendum{Add: foreign}), fault.Invalid},

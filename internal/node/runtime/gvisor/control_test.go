@@ -93,7 +93,7 @@ func (k *impostor) serve(conn *net.UnixConn, says func(string, *os.File) bool) {
 
 // A caller that is told that a file was written, of which nothing is, does not wait for
 // good.
-func TestAKernelThatLiesKeepsNobody(t *testing.T) {
+func TestAKernelThatLiesKeepsNoCaller(t *testing.T) {
 	kept := make(chan *os.File, 1)
 	k := newImpostor(t, func(_ string, file *os.File) bool {
 		fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)

@@ -30,7 +30,7 @@ func answers(t *testing.T, inst runtime.Instance, while time.Duration) bool {
 
 // A server can be killed between asking the kernel and noting that it has. gVisor
 // counts pauses: one too many is for good, and one too few ends the kernel.
-func TestAPauseThatNobodyNotedIsFoundOut(t *testing.T) {
+func TestAPauseThatWasNotNotedIsFoundOut(t *testing.T) {
 	dir := t.TempDir()
 	r := open(t, dir, nil).(*gvisor.Runtime)
 	t.Cleanup(func() { r.Close() })

@@ -77,7 +77,7 @@ func (r *Runtime) command(ctx context.Context, id runtime.ID, args ...string) *e
 		"--platform=systrap",
 		"--network=none",
 		"--overlay2=none",
-		"--directfs=false", // the kernel runs as nobody in a user namespace, with the narrower seccomp filter
+		"--directfs=false", // the kernel runs as the user nobody in a user namespace, with the narrower seccomp filter
 		"--ignore-cgroups", // we made one
 		"--host-settings=ignore",
 		"--sidecar-usage-policy=DEFAULT",

@@ -79,8 +79,8 @@ func inNamespace(r idmap.Range) []specs.LinuxIDMapping {
 	return []specs.LinuxIDMapping{{ContainerID: 0, HostID: r.Host, Size: r.Count}}
 }
 
-// shown is the map of a mount: first whom files belong to, then whom they are
-// shown to belong to.
+// shown is the map of a mount: first the owners of files, then the owners that are
+// shown.
 func shown(r idmap.Range) []specs.LinuxIDMapping {
 	return []specs.LinuxIDMapping{{ContainerID: r.Host, HostID: 0, Size: r.Count}}
 }

@@ -7,15 +7,14 @@ import (
 	"syscall"
 )
 
-// nobody is who a sandbox's kernel runs as, in a user namespace of its own.
+// nobody is the user of a sandbox's kernel, in a user namespace of its own.
 const nobody = 65534
 
-// users says how the user that runsc runs as relates to nobody.
+// users says how the user that runsc runs as relates to the user nobody.
 type users struct {
-	// alone: our user namespace has no nobody, as one with a single user has
-	// not. runsc then runs as an ordinary user, one namespace further down, and
-	// lets the sandbox's kernel be nobody in a namespace where nobody stands for
-	// that user.
+	// alone: our user namespace has no user nobody, because it has a single user. runsc then runs as an ordinary user, one namespace further down, and
+	// gives the sandbox's kernel a namespace in which the user nobody stands for that
+	// user.
 	alone bool
 	// groups: supplementary groups can be given up, so that none of the
 	// caller's (docker, sudo) is left to a sandbox's kernel.
@@ -23,7 +22,7 @@ type users struct {
 }
 
 // runscUser is runsc's user id in the namespace made for it. Any but 0 will do:
-// as root it would insist on a nobody.
+// as root it would need the user nobody.
 const runscUser = 1000
 
 // findUsers looks at the user namespace of this process.

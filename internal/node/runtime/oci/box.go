@@ -28,8 +28,7 @@ const layerOverhead = 8
 
 // buildBox mounts what a sandbox sees: its root file system read-only, under a
 // layer in memory with a size, and folders of the host. All but its mounts
-// belongs, as the sandbox's user namespace sees it, to whom it belongs on the
-// host. lower is the folder of the image, guest that of the guest's files.
+// belongs, as the sandbox's user namespace sees it, to its owner on the host. lower is the folder of the image, guest that of the guest's files.
 func buildBox(spec runtime.Spec, lower, guest string) error {
 	base := baseUID(spec.ID)
 	users, err := newUserNamespace(0, base)
@@ -54,8 +53,8 @@ func buildBox(spec runtime.Spec, lower, guest string) error {
 	return buildMounts(spec.Mounts, base)
 }
 
-// buildMounts mounts folders of the host whose files belong, there, to whom
-// package owner says.
+// buildMounts mounts folders of the host whose files belong, there, to the
+// users that package idmap names.
 func buildMounts(mounts []runtime.Mount, base uint32) error {
 	if len(mounts) == 0 {
 		return nil

@@ -31,7 +31,7 @@ func child(t *testing.T) (*exec.Cmd, *Process) {
 	return cmd, p
 }
 
-func TestCloseTellsOfAnEndThatNobodyHadSeen(t *testing.T) {
+func TestCloseTellsOfAnEndThatWasNotSeen(t *testing.T) {
 	for range 50 {
 		cmd, p := child(t)
 		if err := p.Kill(); err != nil {
@@ -60,7 +60,7 @@ func TestDoneTellsOfAnEndAtOnce(t *testing.T) {
 	}
 }
 
-func TestKillAfterCloseHitsNobodyElse(t *testing.T) {
+func TestKillAfterCloseHitsNoOtherProcess(t *testing.T) {
 	_, gone := child(t)
 	gone.Close()
 	_, other := child(t) // is given the same descriptor

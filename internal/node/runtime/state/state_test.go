@@ -208,7 +208,7 @@ func TestAZombieIsDead(t *testing.T) {
 	}
 	<-p.Done()
 	if _, err := OpenProcess(Record{Pid: cmd.Process.Pid, Start: start}); !errors.Is(err, runtime.ErrNotFound) {
-		t.Errorf("a process that nobody has reaped: %v", err)
+		t.Errorf("a process that was not reaped: %v", err)
 	}
 	if err := p.Kill(); err != nil {
 		t.Errorf("Kill of a dead process: %v", err)

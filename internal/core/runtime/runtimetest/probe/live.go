@@ -47,7 +47,7 @@ type held struct {
 }
 
 // live DIR PORT MiB [ADDRESS] holds files in a folder, memory, timers and
-// connections, and tells of them whoever connects to the port.
+// connections, and reports on them to each client of the port.
 func live(args []string) error {
 	mib, err := strconv.Atoi(args[2])
 	if err != nil {

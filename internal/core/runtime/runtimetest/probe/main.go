@@ -301,7 +301,7 @@ func spin(args []string) error {
 	return nil
 }
 
-// recall says a random number that nobody else knows, waits for the file named
+// recall prints a random number that only it has, waits for the file named
 // by its argument, and says it again.
 func recall(args []string) error {
 	var b [8]byte
