@@ -5,8 +5,8 @@
 // below each, what it prints. Both run in one shell for each page, in a network, a mount
 // and a process namespace: so addresses and paths are those of the page, and nothing is
 // left. Pages with the directive server share an installed machine with one server, as
-// systemd would run it; each other page has a machine of its own. What a console block prints is compared; "…" stands for anything, and ids,
-// times and sizes may differ.
+// systemd would run it; each other page has a machine of its own. What a console block
+// prints is compared; "…" stands for anything, and ids, times and sizes may differ.
 //
 // HTML comments, which readers do not see, say what a page needs:
 //

@@ -145,7 +145,7 @@ func TestSame(t *testing.T) {
 func TestParse(t *testing.T) {
 	p := &page{name: "page.md"}
 	err := p.parse(strings.Split("<!-- test: server -->\n<!-- test: setup\ntouch x\n-->\ntext\n```sh\na\nb\n```\n<!-- test: fails -->\n```console\n$ c 'd\n> e'\nout\n$ f \\\n  g\n```\n"+
-		"<!-- test: elsewhere cloud -->\n```sh\nh\n```\n- in a list\n  ```sh\n  i\n  ```\n```json\n{}\n```\n", "\n"))
+		"<!-- test: elsewhere host -->\n```sh\nh\n```\n- in a list\n  ```sh\n  i\n  ```\n```json\n{}\n```\n", "\n"))
 	if err != nil || !p.server || len(p.steps) != 5 || len(p.left) != 1 {
 		t.Fatalf("%+v, %v", p, err)
 	}

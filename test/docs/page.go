@@ -8,11 +8,16 @@ import (
 	"strings"
 )
 
-// elsewhere are the reasons why a block is not run, each with what it stands for.
+// elsewhere are the reasons why a block is not run, each with what it stands for and,
+// where there is one, the test that does the same.
 var elsewhere = map[string]string{
-	"cloud":      "needs the internet, a registry or an account with a cloud provider",
-	"cluster":    "needs several machines",
-	"production": "needs a production host, a release's files, or minutes",
+	"bucket":     "needs a bucket of a cloud provider; internal/infra/blob and internal/node/volumes/bucket use a server of their own",
+	"builder":    "needs buildah and a registry",
+	"host":       "names a host that only the reader has",
+	"minutes":    "takes minutes; CI builds and tests by the same commands",
+	"postgresql": "needs two PostgreSQL servers; the commands of Atoll in it run in cmd/atoll's tests",
+	"registry":   "needs a registry or a mirror; internal/node/image imports from each kind of source",
+	"release":    "needs a release's files; test/install makes and installs them",
 }
 
 // languages are those of blocks; sh, bash and console are run.
