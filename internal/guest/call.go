@@ -57,6 +57,13 @@ func (c *Client) Enter(ctx context.Context, fill bool) error {
 	return c.call(ctx, "enter the home directory", wire.Enter, m.Append(nil))
 }
 
+// Protect makes folders read-only that the host has mounted since the sandbox was made.
+// It comes before the first program, and once.
+func (c *Client) Protect(ctx context.Context, folders []string) error {
+	m := wire.ProtectMessage{Folders: folders}
+	return c.call(ctx, "make folders read-only", wire.Protect, m.Append(nil))
+}
+
 // Attend has the sandbox's attendant come to the host, which listens in the folder
 // that is mounted for it, and starts it if there is none; limits are of what it
 // starts. From the first time on no other programs can be run or warmed.

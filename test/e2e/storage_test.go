@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/test/atolltest"
 )
@@ -62,6 +63,14 @@ print(sorted(os.listdir("/data/team")))`)
 			if r := ask(t, s, other, atolltest.Bash, "ls -A /data/team"); r.Stdout != "" || r.Stderr != "" {
 				t.Errorf("another tenant's volume of the same name: %v", r)
 			}
+
+			atolltest.Until(t, time.Minute, "a run with a grant finds a sandbox ready", func() bool {
+				var r struct {
+					Start string `json:"start"`
+				}
+				s.Must(t, key, http.MethodPost, "/v1/sandbox/execute", map[string]any{"language": atolltest.Bash, "code": "true"}).Into(t, http.StatusOK, &r)
+				return r.Start == "warm"
+			})
 
 			sandboxHas(t, s, key, c.name == "folder")
 

@@ -30,7 +30,7 @@ const (
 	StartPoolEmpty StartReason = "pool_empty" // cold: every sandbox of this kind was claimed, or none is kept
 	StartFirstUse  StartReason = "first_use"  // cold: this environment had not been used before
 	StartPoolOff   StartReason = "pool_off"   // cold: pool_size is 0
-	StartStorage   StartReason = "storage"    // cold: storage is mounted while a sandbox is made
+	StartStorage   StartReason = "storage"    // cold: storage had to be mounted before the sandbox ran
 )
 
 // StartReasons lists every StartReason.

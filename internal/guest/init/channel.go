@@ -132,6 +132,13 @@ func (s *supervisor) request(t wire.Type, id uint64, p []byte) {
 			return
 		}
 		s.reply(id, s.enter(m.Fill))
+	case wire.Protect:
+		var m wire.ProtectMessage
+		if !m.Decode(p) {
+			s.reply(id, errMalformed)
+			return
+		}
+		s.reply(id, protect(m.Folders))
 	case wire.Attend:
 		var m wire.AttendMessage
 		if !m.Decode(p) {

@@ -37,6 +37,22 @@ func (s *supervisor) enter(fill bool) error {
 	return nil
 }
 
+// protect makes folders read-only, each as a mount of its own. What is mounted there
+// refuses writes as well, but gVisor keeps some of those errors from programs.
+func protect(folders []string) error {
+	for _, folder := range folders {
+		const flags = unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV
+		err := unix.Mount(folder, folder, "", unix.MS_BIND, "")
+		if err == nil {
+			err = unix.Mount("", folder, "", flags, "")
+		}
+		if err != nil {
+			return step("make "+folder+" read-only", err)
+		}
+	}
+	return nil
+}
+
 // fillFolder copies what an image has in a folder into another one, which is
 // empty or holds what an earlier attempt came to. Times are not copied.
 func fillFolder(from, to string) error {

@@ -65,6 +65,7 @@ const (
 	Confine                 // ID: request
 	Enter                   // ID: request
 	Attend                  // ID: request
+	Protect                 // ID: request
 )
 
 // Frames from guest to host. All but Welcome are spooled and numbered.

@@ -213,6 +213,18 @@ func (m *EnterMessage) Decode(p []byte) bool {
 	return r.done()
 }
 
+// ProtectMessage makes folders read-only that the host has mounted since the start.
+type ProtectMessage struct{ Folders []string }
+
+func (m *ProtectMessage) Append(b []byte) []byte { return putList(b, m.Folders) }
+
+// Decode reports whether p was a whole message.
+func (m *ProtectMessage) Decode(p []byte) bool {
+	r := reader{b: p}
+	m.Folders = r.list()
+	return r.done()
+}
+
 // ReplyMessage answers a request; an empty Error is success.
 type ReplyMessage struct{ Error string }
 

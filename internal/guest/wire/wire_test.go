@@ -130,6 +130,7 @@ var messages = []interface {
 	&KillMessage{Run: 1 << 40, Signal: 9},
 	&ReseedMessage{Hostname: "h", MachineID: "0123"},
 	&EnterMessage{Fill: true},
+	&ProtectMessage{Folders: []string{"/data/a", ""}},
 	&ReplyMessage{Error: "no"},
 	&ExitMessage{Code: 137, Signal: 9, TimedOut: true, Warm: true, DiskFull: true, TasksFull: true, Stdout: 1 << 40, Stderr: 2, PeakRSS: 3, CPU: 4},
 }

@@ -70,6 +70,7 @@ type Engine struct {
 	networks  *networks   // host, for sandboxes with a network
 	templates string      // folder
 	filled    atomic.Bool // the pool was full once
+	early     atomic.Bool // storage must be mounted before a sandbox runs
 	version   guestVersion
 	room      *bucket.Room
 	standby   *standby
@@ -229,24 +230,38 @@ func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claime
 	if job.Thread != nil && e.host.homes == "" {
 		return nil, "", fault.New(fault.Invalid, "threads need sandboxes that can mount a home directory, and here they cannot: %v", e.host.homeless)
 	}
-	if len(job.Mounts) > 0 {
-		c, err := e.claimMounted(ctx, job)
-		return c, execution.StartStorage, err
+	stores := len(job.Mounts) > 0
+	if stores && !e.cfg.mounts() {
+		return nil, "", errNoMounts
 	}
 	env, fresh, err := e.use(job)
 	if err != nil {
 		return nil, "", err
 	}
 	defer e.unuse(env)
-	sb, hit, err := e.pool.Claim(ctx, env.maker.Key(job.Language, job.Code, job.Thread != nil))
+	if stores && !e.mountsLate(env, job) {
+		c, err := e.claimMounted(ctx, env, job)
+		return c, execution.StartStorage, err
+	}
+	sb, hit, err := e.pool.Claim(ctx, env.maker.Key(job.Language, job.Code, job.Thread != nil, stores))
 	if err != nil {
 		return nil, "", err
 	}
 	c, err := e.hand(sb, job)
-	if err != nil {
-		return nil, "", errors.Join(err, c.Destroy(context.WithoutCancel(ctx)))
+	if err == nil && stores {
+		err = e.mountIn(ctx, sb, job)
 	}
-	return c, e.startReason(hit, fresh), nil
+	if err == nil {
+		return c, e.startReason(hit, fresh), nil
+	}
+	err = errors.Join(err, c.Destroy(context.WithoutCancel(ctx)))
+	if errors.Is(err, errLate) {
+		e.cfg.Log.WarnContext(ctx, "storage cannot be mounted in a sandbox that runs; runs with storage start cold", "error", err)
+		e.early.Store(true)
+		c, err := e.claimMounted(ctx, env, job)
+		return c, execution.StartStorage, err
+	}
+	return nil, "", err
 }
 
 // startReason says why a claim found a sandbox ready or did not. fresh: its
@@ -290,7 +305,7 @@ func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (e
 	if err != nil {
 		// What runs needs no image any more.
 		img := &image.Image{Name: job.Image}
-		env = &environment{maker: warm.New(warm.Config{Runtime: e.runtime(job), Image: img, Limits: job.Limits, Homes: e.host.homes, Log: e.cfg.Log})}
+		env = &environment{maker: warm.New(warm.Config{Runtime: e.runtime(job), Image: img, Limits: job.Limits, Homes: e.host.homes, Storage: e.host.storage, Log: e.cfg.Log})}
 	} else {
 		defer e.unuse(env)
 	}

@@ -94,6 +94,13 @@ func run(t *testing.T, e *Engine, j *execution.Job) (out string, warm bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return finish(t, c, j), start.Start() == execution.StartWarm
+}
+
+// finish runs a job in a sandbox that was claimed for it, ends that, and returns what the
+// job printed.
+func finish(t *testing.T, c executor.Claimed, j *execution.Job) string {
+	t.Helper()
 	defer func() {
 		if err := c.Destroy(context.Background()); err != nil {
 			t.Error(err)
@@ -106,12 +113,12 @@ func run(t *testing.T, e *Engine, j *execution.Job) (out string, warm bool) {
 		t.Errorf("a new sandbox has no empty journal: %v", err)
 	}
 	var b strings.Builder
-	_, err = c.Run(t.Context(), execution.Program{ID: 1, Language: j.Language, Code: j.Code, Timeout: time.Minute, MaxBytes: 1000},
+	_, err := c.Run(t.Context(), execution.Program{ID: 1, Language: j.Language, Code: j.Code, Timeout: time.Minute, MaxBytes: 1000},
 		func(_ execution.Stream, p []byte) { b.Write(p) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b.String(), start.Start() == execution.StartWarm
+	return b.String()
 }
 
 func TestEveryJobGetsItsEnvironment(t *testing.T) {
@@ -139,7 +146,7 @@ func TestEveryJobGetsItsEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := env.maker.Key(other.Language, other.Code, false)
+	key := env.maker.Key(other.Language, other.Code, false, false)
 	e.unuse(env)
 	atolltest.Until(t, time.Minute, "another environment's sandbox is ready", func() bool {
 		e.metrics.mu.Lock()

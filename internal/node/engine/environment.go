@@ -59,7 +59,7 @@ func (e *Engine) keepDefault() error {
 		return err
 	}
 	for _, key := range env.maker.Kinds() {
-		if !key.Home { // those are there as there is demand
+		if !key.Home && !key.Storage { // those are there as there is demand
 			e.pool.Keep(key, e.cfg.size(key), poolGrowth*e.cfg.size(key))
 		}
 	}
@@ -123,7 +123,7 @@ func (e *Engine) add(key envKey, job *execution.Job, img *image.Image, release f
 	templates := filepath.Join(e.templates, strconv.Itoa(e.made))
 	env = &environment{key: key, release: release, templates: templates, used: time.Now(), users: 1, maker: warm.New(warm.Config{
 		Runtime: e.runtime(job), Image: img, Variant: key.variant, Limits: job.Limits, Env: e.variables(job), Rules: job.Permissions,
-		Templates: templates, Homes: e.host.homes, Log: e.cfg.Log, Guest: e.version.check,
+		Templates: templates, Homes: e.host.homes, Storage: e.host.storage, Log: e.cfg.Log, Guest: e.version.check,
 	})}
 	if other := e.envs[key]; other != nil {
 		other.users++

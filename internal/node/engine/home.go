@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/node/disk"
 	"github.com/atoll-run/atoll/internal/node/executor"
 	"github.com/atoll-run/atoll/internal/node/idmap"
+	"github.com/atoll-run/atoll/internal/node/warm"
 )
 
 // homesFolder is where sandboxes find other home directories than their image's:
@@ -30,17 +31,24 @@ func (h *host) Destroy(ctx context.Context, id runtime.ID) error {
 	if err := h.Runtime.Destroy(ctx, id); err != nil || h.homes == "" {
 		return err
 	}
-	return disk.RemoveTree(filepath.Join(h.homes, string(id)))
+	return errors.Join(warm.RemoveStorage(h.storage, id), disk.RemoveTree(filepath.Join(h.homes, string(id))))
 }
 
 // sweepHomes removes the folders of sandboxes that are no more: an earlier
-// process was ended before it could. Of those whose run is to be taken over the
-// home stays.
+// process was ended before it could. Those of a run that is to be taken over stay.
 func (h *host) sweepHomes() error {
 	if h.homes == "" {
 		return nil
 	}
-	entries, err := os.ReadDir(h.homes)
+	return errors.Join(
+		h.sweepFolders(h.homes, func(id runtime.ID) error { return disk.RemoveTree(filepath.Join(h.homes, string(id))) }),
+		h.sweepFolders(h.storage, func(id runtime.ID) error { return warm.RemoveStorage(h.storage, id) }),
+	)
+}
+
+// sweepFolders removes what a folder has of sandboxes that are no more.
+func (h *host) sweepFolders(folder string, remove func(runtime.ID) error) error {
+	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -51,7 +59,7 @@ func (h *host) sweepHomes() error {
 		if h.keep && executor.HasJob(filepath.Join(h.dir, e.Name())) {
 			continue
 		}
-		if err := disk.RemoveTree(filepath.Join(h.homes, e.Name())); err != nil {
+		if err := remove(runtime.ID(e.Name())); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/node/executor"
+	"github.com/atoll-run/atoll/internal/node/warm"
 )
 
 // Folders opens folders of managed volumes.
@@ -38,7 +39,7 @@ func (e *Engine) mount(ctx context.Context, id runtime.ID, tenant string, mounts
 		}
 	}()
 	out := make([]runtime.Mount, 0, len(mounts))
-	if e.cfg.Volumes == nil && e.cfg.Buckets.Volumes == nil {
+	if !e.cfg.mounts() {
 		return nil, errNoMounts
 	}
 	for i := range mounts {
@@ -59,6 +60,9 @@ func (e *Engine) mount(ctx context.Context, id runtime.ID, tenant string, mounts
 	}
 	return out, nil
 }
+
+// mounts reports whether anything can be mounted.
+func (c *Config) mounts() bool { return c.Volumes != nil || c.Buckets.Volumes != nil }
 
 var errNoMounts = fault.New(fault.Invalid, "this server cannot mount connections: 'atoll doctor' says what it lacks")
 
@@ -134,14 +138,31 @@ func (h *host) sweepMounts() error {
 	return errors.Join(errs...)
 }
 
-// claimMounted makes a sandbox for a job that mounts something. Its mounts are those of
-// one tenant and fixed at the start, so it cannot come from the pool.
-func (e *Engine) claimMounted(ctx context.Context, job *execution.Job) (_ executor.Claimed, err error) {
-	env, _, err := e.use(job)
+// mountsLate reports whether a job's storage can be mounted in a sandbox that runs.
+// Rules about files are put into force while a sandbox is made, on what is mounted then.
+func (e *Engine) mountsLate(env *environment, job *execution.Job) bool {
+	files := runtime.Permissions{Filesystem: job.Permissions.Filesystem}
+	return env.maker.Stores() && !e.early.Load() && files.Equal(runtime.Permissions{})
+}
+
+// mountIn mounts a job's storage in a sandbox from the pool.
+func (e *Engine) mountIn(ctx context.Context, sb *warm.Sandbox, job *execution.Job) error {
+	mounts, err := e.mount(ctx, sb.ID(), job.Tenant, job.Mounts)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer e.unuse(env)
+	err = sb.Mount(ctx, mounts)
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) || errors.Is(err, runtime.ErrUnsupported) {
+		return fmt.Errorf("%w: %w", errLate, err)
+	}
+	return err
+}
+
+// errLate says that no sandbox of this machine can have folders mounted while it runs.
+var errLate = errors.New("a sandbox that runs cannot mount")
+
+// claimMounted makes a sandbox for a job whose storage has to be mounted as it is made.
+func (e *Engine) claimMounted(ctx context.Context, env *environment, job *execution.Job) (_ executor.Claimed, err error) {
 	id := runtime.NewID()
 	mounts, err := e.mount(ctx, id, job.Tenant, job.Mounts)
 	if err != nil {

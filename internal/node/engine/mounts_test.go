@@ -102,6 +102,57 @@ print(open("/data/team/secret").read())`, fixed), "30 30 30 30 30 s\n")
 	}
 }
 
+// A sandbox of the pool has nothing of any tenant until it is claimed, and then what
+// the job mounts.
+func TestAVolumeIsMountedInAReadySandbox(t *testing.T) {
+	dir, store := folder(t), volumes(t)
+	e := start(t, dir, func(c *Config) { c.Volumes, c.PoolSize = store, 1 })
+	ready := func(j *execution.Job, want string) {
+		t.Helper()
+		for range 100 {
+			c, reason, err := e.Claim(t.Context(), j)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if reason.Start() == execution.StartWarm {
+				if got := finish(t, c, j); got != want {
+					t.Errorf("printed %q, want %q", got, want)
+				}
+				return
+			}
+			if err := c.Destroy(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		t.Errorf("no sandbox was ready for %s", j.Code)
+	}
+	ready(python("ten_a", `import os; os.makedirs("/data/team/reports/q1"); open("/data/team/reports/q1/f","w").write("kept"); open("/data/team/s","w").write("s")
+print(os.listdir("/data"), sorted(os.listdir("/data/team")), os.stat("/data/team/s").st_uid)`, mountOf("team", "")), "['team'] ['reports', 's'] 1000\n")
+	ready(python("ten_b", `import os
+for do in [lambda: open("/data/new","w"), lambda: os.rmdir("/data/team"), lambda: os.mkdir("/data/other"), lambda: open("/data/team/x","w").close()]:
+    try: do(); print("done", end=" ")
+    except OSError as e: print(e.errno, end=" ")
+print(os.listdir("/data"), os.listdir("/data/team"))`, mountOf("team", "")), "13 13 13 done ['team'] ['x']\n")
+	fixed := mountOf("team", "reports")
+	fixed.ReadOnly = true
+	ready(python("ten_a", `import os
+for do in [lambda: open("/data/team/new","w"), lambda: os.mkdir("/data/team/d"), lambda: os.remove("/data/team/q1/f"), lambda: os.chmod("/data/team/q1/f",0), lambda: open("/data/team/q1/f","a")]:
+    try: do(); print("done")
+    except OSError as e: print(e.errno, end=" ")
+print(open("/data/team/q1/f").read(), os.listdir("/data/team"), os.path.exists("/data/team/../s"), open("/data/more/x","w").write("123"))`, fixed, mountOf("more", "a/b")),
+		"30 30 30 30 30 kept ['q1'] False 3\n")
+	if _, _, err := e.Claim(t.Context(), python("ten_a", "", mountOf("team", "s"))); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("a file as a folder: %v", err)
+	}
+	if n := mounted(t, filepath.Join(dir, "state")); n != 0 {
+		t.Errorf("%d mounts are left", n)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "state", Server, "storage", "*", "*")); err != nil || len(left) != 0 {
+		t.Errorf("folders are left: %v, %v", left, err)
+	}
+}
+
 // A rule on a folder above a volume holds for what is in the volume.
 func TestRulesHoldInVolumes(t *testing.T) {
 	store := volumes(t)

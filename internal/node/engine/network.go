@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/wire"
 	"github.com/atoll-run/atoll/internal/node/egress"
 	"github.com/atoll-run/atoll/internal/node/netns"
+	"github.com/atoll-run/atoll/internal/node/warm"
 )
 
 // Network is what sandboxes with a network get from the operator.
@@ -228,6 +229,14 @@ func (c connected) Check() error {
 		return held.Check()
 	}
 	return nil
+}
+
+// Mount is the runtime's, where it can.
+func (c connected) Mount(mounts []runtime.Mount) error {
+	if m, ok := c.Instance.(warm.Mounter); ok {
+		return m.Mount(mounts)
+	}
+	return fmt.Errorf("mount folders in %s: %w", c.ID(), runtime.ErrUnsupported)
 }
 
 // PeakMemory is the runtime's, where it tells.

@@ -69,6 +69,7 @@ type host struct {
 
 	homes    string // of the folders that sandboxes mount for home directories; "" for none
 	homeless error  // why there are none
+	storage  string // of the folders that storage is mounted in; "" where sandboxes mount nothing once they run
 }
 
 // openHost sweeps what dead processes left, and opens this process's runtime.
@@ -226,7 +227,9 @@ func newHost(ctx context.Context, p Platform, guestImage, name string) (_ *host,
 	h.kernel = sync.OnceValues(func() (string, error) {
 		return digest(filepath.Join(filepath.Dir(p.Runsc), "gvisor-bin", "gvisor_sentry"))
 	})
-	h.homes, h.homeless = homesFolder(p, disk)
+	if h.homes, h.homeless = homesFolder(p, disk); h.homeless == nil {
+		h.storage = filepath.Join(disk, "storage")
+	}
 	if err := h.sweepDisk(ctx); err != nil {
 		return nil, errors.Join(err, rt.Close())
 	}

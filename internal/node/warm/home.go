@@ -70,25 +70,32 @@ func makeShared(path string) error {
 	return os.Lchown(path, int(uid), int(gid))
 }
 
-// removeShared removes the folder of a sandbox that is no more, if it had one.
+// removeShared removes the folders of a sandbox that is no more, if it had any.
 func (m *Maker) removeShared(id runtime.ID) error {
+	stored := RemoveStorage(m.cfg.Storage, id)
 	if m.cfg.Homes == "" {
-		return nil
+		return stored
 	}
 	path := filepath.Join(m.cfg.Homes, string(id))
 	err := os.Remove(path) // empty as a rule
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(stored, os.RemoveAll(path))
 	}
-	return os.RemoveAll(path)
+	return stored
 }
 
 // Enter gives programs the home directory that was moved to HomePath. An empty
 // one gets what the image has there if fill is set. It comes before the first
 // program, and may be called again by a server that takes the sandbox over.
 func (s *Sandbox) Enter(ctx context.Context, fill bool) error {
+	ctx, cancel := s.untilEnd(ctx)
+	defer cancel()
+	return s.guest.Enter(ctx, fill)
+}
+
+// untilEnd returns a context that is canceled when the sandbox ends, too.
+func (s *Sandbox) untilEnd(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	go func() { // ends with ctx
 		select {
 		case <-s.instance.Done():
@@ -96,7 +103,7 @@ func (s *Sandbox) Enter(ctx context.Context, fill bool) error {
 		case <-ctx.Done():
 		}
 	}()
-	return s.guest.Enter(ctx, fill)
+	return ctx, func() { cancel(nil) }
 }
 
 // EndHome ends everything in a sandbox, so that no process writes to the home

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/node/image"
 )
@@ -29,6 +31,7 @@ type Key struct {
 	Language execution.Language
 	Preload  bool // the image's preloads are imported
 	Home     bool // its home directory can be another one: see Sandbox.Enter
+	Storage  bool // folders can be mounted below storage.Root: see Sandbox.Mount
 }
 
 func (k Key) String() string {
@@ -41,6 +44,9 @@ func (k Key) String() string {
 	}
 	if k.Home {
 		s += "+home"
+	}
+	if k.Storage {
+		s += "+storage"
 	}
 	return s
 }
@@ -55,6 +61,7 @@ type Config struct {
 	Env       map[string]string   // variables of the environment, known before any request
 	Templates string              // folder for the checkpoints that preloaded sandboxes start from
 	Homes     string              // folder of what sandboxes find other home directories in; "" for none
+	Storage   string              // folder of the folders that sandboxes have at storage.Root; "" for none
 	Log       *slog.Logger
 
 	// Guest says what is wrong with a guest of some version; nil for nothing.
@@ -72,6 +79,9 @@ type Maker struct {
 
 // New returns a Maker.
 func New(cfg Config) *Maker {
+	if cfg.Image.Rootfs.Image == "" {
+		cfg.Storage = "" // its mounts show other owners than they have, which is set up at the start
+	}
 	m := &Maker{cfg: cfg, env: programEnv(cfg.Image.Env, cfg.Env), templates: map[Key]*template{}}
 	m.homeEnv = homeEnv(m.env, cfg.Image.Env, cfg.Env)
 	for _, k := range m.Kinds() {
@@ -95,7 +105,7 @@ func programEnv(imageEnv, configured map[string]string) map[string]string {
 
 // Kinds lists the keys worth keeping ready: each language the image has, and
 // Python with the preloads when there are any; and where there can be, each of
-// them for programs with a home directory of their own.
+// them for programs with a home directory of their own, and with storage.
 func (m *Maker) Kinds() []Key {
 	var keys []Key
 	for _, l := range execution.Languages {
@@ -113,14 +123,20 @@ func (m *Maker) Kinds() []Key {
 			keys = append(keys, k)
 		}
 	}
+	if m.cfg.Storage != "" {
+		for _, k := range slices.Clone(keys) {
+			k.Storage = true
+			keys = append(keys, k)
+		}
+	}
 	return keys
 }
 
 // Key returns the kind of sandbox that suits a program; home says that it has a
-// home directory of its own.
-func (m *Maker) Key(language execution.Language, code string, home bool) Key {
+// home directory of its own, storage that folders are to be mounted for it.
+func (m *Maker) Key(language execution.Language, code string, home, storage bool) Key {
 	k := m.kind(language, language == execution.Python && imports(code, m.cfg.Image.Preloads))
-	k.Home = home
+	k.Home, k.Storage = home, storage
 	return k
 }
 
@@ -213,6 +229,13 @@ func (m *Maker) spec(key Key, id runtime.ID) (runtime.Spec, error) {
 		}
 		spec.Mounts = []runtime.Mount{m}
 	}
+	if key.Storage {
+		source := filepath.Join(m.cfg.Storage, string(id))
+		if err := makeOpen(source); err != nil {
+			return spec, fmt.Errorf("make the folder for storage: %w", err)
+		}
+		spec.Mounts = append(spec.Mounts, runtime.Mount{Source: source, Target: storage.Root, Writable: true})
+	}
 	return spec, nil
 }
 
@@ -257,7 +280,7 @@ func (m *Maker) boot(ctx context.Context, key Key, in image.Interpreter, start b
 func (m *Maker) instance(key Key, id runtime.ID, start func(runtime.Spec) (runtime.Instance, error)) (runtime.Instance, error) {
 	spec, err := m.spec(key, id)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, m.removeShared(id))
 	}
 	inst, err := start(spec)
 	if err != nil {

@@ -49,6 +49,9 @@ func (m *Maker) makeTemplate(ctx context.Context, key Key, in image.Interpreter)
 	if key.Home {
 		name += "-home"
 	}
+	if key.Storage {
+		name += "-storage"
+	}
 	dir := filepath.Join(m.cfg.Templates, name)
 	if err := os.RemoveAll(dir); err != nil {
 		return "", err

@@ -40,6 +40,20 @@ func (p *Prepared) Become(id runtime.ID, mounts []runtime.Mount) error {
 	return nil
 }
 
+// Mount shows folders of the host in a sandbox that runs, each on an empty folder below
+// one of its writable mounts, which the host has made there. They are mounted in the
+// namespace of the file server alone, and end with it.
+func (i *Instance) Mount(mounts []runtime.Mount) error {
+	server, err := i.runtime.findServer(i.born, i.pid)
+	if err == nil {
+		err = cover(server, mounts)
+	}
+	if err != nil {
+		return fmt.Errorf("mount folders in %s: %w", i.id, err)
+	}
+	return nil
+}
+
 // rename makes what was started as another sandbox's that of the one on record.
 func (r *Runtime) rename(rec state.Record) error {
 	if err := os.Rename(r.dir.Path(rec.Born, runscDir, socketName(rec.Born)), r.dir.Path(rec.Born, runscDir, socketName(rec.Spec.ID))); err != nil {
@@ -51,7 +65,7 @@ func (r *Runtime) rename(rec state.Record) error {
 // serverRoot is where a file server has the sandbox's mounts in its namespace.
 const serverRoot = "/root"
 
-// cover mounts folders over those that a file server has on the same targets.
+// cover mounts folders on the folders that a file server has at their targets.
 func cover(server int, mounts []runtime.Mount) (err error) {
 	namespace, err := os.Open(procPath(server, "ns/mnt"))
 	if err != nil {
