@@ -26,6 +26,7 @@ type envFlags struct {
 	vars                         *varFlags
 	profile, permissions         string
 	network                      networkFlags
+	asRoot                       bool
 }
 
 func (a *cli) addEnvFlags(cmd *cobra.Command) *envFlags {
@@ -44,6 +45,8 @@ func (a *cli) addEnvFlags(cmd *cobra.Command) *envFlags {
 	flags.StringVar(&f.profile, "profile", "", "rules to begin with: "+choices(tenant.Profiles))
 	flags.StringVar(&f.permissions, "permissions", "", "file with rules as JSON, as in docs/permissions.md, - for stdin")
 	f.network.addFlags(flags)
+	flags.BoolVar(&f.asRoot, "root", false, "run programs as root of their sandbox, for apt and its like")
+	cmd.MarkFlagsMutuallyExclusive("permissions", "root")
 	cmd.MarkFlagsMutuallyExclusive("permissions", "allow")
 	cmd.MarkFlagsMutuallyExclusive("permissions", "deny")
 	f.vars = a.addVarFlags(cmd)
@@ -82,6 +85,9 @@ func (f *envFlags) change() (sdk.EnvironmentChange, error) {
 	c.PermissionProfile = ifGiven(f.cmd, "profile", &f.profile)
 	if c.Permissions, err = f.rules(); err != nil {
 		return c, err
+	}
+	if root := ifGiven(f.cmd, "root", &f.asRoot); root != nil {
+		c.Permissions = &sdk.PermissionsChange{Process: &sdk.ProcessChange{Root: root}}
 	}
 	return c, nil
 }
@@ -130,6 +136,9 @@ shown again.`,
 			if err := r.openNetwork(ctx, c, make, args[0], sdk.NetworkPermissions{}, &in); err != nil {
 				return err
 			}
+			if err := r.allowRoot(ctx, c, make, args[0]); err != nil {
+				return err
+			}
 			e, err := c.CreateEnvironment(ctx, args[0], in)
 			if err != nil {
 				return err
@@ -140,6 +149,7 @@ shown again.`,
 
 	var change *envFlags
 	set := r.command("set TENANT [NAME]", "Change an environment; what is not given stays", `  atoll env set dev --allow pypi
+  atoll env set dev --allow debian --root
   atoll env set acme reports --memory 4GiB
   API_TOKEN=… atoll env set acme reports --secret-env API_TOKEN --unset OLD_TOKEN
   atoll env set acme reports --bind API_TOKEN=api.example.com`, cobra.RangeArgs(1, 2),
@@ -162,6 +172,9 @@ shown again.`,
 					return err
 				}
 			}
+			if err := r.allowRoot(ctx, c, change, args[0]); err != nil {
+				return err
+			}
 			if in.Name == nil && in.Image == nil && in.Limits == nil && in.EnvVars == nil && in.Secrets == nil && in.Unset == nil && in.SecretHosts == nil && in.Permissions == nil && in.PermissionProfile == nil {
 				return errNothing
 			}
@@ -179,7 +192,10 @@ default.
 
 --allow opens the network for the next run, and for the sandboxes of the tenant
 dev that have a network and the environment's policy. It allows the tenant to
-have a network, too.`
+have a network, too.
+
+--root runs programs as root of their sandbox, in runs and in sandboxes that are
+made from then on, and allows the tenant to do so.`
 	change = a.addEnvFlags(set)
 	set.MarkFlagsMutuallyExclusive("profile", "allow")
 	set.MarkFlagsMutuallyExclusive("profile", "deny")
@@ -224,6 +240,7 @@ func showPermissions(w io.Writer, p sdk.Permissions) {
 	row(w, "writable", strings.Join(p.Filesystem.WritablePaths, ", "))
 	row(w, "read-only", strings.Join(p.Filesystem.ReadOnlyPaths, ", "))
 	row(w, "blocked", strings.Join(p.Filesystem.BlockedPaths, ", "))
+	row(w, "root", onOff(p.Process.Root))
 	row(w, "exec", onOff(p.Process.AllowExec))
 	for _, command := range p.Process.BlockedCommands {
 		row(w, "blocked command", command)

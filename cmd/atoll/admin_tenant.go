@@ -16,7 +16,7 @@ type tenantFlags struct {
 	cmd                 *cobra.Command
 	plan, tier          string
 	sandbox, disabled   bool
-	network             bool
+	network, root       bool
 	budget              float64
 	redactionOff        []string
 	auditDays           int64
@@ -31,6 +31,7 @@ func addTenantFlags(cmd *cobra.Command) *tenantFlags {
 	flags.StringVar(&f.tier, "tier", "", "standard or regulated, which turns the sandbox off (standard)")
 	flags.BoolVar(&f.sandbox, "sandbox", true, "whether its agents may use execute_code")
 	flags.BoolVar(&f.network, "network", false, "whether its environments may have a network")
+	flags.BoolVar(&f.root, "root", false, "whether its environments may run programs as root of their sandbox")
 	flags.Float64Var(&f.budget, "budget", 0, "credits of a calendar month; 0 for no bound")
 	flags.Int64Var(&f.auditDays, "audit-days", 0, "days that audit rows are kept, 1 to 180 (30)")
 	flags.StringSliceVar(&f.redactionOff, "redaction-off", nil, "redaction rules that do not apply; replaces the list")
@@ -46,7 +47,7 @@ func (f *tenantFlags) change(now sdk.CapOverrides) (sdk.TenantChange, error) {
 		Plan: ifGiven(f.cmd, "plan", &f.plan), Tier: ifGiven(f.cmd, "tier", &f.tier), SandboxEnabled: ifGiven(f.cmd, "sandbox", &f.sandbox),
 		MonthlyCredits: ifGiven(f.cmd, "budget", &f.budget), AuditDays: ifGiven(f.cmd, "audit-days", &f.auditDays),
 		RedactionOff: ifGiven(f.cmd, "redaction-off", &f.redactionOff), Disabled: ifGiven(f.cmd, "disabled", &f.disabled),
-		NetworkEnabled: ifGiven(f.cmd, "network", &f.network),
+		NetworkEnabled: ifGiven(f.cmd, "network", &f.network), RootEnabled: ifGiven(f.cmd, "root", &f.root),
 	}
 	for name, cap := range map[string]struct {
 		text  string
@@ -87,7 +88,7 @@ run code.`,
 			}
 			t, err := c.CreateTenant(ctx, sdk.NewTenant{
 				Name: args[0], Plan: change.Plan, Tier: change.Tier, SandboxEnabled: change.SandboxEnabled, MonthlyCredits: change.MonthlyCredits, AuditDays: change.AuditDays,
-				RedactionOff: change.RedactionOff, Disabled: change.Disabled, NetworkEnabled: change.NetworkEnabled, Caps: change.Caps,
+				RedactionOff: change.RedactionOff, Disabled: change.Disabled, NetworkEnabled: change.NetworkEnabled, RootEnabled: change.RootEnabled, Caps: change.Caps,
 			})
 			if err != nil {
 				return err
@@ -148,6 +149,7 @@ func (r *remote) showTenant(t sdk.Tenant) error {
 		row(w, "tier", t.Tier)
 		row(w, "sandbox", onOff(t.SandboxEnabled))
 		row(w, "network", onOff(t.NetworkEnabled))
+		row(w, "root", onOff(t.RootEnabled))
 		row(w, "budget", budget(t.MonthlyCredits))
 		row(w, "caps", "daily "+capText(t.Caps.TenantDaily)+", hourly "+capText(t.Caps.AgentHourly))
 		row(w, "audit rows kept", strconv.FormatInt(t.AuditDays, 10)+" days")

@@ -16,7 +16,10 @@ func (r *remote) openNetwork(ctx context.Context, c *sdk.Client, f *envFlags, na
 	if err != nil || change == nil {
 		return err
 	}
-	in.Permissions = &sdk.PermissionsChange{Network: change}
+	if in.Permissions == nil {
+		in.Permissions = &sdk.PermissionsChange{}
+	}
+	in.Permissions.Network = change
 	if !*change.Enabled {
 		return nil
 	}
@@ -29,6 +32,23 @@ func (r *remote) openNetwork(ctx context.Context, c *sdk.Client, f *envFlags, na
 		return err
 	}
 	fmt.Fprintf(r.app.std.err, "The environments of %s may have a network from now on, as by 'atoll tenant set %s --network'.\n", name, name)
+	return nil
+}
+
+// allowRoot lets the environments of the tenant name run programs as root, if --root
+// asks for it.
+func (r *remote) allowRoot(ctx context.Context, c *sdk.Client, f *envFlags, name string) error {
+	if !f.asRoot {
+		return nil
+	}
+	t, err := c.Tenant(ctx, name)
+	if err != nil || t.RootEnabled {
+		return err
+	}
+	if _, err = c.ChangeTenant(ctx, name, sdk.TenantChange{RootEnabled: &f.asRoot}); err != nil {
+		return err
+	}
+	fmt.Fprintf(r.app.std.err, "The environments of %s may run programs as root of their sandbox from now on, as by 'atoll tenant set %s --root'.\n", name, name)
 	return nil
 }
 

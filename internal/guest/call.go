@@ -35,7 +35,7 @@ const maxRule = 4 << 10
 func (c *Client) Confine(ctx context.Context, p runtime.Permissions) error {
 	m := wire.ConfineMessage{
 		Listed: p.Filesystem.Writable != nil, Writable: p.Filesystem.Writable, ReadOnly: p.Filesystem.ReadOnly, Blocked: p.Filesystem.Blocked,
-		NoExec: p.Process.NoExec, Commands: p.Process.BlockedCommands, MaxProcesses: uint64(max(p.Process.MaxProcesses, 0)),
+		Root: p.Process.Root, NoExec: p.Process.NoExec, Commands: p.Process.BlockedCommands, MaxProcesses: uint64(max(p.Process.MaxProcesses, 0)),
 	}
 	return c.call(ctx, "confine", wire.Confine, m.Append(nil))
 }

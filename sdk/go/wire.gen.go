@@ -1057,6 +1057,9 @@ type NewTenant struct {
 	// RedactionOff Replaces the list.
 	RedactionOff *[]string `json:"redaction_off,omitempty"`
 
+	// RootEnabled Whether its environments may run programs as root of their sandbox.
+	RootEnabled *bool `json:"root_enabled,omitempty"`
+
 	// SandboxEnabled Refused with 409 in the regulated tier.
 	SandboxEnabled *bool `json:"sandbox_enabled,omitempty"`
 
@@ -1306,6 +1309,9 @@ type ProcessChange struct {
 	// BlockedCommands Replaces the list. A program's name, or a name with the arguments it begins with.
 	BlockedCommands *[]string `json:"blocked_commands,omitempty"`
 	MaxProcesses    *int64    `json:"max_processes,omitempty"`
+
+	// Root Programs run as uid 0 of the sandbox. Refused with 403 where the tenant's policy does not allow it.
+	Root *bool `json:"root,omitempty"`
 }
 
 // ProcessEvent defines model for ProcessEvent.
@@ -1348,6 +1354,9 @@ type ProcessPermissions struct {
 
 	// MaxProcesses Processes, not threads, at the same time; 0 for no bound but limits.processes.
 	MaxProcesses int64 `json:"max_processes"`
+
+	// Root Programs run as uid 0 of the sandbox, with the capabilities that a package manager needs.
+	Root bool `json:"root"`
 }
 
 // ProcessSignal defines model for ProcessSignal.
@@ -1761,6 +1770,9 @@ type Tenant struct {
 	// RedactionOff Redaction rules that do not apply.
 	RedactionOff []string `json:"redaction_off"`
 
+	// RootEnabled Whether its environments may run programs as root of their sandbox. While this is false, those that do run them as the ordinary user, in sandboxes that are made from then on.
+	RootEnabled bool `json:"root_enabled"`
+
 	// SandboxEnabled Whether agents may use execute_code. Always false in the regulated tier.
 	SandboxEnabled bool   `json:"sandbox_enabled"`
 	Tier           string `json:"tier"`
@@ -1785,6 +1797,9 @@ type TenantChange struct {
 
 	// RedactionOff Replaces the list.
 	RedactionOff *[]string `json:"redaction_off,omitempty"`
+
+	// RootEnabled Whether its environments may run programs as root of their sandbox.
+	RootEnabled *bool `json:"root_enabled,omitempty"`
 
 	// SandboxEnabled Refused with 409 in the regulated tier.
 	SandboxEnabled *bool `json:"sandbox_enabled,omitempty"`

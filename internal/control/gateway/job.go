@@ -62,11 +62,11 @@ func over(key, own map[string]string) map[string]string {
 // them. A template decides whether there is a network at all; an environment's
 // rules narrow it.
 func permissions(p *tenant.Principal, template tenant.Network) runtime.Permissions {
-	rules := p.Environment.Permissions
+	rules := p.Tenant.Permitted(p.Environment.Permissions)
 	switch {
-	case !p.Tenant.NetworkEnabled || template == tenant.InternalOnly:
+	case template == tenant.InternalOnly:
 		rules.Network = runtime.NetworkPolicy{}
-	case template == tenant.DefaultPublic && rules.Network.Blocked():
+	case template == tenant.DefaultPublic && rules.Network.Blocked() && p.Tenant.NetworkEnabled:
 		rules.Network = runtime.NetworkPolicy{Mode: runtime.NetworkUnrestricted}
 	}
 	return rules

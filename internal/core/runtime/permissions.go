@@ -144,16 +144,21 @@ func (p FilesystemPolicy) Restricts() bool {
 	return p.Writable != nil || len(p.ReadOnly) > 0 || len(p.Blocked) > 0
 }
 
-// ProcessPolicy restricts what programs start.
+// ProcessPolicy restricts what programs start, and says as which user.
 type ProcessPolicy struct {
+	// Root has programs run as uid 0 of the sandbox, with the capabilities that a
+	// package manager needs, instead of as UID. On the host they are as unprivileged
+	// as before.
+	Root bool
+
 	NoExec          bool     // the interpreter runs, with threads; fork and exec are refused
 	BlockedCommands []string // matched at exec, after the shell's expansion
 	MaxProcesses    int      // processes, not threads, at the same time; 0 is Limits.Processes
 }
 
-// Restricts reports whether p forbids anything.
+// Restricts reports whether p asks anything of the guest.
 func (p ProcessPolicy) Restricts() bool {
-	return p.NoExec || len(p.BlockedCommands) > 0 || p.MaxProcesses > 0
+	return p.Root || p.NoExec || len(p.BlockedCommands) > 0 || p.MaxProcesses > 0
 }
 
 // Traced reports whether something must look at what programs start.
@@ -161,7 +166,7 @@ func (p ProcessPolicy) Traced() bool {
 	return !p.NoExec && (len(p.BlockedCommands) > 0 || p.MaxProcesses > 0)
 }
 
-// Restricts reports whether p forbids anything that the guest enforces.
+// Restricts reports whether p has anything that the guest enforces.
 func (p Permissions) Restricts() bool { return p.Filesystem.Restricts() || p.Process.Restricts() }
 
 // Equal reports whether p and o are the same rules.
@@ -169,7 +174,7 @@ func (p Permissions) Equal(o Permissions) bool {
 	return p.Network.Equal(o.Network) &&
 		(p.Filesystem.Writable == nil) == (o.Filesystem.Writable == nil) && slices.Equal(p.Filesystem.Writable, o.Filesystem.Writable) &&
 		slices.Equal(p.Filesystem.ReadOnly, o.Filesystem.ReadOnly) && slices.Equal(p.Filesystem.Blocked, o.Filesystem.Blocked) &&
-		p.Process.NoExec == o.Process.NoExec && slices.Equal(p.Process.BlockedCommands, o.Process.BlockedCommands) &&
+		p.Process.Root == o.Process.Root && p.Process.NoExec == o.Process.NoExec && slices.Equal(p.Process.BlockedCommands, o.Process.BlockedCommands) &&
 		p.Process.MaxProcesses == o.Process.MaxProcesses
 }
 

@@ -32,6 +32,7 @@ type TenantChange struct {
 	AuditDays      *int
 	Caps           *CapOverrides // both at once
 	NetworkEnabled *bool
+	RootEnabled    *bool
 	Disabled       *bool
 }
 
@@ -168,6 +169,7 @@ func (c TenantChange) apply(t *Tenant) error {
 	set(&t.MonthlyCredits, c.MonthlyCredits)
 	set(&t.AuditDays, c.AuditDays)
 	set(&t.NetworkEnabled, c.NetworkEnabled)
+	set(&t.RootEnabled, c.RootEnabled)
 	if c.RedactionOff != nil {
 		t.RedactionOff = slices.Compact(slices.Sorted(slices.Values(*c.RedactionOff)))
 	}
@@ -209,6 +211,7 @@ func (t *Tenant) policy() [][2]string {
 		{"tier", string(t.Tier)},
 		{"sandbox_enabled", strconv.FormatBool(t.SandboxEnabled)},
 		{"network_enabled", strconv.FormatBool(t.NetworkEnabled)},
+		{"root_enabled", strconv.FormatBool(t.RootEnabled)},
 		{"monthly_credits", strconv.FormatFloat(t.MonthlyCredits, 'f', -1, 64)},
 		{"redaction_off", strings.Join(t.RedactionOff, ",")},
 		{"audit_days", strconv.Itoa(t.AuditDays)},

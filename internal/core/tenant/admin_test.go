@@ -200,6 +200,7 @@ func TestPolicyIsNoted(t *testing.T) {
 key_1 tier:  -> standard
 key_1 sandbox_enabled:  -> true
 key_1 network_enabled:  -> false
+key_1 root_enabled:  -> false
 key_1 monthly_credits:  -> 0
 key_1 audit_days:  -> 30
 key_1 caps.tenant_daily:  -> server

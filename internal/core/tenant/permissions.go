@@ -21,6 +21,7 @@ type PermissionsChange struct {
 	Writable       *[]string // "/" is everywhere
 	ReadOnly       *[]string
 	Blocked        *[]string
+	Root           *bool // programs run as uid 0 of the sandbox
 	AllowExec      *bool
 	BlockedCommand *[]string
 	MaxProcesses   *int
@@ -49,6 +50,7 @@ func changePermissions(t Tenant, e *Environment, c PermissionsChange) error {
 			p.Filesystem.Writable = nil
 		}
 	}
+	set(&p.Process.Root, c.Root)
 	if c.AllowExec != nil {
 		p.Process.NoExec = !*c.AllowExec
 	}
@@ -58,7 +60,7 @@ func changePermissions(t Tenant, e *Environment, c PermissionsChange) error {
 		return invalid("permissions: %s", err)
 	}
 	e.Permissions = p
-	return t.AllowsNetwork(e)
+	return t.Allows(e)
 }
 
 // NetworkOver is what c makes of a network policy.
@@ -110,11 +112,23 @@ func setList[T any](field *[]T, value *[]T) {
 	}
 }
 
-// AllowsNetwork reports, as a Forbidden fault, that an environment has a network
-// where the tenant's policy has none.
-func (t *Tenant) AllowsNetwork(e *Environment) error {
+// Allows reports, as a Forbidden fault, that an environment has a network, or runs
+// programs as root, where the tenant's policy does not let it.
+func (t *Tenant) Allows(e *Environment) error {
+	if e.Permissions.Process.Root && !t.RootEnabled {
+		return fault.New(fault.Forbidden, "the policy of this tenant does not let programs run as root in their sandbox: send \"permissions\": {\"process\": {\"root\": false}}, or have the operator allow it (atoll tenant set %s --root)", t.Name)
+	}
 	if t.NetworkEnabled || e.Permissions.Network.Blocked() {
 		return nil
 	}
 	return fault.New(fault.Forbidden, "the policy of this tenant allows no network: send \"permissions\": {\"network\": {\"enabled\": false}}, or have the operator allow it (atoll tenant set %s --network)", t.Name)
+}
+
+// Permitted is what of an environment's permissions the tenant's policy allows now.
+func (t *Tenant) Permitted(p runtime.Permissions) runtime.Permissions {
+	if !t.NetworkEnabled {
+		p.Network = runtime.NetworkPolicy{}
+	}
+	p.Process.Root = p.Process.Root && t.RootEnabled
+	return p
 }

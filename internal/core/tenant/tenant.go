@@ -51,6 +51,7 @@ type Tenant struct {
 	DailyCap       *int64   // execute_code calls a UTC day; nil for the server's cap
 	HourlyCap      *int64   // execute_code calls of one agent a UTC hour; nil for the server's
 	NetworkEnabled bool     // whether its environments may have a network
+	RootEnabled    bool     // whether its environments may run programs as root of their sandbox
 	CreatedAt      time.Time
 	DisabledAt     *time.Time // its keys are refused from then on
 }

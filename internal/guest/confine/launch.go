@@ -17,7 +17,7 @@ const (
 )
 
 // Launch becomes the program that it reads of from the descriptor spec, as the
-// unprivileged user and under a filter. Where gate is not negative it waits for
+// sandbox's user and under a filter if its rules need one. Where gate is not negative it waits for
 // the tracer's word first. It returns only if it cannot.
 func Launch(spec, gate int) error {
 	// What follows changes one thread, which becomes the program.
@@ -36,7 +36,12 @@ func Launch(spec, gate int) error {
 		}
 		unix.Close(gate)
 	}
-	if err := become(); err != nil {
+	if m.Root {
+		err = becomeRoot()
+	} else {
+		err = becomeUser()
+	}
+	if err != nil {
 		return err
 	}
 	if m.Dir != "" {
@@ -44,7 +49,7 @@ func Launch(spec, gate int) error {
 			return failure("chdir " + m.Dir + ": " + err.Error())
 		}
 	}
-	return execute(&m)
+	return execute(&m, gate >= 0)
 }
 
 func readAll(fd int) (text []byte, err error) {
@@ -62,8 +67,8 @@ func readAll(fd int) (text []byte, err error) {
 	}
 }
 
-// become makes this thread the unprivileged user's.
-func become() error {
+// becomeUser makes this thread the unprivileged user's.
+func becomeUser() error {
 	group := uint32(wire.GID)
 	// A user namespace may forbid it; process 1 has no group to drop then.
 	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, 1, uintptr(unsafe.Pointer(&group)), 0); e != 0 && e != unix.EPERM {
@@ -78,8 +83,9 @@ func become() error {
 	return nil
 }
 
-// execute makes the filter and the call it allows.
-func execute(m *wire.LaunchMessage) error {
+// execute makes the filter that the program is under, if there is one, and the call
+// that it allows.
+func execute(m *wire.LaunchMessage, isTraced bool) error {
 	path, err := pointers([]string{m.Path})
 	if err != nil {
 		return err
@@ -99,8 +105,10 @@ func execute(m *wire.LaunchMessage) error {
 	if m.NoExec {
 		filter = noExec(args)
 	}
-	if e := filter.install(); e != 0 {
-		return failure("seccomp: " + e.Error())
+	if m.NoExec || isTraced {
+		if e := filter.install(); e != 0 {
+			return failure("seccomp: " + e.Error())
+		}
 	}
 	_, _, e := syscall.RawSyscall(unix.SYS_EXECVE, uintptr(args.path), uintptr(args.argv), uintptr(args.env))
 	return failure("start " + m.Path + ": " + e.Error())

@@ -12,9 +12,9 @@ import (
 // Self is the guest's binary, as sandboxes see it.
 const Self = "/.atoll/guest"
 
-// Needed reports whether rules bind what a program starts, so that it has to be
-// started with Start.
-func Needed(r *wire.ConfineMessage) bool { return r.NoExec || Traces(r) }
+// Needed reports whether rules bind what a program starts, or which user it is, so
+// that it has to be started with Start.
+func Needed(r *wire.ConfineMessage) bool { return r.Root || r.NoExec || Traces(r) }
 
 // Traces reports whether rules need a tracer.
 func Traces(r *wire.ConfineMessage) bool {
@@ -33,7 +33,7 @@ type Started struct {
 // needs it. With an error there may be a process, which is about to end.
 func Start(r *wire.ConfineMessage, c *wire.Command, attr *syscall.ProcAttr) (p Started, err error) {
 	p.Note = -1
-	m := wire.LaunchMessage{Command: *c, NoExec: r.NoExec, Count: r.MaxProcesses > 0}
+	m := wire.LaunchMessage{Command: *c, Root: r.Root, NoExec: r.NoExec, Count: r.MaxProcesses > 0}
 	m.Env = attr.Env
 	spec, err := Told(m.Append(nil))
 	if err != nil {

@@ -92,6 +92,7 @@ func (a *attendant) prepare() error {
 	if err != nil || !a.rules.Decode(text) {
 		return fmt.Errorf("the sandbox's rules cannot be read: %w", err)
 	}
+	rootPrograms = a.rules.Root
 	id := make([]byte, 8)
 	rand.Read(id)
 	a.instance = hex.EncodeToString(id)

@@ -361,7 +361,7 @@ func (u *unpacker) finish(f folderEnd) error {
 		return step("unpack", u.at(f.name), err)
 	}
 	if st.Mode&0o7777 != f.mode {
-		if err := unix.Fchmod(fd, f.mode); err != nil && st.Uid == wire.UID {
+		if err := unix.Fchmod(fd, f.mode); err != nil && (rootPrograms || st.Uid == wire.UID) {
 			return step("unpack", u.at(f.name), err)
 		}
 	}

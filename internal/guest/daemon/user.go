@@ -6,15 +6,23 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/guest/confine"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
-// asUser runs f with the rights of the unprivileged user, and only those: what
-// f creates is the user's, and a planted link leads f nowhere the user could not
+// rootPrograms says that programs of this sandbox run as uid 0. It is set before
+// the first host is served.
+var rootPrograms bool
+
+// asUser runs f with the rights of the user that programs run as, and only those:
+// what f creates is the user's, and a planted link leads f nowhere the user could not
 // go. Raw system calls change this thread alone; f must stay on it.
 func asUser(f func() error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	if rootPrograms {
+		return confine.AsRoot(f)
+	}
 	const keep = ^uintptr(0)
 	if _, _, e := unix.RawSyscall(unix.SYS_SETRESGID, keep, wire.GID, keep); e != 0 {
 		return fmt.Errorf("setresgid: %w", e)

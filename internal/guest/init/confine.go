@@ -20,7 +20,7 @@ func (s *supervisor) confine(m *wire.ConfineMessage) error {
 	if s.confined || s.warm != nil || len(s.runs) > 0 || s.dirty {
 		return errConfined
 	}
-	s.confined, s.rules = true, *m
+	s.confined, s.rules, rootPrograms = true, *m, m.Root
 	if !s.restrictsFiles() {
 		return nil
 	}
@@ -126,7 +126,9 @@ func present(path string, users bool) error {
 		}
 		err := unix.Mkdir(path[:i], 0o755)
 		if err == nil && users && i == len(path) {
-			err = unix.Chown(path, wire.UID, wire.GID)
+			if !rootPrograms {
+				err = unix.Chown(path, wire.UID, wire.GID)
+			}
 		}
 		if err == nil || err == unix.EEXIST {
 			continue

@@ -20,12 +20,19 @@ type process struct {
 	note   int // says which rule was broken, -1 where nothing traces it
 }
 
-// asUser runs f with the rights of the unprivileged user, and only those: what
-// f creates is the user's, and a planted link leads f nowhere the user could
+// rootPrograms says that programs of this sandbox run as uid 0. It is set before
+// the first of them.
+var rootPrograms bool
+
+// asUser runs f with the rights of the user that programs run as, and only those:
+// what f creates is the user's, and a planted link leads f nowhere the user could
 // not go. The raw calls change this thread alone.
 func asUser(f func() error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	if rootPrograms {
+		return confine.AsRoot(f)
+	}
 	const keep = ^uintptr(0)
 	if _, e := raw.Direct(unix.SYS_SETRESGID, keep, wire.GID, keep, 0, 0, 0); e != 0 {
 		return step("setresgid", e)

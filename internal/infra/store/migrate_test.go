@@ -107,6 +107,7 @@ var fixtures = map[int64]string{
 	16: `UPDATE sandboxes SET endings = '[{"from":1700000000000000,"until":1700000000000001,"reason":"full"}]'`,
 	17: `UPDATE executions SET start = 'cold', hint = 'try this'`,
 	18: `UPDATE executions SET files = '{"files":[{"name":"out/a","bytes":3}]}'`,
+	19: `UPDATE tenants SET root_enabled = TRUE WHERE id = 'ten_1'`,
 }
 
 // checks find each fixture again.
@@ -130,6 +131,7 @@ var checks = map[int64]string{
 	16: `SELECT count(*) FROM sandboxes WHERE endings LIKE '%"full"%'`,
 	17: `SELECT count(*) FROM executions WHERE hint = 'try this'`,
 	18: `SELECT count(*) FROM executions WHERE files LIKE '%out/a%'`,
+	19: `SELECT count(*) FROM tenants WHERE root_enabled`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.

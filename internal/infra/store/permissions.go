@@ -22,6 +22,7 @@ type permissionsRow struct {
 		Blocked  []string `json:"blocked,omitempty"`
 	} `json:"filesystem"`
 	Process struct {
+		Root            bool     `json:"root,omitempty"`
 		NoExec          bool     `json:"no_exec,omitempty"`
 		BlockedCommands []string `json:"blocked_commands,omitempty"`
 		MaxProcesses    int      `json:"max_processes,omitempty"`
@@ -37,6 +38,7 @@ func permissionsText(p runtime.Permissions) (string, error) {
 	r.Network.Mode, r.Network.AllowedHosts = string(p.Network.Mode), p.Network.AllowedHosts
 	r.Network.AllowedCIDRs, r.Network.BlockedPorts = p.Network.AllowedCIDRs, p.Network.BlockedPorts
 	r.Filesystem.Writable, r.Filesystem.ReadOnly, r.Filesystem.Blocked = p.Filesystem.Writable, p.Filesystem.ReadOnly, p.Filesystem.Blocked
+	r.Process.Root = p.Process.Root
 	r.Process.NoExec, r.Process.BlockedCommands, r.Process.MaxProcesses = p.Process.NoExec, p.Process.BlockedCommands, p.Process.MaxProcesses
 	return jsonOf(r, false)
 }
@@ -52,6 +54,7 @@ func permissionsOf(text string) (p runtime.Permissions, err error) {
 	p.Network.Mode, p.Network.AllowedHosts = runtime.NetworkMode(r.Network.Mode), r.Network.AllowedHosts
 	p.Network.AllowedCIDRs, p.Network.BlockedPorts = r.Network.AllowedCIDRs, r.Network.BlockedPorts
 	p.Filesystem.Writable, p.Filesystem.ReadOnly, p.Filesystem.Blocked = r.Filesystem.Writable, r.Filesystem.ReadOnly, r.Filesystem.Blocked
+	p.Process.Root = r.Process.Root
 	p.Process.NoExec, p.Process.BlockedCommands, p.Process.MaxProcesses = r.Process.NoExec, r.Process.BlockedCommands, r.Process.MaxProcesses
 	return p, nil
 }

@@ -76,6 +76,9 @@ func (e *Engine) use(job *execution.Job) (_ *environment, fresh bool, err error)
 	if err := e.host.admit(job.Limits); err != nil {
 		return nil, false, err
 	}
+	if err := e.host.admitRules(job.Permissions); err != nil {
+		return nil, false, err
+	}
 	if !job.Permissions.Network.Blocked() {
 		if err := e.networks.admit(len(job.BoundSecrets) > 0); err != nil {
 			return nil, false, err

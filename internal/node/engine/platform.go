@@ -57,6 +57,7 @@ type host struct {
 	closer  io.Closer
 	lock    *state.Dir     // on disk; nil where that is dir's
 	cgroups *cgroup.Parent // nil where none can be made
+	shared  bool           // whether programs use the host's kernel, as with an OCI runtime
 	dir     string         // of its sandboxes' folders
 	disk    string         // of its large files
 	mu      sync.Mutex
@@ -227,6 +228,7 @@ func newHost(ctx context.Context, p Platform, guestImage, name string) (_ *host,
 	h.kernel = sync.OnceValues(func() (string, error) {
 		return digest(filepath.Join(filepath.Dir(p.Runsc), "gvisor-bin", "gvisor_sentry"))
 	})
+	h.shared = p.OCI != ""
 	if h.homes, h.homeless = homesFolder(p, disk); h.homeless == nil {
 		h.storage = filepath.Join(disk, "storage")
 	}
@@ -294,6 +296,14 @@ func (h *host) admit(l runtime.Limits) error {
 	}
 	if err := rt.Admit(l); err != nil {
 		return fault.New(fault.Invalid, "the environment's limits cannot be held: %v", err)
+	}
+	return nil
+}
+
+// admitRules refuses permissions that must not be given with this runtime.
+func (h *host) admitRules(p runtime.Permissions) error {
+	if p.Process.Root && h.shared {
+		return fault.New(fault.Unavailable, "the permissions of this environment cannot be enforced on this server: programs run as root with runtime gvisor alone, because runtime oci has them share the host's kernel")
 	}
 	return nil
 }

@@ -90,6 +90,9 @@ func (n Sandboxes) runtime(r sandboxes.Recipe) runtime.Runtime {
 
 // Create implements named.Engine.
 func (n Sandboxes) Create(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.Live, err error) {
+	if err := n.e.host.admitRules(r.Permissions); err != nil {
+		return nil, err
+	}
 	img, release, err := n.e.useImage(r.Image)
 	if err != nil {
 		return nil, err

@@ -117,7 +117,7 @@ func (m *Manager) forkable(ctx context.Context, e *entry, p *tenant.Principal) (
 	if err := m.limitStorage(ctx, e, p); err != nil {
 		return nil, err
 	}
-	return m.current(e), nil
+	return m.current(e), checkRoot(p, m.current(e))
 }
 
 // reserveForks records count copies of a sandbox, which are yet to be made; the

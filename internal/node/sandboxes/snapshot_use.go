@@ -50,7 +50,7 @@ func (m *Manager) applySnapshot(p *tenant.Principal, sb *sandbox.Sandbox, sn *sa
 		return nil
 	}
 	const instead = "; files_only makes a new sandbox with its files"
-	was, now := sn.Permissions, p.Environment.Permissions
+	was, now := sn.Permissions, p.Tenant.Permitted(p.Environment.Permissions)
 	was.Network, now.Network = runtime.NetworkPolicy{}, runtime.NetworkPolicy{}
 	within := p.Environment
 	within.Limits = sn.Limits

@@ -115,6 +115,9 @@ func (m *Manager) use(ctx context.Context, e *entry, p *tenant.Principal) (*Hand
 	if err := m.checkBudget(ctx, sb.Tenant); err != nil {
 		return nil, err
 	}
+	if err := checkRoot(p, sb); err != nil {
+		return nil, err
+	}
 	var h *Handle
 	if p == nil || checkMounts(p, sb) == nil {
 		h = m.open(e, p)
@@ -267,4 +270,13 @@ func (m *Manager) guestError(h *Handle, err error) error {
 		return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q has just ended", h.sb.Name))
 	}
 	return fault.Wrap(fault.Unavailable, err, fmt.Sprintf("the sandbox %q does not answer; nothing was run, retry after a moment, or destroy it", h.sb.Name))
+}
+
+// checkRoot refuses a sandbox whose programs run as root, when the policy of its tenant
+// does not allow that any more. p is nil where no key is used.
+func checkRoot(p *tenant.Principal, sb *sandbox.Sandbox) error {
+	if p == nil || p.Tenant.RootEnabled || !sb.Permissions.Process.Root {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "programs of the sandbox %q run as root, which the policy of this tenant does not allow any more: destroy it and make another, or have the operator allow it (atoll tenant set %s --root)", sb.Name, p.Tenant.Name)
 }

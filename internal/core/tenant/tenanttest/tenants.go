@@ -16,7 +16,7 @@ func testTenants(t *testing.T, s tenant.Store) {
 	daily, hourly, disabled := int64(0), int64(7), now().Add(time.Hour)
 	full := tenant.Tenant{
 		ID: tenant.NewID("ten"), Name: "zebra", Plan: "free", SandboxEnabled: true, Tier: tenant.Standard, MonthlyCredits: 12.5,
-		RedactionOff: []string{"jwt", "bearer"}, AuditDays: 180, DailyCap: &daily, HourlyCap: &hourly, CreatedAt: now(), DisabledAt: &disabled, NetworkEnabled: true,
+		RedactionOff: []string{"jwt", "bearer"}, AuditDays: 180, DailyCap: &daily, HourlyCap: &hourly, CreatedAt: now(), DisabledAt: &disabled, NetworkEnabled: true, RootEnabled: true,
 	}
 	must(t, s.CreateTenant(ctx, full))
 	plain := Tenant(t, s, "ant")
@@ -104,11 +104,11 @@ func testRegulated(t *testing.T, s tenant.Store) {
 	})
 	wantKind(t, "regulated with a sandbox", err, fault.Invalid)
 	got, err := s.ChangeTenant(t.Context(), a.ID, func(v *tenant.Tenant) ([]tenant.PolicyEvent, error) {
-		v.Tier, v.SandboxEnabled, v.NetworkEnabled = tenant.Regulated, false, true
+		v.Tier, v.SandboxEnabled, v.NetworkEnabled, v.RootEnabled = tenant.Regulated, false, true, true
 		return nil, nil
 	})
 	must(t, err)
-	if got.Tier != tenant.Regulated || !got.NetworkEnabled {
+	if got.Tier != tenant.Regulated || !got.NetworkEnabled || !got.RootEnabled {
 		t.Errorf("got %v", got.Tier)
 	}
 }

@@ -18,6 +18,7 @@ type Tenant struct {
 	AuditDays      int          `json:"audit_days" doc:"Days that audit rows are kept."`
 	Caps           CapOverrides `json:"caps" doc:"Caps of execute_code; null for the server's."`
 	NetworkEnabled bool         `json:"network_enabled" doc:"Whether its environments may have a network. Those that have one lose it while this is false."`
+	RootEnabled    bool         `json:"root_enabled" doc:"Whether its environments may run programs as root of their sandbox. While this is false, those that do run them as the ordinary user, in sandboxes that are made from then on."`
 	CreatedAt      time.Time    `json:"created_at"`
 	DisabledAt     *time.Time   `json:"disabled_at" doc:"Since when its keys are refused; null if they are not."`
 }
@@ -38,6 +39,7 @@ type TenantChange struct {
 	AuditDays      *int          `json:"audit_days,omitzero" minimum:"1" maximum:"180"`
 	Caps           *CapOverrides `json:"caps,omitzero" doc:"Replaces both: one that is left out is the server's."`
 	NetworkEnabled *bool         `json:"network_enabled,omitzero" doc:"Whether its environments may have a network."`
+	RootEnabled    *bool         `json:"root_enabled,omitzero" doc:"Whether its environments may run programs as root of their sandbox."`
 	Disabled       *bool         `json:"disabled,omitzero" doc:"Whether its keys are refused."`
 }
 
@@ -50,7 +52,7 @@ type NewTenant struct {
 func (c TenantChange) domain() tenant.TenantChange {
 	out := tenant.TenantChange{
 		Plan: c.Plan, SandboxEnabled: c.SandboxEnabled, MonthlyCredits: c.MonthlyCredits,
-		RedactionOff: c.RedactionOff, AuditDays: c.AuditDays, Disabled: c.Disabled, NetworkEnabled: c.NetworkEnabled,
+		RedactionOff: c.RedactionOff, AuditDays: c.AuditDays, Disabled: c.Disabled, NetworkEnabled: c.NetworkEnabled, RootEnabled: c.RootEnabled,
 	}
 	if c.Tier != nil {
 		tier := tenant.Tier(*c.Tier)
@@ -66,6 +68,6 @@ func tenantOf(t tenant.Tenant) Tenant {
 	return Tenant{
 		ID: t.ID, Name: t.Name, Plan: t.Plan, Tier: string(t.Tier), SandboxEnabled: t.SandboxEnabled, MonthlyCredits: t.MonthlyCredits,
 		RedactionOff: append([]string{}, t.RedactionOff...), AuditDays: t.AuditDays,
-		Caps: CapOverrides{t.DailyCap, t.HourlyCap}, CreatedAt: t.CreatedAt, DisabledAt: t.DisabledAt, NetworkEnabled: t.NetworkEnabled,
+		Caps: CapOverrides{t.DailyCap, t.HourlyCap}, CreatedAt: t.CreatedAt, DisabledAt: t.DisabledAt, NetworkEnabled: t.NetworkEnabled, RootEnabled: t.RootEnabled,
 	}
 }

@@ -34,6 +34,7 @@ type FilesystemPermissions struct {
 
 // ProcessPermissions are what programs may start.
 type ProcessPermissions struct {
+	Root            bool     `json:"root" doc:"Programs run as uid 0 of the sandbox, with the capabilities that a package manager needs."`
 	AllowExec       bool     `json:"allow_exec"`
 	BlockedCommands []string `json:"blocked_commands"`
 	MaxProcesses    int      `json:"max_processes" doc:"Processes, not threads, at the same time; 0 for no bound but limits.processes."`
@@ -65,6 +66,7 @@ type FilesystemChange struct {
 
 // ProcessChange changes ProcessPermissions.
 type ProcessChange struct {
+	Root            *bool     `json:"root,omitzero" doc:"Programs run as uid 0 of the sandbox. Refused with 403 where the tenant's policy does not allow it."`
 	AllowExec       *bool     `json:"allow_exec,omitzero" doc:"false: neither fork nor exec, threads work."`
 	BlockedCommands *[]string `json:"blocked_commands,omitzero" maxItems:"100" doc:"Replaces the list. A program's name, or a name with the arguments it begins with."`
 	MaxProcesses    *int      `json:"max_processes,omitzero" minimum:"0" maximum:"1048576"`
@@ -91,6 +93,7 @@ func (c *PermissionsChange) Domain() (out tenant.PermissionsChange, err error) {
 		out.Writable, out.ReadOnly, out.Blocked = f.WritablePaths, f.ReadOnlyPaths, f.BlockedPaths
 	}
 	if p := c.Process; p != nil {
+		out.Root = p.Root
 		out.AllowExec, out.BlockedCommand, out.MaxProcesses = p.AllowExec, p.BlockedCommands, p.MaxProcesses
 	}
 	return out, nil
@@ -107,7 +110,7 @@ func PermissionsOf(p runtime.Permissions) Permissions {
 			WritablePaths: append([]string{}, p.Filesystem.Writable...), ReadOnlyPaths: append([]string{}, p.Filesystem.ReadOnly...), BlockedPaths: append([]string{}, p.Filesystem.Blocked...),
 		},
 		Process: ProcessPermissions{
-			AllowExec: !p.Process.NoExec, BlockedCommands: append([]string{}, p.Process.BlockedCommands...), MaxProcesses: p.Process.MaxProcesses,
+			Root: p.Process.Root, AllowExec: !p.Process.NoExec, BlockedCommands: append([]string{}, p.Process.BlockedCommands...), MaxProcesses: p.Process.MaxProcesses,
 		},
 	}
 	if p.Filesystem.Writable == nil {
