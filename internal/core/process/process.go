@@ -97,9 +97,12 @@ type Exit struct {
 	TimedOut bool
 	Blocked  string // the rule that ended it; "" for none
 	Together bool   // KillAll ended it
-	At       time.Time
-	CPU      time.Duration // of it and the children it waited for
-	PeakRSS  int64         // bytes
+	// OutOfMemory is set when it, or a program that it started, was ended because the
+	// sandbox's memory was used up, and Code is 137.
+	OutOfMemory bool
+	At          time.Time
+	CPU         time.Duration // of it and the children it waited for
+	PeakRSS     int64         // bytes
 }
 
 // Chunk is a piece of output.

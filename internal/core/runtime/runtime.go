@@ -125,6 +125,22 @@ type Instance interface {
 	Destroy(ctx context.Context) error
 }
 
+// MemoryWatcher is an Instance whose host reports that its memory is nearly used up.
+type MemoryWatcher interface {
+	// WatchMemory watches from the sandbox's memory limit on; the error is
+	// errors.ErrUnsupported where the host does not report it.
+	WatchMemory() (MemoryWatch, error)
+}
+
+// MemoryWatch reports changes of a sandbox's memory use near its limit. Use includes page
+// cache, so that a report need not mean that memory is used up.
+type MemoryWatch interface {
+	// Wait returns at the next change. It returns an error after Close.
+	Wait() error
+	// Close ends the watch, and a Wait.
+	Close() error
+}
+
 // Channel is the pair of FIFOs between host and guest, opened read-write on
 // the host side so that neither end sees EOF when the other restarts.
 type Channel struct {

@@ -154,7 +154,8 @@ type Usage struct {
 	CPUSeconds float64
 	Memory     int64 // bytes in use that cannot be taken back, page cache left out
 	PeakMemory int64 // bytes, page cache included
-	OOMKills   int   // programs ended because memory ran out
+	OOMKills   int   // programs that the host's kernel ended because memory ran out
+	Relieved   int   // programs that were ended before that, because they were the largest
 }
 
 // FormatBytes writes a size the way settings are written: "512 MiB".

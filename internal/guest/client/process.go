@@ -75,7 +75,7 @@ func exitOf(e *proto.Exit) (process.Exit, error) {
 		return process.Exit{}, fmt.Errorf("%w: an end that cannot be", ErrProtocol)
 	}
 	return process.Exit{
-		Code: e.Code, Signal: syscall.Signal(e.Signal), TimedOut: e.TimedOut, Blocked: strings.ToValidUTF8(e.Blocked, "�"), Together: e.Together,
+		Code: e.Code, Signal: syscall.Signal(e.Signal), TimedOut: e.TimedOut, Blocked: strings.ToValidUTF8(e.Blocked, "�"), Together: e.Together, OutOfMemory: e.OutOfMemory,
 		At: time.UnixMicro(e.At), CPU: time.Duration(e.CPU), PeakRSS: e.PeakRSS,
 	}, nil
 }
@@ -242,6 +242,16 @@ const discardTime = 5 * time.Second
 func (c *Client) KillAll(ctx context.Context) error {
 	_, err := c.call(ctx, proto.Request{KillAll: &proto.Empty{}})
 	return err
+}
+
+// EndLargest ends the program in the sandbox that has the most memory, and returns how
+// many bytes that was. An older guest daemon refuses with fault.Invalid.
+func (c *Client) EndLargest(ctx context.Context) (int64, error) {
+	r, err := c.call(ctx, proto.Request{EndLargest: &proto.Empty{}})
+	if err != nil {
+		return 0, err
+	}
+	return r.Size, nil
 }
 
 // Forget drops what is kept of a process that has ended.

@@ -63,6 +63,7 @@ func TestProcesses(t *testing.T) {
 		{"terminal", testTerminal},
 		{"job control", testJobControl},
 		{"killed together", testKilledTogether},
+		{"end largest", testEndLargest},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, c) })
 	}
@@ -385,6 +386,40 @@ func testKilledTogether(t *testing.T, c *client.Client) {
 	before, err := c.Process(t.Context(), before.ID)
 	if err != nil || before.Exit == nil || before.Exit.Together {
 		t.Errorf("one that had ended, after it: %+v, %v", before, err)
+	}
+}
+
+// testEndLargest: of two programs and what they have started, the one process is ended that
+// has the most memory.
+func testEndLargest(t *testing.T, c *client.Client) {
+	small := start(t, c, process.Spec{Shell: "sleep 1000", Env: clienttest.Env})
+	hog := `python3 -c "
+import time
+a = bytearray(64 << 20)
+print('up', flush=True)
+time.sleep(1000)"; exit $?`
+	o, err := c.Run(t.Context(), process.Spec{Shell: hog, Env: clienttest.Env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	if _, err := o.Next(); err != nil {
+		t.Fatal(err)
+	}
+	if size, err := c.EndLargest(t.Context()); err != nil || size < 64<<20 || size > 128<<20 {
+		t.Errorf("%d bytes, %v", size, err)
+	}
+	if got := all(t, o); got.Code != 137 || got.Signal != 0 || !got.OutOfMemory || got.Together {
+		t.Errorf("its parent ended with %+v", got)
+	}
+	if is, err := c.Process(t.Context(), small.ID); err != nil || is.Exit != nil {
+		t.Errorf("the other: %+v, %v", is.Exit, err)
+	}
+	if err := c.KillAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := c.Wait(t.Context(), small.ID); err != nil || e.OutOfMemory || !e.Together {
+		t.Errorf("the other ended with %+v, %v", e, err)
 	}
 }
 

@@ -133,14 +133,18 @@ var questions = map[string]func(context.Context, *Client) error{
 	"signal":   func(ctx context.Context, c *Client) error { return c.Signal(ctx, "x", 15, true) },
 	"kill":     func(ctx context.Context, c *Client) error { return c.Kill(ctx, "x") },
 	"kill all": func(ctx context.Context, c *Client) error { return c.KillAll(ctx) },
-	"forget":   func(ctx context.Context, c *Client) error { return c.Forget(ctx, "x") },
-	"discard":  func(ctx context.Context, c *Client) error { return c.Discard(ctx, "x") },
-	"stat":     func(ctx context.Context, c *Client) error { _, err := c.Stat(ctx, "x"); return err },
-	"list":     func(ctx context.Context, c *Client) error { _, err := c.List(ctx, "x", file.ListOptions{}); return err },
-	"glob":     func(ctx context.Context, c *Client) error { _, err := c.Glob(ctx, "x", "*", 0); return err },
-	"mkdir":    func(ctx context.Context, c *Client) error { return c.Mkdir(ctx, "x") },
-	"remove":   func(ctx context.Context, c *Client) error { return c.Remove(ctx, "x", true) },
-	"move":     func(ctx context.Context, c *Client) error { return c.Move(ctx, "x", "y", true) },
+	"end largest": func(ctx context.Context, c *Client) error {
+		_, err := c.EndLargest(ctx)
+		return err
+	},
+	"forget":  func(ctx context.Context, c *Client) error { return c.Forget(ctx, "x") },
+	"discard": func(ctx context.Context, c *Client) error { return c.Discard(ctx, "x") },
+	"stat":    func(ctx context.Context, c *Client) error { _, err := c.Stat(ctx, "x"); return err },
+	"list":    func(ctx context.Context, c *Client) error { _, err := c.List(ctx, "x", file.ListOptions{}); return err },
+	"glob":    func(ctx context.Context, c *Client) error { _, err := c.Glob(ctx, "x", "*", 0); return err },
+	"mkdir":   func(ctx context.Context, c *Client) error { return c.Mkdir(ctx, "x") },
+	"remove":  func(ctx context.Context, c *Client) error { return c.Remove(ctx, "x", true) },
+	"move":    func(ctx context.Context, c *Client) error { return c.Move(ctx, "x", "y", true) },
 	"read": func(ctx context.Context, c *Client) error {
 		_, r, err := c.Read(ctx, "x", 0, -1)
 		return drained(r, err)

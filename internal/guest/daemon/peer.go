@@ -66,6 +66,8 @@ func (c *peer) handle(q *proto.Request) bool {
 		return c.about(q.Kill.ID, func(p *process) (proto.Reply, error) { return proto.Reply{}, p.kill() })
 	case q.KillAll != nil:
 		return c.reply(proto.Reply{}, c.procs.killAll())
+	case q.EndLargest != nil:
+		return c.reply(c.procs.endLargest())
 	case q.Forget != nil:
 		return c.reply(proto.Reply{}, c.procs.forget(q.Forget.ID))
 	case q.Watch != nil:

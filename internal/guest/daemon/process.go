@@ -48,6 +48,7 @@ type process struct {
 	timedOut  bool               // guarded by mu
 	together  bool               // guarded by mu; it ran when all were killed
 	blocked   string             // guarded by mu; the rule it broke
+	oom       bool               // guarded by mu; it, or one that it started, was ended for its memory
 	forgotten bool               // guarded by mu; it keeps no output any more
 }
 
@@ -263,6 +264,7 @@ func (p *process) finish(status unix.WaitStatus, usage *unix.Rusage) {
 	p.mu.Lock()
 	e.TimedOut, e.Blocked = p.timedOut, p.blocked
 	e.Together = p.together && status.Signal() == unix.SIGKILL
+	e.OutOfMemory = p.oom && e.Code == 128+int(unix.SIGKILL)
 	p.exit = e
 	p.changed.Broadcast()
 	p.mu.Unlock()
@@ -328,6 +330,26 @@ func (t *table) killAll() error {
 		return step("kill", "all processes", err)
 	}
 	return nil
+}
+
+// endLargest ends the process in the sandbox that has the most memory, and marks those
+// of the table that it belongs to. It answers how many bytes that process had.
+func (t *table) endLargest() (proto.Reply, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pid, rss, lineage := proctree.Largest()
+	if pid == 0 {
+		return proto.Reply{}, refuse(proto.Missing, "no program runs in this sandbox")
+	}
+	for _, p := range t.order {
+		p.mu.Lock()
+		p.oom = p.oom || !p.over && lineage[p.pid]
+		p.mu.Unlock()
+	}
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil && err != unix.ESRCH {
+		return proto.Reply{}, step("kill", "the largest process", err)
+	}
+	return proto.Reply{Size: rss}, nil
 }
 
 // closeInput ends what the process reads.

@@ -52,7 +52,7 @@ func stopMore(doomed map[int]bool) (found, stopped bool) {
 		if err != nil || pid == 1 {
 			continue
 		}
-		if t, ok := lineage(name); ok {
+		if t, ok := readTask(name); ok {
 			t.pid = pid
 			tasks = append(tasks, t)
 			stopped = stopped && (!doomed[pid] || t.stopped)
@@ -73,7 +73,8 @@ func stopMore(doomed map[int]bool) (found, stopped bool) {
 // A task is a process as its stat describes it.
 type task struct {
 	pid, parent, session int
-	stopped              bool // by a signal or a tracer
+	stopped              bool  // by a signal or a tracer
+	rss                  int64 // pages
 }
 
 // Processes lists the numeric names of /proc, and a few others.
@@ -93,8 +94,8 @@ func Processes() (names []string) {
 	}
 }
 
-// lineage reads what a process's stat says, without its pid; zombies have no say any more.
-func lineage(pid string) (t task, ok bool) {
+// readTask reads what a process's stat says, without its pid. It fails for zombies.
+func readTask(pid string) (t task, ok bool) {
 	fd, err := unix.Open("/proc/"+pid+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return task{}, false
@@ -108,6 +109,9 @@ func lineage(pid string) (t task, ok bool) {
 	return parse(string(buf[:n]))
 }
 
+// rssField is the place of the resident pages in a stat, counted from the state.
+const rssField = 21
+
 // parse reads the text of a process's stat, of which the process chooses the name:
 // that stands in brackets and may hold anything, brackets included.
 func parse(s string) (t task, ok bool) {
@@ -117,5 +121,9 @@ func parse(s string) (t task, ok bool) {
 	}
 	parent, e1 := strconv.Atoi(f[1])
 	session, e2 := strconv.Atoi(f[3])
-	return task{parent: parent, session: session, stopped: f[0] == "T" || f[0] == "t"}, e1 == nil && e2 == nil
+	t = task{parent: parent, session: session, stopped: f[0] == "T" || f[0] == "t"}
+	if len(f) > rssField {
+		t.rss, _ = strconv.ParseInt(f[rssField], 10, 64) // 0 is the answer for what does not say
+	}
+	return t, e1 == nil && e2 == nil
 }

@@ -30,6 +30,8 @@ type Request struct {
 	Kill      *Name     `json:"kill,omitempty"`
 	Forget    *Name     `json:"forget,omitempty"`
 	KillAll   *Empty    `json:"kill_all,omitempty"`
+	// EndLargest ends the process with the most memory; the Reply's Size is its memory in bytes.
+	EndLargest *Empty `json:"end_largest,omitempty"`
 
 	Stat    *Path    `json:"stat,omitempty"`
 	List    *List    `json:"list,omitempty"`
@@ -249,9 +251,11 @@ type Exit struct {
 	TimedOut bool   `json:"timed_out,omitempty"`
 	Blocked  string `json:"blocked,omitempty"`
 	Together bool   `json:"together,omitempty"` // by KillAll
-	At       int64  `json:"at"`
-	CPU      int64  `json:"cpu"` // ns
-	PeakRSS  int64  `json:"peak_rss"`
+	// OutOfMemory is set when EndLargest ended it, or a process it had started, and its Code is 137.
+	OutOfMemory bool  `json:"out_of_memory,omitempty"`
+	At          int64 `json:"at"`
+	CPU         int64 `json:"cpu"` // ns
+	PeakRSS     int64 `json:"peak_rss"`
 }
 
 // File describes a file.

@@ -184,8 +184,10 @@ func (p *Parent) settings(l Limits) []setting {
 }
 
 // Limit sets the limits that are not zero.
-func (g *Group) Limit(l Limits) error {
-	for _, s := range g.parent.settings(l) {
+func (g *Group) Limit(l Limits) error { return g.set(g.parent.settings(l)) }
+
+func (g *Group) set(settings []setting) error {
+	for _, s := range settings {
 		path := filepath.Join(g.parent.dirs[s.controller], g.name, s.file)
 		err := os.WriteFile(path, []byte(s.value), 0)
 		if s.optional && errors.Is(err, fs.ErrNotExist) {

@@ -25,6 +25,7 @@ type liveSandbox struct {
 	image   map[string]string // its variables
 	release func() error      // of the image
 	link    *link             // nil without a network
+	memory  memoryGuard
 
 	lock   chan struct{}  // held, by having sent, while process 1 is called or client is set
 	client *client.Client // nil until the first call
@@ -115,7 +116,14 @@ func (a *liveSandbox) Environ(variables map[string]string) []string {
 func (a *liveSandbox) Done() <-chan struct{} { return a.inst.Done() }
 
 // Usage implements named.Live.
-func (a *liveSandbox) Usage(ctx context.Context) (runtime.Usage, error) { return a.inst.Usage(ctx) }
+func (a *liveSandbox) Usage(ctx context.Context) (runtime.Usage, error) {
+	u, err := a.inst.Usage(ctx)
+	u.Relieved = int(a.memory.ended.Load())
+	return u, err
+}
+
+// RelieveMemory implements sandboxes.Live.
+func (a *liveSandbox) RelieveMemory(ctx context.Context) error { return a.memory.relieve(ctx) }
 
 // Folder implements named.Live.
 func (a *liveSandbox) Folder() string { return a.engine.host.files(a.recipe.ID) }
@@ -179,10 +187,12 @@ func (a *liveSandbox) Traffic() execution.Traffic {
 
 // Detach implements named.Live.
 func (a *liveSandbox) Detach() error {
+	a.memory.stop()
 	return errors.Join(a.CloseGuest(), a.inst.Detach(), a.release())
 }
 
 // Destroy implements named.Live.
 func (a *liveSandbox) Destroy(ctx context.Context) error {
+	a.memory.stop()
 	return errors.Join(a.inst.Destroy(ctx), a.CloseGuest(), Sandboxes{a.engine}.Remove(ctx, a.recipe.ID), a.release())
 }

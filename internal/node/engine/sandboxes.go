@@ -280,9 +280,12 @@ func (h *host) socketFolder(id runtime.ID) string {
 }
 
 func (n Sandboxes) live(r sandboxes.Recipe, img *image.Image, inst runtime.Instance, release func() error) *liveSandbox {
-	return &liveSandbox{
+	a := &liveSandbox{
 		engine: n.e, recipe: r, inst: inst, image: img.Env, release: sync.OnceValue(release), link: n.e.networks.link(r.ID), lock: make(chan struct{}, 1),
 	}
+	a.memory = memoryGuard{inst: inst, limit: r.Limits.Memory, guest: a.Guest}
+	a.memory.start(n.e.cfg.Log.Warn)
+	return a
 }
 
 // environ is the environment of a program in a named sandbox.

@@ -52,9 +52,18 @@ func (n Sandboxes) CheckpointSize(id runtime.ID) (bytes int64) {
 }
 
 // Checkpoint implements named.Live.
-func (a *liveSandbox) Checkpoint(ctx context.Context) error {
+func (a *liveSandbox) Checkpoint(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			a.memory.resume()
+		}
+	}()
 	// A frozen guest daemon cannot end the connection.
-	if err := errors.Join(a.Thaw(ctx), a.CloseGuest()); err != nil {
+	if err := a.Thaw(ctx); err != nil {
+		return err
+	}
+	a.memory.pause()
+	if err := a.CloseGuest(); err != nil {
 		return err
 	}
 	h := a.engine.host
@@ -65,7 +74,7 @@ func (a *liveSandbox) Checkpoint(ctx context.Context) error {
 	if err := a.inst.Checkpoint(ctx, dir); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	err := h.describeCheckpoint(dir, a.recipe)
+	err = h.describeCheckpoint(dir, a.recipe)
 	if err == nil {
 		err = os.Rename(dir, filepath.Join(filepath.Dir(dir), checkpointDir))
 	}
@@ -81,6 +90,7 @@ func (a *liveSandbox) Resume(ctx context.Context) error {
 	if err := a.engine.host.removeCheckpoint(a.recipe.ID); err != nil {
 		return err
 	}
+	defer a.memory.resume()
 	return a.inst.Resume(ctx)
 }
 
@@ -115,6 +125,7 @@ func (h *host) removeCheckpoint(id runtime.ID) error {
 
 // EndProcesses implements named.Live.
 func (a *liveSandbox) EndProcesses(ctx context.Context) error {
+	a.memory.stop()
 	err := errors.Join(a.inst.Destroy(ctx), a.CloseGuest(), os.RemoveAll(a.engine.host.socketFolder(a.recipe.ID)), a.release())
 	if n := (Sandboxes{a.engine}); err == nil && n.HasCheckpoint(a.recipe.ID) {
 		n.fellAsleep(a.recipe)
@@ -140,10 +151,12 @@ func (n Sandboxes) EndProcesses(ctx context.Context, r sandboxes.Recipe) error {
 
 // Freeze implements named.Live.
 func (a *liveSandbox) Freeze(ctx context.Context) error {
+	a.memory.pause()
 	a.rest(true)
 	err := a.inst.Freeze(ctx)
 	if err != nil {
 		a.rest(false)
+		a.memory.resume()
 	}
 	return err
 }
@@ -153,6 +166,7 @@ func (a *liveSandbox) Thaw(ctx context.Context) error {
 	err := a.inst.Thaw(ctx)
 	if err == nil {
 		a.rest(false)
+		a.memory.resume()
 	}
 	return err
 }

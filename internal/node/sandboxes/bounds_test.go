@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -206,9 +207,9 @@ func TestOneThatGrowsOnIsEnded(t *testing.T) {
 	})
 }
 
-// TestOneThatRanOutOfMemoryKeepsItsFiles: either its programs are ended in time, or
-// its kernel is by the host. Then it begins anew with its files.
-func TestOneThatRanOutOfMemoryKeepsItsFiles(t *testing.T) {
+// TestMemory: a program that eats the sandbox's memory is ended, and the others are not.
+// If the host ends the sandbox's kernel all the same, it starts anew with its files.
+func TestMemory(t *testing.T) {
 	t.Parallel()
 	m := start(t, nil)
 	p := m.caller("a", func(p *tenant.Principal) {
@@ -217,30 +218,76 @@ func TestOneThatRanOutOfMemoryKeepsItsFiles(t *testing.T) {
 	})
 	sb := m.ensure(p, "s", "x", nil)
 	m.shell(p, "s", "x", "echo kept > f; echo kept > /tmp/f")
-	for range 10 {
+	h, err := m.Use(t.Context(), p, "s", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := h.Guest().Start(t.Context(), process.Spec{Shell: "python3 -m http.server -b 127.0.0.1 8000"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Close()
+	for _, program := range []string{
+		`python3 -c "bytearray(1 << 30)"`, // as fast as it can
+		`python3 -c "
+import time
+a = []
+while True:
+    a.append(bytearray(1 << 20))
+    time.sleep(0.005)"`,
+		`echo started; python3 -c "bytearray(1 << 30)"`, // not the program that was asked for, but its child
+	} {
 		h, err := m.Use(t.Context(), p, "s", "x")
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, exit, err := run(t.Context(), h, `python3 -c "bytearray(1 << 30)"`)
-		if err == nil {
-			err = h.Killed(t.Context(), exit)
-		} else {
-			err = h.Stopped(t.Context())
+		_, exit, err := run(t.Context(), h, program)
+		if err != nil {
+			t.Errorf("%s: %v", program, err)
+		}
+		if exit.Code != 137 || !exit.OutOfMemory || exit.Together {
+			t.Errorf("%s ended with %+v", program, exit)
+		}
+		refused(t, "why", h.Killed(t.Context(), exit), fault.Exhausted, "memory limit of 128 MiB exceeded; the program that used the most was ended")
+		if why := h.Stopped(t.Context()); why != nil {
+			t.Errorf("all was ended: %v", why)
+		}
+		if is, err := h.Guest().Process(t.Context(), server.ID); err != nil || is.Exit != nil {
+			t.Fatalf("the server beside it: %+v, %v", is.Exit, err)
 		}
 		h.Close()
-		refused(t, "why", err, fault.Exhausted, "memory limit of 128 MiB exceeded")
-		if got := m.shell(p, "s", "x", "cat f /tmp/f"); got != "kept\nkept" {
-			t.Fatalf("its files: %q", got)
-		}
-		if got := m.get(p, "s", "x"); strings.Contains(got.Detail, "started anew with its files") {
-			if got.ID != sb.ID || got.State != sandbox.Running || !strings.Contains(got.Detail, "out of memory") {
-				t.Errorf("it is %+v", got)
+	}
+	m.shell(p, "s", "x", `python3 -c "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/f')"`)
+	if u, err := m.Usage(t.Context(), p, "s", "x"); err != nil || u.Relieved != 3 || u.OOMKills != 0 {
+		t.Errorf("usage %+v, %v", u, err)
+	}
+	if got := m.get(p, "s", "x"); got.ID != sb.ID || got.State != sandbox.Running || got.Detail != "" {
+		t.Errorf("it is %+v", got)
+	}
+
+	// Where there is no time to end the program, the host ends the kernel.
+	for _, file := range []string{"/sys/fs/cgroup/memory/*/" + string(sb.ID) + "/memory.limit_in_bytes", "/sys/fs/cgroup/*/" + string(sb.ID) + "/memory.max"} {
+		found, _ := filepath.Glob(file)
+		for _, path := range found {
+			if err := os.WriteFile(path, []byte(strconv.Itoa(96<<20)), 0); err != nil {
+				t.Fatal(err)
 			}
-			return
 		}
 	}
-	t.Error("its programs were always ended in time")
+	if h, err = m.Use(t.Context(), p, "s", "x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := run(t.Context(), h, `python3 -c "bytearray(1 << 30)"`); err == nil {
+		t.Skip("the host ended the program, and not the kernel")
+	}
+	refused(t, "why", h.Stopped(t.Context()), fault.Exhausted, "memory limit of 128 MiB exceeded; its programs were ended")
+	h.Close()
+	if out := m.shell(p, "s", "x", "cat f /tmp/f"); out != "kept\nkept" {
+		t.Errorf("its files: %q", out)
+	}
+	if got := m.get(p, "s", "x"); got.ID != sb.ID || got.State != sandbox.Running || !strings.Contains(got.Detail, "out of memory") {
+		t.Errorf("it is %+v", got)
+	}
 }
 
 func TestLostSandboxesCountForThePlan(t *testing.T) {

@@ -81,6 +81,10 @@ type Live interface {
 	// Done is closed when it has ended.
 	Done() <-chan struct{}
 	Usage(ctx context.Context) (runtime.Usage, error)
+	// RelieveMemory ends the largest programs until memory use is below the limit. It does
+	// nothing where it is. An error says that no program could be ended, for instance
+	// because the guest daemon is of a version that cannot.
+	RelieveMemory(ctx context.Context) error
 	// Folder is the host's folder of its files: all that it has on disk.
 	Folder() string
 	// HostPath is where the folder at a path is on the host, if no name in that is a link;

@@ -164,6 +164,9 @@ func (m *Manager) forceEndLocked(ctx context.Context, e *entry, sb *sandbox.Sand
 
 // Killed implements sandbox.Handle. The program may have ended before the use began.
 func (h *Handle) Killed(ctx context.Context, exit process.Exit) error {
+	if exit.OutOfMemory {
+		return largestEnded(h.sb)
+	}
 	if !exit.Together {
 		return nil // it ended otherwise
 	}

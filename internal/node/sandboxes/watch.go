@@ -78,7 +78,7 @@ func (w *watch) check(ctx context.Context, live Live, sb *sandbox.Sandbox, busy,
 		return nil
 	}
 	w.cpu = u.CPUSeconds
-	if u.Memory >= sb.Limits.Memory { // where its control group has not seen to it
+	if u.Memory >= sb.Limits.Memory && relieve(ctx, live) != nil {
 		return memoryLimit(sb)
 	}
 	if err := w.setBound(ctx, sb, short || w.files.CheckDisk() != nil); err != nil {
@@ -104,6 +104,13 @@ func (w *watch) check(ctx context.Context, live Live, sb *sandbox.Sandbox, busy,
 	return fault.New(fault.Unavailable, "the server is short of disk space; the programs of sandbox %q were ended. Delete files, or try again later", sb.Name)
 }
 
+// relieve ends the largest programs of a sandbox.
+func relieve(ctx context.Context, live Live) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	return live.RelieveMemory(ctx)
+}
+
 // setBound says what bound the files have: the sandbox's own, and while the server is
 // short of disk no more than there was when that began.
 func (w *watch) setBound(ctx context.Context, sb *sandbox.Sandbox, short bool) error {
@@ -126,6 +133,11 @@ func (w *watch) setBound(ctx context.Context, sb *sandbox.Sandbox, short bool) e
 	}
 	w.bound, w.diskShort = bound, short
 	return nil
+}
+
+// largestEnded says that the largest program of a sandbox was ended.
+func largestEnded(sb *sandbox.Sandbox) error {
+	return fault.Limit("memory", time.Time{}, "sandbox %q: memory limit of %s exceeded; the program that used the most was ended, the others go on", sb.Name, runtime.FormatBytes(sb.Limits.Memory))
 }
 
 // memoryLimit says that a sandbox's programs were ended for their memory.

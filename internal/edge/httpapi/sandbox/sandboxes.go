@@ -205,7 +205,7 @@ func (h *Handlers) metrics(c *httpapi.Call) (out SandboxMetrics, err error) {
 	if err != nil {
 		return out, err
 	}
-	return SandboxMetrics{CPUSeconds: u.CPUSeconds, MemoryBytes: u.Memory, PeakMemoryBytes: u.PeakMemory, DiskBytes: u.Disk, OOMKills: u.OOMKills}, nil
+	return SandboxMetrics{CPUSeconds: u.CPUSeconds, MemoryBytes: u.Memory, PeakMemoryBytes: u.PeakMemory, DiskBytes: u.Disk, OOMKills: u.OOMKills + u.Relieved}, nil
 }
 
 func (h *Handlers) ports(c *httpapi.Call) (out SandboxPorts, err error) {

@@ -60,6 +60,14 @@ func (i *Instance) Usage(context.Context) (runtime.Usage, error) {
 	return i.last, nil
 }
 
+// WatchMemory implements runtime.MemoryWatcher.
+func (i *Instance) WatchMemory() (runtime.MemoryWatch, error) {
+	if i.runtime.cfg.Cgroups == nil || i.limits.Memory <= 0 {
+		return nil, errors.ErrUnsupported
+	}
+	return i.runtime.cfg.Cgroups.Group(string(i.born)).WatchMemory(i.limits.Memory, groupLimits(i.limits).Memory)
+}
+
 // PeakMemory is a part of Usage that costs next to nothing.
 func (i *Instance) PeakMemory() int64 {
 	if i.runtime.cfg.Cgroups != nil {

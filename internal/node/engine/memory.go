@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/guest/client"
+)
+
+// memoryGuard ends the largest program of a sandbox when its memory is used up, before
+// its control group's limit ends its kernel with all programs. The host's kernel says
+// when to look, so a sandbox far below its limit costs nothing.
+type memoryGuard struct {
+	inst  runtime.Instance
+	limit int64 // bytes
+	guest func(context.Context) (*client.Client, error)
+	ended atomic.Int64 // programs that it has ended
+
+	relieving sync.Mutex // held while programs are being ended
+
+	stopped context.CancelFunc
+	done    chan struct{}
+
+	mu     sync.Mutex
+	paused bool               // guarded by mu
+	cancel context.CancelFunc // guarded by mu; of the relief under way, nil for none
+	over   chan struct{}      // guarded by mu; closed when that has ended
+}
+
+const (
+	// reliefTime bounds one relief. It is longer than a busy host takes to free memory.
+	reliefTime = 10 * time.Second
+	// freeTime is how long the memory of a program that was killed may take to be free,
+	// and freePause how often that is looked at.
+	freeTime  = time.Second
+	freePause = 2 * time.Millisecond
+)
+
+// start watches until stop, or the sandbox's end. Where the host does not report memory
+// use, there is nothing to do: relieve is called by the manager from time to time.
+func (g *memoryGuard) start(log func(msg string, args ...any)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	g.stopped, g.done = cancel, make(chan struct{})
+	watcher, ok := g.inst.(runtime.MemoryWatcher)
+	if !ok || g.limit <= 0 {
+		close(g.done)
+		return
+	}
+	go func() { // ends with stop, or the sandbox
+		defer close(g.done)
+		w, err := watcher.WatchMemory()
+		if err != nil {
+			if !errors.Is(err, errors.ErrUnsupported) {
+				log("cannot watch the memory of a sandbox", "sandbox_id", string(g.inst.ID()), "error", err)
+			}
+			return
+		}
+		unhook := context.AfterFunc(ctx, func() { w.Close() })
+		ended := make(chan struct{})
+		go func() {
+			select {
+			case <-g.inst.Done():
+				cancel()
+			case <-ended:
+			}
+		}()
+		for w.Wait() == nil && ctx.Err() == nil {
+			g.look(ctx, log)
+		}
+		close(ended)
+		if unhook() {
+			w.Close()
+		}
+	}()
+}
+
+// look ends programs if memory is used up, unless the guard is paused.
+func (g *memoryGuard) look(ctx context.Context, log func(msg string, args ...any)) {
+	u, err := g.inst.Usage(ctx)
+	if err != nil || u.Memory < g.limit {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, reliefTime)
+	defer cancel()
+	g.mu.Lock()
+	if g.paused {
+		g.mu.Unlock()
+		return
+	}
+	over := make(chan struct{})
+	g.cancel, g.over = cancel, over
+	g.mu.Unlock()
+	err = g.relieve(ctx)
+	g.mu.Lock()
+	g.cancel = nil
+	g.mu.Unlock()
+	close(over)
+	if err != nil {
+		log("cannot end the largest program of a sandbox", "sandbox_id", string(g.inst.ID()), "error", err)
+	}
+}
+
+// relieve ends the largest program, and further ones until memory is below the limit.
+func (g *memoryGuard) relieve(ctx context.Context) error {
+	g.relieving.Lock()
+	defer g.relieving.Unlock()
+	for ctx.Err() == nil {
+		if g.freed(ctx, 0) {
+			return nil
+		}
+		c, err := g.guest(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := c.EndLargest(ctx); err != nil {
+			return fmt.Errorf("end the largest program: %w", err)
+		}
+		g.ended.Add(1)
+		if g.freed(ctx, freeTime) {
+			return nil
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// freed reports whether memory falls below the limit within a time.
+func (g *memoryGuard) freed(ctx context.Context, within time.Duration) bool {
+	for end := time.Now().Add(within); ; {
+		u, err := g.inst.Usage(ctx)
+		if err == nil && u.Memory < g.limit {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-g.inst.Done():
+			return true // there is nothing left to end
+		case <-time.After(freePause):
+		}
+	}
+}
+
+// pause has the guard leave the sandbox alone until resume: it is frozen, or being written
+// to disk.
+func (g *memoryGuard) pause() {
+	g.mu.Lock()
+	g.paused = true
+	cancel, over := g.cancel, g.over
+	g.mu.Unlock()
+	if cancel != nil {
+		cancel()
+		<-over
+	}
+}
+
+func (g *memoryGuard) resume() {
+	g.mu.Lock()
+	g.paused = false
+	g.mu.Unlock()
+}
+
+// stop ends the watch.
+func (g *memoryGuard) stop() {
+	g.stopped()
+	<-g.done
+}
