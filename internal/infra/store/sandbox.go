@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
-// sandboxes is the named.Store.
+// sandboxes is the sandbox.Store.
 type sandboxStore struct{ db *DB }
 
 var _ sandbox.Store = (*sandboxStore)(nil)

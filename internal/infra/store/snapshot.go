@@ -11,7 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// snapshots is the named.SnapshotStore.
+// snapshots is the sandbox.SnapshotStore.
 type snapshots struct{ db *DB }
 
 var _ sandbox.SnapshotStore = (*snapshots)(nil)

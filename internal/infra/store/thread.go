@@ -11,7 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/thread"
 )
 
-// threads is the catalog.Records.
+// threads is the thread.Records.
 type threads struct{ db *DB }
 
 var _ thread.Records = (*threads)(nil)

@@ -25,7 +25,7 @@ type Recipe struct {
 }
 
 // ErrCheckpoint says that a sandbox cannot be made from its checkpoint: that is
-// damaged, or of other parts than there are now.
+// damaged, or needs another kernel, guest or image than there is now.
 var ErrCheckpoint = errors.New("its memory cannot be used")
 
 // Engine makes the named sandboxes of a machine.
@@ -36,42 +36,43 @@ type Engine interface {
 	// Create makes a sandbox whose guest daemon answers. Its network is closed until
 	// Live.Connect. A failed Create leaves nothing.
 	Create(ctx context.Context, r Recipe) (Live, error)
-	// Open takes over one that an earlier process made; sandbox.ErrNotFound when it
+	// Open takes over one that an earlier process made; runtime.ErrNotFound when it
 	// does not live. One that was about to fall asleep goes on, or stays frozen.
 	Open(ctx context.Context, r Recipe) (Live, error)
 
-	// CheckpointSize is how many bytes the memory that Live.Sleep kept takes on the disk.
+	// CheckpointSize is how many bytes of disk a sandbox's checkpoint takes.
 	CheckpointSize(id runtime.ID) int64
-	// HasCheckpoint reports whether there is memory of a sandbox to Wake it with.
+	// HasCheckpoint reports whether there is a checkpoint to Restore a sandbox from.
 	HasCheckpoint(id runtime.ID) bool
-	// Restore makes a sandbox from the memory that Live.Sleep kept, or a copy of it, and
-	// tells it its name. If that fails it is asleep as before; ErrCheckpoint says that
+	// Restore makes a sandbox from the checkpoint that Live.Checkpoint wrote, or from a
+	// copy of it, and tells it its name. If that fails it is asleep as before; ErrCheckpoint says that
 	// it always will.
 	Restore(ctx context.Context, r Recipe) (Live, error)
-	// EndProcesses ends what may run of a sandbox that is asleep.
+	// EndProcesses ends processes that are left of a sandbox that is asleep.
 	EndProcesses(ctx context.Context, r Recipe) error
-	// PrepareFork begins a copy of a sandbox, by doing what takes neither its files nor its
-	// memory. Copy and Wake do the rest, Remove undoes it.
+	// PrepareFork begins a copy of a sandbox with what needs neither its files nor its
+	// checkpoint. Fork and Restore do the rest, Remove undoes it.
 	PrepareFork(ctx context.Context, from runtime.ID, r Recipe) error
-	// KeepStandby has some kernels wait for the next copies of such a sandbox, for a while.
+	// KeepStandby keeps count standby kernels for the next forks of such a sandbox, for a
+	// while.
 	KeepStandby(from runtime.ID, r Recipe, count int)
 	// Fork makes another sandbox that is asleep from one that is.
 	Fork(ctx context.Context, from, to runtime.ID) error
 	// ForkFiles makes another sandbox, of files alone, from one that does not run.
 	ForkFiles(ctx context.Context, from, to runtime.ID) error
 	// FolderCopier reads and copies files of sandboxes with the rights of their programs;
-	// more is its More, nil for who only reads.
+	// more is its More, nil for a caller that only reads.
 	FolderCopier(more func(spent int64) (most int64, err error)) (disk.FolderCopier, error)
-	// List lists all sandboxes that there is anything of.
+	// List lists all sandboxes that have files, a checkpoint or processes.
 	List(ctx context.Context) ([]runtime.ID, error)
-	// Remove ends a sandbox that is not open, and removes all there is of it.
+	// Remove ends a sandbox that is not open, and removes its files and checkpoint.
 	Remove(ctx context.Context, id runtime.ID) error
 }
 
-// Live is a sandbox that has memory of this machine.
+// Live is a sandbox that runs or is frozen on this machine.
 type Live interface {
-	// Guest is the client of its guest daemon, which is told to call again where the
-	// connection is over.
+	// Guest is the client of its guest daemon, which is told to connect again if the
+	// connection has ended.
 	Guest(ctx context.Context) (*client.Client, error)
 	// CloseGuest closes the connection to the guest daemon, until Guest is called.
 	CloseGuest() error
@@ -98,22 +99,22 @@ type Live interface {
 	// are, and gives requests these secrets. It fails for a sandbox without a device
 	// unless the policy is blocked.
 	SetNetwork(p runtime.NetworkPolicy, secrets []execution.BoundSecret) error
-	// Traffic is what it had to do with the network since it was asked last.
+	// Traffic is its network traffic since the last call.
 	Traffic() execution.Traffic
 
-	// Freeze stops it where it is, Thaw has it go on: see sandbox.Instance.
+	// Freeze stops it where it is, Thaw has it go on: see runtime.Instance.
 	Freeze(ctx context.Context) error
 	Thaw(ctx context.Context) error
 	// Checkpoint closes the connection to the guest daemon, stops the sandbox, frozen or
-	// not, and keeps its memory beside its files. Resume then has it go on, and
-	// forgets the memory; Rest ends it, and it is asleep. One whose memory cannot be
-	// kept goes on: a *sandbox.SaveError says why.
+	// not, and writes its checkpoint beside its files. Resume then has it go on, and
+	// drops the checkpoint; EndProcesses ends it, and it is asleep. One whose checkpoint
+	// cannot be written goes on: a *sandbox.SaveError says why.
 	Checkpoint(ctx context.Context) error
 	Resume(ctx context.Context) error
 	EndProcesses(ctx context.Context) error
 
 	// Detach lets go of it; Open finds it again.
 	Detach() error
-	// Destroy ends it and removes all there is of it.
+	// Destroy ends it and removes its files and checkpoint.
 	Destroy(ctx context.Context) error
 }

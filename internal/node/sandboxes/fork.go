@@ -89,7 +89,7 @@ func (m *Manager) Fork(ctx context.Context, p *tenant.Principal, session, nameOr
 	return out, nil
 }
 
-// hasCheckpoint reports whether a sandbox that may sleep has the memory of its processes.
+// hasCheckpoint reports whether a sandbox that may sleep has a checkpoint of its processes.
 func (m *Manager) hasCheckpoint(sb *sandbox.Sandbox) bool {
 	switch sb.Sleep {
 	case sandbox.OnDisk:
@@ -171,7 +171,7 @@ func (m *Manager) prepareForks(ctx context.Context, parent *sandbox.Sandbox, for
 	return sync.OnceValue(func() error { return <-done })
 }
 
-// withCheckpoint stops e's sandbox where it is, with its memory on disk, does something
+// withCheckpoint stops e's sandbox where it is, with its checkpoint on disk, does something
 // with that, and has it go on as before. e is locked.
 func (m *Manager) withCheckpoint(ctx context.Context, e *entry, do func() error) (err error) {
 	m.mu.Lock()

@@ -45,19 +45,19 @@ type Config struct {
 	Callers       Callers
 	Executor      string                  // name of this installation
 	AdmitDisk     func() error            // refuses new sandboxes while the disk is full
-	AdmitBytes    func(bytes int64) error // refuses a memory of that size, likewise
+	AdmitBytes    func(bytes int64) error // refuses a checkpoint of that size, likewise
 	Prices        usage.Prices
 	Rules         []string // all redaction rules
 
-	SleepAfter     time.Duration // of sandboxes that say nothing
-	KeepFrozen     time.Duration // how long one that sleeps stays in memory; negative for good
-	CheckpointDisk int64         // bytes that memories on disk may have together; 0 for no bound
-	AuthTTL        time.Duration // how long it is that what a sandbox which runs may do is as it was asked for last
-	DiskLimit      int64         // bytes of each; a plan's own may be less; 0 for no bound
-	MaxSandboxes   int           // sandboxes of this machine; 0 for no bound
+	SleepAfter     time.Duration // how long a sandbox that sets no time of its own stays awake without use
+	KeepFrozen     time.Duration // how long one that sleeps stays frozen in memory; negative for good
+	CheckpointDisk int64         // bytes that checkpoints on disk may take together; 0 for no bound
+	AuthTTL        time.Duration // how long cached authorization of a running sandbox is trusted
+	DiskLimit      int64         // bytes of each sandbox's files; a plan's limit may be less; 0 for none
+	MaxSandboxes   int           // sandboxes of this machine; 0 for no limit
 	KeepOnDisk     time.Duration // how long one that sleeps stays on disk before the blob store has it; negative for good
 	KeepUnused     time.Duration // how long a sleeping one is kept without use; 0 for ever
-	KeepSnapshots  time.Duration // how long a snapshot is kept that has no time of its own; 0 for ever
+	KeepSnapshots  time.Duration // how long a snapshot that sets no time of its own is kept; 0 for ever
 	Detach         bool          // Close leaves them for the next process
 
 	Log *slog.Logger
@@ -83,7 +83,7 @@ type Manager struct {
 	closed  bool                  // guarded by mu
 }
 
-// address is what a sandbox is found by.
+// address is the key by which a sandbox is found.
 type address struct {
 	tenant, environment, session, name string
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-// checkpointTime bounds writing a sandbox's memory to disk.
+// checkpointTime bounds writing a sandbox's checkpoint to disk.
 const checkpointTime = 2 * time.Minute
 
-// Sleep has p's sandbox sleep at once, its memory on disk. Where that cannot be it
+// Sleep has p's sandbox sleep at once, with a checkpoint on disk. Where that cannot be it
 // is frozen, or goes on; its Detail says why. One that is in use is a Conflict.
 func (m *Manager) Sleep(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
 	e, err := m.find(p, session, nameOrID)
@@ -121,12 +121,12 @@ func (m *Manager) freeze(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// checkpoint puts the memory of e's frozen sandbox on disk and ends its processes,
+// checkpoint writes a checkpoint of e's frozen sandbox to disk and ends its processes,
 // unless it is in use; its Detail says why, if there is more to it than that.
 // e is locked.
 //
 // Whenever the server is killed in here there is one of two: a sandbox that lives,
-// frozen or stopped, or a whole memory of one that has not run since.
+// frozen or stopped, or a whole checkpoint of one that has not run since.
 func (m *Manager) checkpoint(ctx context.Context, e *entry, detail string) error {
 	if !m.beginExclusive(e, false) {
 		return nil
@@ -168,7 +168,8 @@ func (m *Manager) checkpoint(ctx context.Context, e *entry, detail string) error
 	return live.EndProcesses(undo)
 }
 
-// checkpointRefused is why there is no room on disk for a sandbox's memory; "" if there is.
+// checkpointRefused is why there is no room on disk for a sandbox's checkpoint; "" if
+// there is.
 func (m *Manager) checkpointRefused(ctx context.Context, live Live) string {
 	u, err := live.Usage(ctx)
 	if err != nil {
@@ -183,7 +184,7 @@ func (m *Manager) checkpointRefused(ctx context.Context, live Live) string {
 	return ""
 }
 
-// checkpointsSize is what memories take of the disk.
+// checkpointsSize is how many bytes of disk checkpoints take.
 func (m *Manager) checkpointsSize() (bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -234,7 +235,7 @@ func (m *Manager) wake(ctx context.Context, e *entry, p *tenant.Principal) error
 	return m.applyNetwork(p, e, live)
 }
 
-// restore makes e's sandbox from its memory; where that can never be, anew from its
+// restore makes e's sandbox from its checkpoint; where that can never be, anew from its
 // files, which its Detail then says. It was another while it slept.
 func (m *Manager) restore(ctx context.Context, e *entry, how sandbox.Sleep, was string) (live Live, err error) {
 	r := recipeOf(m.current(e))

@@ -11,14 +11,14 @@ import (
 // SnapshotFiles keeps sandboxes that are asleep in the blob store. What is equal in
 // several of a tenant's is stored once.
 type SnapshotFiles interface {
-	// Save stores what there is of a sandbox that is asleep, or of which there are
-	// files alone. It must not change meanwhile.
+	// Save stores a sandbox that is asleep, or that has files alone. It must not change
+	// meanwhile.
 	Save(ctx context.Context, tenantID tenant.ID, id runtime.ID) (sandbox.StoredCopy, error)
-	// Usable says why a recipe's sandbox cannot go on with the memory that is kept:
-	// ErrCheckpoint.
+	// Usable is nil if a recipe's sandbox can be restored from the stored checkpoint,
+	// else an ErrCheckpoint.
 	Usable(k sandbox.StoredCopy, r Recipe) error
-	// Fetch makes a sandbox of this machine from what is kept: one that is asleep,
-	// or files alone. What is damaged is a Conflict. A failed Fetch leaves nothing.
+	// Fetch makes a sandbox of this machine from a stored copy: one that is asleep, or
+	// files alone. A damaged copy is a Conflict. A failed Fetch leaves nothing.
 	Fetch(ctx context.Context, tenantID tenant.ID, k sandbox.StoredCopy, id runtime.ID, filesOnly bool) error
 	// Collect removes what no State that live returns refers to.
 	Collect(ctx context.Context, tenantID tenant.ID, live func(context.Context) ([]string, error)) error

@@ -132,7 +132,8 @@ func (m *Manager) moveToDisk(ctx context.Context, e *entry) error {
 	return m.save(ctx, e, func(sb *sandbox.Sandbox) error { return sb.FallAsleep(sandbox.OnDisk, "") })
 }
 
-// setCheckpointBytes notes how much of this machine's disk the memory of e's sandbox takes.
+// setCheckpointBytes notes how many bytes of this machine's disk the checkpoint of e's
+// sandbox takes.
 func (m *Manager) setCheckpointBytes(e *entry, bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package runtimetest is the suite that every sandbox.Runtime passes. It makes
+// Package runtimetest is the suite that every runtime.Runtime passes. It makes
 // real sandboxes, runs a program of its own in them, and counts what is left
 // on the host afterwards.
 package runtimetest
@@ -37,11 +37,11 @@ type Driver struct {
 	NoMounts bool
 
 	// NoNetwork says that sandboxes cannot have a network: then Create must say
-	// sandbox.ErrUnsupported.
+	// runtime.ErrUnsupported.
 	NoNetwork bool
 
 	// Checkpoint says that Checkpoint and Restore work. If not, they must say
-	// sandbox.ErrUnsupported.
+	// runtime.ErrUnsupported.
 	Checkpoint bool
 }
 

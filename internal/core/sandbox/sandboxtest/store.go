@@ -1,4 +1,4 @@
-// Package sandboxtest is the suite that every named.Store passes, and what tests of
+// Package sandboxtest is the suite that every sandbox.Store passes, and what tests of
 // sleep have sandboxes run.
 package sandboxtest
 

@@ -1,4 +1,4 @@
-// Package threadtest is the suite that every catalog.Records passes, together
+// Package threadtest is the suite that every thread.Records passes, together
 // with the execution.Store beside it: an execution uses its thread.
 package threadtest
 

@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/node/runtime/state"
 )
 
-// Become implements sandbox.Prepared. The file server has opened nothing yet: it
+// Become implements runtime.Prepared. The file server has opened nothing yet: it
 // does when the kernel is given its memory, and then finds the other folders on
 // top of its own. Its name is changed by Restore.
 func (p *Prepared) Become(id runtime.ID, mounts []runtime.Mount) error {

@@ -13,7 +13,7 @@ import (
 // objects, where the pages of memory belong, and these.
 var checkpointFiles = [...]string{"checkpoint.img", "pages_meta.img", "pages.img"}
 
-// Checkpoint implements sandbox.Instance. Programs are paused around it: gVisor
+// Checkpoint implements runtime.Instance. Programs are paused around it: gVisor
 // ends a sandbox whose checkpoint has failed unless it is to go on anyway, and one
 // that goes on would change its mounts.
 func (i *Instance) Checkpoint(ctx context.Context, dir string) error {
@@ -59,7 +59,7 @@ func closeAll(files []*os.File) error {
 	return errors.Join(errs...)
 }
 
-// Resume implements sandbox.Instance.
+// Resume implements runtime.Instance.
 func (i *Instance) Resume(ctx context.Context) error { return i.Thaw(ctx) }
 
 // empty removes what a checkpoint that failed has left in its folder.

@@ -25,7 +25,7 @@ const (
 // not answer must not keep a caller that waits for it and may be about to end it.
 const pauseTime = 30 * time.Second
 
-// Freeze implements sandbox.Instance. The kernel itself is asked: one that is
+// Freeze implements runtime.Instance. The kernel itself is asked: one that is
 // stopped from outside, by its control group or by signals, while its programs are
 // busy loses the state of some, which then die. One that has not said that they stand
 // still may have stopped them, or be about to: they go on.
@@ -39,7 +39,7 @@ func (i *Instance) Freeze(ctx context.Context) error {
 	return err
 }
 
-// Thaw implements sandbox.Instance.
+// Thaw implements runtime.Instance.
 func (i *Instance) Thaw(ctx context.Context) error {
 	return i.change(ctx, false)
 }

@@ -2,7 +2,7 @@ package gvisor
 
 import "fmt"
 
-// Holders implements sandbox.Instance: a sandbox's file server has all files of
+// Holders implements runtime.Instance: a sandbox's file server has all files of
 // mounts open, whatever its kernel says. It is looked for once: it ends with the
 // sandbox.
 func (i *Instance) Holders() ([]int, error) {

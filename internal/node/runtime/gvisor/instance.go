@@ -31,19 +31,19 @@ type Instance struct {
 	server int  // guarded by mu; its process id, 0 until it was looked up
 }
 
-// ID implements sandbox.Instance.
+// ID implements runtime.Instance.
 func (i *Instance) ID() runtime.ID { return i.id }
 
-// Channel implements sandbox.Instance.
+// Channel implements runtime.Instance.
 func (i *Instance) Channel() runtime.Channel { return i.channel }
 
-// Namespace implements sandbox.Instance.
+// Namespace implements runtime.Instance.
 func (i *Instance) Namespace() string { return procPath(i.pid, "ns/net") }
 
-// Done implements sandbox.Instance.
+// Done implements runtime.Instance.
 func (i *Instance) Done() <-chan struct{} { return i.proc.Done() }
 
-// Usage implements sandbox.Instance.
+// Usage implements runtime.Instance.
 func (i *Instance) Usage(context.Context) (runtime.Usage, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -85,12 +85,12 @@ func (i *Instance) Check() error {
 	return bound(i.pid, i.limits.CPU)
 }
 
-// Detach implements sandbox.Instance.
+// Detach implements runtime.Instance.
 func (i *Instance) Detach() error {
 	return errors.Join(i.channel.ToGuest.Close(), i.channel.FromGuest.Close(), i.proc.Close())
 }
 
-// Destroy implements sandbox.Instance.
+// Destroy implements runtime.Instance.
 func (i *Instance) Destroy(ctx context.Context) error {
 	_, _ = i.Usage(ctx) // the last chance to read it
 	err := i.runtime.Destroy(ctx, i.id)

@@ -23,7 +23,7 @@ type Prepared struct {
 	group   *cgroup.Group // nil for none
 }
 
-// Prepare implements sandbox.Runtime. Until programs run, only the kernel's own
+// Prepare implements runtime.Runtime. Until programs run, only the kernel's own
 // start uses processors, for as long as the memory is large: it is held to no share
 // of them, since waiting for the next period would take most of a wake's time.
 func (r *Runtime) Prepare(ctx context.Context, spec runtime.Spec) (runtime.Prepared, error) {
@@ -41,7 +41,7 @@ func (r *Runtime) Prepare(ctx context.Context, spec runtime.Spec) (runtime.Prepa
 	return p, nil
 }
 
-// Restore implements sandbox.Prepared.
+// Restore implements runtime.Prepared.
 func (p *Prepared) Restore(ctx context.Context, dir string, whole func() error) (runtime.Instance, error) {
 	err := p.fill(ctx, dir, whole)
 	if err == nil && p.group != nil {
@@ -53,7 +53,7 @@ func (p *Prepared) Restore(ctx context.Context, dir string, whole func() error) 
 	return p.runtime.begin(ctx, state.Record{Spec: p.spec, Pid: p.pid, Born: p.born})
 }
 
-// Destroy implements sandbox.Prepared.
+// Destroy implements runtime.Prepared.
 func (p *Prepared) Destroy(ctx context.Context) error { return p.runtime.Destroy(ctx, p.born) }
 
 // connect has the kernel make its network, when it gets its memory.

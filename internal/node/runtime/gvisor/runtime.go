@@ -31,7 +31,7 @@ type Config struct {
 	// Cgroups is where groups are made. Nil means that none can be: then Usage
 	// looks at processes for the code that ends a sandbox that has used up its memory,
 	// a share of whole processors is held by binding, and others are refused
-	// with sandbox.ErrUnsupported.
+	// with runtime.ErrUnsupported.
 	Cgroups *cgroup.Parent
 }
 
@@ -64,10 +64,10 @@ func New(cfg Config) (*Runtime, error) {
 // Close lets go of the state folder. Sandboxes live on.
 func (r *Runtime) Close() error { return r.dir.Close() }
 
-// Name implements sandbox.Runtime.
+// Name implements runtime.Runtime.
 func (r *Runtime) Name() string { return "gvisor" }
 
-// Create implements sandbox.Runtime.
+// Create implements runtime.Runtime.
 func (r *Runtime) Create(ctx context.Context, spec runtime.Spec) (runtime.Instance, error) {
 	pid, _, err := r.boot(ctx, spec, groupLimits(spec.Limits), "run", "--detach")
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *Runtime) Create(ctx context.Context, spec runtime.Spec) (runtime.Instan
 	return r.begin(ctx, state.Record{Spec: spec, Pid: pid, Born: spec.ID})
 }
 
-// Restore implements sandbox.Runtime.
+// Restore implements runtime.Runtime.
 func (r *Runtime) Restore(ctx context.Context, spec runtime.Spec, dir string) (runtime.Instance, error) {
 	p, err := r.Prepare(ctx, spec)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *Runtime) Restore(ctx context.Context, spec runtime.Spec, dir string) (r
 }
 
 // Admit reports what keeps limits from being held: that they are not valid, or,
-// as sandbox.ErrUnsupported, that this machine lacks the means.
+// as runtime.ErrUnsupported, that this machine lacks the means.
 func (r *Runtime) Admit(l runtime.Limits) error {
 	if err := l.Validate(); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (r *Runtime) Admit(l runtime.Limits) error {
 	return r.cores.check(l.CPU)
 }
 
-// AdmitNetwork reports, as sandbox.ErrUnsupported, what keeps sandboxes from
+// AdmitNetwork reports, as runtime.ErrUnsupported, what keeps sandboxes from
 // having a network.
 func (r *Runtime) AdmitNetwork() error {
 	if r.users.alone {
@@ -177,7 +177,7 @@ func groupLimits(l runtime.Limits) cgroup.Limits {
 	return cgroup.Limits{Memory: l.Memory + headroom, CPU: l.CPU, Tasks: int64(l.Processes)*10 + 200}
 }
 
-// Open implements sandbox.Runtime.
+// Open implements runtime.Runtime.
 func (r *Runtime) Open(_ context.Context, id runtime.ID) (runtime.Instance, error) {
 	rec, err := r.dir.Read(id)
 	if err != nil {
@@ -202,7 +202,7 @@ func (r *Runtime) open(rec state.Record) (*Instance, error) {
 	}, nil
 }
 
-// List implements sandbox.Runtime.
+// List implements runtime.Runtime.
 func (r *Runtime) List(context.Context) ([]runtime.Info, error) {
 	ids, err := r.dir.List()
 	if err != nil {
@@ -239,7 +239,7 @@ func (r *Runtime) List(context.Context) ([]runtime.Info, error) {
 	return infos, nil
 }
 
-// Destroy implements sandbox.Runtime.
+// Destroy implements runtime.Runtime.
 func (r *Runtime) Destroy(ctx context.Context, id runtime.ID) error {
 	if err := r.Kill(ctx, id); err != nil {
 		return err // its record stays for the next try
@@ -247,7 +247,7 @@ func (r *Runtime) Destroy(ctx context.Context, id runtime.ID) error {
 	return r.dir.Remove(id)
 }
 
-// Kill implements sandbox.Runtime. The control group goes, too.
+// Kill implements runtime.Runtime. The control group goes, too.
 func (r *Runtime) Kill(ctx context.Context, id runtime.ID) error {
 	if !id.Valid() {
 		return fmt.Errorf("sandbox id %q is not valid", id)

@@ -18,7 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/node/runtime/state"
 )
 
-// Destroy implements sandbox.Runtime.
+// Destroy implements runtime.Runtime.
 func (r *Runtime) Destroy(ctx context.Context, id runtime.ID) error {
 	if err := r.Kill(ctx, id); err != nil {
 		return err // its record stays for the next try
@@ -26,7 +26,7 @@ func (r *Runtime) Destroy(ctx context.Context, id runtime.ID) error {
 	return r.dir.Remove(id)
 }
 
-// Kill implements sandbox.Runtime. The control group goes, too.
+// Kill implements runtime.Runtime. The control group goes, too.
 func (r *Runtime) Kill(ctx context.Context, id runtime.ID) error {
 	if !id.Valid() {
 		return fmt.Errorf("sandbox id %q is not valid", id)

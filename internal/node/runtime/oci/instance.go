@@ -26,19 +26,19 @@ type Instance struct {
 	last runtime.Usage // guarded by mu; what Usage last read
 }
 
-// ID implements sandbox.Instance.
+// ID implements runtime.Instance.
 func (i *Instance) ID() runtime.ID { return i.id }
 
-// Channel implements sandbox.Instance.
+// Channel implements runtime.Instance.
 func (i *Instance) Channel() runtime.Channel { return i.channel }
 
-// Namespace implements sandbox.Instance.
+// Namespace implements runtime.Instance.
 func (i *Instance) Namespace() string { return fmt.Sprintf("/proc/%d/ns/net", i.pid) }
 
-// Done implements sandbox.Instance.
+// Done implements runtime.Instance.
 func (i *Instance) Done() <-chan struct{} { return i.proc.Done() }
 
-// Usage implements sandbox.Instance. Without cgroups it knows nothing.
+// Usage implements runtime.Instance. Without cgroups it knows nothing.
 func (i *Instance) Usage(context.Context) (runtime.Usage, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -68,7 +68,7 @@ func (i *Instance) Check() error {
 	return i.runtime.cfg.Cgroups.Group(string(i.id)).Check(groupLimits(i.limits), i.pid)
 }
 
-// Holders implements sandbox.Instance: its programs are the host's processes.
+// Holders implements runtime.Instance: its programs are the host's processes.
 func (i *Instance) Holders() ([]int, error) {
 	if i.runtime.cfg.Cgroups == nil {
 		return []int{i.pid}, nil
@@ -76,13 +76,13 @@ func (i *Instance) Holders() ([]int, error) {
 	return i.runtime.cfg.Cgroups.Group(string(i.id)).Processes()
 }
 
-// Checkpoint implements sandbox.Instance.
+// Checkpoint implements runtime.Instance.
 func (i *Instance) Checkpoint(context.Context, string) error { return errCheckpoint }
 
-// Resume implements sandbox.Instance.
+// Resume implements runtime.Instance.
 func (i *Instance) Resume(context.Context) error { return errCheckpoint }
 
-// Freeze implements sandbox.Instance.
+// Freeze implements runtime.Instance.
 func (i *Instance) Freeze(ctx context.Context) error {
 	if i.runtime.cfg.Cgroups == nil {
 		return fmt.Errorf("freeze: %w without control groups", runtime.ErrUnsupported)
@@ -96,7 +96,7 @@ func (i *Instance) Freeze(ctx context.Context) error {
 // be interrupted, on a network file system for one, may never do.
 const freezeTime = 5 * time.Second
 
-// Thaw implements sandbox.Instance.
+// Thaw implements runtime.Instance.
 func (i *Instance) Thaw(context.Context) error {
 	if i.runtime.cfg.Cgroups == nil {
 		return nil
@@ -104,12 +104,12 @@ func (i *Instance) Thaw(context.Context) error {
 	return i.runtime.cfg.Cgroups.Group(string(i.id)).Thaw()
 }
 
-// Detach implements sandbox.Instance.
+// Detach implements runtime.Instance.
 func (i *Instance) Detach() error {
 	return errors.Join(i.channel.ToGuest.Close(), i.channel.FromGuest.Close(), i.proc.Close())
 }
 
-// Destroy implements sandbox.Instance.
+// Destroy implements runtime.Instance.
 func (i *Instance) Destroy(ctx context.Context) error {
 	_, _ = i.Usage(ctx) // the last chance to read it
 	err := i.runtime.Destroy(ctx, i.id)

@@ -108,7 +108,7 @@ func (r *Runtime) Close() error {
 	return errors.Join(append(errs, r.dir.Close())...)
 }
 
-// Name implements sandbox.Runtime.
+// Name implements runtime.Runtime.
 func (r *Runtime) Name() string { return "oci" }
 
 // Admit reports why limits cannot be held on this machine.
@@ -119,7 +119,7 @@ func (r *Runtime) Admit(runtime.Limits) error {
 	return nil
 }
 
-// Create implements sandbox.Runtime.
+// Create implements runtime.Runtime.
 func (r *Runtime) Create(ctx context.Context, spec runtime.Spec) (_ runtime.Instance, err error) {
 	if err := spec.Limits.Validate(); err != nil {
 		return nil, err
@@ -171,19 +171,19 @@ func groupLimits(l runtime.Limits) cgroup.Limits {
 	return cgroup.Limits{Memory: l.Memory, CPU: l.CPU, Tasks: int64(l.Processes) + guestTasks}
 }
 
-// Restore implements sandbox.Runtime.
+// Restore implements runtime.Runtime.
 func (r *Runtime) Restore(context.Context, runtime.Spec, string) (runtime.Instance, error) {
 	return nil, errCheckpoint
 }
 
-// Prepare implements sandbox.Runtime.
+// Prepare implements runtime.Runtime.
 func (r *Runtime) Prepare(context.Context, runtime.Spec) (runtime.Prepared, error) {
 	return nil, errCheckpoint
 }
 
 var errCheckpoint = fmt.Errorf("checkpoint and restore: %w, which shares the host's kernel; runtime gvisor can", runtime.ErrUnsupported)
 
-// Open implements sandbox.Runtime.
+// Open implements runtime.Runtime.
 func (r *Runtime) Open(_ context.Context, id runtime.ID) (runtime.Instance, error) {
 	rec, err := r.dir.Read(id)
 	if err != nil {
@@ -205,7 +205,7 @@ func (r *Runtime) open(rec state.Record) (*Instance, error) {
 	return &Instance{runtime: r, id: rec.Spec.ID, pid: rec.Pid, limits: rec.Spec.Limits, proc: proc, channel: ch}, nil
 }
 
-// List implements sandbox.Runtime.
+// List implements runtime.Runtime.
 func (r *Runtime) List(context.Context) ([]runtime.Info, error) {
 	ids, err := r.dir.List()
 	if err != nil {

@@ -22,7 +22,7 @@ type Process struct {
 }
 
 // OpenProcess follows the process of a record. It fails with
-// sandbox.ErrNotFound when that process is gone.
+// runtime.ErrNotFound when that process is gone.
 func OpenProcess(r Record) (*Process, error) {
 	if r.Pid <= 1 {
 		return nil, runtime.ErrNotFound

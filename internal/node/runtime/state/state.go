@@ -145,7 +145,7 @@ func (d *Dir) Rename(r Record) error {
 	return unix.Renameat2(unix.AT_FDCWD, d.Path(r.Born), unix.AT_FDCWD, d.Path(r.Spec.ID), unix.RENAME_NOREPLACE)
 }
 
-// Read returns a sandbox's record; sandbox.ErrNotFound when there is none or a
+// Read returns a sandbox's record; runtime.ErrNotFound when there is none or a
 // crash left it unfinished.
 func (d *Dir) Read(id runtime.ID) (Record, error) {
 	var r Record
