@@ -108,7 +108,7 @@ type Live interface {
 	// Checkpoint closes the connection to the guest daemon, stops the sandbox, frozen or
 	// not, and writes its checkpoint beside its files. Resume then has it go on, and
 	// drops the checkpoint; EndProcesses ends it, and it is asleep. One whose checkpoint
-	// cannot be written goes on: a *sandbox.SaveError says why.
+	// cannot be written goes on: a *runtime.SaveError says why.
 	Checkpoint(ctx context.Context) error
 	Resume(ctx context.Context) error
 	EndProcesses(ctx context.Context) error

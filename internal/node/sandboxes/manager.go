@@ -99,11 +99,11 @@ type entry struct {
 	live            Live             // guarded by Manager.mu; nil unless it is resident
 	users           int              // guarded by Manager.mu; open Handles
 	usedAt          time.Time        // guarded by Manager.mu
-	removed         bool             // guarded by Manager.mu; it is no more to be found
+	removed         bool             // guarded by Manager.mu; it was removed and is not found any more
 	uncharged       int64            // guarded by Manager.mu; carried out and not charged for
 	exclusive       bool             // guarded by Manager.mu; a use may not begin without the lock
-	checkpointBytes int64            // guarded by Manager.mu; bytes of its memory on disk
-	cannotSleep     bool             // guarded by Manager.mu; it cannot sleep as it should, until it was used again
+	checkpointBytes int64            // guarded by Manager.mu; bytes of its checkpoint on disk
+	cannotSleep     bool             // guarded by Manager.mu; it could not be put to sleep; tried again after its next use
 
 	opens       int       // guarded by Manager.mu; uses that ever began
 	upload      *upload   // guarded by Manager.mu; nil unless it is on its way to the blob store
