@@ -46,12 +46,21 @@ const safe = unix.MS_NOSUID | unix.MS_NODEV
 
 // Unmount undoes what Secure mounted. Sandboxes that have a part of it keep that.
 func Unmount(dir string) error {
-	switch err := unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err {
-	case nil, unix.EINVAL, unix.ENOENT: // EINVAL: there is no mount
+	err := unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+	switch {
+	case err == nil, err == unix.EINVAL, err == unix.ENOENT: // EINVAL: there is no mount
 		return nil
-	default:
-		return fmt.Errorf("unmount %s: %w", dir, err)
+	case err == unix.EPERM && !isMount(dir): // the kernel asks for CAP_SYS_ADMIN before it looks
+		return nil
 	}
+	return fmt.Errorf("unmount %s: %w", dir, err)
+}
+
+// isMount reports whether a folder is the root of a mount, or may be.
+func isMount(dir string) bool {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW, 0, &st)
+	return err != nil || st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0 || st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }
 
 // mountFlags returns how the file system of a folder is mounted.

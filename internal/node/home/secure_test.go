@@ -1,8 +1,10 @@
 package home
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -51,5 +53,26 @@ func TestSecure(t *testing.T) {
 	must(t, Unmount(dir))
 	if flags, err := mountFlags(dir); err != nil || flags&safe == safe {
 		t.Errorf("the mount is still there: %x, %v", flags, err)
+	}
+}
+
+// A process without CAP_SYS_ADMIN has mounted nothing, so there is nothing to complain
+// of when it comes to its end.
+func TestUnmountWithoutRights(t *testing.T) {
+	mounted := filepath.Join(t.TempDir(), "homes")
+	must(t, Secure(mounted))
+	t.Cleanup(func() { must(t, Unmount(mounted)) })
+	folder := t.TempDir()
+	errs := make(chan error, 2)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends without its capabilities
+		head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var none [2]unix.CapUserData
+		errs <- errors.Join(unix.Capset(&head, &none[0]), Unmount(folder))
+		errs <- Unmount(mounted)
+	}()
+	must(t, <-errs)
+	if err := <-errs; !errors.Is(err, unix.EPERM) {
+		t.Errorf("a mount that cannot be undone: %v", err)
 	}
 }
