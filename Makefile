@@ -60,7 +60,7 @@ uninstall: ## remove what make install installed, but not the configuration and 
 
 .PHONY: package
 package: build ## write a .deb, a tarball, the default image and an OCI image of the server to .cache/package
-	@ATOLL_DATA_DIR=$(CURDIR)/.cache/package-data scripts/run-deps.sh
+	@scripts/run-deps.sh --required
 	$(BIN)/atoll image build --if-changed --data-dir .cache/package-data
 	rm -rf .cache/package
 	VERSION=$(VERSION) BIN=$(BIN) IMAGE_DATA=.cache/package-data packaging/package.sh .cache/package
