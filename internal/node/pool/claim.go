@@ -81,8 +81,16 @@ func (r *Reservation[K, I]) Item(ctx context.Context) (item I, err error) {
 	}
 }
 
-// Cancel gives the claim up. An item that was there for it serves the next one.
+// Cancel gives the claim up. An item that was there for it serves the next one. After
+// Close it is destroyed before Cancel returns, because Close has not waited for it.
 func (r *Reservation[K, I]) Cancel() {
+	if item, ok := r.cancel(); ok {
+		r.pool.end(item)
+	}
+}
+
+// cancel returns the item that Cancel is to destroy, if there is one.
+func (r *Reservation[K, I]) cancel() (item I, ok bool) {
 	p, k := r.pool, r.kind
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,16 +99,21 @@ func (r *Reservation[K, I]) Cancel() {
 			k.waiters = append(k.waiters[:i], k.waiters[i+1:]...)
 			k.replaced()
 			p.trim(k)
-			return
+			return item, false
 		}
 	}
 	select {
 	case got := <-r.wait: // served meanwhile
-		if got.err == nil {
+		switch {
+		case got.err != nil:
+		case p.closed:
+			return got.item, true
+		default:
 			p.offer(k, got.item)
 		}
 	default: // taken
 	}
+	return item, false
 }
 
 // Hold has the pool make less ahead until release is called, because a program that

@@ -320,3 +320,39 @@ func TestAReservationIsServedOnceOrLeftToTheNext(t *testing.T) {
 		got.Destroy(t.Context())
 	})
 }
+
+// Claims that follow each other within RefillDelay for long do not empty the pool, if
+// items can be made as fast.
+func TestSteadyClaimsDoNotPutOffWhatIsUrgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(8 * time.Millisecond)
+		p := openPaced(m, nil)
+		defer p.Close()
+		p.Keep("a", 24, 24)
+		m.ready(t, "a", 24)
+		for i := range 500 {
+			if !take(t, p, "a") {
+				t.Fatalf("claim %d found nothing ready", i+1)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+}
+
+func TestCancelAfterCloseDestroysWhatWasReserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		p := openPaced(m, nil)
+		p.Keep("a", 1, 1)
+		m.ready(t, "a", 1)
+		r, err := p.Reserve("a")
+		if err != nil || !r.Ready {
+			t.Fatalf("the reservation is %+v, %v", r, err)
+		}
+		p.Close()
+		r.Cancel()
+		if n := m.alive(); n != 0 {
+			t.Errorf("%d items are left", n)
+		}
+	})
+}

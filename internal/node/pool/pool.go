@@ -220,13 +220,16 @@ func (p *Pool[K, I]) evict(k *kind[K, I]) {
 
 // destroy ends an item in the background; Close waits for it.
 func (p *Pool[K, I]) destroy(item I) {
-	p.tasks.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := item.Destroy(ctx); err != nil {
-			p.cfg.Log.Error("cannot destroy a pooled item", "pool", p.cfg.Name, "error", err)
-		}
-	})
+	p.tasks.Go(func() { p.end(item) })
+}
+
+// end destroys an item.
+func (p *Pool[K, I]) end(item I) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := item.Destroy(ctx); err != nil {
+		p.cfg.Log.Error("cannot destroy a pooled item", "pool", p.cfg.Name, "error", err)
+	}
 }
 
 // report tells a kind's size. p.mu is held.

@@ -28,8 +28,11 @@ func (c *pace) claimed(now time.Time) {
 func (p *Pool[K, I]) refillAt(k *kind[K, I]) time.Time {
 	c := &p.pace
 	at := c.claim.Add(p.cfg.RefillDelay)
-	if c.since.IsZero() || float64(len(k.idle)) < p.cfg.Urgent*float64(k.target()) {
+	switch {
+	case c.since.IsZero():
 		return at
+	case p.urgent(k): // claims that follow each other within RefillDelay do not put it off
+		return c.since.Add(p.cfg.RefillDelay)
 	}
 	latest := c.since.Add(max(p.cfg.MaxDelay, p.cfg.RefillDelay))
 	switch {
@@ -42,6 +45,12 @@ func (p *Pool[K, I]) refillAt(k *kind[K, I]) time.Time {
 		at = latest
 	}
 	return at
+}
+
+// urgent reports whether so few of a kind are ready that more are made in spite of
+// claims that follow each other. p.mu is held.
+func (p *Pool[K, I]) urgent(k *kind[K, I]) bool {
+	return float64(len(k.idle)) < p.cfg.Urgent*float64(k.target())
 }
 
 // wake schedules what was put off.
@@ -77,7 +86,9 @@ func (p *Pool[K, I]) schedule() {
 		if !p.makeRoom(k) {
 			continue // then it lacks none any more
 		}
-		p.pace.since = time.Time{}
+		if !p.urgent(k) { // otherwise the next one is not put off either
+			p.pace.since = time.Time{}
+		}
 		p.begin(k, false)
 	}
 }
