@@ -44,7 +44,8 @@ func (n Sandboxes) PrepareFork(ctx context.Context, from runtime.ID, r sandboxes
 	}
 	s.mu.Unlock()
 	if closing {
-		return errors.Join(errors.New("the engine is closed"), f.abandon(context.WithoutCancel(ctx)))
+		ctx := context.WithoutCancel(ctx)
+		return errors.Join(errors.New("the engine is closed"), f.abandon(ctx), n.Remove(ctx, r.ID))
 	}
 	return nil
 }

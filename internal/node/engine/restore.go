@@ -43,15 +43,29 @@ func (n Sandboxes) Restore(ctx context.Context, r sandboxes.Recipe) (_ sandboxes
 	if err == nil {
 		_, err = a.Guest(ctx)
 	}
+	if err == nil {
+		err = n.dropCheckpoint(ctx, r.ID)
+	}
 	if err != nil { // what it did in the moment that it ran is lost; the checkpoint is not
 		return nil, errors.Join(fmt.Errorf("wake %s: %w", r.ID, err), a.CloseGuest(), inst.Destroy(context.WithoutCancel(ctx)), os.Rename(used, checkpoint))
 	}
 	n.awoke(r.ID)
 	n.expect(r.ID, r, 1) // it may sleep again
-	end := keepOpen(used)
-	err = h.removeCheckpoint(r.ID)
+	return a, nil
+}
+
+// dropCheckpoint removes the checkpoint of a sandbox that runs again. It fails if a later
+// wake would use it.
+func (n Sandboxes) dropCheckpoint(ctx context.Context, id runtime.ID) error {
+	h := n.e.host
+	end := keepOpen(filepath.Join(h.sandboxDir(id), checkpointUsed))
+	err := h.removeCheckpoint(id)
 	n.e.tasks.Go(end)
-	return a, err
+	if err != nil && !n.HasCheckpoint(id) {
+		n.e.cfg.Log.WarnContext(ctx, "the remains of a used checkpoint cannot be removed", "sandbox_id", string(id), "error", err)
+		return nil
+	}
+	return err
 }
 
 // keepOpen keeps the files of a folder until what it returns is called. The last

@@ -59,6 +59,11 @@ func (m *Maker) makeTemplate(ctx context.Context, key Key, in image.Interpreter)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
+	defer func() {
+		if err != nil { // a part of a checkpoint can be large
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
 	s, err := m.boot(ctx, key, in, true)
 	if err != nil {
 		return "", err
