@@ -8,7 +8,7 @@ import (
 // figures are what a Manager tells of its sandboxes.
 var (
 	statesDesc          = prometheus.NewDesc("atoll_sandboxes", "Named sandboxes of this machine, by state.", []string{"state"}, nil)
-	checkpointBytesDesc = prometheus.NewDesc("atoll_sandbox_memories_bytes", "Disk space that the checkpoints of sleeping named sandboxes take.", nil, nil)
+	checkpointBytesDesc = prometheus.NewDesc("atoll_sandbox_checkpoint_bytes", "Disk space that the checkpoints of sleeping named sandboxes take.", nil, nil)
 	usersDesc           = prometheus.NewDesc("atoll_sandboxes_in_use", "Named sandboxes that are in use right now.", nil, nil)
 )
 
