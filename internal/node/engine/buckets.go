@@ -17,7 +17,7 @@ import (
 // Buckets says how buckets are mounted.
 type Buckets struct {
 	bucket.Buckets
-	Owners idmap.Map // whom a sandbox's users are on the host
+	Owners idmap.Map // the host's ids of a sandbox's users
 	Cache  int64     // bytes of disk for what is being written, of all mounts together
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-func TestSomebodyElsesStateFolderIsRefused(t *testing.T) {
+func TestAnotherUsersStateFolderIsRefused(t *testing.T) {
 	for name, make := range map[string]func(path string) error{
 		"writable by others": func(path string) error {
 			if err := os.Mkdir(path, 0o700); err != nil {
@@ -39,7 +39,7 @@ func TestSomebodyElsesStateFolderIsRefused(t *testing.T) {
 // when one has its state in memory and the other on disk.
 func TestStateElsewhere(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o755); err != nil { // the sandbox's kernel is nobody
+	if err := os.Chmod(dir, 0o755); err != nil { // the sandbox's kernel runs as the user nobody
 		t.Fatal(err)
 	}
 	disk := platformIn(t, dir, filepath.Join(dir, "disk"))

@@ -96,7 +96,7 @@ func TestNamedSandboxSleepsAndWakes(t *testing.T) {
 	}
 }
 
-func TestNamedSandboxHasTwins(t *testing.T) {
+func TestASandboxIsForkedManyTimes(t *testing.T) {
 	n := start(t, secured(t), nil).Sandboxes()
 	r := recipe()
 	live := mine(t)(n.Create(t.Context(), r))
@@ -105,11 +105,11 @@ func TestNamedSandboxHasTwins(t *testing.T) {
 		t.Fatal(err)
 	}
 	const count = 5
-	twins := make([]sandboxes.Recipe, count)
+	forks := make([]sandboxes.Recipe, count)
 	begun := time.Now()
-	for i := range twins {
-		twins[i] = recipe()
-		if err := n.Fork(t.Context(), r.ID, twins[i].ID); err != nil {
+	for i := range forks {
+		forks[i] = recipe()
+		if err := n.Fork(t.Context(), r.ID, forks[i].ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -117,14 +117,14 @@ func TestNamedSandboxHasTwins(t *testing.T) {
 		t.Fatal(err)
 	}
 	lives := []sandboxes.Live{live}
-	for _, r := range twins {
+	for _, r := range forks {
 		lives = append(lives, mine(t)(n.Restore(t.Context(), r)))
 	}
-	t.Logf("%d twins in %s", count, time.Since(begun))
+	t.Logf("%d forks in %s", count, time.Since(begun))
 	seen := map[string]bool{}
 	for _, live := range lives {
 		if now, _ := ask(t, live); now != was {
-			t.Errorf("a twin's server says %q; the first one's said %q", now, was)
+			t.Errorf("a fork's server says %q; the first one's said %q", now, was)
 		}
 		for _, word := range strings.Fields(shell(t, live, "cat /etc/machine-id; hostname; python3 -c 'import random; print(random.getrandbits(64))'; head -c8 /dev/urandom | od -An -tx8; echo $RANDOM$RANDOM$RANDOM; cat "+guest.GenerationFile)) {
 			if seen[word] {
@@ -135,7 +135,7 @@ func TestNamedSandboxHasTwins(t *testing.T) {
 	}
 	shell(t, lives[1], "echo mine >~/own")
 	if out := shell(t, live, "ls ~"); strings.Contains(out, "own") {
-		t.Errorf("a twin's file is in the first one's home: %s", out)
+		t.Errorf("a fork's file is in the first one's home: %s", out)
 	}
 }
 

@@ -72,7 +72,7 @@ type Sandboxes interface {
 	// HomePath is where the sandbox of a folder finds a home directory that it is
 	// to have.
 	HomePath(folder string) string
-	// EndHome ends everything in that sandbox, so that nobody writes to its home
+	// EndHome ends everything in that sandbox, so that no process writes to its home
 	// directory any more, and takes the program's own file out of it. The folder
 	// stays.
 	EndHome(ctx context.Context, folder string, p execution.Program) error

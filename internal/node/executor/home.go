@@ -15,7 +15,7 @@ import (
 
 // Homes keeps the home directories of threads on this machine.
 type Homes interface {
-	// Take returns the home of a thread as its State has it. Nobody else has it
+	// Take returns the home of a thread as its State has it. No other caller has it
 	// until it is closed.
 	Take(ctx context.Context, tenant string, t execution.Thread) (Home, error)
 	// Adopt is Take for a home that an earlier process took, and that a program

@@ -17,7 +17,7 @@ import (
 // journalFile is the journal of a sandbox's run, in the sandbox's folder. It is
 // a file of records: the job first, then what came of it. Each is written at
 // once and before anything follows from it, so all that a killed process can
-// leave is a last record that is cut short, which nobody has acted upon.
+// leave is a last record that is cut short, which was never acted upon.
 //
 // The job is part of it, rather than a file of its own, because making a file
 // takes longer than many a program: the journal is made, empty, together with

@@ -47,14 +47,14 @@ func (x *Executor) Recover(ctx context.Context, p Presence) error {
 }
 
 // takeUpWaiting runs the jobs that an earlier process had taken on and not
-// begun, unless somebody else has by now.
+// begun, unless another call has by now.
 func (x *Executor) takeUpWaiting(ctx context.Context) error {
 	w, left, err := openWaiting(x.cfg.Waiting)
 	if err != nil {
 		return err
 	}
 	x.mu.Lock()
-	x.waiting = w // nobody is let in yet
+	x.waiting = w // no job is admitted yet
 	x.mu.Unlock()
 	for _, rec := range left {
 		t := &task{x: x, job: rec.Job, created: rec.Created, origin: rec.Trace, done: make(chan struct{}), waits: true}
@@ -66,7 +66,7 @@ func (x *Executor) takeUpWaiting(ctx context.Context) error {
 		known := x.live[t.job.TraceID] != nil || last > 1
 		x.mu.Unlock()
 		if known || x.cfg.WaitFor > 0 && time.Since(rec.Created) > x.cfg.WaitFor {
-			t.begun() // where nobody has it, the gateways find that out
+			t.begun() // where no executor has it, the gateways find that out
 			continue
 		}
 		if err := x.takeUp(ctx, t); err != nil {
@@ -120,7 +120,7 @@ func (x *Executor) takeOver(ctx context.Context, folder string) error {
 		x: x, job: rec.Job, created: rec.Created, started: rec.Started, start: rec.start(), reused: rec.Reused, origin: rec.Trace,
 		done: make(chan struct{}),
 	}
-	p := x.presence // nobody else sets it
+	p := x.presence // only this goroutine sets it
 	if p != nil {
 		if err := p.Hold(t.job.TraceID); err != nil {
 			return errors.Join(err, j.close())
@@ -130,7 +130,7 @@ func (x *Executor) takeOver(ctx context.Context, folder string) error {
 	if p != nil && held {
 		if err := p.HoldTurn(ctx, t.job.Turn); err != nil {
 			x.cfg.Log.Warn("a turn goes on elsewhere", "trace_id", t.job.TraceID, "error", err)
-			held = false // the run ends in a sandbox of its own, which nobody asks for
+			held = false // the run ends in a sandbox of its own, which no later job uses
 		}
 	}
 	x.mu.Lock()

@@ -47,7 +47,7 @@ func child(dir string) error {
 	}
 	fmt.Println("started")
 	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err == nil {
-		select {} // nobody writes
+		select {} // the test writes nothing
 	}
 	defer fmt.Fprint(os.Stderr, m.messages.String())
 	return m.close(0)
@@ -103,7 +103,7 @@ func (p *process) kill(t *testing.T) {
 	_ = p.cmd.Wait() // it was killed, it says
 }
 
-// program is a job and how it ends when nobody disturbs it.
+// program is a job and how it ends undisturbed.
 type program struct {
 	execution.Job
 	stdout, stderr string
@@ -203,7 +203,7 @@ func TestRunsAreTakenOverFromAKilledProcess(t *testing.T) {
 			p = spawn(t, dir, nil)
 		}
 		p.kill(t)
-		time.Sleep(1200 * time.Millisecond) // the load: nobody is there, and one of them ends alone
+		time.Sleep(1200 * time.Millisecond) // the load: no server runs, and one of them ends meanwhile
 		m := start(t, dir, options{})
 		for i := range all {
 			all[i].check(t, dir, m)

@@ -212,9 +212,9 @@ func TestAThreadThatCannotBeHadIsRefused(t *testing.T) {
 	}
 }
 
-// TestAHomeIsNobodysOnTheHost: what programs make in it belongs to no user of the
+// TestAHomeBelongsToNoUserOfTheHost: what programs make in it belongs to no user of the
 // machine, and leads nowhere.
-func TestAHomeIsNobodysOnTheHost(t *testing.T) {
+func TestAHomeBelongsToNoUserOfTheHost(t *testing.T) {
 	dir := folderFor(t)
 	m := start(t, dir, options{})
 	secret := filepath.Join(dir, "secret")

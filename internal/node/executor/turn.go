@@ -21,7 +21,7 @@ type turn struct {
 	idle  *time.Timer // guarded by Executor.mu; ends it; nil while it has users
 	since time.Time   // guarded by Executor.mu; when it had its last user
 
-	// Of the job that has the turn; of nobody's otherwise, under Executor.mu.
+	// Of the job that has the turn; under Executor.mu when no job has it.
 	sandbox Claimed // nil before the first job, and after it died
 	made    setting // what sandbox was made for
 }
@@ -117,7 +117,7 @@ func (t *task) leaveTurn() {
 	t.x.leave(t.turn)
 }
 
-// leave makes a turn idle that nobody uses any more. x.mu is held.
+// leave makes a turn idle that no job uses any more. x.mu is held.
 func (x *Executor) leave(t *turn) {
 	if t.users--; t.users > 0 {
 		return
@@ -138,7 +138,7 @@ func (x *Executor) leave(t *turn) {
 	t.idle = timer
 }
 
-// drop ends a turn that nobody uses. x.mu is held.
+// drop ends a turn that no job uses. x.mu is held.
 func (x *Executor) drop(t *turn) {
 	if t.idle != nil {
 		t.idle.Stop()

@@ -101,7 +101,7 @@ func openWaiting(path string) (_ *waiting, left []jobRecord, err error) {
 	return w, kept, nil
 }
 
-// keep remembers a record. w.mu is held, or nobody else has w yet.
+// keep remembers a record. w.mu is held, or no other goroutine has w yet.
 func (w *waiting) keep(traceID string, record []byte) {
 	w.jobs[traceID] = record
 	w.bytes += int64(len(record))

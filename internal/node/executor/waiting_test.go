@@ -85,7 +85,7 @@ func TestWaiting(t *testing.T) {
 	begun("stays")
 	want("[]")
 
-	// What a killed process wrote half of was told to nobody.
+	// No caller was told of what a killed process wrote half of.
 	take("stays", "x")
 	if err := w.close(); err != nil {
 		t.Fatal(err)

@@ -265,7 +265,7 @@ func TestDemandRaisesTheTargetAndCalmLowersIt(t *testing.T) {
 	})
 }
 
-func TestAKindNobodyAskedToKeepComesAndGoesWithDemand(t *testing.T) {
+func TestAKindThatIsNotKeptComesAndGoesWithDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMaker(makeTime)
 		p := open(m, 4)

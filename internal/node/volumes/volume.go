@@ -25,7 +25,7 @@ import (
 // Store is where volumes are.
 type Store struct {
 	Dir    string    // of all volumes; made when the first one is
-	Owners idmap.Map // whom a sandbox's users are on the host
+	Owners idmap.Map // the host's ids of a sandbox's users
 }
 
 // Open opens a folder of a connection's volume. What is missing is made if make

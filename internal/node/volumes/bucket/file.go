@@ -120,7 +120,7 @@ func (f *file) truncate(size int64) syscall.Errno {
 	return errno(f.local.Truncate(size))
 }
 
-// read reads from the disk, or on from where the last one stopped: whoever reads
+// read reads from the disk, or on from where the last one stopped: a program that reads
 // a file from end to end makes one request.
 func (f *file) read(dest []byte, off int64) (int, syscall.Errno) {
 	f.mu.Lock()

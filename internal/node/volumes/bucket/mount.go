@@ -28,7 +28,7 @@ type Config struct {
 	Objects  *Objects // all that is seen; closed with the Mount
 	On       string   // the folder that is mounted on
 	ReadOnly bool
-	UID, GID uint32 // whom everything belongs to
+	UID, GID uint32 // owner and group of every file
 	Cache    string // folder for what is open for writing or not stored yet
 	Room     *Room
 	Log      *slog.Logger
