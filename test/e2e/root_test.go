@@ -1,13 +1,16 @@
 package e2e
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/idmap"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
@@ -17,7 +20,7 @@ import (
 func TestRoot(t *testing.T) {
 	s := shared(t)
 	key, admin := s.Tenant(t, "rooted", "enterprise"), s.AdminKey(t)
-	const tenant, environment = "/v1/admin/tenants/rooted", "/v1/admin/tenants/rooted/environments/main"
+	const policy, environment = "/v1/admin/tenants/rooted", "/v1/admin/tenants/rooted/environments/main"
 	root := object{"permissions": object{"process": object{"root": true}}}
 	if a := s.Must(t, admin, http.MethodPatch, environment, root); a.Status != http.StatusForbidden || !strings.Contains(string(a.Body), "atoll tenant set rooted --root") {
 		t.Fatalf("root without the tenant's policy: HTTP %d: %s", a.Status, a.Body)
@@ -32,7 +35,7 @@ func TestRoot(t *testing.T) {
 		}
 	}
 	id("1000\n")
-	s.Must(t, admin, http.MethodPatch, tenant, object{"root_enabled": true}).Into(t, http.StatusOK, nil)
+	s.Must(t, admin, http.MethodPatch, policy, object{"root_enabled": true}).Into(t, http.StatusOK, nil)
 	s.Must(t, admin, http.MethodPatch, environment, root).Into(t, http.StatusOK, nil)
 	id("0\n")
 
@@ -97,10 +100,37 @@ for kind in (socket.AF_INET, socket.SOCK_RAW, 1), (socket.AF_PACKET, socket.SOCK
 	}
 	r.ask(http.MethodDelete, "/files?path=d&recursive=true", nil, http.StatusNoContent)
 
-	s.Must(t, admin, http.MethodPatch, tenant, object{"root_enabled": false}).Into(t, http.StatusOK, nil)
+	s.Must(t, admin, http.MethodPatch, policy, object{"root_enabled": false}).Into(t, http.StatusOK, nil)
 	if a := s.Must(t, key, http.MethodGet, r.path+"/files/stat?path=/", nil); a.Status != http.StatusForbidden || !strings.Contains(string(a.Body), "root") {
 		t.Errorf("a sandbox with root that the policy does not allow any more: HTTP %d: %s", a.Status, a.Body)
 	}
 	id("1000\n")
 	r.ask(http.MethodDelete, "", nil, http.StatusNoContent)
+}
+
+// TestApt installs a package of the system in a named sandbox, from the archive that the
+// default image names and the rules called debian open.
+func TestApt(t *testing.T) {
+	hosts := tenant.PresetHosts("debian")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, "http://"+hosts[0]+"/debian/dists/testing/InRelease", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Skipf("this machine does not reach the archive: %v", err)
+	}
+	_ = res.Body.Close()
+	s := shared(t)
+	key, admin := s.Tenant(t, "apt", "enterprise"), s.AdminKey(t)
+	s.Must(t, admin, http.MethodPatch, "/v1/admin/tenants/apt", object{"network_enabled": true, "root_enabled": true}).Into(t, http.StatusOK, nil)
+	s.Must(t, admin, http.MethodPatch, "/v1/admin/tenants/apt/environments/main", object{
+		"permissions": object{"network": object{"enabled": true, "allowed_hosts": hosts}, "process": object{"root": true}},
+	}).Into(t, http.StatusOK, nil)
+	r := newResource(t, s, key, "default")
+	if got := r.shell("(apt-get update && apt-get install -y --no-install-recommends hello) >log 2>&1 || cat log; hello"); got != "Hello, world!\n" {
+		t.Errorf("got %s", got)
+	}
 }

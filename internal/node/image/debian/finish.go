@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/image/erofs"
 	"github.com/atoll-run/atoll/internal/node/image/tree"
 )
@@ -32,11 +33,25 @@ var texts = map[string]string{
 	"/etc/hosts":       "127.0.0.1 localhost atoll\n::1 localhost\n",
 	"/etc/resolv.conf": "",
 	"/etc/machine-id":  "",
-	// A mirror's address may hold a password.
+	// A mirror's address may hold a password, so apt asks the public archive, at the
+	// host that the preset of network rules opens. What it brings is signed.
 	"/etc/apt/sources.list": "",
+	"/etc/apt/sources.list.d/debian.sources": "Types: deb\nURIs: http://" + tenant.PresetHosts("debian")[0] + "/debian\nSuites: " + Suite +
+		"\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n",
+	"/etc/apt/apt.conf.d/90atoll": aptSettings,
 	// npm install -g works without root, and what it installs is on PATH.
 	"/etc/npmrc": "prefix=${HOME}/.local\nupdate-notifier=false\nfund=false\n",
 }
+
+// aptSettings are for apt as root of a sandbox: no second user, and as little as can
+// be in the overlay, which is memory. Without them the lists alone take 150 MB.
+const aptSettings = `APT::Sandbox::User "root";
+APT::Keep-Downloaded-Packages "false";
+Acquire::GzipIndexes "true";
+Acquire::Languages "none";
+Dir::Cache::pkgcache "";
+Dir::Cache::srcpkgcache "";
+`
 
 // dropped are folders with nothing to run in them.
 var dropped = []string{"/var/cache/apt", "/var/lib/apt/lists", "/var/cache/debconf", "/var/log", "/boot", "/media", "/srv"}
