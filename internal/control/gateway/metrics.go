@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/infra/trace"
 )
 
@@ -46,11 +47,36 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
-	for _, source := range execution.Sources {
-		m.unaudited.WithLabelValues(string(source)) // so that each is there before it first happens
-	}
+	m.zero()
 	return m, nil
 }
+
+// zero has every figure there before it first happens, because a rate needs a first value.
+func (m *metrics) zero() {
+	for _, source := range execution.Sources {
+		m.unaudited.WithLabelValues(string(source))
+	}
+	for _, status := range execution.Statuses {
+		if status == execution.Running {
+			continue // executions are counted when they end
+		}
+		for _, delivery := range []execution.Delivery{execution.Inline, execution.Streamed, execution.Async} {
+			m.ends.WithLabelValues(string(status), string(delivery))
+		}
+	}
+	for _, dimension := range []string{
+		capacity, tenant.DimensionConcurrency, tenant.DimensionStreaming, tenant.DimensionAsync, tenant.DimensionTimeout,
+		tenant.DimensionCPU, tenant.DimensionMemory, "monthly_credits", "threads",
+	} {
+		m.refusals.WithLabelValues(dimension)
+	}
+	for _, s := range []step{admitStep, startStep, concludeStep} {
+		m.steps.WithLabelValues(s.label)
+	}
+}
+
+// capacity is the dimension of a refusal for want of room, which is no limit of a plan.
+const capacity = "capacity"
 
 // step is a part of an execution's life outside its sandbox.
 type step struct {
@@ -83,7 +109,7 @@ func (m *metrics) concluded(e *execution.Execution) {
 func (m *metrics) refused(f *fault.Error) {
 	dimension := f.Dimension // given by our own code alone
 	if dimension == "" {
-		dimension = "capacity"
+		dimension = capacity
 	}
 	m.refusals.WithLabelValues(dimension).Inc()
 }

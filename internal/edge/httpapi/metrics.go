@@ -44,9 +44,13 @@ func newMetrics(reg *prometheus.Registry, log *slog.Logger) (*metrics, error) {
 	return m, nil
 }
 
-// route returns the function that counts an answer of that route.
-func (m *metrics) route(label string) func(status int, took time.Duration) {
+// route returns the function that counts an answer of that route. The statuses are those
+// that are counted from zero, because a rate needs a first value.
+func (m *metrics) route(label string, statuses ...int) func(status int, took time.Duration) {
 	duration := m.duration.WithLabelValues(label)
+	for _, status := range statuses {
+		m.requests.WithLabelValues(label, strconv.Itoa(status))
+	}
 	return func(status int, took time.Duration) {
 		m.requests.WithLabelValues(label, strconv.Itoa(status)).Inc()
 		duration.Observe(took.Seconds())

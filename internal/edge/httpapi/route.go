@@ -60,11 +60,11 @@ func (s *Server) route(table []Operation) (http.Handler, error) {
 			}
 			w.Header().Set("Allow", allow)
 			return &ProtocolError{http.StatusMethodNotAllowed, "method_not_allowed", fmt.Sprintf("%s answers to %s", r.URL.Path, allow)}
-		}))
+		}, statuses(methods)...))
 	}
 	nothing := s.wrap("other", func(http.ResponseWriter, *http.Request) error {
 		return fault.New(fault.NotFound, "there is nothing at this path; /docs lists what there is")
-	})
+	}, http.StatusNotFound)
 	mux.Handle("/", nothing)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(TraceHeader, execution.NewTraceID()) // here, so that the mux's own answers have it too
@@ -75,6 +75,20 @@ func (s *Server) route(table []Operation) (http.Handler, error) {
 		}
 		mux.ServeHTTP(w, r)
 	}), nil
+}
+
+// statuses are the documented answers of a path's operations, in order.
+func statuses(methods map[string]*Operation) (all []int) {
+	for _, op := range methods {
+		for _, answer := range op.Answers {
+			all = append(all, answer.Status)
+		}
+	}
+	if len(all) == 0 {
+		all = append(all, http.StatusOK)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // serve answers a request to an operation: who asks, what the query has, what is done, and
@@ -121,9 +135,10 @@ func (c *Call) run() (err error) {
 	return c.op.Serve.serve(c)
 }
 
-// wrap turns a handler's errors and panics into responses and counts them.
-func (s *Server) wrap(label string, serve handler) http.Handler {
-	count := s.metrics.route(label)
+// wrap turns a handler's errors and panics into responses and counts them, those of the
+// given statuses from zero.
+func (s *Server) wrap(label string, serve handler, statuses ...int) http.Handler {
+	count := s.metrics.route(label, statuses...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
 		out := &response{ResponseWriter: w, conn: http.NewResponseController(w)}

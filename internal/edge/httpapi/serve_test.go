@@ -61,6 +61,8 @@ func TestMetrics(t *testing.T) {
 		`atoll_http_requests_total{route="/v1/sandbox/execute",status="200"} 1`,
 		`atoll_http_requests_total{route="/v1/sandbox/execute",status="400"} 1`,
 		`atoll_http_requests_total{route="other",status="404"} 1`,
+		`atoll_http_requests_total{route="/v1/usage",status="200"} 0`,
+		`atoll_http_requests_total{route="/metrics",status="200"} 0`,
 		`atoll_http_requests_in_flight 1`,
 		`atoll_http_request_duration_seconds_count{route="/v1/sandbox/execute"} 2`,
 	} {

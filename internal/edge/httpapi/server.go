@@ -107,7 +107,7 @@ func New(cfg Config) (*Server, error) {
 	s.life, s.end = context.WithCancelCause(context.Background())
 	s.stranger = s.wrap("preview", func(http.ResponseWriter, *http.Request) error {
 		return fault.New(fault.Forbidden, "pages of previews cannot call the API")
-	})
+	}, http.StatusForbidden)
 	if s.handler, err = s.route(append(s.Probes(), cfg.Operations...)); err != nil {
 		return nil, fmt.Errorf("table of operations: %w", err)
 	}

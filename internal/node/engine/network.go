@@ -397,6 +397,9 @@ func newTraffic(reg prometheus.Registerer) (*traffic, error) {
 			Name: "atoll_network_connections_total", Help: "Connections of sandboxes to the world, counted when a program ends.",
 		}),
 	}
+	for _, direction := range []string{"in", "out"} {
+		t.bytes.WithLabelValues(direction)
+	}
 	for _, r := range egress.Rules {
 		t.refused.WithLabelValues(string(r))
 	}

@@ -66,10 +66,32 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			return nil, err
 		}
 	}
-	for _, r := range execution.StartReasons {
-		m.starts.WithLabelValues(string(r.Start()), string(r)) // there at zero
-	}
+	m.zero()
 	return m, nil
+}
+
+// zero has every figure there before it first happens, because a rate needs a first value.
+func (m *metrics) zero() {
+	for _, r := range execution.StartReasons {
+		m.starts.WithLabelValues(string(r.Start()), string(r))
+	}
+	for _, language := range execution.Languages {
+		m.duration.WithLabelValues(string(language))
+		for _, status := range execution.Statuses {
+			if status == execution.Running {
+				continue // executions are counted when they end
+			}
+			for _, start := range []string{string(execution.StartWarm), string(execution.StartCold), "none"} {
+				m.executions.WithLabelValues(string(language), string(status), start)
+			}
+		}
+	}
+	for _, result := range []string{takeoverResumed, takeoverEnded, takeoverStarted, takeoverFailed, takeoverUnreadable} {
+		m.takeovers.WithLabelValues(result)
+	}
+	for _, result := range []string{"saved", "failed"} {
+		m.saves.WithLabelValues(result)
+	}
 }
 
 func (m *metrics) ended(job *execution.Job, r *execution.Result, reason execution.StartReason, created time.Time) {
