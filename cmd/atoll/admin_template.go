@@ -30,7 +30,7 @@ together: execute_code names one, and runs only if it has opted in.`,
 			}
 			return r.showTemplate(t)
 		})
-	set.Flags().StringVar(&network, "sandbox", "off", "internal-only, default-public (not available yet: calls fail), or off")
+	set.Flags().StringVar(&network, "sandbox", "off", "default-public (the environment's network; if it has none, public addresses), internal-only (no network), or off")
 
 	cmd.AddCommand(
 		r.command("list TENANT", "List a tenant's templates", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Templates),

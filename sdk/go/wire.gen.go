@@ -1292,7 +1292,7 @@ type Preview struct {
 	CreatedAt time.Time `json:"created_at"`
 	Port      int64     `json:"port"`
 
-	// URL Whoever has it reaches the port; it is the same until the preview is closed.
+	// URL Any client that has the URL reaches the port. It stays the same until the preview is closed.
 	URL string `json:"url"`
 }
 
@@ -1742,7 +1742,7 @@ type TemplateChange struct {
 
 // TemplateSandbox defines model for TemplateSandbox.
 type TemplateSandbox struct {
-	// Environment What its sandboxes may reach. In this version no sandbox has a network: with default-public every call fails as SandboxProvisioning.
+	// Environment What its sandboxes may reach. internal-only: no network. default-public: the network of the key's environment, or all public addresses if that has none; where the tenant's policy allows no network, every call fails as SandboxProvisioning.
 	Environment string `json:"environment"`
 }
 

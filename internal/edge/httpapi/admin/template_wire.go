@@ -15,7 +15,7 @@ type Template struct {
 
 // TemplateSandbox is a template's opting in.
 type TemplateSandbox struct {
-	Environment string `json:"environment" enum:"default-public,internal-only" doc:"What its sandboxes may reach. In this version no sandbox has a network: with default-public every call fails as SandboxProvisioning."`
+	Environment string `json:"environment" enum:"default-public,internal-only" doc:"What its sandboxes may reach. internal-only: no network. default-public: the network of the key's environment, or all public addresses if that has none; where the tenant's policy allows no network, every call fails as SandboxProvisioning."`
 }
 
 // TemplateChange is the body that makes or replaces a template.

@@ -13,7 +13,7 @@ import (
 // Preview is an open port.
 type Preview struct {
 	Port      int       `json:"port"`
-	URL       string    `json:"url" doc:"Whoever has it reaches the port; it is the same until the preview is closed."`
+	URL       string    `json:"url" doc:"Any client that has the URL reaches the port. It stays the same until the preview is closed."`
 	CreatedAt time.Time `json:"created_at"`
 }
 
