@@ -86,17 +86,21 @@ func (a *cli) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, o
 		}
 	}
 
+	url := "http://" + ln.Addr().String()
+	if cfg.TLSCert != "" {
+		url = "https://" + ln.Addr().String()
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if err := whenReady(ctx, srv.Ready, func() error {
-			log.Info("ready", "docs", "http://"+ln.Addr().String()+"/docs")
+			log.Info("ready", "docs", url+"/docs")
 			if onReady == nil {
 				return nil
 			}
-			return onReady(ctx, endpoint{url: "http://" + ln.Addr().String(), key: key})
+			return onReady(ctx, endpoint{url: url, key: key})
 		}); err != nil {
 			stop(err)
 		}

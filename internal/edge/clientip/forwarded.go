@@ -26,7 +26,7 @@ type Config struct {
 	Standard bool
 }
 
-// Proxies finds out who called. The zero Proxies trusts nobody.
+// Proxies finds out who called. The zero Proxies trusts no proxy.
 type Proxies struct {
 	trusted  []netip.Prefix
 	standard bool

@@ -77,8 +77,8 @@ func (s *Server) run(ctx context.Context, r *request, name, traceID string, inpu
 	return s.cfg.Tools.Call(ctx, name, c, input)
 }
 
-// abandon ends the execution of a call that was cancelled: by itself it would go
-// on for whoever asks for its end later, and a tool's caller does not.
+// abandon ends the execution of a call that was cancelled. An execution goes on without its
+// client, who can ask for its result later; a tool's caller cannot.
 func (s *Server) abandon(ctx context.Context, p *tenant.Principal, traceID string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()

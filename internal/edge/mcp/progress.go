@@ -36,7 +36,7 @@ func report(ctx context.Context, in *mcp.CallToolRequest) (done func()) {
 			if in.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 				ProgressToken: token, Progress: took.Seconds(), Message: fmt.Sprintf("%s: running for %s", in.Params.Name, took),
 			}) != nil {
-				return // nobody listens
+				return // the client has gone
 			}
 		}
 	})

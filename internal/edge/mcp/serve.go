@@ -198,8 +198,8 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, id string,
 	return nil
 }
 
-// end ends a session as its client wishes, and the sandboxes that nobody could
-// name any more.
+// end ends a session at its client's request, and destroys the sandboxes that no other
+// session can name.
 func (s *Server) end(w http.ResponseWriter, r *http.Request, one *session, p *tenant.Principal) error {
 	one.close()
 	if !one.named {

@@ -140,8 +140,8 @@ func (s *Server) newServer(a access, o *mcp.ServerOptions) *mcp.Server {
 	return server
 }
 
-// instructions tell a model what the tools have in common, and whoever reads
-// them which pool they work in.
+// instructions tell a model what the tools have in common, and which pool of sandboxes they
+// work in.
 func instructions(pool string) string {
 	text := "Every tool works in sandboxes: Linux machines with Python, Node.js and Bash whose files and processes stay from call to call. " +
 		"\"sandbox\" names one, and is \"default\" if left out; one that is named for the first time is made. " +

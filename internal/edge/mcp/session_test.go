@@ -59,7 +59,7 @@ func TestPools(t *testing.T) {
 		t.Errorf("a pool by name is %q", got)
 	}
 
-	// The end of a session takes what nobody could name any more.
+	// The end of a session destroys the sandboxes that no other session can name.
 	k.pools[first], k.pools[second] = []string{"default", "db"}, []string{"default"}
 	if res := k.do(t, http.MethodDelete, "alice", "", "", "Mcp-Session-Id", one); res.StatusCode != http.StatusNoContent {
 		t.Errorf("got %s", res.Status)
@@ -318,7 +318,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// FuzzServe sends whatever, and looks for sessions that nobody has.
+// FuzzServe sends arbitrary bytes, and looks for sessions without a client.
 func FuzzServe(f *testing.F) {
 	for _, body := range []string{
 		initialize, callShell, `[` + callShell + `,` + initialize + `]`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`,

@@ -186,7 +186,7 @@ func (s *sending) end(c *conn, out *answer, r *http.Request) {
 		_ = out.flush()
 		_ = out.conn.SetReadDeadline(time.Unix(1, 0))
 		<-s.over
-		if r.ProtoMajor < 2 { // nobody would know where the next request begins
+		if r.ProtoMajor < 2 { // where the next request begins cannot be known
 			panic(http.ErrAbortHandler)
 		}
 	}

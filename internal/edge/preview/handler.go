@@ -22,7 +22,7 @@ import (
 // Sandboxes are where previews lead.
 type Sandboxes interface {
 	// Reach begins the use of a sandbox, and wakes it if it sleeps; a NotFound fault
-	// if there is none, Unauthorized if nobody's key for it is valid any more.
+	// if there is none, Unauthorized if no valid key for it remains.
 	Reach(ctx context.Context, id runtime.ID) (Use, error)
 }
 
@@ -148,7 +148,7 @@ func (h *Handler) refuse(w *answer, r *http.Request, err error) {
 	case kind == fault.Conflict:
 		h.page(w, r, http.StatusBadGateway, "The sandbox behind this preview is lost. Create it anew and open its port again.")
 	case kind == fault.Unauthorized:
-		h.page(w, r, http.StatusForbidden, "Nobody may use the sandbox behind this preview any more: the keys that did are not valid. It opens again when somebody uses it with one that is.")
+		h.page(w, r, http.StatusForbidden, "No valid key remains for the sandbox behind this preview. It opens again when the sandbox is used with a valid key.")
 	case kind == fault.Exhausted:
 		w.Header().Set("Retry-After", "60")
 		h.page(w, r, http.StatusServiceUnavailable, "The sandbox behind this preview cannot run now: a limit of the plan it runs under is reached, or its budget used up.")

@@ -286,7 +286,7 @@ func TestWhatHoldsIsSaid(t *testing.T) {
 		again  string
 		says   string
 	}{
-		{fault.Unauthorized, http.StatusForbidden, "", "Nobody may use the sandbox"},
+		{fault.Unauthorized, http.StatusForbidden, "", "No valid key remains for the sandbox"},
 		{fault.Exhausted, http.StatusServiceUnavailable, "60", "a limit of the plan"},
 		{fault.Unavailable, http.StatusServiceUnavailable, "1", "Try again"},
 		{fault.Conflict, http.StatusBadGateway, "", "is lost"},

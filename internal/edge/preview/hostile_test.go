@@ -48,7 +48,7 @@ func liar(t *testing.T, say func(w io.Writer)) (r *rig, gone chan struct{}) {
 	return r, gone
 }
 
-// endless writes a piece until nobody takes it.
+// endless writes a piece until the connection is closed.
 func endless(head, piece string) func(io.Writer) {
 	return func(w io.Writer) {
 		_, err := io.WriteString(w, head)
@@ -129,7 +129,7 @@ func TestBodiesThatBreakOff(t *testing.T) {
 	}
 }
 
-// TestEndlessBody: it lasts as long as somebody reads it.
+// TestEndlessBody: the server's connection ends when the client stops reading.
 func TestEndlessBody(t *testing.T) {
 	r, gone := liar(t, endless("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "4\r\nabcd\r\n"))
 	res, err := r.client.Get(r.url.String())
@@ -143,7 +143,7 @@ func TestEndlessBody(t *testing.T) {
 	<-gone
 }
 
-// TestAnswersAreNotMixed: what a server says unasked is nobody's answer.
+// TestAnswersAreNotMixed: an answer without a request is never given to another client.
 func TestAnswersAreNotMixed(t *testing.T) {
 	r, _ := liar(t, says("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntrue"+"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfake"))
 	for range 20 {

@@ -21,8 +21,8 @@ const (
 	// maxConns is how many connections previews have to one sandbox. It leaves room
 	// for the other things that are done in it.
 	maxConns  = 384
-	maxIdle   = 64               // of them that nobody uses
-	idleConn  = 30 * time.Second // of a connection that nobody uses
+	maxIdle   = 64               // of them without a request
+	idleConn  = 30 * time.Second // without a request
 	maxHopes  = 128              // that are made and may wait for something to listen
 	dialTime  = 30 * time.Second
 	freshTime = 2 * time.Second // servers do not close a connection that early
@@ -244,8 +244,8 @@ func (c *conn) keep() {
 	p.next(c.id, at)
 }
 
-// quiet reports whether the server neither said something that nobody asked for,
-// nor hung up.
+// quiet reports whether the connection is open and has no unread bytes: a server that sent
+// some without a request cannot be trusted with the next one.
 func (c *conn) quiet() bool {
 	if c.raw == nil {
 		return true

@@ -20,8 +20,8 @@ type Config struct {
 	Log  *slog.Logger
 }
 
-// every is how often at most the files are looked at. It happens when a
-// connection is made, so that nothing runs for a server that nobody calls.
+// every is the least time between two looks at the files. A new connection triggers the
+// look, so that an idle server does no work.
 const every = time.Second
 
 // Files is a certificate and its key. It is safe for concurrent use.

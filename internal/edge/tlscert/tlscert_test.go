@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"log/slog"
 	"math/big"
 	"net"
@@ -219,6 +220,15 @@ func TestServing(t *testing.T) {
 		if got := res.TLS.PeerCertificates[0].SerialNumber.Int64(); got != serial || res.ProtoMajor != 2 {
 			t.Errorf("certificate %d over %s, want %d over HTTP/2", got, res.Proto, serial)
 		}
+	}
+	res, err := http.Get("http://" + ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(res.Body)
+	res.Body.Close()
+	if err != nil || res.StatusCode != http.StatusBadRequest || string(text) != "Client sent an HTTP request to an HTTPS server.\n" {
+		t.Errorf("HTTP is answered with %d %q, %v", res.StatusCode, text, err)
 	}
 	if _, err := get(&tls.Config{MaxVersion: tls.VersionTLS11}); err == nil { //nolint:gosec // it is what must be refused
 		t.Error("TLS 1.1 was spoken")

@@ -43,7 +43,7 @@ type Server struct {
 	Caller *tenant.Principal
 }
 
-// Registry returns a registry of metrics that nobody reads.
+// Registry returns a registry of metrics of its own.
 func Registry() *prometheus.Registry { return prometheus.NewRegistry() }
 
 // NoLog drops what is logged.

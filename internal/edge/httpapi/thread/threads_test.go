@@ -112,7 +112,7 @@ func TestThreadRecords(t *testing.T) {
 	httpapitest.Answers(t, s, 400, "nope", "PATCH", "/v1/threads/b", `{"nope":1}`, json...)
 	httpapitest.Answers(t, s, 405, "method_not_allowed", "POST", "/v1/threads/b", `{}`)
 
-	// While an execution has it, a thread is nobody else's.
+	// While an execution has a thread, no other call can change it.
 	begun := make(chan struct{})
 	release := make(chan struct{})
 	s.Executor.Program("hold", func(r *gatewaytest.Run) int { close(begun); <-release; return 0 })

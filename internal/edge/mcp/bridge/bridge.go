@@ -22,7 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Config says which server, and between whom. All of it is required.
+// Config names the server and the streams of the client. All of it is required.
 type Config struct {
 	Endpoint string // of the server, such as http://127.0.0.1:8080/mcp
 	Key      string
@@ -86,7 +86,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	}()
 	err = server.Run(ctx, &mcp.IOTransport{Reader: cfg.In, Writer: cfg.Out})
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
-		return nil // as whoever started this program wished
+		return nil // the program that started this one ended it
 	}
 	return err
 }
