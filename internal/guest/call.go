@@ -64,12 +64,12 @@ func (c *Client) Protect(ctx context.Context, folders []string) error {
 	return c.call(ctx, "make folders read-only", wire.Protect, m.Append(nil))
 }
 
-// Attend has the sandbox's attendant come to the host, which listens in the folder
+// StartDaemon has the sandbox's guest daemon come to the host, which listens in the folder
 // that is mounted for it, and starts it if there is none; limits are of what it
 // starts. From the first time on no other programs can be run or warmed.
-func (c *Client) Attend(ctx context.Context, l Limits) error {
-	m := wire.AttendMessage{Limits: wire.Limits{Processes: uint64(max(l.Processes, 0)), OpenFiles: uint64(max(l.OpenFiles, 0))}}
-	return c.call(ctx, "attend", wire.Attend, m.Append(nil))
+func (c *Client) StartDaemon(ctx context.Context, l Limits) error {
+	m := wire.StartDaemonMessage{Limits: wire.Limits{Processes: uint64(max(l.Processes, 0)), OpenFiles: uint64(max(l.OpenFiles, 0))}}
+	return c.call(ctx, "start the guest daemon", wire.StartDaemon, m.Append(nil))
 }
 
 // Where Enter finds the home.

@@ -176,7 +176,7 @@ func TestImpostorWelcomes(t *testing.T) {
 	}
 }
 
-// A guest that says nothing, and reads nothing, holds nobody up for longer than
+// A guest that says nothing, and reads nothing, does not hold a caller up for longer than
 // they will wait.
 func TestSilentGuest(t *testing.T) {
 	g := newImpostor(t)
@@ -204,7 +204,7 @@ func TestSilentGuest(t *testing.T) {
 	}
 }
 
-// A guest may hold back at most its spool for runs that nobody attached to.
+// A guest may hold back at most its spool for runs without a sink.
 func TestHoardIsBounded(t *testing.T) {
 	g := newImpostor(t)
 	c, err := g.dial(t, wire.WelcomeMessage{Protocol: wire.Protocol, Runs: []uint64{5}})
@@ -248,7 +248,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// Whoever has heard of a run's end and closes the Client leaves nothing of it.
+// A caller that knows a run's end and closes the Client leaves nothing of it.
 func TestCloseAcknowledgesTheEnd(t *testing.T) {
 	const id = 77
 	for range 100 {

@@ -74,7 +74,7 @@ func perform(g *impostor, script []byte, id uint64) {
 		}
 		f := wire.Frame{Type: types[op&7], ID: id, Seq: seq, Flags: op >> 6, Payload: payload}
 		if op&8 != 0 {
-			f.ID = 5 // the run nobody has attached to
+			f.ID = 5 // the run without a sink
 		}
 		if op&16 != 0 {
 			f.Seq += uint64(op >> 5)

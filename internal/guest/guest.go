@@ -1,7 +1,7 @@
 // Package guest is the host's side of the conversation with atoll-guest, process
 // 1 of every sandbox: it warms interpreters, runs programs and ends them.
 //
-// What comes from a guest was written by whoever controls the sandbox. A Client
+// What comes from a guest is written by the party that controls the sandbox. A Client
 // checks every length, number and order, allocates nothing by a length it was
 // told, and ends the conversation with ErrProtocol at the first thing that
 // cannot be. docs/guest-protocol.md describes the protocol.

@@ -419,11 +419,11 @@ func TestReseed(t *testing.T) {
 	w := guesttest.Warm(t, guest.Python)
 	w.Preload = []string{"random", "json"}
 	warm(t, c, w)
-	if err := c.Reseed(t.Context(), guest.Reseed{Hostname: "twin"}); err != nil {
+	if err := c.Reseed(t.Context(), guest.Reseed{Hostname: "fork"}); err != nil {
 		t.Fatal(err)
 	}
 	got := run(t, c, guesttest.Program(t, guest.Python, "import random, socket, sys\nprint(socket.gethostname(), 'json' in sys.modules, 0 <= random.random() < 1)\n"))
-	if got.stdout != "twin True True\n" || !got.Warm {
+	if got.stdout != "fork True True\n" || !got.Warm {
 		t.Errorf("got %+v", got)
 	}
 	numbers := map[string]bool{}

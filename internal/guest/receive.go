@@ -29,7 +29,7 @@ func (c *Client) take(f wire.Frame) error {
 		return nil // the guest answered a second Hello by starting over
 	}
 	var err error
-	var tell func() // whoever waits for the frame
+	var tell func() // of the caller that waits for the frame
 	switch f.Type {
 	case wire.Reply:
 		tell, err = c.takeReply(f)
@@ -48,7 +48,7 @@ func (c *Client) take(f wire.Frame) error {
 	if tell != nil {
 		tell()
 	}
-	// The end of a run is not acknowledged before somebody has made use of it: a
+	// The end of a run is not acknowledged before its caller has made use of it: a
 	// host that is killed now leaves it to the next one.
 	if c.fresh += len(f.Payload) + wire.HeaderSize; c.fresh >= wire.AckEvery && f.Type != wire.Exit {
 		c.fresh = 0

@@ -202,7 +202,7 @@ func TestNobodyListens(t *testing.T) {
 		t.Fatal("the small program did not run")
 	}
 	if appears(g, "tmp/end") {
-		t.Error("the large program went on with nobody listening")
+		t.Error("the large program went on without a listener")
 	}
 
 	c = g.Dial(t)

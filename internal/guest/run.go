@@ -23,7 +23,7 @@ type run struct {
 
 	mu      sync.Mutex   // never taken under Client.mu
 	sink    Sink         // guarded by mu
-	waiting bool         // guarded by mu; nobody has attached yet
+	waiting bool         // guarded by mu; it has no sink yet
 	held    []wire.Frame // guarded by mu; until someone has attached
 	heldLen int          // guarded by mu; bytes
 	limit   int64        // guarded by mu; bytes per stream, -1 when not known

@@ -24,7 +24,7 @@ import (
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
 
-// lies makes sandboxes whose attendant says what a test wants. Nothing else of an
+// lies makes sandboxes whose guest daemon says what a test wants. Nothing else of an
 // engine is asked for.
 type lies struct {
 	sandboxes.Engine

@@ -14,7 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
 
-// Client is a conversation with one attendant. Its methods may be called
+// Client is a conversation with one guest daemon. Its methods may be called
 // concurrently. Errors that a caller may be told are fault.Errors.
 type Client struct {
 	instance string
@@ -54,7 +54,7 @@ func newClient(l *net.UnixListener, first *proto.Conn, g proto.Greeting, p Patie
 	return c
 }
 
-// Instance names the attendant: another one means that the one before ended, and
+// Instance names the guest daemon: another one means that the one before ended, and
 // with it what it knew of processes.
 func (c *Client) Instance() string { return c.instance }
 
@@ -71,7 +71,7 @@ func (c *Client) Close() error {
 	}
 	c.mu.Unlock()
 	if !over {
-		// The attendant closes its ends, and the first of them last.
+		// The guest daemon closes its ends, and the first of them last.
 		c.first.SetReadDeadline(time.Now().Add(goodbye)) //nolint:errcheck // see below
 		c.wanted.Lock()
 		c.first.Put(proto.Leave, nil)
@@ -150,7 +150,7 @@ func (c *Client) accept() {
 			conn, g, err := greet(u, c.stood)
 			if err == nil && (g.First || g.Instance != c.instance) {
 				conn.Close()
-				err = fmt.Errorf("%w: another attendant has come", ErrProtocol)
+				err = fmt.Errorf("%w: another guest daemon has come", ErrProtocol)
 			}
 			if err != nil {
 				c.fail(asGone(err))
@@ -161,7 +161,7 @@ func (c *Client) accept() {
 	}
 }
 
-var errUninvited = fmt.Errorf("%w: a connection that nobody asked for", ErrProtocol)
+var errUninvited = fmt.Errorf("%w: a connection that was not asked for", ErrProtocol)
 
 // expected reports whether a connection that has just come was asked for, and
 // counts it: no more wait for a greeting than were.
@@ -175,7 +175,7 @@ func (c *Client) expected() bool {
 	return true
 }
 
-// greet takes the attendant's greeting on a new connection. stood may be nil: see line.
+// greet takes the guest daemon's greeting on a new connection. stood may be nil: see line.
 func greet(u *net.UnixConn, stood func(since time.Time) bool) (conn *proto.Conn, g proto.Greeting, err error) {
 	u.SetWriteBuffer(sendBuffer) //nolint:errcheck // a matter of speed
 	l := &line{UnixConn: u, stood: stood}
@@ -353,7 +353,7 @@ func (c *Client) drop(conn *proto.Conn) {
 	}
 }
 
-// asGone tells what no attendant says from the end of a connection.
+// asGone tells what no guest daemon says from the end of a connection.
 func asGone(err error) error {
 	switch {
 	case errors.Is(err, ErrProtocol), errors.Is(err, ErrSilent):

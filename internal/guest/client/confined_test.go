@@ -90,12 +90,12 @@ func TestProgramsAreUnderTheRules(t *testing.T) {
 	})
 }
 
-// TestTheSupervisorStandsBack: where there is an attendant, programs are its own.
+// TestTheSupervisorStandsBack: where there is a guest daemon, programs are its own.
 func TestTheSupervisorStandsBack(t *testing.T) {
 	s := clienttest.New(t)
 	c := s.Dial(t)
 	spec := guest.RunSpec{Command: guest.Command{Path: "/bin/true", Argv: []string{"true"}, Dir: "/"}}
-	if _, err := s.Guest.Run(t.Context(), spec, nil); err == nil || !strings.Contains(err.Error(), "attendant") {
+	if _, err := s.Guest.Run(t.Context(), spec, nil); err == nil || !strings.Contains(err.Error(), "guest daemon") {
 		t.Errorf("a run: %v", err)
 	}
 	if err := s.Guest.Warm(t.Context(), guest.WarmSpec{Command: guest.Command{Language: guest.Bash, Path: "/bin/bash", Argv: []string{"bash", "x"}, Dir: "/"}}); err == nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
-// Mountpoint is where a sandbox with an attendant has the folder of MakeFolder
-// mounted, which nobody but uid 0 of the sandbox may pass. Its Spec has Sockets.
-const Mountpoint = wire.Meeting
+// Mountpoint is where a sandbox with a guest daemon has the folder of MakeFolder
+// mounted, which only uid 0 of the sandbox may pass. Its Spec has Sockets.
+const Mountpoint = wire.DaemonMount
 
 // MakeFolder makes the folder of the host that is to be mounted at Mountpoint, if
 // it is not there. It belongs to the sandbox's uid and gid 0, which are these on the host.
@@ -28,8 +28,8 @@ func MakeFolder(path string, uid, gid int) error {
 	return os.Chown(path, uid, gid)
 }
 
-// Dial listens in a folder of MakeFolder, has the attendant come with cue, which
-// is the guest client's Attend, and returns when it has. It may be called again
+// Dial listens in a folder of MakeFolder, has the guest daemon come with cue, which
+// is the init client's StartDaemon, and returns when it has. It may be called again
 // once the Client is closed, by this or a later process.
 func Dial(ctx context.Context, folder string, cue func(context.Context) error) (*Client, error) {
 	return Usual.Dial(ctx, folder, cue)
@@ -39,12 +39,12 @@ func Dial(ctx context.Context, folder string, cue func(context.Context) error) (
 func (p Patience) Dial(ctx context.Context, folder string, cue func(context.Context) error) (_ *Client, err error) {
 	l, err := listen(folder)
 	if err != nil {
-		return nil, fmt.Errorf("dial attendant: %w", err)
+		return nil, fmt.Errorf("dial guest daemon: %w", err)
 	}
 	defer func() {
 		if err != nil {
 			l.Close()
-			err = fmt.Errorf("dial attendant: %w", err)
+			err = fmt.Errorf("dial guest daemon: %w", err)
 		}
 	}()
 	stop := context.AfterFunc(ctx, func() { l.SetDeadline(time.Unix(1, 0)) }) //nolint:errcheck // it is closed then
@@ -88,7 +88,7 @@ func listen(folder string) (*net.UnixListener, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, err
 	}
-	name := "/proc/self/fd/" + strconv.Itoa(fd) + "/" + wire.MeetingSocket
+	name := "/proc/self/fd/" + strconv.Itoa(fd) + "/" + wire.HostSocket
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -96,10 +96,10 @@ func listen(folder string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Whoever closes it later has another descriptor: the name stays, and is
+	// What closes it later is another descriptor: the name stays, and is
 	// replaced by the next.
 	l.SetUnlinkOnClose(false)
-	if err := unix.Fchownat(fd, wire.MeetingSocket, int(st.Uid), int(st.Gid), unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err := unix.Fchownat(fd, wire.HostSocket, int(st.Uid), int(st.Gid), unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		l.Close()
 		return nil, err
 	}

@@ -149,7 +149,7 @@ func (c *Client) send(ctx context.Context, q proto.Request, content io.Reader) (
 	x.stream()
 	_, err = x.Copy(content)
 	if e, ok := errors.AsType[*proto.ReadError](err); ok {
-		x.drop() // by which the attendant knows that it is not whole
+		x.drop() // by which the guest daemon knows that it is not whole
 		return proto.Reply{}, e.Err
 	}
 	if err == nil {
@@ -173,7 +173,7 @@ func (c *Client) send(ctx context.Context, q proto.Request, content io.Reader) (
 	case e != nil:
 		return r, x.failed(e)
 	case r.Error != nil:
-		x.drop() // nobody knows how much was read
+		x.drop() // how much was read is not known
 		return r, refusal(r.Error)
 	case err != nil:
 		return r, x.failed(fmt.Errorf("%w: content was taken that was not sent", ErrProtocol))
@@ -182,16 +182,16 @@ func (c *Client) send(ctx context.Context, q proto.Request, content io.Reader) (
 	return r, nil
 }
 
-// kinds are those of what attendants refuse for.
+// kinds are those of what guest daemons refuse for.
 var kinds = map[proto.Reason]fault.Kind{
 	proto.Failed: fault.Conflict, proto.Invalid: fault.Invalid, proto.Mistaken: fault.Invalid, proto.Missing: fault.NotFound,
 	proto.Exists: fault.Conflict, proto.Denied: fault.Forbidden, proto.Full: fault.Exhausted, proto.Limited: fault.Exhausted,
 }
 
-// maxText bounds what is passed on of an attendant's words, in bytes.
+// maxText bounds what is passed on of a guest daemon's words, in bytes.
 const maxText = 2 << 10
 
-// refusal is what a caller is told of an attendant's refusal.
+// refusal is what a caller is told of a guest daemon's refusal.
 func refusal(e *proto.Error) error {
 	text := strings.ToValidUTF8(e.Text[:min(len(e.Text), maxText)], "�")
 	text = strings.Map(func(r rune) rune {

@@ -40,7 +40,7 @@ func (s *silent) Lookup(_ context.Context, name string, _ *fuse.EntryOut) (*fs.I
 // TestAFolderThatDoesNotAnswer: more requests hang in one than there are processors,
 // and all others are served as ever, also by the next conversation.
 func TestAFolderThatDoesNotAnswer(t *testing.T) {
-	dir, err := os.MkdirTemp("", "attendtest-far-")
+	dir, err := os.MkdirTemp("", "clienttest-far-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestAFolderThatDoesNotAnswer(t *testing.T) {
 	select {
 	case <-root.asked:
 	case <-time.After(30 * time.Second):
-		t.Fatal("nobody asks for the file")
+		t.Fatal("the file is not asked for")
 	}
 	serves := func(c *client.Client) {
 		t.Helper()

@@ -15,7 +15,7 @@ const maxPath = 64 << 10 // bytes
 
 var fileKinds = map[string]file.Kind{"other": file.Other, "file": file.Regular, "folder": file.Folder, "link": file.Link}
 
-// file checks what an attendant says of a file.
+// file checks what a guest daemon says of a file.
 func fileOf(f *proto.File) (file.Info, error) {
 	if f == nil || f.Size < 0 || f.Mode > 0o7777 || len(f.Path) > maxPath || len(f.Target) > maxPath {
 		return file.Info{}, fmt.Errorf("%w: a file that cannot be", ErrProtocol)

@@ -75,7 +75,7 @@ func testRead(t *testing.T, c *client.Client) {
 			t.Errorf("%d, %d: %q", try.offset, try.limit, got)
 		}
 	}
-	if got := read(t, c, "/proc/self/comm", 0, -1); got != "attendant\n" {
+	if got := read(t, c, "/proc/self/comm", 0, -1); got != "atoll-guestd\n" {
 		t.Errorf("a file without a size holds %q", got)
 	}
 	run(t, c, "mkfifo fifo; ln -s read link; ln -s /etc/shadow shadow")

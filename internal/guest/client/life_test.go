@@ -34,7 +34,7 @@ func TestTakeOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, at := until(t, o, "1 a\n")
-	quick := start(t, c, shell("sleep 0.1; echo said while nobody listened; exit 7"))
+	quick := start(t, c, shell("sleep 0.1; echo said without a listener; exit 7"))
 	running, err := c.Run(t.Context(), shell("sleep 0.2; echo end; exit 8"))
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestTakeOver(t *testing.T) {
 	for range 5 {
 		next := s.Dial(t)
 		if next.Instance() != c.Instance() {
-			t.Fatal("there is another attendant")
+			t.Fatal("there is another guest daemon")
 		}
 		next.Cut()
 	}
@@ -84,7 +84,7 @@ func TestTakeOver(t *testing.T) {
 	if e, err := next.Wait(t.Context(), quick.ID); err != nil || e.Code != 7 {
 		t.Errorf("%+v, %v", e, err)
 	}
-	if got := all(t, follow(t, next, quick.ID, 0)); got.out[0] != "said while nobody listened\n" {
+	if got := all(t, follow(t, next, quick.ID, 0)); got.out[0] != "said without a listener\n" {
 		t.Errorf("%+v", got)
 	}
 	if got := all(t, follow(t, next, runID, 0)); got.out[0] != "end\n" || got.Code != 8 {
@@ -92,13 +92,13 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestDialFails: what keeps the attendant from coming is told, and harms nothing.
+// TestDialFails: what keeps the guest daemon from coming is told, and harms nothing.
 func TestDialFails(t *testing.T) {
 	s := clienttest.New(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, err := client.Dial(ctx, s.Meeting, func(context.Context) error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("nobody comes: %v", err)
+		t.Errorf("no daemon comes: %v", err)
 	}
 	refused := errors.New("refused")
 	if _, err := client.Dial(t.Context(), s.Meeting, func(context.Context) error { return refused }); !errors.Is(err, refused) {

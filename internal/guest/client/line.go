@@ -29,7 +29,7 @@ var Usual = Patience{Silence: time.Minute, Work: 10 * time.Minute, Pulse: 30 * t
 const slowest = 1 << 10
 
 // ErrSilent is within what says that a sandbox did not answer.
-var ErrSilent = errors.New("the attendant is silent")
+var ErrSilent = errors.New("the guest daemon is silent")
 
 var errSilent error = fault.Wrap(fault.Conflict, ErrSilent,
 	"the sandbox does not answer, and was given up; what was asked for may be done in part, or still be under way: look before you try again, and destroy the sandbox if this happens again")
@@ -43,7 +43,7 @@ type line struct {
 	stood   func(since time.Time) bool // whether the sandbox could not say anything; nil for no
 }
 
-// within bounds what is waited for from here on. Nobody reads or writes meanwhile.
+// within bounds what is waited for from here on. No other goroutine reads or writes meanwhile.
 func (l *line) within(most time.Duration, content bool) {
 	if most == 0 && l.most > 0 {
 		l.SetDeadline(time.Time{}) //nolint:errcheck // it would show with what comes next

@@ -90,7 +90,7 @@ func everything(ctx context.Context, c *Client) map[string]error {
 	return all
 }
 
-// TestLies: what no attendant says ends the conversation, with ErrProtocol.
+// TestLies: what no guest daemon says ends the conversation, with ErrProtocol.
 func TestLies(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	answer := func(text string) []byte { return frame(proto.Answer, text) }
@@ -238,7 +238,7 @@ func frame(t proto.Type, text string) []byte {
 	return append([]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24), byte(t)}, text...)
 }
 
-// TestRefusalsAreClean: an attendant's words reach the caller as text, and no more
+// TestRefusalsAreClean: a guest daemon's words reach the caller as text, and no more
 // of them than fits.
 func TestRefusalsAreClean(t *testing.T) {
 	text, err := json.Marshal(proto.Reply{Error: &proto.Error{Reason: "nonsense", Text: "a\x1b[31m\n\xff" + strings.Repeat("x", 5000)}})
@@ -261,7 +261,7 @@ func TestRefusalsAreClean(t *testing.T) {
 	}
 }
 
-// TestUninvited: connections that nobody asked for end the conversation, whether
+// TestUninvited: connections that were not asked for end the conversation, whether
 // they greet or not. None of them is waited for.
 func TestUninvited(t *testing.T) {
 	for _, greets := range []bool{true, false} {
@@ -296,7 +296,7 @@ func TestUninvited(t *testing.T) {
 	}
 }
 
-// FuzzLies: whatever an attendant says, each question has an end, and nothing of
+// FuzzLies: whatever a guest daemon says, each question has an end, and nothing of
 // it is left.
 func FuzzLies(f *testing.F) {
 	f.Add([]byte(nil))

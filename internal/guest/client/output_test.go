@@ -292,7 +292,7 @@ func testLossless(t *testing.T, c *client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	atolltest.Until(t, time.Minute, "much is written, while nobody reads", func() bool {
+	atolltest.Until(t, time.Minute, "much is written, without a reader", func() bool {
 		p, err := c.Process(t.Context(), o.Info().ID)
 		return err == nil && p.Last > client.MaxRing/2
 	})

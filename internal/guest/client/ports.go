@@ -44,7 +44,7 @@ func (c *Client) Listening(ctx context.Context) ([]netip.AddrPort, error) {
 	return slices.Compact(found), nil
 }
 
-// parseListening reads what the kernel of a sandbox writes, or whoever has taken
+// parseListening reads what the kernel of a sandbox writes, or a program that has taken
 // it over: lines that are none of its are passed over.
 func parseListening(text []byte) []netip.AddrPort {
 	const listen = "0A"

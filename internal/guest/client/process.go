@@ -43,7 +43,7 @@ func list(texts []string) (out [][]byte) {
 // maxOutput bounds what processes are said to have written.
 const maxOutput = 1 << 60
 
-// process checks what an attendant says of a process.
+// process checks what a guest daemon says of a process.
 func infoOf(p *proto.Process) (process.Info, error) {
 	if p == nil || len(p.ID) > 64 || p.PID < 0 || p.First < 0 || p.Last < p.First || p.Last > maxOutput {
 		return process.Info{}, fmt.Errorf("%w: a process that cannot be", ErrProtocol)
@@ -117,7 +117,7 @@ func (c *Client) Follow(ctx context.Context, id process.ID, after process.Seq) (
 // Converse writes to descriptor 3 of a process and returns its output from a place
 // on, as WriteControl and Follow do, in one exchange. What the process does not read
 // at once is written as it does, while the Output is open. A line of descriptor 4
-// with a blank at its end says that this was all for now: then the attendant
+// with a blank at its end says that this was all for now: then the guest daemon
 // takes the next request, and what Next returns after it is ErrEnough.
 func (c *Client) Converse(ctx context.Context, id process.ID, data []byte, after process.Seq) (process.Output, error) {
 	return c.output(ctx, proto.Request{Converse: &proto.Converse{ID: string(id), Data: data, After: int64(after), Ends: true}}, int64(after))
@@ -238,7 +238,7 @@ func (c *Client) Discard(ctx context.Context, id process.ID) error {
 
 const discardTime = 5 * time.Second
 
-// KillAll ends every program in the sandbox, whoever started it.
+// KillAll ends every program in the sandbox, those included that programs have started.
 func (c *Client) KillAll(ctx context.Context) error {
 	_, err := c.call(ctx, proto.Request{KillAll: &proto.Empty{}})
 	return err
@@ -265,7 +265,7 @@ func (c *Client) Forget(ctx context.Context, id process.ID) error {
 type Output struct {
 	closing
 	process process.Info
-	reply   proto.Type // what the attendant waits to hear when the end was read; 0 for nothing
+	reply   proto.Type // what the guest daemon waits to hear when the end was read; 0 for nothing
 	ends    bool       // proto.Last does it, too
 	last    bool       // it has come
 	at      int64
@@ -367,7 +367,7 @@ func (o *Output) end() error {
 		o.x.line.within(o.x.client.patience.Silence, false)
 		o.x.Put(o.reply, nil)
 		if err := o.x.Flush(); err != nil {
-			o.x.drop() // whether a process is forgotten is the attendant's then
+			o.x.drop() // whether a process is forgotten is the guest daemon's then
 			return end
 		}
 	}
@@ -401,7 +401,7 @@ func (o *Output) Enough() {
 	})
 }
 
-// settle passes over what comes until the attendant has heard that it is enough.
+// settle passes over what comes until the guest daemon has heard that it is enough.
 func (o *Output) settle() {
 	c, conn := o.x.client, o.x.Conn
 	for left := 2 * MaxRing; left > 0; {

@@ -273,12 +273,12 @@ func testInput(t *testing.T, c *client.Client) {
 	if _, err := c.Write(t.Context(), p.ID, []byte("x")); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("after the end: %v", err)
 	}
-	// Nobody reads: it is given up with its context, and the next one gets through.
+	// The output is not read: it is given up with its context, and the next one gets through.
 	p = start(t, c, process.Spec{Argv: []string{"sleep", "60"}, Env: clienttest.Env, Input: true})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := c.Write(ctx, p.ID, []byte(big)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("to nobody: %v", err)
+		t.Errorf("without a reader: %v", err)
 	}
 	if err := c.Kill(t.Context(), p.ID); err != nil {
 		t.Error(err)
@@ -332,10 +332,10 @@ func testMany(t *testing.T, c *client.Client) {
 	wait.Wait()
 }
 
-// testOutOfReach: programs cannot get at the attendant, nor where it goes.
+// testOutOfReach: programs cannot get at the guest daemon, nor where it goes.
 func testOutOfReach(t *testing.T, c *client.Client) {
-	got := run(t, c, `pid=$(grep -lx attendant /proc/[0-9]*/comm | cut -d/ -f3)
-[ -n "$pid" ] || echo "there is no attendant"
+	got := run(t, c, `pid=$(grep -lx atoll-guestd /proc/[0-9]*/comm | cut -d/ -f3)
+[ -n "$pid" ] || echo "there is no guest daemon"
 kill -9 $pid && echo killed; kill -STOP $pid && echo stopped
 ls /.attend && echo listed; cat /proc/$pid/environ && echo read; ls /proc/$pid/fd && echo saw; ls /proc/$pid/root/ && echo entered
 python3 - $pid <<'E'

@@ -16,7 +16,7 @@ func (c *Client) listen() {
 	}
 }
 
-// beat asks for a sign of life, if there is somebody who waits for the guest.
+// beat asks for a sign of life, if a caller waits for the guest.
 func (c *Client) beat() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,14 +56,14 @@ func (c *Client) stood(since time.Time) bool {
 	return c.still || c.turned.After(since)
 }
 
-// nobody is what no process is called: every attendant knows at once that there is none.
-const nobody = "-"
+// noProcess is what no process is called: every guest daemon knows at once that there is none.
+const noProcess = "-"
 
 // alive reports whether the guest says anything in time.
 func (c *Client) alive() bool {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), c.patience.Pulse, errSilent)
 	defer cancel()
-	x, err := c.askFor(ctx, proto.Request{Process: &proto.Name{ID: nobody}}, true)
+	x, err := c.askFor(ctx, proto.Request{Process: &proto.Name{ID: noProcess}}, true)
 	if err == nil {
 		err = x.Flush()
 	}

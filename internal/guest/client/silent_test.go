@@ -26,7 +26,7 @@ var (
 	calm    = Patience{Silence: 500 * time.Millisecond, Work: 500 * time.Millisecond, Pulse: 500 * time.Millisecond}
 )
 
-// late is how long somebody takes who is slow: longer than calm waits for a guest.
+// late is how long a slow client takes: longer than calm waits for a guest.
 const late = 700 * time.Millisecond
 
 const (
@@ -35,7 +35,7 @@ const (
 	anExit   = `{"exit":{"code":0}}`
 )
 
-// hush is a conversation with an attendant that says what say does about each request
+// hush is a conversation with a guest daemon that says what say does about each request
 // but those for a sign of life. Those it hears, and answers if it is alive.
 type hush struct {
 	*Client
@@ -55,7 +55,7 @@ func newHush(t *testing.T, p Patience, alive bool, say func(h *hush, conn *proto
 				return
 			}
 			switch {
-			case q.Process == nil || q.Process.ID != nobody:
+			case q.Process == nil || q.Process.ID != noProcess:
 				say(h, conn)
 				return
 			case !alive:
@@ -217,7 +217,7 @@ func followed(o process.Output, err error) error {
 }
 
 // TestSilence: a guest that is alive, and leaves a request unanswered or stops in the
-// middle of an answer, keeps nobody waiting, and the conversation goes on.
+// middle of an answer, keeps no caller waiting, and the conversation goes on.
 func TestSilence(t *testing.T) {
 	nothing := func(h *hush, _ *proto.Conn) { <-h.over }
 	after := func(frames ...[]byte) func(*hush, *proto.Conn) {
@@ -396,7 +396,7 @@ func TestSignsOfLife(t *testing.T) {
 	}
 }
 
-// TestNoSignIsAskedFor: of a guest that nobody waits for.
+// TestNoSignIsAskedFor: of a guest that no caller waits for.
 func TestNoSignIsAskedFor(t *testing.T) {
 	h := newHush(t, calm, false, func(_ *hush, conn *proto.Conn) { lines(conn, frame(proto.Answer, aFile)) })
 	if _, err := h.Stat(t.Context(), "x"); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
 )
 
-// TestRestored: what was restored from a checkpoint goes on, and its attendant
+// TestRestored: what was restored from a checkpoint goes on, and its guest daemon
 // comes when it is told to.
 func TestRestored(t *testing.T) {
 	s := clienttest.New(t)
@@ -48,7 +48,7 @@ func TestRestored(t *testing.T) {
 	s.DialGuest(t)
 	next := s.Dial(t)
 	if next.Instance() != c.Instance() {
-		t.Error("there is another attendant")
+		t.Error("there is another guest daemon")
 	}
 	o := follow(t, next, p.ID, at)
 	if _, err := next.Write(t.Context(), p.ID, []byte("after\n")); err != nil {

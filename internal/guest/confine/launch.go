@@ -32,7 +32,7 @@ func Launch(spec, gate int) error {
 	if gate >= 0 {
 		var word [1]byte
 		if n, err := unix.Read(gate, word[:]); n != 1 || err != nil {
-			return failure("nobody traces this program, which its rules need")
+			return failure("this program is not traced, which its rules need")
 		}
 		unix.Close(gate)
 	}
@@ -116,7 +116,7 @@ func execute(m *wire.LaunchMessage, isTraced bool) error {
 
 func at(address uint64) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
 
-// pointers writes texts as execve wants them, at an address that nobody can
+// pointers writes texts as execve wants them, at an address that no program can
 // guess, and returns it.
 func pointers(texts []string) (uint64, error) {
 	head := 8 * (len(texts) + 1)

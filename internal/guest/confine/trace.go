@@ -144,7 +144,7 @@ func (t *tracer) broken(pid int) string {
 	return ""
 }
 
-// executed reads what a process runs. It has just been executed, so that nobody
+// executed reads what a process runs. It has just been executed, so that no process
 // but the kernel has written its memory.
 func executed(pid int) (e Execution, err error) {
 	dir := "/proc/" + strconv.Itoa(pid)

@@ -28,7 +28,7 @@ func (c *peer) adopt(q *proto.Path) bool {
 	}
 	var e proto.Closing
 	if !c.reply(proto.Reply{Paths: [][]byte{[]byte(a.nursery)}}, nil) || !c.ending(&e) {
-		_ = a.end() // nobody is there to be told
+		_ = a.end() // the host has gone
 		return false
 	}
 	if e.Error == nil {

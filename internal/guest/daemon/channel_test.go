@@ -87,7 +87,7 @@ func TestStoppingToWriteIsNotLost(t *testing.T) {
 	for range 200 {
 		c.mu.Lock()
 		stop := c.goOn([]byte("more"))
-		go func() { // as whoever has written does
+		go func() { // as a writer does
 			c.SetWriteDeadline(never)
 			c.mu.Unlock()
 		}()

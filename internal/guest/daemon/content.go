@@ -19,7 +19,7 @@ import (
 func open(name string, flags int, mode uint32) (fd int, st unix.Stat_t, err error) {
 	err = asUser(func() (err error) {
 		fd, err = openAt(unix.AT_FDCWD, name, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, mode)
-		if err == unix.ENXIO { // a socket, a pipe that nobody reads, a terminal that there is none of
+		if err == unix.ENXIO { // a socket, a pipe without a reader, a terminal that there is none of
 			return noFile(name)
 		}
 		if err != nil {
@@ -242,7 +242,7 @@ func (t *target) open() (int, error) {
 	return fd, nil
 }
 
-// umasked are the permissions that a new file gets at once: the attendant's umask
+// umasked are the permissions that a new file gets at once: the guest daemon's umask
 // leaves them.
 const umasked = 0o755
 

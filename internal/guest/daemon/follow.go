@@ -8,11 +8,11 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
 
-// follower is somebody who reads the output of a process.
+// follower is a connection that reads the output of a process.
 type follower struct {
 	*process
 	at   int64 // guarded by mu; how far it has read
-	gone bool  // guarded by mu; nobody reads any more
+	gone bool  // guarded by mu; it does not read any more
 	said bool  // guarded by mu; the host has said something meanwhile
 	deaf bool  // guarded by mu; the process does not read what it is told, and lives
 

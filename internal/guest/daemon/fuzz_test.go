@@ -18,8 +18,8 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
-// user runs f as the attendant does what is asked of it: where that cannot be, as
-// whoever tests.
+// user runs f as the guest daemon does what is asked of it: where that cannot be, as
+// the user who tests.
 func user(f func() error) error {
 	if os.Getuid() != 0 {
 		return f()
@@ -31,7 +31,7 @@ func user(f func() error) error {
 // that are none of an archive's business.
 func yard(t *testing.T) (dir string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "attendant-") // t.TempDir is closed to the user
+	dir, err := os.MkdirTemp("", "guestd-") // t.TempDir is closed to the user
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func FuzzInside(f *testing.F) {
 // FuzzGlob: whatever a pattern is, it finds what is there, once and in order, or is
 // refused.
 func FuzzGlob(f *testing.F) {
-	dir, err := os.MkdirTemp("", "attendant-")
+	dir, err := os.MkdirTemp("", "guestd-")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -31,7 +31,7 @@ type globber struct {
 	limit     int
 	found     [][]byte
 	truncated bool
-	gone      atomic.Bool // nobody waits for the answer any more
+	gone      atomic.Bool // the host does not wait for the answer any more
 }
 
 func (g *globber) find(q *proto.Glob) error {
@@ -123,7 +123,7 @@ func (t *tree) Stat(name string) (fs.FileInfo, error) { return os.Stat(t.at(name
 func (t *tree) ReadDir(name string) ([]fs.DirEntry, error) {
 	at := t.at(name)
 	if t.gone.Load() || t.root == "/" && (at == "/proc" || at == "/sys") {
-		return nil, fs.ErrNotExist // nobody looks for a file there, and there is no end to it
+		return nil, fs.ErrNotExist // no user's file is there, and it has no end
 	}
 	return readDir(at)
 }

@@ -17,7 +17,7 @@ func dialHost() (*hostConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = unix.Connect(fd, &unix.SockaddrUnix{Name: wire.Meeting + "/" + wire.MeetingSocket})
+	err = unix.Connect(fd, &unix.SockaddrUnix{Name: wire.DaemonMount + "/" + wire.HostSocket})
 	if err == nil {
 		err = unix.SetNonblock(fd, true) // so that Go's poller waits for it
 	}

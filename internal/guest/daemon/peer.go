@@ -11,7 +11,7 @@ import (
 // peer is a connection on which the host asks one thing after the other.
 type peer struct {
 	*proto.Conn
-	*attendant
+	*daemon
 	of *session
 }
 
@@ -110,7 +110,7 @@ func (c *peer) handleFiles(q *proto.Request) bool {
 	case q.Adopt != nil:
 		return c.adopt(q.Adopt)
 	}
-	return c.reply(proto.Reply{}, refuse(proto.Invalid, "the attendant of this sandbox is older than this request"))
+	return c.reply(proto.Reply{}, refuse(proto.Invalid, "the guest daemon of this sandbox is older than this request"))
 }
 
 // about answers a request about a process.

@@ -68,7 +68,7 @@ func newChannel(fd int, name string) (*channel, error) {
 	return &channel{File: os.NewFile(uintptr(fd), name)}, nil
 }
 
-// begin writes as much as the process has room for, if nobody else is writing.
+// begin writes as much as the process has room for, if no other request is writing.
 func (c *channel) begin(data []byte) (rest []byte, err error) {
 	if !c.mu.TryLock() {
 		return data, nil
@@ -95,8 +95,8 @@ func (c *channel) some(data []byte) (rest []byte, err error) {
 	return rest, err
 }
 
-// goOn writes the rest as the process reads, when nobody else is writing any more,
-// until stop is called. That does not wait for whoever writes.
+// goOn writes the rest as the process reads, when no other request is writing any more,
+// until stop is called. That does not wait for the other writer.
 func (c *channel) goOn(rest []byte) (stop func()) {
 	var mu sync.Mutex
 	var writing, over bool // guarded by mu
@@ -107,7 +107,7 @@ func (c *channel) goOn(rest []byte) (stop func()) {
 		writing = to && !over
 		return writing
 	}
-	go func() { // ends with stop, and whoever writes
+	go func() { // ends with stop and the other writer
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if !set(true) {
@@ -123,7 +123,7 @@ func (c *channel) goOn(rest []byte) (stop func()) {
 		over = true
 		wait := writing
 		if wait {
-			c.SetWriteDeadline(past) // of nobody else's writing
+			c.SetWriteDeadline(past) // of this write alone
 		}
 		mu.Unlock()
 		if wait {
@@ -132,7 +132,7 @@ func (c *channel) goOn(rest []byte) (stop func()) {
 	}
 }
 
-// close ends it. Whoever waits for the process to read is sent away.
+// close ends it. A request that waits for the process to read fails.
 func (c *channel) close() {
 	if c != nil {
 		c.Close()
@@ -191,7 +191,7 @@ func (p *process) needed() int64 {
 	return at
 }
 
-// held reports whether somebody is to read the output before there may be more. What
+// held reports whether a follower must read the output before there may be more. What
 // is left in the pipes of a process that is over is not much, and its end must not
 // wait for a reader. p.mu is held.
 func (p *process) held() bool { return len(p.followers) > 0 || p.patient && !p.over }
@@ -299,7 +299,7 @@ func (p *process) signal(number int, group bool) error {
 			rest, err := p.input.some([]byte{key})
 			if err != nil || len(rest) == 0 {
 				return err
-			} // else nobody reads the terminal, and its first group has to do
+			} // else the terminal is not read, and its first group gets the signal
 		}
 	}
 	return step("signal", p.id, unix.Kill(target, unix.Signal(number)))

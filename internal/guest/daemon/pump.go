@@ -171,7 +171,7 @@ func (u *pump) read(i, most int) {
 		n, err := read(u.fds[i], p)
 		switch {
 		case err == unix.EAGAIN:
-			u.left[i] = 0 // somebody else took it
+			u.left[i] = 0 // another reader took it
 			return
 		case err != nil || n == 0: // of a terminal, EIO
 			u.left[i] = 0

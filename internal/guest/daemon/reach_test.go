@@ -27,7 +27,7 @@ func newCaller(t *testing.T, told time.Time) *caller {
 	defer ln.Close()
 	host, guest := net.Pipe()
 	t.Cleanup(func() { host.Close(); guest.Close() })
-	c := &caller{&peer{Conn: proto.NewConn(guest, 1<<10), attendant: &attendant{}}, t, host, uint16(ln.Addr().(*net.TCPAddr).Port)}
+	c := &caller{&peer{Conn: proto.NewConn(guest, 1<<10), daemon: &daemon{}}, t, host, uint16(ln.Addr().(*net.TCPAddr).Port)}
 	c.told.Store(told.UnixNano())
 	return c
 }
@@ -46,7 +46,7 @@ func (c *caller) ask(wait time.Duration) (err error) {
 	return err
 }
 
-// soonAfter calls f when somebody waits.
+// soonAfter calls f when a request waits.
 func (c *caller) soonAfter(f func()) (done chan struct{}) {
 	done = make(chan struct{})
 	go func() {
@@ -89,7 +89,7 @@ func TestWhatIsAboutToListen(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("nobody is to wait", func(t *testing.T) {
+	t.Run("no request waits", func(t *testing.T) {
 		if err := newCaller(t, time.Now()).ask(0); !refused(err) {
 			t.Errorf("got %v", err)
 		}

@@ -55,7 +55,7 @@ type way struct {
 	ended bool
 }
 
-// newRelay starts a relay, which lives as long as the attendant.
+// newRelay starts a relay, which lives as long as the guest daemon.
 func newRelay() (*relay, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 
 // session is the time that a host is there.
 type session struct {
-	*attendant
+	*daemon
 	first *proto.Conn
 
 	mu    sync.Mutex
@@ -30,13 +30,13 @@ type session struct {
 }
 
 // meet goes to the host. It returns nil when the host is not there.
-func (a *attendant) meet() *session {
-	s := &session{attendant: a, peers: make(map[*proto.Conn]io.Closer), gone: make(chan struct{})}
+func (a *daemon) meet() *session {
+	s := &session{daemon: a, peers: make(map[*proto.Conn]io.Closer), gone: make(chan struct{})}
 	var err error
 	if s.first, err = s.dial(true); err != nil {
 		return nil
 	}
-	go s.attend()
+	go s.connect()
 	return s
 }
 
@@ -58,8 +58,8 @@ func (s *session) dial(first bool) (*proto.Conn, error) {
 	return c, nil
 }
 
-// attend makes connections as the host wants them, until it goes away.
-func (s *session) attend() {
+// connect makes connections as the host wants them, until it goes away.
+func (s *session) connect() {
 	defer close(s.gone)
 	defer s.first.Close()
 	defer s.wait.Wait()
@@ -89,7 +89,7 @@ func (s *session) add(c *proto.Conn) bool {
 	}
 	s.peers[c] = c
 	s.wait.Go(func() {
-		(&peer{Conn: c, attendant: s.attendant, of: s}).serve()
+		(&peer{Conn: c, daemon: s.daemon, of: s}).serve()
 		s.mu.Lock()
 		delete(s.peers, c)
 		s.mu.Unlock()
@@ -124,7 +124,7 @@ func (s *session) hangUp() {
 // endTime is how long those who serve may take to end.
 const endTime = time.Second
 
-// end closes all there is and waits until nobody is left. Who hangs, in a folder that
+// end closes all there is and waits until all have ended. One that hangs, in a folder that
 // does not answer, say, does not keep the next host away.
 func (s *session) end() {
 	s.first.Close()

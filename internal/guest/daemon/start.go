@@ -45,7 +45,7 @@ func (c *peer) start(q *proto.Start) bool {
 
 // launch starts a process, whose pump the caller has to run, or finds the one that
 // was started under its id.
-func (a *attendant) launch(q *proto.Start) (_ *process, _ *pump, err error) {
+func (a *daemon) launch(q *proto.Start) (_ *process, _ *pump, err error) {
 	p := &process{table: &a.procs, id: q.ID, dir: q.Dir, lossless: q.Lossless || q.Patient, patient: q.Patient, isTTY: q.Terminal != nil, started: time.Now(), followers: map[*follower]bool{}}
 	p.changed.L = &p.mu
 	if len(p.dir) == 0 {
@@ -107,7 +107,7 @@ func validID(id string) bool {
 }
 
 // fork makes the process.
-func (a *attendant) fork(u *pump, cmd *wire.Command, files []uintptr, terminal bool, openFiles int) error {
+func (a *daemon) fork(u *pump, cmd *wire.Command, files []uintptr, terminal bool, openFiles int) error {
 	attr := &syscall.ProcAttr{
 		Dir: cmd.Dir, Env: cmd.Env, Files: files,
 		Sys: &syscall.SysProcAttr{

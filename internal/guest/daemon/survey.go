@@ -34,7 +34,7 @@ type surveyor struct {
 }
 
 // folder looks through a folder, which it closes. Those that are too deep are
-// counted, since nobody knows what is in them.
+// counted, since their content is not known.
 func (s *surveyor) folder(fd, depth int) error {
 	defer unix.Close(fd)
 	if depth > maxDepth {

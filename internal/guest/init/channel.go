@@ -112,7 +112,7 @@ func (s *supervisor) request(t wire.Type, id uint64, p []byte) {
 			s.reply(id, errMalformed)
 			return
 		}
-		s.twin = true
+		s.restored = true
 		err := rename(&m)
 		if err == nil && s.warm != nil && s.warm.settle(id) {
 			return // heard answers
@@ -139,13 +139,13 @@ func (s *supervisor) request(t wire.Type, id uint64, p []byte) {
 			return
 		}
 		s.reply(id, protect(m.Folders))
-	case wire.Attend:
-		var m wire.AttendMessage
+	case wire.StartDaemon:
+		var m wire.StartDaemonMessage
 		if !m.Decode(p) {
 			s.reply(id, errMalformed)
 			return
 		}
-		s.reply(id, s.attend(&m))
+		s.reply(id, s.callDaemon(&m))
 	case wire.Ping:
 		s.reply(id, nil)
 	}

@@ -188,7 +188,7 @@ func (s *supervisor) seal() error {
 		flags := m.flags | unix.MS_REMOUNT | unix.MS_BIND
 		switch may := s.mayWrite(m.path); {
 		case may && folder == "/":
-			continue // whoever mounted it has said whether it can be written
+			continue // its mount says whether it can be written
 		case !may:
 			flags |= unix.MS_RDONLY
 		}
@@ -201,7 +201,7 @@ func (s *supervisor) seal() error {
 }
 
 // exempt are the mounts that are the sandbox's own, also those of the guest whose
-// names begin with a dot: nobody keeps files there, and programs need what is
+// names begin with a dot: no user keeps files there, and programs need what is
 // written in /dev/shm, unless a rule names it.
 func (s *supervisor) exempt(path string) bool {
 	for _, own := range []string{"/proc", "/sys", "/dev", "/."} {

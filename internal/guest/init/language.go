@@ -27,10 +27,10 @@ type language struct {
 
 // hookState is what a waiting interpreter does not know of.
 type hookState struct {
-	twin  bool     // it was restored, as others were
-	moved bool     // its working directory is another folder now
-	stdin bool     // it reads stdinFile
-	args  []string // arguments that follow those it was started with
+	restored bool     // the checkpoint that it was restored from has other forks
+	moved    bool     // its working directory is another folder now
+	stdin    bool     // it reads stdinFile
+	args     []string // arguments that follow those it was started with
 }
 
 var languages = map[string]language{
@@ -123,12 +123,12 @@ func (t *siteTimes) restore() {
 
 // Flags that begin a binary message.
 const (
-	changed = 1 << iota // the variables follow
-	twin                // random generators must be reseeded
-	touch               // no program yet: map the memory in, and wait on
-	moved               // go to the working directory's path again
-	argued              // arguments follow, ahead of the variables
-	stdin               // read stdinFile
+	changed    = 1 << iota // the variables follow
+	mustReseed             // random generators must be reseeded
+	touch                  // no program yet: map the memory in, and wait on
+	moved                  // go to the working directory's path again
+	argued                 // arguments follow, ahead of the variables
+	stdin                  // read stdinFile
 )
 
 // A hook takes the message that lets it go on in two reads at least. The kernel
@@ -143,8 +143,8 @@ const firstRead = 256
 // firstRead.
 func binaryMessage(old, env []string, is hookState) ([]byte, error) {
 	msg := []byte{0, 0, 0, 0, 0}
-	if is.twin {
-		msg[4] |= twin
+	if is.restored {
+		msg[4] |= mustReseed
 	}
 	if is.moved {
 		msg[4] |= moved
@@ -210,7 +210,7 @@ func bashMessage(old, env []string, is hookState) ([]byte, error) {
 		msg = append(append(append(msg, "export "...), name...), "='"...)
 		msg = append(append(msg, strings.ReplaceAll(value, "'", `'\''`)...), "'\n"...)
 	}
-	if is.twin {
+	if is.restored {
 		var seed [4]byte
 		if _, err := unix.Getrandom(seed[:], 0); err != nil {
 			return nil, step("getrandom", err)

@@ -13,7 +13,7 @@ import (
 // for its memory is unmapped before anybody is told. So a hook may give a run's
 // last word: it closes both outputs under a title that says what the run has
 // used, which says as well that its status is 0. A program that does so itself
-// cheats nobody but itself.
+// cheats only itself.
 const (
 	lastWord = "\x01\x02"
 	digits   = 5 // of six bits each, the lowest first: for KiB, and for units of 10 us

@@ -32,7 +32,7 @@ func rename(m *wire.ReseedMessage) error {
 			return step("make "+dir, err)
 		}
 	}
-	// Whoever watches the file has it open: it gets another content, not another file.
+	// A program that watches the file has it open: it gets another content, not another file.
 	fd, err := raw.OpenAt(unix.AT_FDCWD, wire.GenerationFile, unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
 	if err != nil {
 		return step("open the generation's file", err)

@@ -44,8 +44,8 @@ func (s *supervisor) startRun(id uint64, p []byte) {
 		s.refuse(id, errBusy)
 		return
 	}
-	if s.attended {
-		s.refuse(id, errAttended)
+	if s.hadDaemon {
+		s.refuse(id, errHasDaemon)
 		return
 	}
 	for _, r := range s.runs {
@@ -82,7 +82,7 @@ func (s *supervisor) program(r *run) error {
 	m := &r.request
 	if w := s.warm; w != nil && m.Language == w.cmd.Language {
 		s.warm = nil
-		is := hookState{twin: s.twin, moved: s.moved, stdin: len(m.Stdin) > 0}
+		is := hookState{restored: s.restored, moved: s.moved, stdin: len(m.Stdin) > 0}
 		if m.Warm && w.fits(&m.Command) && s.offerStdin(m.Stdin) == nil && w.release(&m.Command, is) == nil {
 			r.warm, r.control = true, w.control[0]
 			r.began(w.process)

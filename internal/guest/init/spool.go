@@ -136,7 +136,7 @@ func (s *spool) ended(ids []uint64) []uint64 {
 // welcome answers a Hello and starts again from the last acknowledged frame.
 func (s *spool) welcome(nonce uint64, payload []byte) {
 	if len(s.control) > reserve {
-		return // nobody reads; the host asks again
+		return // no host reads; it asks again
 	}
 	s.restart(s.acked)
 	s.control = wire.AppendFrame(s.control, wire.Frame{Type: wire.Welcome, ID: nonce, Seq: s.ackSeq, Payload: payload})

@@ -44,11 +44,11 @@ type supervisor struct {
 	confined bool
 	sealed   string // the mounts when they were last bound to the rules; "" before
 	moved    bool   // Home is another folder than the waiting interpreter started in
-	twin     bool   // restored from a checkpoint; interpreters must reseed
+	restored bool   // restored from a checkpoint; interpreters must reseed
 	dirty    bool   // a program has run, so zombies may come without notice
 
-	attendant *attendant // nil when there is none
-	attended  bool       // there was one, so programs are its to start
+	daemon    *guestDaemon // nil when there is none
+	hadDaemon bool         // there was one, so programs are its to start
 
 	turns   uint
 	took    int // bytes of output read in this turn
@@ -124,7 +124,7 @@ func (s *supervisor) turn() {
 	s.watchWarm()
 	s.watchRuns()
 	s.watchOrphans()
-	s.watchAttendant()
+	s.watchDaemon()
 
 	n := s.wait(s.patience())
 	s.dispatch(n)

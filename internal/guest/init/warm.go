@@ -29,8 +29,8 @@ func (s *supervisor) startWarm(id uint64, p []byte) {
 		s.reply(id, errMalformed)
 		return
 	}
-	if s.attended {
-		s.reply(id, errAttended)
+	if s.hadDaemon {
+		s.reply(id, errHasDaemon)
 		return
 	}
 	if w := s.warm; w != nil {
@@ -152,7 +152,7 @@ func (w *warmed) fits(c *wire.Command) bool {
 	return true
 }
 
-// settle has a restored interpreter map its memory in while nobody waits for it.
+// settle has a restored interpreter map its memory in while no run waits for it.
 // It reports whether the hook is at it, and will tell when done.
 func (w *warmed) settle(request uint64) bool {
 	if !w.ready || w.cmd.Language != "python" {

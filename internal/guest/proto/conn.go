@@ -1,7 +1,7 @@
-// Package proto is the format in which a host and the attendant of a sandbox
+// Package proto is the format in which a host and the guest daemon of a sandbox
 // speak, shared by both ends: frames on a Unix socket, and the messages in them.
 //
-// The attendant of a running sandbox may be older or newer than its host, so
+// The guest daemon of a running sandbox may be older or newer than its host, so
 // messages are JSON and fields are only ever added. Neither end trusts a length.
 package proto
 
@@ -21,7 +21,7 @@ const Version = 1
 // Type says what a frame holds.
 type Type uint8
 
-// Frames from the attendant. Hello is the first on every connection.
+// Frames from the guest daemon. Hello is the first on every connection.
 const (
 	Hello  Type = iota + 1 // Greeting
 	Answer                 // Reply

@@ -2,14 +2,14 @@ package proto
 
 import "encoding/binary"
 
-// Greeting is what the attendant says first on each connection.
+// Greeting is what the guest daemon says first on each connection.
 type Greeting struct {
 	Version  int    `json:"version"`
-	Instance string `json:"instance"` // of the attendant, another one when it had to be started anew
+	Instance string `json:"instance"` // of the guest daemon, another one when it had to be started anew
 	First    bool   `json:"first"`    // of its connections, on which no request is made
 }
 
-// Wanted says how many connections the attendant is to make.
+// Wanted says how many connections the guest daemon is to make.
 type Wanted struct {
 	Connections int `json:"connections"`
 }
@@ -72,7 +72,7 @@ type Start struct {
 	Control   bool     `json:"control,omitempty"`
 	Timeout   int64    `json:"timeout,omitempty"` // ns
 	Lossless  bool     `json:"lossless,omitempty"`
-	Patient   bool     `json:"patient,omitempty"` // Lossless even while nobody follows
+	Patient   bool     `json:"patient,omitempty"` // Lossless even without a follower
 	OpenFiles int      `json:"open_files,omitempty"`
 	Follow    bool     `json:"follow,omitempty"` // output and End come on this connection, and Taken is waited for
 }

@@ -55,17 +55,17 @@ type Type uint8
 
 // Frames from host to guest.
 const (
-	Hello   Type = iota + 1 // ID: nonce; Seq: last frame the host has
-	Ack                     // Seq: last frame the host has
-	Warm                    // ID: request
-	Run                     // ID: run
-	Kill                    // ID: request
-	Reseed                  // ID: request
-	Ping                    // ID: request
-	Confine                 // ID: request
-	Enter                   // ID: request
-	Attend                  // ID: request
-	Protect                 // ID: request
+	Hello       Type = iota + 1 // ID: nonce; Seq: last frame the host has
+	Ack                         // Seq: last frame the host has
+	Warm                        // ID: request
+	Run                         // ID: run
+	Kill                        // ID: request
+	Reseed                      // ID: request
+	Ping                        // ID: request
+	Confine                     // ID: request
+	Enter                       // ID: request
+	StartDaemon                 // ID: request
+	Protect                     // ID: request
 )
 
 // Frames from guest to host. All but Welcome are spooled and numbered.

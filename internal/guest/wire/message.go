@@ -177,7 +177,7 @@ func (m *KillMessage) Decode(p []byte) bool {
 	return r.done()
 }
 
-// ReseedMessage tells a restored guest that it is a twin.
+// ReseedMessage tells a restored guest that others have the same checkpoint.
 type ReseedMessage struct {
 	Hostname string // "" leaves it
 	// MachineID, unless it is "", becomes the machine's, and a new number is written

@@ -17,7 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
-// local is a Guest whose processes are this machine's, as the attendant of a
+// local is a Guest whose processes are this machine's, as the guest daemon of a
 // sandbox runs them.
 type local struct {
 	mu   sync.Mutex
@@ -100,7 +100,7 @@ func (l *local) Start(_ context.Context, spec process.Spec) (process.Info, error
 	return p.describe(), nil
 }
 
-// relay takes output as an attendant does: what was written before a message is
+// relay takes output as a guest daemon does: what was written before a message is
 // passed on before it.
 func (p *localProcess) relay(stdout, stderr, control *os.File) {
 	drain := func(f *os.File, s process.Stream) {

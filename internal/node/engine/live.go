@@ -85,7 +85,7 @@ func (a *liveSandbox) Guest(ctx context.Context) (*client.Client, error) {
 	defer stop()
 	c, err := client.Dial(ctx, a.engine.host.socketFolder(a.recipe.ID), func(ctx context.Context) error {
 		return a.withInit(ctx, func(c *guest.Client) error {
-			return c.Attend(ctx, guest.Limits{Processes: a.recipe.Limits.Processes, OpenFiles: a.recipe.Limits.OpenFiles})
+			return c.StartDaemon(ctx, guest.Limits{Processes: a.recipe.Limits.Processes, OpenFiles: a.recipe.Limits.OpenFiles})
 		})
 	})
 	if err != nil {

@@ -384,9 +384,9 @@ func (h *host) close() error {
 	return errors.Join(append(errs, h.letGo())...)
 }
 
-// attendantName is the file beside the guest's binary that looks after sandboxes
+// daemonName is the file beside the guest's binary that looks after sandboxes
 // which live for long.
-const attendantName = "atoll-guestd"
+const daemonName = "atoll-guestd"
 
 // writeGuest writes the small image that holds the guest and its hooks, named
 // by what is in it, so that sandboxes of an earlier version keep theirs.
@@ -395,12 +395,12 @@ func writeGuest(p Platform) (string, error) {
 	if err != nil {
 		return "", fault.Wrap(fault.Unavailable, err, "the guest's binary is missing; 'make build' builds it")
 	}
-	beside := filepath.Join(filepath.Dir(p.Guest), attendantName)
-	attendant, err := os.ReadFile(beside)
+	beside := filepath.Join(filepath.Dir(p.Guest), daemonName)
+	daemon, err := os.ReadFile(beside)
 	if err != nil {
-		return "", fault.Wrap(fault.Unavailable, err, attendantName+" is missing beside the guest's binary; 'make build' builds it")
+		return "", fault.Wrap(fault.Unavailable, err, daemonName+" is missing beside the guest's binary; 'make build' builds it")
 	}
-	files := map[string]erofs.File{"guest": {Mode: 0o755, Data: binary}, "attendant": {Mode: 0o755, Data: attendant}}
+	files := map[string]erofs.File{"guest": {Mode: 0o755, Data: binary}, "atoll-guestd": {Mode: 0o755, Data: daemon}}
 	hash := sha256.New()
 	if len(p.CA) > 0 {
 		files[wire.CAFile] = erofs.File{Mode: 0o644, Data: p.CA}

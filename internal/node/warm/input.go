@@ -52,7 +52,7 @@ func (s *Sandbox) Collect(ctx context.Context, paths []string, put func(executio
 	spec := guest.RunSpec{
 		ID: guest.RunID(rand.Uint64() | 1),
 		Command: guest.Command{
-			Path: path.Join(runtime.GuestDir, "attendant"), Argv: append([]string{"atoll-guestd", collect.Command}, paths...), Dir: runtime.Home,
+			Path: path.Join(runtime.GuestDir, "atoll-guestd"), Argv: append([]string{"atoll-guestd", collect.Command}, paths...), Dir: runtime.Home,
 			Limits: guest.Limits{Processes: s.maker.cfg.Limits.Processes, OpenFiles: s.maker.cfg.Limits.OpenFiles},
 		},
 		Timeout:     collectTime,

@@ -172,9 +172,9 @@ func GuestImage(t testing.TB) string {
 	t.Helper()
 	binary, err := os.ReadFile(Binary(t, "atoll-guest"))
 	must(t, err)
-	attendant, err := os.ReadFile(Binary(t, "atoll-guestd"))
+	daemon, err := os.ReadFile(Binary(t, "atoll-guestd"))
 	must(t, err)
-	files := map[string]erofs.File{"guest": {Mode: 0o755, Data: binary}, "attendant": {Mode: 0o755, Data: attendant}}
+	files := map[string]erofs.File{"guest": {Mode: 0o755, Data: binary}, "atoll-guestd": {Mode: 0o755, Data: daemon}}
 	for name, data := range guest.Files() {
 		files[name] = erofs.File{Mode: 0o644, Data: data}
 	}

@@ -1,5 +1,5 @@
-// Package liar is an attendant that says whatever a test wants: what a sandbox does
-// whose programs have taken their attendant over.
+// Package liar is a guest daemon that says whatever a test wants: what a sandbox does
+// whose programs have taken their guest daemon over.
 package liar
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/proto"
 )
 
-// Liar is an attendant. Come is the cue that attend.Dial wants.
+// Liar is a guest daemon. Come is the cue that client.Dial wants.
 type Liar struct {
 	Folder string // where the host listens
 	say    func(*proto.Conn)
@@ -56,7 +56,7 @@ func Greet(c *proto.Conn, first bool) error {
 	return c.Flush()
 }
 
-// Come does what an attendant does with a cue.
+// Come does what a guest daemon does with a cue.
 func (l *Liar) Come(context.Context) error {
 	first, err := l.Dial(true)
 	if err != nil {

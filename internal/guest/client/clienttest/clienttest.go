@@ -1,4 +1,4 @@
-// Package clienttest makes real sandboxes with an attendant, under gVisor and from
+// Package clienttest makes real sandboxes with a guest daemon, under gVisor and from
 // the image that the tests run programs in.
 package clienttest
 
@@ -24,7 +24,7 @@ import (
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-// Lie is the conversation with an attendant that answers requests as answer says; nil
+// Lie is the conversation with a guest daemon that answers requests as answer says; nil
 // is for no answer, ever.
 func Lie(t testing.TB, answer func(*proto.Request) *proto.Reply) *client.Client {
 	t.Helper()
@@ -46,13 +46,13 @@ func LieTo(t testing.TB, p client.Patience, answer func(*proto.Request) *proto.R
 // patience bounds what is waited for.
 const patience = 30 * time.Second
 
-// Sandbox is a sandbox with an attendant.
+// Sandbox is a sandbox with a guest daemon.
 type Sandbox struct {
 	runtime.Instance
 	Runtime *gvisor.Runtime
 	Spec    runtime.Spec
 	Guest   *guest.Client
-	Meeting string // the folder of the host where its attendant comes
+	Meeting string // the folder of the host where its guest daemon comes
 	Home    string // the folder of the host that is its home
 }
 
@@ -74,13 +74,13 @@ var build struct {
 	err error
 }
 
-// guestImage builds the guest and its attendant anew, once per test process.
+// guestImage builds the guest and its guest daemon anew, once per test process.
 func guestImage(t testing.TB) string {
 	t.Helper()
 	build.Lock()
 	defer build.Unlock()
 	if build.dir == "" && build.err == nil {
-		build.dir, build.err = os.MkdirTemp("", "attendtest-")
+		build.dir, build.err = os.MkdirTemp("", "clienttest-")
 		if build.err == nil {
 			build.err = writeGuest(t, build.dir)
 		}
@@ -95,7 +95,7 @@ func writeGuest(t testing.TB, dir string) error {
 		files[name] = erofs.File{Mode: 0o644, Data: data}
 	}
 	root := filepath.Dir(filepath.Dir(runtimetest.Binary(t, "atoll-runsc")))
-	for name, pkg := range map[string]string{"guest": "./cmd/atoll-guest", "attendant": "./cmd/atoll-guestd"} {
+	for name, pkg := range map[string]string{"guest": "./cmd/atoll-guest", "atoll-guestd": "./cmd/atoll-guestd"} {
 		cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(dir, name), pkg)
 		cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -132,7 +132,7 @@ func Main(m *testing.M) int {
 // the host.
 func New(t testing.TB, change ...func(*runtime.Spec)) *Sandbox {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "attendtest-") // t.TempDir is closed to the sandbox's user
+	dir, err := os.MkdirTemp("", "clienttest-") // t.TempDir is closed to the sandbox's user
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	image, err := atolltest.ImageDir()
@@ -192,13 +192,13 @@ func (s *Sandbox) DialGuest(t testing.TB) {
 	t.Cleanup(func() { s.Guest.Close() })
 }
 
-// Cue is what Dial needs to have the attendant come.
+// Cue is what Dial needs to have the guest daemon come.
 func (s *Sandbox) Cue(ctx context.Context) error {
 	l := s.Spec.Limits
-	return s.Guest.Attend(ctx, guest.Limits{Processes: l.Processes, OpenFiles: l.OpenFiles})
+	return s.Guest.StartDaemon(ctx, guest.Limits{Processes: l.Processes, OpenFiles: l.OpenFiles})
 }
 
-// Dial opens a conversation with the attendant, which is closed with the test.
+// Dial opens a conversation with the guest daemon, which is closed with the test.
 func (s *Sandbox) Dial(t testing.TB) *client.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -109,7 +109,7 @@ func TestFirst(t *testing.T) {
 	}
 	defer again.Close()
 	if again.Instance() != c.Instance() {
-		t.Error("there is another attendant")
+		t.Error("there is another guest daemon")
 	}
 	if got := run(t, again, "cat a/b/c | wc -c"); got.out[process.Stdout] != "1600000\n" {
 		t.Errorf("got %+v", got)

@@ -1,12 +1,12 @@
-// Package client is the host's side of the conversation with the attendant of a
+// Package client is the host's side of the conversation with the guest daemon of a
 // sandbox: the process, beside process 1, that starts and feeds programs, keeps
 // their output, reads and writes files, and connects to ports, for as long as the
 // sandbox lives.
 //
-// What comes from an attendant was written by whoever controls the sandbox. A
+// What comes from a guest daemon is written by the party that controls the sandbox. A
 // Client checks every length, number and order, allocates nothing by a length it
 // was told, and ends the conversation with ErrProtocol at the first thing that no
-// attendant says. docs/guest-protocol.md describes the protocol.
+// guest daemon says. docs/guest-protocol.md describes the protocol.
 //
 // Paths, arguments and variables are bytes without a NUL, not necessarily UTF-8.
 package client
@@ -18,12 +18,12 @@ import (
 )
 
 var (
-	// ErrProtocol says that the attendant said what none says. Its sandbox is to
+	// ErrProtocol says that the guest daemon said what none says. Its sandbox is to
 	// be destroyed.
 	ErrProtocol = fmt.Errorf("%w: its daemon broke the protocol", process.ErrGone)
 )
 
-// Bounds of what the attendant keeps.
+// Bounds of what the guest daemon keeps.
 const (
 	MaxRing      = 1 << 20  // bytes of output of one process
 	MaxRings     = 16 << 20 // bytes of output of all processes together

@@ -1,5 +1,4 @@
-// Package daemon is the process that looks after a sandbox which lives for
-// long: it starts programs for the host and keeps their output, reads and writes
+// Package daemon is the guest daemon, which serves a sandbox that lives for long: it starts programs for the host and keeps their output, reads and writes
 // files, and connects to ports.
 //
 // It goes to the host when process 1 tells it to, by a socket that only uid 0 of
@@ -27,14 +26,14 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
-// Descriptors that process 1 starts the attendant with.
+// Descriptors that process 1 starts the guest daemon with.
 const (
 	rulesFD = 3 // a ConfineMessage
 	cueFD   = 4 // a byte whenever the host is to be gone to
 )
 
-// attendant is what there is once.
-type attendant struct {
+// guest daemon is what there is once.
+type daemon struct {
 	instance string
 	rules    wire.ConfineMessage
 	procs    table
@@ -48,9 +47,9 @@ type attendant struct {
 // returns only when it cannot.
 func Run() error {
 	if os.Getuid() != 0 || os.Getpid() == 1 {
-		return errors.New("this is the attendant of a sandbox: its process 1 starts it, and nobody else")
+		return errors.New("this is the guest daemon of a sandbox: only its process 1 starts it")
 	}
-	a := &attendant{}
+	a := &daemon{}
 	if err := a.prepare(); err != nil {
 		return err
 	}
@@ -69,7 +68,7 @@ func Run() error {
 }
 
 // prepare makes the process one that programs cannot reach.
-func (a *attendant) prepare() error {
+func (a *daemon) prepare() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("dumpable: %w", err)
 	}

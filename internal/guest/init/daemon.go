@@ -11,39 +11,39 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
-// attendant is the process that starts programs, in a sandbox that lives for
+// guest daemon is the process that starts programs, in a sandbox that lives for
 // long, instead of process 1.
-type attendant struct {
+type guestDaemon struct {
 	pidfd int
-	cue   int // the end of a pipe; a byte in it sends the attendant to the host
+	cue   int // the end of a pipe; a byte in it sends the guest daemon to the host
 }
 
 const (
-	errAttended  = failure("this sandbox has an attendant, which starts its programs")
-	errHasRuns   = failure("programs run that no attendant could look after")
-	errNoMeeting = failure("no folder is mounted at " + wire.Meeting + " to meet the host in")
+	errHasDaemon     = failure("this sandbox has a guest daemon, which starts its programs")
+	errHasRuns       = failure("programs run that no guest daemon could look after")
+	errNoDaemonMount = failure("no folder is mounted at " + wire.DaemonMount + " to meet the host in")
 )
 
-// attend has the attendant come to the host, and starts it if there is none.
-func (s *supervisor) attend(m *wire.AttendMessage) error {
-	if s.attendant == nil {
-		if err := s.startAttendant(m); err != nil {
+// callDaemon has the guest daemon come to the host, and starts it if there is none.
+func (s *supervisor) callDaemon(m *wire.StartDaemonMessage) error {
+	if s.daemon == nil {
+		if err := s.startDaemon(m); err != nil {
 			return err
 		}
 	}
-	if _, err := raw.Write(s.attendant.cue, []byte{'h'}); err != nil && err != unix.EAGAIN { // a full pipe says enough
-		return step("cue the attendant", err)
+	if _, err := raw.Write(s.daemon.cue, []byte{'h'}); err != nil && err != unix.EAGAIN { // a full pipe says enough
+		return step("cue the guest daemon", err)
 	}
 	return nil
 }
 
-func (s *supervisor) startAttendant(m *wire.AttendMessage) error {
+func (s *supervisor) startDaemon(m *wire.StartDaemonMessage) error {
 	var st unix.Stat_t
 	switch {
 	case len(s.runs) > 0:
 		return errHasRuns
-	case unix.Stat(wire.Meeting, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR:
-		return errNoMeeting
+	case unix.Stat(wire.DaemonMount, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR:
+		return errNoDaemonMount
 	}
 	if w := s.warm; w != nil {
 		s.warm = nil
@@ -55,16 +55,16 @@ func (s *supervisor) startAttendant(m *wire.AttendMessage) error {
 	if err := s.limit(wire.Limits{Processes: m.Limits.Processes}); err != nil {
 		return err
 	}
-	// From now on nobody here asks how a child has ended: what programs leave
+	// From now on process 1 does not ask how a child has ended: what programs leave
 	// behind goes without process 1 having to look for it.
 	s.reap()
 	s.dirty = false
 	if err := disregardChildren(); err != nil {
 		return err
 	}
-	a, err := spawnAttendant(&s.rules, m.Limits.OpenFiles)
+	a, err := spawnDaemon(&s.rules, m.Limits.OpenFiles)
 	if err == nil {
-		s.attendant, s.attended = a, true
+		s.daemon, s.hadDaemon = a, true
 	}
 	return err
 }
@@ -77,13 +77,13 @@ func disregardChildren() error {
 	return nil
 }
 
-// attendantFiles is how many descriptors an attendant may have open itself.
-const attendantFiles = 8192
+// daemonFiles is how many descriptors a guest daemon may have open itself.
+const daemonFiles = 8192
 
-// spawnAttendant starts the attendant. It reads the rules that it is to start
+// spawnDaemon starts the guest daemon. It reads the rules that it is to start
 // programs under first, and cues from then on. The number of files is its soft
 // limit, which a Go program raises for itself and gives its children back.
-func spawnAttendant(rules *wire.ConfineMessage, files uint64) (*attendant, error) {
+func spawnDaemon(rules *wire.ConfineMessage, files uint64) (*guestDaemon, error) {
 	text, err := confine.Told(rules.Append(nil))
 	if err != nil {
 		return nil, err
@@ -106,14 +106,14 @@ func spawnAttendant(rules *wire.ConfineMessage, files uint64) (*attendant, error
 	own := unix.Rlimit{}
 	err = unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &own)
 	if err == nil {
-		err = unix.Prlimit(0, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: files, Max: max(files, attendantFiles)}, nil)
+		err = unix.Prlimit(0, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: files, Max: max(files, daemonFiles)}, nil)
 	}
 	if err != nil {
 		unix.Close(cue[1])
 		return nil, step("limit open files", err)
 	}
-	a := &attendant{pidfd: -1, cue: cue[1]}
-	_, err = syscall.ForkExec(Attendant, []string{Attendant}, &syscall.ProcAttr{
+	a := &guestDaemon{pidfd: -1, cue: cue[1]}
+	_, err = syscall.ForkExec(DaemonPath, []string{DaemonPath}, &syscall.ProcAttr{
 		Dir:   "/",
 		Files: []uintptr{uintptr(null), uintptr(null), uintptr(null), uintptr(text), uintptr(cue[0])},
 		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &a.pidfd},
@@ -123,21 +123,21 @@ func spawnAttendant(rules *wire.ConfineMessage, files uint64) (*attendant, error
 	}
 	if err != nil {
 		unix.Close(cue[1])
-		return nil, step("start the attendant", err)
+		return nil, step("start the guest daemon", err)
 	}
 	return a, nil
 }
 
-// Attendant is the attendant's binary.
-const Attendant = hooks + "/attendant"
+// DaemonPath is the guest daemon's binary.
+const DaemonPath = hooks + "/atoll-guestd"
 
-// watchAttendant waits for a sudden end, after which Attend starts another one.
-func (s *supervisor) watchAttendant() {
-	if a := s.attendant; a != nil && a.pidfd >= 0 {
+// watchDaemon waits for a sudden end, after which StartDaemon starts another one.
+func (s *supervisor) watchDaemon() {
+	if a := s.daemon; a != nil && a.pidfd >= 0 {
 		s.watch(a.pidfd, unix.POLLIN, func() {
 			raw.Close(a.pidfd)
 			raw.Close(a.cue)
-			s.attendant = nil
+			s.daemon = nil
 		})
 	}
 }
