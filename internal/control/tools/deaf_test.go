@@ -56,7 +56,7 @@ func (p policy) Policy(*tenant.Principal) execution.Policy { return execution.Po
 
 // lied is the tools over sandboxes that answer requests as answer says, who calls
 // them, and the records.
-func lied(t *testing.T, p client.Patience, answer func(*proto.Request) *proto.Reply) (*Set, *Caller, *store.DB) {
+func lied(t *testing.T, p client.Timeouts, answer func(*proto.Request) *proto.Reply) (*Set, *Caller, *store.DB) {
 	t.Helper()
 	guest := clienttest.LieTo(t, p, answer)
 	db := storetest.SQLite(t)
@@ -80,7 +80,7 @@ func TestDeafSandboxes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set, by, db := lied(t, client.Usual, answer)
+			set, by, db := lied(t, client.DefaultTimeouts, answer)
 			set.overdue = 100 * time.Millisecond
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
@@ -119,7 +119,7 @@ func TestSilentSandboxes(t *testing.T) {
 	} {
 		for when, answer := range silences {
 			t.Run(name+" "+when, func(t *testing.T) {
-				set, by, db := lied(t, client.Patience{Silence: 100 * time.Millisecond, Work: 100 * time.Millisecond, Pulse: time.Hour}, answer)
+				set, by, db := lied(t, client.Timeouts{Silence: 100 * time.Millisecond, Work: 100 * time.Millisecond, Pulse: time.Hour}, answer)
 				if _, _, err := set.cfg.Pool.Ensure(t.Context(), by.Principal, by.Session, "default", nil); err != nil {
 					t.Fatal(err)
 				}

@@ -34,7 +34,7 @@ func (c *Client) Adopt(ctx context.Context, path string, fill func(ctx context.C
 	if len(r.Paths) != 1 || len(r.Paths[0]) > maxPath {
 		return x.failed(fmt.Errorf("%w: a place that cannot be", ErrProtocol))
 	}
-	x.stay()
+	x.waitWithoutLimit()
 	filling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	heard := make(chan struct{})
@@ -50,7 +50,7 @@ func (c *Client) Adopt(ctx context.Context, path string, fill func(ctx context.C
 	if x.Waiting() {
 		return x.failed(fmt.Errorf("%w: a frame ahead of the end", ErrProtocol))
 	}
-	x.line.within(c.patience.Work, false)
+	x.line.setLimit(c.timeouts.Work, false)
 	e := proto.Closing{}
 	if filled != nil {
 		e.Error = &proto.Error{Reason: proto.Failed, Text: "it could not be made"}
@@ -64,7 +64,7 @@ func (c *Client) Adopt(ctx context.Context, path string, fill func(ctx context.C
 	if e, err = x.ended(); err != nil {
 		return x.failed(err)
 	}
-	x.over()
+	x.finish()
 	switch {
 	case filled != nil:
 		return filled

@@ -18,24 +18,24 @@ import (
 // concurrently. Errors that a caller may be told are fault.Errors.
 type Client struct {
 	instance string
-	patience Patience
+	timeouts Timeouts
 	first    *proto.Conn // on which connections are asked for
 	listener *net.UnixListener
 
 	done chan struct{} // closed when the conversation is over
 	wait sync.WaitGroup
 
-	mu       sync.Mutex
-	err      error                // guarded by mu; why it is over
-	idle     []*proto.Conn        // guarded by mu
-	all      map[*proto.Conn]bool // guarded by mu; without first
-	asked    int                  // guarded by mu; connections that are to come
-	greeting int                  // guarded by mu; those of them that have come and not greeted yet
-	queue    []chan *proto.Conn   // guarded by mu; who waits for one
-	pulse    *time.Timer          // guarded by mu; set while something is under way
-	still    bool                 // guarded by mu; the sandbox was made to stand still
-	turned   time.Time            // guarded by mu; when still changed
-	wanted   sync.Mutex           // held while more are asked for
+	mu            sync.Mutex
+	err           error                // guarded by mu; why it is over
+	idle          []*proto.Conn        // guarded by mu
+	all           map[*proto.Conn]bool // guarded by mu; without first
+	asked         int                  // guarded by mu; connections that are to come
+	greeting      int                  // guarded by mu; those of them that have come and not greeted yet
+	queue         []chan *proto.Conn   // guarded by mu; requests that wait for one
+	pulse         *time.Timer          // guarded by mu; set while something is under way
+	frozen        bool                 // guarded by mu; the sandbox is frozen
+	frozenChanged time.Time            // guarded by mu; when frozen changed
+	wanted        sync.Mutex           // held while more are asked for
 }
 
 const (
@@ -47,8 +47,8 @@ const (
 )
 
 // newClient begins with a connection on which the greeting was read.
-func newClient(l *net.UnixListener, first *proto.Conn, g proto.Greeting, p Patience) *Client {
-	c := &Client{instance: g.Instance, patience: p, first: first, listener: l, done: make(chan struct{}), all: make(map[*proto.Conn]bool)}
+func newClient(l *net.UnixListener, first *proto.Conn, g proto.Greeting, p Timeouts) *Client {
+	c := &Client{instance: g.Instance, timeouts: p, first: first, listener: l, done: make(chan struct{}), all: make(map[*proto.Conn]bool)}
 	c.wait.Go(c.accept)
 	c.wait.Go(c.watch)
 	return c
@@ -147,7 +147,7 @@ func (c *Client) accept() {
 			continue
 		}
 		c.wait.Go(func() {
-			conn, g, err := greet(u, c.stood)
+			conn, g, err := greet(u, c.wasFrozen)
 			if err == nil && (g.First || g.Instance != c.instance) {
 				conn.Close()
 				err = fmt.Errorf("%w: another guest daemon has come", ErrProtocol)
@@ -156,7 +156,7 @@ func (c *Client) accept() {
 				c.fail(asGone(err))
 				return
 			}
-			c.came(conn)
+			c.arrived(conn)
 		})
 	}
 }
@@ -178,8 +178,8 @@ func (c *Client) expected() bool {
 // greet takes the guest daemon's greeting on a new connection. stood may be nil: see line.
 func greet(u *net.UnixConn, stood func(since time.Time) bool) (conn *proto.Conn, g proto.Greeting, err error) {
 	u.SetWriteBuffer(sendBuffer) //nolint:errcheck // a matter of speed
-	l := &line{UnixConn: u, stood: stood}
-	l.within(goodbye, false)
+	l := &timedConn{UnixConn: u, wasFrozen: stood}
+	l.setLimit(goodbye, false)
 	conn = proto.NewConn(l, readBuffer)
 	t, err := conn.Next()
 	if err == nil && t != proto.Hello {
@@ -195,12 +195,12 @@ func greet(u *net.UnixConn, stood func(since time.Time) bool) (conn *proto.Conn,
 		u.Close()
 		return nil, g, err
 	}
-	l.within(0, false)
+	l.setLimit(0, false)
 	return conn, g, nil
 }
 
-// came gives a new connection to who waits, or keeps it.
-func (c *Client) came(conn *proto.Conn) {
+// arrived gives a new connection to a request that waits, or keeps it.
+func (c *Client) arrived(conn *proto.Conn) {
 	c.mu.Lock()
 	c.asked--
 	c.greeting--
@@ -210,12 +210,12 @@ func (c *Client) came(conn *proto.Conn) {
 		return
 	}
 	c.all[conn] = true
-	c.hand(conn)
+	c.deliver(conn)
 	c.mu.Unlock()
 }
 
-// hand gives a connection to who waits, or keeps it. c.mu is held.
-func (c *Client) hand(conn *proto.Conn) {
+// deliver gives a connection to a request that waits, or keeps it. c.mu is held.
+func (c *Client) deliver(conn *proto.Conn) {
 	if len(c.queue) > 0 {
 		c.queue[0] <- conn
 		c.queue = c.queue[1:]
@@ -224,9 +224,9 @@ func (c *Client) hand(conn *proto.Conn) {
 	c.idle = append(c.idle, conn)
 }
 
-// take returns a connection, on which one request can be made. One that is urgent is
+// acquire returns a connection, on which one request can be made. One that is urgent is
 // made before all others, and although there are no more connections.
-func (c *Client) take(ctx context.Context, urgent bool) (*proto.Conn, error) {
+func (c *Client) acquire(ctx context.Context, urgent bool) (*proto.Conn, error) {
 	c.mu.Lock()
 	if c.err != nil {
 		defer c.mu.Unlock()
@@ -247,7 +247,7 @@ func (c *Client) take(ctx context.Context, urgent bool) (*proto.Conn, error) {
 	most := maxConnections
 	if !urgent {
 		most--
-		c.listen()
+		c.schedulePing()
 	}
 	// One more than is waited for, so that the next request finds one.
 	more := min(len(c.queue)+1-c.asked-len(c.idle), most-len(c.all)-c.asked)
@@ -278,7 +278,7 @@ func (c *Client) take(ctx context.Context, urgent bool) (*proto.Conn, error) {
 		c.mu.Unlock()
 		select {
 		case conn := <-ch: // it came after all
-			c.give(conn)
+			c.release(conn)
 		default:
 		}
 		return nil, context.Cause(ctx)
@@ -300,7 +300,7 @@ func (c *Client) want(n int) {
 
 // say sends what was put on the first connection. c.wanted is held.
 func (c *Client) say() error {
-	c.first.Transport.(*line).SetWriteDeadline(time.Now().Add(goodbye)) //nolint:errcheck // it would show with the write
+	c.first.Transport.(*timedConn).SetWriteDeadline(time.Now().Add(goodbye)) //nolint:errcheck // it would show with the write
 	return c.first.Flush()
 }
 
@@ -316,8 +316,8 @@ func (c *Client) while(f func()) bool {
 	return true
 }
 
-// give takes a connection back on which an exchange is over.
-func (c *Client) give(conn *proto.Conn) {
+// release takes a connection back on which an exchange is over.
+func (c *Client) release(conn *proto.Conn) {
 	if conn == nil {
 		return
 	}
@@ -327,7 +327,7 @@ func (c *Client) give(conn *proto.Conn) {
 	case conn.Waiting():
 		go c.fail(fmt.Errorf("%w: more was said than was asked for", ErrProtocol))
 	case len(c.all) < maxConnections && (len(c.queue) > 0 || len(c.idle) < maxIdle):
-		c.hand(conn)
+		c.deliver(conn)
 	default:
 		c.mu.Unlock()
 		c.drop(conn)

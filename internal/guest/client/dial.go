@@ -32,11 +32,11 @@ func MakeFolder(path string, uid, gid int) error {
 // is the init client's StartDaemon, and returns when it has. It may be called again
 // once the Client is closed, by this or a later process.
 func Dial(ctx context.Context, folder string, cue func(context.Context) error) (*Client, error) {
-	return Usual.Dial(ctx, folder, cue)
+	return DefaultTimeouts.Dial(ctx, folder, cue)
 }
 
-// Dial is the Dial of a Client that has this patience.
-func (p Patience) Dial(ctx context.Context, folder string, cue func(context.Context) error) (_ *Client, err error) {
+// Dial is the Dial of a Client with these timeouts.
+func (p Timeouts) Dial(ctx context.Context, folder string, cue func(context.Context) error) (_ *Client, err error) {
 	l, err := listen(folder)
 	if err != nil {
 		return nil, fmt.Errorf("dial guest daemon: %w", err)

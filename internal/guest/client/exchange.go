@@ -18,7 +18,7 @@ import (
 type exchange struct {
 	*proto.Conn
 	client *Client
-	line   *line
+	line   *timedConn
 	ctx    context.Context
 	stop   func() bool // ends the watch over ctx
 }
@@ -32,13 +32,13 @@ func (c *Client) askFor(ctx context.Context, q proto.Request, urgent bool) (*exc
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	conn, err := c.take(ctx, urgent)
+	conn, err := c.acquire(ctx, urgent)
 	if err != nil {
 		return nil, err
 	}
-	x := &exchange{Conn: conn, client: c, line: conn.Transport.(*line), ctx: ctx}
-	x.line.stood = c.stood
-	x.line.within(c.patience.Silence, false)
+	x := &exchange{Conn: conn, client: c, line: conn.Transport.(*timedConn), ctx: ctx}
+	x.line.wasFrozen = c.wasFrozen
+	x.line.setLimit(c.timeouts.Silence, false)
 	x.stop = context.AfterFunc(ctx, func() { conn.Close() })
 	if err := conn.Encode(proto.Ask, &q); err != nil {
 		x.drop()
@@ -47,9 +47,8 @@ func (c *Client) askFor(ctx context.Context, q proto.Request, urgent bool) (*exc
 	return x, nil
 }
 
-// patient is how long there may be no answer to a request; 0 for as long as there is
-// none.
-func (p Patience) patient(q *proto.Request) time.Duration {
+// answerTimeout is how long the answer to a request may take; 0 for no limit.
+func (p Timeouts) answerTimeout(q *proto.Request) time.Duration {
 	switch {
 	case q.Wait != nil, q.Write != nil:
 		return 0
@@ -63,7 +62,7 @@ func (p Patience) patient(q *proto.Request) time.Duration {
 
 // answer reads the reply, for which there is so much time.
 func (x *exchange) answer(within time.Duration) (r proto.Reply, err error) {
-	x.line.within(within, false)
+	x.line.setLimit(within, false)
 	t, err := x.Next()
 	if err == nil && t != proto.Answer {
 		err = fmt.Errorf("%w: a frame of type %d, where an answer follows", ErrProtocol, t)
@@ -74,10 +73,10 @@ func (x *exchange) answer(within time.Duration) (r proto.Reply, err error) {
 	return r, err
 }
 
-// over gives the connection back: the exchange went to its end.
-func (x *exchange) over() {
+// finish gives the connection back: the exchange went to its end.
+func (x *exchange) finish() {
 	if x.stop() {
-		x.client.give(x.Conn)
+		x.client.release(x.Conn)
 	} else {
 		x.client.drop(x.Conn)
 	}
@@ -89,11 +88,11 @@ func (x *exchange) drop() {
 	x.client.drop(x.Conn)
 }
 
-// stream is for content that follows, which comes or goes as its ends like.
-func (x *exchange) stream() { x.line.within(x.client.patience.Silence, true) }
+// limitContent is for content that follows: each piece gives time for the next.
+func (x *exchange) limitContent() { x.line.setLimit(x.client.timeouts.Silence, true) }
 
-// stay is for what follows whenever there is something to say.
-func (x *exchange) stay() { x.line.within(0, false) }
+// waitWithoutLimit is for frames that follow at any time, such as output.
+func (x *exchange) waitWithoutLimit() { x.line.setLimit(0, false) }
 
 // failed ends the exchange, and returns why.
 func (x *exchange) failed(err error) error {
@@ -120,12 +119,12 @@ func (c *Client) begin(ctx context.Context, q proto.Request) (*exchange, proto.R
 	if err := x.Flush(); err != nil {
 		return nil, proto.Reply{}, x.failed(err)
 	}
-	r, err := x.answer(c.patience.patient(&q))
+	r, err := x.answer(c.timeouts.answerTimeout(&q))
 	if err != nil {
 		return nil, r, x.failed(err)
 	}
 	if r.Error != nil {
-		x.over()
+		x.finish()
 		return nil, r, refusal(r.Error)
 	}
 	return x, r, nil
@@ -135,7 +134,7 @@ func (c *Client) begin(ctx context.Context, q proto.Request) (*exchange, proto.R
 func (c *Client) call(ctx context.Context, q proto.Request) (proto.Reply, error) {
 	x, r, err := c.begin(ctx, q)
 	if err == nil {
-		x.over()
+		x.finish()
 	}
 	return r, err
 }
@@ -146,7 +145,7 @@ func (c *Client) send(ctx context.Context, q proto.Request, content io.Reader) (
 	if err != nil {
 		return proto.Reply{}, err
 	}
-	x.stream()
+	x.limitContent()
 	_, err = x.Copy(content)
 	if e, ok := errors.AsType[*proto.ReadError](err); ok {
 		x.drop() // by which the guest daemon knows that it is not whole
@@ -158,7 +157,7 @@ func (c *Client) send(ctx context.Context, q proto.Request, content io.Reader) (
 	if err == nil {
 		err = x.Flush()
 	}
-	within := c.patience.patient(&q)
+	within := c.timeouts.answerTimeout(&q)
 	switch {
 	case errors.Is(err, ErrSilent):
 		return proto.Reply{}, x.failed(err)
@@ -178,7 +177,7 @@ func (c *Client) send(ctx context.Context, q proto.Request, content io.Reader) (
 	case err != nil:
 		return r, x.failed(fmt.Errorf("%w: content was taken that was not sent", ErrProtocol))
 	}
-	x.over()
+	x.finish()
 	return r, nil
 }
 

@@ -105,7 +105,7 @@ func TestAFolderThatDoesNotAnswer(t *testing.T) {
 	serves(c)
 
 	// Who asks is not kept waiting, and takes no more threads than there may be.
-	hasty, err := client.Patience{Silence: 5 * time.Second, Work: 5 * time.Second, Pulse: time.Minute}.Dial(t.Context(), s.Meeting, s.Cue)
+	hasty, err := client.Timeouts{Silence: 5 * time.Second, Work: 5 * time.Second, Pulse: time.Minute}.Dial(t.Context(), s.Meeting, s.Cue)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func (c *Client) Stat(ctx context.Context, path string) (file.Info, error) {
 	if err != nil {
 		return file.Info{}, x.failed(err)
 	}
-	x.over()
+	x.finish()
 	return f, nil
 }
 
@@ -87,7 +87,7 @@ func (c *Client) List(ctx context.Context, path string, o file.ListOptions) (fil
 		}
 		l.Entries = append(l.Entries, f)
 	}
-	x.over()
+	x.finish()
 	return l, nil
 }
 
@@ -117,7 +117,7 @@ func (c *Client) Glob(ctx context.Context, cwd, pattern string, most int) (file.
 		}
 		p.Paths = append(p.Paths, string(b))
 	}
-	x.over()
+	x.finish()
 	return p, nil
 }
 
@@ -151,7 +151,7 @@ func (c *Client) Read(ctx context.Context, path string, offset, limit int64) (fi
 	if err != nil {
 		return file.Info{}, nil, x.failed(err)
 	}
-	x.stream()
+	x.limitContent()
 	return f, newContent(x, limit), nil
 }
 
@@ -178,7 +178,7 @@ func (c *Client) Pack(ctx context.Context, path string) (file.Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.stream()
+	x.limitContent()
 	return &Archive{newContent(x, -1)}, nil
 }
 
@@ -236,11 +236,11 @@ func (c *content) Read(p []byte) (int, error) {
 	case err != io.EOF:
 		c.err = c.finish(func() error { return c.x.failed(err) })
 	case c.body.End.Error != nil:
-		c.err = c.finish(func() error { c.x.over(); return refusal(c.body.End.Error) })
+		c.err = c.finish(func() error { c.x.finish(); return refusal(c.body.End.Error) })
 	case c.body.End.Files < 0 || c.body.End.Bytes < 0:
 		c.err = c.finish(func() error { return c.x.failed(fmt.Errorf("%w: counts that cannot be", ErrProtocol)) })
 	default:
-		c.err = c.finish(func() error { c.x.over(); return io.EOF })
+		c.err = c.finish(func() error { c.x.finish(); return io.EOF })
 	}
 	return n, c.err
 }

@@ -90,7 +90,7 @@ func (c *Client) about(ctx context.Context, q proto.Request) (process.Info, erro
 	if err != nil {
 		return process.Info{}, x.failed(err)
 	}
-	x.over()
+	x.finish()
 	return p, nil
 }
 
@@ -140,7 +140,7 @@ func (c *Client) Processes(ctx context.Context) ([]process.Info, error) {
 		}
 		all = append(all, p)
 	}
-	x.over()
+	x.finish()
 	return all, nil
 }
 
@@ -283,7 +283,7 @@ func (c *Client) output(ctx context.Context, q proto.Request, at int64) (process
 	if err != nil {
 		return nil, x.failed(err)
 	}
-	x.stay()
+	x.waitWithoutLimit()
 	o := &Output{closing: closing{x: x}, process: p, at: min(at, math.MaxInt64)}
 	switch {
 	case q.Start != nil:
@@ -308,7 +308,7 @@ func (o *Output) Next() (process.Chunk, error) {
 	case err == io.EOF:
 		o.err = o.finish(o.end)
 	case err == process.ErrEnough:
-		o.err = o.finish(func() error { o.x.over(); return err })
+		o.err = o.finish(func() error { o.x.finish(); return err })
 	case err != nil:
 		o.err = o.finish(func() error { return o.x.failed(err) })
 	}
@@ -364,14 +364,14 @@ func (o *Output) end() error {
 		end = o.refused
 	}
 	if o.reply != 0 {
-		o.x.line.within(o.x.client.patience.Silence, false)
+		o.x.line.setLimit(o.x.client.timeouts.Silence, false)
 		o.x.Put(o.reply, nil)
 		if err := o.x.Flush(); err != nil {
 			o.x.drop() // whether a process is forgotten is the guest daemon's then
 			return end
 		}
 	}
-	o.x.over()
+	o.x.finish()
 	return end
 }
 
@@ -384,7 +384,7 @@ func (o *Output) Enough() {
 			o.x.drop()
 			return nil
 		}
-		o.x.line.within(goodbye, false)
+		o.x.line.setLimit(goodbye, false)
 		if !o.last {
 			o.x.Put(proto.Enough, nil)
 		}
@@ -418,7 +418,7 @@ func (o *Output) settle() {
 		if t != proto.End || conn.Decode(&e) != nil {
 			break
 		}
-		c.give(conn)
+		c.release(conn)
 		return
 	}
 	c.drop(conn)

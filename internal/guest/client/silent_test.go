@@ -22,8 +22,8 @@ import (
 // Patiences of which tests see the end, and late is when it has come. The second has
 // enough for a guest that does answer, on a busy machine, too.
 var (
-	hurried = Patience{Silence: 50 * time.Millisecond, Work: 70 * time.Millisecond, Pulse: time.Hour}
-	calm    = Patience{Silence: 500 * time.Millisecond, Work: 500 * time.Millisecond, Pulse: 500 * time.Millisecond}
+	hurried = Timeouts{Silence: 50 * time.Millisecond, Work: 70 * time.Millisecond, Pulse: time.Hour}
+	calm    = Timeouts{Silence: 500 * time.Millisecond, Work: 500 * time.Millisecond, Pulse: 500 * time.Millisecond}
 )
 
 // late is how long a slow client takes: longer than calm waits for a guest.
@@ -43,7 +43,7 @@ type hush struct {
 	over   chan struct{} // closed with the test
 }
 
-func newHush(t *testing.T, p Patience, alive bool, say func(h *hush, conn *proto.Conn)) *hush {
+func newHush(t *testing.T, p Timeouts, alive bool, say func(h *hush, conn *proto.Conn)) *hush {
 	t.Helper()
 	before, open := goleak.IgnoreCurrent(), handles(t)
 	h := &hush{pulses: make(chan bool, 1000), over: make(chan struct{})}
@@ -291,7 +291,7 @@ func TestSilence(t *testing.T) {
 // TestDeath: what waits for as long as it likes ends with the guest's signs of life,
 // and so does all else.
 func TestDeath(t *testing.T) {
-	patient := Patience{Silence: time.Hour, Work: time.Hour, Pulse: 50 * time.Millisecond}
+	patient := Timeouts{Silence: time.Hour, Work: time.Hour, Pulse: 50 * time.Millisecond}
 	for name, ask := range questions {
 		t.Run(name, func(t *testing.T) {
 			h := newHush(t, patient, false, func(h *hush, conn *proto.Conn) {
@@ -322,7 +322,7 @@ var streams = map[string]bool{"read": true, "pack": true, "run": true, "follow":
 func TestNobodyComes(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	l := liar.New(t, nil)
-	c, err := Patience{Pulse: 50 * time.Millisecond, Silence: time.Hour}.Dial(t.Context(), l.Folder, func(context.Context) error {
+	c, err := Timeouts{Pulse: 50 * time.Millisecond, Silence: time.Hour}.Dial(t.Context(), l.Folder, func(context.Context) error {
 		first, err := l.Dial(true)
 		if err == nil {
 			t.Cleanup(func() { first.Close() })
@@ -415,11 +415,11 @@ func TestNoSignIsAskedFor(t *testing.T) {
 func TestStandingStill(t *testing.T) {
 	h := newHush(t, calm, false, func(h *hush, conn *proto.Conn) {
 		time.Sleep(late) // the load: it stands still for longer than it may be silent
-		h.Rest(false)
+		h.SetFrozen(false)
 		lines(conn, frame(proto.Answer, aFile))
 		<-h.over
 	})
-	h.Rest(true)
+	h.SetFrozen(true)
 	if _, err := h.Stat(t.Context(), "x"); err != nil {
 		t.Errorf("got %v", err)
 	}
@@ -561,9 +561,9 @@ func TestAGreetingMayStandStill(t *testing.T) {
 		asked <- err
 	}()
 	<-connected
-	c.Rest(true)
+	c.SetFrozen(true)
 	time.Sleep(goodbye + late) // the load: a sandbox that sleeps
-	c.Rest(false)
+	c.SetFrozen(false)
 	close(on)
 	if err := <-asked; err != nil {
 		t.Error(err)

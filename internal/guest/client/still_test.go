@@ -17,7 +17,7 @@ func TestASandboxThatStops(t *testing.T) {
 	s := clienttest.New(t)
 	dial := func() *client.Client {
 		t.Helper()
-		c, err := client.Patience{Silence: time.Hour, Work: time.Hour, Pulse: 2 * time.Second}.Dial(t.Context(), s.Meeting, s.Cue)
+		c, err := client.Timeouts{Silence: time.Hour, Work: time.Hour, Pulse: 2 * time.Second}.Dial(t.Context(), s.Meeting, s.Cue)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,9 +69,9 @@ func TestASandboxThatStops(t *testing.T) {
 
 	c = dial()
 	o = follow(t, c, p.ID, process.Seq(len("ready\n")))
-	c.Rest(true)
+	c.SetFrozen(true)
 	freeze(func() { time.Sleep(6 * time.Second) }) // the load: three signs of life are due, and none comes
-	c.Rest(false)
+	c.SetFrozen(false)
 	if n, err := c.Write(t.Context(), p.ID, []byte("on\n")); n != 3 || err != nil {
 		t.Fatalf("%d, %v", n, err)
 	}

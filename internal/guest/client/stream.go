@@ -44,7 +44,7 @@ func (c *Client) Watch(ctx context.Context, path string, recursive bool) (file.E
 	if err != nil {
 		return nil, err
 	}
-	x.stay()
+	x.waitWithoutLimit()
 	return &Events{closing: closing{x: x}}, nil
 }
 
@@ -106,7 +106,7 @@ func (c *Client) Connect(ctx context.Context, port uint16, wait time.Duration) (
 		x.client.drop(x.Conn)
 		return nil, context.Cause(ctx)
 	}
-	x.stay()
+	x.waitWithoutLimit()
 	return &portConn{UnixConn: x.line.UnixConn, x: x}, nil
 }
 

@@ -176,6 +176,6 @@ func (a *liveSandbox) rest(still bool) {
 	a.lock <- struct{}{}
 	defer func() { <-a.lock }()
 	if a.client != nil {
-		a.client.Rest(still)
+		a.client.SetFrozen(still)
 	}
 }

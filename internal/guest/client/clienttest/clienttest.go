@@ -28,11 +28,11 @@ import (
 // is for no answer, ever.
 func Lie(t testing.TB, answer func(*proto.Request) *proto.Reply) *client.Client {
 	t.Helper()
-	return LieTo(t, client.Usual, answer)
+	return LieTo(t, client.DefaultTimeouts, answer)
 }
 
 // LieTo is Lie to a host that has this patience.
-func LieTo(t testing.TB, p client.Patience, answer func(*proto.Request) *proto.Reply) *client.Client {
+func LieTo(t testing.TB, p client.Timeouts, answer func(*proto.Request) *proto.Reply) *client.Client {
 	t.Helper()
 	l := liar.New(t, liar.Answers(answer))
 	c, err := p.Dial(t.Context(), l.Folder, l.Come)
