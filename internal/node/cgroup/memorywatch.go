@@ -67,6 +67,9 @@ func (w *MemoryWatch) Wait() error {
 // one.
 func (w *MemoryWatch) Close() error {
 	_ = w.setLimit(w.limit) // or the group is gone
+	if w.group.parent.version == V2 {
+		_ = w.setHigh("max") // see above
+	}
 	return w.events.Close()
 }
 
@@ -121,7 +124,7 @@ func register(dir string, eventfd int, file, argument string) error {
 }
 
 func (w *MemoryWatch) openV2() error {
-	if err := os.WriteFile(filepath.Join(w.dir(), "memory.high"), strconv.AppendInt(nil, w.limit, 10), 0); err != nil {
+	if err := w.setHigh(strconv.FormatInt(w.limit, 10)); err != nil {
 		return err
 	}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
@@ -131,4 +134,9 @@ func (w *MemoryWatch) openV2() error {
 	w.events = os.NewFile(uintptr(fd), "memory events")
 	_, err = unix.InotifyAddWatch(fd, filepath.Join(w.dir(), "memory.events"), unix.IN_MODIFY)
 	return err
+}
+
+// setHigh says from how many bytes on the kernel slows programs down.
+func (w *MemoryWatch) setHigh(bytes string) error {
+	return os.WriteFile(filepath.Join(w.dir(), "memory.high"), []byte(bytes), 0)
 }

@@ -112,3 +112,46 @@ func (g *Group) unchanged(t *testing.T, limit int64) {
 		}
 	}
 }
+
+// TestWatchMemoryV2 uses a folder in the place of a group: a machine has the memory
+// controller in one version only.
+func TestWatchMemoryV2(t *testing.T) {
+	dir := t.TempDir()
+	g := (&Parent{version: V2, dirs: map[string]string{"": filepath.Dir(dir)}}).Group(filepath.Base(dir))
+	for _, name := range []string{"memory.max", "memory.high", "memory.swap.max", "memory.events"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(name, want string) {
+		t.Helper()
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s is %q, not %q: %v", name, got, want, err)
+		}
+	}
+	w, err := g.WatchMemory(32<<20, 64<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is("memory.high", "67108864")
+	is("memory.max", "201326592")
+	if err := os.WriteFile(filepath.Join(dir, "memory.events"), []byte("high 1\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Wait(); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"memory.max", "memory.high"} { // what the kernel forgets with each write
+		if err := os.Truncate(filepath.Join(dir, name), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	is("memory.high", "max")
+	is("memory.max", "67108864")
+	if err := w.Wait(); err == nil {
+		t.Error("a closed watch reports")
+	}
+}
