@@ -352,11 +352,11 @@ func testUse(s *suite) {
 	if why := after.Stopped(s.Context()); why != nil {
 		s.Errorf("a later use: %v", why)
 	}
-	is, err := after.Guest().Process(s.Context(), background.ID)
-	if err != nil || is.Exit == nil || !is.Exit.Together {
-		s.Fatalf("what ran beside it: %+v, %v", is, err)
+	exit, err := after.Guest().Wait(s.Context(), background.ID) // its end may be noted a moment later
+	if err != nil || !exit.Together {
+		s.Fatalf("what ran beside it: %+v, %v", exit, err)
 	}
-	refused(s.T, "what ran beside it", after.Killed(s.Context(), *is.Exit), fault.Exhausted, "32 MiB")
+	refused(s.T, "what ran beside it", after.Killed(s.Context(), exit), fault.Exhausted, "32 MiB")
 	if why := after.Killed(s.Context(), process.Exit{Code: 137, Signal: 9, At: time.Now()}); why != nil {
 		s.Errorf("one that was killed otherwise: %v", why)
 	}
