@@ -40,9 +40,9 @@ func (c *Client) Confine(ctx context.Context, p runtime.Permissions) error {
 	return c.call(ctx, "confine", wire.Confine, m.Append(nil))
 }
 
-// Reseed tells a guest that was restored from a checkpoint that it has twins:
+// Reseed tells a guest that was restored from a checkpoint that others were, too:
 // from then on waiting interpreters seed their random generators anew. The
-// kernel's own entropy differs between twins by itself.
+// kernel's own entropy differs between them by itself.
 func (c *Client) Reseed(ctx context.Context, r Reseed) error {
 	m := wire.ReseedMessage{Hostname: r.Hostname, MachineID: r.MachineID}
 	return c.call(ctx, "reseed", wire.Reseed, m.Append(nil))

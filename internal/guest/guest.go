@@ -145,12 +145,12 @@ type Info struct {
 	Version string // of the guest's binary
 	Warm    string // language of the interpreter that waits, or ""
 	// Runs are live, or ended and not yet acknowledged. Attach to or Discard each
-	// of them, side by side: frames are acknowledged in order, so while one has
-	// nobody to take its output the others come to a standstill too.
+	// of them, side by side: frames are acknowledged in order, so while the output of
+	// one is not taken the others come to a standstill too.
 	Runs []RunID
 }
 
-// Reseed describes how a restored sandbox is told apart from its twins.
+// Reseed describes how a restored sandbox is told apart from others of the same checkpoint.
 type Reseed struct {
 	Hostname string // "" leaves it as it is
 	// MachineID goes into /etc/machine-id, and GenerationFile gets a new number;
@@ -159,5 +159,5 @@ type Reseed struct {
 }
 
 // GenerationFile is the file in a sandbox that programs can watch to learn that
-// they were restored, and may have twins.
+// they were restored, and others from the same checkpoint.
 const GenerationFile = wire.GenerationFile

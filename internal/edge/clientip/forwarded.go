@@ -1,8 +1,8 @@
 // Package clientip tells where a request came from when there are proxies in
 // front of the server.
 //
-// Anybody can write the headers by which proxies pass on who called them. So
-// they are believed as far as trusted proxies wrote them, and no further: read
+// Any client can write the headers by which proxies pass on who called them. So
+// they count as far as trusted proxies wrote them, and no further: read
 // from the right, the last address that is not a trusted proxy's is the client's.
 package clientip
 

@@ -40,8 +40,8 @@ const (
 	startTime = 30 * time.Second
 	// maxAwaiting is how many requests wait for that at a time.
 	maxAwaiting = 128
-	// How often is looked whether something listens: at first, and at last. The kernel
-	// tells nobody.
+	// How often the daemon looks whether something listens: at first, and at last. The
+	// kernel has no event for it.
 	soon, late = 5 * time.Millisecond, 100 * time.Millisecond
 )
 

@@ -62,7 +62,7 @@ func (a *liveSandbox) untilEnd(ctx context.Context) (context.Context, func()) {
 // meanwhile, and a program in the sandbox may keep the daemon from connecting.
 const dialTime = 15 * time.Second
 
-// Guest implements named.Live.
+// Guest implements sandboxes.Live.
 func (a *liveSandbox) Guest(ctx context.Context) (*client.Client, error) {
 	select {
 	case a.lock <- struct{}{}:
@@ -95,7 +95,7 @@ func (a *liveSandbox) Guest(ctx context.Context) (*client.Client, error) {
 	return c, nil
 }
 
-// CloseGuest implements named.Live.
+// CloseGuest implements sandboxes.Live.
 func (a *liveSandbox) CloseGuest() error {
 	a.lock <- struct{}{}
 	defer func() { <-a.lock }()
@@ -107,15 +107,15 @@ func (a *liveSandbox) CloseGuest() error {
 	return err
 }
 
-// Environ implements named.Live.
+// Environ implements sandboxes.Live.
 func (a *liveSandbox) Environ(variables map[string]string) []string {
 	return a.engine.environ(a.image, variables, a.recipe.Connected)
 }
 
-// Done implements named.Live.
+// Done implements sandboxes.Live.
 func (a *liveSandbox) Done() <-chan struct{} { return a.inst.Done() }
 
-// Usage implements named.Live.
+// Usage implements sandboxes.Live.
 func (a *liveSandbox) Usage(ctx context.Context) (runtime.Usage, error) {
 	u, err := a.inst.Usage(ctx)
 	u.Relieved = int(a.memory.ended.Load())
@@ -125,10 +125,10 @@ func (a *liveSandbox) Usage(ctx context.Context) (runtime.Usage, error) {
 // RelieveMemory implements sandboxes.Live.
 func (a *liveSandbox) RelieveMemory(ctx context.Context) error { return a.memory.relieve(ctx) }
 
-// Folder implements named.Live.
+// Folder implements sandboxes.Live.
 func (a *liveSandbox) Folder() string { return a.engine.host.files(a.recipe.ID) }
 
-// HostPath implements named.Live.
+// HostPath implements sandboxes.Live.
 func (a *liveSandbox) HostPath(path string) (disk.Place, bool) {
 	for _, f := range []struct{ inside, folder string }{
 		{runtime.Home, filepath.Join(homeShare, guest.HomeName)}, {"/tmp", tmpDir}, {"/var/tmp", varTmpDir},
@@ -140,7 +140,7 @@ func (a *liveSandbox) HostPath(path string) (disk.Place, bool) {
 	return disk.Place{}, false
 }
 
-// Measure implements named.Live: what has a name, and what programs still have
+// Measure implements sandboxes.Live: what has a name, and what programs still have
 // open of what has none any more. Neither is asked of the sandbox.
 func (a *liveSandbox) Measure(ctx context.Context, most int64) (int64, error) {
 	used, err := disk.Measure(ctx, a.Folder(), most)
@@ -158,7 +158,7 @@ func (a *liveSandbox) Measure(ctx context.Context, most int64) (int64, error) {
 	return used, err
 }
 
-// SetNetwork implements named.Live.
+// SetNetwork implements sandboxes.Live.
 func (a *liveSandbox) SetNetwork(p runtime.NetworkPolicy, secrets []execution.BoundSecret) error {
 	switch {
 	case a.link == nil && p.Blocked():
@@ -177,7 +177,7 @@ func (a *liveSandbox) SetNetwork(p runtime.NetworkPolicy, secrets []execution.Bo
 	return a.link.bind(secrets)
 }
 
-// Traffic implements named.Live.
+// Traffic implements sandboxes.Live.
 func (a *liveSandbox) Traffic() execution.Traffic {
 	if a.link == nil {
 		return execution.Traffic{}
@@ -185,13 +185,13 @@ func (a *liveSandbox) Traffic() execution.Traffic {
 	return a.link.take()
 }
 
-// Detach implements named.Live.
+// Detach implements sandboxes.Live.
 func (a *liveSandbox) Detach() error {
 	a.memory.stop()
 	return errors.Join(a.CloseGuest(), a.inst.Detach(), a.release())
 }
 
-// Destroy implements named.Live.
+// Destroy implements sandboxes.Live.
 func (a *liveSandbox) Destroy(ctx context.Context) error {
 	a.memory.stop()
 	return errors.Join(a.inst.Destroy(ctx), a.CloseGuest(), Sandboxes{a.engine}.Remove(ctx, a.recipe.ID), a.release())

@@ -57,7 +57,7 @@ func (h *host) isSandbox(id runtime.ID) bool {
 	return !errors.Is(err, fs.ErrNotExist) // one that cannot be told stays
 }
 
-// Admit implements named.Engine.
+// Admit implements sandboxes.Engine.
 func (n Sandboxes) Admit(r sandboxes.Recipe) error {
 	h := n.e.host
 	if unfit := errors.Join(h.homeless, n.e.cfg.Unfit); unfit != nil {
@@ -88,7 +88,7 @@ func (n Sandboxes) runtime(r sandboxes.Recipe) runtime.Runtime {
 	}
 }
 
-// Create implements named.Engine.
+// Create implements sandboxes.Engine.
 func (n Sandboxes) Create(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.Live, err error) {
 	if err := n.e.host.admitRules(r.Permissions); err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (n Sandboxes) Create(ctx context.Context, r sandboxes.Recipe) (_ sandboxes.
 	return a, nil
 }
 
-// Open implements named.Engine. Nothing is asked of the guest: it may be frozen.
+// Open implements sandboxes.Engine. Nothing is asked of the guest: it may be frozen.
 func (n Sandboxes) Open(ctx context.Context, r sandboxes.Recipe) (sandboxes.Live, error) {
 	img, release, err := n.e.useImage(r.Image)
 	if err != nil { // what runs needs no image any more
@@ -187,7 +187,7 @@ func (e *Engine) useImage(name string) (*image.Image, func() error, error) {
 // findOwners asks once, because a process's user namespace does not change.
 var findOwners = sync.OnceValues(idmap.Find)
 
-// FolderCopier implements named.Engine.
+// FolderCopier implements sandboxes.Engine.
 func (n Sandboxes) FolderCopier(more func(int64) (int64, error)) (disk.FolderCopier, error) {
 	owners, err := findOwners()
 	if err != nil {
@@ -198,7 +198,7 @@ func (n Sandboxes) FolderCopier(more func(int64) (int64, error)) (disk.FolderCop
 	return disk.FolderCopier{UID: int(uid), GID: int(gid), More: more}, nil
 }
 
-// List implements named.Engine.
+// List implements sandboxes.Engine.
 func (n Sandboxes) List(context.Context) ([]runtime.ID, error) {
 	entries, err := os.ReadDir(filepath.Join(n.e.host.disk, SandboxFolder))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -216,7 +216,7 @@ func (n Sandboxes) List(context.Context) ([]runtime.ID, error) {
 	return ids, nil
 }
 
-// Remove implements named.Engine. The folder of the files goes last: what has it
+// Remove implements sandboxes.Engine. The folder of the files goes last: what has it
 // is known, and swept.
 func (n Sandboxes) Remove(ctx context.Context, id runtime.ID) error {
 	n.awoke(id)

@@ -26,7 +26,7 @@ const (
 	recordName     = "record.json"
 )
 
-// HasCheckpoint implements named.Engine.
+// HasCheckpoint implements sandboxes.Engine.
 func (n Sandboxes) HasCheckpoint(id runtime.ID) bool {
 	for _, name := range []string{checkpointDir, checkpointUsed} {
 		if _, err := os.Lstat(filepath.Join(n.e.host.sandboxDir(id), name, recordName)); err == nil {
@@ -36,7 +36,7 @@ func (n Sandboxes) HasCheckpoint(id runtime.ID) bool {
 	return false
 }
 
-// CheckpointSize implements named.Engine.
+// CheckpointSize implements sandboxes.Engine.
 func (n Sandboxes) CheckpointSize(id runtime.ID) (bytes int64) {
 	entries, err := os.ReadDir(filepath.Join(n.e.host.sandboxDir(id), checkpointDir))
 	if err != nil {
@@ -51,7 +51,7 @@ func (n Sandboxes) CheckpointSize(id runtime.ID) (bytes int64) {
 	return bytes
 }
 
-// Checkpoint implements named.Live.
+// Checkpoint implements sandboxes.Live.
 func (a *liveSandbox) Checkpoint(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil {
@@ -84,7 +84,7 @@ func (a *liveSandbox) Checkpoint(ctx context.Context) (err error) {
 	return nil
 }
 
-// Resume implements named.Live. What was written is of no use from the moment on
+// Resume implements sandboxes.Live. What was written is of no use from the moment on
 // that anything runs.
 func (a *liveSandbox) Resume(ctx context.Context) error {
 	if err := a.engine.host.removeCheckpoint(a.recipe.ID); err != nil {
@@ -123,7 +123,7 @@ func (h *host) removeCheckpoint(id runtime.ID) error {
 	return errors.Join(errs...)
 }
 
-// EndProcesses implements named.Live.
+// EndProcesses implements sandboxes.Live.
 func (a *liveSandbox) EndProcesses(ctx context.Context) error {
 	a.memory.stop()
 	err := errors.Join(a.inst.Destroy(ctx), a.CloseGuest(), os.RemoveAll(a.engine.host.socketFolder(a.recipe.ID)), a.release())
@@ -133,7 +133,7 @@ func (a *liveSandbox) EndProcesses(ctx context.Context) error {
 	return err
 }
 
-// EndProcesses implements named.Engine.
+// EndProcesses implements sandboxes.Engine.
 func (n Sandboxes) EndProcesses(ctx context.Context, r sandboxes.Recipe) error {
 	h := n.e.host
 	used, memory := filepath.Join(h.sandboxDir(r.ID), checkpointUsed), filepath.Join(h.sandboxDir(r.ID), checkpointDir)
@@ -149,7 +149,7 @@ func (n Sandboxes) EndProcesses(ctx context.Context, r sandboxes.Recipe) error {
 	return nil
 }
 
-// Freeze implements named.Live.
+// Freeze implements sandboxes.Live.
 func (a *liveSandbox) Freeze(ctx context.Context) error {
 	a.memory.pause()
 	a.rest(true)
@@ -161,7 +161,7 @@ func (a *liveSandbox) Freeze(ctx context.Context) error {
 	return err
 }
 
-// Thaw implements named.Live.
+// Thaw implements sandboxes.Live.
 func (a *liveSandbox) Thaw(ctx context.Context) error {
 	err := a.inst.Thaw(ctx)
 	if err == nil {

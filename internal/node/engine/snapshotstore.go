@@ -33,7 +33,7 @@ var _ sandboxes.SnapshotFiles = SnapshotStore{}
 // like a change.
 const settling = 30 * time.Second
 
-// Save implements named.SnapshotStore.
+// Save implements sandbox.SnapshotStore.
 func (v SnapshotStore) Save(ctx context.Context, tenantID tenant.ID, id runtime.ID) (sandbox.StoredCopy, error) {
 	h := v.Engine.host
 	k := sandbox.StoredCopy{}
@@ -69,7 +69,7 @@ func (v SnapshotStore) Save(ctx context.Context, tenantID tenant.ID, id runtime.
 	return k, nil
 }
 
-// Usable implements named.SnapshotStore.
+// Usable implements sandbox.SnapshotStore.
 func (v SnapshotStore) Usable(k sandbox.StoredCopy, r sandboxes.Recipe) error {
 	if !k.Checkpoint {
 		return unusable("there is none")
@@ -94,7 +94,7 @@ func (v SnapshotStore) Usable(k sandbox.StoredCopy, r sandboxes.Recipe) error {
 	return nil
 }
 
-// Fetch implements named.SnapshotStore.
+// Fetch implements sandbox.SnapshotStore.
 func (v SnapshotStore) Fetch(ctx context.Context, tenantID tenant.ID, k sandbox.StoredCopy, id runtime.ID, filesOnly bool) (err error) {
 	h := v.Engine.host
 	dir := h.sandboxDir(id)
@@ -139,7 +139,7 @@ func ownFolder(dir string) error {
 	})
 }
 
-// Collect implements named.SnapshotStore.
+// Collect implements sandbox.SnapshotStore.
 func (v SnapshotStore) Collect(ctx context.Context, tenantID tenant.ID, live func(context.Context) ([]string, error)) error {
 	done, err := v.Store.Collect(ctx, tenantID, live)
 	if err != nil {

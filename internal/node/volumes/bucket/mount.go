@@ -80,9 +80,9 @@ func Mounted(cfg Config) (*Mount, error) {
 	if cfg.ReadOnly {
 		flags |= syscall.MS_RDONLY
 	}
-	believed := shown
+	timeout := shown
 	server, err := fs.Mount(cfg.On, &node{m: m}, &fs.Options{
-		EntryTimeout: &believed, AttrTimeout: &believed, UID: cfg.UID, GID: cfg.GID,
+		EntryTimeout: &timeout, AttrTimeout: &timeout, UID: cfg.UID, GID: cfg.GID,
 		MountOptions: fuse.MountOptions{
 			AllowOther: true, DirectMountStrict: true, DirectMountFlags: flags, FsName: "atoll-bucket", Name: "atoll",
 			DisableXAttrs: true, SyncRead: true, MaxReadAhead: 1 << 20, MaxWrite: 1 << 20,
