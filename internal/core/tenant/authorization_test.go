@@ -61,9 +61,9 @@ func TestAuthorizationConfirmedMeanwhile(t *testing.T) {
 func TestAuthorizationWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answer atomic.Pointer[error]
-		asked := 0
+		var asked atomic.Int64
 		a := tenant.NewAuthorization(func(context.Context) error {
-			asked++
+			asked.Add(1)
 			if err := answer.Load(); err != nil {
 				return *err
 			}
@@ -73,8 +73,8 @@ func TestAuthorizationWatch(t *testing.T) {
 		ctx, stop := a.Watch(t.Context())
 		defer stop()
 		time.Sleep(5*tenant.AuthTTL + time.Second)
-		if ctx.Err() != nil || asked != 5 {
-			t.Fatalf("asked %d times: %v", asked, context.Cause(ctx))
+		if n := asked.Load(); ctx.Err() != nil || n != 5 {
+			t.Fatalf("asked %d times: %v", n, context.Cause(ctx))
 		}
 		refused := error(fault.New(fault.Unauthorized, "revoked"))
 		answer.Store(&refused)

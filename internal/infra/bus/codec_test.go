@@ -32,7 +32,7 @@ func fullJob() execution.Job {
 				AllowedCIDRs: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/32")},
 			},
 			Filesystem: runtime.FilesystemPolicy{Writable: []string{}, ReadOnly: []string{"/data"}, Blocked: []string{"/root"}},
-			Process:    runtime.ProcessPolicy{NoExec: true, BlockedCommands: []string{"rm -rf /"}, MaxProcesses: 10},
+			Process:    runtime.ProcessPolicy{Root: true, NoExec: true, BlockedCommands: []string{"rm -rf /"}, MaxProcesses: 10},
 		},
 		Thread: &execution.Thread{ID: "t-1", State: "abc", Quota: 1 << 40},
 		Mounts: []storage.Mount{{Slug: "team", Connection: "con_1", Kind: storage.S3, Path: "a/b", ReadOnly: true, Target: storage.Target{
@@ -181,7 +181,9 @@ func TestCodecOfEarlierVersions(t *testing.T) {
 			t.Errorf("a result cut at %d of %d is understood: %+v", n, len(old), got.end)
 		}
 	}
-	if gateway, got, err := decodeStart(read("job.v5")); err != nil || gateway != "gw" || !reflect.DeepEqual(got, fullJob()) {
+	job := fullJob()
+	job.Permissions.Process.Root = false // which that version did not have
+	if gateway, got, err := decodeStart(read("job.v5")); err != nil || gateway != "gw" || !reflect.DeepEqual(got, job) {
 		t.Errorf("%q, %+v, %v", gateway, got, err)
 	}
 	if got, err := decodeEntry(read("result.v5")); err != nil || !reflect.DeepEqual(*got.end, fullResult()) {
