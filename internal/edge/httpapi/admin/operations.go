@@ -145,7 +145,7 @@ func (h *Handlers) table() []operation {
 		}, created(Environment{}), httpapi.Takes(h.createEnvironment)},
 		{get, environment1, "getEnvironment", "Show an environment", nil, nil, ok(Environment{}), gets("environment", t.Environment, environmentOf)},
 		{patch, environment1, "changeEnvironment", "Change an environment", nil, EnvironmentChange{Permissions: &environment.PermissionsChange{
-			Network: &environment.NetworkChange{Enabled: new(true), AllowedHosts: &[]string{"pypi.org", "files.pythonhosted.org"}},
+			Network: &environment.NetworkChange{Enabled: new(true), AllowedHosts: &[]string{"api.example.com", "*.data.example.com"}},
 		}}, ok(Environment{}), httpapi.Takes(h.changeEnvironment)},
 		{del, environment1, "deleteEnvironment", "Delete an environment that no valid key is bound to", nil, nil, done, deletes("environment", t.DeleteEnvironment)},
 

@@ -27,7 +27,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	id := []httpapi.Param{{Name: "environment", In: httpapi.InPath, Doc: "Id or name."}}
 	example := &ConfigChange{
 		Resources: &ResourcesChange{CPU: new(1.0), MemoryMB: new(int64(512))}, PermissionProfile: new("standard"),
-		Permissions: &PermissionsChange{Network: &NetworkChange{Enabled: new(true), AllowedHosts: &[]string{"pypi.org", "*.pythonhosted.org"}}},
+		Permissions: &PermissionsChange{Network: &NetworkChange{Enabled: new(true), AllowedHosts: &[]string{"api.example.com", "*.data.example.com"}}},
 	}
 	var ops []httpapi.Operation
 	for _, base := range []struct{ path, suffix string }{{"/v1/environments", ""}, {"/default/v1/environments", "Default"}} {

@@ -112,7 +112,7 @@ func (h *Handlers) records() []httpapi.Operation {
 		},
 		{
 			Method: put, Path: sandboxPath + "/network", ID: "setSandboxNetwork", Summary: "Set which part of its environment's network a sandbox may reach", Audit: "sandbox_network", Params: onOne(),
-			Body:    httpapi.JSON(environment.NetworkChange{Enabled: new(true), AllowedHosts: &[]string{"pypi.org", "files.pythonhosted.org"}}),
+			Body:    httpapi.JSON(environment.NetworkChange{Enabled: new(true), AllowedHosts: &[]string{"api.example.com", "*.data.example.com"}}),
 			Answers: one, Serve: httpapi.Takes(h.setNetwork),
 		},
 		{Method: post, Path: sandboxPath + "/sleep", ID: "sleepSandbox", Summary: "Put a sandbox to sleep at once", Audit: "sandbox_sleep", Params: onOne(), Answers: one, Serve: httpapi.Returns(h.sleep)},
