@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // TestKillWhileForking kills programs in the moment in which they start others, in
@@ -28,17 +30,11 @@ func TestKillWhileForking(t *testing.T) {
 			t.Fatal(err)
 		}
 		bufio.NewReader(out).ReadByte()
-		time.Sleep(time.Duration(i) * 100 * time.Microsecond)
+		time.Sleep(time.Duration(i) * 100 * time.Microsecond) // the load: it is killed at any moment
 		Kill(cmd.Process.Pid)
 		cmd.Wait()
 	}
-	deadline := time.Now().Add(5 * time.Second)
-	for left := marked(mark); len(left) > 0; left = marked(mark) {
-		if time.Now().After(deadline) {
-			t.Fatalf("left: %v", left)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	atolltest.Until(t, 5*time.Second, "none is left", func() bool { return len(marked(mark)) == 0 })
 }
 
 // marked lists the processes that have a variable in their environment.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // TestWatchMemory: a program that eats memory is reported before the limit ends it, and
@@ -98,19 +100,13 @@ func (g *Group) unchanged(t *testing.T, limit int64) {
 		return
 	}
 	dir := filepath.Join(g.parent.dirs["memory"], g.name)
-	for end := time.Now().Add(2 * time.Second); ; time.Sleep(time.Millisecond) {
+	atolltest.Until(t, 2*time.Second, "its limit is what it was", func() bool {
 		got, err := readInt(filepath.Join(dir, "memory.limit_in_bytes"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got == limit {
-			return
-		}
-		if time.Now().After(end) {
-			t.Errorf("its limit is %d", got)
-			return
-		}
-	}
+		return got == limit
+	})
 }
 
 // TestWatchMemoryV2 uses a folder in the place of a group: a machine has the memory

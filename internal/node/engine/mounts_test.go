@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/node/idmap"
 	"github.com/atoll-run/atoll/internal/node/volumes"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // volumes are volumes below a folder that only root may enter.
@@ -107,25 +108,30 @@ print(open("/data/team/secret").read())`, fixed), "30 30 30 30 30 s\n")
 func TestAVolumeIsMountedInAReadySandbox(t *testing.T) {
 	dir, store := folder(t), volumes(t)
 	e := start(t, dir, func(c *Config) { c.Volumes, c.PoolSize = store, 1 })
+	env, _, err := e.use(python("ten_a", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := env.maker.Key(execution.Python, "", false, true)
+	e.unuse(env)
+	e.pool.Expect(key, 1, 1)
 	ready := func(j *execution.Job, want string) {
 		t.Helper()
-		for range 100 {
-			c, reason, err := e.Claim(t.Context(), j)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if reason.Start() == execution.StartWarm {
-				if got := finish(t, c, j); got != want {
-					t.Errorf("printed %q, want %q", got, want)
-				}
-				return
-			}
-			if err := c.Destroy(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(50 * time.Millisecond)
+		atolltest.Until(t, time.Minute, "a sandbox is ready", func() bool {
+			e.metrics.mu.Lock()
+			defer e.metrics.mu.Unlock()
+			return e.metrics.sizes[key].idle > 0
+		})
+		c, reason, err := e.Claim(t.Context(), j)
+		if err != nil {
+			t.Fatal(err)
 		}
-		t.Errorf("no sandbox was ready for %s", j.Code)
+		if reason.Start() != execution.StartWarm {
+			t.Errorf("it started %s: %s", reason.Start(), reason)
+		}
+		if got := finish(t, c, j); got != want {
+			t.Errorf("printed %q, want %q", got, want)
+		}
 	}
 	ready(python("ten_a", `import os; os.makedirs("/data/team/reports/q1"); open("/data/team/reports/q1/f","w").write("kept"); open("/data/team/s","w").write("s")
 print(os.listdir("/data"), sorted(os.listdir("/data/team")), os.stat("/data/team/s").st_uid)`, mountOf("team", "")), "['team'] ['reports', 's'] 1000\n")

@@ -274,14 +274,19 @@ while True:
 			}
 		}
 	}
-	if h, err = m.Use(t.Context(), p, "s", "x"); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := run(t.Context(), h, `python3 -c "bytearray(1 << 30)"`); err == nil {
-		t.Skip("the host ended the program, and not the kernel")
+	for n := 0; ; n++ {
+		if h, err = m.Use(t.Context(), p, "s", "x"); err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		if _, _, err := run(t.Context(), h, `python3 -c "bytearray(1 << 30)"`); err != nil {
+			break
+		}
+		if n == 10 {
+			t.Fatal("the program was always ended before the kernel")
+		}
 	}
 	refused(t, "why", h.Stopped(t.Context()), fault.Exhausted, "memory limit of 128 MiB exceeded; its programs were ended")
-	h.Close()
 	if out := m.shell(p, "s", "x", "cat f /tmp/f"); out != "kept\nkept" {
 		t.Errorf("its files: %q", out)
 	}

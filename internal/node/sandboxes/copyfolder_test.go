@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
@@ -28,15 +27,20 @@ func (m *machine) use(p *tenant.Principal, name string) sandbox.Handle {
 	return h
 }
 
-// hesitant is an engine whose copies stop for a while before they are refused, so that
-// the sandbox's files are looked at while a copy of the largest size is there.
-type hesitant struct{ sandboxes.Engine }
+// hesitant is an engine whose copies wait before they are refused, until the files of
+// both sandboxes were looked at twice while a copy of the largest size is there.
+type hesitant struct {
+	sandboxes.Engine
+	looks chan struct{} // receives at every look at a sandbox's files
+}
 
 func (e hesitant) FolderCopier(more func(spent int64) (int64, error)) (disk.FolderCopier, error) {
 	return e.Engine.FolderCopier(func(spent int64) (int64, error) {
 		most, err := more(spent)
 		if fault.KindOf(err) == fault.Exhausted {
-			time.Sleep(2500 * time.Millisecond)
+			for range 5 { // one may have begun before
+				<-e.looks
+			}
 		}
 		return most, err
 	})
@@ -46,8 +50,13 @@ func TestCopyFolder(t *testing.T) {
 	t.Parallel()
 	var short atomic.Bool
 	m := start(t, func(c *sandboxes.Config) {
-		c.DiskLimit, c.Engine = 48<<20, hesitant{c.Engine}
+		looks := make(chan struct{})
+		c.DiskLimit, c.Engine = 48<<20, hesitant{c.Engine, looks}
 		c.AdmitDisk = func() error {
+			select {
+			case looks <- struct{}{}:
+			default: // nothing waits for it
+			}
 			if short.Load() {
 				return fault.New(fault.Unavailable, "short of disk")
 			}

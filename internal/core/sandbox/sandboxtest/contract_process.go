@@ -256,7 +256,10 @@ func testLossless(u *use) {
 		u.Errorf("%d bytes were dropped, %+v", out.dropped, out.exit)
 	}
 	p := u.start(process.Spec{Shell: fmt.Sprintf("head -c %d /dev/zero; echo end", 4<<20), Lossless: true, Patient: true})
-	time.Sleep(100 * time.Millisecond)
+	eventually(u.T, "it writes before there is a reader", func() bool {
+		is, err := u.Process(u.Context(), p.ID)
+		return err == nil && is.Written[0] > 0
+	})
 	if out := u.rest(u.follow(p.ID, 0)); out.dropped != 0 || len(out.text[0]) != 4<<20+4 {
 		u.Errorf("a patient one: %d bytes came, %d were dropped", len(out.text[0]), out.dropped)
 	}
