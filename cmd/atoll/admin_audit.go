@@ -123,7 +123,7 @@ func (r *remote) auditExport() *cobra.Command {
 
 func (r *remote) auditVerify() *cobra.Command {
 	var known string
-	cmd := r.command("verify [TENANT]", "Check a tenant's audit trail, or everybody's", `  atoll audit verify
+	cmd := r.command("verify [TENANT]", "Check the audit trail of a tenant, or of all", `  atoll audit verify
   atoll audit verify acme --known 42:9f86d081…`, cobra.MaximumNArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			var check sdk.AuditCheck

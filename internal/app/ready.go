@@ -38,7 +38,7 @@ const readyTimeout = 5 * time.Second
 const filling = "sandboxes"
 
 // Ready reports what keeps executions from running now. The error is for
-// anybody, and so only says which parts it is; the log says why, when that
+// any client, and so only says which parts it is; the log says why, when that
 // changes.
 func (s *Server) Ready(asked context.Context) error {
 	ctx, cancel := context.WithTimeout(asked, readyTimeout)

@@ -16,7 +16,7 @@ const maxLine = 200
 
 var (
 	// vague are words that do not name the actor, or a part by a name it no longer has.
-	vague = regexp.MustCompile(`(?i)\b(nobody|somebody|whoever|whom|vouch\w*|twins?|likeness|attendants?)\b`)
+	vague = regexp.MustCompile(`(?i)\b(nobody|somebody|anybody|everybody|whoever|whom|vouch\w*|twins?|likeness|attendants?)\b`)
 	code  = regexp.MustCompile("`[^`]*`")
 )
 

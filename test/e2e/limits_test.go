@@ -57,7 +57,7 @@ func TestLimits(t *testing.T) {
 		// Processes and threads.
 		{"processes", atolltest.Python, "import os\nwhile True: os.posix_spawn('/bin/sleep', ['sleep', '30'], {})", 1, processReason, "", "BlockingIOError: [Errno 11] Resource temporarily unavailable"},
 		{"processes are counted", atolltest.Python, "import os\nn = 0\ntry:\n  while True: os.posix_spawn('/bin/sleep', ['sleep', '30'], {}); n += 1\nexcept OSError: print(n)", 0, "", "~25[0-6]\n", ""},
-		// The threads are gone with their process before anybody can count them.
+		// The threads are gone with their process before a program can count them.
 		{"threads", atolltest.Python, "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(30,), daemon=True).start()", 1, "~|" + processReason, "", "RuntimeError: can't start new thread"},
 		{"processes in Bash", atolltest.Bash, "for i in $(seq 400); do sleep 30 & done", -2, processReason, "", "fork"},
 		{"a hundred processes", atolltest.Bash, "for i in $(seq 100); do sleep 0.2 & done; wait; echo ok", 0, "", "ok\n", ""},

@@ -48,7 +48,7 @@ next:
 	s.Settle(t)
 }
 
-// harmless are the attempts that the sandbox's own kernel lets anybody make,
+// harmless are the attempts that the sandbox's own kernel lets any user make,
 // without effect beyond the sandbox: a user namespace makes its owner root over
 // what it could reach before and no more, a tun device has no other end, priorities
 // and scores are numbers that are not read, and the kernel's log is made up.

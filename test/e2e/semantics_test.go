@@ -21,7 +21,7 @@ type semantic struct {
 	alone string
 }
 
-// cold is a variable that means nothing to anybody, but has a name that an
+// cold is a variable that means nothing to any program, but has a name that an
 // interpreter might read as it starts: with it, no warm interpreter is used.
 const cold = "OPENSSL_MEANS_NOTHING"
 

@@ -70,7 +70,7 @@ func Plain(a netip.Addr) netip.Addr {
 	return a
 }
 
-// Public reports whether everybody may be sent to an address.
+// Public reports whether any caller may be sent to an address.
 func Public(a netip.Addr) bool {
 	if !a.IsValid() || a.Zone() != "" {
 		return false

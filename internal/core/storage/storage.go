@@ -36,7 +36,7 @@ type Connection struct {
 	Tenant   string // id
 	Slug     string // unique within the tenant
 	Kind     Kind
-	Prefix   Path // all that anybody sees of it
+	Prefix   Path // all of it that callers see
 	ReadOnly bool
 	Target
 	CreatedAt time.Time

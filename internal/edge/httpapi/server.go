@@ -50,7 +50,7 @@ type Config struct {
 	Previews Previews // nil for none
 	// Client returns a client's address, for the log; nil means the connection's.
 	Client func(*http.Request) string
-	// Ready returns why requests cannot be served; everybody is told a fault. nil means
+	// Ready returns why requests cannot be served; every client is told a fault. nil means
 	// always ready.
 	Ready func(context.Context) error
 	// Drain is called when a shutdown begins.

@@ -194,7 +194,7 @@ func TestUpgradeThatIsNone(t *testing.T) {
 		t.Error(res.Status)
 	}
 	<-gone
-	// With a body nobody could tell where the other protocol begins.
+	// With a body no server could tell where the other protocol begins.
 	r, gone = liar(t, says("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"))
 	if res, _ := r.do(t, "POST", r.url.String(), map[string]string{"Connection": "Upgrade", "Upgrade": "echo"}, strings.NewReader("GET / HTTP/1.1\r\n\r\n")); res.StatusCode != http.StatusBadGateway {
 		t.Error(res.Status)

@@ -10,7 +10,7 @@ import (
 )
 
 // An interpreter that has done all that shows still takes milliseconds to end,
-// for its memory is unmapped before anybody is told. So a hook may give a run's
+// for its memory is unmapped before any process is told. So a hook may give a run's
 // last word: it closes both outputs under a title that says what the run has
 // used, which says as well that its status is 0. A program that does so itself
 // cheats only itself.

@@ -50,7 +50,7 @@ func joinNetwork() error {
 	return step("write "+wire.CABundle, replace(wire.CABundle, more))
 }
 
-// replace writes a file that everybody can read, in place of whatever the image
+// replace writes a file that every user can read, in place of whatever the image
 // has there, be it a link.
 func replace(path string, data []byte) error {
 	if err := unlink(path); err != nil && err != unix.ENOENT {

@@ -91,7 +91,7 @@ func (x *Executor) claim(ctx context.Context, key string) (owner string, err err
 	}
 }
 
-// unclaim gives a turn up. If that fails it is up for anybody when the lease
+// unclaim gives a turn up. If that fails any executor may take it when the lease
 // ends.
 func (x *Executor) unclaim(key string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), aliveTimeout)

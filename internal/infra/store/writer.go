@@ -181,7 +181,7 @@ func hopeless(err error) bool {
 // together writes tasks in one transaction.
 func (w *writer) together(work []*pending) error {
 	if !w.pool.postgres {
-		ctx := context.Background() // it does not wait for anybody else for long
+		ctx := context.Background() // no other task keeps it waiting for long
 		return w.pool.transact(ctx, func(t *tx) error { return (&batch{tx: t}).do(ctx, work) })
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), batchTime)
@@ -243,7 +243,7 @@ func (b *batch) clock(ctx context.Context) (time.Time, error) {
 	return b.now, err
 }
 
-// guard makes an error of a task's panic: the writer is everybody's.
+// guard makes an error of a task's panic: all callers share the writer.
 func guard(ctx context.Context, t task, b *batch) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

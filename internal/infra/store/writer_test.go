@@ -16,7 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 )
 
-// testPanic sees that a caller's mistake does not end everybody's writer.
+// testPanic sees that a caller's mistake does not end the writer that all callers share.
 func testPanic(t *testing.T, open opener) {
 	db := open(t)
 	var wg sync.WaitGroup

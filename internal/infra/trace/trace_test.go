@@ -40,7 +40,7 @@ func recorder(t *testing.T) *tracetest.InMemoryExporter {
 
 func TestOffIsFree(t *testing.T) {
 	if trace.On() {
-		t.Fatal("tracing is on without anybody asking")
+		t.Fatal("tracing is on, and no setting asks for it")
 	}
 	ctx, err := t.Context(), errors.New("something")
 	header := nats.Header{"traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}

@@ -50,7 +50,7 @@ func (s *Stack) SetSecrets(list []Secret) error {
 		}
 		for _, h := range secret.Hosts {
 			if h == "*" {
-				return fault.New(fault.Invalid, "a bound secret needs the names of its hosts; \"*\" would give it to everybody")
+				return fault.New(fault.Invalid, "a bound secret needs the names of its hosts; \"*\" would give it to every host")
 			}
 		}
 		hosts, err := rules.Compile(runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedHosts: secret.Hosts})

@@ -213,7 +213,7 @@ func TestSetSecretsExplains(t *testing.T) {
 		"the placeholder of a secret": {Placeholder: "short", Value: "v", Hosts: []string{"a.test"}},
 		"printable ASCII":             {Placeholder: stands, Value: "a\nb", Hosts: []string{"a.test"}},
 		"needs the hosts":             {Placeholder: stands, Value: "v"},
-		"to everybody":                {Placeholder: stands, Value: "v", Hosts: []string{"*"}},
+		"to every host":               {Placeholder: stands, Value: "v", Hosts: []string{"*"}},
 		"not a host name":             {Placeholder: stands, Value: "v", Hosts: []string{"a b"}},
 	} {
 		if err := s.SetSecrets([]Secret{secret}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), want) {

@@ -23,7 +23,7 @@ const (
 var last [header]byte
 
 // waiting is the file of the jobs that were taken on and have no journal yet. A
-// job is in it before anybody is told that it was taken on, so that a process
+// job is in it before its gateway is told that it was taken on, so that a process
 // that dies loses none: nothing of such a job was run, and the next process runs
 // it. The zero waiting keeps nothing.
 type waiting struct {

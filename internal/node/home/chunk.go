@@ -58,7 +58,7 @@ func (n *node) blocks(yield func(i int, off, size int64)) int64 {
 	return count
 }
 
-// codec compresses chunks. Encoders and decoders are shared by everybody, since
+// codec compresses chunks. Encoders and decoders are shared by all threads, since
 // each holds megabytes.
 var codec = struct {
 	encoder func() *zstd.Encoder

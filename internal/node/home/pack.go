@@ -128,7 +128,7 @@ func (p *packer) begin() error {
 }
 
 // close ends the open pack and sends it off. With too many on their way it waits,
-// and with it everybody who has chunks.
+// and with it every reader that has chunks.
 func (p *packer) close() {
 	o := p.open
 	p.open = nil

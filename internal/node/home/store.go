@@ -23,13 +23,13 @@ type Config struct {
 	Grace time.Duration
 }
 
-// nobody is the user id of files that belong to none of a sandbox's users.
-const nobody = 65534
+// nobodyID is the user id of files that belong to none of a sandbox's users.
+const nobodyID = 65534
 
 // toHost returns an owner's id on the host. Of ids that it has not enough of,
 // each is the one that programs run as.
 func toHost(r idmap.Range, guest uint32) int {
-	for _, id := range []uint32{guest, nobody} {
+	for _, id := range []uint32{guest, nobodyID} {
 		if host, ok := r.ToHost(id); ok {
 			return int(host)
 		}
@@ -42,7 +42,7 @@ func toGuest(r idmap.Range, host uint32) uint32 {
 	if guest, ok := r.ToGuest(host); ok {
 		return guest
 	}
-	return nobody
+	return nobodyID
 }
 
 // Store keeps states of homes. It is safe for concurrent use.

@@ -21,7 +21,7 @@ import (
 
 var testKey = bytes.Repeat([]byte{7}, KeySize)
 
-// testOwners are far from anybody's.
+// testOwners are far from the ids of other users.
 var testOwners = idmap.Map{UID: idmap.Range{Host: 1_000_000, Count: 65536}, GID: idmap.Range{Host: 1_000_000, Count: 65536}}
 
 func folderStore(t testing.TB) (*Store, *blob.Store) {

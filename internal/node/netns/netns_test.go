@@ -77,7 +77,7 @@ func TestANamespaceHasItsDeviceAndNoIPv6(t *testing.T) {
 	}
 }
 
-// One without a holder is gone: nothing is left for anybody to sweep.
+// One without a holder is gone: there is nothing to sweep.
 func TestANamespaceGoesWithItsLastFile(t *testing.T) {
 	l, err := New(config)
 	if err != nil {

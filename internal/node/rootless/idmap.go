@@ -16,8 +16,8 @@ import (
 // idRange is a part of a map: Count ids from Inside on are those from Outside on.
 type idRange struct{ inside, outside, count uint64 }
 
-// nobody is the user that sandboxes' kernels run as, so it must be mapped.
-const nobody = 65534
+// nobodyID is the user that sandboxes' kernels run as, so it must be mapped.
+const nobodyID = 65534
 
 // layOut puts the caller at 0 and subordinate ids behind it, without a gap
 // except before the user nobody: where they do not reach it, the last one stands for it.
@@ -28,10 +28,10 @@ func layOut(caller uint64, subordinate []idRange) []idRange {
 		ranges = append(ranges, idRange{next, s.outside, s.count})
 		next += s.count
 	}
-	if len(subordinate) > 0 && next <= nobody {
+	if len(subordinate) > 0 && next <= nobodyID {
 		last := &ranges[len(ranges)-1]
 		last.count--
-		ranges = append(ranges, idRange{nobody, last.outside + last.count, 1})
+		ranges = append(ranges, idRange{nobodyID, last.outside + last.count, 1})
 		if last.count == 0 {
 			ranges = append(ranges[:len(ranges)-2], ranges[len(ranges)-1])
 		}

@@ -12,12 +12,12 @@ func TestLayOut(t *testing.T) {
 		"the caller alone": {nil, []idRange{{0, 1000, 1}}},
 		"a full range":     {[]idRange{{outside: 100000, count: 65536}}, []idRange{{0, 1000, 1}, {1, 100000, 65536}}},
 		"too few to reach 65534": {
-			[]idRange{{outside: 100000, count: 10}}, []idRange{{0, 1000, 1}, {1, 100000, 9}, {nobody, 100009, 1}},
+			[]idRange{{outside: 100000, count: 10}}, []idRange{{0, 1000, 1}, {1, 100000, 9}, {nobodyID, 100009, 1}},
 		},
-		"one": {[]idRange{{outside: 100000, count: 1}}, []idRange{{0, 1000, 1}, {nobody, 100000, 1}}},
+		"one": {[]idRange{{outside: 100000, count: 1}}, []idRange{{0, 1000, 1}, {nobodyID, 100000, 1}}},
 		"two ranges": {
 			[]idRange{{outside: 100000, count: 2}, {outside: 200000, count: 1}},
-			[]idRange{{0, 1000, 1}, {1, 100000, 2}, {nobody, 200000, 1}},
+			[]idRange{{0, 1000, 1}, {1, 100000, 2}, {nobodyID, 200000, 1}},
 		},
 	} {
 		if got := layOut(1000, c.subordinate); !slices.Equal(got, c.want) {

@@ -49,7 +49,7 @@ func Alone() bool {
 }
 
 // ErrNever says that an ordinary user may not do without the namespace.
-var ErrNever = errors.New("sandboxes are made by root, or with rootless set to auto or always by anybody: rootless is never, and this is not root")
+var ErrNever = errors.New("sandboxes are made by root, or with rootless set to auto or always by any user: rootless is never, and this is not root")
 
 // Needed reports whether a process that wants to make sandboxes has to Enter
 // first.

@@ -122,7 +122,7 @@ func suite(t *testing.T, rootfs func(testing.TB) runtime.Rootfs) {
 	}
 }
 
-// openTUN lets everybody open /dev/net/tun during the test, as most machines do
+// openTUN lets every user open /dev/net/tun during the test, as most machines do
 // for good.
 func openTUN(t *testing.T) {
 	t.Helper()

@@ -10,7 +10,7 @@ import (
 )
 
 // testBecome: a sandbox that waits for its state can be given that of one of another
-// name, whose mounts it then has, and is that one for everybody from then on.
+// name, whose mounts it then has, and is that one for all callers from then on.
 func testBecome(t *testing.T, f *fixture) {
 	if !f.Driver.Checkpoint || f.NoMounts {
 		return // testPrepare has seen it refused

@@ -34,7 +34,7 @@ const secretText = "the host's own"
 // mountFolders makes what mounted sandboxes mount.
 func mountFolders(t testing.TB) (m mounted, mounts func(*runtime.Spec)) {
 	t.Helper()
-	dir := t.TempDir() // closed to everybody else, as a data folder is
+	dir := t.TempDir() // closed to other users, as a data folder is
 	must(t, os.Chmod(dir, 0o700))
 	m = mounted{shared: filepath.Join(dir, "shared"), fixed: filepath.Join(dir, "fixed"), secret: filepath.Join(dir, "secret")}
 	must(t, os.WriteFile(m.secret, []byte(secretText), 0o644))

@@ -104,7 +104,7 @@ func checkNetwork(t *testing.T, b *box, tap *os.File) {
 	}
 	answered := make(chan error, 1)
 	go func() { answered <- answer(tap) }()
-	if got := b.run(t, "ask", echo, "anybody there?"); got != "anybody there?" {
+	if got := b.run(t, "ask", echo, "is this heard?"); got != "is this heard?" {
 		t.Errorf("the answer is %q", got)
 	}
 	if err := <-answered; err != nil {

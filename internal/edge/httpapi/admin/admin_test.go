@@ -128,7 +128,7 @@ func TestEveryAdminOperationIsGuarded(t *testing.T) {
 		for _, c := range []struct {
 			authorization string
 			status        int
-		}{{"", 401}, {"Bearer sk-atoll-nobody", 401}, {"Bearer " + httpapitest.Key, 403}} {
+		}{{"", 401}, {"Bearer sk-atoll-unknown", 401}, {"Bearer " + httpapitest.Key, 403}} {
 			if w := httpapitest.Ask(s, op.Method, path, body, "Authorization", c.authorization, "Content-Type", "application/json"); w.Code != c.status {
 				t.Errorf("%s %s with %q: %d %s", op.Method, path, c.authorization, w.Code, w.Body)
 			}
@@ -227,7 +227,7 @@ func TestAdminRefusals(t *testing.T) {
 		{"GET", acme + "/audit?exit_status=fine", "", 400, "exit_status must be one of"},
 		{"GET", acme + "/audit?executed_code_hash=xyz", "", 400, "64 hexadecimal"},
 		{"GET", acme + "/audit?source=A%2FB", "", 400, "source must be one that rows have"},
-		{"GET", acme + "/audit?key=nobody", "", 400, "no such key"},
+		{"GET", acme + "/audit?key=unknown", "", 400, "no such key"},
 		{"GET", acme + "/audit?limit=1001", "", 400, "limit must be"},
 		{"GET", acme + "/audit?page=zzz", "", 400, ""},
 		{"GET", acme + "/audit?agent=a&agent=b", "", 400, "once"},

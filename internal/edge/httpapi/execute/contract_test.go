@@ -66,7 +66,7 @@ func contractRows() []contractRow {
 		{name: "400 sub_paths", who: "pro", body: field("sub_paths", `["/data/a/b"]`), status: 400, code: bad, says: "sub_paths"},
 		{name: "400 metadata", who: "pro", body: field("metadata", `{"":""}`), status: 400, code: bad, says: "metadata key"},
 		{name: "401 missing key", body: `{"code":"x"}`, status: 401, code: "unauthorized", says: "missing API key"},
-		{name: "401 invalid key", who: "nobody", body: `{"code":"x"}`, status: 401, code: "unauthorized", says: "invalid API key"},
+		{name: "401 invalid key", who: "unknown", body: `{"code":"x"}`, status: 401, code: "unauthorized", says: "invalid API key"},
 		{name: "401 revoked key", who: "revoked", body: `{"code":"x"}`, status: 401, code: "unauthorized", says: "invalid API key"},
 		{name: "401 expired key", who: "expired", body: `{"code":"x"}`, status: 401, code: "unauthorized", says: "invalid API key"},
 		{name: "403 scope", who: "reads", body: `{"code":"x"}`, status: 403, code: "forbidden", says: `lacks the scope "execute"`},

@@ -173,16 +173,16 @@ func TestSignedURLs(t *testing.T) {
 		}
 		return u
 	}
-	nobody := []string{"Authorization", ""}
+	anonymous := []string{"Authorization", ""}
 	get := sign(`{"path":"x y"}`)
-	httpapitest.Answers(t, s, 200, "content", "GET", get.URL, "", nobody...)
-	httpapitest.Answers(t, s, 403, "not valid", "PUT", get.URL, "other", nobody...)
-	httpapitest.Answers(t, s, 403, "not valid", "GET", strings.Replace(get.URL, "x%20y", "other", 1), "", nobody...)
-	httpapitest.Answers(t, s, 403, "not valid", "GET", strings.Replace(get.URL, "/a/", "/b/", 1), "", nobody...)
-	httpapitest.Answers(t, s, 403, "not valid", "GET", get.URL[:len(get.URL)-2]+"AA", "", nobody...)
-	httpapitest.Answers(t, s, 401, "", "GET", strings.Split(get.URL, "?")[0], "", nobody...)
+	httpapitest.Answers(t, s, 200, "content", "GET", get.URL, "", anonymous...)
+	httpapitest.Answers(t, s, 403, "not valid", "PUT", get.URL, "other", anonymous...)
+	httpapitest.Answers(t, s, 403, "not valid", "GET", strings.Replace(get.URL, "x%20y", "other", 1), "", anonymous...)
+	httpapitest.Answers(t, s, 403, "not valid", "GET", strings.Replace(get.URL, "/a/", "/b/", 1), "", anonymous...)
+	httpapitest.Answers(t, s, 403, "not valid", "GET", get.URL[:len(get.URL)-2]+"AA", "", anonymous...)
+	httpapitest.Answers(t, s, 401, "", "GET", strings.Split(get.URL, "?")[0], "", anonymous...)
 	put := sign(`{"path":"/new","method":"PUT","expires_in":60}`)
-	httpapitest.Answers(t, s, 200, `"size":3`, "PUT", put.URL, "new", nobody...)
+	httpapitest.Answers(t, s, 200, `"size":3`, "PUT", put.URL, "new", anonymous...)
 	httpapitest.Answers(t, s, 200, "new", "GET", "/v1/threads/a/files/new", "")
 	for body, says := range map[string]string{
 		`{}`: "path is required", `{"path":"x","method":"DELETE"}`: "method must be", `{"path":"x","expires_in":0}`: "expires_in", `{"path":"x","expires_in":86401}`: "expires_in",
@@ -192,5 +192,5 @@ func TestSignedURLs(t *testing.T) {
 	if err := s.DB.Tenants().RevokeKey(t.Context(), s.Caller.Tenant.ID, s.Caller.Key.ID); err != nil {
 		t.Fatal(err)
 	}
-	httpapitest.Answers(t, s, 403, "not valid", "GET", get.URL, "", nobody...)
+	httpapitest.Answers(t, s, 403, "not valid", "GET", get.URL, "", anonymous...)
 }

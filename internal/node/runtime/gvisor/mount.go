@@ -42,7 +42,7 @@ func (r *Runtime) checkMounts(spec runtime.Spec) error {
 
 // addMounts adds a sandbox's mounts to its configuration. In them, a sandbox's
 // users are those of package idmap: its file server has a user namespace where
-// they are, so that what is anybody else's is closed to it. One that also serves
+// they are, so that what belongs to other users is closed to it. One that also serves
 // a root folder cannot, as that belongs to the host's users; then each mount is
 // shown with other owners than it has.
 func (r *Runtime) addMounts(s *specs.Spec, spec runtime.Spec) {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// nobody is the user of a sandbox's kernel, in a user namespace of its own.
-const nobody = 65534
+// nobodyID is the user of a sandbox's kernel, in a user namespace of its own.
+const nobodyID = 65534
 
 // users says how the user that runsc runs as relates to the user nobody.
 type users struct {
@@ -29,7 +29,7 @@ const runscUser = 1000
 func findUsers() users {
 	setgroups, _ := os.ReadFile("/proc/self/setgroups") // missing before Linux 3.19
 	allowed := strings.TrimSpace(string(setgroups)) != "deny"
-	alone := !mapped("/proc/self/uid_map", nobody) || !mapped("/proc/self/gid_map", nobody) || os.Geteuid() != 0
+	alone := !mapped("/proc/self/uid_map", nobodyID) || !mapped("/proc/self/gid_map", nobodyID) || os.Geteuid() != 0
 	return users{alone: alone, groups: allowed && !alone}
 }
 
