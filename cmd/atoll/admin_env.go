@@ -133,14 +133,16 @@ shown again.`,
 				return err
 			}
 			in.Name = &args[1]
-			if err := r.openNetwork(ctx, c, make, args[0], sdk.NetworkPermissions{}, &in); err != nil {
+			network, err := openNetwork(make, sdk.NetworkPermissions{}, &in)
+			if err != nil {
 				return err
 			}
-			if err := r.allowRoot(ctx, c, make, args[0]); err != nil {
+			conclude, err := r.allowTenant(ctx, c, args[0], network, make.asRoot)
+			if err != nil {
 				return err
 			}
 			e, err := c.CreateEnvironment(ctx, args[0], in)
-			if err != nil {
+			if err := conclude(err); err != nil {
 				return err
 			}
 			return r.showEnv(e)
@@ -162,24 +164,25 @@ shown again.`,
 			if len(args) == 2 {
 				name = args[1]
 			}
-			opened := change.network.given()
+			opened, network := change.network.given(), false
 			var before sdk.Environment
 			if opened {
 				if before, err = c.Environment(ctx, args[0], name); err != nil {
 					return err
 				}
-				if err := r.openNetwork(ctx, c, change, args[0], before.Permissions.Network, &in); err != nil {
+				if network, err = openNetwork(change, before.Permissions.Network, &in); err != nil {
 					return err
 				}
-			}
-			if err := r.allowRoot(ctx, c, change, args[0]); err != nil {
-				return err
 			}
 			if in.Name == nil && in.Image == nil && in.Limits == nil && in.EnvVars == nil && in.Secrets == nil && in.Unset == nil && in.SecretHosts == nil && in.Permissions == nil && in.PermissionProfile == nil {
 				return errNothing
 			}
-			e, err := c.ChangeEnvironment(ctx, args[0], name, in)
+			conclude, err := r.allowTenant(ctx, c, args[0], network, change.asRoot)
 			if err != nil {
+				return err
+			}
+			e, err := c.ChangeEnvironment(ctx, args[0], name, in)
+			if err := conclude(err); err != nil {
 				return err
 			}
 			if opened {

@@ -131,6 +131,10 @@ func TestAdminCommands(t *testing.T) {
 	if _, told := o.run(0, "env", "set", "acme", "e", "--allow", "pypi,npm,api.example.com"); !strings.Contains(told, "The environments of acme may have a network") {
 		t.Errorf("the change of the tenant is not told: %s", told)
 	}
+	if _, told := o.run(1, "env", "create", "acme", "e", "--root"); strings.Contains(told, "may run programs as root") {
+		t.Errorf("an environment that there was: %s", told)
+	}
+	o.says("tenant show acme", "network on", "root off") // the refused change is taken back, what was on is left
 	if _, told := o.run(0, "env", "set", "acme", "e", "--deny", "npm"); strings.Contains(told, "may have a network") {
 		t.Errorf("there was no change of the tenant: %s", told)
 	}

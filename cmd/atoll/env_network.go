@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -9,47 +10,59 @@ import (
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
-// openNetwork adds to in what --allow and --deny ask for. If that allows something,
-// the tenant name is allowed to have a network.
-func (r *remote) openNetwork(ctx context.Context, c *sdk.Client, f *envFlags, name string, now sdk.NetworkPermissions, in *sdk.EnvironmentChange) error {
+// openNetwork adds to in what --allow and --deny ask for, and reports whether the tenant
+// must be allowed to have a network for that.
+func openNetwork(f *envFlags, now sdk.NetworkPermissions, in *sdk.EnvironmentChange) (bool, error) {
 	change, err := f.network.over(now)
 	if err != nil || change == nil {
-		return err
+		return false, err
 	}
 	if in.Permissions == nil {
 		in.Permissions = &sdk.PermissionsChange{}
 	}
 	in.Permissions.Network = change
-	if !*change.Enabled {
-		return nil
-	}
-	t, err := c.Tenant(ctx, name)
-	if err != nil || t.NetworkEnabled {
-		return err
-	}
-	on := true
-	if _, err = c.ChangeTenant(ctx, name, sdk.TenantChange{NetworkEnabled: &on}); err != nil {
-		return err
-	}
-	fmt.Fprintf(r.app.std.err, "The environments of %s may have a network from now on, as by 'atoll tenant set %s --network'.\n", name, name)
-	return nil
+	return *change.Enabled, nil
 }
 
-// allowRoot lets the environments of the tenant name run programs as root, if --root
-// asks for it.
-func (r *remote) allowRoot(ctx context.Context, c *sdk.Client, f *envFlags, name string) error {
-	if !f.asRoot {
-		return nil
+// allowTenant lets the environments of the tenant name have a network, or run programs as
+// root. conclude is called with what came of the change of the environment: it takes back
+// what was allowed for it if that was refused, and returns the error.
+func (r *remote) allowTenant(ctx context.Context, c *sdk.Client, name string, network, root bool) (conclude func(error) error, err error) {
+	if !network && !root {
+		return func(err error) error { return err }, nil
 	}
 	t, err := c.Tenant(ctx, name)
-	if err != nil || t.RootEnabled {
-		return err
+	if err != nil {
+		return nil, err
 	}
-	if _, err = c.ChangeTenant(ctx, name, sdk.TenantChange{RootEnabled: &f.asRoot}); err != nil {
-		return err
+	var allow, undo sdk.TenantChange
+	var done []string
+	if network && !t.NetworkEnabled {
+		allow.NetworkEnabled, undo.NetworkEnabled = new(true), new(false)
+		done = append(done, fmt.Sprintf("The environments of %s may have a network from now on, as by 'atoll tenant set %[1]s --network'.", name))
 	}
-	fmt.Fprintf(r.app.std.err, "The environments of %s may run programs as root of their sandbox from now on, as by 'atoll tenant set %s --root'.\n", name, name)
-	return nil
+	if root && !t.RootEnabled {
+		allow.RootEnabled, undo.RootEnabled = new(true), new(false)
+		done = append(done, fmt.Sprintf("The environments of %s may run programs as root of their sandbox from now on, as by 'atoll tenant set %[1]s --root'.", name))
+	}
+	if len(done) == 0 {
+		return func(err error) error { return err }, nil
+	}
+	if _, err = c.ChangeTenant(ctx, name, allow); err != nil {
+		return nil, err
+	}
+	return func(err error) error {
+		if err != nil {
+			if _, failed := c.ChangeTenant(context.WithoutCancel(ctx), name, undo); failed != nil {
+				err = errors.Join(err, fmt.Errorf("the tenant %s keeps what it was allowed for this: %w", name, failed))
+			}
+			return err
+		}
+		for _, text := range done {
+			fmt.Fprintln(r.app.std.err, text)
+		}
+		return nil
+	}, nil
 }
 
 // openSandboxes changes the network of the sandboxes that live as that of their

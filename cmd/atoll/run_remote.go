@@ -47,7 +47,7 @@ func (a *cli) runRemote(ctx context.Context, server endpoint, req execution.Requ
 			if ev.OutputTruncated {
 				fmt.Fprintln(a.std.err, "atoll: some output was dropped: it came faster than it was read")
 			}
-			if err := a.fetchFiles(ctx, c, events.TraceID, ev.Result); err != nil {
+			if err := a.fetchFiles(ctx, c, events.TraceID, ev.Result, func() { watchdog.Reset(maxSilence) }); err != nil {
 				return &exit{exitNotRun, err}
 			}
 			if ev.Result.Hint != "" {
@@ -87,14 +87,14 @@ func orNil(list []string) *[]string {
 	return &list
 }
 
-// fetchFiles brings the files that a program gave back.
-func (a *cli) fetchFiles(ctx context.Context, c *sdk.Client, traceID string, r *sdk.ExecuteResponse) error {
+// fetchFiles brings the files that a program gave back; heard is called for what comes.
+func (a *cli) fetchFiles(ctx context.Context, c *sdk.Client, traceID string, r *sdk.ExecuteResponse, heard func()) error {
 	if r.Files == nil {
 		return nil
 	}
 	for _, f := range *r.Files {
 		in, out := io.Pipe()
-		go func() { out.CloseWithError(c.ExecutionFile(ctx, traceID, f.Path, out)) }()
+		go func() { out.CloseWithError(c.ExecutionFile(ctx, traceID, f.Path, notified{out, heard})) }()
 		err := bringBack(f.Path, in)
 		in.CloseWithError(err)
 		if err != nil {
@@ -103,6 +103,17 @@ func (a *cli) fetchFiles(ctx context.Context, c *sdk.Client, traceID string, r *
 	}
 	a.leftOut(r.FilesTruncated)
 	return nil
+}
+
+// notified is a writer that calls heard with each write.
+type notified struct {
+	io.Writer
+	heard func()
+}
+
+func (n notified) Write(p []byte) (int, error) {
+	n.heard()
+	return n.Writer.Write(p)
 }
 
 // cancelRemote has the server end a program whose output is not followed any

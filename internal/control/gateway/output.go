@@ -3,12 +3,12 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/file"
 )
 
 // Shown opens a stream of an ended execution as far as answers show it. e has
@@ -42,7 +42,7 @@ func (g *Gateway) Whole(ctx context.Context, e *execution.Execution, s execution
 	case err != nil:
 		return nil, fmt.Errorf("open the output of %s: %w", e.TraceID, err)
 	}
-	return &blobSeeker{ctx: ctx, outputs: g.cfg.Outputs, name: name, size: size}, nil
+	return g.blob(ctx, name, 0, size), nil
 }
 
 // File opens a file that an ended execution gave back, to be read from any place.
@@ -59,7 +59,7 @@ func (g *Gateway) File(ctx context.Context, e *execution.Execution, name string)
 	case err != nil:
 		return nil, fmt.Errorf("open a file of %s: %w", e.TraceID, err)
 	}
-	return &blobSeeker{ctx: ctx, outputs: g.cfg.Outputs, name: blob, base: offset, size: f.Bytes}, nil
+	return g.blob(ctx, blob, offset, f.Bytes), nil
 }
 
 func kept(e *execution.Execution, s execution.Stream) []byte {
@@ -73,58 +73,9 @@ type nopCloser struct{ io.ReadSeeker }
 
 func (nopCloser) Close() error { return nil }
 
-// blobSeeker reads a blob from any place; it opens it where it is first read
-// after a seek.
-type blobSeeker struct {
-	ctx     context.Context
-	outputs Outputs
-	name    string
-	base    int64 // where it begins in the blob
-	size    int64
-	at      int64
-	open    io.ReadCloser // reads from at; may be nil
-}
-
-func (b *blobSeeker) Read(p []byte) (int, error) {
-	if b.at >= b.size {
-		return 0, io.EOF
-	}
-	if b.open == nil {
-		r, err := b.outputs.Open(b.ctx, b.name, b.base+b.at, b.size-b.at)
-		if err != nil {
-			return 0, err
-		}
-		b.open = r
-	}
-	n, err := b.open.Read(p)
-	b.at += int64(n)
-	return n, err
-}
-
-func (b *blobSeeker) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += b.at
-	case io.SeekEnd:
-		offset += b.size
-	}
-	if offset < 0 {
-		return 0, errors.New("seek before the start of an output")
-	}
-	if offset != b.at {
-		if err := b.Close(); err != nil {
-			return 0, err
-		}
-	}
-	b.at = offset
-	return offset, nil
-}
-
-func (b *blobSeeker) Close() error {
-	if b.open == nil {
-		return nil
-	}
-	err := b.open.Close()
-	b.open = nil
-	return err
+// blob is a part of a blob of size bytes from base, which is read from any place.
+func (g *Gateway) blob(ctx context.Context, name string, base, size int64) *file.Seekable {
+	return file.NewSeekable(size, nil, func(at int64) (io.ReadCloser, error) {
+		return g.cfg.Outputs.Open(ctx, name, base+at, size-at)
+	})
 }

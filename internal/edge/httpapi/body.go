@@ -68,6 +68,19 @@ func checkContentType(h http.Header) error {
 	return nil
 }
 
+// errBodyTime refuses a body that does not come.
+var errBodyTime = &ProtocolError{http.StatusRequestTimeout, "request_timeout", fmt.Sprintf("the request body did not arrive within %s", bodyTimeout)}
+
+// limitReading gives the body bodyTimeout to arrive, until over is called.
+func (c *Call) limitReading() (over func()) {
+	conn := http.NewResponseController(c.W)
+	// Not every ResponseWriter has deadlines (those of tests do not); the server's own does.
+	if conn.SetReadDeadline(time.Now().Add(bodyTimeout)) != nil {
+		return func() {}
+	}
+	return func() { _ = conn.SetReadDeadline(time.Time{}) }
+}
+
 // ReadBody reads a whole request body within MaxBody and bodyTimeout.
 func (c *Call) ReadBody() ([]byte, error) {
 	r := c.R
@@ -76,11 +89,7 @@ func (c *Call) ReadBody() ([]byte, error) {
 	if r.ContentLength > MaxBody && waits {
 		return nil, tooLarge
 	}
-	// Not every ResponseWriter has deadlines (those of tests do not); the server's own does.
-	conn := http.NewResponseController(c.W)
-	if conn.SetReadDeadline(time.Now().Add(bodyTimeout)) == nil {
-		defer func() { _ = conn.SetReadDeadline(time.Time{}) }()
-	}
+	defer c.limitReading()()
 	if r.ContentLength > MaxBody {
 		_, _ = io.CopyN(io.Discard, r.Body, maxDiscarded) // the answer is the same
 		return nil, tooLarge
@@ -96,7 +105,7 @@ func (c *Call) ReadBody() ([]byte, error) {
 		_, _ = io.CopyN(io.Discard, r.Body, maxDiscarded)
 		return nil, tooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, &ProtocolError{http.StatusRequestTimeout, "request_timeout", fmt.Sprintf("the request body did not arrive within %s", bodyTimeout)}
+		return nil, errBodyTime
 	default:
 		return nil, fault.Wrap(fault.Invalid, err, "the request body ended early")
 	}
@@ -104,8 +113,13 @@ func (c *Call) ReadBody() ([]byte, error) {
 
 // noBody refuses a body where all that can be asked for is in the URL, because what it
 // asks for would be ignored. {} asks for nothing.
-func noBody(r *http.Request) error {
+func (c *Call) noBody() error {
+	r := c.R
+	defer c.limitReading()()
 	body, err := io.ReadAll(io.LimitReader(r.Body, 64))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return errBodyTime
+	}
 	if err != nil {
 		return fault.Wrap(fault.Invalid, err, "the request body cannot be read")
 	}

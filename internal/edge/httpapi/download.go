@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
+	"strings"
 	"time"
 )
 
@@ -22,22 +22,40 @@ func (c *Call) Attachment(name string) {
 }
 
 // ServeFile answers with a file, or the range of it that the request asks for. modified
-// may be zero.
+// may be zero. A request for several ranges gets the whole file.
 func (c *Call) ServeFile(name string, modified time.Time, body io.ReadSeeker) error {
 	h := c.W.Header()
 	h.Set("Content-Type", OctetStream)
 	c.Attachment(name)
 	h.Set("Cache-Control", "no-store")
-	out := &ranged{ResponseWriter: c.W}
-	http.ServeContent(out, c.R, "", modified, body)
+	r := c.R
+	if strings.Contains(r.Header.Get("Range"), ",") {
+		// http.ServeContent would read several ranges in a goroutine that outlives it. A
+		// server may answer with the whole file (RFC 9110, 14.2).
+		r = r.Clone(r.Context())
+		r.Header.Del("Range")
+	}
+	out, from := &ranged{ResponseWriter: c.W}, &source{ReadSeeker: body}
+	http.ServeContent(out, r, "", modified, from)
 	if out.refused {
 		h.Del("Content-Disposition")
 		return &ProtocolError{http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable", "Range is beyond the end: Content-Range has the length"}
 	}
-	if f, ok := body.(*Seekable); ok {
-		return f.err
+	return from.err
+}
+
+// source remembers what broke a download off, which http.ServeContent does not tell.
+type source struct {
+	io.ReadSeeker
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.ReadSeeker.Read(p)
+	if err != nil && err != io.EOF {
+		s.err = err
 	}
-	return nil
+	return n, err
 }
 
 // ranged holds back what http.ServeContent says of a range that there is not, so that it
@@ -58,67 +76,4 @@ func (w *ranged) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	return w.ResponseWriter.Write(p)
-}
-
-// Seekable is a file that is opened where it is first read after each seek. Close it.
-type Seekable struct {
-	size int64
-	open func(at int64) (io.ReadCloser, error)
-
-	at   int64
-	body io.ReadCloser // at at; nil until it is read
-	err  error         // what broke a download off
-}
-
-// NewSeekable returns a file of a size, which open opens at an offset. body is what is
-// open at its beginning already, or nil.
-func NewSeekable(size int64, body io.ReadCloser, open func(at int64) (io.ReadCloser, error)) *Seekable {
-	return &Seekable{size: size, open: open, body: body}
-}
-
-// Seek implements io.Seeker.
-func (f *Seekable) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += f.at
-	case io.SeekEnd:
-		offset += f.size
-	}
-	if offset < 0 {
-		return 0, os.ErrInvalid
-	}
-	if offset != f.at {
-		f.Close()
-	}
-	f.at = offset
-	return offset, nil
-}
-
-// Read implements io.Reader.
-func (f *Seekable) Read(p []byte) (n int, err error) {
-	if f.at >= f.size {
-		return 0, io.EOF
-	}
-	if f.body == nil {
-		if f.body, err = f.open(f.at); err != nil {
-			f.err = err
-			return 0, err
-		}
-	}
-	n, err = f.body.Read(p)
-	f.at += int64(n)
-	if err != nil && err != io.EOF {
-		f.err = err
-	}
-	return n, err
-}
-
-// Close implements io.Closer. The file can be read again.
-func (f *Seekable) Close() error {
-	if f.body == nil {
-		return nil
-	}
-	body := f.body
-	f.body = nil
-	return body.Close()
 }

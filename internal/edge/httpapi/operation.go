@@ -221,6 +221,9 @@ func (op *Operation) check() error {
 	if op.Serve.serve == nil {
 		return fmt.Errorf("%s %s has no endpoint", op.Method, op.Path)
 	}
+	if op.Access == ByScope && op.Scope == "" {
+		return fmt.Errorf("%s %s names no scope", op.Method, op.Path)
+	}
 	if op.ID == "" {
 		return nil
 	}

@@ -128,7 +128,7 @@ func (c *Call) run() (err error) {
 		}
 	}
 	if c.op.Body == nil && (c.R.Method == http.MethodPost || c.R.Method == http.MethodPut) {
-		if err := noBody(c.R); err != nil {
+		if err := c.noBody(); err != nil {
 			return err
 		}
 	}

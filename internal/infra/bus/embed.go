@@ -11,11 +11,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// maxPayload bounds a message: above the largest job (1 MiB of code, three sets
-// of variables, the secrets) and the largest result.
+// maxPayload bounds a message: above the largest job (1 MiB of code, 4 MiB of stdin and
+// files, arguments, three sets of variables, the secrets) and the largest result.
 const (
 	maxPayload = 8 << 20
-	minPayload = 3 << 20 // what another server must allow
+	minPayload = 6 << 20 // what another server must allow
 )
 
 // embed starts a NATS server in this process. It listens nowhere: only

@@ -27,7 +27,11 @@ type start struct {
 // encodeStart is a job as it goes to an executor; gateway says who waits for
 // its Result.
 func encodeStart(gateway string, j *execution.Job) []byte {
-	return appendMessage([]byte{firstVersion}, &start{gateway, *j}, len(j.Code)+1024)
+	size := len(j.Code) + len(j.Input.Stdin) + 1024
+	for _, data := range j.Input.Files {
+		size += len(data)
+	}
+	return appendMessage([]byte{firstVersion}, &start{gateway, *j}, size)
 }
 
 func decodeStart(b []byte) (gateway string, j execution.Job, err error) {

@@ -87,7 +87,7 @@ func TestScopes(t *testing.T) {
 		scope        string
 	}{
 		{"POST", "/v1/sandbox/execute", "runs"}, {"POST", unknown + "/cancel", "runs"},
-		{"GET", "/v1/executions", "reads"}, {"GET", unknown, "reads"}, {"GET", unknown + "/output", "reads"}, {"GET", "/v1/usage", "reads"},
+		{"GET", "/v1/executions", "reads"}, {"GET", unknown, "reads"}, {"GET", unknown + "/output", "reads"}, {"GET", unknown + "/file?path=a", "reads"}, {"GET", "/v1/usage", "reads"},
 	} {
 		for _, who := range []string{"runs", "reads", "admin"} {
 			w := httpapitest.Ask(s, c.method, c.path, `{"code":"x"}`, "Authorization", "Bearer "+gatewaytest.Token(who))

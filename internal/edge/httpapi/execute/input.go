@@ -3,6 +3,7 @@ package execute
 import (
 	"encoding/base64"
 	"maps"
+	"path"
 	"slices"
 	"time"
 
@@ -92,5 +93,5 @@ func (h *Handlers) file(c *httpapi.Call) error {
 		return err
 	}
 	defer body.Close()
-	return c.ServeFile(name, time.Time{}, body)
+	return c.ServeFile(path.Base(name), time.Time{}, body)
 }

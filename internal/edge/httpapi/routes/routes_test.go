@@ -179,15 +179,16 @@ func TestATableThatContradictsItself(t *testing.T) {
 	get := func(*httpapi.Call) (body, error) { return body{}, nil }
 	put := func(*httpapi.Call, *body) (body, error) { return body{}, nil }
 	ok := []httpapi.Answer{httpapi.OK(body{}, "OK")}
-	good := httpapi.Operation{Method: "GET", Path: "/x", ID: "x", Answers: ok, Serve: httpapi.Returns(get)}
+	good := httpapi.Operation{Method: "GET", Path: "/x", ID: "x", Access: httpapi.Public, Answers: ok, Serve: httpapi.Returns(get)}
 	for says, table := range map[string][]httpapi.Operation{
 		"twice":                        {good, good},
-		"has no endpoint":              {{Method: "GET", Path: "/x", ID: "x", Answers: ok}},
-		"documents no answer":          {{Method: "GET", Path: "/x", ID: "x", Serve: httpapi.Returns(get)}},
-		"and documents string":         {{Method: "GET", Path: "/x", ID: "x", Answers: []httpapi.Answer{httpapi.OK("", "OK")}, Serve: httpapi.Returns(get)}},
-		"and documents <nil>":          {{Method: "PUT", Path: "/x", ID: "x", Answers: ok, Serve: httpapi.Takes(put)}},
-		"documents the path parameter": {{Method: "GET", Path: "/x", ID: "x", Answers: ok, Serve: httpapi.Returns(get), Params: []httpapi.Param{{Name: "a", In: httpapi.InPath}}}},
-		"leaves no audit row":          {{Method: "PUT", Path: "/x", ID: "x", Answers: ok, Watched: true, Body: httpapi.JSON(body{}), Serve: httpapi.Takes(put)}},
+		"has no endpoint":              {{Method: "GET", Path: "/x", ID: "x", Access: httpapi.Public, Answers: ok}},
+		"documents no answer":          {{Method: "GET", Path: "/x", ID: "x", Access: httpapi.Public, Serve: httpapi.Returns(get)}},
+		"and documents string":         {{Method: "GET", Path: "/x", ID: "x", Access: httpapi.Public, Answers: []httpapi.Answer{httpapi.OK("", "OK")}, Serve: httpapi.Returns(get)}},
+		"and documents <nil>":          {{Method: "PUT", Path: "/x", ID: "x", Access: httpapi.Public, Answers: ok, Serve: httpapi.Takes(put)}},
+		"documents the path parameter": {{Method: "GET", Path: "/x", ID: "x", Access: httpapi.Public, Answers: ok, Serve: httpapi.Returns(get), Params: []httpapi.Param{{Name: "a", In: httpapi.InPath}}}},
+		"names no scope":               {{Method: "GET", Path: "/x", ID: "x", Answers: ok, Serve: httpapi.Returns(get)}},
+		"leaves no audit row":          {{Method: "PUT", Path: "/x", ID: "x", Access: httpapi.Public, Answers: ok, Watched: true, Body: httpapi.JSON(body{}), Serve: httpapi.Takes(put)}},
 	} {
 		_, err := httpapi.New(httpapi.Config{Operations: table, Metrics: httpapitest.Registry(), Log: httpapitest.NoLog})
 		if err == nil || !strings.Contains(err.Error(), says) {

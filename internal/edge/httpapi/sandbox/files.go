@@ -117,7 +117,7 @@ func (h *Handlers) readFile(c *httpapi.Call) error {
 		if err != nil {
 			return err
 		}
-		body := httpapi.NewSeekable(info.Size, begun, func(offset int64) (io.ReadCloser, error) {
+		body := file.NewSeekable(info.Size, begun, func(offset int64) (io.ReadCloser, error) {
 			_, content, err := u.Guest().Read(c.Context(), at, offset, -1)
 			return content, err
 		})

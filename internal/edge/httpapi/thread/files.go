@@ -7,6 +7,7 @@ import (
 	"path"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/thread"
@@ -64,7 +65,7 @@ func (h *Handlers) getFile(c *httpapi.Call) error {
 	if e.Directory {
 		return httpapi.Invalid("%q is a folder: GET /v1/threads/%s/files?path= lists it", name, id)
 	}
-	body := httpapi.NewSeekable(e.Size, nil, func(at int64) (io.ReadCloser, error) {
+	body := file.NewSeekable(e.Size, nil, func(at int64) (io.ReadCloser, error) {
 		return tree.Open(c.Context(), name, at, -1)
 	})
 	defer body.Close()

@@ -61,6 +61,7 @@ func TestThreadFiles(t *testing.T) {
 	httpapitest.Answers(t, s, 200, `"thread_id":"t-1","bytes":5,"files":2`, "GET", "/v1/threads/t-1", "")
 	httpapitest.Answers(t, s, 200, "hello", "GET", file, "")
 	httpapitest.Answers(t, s, 206, "ell", "GET", file, "", "Range", "bytes=1-3")
+	httpapitest.Answers(t, s, 200, "hello", "GET", file, "", "Range", "bytes=0-0,2-3") // several ranges: all of it
 	httpapitest.Answers(t, s, 416, "range_not_satisfiable", "GET", file, "", "Range", "bytes=9-")
 	if w := httpapitest.Ask(s, "HEAD", file, ""); w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Length") != "5" {
 		t.Errorf("HEAD: %d %q %v", w.Code, w.Body, w.Header())
