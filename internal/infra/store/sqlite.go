@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // The database's clock, which is this process's, under the name and with the
@@ -24,6 +26,10 @@ func init() {
 // readers is how many connections read a SQLite database beside the one that
 // writes.
 const readers = 4
+
+// busyTimeout is how long a statement waits for other processes that use the
+// file.
+const busyTimeout = 10 * time.Second
 
 // openSQLite opens a file for one connection that writes, and others that
 // read what it has committed without waiting for it.
@@ -46,7 +52,7 @@ func openSQLite(ctx context.Context, path string) (write, read *pool, err error)
 	if write, err = dialSQLite(path, 1, "journal_mode(wal)", "synchronous(normal)", "foreign_keys(1)", "cache_size(-32768)", "wal_autocheckpoint(4000)"); err != nil {
 		return nil, nil, err
 	}
-	if err := write.db.PingContext(ctx); err != nil {
+	if err := connect(ctx, write.db); err != nil {
 		write.db.Close()
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -57,8 +63,27 @@ func openSQLite(ctx context.Context, path string) (write, read *pool, err error)
 	return write, read, nil
 }
 
+// connect makes the first connection, which sets the journal's mode. SQLite
+// answers that this one is busy at once, whatever the timeout, where another
+// process is at the same: of two that start at once on a new file, one.
+func connect(ctx context.Context, db *sql.DB) error {
+	until := time.Now().Add(busyTimeout)
+	for {
+		err := db.PingContext(ctx)
+		busy, ok := errors.AsType[*sqlite.Error](err)
+		if !ok || busy.Code()&0xff != sqlite3.SQLITE_BUSY || time.Now().After(until) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
 func dialSQLite(path string, connections int, pragmas ...string) (*pool, error) {
-	query := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{"busy_timeout(10000)"}, pragmas...)}
+	query := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds())}, pragmas...)}
 	dsn := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}
 	db, err := sql.Open("sqlite", dsn.String())
 	if err != nil {
