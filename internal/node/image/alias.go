@@ -31,7 +31,7 @@ var reference = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$`)
 // is asked for in that version or a later one, or what Provide has imported for
 // it. Nothing is fetched.
 func (a *Aliases) Resolve(asked string) (string, error) {
-	if !reference.MatchString(asked) {
+	if !reference.MatchString(asked) || unclean(asked) {
 		return "", fault.New(fault.Invalid, "image: %.80q is no image's name; want one such as \"default\" or \"node:22\"", asked)
 	}
 	repository, tag := splitReference(asked)
@@ -61,6 +61,13 @@ func (a *Aliases) Resolve(asked string) (string, error) {
 		}
 	}
 	return "", a.unknown(asked, repository, tag)
+}
+
+// unclean reports whether a part of a name would be gone, or another, once its
+// path is cleaned.
+func unclean(asked string) bool {
+	repository, _ := splitReference(asked)
+	return slices.ContainsFunc(strings.Split(repository, "/"), func(part string) bool { return part == "" || part == "." || part == ".." })
 }
 
 // aliases are the names in the operator's table that mean what was asked for, the

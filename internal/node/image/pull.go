@@ -61,7 +61,8 @@ func (p *Pull) allows(repository string) bool {
 // CheckPull says why a pattern of Pull.Allow can match nothing, or too much.
 func CheckPull(pattern string) error {
 	host, rest, ok := strings.Cut(pattern, "/")
-	if !ok || host == "" || rest == "" || strings.Contains(strings.TrimSuffix(pattern, "/*"), "*") || strings.ContainsAny(pattern, "@ \t") {
+	if !ok || host == "" || rest == "" || strings.Contains(strings.TrimSuffix(pattern, "/*"), "*") || strings.ContainsAny(pattern, "@ \t") ||
+		rest != "*" && source.CheckPath(strings.TrimSuffix(rest, "/*")) != nil {
 		return fmt.Errorf("%q is neither a repository, such as docker.io/library/python, nor all below one, such as registry.example.com/team/*", pattern)
 	}
 	return nil

@@ -117,6 +117,10 @@ func TestWhatCannotBePulled(t *testing.T) {
 	}
 	refused(shop.host+"/other/app:1", fault.Invalid, "image_pull_allow")
 	refused(shop.host+"/teamwork/app:1", fault.Invalid, "image_pull_allow")
+	// A registry that cleans paths serves other/app for these.
+	for _, path := range []string{"/team/../other/app:1", "/team/./../other/app:1", "/team//../other/app:1", "/team/app/..:1", "/team/.:1"} {
+		refused(shop.host+path, fault.Invalid, "no image's name")
+	}
 	refused("node:22", fault.Invalid, "image_pull_allow")
 	refused("python:3.14", fault.Invalid, "image_aliases") // the operator has said which one that is
 	refused("library/python:3.14", fault.Invalid, "image_aliases")
@@ -144,7 +148,7 @@ func TestWhereImagesMayBePulledFrom(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, bad := range []string{"", "*", "python", "docker.io/", "docker.io/lib*", "*/x", "a/*/b", "a/b@sha256:0", "a /b"} {
+	for _, bad := range []string{"", "*", "python", "docker.io/", "docker.io/lib*", "*/x", "a/*/b", "a/b@sha256:0", "a /b", "a/../b", "a/b/../*", "a/./*", "a//*", "a/B"} {
 		if image.CheckPull(bad) == nil {
 			t.Errorf("%q is allowed", bad)
 		}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"runtime"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -19,14 +20,43 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
+// repositoryPath is the grammar of a repository's path. A component that is
+// empty, "." or ".." does not match: a registry that cleans the paths of its URLs
+// would serve another repository than the one that a rule has allowed.
+//
+// Source: OCI Distribution Specification 1.1, "Pulling manifests", <name>.
+var repositoryPath = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
+
 // Repository returns the repository of a registry's reference, with its registry:
 // that of Docker is index.docker.io.
 func Repository(reference string) (string, error) {
-	ref, err := name.ParseReference(reference)
+	ref, err := parse(reference)
 	if err != nil {
-		return "", fault.Wrap(fault.Invalid, err, fmt.Sprintf("%q is no image's reference", reference))
+		return "", fault.Wrap(fault.Invalid, err, fmt.Sprintf("%q is no image's reference: %v", reference, err))
 	}
 	return ref.Context().Name(), nil
+}
+
+// parse reads a registry's reference. It refuses a path that is not in its
+// canonical form.
+func parse(reference string, opts ...name.Option) (name.Reference, error) {
+	ref, err := name.ParseReference(reference, opts...)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckPath(ref.Context().RepositoryStr()); err != nil {
+		return nil, err
+	}
+	return ref, nil
+}
+
+// CheckPath says why a repository's path, without its registry, is not in its
+// canonical form.
+func CheckPath(path string) error {
+	if !repositoryPath.MatchString(path) {
+		return fmt.Errorf("the repository %q is not words of a-z and 0-9, joined by \".\", \"_\" or \"-\", with \"/\" between them", path)
+	}
+	return nil
 }
 
 // openRegistry finds an image by its registry reference. Credentials are those
@@ -36,9 +66,9 @@ func openRegistry(ctx context.Context, s string, opts Options) (*Image, error) {
 	if opts.PlainHTTP {
 		nameOpts = append(nameOpts, name.Insecure)
 	}
-	ref, err := name.ParseReference(s, nameOpts...)
+	ref, err := parse(s, nameOpts...)
 	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, err, fmt.Sprintf("%q is neither a path nor an image's reference", s))
+		return nil, fault.Wrap(fault.Invalid, err, fmt.Sprintf("%q is neither a path nor an image's reference: %v", s, err))
 	}
 	desc, err := remote.Get(ref,
 		remote.WithContext(ctx),

@@ -226,6 +226,7 @@ func TestRefused(t *testing.T) {
 		{"no such file", "/no/such/file.tar", fault.NotFound},
 		{"a port without a server", "127.0.0.1:1/a:1", fault.Unavailable},
 		{"not a reference", "Not A Reference", fault.Invalid},
+		{"a path that is not clean", "docker://" + addr + "/team/../none:1", fault.Invalid},
 		{"not a layout", noLayout, fault.Invalid},
 		{"another architecture", writeLayout(t, mutate.IndexAddendum{Add: foreign}), fault.Invalid},
 		{"two images", writeLayout(t, mutate.IndexAddendum{Add: img}, mutate.IndexAddendum{Add: imagetest.OCI(t, nil)}), fault.Invalid},
