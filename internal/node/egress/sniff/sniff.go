@@ -21,9 +21,6 @@ const (
 const (
 	// MaxHello is how many bytes are enough to tell anything that is told here.
 	MaxHello = 64 << 10
-
-	maxMethod = 24
-	maxBlank  = 64
 )
 
 // preface begins HTTP/2 without TLS.
@@ -32,7 +29,7 @@ const preface = "PRI * HTTP/2.0\r\n"
 // Classify tells what a client speaks from its first bytes.
 //
 // Whatever a lenient server might take for HTTP is HTTP here: blank lines before
-// the request, unknown methods, tabs for spaces.
+// the request, unknown and long methods, other space than that of ASCII.
 func Classify(b []byte) Kind {
 	if len(b) == 0 {
 		return More
@@ -46,38 +43,38 @@ func Classify(b []byte) Kind {
 		}
 		return TLS
 	}
-	line := bytes.TrimLeft(b, " \t\r\n")
-	switch {
-	case len(b)-len(line) > maxBlank:
-		return Other
-	case len(line) == 0:
-		return More
-	}
-	method := bytes.IndexAny(line, " \t\r\n")
+	b = b[:min(len(b), MaxHello)]
+	line := bytes.TrimLeft(blanked(b), " \n")
 	word := line
-	if method >= 0 {
-		word = line[:method]
+	if end := bytes.IndexAny(line, " \n"); end >= 0 {
+		word = line[:end]
 	}
-	if len(word) > maxMethod || bytes.ContainsFunc(word, notToken) {
+	if bytes.ContainsFunc(word, notToken) {
 		return Other
-	}
-	if method < 0 {
-		return More
 	}
 	end := bytes.IndexByte(line, '\n')
-	if end < 0 {
-		if len(b) >= MaxHello {
-			return Other
-		}
-		return More
-	}
-	if strings.HasPrefix(string(b), preface) {
+	switch {
+	case end >= 0 && bytes.HasPrefix(b, []byte(preface)):
 		return HTTP2
-	}
-	if request(string(line[:end])) {
+	case end >= 0 && request(line[:end]), end < 0 && len(b) == MaxHello:
 		return HTTP
+	case end >= 0:
+		return Other
 	}
-	return Other
+	return More
+}
+
+// blanked returns a copy of b with a blank in place of each byte but a newline
+// that is space to a lenient server: to C's isspace, Go's strings.Fields, or
+// Python's str.split of Latin-1.
+func blanked(b []byte) []byte {
+	b = bytes.Clone(b)
+	for i, c := range b {
+		if c != '\n' && (c >= '\t' && c <= '\r' || c >= 0x1c && c <= ' ' || c == 0x85 || c == 0xa0) {
+			b[i] = ' '
+		}
+	}
+	return b
 }
 
 // notToken reports whether a character has no place in a method.
@@ -87,14 +84,20 @@ func notToken(r rune) bool {
 
 // request reports whether a line is a request of some version of HTTP, the
 // first included, which had no version.
-func request(line string) bool {
-	words := strings.Fields(line)
+func request(line []byte) bool {
+	words := bytes.Fields(line)
 	if len(words) < 2 {
 		return false
 	}
-	if strings.HasPrefix(strings.ToUpper(words[len(words)-1]), "HTTP/") {
-		return true
+	for _, w := range words[1:] {
+		if hasPrefix(w, "HTTP/") {
+			return true
+		}
 	}
-	target := strings.ToLower(words[1])
-	return strings.HasPrefix(target, "/") || strings.HasPrefix(target, "http:") || strings.HasPrefix(target, "https:")
+	return hasPrefix(words[1], "/") || hasPrefix(words[1], "http:") || hasPrefix(words[1], "https:")
+}
+
+// hasPrefix is bytes.HasPrefix for letters of either case.
+func hasPrefix(b []byte, prefix string) bool {
+	return len(b) >= len(prefix) && strings.EqualFold(string(b[:len(prefix)]), prefix)
 }

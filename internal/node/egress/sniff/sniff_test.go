@@ -30,9 +30,21 @@ func TestClassify(t *testing.T) {
 		"SSH-2.0-OpenSSH_9\r\n":              Other,
 		"\x00\x00\x00\x08\x04\xd2\x16\x2f":   Other,
 		"*1\r\n$4\r\nPING\r\n":               Other,
-		strings.Repeat("A", 25):              Other,
-		strings.Repeat("\n", 65):             Other,
-		"GET " + strings.Repeat("x", 64<<10): Other,
+		"\x00\x00\x00\x41\x00\x12":           Other,
+		"\x05\x01\x00":                       Other,
+		"{\"hello\":1}":                      Other,
+		"one two three\n":                    Other,
+		strings.Repeat("A", 25):              More,
+		strings.Repeat("A", 64<<10):          HTTP,
+		strings.Repeat("\n", 65):             More,
+		strings.Repeat("\n", 64<<10):         HTTP,
+		"GET " + strings.Repeat("x", 64<<10): HTTP,
+		// What lenient servers answer.
+		strings.Repeat("\r\n", 40) + "GET / HTTP/1.1\r\n": HTTP,
+		strings.Repeat("A", 100) + " / HTTP/1.1\r\n":      HTTP,
+		"\x0bGET / HTTP/1.1\r\n":                          HTTP,
+		"\x0c\x1c\x85\xa0GET\x1d/\xa0HTTP/1.1\r\n":        HTTP,
+		"GET x HTTP/1.1\rHost: good.test\r\n":             HTTP,
 	} {
 		if got := Classify([]byte(in)); got != want {
 			t.Errorf("%.40q is %d, not %d", in, got, want)
