@@ -49,11 +49,11 @@ type Config struct {
 	ThreadCache Size          `group:"Records" name:"thread_cache" default:"10GiB" help:"Bytes of threads' home directories that this machine keeps ready after their executions; those used last stay. Threads themselves are in the blob store."`
 	MinFreeDisk Size          `group:"Records" name:"min_free_disk" default:"1GiB" help:"New executions are refused with 503 while the disk of data_dir has less free."`
 
-	WebhookAllow List   `group:"Webhooks" name:"webhook_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that webhooks may go to although they are private, separated by commas."`
+	WebhookAllow List   `group:"Webhooks" name:"webhook_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that webhooks may go to although they are private or this machine's, separated by commas."`
 	WebhookCA    string `group:"Webhooks" name:"webhook_ca" default:"" shown:"the system's" help:"PEM file with certificate authorities to trust besides the system's."`
 
 	Volumes      string        `group:"Storage" name:"volumes" default:"" shown:"data_dir/volumes" secret:"true" help:"Where managed volumes are: a folder, which several executors must see at the same path, or a bucket: an s3://, gs:// or azblob:// URL, in which prefix=folder/ puts them below a folder."`
-	StorageAllow List          `group:"Storage" name:"storage_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that connections to buckets may lead to although they are private, separated by commas. They may use plain HTTP."`
+	StorageAllow List          `group:"Storage" name:"storage_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that connections to buckets may lead to although they are private or this machine's, separated by commas. They may use plain HTTP."`
 	MountCache   Size          `group:"Storage" name:"mount_cache" default:"4GiB" help:"Disk space for files in mounted buckets that are being written, of all executions together. A program that needs more gets ENOSPC."`
 	FlushTimeout time.Duration `group:"Storage" name:"flush_timeout" default:"5m" help:"How long what a program wrote to a mounted bucket may take to be stored once it has ended. What is not stored by then is lost, and the result says so."`
 

@@ -43,6 +43,14 @@ func TestPublic(t *testing.T) {
 	}
 }
 
+func TestOfMachine(t *testing.T) {
+	for s, want := range map[string]bool{"127.0.0.1": true, "::ffff:127.0.0.1": true, "64:ff9b::7f00:1": true, "203.0.113.77": false} {
+		if OfMachine(netip.MustParseAddr(s)) != want {
+			t.Errorf("%s is the machine's: %t", s, !want)
+		}
+	}
+}
+
 func FuzzPublic(f *testing.F) {
 	for _, s := range slices.Concat(addresstest.Closed, opened) {
 		b := netip.MustParseAddr(s).As16()

@@ -1,5 +1,6 @@
 // Package outbound decides which addresses this process may connect to on behalf
-// of callers: public ones, and what the operator has opened beside them.
+// of callers: public ones that are not this machine's, and what the operator has
+// opened beside them.
 //
 // A name is checked when a caller gives it, for a good message, and each address
 // again when it is connected to: what DNS says later, or says to others, does not
@@ -62,12 +63,13 @@ func (l List) Opens(host string) bool {
 }
 
 // address reports whether an address may be reached; named says that its host
-// is allowed by name.
+// is allowed by name. An address of this machine is refused like a private one,
+// public or not, because services that listen on all interfaces answer there.
 func (l List) address(named bool, a netip.Addr) bool {
 	if !a.IsValid() || a.Zone() != "" || address.Metadata(a) {
 		return false
 	}
-	return named || address.Public(a) || l.holds(a)
+	return named || l.holds(a) || address.Public(a) && !address.OfMachine(a)
 }
 
 // connect decides on a connection that is about to be made.
@@ -77,7 +79,7 @@ func (l List) connect(named bool, remote string) error {
 		return &net.AddrError{Err: "refused, not an address", Addr: remote}
 	}
 	if !l.address(named, at.Addr()) {
-		return &net.AddrError{Err: "refused: private, local and reserved addresses are not connected to", Addr: at.Addr().String()}
+		return &net.AddrError{Err: "refused: private, local and reserved addresses, and this machine's own, are not connected to", Addr: at.Addr().String()}
 	}
 	return nil
 }
@@ -105,7 +107,7 @@ const lookupTimeout = 2 * time.Second
 func (l List) Check(ctx context.Context, resolver *net.Resolver, field, host string) error {
 	if a, err := netip.ParseAddr(host); err == nil {
 		if !l.address(false, a) {
-			return fault.New(fault.Invalid, "%s must not lead to a private, local or reserved address", field)
+			return fault.New(fault.Invalid, "%s must not lead to a private, local or reserved address, or to this machine", field)
 		}
 		return nil
 	}
@@ -124,7 +126,7 @@ func (l List) Check(ctx context.Context, resolver *net.Resolver, field, host str
 	}
 	for _, a := range found {
 		if !l.address(l.host(name), a) {
-			return fault.New(fault.Invalid, "the host of %s must not resolve to a private, local or reserved address", field)
+			return fault.New(fault.Invalid, "the host of %s must not resolve to a private, local or reserved address, or to this machine", field)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"net"
 	"net/netip"
 	"testing"
 )
@@ -28,6 +29,41 @@ func TestAllowList(t *testing.T) {
 	for _, s := range []string{"", "https://x", "a/b", "fe80::1%lo", "10.0.0.0/33", "1.2.3", "*.intranet"} {
 		if _, err := Parse([]string{s}); err == nil {
 			t.Errorf("%q is taken", s)
+		}
+	}
+}
+
+// A service that listens on the machine's public address is not connected to,
+// unless the operator has opened the address. The others of its network are.
+func TestOwnAddress(t *testing.T) {
+	for _, c := range []struct {
+		at, allow string
+		want      bool
+	}{
+		{own, "", false}, {"::ffff:" + own, "", false},
+		{own, own, true}, {own, "198.51.100.0/24", false}, {own, "203.0.113.0/24", true},
+		{"203.0.113.2", "", true},
+	} {
+		l, err := net.Listen("tcp", net.JoinHostPort(c.at, "0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		var list List
+		if c.allow != "" {
+			if list, err = Parse([]string{c.allow}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		conn, err := list.Dial(t.Context(), nil, "tcp", l.Addr().String())
+		if (err == nil) != c.want {
+			t.Errorf("connecting to %s with %q allowed: %v", c.at, c.allow, err)
+		}
+		if err == nil {
+			conn.Close()
+		}
+		if err := list.Check(t.Context(), nil, "url", c.at); (err == nil) != c.want {
+			t.Errorf("%s with %q allowed: %v", c.at, c.allow, err)
 		}
 	}
 }

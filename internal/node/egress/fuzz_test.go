@@ -7,6 +7,7 @@ import (
 	"github.com/miekg/dns"
 	"golang.org/x/time/rate"
 
+	"github.com/atoll-run/atoll/internal/core/address"
 	"github.com/atoll-run/atoll/internal/node/egress/rules"
 )
 
@@ -32,7 +33,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, query []byte, stream bool) {
 		z := &zone{names: map[string][]netip.Addr{}}
 		z.set("good.test", good)
-		s := &Stack{floor: rules.Floor{Own: machine.addresses}, cfg: Config{Resolver: z}.withDefaults(), names: newNames(), ledger: newLedger(nil),
+		s := &Stack{floor: rules.Floor{Own: address.Machine}, cfg: Config{Resolver: z}.withDefaults(), names: newNames(), ledger: newLedger(nil),
 			dns: rate.NewLimiter(rate.Inf, 1), asking: make(chan struct{}, 1), ctx: t.Context()}
 		s.policy.Store(policy)
 		answer := s.answer(query, stream)

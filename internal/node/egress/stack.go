@@ -3,12 +3,10 @@ package egress
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/time/rate"
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -20,6 +18,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 
+	"github.com/atoll-run/atoll/internal/core/address"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/node/egress/rules"
 )
@@ -67,7 +66,7 @@ func New(cfg Config, link *os.File, policy runtime.NetworkPolicy, observe Observ
 		return nil, fmt.Errorf("use the TAP device: %w", err)
 	}
 	s := &Stack{
-		cfg: cfg, floor: rules.Floor{Open: cfg.Open, Own: machine.addresses},
+		cfg: cfg, floor: rules.Floor{Open: cfg.Open, Own: address.Machine},
 		names: newNames(), ledger: newLedger(observe), link: t, flows: map[*flow]struct{}{},
 		dns: rate.NewLimiter(rate.Limit(cfg.DNSRate), cfg.DNSRate), asking: make(chan struct{}, maxAsking),
 	}
@@ -197,37 +196,4 @@ func (s *Stack) spawn(f func()) bool {
 
 func (s *Stack) refuse(protocol, host string, dst netip.AddrPort, rule Rule) {
 	s.ledger.refuse(Event{Protocol: protocol, Host: host, Address: dst.Addr(), Port: dst.Port(), Rule: rule})
-}
-
-// machine knows the addresses of this machine.
-var machine own
-
-// own keeps the machine's addresses for some seconds, since every connection
-// asks for them.
-type own struct {
-	mu    sync.Mutex
-	at    time.Time
-	addrs []netip.Addr
-}
-
-func (o *own) addresses() ([]netip.Addr, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if time.Since(o.at) < 5*time.Second {
-		return o.addrs, nil
-	}
-	list, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil, err
-	}
-	var addrs []netip.Addr
-	for _, a := range list {
-		if n, ok := a.(*net.IPNet); ok {
-			if ip, ok := netip.AddrFromSlice(n.IP); ok {
-				addrs = append(addrs, ip.Unmap())
-			}
-		}
-	}
-	o.addrs, o.at = addrs, time.Now()
-	return addrs, nil
 }
