@@ -57,7 +57,7 @@ type Config struct {
 	MountCache   Size          `group:"Storage" name:"mount_cache" default:"4GiB" help:"Disk space for files in mounted buckets that are being written, of all executions together. A program that needs more gets ENOSPC."`
 	FlushTimeout time.Duration `group:"Storage" name:"flush_timeout" default:"5m" help:"How long what a program wrote to a mounted bucket may take to be stored once it has ended. What is not stored by then is lost, and the result says so."`
 
-	NetworkAllow List   `group:"Network" name:"network_allow" default:"" shown:"none" help:"Addresses or CIDRs, each with or without a port, that sandboxes may reach although they are private, where their policy allows it too; separated by commas, such as 10.0.0.7:5432."`
+	NetworkAllow List   `group:"Network" name:"network_allow" default:"" shown:"none" help:"Addresses or CIDRs, each with or without a port, that sandboxes may reach although they are private, where their policy holds the address too; separated by commas, such as 10.0.0.7:5432."`
 	SandboxCA    string `group:"Network" name:"sandbox_ca_bundle" default:"" shown:"none" help:"PEM file with certificates that sandboxes with a network trust besides their image's, such as those of a proxy that intercepts TLS."`
 	PipIndex     string `group:"Network" name:"pip_index" default:"" shown:"none" help:"URL of a Python package index, ending in /simple. Sandboxes with a network then install from it through the server, and need no rule for it."`
 	NPMRegistry  string `group:"Network" name:"npm_registry" default:"" shown:"none" help:"URL of an npm registry, likewise."`

@@ -123,7 +123,8 @@ func (s *Stack) answer(query []byte, stream bool) []byte {
 // resolve puts the answer to a question into a.
 func (s *Stack) resolve(a *dns.Msg, q dns.Question) {
 	name := address.Hostname(q.Name)
-	if p := s.policy.Load(); !p.Host(name) {
+	p := s.policy.Load()
+	if !p.Host(name) {
 		s.refuse("dns", strings.TrimSuffix(q.Name, "."), netip.AddrPort{}, RuleHost)
 		prohibit(a, "the policy of this sandbox does not allow the name")
 		return
@@ -140,6 +141,13 @@ func (s *Stack) resolve(a *dns.Msg, q dns.Question) {
 		a.Rcode = dns.RcodeServerFailure
 		return
 	}
+	addrs = slices.DeleteFunc(slices.Clone(addrs), func(ip netip.Addr) bool {
+		no := s.floor.Unopened(ip) && !p.Address(ip)
+		if no {
+			s.refuse("dns", name, netip.AddrPortFrom(ip, 0), RuleFloor)
+		}
+		return no
+	})
 	if len(addrs) == 0 {
 		prohibit(a, "the name leads to addresses that are not public")
 		return
@@ -162,8 +170,8 @@ func prohibit(a *dns.Msg, why string) {
 	}
 }
 
-// lookup returns the addresses of a name that may be connected to, and
-// remembers that it led to them.
+// lookup returns the addresses of a name that the floor leaves, and remembers
+// that it led to them.
 func (s *Stack) lookup(name string) ([]netip.Addr, error) {
 	if addrs := s.names.fresh(name, time.Now()); addrs != nil {
 		return addrs, nil

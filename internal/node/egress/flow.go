@@ -41,6 +41,8 @@ func (s *Stack) decide(dst netip.AddrPort, host string) verdict {
 	case dst.Addr() == Gateway || s.floor.Refuses(dst.Addr(), dst.Port()):
 		v.rule = RuleFloor
 	case p.Address(dst.Addr()):
+	case s.floor.Unopened(dst.Addr()):
+		v.rule = RuleFloor
 	case host != "" && !p.Host(host):
 		v.rule = RuleHost
 	case len(allowed) > 0:

@@ -69,6 +69,18 @@ func (f *Floor) Closed(a netip.Addr) bool {
 	return f.refuses(a, func(Opening) bool { return true })
 }
 
+// Unopened reports whether an address would be on the floor if the operator had
+// opened nothing. A policy must hold such an address itself: an allowed name that
+// leads there is not enough, because the owner of the name decides where it leads.
+func (f *Floor) Unopened(a netip.Addr) bool {
+	a = address.Plain(a)
+	if !address.Public(a) {
+		return true
+	}
+	own, err := f.Own()
+	return err != nil || slices.ContainsFunc(own, func(o netip.Addr) bool { return o.Unmap() == a })
+}
+
 func (f *Floor) refuses(a netip.Addr, counts func(Opening) bool) bool {
 	a = address.Plain(a)
 	if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() || a.Zone() != "" {
@@ -79,9 +91,5 @@ func (f *Floor) refuses(a netip.Addr, counts func(Opening) bool) bool {
 			return false
 		}
 	}
-	if !address.Public(a) {
-		return true
-	}
-	own, err := f.Own()
-	return err != nil || slices.ContainsFunc(own, func(o netip.Addr) bool { return o.Unmap() == a })
+	return f.Unopened(a)
 }

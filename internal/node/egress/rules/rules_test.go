@@ -140,6 +140,11 @@ func TestFloor(t *testing.T) {
 			t.Errorf("%s is open: %t", s, !want)
 		}
 	}
+	for s, want := range map[string]bool{"10.0.0.7": true, "::ffff:10.0.0.7": true, "203.0.113.1": true, "169.254.169.254": true, "203.0.113.2": false} {
+		if f.Unopened(netip.MustParseAddr(s)) != want {
+			t.Errorf("%s is on the floor where nothing is opened: %t", s, !want)
+		}
+	}
 	for _, s := range []string{"", "x", "10.0.0.0/33", "10.0.0.1:0", "10.0.0.1:65536", "fd00::1:", "[fd00::1", "[10.0.0.1]:80", "fe80::1%lo", "10.0.0.1:"} {
 		if o, err := ParseOpening(s); err == nil {
 			t.Errorf("%q is %v", s, o)
