@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 	"github.com/atoll-run/atoll/internal/node/egress"
@@ -37,6 +38,10 @@ func (s *Server) network() (engine.Network, error) {
 	if err != nil {
 		return n, fault.New(fault.Invalid, "packages: %v", err)
 	}
+	allow, err := outbound.Parse(cfg.MirrorAllow)
+	if err != nil {
+		return n, fault.New(fault.Invalid, "mirror_allow: %v", err)
+	}
 	for _, m := range []struct {
 		setting, url string
 		kind         packages.Kind
@@ -46,7 +51,7 @@ func (s *Server) network() (engine.Network, error) {
 			continue
 		}
 		base := fmt.Sprintf("http://%s:%d", egress.Gateway, m.port)
-		mirror, err := packages.New(packages.Config{Kind: m.kind, Upstream: m.url, Base: base, Allowed: allowed, Log: s.log})
+		mirror, err := packages.New(packages.Config{Kind: m.kind, Upstream: m.url, Base: base, Allowed: allowed, Allow: allow, Log: s.log})
 		if err != nil {
 			return n, fault.New(fault.Invalid, "%s: %v", m.setting, err)
 		}

@@ -62,6 +62,7 @@ type Config struct {
 	PipIndex     string `group:"Network" name:"pip_index" default:"" shown:"none" help:"URL of a Python package index, ending in /simple. Sandboxes with a network then install from it through the server, and need no rule for it."`
 	NPMRegistry  string `group:"Network" name:"npm_registry" default:"" shown:"none" help:"URL of an npm registry, likewise."`
 	Packages     List   `group:"Network" name:"packages" default:"*" help:"Packages that sandboxes may install from pip_index and npm_registry: names such as pip:requests, npm:left-pad, npm:@scope/*, or * for all; separated by commas. What they depend on must be listed too."`
+	MirrorAllow  List   `group:"Network" name:"mirror_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that links and redirects of pip_index and npm_registry may lead to although they are private or this machine's, separated by commas. The mirrors themselves need no entry."`
 
 	PriceCPU  float64 `group:"Usage" name:"price_cpu_minute" default:"0.5" help:"Credits for a core and a minute. One credit is 60 seconds with one core and one GiB."`
 	PriceGiB  float64 `group:"Usage" name:"price_gib_minute" default:"0.5" help:"Credits for a GiB of memory and a minute."`

@@ -17,14 +17,17 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/core/outbound"
 )
 
-// Config of a Mirror. All of it is required.
+// Config of a Mirror. All of it is required, but for Allow.
 type Config struct {
 	Kind     Kind
 	Upstream string // the operator's mirror
 	Base     string // URL of the Mirror itself, as sandboxes reach it
 	Allowed  List
+	Allow    outbound.List // where the upstream's links and redirects may lead beside public addresses
 	Log      *slog.Logger
 }
 
@@ -50,11 +53,8 @@ func New(cfg Config) (*Mirror, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, errors.New("must be an http or https URL without a query")
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.ResponseHeaderTimeout = fetchTime
-	transport.DisableCompression = true // files pass as they are
 	m := &Mirror{
-		cfg: cfg, upstream: u, client: &http.Client{Transport: transport}, key: make([]byte, 32),
+		cfg: cfg, upstream: u, client: &http.Client{Transport: newTransport(u, cfg.Allow)}, key: make([]byte, 32),
 		conns: make(chan net.Conn), done: make(chan struct{}), served: make(chan struct{}),
 	}
 	rand.Read(m.key)
@@ -150,10 +150,14 @@ func (m *Mirror) Close() error {
 }
 
 // link is where a file of the upstream is to be had here. Its name stays at the
-// end, where clients read it.
+// end, where clients read it. The upstream's password is left out, because the
+// sandbox can read the link.
 func (m *Mirror) link(file *url.URL) string {
 	plain := *file
 	plain.Fragment, plain.RawFragment = "", ""
+	if origin(file) == origin(m.upstream) {
+		plain.User = nil
+	}
 	text := plain.String()
 	out := m.cfg.Base + "/file/" + m.sign(text) + "/" + base64.RawURLEncoding.EncodeToString([]byte(text)) + "/" + url.PathEscape(path.Base(plain.Path))
 	if file.Fragment != "" {
@@ -182,6 +186,9 @@ func (m *Mirror) file(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		http.Error(w, "no file", http.StatusNotFound)
 		return
+	}
+	if origin(u) == origin(m.upstream) {
+		u.User = m.upstream.User
 	}
 	if name := path.Base(u.Path); m.cfg.Kind == Pip && r.PathValue("name") == name+metadata {
 		u.Path += metadata
@@ -247,6 +254,11 @@ func (m *Mirror) page(w http.ResponseWriter, r *http.Request, name, accept strin
 }
 
 func (m *Mirror) fail(w http.ResponseWriter, err error) {
+	if refused(err) {
+		m.cfg.Log.Warn("a package mirror leads to an address that is not connected to", "kind", string(m.cfg.Kind), "error", err)
+		http.Error(w, "the mirror leads to an address that this server does not connect to", http.StatusForbidden)
+		return
+	}
 	m.cfg.Log.Warn("a package mirror does not answer", "kind", string(m.cfg.Kind), "error", err)
 	http.Error(w, "the mirror does not answer", http.StatusBadGateway)
 }

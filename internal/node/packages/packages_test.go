@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/atoll-run/atoll/internal/core/outbound"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,11 +51,21 @@ func upstream(t *testing.T) (*httptest.Server, *[]string) {
 // start starts a Mirror and returns a client whose every connection it serves.
 func start(t *testing.T, kind Kind, url string, allowed ...string) *http.Client {
 	t.Helper()
+	return startAllowing(t, kind, url, nil, allowed...)
+}
+
+// startAllowing is start with private hosts that the upstream's links may lead to.
+func startAllowing(t *testing.T, kind Kind, url string, allow []string, allowed ...string) *http.Client {
+	t.Helper()
 	l, err := ParseList(allowed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := New(Config{Kind: kind, Upstream: url, Base: "http://mirror:1", Allowed: l, Log: slog.New(slog.DiscardHandler)})
+	private, err := outbound.Parse(allow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := New(Config{Kind: kind, Upstream: url, Base: "http://mirror:1", Allowed: l, Allow: private, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,8 +182,8 @@ func TestListsAreChecked(t *testing.T) {
 func FuzzPages(f *testing.F) {
 	f.Add([]byte(`{"files":[{"url":"x"}],"versions":{"1":{"dist":{"tarball":"//h/y"}}}}`))
 	f.Add([]byte(`<base href="http://else/"><a href='a b'>x</a><a HREF=http://y/>`))
-	m := &Mirror{cfg: Config{Base: "http://mirror:1"}, key: []byte("k")}
 	page, _ := url.Parse("http://up/simple/x/")
+	m := &Mirror{cfg: Config{Base: "http://mirror:1"}, key: []byte("k"), upstream: page}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		_, _ = m.rewriteFiles(body, page)
 		_, _ = m.rewriteTarballs(body, page)
