@@ -5,10 +5,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/core/audit"
@@ -122,47 +126,102 @@ func (r *remote) auditExport() *cobra.Command {
 }
 
 func (r *remote) auditVerify() *cobra.Command {
-	var known string
-	cmd := r.command("verify [TENANT]", "Check the audit trail of a tenant, or of all", `  atoll audit verify
+	var known, heads string
+	cmd := r.command("verify [TENANT]", "Check the audit trail of a tenant, or of all", `  atoll audit verify --json > heads.json
+  atoll audit verify --heads heads.json
   atoll audit verify acme --known 42:9f86d081…`, cobra.MaximumNArgs(1),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
-			var check sdk.AuditCheck
-			if known != "" {
-				number, hash, _ := strings.Cut(known, ":")
-				n, err := strconv.ParseInt(number, 10, 64)
-				if err != nil || len(args) == 0 {
-					return wrong("--known: want NUMBER:HASH, and the tenant that it is of")
-				}
-				check.Known = &sdk.AuditMark{Number: n, Hash: hash}
+			earlier, err := earlierHeads(args, known, heads)
+			if err != nil {
+				return err
 			}
 			if len(args) == 0 {
-				tenants, err := c.Tenants(ctx)
-				if err != nil {
+				if args, err = trails(ctx, c); err != nil {
 					return err
-				}
-				for _, t := range tenants {
-					args = append(args, t.Name)
 				}
 			}
 			reports := map[string]sdk.AuditReport{}
 			for _, tenant := range args {
-				report, err := c.VerifyAudit(ctx, tenant, check)
+				report, err := c.VerifyAudit(ctx, tenant, sdk.AuditCheck{Known: earlier[tenant]})
 				if err != nil {
 					return fmt.Errorf("%s: %w", tenant, err)
 				}
 				reports[tenant] = report
+			}
+			for _, tenant := range slices.Sorted(maps.Keys(earlier)) {
+				if _, ok := reports[tenant]; !ok && heads != "" {
+					args = append(args, tenant)
+					reports[tenant] = sdk.AuditReport{Problems: []sdk.AuditProblem{{Kind: string(audit.Known), Detail: "the tenant and its whole trail are gone"}}}
+				}
 			}
 			return r.showReports(args, reports)
 		})
 	cmd.Long = cmd.Short + `.
 
 Every row must be what was sealed or gone by age, and every seal must go on from
-the one before. Keep the head that is printed somewhere else, and give it as
---known the next time: then a trail that was cut short or made anew shows too.
+the one before; the database's rules that protect the trail must be in force, and
+no row may be without a seal, or of another time than its neighbours. Keep what
+--json prints somewhere else, and give it as --heads the next time, or one head as
+--known: then a trail that was cut short, made anew or taken away shows too.
 
 Exit code 1 when something is not as it should be.`
 	cmd.Flags().StringVar(&known, "known", "", "head of an earlier report, NUMBER:HASH")
+	cmd.Flags().StringVar(&heads, "heads", "", "file with what an earlier 'verify --json' of all tenants printed")
+	cmd.MarkFlagsMutuallyExclusive("known", "heads")
 	return cmd
+}
+
+// trails lists what a verification of all covers: tenants, by name, and ids of
+// tenants that have a trail and are not on record.
+func trails(ctx context.Context, c *sdk.Client) ([]string, error) {
+	tenants, err := c.Tenants(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, t := range tenants {
+		out = append(out, t.Name)
+	}
+	found, err := c.AuditTrails(ctx)
+	for _, t := range found {
+		if t.Tenant == nil {
+			out = append(out, t.TenantID)
+		}
+	}
+	return out, err
+}
+
+// earlierHeads reads the heads of earlier reports: one that is given for the
+// tenant in args, or those in a file.
+func earlierHeads(args []string, known, file string) (map[string]*sdk.AuditMark, error) {
+	switch {
+	case known != "":
+		number, hash, _ := strings.Cut(known, ":")
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || len(args) == 0 {
+			return nil, wrong("--known: want NUMBER:HASH, and the tenant that it is of")
+		}
+		return map[string]*sdk.AuditMark{args[0]: {Number: n, Hash: hash}}, nil
+	case file == "":
+		return nil, nil
+	case len(args) > 0:
+		return nil, wrong("--heads is for all tenants; for one give --known NUMBER:HASH")
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var reports map[string]sdk.AuditReport
+	if err := json.Unmarshal(data, &reports); err != nil {
+		return nil, wrong("--heads: %s is not what 'atoll audit verify --json' prints: %v", file, err)
+	}
+	out := map[string]*sdk.AuditMark{}
+	for tenant, report := range reports {
+		if report.Head != nil { // a trail without rows has none
+			out[tenant] = report.Head
+		}
+	}
+	return out, nil
 }
 
 // showReports fails when a trail is not whole.

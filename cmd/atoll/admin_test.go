@@ -216,6 +216,24 @@ func TestAdminCommands(t *testing.T) {
 	if _, told := o.run(1, "audit", "verify", "acme", "--known", "1:"+strings.Repeat("0", 64)); !strings.Contains(told, "not whole") {
 		t.Errorf("got %q", told)
 	}
+	heads := filepath.Join(t.TempDir(), "heads.json")
+	if err := os.WriteFile(heads, []byte(o.says("audit verify --json")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.says("audit verify --heads "+heads, "acme whole 1")
+	// A trail whose tenant is not on record, and one that is not there at all.
+	if err := w.DB.Audit().Append(t.Context(), audit.Row{TraceID: "trc_x", Tenant: "ten_gone", ExitStatus: audit.OK, Retention: audit.DefaultRetention}); err != nil {
+		t.Fatal(err)
+	}
+	if out, told := o.run(1, "audit", "verify"); !strings.Contains(told, "ten_gone: seal 0: tenant: no tenant ten_gone is on record") || !strings.Contains(out, "NOT WHOLE") {
+		t.Errorf("got %q %q", out, told)
+	}
+	if err := os.WriteFile(heads, []byte(`{"taken":{"ok":true,"head":{"number":1,"hash":"00"}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, told := o.run(1, "audit", "verify", "--heads", heads); !strings.Contains(told, "taken: seal 0: known: the tenant and its whole trail are gone") {
+		t.Errorf("got %q", told)
+	}
 	o.says("usage show acme", "execute 1 1", "of 50.0000")
 	o.says("webhook redeliver acme "+req.TraceID, "pending")
 	o.says("key revoke acme k", "state revoked")

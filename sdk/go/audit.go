@@ -17,6 +17,11 @@ func (c *Client) ExportAudit(ctx context.Context, tenant string, query url.Value
 	return c.download(ctx, w, under(admin, "tenants", tenant, "audit", "export"), query, mediaNDJSON)
 }
 
+// AuditTrails lists tenants that have an audit trail, also those that are not on record any more.
+func (c *Client) AuditTrails(ctx context.Context) ([]AuditTrail, error) {
+	return list[AuditTrail](ctx, c, under(admin, "audit", "trails"), nil, 0)
+}
+
 // VerifyAudit checks a tenant's audit trail.
 func (c *Client) VerifyAudit(ctx context.Context, tenant string, in AuditCheck) (AuditReport, error) {
 	return call[AuditReport](ctx, c, http.MethodPost, under(admin, "tenants", tenant, "audit", "verify"), nil, in)

@@ -101,6 +101,13 @@ type AuditRow struct {
 	TraceID         string `json:"trace_id"`
 }
 
+// AuditTrail defines model for AuditTrail.
+type AuditTrail struct {
+	// Tenant Its name; null if no tenant with this id is on record.
+	Tenant   *string `json:"tenant"`
+	TenantID string  `json:"tenant_id"`
+}
+
 // BrowseInput defines model for BrowseInput.
 type BrowseInput struct {
 	Port    float64 `json:"port"`
@@ -1114,6 +1121,14 @@ type OwnEnvironmentChange struct {
 // PageAuditRow defines model for PageAuditRow.
 type PageAuditRow struct {
 	Data []AuditRow `json:"data"`
+
+	// NextPage Give it as page to get the next part; null at the end.
+	NextPage *string `json:"next_page"`
+}
+
+// PageAuditTrail defines model for PageAuditTrail.
+type PageAuditTrail struct {
+	Data []AuditTrail `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`

@@ -30,6 +30,7 @@ func (s ExitStatus) Valid() bool { return slices.Contains(ExitStatuses, s) }
 // Retention of rows. The database refuses to delete a row earlier and to keep
 // one longer than MaxRetention.
 const (
+	minRetention     = 24 * time.Hour
 	DefaultRetention = 30 * 24 * time.Hour
 	MaxRetention     = 180 * 24 * time.Hour
 )

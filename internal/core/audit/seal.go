@@ -48,10 +48,35 @@ func (s *Sealer) SealTenant(ctx context.Context, tenant string) (total int, err 
 }
 
 // Verify seals what a tenant has left unsealed, so that it is covered, and then
-// checks the whole trail. known is the Head of an earlier Report, or zero.
+// checks the whole trail and the database's rules about it. known is the Head of
+// an earlier Report, or zero.
 func (s *Sealer) Verify(ctx context.Context, tenant string, known Mark) (Report, error) {
+	// The rules come first: what is written after they were looked at is found next
+	// time.
+	missing, err := s.store.Rules(ctx)
+	if err != nil {
+		return Report{}, err
+	}
 	if _, err := s.SealTenant(ctx, tenant); err != nil {
 		return Report{}, err
 	}
-	return Verify(ctx, s.store, tenant, known, time.Now())
+	r, err := Verify(ctx, s.store, tenant, known, time.Now())
+	if err != nil {
+		return Report{}, err
+	}
+	for _, name := range missing {
+		r.add(0, 0, Unprotected, "the database's rule %s is missing, switched off or changed: rows could be changed, added without a seal, or deleted since then", name)
+	}
+	loose, err := s.store.Uncovered(ctx, tenant, maxProblems)
+	if err != nil {
+		return Report{}, err
+	}
+	for _, id := range loose {
+		r.add(0, id, Unsealed, "row %d is covered by no seal and waits for none: the rule that has rows sealed was missing when it came", id)
+	}
+	return r, nil
 }
+
+// Trails lists the tenants that have a trail, also those that are not on record
+// any more.
+func (s *Sealer) Trails(ctx context.Context) ([]string, error) { return s.store.Trails(ctx) }

@@ -29,6 +29,16 @@ type Store interface {
 	// that are still there.
 	Seals(ctx context.Context, tenant string) iter.Seq2[Covered, error]
 
+	// Trails lists the tenants that have rows or seals, also those that are not on
+	// record any more.
+	Trails(ctx context.Context) ([]string, error)
+	// Uncovered lists up to most ids of a tenant's rows that no seal covers and
+	// that do not wait for one: of rows whose rule was removed when they came.
+	Uncovered(ctx context.Context, tenant string, most int) ([]int64, error)
+	// Rules lists what is missing or changed of the rules by which the database
+	// protects the trail.
+	Rules(ctx context.Context) ([]string, error)
+
 	// Purge deletes up to most sealed rows whose retention has passed by the
 	// store's clock; their seals stay.
 	Purge(ctx context.Context, most int) (int, error)

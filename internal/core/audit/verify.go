@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// slack is how far the clocks of the database and of the verifier may
-// differ: a row that went so little early was purged by age.
+// slack is how far the clocks of the database, of servers and of the verifier may
+// differ: a row that went so little early was purged by age, and one that is so
+// little older than the row before it was written beside it.
 const slack = time.Hour
 
 // maxProblems bounds a Report; where there are as many the trail is worthless.
@@ -27,7 +28,15 @@ const (
 	Order   ProblemKind = "order"   // a seal is gone, or not in its place
 	Chain   ProblemKind = "chain"   // a seal is not what it was, or does not go on from the one before
 	Known   ProblemKind = "known"   // the chain does not hold the seal it once ended with
+
+	Unsealed    ProblemKind = "unsealed"    // a row came while no seal was to cover it
+	Backdated   ProblemKind = "backdated"   // a row's time is not among those of its neighbours
+	Unprotected ProblemKind = "unprotected" // a rule of the database about the trail is missing or changed
+	Tenant      ProblemKind = "tenant"      // the tenant is not on record any more
 )
+
+// ProblemKinds lists every kind.
+var ProblemKinds = []ProblemKind{Changed, Missing, Order, Chain, Known, Unsealed, Backdated, Unprotected, Tenant}
 
 // Problem is something that should not be.
 type Problem struct {
@@ -51,6 +60,8 @@ type Report struct {
 	Expired  int64 // that are gone, as their retention allows
 	Head     Mark  // of the last seal; zero for none
 	Problems []Problem
+
+	newest time.Time // of the rows so far
 }
 
 func (r *Report) add(seal, row int64, kind ProblemKind, format string, args ...any) {
@@ -106,17 +117,34 @@ func (r *Report) rows(s Covered, now time.Time) {
 		switch {
 		case there && bytes.Equal(sum[:], s.Digests[i]):
 			r.Rows++
+			r.time(s, row)
 		case there:
 			r.add(s.Number, row.ID, Changed, "row %d is not what was sealed", row.ID)
-		case i < len(s.Expires) && now.Add(slack).Unix() >= s.Expires[i]:
-			r.Expired++
-		default:
+		case i >= len(s.Expires) || now.Add(slack).Unix() < s.Expires[i]:
 			r.add(s.Number, 0, Missing, "the row at place %d of %d, with digest %s, is gone before its retention has passed", i+1, s.Rows, hex.EncodeToString(s.Digests[i]))
+		case time.Unix(s.Expires[i], 0).Before(r.newest.Add(minRetention - slack)):
+			r.add(s.Number, 0, Backdated, "the row at place %d of %d, with digest %s, is gone, and was to go at %s: rows before it came later than it can have",
+				i+1, s.Rows, hex.EncodeToString(s.Digests[i]), time.Unix(s.Expires[i], 0).UTC().Format(time.RFC3339))
+		default:
+			r.Expired++
 		}
 	}
 	for _, i := range slices.Sorted(maps.Keys(s.Left)) {
 		if i < 0 || i >= len(s.Digests) {
 			r.add(s.Number, s.Left[i].ID, Order, "row %d has place %d among the %d rows of its seal", s.Left[i].ID, i+1, s.Rows)
 		}
+	}
+}
+
+// time checks when a row came against the rows before it, which came earlier,
+// and against its seal, which came later.
+func (r *Report) time(s Covered, row Row) {
+	switch {
+	case row.CreatedAt.Before(r.newest.Add(-slack)):
+		r.add(s.Number, row.ID, Backdated, "row %d has the time %s, but rows before it have times up to %s", row.ID, row.CreatedAt.Format(time.RFC3339), r.newest.Format(time.RFC3339))
+	case row.CreatedAt.After(s.CreatedAt.Add(slack)):
+		r.add(s.Number, row.ID, Backdated, "row %d has the time %s, and was sealed at %s already", row.ID, row.CreatedAt.Format(time.RFC3339), s.CreatedAt.Format(time.RFC3339))
+	case row.CreatedAt.After(r.newest):
+		r.newest = row.CreatedAt
 	}
 }

@@ -252,3 +252,27 @@ func (s *auditStore) Unsealed(ctx context.Context) ([]string, error) {
 	all, err := s.db.read.tenantsIn(ctx, "audit_unsealed")
 	return all, s.db.read.wrap("list tenants with unsealed rows", err)
 }
+
+// Trails reads one step of an index for each tenant.
+func (s *auditStore) Trails(ctx context.Context) ([]string, error) {
+	rows, err := s.db.read.tenantsIn(ctx, "audit_rows")
+	if err != nil {
+		return nil, s.db.read.wrap("list trails", err)
+	}
+	seals, err := s.db.read.tenantsIn(ctx, "audit_seals")
+	if err != nil {
+		return nil, s.db.read.wrap("list trails", err)
+	}
+	all := append(rows, seals...)
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+func (s *auditStore) Uncovered(ctx context.Context, tenant string, most int) ([]int64, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT r.id FROM audit_rows r WHERE r.tenant = ?
+		AND NOT EXISTS (SELECT 1 FROM audit_unsealed u WHERE u.tenant = r.tenant AND u.id = r.id)
+		AND NOT EXISTS (SELECT 1 FROM audit_members m JOIN audit_seals s ON s.tenant = m.tenant AND s.number = m.number WHERE m.id = r.id)
+		ORDER BY r.id LIMIT ?`, tenant, most)
+	ids, err := collect(rows, err, func(sc scanner) (id int64, err error) { return id, sc.Scan(&id) })
+	return ids, s.db.read.wrap("list rows without a seal", err)
+}

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +139,71 @@ func testForgery(t *testing.T, open opener) {
 			t.Errorf("%s: it does not show", what)
 		}
 	}
+}
+
+// testSealingSwitchedOff sees that a trail does not verify whose rules were taken
+// away for a while.
+func testSealingSwitchedOff(t *testing.T, open opener) {
+	ctx := t.Context()
+	exec := func(db *store.DB, sqlite, postgres string) {
+		t.Helper()
+		query := sqlite
+		if db.Postgres() {
+			query = postgres
+		}
+		_, err := db.SQL().ExecContext(ctx, query)
+		must(t, err)
+	}
+	shows := func(db *store.DB, what string, want ...audit.ProblemKind) {
+		t.Helper()
+		report, err := audit.NewSealer(db.Audit()).Verify(ctx, "a", audit.Mark{})
+		must(t, err)
+		var got []audit.ProblemKind
+		for _, p := range report.Problems {
+			got = append(got, p.Kind)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %+v", what, report.Problems)
+		}
+	}
+
+	db := open(t)
+	must(t, db.Audit().Append(ctx, auditRow("a")))
+	shows(db, "before")
+	var insert string
+	if !db.Postgres() {
+		must(t, db.SQL().QueryRowContext(ctx, `SELECT sql FROM sqlite_schema WHERE name = 'audit_rows_insert'`).Scan(&insert))
+	}
+	exec(db, `DROP TRIGGER audit_rows_insert`, `ALTER TABLE audit_rows DISABLE TRIGGER audit_rows_insert`)
+	must(t, db.Audit().Append(ctx, auditRow("a")))
+	shows(db, "without a rule", audit.Unprotected, audit.Unsealed)
+	exec(db, insert, `ALTER TABLE audit_rows ENABLE TRIGGER audit_rows_insert`)
+	shows(db, "with the rule again", audit.Unsealed)
+	if trails, err := db.Audit().Trails(ctx); err != nil || !slices.Equal(trails, []string{"a"}) {
+		t.Errorf("trails are %v, %v", trails, err)
+	}
+
+	db = open(t)
+	must(t, db.Audit().Append(ctx, auditRow("a")))
+	exec(db, `DROP TRIGGER audit_rows_delete`, `CREATE OR REPLACE FUNCTION audit_rows_leave() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN OLD; END; $$`)
+	if !db.Postgres() {
+		exec(db, `CREATE TRIGGER audit_rows_delete BEFORE DELETE ON audit_rows WHEN 0 BEGIN SELECT RAISE(ABORT, 'no'); END`, "")
+	}
+	shows(db, "a rule that does nothing", audit.Unprotected)
+
+	// A row of an earlier time may go as soon as it is sealed.
+	db = open(t)
+	must(t, db.Audit().Append(ctx, auditRow("a")))
+	_, err := db.SQL().ExecContext(ctx, `INSERT INTO audit_rows (trace_id, tenant, key_id, environment, source, agent, session_id, language, code_sha256, exit_status, exit_code, failure_reason,
+		duration_ms, stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated, peak_memory, outbound_hosts, metadata, retention_days, created_at)
+		SELECT 'trc_early', tenant, key_id, environment, source, agent, session_id, language, code_sha256, exit_status, exit_code, failure_reason,
+		duration_ms, stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated, peak_memory, outbound_hosts, metadata, retention_days, created_at - 172800000000 FROM audit_rows`)
+	must(t, err)
+	shows(db, "a row of an earlier time", audit.Backdated)
+	if n, err := db.Audit().Purge(ctx, 10); n != 1 || err != nil {
+		t.Errorf("%d rows went, %v", n, err)
+	}
+	shows(db, "the row is gone", audit.Backdated)
 }
 
 // testLateRow commits a row after others with larger ids have been sealed.

@@ -166,7 +166,7 @@ func suites(t *testing.T, open opener) {
 		})
 	})
 	for name, test := range map[string]func(*testing.T, opener){
-		"protected": testProtected, "forgery": testForgery, "a late row": testLateRow, "retention": testRetention,
+		"protected": testProtected, "forgery": testForgery, "sealing switched off": testSealingSwitchedOff, "a late row": testLateRow, "retention": testRetention,
 		"sealed": testSealed, "enqueue": testEnqueue, "panic": testPanic,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open) })

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -114,7 +115,7 @@ func (h *Handlers) exportAudit(c *httpapi.Call) error {
 }
 
 func (h *Handlers) verifyAudit(c *httpapi.Call, in *AuditCheck) (out AuditReport, err error) {
-	t, err := h.tenantOf(c)
+	id, there, err := h.trailOf(c)
 	if err != nil {
 		return out, err
 	}
@@ -126,9 +127,46 @@ func (h *Handlers) verifyAudit(c *httpapi.Call, in *AuditCheck) (out AuditReport
 		}
 		known = audit.Mark{Number: in.Known.Number, Hash: [32]byte(sum)}
 	}
-	r, err := h.Verifier.Verify(c.Context(), t.ID, known)
+	r, err := h.Verifier.Verify(c.Context(), id, known)
 	if err != nil {
 		return out, err
 	}
+	if !there {
+		r.Problems = append(r.Problems, audit.Problem{Kind: audit.Tenant, Detail: "no tenant " + id + " is on record, but its trail is there: tenants are never deleted by a server"})
+	}
 	return reportOf(r), nil
+}
+
+// trailOf finds the trail that a path names: a tenant's, or that of a tenant
+// which is not on record any more, by its id.
+func (h *Handlers) trailOf(c *httpapi.Call) (id tenant.ID, there bool, err error) {
+	t, err := h.tenantOf(c)
+	if err == nil || fault.KindOf(err) != fault.NotFound {
+		return t.ID, true, err
+	}
+	name, _ := named(c, "tenant")
+	trails, failed := h.Verifier.Trails(c.Context())
+	if failed != nil {
+		return "", false, failed
+	}
+	if slices.Contains(trails, name) {
+		return name, false, nil
+	}
+	return "", false, err
+}
+
+func (h *Handlers) listTrails(c *httpapi.Call) (out httpapi.Page[AuditTrail], err error) {
+	ids, err := h.Verifier.Trails(c.Context())
+	if err != nil {
+		return out, err
+	}
+	tenants, err := h.Tenants.Tenants(c.Context())
+	if err != nil {
+		return out, err
+	}
+	names := map[string]*string{}
+	for _, t := range tenants {
+		names[t.ID] = &t.Name
+	}
+	return httpapi.PageOf(c, ids, func(id string) string { return id }, func(id string) AuditTrail { return AuditTrail{id, names[id]} })
 }

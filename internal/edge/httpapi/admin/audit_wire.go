@@ -56,6 +56,12 @@ type AuditMark struct {
 	Hash   string `json:"hash" doc:"64 hexadecimal digits."`
 }
 
+// AuditTrail is a tenant that has audit rows or seals.
+type AuditTrail struct {
+	TenantID string  `json:"tenant_id"`
+	Tenant   *string `json:"tenant" doc:"Its name; null if no tenant with this id is on record."`
+}
+
 // AuditCheck is the body of a verification.
 type AuditCheck struct {
 	Known *AuditMark `json:"known,omitzero" doc:"The head of an earlier report: the chain must still hold it."`
@@ -75,7 +81,7 @@ type AuditReport struct {
 type AuditProblem struct {
 	Seal   int64  `json:"seal"`
 	RowID  int64  `json:"row_id,omitzero"`
-	Kind   string `json:"kind" enum:"changed,missing,chain,order,known"`
+	Kind   string `json:"kind" enum:"changed,missing,chain,order,known,unsealed,backdated,unprotected,tenant"`
 	Detail string `json:"detail"`
 }
 

@@ -22,7 +22,7 @@ import (
 // Handlers serve what is under /v1/admin. All of it is required.
 type Handlers struct {
 	Tenants    *tenant.Admin
-	Trail      AuditTrail
+	Trail      AuditReader
 	Verifier   AuditVerifier
 	Usage      usage.Ledger
 	Caps       CapKeeper
@@ -30,8 +30,8 @@ type Handlers struct {
 	Webhooks   Redeliverer
 }
 
-// AuditTrail reads the audit trail.
-type AuditTrail interface {
+// AuditReader reads the audit trail.
+type AuditReader interface {
 	List(ctx context.Context, f audit.Filter) (page []audit.Row, next string, err error)
 	Export(ctx context.Context, tenant tenant.ID, since, before time.Time) iter.Seq2[audit.Row, error]
 }
@@ -39,6 +39,7 @@ type AuditTrail interface {
 // AuditVerifier checks the audit trail.
 type AuditVerifier interface {
 	Verify(ctx context.Context, tenant tenant.ID, known audit.Mark) (audit.Report, error)
+	Trails(ctx context.Context) ([]tenant.ID, error)
 }
 
 // CapKeeper keeps the installation's caps of execute_code.
@@ -118,6 +119,7 @@ func (h *Handlers) table() []operation {
 		plans        = "/v1/admin/plans"
 		plan1        = plans + "/{plan}"
 		caps         = "/v1/admin/caps"
+		trails       = "/v1/admin/audit/trails"
 	)
 	list := httpapi.PageParams(50, 100)
 	span := []httpapi.Param{
@@ -136,6 +138,7 @@ func (h *Handlers) table() []operation {
 		{get, tenant1 + "/policy-events", "listPolicyEvents", "List the changes to what a tenant may do, oldest first", list, nil, ok(httpapi.Page[PolicyEvent]{}), lists(t.PolicyEvents, func(e tenant.PolicyEvent) string { return strconv.FormatInt(e.ID, 10) }, eventOf)},
 		{get, tenant1 + "/audit", "listAudit", "List audit rows, newest first", auditParams(span), nil, ok(httpapi.Page[AuditRow]{}), httpapi.Returns(h.listAudit)},
 		{get, tenant1 + "/audit/export", "exportAudit", "Export audit rows as NDJSON, oldest first", span, nil, httpapi.Answer{Status: http.StatusOK, Doc: "OK", Media: []httpapi.Media{{Type: httpapi.NDJSON, Body: AuditRow{}}}}, httpapi.Writes(h.exportAudit)},
+		{get, trails, "listTrails", "List tenants that have an audit trail, also those that are not on record any more", list, nil, ok(httpapi.Page[AuditTrail]{}), httpapi.Returns(h.listTrails)},
 		{post, tenant1 + "/audit/verify", "verifyAudit", "Seal the rows that are not sealed yet, and check the whole trail", nil, AuditCheck{Known: &AuditMark{Number: 12, Hash: exampleHash}}, ok(AuditReport{}), httpapi.Takes(h.verifyAudit)},
 		{get, tenant1 + "/usage", "getTenantUsage", "Show what a tenant has used", span, nil, ok(usage.Usage{}), httpapi.Returns(h.tenantUsage)},
 

@@ -1,0 +1,108 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Triggers and functions of the audit trail, as the migrations have them. The
+// names are the first group.
+var (
+	triggersInSQL  = regexp.MustCompile(`(?s)CREATE TRIGGER (audit_\w+).*?;`)
+	bodiesInSQL    = regexp.MustCompile(`(?s)CREATE TRIGGER (audit_\w+).*?\nEND;`)
+	functionsInSQL = regexp.MustCompile(`(?s)CREATE FUNCTION (\w+)\(.*?\$\$(.*?)\$\$`)
+)
+
+// rule is a part of the schema that keeps the trail from being changed.
+type rule struct{ name, text string }
+
+// rules are what the migrations make. A later migration that changes one has to
+// be named here.
+func (p *pool) rules() ([]rule, error) {
+	var out []rule
+	read := func(file string, pattern *regexp.Regexp, text func(match []string) string) error {
+		sql, err := migrations.ReadFile("migrations/" + file)
+		if err != nil {
+			return err
+		}
+		for _, m := range pattern.FindAllStringSubmatch(string(sql), -1) {
+			out = append(out, rule{m[1], text(m)})
+		}
+		return nil
+	}
+	whole := func(m []string) string { return words(m[0]) }
+	body := func(m []string) string { return words(m[2]) }
+	if !p.postgres {
+		return out, read("sqlite/00003_audit.sql", bodiesInSQL, whole)
+	}
+	err := cmp.Or(read("postgres/00001_tenancy.sql", functionsInSQL, body), read("postgres/00003_audit.sql", functionsInSQL, body),
+		// PostgreSQL names the events of a trigger in an order of its own.
+		read("postgres/00003_audit.sql", triggersInSQL, func(m []string) string { return sorted(m[0]) }))
+	return out, err
+}
+
+// knownRules are the rules of each engine, read once.
+var knownRules = map[bool]func() ([]rule, error){
+	false: sync.OnceValues(func() ([]rule, error) { return (&pool{}).rules() }),
+	true:  sync.OnceValues(func() ([]rule, error) { return (&pool{postgres: true}).rules() }),
+}
+
+// Rules returns the names of the database's rules about the trail that are not
+// as the migrations have made them: missing, switched off or changed.
+func (s *auditStore) Rules(ctx context.Context) ([]string, error) {
+	want, err := knownRules[s.db.Postgres()]()
+	if err != nil {
+		return nil, fmt.Errorf("store: read the rules of the audit trail: %w", err)
+	}
+	there, err := s.db.read.rulesThere(ctx)
+	if err != nil {
+		return nil, s.db.read.wrap("read the rules of the audit trail", err)
+	}
+	wrong := map[string]bool{}
+	for _, r := range want {
+		if there[r.name] != r.text {
+			wrong[r.name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(wrong)), nil
+}
+
+// rulesThere reads the rules that the database has now.
+func (p *pool) rulesThere(ctx context.Context) (map[string]string, error) {
+	out := map[string]string{}
+	read := func(query string, text func(string) string) error {
+		rows, err := p.rows(ctx, query)
+		_, err = collect(rows, err, func(sc scanner) (struct{}, error) {
+			var name, sql string
+			err := sc.Scan(&name, &sql)
+			out[name] = text(sql)
+			return struct{}{}, err
+		})
+		return err
+	}
+	if !p.postgres {
+		return out, read(`SELECT name, sql FROM sqlite_master WHERE type = 'trigger'`, func(sql string) string { return words(sql + ";") })
+	}
+	return out, cmp.Or(
+		read(`SELECT p.proname::text, p.prosrc FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace AND p.proname IN
+			(SELECT unnest(ARRAY['atoll_now', 'atoll_refuse', 'audit_rows_added', 'audit_rows_leave', 'audit_members_leave', 'audit_unsealed_leave']))`, words),
+		read(`SELECT t.tgname::text, pg_get_triggerdef(t.oid, true) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+			WHERE NOT t.tgisinternal AND t.tgenabled IN ('O', 'A') AND c.relnamespace = current_schema()::regnamespace`,
+			func(sql string) string { return sorted(sql + ";") }))
+}
+
+// words is a text without regard to how it is broken into lines.
+func words(sql string) string { return strings.Join(strings.Fields(sql), " ") }
+
+// sorted is words without regard to their order.
+func sorted(sql string) string {
+	all := strings.Fields(sql)
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
