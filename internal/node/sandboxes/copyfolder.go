@@ -160,6 +160,9 @@ func (a *copyAllowance) refusal() error {
 
 // grant records that the copy may write up to so many bytes.
 func (a *copyAllowance) grant(bytes int64) {
+	if bytes == a.granted {
+		return // a refused copy wrote nothing, so it must not pass for a change: see watch.check
+	}
 	a.h.m.mu.Lock()
 	defer a.h.m.mu.Unlock()
 	c := &a.h.e.copying
