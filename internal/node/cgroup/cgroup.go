@@ -47,6 +47,7 @@ type Parent struct {
 	version Version
 	name    string            // group name of the parent, such as "/atoll"
 	dirs    map[string]string // controller (v1) or "" (v2) to folder
+	memory  memoryEvents      // of version 2
 }
 
 // v1Controllers are those that hold a limit or tell a figure we use.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,9 +19,16 @@ import (
 // at the bound, which takes a busy host a while, and the limit is the last resort. With
 // cgroup v2 the kernel also slows programs down from the former limit on.
 type MemoryWatch struct {
-	group  *Group
-	limit  int64 // without a watch
-	events *os.File
+	group *Group
+	limit int64 // bytes, without a watch
+
+	events *os.File // of version 1
+
+	// Of version 2:
+	changes chan empty // receives the kernel's reports
+	wd      int32      // of changes among the parent's memoryEvents
+	once    sync.Once
+	closed  chan struct{}
 }
 
 const (
@@ -47,9 +55,7 @@ func (g *Group) WatchMemory(bound, limit int64) (_ *MemoryWatch, err error) {
 		err = w.setLimit(limit + watchRoom)
 	}
 	if err != nil {
-		if w.events != nil {
-			w.events.Close()
-		}
+		w.Close() // of what was opened so far
 		return nil, fmt.Errorf("watch memory: %w", err)
 	}
 	return w, nil
@@ -58,19 +64,43 @@ func (g *Group) WatchMemory(bound, limit int64) (_ *MemoryWatch, err error) {
 // Wait returns when memory use has changed near the limit, or the group was removed. It
 // returns an error after Close.
 func (w *MemoryWatch) Wait() error {
-	var buf [16 * (unix.SizeofInotifyEvent + unix.NAME_MAX + 1)]byte
-	_, err := w.events.Read(buf[:])
-	return err
+	if w.group.parent.version == V1 {
+		var counter [8]byte
+		_, err := w.events.Read(counter[:])
+		return err
+	}
+	select {
+	case <-w.closed:
+		return os.ErrClosed
+	default:
+	}
+	select {
+	case <-w.changes:
+		return nil
+	case <-w.closed:
+		return os.ErrClosed
+	}
 }
 
 // Close ends the watch, and a Wait. A group that uses more than its limit keeps the higher
 // one.
 func (w *MemoryWatch) Close() error {
-	_ = w.setLimit(w.limit) // or the group is gone
-	if w.group.parent.version == V2 {
-		_ = w.setHigh("max") // see above
+	if w.group.parent.version == V1 {
+		_ = w.setLimit(w.limit) // it fails if the group uses more, or is gone
+		return w.events.Close() // nil is refused, which is no harm
 	}
-	return w.events.Close()
+	w.once.Do(func() {
+		// The kernel would end programs of a group that uses more.
+		if used, err := readInt(filepath.Join(w.dir(), "memory.current")); err == nil && used <= w.limit {
+			_ = w.setLimit(w.limit) // or the group is gone
+		}
+		_ = w.setHigh("max") // only now, for use not to grow meanwhile
+		if w.changes != nil {
+			w.group.parent.memory.remove(w.wd, w.changes)
+		}
+		close(w.closed)
+	})
+	return nil
 }
 
 func (w *MemoryWatch) openV1(bound int64) error {
@@ -124,16 +154,17 @@ func register(dir string, eventfd int, file, argument string) error {
 }
 
 func (w *MemoryWatch) openV2() error {
+	w.closed = make(chan struct{})
 	if err := w.setHigh(strconv.FormatInt(w.limit, 10)); err != nil {
 		return err
 	}
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	changes := make(chan empty, 1)
+	wd, err := w.group.parent.memory.add(filepath.Join(w.dir(), "memory.events"), changes)
 	if err != nil {
 		return err
 	}
-	w.events = os.NewFile(uintptr(fd), "memory events")
-	_, err = unix.InotifyAddWatch(fd, filepath.Join(w.dir(), "memory.events"), unix.IN_MODIFY)
-	return err
+	w.wd, w.changes = wd, changes
+	return nil
 }
 
 // setHigh says from how many bytes on the kernel slows programs down.
