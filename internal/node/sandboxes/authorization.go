@@ -32,6 +32,7 @@ type authorization struct {
 	creatorAt     time.Time               // when that was asked for
 	valid         *tenant.Authorization   // that one of the keys is valid; never replaced
 	noValidKey    bool                    // no key is valid, so it has no network and no previews
+	rootRefusal   error                   // why it has no previews: see checkRoot; nil if it has
 	creator       creatorState            // what was last known of that key
 	creatorGrants []storage.Granted       // what it and its environment may mount, if it is valid
 }
@@ -49,7 +50,7 @@ const (
 func (e *entry) usedBy(p *tenant.Principal) {
 	s := &e.authorization
 	s.valid.Confirm()
-	s.noValidKey = false
+	s.noValidKey, s.rootRefusal = false, nil
 	if len(s.keys) > 0 && s.keys[0] == p.Key.ID {
 		return
 	}
@@ -188,6 +189,9 @@ func (m *Manager) applyAuthorization(ctx context.Context, e *entry, p *tenant.Pr
 	before := e.authorization.noValidKey
 	if failed == nil || over {
 		e.authorization.noValidKey = over
+	}
+	if failed == nil {
+		e.authorization.rootRefusal = checkRoot(p, sb)
 	}
 	m.mu.Unlock()
 	switch {

@@ -7,6 +7,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
 )
@@ -142,6 +143,44 @@ for i in $(seq 100); do grep -q on log 2>/dev/null && exit 0; sleep 0.1; done; e
 	}
 	h.Close()
 	m.shell(p, "s", "x", `for i in $(seq 100); do grep -q on log && exit 0; sleep 0.1; done; exit 1`)
+}
+
+// TestNoPreviewsOfRefusedRoot: a preview neither reaches nor wakes a sandbox that runs
+// programs as root when its tenant's policy no longer allows that.
+func TestNoPreviewsOfRefusedRoot(t *testing.T) {
+	t.Parallel()
+	m := start(t, nil)
+	p := m.caller("a", func(p *tenant.Principal) {
+		p.Tenant.RootEnabled, p.Environment.Permissions.Process.Root = true, true
+	})
+	sb := m.ensure(p, "s", "x", nil)
+	reach := func() error {
+		h, err := m.Reach(t.Context(), sb.ID)
+		if err == nil {
+			h.Close()
+		}
+		return err
+	}
+	if err := reach(); err != nil {
+		t.Fatal(err)
+	}
+	allowed := m.callers[p.Key.ID]
+	without := *p
+	without.Tenant.RootEnabled = false
+	m.callers[p.Key.ID] = &without
+	m.Reauthorize(t.Context())
+	refused(t, "a preview of a running one", reach(), fault.Forbidden, "run as root")
+	m.callers[p.Key.ID] = allowed
+	m.Reauthorize(t.Context())
+	if err := reach(); err != nil {
+		t.Errorf("with root allowed again: %v", err)
+	}
+	m.sleep(p, "s", "x")
+	m.callers[p.Key.ID] = &without
+	refused(t, "a preview of a sleeping one", reach(), fault.Forbidden, "run as root")
+	if got := m.get(p, "s", "x"); got.State != sandbox.Sleeping {
+		t.Errorf("the preview left it %s", got.State)
+	}
 }
 
 // TestHostsAreOnRecord: what a sandbox contacts, and what it is refused, stands in

@@ -97,13 +97,19 @@ func handle(h *Handle, err error) (sandbox.Handle, error) {
 func (m *Manager) Reach(ctx context.Context, id runtime.ID) (sandbox.Handle, error) {
 	m.mu.Lock()
 	e := m.byID[id]
-	noKey := e != nil && e.authorization.noValidKey && e.sb.State == sandbox.Running // waking it checks the keys
-	m.mu.Unlock()
+	var refusal error
 	switch {
 	case e == nil:
-		return nil, unknownSandbox(string(id))
-	case noKey:
-		return nil, errNoValidKey
+		refusal = unknownSandbox(string(id))
+	case e.sb.State != sandbox.Running: // waking it checks keys and policy
+	case e.authorization.noValidKey:
+		refusal = errNoValidKey
+	default:
+		refusal = e.authorization.rootRefusal
+	}
+	m.mu.Unlock()
+	if refusal != nil {
+		return nil, refusal
 	}
 	return handle(m.use(ctx, e, nil))
 }
@@ -227,6 +233,9 @@ func (m *Manager) wakeFor(ctx context.Context, e *entry, p *tenant.Principal) er
 	if p == nil {
 		var err error
 		if p, err = m.authorizedCaller(ctx, e, &callerCache{callers: m.cfg.Callers}); err != nil {
+			return err
+		}
+		if err := checkRoot(p, m.current(e)); err != nil {
 			return err
 		}
 		m.mu.Lock()
