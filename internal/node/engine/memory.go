@@ -27,10 +27,13 @@ type memoryGuard struct {
 	done    chan struct{}
 
 	mu     sync.Mutex
-	paused bool               // guarded by mu
-	cancel context.CancelFunc // guarded by mu; of the relief under way, nil for none
-	over   chan struct{}      // guarded by mu; closed when that has ended
+	paused bool                    // guarded by mu
+	cancel context.CancelCauseFunc // guarded by mu; of the relief under way, nil for none
+	over   chan struct{}           // guarded by mu; closed when that has ended
 }
+
+// errPaused ends a relief: the sandbox is about to be frozen, or written to disk.
+var errPaused = errors.New("the memory guard is paused")
 
 const (
 	// reliefTime bounds one relief. It is longer than a busy host takes to free memory.
@@ -79,7 +82,7 @@ func (g *memoryGuard) start(log func(msg string, args ...any)) {
 	}()
 }
 
-// look ends programs if memory is used up, unless the guard is paused.
+// look ends programs if memory is used up.
 func (g *memoryGuard) look(ctx context.Context, log func(msg string, args ...any)) {
 	u, err := g.inst.Usage(ctx)
 	if err != nil || u.Memory < g.limit {
@@ -87,28 +90,39 @@ func (g *memoryGuard) look(ctx context.Context, log func(msg string, args ...any
 	}
 	ctx, cancel := context.WithTimeout(ctx, reliefTime)
 	defer cancel()
-	g.mu.Lock()
-	if g.paused {
-		g.mu.Unlock()
-		return
-	}
-	over := make(chan struct{})
-	g.cancel, g.over = cancel, over
-	g.mu.Unlock()
-	err = g.relieve(ctx)
-	g.mu.Lock()
-	g.cancel = nil
-	g.mu.Unlock()
-	close(over)
-	if err != nil {
+	if err := g.relieve(ctx); err != nil {
 		log("cannot end the largest program of a sandbox", "sandbox_id", string(g.inst.ID()), "error", err)
 	}
 }
 
-// relieve ends the largest program, and further ones until memory is below the limit.
+// relieve ends the largest program, and further ones until memory is below the limit. While
+// the guard is paused it does nothing, and pause ends it: neither is an error.
 func (g *memoryGuard) relieve(ctx context.Context) error {
 	g.relieving.Lock()
 	defer g.relieving.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	over := make(chan struct{})
+	g.mu.Lock()
+	if g.paused {
+		g.mu.Unlock()
+		return nil
+	}
+	g.cancel, g.over = cancel, over
+	g.mu.Unlock()
+	err := g.endLargest(ctx)
+	if context.Cause(ctx) == errPaused {
+		err = nil
+	}
+	g.mu.Lock()
+	g.cancel = nil
+	g.mu.Unlock()
+	close(over)
+	return err
+}
+
+// endLargest does relieve's work. g.relieving is held.
+func (g *memoryGuard) endLargest(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if g.freed(ctx, 0) {
 			return nil
@@ -156,7 +170,7 @@ func (g *memoryGuard) pause() {
 	cancel, over := g.cancel, g.over
 	g.mu.Unlock()
 	if cancel != nil {
-		cancel()
+		cancel(errPaused)
 		<-over
 	}
 }

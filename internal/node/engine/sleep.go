@@ -53,16 +53,17 @@ func (n Sandboxes) CheckpointSize(id runtime.ID) (bytes int64) {
 
 // Checkpoint implements sandboxes.Live.
 func (a *liveSandbox) Checkpoint(ctx context.Context) (err error) {
-	defer func() {
-		if err != nil {
-			a.memory.resume()
-		}
-	}()
 	// A frozen guest daemon cannot end the connection.
 	if err := a.Thaw(ctx); err != nil {
 		return err
 	}
 	a.memory.pause()
+	stopped := false // by a checkpoint: Resume resumes the guard, if it can
+	defer func() {
+		if err != nil && !stopped {
+			a.memory.resume()
+		}
+	}()
 	if err := a.CloseGuest(); err != nil {
 		return err
 	}
@@ -74,6 +75,7 @@ func (a *liveSandbox) Checkpoint(ctx context.Context) (err error) {
 	if err := a.inst.Checkpoint(ctx, dir); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
+	stopped = true
 	err = h.describeCheckpoint(dir, a.recipe)
 	if err == nil {
 		err = os.Rename(dir, filepath.Join(filepath.Dir(dir), checkpointDir))
@@ -90,8 +92,11 @@ func (a *liveSandbox) Resume(ctx context.Context) error {
 	if err := a.engine.host.removeCheckpoint(a.recipe.ID); err != nil {
 		return err
 	}
-	defer a.memory.resume()
-	return a.inst.Resume(ctx)
+	if err := a.inst.Resume(ctx); err != nil {
+		return err
+	}
+	a.memory.resume()
+	return nil
 }
 
 // mayBeStopped reports whether there is any memory of a sandbox, whole or not: then
