@@ -335,9 +335,9 @@ func (t *table) killAll() error {
 // endLargest ends the process in the sandbox that has the most memory, and marks those
 // of the table that it belongs to. It answers how many bytes that process had.
 func (t *table) endLargest() (proto.Reply, error) {
+	pid, rss, lineage := proctree.Largest() // before locking: it reads /proc, which is slow in a sandbox of many processes
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	pid, rss, lineage := proctree.Largest()
 	if pid == 0 {
 		return proto.Reply{}, refuse(proto.Missing, "no program runs in this sandbox")
 	}
