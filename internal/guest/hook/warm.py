@@ -205,7 +205,8 @@ def main():
         posix.closerange(3, 5)
         if message[0] & 8:
             posix.chdir(os.getcwd())
-        entries = message[1:].split(b"\0")[:-1]
+        # Without arguments (16) and variables (1) there is only padding to split.
+        entries = message[0] & 17 and message[1:].split(b"\0")[:-1]
         if message[0] & 16:
             n = int(entries[0])
             more = [os.fsdecode(arg) for arg in entries[1 : n + 1]]
