@@ -134,7 +134,11 @@ func appendTail(tail, p []byte) []byte {
 	return append(tail, p...)
 }
 
-func (o *output) long() bool { return o.journal != nil && o.journal.size >= cutAt }
+// long reports whether a cut would shorten the journal enough. The job's record, which
+// can be longer than cutAt by its files, stays in each.
+func (o *output) long() bool {
+	return o.journal != nil && o.journal.size-int64(len(o.journal.head)) >= cutAt
+}
 
 func kindOf(n int) byte {
 	if n == 1 {
