@@ -200,14 +200,24 @@ func (a *answer) remove() error {
 	return removeOutputs(a.path)
 }
 
+// filesSuffix ends the name of the file that a program's output files are gathered in.
+const filesSuffix = ".files"
+
+// removeOutputs removes all that a run can have at an answer's path.
 func removeOutputs(path string) error {
-	var errs []error
+	errs := []error{removeFile(path + filesSuffix)}
 	for _, s := range streams {
-		if err := os.Remove(path + "." + string(s)); !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
+		errs = append(errs, removeFile(path+"."+string(s)))
 	}
 	return errors.Join(errs...)
+}
+
+// removeFile removes a file that need not be there.
+func removeFile(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // outputPath returns where the answer of a sandbox has its files, without their

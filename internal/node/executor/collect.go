@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"time"
 
@@ -21,31 +20,45 @@ type Collector interface {
 }
 
 // collect stores the files that a program gives back. If they cannot be stored the
-// run has failed, whatever the program made of it.
+// run has failed, whatever the program made of it. The journal says first how the
+// program ended, because the guest forgets the program with the first call after it:
+// a process that takes over could otherwise not tell that it ran.
 func (t *task) collect(out *output, e *endRecord, lost bool) {
 	c, ok := t.sandbox.(Collector)
 	if !ok || lost || len(t.job.Input.Outputs) == 0 || e.Status == execution.Cancelled {
 		return
 	}
-	err := t.storeFiles(c, e, out.answer.path+".files")
-	if err == nil {
-		return
+	e.Collects = true
+	t.note(out, *e)
+	err := t.storeFiles(c, e, out.answer.path+filesSuffix)
+	e.Collects = false
+	if err != nil {
+		t.x.cfg.Log.Error("the files of a program are not stored", "trace_id", t.job.TraceID, "error", err)
+		e.filesLost()
 	}
-	t.x.cfg.Log.Error("the files of a program are not stored", "trace_id", t.job.TraceID, "error", err)
-	msg := "the files that the program gives back could not be stored"
-	if e.Error != "" {
-		msg = e.Error + "; " + msg
+}
+
+// collectAgain is collect for a process that takes over a run whose files another one
+// was storing. opened says why the sandbox cannot be asked for them, nil if it can.
+func (t *task) collectAgain(out *output, e *endRecord, opened error) {
+	e.Collects = false
+	if opened == nil {
+		t.collect(out, e, false)
+	} else {
+		t.x.cfg.Log.Error("the files of a program are not stored", "trace_id", t.job.TraceID, "error", opened)
+		e.filesLost()
+		if err := removeFile(out.answer.path + filesSuffix); err != nil {
+			t.x.cfg.Log.Warn("cannot remove an output", "trace_id", t.job.TraceID, "error", err)
+		}
 	}
-	e.Files = execution.OutputFiles{}
-	if e.Error = msg; e.Status == execution.Success {
-		e.Status, e.ExitCode = execution.Failed, -1
-	}
+	e.CompletedAt = time.Now()
 }
 
 // storeFiles puts the contents of all files into one blob, without registered secrets.
 // The rules that look for tokens and keys are for text: they do not change files. path
 // is of the file that the contents are gathered in.
 func (t *task) storeFiles(c Collector, e *endRecord, path string) (err error) {
+	e.Files = execution.OutputFiles{}
 	set, err := t.x.sets.get(t.job.Secrets, nil)
 	if err != nil {
 		return err
@@ -55,9 +68,7 @@ func (t *task) storeFiles(c Collector, e *endRecord, path string) (err error) {
 		return err
 	}
 	defer func() {
-		if removed := os.Remove(path); !errors.Is(removed, fs.ErrNotExist) {
-			err = errors.Join(err, removed)
-		}
+		err = errors.Join(err, removeFile(path))
 		file.Close()
 	}()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.x.cfg.FlushTime)

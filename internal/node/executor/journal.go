@@ -89,6 +89,22 @@ type endRecord struct {
 	Counts bool                   `json:",omitempty"`
 	Saved  bool                   `json:",omitempty"`
 	Thread *execution.ThreadState `json:",omitempty"`
+
+	// Collects says that the program has ended and that its output files were being
+	// stored when the record was written. CompletedAt and Files are not known then.
+	Collects bool `json:",omitempty"`
+}
+
+// filesLost makes the run a failure because its output files could not be stored.
+func (e *endRecord) filesLost() {
+	msg := "the files that the program gives back could not be stored"
+	if e.Error != "" {
+		msg = e.Error + "; " + msg
+	}
+	if e.Error = msg; e.Status == execution.Success {
+		e.Status, e.ExitCode = execution.Failed, -1
+	}
+	e.Files = execution.OutputFiles{}
 }
 
 // state is what stands for the frames that were cut off.

@@ -185,6 +185,9 @@ func (t *task) resume(folder string, j *journal, rec jobRecord) {
 			t.sandbox = remains{x: x, folder: folder}
 		}
 		out.start(j)
+		if end.Collects {
+			t.collectAgain(out, end, err)
+		}
 		t.conclude(out, *end, err != nil)
 		return
 	case err != nil:
@@ -252,6 +255,12 @@ func (t *task) abandon(out *output, j *journal, folder string, err error) {
 		Status: execution.Failed, ExitCode: -1, Bytes: out.raw, CompletedAt: time.Now(),
 		Error: "the server was restarted and the run could not be taken over: " + reason(err),
 	}, true)
+	if !t.told {
+		return // the next process reads them again
+	}
+	if err := removeOutputs(out.answer.path); err != nil {
+		t.x.cfg.Log.Warn("cannot remove an output", "trace_id", t.job.TraceID, "error", err)
+	}
 }
 
 // lose is abandon for a run whose output is not known either.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/node/engine"
 	"github.com/atoll-run/atoll/internal/node/executor"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
@@ -26,7 +28,11 @@ import (
 // on until it is killed, or told to leave by the end of its input.
 func child(dir string) error {
 	ctx := context.Background()
-	m, err := open(ctx, dir, options{concurrency: 16, detach: true})
+	o := options{concurrency: 16, detach: true}
+	if at := filepath.Join(dir, "stuck"); exists(at) {
+		o.blobs = stuck(at)
+	}
+	m, err := open(ctx, dir, o)
 	if err != nil {
 		return err
 	}
@@ -234,14 +240,17 @@ func TestRunsAreTakenOverFromOneThatLeft(t *testing.T) {
 
 // hasSandbox reports whether a job has begun, by the journals, which begin with
 // their jobs.
-func hasSandbox(dir, traceID string) bool {
+func hasSandbox(dir, traceID string) bool { return sandboxOf(dir, traceID) != "" }
+
+// sandboxOf returns the folder of a job's sandbox, "" if it has none.
+func sandboxOf(dir, traceID string) string {
 	for _, path := range atolltest.Trace(dir).Sandboxes() {
 		data, _ := os.ReadFile(filepath.Join(path, "journal")) // not there yet, or no more
 		if bytes.Contains(data[:min(len(data), 4<<10)], []byte(traceID)) {
-			return true
+			return path
 		}
 	}
-	return false
+	return ""
 }
 
 func TestWhatCannotBeTakenOverFails(t *testing.T) {
@@ -256,6 +265,10 @@ func TestWhatCannotBeTakenOverFails(t *testing.T) {
 		t.Fatalf("left is %v", left)
 	}
 	killSandbox(t, left[0])
+	outputs := filepath.Join(dir, "state", engine.Server, "outputs")
+	if err := os.WriteFile(filepath.Join(outputs, filepath.Base(left[0])+".files"), []byte("y"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	m := start(t, dir, options{})
 	r := m.result(t, j.TraceID)
 	if r.Status != execution.Failed || r.ExitCode != -1 || !strings.Contains(r.Error, "could not be taken over") || string(r.Stdout) != "begun\n" {
@@ -263,6 +276,66 @@ func TestWhatCannotBeTakenOverFails(t *testing.T) {
 	}
 	if n := m.count(t, "atoll_takeovers_total"); n != 1 {
 		t.Errorf("%v take-overs were counted", n)
+	}
+	atolltest.Until(t, time.Minute, "its outputs are gone", func() bool {
+		left, err := os.ReadDir(outputs)
+		return err == nil && len(left) == 0
+	})
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// The process is killed while it stores the files that programs give back: after
+// their ends, and before their results.
+func TestFilesAreCollectedAfterAKill(t *testing.T) {
+	dir := folderFor(t)
+	at := filepath.Join(dir, "stuck")
+	if err := os.Mkdir(at, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// How often a program has run shows in runs; large is more than the guest keeps of
+	// output that no host has taken.
+	const code = "open('runs', 'a').write('x'); open('large', 'w').write('y' * (4 << 20))\n"
+	silent, loud, dies := job(code), job(code+"print('said')"), job("open('runs', 'a').write('x'); print('said')")
+	all := []execution.Job{silent, loud, dies}
+	for i := range all {
+		all[i].Input.Outputs = []string{"runs", "large"}
+	}
+	p := spawn(t, dir, all)
+	for _, j := range all {
+		atolltest.Until(t, time.Minute, "files are being stored", func() bool { return exists(filepath.Join(at, j.TraceID)) })
+	}
+	p.kill(t)
+	if err := os.RemoveAll(at); err != nil {
+		t.Fatal(err)
+	}
+	killSandbox(t, sandboxOf(dir, dies.TraceID))
+	m := start(t, dir, options{})
+	for _, j := range []execution.Job{silent, loud} {
+		m.result(t, j.TraceID)
+		stdout, _, r := m.log.check(t, j.TraceID)
+		want := []execution.OutputFile{{Name: "runs", Bytes: 1}, {Name: "large", Bytes: 4 << 20}}
+		if r.Status != execution.Success || !slices.Equal(r.Files.Files, want) || stdout != strings.Repeat("said\n", strings.Count(j.Code, "print")) {
+			t.Errorf("the result is %+v, the output %q", r, stdout)
+		}
+		stored, err := os.ReadFile(filepath.Join(dir, "blobs", execution.FilesName(j.Tenant, j.TraceID)))
+		if err != nil || string(stored) != "x"+strings.Repeat("y", 4<<20) {
+			t.Errorf("stored are %d bytes: %v", len(stored), err)
+		}
+		if r.CompletedAt.Before(r.StartedAt) {
+			t.Errorf("completed at %s, started at %s", r.CompletedAt, r.StartedAt)
+		}
+	}
+	r := m.result(t, dies.TraceID)
+	if r.Status != execution.Failed || !strings.Contains(r.Error, "could not be stored") || string(r.Stdout) != "said\n" || len(r.Files.Files) > 0 {
+		t.Errorf("the result is %+v", r)
+	}
+	left, err := os.ReadDir(filepath.Join(dir, "state", engine.Server, "outputs"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
 	}
 }
 

@@ -88,7 +88,8 @@ func TestOutputsGoWithASandboxThatCannotBeTakenOver(t *testing.T) {
 	dir := t.TempDir()
 	folder, outputs := filepath.Join(dir, "sb-1"), filepath.Join(dir, "outputs")
 	if err := errors.Join(os.Mkdir(folder, 0o700), os.Mkdir(outputs, 0o700), os.WriteFile(filepath.Join(folder, journalFile), []byte("torn"), 0o600),
-		os.WriteFile(filepath.Join(outputs, "sb-1.stdout"), []byte("long"), 0o600)); err != nil {
+		os.WriteFile(filepath.Join(outputs, "sb-1.stdout"), []byte("long"), 0o600),
+		os.WriteFile(filepath.Join(outputs, "sb-1.files"), []byte("long"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	x, err := New(Config{Sandboxes: leftovers{folders: []string{folder}}, Log: slog.New(slog.DiscardHandler), Registry: prometheus.NewRegistry(), Outputs: outputs})

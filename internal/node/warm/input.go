@@ -2,6 +2,7 @@ package warm
 
 import (
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"math/rand/v2"
@@ -40,6 +41,13 @@ const collectTime = 30 * time.Second
 func (s *Sandbox) Collect(ctx context.Context, paths []string, put func(execution.OutputFile, io.Reader) error) (truncated bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	// What an earlier process ran here and took no end of: its output would fill the
+	// guest's spool, which this run shares.
+	for _, id := range s.guest.Info().Runs {
+		if err := s.guest.Discard(ctx, id); err != nil && !errors.Is(err, guest.ErrNoRun) {
+			return false, err
+		}
+	}
 	go func() { // ends with ctx
 		select {
 		case <-s.instance.Done():
