@@ -80,7 +80,11 @@ func (l *Local) ExecuteFiles(ctx context.Context, req execution.Request, sink ex
 			return put(f, r)
 		})
 		if err != nil {
-			e.Error = "the files that the program gives back could not be had: " + err.Error()
+			msg := "the files that the program gives back could not be had: " + err.Error()
+			if e.Error != "" {
+				msg = e.Error + "; " + msg
+			}
+			e.Error = msg
 		}
 	}
 	return e, nil

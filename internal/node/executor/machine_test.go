@@ -472,6 +472,20 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
+func TestLocalSaysBothWhatFailedAndThatFilesAreMissing(t *testing.T) {
+	m := start(t, folderFor(t), options{})
+	j := job("open('made', 'w').write('x')\nimport time; time.sleep(60)")
+	l := executor.Local{Executor: m.Executor, Job: j}
+	req := execution.Request{TraceID: j.TraceID, Code: j.Code, Language: j.Language, Timeout: time.Second, Input: execution.Input{Outputs: []string{"made"}}}
+	e, err := l.ExecuteFiles(t.Context(), req, nil, func(execution.OutputFile, io.Reader) error { return errors.New("no room") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "execution timed out after 1s; the files that the program gives back could not be had: no room"; e.Error != want {
+		t.Errorf("the error is %q", e.Error)
+	}
+}
+
 // local runs a job as atoll run does.
 func (m *machine) local(j execution.Job) error {
 	l := executor.Local{Executor: m.Executor, Job: j}
