@@ -339,6 +339,31 @@ func TestSteadyClaimsDoNotPutOffWhatIsUrgent(t *testing.T) {
 	})
 }
 
+func TestTheLastUrgentOneLeavesNoHasteToTheNextClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		p := openPaced(m, nil)
+		defer p.Close()
+		p.Keep("a", 1, 1)
+		m.ready(t, "a", 1)
+		for i := range 3 {
+			time.Sleep(10 * time.Second)
+			take(t, p, "a")
+			time.Sleep(14 * time.Millisecond) // RefillDelay is 15 ms
+			synctest.Wait()
+			if now, _ := m.making(); now != 0 {
+				t.Fatalf("the refill after claim %d began with the claim", i+1)
+			}
+			time.Sleep(2 * time.Millisecond)
+			synctest.Wait()
+			if now, _ := m.making(); now != 1 {
+				t.Fatalf("%d are made 16 ms after claim %d", now, i+1)
+			}
+			m.ready(t, "a", 1)
+		}
+	})
+}
+
 func TestCancelAfterCloseDestroysWhatWasReserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMaker(makeTime)

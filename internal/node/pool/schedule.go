@@ -86,7 +86,8 @@ func (p *Pool[K, I]) schedule() {
 		if !p.makeRoom(k) {
 			continue // then it lacks none any more
 		}
-		if !p.urgent(k) { // otherwise the next one is not put off either
+		// While more of an urgent kind are lacking, the next one is not put off either.
+		if !p.urgent(k) || k.coming()+1 >= k.target() {
 			p.pace.since = time.Time{}
 		}
 		p.begin(k, false)
