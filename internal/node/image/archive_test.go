@@ -89,6 +89,39 @@ func TestArchive(t *testing.T) {
 	}
 }
 
+// TestArchiveRedirects follows redirects under the rules for the URL itself.
+func TestArchiveRedirects(t *testing.T) {
+	_, data := exported(t)
+	serve := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) }
+	plain := httptest.NewServer(http.HandlerFunc(serve))
+	defer plain.Close()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/small", serve)
+	mux.Handle("/near", http.RedirectHandler("/small", http.StatusFound))
+	mux.Handle("/far", http.RedirectHandler(plain.URL, http.StatusFound))
+	mux.Handle("/loop", http.RedirectHandler("/loop", http.StatusFound))
+	server := httptest.NewTLSServer(mux)
+	defer server.Close()
+	usual := http.DefaultTransport
+	http.DefaultTransport = server.Client().Transport // knows the certificate
+	defer func() { http.DefaultTransport = usual }()
+	s := open(t)
+	for source, want := range map[string]fault.Kind{
+		server.URL + "/far":                fault.Invalid,
+		server.URL + "/loop":               fault.Unavailable,
+		server.URL + "/loop" + sumOf(data): fault.Unavailable,
+	} {
+		if _, err := s.ImportArchive(t.Context(), image.ImportOptions{Source: source}); fault.KindOf(err) != want || err == nil {
+			t.Errorf("%s: %v, want kind %v", source, err, want)
+		}
+	}
+	for _, source := range []string{server.URL + "/near", server.URL + "/far" + sumOf(data)} {
+		if _, err := s.ImportArchive(t.Context(), image.ImportOptions{Source: source, Replace: true}); err != nil {
+			t.Errorf("%s: %v", source, err)
+		}
+	}
+}
+
 // TestArchiveByURL fetches one over HTTP.
 func TestArchiveByURL(t *testing.T) {
 	_, data := exported(t)

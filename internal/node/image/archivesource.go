@@ -89,13 +89,16 @@ func openArchive(ctx context.Context, source string) (*archive, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = answerTime
-	client := &http.Client{Transport: transport}
+	client := &http.Client{Transport: transport, CheckRedirect: redirects(sum)}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, name, nil)
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, "the image archive's URL cannot be asked for")
 	}
 	res, err := client.Do(req) //nolint:bodyclose // the archive has it, and closes it
 	if err != nil {
+		if f, ok := errors.AsType[*fault.Error](err); ok { // of redirects
+			return nil, f
+		}
 		return nil, fault.Wrap(fault.Unavailable, err, "the image archive cannot be fetched")
 	}
 	a.ReadCloser = &body{res.Body, transport}
@@ -104,6 +107,23 @@ func openArchive(ctx context.Context, source string) (*archive, error) {
 	}
 	a.size = max(res.ContentLength, 0)
 	return a, nil
+}
+
+// maxRedirects bounds the redirects of one fetch, as net/http does by default.
+const maxRedirects = 10
+
+// redirects returns a http.Client's CheckRedirect. It holds a redirect to the rule of
+// CheckSource: without TLS only with the file's checksum, sum.
+func redirects(sum string) func(*http.Request, []*http.Request) error {
+	return func(next *http.Request, via []*http.Request) error {
+		switch {
+		case len(via) >= maxRedirects:
+			return fault.New(fault.Unavailable, "the image archive cannot be fetched: %s redirects more than %d times", via[0].URL.Redacted(), maxRedirects)
+		case sum == "" && next.URL.Scheme != "https":
+			return fault.New(fault.Invalid, "%s redirects to %s, which has no TLS: add the file's checksum, #sha256=…", via[0].URL.Redacted(), next.URL.Redacted())
+		}
+		return nil
+	}
 }
 
 // body is an answer's, with the connections that were made for it.
