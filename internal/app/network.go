@@ -1,12 +1,16 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"fmt"
+	"maps"
+	"strings"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/outbound"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 	"github.com/atoll-run/atoll/internal/node/egress"
@@ -18,7 +22,7 @@ import (
 // network is what the settings say of sandboxes with a network.
 func (s *Server) network() (engine.Network, error) {
 	cfg := s.cfg.Settings
-	n := engine.Network{Egress: egress.Config{Log: s.log, Services: map[uint16]egress.Service{}}, Env: map[string]string{}}
+	n := engine.Network{Egress: egress.Config{Log: s.log, Services: map[uint16]egress.Service{}}, Env: map[string]string{}, Files: map[string][]byte{}}
 	for _, text := range cfg.NetworkAllow {
 		o, err := rules.ParseOpening(text)
 		if err != nil {
@@ -46,20 +50,22 @@ func (s *Server) network() (engine.Network, error) {
 		setting, url string
 		kind         packages.Kind
 		port         uint16
-	}{{"pip_index", cfg.PipIndex, packages.Pip, pipPort}, {"npm_registry", cfg.NPMRegistry, packages.NPM, npmPort}} {
+	}{{"pip_index", cfg.PipIndex, packages.Pip, pipPort}, {"npm_registry", cfg.NPMRegistry, packages.NPM, npmPort}, {"apt_archive", cfg.AptArchive, packages.Apt, aptPort}} {
 		if m.url == "" {
 			continue
 		}
 		base := fmt.Sprintf("http://%s:%d", egress.Gateway, m.port)
-		mirror, err := packages.New(packages.Config{Kind: m.kind, Upstream: m.url, Base: base, Allowed: allowed, Allow: allow, Log: s.log})
+		mirror, err := packages.New(packages.Config{
+			Kind: m.kind, Upstream: m.url, Base: base, Allowed: allowed, Allow: allow, Log: s.log,
+			Security: cmp.Or(cfg.AptSecurity, strings.TrimSuffix(cfg.AptArchive, "/")+"-security"), Hosts: tenant.PresetHosts("debian"),
+		})
 		if err != nil {
 			return n, fault.New(fault.Invalid, "%s: %v", m.setting, err)
 		}
 		s.later(func(context.Context) error { return mirror.Close() })
 		n.Egress.Services[m.port] = mirror
-		for name, value := range mirror.Variables() {
-			n.Env[name] = value
-		}
+		maps.Copy(n.Env, mirror.Variables())
+		maps.Copy(n.Files, mirror.Files())
 	}
 	return n, nil
 }
@@ -85,4 +91,5 @@ func (s *Server) bindSecrets(c *egress.Config) (err error) {
 const (
 	pipPort = 3141
 	npmPort = 4873
+	aptPort = 3142
 )

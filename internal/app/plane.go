@@ -96,9 +96,11 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	platform := s.cfg.Platform
+	platform.Files = network.Files
 	pool := cfg.Pool(config.ThisMachine())
 	s.engine, err = engine.Open(ctx, engine.Config{
-		Platform: s.cfg.Platform, Images: s.cfg.Images, Volumes: folders,
+		Platform: platform, Images: s.cfg.Images, Volumes: folders,
 		Buckets: engine.Buckets{Buckets: s.buckets, Owners: s.volumes.Owners, Cache: int64(cfg.MountCache)}, Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars,
 		PoolSize: pool.Others, PoolPython: pool.Python, PoolMemory: pool.Memory, Standby: cfg.StandbyKernels, Journals: true, Network: network, Registry: s.cfg.Registry, Unfit: s.homeless,
 	})

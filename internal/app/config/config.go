@@ -59,10 +59,12 @@ type Config struct {
 
 	NetworkAllow List   `group:"Network" name:"network_allow" default:"" shown:"none" help:"Addresses or CIDRs, each with or without a port, that sandboxes may reach although they are private, where their policy holds the address too; separated by commas, such as 10.0.0.7:5432."`
 	SandboxCA    string `group:"Network" name:"sandbox_ca_bundle" default:"" shown:"none" help:"PEM file with certificates that sandboxes with a network trust besides their image's, such as those of a proxy that intercepts TLS."`
-	PipIndex     string `group:"Network" name:"pip_index" default:"" shown:"none" help:"URL of a Python package index, ending in /simple. Sandboxes with a network then install from it through the server, and need no rule for it."`
-	NPMRegistry  string `group:"Network" name:"npm_registry" default:"" shown:"none" help:"URL of an npm registry, likewise."`
-	Packages     List   `group:"Network" name:"packages" default:"*" help:"Packages that sandboxes may install from pip_index and npm_registry: names such as pip:requests, npm:left-pad, npm:@scope/*, or * for all; separated by commas. What they depend on must be listed too."`
-	MirrorAllow  List   `group:"Network" name:"mirror_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that links and redirects of pip_index and npm_registry may lead to although they are private or this machine's, separated by commas. The mirrors themselves need no entry."`
+	PipIndex     string `group:"Network" name:"pip_index" default:"" shown:"none" secret:"true" help:"URL of a Python package index, ending in /simple. Sandboxes with a network then install from it through the server, and need no rule for it."`
+	NPMRegistry  string `group:"Network" name:"npm_registry" default:"" shown:"none" secret:"true" help:"URL of an npm registry, likewise."`
+	AptArchive   string `group:"Network" name:"apt_archive" default:"" shown:"none" secret:"true" help:"URL of a mirror of Debian's archive, such as http://mirror.example.com/debian: the folder that has dists and pool. apt of sandboxes with a network then asks the server in place of Debian's own hosts, likewise."`
+	AptSecurity  string `group:"Network" name:"apt_security" default:"" shown:"apt_archive with -security at its end" secret:"true" help:"URL of a mirror of Debian's archive of security updates, for apt_archive."`
+	Packages     List   `group:"Network" name:"packages" default:"*" help:"Packages that sandboxes may install from pip_index, npm_registry and apt_archive: names such as pip:requests, npm:left-pad, npm:@scope/*, apt:hello, or * for all; separated by commas. What they depend on must be listed too."`
+	MirrorAllow  List   `group:"Network" name:"mirror_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that links and redirects of pip_index, npm_registry and apt_archive may lead to although they are private or this machine's, separated by commas. The mirrors themselves need no entry."`
 
 	PriceCPU  float64 `group:"Usage" name:"price_cpu_minute" default:"0.5" help:"Credits for a core and a minute. One credit is 60 seconds with one core and one GiB."`
 	PriceGiB  float64 `group:"Usage" name:"price_gib_minute" default:"0.5" help:"Credits for a GiB of memory and a minute."`

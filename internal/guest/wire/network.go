@@ -16,5 +16,9 @@ const AuthorityEnv = "ATOLL_AUTHORITY"
 // BoundCAFile is CAFile with that authority's certificate.
 const BoundCAFile = "bound-ca.pem"
 
+// AptFile is, in the guest's own folder, the settings by which apt finds the
+// server's mirror of Debian's archive. It is there where the server has one.
+const AptFile = "apt.conf"
+
 // CABundle is where the guest puts both together.
 const CABundle = "/etc/ssl/certs/ca-certificates.crt"

@@ -25,6 +25,7 @@ import (
 type Network struct {
 	Egress egress.Config
 	Env    map[string]string // variables of their programs; an environment's own win
+	Files  map[string][]byte // that these variables name, of the guest's folder
 }
 
 // networks is a runtime whose sandboxes have a network. The policy is set when a

@@ -34,14 +34,15 @@ import (
 
 // Platform is what sandboxes are made with.
 type Platform struct {
-	Runsc string // path of atoll-runsc
-	OCI   string // name or path of an OCI runtime to be used instead of it; "" for none
-	Guest string // path of atoll-guest
-	State string // folder of sandboxes' own folders, shared by all processes of one data folder
-	Disk  string // the same on disk, for what is large or run from; "" for State
-	CA    []byte // certificates that sandboxes with a network trust besides their image's, PEM
-	Bound []byte // the authority's for sandboxes with bound secrets, PEM; nil where there can be none
-	Name  string // this process's part of it: a server's is Server, a command's NewName()
+	Runsc string            // path of atoll-runsc
+	OCI   string            // name or path of an OCI runtime to be used instead of it; "" for none
+	Guest string            // path of atoll-guest
+	State string            // folder of sandboxes' own folders, shared by all processes of one data folder
+	Disk  string            // the same on disk, for what is large or run from; "" for State
+	CA    []byte            // certificates that sandboxes with a network trust besides their image's, PEM
+	Bound []byte            // the authority's for sandboxes with bound secrets, PEM; nil where there can be none
+	Files map[string][]byte // more of the guest's folder, by name
+	Name  string            // this process's part of it: a server's is Server, a command's NewName()
 	Log   *slog.Logger
 }
 
@@ -407,6 +408,9 @@ func writeGuest(p Platform) (string, error) {
 	}
 	if len(p.Bound) > 0 {
 		files[wire.BoundCAFile] = erofs.File{Mode: 0o644, Data: append(append(slices.Clone(p.CA), '\n'), p.Bound...)}
+	}
+	for name, data := range p.Files {
+		files[name] = erofs.File{Mode: 0o644, Data: data}
 	}
 	for name, data := range guest.Files() {
 		mode := uint16(0o644)

@@ -14,27 +14,34 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/outbound"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
-// Config of a Mirror. All of it is required, but for Allow.
+// Config of a Mirror. All of it is required, but for Allow, and for Security and
+// Hosts where Kind is not Apt.
 type Config struct {
 	Kind     Kind
 	Upstream string // the operator's mirror
 	Base     string // URL of the Mirror itself, as sandboxes reach it
 	Allowed  List
 	Allow    outbound.List // where the upstream's links and redirects may lead beside public addresses
+	Security string        // the operator's mirror of the archive of security updates
+	Hosts    []string      // public hosts of the archive, in whose place the Mirror answers
 	Log      *slog.Logger
 }
 
-// Mirror answers the requests of pip or npm. It keeps nothing.
+// Mirror answers the requests of pip, npm or apt. It keeps nothing.
 type Mirror struct {
 	cfg      Config
 	upstream *url.URL
+	trees    map[string]*url.URL // of Debian's archive, where Kind is Apt
 	client   *http.Client
 	key      []byte // signs links, so that no other can be asked for
 	server   *http.Server
@@ -49,12 +56,22 @@ const fetchTime = time.Minute
 
 // New starts a Mirror, which Close ends.
 func New(cfg Config) (*Mirror, error) {
-	u, err := url.Parse(strings.TrimSuffix(cfg.Upstream, "/"))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("must be an http or https URL without a query")
+	u, err := upstreamURL(cfg.Upstream)
+	if err != nil {
+		return nil, err
+	}
+	origins := []*url.URL{u}
+	var trees map[string]*url.URL
+	if cfg.Kind == Apt {
+		security, err := upstreamURL(cfg.Security)
+		if err != nil {
+			return nil, fmt.Errorf("apt_security %w", err)
+		}
+		trees = map[string]*url.URL{debianTree: u, securityTree: security}
+		origins = append(origins, security)
 	}
 	m := &Mirror{
-		cfg: cfg, upstream: u, client: &http.Client{Transport: newTransport(u, cfg.Allow)}, key: make([]byte, 32),
+		cfg: cfg, upstream: u, trees: trees, client: &http.Client{Transport: newTransport(origins, cfg.Allow)}, key: make([]byte, 32),
 		conns: make(chan net.Conn), done: make(chan struct{}), served: make(chan struct{}),
 	}
 	rand.Read(m.key)
@@ -67,8 +84,12 @@ func New(cfg Config) (*Mirror, error) {
 		mux.HandleFunc("GET /{name}", m.npmPage)
 		mux.HandleFunc("GET /{scope}/{name}", m.npmPage)
 	}
+	var handler http.Handler = mux
+	if cfg.Kind == Apt {
+		handler = http.HandlerFunc(m.archive) // a mux would redirect paths that it does not like
+	}
 	m.server = &http.Server{
-		Handler: mux, ReadHeaderTimeout: 15 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: handler, ReadHeaderTimeout: 15 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: log.New(io.Discard, "", 0), // the sandbox's mistakes
 		ConnState: func(c net.Conn, state http.ConnState) {
 			if state == http.StateClosed || state == http.StateHijacked {
@@ -83,12 +104,24 @@ func New(cfg Config) (*Mirror, error) {
 	return m, nil
 }
 
+// upstreamURL reads the URL of an operator's mirror.
+func upstreamURL(text string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSuffix(text, "/"))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("must be an http or https URL without a query")
+	}
+	return u, nil
+}
+
 // Name is the upstream's host.
 func (m *Mirror) Name() string { return m.upstream.Hostname() }
 
-// Variables are those by which pip and npm find the Mirror.
+// Variables are those by which pip, npm and apt find the Mirror.
 func (m *Mirror) Variables() map[string]string {
-	if m.cfg.Kind == NPM {
+	switch m.cfg.Kind {
+	case Apt:
+		return map[string]string{"APT_CONFIG": path.Join(runtime.GuestDir, wire.AptFile)}
+	case NPM:
 		return map[string]string{"npm_config_registry": m.cfg.Base + "/", "npm_config_audit": "false"}
 	}
 	u, _ := url.Parse(m.cfg.Base) // ours
@@ -194,13 +227,18 @@ func (m *Mirror) file(w http.ResponseWriter, r *http.Request) {
 		u.Path += metadata
 		u.RawPath = ""
 	}
+	m.pass(w, r, u)
+}
+
+// pass answers with a file of the upstream's.
+func (m *Mirror) pass(w http.ResponseWriter, r *http.Request, u *url.URL) {
 	res, err := m.fetch(r, u, "")
 	if err != nil {
 		m.fail(w, err)
 		return
 	}
 	defer res.Body.Close()
-	for _, h := range []string{"Content-Type", "Content-Length", "Content-Encoding", "Content-Range", "ETag", "Last-Modified", "Cache-Control"} {
+	for _, h := range []string{"Accept-Ranges", "Content-Type", "Content-Length", "Content-Encoding", "Content-Range", "ETag", "Last-Modified", "Cache-Control"} {
 		if v := res.Header.Get(h); v != "" {
 			w.Header().Set(h, v)
 		}
@@ -219,10 +257,27 @@ func (m *Mirror) fetch(r *http.Request, u *url.URL, accept string) (*http.Respon
 	req.Header.Set("User-Agent", "atoll")
 	if accept != "" {
 		req.Header.Set("Accept", accept)
-	} else if v := r.Header.Get("Range"); v != "" {
-		req.Header.Set("Range", v)
+	} else {
+		conditions(req.Header, r.Header)
 	}
 	return m.client.Do(req)
+}
+
+// byteRange is one range of bytes. Servers answer what they do not understand with
+// the whole file, so that no other form need pass.
+var byteRange = regexp.MustCompile(`^bytes=([0-9]{1,19}-[0-9]{0,19}|-[0-9]{1,19})$`)
+
+// conditions copies what a request says of the part and the version of a file that
+// it wants. Times are read and written anew: no other text of a sandbox passes.
+func conditions(to, from http.Header) {
+	if v := from.Get("Range"); byteRange.MatchString(v) {
+		to.Set("Range", v)
+	}
+	for _, h := range []string{"If-Modified-Since", "If-Range"} {
+		if t, err := http.ParseTime(from.Get(h)); err == nil {
+			to.Set(h, t.UTC().Format(http.TimeFormat))
+		}
+	}
 }
 
 // maxPage bounds a package's page.

@@ -16,18 +16,22 @@ import (
 // take to be made.
 const connectTime = 30 * time.Second
 
-// transport makes the requests of a Mirror. The operator has chosen the upstream's
-// origin, so requests to it go wherever it is, through a proxy where the server's
-// environment names one. What pages link to and answers redirect to, the upstream
-// has chosen: those hosts are connected to without a proxy, which would connect
-// where this process may not, and only at addresses that allow lets through.
+// transport makes the requests of a Mirror. The operator has chosen the upstreams'
+// origins, so requests to them go wherever they are, through a proxy where the
+// server's environment names one. What pages link to and answers redirect to, the
+// upstream has chosen: those hosts are connected to without a proxy, which would
+// connect where this process may not, and only at addresses that allow lets through.
 type transport struct {
-	origin string
-	own    *http.Transport
-	others *http.Transport
+	origins map[string]bool
+	own     *http.Transport
+	others  *http.Transport
 }
 
-func newTransport(upstream *url.URL, allow outbound.List) *transport {
+func newTransport(upstreams []*url.URL, allow outbound.List) *transport {
+	origins := map[string]bool{}
+	for _, u := range upstreams {
+		origins[origin(u)] = true
+	}
 	own := http.DefaultTransport.(*http.Transport).Clone()
 	own.ResponseHeaderTimeout = fetchTime
 	own.DisableCompression = true // files pass as they are
@@ -38,12 +42,12 @@ func newTransport(upstream *url.URL, allow outbound.List) *transport {
 		defer cancel()
 		return allow.Dial(ctx, nil, network, remote)
 	}
-	return &transport{origin: origin(upstream), own: own, others: others}
+	return &transport{origins: origins, own: own, others: others}
 }
 
 // RoundTrip implements http.RoundTripper. Each redirect comes here too.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if origin(r.URL) == t.origin {
+	if t.origins[origin(r.URL)] {
 		return t.own.RoundTrip(r)
 	}
 	return t.others.RoundTrip(r)

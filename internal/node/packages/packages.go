@@ -1,6 +1,7 @@
 // Package packages lets sandboxes install packages from the operator's mirrors,
 // and reach nothing else there: the pages of packages that are allowed, with
-// their links led through here, and the files that such a page has linked to.
+// their links led through here, and the files that such a page has linked to; of
+// Debian's archive its indexes, and the files of packages that are allowed.
 package packages
 
 import (
@@ -16,6 +17,7 @@ type Kind string
 const (
 	Pip Kind = "pip"
 	NPM Kind = "npm"
+	Apt Kind = "apt"
 )
 
 // List says which packages are allowed.
@@ -27,6 +29,7 @@ type List struct {
 var (
 	pipName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 	npmName = regexp.MustCompile(`^(@[a-z0-9._~-]+/)?[a-zA-Z0-9_~-][a-zA-Z0-9._~-]*$`)
+	aptName = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
 	npmAll  = regexp.MustCompile(`^@[a-z0-9._~-]+/\*$`)
 	runs    = regexp.MustCompile(`[-_.]+`)
 )
@@ -40,8 +43,8 @@ func ParseList(list []string) (List, error) {
 		case entry == "*":
 			l.all = true
 			continue
-		case !ok || Kind(kind) != Pip && Kind(kind) != NPM:
-			return l, fmt.Errorf("%q is not pip: or npm: and a name, nor *", entry)
+		case !ok || Kind(kind) != Pip && Kind(kind) != NPM && Kind(kind) != Apt:
+			return l, fmt.Errorf("%q is not pip:, npm: or apt: and a name, nor *", entry)
 		case Kind(kind) == NPM && npmAll.MatchString(name):
 		default:
 			if name = normal(Kind(kind), name); name == "" {
@@ -66,7 +69,7 @@ func (l List) allows(k Kind, name string) bool {
 func normal(k Kind, name string) string {
 	switch {
 	case len(name) > 214:
-	case k == NPM && npmName.MatchString(name):
+	case k == NPM && npmName.MatchString(name), k == Apt && aptName.MatchString(name):
 		return name
 	case k == Pip:
 		if name = strings.ToLower(runs.ReplaceAllString(name, "-")); pipName.MatchString(name) {
