@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/app/config"
-	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/node/image"
 )
 
@@ -23,7 +23,7 @@ func (a *cli) bareTime(ctx context.Context, cfg *config.Config, code string) (to
 			return took, label, nil
 		}
 	}
-	python, lookErr := exec.LookPath("python3")
+	python, lookErr := exec.LookPath(language.Get(language.Python).Programs[0])
 	if lookErr != nil {
 		return 0, "", errors.Join(err, lookErr)
 	}
@@ -46,7 +46,7 @@ func bareInImage(ctx context.Context, cfg *config.Config, code string) (took tim
 	if err != nil {
 		return 0, "", err
 	}
-	python, ok := img.Interpreter(execution.Python)
+	python, ok := img.Interpreter(language.Python)
 	if !ok || img.Rootfs.Image == "" {
 		return 0, "", errors.New("the image has no Python to run bare")
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/atoll-run/atoll/internal/core/language"
 )
 
 // cli is what the commands share.
@@ -18,7 +20,7 @@ func newRoot(getenv func(string) string, std stdio) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "atoll",
 		Short: "Run code in sandboxes that have a kernel of their own",
-		Long: `Atoll runs Python, Node.js and Bash in sandboxes that have a kernel of their
+		Long: `Atoll runs ` + language.Titles("and") + ` in sandboxes that have a kernel of their
 own: over HTTP with 'atoll serve', or at once with 'atoll run'.
 
 Every setting is a flag, a line in the configuration file and a variable in

@@ -13,17 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/language"
 )
-
-// byExtension says what language a file is in.
-var byExtension = map[string]execution.Language{
-	".py":   execution.Python,
-	".js":   execution.Node,
-	".mjs":  execution.Node,
-	".cjs":  execution.Node,
-	".sh":   execution.Bash,
-	".bash": execution.Bash,
-}
 
 // runFlags are what 'atoll run' adds to the settings.
 type runFlags struct {
@@ -43,8 +34,8 @@ func (a *cli) runCommand() *cobra.Command {
 		Short: "Run a program in a fresh sandbox",
 		Long: `Run a program in a fresh sandbox; its output comes as it is written.
 
-The language is that of the file's extension (.py .js .mjs .cjs .sh .bash) or
---language; for - the program is read from stdin and is Python unless --language
+The language is that of the file's extension (` + strings.Join(language.Extensions(), " ") + `) or
+--language; for - the program is read from stdin and is ` + language.Get(language.Default).Title + ` unless --language
 says otherwise.
 
 What follows FILE and is no flag is passed to the program; after -- everything is.
@@ -99,10 +90,12 @@ func (a *cli) run(ctx context.Context, file string, args []string, f *runFlags, 
 		return err
 	}
 	req := execution.Request{Code: code, Language: execution.Language(f.language), Timeout: f.timeout}
-	if req.Language == "" {
-		if req.Language = byExtension[strings.ToLower(filepath.Ext(file))]; req.Language == "" && file != "-" {
+	if req.Language == "" && file != "-" {
+		l := language.ByExtension(filepath.Ext(file))
+		if !language.Known(l.Name) {
 			return fmt.Errorf("cannot tell the language of %s: give --language", file)
 		}
+		req.Language = l.Name
 	}
 	if req.Env, err = f.env.values(); err != nil {
 		return &exit{exitNotRun, err}
@@ -158,7 +151,7 @@ func (a *cli) runLocal(ctx context.Context, req execution.Request, s *settings) 
 	}
 	policy := execution.Policy{MaxTimeout: cfg.MaxTimeout, Env: cfg.EnvVars}
 	if req.Language == "" {
-		req.Language = execution.Languages[0]
+		req.Language = language.Default
 	}
 	if req.Timeout == 0 {
 		req.Timeout = policy.DefaultTimeout()

@@ -41,7 +41,7 @@ func openEngine(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *r
 	pool := cfg.Pool(config.ThisMachine())
 	e, err := engine.Open(ctx, engine.Config{
 		Platform: platform(cfg, engine.NewName(), log), Images: images, Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars,
-		PoolSize: pool.Others, PoolPython: pool.Python, PoolMemory: pool.Memory, Registry: reg,
+		PoolSize: pool.Others, PoolDefault: pool.Default, PoolMemory: pool.Memory, Registry: reg,
 	})
 	if err != nil {
 		return nil, err

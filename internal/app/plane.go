@@ -102,7 +102,7 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 	s.engine, err = engine.Open(ctx, engine.Config{
 		Platform: platform, Images: s.cfg.Images, Volumes: folders,
 		Buckets: engine.Buckets{Buckets: s.buckets, Owners: s.volumes.Owners, Cache: int64(cfg.MountCache)}, Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars,
-		PoolSize: pool.Others, PoolPython: pool.Python, PoolMemory: pool.Memory, Standby: cfg.StandbyKernels, Journals: true, Network: network, Registry: s.cfg.Registry, Unfit: s.homeless,
+		PoolSize: pool.Others, PoolDefault: pool.Default, PoolMemory: pool.Memory, Standby: cfg.StandbyKernels, Journals: true, Network: network, Registry: s.cfg.Registry, Unfit: s.homeless,
 	})
 	if err != nil {
 		return err

@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/guesttest"
 )
 
 func TestBashSemantics(t *testing.T) {
-	same(t, guest.Bash, nil, []program{
+	same(t, guesttest.Bash, nil, []program{
 		{name: "pipeline", code: "printf 'b\\na\\n' | sort | tr a-z A-Z\necho ${PIPESTATUS[@]}\nset -o pipefail\nfalse | true; echo $?\n"},
 		{name: "names", code: "echo $0 $# \"$@\" $LINENO ${BASH_SOURCE[@]} ${FUNCNAME[@]} $BASH_SUBSHELL $BASH_LINENO\nf() { echo $LINENO ${BASH_SOURCE[@]} ${FUNCNAME[@]} ${BASH_LINENO[@]}; caller 0; }\nf\n"},
 		{name: "errexit", code: "set -e\necho before\nfalse\necho after\n"},
@@ -46,7 +46,7 @@ func TestBashSemantics(t *testing.T) {
 func TestBashIntrospection(t *testing.T) {
 	// Numbers that no two runs share, and what docs/guest-protocol.md names.
 	const own = `^declare [-airx]+ (BASHPID|EPOCH.*|PPID|RANDOM|SRANDOM|BASH_VERSINFO|BASH_ARGC|PIPESTATUS|SECONDS)`
-	same(t, guest.Bash, nil, []program{
+	same(t, guesttest.Bash, nil, []program{
 		{name: "variables", code: "declare -p | grep -vE '" + own + "'\n"},
 		{name: "first argument of the last command", code: "echo \"[$_]\"\n"},
 		{name: "names of variables", code: "compgen -v | grep -v PIPESTATUS\n"},
@@ -61,7 +61,7 @@ func TestBashIntrospection(t *testing.T) {
 
 func TestBashVariables(t *testing.T) {
 	for _, value := range []string{"a=b", "it's \"$HOME\" `id` \\ $(id)\n\ttab", "ü\xff\x01\x7f\x80", strings.Repeat("'", 500)} {
-		got, bare := withVariable(t, guest.Bash, "declare -p X; printf '%s' \"$X\" | od -c; env | grep -a -A1 ^X=\n", "X="+value)
+		got, bare := withVariable(t, guesttest.Bash, "declare -p X; printf '%s' \"$X\" | od -c; env | grep -a -A1 ^X=\n", "X="+value)
 		compare(t, "stdout", got.stdout, bare.stdout)
 		compare(t, "stderr", got.stderr, bare.stderr)
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/guesttest"
 )
 
@@ -15,8 +14,8 @@ import (
 func TestNodeSaysThatItEnds(t *testing.T) {
 	for range 4 {
 		c := guesttest.Start(t).Dial(t)
-		warm(t, c, guesttest.Warm(t, guest.Node))
-		got := run(t, c, guesttest.Program(t, guest.Node, "console.log(1); process.on('exit', () => console.log(2))\n"))
+		warm(t, c, guesttest.Warm(t, guesttest.Node))
+		got := run(t, c, guesttest.Program(t, guesttest.Node, "console.log(1); process.on('exit', () => console.log(2))\n"))
 		if got.stdout != "1\n2\n" || got.ExitCode != 0 || !got.Warm {
 			t.Errorf("got %+v", got)
 		}
@@ -39,8 +38,8 @@ func TestPythonSaysThatItEnds(t *testing.T) {
 		quick := 0
 		for range 4 {
 			c := guesttest.Start(t).Dial(t)
-			warm(t, c, guesttest.Warm(t, guest.Python))
-			got := run(t, c, guesttest.Program(t, guest.Python, code))
+			warm(t, c, guesttest.Warm(t, guesttest.Python))
+			got := run(t, c, guesttest.Program(t, guesttest.Python, code))
 			says = says && got.stdout == "1\nTrue\n"
 			if !strings.HasPrefix(got.stdout, "1\n") || got.ExitCode != 0 || !got.Warm || got.CPU <= 0 || got.PeakRSS < 5<<20 || got.PeakRSS > 1<<30 {
 				t.Errorf("got %+v", got)
@@ -61,13 +60,13 @@ const forged = "process.title = '\\x01\\x021000020000'; for (const fd of [1, 2])
 func TestForgedEnd(t *testing.T) {
 	g := guesttest.Start(t)
 	c := g.Dial(t)
-	warm(t, c, guesttest.Warm(t, guest.Node))
-	got := run(t, c, guesttest.Program(t, guest.Node, forged))
+	warm(t, c, guesttest.Warm(t, guesttest.Node))
+	got := run(t, c, guesttest.Program(t, guesttest.Node, forged))
 	if got.ExitCode != 0 || got.PeakRSS != 1<<10 || got.CPU != 20*time.Microsecond {
 		t.Errorf("got %+v", got)
 	}
 	// Nothing of it is there any more when something else comes.
-	warm(t, c, guesttest.Warm(t, guest.Bash))
+	warm(t, c, guesttest.Warm(t, guesttest.Bash))
 	if names := g.Processes(t); !slices.Equal(names, []string{"bash"}) {
 		t.Errorf("there are %q", names)
 	}
@@ -76,7 +75,7 @@ func TestForgedEnd(t *testing.T) {
 // The word counts from warmed interpreters only.
 func TestForgedEndOfColdRun(t *testing.T) {
 	c := guesttest.Start(t).Dial(t)
-	spec := guesttest.Program(t, guest.Node, forged)
+	spec := guesttest.Program(t, guesttest.Node, forged)
 	spec.Timeout = time.Second
 	if got := run(t, c, spec); !got.TimedOut {
 		t.Errorf("got %+v", got)

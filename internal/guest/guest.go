@@ -17,13 +17,6 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
-// Languages that can be warmed. Any other program runs with Language "".
-const (
-	Python = "python"
-	Node   = "node"
-	Bash   = "bash"
-)
-
 var (
 	// ErrNotStarted is wrapped by Run's error when nothing was run.
 	ErrNotStarted = errors.New("nothing was started")
@@ -82,7 +75,7 @@ type Limits struct {
 // Command is how a process is started: always as the unprivileged user, in a
 // session of its own.
 type Command struct {
-	Language string   // Python, Node, Bash, or "" for any other program
+	Language string   // a language.Name, or "" for any other program
 	Path     string   // absolute path of the program
 	Argv     []string // argv[0] included, such as "python3", "main.py"
 	Env      []string // all of it, as "NAME=value"

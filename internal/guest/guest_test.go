@@ -52,9 +52,9 @@ func warm(t *testing.T, c *guest.Client, spec guest.WarmSpec) {
 
 func TestWarmRun(t *testing.T) {
 	for language, code := range map[string]string{
-		guest.Python: "print(1)\n",
-		guest.Node:   "console.log(1)\n",
-		guest.Bash:   "echo 1\n",
+		guesttest.Python: "print(1)\n",
+		guesttest.Node:   "console.log(1)\n",
+		guesttest.Bash:   "echo 1\n",
 	} {
 		t.Run(language, func(t *testing.T) {
 			c := guesttest.Start(t).Dial(t)

@@ -16,7 +16,7 @@ import (
 
 // homePrograms tell of the folder they are in by every way there is.
 var homePrograms = map[string]string{
-	guest.Python: `
+	guesttest.Python: `
 import os, sys
 print(os.getcwd(), __file__, sys.path[0], sorted(os.listdir()), sorted(os.listdir('/')))
 print(os.stat('.').st_ino == os.stat('/home/user').st_ino, os.path.samefile('main.py', '/home/user/main.py'))
@@ -27,7 +27,7 @@ open('new', 'w').write('relative')
 print(open('/home/user/new').read())
 os.system('pwd; ls')
 `,
-	guest.Node: `
+	guesttest.Node: `
 const fs = require('fs');
 console.log(process.cwd(), __filename, process.argv[1], fs.readdirSync('.'), fs.readdirSync('/'));
 console.log(fs.statSync('.').ino === fs.statSync('/home/user').ino, require.main.filename, module.paths);
@@ -36,7 +36,7 @@ fs.writeFileSync('new', 'relative');
 console.log(fs.readFileSync('/home/user/new', 'utf8'));
 console.log(require('child_process').execSync('pwd; ls').toString());
 `,
-	guest.Bash: `
+	guesttest.Bash: `
 pwd; pwd -P; echo "$PWD ${OLDPWD-none} $0"; declare -p PWD OLDPWD; dirs
 ls; ls -a /
 [ . -ef /home/user ] && cat deep/skel
@@ -141,8 +141,8 @@ func TestPackagesOfNpmDoNotDelayPython(t *testing.T) {
 		if got := run(t, c, bash(t, "mkdir -p ~/.local/lib/"+folder+"\n")); got.ExitCode != 0 {
 			t.Fatalf("%+v", got)
 		}
-		warm(t, c, guesttest.Warm(t, guest.Python))
-		if got := run(t, c, guesttest.Program(t, guest.Python, "print(1)")); got.Warm != warmed || got.stdout != "1\n" {
+		warm(t, c, guesttest.Warm(t, guesttest.Python))
+		if got := run(t, c, guesttest.Program(t, guesttest.Python, "print(1)")); got.Warm != warmed || got.stdout != "1\n" {
 			t.Errorf("with %s: %+v", folder, got)
 		}
 	}

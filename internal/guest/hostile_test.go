@@ -40,12 +40,12 @@ func alone(t *testing.T, g *guesttest.Guest, but ...string) {
 // healthy runs a program that needs all that matters.
 func healthy(t *testing.T, c *guest.Client) {
 	t.Helper()
-	if got := run(t, c, guesttest.Program(t, guest.Bash, "echo well")); got.stdout != "well\n" || got.ExitCode != 0 {
+	if got := run(t, c, guesttest.Program(t, guesttest.Bash, "echo well")); got.stdout != "well\n" || got.ExitCode != 0 {
 		t.Errorf("the next program got %+v", got)
 	}
 }
 
-func bash(t *testing.T, code string) guest.RunSpec { return guesttest.Program(t, guest.Bash, code) }
+func bash(t *testing.T, code string) guest.RunSpec { return guesttest.Program(t, guesttest.Bash, code) }
 
 func TestTimeoutEndsEverything(t *testing.T) {
 	for name, code := range map[string]string{
@@ -130,8 +130,8 @@ func TestFlood(t *testing.T) {
 
 func TestManyTinyWrites(t *testing.T) {
 	_, c := start(t)
-	warm(t, c, guesttest.Warm(t, guest.Python))
-	got := run(t, c, guesttest.Program(t, guest.Python, "import os\nfor i in range(1000000): os.write(1 + i % 2, b'x')\n"))
+	warm(t, c, guesttest.Warm(t, guesttest.Python))
+	got := run(t, c, guesttest.Program(t, guesttest.Python, "import os\nfor i in range(1000000): os.write(1 + i % 2, b'x')\n"))
 	if got.StdoutBytes != 500000 || len(got.stdout) != 500000 || got.StderrBytes != 500000 || got.ExitCode != 0 {
 		t.Errorf("%d, %d: %+v", len(got.stdout), len(got.stderr), got.Result)
 	}
@@ -161,7 +161,7 @@ rm -rf /.atoll 2>/dev/null; ls /.atoll
 		t.Errorf("got %s", got.stdout)
 	}
 	healthy(t, c)
-	got = run(t, c, guesttest.Program(t, guest.Python, "import os, subprocess\np = subprocess.Popen(['sleep', '60'])\nos.kill(-1, 9)\nprint('alive', p.wait())\n"))
+	got = run(t, c, guesttest.Program(t, guesttest.Python, "import os, subprocess\np = subprocess.Popen(['sleep', '60'])\nos.kill(-1, 9)\nprint('alive', p.wait())\n"))
 	if got.stdout != "alive -9\n" {
 		t.Errorf("got %+v", got)
 	}
@@ -183,11 +183,11 @@ func TestPlantedFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			os.Chown(target, 1000, 1000)
-			warm(t, c, guesttest.Warm(t, guest.Python))
+			warm(t, c, guesttest.Warm(t, guesttest.Python))
 			if got := run(t, c, bash(t, plant)); got.ExitCode != 0 {
 				t.Fatalf("planting: %+v", got)
 			}
-			if got := run(t, c, guesttest.Program(t, guest.Python, "print(1)\n")); got.stdout != "1\n" {
+			if got := run(t, c, guesttest.Program(t, guesttest.Python, "print(1)\n")); got.stdout != "1\n" {
 				t.Errorf("got %+v", got)
 			}
 			if b, _ := os.ReadFile(target); string(b) != "kept" {
@@ -215,7 +215,7 @@ func TestPlantedFiles(t *testing.T) {
 	t.Run("folder in the way", func(t *testing.T) {
 		_, c := start(t)
 		run(t, c, bash(t, "mkdir main.py"))
-		_, err := c.Run(t.Context(), guesttest.Program(t, guest.Python, "print(1)"), nil)
+		_, err := c.Run(t.Context(), guesttest.Program(t, guesttest.Python, "print(1)"), nil)
 		if !errors.Is(err, guest.ErrNotStarted) || !strings.Contains(err.Error(), "main.py") {
 			t.Errorf("got %v", err)
 		}
@@ -319,7 +319,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := c.Run(t.Context(), spec, nil); !errors.Is(err, guest.ErrNotStarted) {
 		t.Errorf("no folder: %v", err)
 	}
-	w := guesttest.Warm(t, guest.Python)
+	w := guesttest.Warm(t, guesttest.Python)
 	w.Preload = []string{"nosuchmodule"}
 	var refusal *guest.Error
 	if err := c.Warm(t.Context(), w); !errors.As(err, &refusal) || !strings.Contains(refusal.Msg, "nosuchmodule") {
@@ -329,7 +329,7 @@ func TestRefusals(t *testing.T) {
 	if err := c.Warm(t.Context(), w); !errors.As(err, &refusal) {
 		t.Errorf("no module's name: %v", err)
 	}
-	w = guesttest.Warm(t, guest.Node)
+	w = guesttest.Warm(t, guesttest.Node)
 	w.Path = "/usr/bin/false"
 	if err := c.Warm(t.Context(), w); !errors.As(err, &refusal) || !strings.Contains(refusal.Msg, "ended before") {
 		t.Errorf("no interpreter: %v", err)
@@ -364,8 +364,8 @@ func TestWarmFallsBack(t *testing.T) {
 			s.Files = append(s.Files, guest.File{Path: "/home/user/.local/lib/python3/x", Mode: 0o644})
 		},
 	} {
-		warm(t, c, guesttest.Warm(t, guest.Python))
-		spec := guesttest.Program(t, guest.Python, "print(1)\n")
+		warm(t, c, guesttest.Warm(t, guesttest.Python))
+		spec := guesttest.Program(t, guesttest.Python, "print(1)\n")
 		change(&spec)
 		if got := run(t, c, spec); got.stdout != "1\n" || got.Warm {
 			t.Errorf("%s: %+v", name, got)
@@ -379,14 +379,14 @@ func TestWarmFallsBack(t *testing.T) {
 // however late it is to die of it.
 func TestWarmDies(t *testing.T) {
 	for language, it := range map[string]struct{ name, file, code string }{
-		guest.Python: {"python3", "main.py", "print(1)\n"},
-		guest.Node:   {"node", "main.js", "console.log(1)\n"},
-		guest.Bash:   {"bash", "main.sh", "echo 1\n"},
+		guesttest.Python: {"python3", "main.py", "print(1)\n"},
+		guesttest.Node:   {"node", "main.js", "console.log(1)\n"},
+		guesttest.Bash:   {"bash", "main.sh", "echo 1\n"},
 	} {
 		t.Run(language, func(t *testing.T) {
 			_, c := start(t)
 			sh := func(code string) guest.RunSpec {
-				spec := guesttest.Program(t, guest.Bash, "")
+				spec := guesttest.Program(t, guesttest.Bash, "")
 				spec.Language, spec.Path, spec.Files, spec.Argv = "", "/bin/sh", nil, []string{"sh", "-c", code}
 				return spec
 			}
@@ -416,13 +416,13 @@ func TestWarmDies(t *testing.T) {
 
 func TestReseed(t *testing.T) {
 	_, c := start(t)
-	w := guesttest.Warm(t, guest.Python)
+	w := guesttest.Warm(t, guesttest.Python)
 	w.Preload = []string{"random", "json"}
 	warm(t, c, w)
 	if err := c.Reseed(t.Context(), guest.Reseed{Hostname: "fork"}); err != nil {
 		t.Fatal(err)
 	}
-	got := run(t, c, guesttest.Program(t, guest.Python, "import random, socket, sys\nprint(socket.gethostname(), 'json' in sys.modules, 0 <= random.random() < 1)\n"))
+	got := run(t, c, guesttest.Program(t, guesttest.Python, "import random, socket, sys\nprint(socket.gethostname(), 'json' in sys.modules, 0 <= random.random() < 1)\n"))
 	if got.stdout != "fork True True\n" || !got.Warm {
 		t.Errorf("got %+v", got)
 	}
@@ -438,7 +438,7 @@ func TestReseed(t *testing.T) {
 		}
 		numbers[number] = true
 	}
-	warm(t, c, guesttest.Warm(t, guest.Bash))
+	warm(t, c, guesttest.Warm(t, guesttest.Bash))
 	a := run(t, c, bash(t, "echo $RANDOM $RANDOM $RANDOM\n"))
 	if len(strings.Fields(a.stdout)) != 3 || !a.Warm {
 		t.Errorf("got %+v", a)

@@ -12,13 +12,13 @@ import (
 
 // inputs are programs that show their arguments, a variable, and what they read.
 var inputs = map[string]string{
-	guest.Python: `
+	guesttest.Python: `
 import hashlib, os, sys
 print(repr(sys.argv), sys.orig_argv[1:], os.environ.get("MORE"), ascii(sys.stdin.readline()), sys.stdin.fileno())
 rest = sys.stdin.buffer.read() + open("/dev/stdin", "rb").read()
 print(len(rest), hashlib.sha256(rest).hexdigest(), open("sub/in.bin", "rb").read(), os.listdir("out"))
 `,
-	guest.Node: `
+	guesttest.Node: `
 const fs = require("fs");
 const first = Buffer.alloc(6);
 fs.readSync(0, first);
@@ -28,7 +28,7 @@ const hash = require("crypto").createHash("sha256");
 process.stdin.on("data", (d) => hash.update(d)).on("end", () =>
   console.log(hash.digest("hex"), fs.readFileSync("/dev/stdin").length, fs.readFileSync("sub/in.bin"), fs.readdirSync("out")));
 `,
-	guest.Bash: `
+	guesttest.Bash: `
 printf '<%s>' "$0" "$#" "$@" "$MORE"
 IFS= read -r line
 echo "$line"

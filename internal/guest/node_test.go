@@ -8,7 +8,7 @@ import (
 )
 
 func TestNodeSemantics(t *testing.T) {
-	same(t, guest.Node, nil, []program{
+	same(t, guesttest.Node, nil, []program{
 		{name: "commonjs", code: "console.log(require.main === module, __filename, __dirname, typeof require, this === module.exports)\n"},
 		{name: "module", code: "import fs from 'node:fs';\nconsole.log(import.meta.url, import.meta.filename, typeof require, this, fs.existsSync('main.js'))\nexport const x = 1;\n"},
 		{name: "await at the top", code: "const x = await Promise.resolve(5);\nconsole.log(x, typeof module)\n"},
@@ -90,7 +90,7 @@ quiet.log('%s', 1, { a: [1] });
 `
 
 func TestNodeIntrospection(t *testing.T) {
-	same(t, guest.Node, nil, []program{
+	same(t, guesttest.Node, nil, []program{
 		{name: "process", code: `
 for (const k of Object.keys(process).sort()) {
   const v = process[k];
@@ -118,8 +118,8 @@ console.log(process.cwd(), process.umask(), process.getuid(), process.getgroups(
 func TestNodePackage(t *testing.T) {
 	for kind, want := range map[string]int{"module": 0, "commonjs": 1} {
 		c := guesttest.Start(t).Dial(t)
-		warm(t, c, guesttest.Warm(t, guest.Node))
-		spec := guesttest.Program(t, guest.Node, "await 1\n")
+		warm(t, c, guesttest.Warm(t, guesttest.Node))
+		spec := guesttest.Program(t, guesttest.Node, "await 1\n")
 		spec.Files = append(spec.Files, guest.File{Path: "/home/user/package.json", Mode: 0o644, Data: []byte(`{"type":"` + kind + `"}`)})
 		if got := run(t, c, spec); got.ExitCode != want || got.Warm {
 			t.Errorf("a %s got %+v", kind, got)
@@ -128,7 +128,7 @@ func TestNodePackage(t *testing.T) {
 }
 
 func TestNodeVariables(t *testing.T) {
-	got, bare := withVariable(t, guest.Node, "console.log(Object.entries(process.env))\nconsole.log(require('child_process').execSync('env | grep ^X').toString())\n", "X=a=b ü")
+	got, bare := withVariable(t, guesttest.Node, "console.log(Object.entries(process.env))\nconsole.log(require('child_process').execSync('env | grep ^X').toString())\n", "X=a=b ü")
 	compare(t, "stdout", got.stdout, bare.stdout)
 	compare(t, "stderr", got.stderr, bare.stderr)
 }

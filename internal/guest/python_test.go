@@ -3,7 +3,7 @@ package guest_test
 import (
 	"testing"
 
-	"github.com/atoll-run/atoll/internal/guest"
+	"github.com/atoll-run/atoll/internal/guest/guesttest"
 )
 
 // endsLate begins programs that leave something to be destroyed where Python's
@@ -182,7 +182,7 @@ helper.f()
 
 func TestPythonSemantics(t *testing.T) {
 	// With preloads these show threads' own exit handler, which nothing else imports.
-	same(t, guest.Python, nil, append(pythonPrograms,
+	same(t, guesttest.Python, nil, append(pythonPrograms,
 		program{name: "monitored", code: "import sys\nm = sys.monitoring if sys.version_info >= (3, 12) else None\nprint(1)\nif m:\n    m.use_tool_id(2, 'mine')\n    m.register_callback(2, m.events.PY_RETURN, lambda c, o, v: print(c.co_name))\n    m.set_events(2, m.events.PY_RETURN)\ndef f(): return 1\nf()\n"},
 		program{name: "watched", code: "import sys, os\nprint('x', flush=True)\nsys.settrace(lambda f, e, a: os.write(1, (f.f_code.co_filename + e).encode()) and None)\nsys.setprofile(lambda f, e, a: os.write(1, (f.f_code.co_filename + e).encode()) and None)\n"},
 	))
@@ -192,7 +192,7 @@ func TestPythonSemantics(t *testing.T) {
 // them or not, to its very end.
 func TestPythonPreloaded(t *testing.T) {
 	preload := []string{"logging", "json", "decimal", "random", "asyncio", "concurrent.futures", "multiprocessing.pool", "tempfile"}
-	same(t, guest.Python, preload, append(pythonPrograms,
+	same(t, guesttest.Python, preload, append(pythonPrograms,
 		program{name: "uses a preload at its end", code: `
 import atexit, logging, json, decimal, sys, threading
 logging.basicConfig(format="%(levelname)s %(message)s")
@@ -223,7 +223,7 @@ print(type(d).__name__)
 // The introspection programs show everything a program may ask of its
 // interpreter and its process that is the same for two bare runs.
 func TestPythonIntrospection(t *testing.T) {
-	same(t, guest.Python, nil, []program{
+	same(t, guesttest.Python, nil, []program{
 		{name: "modules", code: "import sys\nfor m in sys.modules: print(m)\n"},
 		{name: "environment", code: "import os, posix\nprint(list(os.environ.items()), posix.environ, list(os.environb), open('/proc/self/environ').read())\n"},
 		{name: "descriptors", code: "import os, stat\nfor fd in sorted(os.listdir('/proc/self/fd'), key=int):\n    try: print(fd, stat.S_IFMT(os.fstat(int(fd)).st_mode), os.get_inheritable(int(fd)), os.get_blocking(int(fd)), os.fstat(int(fd)).st_uid)\n    except OSError as e: print(fd, e)\nprint(os.readlink('/proc/self/fd/0'))\n"},
@@ -263,7 +263,7 @@ print(list(contextvars.copy_context()), sys._getframe().f_back, sys.exc_info(), 
 }
 
 func TestPythonVariables(t *testing.T) {
-	got, bare := withVariable(t, guest.Python, "import os, posix\nprint(list(os.environ.items()), posix.environ, os.getenv('X'))\nos.system('env | grep ^X')\n", "X=a=b\nü\xff")
+	got, bare := withVariable(t, guesttest.Python, "import os, posix\nprint(list(os.environ.items()), posix.environ, os.getenv('X'))\nos.system('env | grep ^X')\n", "X=a=b\nü\xff")
 	if got.stdout != bare.stdout || got.stderr != bare.stderr {
 		t.Errorf("got %+v\nbare %+v", got, bare)
 	}

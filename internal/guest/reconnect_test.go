@@ -31,9 +31,9 @@ func lines(n, pause int) (code, want string) {
 func TestTakeOver(t *testing.T) {
 	g := guesttest.Start(t)
 	c := g.Dial(t)
-	warm(t, c, guesttest.Warm(t, guest.Python))
+	warm(t, c, guesttest.Warm(t, guesttest.Python))
 	code, want := lines(20000, 10)
-	spec := guesttest.Program(t, guest.Python, code+"raise SystemExit(9)\n")
+	spec := guesttest.Program(t, guesttest.Python, code+"raise SystemExit(9)\n")
 	spec.ID = guest.NewRunID()
 
 	var out []byte
@@ -111,7 +111,7 @@ func TestTakeOverFromTheDead(t *testing.T) {
 	g := guesttest.Start(t)
 	c := g.Dial(t)
 	code, want := lines(60000, 0)
-	spec := guesttest.Program(t, guest.Python, code)
+	spec := guesttest.Program(t, guesttest.Python, code)
 	spec.ID = guest.NewRunID()
 	var out bytes.Buffer
 	sink := func(_ guest.Stream, p []byte) {
@@ -148,8 +148,8 @@ func TestTakeOverFromTheDead(t *testing.T) {
 func TestTheEndIsNotLost(t *testing.T) {
 	g := guesttest.Start(t)
 	c := g.Dial(t)
-	warm(t, c, guesttest.Warm(t, guest.Python))
-	spec := guesttest.Program(t, guest.Python, "print('all', flush=True)\nraise SystemExit(9)\n")
+	warm(t, c, guesttest.Warm(t, guesttest.Python))
+	spec := guesttest.Program(t, guesttest.Python, "print('all', flush=True)\nraise SystemExit(9)\n")
 	spec.ID = guest.NewRunID()
 	begun := make(chan struct{})
 	go func() { <-begun; c.Leave() }()
@@ -177,7 +177,7 @@ func TestNobodyListens(t *testing.T) {
 	g := guesttest.Start(t)
 	c := g.Dial(t)
 	code, want := lines(300000, 0)
-	spec := guesttest.Program(t, guest.Python, code+"open('/tmp/end', 'w')\n")
+	spec := guesttest.Program(t, guesttest.Python, code+"open('/tmp/end', 'w')\n")
 	spec.ID = guest.NewRunID()
 	small := bash(t, "touch /tmp/began; sleep 0.3; echo small; echo more >&2; touch /tmp/small; exit 4")
 	small.ID = guest.NewRunID()

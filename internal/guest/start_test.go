@@ -10,25 +10,6 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/guesttest"
 )
 
-func TestReadAtStart(t *testing.T) {
-	for _, c := range []struct {
-		language, name string
-		want           bool
-	}{
-		{guest.Python, "PYTHONHASHSEED", true}, {guest.Python, "TZ", true}, {guest.Python, "OMP_NUM_THREADS", true},
-		{guest.Python, "LC_ALL", true}, {guest.Python, "MALLOC_ARENA_MAX", true}, {guest.Python, "LD_PRELOAD", true},
-		{guest.Python, "NODE_OPTIONS", false}, {guest.Python, "API_KEY", false}, {guest.Python, "MY_PYTHON", false},
-		{guest.Node, "NODE_OPTIONS", true}, {guest.Node, "UV_THREADPOOL_SIZE", true}, {guest.Node, "PYTHONPATH", false},
-		{guest.Node, "TZ", true}, {guest.Node, "NODES", false}, {guest.Node, "FORCE_COLOR", true},
-		{guest.Bash, "BASH_ENV", true}, {guest.Bash, "SECONDS", true}, {guest.Bash, "IFS", true}, {guest.Bash, "SHELLOPTS", true},
-		{guest.Bash, "API_KEY", false}, {"", "LD_LIBRARY_PATH", true}, {"", "X", false},
-	} {
-		if got := guest.ReadAtStart(c.language, c.name); got != c.want {
-			t.Errorf("%s reads %s: %t", c.language, c.name, got)
-		}
-	}
-}
-
 func TestFilesAreThere(t *testing.T) {
 	files := guest.Files()
 	for _, name := range []string{"warm.py", "warm.cjs", "warm.bash"} {
@@ -40,14 +21,14 @@ func TestFilesAreThere(t *testing.T) {
 
 // As many variables as a request may have, and more than a pipe holds.
 func TestManyVariables(t *testing.T) {
-	for _, language := range []string{guest.Python, guest.Node, guest.Bash} {
+	for _, language := range []string{guesttest.Python, guesttest.Node, guesttest.Bash} {
 		for _, size := range []int{1000, 4000} {
 			_, c := start(t)
 			warm(t, c, guesttest.Warm(t, language))
 			spec := guesttest.Program(t, language, map[string]string{
-				guest.Python: "import os\nprint(sum(len(v) for k, v in os.environ.items() if k.startswith('VAR')))\n",
-				guest.Node:   "console.log(Object.entries(process.env).filter(([k]) => k.startsWith('VAR')).reduce((n, [, v]) => n + v.length, 0))\n",
-				guest.Bash:   "n=0; for v in ${!VAR*}; do ((n += ${#v} ? ${#VAR_0} : 0)); done; echo $n\n",
+				guesttest.Python: "import os\nprint(sum(len(v) for k, v in os.environ.items() if k.startswith('VAR')))\n",
+				guesttest.Node:   "console.log(Object.entries(process.env).filter(([k]) => k.startsWith('VAR')).reduce((n, [, v]) => n + v.length, 0))\n",
+				guesttest.Bash:   "n=0; for v in ${!VAR*}; do ((n += ${#v} ? ${#VAR_0} : 0)); done; echo $n\n",
 			}[language])
 			spec.Env = slices.Clone(spec.Env)
 			for i := range 50 {

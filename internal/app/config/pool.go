@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/core/language"
 )
 
 // PoolSize is how many warm sandboxes are kept ready of each kind.
@@ -52,9 +54,9 @@ type Machine struct {
 
 // Pool is how many warm sandboxes are kept ready.
 type Pool struct {
-	Python int   // of Python without preloads
-	Others int   // of each other kind
-	Memory int64 // bytes of all of them under demand; 0 for no bound
+	Default int   // of the default language of requests, without preloads
+	Others  int   // of each other kind
+	Memory  int64 // bytes of all of them under demand; 0 for no bound
 }
 
 // Bounds of a pool whose size is PoolAuto.
@@ -70,14 +72,14 @@ const (
 // Pool returns the size of the pool on a machine. Python, the default language of a
 // request, gets most of it.
 func (c *Config) Pool(m Machine) Pool {
-	p := Pool{Python: int(c.PoolSize), Others: int(c.PoolSize), Memory: int64(c.PoolMemory)}
+	p := Pool{Default: int(c.PoolSize), Others: int(c.PoolSize), Memory: int64(c.PoolMemory)}
 	if c.PoolSize == PoolAuto {
-		p.Python = poolPerCore * m.Cores
+		p.Default = poolPerCore * m.Cores
 		if m.Memory > 0 {
-			p.Python = min(p.Python, int(math.Ceil(float64(m.Memory)/(1<<30)))*poolPerGiB)
+			p.Default = min(p.Default, int(math.Ceil(float64(m.Memory)/(1<<30)))*poolPerGiB)
 		}
-		p.Python = max(minPool, min(p.Python, maxPool))
-		p.Others = max(minPool, p.Python/poolOthers)
+		p.Default = max(minPool, min(p.Default, maxPool))
+		p.Others = max(minPool, p.Default/poolOthers)
 	}
 	if p.Memory == 0 {
 		p.Memory = m.Memory / poolMemory
@@ -91,7 +93,7 @@ func (c *Config) Note(setting string) string {
 	p := c.Pool(ThisMachine())
 	switch {
 	case setting == "pool_size" && c.PoolSize == PoolAuto:
-		return fmt.Sprintf("%d for Python, %d for each other kind: 12 for each core, at most 2 for each GiB of memory, between 2 and 64; a quarter for the others, at least 2", p.Python, p.Others)
+		return fmt.Sprintf("%d for %s, %d for each other kind: 12 for each core, at most 2 for each GiB of memory, between 2 and 64; a quarter for the others, at least 2", p.Default, language.Get(language.Default).Title, p.Others)
 	case setting == "pool_memory" && c.PoolMemory == 0:
 		return fmt.Sprintf("%d MiB: an eighth of the machine's memory", p.Memory>>20)
 	}

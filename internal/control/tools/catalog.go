@@ -1,5 +1,7 @@
 package tools
 
+import "github.com/atoll-run/atoll/internal/core/language"
+
 // all is every tool, in the contract's order.
 var all = []tool{
 	define(Definition{
@@ -35,7 +37,7 @@ var all = []tool{
 		Annotations: Annotations{Destructive: true, Idempotent: true},
 	}, transfer),
 	define(Definition{
-		Name: ExecuteCodeName, Title: "Run code apart", Description: "Run Python, Node.js or Bash code in a sandbox of its own, apart from the named ones. Files it leaves stay for the next call of this session for a while.",
+		Name: ExecuteCodeName, Title: "Run code apart", Description: "Run " + language.Titles("or") + " code in a sandbox of its own, apart from the named ones. Files it leaves stay for the next call of this session for a while.",
 		Annotations: Annotations{OpenWorld: true},
 	}, executeCode),
 }

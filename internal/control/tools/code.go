@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -17,7 +16,7 @@ const ExecuteCodeName = "execute_code"
 func executeCode(ctx context.Context, c *call, in *CodeInput) (*CodeOutput, error) {
 	c.recorded = true // the gateway leaves a row
 	input := Input{
-		TraceID: c.by.TraceID, Code: *in.Code, Language: execution.Language(*in.Language),
+		TraceID: c.by.TraceID, Code: *in.Code, Language: *in.Language,
 		Agent: cmp.Or(c.by.Agent, c.by.Principal.Key.Name), Turn: c.by.Session, Template: cmp.Or(c.by.Template, tenant.DefaultName),
 	}
 	if in.Timeout != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 )
 
@@ -17,15 +18,15 @@ const SandboxExecuteName = "sandbox_execute"
 
 var sandboxExecute = define(Definition{
 	Name: SandboxExecuteName, Title: "Run code in a fresh sandbox",
-	Description: "Run Python, Node.js or Bash code in a fresh sandbox that is gone afterwards, with nothing of the other sandboxes or of earlier calls.",
+	Description: "Run " + language.Titles("or") + " code in a fresh sandbox that is gone afterwards, with nothing of the other sandboxes or of earlier calls.",
 	Annotations: Annotations{OpenWorld: true},
 }, execute)
 
 // ExecuteInput is the input of sandbox_execute.
 type ExecuteInput struct {
-	Code     *string  `json:"code" required:"true" nul:"true" doc:"1 byte to 1 MB."`
-	Language *string  `json:"language,omitzero" enum:"python,node,bash" default:"python"`
-	Timeout  *float64 `json:"timeout,omitzero" doc:"Most seconds that the code may run; 60 if left out."`
+	Code     *string        `json:"code" required:"true" nul:"true" doc:"1 byte to 1 MB."`
+	Language *language.Name `json:"language,omitzero" default:""`
+	Timeout  *float64       `json:"timeout,omitzero" doc:"Most seconds that the code may run; 60 if left out."`
 }
 
 // ExecuteOutput is what sandbox_execute returns.
@@ -56,7 +57,7 @@ func execute(ctx context.Context, c *call, in *ExecuteInput) (*ExecuteOutput, er
 	}
 	runner := c.set.cfg.ExecuteCode.cfg.Runner
 	policy := runner.Policy(p)
-	req := execution.Request{TraceID: c.by.TraceID, Code: *in.Code, Language: execution.Language(*in.Language), Timeout: policy.DefaultTimeout()}
+	req := execution.Request{TraceID: c.by.TraceID, Code: *in.Code, Language: *in.Language, Timeout: policy.DefaultTimeout()}
 	if in.Timeout != nil {
 		seconds, err := integer("timeout", in.Timeout, 1, maxWhole/int64(time.Second))
 		if err != nil {

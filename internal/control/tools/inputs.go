@@ -1,6 +1,10 @@
 package tools
 
-import "time"
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/language"
+)
 
 // The inputs are the contract's: its names, types, defaults and words. What is
 // ours beside them is encoding, and the tool execute_code.
@@ -125,9 +129,9 @@ type TransferOutput struct {
 
 // CodeInput is the input of execute_code.
 type CodeInput struct {
-	Code     *string  `json:"code" required:"true" nul:"true"`
-	Language *string  `json:"language,omitzero" enum:"python,node,bash" default:"python"`
-	Timeout  *float64 `json:"timeout,omitzero" doc:"Most seconds that the code may run; 60 if left out."`
+	Code     *string        `json:"code" required:"true" nul:"true"`
+	Language *language.Name `json:"language,omitzero" default:""`
+	Timeout  *float64       `json:"timeout,omitzero" doc:"Most seconds that the code may run; 60 if left out."`
 }
 
 // CodeOutput is what execute_code returns.

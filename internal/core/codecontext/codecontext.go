@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/process"
 )
 
@@ -19,7 +20,7 @@ import (
 // used.
 type ID string
 
-var idPattern = regexp.MustCompile(`^(python|node|bash)(-[0-9a-f]{8})?$`)
+var idPattern = regexp.MustCompile(`^(` + language.Join(language.ContextNames(), "|", "|") + `)(-[0-9a-f]{8})?$`)
 
 // prefix begins the ids of the processes that are contexts.
 const ProcessPrefix = "context-"

@@ -10,19 +10,23 @@ package execution
 import (
 	"context"
 	"time"
+
+	"github.com/atoll-run/atoll/internal/core/language"
 )
 
-// Language is what a request's code is written in.
-type Language string
+// Language is what a request's code is written in. The table of languages is package
+// language.
+type Language = language.Name
 
+// The languages that examples and tests are written in.
 const (
-	Python Language = "python"
-	Node   Language = "node"
-	Bash   Language = "bash"
+	Python = language.Python
+	Node   = language.Node
+	Bash   = language.Bash
 )
 
 // Languages lists every language, the default first.
-var Languages = []Language{Python, Node, Bash}
+var Languages = language.Names()
 
 // Status is where an execution is in its life. Running is the only one that
 // changes.

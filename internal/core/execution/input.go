@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/atoll-run/atoll/internal/core/language"
 )
 
 // Bounds of what a program is given besides its code and variables, and of the files
@@ -143,8 +145,6 @@ func CheckFileName(field, name string) error {
 	return nil
 }
 
-// programs are the names under which programs run, in the working folder.
-var programs = map[Language]string{Python: "main.py", Node: "main.js", Bash: "main.sh"}
-
-// ProgramFile is the name of the file that a program of a language runs from.
-func ProgramFile(l Language) string { return programs[l] }
+// ProgramFile is the name of the file that a program of a language runs from, in the
+// working folder; "" for no language of the table.
+func ProgramFile(l Language) string { return language.Get(l).File }

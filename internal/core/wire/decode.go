@@ -146,11 +146,13 @@ func (d Decoder) checkText(f field, text string) error {
 	case d.Arguments && f.Tag.Get("empty") == "false" && text == "":
 		return invalid("%s must not be empty", f.name)
 	}
-	enum, ok := f.Tag.Lookup("enum")
+	values, ok := choices(f.Type)
+	if enum, tagged := f.Tag.Lookup("enum"); tagged {
+		values, ok = strings.Split(enum, ","), true
+	}
 	if !ok || text == "" && f.Type.Kind() == reflect.String { // which may have been left out
 		return nil
 	}
-	values := strings.Split(enum, ",")
 	for _, known := range values {
 		if text == known {
 			return nil
@@ -164,6 +166,9 @@ func fill(v reflect.Value, tag reflect.StructTag) {
 	def, ok := tag.Lookup("default")
 	if !ok || tag.Get("fill") == "false" { // the tool itself tells what is given from what is not
 		return
+	}
+	if values, ok := choices(v.Type()); ok && def == "" {
+		def = values[0]
 	}
 	v.Set(reflect.New(v.Type().Elem()))
 	switch v = v.Elem(); v.Kind() {

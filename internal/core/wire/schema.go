@@ -64,6 +64,15 @@ func (s *Schemas) mend(t reflect.Type) {
 			continue
 		}
 		mendArrays(p)
+		if values, ok := choices(f.Type); ok {
+			p.Enum = nil
+			for _, v := range values {
+				p.Enum = append(p.Enum, v)
+			}
+			if _, ok := f.Tag.Lookup("default"); ok {
+				p.Default = values[0]
+			}
+		}
 		null := f.Tag.Get("nullable")
 		switch pointer := f.Type.Kind() == reflect.Pointer; {
 		case null != "" && p.Ref == "":

@@ -80,3 +80,37 @@ func TestSchemas(t *testing.T) {
 		}
 	}
 }
+
+type color string
+
+func (color) Choices() []string { return []string{"red", "green"} }
+
+// A field whose type has few values says so by its type.
+func TestChoices(t *testing.T) {
+	type paint struct {
+		Inside  *color `json:"inside,omitzero" default:""`
+		Outside *color `json:"outside" required:"true"`
+	}
+	s := wire.NewSchemas("#/")
+	s.Of(reflect.TypeFor[paint]())
+	p := s.Registry().Map()["Paint"].Properties
+	if p["inside"].Default != "red" || p["outside"].Default != nil || len(p["outside"].Enum) != 2 || p["inside"].Enum[1] != "green" {
+		t.Errorf("%+v %+v", p["inside"], p["outside"])
+	}
+	const model = `{"type":"object","properties":{"inside":{"type":"string","enum":["red","green"],"default":"red"},` +
+		`"outside":{"type":"string","enum":["red","green"]}},"required":["outside"]}`
+	if got := string(wire.ForModel(reflect.TypeFor[paint]())); got != model {
+		t.Errorf("got  %s\nwant %s", got, model)
+	}
+	var got paint
+	if err := wire.Arguments.Decode([]byte(`{"outside":"green"}`), &got); err != nil || *got.Inside != "red" || *got.Outside != "green" {
+		t.Errorf("%v %+v", err, got)
+	}
+	got = paint{}
+	if err := wire.Body.Decode([]byte(`{"outside":"green"}`), &got); err != nil || got.Inside != nil {
+		t.Errorf("%v %+v", err, got)
+	}
+	if err := wire.Body.Decode([]byte(`{"outside":"blue"}`), &got); err == nil || err.Error() != "outside must be one of red, green" {
+		t.Errorf("%v", err)
+	}
+}

@@ -119,6 +119,20 @@ func fieldsOf(t reflect.Type) []field {
 	return out
 }
 
+// choice is a type whose values are few. A field of it needs no tag enum, and an empty tag
+// default stands for the first of them.
+type choice interface{ Choices() []string }
+
+var choiceType = reflect.TypeFor[choice]()
+
+// choices lists the values that a field of a type can have.
+func choices(t reflect.Type) ([]string, bool) {
+	if t = plain(t); !t.Implements(choiceType) {
+		return nil, false
+	}
+	return reflect.Zero(t).Interface().(choice).Choices(), true
+}
+
 // plain returns the type that a pointer leads to.
 func plain(t reflect.Type) reflect.Type {
 	for t != nil && t.Kind() == reflect.Pointer {

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-run/atoll/internal/control/tools"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
@@ -143,7 +144,7 @@ func (s *Server) newServer(a access, o *mcp.ServerOptions) *mcp.Server {
 // instructions tell a model what the tools have in common, and which pool of sandboxes they
 // work in.
 func instructions(pool string) string {
-	text := "Every tool works in sandboxes: Linux machines with Python, Node.js and Bash whose files and processes stay from call to call. " +
+	text := "Every tool works in sandboxes: Linux machines with " + language.Titles("and") + " whose files and processes stay from call to call. " +
 		"\"sandbox\" names one, and is \"default\" if left out; one that is named for the first time is made. " +
 		"Long commands belong in the background, with their output in a file."
 	if pool != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/guest/client"
 	"github.com/atoll-run/atoll/internal/guest/client/clienttest"
+	"github.com/atoll-run/atoll/internal/guest/guesttest"
 )
 
 // confined returns a client of a sandbox with permissions.
@@ -98,7 +99,7 @@ func TestTheSupervisorStandsBack(t *testing.T) {
 	if _, err := s.Guest.Run(t.Context(), spec, nil); err == nil || !strings.Contains(err.Error(), "guest daemon") {
 		t.Errorf("a run: %v", err)
 	}
-	if err := s.Guest.Warm(t.Context(), guest.WarmSpec{Command: guest.Command{Language: guest.Bash, Path: "/bin/bash", Argv: []string{"bash", "x"}, Dir: "/"}}); err == nil {
+	if err := s.Guest.Warm(t.Context(), guest.WarmSpec{Command: guest.Command{Language: guesttest.Bash, Path: "/bin/bash", Argv: []string{"bash", "x"}, Dir: "/"}}); err == nil {
 		t.Error("an interpreter was warmed")
 	}
 	if got := run(t, c, "echo well"); got.out[0] != "well\n" {

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest"
 )
@@ -165,6 +166,13 @@ func (g *Guest) Processes(t testing.TB) (names []string) {
 	return names
 }
 
+// The languages by the names that commands have.
+const (
+	Python = string(language.Python)
+	Node   = string(language.Node)
+	Bash   = string(language.Bash)
+)
+
 // Env is what a program's variables are when a request adds none.
 var Env = []string{
 	"PATH=/home/user/.local/bin:/usr/local/bin:/usr/bin:/bin",
@@ -172,27 +180,22 @@ var Env = []string{
 }
 
 // Command returns the command of a language's interpreter.
-func Command(t testing.TB, language string) guest.Command {
+func Command(t testing.TB, of string) guest.Command {
 	t.Helper()
-	c := guest.Command{Language: language, Env: Env, Dir: runtime.Home, Limits: guest.Limits{Processes: 256, OpenFiles: 1024}}
-	switch language {
-	case guest.Python:
-		c.Path, c.Argv = "/usr/bin/python3", []string{"python3", "main.py"}
-	case guest.Node:
-		c.Path, c.Argv = "/usr/bin/node", []string{"node", "main.js"}
-	case guest.Bash:
-		c.Path, c.Argv = "/usr/bin/bash", []string{"bash", "main.sh"}
-	default:
-		t.Fatalf("no interpreter of %q", language)
+	c := guest.Command{Language: of, Env: Env, Dir: runtime.Home, Limits: guest.Limits{Processes: 256, OpenFiles: 1024}}
+	l := language.Get(language.Name(of))
+	if l.Name == "" {
+		t.Fatalf("no interpreter of %q", of)
 	}
+	c.Path, c.Argv = "/usr/bin/"+l.Programs[0], []string{l.Programs[0], l.File}
 	return c
 }
 
 // Warm returns what makes a language's interpreter wait.
-func Warm(t testing.TB, language string) guest.WarmSpec {
+func Warm(t testing.TB, of string) guest.WarmSpec {
 	t.Helper()
-	spec := guest.WarmSpec{Command: Command(t, language)}
-	if language == guest.Python {
+	spec := guest.WarmSpec{Command: Command(t, of)}
+	if language.Get(language.Name(of)).Site {
 		spec.Site = "/usr/lib/python3/dist-packages"
 	}
 	return spec

@@ -14,17 +14,6 @@ import (
 // hooks is the folder of the hook files: sandbox.GuestDir.
 const hooks = "/.atoll"
 
-// language is how an interpreter is made to wait.
-type language struct {
-	// fd is where the hook finds its control pipe, fd+1 is for its report.
-	fd int
-	// prepare makes the interpreter come upon the hook and returns its variables.
-	prepare func(w *warmed, m *wire.WarmMessage, control int) ([]string, error)
-	// message tells the hook what changes between the two sets of variables, and
-	// what else has changed since the interpreter started.
-	message func(old, env []string, is hookState) ([]byte, error)
-}
-
 // hookState is what a waiting interpreter does not know of.
 type hookState struct {
 	restored bool     // the checkpoint that it was restored from has other forks
@@ -33,28 +22,31 @@ type hookState struct {
 	args     []string // arguments that follow those it was started with
 }
 
-var languages = map[string]language{
-	"python": {fd: 3, prepare: preparePython, message: binaryMessage},
-	// Node keeps descriptors of its own; a high number leaves it those it would
-	// have had.
-	"node": {fd: 100, prepare: variable("NODE_OPTIONS", "--require="+hooks+"/warm.cjs"), message: binaryMessage},
-	"bash": {fd: 3, prepare: variable("BASH_ENV", hooks+"/warm.bash"), message: bashMessage},
-}
-
-// variable prepares an interpreter that runs a file named by a variable first.
-func variable(name, value string) func(*warmed, *wire.WarmMessage, int) ([]string, error) {
-	return func(_ *warmed, m *wire.WarmMessage, _ int) ([]string, error) {
-		if slices.ContainsFunc(m.Env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
-			return nil, failure(name + " is needed for the hook")
-		}
-		return append(slices.Clone(m.Env), name+"="+value), nil
+// prepare makes the interpreter come upon its hook and returns its variables.
+func (w *warmed) prepare(m *wire.WarmMessage, control int) ([]string, error) {
+	name := w.hook.Variable
+	switch {
+	case name == "":
+		return w.prepareSite(m, control)
+	case slices.ContainsFunc(m.Env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") }):
+		return nil, failure(name + " is needed for the hook")
 	}
+	return append(slices.Clone(m.Env), name+"="+w.hook.Prefix+hooks+"/"+w.hook.Hook), nil
 }
 
-// preparePython writes a .pth file, whose lines that begin with "import" Python
+// message tells the hook what changes between two sets of variables, and what else has
+// changed since the interpreter started.
+func (w *warmed) message(old, env []string, is hookState) ([]byte, error) {
+	if w.hook.Script {
+		return scriptMessage(old, env, is)
+	}
+	return binaryMessage(old, env, is)
+}
+
+// prepareSite writes a .pth file, whose lines that begin with "import" Python
 // runs in the middle of its start-up. It names the pipe it is meant for, so that
 // another Python that comes by in the meantime passes over it.
-func preparePython(w *warmed, m *wire.WarmMessage, control int) ([]string, error) {
+func (w *warmed) prepareSite(m *wire.WarmMessage, control int) ([]string, error) {
 	if !strings.HasPrefix(m.Site, "/") {
 		return nil, failure("the site folder must be an absolute path: " + m.Site)
 	}
@@ -89,7 +81,7 @@ func preparePython(w *warmed, m *wire.WarmMessage, control int) ([]string, error
 	w.undo = slices.Insert(w.undo, 0, path)
 	// Nothing may be left behind, not even a warning of a file left open, which
 	// Python would note down in the module that executes this.
-	const file = `'` + hooks + `/warm.py'`
+	file := `'` + hooks + `/` + w.hook.Hook + `'`
 	line := `import sys; exec("with open(` + file + `, 'rb') as f: code = f.read()\nexec(compile(code, ` + file + `, 'exec'), {'inode': ` +
 		strconv.FormatUint(st.Ino, 10) + `, 'made': made, 'preload': '` + strings.Join(m.Preload, " ") + `'})", {"made": ` + strconv.Quote(made) + "})\n"
 	_, err = unix.Write(fd, []byte(line))
@@ -176,9 +168,9 @@ func binaryMessage(old, env []string, is hookState) ([]byte, error) {
 	return msg, nil
 }
 
-// bashMessage is an empty line, and a script that warm.bash reads until the
+// scriptMessage is an empty line, and a script that warm.bash reads until the
 // pipe's end.
-func bashMessage(old, env []string, is hookState) ([]byte, error) {
+func scriptMessage(old, env []string, is hookState) ([]byte, error) {
 	msg := []byte{'\n'}
 	if is.moved { // and no trace of it: a fresh shell has been nowhere else
 		msg = append(msg, "cd "+wire.Home+"\nunset -v OLDPWD\nexport OLDPWD\n"...)

@@ -19,10 +19,9 @@ const (
 	digits   = 5 // of six bits each, the lowest first: for KiB, and for units of 10 us
 )
 
-// listen takes a run's last word, if it has given it. Bash never does: to look for it
-// costs more than it could save.
+// listen takes a run's last word, if its interpreter gives one and has.
 func (s *supervisor) listen(r *run) {
-	if r.ended || r.asked || !r.warm || r.request.Language == "bash" || r.streams[0].fd >= 0 || r.streams[1].fd >= 0 {
+	if r.ended || r.asked || !r.lastWord || r.streams[0].fd >= 0 || r.streams[1].fd >= 0 {
 		return
 	}
 	r.asked = true

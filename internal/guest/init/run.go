@@ -21,6 +21,7 @@ type run struct {
 	killed   bool   // by the host
 	blocked  string // the rule that ended it
 	warm     bool
+	lastWord bool // its hook may say a last word
 
 	// Until a warmed interpreter has taken all that control holds, nothing has
 	// run: should it die before, another is started.
@@ -84,7 +85,7 @@ func (s *supervisor) program(r *run) error {
 		s.warm = nil
 		is := hookState{restored: s.restored, moved: s.moved, stdin: len(m.Stdin) > 0}
 		if m.Warm && w.fits(&m.Command) && s.offerStdin(m.Stdin) == nil && w.release(&m.Command, is) == nil {
-			r.warm, r.control = true, w.control[0]
+			r.warm, r.lastWord, r.control = true, w.hook.LastWord, w.control[0]
 			r.began(w.process)
 			return nil
 		}
@@ -127,7 +128,7 @@ func (s *supervisor) again(r *run) bool {
 	if r.note >= 0 {
 		raw.Close(r.note)
 	}
-	r.warm, r.ended = false, false
+	r.warm, r.lastWord, r.ended = false, false, false
 	return s.program(r) == nil
 }
 

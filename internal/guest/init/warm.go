@@ -2,9 +2,11 @@ package guestinit
 
 import (
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/guest/raw"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
@@ -14,6 +16,7 @@ import (
 type warmed struct {
 	process
 	cmd     wire.Command
+	hook    *language.Warm
 	request uint64 // answered once the hook reports; 0 from then on
 	ready   bool
 	control pair     // the hook reads from it what changes for the run
@@ -51,8 +54,8 @@ func (s *supervisor) startWarm(id uint64, p []byte) {
 }
 
 func (s *supervisor) warmUp(m *wire.WarmMessage) (_ *warmed, err error) {
-	l, ok := languages[m.Language]
-	if !ok {
+	l := language.Get(language.Name(m.Language))
+	if l.Warm.Hook == "" {
 		return nil, failure("no such language: " + m.Language)
 	}
 	control, err := newPipe()
@@ -64,10 +67,10 @@ func (s *supervisor) warmUp(m *wire.WarmMessage) (_ *warmed, err error) {
 		control.close()
 		return nil, err
 	}
-	w := &warmed{cmd: m.Command, control: control, note: note[0]}
-	env, err := l.prepare(w, m, control[0])
+	w := &warmed{cmd: m.Command, hook: &l.Warm, control: control, note: note[0]}
+	env, err := w.prepare(m, control[0])
 	if err == nil {
-		w.process, err = s.spawn(&m.Command, env, map[int]int{l.fd: control[0], l.fd + 1: note[1]})
+		w.process, err = s.spawn(&m.Command, env, map[int]int{l.Warm.FD: control[0], l.Warm.FD + 1: note[1]})
 	}
 	unix.Close(note[1])
 	if err != nil {
@@ -140,22 +143,28 @@ func (w *warmed) fits(c *wire.Command) bool {
 	if !w.ready || c.Path != w.cmd.Path || c.Dir != w.cmd.Dir || c.Limits != w.cmd.Limits || len(c.Argv) < len(w.cmd.Argv) || !slices.Equal(c.Argv[:len(w.cmd.Argv)], w.cmd.Argv) {
 		return false
 	}
-	switch c.Language {
-	case "python":
-		// It has looked for its user's packages before it came to the hook. npm
-		// has a folder beside them.
-		return !exists(wire.Home+"/.local/lib") || !hasPrefixed(wire.Home+"/.local/lib", "python")
-	case "node":
-		// Up to version 21 it remembers that there was none.
-		return !exists(wire.Home + "/package.json")
+	for path := range strings.FieldsSeq(w.hook.Looked) {
+		if inHome(path) {
+			return false
+		}
 	}
 	return true
+}
+
+// inHome reports whether there is a path of language.Warm.Looked.
+func inHome(path string) bool {
+	begin, several := strings.CutSuffix(wire.Home+"/"+path, "*")
+	if !several {
+		return exists(begin)
+	}
+	slash := strings.LastIndexByte(begin, '/')
+	return exists(begin[:slash]) && hasPrefixed(begin[:slash], begin[slash+1:])
 }
 
 // settle has a restored interpreter map its memory in while no run waits for it.
 // It reports whether the hook is at it, and will tell when done.
 func (w *warmed) settle(request uint64) bool {
-	if !w.ready || w.cmd.Language != "python" {
+	if !w.ready || !w.hook.Settle {
 		return false
 	}
 	if n, err := raw.Write(w.control[1], []byte{1, 0, 0, 0, touch}); n != 5 || err != nil {
@@ -169,7 +178,7 @@ func (w *warmed) settle(request uint64) bool {
 // end of control stays open, to tell by it whether the interpreter came so far.
 func (w *warmed) release(c *wire.Command, is hookState) error {
 	is.args = c.Argv[len(w.cmd.Argv):]
-	msg, err := languages[w.cmd.Language].message(w.cmd.Env, c.Env, is)
+	msg, err := w.message(w.cmd.Env, c.Env, is)
 	if err != nil {
 		return err
 	}

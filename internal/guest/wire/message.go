@@ -8,7 +8,7 @@ type Limits struct {
 
 // Command is how a process is started.
 type Command struct {
-	Language string   // "python", "node", "bash", or "" for any other program
+	Language string   // a language.Name, or "" for any other program
 	Path     string   // of the program to execute
 	Argv     []string // with argv[0]
 	Env      []string // complete, "NAME=value"

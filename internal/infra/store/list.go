@@ -201,7 +201,7 @@ func (q *selection) executionConditions(f execution.Filter) {
 	}
 	switch f.Language {
 	case "":
-	case execution.Node, execution.Bash:
+	case execution.Node, execution.Bash: // as the index of a shipped migration has them
 		q.add(` AND e.language = ? AND e.language IN ('node', 'bash')`, string(f.Language))
 	default:
 		q.add(` AND e.language = ?`, string(f.Language))

@@ -25,6 +25,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/runtime"
@@ -169,21 +170,20 @@ func (c *Contexts) running(k key) bool {
 }
 
 // Create starts a context. dir is its working directory, "" for the home.
-func (c *Contexts) Create(ctx context.Context, u *Use, language execution.Language, dir string) (*codecontext.Context, error) {
+func (c *Contexts) Create(ctx context.Context, u *Use, of execution.Language, dir string) (*codecontext.Context, error) {
 	var b [4]byte
 	rand.Read(b[:])
-	id, err := codecontext.ParseID(string(language) + "-" + hex.EncodeToString(b[:]))
+	id, err := codecontext.ParseID(string(of) + "-" + hex.EncodeToString(b[:]))
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "language must be one of python, node, bash")
+		return nil, fault.New(fault.Invalid, "language must be one of %s", language.Join(language.ContextNames(), ", ", ", "))
 	}
 	return c.start(ctx, u, id, dir)
 }
 
-// commands are the interpreters, as the PATH of the image has them.
-var commands = map[execution.Language][]string{
-	execution.Python: {"python3", runtime.GuestDir + "/context.py"},
-	execution.Node:   {"node", "--expose-internals", "--no-force-async-hooks-checks", runtime.GuestDir + "/context.cjs"},
-	execution.Bash:   {"bash", runtime.GuestDir + "/context.bash"},
+// command is the interpreter of a context, as the PATH of the image has it.
+func command(l *language.Language) []string {
+	argv := append([]string{l.Programs[0]}, l.Context.Flags...)
+	return append(argv, runtime.GuestDir+"/"+l.Context.Hook)
 }
 
 // start starts a context, if there is room for it.
@@ -209,7 +209,7 @@ func (c *Contexts) start(ctx context.Context, u *Use, id codecontext.ID, dir str
 		c.leave(k)
 	}()
 	p, err := u.Guest.Start(ctx, process.Spec{
-		ID: id.Process(), Argv: commands[id.Language()], Dir: dir, Control: true, Lossless: true,
+		ID: id.Process(), Argv: command(language.Get(id.Language())), Dir: dir, Control: true, Lossless: true,
 	})
 	if err != nil {
 		return nil, err
@@ -331,11 +331,11 @@ func (c *Contexts) Interrupt(ctx context.Context, u *Use, id codecontext.ID) err
 	return nameUnknown(id, interrupt(ctx, u.Guest, id))
 }
 
-// interrupt does what Ctrl-C does. Node.js, while it is busy, hears of it by another
-// thread, which waits for a signal of its own; it means nothing to others.
+// interrupt does what Ctrl-C does. An interpreter that hears of it by another thread, such
+// as Node.js, gets a signal for that thread, too.
 func interrupt(ctx context.Context, g Guest, id codecontext.ID) error {
 	err := g.Signal(ctx, id.Process(), syscall.SIGINT, true)
-	if err == nil && id.Language() == execution.Node {
+	if err == nil && language.Get(id.Language()).Context.Thread {
 		err = g.Signal(ctx, id.Process(), syscall.SIGURG, false)
 	}
 	return err

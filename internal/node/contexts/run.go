@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/codecontext"
-	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/redact"
 )
@@ -37,8 +37,8 @@ func (c *Contexts) Run(ctx context.Context, u *Use, id codecontext.ID, req codec
 	switch {
 	case len(req.Code) > codecontext.MaxCode:
 		return nil, fault.New(fault.TooLarge, "code must have at most %d bytes", codecontext.MaxCode)
-	case strings.IndexByte(req.Code, 0) >= 0 && id.Language() == execution.Bash:
-		return nil, fault.New(fault.Invalid, "code for Bash cannot have a NUL byte")
+	case strings.IndexByte(req.Code, 0) >= 0 && language.Get(id.Language()).Context.NoNUL:
+		return nil, fault.New(fault.Invalid, "code for %s cannot have a NUL byte", language.Get(id.Language()).Title)
 	}
 	k := key{u.Sandbox, id}
 	s, known, err := c.begin(k)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/node/executor"
 	"github.com/atoll-run/atoll/internal/node/image"
@@ -46,7 +47,7 @@ type Config struct {
 	Env    map[string]string
 
 	PoolSize     int   // warm sandboxes kept ready of each kind of that environment
-	PoolPython   int   // the same of Python without preloads; 0 is PoolSize
+	PoolDefault  int   // the same of the default language without preloads; 0 is PoolSize
 	PoolMemory   int64 // bytes of memory that warm sandboxes beyond those may bring all of them to; 0 for any number
 	Environments int   // other environments known at the same time; 0 is 32
 	Standby      int   // kernels that wait to become sandboxes that sleep on disk, or forks
@@ -148,20 +149,16 @@ func Open(ctx context.Context, cfg Config) (_ *Engine, err error) {
 // was made.
 func estimate(key warm.Key) int64 {
 	const MiB = 1 << 20
-	switch {
-	case key.Preload:
+	if key.Preload {
 		return 96 * MiB
-	case key.Language == execution.Node:
-		return 48 * MiB
-	default:
-		return 16 * MiB
 	}
+	return language.Get(key.Language).Memory
 }
 
 // size is how many sandboxes of a kind are kept ready of the configured environment.
 func (c *Config) size(key warm.Key) int {
-	if key.Language == execution.Python && !key.Preload && c.PoolPython > 0 {
-		return c.PoolPython
+	if key.Language == language.Default && !key.Preload && c.PoolDefault > 0 {
+		return c.PoolDefault
 	}
 	return c.PoolSize
 }

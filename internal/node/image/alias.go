@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/language"
 )
 
 // Aliases say which image of a store is meant by what callers call one, such as
@@ -96,15 +96,15 @@ func splitReference(asked string) (repository, tag string) {
 
 // stands reports whether the default image will do for a language's image.
 func (a *Aliases) stands(repository, tag string) bool {
-	language, ok := map[string]execution.Language{"python": execution.Python, "node": execution.Node}[repository]
-	if !ok {
+	l := language.ByRepository(repository)
+	if !language.Known(l.Name) {
 		return false
 	}
 	img, err := a.Store.Get(a.Default)
 	if err != nil {
 		return false
 	}
-	in, ok := img.Interpreter(language)
+	in, ok := img.Interpreter(l.Name)
 	if !ok {
 		return false
 	}
@@ -117,7 +117,7 @@ func (a *Aliases) stands(repository, tag string) bool {
 	if !ok || !known || slices.Compare(have, want) < 0 {
 		return false
 	}
-	return language != execution.Python || have[0] == want[0] // Python 3 does not run Python 2
+	return l.Major == 0 || have[0] == want[0] // Python 3 does not run Python 2
 }
 
 // components are the numbers of a version.

@@ -15,13 +15,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/node/image/layer"
 )
 
@@ -276,7 +275,7 @@ func (m *manifest) check() error {
 		}
 	}
 	for _, in := range r.Interpreters {
-		if !slices.Contains(execution.Languages, execution.Language(in.Language)) || !path.IsAbs(in.Path) || path.Clean(in.Path) != in.Path ||
+		if !language.Known(language.Name(in.Language)) || !path.IsAbs(in.Path) || path.Clean(in.Path) != in.Path ||
 			in.Version != "" && !versionPattern.MatchString(in.Version) || in.SiteDir != "" && !sitePattern.MatchString(in.SiteDir) {
 			return fault.New(fault.Invalid, "the image archive's record has an interpreter that is not understood")
 		}

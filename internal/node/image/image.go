@@ -19,6 +19,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
@@ -150,6 +151,9 @@ func (r *record) image() *Image {
 		Size: r.Size, Env: r.Env, Preloads: r.Preloads,
 	}
 	for _, in := range r.Interpreters {
+		if !language.Known(language.Name(in.Language)) {
+			continue // of a later version
+		}
 		img.Interpreters = append(img.Interpreters, Interpreter{execution.Language(in.Language), in.Path, in.Version, in.SiteDir})
 	}
 	return img

@@ -18,6 +18,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/guest"
@@ -104,7 +105,7 @@ func programEnv(imageEnv, configured map[string]string) map[string]string {
 }
 
 // Kinds lists the keys worth keeping ready: each language the image has, and
-// Python with the preloads when there are any; and where there can be, each of
+// Python, which can import modules ahead, with the preloads when there are any; and where there can be, each of
 // them for programs with a home directory of their own, and with storage.
 func (m *Maker) Kinds() []Key {
 	var keys []Key
@@ -113,7 +114,7 @@ func (m *Maker) Kinds() []Key {
 			continue
 		}
 		keys = append(keys, m.kind(l, false))
-		if l == execution.Python && len(m.cfg.Image.Preloads) > 0 {
+		if language.Get(l).Import != nil && len(m.cfg.Image.Preloads) > 0 {
 			keys = append(keys, m.kind(l, true))
 		}
 	}
@@ -134,8 +135,8 @@ func (m *Maker) Kinds() []Key {
 
 // Key returns the kind of sandbox that suits a program; home says that it has a
 // home directory of its own, storage that folders are to be mounted for it.
-func (m *Maker) Key(language execution.Language, code string, home, storage bool) Key {
-	k := m.kind(language, language == execution.Python && imports(code, m.cfg.Image.Preloads))
+func (m *Maker) Key(of execution.Language, code string, home, storage bool) Key {
+	k := m.kind(of, language.Get(of).Import != nil && imports(code, m.cfg.Image.Preloads))
 	k.Home, k.Storage = home, storage
 	return k
 }
@@ -253,7 +254,7 @@ func (m *Maker) boot(ctx context.Context, key Key, in image.Interpreter, start b
 	if err != nil {
 		return nil, err
 	}
-	if !start {
+	if !start || language.Get(key.Language).Warm.Hook == "" {
 		return s, nil
 	}
 	spec := guest.WarmSpec{Command: s.command(in, s.env), Site: in.SiteDir}

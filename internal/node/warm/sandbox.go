@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest"
 	"github.com/atoll-run/atoll/internal/infra/trace"
@@ -66,14 +67,12 @@ func (s *Sandbox) Detach() error {
 	return s.instance.Detach()
 }
 
-// interpreters are how interpreters are called.
-var interpreters = map[execution.Language]string{execution.Python: "python3", execution.Node: "node", execution.Bash: "bash"}
-
 func (s *Sandbox) command(in image.Interpreter, env map[string]string) guest.Command {
+	l := language.Get(in.Language)
 	return guest.Command{
 		Language: string(in.Language),
 		Path:     in.Path,
-		Argv:     []string{interpreters[in.Language], execution.ProgramFile(in.Language)},
+		Argv:     []string{l.Programs[0], l.File},
 		Env:      environ(env),
 		Dir:      runtime.Home,
 		Limits:   guest.Limits{Processes: s.maker.cfg.Limits.Processes, OpenFiles: s.maker.cfg.Limits.OpenFiles},
@@ -206,7 +205,7 @@ func (s *Sandbox) readAtStart(l execution.Language, env map[string]string) bool 
 		if known, ok := s.env[name]; ok && known == value {
 			continue
 		}
-		if guest.ReadAtStart(string(l), name) {
+		if language.Get(l).ReadsAtStart(name) {
 			return true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -38,12 +39,12 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	return []httpapi.Operation{
 		{
 			Method: http.MethodPost, Path: "/v1/sandbox/execute", ID: "execute", Tag: "sandbox", Summary: "Execute code", Scope: tenant.ScopeExecute,
-			Description: "Runs Python, Node.js or Bash in a fresh sandbox with a kernel of its own. The answer comes when the program has ended; with `Accept: application/x-ndjson` its output comes as it is written, one event a line; with `Prefer: respond-async` the answer comes at once and the result is sent to a webhook.",
+			Description: "Runs " + language.Titles("or") + " in a fresh sandbox with a kernel of its own. The answer comes when the program has ended; with `Accept: application/x-ndjson` its output comes as it is written, one event a line; with `Prefer: respond-async` the answer comes at once and the result is sent to a webhook.",
 			Params: []httpapi.Param{
 				{Name: "Prefer", In: httpapi.InHeader, Doc: "respond-async: answer with 202 at once."},
 				{Name: "Idempotency-Key", In: httpapi.InHeader, Min: 1, Max: maxIdempotencyKey, Doc: "The same key with the same body within a day gives the same execution, not another one; with another body 409."},
 			},
-			Body: httpapi.JSON(ExecuteRequest{Code: new("import sys\nprint(sys.version)\nprint(sum(range(10)))"), Language: new("python"), Timeout: new(wire.Seconds(10))}),
+			Body: httpapi.JSON(ExecuteRequest{Code: new("import sys\nprint(sys.version)\nprint(sum(range(10)))"), Language: new(language.Python), Timeout: new(wire.Seconds(10))}),
 			Answers: []httpapi.Answer{
 				{Status: http.StatusOK, Doc: "The program ended. Its failure is a 200, too: see exit_code and error.", Body: ExecuteResponse{}, Media: []httpapi.Media{{Type: httpapi.NDJSON, Body: Event{}}}},
 				{Status: http.StatusAccepted, Doc: "With Prefer: respond-async: it runs, or did before if the request repeats an earlier one.", Body: AcceptedResponse{}, Header: []httpapi.Param{

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/language"
 )
 
 // ExecutionSummary is the record of an execution without its output. Fields that are known
@@ -11,7 +12,7 @@ import (
 type ExecutionSummary struct {
 	TraceID               string            `json:"trace_id" doc:"trc_ and 32 hexadecimal digits."`
 	Status                string            `json:"status" enum:"running,success,failed,timeout,oom,blocked,cancelled" doc:"blocked: the platform did not let it run."`
-	Language              string            `json:"language" enum:"python,node,bash"`
+	Language              language.Name     `json:"language"`
 	DeliveryMode          string            `json:"delivery_mode" enum:"inline,streaming,webhook" doc:"How its caller asked for the result."`
 	Key                   string            `json:"key" doc:"Id of the key that asked for it."`
 	ThreadID              *string           `json:"thread_id" doc:"The thread whose home it had; null for none."`
@@ -47,7 +48,7 @@ func summarize(e *execution.Execution) ExecutionSummary {
 	s := ExecutionSummary{
 		TraceID:      e.TraceID,
 		Status:       string(e.Status),
-		Language:     string(e.Language),
+		Language:     e.Language,
 		DeliveryMode: string(e.Delivery),
 		Key:          e.Key,
 		Metadata:     e.Metadata,

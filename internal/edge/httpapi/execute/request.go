@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -14,7 +15,7 @@ import (
 // which is the same as leaving them out.
 type ExecuteRequest struct {
 	Code     *string              `json:"code" required:"true" minLength:"1" maxLength:"1048576" doc:"Code to execute: 1 byte to 1 MB (1,048,576 bytes of UTF-8)." example:"print(\"Hello\")"`
-	Language *string              `json:"language,omitzero" enum:"python,node,bash" default:"python" doc:"What the code is written in."`
+	Language *language.Name       `json:"language,omitzero" default:"" doc:"What the code is written in."`
 	Timeout  *wire.Seconds        `json:"timeout,omitzero" minimum:"1" default:"60" doc:"Most seconds the program may run. Above the plan's maximum the request is refused with 429."`
 	EnvVars  map[string]wire.Text `json:"env_vars,omitzero" nullable:"true" doc:"Environment variables for this execution: at most 50 and 64 KB together with those of the environment. Names: an uppercase letter, then uppercase letters, digits and underscores, at most 128 characters, none of the reserved names. Values: at most 4,096 characters."`
 	Metadata map[string]wire.Text `json:"metadata,omitzero" nullable:"true" doc:"Kept with the execution's record, never shown to the program. At most 10 keys of 1 to 40 characters with values of at most 256."`
@@ -33,7 +34,7 @@ type ExecuteRequest struct {
 func (in *ExecuteRequest) request(policy execution.Policy) (_ execution.Request, err error) {
 	req := execution.Request{
 		Code:     *in.Code,
-		Language: execution.Languages[0],
+		Language: language.Default,
 		Timeout:  policy.DefaultTimeout(),
 		Env:      wire.StringMap(in.EnvVars),
 		Metadata: wire.StringMap(in.Metadata),
@@ -44,7 +45,7 @@ func (in *ExecuteRequest) request(policy execution.Policy) (_ execution.Request,
 		}
 	}
 	if in.Language != nil {
-		req.Language = execution.Language(*in.Language)
+		req.Language = *in.Language
 	}
 	if in.Timeout != nil {
 		req.Timeout = in.Timeout.Duration()

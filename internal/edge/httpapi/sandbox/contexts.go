@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/atoll-run/atoll/internal/core/codecontext"
-	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -16,7 +16,7 @@ func (h *Handlers) contexts() []httpapi.Operation {
 		contexts       = sandboxPath + "/contexts"
 		one            = contexts + "/{context}"
 	)
-	id := httpapi.Param{Name: "context", In: httpapi.InPath, Doc: "Its context_id; python, node or bash for the context of that language which the first run creates.", Example: "python"}
+	id := httpapi.Param{Name: "context", In: httpapi.InPath, Doc: "Its context_id; " + language.Join(language.ContextNames(), ", ", " or ") + " for the context of that language which the first run creates.", Example: string(language.Default)}
 	context := []httpapi.Answer{httpapi.OK(CodeContext{}, "The context.")}
 	running := httpapi.Refusal(http.StatusConflict, "conflict: the context is running code, or has ended; or the sandbox is lost.")
 	ops := []httpapi.Operation{
@@ -26,7 +26,7 @@ func (h *Handlers) contexts() []httpapi.Operation {
 		},
 		{
 			Method: post, Path: contexts, ID: "createContext", Summary: "Start a code context", Audit: "context_create", Params: onOne(),
-			Body:    httpapi.JSON(NewContext{Language: new(execution.Python), Dir: new("/home/user")}),
+			Body:    httpapi.JSON(NewContext{Language: new(language.ContextName(language.Default)), Dir: new("/home/user")}),
 			Answers: []httpapi.Answer{httpapi.Created(CodeContext{}, "It takes code.")}, Serve: httpapi.Takes(h.createContext),
 		},
 		{Method: get, Path: one, ID: "getContext", Summary: "Get a code context", Params: onOne(id), Answers: context, Serve: httpapi.Returns(h.getContext)},
@@ -91,7 +91,7 @@ func (h *Handlers) createContext(c *httpapi.Call, in *NewContext) (CodeContext, 
 		if in.Dir != nil {
 			dir = *in.Dir
 		}
-		made, err := contexts.Create(c.Context(), *in.Language, dir)
+		made, err := contexts.Create(c.Context(), language.Name(*in.Language), dir)
 		if err != nil {
 			return out, err
 		}

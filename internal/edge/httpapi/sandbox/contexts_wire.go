@@ -6,24 +6,24 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/core/codecontext"
-	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // NewContext is the body that starts a code context.
 type NewContext struct {
-	Language *execution.Language `json:"language" required:"true" enum:"python,node,bash"`
-	Dir      *string             `json:"working_dir,omitzero" default:"/home/user"`
+	Language *language.ContextName `json:"language" required:"true"`
+	Dir      *string               `json:"working_dir,omitzero" default:"/home/user"`
 }
 
 // CodeContext is an interpreter that stays.
 type CodeContext struct {
-	ID        codecontext.ID `json:"context_id"`
-	Language  string         `json:"language" enum:"python,node,bash"`
-	Dir       string         `json:"working_dir"`
-	Status    string         `json:"status" enum:"idle,running,ended" doc:"One that has ended has to be restarted."`
-	ExitCode  *int           `json:"exit_code" doc:"Of an interpreter that has ended."`
-	CreatedAt time.Time      `json:"created_at"`
+	ID        codecontext.ID       `json:"context_id"`
+	Language  language.ContextName `json:"language"`
+	Dir       string               `json:"working_dir"`
+	Status    string               `json:"status" enum:"idle,running,ended" doc:"One that has ended has to be restarted."`
+	ExitCode  *int                 `json:"exit_code" doc:"Of an interpreter that has ended."`
+	CreatedAt time.Time            `json:"created_at"`
 }
 
 // CodeContexts are those of a sandbox.
@@ -78,7 +78,7 @@ type CodeEvent struct {
 }
 
 func contextOf(c *codecontext.Context) CodeContext {
-	out := CodeContext{ID: c.ID, Language: string(c.ID.Language()), Dir: c.Dir, Status: "idle", CreatedAt: c.Started.UTC()}
+	out := CodeContext{ID: c.ID, Language: language.ContextName(c.ID.Language()), Dir: c.Dir, Status: "idle", CreatedAt: c.Started.UTC()}
 	switch {
 	case c.Exit != nil:
 		out.Status, out.ExitCode = "ended", &c.Exit.Code

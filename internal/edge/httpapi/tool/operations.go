@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/atoll-run/atoll/internal/control/tools"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -98,7 +99,7 @@ var examples = map[string]any{
 	"sandbox_create":      tools.SandboxCreateInput{Sandbox: new("dev"), Image: new("node:22")},
 	"sandbox_list":        tools.SandboxListInput{},
 	"transfer":            tools.TransferInput{FromSandbox: new("dev"), FromPath: new("dist"), ToSandbox: new("test"), ToPath: new("dist"), Recursive: new(true)},
-	tools.ExecuteCodeName: tools.CodeInput{Code: new("print(6 * 7)"), Language: new("python")},
+	tools.ExecuteCodeName: tools.CodeInput{Code: new("print(6 * 7)"), Language: new(language.Python)},
 }
 
 // mcp is the endpoint of the Model Context Protocol, whose messages are that protocol's.

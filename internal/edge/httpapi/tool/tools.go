@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/atoll-run/atoll/internal/control/tools"
-	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
@@ -30,10 +30,10 @@ func (h *Handlers) executeCode(c *httpapi.Call, in *ExecuteCodeRequest) (out too
 func (in *ExecuteCodeRequest) domain(traceID string) tools.Input {
 	out := tools.Input{
 		TraceID: traceID, Code: *in.Code, Agent: *in.Agent, Turn: *in.Turn, Template: *in.Template,
-		Language: execution.Languages[0], Metadata: wire.StringMap(in.Metadata),
+		Language: language.Default, Metadata: wire.StringMap(in.Metadata),
 	}
 	if in.Language != nil {
-		out.Language = execution.Language(*in.Language)
+		out.Language = *in.Language
 	}
 	if in.Timeout != nil {
 		timeout := in.Timeout.Duration()

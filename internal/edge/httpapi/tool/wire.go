@@ -1,6 +1,9 @@
 package tool
 
-import "github.com/atoll-run/atoll/internal/core/wire"
+import (
+	"github.com/atoll-run/atoll/internal/core/language"
+	"github.com/atoll-run/atoll/internal/core/wire"
+)
 
 // MCPTool is a tool as the Model Context Protocol lists it.
 type MCPTool struct {
@@ -43,7 +46,7 @@ type OpenAIFunction struct {
 // ExecuteCodeRequest is the body of POST /v1/tools/execute_code.
 type ExecuteCodeRequest struct {
 	Code     *string              `json:"code" required:"true" minLength:"1" maxLength:"1048576" doc:"Code to execute: 1 byte to 1 MB (1,048,576 bytes of UTF-8)."`
-	Language *string              `json:"language,omitzero" enum:"python,node,bash" default:"python" doc:"What the code is written in."`
+	Language *language.Name       `json:"language,omitzero" default:"" doc:"What the code is written in."`
 	Agent    *string              `json:"agent" required:"true" minLength:"1" maxLength:"128" doc:"Which agent calls. Its hourly cap counts the call."`
 	Turn     *string              `json:"turn" required:"true" minLength:"1" maxLength:"128" doc:"Which of its turns this is. Calls of one turn share a sandbox that is fresh for it."`
 	Template *string              `json:"template" required:"true" doc:"The agent's template, which must have opted in to the sandbox."`
