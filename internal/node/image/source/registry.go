@@ -74,7 +74,7 @@ func openRegistry(ctx context.Context, s string, opts Options) (*Image, error) {
 		remote.WithContext(ctx),
 		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}),
 		remote.WithAuthFromKeychain(authn.DefaultKeychain),
-		remote.WithTransport(tlsUnlessAsked{base: remote.DefaultTransport, plain: opts.PlainHTTP}),
+		remote.WithTransport(tlsUnlessAsked{base: remote.DefaultTransport, plain: opts.PlainHTTP, registry: ref.Context().RegistryStr()}),
 	)
 	if err != nil {
 		return nil, remoteFault(ctx, err, s)
@@ -112,6 +112,10 @@ func openRegistry(ctx context.Context, s string, opts Options) (*Image, error) {
 		desc := manifest.Layers[k]
 		if err := checkLayerType(desc.MediaType); err != nil {
 			return nil, err
+		}
+		// The library would ask these, which the image's author has chosen.
+		if len(desc.URLs) > 0 {
+			return nil, fault.New(fault.Invalid, "the layer %s is at URLs of its own; layers are read from the registry alone", desc.Digest)
 		}
 		out.Layers = append(out.Layers, Layer{
 			Size:   desc.Size,
@@ -171,15 +175,17 @@ func network(err error) bool {
 	return ok
 }
 
-// tlsUnlessAsked refuses requests without TLS to any other machine, those a
-// redirect or the library's own guess leads to included.
+// tlsUnlessAsked refuses requests without TLS, but to a registry on this machine:
+// those to another machine that the library guesses, and those to any that a
+// registry redirects to.
 type tlsUnlessAsked struct {
-	base  http.RoundTripper
-	plain bool
+	base     http.RoundTripper
+	plain    bool
+	registry string // the host that was asked for, with its port
 }
 
 func (t tlsUnlessAsked) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Scheme != "https" && !t.plain && !loopback(r.URL.Hostname()) {
+	if r.URL.Scheme != "https" && !t.plain && (r.URL.Host != t.registry || !loopback(r.URL.Hostname())) {
 		return nil, fault.New(fault.Invalid, "the registry %s would be used without TLS; ask for plain HTTP if that is meant", r.URL.Host)
 	}
 	return t.base.RoundTrip(r)

@@ -35,12 +35,16 @@ func TestPlainHTTP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = tlsUnlessAsked{base: sent{}, plain: c.asked}.RoundTrip(r)
+		_, err = tlsUnlessAsked{base: sent{}, plain: c.asked, registry: r.URL.Host}.RoundTrip(r)
 		if errors.Is(err, errSent) != c.sent {
 			t.Errorf("%s (asked for plain HTTP: %v): %v", c.url, c.asked, err)
 		}
 		if !c.sent && fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s: %v", c.url, err)
+		}
+		_, err = tlsUnlessAsked{base: sent{}, plain: c.asked, registry: "registry.example.com"}.RoundTrip(r)
+		if want := c.asked || r.URL.Scheme == "https"; errors.Is(err, errSent) != want {
+			t.Errorf("%s after a redirect of another registry (asked for plain HTTP: %v): %v", c.url, c.asked, err)
 		}
 	}
 }

@@ -208,6 +208,11 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	away, err := mutate.Append(img, mutate.Addendum{Layer: imagetest.Layer(t, map[string]string{"a": "1"}), URLs: []string{"https://localhost:1/x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	push(t, addr+"/away:1", away)
 	noLayout := t.TempDir()
 	elsewhere, err := name.ParseReference(addr + "/elsewhere:1")
 	if err != nil {
@@ -222,6 +227,7 @@ func TestRefused(t *testing.T) {
 		kind      fault.Kind
 	}{
 		{"no such image", addr + "/none:1", fault.NotFound},
+		{"a layer with URLs of its own", addr + "/away:1", fault.Invalid},
 		{"registry without this platform", elsewhere.String(), fault.Invalid},
 		{"no such file", "/no/such/file.tar", fault.NotFound},
 		{"a port without a server", "127.0.0.1:1/a:1", fault.Unavailable},
