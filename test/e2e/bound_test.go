@@ -22,6 +22,7 @@ import (
 
 // hostsOfSecrets is a server of HTTPS, api.example.com and others.
 type hostsOfSecrets struct {
+	address string
 	port    string
 	options atolltest.Options // of a server whose sandboxes reach it
 
@@ -65,7 +66,7 @@ func startHosts(t *testing.T) *hostsOfSecrets {
 	hosts.Listener, hosts.EnableHTTP2 = l, true
 	hosts.StartTLS()
 	t.Cleanup(hosts.Close)
-	_, h.port, _ = net.SplitHostPort(l.Addr().String())
+	h.address, h.port, _ = net.SplitHostPort(l.Addr().String())
 	dir := t.TempDir()
 	names, ca := filepath.Join(dir, "hosts"), filepath.Join(dir, "ca.pem")
 	for path, text := range map[string]string{
@@ -86,7 +87,7 @@ func TestBoundSecrets(t *testing.T) {
 	const ofEnv, ofKey = "environment-secret-0123456789", "key-secret-0123456789"
 	h := startHosts(t)
 	s := atolltest.Start(t, h.options)
-	key := networked(t, s, "bound", map[string]any{"enabled": true, "allowed_hosts": []string{"*.example.com"}})
+	key := networked(t, s, "bound", map[string]any{"enabled": true, "allowed_hosts": []string{"*.example.com"}, "allowed_cidrs": []string{h.address + "/32"}})
 	admin, base := s.AdminKey(t), "/v1/admin/tenants/bound"
 	s.Must(t, admin, http.MethodPatch, base+"/environments/main", map[string]any{
 		"secrets": map[string]any{"TOKEN": ofEnv}, "secret_hosts": map[string]any{"TOKEN": []string{"api.example.com"}},
@@ -181,7 +182,7 @@ func TestBoundSecretsSurviveTheirServer(t *testing.T) {
 	h := startHosts(t)
 	h.options.Env = append(h.options.Env, "ATOLL_ON_EXIT=detach")
 	s := atolltest.Start(t, h.options)
-	key := networked(t, s, "survivor", map[string]any{"enabled": true, "allowed_hosts": []string{"*.example.com"}})
+	key := networked(t, s, "survivor", map[string]any{"enabled": true, "allowed_hosts": []string{"*.example.com"}, "allowed_cidrs": []string{h.address + "/32"}})
 	s.Must(t, s.AdminKey(t), http.MethodPatch, "/v1/admin/tenants/survivor/environments/main", map[string]any{
 		"secrets": map[string]any{"TOKEN": "a-secret-0123"}, "secret_hosts": map[string]any{"TOKEN": []string{"api.example.com"}},
 	}).Into(t, http.StatusOK, nil)

@@ -52,7 +52,7 @@ func (a *asked) take() string {
 
 // hosts starts a server of HTTPS, for example.com and all below it, on an address
 // of this machine's, and an engine whose sandboxes reach it by every name.
-func hosts(t *testing.T, http2 bool, change func(*Config)) (e *Engine, port uint16, got *asked) {
+func hosts(t *testing.T, http2 bool, change func(*Config)) (e *Engine, here netip.AddrPort, got *asked) {
 	t.Helper()
 	got = &asked{}
 	at := greeter(t).Addr()
@@ -70,10 +70,10 @@ func hosts(t *testing.T, http2 bool, change func(*Config)) (e *Engine, port uint
 	if err != nil {
 		t.Fatal(err)
 	}
-	port = netip.MustParseAddrPort(l.Addr().String()).Port()
+	here = netip.MustParseAddrPort(l.Addr().String())
 	e = start(t, dir, func(c *Config) {
 		c.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-		c.Network.Egress.Open = []rules.Opening{{Net: netip.PrefixFrom(at, 32), Port: port}}
+		c.Network.Egress.Open = []rules.Opening{{Net: netip.PrefixFrom(at, 32), Port: here.Port()}}
 		c.Network.Egress.Resolver = names(at)
 		c.Network.Egress.Authority = authority
 		c.Network.Egress.Roots = x509.NewCertPool()
@@ -82,15 +82,16 @@ func hosts(t *testing.T, http2 bool, change func(*Config)) (e *Engine, port uint
 			change(c)
 		}
 	})
-	return e, port, got
+	return e, here, got
 }
 
-// boundJob has a secret for api.example.com, and may reach other hosts too.
-func boundJob(language execution.Language) *execution.Job {
+// boundJob has a secret for api.example.com, and may reach other hosts too, which
+// are here.
+func boundJob(here netip.AddrPort, language execution.Language) *execution.Job {
 	return job(func(j *execution.Job) {
 		j.Language = language
 		j.BaseEnv = map[string]string{"TOKEN": standsFor}
-		j.Permissions.Network = runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedHosts: []string{"*.example.com"}}
+		j.Permissions.Network = runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedHosts: []string{"*.example.com"}, AllowedCIDRs: []netip.Prefix{netip.PrefixFrom(here.Addr(), 32)}}
 		j.BoundSecrets = []execution.BoundSecret{{Placeholder: standsFor, Value: realValue, Hosts: []string{"api.example.com"}}}
 	})
 }
@@ -117,7 +118,7 @@ func TestBoundSecretsReachTheirHost(t *testing.T) {
 }
 
 func boundSecretsReachTheirHost(t *testing.T, version int) {
-	e, port, got := hosts(t, version == 2, nil)
+	e, here, got := hosts(t, version == 2, nil)
 	const node2 = `const c = require('http2').connect('https://HOST:PORT');
 const r = c.request({':path': '/', authorization: 'Bearer ' + process.env.TOKEN});
 r.on('data', d => process.stdout.write(d)); r.on('close', () => c.close()); r.end();`
@@ -145,11 +146,11 @@ print(dict(os.environ), open('/proc/self/environ').read())`},
 		}
 		t.Run(c.name, func(t *testing.T) {
 			for host, token := range map[string]string{"api.example.com": realValue, "other.example.com": standsFor} {
-				claimed, _, err := e.Claim(t.Context(), boundJob(c.language))
+				claimed, _, err := e.Claim(t.Context(), boundJob(here, c.language))
 				if err != nil {
 					t.Fatal(err)
 				}
-				out := tell(t, claimed, c.language, strings.NewReplacer("HOST", host, "PORT", fmt.Sprint(port)).Replace(c.code))
+				out := tell(t, claimed, c.language, strings.NewReplacer("HOST", host, "PORT", fmt.Sprint(here.Port())).Replace(c.code))
 				destroy(t, claimed)
 				// What the gateway speaks with a host is not what the program does.
 				asked := got.take()
@@ -170,7 +171,7 @@ print(dict(os.environ), open('/proc/self/environ').read())`},
 // TestWithoutBoundSecretsNothingIsIntercepted looks at the certificate that a
 // program is shown, and at what its sandbox trusts.
 func TestWithoutBoundSecretsNothingIsIntercepted(t *testing.T) {
-	e, port, _ := hosts(t, true, nil)
+	e, here, _ := hosts(t, true, nil)
 	const issuer = `curl -sSvo /dev/null https://%s:%d/ 2>&1 | grep -c 'issuer:.*Atoll'; grep -c . /.atoll/bound-ca.pem >/dev/null && echo $NODE_EXTRA_CA_CERTS`
 	for what, c := range map[string]struct {
 		host  string
@@ -181,7 +182,7 @@ func TestWithoutBoundSecretsNothingIsIntercepted(t *testing.T) {
 		"another host": {"other.example.com", true, "0\n/.atoll/bound-ca.pem\n"},
 		"no secret":    {"api.example.com", false, "0\n\n"},
 	} {
-		j := boundJob(execution.Bash)
+		j := boundJob(here, execution.Bash)
 		if !c.bound {
 			j.BoundSecrets = nil
 		}
@@ -189,7 +190,7 @@ func TestWithoutBoundSecretsNothingIsIntercepted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out := tell(t, claimed, execution.Bash, fmt.Sprintf(issuer, c.host, port)); out != c.want {
+		if out := tell(t, claimed, execution.Bash, fmt.Sprintf(issuer, c.host, here.Port())); out != c.want {
 			t.Errorf("%s: %q, want %q", what, out, c.want)
 		}
 		destroy(t, claimed)
@@ -198,10 +199,10 @@ func TestWithoutBoundSecretsNothingIsIntercepted(t *testing.T) {
 
 // Two keys share an environment's sandboxes, not their secrets.
 func TestBoundSecretsAreTheJobs(t *testing.T) {
-	e, port, got := hosts(t, true, nil)
-	ask := fmt.Sprintf(`curl -sS -H "Authorization: $TOKEN" https://api.example.com:%d/`, port)
+	e, here, got := hosts(t, true, nil)
+	ask := fmt.Sprintf(`curl -sS -H "Authorization: $TOKEN" https://api.example.com:%d/`, here.Port())
 	for _, value := range []string{"the first one's", "the second one's"} {
-		j := boundJob(execution.Bash)
+		j := boundJob(here, execution.Bash)
 		j.BoundSecrets[0].Value = value
 		claimed, _, err := e.Claim(t.Context(), j)
 		if err != nil {
@@ -218,19 +219,19 @@ func TestBoundSecretsAreTheJobs(t *testing.T) {
 // A sandbox without a network holds placeholders. One with a network is not made
 // where secrets cannot be put into what it sends.
 func TestBoundSecretsNeedAnAuthority(t *testing.T) {
-	e, _, _ := hosts(t, true, func(c *Config) { c.Network.Egress.Authority = nil })
-	_, _, err := e.Claim(t.Context(), boundJob(execution.Bash))
+	e, here, _ := hosts(t, true, func(c *Config) { c.Network.Egress.Authority = nil })
+	_, _, err := e.Claim(t.Context(), boundJob(here, execution.Bash))
 	if fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "certificate authority") {
 		t.Errorf("without an authority: %v", err)
 	}
-	j := boundJob(execution.Bash)
+	j := boundJob(here, execution.Bash)
 	j.BoundSecrets = nil
 	if c, _, err := e.Claim(context.WithoutCancel(t.Context()), j); err != nil {
 		t.Errorf("without bound secrets: %v", err)
 	} else {
 		destroy(t, c)
 	}
-	j = boundJob(execution.Bash)
+	j = boundJob(here, execution.Bash)
 	j.Permissions.Network = runtime.NetworkPolicy{}
 	j.Code = "echo $TOKEN"
 	if out, _ := run(t, e, j); out != standsFor+"\n" {

@@ -1,6 +1,7 @@
 package sandboxes_test
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -78,7 +79,7 @@ func TestSecretsOfAllWhoUsedASandbox(t *testing.T) {
 func TestBoundSecretsAreTheMakers(t *testing.T) {
 	t.Parallel()
 	const placeholders = "atoll-bound-"
-	m, url := world(t)
+	m, url, _ := world(t)
 	a := m.caller("a", func(p *tenant.Principal) {
 		p.Tenant.NetworkEnabled = true
 		p.Environment.Permissions.Network.Mode = runtime.NetworkUnrestricted
@@ -110,7 +111,7 @@ func TestBoundSecretsAreTheMakers(t *testing.T) {
 // without being used.
 func TestWhatIsTakenAwayEndsWithoutAUse(t *testing.T) {
 	t.Parallel()
-	m, url := world(t)
+	m, url, _ := world(t)
 	p := m.caller("a", func(p *tenant.Principal) {
 		p.Tenant.NetworkEnabled = true
 		p.Environment.Permissions.Network.Mode = runtime.NetworkUnrestricted
@@ -187,10 +188,10 @@ func TestNoPreviewsOfRefusedRoot(t *testing.T) {
 // the audit trail.
 func TestHostsAreOnRecord(t *testing.T) {
 	t.Parallel()
-	m, url := world(t)
+	m, url, at := world(t)
 	p := m.caller("a", func(p *tenant.Principal) {
 		p.Tenant.NetworkEnabled = true
-		p.Environment.Permissions.Network = runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedHosts: []string{"example.com"}}
+		p.Environment.Permissions.Network = runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedHosts: []string{"example.com"}, AllowedCIDRs: []netip.Prefix{at}}
 	})
 	sb := m.ensure(p, "s", "x", nil)
 	m.fetch(p, "x", url)

@@ -34,7 +34,7 @@ func (n names) LookupNetIP(context.Context, string, string) ([]netip.Addr, error
 
 // world is a machine whose sandboxes reach a server of HTTPS by every name; it
 // answers with the header Authorization that it was sent.
-func world(t *testing.T) (m *machine, url string) {
+func world(t *testing.T) (m *machine, url string, at netip.Prefix) {
 	t.Helper()
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -73,7 +73,7 @@ func world(t *testing.T) (m *machine, url string) {
 		c.Network.Egress.Roots = x509.NewCertPool()
 		c.Network.Egress.Roots.AddCert(server.Certificate())
 	})
-	return m, fmt.Sprintf("https://example.com:%d/", port)
+	return m, fmt.Sprintf("https://example.com:%d/", port), netip.PrefixFrom(host, 32)
 }
 
 // fetch is what a sandbox gets from a URL, with the secret that its program knows.
@@ -92,11 +92,11 @@ END`)
 func TestTheNetworkOfALivingSandbox(t *testing.T) {
 	t.Parallel()
 	const placeholder = "atoll-bound-0123456789abcdef0123456789abcdef"
-	m, url := world(t)
+	m, url, at := world(t)
 	ctx := t.Context()
 	p := m.caller("a", func(p *tenant.Principal) {
 		p.Tenant.NetworkEnabled = true
-		p.Environment.Permissions.Network = runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedHosts: []string{"example.com", "*.example.com"}}
+		p.Environment.Permissions.Network = runtime.NetworkPolicy{Mode: runtime.NetworkRules, AllowedHosts: []string{"example.com", "*.example.com"}, AllowedCIDRs: []netip.Prefix{at}}
 		p.Environment.Secrets = map[string]string{"TOKEN": "the real secret"}
 		p.Environment.Bound = map[string]tenant.Binding{"TOKEN": {Hosts: []string{"example.com"}, Placeholder: placeholder}}
 	})
@@ -164,7 +164,7 @@ func TestTheNetworkOfALivingSandbox(t *testing.T) {
 // end.
 func TestNoNetworkWithoutAValidKey(t *testing.T) {
 	t.Parallel()
-	m, url := world(t)
+	m, url, _ := world(t)
 	p := m.caller("a", func(p *tenant.Principal) {
 		p.Tenant.NetworkEnabled = true
 		p.Environment.Permissions.Network.Mode = runtime.NetworkUnrestricted
