@@ -101,7 +101,7 @@ func (s *Server) openHTTP(context.Context) error {
 	s.http, err = httpapi.New(httpapi.Config{
 		Operations: handlers.Operations(), Previews: s.visits,
 		Auth: s.authority, Record: s.directory.Record, Metrics: s.cfg.Registry, Log: s.log, Grace: cfg.ShutdownGrace,
-		Ready: s.Ready, Drain: []func(){mcp.Drain, s.visits.Drain}, Expire: s.expire,
+		Ready: s.Ready, Room: s.disk.AdmitBytes, Drain: []func(){mcp.Drain, s.visits.Drain}, Expire: s.expire,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 	})
 	return err

@@ -157,7 +157,7 @@ func (s *Server) openGateway(context.Context) (err error) {
 		Log:     s.bus.Log(),
 		Await:   func(traceID string) gateway.Waiter { return s.bus.Await(traceID) },
 		Outputs: s.blobs,
-		Trail:   s.db.Audit(),
+		Trail:   s.refusals,
 		Disk:    s.disk.Admit,
 
 		Prices:     s.prices(),

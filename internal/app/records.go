@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/control/webhook"
+	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -57,6 +58,8 @@ func (s *Server) openRecords(ctx context.Context) (err error) {
 		return err
 	}
 	s.later(func(context.Context) error { return s.db.Close() })
+	s.refusals = audit.NewRefusals(s.db.Audit().Append, s.log)
+	s.later(s.refusals.Close)
 	s.AdminKey, err = tenant.Setup{
 		Store: s.db.Tenants(), DevKey: s.cfg.DevKey,
 		Environment: tenant.Environment{Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars},

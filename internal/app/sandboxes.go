@@ -42,6 +42,7 @@ func (s *Server) openSandboxes(context.Context) error {
 	s.later(s.sandboxes.Close)
 	s.directory = directory.New(directory.Config{
 		Local: s.sandboxes, Executor: s.id, Peers: s.peers(), Store: s.db.Sandboxes(), Snapshots: s.db.Snapshots(), Prices: s.prices(),
+		Refusals: s.refusals,
 	})
 	return s.cfg.Registry.Register(s.sandboxes)
 }
@@ -68,7 +69,7 @@ func (s *Server) images() *image.Aliases {
 	cfg := s.cfg.Settings
 	a := &image.Aliases{Store: s.cfg.Images, Default: cfg.Image, Names: cfg.ImageAliases}
 	if cfg.ImagePull == "missing" {
-		a.Pull = &image.Pull{Import: s.cfg.Images.Import, Allow: cfg.ImagePullAllow, Size: int64(cfg.ImagePullSize), Time: cfg.ImagePullTimeout, Probe: s.engine.Probe()}
+		a.Pull = &image.Pull{Import: s.cfg.Images.Import, Allow: cfg.ImagePullAllow, Size: int64(cfg.ImagePullSize), Time: cfg.ImagePullTimeout, Probe: s.engine.Probe(), Room: s.disk.Admit}
 	}
 	return a
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/control/jobs"
 	"github.com/atoll-run/atoll/internal/control/webhook"
+	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/thread"
@@ -65,6 +66,7 @@ type Server struct {
 
 	disk      *disk.Guard
 	db        *store.DB
+	refusals  *audit.Refusals
 	box       *seal.Box
 	blobs     *blob.Store
 	homes     engine.Threads // of this machine; without Cache where there can be none

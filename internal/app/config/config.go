@@ -47,7 +47,7 @@ type Config struct {
 	KeepThreads time.Duration `group:"Records" name:"keep_threads" default:"0s" help:"How long a thread that sets no time of its own is kept after it was saved last; 0 for ever."`
 	KeepUsage   time.Duration `group:"Records" name:"keep_usage" default:"2160h" help:"How long the ledger keeps what each execution used. The sums by day, which budgets and usage of whole days are taken from, stay."`
 	ThreadCache Size          `group:"Records" name:"thread_cache" default:"10GiB" help:"Bytes of threads' home directories that this machine keeps ready after their executions; those used last stay. Threads themselves are in the blob store."`
-	MinFreeDisk Size          `group:"Records" name:"min_free_disk" default:"1GiB" help:"New executions are refused with 503 while the disk of data_dir has less free."`
+	MinFreeDisk Size          `group:"Records" name:"min_free_disk" default:"1GiB" help:"New executions, sandboxes, uploads and pulls of images are refused with 503 while the disk of data_dir has less free."`
 
 	WebhookAllow List   `group:"Webhooks" name:"webhook_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that webhooks may go to although they are private or this machine's, separated by commas."`
 	WebhookCA    string `group:"Webhooks" name:"webhook_ca" default:"" shown:"the system's" help:"PEM file with certificate authorities to trust besides the system's."`

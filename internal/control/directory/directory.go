@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
@@ -34,6 +35,14 @@ type Config struct {
 	Store     sandbox.Store
 	Snapshots sandbox.SnapshotStore
 	Prices    usage.Prices
+	// Refusals takes the audit rows of refused calls.
+	Refusals Refusals
+}
+
+// Refusals takes the audit rows of calls with which no sandbox was asked to do
+// anything.
+type Refusals interface {
+	Append(ctx context.Context, r audit.Row) error
 }
 
 // Directory is the named sandboxes of all machines. It is safe for concurrent use.

@@ -15,9 +15,9 @@ import (
 // recordTime bounds recording a call, whatever becomes of its caller.
 const recordTime = 10 * time.Second
 
-// Record leaves the audit row of a call, and charges for it. Every call that keeps to
-// the documented rules leaves one, also when it is refused; an answer whose row could
-// not be written must not be given.
+// Record leaves the audit row of a call, and charges for it unless it was refused. Every
+// call that keeps to the documented rules leaves one; refused calls may share one. An
+// answer whose row could not be written must not be given.
 func (d *Directory) Record(ctx context.Context, p *tenant.Principal, c sandbox.Call) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
@@ -32,7 +32,13 @@ func (d *Directory) Record(ctx context.Context, p *tenant.Principal, c sandbox.C
 		TraceID: c.TraceID, Tenant: p.Tenant.ID, Key: p.Key.ID, Source: c.Source, At: time.Now().UTC(),
 	}
 	entry.Credits = d.cfg.Prices.Credits(entry)
-	if err := d.cfg.Store.Record(ctx, row, entry); err != nil {
+	var err error
+	if c.Refused {
+		err = d.cfg.Refusals.Append(ctx, row)
+	} else {
+		err = d.cfg.Store.Record(ctx, row, entry)
+	}
+	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the call could not be recorded; it may have been done")
 	}
 	return nil

@@ -67,7 +67,7 @@ func lied(t *testing.T, p client.Timeouts, answer func(*proto.Request) *proto.Re
 	by := &Caller{Session: "s", TraceID: execution.NewTraceID(), Principal: &tenant.Principal{
 		Tenant: tenant.Tenant{ID: "ten_a", AuditDays: 30}, Environment: tenant.Environment{ID: "env_a"}, Key: tenant.Key{ID: "key_a"},
 	}}
-	return NewSet(SetConfig{Pool: directory.New(directory.Config{Local: node, Store: db.Sandboxes()}), Policies: policy{MaxTimeout: time.Minute}}), by, db
+	return NewSet(SetConfig{Pool: directory.New(directory.Config{Local: node, Store: db.Sandboxes(), Refusals: db.Audit()}), Policies: policy{MaxTimeout: time.Minute}}), by, db
 }
 
 // TestDeafSandboxes: a sandbox that does not end a command keeps no caller waiting

@@ -20,6 +20,7 @@ type Call struct {
 	Status   audit.ExitStatus
 	ExitCode int
 	Reason   string // why it is not OK
+	Refused  bool   // no sandbox was asked to do anything
 	Began    time.Time
 	// Sizes before redaction and truncation.
 	StdoutBytes, StderrBytes         int64
@@ -43,6 +44,7 @@ func (c *Call) Annotate(name, value string) {
 // broke a documented rule leaves none, unless a sandbox had begun with it. What
 // that did before it, or its guest, said so, only they know.
 func (c *Call) Ended(ctx context.Context, err error, begun bool) bool {
+	c.Refused = err != nil && !begun
 	f, told := errors.AsType[*fault.Error](err)
 	switch {
 	case err == nil && c.Status == "":

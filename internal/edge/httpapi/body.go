@@ -149,3 +149,34 @@ func (u *upload) Read(p []byte) (int, error) {
 	}
 	return n, fault.Wrap(fault.Invalid, err, "the request body ended early; what was there is as it was")
 }
+
+// roomEvery is how many bytes of content are read before the disk is looked at again.
+const roomEvery = 8 << 20
+
+// Content is Upload for a body that is written to this machine's disk. It ends, with what
+// the client is to be told, while the disk is short of space.
+func (c *Call) Content() io.Reader {
+	if c.server.room == nil {
+		return c.Upload()
+	}
+	return &content{Reader: c.Upload(), room: c.server.room, size: max(0, c.R.ContentLength)}
+}
+
+type content struct {
+	io.Reader
+	room      func(bytes int64) error
+	size      int64 // that is announced
+	read, due int64 // due is how much may be read before the next look
+}
+
+func (b *content) Read(p []byte) (int, error) {
+	if b.read >= b.due {
+		if err := b.room(max(0, b.size-b.read)); err != nil {
+			return 0, err
+		}
+		b.due = b.read + roomEvery
+	}
+	n, err := b.Reader.Read(p[:min(int64(len(p)), b.due-b.read)])
+	b.read += int64(n)
+	return n, err
+}

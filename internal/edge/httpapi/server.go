@@ -53,6 +53,8 @@ type Config struct {
 	// Ready returns why requests cannot be served; every client is told a fault. nil means
 	// always ready.
 	Ready func(context.Context) error
+	// Room refuses content of a size while the disk has no room for it; nil for no bound.
+	Room func(bytes int64) error
 	// Drain is called when a shutdown begins.
 	Drain []func()
 	// Expire is called when a shutdown's grace is over; it returns when the executions
@@ -71,6 +73,7 @@ type Server struct {
 	previews Previews
 	client   func(*http.Request) string
 	ready    func(context.Context) error
+	room     func(bytes int64) error
 	drain    []func()
 	expire   func()
 
@@ -92,7 +95,7 @@ var ErrShutdown = errors.New("the server is shutting down")
 func New(cfg Config) (*Server, error) {
 	s := &Server{
 		auth: cfg.Auth, record: cfg.Record, log: cfg.Log, grace: cfg.Grace, previews: cfg.Previews,
-		client: cfg.Client, ready: cfg.Ready, drain: cfg.Drain, expire: cfg.Expire,
+		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, drain: cfg.Drain, expire: cfg.Expire,
 	}
 	if s.client == nil {
 		s.client = func(r *http.Request) string { return r.RemoteAddr }

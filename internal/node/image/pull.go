@@ -25,6 +25,7 @@ type Pull struct {
 	Size   int64         // bytes of an image's files
 	Time   time.Duration // of an import
 	Probe  Probe
+	Room   func() error // why nothing may be written to the disk now; nil if it may
 
 	group singleflight.Group
 }
@@ -83,9 +84,14 @@ func (a *Aliases) Provide(ctx context.Context, asked string) (string, error) {
 	if !a.Pull.allows(repository) {
 		return "", fault.Wrap(fault.Invalid, err, fmt.Sprintf("image: this server has no image %q, and image_pull_allow of its operator does not let it be pulled from %s", asked, repository))
 	}
+	if err := a.Pull.Room(); err != nil {
+		return "", err
+	}
 	done := a.Pull.group.DoChan(name, func() (any, error) {
 		work, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), a.Pull.Time, fmt.Errorf("the image was not pulled within %s (image_pull_timeout)", a.Pull.Time))
 		defer cancel()
+		work, stop := a.Pull.whileRoom(work)
+		defer stop()
 		return nil, a.Pull.pull(work, asked, name)
 	})
 	select {
@@ -94,6 +100,28 @@ func (a *Aliases) Provide(ctx context.Context, asked string) (string, error) {
 	case <-ctx.Done():
 		return "", context.Cause(ctx) // it goes on: who asks next has it
 	}
+}
+
+// whileRoom returns a context that ends when the disk has no room any more.
+func (p *Pull) whileRoom(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if err := p.Room(); err != nil {
+					cancel(err)
+				}
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil); <-ended }
 }
 
 func (p *Pull) pull(ctx context.Context, asked, name string) error {

@@ -56,7 +56,7 @@ func openShop(t *testing.T) *shop {
 
 func TestAMissingImageIsPulledOnce(t *testing.T) {
 	shop, store := openShop(t), open(t)
-	a := &image.Aliases{Store: store, Default: "default", Pull: &image.Pull{Import: store.Import, Allow: []string{shop.host + "/team/*"}, Size: 1 << 20, Time: time.Minute}}
+	a := &image.Aliases{Store: store, Default: "default", Pull: &image.Pull{Import: store.Import, Allow: []string{shop.host + "/team/*"}, Size: 1 << 20, Time: time.Minute, Room: func() error { return nil }}}
 	ctx := t.Context()
 	if _, err := a.Resolve(shop.host + "/team/app:1"); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("resolved without having been pulled: %v", err)
@@ -107,7 +107,7 @@ func TestAMissingImageIsPulledOnce(t *testing.T) {
 
 func TestWhatCannotBePulled(t *testing.T) {
 	shop, store := openShop(t), open(t)
-	pull := &image.Pull{Import: store.Import, Allow: []string{shop.host + "/team/*", "docker.io/library/python"}, Size: 1 << 20, Time: time.Minute}
+	pull := &image.Pull{Import: store.Import, Allow: []string{shop.host + "/team/*", "docker.io/library/python"}, Size: 1 << 20, Time: time.Minute, Room: func() error { return nil }}
 	a := &image.Aliases{Store: store, Default: "default", Pull: pull, Names: map[string]string{"python:*": "mine"}}
 	refused := func(asked string, kind fault.Kind, says string) {
 		t.Helper()
@@ -132,6 +132,17 @@ func TestWhatCannotBePulled(t *testing.T) {
 	pull.Size, pull.Time = 1<<20, time.Millisecond
 	shop.before = func(ctx context.Context) { <-ctx.Done() }
 	refused(shop.host+"/team/app:2", fault.Unavailable, "image_pull_timeout")
+	// The disk fills, before and while an image is pulled.
+	pull.Time = time.Minute
+	full := 1
+	pull.Room = func() error {
+		if full--; full < 0 {
+			return fault.New(fault.Unavailable, "the server is short of disk space")
+		}
+		return nil
+	}
+	refused(shop.host+"/team/app:2", fault.Unavailable, "short of disk space")
+	refused(shop.host+"/team/app:2", fault.Unavailable, "short of disk space")
 	a.Pull = nil
 	refused(shop.host+"/team/app:1", fault.Invalid, "atoll image import")
 	if left := leftovers(t, store); len(left) > 0 {

@@ -149,7 +149,7 @@ func (m *machine) open() {
 		m.change(&cfg)
 	}
 	m.Manager = sandboxes.New(cfg)
-	m.records = directory.New(directory.Config{Local: m.Manager, Executor: cfg.Executor, Store: cfg.Store, Snapshots: cfg.Snapshots})
+	m.records = directory.New(directory.Config{Local: m.Manager, Executor: cfg.Executor, Store: cfg.Store, Snapshots: cfg.Snapshots, Refusals: m.db.Audit()})
 	if err := m.Recover(context.Background()); err != nil {
 		m.t.Fatal(err)
 	}

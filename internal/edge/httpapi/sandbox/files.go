@@ -148,7 +148,7 @@ func (h *Handlers) writeFile(c *httpapi.Call) (out SandboxWritten, err error) {
 		o.Mode = fs.FileMode(mode)
 	}
 	return use(c.Context(), h, p, func(u sandbox.Handle) (SandboxWritten, error) {
-		size, err := u.Guest().Create(c.Context(), at, o, c.Upload())
+		size, err := u.Guest().Create(c.Context(), at, o, c.Content())
 		return SandboxWritten{size}, err
 	})
 }
@@ -247,7 +247,7 @@ func (h *Handlers) unpack(c *httpapi.Call) (out SandboxUnpacked, err error) {
 		return out, err
 	}
 	return use(c.Context(), h, p, func(u sandbox.Handle) (SandboxUnpacked, error) {
-		got, err := u.Guest().Unpack(c.Context(), at, c.Upload())
+		got, err := u.Guest().Unpack(c.Context(), at, c.Content())
 		return SandboxUnpacked{got.Files, got.Bytes}, err
 	})
 }

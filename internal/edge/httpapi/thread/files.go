@@ -145,7 +145,7 @@ func (h *Handlers) edit(c *httpapi.Call, o thread.Owner, id string,
 	if c.R.ContentLength > thread.MaxUpload {
 		return fault.New(fault.TooLarge, "a body must have at most %d bytes", int64(thread.MaxUpload))
 	}
-	body := c.Upload()
+	body := c.Content()
 	return h.Threads.Edit(c.Context(), o, id, func(ctx context.Context, t thread.Home) (thread.Home, error) {
 		return change(ctx, t, body)
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	threads "github.com/atoll-run/atoll/internal/core/thread"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
@@ -26,7 +27,7 @@ type noFolders struct{ thread.Folders }
 
 // newThreadServer is a server with threads, and a second tenant "other" that
 // may have one thread of 100 bytes.
-func newThreadServer(t *testing.T) *httpapitest.Server {
+func newThreadServer(t *testing.T, change ...func(*httpapitest.Setup)) *httpapitest.Server {
 	t.Helper()
 	s := httpapitest.New(t, func(c *httpapitest.Setup) {
 		w := c.World
@@ -41,6 +42,9 @@ func newThreadServer(t *testing.T) *httpapitest.Server {
 		c.Threads = &thread.Handlers{
 			Threads: threads.New(threads.Config{Records: w.DB.Threads(), Homes: home.States{Store: homes}, Log: c.Log}),
 			Signer:  storetest.Box(t), Folders: noFolders{}, Keys: w,
+		}
+		for _, f := range change {
+			f(c)
 		}
 	})
 	tenants := s.DB.Tenants()
@@ -194,4 +198,29 @@ func TestSignedURLs(t *testing.T) {
 		t.Fatal(err)
 	}
 	httpapitest.Answers(t, s, 403, "not valid", "GET", get.URL, "", anonymous...)
+}
+
+// TestUploadsWhileTheDiskIsFull: what is written to the disk is refused while that is
+// short of space, at the begin and on the way, and nothing of it is there.
+func TestUploadsWhileTheDiskIsFull(t *testing.T) {
+	var asked []int64
+	short := 0 // looks until the disk is full
+	s := newThreadServer(t, func(c *httpapitest.Setup) {
+		c.Room = func(bytes int64) error {
+			if asked = append(asked, bytes); len(asked) > short {
+				return fault.New(fault.Unavailable, "the server is short of disk space; retry later")
+			}
+			return nil
+		}
+	})
+	httpapitest.Answers(t, s, 503, "short of disk space", "PUT", "/v1/threads/t-1/files/a.txt", "hello")
+	if len(asked) != 1 || asked[0] != 5 {
+		t.Errorf("asked for %d bytes", asked)
+	}
+	httpapitest.Answers(t, s, 503, "short of disk space", "PUT", "/v1/threads/t-1/archive", "no tar")
+	asked, short = nil, 1
+	httpapitest.Answers(t, s, 503, "short of disk space", "PUT", "/v1/threads/t-1/files/a.txt", strings.Repeat("x", 20<<20))
+	asked, short = nil, 9
+	httpapitest.Answers(t, s, 200, `"size":5`, "PUT", "/v1/threads/t-2/files/a.txt", "hello")
+	httpapitest.Answers(t, s, 404, "", "GET", "/v1/threads/t-1/files/a.txt", "")
 }

@@ -1,0 +1,61 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestRefusalsShareRows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rows []Row
+		var away error
+		r := NewRefusals(func(_ context.Context, row Row) error {
+			if away == nil {
+				rows = append(rows, row)
+			}
+			return away
+		}, slog.New(slog.DiscardHandler))
+		refuse := func(n int, key string) {
+			t.Helper()
+			for i := range n {
+				row := Row{TraceID: fmt.Sprint("trc_", i), Tenant: "a", Key: key, Source: "shell", ExitStatus: CapExceeded, FailureReason: "no room", Agent: "x"}
+				if err := r.Append(t.Context(), row); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		have := func(n int, count string) {
+			t.Helper()
+			synctest.Wait()
+			if len(rows) != n {
+				t.Fatalf("there are %d rows, not %d", len(rows), n)
+			}
+			if last := rows[n-1]; last.Metadata[RefusalCount] != count || count != "" && (last.Agent != "" || last.TraceID == "" || last.Tenant != "a") {
+				t.Errorf("the last row is %+v", last)
+			}
+		}
+		refuse(RefusalRows+2400, "k")
+		have(RefusalRows, "")
+		refuse(1, "other")
+		have(RefusalRows+1, "")
+		away = errors.New("the database is away")
+		time.Sleep(RefusalWindow + refusalFlush)
+		have(RefusalRows+1, "")
+		refuse(10, "k")
+		away = nil
+		time.Sleep(refusalFlush)
+		have(RefusalRows+2, "2410")
+		refuse(1, "k") // a new window
+		have(RefusalRows+3, "")
+		refuse(RefusalRows+6, "k")
+		if err := r.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		have(2*RefusalRows+3, "7")
+	})
+}
