@@ -194,6 +194,8 @@ func TestRunsAreTakenOverFromAKilledProcess(t *testing.T) {
 		dir := folderFor(t)
 		all := programs()
 		p := spawn(t, dir, jobsOf(all))
+		// No file keeps the jobs that wait for a sandbox here.
+		atolltest.Until(t, time.Minute, "the quiet one has a sandbox", func() bool { return hasSandbox(dir, all[4].TraceID) })
 		log := &fileLog{dir: filepath.Join(dir, "log")}
 		for _, i := range []int{0, 1, 2, 3, 5} { // not the quiet one
 			seq := int64(4)
