@@ -265,6 +265,7 @@ func (s *Server) recover(ctx context.Context) error {
 	if err := s.sandboxes.Recover(ctx); err != nil {
 		return err
 	}
+	s.loops.Go(func() { s.warmUp(loops) })
 	s.loops.Go(func() { s.sandboxes.Run(loops) })
 	s.loops.Go(func() {
 		if err := s.bus.Results(loops, s.gateway.Conclude); err != nil && loops.Err() == nil {

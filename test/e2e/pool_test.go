@@ -34,6 +34,48 @@ func TestPoolReplacesTheDead(t *testing.T) {
 	s.CheckHealthy(t)
 }
 
+// TestEnvironmentsInUseAreWarmAfterARestart restarts a server whose last executions were
+// in an environment of its own kind.
+func TestEnvironmentsInUseAreWarmAfterARestart(t *testing.T) {
+	first := atolltest.Start(t, atolltest.Options{})
+	admin := first.AdminKey(t)
+	stays := first.Tenant(t, "warm", "enterprise")
+	const base = "/v1/admin/tenants/warm"
+	first.Must(t, admin, http.MethodPatch, base+"/environments/main", object{"limits": object{"memory": 600 << 20}}).Into(t, http.StatusOK, nil)
+	var goes struct{ Key string }
+	first.Must(t, admin, http.MethodPost, base+"/keys", object{"name": "goes", "environment": "main"}).Into(t, http.StatusCreated, &goes)
+	start := func(s *atolltest.Server, key, language string) string {
+		t.Helper()
+		var r struct{ Start string }
+		s.Must(t, key, http.MethodPost, "/v1/sandbox/execute", object{"language": language, "code": "1"}).Into(t, http.StatusOK, &r)
+		return r.Start
+	}
+	for key, language := range map[string]string{stays: atolltest.Python, goes.Key: atolltest.Node} {
+		if got := start(first, key, language); got != "cold" {
+			t.Errorf("the first execution in %s started %q", language, got)
+		}
+	}
+	first.Must(t, admin, http.MethodDelete, base+"/keys/goes", nil).Into(t, http.StatusOK, nil)
+	data := first.Keep(t)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	s := atolltest.Start(t, atolltest.Options{Data: data})
+	plain := []string{"language=python", "preloads=no"}
+	atolltest.Until(t, time.Minute, "the sandboxes of both environments are ready", func() bool {
+		return s.Metrics(t).Sum("atoll_pool_idle", plain...) == 2
+	})
+	if n := s.Metrics(t).Sum("atoll_pool_target", "language=node"); n != 1 {
+		t.Errorf("%v sandboxes are to be ready for Node.js, whose key was revoked", n)
+	}
+	if got := start(s, stays, atolltest.Python); got != "warm" {
+		t.Errorf("the first execution after the restart started %q", got)
+	}
+	s.CheckHealthy(t)
+	s.Settle(t)
+}
+
 // kill ends a sandbox's main process.
 func kill(t *testing.T, sandbox string) {
 	t.Helper()

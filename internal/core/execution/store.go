@@ -53,9 +53,24 @@ type Store interface {
 	Expired(ctx context.Context, keep time.Duration, limit int) ([]*Execution, error)
 	Delete(ctx context.Context, traceIDs []string) error
 
+	// Recent returns what executions of SourceAPI of all tenants have started in,
+	// those that ended within a time by the store's clock, the newest first, at most
+	// limit. It may leave out what was in use before many newer executions.
+	Recent(ctx context.Context, within time.Duration, limit int) ([]Use, error)
+
 	// PurgeKeys deletes idempotency keys that stand for nothing any more, at most
 	// most of them, and returns how many went.
 	PurgeKeys(ctx context.Context, most int) (int, error)
+}
+
+// Use is what executions had in common that a warm sandbox of one kind suits.
+type Use struct {
+	Tenant      string // id
+	Key         string // id
+	Environment string // id
+	Language    Language
+	Thread      bool      // they had a thread
+	Last        time.Time // when the newest of them ended
 }
 
 // Admission is what a new execution must keep to.

@@ -129,6 +129,29 @@ func (s *executions) Expired(ctx context.Context, keep time.Duration, limit int)
 		WHERE completed_at < ? AND completed_at IS NOT NULL ORDER BY completed_at, trace_id LIMIT ?`, micros(now.Add(-keep)), limit)
 }
 
+// recentRows bounds how many executions Recent looks at.
+const recentRows = 10_000
+
+func (s *executions) Recent(ctx context.Context, within time.Duration, limit int) ([]execution.Use, error) {
+	now, err := s.db.read.clock(ctx, s.db.read)
+	if err != nil {
+		return nil, s.db.read.wrap("list what was in use", err)
+	}
+	rows, err := s.db.read.rows(ctx, `SELECT tenant, key_id, environment, language, threaded, MAX(completed_at) AS latest FROM (
+			SELECT tenant, key_id, environment, language, CASE WHEN thread <> '' THEN 1 ELSE 0 END AS threaded, source, start, completed_at FROM executions
+			WHERE completed_at >= ? AND completed_at IS NOT NULL ORDER BY completed_at DESC LIMIT ?
+		) AS ended WHERE source = ? AND start <> ''
+		GROUP BY tenant, key_id, environment, language, threaded ORDER BY latest DESC, tenant, key_id, environment, language, threaded LIMIT ?`,
+		micros(now.Add(-within)), recentRows, execution.SourceAPI, limit)
+	all, err := collect(rows, err, func(sc scanner) (u execution.Use, err error) {
+		var threaded, last int64
+		err = sc.Scan(&u.Tenant, &u.Key, &u.Environment, &u.Language, &threaded, &last)
+		u.Thread, u.Last = threaded != 0, time.UnixMicro(last).UTC()
+		return u, err
+	})
+	return all, s.db.read.wrap("list what was in use", err)
+}
+
 func (s *executions) many(ctx context.Context, step, query string, args ...any) ([]*execution.Execution, error) {
 	rows, err := s.db.read.rows(ctx, query, args...)
 	all, err := collect(rows, err, func(sc scanner) (*execution.Execution, error) {

@@ -158,6 +158,39 @@ func TestEveryJobGetsItsEnvironment(t *testing.T) {
 	}
 }
 
+// TestExpectedJobsFindSandboxes expects what a later claim is for, and what no claim can
+// be for.
+func TestExpectedJobsFindSandboxes(t *testing.T) {
+	e := start(t, folder(t), func(c *Config) { c.PoolSize = 1 })
+	if err := e.AwaitFull(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e.Ready(t.Context()) != nil {
+		t.Error("the engine is not ready, with all sandboxes of the configured environment")
+	}
+	other := job(func(j *execution.Job) { j.BaseEnv = map[string]string{"NAME": "other"} })
+	if n, err := e.Expect(other, time.Now()); n != 1 || err != nil {
+		t.Errorf("%d sandboxes are expected: %v", n, err)
+	}
+	missing := job(func(j *execution.Job) { j.Image = "missing" })
+	if n, err := e.Expect(missing, time.Now()); n != 0 || fault.KindOf(err) != fault.Invalid {
+		t.Errorf("%d sandboxes of an image that is not there are expected: %v", n, err)
+	}
+	key := warm.Key{Image: atolltest.Image, Variant: e.keyOf(other).variant, Language: other.Language}
+	atolltest.Until(t, time.Minute, "the expected sandbox is ready", func() bool {
+		e.metrics.mu.Lock()
+		defer e.metrics.mu.Unlock()
+		return e.metrics.sizes[key].idle > 0
+	})
+	if out, warm := run(t, e, other); out != "other\n" || !warm {
+		t.Errorf("the expected job printed %q; warm is %v", out, warm)
+	}
+	e.cfg.PoolSize = 0
+	if n, err := e.Expect(other, time.Now()); n != 0 || err != nil {
+		t.Errorf("%d sandboxes are expected with the pool off: %v", n, err)
+	}
+}
+
 // TestSizesAreCountedByLabel checks a figure that kinds of several environments share.
 func TestSizesAreCountedByLabel(t *testing.T) {
 	reg := prometheus.NewRegistry()

@@ -220,6 +220,40 @@ func TestWhatWasInDemandLongestAgoMakesRoom(t *testing.T) {
 	})
 }
 
+func TestWhatIsRecalledTakesNoRoomFromNewerDemand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMaker(makeTime)
+		p := openPaced(m, func(c *Config[string, *item]) { c.MaxItems = 4 })
+		defer p.Close()
+		if p.Keep("kept", 2, 5); p.Full() {
+			t.Error("the pool is full at once")
+		}
+		m.ready(t, "kept", 2)
+		if !p.Full() {
+			t.Error("the pool is not full with all that it is to keep")
+		}
+		began := time.Now()
+		p.Expect("a", 1, 5)
+		p.Recall("c", 1, 5, began.Add(-time.Minute))
+		time.Sleep(time.Second)
+		p.Recall("b", 1, 5, began.Add(-time.Hour))
+		p.Recall("a", 1, 5, began.Add(-24*time.Hour))
+		p.Recall("d", 1, 5, began.Add(-2*time.Hour))
+		p.Recall("off", 1, 0, began)
+		time.Sleep(10 * time.Second)
+		if a, b, c, d := m.sizes(); a != 1 || b != 0 || c != 1 || d != 0 {
+			t.Errorf("there are %d, %d, %d, %d in the room of two", a, b, c, d)
+		}
+		if made := m.count("off"); made != 0 {
+			t.Errorf("%d were made of a kind of which none is kept", made)
+		}
+		time.Sleep(2 * peakTime)
+		if a, _, c, _ := m.sizes(); a+c != 0 {
+			t.Errorf("%d and %d are left that no claim followed", a, c)
+		}
+	})
+}
+
 // heavy is an item that tells its memory.
 type heavy struct{ *item }
 

@@ -159,6 +159,31 @@ func (p *Pool[K, I]) Expect(key K, n, limit int) {
 	})
 }
 
+// Recall is Expect for claims of an earlier time, last: no kind that was in demand since
+// makes room for them.
+func (p *Pool[K, I]) Recall(key K, n, limit int, last time.Time) {
+	p.change(key, func(k *kind[K, I]) {
+		if k.last.After(last) {
+			last = k.last
+		}
+		k.limit = max(k.base, limit)
+		k.expect(n, time.Now())
+		k.last = last
+	})
+}
+
+// Full reports whether of every kind as many are ready as Keep asks for.
+func (p *Pool[K, I]) Full() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, k := range p.kinds {
+		if len(k.idle) < k.base {
+			return false
+		}
+	}
+	return true
+}
+
 // change changes the demand for a kind, and does what follows from that.
 func (p *Pool[K, I]) change(key K, change func(*kind[K, I])) {
 	p.mu.Lock()

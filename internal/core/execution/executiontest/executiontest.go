@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,6 +58,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 		{"a filter that breaks a rule is refused", testBadFilter},
 		{"what is unfinished", testUnfinished},
 		{"what is expired goes", testExpired},
+		{"what was in use", testRecent},
 
 		{"what is another tenant's does not exist", testOthers},
 		{"hostile text is text", testHostile},
@@ -241,6 +243,39 @@ func testExpired(t *testing.T, o Opened) {
 		t.Errorf("a running execution went: %v", err)
 	}
 	end(t, o, running, execution.Success)
+}
+
+func testRecent(t *testing.T, o Opened) {
+	ended := now()
+	ago := func(d time.Duration, start execution.Start, change ...func(*execution.Execution)) {
+		at := ended.Add(-d)
+		e := admit(t, o, "a", append([]func(*execution.Execution){func(e *execution.Execution) { e.CreatedAt = at.Add(-time.Second) }}, change...)...)
+		_, _, err := o.Store.Conclude(t.Context(), execution.Result{TraceID: e.TraceID, Status: execution.Failed, Start: start, NotStarted: start == "", CompletedAt: at}, Follow(1))
+		must(t, err)
+	}
+	node := func(e *execution.Execution) { e.Language = execution.Node }
+	ago(30*time.Hour, execution.StartCold, func(e *execution.Execution) { e.Environment = "env_old" })
+	ago(3*time.Hour, execution.StartWarm)
+	ago(2*time.Hour, execution.StartCold, node)
+	ago(1*time.Hour, execution.StartCold)
+	ago(4*time.Hour, execution.StartWarm, node, func(e *execution.Execution) { e.Key = "key_2" })
+	ago(5*time.Hour, execution.StartWarm, func(e *execution.Execution) { e.Thread = "thr" })
+	ago(time.Minute, "", func(e *execution.Execution) { e.Environment = "env_full" })
+	ago(time.Minute, execution.StartWarm, func(e *execution.Execution) { e.Source = execution.SourceExecuteCode })
+	admit(t, o, "a", func(e *execution.Execution) { e.Environment = "env_running" })
+	want := []execution.Use{
+		{Tenant: "a", Key: "key_1", Environment: "env_1", Language: execution.Python, Last: ended.Add(-1 * time.Hour)},
+		{Tenant: "a", Key: "key_1", Environment: "env_1", Language: execution.Node, Last: ended.Add(-2 * time.Hour)},
+		{Tenant: "a", Key: "key_2", Environment: "env_1", Language: execution.Node, Last: ended.Add(-4 * time.Hour)},
+		{Tenant: "a", Key: "key_1", Environment: "env_1", Language: execution.Python, Thread: true, Last: ended.Add(-5 * time.Hour)},
+	}
+	for limit := range 6 {
+		got, err := o.Store.Recent(t.Context(), 24*time.Hour, limit)
+		must(t, err)
+		if !slices.Equal(got, want[:min(limit, len(want))]) {
+			t.Errorf("the newest %d are %+v", limit, got)
+		}
+	}
 }
 
 func testOthers(t *testing.T, o Opened) {
