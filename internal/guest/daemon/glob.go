@@ -2,7 +2,7 @@ package daemon
 
 import (
 	"bytes"
-	"io/fs"
+	"cmp"
 	"os"
 	"path"
 	"slices"
@@ -39,22 +39,12 @@ func (g *globber) find(q *proto.Glob) error {
 	if err != nil {
 		return err
 	}
-	pattern := string(q.Pattern)
-	if pattern == "" || strings.IndexByte(pattern, 0) >= 0 {
-		return refuse(proto.Invalid, "the pattern is empty or has a NUL in it")
-	}
-	if !doublestar.ValidatePattern(pattern) {
-		return refuse(proto.Invalid, "%q is no pattern: a bracket, a brace or a backslash is not followed by what belongs to it", pattern)
+	alternatives, err := parsePattern(string(q.Pattern))
+	if err != nil {
+		return err
 	}
 	if g.limit <= 0 || g.limit > maxEntries {
 		g.limit = maxEntries
-	}
-	// What comes before the first special character is a path like any other.
-	base, rest := doublestar.SplitPattern(pattern)
-	rest = once(rest)
-	root := path.Join("/", base)
-	if !path.IsAbs(base) {
-		root = path.Join(dir, base)
 	}
 	err = asUser(func() error {
 		var st unix.Stat_t
@@ -64,27 +54,12 @@ func (g *globber) find(q *proto.Glob) error {
 		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			return step("look in", dir, unix.ENOTDIR)
 		}
-		return doublestar.GlobWalk(&tree{root: root, globber: g}, rest, func(p string, _ fs.DirEntry) error {
-			switch {
-			case g.gone.Load():
-				return fs.SkipAll
-			case len(g.found) >= maxMatches:
-				g.truncated = true
-				return fs.SkipAll
-			}
-			switch {
-			case p == "." && base == ".":
-				return nil // where it looks is no match
-			case p == ".":
-				p = base
-			case base != ".":
-				p = strings.TrimSuffix(base, "/") + "/" + p
-			}
-			g.found = append(g.found, []byte(p))
-			return nil
-		}, doublestar.WithNoFollow())
+		for base, names := range byBase(alternatives) {
+			g.below(dir, base, names)
+		}
+		return nil
 	})
-	if err != nil && err != fs.SkipAll {
+	if err != nil {
 		return err
 	}
 	slices.SortFunc(g.found, bytes.Compare)
@@ -99,31 +74,138 @@ func (g *globber) find(q *proto.Glob) error {
 	return nil
 }
 
-// once leaves one ** of several in a row, which mean the same and take time that grows
-// with the power of their number.
-func once(pattern string) string {
-	names := slices.CompactFunc(strings.Split(pattern, "/"), func(a, b string) bool { return a == "**" && b == "**" })
-	return strings.Join(names, "/")
-}
-
-// tree is a folder as package fs has it, but for its rule that names are UTF-8.
-type tree struct {
-	root string
-	*globber
-}
-
-func (t *tree) Open(name string) (fs.File, error) {
-	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
-}
-
-func (t *tree) at(name string) string { return path.Join(t.root, name) }
-
-func (t *tree) Stat(name string) (fs.FileInfo, error) { return os.Stat(t.at(name)) }
-
-func (t *tree) ReadDir(name string) ([]fs.DirEntry, error) {
-	at := t.at(name)
-	if t.gone.Load() || t.root == "/" && (at == "/proc" || at == "/sys") {
-		return nil, fs.ErrNotExist // no user's file is there, and it has no end
+// over reports whether nothing more is looked for.
+func (g *globber) over() bool {
+	if len(g.found) >= maxMatches {
+		g.truncated = true
 	}
-	return readDir(at)
+	return g.truncated || g.gone.Load()
+}
+
+// below looks for what alternatives with the same base match.
+func (g *globber) below(dir, base string, alternatives []alternative) {
+	w := globWalk{globber: g, root: base, prefix: base, alternatives: alternatives}
+	if !path.IsAbs(base) {
+		w.root = path.Join(dir, base)
+	}
+	if base != "" && base != "/" {
+		w.prefix += "/"
+	}
+	var states []globState
+	for i, a := range alternatives {
+		if !a.literal {
+			states = append(states, globState{i, 0})
+			continue
+		}
+		at := cmp.Or(strings.TrimSuffix(w.prefix+a.names[0], "/"), base)
+		if at == "" || at == "." {
+			continue // where it looks is no match
+		}
+		if st, err := os.Stat(w.root + "/" + a.names[0]); err == nil && (st.IsDir() || !a.folder) && !g.over() {
+			g.found = append(g.found, []byte(at))
+		}
+	}
+	if st, err := os.Stat(w.root); len(states) == 0 || err != nil || !st.IsDir() {
+		return
+	}
+	states = w.closure(states)
+	if base != "" && w.accepts(states) {
+		g.found = append(g.found, []byte(base))
+	}
+	w.folder(w.root, w.prefix, states)
+}
+
+// globWalk looks through a folder for several alternatives at once, so that each folder
+// is read once. An alternative is a row of names, and a state is how many of them the
+// way down to a folder has matched.
+type globWalk struct {
+	*globber
+	root         string
+	prefix       string // of what is found: the alternatives' base
+	alternatives []alternative
+}
+
+type globState struct{ alternative, matched int }
+
+// next is the name that a state needs next; ok is false where none is left.
+func (w *globWalk) next(s globState) (name string, ok bool) {
+	names := w.alternatives[s.alternative].names
+	if s.matched == len(names) {
+		return "", false
+	}
+	return names[s.matched], true
+}
+
+// closure adds those states that follow because ** also stands for no folder.
+func (w *globWalk) closure(states []globState) []globState {
+	for i := 0; i < len(states); i++ { // it grows meanwhile
+		if name, _ := w.next(states[i]); name == "**" {
+			states = append(states, globState{states[i].alternative, states[i].matched + 1})
+		}
+	}
+	slices.SortFunc(states, func(a, b globState) int {
+		return cmp.Or(a.alternative-b.alternative, a.matched-b.matched)
+	})
+	return slices.Compact(states)
+}
+
+// accepts reports whether a folder matches.
+func (w *globWalk) accepts(states []globState) bool {
+	return slices.ContainsFunc(states, func(s globState) bool {
+		_, more := w.next(s)
+		return !more
+	})
+}
+
+// folder looks through a folder, which is found under the name of prefix.
+func (w *globWalk) folder(at, prefix string, states []globState) {
+	if w.root == "/" && (at == "/proc" || at == "/sys") {
+		return // no user's file is there, and it has no end
+	}
+	if !slices.ContainsFunc(states, func(s globState) bool { _, more := w.next(s); return more }) {
+		return
+	}
+	entries, err := readDir(at)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		below, matches := w.entry(e, states)
+		if w.over() {
+			return
+		}
+		if matches {
+			w.found = append(w.found, []byte(prefix+e.Name()))
+		}
+		if len(below) > 0 {
+			w.folder(path.Join(at, e.Name()), prefix+e.Name()+"/", below)
+		}
+	}
+}
+
+// entry says of what is in a folder whether it matches, and the states that it has as a
+// folder. Links lead nowhere.
+func (w *globWalk) entry(e os.DirEntry, states []globState) (below []globState, matches bool) {
+	for _, s := range states {
+		if w.gone.Load() {
+			return nil, false
+		}
+		name, more := w.next(s)
+		if !more {
+			continue
+		}
+		last := s.matched+1 == len(w.alternatives[s.alternative].names)
+		if name == "**" {
+			matches = matches || last && !w.alternatives[s.alternative].folder
+			below = append(below, s)
+		} else if doublestar.MatchUnvalidated(name, e.Name()) {
+			matches = matches || last && !w.alternatives[s.alternative].folder
+			below = append(below, globState{s.alternative, s.matched + 1})
+		}
+	}
+	if !e.IsDir() {
+		return nil, matches
+	}
+	below = w.closure(below)
+	return below, matches || w.accepts(below)
 }

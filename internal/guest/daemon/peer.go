@@ -106,7 +106,7 @@ func (c *peer) handleFiles(q *proto.Request) bool {
 	case q.Unpack != nil:
 		return c.unpack(q.Unpack)
 	case q.Survey != nil:
-		return c.reply(survey(q.Survey))
+		return c.survey(q.Survey)
 	case q.Adopt != nil:
 		return c.adopt(q.Adopt)
 	}

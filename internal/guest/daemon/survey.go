@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"encoding/binary"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -10,27 +11,33 @@ import (
 
 // survey counts what a folder has below it that the kernel of the sandbox has alone,
 // and the host does not see: pipes with a name. It stops with the first.
-func survey(q *proto.Path) (r proto.Reply, err error) {
+func (c *peer) survey(q *proto.Path) bool {
+	s := &surveyor{}
+	stop := c.watchOut(func() { s.gone.Store(true) })
+	err := s.survey(q)
+	stop()
+	return c.reply(proto.Reply{Count: s.found}, err)
+}
+
+func (s *surveyor) survey(q *proto.Path) error {
 	name, err := place(q.Path)
 	if err != nil {
-		return r, err
+		return err
 	}
-	return r, asUser(func() error {
+	return asUser(func() error {
 		fd, err := unix.Open(name, folderFlags, 0)
 		if err != nil {
 			return step("open", name, err)
 		}
-		s := surveyor{}
-		err = s.folder(fd, 0)
-		r.Count = s.found
-		return step("list", name, err)
+		return step("list", name, s.folder(fd, 0))
 	})
 }
 
 // surveyor works as the user.
 type surveyor struct {
 	found int64
-	lists [][]byte // a buffer for each depth
+	lists [][]byte    // a buffer for each depth
+	gone  atomic.Bool // the host does not wait for the answer any more
 }
 
 // folder looks through a folder, which it closes. Those that are too deep are
@@ -45,7 +52,7 @@ func (s *surveyor) folder(fd, depth int) error {
 		s.lists = append(s.lists, make([]byte, 32<<10))
 	}
 	list := s.lists[depth]
-	for s.found == 0 {
+	for s.found == 0 && !s.gone.Load() {
 		n, err := unix.ReadDirent(fd, list)
 		if err != nil || n <= 0 {
 			return err

@@ -335,6 +335,8 @@ func testRefused(u *use) {
 	refused(u.T, "before its beginning", err, fault.Invalid, "begins at 0")
 	_, err = u.Glob(ctx, "/", "[a", 0)
 	refused(u.T, "no pattern", err, fault.Invalid, "no pattern")
+	_, err = u.Glob(ctx, "/", strings.Repeat("{a,b}", 30), 0)
+	refused(u.T, "a pattern that stands for a billion others", err, fault.Invalid, "use fewer braces")
 	_, err = u.Glob(ctx, "not-there", "*", 0)
 	refused(u.T, "no folder to look in", err, fault.NotFound, "not-there")
 	refused(u.T, "remove the home", u.Remove(ctx, "/home/user", true), fault.Forbidden, "stays")
