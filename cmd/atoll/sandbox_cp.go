@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,8 @@ func (s *sandboxes) cp() *cobra.Command {
 	cmd.Long = `Copy a file, or a folder with all that it has. What is in a sandbox is NAME:PATH,
 where a PATH that does not begin with a slash is in /home/user. TO is the name
 that the copy gets; one that ends in a slash, or is a folder, is where it goes.
-- is stdin or stdout.`
+Out of a sandbox, a TO that is a link is followed only if it ends in a slash,
+and what is itself a link is not copied. - is stdin or stdout.`
 	cmd.ValidArgsFunction = s.completePlace
 	return cmd
 }
@@ -190,13 +192,26 @@ func (s *sandboxes) copyOut(ctx context.Context, c *sdk.Client, at sdk.SandboxRe
 	if to == "-" {
 		return c.ReadSandboxFile(ctx, at, from, s.app.std.out)
 	}
-	if info, err := os.Stat(to); strings.HasSuffix(to, "/") || err == nil && info.IsDir() {
-		to = filepath.Join(to, path.Base(from))
-	}
+	to = copiedTo(from, to)
 	r, w := io.Pipe()
 	defer r.Close()
 	go func() { w.CloseWithError(c.PackSandbox(ctx, at, from, w)) }()
 	return unpack(r, to)
+}
+
+// copiedTo is the name on this machine that a copy gets which is asked for at a path.
+func copiedTo(from, to string) string {
+	// A link is not followed unless a slash asks for it, because an earlier copy may have
+	// planted it.
+	if strings.HasSuffix(to, "/") {
+		if at, err := filepath.EvalSymlinks(to); err == nil {
+			to = at
+		}
+		to = filepath.Join(to, path.Base(from))
+	} else if info, err := os.Lstat(to); err == nil && info.IsDir() {
+		to = filepath.Join(to, path.Base(from))
+	}
+	return to
 }
 
 // unpack writes a tar archive, whose entry "." is what gets the name to. No entry
@@ -223,9 +238,15 @@ func unpack(r io.Reader, to string) error {
 		}
 		if name == "." {
 			name = filepath.Base(to)
-			if head.Typeflag == tar.TypeDir {
+			switch head.Typeflag {
+			case tar.TypeSymlink, tar.TypeLink: // the next copy to this name would be led elsewhere
+				return fmt.Errorf("what is to be copied is a link to %q: copy what it leads to", head.Linkname)
+			case tar.TypeDir:
 				if err := parent.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 					return err
+				}
+				if info, err := parent.Lstat(name); err != nil || !info.IsDir() {
+					return cmp.Or(err, fmt.Errorf("%s is there and is no folder; if it is a link that you trust, give %s/ to copy into the folder that it leads to, or else remove it", to, to))
 				}
 				if root, err = parent.OpenRoot(name); err != nil {
 					return err

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -50,6 +51,63 @@ func TestUnpackHostile(t *testing.T) {
 				t.Errorf("%s: it is outside", name)
 			}
 		}
+	}
+}
+
+// TestUnpackFollowsNoLink: what a copy leaves does not lead the next one elsewhere.
+func TestUnpackFollowsNoLink(t *testing.T) {
+	archived := func(heads ...tar.Header) io.Reader {
+		var archive bytes.Buffer
+		w := tar.NewWriter(&archive)
+		for _, head := range heads {
+			if err := w.WriteHeader(&head); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return &archive
+	}
+	dir := t.TempDir()
+	to := filepath.Join(dir, "to")
+	link := tar.Header{Name: ".", Typeflag: tar.TypeSymlink, Linkname: "beside"}
+	folder := []tar.Header{{Name: ".", Typeflag: tar.TypeDir, Mode: 0o755}, {Name: "planted", Typeflag: tar.TypeReg}}
+	if err := os.Mkdir(filepath.Join(dir, "beside"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unpack(archived(link), to); err == nil || !strings.Contains(err.Error(), "is a link") {
+		t.Errorf("a link as the whole: %v", err)
+	}
+	if _, err := os.Lstat(to); err == nil {
+		t.Error("it is there")
+	}
+	if err := os.Symlink("beside", to); err != nil { // by an older version, or within a copy
+		t.Fatal(err)
+	}
+	if err := unpack(archived(folder...), to); err == nil || !strings.Contains(err.Error(), "is no folder") {
+		t.Errorf("a folder over a link: %v", err)
+	}
+	if at := copiedTo("app", to); at != to {
+		t.Errorf("over a link to a folder, the copy is %s", at)
+	}
+	beside, err := filepath.EvalSymlinks(filepath.Join(dir, "beside"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from, want := range map[string]string{"/home/user/app": filepath.Join(beside, "app"), ".": beside} {
+		if at := copiedTo(from, to+"/"); at != want {
+			t.Errorf("with a slash, the copy of %s is %s", from, at)
+		}
+	}
+	if left, err := os.ReadDir(beside); err != nil || len(left) > 0 {
+		t.Errorf("the link led to %v, %v", left, err)
+	}
+	if err := unpack(archived(tar.Header{Name: ".", Typeflag: tar.TypeReg}), to); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Lstat(to); err != nil || !info.Mode().IsRegular() {
+		t.Errorf("a file over a link: %v, %v", info, err)
 	}
 }
 
