@@ -55,8 +55,8 @@ are wrong, or the key for the secrets in the records is.`,
 // onReady is called once, in a goroutine of its own whose context ends with the
 // server's; its error ends the server.
 func (a *cli) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, onReady func(context.Context, endpoint) error) (err error) {
-	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
-		return fmt.Errorf("make the data folder: %w", err)
+	if err := openDataFolder(cfg.DataDir, log); err != nil {
+		return err
 	}
 	key, err := devKey(cfg)
 	if err != nil {
