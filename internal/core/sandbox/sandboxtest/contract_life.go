@@ -137,6 +137,7 @@ func testUnknown(s *suite) {
 		"another environment": s.caller("neighbour", func(q *tenant.Principal) { q.Tenant.ID = p.Tenant.ID }),
 	} {
 		for _, name := range []string{"one", string(sb.ID), string(runtime.NewID())} {
+			want := fmt.Sprintf("there is no sandbox %q", name) // the same for what there is and what there is not
 			for what, call := range map[string]func() error{
 				"uses":      func() error { _, err := s.Node.Use(ctx, q, "s", name); return err },
 				"gets":      func() error { _, err := s.Node.Get(ctx, q, "s", name); return err },
@@ -147,7 +148,11 @@ func testUnknown(s *suite) {
 				"snapshots": func() error { _, err := s.Node.Snapshot(ctx, q, "s", name, 0); return err },
 				"destroys":  func() error { return s.Node.Destroy(ctx, q, "s", name) },
 			} {
-				refused(s.T, who+" "+what+" it", call(), fault.NotFound, "there is no sandbox")
+				err := call()
+				refused(s.T, who+" "+what+" it", err, fault.NotFound, want)
+				if e, ok := errors.AsType[*fault.Error](err); ok && e.Msg != want {
+					s.Errorf("%s %s %s: it says %q, not %q", who, what, name, e.Msg, want)
+				}
 			}
 		}
 		if list, err := s.Node.List(ctx, q, ""); err != nil || len(list) > 0 {
