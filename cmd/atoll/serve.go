@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	stdlog "log"
 	"log/slog"
 	"net"
 	"os"
@@ -43,6 +45,8 @@ are wrong, or the key for the secrets in the records is.`,
 			if err != nil {
 				return err
 			}
+			// net/http says by itself there what servers in sandboxes send unasked.
+			stdlog.SetOutput(io.Discard)
 			return a.serve(ctx, cfg, log, nil)
 		}),
 	}

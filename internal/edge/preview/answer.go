@@ -3,8 +3,6 @@ package preview
 import (
 	"bufio"
 	"context"
-	"errors"
-	"io"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -15,19 +13,19 @@ const (
 	// patience is how long a client may leave a piece of its answer unread before
 	// the connection is cut.
 	patience = 2 * time.Minute
-	// quiet is how long an upgraded connection may carry nothing.
+	// quiet is how long a WebSocket may carry nothing.
 	quiet = time.Hour
 	// room is how many bytes the server surely takes without waiting for the client.
 	room = 1 << 10
 )
 
-// answer counts what is written, sends it when nothing more is at hand, and does
-// not wait for ever for a client that does not read. One goroutine uses it.
+// answer counts what is written and does not wait for ever for a client that does not
+// read. The proxy uses it from one goroutine at a time.
 type answer struct {
 	http.ResponseWriter
 	conn    *http.ResponseController
 	ctx     context.Context // of the request
-	cut     func()          // ends it
+	length  int64           // of the body, which Write sends piece by piece; 0 where the proxy does
 	written atomic.Int64    // of the body
 	unsent  bool            // something may be in the server's buffers
 	there   int             // bytes of the body in them
@@ -35,24 +33,37 @@ type answer struct {
 	left    bool            // the connection has left HTTP
 }
 
+// WriteHeader implements http.ResponseWriter.
 func (a *answer) WriteHeader(status int) {
+	switch {
+	case status == http.StatusContinue: // the server says it itself, when the body is read
+		return
+	case status < 200:
+		cleanAnswer(a.Header())
+	}
 	a.unsent = true
 	a.ResponseWriter.WriteHeader(status)
 }
 
+// Write implements http.ResponseWriter. It sends a piece of a body at once; the last one
+// goes with the end of the request, so that a small page is one piece with its header.
 func (a *answer) Write(p []byte) (int, error) {
 	a.unsent = true
 	if a.there += len(p); a.there > room {
 		a.wait()
 	}
 	n, err := a.ResponseWriter.Write(p)
-	a.written.Add(int64(n))
+	if a.written.Add(int64(n)) < a.length && err == nil {
+		err = a.flush()
+	}
 	return n, err
 }
 
-// flush sends what was written.
+// FlushError sends what was written.
+func (a *answer) FlushError() error { return a.flush() }
+
 func (a *answer) flush() error {
-	if !a.unsent {
+	if !a.unsent || a.left {
 		return nil
 	}
 	a.unsent, a.there = false, 0
@@ -80,74 +91,51 @@ func (a *answer) end() {
 // Unwrap lets http.ResponseController find the server's own writer.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// leave takes the connection from the server, which then neither ends it nor
-// waits for it: the end of the request does.
-func (a *answer) leave() (net.Conn, *bufio.ReadWriter, error) {
-	conn, buf, err := a.conn.Hijack()
+// Hijack implements http.Hijacker. The end of the request ends the connection, too.
+func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	client, buf, err := a.conn.Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
 	a.left = true
-	context.AfterFunc(a.ctx, func() { conn.Close() })
-	return conn, buf, conn.SetDeadline(time.Time{})
+	context.AfterFunc(a.ctx, func() { client.Close() })
+	t := &tunnel{client, buf.Reader, a}
+	t.expectTraffic()
+	return t, bufio.NewReadWriter(buf.Reader, bufio.NewWriter(t)), nil
 }
 
-// switched passes on what client and server say once they have left HTTP, until
-// both have ended.
-func (h *Handler) switched(c *conn, out *answer, res *http.Response) error {
-	header := out.Header()
-	h.copyHeader(header, res)
-	client, buf, err := out.leave()
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	header.Set("Connection", "Upgrade")
-	header.Set("Upgrade", res.Header.Get("Upgrade"))
-	buf.WriteString("HTTP/1.1 101 " + http.StatusText(http.StatusSwitchingProtocols) + "\r\n") //nolint:errcheck // Flush tells
-	_ = header.Write(buf)
-	buf.WriteString("\r\n") //nolint:errcheck // see above
-	err = client.SetWriteDeadline(time.Now().Add(patience))
-	if err = errors.Join(err, buf.Flush()); err != nil {
-		return nil // the client has gone, and is not to be answered any more
-	}
-	idle := time.AfterFunc(quiet, out.cut)
-	defer idle.Stop()
-	back := make(chan struct{})
-	go func() {
-		defer close(back)
-		carry(c.Conn, buf.Reader, out, func(int) { idle.Reset(quiet) })
-	}()
-	carry(client, c.in, out, func(n int) {
-		idle.Reset(quiet)
-		out.written.Add(int64(n))
-		_ = client.SetWriteDeadline(time.Now().Add(patience)) // it would show with the write
-	})
-	<-back
-	return nil
+// tunnel is a client's connection after it has left HTTP. It ends when it carries
+// nothing for long, in either direction.
+type tunnel struct {
+	net.Conn
+	in  *bufio.Reader // of the connection, with what was read ahead
+	out *answer
 }
 
-// carry copies what comes, and then ends this direction; or all, if that fails.
-func carry(to net.Conn, from io.Reader, out *answer, before func(n int)) {
-	buf := bufferPool.Get().(*[32 << 10]byte)
-	defer bufferPool.Put(buf)
-	for {
-		n, err := from.Read(buf[:])
-		if n > 0 {
-			before(n)
-			if _, err := to.Write(buf[:n]); err != nil {
-				out.cut()
-				return
-			}
-		}
-		if err == io.EOF {
-			if half, ok := to.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
-				return
-			}
-		}
-		if err != nil {
-			out.cut()
-			return
-		}
+// expectTraffic gives the connection its time anew: a Read waits for as long as the
+// last bytes in either direction allow.
+func (t *tunnel) expectTraffic() { _ = t.SetReadDeadline(time.Now().Add(quiet)) } // a failure shows with the next read
+
+// Read implements io.Reader.
+func (t *tunnel) Read(p []byte) (int, error) {
+	n, err := t.in.Read(p)
+	t.expectTraffic()
+	return n, err
+}
+
+// Write implements io.Writer.
+func (t *tunnel) Write(p []byte) (int, error) {
+	t.expectTraffic()
+	_ = t.SetWriteDeadline(time.Now().Add(patience)) // likewise
+	n, err := t.Conn.Write(p)
+	t.out.written.Add(int64(n))
+	return n, err
+}
+
+// CloseWrite ends the direction to the client alone.
+func (t *tunnel) CloseWrite() error {
+	if half, ok := t.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
 	}
+	return t.Close()
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"net/netip"
 	"strconv"
 	"sync"
@@ -35,6 +36,9 @@ type Use interface {
 	Listening(ctx context.Context) ([]netip.AddrPort, error)
 	// Carried counts bytes that came out of the sandbox.
 	Carried(bytes int64)
+	// Done is closed when the sandbox has ended or fallen asleep. All uses until then have
+	// the same channel, later ones another.
+	Done() <-chan struct{}
 	Close()
 }
 
@@ -61,8 +65,9 @@ const (
 
 // Handler serves previews. Close ends it.
 type Handler struct {
-	cfg  Config
-	pool pool
+	cfg   Config
+	pool  pool
+	proxy *httputil.ReverseProxy
 
 	life   context.Context // ends what Close did not wait for
 	end    context.CancelFunc
@@ -75,7 +80,8 @@ func NewHandler(cfg Config) *Handler {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{cfg: cfg, pool: pool{places: make(map[runtime.ID]*place)}}
+	h := &Handler{cfg: cfg, pool: pool{places: make(map[instance]*place)}}
+	h.proxy = h.newProxy()
 	h.life, h.end = context.WithCancel(context.Background())
 	return h
 }
@@ -87,13 +93,6 @@ func (h *Handler) Host(host string) bool {
 	return ok
 }
 
-// visit is a request to a preview.
-type visit struct {
-	record *preview.Record
-	use    Use
-	until  time.Time // it waits for something to listen
-}
-
 // ServeHTTP passes a request on to the sandbox that its host names.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.active.Add(1)
@@ -101,10 +100,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(h.life, cancel)()
-	out := &answer{ResponseWriter: w, conn: http.NewResponseController(w), ctx: ctx, cut: cancel}
+	out := &answer{ResponseWriter: w, conn: http.NewResponseController(w), ctx: ctx}
 	defer out.end()
 	if r.Method == http.MethodConnect {
 		h.page(out, r, http.StatusMethodNotAllowed, "A preview does not tunnel.")
+		return
+	}
+	if !isRequest(r) {
+		h.page(out, r, http.StatusBadRequest, "This is no request that HTTP allows.")
 		return
 	}
 	label, _ := h.cfg.Previews.Base().Label(r.Host)
@@ -125,10 +128,21 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer use.Close()
 	defer func() { use.Carried(out.written.Load()) }()
-	v := &visit{record, use, time.Now().Add(listenTime)}
-	if err := h.forward(out, r, v); err != nil {
+	v := &visit{record: record, use: use, out: out, ctx: ctx, until: time.Now().Add(listenTime)}
+	if v.place, err = h.pool.enter(record.Sandbox, use.Done()); err != nil {
 		h.failed(out, r, v, err)
+		return
 	}
+	defer v.place.leave()
+	request := r
+	r = r.WithContext(v.context())
+	if r.ContentLength != 0 {
+		_ = out.conn.EnableFullDuplex() // HTTP/2 needs no leave
+		v.body = newRequestBody(ctx, request, out.conn)
+		r.Body = v.body
+		defer v.body.end(out)
+	}
+	h.proxy.ServeHTTP(out, r)
 }
 
 // reach begins the use of a sandbox, for which it may have to wake.
@@ -165,6 +179,7 @@ func (h *Handler) failed(w *answer, r *http.Request, v *visit, err error) {
 	h.cfg.Log.DebugContext(r.Context(), "preview failed", "sandbox_id", string(to.Sandbox), "port", int(to.Port), "error", err)
 	port := strconv.Itoa(int(to.Port))
 	switch {
+	case w.left: // nothing can be said on it any more
 	case h.life.Err() != nil:
 		w.Header().Set("Retry-After", "1")
 		h.page(w, r, http.StatusServiceUnavailable, "The server is shutting down. Try again after a moment.")

@@ -45,6 +45,8 @@ type machine struct {
 	silent  atomic.Pointer[fault.Error] // instead of a connection
 	waits   atomic.Int64                // how long something may take to listen
 
+	instance atomic.Pointer[chan struct{}]
+
 	listening atomic.Pointer[[]netip.AddrPort]
 }
 
@@ -76,8 +78,17 @@ func (m *machine) Connect(ctx context.Context, port uint16, wait time.Duration) 
 	return conn, err
 }
 
-func (m *machine) Carried(n int64) { m.carried.Add(n) }
-func (m *machine) Close()          { m.open.Add(-1) }
+func (m *machine) Carried(n int64)       { m.carried.Add(n) }
+func (m *machine) Done() <-chan struct{} { return *m.instance.Load() }
+func (m *machine) Close()                { m.open.Add(-1) }
+
+// restart has the sandbox fall asleep and wake.
+func (m *machine) restart() {
+	next := make(chan struct{})
+	if last := m.instance.Swap(&next); last != nil {
+		close(*last)
+	}
+}
 
 // rig is a server in a sandbox, and a preview of it.
 type rig struct {
@@ -95,6 +106,7 @@ func newRig(t *testing.T, app http.HandlerFunc) *rig {
 	t.Helper()
 	db := storetest.SQLite(t)
 	r := &rig{machine: &machine{id: addSandbox(t, db)}}
+	r.restart()
 	r.back = httptest.NewServer(app)
 	t.Cleanup(r.back.Close)
 	r.port = uint16(r.back.Listener.Addr().(*net.TCPAddr).Port)
@@ -414,7 +426,7 @@ func h2c(r *rig) *http.Transport {
 
 // echo answers an upgrade, and then says again what it is told.
 func echo(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Upgrade") != "echo" {
+	if r.Header.Get("Upgrade") != "websocket" {
 		http.Error(w, "no upgrade", http.StatusBadRequest)
 		return
 	}
@@ -423,7 +435,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer conn.Close()
-	_, _ = conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"))
+	_, _ = conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"))
 	_, _ = io.Copy(conn, buf)
 }
 
@@ -434,7 +446,7 @@ func (r *rig) upgrade(t *testing.T) (net.Conn, *bufio.Reader) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	fmt.Fprintf(conn, "GET /ws HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n", r.url.Host)
+	fmt.Fprintf(conn, "GET /ws HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", r.url.Host)
 	in := bufio.NewReader(conn)
 	res, err := http.ReadResponse(in, nil)
 	if err != nil || res.StatusCode != http.StatusSwitchingProtocols {

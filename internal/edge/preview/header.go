@@ -3,7 +3,6 @@ package preview
 import (
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -15,76 +14,66 @@ var hop = map[string]bool{
 	"Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
 }
 
-// told are headers that a client cannot tell the server in the sandbox: this
-// server does, or they are said otherwise.
+// told are headers that a client cannot tell the server in the sandbox: this server
+// does, or they are said otherwise. So are all that begin with forwarded.
 var told = map[string]bool{
-	"Host": true, "Content-Length": true, "Forwarded": true, "X-Forwarded-For": true, "X-Forwarded-Host": true, "X-Forwarded-Proto": true,
-	"X-Forwarded-Port": true, "X-Forwarded-Server": true, "X-Real-Ip": true,
+	"Host": true, "Content-Length": true, "Forwarded": true, "X-Forwarded": true, "X-Real-Ip": true,
 }
 
-// own reports whether a header is not the client's to say, by whichever name: some
-// servers take "_" for "-".
-func own(name string) bool {
+const forwarded = "X-Forwarded-"
+
+// dashed is the canonical name of a header as servers see it that take "_" for "-".
+func dashed(name string) string {
 	if strings.Contains(name, "_") {
-		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+		return http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 	}
-	return hop[name] || told[name]
+	return name
 }
 
-// newlines are no part of a value.
-var newlines = strings.NewReplacer("\r", " ", "\n", " ")
+// isTold reports whether a header is not the client's to say. The proxy has taken out
+// those of one connection by their own names.
+func isTold(name string) bool {
+	as := dashed(name)
+	return told[as] || strings.HasPrefix(as, forwarded) || as != name && hop[as]
+}
 
-// appendHead writes the first lines of a request to the server in the sandbox. It
-// sees the host that the browser sees, so that what it says of itself, and what it
-// checks of where requests come from, is right.
-func (h *Handler) appendHead(b []byte, r *http.Request, upgrade string) []byte {
-	field := func(name, value string) {
-		b = append(append(b, name...), ": "...)
-		if strings.ContainsAny(value, "\r\n") {
-			value = newlines.Replace(value)
-		}
-		b = append(append(b, value...), "\r\n"...)
-	}
-	b = append(append(b, r.Method...), ' ')
-	b = append(append(b, strings.ReplaceAll(r.URL.RequestURI(), " ", "%20")...), " HTTP/1.1\r\n"...)
-	field("Host", r.Host)
-	listed := listedIn(r.Header)
-	for name, values := range r.Header {
-		if own(name) || slices.Contains(listed, name) {
-			continue
-		}
-		for _, value := range values {
-			if name != "Authorization" || !h.isKey(value) {
-				field(name, value)
-			}
+// mayTrail reports whether a client may send a header behind its body; header is what
+// was before the body.
+func mayTrail(name string, header http.Header) bool {
+	as := dashed(name)
+	return httpguts.ValidTrailerHeader(as) && !hop[as] && !isTold(name) && !slices.Contains(listedIn(header), name)
+}
+
+// cleanRequest takes out of a request's header what its client cannot say.
+func (h *Handler) cleanRequest(header http.Header) {
+	for name := range header {
+		if isTold(name) {
+			delete(header, name)
 		}
 	}
-	if httpguts.HeaderValuesContainsToken(r.Header["Te"], "trailers") {
-		field("Te", "trailers")
+	keys := header["Authorization"]
+	if slices.ContainsFunc(keys, h.isKey) {
+		header["Authorization"] = slices.DeleteFunc(slices.Clone(keys), h.isKey)
 	}
-	field("X-Forwarded-For", h.cfg.Client(r))
-	field("X-Forwarded-Host", r.Host)
-	field("X-Forwarded-Proto", h.cfg.Previews.Base().Scheme())
-	if upgrade != "" {
-		field("Connection", "Upgrade")
-		field("Upgrade", upgrade)
-	}
-	switch {
-	case r.ContentLength < 0:
-		field("Transfer-Encoding", "chunked")
-		for name := range r.Trailer {
-			field("Trailer", name)
-		}
-	case r.ContentLength > 0 || r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch:
-		field("Content-Length", strconv.FormatInt(r.ContentLength, 10))
-	}
-	return append(b, "\r\n"...)
 }
 
 // isKey reports whether an Authorization has a key of the API.
 func (h *Handler) isKey(value string) bool {
 	scheme, token, ok := strings.Cut(strings.TrimSpace(value), " ")
 	return ok && strings.EqualFold(scheme, "bearer") && h.cfg.Key(strings.TrimSpace(token))
+}
+
+// isRequest reports whether a request can be passed on by HTTP/1.1 as what it is: HTTP/2
+// allows more.
+func isRequest(r *http.Request) bool {
+	printable := !strings.ContainsFunc(r.Header.Get("Upgrade"), func(c rune) bool { return c < ' ' || c > '~' })
+	return httpguts.ValidHeaderFieldName(r.Method) && r.URL.Opaque == "" && printable // a method is a token, as a name is
+}
+
+// isWebSocket reports whether a request may be answered with a WebSocket, which is the
+// only protocol that previews switch to.
+func isWebSocket(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.ProtoMajor == 1 && r.Body == nil && strings.EqualFold(upgradeOf(r.Header), "websocket")
 }
 
 // upgradeOf is what a header asks to switch to, "" for nothing.
@@ -107,54 +96,33 @@ func listedIn(header http.Header) (names []string) {
 	return names
 }
 
-// copyAnswerHeader copies what of an answer's header is not for this connection, and
-// would not reach beyond its host.
-func copyAnswerHeader(to, from http.Header) {
-	listed := listedIn(from)
-	for name, values := range from {
+// cleanAnswer takes out of an answer's header what is for this connection alone, and
+// what would reach beyond its host.
+func cleanAnswer(header http.Header) {
+	for _, name := range listedIn(header) {
+		delete(header, name)
+	}
+	for name, values := range header {
 		switch {
-		case hop[name] || slices.Contains(listed, name):
-		case name == "Alt-Svc": // would lead browsers past this server
-		case name == "Clear-Site-Data": // means cookies of the whole registered domain
+		case hop[name],
+			name == "Alt-Svc",         // would lead browsers past this server
+			name == "Clear-Site-Data": // means cookies of the whole registered domain
+			delete(header, name)
 		case name == "Set-Cookie":
 			for i, c := range values {
 				values[i] = hostOnly(c)
 			}
-			to[name] = values
-		default:
-			to[name] = values
 		}
 	}
 }
 
-// copyHeader makes the header of the answer. It returns how many trailers it
-// announces.
-func (h *Handler) copyHeader(to http.Header, res *http.Response) int {
-	copyAnswerHeader(to, res.Header)
-	// The name is a secret, which pages must not tell others by linking to them.
-	if to.Get("Referrer-Policy") == "" {
-		to.Set("Referrer-Policy", "same-origin")
-	}
-	to.Set("X-Robots-Tag", "noindex, nofollow")
-	for name := range res.Trailer {
-		to.Add("Trailer", name)
-	}
-	return len(res.Trailer)
-}
-
-// copyTrailer adds what came behind the body.
-func copyTrailer(out *answer, res *http.Response, announced int) {
-	if len(res.Trailer) == 0 {
-		return
-	}
-	_ = out.conn.Flush() // so that there can be a trailer
-	trailer := http.Header{}
-	copyAnswerHeader(trailer, res.Trailer)
-	for name, values := range trailer {
-		if len(res.Trailer) != announced {
-			name = http.TrailerPrefix + name
+// cleanTrailer does the same for what comes behind an answer's body.
+func cleanTrailer(trailer http.Header) {
+	cleanAnswer(trailer)
+	for name := range trailer {
+		if name == "Set-Cookie" || !httpguts.ValidTrailerHeader(name) {
+			delete(trailer, name)
 		}
-		out.Header()[name] = values
 	}
 }
 
