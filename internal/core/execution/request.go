@@ -147,8 +147,12 @@ func (p Policy) checkTimeout(d time.Duration) error {
 	return nil
 }
 
-// CheckEnv reports the first variable that breaks a rule, in order of name.
+// CheckEnv reports the first variable that breaks a rule, in order of name. Too many are
+// refused before any is looked at: a body can have half a million.
 func CheckEnv(env map[string]string) error {
+	if len(env) > MaxEnvVars {
+		return checkEnvSize(nil, env, "")
+	}
 	for _, key := range slices.Sorted(maps.Keys(env)) {
 		if err := checkEnvVar(key, env[key]); err != nil {
 			return err

@@ -70,6 +70,7 @@ func TestCheckBounds(t *testing.T) {
 
 		{"most variables", env(entries(50, "v")), ""},
 		{"too many variables", env(entries(51, "v")), "env_vars must have at most 50 variables"},
+		{"too many variables with wrong values", env(entries(51, "\x00")), "env_vars must have at most 50 variables"},
 		{"shortest name", env(map[string]string{"A": ""}), ""},
 		{"longest name", env(map[string]string{strings.Repeat("A", 128): "v"}), ""},
 		{"too long a name", env(map[string]string{strings.Repeat("A", 129): "v"}), "1 to 128 uppercase letters"},
