@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"golang.org/x/sys/unix"
 	"net/http"
 	"time"
 
@@ -101,10 +102,21 @@ func (s *Server) openHTTP(context.Context) error {
 	s.http, err = httpapi.New(httpapi.Config{
 		Operations: handlers.Operations(), Previews: s.visits,
 		Auth: s.authority, Record: s.directory.Record, Metrics: s.cfg.Registry, Log: s.log, Grace: cfg.ShutdownGrace,
-		Ready: s.Ready, Room: s.disk.AdmitBytes, Drain: []func(){mcp.Drain, s.visits.Drain}, Expire: s.expire,
+		Ready: s.Ready, Room: s.disk.AdmitBytes, MaxConnections: maxConnections(), Drain: []func(){mcp.Drain, s.visits.Drain}, Expire: s.expire,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 	})
 	return err
+}
+
+// maxConnections is how many clients may be connected: half of the descriptors that the
+// process may have, because sandboxes, files and records need some too. 0, for any number,
+// where there is no bound.
+func maxConnections() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	return int(min(limit.Cur/2, 1<<20))
 }
 
 // ListFolder implements thread.Folders.

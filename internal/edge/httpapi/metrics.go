@@ -16,7 +16,9 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
-	handler  http.Handler // of all figures
+
+	connsClosed prometheus.Counter
+	handler     http.Handler // of all figures
 }
 
 func newMetrics(reg *prometheus.Registry, log *slog.Logger) (*metrics, error) {
@@ -35,8 +37,12 @@ func newMetrics(reg *prometheus.Registry, log *slog.Logger) (*metrics, error) {
 			Name: "atoll_http_requests_in_flight",
 			Help: "HTTP requests being answered now.",
 		}),
+		connsClosed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "atoll_http_connections_closed_total",
+			Help: "Connections without a key that were closed to make room for others.",
+		}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.duration, m.inFlight} {
+	for _, c := range []prometheus.Collector{m.requests, m.duration, m.inFlight, m.connsClosed} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}

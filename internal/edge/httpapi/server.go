@@ -55,6 +55,9 @@ type Config struct {
 	Ready func(context.Context) error
 	// Room refuses content of a size while the disk has no room for it; nil for no bound.
 	Room func(bytes int64) error
+	// MaxConnections is how many connections may be open at a time; 0 for any number. Above
+	// it one without a key is closed for each new one.
+	MaxConnections int
 	// Drain is called when a shutdown begins.
 	Drain []func()
 	// Expire is called when a shutdown's grace is over; it returns when the executions
@@ -74,6 +77,7 @@ type Server struct {
 	client   func(*http.Request) string
 	ready    func(context.Context) error
 	room     func(bytes int64) error
+	maxConns int
 	drain    []func()
 	expire   func()
 
@@ -95,7 +99,7 @@ var ErrShutdown = errors.New("the server is shutting down")
 func New(cfg Config) (*Server, error) {
 	s := &Server{
 		auth: cfg.Auth, record: cfg.Record, log: cfg.Log, grace: cfg.Grace, previews: cfg.Previews,
-		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, drain: cfg.Drain, expire: cfg.Expire,
+		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, maxConns: cfg.MaxConnections, drain: cfg.Drain, expire: cfg.Expire,
 	}
 	if s.client == nil {
 		s.client = func(r *http.Request) string { return r.RemoteAddr }
@@ -142,14 +146,15 @@ const expireWait = 2 * time.Second
 // requests that wait for running ones the grace period, and cuts what is left. It closes
 // ln, and returns nil after a shutdown.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	var idle unused
+	open := connections{max: s.maxConns, closed: s.metrics.connsClosed}
 	srv := &http.Server{
 		Handler:           s,
 		Protocols:         protocols(),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
-		ConnState:         idle.track,
+		ConnState:         open.track,
+		ConnContext:       open.context,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	for _, f := range s.drain {
@@ -170,7 +175,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer cancel()
 	cut := time.AfterFunc(s.grace, func() { s.cut(answered) })
 	defer cut.Stop()
-	defer time.AfterFunc(unusedWait, idle.close).Stop()
+	defer time.AfterFunc(unusedWait, open.closeUnused).Stop()
 	// Beyond the grace period, requests that are cut need a moment to be answered.
 	wait, stop := context.WithTimeout(answered, s.grace+30*time.Second)
 	defer stop()

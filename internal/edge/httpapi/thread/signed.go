@@ -108,5 +108,8 @@ func (h *Handlers) signed(call *httpapi.Call) (o thread.Owner, id string, err er
 	if fault.KindOf(err) == fault.Unauthorized || err == nil && !holder.May(scope) {
 		return o, "", refusal
 	}
+	if err == nil {
+		httpapi.Trust(r)
+	}
 	return ownerOf(&holder), c.Thread, err
 }
