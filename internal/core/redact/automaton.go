@@ -127,8 +127,8 @@ func (b *builder) literal(text string, spec uint8) {
 }
 
 // minWrapped is how much of a form must have come before line ends in it are
-// passed over.
-const minWrapped = 16
+// passed over. With less, the ends of ordinary lines would often be held.
+const minWrapped = 4
 
 func (b *builder) secret(text string, wraps bool) {
 	n := b.insert(text)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -37,8 +38,13 @@ func forms(secret string) (all []form) {
 		}
 	}
 	add(false, s)
-	add(true, base64Forms(s)...)
-	add(true, hex.EncodeToString([]byte(s)), strings.ToUpper(hex.EncodeToString([]byte(s))))
+	for _, text := range append(base64Forms(s), hex.EncodeToString([]byte(s)), strings.ToUpper(hex.EncodeToString([]byte(s)))) {
+		add(true, text)
+		// A line may break within the first characters, before line ends are passed over.
+		if rest := text[minWrapped-1:]; len(rest) >= minRest {
+			add(true, rest)
+		}
+	}
 	plain := unescaped
 	if len(s) > manyForms {
 		plain = plain[:2]
@@ -51,7 +57,14 @@ func forms(secret string) (all []form) {
 	for _, e := range stringEscapes {
 		add(false, e.escape(s))
 	}
-	add(false, html.EscapeString(s), inSingleQuotes.Replace(s), inDoubleQuotes.Replace(s))
+	add(false, inSingleQuotes.Replace(s), inDoubleQuotes.Replace(s), inPythonShell.Replace(s))
+	add(false, html.EscapeString(s))
+	for _, e := range htmlEscapes {
+		add(false, e.Replace(s))
+	}
+	for _, l := range pythonLiterals {
+		add(false, l.escape(s))
+	}
 	if strings.Contains(s, "\n") {
 		for line := range strings.Lines(s) {
 			if line = core(line); len(line) >= minLine && !strings.HasPrefix(line, "-----") {
@@ -71,6 +84,23 @@ var (
 	inSingleQuotes = strings.NewReplacer("'", `'\''`)
 	inDoubleQuotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`")
 )
+
+// inPythonShell is how Python's shlex.quote writes values.
+var inPythonShell = strings.NewReplacer("'", `'"'"'`)
+
+// htmlEscapes are those of HTML and XML that Go does not write: Python's html.escape,
+// with quotes and without, those of JavaScript's libraries, and XML's own names.
+var htmlEscapes = []*strings.Replacer{
+	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#x27;"),
+	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;"),
+	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;"),
+	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;"),
+	strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&apos;"),
+}
+
+// minRest is the least length of the rest of a form that is looked for without the form's
+// beginning. A shorter one would be found by chance in other data.
+const minRest = 8
 
 // base64Forms returns what a secret becomes in base64, whatever stands before
 // and after it: it may begin at any of three places within a group, and only
@@ -143,6 +173,52 @@ func (e stringEscape) escape(s string) string {
 			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
 		default:
 			b.WriteString(s[i : i+n])
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// pythonLiteral is how Python's repr writes a value, without the quotes around it.
+type pythonLiteral struct {
+	quote bool // whether ' is escaped: it is where the whole text has both kinds of quotes
+	ascii bool // whether all but ASCII is escaped, as by ascii
+	bytes bool // whether the value is bytes, and not text
+}
+
+var pythonLiterals = []pythonLiteral{
+	{}, {quote: true}, {ascii: true}, {quote: true, ascii: true}, {bytes: true}, {quote: true, bytes: true},
+}
+
+func (l pythonLiteral) escape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := rune(s[i]), 1
+		if !l.bytes {
+			r, n = utf8.DecodeRuneInString(s[i:])
+		}
+		switch {
+		case r == '\\', r == '\'' && l.quote:
+			b.WriteByte('\\')
+			b.WriteByte(s[i])
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r >= ' ' && r < 0x7f:
+			b.WriteByte(s[i])
+		case r == utf8.RuneError && n == 1: // such a byte is a surrogate in Python's text
+			fmt.Fprintf(&b, `\udc%02x`, s[i])
+		case !l.bytes && !l.ascii && unicode.IsPrint(r):
+			b.WriteString(s[i : i+n])
+		case r <= 0xff:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case r <= 0xffff:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
 		}
 		i += n
 	}

@@ -266,10 +266,37 @@ func FuzzSecret(f *testing.F) {
 		if len(v) <= 512 { // longer ones are looked for in fewer
 			forms = append(forms, url.PathEscape(v), html.EscapeString(v))
 		}
+		forms = append(forms, strings.ReplaceAll(v, "'", `'"'"'`), strings.ReplaceAll(html.EscapeString(v), "&#39;", "&#x27;"))
+		forms[len(forms)-1] = strings.ReplaceAll(forms[len(forms)-1], "&#34;", "&quot;")
 		for _, form := range forms {
 			in := append(append(bytes.Clone(before), form...), after...)
 			if out := s.Bytes(in); !bytes.Contains(out, []byte(redact.Marker)) {
 				t.Fatalf("%q with %q gave %q", in, secret, out)
+			}
+		}
+	})
+}
+
+// However an encoding is broken into lines, most of a secret is gone.
+func FuzzWrapped(f *testing.F) {
+	f.Add("correct horse battery", uint8(2), uint8(1), uint8(60))
+	f.Add("correct horse battery", uint8(0), uint8(17), uint8(5))
+	f.Fuzz(func(t *testing.T, secret string, lead, first, width uint8) {
+		s, err := redact.New(redact.Config{Secrets: []string{secret}, Rules: []string{}})
+		v := strings.TrimSpace(secret)
+		if err != nil || len(v) < 12 || width < 4 {
+			return // shorter ones have few characters of their own
+		}
+		for name, encoded := range map[string]string{
+			"base64": base64.StdEncoding.EncodeToString([]byte("xy"[:lead%3] + v)), "hex": hex.EncodeToString([]byte(v)),
+		} {
+			at := min(int(first), len(encoded))
+			in := encoded[:at]
+			for rest := encoded[at:]; rest != ""; rest = rest[min(int(width), len(rest)):] {
+				in += "\n" + rest[:min(int(width), len(rest))]
+			}
+			if out := string(s.Bytes([]byte(in))); !strings.Contains(out, redact.Marker) {
+				t.Fatalf("%s of %q, a line after %d and then every %d: %q", name, v, first, width, out)
 			}
 		}
 	})

@@ -182,6 +182,65 @@ func TestWrapped(t *testing.T) {
 	}
 }
 
+// Wherever the first line ends within a secret, at most the three characters before the
+// end, or around it, stay.
+func TestWrappedEarly(t *testing.T) {
+	secrets := []string{long(100), long(20), "s3cr3t/+val"}
+	for _, secret := range secrets {
+		s := set(t, redact.Config{Secrets: []string{secret}, Rules: []string{}})
+		for _, end := range []string{"\n", "\r\n", `\n`, `\r\n`} {
+			for before := range 24 {
+				text := strings.Repeat("Z", 24) // a line is full after so many characters of the secret
+				for name, encode := range map[string]func(string) string{
+					"base64": func(s string) string { return base64.RawStdEncoding.EncodeToString([]byte(s)) },
+					"hex":    func(s string) string { return hex.EncodeToString([]byte(s)) },
+				} {
+					encoded := encode(secret)
+					if before >= len(encoded) {
+						continue
+					}
+					in := text[before:] + encoded[:before]
+					width := len(in)
+					for rest := encoded[before:]; rest != ""; rest = rest[min(width, len(rest)):] {
+						in += end + rest[:min(width, len(rest))]
+					}
+					out := string(s.Bytes([]byte(in + end)))
+					left := strings.NewReplacer("Z", "", end, "", redact.Marker, "").Replace(out)
+					if !strings.Contains(out, redact.Marker) || len(left) > 4+3 { // 4: of base64's last group
+						t.Errorf("%s of %d bytes, %d characters before %q: %q", name, len(secret), before, end, out)
+					}
+				}
+			}
+		}
+	}
+}
+
+// What Python makes of secrets, as it wrote it (Python 3.13).
+func TestPythonQuotes(t *testing.T) {
+	for _, c := range []struct{ secret, printed string }{
+		{`it's <"mine">&co`, `it&#x27;s &lt;&quot;mine&quot;&gt;&amp;co`}, // html.escape
+		{`it's <"mine">&co`, `it's &lt;"mine"&gt;&amp;co`},                // html.escape(quote=False)
+		{`it's <"mine">&co`, `it&#39;s &lt;&quot;mine&quot;&gt;&amp;co`},  // JavaScript
+		{`it's <"mine">&co`, `it&apos;s &lt;&quot;mine&quot;&gt;&amp;co`}, // XML
+		{`it's a secret`, `'it'"'"'s a secret'`},                          // shlex.quote
+		{`it's a secret`, `"it's a secret"`},                              // repr
+		{`it's "a" secret`, `'it\'s "a" secret'`},
+		{"back\\slash\x1b\x7f\tsecret", `'back\\slash\x1b\x7f\tsecret'`},
+		{"geheim\u00e4\u00a0\u200b\U0001f511\U000e0001", `'geheim` + "\u00e4" + `\xa0\u200b` + "\U0001f511" + `\U000e0001'`},
+		{"geheim\u00e4\u00a0\u200b\U0001f511", `'geheim\xe4\xa0\u200b\U0001f511'`}, // ascii
+		{"geheim\u00e4\U0001f511", `b'geheim\xc3\xa4\xf0\x9f\x94\x91'`},            // repr of bytes
+		{"it's \"geheim\"\u00e4", `b'it\'s "geheim"\xc3\xa4'`},                     // of bytes with both quotes
+		{"geheim\xff\xfeim", `'geheim\udcff\udcfeim'`},                             // of os.environ
+	} {
+		s := set(t, redact.Config{Secrets: []string{c.secret}, Rules: []string{}})
+		got := string(s.Bytes([]byte("x = " + c.printed + ".")))
+		body := strings.Trim(strings.TrimPrefix(c.printed, "b'"), `'"`)
+		if want := "x = " + strings.Replace(c.printed, body, redact.Marker, 1) + "."; got != want {
+			t.Errorf("%s: got %s, want %s", c.printed, got, want)
+		}
+	}
+}
+
 func TestOverlaps(t *testing.T) {
 	s := set(t, redact.Config{Secrets: []string{"abcdef", "bcdefghi", "cdefgh", "abcdefghij", "sk-atoll-", "the tail"}})
 	for in, want := range map[string]string{
