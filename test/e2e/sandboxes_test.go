@@ -238,10 +238,13 @@ func TestSandboxRedaction(t *testing.T) {
 	const secret = "hunter2-correct-horse-battery"
 	s.Must(t, s.AdminKey(t), http.MethodPatch, "/v1/admin/tenants/covered/environments/main", object{"secrets": object{"TOKEN": secret}}).Into(t, http.StatusOK, nil)
 	r := newResource(t, s, key, "covered")
-	if out := r.tool("shell", object{"command": "echo $TOKEN; env > f"}, http.StatusOK); out["stdout"] != "[redacted]\n" {
+	if out := r.tool("shell", object{"command": "echo $TOKEN; env > f; : > \"of $TOKEN\""}, http.StatusOK); out["stdout"] != "[redacted]\n" {
 		t.Errorf("got %v", out)
 	}
 	if out := r.tool("read_file", object{"path": "f"}, http.StatusOK); strings.Contains(out["content"].(string), secret) {
+		t.Errorf("got %v", out)
+	}
+	if out := r.tool("glob", object{"pattern": "*"}, http.StatusOK); !strings.Contains(fmt.Sprint(out), "of [redacted]") || strings.Contains(fmt.Sprint(out), secret) {
 		t.Errorf("got %v", out)
 	}
 	p := r.ask(http.MethodPost, "/processes", object{"command": "printf 'before %s after' $TOKEN"}, http.StatusCreated)

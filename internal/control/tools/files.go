@@ -109,11 +109,16 @@ func glob(ctx context.Context, c *call, in *GlobInput) (*GlobOutput, error) {
 	c.row.Command = []byte(*in.Pattern)
 	out := &GlobOutput{Files: []string{}}
 	return out, c.use(ctx, *in.Sandbox, func(h sandbox.Handle) error {
+		covers, err := h.Redactor(ctx)
+		if err != nil {
+			return err
+		}
 		found, err := h.Guest().Glob(ctx, *in.Cwd, *in.Pattern, 0)
 		for _, at := range found.Paths {
 			if at == "." { // ** is for any number of folders, and so for none
 				continue
 			}
+			at = string(covers.Bytes([]byte(at))) // a program chooses the names of files
 			out.Files = append(out.Files, text([]byte(at)))
 			if !utf8.ValidString(at) {
 				out.Quoted = append(out.Quoted, quoted(at))

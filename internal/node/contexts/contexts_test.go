@@ -2,6 +2,8 @@ package contexts
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -269,11 +271,14 @@ func TestOutputIsBoundedAndCovered(t *testing.T) {
 	o := r.run("python", `import sys
 s = "hunter2" + "-secret"
 sys.stdout.write(s[:9]); sys.stdout.flush(); sys.stdout.write(s[9:])
-display({"text/html": "<b>" + s + "</b>", "application/json": {"k": [s, 1]}}, raw=True)
+display({"text/html": "<b>" + s + "</b>", "application/json": {"k": [s, 1]}, "text/" + s: "x"}, raw=True)
 raise ValueError(s)`)
 	all := o.stdout + string(o.displays[0].Data["text/html"]) + string(o.displays[0].Data["application/json"]) + o.Error.Value + strings.Join(o.Error.Traceback, "")
 	if strings.Contains(all, "hunter2-secret") || o.stdout != redact.Marker || string(o.displays[0].Data["application/json"]) != `{"k":["[redacted]",1]}` {
 		t.Errorf("%q", all)
+	}
+	if data := o.displays[0].Data; len(data) != 3 || string(data["text/"+redact.Marker]) != `"x"` {
+		t.Errorf("its media types: %v", slices.Sorted(maps.Keys(data)))
 	}
 	o = r.run("python", `print("x" * (3 << 20)); 5`)
 	if len(o.stdout) != 1<<20 || !o.StdoutTruncated || o.StdoutBytes != 3<<20+1 || o.shown("text/plain") != `"5"` {

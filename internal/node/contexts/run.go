@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -262,9 +266,11 @@ func (r *run) display(d *codecontext.Display) {
 		r.res.DisplaysTruncated = true
 		return
 	}
-	for mime, value := range d.Data {
-		d.Data[mime] = redactJSON(r.u.Redactor, value)
+	covered := make(map[string]jsontext.Value, len(d.Data))
+	for _, mime := range slices.Sorted(maps.Keys(d.Data)) { // two may become the same
+		covered[redactText(r.u.Redactor, mime)] = redactJSON(r.u.Redactor, d.Data[mime])
 	}
+	d.Data = covered
 	d.Metadata = redactJSON(r.u.Redactor, d.Metadata)
 	r.emit(codecontext.Event{Display: d})
 }
