@@ -350,6 +350,12 @@ func TestSandboxTerminal(t *testing.T) {
 	if !strings.Contains(shown, "kept-42") || strings.Contains(shown, "50 120") || last.ExitCode != 3 {
 		t.Errorf("got %q, %+v", shown, last)
 	}
+	// A client that comes back after the end is shown the last output, and the end.
+	conn = open(url.Values{"process": {begun.ProcessID}, "after": {"0"}})
+	typed(conn, "too late\n")
+	if shown, last = until(conn, ""); !strings.Contains(shown, "kept-42") || last.ExitCode != 3 {
+		t.Errorf("after the end: %q, %+v", shown, last)
+	}
 }
 
 func TestSandboxWatch(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -61,7 +62,8 @@ func (h *Handlers) openTerminal(c *httpapi.Call) error {
 	defer unwatch()
 	return h.within(ctx, p, func(u sandbox.Handle) error {
 		if id != "" {
-			if err := u.Guest().Resize(ctx, id, size); err != nil {
+			// One that has ended has no size, but its last output and its exit code.
+			if err := u.Guest().Resize(ctx, id, size); err != nil && fault.KindOf(err) != fault.Conflict {
 				return err
 			}
 			return answered(attach(ctx, c, u, id, process.Seq(after)))
@@ -180,7 +182,8 @@ func (t *terminal) write(ctx context.Context, kind websocket.MessageType, p []by
 	return t.conn.Write(ctx, kind, p)
 }
 
-// typed passes on what the client sends, until it goes.
+// typed passes on what the client sends, until it goes. What it sends to a process that has
+// ended meanwhile is dropped: it has yet to be shown the end.
 func (t *terminal) typed(ctx context.Context) error {
 	for {
 		kind, data, err := t.conn.Read(ctx)
@@ -188,7 +191,7 @@ func (t *terminal) typed(ctx context.Context) error {
 			return err
 		}
 		if kind == websocket.MessageBinary {
-			if _, err := t.guest.Write(ctx, t.id, data); err != nil {
+			if _, err := t.guest.Write(ctx, t.id, data); err != nil && !t.ended(ctx, err) {
 				return err
 			}
 			continue
@@ -198,10 +201,19 @@ func (t *terminal) typed(ctx context.Context) error {
 			_ = t.conn.Close(websocket.StatusPolicyViolation, `want {"type":"resize","rows":24,"columns":80}; what is typed goes in binary messages`)
 			return errors.New("the client sent no message that a terminal knows")
 		}
-		if err := t.guest.Resize(ctx, t.id, process.Size{Rows: m.Rows, Columns: m.Columns}); err != nil {
+		if err := t.guest.Resize(ctx, t.id, process.Size{Rows: m.Rows, Columns: m.Columns}); err != nil && !t.ended(ctx, err) {
 			return err
 		}
 	}
+}
+
+// ended reports whether err comes of the end of the terminal's process.
+func (t *terminal) ended(ctx context.Context, err error) bool {
+	if fault.KindOf(err) != fault.Conflict {
+		return false
+	}
+	p, err := t.guest.Process(ctx, t.id)
+	return err == nil && p.Exit != nil
 }
 
 // show sends what the terminal shows, until its process ends.
