@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,9 +13,12 @@ import (
 
 func TestRefusalsShareRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var rows []Row
 		var away error
 		r := NewRefusals(func(_ context.Context, row Row) error {
+			mu.Lock()
+			defer mu.Unlock()
 			if away == nil {
 				rows = append(rows, row)
 			}
@@ -32,6 +36,8 @@ func TestRefusalsShareRows(t *testing.T) {
 		have := func(n int, count string) {
 			t.Helper()
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			if len(rows) != n {
 				t.Fatalf("there are %d rows, not %d", len(rows), n)
 			}
@@ -43,11 +49,16 @@ func TestRefusalsShareRows(t *testing.T) {
 		have(RefusalRows, "")
 		refuse(1, "other")
 		have(RefusalRows+1, "")
-		away = errors.New("the database is away")
+		reach := func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			away = err
+		}
+		reach(errors.New("the database is away"))
 		time.Sleep(RefusalWindow + refusalFlush)
 		have(RefusalRows+1, "")
 		refuse(10, "k")
-		away = nil
+		reach(nil)
 		time.Sleep(refusalFlush)
 		have(RefusalRows+2, "2410")
 		refuse(1, "k") // a new window
