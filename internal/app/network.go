@@ -8,6 +8,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -19,10 +20,16 @@ import (
 	"github.com/atoll-run/atoll/internal/node/packages"
 )
 
+// networkMemory is the part of the machine's memory that the buffers of all sandboxes'
+// connections may take: one in so many.
+const networkMemory = 8
+
 // network is what the settings say of sandboxes with a network.
 func (s *Server) network() (engine.Network, error) {
 	cfg := s.cfg.Settings
-	n := engine.Network{Egress: egress.Config{Log: s.log, Services: map[uint16]egress.Service{}}, Env: map[string]string{}, Files: map[string][]byte{}}
+	n := engine.Network{Egress: egress.Config{
+		Log: s.log, Services: map[uint16]egress.Service{}, Budget: &egress.Budget{Bytes: config.ThisMachine().Memory / networkMemory},
+	}, Env: map[string]string{}, Files: map[string][]byte{}}
 	for _, text := range cfg.NetworkAllow {
 		o, err := rules.ParseOpening(text)
 		if err != nil {

@@ -50,9 +50,10 @@ type Config struct {
 	Authority *Authority     // without one no secret can be bound to hosts
 	Roots     *x509.CertPool // authorities that certify hosts with secrets; default: the machine's
 
-	MaxConnections int // TCP connections of a sandbox at a time, each of which takes up to 1.2 MiB; default 256
-	MaxFlows       int // UDP flows of a sandbox at a time; default 256
-	DNSRate        int // queries a second of a sandbox; default 100
+	MaxConnections int     // TCP connections of a sandbox at a time; default 256
+	Budget         *Budget // of the buffers of TCP connections; nil for no bound
+	MaxFlows       int     // UDP flows of a sandbox at a time; default 256
+	DNSRate        int     // queries a second of a sandbox; default 100
 
 	ConnectTimeout time.Duration // of a connection to the world; default 10 s
 	HelloTimeout   time.Duration // until a client has named its host; default 15 s

@@ -63,6 +63,7 @@ type flow struct {
 	limit    time.Duration
 	last     atomic.Int64 // of its traffic, in Unix seconds
 	free     atomic.Bool  // let through without a name
+	wide     bool         // has large buffers
 
 	mu   sync.Mutex
 	host string // that the client wants; "" before it has said so
@@ -83,6 +84,9 @@ func (s *Stack) open(protocol string, dst netip.AddrPort) *flow {
 		return nil
 	}
 	if protocol == "tcp" {
+		if !s.share(f) {
+			return nil
+		}
 		s.tcp++
 	}
 	s.flows[f] = struct{}{}
@@ -101,6 +105,7 @@ func (f *flow) close() {
 	delete(s.flows, f)
 	if f.protocol == "tcp" {
 		s.tcp--
+		s.unshare(f)
 	}
 }
 

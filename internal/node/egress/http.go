@@ -235,7 +235,7 @@ func (c *gated) dial(context.Context, string, string) (net.Conn, error) {
 	if up := c.up.Swap(nil); up != nil {
 		return &counted{up, c.guest.flow}, nil
 	}
-	up, err := c.stack.dial("tcp", c.guest.flow.dst)
+	up, err := c.stack.dial(c.guest.flow)
 	if err != nil {
 		return nil, err
 	}

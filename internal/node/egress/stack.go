@@ -48,6 +48,7 @@ type Stack struct {
 	closed bool
 	flows  map[*flow]struct{}
 	tcp    int            // of flows
+	wide   int            // of those
 	wg     sync.WaitGroup // added to under mu, unless closed
 }
 

@@ -58,7 +58,7 @@ func (s *Stack) serveTCP(r *tcp.ForwarderRequest) {
 		}
 		return
 	}
-	up, err := s.dial("tcp", dst)
+	up, err := s.dial(f)
 	if err != nil {
 		// What the world refused or did not answer is refused here.
 		r.Complete(true)
@@ -80,6 +80,7 @@ func (f *flow) accept(r *tcp.ForwarderRequest) *guestConn {
 	if err != nil {
 		return nil
 	}
+	f.narrowGuest(ep)
 	c := &guestConn{TCPConn: gonet.NewTCPConn(&wq, ep), ep: ep, flow: f}
 	f.onCut(c.Abort)
 	return c
@@ -131,20 +132,23 @@ func (c *metered) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// dial connects to an address that has been decided on. Nothing is resolved
+// dial connects to a flow's address, which has been decided on. Nothing is resolved
 // again, and the floor is asked again.
-func (s *Stack) dial(network string, dst netip.AddrPort) (net.Conn, error) {
+func (s *Stack) dial(f *flow) (net.Conn, error) {
 	d := net.Dialer{
 		Timeout: s.cfg.ConnectTimeout,
-		Control: func(_, address string, _ syscall.RawConn) error {
+		Control: func(_, address string, raw syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
-			if err != nil || at != dst || s.floor.Refuses(at.Addr(), at.Port()) {
+			if err != nil || at != f.dst || s.floor.Refuses(at.Addr(), at.Port()) {
 				return errors.New("not the address that was decided on")
+			}
+			if f.protocol == "tcp" {
+				return f.narrowWorld(raw)
 			}
 			return nil
 		},
 	}
-	return d.DialContext(s.ctx, network, dst.String())
+	return d.DialContext(s.ctx, f.protocol, f.dst.String())
 }
 
 // forward carries a connection's bytes as far as they are allowed.

@@ -42,7 +42,7 @@ func (s *Stack) acceptUDP(id stack.TransportEndpointID, pkt *stack.PacketBuffer)
 	var up net.Conn
 	if !resolver {
 		var err error
-		if up, err = s.dial("udp", dst); err != nil {
+		if up, err = s.dial(f); err != nil {
 			f.close()
 			return false
 		}
