@@ -115,9 +115,11 @@ func (t *target) find() (endpoint, error) {
 		return t.elsewhere(base)
 	}
 	if key == "" {
-		key, err = t.localKey(cfg)
+		if key, err = t.localKey(cfg); err != nil {
+			return endpoint{}, err
+		}
 	}
-	return endpoint{base, key}, err
+	return endpoint{base, key}, nil
 }
 
 // sources are the settings of this machine's server, as far as flags name them.
