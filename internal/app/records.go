@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/infra/blob"
 	"github.com/atoll-run/atoll/internal/infra/seal"
 	"github.com/atoll-run/atoll/internal/infra/store"
@@ -58,7 +59,8 @@ func (s *Server) openRecords(ctx context.Context) (err error) {
 		return err
 	}
 	s.later(func(context.Context) error { return s.db.Close() })
-	s.refusals = audit.NewRefusals(s.db.Audit().Append, s.log)
+	// As rows of calls are recorded: whatever names a caller gave, the refusal is on record.
+	s.refusals = audit.NewRefusals(func(ctx context.Context, r audit.Row) error { return s.db.Sandboxes().Record(ctx, r, usage.Entry{}) }, s.log)
 	s.later(s.refusals.Close)
 	s.AdminKey, err = tenant.Setup{
 		Store: s.db.Tenants(), DevKey: s.cfg.DevKey,

@@ -15,8 +15,8 @@ import (
 const unusedWait = 250 * time.Millisecond
 
 // connections are those that are open. When there are as many as may be, one on which no
-// key was shown makes room for the next: whoever opens connections without a key cannot
-// keep out those who have one.
+// key was shown makes room for the next: a client that opens connections without a key
+// cannot keep out callers who have one.
 type connections struct {
 	max    int // 0 for any number
 	closed prometheus.Counter
@@ -60,13 +60,25 @@ func (a *connections) context(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, one)
 }
 
-// idlest returns the connection that can be spared: without a key, waiting for a request
-// rather than having one, and that for the longest; nil for none. a.mu is held.
+// sample is how many connections without a key are compared to find one that can be
+// spared: to look at all of them for each new one would slow the listener down.
+const sample = 64
+
+// idlest returns a connection that can be spared: without a key, and of some of those the
+// one that waits for a request rather than having one, for the longest; nil for none. a.mu
+// is held.
 func (a *connections) idlest() (victim net.Conn) {
 	var least *connection
-	for c, one := range a.open {
-		if !one.keyed.Load() && (least == nil || one.spared(least)) {
+	seen := 0
+	for c, one := range a.open { // begins at a random one
+		if one.keyed.Load() {
+			continue
+		}
+		if least == nil || one.spared(least) {
 			victim, least = c, one
+		}
+		if seen++; seen == sample {
+			break
 		}
 	}
 	return victim

@@ -62,6 +62,7 @@ func TestConnectionsThatNeverRead(t *testing.T) {
 		}
 		return each, total
 	}
+	// No signal tells that nothing more comes.
 	_, last := acked()
 	for still := 0; still < 3; {
 		time.Sleep(100 * time.Millisecond)

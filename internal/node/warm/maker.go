@@ -104,9 +104,10 @@ func programEnv(imageEnv, configured map[string]string) map[string]string {
 	return env
 }
 
-// Kinds lists the keys worth keeping ready: each language the image has, and
-// Python, which can import modules ahead, with the preloads when there are any; and where there can be, each of
-// them for programs with a home directory of their own, and with storage.
+// Kinds lists the keys worth keeping ready: each language the image has, and one
+// that can import modules ahead, such as Python, with the preloads when there are
+// any; and where there can be, each of them for programs with a home directory of
+// their own, and with storage.
 func (m *Maker) Kinds() []Key {
 	var keys []Key
 	for _, l := range execution.Languages {
