@@ -27,7 +27,7 @@ func TestPatternsAreBounded(t *testing.T) {
 		if e, ok := errors.AsType[*proto.Error](err); !ok || e.Reason != proto.Invalid {
 			t.Errorf("%s: %v", shortened(pattern), err)
 		}
-		if took := time.Since(begun); took > time.Second {
+		if took := time.Since(begun); took > 10*time.Second {
 			t.Errorf("%s: refused after %s", shortened(pattern), took)
 		}
 	}
