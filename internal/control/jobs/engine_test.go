@@ -102,6 +102,10 @@ func (e *engine) enqueue(ctx context.Context, tx *sql.Tx, x *execution.Execution
 
 // conclude takes an execution through its life, with a webhook at its end.
 func (e *engine) conclude(ctx context.Context, c *Client, traceID, url string) error {
+	return e.concludeOf(ctx, c, tenant, traceID, url)
+}
+
+func (e *engine) concludeOf(ctx context.Context, c *Client, tenant, traceID, url string) error {
 	e.client.Store(c)
 	x := &execution.Execution{
 		TraceID: traceID, Tenant: tenant, Key: "key_1", Environment: "env_1", Source: execution.SourceAPI, Delivery: execution.Async,
@@ -122,7 +126,7 @@ func (e *engine) conclude(ctx context.Context, c *Client, traceID, url string) e
 	return err
 }
 
-// tenant has every execution.
+// tenant has the executions that name no other.
 const tenant = "ten_1"
 
 func (e *engine) get(t *testing.T, traceID string) *execution.Execution {

@@ -90,7 +90,7 @@ type Config struct {
 	// receiver's, which counts as an attempt.
 	Deliver func(ctx context.Context, e *execution.Execution) (tried bool, err error)
 	Retries []time.Duration // nil for Retries
-	Workers int             // webhooks at the same time; 0 for 64
+	Workers int             // webhooks at the same time, shared by the tenants; 0 for 256
 	// Observe is told of each attempt which of Outcomes it had. May be nil.
 	Observe func(outcome string)
 
@@ -102,6 +102,7 @@ type Client struct {
 	cfg      Config
 	driver   driver
 	river    *river.Client[*sql.Tx]
+	turns    turns
 	stopping atomic.Bool
 }
 
@@ -111,12 +112,12 @@ func New(cfg Config) (*Client, error) {
 		cfg.Retries = Retries
 	}
 	if cfg.Workers == 0 {
-		cfg.Workers = 64
+		cfg.Workers = 256
 	}
 	if cfg.Observe == nil {
 		cfg.Observe = func(string) {}
 	}
-	c := &Client{cfg: cfg, driver: driver{bell: newBell()}}
+	c := &Client{cfg: cfg, driver: driver{bell: newBell()}, turns: turns{workers: cfg.Workers}}
 	if cfg.Postgres {
 		if cfg.ID == "" {
 			return nil, errors.New("jobs: a process on a shared database needs an ID")

@@ -47,6 +47,10 @@ func (w *webhookWorker) NextRetry(j *river.Job[webhookArgs]) time.Time {
 // due again after a snooze, or failed by us and due again.
 func (w *webhookWorker) Work(ctx context.Context, j *river.Job[webhookArgs]) error {
 	c := w.client
+	if !c.turns.take(j.Args.Tenant) {
+		return w.later(j)
+	}
+	defer c.turns.give(j.Args.Tenant)
 	e, err := c.cfg.Executions.Output(ctx, j.Args.Tenant, j.Args.TraceID)
 	if fault.KindOf(err) == fault.NotFound {
 		return river.JobCancel(fmt.Errorf("execution %s is gone", j.Args.TraceID))
@@ -88,6 +92,19 @@ func (w *webhookWorker) Work(ctx context.Context, j *river.Job[webhookArgs]) err
 	log.InfoContext(ctx, "webhook not delivered, will be tried again", "attempts", p.Tried, "wait", wait)
 	c.cfg.Observe(retried)
 	c.driver.bell.ringAfter(wait + fetchCooldown)
+	return river.JobSnooze(wait)
+}
+
+// later puts off a webhook whose tenant has its share of the workers.
+func (w *webhookWorker) later(j *river.Job[webhookArgs]) error {
+	var past struct {
+		Snoozes int `json:"snoozes"` // River counts them
+	}
+	if err := json.Unmarshal(j.Metadata, &past); err != nil {
+		return river.JobCancel(fmt.Errorf("read metadata: %w", err))
+	}
+	wait := turnWait(past.Snoozes)
+	w.client.driver.bell.ringAfter(wait + fetchCooldown)
 	return river.JobSnooze(wait)
 }
 

@@ -22,8 +22,6 @@ import (
 	"net/url"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/outbound"
 )
@@ -33,8 +31,6 @@ const (
 	// maxAnswer is how much of an answer is read, so that the connection can be
 	// used again. Its content is not used.
 	maxAnswer = 16 << 10
-	// maxMemory bounds what the messages under way may take together.
-	maxMemory = 256 << 20
 )
 
 // Config of a Client.
@@ -55,7 +51,7 @@ type Client struct {
 	cfg    Config
 	allow  outbound.List
 	http   *http.Client
-	memory *semaphore.Weighted
+	memory *memory
 	now    func() time.Time
 }
 
@@ -71,7 +67,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Resolver == nil {
 		cfg.Resolver = net.DefaultResolver
 	}
-	c := &Client{cfg: cfg, allow: allow, memory: semaphore.NewWeighted(maxMemory), now: time.Now}
+	c := &Client{cfg: cfg, allow: allow, memory: newMemory(), now: time.Now}
 	c.http = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
@@ -100,15 +96,17 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // not ours in putting the message together.
 func (c *Client) Deliver(ctx context.Context, e *execution.Execution) (tried bool, err error) {
 	// A byte of output may become six in JSON, beside two copies of itself.
-	weight := min(64<<10+8*(min(e.StdoutBytes, c.cfg.MaxOutput)+min(e.StderrBytes, c.cfg.MaxOutput)), maxMemory)
-	if err := c.memory.Acquire(ctx, weight); err != nil {
-		return false, fmt.Errorf("wait for memory: %w", err)
+	weight := 64<<10 + 8*(min(e.StdoutBytes, c.cfg.MaxOutput)+min(e.StderrBytes, c.cfg.MaxOutput))
+	room, err := c.memory.acquire(ctx, e.Tenant, weight)
+	if err != nil {
+		return false, err
 	}
-	defer c.memory.Release(weight)
+	defer room.release()
 	body, err := c.body(ctx, e)
 	if err != nil {
 		return false, err
 	}
+	room.shrink(64<<10 + int64(len(body)))
 
 	own, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
