@@ -218,7 +218,7 @@ func idleGateway(ctx context.Context, db *store.DB, dir string) (_ *gateway.Gate
 	g, err := gateway.New(gateway.Config{
 		Store: db.Executions(), Runner: b.Runner(), Log: b.Log(), Outputs: blobs, Trail: db.Audit(),
 		Await:  func(traceID string) gateway.Waiter { return b.Await(traceID) },
-		Prices: usage.DefaultPrices(), Rules: rules, MaxTimeout: time.Hour, MaxOutput: 10 << 20,
+		Prices: usage.DefaultPrices(), Rules: rules, MaxTimeout: time.Hour, MaxOutput: 10 << 20, Keep: 30 * 24 * time.Hour,
 		Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {

@@ -345,7 +345,7 @@ func (a *cli) webhookCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("webhook", "Deliver webhooks again",
 		`A webhook is tried four times. One that has failed, or that its receiver has
 lost, can be delivered again.`,
-		`  atoll webhook redeliver acme trc_0123456789abcdef0123456789abcdef`, adminKeyFile, map[string]completer{"TENANT": tenantNames})
+		`  atoll webhook redeliver acme trc_sqcxkwvsuzxzwr7l2pwm`, adminKeyFile, map[string]completer{"TENANT": tenantNames})
 	cmd.AddCommand(r.command("redeliver TENANT TRACE_ID", "Deliver the webhook of an ended execution again", "", cobra.ExactArgs(2),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			d, err := c.Redeliver(ctx, args[0], args[1])

@@ -46,7 +46,7 @@ func (r *remote) executionList() *cobra.Command {
 				return err
 			}
 			return listing(&r.printer, []any{"TRACE", "STATUS", "LANGUAGE", "DELIVERY", "EXIT", "MS", "CREATED", "ERROR"}, func(e sdk.ExecutionSummary) []any {
-				return []any{e.TraceID, e.Status, e.Language, e.DeliveryMode, number(e.ExitCode), number(e.DurationMS), when(e.CreatedAt), text(e.Error)}
+				return []any{e.TraceID, e.Status, e.Language, e.DeliveryMode, number(e.ExitCode), e.DurationMS, when(e.CreatedAt), text(e.Error)}
 			})(all)
 		})
 	s = addSpan(cmd)
@@ -121,7 +121,7 @@ func (r *remote) showExecution(e sdk.Execution) error {
 		row(w, "delivery", e.DeliveryMode)
 		row(w, "exit code", number(e.ExitCode))
 		row(w, "error", text(e.Error))
-		row(w, "milliseconds", number(e.DurationMS))
+		row(w, "milliseconds", e.DurationMS)
 		row(w, "created", when(e.CreatedAt))
 		row(w, "completed", whenOr(e.CompletedAt, "-"))
 		row(w, "webhook", text(e.WebhookDeliveryStatus))

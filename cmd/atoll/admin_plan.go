@@ -23,6 +23,7 @@ and can be neither changed nor removed.`,
 		cpu              float64
 		memory, output   string
 		threadSize       string
+		outputs          string
 		concurrency      int64
 		threads          int64
 		timeout          time.Duration
@@ -33,6 +34,10 @@ and can be neither changed nor removed.`,
 		sandboxLife      time.Duration
 		snapshots        int64
 		snapshotSize     string
+		requests         int64
+		keyRequests      int64
+		uploads          string
+		keyUploads       string
 	}
 	var set *cobra.Command
 	set = r.command("set NAME", "Make a plan, or change one that is not built in; what is not given stays", "  atoll plan set team --max-cpu 2 --concurrency 20 --streaming", cobra.ExactArgs(1),
@@ -48,6 +53,8 @@ and can be neither changed nor removed.`,
 			setIfGiven(set, "max-threads", &b.MaxThreads, &f.threads)
 			setIfGiven(set, "max-sandboxes", &b.MaxSandboxes, &f.sandboxes)
 			setIfGiven(set, "max-snapshots", &b.MaxSnapshots, &f.snapshots)
+			setIfGiven(set, "max-request-rate", &b.MaxRequestRate, &f.requests)
+			setIfGiven(set, "max-key-request-rate", &b.MaxKeyRequestRate, &f.keyRequests)
 			seconds, life := int64(f.timeout/time.Second), int64(f.sandboxLife/time.Second)
 			setIfGiven(set, "max-timeout", &b.MaxTimeout, &seconds)
 			setIfGiven(set, "max-sandbox-life", &b.MaxSandboxLife, &life)
@@ -56,8 +63,10 @@ and can be neither changed nor removed.`,
 				field **int64
 			}{
 				"max-memory": {f.memory, &b.MaxMemory}, "max-output": {f.output, &b.MaxOutput}, "max-thread-size": {f.threadSize, &b.MaxThreadSize},
+				"max-outputs":        {f.outputs, &b.MaxOutputs},
 				"max-sandbox-memory": {f.sandboxMemory, &b.MaxSandboxMemory}, "max-sandbox-disk": {f.sandboxDisk, &b.MaxSandboxDisk},
-				"max-snapshot-size": {f.snapshotSize, &b.MaxSnapshotSize},
+				"max-snapshot-size": {f.snapshotSize, &b.MaxSnapshotSize}, "max-upload-rate": {f.uploads, &b.MaxUploadRate},
+				"max-key-upload-rate": {f.keyUploads, &b.MaxKeyUploadRate},
 			} {
 				n, err := size(flag, to.text)
 				if err != nil {
@@ -83,12 +92,17 @@ and can be neither changed nor removed.`,
 	flags.StringVar(&f.output, "max-output", "100MiB", "output of each stream that is kept whole")
 	flags.Int64Var(&f.threads, "max-threads", 0, "threads of a tenant; 0 for no bound")
 	flags.StringVar(&f.threadSize, "max-thread-size", "0", "files of a thread, such as 1GiB; 0 for no bound")
+	flags.StringVar(&f.outputs, "max-outputs", "0", "outputs and files that ended executions keep together, such as 10GiB; 0 for no bound")
 	flags.Int64Var(&f.sandboxes, "max-sandboxes", 0, "named sandboxes of a tenant; 0 for no bound")
 	flags.StringVar(&f.sandboxMemory, "max-sandbox-memory", "0", "memory of a tenant's named sandboxes together, such as 8GiB; 0 for no bound")
 	flags.StringVar(&f.sandboxDisk, "max-sandbox-disk", "0", "files of a named sandbox, such as 2GiB; 0 for the server's own bound")
 	flags.DurationVar(&f.sandboxLife, "max-sandbox-life", 0, "how long a named sandbox may be there; 0 for no bound")
 	flags.Int64Var(&f.snapshots, "max-snapshots", 0, "snapshots of a tenant; 0 for no bound")
 	flags.StringVar(&f.snapshotSize, "max-snapshot-size", "0", "snapshots of a tenant together, such as 50GiB; 0 for no bound")
+	flags.Int64Var(&f.requests, "max-request-rate", 0, "requests a second of a tenant; 0 for no bound")
+	flags.Int64Var(&f.keyRequests, "max-key-request-rate", 0, "requests a second of each key; 0 for no bound")
+	flags.StringVar(&f.uploads, "max-upload-rate", "0", "bytes a second that a tenant sends, such as 50MiB; 0 for no bound")
+	flags.StringVar(&f.keyUploads, "max-key-upload-rate", "0", "bytes a second that each key sends, such as 25MiB; 0 for no bound")
 
 	cmd.AddCommand(
 		r.command("list", "List plans", "", cobra.NoArgs, shows(
@@ -117,7 +131,8 @@ func planBounds(ctx context.Context, c *sdk.Client, name string) (sdk.PlanBounds
 		Async: &p.Async, Concurrency: &p.Concurrency, MaxCPU: &p.MaxCPU, MaxMemory: &p.MaxMemory, MaxOutput: &p.MaxOutput,
 		MaxSandboxDisk: &p.MaxSandboxDisk, MaxSandboxLife: &p.MaxSandboxLife, MaxSandboxMemory: &p.MaxSandboxMemory, MaxSandboxes: &p.MaxSandboxes,
 		MaxSnapshotSize: &p.MaxSnapshotSize, MaxSnapshots: &p.MaxSnapshots, MaxThreadSize: &p.MaxThreadSize, MaxThreads: &p.MaxThreads,
-		MaxTimeout: &p.MaxTimeout, Streaming: &p.Streaming,
+		MaxTimeout: &p.MaxTimeout, MaxOutputs: &p.MaxOutputs, Streaming: &p.Streaming,
+		MaxRequestRate: &p.MaxRequestRate, MaxKeyRequestRate: &p.MaxKeyRequestRate, MaxUploadRate: &p.MaxUploadRate, MaxKeyUploadRate: &p.MaxKeyUploadRate,
 	}, nil
 }
 
@@ -168,12 +183,17 @@ func (r *remote) showPlan(p sdk.Plan) error {
 		row(w, "output", bytesText(p.MaxOutput))
 		row(w, "threads", bound(float64(p.MaxThreads)))
 		row(w, "thread size", memoryBound(p.MaxThreadSize))
+		row(w, "kept outputs", memoryBound(p.MaxOutputs))
 		row(w, "sandboxes", bound(float64(p.MaxSandboxes)))
 		row(w, "sandbox memory", memoryBound(p.MaxSandboxMemory))
 		row(w, "sandbox disk", memoryBound(p.MaxSandboxDisk))
 		row(w, "sandbox life", lifeBound(p.MaxSandboxLife))
 		row(w, "snapshots", bound(float64(p.MaxSnapshots)))
 		row(w, "snapshot size", memoryBound(p.MaxSnapshotSize))
+		row(w, "requests a second", bound(float64(p.MaxRequestRate)))
+		row(w, "requests a second, of a key", bound(float64(p.MaxKeyRequestRate)))
+		row(w, "uploads a second", memoryBound(p.MaxUploadRate))
+		row(w, "uploads a second, of a key", memoryBound(p.MaxKeyUploadRate))
 		row(w, "built in", p.BuiltIn)
 	})
 }

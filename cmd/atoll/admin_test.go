@@ -62,6 +62,7 @@ func newOperator(t *testing.T) (*operator, *gatewaytest.World) {
 				Reach:        func(context.Context, *storage.Connection) error { return nil },
 			}),
 			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: w.DB.Usage(), Caps: breakers, Executions: w.Gateway, Webhooks: again{},
+			Models: catalogOf(t, w.DB.Models(), tenants),
 		},
 	}
 	server, err := httpapi.New(httpapi.Config{Operations: handlers.Operations(), Auth: authority, Metrics: prometheus.NewRegistry(), Log: log})

@@ -10,24 +10,25 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-run/atoll/internal/control/tools"
-	"github.com/atoll-run/atoll/internal/control/webhook"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/breaker"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/storage"
-	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/cloudflare"
+	"github.com/atoll-run/atoll/internal/edge/e2b"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
+	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
+	webapi "github.com/atoll-run/atoll/internal/edge/httpapi/web"
 	"github.com/atoll-run/atoll/internal/edge/tlscert"
 	"github.com/atoll-run/atoll/internal/infra/trace"
-	"github.com/atoll-run/atoll/internal/node/egress"
 )
 
 // openTraces has spans sent, if the environment asks for them.
@@ -82,22 +83,31 @@ func (s *Server) openHTTP(context.Context) error {
 	if err != nil {
 		return err
 	}
-	tenants := tenant.NewAdmin(tenant.AdminConfig{
-		Store: s.db.Tenants(), Authority: s.authority, Limits: cfg.Limits(), Image: cfg.Image, Templates: cfg.BaseTemplates,
-		CheckImage: s.checkImage, CheckNetwork: egress.ValidatePolicy, CheckWebhook: s.webhooks.CheckURL, CheckSecret: webhook.CheckSecret,
-		Reach: s.reach,
-	})
+	services, err := s.openWeb()
+	if err != nil {
+		return err
+	}
 	handlers := routes.Handlers{
 		Execute:      &execute.Handlers{Gateway: s.gateway, CheckURL: s.webhooks.CheckURL},
+		Responses:    s.responses(),
 		Usage:        &usage.Handlers{Ledger: s.db.Usage()},
 		Threads:      &thread.Handlers{Threads: s.threads, Folders: s, Signer: s.box, Keys: s.authority},
 		Tools:        &tool.Handlers{ExecuteCode: executeCode, Tools: set, MCP: mcp},
-		Sandboxes:    &sandbox.Handlers{Sandboxes: s.directory, Previews: s.previews, Policies: s.gateway},
-		Environments: &environment.Handlers{Tenants: tenants},
+		Sandboxes:    &sandbox.Handlers{Sandboxes: s.directory, Previews: s.previews, Policies: s.gateway, Keys: s.authority},
+		Environments: &environment.Handlers{Tenants: s.tenants},
+		Models:       &modelapi.Handlers{Catalog: s.models},
+		Web:          &webapi.Handlers{Web: services},
 		Admin: &admin.Handlers{
-			Tenants: tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: s.db.Usage(), Caps: caps,
-			Executions: s.gateway, Webhooks: s.jobs,
+			Tenants: s.tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: s.db.Usage(), Caps: caps,
+			Executions: s.gateway, Webhooks: s.jobs, Models: s.models,
 		},
+	}
+	if cfg.Cloudflare == "on" {
+		handlers.Cloudflare = cloudflare.New(handlers.Sandboxes)
+	}
+	if cfg.E2B == "on" {
+		handlers.E2B = e2b.New(e2b.Config{Sandboxes: handlers.Sandboxes, Keys: s.authority, Signer: s.box})
+		s.later(func(context.Context) error { handlers.E2B.Close(); return nil })
 	}
 	s.http, err = httpapi.New(httpapi.Config{
 		Operations: handlers.Operations(), Previews: s.visits,

@@ -24,11 +24,15 @@ import (
 // connections may take: one in so many.
 const networkMemory = 8
 
+// networkTenants is the part of that which the sandboxes of one tenant may take.
+const networkTenants = 2
+
 // network is what the settings say of sandboxes with a network.
 func (s *Server) network() (engine.Network, error) {
 	cfg := s.cfg.Settings
+	buffers := config.ThisMachine().Memory / networkMemory
 	n := engine.Network{Egress: egress.Config{
-		Log: s.log, Services: map[uint16]egress.Service{}, Budget: &egress.Budget{Bytes: config.ThisMachine().Memory / networkMemory},
+		Log: s.log, Services: map[uint16]egress.Service{}, Budget: &egress.Budget{Bytes: buffers, TenantBytes: buffers / networkTenants},
 	}, Env: map[string]string{}, Files: map[string][]byte{}}
 	for _, text := range cfg.NetworkAllow {
 		o, err := rules.ParseOpening(text)

@@ -30,11 +30,12 @@ const (
 	// before its executions count as lost.
 	lostAfter = time.Minute
 
-	sealEvery  = 30 * time.Second
-	purgeEvery = 10 * time.Minute
-	purgeTime  = 5 * time.Minute // at most
-	purgeBatch = 1000
-	sweepEvery = time.Hour
+	sealEvery   = 30 * time.Second
+	expireEvery = time.Minute
+	purgeEvery  = 10 * time.Minute
+	purgeTime   = 5 * time.Minute // at most
+	purgeBatch  = 1000
+	sweepEvery  = time.Hour
 )
 
 func (s *Server) openBlobs(ctx context.Context) (err error) {
@@ -164,6 +165,7 @@ func (s *Server) openGateway(context.Context) (err error) {
 		Rules:      rules,
 		MaxTimeout: cfg.MaxTimeout,
 		MaxOutput:  int64(cfg.MaxOutput),
+		Keep:       cfg.KeepFor,
 		Logger:     s.log,
 		Metrics:    s.cfg.Registry,
 	})
@@ -189,6 +191,7 @@ func (s *Server) openJobs(ctx context.Context) (err error) {
 				_, err := s.gateway.Purge(ctx, s.cfg.Settings.KeepFor)
 				return err
 			}},
+			{Name: "expire_responses", Every: expireEvery, Timeout: purgeTime, Run: s.runs.Expire},
 			{Name: "expire_threads", Every: purgeEvery, Timeout: purgeTime, Run: s.threads.Expire},
 			{Name: "sweep_threads", Every: sweepEvery, Timeout: sweepEvery, Run: s.threads.Sweep},
 			{Name: "purge_sandboxes", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.sandboxes.Purge)},

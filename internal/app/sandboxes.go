@@ -5,10 +5,12 @@ import (
 
 	"github.com/atoll-run/atoll/internal/control/directory"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/node/contexts"
 	"github.com/atoll-run/atoll/internal/node/engine"
 	"github.com/atoll-run/atoll/internal/node/home"
@@ -32,7 +34,9 @@ func (s *Server) openSandboxes(context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.aliases = s.images()
+	if s.aliases, err = s.images(); err != nil {
+		return err
+	}
 	s.sandboxes = sandboxes.New(sandboxes.Config{
 		Store: s.db.Sandboxes(), Snapshots: s.db.Snapshots(), Engine: s.engine.Sandboxes(), SnapshotFiles: engine.SnapshotStore{Engine: s.engine, Store: kept}, Callers: s.authority, Executor: s.id, AdmitDisk: s.disk.Admit, AdmitBytes: s.disk.AdmitBytes,
 		Images: s.aliases, Contexts: contexts.New(),
@@ -65,17 +69,24 @@ func (unreachable) Node(_ context.Context, executor string) (sandbox.Node, error
 }
 
 // images finds images by what callers call them.
-func (s *Server) images() *image.Aliases {
+func (s *Server) images() (*image.Aliases, error) {
 	cfg := s.cfg.Settings
 	a := &image.Aliases{Store: s.cfg.Images, Default: cfg.Image, Names: cfg.ImageAliases}
 	if cfg.ImagePull == "missing" {
-		a.Pull = &image.Pull{Import: s.cfg.Images.Import, Allow: cfg.ImagePullAllow, Size: int64(cfg.ImagePullSize), Time: cfg.ImagePullTimeout, Probe: s.engine.Probe(), Room: s.disk.Admit}
+		reach, err := outbound.Parse(cfg.ImagePullRedirect)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "image_pull_redirect_allow: %v", err)
+		}
+		a.Pull = &image.Pull{Import: s.cfg.Images.Import, Allow: cfg.ImagePullAllow, Reach: reach, Size: int64(cfg.ImagePullSize), Time: cfg.ImagePullTimeout, Probe: s.engine.Probe(), Room: s.disk.Admit}
 	}
-	return a
+	return a, nil
 }
 
 // prices are what use costs.
 func (s *Server) prices() usage.Prices {
 	cfg := s.cfg.Settings
-	return usage.Prices{CPUMinute: cfg.PriceCPU, GiBMinute: cfg.PriceGiB, GiBOut: cfg.PriceOut, Call: cfg.PriceCall}
+	return usage.Prices{
+		CPUMinute: cfg.PriceCPU, GiBMinute: cfg.PriceGiB, GiBOut: cfg.PriceOut, Call: cfg.PriceCall,
+		Calls: map[string]float64{web.SearchName: cfg.PriceSearch, web.PeopleName: cfg.PriceSearch, web.FetchName: cfg.PriceFetch},
+	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/app/localserver"
 	"github.com/atoll-run/atoll/internal/control/directory"
@@ -27,6 +28,7 @@ import (
 	"github.com/atoll-run/atoll/internal/control/jobs"
 	"github.com/atoll-run/atoll/internal/control/webhook"
 	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/thread"
@@ -55,7 +57,7 @@ type Config struct {
 	Images   *image.Store
 	Log      *slog.Logger
 	Registry *prometheus.Registry
-	Getenv   func(string) string // OpenTelemetry's own settings
+	Getenv   func(string) string // OpenTelemetry's own settings, and keys of declared models
 }
 
 // Server is an open server that does not listen yet.
@@ -84,6 +86,9 @@ type Server struct {
 	gateway   *gateway.Gateway
 	webhooks  *webhook.Client
 	jobs      *jobs.Client
+	tenants   *tenant.Admin
+	models    *model.Catalog
+	runs      *loop.Loop
 	authority *tenant.Authority
 	http      *httpapi.Server
 	tls       *tlscert.Files // nil without TLS
@@ -128,9 +133,12 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 		{"previews", s.openPreviews},
 		{"webhooks", s.openWebhooks},
 		{"gateway", s.openGateway},
+		{"models", s.openModels},
+		{"runs", s.openRuns},
 		{"jobs", s.openJobs},
 		{"HTTP interface", s.openHTTP},
 		{"executions of an earlier process", s.recover},
+		{"runs of an earlier process", s.startRuns},
 	} {
 		if err := step.do(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", step.name, err)

@@ -27,3 +27,9 @@ func (c *Client) Terminal(ctx context.Context, ref SandboxRef, q url.Values) (*w
 	}
 	return conn, nil
 }
+
+// TerminalTicket makes a ticket with which a browser opens one terminal of a sandbox, within
+// 30 seconds.
+func (c *Client) TerminalTicket(ctx context.Context, ref SandboxRef) (TerminalTicket, error) {
+	return call[TerminalTicket](ctx, c, http.MethodPost, ref.path("terminal", "ticket"), ref.query(), nil)
+}

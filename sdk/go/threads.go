@@ -64,3 +64,6 @@ func threadPath(id string) string { return under("/v1/threads", id) }
 func threadFile(id, file string) string {
 	return under(threadPath(id)+"/files", strings.Split(strings.Trim(file, "/"), "/")...)
 }
+
+// File is a file or folder of a thread or connection.
+type File = FileEntry

@@ -110,13 +110,53 @@ type AuditTrail struct {
 
 // BrowseInput defines model for BrowseInput.
 type BrowseInput struct {
-	Port    float64 `json:"port"`
+	Port    int64   `json:"port"`
 	Sandbox *string `json:"sandbox,omitempty"`
 }
 
 // BrowseOutput defines model for BrowseOutput.
 type BrowseOutput struct {
 	URL string `json:"url"`
+}
+
+// CancelledResponse defines model for CancelledResponse.
+type CancelledResponse struct {
+	Background  bool   `json:"background"`
+	CompletedAt *int64 `json:"completed_at"`
+
+	// CreatedAt Seconds since 1970.
+	CreatedAt          int64               `json:"created_at"`
+	Error              *ResponseError      `json:"error"`
+	FrequencyPenalty   float64             `json:"frequency_penalty"`
+	ID                 string              `json:"id"`
+	IncompleteDetails  *ResponseIncomplete `json:"incomplete_details"`
+	Instructions       *string             `json:"instructions"`
+	MaxOutputTokens    *int64              `json:"max_output_tokens"`
+	MaxToolCalls       *int64              `json:"max_tool_calls"`
+	Metadata           map[string]string   `json:"metadata"`
+	Model              string              `json:"model"`
+	Object             string              `json:"object"`
+	Output             []ResponseItem      `json:"output"`
+	ParallelToolCalls  bool                `json:"parallel_tool_calls"`
+	PresencePenalty    float64             `json:"presence_penalty"`
+	PreviousResponseID *string             `json:"previous_response_id"`
+	PromptCacheKey     *string             `json:"prompt_cache_key"`
+	Reasoning          *ResponseReasoning  `json:"reasoning"`
+
+	// ResponseID The same as id.
+	ResponseID       string         `json:"response_id"`
+	SafetyIdentifier *string        `json:"safety_identifier"`
+	ServiceTier      string         `json:"service_tier"`
+	Status           string         `json:"status"`
+	Store            bool           `json:"store"`
+	Temperature      float64        `json:"temperature"`
+	Text             ResponseText   `json:"text"`
+	ToolChoice       interface{}    `json:"tool_choice"`
+	Tools            []interface{}  `json:"tools"`
+	TopLogprobs      int64          `json:"top_logprobs"`
+	TopP             float64        `json:"top_p"`
+	Truncation       string         `json:"truncation"`
+	Usage            *ResponseUsage `json:"usage"`
 }
 
 // CapOverrides defines model for CapOverrides.
@@ -188,7 +228,7 @@ type CodeInput struct {
 	Language *string `json:"language,omitempty"`
 
 	// Timeout Most seconds that the code may run; 60 if left out.
-	Timeout *float64 `json:"timeout,omitempty"`
+	Timeout *int64 `json:"timeout,omitempty"`
 }
 
 // CodeOutput defines model for CodeOutput.
@@ -309,6 +349,64 @@ type ConnectionChange struct {
 	ReadOnly    *bool        `json:"read_only,omitempty"`
 }
 
+// CreateResponse defines model for CreateResponse.
+type CreateResponse struct {
+	// Background Answer at once; the response is made in the background.
+	Background *bool     `json:"background,omitempty"`
+	Include    *[]string `json:"include,omitempty"`
+
+	// Input A text, or a list of items.
+	Input interface{} `json:"input,omitempty"`
+
+	// Instructions What the model is told ahead of the conversation.
+	Instructions    *string `json:"instructions,omitempty"`
+	MaxOutputTokens *int64  `json:"max_output_tokens,omitempty"`
+
+	// MaxSteps How many times a model may be asked; 100 if left out.
+	MaxSteps     *int64 `json:"max_steps,omitempty"`
+	MaxToolCalls *int64 `json:"max_tool_calls,omitempty"`
+
+	// Metadata Up to 16 pairs: keys of up to 64, values of up to 512 characters.
+	Metadata map[string]string `json:"metadata,omitempty"`
+
+	// Model The name of a model; GET /v1/models lists them.
+	Model *string `json:"model,omitempty"`
+
+	// Models Up to 5 names of models: the next one is asked when one fails. It takes precedence over model.
+	Models            *[]string `json:"models,omitempty"`
+	ParallelToolCalls *bool     `json:"parallel_tool_calls,omitempty"`
+
+	// PreviousResponseID The id of a completed response that this one continues.
+	PreviousResponseID *string            `json:"previous_response_id,omitempty"`
+	PromptCacheKey     *string            `json:"prompt_cache_key,omitempty"`
+	Reasoning          *ReasoningSettings `json:"reasoning,omitempty"`
+	ResponseFormat     *ResponseFormat    `json:"response_format,omitempty"`
+
+	// SafetyIdentifier Shown in the response; the provider does not get it.
+	SafetyIdentifier *string `json:"safety_identifier,omitempty"`
+	ServiceTier      *string `json:"service_tier,omitempty"`
+
+	// Store Keep the response, to be read or continued later.
+	Store *bool `json:"store,omitempty"`
+
+	// Stream Answer with server-sent events.
+	Stream        *bool          `json:"stream,omitempty"`
+	StreamOptions *StreamOptions `json:"stream_options,omitempty"`
+	Temperature   *float64       `json:"temperature,omitempty"`
+	Text          *TextSettings  `json:"text,omitempty"`
+
+	// ToolChoice auto, none, required, or an object that names a function.
+	ToolChoice interface{} `json:"tool_choice,omitempty"`
+
+	// Tools What the model may call: sandbox, and functions of yours.
+	Tools      *[]interface{} `json:"tools,omitempty"`
+	TopP       *float64       `json:"top_p,omitempty"`
+	Truncation *string        `json:"truncation,omitempty"`
+
+	// User Taken for clients that send it, and not used.
+	User *string `json:"user,omitempty"`
+}
+
 // Credentials defines model for Credentials.
 type Credentials struct {
 	// AccessKeyID Of s3.
@@ -322,6 +420,25 @@ type Credentials struct {
 
 	// ServiceAccount Of gcs: the JSON of a service account's key file.
 	ServiceAccount string `json:"service_account,omitempty"`
+}
+
+// DeletedResponse defines model for DeletedResponse.
+type DeletedResponse struct {
+	Deleted bool   `json:"deleted"`
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+}
+
+// DownloadRequest defines model for DownloadRequest.
+type DownloadRequest struct {
+	// ID A thread_id.
+	ID string `json:"id"`
+
+	// Path The file, from the home.
+	Path string `json:"path"`
+
+	// Source What id names. Files of a volume have no URLs here: executions that mount it reach them.
+	Source string `json:"source"`
 }
 
 // Environment defines model for Environment.
@@ -499,8 +616,11 @@ type ExecuteRequest struct {
 
 // ExecuteResponse defines model for ExecuteResponse.
 type ExecuteResponse struct {
-	// Error What ended the run when it was not the program itself, such as a limit; null otherwise.
+	// Error What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these.
 	Error *string `json:"error"`
+
+	// ErrorMessage The sentence, where error has the code. Beyond the original contract.
+	ErrorMessage string `json:"error_message,omitempty"`
 
 	// ExitCode The program's exit code, 128+n when signal n ended it, -1 when none was seen.
 	ExitCode int64 `json:"exit_code"`
@@ -541,11 +661,14 @@ type Execution struct {
 	// DeliveryMode How its caller asked for the result.
 	DeliveryMode string `json:"delivery_mode"`
 
-	// DurationMS From admission to completion.
-	DurationMS *int64 `json:"duration_ms"`
+	// DurationMS From admission to completion, or so far while it runs.
+	DurationMS int64 `json:"duration_ms"`
 
-	// Error What ended the run when it was not the program itself; null otherwise.
+	// Error What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these.
 	Error *string `json:"error"`
+
+	// ErrorMessage The sentence, where error has the code. Beyond the original contract.
+	ErrorMessage string `json:"error_message,omitempty"`
 
 	// ExitCode The program's exit code, 128+n when signal n ended it, -1 when none was seen.
 	ExitCode *int64 `json:"exit_code"`
@@ -590,7 +713,7 @@ type Execution struct {
 	// ThreadID The thread whose home it had; null for none.
 	ThreadID *string `json:"thread_id"`
 
-	// TraceID trc_ and 32 hexadecimal digits.
+	// TraceID trc_ and 20 letters and digits, of older records 32 hexadecimal digits.
 	TraceID string `json:"trace_id"`
 
 	// WebhookDeliveryStatus null when there is no webhook.
@@ -613,11 +736,14 @@ type ExecutionSummary struct {
 	// DeliveryMode How its caller asked for the result.
 	DeliveryMode string `json:"delivery_mode"`
 
-	// DurationMS From admission to completion.
-	DurationMS *int64 `json:"duration_ms"`
+	// DurationMS From admission to completion, or so far while it runs.
+	DurationMS int64 `json:"duration_ms"`
 
-	// Error What ended the run when it was not the program itself; null otherwise.
+	// Error What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these.
 	Error *string `json:"error"`
+
+	// ErrorMessage The sentence, where error has the code. Beyond the original contract.
+	ErrorMessage string `json:"error_message,omitempty"`
 
 	// ExitCode The program's exit code, 128+n when signal n ended it, -1 when none was seen.
 	ExitCode *int64 `json:"exit_code"`
@@ -656,15 +782,59 @@ type ExecutionSummary struct {
 	// ThreadID The thread whose home it had; null for none.
 	ThreadID *string `json:"thread_id"`
 
-	// TraceID trc_ and 32 hexadecimal digits.
+	// TraceID trc_ and 20 letters and digits, of older records 32 hexadecimal digits.
 	TraceID string `json:"trace_id"`
 
 	// WebhookDeliveryStatus null when there is no webhook.
 	WebhookDeliveryStatus *string `json:"webhook_delivery_status"`
 }
 
-// File defines model for File.
-type File struct {
+// FetchAnswer defines model for FetchAnswer.
+type FetchAnswer struct {
+	// Contents In the order of the URLs.
+	Contents []FetchedPage `json:"contents"`
+
+	// ID The call, as the audit trail names it.
+	ID string `json:"id"`
+}
+
+// FetchRequest defines model for FetchRequest.
+type FetchRequest struct {
+	// MaxTokensPerPage Of each page; 4 characters count as a token.
+	MaxTokensPerPage *int64 `json:"max_tokens_per_page,omitempty"`
+
+	// URL An http or https URL of at most 4096 bytes, or a list of 1 to 10.
+	URL []string `json:"url"`
+}
+
+// FetchedPage defines model for FetchedPage.
+type FetchedPage struct {
+	// Date When it was published, as in 2026-03-01; null where that is not known.
+	Date *string `json:"date"`
+
+	// Error Why there is no page; null for none.
+	Error *string `json:"error"`
+
+	// FinalURL Where it was, after redirects; null with error.
+	FinalURL *string `json:"final_url"`
+
+	// LastUpdated When it was changed, likewise.
+	LastUpdated *string `json:"last_updated"`
+
+	// MediaType Such as text/html.
+	MediaType string `json:"media_type"`
+	Text      string `json:"text"`
+	Title     string `json:"title"`
+
+	// Truncated It goes on beyond text.
+	Truncated bool `json:"truncated"`
+
+	// URL As it was given.
+	URL string `json:"url"`
+}
+
+// FileEntry defines model for FileEntry.
+type FileEntry struct {
 	IsDirectory bool `json:"is_directory"`
 
 	// Modified null where that is not kept, as of a bucket's folders.
@@ -676,6 +846,24 @@ type File struct {
 
 	// Size Bytes; 0 of a folder.
 	Size int64 `json:"size"`
+}
+
+// FileHeader defines model for FileHeader.
+type FileHeader struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// FileURL defines model for FileURL.
+type FileURL struct {
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// Headers To be sent with the request; none so far.
+	Headers []FileHeader `json:"headers"`
+	Method  string       `json:"method"`
+
+	// URL Absolute, with the host that the request was sent to.
+	URL string `json:"url"`
 }
 
 // FilesListRequest defines model for FilesListRequest.
@@ -692,7 +880,7 @@ type FilesListRequest struct {
 
 // FilesListResponse defines model for FilesListResponse.
 type FilesListResponse struct {
-	Files []File `json:"files"`
+	Files []FileEntry `json:"files"`
 }
 
 // FilesystemChange defines model for FilesystemChange.
@@ -753,6 +941,14 @@ type Grant struct {
 	// Prefix What is mounted, from the connection's root; empty for all that the connection's prefix leaves.
 	Prefix   string `json:"prefix"`
 	ReadOnly bool   `json:"read_only"`
+}
+
+// JSONSchema defines model for JSONSchema.
+type JSONSchema struct {
+	Description *string     `json:"description,omitempty"`
+	Name        *string     `json:"name,omitempty"`
+	Schema      interface{} `json:"schema"`
+	Strict      *bool       `json:"strict,omitempty"`
 }
 
 // Key defines model for Key.
@@ -852,6 +1048,19 @@ type LimitsChange struct {
 	TmpSize   *int64 `json:"tmp_size,omitempty"`
 }
 
+// ListModel defines model for ListModel.
+type ListModel struct {
+	// Created Unix seconds.
+	Created int64 `json:"created"`
+
+	// ID The name that requests give as model.
+	ID     string `json:"id"`
+	Object string `json:"object"`
+
+	// OwnedBy The part of the name before its first slash, or the wire protocol of the provider.
+	OwnedBy string `json:"owned_by"`
+}
+
 // ListedSandbox defines model for ListedSandbox.
 type ListedSandbox struct {
 	Image  string `json:"image"`
@@ -867,6 +1076,25 @@ type MCPAnnotations struct {
 	ReadOnlyHint    bool `json:"readOnlyHint"`
 }
 
+// MCPError defines model for MCPError.
+type MCPError struct {
+	Error MCPErrorObject `json:"error"`
+
+	// ID That of the message; null if it has none or could not be read.
+	ID      interface{} `json:"id"`
+	Jsonrpc string      `json:"jsonrpc"`
+}
+
+// MCPErrorObject defines model for MCPErrorObject.
+type MCPErrorObject struct {
+	// Code As JSON-RPC has it; -32000 for what concerns the key, a limit or the server's state, -32001 for a session that there is not.
+	Code int64          `json:"code"`
+	Data *ErrorResponse `json:"data,omitempty"`
+
+	// Message A sentence for people.
+	Message string `json:"message"`
+}
+
 // MCPTool defines model for MCPTool.
 type MCPTool struct {
 	Annotations  MCPAnnotations `json:"annotations"`
@@ -875,6 +1103,195 @@ type MCPTool struct {
 	Name         string         `json:"name"`
 	OutputSchema interface{}    `json:"outputSchema"`
 	Title        string         `json:"title"`
+}
+
+// Model defines model for Model.
+type Model struct {
+	// AllTenants Whether every tenant may use it.
+	AllTenants bool `json:"all_tenants"`
+
+	// BaseURL Of the provider's API.
+	BaseURL string `json:"base_url"`
+
+	// Capabilities What of it can be asked for; anything else is refused before the provider is asked.
+	Capabilities []string `json:"capabilities"`
+
+	// Context Tokens of input and output together; 0 for unknown.
+	Context int64 `json:"context"`
+
+	// CreatedAt Of one that a file declares: when the file changed.
+	CreatedAt time.Time `json:"created_at"`
+
+	// File Path on the server of the file that declares it.
+	File string `json:"file,omitempty"`
+
+	// HasKey Whether there is a key for the provider; it is never shown.
+	HasKey bool `json:"has_key"`
+
+	// ID mdl_ and 16 hexadecimal digits.
+	ID string `json:"id"`
+
+	// MaxOutput Tokens of an answer; 0 for unknown.
+	MaxOutput int64 `json:"max_output"`
+
+	// Name What requests give as model.
+	Name string `json:"name"`
+
+	// Overridden A file declares a model of the same name, which is used in its place; this one can be changed and deleted by its id.
+	Overridden bool `json:"overridden,omitempty"`
+
+	// Plans Names of the plans whose tenants may, too.
+	Plans  []string    `json:"plans"`
+	Prices ModelPrices `json:"prices"`
+
+	// Provider The wire protocol: OpenAI's Responses, Chat Completions, which many servers speak, or Anthropic's Messages.
+	Provider string `json:"provider"`
+
+	// Source Where it was made. One of a file is changed there alone.
+	Source string `json:"source"`
+
+	// Tenants Those that may, if not all: their ids, and names where a file has them.
+	Tenants   []string  `json:"tenants"`
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// Upstream What the provider calls it.
+	Upstream string `json:"upstream"`
+}
+
+// ModelChange defines model for ModelChange.
+type ModelChange struct {
+	// AllTenants true if neither this nor tenants nor plans is there at first.
+	AllTenants *bool `json:"all_tenants,omitempty"`
+
+	// BaseURL The provider's own if it is left out at first; openai-chat has none. A change needs the key again.
+	BaseURL *string `json:"base_url,omitempty"`
+
+	// Capabilities vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first.
+	Capabilities *[]string `json:"capabilities,omitempty"`
+	Context      *int64    `json:"context,omitempty"`
+
+	// Key For the provider; stored encrypted. Empty for none.
+	Key       *string `json:"key,omitempty"`
+	MaxOutput *int64  `json:"max_output,omitempty"`
+
+	// Plans Names of the plans whose tenants may use it, too; then all_tenants is false.
+	Plans  *[]string    `json:"plans,omitempty"`
+	Prices *ModelPrices `json:"prices,omitempty"`
+
+	// Tenants Ids or names of the tenants that may use it; then all_tenants is false.
+	Tenants *[]string `json:"tenants,omitempty"`
+
+	// Upstream The name if it is left out at first.
+	Upstream *string `json:"upstream,omitempty"`
+}
+
+// ModelCost defines model for ModelCost.
+type ModelCost struct {
+	CacheCreationCost float64 `json:"cache_creation_cost"`
+	CacheReadCost     float64 `json:"cache_read_cost"`
+	Currency          string  `json:"currency"`
+	InputCost         float64 `json:"input_cost"`
+	OutputCost        float64 `json:"output_cost"`
+	TotalCost         float64 `json:"total_cost"`
+}
+
+// ModelError defines model for ModelError.
+type ModelError struct {
+	// Failure transient and rate_limited may be gone later.
+	Failure string `json:"failure"`
+	Message string `json:"message"`
+
+	// RetryAfterMS What the provider asks to wait.
+	RetryAfterMS int64 `json:"retry_after_ms,omitempty"`
+
+	// Status Of the provider's answer; left out if there was none.
+	Status int64 `json:"status,omitempty"`
+}
+
+// ModelKey defines model for ModelKey.
+type ModelKey struct {
+	// BaseURL The provider's API that the key was given for; it is sent to no other.
+	BaseURL   string    `json:"base_url"`
+	CreatedAt time.Time `json:"created_at"`
+
+	// InUse false if the model is at another base URL by now, where requests are refused until the key is given again or removed, or if the tenant may not use the model any more.
+	InUse bool `json:"in_use"`
+
+	// Model The model's name; its id if there is no such model any more.
+	Model string `json:"model"`
+}
+
+// ModelList defines model for ModelList.
+type ModelList struct {
+	Data   []ListModel `json:"data"`
+	Object string      `json:"object"`
+}
+
+// ModelPrices defines model for ModelPrices.
+type ModelPrices struct {
+	// CacheRead For input that the provider reads from its cache.
+	CacheRead string `json:"cache_read,omitempty"`
+
+	// CacheWrite For input that the provider writes to its cache.
+	CacheWrite string `json:"cache_write,omitempty"`
+
+	// Input A decimal number, such as 2.50, with at most 6 digits after the point.
+	Input  string `json:"input,omitempty"`
+	Output string `json:"output,omitempty"`
+}
+
+// ModelTest defines model for ModelTest.
+type ModelTest struct {
+	MaxOutputTokens *int64  `json:"max_output_tokens,omitempty"`
+	Prompt          *string `json:"prompt,omitempty"`
+}
+
+// ModelTrial defines model for ModelTrial.
+type ModelTrial struct {
+	Answer string `json:"answer"`
+
+	// Cost By the prices of the record; null if the provider did not tell the tokens.
+	Cost       *ModelCost `json:"cost"`
+	DurationMS int64      `json:"duration_ms"`
+
+	// Error Why there is no answer, or not all of it; null if there is.
+	Error *ModelError `json:"error"`
+
+	// FirstTokenMS Milliseconds until the answer began.
+	FirstTokenMS int64 `json:"first_token_ms"`
+
+	// OK Whether the model answered.
+	OK bool `json:"ok"`
+
+	// Reasoning What the provider shows of it.
+	Reasoning string `json:"reasoning,omitempty"`
+
+	// RequestID The provider's name for the request.
+	RequestID string `json:"request_id,omitempty"`
+
+	// Stop Why the answer ended: end, max_output_tokens, content_filter or refusal.
+	Stop string `json:"stop,omitempty"`
+
+	// Usage null if the provider did not tell.
+	Usage *ModelUsage `json:"usage"`
+}
+
+// ModelUsage defines model for ModelUsage.
+type ModelUsage struct {
+	// CacheCreationInputTokens Of these, written to it.
+	CacheCreationInputTokens int64 `json:"cache_creation_input_tokens"`
+
+	// CacheReadInputTokens Of these, read from the provider's cache.
+	CacheReadInputTokens int64 `json:"cache_read_input_tokens"`
+
+	// InputTokens All of the request's.
+	InputTokens int64 `json:"input_tokens"`
+
+	// OutputTokens All of the answer's.
+	OutputTokens int64 `json:"output_tokens"`
+
+	// ReasoningTokens Of these, thought.
+	ReasoningTokens int64 `json:"reasoning_tokens"`
 }
 
 // NetworkChange defines model for NetworkChange.
@@ -982,6 +1399,41 @@ type NewKey struct {
 	WebhookURL *string `json:"webhook_url,omitempty"`
 }
 
+// NewModel defines model for NewModel.
+type NewModel struct {
+	// AllTenants true if neither this nor tenants nor plans is there at first.
+	AllTenants *bool `json:"all_tenants,omitempty"`
+
+	// BaseURL The provider's own if it is left out at first; openai-chat has none. A change needs the key again.
+	BaseURL *string `json:"base_url,omitempty"`
+
+	// Capabilities vision, files, tools, parallel_tools, reasoning, structured_output. tools, parallel_tools and structured_output if they are left out at first.
+	Capabilities *[]string `json:"capabilities,omitempty"`
+	Context      *int64    `json:"context,omitempty"`
+
+	// Key For the provider; stored encrypted. Empty for none.
+	Key       *string `json:"key,omitempty"`
+	MaxOutput *int64  `json:"max_output,omitempty"`
+	Name      string  `json:"name"`
+
+	// Plans Names of the plans whose tenants may use it, too; then all_tenants is false.
+	Plans    *[]string    `json:"plans,omitempty"`
+	Prices   *ModelPrices `json:"prices,omitempty"`
+	Provider string       `json:"provider"`
+
+	// Tenants Ids or names of the tenants that may use it; then all_tenants is false.
+	Tenants *[]string `json:"tenants,omitempty"`
+
+	// Upstream The name if it is left out at first.
+	Upstream *string `json:"upstream,omitempty"`
+}
+
+// NewModelKey defines model for NewModelKey.
+type NewModelKey struct {
+	// Key The tenant's own, for the model's provider. It is stored encrypted and never shown.
+	Key string `json:"key"`
+}
+
 // NewOwnEnvironment defines model for NewOwnEnvironment.
 type NewOwnEnvironment struct {
 	Config *ConfigChange `json:"config,omitempty"`
@@ -1079,6 +1531,20 @@ type OpenAIFunction struct {
 	Description string      `json:"description"`
 	Name        string      `json:"name"`
 	Parameters  interface{} `json:"parameters"`
+
+	// Strict The model keeps to parameters.
+	Strict bool `json:"strict,omitempty"`
+}
+
+// OpenAIResponsesTool defines model for OpenAIResponsesTool.
+type OpenAIResponsesTool struct {
+	Description string      `json:"description"`
+	Name        string      `json:"name"`
+	Parameters  interface{} `json:"parameters"`
+
+	// Strict The model keeps to parameters.
+	Strict bool   `json:"strict"`
+	Type   string `json:"type"`
 }
 
 // OpenAITool defines model for OpenAITool.
@@ -1166,6 +1632,22 @@ type PageKey struct {
 	NextPage *string `json:"next_page"`
 }
 
+// PageModel defines model for PageModel.
+type PageModel struct {
+	Data []Model `json:"data"`
+
+	// NextPage Give it as page to get the next part; null at the end.
+	NextPage *string `json:"next_page"`
+}
+
+// PageModelKey defines model for PageModelKey.
+type PageModelKey struct {
+	Data []ModelKey `json:"data"`
+
+	// NextPage Give it as page to get the next part; null at the end.
+	NextPage *string `json:"next_page"`
+}
+
 // PageOwnEnvironment defines model for PageOwnEnvironment.
 type PageOwnEnvironment struct {
 	Data []OwnEnvironment `json:"data"`
@@ -1234,11 +1716,23 @@ type Plan struct {
 	// MaxCPU Cores of a sandbox; 0 for no bound.
 	MaxCPU float64 `json:"max_cpu"`
 
+	// MaxKeyRequestRate Requests a second of each key; 0 for no bound.
+	MaxKeyRequestRate int64 `json:"max_key_request_rate"`
+
+	// MaxKeyUploadRate Bytes of request bodies a second of each key; 0 for no bound.
+	MaxKeyUploadRate int64 `json:"max_key_upload_rate"`
+
 	// MaxMemory Bytes of a sandbox; 0 for no bound.
 	MaxMemory int64 `json:"max_memory"`
 
 	// MaxOutput Bytes of each stream that are kept whole.
 	MaxOutput int64 `json:"max_output"`
+
+	// MaxOutputs Bytes that ended executions keep together: outputs and the files they gave back; 0 for no bound.
+	MaxOutputs int64 `json:"max_outputs"`
+
+	// MaxRequestRate Requests a second of all keys of a tenant together, on average over 10 s; 0 for no bound.
+	MaxRequestRate int64 `json:"max_request_rate"`
 
 	// MaxSandboxDisk Bytes of the files of a named sandbox; 0 for the server's own bound.
 	MaxSandboxDisk int64 `json:"max_sandbox_disk"`
@@ -1265,28 +1759,40 @@ type Plan struct {
 	MaxThreads int64 `json:"max_threads"`
 
 	// MaxTimeout Seconds; 0 for the server's own bound.
-	MaxTimeout int64  `json:"max_timeout"`
-	Name       string `json:"name"`
-	Streaming  bool   `json:"streaming"`
+	MaxTimeout int64 `json:"max_timeout"`
+
+	// MaxUploadRate Bytes of request bodies a second of all keys of a tenant together; 0 for no bound.
+	MaxUploadRate int64  `json:"max_upload_rate"`
+	Name          string `json:"name"`
+	Streaming     bool   `json:"streaming"`
 }
 
 // PlanBounds defines model for PlanBounds.
 type PlanBounds struct {
-	Async            *bool    `json:"async,omitempty"`
-	Concurrency      *int64   `json:"concurrency,omitempty"`
-	MaxCPU           *float64 `json:"max_cpu,omitempty"`
-	MaxMemory        *int64   `json:"max_memory,omitempty"`
-	MaxOutput        *int64   `json:"max_output,omitempty"`
-	MaxSandboxDisk   *int64   `json:"max_sandbox_disk,omitempty"`
-	MaxSandboxLife   *int64   `json:"max_sandbox_life,omitempty"`
-	MaxSandboxMemory *int64   `json:"max_sandbox_memory,omitempty"`
-	MaxSandboxes     *int64   `json:"max_sandboxes,omitempty"`
-	MaxSnapshotSize  *int64   `json:"max_snapshot_size,omitempty"`
-	MaxSnapshots     *int64   `json:"max_snapshots,omitempty"`
-	MaxThreadSize    *int64   `json:"max_thread_size,omitempty"`
-	MaxThreads       *int64   `json:"max_threads,omitempty"`
-	MaxTimeout       *int64   `json:"max_timeout,omitempty"`
-	Streaming        *bool    `json:"streaming,omitempty"`
+	Async             *bool    `json:"async,omitempty"`
+	Concurrency       *int64   `json:"concurrency,omitempty"`
+	MaxCPU            *float64 `json:"max_cpu,omitempty"`
+	MaxKeyRequestRate *int64   `json:"max_key_request_rate,omitempty"`
+
+	// MaxKeyUploadRate 0, or at least 1048576.
+	MaxKeyUploadRate *int64 `json:"max_key_upload_rate,omitempty"`
+	MaxMemory        *int64 `json:"max_memory,omitempty"`
+	MaxOutput        *int64 `json:"max_output,omitempty"`
+	MaxOutputs       *int64 `json:"max_outputs,omitempty"`
+	MaxRequestRate   *int64 `json:"max_request_rate,omitempty"`
+	MaxSandboxDisk   *int64 `json:"max_sandbox_disk,omitempty"`
+	MaxSandboxLife   *int64 `json:"max_sandbox_life,omitempty"`
+	MaxSandboxMemory *int64 `json:"max_sandbox_memory,omitempty"`
+	MaxSandboxes     *int64 `json:"max_sandboxes,omitempty"`
+	MaxSnapshotSize  *int64 `json:"max_snapshot_size,omitempty"`
+	MaxSnapshots     *int64 `json:"max_snapshots,omitempty"`
+	MaxThreadSize    *int64 `json:"max_thread_size,omitempty"`
+	MaxThreads       *int64 `json:"max_threads,omitempty"`
+	MaxTimeout       *int64 `json:"max_timeout,omitempty"`
+
+	// MaxUploadRate 0, or at least 1048576.
+	MaxUploadRate *int64 `json:"max_upload_rate,omitempty"`
+	Streaming     *bool  `json:"streaming,omitempty"`
 }
 
 // PolicyEvent defines model for PolicyEvent.
@@ -1394,12 +1900,12 @@ type ReadFileInput struct {
 	Encoding *string `json:"encoding,omitempty"`
 
 	// Limit Max bytes to read
-	Limit *float64 `json:"limit,omitempty"`
+	Limit *int64 `json:"limit,omitempty"`
 
 	// Offset Byte offset
-	Offset  *float64 `json:"offset,omitempty"`
-	Path    string   `json:"path"`
-	Sandbox *string  `json:"sandbox,omitempty"`
+	Offset  *int64  `json:"offset,omitempty"`
+	Path    string  `json:"path"`
+	Sandbox *string `json:"sandbox,omitempty"`
 }
 
 // ReadFileOutput defines model for ReadFileOutput.
@@ -1414,6 +1920,12 @@ type ReadFileOutput struct {
 
 	// Truncated No limit was given, and the file goes on after content.
 	Truncated bool `json:"truncated,omitempty"`
+}
+
+// ReasoningSettings defines model for ReasoningSettings.
+type ReasoningSettings struct {
+	Effort  *string `json:"effort,omitempty"`
+	Summary *string `json:"summary,omitempty"`
 }
 
 // Redelivery defines model for Redelivery.
@@ -1439,6 +1951,203 @@ type ResourcesChange struct {
 	CPU      *float64 `json:"cpu,omitempty"`
 	MemoryMb *int64   `json:"memory_mb,omitempty"`
 	Timeout  *int64   `json:"timeout,omitempty"`
+}
+
+// Response defines model for Response.
+type Response struct {
+	Background  bool   `json:"background"`
+	CompletedAt *int64 `json:"completed_at"`
+
+	// CreatedAt Seconds since 1970.
+	CreatedAt          int64               `json:"created_at"`
+	Error              *ResponseError      `json:"error"`
+	FrequencyPenalty   float64             `json:"frequency_penalty"`
+	ID                 string              `json:"id"`
+	IncompleteDetails  *ResponseIncomplete `json:"incomplete_details"`
+	Instructions       *string             `json:"instructions"`
+	MaxOutputTokens    *int64              `json:"max_output_tokens"`
+	MaxToolCalls       *int64              `json:"max_tool_calls"`
+	Metadata           map[string]string   `json:"metadata"`
+	Model              string              `json:"model"`
+	Object             string              `json:"object"`
+	Output             []ResponseItem      `json:"output"`
+	ParallelToolCalls  bool                `json:"parallel_tool_calls"`
+	PresencePenalty    float64             `json:"presence_penalty"`
+	PreviousResponseID *string             `json:"previous_response_id"`
+	PromptCacheKey     *string             `json:"prompt_cache_key"`
+	Reasoning          *ResponseReasoning  `json:"reasoning"`
+	SafetyIdentifier   *string             `json:"safety_identifier"`
+	ServiceTier        string              `json:"service_tier"`
+	Status             string              `json:"status"`
+	Store              bool                `json:"store"`
+	Temperature        float64             `json:"temperature"`
+	Text               ResponseText        `json:"text"`
+	ToolChoice         interface{}         `json:"tool_choice"`
+	Tools              []interface{}       `json:"tools"`
+	TopLogprobs        int64               `json:"top_logprobs"`
+	TopP               float64             `json:"top_p"`
+	Truncation         string              `json:"truncation"`
+	Usage              *ResponseUsage      `json:"usage"`
+}
+
+// ResponseCost defines model for ResponseCost.
+type ResponseCost struct {
+	CacheCreationCost float64 `json:"cache_creation_cost"`
+	CacheReadCost     float64 `json:"cache_read_cost"`
+	Currency          string  `json:"currency"`
+	InputCost         float64 `json:"input_cost"`
+	OutputCost        float64 `json:"output_cost"`
+	TotalCost         float64 `json:"total_cost"`
+}
+
+// ResponseError defines model for ResponseError.
+type ResponseError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Type    string `json:"type"`
+}
+
+// ResponseEvent defines model for ResponseEvent.
+type ResponseEvent struct {
+	Arguments      *string        `json:"arguments,omitempty"`
+	ContentIndex   *int64         `json:"content_index,omitempty"`
+	Delta          *string        `json:"delta,omitempty"`
+	Error          *ResponseError `json:"error,omitempty"`
+	Item           *ResponseItem  `json:"item,omitempty"`
+	ItemID         string         `json:"item_id,omitempty"`
+	Logprobs       *[]interface{} `json:"logprobs,omitempty"`
+	OutputIndex    *int64         `json:"output_index,omitempty"`
+	Part           *ResponsePart  `json:"part,omitempty"`
+	Refusal        *string        `json:"refusal,omitempty"`
+	Response       *Response      `json:"response,omitempty"`
+	SequenceNumber int64          `json:"sequence_number"`
+	SummaryIndex   *int64         `json:"summary_index,omitempty"`
+	Text           *string        `json:"text,omitempty"`
+	Type           string         `json:"type"`
+}
+
+// ResponseFormat defines model for ResponseFormat.
+type ResponseFormat struct {
+	JSONSchema *JSONSchema `json:"json_schema,omitempty"`
+	Type       string      `json:"type"`
+}
+
+// ResponseIncomplete defines model for ResponseIncomplete.
+type ResponseIncomplete struct {
+	Message string `json:"message"`
+	Reason  string `json:"reason"`
+}
+
+// ResponseInput defines model for ResponseInput.
+type ResponseInput struct {
+	Data    []ResponseItem `json:"data"`
+	FirstID *string        `json:"first_id"`
+	HasMore bool           `json:"has_more"`
+	LastID  *string        `json:"last_id"`
+	Object  string         `json:"object"`
+}
+
+// ResponseInputDetails defines model for ResponseInputDetails.
+type ResponseInputDetails struct {
+	CacheCreationInputTokens int64 `json:"cache_creation_input_tokens"`
+	CacheReadInputTokens     int64 `json:"cache_read_input_tokens"`
+	CachedTokens             int64 `json:"cached_tokens"`
+}
+
+// ResponseInvoked defines model for ResponseInvoked.
+type ResponseInvoked struct {
+	Invocation int64 `json:"invocation"`
+}
+
+// ResponseItem defines model for ResponseItem.
+type ResponseItem struct {
+	Arguments        *string                  `json:"arguments,omitempty"`
+	CallID           string                   `json:"call_id,omitempty"`
+	Code             *string                  `json:"code,omitempty"`
+	ContainerID      string                   `json:"container_id,omitempty"`
+	Content          *[]ResponsePart          `json:"content,omitempty"`
+	EncryptedContent *string                  `json:"encrypted_content,omitempty"`
+	ID               string                   `json:"id,omitempty"`
+	Language         string                   `json:"language,omitempty"`
+	Name             string                   `json:"name,omitempty"`
+	Output           interface{}              `json:"output,omitempty"`
+	Results          *[]ResponseSandboxResult `json:"results,omitempty"`
+	Role             string                   `json:"role,omitempty"`
+	Status           string                   `json:"status,omitempty"`
+	Summary          *[]ResponsePart          `json:"summary,omitempty"`
+	Type             string                   `json:"type"`
+}
+
+// ResponseOutputDetails defines model for ResponseOutputDetails.
+type ResponseOutputDetails struct {
+	ReasoningTokens int64 `json:"reasoning_tokens"`
+}
+
+// ResponsePart defines model for ResponsePart.
+type ResponsePart struct {
+	Annotations *[]interface{} `json:"annotations,omitempty"`
+	Detail      string         `json:"detail,omitempty"`
+	FileURL     string         `json:"file_url,omitempty"`
+	Filename    string         `json:"filename,omitempty"`
+	ImageURL    *string        `json:"image_url,omitempty"`
+	Logprobs    *[]interface{} `json:"logprobs,omitempty"`
+	Refusal     *string        `json:"refusal,omitempty"`
+	Text        *string        `json:"text,omitempty"`
+	Type        string         `json:"type"`
+}
+
+// ResponseReasoning defines model for ResponseReasoning.
+type ResponseReasoning struct {
+	Effort  *string `json:"effort"`
+	Summary *string `json:"summary"`
+}
+
+// ResponseRefusal defines model for ResponseRefusal.
+type ResponseRefusal struct {
+	Error ResponseRefusalDetail `json:"error"`
+
+	// Message The same message.
+	Message string `json:"message"`
+}
+
+// ResponseRefusalDetail defines model for ResponseRefusalDetail.
+type ResponseRefusalDetail struct {
+	Code    string  `json:"code"`
+	Message string  `json:"message"`
+	Param   *string `json:"param"`
+	Type    string  `json:"type"`
+}
+
+// ResponseSandboxResult defines model for ResponseSandboxResult.
+type ResponseSandboxResult struct {
+	DurationMS int64  `json:"duration_ms"`
+	ExitCode   int64  `json:"exit_code"`
+	Status     string `json:"status"`
+	Stderr     string `json:"stderr"`
+
+	// StderrTruncated Likewise of stderr.
+	StderrTruncated bool   `json:"stderr_truncated,omitempty"`
+	Stdout          string `json:"stdout"`
+
+	// StdoutTruncated stdout had more; an answer has at most 1 MiB of it.
+	StdoutTruncated bool `json:"stdout_truncated,omitempty"`
+}
+
+// ResponseText defines model for ResponseText.
+type ResponseText struct {
+	Format    interface{} `json:"format"`
+	Verbosity string      `json:"verbosity"`
+}
+
+// ResponseUsage defines model for ResponseUsage.
+type ResponseUsage struct {
+	Cost                ResponseCost               `json:"cost"`
+	InputTokens         int64                      `json:"input_tokens"`
+	InputTokensDetails  ResponseInputDetails       `json:"input_tokens_details"`
+	OutputTokens        int64                      `json:"output_tokens"`
+	OutputTokensDetails ResponseOutputDetails      `json:"output_tokens_details"`
+	ToolCallsDetails    map[string]ResponseInvoked `json:"tool_calls_details,omitempty"`
+	TotalTokens         int64                      `json:"total_tokens"`
 }
 
 // RunCode defines model for RunCode.
@@ -1504,9 +2213,9 @@ type SandboxChange struct {
 
 // SandboxCreateInput defines model for SandboxCreateInput.
 type SandboxCreateInput struct {
-	Image        *string  `json:"image,omitempty"`
-	Sandbox      string   `json:"sandbox"`
-	SleepAfterMS *float64 `json:"sleep_after_ms,omitempty"`
+	Image        *string `json:"image,omitempty"`
+	Sandbox      string  `json:"sandbox"`
+	SleepAfterMS *int64  `json:"sleep_after_ms,omitempty"`
 }
 
 // SandboxCreateOutput defines model for SandboxCreateOutput.
@@ -1650,12 +2359,87 @@ type SandboxWritten struct {
 	Size int64 `json:"size"`
 }
 
+// SearchAnswer defines model for SearchAnswer.
+type SearchAnswer struct {
+	// ID The call, as the audit trail names it.
+	ID string `json:"id"`
+
+	// Results Best first.
+	Results    []SearchResult `json:"results"`
+	ServerTime time.Time      `json:"server_time,omitempty"`
+}
+
+// SearchRequest defines model for SearchRequest.
+type SearchRequest struct {
+	// Country A code of ISO 3166-1, such as US.
+	Country *string `json:"country,omitempty"`
+
+	// DisplayServerTime Whether the answer says what time it is.
+	DisplayServerTime *bool `json:"display_server_time,omitempty"`
+
+	// LastUpdatedAfterFilter Changed on this day or later.
+	LastUpdatedAfterFilter *string `json:"last_updated_after_filter,omitempty"`
+
+	// LastUpdatedBeforeFilter Changed on this day or earlier.
+	LastUpdatedBeforeFilter *string `json:"last_updated_before_filter,omitempty"`
+
+	// MaxResults At most 20 of pages and 100 of people. A provider may have fewer.
+	MaxResults *int64 `json:"max_results,omitempty"`
+
+	// MaxTokens Of all snippets together; 4 characters count as a token.
+	MaxTokens *int64 `json:"max_tokens,omitempty"`
+
+	// MaxTokensPerPage Of each snippet.
+	MaxTokensPerPage *int64 `json:"max_tokens_per_page,omitempty"`
+
+	// Query What to search for, 1 to 2000 characters, or a list of 1 to 5 such texts, whose results are merged.
+	Query []string `json:"query"`
+
+	// SearchAfterDateFilter Published on this day, MM/DD/YYYY, or later.
+	SearchAfterDateFilter *string `json:"search_after_date_filter,omitempty"`
+
+	// SearchBeforeDateFilter Published on this day or earlier.
+	SearchBeforeDateFilter *string `json:"search_before_date_filter,omitempty"`
+
+	// SearchContextSize Instead of the two bounds in tokens: 256, 1024 or 4096 tokens of each page.
+	SearchContextSize *string `json:"search_context_size,omitempty"`
+
+	// SearchDomainFilter Domains to search, with those below them; each with a leading - to leave them out.
+	SearchDomainFilter *[]string `json:"search_domain_filter,omitempty"`
+
+	// SearchLanguageFilter Codes of ISO 639-1.
+	SearchLanguageFilter *[]string `json:"search_language_filter,omitempty"`
+
+	// SearchMode What is searched.
+	SearchMode *string `json:"search_mode,omitempty"`
+
+	// SearchRecencyFilter How long ago a page was published at most.
+	SearchRecencyFilter *string `json:"search_recency_filter,omitempty"`
+
+	// SearchType web for pages, of which fast is another name; people for people.
+	SearchType *string `json:"search_type,omitempty"`
+}
+
+// SearchResult defines model for SearchResult.
+type SearchResult struct {
+	// Date When it was published, as in 2026-03-01; null where that is not known.
+	Date *string `json:"date"`
+
+	// LastUpdated When it was changed, likewise.
+	LastUpdated *string `json:"last_updated"`
+
+	// Snippet What the provider has of the page's text.
+	Snippet string `json:"snippet"`
+	Title   string `json:"title"`
+	URL     string `json:"url"`
+}
+
 // ShellInput defines model for ShellInput.
 type ShellInput struct {
-	Command    string   `json:"command"`
-	Sandbox    *string  `json:"sandbox,omitempty"`
-	TimeoutMS  *float64 `json:"timeout_ms,omitempty"`
-	WorkingDir *string  `json:"working_dir,omitempty"`
+	Command    string  `json:"command"`
+	Sandbox    *string `json:"sandbox,omitempty"`
+	TimeoutMS  *int64  `json:"timeout_ms,omitempty"`
+	WorkingDir *string `json:"working_dir,omitempty"`
 }
 
 // ShellOutput defines model for ShellOutput.
@@ -1740,6 +2524,15 @@ type SnapshotPage struct {
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
+}
+
+// StreamOptions defines model for StreamOptions.
+type StreamOptions struct {
+	// IncludeObfuscation Only false: nothing is added.
+	IncludeObfuscation *bool `json:"include_obfuscation,omitempty"`
+
+	// IncludeUsage The last event has it in any case.
+	IncludeUsage *bool `json:"include_usage,omitempty"`
 }
 
 // Template defines model for Template.
@@ -1853,6 +2646,30 @@ type TerminalSize struct {
 	Rows    int32 `json:"rows"`
 }
 
+// TerminalTicket defines model for TerminalTicket.
+type TerminalTicket struct {
+	// ExpiresAt In 30 seconds. A connection that is open then stays.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// Ticket Give it as ticket in the query of the WebSocket's URL. It works once.
+	Ticket string `json:"ticket"`
+}
+
+// TextFormat defines model for TextFormat.
+type TextFormat struct {
+	Description *string     `json:"description,omitempty"`
+	Name        *string     `json:"name,omitempty"`
+	Schema      interface{} `json:"schema,omitempty"`
+	Strict      *bool       `json:"strict,omitempty"`
+	Type        string      `json:"type"`
+}
+
+// TextSettings defines model for TextSettings.
+type TextSettings struct {
+	Format    *TextFormat `json:"format,omitempty"`
+	Verbosity *string     `json:"verbosity,omitempty"`
+}
+
 // Thread defines model for Thread.
 type Thread struct {
 	// Bytes Of its files.
@@ -1889,8 +2706,11 @@ type TimeoutResponse struct {
 	// Code The error's code.
 	Code string `json:"code"`
 
-	// Error What ended the run when it was not the program itself, such as a limit; null otherwise.
+	// Error What ended the run when it was not the program itself, such as a limit; null otherwise. A sentence; a client whose X-Client-Id begins with baponi- is given timeout, memory_limit_exceeded or security_policy_violation where it is one of these.
 	Error *string `json:"error"`
+
+	// ErrorMessage The sentence, where error has the code. Beyond the original contract.
+	ErrorMessage string `json:"error_message,omitempty"`
 
 	// ExitCode The program's exit code, 128+n when signal n ended it, -1 when none was seen.
 	ExitCode int64 `json:"exit_code"`
@@ -1940,6 +2760,24 @@ type TransferOutput struct {
 	// Bytes Of the files' content.
 	Bytes int64 `json:"bytes"`
 	OK    bool  `json:"ok"`
+}
+
+// UploadRequest defines model for UploadRequest.
+type UploadRequest struct {
+	// ContentLength Bytes of the file. A longer one is written, too.
+	ContentLength int64 `json:"content_length"`
+
+	// ContentType What the file is; not kept.
+	ContentType *string `json:"content_type,omitempty"`
+
+	// ID A thread_id.
+	ID string `json:"id"`
+
+	// Path The file, from the home.
+	Path string `json:"path"`
+
+	// Source What id names. Files of a volume have no URLs here: executions that mount it reach them.
+	Source string `json:"source"`
 }
 
 // Usage defines model for Usage.
@@ -1993,7 +2831,7 @@ type UsageDay struct {
 	// Sessions Sandboxes that were started.
 	Sessions int64 `json:"sessions"`
 
-	// Source The interface.
+	// Source The interface: execute, execute_code, sandbox for the time that named sandboxes ran, or what audit rows call a use of one, such as shell.
 	Source string `json:"source"`
 }
 

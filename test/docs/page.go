@@ -15,6 +15,7 @@ var elsewhere = map[string]string{
 	"builder":    "needs buildah and a registry",
 	"host":       "names a host that only the reader has",
 	"minutes":    "takes minutes; CI builds and tests by the same commands",
+	"provider":   "needs a provider of models; cmd/atoll's tests run these commands against a server that speaks the protocols",
 	"postgresql": "needs two PostgreSQL servers; the commands of Atoll in it run in cmd/atoll's tests",
 	"registry":   "needs a registry or a mirror; internal/node/image imports from each kind of source",
 	"release":    "needs a release's files; test/install makes and installs them",

@@ -11,7 +11,8 @@ var changing = []struct {
 	as      string
 }{
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:\d\d)?`), "TIME"},
-	{regexp.MustCompile(`\b(trc|key|ten|env|exe|con|grt)_[0-9a-f]+`), "${1}_ID"},
+	{regexp.MustCompile(`\btrc_[0-9a-z]+`), "trc_ID"},
+	{regexp.MustCompile(`\b(key|ten|env|exe|con|grt)_[0-9a-f]+`), "${1}_ID"},
 	{regexp.MustCompile(`\b(sb|snap|p)-[0-9a-f]{8,}`), "$1-ID"},
 	{regexp.MustCompile(`\bsk-atoll-[0-9a-f]+`), "sk-atoll-KEY"},
 	{regexp.MustCompile(`\b(\d{1,5})-[0-9a-f]{16}-[a-z2-7]{26}\b`), "$1-PREVIEW"},

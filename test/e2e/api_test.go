@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-var traceID = regexp.MustCompile(`^trc_[0-9a-f]{32}$`)
+var traceID = regexp.MustCompile(`^trc_[a-z2-7]{20}$`)
 
 // TestRefusals checks a few bad requests of each kind against the real server;
 // the handler's own tests have every bound.

@@ -329,6 +329,11 @@ func TestSandboxTerminal(t *testing.T) {
 			t.Errorf("the description does not have %d", status)
 		}
 	}
+	var refusal struct{ Error string }
+	if err := json.Unmarshal(r.got(r.send(http.MethodGet, "/terminal", nil, elsewhere...), http.StatusForbidden), &refusal); err != nil || refusal.Error != "forbidden" {
+		t.Errorf("a page of another origin was refused with %+v, %v", refusal, err)
+	}
+	testTickets(ctx, t, r)
 	conn := open(url.Values{"rows": {"40"}, "columns": {"100"}})
 	// Not before its prompt, for which readline reads the size and writes it back.
 	typed(conn, "stty size; v=kept; PS1=$v'> '\n")
@@ -355,6 +360,40 @@ func TestSandboxTerminal(t *testing.T) {
 	typed(conn, "too late\n")
 	if shown, last = until(conn, ""); !strings.Contains(shown, "kept-42") || last.ExitCode != 3 {
 		t.Errorf("after the end: %q, %+v", shown, last)
+	}
+}
+
+// testTickets opens terminals as a page of another origin does, without a key.
+func testTickets(ctx context.Context, t *testing.T, r resource) {
+	dial := func(sandbox, ticket string) (int, error) {
+		conn, res, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(r.URL, "http")+sandbox+"/terminal?command=true&ticket="+ticket, &websocket.DialOptions{
+			HTTPHeader: http.Header{"Origin": {"https://app.example.com"}},
+		})
+		if err == nil {
+			_ = conn.CloseNow()
+		}
+		if res == nil {
+			return 0, err
+		}
+		return res.StatusCode, nil
+	}
+	issue := func() string {
+		return r.ask(http.MethodPost, "/terminal/ticket", nil, http.StatusCreated)["ticket"].(string)
+	}
+	good, other := issue(), issue()
+	for _, c := range []struct {
+		says, sandbox, ticket string
+		status                int
+	}{
+		{"a ticket", r.path, good, http.StatusSwitchingProtocols},
+		{"the same again", r.path, good, http.StatusUnauthorized},
+		{"another sandbox's", "/v1/sandboxes/another", other, http.StatusUnauthorized},
+		{"one that was tried elsewhere", r.path, other, http.StatusUnauthorized},
+		{"none", r.path, "", http.StatusUnauthorized},
+	} {
+		if status, err := dial(c.sandbox, c.ticket); status != c.status || err != nil {
+			t.Errorf("%s: %d, %v; want %d", c.says, status, err, c.status)
+		}
 	}
 }
 

@@ -314,7 +314,7 @@ func TestToolBadInput(t *testing.T) {
 		{"shell", `unknown field "cmd"`, object{"command": "x", "cmd": "x"}},
 		{"shell", "NUL", object{"command": "a\x00b"}},
 		{"shell", "timeout_ms must be a whole number", object{"command": "x", "timeout_ms": 0.5}},
-		{"shell", "timeout_ms must be a number", object{"command": "x", "timeout_ms": "1"}},
+		{"shell", "timeout_ms must be an integer", object{"command": "x", "timeout_ms": "1"}},
 		{"shell", "cannot be a sandbox's name", object{"command": "x", "sandbox": "../x"}},
 		{"shell", "cannot be a sandbox's name", object{"command": "x", "sandbox": ""}},
 		{"read_file", "offset must be", object{"path": "x", "offset": -1}},
@@ -341,11 +341,17 @@ func TestToolBadInput(t *testing.T) {
 
 func TestToolList(t *testing.T) {
 	s := shared(t)
-	for format, schema := range map[string]string{"": "inputSchema", "?format=mcp": "inputSchema", "?format=anthropic": "input_schema", "?format=openai": "function"} {
+	for format, schema := range map[string]string{"": "inputSchema", "?format=mcp": "inputSchema", "?format=anthropic": "input_schema", "?format=openai": "function", "?format=openai-responses": "parameters"} {
 		var all []map[string]any
 		answer := s.Must(t, atolltest.Key, http.MethodGet, "/v1/tools"+format, nil)
 		answer.Into(t, http.StatusOK, &all)
-		if len(all) < 8 || all[0][schema] == nil || !bytes.Contains(answer.Body, []byte(`"timeout_ms":{"type":"number","default":30000}`)) {
+		if len(all) < 8 || all[0][schema] == nil || !bytes.Contains(answer.Body, []byte(`"timeout_ms":{"type":"integer","default":30000}`)) {
+			t.Errorf("%s: %s", format, answer.Body)
+		}
+	}
+	for _, format := range []string{"openai", "openai-responses"} {
+		answer := s.Must(t, atolltest.Key, http.MethodGet, "/v1/tools?strict=true&format="+format, nil)
+		if !bytes.Contains(answer.Body, []byte(`"timeout_ms":{"type":["integer","null"],`)) || !bytes.Contains(answer.Body, []byte(`"strict":true`)) || bytes.Contains(answer.Body, []byte(`"default":`)) {
 			t.Errorf("%s: %s", format, answer.Body)
 		}
 	}

@@ -65,6 +65,7 @@ func TestWhatIsDoneWithSandboxesIsOnRecord(t *testing.T) {
 		{"GET", "/ports", nil, 200, "", "", ""},
 		{"GET", "/metrics", nil, 200, "", "", ""},
 		{"GET", "/terminal", nil, 426, "", "", ""},
+		{"POST", "/terminal/ticket", nil, 201, "terminal_ticket", id, ""},
 		{"PUT", "/previews/8000", nil, 200, "preview_open", "8000", ""},
 		{"DELETE", "/previews/8000", nil, 204, "preview_close", "8000", ""},
 		{"POST", "/contexts", object{"language": "bash"}, 201, "context_create", "bash", ""},

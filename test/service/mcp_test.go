@@ -27,6 +27,10 @@ const (
 	anthropicClient = "@anthropic-ai/sdk@1.12.0"
 )
 
+// pythonMCPClients are what is installed for Python: the official client of the protocol,
+// and the other one that is used much.
+var pythonMCPClients = []string{"mcp==2.3.0", "fastmcp-slim[client]==4.1.2"}
+
 // install brings packages from npm, and returns the folder that they are in.
 func install(t *testing.T, packages ...string) string {
 	t.Helper()
@@ -77,6 +81,28 @@ func TestMCPWithAnIndependentClient(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Join(s.Data, "mcp")); err != nil || len(left) != 0 {
 		t.Errorf("left %v (%v)", left, err)
+	}
+}
+
+// TestMCPWithPythonClients has conversations in each version of the protocol, with results
+// that are larger than these clients read at once.
+func TestMCPWithPythonClients(t *testing.T) {
+	s := shared(t)
+	dir := t.TempDir()
+	python := filepath.Join(dir, "bin", "python")
+	for _, args := range [][]string{
+		{"python3", "-m", "venv", dir},
+		append([]string{python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary", ":all:"}, pythonMCPClients...),
+	} {
+		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", args, err, out)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), python, filepath.Join("testdata", "mcp_clients.py"))
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "ATOLL_URL=" + s.URL, "ATOLL_API_KEY=" + atolltest.Key}
+	const want = "mcp legacy 2025-11-25\nmcp auto 2026-07-28\nfastmcp legacy 2025-11-25\nfastmcp auto 2026-07-28\n"
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != want {
+		t.Errorf("%v: got %s", err, out)
 	}
 }
 

@@ -33,6 +33,8 @@ type Config struct {
 	PreviewURL     string        `group:"Server" name:"preview_url" default:"" shown:"http://*.localhost with the port of listen, https with a certificate" help:"Where browsers reach servers in sandboxes: a URL in whose host * stands for the name of each, such as https://*.preview.example.com. Every name below that domain must lead to this server, and the domain must not be that of the API or of anything else."`
 	MCPIdle        time.Duration `group:"Server" name:"mcp_idle" default:"24h" help:"How long a session of an MCP client is kept without a request."`
 	MCPOrigins     List          `group:"Server" name:"mcp_origins" default:"" shown:"none" help:"Origins of web pages that may call /mcp, such as https://console.example, separated by commas."`
+	Cloudflare     string        `group:"Server" name:"cloudflare" default:"off" enum:"on,off" help:"Whether the protocol of Cloudflare's sandbox bridge is served below /v1/sandbox, for clients such as the one of openai-agents."`
+	E2B            string        `group:"Server" name:"e2b" default:"off" enum:"on,off" help:"Whether E2B's protocol is served below /e2b, for the packages that E2B publishes."`
 	TraceEndpoint  string        `group:"Server" name:"trace_endpoint" default:"" shown:"none" help:"URL that OpenTelemetry traces are sent to by OTLP over HTTP, such as http://127.0.0.1:4318. OTEL_EXPORTER_OTLP_ENDPOINT does the same."`
 
 	Database    string        `group:"Records" name:"database" default:"" shown:"SQLite in data_dir/atoll.db" secret:"true" help:"Where records are kept: a postgres:// URL, or nothing for SQLite."`
@@ -52,6 +54,20 @@ type Config struct {
 	WebhookAllow List   `group:"Webhooks" name:"webhook_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that webhooks may go to although they are private or this machine's, separated by commas."`
 	WebhookCA    string `group:"Webhooks" name:"webhook_ca" default:"" shown:"the system's" help:"PEM file with certificate authorities to trust besides the system's."`
 
+	ModelAllow    List          `group:"Models" name:"model_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs where providers of models may be although they are private or this machine's, separated by commas, such as 127.0.0.1 for a server of models on this machine. They may be reached by plain HTTP."`
+	ModelsFile    string        `group:"Models" name:"models_file" default:"" shown:"none" help:"YAML file that declares models, see models.md; read again when it, or a file with a key that it names, changes. Every gateway of an installation needs the same."`
+	KeepResponses time.Duration `group:"Models" name:"keep_responses" default:"720h" help:"How long a response of /v1/responses is kept after its end, unless its request says store: false."`
+	MaxResponses  int           `group:"Models" name:"max_responses" default:"1000" help:"Responses of one tenant that may be under way at a time; above it the answer is 429. 0 for any number."`
+
+	SearchProvider  string `group:"Web" name:"search_provider" default:"off" enum:"off,searxng,brave,tavily,http" help:"Who answers web searches of programs and models: a SearXNG server, Brave, Tavily, or any server that answers as POST /v1/search does. See docs/web.md."`
+	SearchURL       string `group:"Web" name:"search_url" default:"" shown:"the provider's own; none of searxng and http" help:"Base URL of search_provider; of http that of its endpoint. It may be private or this machine's, and is reached without a proxy."`
+	SearchKeyFile   string `group:"Web" name:"search_key_file" default:"" shown:"none" help:"File with the key for search_provider, read at the start."`
+	PeopleProvider  string `group:"Web" name:"people_search_provider" default:"off" enum:"off,searxng,brave,tavily,http" help:"Who answers searches for people, likewise."`
+	PeopleSearchURL string `group:"Web" name:"people_search_url" default:"" shown:"the provider's own; none of searxng and http" help:"Base URL of people_search_provider, likewise."`
+	PeopleKeyFile   string `group:"Web" name:"people_search_key_file" default:"" shown:"none" help:"File with the key for people_search_provider, read at the start."`
+	FetchURL        string `group:"Web" name:"fetch_url" default:"off" enum:"off,on" help:"Whether programs and models may read pages of the web through the server."`
+	FetchAllow      List   `group:"Web" name:"fetch_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs where such pages may be although they are private or this machine's, separated by commas."`
+
 	Volumes      string        `group:"Storage" name:"volumes" default:"" shown:"data_dir/volumes" secret:"true" help:"Where managed volumes are: a folder, which several executors must see at the same path, or a bucket: an s3://, gs:// or azblob:// URL, in which prefix=folder/ puts them below a folder."`
 	StorageAllow List          `group:"Storage" name:"storage_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that connections to buckets may lead to although they are private or this machine's, separated by commas. They may use plain HTTP."`
 	MountCache   Size          `group:"Storage" name:"mount_cache" default:"4GiB" help:"Disk space for files in mounted buckets that are being written, of all executions together. A program that needs more gets ENOSPC."`
@@ -66,10 +82,12 @@ type Config struct {
 	Packages     List   `group:"Network" name:"packages" default:"*" help:"Packages that sandboxes may install from pip_index, npm_registry and apt_archive: names such as pip:requests, npm:left-pad, npm:@scope/*, apt:hello, or * for all; separated by commas. What they depend on must be listed too."`
 	MirrorAllow  List   `group:"Network" name:"mirror_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that links and redirects of pip_index, npm_registry and apt_archive may lead to although they are private or this machine's, separated by commas. The mirrors themselves need no entry."`
 
-	PriceCPU  float64 `group:"Usage" name:"price_cpu_minute" default:"0.5" help:"Credits for a core and a minute. One credit is 60 seconds with one core and one GiB."`
-	PriceGiB  float64 `group:"Usage" name:"price_gib_minute" default:"0.5" help:"Credits for a GiB of memory and a minute."`
-	PriceOut  float64 `group:"Usage" name:"price_gib_out" default:"0" help:"Credits for a GiB that sandboxes send to the network."`
-	PriceCall float64 `group:"Usage" name:"price_call" default:"0" help:"Credits for an execution, whatever its length."`
+	PriceCPU    float64 `group:"Usage" name:"price_cpu_minute" default:"0.5" help:"Credits for a core and a minute. One credit is 60 seconds with one core and one GiB."`
+	PriceGiB    float64 `group:"Usage" name:"price_gib_minute" default:"0.5" help:"Credits for a GiB of memory and a minute."`
+	PriceOut    float64 `group:"Usage" name:"price_gib_out" default:"0" help:"Credits for a GiB that sandboxes send to the network."`
+	PriceCall   float64 `group:"Usage" name:"price_call" default:"0" help:"Credits for an execution, whatever its length."`
+	PriceSearch float64 `group:"Usage" name:"price_search" default:"0" help:"Credits for a web search or a search for people."`
+	PriceFetch  float64 `group:"Usage" name:"price_fetch" default:"0" help:"Credits for a page that is read by fetch_url."`
 
 	MaxTimeout    time.Duration `group:"Executions" name:"max_timeout" default:"1h" help:"Longest timeout a request may ask for; above it the answer is 429."`
 	MaxConcurrent int           `group:"Executions" name:"max_concurrent" default:"0" shown:"0 (8 a core)" help:"Executions that run at once; more wait in the queue."`
@@ -103,6 +121,7 @@ type Config struct {
 	KeepSandboxes     time.Duration     `group:"Named sandboxes" name:"keep_sandboxes" default:"168h" help:"How long a named sandbox that sleeps or is lost is kept without being used; 0 for ever."`
 	ImagePull         string            `group:"Named sandboxes" name:"image_pull" default:"never" enum:"never,missing" help:"What happens when a named sandbox is asked for with an image that is not there: never says how to import it, missing imports it where image_pull_allow lets it, while the caller waits."`
 	ImagePullAllow    List              `group:"Named sandboxes" name:"image_pull_allow" default:"" shown:"none" help:"Repositories that image_pull may import from, such as docker.io/library/python, or all below one, such as registry.example.com/team/*, separated by commas."`
+	ImagePullRedirect List              `group:"Named sandboxes" name:"image_pull_redirect_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs that registries of image_pull may redirect to although they are private or this machine's, separated by commas. The registries themselves need no entry."`
 	ImagePullSize     Size              `group:"Named sandboxes" name:"image_pull_size" default:"4GiB" help:"Files of an image that image_pull imports, together."`
 	ImagePullTimeout  time.Duration     `group:"Named sandboxes" name:"image_pull_timeout" default:"10m" help:"How long image_pull may take for an image."`
 	KeepSnapshots     time.Duration     `group:"Named sandboxes" name:"keep_snapshots" default:"0s" help:"How long a snapshot that sets no time of its own is kept; 0 for ever."`

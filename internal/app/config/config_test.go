@@ -98,6 +98,7 @@ func TestRefusals(t *testing.T) {
 		{"ATOLL_KEEP_USAGE", "720h", "at least 1488h"},
 		{"ATOLL_TURN_IDLE", "0", "turn_idle"},
 		{"ATOLL_PRICE_CALL", "-1", "not be negative"},
+		{"ATOLL_PRICE_SEARCH", "-1", "not be negative"},
 		{"ATOLL_IMAGE_MIRROR", "ftp://example.org", "image_mirror"},
 		{"ATOLL_CONFIG", "/nowhere/at/all", "read configuration"},
 	} {

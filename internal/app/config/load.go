@@ -204,6 +204,8 @@ func (c *Config) validate() error {
 	check(c.LogPerRun >= 1<<20 && c.LogPerRun <= c.LogSize, "log_per_run: must be at least 1MiB and at most log_size")
 	check(c.LogAge >= time.Minute, "log_age: must be at least 1m")
 	check(c.KeepFor >= time.Hour, "keep_executions: must be at least 1h")
+	check(c.KeepResponses >= time.Minute, "keep_responses: must be at least 1m")
+	check(c.MaxResponses >= 0, "max_responses: must not be negative")
 	check(c.KeepThreads == 0 || c.KeepThreads >= time.Hour, "keep_threads: must be 0, for ever, or at least 1h")
 	for _, pattern := range c.ImagePullAllow {
 		err := image.CheckPull(pattern)
@@ -214,8 +216,8 @@ func (c *Config) validate() error {
 	check(c.KeepSnapshots == 0 || c.KeepSnapshots >= time.Hour, "keep_snapshots: must be 0, for ever, or at least 1h")
 	check(c.KeepUsage >= 62*24*time.Hour, "keep_usage: must be at least 1488h, this month and the one before")
 	check(c.MinFreeDisk >= 0, "min_free_disk: must not be negative")
-	check(c.PriceCPU >= 0 && c.PriceGiB >= 0 && c.PriceOut >= 0 && c.PriceCall >= 0,
-		"price_cpu_minute, price_gib_minute, price_gib_out and price_call: must not be negative")
+	check(c.PriceCPU >= 0 && c.PriceGiB >= 0 && c.PriceOut >= 0 && c.PriceCall >= 0 && c.PriceSearch >= 0 && c.PriceFetch >= 0,
+		"price_cpu_minute, price_gib_minute, price_gib_out, price_call, price_search and price_fetch: must not be negative")
 	check(c.Database == "" || strings.HasPrefix(c.Database, "postgres://") || strings.HasPrefix(c.Database, "postgresql://"),
 		"database: must be a postgres:// URL, or empty for SQLite")
 	if c.SecretKey != "" {

@@ -46,6 +46,10 @@ func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req executio
 		Cause:       &tenant.PlanLimit{Plan: p.Plan, Dimension: tenant.DimensionConcurrency},
 		Credits:     p.Tenant.MonthlyCredits,
 		Threads:     p.Plan.MaxThreads,
+		Outputs: execution.OutputQuota{
+			Max: p.Plan.MaxOutputs, Keep: g.cfg.Keep,
+			Cause: &tenant.PlanLimit{Plan: p.Plan, Dimension: tenant.DimensionOutputs},
+		},
 	}
 	if c.IdempotencyKey != "" {
 		admission.IdempotencyKey, admission.IdempotencyBody = c.IdempotencyKey, digest(e, req, c.WebhookURL)

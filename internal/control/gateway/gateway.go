@@ -70,6 +70,7 @@ type Config struct {
 	Rules      []string      // every redaction rule there is
 	MaxTimeout time.Duration // of a plan that names none
 	MaxOutput  int64         // bytes of each stream in an answer
+	Keep       time.Duration // how long ended executions are kept, for the plan's bound on what they keep
 
 	Logger  *slog.Logger
 	Metrics prometheus.Registerer

@@ -66,7 +66,7 @@ func (m *metrics) zero() {
 	}
 	for _, dimension := range []string{
 		capacity, tenant.DimensionConcurrency, tenant.DimensionStreaming, tenant.DimensionAsync, tenant.DimensionTimeout,
-		tenant.DimensionCPU, tenant.DimensionMemory, "monthly_credits", "threads",
+		tenant.DimensionCPU, tenant.DimensionMemory, "monthly_credits", "threads", tenant.DimensionOutputs,
 	} {
 		m.refusals.WithLabelValues(dimension)
 	}

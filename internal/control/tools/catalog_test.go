@@ -2,8 +2,10 @@ package tools_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +25,7 @@ func TestSchemasAreTheContracts(t *testing.T) {
 		Type       string                    `json:"type"`
 		Properties map[string]map[string]any `json:"properties"`
 		Required   []string                  `json:"required"`
+		Additional *bool                     `json:"additionalProperties"`
 	}
 	var contract []struct {
 		Name, Description string
@@ -47,12 +50,49 @@ func TestSchemasAreTheContracts(t *testing.T) {
 			}
 			delete(got.Properties, name)
 		}
+		// The contract's numbers are whole ones, and it refuses other fields without saying so.
+		for _, p := range want.InputSchema.Properties {
+			if p["type"] == "number" {
+				p["type"] = "integer"
+			}
+		}
+		want.InputSchema.Additional = new(false)
 		if d.Name != want.Name || d.Description != want.Description || !reflect.DeepEqual(got, want.InputSchema) {
 			t.Errorf("%s %q: %+v\nwant %s %q: %+v", d.Name, d.Description, got, want.Name, want.Description, want.InputSchema)
 		}
 	}
 	if name := all[len(all)-1].Name; name != tools.ExecuteCodeName {
 		t.Errorf("the last tool is %s", name)
+	}
+}
+
+// TestStrictSchemas: OpenAI's strict mode takes objects with all of their fields required
+// and no others, and no defaults. Null is what such a model writes for the fields that it
+// would leave out.
+func TestStrictSchemas(t *testing.T) {
+	for _, d := range tools.Definitions() {
+		var lax, strict struct {
+			Properties map[string]struct {
+				Type    any
+				Enum    []any
+				Default any
+			}
+			Required   []string
+			Additional *bool `json:"additionalProperties"`
+		}
+		if err := errors.Join(json.Unmarshal(d.Input, &lax), json.Unmarshal(d.Strict, &strict)); err != nil {
+			t.Fatal(err)
+		}
+		if strict.Additional == nil || *strict.Additional || strict.Required == nil || len(strict.Required) != len(strict.Properties) || len(lax.Properties) != len(strict.Properties) {
+			t.Errorf("%s: %s", d.Name, d.Strict)
+		}
+		for name, p := range strict.Properties {
+			types, null := p.Type.([]any)
+			if optional := !slices.Contains(lax.Required, name); null != optional || null && !slices.Contains(types, any("null")) || p.Default != nil ||
+				p.Enum != nil && slices.Contains(p.Enum, nil) != null {
+				t.Errorf("%s: %s is %+v", d.Name, name, p)
+			}
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ type Definition struct {
 	Description string
 	Annotations Annotations
 	Input       jsontext.Value // JSON Schema of an object
+	Strict      jsontext.Value // of the same input, as OpenAI's strict mode wants it: every field is required, null leaves one out
 	Output      jsontext.Value // likewise
 	In, Out     reflect.Type   // the structs that both schemas were made from
 }
@@ -61,7 +62,8 @@ type tool struct {
 // has every field that is required or has a default.
 func define[I, O any](d Definition, do func(ctx context.Context, c *call, in *I) (*O, error)) tool {
 	d.In, d.Out = reflect.TypeFor[I](), reflect.TypeFor[O]()
-	d.Input, d.Output = wire.ForModel(d.In), wire.ForModel(d.Out)
+	d.Input, d.Strict = wire.ForModel(d.In, wire.Models), wire.ForModel(d.In, wire.StrictModels)
+	d.Output = wire.ForModel(d.Out, wire.Clients)
 	return tool{d, func(ctx context.Context, c *call, input []byte) (any, error) {
 		var in I
 		if err := wire.Arguments.Decode(input, &in); err != nil {
@@ -83,7 +85,7 @@ func Definitions() []Definition {
 	out := make([]Definition, len(all))
 	for i := range all {
 		out[i] = all[i].Definition
-		out[i].Input, out[i].Output = slices.Clone(out[i].Input), slices.Clone(out[i].Output)
+		out[i].Input, out[i].Strict, out[i].Output = slices.Clone(out[i].Input), slices.Clone(out[i].Strict), slices.Clone(out[i].Output)
 	}
 	return out
 }

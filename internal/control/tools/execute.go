@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // SandboxExecuteName is what the tool sandbox_execute is called by. It is
@@ -26,7 +27,7 @@ var sandboxExecute = define(Definition{
 type ExecuteInput struct {
 	Code     *string        `json:"code" required:"true" nul:"true" doc:"1 byte to 1 MB."`
 	Language *language.Name `json:"language,omitzero" default:""`
-	Timeout  *float64       `json:"timeout,omitzero" doc:"Most seconds that the code may run; 60 if left out."`
+	Timeout  *wire.Whole    `json:"timeout,omitzero" doc:"Most seconds that the code may run; 60 if left out."`
 }
 
 // ExecuteOutput is what sandbox_execute returns.

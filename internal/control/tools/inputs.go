@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/language"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // The inputs are the contract's: its names, types, defaults and words. What is
@@ -11,10 +12,10 @@ import (
 
 // ShellInput is the input of shell.
 type ShellInput struct {
-	Sandbox    *string  `json:"sandbox,omitzero" default:"default"`
-	Command    *string  `json:"command" required:"true"`
-	TimeoutMS  *float64 `json:"timeout_ms,omitzero" default:"30000"`
-	WorkingDir *string  `json:"working_dir,omitzero" default:"/home/user"`
+	Sandbox    *string     `json:"sandbox,omitzero" default:"default"`
+	Command    *string     `json:"command" required:"true"`
+	TimeoutMS  *wire.Whole `json:"timeout_ms,omitzero" default:"30000"`
+	WorkingDir *string     `json:"working_dir,omitzero" default:"/home/user"`
 }
 
 // ShellOutput is what shell returns.
@@ -29,11 +30,11 @@ type ShellOutput struct {
 
 // ReadFileInput is the input of read_file.
 type ReadFileInput struct {
-	Sandbox  *string  `json:"sandbox,omitzero" default:"default"`
-	Path     *string  `json:"path" required:"true" empty:"false"`
-	Offset   *float64 `json:"offset,omitzero" doc:"Byte offset"`
-	Limit    *float64 `json:"limit,omitzero" doc:"Max bytes to read"`
-	Encoding *string  `json:"encoding,omitzero" enum:"utf-8,base64" doc:"How content is given. Left out: utf-8 for text, base64 for what is not; then the answer says so."`
+	Sandbox  *string     `json:"sandbox,omitzero" default:"default"`
+	Path     *string     `json:"path" required:"true" empty:"false"`
+	Offset   *wire.Whole `json:"offset,omitzero" doc:"Byte offset"`
+	Limit    *wire.Whole `json:"limit,omitzero" doc:"Max bytes to read"`
+	Encoding *string     `json:"encoding,omitzero" enum:"utf-8,base64" doc:"How content is given. Left out: utf-8 for text, base64 for what is not; then the answer says so."`
 }
 
 // ReadFileOutput is what read_file returns.
@@ -75,8 +76,8 @@ type GlobOutput struct {
 
 // BrowseInput is the input of browse.
 type BrowseInput struct {
-	Sandbox *string  `json:"sandbox,omitzero" default:"default"`
-	Port    *float64 `json:"port" required:"true"`
+	Sandbox *string     `json:"sandbox,omitzero" default:"default"`
+	Port    *wire.Whole `json:"port" required:"true"`
 }
 
 // BrowseOutput is what browse returns.
@@ -86,9 +87,9 @@ type BrowseOutput struct {
 
 // SandboxCreateInput is the input of sandbox_create.
 type SandboxCreateInput struct {
-	Sandbox      *string  `json:"sandbox" required:"true"`
-	Image        *string  `json:"image,omitzero" default:"node:22" fill:"false"`
-	SleepAfterMS *float64 `json:"sleep_after_ms,omitzero" default:"600000"`
+	Sandbox      *string     `json:"sandbox" required:"true"`
+	Image        *string     `json:"image,omitzero" default:"node:22" fill:"false"`
+	SleepAfterMS *wire.Whole `json:"sleep_after_ms,omitzero" default:"600000"`
 }
 
 // SandboxCreateOutput is what sandbox_create returns.
@@ -131,7 +132,7 @@ type TransferOutput struct {
 type CodeInput struct {
 	Code     *string        `json:"code" required:"true" nul:"true"`
 	Language *language.Name `json:"language,omitzero" default:""`
-	Timeout  *float64       `json:"timeout,omitzero" doc:"Most seconds that the code may run; 60 if left out."`
+	Timeout  *wire.Whole    `json:"timeout,omitzero" doc:"Most seconds that the code may run; 60 if left out."`
 }
 
 // CodeOutput is what execute_code returns.

@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // MaxShown is the most bytes of each stream that shell returns. What is more is
@@ -64,7 +65,7 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 }
 
 // timeout is how long a command may run, which its caller's plan bounds.
-func (c *call) timeout(ms *float64) (time.Duration, error) {
+func (c *call) timeout(ms *wire.Whole) (time.Duration, error) {
 	asked, err := integer("timeout_ms", ms, 1, maxWhole)
 	if err != nil {
 		return 0, err

@@ -59,10 +59,11 @@ type Source string
 const (
 	SourceAPI         Source = "execute"      // POST /v1/sandbox/execute
 	SourceExecuteCode Source = "execute_code" // the agent tool
+	SourceResponse    Source = "response"     // the sandbox tool of POST /v1/responses
 )
 
 // Sources lists every interface.
-var Sources = []Source{SourceAPI, SourceExecuteCode}
+var Sources = []Source{SourceAPI, SourceExecuteCode, SourceResponse}
 
 // Cut is how many bytes of each stream an interface's answers hold; most is the
 // installation's own bound, for those that have none in the contract.
@@ -93,7 +94,7 @@ const (
 
 // Execution is the record of one run.
 type Execution struct {
-	TraceID     string // "trc_" and 32 hexadecimal digits
+	TraceID     string // "trc_" and 20 letters and digits; 32 hexadecimal digits in older records
 	Tenant      string // id
 	Key         string // id of the key it was asked for with
 	Environment string // id
@@ -142,6 +143,7 @@ type Execution struct {
 	CompletedAt   time.Time // zero while running
 	PeakMemory    int64     // bytes; 0 when not known
 	Files         OutputFiles
+	Kept          int64 // bytes of both streams and of Files that are kept; 0 in records of versions that did not count them
 	Start         Start // "" while running, and when nothing was run
 	WebhookStatus WebhookStatus
 }

@@ -58,6 +58,14 @@ type OutputFile struct {
 	Bytes int64  `json:"bytes"`
 }
 
+// Bytes is how many bytes the files have together.
+func (o *OutputFiles) Bytes() (n int64) {
+	for _, f := range o.Files {
+		n += f.Bytes
+	}
+	return n
+}
+
 // Find returns a file and where its contents begin in the blob.
 func (o *OutputFiles) Find(name string) (f OutputFile, offset int64, ok bool) {
 	for _, f := range o.Files {

@@ -86,6 +86,7 @@ type Result struct {
 	Reused                           bool  // an earlier job of the same turn had made the sandbox
 	Traffic                          Traffic
 	Files                            OutputFiles // their contents are in the blob store
+	Kept                             int64       // bytes of both streams and of Files that are kept, in the record or in the blob store
 
 	// Thread is the state that the job's thread has from now on; nil leaves it as
 	// it was. It counts only if this Result is the one that is recorded.

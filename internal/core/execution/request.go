@@ -3,7 +3,6 @@ package execution
 import (
 	"cmp"
 	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"regexp"
@@ -56,12 +55,9 @@ type Request struct {
 	Input
 }
 
-// NewTraceID returns an unguessable trace id.
-func NewTraceID() string {
-	var b [16]byte
-	rand.Read(b[:])
-	return "trc_" + hex.EncodeToString(b[:])
-}
+// NewTraceID returns an unguessable trace id, of 100 random bits. The contract's own
+// client takes at most 20 characters after the prefix.
+func NewTraceID() string { return "trc_" + strings.ToLower(rand.Text()[:20]) }
 
 // Policy is what the caller's environment and plan add to and allow in a
 // request.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
@@ -14,7 +15,7 @@ import (
 type Store interface {
 	// Admit records e as running. It fails with an Exhausted fault, and records
 	// nothing, when the tenant already has a.Concurrency running or has used up
-	// its budget. With an idempotency key that the tenant has used in the last
+	// its budget, or when its executions keep a.Outputs.Max bytes. With an idempotency key that the tenant has used in the last
 	// day it records nothing and returns the earlier execution, or a Conflict
 	// fault if that was asked for with another body. An execution that was
 	// concluded as NotStarted gives its key up: trying again is safe. A thread that
@@ -49,7 +50,8 @@ type Store interface {
 
 	// Expired returns executions of all tenants that ended longer ago than keep, by
 	// the store's clock, oldest first, at most limit, without their output; Delete
-	// removes the records.
+	// removes the records, but those that are running, and what they kept counts no
+	// more.
 	Expired(ctx context.Context, keep time.Duration, limit int) ([]*Execution, error)
 	Delete(ctx context.Context, traceIDs []string) error
 
@@ -80,6 +82,7 @@ type Admission struct {
 	Credits     float64 // the tenant's budget for the calendar month (UTC); 0 for none
 
 	Threads int // threads the tenant may have; 0 for any number
+	Outputs OutputQuota
 
 	IdempotencyKey  string   // "" for none
 	IdempotencyBody [32]byte // digest of what the key stands for
@@ -89,6 +92,27 @@ type Admission struct {
 func (a Admission) Full(n int) error {
 	f := fault.Limit("concurrency", time.Time{}, "concurrent execution limit reached (%d/%d).", n, a.Concurrency)
 	f.Err = a.Cause
+	return f
+}
+
+// OutputQuota bounds what a tenant's ended executions keep: Execution.Kept of those that
+// ended within Keep, whole days (UTC) counted. One more execution than fits may be
+// admitted by each request at the same time, because what it will keep is not known.
+type OutputQuota struct {
+	Max   int64         // bytes; 0 for any number
+	Keep  time.Duration // how long executions are kept
+	Cause error         // the Err of the refusal, which says what lifts it; may be nil
+}
+
+// DimensionOutputs is the Dimension of a refusal for an OutputQuota.
+const DimensionOutputs = "outputs"
+
+// Full is the refusal of an execution while others keep used bytes, some of them until
+// resets.
+func (q OutputQuota) Full(used int64, resets time.Time) error {
+	f := fault.Limit(DimensionOutputs, resets, "kept outputs use %s of %s (max_outputs). Wait until the oldest expire.",
+		runtime.FormatBytes(used), runtime.FormatBytes(q.Max))
+	f.Err = q.Cause
 	return f
 }
 

@@ -25,6 +25,7 @@ var spelled = map[string]string{
 	"cmd/atoll/sandbox.go":                        "examples name an image, and a shell",
 	"internal/app/config/config.go":               "help texts of settings are tags, which cannot be computed",
 	"internal/core/execution/execution.go":        "repeats the table's constants for tests",
+	"internal/edge/e2b/code.go":                   "E2B has names of its own for some languages",
 	"internal/edge/httpapi/docs/docs.go":          "serves a script to browsers",
 	"internal/edge/httpapi/execute/operations.go": "the example of a request is Python",
 	"internal/edge/httpapi/tool/operations.go":    "the example of a request is Python",
@@ -36,7 +37,7 @@ var spelled = map[string]string{
 
 // apart are folders of code that uses Atoll as its callers do, and names the languages of
 // the programs that it runs.
-var apart = []string{"test", "bench", "examples"}
+var apart = []string{"test", "bench", "examples", "internal/redteam"}
 
 // TestOneTable fails where code names a language that should ask the table. A string
 // literal names one that is its name, program or file, that holds the name of a hook or

@@ -250,7 +250,8 @@ func TestPlans(t *testing.T) {
 		refused(t, w.DeletePlan(ctx, "key_1", name), fault.Conflict, "built in")
 	}
 	fits := tenant.Plan{Name: "team", MaxCPU: 1024, MaxMemory: 16 << 40, Concurrency: 1e6, MaxTimeout: 30 * 24 * time.Hour, MaxOutput: 1 << 40, Streaming: true, BuiltIn: true,
-		MaxSandboxes: 1e6, MaxSandboxMemory: 16 << 40, MaxSandboxDisk: 16 << 40, MaxSandboxLife: 10 * 365 * 24 * time.Hour, MaxSnapshots: 1e6, MaxSnapshotSize: 16 << 40}
+		MaxSandboxes: 1e6, MaxSandboxMemory: 16 << 40, MaxSandboxDisk: 16 << 40, MaxSandboxLife: 10 * 365 * 24 * time.Hour, MaxSnapshots: 1e6, MaxSnapshotSize: 16 << 40,
+		MaxRequestRate: 1e6, MaxKeyRequestRate: 1e6, MaxUploadRate: 1 << 20, MaxKeyUploadRate: 1 << 40}
 	for _, c := range []struct {
 		says   string
 		change func(*tenant.Plan)
@@ -278,6 +279,10 @@ func TestPlans(t *testing.T) {
 		{"max_snapshots", func(p *tenant.Plan) { p.MaxSnapshots++ }},
 		{"max_snapshot_size", func(p *tenant.Plan) { p.MaxSnapshotSize = -1 }},
 		{"max_snapshot_size", func(p *tenant.Plan) { p.MaxSnapshotSize++ }},
+		{"max_request_rate", func(p *tenant.Plan) { p.MaxRequestRate = -1 }},
+		{"max_key_request_rate", func(p *tenant.Plan) { p.MaxKeyRequestRate++ }},
+		{"max_upload_rate", func(p *tenant.Plan) { p.MaxUploadRate-- }},
+		{"max_key_upload_rate", func(p *tenant.Plan) { p.MaxKeyUploadRate++ }},
 	} {
 		p := fits
 		c.change(&p)

@@ -20,6 +20,10 @@ const (
 	MaxPlanThreadSize  = 16 << 40
 	MaxPlanSandboxes   = 1_000_000
 	MaxPlanLife        = 10 * 365 * 24 * time.Hour
+	MaxPlanRequestRate = 1_000_000
+	// MinPlanUploadRate lets a request of the largest JSON, 8 MiB, through at once.
+	MinPlanUploadRate = 1 << 20
+	MaxPlanUploadRate = 1 << 40
 )
 
 // PutPlan makes a plan, or replaces one that is not built in. Each change is
@@ -93,12 +97,17 @@ func (p Plan) policy() [][2]string {
 		field("max_output", p.MaxOutput),
 		field("max_threads", p.MaxThreads),
 		field("max_thread_size", p.MaxThreadSize),
+		field("max_outputs", p.MaxOutputs),
 		field("max_sandboxes", p.MaxSandboxes),
 		field("max_sandbox_memory", p.MaxSandboxMemory),
 		field("max_sandbox_disk", p.MaxSandboxDisk),
 		field("max_sandbox_life", p.MaxSandboxLife),
 		field("max_snapshots", p.MaxSnapshots),
 		field("max_snapshot_size", p.MaxSnapshotSize),
+		field("max_request_rate", p.MaxRequestRate),
+		field("max_key_request_rate", p.MaxKeyRequestRate),
+		field("max_upload_rate", p.MaxUploadRate),
+		field("max_key_upload_rate", p.MaxKeyUploadRate),
 	}
 }
 
@@ -122,6 +131,8 @@ func (p Plan) check() error {
 		return invalid("max_threads must be 0, for no bound, to %d", MaxPlanThreads)
 	case p.MaxThreadSize < 0 || p.MaxThreadSize > MaxPlanThreadSize:
 		return invalid("max_thread_size must be 0, for no bound, to %d bytes", int64(MaxPlanThreadSize))
+	case p.MaxOutputs < 0 || p.MaxOutputs > MaxPlanThreadSize:
+		return invalid("max_outputs must be 0, for no bound, to %d bytes", int64(MaxPlanThreadSize))
 	case p.MaxSandboxes < 0 || p.MaxSandboxes > MaxPlanSandboxes:
 		return invalid("max_sandboxes must be 0, for no bound, to %d", MaxPlanSandboxes)
 	case p.MaxSandboxMemory < 0 || p.MaxSandboxMemory > MaxPlanMemory:
@@ -134,6 +145,26 @@ func (p Plan) check() error {
 		return invalid("max_snapshots must be 0, for no bound, to %d", MaxPlanSandboxes)
 	case p.MaxSnapshotSize < 0 || p.MaxSnapshotSize > MaxPlanThreadSize:
 		return invalid("max_snapshot_size must be 0, for no bound, to %d bytes", int64(MaxPlanThreadSize))
+	}
+	return p.checkRates()
+}
+
+func (p Plan) checkRates() error {
+	for _, r := range []struct {
+		name  string
+		value int64
+	}{{"max_request_rate", p.MaxRequestRate}, {"max_key_request_rate", p.MaxKeyRequestRate}} {
+		if r.value < 0 || r.value > MaxPlanRequestRate {
+			return invalid("%s must be 0, for no bound, to %d requests a second", r.name, MaxPlanRequestRate)
+		}
+	}
+	for _, r := range []struct {
+		name  string
+		value int64
+	}{{"max_upload_rate", p.MaxUploadRate}, {"max_key_upload_rate", p.MaxKeyUploadRate}} {
+		if r.value != 0 && (r.value < MinPlanUploadRate || r.value > MaxPlanUploadRate) {
+			return invalid("%s must be 0, for no bound, or %d to %d bytes a second", r.name, MinPlanUploadRate, int64(MaxPlanUploadRate))
+		}
 	}
 	return nil
 }

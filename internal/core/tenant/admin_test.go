@@ -255,12 +255,17 @@ key_1 async:  -> false
 key_1 max_output:  -> 1048576
 key_1 max_threads:  -> 0
 key_1 max_thread_size:  -> 0
+key_1 max_outputs:  -> 0
 key_1 max_sandboxes:  -> 0
 key_1 max_sandbox_memory:  -> 0
 key_1 max_sandbox_disk:  -> 0
 key_1 max_sandbox_life:  -> 0s
 key_1 max_snapshots:  -> 0
 key_1 max_snapshot_size:  -> 0
+key_1 max_request_rate:  -> 0
+key_1 max_key_request_rate:  -> 0
+key_1 max_upload_rate:  -> 0
+key_1 max_key_upload_rate:  -> 0
 key_2 max_cpu: 1.5 -> 2
 key_2 streaming: false -> true
 key_4 max_cpu: 2 -> 
@@ -272,12 +277,17 @@ key_4 async: false ->
 key_4 max_output: 1048576 -> 
 key_4 max_threads: 0 -> 
 key_4 max_thread_size: 0 -> 
+key_4 max_outputs: 0 -> 
 key_4 max_sandboxes: 0 -> 
 key_4 max_sandbox_memory: 0 -> 
 key_4 max_sandbox_disk: 0 -> 
 key_4 max_sandbox_life: 0s -> 
 key_4 max_snapshots: 0 -> 
-key_4 max_snapshot_size: 0 -> `
+key_4 max_snapshot_size: 0 -> 
+key_4 max_request_rate: 0 -> 
+key_4 max_key_request_rate: 0 -> 
+key_4 max_upload_rate: 0 -> 
+key_4 max_key_upload_rate: 0 -> `
 	if strings.Join(got, "\n") != want {
 		t.Errorf("events are\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
@@ -27,6 +28,7 @@ const (
 	DimensionTimeout     = "timeout"
 	DimensionCPU         = "cpu"
 	DimensionMemory      = "memory"
+	DimensionOutputs     = execution.DimensionOutputs
 )
 
 func (l *PlanLimit) Error() string { return "the " + l.Dimension + " of plan " + l.Plan.Name }

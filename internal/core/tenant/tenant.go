@@ -68,6 +68,7 @@ type Plan struct {
 	MaxOutput     int64 // bytes of each stream that are kept whole
 	MaxThreads    int   // threads at the same time; 0 for no bound
 	MaxThreadSize int64 // bytes of a thread's files; 0 for no bound
+	MaxOutputs    int64 // bytes that ended executions keep, together; 0 for no bound
 	BuiltIn       bool  // one of the contract's; cannot be removed
 
 	// Of named sandboxes; 0 for no bound.
@@ -77,6 +78,11 @@ type Plan struct {
 	MaxSandboxLife   time.Duration // of one
 	MaxSnapshots     int
 	MaxSnapshotSize  int64 // bytes of all of them, together
+
+	// Of requests to one server, on average over 10 s, and of the bytes of their
+	// bodies: a second, of all keys together and of each. 0 for no bound.
+	MaxRequestRate, MaxKeyRequestRate int64
+	MaxUploadRate, MaxKeyUploadRate   int64
 }
 
 // Plans are the contract's.
@@ -84,12 +90,14 @@ func Plans() []Plan {
 	const GiB = 1 << 30
 	return []Plan{
 		{
-			Name: "free", MaxCPU: 1, MaxMemory: 1 * GiB, Concurrency: 5, MaxTimeout: time.Minute, MaxOutput: 100 << 20, MaxThreads: 100, MaxThreadSize: 1 * GiB, BuiltIn: true,
+			Name: "free", MaxCPU: 1, MaxMemory: 1 * GiB, Concurrency: 5, MaxTimeout: time.Minute, MaxOutput: 100 << 20, MaxThreads: 100, MaxThreadSize: 1 * GiB, MaxOutputs: 10 * GiB, BuiltIn: true,
 			MaxSandboxes: 5, MaxSandboxMemory: 4 * GiB, MaxSandboxDisk: 2 * GiB, MaxSandboxLife: 24 * time.Hour, MaxSnapshots: 5, MaxSnapshotSize: 10 * GiB,
+			MaxRequestRate: 500, MaxKeyRequestRate: 250, MaxUploadRate: 50 << 20, MaxKeyUploadRate: 25 << 20,
 		},
 		{
-			Name: "pro", MaxCPU: 4, MaxMemory: 4 * GiB, Concurrency: 100, MaxTimeout: time.Hour, Streaming: true, Async: true, MaxOutput: 1 * GiB, MaxThreads: 10_000, MaxThreadSize: 10 * GiB, BuiltIn: true,
+			Name: "pro", MaxCPU: 4, MaxMemory: 4 * GiB, Concurrency: 100, MaxTimeout: time.Hour, Streaming: true, Async: true, MaxOutput: 1 * GiB, MaxThreads: 10_000, MaxThreadSize: 10 * GiB, MaxOutputs: 500 * GiB, BuiltIn: true,
 			MaxSandboxes: 100, MaxSandboxMemory: 64 * GiB, MaxSandboxDisk: 20 * GiB, MaxSandboxLife: 30 * 24 * time.Hour, MaxSnapshots: 100, MaxSnapshotSize: 500 * GiB,
+			MaxRequestRate: 5000, MaxKeyRequestRate: 2500, MaxUploadRate: 500 << 20, MaxKeyUploadRate: 250 << 20,
 		},
 		{Name: "enterprise", Streaming: true, Async: true, MaxOutput: 10 * GiB, BuiltIn: true},
 	}
@@ -156,8 +164,8 @@ const (
 	// ScopeSandboxes is for named sandboxes as resources: all that can be done with
 	// them, beyond what tools do.
 	ScopeSandboxes Scope = "sandboxes"
-	// ScopeEnvironments is for making and changing environments, also the one that
-	// the key is bound to: no key that a program's author holds should have it.
+	// ScopeEnvironments is for making and changing environments, also the one that the key
+	// is bound to, and for the tenant's own keys for models: no key that a program's author holds should have it.
 	ScopeEnvironments Scope = "environments"
 	ScopeAdmin        Scope = "admin" // everything under /v1/admin, of every tenant
 )

@@ -12,10 +12,19 @@ type Store interface {
 	Summary(ctx context.Context, tenant string, since, before time.Time) ([]Day, error)
 	// Month is what a tenant has used in the current calendar month in UTC.
 	Month(ctx context.Context, tenant string) (credits float64, err error)
+	// Kept is what the ended executions of a tenant keep, those of the days that a time
+	// of keep reaches.
+	Kept(ctx context.Context, tenant string, keep time.Duration) (Kept, error)
 	// Purge deletes entries of days that ended longer ago than keep, at most most
 	// of them, and returns how many went. What Summary and Month say of whole days
 	// stays as it is.
 	Purge(ctx context.Context, keep time.Duration, most int) (int, error)
+}
+
+// Kept is what a tenant's ended executions keep.
+type Kept struct {
+	Bytes    int64     // of their output and the files they gave back
+	ResetsAt time.Time // when a part of it has expired; zero for nothing kept
 }
 
 // Day is what a tenant used on one day, in one interface.

@@ -33,7 +33,9 @@ type Prices struct {
 	CPUMinute float64 // credits for a core and a minute
 	GiBMinute float64 // credits for a GiB of memory and a minute
 	Call      float64 // credits for a call
-	GiBOut    float64 // credits for a GiB sent to the network
+	// Calls are credits for a call of a source that has a price of its own.
+	Calls  map[string]float64
+	GiBOut float64 // credits for a GiB sent to the network
 }
 
 // DefaultPrices add up to the contract's credit.
@@ -42,5 +44,9 @@ func DefaultPrices() Prices { return Prices{CPUMinute: 0.5, GiBMinute: 0.5} }
 // Credits is the price of e.
 func (p Prices) Credits(e Entry) float64 {
 	minutes, gib := e.Seconds/60, float64(1<<30)
-	return minutes*(e.CPU*p.CPUMinute+float64(e.Memory)/gib*p.GiBMinute) + float64(e.Calls())*p.Call + float64(e.BytesOut)/gib*p.GiBOut
+	call, own := p.Calls[e.Source]
+	if !own {
+		call = p.Call
+	}
+	return minutes*(e.CPU*p.CPUMinute+float64(e.Memory)/gib*p.GiBMinute) + float64(e.Calls())*call + float64(e.BytesOut)/gib*p.GiBOut
 }

@@ -193,6 +193,10 @@ func Expected(t reflect.Type) string {
 		return "an integer, in seconds"
 	case reflect.TypeFor[Millis]():
 		return "an integer, in milliseconds"
+	case reflect.TypeFor[Whole]():
+		return "an integer"
+	case reflect.TypeFor[Texts]():
+		return "a string, or an array of strings"
 	case moment:
 		return "a time as in RFC 3339, such as 2026-01-31T12:00:00Z"
 	}

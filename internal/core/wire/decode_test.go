@@ -88,14 +88,14 @@ func TestBody(t *testing.T) {
 }
 
 type shell struct {
-	Sandbox *string  `json:"sandbox,omitzero" default:"default"`
-	Command *string  `json:"command" required:"true"`
-	Timeout *float64 `json:"timeout_ms,omitzero" default:"30000"`
-	Append  *bool    `json:"append,omitzero" default:"true"`
-	Image   *string  `json:"image,omitzero" default:"node:22" fill:"false"`
-	Path    *string  `json:"path,omitzero" empty:"false"`
-	Content *string  `json:"content,omitzero" nul:"true"`
-	Coding  *string  `json:"encoding,omitzero" enum:"utf-8,base64" default:"utf-8"`
+	Sandbox *string     `json:"sandbox,omitzero" default:"default"`
+	Command *string     `json:"command" required:"true"`
+	Timeout *wire.Whole `json:"timeout_ms,omitzero" default:"30000"`
+	Append  *bool       `json:"append,omitzero" default:"true"`
+	Image   *string     `json:"image,omitzero" default:"node:22" fill:"false"`
+	Path    *string     `json:"path,omitzero" empty:"false"`
+	Content *string     `json:"content,omitzero" nul:"true"`
+	Coding  *string     `json:"encoding,omitzero" enum:"utf-8,base64" default:"utf-8"`
 }
 
 func TestArguments(t *testing.T) {
@@ -106,7 +106,7 @@ func TestArguments(t *testing.T) {
 		`{"command":"x"} x`:                 "the input is not valid JSON (at byte 16)",
 		`{"command":"x","Command":"y"}`:     `unknown field "Command"; there are sandbox, command, timeout_ms, append, image, path, content, encoding`,
 		`{"command":["x"]}`:                 "command must be a string",
-		`{"command":"x","timeout_ms":true}`: "timeout_ms must be a number",
+		`{"command":"x","timeout_ms":true}`: "timeout_ms must be an integer",
 		`{"command":"a\u0000"}`:             "command must not contain a NUL character",
 		`{"command":"x","path":""}`:         "path must not be empty",
 		`{"command":"x","encoding":"b"}`:    "encoding must be one of utf-8, base64",

@@ -81,6 +81,8 @@ func (s *Schemas) mend(t reflect.Type) {
 			p.Nullable = false
 		case p.Type == huma.TypeArray:
 			p.Nullable = pointer
+		case plain(f.Type) == reflect.TypeFor[Whole]():
+			p.Nullable = pointer
 		case p.Ref != "" && pointer && !strings.Contains(f.Tag.Get("json"), "omitzero"):
 			made.Properties[f.name] = &huma.Schema{Description: p.Description, AnyOf: []*huma.Schema{{Ref: p.Ref}, {Type: "null"}}}
 		}
@@ -103,19 +105,37 @@ func mendArrays(s *huma.Schema) {
 	}
 }
 
+// Reader is for whom ForModel writes a schema.
+type Reader uint8
+
+const (
+	// Clients read outputs, which may have more fields one day.
+	Clients Reader = iota
+	// Models write inputs, which have no other fields.
+	Models
+	// StrictModels write inputs with every field, where null stands for one that is left
+	// out: what OpenAI's strict mode supports.
+	StrictModels
+)
+
 // ForModel returns the schema of a struct as models are given it: whole, with its fields
-// in their order, with one type of number, and without null unless the tag nullable says
-// so. A field is required if its tag says so.
-func ForModel(t reflect.Type) jsontext.Value {
-	return must(modelObject(NewSchemas("#/"), t))
+// in their order, and without null unless the tag nullable says so. A field is required
+// if its tag says so.
+func ForModel(t reflect.Type, by Reader) jsontext.Value {
+	return must(modelObject(NewSchemas("#/"), t, by))
 }
 
-func modelObject(schemas *Schemas, t reflect.Type) object {
+func modelObject(schemas *Schemas, t reflect.Type, by Reader) object {
 	properties, required := object{}, []string(nil)
+	if by == StrictModels {
+		required = []string{}
+	}
 	made := schemas.registry.SchemaFromRef(schemas.Of(t).Ref)
 	for _, f := range fieldsOf(t) {
-		properties = append(properties, member{f.name, modelSchema(schemas, f.Type, made.Properties[f.name], f.Tag)})
-		if f.Tag.Get("required") == "true" {
+		needed := f.Tag.Get("required") == "true"
+		null := f.Tag.Get("nullable") == "true" || by == StrictModels && !needed
+		properties = append(properties, member{f.name, modelSchema(schemas, f.Type, made.Properties[f.name], null, by)})
+		if needed || by == StrictModels {
 			required = append(required, f.name)
 		}
 	}
@@ -123,38 +143,43 @@ func modelObject(schemas *Schemas, t reflect.Type) object {
 	if required != nil {
 		out = append(out, member{"required", required})
 	}
+	if by != Clients {
+		out = append(out, member{"additionalProperties", false})
+	}
 	return out
 }
 
-func modelSchema(schemas *Schemas, t reflect.Type, s *huma.Schema, tag reflect.StructTag) object {
+func modelSchema(schemas *Schemas, t reflect.Type, s *huma.Schema, null bool, by Reader) object {
 	switch t = plain(t); {
 	case t.Kind() == reflect.Struct && t != moment:
-		return modelObject(schemas, t)
+		return modelObject(schemas, t, by)
 	case t.Kind() == reflect.Slice:
-		return describe(object{{"type", "array"}, {"items", modelSchema(schemas, t.Elem(), s.Items, "")}}, s)
+		return describe(object{{"type", "array"}, {"items", modelSchema(schemas, t.Elem(), s.Items, false, by)}}, s.Description)
 	}
-	name := s.Type
-	if name == huma.TypeInteger {
-		name = huma.TypeNumber
-	}
-	out := object{{"type", name}}
-	null := tag.Get("nullable") == "true"
+	out := object{{"type", s.Type}}
 	if null {
-		out[0].value = []string{name, "null"}
+		out[0].value = []string{s.Type, "null"}
 	}
 	if len(s.Enum) > 0 {
-		values := slices.DeleteFunc(slices.Clone(s.Enum), func(v any) bool { return v == nil && !null })
+		values := slices.DeleteFunc(slices.Clone(s.Enum), func(v any) bool { return v == nil })
+		if null {
+			values = append(values, nil)
+		}
 		out = append(out, member{"enum", values})
 	}
-	if s.Default != nil {
+	switch {
+	case s.Default == nil:
+	case by == StrictModels: // which has no defaults
+		return describe(out, strings.TrimSpace(fmt.Sprintf("%s null for %v.", s.Description, reflect.Indirect(reflect.ValueOf(s.Default)))))
+	default:
 		out = append(out, member{"default", s.Default})
 	}
-	return describe(out, s)
+	return describe(out, s.Description)
 }
 
-func describe(out object, s *huma.Schema) object {
-	if s.Description != "" {
-		out = append(out, member{"description", s.Description})
+func describe(out object, description string) object {
+	if description != "" {
+		out = append(out, member{"description", description})
 	}
 	return out
 }

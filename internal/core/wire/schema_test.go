@@ -22,6 +22,7 @@ type answer struct {
 	At    *time.Time     `json:"at" required:"true" nullable:"true"`
 	Parts []part         `json:"parts" required:"true"`
 	Limit *float64       `json:"limit,omitzero" default:"30" minimum:"1"`
+	Most  *wire.Whole    `json:"most,omitzero" default:"30" minimum:"1"`
 	Names *[]string      `json:"names,omitzero"`
 	Head  *part          `json:"head"`
 	Tail  *part          `json:"tail,omitzero"`
@@ -29,21 +30,34 @@ type answer struct {
 }
 
 func TestForModel(t *testing.T) {
-	const want = `{"type":"object","properties":{` +
-		`"ok":{"type":"boolean"},"count":{"type":"number","description":"How many."},` +
-		`"error":{"type":["string","null"],"enum":["A","B",null]},"at":{"type":["string","null"]},` +
-		`"parts":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string","enum":["a","b"]}},"required":["name"]}},` +
-		`"limit":{"type":"number","default":30}},"required":["ok","count","error","at","parts"]}`
 	type known struct {
-		OK    bool       `json:"ok" required:"true"`
-		Count int64      `json:"count" required:"true" doc:"How many."`
-		Error *string    `json:"error" required:"true" nullable:"true" enum:"A,B"`
-		At    *time.Time `json:"at" required:"true" nullable:"true"`
-		Parts []part     `json:"parts" required:"true"`
-		Limit *float64   `json:"limit,omitzero" default:"30" minimum:"1"`
+		OK    bool        `json:"ok" required:"true"`
+		Count int64       `json:"count" required:"true" doc:"How many."`
+		Error *string     `json:"error" required:"true" nullable:"true" enum:"A,B"`
+		At    *time.Time  `json:"at" required:"true" nullable:"true"`
+		Parts []part      `json:"parts" required:"true"`
+		Rate  *float64    `json:"rate,omitzero" minimum:"1"`
+		Limit *wire.Whole `json:"limit,omitzero" default:"30" doc:"Of parts."`
+		Kind  *string     `json:"kind,omitzero" enum:"C,D" default:"C"`
 	}
-	if got := string(wire.ForModel(reflect.TypeFor[known]())); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+	const (
+		begin = `{"type":"object","properties":{` +
+			`"ok":{"type":"boolean"},"count":{"type":"integer","description":"How many."},` +
+			`"error":{"type":["string","null"],"enum":["A","B",null]},"at":{"type":["string","null"]},` +
+			`"parts":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string","enum":["a","b"]}},"required":["name"]`
+		lax      = `"rate":{"type":"number"},"limit":{"type":"integer","default":30,"description":"Of parts."},"kind":{"type":"string","enum":["C","D"],"default":"C"}`
+		required = `},"required":["ok","count","error","at","parts"`
+		closed   = `,"additionalProperties":false`
+	)
+	for by, want := range map[wire.Reader]string{
+		wire.Clients: begin + `}},` + lax + required + `]}`,
+		wire.Models:  begin + closed + `}},` + lax + required + `]` + closed + `}`,
+		wire.StrictModels: begin + closed + `}},"rate":{"type":["number","null"]},"limit":{"type":["integer","null"],"description":"Of parts. null for 30."},` +
+			`"kind":{"type":["string","null"],"enum":["C","D",null],"description":"null for C."}` + required + `,"rate","limit","kind"]` + closed + `}`,
+	} {
+		if got := string(wire.ForModel(reflect.TypeFor[known](), by)); got != want {
+			t.Errorf("%d: got  %s\nwant %s", by, got, want)
+		}
 	}
 }
 
@@ -67,6 +81,7 @@ func TestSchemas(t *testing.T) {
 		"at":    `{"type":["string","null"],"format":"date-time"}`,
 		"parts": `{"type":"array","items":{"$ref":"#/x/Part"}}`,
 		"limit": `{"type":["number","null"],"format":"double","default":30,"minimum":1}`,
+		"most":  `{"type":["integer","null"],"format":"int64","default":30,"minimum":1}`,
 		"names": `{"type":["array","null"],"items":{"type":"string"}}`,
 		"head":  `{"anyOf":[{"$ref":"#/x/Part"},{"type":"null"}]}`,
 		"tail":  `{"$ref":"#/x/Part"}`, "any": `{}`,
@@ -99,7 +114,7 @@ func TestChoices(t *testing.T) {
 	}
 	const model = `{"type":"object","properties":{"inside":{"type":"string","enum":["red","green"],"default":"red"},` +
 		`"outside":{"type":"string","enum":["red","green"]}},"required":["outside"]}`
-	if got := string(wire.ForModel(reflect.TypeFor[paint]())); got != model {
+	if got := string(wire.ForModel(reflect.TypeFor[paint](), wire.Clients)); got != model {
 		t.Errorf("got  %s\nwant %s", got, model)
 	}
 	var got paint

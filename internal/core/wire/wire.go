@@ -17,6 +17,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -54,6 +56,15 @@ func (m Millis) Duration() time.Duration {
 	return time.Duration(max(min(m, limit), -limit)) * time.Millisecond
 }
 
+// Whole is a whole number, also one that is written as 3e4 or 30000.0, as models do.
+// Whether it is whole its reader checks.
+type Whole float64
+
+// Schema implements huma.SchemaProvider.
+func (Whole) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeInteger, Format: "int64"}
+}
+
 // Text is a string that is not null, for the values of maps and arrays.
 type Text string
 
@@ -65,6 +76,39 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 	s, err := jsontext.AppendUnquote(nil, b)
 	*t = Text(s)
 	return err
+}
+
+// Texts is one string, or an array of them.
+type Texts []string
+
+// UnmarshalJSON accepts a string or an array of strings.
+func (t *Texts) UnmarshalJSON(b []byte) error {
+	var one Text
+	if len(b) > 0 && b[0] == '"' {
+		err := one.UnmarshalJSON(b)
+		*t = Texts{string(one)}
+		return err
+	}
+	var all []Text
+	if err := json.Unmarshal(b, &all); err != nil {
+		return err
+	}
+	*t = Strings(all)
+	return nil
+}
+
+// MarshalJSON writes one text as a string.
+func (t Texts) MarshalJSON() ([]byte, error) {
+	if len(t) == 1 {
+		return json.Marshal(t[0])
+	}
+	return json.Marshal([]string(t))
+}
+
+// Schema implements huma.SchemaProvider.
+func (Texts) Schema(huma.Registry) *huma.Schema {
+	one := &huma.Schema{Type: huma.TypeString}
+	return &huma.Schema{OneOf: []*huma.Schema{one, {Type: huma.TypeArray, Items: one}}}
 }
 
 // Strings gives a list of Text the domain's type.

@@ -155,11 +155,15 @@ const roomEvery = 8 << 20
 
 // Content is Upload for a body that is written to this machine's disk. It ends, with what
 // the client is to be told, while the disk is short of space.
-func (c *Call) Content() io.Reader {
+func (c *Call) Content() io.Reader { return c.Room(c.Upload(), c.R.ContentLength) }
+
+// Room returns what ends as Content does, for content that is made of a body. size is of
+// all of it in bytes, negative if it is not known.
+func (c *Call) Room(r io.Reader, size int64) io.Reader {
 	if c.server.room == nil {
-		return c.Upload()
+		return r
 	}
-	return &content{Reader: c.Upload(), room: c.server.room, size: max(0, c.R.ContentLength)}
+	return &content{Reader: r, room: c.server.room, size: max(0, size)}
 }
 
 type content struct {

@@ -2,11 +2,13 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"reflect"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -28,6 +30,8 @@ type Call struct {
 	server *Server
 	auth   *tenant.Authorization // nil unless the operation is watched
 	status int                   // of the answer, if it is not the operation's own
+	// holder finds the caller again, where something stands for the key; nil where nothing does.
+	holder atomic.Pointer[func(context.Context) (tenant.Principal, error)]
 }
 
 var timeType = reflect.TypeFor[time.Time]()
@@ -89,17 +93,52 @@ func (c *Call) send(body any) error {
 	return WriteJSON(c.W, status, body)
 }
 
-// Authorize finds the caller, whose key must have a scope.
+// Authorize finds the caller, whose key must have a scope, and counts the request.
 func (c *Call) Authorize(scope tenant.Scope) error {
-	caller, err := c.server.authenticate(c.R)
+	if err := c.identify(scope); err != nil {
+		return err
+	}
+	return c.Charge(c.Caller)
+}
+
+// Charge counts the request, and its body, against the rates of the caller's plan.
+func (c *Call) Charge(caller *tenant.Principal) error {
+	err := c.server.rates.Request(caller)
+	if err == nil {
+		c.R.Body, err = c.server.rates.Body(c.R.Context(), caller, c.R.ContentLength, c.R.Body)
+	}
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		c.server.metrics.rateLimited.WithLabelValues(f.Dimension).Inc()
+	}
+	return err
+}
+
+// identify finds the caller, whose key must have a scope.
+func (c *Call) identify(scope tenant.Scope) error {
+	find := c.server.authenticate
+	if c.op != nil && c.op.Foreign != nil && c.op.Foreign.Caller != nil {
+		find = c.op.Foreign.Caller
+	}
+	if holder := c.holder.Load(); holder != nil {
+		find = func(r *http.Request) (tenant.Principal, error) { return (*holder)(r.Context()) }
+	}
+	caller, err := find(c.R)
 	if err != nil {
 		return err
 	}
+	Trust(c.R)
 	if scope != "" && !caller.May(scope) {
 		return fault.New(fault.Forbidden, "this key lacks the scope %q", scope)
 	}
 	c.Caller = &caller
 	return nil
+}
+
+// AuthorizeBy is Authorize for a request that has something which stands for a key. find
+// returns whose key that is, and is asked again for as long as the request is watched.
+func (c *Call) AuthorizeBy(scope tenant.Scope, find func(context.Context) (tenant.Principal, error)) error {
+	c.holder.Store(&find)
+	return c.Authorize(scope)
 }
 
 // Authorized returns a context that lasts as long as ctx and as the key of the request is

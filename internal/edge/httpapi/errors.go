@@ -105,8 +105,20 @@ const retryAfter = "1"
 
 // writeError answers with err. The headers must not have been written.
 func writeError(w http.ResponseWriter, err error) {
+	WriteRefusal(w, err, func(_ int, body ErrorResponse) any { return body })
+}
+
+// WriteRefusal answers with err as another protocol has it: of makes the body from what
+// our envelope would say. The headers must not have been written.
+func WriteRefusal(w http.ResponseWriter, err error, of func(status int, body ErrorResponse) any) {
+	status, body := Advise(w.Header(), err)
+	_ = WriteJSON(w, status, of(status, body)) // a failed write means that the client has gone
+}
+
+// Advise sets the headers of a refusal, which say what a client can do about it, and
+// renders it.
+func Advise(h http.Header, err error) (int, ErrorResponse) {
 	status, body := Render(err)
-	h := w.Header()
 	switch status {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Bearer realm="atoll"`)
@@ -117,5 +129,5 @@ func writeError(w http.ResponseWriter, err error) {
 			h.Set("Retry-After", strconv.FormatInt(max(1, int64(math.Ceil(time.Until(*body.ResetsAt).Seconds()))), 10))
 		}
 	}
-	_ = WriteJSON(w, status, body) // a failed write means that the client has gone
+	return status, body
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/atoll-run/atoll/internal/core/ratelimit"
 )
 
 // metrics are the HTTP layer's own figures. Labels come from closed sets: the paths of the
@@ -18,6 +20,7 @@ type metrics struct {
 	inFlight prometheus.Gauge
 
 	connsClosed prometheus.Counter
+	rateLimited *prometheus.CounterVec
 	handler     http.Handler // of all figures
 }
 
@@ -41,8 +44,15 @@ func newMetrics(reg *prometheus.Registry, log *slog.Logger) (*metrics, error) {
 			Name: "atoll_http_connections_closed_total",
 			Help: "Connections without a key that were closed to make room for others.",
 		}),
+		rateLimited: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "atoll_http_rate_limited_total",
+			Help: "Requests refused for a rate of the caller's plan.",
+		}, []string{"dimension"}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.duration, m.inFlight, m.connsClosed} {
+	for _, dimension := range ratelimit.Dimensions() {
+		m.rateLimited.WithLabelValues(dimension)
+	}
+	for _, c := range []prometheus.Collector{m.requests, m.duration, m.inFlight, m.connsClosed, m.rateLimited} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}

@@ -27,6 +27,8 @@ type Operation struct {
 	Audit string
 	// Watched ends a request when its key stops being valid.
 	Watched bool
+	// Foreign is set for an operation of another protocol.
+	Foreign *Foreign
 
 	Params []Param
 	Body   *Body // nil for none
@@ -34,6 +36,17 @@ type Operation struct {
 	// share are added to the document by themselves.
 	Answers []Answer
 	Serve   Endpoint
+}
+
+// Foreign is where another protocol differs from ours in what all operations share.
+type Foreign struct {
+	// Caller finds the caller of a request, where it is not by our Authorization header; nil
+	// where it is.
+	Caller func(*http.Request) (tenant.Principal, error)
+	// Refuse answers with an error, instead of our envelope.
+	Refuse func(w http.ResponseWriter, r *http.Request, err error)
+	// Refusal is the type of such an answer's JSON; nil for our envelope's.
+	Refusal any
 }
 
 // Access says how an operation knows its caller.
@@ -62,6 +75,7 @@ type Param struct {
 	Min, Max int64
 	Default  int64 // of an Int
 	Example  string
+	Hidden   bool // another spelling of one that is documented, which some clients use
 }
 
 // Place is where a parameter is.
@@ -125,12 +139,24 @@ func Created(body any, doc string) Answer {
 	return Answer{Status: http.StatusCreated, Doc: doc, Body: body}
 }
 
+// Located is Created for what has a path of its own, which Location gives.
+func Located(body any, doc string) Answer {
+	a := Created(body, doc)
+	a.Header = []Param{{Name: "Location", Doc: "Its path.", Required: true}}
+	return a
+}
+
 // NoContent is an answer of success without a body.
 func NoContent(doc string) Answer { return Answer{Status: http.StatusNoContent, Doc: doc} }
 
 // Download is an answer of success that is bytes.
 func Download(media, doc string) Answer {
 	return Answer{Status: http.StatusOK, Doc: doc, Media: []Media{{Type: media}}}
+}
+
+// Part is the answer to a request for a range of a download.
+func Part(doc string) Answer {
+	return Answer{Status: http.StatusPartialContent, Doc: doc, Media: []Media{{Type: OctetStream}}}
 }
 
 // Stream is an answer whose lines or server-sent events are of a type.

@@ -22,8 +22,10 @@ func (s *Server) Probes() []Operation {
 		},
 		{
 			Method: http.MethodGet, Path: "/metrics", ID: "getMetrics", Tag: "operations", Summary: "Figures for Prometheus", Access: Public,
-			Answers: []Answer{{Status: http.StatusOK, Doc: "Prometheus text format.", Media: []Media{{"text/plain", ""}}}},
-			Serve:   Writes(func(c *Call) error { s.metrics.handler.ServeHTTP(c.W, c.R); return nil }),
+			Answers: []Answer{{Status: http.StatusOK, Doc: "Prometheus text format.", Media: []Media{{"text/plain", ""}}, Header: []Param{
+				{Name: "Vary", Doc: "Accept-Encoding."}, {Name: "Content-Encoding", Doc: "gzip or zstd, if the client takes it."},
+			}}},
+			Serve: Writes(func(c *Call) error { s.metrics.handler.ServeHTTP(c.W, c.R); return nil }),
 		},
 	}
 }

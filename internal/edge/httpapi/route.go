@@ -97,7 +97,9 @@ func (s *Server) serve(op *Operation, w http.ResponseWriter, r *http.Request) er
 	c := &Call{W: w, R: r, op: op, server: s}
 	if op.Watched {
 		c.auth = tenant.NewAuthorization(func(ctx context.Context) error {
-			return (&Call{R: r.WithContext(ctx), server: s}).Authorize(op.Scope)
+			again := &Call{R: r.WithContext(ctx), op: op, server: s}
+			again.holder.Store(c.holder.Load())
+			return again.identify(op.Scope)
 		})
 		ctx, stop := c.auth.Watch(r.Context())
 		defer stop()
@@ -105,10 +107,21 @@ func (s *Server) serve(op *Operation, w http.ResponseWriter, r *http.Request) er
 	}
 	err := c.audited(c.run)
 	if err != nil && errors.Is(context.Cause(c.R.Context()), tenant.ErrKeyInvalid) {
-		return tenant.ErrKeyInvalid
+		err = tenant.ErrKeyInvalid
+	}
+	if err != nil && op.Foreign != nil {
+		return &foreignError{err, op.Foreign.Refuse}
 	}
 	return err
 }
+
+// foreignError is answered as another protocol has it.
+type foreignError struct {
+	error
+	refuse func(http.ResponseWriter, *http.Request, error)
+}
+
+func (e *foreignError) Unwrap() error { return e.error }
 
 // run does what the operation does.
 func (c *Call) run() (err error) {
@@ -175,7 +188,9 @@ func (s *Server) fail(w *response, r *http.Request, err error) {
 	if gone {
 		err = &ProtocolError{statusGone, "client_closed_request", "the client went away before the answer"}
 	}
-	if !begun {
+	if f, ok := errors.AsType[*foreignError](err); ok && !begun {
+		f.refuse(w, r, f.error)
+	} else if !begun {
 		writeError(w, err)
 	}
 	level := slog.LevelDebug // the caller's mistake, or what a probe asks for
@@ -216,9 +231,5 @@ func (s *Server) authenticate(r *http.Request) (tenant.Principal, error) {
 	if !ok || !strings.EqualFold(scheme, "bearer") || token == "" {
 		return tenant.Principal{}, fault.New(fault.Unauthorized, "missing API key: send it as Authorization: Bearer %s…", tenant.KeyPrefix)
 	}
-	caller, err := s.auth.Authenticate(r.Context(), token)
-	if err == nil {
-		Trust(r)
-	}
-	return caller, err
+	return s.auth.Authenticate(r.Context(), token)
 }

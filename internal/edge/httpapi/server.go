@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/ratelimit"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -77,6 +78,7 @@ type Server struct {
 	client   func(*http.Request) string
 	ready    func(context.Context) error
 	room     func(bytes int64) error
+	rates    *ratelimit.Limiter
 	maxConns int
 	drain    []func()
 	expire   func()
@@ -99,7 +101,7 @@ var ErrShutdown = errors.New("the server is shutting down")
 func New(cfg Config) (*Server, error) {
 	s := &Server{
 		auth: cfg.Auth, record: cfg.Record, log: cfg.Log, grace: cfg.Grace, previews: cfg.Previews,
-		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, maxConns: cfg.MaxConnections, drain: cfg.Drain, expire: cfg.Expire,
+		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, rates: ratelimit.New(), maxConns: cfg.MaxConnections, drain: cfg.Drain, expire: cfg.Expire,
 	}
 	if s.client == nil {
 		s.client = func(r *http.Request) string { return r.RemoteAddr }

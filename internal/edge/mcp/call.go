@@ -3,15 +3,10 @@ package mcp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	stdjson "encoding/json"
 
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/core/execution"
@@ -35,12 +30,14 @@ func (s *Server) call(ctx context.Context, in *mcp.CallToolRequest) (*mcp.CallTo
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.life, cancel)()
-	defer report(ctx, in)()
 
+	r.out.hold()
+	told := report(ctx, in)
 	traceID := execution.NewTraceID()
 	out, err := s.run(ctx, r, in.Params.Name, traceID, in.Params.Arguments)
+	told()
 	if err == nil {
-		return rendered(out, traceID)
+		return r.fit(out, traceID)
 	}
 	if ctx.Err() != nil && executes(in.Params.Name) {
 		s.abandon(ctx, r.caller, traceID)
@@ -86,20 +83,6 @@ func (s *Server) abandon(ctx context.Context, p *tenant.Principal, traceID strin
 	if kind := fault.KindOf(err); err != nil && kind != fault.NotFound && kind != fault.Conflict { // it was not begun, or has ended
 		s.cfg.Log.WarnContext(ctx, "a cancelled execution may go on", "trace_id", traceID, "error", err)
 	}
-}
-
-// rendered is an output, for programs and as text.
-func rendered(out any, traceID string) (*mcp.CallToolResult, error) {
-	raw, err := json.Marshal(out, jsontext.AllowInvalidUTF8(true))
-	if err != nil {
-		return nil, fmt.Errorf("write the output: %w", err)
-	}
-	f, ok := out.(interface{ Failed() bool })
-	return &mcp.CallToolResult{
-		Meta:    mcp.Meta{"run.atoll/trace_id": traceID},
-		Content: []mcp.Content{&mcp.TextContent{Text: string(raw)}}, StructuredContent: stdjson.RawMessage(raw),
-		IsError: ok && f.Failed(),
-	}, nil
 }
 
 // refusal tells a model what to change.

@@ -30,6 +30,14 @@ func TestTools(t *testing.T) {
 		if got := c.InitializeResult(); got.ProtocolVersion != version || got.ServerInfo.Name != "atoll" || !strings.Contains(got.Instructions, "sandbox") {
 			t.Errorf("got %+v", got)
 		}
+		// A client without a session is told with whom it shares its sandboxes.
+		const warning = "shared with every other client of this API key"
+		if got := c.InitializeResult().Instructions; strings.Contains(got, warning) != (version == versions["stateless"]) {
+			t.Errorf("got %q", got)
+		}
+		if got := k.connect(t, "alice", version, "?session=own", nil).InitializeResult().Instructions; strings.Contains(got, warning) {
+			t.Errorf("got %q", got)
+		}
 		listed := map[string]*mcp.Tool{}
 		for tool, err := range c.Tools(t.Context(), nil) {
 			if err != nil {
@@ -90,7 +98,7 @@ func TestCall(t *testing.T) {
 		c := k.connect(t, "alice", version, "?session=mine&agent=a&template=b", nil)
 		for _, name := range []string{"shell", "sandbox_execute"} {
 			got, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: map[string]any{"command": "ü <&>"}})
-			if err != nil || got.IsError || got.Meta["run.atoll/trace_id"] == nil {
+			if err != nil || got.IsError || got.Meta["run.atoll/trace_id"] == nil || got.Meta["run.atoll/session"] != "mine" {
 				t.Fatalf("got %+v, %v", got, err)
 			}
 			var structured echo

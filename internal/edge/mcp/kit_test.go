@@ -57,6 +57,21 @@ func principal(tenantID, key string, scopes ...tenant.Scope) tenant.Principal {
 
 func open(t testing.TB, change ...func(*edgemcp.Config)) *kit {
 	t.Helper()
+	k := unserved(t, change...)
+	k.Server = httptest.NewServer(http.HandlerFunc(k.serve))
+	t.Cleanup(func() {
+		k.mcp.Close()
+		k.Server.Close()
+		if n := k.sessions(); n != 0 {
+			t.Errorf("%d sessions are left", n)
+		}
+	})
+	return k
+}
+
+// unserved is a kit without HTTP, for tests of time.
+func unserved(t testing.TB, change ...func(*edgemcp.Config)) *kit {
+	t.Helper()
 	k := &kit{t: t, metrics: prometheus.NewRegistry(), pools: map[string][]string{}}
 	k.answer = func(_ context.Context, name string, c *tools.Caller, input []byte) (any, error) {
 		return &echo{Tool: name, Session: c.Session, Agent: c.Agent, Template: c.Template, Key: c.Principal.Key.ID, Input: string(input)}, nil
@@ -77,14 +92,6 @@ func open(t testing.TB, change ...func(*edgemcp.Config)) *kit {
 	if k.mcp, err = edgemcp.New(cfg); err != nil {
 		t.Fatal(err)
 	}
-	k.Server = httptest.NewServer(http.HandlerFunc(k.serve))
-	t.Cleanup(func() {
-		k.mcp.Close()
-		k.Server.Close()
-		if n := k.sessions(); n != 0 {
-			t.Errorf("%d sessions are left", n)
-		}
-	})
 	return k
 }
 
@@ -212,6 +219,7 @@ func (k *kit) do(t testing.TB, method, key, query, body string, header ...string
 
 // message reads the one JSON-RPC message of an answer.
 func message(t testing.TB, res *http.Response) (out struct {
+	ID     json.RawMessage
 	Result json.RawMessage
 	Error  *struct {
 		Code    int

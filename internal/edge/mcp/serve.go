@@ -3,7 +3,6 @@ package mcp
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -35,6 +34,9 @@ type request struct {
 	session *session        // nil without one
 	server  *mcp.Server     // of a session that is being opened
 	life    context.Context // calls end with it
+	message *message
+	limit   int     // bytes of an event
+	out     *answer // being given
 }
 
 // place is who calls, and what the URL says of every call.
@@ -61,7 +63,7 @@ func (s *Server) serverOf(r *http.Request) *mcp.Server {
 	if req.server != nil {
 		return req.server
 	}
-	return s.shared[accessOf(req.caller)]
+	return s.shared[accessOf(req.caller)][req.named]
 }
 
 func accessOf(p *tenant.Principal) access {
@@ -69,8 +71,17 @@ func accessOf(p *tenant.Principal) access {
 }
 
 // Serve answers one request for p, whose body has been read. An error is to be
-// answered by the caller; nothing is written then.
+// answered by the caller; nothing is written then. Its method MessageID says which message
+// was refused.
 func (s *Server) Serve(w http.ResponseWriter, r *http.Request, body []byte, p *tenant.Principal) error {
+	m := readMessage(r, body)
+	if err := s.serve(w, r, body, m, p); err != nil {
+		return &refused{err, m.id}
+	}
+	return nil
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, body []byte, m *message, p *tenant.Principal) error {
 	if err := s.checkSource(r); err != nil {
 		return err
 	}
@@ -81,16 +92,20 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, body []byte, p *t
 	if err != nil {
 		return err
 	}
+	req := &request{place: at, message: m}
+	if req.limit, err = eventBound(r.Header); err != nil {
+		return err
+	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	id := r.Header.Get(sessionHeader)
 	switch {
-	case stateless, r.Header.Get(versionHeader) >= withoutSession, id == "" && r.Method == http.MethodPost && !opens(body):
-		s.serveStateless(w, r, at)
+	case stateless, m.version >= withoutSession, id == "" && m.isPost && m.method != "initialize":
+		s.serveStateless(w, r, req)
 		return nil
 	case id != "":
-		return s.serveSession(w, r, id, p)
-	case r.Method == http.MethodPost:
-		return s.serveOpening(w, r, at)
+		return s.serveSession(w, r, id, req)
+	case m.isPost:
+		return s.serveOpening(w, r, req)
 	}
 	return fault.New(fault.Invalid, "%s is required: the answer to initialize has it", sessionHeader)
 }
@@ -134,42 +149,41 @@ func parseQuery(u *url.URL, p *tenant.Principal) (at place, stateless bool, err 
 	return at, stateless, nil
 }
 
-// opens reports whether a message opens a session.
-func opens(body []byte) bool {
-	var message struct {
-		Method string `json:"method"`
-	}
-	return json.Unmarshal(body, &message) == nil && message.Method == "initialize"
+// answer has the SDK answer a request.
+func (req *request) answer(ctx context.Context, h http.Handler, w http.ResponseWriter, r *http.Request) {
+	req.out = newAnswer(w, req.message, req.limit)
+	defer req.out.end()
+	h.ServeHTTP(req.out, r.WithContext(context.WithValue(ctx, contextKey{}, req)))
 }
 
 // serveStateless answers a request that stands by itself. Without a name, the
 // sandboxes are those of the key.
-func (s *Server) serveStateless(w http.ResponseWriter, r *http.Request, at place) {
-	if !at.named {
-		at.pool = "mcp-" + at.caller.Key.ID
+func (s *Server) serveStateless(w http.ResponseWriter, r *http.Request, req *request) {
+	if !req.named {
+		req.pool = "mcp-" + req.caller.Key.ID
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	if strings.EqualFold(r.Header.Get(methodHeader), listenMethod) {
 		defer context.AfterFunc(s.drain, cancel)()
 	}
-	req := &request{place: at, life: ctx}
-	s.stateless.ServeHTTP(w, r.WithContext(context.WithValue(ctx, contextKey{}, req)))
+	req.life = ctx
+	req.answer(ctx, s.stateless, w, r)
 }
 
 // serveOpening opens a session. A client whose connection breaks meanwhile can ask
 // for the answer again, as for every other; by the request's own context the SDK
 // would take the session back.
-func (s *Server) serveOpening(w http.ResponseWriter, r *http.Request, at place) error {
-	one, err := s.open(at)
+func (s *Server) serveOpening(w http.ResponseWriter, r *http.Request, req *request) error {
+	one, err := s.open(req.place)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	defer context.AfterFunc(one.life, cancel)()
-	req := &request{place: one.place, session: one, server: one.server, life: one.life}
-	s.stateful.ServeHTTP(w, r.WithContext(context.WithValue(ctx, contextKey{}, req)))
+	req.place, req.session, req.server, req.life = one.place, one, one.server, one.life
+	req.answer(ctx, s.stateful, w, r)
 	if !one.connected() { // the SDK refused the request
 		one.close()
 		s.forget(one.id)
@@ -178,7 +192,8 @@ func (s *Server) serveOpening(w http.ResponseWriter, r *http.Request, at place) 
 }
 
 // serveSession answers a request within a session.
-func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, id string, p *tenant.Principal) error {
+func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, id string, req *request) error {
+	p := req.caller
 	one := s.find(id, p)
 	if one == nil { // or another's, which is the same to the caller
 		return fault.New(fault.NotFound, "there is no such session, or no more: open another with initialize")
@@ -186,15 +201,14 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, id string,
 	if r.Method == http.MethodDelete {
 		return s.end(w, r, one, p)
 	}
-	at := one.place
-	at.caller = p // as it is now
+	req.place, req.session, req.life = one.place, one, one.life
+	req.caller = p // as it is now
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	if r.Method == http.MethodGet {
 		defer context.AfterFunc(s.drain, cancel)()
 	}
-	req := &request{place: at, session: one, life: one.life}
-	s.stateful.ServeHTTP(w, r.WithContext(context.WithValue(ctx, contextKey{}, req)))
+	req.answer(ctx, s.stateful, w, r)
 	return nil
 }
 

@@ -69,7 +69,7 @@ type Server struct {
 	offered   []offer
 	stateless http.Handler
 	stateful  http.Handler
-	shared    map[access]*mcp.Server // without a session
+	shared    map[access]map[bool]*mcp.Server // without a session; whether the URL names the sandboxes' session
 
 	drain context.Context // over when idle streams are to end
 	stop  context.CancelFunc
@@ -92,14 +92,17 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Proxied == nil {
 		cfg.Proxied = func(*http.Request) bool { return false }
 	}
-	s := &Server{cfg: cfg, sessions: map[string]*session{}, shared: map[access]*mcp.Server{}}
+	s := &Server{cfg: cfg, sessions: map[string]*session{}, shared: map[access]map[bool]*mcp.Server{}}
 	s.drain, s.stop = context.WithCancel(context.Background())
 	for _, d := range cfg.Tools.Definitions() {
 		s.offered = append(s.offered, offer{toolOf(d), func(a access) bool { return a.tools }})
 	}
 	s.offered = append(s.offered, offer{toolOf(cfg.Tools.Apart()), func(a access) bool { return a.execute }})
 	for _, a := range []access{{true, true}, {true, false}, {false, true}} {
-		s.shared[a] = s.newServer(a, &mcp.ServerOptions{Instructions: instructions("")})
+		s.shared[a] = map[bool]*mcp.Server{
+			true:  s.newServer(a, &mcp.ServerOptions{Instructions: instructions("")}),
+			false: s.newServer(a, &mcp.ServerOptions{Instructions: instructions("") + sharedWarning}),
+		}
 	}
 	options := mcp.StreamableHTTPOptions{
 		Logger: slog.New(quiet{cfg.Log.Handler()}), MaxRequestBodyBytes: maxBody,
@@ -109,7 +112,7 @@ func New(cfg Config) (*Server, error) {
 	without.Stateless, without.PropagateRequestCancellation = true, true
 	s.stateless = authenticated(mcp.NewStreamableHTTPHandler(s.serverOf, &without))
 	with := options
-	with.EventStore, with.SessionTimeout = newEvents(s.forget), cfg.Idle
+	with.EventStore, with.SessionTimeout = newEvents(maxReplay, s.owner, s.forget), cfg.Idle
 	s.stateful = authenticated(mcp.NewStreamableHTTPHandler(s.serverOf, &with))
 	return s, cfg.Metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "atoll_mcp_sessions", Help: "Open sessions of MCP clients.",
@@ -152,6 +155,10 @@ func instructions(pool string) string {
 	}
 	return text
 }
+
+// sharedWarning tells a client that keeps no session what that means.
+const sharedWarning = " The sandboxes of this connection are shared with every other client of this API key that keeps no session: " +
+	"take names of your own for them, or have ?session=NAME added to the URL of this server."
 
 // toolOf writes a definition as the SDK wants it.
 func toolOf(d tools.Definition) *mcp.Tool {

@@ -91,6 +91,16 @@ func (s *Server) find(id string, p *tenant.Principal) *session {
 	return one
 }
 
+// owner returns the tenant of a session.
+func (s *Server) owner(id string) (tenant.ID, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one := s.sessions[id]; one != nil {
+		return one.caller.Tenant.ID, true
+	}
+	return "", false
+}
+
 // forget makes a session unknown. The SDK calls it when one has ended.
 func (s *Server) forget(id string) {
 	s.mu.Lock()

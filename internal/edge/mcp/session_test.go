@@ -280,13 +280,19 @@ func TestRefusals(t *testing.T) {
 		query  string
 		header []string
 		want   int
+		code   int // of JSON-RPC, where this package writes the answer
 	}{
 		{name: "a call", want: http.StatusOK},
-		{name: "not JSON", body: "{", want: http.StatusBadRequest},
-		{name: "nothing", body: " ", want: http.StatusBadRequest},
-		{name: "no method", body: `{"jsonrpc":"2.0","id":1,"method":"a/b"}`, want: http.StatusBadRequest},
-		{name: "not said to be JSON", header: []string{"Content-Type", "text/plain"}, want: http.StatusUnsupportedMediaType},
-		{name: "an answer that cannot be", header: []string{"Accept", "text/html"}, want: http.StatusBadRequest},
+		{name: "not JSON", body: "{", want: http.StatusBadRequest, code: -32700},
+		{name: "nothing", body: " ", want: http.StatusBadRequest, code: -32700},
+		{name: "no JSON-RPC", body: `{"id":2}`, want: http.StatusBadRequest, code: -32600},
+		{name: "no method", body: `{"jsonrpc":"2.0","id":2,"method":"a/b"}`, want: http.StatusOK, code: -32601},
+		{name: "no method of the newest version", body: `{"jsonrpc":"2.0","id":2,"method":"a/b"}`, header: []string{"Mcp-Protocol-Version", "2026-07-28"}, want: http.StatusNotFound, code: -32601},
+		{name: "no notification", body: `{"jsonrpc":"2.0","method":"a/b"}`, want: http.StatusBadRequest, code: -32601},
+		{name: "a version that there is not", header: []string{"Mcp-Protocol-Version", "1999-01-01"}, want: http.StatusBadRequest, code: -32600},
+		{name: "a bound of events that is none", header: []string{"X-Atoll-Max-Event", "1"}, want: http.StatusBadRequest},
+		{name: "not said to be JSON", header: []string{"Content-Type", "text/plain"}, want: http.StatusUnsupportedMediaType, code: -32600},
+		{name: "an answer that cannot be", header: []string{"Accept", "text/html"}, want: http.StatusBadRequest, code: -32600},
 		{name: "a parameter that is none", query: "?sub_paths=/", want: http.StatusBadRequest},
 		{name: "a parameter twice", query: "?session=a&session=b", want: http.StatusBadRequest},
 		{name: "a session with control characters", query: "?session=%01", want: http.StatusBadRequest},
@@ -307,8 +313,19 @@ func TestRefusals(t *testing.T) {
 		if c.body == "" {
 			c.body = callShell
 		}
-		if res := k.post(t, "alice", c.query, c.body, c.header...); res.StatusCode != c.want {
+		res := k.post(t, "alice", c.query, c.body, c.header...)
+		if res.StatusCode != c.want {
 			t.Errorf("%s: %s, want %d", c.name, res.Status, c.want)
+		}
+		if c.code == 0 {
+			continue
+		}
+		got := message(t, res)
+		if got.Error == nil || got.Error.Code != c.code || got.Error.Message == "" || res.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %+v, want the code %d", c.name, got.Error, c.code)
+		}
+		if id := map[bool]string{true: "2", false: "null"}[strings.Contains(c.body, `"id":2`)]; string(got.ID) != id {
+			t.Errorf("%s: the id %s, want %s", c.name, got.ID, id)
 		}
 	}
 	for _, method := range []string{http.MethodGet, http.MethodDelete} {

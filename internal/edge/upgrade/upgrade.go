@@ -28,6 +28,10 @@ func Advice(err error) string {
 		return yours + larger(l, func(o tenant.Plan) string {
 			return above(int64(o.Concurrency), int64(l.Plan.Concurrency)+1, fmt.Sprintf("%d concurrent executions", o.Concurrency), "any number of concurrent executions")
 		}) + ", or wait for one to end."
+	case tenant.DimensionOutputs:
+		return yours + larger(l, func(o tenant.Plan) string {
+			return above(o.MaxOutputs, l.Plan.MaxOutputs+1, runtime.FormatBytes(o.MaxOutputs)+" of kept outputs", "any amount of kept outputs")
+		}) + "."
 	case tenant.DimensionTimeout:
 		return yours + timeout(l) + "."
 	case tenant.DimensionCPU:

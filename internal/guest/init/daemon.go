@@ -49,6 +49,9 @@ func (s *supervisor) startDaemon(m *wire.StartDaemonMessage) error {
 		s.warm = nil
 		s.discard(w)
 	}
+	// Clients of other vendors name the home of a sandbox that lives for long so. An image
+	// that has something there is used as it is.
+	_ = unix.Symlink(wire.Home, wire.Workspace)
 	if err := s.seal(); err != nil {
 		return err
 	}

@@ -69,6 +69,9 @@ func Run(version string) error {
 	if err := joinNetwork(); err != nil {
 		return err
 	}
+	// Programs of the contract's clients name their home so. An image that cannot have the
+	// link, or has something there, is used as it is.
+	_ = unix.Symlink(wire.Home, wire.HomeAlias)
 	p, err := newPoller()
 	if err != nil {
 		return err

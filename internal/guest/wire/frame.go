@@ -41,6 +41,11 @@ const (
 	UID  = 1000
 	GID  = 1000
 	Home = "/home/user"
+	// HomeAlias is what the contract calls Home: a link to it, where the image has nothing
+	// of that name.
+	HomeAlias = "/home/baponi"
+	// Workspace is another, where a guest daemon runs.
+	Workspace = "/workspace"
 )
 
 // Shared is where a sandbox that can take a home on has the folder that the host

@@ -73,6 +73,7 @@ type Bus struct {
 	waits waits
 
 	origins sync.Map // trace id of a run of this process -> the gateway that waits
+	tenants sync.Map // trace id of a run of this process -> its tenant
 }
 
 // Open connects, and waits for the server as long as ctx allows.
@@ -94,6 +95,7 @@ func Open(ctx context.Context, cfg Config) (_ *Bus, err error) {
 	b.closed, b.close = context.WithCancel(context.Background())
 	b.waits.open = map[string]*Waiter{}
 	b.log = &Log{b: b, pipes: map[string]*pipe{}}
+	b.log.shares = &shares{l: b.log, tenants: map[string]*share{}}
 	b.epoch, b.newEpoch = context.WithCancel(b.closed)
 	defer func() {
 		if err != nil {
@@ -160,6 +162,13 @@ func (b *Bus) Ready() error {
 		}
 	}
 	return nil
+}
+
+// tenantOf returns the tenant of a run of this process, "" if it is not known.
+func (b *Bus) tenantOf(traceID string) string {
+	tenant, _ := b.tenants.Load(traceID)
+	name, _ := tenant.(string)
+	return name
 }
 
 // Log is the output logs.

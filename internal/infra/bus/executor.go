@@ -49,14 +49,14 @@ type Executor struct {
 	group    *nats.Subscription // starts for any executor; nil while full or draining
 	draining bool
 	back     *time.Timer // ends a pause
-	runs     map[string]*run
+	runs     map[string]*taken
 	ended    recent // runs, so that a job that is offered again is not run again
 	retired  []*nats.Subscription
 	turns    map[string]*turn
 }
 
-// run is a run this executor has.
-type run struct {
+// taken is an execution that this executor has taken on.
+type taken struct {
 	sub   *nats.Subscription
 	ready chan struct{} // closed once the handler has answered
 	err   error         // its answer
@@ -70,7 +70,7 @@ func (b *Bus) Serve(id string, h Handler) (_ *Executor, err error) {
 	}
 	x := &Executor{
 		b: b, id: id, h: h, log: b.cfg.Log.With("executor", id), inbox: make(chan *nats.Msg, 4096),
-		runs: map[string]*run{}, turns: map[string]*turn{},
+		runs: map[string]*taken{}, turns: map[string]*turn{},
 	}
 	x.ctx, x.stop = context.WithCancel(b.closed)
 	x.back = time.AfterFunc(pause, x.join)
@@ -235,7 +235,7 @@ func (x *Executor) start(ctx context.Context, raw []byte) answer {
 		x.mu.Unlock()
 		return refusal(fault.New(fault.Unavailable, "this executor is about to stop; nothing was run, retry after a moment"))
 	}
-	r = &run{ready: make(chan struct{})}
+	r = &taken{ready: make(chan struct{})}
 	x.runs[job.TraceID] = r
 	x.mu.Unlock()
 
@@ -245,7 +245,7 @@ func (x *Executor) start(ctx context.Context, raw []byte) answer {
 }
 
 // take hands a new job to the handler.
-func (x *Executor) take(ctx context.Context, r *run, gateway string, job execution.Job) answer {
+func (x *Executor) take(ctx context.Context, r *taken, gateway string, job execution.Job) answer {
 	forget := func(err error) answer {
 		x.mu.Lock()
 		r.err = err
@@ -253,6 +253,7 @@ func (x *Executor) take(ctx context.Context, r *run, gateway string, job executi
 		delete(x.runs, job.TraceID)
 		x.mu.Unlock()
 		x.b.origins.Delete(job.TraceID)
+		x.b.tenants.Delete(job.TraceID)
 		return refusal(err)
 	}
 	var t *turn
@@ -273,6 +274,7 @@ func (x *Executor) take(ctx context.Context, r *run, gateway string, job executi
 		r.sub = sub
 		x.mu.Unlock()
 		x.b.origins.Store(job.TraceID, gateway)
+		x.b.tenants.Store(job.TraceID, job.Tenant)
 		err = x.h.Start(ctx, job)
 	} else {
 		err = unavailable(err)
@@ -311,9 +313,9 @@ func (x *Executor) asked(ctx context.Context, traceID string, raw []byte) answer
 	return answer{code: answerDone}
 }
 
-// Hold makes a run reachable that was taken over from an earlier process; one
-// that came by Start is.
-func (x *Executor) Hold(traceID string) error {
+// Hold makes a run of a tenant reachable that was taken over from an earlier
+// process; one that came by Start is.
+func (x *Executor) Hold(traceID, tenant string) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.runs[traceID] != nil {
@@ -323,9 +325,10 @@ func (x *Executor) Hold(traceID string) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	r := &run{sub: sub, ready: make(chan struct{})}
+	r := &taken{sub: sub, ready: make(chan struct{})}
 	close(r.ready)
 	x.runs[traceID] = r
+	x.b.tenants.Store(traceID, tenant)
 	return nil
 }
 
@@ -333,6 +336,7 @@ func (x *Executor) Hold(traceID string) error {
 // again.
 func (x *Executor) Release(traceID string) {
 	x.b.origins.Delete(traceID)
+	x.b.tenants.Delete(traceID)
 	x.mu.Lock()
 	r := x.runs[traceID]
 	if r != nil {

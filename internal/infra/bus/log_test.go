@@ -233,7 +233,7 @@ func TestLogIsTakenOver(t *testing.T) {
 	}
 	b := open(t, Config{Dir: dir, Name: "gw"})
 	h := serve(t, b, "x1", 1)
-	if err := h.x.Hold("trc_1"); err != nil {
+	if err := h.x.Hold("trc_1", ""); err != nil {
 		t.Fatal(err)
 	}
 	h.jobs["trc_1"] = job("trc_1")

@@ -27,6 +27,7 @@ type Log struct {
 	js      jetstream.JetStream // on the connection for data
 	stream  jetstream.Stream
 	senders sync.WaitGroup // they end when the bus is closed
+	shares  *shares
 
 	mu    sync.Mutex
 	pipes map[string]*pipe
@@ -43,6 +44,8 @@ var (
 type pipe struct {
 	l       *Log
 	traceID string
+	tenant  string // "" if it is not known
+	kept    *kept  // guarded by shares.mu
 
 	mu      sync.Mutex
 	change  chan struct{} // closed and replaced when anything below has changed and a goroutine waits
@@ -74,7 +77,7 @@ func (l *Log) pipe(traceID string) *pipe {
 	defer l.mu.Unlock()
 	p := l.pipes[traceID]
 	if p == nil {
-		p = &pipe{l: l, traceID: traceID, change: make(chan struct{}), stored: 1, began: time.Now()}
+		p = &pipe{l: l, traceID: traceID, tenant: l.b.tenantOf(traceID), change: make(chan struct{}), stored: 1, began: time.Now()}
 		l.pipes[traceID] = p
 	}
 	return p
@@ -154,6 +157,8 @@ func streamCode(s execution.Stream) uint64 {
 		return stdoutCode
 	case execution.Stderr:
 		return stderrCode
+	case runEvent:
+		return runEventCode
 	default:
 		return keepaliveCode
 	}
@@ -256,6 +261,9 @@ func (l *Log) Finish(ctx context.Context, r execution.Result) error {
 	err := l.b.store(ctx, l.b.ctl, &nats.Msg{Subject: resultPrefix + gateway + "." + r.TraceID, Data: msg, Header: l.b.headers(ctx, r.TraceID)})
 	if err = errors.Join(err, <-ended); err != nil {
 		return unavailable(err)
+	}
+	if l.shares.end(p, r.TraceID, l.b.tenantOf(r.TraceID), size(int64(len(msg)))) {
+		l.shares.relieve()
 	}
 	l.mu.Lock()
 	delete(l.pipes, r.TraceID)

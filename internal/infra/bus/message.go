@@ -78,6 +78,7 @@ const (
 	keepaliveCode = iota
 	stdoutCode
 	stderrCode
+	runEventCode // an event of a run, as JSON
 )
 
 // beginEvents and appendEvent write a log's message of events, of which only
@@ -142,8 +143,8 @@ func decodeEntry(b []byte) (entry, error) {
 				ev.Stream = execution.Stdout
 			case stderrCode:
 				ev.Stream = execution.Stderr
-			default:
-				d.fail()
+			case runEventCode:
+				ev.Stream = runEvent
 			}
 			events = append(events, ev)
 			seq++

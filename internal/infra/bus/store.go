@@ -66,19 +66,44 @@ func (p *pipe) account(n int64) {
 	p.bytes += n
 	p.sizes = append(p.sizes, n)
 	if len(p.sizes) > execution.MaxEvents { // the stream has dropped the first
+		p.l.shares.add(p, -size(p.sizes[0]))
 		p.bytes -= p.sizes[0]
 		p.sizes = p.sizes[1:]
 		p.cut = true
 	}
-	most := p.l.b.cfg.MaxRunBytes
-	if p.bytes <= most {
-		return
+	due := p.l.shares.add(p, size(n))
+	if most := p.l.b.cfg.MaxRunBytes; p.bytes > most {
+		ctx, cancel := context.WithTimeout(p.l.b.closed, storeTimeout)
+		defer cancel()
+		p.cutTo(ctx, most-most/8)
 	}
-	i := 0
-	for p.bytes > most-most/8 && i < len(p.sizes)-1 {
+	if due {
+		p.mu.Unlock()
+		defer p.mu.Lock()
+		p.l.shares.relieve()
+	}
+}
+
+// halve purges the older half of a log.
+func (p *pipe) halve(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cutTo(ctx, p.bytes/2)
+}
+
+// cutTo purges a log's oldest messages until the others have at most so many
+// bytes; the last stays. mu is held, and let go of meanwhile.
+func (p *pipe) cutTo(ctx context.Context, most int64) {
+	i, cut := 0, int64(0)
+	for p.bytes > most && i < len(p.sizes)-1 {
 		p.bytes -= p.sizes[i]
+		cut += size(p.sizes[i])
 		i++
 	}
+	if i == 0 {
+		return
+	}
+	p.l.shares.add(p, -cut)
 	p.sizes = p.sizes[i:]
 	p.cut = true
 	// By how many stay, not by where they begin: for the latter the stream reads
@@ -86,8 +111,6 @@ func (p *pipe) account(n int64) {
 	keep := uint64(len(p.sizes))
 	p.mu.Unlock()
 	defer p.mu.Lock()
-	ctx, cancel := context.WithTimeout(p.l.b.closed, storeTimeout)
-	defer cancel()
 	err := p.l.stream.Purge(ctx, jetstream.WithPurgeSubject(logPrefix+p.traceID), jetstream.WithPurgeKeep(keep))
 	if err != nil && p.l.b.closed.Err() == nil {
 		p.l.b.cfg.Log.Warn("cannot cut a log; the stream's own bounds hold", "trace_id", p.traceID, "error", err)

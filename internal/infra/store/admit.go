@@ -75,7 +75,7 @@ func (t *admit) do(ctx context.Context, b *batch) error {
 			return err
 		}
 	}
-	for _, check := range []func(context.Context, *batch) (error, error){t.concurrency, t.budget, t.thread} {
+	for _, check := range []func(context.Context, *batch) (error, error){t.concurrency, t.outputs, t.budget, t.thread} {
 		refusal, err := check(ctx, b)
 		if err != nil {
 			return err
@@ -125,7 +125,7 @@ func (t *admit) concurrency(ctx context.Context, b *batch) (refusal, err error) 
 		if err := b.flush(ctx); err != nil {
 			return nil, err
 		}
-		if err := b.row(ctx, `SELECT count(*) FROM executions WHERE tenant = ? AND status = 'running'`, t.e.Tenant).Scan(&n); err != nil {
+		if n, err = t.running(ctx, b); err != nil {
 			return nil, err
 		}
 		if b.running == nil {
@@ -137,6 +137,50 @@ func (t *admit) concurrency(ctx context.Context, b *batch) (refusal, err error) 
 		return t.a.Full(n), nil
 	}
 	return nil, nil
+}
+
+// countRunning counts a tenant's executions.
+const countRunning = `SELECT count(*) FROM executions WHERE tenant = ? AND status = 'running'`
+
+// running counts what is running, and asks with the same statement for what is kept
+// if that has a bound: a statement more would be felt by every admission.
+func (t *admit) running(ctx context.Context, b *batch) (n int, err error) {
+	q := t.a.Outputs
+	if _, known := b.kept[t.e.Tenant]; q.Max <= 0 || known {
+		return n, b.row(ctx, countRunning, t.e.Tenant).Scan(&n)
+	}
+	var kept int64
+	err = b.row(ctx, `SELECT (`+countRunning+`), (`+sumKept+`)`, t.e.Tenant, t.e.Tenant, keptWindow(q.Keep)).Scan(&n, &kept)
+	b.setKept(t.e.Tenant, kept)
+	return n, err
+}
+
+// outputs compares what is kept with its bound.
+func (t *admit) outputs(ctx context.Context, b *batch) (refusal, err error) {
+	q := t.a.Outputs
+	if q.Max <= 0 {
+		return nil, nil
+	}
+	kept, known := b.kept[t.e.Tenant]
+	if !known {
+		if err := b.row(ctx, sumKept, t.e.Tenant, keptWindow(q.Keep)).Scan(&kept); err != nil {
+			return nil, err
+		}
+		b.setKept(t.e.Tenant, kept)
+	}
+	for d, sum := range b.used {
+		if d.tenant == t.e.Tenant {
+			kept += sum.kept
+		}
+	}
+	if kept < q.Max {
+		return nil, nil
+	}
+	resets, err := keptUntil(ctx, b, t.e.Tenant, q.Keep)
+	if err != nil {
+		return nil, err
+	}
+	return q.Full(kept, resets), nil
 }
 
 func (t *admit) budget(ctx context.Context, b *batch) (refusal, err error) {

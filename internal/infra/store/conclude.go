@@ -53,7 +53,7 @@ func endOf(r *execution.Result, at time.Time) execution.Execution {
 	return execution.Execution{
 		Status: r.Status, ExitCode: r.ExitCode, Error: r.Error, Hint: r.Hint, NotStarted: r.NotStarted,
 		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
-		Stored: r.Stored, OutputTruncated: r.OutputTruncated, LastSeq: r.LastSeq, PeakMemory: r.PeakMemory, Start: r.Start, Files: r.Files, CompletedAt: at,
+		Stored: r.Stored, OutputTruncated: r.OutputTruncated, LastSeq: r.LastSeq, PeakMemory: r.PeakMemory, Start: r.Start, Files: r.Files, Kept: r.Kept, CompletedAt: at,
 	}
 }
 
@@ -86,6 +86,9 @@ func (t *conclude) do(ctx context.Context, b *batch) error {
 	t.first = true
 	if n, counted := b.running[t.e.Tenant]; counted {
 		b.running[t.e.Tenant] = n - 1
+	}
+	if t.e.Kept > 0 {
+		b.sum(dayOf(t.e.Tenant, t.e.CompletedAt, string(t.e.Source))).kept += t.e.Kept
 	}
 	if err := t.output(ctx, b, row.seq); err != nil {
 		return err

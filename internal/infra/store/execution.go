@@ -55,6 +55,7 @@ var executionTable = newTable("executions",
 	col("output_truncated", read|update, func(r *executionRow) any { return &r.OutputTruncated }),
 	col("last_seq", read|update, func(r *executionRow) any { return &r.LastSeq }),
 	col("peak_memory", read|update, func(r *executionRow) any { return &r.PeakMemory }),
+	col("kept", read|update, func(r *executionRow) any { return &r.Kept }),
 	col("start", read|update, func(r *executionRow) any { return &r.Start }),
 	col("files", read|update, func(r *executionRow) any { return filesAt(&r.Files) }),
 	// Servers of the version before read it.
@@ -190,16 +191,20 @@ func (s *executions) Redeliver(ctx context.Context, e *execution.Execution) erro
 func (s *executions) Delete(ctx context.Context, traceIDs []string) error {
 	// A running one stays: something is still going to conclude it.
 	err := s.db.write.transact(ctx, func(t *tx) error {
+		freed := map[usageDay]int64{}
 		for _, id := range traceIDs {
-			var tenant, metadata string
-			var seq, created int64
-			err := t.row(ctx, `DELETE FROM executions WHERE trace_id = ? AND status <> 'running' RETURNING seq, tenant, metadata, created_at`, id).
-				Scan(&seq, &tenant, &metadata, &created)
+			var tenant, metadata, source string
+			var seq, created, completed, kept int64
+			err := t.row(ctx, `DELETE FROM executions WHERE trace_id = ? AND status <> 'running' RETURNING seq, tenant, metadata, created_at, source, completed_at, kept`, id).
+				Scan(&seq, &tenant, &metadata, &created, &source, &completed, &kept)
 			if err == sql.ErrNoRows {
 				continue
 			}
 			if err != nil {
 				return err
+			}
+			if kept > 0 {
+				freed[dayOf(tenant, instant(completed), source)] += kept
 			}
 			pairs, err := mapOf(metadata)
 			if err != nil {
@@ -218,7 +223,7 @@ func (s *executions) Delete(ctx context.Context, traceIDs []string) error {
 				return err
 			}
 		}
-		return nil
+		return free(ctx, t, freed)
 	})
 	return s.db.write.wrap("delete executions", err)
 }

@@ -108,6 +108,16 @@ var fixtures = map[int64]string{
 	17: `UPDATE executions SET start = 'cold', hint = 'try this'`,
 	18: `UPDATE executions SET files = '{"files":[{"name":"out/a","bytes":3}]}'`,
 	19: `UPDATE tenants SET root_enabled = TRUE WHERE id = 'ten_1'`,
+	20: `UPDATE plans SET max_request_rate = 7, max_key_request_rate = 5, max_upload_rate = 1024, max_key_upload_rate = 512 WHERE name = 'old'`,
+	21: `INSERT INTO models (id, name, provider, upstream, base_url, api_key, prices, context, max_output, capabilities, all_tenants, tenants, created_at, updated_at)
+			VALUES ('mdl_1', 'acme/large', 'openai', 'large-1', 'https://provider.example/v1', NULL, '{"input":2500000}', 8192, 0, '["tools"]', FALSE, '["ten_1"]', 1700000000000000, 1700000000000001)`,
+	22: `INSERT INTO runs (id, tenant, key_id, environment, sandbox, keep, status, seq, holder, epoch, due_at, created_at)
+			VALUES ('run_1', 'ten_1', 'key_1', 'env_1', 'sbx_1', 1000000, 'queued', 1, 'here', 3, 1700000000000002, 1700000000000001)`,
+	23: `UPDATE models SET plans = '["pro"]';
+		INSERT INTO model_keys (id, tenant, model, base_url, api_key, created_at) VALUES ('mky_1', 'ten_1', 'mdl_1', 'https://provider.example/v1', 'sealed', 1700000000000000)`,
+	24: `UPDATE plans SET max_outputs = 7 WHERE name = 'old';
+		UPDATE executions SET kept = 3;
+		INSERT INTO usage_days (tenant, day, source, calls, sessions, seconds, cpu_seconds, gib_seconds, bytes_out, credits, kept) VALUES ('ten_1', 1700006400000000, 'execute', 1, 1, 1, 1, 1, 0, 2.5, 3)`,
 }
 
 // checks find each fixture again.
@@ -132,6 +142,11 @@ var checks = map[int64]string{
 	17: `SELECT count(*) FROM executions WHERE hint = 'try this'`,
 	18: `SELECT count(*) FROM executions WHERE files LIKE '%out/a%'`,
 	19: `SELECT count(*) FROM tenants WHERE root_enabled`,
+	20: `SELECT count(*) FROM plans WHERE max_request_rate = 7 AND max_key_request_rate = 5 AND max_upload_rate = 1024 AND max_key_upload_rate = 512`,
+	21: `SELECT count(*) FROM models WHERE prices = '{"input":2500000}' AND tenants = '["ten_1"]' AND NOT all_tenants AND api_key IS NULL`,
+	22: `SELECT count(*) FROM runs WHERE holder = 'here' AND epoch = 3 AND due_at = 1700000000000002 AND cancelled = 0 AND ended_at IS NULL`,
+	23: `SELECT count(*) FROM model_keys k JOIN models m ON m.id = k.model WHERE m.plans = '["pro"]' AND k.base_url = m.base_url`,
+	24: `SELECT count(*) FROM plans p JOIN executions e ON e.kept = 3 JOIN usage_days d ON d.kept = e.kept WHERE p.max_outputs = 7`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.

@@ -21,12 +21,17 @@ var planTable = newTable("plans",
 	col("max_output", all, func(p *tenant.Plan) any { return &p.MaxOutput }),
 	col("max_threads", all, func(p *tenant.Plan) any { return &p.MaxThreads }),
 	col("max_thread_size", all, func(p *tenant.Plan) any { return &p.MaxThreadSize }),
+	col("max_outputs", all, func(p *tenant.Plan) any { return &p.MaxOutputs }),
 	col("max_sandboxes", all, func(p *tenant.Plan) any { return &p.MaxSandboxes }),
 	col("max_sandbox_memory", all, func(p *tenant.Plan) any { return &p.MaxSandboxMemory }),
 	col("max_sandbox_disk", all, func(p *tenant.Plan) any { return &p.MaxSandboxDisk }),
 	col("max_sandbox_life", all, func(p *tenant.Plan) any { return durationAt(&p.MaxSandboxLife) }),
 	col("max_snapshots", all, func(p *tenant.Plan) any { return &p.MaxSnapshots }),
 	col("max_snapshot_size", all, func(p *tenant.Plan) any { return &p.MaxSnapshotSize }),
+	col("max_request_rate", all, func(p *tenant.Plan) any { return &p.MaxRequestRate }),
+	col("max_key_request_rate", all, func(p *tenant.Plan) any { return &p.MaxKeyRequestRate }),
+	col("max_upload_rate", all, func(p *tenant.Plan) any { return &p.MaxUploadRate }),
+	col("max_key_upload_rate", all, func(p *tenant.Plan) any { return &p.MaxKeyUploadRate }),
 )
 
 func scanPlan(sc scanner) (p tenant.Plan, err error) { return p, planTable.scan(sc, &p) }

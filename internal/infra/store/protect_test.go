@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/tenant/tenanttest"
 	"github.com/atoll-run/atoll/internal/infra/store"
@@ -275,7 +276,11 @@ func testSealed(t *testing.T, open opener) {
 	e.Webhook.Secret = secret
 	_, err := db.Executions().Admit(ctx, e, execution.Admission{})
 	must(t, err)
-	for _, column := range []string{`environments.secrets`, `keys.webhook_secret`, `executions.webhook_secret`} {
+	for _, name := range []string{"one", "two"} {
+		must(t, db.Models().CreateModel(ctx, model.Record{ID: tenant.NewID("mdl"), Name: name, Provider: model.OpenAI, Key: secret + name}))
+		must(t, db.Models().SetOwnKey(ctx, model.OwnKey{ID: tenant.NewID("mky"), Tenant: of.ID, Model: name, Key: secret + name}))
+	}
+	for _, column := range []string{`environments.secrets`, `keys.webhook_secret`, `executions.webhook_secret`, `models.api_key`, `model_keys.api_key`} {
 		table, name, _ := strings.Cut(column, ".")
 		rows, err := db.SQL().QueryContext(ctx, `SELECT `+name+` FROM `+table)
 		must(t, err)
@@ -291,9 +296,17 @@ func testSealed(t *testing.T, open opener) {
 	for _, query := range []string{
 		`UPDATE environments SET secrets = (SELECT secrets FROM environments WHERE name = 'two') WHERE name = 'one'`,
 		`UPDATE keys SET webhook_secret = (SELECT webhook_secret FROM keys WHERE name = 'two') WHERE name = 'one'`,
+		`UPDATE models SET api_key = (SELECT api_key FROM models WHERE name = 'two') WHERE name = 'one'`,
+		`UPDATE model_keys SET api_key = (SELECT api_key FROM model_keys WHERE model = 'two') WHERE model = 'one'`,
 	} {
 		_, err := db.SQL().ExecContext(ctx, query)
 		must(t, err)
+	}
+	if got, err := db.Models().Model(ctx, "one"); err == nil {
+		t.Errorf("another's key was read: %v", got.Key)
+	}
+	if got, err := db.Models().OwnKey(ctx, of.ID, "one"); err == nil {
+		t.Errorf("another's key was read: %v", got.Key)
 	}
 	if got, err := s.Environment(ctx, of.ID, envs[0].ID); err == nil {
 		t.Errorf("another's secrets were read: %v", got.Secrets)

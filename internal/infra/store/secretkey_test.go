@@ -48,8 +48,8 @@ func refusesKey(t *testing.T, c Config) {
 	}
 }
 
-// run runs statements beside Atoll, as an operator does.
-func run(t *testing.T, c Config, statements string) {
+// runSQL runs statements beside Atoll, as an operator does.
+func runSQL(t *testing.T, c Config, statements string) {
 	t.Helper()
 	p, err := openPool(t.Context(), c)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 
 		// Records of a version that did not note the key.
 		const forget = `DELETE FROM secret_key`
-		run(t, c, forget)
+		runSQL(t, c, forget)
 		refusesKey(t, other)
 		if err := mustOpen(t, c).Close(); err != nil {
 			t.Fatal(err)
@@ -111,7 +111,7 @@ func TestLostKey(t *testing.T) {
 	migrationTargets(t, func(t *testing.T, fresh func() Config) {
 		c := fresh()
 		withSecret(t, c)
-		run(t, c, strings.TrimSuffix(strings.TrimSpace(statements), ";"))
+		runSQL(t, c, strings.TrimSuffix(strings.TrimSpace(statements), ";"))
 		c.Seal = boxOf(t, 9)
 		db := mustOpen(t, c)
 		defer db.Close()

@@ -13,7 +13,9 @@ import (
 	"github.com/atoll-run/atoll/internal/core/breaker/breakertest"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/execution/executiontest"
+	"github.com/atoll-run/atoll/internal/core/model/modeltest"
 	"github.com/atoll-run/atoll/internal/core/preview/previewtest"
+	"github.com/atoll-run/atoll/internal/core/run/runtest"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/sandbox/sandboxtest"
@@ -102,6 +104,15 @@ func suites(t *testing.T, open opener) {
 	t.Run("tenants", func(t *testing.T) {
 		tenanttest.Store(t, func(t *testing.T) tenant.Store { return open(t).Tenants() })
 	})
+	t.Run("runs", func(t *testing.T) {
+		runtest.Store(t, func(t *testing.T) runtest.Opened {
+			db := open(t)
+			return runtest.Opened{Store: db.Runs(), Age: func(t *testing.T, by time.Duration) {
+				_, err := db.SQL().ExecContext(t.Context(), fmt.Sprintf(`UPDATE runs SET due_at = due_at - %[1]d, expires_at = expires_at - %[1]d`, by.Microseconds()))
+				must(t, err)
+			}}
+		})
+	})
 	t.Run("executions", func(t *testing.T) {
 		executiontest.Store(t, func(t *testing.T) executiontest.Opened {
 			db := open(t)
@@ -163,6 +174,18 @@ func suites(t *testing.T, open opener) {
 			db := open(t)
 			storetest.Operator(t, db)
 			return db.Breakers()
+		})
+	})
+	t.Run("models", func(t *testing.T) {
+		modeltest.Store(t, func(t *testing.T) modeltest.Opened {
+			db := open(t)
+			other := tenanttest.Tenant(t, db.Tenants(), "other")
+			_, err := db.Tenants().ChangeTenant(t.Context(), other.ID, func(v *tenant.Tenant) ([]tenant.PolicyEvent, error) {
+				v.Plan = "free" // the operator's is another
+				return nil, nil
+			})
+			must(t, err)
+			return modeltest.Opened{Store: db.Models(), Tenants: db.Tenants(), Events: db.Tenants().PolicyEvents, Operator: storetest.Operator(t, db), Other: other.ID}
 		})
 	})
 	for name, test := range map[string]func(*testing.T, opener){

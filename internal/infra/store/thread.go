@@ -116,13 +116,15 @@ func threadUse(ctx context.Context, q querier, tenant, id string) (state string,
 	return state, known, leased || running, err
 }
 
-// threadRoom refuses a new thread beyond most.
+// threadRoom refuses a new thread beyond most. One that an edit is about to make counts,
+// so that edits at the same time do not make more together.
 func threadRoom(ctx context.Context, q querier, tenant string, most int) (refusal, err error) {
 	if most <= 0 {
 		return nil, nil
 	}
 	var n int
-	if err := q.row(ctx, `SELECT count(*) FROM (SELECT 1 FROM threads WHERE tenant = ? AND updated_at IS NOT NULL LIMIT ?) AS few`, tenant, most).Scan(&n); err != nil {
+	if err := q.row(ctx, `SELECT count(*) FROM (SELECT 1 FROM threads
+		WHERE tenant = ? AND (updated_at IS NOT NULL OR lease <> '' AND lease_until > atoll_now()) LIMIT ?) AS few`, tenant, most).Scan(&n); err != nil {
 		return nil, err
 	}
 	if n >= most {

@@ -26,6 +26,25 @@ type usageDay struct {
 type daySum struct {
 	usage.Day
 	entries int64
+	kept    int64
+}
+
+// dayOf names the sum that a time of an interface is in.
+func dayOf(tenant string, at time.Time, source string) usageDay {
+	return usageDay{tenant, micros(at.UTC().Truncate(day)), source}
+}
+
+// sum is what b adds to a sum of the ledger.
+func (b *batch) sum(key usageDay) *daySum {
+	if b.used == nil {
+		b.used = map[usageDay]*daySum{}
+	}
+	sum := b.used[key]
+	if sum == nil {
+		sum = &daySum{}
+		b.used[key] = sum
+	}
+	return sum
 }
 
 // addUsage appends an entry to the ledger; it is added to its day when the batch
@@ -36,15 +55,7 @@ func addUsage(ctx context.Context, b *batch, u usage.Entry) error {
 		u.TraceID, u.Tenant, u.Key, u.Source, u.Calls(), u.Seconds, u.CPU, u.Memory, u.BytesOut, u.Sessions, u.Credits, micros(u.At)); err != nil {
 		return err
 	}
-	if b.used == nil {
-		b.used = map[usageDay]*daySum{}
-	}
-	key := usageDay{u.Tenant, micros(u.At.UTC().Truncate(day)), u.Source}
-	sum := b.used[key]
-	if sum == nil {
-		sum = &daySum{}
-		b.used[key] = sum
-	}
+	sum := b.sum(dayOf(u.Tenant, u.At, u.Source))
 	sum.entries++
 	sum.Calls += int64(u.Calls())
 	sum.Sessions += int64(u.Sessions)
@@ -56,20 +67,22 @@ func addUsage(ctx context.Context, b *batch, u usage.Entry) error {
 	return nil
 }
 
+// compare orders sums as every transaction changes them.
+func (d usageDay) compare(o usageDay) int {
+	return cmp.Or(cmp.Compare(d.tenant, o.tenant), cmp.Compare(d.day, o.day), cmp.Compare(d.source, o.source))
+}
+
 // addDays adds what a batch has used to the sums, in an order that all batches
 // keep.
 func addDays(ctx context.Context, b *batch) error {
-	days := slices.SortedFunc(maps.Keys(b.used), func(a, b usageDay) int {
-		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.day, b.day), cmp.Compare(a.source, b.source))
-	})
-	for _, d := range days {
+	for _, d := range slices.SortedFunc(maps.Keys(b.used), usageDay.compare) {
 		u := b.used[d]
-		if err := b.later(ctx, `INSERT INTO usage_days AS d (tenant, day, source, entries, calls, sessions, seconds, cpu_seconds, gib_seconds, bytes_out, credits)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		if err := b.later(ctx, `INSERT INTO usage_days AS d (tenant, day, source, entries, calls, sessions, seconds, cpu_seconds, gib_seconds, bytes_out, credits, kept)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (tenant, day, source) DO UPDATE SET entries = d.entries + excluded.entries, calls = d.calls + excluded.calls, sessions = d.sessions + excluded.sessions,
 				seconds = d.seconds + excluded.seconds, cpu_seconds = d.cpu_seconds + excluded.cpu_seconds, gib_seconds = d.gib_seconds + excluded.gib_seconds,
-				bytes_out = d.bytes_out + excluded.bytes_out, credits = d.credits + excluded.credits`,
-			d.tenant, d.day, d.source, u.entries, u.Calls, u.Sessions, u.Seconds, u.CPUSeconds, u.GiBSeconds, u.BytesOut, u.Credits); err != nil {
+				bytes_out = d.bytes_out + excluded.bytes_out, credits = d.credits + excluded.credits, kept = d.kept + excluded.kept`,
+			d.tenant, d.day, d.source, u.entries, u.Calls, u.Sessions, u.Seconds, u.CPUSeconds, u.GiBSeconds, u.BytesOut, u.Credits, u.kept); err != nil {
 			return err
 		}
 	}

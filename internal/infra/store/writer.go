@@ -47,6 +47,7 @@ type batch struct {
 	delayed pgx.Batch            // statements that are sent together
 	running map[string]int       // executions per tenant, as far as they were counted
 	used    map[usageDay]*daySum // to be added at the end
+	kept    map[string]int64     // bytes per tenant without those in used, as far as they were asked for
 	now     time.Time            // by the database's clock, once it was asked for
 }
 

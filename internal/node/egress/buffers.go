@@ -2,7 +2,7 @@ package egress
 
 import (
 	"errors"
-	"sync/atomic"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -24,49 +24,67 @@ const (
 )
 
 // Budget bounds what the buffers of connections may take, those of all sandboxes
-// that share it. The zero value has no bound. It is safe for concurrent use.
+// that share it and those of each tenant's. The zero value has no bound. It is safe
+// for concurrent use.
 type Budget struct {
-	Bytes int64
-	used  atomic.Int64
+	Bytes       int64 // 0 for no bound
+	TenantBytes int64 // 0 for no bound
+
+	mu      sync.Mutex
+	used    int64            // guarded by mu
+	tenants map[string]int64 // guarded by mu: what of used is whose
 }
 
-// take reserves bytes, if there are as many; nil has no bound.
-func (b *Budget) take(n int64) bool {
+// take reserves bytes for a sandbox of a tenant, if there are as many; nil has no
+// bound. Sandboxes of tenants that are not known have the bound of all alone.
+func (b *Budget) take(tenant string, n int64) bool {
 	if b == nil {
 		return true
 	}
-	if b.used.Add(n) <= b.Bytes || b.Bytes == 0 {
-		return true
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.Bytes > 0 && b.used+n > b.Bytes || tenant != "" && b.TenantBytes > 0 && b.tenants[tenant]+n > b.TenantBytes {
+		return false
 	}
-	b.used.Add(-n)
-	return false
+	if b.tenants == nil {
+		b.tenants = map[string]int64{}
+	}
+	b.used += n
+	b.tenants[tenant] += n
+	return true
 }
 
 // give returns what was taken.
-func (b *Budget) give(n int64) {
-	if b != nil {
-		b.used.Add(-n)
+func (b *Budget) give(tenant string, n int64) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used -= n
+	if b.tenants[tenant] -= n; b.tenants[tenant] == 0 {
+		delete(b.tenants, tenant)
 	}
 }
 
 // share gives a TCP flow its part of the budget, wide while the sandbox has few; false
 // if nothing is left. s.mu is held.
 func (s *Stack) share(f *flow) bool {
-	if s.wide < wideConns && s.cfg.Budget.take(wideBytes) {
+	if s.wide < wideConns && s.cfg.Budget.take(s.cfg.Tenant, wideBytes) {
 		f.wide = true
 		s.wide++
 		return true
 	}
-	return s.cfg.Budget.take(narrowBytes)
+	return s.cfg.Budget.take(s.cfg.Tenant, narrowBytes)
 }
 
 // unshare takes the part back. s.mu is held.
 func (s *Stack) unshare(f *flow) {
 	if f.wide {
 		s.wide--
-		s.cfg.Budget.give(wideBytes)
+		s.cfg.Budget.give(s.cfg.Tenant, wideBytes)
 	} else {
-		s.cfg.Budget.give(narrowBytes)
+		s.cfg.Budget.give(s.cfg.Tenant, narrowBytes)
 	}
 }
 

@@ -26,8 +26,8 @@ func TestConnectionsThatNeverRead(t *testing.T) {
 			}
 		}
 	})
-	budget := &Budget{Bytes: wideConns*wideBytes + 24*narrowBytes}
-	r := newRig(t, Config{Budget: budget}, *unrestricted)
+	budget := &Budget{TenantBytes: wideConns*wideBytes + 24*narrowBytes}
+	r := newRig(t, Config{Budget: budget, Tenant: "ten_a"}, *unrestricted)
 	for range count {
 		c, err := r.dial("tcp", at.String())
 		if err != nil {
@@ -39,6 +39,15 @@ func TestConnectionsThatNeverRead(t *testing.T) {
 		t.Errorf("a connection beyond the budget: %v", err)
 	}
 	r.events.await(t, Event{Rule: RuleConnCount})
+	other := newRig(t, Config{Budget: budget, Tenant: "ten_b"}, *unrestricted)
+	quiet := listen(t, good+":8", func(*net.TCPConn) {})
+	c, err := other.dial("tcp", quiet.String())
+	if err != nil {
+		t.Fatalf("another tenant's connection: %v", err)
+	}
+	if err := errors.Join(c.Close(), other.Close()); err != nil {
+		t.Fatal(err)
+	}
 
 	// acked is what the server of each connection knows to have arrived.
 	acked := func() (each []int64, total int64) {
@@ -85,7 +94,7 @@ func TestConnectionsThatNeverRead(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if used := budget.used.Load(); used != 0 {
-		t.Errorf("%d bytes of the budget are still taken", used)
+	if budget.used != 0 || len(budget.tenants) != 0 {
+		t.Errorf("%d bytes of the budget are still taken, by %v", budget.used, budget.tenants)
 	}
 }

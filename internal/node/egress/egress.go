@@ -52,6 +52,7 @@ type Config struct {
 
 	MaxConnections int     // TCP connections of a sandbox at a time; default 256
 	Budget         *Budget // of the buffers of TCP connections; nil for no bound
+	Tenant         string  // whose part of the budget the sandbox takes; "" if it is not known
 	MaxFlows       int     // UDP flows of a sandbox at a time; default 256
 	DNSRate        int     // queries a second of a sandbox; default 100
 

@@ -198,6 +198,7 @@ func (e *Engine) hand(sb *warm.Sandbox, job *execution.Job) (claimed, error) {
 	if job.Permissions.Network.Blocked() {
 		return c, nil
 	}
+	c.link.own(job.Tenant)
 	err := c.SetNetwork(job.Permissions.Network)
 	if err == nil && len(job.BoundSecrets) > 0 {
 		err = c.link.bind(job.BoundSecrets)

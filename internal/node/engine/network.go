@@ -256,11 +256,21 @@ type link struct {
 	id       runtime.ID
 
 	mu    sync.Mutex
+	owner string        // guarded by mu; the tenant, if it is known
 	tap   *os.File      // guarded by mu; until the stack has it
 	stack *egress.Stack // guarded by mu
 
 	told    sync.Mutex          // taken after mu, by the stack's goroutines too
 	refused []execution.Refusal // guarded by told; of the program that runs
+}
+
+// own says whose sandbox it is, before its first policy.
+func (l *link) own(tenant string) {
+	if l != nil {
+		l.mu.Lock()
+		l.owner = tenant
+		l.mu.Unlock()
+	}
 }
 
 // enforce puts a policy into force, and from the first time on lets traffic pass.
@@ -273,7 +283,9 @@ func (l *link) enforce(p runtime.NetworkPolicy) error {
 	case l.tap == nil:
 		return errors.New("the sandbox has ended")
 	}
-	stack, err := egress.New(l.networks.cfg.Egress, l.tap, p, l.refuse)
+	cfg := l.networks.cfg.Egress
+	cfg.Tenant = l.owner
+	stack, err := egress.New(cfg, l.tap, p, l.refuse)
 	if err != nil {
 		return err
 	}

@@ -283,6 +283,7 @@ func (n Sandboxes) live(r sandboxes.Recipe, img *image.Image, inst runtime.Insta
 	a := &liveSandbox{
 		engine: n.e, recipe: r, inst: inst, image: img.Env, release: sync.OnceValue(release), link: n.e.networks.link(r.ID), lock: make(chan struct{}, 1),
 	}
+	a.link.own(r.Tenant)
 	a.memory = memoryGuard{inst: inst, limit: r.Limits.Memory, guest: a.Guest}
 	a.memory.start(n.e.cfg.Log.Warn)
 	return a

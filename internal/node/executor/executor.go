@@ -97,7 +97,7 @@ type Blobs interface {
 // Presence makes runs and turns reachable, as the bus does for a Handler. What
 // comes by Start is reachable without Hold.
 type Presence interface {
-	Hold(traceID string) error
+	Hold(traceID, tenant string) error
 	Release(traceID string) // after Finish
 	HoldTurn(ctx context.Context, turn string) error
 	ReleaseTurn(turn string)

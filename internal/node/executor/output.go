@@ -329,4 +329,8 @@ func (o *output) finish(ctx context.Context, blobs Blobs, job *execution.Job, r 
 	}
 	r.Stdout, r.StdoutTruncated = cut(0, r.StdoutBytes)
 	r.Stderr, r.StderrTruncated = cut(1, r.StderrBytes)
+	if r.Kept = int64(len(r.Stdout) + len(r.Stderr)); stored {
+		r.Kept = o.answer.written[0] + o.answer.written[1]
+	}
+	r.Kept += r.Files.Bytes()
 }

@@ -161,7 +161,7 @@ func TestJournalsAreCut(t *testing.T) {
 	o.finish(t.Context(), uploaded, &job, &r)
 	o.close()
 	want := strings.Repeat(string(line), 20_000)
-	if l.text() != want || !r.Stored || uploaded[execution.OutputName("", "trc_1", execution.Stdout)] != want {
+	if l.text() != want || !r.Stored || uploaded[execution.OutputName("", "trc_1", execution.Stdout)] != want || r.Kept != int64(len(want)) {
 		t.Errorf("the log has %d bytes of %d; stored is %v", len(l.text()), len(want), r.Stored)
 	}
 	if largest -= head; largest > 3*cutAt {
@@ -194,8 +194,8 @@ func TestWhatCannotBeStoredIsCut(t *testing.T) {
 	r := execution.Result{StdoutBytes: 100_000, StderrBytes: 5}
 	o.finish(t.Context(), brokenBlobs{}, &job, &r)
 	o.close()
-	if r.Stored || len(r.Stdout) < 60_000 || !r.StdoutTruncated {
-		t.Errorf("stored %v, %d bytes, truncated %v", r.Stored, len(r.Stdout), r.StdoutTruncated)
+	if r.Stored || len(r.Stdout) < 60_000 || !r.StdoutTruncated || r.Kept != int64(len(r.Stdout)+len(r.Stderr)) {
+		t.Errorf("stored %v, %d bytes, truncated %v, %d kept", r.Stored, len(r.Stdout), r.StdoutTruncated, r.Kept)
 	}
 }
 
@@ -207,11 +207,11 @@ func TestALyingGuestIsCutAtTheLimit(t *testing.T) {
 	for range 5 {
 		o.write(execution.Stderr, []byte("line\n"))
 	}
-	r := execution.Result{StderrBytes: 25}
+	r := execution.Result{StderrBytes: 25, Files: execution.OutputFiles{Files: []execution.OutputFile{{Name: "a", Bytes: 7}, {Name: "b", Bytes: 2}}}}
 	o.finish(t.Context(), nil, &job, &r)
 	o.close()
-	if l.text() != "line\nline\n" || string(r.Stderr) != "line" || !r.StderrTruncated {
-		t.Errorf("the log has %q, the answer %q", l.text(), r.Stderr)
+	if l.text() != "line\nline\n" || string(r.Stderr) != "line" || !r.StderrTruncated || r.Kept != 4+7+2 {
+		t.Errorf("the log has %q, the answer %q, %d bytes are kept", l.text(), r.Stderr, r.Kept)
 	}
 }
 

@@ -83,7 +83,7 @@ func (x *Executor) takeUpWaiting(ctx context.Context) error {
 // takeUp begins a job that waits.
 func (x *Executor) takeUp(ctx context.Context, t *task) error {
 	if p := x.presence; p != nil {
-		if err := p.Hold(t.job.TraceID); err != nil {
+		if err := p.Hold(t.job.TraceID, t.job.Tenant); err != nil {
 			return err
 		}
 		if t.job.Turn != "" {
@@ -122,7 +122,7 @@ func (x *Executor) takeOver(ctx context.Context, folder string) error {
 	}
 	p := x.presence // only this goroutine sets it
 	if p != nil {
-		if err := p.Hold(t.job.TraceID); err != nil {
+		if err := p.Hold(t.job.TraceID, t.job.Tenant); err != nil {
 			return errors.Join(err, j.close())
 		}
 	}

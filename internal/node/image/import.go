@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/node/image/erofs"
 	"github.com/atoll-run/atoll/internal/node/image/layer"
@@ -25,10 +26,11 @@ type ImportOptions struct {
 	Source  string // a registry's reference or a path, see source.Open
 	Replace bool   // an image of that name which no sandbox uses
 
-	Limits    layer.Limits // the zero value means layer.DefaultLimits
-	PlainHTTP bool         // allow a registry without TLS beyond loopback
-	Preloads  []string     // Python modules worth importing ahead
-	Probe     Probe        // tells the interpreters' versions; nil leaves them unknown
+	Limits    layer.Limits   // the zero value means layer.DefaultLimits
+	PlainHTTP bool           // allow a registry without TLS beyond loopback
+	Reach     *outbound.List // where a registry may lead besides public addresses; nil for anywhere
+	Preloads  []string       // Python modules worth importing ahead
+	Probe     Probe          // tells the interpreters' versions; nil leaves them unknown
 	Progress  Progress
 }
 
@@ -51,7 +53,7 @@ func (s *Store) Import(ctx context.Context, opts ImportOptions) (_ *Image, err e
 	defer func() { err = errors.Join(err, undo()) }()
 
 	opts.Progress.say("finding %s", opts.Source)
-	src, err := source.Open(ctx, opts.Source, source.Options{PlainHTTP: opts.PlainHTTP, Temp: temp})
+	src, err := source.Open(ctx, opts.Source, source.Options{PlainHTTP: opts.PlainHTTP, Reach: opts.Reach, Temp: temp})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/node/image/layer"
 	"github.com/atoll-run/atoll/internal/node/image/source"
 )
@@ -22,6 +23,7 @@ type Pull struct {
 	// Import is Store.Import.
 	Import func(ctx context.Context, o ImportOptions) (*Image, error)
 	Allow  []string      // repositories, such as "docker.io/library/python", or all below one: "registry.example.com/team/*"
+	Reach  outbound.List // where registries may lead besides themselves and public addresses
 	Size   int64         // bytes of an image's files
 	Time   time.Duration // of an import
 	Probe  Probe
@@ -127,7 +129,7 @@ func (p *Pull) whileRoom(ctx context.Context) (_ context.Context, stop func()) {
 func (p *Pull) pull(ctx context.Context, asked, name string) error {
 	limits := layer.DefaultLimits()
 	limits.Bytes, limits.FileSize = min(limits.Bytes, p.Size), min(limits.FileSize, p.Size)
-	_, err := p.Import(ctx, ImportOptions{Name: name, Source: "docker://" + asked, Limits: limits, Probe: p.Probe})
+	_, err := p.Import(ctx, ImportOptions{Name: name, Source: "docker://" + asked, Reach: &p.Reach, Limits: limits, Probe: p.Probe})
 	if err == nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/node/image"
 )
 
@@ -25,6 +27,7 @@ import (
 type shop struct {
 	host   string
 	asked  atomic.Int64
+	leads  string                    // where it redirects to for team/led
 	before func(ctx context.Context) // an answer is given; ctx ends when no caller waits for it
 }
 
@@ -36,6 +39,10 @@ func openShop(t *testing.T) *shop {
 		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/manifests/") {
 			s.asked.Add(1)
 			s.before(r.Context())
+		}
+		if strings.HasPrefix(r.URL.Path, "/v2/team/led/") {
+			http.Redirect(w, r, s.leads+r.URL.Path, http.StatusTemporaryRedirect)
+			return
 		}
 		serve.ServeHTTP(w, r)
 	}))
@@ -121,6 +128,27 @@ func TestWhatCannotBePulled(t *testing.T) {
 	for _, path := range []string{"/team/../other/app:1", "/team/./../other/app:1", "/team//../other/app:1", "/team/app/..:1", "/team/.:1"} {
 		refused(shop.host+path, fault.Invalid, "no image's name")
 	}
+	// Where a registry leads must be public, or opened.
+	elsewhere := httptest.NewUnstartedServer(http.NotFoundHandler())
+	elsewhere.Config.ErrorLog = log.New(io.Discard, "", 0)
+	var arrived atomic.Int64
+	elsewhere.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			arrived.Add(1)
+		}
+	}
+	elsewhere.StartTLS()
+	defer elsewhere.Close()
+	shop.leads = elsewhere.URL
+	refused(shop.host+"/team/led:1", fault.Invalid, "image_pull_redirect_allow")
+	if n := arrived.Load(); n != 0 {
+		t.Errorf("%d connections where the registry led, at a loopback address", n)
+	}
+	var err error
+	if pull.Reach, err = outbound.Parse([]string{"127.0.0.1"}); err != nil {
+		t.Fatal(err)
+	}
+	refused(shop.host+"/team/led:1", fault.Unavailable, "cannot be read from its registry") // its certificate is not known
 	refused("node:22", fault.Invalid, "image_pull_allow")
 	refused("python:3.14", fault.Invalid, "image_aliases") // the operator has said which one that is
 	refused("library/python:3.14", fault.Invalid, "image_aliases")

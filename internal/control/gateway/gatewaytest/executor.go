@@ -191,6 +191,7 @@ func (r *Run) run(p Program) {
 // keep puts the output where executors put it.
 func (r *Run) keep(end *execution.Result) {
 	stdout, stderr := r.out[execution.Stdout], r.out[execution.Stderr]
+	end.Kept = int64(len(stdout) + len(stderr))
 	end.StdoutBytes, end.StderrBytes = int64(len(stdout)), int64(len(stderr))
 	end.StdoutTruncated, end.StderrTruncated = end.StdoutBytes > r.MaxOutput, end.StderrBytes > r.MaxOutput
 	if len(stdout)+len(stderr) <= execution.InlineOutput {

@@ -58,7 +58,7 @@ func Open(t testing.TB, options ...Option) *World {
 		Store: db.Executions(), Runner: b.Runner(), Log: b.Log(),
 		Await:   func(traceID string) gateway.Waiter { return b.Await(traceID) },
 		Outputs: w.Blobs, Trail: db.Audit(), Prices: usage.DefaultPrices(), Rules: []string{"bearer", "jwt"},
-		MaxTimeout: time.Hour, MaxOutput: MaxOutput, Logger: log, Metrics: w.Metrics,
+		MaxTimeout: time.Hour, MaxOutput: MaxOutput, Keep: 30 * 24 * time.Hour, Logger: log, Metrics: w.Metrics,
 	}
 	for _, change := range options {
 		change(&cfg)

@@ -47,6 +47,8 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 		{"no more run than the plan allows", testConcurrency},
 		{"no more run than the plan allows, all at once", testConcurrencyRace},
 		{"a budget ends admission", testBudget},
+		{"what ended executions keep ends admission", testOutputs},
+		{"what is kept, all at once", testOutputsRace},
 		{"an idempotency key stands for its execution", testIdempotency},
 		{"an idempotency key at the same time", testIdempotencyRace},
 		{"an idempotency key has its day", testIdempotencyDay},

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/node/netns"
@@ -104,16 +105,20 @@ func checkNetwork(t *testing.T, b *box, tap *os.File) {
 	}
 	answered := make(chan error, 1)
 	go func() { answered <- answer(tap) }()
+	defer func() {
+		must(t, tap.SetReadDeadline(time.Now()))
+		if err := <-answered; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+		must(t, tap.SetReadDeadline(time.Time{}))
+	}()
 	if got := b.run(t, "ask", echo, "is this heard?"); got != "is this heard?" {
 		t.Errorf("the answer is %q", got)
 	}
-	if err := <-answered; err != nil {
-		t.Error(err)
-	}
 }
 
-// answer plays the whole world for one datagram, which it sends back to where it
-// came from: with its ends exchanged, its sums stay right.
+// answer plays the whole world for datagrams, which it sends back to where they came
+// from: with their ends exchanged, their sums stay right.
 func answer(tap *os.File) error {
 	frame := make([]byte, 2048)
 	for {
@@ -131,7 +136,6 @@ func answer(tap *os.File) error {
 		if m, err := tap.Write(p); err != nil || m != n {
 			return errors.Join(err, errors.New("a frame was cut"))
 		}
-		return nil
 	}
 }
 

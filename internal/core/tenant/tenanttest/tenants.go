@@ -136,8 +136,9 @@ func testEvents(t *testing.T, s tenant.Store) {
 func testPlans(t *testing.T, s tenant.Store) {
 	ctx := t.Context()
 	wantSame(t, get[[]tenant.Plan](t)(s.Plans(ctx)), tenant.Plans())
-	own := tenant.Plan{Name: "own", MaxCPU: 0.5, MaxMemory: 1 << 33, Concurrency: 3, MaxTimeout: 90 * time.Second, Streaming: true, Async: true, MaxOutput: 1 << 40, MaxThreads: 7, MaxThreadSize: 1 << 33,
-		MaxSandboxes: 8, MaxSandboxMemory: 1 << 34, MaxSandboxDisk: 1 << 35, MaxSandboxLife: 36 * time.Hour, MaxSnapshots: 9, MaxSnapshotSize: 1 << 36}
+	own := tenant.Plan{Name: "own", MaxCPU: 0.5, MaxMemory: 1 << 33, Concurrency: 3, MaxTimeout: 90 * time.Second, Streaming: true, Async: true, MaxOutput: 1 << 40, MaxThreads: 7, MaxThreadSize: 1 << 33, MaxOutputs: 1 << 34,
+		MaxSandboxes: 8, MaxSandboxMemory: 1 << 34, MaxSandboxDisk: 1 << 35, MaxSandboxLife: 36 * time.Hour, MaxSnapshots: 9, MaxSnapshotSize: 1 << 36,
+		MaxRequestRate: 11, MaxKeyRequestRate: 12, MaxUploadRate: 1 << 37, MaxKeyUploadRate: 1 << 38}
 	must(t, s.PutPlan(ctx, own))
 	wantSame(t, get[tenant.Plan](t)(s.Plan(ctx, "own")), own)
 	own.Concurrency, own.Async = 4, false

@@ -323,6 +323,11 @@ func testRoom(t *testing.T, o Opened) {
 	_, err = o.Executions.Admit(t.Context(), on("a", "t2"), few)
 	must(t, err)
 	must(t, o.Records.DeleteThread(t.Context(), "a", "t1"))
+	_, err = o.Records.Lease(t.Context(), "a", "t4", "x", time.Minute, 2)
+	must(t, err)
+	_, err = o.Records.Lease(t.Context(), "a", "t5", "y", time.Minute, 2)
+	wantKind(t, "a third thread beside one that is being made", err, fault.Exhausted)
+	must(t, o.Records.Release(t.Context(), "a", "t4", "x"))
 	_, err = o.Executions.Admit(t.Context(), on("a", "t3"), few)
 	must(t, err)
 }

@@ -1,5 +1,5 @@
 // Package admin serves the administration of an installation: tenants, environments, keys,
-// plans, templates, connections, caps and the audit trail.
+// plans, templates, connections, models, caps and the audit trail.
 package admin
 
 import (
@@ -12,10 +12,12 @@ import (
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/breaker"
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
+	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
 )
 
@@ -28,6 +30,7 @@ type Handlers struct {
 	Caps       CapKeeper
 	Executions ExecutionGetter
 	Webhooks   Redeliverer
+	Models     *model.Catalog
 }
 
 // AuditReader reads the audit trail.
@@ -86,7 +89,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			}
 			op.Params = append(op.Params, p)
 		}
-		for _, part := range []string{"tenant", "environment", "key", "connection", "grant", "template", "plan"} {
+		for _, part := range []string{"tenant", "environment", "key", "connection", "grant", "template", "plan", "model"} {
 			op.Params = append(op.Params, pathParam(row.path, part, "Id or name.")...)
 		}
 		op.Params = append(op.Params, pathParam(row.path, "trace_id", "The trace_id of the execution.")...)
@@ -118,6 +121,9 @@ func (h *Handlers) table() []operation {
 		template1    = templates + "/{template}"
 		plans        = "/v1/admin/plans"
 		plan1        = plans + "/{plan}"
+		models       = "/v1/admin/models"
+		model1       = models + "/{model}"
+		modelKeys    = tenant1 + "/model-keys"
 		caps         = "/v1/admin/caps"
 		trails       = "/v1/admin/audit/trails"
 	)
@@ -179,6 +185,19 @@ func (h *Handlers) table() []operation {
 		{get, plan1, "getPlan", "Show a plan", nil, nil, ok(Plan{}), httpapi.Returns(h.getPlan)},
 		{put, plan1, "putPlan", "Create a plan, or replace one that is not built in", nil, PlanBounds{MaxCPU: new(2.0), MaxMemory: new(int64(2 << 30)), Concurrency: new(20), Streaming: new(true)}, ok(Plan{}), httpapi.Takes(h.putPlan)},
 		{del, plan1, "deletePlan", "Delete a plan that no tenant has", nil, nil, done, httpapi.Does(h.deletePlan)},
+
+		{get, models, "listAllModels", "List models of providers", list, nil, ok(httpapi.Page[Model]{}), httpapi.Returns(h.listModels)},
+		{post, models, "createModel", "Create a model", nil, NewModel{
+			Name: new("acme/large"), Provider: new("openai"),
+			ModelChange: ModelChange{Upstream: new("large-2026"), Key: new("sk-…"), Prices: &ModelPrices{Input: "2.50", Output: "10", CacheRead: "0.25"}, Tenants: &[]string{"acme"}},
+		}, created(Model{}), httpapi.Takes(h.createModel)},
+		{get, model1, "getModel", "Show a model", nil, nil, ok(Model{}), httpapi.Returns(h.getModel)},
+		{patch, model1, "changeModel", "Change a model, from its next request on", nil, ModelChange{Upstream: new("large-2027"), Prices: &ModelPrices{Input: "2", Output: "8"}}, ok(Model{}), httpapi.Takes(h.changeModel)},
+		{del, model1, "deleteModel", "Delete a model", nil, nil, done, httpapi.Does(h.deleteModel)},
+		{get, modelKeys, "listTenantModelKeys", "List a tenant's own keys for models, without the keys", list, nil, ok(httpapi.Page[modelapi.ModelKey]{}), httpapi.Returns(h.listModelKeys)},
+		{put, modelKeys + "/{model}", "putTenantModelKey", "Have a tenant use a model with a key of its own", nil, modelapi.NewModelKey{Key: new("sk-of-acme")}, ok(modelapi.ModelKey{}), httpapi.Takes(h.putModelKey)},
+		{del, modelKeys + "/{model}", "deleteTenantModelKey", "Have a tenant use a model with the operator's key again", nil, nil, done, httpapi.Does(h.deleteModelKey)},
+		{post, model1 + "/test", "testModel", "Ask a model something, and show its answer, tokens and price", nil, ModelTest{Prompt: new("Answer with one word.")}, ok(ModelTrial{}), httpapi.Takes(h.testModel)},
 
 		{get, caps, "getCaps", "Show the installation's caps of execute_code", nil, nil, ok(Caps{}), httpapi.Returns(h.getCaps)},
 		{patch, caps, "changeCaps", "Change the installation's caps of execute_code, from the next call on", nil, CapsChange{TenantDaily: new(int64(10_000))}, ok(Caps{}), httpapi.Takes(h.changeCaps)},

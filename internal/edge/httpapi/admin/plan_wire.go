@@ -19,12 +19,17 @@ type Plan struct {
 	MaxOutput        int64   `json:"max_output" doc:"Bytes of each stream that are kept whole."`
 	MaxThreads       int     `json:"max_threads" doc:"Threads that the tenant may have; 0 for no bound."`
 	MaxThreadSize    int64   `json:"max_thread_size" doc:"Bytes of a thread's files; 0 for no bound."`
+	MaxOutputs       int64   `json:"max_outputs" doc:"Bytes that ended executions keep together: outputs and the files they gave back; 0 for no bound."`
 	MaxSandboxes     int     `json:"max_sandboxes" doc:"Named sandboxes at the same time, sleeping ones too; 0 for no bound."`
 	MaxSandboxMemory int64   `json:"max_sandbox_memory" doc:"Bytes of memory of named sandboxes together, those asleep on disk left out; 0 for no bound."`
 	MaxSandboxDisk   int64   `json:"max_sandbox_disk" doc:"Bytes of the files of a named sandbox; 0 for the server's own bound."`
 	MaxSandboxLife   int64   `json:"max_sandbox_life" doc:"Seconds that a named sandbox may be there; 0 for no bound."`
 	MaxSnapshots     int     `json:"max_snapshots" doc:"Snapshots that the tenant may have; 0 for no bound."`
 	MaxSnapshotSize  int64   `json:"max_snapshot_size" doc:"Bytes of all snapshots together, before they are compressed; 0 for no bound."`
+	MaxRequestRate   int64   `json:"max_request_rate" doc:"Requests a second of all keys of a tenant together, on average over 10 s; 0 for no bound."`
+	MaxKeyRate       int64   `json:"max_key_request_rate" doc:"Requests a second of each key; 0 for no bound."`
+	MaxUploadRate    int64   `json:"max_upload_rate" doc:"Bytes of request bodies a second of all keys of a tenant together; 0 for no bound."`
+	MaxKeyUpload     int64   `json:"max_key_upload_rate" doc:"Bytes of request bodies a second of each key; 0 for no bound."`
 	BuiltIn          bool    `json:"built_in" doc:"One of those every installation has; it can be neither changed nor removed."`
 }
 
@@ -40,12 +45,17 @@ type PlanBounds struct {
 	MaxOutput        *int64        `json:"max_output,omitzero" minimum:"65536" maximum:"1099511627776" default:"104857600"`
 	MaxThreads       *int          `json:"max_threads,omitzero" minimum:"0" maximum:"10000000"`
 	MaxThreadSize    *int64        `json:"max_thread_size,omitzero" minimum:"0" maximum:"17592186044416"`
+	MaxOutputs       *int64        `json:"max_outputs,omitzero" minimum:"0" maximum:"17592186044416"`
 	MaxSandboxes     *int          `json:"max_sandboxes,omitzero" minimum:"0" maximum:"1000000"`
 	MaxSandboxMemory *int64        `json:"max_sandbox_memory,omitzero" minimum:"0" maximum:"17592186044416"`
 	MaxSandboxDisk   *int64        `json:"max_sandbox_disk,omitzero" minimum:"0" maximum:"17592186044416"`
 	MaxSandboxLife   *wire.Seconds `json:"max_sandbox_life,omitzero" minimum:"0" maximum:"315360000"`
 	MaxSnapshots     *int          `json:"max_snapshots,omitzero" minimum:"0" maximum:"1000000"`
 	MaxSnapshotSize  *int64        `json:"max_snapshot_size,omitzero" minimum:"0" maximum:"17592186044416"`
+	MaxRequestRate   *int64        `json:"max_request_rate,omitzero" minimum:"0" maximum:"1000000"`
+	MaxKeyRate       *int64        `json:"max_key_request_rate,omitzero" minimum:"0" maximum:"1000000"`
+	MaxUploadRate    *int64        `json:"max_upload_rate,omitzero" minimum:"0" maximum:"1099511627776" doc:"0, or at least 1048576."`
+	MaxKeyUpload     *int64        `json:"max_key_upload_rate,omitzero" minimum:"0" maximum:"1099511627776" doc:"0, or at least 1048576."`
 }
 
 func (b PlanBounds) domain(name string) tenant.Plan {
@@ -58,11 +68,16 @@ func (b PlanBounds) domain(name string) tenant.Plan {
 	assign(&out.MaxOutput, b.MaxOutput)
 	assign(&out.MaxThreads, b.MaxThreads)
 	assign(&out.MaxThreadSize, b.MaxThreadSize)
+	assign(&out.MaxOutputs, b.MaxOutputs)
 	assign(&out.MaxSandboxes, b.MaxSandboxes)
 	assign(&out.MaxSandboxMemory, b.MaxSandboxMemory)
 	assign(&out.MaxSandboxDisk, b.MaxSandboxDisk)
 	assign(&out.MaxSnapshots, b.MaxSnapshots)
 	assign(&out.MaxSnapshotSize, b.MaxSnapshotSize)
+	assign(&out.MaxRequestRate, b.MaxRequestRate)
+	assign(&out.MaxKeyRequestRate, b.MaxKeyRate)
+	assign(&out.MaxUploadRate, b.MaxUploadRate)
+	assign(&out.MaxKeyUploadRate, b.MaxKeyUpload)
 	if b.MaxSandboxLife != nil {
 		out.MaxSandboxLife = b.MaxSandboxLife.Duration()
 	}
@@ -80,7 +95,8 @@ func assign[T any](field *T, value *T) {
 
 func planOf(p tenant.Plan) Plan {
 	return Plan{
-		p.Name, p.MaxCPU, p.MaxMemory, p.Concurrency, int64(p.MaxTimeout / time.Second), p.Streaming, p.Async, p.MaxOutput, p.MaxThreads, p.MaxThreadSize,
-		p.MaxSandboxes, p.MaxSandboxMemory, p.MaxSandboxDisk, int64(p.MaxSandboxLife / time.Second), p.MaxSnapshots, p.MaxSnapshotSize, p.BuiltIn,
+		p.Name, p.MaxCPU, p.MaxMemory, p.Concurrency, int64(p.MaxTimeout / time.Second), p.Streaming, p.Async, p.MaxOutput, p.MaxThreads, p.MaxThreadSize, p.MaxOutputs,
+		p.MaxSandboxes, p.MaxSandboxMemory, p.MaxSandboxDisk, int64(p.MaxSandboxLife / time.Second), p.MaxSnapshots, p.MaxSnapshotSize,
+		p.MaxRequestRate, p.MaxKeyRequestRate, p.MaxUploadRate, p.MaxKeyUploadRate, p.BuiltIn,
 	}
 }

@@ -50,9 +50,9 @@ func TestOutputIsWrittenAsTheEncoderWould(t *testing.T) {
 		reason := fields + "\x00"
 		full, second := text, text+"!"
 		inside := map[string]any{"stdout": "", "stderr": map[string]any{"stdout": fields}}
-		summary := ExecutionSummary{TraceID: "trc_1", Error: &reason, Metadata: map[string]string{"stderr": fields}}
+		summary := ExecutionSummary{TraceID: "trc_1", Ending: Ending{Error: &reason}, Metadata: map[string]string{"stderr": fields}}
 		answer := func(stdout, stderr string) ExecuteResponse {
-			return ExecuteResponse{Success: true, Error: &reason, Stdout: stdout, Stderr: stderr, Start: "warm"}
+			return ExecuteResponse{Success: true, Ending: Ending{Error: &reason}, Stdout: stdout, Stderr: stderr, Start: "warm"}
 		}
 		event := func(r ExecuteResponse) Event {
 			return Event{Type: eventResult, TraceID: "trc_1", Status: "success", Result: &r, Seq: 7}

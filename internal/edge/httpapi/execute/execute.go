@@ -72,8 +72,12 @@ func (h *Handlers) answer(ctx context.Context, c *httpapi.Call, e *execution.Exe
 		return err
 	}
 	defer out.Close()
-	body := responseOf(e)
+	body := responseOf(e, takesCodes(c))
 	if e.Status == execution.Timeout {
+		if takesCodes(c) { // a refusal is what such a client makes of this status
+			code := codeTimeout
+			body.Error, body.ErrorMessage = &code, ""
+		}
 		httpapi.StartJSON(c.W, http.StatusGatewayTimeout)
 		return writeStreamed(c.W, TimeoutResponse{ExecuteResponse: *body, Message: e.Error, Code: codeTimeout}, out)
 	}

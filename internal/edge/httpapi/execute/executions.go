@@ -14,7 +14,8 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-var traceIDPattern = regexp.MustCompile(`^trc_[0-9a-f]{32}$`)
+// traceIDPattern has the ids of now, and of records of older versions.
+var traceIDPattern = regexp.MustCompile(`^trc_([a-z2-7]{20}|[0-9a-f]{32})$`)
 
 const (
 	// threadIDPattern is what execution.CheckThread checks.
@@ -59,7 +60,7 @@ func (h *Handlers) get(c *httpapi.Call) error {
 
 // send answers with e and, once it has ended, its output.
 func (h *Handlers) send(ctx context.Context, c *httpapi.Call, e *execution.Execution) error {
-	body := Execution{ExecutionSummary: summarize(e)}
+	body := Execution{ExecutionSummary: summarize(e, takesCodes(c))}
 	if e.Status == execution.Running {
 		return httpapi.WriteJSON(c.W, http.StatusOK, body)
 	}
@@ -91,12 +92,15 @@ func (h *Handlers) output(c *httpapi.Call) error {
 		return err
 	}
 	if c.Has("stream") {
-		if c.Has("after") {
+		if c.Has("after") || c.Has("after_seq") {
 			return httpapi.Invalid("after goes with the stream of events, not with stream")
 		}
 		return h.raw(c, id, execution.Stream(c.Text("stream")))
 	}
-	after, media := c.Int("after"), httpapi.NDJSON
+	if c.Has("after") && c.Has("after_seq") {
+		return httpapi.Invalid("after and after_seq are the same: give one of them")
+	}
+	after, media := max(c.Int("after"), c.Int("after_seq")), httpapi.NDJSON
 	if httpapi.Accepts(c.R.Header, httpapi.EventStream) {
 		media = httpapi.EventStream
 		if seen := c.R.Header.Get(lastEventID); seen != "" {
@@ -148,7 +152,8 @@ func (h *Handlers) list(c *httpapi.Call) (ExecutionPage, error) {
 	if err != nil {
 		return ExecutionPage{}, err
 	}
-	return ExecutionPage{Data: httpapi.Each(page, summarize), NextPage: httpapi.OrNull(next)}, nil
+	coded := takesCodes(c)
+	return ExecutionPage{Data: httpapi.Each(page, func(e *execution.Execution) ExecutionSummary { return summarize(e, coded) }), NextPage: httpapi.OrNull(next)}, nil
 }
 
 func filterOf(c *httpapi.Call) (f execution.Filter, err error) {

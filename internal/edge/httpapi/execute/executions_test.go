@@ -77,7 +77,7 @@ func TestExecutionRecord(t *testing.T) {
 			t.Errorf("running: %s is %v", name, record[name])
 		}
 	}
-	for _, name := range []string{"stdout", "stderr", "exit_code", "error", "duration_ms", "completed_at", "webhook_delivery_status", "output_truncated", "stdout_truncated", "stderr_truncated", "start"} {
+	for _, name := range []string{"stdout", "stderr", "exit_code", "error", "completed_at", "webhook_delivery_status", "output_truncated", "stdout_truncated", "stderr_truncated", "start"} {
 		if got, ok := record[name]; !ok || got != nil {
 			t.Errorf("running: %s is %v", name, got)
 		}

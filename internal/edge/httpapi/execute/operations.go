@@ -38,10 +38,11 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such execution, or it belongs to another tenant.")
 	return []httpapi.Operation{
 		{
-			Method: http.MethodPost, Path: "/v1/sandbox/execute", ID: "execute", Tag: "sandbox", Summary: "Execute code", Scope: tenant.ScopeExecute,
+			Method: http.MethodPost, Path: "/v1/sandbox/execute", ID: "runProgram", Tag: "sandbox", Summary: "Execute code", Scope: tenant.ScopeExecute,
 			Description: "Runs " + language.Titles("or") + " in a fresh sandbox with a kernel of its own. The answer comes when the program has ended; with `Accept: application/x-ndjson` its output comes as it is written, one event a line; with `Prefer: respond-async` the answer comes at once and the result is sent to a webhook.",
 			Params: []httpapi.Param{
 				{Name: "Prefer", In: httpapi.InHeader, Doc: "respond-async: answer with 202 at once."},
+				{Name: clientID, In: httpapi.InHeader, Doc: "Names the client. One whose name begins with baponi- is told by a code in error what ended its program."},
 				{Name: "Idempotency-Key", In: httpapi.InHeader, Min: 1, Max: maxIdempotencyKey, Doc: "The same key with the same body within a day gives the same execution, not another one; with another body 409."},
 			},
 			Body: httpapi.JSON(ExecuteRequest{Code: new("import sys\nprint(sys.version)\nprint(sum(range(10)))"), Language: new(language.Python), Timeout: new(wire.Seconds(10))}),
@@ -85,6 +86,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Params: []httpapi.Param{
 				traceID,
 				{Name: "after", Type: httpapi.Int, Max: maxSeq, Doc: "The seq that the client has already; 0 for none."},
+				{Name: "after_seq", Type: httpapi.Int, Max: maxSeq, Doc: "Another name of after, which clients of the original contract use."},
 				{Name: "stream", Enum: []string{"stdout", "stderr"}, Doc: "Send this stream's bytes instead of events."},
 				{Name: lastEventID, In: httpapi.InHeader, Type: httpapi.Int, Max: maxSeq, Doc: "In place of after, as EventSource sends it."},
 			},
@@ -93,7 +95,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 					{Type: httpapi.NDJSON, Body: Event{}}, {Type: httpapi.EventStream, Body: Event{}}, {Type: httpapi.OctetStream},
 				}},
 				{Status: http.StatusNoContent, Doc: "The execution has ended and the client has everything."},
-				{Status: http.StatusPartialContent, Doc: "With stream and Range: a part of the bytes."},
+				httpapi.Part("With stream and Range: a part of the bytes."),
 				unknown,
 				httpapi.Refusal(http.StatusConflict, "conflict: with stream, the execution is still running."),
 				httpapi.Refusal(http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable: with stream, Range is beyond the end of the output."),
@@ -106,7 +108,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Params:      []httpapi.Param{traceID, {Name: "path", Required: true, Doc: "As the record lists it."}},
 			Answers: []httpapi.Answer{
 				{Status: http.StatusOK, Doc: "The file's bytes.", Media: []httpapi.Media{{Type: httpapi.OctetStream}}},
-				{Status: http.StatusPartialContent, Doc: "With Range: a part of them."},
+				httpapi.Part("With Range: a part of them."),
 				httpapi.Refusal(http.StatusNotFound, "not_found: there is no such execution, or it gave back no such file, or that is not kept any more."),
 				httpapi.Refusal(http.StatusConflict, "conflict: the execution is still running."),
 				httpapi.Refusal(http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable: Range is beyond the end of the file."),

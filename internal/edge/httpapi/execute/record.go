@@ -10,24 +10,24 @@ import (
 // ExecutionSummary is the record of an execution without its output. Fields that are known
 // at its end are null while it runs.
 type ExecutionSummary struct {
-	TraceID               string            `json:"trace_id" doc:"trc_ and 32 hexadecimal digits."`
-	Status                string            `json:"status" enum:"running,success,failed,timeout,oom,blocked,cancelled" doc:"blocked: the platform did not let it run."`
-	Language              language.Name     `json:"language"`
-	DeliveryMode          string            `json:"delivery_mode" enum:"inline,streaming,webhook" doc:"How its caller asked for the result."`
-	Key                   string            `json:"key" doc:"Id of the key that asked for it."`
-	ThreadID              *string           `json:"thread_id" doc:"The thread whose home it had; null for none."`
-	Metadata              map[string]string `json:"metadata" doc:"As given with the request."`
-	ExitCode              *int              `json:"exit_code" doc:"The program's exit code, 128+n when signal n ended it, -1 when none was seen."`
-	Error                 *string           `json:"error" doc:"What ended the run when it was not the program itself; null otherwise."`
-	Hint                  string            `json:"hint,omitzero" doc:"What can be done about a failure, such as a command that opens the network; not there when nothing is known."`
-	DurationMS            *int64            `json:"duration_ms" doc:"From admission to completion."`
-	CreatedAt             time.Time         `json:"created_at"`
-	CompletedAt           *time.Time        `json:"completed_at"`
-	WebhookDeliveryStatus *string           `json:"webhook_delivery_status" enum:"pending,delivered,failed" doc:"null when there is no webhook."`
-	OutputTruncated       *bool             `json:"output_truncated" doc:"True if events have left the reconnect buffer."`
-	StdoutTruncated       *bool             `json:"stdout_truncated" doc:"True if the program wrote more to stdout than is returned here."`
-	StderrTruncated       *bool             `json:"stderr_truncated" doc:"Likewise for stderr."`
-	Start                 *string           `json:"start" enum:"warm,cold" doc:"warm: the sandbox was ready before the request came; cold: it was made for the request; null when nothing was run, or when the start was not seen."`
+	TraceID      string            `json:"trace_id" doc:"trc_ and 20 letters and digits, of older records 32 hexadecimal digits."`
+	Status       string            `json:"status" enum:"running,success,failed,timeout,oom,blocked,cancelled" doc:"blocked: the platform did not let it run."`
+	Language     language.Name     `json:"language"`
+	DeliveryMode string            `json:"delivery_mode" enum:"inline,streaming,webhook" doc:"How its caller asked for the result."`
+	Key          string            `json:"key" doc:"Id of the key that asked for it."`
+	ThreadID     *string           `json:"thread_id" doc:"The thread whose home it had; null for none."`
+	Metadata     map[string]string `json:"metadata" doc:"As given with the request."`
+	ExitCode     *int              `json:"exit_code" doc:"The program's exit code, 128+n when signal n ended it, -1 when none was seen."`
+	Ending
+	Hint                  string     `json:"hint,omitzero" doc:"What can be done about a failure, such as a command that opens the network; not there when nothing is known."`
+	DurationMS            int64      `json:"duration_ms" doc:"From admission to completion, or so far while it runs."`
+	CreatedAt             time.Time  `json:"created_at"`
+	CompletedAt           *time.Time `json:"completed_at"`
+	WebhookDeliveryStatus *string    `json:"webhook_delivery_status" enum:"pending,delivered,failed" doc:"null when there is no webhook."`
+	OutputTruncated       *bool      `json:"output_truncated" doc:"True if events have left the reconnect buffer."`
+	StdoutTruncated       *bool      `json:"stdout_truncated" doc:"True if the program wrote more to stdout than is returned here."`
+	StderrTruncated       *bool      `json:"stderr_truncated" doc:"Likewise for stderr."`
+	Start                 *string    `json:"start" enum:"warm,cold" doc:"warm: the sandbox was ready before the request came; cold: it was made for the request; null when nothing was run, or when the start was not seen."`
 	OutputFiles
 }
 
@@ -44,7 +44,8 @@ type ExecutionPage struct {
 	NextPage *string            `json:"next_page" doc:"Give it as page to get the next part; null at the end."`
 }
 
-func summarize(e *execution.Execution) ExecutionSummary {
+// summarize renders a record. coded is for a caller that takes error for a code.
+func summarize(e *execution.Execution, coded bool) ExecutionSummary {
 	s := ExecutionSummary{
 		TraceID:      e.TraceID,
 		Status:       string(e.Status),
@@ -62,14 +63,13 @@ func summarize(e *execution.Execution) ExecutionSummary {
 		s.ThreadID = &e.Thread
 	}
 	if e.Status == execution.Running {
+		s.DurationMS = max(0, time.Since(e.CreatedAt).Milliseconds())
 		return s
 	}
-	if e.Error != "" {
-		s.Error = &e.Error
-	}
+	s.Ending = endingOf(e, coded)
 	s.Hint = e.Hint
-	took, ended := e.Duration().Milliseconds(), e.CompletedAt.UTC()
-	s.ExitCode, s.DurationMS, s.CompletedAt = &e.ExitCode, &took, &ended
+	ended := e.CompletedAt.UTC()
+	s.ExitCode, s.DurationMS, s.CompletedAt = &e.ExitCode, e.Duration().Milliseconds(), &ended
 	if e.Start != "" {
 		s.Start = (*string)(&e.Start)
 	}

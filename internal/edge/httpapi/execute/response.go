@@ -4,15 +4,15 @@ import "github.com/atoll-run/atoll/internal/core/execution"
 
 // ExecuteResponse is how an execution ended.
 type ExecuteResponse struct {
-	Success         bool    `json:"success" doc:"True if exit_code is 0."`
-	Stdout          string  `json:"stdout" stream:"stdout" doc:"Standard output. Bytes that are not UTF-8 are replaced by U+FFFD."`
-	Stderr          string  `json:"stderr" stream:"stderr" doc:"Standard error, likewise."`
-	ExitCode        int     `json:"exit_code" doc:"The program's exit code, 128+n when signal n ended it, -1 when none was seen."`
-	Error           *string `json:"error" doc:"What ended the run when it was not the program itself, such as a limit; null otherwise."`
-	StdoutTruncated bool    `json:"stdout_truncated" doc:"True if the program wrote more to stdout than is returned."`
-	StderrTruncated bool    `json:"stderr_truncated" doc:"True if the program wrote more to stderr than is returned."`
-	Hint            string  `json:"hint,omitzero" doc:"What can be done about a failure, such as a command that opens the network. Left out when nothing is known. Beyond the original contract."`
-	Start           string  `json:"start,omitzero" enum:"warm,cold" doc:"warm: the sandbox was ready before the request came; cold: it was made for the request. Left out when nothing was run, or when the start was not seen. Beyond the original contract."`
+	Success  bool   `json:"success" doc:"True if exit_code is 0."`
+	Stdout   string `json:"stdout" stream:"stdout" doc:"Standard output. Bytes that are not UTF-8 are replaced by U+FFFD."`
+	Stderr   string `json:"stderr" stream:"stderr" doc:"Standard error, likewise."`
+	ExitCode int    `json:"exit_code" doc:"The program's exit code, 128+n when signal n ended it, -1 when none was seen."`
+	Ending
+	StdoutTruncated bool   `json:"stdout_truncated" doc:"True if the program wrote more to stdout than is returned."`
+	StderrTruncated bool   `json:"stderr_truncated" doc:"True if the program wrote more to stderr than is returned."`
+	Hint            string `json:"hint,omitzero" doc:"What can be done about a failure, such as a command that opens the network. Left out when nothing is known. Beyond the original contract."`
+	Start           string `json:"start,omitzero" enum:"warm,cold" doc:"warm: the sandbox was ready before the request came; cold: it was made for the request. Left out when nothing was run, or when the start was not seen. Beyond the original contract."`
 	OutputFiles
 }
 
@@ -53,9 +53,10 @@ const (
 	eventResult    = "result"
 )
 
-// responseOf renders an execution in this dialect, without its outputs.
-func responseOf(e *execution.Execution) *ExecuteResponse {
-	out := &ExecuteResponse{
+// responseOf renders an execution in this dialect, without its outputs. coded is for a
+// caller that takes error for a code.
+func responseOf(e *execution.Execution, coded bool) *ExecuteResponse {
+	return &ExecuteResponse{
 		Success:         e.ExitCode == 0,
 		ExitCode:        e.ExitCode,
 		StdoutTruncated: e.StdoutTruncated,
@@ -63,11 +64,8 @@ func responseOf(e *execution.Execution) *ExecuteResponse {
 		Hint:            e.Hint,
 		Start:           string(e.Start),
 		OutputFiles:     filesOf(e),
+		Ending:          endingOf(e, coded),
 	}
-	if e.Error != "" {
-		out.Error = &e.Error
-	}
-	return out
 }
 
 // statusOf narrows a domain status to those of the dialect, which tells a limit by the

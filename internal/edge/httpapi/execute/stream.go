@@ -23,6 +23,7 @@ type stream struct {
 	conn    *http.ResponseController
 	media   string
 	traceID string
+	coded   bool // the client takes a result's error for a code
 
 	mu    sync.Mutex // the head may be sent by a timer
 	begun bool       // guarded by mu
@@ -129,7 +130,7 @@ func (s *stream) result(e *execution.Execution, out outputs) error {
 		s.head()
 	}
 	seq := max(e.LastSeq, s.last) + 1
-	body := Event{Type: eventResult, TraceID: s.traceID, Status: statusOf(e.Status), Result: responseOf(e), Seq: seq}
+	body := Event{Type: eventResult, TraceID: s.traceID, Status: statusOf(e.Status), Result: responseOf(e, s.coded), Seq: seq}
 	truncated := e.OutputTruncated || s.gap || s.last < e.LastSeq && !e.NotStarted
 	body.OutputTruncated = &truncated
 	s.open(eventResult, seq)
@@ -172,6 +173,7 @@ func (h *Handlers) follow(c *httpapi.Call, e *execution.Execution, media string,
 	ctx, stop := c.Living(c.Context())
 	defer stop()
 	st := newStream(c.W, media, e.TraceID, after)
+	st.coded = takesCodes(c)
 	defer st.end()
 	if headStart == 0 {
 		st.begin()

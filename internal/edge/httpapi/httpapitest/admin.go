@@ -4,21 +4,27 @@ import (
 	"context"
 	"encoding/json"
 	"net/http/httptest"
+	"net/url"
 	"sync/atomic"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/atoll-run/atoll/internal/agent/model/adapter"
+	"github.com/atoll-run/atoll/internal/agent/model/transport"
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/control/webhook"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/breaker"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
+	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
 )
 
@@ -28,6 +34,23 @@ type AdminServer struct {
 	t           *testing.T
 	AdminKey    string // administers
 	Redelivered atomic.Pointer[string]
+	Declared    Declared
+}
+
+// Declared are models as a file declares them.
+type Declared struct {
+	list atomic.Pointer[[]model.Record]
+}
+
+// Set replaces them.
+func (d *Declared) Set(list ...model.Record) { d.list.Store(&list) }
+
+// Models returns them.
+func (d *Declared) Models() []model.Record {
+	if list := d.list.Load(); list != nil {
+		return *list
+	}
+	return nil
 }
 
 // Redeliver implements admin.Redeliverer.
@@ -74,13 +97,29 @@ func NewAdmin(t *testing.T) *AdminServer {
 				Reach: func(context.Context, *storage.Connection) error { return nil },
 			}),
 			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: w.DB.Usage(), Caps: breakers,
-			Executions: w.Gateway, Webhooks: out,
+			Executions: w.Gateway, Webhooks: out, Models: out.models(w.DB.Models(), tenants),
 		}
+		c.Handlers.Models = &modelapi.Handlers{Catalog: c.Handlers.Admin.Models}
 		c.Handlers.Tools = &tool.Handlers{ExecuteCode: tools.NewExecuteCode(tools.Config{
 			Runner: w.Gateway, Templates: tenants, Breakers: breakers,
 		})}
 	})
 	return out
+}
+
+// models is the catalog of a server whose providers may be on loopback.
+func (s *AdminServer) models(records model.Store, tenants tenant.Store) *model.Catalog {
+	allow, err := outbound.Parse([]string{"127.0.0.1"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	rt := transport.New(allow)
+	s.t.Cleanup(rt.CloseIdleConnections)
+	return model.NewCatalog(model.CatalogConfig{
+		Store: records, Tenant: tenants.Tenant, Plan: tenants.Plan, Declared: &s.Declared,
+		Check: func(ctx context.Context, base *url.URL) error { return transport.Check(ctx, allow, base) },
+		Open:  func(r model.Record) (model.Model, error) { return adapter.Open(r, rt, model.DefaultBounds) },
+	})
 }
 
 // Admin sends a request with the key that administers.

@@ -21,6 +21,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/openapi/openapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
 )
@@ -41,6 +42,8 @@ type Server struct {
 	*httpapi.Server
 	*gatewaytest.World
 	Caller *tenant.Principal
+
+	t testing.TB
 }
 
 // Registry returns a registry of metrics of its own.
@@ -49,8 +52,12 @@ func Registry() *prometheus.Registry { return prometheus.NewRegistry() }
 // NoLog drops what is logged.
 var NoLog = slog.New(slog.DiscardHandler)
 
-// ServeHTTP chooses between the two that a Server is made of.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.Server.ServeHTTP(w, r) }
+// ServeHTTP answers a request. The test fails if the answer contradicts the OpenAPI document.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := openapitest.Serve(s.Server, w, r); err != nil {
+		s.t.Errorf("%s %s: %v", r.Method, r.URL, err)
+	}
+}
 
 // New returns a server of executions and usage, and of what change adds.
 func New(t testing.TB, change ...func(*Setup)) *Server {
@@ -84,7 +91,7 @@ func New(t testing.TB, change ...func(*Setup)) *Server {
 	caller := w.Principal(t, "test", "pro", func(p *tenant.Principal) {
 		p.Environment.Env = map[string]string{"FROM_ENVIRONMENT": "yes"}
 	})
-	return &Server{s, w, caller}
+	return &Server{s, w, caller, t}
 }
 
 // programs are what the tests run.
@@ -159,7 +166,7 @@ func Post(s http.Handler, body string, headers ...string) *httptest.ResponseReco
 // TraceID is the trace id of an answer.
 func TraceID(w *httptest.ResponseRecorder) string { return w.Header().Get(httpapi.TraceHeader) }
 
-var traceID = regexp.MustCompile(`^trc_[0-9a-f]{32}$`)
+var traceID = regexp.MustCompile(`^trc_[a-z2-7]{20}$`)
 
 // CheckCommon checks what is true of every answer.
 func CheckCommon(t *testing.T, r *http.Response) {

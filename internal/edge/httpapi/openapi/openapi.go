@@ -82,7 +82,7 @@ func (w writer) operation(op *httpapi.Operation) (*huma.Operation, error) {
 		o.Parameters = append(o.Parameters, param(p))
 	}
 	for _, p := range op.Params {
-		if p.In != httpapi.InPath {
+		if p.In != httpapi.InPath && !p.Hidden {
 			o.Parameters = append(o.Parameters, param(p))
 		}
 	}
@@ -97,6 +97,9 @@ func (w writer) operation(op *httpapi.Operation) (*huma.Operation, error) {
 		status := strconv.Itoa(a.Status)
 		if o.Responses[status] != nil {
 			continue // the operation's own says more
+		}
+		if _, refuses := a.Body.(httpapi.ErrorResponse); refuses && op.Foreign != nil && op.Foreign.Refusal != nil {
+			a.Body = op.Foreign.Refusal
 		}
 		o.Responses[status] = w.answer(a)
 	}
@@ -205,15 +208,7 @@ func (w writer) required(body any) []string {
 func binary() *huma.Schema { return &huma.Schema{Type: huma.TypeString, Format: "binary"} }
 
 func (w writer) answer(a httpapi.Answer) *huma.Response {
-	r := &huma.Response{Description: a.Doc, Headers: map[string]*huma.Param{
-		httpapi.TraceHeader: {Description: "Names the request in logs and support.", Schema: &huma.Schema{Type: huma.TypeString, Pattern: "^trc_[0-9a-f]{32}$"}},
-	}}
-	if a.Status == http.StatusServiceUnavailable {
-		r.Headers["Retry-After"] = &huma.Param{Description: "Seconds to wait.", Schema: &huma.Schema{Type: huma.TypeInteger}}
-	}
-	for _, h := range a.Header {
-		r.Headers[h.Name] = &huma.Param{Description: h.Doc, Schema: paramSchema(h)}
-	}
+	r := &huma.Response{Description: a.Doc, Headers: map[string]*huma.Param{}}
 	content := map[string]*huma.MediaType{}
 	if a.Body != nil {
 		content["application/json"] = w.media(a.Body)
@@ -228,7 +223,42 @@ func (w writer) answer(a httpapi.Answer) *huma.Response {
 	if len(content) > 0 {
 		r.Content = content
 	}
+	for _, h := range slices.Concat(headers(a), a.Header) {
+		r.Headers[h.Name] = &huma.Param{Description: h.Doc, Required: h.Required, Schema: paramSchema(h)}
+	}
 	return r
+}
+
+// headers are those that every answer of a status, or of a media type, has.
+func headers(a httpapi.Answer) []httpapi.Param {
+	out := []httpapi.Param{{Name: httpapi.TraceHeader, Doc: "Names the request in logs and support.", Pattern: "^trc_[a-z2-7]{20}$", Required: true}}
+	length := httpapi.Param{Name: "Content-Range", Doc: "Which bytes these are, or how many there are, as in bytes 0-99/1234 and bytes */1234."}
+	wait := httpapi.Param{Name: "Retry-After", Type: httpapi.Int, Doc: "Seconds to wait.", Required: a.Status == http.StatusServiceUnavailable}
+	switch a.Status {
+	case http.StatusUnauthorized:
+		out = append(out, httpapi.Param{Name: "WWW-Authenticate", Doc: "Bearer, with the realm atoll.", Required: true})
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		out = append(out, wait)
+	case http.StatusMethodNotAllowed:
+		out = append(out, httpapi.Param{Name: "Allow", Doc: "The methods that there are.", Required: true})
+	case http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable:
+		length.Required = true
+		out = append(out, length)
+	}
+	for _, m := range a.Media {
+		switch m.Type {
+		case httpapi.NDJSON, httpapi.EventStream:
+			out = append(out, httpapi.Param{Name: "X-Accel-Buffering", Doc: "no: a proxy passes each event on at once.", Enum: []string{"no"}})
+		case httpapi.OctetStream, httpapi.Tar:
+			out = append(out,
+				httpapi.Param{Name: "Content-Disposition", Doc: "attachment, with the name of the file."},
+				httpapi.Param{Name: "Last-Modified", Doc: "When the file was changed, where that is known."})
+			if m.Type == httpapi.OctetStream {
+				out = append(out, httpapi.Param{Name: "Accept-Ranges", Doc: "bytes, where Range works."})
+			}
+		}
+	}
+	return out
 }
 
 // shared are the refusals that every operation of a kind can have.
@@ -240,13 +270,26 @@ func shared(op *httpapi.Operation) []httpapi.Answer {
 		http.StatusBadRequest:          "validation_error: the message names what is wrong.",
 		http.StatusUnauthorized:        "unauthorized: the API key is missing or not valid.",
 		http.StatusForbidden:           "forbidden: the key's scopes do not allow this.",
+		http.StatusTooManyRequests:     "rate_limited: over a rate or another limit of the plan or of the server; message and dimension name it, resets_at and Retry-After say until when.",
 		http.StatusInternalServerError: "internal_error: a failure of the server; its log has the trace id.",
 		http.StatusServiceUnavailable:  "service_unavailable: nothing was started; try again after Retry-After seconds.",
 	}
-	if op.Body != nil && op.Body.JSON != nil {
+	if strings.Contains(op.Path, "{") {
+		all[http.StatusNotFound] = "not_found: there is no such thing, or it belongs to another tenant."
+	}
+	if op.Method != http.MethodGet {
+		all[http.StatusConflict] = "conflict: the present state forbids this."
+	}
+	if op.Body != nil || op.Method == http.MethodPost || op.Method == http.MethodPut {
 		all[http.StatusRequestTimeout] = "request_timeout: the body did not arrive in time."
+	}
+	switch {
+	case op.Body == nil:
+	case op.Body.JSON != nil:
 		all[http.StatusRequestEntityTooLarge] = "payload_too_large: the body is over 8 MiB."
 		all[http.StatusUnsupportedMediaType] = "unsupported_media_type: the body is not application/json."
+	default:
+		all[http.StatusRequestEntityTooLarge] = "payload_too_large: the body is larger than what can be written."
 	}
 	out := make([]httpapi.Answer, 0, len(all))
 	for _, status := range slices.Sorted(maps.Keys(all)) {

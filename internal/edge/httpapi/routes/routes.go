@@ -5,26 +5,36 @@ package routes
 import (
 	"slices"
 
+	"github.com/atoll-run/atoll/internal/edge/cloudflare"
+	"github.com/atoll-run/atoll/internal/edge/e2b"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/docs"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/model"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/web"
 )
 
 // Handlers serve the resources; those that are nil are not served.
 type Handlers struct {
 	Execute      *execute.Handlers
+	Responses    *response.Handlers
 	Usage        *usage.Handlers
 	Threads      *thread.Handlers
 	Tools        *tool.Handlers
 	Sandboxes    *sandbox.Handlers
 	Environments *environment.Handlers
+	Models       *model.Handlers
+	Web          *web.Handlers
 	Admin        *admin.Handlers
+	Cloudflare   *cloudflare.Door
+	E2B          *e2b.Door
 }
 
 // Operations is the table of what the handlers serve, and the documentation.
@@ -32,6 +42,9 @@ func (h Handlers) Operations() []httpapi.Operation {
 	table := docs.Operations()
 	if h.Execute != nil {
 		table = append(table, h.Execute.Operations()...)
+	}
+	if h.Responses != nil {
+		table = append(table, h.Responses.Operations()...)
 	}
 	if h.Usage != nil {
 		table = append(table, h.Usage.Operations()...)
@@ -48,8 +61,20 @@ func (h Handlers) Operations() []httpapi.Operation {
 	if h.Environments != nil {
 		table = append(table, h.Environments.Operations()...)
 	}
+	if h.Models != nil {
+		table = append(table, h.Models.Operations()...)
+	}
+	if h.Web != nil {
+		table = append(table, h.Web.Operations()...)
+	}
 	if h.Admin != nil {
 		table = append(table, h.Admin.Operations()...)
+	}
+	if h.Cloudflare != nil {
+		table = append(table, h.Cloudflare.Operations()...)
+	}
+	if h.E2B != nil {
+		table = append(table, h.E2B.Operations()...)
 	}
 	return table
 }
@@ -59,7 +84,8 @@ func (h Handlers) Operations() []httpapi.Operation {
 func Documented() []httpapi.Operation {
 	var server *httpapi.Server
 	return slices.Concat(Handlers{
-		Execute: &execute.Handlers{}, Usage: &usage.Handlers{}, Threads: &thread.Handlers{}, Tools: &tool.Handlers{},
-		Sandboxes: &sandbox.Handlers{}, Environments: &environment.Handlers{}, Admin: &admin.Handlers{},
+		Execute: &execute.Handlers{}, Responses: &response.Handlers{}, Usage: &usage.Handlers{}, Threads: &thread.Handlers{}, Tools: &tool.Handlers{},
+		Sandboxes: &sandbox.Handlers{}, Environments: &environment.Handlers{}, Models: &model.Handlers{}, Web: &web.Handlers{}, Admin: &admin.Handlers{},
+		Cloudflare: &cloudflare.Door{}, E2B: &e2b.Door{},
 	}.Operations(), server.Probes())
 }

@@ -27,7 +27,7 @@ func (h *Handlers) contexts() []httpapi.Operation {
 		{
 			Method: post, Path: contexts, ID: "createContext", Summary: "Start a code context", Audit: "context_create", Params: onOne(),
 			Body:    httpapi.JSON(NewContext{Language: new(language.ContextName(language.Default)), Dir: new("/home/user")}),
-			Answers: []httpapi.Answer{httpapi.Created(CodeContext{}, "It takes code.")}, Serve: httpapi.Takes(h.createContext),
+			Answers: []httpapi.Answer{httpapi.Located(CodeContext{}, "It takes code.")}, Serve: httpapi.Takes(h.createContext),
 		},
 		{Method: get, Path: one, ID: "getContext", Summary: "Get a code context", Params: onOne(id), Answers: context, Serve: httpapi.Returns(h.getContext)},
 		{Method: del, Path: one, ID: "deleteContext", Summary: "End a code context", Audit: "context_delete", Params: onOne(id), Answers: []httpapi.Answer{gone}, Serve: httpapi.Does(h.deleteContext)},

@@ -31,7 +31,7 @@ func (h *Handlers) files() []httpapi.Operation {
 		{
 			Method: get, Path: files, ID: "readSandboxFile", Summary: "Read a file", Audit: "file_read", Params: onOne(at),
 			Answers: []httpapi.Answer{
-				httpapi.Download(httpapi.OctetStream, "Its bytes."), {Status: http.StatusPartialContent, Doc: "With Range: a part of them."},
+				httpapi.Download(httpapi.OctetStream, "Its bytes."), httpapi.Part("With Range: a part of them."),
 				httpapi.Refusal(http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable: Range is beyond the end of the file."),
 			},
 			Serve: httpapi.Writes(h.readFile),

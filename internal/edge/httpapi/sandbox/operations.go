@@ -39,11 +39,19 @@ type Policies interface {
 	Policy(p *tenant.Principal) execution.Policy
 }
 
-// Handlers serve named sandboxes. All of it is required.
+// Keys finds the holder of a key by the key's id, for as long as the key is valid.
+type Keys interface {
+	Holder(ctx context.Context, tenantID tenant.ID, keyID string) (tenant.Principal, error)
+}
+
+// Handlers serve named sandboxes. All that is exported is required.
 type Handlers struct {
 	Sandboxes Sandboxes
 	Previews  Previews
 	Policies  Policies
+	Keys      Keys
+
+	tickets tickets
 }
 
 const (
@@ -91,7 +99,7 @@ func (h *Handlers) records() []httpapi.Operation {
 			Method: post, Path: sandboxesPath, ID: "createSandbox", Summary: "Create a named sandbox", Audit: "sandbox_create",
 			Body: httpapi.JSON(NewSandbox{Name: new("dev"), SleepAfterMS: new(wire.Millis(600_000)), EnvVars: map[string]wire.Text{"STAGE": "test"}}),
 			Answers: []httpapi.Answer{
-				httpapi.Created(Sandbox{}, "It was created."), httpapi.OK(Sandbox{}, "There was one of that name; it is unchanged."),
+				httpapi.Located(Sandbox{}, "It was created."), httpapi.OK(Sandbox{}, "There was one of that name; it is unchanged."),
 				httpapi.Refusal(http.StatusNotFound, "not_found: there is no such snapshot, or it belongs to another tenant."),
 				httpapi.Refusal(http.StatusConflict, "conflict: there is one of that name with another image, or the snapshot cannot be used so."),
 				httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a limit of the plan; message and dimension name it."),

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
-	"time"
 
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/redact"
@@ -18,8 +17,8 @@ import (
 // across the cursor is covered as it was for a client that read through it.
 const rewind = 64 << 10
 
-// view is the output of a process as its callers see it, from a cursor on.
-type view struct {
+// View is the output of a process as its callers see it, from a cursor on.
+type View struct {
 	after process.Seq // nothing before it is shown
 	at    process.Seq // taken so far
 	text  bool        // no character is cut in two
@@ -30,15 +29,19 @@ type view struct {
 	held     [process.Control][]byte // of text: the beginning of a character
 }
 
-func newView(covers *redact.Set, after process.Seq, text bool) *view {
-	v := &view{after: after, at: max(0, after-rewind), text: text}
+// NewView shows output from behind a place on. text has no character cut in two.
+func NewView(covers *redact.Set, after process.Seq, text bool) *View {
+	v := &View{after: after, at: max(0, after-rewind), text: text}
 	v.pair = covers.Pair(v.see(process.Stdout), v.see(process.Stderr))
 	v.terminal = covers.Stream(v.see(process.Terminal))
 	return v
 }
 
+// From is where to begin to follow the process.
+func (v *View) From() process.Seq { return v.at }
+
 // see takes covered bytes of a stream, unless they are from before the cursor.
-func (v *view) see(s process.Stream) func([]byte) {
+func (v *View) see(s process.Stream) func([]byte) {
 	return func(p []byte) {
 		if v.at >= v.after {
 			v.seen[s] = append(v.seen[s], p...)
@@ -46,12 +49,12 @@ func (v *view) see(s process.Stream) func([]byte) {
 	}
 }
 
-// take takes a chunk, and returns how many bytes ahead of it are missing.
-func (v *view) take(c process.Chunk) (missing int64) {
+// Take takes a chunk, and returns how many bytes ahead of it are missing.
+func (v *View) Take(c process.Chunk) (missing int64) {
 	begin := c.Seq - process.Seq(len(c.Data))
 	if gap := begin - max(v.at, v.after); gap > 0 {
 		missing = int64(gap)
-		v.flush()
+		v.Flush()
 	}
 	v.at = begin
 	if before := int(min(v.after-begin, process.Seq(len(c.Data)))); before > 0 {
@@ -66,7 +69,7 @@ func (v *view) take(c process.Chunk) (missing int64) {
 	return missing
 }
 
-func (v *view) write(s process.Stream, p []byte) {
+func (v *View) write(s process.Stream, p []byte) {
 	switch s {
 	case process.Stdout:
 		v.pair.Write(redact.Stdout, p)
@@ -77,14 +80,14 @@ func (v *view) write(s process.Stream, p []byte) {
 	}
 }
 
-// flush shows what was held because more might have come.
-func (v *view) flush() {
+// Flush shows what was held because more might have come.
+func (v *View) Flush() {
 	v.pair.Flush()
 	v.terminal.Flush()
 }
 
-// shown returns what there is to show of a stream. all is for its end.
-func (v *view) shown(s process.Stream, all bool) []byte {
+// Shown returns what there is to show of a stream. all is for its end.
+func (v *View) Shown(s process.Stream, all bool) []byte {
 	data := append(v.held[s], v.seen[s]...)
 	v.seen[s], v.held[s] = v.seen[s][:0], nil
 	if v.text && !all {
@@ -108,13 +111,13 @@ func (h *Handlers) followProcess(c *httpapi.Call) error {
 		if err != nil {
 			return err
 		}
-		v := newView(covers, process.Seq(after), c.Text("encoding") != "base64")
+		v := NewView(covers, process.Seq(after), c.Text("encoding") != "base64")
 		out, err := u.Guest().Follow(ctx, id, v.at)
 		if err != nil {
 			return err
 		}
 		defer out.Close()
-		f := &follower{view: v, of: u, out: out, events: c.Events(ProcessEvent{Type: "keepalive", Cursor: after}), cursor: after}
+		f := &follower{View: v, of: u, out: out, events: c.Events(ProcessEvent{Type: "keepalive", Cursor: after}), cursor: after}
 		defer f.events.End()
 		return f.run(ctx, follow)
 	})
@@ -122,7 +125,7 @@ func (h *Handlers) followProcess(c *httpapi.Call) error {
 
 // follower sends the output of a process to one client.
 type follower struct {
-	*view
+	*View
 	of     sandbox.Handle
 	out    process.Output
 	events *httpapi.Events
@@ -141,7 +144,7 @@ func (f *follower) run(ctx context.Context, follow bool) error {
 		case err != nil:
 			return errors.Join(err, context.Cause(ctx))
 		}
-		missing := f.take(chunk)
+		missing := f.Take(chunk)
 		if err := f.send(chunk.Stream, missing, false); err != nil {
 			return err
 		}
@@ -171,7 +174,7 @@ func (f *follower) event(s process.Stream, missing, cursor int64, all bool) erro
 	if s > process.Terminal {
 		return nil // between a host and its interpreter
 	}
-	data := f.shown(s, all)
+	data := f.Shown(s, all)
 	if len(data) == 0 && missing == 0 {
 		return nil
 	}
@@ -185,7 +188,7 @@ func (f *follower) event(s process.Stream, missing, cursor int64, all bool) erro
 // exit sends what was held back, and how the process ended.
 func (f *follower) exit(ctx context.Context) error {
 	f.at = max(f.at, f.after) // what is held is from behind the cursor
-	f.flush()
+	f.Flush()
 	if err := f.send(process.Stdout, 0, true); err != nil {
 		return err
 	}
@@ -194,7 +197,3 @@ func (f *follower) exit(ctx context.Context) error {
 		Type: "exit", ExitCode: &e.Code, Signal: signalName(e.Signal), TimedOut: e.TimedOut, Blocked: e.Blocked, Reason: httpapi.Reason(f.of.Killed(ctx, e)), Cursor: f.cursor,
 	})
 }
-
-// terminalIdle is how long a terminal's output is held that may be the beginning of a
-// secret: people want to see what they type.
-const terminalIdle = 100 * time.Millisecond

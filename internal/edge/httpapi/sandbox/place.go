@@ -18,20 +18,38 @@ type place struct {
 
 // place finds which sandbox is meant.
 func (h *Handlers) place(c *httpapi.Call) (place, error) {
-	p := place{c, sandbox.Default, c.Path(nameParam.Name)}
+	session := sandbox.Default
 	if c.Has(sessionParam.Name) {
-		p.session = c.Text(sessionParam.Name)
-		if err := sandbox.CheckSession(p.session); err != nil { // also where an id makes it superfluous
-			return p, err
+		session = c.Text(sessionParam.Name)
+		if err := sandbox.CheckSession(session); err != nil { // also where an id makes it superfluous
+			return place{}, err
 		}
 	}
+	return h.At(c, session, c.Path(nameParam.Name)), nil
+}
+
+// find returns the record of the sandbox that a request is about, which is not woken.
+func (h *Handlers) find(c *httpapi.Call) (*sandbox.Sandbox, error) {
+	p, err := h.place(c)
+	if err != nil {
+		return nil, err
+	}
+	return h.Sandboxes.Get(c.Context(), c.Caller, p.session, p.name)
+}
+
+// Place is the sandbox that a request of another door is about.
+type Place = place
+
+// At notes which sandbox a request is about.
+func (h *Handlers) At(c *httpapi.Call, session, nameOrID string) Place {
+	p := place{c, session, nameOrID}
 	if c.Trail != nil {
 		c.Trail.By(c.Caller, p.session, p.name)
 		if sb, err := h.Sandboxes.Get(c.Context(), c.Caller, p.session, p.name); err == nil {
 			c.Trail.On(sb)
 		}
 	}
-	return p, nil
+	return p
 }
 
 // within runs f with the sandbox that a request is about, which it wakes if it sleeps.
@@ -51,6 +69,11 @@ func (h *Handlers) within(ctx context.Context, p place, f func(sandbox.Handle) e
 		return fault.Wrap(fault.Conflict, err, "the sandbox went away during the call, which may be done in part; GET "+sandboxesPath+"/"+string(u.Sandbox().ID)+" says whether it is there")
 	}
 	return err
+}
+
+// Within runs f with a sandbox, which it wakes if it sleeps.
+func (h *Handlers) Within(ctx context.Context, p Place, f func(sandbox.Handle) error) error {
+	return h.within(ctx, p, f)
 }
 
 // use runs f with the sandbox that a request is about, and returns its result.

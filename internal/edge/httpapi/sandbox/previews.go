@@ -50,11 +50,7 @@ func (h *Handlers) previews() []httpapi.Operation {
 
 // onPreview finds the sandbox that a request is about, which is not woken.
 func (h *Handlers) onPreview(c *httpapi.Call) (runtime.ID, error) {
-	p, err := h.place(c)
-	if err != nil {
-		return "", err
-	}
-	sb, err := h.Sandboxes.Get(c.Context(), c.Caller, p.session, p.name)
+	sb, err := h.find(c)
 	if err != nil {
 		return "", err
 	}

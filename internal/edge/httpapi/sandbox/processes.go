@@ -47,7 +47,7 @@ func (h *Handlers) processes() []httpapi.Operation {
 		{
 			Method: post, Path: processes, ID: "startProcess", Summary: "Start a process in the background", Audit: "process", Params: onOne(),
 			Body:    httpapi.JSON(NewProcess{Command: new("python3 -m http.server 8000"), WorkingDir: new("/home/user")}),
-			Answers: []httpapi.Answer{httpapi.Created(SandboxProcess{}, "It runs.")}, Serve: httpapi.Takes(h.start),
+			Answers: []httpapi.Answer{httpapi.Located(SandboxProcess{}, "It runs.")}, Serve: httpapi.Takes(h.start),
 		},
 		{
 			Method: get, Path: processes, ID: "listProcesses", Summary: "List processes", Params: onOne(),
@@ -81,8 +81,9 @@ func (h *Handlers) processes() []httpapi.Operation {
 			Body: httpapi.JSON(ProcessSignal{Signal: new("TERM")}), Answers: process, Serve: httpapi.Takes(h.signalProcess),
 		},
 		{
-			Method: get, Path: sandboxPath + "/terminal", ID: "openTerminal", Summary: "Open a terminal, as a WebSocket", Audit: "terminal",
+			Method: get, Path: sandboxPath + "/terminal", ID: "openTerminal", Summary: "Open a terminal, as a WebSocket", Audit: "terminal", Access: httpapi.Delegated,
 			Params: onOne(
+				httpapi.Param{Name: ticketParam, Doc: "A ticket, instead of the Authorization header: for browsers."},
 				httpapi.Param{Name: "process", Doc: "A terminal that there is, by its process_id; a new one if not given."},
 				after("The cursor of an earlier message; everything that is kept if not given."),
 				size("rows", 24, "Rows of the terminal; 24 if not given."), size("columns", 80, "Columns of the terminal; 80 if not given."),
@@ -94,6 +95,7 @@ func (h *Handlers) processes() []httpapi.Operation {
 			},
 			Serve: httpapi.Writes(h.openTerminal),
 		},
+		h.ticketOperation(),
 	}
 }
 

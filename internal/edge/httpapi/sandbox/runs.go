@@ -53,7 +53,7 @@ func run(c *httpapi.Call, u sandbox.Handle, contexts codecontext.Contexts, id co
 	c.Trail.Asks(req.Code)
 	c.Trail.Late = true // the row tells how the run ended
 	res, err := contexts.Run(ctx, id, req, out.take)
-	if err := leave(ctx, c.Trail, id, res, err); err != nil {
+	if err := LeaveRun(ctx, c.Trail, id, res, err); err != nil {
 		return out.fail(err)
 	}
 	if err != nil {
@@ -69,8 +69,8 @@ func run(c *httpapi.Call, u sandbox.Handle, contexts codecontext.Contexts, id co
 	return out.finish(res)
 }
 
-// leave leaves the audit row of a run.
-func leave(ctx context.Context, t *httpapi.Trail, id codecontext.ID, res *codecontext.Result, failed error) error {
+// LeaveRun leaves the audit row of a run.
+func LeaveRun(ctx context.Context, t *httpapi.Trail, id codecontext.ID, res *codecontext.Result, failed error) error {
 	row := &t.Row
 	row.Annotate("context_id", string(id))
 	row.Status = audit.Error

@@ -108,11 +108,7 @@ func (h *Handlers) list(c *httpapi.Call) (out SandboxList, err error) {
 }
 
 func (h *Handlers) get(c *httpapi.Call) (out Sandbox, err error) {
-	p, err := h.place(c)
-	if err != nil {
-		return out, err
-	}
-	sb, err := h.Sandboxes.Get(c.Context(), c.Caller, p.session, p.name)
+	sb, err := h.find(c)
 	if err != nil {
 		return out, err
 	}

@@ -23,7 +23,7 @@ func (h *Handlers) snapshots() []httpapi.Operation {
 		{
 			Method: http.MethodPost, Path: sandboxPath + "/snapshots", ID: "createSnapshot", Summary: "Keep a sandbox as it is now", Audit: "snapshot_create",
 			Params:  onOne(httpapi.Param{Name: "keep_ms", Type: httpapi.Int, Min: 1, Max: maxKeep.Milliseconds(), Doc: "How long it is kept; as long as the server's rule says if not given."}),
-			Answers: []httpapi.Answer{httpapi.Created(Snapshot{}, "What is kept: without memory where that cannot be written, and then detail says why.")}, Serve: httpapi.Returns(h.createSnapshot),
+			Answers: []httpapi.Answer{httpapi.Located(Snapshot{}, "What is kept: without memory where that cannot be written, and then detail says why.")}, Serve: httpapi.Returns(h.createSnapshot),
 		},
 		{
 			Method: http.MethodGet, Path: snapshotsPath, ID: "listSnapshots", Summary: "List snapshots", Params: httpapi.PageParams(20, 100),

@@ -6,7 +6,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"time"
+	"net/url"
+	"strings"
 
 	"github.com/coder/websocket"
 	"github.com/go-json-experiment/json"
@@ -36,7 +37,7 @@ const maxTyped = 1 << 20
 
 // openTerminal connects a WebSocket to a terminal: a new one, or one that runs.
 func (h *Handlers) openTerminal(c *httpapi.Call) error {
-	p, err := h.place(c)
+	p, err := h.authorizeTerminal(c)
 	if err != nil {
 		return err
 	}
@@ -92,11 +93,21 @@ func upgrades(c *httpapi.Call) error {
 	key, err := base64.StdEncoding.DecodeString(r.Header.Get("Sec-WebSocket-Key"))
 	if httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade") && httpguts.HeaderValuesContainsToken(r.Header["Upgrade"], "websocket") &&
 		r.Header.Get("Sec-WebSocket-Version") == "13" && err == nil && len(key) == 16 {
+		if !c.Has(ticketParam) && elsewhere(r) { // a ticket was given to the page; what else a browser sends was not
+			return fault.New(fault.Forbidden, "a page of another origin needs a ticket to open a terminal")
+		}
 		return nil
 	}
 	c.W.Header().Set("Connection", "Upgrade")
 	c.W.Header().Set("Upgrade", "websocket")
 	return &httpapi.ProtocolError{Status: http.StatusUpgradeRequired, Code: "upgrade_required", Message: "a terminal is a WebSocket (version 13): connect with a client for WebSockets"}
+}
+
+// elsewhere reports whether a page of another origin asks.
+func elsewhere(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	u, err := url.Parse(origin)
+	return origin != "" && (err != nil || !strings.EqualFold(u.Host, r.Host))
 }
 
 // errNotUpgraded says that a WebSocket was refused, and the client answered.
@@ -120,7 +131,7 @@ func attach(ctx context.Context, c *httpapi.Call, u sandbox.Handle, id process.I
 	if err != nil {
 		return err
 	}
-	v := newView(covers, after, false)
+	v := NewView(covers, after, false)
 	out, err := u.Guest().Follow(ctx, id, v.at)
 	if err != nil {
 		return err
@@ -129,7 +140,7 @@ func attach(ctx context.Context, c *httpapi.Call, u sandbox.Handle, id process.I
 	if err := c.Trail.Leave(ctx, nil); err != nil {
 		return err // while it can be said
 	}
-	conn, err := websocket.Accept(c.W, c.R, nil)
+	conn, err := websocket.Accept(c.W, c.R, &websocket.AcceptOptions{InsecureSkipVerify: true}) // upgrades has looked at the origin
 	if err != nil {
 		return errNotUpgraded
 	}
@@ -137,8 +148,8 @@ func attach(ctx context.Context, c *httpapi.Call, u sandbox.Handle, id process.I
 	conn.SetReadLimit(maxTyped)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	t := &terminal{conn: conn, guest: u.Guest(), id: id}
-	if err := t.tell(ctx, TerminalMessage{Type: "started", ProcessID: string(id)}); err != nil {
+	t := &terminal{conn: Socket{conn}, guest: u.Guest(), id: id}
+	if err := t.conn.Tell(ctx, TerminalMessage{Type: "started", ProcessID: string(id)}); err != nil {
 		return nil
 	}
 	go func() { cancel(t.typed(ctx)) }()
@@ -154,7 +165,7 @@ func attach(ctx context.Context, c *httpapi.Call, u sandbox.Handle, id process.I
 		return nil
 	}
 	exit := out.Exit()
-	if t.tell(ctx, TerminalMessage{Type: "exit", ExitCode: &exit.Code, Reason: httpapi.Reason(u.Killed(ctx, exit))}) == nil {
+	if t.conn.Tell(ctx, TerminalMessage{Type: "exit", ExitCode: &exit.Code, Reason: httpapi.Reason(u.Killed(ctx, exit))}) == nil {
 		_ = conn.Close(websocket.StatusNormalClosure, "")
 	}
 	return nil
@@ -162,24 +173,9 @@ func attach(ctx context.Context, c *httpapi.Call, u sandbox.Handle, id process.I
 
 // terminal is one client of one terminal.
 type terminal struct {
-	conn  *websocket.Conn
+	conn  Socket
 	guest sandbox.Guest
 	id    process.ID
-}
-
-func (t *terminal) tell(ctx context.Context, m TerminalMessage) error {
-	text, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	return t.write(ctx, websocket.MessageText, text)
-}
-
-// write does not wait forever for a client that does not read.
-func (t *terminal) write(ctx context.Context, kind websocket.MessageType, p []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, httpapi.Patience)
-	defer cancel()
-	return t.conn.Write(ctx, kind, p)
 }
 
 // typed passes on what the client sends, until it goes. What it sends to a process that has
@@ -217,59 +213,15 @@ func (t *terminal) ended(ctx context.Context, err error) bool {
 }
 
 // show sends what the terminal shows, until its process ends.
-func (t *terminal) show(ctx context.Context, v *view, out process.Output) error {
-	chunks := make(chan process.Chunk)
-	failed := make(chan error, 1)
-	taken := make(chan struct{})
-	go func() {
-		for {
-			c, err := out.Next()
-			if err != nil {
-				failed <- err
-				return
-			}
-			select {
-			case chunks <- c:
-				<-taken // its bytes are valid until the next is asked for
-			case <-ctx.Done():
-				failed <- context.Cause(ctx)
-				return
-			}
-		}
-	}()
-	idle := time.NewTimer(terminalIdle)
-	defer idle.Stop()
-	for {
-		select {
-		case c := <-chunks:
-			v.take(c)
-			taken <- struct{}{}
-			idle.Reset(terminalIdle)
-		case <-idle.C:
-			v.flush()
-		case err := <-failed:
-			if !errors.Is(err, io.EOF) {
-				return err
-			}
-			v.flush()
-			return t.sent(ctx, v)
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		if err := t.sent(ctx, v); err != nil {
+func (t *terminal) show(ctx context.Context, v *View, out process.Output) error {
+	err := Follow(ctx, out, v, func(_ process.Stream, data []byte) error {
+		if err := t.conn.Send(ctx, websocket.MessageBinary, data); err != nil {
 			return err
 		}
-	}
-}
-
-// sent sends what there is to show.
-func (t *terminal) sent(ctx context.Context, v *view) error {
-	data := v.shown(process.Terminal, true)
-	if len(data) == 0 {
+		return t.conn.Tell(ctx, TerminalMessage{Type: "cursor", Cursor: int64(v.at)})
+	}, nil)
+	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	if err := t.write(ctx, websocket.MessageBinary, data); err != nil {
-		return err
-	}
-	return t.tell(ctx, TerminalMessage{Type: "cursor", Cursor: int64(v.at)})
+	return err
 }

@@ -72,10 +72,10 @@ func (h *Handlers) getFile(c *httpapi.Call) error {
 	return c.ServeFile(e.Name, e.Modified, body)
 }
 
-func (h *Handlers) putFile(c *httpapi.Call) (File, error) {
+func (h *Handlers) putFile(c *httpapi.Call) (FileEntry, error) {
 	o, id, err := h.onFile(c, tenant.ScopeExecute)
 	if err != nil {
-		return File{}, err
+		return FileEntry{}, err
 	}
 	name := c.Path("path")
 	var made thread.Entry
@@ -176,8 +176,8 @@ func (h *Handlers) listFolder(c *httpapi.Call, in *FilesListRequest) (out FilesL
 	if err != nil {
 		return out, err
 	}
-	return FilesListResponse{httpapi.Each(files, func(f storage.File) File {
-		out := File{Name: f.Name, Path: f.Path, Size: f.Size, IsDirectory: f.IsFolder}
+	return FilesListResponse{httpapi.Each(files, func(f storage.File) FileEntry {
+		out := FileEntry{Name: f.Name, Path: f.Path, Size: f.Size, IsDirectory: f.IsFolder}
 		if !f.Modified.IsZero() {
 			out.Modified = &f.Modified
 		}

@@ -92,7 +92,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Method: get, Path: file, ID: "getThreadFile", Summary: "Read a file of a thread", Access: httpapi.Delegated, Scope: read, Params: signed,
 			Answers: []httpapi.Answer{
 				httpapi.Download(httpapi.OctetStream, "Its bytes."),
-				{Status: http.StatusPartialContent, Doc: "With Range: a part of them."}, unknown,
+				httpapi.Part("With Range: a part of them."), unknown,
 				httpapi.Refusal(http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable: Range is beyond the end of the file."),
 			},
 			Serve: httpapi.Writes(h.getFile),
@@ -101,7 +101,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Method: put, Path: file, ID: "putThreadFile", Summary: "Write a file of a thread", Access: httpapi.Delegated, Scope: write, Params: signed,
 			Body: &httpapi.Body{Media: httpapi.OctetStream},
 			Answers: []httpapi.Answer{
-				httpapi.OK(File{}, "The file. Thread and folders that were not there are created."), busy, full,
+				httpapi.OK(FileEntry{}, "The file. Thread and folders that were not there are created."), busy, full,
 				httpapi.Refusal(http.StatusRequestEntityTooLarge, "payload_too_large: the file is over 10 GiB."),
 			},
 			Serve: httpapi.Returns(h.putFile),
@@ -119,7 +119,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	for i := range ops {
 		ops[i].Tag = "threads"
 	}
-	return append(ops, httpapi.Operation{
+	return append(append(ops, h.fileURLs()...), httpapi.Operation{
 		Method: post, Path: "/v1/files/list", ID: "listFiles", Tag: "files", Summary: "List a folder of a thread or a mounted connection", Scope: read,
 		Body: httpapi.JSON(FilesListRequest{Source: new("thread"), ID: new("my-thread"), Path: new("results")}),
 		Answers: []httpapi.Answer{

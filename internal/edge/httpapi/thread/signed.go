@@ -58,16 +58,29 @@ func (h *Handlers) sign(c *httpapi.Call, in *SignRequest) (SignedURL, error) {
 	if in.ExpiresIn != nil {
 		lasts = in.ExpiresIn.Duration()
 	}
+	return h.signFile(c.Caller, in.Method, id, *in.Path, lasts)
+}
+
+// scopeOf is the scope that a method on a file needs.
+func scopeOf(method string) tenant.Scope {
+	if method == http.MethodPut {
+		return tenant.ScopeExecute
+	}
+	return tenant.ScopeRead
+}
+
+// signFile makes a URL for a method on a file of a thread.
+func (h *Handlers) signFile(by *tenant.Principal, method, id, path string, lasts time.Duration) (SignedURL, error) {
 	switch {
-	case in.Method == http.MethodPut && !c.Caller.May(tenant.ScopeExecute):
-		return SignedURL{}, fault.New(fault.Forbidden, "this key lacks the scope %q, which writing needs", tenant.ScopeExecute)
-	case strings.Trim(*in.Path, "/") == "":
+	case !by.May(scopeOf(method)):
+		return SignedURL{}, fault.New(fault.Forbidden, "this key lacks the scope %q, which writing needs", scopeOf(method))
+	case strings.Trim(path, "/") == "":
 		return SignedURL{}, httpapi.Invalid("path is required: the file, from the home")
 	case lasts < time.Second || lasts > maxSigned:
 		return SignedURL{}, httpapi.Invalid("expires_in must be 1 to %d seconds", int(maxSigned/time.Second))
 	}
 	at := time.Now().Add(lasts).Truncate(time.Second)
-	allowed := claim{Method: in.Method, Thread: id, Path: strings.Trim(*in.Path, "/"), Tenant: c.Caller.Tenant.ID, Key: c.Caller.Key.ID, Expires: at.Unix()}
+	allowed := claim{Method: method, Thread: id, Path: strings.Trim(path, "/"), Tenant: by.Tenant.ID, Key: by.Key.ID, Expires: at.Unix()}
 	data, err := json.Marshal(allowed)
 	if err != nil {
 		return SignedURL{}, err
@@ -100,16 +113,14 @@ func (h *Handlers) signed(call *httpapi.Call) (o thread.Owner, id string, err er
 	if c.Method != method || c.Thread != r.PathValue("thread_id") || c.Path != strings.Trim(r.PathValue("path"), "/") || time.Now().Unix() >= c.Expires {
 		return o, "", refusal
 	}
-	scope := tenant.ScopeRead
-	if method == http.MethodPut {
-		scope = tenant.ScopeExecute
-	}
+	scope := scopeOf(method)
 	holder, err := h.Keys.Holder(r.Context(), c.Tenant, c.Key)
 	if fault.KindOf(err) == fault.Unauthorized || err == nil && !holder.May(scope) {
 		return o, "", refusal
 	}
 	if err == nil {
 		httpapi.Trust(r)
+		err = call.Charge(&holder)
 	}
 	return ownerOf(&holder), c.Thread, err
 }

@@ -60,11 +60,11 @@ type FilesListRequest struct {
 
 // FilesListResponse is what a folder holds.
 type FilesListResponse struct {
-	Files []File `json:"files"`
+	Files []FileEntry `json:"files"`
 }
 
-// File is a file or a folder.
-type File struct {
+// FileEntry is a file or a folder.
+type FileEntry struct {
 	Name        string     `json:"name"`
 	Path        string     `json:"path" doc:"From the home, or the connection's root."`
 	Size        int64      `json:"size" doc:"Bytes; 0 of a folder."`
@@ -72,7 +72,7 @@ type File struct {
 	IsDirectory bool       `json:"is_directory"`
 }
 
-func fileOf(e thread.Entry) File {
+func fileOf(e thread.Entry) FileEntry {
 	at := e.Modified.UTC()
-	return File{Name: e.Name, Path: e.Path, Size: e.Size, Modified: &at, IsDirectory: e.Directory}
+	return FileEntry{Name: e.Name, Path: e.Path, Size: e.Size, Modified: &at, IsDirectory: e.Directory}
 }

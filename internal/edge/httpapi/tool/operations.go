@@ -9,13 +9,14 @@ import (
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // MCP answers clients of the Model Context Protocol.
 type MCP interface {
 	// Serve answers a request whose body has been read. If it returns an error, it has
-	// written nothing.
+	// written nothing; one with a method MessageID says which message was refused.
 	Serve(w http.ResponseWriter, r *http.Request, body []byte, p *tenant.Principal) error
 }
 
@@ -57,8 +58,11 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		},
 		{
 			Method: http.MethodGet, Path: "/v1/tools", ID: "listTools", Summary: "List the tools",
-			Params:  []httpapi.Param{{Name: "format", Enum: []string{"mcp", "anthropic", "openai"}, Doc: "How they are written; mcp if not given."}},
-			Answers: []httpapi.Answer{httpapi.OK(httpapi.OneOf{[]MCPTool{}, []AnthropicTool{}, []OpenAITool{}}, "Every tool, as an array that can be given to a model.")},
+			Params: []httpapi.Param{
+				{Name: "format", Enum: []string{"mcp", "anthropic", "openai", "openai-responses"}, Doc: "How they are written; mcp if not given. openai is for the Chat Completions API, openai-responses for the Responses API."},
+				{Name: "strict", Type: httpapi.Bool, Doc: "true: every field of an input is required, and null leaves it out, as OpenAI's strict mode wants it."},
+			},
+			Answers: []httpapi.Answer{httpapi.OK(httpapi.OneOf{[]MCPTool{}, []AnthropicTool{}, []OpenAITool{}, []OpenAIResponsesTool{}}, "Every tool, as an array that can be given to a model.")},
 			Serve:   httpapi.Writes(h.list),
 		},
 	}
@@ -95,7 +99,7 @@ var examples = map[string]any{
 	"read_file":           tools.ReadFileInput{Path: new("/home/user/notes.txt"), Sandbox: new("dev")},
 	"write_file":          tools.WriteFileInput{Path: new("/home/user/notes.txt"), Content: new("Hello.\n"), Sandbox: new("dev")},
 	"glob":                tools.GlobInput{Pattern: new("**/*.py"), Sandbox: new("dev")},
-	"browse":              tools.BrowseInput{Port: new(8000.0), Sandbox: new("dev")},
+	"browse":              tools.BrowseInput{Port: new(wire.Whole(8000)), Sandbox: new("dev")},
 	"sandbox_create":      tools.SandboxCreateInput{Sandbox: new("dev"), Image: new("node:22")},
 	"sandbox_list":        tools.SandboxListInput{},
 	"transfer":            tools.TransferInput{FromSandbox: new("dev"), FromPath: new("dist"), ToSandbox: new("test"), ToPath: new("dist"), Recursive: new(true)},
@@ -108,26 +112,31 @@ func (h *Handlers) mcp() []httpapi.Operation {
 	params := []httpapi.Param{
 		{Name: "Mcp-Session-Id", In: httpapi.InHeader, Doc: "Of the session that initialize began; without it a request stands alone."},
 		{Name: "MCP-Protocol-Version", In: httpapi.InHeader, Doc: "Of the protocol, as initialize agreed on."},
+		{Name: "X-Atoll-Max-Event", In: httpapi.InHeader, Type: httpapi.Int, Doc: "Most bytes of an event that the client reads: at least 65536, or 0 for no bound; 1048576 if not given. Larger results are cut, and say so."},
 		{Name: "session", Doc: "Names the pool of sandboxes; that of the MCP session if not given."},
 		{Name: "stateless", Type: httpapi.Bool, Doc: "true: no MCP session begins."},
 		{Name: "agent", Doc: "As of execute_code."}, {Name: "template", Doc: "As of execute_code."},
 	}
 	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such session, or it is over: initialize again.")
+	alone := httpapi.Refusal(http.StatusMethodNotAllowed, "method_not_allowed: with stateless there is no session.")
 	answer := func(doc string) httpapi.Answer {
-		return httpapi.Answer{Status: http.StatusOK, Doc: doc, Body: message, Media: []httpapi.Media{{Type: httpapi.EventStream, Body: ""}}}
+		return httpapi.Answer{Status: http.StatusOK, Doc: doc, Body: message, Media: []httpapi.Media{{Type: httpapi.EventStream, Body: message}}, Header: []httpapi.Param{
+			{Name: "Mcp-Session-Id", Doc: "The session, of the answer to initialize."},
+		}}
 	}
 	ops := []httpapi.Operation{
 		{
 			Method: http.MethodPost, ID: "mcpSend", Summary: "Send a message of the Model Context Protocol", Body: httpapi.JSON(message),
 			Answers: []httpapi.Answer{answer("The answer, as one message or a stream of them."), {Status: http.StatusAccepted, Doc: "It was a notification or an answer."}, unknown},
 		},
-		{Method: http.MethodGet, ID: "mcpListen", Summary: "Listen to what the server has to say in a session", Answers: []httpapi.Answer{answer("A stream of messages."), unknown}},
-		{Method: http.MethodDelete, ID: "mcpEnd", Summary: "End a session", Answers: []httpapi.Answer{httpapi.NoContent("It is over."), unknown}},
+		{Method: http.MethodGet, ID: "mcpListen", Summary: "Listen to what the server has to say in a session", Answers: []httpapi.Answer{answer("A stream of messages."), unknown, alone}},
+		{Method: http.MethodDelete, ID: "mcpEnd", Summary: "End a session", Answers: []httpapi.Answer{httpapi.NoContent("It is over."), unknown, alone}},
 	}
 	for i := range ops {
 		op := &ops[i]
 		op.Path, op.Tag, op.Access, op.Params = "/mcp", "mcp", httpapi.AnyKey, params
 		op.Description, op.Serve = "Streamable HTTP; see https://modelcontextprotocol.io.", httpapi.Writes(h.serveMCP)
+		op.Foreign = &httpapi.Foreign{Refuse: refuseMCP, Refusal: MCPError{}}
 	}
 	return ops
 }

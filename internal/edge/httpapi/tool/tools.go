@@ -49,7 +49,12 @@ func (h *Handlers) endTurn(c *httpapi.Call) error {
 
 // list answers with the array that an agent's model is given.
 func (h *Handlers) list(c *httpapi.Call) error {
-	all := h.Tools.Definitions()
+	all, strict := h.Tools.Definitions(), c.Bool("strict")
+	if strict {
+		for i := range all {
+			all[i].Input = all[i].Strict
+		}
+	}
 	var out any
 	switch c.Text("format") {
 	case "anthropic":
@@ -58,7 +63,11 @@ func (h *Handlers) list(c *httpapi.Call) error {
 		})
 	case "openai":
 		out = httpapi.Each(all, func(d tools.Definition) OpenAITool {
-			return OpenAITool{Type: "function", Function: OpenAIFunction{Name: d.Name, Description: d.Description, Parameters: d.Input}}
+			return OpenAITool{Type: "function", Function: OpenAIFunction{Name: d.Name, Description: d.Description, Parameters: d.Input, Strict: strict}}
+		})
+	case "openai-responses":
+		out = httpapi.Each(all, func(d tools.Definition) OpenAIResponsesTool {
+			return OpenAIResponsesTool{Type: "function", Name: d.Name, Description: d.Description, Parameters: d.Input, Strict: strict}
 		})
 	default:
 		out = httpapi.Each(all, func(d tools.Definition) MCPTool {

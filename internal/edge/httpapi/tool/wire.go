@@ -1,8 +1,14 @@
 package tool
 
 import (
+	"errors"
+	"net/http"
+
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/wire"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // MCPTool is a tool as the Model Context Protocol lists it.
@@ -23,6 +29,46 @@ type MCPAnnotations struct {
 	OpenWorldHint   bool `json:"openWorldHint"`
 }
 
+// MCPError is a refusal of the endpoint of the Model Context Protocol: an error of JSON-RPC.
+type MCPError struct {
+	JSONRPC string         `json:"jsonrpc" required:"true" enum:"2.0"`
+	ID      any            `json:"id" required:"true" doc:"That of the message; null if it has none or could not be read."`
+	Error   MCPErrorObject `json:"error" required:"true"`
+}
+
+// MCPErrorObject says what is wrong.
+type MCPErrorObject struct {
+	Code    int                   `json:"code" required:"true" doc:"As JSON-RPC has it; -32000 for what concerns the key, a limit or the server's state, -32001 for a session that there is not."`
+	Message string                `json:"message" required:"true" doc:"A sentence for people."`
+	Data    httpapi.ErrorResponse `json:"data,omitzero" doc:"What other paths answer with."`
+}
+
+// refuseMCP answers with a refusal as JSON-RPC has it.
+func refuseMCP(w http.ResponseWriter, _ *http.Request, err error) {
+	httpapi.WriteRefusal(w, err, func(status int, body httpapi.ErrorResponse) any { return mcpError(err, status, body) })
+}
+
+// mcpError tells a refusal as JSON-RPC. The id of a message stays away from a session that
+// there is not: official clients otherwise take it for the message's own failure and open
+// no other session.
+func mcpError(err error, status int, body httpapi.ErrorResponse) any {
+	out := MCPError{JSONRPC: "2.0", Error: MCPErrorObject{Code: -32000, Message: body.Message, Data: body}}
+	switch status {
+	case http.StatusNotFound:
+		out.Error.Code = -32001
+		return out
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
+		out.Error.Code = -32600
+	case http.StatusInternalServerError:
+		out.Error.Code = -32603
+	}
+	var of interface{ MessageID() jsontext.Value }
+	if errors.As(err, &of) {
+		out.ID = of.MessageID()
+	}
+	return out
+}
+
 // AnthropicTool is a tool as the Messages API takes it.
 type AnthropicTool struct {
 	Name        string `json:"name"`
@@ -41,6 +87,16 @@ type OpenAIFunction struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Parameters  any    `json:"parameters"`
+	Strict      bool   `json:"strict,omitzero" doc:"The model keeps to parameters."`
+}
+
+// OpenAIResponsesTool is a tool as the Responses API takes it.
+type OpenAIResponsesTool struct {
+	Type        string `json:"type" enum:"function"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Parameters  any    `json:"parameters"`
+	Strict      bool   `json:"strict" doc:"The model keeps to parameters."`
 }
 
 // ExecuteCodeRequest is the body of POST /v1/tools/execute_code.

@@ -14,7 +14,7 @@ type Usage struct {
 // UsageDay is what was used on one day by one interface.
 type UsageDay struct {
 	Date   string `json:"date" format:"date" doc:"In UTC."`
-	Source string `json:"source" enum:"execute,execute_code" doc:"The interface."`
+	Source string `json:"source" doc:"The interface: execute, execute_code, sandbox for the time that named sandboxes ran, or what audit rows call a use of one, such as shell."`
 	UsageAmounts
 }
 

@@ -108,15 +108,6 @@ func (b *Bridge) connect(ctx context.Context) (*remote, error) {
 	return r, nil
 }
 
-// bearer sends a key with every request.
-type bearer string
-
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+string(b))
-	return http.DefaultTransport.RoundTrip(r)
-}
-
 // server is the remote server's like.
 func (b *Bridge) server(ctx context.Context, from *remote) (*mcp.Server, error) {
 	like := from.InitializeResult()
@@ -151,17 +142,27 @@ func (b *Bridge) call(ctx context.Context, in *mcp.CallToolRequest) (*mcp.CallTo
 	if said, ok := errors.AsType[*jsonrpc.Error](err); ok && said.Code >= jsonrpc.CodeInternalError && said.Code <= jsonrpc.CodeInvalidRequest {
 		return nil, said
 	}
-	b.cfg.Log.WarnContext(ctx, "a call did not reach the server", "tool", in.Params.Name, "error", err)
-	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{
-		&mcp.TextContent{Text: "the server could not be reached, so whether the call was done is not known: " + err.Error()},
-	}}, nil
+	b.cfg.Log.WarnContext(ctx, "the server has not answered a call", "tool", in.Params.Name, "error", err)
+	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: outcome(err)}}}, nil
+}
+
+// outcome tells a model what became of a call that has no answer.
+func outcome(err error) string {
+	u, ok := errors.AsType[*undone](err)
+	switch {
+	case !ok:
+		return "the connection to the server broke, so whether the call was done is not known: " + err.Error()
+	case u.refused:
+		return "the server refused the call, which was not done: " + u.Error()
+	}
+	return "the server could not be reached, so the call was not done: " + u.Error()
 }
 
 // try calls once, in a session that is not over as far as is known.
 func (b *Bridge) try(ctx context.Context, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
 	to, err := b.living(ctx)
 	if err != nil {
-		return nil, err
+		return nil, &undone{error: err} // whatever became of the session, the call was not sent
 	}
 	out, err := to.CallTool(ctx, params)
 	if errors.Is(err, mcp.ErrSessionMissing) {

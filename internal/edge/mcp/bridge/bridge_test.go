@@ -32,9 +32,14 @@ func TestRun(t *testing.T) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "hello " + string(in.Params.Arguments)}}}, nil
 	})
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+	var instead atomic.Pointer[http.HandlerFunc]
 	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer secret" || r.URL.Path != "/mcp" {
-			t.Errorf("asked %s with %q", r.URL, r.Header.Get("Authorization"))
+		if r.Header.Get("Authorization") != "Bearer secret" || r.URL.Path != "/mcp" || r.Header.Get("X-Atoll-Max-Event") != "0" {
+			t.Errorf("asked %s with %v", r.URL, r.Header)
+		}
+		if answer := instead.Load(); answer != nil {
+			(*answer)(w, r)
+			return
 		}
 		handler.ServeHTTP(w, r)
 	}))
@@ -83,14 +88,51 @@ func TestRun(t *testing.T) {
 	if n := calls.Load(); n != 3 {
 		t.Errorf("3 calls were made %d times", n)
 	}
+	// What was refused is told from what may have been done.
+	for _, answer := range []struct {
+		does http.HandlerFunc
+		says string
+	}{
+		{
+			says(http.StatusTooManyRequests, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"one at a time"}}`),
+			"refused the call, which was not done: one at a time (Retry-After: 7)",
+		},
+		{says(http.StatusUnauthorized, "who?"), "refused the call, which was not done: 401"},
+		{
+			says(http.StatusServiceUnavailable, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"shutting down"}}`),
+			"refused the call, which was not done: shutting down",
+		},
+		{says(http.StatusBadGateway, "<html>"), "whether the call was done is not known"},
+		{says(http.StatusServiceUnavailable, `{"error":"x"}`), "whether the call was done is not known"},
+		{func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "whether the call was done is not known"},
+	} {
+		instead.Store(&answer.does)
+		if got := greet(); !got.IsError || !strings.Contains(got.Content[0].(*mcp.TextContent).Text, answer.says) {
+			t.Errorf("got %s, want %q", got.Content[0].(*mcp.TextContent).Text, answer.says)
+		}
+	}
+	instead.Store(nil)
+	go func() { <-told }()
+	if text := greet().Content[0].(*mcp.TextContent).Text; text != `hello {"a":1}` {
+		t.Errorf("after refusals: %q", text)
+	}
 	far.Close()
-	if got := greet(); !got.IsError || !strings.Contains(got.Content[0].(*mcp.TextContent).Text, "could not be reached") {
-		t.Errorf("got %+v", got)
+	if got := greet(); !got.IsError || !strings.Contains(got.Content[0].(*mcp.TextContent).Text, "could not be reached, so the call was not done") {
+		t.Errorf("got %s", got.Content[0].(*mcp.TextContent).Text)
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
 	if err := <-ended; err != nil {
 		t.Errorf("the end of the input: %v", err)
+	}
+}
+
+// says answers with a status and a text.
+func says(status int, text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "7")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, text)
 	}
 }

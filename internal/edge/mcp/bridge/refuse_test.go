@@ -40,3 +40,13 @@ func FuzzRequestID(f *testing.F) {
 		}
 	})
 }
+
+func FuzzRefusal(f *testing.F) {
+	f.Add([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}`))
+	f.Add([]byte(`{"error":"x"}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if said, ok := refusal(text); ok != (said != "") {
+			t.Errorf("%q %v", said, ok)
+		}
+	})
+}

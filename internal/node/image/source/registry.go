@@ -61,7 +61,7 @@ func CheckPath(path string) error {
 
 // openRegistry finds an image by its registry reference. Credentials are those
 // that docker login keeps.
-func openRegistry(ctx context.Context, s string, opts Options) (*Image, error) {
+func openRegistry(ctx context.Context, s string, opts Options) (_ *Image, err error) {
 	var nameOpts []name.Option
 	if opts.PlainHTTP {
 		nameOpts = append(nameOpts, name.Insecure)
@@ -70,11 +70,21 @@ func openRegistry(ctx context.Context, s string, opts Options) (*Image, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, fmt.Sprintf("%q is neither a path nor an image's reference: %v", s, err))
 	}
+	base, closed := remote.DefaultTransport, func() error { return nil }
+	if opts.Reach != nil {
+		guarded := newReach(ref.Context().RegistryStr(), *opts.Reach)
+		base, closed = guarded, guarded.close
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, closed())
+			}
+		}()
+	}
 	desc, err := remote.Get(ref,
 		remote.WithContext(ctx),
 		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: runtime.GOARCH}),
 		remote.WithAuthFromKeychain(authn.DefaultKeychain),
-		remote.WithTransport(tlsUnlessAsked{base: remote.DefaultTransport, plain: opts.PlainHTTP, registry: ref.Context().RegistryStr()}),
+		remote.WithTransport(tlsUnlessAsked{base: base, plain: opts.PlainHTTP, registry: ref.Context().RegistryStr()}),
 	)
 	if err != nil {
 		return nil, remoteFault(ctx, err, s)
@@ -107,7 +117,7 @@ func openRegistry(ctx context.Context, s string, opts Options) (*Image, error) {
 	if err != nil {
 		return nil, remoteFault(ctx, err, s)
 	}
-	out := &Image{Digest: digest.String(), Config: config}
+	out := &Image{Digest: digest.String(), Config: config, close: closed}
 	for k, l := range layers {
 		desc := manifest.Layers[k]
 		if err := checkLayerType(desc.MediaType); err != nil {

@@ -18,6 +18,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 )
 
 // metaLimit bounds a manifest or configuration, bytes.
@@ -28,6 +29,9 @@ type Options struct {
 	// PlainHTTP allows a registry without TLS that is not on this machine's
 	// loopback interface.
 	PlainHTTP bool
+	// Reach is where a registry may lead, by redirects and for its tokens, besides
+	// itself and public addresses; nil for anywhere.
+	Reach *outbound.List
 	// Temp is a folder for what must be unpacked first; "" is the system's.
 	Temp string
 }

@@ -44,10 +44,17 @@ func TestTheKernelHasNoRights(t *testing.T) {
 			proc := filepath.Join("/proc", strconv.Itoa(record.Pid))
 			powerless(t, proc)
 			lists, _ := filepath.Glob(proc + "/task/*/children")
+			adjust := func(proc, want string) {
+				if got := strings.TrimSpace(read(t, proc+"/oom_score_adj")); got != want {
+					t.Errorf("oom_score_adj of %s is %s, not %s: out of memory would not end the whole sandbox", proc, got, want)
+				}
+			}
+			adjust(proc, "1000")
 			children := 0
 			for _, list := range lists {
 				for pid := range strings.FieldsSeq(read(t, list)) {
 					powerless(t, "/proc/"+pid)
+					adjust("/proc/"+pid, "0")
 					children++
 				}
 			}

@@ -152,6 +152,7 @@ func (r *Runtime) begin(ctx context.Context, rec state.Record) (_ *Instance, err
 	if rec.Start, err = state.StartTime(rec.Pid); err != nil {
 		return nil, fmt.Errorf("sandbox %s ended at once: %w", rec.Spec.ID, err)
 	}
+	sacrifice(rec.Pid)
 	if rec.Born == rec.Spec.ID {
 		rec.Born = ""
 		err = r.dir.Write(rec)
@@ -175,6 +176,19 @@ const headroom = 64 << 20
 // dies.
 func groupLimits(l runtime.Limits) cgroup.Limits {
 	return cgroup.Limits{Memory: l.Memory + headroom, CPU: l.CPU, Tasks: int64(l.Processes)*10 + 200}
+}
+
+// mostKillable is the oom_score_adj of the process that the host's kernel ends first
+// (proc(5)).
+const mostKillable = "1000"
+
+// sacrifice has the host's kernel end the sandbox's kernel when the group's memory limit is
+// reached. It would take the process with the most memory otherwise, which may be the one
+// that a child of the program runs in: that child alone would end, without freeing what it
+// shares, and the program would go on. The processes that programs run in were made before,
+// so that they do not inherit it. Where the host does not allow it, its kernel chooses.
+func sacrifice(kernel int) {
+	_ = os.WriteFile(procPath(kernel, "oom_score_adj"), []byte(mostKillable), 0)
 }
 
 // Open implements runtime.Runtime.

@@ -171,17 +171,26 @@ func ask(args []string) error {
 		return err
 	}
 	defer conn.Close()
-	if _, err := conn.Write([]byte(args[1])); err != nil {
-		return err
-	}
-	if err := conn.SetDeadline(time.Now().Add(tryTime)); err != nil {
-		return err
-	}
+	// A device that has just got its other end drops what is sent for a moment.
 	buf := make([]byte, 1500)
-	n, err := conn.Read(buf)
-	fmt.Printf("%s", buf[:n])
-	return err
+	for deadline := time.Now().Add(askTime); ; {
+		if _, err := conn.Write([]byte(args[1])); err != nil {
+			return err
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(tryTime)); err != nil {
+			return err
+		}
+		n, err := conn.Read(buf)
+		if err != nil && time.Now().Before(deadline) {
+			continue
+		}
+		fmt.Printf("%s", buf[:n])
+		return err
+	}
 }
+
+// askTime bounds the tries of ask.
+const askTime = 20 * time.Second
 
 // fill writes to one file of a folder until that fails, and counts bytes.
 func fill(dir string) Result {

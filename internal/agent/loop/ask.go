@@ -1,0 +1,148 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+)
+
+// ask asks the model of the last Asked entry, and adds what came of it.
+func (d *drive) ask() error {
+	if err := d.flush(d.ctx); err != nil {
+		return err
+	}
+	m, rec, err := d.loop.cfg.Models.Use(d.ctx, d.run.Tenant, d.state.Model)
+	if err != nil {
+		if d.ctx.Err() != nil {
+			return context.Cause(d.ctx)
+		}
+		if fault.KindOf(err) == fault.Internal {
+			return err
+		}
+		return d.add(run.Entry{Failed: d.state.Retry(time.Now(), model.Errorf(model.Unauthorized, "%s", err), nil)})
+	}
+	a := answering{drive: d, items: map[int]int{}}
+	for delta, err := range m.Generate(d.ctx, d.state.ModelRequest()) {
+		if err == nil {
+			err = a.take(delta)
+		}
+		if err != nil {
+			return a.failed(err)
+		}
+	}
+	answer := a.answer()
+	return d.add(run.Entry{Answered: &run.Answered{Answer: answer, Cost: rec.Prices.Cost(answer.Usage)}})
+}
+
+// answering is an answer while it comes.
+type answering struct {
+	*drive
+	fold   model.Fold
+	blocks []int       // of the answer, as they began
+	items  map[int]int // blocks that readers see, to their index in the output
+}
+
+// answer has its items as they began, which is the order in which readers see them.
+func (a *answering) answer() model.Answer {
+	answer := a.fold.Answer() // by rising index of the block
+	rising := slices.Sorted(slices.Values(a.blocks))
+	items := make([]model.Item, len(a.blocks))
+	for i, block := range a.blocks {
+		at, _ := slices.BinarySearch(rising, block)
+		items[i] = answer.Items[at]
+	}
+	answer.Items = items
+	return answer
+}
+
+// failed adds why there is no answer.
+func (a *answering) failed(err error) error {
+	shown := a.published.Shown(a.state)
+	now := time.Now()
+	var e *model.Error
+	switch {
+	case errors.Is(context.Cause(a.ctx), errTooLong):
+		// Next ends the run.
+		return a.add(run.Entry{Failed: &run.ModelFailed{Message: errTooLong.Error(), Shown: shown}})
+	case a.ctx.Err() != nil:
+		return context.Cause(a.ctx)
+	case errors.As(err, &e):
+		return a.add(run.Entry{Failed: a.state.Retry(now, e, shown)})
+	}
+	return err
+}
+
+// take adds a delta, and tells readers of it.
+func (a *answering) take(d model.Delta) error {
+	a.fold.Add(d)
+	switch d.Kind {
+	case model.Started, model.Used, model.Stopped:
+		return nil
+	}
+	if !slices.Contains(a.blocks, d.Index) {
+		a.blocks = append(a.blocks, d.Index)
+	}
+	if !a.state.Request.Publish {
+		return nil
+	}
+	switch d.Kind {
+	case model.Said, model.Refused:
+		return a.tell(d, &run.Item{Message: &model.Message{Role: model.Assistant}})
+	case model.Summarized, model.SummaryEnded, model.Thinking:
+		return a.tell(d, &run.Item{Reasoning: &model.Thought{}})
+	case model.ThoughtEnded: // it may be all that there is of a thought
+		_, err := a.index(d.Index, &run.Item{Reasoning: &model.Thought{}})
+		return err
+	case model.CallBegun:
+		call := d.Call
+		call.Arguments = ""
+		if !a.state.Clients(call.Name) {
+			return nil // its handler says what is shown
+		}
+		_, err := a.index(d.Index, &run.Item{Call: &call})
+		return err
+	case model.CallArguments:
+		if _, shown := a.items[d.Index]; shown {
+			return a.tell(d, nil)
+		}
+	}
+	return nil
+}
+
+// index returns the place in the output of a block of the answer, which begins with an
+// item.
+func (a *answering) index(block int, first *run.Item) (int, error) {
+	if i, ok := a.items[block]; ok {
+		return i, nil
+	}
+	i := len(a.state.Output) + len(a.items)
+	a.items[block] = i
+	first.Status = run.ItemInProgress
+	a.state.Name(i, first)
+	return i, a.publish(a.ctx, []run.Event{{Began: &run.ItemEvent{Index: i, Item: *first}}})
+}
+
+func (a *answering) tell(d model.Delta, first *run.Item) error {
+	i, err := a.index(d.Index, first)
+	if err != nil {
+		return err
+	}
+	var events []run.Event
+	for text := d.Text; ; {
+		n := len(text)
+		if n > run.MaxDelta {
+			for n = run.MaxDelta; !utf8.RuneStart(text[n]) && n > run.MaxDelta-utf8.UTFMax; n-- {
+			}
+		}
+		events = append(events, run.Event{Delta: &run.Delta{Index: i, Kind: d.Kind, Text: text[:n]}})
+		if text = text[n:]; text == "" {
+			return a.publish(a.ctx, events)
+		}
+	}
+}

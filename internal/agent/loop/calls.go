@@ -1,0 +1,152 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+)
+
+// outcome is a call that has ended.
+type outcome struct {
+	called *run.Called
+	err    error
+}
+
+// calls makes tool calls side by side, those of a serial handler one after the other in
+// the model's order, and adds each outcome as it comes.
+func (d *drive) calls(pending []run.Pending) error {
+	makes := make([]*Call, len(pending))
+	refused := make([]error, len(pending))
+	for i, p := range pending {
+		makes[i] = &Call{Run: &d.run, Number: p.Number, Call: *p.Call, Begun: p.Begun}
+		makes[i].Item, refused[i] = d.show(&p, makes[i])
+		if !p.Begun {
+			if err := d.add(run.Entry{Calling: &run.Calling{Call: p.Call.ID, Item: makes[i].Item}}); err != nil {
+				return err
+			}
+		}
+	}
+	if err := d.flush(d.ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(d.ctx)
+	outcomes := make(chan outcome, len(pending))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer func() { cancel(errLost) }() // of calls that are under way after an error: they are asked for again
+	for _, group := range groups(pending) {
+		wg.Go(func() {
+			for _, i := range group {
+				called, err := d.call(ctx, &pending[i], makes[i], refused[i])
+				outcomes <- outcome{called, err}
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	for left := len(pending); left > 0; left-- {
+		o := <-outcomes
+		if o.err != nil {
+			if d.ctx.Err() != nil {
+				return d.interrupted()
+			}
+			return o.err
+		}
+		if err := d.add(run.Entry{Called: o.called}); err != nil {
+			return err
+		}
+		// The last one is recorded with what comes next.
+		if left > 1 {
+			if err := d.flush(d.ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// interrupted returns why the calls were cut short; nil when the run took too long,
+// which the next step says.
+func (d *drive) interrupted() error {
+	if errors.Is(context.Cause(d.ctx), errTooLong) {
+		return nil
+	}
+	return context.Cause(d.ctx)
+}
+
+// groups are the indexes of calls that run one after the other.
+func groups(pending []run.Pending) [][]int {
+	serial := map[string]int{}
+	var all [][]int
+	for i, p := range pending {
+		if p.Tool == nil || !p.Tool.Serial {
+			all = append(all, []int{i})
+			continue
+		}
+		g, ok := serial[p.Tool.Handler]
+		if !ok {
+			g = len(all)
+			serial[p.Tool.Handler] = g
+			all = append(all, nil)
+		}
+		all[g] = append(all[g], i)
+	}
+	return all
+}
+
+func (d *drive) handler(p *run.Pending) Handler {
+	if p.Tool == nil {
+		return nil
+	}
+	return d.loop.cfg.Handlers[p.Tool.Handler]
+}
+
+// show returns what readers see of a call, and why it cannot be made.
+func (d *drive) show(p *run.Pending, c *Call) (*run.Item, error) {
+	h := d.handler(p)
+	if h == nil {
+		return nil, fmt.Errorf("there is no tool %q", p.Call.Name)
+	}
+	return h.Show(c)
+}
+
+func (d *drive) call(ctx context.Context, p *run.Pending, c *Call, refused error) (*run.Called, error) {
+	if refused != nil {
+		return &run.Called{Call: p.Call.ID, Item: failed(c.Item), Result: result(p.Call.ID, refused.Error(), true)}, nil
+	}
+	out, err := d.handler(p).Do(ctx, c)
+	if errors.Is(err, ErrUnknown) && c.Begun && p.Tool.Idempotent {
+		again := *c
+		again.Begun = false
+		out, err = d.handler(p).Do(ctx, &again)
+	}
+	switch {
+	case errors.Is(err, ErrUnknown):
+		return &run.Called{
+			Call: p.Call.ID, Item: failed(c.Item), Unknown: true,
+			Result: result(p.Call.ID, "outcome unknown: the server was interrupted while the call ran, and it is not repeated because it may have had effects", true),
+		}, nil
+	case err != nil:
+		return nil, err
+	}
+	out.Result.CallID = p.Call.ID
+	return &run.Called{Call: p.Call.ID, Result: out.Result, Item: out.Item, More: out.More}, nil
+}
+
+func failed(it *run.Item) *run.Item {
+	if it == nil {
+		return nil
+	}
+	end := *it
+	end.Status = run.ItemFailed
+	return &end
+}
+
+func result(call, text string, failed bool) model.Result {
+	return model.Result{CallID: call, Parts: []model.Part{{Kind: model.PartText, Text: text}}, Failed: failed}
+}

@@ -1,0 +1,149 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// lookEvery is how long a reader hears nothing before it looks whether the run has
+// ended without its last events.
+const lookEvery = time.Second
+
+var (
+	errRead   = errors.New("the last event was read")
+	errSilent = errors.New("the run has ended, and its events have not")
+)
+
+// Follow passes on the events of a run from its first one to its end. What a process
+// that died did not publish comes from the run's record.
+func (l *Loop) Follow(ctx context.Context, t tenant.ID, id run.ID, yield func([]run.Event) error) error {
+	p := &run.Published{}
+	own, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	heard := make(chan struct{}, 1)
+	go l.look(own, t, id, heard, cancel)
+	for {
+		skip := p.Seen()
+		err := l.cfg.Events.Follow(own, id, func(events []run.Event) error {
+			select {
+			case heard <- struct{}{}:
+			default:
+			}
+			n := min(skip, len(events)) // after a pause the events come from the first one on
+			skip -= n
+			events = events[n:]
+			for i := range events {
+				if !p.Apply(&events[i]) {
+					return run.ErrNoEvents
+				}
+			}
+			if len(events) > 0 {
+				if err := yield(events); err != nil {
+					return err
+				}
+			}
+			if p.Ended() {
+				return errRead
+			}
+			return nil
+		})
+		switch {
+		case errors.Is(err, errRead):
+			return nil
+		case errors.Is(err, run.ErrNoEvents) && p.Seen() == 0 && own.Err() == nil:
+			// It may have been created just now.
+			select {
+			case <-time.After(10 * time.Millisecond):
+			case <-own.Done():
+			}
+			continue
+		case errors.Is(context.Cause(own), errSilent) && ctx.Err() == nil:
+			s, err := l.State(ctx, id)
+			if err != nil {
+				return err
+			}
+			return yield(p.Missing(s))
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+		return err
+	}
+}
+
+// look ends a reader's wait when the run has ended and the reader hears nothing more.
+func (l *Loop) look(ctx context.Context, t tenant.ID, id run.ID, heard <-chan struct{}, cancel context.CancelCauseFunc) {
+	silent := time.NewTimer(lookEvery)
+	defer silent.Stop()
+	final := false
+	for {
+		select {
+		case <-heard:
+			final = false
+		case <-silent.C:
+			if final {
+				cancel(errSilent)
+				return
+			}
+			r, err := l.cfg.Store.Run(ctx, t, id)
+			final = err == nil && r.Status.Final()
+		case <-ctx.Done():
+			return
+		}
+		silent.Reset(lookEvery)
+	}
+}
+
+// State reads the log of a run.
+func (l *Loop) State(ctx context.Context, id run.ID) (*run.State, error) {
+	entries, err := l.cfg.Store.Log(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	s := run.NewState(id)
+	for i := range entries {
+		if err := s.Apply(&entries[i]); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Wait returns when a run has ended, wherever it is driven.
+func (l *Loop) Wait(ctx context.Context, t tenant.ID, id run.ID) error {
+	for {
+		l.mu.Lock()
+		d := l.driving[id]
+		l.mu.Unlock()
+		poll := time.NewTimer(pollEnd)
+		if d != nil {
+			select {
+			case <-d.done:
+			case <-poll.C:
+			case <-ctx.Done():
+			}
+		}
+		r, err := l.cfg.Store.Run(ctx, t, id)
+		if err != nil || r.Status.Final() {
+			poll.Stop()
+			return err
+		}
+		if d == nil {
+			select {
+			case <-poll.C:
+			case <-ctx.Done():
+			}
+		}
+		poll.Stop()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// pollEnd is how often the record is looked at for the end of a run that another process
+// drives.
+const pollEnd = 200 * time.Millisecond

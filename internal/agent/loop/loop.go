@@ -1,0 +1,349 @@
+// Package loop drives runs: it asks models, has handlers do tool calls, records each
+// step in the run's log and publishes what readers follow.
+//
+// A run is driven by one process at a time, under a lease. A run that waits, for a
+// provider's retry, is a row in the store and no goroutine.
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// Models are the models that runs may ask.
+type Models interface {
+	// Use returns a model by the name that a tenant's requests give it, and what is
+	// known of it. The error is the caller's to read.
+	Use(ctx context.Context, t tenant.ID, name string) (model.Model, *model.Record, error)
+}
+
+// Events are what readers of runs follow.
+type Events interface {
+	run.Publisher
+	run.Reader
+}
+
+// Handler does the calls of some tools.
+type Handler interface {
+	// Show returns what readers see of a call while it runs; nil for nothing. An error is
+	// for the model: the call cannot be made.
+	Show(c *Call) (*run.Item, error)
+	// Do makes a call, or returns the outcome of one that another process began. An
+	// error is the server's, not the tool's: the run is tried again later. When ctx ends,
+	// what was started has ended before Do returns, unless ErrLeft is in its cause.
+	Do(ctx context.Context, c *Call) (*Outcome, error)
+}
+
+// Call is a tool call of a run. The run's ID and Number name it for good.
+type Call struct {
+	Run    *run.Run
+	Number int // of the call in the run, from 1
+	Call   model.Call
+	Item   *run.Item // what Show returned
+	// Begun says that a process that is gone may have made the call.
+	Begun bool
+}
+
+// Outcome is what a tool call came to.
+type Outcome struct {
+	Result model.Result
+	Item   *run.Item
+	More   []run.Item
+}
+
+// ErrUnknown says that the outcome of a call that another process began cannot be found.
+var ErrUnknown = errors.New("the outcome of the call is unknown")
+
+// Config of a Loop.
+type Config struct {
+	Store    run.Store
+	Models   Models
+	Handlers map[string]Handler // by run.Tool.Handler
+	Events   Events
+	Log      *slog.Logger
+	// Holder names the process among those that share the store, the same after a restart.
+	Holder string
+	// MaxRuns bounds the runs that this process drives; 0 for 10,000.
+	MaxRuns int
+}
+
+// Loop drives runs. Its methods may be called at the same time.
+type Loop struct {
+	cfg  Config
+	wake chan struct{}
+	ctx  context.Context
+	stop context.CancelCauseFunc
+	wg   sync.WaitGroup
+
+	mu      sync.Mutex
+	driving map[run.ID]*drive
+}
+
+// Causes of the end of a drive's context.
+var (
+	errCancelled = errors.New("the run was cancelled")
+	errTooLong   = errors.New("the run took too long")
+	errLost      = fmt.Errorf("%w: its lease is lost", ErrLeft)
+	errStopping  = fmt.Errorf("%w: the server is shutting down", ErrLeft)
+)
+
+// ErrLeft is in the cause of the end of a call's context when another process goes on with
+// the run. What the call started goes on: that process asks for its outcome.
+var ErrLeft = errors.New("this process drives the run no more")
+
+const (
+	renewEvery  = run.LeaseTime / 3
+	cancelEvery = 500 * time.Millisecond
+	// pollEvery finds runs of processes that are gone.
+	pollEvery = 5 * time.Second
+	retryPoll = time.Second // after a failure of the store
+)
+
+// New returns a Loop, which drives nothing before Start.
+func New(cfg Config) *Loop {
+	if cfg.MaxRuns == 0 {
+		cfg.MaxRuns = 10_000
+	}
+	l := &Loop{cfg: cfg, wake: make(chan struct{}, 1), driving: map[run.ID]*drive{}}
+	l.ctx, l.stop = context.WithCancelCause(context.Background())
+	return l
+}
+
+// Start takes on the runs that an earlier process of this name left, and what is due
+// from then on.
+func (l *Loop) Start(ctx context.Context) error {
+	if err := l.cfg.Store.Abandon(ctx, l.cfg.Holder); err != nil {
+		return err
+	}
+	l.wg.Go(l.claim)
+	l.wg.Go(l.renew)
+	return nil
+}
+
+// Stop gives back all runs that are under way, and returns when they are.
+func (l *Loop) Stop() {
+	l.stop(errStopping)
+	l.wg.Wait()
+}
+
+// Begin records a run and drives it. done is closed when this process drives it no
+// more: its state is in the store.
+//
+// It is refused when limit runs of the tenant have not ended, with cause in the error's
+// chain; 0 is no limit.
+func (l *Loop) Begin(ctx context.Context, r *run.Run, q *run.Request, limit int, cause error) (done <-chan struct{}, err error) {
+	if l.ctx.Err() != nil {
+		return nil, fault.New(fault.Unavailable, "the server is shutting down; try again")
+	}
+	d := newDrive(l, *r)
+	if err := d.begin(ctx, q, limit, cause); err != nil {
+		return nil, err
+	}
+	if !l.start(d) {
+		return nil, fault.New(fault.Unavailable, "the server is shutting down; try again")
+	}
+	return d.done, nil
+}
+
+// Cancel ends a run, wherever it is driven. The process that drives it hears of it
+// within cancelEvery, at once if it is this one.
+func (l *Loop) Cancel(ctx context.Context, t tenant.ID, id run.ID) error {
+	if err := l.cfg.Store.Cancel(ctx, t, id); err != nil {
+		return err
+	}
+	l.Cancelled(id)
+	return nil
+}
+
+// Cancelled says that the store has been asked to cancel a run.
+func (l *Loop) Cancelled(id run.ID) {
+	l.mu.Lock()
+	d := l.driving[id]
+	l.mu.Unlock()
+	if d != nil {
+		d.cancel(errCancelled)
+		return
+	}
+	l.Wake()
+}
+
+// Delete removes a run that has ended, and its events.
+func (l *Loop) Delete(ctx context.Context, t tenant.ID, id run.ID) error {
+	if err := l.cfg.Store.Delete(ctx, t, id); err != nil {
+		return err
+	}
+	return l.cfg.Events.Delete(ctx, id)
+}
+
+// expireBatch bounds the runs that are removed in one transaction.
+const expireBatch = 200
+
+// Expire removes the runs that are kept no longer, and their events.
+func (l *Loop) Expire(ctx context.Context) error {
+	for {
+		gone, err := l.cfg.Store.Expire(ctx, expireBatch)
+		if err != nil {
+			return err
+		}
+		for _, id := range gone {
+			if err := l.cfg.Events.Delete(ctx, id); err != nil {
+				return err
+			}
+		}
+		if len(gone) < expireBatch {
+			return nil
+		}
+	}
+}
+
+// Wake looks for runs that are due now.
+func (l *Loop) Wake() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// start drives a run in the background.
+func (l *Loop) start(d *drive) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx.Err() != nil {
+		return false
+	}
+	l.driving[d.run.ID] = d
+	l.wg.Go(func() {
+		d.drive()
+		l.mu.Lock()
+		if l.driving[d.run.ID] == d { // it may have been taken on again
+			delete(l.driving, d.run.ID)
+		}
+		l.mu.Unlock()
+		close(d.done)
+	})
+	return true
+}
+
+// room is how many more runs this process may drive.
+func (l *Loop) room() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cfg.MaxRuns - len(l.driving)
+}
+
+// claim takes on runs that are due, until the loop stops.
+func (l *Loop) claim() {
+	for l.ctx.Err() == nil {
+		wait := pollEvery
+		switch next, err := l.claimDue(); {
+		case err != nil && l.ctx.Err() == nil:
+			l.cfg.Log.Warn("runs that are due cannot be looked for", "error", err)
+			wait = retryPoll
+		case !next.IsZero():
+			wait = min(wait, max(0, time.Until(next)))
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-l.wake:
+		case <-l.ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// claimBatch bounds the runs that are taken on together, so that several processes get
+// some each.
+const claimBatch = 32
+
+func (l *Loop) claimDue() (next time.Time, err error) {
+	for {
+		limit := min(claimBatch, l.room())
+		if limit <= 0 {
+			return time.Time{}, nil
+		}
+		due, next, err := l.cfg.Store.Claim(l.ctx, l.cfg.Holder, limit)
+		if err != nil {
+			return time.Time{}, err
+		}
+		for i := range due {
+			d := newDrive(l, due[i].Run)
+			d.lease = due[i].Lease
+			if due[i].Cancelled {
+				d.cancel(errCancelled)
+			}
+			l.start(d)
+		}
+		if len(due) < limit {
+			return next, nil
+		}
+	}
+}
+
+// renew keeps the leases of the runs that this process drives, and looks which of them
+// are to be cancelled. Where that fails for long, they are given up before another process
+// may take them on.
+func (l *Loop) renew() {
+	tick := time.NewTicker(cancelEvery)
+	defer tick.Stop()
+	renewed := time.Now()
+	for {
+		select {
+		case <-tick.C:
+		case <-l.ctx.Done():
+			return
+		}
+		l.mu.Lock()
+		idle := len(l.driving) == 0
+		l.mu.Unlock()
+		if idle {
+			renewed = time.Now()
+			continue
+		}
+		began := time.Now()
+		if began.Sub(renewed) >= renewEvery {
+			if err := l.within(func(ctx context.Context) error { return l.cfg.Store.Renew(ctx, l.cfg.Holder) }); err == nil {
+				renewed = began
+			}
+			l.lose(renewed)
+		}
+		_ = l.within(func(ctx context.Context) error {
+			cancelled, err := l.cfg.Store.Cancelled(ctx, l.cfg.Holder)
+			for _, id := range cancelled {
+				l.Cancelled(id)
+			}
+			return err
+		})
+	}
+}
+
+// within asks the store something, and not for long.
+func (l *Loop) within(ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(l.ctx, renewEvery)
+	defer cancel()
+	err := ask(ctx)
+	if err != nil && l.ctx.Err() == nil {
+		l.cfg.Log.Warn("the runs that this process drives cannot be looked after", "error", err)
+	}
+	return err
+}
+
+// lose gives up the runs whose leases are about to end.
+func (l *Loop) lose(renewed time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range l.driving {
+		if time.Since(renewed) > run.LeaseTime-renewEvery && time.Since(d.since) > run.LeaseTime-renewEvery {
+			d.cancel(errLost)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+// Package transport is the HTTP under the adapters of models: it makes typed errors of a
+// provider's refusals, keeps keys out of messages, follows no redirect, retries nothing,
+// and bounds what a provider may send.
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/outbound"
+)
+
+// Bounds of a provider's stream, as bytes of HTTP. An event of the Responses protocol
+// repeats the whole answer at its end.
+const (
+	maxStream = 256 << 20
+	maxEvent  = 16 << 20
+	maxError  = 64 << 10 // of a refusal's body
+)
+
+// answerTimeout bounds how long a provider takes to begin its answer. Those that think
+// before they stream send headers first.
+const answerTimeout = 5 * time.Minute
+
+// New returns what reaches providers: addresses by the rules of package outbound, without
+// a proxy.
+func New(allow outbound.List) *http.Transport {
+	return &http.Transport{
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return allow.Dial(ctx, nil, network, address)
+		},
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+		MaxIdleConns: 256, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
+		ResponseHeaderTimeout: answerTimeout, MaxResponseHeaderBytes: 64 << 10,
+	}
+}
+
+// Check says why a base URL may not be connected to.
+func Check(ctx context.Context, allow outbound.List, base *url.URL) error {
+	if err := checkScheme(allow, base); err != nil {
+		return err
+	}
+	return allow.Check(ctx, nil, "base_url", base.Hostname())
+}
+
+// CheckOffline is Check without a look-up of the host's addresses. Each connection checks
+// them all the same.
+func CheckOffline(allow outbound.List, base *url.URL) error {
+	if err := checkScheme(allow, base); err != nil {
+		return err
+	}
+	if _, err := netip.ParseAddr(base.Hostname()); err != nil {
+		return nil
+	}
+	return allow.Check(context.Background(), nil, "base_url", base.Hostname())
+}
+
+func checkScheme(allow outbound.List, base *url.URL) error {
+	if base.Scheme != "https" && !allow.Opens(base.Hostname()) {
+		return fault.New(fault.Invalid, "base_url must begin with https://; the operator can allow plain HTTP to a host with model_allow")
+	}
+	return nil
+}
+
+// Client returns the HTTP client of one model over rt.
+func Client(rt http.RoundTripper, key string) *http.Client {
+	return &http.Client{
+		Transport:     &typed{rt, key},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// typed makes *model.Error of everything that is not the beginning of a stream.
+type typed struct {
+	next http.RoundTripper
+	key  string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *typed) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := t.next.RoundTrip(r)
+	if err != nil {
+		return nil, unreachable(r.Context(), err)
+	}
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		defer res.Body.Close()
+		body, err := io.ReadAll(io.LimitReader(res.Body, maxError))
+		if err != nil && r.Context().Err() != nil {
+			return nil, context.Cause(r.Context())
+		}
+		return nil, refusal(res, body, t.key)
+	}
+	if media, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";"); media == "application/json" || media == "text/html" {
+		_ = res.Body.Close() // what it says is not read
+		return nil, model.Errorf(model.Broken, "the provider answered with %s in place of a stream: is the base URL that of its API?", media)
+	}
+	res.Body = &bounded{body: res.Body, ctx: r.Context()}
+	return res, nil
+}
+
+// unreachable is a request that got no answer. Errors of net/http may have the URL in
+// them; those of net have an address at most.
+func unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if e, ok := errors.AsType[*net.AddrError](err); ok {
+		return model.Errorf(model.Rejected, "the provider's address is %s", e.Err)
+	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
+		return model.Errorf(model.Transient, "the provider's host is not known")
+	}
+	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return model.Errorf(model.Transient, "the provider's certificate is not valid: %v", e.Err)
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok {
+		return model.Errorf(model.Transient, "the provider cannot be reached: %s: %v", e.Op, e.Err)
+	}
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		return model.Errorf(model.Transient, "the provider did not answer in time")
+	}
+	return model.Errorf(model.Transient, "the connection to the provider was cut")
+}
+
+// Failure is what a Model returns for an error of its SDK.
+func Failure(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if e, ok := errors.AsType[*model.Error](err); ok {
+		return e
+	}
+	return model.Errorf(model.Broken, "the request to the provider could not be made")
+}
+
+// Ended is why a stream ended early, by its decoder's error, which may be nil.
+func Ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if e, ok := errors.AsType[*model.Error](err); ok {
+		return e
+	}
+	return model.Errorf(model.Transient, "the provider's answer was cut short")
+}
+
+// bounded is the body of a stream of server-sent events.
+type bounded struct {
+	body               io.ReadCloser
+	ctx                context.Context
+	total, event, line int
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.body.Read(p)
+	b.total += n
+	for _, c := range p[:n] {
+		b.event++
+		switch {
+		case c == '\r':
+		case c != '\n':
+			b.line++
+		case b.line == 0: // an empty line ends an event
+			b.event = 0
+		default:
+			b.line = 0
+		}
+		if b.event > maxEvent {
+			return 0, model.Errorf(model.Broken, "the provider sent an event of more than %d bytes", maxEvent)
+		}
+	}
+	if b.total > maxStream {
+		return 0, model.Errorf(model.Broken, "the provider sent more than %d bytes", maxStream)
+	}
+	if err != nil && err != io.EOF && b.ctx.Err() == nil {
+		err = model.Errorf(model.Transient, "the connection to the provider was cut")
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *bounded) Close() error { return b.body.Close() }

@@ -1,0 +1,242 @@
+// Package search asks providers of web searches: SearXNG, Brave, Tavily, and any server
+// that answers as this one does.
+package search
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/model/transport"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/outbound"
+	"github.com/atoll-run/atoll/internal/core/web"
+)
+
+// Bounds of a provider's answer.
+const (
+	maxAnswer     = 4 << 20 // bytes, unpacked
+	answerTimeout = 20 * time.Second
+)
+
+// Config of an engine.
+type Config struct {
+	Provider string // one of Providers
+	// URL is the provider's base URL; of http that of its endpoint. "" for the provider's own.
+	URL string
+	Key string // "" for none
+	// Setting begins the names of the settings that these are, for messages.
+	Setting string
+}
+
+// provider is one wire format.
+type provider struct {
+	url     string // its own; "" where the operator names it
+	keyed   bool   // it needs a key
+	filters web.Filters
+	ask     func(*Engine, context.Context, web.Request) (*http.Request, error)
+	read    func(body []byte) ([]web.Result, error)
+}
+
+var providers = map[string]provider{
+	"searxng": {filters: searxngFilters, ask: askSearXNG, read: readSearXNG},
+	"brave":   {url: "https://api.search.brave.com/res/v1", keyed: true, filters: braveFilters, ask: askBrave, read: readBrave},
+	"tavily":  {url: "https://api.tavily.com", keyed: true, filters: tavilyFilters, ask: askTavily, read: readTavily},
+	"http":    {filters: httpFilters, ask: askHTTP, read: readHTTP},
+}
+
+// Engine is a web.Engine that asks one provider.
+type Engine struct {
+	provider
+	name, key string
+	base      *url.URL
+	client    *http.Client
+}
+
+var _ web.Engine = (*Engine)(nil)
+
+// Open returns the engine of a configuration, which Close lets go of. The errors name the
+// setting that is wrong.
+func Open(cfg Config) (*Engine, error) {
+	p, ok := providers[cfg.Provider]
+	if !ok {
+		return nil, fmt.Errorf("%s_provider: there is no provider %q", cfg.Setting, cfg.Provider)
+	}
+	where := cmp.Or(cfg.URL, p.url)
+	if where == "" {
+		return nil, fmt.Errorf("%s_url: must be set for the provider %s", cfg.Setting, cfg.Provider)
+	}
+	base, err := url.Parse(strings.TrimSuffix(where, "/"))
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+		return nil, fmt.Errorf("%s_url: must be an http or https URL without user name, query and fragment", cfg.Setting)
+	}
+	if p.keyed && cfg.Key == "" {
+		return nil, fmt.Errorf("%s_key_file: must be set for the provider %s", cfg.Setting, cfg.Provider)
+	}
+	allow, err := outbound.Parse([]string{base.Hostname()}) // the operator has named it
+	if err != nil {
+		return nil, fmt.Errorf("%s_url: %w", cfg.Setting, err)
+	}
+	return &Engine{provider: p, name: cfg.Provider, key: cfg.Key, base: base, client: &http.Client{
+		Timeout:       answerTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the key would go along
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				return allow.Dial(ctx, nil, network, address)
+			},
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second,
+			MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: 64 << 10,
+		},
+	}}, nil
+}
+
+// Close lets go of connections that are kept for later.
+func (e *Engine) Close() { e.client.CloseIdleConnections() }
+
+// Name implements web.Engine.
+func (e *Engine) Name() string { return e.name }
+
+// Filters implements web.Engine.
+func (e *Engine) Filters() web.Filters { return e.filters }
+
+// Search implements web.Engine. Nothing is retried: the caller knows how long it can wait.
+func (e *Engine) Search(ctx context.Context, r web.Request) ([]web.Result, error) {
+	req, err := e.ask(e, ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	res, err := e.client.Do(req)
+	if err != nil {
+		return nil, unreachable(ctx, err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, unreachable(ctx, err)
+	case len(body) > maxAnswer:
+		return nil, fault.New(fault.Unavailable, "the search provider's answer is larger than %d bytes", maxAnswer)
+	case res.StatusCode != http.StatusOK:
+		return nil, e.refusal(res.StatusCode, body)
+	}
+	found, err := e.read(body)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "the search provider's answer cannot be read")
+	}
+	return found, nil
+}
+
+// refusal is an answer that is no success. What the provider says is for the operator: it
+// may be about the account, and not about the query.
+func (e *Engine) refusal(status int, body []byte) error {
+	said := errors.New(transport.Scrub(cmp.Or(transport.ReadError(body).Message, string(body[:min(len(body), 500)])), e.key))
+	switch status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return fault.Wrap(fault.Invalid, said, fmt.Sprintf("the search provider does not take this query (%d)", status))
+	case http.StatusUnauthorized:
+		return fault.Wrap(fault.Unavailable, said, "the search provider does not take the key of this server (401)")
+	case http.StatusForbidden:
+		if e.name == "searxng" {
+			said = fmt.Errorf("search.formats of SearXNG's settings.yml must have json: %w", said)
+		}
+	}
+	return fault.Wrap(fault.Unavailable, said, fmt.Sprintf("the search provider answered %d", status))
+}
+
+// unreachable is a request that got no whole answer. Errors of net/http have the URL in them,
+// and so the query.
+func unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	if t, ok := errors.AsType[net.Error](err); ok && t.Timeout() {
+		return fault.Wrap(fault.Unavailable, err, "the search provider did not answer in time")
+	}
+	return fault.Wrap(fault.Unavailable, err, "the search provider cannot be reached")
+}
+
+// get is a request whose parameters are in its URL.
+func (e *Engine) get(ctx context.Context, path string, params url.Values) (*http.Request, error) {
+	u := e.base.JoinPath(path)
+	u.RawQuery = params.Encode()
+	return http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+}
+
+// post is a request with JSON and the key as a bearer token.
+func (e *Engine) post(ctx context.Context, path string, body any) (*http.Request, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	u := e.base
+	if path != "" {
+		u = u.JoinPath(path)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	e.bearer(req)
+	return req, nil
+}
+
+func (e *Engine) bearer(req *http.Request) {
+	if e.key != "" {
+		req.Header.Set("Authorization", "Bearer "+e.key)
+	}
+}
+
+// sites is a text with the operators that search engines have for domains.
+func sites(text string, f *web.Filter) string {
+	for _, d := range f.NotDomains {
+		text += " -site:" + d
+	}
+	all := make([]string, len(f.Domains))
+	for i, d := range f.Domains {
+		all[i] = "site:" + d
+	}
+	if len(all) == 1 {
+		return text + " " + all[0]
+	}
+	if len(all) > 1 {
+		return text + " (" + strings.Join(all, " OR ") + ")"
+	}
+	return text
+}
+
+// when reads a date in the forms that occur; the zero time for another.
+func when(text string) time.Time {
+	text = strings.TrimSpace(text)
+	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", time.DateOnly, time.RFC1123, time.RFC1123Z} {
+		if t, err := time.Parse(form, text); err == nil && t.Year() > 0 {
+			return t.UTC()
+		}
+	}
+	return time.Time{}
+}
+
+// Providers lists the names of the providers.
+func Providers() []string {
+	var all []string
+	for name := range providers {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}

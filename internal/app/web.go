@@ -1,0 +1,59 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/agent/fetch"
+	"github.com/atoll-run/atoll/internal/agent/search"
+	"github.com/atoll-run/atoll/internal/core/outbound"
+	"github.com/atoll-run/atoll/internal/core/web"
+)
+
+// openWeb makes what searches the web and fetches pages.
+func (s *Server) openWeb() (*web.Service, error) {
+	cfg := s.cfg.Settings
+	found, err := s.openSearch(search.Config{Provider: cfg.SearchProvider, URL: cfg.SearchURL, Setting: "search"}, cfg.SearchKeyFile)
+	if err != nil {
+		return nil, err
+	}
+	people, err := s.openSearch(search.Config{Provider: cfg.PeopleProvider, URL: cfg.PeopleSearchURL, Setting: "people_search"}, cfg.PeopleKeyFile)
+	if err != nil {
+		return nil, err
+	}
+	services := web.Config{Web: found, People: people, Record: s.directory.Record, Used: s.db.Usage().Month}
+	if cfg.FetchURL == "on" {
+		allow, err := outbound.Parse(cfg.FetchAllow)
+		if err != nil {
+			return nil, fmt.Errorf("fetch_allow: %w", err)
+		}
+		pages := fetch.New(allow, s.cfg.Version)
+		s.later(func(context.Context) error { pages.Close(); return nil })
+		services.Pages = pages
+	}
+	return web.New(services), nil
+}
+
+// openSearch returns the engine of some settings, nil for off.
+func (s *Server) openSearch(cfg search.Config, keyFile string) (web.Engine, error) {
+	if cfg.Provider == "off" {
+		return nil, nil
+	}
+	if keyFile != "" {
+		key, err := os.ReadFile(keyFile)
+		if err != nil {
+			return nil, fmt.Errorf("%s_key_file: %w", cfg.Setting, err)
+		}
+		if cfg.Key = strings.TrimSpace(string(key)); cfg.Key == "" || strings.ContainsFunc(cfg.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return nil, fmt.Errorf("%s_key_file: %s must have one key, in visible ASCII characters", cfg.Setting, keyFile)
+		}
+	}
+	engine, err := search.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.later(func(context.Context) error { engine.Close(); return nil })
+	return engine, nil
+}

@@ -1,0 +1,105 @@
+package model
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Price is what a million tokens cost, in millionths of a US dollar.
+type Price int64
+
+// MaxPrice is 10,000 dollars for a million tokens.
+const MaxPrice Price = 10_000_000_000
+
+// priceDigits are those after the point that a Price has.
+const priceDigits = 6
+
+// ParsePrice reads a decimal number of dollars, such as 2.50, exactly.
+func ParsePrice(text string) (Price, error) {
+	whole, fraction, point := strings.Cut(text, ".")
+	bad := fmt.Errorf("%q is not a price: want dollars for a million tokens, such as 2.50, with at most %d digits after the point and at most %d dollars", text, priceDigits, MaxPrice/1e6)
+	if !digits(whole) || point && !digits(fraction) || len(fraction) > priceDigits {
+		return 0, bad
+	}
+	n, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", priceDigits-len(fraction)), 10, 64)
+	if err != nil || Price(n) > MaxPrice {
+		return 0, bad
+	}
+	return Price(n), nil
+}
+
+func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// String is a Price in dollars, as ParsePrice reads it.
+func (p Price) String() string { return decimal(int64(p), priceDigits) }
+
+// Money is an amount in millionths of a millionth of a US dollar: a token at a Price is a
+// whole number of them, so that sums are exact.
+type Money int64
+
+// moneyDigits are those after the point that Money has.
+const moneyDigits = 12
+
+// String is an amount in dollars with all its digits.
+func (m Money) String() string { return decimal(int64(m), moneyDigits) }
+
+// Dollars is an amount as a number that may be off in its sixteenth digit, for APIs that
+// have numbers there.
+func (m Money) Dollars() float64 { return float64(m) / 1e12 }
+
+// decimal writes n with its last so many digits after a point, without zeros at the end.
+func decimal(n int64, after int) string {
+	text := fmt.Sprintf("%0*d", after+1, n)
+	whole, fraction := text[:len(text)-after], strings.TrimRight(text[len(text)-after:], "0")
+	if fraction == "" {
+		return whole
+	}
+	return whole + "." + fraction
+}
+
+// Prices are what a model's tokens cost.
+type Prices struct {
+	Input, Output Price
+	// CacheRead and CacheWrite are for tokens of the input that were read from the
+	// provider's cache, or written to it.
+	CacheRead, CacheWrite Price
+}
+
+// Cost is what an answer costs.
+type Cost struct{ Input, Output, CacheRead, CacheWrite, Total Money }
+
+// MaxTokens bounds each count in a Usage: what is above is no number of tokens.
+const MaxTokens = 100_000_000
+
+// Cost returns what u costs.
+func (p Prices) Cost(u Usage) Cost {
+	c := Cost{
+		Input:  times(max(0, u.Input-u.CacheRead-u.CacheWrite), p.Input),
+		Output: times(u.Output, p.Output), CacheRead: times(u.CacheRead, p.CacheRead), CacheWrite: times(u.CacheWrite, p.CacheWrite),
+	}
+	c.Total = c.Input + c.Output + c.CacheRead + c.CacheWrite
+	return c
+}
+
+// times is exact: MaxTokens at MaxPrice are a tenth of what Money holds.
+func times(tokens int64, p Price) Money {
+	return Money(min(max(tokens, 0), MaxTokens)) * Money(p)
+}
+
+// Sound returns u as it can be: some providers count reasoning beside the output, or
+// cached tokens beside the input. ok is false where a count is no number of tokens.
+func (u Usage) Sound() (_ Usage, ok bool) {
+	for _, n := range []int64{u.Input, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning} {
+		if n < 0 || n > MaxTokens {
+			return Usage{}, false
+		}
+	}
+	if cached := u.CacheRead + u.CacheWrite; cached > u.Input {
+		u.Input += cached
+	}
+	if u.Reasoning > u.Output {
+		u.Output += u.Reasoning
+	}
+	return u, true
+}

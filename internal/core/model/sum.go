@@ -1,0 +1,17 @@
+package model
+
+// Plus returns the tokens of two answers together.
+func (u Usage) Plus(v Usage) Usage {
+	return Usage{
+		Input: u.Input + v.Input, CacheRead: u.CacheRead + v.CacheRead, CacheWrite: u.CacheWrite + v.CacheWrite,
+		Output: u.Output + v.Output, Reasoning: u.Reasoning + v.Reasoning,
+	}
+}
+
+// Plus returns the cost of two answers together.
+func (c Cost) Plus(d Cost) Cost {
+	return Cost{
+		Input: c.Input + d.Input, Output: c.Output + d.Output,
+		CacheRead: c.CacheRead + d.CacheRead, CacheWrite: c.CacheWrite + d.CacheWrite, Total: c.Total + d.Total,
+	}
+}

@@ -1,0 +1,92 @@
+package model
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Bounds of a record.
+const (
+	MaxName     = 128
+	MaxUpstream = 256
+	MaxURL      = 2048
+	MaxKey      = 8192
+	MaxContext  = 100_000_000 // tokens
+	MaxTenants  = 1000        // in the list of one model
+	MaxPlans    = 100         // likewise
+)
+
+// names are what models can be called, such as gpt-5, llama3.2:3b or acme/large.
+var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*(/[A-Za-z0-9][A-Za-z0-9._:-]*)*$`)
+
+// ids are what names must not look like: both are asked for in the same place.
+var ids = regexp.MustCompile(`^mdl_[0-9a-f]{16}$`)
+
+// CanName reports whether a model can have an id or a name; what can be none is not looked
+// for.
+func CanName(idOrName string) bool { return len(idOrName) <= MaxName && names.MatchString(idOrName) }
+
+// CheckName reports why a model cannot have a name.
+func CheckName(name string) error {
+	if !CanName(name) || ids.MatchString(name) {
+		return invalid("name must be 1 to %d letters, digits, dots, underscores, hyphens, colons and slashes, begin with a letter or digit, also after a slash, and not look like an id", MaxName)
+	}
+	return nil
+}
+
+// CapabilitiesOf returns capabilities in the order of Capabilities. It refuses one that
+// there is not, or that is given twice.
+func CapabilitiesOf(given []Capability) ([]Capability, error) {
+	out := slices.DeleteFunc(slices.Clone(Capabilities), func(c Capability) bool { return !slices.Contains(given, c) })
+	if len(out) != len(given) {
+		return nil, invalid("capabilities must be some of %s, each once", join(Capabilities))
+	}
+	return out, nil
+}
+
+// Validate says what a record cannot have, but for where its base URL, which it returns,
+// leads. The message begins with the field's name.
+func (r *Record) Validate() (base *url.URL, err error) {
+	if err := CheckName(r.Name); err != nil {
+		return nil, err
+	}
+	switch {
+	case !slices.Contains(Providers, r.Provider):
+		return nil, invalid("provider must be one of %s", join(Providers))
+	case r.Upstream == "" || len(r.Upstream) > MaxUpstream || strings.ContainsFunc(r.Upstream, unprintable):
+		return nil, invalid("upstream must be 1 to %d bytes of visible characters", MaxUpstream)
+	case r.Context < 0 || r.Context > MaxContext:
+		return nil, invalid("context must be 0, for unknown, to %d tokens", MaxContext)
+	case r.MaxOutput < 0 || r.MaxOutput > MaxContext:
+		return nil, invalid("max_output must be 0, for unknown, to %d tokens", MaxContext)
+	}
+	if err := checkKey(r.Key); err != nil {
+		return nil, err
+	}
+	for _, p := range []Price{r.Prices.Input, r.Prices.Output, r.Prices.CacheRead, r.Prices.CacheWrite} {
+		if p < 0 || p > MaxPrice {
+			return nil, invalid("prices must be 0 to %s dollars for a million tokens", MaxPrice)
+		}
+	}
+	if r.BaseURL == "" {
+		return nil, invalid("base_url is required: the provider %s has no service of its own", r.Provider)
+	}
+	base, err = url.Parse(r.BaseURL)
+	if err != nil || len(r.BaseURL) > MaxURL || base.Scheme != "https" && base.Scheme != "http" || base.Hostname() == "" ||
+		base.User != nil || base.RawQuery != "" || base.Fragment != "" || strings.ContainsFunc(r.BaseURL, unprintable) {
+		return nil, invalid("base_url must be an http or https URL of at most %d bytes, with a host and without user, query and fragment", MaxURL)
+	}
+	return base, nil
+}
+
+func checkKey(key string) error {
+	if len(key) > MaxKey || strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return invalid("key must be at most %d visible ASCII characters, without blanks", MaxKey)
+	}
+	return nil
+}
+
+func unprintable(c rune) bool { return c == ' ' || !unicode.IsPrint(c) }

@@ -1,0 +1,91 @@
+package run
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/model"
+)
+
+// Entry is a line of a run's log. Exactly one of its pointers is set.
+type Entry struct {
+	Seq int64 // from 1, without gaps
+	At  time.Time
+
+	Begun    *Request     `json:",omitzero"`
+	Asked    *Asked       `json:",omitzero"`
+	Answered *Answered    `json:",omitzero"`
+	Failed   *ModelFailed `json:",omitzero"`
+	Calling  *Calling     `json:",omitzero"`
+	Called   *Called      `json:",omitzero"`
+	Ended    *End         `json:",omitzero"`
+}
+
+// Asked says that a model is about to be asked. One without an Answered or Failed after
+// it was under way in a process that is gone: the model is asked again, and the provider
+// may charge for both.
+type Asked struct {
+	Step  int // from 1
+	Try   int // of the model, from 1 in each step
+	Model string
+	View  View // of the conversation
+}
+
+// Answered has a model's answer.
+type Answered struct {
+	Answer model.Answer
+	Cost   model.Cost
+}
+
+// ModelFailed says that a model did not answer, or not to the end.
+type ModelFailed struct {
+	Failure model.Failure // "" if the process that asked is gone
+	Message string
+	// Shown is what readers of the run have seen of the answer.
+	Shown []model.Item `json:",omitempty"`
+	// Again is when the same model is asked again; zero for never.
+	Again time.Time `json:",omitzero"`
+}
+
+// Calling says that a tool is about to be called. Pending.Number names the call for good,
+// so that its outcome is found by another process.
+type Calling struct {
+	Call string // model.Call.ID
+	Item *Item  `json:",omitzero"` // what is shown of it while it runs
+}
+
+// Called has the outcome of a tool call.
+type Called struct {
+	Call   string
+	Result model.Result // for the model
+	Item   *Item        `json:",omitzero"` // in place of the one of Calling
+	More   []Item       `json:",omitempty"`
+	// Unknown says that the call was under way in a process that is gone, and that its
+	// outcome cannot be found.
+	Unknown bool `json:",omitzero"`
+}
+
+// End says how a run ended.
+type End struct {
+	Status  Status // a final one
+	Reason  Reason
+	Message string // what the caller can do about it
+}
+
+// Reason is why a run ended.
+type Reason string
+
+// Reasons.
+const (
+	Done            Reason = "" // the model has said all, or calls the client's tools
+	MaxSteps        Reason = "max_steps"
+	MaxCalls        Reason = "max_tool_calls"
+	MaxOutputTokens Reason = "max_output_tokens"
+	MaxTokens       Reason = "max_tokens"
+	MaxCost         Reason = "max_cost"
+	MaxDuration     Reason = "max_duration"
+	ContentFilter   Reason = "content_filter"
+	RepeatedFailure Reason = "repeated_failure"
+	ModelError      Reason = "model_error"
+	ServerError     Reason = "server_error"
+	ContextLength   Reason = "context_length_exceeded"
+)

@@ -1,0 +1,172 @@
+package run
+
+import "github.com/atoll-run/atoll/internal/core/model"
+
+// View says what a model is shown of a conversation. The zero View is all of it.
+type View struct {
+	// Skipped items at the beginning are left out, but for the last message of the user
+	// among them.
+	Skipped int `json:",omitzero"`
+	// Shortened results of tools, the oldest that are not skipped, are left out but for a
+	// note.
+	Shortened int `json:",omitzero"`
+}
+
+// shortened is what a model is shown in place of a result.
+const shortened = "[This result was left out because the conversation is too long. Call the tool again if you need it.]"
+
+// Rough sizes in tokens. A provider's count of the last request corrects them.
+const (
+	bytesPerToken = 4
+	imageTokens   = 1500
+	itemTokens    = 8 // of what stands around each item
+)
+
+// ModelRequest returns what the last Asked asks a model.
+func (s *State) ModelRequest() model.Request {
+	r := s.Request
+	q := model.Request{
+		Instructions: r.Instructions, Items: s.visible(s.view), ToolChoice: r.Choice,
+		Reasoning: r.Reasoning, Temperature: r.Temperature, TopP: r.TopP, Format: r.Format, CacheKey: r.CacheKey,
+	}
+	for i := range r.Tools {
+		q.Tools = append(q.Tools, r.Tools[i].Tool)
+	}
+	if len(q.Tools) > 0 {
+		q.ParallelToolCalls = new(r.Parallel)
+	}
+	if forces := r.Choice.Mode == model.ToolRequired || r.Choice.Mode == model.ToolNamed; forces && s.Steps > 1 {
+		q.ToolChoice = model.ToolChoice{}
+	}
+	if l := r.Limits.OutputTokens; l > 0 {
+		q.MaxOutputTokens = int(l - s.Usage.Output)
+	}
+	return q
+}
+
+// visible is the conversation as a model is shown it.
+func (s *State) visible(v View) []model.Item {
+	if v == (View{}) {
+		return s.Conversation
+	}
+	out := make([]model.Item, 0, len(s.Conversation)-v.Skipped+1)
+	for i := v.Skipped - 1; i >= 0; i-- {
+		if byUser(&s.Conversation[i]) {
+			out = append(out, s.Conversation[i])
+			break
+		}
+	}
+	left := v.Shortened
+	for _, it := range s.Conversation[v.Skipped:] {
+		if it.Result != nil && left > 0 {
+			left--
+			short := *it.Result
+			short.Parts = []model.Part{{Kind: model.PartText, Text: shortened}}
+			it = model.Item{Result: &short}
+		}
+		out = append(out, it)
+	}
+	return out
+}
+
+// fit returns the view that a model has room for: at first the oldest results are
+// shortened, then the beginning is skipped. smaller asks for less than the last view.
+// ok is false if there is none.
+func (s *State) fit(spec *model.Spec, smaller bool) (v View, ok bool) {
+	room := int64(spec.Context)
+	if room > 0 {
+		room -= min(room/4, max(int64(spec.MaxOutput), 1024)) // for the answer
+	}
+	if smaller {
+		if last := s.estimate(s.view) * 3 / 4; room == 0 || last < room {
+			room = last
+		}
+	}
+	if room == 0 || s.estimate(View{}) <= room {
+		return View{}, true
+	}
+	if !s.Request.Truncate {
+		return View{}, true // this is an estimate: the provider decides
+	}
+	for v.Shortened < s.oldResults() {
+		v.Shortened++
+		if s.estimate(v) <= room {
+			return v, true
+		}
+	}
+	for i := 1; i < len(s.Conversation); i++ {
+		if s.Conversation[i-1].Result != nil {
+			v.Shortened = max(0, v.Shortened-1)
+		}
+		if !s.boundary(i) {
+			continue
+		}
+		v.Skipped = i
+		if s.estimate(v) <= room {
+			return v, true
+		}
+	}
+	return View{}, false
+}
+
+// boundary reports whether a conversation may begin at item i: what a model said at once
+// stays together, and with the results of its calls.
+func (s *State) boundary(i int) bool {
+	before := &s.Conversation[i-1]
+	return s.Conversation[i].Result == nil && (before.Result != nil || before.Message != nil && before.Message.Role != model.Assistant)
+}
+
+// oldResults are the results that came before the model's last answer.
+func (s *State) oldResults() (n int) {
+	last := len(s.Conversation)
+	for last > 0 && s.Conversation[last-1].Result != nil {
+		last--
+	}
+	for i := range s.Conversation[:last] {
+		if s.Conversation[i].Result != nil {
+			n++
+		}
+	}
+	return n
+}
+
+func byUser(it *model.Item) bool { return it.Message != nil && it.Message.Role == model.User }
+
+// estimate is about how many tokens a request with a view has.
+func (s *State) estimate(v View) int64 {
+	n := int64(len(s.Request.Instructions)) / bytesPerToken
+	for i := range s.Request.Tools {
+		t := &s.Request.Tools[i]
+		n += int64(len(t.Description)+len(t.Parameters))/bytesPerToken + itemTokens
+	}
+	for _, it := range s.visible(v) {
+		n += tokens(&it)
+	}
+	return n
+}
+
+func tokens(it *model.Item) int64 {
+	bytes, images := 0, 0
+	parts := func(all []model.Part) {
+		for i := range all {
+			bytes += len(all[i].Text)
+			switch all[i].Kind {
+			case model.PartImage:
+				images++
+			case model.PartFile:
+				bytes += len(all[i].Data)
+			}
+		}
+	}
+	switch {
+	case it.Message != nil:
+		parts(it.Message.Parts)
+	case it.Result != nil:
+		parts(it.Result.Parts)
+	case it.Call != nil:
+		bytes += len(it.Call.Arguments) + len(it.Call.Name)
+	case it.Reasoning != nil:
+		bytes += len(it.Reasoning.Text) + len(it.Reasoning.State.Data)
+	}
+	return int64(bytes/bytesPerToken + images*imageTokens + itemTokens)
+}

@@ -1,0 +1,106 @@
+package run
+
+import (
+	"fmt"
+
+	"github.com/atoll-run/atoll/internal/core/model"
+)
+
+// Item is a part of a run's output. Exactly one of its pointers is set.
+type Item struct {
+	ID     string // unique among the items of all runs
+	Status ItemStatus
+
+	Message   *model.Message `json:",omitzero"`
+	Reasoning *model.Thought `json:",omitzero"`
+	Call      *model.Call    `json:",omitzero"` // of a tool that the client runs
+	Code      *CodeRun       `json:",omitzero"`
+}
+
+// ItemStatus is where an item is in its life.
+type ItemStatus string
+
+// Statuses of items, by the names of the open Responses specification.
+const (
+	ItemInProgress ItemStatus = "in_progress"
+	ItemCompleted  ItemStatus = "completed"
+	ItemIncomplete ItemStatus = "incomplete" // its end never came
+	ItemFailed     ItemStatus = "failed"
+	ItemTimedOut   ItemStatus = "timed_out"
+)
+
+// CodeRun is code that the model ran in a sandbox.
+type CodeRun struct {
+	CallID    string
+	Sandbox   string // id; "" until there is one
+	Language  string
+	Code      string
+	Results   []CodeResult
+	Execution string // trace id; "" until it began
+}
+
+// CodeResult is the outcome of one execution.
+type CodeResult struct {
+	Stdout, Stderr                   string
+	StdoutTruncated, StderrTruncated bool
+	ExitCode                         int
+	DurationMS                       int64
+	Status                           ItemStatus
+}
+
+// prefix begins the id of an item, by what it is.
+func (it *Item) prefix() string {
+	switch {
+	case it.Message != nil:
+		return "msg_"
+	case it.Reasoning != nil:
+		return "rs_"
+	case it.Call != nil:
+		return "fc_"
+	case it.Code != nil:
+		return "ci_"
+	}
+	return "item_"
+}
+
+// nameItem gives the item at an index of a run's output its ID: the same whenever the
+// log is read, so that what was published of an item is found again.
+func nameItem(id ID, index int, it *Item) {
+	if it.ID == "" {
+		it.ID = fmt.Sprintf("%s%s%04x", it.prefix(), id[len("run_"):], index)
+	}
+}
+
+// itemOf returns what is shown of a part of an answer; nil for a call that the server
+// runs, whose tool says what is shown.
+func itemOf(it *model.Item, tools []Tool, s ItemStatus) *Item {
+	switch {
+	case it.Message != nil:
+		return &Item{Status: s, Message: it.Message}
+	case it.Reasoning != nil:
+		return &Item{Status: s, Reasoning: it.Reasoning}
+	case it.Call != nil:
+		if t := toolNamed(tools, it.Call.Name); t != nil && t.Handler == "" {
+			return &Item{Status: s, Call: it.Call}
+		}
+	}
+	return nil
+}
+
+func toolNamed(tools []Tool, name string) *Tool {
+	for i := range tools {
+		if tools[i].Name == name {
+			return &tools[i]
+		}
+	}
+	return nil
+}
+
+// Name gives an item its ID for a place in the output.
+func (s *State) Name(index int, it *Item) { nameItem(s.ID, index, it) }
+
+// Clients reports whether a tool is the client's: its calls are shown as they are.
+func (s *State) Clients(tool string) bool {
+	t := toolNamed(s.Request.Tools, tool)
+	return t != nil && t.Handler == ""
+}

@@ -1,0 +1,179 @@
+package run
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/model"
+)
+
+// Next says what a run does next. Exactly one field is set, or none once it has ended.
+type Next struct {
+	// Lost says that a model was asked and that the outcome is not on record: a Failed
+	// entry without a Failure comes next.
+	Lost  bool
+	Ask   *Asked    // an entry to record before the model is asked
+	Calls []Pending // to make side by side, those that have not begun under a Calling entry
+	Wait  time.Time
+	End   *End
+}
+
+// Bounds of retries.
+const (
+	maxTries  = 5 // of a model in one step
+	maxWait   = 5 * time.Minute
+	firstWait = 500 * time.Millisecond // doubled with each try
+	lastWait  = 8 * time.Second
+)
+
+// maxFailures is how many times in a row a model may make the same call, which fails.
+const maxFailures = 4
+
+// Next returns what is to be done now. specs returns what is known of a model.
+func (s *State) Next(now time.Time, specs func(name string) model.Spec) Next {
+	switch {
+	case s.End != nil:
+		return Next{}
+	case s.asked != nil:
+		return Next{Lost: true}
+	}
+	if d := s.Request.Limits.Duration; d > 0 && now.Sub(s.Began) >= d {
+		return incomplete(MaxDuration, "the run took longer than %s", d)
+	}
+	if s.stop != "" {
+		if calls := s.serverCalls(); len(calls) > 0 {
+			return s.nextCalls(calls)
+		}
+		if s.open() > 0 {
+			return end(RequiresAction, Done, "")
+		}
+		if len(s.pending) == 0 {
+			return s.stopped()
+		}
+		if s.failures >= maxFailures {
+			return incomplete(RepeatedFailure, "the model made the same failing call of %s %d times in a row", s.pending[len(s.pending)-1].Call.Name, s.failures)
+		}
+	}
+	return s.nextAsk(now, specs)
+}
+
+func end(status Status, r Reason, format string, args ...any) Next {
+	return Next{End: &End{Status: status, Reason: r, Message: fmt.Sprintf(format, args...)}}
+}
+
+func incomplete(r Reason, format string, args ...any) Next {
+	return end(Incomplete, r, format, args...)
+}
+
+// serverCalls are the calls without a result that the client does not make.
+func (s *State) serverCalls() (calls []Pending) {
+	for _, p := range s.pending {
+		if p.result == nil && (p.Tool == nil || p.Tool.Handler != "") {
+			calls = append(calls, p)
+		}
+	}
+	return calls
+}
+
+func (s *State) nextCalls(calls []Pending) Next {
+	if limit := s.Request.Limits.Calls; limit > 0 {
+		left := limit - s.Calls
+		calls = slices.DeleteFunc(calls, func(p Pending) bool {
+			if p.Begun {
+				return false
+			}
+			left--
+			return left < 0
+		})
+		if len(calls) == 0 {
+			return incomplete(MaxCalls, "the model asked for more than %d tool calls", limit)
+		}
+	}
+	if !s.Request.Parallel {
+		calls = calls[:1]
+	}
+	return Next{Calls: calls}
+}
+
+// stopped is how a run ends after an answer without calls.
+func (s *State) stopped() Next {
+	switch s.stop {
+	case model.StopMaxTokens:
+		return incomplete(MaxOutputTokens, "the answer reached the limit of its tokens")
+	case model.StopFilter:
+		return incomplete(ContentFilter, "the provider's content filter cut the answer")
+	}
+	return end(Completed, Done, "")
+}
+
+func (s *State) nextAsk(now time.Time, specs func(string) model.Spec) Next {
+	l := s.Request.Limits
+	ask := &Asked{Step: s.Steps + 1, Try: 1, Model: s.Request.Models[0]}
+	smaller := false
+	switch {
+	case s.failure == nil:
+		if s.Steps > 0 {
+			ask.Model = s.Model
+		}
+		if l.Steps > 0 && s.Steps >= l.Steps {
+			return incomplete(MaxSteps, "the model was asked %d times and wants more tool calls", s.Steps)
+		}
+	case !s.again.IsZero():
+		if now.Before(s.again) {
+			return Next{Wait: s.again}
+		}
+		ask.Step, ask.Try, ask.Model = s.Steps, s.try+1, s.Model
+		smaller = s.failure.Failure == model.ContextTooLong
+	default:
+		i := slices.Index(s.Request.Models, s.Model) + 1
+		if i == len(s.Request.Models) || s.failure.Failure == model.Rejected {
+			return s.modelFailed()
+		}
+		ask.Step, ask.Model = s.Steps, s.Request.Models[i]
+	}
+	switch {
+	case l.OutputTokens > 0 && s.Usage.Output >= l.OutputTokens:
+		return incomplete(MaxOutputTokens, "the answers have %d tokens", s.Usage.Output)
+	case l.Tokens > 0 && s.Usage.Input+s.Usage.Output >= l.Tokens:
+		return incomplete(MaxTokens, "the run used %d tokens", s.Usage.Input+s.Usage.Output)
+	case l.Cost > 0 && s.Cost.Total >= l.Cost:
+		return incomplete(MaxCost, "the run cost %s dollars", s.Cost.Total)
+	}
+	spec := specs(ask.Model)
+	var ok bool
+	if ask.View, ok = s.fit(&spec, smaller); !ok {
+		return end(Failed, ContextLength, "the conversation is longer than model %s reads, and truncation does not make it fit", ask.Model)
+	}
+	return Next{Ask: ask}
+}
+
+func (s *State) modelFailed() Next {
+	r := ModelError
+	if s.failure.Failure == model.ContextTooLong {
+		r = ContextLength
+	}
+	return end(Failed, r, "%s", s.failure.Message)
+}
+
+// Retry returns the entry for a model that did not answer because of err. shown is what
+// readers have seen of the answer.
+func (s *State) Retry(now time.Time, err *model.Error, shown []model.Item) *ModelFailed {
+	f := &ModelFailed{Failure: err.Failure, Message: err.Msg, Shown: shown}
+	switch {
+	case err.Failure == model.ContextTooLong && s.Request.Truncate && s.try < maxTries:
+		f.Again = now
+	case err.Retryable() && s.try < maxTries && err.RetryAfter <= maxWait:
+		wait := min(firstWait<<(s.try-1), lastWait)
+		wait += time.Duration(rand.Int64N(int64(wait / 4)))
+		f.Again = now.Add(max(wait, err.RetryAfter))
+	}
+	return f
+}
+
+// Interrupted returns the entry for a model whose answer was lost with the process that
+// asked it. shown is what readers have seen of it.
+func (s *State) Interrupted(now time.Time, shown []model.Item) *ModelFailed {
+	return &ModelFailed{Message: "the process that asked the model is gone", Shown: shown, Again: now}
+}

@@ -1,0 +1,122 @@
+// Package run is one turn of a model with tools: ask the model, do the tool calls it
+// asks for, give it their results, until it stops, a limit ends it or the client must
+// act.
+//
+// A run is its log. Each Entry is recorded before the effect that it announces, or with
+// the result of that effect; State is a fold of the log, and State.Next says what is to
+// be done. So any process that reads the log can go on from its last entry. The package
+// knows no HTTP, SQL or provider.
+package run
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"regexp"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// ID names a run: "run_" and 32 hexadecimal digits.
+type ID string
+
+var idPattern = regexp.MustCompile(`^run_[0-9a-f]{32}$`)
+
+// NewID returns an ID that no other run has.
+func NewID() ID {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return ID("run_" + hex.EncodeToString(b[:]))
+}
+
+// Valid reports whether id is one that a run can have.
+func (id ID) Valid() bool { return idPattern.MatchString(string(id)) }
+
+// Run is the record of a run. What it was asked is the first entry of its log.
+type Run struct {
+	ID          ID
+	Tenant      tenant.ID
+	Key         string // id of the key that started it, which is charged
+	Environment string // id of the environment that its tools work in
+	Sandbox     string // names the sandbox of its tools; that of the run which it continues
+	// Keep is how long the run is kept after its end. 0 is for one that nothing but its
+	// caller is to see: it stays for Unkept.
+	Keep time.Duration
+
+	Status    Status
+	Seq       int64 // of the last entry of its log
+	CreatedAt time.Time
+	EndedAt   time.Time // zero until the status is final
+}
+
+// Unkept is how long a run that is not kept stays after its end, for the caller who waits
+// for it.
+const Unkept = time.Minute
+
+// Status is where a run is in its life.
+type Status string
+
+// Statuses, by the names of the open Responses specification.
+const (
+	Queued         Status = "queued"      // no process drives it yet
+	InProgress     Status = "in_progress" // also while it waits for a provider
+	Completed      Status = "completed"
+	RequiresAction Status = "requires_action" // the model called tools that the client runs
+	Incomplete     Status = "incomplete"      // a limit ended it; there is output
+	Failed         Status = "failed"
+	Cancelled      Status = "cancelled"
+)
+
+// Final reports whether s does not change any more.
+func (s Status) Final() bool { return s != Queued && s != InProgress }
+
+// Request is what a run was asked.
+type Request struct {
+	// Models are asked in this order: the next one when one fails for good.
+	Models       []string
+	Instructions string
+	Input        []model.Item // with the conversation before it
+	Tools        []Tool
+	// Choice holds for the first step. In later ones the model chooses freely where it
+	// forces a call, since it would force calls without end.
+	Choice model.ToolChoice
+	// Parallel says whether the calls of one step run side by side.
+	Parallel    bool
+	Reasoning   model.Reasoning
+	Temperature *float64
+	TopP        *float64
+	Format      *model.Format
+	CacheKey    string
+	// Truncate leaves out the beginning of a conversation that is longer than the model
+	// reads; without it the run fails.
+	Truncate bool
+	// Publish has the run's events published, for readers that follow it.
+	Publish bool
+	Limits  Limits
+	// Settings are what the API that asked for the run shows of the request. They mean
+	// nothing here.
+	Settings []byte
+}
+
+// Tool is a tool that the model is given.
+type Tool struct {
+	model.Tool
+	// Handler names what runs its calls; "" for the client, so that a call ends the run.
+	Handler string
+	// Idempotent calls may be repeated when their outcome is unknown: they change nothing,
+	// or a repetition changes nothing more.
+	Idempotent bool
+	// Serial says that calls of the same Handler run one at a time.
+	Serial bool
+}
+
+// Limits bound a run. 0 is no bound.
+type Limits struct {
+	Steps        int
+	Calls        int           // of tools, by the server
+	OutputTokens int64         // of all answers
+	Tokens       int64         // of all answers and of what was sent for them
+	Cost         model.Money   // of all answers
+	Duration     time.Duration // from the run's first entry
+}

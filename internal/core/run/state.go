@@ -1,0 +1,249 @@
+package run
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/model"
+)
+
+// State is the fold of a run's log.
+type State struct {
+	ID      ID
+	Seq     int64 // of the last entry; 0 for an empty log
+	Request *Request
+	Began   time.Time
+	Ended   time.Time // zero while the run goes on
+
+	Conversation []model.Item // Request.Input, answers and results
+	Output       []Item
+	Steps        int         // models asked, repetitions not counted
+	Calls        int         // tool calls that the server began
+	Usage        model.Usage // of all answers
+	Cost         model.Cost
+	Model        string // the last one asked
+	End          *End   // nil while the run goes on
+
+	try      int    // of Model, in this step
+	asked    *Asked // nil once it has an outcome
+	askedAt  time.Time
+	again    time.Time    // when Model is asked again
+	failure  *ModelFailed // of the last try; nil after an answer
+	view     View
+	stop     model.StopReason // of the last answer; "" before it
+	pending  []Pending        // calls of the last answer
+	asks     int              // tool calls that models asked for
+	failing  [sha256.Size]byte
+	failures int // calls in a row that failed, each like the one before
+}
+
+// Pending is a tool call of the last answer.
+type Pending struct {
+	Call *model.Call
+	// Number counts the calls of the run, from 1: it tells calls apart to which a provider
+	// gave the same id in different steps.
+	Number int
+	Tool   *Tool // nil for one that the model was not given
+	// Begun says that a process has recorded that it makes the call.
+	Begun bool
+
+	index  int // in State.Output of its item; -1 without one
+	result *model.Result
+}
+
+// NewState returns the state of a run with an empty log.
+func NewState(id ID) *State { return &State{ID: id} }
+
+// errLog says that entries do not follow from each other.
+var errLog = errors.New("the run's log is damaged")
+
+// Apply adds the next entry. After an error, which says that the log is damaged, s must
+// not be used.
+func (s *State) Apply(e *Entry) error {
+	ok := e.Seq == s.Seq+1 && s.End == nil && (e.Begun != nil) == (s.Seq == 0)
+	if ok {
+		ok = s.apply(e)
+	}
+	if !ok {
+		return fmt.Errorf("%w at entry %d", errLog, e.Seq)
+	}
+	s.Seq = e.Seq
+	return nil
+}
+
+func (s *State) apply(e *Entry) bool {
+	switch {
+	case e.Begun != nil:
+		s.Request, s.Began, s.Conversation = e.Begun, e.At, slices.Clone(e.Begun.Input)
+		return len(e.Begun.Models) > 0
+	case e.Asked != nil:
+		s.askedAt = e.At
+		return s.ask(e.Asked)
+	case e.Answered != nil:
+		return s.answer(e.Answered)
+	case e.Failed != nil:
+		return s.fail(e.Failed)
+	case e.Calling != nil:
+		return s.calling(e.Calling)
+	case e.Called != nil:
+		return s.called(e.Called)
+	case e.Ended != nil:
+		s.end(e.Ended)
+		s.Ended = e.At
+		return e.Ended.Status.Final()
+	}
+	return false
+}
+
+func (s *State) ask(a *Asked) bool {
+	if s.asked != nil || s.open() > 0 || !slices.Contains(s.Request.Models, a.Model) || a.Step < s.Steps || a.Step > s.Steps+1 {
+		return false
+	}
+	s.Steps, s.try, s.Model, s.view = a.Step, a.Try, a.Model, a.View
+	s.asked, s.again, s.pending, s.stop = a, time.Time{}, nil, ""
+	return true
+}
+
+func (s *State) answer(a *Answered) bool {
+	if s.asked == nil {
+		return false
+	}
+	s.asked, s.failure, s.stop = nil, nil, a.Answer.Stop
+	s.Usage, s.Cost = s.Usage.Plus(a.Answer.Usage), s.Cost.Plus(a.Cost)
+	for i := range a.Answer.Items {
+		it := &a.Answer.Items[i]
+		s.Conversation = append(s.Conversation, *it)
+		index := s.show(itemOf(it, s.Request.Tools, ItemCompleted))
+		if it.Call != nil {
+			s.asks++
+			s.pending = append(s.pending, Pending{Call: it.Call, Number: s.asks, Tool: toolNamed(s.Request.Tools, it.Call.Name), index: index})
+		}
+	}
+	return true
+}
+
+func (s *State) fail(f *ModelFailed) bool {
+	if s.asked == nil {
+		return false
+	}
+	s.asked, s.failure, s.again = nil, f, f.Again
+	for i := range f.Shown {
+		s.show(itemOf(&f.Shown[i], s.Request.Tools, ItemIncomplete))
+	}
+	return true
+}
+
+// show adds an item to the output, and returns its index; -1 for nil.
+func (s *State) show(it *Item) int {
+	if it == nil {
+		return -1
+	}
+	nameItem(s.ID, len(s.Output), it)
+	s.Output = append(s.Output, *it)
+	return len(s.Output) - 1
+}
+
+func (s *State) find(call string) *Pending {
+	i := slices.IndexFunc(s.pending, func(p Pending) bool { return p.Call.ID == call })
+	if i < 0 || s.pending[i].result != nil {
+		return nil
+	}
+	return &s.pending[i]
+}
+
+func (s *State) calling(c *Calling) bool {
+	p := s.find(c.Call)
+	if p == nil || p.Begun {
+		return false
+	}
+	p.Begun = true
+	if c.Item != nil {
+		it := *c.Item
+		p.index = s.show(&it)
+	}
+	s.Calls++
+	return true
+}
+
+func (s *State) called(c *Called) bool {
+	p := s.find(c.Call)
+	if p == nil || c.Result.CallID != c.Call {
+		return false
+	}
+	p.result = &c.Result
+	if c.Item != nil {
+		it := *c.Item
+		if p.index < 0 {
+			p.index = s.show(&it)
+		} else {
+			it.ID = s.Output[p.index].ID
+			s.Output[p.index] = it
+		}
+	}
+	for _, it := range c.More {
+		s.show(&it)
+	}
+	s.countFailure(p.Call, c.Result.Failed)
+	if s.open() == 0 {
+		s.converse()
+	}
+	return true
+}
+
+// converse adds the results that there are to the conversation, in the order in which
+// the model asked for them. Calls that the server will not make get a result that says
+// so, since providers take no call without one; those of the client get it later.
+func (s *State) converse() {
+	for i := range s.pending {
+		p := &s.pending[i]
+		r := p.result
+		if r == nil && (p.Tool == nil || p.Tool.Handler != "") {
+			r = &model.Result{CallID: p.Call.ID, Failed: true, Parts: []model.Part{{Kind: model.PartText, Text: notMade}}}
+		}
+		if r != nil {
+			s.Conversation = append(s.Conversation, model.Item{Result: r})
+		}
+	}
+}
+
+// notMade is the result of a call that was under way or about to be made when the run
+// ended.
+const notMade = "The run ended before this call did, so its result is not known."
+
+// countFailure counts calls that fail alike, one after the other.
+func (s *State) countFailure(c *model.Call, failed bool) {
+	sum := sha256.Sum256([]byte(c.Name + "\x00" + c.Arguments))
+	switch {
+	case !failed:
+		s.failures = 0
+	case s.failures > 0 && sum == s.failing:
+		s.failures++
+	default:
+		s.failing, s.failures = sum, 1
+	}
+}
+
+// open is how many calls of the last answer have no result.
+func (s *State) open() (n int) {
+	for i := range s.pending {
+		if s.pending[i].result == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *State) end(e *End) {
+	s.End = e
+	if s.open() > 0 {
+		s.converse() // the client has the rest
+	}
+	for i := range s.Output {
+		if s.Output[i].Status == ItemInProgress {
+			s.Output[i].Status = ItemIncomplete
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/model"
+)
+
+// log builds a run's log.
+type log struct {
+	t       *testing.T
+	at      time.Time
+	entries []Entry
+	state   *State
+}
+
+func begin(t *testing.T, q Request) *log {
+	t.Helper()
+	if q.Models == nil {
+		q.Models = []string{"a", "b"}
+	}
+	if q.Input == nil {
+		q.Input = []model.Item{model.Text(model.User, "question")}
+	}
+	q.Tools = append(q.Tools, Tool{Tool: model.Tool{Name: "server"}, Handler: "h"}, Tool{Tool: model.Tool{Name: "client"}})
+	l := &log{t: t, at: time.Unix(1_000_000, 0).UTC(), state: NewState("run_" + ID(strings.Repeat("0", 32)))}
+	l.add(Entry{Begun: &q})
+	return l
+}
+
+func (l *log) add(e Entry) {
+	l.t.Helper()
+	e.Seq, e.At = int64(len(l.entries)+1), l.at
+	if err := l.state.Apply(&e); err != nil {
+		l.t.Fatal(err)
+	}
+	l.entries = append(l.entries, e)
+}
+
+func (l *log) next() Next {
+	return l.state.Next(l.at, func(string) model.Spec { return model.Spec{Context: 10_000, MaxOutput: 1000} })
+}
+
+// asked records that the model is asked which Next names.
+func (l *log) asked() {
+	l.t.Helper()
+	n := l.next()
+	if n.Ask == nil {
+		l.t.Fatalf("next is %+v", n)
+	}
+	l.add(Entry{Asked: n.Ask})
+}
+
+func (l *log) says(text string, stop model.StopReason) {
+	l.t.Helper()
+	l.asked()
+	l.add(Entry{Answered: &Answered{Answer: model.Answer{Items: []model.Item{model.Text(model.Assistant, text)}, Stop: stop, Usage: model.Usage{Input: 100, Output: 10}}, Cost: model.Cost{Total: 5}}})
+}
+
+// calls records an answer with a call of each tool.
+func (l *log) calls(tools ...string) {
+	l.t.Helper()
+	l.asked()
+	a := model.Answer{Stop: model.StopToolCalls, Usage: model.Usage{Input: 100, Output: 10}}
+	for i, name := range tools {
+		a.Items = append(a.Items, model.Item{Call: &model.Call{ID: fmt.Sprintf("c%d", i), Name: name, Arguments: "{}"}})
+	}
+	l.add(Entry{Answered: &Answered{Answer: a, Cost: model.Cost{Total: 5}}})
+}
+
+func (l *log) called(id string, failed bool) {
+	l.t.Helper()
+	l.add(Entry{Calling: &Calling{Call: id, Item: &Item{Status: ItemInProgress, Code: &CodeRun{Code: id}}}})
+	l.add(Entry{Called: &Called{Call: id, Result: model.Result{CallID: id, Failed: failed}, Item: &Item{Status: ItemCompleted, Code: &CodeRun{Code: id}}}})
+}
+
+func (l *log) failed(f model.Failure, after time.Duration) {
+	l.t.Helper()
+	l.asked()
+	l.add(Entry{Failed: l.state.Retry(l.at, &model.Error{Failure: f, Msg: "it failed", RetryAfter: after}, nil)})
+}
+
+func (l *log) ends(status Status, reason Reason) {
+	l.t.Helper()
+	n := l.next()
+	if n.End == nil || n.End.Status != status || n.End.Reason != reason || reason != Done && n.End.Message == "" {
+		l.t.Fatalf("next is %+v, %+v; want the end %s %s", n, n.End, status, reason)
+	}
+	l.add(Entry{Ended: n.End})
+	if n := l.next(); !reflect.DeepEqual(n, Next{}) {
+		l.t.Errorf("after its end: %+v", n)
+	}
+}
+
+func TestEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		q      Request
+		do     func(l *log)
+		status Status
+		reason Reason
+	}{
+		"answer":         {do: func(l *log) { l.says("done", model.StopEnd) }, status: Completed},
+		"refusal":        {do: func(l *log) { l.says("no", model.StopRefusal) }, status: Completed},
+		"cut answer":     {do: func(l *log) { l.says("do", model.StopMaxTokens) }, status: Incomplete, reason: MaxOutputTokens},
+		"filter":         {do: func(l *log) { l.says("", model.StopFilter) }, status: Incomplete, reason: ContentFilter},
+		"client's calls": {do: func(l *log) { l.calls("client") }, status: RequiresAction},
+		"both":           {do: func(l *log) { l.calls("client", "server"); l.called("c1", false) }, status: RequiresAction},
+		"steps":          {q: Request{Limits: Limits{Steps: 1}}, do: func(l *log) { l.calls("server"); l.called("c0", false) }, status: Incomplete, reason: MaxSteps},
+		"tool calls":     {q: Request{Parallel: true, Limits: Limits{Calls: 1}}, do: func(l *log) { l.calls("server", "server"); l.called("c0", false) }, status: Incomplete, reason: MaxCalls},
+		"output tokens":  {q: Request{Limits: Limits{OutputTokens: 10}}, do: func(l *log) { l.calls("server"); l.called("c0", false) }, status: Incomplete, reason: MaxOutputTokens},
+		"tokens":         {q: Request{Limits: Limits{Tokens: 110}}, do: func(l *log) { l.calls("server"); l.called("c0", false) }, status: Incomplete, reason: MaxTokens},
+		"cost":           {q: Request{Limits: Limits{Cost: 5}}, do: func(l *log) { l.calls("server"); l.called("c0", false) }, status: Incomplete, reason: MaxCost},
+		"time":           {q: Request{Limits: Limits{Duration: time.Minute}}, do: func(l *log) { l.calls("server"); l.at = l.at.Add(time.Minute) }, status: Incomplete, reason: MaxDuration},
+		"failing calls": {do: func(l *log) {
+			for range maxFailures {
+				l.calls("server")
+				l.called("c0", true)
+			}
+		}, status: Incomplete, reason: RepeatedFailure},
+		"rejected":     {do: func(l *log) { l.failed(model.Rejected, 0) }, status: Failed, reason: ModelError},
+		"both refuse":  {do: func(l *log) { l.failed(model.Unauthorized, 0); l.failed(model.Broken, 0) }, status: Failed, reason: ModelError},
+		"too long":     {do: func(l *log) { l.failed(model.ContextTooLong, 0); l.failed(model.ContextTooLong, 0) }, status: Failed, reason: ContextLength},
+		"asks to wait": {q: Request{Models: []string{"a"}}, do: func(l *log) { l.failed(model.RateLimited, time.Hour) }, status: Failed, reason: ModelError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := begin(t, test.q)
+			test.do(l)
+			l.ends(test.status, test.reason)
+			for _, it := range l.state.Output {
+				if it.Status == ItemInProgress {
+					t.Errorf("item %s is in progress after the end", it.ID)
+				}
+			}
+			open := map[string]bool{}
+			for _, it := range l.state.Conversation {
+				switch {
+				case it.Call != nil:
+					open[it.Call.ID] = it.Call.Name != "client"
+				case it.Result != nil:
+					open[it.Result.CallID] = false
+				}
+			}
+			for id, lacks := range open {
+				if lacks {
+					t.Errorf("call %s has no result, so the conversation cannot be continued", id)
+				}
+			}
+			l.reread()
+		})
+	}
+}
+
+// reread folds the log as it is stored: any process sees what this one did.
+func (l *log) reread() {
+	l.t.Helper()
+	s := NewState(l.state.ID)
+	for i := range l.entries {
+		stored, err := json.Marshal(&l.entries[i])
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		var e Entry
+		if err := json.Unmarshal(stored, &e); err != nil {
+			l.t.Fatal(err)
+		}
+		if err := s.Apply(&e); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	got, _ := json.Marshal(s)
+	want, _ := json.Marshal(l.state)
+	if string(got) != string(want) {
+		l.t.Errorf("read again it is\n%s\nnot\n%s", got, want)
+	}
+}
+
+func TestRetries(t *testing.T) {
+	l := begin(t, Request{})
+	for try := 1; try < maxTries; try++ {
+		l.failed(model.Transient, 0)
+		wait := l.next().Wait
+		if wait.Sub(l.at) < firstWait || wait.Sub(l.at) > lastWait*5/4 {
+			t.Fatalf("try %d: waits %s", try, wait.Sub(l.at))
+		}
+		l.at = wait
+	}
+	l.failed(model.Transient, 0)
+	if ask := l.next().Ask; ask == nil || ask.Model != "b" || ask.Try != 1 || ask.Step != 1 {
+		t.Fatalf("after the last try: %+v", ask)
+	}
+	l.failed(model.RateLimited, time.Minute)
+	if wait := l.next().Wait; wait != l.at.Add(time.Minute) {
+		t.Errorf("waits until %s", wait)
+	}
+	l.at = l.at.Add(time.Minute)
+	l.calls("server")
+	l.called("c0", false)
+	if ask := l.next().Ask; ask == nil || ask.Model != "b" || ask.Step != 2 {
+		t.Errorf("the next step asks %+v", ask)
+	}
+}
+
+// TestInterrupted: a model whose answer was lost is asked again, and what readers have
+// seen of the answer stays.
+func TestInterrupted(t *testing.T) {
+	l := begin(t, Request{})
+	l.asked()
+	if n := l.next(); !n.Lost {
+		t.Fatalf("next is %+v", n)
+	}
+	l.add(Entry{Failed: l.state.Interrupted(l.at, []model.Item{model.Text(model.Assistant, "Hel")})})
+	l.says("Hello", model.StopEnd)
+	l.ends(Completed, Done)
+	if out := l.state.Output; len(out) != 2 || out[0].Status != ItemIncomplete || out[1].Status != ItemCompleted || out[0].ID == out[1].ID {
+		t.Errorf("the output is %+v", out)
+	}
+	if n := len(l.state.Conversation); n != 2 {
+		t.Errorf("the model is shown %d items", n)
+	}
+}
+
+func TestParallelCalls(t *testing.T) {
+	for parallel, want := range map[bool]int{true: 3, false: 1} {
+		l := begin(t, Request{Parallel: parallel})
+		l.calls("server", "unknown", "server", "client")
+		if n := len(l.next().Calls); n != want {
+			t.Errorf("parallel %t: %d calls at once", parallel, n)
+		}
+	}
+	// Results keep the model's order, and calls of different steps their numbers.
+	l := begin(t, Request{Parallel: true})
+	l.calls("server", "server")
+	l.called("c1", false)
+	l.called("c0", false)
+	for i, id := range []string{"c0", "c1"} {
+		if r := l.state.Conversation[3+i].Result; r == nil || r.CallID != id {
+			t.Errorf("result %d is %+v", i, r)
+		}
+	}
+	l.calls("server")
+	if c := l.next().Calls; len(c) != 1 || c[0].Number != 3 {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestDamage(t *testing.T) {
+	l := begin(t, Request{})
+	l.calls("server")
+	for name, e := range map[string]Entry{
+		"gap":            {Seq: 9, Called: &Called{}},
+		"begun twice":    {Begun: l.state.Request},
+		"empty":          {},
+		"another call":   {Calling: &Calling{Call: "c9"}},
+		"result of none": {Called: &Called{Call: "c9"}},
+		"other result":   {Called: &Called{Call: "c0", Result: model.Result{CallID: "c1"}}},
+		"open call":      {Asked: &Asked{Step: 2, Model: "a"}},
+		"no question":    {Answered: &Answered{}},
+		"no failure":     {Failed: &ModelFailed{}},
+		"no end":         {Ended: &End{Status: InProgress}},
+	} {
+		s := NewState(l.state.ID)
+		for i := range l.entries {
+			if err := s.Apply(&l.entries[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if e.Seq == 0 {
+			e.Seq = s.Seq + 1
+		}
+		if err := s.Apply(&e); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// MaxCalls is how many calls of a tenant one server has under way at once.
+const MaxCalls = 16
+
+// callTime bounds a call, whatever its provider does.
+const callTime = 60 * time.Second
+
+// Config is what a Service is made of.
+type Config struct {
+	// Web and People search, Pages fetches; nil for what is off.
+	Web, People Engine
+	Pages       Fetcher
+	// Record leaves the audit row of a call and charges for it.
+	Record func(context.Context, *tenant.Principal, sandbox.Call) error
+	// Used returns the credits that a tenant has used in this month.
+	Used func(ctx context.Context, tenant tenant.ID) (float64, error)
+}
+
+// Service is the one entry of all who search: it checks, bounds, counts and records.
+type Service struct {
+	cfg Config
+
+	mu   sync.Mutex
+	busy map[tenant.ID]int // guarded by mu: calls under way
+}
+
+// New returns a Service.
+func New(cfg Config) *Service { return &Service{cfg: cfg, busy: map[tenant.ID]int{}} }
+
+// Caller is who calls. Session and Agent may be empty.
+type Caller struct {
+	Principal               *tenant.Principal
+	TraceID, Session, Agent string
+}
+
+// Search answers a query, best results first. A call that fails is not charged.
+func (s *Service) Search(ctx context.Context, by Caller, q Query) (found []Result, err error) {
+	name, engine, setting := SearchName, s.cfg.Web, "search_provider"
+	if q.Kind == People {
+		name, engine, setting = PeopleName, s.cfg.People, "people_search_provider"
+	}
+	if engine == nil {
+		return nil, off(name, setting)
+	}
+	if err := q.complete(engine); err != nil {
+		return nil, err
+	}
+	err = s.call(ctx, by, sandbox.Call{Source: name, Command: []byte(strings.Join(q.Texts, "\n"))}, func(ctx context.Context, row *sandbox.Call) error {
+		found, err = ask(ctx, engine, &q)
+		row.Annotate("provider", engine.Name())
+		row.Annotate("results", strconv.Itoa(len(found)))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// Fetched is a page, or why there is none.
+type Fetched struct {
+	Page
+	Asked string // the URL
+	Err   error
+}
+
+// Fetch fetches pages, and cuts the text of each at some tokens. Each page is a call of its
+// own, also one that cannot be read.
+func (s *Service) Fetch(ctx context.Context, by Caller, urls []string, tokens int) ([]Fetched, error) {
+	if s.cfg.Pages == nil {
+		return nil, off(FetchName, "fetch_url")
+	}
+	if len(urls) == 0 || len(urls) > MaxURLs {
+		return nil, invalid("url must be a URL, or a list of 1 to %d", MaxURLs)
+	}
+	for _, u := range urls {
+		if u == "" || len(u) > maxURL {
+			return nil, invalid("url must have 1 to %d bytes", maxURL)
+		}
+	}
+	if tokens == 0 {
+		tokens = DefaultTokens
+	}
+	if tokens < 1 || tokens > MaxTokens {
+		return nil, invalid("max_tokens_per_page must be between 1 and %d", MaxTokens)
+	}
+	out := make([]Fetched, len(urls))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxFetches)
+	for i, where := range urls {
+		g.Go(func() error {
+			f := Fetched{Asked: where}
+			err := s.call(ctx, by, sandbox.Call{Source: FetchName, Command: []byte(where)}, func(ctx context.Context, row *sandbox.Call) error {
+				f.Page, f.Err = s.cfg.Pages.Fetch(ctx, where)
+				if u, err := url.Parse(f.URL); err == nil && u.Hostname() != "" {
+					row.Hosts = []string{u.Hostname()}
+				}
+				if f.Err != nil && fault.KindOf(f.Err) == fault.Invalid { // of this page alone
+					row.Status, row.Reason = audit.Error, f.Err.Error()
+					return nil
+				}
+				return f.Err
+			})
+			text := Cut(f.Text, tokens*charsPerToken)
+			f.Cut, f.Text = f.Cut || len(text) < len(f.Text), text
+			out[i] = f
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// maxFetches is how many pages one call fetches at once.
+const maxFetches = 4
+
+// off refuses a service that the operator has not turned on.
+func off(name, setting string) error {
+	return fault.New(fault.NotFound, "%s is off on this server: its operator turns it on with the setting %s", name, setting)
+}
+
+// call does something for a caller that is within its bounds, and records it.
+func (s *Service) call(ctx context.Context, by Caller, row sandbox.Call, do func(context.Context, *sandbox.Call) error) error {
+	row.TraceID, row.Session, row.Agent, row.Began = by.TraceID, by.Session, by.Agent, time.Now()
+	err := s.admit(ctx, by.Principal)
+	if err == nil {
+		limited, cancel := context.WithTimeoutCause(ctx, callTime, fault.New(fault.Unavailable, "it took longer than %s", callTime))
+		err = do(limited, &row)
+		if cause, ok := errors.AsType[*fault.Error](context.Cause(limited)); ok && err != nil && ctx.Err() == nil {
+			err = cause
+		}
+		cancel()
+		s.done(by.Principal.Tenant.ID)
+	}
+	if row.Ended(ctx, err, err == nil) {
+		if failed := s.cfg.Record(ctx, by.Principal, row); failed != nil {
+			return failed
+		}
+	}
+	return err
+}
+
+// admit holds a caller to its tenant's budget and to MaxCalls. Unless it fails, done must
+// follow.
+func (s *Service) admit(ctx context.Context, p *tenant.Principal) error {
+	if budget := p.Tenant.MonthlyCredits; budget > 0 {
+		used, err := s.cfg.Used(ctx, p.Tenant.ID)
+		if err != nil {
+			return err
+		}
+		if used >= budget {
+			now := time.Now().UTC()
+			return fault.Limit("monthly_credits", time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC),
+				"monthly budget used up (%.4f of %s credits). Have it raised, or wait for the next month.", used, strconv.FormatFloat(budget, 'f', -1, 64))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy[p.Tenant.ID] >= MaxCalls {
+		return fault.Limit("web_calls", time.Time{}, "the tenant has %d searches and pages under way, which is the most", MaxCalls)
+	}
+	s.busy[p.Tenant.ID]++
+	return nil
+}
+
+func (s *Service) done(id tenant.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy[id]--; s.busy[id] == 0 {
+		delete(s.busy, id)
+	}
+}
+
+// ask searches for each text of a query, and merges what is found: the first results of
+// each, then the second ones, each page once.
+func ask(ctx context.Context, e Engine, q *Query) ([]Result, error) {
+	lists := make([][]Result, len(q.Texts))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, text := range q.Texts {
+		g.Go(func() (err error) {
+			lists[i], err = e.Search(ctx, Request{q.Kind, text, q.Max, q.Filter})
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	found, seen, room := []Result{}, map[string]bool{}, q.MaxTokens*charsPerToken
+	for rank := 0; ; rank++ {
+		more := false
+		for _, list := range lists {
+			if rank >= len(list) {
+				continue
+			}
+			more = true
+			r, ok := tidy(list[rank], min(room, q.MaxPerResult*charsPerToken), &q.Filter)
+			if !ok || seen[r.URL] {
+				continue
+			}
+			if len(found) == q.Max {
+				return found, nil
+			}
+			seen[r.URL], found = true, append(found, r)
+			room -= len([]rune(r.Snippet))
+		}
+		if !more {
+			return found, nil
+		}
+	}
+}
+
+// Bounds of what an Engine says of a page.
+const (
+	maxTitle = 500 // characters
+	maxURL   = 4096
+)
+
+// tidy returns a result that is fit to be passed on, with at most room characters of its
+// snippet; !ok for one that is not.
+func tidy(r Result, room int, f *Filter) (_ Result, ok bool) {
+	u, err := url.Parse(r.URL)
+	if err != nil || len(r.URL) > maxURL || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || !f.holds(strings.ToLower(u.Hostname())) {
+		return r, false
+	}
+	r.URL = u.String()
+	r.Title, r.Snippet = Line(r.Title, maxTitle), Line(r.Snippet, room)
+	if r.Title == "" {
+		r.Title = u.Hostname()
+	}
+	return r, true
+}
+
+// Line makes one line of a text, of at most some characters: what is no UTF-8 becomes
+// U+FFFD, controls and runs of spaces become a space.
+func Line(text string, limit int) string {
+	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }), " ")
+	return Cut(text, limit)
+}
+
+// Lines is a text whose lines have no spaces at their ends, of which at most one in a row is
+// empty, and that has no other controls than tabs.
+func Lines(text string) string {
+	text = strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) && c != '\n' && c != '\t' {
+			return -1
+		}
+		return c
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+	var out strings.Builder
+	empty := 0
+	for line := range strings.SplitSeq(text, "\n") {
+		if line = strings.TrimRightFunc(line, unicode.IsSpace); line == "" {
+			empty++
+			continue
+		}
+		if out.Len() > 0 {
+			out.WriteString("\n\n"[:1+min(empty, 1)])
+		}
+		out.WriteString(line)
+		empty = 0
+	}
+	return out.String()
+}
+
+// Cut returns at most some characters of a text.
+func Cut(text string, limit int) string {
+	n := 0
+	for i := range text {
+		if n == limit {
+			return text[:i]
+		}
+		n++
+	}
+	return text
+}

@@ -1,0 +1,88 @@
+package e2b
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// Clients send their API key to the REST API alone. What they call in a sandbox gets the
+// access token that came with the sandbox: which sandbox it is for and whose key asked for
+// it, under a sum that only this installation makes. It is good for as long as the key.
+
+const (
+	keyHeader     = "X-Api-Key"
+	tokenHeader   = "X-Access-Token"
+	trafficHeader = "E2b-Traffic-Access-Token" // calls about code contexts have this one alone
+	sandboxHeader = "E2b-Sandbox-Id"
+
+	tokenPurpose = "e2b-sandbox"
+	tokenSum     = 16      // bytes of a sum
+	maxToken     = 4 << 10 // characters
+)
+
+// claim is what an access token allows.
+type claim struct {
+	Sandbox runtime.ID `json:"s"`
+	Tenant  tenant.ID  `json:"t"`
+	Key     string     `json:"k"` // id
+}
+
+// token makes the access token for a sandbox.
+func (d *Door) token(p *tenant.Principal, id runtime.ID) (string, error) {
+	data, err := json.Marshal(claim{Sandbox: id, Tenant: p.Tenant.ID, Key: p.Key.ID})
+	if err != nil {
+		return "", err
+	}
+	return base64.RawURLEncoding.EncodeToString(append(data, d.signer.Sum(data, tokenPurpose)...)), nil
+}
+
+// claimOf reads the access token of a request.
+func (d *Door) claimOf(r *http.Request) (c claim, err error) {
+	token := r.Header.Get(tokenHeader)
+	if token == "" {
+		token = r.Header.Get(trafficHeader)
+	}
+	if token == "" {
+		return c, fault.New(fault.Unauthorized, "missing access token: connect to the sandbox again, by its id, for one")
+	}
+	refusal := fault.New(fault.Unauthorized, "the access token is not valid: connect to the sandbox again, by its id, for another")
+	if len(token) > maxToken || strings.ContainsAny(token, "\r\n") {
+		return c, refusal
+	}
+	data, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	if err != nil || len(data) < tokenSum {
+		return c, refusal
+	}
+	data, sum := data[:len(data)-tokenSum], data[len(data)-tokenSum:]
+	if !d.signer.Check(data, tokenPurpose, sum) || json.Unmarshal(data, &c) != nil {
+		return c, refusal
+	}
+	if named := r.Header.Get(sandboxHeader); named != "" && named != string(c.Sandbox) {
+		return c, fault.New(fault.Unauthorized, "the access token is not for the sandbox %.80q", named)
+	}
+	return c, nil
+}
+
+// byKey finds the caller of the REST API.
+func (d *Door) byKey(r *http.Request) (tenant.Principal, error) {
+	keys := r.Header.Values(keyHeader)
+	if len(keys) != 1 || keys[0] == "" {
+		return tenant.Principal{}, fault.New(fault.Unauthorized, "missing API key: give the client a key of this server, %s…, as E2B_API_KEY", tenant.KeyPrefix)
+	}
+	return d.keys.Authenticate(r.Context(), keys[0])
+}
+
+// byToken finds the caller of a sandbox's services.
+func (d *Door) byToken(r *http.Request) (tenant.Principal, error) {
+	c, err := d.claimOf(r)
+	if err != nil {
+		return tenant.Principal{}, err
+	}
+	return d.keys.Holder(r.Context(), c.Tenant, c.Key)
+}

@@ -1,0 +1,4 @@
+package e2b
+
+// Token makes the access token for a sandbox.
+var Token = (*Door).token

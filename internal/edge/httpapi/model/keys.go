@@ -1,0 +1,91 @@
+package model
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// ModelKey is a tenant's own key for a model: all but the key.
+type ModelKey struct {
+	Model     string    `json:"model" doc:"The model's name; its id if there is no such model any more."`
+	BaseURL   string    `json:"base_url" doc:"The provider's API that the key was given for; it is sent to no other."`
+	InUse     bool      `json:"in_use" doc:"false if the model is at another base URL by now, where requests are refused until the key is given again or removed, or if the tenant may not use the model any more."`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// NewModelKey is the body that gives a key.
+type NewModelKey struct {
+	Key *string `json:"key" required:"true" minLength:"1" maxLength:"8192" doc:"The tenant's own, for the model's provider. It is stored encrypted and never shown."`
+}
+
+// KeyOf renders a tenant's own key.
+func KeyOf(k model.OwnKeyState) ModelKey { return ModelKey{k.Name, k.BaseURL, k.InUse, k.CreatedAt} }
+
+// PageOfKeys renders a page of a tenant's own keys.
+func PageOfKeys(c *httpapi.Call, all []model.OwnKeyState) (httpapi.Page[ModelKey], error) {
+	return httpapi.PageOf(c, all, func(k model.OwnKeyState) string { return k.ID }, KeyOf)
+}
+
+// keyOperations are those of /v1/model-keys.
+func (h *Handlers) keyOperations() []httpapi.Operation {
+	name := []httpapi.Param{{Name: "model", In: httpapi.InPath, Doc: "Name, in which slashes need not be encoded, or id."}}
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such model, the tenant may not use it, or has no key of its own for it.")
+	ops := []httpapi.Operation{
+		{
+			Method: http.MethodGet, Path: "/v1/model-keys", ID: "listModelKeys", Summary: "List the tenant's own keys for models, without the keys", Params: httpapi.PageParams(50, 100),
+			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[ModelKey]{}, "A page.")}, Serve: httpapi.Returns(h.listKeys),
+		},
+		{
+			Method: http.MethodPut, Path: "/v1/model-keys/{model...}", ID: "putModelKey", Summary: "Use a model with a key of the tenant's own in place of the operator's", Params: name,
+			Body:    httpapi.JSON(NewModelKey{Key: new("sk-ours")}),
+			Answers: []httpapi.Answer{httpapi.OK(ModelKey{}, "Requests have it from now on."), unknown}, Serve: httpapi.Takes(h.putKey),
+		},
+		{
+			Method: http.MethodDelete, Path: "/v1/model-keys/{model...}", ID: "deleteModelKey", Summary: "Use a model with the operator's key again", Params: name,
+			Answers: []httpapi.Answer{httpapi.NoContent("It is deleted."), unknown}, Serve: httpapi.Does(h.deleteKey),
+		},
+	}
+	for i := range ops {
+		ops[i].Tag, ops[i].Scope = "models", tenant.ScopeEnvironments
+	}
+	return ops
+}
+
+// named returns the model in the path, whose name may have slashes.
+func named(c *httpapi.Call) (string, error) {
+	name := c.Path("model")
+	if !model.CanName(name) {
+		return "", fault.New(fault.NotFound, "there is no such model")
+	}
+	return name, nil
+}
+
+func (h *Handlers) listKeys(c *httpapi.Call) (out httpapi.Page[ModelKey], err error) {
+	all, err := h.Catalog.OwnKeys(c.Context(), c.Caller.Tenant.ID)
+	if err != nil {
+		return out, err
+	}
+	return PageOfKeys(c, all)
+}
+
+func (h *Handlers) putKey(c *httpapi.Call, in *NewModelKey) (out ModelKey, err error) {
+	name, err := named(c)
+	if err != nil {
+		return out, err
+	}
+	k, err := h.Catalog.SetOwnKey(c.Context(), c.Caller.Key.ID, c.Caller.Tenant.ID, name, *in.Key)
+	return KeyOf(k), err
+}
+
+func (h *Handlers) deleteKey(c *httpapi.Call) error {
+	name, err := named(c)
+	if err != nil {
+		return err
+	}
+	return h.Catalog.RemoveOwnKey(c.Context(), c.Caller.Key.ID, c.Caller.Tenant.ID, name)
+}

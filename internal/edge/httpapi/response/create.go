@@ -1,0 +1,193 @@
+package response
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+func (h *Handlers) create(c *httpapi.Call, in *CreateResponse) error {
+	r, q, err := h.prepare(c, in)
+	if err != nil {
+		return err
+	}
+	background, streamed := in.Background != nil && *in.Background, in.Stream != nil && *in.Stream
+	q.Publish = background || streamed
+	if err := c.Draining(); err != nil {
+		return err
+	}
+	done, err := h.Loop.Begin(c.Context(), r, q, h.MaxUnderWay, nil)
+	if err != nil {
+		return err
+	}
+	if !background {
+		// The response goes with the client that waits for it.
+		stop := context.AfterFunc(c.Context(), func() {
+			if err := h.Loop.Cancel(context.WithoutCancel(c.Context()), r.Tenant, r.ID); err != nil && fault.KindOf(err) != fault.Conflict {
+				c.Log().Warn("a response whose client is gone goes on", "response", idOf(r.ID), "error", err)
+			}
+		})
+		defer stop()
+	}
+	switch {
+	case streamed:
+		err := h.stream(c, r.ID, -1)
+		if err == nil {
+			h.forget(c, r)
+		}
+		return err
+	case background:
+		return h.answer(c, r.ID)
+	}
+	if err := h.wait(c.Context(), r, done); err != nil {
+		return err
+	}
+	err = h.answer(c, r.ID)
+	h.forget(c, r)
+	return err
+}
+
+// forget removes a response that is not to be kept, once its caller has it.
+func (h *Handlers) forget(c *httpapi.Call, r *run.Run) {
+	if r.Keep > 0 {
+		return
+	}
+	if err := h.Loop.Delete(context.WithoutCancel(c.Context()), r.Tenant, r.ID); err != nil {
+		c.Log().Warn("a response that is not kept stays for a while", "response", idOf(r.ID), "error", err)
+	}
+}
+
+// prepare returns the run of a request.
+func (h *Handlers) prepare(c *httpapi.Call, in *CreateResponse) (*run.Run, *run.Request, error) {
+	caller := c.Caller
+	p := &parser{tenant: caller.Tenant.ID, seal: h.Seal}
+	q, set, err := p.parse(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range q.Models {
+		_, _, err := h.Models.Use(c.Context(), caller.Tenant.ID, name)
+		if fault.KindOf(err) == fault.NotFound {
+			return nil, nil, fault.Wrap(fault.NotFound, err, fmt.Sprintf("there is no model %q; GET /v1/models lists what there is", name))
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	r := &run.Run{ID: run.NewID(), Tenant: caller.Tenant.ID, Key: caller.Key.ID, Environment: caller.Environment.ID}
+	if set.Store {
+		r.Keep = h.Keep
+	}
+	r.Sandbox = "sbx_" + string(r.ID[len("run_"):])
+	if set.PreviousResponseID != "" {
+		if err := h.continues(c.Context(), r, q, set.PreviousResponseID); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := checkCalls(q); err != nil {
+		return nil, nil, err
+	}
+	q.Settings, err = json.Marshal(set)
+	return r, q, err
+}
+
+// continues puts the conversation of an earlier response before the input.
+func (h *Handlers) continues(ctx context.Context, r *run.Run, q *run.Request, previous string) error {
+	none := fault.New(fault.NotFound, "previous_response_id: there is no such response")
+	id, ok := runOf(previous)
+	if !ok {
+		return none
+	}
+	before, err := h.Store.Run(ctx, r.Tenant, id)
+	if fault.KindOf(err) == fault.NotFound || err == nil && before.Keep == 0 {
+		return none
+	}
+	if err != nil {
+		return err
+	}
+	if before.Status != run.Completed && before.Status != run.RequiresAction && before.Status != run.Incomplete {
+		return fault.New(fault.Conflict, "previous_response_id: the response is %s; only one that has completed can be continued", before.Status)
+	}
+	s, err := h.Loop.State(ctx, id)
+	if err != nil {
+		return err
+	}
+	r.Sandbox = before.Sandbox
+	q.Input = append(s.Conversation, q.Input...)
+	return nil
+}
+
+// checkCalls refuses what providers refuse: results without calls, and calls without
+// results.
+func checkCalls(q *run.Request) error {
+	open := map[string]bool{}
+	for i := range q.Input {
+		it := &q.Input[i]
+		switch {
+		case it.Call != nil:
+			open[it.Call.ID] = true
+		case it.Result != nil:
+			if _, ok := open[it.Result.CallID]; !ok {
+				return invalid("input has a function_call_output with call_id %q, and no function_call", it.Result.CallID)
+			}
+			open[it.Result.CallID] = false
+		}
+	}
+	for id, lacks := range open {
+		if lacks {
+			return invalid("input has no function_call_output for call_id %q", id)
+		}
+	}
+	return nil
+}
+
+// wait waits for the end of a run, wherever it is driven.
+func (h *Handlers) wait(ctx context.Context, r *run.Run, done <-chan struct{}) error {
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return h.Loop.Wait(ctx, r.Tenant, r.ID)
+}
+
+// answer sends a response as it is now.
+func (h *Handlers) answer(c *httpapi.Call, id run.ID) error {
+	out, err := h.response(c, id)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(c.W, http.StatusOK, out)
+}
+
+// find returns the state of a response of the caller's.
+func (h *Handlers) find(c *httpapi.Call) (*run.Run, error) {
+	unknown := fault.New(fault.NotFound, "no such response")
+	id, ok := runOf(c.Path("response_id"))
+	if !ok {
+		return nil, unknown
+	}
+	r, err := h.Store.Run(c.Context(), c.Caller.Tenant.ID, id)
+	if fault.KindOf(err) == fault.NotFound || err == nil && r.Keep == 0 {
+		return nil, unknown
+	}
+	return r, err
+}
+
+func (h *Handlers) renderer(c *httpapi.Call) *renderer {
+	return &renderer{tenant: c.Caller.Tenant.ID, seal: h.Seal}
+}
+
+func (h *Handlers) response(c *httpapi.Call, id run.ID) (*Response, error) {
+	s, err := h.Loop.State(c.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	return h.renderer(c).response(s)
+}

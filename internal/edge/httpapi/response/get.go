@@ -1,0 +1,212 @@
+package response
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+func (h *Handlers) get(c *httpapi.Call) error {
+	r, err := h.find(c)
+	if err != nil {
+		return err
+	}
+	if !c.Bool("stream") {
+		if c.Has("starting_after") {
+			return invalid("starting_after has a meaning with stream=true only")
+		}
+		return h.answer(c, r.ID)
+	}
+	after := int64(-1)
+	if c.Has("starting_after") {
+		after = c.Int("starting_after")
+	}
+	return h.stream(c, r.ID, after)
+}
+
+// stream sends the events of a run after a sequence number.
+func (h *Handlers) stream(c *httpapi.Call, id run.ID, after int64) error {
+	ctx, stop := c.Living(c.Context())
+	defer stop()
+	first, err := h.Loop.State(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !first.Request.Publish {
+		return invalid("this response has no events: it was made neither with stream nor in the background")
+	}
+	set, err := settingsOf(first)
+	if err != nil {
+		return err
+	}
+	first.Output, first.End, first.Model = nil, nil, ""
+	out := &sse{w: c.W, conn: http.NewResponseController(c.W), after: after}
+	s := &stream{
+		renderer: h.renderer(c), set: set, state: first, emit: out.event,
+		full: func() (*run.State, error) { return h.Loop.State(ctx, id) },
+	}
+	c.W.Header().Set("X-Accel-Buffering", "no") // proxies that know it pass lines on at once
+	c.Start(httpapi.EventStream)
+	if err = s.begin(); err == nil {
+		err = out.flush()
+	}
+	if err == nil {
+		err = h.Loop.Follow(ctx, c.Caller.Tenant.ID, id, func(events []run.Event) error {
+			for i := range events {
+				if err := s.event(&events[i]); err != nil {
+					return err
+				}
+			}
+			return out.flush()
+		})
+	}
+	if err != nil {
+		c.Log().DebugContext(ctx, "stream ended early", "response", idOf(id), "error", err)
+		panic(http.ErrAbortHandler) // half a stream must not look like a whole one
+	}
+	return nil
+}
+
+// sse sends events to one client.
+type sse struct {
+	w     http.ResponseWriter
+	conn  *http.ResponseController
+	after int64 // the client has this event and those before it
+	buf   bytes.Buffer
+}
+
+func (o *sse) event(e *ResponseEvent) error {
+	if e.Sequence <= o.after {
+		return nil
+	}
+	data, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(&o.buf, "event: %s\ndata: %s\n\n", e.Type, data)
+	return nil
+}
+
+func (o *sse) flush() error {
+	if o.buf.Len() == 0 {
+		return nil
+	}
+	_, err := o.buf.WriteTo(o.w)
+	if err == nil {
+		err = o.conn.Flush()
+	}
+	return err
+}
+
+// cancel answers 400 for a response that has ended, as clients expect it: they try again
+// after a 409.
+func (h *Handlers) cancel(c *httpapi.Call) (*CancelledResponse, error) {
+	r, err := h.find(c)
+	if err != nil {
+		return nil, err
+	}
+	switch err := h.Loop.Cancel(c.Context(), r.Tenant, r.ID); {
+	case fault.KindOf(err) == fault.Conflict:
+		return nil, invalid("the response has ended, so there is nothing to cancel")
+	case err != nil:
+		return nil, err
+	}
+	if err := h.Loop.Wait(c.Context(), r.Tenant, r.ID); err != nil {
+		return nil, err
+	}
+	out, err := h.response(c, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &CancelledResponse{Response: *out, ResponseID: out.ID}, nil
+}
+
+// DeletedResponse says that a response was deleted.
+type DeletedResponse struct {
+	ID      string `json:"id" required:"true"`
+	Object  string `json:"object" required:"true" enum:"response.deleted"`
+	Deleted bool   `json:"deleted" required:"true"`
+}
+
+func (h *Handlers) delete(c *httpapi.Call) (*DeletedResponse, error) {
+	r, err := h.find(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.Loop.Delete(c.Context(), r.Tenant, r.ID); err != nil {
+		return nil, err
+	}
+	return &DeletedResponse{ID: idOf(r.ID), Object: "response.deleted", Deleted: true}, nil
+}
+
+// ResponseInput is a page of the input of a response.
+type ResponseInput struct {
+	Object  string         `json:"object" required:"true" enum:"list"`
+	Data    []ResponseItem `json:"data" required:"true"`
+	FirstID *string        `json:"first_id" required:"true" nullable:"true"`
+	LastID  *string        `json:"last_id" required:"true" nullable:"true"`
+	HasMore bool           `json:"has_more" required:"true"`
+}
+
+func (h *Handlers) inputItems(c *httpapi.Call) (*ResponseInput, error) {
+	r, err := h.find(c)
+	if err != nil {
+		return nil, err
+	}
+	s, err := h.Loop.State(c.Context(), r.ID)
+	if err != nil {
+		return nil, err
+	}
+	set, err := settingsOf(s)
+	if err != nil {
+		return nil, err
+	}
+	input := s.Request.Input[len(s.Request.Input)-set.InputItems:]
+	all := make([]ResponseItem, len(input))
+	for i := range input {
+		all[i] = h.renderer(c).input(&input[i], fmt.Sprintf("%s%04x", r.ID[len("run_"):], i), set)
+	}
+	if c.Text("order") != "asc" {
+		slices.Reverse(all)
+	}
+	if after := c.Text("after"); after != "" {
+		at := slices.IndexFunc(all, func(it ResponseItem) bool { return it.ID == after })
+		if at < 0 {
+			return nil, invalid("after names no item of this response")
+		}
+		all = all[at+1:]
+	}
+	page := &ResponseInput{Object: "list", Data: all}
+	if limit := int(c.Int("limit")); len(all) > limit {
+		page.Data, page.HasMore = all[:limit], true
+	}
+	if n := len(page.Data); n > 0 {
+		page.FirstID, page.LastID = &page.Data[0].ID, &page.Data[n-1].ID
+	}
+	return page, nil
+}
+
+// input is an item of a request as clients see it.
+func (v *renderer) input(it *model.Item, name string, set *Settings) ResponseItem {
+	switch {
+	case it.Message != nil:
+		parts := partsOf(it.Message.Parts, it.Message.Role)
+		return ResponseItem{Type: "message", ID: "msg_" + name, Status: "completed", Role: string(it.Message.Role), Content: &parts}
+	case it.Call != nil:
+		return ResponseItem{Type: "function_call", ID: "fc_" + name, Status: "completed", CallID: it.Call.ID, Name: it.Call.Name, Arguments: &it.Call.Arguments}
+	case it.Result != nil:
+		output, _ := json.Marshal(partsOf(it.Result.Parts, model.User)) // of text and bytes: never fails
+		return ResponseItem{Type: "function_call_output", ID: "fco_" + name, Status: "completed", CallID: it.Result.CallID, Output: output}
+	}
+	out := ResponseItem{ID: "rs_" + name, Status: "completed"}
+	_ = v.reasoning(&out, it.Reasoning, &Settings{}) // without its state: never fails
+	return out
+}

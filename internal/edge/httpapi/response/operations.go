@@ -1,0 +1,150 @@
+// Package response serves POST /v1/responses: a model that writes and runs code.
+package response
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// Models are the models that responses may name.
+type Models interface {
+	Use(ctx context.Context, t tenant.ID, name string) (model.Model, *model.Record, error)
+}
+
+// Handlers serve responses.
+type Handlers struct {
+	Loop   *loop.Loop
+	Store  run.Store
+	Models Models
+	Seal   Sealer
+	// Keep is how long a response is kept after its end.
+	Keep time.Duration
+	// MaxUnderWay is how many responses of a tenant may be under way at a time; 0 for any
+	// number.
+	MaxUnderWay int
+}
+
+// Operations are those of /v1/responses, and the same of /v1/agent.
+func (h *Handlers) Operations() []httpapi.Operation {
+	sandbox := []jsontext.Value{[]byte(`{"type":"sandbox"}`)}
+	ops := h.under("/v1/responses", "Response", "", CreateResponse{Model: new("small"), Input: []byte(`"What is the 40th prime?"`), Tools: sandbox})
+	return append(ops, h.under("/v1/agent", "AgentResponse", " The same as under /v1/responses.", CreateResponse{
+		Model: new("small"), Input: []byte(`"Plot the sine of 0 to 10 into sine.png."`), Tools: sandbox, Background: new(true),
+	})...)
+}
+
+func (h *Handlers) under(root, name, note string, example CreateResponse) []httpapi.Operation {
+	const one = "/{response_id}"
+	id := httpapi.Param{Name: "response_id", In: httpapi.InPath, Pattern: "^resp_[0-9a-f]{32}$", Doc: "The id of the response."}
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such response, or it belongs to another tenant.")
+	ops := []httpapi.Operation{
+		{
+			Method: http.MethodPost, Path: root, ID: "create" + name, Summary: "Create a response", Scope: tenant.ScopeExecute,
+			Description: "Asks a model, does the tool calls that it asks for, and answers when it has said all; with `stream` as it goes; with `background` at once." + note,
+			Body:        httpapi.JSON(example),
+			Answers: []httpapi.Answer{
+				{Status: http.StatusOK, Doc: "The response; with stream, its events.", Body: Response{}, Media: []httpapi.Media{{Type: httpapi.EventStream, Body: ResponseEvent{}}}},
+				unknown,
+				httpapi.Refusal(http.StatusConflict, "conflict: the previous response has not completed."),
+				httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a limit of the plan or the budget."),
+			},
+			Serve: httpapi.WritesFrom(h.create),
+		},
+		{
+			Method: http.MethodGet, Path: root + one, ID: "get" + name, Summary: "Get a response", Scope: tenant.ScopeRead,
+			Description: "With `stream` its events, from the first one on or after `starting_after`." + note,
+			Params: []httpapi.Param{
+				id,
+				{Name: "stream", Type: httpapi.Bool, Doc: "Answer with the events of a background response."},
+				{Name: "starting_after", Type: httpapi.Int, Max: 1 << 40, Doc: "With stream: the sequence_number of the last event that the client has."},
+				{Name: "include", Doc: "reasoning.encrypted_content is there if the request asked for it."},
+				{Name: "include[]", Hidden: true},
+				{Name: "include_obfuscation", Type: httpapi.Bool, Doc: "Streams have none."},
+			},
+			Answers: []httpapi.Answer{
+				{Status: http.StatusOK, Doc: "The response as it is now; with stream, its events.", Body: Response{}, Media: []httpapi.Media{{Type: httpapi.EventStream, Body: ResponseEvent{}}}},
+				unknown,
+			},
+			Serve: httpapi.Writes(h.get),
+		},
+		{
+			Method: http.MethodPost, Path: root + one + "/cancel", ID: "cancel" + name, Summary: "Cancel a response", Scope: tenant.ScopeExecute,
+			Description: "Ends the request to the model and the program that is running. The answer comes when that is recorded." + note,
+			Params:      []httpapi.Param{id},
+			Answers:     []httpapi.Answer{httpapi.OK(CancelledResponse{}, "The response, cancelled."), unknown},
+			Serve:       httpapi.Returns(h.cancel),
+		},
+		{
+			Method: http.MethodDelete, Path: root + one, ID: "delete" + name, Summary: "Delete a response", Scope: tenant.ScopeExecute,
+			Description: "Deletes the response with all that it says. What continues it stays." + note,
+			Params:      []httpapi.Param{id},
+			Answers:     []httpapi.Answer{httpapi.OK(DeletedResponse{}, "It is deleted."), unknown, httpapi.Refusal(http.StatusConflict, "conflict: it has not ended.")},
+			Serve:       httpapi.Returns(h.delete),
+		},
+		{
+			Method: http.MethodGet, Path: root + one + "/input_items", ID: "list" + name + "Inputs", Summary: "List the input of a response", Scope: tenant.ScopeRead,
+			Description: "The items of the request, newest first unless `order` is asc." + note,
+			Params: []httpapi.Param{
+				id,
+				{Name: "limit", Type: httpapi.Int, Min: 1, Max: 100, Default: 20, Doc: "Most items of a page."},
+				{Name: "order", Enum: []string{"asc", "desc"}, Doc: "desc if left out."},
+				{Name: "after", Doc: "The id of the last item that the client has."},
+				{Name: "include", Doc: "Nothing more can be asked for."},
+				{Name: "include[]", Hidden: true},
+			},
+			Answers: []httpapi.Answer{httpapi.OK(ResponseInput{}, "A page."), unknown},
+			Serve:   httpapi.Returns(h.inputItems),
+		},
+	}
+	for i := range ops {
+		ops[i].Tag, ops[i].Foreign = "responses", &httpapi.Foreign{Refuse: refuse, Refusal: ResponseRefusal{}}
+	}
+	return ops
+}
+
+// ResponseRefusal is the body of a refusal, as the clients of this API read it.
+type ResponseRefusal struct {
+	Error   ResponseRefusalDetail `json:"error" required:"true"`
+	Message string                `json:"message" required:"true" doc:"The same message."`
+}
+
+// ResponseRefusalDetail says what was wrong.
+type ResponseRefusalDetail struct {
+	Message string  `json:"message" required:"true"`
+	Type    string  `json:"type" required:"true"`
+	Code    string  `json:"code" required:"true"`
+	Param   *string `json:"param" required:"true" nullable:"true"`
+}
+
+// types of errors by the status of their answer.
+func errorType(status int) string {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case status == http.StatusUnauthorized:
+		return "authentication_error"
+	case status == http.StatusForbidden:
+		return "permission_error"
+	case status >= http.StatusInternalServerError:
+		return "server_error"
+	}
+	return "invalid_request_error"
+}
+
+func refuse(w http.ResponseWriter, _ *http.Request, err error) {
+	httpapi.WriteRefusal(w, err, func(status int, body httpapi.ErrorResponse) any {
+		return ResponseRefusal{
+			Error:   ResponseRefusalDetail{Message: body.Message, Type: errorType(status), Code: body.Error},
+			Message: body.Message,
+		}
+	})
+}

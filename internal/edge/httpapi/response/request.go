@@ -1,0 +1,78 @@
+package response
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// CreateResponse is the body of POST /v1/responses. A field that the open specification
+// has and that is not here is refused by name.
+type CreateResponse struct {
+	Model              *string            `json:"model,omitzero" doc:"The name of a model; GET /v1/models lists them."`
+	Models             []string           `json:"models,omitzero" doc:"Up to 5 names of models: the next one is asked when one fails. It takes precedence over model."`
+	Input              jsontext.Value     `json:"input,omitzero" doc:"A text, or a list of items."`
+	Instructions       *string            `json:"instructions,omitzero" doc:"What the model is told ahead of the conversation."`
+	PreviousResponseID *string            `json:"previous_response_id,omitzero" doc:"The id of a completed response that this one continues."`
+	Tools              []jsontext.Value   `json:"tools,omitzero" doc:"What the model may call: sandbox, and functions of yours."`
+	ToolChoice         jsontext.Value     `json:"tool_choice,omitzero" doc:"auto, none, required, or an object that names a function."`
+	ParallelToolCalls  *bool              `json:"parallel_tool_calls,omitzero" default:"true"`
+	Background         *bool              `json:"background,omitzero" default:"false" doc:"Answer at once; the response is made in the background."`
+	Stream             *bool              `json:"stream,omitzero" default:"false" doc:"Answer with server-sent events."`
+	StreamOptions      *StreamOptions     `json:"stream_options,omitzero"`
+	Store              *bool              `json:"store,omitzero" default:"true" doc:"Keep the response, to be read or continued later."`
+	Metadata           map[string]string  `json:"metadata,omitzero" doc:"Up to 16 pairs: keys of up to 64, values of up to 512 characters."`
+	Include            []string           `json:"include,omitzero"`
+	Temperature        *float64           `json:"temperature,omitzero"`
+	TopP               *float64           `json:"top_p,omitzero"`
+	MaxOutputTokens    *int64             `json:"max_output_tokens,omitzero"`
+	MaxToolCalls       *int64             `json:"max_tool_calls,omitzero"`
+	MaxSteps           *int64             `json:"max_steps,omitzero" doc:"How many times a model may be asked; 100 if left out."`
+	Reasoning          *ReasoningSettings `json:"reasoning,omitzero"`
+	Text               *TextSettings      `json:"text,omitzero"`
+	ResponseFormat     *ResponseFormat    `json:"response_format,omitzero" doc:"In place of text.format."`
+	Truncation         *string            `json:"truncation,omitzero" enum:"auto,disabled" default:"disabled"`
+	PromptCacheKey     *string            `json:"prompt_cache_key,omitzero"`
+	SafetyIdentifier   *string            `json:"safety_identifier,omitzero" doc:"Shown in the response; the provider does not get it."`
+	User               *string            `json:"user,omitzero" doc:"Taken for clients that send it, and not used."`
+	ServiceTier        *string            `json:"service_tier,omitzero" enum:"auto,default"`
+}
+
+// StreamOptions say what a stream has beside its events.
+type StreamOptions struct {
+	IncludeUsage       *bool `json:"include_usage,omitzero" doc:"The last event has it in any case."`
+	IncludeObfuscation *bool `json:"include_obfuscation,omitzero" doc:"Only false: nothing is added."`
+}
+
+// ReasoningSettings say how long a model thinks and what of it is shown.
+type ReasoningSettings struct {
+	Effort  *string `json:"effort,omitzero" enum:"none,minimal,low,medium,high,xhigh"`
+	Summary *string `json:"summary,omitzero" enum:"auto,concise,detailed"`
+}
+
+// TextSettings say what form the answer has.
+type TextSettings struct {
+	Format    *TextFormat `json:"format,omitzero"`
+	Verbosity *string     `json:"verbosity,omitzero" enum:"medium"`
+}
+
+// TextFormat is the form of an answer.
+type TextFormat struct {
+	Type        *string        `json:"type" required:"true" enum:"text,json_schema"`
+	Name        *string        `json:"name,omitzero"`
+	Description *string        `json:"description,omitzero"`
+	Schema      jsontext.Value `json:"schema,omitzero"`
+	Strict      *bool          `json:"strict,omitzero"`
+}
+
+// ResponseFormat is the form of an answer as Chat Completions has it.
+type ResponseFormat struct {
+	Type       *string     `json:"type" required:"true" enum:"text,json_schema"`
+	JSONSchema *JSONSchema `json:"json_schema,omitzero"`
+}
+
+// JSONSchema is a named schema.
+type JSONSchema struct {
+	Name        *string        `json:"name,omitzero"`
+	Description *string        `json:"description,omitzero"`
+	Schema      jsontext.Value `json:"schema" required:"true"`
+	Strict      *bool          `json:"strict,omitzero"`
+}

@@ -1,0 +1,456 @@
+package response_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
+	"github.com/atoll-run/atoll/internal/infra/store/storetest"
+)
+
+type script func(q model.Request) []model.Delta
+
+func (s script) Generate(ctx context.Context, q model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		for _, d := range s(q) {
+			if d.Kind == 0 {
+				<-ctx.Done()
+				yield(d, context.Cause(ctx))
+				return
+			}
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+type models map[string]script
+
+func (m models) Use(_ context.Context, _ tenant.ID, name string) (model.Model, *model.Record, error) {
+	if m[name] == nil {
+		return nil, nil, fault.New(fault.NotFound, "no model %q", name)
+	}
+	spec := model.Spec{Capabilities: model.Capabilities}
+	return model.Guard(m[name], spec, model.DefaultBounds), &model.Record{Name: name, Spec: spec}, nil
+}
+
+func say(text string) []model.Delta {
+	var out []model.Delta
+	for word := range strings.SplitAfterSeq(text, " ") {
+		out = append(out, model.Delta{Kind: model.Said, Text: word})
+	}
+	return append(out, model.Delta{Kind: model.Used, Usage: model.Usage{Input: 10, Output: 5}}, model.Delta{Kind: model.Stopped, Stop: model.StopEnd})
+}
+
+func call(name, arguments string) []model.Delta {
+	c := model.Call{ID: "call_1", Name: name, Arguments: arguments}
+	return []model.Delta{
+		{Kind: model.CallBegun, Call: c}, {Kind: model.CallArguments, Text: arguments}, {Kind: model.CallEnded, Call: c},
+		{Kind: model.Used, Usage: model.Usage{Input: 10, Output: 5}}, {Kind: model.Stopped, Stop: model.StopToolCalls},
+	}
+}
+
+// last is the text of the last item of a request.
+func last(q model.Request) string {
+	switch it := q.Items[len(q.Items)-1]; {
+	case it.Message != nil:
+		return it.Message.Parts[0].Text
+	case it.Result != nil:
+		return "result: " + it.Result.Parts[0].Text
+	}
+	return ""
+}
+
+func open(t *testing.T) *httpapitest.Server {
+	t.Helper()
+	m := models{
+		"echo": func(q model.Request) []model.Delta { return say(last(q)) },
+		"code": func(q model.Request) []model.Delta {
+			if text := last(q); strings.HasPrefix(text, "result: ") {
+				return say(text)
+			}
+			if last(q) == "bad arguments" {
+				return call(sandboxtool.RunCode, `{"x": 1}`)
+			}
+			return call(sandboxtool.RunCode, fmt.Sprintf(`{"language": "python", "code": %q}`, last(q)))
+		},
+		"function": func(q model.Request) []model.Delta {
+			if text := last(q); strings.HasPrefix(text, "result: ") {
+				return say(text)
+			}
+			return call("add", `{"a": 1}`)
+		},
+		"hang": func(model.Request) []model.Delta { return []model.Delta{{Kind: model.Said, Text: "well"}, {}} },
+	}
+	return httpapitest.New(t, func(s *httpapitest.Setup) {
+		l := loop.New(loop.Config{
+			Store: s.World.DB.Runs(), Models: m, Events: s.World.Bus.RunEvents(storetest.Box(t)), Log: slog.New(slog.DiscardHandler), Holder: "here",
+			Handlers: map[string]loop.Handler{sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.World.Gateway, Callers: tenant.NewAuthority(s.World.DB.Tenants())}},
+		})
+		if err := l.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(l.Stop)
+		s.Responses = &response.Handlers{Loop: l, Store: s.World.DB.Runs(), Models: m, Seal: storetest.Box(t), Keep: time.Hour, MaxUnderWay: 3}
+	})
+}
+
+// ask sends a request and reads the JSON of its answer, which must have a status.
+func ask(t *testing.T, s http.Handler, status int, method, path, body string) map[string]any {
+	t.Helper()
+	w := httpapitest.Ask(s, method, path, body)
+	var out map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil || w.Code != status {
+		t.Fatalf("%s %s: %d %s, want %d", method, path, w.Code, w.Body, status)
+	}
+	if out["object"] == "response" {
+		valid(t, "ResponseResource", out)
+	}
+	return out
+}
+
+// spec is the open Responses specification, from openresponses.org (Apache-2.0).
+//
+//go:embed testdata/openresponses.json
+var spec []byte
+
+var schemas = sync.OnceValue(func() func(name string) *jsonschema.Schema {
+	raw, err := jsonschema.UnmarshalJSON(bytes.NewReader(spec))
+	if err != nil {
+		panic(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	if err := c.AddResource("https://open.invalid/spec.json", raw); err != nil {
+		panic(err)
+	}
+	return func(name string) *jsonschema.Schema {
+		return c.MustCompile("https://open.invalid/spec.json#/components/schemas/" + name)
+	}
+})
+
+// valid holds a value against a schema of the specification, without the items that only
+// our contract has.
+func valid(t *testing.T, schema string, value map[string]any) {
+	t.Helper()
+	plain := maps.Clone(value)
+	if r, ok := plain["response"].(map[string]any); ok {
+		r = maps.Clone(r)
+		plain["response"] = r
+		ours(r)
+	}
+	ours(plain)
+	if err := schemas()(schema).Validate(plain); err != nil {
+		t.Errorf("%s: %v", show(value), err)
+	}
+}
+
+func ours(r map[string]any) {
+	if output, ok := r["output"].([]any); ok {
+		r["output"] = slices.DeleteFunc(slices.Clone(output), func(it any) bool { return it.(map[string]any)["type"] == "sandbox_results" })
+	}
+	if tools, ok := r["tools"].([]any); ok {
+		r["tools"] = slices.DeleteFunc(slices.Clone(tools), func(tool any) bool { return tool.(map[string]any)["type"] == "sandbox" })
+	}
+}
+
+// events reads a stream, and holds each event against the specification.
+func events(t *testing.T, w *httptest.ResponseRecorder) (all []map[string]any) {
+	t.Helper()
+	if w.Code != 200 || w.Header().Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	in := bufio.NewScanner(w.Body)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		data, ok := strings.CutPrefix(in.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var e map[string]any
+		if err := json.Unmarshal([]byte(data), &e); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+		kind := e["type"].(string)
+		if it, ok := e["item"].(map[string]any); ok && it["type"] == "sandbox_results" || kind == "response.cancelled" {
+			continue // the specification has none
+		}
+		valid(t, eventSchemas[kind], e)
+	}
+	return all
+}
+
+var eventSchemas = map[string]string{
+	"response.created": "ResponseCreatedStreamingEvent", "response.in_progress": "ResponseInProgressStreamingEvent",
+	"response.completed": "ResponseCompletedStreamingEvent", "response.failed": "ResponseFailedStreamingEvent", "response.incomplete": "ResponseIncompleteStreamingEvent",
+	"response.output_item.added": "ResponseOutputItemAddedStreamingEvent", "response.output_item.done": "ResponseOutputItemDoneStreamingEvent",
+	"response.content_part.added": "ResponseContentPartAddedStreamingEvent", "response.content_part.done": "ResponseContentPartDoneStreamingEvent",
+	"response.output_text.delta": "ResponseOutputTextDeltaStreamingEvent", "response.output_text.done": "ResponseOutputTextDoneStreamingEvent",
+	"response.refusal.delta": "ResponseRefusalDeltaStreamingEvent", "response.refusal.done": "ResponseRefusalDoneStreamingEvent",
+	"response.reasoning_summary_part.added": "ResponseReasoningSummaryPartAddedStreamingEvent", "response.reasoning_summary_part.done": "ResponseReasoningSummaryPartDoneStreamingEvent",
+	"response.reasoning_summary_text.delta": "ResponseReasoningSummaryDeltaStreamingEvent", "response.reasoning_summary_text.done": "ResponseReasoningSummaryDoneStreamingEvent",
+	"response.reasoning.delta": "ResponseReasoningDeltaStreamingEvent", "response.reasoning.done": "ResponseReasoningDoneStreamingEvent",
+	"response.function_call_arguments.delta": "ResponseFunctionCallArgumentsDeltaStreamingEvent", "response.function_call_arguments.done": "ResponseFunctionCallArgumentsDoneStreamingEvent",
+}
+
+func show(v any) string {
+	b, _ := json.Marshal(v)
+	return string(b)
+}
+
+// output is the output of a response, an item a line.
+func output(r map[string]any) string {
+	var out []string
+	for _, it := range r["output"].([]any) {
+		switch it := it.(map[string]any); it["type"] {
+		case "message":
+			out = append(out, fmt.Sprintf("%s message %s", it["status"], it["content"].([]any)[0].(map[string]any)["text"]))
+		case "function_call":
+			out = append(out, fmt.Sprintf("%s call %s(%s)", it["status"], it["name"], it["arguments"]))
+		case "sandbox_results":
+			result := it["results"].([]any)[0].(map[string]any)
+			out = append(out, fmt.Sprintf("%s %s %s -> %v %q %q", it["status"], it["language"], it["code"], result["exit_code"], result["stdout"], result["stderr"]))
+		case "reasoning":
+			out = append(out, fmt.Sprintf("%s reasoning %s", it["status"], show(it["summary"])))
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+func want(t *testing.T, r map[string]any, status, out string) {
+	t.Helper()
+	if r["status"] != status || output(r) != out {
+		t.Errorf("%s:\n%s\nwant %s:\n%s", r["status"], output(r), status, out)
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	s := open(t)
+	for _, root := range []string{"/v1/responses", "/v1/agent"} {
+		r := ask(t, s, 200, "POST", root, `{"model": "echo", "input": "hello there", "metadata": {"a": "b"}, "instructions": "be brief", "reasoning": {"effort": "low"}}`)
+		want(t, r, "completed", "completed message hello there")
+		got := ask(t, s, 200, "GET", root+"/"+r["id"].(string), "")
+		if show(got) != show(r) {
+			t.Errorf("got %s\nwas %s", show(got), show(r))
+		}
+		gone := ask(t, s, 200, "DELETE", root+"/"+r["id"].(string), "")
+		if gone["deleted"] != true {
+			t.Errorf("got %v", gone)
+		}
+		ask(t, s, 404, "GET", root+"/"+r["id"].(string), "")
+	}
+}
+
+func TestSandbox(t *testing.T) {
+	s := open(t)
+	const body = `{"model": "code", "input": "lines", "tools": [{"type": "sandbox"}]`
+	r := ask(t, s, 200, "POST", "/v1/responses", body+"}")
+	code := `completed python lines -> 0 "one\nno newline" "two\n"`
+	said := "completed message result: Exit code 0\nstdout:\none\nno newline\nstderr:\ntwo\n\n"
+	want(t, r, "completed", code+"\n"+said)
+	if u := r["usage"].(map[string]any); u["total_tokens"] != 30. || show(u["tool_calls_details"]) != `{"sandbox":{"invocation":1}}` {
+		t.Errorf("usage %s", show(u))
+	}
+	for name, program := range map[string]string{"err": `completed python err -> 3 "" "err\n"`, "oom": `failed python oom -> 137 "" ""`} {
+		r := ask(t, s, 200, "POST", "/v1/responses", strings.Replace(body, "lines", name, 1)+"}")
+		if first, _, _ := strings.Cut(output(r), "\n"); first != program {
+			t.Errorf("got %s, want %s", first, program)
+		}
+	}
+	// What the model calls wrongly goes back to it.
+	r = ask(t, s, 200, "POST", "/v1/responses", strings.Replace(body, "lines", "bad arguments", 1)+"}")
+	want(t, r, "completed", `completed message result: unknown field "x"; there are language, code, timeout`)
+
+	all := events(t, httpapitest.Ask(s, "POST", "/v1/responses", body+`, "stream": true}`))
+	var kinds []string
+	for i, e := range all {
+		if e["sequence_number"] != float64(i) {
+			t.Errorf("event %d has number %v", i, e["sequence_number"])
+		}
+		kinds = append(kinds, strings.TrimPrefix(e["type"].(string), "response."))
+	}
+	if got := strings.Join(slices.Compact(kinds), " "); got != "created in_progress output_item.added output_item.done output_item.added content_part.added output_text.delta output_text.done content_part.done output_item.done completed" {
+		t.Errorf("got %s", got)
+	}
+	last := all[len(all)-1]["response"].(map[string]any)
+	want(t, last, "completed", code+"\n"+said)
+}
+
+func TestFunction(t *testing.T) {
+	s := open(t)
+	const tools = `"tools": [{"type": "function", "name": "add", "parameters": {"type": "object"}}]`
+	r := ask(t, s, 200, "POST", "/v1/responses", `{"model": "function", "input": "1 and 2", `+tools+`}`)
+	want(t, r, "requires_action", `completed call add({"a": 1})`)
+	id := r["id"]
+	refused := ask(t, s, 400, "POST", "/v1/responses", fmt.Sprintf(`{"model": "function", "previous_response_id": %q, "input": "well?", %s}`, id, tools))
+	if e := refused["error"].(map[string]any); e["type"] != "invalid_request_error" || !strings.Contains(e["message"].(string), `no function_call_output for call_id "call_1"`) || refused["message"] != e["message"] {
+		t.Errorf("got %v", refused)
+	}
+	r = ask(t, s, 200, "POST", "/v1/responses", fmt.Sprintf(`{"model": "function", "previous_response_id": %q, "input": [{"type": "function_call_output", "call_id": "call_1", "output": "3"}], %s}`, id, tools))
+	want(t, r, "completed", "completed message result: 3")
+	items := ask(t, s, 200, "GET", fmt.Sprintf("/v1/responses/%s/input_items", r["id"]), "")
+	if data := items["data"].([]any); len(data) != 1 || data[0].(map[string]any)["type"] != "function_call_output" || items["has_more"] != false {
+		t.Errorf("got %s", show(items))
+	}
+	all := events(t, httpapitest.Ask(s, "POST", "/v1/responses", `{"model": "function", "input": "1 and 2", "stream": true, `+tools+`}`))
+	if last := all[len(all)-1]; last["type"] != "response.completed" {
+		t.Errorf("the last event is %s", show(last))
+	}
+}
+
+// TestCancel: who cancels a response, or goes away from it, ends what the model says; what
+// was said stays.
+func TestCancel(t *testing.T) {
+	s := open(t)
+	r := ask(t, s, 200, "POST", "/v1/responses", `{"model": "hang", "input": "x", "background": true}`)
+	id := r["id"].(string)
+	if r["status"] != "in_progress" {
+		t.Errorf("got %s", show(r))
+	}
+	foreign := stranger(t, s)
+	for _, op := range []string{"GET %s", "GET %s?stream=true", "GET %s/input_items", "POST %s/cancel", "DELETE %s"} {
+		method, path, _ := strings.Cut(op, " ")
+		theirs := httpapitest.Ask(s, method, fmt.Sprintf(path, "/v1/responses/"+id), "", "Authorization", "Bearer "+foreign)
+		none := httpapitest.Ask(s, method, fmt.Sprintf(path, "/v1/responses/resp_00000000000000000000000000000000"), "", "Authorization", "Bearer "+foreign)
+		if theirs.Code != 404 || theirs.Body.String() != none.Body.String() {
+			t.Errorf("%s: another tenant gets %d %s", op, theirs.Code, theirs.Body)
+		}
+	}
+	const goOn = `{"model": "echo", "input": "x", "previous_response_id": %q}`
+	if theirs := httpapitest.Ask(s, "POST", "/v1/responses", fmt.Sprintf(goOn, id), "Authorization", "Bearer "+foreign); theirs.Code != 404 {
+		t.Errorf("another tenant continues it: %d %s", theirs.Code, theirs.Body)
+	}
+	for soFar(t, s, id) < 5 { // until something was said
+		time.Sleep(time.Millisecond)
+	}
+	ask(t, s, 409, "DELETE", "/v1/responses/"+id, "")
+	r = ask(t, s, 200, "POST", "/v1/responses/"+id+"/cancel", "")
+	want(t, r, "cancelled", "incomplete message well")
+	if r["response_id"] != id {
+		t.Errorf("response_id is %v", r["response_id"])
+	}
+	ask(t, s, 400, "POST", "/v1/responses/"+id+"/cancel", "")
+	all := events(t, httpapitest.Ask(s, "GET", "/v1/responses/"+id+"?stream=true&starting_after=3", ""))
+	if all[0]["sequence_number"] != 4. || all[len(all)-1]["type"] != "response.cancelled" {
+		t.Errorf("got %s", show(all))
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	s.Server.ServeHTTP(httptest.NewRecorder(), request(ctx, "POST", "/v1/responses", `{"model": "hang", "input": "x"}`))
+	for left := 1; left > 0; time.Sleep(time.Millisecond) {
+		if err := s.DB.SQL().QueryRow(`SELECT count(*) FROM runs WHERE ended_at IS NULL`).Scan(&left); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// stranger is the key of another tenant.
+func stranger(t *testing.T, s *httpapitest.Server) string {
+	t.Helper()
+	s.Principal(t, "stranger", "pro")
+	return gatewaytest.Token("stranger")
+}
+
+func request(ctx context.Context, method, path, body string) *http.Request {
+	r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+httpapitest.Key)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r
+}
+
+// soFar is how many events a response has.
+func soFar(t *testing.T, s *httpapitest.Server, id string) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	w := httptest.NewRecorder()
+	func() {
+		defer func() { _ = recover() }() // the stream is cut
+		s.Server.ServeHTTP(w, request(ctx, "GET", "/v1/responses/"+id+"?stream=true", ""))
+	}()
+	return strings.Count(w.Body.String(), "\ndata: ")
+}
+
+func TestNotStored(t *testing.T) {
+	s := open(t)
+	r := ask(t, s, 200, "POST", "/v1/responses", `{"model": "echo", "input": "secret", "store": false}`)
+	want(t, r, "completed", "completed message secret")
+	ask(t, s, 404, "GET", "/v1/responses/"+r["id"].(string), "")
+	ask(t, s, 404, "POST", "/v1/responses", fmt.Sprintf(`{"model": "echo", "input": "x", "previous_response_id": %q}`, r["id"]))
+	var n int
+	if err := s.DB.SQL().QueryRow(`SELECT count(*) FROM run_entries`).Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d entries are kept, %v", n, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	s := open(t)
+	for body, message := range map[string]string{
+		`{}`:                             "model is required",
+		`{"model": "echo"}`:              "input is required",
+		`{"model": "echo", "input": []}`: "input must have between 1",
+		`{"model": "echo", "input": 1}`:  "input must be a text",
+		`{"models": ["echo", "echo"], "input": "x"}`:                                                                       "twice",
+		`{"model": "echo", "input": "x", "frequency_penalty": 1}`:                                                          `unknown field "frequency_penalty"`,
+		`{"model": "echo", "input": [{"type": "x"}]}`:                                                                      "input[0].type must be one of",
+		`{"model": "echo", "input": [{"role": "user", "content": [{"type": "output_text", "text": "x"}]}]}`:                "input[0].content[0].type",
+		`{"model": "echo", "input": [{"role": "user", "content": [{"type": "input_image", "image_url": "file:///x"}]}]}`:   "input[0].content[0].image_url must be an https URL",
+		`{"model": "echo", "input": [{"role": "user", "content": "x", "y": 1}]}`:                                           `input[0]: unknown field "y"`,
+		`{"model": "echo", "input": [{"type": "reasoning", "encrypted_content": "AAAA"}]}`:                                 "was not made by this server",
+		`{"model": "echo", "input": "x", "tools": [{"type": "web_search"}]}`:                                               `tools[0].type "web_search" is not a tool of this server`,
+		`{"model": "echo", "input": "x", "tools": [{"type": "sandbox", "x": 1}]}`:                                          `tools[0]: unknown field "x"`,
+		`{"model": "echo", "input": "x", "tools": [{"type": "function", "name": "a b"}]}`:                                  "tools[0].name must have",
+		`{"model": "echo", "input": "x", "tools": [{"type": "function", "name": "a"}, {"type": "function", "name": "a"}]}`: `two that are called "a"`,
+		`{"model": "echo", "input": "x", "tool_choice": "required"}`:                                                       "there are no tools",
+		`{"model": "echo", "input": "x", "tool_choice": {"type": "function", "name": "a"}}`:                                "not among tools",
+		`{"model": "echo", "input": "x", "max_output_tokens": 1}`:                                                          "max_output_tokens must be between 16",
+		`{"model": "echo", "input": "x", "temperature": 3}`:                                                                "temperature must be between 0 and 2",
+		`{"model": "echo", "input": "x", "background": true, "store": false}`:                                              "must be stored",
+		`{"model": "echo", "input": "x", "include": ["x"]}`:                                                                "include has",
+		`{"model": "echo", "input": "x", "truncation": "x"}`:                                                               "truncation must be one of",
+		`{"model": "echo", "input": "x", "text": {"format": {"type": "json_schema"}}}`:                                     "text.format.schema must be a JSON Schema",
+	} {
+		r := ask(t, s, 400, "POST", "/v1/responses", body)
+		if got, _ := r["message"].(string); !strings.Contains(got, message) {
+			t.Errorf("%s: %q, want %q", body, got, message)
+		}
+	}
+	if r := ask(t, s, 404, "POST", "/v1/responses", `{"model": "none", "input": "x"}`); !strings.Contains(r["message"].(string), `there is no model "none"`) {
+		t.Errorf("got %v", r)
+	}
+	for range 3 {
+		ask(t, s, 200, "POST", "/v1/responses", `{"model": "hang", "input": "x", "background": true}`)
+	}
+	r := ask(t, s, 429, "POST", "/v1/responses", `{"model": "echo", "input": "x"}`)
+	if e := r["error"].(map[string]any); e["type"] != "rate_limit_error" || e["code"] != "rate_limited" {
+		t.Errorf("got %v", r)
+	}
+}

@@ -1,0 +1,227 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/run"
+)
+
+// runEvent is the stream of a run's events in a log.
+const runEvent execution.Stream = "run"
+
+// closeTime bounds the wait for the last events of a run to be stored.
+const closeTime = 30 * time.Second
+
+// RunEvents are the events of runs, each run's in a log of its own, encrypted.
+type RunEvents struct {
+	log  *Log
+	seal Sealer
+
+	mu   sync.Mutex
+	last map[run.ID]int64 // seq of the last event, of the runs that this process drives
+}
+
+var (
+	_ run.Publisher = (*RunEvents)(nil)
+	_ run.Reader    = (*RunEvents)(nil)
+)
+
+// Sealer encrypts for a place; what it made opens for that place alone.
+type Sealer interface {
+	Seal(plain []byte, place string) []byte
+	Open(sealed []byte, place string) ([]byte, error)
+}
+
+// RunEvents returns the events of runs, encrypted by seal. A process makes it once.
+func (b *Bus) RunEvents(seal Sealer) *RunEvents {
+	return &RunEvents{log: b.log, seal: seal, last: map[run.ID]int64{}}
+}
+
+// Publish implements run.Publisher.
+func (r *RunEvents) Publish(ctx context.Context, of *run.Run, events []run.Event) error {
+	id := of.ID
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	r.mu.Lock()
+	last, ok := r.last[id]
+	if !ok {
+		last = 1 // a log begins with 2
+		r.log.b.tenants.Store(string(id), of.Tenant)
+	}
+	r.last[id] = last + int64(len(events))
+	r.mu.Unlock()
+	size := 0
+	var batch []execution.Event
+	for i := range events {
+		seq := last + int64(i) + 1
+		data, err := r.encode(id, seq, events[i])
+		if err != nil {
+			return fmt.Errorf("bus: an event of run %s: %w", id, err)
+		}
+		if size += len(data); size > execution.MaxChunk && len(batch) > 0 {
+			if err := r.log.Append(string(id), batch); err != nil {
+				return err
+			}
+			batch, size = nil, len(data)
+		}
+		batch = append(batch, execution.Event{Seq: seq, Stream: runEvent, Data: data})
+	}
+	return r.log.Append(string(id), batch)
+}
+
+// Published implements run.Publisher.
+func (r *RunEvents) Published(ctx context.Context, of *run.Run) (*run.Published, error) {
+	id := of.ID
+	p := &run.Published{}
+	last, place := int64(1), uint64(1)
+	for {
+		records, err := r.log.read(ctx, string(id), place)
+		if err != nil {
+			return nil, err
+		}
+		if len(records) == 0 {
+			break
+		}
+		for _, rec := range records {
+			place = rec.place + 1
+			for _, e := range rec.entry.events {
+				if e.Seq <= last {
+					continue // it was stored twice
+				}
+				if e.Seq != last+1 {
+					return nil, run.ErrNoEvents
+				}
+				last = e.Seq
+				event, err := r.decode(id, e)
+				if err != nil {
+					return nil, err
+				}
+				if !p.Apply(&event) {
+					return nil, fmt.Errorf("bus: event %d of run %s cannot follow those before it", e.Seq, id)
+				}
+			}
+		}
+	}
+	r.mu.Lock()
+	r.last[id] = last
+	r.mu.Unlock()
+	r.log.b.tenants.Store(string(id), of.Tenant)
+	return p, nil
+}
+
+// Close implements run.Publisher.
+func (r *RunEvents) Close(id run.ID) {
+	r.mu.Lock()
+	delete(r.last, id)
+	r.mu.Unlock()
+	r.log.b.tenants.Delete(string(id))
+	r.log.senders.Go(func() {
+		ctx, cancel := context.WithTimeout(r.log.b.closed, closeTime)
+		defer cancel()
+		r.log.drop(ctx, string(id))
+	})
+}
+
+// Delete implements run.Publisher.
+func (r *RunEvents) Delete(ctx context.Context, id run.ID) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if err := r.log.stream.Purge(ctx, jetstream.WithPurgeSubject(logPrefix+string(id))); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// drop forgets the pipe of a log once all of it is stored.
+func (l *Log) drop(ctx context.Context, id string) {
+	l.mu.Lock()
+	p := l.pipes[id]
+	l.mu.Unlock()
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	for p.sending && p.wait(ctx) {
+	}
+	p.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pipes[id] == p {
+		delete(l.pipes, id)
+	}
+}
+
+// Follow implements run.Reader.
+func (r *RunEvents) Follow(ctx context.Context, id run.ID, yield func([]run.Event) error) error {
+	next := int64(2)
+	_, err := r.log.Follow(ctx, string(id), 0, func(stored []execution.Event) error {
+		events := make([]run.Event, 0, len(stored))
+		for _, e := range stored {
+			if e.Seq != next {
+				return run.ErrNoEvents
+			}
+			next++
+			event, err := r.decode(id, e)
+			if err != nil {
+				return err
+			}
+			events = append(events, event)
+		}
+		return yield(events)
+	})
+	if errors.Is(err, ErrNoLog) {
+		return run.ErrNoEvents
+	}
+	return err
+}
+
+func eventPlace(id run.ID, seq int64) string { return fmt.Sprintf("run_events/%s/%d", id, seq) }
+
+// maxSealing is more than encryption adds to an event.
+const maxSealing = 64
+
+// encode leaves out an item that is too large for a log: the run's record has it.
+func (r *RunEvents) encode(id run.ID, seq int64, e run.Event) ([]byte, error) {
+	data, err := json.Marshal(&e)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > execution.MaxChunk-maxSealing {
+		if data, err = json.Marshal(short(e)); err != nil {
+			return nil, err
+		}
+	}
+	return r.seal.Seal(data, eventPlace(id, seq)), nil
+}
+
+// short is an event without its item.
+func short(e run.Event) *run.Event {
+	of := func(it *run.ItemEvent) *run.ItemEvent {
+		if it == nil {
+			return nil
+		}
+		return &run.ItemEvent{Index: it.Index, Item: run.Item{ID: it.Item.ID, Status: it.Item.Status}, Recorded: true}
+	}
+	e.Began, e.Done = of(e.Began), of(e.Done)
+	return &e
+}
+
+func (r *RunEvents) decode(id run.ID, stored execution.Event) (e run.Event, err error) {
+	data, err := r.seal.Open(stored.Data, eventPlace(id, stored.Seq))
+	if err == nil {
+		err = json.Unmarshal(data, &e)
+	}
+	if err != nil {
+		return e, fmt.Errorf("bus: event %d of run %s: %w", stored.Seq, id, err)
+	}
+	return e, nil
+}

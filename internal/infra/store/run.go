@@ -1,0 +1,317 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// runs is the run.Store.
+type runs struct{ db *DB }
+
+var _ run.Store = (*runs)(nil)
+
+// Runs is the store of runs.
+func (db *DB) Runs() run.Store { return &runs{db} }
+
+// runRow is a run with its first lease.
+type runRow struct {
+	run.Run
+	holder string
+	epoch  int64
+	due    time.Time
+}
+
+// runTable is the table of runs. Who drives them is changed piece by piece.
+var runTable = newTable("runs",
+	col("holder", insert, func(r *runRow) any { return &r.holder }),
+	col("epoch", insert, func(r *runRow) any { return &r.epoch }),
+	col("due_at", insert, func(r *runRow) any { return timeAt(&r.due) }),
+	col("id", fixed, func(r *runRow) any { return &r.ID }),
+	col("tenant", fixed, func(r *runRow) any { return &r.Tenant }),
+	col("key_id", fixed, func(r *runRow) any { return &r.Key }),
+	col("environment", fixed, func(r *runRow) any { return &r.Environment }),
+	col("sandbox", fixed, func(r *runRow) any { return &r.Sandbox }),
+	col("keep", fixed, func(r *runRow) any { return durationAt(&r.Keep) }),
+	col("status", fixed, func(r *runRow) any { return &r.Status }),
+	col("seq", fixed, func(r *runRow) any { return &r.Seq }),
+	col("created_at", fixed, func(r *runRow) any { return timeAt(&r.CreatedAt) }),
+	col("ended_at", read, func(r *runRow) any { return zeroTimeAt(&r.EndedAt) }),
+)
+
+const noRun = "no such run"
+
+func scanRun(s scanner) (*run.Run, error) {
+	r := &runRow{}
+	return &r.Run, runTable.scan(s, r)
+}
+
+func (s *runs) Run(ctx context.Context, t tenant.ID, id run.ID) (*run.Run, error) {
+	r, err := scanRun(s.db.read.row(ctx, `SELECT `+runTable.selected+` FROM runs WHERE tenant = ? AND id = ?`, t, string(id)))
+	return r, s.db.read.found("get a run", err, noRun)
+}
+
+func (s *runs) Log(ctx context.Context, id run.ID) ([]run.Entry, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT seq, entry FROM run_entries WHERE run = ? ORDER BY seq`, string(id))
+	entries, err := collect(rows, err, func(sc scanner) (e run.Entry, err error) {
+		var seq int64
+		var sealed []byte
+		if err := sc.Scan(&seq, &sealed); err != nil {
+			return e, err
+		}
+		err = s.db.openEntry(id, seq, sealed, &e)
+		return e, err
+	})
+	if err != nil {
+		return nil, s.db.read.wrap("read the log of a run", err)
+	}
+	return entries, nil
+}
+
+// runTask writes to a run in a transaction that others share. A refusal is in err, and
+// has written nothing.
+type runTask struct {
+	id    run.ID
+	lock  []int64
+	write func(ctx context.Context, b *batch) error
+	err   error
+}
+
+func (t *runTask) locks() []int64 { return t.lock }
+func (t *runTask) order() string  { return "r" + string(t.id) }
+func (t *runTask) do(ctx context.Context, b *batch) error {
+	t.err = nil
+	return t.write(ctx, b)
+}
+
+func (s *runs) write(ctx context.Context, step string, t *runTask) error {
+	if err := s.db.writer.write(ctx, t); err != nil {
+		return s.db.write.wrap(step, err)
+	}
+	return t.err
+}
+
+func (s *runs) Create(ctx context.Context, r *run.Run, first []run.Entry, holder string, limit int, cause error) (run.Lease, error) {
+	if !r.ID.Valid() || len(first) == 0 {
+		return run.Lease{}, fault.New(fault.Invalid, "a run has an id and a first entry")
+	}
+	sealed, err := s.db.sealEntries(r.ID, first)
+	if err != nil {
+		return run.Lease{}, err
+	}
+	r.Seq = first[len(first)-1].Seq
+	lease := run.Lease{Holder: holder, Epoch: 1}
+	task := &runTask{id: r.ID}
+	if limit > 0 {
+		task.lock = []int64{lockOf("runs", r.Tenant)}
+	}
+	task.write = func(ctx context.Context, b *batch) error {
+		if task.err, err = runsLeft(ctx, b, r.Tenant, limit, cause); task.err != nil || err != nil {
+			return err
+		}
+		now, err := b.clock(ctx)
+		if err != nil {
+			return err
+		}
+		values, err := runTable.values(insert, &runRow{*r, holder, lease.Epoch, now.Add(run.LeaseTime)})
+		if err != nil {
+			return err
+		}
+		if err := b.later(ctx, runTable.insert, values...); err != nil {
+			return err
+		}
+		return insertEntries(ctx, b, r.ID, sealed)
+	}
+	return lease, s.write(ctx, "record a run", task)
+}
+
+// runsLeft refuses another run of a tenant that has limit of them under way.
+func runsLeft(ctx context.Context, b *batch, t tenant.ID, limit int, cause error) (refused, err error) {
+	if limit == 0 {
+		return nil, nil
+	}
+	if err := b.flush(ctx); err != nil { // this batch may have others of the tenant
+		return nil, err
+	}
+	var n int
+	if err := b.row(ctx, `SELECT count(*) FROM runs WHERE tenant = ? AND due_at IS NOT NULL`, t).Scan(&n); err != nil || n < limit {
+		return nil, err
+	}
+	return fault.Wrap(fault.Exhausted, cause, fmt.Sprintf("%d responses of this tenant are under way, which is the limit; wait for one to end, or cancel one", n)), nil
+}
+
+func (s *runs) Append(ctx context.Context, id run.ID, l run.Lease, entries []run.Entry, trail ...audit.Row) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	sealed, err := s.db.sealEntries(id, entries)
+	if err != nil {
+		return err
+	}
+	first, last := entries[0].Seq, &entries[len(entries)-1]
+	task := &runTask{id: id}
+	task.write = func(ctx context.Context, b *batch) error {
+		query := `UPDATE runs SET seq = ? WHERE id = ? AND holder = ? AND epoch = ? AND seq = ? AND due_at IS NOT NULL`
+		args := []any{last.Seq, string(id), l.Holder, l.Epoch, first - 1}
+		if last.Ended != nil {
+			query = `UPDATE runs SET seq = ?, status = ?, ended_at = ?, due_at = NULL, expires_at = ? + CASE WHEN keep > 0 THEN keep ELSE CAST(? AS BIGINT) END WHERE id = ? AND holder = ? AND epoch = ? AND seq = ? AND due_at IS NOT NULL`
+			args = append([]any{last.Seq, string(last.Ended.Status), micros(last.At), micros(last.At), run.Unkept.Microseconds()}, args[1:]...)
+		}
+		switch n, err := b.exec(ctx, query, args...); {
+		case err != nil:
+			return err
+		case n == 0:
+			task.err = run.ErrLeaseLost
+			return nil
+		}
+		for _, row := range trail {
+			if err := insertAudit(ctx, b, storableRow(row), time.Time{}); err != nil {
+				return err
+			}
+		}
+		return insertEntries(ctx, b, id, sealed)
+	}
+	return s.write(ctx, "record the steps of a run", task)
+}
+
+func insertEntries(ctx context.Context, b *batch, id run.ID, sealed []sealedEntry) error {
+	for _, e := range sealed {
+		if err := b.later(ctx, `INSERT INTO run_entries (run, seq, entry) VALUES (?, ?, ?)`, string(id), e.seq, e.sealed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *runs) Release(ctx context.Context, id run.ID, l run.Lease, due time.Time) error {
+	task := &runTask{id: id}
+	task.write = func(ctx context.Context, b *batch) error {
+		// One that is to be cancelled waits for nothing.
+		n, err := b.exec(ctx, `UPDATE runs SET holder = '', due_at = CASE WHEN cancelled = 1 THEN created_at ELSE CAST(? AS BIGINT) END WHERE id = ? AND holder = ? AND epoch = ? AND due_at IS NOT NULL`,
+			micros(due), string(id), l.Holder, l.Epoch)
+		if err == nil && n == 0 {
+			task.err = run.ErrLeaseLost
+		}
+		return err
+	}
+	return s.write(ctx, "give a run back", task)
+}
+
+func (s *runs) Renew(ctx context.Context, holder string) error {
+	return s.write(ctx, "renew the leases of runs", &runTask{write: func(ctx context.Context, b *batch) error {
+		now, err := b.clock(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = b.exec(ctx, `UPDATE runs SET due_at = ? WHERE holder = ? AND due_at IS NOT NULL`, micros(now.Add(run.LeaseTime)), holder)
+		return err
+	}})
+}
+
+func (s *runs) Cancelled(ctx context.Context, holder string) ([]run.ID, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT id FROM runs WHERE holder = ? AND due_at IS NOT NULL AND cancelled = 1`, holder)
+	ids, err := collect(rows, err, func(sc scanner) (id run.ID, err error) { return id, sc.Scan(&id) })
+	return ids, s.db.read.wrap("look for runs to cancel", err)
+}
+
+func (s *runs) Claim(ctx context.Context, holder string, limit int) (due []run.Due, next time.Time, err error) {
+	err = s.write(ctx, "take on runs", &runTask{write: func(ctx context.Context, b *batch) error {
+		due, next = nil, time.Time{}
+		now, err := b.clock(ctx)
+		if err != nil {
+			return err
+		}
+		lock := ""
+		if b.pool.postgres {
+			lock = ` FOR UPDATE SKIP LOCKED`
+		}
+		rows, err := b.rows(ctx, `UPDATE runs SET holder = ?, epoch = epoch + 1, due_at = ?, status = ?
+			WHERE id IN (SELECT id FROM runs WHERE due_at <= ? ORDER BY due_at LIMIT ?`+lock+`)
+			RETURNING `+runTable.selected+`, epoch, cancelled`,
+			holder, micros(now.Add(run.LeaseTime)), string(run.InProgress), micros(now), limit)
+		due, err = collect(rows, err, func(sc scanner) (d run.Due, err error) {
+			var row runRow
+			var cancelled int64
+			err = sc.Scan(append(runTable.dest(&row), &d.Lease.Epoch, &cancelled)...)
+			d.Run, d.Lease.Holder, d.Cancelled = row.Run, holder, cancelled == 1
+			return d, err
+		})
+		if err != nil {
+			return err
+		}
+		var at sql.NullInt64
+		err = b.row(ctx, `SELECT min(due_at) FROM runs WHERE due_at > ? AND holder = ''`, micros(now)).Scan(&at)
+		if at.Valid {
+			next = time.Now().Add(instant(at.Int64).Sub(now)) // by this process's clock
+		}
+		return err
+	}})
+	return due, next, err
+}
+
+func (s *runs) Abandon(ctx context.Context, holder string) error {
+	return s.write(ctx, "give up the runs of an earlier process", &runTask{write: func(ctx context.Context, b *batch) error {
+		_, err := b.exec(ctx, `UPDATE runs SET due_at = created_at WHERE holder = ? AND due_at IS NOT NULL`, holder)
+		return err
+	}})
+}
+
+func (s *runs) Cancel(ctx context.Context, t tenant.ID, id run.ID) error {
+	task := &runTask{id: id}
+	task.write = func(ctx context.Context, b *batch) error {
+		n, err := b.exec(ctx, `UPDATE runs SET cancelled = 1, due_at = CASE WHEN holder = '' THEN created_at ELSE due_at END WHERE tenant = ? AND id = ? AND due_at IS NOT NULL`, t, string(id))
+		if err != nil || n > 0 {
+			return err
+		}
+		task.err, err = refusal(ctx, b, t, id, "the run has ended")
+		return err
+	}
+	return s.write(ctx, "cancel a run", task)
+}
+
+func (s *runs) Expire(ctx context.Context, limit int) (gone []run.ID, err error) {
+	err = s.write(ctx, "remove runs", &runTask{write: func(ctx context.Context, b *batch) error {
+		now, err := b.clock(ctx)
+		if err != nil {
+			return err
+		}
+		rows, err := b.rows(ctx, `DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE expires_at <= ? ORDER BY expires_at LIMIT ?) RETURNING id`, micros(now), limit)
+		gone, err = collect(rows, err, func(sc scanner) (id run.ID, err error) { return id, sc.Scan(&id) })
+		return err
+	}})
+	return gone, err
+}
+
+func (s *runs) Delete(ctx context.Context, t tenant.ID, id run.ID) error {
+	task := &runTask{id: id}
+	task.write = func(ctx context.Context, b *batch) error {
+		n, err := b.exec(ctx, `DELETE FROM runs WHERE tenant = ? AND id = ? AND due_at IS NULL`, t, string(id))
+		if err != nil || n > 0 {
+			return err
+		}
+		task.err, err = refusal(ctx, b, t, id, "the run has not ended; cancel it first")
+		return err
+	}
+	return s.write(ctx, "delete a run", task)
+}
+
+// refusal says why a run was not changed: there is none, or it is at another point of
+// its life.
+func refusal(ctx context.Context, b *batch, t tenant.ID, id run.ID, otherwise string) (refused, err error) {
+	var one int
+	err = b.row(ctx, `SELECT 1 FROM runs WHERE tenant = ? AND id = ?`, t, string(id)).Scan(&one)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return fault.New(fault.NotFound, noRun), nil
+	case err != nil:
+		return nil, err
+	}
+	return fault.New(fault.Conflict, "%s", otherwise), nil
+}

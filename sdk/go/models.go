@@ -1,0 +1,72 @@
+package atoll
+
+import (
+	"context"
+	"net/http"
+)
+
+// Models lists the models that the key's tenant may name.
+func (c *Client) Models(ctx context.Context) (ModelList, error) {
+	return call[ModelList](ctx, c, http.MethodGet, "/v1/models", nil, nil)
+}
+
+// AllModels lists the models of the installation.
+func (c *Client) AllModels(ctx context.Context) ([]Model, error) {
+	return list[Model](ctx, c, under(admin, "models"), nil, 0)
+}
+
+// Model shows a model.
+func (c *Client) Model(ctx context.Context, name string) (Model, error) {
+	return call[Model](ctx, c, http.MethodGet, under(admin, "models", name), nil, nil)
+}
+
+// CreateModel makes a model.
+func (c *Client) CreateModel(ctx context.Context, in NewModel) (Model, error) {
+	return call[Model](ctx, c, http.MethodPost, under(admin, "models"), nil, in)
+}
+
+// ChangeModel changes a model.
+func (c *Client) ChangeModel(ctx context.Context, name string, in ModelChange) (Model, error) {
+	return call[Model](ctx, c, http.MethodPatch, under(admin, "models", name), nil, in)
+}
+
+// DeleteModel removes a model.
+func (c *Client) DeleteModel(ctx context.Context, name string) error {
+	return c.do(ctx, http.MethodDelete, under(admin, "models", name), nil)
+}
+
+// ModelKeys lists the tenant's own keys for models, without the keys.
+func (c *Client) ModelKeys(ctx context.Context) ([]ModelKey, error) {
+	return list[ModelKey](ctx, c, "/v1/model-keys", nil, 0)
+}
+
+// SetModelKey has the tenant use a model with a key of its own.
+func (c *Client) SetModelKey(ctx context.Context, model, key string) (ModelKey, error) {
+	return call[ModelKey](ctx, c, http.MethodPut, under("/v1/model-keys", model), nil, NewModelKey{Key: key})
+}
+
+// DeleteModelKey has the tenant use a model with the operator's key again.
+func (c *Client) DeleteModelKey(ctx context.Context, model string) error {
+	return c.do(ctx, http.MethodDelete, under("/v1/model-keys", model), nil)
+}
+
+// TenantModelKeys lists a tenant's own keys for models, without the keys.
+func (c *Client) TenantModelKeys(ctx context.Context, tenant string) ([]ModelKey, error) {
+	return list[ModelKey](ctx, c, under(admin, "tenants", tenant, "model-keys"), nil, 0)
+}
+
+// SetTenantModelKey has a tenant use a model with a key of its own.
+func (c *Client) SetTenantModelKey(ctx context.Context, tenant, model, key string) (ModelKey, error) {
+	return call[ModelKey](ctx, c, http.MethodPut, under(admin, "tenants", tenant, "model-keys", model), nil, NewModelKey{Key: key})
+}
+
+// DeleteTenantModelKey has a tenant use a model with the operator's key again.
+func (c *Client) DeleteTenantModelKey(ctx context.Context, tenant, model string) error {
+	return c.do(ctx, http.MethodDelete, under(admin, "tenants", tenant, "model-keys", model), nil)
+}
+
+// TestModel asks a model something. What came of it is no error where the model did not
+// answer.
+func (c *Client) TestModel(ctx context.Context, name string, in ModelTest) (ModelTrial, error) {
+	return call[ModelTrial](ctx, c, http.MethodPost, under(admin, "models", name, "test"), nil, in)
+}

@@ -1,0 +1,128 @@
+package service
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Versions of what reads the OpenAPI document: a fuzzer, and a generator of clients for each
+// of Python and TypeScript. That for Go is the one that makes sdk/go.
+var (
+	pythonReaders     = []string{"schemathesis==4.32.5", "openapi-python-client==0.29.1"}
+	typescriptReaders = []string{"openapi-typescript@7.13.0", "openapi-fetch@0.17.0", "typescript@5.9.3"}
+)
+
+// endless are operations that are not fuzzed: those that go on until their client leaves,
+// and those whose bodies schemathesis cannot make.
+var endless = []string{"mcpListen", "watchSandboxFiles", "unpackSandbox", "importThread"}
+
+// must runs a program to its success and returns what it says.
+func must(t *testing.T, dir string, env []string, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// fuzz has schemathesis ask what the document allows, and what it does not: no answer is
+// one of a server that fails, and all are as the document has them.
+func (d *described) fuzz(t *testing.T, bin string) {
+	for _, part := range []struct {
+		key, which, seconds string
+	}{{d.key, "--exclude-path-regex", "15"}, {d.admin, "--include-path-regex", "8"}} {
+		args := []string{
+			"run", d.URL + "/openapi.json", "--no-color", "--header", "Authorization: Bearer " + part.key, part.which, "^/v1/admin/",
+			"--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance",
+			"--phases", "coverage,fuzzing", "--max-examples", "3", "--max-time", part.seconds, "--request-timeout", "30",
+			"--seed", "17", "--no-shrink", "--generation-database", "none", "--warnings", "off",
+		}
+		if part.key == d.key {
+			for _, id := range endless {
+				args = append(args, "--exclude-operation-id", id)
+			}
+		}
+		out := must(t, t.TempDir(), nil, filepath.Join(bin, "schemathesis"), args...)
+		if !strings.Contains(out, "No issues found") {
+			t.Errorf("schemathesis says\n%s", out)
+		}
+	}
+}
+
+// generated is what each of the generated clients prints: the output of a program, and why
+// an execution that there is not cannot be had.
+const generated = "42 not_found\n"
+
+// python fuzzes the server, generates a client without a warning, and calls the server with it.
+func (d *described) python(t *testing.T) {
+	env := t.TempDir()
+	must(t, env, nil, "python3", "-m", "venv", env)
+	bin := filepath.Join(env, "bin")
+	must(t, env, nil, filepath.Join(bin, "python"), append([]string{"-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary", ":all:"}, pythonReaders...)...)
+	d.fuzz(t, bin)
+	dir := copied(t)
+	must(t, dir, nil, filepath.Join(bin, "openapi-python-client"), "generate", "--url", d.URL+"/openapi.json", "--meta", "none",
+		"--output-path", "generated", "--config", "openapi-python-client.yaml", "--fail-on-warning")
+	d.says(t, must(t, dir, d.env(), filepath.Join(bin, "python"), "client.py"))
+}
+
+// typescript does so for TypeScript, whose compiler checks the program's types.
+func (d *described) typescript(t *testing.T) {
+	dir := install(t, typescriptReaders...)
+	source := copied(t)
+	if err := os.Rename(filepath.Join(source, "client.ts"), filepath.Join(dir, "client.ts")); err != nil {
+		t.Fatal(err)
+	}
+	out := must(t, dir, nil, "node_modules/.bin/openapi-typescript", d.URL+"/openapi.json", "--default-non-nullable", "false", "-o", "schema.d.ts")
+	if strings.Contains(strings.ToLower(out), "warn") {
+		t.Errorf("openapi-typescript says\n%s", out)
+	}
+	must(t, dir, nil, "node_modules/.bin/tsc", "--strict", "--target", "es2022", "--module", "nodenext", "--moduleResolution", "nodenext", "--skipLibCheck", "client.ts")
+	d.says(t, must(t, dir, d.env(), "node", "client.js"))
+}
+
+// golang does so for Go.
+func (d *described) golang(t *testing.T) {
+	dir := copied(t)
+	modules, err := filepath.Abs("../../sdk/gen/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := filepath.Abs("../../api/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "api"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if out := must(t, dir, nil, "go", "tool", "-modfile="+modules, "oapi-codegen", "-config", "oapi-codegen.yaml", document); out != "" {
+		t.Errorf("oapi-codegen says\n%s", out)
+	}
+	must(t, dir, nil, "go", "build", "-o", "client", ".")
+	d.says(t, must(t, dir, d.env(), "./client"))
+}
+
+// copied is a folder with the programs that use generated clients.
+func copied(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/generated")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func (d *described) env() []string { return []string{"ATOLL_URL=" + d.URL, "ATOLL_API_KEY=" + d.key} }
+
+func (d *described) says(t *testing.T, got string) {
+	t.Helper()
+	if got != generated {
+		t.Errorf("the generated client says %q, want %q", got, generated)
+	}
+}

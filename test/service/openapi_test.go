@@ -1,0 +1,280 @@
+package service
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/atoll-run/atoll/internal/edge/httpapi/openapi/openapitest"
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// described is a server whose answers are held against its OpenAPI document.
+type described struct {
+	*atolltest.Server
+	key   string // with every scope but admin
+	admin string
+	saved map[string]string
+}
+
+// TestOpenAPI calls every operation of the document at a real server, has a fuzzer call
+// them, and generates clients that call some.
+func TestOpenAPI(t *testing.T) {
+	models := filepath.Join(t.TempDir(), "models.yaml")
+	if err := os.WriteFile(models, []byte("models:\n  - {name: declared, provider: openai-chat, base_url: 'http://127.0.0.1:9/v1', key_env: PROVIDER_KEY}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := atolltest.Start(t, atolltest.Options{Env: append([]string{"ATOLL_VOLUMES=" + filepath.Join(t.TempDir(), "volumes"), "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_POOL_SIZE=2", "ATOLL_MODELS_FILE=" + models, "PROVIDER_KEY=sk-of-the-provider"}, searchSettings...)})
+	admin := s.AdminKey(t)
+	s.Tenant(t, "described", "enterprise")
+	d := &described{Server: s, admin: admin, saved: map[string]string{}}
+	var made struct{ Key string }
+	s.Must(t, admin, http.MethodPost, "/v1/admin/tenants/described/keys", map[string]any{
+		"name": "all", "environment": "main", "scopes": []string{"execute", "read", "tools", "sandboxes", "environments"},
+	}).Into(t, http.StatusCreated, &made)
+	d.key = made.Key
+	t.Run("every operation", d.everyOperation)
+	t.Run("read by", func(t *testing.T) { // mostly waits: for installers, sandboxes and compilers
+		for name, reader := range map[string]func(*testing.T){"python": d.python, "typescript": d.typescript, "go": d.golang} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				reader(t)
+			})
+		}
+	})
+}
+
+// step is a call of the API. Words in braces are what earlier steps have saved.
+type step struct {
+	method, path string // what is behind # is preferred
+	body         any    // JSON; bytes as they are; nil for none
+	status       int
+	save         string // a member of the answer, by which later steps have it
+}
+
+// everyOperation calls all of them once, as one customer might. Each answer is as the
+// document has it, and no operation is left out.
+func (d *described) everyOperation(t *testing.T) {
+	const get, post, put, patch, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete
+	o := func(pairs ...any) map[string]any {
+		m := map[string]any{}
+		for i := 0; i < len(pairs); i += 2 {
+			m[pairs[i].(string)] = pairs[i+1]
+		}
+		return m
+	}
+	const (
+		one    = "/v1/sandboxes/dev"
+		tools  = "/v1/sessions/default/tools/"
+		tenant = "/v1/admin/tenants/made"
+	)
+	archive := tarOf(t, "file", "text")
+	ping := o("jsonrpc", "2.0", "id", 1, "method", "initialize", "params", o("protocolVersion", "2025-06-18", "capabilities", o(), "clientInfo", o("name", "test", "version", "1")))
+	steps := []step{
+		{get, "/healthz", nil, 200, ""}, {get, "/readyz", nil, 200, ""}, {get, "/metrics", nil, 200, ""},
+
+		{post, "/v1/sandbox/execute", o("code", "open('out', 'w').write('text'); print('said')", "outputs", []string{"out"}), 200, "trace_id"},
+		{get, "/v1/executions?limit=1", nil, 200, ""}, {get, "/v1/executions/{trace_id}", nil, 200, ""},
+		{get, "/v1/executions/{trace_id}/output", nil, 200, ""}, {get, "/v1/executions/{trace_id}/output?stream=stdout", nil, 200, ""},
+		{get, "/v1/executions/{trace_id}/file?path=out", nil, 200, ""}, {post, "/v1/executions/{trace_id}/cancel", nil, 409, ""}, // it has ended
+		{post, "/v1/admin/tenants/described/executions/{trace_id}/webhook", nil, 409, ""}, // there is none
+		{post, "/v1/sandbox/execute#respond-async", o("code", "import time; time.sleep(60)"), 202, "trace_id"}, {post, "/v1/executions/{trace_id}/cancel", nil, 200, ""},
+		{get, "/v1/usage", nil, 200, ""},
+
+		{put, "/v1/threads/talk/files/a/b", []byte("text"), 200, ""}, {get, "/v1/threads/talk/files/a/b", nil, 200, ""}, {get, "/v1/threads", nil, 200, ""},
+		{get, "/v1/threads/talk", nil, 200, ""}, {get, "/v1/threads/talk/files", nil, 200, ""}, {patch, "/v1/threads/talk", o("expires_at", "2031-06-30T00:00:00Z"), 200, ""},
+		{post, "/v1/files/list", o("source", "thread", "id", "talk"), 200, ""}, {post, "/v1/threads/talk/signed_urls", o("path", "a/b"), 200, ""},
+		{post, "/v1/files/upload_url", o("source", "thread", "id", "talk", "path", "a/b", "content_length", 4), 200, ""},
+		{post, "/v1/files/download_url", o("source", "thread", "id", "talk", "path", "a/b"), 200, ""},
+		{post, "/v1/files/upload_url", o("source", "thread", "id", "talk", "path", "a/b", "content_length", 4), 200, ""}, {post, "/v1/files/download_url", o("source", "thread", "id", "talk", "path", "a/b"), 200, ""},
+		{get, "/v1/threads/talk/archive", nil, 200, ""}, {put, "/v1/threads/talk/archive", archive, 200, ""},
+		{del, "/v1/threads/talk/files/file", nil, 204, ""}, {del, "/v1/threads/talk", nil, 204, ""},
+
+		{post, "/v1/sandboxes", o("name", "dev"), 201, "sandbox_id"}, {get, "/v1/sandboxes", nil, 200, ""}, {get, one, nil, 200, ""},
+		{put, one + "/timeout", o("timeout_ms", 3_600_000), 200, ""}, {put, one + "/network", o("enabled", false), 200, ""},
+		{put, one + "/files?path=f", []byte("text"), 200, ""}, {get, one + "/files?path=f", nil, 200, ""}, {get, one + "/files/stat?path=f", nil, 200, ""},
+		{get, one + "/files/list", nil, 200, ""}, {post, one + "/files/directories?path=d", nil, 200, ""}, {post, one + "/files/move?from=f&to=d/f", nil, 200, ""},
+		{get, one + "/archive?path=d", nil, 200, ""}, {put, one + "/archive?path=d", archive, 200, ""}, {del, one + "/files?path=d&recursive=true", nil, 204, ""},
+		{get, one + "/files/watch", nil, 200, ""},
+		{post, one + "/processes", o("command", "cat", "stdin", true), 201, "process_id"}, {get, one + "/processes", nil, 200, ""},
+		{get, one + "/processes/{process_id}", nil, 200, ""}, {post, one + "/processes/{process_id}/stdin", []byte("text\n"), 200, ""},
+		{post, one + "/processes/{process_id}/signal", o("signal", "TERM"), 200, ""}, {get, one + "/processes/{process_id}/wait", nil, 200, ""},
+		{get, one + "/processes/{process_id}/output", nil, 200, ""}, {del, one + "/processes/{process_id}", nil, 204, ""},
+		{post, one + "/contexts", o("language", "bash"), 201, "context_id"}, {get, one + "/contexts", nil, 200, ""}, {get, one + "/contexts/{context_id}", nil, 200, ""},
+		{post, one + "/contexts/{context_id}/run", o("code", "echo text"), 200, ""}, {post, one + "/contexts/{context_id}/interrupt", nil, 204, ""},
+		{post, one + "/contexts/{context_id}/restart", nil, 200, ""}, {del, one + "/contexts/{context_id}", nil, 204, ""},
+		{put, one + "/previews/8000", nil, 200, ""}, {get, one + "/previews", nil, 200, ""}, {del, one + "/previews/8000", nil, 204, ""},
+		{get, one + "/metrics", nil, 200, ""}, {get, one + "/ports", nil, 200, ""},
+		{post, one + "/terminal/ticket", nil, 201, "ticket"}, {get, one + "/terminal?command=true&ticket={ticket}", nil, 101, ""},
+		{post, one + "/snapshots", nil, 201, "snapshot_id"}, {get, "/v1/snapshots", nil, 200, ""}, {get, "/v1/snapshots/{snapshot_id}", nil, 200, ""}, {del, "/v1/snapshots/{snapshot_id}", nil, 204, ""},
+		{post, one + "/fork", nil, 201, ""}, {post, one + "/sleep", nil, 200, ""},
+
+		{get, "/v1/tools", nil, 200, ""}, {put, "/v1/admin/tenants/described/templates/support", o("sandbox", o("environment", "internal-only")), 200, ""},
+		{post, "/v1/tools/execute_code", o("code", "print(1)", "agent", "a", "turn", "t", "template", "support"), 200, ""}, {del, "/v1/tools/turns/t?agent=a", nil, 204, ""},
+		{post, tools + "shell", o("command", "echo text", "sandbox", "dev"), 200, ""}, {post, tools + "write_file", o("path", "f", "content", "text", "sandbox", "dev"), 200, ""},
+		{post, tools + "read_file", o("path", "f", "sandbox", "dev"), 200, ""}, {post, tools + "glob", o("pattern", "*", "sandbox", "dev"), 200, ""},
+		{post, tools + "execute_code", o("code", "1 + 1"), 200, ""}, {post, tools + "browse", o("port", 8000, "sandbox", "dev"), 200, ""},
+		{post, tools + "sandbox_list", o(), 200, ""}, {post, tools + "sandbox_create", o("sandbox", "test"), 200, ""},
+		{post, tools + "transfer", o("from_sandbox", "dev", "from_path", "f", "to_sandbox", "test", "to_path", "f"), 200, ""},
+		{post, "/mcp", ping, 200, ""}, {get, "/mcp", nil, 200, ""}, {del, "/mcp", nil, 204, ""},
+		{post, "/v1/search", o("query", "atolls"), 200, ""}, {post, "/search", o("query", []string{"atolls", "reefs"}, "search_type", "people"), 200, ""},
+		{post, "/v1/fetch", o("url", searches.URL+"/page"), 200, ""},
+		{del, one, nil, 204, ""},
+	}
+	offline := o("permissions", o("network", o("enabled", false)))
+	for _, base := range []string{"/v1/environments", "/default/v1/environments"} {
+		steps = append(steps, step{post, base, o("name", "own", "config", offline), 201, ""}, step{get, base, nil, 200, ""}, step{get, base + "/own", nil, 200, ""},
+			step{patch, base + "/own", o("config", offline), 200, ""}, step{del, base + "/own", nil, 204, ""})
+	}
+	steps = append(steps, []step{
+		{get, "/v1/admin/audit/trails", nil, 200, ""}, {get, "/v1/admin/caps", nil, 200, ""}, {patch, "/v1/admin/caps", o("tenant_daily", 10_000), 200, ""},
+		{put, "/v1/admin/plans/made", o("concurrency", 2), 200, ""}, {get, "/v1/admin/plans", nil, 200, ""}, {get, "/v1/admin/plans/made", nil, 200, ""}, {del, "/v1/admin/plans/made", nil, 204, ""},
+		{post, "/v1/admin/models", o("name", "made", "provider", "openai-chat", "base_url", "http://127.0.0.1:9/v1"), 201, ""}, {get, "/v1/admin/models", nil, 200, ""},
+		{get, "/v1/admin/models/made", nil, 200, ""}, {patch, "/v1/admin/models/made", o("upstream", "other"), 200, ""}, {post, "/v1/admin/models/made/test", o(), 200, ""}, // nothing listens there
+		{get, "/v1/models", nil, 200, ""}, {get, "/v1/models/made", nil, 200, ""},
+		{get, "/v1/models/declared", nil, 200, ""}, {patch, "/v1/admin/models/declared", o("upstream", "other"), 409, ""},
+		{put, "/v1/model-keys/declared", o("key", "sk-own"), 200, ""}, {get, "/v1/model-keys", nil, 200, ""}, {del, "/v1/model-keys/declared", nil, 204, ""},
+	}...)
+	for _, base := range []string{"/v1/responses", "/v1/agent"} {
+		one := base + "/{id}"
+		steps = append(steps, step{post, base, o("model", "made", "input", "text", "background", true), 200, "id"}, step{get, one, nil, 200, ""},
+			step{get, one + "/input_items", nil, 200, ""}, step{post, one + "/cancel", nil, 200, ""}, step{del, one, nil, 200, ""})
+	}
+	steps = append(steps, []step{
+		{del, "/v1/admin/models/made", nil, 204, ""},
+		{get, "/v1/admin/sandboxes/orphans", nil, 200, ""}, {del, "/v1/admin/sandboxes/orphans", nil, 200, ""},
+		{post, "/v1/admin/tenants", o("name", "made"), 201, ""}, {get, "/v1/admin/tenants", nil, 200, ""}, {get, tenant, nil, 200, ""}, {patch, tenant, o("network_enabled", true), 200, ""},
+		{post, tenant + "/environments", o("name", "main"), 201, ""}, {get, tenant + "/environments", nil, 200, ""}, {get, tenant + "/environments/main", nil, 200, ""},
+		{patch, tenant + "/environments/main", o("limits", o("cpu", 1)), 200, ""},
+		{post, tenant + "/keys", o("name", "main", "environment", "main"), 201, ""}, {get, tenant + "/keys", nil, 200, ""}, {get, tenant + "/keys/main", nil, 200, ""},
+		{patch, tenant + "/keys/main", o("expires_at", "2040-01-31T12:00:00Z"), 200, ""}, {del, tenant + "/keys/main", nil, 200, ""},
+		{put, tenant + "/templates/made", o("sandbox", o("environment", "internal-only")), 200, ""}, {get, tenant + "/templates", nil, 200, ""}, {get, tenant + "/templates/made", nil, 200, ""}, {del, tenant + "/templates/made", nil, 204, ""},
+		{post, tenant + "/connections", o("slug", "team", "kind", "volume"), 201, ""}, {get, tenant + "/connections", nil, 200, ""}, {get, tenant + "/connections/team", nil, 200, ""},
+		{patch, tenant + "/connections/team", o("read_only", true), 200, ""}, {post, tenant + "/connections/team/grants", o("environment", "main"), 201, "id"},
+		{get, tenant + "/connections/team/grants", nil, 200, ""}, {del, tenant + "/connections/team/grants/{id}", nil, 204, ""}, {del, tenant + "/connections/team", nil, 204, ""},
+		{del, tenant + "/environments/main", nil, 204, ""},
+		{put, tenant + "/model-keys/declared", o("key", "sk-own"), 200, ""}, {get, tenant + "/model-keys", nil, 200, ""}, {del, tenant + "/model-keys/declared", nil, 204, ""},
+		{get, tenant + "/policy-events", nil, 200, ""}, {get, tenant + "/usage", nil, 200, ""},
+		{get, "/v1/admin/tenants/described/audit", nil, 200, ""}, {get, "/v1/admin/tenants/described/audit/export", nil, 200, ""}, {post, "/v1/admin/tenants/described/audit/verify", nil, 200, ""},
+	}...)
+	client := &http.Client{Transport: openapitest.Transport{Base: &http.Transport{}}}
+	defer client.CloseIdleConnections()
+	for _, s := range steps {
+		d.take(t, client, s)
+	}
+	for _, op := range openapitest.Operations() {
+		if len(openapitest.Called(op.ID)) == 0 {
+			t.Errorf("no test calls %s (%s %s)", op.ID, op.Method, op.Path)
+		}
+	}
+}
+
+// take makes one call and notes what it saves.
+func (d *described) take(t *testing.T, client *http.Client, s step) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	path, preferred, _ := strings.Cut(s.path, "#")
+	s.path = path
+	for word, value := range d.saved {
+		s.path = strings.ReplaceAll(s.path, "{"+word+"}", value)
+	}
+	if s.status == http.StatusSwitchingProtocols {
+		conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(d.URL, "http")+s.path, &websocket.DialOptions{HTTPClient: client})
+		if err != nil {
+			t.Fatalf("%s: %v", s.path, err)
+		}
+		_ = conn.CloseNow()
+		return
+	}
+	media, body := "", []byte(nil)
+	switch b := s.body.(type) {
+	case nil:
+	case []byte:
+		if body, media = b, "application/octet-stream"; strings.Contains(s.path, "/archive") {
+			media = "application/x-tar"
+		}
+	default:
+		var err error
+		if body, err = json.Marshal(b); err != nil {
+			t.Fatal(err)
+		}
+		media = "application/json"
+	}
+	r, err := http.NewRequestWithContext(ctx, s.method, d.URL+s.path, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := d.key
+	if strings.HasPrefix(s.path, "/v1/admin/") {
+		key = d.admin
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	if preferred != "" {
+		r.Header.Set("Prefer", preferred)
+	}
+	if media != "" {
+		r.Header.Set("Content-Type", media)
+	}
+	if s.path == "/mcp" {
+		r.Header.Set("Accept", "text/event-stream")
+		if s.method == http.MethodPost {
+			r.Header.Set("Accept", "application/json, text/event-stream")
+		}
+		if id := d.saved["Mcp-Session-Id"]; id != "" {
+			r.Header.Set("Mcp-Session-Id", id)
+		}
+	}
+	res, err := client.Do(r)
+	if err != nil {
+		t.Errorf("%s %s: %v", s.method, s.path, err)
+		return
+	}
+	defer res.Body.Close()
+	if id := res.Header.Get("Mcp-Session-Id"); id != "" {
+		d.saved["Mcp-Session-Id"] = id
+	}
+	var text []byte
+	if endless := s.method == http.MethodGet && (s.path == "/mcp" || strings.HasSuffix(s.path, "/watch")); !endless {
+		text, err = io.ReadAll(res.Body)
+	}
+	if err != nil || res.StatusCode != s.status {
+		t.Errorf("%s %s: %d, want %d, %v: %.500s", s.method, s.path, res.StatusCode, s.status, err, text)
+	}
+	if s.save != "" {
+		var all map[string]any
+		if err := json.Unmarshal(text, &all); err != nil {
+			t.Fatalf("%s %s: %v", s.method, s.path, err)
+		}
+		if d.saved[s.save], _ = all[s.save].(string); s.save == "trace_id" {
+			d.saved[s.save] = res.Header.Get("X-Trace-Id")
+		}
+	}
+}
+
+// tarOf is an archive of one file.
+func tarOf(t *testing.T, name, text string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}

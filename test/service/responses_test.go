@@ -1,0 +1,79 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
+)
+
+// obedient is a provider whose model does what the last message of the user says: it runs
+// what follows "run ", repeats what follows "say ", speaks slowly after "slow", and calls
+// get_weather after "weather". It ends with the results of its calls.
+func obedient(t *testing.T) *httptest.Server {
+	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
+		said, result := conversation(r.Body)
+		if result != "" {
+			return scriptedmodel.Say("The result is " + result), true
+		}
+		switch word, rest, _ := strings.Cut(said, " "); word {
+		case "run":
+			arguments, err := json.Marshal(map[string]string{"language": "python", "code": rest})
+			return scriptedmodel.Ask("call_1", "run_code", string(arguments)), err == nil
+		case "say":
+			return scriptedmodel.Say(rest), true
+		case "weather":
+			return scriptedmodel.Ask("call_1", "get_weather", `{"city": "Oslo"}`), true
+		case "slow":
+			slow := scriptedmodel.Say("")
+			slow.Blocks[0].Text, slow.Pace = strings.SplitAfter(strings.Repeat("word ", 2000), " "), 20*time.Millisecond
+			return slow, true
+		}
+		t.Errorf("the model was asked %q", said)
+		return scriptedmodel.Turn{}, false
+	}})
+	t.Cleanup(p.Close)
+	return p
+}
+
+// conversation is the last message of the user in a request, and the results after it.
+func conversation(body map[string]any) (said, results string) {
+	items, _ := body["input"].([]any)
+	for _, it := range items {
+		switch it := it.(map[string]any); {
+		case it["type"] == "function_call_output":
+			results += fmt.Sprint(it["output"])
+		case it["role"] == "user":
+			parts, _ := it["content"].([]any)
+			first, _ := parts[0].(map[string]any)
+			said, results = fmt.Sprint(first["text"]), ""
+		}
+	}
+	return said, results
+}
+
+// TestPublishedClientsOfResponses drives the clients that OpenAI and Perplexity publish
+// through responses whose code runs in real sandboxes.
+func TestPublishedClientsOfResponses(t *testing.T) {
+	s := shared(t)
+	key, provider := s.Tenant(t, "responses", "pro"), obedient(t)
+	admin := s.AdminKey(t)
+	t.Cleanup(func() {
+		if a, err := s.Call(context.WithoutCancel(t.Context()), admin, http.MethodDelete, "/v1/admin/models/scripted", nil, nil); err != nil || a.Status != http.StatusNoContent {
+			t.Errorf("remove the model: %v, %v", a, err)
+		}
+	})
+	s.Must(t, admin, http.MethodPost, "/v1/admin/models", map[string]any{
+		"name": "scripted", "provider": "openai", "base_url": provider.URL + "/v1", "prices": map[string]any{"input": "1", "output": "10"},
+	}).Into(t, http.StatusCreated, new(map[string]any))
+	const want = "created\nstreamed\nbackground\nfunctions\nrefused\nasynchronous\nperplexity\n"
+	if out := python(t, "responses_client.py", "ATOLL_URL="+s.URL, "ATOLL_KEY="+key); out != want {
+		t.Errorf("got %s", out)
+	}
+}
