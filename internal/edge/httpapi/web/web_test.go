@@ -16,7 +16,10 @@ import (
 )
 
 // engine finds one page, and keeps what it was asked.
-type engine struct{ asked web.Request }
+type engine struct {
+	mu    sync.Mutex // texts of one search are looked for side by side
+	asked web.Request
+}
 
 func (*engine) Name() string { return "fake" }
 func (*engine) Filters() web.Filters {
@@ -24,6 +27,8 @@ func (*engine) Filters() web.Filters {
 }
 
 func (e *engine) Search(_ context.Context, r web.Request) ([]web.Result, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.asked = r
 	return []web.Result{{Title: "One", URL: "https://example.org/1", Snippet: strings.Repeat("x", 20_000)}}, nil
 }
