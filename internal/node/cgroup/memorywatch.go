@@ -40,18 +40,19 @@ const (
 )
 
 // WatchMemory watches a group from a use of bound bytes on, page cache included. limit is
-// the group's limit, which must be above that.
+// the group's limit, which must be above that. With cgroup v1 it takes some 200 ms: the
+// kernel waits for all processors at each registration.
 func (g *Group) WatchMemory(bound, limit int64) (_ *MemoryWatch, err error) {
 	if limit <= bound || bound <= 0 {
 		return nil, errors.New("watch memory: the bound is not below the limit")
 	}
 	w := &MemoryWatch{group: g, limit: limit}
 	if g.parent.version == V1 {
-		err = w.openV1(bound)
-	} else {
-		err = w.openV2()
-	}
-	if err == nil {
+		// First of all, because the rest takes a while.
+		if err = w.setLimit(limit + watchRoom); err == nil {
+			err = w.openV1(bound)
+		}
+	} else if err = w.openV2(); err == nil {
 		err = w.setLimit(limit + watchRoom)
 	}
 	if err != nil {

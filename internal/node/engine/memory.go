@@ -42,6 +42,8 @@ const (
 	// and freePause how often that is looked at.
 	freeTime  = time.Second
 	freePause = 2 * time.Millisecond
+	// setUpPause is how often use is looked at until the host's kernel reports it.
+	setUpPause = 10 * time.Millisecond
 )
 
 // start watches until stop, or the sandbox's end. Where the host does not report memory
@@ -56,7 +58,7 @@ func (g *memoryGuard) start(log func(msg string, args ...any)) {
 	}
 	go func() { // ends with stop, or the sandbox
 		defer close(g.done)
-		w, err := watcher.WatchMemory()
+		w, err := g.watch(ctx, watcher, log)
 		if err != nil {
 			if !errors.Is(err, errors.ErrUnsupported) {
 				log("cannot watch the memory of a sandbox", "sandbox_id", string(g.inst.ID()), "error", err)
@@ -72,8 +74,8 @@ func (g *memoryGuard) start(log func(msg string, args ...any)) {
 			case <-ended:
 			}
 		}()
-		for w.Wait() == nil && ctx.Err() == nil {
-			g.look(ctx, log)
+		for more := true; more; more = w.Wait() == nil && ctx.Err() == nil {
+			g.look(ctx, log) // also for what was used before there were reports
 		}
 		close(ended)
 		if unhook() {
@@ -82,8 +84,33 @@ func (g *memoryGuard) start(log func(msg string, args ...any)) {
 	}()
 }
 
+// watch has the host's kernel report memory use. A program may take all there is before
+// that has been set up, so use is looked at meanwhile.
+func (g *memoryGuard) watch(ctx context.Context, watcher runtime.MemoryWatcher, log func(msg string, args ...any)) (runtime.MemoryWatch, error) {
+	var w runtime.MemoryWatch
+	var err error
+	ready := make(chan struct{})
+	go func() {
+		defer close(ready)
+		w, err = watcher.WatchMemory()
+	}()
+	tick := time.NewTicker(setUpPause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ready:
+			return w, err
+		case <-tick.C:
+			g.look(ctx, log)
+		}
+	}
+}
+
 // look ends programs if memory is used up.
 func (g *memoryGuard) look(ctx context.Context, log func(msg string, args ...any)) {
+	if ctx.Err() != nil {
+		return
+	}
 	u, err := g.inst.Usage(ctx)
 	if err != nil || u.Memory < g.limit {
 		return

@@ -59,6 +59,37 @@ func TestPauseEndsRelief(t *testing.T) {
 	<-third
 }
 
+// slow is an instance whose reports of memory use take until ready to be set up.
+type slow struct {
+	swollen
+	ready chan struct{}
+}
+
+func (i slow) ID() runtime.ID { return "sb" }
+
+func (i slow) WatchMemory() (runtime.MemoryWatch, error) {
+	<-i.ready
+	return nil, errors.ErrUnsupported
+}
+
+// TestMemoryIsGuardedFromTheStart: programs are ended also while the kernel's reports are
+// still being set up.
+func TestMemoryIsGuardedFromTheStart(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	inst := slow{ready: make(chan struct{})}
+	g := memoryGuard{inst: inst, limit: 1, guest: func(context.Context) (*client.Client, error) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		return nil, errors.New("no guest daemon")
+	}}
+	g.start(func(string, ...any) {})
+	<-asked
+	close(inst.ready)
+	g.stop()
+}
+
 // TestFailedThawKeepsThePause: a sandbox that cannot be thawed for a checkpoint is still
 // frozen, so that its guest daemon does not answer.
 func TestFailedThawKeepsThePause(t *testing.T) {
