@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/infra/bus"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 const owner tenant.ID = "ten_0123456789abcdef"
@@ -181,18 +182,14 @@ func (k *kit) state(t *testing.T, id run.ID) *run.State {
 // ended waits for a run to end.
 func (k *kit) ended(t *testing.T, id run.ID) *run.State {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	atolltest.Until(t, 30*time.Second, "the run has ended", func() bool {
 		r, err := k.store.Run(t.Context(), owner, id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Status.Final() {
-			return k.state(t, id)
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the run is %s after 30 s", r.Status)
-		}
-	}
+		return r.Status.Final()
+	})
+	return k.state(t, id)
 }
 
 // events reads the events of a run that has ended.
@@ -367,9 +364,7 @@ func TestEventsGone(t *testing.T) {
 	k.adder.hang = make(chan struct{})
 	first := k.loop(t, "a", k.store)
 	id, _ := k.begin(t, first, request("1"))
-	for k.state(t, id).Calls == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	atolltest.Until(t, 30*time.Second, "a call is on record", func() bool { return k.state(t, id).Calls > 0 })
 	first.Stop()
 	close(k.adder.hang)
 	second := New(Config{

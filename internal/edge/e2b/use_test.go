@@ -24,6 +24,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/e2b"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // one has one sandbox, in which a program with the pid 7 reads.
@@ -219,15 +220,10 @@ func TestWatcherThatIsNotAsked(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	for _, of := range []string{first, second} {
-		for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-			code, said := call("GetWatcherEvents", of)
-			if code == http.StatusNotFound {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("after the pause: %d %s", code, said)
-			}
-		}
+		atolltest.Until(t, 10*time.Second, "the watch is gone after the pause", func() bool {
+			code, _ := call("GetWatcherEvents", of)
+			return code == http.StatusNotFound
+		})
 	}
 }
 

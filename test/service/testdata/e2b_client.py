@@ -210,5 +210,6 @@ def main():
 
 
 main()
-# Native threads of the client's transport may abort an interpreter that winds down.
+# The client's transport, pyqwest, may abort an interpreter that winds down while one of
+# its threads calls back: curioswitch/pyqwest#164.
 os._exit(0)

@@ -29,6 +29,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 type script func(q model.Request) []model.Delta
@@ -345,9 +346,7 @@ func TestCancel(t *testing.T) {
 	if theirs := httpapitest.Ask(s, "POST", "/v1/responses", fmt.Sprintf(goOn, id), "Authorization", "Bearer "+foreign); theirs.Code != 404 {
 		t.Errorf("another tenant continues it: %d %s", theirs.Code, theirs.Body)
 	}
-	for soFar(t, s, id) < 5 { // until something was said
-		time.Sleep(time.Millisecond)
-	}
+	atolltest.Until(t, 30*time.Second, "something was said", func() bool { return soFar(t, s, id) >= 5 })
 	ask(t, s, 409, "DELETE", "/v1/responses/"+id, "")
 	r = ask(t, s, 200, "POST", "/v1/responses/"+id+"/cancel", "")
 	want(t, r, "cancelled", "incomplete message well")
@@ -360,14 +359,23 @@ func TestCancel(t *testing.T) {
 		t.Errorf("got %s", show(all))
 	}
 
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, cancel)
-	s.Server.ServeHTTP(httptest.NewRecorder(), request(ctx, "POST", "/v1/responses", `{"model": "hang", "input": "x"}`))
-	for left := 1; left > 0; time.Sleep(time.Millisecond) {
-		if err := s.DB.SQL().QueryRow(`SELECT count(*) FROM runs WHERE ended_at IS NULL`).Scan(&left); err != nil {
+	underWay := func() (n int) {
+		if err := s.DB.SQL().QueryRow(`SELECT count(*) FROM runs WHERE ended_at IS NULL`).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
+		return n
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		s.Server.ServeHTTP(httptest.NewRecorder(), request(ctx, "POST", "/v1/responses", `{"model": "hang", "input": "x"}`))
+	}()
+	atolltest.Until(t, 30*time.Second, "the run has begun", func() bool { return underWay() == 1 })
+	cancel() // the caller goes away
+	<-answered
+	atolltest.Until(t, 30*time.Second, "the run has ended with its caller", func() bool { return underWay() == 0 })
 }
 
 // stranger is the key of another tenant.
