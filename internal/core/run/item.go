@@ -1,6 +1,7 @@
 package run
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -15,6 +16,7 @@ type Item struct {
 	Reasoning *model.Thought `json:",omitzero"`
 	Call      *model.Call    `json:",omitzero"` // of a tool that the client runs
 	Code      *CodeRun       `json:",omitzero"`
+	Use       *ToolUse       `json:",omitzero"`
 }
 
 // ItemStatus is where an item is in its life.
@@ -48,6 +50,15 @@ type CodeResult struct {
 	Status                           ItemStatus
 }
 
+// ToolUse is a call of a tool that the server runs, other than one that runs code.
+type ToolUse struct {
+	CallID string
+	Tool   string          // its name in the catalog of tools, whatever the model was told
+	Input  json.RawMessage // the arguments
+	Output json.RawMessage `json:",omitzero"` // what it gave, in a form of the tool's; none until it ended
+	Error  string          `json:",omitzero"` // why it failed, for the caller to read
+}
+
 // prefix begins the id of an item, by what it is.
 func (it *Item) prefix() string {
 	switch {
@@ -59,6 +70,8 @@ func (it *Item) prefix() string {
 		return "fc_"
 	case it.Code != nil:
 		return "ci_"
+	case it.Use != nil:
+		return "tc_"
 	}
 	return "item_"
 }

@@ -155,6 +155,8 @@ func (v *renderer) item(it *run.Item, set *Settings) (*ResponseItem, error) {
 			results[i] = ResponseSandboxResult{r.Stdout, r.Stderr, r.ExitCode, r.DurationMS, string(r.Status), r.StdoutTruncated, r.StderrTruncated}
 		}
 		out.Results = &results
+	case it.Use != nil:
+		return out, v.use(out, it.Use)
 	}
 	return out, nil
 }

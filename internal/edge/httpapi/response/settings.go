@@ -52,7 +52,7 @@ func (p *parser) parse(in *CreateResponse) (*run.Request, *Settings, error) {
 	q := &run.Request{Parallel: orTrue(in.ParallelToolCalls), Temperature: in.Temperature, TopP: in.TopP, Truncate: in.Truncation != nil && *in.Truncation == "auto"}
 	s := &Settings{Background: in.Background != nil && *in.Background, Store: orTrue(in.Store), Metadata: in.Metadata}
 	for _, step := range []func(*CreateResponse, *run.Request, *Settings) error{
-		parseModels, p.parseInput, parseTools, parseChoice, parseFormat, parseLimits, parseReasoning, parseRest,
+		parseModels, p.parseInput, p.parseTools, parseChoice, parseFormat, parseLimits, parseReasoning, parseRest,
 	} {
 		if err := step(in, q, s); err != nil {
 			return nil, nil, err
@@ -109,7 +109,7 @@ type Function struct {
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-func parseTools(in *CreateResponse, q *run.Request, s *Settings) error {
+func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *Settings) error {
 	if len(in.Tools) > maxTools {
 		return invalid("tools must have at most %d", maxTools)
 	}
@@ -118,16 +118,9 @@ func parseTools(in *CreateResponse, q *run.Request, s *Settings) error {
 		path := fmt.Sprintf("tools[%d]", i)
 		switch kind {
 		case "sandbox":
-			var only struct {
-				Type *string `json:"type" required:"true"`
-			}
-			if err := decode(path, text, &only); err != nil {
+			if err := parseSandbox(path, text, q, s); err != nil {
 				return err
 			}
-			if !slices.ContainsFunc(q.Tools, func(t run.Tool) bool { return t.Handler == sandboxtool.Handler }) {
-				q.Tools = append(q.Tools, sandboxtool.Tools()...)
-			}
-			s.Tools = append(s.Tools, jsontext.Value(`{"type":"sandbox"}`))
 		case "function":
 			t, shown, err := parseFunction(path, text)
 			if err != nil {
@@ -144,6 +137,21 @@ func parseTools(in *CreateResponse, q *run.Request, s *Settings) error {
 			return invalid("tools has two that are called %q", t.Name)
 		}
 	}
+	return nil
+}
+
+// parseSandbox adds the tools of the sandbox, once.
+func parseSandbox(path string, text jsontext.Value, q *run.Request, s *Settings) error {
+	var only struct {
+		Type *string `json:"type" required:"true"`
+	}
+	if err := decode(path, text, &only); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(q.Tools, func(t run.Tool) bool { return t.Handler == sandboxtool.Handler }) {
+		q.Tools = append(q.Tools, sandboxtool.Tools()...)
+	}
+	s.Tools = append(s.Tools, jsontext.Value(`{"type":"sandbox"}`))
 	return nil
 }
 
