@@ -135,7 +135,7 @@ func (d *drive) call(ctx context.Context, p *run.Pending, c *Call, refused error
 		return nil, err
 	}
 	out.Result.CallID = p.Call.ID
-	return &run.Called{Call: p.Call.ID, Result: out.Result, Item: out.Item, More: out.More}, nil
+	return &run.Called{Call: p.Call.ID, Result: out.Result, Item: out.Item, More: out.More, Windows: out.Windows, Ends: out.Ends}, nil
 }
 
 func failed(it *run.Item) *run.Item {

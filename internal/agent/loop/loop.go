@@ -58,6 +58,9 @@ type Outcome struct {
 	Result model.Result
 	Item   *run.Item
 	More   []run.Item
+	// Windows and Ends are as in run.Called.
+	Windows int
+	Ends    *run.End
 }
 
 // ErrUnknown says that the outcome of a call that another process began cannot be found.

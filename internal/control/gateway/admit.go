@@ -124,6 +124,7 @@ func newExecution(p *tenant.Principal, req execution.Request, c Call, sum [sha25
 		Delivery:    c.Delivery,
 		Agent:       c.Agent,
 		Turn:        c.Turn,
+		Run:         c.Run,
 		Thread:      req.Thread,
 		Language:    req.Language,
 		Timeout:     req.Timeout,

@@ -110,6 +110,8 @@ type Call struct {
 	Network        tenant.Network // of execute_code: of the agent's template
 	WebhookURL     string         // of an Async call; "" for the key's
 	IdempotencyKey string         // "" for none
+	Run            string         // id of the run that the execution goes with; "" for none
+	Window         time.Duration  // of the turn: execution.Job.Window
 }
 
 // Policy is what a caller's plan and environment make of its requests.

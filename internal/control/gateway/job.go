@@ -38,7 +38,7 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 		job.Thread = &execution.Thread{ID: e.Thread, State: e.ThreadState, Quota: p.Plan.MaxThreadSize}
 	}
 	if c.Turn != "" {
-		job.Turn = turnName(p, c)
+		job.Turn, job.Window = turnName(p, c), c.Window
 	}
 	job.Secrets, job.BoundSecrets = p.Secrets(), p.BoundSecrets()
 	for i := range mounts {
@@ -119,6 +119,9 @@ func addInput(d hash.Hash, in *execution.Input) {
 	for _, name := range slices.Sorted(maps.Keys(in.Files)) {
 		add(d, name)
 		add(d, string(in.Files[name]))
+	}
+	if in.Tool {
+		add(d, "tool")
 	}
 }
 

@@ -101,6 +101,7 @@ type Execution struct {
 	Source      Source
 	Delivery    Delivery
 	Agent, Turn string // of execute_code; empty otherwise
+	Run         string // id of the run that it is a tool call of, and goes with; "" for none
 	Thread      string // id of the thread whose home it had; "" for none
 	ThreadState string // of that thread as the run began; set by Store.Admit, not recorded
 	Language    Language
@@ -145,6 +146,7 @@ type Execution struct {
 	Files         OutputFiles
 	Kept          int64 // bytes of both streams and of Files that are kept; 0 in records of versions that did not count them
 	Start         Start // "" while running, and when nothing was run
+	Windows       int   // as Result.Windows
 	WebhookStatus WebhookStatus
 }
 

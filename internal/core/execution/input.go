@@ -37,11 +37,15 @@ type Input struct {
 	// is there when the program has ended is kept for the caller. A path that ends
 	// with a slash is a folder that is made before the program starts.
 	Outputs []string
+
+	// Tool has the sandbox's own program for files run, whatever the image holds: Code is
+	// no program, but the filetool.Call that it reads.
+	Tool bool `json:",omitzero"`
 }
 
 // Empty reports whether a program is given nothing and asked for nothing.
 func (in *Input) Empty() bool {
-	return len(in.Args) == 0 && len(in.Stdin) == 0 && len(in.Files) == 0 && len(in.Outputs) == 0
+	return len(in.Args) == 0 && len(in.Stdin) == 0 && len(in.Files) == 0 && len(in.Outputs) == 0 && !in.Tool
 }
 
 // OutputFiles are the files that a run gave back, in the order of their contents in

@@ -32,6 +32,9 @@ type Job struct {
 	// Turn names the sandbox that jobs of the same turn share; empty for one
 	// that is used once. It is unguessable to other tenants.
 	Turn string
+	// Window is how long the turn's sandbox stays for certain after a job began to use it,
+	// and what such uses are counted by; 0 for none. See Result.Windows.
+	Window time.Duration `json:",omitzero"`
 
 	MaxOutput   int64 // bytes of each stream in the Result; 0 for none
 	StoreOutput int64 // bytes of each stream that are kept whole and streamed; what is beyond is counted and dropped
@@ -84,9 +87,12 @@ type Result struct {
 	PeakMemory                       int64
 	Start                            Start // "" with NotStarted
 	Reused                           bool  // an earlier job of the same turn had made the sandbox
-	Traffic                          Traffic
-	Files                            OutputFiles // their contents are in the blob store
-	Kept                             int64       // bytes of both streams and of Files that are kept, in the record or in the blob store
+	// Windows is how many windows of the turn's sandbox began with this job: one when it
+	// made the sandbox or found the last window over, and each one that it ran into.
+	Windows int
+	Traffic Traffic
+	Files   OutputFiles // their contents are in the blob store
+	Kept    int64       // bytes of both streams and of Files that are kept, in the record or in the blob store
 
 	// Thread is the state that the job's thread has from now on; nil leaves it as
 	// it was. It counts only if this Result is the one that is recorded.

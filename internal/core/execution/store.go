@@ -49,9 +49,11 @@ type Store interface {
 	Redeliver(ctx context.Context, e *Execution) error
 
 	// Expired returns executions of all tenants that ended longer ago than keep, by
-	// the store's clock, oldest first, at most limit, without their output; Delete
-	// removes the records, but those that are running, and what they kept counts no
-	// more.
+	// the store's clock, oldest first, at most limit, without their output. Those of a run
+	// that is gone are among them however old they are; those with files of a run that is
+	// there are not. OfRun returns those of a run that have ended. Delete removes the
+	// records, but those that are running, and what they kept counts no more.
+	OfRun(ctx context.Context, run string, limit int) ([]*Execution, error)
 	Expired(ctx context.Context, keep time.Duration, limit int) ([]*Execution, error)
 	Delete(ctx context.Context, traceIDs []string) error
 

@@ -59,6 +59,11 @@ type Called struct {
 	Result model.Result // for the model
 	Item   *Item        `json:",omitzero"` // in place of the one of Calling
 	More   []Item       `json:",omitempty"`
+	// Windows is how many windows of the sandbox began with the call. Each is paid for.
+	Windows int `json:",omitzero"`
+	// Ends is how the run ends because of the call: what it needs is refused, and the model
+	// cannot help it.
+	Ends *End `json:",omitzero"`
 	// Unknown says that the call was under way in a process that is gone, and that its
 	// outcome cannot be found.
 	Unknown bool `json:",omitzero"`
@@ -85,6 +90,7 @@ const (
 	MaxDuration     Reason = "max_duration"
 	ContentFilter   Reason = "content_filter"
 	RepeatedFailure Reason = "repeated_failure"
+	QuotaExceeded   Reason = "quota_exceeded" // a plan or budget has no sandbox for it
 	ModelError      Reason = "model_error"
 	ServerError     Reason = "server_error"
 	ContextLength   Reason = "context_length_exceeded"

@@ -42,6 +42,12 @@ func (s *State) Next(now time.Time, specs func(name string) model.Spec) Next {
 	if d := s.Request.Limits.Duration; d > 0 && now.Sub(s.Began) >= d {
 		return incomplete(MaxDuration, "the run took longer than %s", d)
 	}
+	if s.ends != nil {
+		if begun := slices.DeleteFunc(s.serverCalls(), func(p Pending) bool { return !p.Begun }); len(begun) > 0 {
+			return Next{Calls: begun}
+		}
+		return Next{End: s.ends}
+	}
 	if s.stop != "" {
 		if calls := s.serverCalls(); len(calls) > 0 {
 			return s.nextCalls(calls)

@@ -22,6 +22,7 @@ type State struct {
 	Output       []Item
 	Steps        int         // models asked, repetitions not counted
 	Calls        int         // tool calls that the server began
+	Windows      int         // of the sandbox that began with calls
 	Usage        model.Usage // of all answers
 	Cost         model.Cost
 	Model        string // the last one asked
@@ -35,6 +36,7 @@ type State struct {
 	view     View
 	stop     model.StopReason // of the last answer; "" before it
 	pending  []Pending        // calls of the last answer
+	ends     *End             // because of a call
 	asks     int              // tool calls that models asked for
 	failing  [sha256.Size]byte
 	failures int // calls in a row that failed, each like the one before
@@ -174,6 +176,10 @@ func (s *State) called(c *Called) bool {
 		return false
 	}
 	p.result = &c.Result
+	s.Windows += c.Windows
+	if s.ends == nil {
+		s.ends = c.Ends
+	}
 	if c.Item != nil {
 		it := *c.Item
 		if p.index < 0 {

@@ -38,6 +38,7 @@ var executionTable = newTable("executions",
 	col("webhook_secret", fixed, func(r *executionRow) any { return &r.secret }),
 	col("webhook_status", fixed, func(r *executionRow) any { return &r.WebhookStatus }),
 	col("thread", fixed, func(r *executionRow) any { return &r.Thread }),
+	col("run", fixed, func(r *executionRow) any { return &r.Run }),
 	col("mounts", fixed, func(r *executionRow) any { return listAt(&r.Mounts) }),
 	col("created_at", fixed, func(r *executionRow) any { return timeAt(&r.CreatedAt) }),
 
@@ -56,6 +57,7 @@ var executionTable = newTable("executions",
 	col("last_seq", read|update, func(r *executionRow) any { return &r.LastSeq }),
 	col("peak_memory", read|update, func(r *executionRow) any { return &r.PeakMemory }),
 	col("kept", read|update, func(r *executionRow) any { return &r.Kept }),
+	col("windows", read|update, func(r *executionRow) any { return &r.Windows }),
 	col("start", read|update, func(r *executionRow) any { return &r.Start }),
 	col("files", read|update, func(r *executionRow) any { return filesAt(&r.Files) }),
 	// Servers of the version before read it.
@@ -126,8 +128,19 @@ func (s *executions) Expired(ctx context.Context, keep time.Duration, limit int)
 	if err != nil {
 		return nil, s.db.read.wrap("list the expired", err)
 	}
+	gone, err := s.many(ctx, "list the expired", `SELECT `+executionTable.selected+` FROM executions
+		WHERE run <> '' AND completed_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = executions.run) ORDER BY completed_at, trace_id LIMIT ?`, limit)
+	if err != nil || len(gone) > 0 {
+		return gone, err
+	}
 	return s.many(ctx, "list the expired", `SELECT `+executionTable.selected+` FROM executions
-		WHERE completed_at < ? AND completed_at IS NOT NULL ORDER BY completed_at, trace_id LIMIT ?`, micros(now.Add(-keep)), limit)
+		WHERE completed_at < ? AND completed_at IS NOT NULL AND (run = '' OR files = '' OR NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = executions.run))
+		ORDER BY completed_at, trace_id LIMIT ?`, micros(now.Add(-keep)), limit)
+}
+
+func (s *executions) OfRun(ctx context.Context, run string, limit int) ([]*execution.Execution, error) {
+	return s.many(ctx, "list a run's", `SELECT `+executionTable.selected+` FROM executions
+		WHERE run = ? AND run <> '' AND completed_at IS NOT NULL LIMIT ?`, run, limit)
 }
 
 // recentRows bounds how many executions Recent looks at.

@@ -118,6 +118,7 @@ var fixtures = map[int64]string{
 	24: `UPDATE plans SET max_outputs = 7 WHERE name = 'old';
 		UPDATE executions SET kept = 3;
 		INSERT INTO usage_days (tenant, day, source, calls, sessions, seconds, cpu_seconds, gib_seconds, bytes_out, credits, kept) VALUES ('ten_1', 1700006400000000, 'execute', 1, 1, 1, 1, 1, 0, 2.5, 3)`,
+	25: `UPDATE executions SET run = 'run_1', windows = 2`,
 }
 
 // checks find each fixture again.
@@ -147,6 +148,7 @@ var checks = map[int64]string{
 	22: `SELECT count(*) FROM runs WHERE holder = 'here' AND epoch = 3 AND due_at = 1700000000000002 AND cancelled = 0 AND ended_at IS NULL`,
 	23: `SELECT count(*) FROM model_keys k JOIN models m ON m.id = k.model WHERE m.plans = '["pro"]' AND k.base_url = m.base_url`,
 	24: `SELECT count(*) FROM plans p JOIN executions e ON e.kept = 3 JOIN usage_days d ON d.kept = e.kept WHERE p.max_outputs = 7`,
+	25: `SELECT count(*) FROM executions e JOIN runs r ON r.id = e.run WHERE e.windows = 2`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.

@@ -237,6 +237,11 @@ func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claime
 		return nil, "", err
 	}
 	defer e.unuse(env)
+	if job.Input.Tool {
+		tool := *job
+		tool.Language, tool.Code = env.maker.Some(job.Language), ""
+		job = &tool
+	}
 	if stores && !e.mountsLate(env, job) {
 		c, err := e.claimMounted(ctx, env, job)
 		return c, execution.StartStorage, err

@@ -44,6 +44,8 @@ type jobRecord struct {
 	Start   execution.StartReason
 	Warm    bool `json:",omitempty"` // instead of Start, by the version before
 	Reused  bool
+	Window  window              `json:",omitzero"` // as task has them
+	Windows int                 `json:",omitzero"`
 	Trace   map[string][]string `json:",omitempty"` // whose trace the run is part of, as headers
 }
 

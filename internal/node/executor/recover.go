@@ -118,7 +118,7 @@ func (x *Executor) takeOver(ctx context.Context, folder string) error {
 	}
 	t := &task{
 		x: x, job: rec.Job, created: rec.Created, started: rec.Started, start: rec.start(), reused: rec.Reused, origin: rec.Trace,
-		done: make(chan struct{}),
+		window: rec.Window, windows: rec.Windows, done: make(chan struct{}),
 	}
 	p := x.presence // only this goroutine sets it
 	if p != nil {
@@ -139,7 +139,7 @@ func (x *Executor) takeOver(ctx context.Context, folder string) error {
 		if t.turn, err = x.join(&t.job); err != nil {
 			t.turn = nil
 		} else {
-			t.turn.made = settingOf(&t.job)
+			t.turn.made, t.turn.window = settingOf(&t.job), t.window
 			t.turn.busy <- struct{}{} // there is no other job yet
 		}
 	}

@@ -30,6 +30,8 @@ type task struct {
 	started time.Time
 	start   execution.StartReason
 	reused  bool    // an earlier job of the turn had made the sandbox
+	window  window  // of the turn's sandbox, as the job found or began it
+	windows int     // 1 if it began it
 	turn    *turn   // nil for a sandbox that is used once
 	sandbox Claimed // from when it is the task's until it was given up
 	home    Home    // of the job's thread; likewise
@@ -118,8 +120,9 @@ func (t *task) execute() {
 	}
 	defer out.close()
 	t.started = time.Now()
+	t.openWindow()
 	run := rand.Uint64() | 1
-	j, err := newJournal(t.sandbox.Folder(), jobRecord{Job: t.job, Run: run, Created: t.created, Started: t.started, Start: t.start, Reused: t.reused, Trace: t.origin})
+	j, err := newJournal(t.sandbox.Folder(), jobRecord{Job: t.job, Run: run, Created: t.created, Started: t.started, Start: t.start, Reused: t.reused, Window: t.window, Windows: t.windows, Trace: t.origin})
 	if err != nil {
 		t.discard()
 		t.refuse(fmt.Errorf("begin the journal: %w", err))
@@ -233,6 +236,7 @@ func (t *task) conclude(out *output, e endRecord, lost bool) {
 	r := execution.Result{
 		Status: e.Status, ExitCode: e.ExitCode, Error: e.Error, StdoutBytes: e.Bytes[0], StderrBytes: e.Bytes[1],
 		CompletedAt: e.CompletedAt, PeakMemory: e.PeakMemory, Traffic: e.Traffic, Thread: e.Thread, Files: e.Files,
+		Windows: t.closeWindow(e.CompletedAt),
 	}
 	out.finish(trace.Carry(t.x.stopped, t.ctx), t.x.cfg.Blobs, &t.job, &r)
 	if !t.store(r) {

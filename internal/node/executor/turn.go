@@ -24,6 +24,7 @@ type turn struct {
 	// Of the job that has the turn; under Executor.mu when no job has it.
 	sandbox Claimed // nil before the first job, and after it died
 	made    setting // what sandbox was made for
+	window  window  // of sandbox
 }
 
 // setting is what a sandbox is made of.
@@ -128,7 +129,7 @@ func (x *Executor) leave(t *turn) {
 	}
 	t.since = time.Now()
 	var timer *time.Timer
-	timer = time.AfterFunc(x.cfg.TurnIdle, func() {
+	timer = time.AfterFunc(max(x.cfg.TurnIdle, t.window.end().Sub(t.since)), func() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		if t.idle == timer {

@@ -19,8 +19,10 @@ import (
 
 // files are what is put into the working folder before a program starts: its code,
 // the files that it is given, and the folders that it gives back.
-func files(p *execution.Program) []guest.File {
-	list := []guest.File{{Path: path.Join(runtime.Home, execution.ProgramFile(p.Language)), Mode: 0o644, Data: []byte(p.Code)}}
+func files(p *execution.Program) (list []guest.File) {
+	if !p.Input.Tool {
+		list = []guest.File{{Path: path.Join(runtime.Home, execution.ProgramFile(p.Language)), Mode: 0o644, Data: []byte(p.Code)}}
+	}
 	for _, name := range slices.Sorted(maps.Keys(p.Input.Files)) {
 		list = append(list, guest.File{Path: path.Join(runtime.Home, name), Mode: 0o644, Data: p.Input.Files[name]})
 	}
@@ -30,6 +32,16 @@ func files(p *execution.Program) []guest.File {
 		}
 	}
 	return list
+}
+
+// daemon is the command that has the guest daemon's binary do something else: it is in every
+// sandbox, whatever the image holds.
+func (s *Sandbox) daemon(args ...string) guest.Command {
+	const name = "atoll-guestd"
+	return guest.Command{
+		Path: path.Join(runtime.GuestDir, name), Argv: append([]string{name}, args...), Dir: runtime.Home,
+		Limits: guest.Limits{Processes: s.maker.cfg.Limits.Processes, OpenFiles: s.maker.cfg.Limits.OpenFiles},
+	}
 }
 
 // collectTime is how long the sandbox may take to send the files of a program.
@@ -58,11 +70,8 @@ func (s *Sandbox) Collect(ctx context.Context, paths []string, put func(executio
 		}
 	}()
 	spec := guest.RunSpec{
-		ID: guest.RunID(rand.Uint64() | 1),
-		Command: guest.Command{
-			Path: path.Join(runtime.GuestDir, "atoll-guestd"), Argv: append([]string{"atoll-guestd", collect.Command}, paths...), Dir: runtime.Home,
-			Limits: guest.Limits{Processes: s.maker.cfg.Limits.Processes, OpenFiles: s.maker.cfg.Limits.OpenFiles},
-		},
+		ID:          guest.RunID(rand.Uint64() | 1),
+		Command:     s.daemon(append([]string{collect.Command}, paths...)...),
 		Timeout:     collectTime,
 		OutputLimit: execution.MaxOutputBytes + collect.Overhead,
 	}

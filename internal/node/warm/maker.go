@@ -134,6 +134,14 @@ func (m *Maker) Kinds() []Key {
 	return keys
 }
 
+// Some returns a language that the image has: l, if it does.
+func (m *Maker) Some(l execution.Language) execution.Language {
+	if _, ok := m.cfg.Image.Interpreter(l); ok || len(m.cfg.Image.Interpreters) == 0 {
+		return l
+	}
+	return m.cfg.Image.Interpreters[0].Language
+}
+
 // Key returns the kind of sandbox that suits a program; home says that it has a
 // home directory of its own, storage that folders are to be mounted for it.
 func (m *Maker) Key(of execution.Language, code string, home, storage bool) Key {

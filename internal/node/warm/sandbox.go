@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/filetool"
 	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/guest"
@@ -110,22 +111,22 @@ const stallTime = 5 * time.Second
 // execution.ErrLetGo: ctx ended with that cause, and the program goes on. With
 // any other cause the program is killed.
 func (s *Sandbox) Run(ctx context.Context, p execution.Program, sink execution.Sink) (execution.Outcome, error) {
+	if p.Input.Tool {
+		return s.run(ctx, p, sink, guest.RunSpec{Command: s.daemon(filetool.Command), Stdin: []byte(p.Code)})
+	}
 	in, ok := s.maker.cfg.Image.Interpreter(p.Language)
 	if !ok {
 		return execution.Outcome{}, fault.New(fault.Invalid, "the image %q has no interpreter for %s", s.maker.cfg.Image.Name, p.Language)
 	}
 	env := maps.Clone(s.env)
 	maps.Copy(env, p.Env)
-	spec := guest.RunSpec{
-		ID:          guest.RunID(p.ID),
-		Command:     s.command(in, env),
-		Files:       files(&p),
-		Stdin:       p.Input.Stdin,
-		Warm:        !s.readAtStart(p.Language, p.Env),
-		Timeout:     p.Timeout,
-		OutputLimit: p.MaxBytes,
-	}
+	spec := guest.RunSpec{Command: s.command(in, env), Stdin: p.Input.Stdin, Warm: !s.readAtStart(p.Language, p.Env)}
 	spec.Argv = append(spec.Argv, p.Input.Args...)
+	return s.run(ctx, p, sink, spec)
+}
+
+func (s *Sandbox) run(ctx context.Context, p execution.Program, sink execution.Sink, spec guest.RunSpec) (execution.Outcome, error) {
+	spec.ID, spec.Files, spec.Timeout, spec.OutputLimit = guest.RunID(p.ID), files(&p), p.Timeout, p.MaxBytes
 	return s.follow(ctx, p, [2]int64{}, sink, func(ctx context.Context, sink guest.Sink) (guest.Result, error) {
 		return s.guest.Run(ctx, spec, sink)
 	})
