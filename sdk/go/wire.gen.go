@@ -2026,6 +2026,23 @@ type ResponseEvent struct {
 	Type           string         `json:"type"`
 }
 
+// ResponseFile defines model for ResponseFile.
+type ResponseFile struct {
+	Bytes int64 `json:"bytes"`
+
+	// CreatedAt Seconds since 1970.
+	CreatedAt int64  `json:"created_at"`
+	Filename  string `json:"filename"`
+	ID        string `json:"id"`
+	Object    string `json:"object"`
+}
+
+// ResponseFiles defines model for ResponseFiles.
+type ResponseFiles struct {
+	Data   []ResponseFile `json:"data"`
+	Object string         `json:"object"`
+}
+
 // ResponseFormat defines model for ResponseFormat.
 type ResponseFormat struct {
 	JSONSchema *JSONSchema `json:"json_schema,omitempty"`
@@ -2061,21 +2078,39 @@ type ResponseInvoked struct {
 
 // ResponseItem defines model for ResponseItem.
 type ResponseItem struct {
-	Arguments        *string                  `json:"arguments,omitempty"`
-	CallID           string                   `json:"call_id,omitempty"`
-	Code             *string                  `json:"code,omitempty"`
-	ContainerID      string                   `json:"container_id,omitempty"`
-	Content          *[]ResponsePart          `json:"content,omitempty"`
-	EncryptedContent *string                  `json:"encrypted_content,omitempty"`
-	ID               string                   `json:"id,omitempty"`
-	Language         string                   `json:"language,omitempty"`
-	Name             string                   `json:"name,omitempty"`
-	Output           interface{}              `json:"output,omitempty"`
-	Results          *[]ResponseSandboxResult `json:"results,omitempty"`
-	Role             string                   `json:"role,omitempty"`
-	Status           string                   `json:"status,omitempty"`
-	Summary          *[]ResponsePart          `json:"summary,omitempty"`
-	Type             string                   `json:"type"`
+	Added       *[]string `json:"added,omitempty"`
+	Arguments   *string   `json:"arguments,omitempty"`
+	CallID      string    `json:"call_id,omitempty"`
+	Code        *string   `json:"code,omitempty"`
+	ContainerID string    `json:"container_id,omitempty"`
+
+	// Content A list of parts; of sandbox_read_file a text.
+	Content          interface{} `json:"content,omitempty"`
+	Count            *int64      `json:"count,omitempty"`
+	Deleted          *[]string   `json:"deleted,omitempty"`
+	EncryptedContent *string     `json:"encrypted_content,omitempty"`
+
+	// Error Why the tool failed.
+	Error      string                   `json:"error,omitempty"`
+	FileID     string                   `json:"file_id,omitempty"`
+	FilePath   string                   `json:"file_path,omitempty"`
+	Filename   string                   `json:"filename,omitempty"`
+	Files      *[]string                `json:"files,omitempty"`
+	ID         string                   `json:"id,omitempty"`
+	Language   string                   `json:"language,omitempty"`
+	Message    string                   `json:"message,omitempty"`
+	Modified   *[]string                `json:"modified,omitempty"`
+	Name       string                   `json:"name,omitempty"`
+	Output     interface{}              `json:"output,omitempty"`
+	Results    *[]ResponseSandboxResult `json:"results,omitempty"`
+	Role       string                   `json:"role,omitempty"`
+	SizeBytes  *int64                   `json:"size_bytes,omitempty"`
+	StartLine  int64                    `json:"start_line,omitempty"`
+	Status     string                   `json:"status,omitempty"`
+	Summary    *[]ResponsePart          `json:"summary,omitempty"`
+	TotalLines *int64                   `json:"total_lines,omitempty"`
+	Truncated  *bool                    `json:"truncated,omitempty"`
+	Type       string                   `json:"type"`
 }
 
 // ResponseOutputDetails defines model for ResponseOutputDetails.

@@ -73,6 +73,9 @@ type Config struct {
 	Handlers map[string]Handler // by run.Tool.Handler
 	Events   Events
 	Log      *slog.Logger
+	// Forget removes what handlers keep for a run that is gone. What it fails to remove is
+	// removed later, by what removes old executions. It may be nil.
+	Forget func(ctx context.Context, id run.ID) error
 	// Holder names the process among those that share the store, the same after a restart.
 	Holder string
 	// MaxRuns bounds the runs that this process drives; 0 for 10,000.
@@ -184,7 +187,17 @@ func (l *Loop) Delete(ctx context.Context, t tenant.ID, id run.ID) error {
 	if err := l.cfg.Store.Delete(ctx, t, id); err != nil {
 		return err
 	}
+	l.forget(ctx, id)
 	return l.cfg.Events.Delete(ctx, id)
+}
+
+func (l *Loop) forget(ctx context.Context, id run.ID) {
+	if l.cfg.Forget == nil {
+		return
+	}
+	if err := l.cfg.Forget(ctx, id); err != nil {
+		l.cfg.Log.WarnContext(ctx, "what a run has left behind stays for a while", "run", id, "error", err)
+	}
 }
 
 // expireBatch bounds the runs that are removed in one transaction.
@@ -198,6 +211,7 @@ func (l *Loop) Expire(ctx context.Context) error {
 			return err
 		}
 		for _, id := range gone {
+			l.forget(ctx, id)
 			if err := l.cfg.Events.Delete(ctx, id); err != nil {
 				return err
 			}

@@ -1,8 +1,10 @@
-// Package sandboxtool runs the code that models write, in one sandbox for each
-// conversation: files and packages stay for the calls to come.
+// Package sandboxtool gives models a sandbox: it runs the code that they write, and does
+// what they ask for of files, in one sandbox for each conversation. Files and packages stay
+// for the calls to come.
 //
 // Each call is an execution under an idempotency key made of its run and number, so that
-// a process which takes a run over gets the outcome of a call that another began.
+// a process which takes a run over gets the outcome of a call that another began. The file
+// tools are executions of the program that every sandbox has for them.
 package sandboxtool
 
 import (
@@ -17,7 +19,6 @@ import (
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -27,21 +28,16 @@ import (
 // Handler is the run.Tool.Handler of the tools here.
 const Handler = "sandbox"
 
-// RunCode is what the tool that runs code is called by.
-const RunCode = "run_code"
-
-// MaxStream bounds the bytes of each stream that a call shows.
-const MaxStream = 1 << 20
-
-// maxToModel bounds the bytes of each stream that the model is given: a larger output
-// would fill its context.
-const maxToModel = 32 << 10
+// Window is how long a sandbox stays for certain after a call began to use it, and what its
+// use is billed by. A call after that begins another window.
+const Window = 20 * time.Minute
 
 // Runner runs code; a *gateway.Gateway does.
 type Runner interface {
 	Policy(p *tenant.Principal) execution.Policy
 	Execute(ctx context.Context, p *tenant.Principal, req execution.Request, c gateway.Call) (*execution.Execution, error)
 	Shown(ctx context.Context, e *execution.Execution, s execution.Stream) (io.ReadCloser, error)
+	Whole(ctx context.Context, e *execution.Execution, s execution.Stream) (io.ReadSeekCloser, error)
 	Cancel(ctx context.Context, t tenant.ID, traceID string) (*execution.Execution, error)
 }
 
@@ -50,48 +46,36 @@ type Callers interface {
 	Holder(ctx context.Context, t tenant.ID, key string) (tenant.Principal, error)
 }
 
+// tool is one of the tools: it makes an execution of a call, and an outcome of that.
+type tool interface {
+	model() model.Tool
+	// show returns what readers see while the call runs.
+	show(c *loop.Call) (*run.Item, error)
+	// request has the program and its input. Its timeout is the most that it may take.
+	request(c *loop.Call, most time.Duration) (execution.Request, error)
+	outcome(ctx context.Context, s *Sandbox, c *loop.Call, e *execution.Execution) (*loop.Outcome, error)
+	// refused is the outcome of a call that was not made.
+	refused(c *loop.Call, why string) *loop.Outcome
+}
+
 // Tools are the tools of the sandbox, as a model is given them.
 func Tools() []run.Tool {
-	return []run.Tool{{
-		Tool: model.Tool{
-			Name: RunCode,
-			Description: "Runs " + language.Titles("or") + " code in an isolated Linux sandbox and returns what it wrote. " +
-				"Files and installed packages stay for later calls; variables and processes do not. Print what you want to see.",
-			Parameters: []byte(schema),
-		},
-		Handler: Handler, Serial: true,
-	}}
-}
-
-var schema = `{"type":"object","additionalProperties":false,"required":["language","code"],"properties":{` +
-	`"language":{"type":"string","enum":["` + strings.Join(languages(), `","`) + `"]},` +
-	`"code":{"type":"string","description":"The program, at most 1 MB."},` +
-	`"timeout":{"type":"integer","minimum":1,"description":"Most seconds that it may run; 60 if left out."}}}`
-
-func languages() (names []string) {
-	for _, l := range execution.Languages {
-		names = append(names, string(l))
+	all := make([]run.Tool, len(tools))
+	for i, t := range tools {
+		all[i] = run.Tool{Tool: t.model(), Handler: Handler, Serial: true}
 	}
-	return names
+	return all
 }
 
-// input is what a model calls RunCode with.
-type input struct {
-	Language *execution.Language `json:"language" required:"true"`
-	Code     *string             `json:"code" required:"true" nul:"true"`
-	Timeout  *float64            `json:"timeout,omitzero"`
-}
+var tools = append([]tool{codeTool{}}, fileTools()...)
 
-func parse(arguments string) (*input, error) {
-	var in input
-	if err := wire.Arguments.Decode([]byte(arguments), &in); err != nil {
-		return nil, err
+var byName = func() map[string]tool {
+	m := map[string]tool{}
+	for _, t := range tools {
+		m[t.model().Name] = t
 	}
-	if in.Timeout != nil && (*in.Timeout != float64(int64(*in.Timeout)) || *in.Timeout < 1 || *in.Timeout > 1e6) {
-		return nil, fault.New(fault.Invalid, "timeout must be a whole number of seconds, at least 1")
-	}
-	return &in, nil
-}
+	return m
+}()
 
 // Sandbox is the loop.Handler of the sandbox's tools.
 type Sandbox struct {
@@ -103,37 +87,37 @@ var _ loop.Handler = (*Sandbox)(nil)
 
 // Show implements loop.Handler.
 func (s *Sandbox) Show(c *loop.Call) (*run.Item, error) {
-	in, err := parse(c.Call.Arguments)
-	if err != nil {
-		return nil, err
+	t := byName[c.Call.Name]
+	if t == nil {
+		return nil, fmt.Errorf("the sandbox has no tool %q", c.Call.Name)
 	}
-	return &run.Item{Status: run.ItemInProgress, Code: &run.CodeRun{
-		CallID: c.Call.ID, Sandbox: c.Run.Sandbox, Language: string(*in.Language), Code: *in.Code,
-	}}, nil
+	return t.show(c)
 }
 
 // Do implements loop.Handler.
 func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
-	in, err := parse(c.Call.Arguments)
-	if err != nil {
-		return nil, err // Show has read them
-	}
+	t := byName[c.Call.Name]
 	p, err := s.Callers.Holder(ctx, c.Run.Tenant, c.Run.Key)
 	if err != nil {
-		return s.refused(ctx, c, err)
+		return s.refused(ctx, t, c, err)
 	}
-	req := execution.Request{TraceID: execution.NewTraceID(), Code: *in.Code, Language: *in.Language, Timeout: s.Runner.Policy(&p).DefaultTimeout()}
-	if in.Timeout != nil {
-		req.Timeout = time.Duration(*in.Timeout) * time.Second
+	req, err := t.request(c, s.Runner.Policy(&p).DefaultTimeout())
+	if err != nil {
+		return nil, err // show has read the arguments
 	}
+	req.TraceID = execution.NewTraceID()
 	e, err := s.execute(ctx, &p, req, gateway.Call{
-		Source: execution.SourceResponse, Delivery: execution.Inline, Turn: c.Run.Sandbox,
+		Source: execution.SourceResponse, Delivery: execution.Inline, Turn: c.Run.Sandbox, Window: Window, Run: string(c.Run.ID),
 		IdempotencyKey: fmt.Sprintf("%s/%d", c.Run.ID, c.Number),
 	})
 	if err != nil {
-		return s.refused(ctx, c, err)
+		return s.refused(ctx, t, c, err)
 	}
-	return s.outcome(ctx, c, e)
+	out, err := t.outcome(ctx, s, c, e)
+	if err == nil {
+		out.Windows = e.Windows
+	}
+	return out, err
 }
 
 // execute runs code to its end. When ctx ends the program is ended too.
@@ -152,95 +136,41 @@ func (s *Sandbox) execute(ctx context.Context, p *tenant.Principal, req executio
 	return nil, context.Cause(ctx)
 }
 
+// passing are the limits that the model can keep to, by asking for less or a moment later.
+var passing = map[string]bool{"timeout": true, "concurrency": true}
+
 // refused is the outcome of a call that was not made because of what the caller may do,
-// or the error of the server that could not make it.
-func (s *Sandbox) refused(ctx context.Context, c *loop.Call, err error) (*loop.Outcome, error) {
+// or the error of the server that could not make it. A quota that is used up ends the run.
+func (s *Sandbox) refused(ctx context.Context, t tool, c *loop.Call, err error) (*loop.Outcome, error) {
 	if ctx.Err() != nil || fault.KindOf(err) == fault.Internal || fault.KindOf(err) == fault.Unavailable {
 		return nil, err
 	}
-	code := *c.Item.Code
-	code.Results = []run.CodeResult{{Stderr: err.Error(), ExitCode: -1, Status: run.ItemFailed}}
-	return &loop.Outcome{
-		Result: model.Result{Failed: true, Parts: []model.Part{{Kind: model.PartText, Text: "The code was not run: " + err.Error()}}},
-		Item:   &run.Item{Status: run.ItemFailed, Code: &code},
-	}, nil
+	why := err.Error()
+	f, ok := errors.AsType[*fault.Error](err)
+	if ok {
+		why = f.Msg
+	}
+	out := t.refused(c, why)
+	if ok && f.Kind == fault.Exhausted && !passing[f.Dimension] {
+		out.Ends = &run.End{Status: run.Failed, Reason: run.QuotaExceeded, Message: why}
+	}
+	return out, nil
 }
 
-// statuses of executions, as items have them. A program that fails has run.
-var statuses = map[execution.Status]run.ItemStatus{
-	execution.Success: run.ItemCompleted, execution.Failed: run.ItemCompleted, execution.Timeout: run.ItemTimedOut,
+// result is the result of a call, as the model reads it.
+func result(text string, failed bool) model.Result {
+	return model.Result{Failed: failed, Parts: []model.Part{{Kind: model.PartText, Text: text}}}
 }
 
-func (s *Sandbox) outcome(ctx context.Context, c *loop.Call, e *execution.Execution) (*loop.Outcome, error) {
-	r := run.CodeResult{ExitCode: e.ExitCode, DurationMS: e.Duration().Milliseconds(), Status: run.ItemFailed}
-	if status, ok := statuses[e.Status]; ok {
-		r.Status = status
-	}
-	var err error
-	if r.Stdout, r.StdoutTruncated, err = s.read(ctx, e, execution.Stdout); err != nil {
-		return nil, err
-	}
-	if r.Stderr, r.StderrTruncated, err = s.read(ctx, e, execution.Stderr); err != nil {
-		return nil, err
-	}
-	code := *c.Item.Code
-	code.Execution, code.Results = e.TraceID, []run.CodeResult{r}
-	return &loop.Outcome{
-		Result: model.Result{Failed: e.Status != execution.Success, Parts: []model.Part{{Kind: model.PartText, Text: told(e, &r)}}},
-		Item:   &run.Item{Status: r.Status, Code: &code},
-	}, nil
-}
-
-// read returns the beginning of a stream as text.
-func (s *Sandbox) read(ctx context.Context, e *execution.Execution, stream execution.Stream) (text string, truncated bool, err error) {
-	in, err := s.Runner.Shown(ctx, e, stream)
+// text reads at most n bytes of an output as text. in is closed.
+func text(in io.ReadCloser, n int) (s string, more bool, err error) {
+	defer in.Close()
+	b, err := io.ReadAll(io.LimitReader(in, int64(n)+1))
 	if err != nil {
 		return "", false, err
 	}
-	defer in.Close()
-	b, err := io.ReadAll(io.LimitReader(in, MaxStream+1))
-	if err != nil {
-		return "", false, fmt.Errorf("read the output of %s: %w", e.TraceID, err)
+	if more = len(b) > n; more {
+		b = b[:wire.WholeRunes(b[:n])]
 	}
-	if truncated = len(b) > MaxStream; truncated {
-		b = b[:wire.WholeRunes(b[:MaxStream])]
-	}
-	cut := e.StdoutTruncated
-	if stream == execution.Stderr {
-		cut = e.StderrTruncated
-	}
-	return strings.ToValidUTF8(string(b), "\uFFFD"), truncated || cut, nil
-}
-
-// told is what the model reads of an execution.
-func told(e *execution.Execution, r *run.CodeResult) string {
-	var b strings.Builder
-	switch {
-	case e.Status == execution.Timeout:
-		fmt.Fprintf(&b, "The program was ended after %s.\n", e.Timeout)
-	case e.Error != "":
-		fmt.Fprintf(&b, "Exit code %d: %s\n", e.ExitCode, e.Error)
-	default:
-		fmt.Fprintf(&b, "Exit code %d\n", e.ExitCode)
-	}
-	if e.Hint != "" {
-		fmt.Fprintf(&b, "Hint: %s\n", e.Hint)
-	}
-	section(&b, "stdout", r.Stdout, r.StdoutTruncated)
-	section(&b, "stderr", r.Stderr, r.StderrTruncated)
-	return b.String()
-}
-
-func section(b *strings.Builder, name, text string, truncated bool) {
-	if text == "" {
-		return
-	}
-	if len(text) > maxToModel {
-		half := maxToModel / 2
-		text = strings.ToValidUTF8(text[:half], "") + fmt.Sprintf("\n[%d bytes left out]\n", len(text)-2*half) + strings.ToValidUTF8(text[len(text)-half:], "")
-	}
-	fmt.Fprintf(b, "%s:\n%s\n", name, text)
-	if truncated {
-		fmt.Fprintf(b, "[the rest of %s is cut; write large results to a file]\n", name)
-	}
+	return strings.ToValidUTF8(string(b), "\uFFFD"), more, nil
 }

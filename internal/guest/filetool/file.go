@@ -139,6 +139,11 @@ func places(b, old []byte) string {
 
 // share makes sure that a file can be collected.
 func share(c *filetool.Call) (*filetool.Answer, error) {
+	if c.Beside != "" {
+		if err := os.Remove(c.Beside); err != nil && !os.IsNotExist(err) { // the last one that was shared
+			return nil, err
+		}
+	}
 	real, err := filepath.EvalSymlinks(c.Path)
 	if err != nil {
 		return nil, err
@@ -160,9 +165,6 @@ func share(c *filetool.Call) (*filetool.Answer, error) {
 		return a, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(c.Beside), 0o755); err != nil {
-		return nil, err
-	}
-	if err := os.Remove(c.Beside); err != nil && !os.IsNotExist(err) { // the last one that was shared
 		return nil, err
 	}
 	if os.Link(real, c.Beside) == nil {

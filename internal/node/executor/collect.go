@@ -25,7 +25,7 @@ type Collector interface {
 // a process that takes over could otherwise not tell that it ran.
 func (t *task) collect(out *output, e *endRecord, lost bool) {
 	c, ok := t.sandbox.(Collector)
-	if !ok || lost || len(t.job.Input.Outputs) == 0 || e.Status == execution.Cancelled {
+	if !ok || lost || len(t.job.Input.Outputs) == 0 || e.Status == execution.Cancelled || t.job.Input.Tool && e.Status != execution.Success {
 		return
 	}
 	e.Collects = true

@@ -93,7 +93,7 @@ func (s *stream) began(e *run.ItemEvent) error {
 	// What it has comes with its deltas, or when it is done.
 	switch {
 	case it.Message != nil:
-		shown.Content = &[]ResponsePart{}
+		shown.Content = &ResponseContent{Parts: []ResponsePart{}}
 	case it.Call != nil:
 		shown.Arguments = new("")
 	}

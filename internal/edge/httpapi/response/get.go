@@ -199,7 +199,7 @@ func (v *renderer) input(it *model.Item, name string, set *Settings) ResponseIte
 	switch {
 	case it.Message != nil:
 		parts := partsOf(it.Message.Parts, it.Message.Role)
-		return ResponseItem{Type: "message", ID: "msg_" + name, Status: "completed", Role: string(it.Message.Role), Content: &parts}
+		return ResponseItem{Type: "message", ID: "msg_" + name, Status: "completed", Role: string(it.Message.Role), Content: &ResponseContent{Parts: parts}}
 	case it.Call != nil:
 		return ResponseItem{Type: "function_call", ID: "fc_" + name, Status: "completed", CallID: it.Call.ID, Name: it.Call.Name, Arguments: &it.Call.Arguments}
 	case it.Result != nil:

@@ -23,6 +23,7 @@ type Models interface {
 // Handlers serve responses.
 type Handlers struct {
 	Loop   *loop.Loop
+	Files  Files
 	Store  run.Store
 	Models Models
 	Seal   Sealer
@@ -105,6 +106,7 @@ func (h *Handlers) under(root, name, note string, example CreateResponse) []http
 			Serve:   httpapi.Returns(h.inputItems),
 		},
 	}
+	ops = append(ops, h.fileOperations(root+one, name, note, id, unknown)...)
 	for i := range ops {
 		ops[i].Tag, ops[i].Foreign = "responses", &httpapi.Foreign{Refuse: refuse, Refusal: ResponseRefusal{}}
 	}

@@ -89,6 +89,9 @@ func (v *renderer) end(r *Response, s *run.State) {
 		r.CompletedAt = &at
 	case run.Failed:
 		r.Error = &ResponseError{Code: errorCode(s.End.Reason), Message: s.End.Message, Type: "server_error"}
+		if s.End.Reason == run.QuotaExceeded {
+			r.Error.Type = "rate_limit_error"
+		}
 	case run.Incomplete:
 		r.IncompleteDetails = &ResponseIncomplete{string(s.End.Reason), s.End.Message}
 	}
@@ -143,7 +146,7 @@ func (v *renderer) item(it *run.Item, set *Settings) (*ResponseItem, error) {
 	case it.Message != nil:
 		out.Type, out.Role = "message", string(it.Message.Role)
 		parts := partsOf(it.Message.Parts, it.Message.Role)
-		out.Content = &parts
+		out.Content = &ResponseContent{Parts: parts}
 	case it.Reasoning != nil:
 		return out, v.reasoning(out, it.Reasoning, set)
 	case it.Call != nil:
@@ -169,7 +172,7 @@ func (v *renderer) reasoning(out *ResponseItem, t *model.Thought, set *Settings)
 	}
 	out.Summary = &summary
 	if t.Text != "" {
-		out.Content = &[]ResponsePart{{Type: "reasoning_text", Text: &t.Text}}
+		out.Content = &ResponseContent{Parts: []ResponsePart{{Type: "reasoning_text", Text: &t.Text}}}
 	}
 	if set.Encrypted && t.State != (model.State{}) {
 		state, err := sealState(v.seal, v.tenant, t.State)

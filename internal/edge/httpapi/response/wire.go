@@ -1,6 +1,10 @@
 package response
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // Response is a response, by the open Responses specification and with what our contract
 // adds.
@@ -110,12 +114,12 @@ type ResponseInvoked struct {
 
 // ResponseItem is an item of the output; which fields it has depends on its type.
 type ResponseItem struct {
-	Type   string `json:"type" required:"true" enum:"message,reasoning,function_call,function_call_output,sandbox_results"`
+	Type   string `json:"type" required:"true" enum:"message,reasoning,function_call,function_call_output,sandbox_results,sandbox_write_file,sandbox_read_file,sandbox_edit_file,sandbox_grep,sandbox_glob,sandbox_apply_patch,share_file"`
 	ID     string `json:"id,omitzero"`
 	Status string `json:"status,omitzero"`
 
-	Role    string          `json:"role,omitzero"`
-	Content *[]ResponsePart `json:"content,omitzero"`
+	Role    string           `json:"role,omitzero"`
+	Content *ResponseContent `json:"content,omitzero"`
 
 	Summary          *[]ResponsePart `json:"summary,omitzero"`
 	EncryptedContent *string         `json:"encrypted_content,omitzero"`
@@ -129,6 +133,46 @@ type ResponseItem struct {
 	Language    string                   `json:"language,omitzero"`
 	Code        *string                  `json:"code,omitzero"`
 	Results     *[]ResponseSandboxResult `json:"results,omitzero"`
+
+	ResponseFileUse
+}
+
+// ResponseFileUse is what the items of the file tools have.
+type ResponseFileUse struct {
+	FilePath   string    `json:"file_path,omitzero"`
+	SizeBytes  *int64    `json:"size_bytes,omitzero"`
+	StartLine  int64     `json:"start_line,omitzero"`
+	TotalLines *int64    `json:"total_lines,omitzero"`
+	Message    string    `json:"message,omitzero"`
+	Files      *[]string `json:"files,omitzero"`
+	Count      *int64    `json:"count,omitzero"`
+	Truncated  *bool     `json:"truncated,omitzero"`
+	Added      *[]string `json:"added,omitzero"`
+	Modified   *[]string `json:"modified,omitzero"`
+	Deleted    *[]string `json:"deleted,omitzero"`
+	FileID     string    `json:"file_id,omitzero"`
+	FileName   string    `json:"filename,omitzero"`
+	Error      string    `json:"error,omitzero" doc:"Why the tool failed."`
+}
+
+// ResponseContent are the parts of a message or of reasoning, or the text of a file.
+type ResponseContent struct {
+	Parts []ResponsePart
+	Text  *string
+}
+
+// MarshalJSON writes the text if there is one.
+func (c ResponseContent) MarshalJSON() ([]byte, error) {
+	if c.Text != nil {
+		return json.Marshal(*c.Text)
+	}
+	return json.Marshal(c.Parts)
+}
+
+// Schema implements huma.SchemaProvider. Programs that read Go are made of it, which has no
+// type for the one or the other.
+func (ResponseContent) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Description: "A list of parts; of sandbox_read_file a text."}
 }
 
 // ResponsePart is a part of a message or of reasoning.
