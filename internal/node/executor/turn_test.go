@@ -171,3 +171,83 @@ for i in range(LINES // 64): sys.stdout.buffer.write(block)`, "LINES", "(200 << 
 		t.Errorf("%d MiB of memory were in use", most>>20)
 	}
 }
+
+// TestWindowsOfATurn: its sandbox stays until the window's end, and each window is counted
+// once, by the job that it began with.
+func TestWindowsOfATurn(t *testing.T) {
+	dir := folderFor(t)
+	m := start(t, dir, options{turnIdle: 50 * time.Millisecond})
+	windowed := func(code string) execution.Job {
+		j := turnJob("a", code)
+		j.Window = 4 * time.Second
+		return j
+	}
+	first := m.run(t, windowed("open('kept', 'w')"))
+	time.Sleep(500 * time.Millisecond) // ten times as long as a turn waits otherwise
+	second := m.run(t, windowed("print(open('kept').read())"))
+	if first.Windows != 1 || second.Windows != 0 || !second.Reused || second.Status != execution.Success {
+		t.Errorf("%+v\n%+v", first, second)
+	}
+	if r := m.run(t, windowed("import time; time.sleep(9)")); r.Windows != 2 {
+		t.Errorf("one that runs into two more: %+v", r)
+	}
+	atolltest.Until(t, 30*time.Second, "the turn's sandbox is gone", func() bool { return len(atolltest.Trace(dir).Sandboxes()) == 0 })
+	if r := m.run(t, windowed("import os; print(os.path.exists('kept'))")); r.Windows != 1 || r.Reused || string(r.Stdout) != "False\n" {
+		t.Errorf("after it: %+v", r)
+	}
+}
+
+func TestAWindowIsTakenOver(t *testing.T) {
+	dir := folderFor(t)
+	windowed := func(code string) execution.Job {
+		j := turnJob("a", code)
+		j.Window = 20 * time.Minute
+		return j
+	}
+	first := windowed("print(1, flush=True)\nimport time; time.sleep(1)")
+	p := spawn(t, dir, []execution.Job{first})
+	log := &fileLog{dir: dir + "/log"}
+	log.await(t, first.TraceID, 2)
+	p.kill(t)
+	m := start(t, dir, options{})
+	if r := m.result(t, first.TraceID); r.Windows != 1 {
+		t.Errorf("the one that was taken over began %d windows", r.Windows)
+	}
+	if r := m.run(t, windowed("print(2)")); r.Windows != 0 || !r.Reused {
+		t.Errorf("the next one began %d windows", r.Windows)
+	}
+}
+
+// TestFileToolRunsInATurn: it needs no interpreter and leaves no file behind.
+func TestFileToolRunsInATurn(t *testing.T) {
+	dir := folderFor(t)
+	tool := func(code string) execution.Job {
+		j := turnJob("a", code)
+		j.Input.Tool = true
+		return j
+	}
+	m := start(t, dir, options{poolSize: 1})
+	if r := m.run(t, tool(`{"op": "write", "path": "f", "content": "text"}`)); r.Status != execution.Success || string(r.Stdout) != "{\"bytes\":4,\"created\":true}\n" {
+		t.Errorf("%+v: %s", r, r.Stdout)
+	}
+	if r := m.run(t, tool(`{"op": "read", "path": "g"}`)); r.Status != execution.Failed || r.ExitCode != 1 || !strings.HasPrefix(string(r.Stdout), "{\"failed\":true}\ng: there is no such file") {
+		t.Errorf("%+v: %s", r, r.Stdout)
+	}
+	if r := m.run(t, tool(`{"op": "glob", "pattern": "*"}`)); string(r.Stdout) != "{\"count\":1,\"paths\":1}\nf\n" {
+		t.Errorf("%+v: %s", r, r.Stdout)
+	}
+	// What a tool fails to share is not collected.
+	j := tool(`{"op": "share", "path": "."}`)
+	j.Input.Outputs = []string{"f"}
+	if r := m.run(t, j); len(r.Files.Files) != 0 {
+		t.Errorf("%+v", r)
+	}
+	j = tool(`{"op": "share", "path": "f"}`)
+	j.Input.Outputs = []string{"f"}
+	if r := m.run(t, j); len(r.Files.Files) != 1 || r.Files.Files[0].Bytes != 4 {
+		t.Errorf("%+v", r)
+	}
+	if r := m.run(t, turnJob("a", "print(open('f').read())")); string(r.Stdout) != "text\n" {
+		t.Errorf("%+v: %s", r, r.Stderr)
+	}
+}
