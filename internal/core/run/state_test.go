@@ -179,6 +179,25 @@ func (l *log) reread() {
 	}
 }
 
+// TestACallEndsItsRun: what the run lacks is not asked for again, and windows are summed.
+func TestACallEndsItsRun(t *testing.T) {
+	l := begin(t, Request{})
+	l.calls("server", "server", "server")
+	l.add(Entry{Calling: &Calling{Call: "c0"}})
+	l.add(Entry{Calling: &Calling{Call: "c1"}})
+	refused := &End{Status: Failed, Reason: QuotaExceeded, Message: "used up"}
+	l.add(Entry{Called: &Called{Call: "c0", Result: model.Result{CallID: "c0", Failed: true}, Windows: 2, Ends: refused}})
+	if n := l.next(); len(n.Calls) != 1 || n.Calls[0].Call.ID != "c1" {
+		t.Fatalf("next is %+v: the call that has begun has no result yet", n)
+	}
+	l.add(Entry{Called: &Called{Call: "c1", Result: model.Result{CallID: "c1"}, Windows: 1}})
+	l.ends(Failed, QuotaExceeded)
+	l.reread()
+	if l.state.Windows != 3 || l.state.Conversation[len(l.state.Conversation)-1].Result == nil {
+		t.Errorf("%d windows; the conversation is %+v", l.state.Windows, l.state.Conversation)
+	}
+}
+
 func TestRetries(t *testing.T) {
 	l := begin(t, Request{})
 	for try := 1; try < maxTries; try++ {

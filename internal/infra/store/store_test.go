@@ -113,6 +113,7 @@ func suites(t *testing.T, open opener) {
 			}}
 		})
 	})
+	t.Run("executions of runs", func(t *testing.T) { testRunExecutions(t, open) })
 	t.Run("executions", func(t *testing.T) {
 		executiontest.Store(t, func(t *testing.T) executiontest.Opened {
 			db := open(t)

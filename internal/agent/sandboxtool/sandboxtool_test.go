@@ -1,0 +1,226 @@
+package sandboxtool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/control/gateway"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/filetool"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// world is a gateway whose executions end as the test says.
+type world struct {
+	end execution.Execution
+	err error
+
+	asked execution.Request
+	call  gateway.Call
+}
+
+func (w *world) Policy(*tenant.Principal) execution.Policy {
+	return execution.Policy{MaxTimeout: 10 * time.Second}
+}
+
+func (w *world) Execute(_ context.Context, _ *tenant.Principal, req execution.Request, c gateway.Call) (*execution.Execution, error) {
+	w.asked, w.call = req, c
+	e := w.end
+	e.TraceID, e.Timeout = req.TraceID, req.Timeout
+	return &e, w.err
+}
+
+type closing struct{ io.ReadSeeker }
+
+func (closing) Close() error { return nil }
+
+func (w *world) Shown(_ context.Context, e *execution.Execution, s execution.Stream) (io.ReadCloser, error) {
+	return w.Whole(context.Background(), e, s)
+}
+
+func (w *world) Whole(_ context.Context, e *execution.Execution, s execution.Stream) (io.ReadSeekCloser, error) {
+	out := e.Stdout
+	if s == execution.Stderr {
+		out = e.Stderr
+	}
+	return closing{bytes.NewReader(out)}, nil
+}
+
+func (w *world) Cancel(context.Context, tenant.ID, string) (*execution.Execution, error) {
+	return nil, nil
+}
+
+func (w *world) Holder(context.Context, tenant.ID, string) (tenant.Principal, error) {
+	return tenant.Principal{}, nil
+}
+
+// do makes a call; refused is why it cannot be made.
+func (w *world) do(t *testing.T, tool, arguments string) (out *loop.Outcome, refused error) {
+	t.Helper()
+	s := &Sandbox{Runner: w, Callers: w}
+	c := &loop.Call{Run: &run.Run{ID: run.ID("run_" + strings.Repeat("a", 32)), Sandbox: "sbx_1"}, Number: 7, Call: model.Call{ID: "call_1", Name: tool, Arguments: arguments}}
+	it, err := s.Show(c)
+	if err != nil {
+		return nil, err
+	}
+	c.Item = it
+	if out, err = s.Do(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	return out, nil
+}
+
+func answered(status execution.Status, stdout string) execution.Execution {
+	return execution.Execution{Status: status, Stdout: []byte(stdout), Windows: 1, CompletedAt: time.Unix(1_700_000_000, 0)}
+}
+
+func toldIn(out *loop.Outcome) string { return out.Result.Parts[0].Text }
+
+func TestFileTools(t *testing.T) {
+	for _, c := range []struct{ tool, arguments, call, stdout, told, use string }{
+		{
+			"write_file", `{"file_path": "a", "content": "x\u0000"}`, `{"op":"write","path":"a","content":"x\u0000"}`, "{\"bytes\":2,\"created\":true}\n",
+			"Created a with 2 bytes.", `"size":2`,
+		},
+		{
+			"read_file", `{"file_path": "a", "start_line": 2, "end_line": 3.0}`, `{"op":"read","path":"a","from":2,"to":3}`, "{\"from\":2,\"to\":3,\"lines\":9,\"truncated\":true}\nb\nc",
+			"a, lines 2 to 3 of 9:\nb\nc\n[cut; the next lines begin at start_line 4]", `"content":"b\nc","from":2,"lines":9`,
+		},
+		{"read_file", `{"file_path": "a"}`, `{"op":"read","path":"a"}`, "{}\n", "a is empty.", `"content":""`},
+		{
+			"edit_file", `{"file_path": "a", "old_string": "x", "new_string": "", "replace_all": true}`, `{"op":"edit","path":"a","old":"x","all":true}`, "{\"count\":3}\n",
+			"Replaced the text in a in 3 places.", `"message":"Replaced`,
+		},
+		{
+			"grep", `{"pattern": "x", "ignore_case": true}`, `{"op":"grep","pattern":"x","fold":true}`, "{\"count\":1,\"paths\":1}\na\na\n1:x\n",
+			"a\n1:x\n", `"files":["a"],"count":1`,
+		},
+		{"grep", `{"pattern": "x", "path": "d", "include": "*.py"}`, `{"op":"grep","path":"d","pattern":"x","include":"*.py"}`, "{}\n", "No line matches.", `"count":0`},
+		{"glob", `{"pattern": "*"}`, `{"op":"glob","pattern":"*"}`, "{\"count\":2,\"paths\":2,\"truncated\":true}\na\nb\n", "a\nb\n[there are more; narrow the pattern]", `"files":["a","b"],"count":2,"truncated":true`},
+		{"apply_patch", `{"patch": "p"}`, `{"op":"patch","patch":"p"}`, "{\"paths\":2}\nA a b\nD c\n", "Done. Added (A), modified (M) and deleted (D):\nA a b\nD c", `"added":["a b"],"deleted":["c"]`},
+	} {
+		w := &world{end: answered(execution.Success, c.stdout)}
+		out, err := w.do(t, c.tool, c.arguments)
+		if err != nil {
+			t.Errorf("%s: %v", c.tool, err)
+			continue
+		}
+		if w.asked.Code != c.call || !w.asked.Tool || w.asked.Timeout != 10*time.Second || w.asked.Metadata["tool"] != out.Item.Use.Tool {
+			t.Errorf("%s: asked for %+v", c.tool, w.asked)
+		}
+		if toldIn(out) != c.told || out.Result.Failed || out.Item.Status != run.ItemCompleted || !strings.Contains(string(out.Item.Use.Output), c.use) || out.Windows != 1 {
+			t.Errorf("%s: told %q, shown %s", c.tool, toldIn(out), out.Item.Use.Output)
+		}
+		if w.call.IdempotencyKey != "run_"+strings.Repeat("a", 32)+"/7" || w.call.Turn != "sbx_1" || w.call.Window != 20*time.Minute || w.call.Run == "" {
+			t.Errorf("%s: called as %+v", c.tool, w.call)
+		}
+	}
+}
+
+func TestShareFile(t *testing.T) {
+	for path, want := range map[string][2]string{ // what is collected, and its name for the user
+		"a.csv": {"a.csv", "a.csv"}, "./out//b.csv": {"out/b.csv", "b.csv"}, "/home/user/out/c": {"out/c", "c"},
+		"/tmp/d": {".atoll/shared", "d"}, "../e": {".atoll/shared", "e"}, "new\nline": {".atoll/shared", "new\nline"}, "/home/user": {".atoll/shared", "user"},
+	} {
+		arguments, _ := json.Marshal(map[string]string{"file_path": path})
+		w := &world{end: answered(execution.Success, "{\"bytes\":4}\n")}
+		w.end.Files.Files = []execution.OutputFile{{Name: want[0], Bytes: 3}} // a secret is left out
+		out, err := w.do(t, "share_file", string(arguments))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := ReadUse(out.Item.Use.Output)
+		if err != nil || len(w.asked.Outputs) != 1 || w.asked.Outputs[0] != want[0] || u.Name != want[1] || *u.Size != 3 ||
+			u.FileID != "file_"+strings.Repeat("a", 32)+"0007" || u.Stored != want[0] || u.Execution != w.asked.TraceID || u.CreatedAt != 1_700_000_000 {
+			t.Errorf("%q: %v, %+v, outputs %q", path, err, u, w.asked.Outputs)
+		}
+		s := &run.State{Output: []run.Item{*out.Item, {Status: run.ItemFailed, Use: out.Item.Use}, {Status: run.ItemCompleted, Code: &run.CodeRun{}}}}
+		if files, err := Shared(s); err != nil || len(files) != 1 || files[0].FileID != u.FileID {
+			t.Errorf("%q: %v, %+v", path, err, files)
+		}
+		for _, files := range [][]execution.OutputFile{nil, {{Name: "other"}}, {{Name: want[0]}, {Name: "other"}}} {
+			w.end.Files.Files = files
+			if out, _ := w.do(t, "share_file", string(arguments)); !out.Result.Failed || out.Item.Status != run.ItemFailed || !strings.Contains(out.Item.Use.Error, "could not be kept") {
+				t.Errorf("%q with %v: %+v", path, files, out.Item.Use)
+			}
+		}
+	}
+}
+
+// TestHostileAnswers: a sandbox that answers with anything else is a failure of the call.
+func TestHostileAnswers(t *testing.T) {
+	for _, c := range []struct {
+		status execution.Status
+		stdout string
+		item   run.ItemStatus
+		why    string
+	}{
+		{execution.Success, "", run.ItemFailed, "could not do it"},
+		{execution.Success, "{\"paths\":9}\n", run.ItemFailed, "could not do it"},
+		{execution.Success, strings.Repeat("x", 2*filetool.MaxAnswer), run.ItemFailed, "could not do it"},
+		{execution.Failed, "{\"count\":1}\n", run.ItemFailed, "could not do it"},
+		{execution.Failed, "{\"failed\":true}\nno such \xff", run.ItemFailed, "no such \uFFFD"},
+		{execution.Success, "{\"failed\":true}\nno", run.ItemFailed, "no"},
+		{execution.Timeout, "", run.ItemTimedOut, "longer than 10s"},
+		{execution.OOM, "", run.ItemFailed, "could not do it"},
+	} {
+		w := &world{end: answered(c.status, c.stdout)}
+		out, err := w.do(t, "glob", `{"pattern": "*"}`)
+		if err != nil || out.Item.Status != c.item || !out.Result.Failed || !strings.Contains(out.Item.Use.Error, c.why) || !strings.Contains(toldIn(out), c.why) {
+			t.Errorf("%s %.40q: %v, %+v, told %q", c.status, c.stdout, err, out.Item, toldIn(out))
+		}
+	}
+}
+
+func TestInputsAreChecked(t *testing.T) {
+	for tool, cases := range map[string]map[string]string{
+		"none":        {`{}`: "no tool"},
+		"write_file":  {`{"file_path": "a"}`: "content is required", `{"content": "a"}`: "file_path is required", `{"file_path": "", "content": ""}`: "file_path", `{"file_path": "` + strings.Repeat("a", 5000) + `", "content": ""}`: "4096 bytes", `{"file_path": "a", "content": "` + strings.Repeat("a", execution.MaxCode) + `"}`: "1 MB"},
+		"read_file":   {`{"file_path": "a", "start_line": "x"}`: "start_line", `{"file_path": "a\u0000b"}`: "NUL"},
+		"edit_file":   {`{"file_path": "a", "old_string": "", "new_string": "x"}`: "old_string"},
+		"grep":        {`{}`: "pattern is required"},
+		"glob":        {`{"pattern": 1}`: "pattern"},
+		"apply_patch": {`[]`: "JSON object", `{"input": "x"}`: `unknown field "input"`},
+		"share_file":  {`{"path": "x"}`: "unknown field"},
+		RunCode:       {`{"language": "python", "code": "1", "timeout": 0.5}`: "whole number"},
+	} {
+		for arguments, words := range cases {
+			if _, err := (&world{}).do(t, tool, arguments); err == nil || !strings.Contains(err.Error(), words) {
+				t.Errorf("%s %.60s: %v, want %q", tool, arguments, err, words)
+			}
+		}
+	}
+}
+
+// TestRefusals: a quota that is used up ends the run, and what the model can help does not.
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		ends bool
+	}{
+		{fault.Limit("monthly_credits", time.Time{}, "monthly budget used up"), true},
+		{fault.Limit("outputs", time.Time{}, "kept outputs use all"), true},
+		{fault.Limit("concurrency", time.Time{}, "concurrent execution limit reached"), false},
+		{fault.Limit("timeout", time.Time{}, "timeout exceeds"), false},
+		{fault.New(fault.Forbidden, "no environment"), false},
+	} {
+		for tool, arguments := range map[string]string{RunCode: `{"language": "python", "code": "1"}`, "glob": `{"pattern": "*"}`} {
+			out, err := (&world{err: c.err}).do(t, tool, arguments)
+			if err != nil || !out.Result.Failed || out.Item.Status != run.ItemFailed || !strings.Contains(toldIn(out), c.err.Error()) {
+				t.Fatalf("%s, %v: %v, %+v", tool, c.err, err, out)
+			}
+			if (out.Ends != nil) != c.ends || c.ends && (out.Ends.Status != run.Failed || out.Ends.Reason != run.QuotaExceeded || out.Ends.Message != c.err.Error()) {
+				t.Errorf("%s, %v: ends with %+v", tool, c.err, out.Ends)
+			}
+		}
+	}
+}
