@@ -174,6 +174,7 @@ const (
 	NDJSON      = "application/x-ndjson"
 	EventStream = "text/event-stream"
 	OctetStream = "application/octet-stream"
+	AnyMedia    = "*/*" // as a file's name says
 	Tar         = "application/x-tar"
 )
 

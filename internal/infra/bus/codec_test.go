@@ -34,6 +34,7 @@ func fullJob() execution.Job {
 			Filesystem: runtime.FilesystemPolicy{Writable: []string{}, ReadOnly: []string{"/data"}, Blocked: []string{"/root"}},
 			Process:    runtime.ProcessPolicy{Root: true, NoExec: true, BlockedCommands: []string{"rm -rf /"}, MaxProcesses: 10},
 		},
+		Window: 20 * time.Minute,
 		Thread: &execution.Thread{ID: "t-1", State: "abc", Quota: 1 << 40},
 		Mounts: []storage.Mount{{Slug: "team", Connection: "con_1", Kind: storage.S3, Path: "a/b", ReadOnly: true, Target: storage.Target{
 			Bucket: "b", Region: "r", Endpoint: "https://e", PathStyle: true, Account: "a",
@@ -48,7 +49,7 @@ func fullResult() execution.Result {
 		TraceID: "trc_0123", Status: execution.OOM, ExitCode: -1, Error: "memory", NotStarted: true, Kind: fault.Exhausted,
 		Stdout: []byte("a\x00\xff"), Stderr: []byte("b"), StdoutBytes: 1 << 40, StderrBytes: 2, StdoutTruncated: true,
 		StderrTruncated: true, Stored: true, OutputTruncated: true, LastSeq: 77, Kept: 1 << 41, Hint: "open the network",
-		StartedAt: time.Unix(12, 34).UTC(), CompletedAt: time.Unix(-5, 999_999_999).UTC(), PeakMemory: 9, Start: execution.StartWarm, Reused: true,
+		StartedAt: time.Unix(12, 34).UTC(), CompletedAt: time.Unix(-5, 999_999_999).UTC(), PeakMemory: 9, Start: execution.StartWarm, Reused: true, Windows: 2,
 		Thread: &execution.ThreadState{State: "def", Bytes: 1 << 40, Files: 7},
 		Traffic: execution.Traffic{
 			BytesIn: 1 << 40, BytesOut: 3, Hosts: []string{"a.example", "b.example"},
@@ -171,7 +172,7 @@ func TestCodecOfEarlierVersions(t *testing.T) {
 		return b
 	}
 	want := fullResult()
-	want.NotStarted, want.Hint, want.Files, want.Kept = false, "", execution.OutputFiles{}, 0
+	want.NotStarted, want.Hint, want.Files, want.Kept, want.Windows = false, "", execution.OutputFiles{}, 0, 0
 	old := read("result.v1")
 	if got, err := decodeEntry(old); err != nil || !reflect.DeepEqual(*got.end, want) {
 		t.Errorf("%+v, %v", got.end, err)
@@ -182,12 +183,12 @@ func TestCodecOfEarlierVersions(t *testing.T) {
 		}
 	}
 	job := fullJob()
-	job.Permissions.Process.Root = false // which that version did not have
+	job.Permissions.Process.Root, job.Window = false, 0 // which that version did not have
 	if gateway, got, err := decodeStart(read("job.v5")); err != nil || gateway != "gw" || !reflect.DeepEqual(got, job) {
 		t.Errorf("%q, %+v, %v", gateway, got, err)
 	}
 	want = fullResult()
-	want.Kept = 0 // nor this
+	want.Kept, want.Windows = 0, 0 // nor these
 	if got, err := decodeEntry(read("result.v5")); err != nil || !reflect.DeepEqual(*got.end, want) {
 		t.Errorf("%+v, %v", got.end, err)
 	}

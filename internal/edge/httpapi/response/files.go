@@ -21,6 +21,7 @@ type Files interface {
 }
 
 func (h *Handlers) fileOperations(one, name, note string, id httpapi.Param, unknown httpapi.Answer) []httpapi.Operation {
+	typed := []httpapi.Media{{Type: httpapi.OctetStream}, {Type: httpapi.AnyMedia}}
 	return []httpapi.Operation{
 		{
 			Method: http.MethodGet, Path: one + "/files", ID: "list" + name + "Files", Summary: "List the files of a response", Scope: tenant.ScopeRead,
@@ -37,8 +38,8 @@ func (h *Handlers) fileOperations(one, name, note string, id httpapi.Param, unkn
 				{Name: "file_id", In: httpapi.InPath, Pattern: "^file_[0-9a-f]{36,48}$", Doc: "The id of the file."},
 			},
 			Answers: []httpapi.Answer{
-				{Status: http.StatusOK, Doc: "The file's bytes. Content-Type is by the file's name, application/octet-stream for one that is not known.", Media: []httpapi.Media{{Type: httpapi.OctetStream}}},
-				httpapi.Part("With Range: a part of them."),
+				{Status: http.StatusOK, Doc: "The file's bytes. Content-Type is by the file's name, application/octet-stream for one that is not known.", Media: typed},
+				{Status: http.StatusPartialContent, Doc: "With Range: a part of them.", Media: typed},
 				unknown,
 				httpapi.Refusal(http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable: Range is beyond the end of the file."),
 			},

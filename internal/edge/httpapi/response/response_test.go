@@ -25,6 +25,7 @@ import (
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
@@ -99,6 +100,13 @@ func open(t *testing.T) *httpapitest.Server {
 			}
 			return call(sandboxtool.RunCode, fmt.Sprintf(`{"language": "python", "code": %q}`, last(q)))
 		},
+		"files": func(q model.Request) []model.Delta {
+			if text := last(q); strings.HasPrefix(text, "result: ") {
+				return say(text)
+			}
+			tool, arguments, _ := strings.Cut(last(q), " ")
+			return call(tool, arguments)
+		},
 		"function": func(q model.Request) []model.Delta {
 			if text := last(q); strings.HasPrefix(text, "result: ") {
 				return say(text)
@@ -110,13 +118,14 @@ func open(t *testing.T) *httpapitest.Server {
 	return httpapitest.New(t, func(s *httpapitest.Setup) {
 		l := loop.New(loop.Config{
 			Store: s.World.DB.Runs(), Models: m, Events: s.World.Bus.RunEvents(storetest.Box(t)), Log: slog.New(slog.DiscardHandler), Holder: "here",
+			Forget:   func(ctx context.Context, id run.ID) error { return s.World.Gateway.Forget(ctx, string(id)) },
 			Handlers: map[string]loop.Handler{sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.World.Gateway, Callers: tenant.NewAuthority(s.World.DB.Tenants())}},
 		})
 		if err := l.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(l.Stop)
-		s.Responses = &response.Handlers{Loop: l, Store: s.World.DB.Runs(), Models: m, Seal: storetest.Box(t), Keep: time.Hour, MaxUnderWay: 3}
+		s.Responses = &response.Handlers{Loop: l, Files: s.World.Gateway, Store: s.World.DB.Runs(), Models: m, Seal: storetest.Box(t), Keep: time.Hour, MaxUnderWay: 3}
 	})
 }
 
@@ -172,11 +181,17 @@ func valid(t *testing.T, schema string, value map[string]any) {
 
 func ours(r map[string]any) {
 	if output, ok := r["output"].([]any); ok {
-		r["output"] = slices.DeleteFunc(slices.Clone(output), func(it any) bool { return it.(map[string]any)["type"] == "sandbox_results" })
+		r["output"] = slices.DeleteFunc(slices.Clone(output), func(it any) bool { return oursAlone(it.(map[string]any)["type"]) })
 	}
 	if tools, ok := r["tools"].([]any); ok {
 		r["tools"] = slices.DeleteFunc(slices.Clone(tools), func(tool any) bool { return tool.(map[string]any)["type"] == "sandbox" })
 	}
+}
+
+// oursAlone reports whether the specification has no item of a type.
+func oursAlone(kind any) bool {
+	text, _ := kind.(string)
+	return strings.HasPrefix(text, "sandbox_") || text == "share_file"
 }
 
 // events reads a stream, and holds each event against the specification.
@@ -198,7 +213,7 @@ func events(t *testing.T, w *httptest.ResponseRecorder) (all []map[string]any) {
 		}
 		all = append(all, e)
 		kind := e["type"].(string)
-		if it, ok := e["item"].(map[string]any); ok && it["type"] == "sandbox_results" || kind == "response.cancelled" {
+		if it, ok := e["item"].(map[string]any); ok && oursAlone(it["type"]) || kind == "response.cancelled" {
 			continue // the specification has none
 		}
 		valid(t, eventSchemas[kind], e)
@@ -286,6 +301,15 @@ func TestSandbox(t *testing.T) {
 	// What the model calls wrongly goes back to it.
 	r = ask(t, s, 200, "POST", "/v1/responses", strings.Replace(body, "lines", "bad arguments", 1)+"}")
 	want(t, r, "completed", `completed message result: unknown field "x"; there are language, code, timeout`)
+
+	// A quota that is used up ends the response, which names it.
+	s.World.Executor.Refuse(fault.Limit("monthly_credits", time.Time{}, "monthly budget used up"))
+	r = ask(t, s, 200, "POST", "/v1/responses", body+"}")
+	want(t, r, "failed", `failed python lines -> -1 "" "monthly budget used up"`)
+	if e := r["error"].(map[string]any); e["code"] != "quota_exceeded" || e["type"] != "rate_limit_error" || e["message"] != "monthly budget used up" {
+		t.Errorf("the error is %v", e)
+	}
+	s.World.Executor.Refuse(nil)
 
 	all := events(t, httpapitest.Ask(s, "POST", "/v1/responses", body+`, "stream": true}`))
 	var kinds []string

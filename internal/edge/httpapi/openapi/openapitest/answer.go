@@ -67,6 +67,9 @@ func NewAnswer(r *http.Request, status int, header http.Header) (*Answer, error)
 		return a, err
 	}
 	content := child(said, "content")
+	if child(content, media) == nil && child(content, httpapi.AnyMedia) != nil {
+		media = httpapi.AnyMedia // bytes of a type that is a file's
+	}
 	switch {
 	case r.Method == http.MethodHead, status == http.StatusNoContent, status == http.StatusSwitchingProtocols:
 	case content == nil && media != "":
