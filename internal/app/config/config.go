@@ -93,7 +93,7 @@ type Config struct {
 	MaxConcurrent int           `group:"Executions" name:"max_concurrent" default:"0" shown:"0 (8 a core)" help:"Executions that run at once; more wait in the queue."`
 	MaxQueue      int           `group:"Executions" name:"max_queue" default:"1000" help:"Executions that wait; more are answered with 503."`
 	MaxOutput     Size          `group:"Executions" name:"max_output" default:"10MiB" help:"Bytes of stdout, and of stderr, that an answer holds. What is beyond is dropped and the answer says so."`
-	TurnIdle      time.Duration `group:"Executions" name:"turn_idle" default:"10m" help:"How long the sandbox of an agent's turn waits for the next call of execute_code."`
+	TurnIdle      time.Duration `group:"Executions" name:"turn_idle" default:"10m" help:"How long the sandbox of an agent's turn waits for the next call of execute_code. That of a response stays until its window of 20 minutes ends, if that is later."`
 	PoolSize      PoolSize      `group:"Executions" name:"pool_size" default:"auto" help:"Warm sandboxes kept ready for each language of image, and as many for Python with the image's preloads. auto: for Python 12 for each core, at most 2 for each GiB of memory, between 2 and 64; a quarter of that, at least 2, for each of the others. Demand raises each up to five times, within pool_memory. 0 makes every sandbox when it is asked for."`
 	PoolMemory    Size          `group:"Executions" name:"pool_memory" default:"0" shown:"0 (an eighth of the machine's memory)" help:"Memory up to which demand may raise the number of warm sandboxes of all environments together. What pool_size asks for is kept in any case."`
 
