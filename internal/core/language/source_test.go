@@ -28,6 +28,7 @@ var spelled = map[string]string{
 	"internal/edge/e2b/code.go":                   "E2B has names of its own for some languages",
 	"internal/edge/httpapi/docs/docs.go":          "serves a script to browsers",
 	"internal/edge/httpapi/execute/operations.go": "the example of a request is Python",
+	"internal/edge/httpapi/mediatype.go":          "a file to download may be a script for browsers",
 	"internal/edge/httpapi/tool/operations.go":    "the example of a request is Python",
 	"internal/guest/daemon/start.go":              "Bash is the shell of commands, too",
 	"internal/infra/store/list.go":                "the index of a shipped migration holds rows of two languages",
