@@ -1,0 +1,148 @@
+package mcpclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/web"
+)
+
+// CallTime bounds a call, and maxResult the bytes that are kept of its result.
+const (
+	CallTime  = 2 * time.Minute
+	maxResult = 1 << 20
+)
+
+// Result is what a call came to.
+type Result struct {
+	Text    string
+	Failed  bool // the tool says so
+	Changed bool // the server has said that it has other tools now
+}
+
+// ErrUnknown is in the chain of errors that leave open whether a call was done.
+var ErrUnknown = errors.New("it is not known whether the call was done")
+
+// Call calls a tool in the session of a name. An error is Unavailable; ErrUnknown is in its
+// chain unless the call was certainly not done. A session that the server has lost is made
+// anew, once.
+func (c *Client) Call(ctx context.Context, name string, t Target, tool *run.RemoteTool, arguments json.RawMessage) (*Result, error) {
+	for again := true; ; again = false {
+		r, lost, err := c.call(ctx, name, t, tool, arguments)
+		if !lost || !again {
+			return r, err
+		}
+	}
+}
+
+func (c *Client) call(ctx context.Context, name string, t Target, tool *run.RemoteTool, arguments json.RawMessage) (r *Result, lost bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, CallTime, errSlow)
+	defer cancel()
+	s, err := c.open(ctx, name, t)
+	if err != nil {
+		return nil, false, err
+	}
+	keep := false
+	defer func() { c.release(s, keep) }()
+	ctx, seen := watch(ctx)
+	if bytes.Contains(tool.Schema, []byte(`"x-mcp-header"`)) { // the SDK makes headers of such arguments where it knows the tool
+		s.listed.Do(func() {
+			for _, err = range s.mcp.Tools(ctx, nil) {
+				if err != nil || seen.requests.Load() > maxPages {
+					break
+				}
+			}
+		})
+		if err != nil {
+			return nil, false, s.peer.failure(ctx, err, seen)
+		}
+	}
+	out, err := s.mcp.CallTool(ctx, &mcp.CallToolParams{Name: tool.Name, Arguments: arguments})
+	if err != nil {
+		lost, known := s.outcome(err, seen)
+		failure := s.peer.failure(ctx, err, seen)
+		if _, told := errors.AsType[*jsonrpc.Error](err); told {
+			keep = true
+			if !lost && unknownTool(err) {
+				s.peer.changed.Store(true)
+			}
+		}
+		if f, ok := errors.AsType[*fault.Error](failure); ok && !known {
+			f.Err = ErrUnknown
+		}
+		return &Result{Changed: s.peer.changed.Load()}, lost, failure
+	}
+	keep = true
+	text, whole := s.text(out)
+	if !whole {
+		text += "\n[the rest is cut]"
+	}
+	return &Result{Text: text, Failed: out.IsError, Changed: s.peer.changed.Swap(false)}, false, nil
+}
+
+// outcome says of a call that failed whether its session is lost, so that it was not done
+// and may be tried in another one, and whether it is known that it was not done.
+func (s *session) outcome(err error, seen *seen) (lost, known bool) {
+	_, told := errors.AsType[*jsonrpc.Error](err)
+	status := seen.first.Load()
+	lost = status == http.StatusNotFound && s.mcp.ID() != ""
+	return lost, lost || told || !seen.sent.Load() || status >= 400 && status <= 499 || status == 0 && seen.status.Load() >= 300
+}
+
+// unknownTool reports whether a server says that it has no such tool.
+func unknownTool(err error) bool {
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	return ok && (e.Code == jsonrpc.CodeMethodNotFound || e.Code == jsonrpc.CodeInvalidParams && strings.Contains(strings.ToLower(e.Message), "tool"))
+}
+
+// text is a result as text.
+func (s *session) text(r *mcp.CallToolResult) (text string, whole bool) {
+	var out strings.Builder
+	add := func(format string, args ...any) {
+		if out.Len() > 0 {
+			out.WriteByte('\n')
+		}
+		fmt.Fprintf(&out, format, args...)
+	}
+	for _, part := range r.Content {
+		switch part := part.(type) {
+		case *mcp.TextContent:
+			add("%s", part.Text)
+		case *mcp.ImageContent:
+			add("[an image of type %s, %d bytes]", web.Line(part.MIMEType, 100), len(part.Data))
+		case *mcp.AudioContent:
+			add("[sound of type %s, %d bytes]", web.Line(part.MIMEType, 100), len(part.Data))
+		case *mcp.ResourceLink:
+			add("[%s: %s]", web.Line(part.Name, maxName), web.Line(part.URI, maxURL))
+		case *mcp.EmbeddedResource:
+			switch {
+			case part.Resource == nil:
+			case part.Resource.Text != "":
+				add("%s", part.Resource.Text)
+			default:
+				add("[%s, %d bytes]", web.Line(part.Resource.URI, maxURL), len(part.Resource.Blob))
+			}
+		}
+	}
+	if out.Len() == 0 && r.StructuredContent != nil {
+		if raw, err := json.Marshal(r.StructuredContent); err == nil {
+			out.Write(raw)
+		}
+	}
+	text = strings.ToValidUTF8(strings.ReplaceAll(s.peer.target.cover().Replace(out.String()), "\x00", ""), "\uFFFD")
+	if len(text) <= maxResult {
+		return text, true
+	}
+	return strings.ToValidUTF8(text[:maxResult], ""), false
+}
