@@ -29,6 +29,10 @@ type Result struct {
 	Text    string
 	Failed  bool // the tool says so
 	Changed bool // the server has said that it has other tools now
+	// Texts are the parts of Text by themselves, and Structured is JSON for programs; "" for
+	// none.
+	Texts      []string
+	Structured string
 }
 
 // ErrUnknown is in the chain of errors that leave open whether a call was done.
@@ -84,11 +88,9 @@ func (c *Client) call(ctx context.Context, name string, t Target, tool *run.Remo
 		return &Result{Changed: s.peer.changed.Load()}, lost, failure
 	}
 	keep = true
-	text, whole := s.text(out)
-	if !whole {
-		text += "\n[the rest is cut]"
-	}
-	return &Result{Text: text, Failed: out.IsError, Changed: s.peer.changed.Swap(false)}, false, nil
+	r = s.read(out)
+	r.Changed = s.peer.changed.Swap(false)
+	return r, false, nil
 }
 
 // outcome says of a call that failed whether its session is lost, so that it was not done
@@ -106,14 +108,13 @@ func unknownTool(err error) bool {
 	return ok && (e.Code == jsonrpc.CodeMethodNotFound || e.Code == jsonrpc.CodeInvalidParams && strings.Contains(strings.ToLower(e.Message), "tool"))
 }
 
-// text is a result as text.
-func (s *session) text(r *mcp.CallToolResult) (text string, whole bool) {
-	var out strings.Builder
+// read is a result as text, without the target's secrets.
+func (s *session) read(r *mcp.CallToolResult) *Result {
+	out := &Result{Failed: r.IsError}
+	cover := s.peer.target.cover()
 	add := func(format string, args ...any) {
-		if out.Len() > 0 {
-			out.WriteByte('\n')
-		}
-		fmt.Fprintf(&out, format, args...)
+		text := strings.ReplaceAll(cover.Replace(fmt.Sprintf(format, args...)), "\x00", "")
+		out.Texts = append(out.Texts, strings.ToValidUTF8(text, "\uFFFD"))
 	}
 	for _, part := range r.Content {
 		switch part := part.(type) {
@@ -135,14 +136,16 @@ func (s *session) text(r *mcp.CallToolResult) (text string, whole bool) {
 			}
 		}
 	}
-	if out.Len() == 0 && r.StructuredContent != nil {
+	if r.StructuredContent != nil {
 		if raw, err := json.Marshal(r.StructuredContent); err == nil {
-			out.Write(raw)
+			out.Structured = strings.ToValidUTF8(cover.Replace(string(raw)), "\uFFFD")
 		}
 	}
-	text = strings.ToValidUTF8(strings.ReplaceAll(s.peer.target.cover().Replace(out.String()), "\x00", ""), "\uFFFD")
-	if len(text) <= maxResult {
-		return text, true
+	if out.Text = strings.Join(out.Texts, "\n"); out.Text == "" {
+		out.Text = out.Structured
 	}
-	return strings.ToValidUTF8(text[:maxResult], ""), false
+	if len(out.Text) > maxResult {
+		out.Text = strings.ToValidUTF8(out.Text[:maxResult], "") + "\n[the rest is cut]"
+	}
+	return out
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -83,33 +82,47 @@ func (s *session) list(ctx context.Context, keep func(string, bool) bool) ([]run
 
 // tool is a tool as it is kept.
 func (s *session) tool(t *mcp.Tool) (run.RemoteTool, error) {
-	if t.Name == "" || len(t.Name) > maxName || !utf8.ValidString(t.Name) || t.Name != web.Line(t.Name, maxName) {
-		return run.RemoteTool{}, fault.New(fault.Unavailable, "it has a tool whose name is not one line of 1 to %d bytes", maxName)
-	}
 	cover := s.peer.target.cover()
-	out := run.RemoteTool{Name: t.Name, Description: web.Cut(web.Lines(cover.Replace(t.Description)), maxDescription)}
-	if out.Description == "" {
-		out.Description = web.Line(cover.Replace(t.Title), maxDescription)
+	about := t.Description
+	if about == "" {
+		about = t.Title
 	}
-	schema, ok := t.InputSchema.(map[string]any)
-	if !ok && t.InputSchema != nil {
-		return out, fault.New(fault.Unavailable, "the schema of its tool %q is no object", t.Name)
+	schema, err := json.Marshal(t.InputSchema)
+	if err != nil {
+		return run.RemoteTool{}, err
 	}
-	if schema == nil {
-		schema = map[string]any{}
-	}
-	schema["type"] = "object"
-	if _, ok := schema["properties"].(map[string]any); !ok {
-		schema["properties"] = map[string]any{} // which providers want
-	}
-	var err error
-	if out.Schema, err = json.Marshal(schema); err != nil || len(out.Schema) > maxSchema {
-		return out, fault.New(fault.Unavailable, "the schema of its tool %q has more than %d bytes", t.Name, maxSchema)
-	}
+	var annotations []byte
 	if t.Annotations != nil {
-		if out.Annotations, err = json.Marshal(t.Annotations); err != nil {
-			return out, err
+		if annotations, err = json.Marshal(t.Annotations); err != nil {
+			return run.RemoteTool{}, err
 		}
+	}
+	return Tool(t.Name, cover.Replace(about), schema, annotations)
+}
+
+// Tool is a tool by its name, what it is about, and the JSON of its schema and annotations,
+// of which the last may be nil. The error is Unavailable.
+func Tool(name, about string, schema, annotations []byte) (out run.RemoteTool, err error) {
+	if name == "" || len(name) > maxName || name != web.Line(name, maxName) {
+		return out, fault.New(fault.Unavailable, "it has a tool whose name is not one line of 1 to %d bytes", maxName)
+	}
+	out = run.RemoteTool{Name: name, Description: web.Cut(web.Lines(about), maxDescription)}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(schema, &object) != nil {
+		return out, fault.New(fault.Unavailable, "the schema of its tool %q is no object", name)
+	}
+	if object == nil { // it has none
+		object = map[string]json.RawMessage{}
+	}
+	object["type"] = json.RawMessage(`"object"`)
+	if _, ok := object["properties"]; !ok {
+		object["properties"] = json.RawMessage("{}") // which providers want
+	}
+	if out.Schema, err = json.Marshal(object); err != nil || len(out.Schema) > maxSchema || len(annotations) > maxSchema {
+		return out, fault.New(fault.Unavailable, "the schema of its tool %q has more than %d bytes", name, maxSchema)
+	}
+	if len(annotations) > 0 {
+		out.Annotations = annotations
 	}
 	return out, nil
 }
@@ -126,8 +139,8 @@ func HintsOf(t *run.RemoteTool) (h Hints) {
 	return h
 }
 
-// Named are the tools with some names, and whether all of them are there.
-func Named(tools []run.RemoteTool, names []string) (missing string) {
+// Missing is a name that none of the tools has, "" for none.
+func Missing(tools []run.RemoteTool, names []string) string {
 	for _, name := range names {
 		if !slices.ContainsFunc(tools, func(t run.RemoteTool) bool { return t.Name == name }) {
 			return name
