@@ -76,7 +76,7 @@ func (c *Client) call(ctx context.Context, name string, t Target, tool *run.Remo
 	if err != nil {
 		lost, known := s.outcome(err, seen)
 		failure := s.peer.failure(ctx, err, seen)
-		if _, told := errors.AsType[*jsonrpc.Error](err); told {
+		if answered(err) != nil {
 			keep = true
 			if !lost && unknownTool(err) {
 				s.peer.changed.Store(true)
@@ -96,16 +96,15 @@ func (c *Client) call(ctx context.Context, name string, t Target, tool *run.Remo
 // outcome says of a call that failed whether its session is lost, so that it was not done
 // and may be tried in another one, and whether it is known that it was not done.
 func (s *session) outcome(err error, seen *seen) (lost, known bool) {
-	_, told := errors.AsType[*jsonrpc.Error](err)
 	status := seen.first.Load()
 	lost = status == http.StatusNotFound && s.mcp.ID() != ""
-	return lost, lost || told || !seen.sent.Load() || status >= 400 && status <= 499 || status == 0 && seen.status.Load() >= 300
+	return lost, lost || answered(err) != nil || !seen.sent.Load() || status >= 400 && status <= 499 || status == 0 && seen.status.Load() >= 300
 }
 
 // unknownTool reports whether a server says that it has no such tool.
 func unknownTool(err error) bool {
-	e, ok := errors.AsType[*jsonrpc.Error](err)
-	return ok && (e.Code == jsonrpc.CodeMethodNotFound || e.Code == jsonrpc.CodeInvalidParams && strings.Contains(strings.ToLower(e.Message), "tool"))
+	e := answered(err)
+	return e != nil && (e.Code == jsonrpc.CodeMethodNotFound || e.Code == jsonrpc.CodeInvalidParams && strings.Contains(strings.ToLower(e.Message), "tool"))
 }
 
 // read is a result as text, without the target's secrets.

@@ -49,10 +49,25 @@ func (p *peer) why(ctx context.Context, err error, s *seen) string {
 	return unreachable(err)
 }
 
+// Codes of the SDK's own errors for requests that got no answer: the client is closing, the
+// server is, rejected by the transport.
+const (
+	firstOwn = -32005
+	lastOwn  = -32003
+)
+
+// answered returns a server's own error, nil for one of the SDK or of HTTP.
+func answered(err error) *jsonrpc.Error {
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok && (e.Code < firstOwn || e.Code > lastOwn) {
+		return e
+	}
+	return nil
+}
+
 // said is a server's own message, with what leads to it.
 func (p *peer) said(err error) string {
-	e, ok := errors.AsType[*jsonrpc.Error](err)
-	if !ok || e.Message == "" {
+	e := answered(err)
+	if e == nil || e.Message == "" {
 		return ""
 	}
 	return ": " + web.Line(p.target.cover().Replace(e.Message), maxMessage)
