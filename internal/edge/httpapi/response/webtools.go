@@ -137,6 +137,9 @@ func (p *parser) parseSearch(path, kind string, text jsontext.Value, include []s
 	if kind != web.SearchName || f.AllowedDomains != nil || in.ContextSize != nil || in.ExternalWebAccess != nil || slices.Contains(include, withSources) {
 		o.Shown = searchCall
 	}
+	if c := in.UserLocation.country(); c != nil && len(*c) != len("US") {
+		return run.Tool{}, invalid("%s.user_location.country must be two letters, such as US", path)
+	}
 	var err error
 	if o.Query, err = in.query(f, o.Shown); err != nil {
 		return run.Tool{}, here(path, err)
