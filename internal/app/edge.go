@@ -83,10 +83,6 @@ func (s *Server) openHTTP(context.Context) error {
 	if err != nil {
 		return err
 	}
-	services, err := s.openWeb()
-	if err != nil {
-		return err
-	}
 	handlers := routes.Handlers{
 		Execute:      &execute.Handlers{Gateway: s.gateway, CheckURL: s.webhooks.CheckURL},
 		Responses:    s.responses(),
@@ -96,7 +92,7 @@ func (s *Server) openHTTP(context.Context) error {
 		Sandboxes:    &sandbox.Handlers{Sandboxes: s.directory, Previews: s.previews, Policies: s.gateway, Keys: s.authority},
 		Environments: &environment.Handlers{Tenants: s.tenants},
 		Models:       &modelapi.Handlers{Catalog: s.models},
-		Web:          &webapi.Handlers{Web: services},
+		Web:          &webapi.Handlers{Web: s.web},
 		Admin: &admin.Handlers{
 			Tenants: s.tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: s.db.Usage(), Caps: caps,
 			Executions: s.gateway, Webhooks: s.jobs, Models: s.models,

@@ -2,19 +2,40 @@ package app
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/mcpclient"
+	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/agent/webtool"
+	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 )
+
+// openRemotes makes what calls tools of MCP servers that callers name.
+func (s *Server) openRemotes(context.Context) error {
+	allow, err := outbound.Parse(s.cfg.Settings.MCPAllow)
+	if err != nil {
+		return fmt.Errorf("mcp_allow: %w", err)
+	}
+	client := mcpclient.New(allow, s.cfg.Version)
+	s.later(func(context.Context) error { client.Close(); return nil })
+	s.mcp = mcptool.New(mcptool.Config{Client: client, Seal: s.box, Callers: s.authority, Record: s.directory.Record})
+	return nil
+}
 
 // openRuns makes what drives runs.
 func (s *Server) openRuns(context.Context) error {
 	s.runs = loop.New(loop.Config{
 		Store: s.db.Runs(), Models: s.models, Events: s.bus.RunEvents(s.box), Log: s.log, Holder: s.id,
-		Forget:   func(ctx context.Context, id run.ID) error { return s.gateway.Forget(ctx, string(id)) },
-		Handlers: map[string]loop.Handler{sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.gateway, Callers: s.authority}},
+		Forget: func(ctx context.Context, id run.ID) error { return s.gateway.Forget(ctx, string(id)) },
+		Handlers: map[string]loop.Handler{
+			sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.gateway, Callers: s.authority},
+			webtool.Handler:     &webtool.Web{Service: s.web, Callers: s.authority},
+			mcptool.Handler:     s.mcp,
+		},
 	})
 	return nil
 }
@@ -27,7 +48,7 @@ func (s *Server) startRuns(ctx context.Context) error {
 
 func (s *Server) responses() *response.Handlers {
 	return &response.Handlers{
-		Loop: s.runs, Files: s.gateway, Store: s.db.Runs(), Models: s.models, Seal: s.box,
+		Loop: s.runs, Files: s.gateway, Store: s.db.Runs(), Models: s.models, Seal: s.box, Web: s.web, MCP: s.mcp,
 		Keep: s.cfg.Settings.KeepResponses, MaxUnderWay: s.cfg.Settings.MaxResponses,
 	}
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 
+	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/control/directory"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/outbound"
@@ -87,6 +88,6 @@ func (s *Server) prices() usage.Prices {
 	cfg := s.cfg.Settings
 	return usage.Prices{
 		CPUMinute: cfg.PriceCPU, GiBMinute: cfg.PriceGiB, GiBOut: cfg.PriceOut, Call: cfg.PriceCall,
-		Calls: map[string]float64{web.SearchName: cfg.PriceSearch, web.PeopleName: cfg.PriceSearch, web.FetchName: cfg.PriceFetch},
+		Calls: map[string]float64{web.SearchName: cfg.PriceSearch, web.PeopleName: cfg.PriceSearch, web.FetchName: cfg.PriceFetch, mcptool.Handler: 0},
 	}
 }

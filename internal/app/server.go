@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/app/localserver"
 	"github.com/atoll-run/atoll/internal/control/directory"
@@ -32,6 +33,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/thread"
+	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	previewproxy "github.com/atoll-run/atoll/internal/edge/preview"
 	"github.com/atoll-run/atoll/internal/edge/tlscert"
@@ -88,6 +90,8 @@ type Server struct {
 	jobs      *jobs.Client
 	tenants   *tenant.Admin
 	models    *model.Catalog
+	web       *web.Service
+	mcp       *mcptool.Tools
 	runs      *loop.Loop
 	authority *tenant.Authority
 	http      *httpapi.Server
@@ -134,6 +138,8 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 		{"webhooks", s.openWebhooks},
 		{"gateway", s.openGateway},
 		{"models", s.openModels},
+		{"web", s.openWeb},
+		{"MCP servers of callers", s.openRemotes},
 		{"runs", s.openRuns},
 		{"jobs", s.openJobs},
 		{"HTTP interface", s.openHTTP},

@@ -13,31 +13,32 @@ import (
 )
 
 // openWeb makes what searches the web and fetches pages.
-func (s *Server) openWeb() (*web.Service, error) {
+func (s *Server) openWeb(context.Context) error {
 	cfg := s.cfg.Settings
-	found, err := s.openSearch(search.Config{Provider: cfg.SearchProvider, URL: cfg.SearchURL, Setting: "search"}, cfg.SearchKeyFile)
+	found, err := s.openSearch(search.Config{Provider: cfg.SearchProvider, URL: cfg.SearchURL, Setting: "search"}, cfg.SearchKeyFile, cfg.SearchTool)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	people, err := s.openSearch(search.Config{Provider: cfg.PeopleProvider, URL: cfg.PeopleSearchURL, Setting: "people_search"}, cfg.PeopleKeyFile)
+	people, err := s.openSearch(search.Config{Provider: cfg.PeopleProvider, URL: cfg.PeopleSearchURL, Setting: "people_search"}, cfg.PeopleKeyFile, cfg.PeopleTool)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	services := web.Config{Web: found, People: people, Record: s.directory.Record, Used: s.db.Usage().Month}
 	if cfg.FetchURL == "on" {
 		allow, err := outbound.Parse(cfg.FetchAllow)
 		if err != nil {
-			return nil, fmt.Errorf("fetch_allow: %w", err)
+			return fmt.Errorf("fetch_allow: %w", err)
 		}
 		pages := fetch.New(allow, s.cfg.Version)
 		s.later(func(context.Context) error { pages.Close(); return nil })
 		services.Pages = pages
 	}
-	return web.New(services), nil
+	s.web = web.New(services)
+	return nil
 }
 
 // openSearch returns the engine of some settings, nil for off.
-func (s *Server) openSearch(cfg search.Config, keyFile string) (web.Engine, error) {
+func (s *Server) openSearch(cfg search.Config, keyFile, tool string) (web.Engine, error) {
 	if cfg.Provider == "off" {
 		return nil, nil
 	}
@@ -49,6 +50,17 @@ func (s *Server) openSearch(cfg search.Config, keyFile string) (web.Engine, erro
 		if cfg.Key = strings.TrimSpace(string(key)); cfg.Key == "" || strings.ContainsFunc(cfg.Key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			return nil, fmt.Errorf("%s_key_file: %s must have one key, in visible ASCII characters", cfg.Setting, keyFile)
 		}
+	}
+	if tool != "" && cfg.Provider != search.MCP {
+		return nil, fmt.Errorf("%s_tool: is of the provider %s alone", cfg.Setting, search.MCP)
+	}
+	if cfg.Provider == search.MCP {
+		engine, err := search.OpenMCP(cfg, tool, s.cfg.Version)
+		if err != nil {
+			return nil, err
+		}
+		s.later(func(context.Context) error { engine.Close(); return nil })
+		return engine, nil
 	}
 	engine, err := search.Open(cfg)
 	if err != nil {

@@ -1990,6 +1990,20 @@ type Response struct {
 	Usage              *ResponseUsage      `json:"usage"`
 }
 
+// ResponseAction defines model for ResponseAction.
+type ResponseAction struct {
+	Queries []string                `json:"queries"`
+	Query   string                  `json:"query"`
+	Sources *[]ResponseActionSource `json:"sources,omitempty"`
+	Type    string                  `json:"type"`
+}
+
+// ResponseActionSource defines model for ResponseActionSource.
+type ResponseActionSource struct {
+	Type string `json:"type"`
+	URL  string `json:"url"`
+}
+
 // ResponseCost defines model for ResponseCost.
 type ResponseCost struct {
 	CacheCreationCost float64 `json:"cache_creation_cost"`
@@ -2078,44 +2092,63 @@ type ResponseInvoked struct {
 
 // ResponseItem defines model for ResponseItem.
 type ResponseItem struct {
-	Added       *[]string `json:"added,omitempty"`
-	Arguments   *string   `json:"arguments,omitempty"`
-	CallID      string    `json:"call_id,omitempty"`
-	Code        *string   `json:"code,omitempty"`
-	ContainerID string    `json:"container_id,omitempty"`
+	Action            *ResponseAction `json:"action,omitempty"`
+	Added             *[]string       `json:"added,omitempty"`
+	ApprovalRequestID string          `json:"approval_request_id,omitempty"`
+	Approve           *bool           `json:"approve,omitempty"`
+	Arguments         *string         `json:"arguments,omitempty"`
+	CallID            string          `json:"call_id,omitempty"`
+	Code              *string         `json:"code,omitempty"`
+	ContainerID       string          `json:"container_id,omitempty"`
 
 	// Content A list of parts; of sandbox_read_file a text.
-	Content          interface{} `json:"content,omitempty"`
-	Count            *int64      `json:"count,omitempty"`
-	Deleted          *[]string   `json:"deleted,omitempty"`
-	EncryptedContent *string     `json:"encrypted_content,omitempty"`
+	Content          interface{}     `json:"content,omitempty"`
+	Contents         *[]ResponsePage `json:"contents,omitempty"`
+	Count            *int64          `json:"count,omitempty"`
+	Deleted          *[]string       `json:"deleted,omitempty"`
+	EncryptedContent *string         `json:"encrypted_content,omitempty"`
 
 	// Error Why the tool failed.
-	Error      string                   `json:"error,omitempty"`
-	FileID     string                   `json:"file_id,omitempty"`
-	FilePath   string                   `json:"file_path,omitempty"`
-	Filename   string                   `json:"filename,omitempty"`
-	Files      *[]string                `json:"files,omitempty"`
-	ID         string                   `json:"id,omitempty"`
-	Language   string                   `json:"language,omitempty"`
-	Message    string                   `json:"message,omitempty"`
-	Modified   *[]string                `json:"modified,omitempty"`
-	Name       string                   `json:"name,omitempty"`
-	Output     interface{}              `json:"output,omitempty"`
-	Results    *[]ResponseSandboxResult `json:"results,omitempty"`
-	Role       string                   `json:"role,omitempty"`
-	SizeBytes  *int64                   `json:"size_bytes,omitempty"`
-	StartLine  int64                    `json:"start_line,omitempty"`
-	Status     string                   `json:"status,omitempty"`
-	Summary    *[]ResponsePart          `json:"summary,omitempty"`
-	TotalLines *int64                   `json:"total_lines,omitempty"`
-	Truncated  *bool                    `json:"truncated,omitempty"`
-	Type       string                   `json:"type"`
+	Error    string      `json:"error,omitempty"`
+	FileID   string      `json:"file_id,omitempty"`
+	FilePath string      `json:"file_path,omitempty"`
+	Filename string      `json:"filename,omitempty"`
+	Files    *[]string   `json:"files,omitempty"`
+	ID       string      `json:"id,omitempty"`
+	Language string      `json:"language,omitempty"`
+	Message  string      `json:"message,omitempty"`
+	Modified *[]string   `json:"modified,omitempty"`
+	Name     string      `json:"name,omitempty"`
+	Output   interface{} `json:"output,omitempty"`
+	Queries  *[]string   `json:"queries,omitempty"`
+	Reason   string      `json:"reason,omitempty"`
+
+	// Results Of sandbox_results: stdout, stderr, exit_code, duration_ms and status of each run. Of search_results: id, title, url, snippet, date and last_updated of each page.
+	Results     interface{}            `json:"results,omitempty"`
+	Role        string                 `json:"role,omitempty"`
+	ServerLabel string                 `json:"server_label,omitempty"`
+	SizeBytes   *int64                 `json:"size_bytes,omitempty"`
+	StartLine   int64                  `json:"start_line,omitempty"`
+	Status      string                 `json:"status,omitempty"`
+	Summary     *[]ResponsePart        `json:"summary,omitempty"`
+	Tools       *[]ResponseToolOfOther `json:"tools,omitempty"`
+	TotalLines  *int64                 `json:"total_lines,omitempty"`
+	Truncated   *bool                  `json:"truncated,omitempty"`
+	Type        string                 `json:"type"`
 }
 
 // ResponseOutputDetails defines model for ResponseOutputDetails.
 type ResponseOutputDetails struct {
 	ReasoningTokens int64 `json:"reasoning_tokens"`
+}
+
+// ResponsePage defines model for ResponsePage.
+type ResponsePage struct {
+	// Error Why there is no page.
+	Error   string `json:"error,omitempty"`
+	Snippet string `json:"snippet"`
+	Title   string `json:"title"`
+	URL     string `json:"url"`
 }
 
 // ResponsePart defines model for ResponsePart.
@@ -2153,25 +2186,19 @@ type ResponseRefusalDetail struct {
 	Type    string  `json:"type"`
 }
 
-// ResponseSandboxResult defines model for ResponseSandboxResult.
-type ResponseSandboxResult struct {
-	DurationMS int64  `json:"duration_ms"`
-	ExitCode   int64  `json:"exit_code"`
-	Status     string `json:"status"`
-	Stderr     string `json:"stderr"`
-
-	// StderrTruncated Likewise of stderr.
-	StderrTruncated bool   `json:"stderr_truncated,omitempty"`
-	Stdout          string `json:"stdout"`
-
-	// StdoutTruncated stdout had more; an answer has at most 1 MiB of it.
-	StdoutTruncated bool `json:"stdout_truncated,omitempty"`
-}
-
 // ResponseText defines model for ResponseText.
 type ResponseText struct {
 	Format    interface{} `json:"format"`
 	Verbosity string      `json:"verbosity"`
+}
+
+// ResponseToolOfOther defines model for ResponseToolOfOther.
+type ResponseToolOfOther struct {
+	// Annotations What the server says of the tool, such as readOnlyHint. It may not be true.
+	Annotations interface{} `json:"annotations,omitempty"`
+	Description *string     `json:"description"`
+	InputSchema interface{} `json:"input_schema"`
+	Name        string      `json:"name"`
 }
 
 // ResponseUsage defines model for ResponseUsage.

@@ -22,7 +22,7 @@ func (d *drive) calls(pending []run.Pending) error {
 	makes := make([]*Call, len(pending))
 	refused := make([]error, len(pending))
 	for i, p := range pending {
-		makes[i] = &Call{Run: &d.run, Number: p.Number, Call: *p.Call, Begun: p.Begun}
+		makes[i] = &Call{Run: &d.run, Number: p.Number, Call: *p.Call, Begun: p.Begun, Request: d.state.Request, Tool: p.Tool}
 		makes[i].Item, refused[i] = d.show(&p, makes[i])
 		if !p.Begun {
 			if err := d.add(run.Entry{Calling: &run.Calling{Call: p.Call.ID, Item: makes[i].Item}}); err != nil {
@@ -117,7 +117,7 @@ func (d *drive) show(p *run.Pending, c *Call) (*run.Item, error) {
 
 func (d *drive) call(ctx context.Context, p *run.Pending, c *Call, refused error) (*run.Called, error) {
 	if refused != nil {
-		return &run.Called{Call: p.Call.ID, Item: failed(c.Item), Result: result(p.Call.ID, refused.Error(), true)}, nil
+		return &run.Called{Call: p.Call.ID, Item: failed(c.Item, refused.Error()), Result: result(p.Call.ID, refused.Error(), true)}, nil
 	}
 	out, err := d.handler(p).Do(ctx, c)
 	if errors.Is(err, ErrUnknown) && c.Begun && p.Tool.Idempotent {
@@ -128,8 +128,8 @@ func (d *drive) call(ctx context.Context, p *run.Pending, c *Call, refused error
 	switch {
 	case errors.Is(err, ErrUnknown):
 		return &run.Called{
-			Call: p.Call.ID, Item: failed(c.Item), Unknown: true,
-			Result: result(p.Call.ID, "outcome unknown: the server was interrupted while the call ran, and it is not repeated because it may have had effects", true),
+			Call: p.Call.ID, Item: failed(c.Item, outcomeUnknown), Unknown: true,
+			Result: result(p.Call.ID, outcomeUnknown, true),
 		}, nil
 	case err != nil:
 		return nil, err
@@ -138,12 +138,20 @@ func (d *drive) call(ctx context.Context, p *run.Pending, c *Call, refused error
 	return &run.Called{Call: p.Call.ID, Result: out.Result, Item: out.Item, More: out.More, Windows: out.Windows, Ends: out.Ends}, nil
 }
 
-func failed(it *run.Item) *run.Item {
+const outcomeUnknown = "outcome unknown: the server was interrupted while the call ran, and it is not repeated because it may have had effects"
+
+// failed is an item at the end of a call that was not made, or whose outcome is not known.
+func failed(it *run.Item, why string) *run.Item {
 	if it == nil {
 		return nil
 	}
 	end := *it
 	end.Status = run.ItemFailed
+	if end.Use != nil {
+		use := *end.Use
+		use.Error = why
+		end.Use = &use
+	}
 	return &end
 }
 

@@ -49,6 +49,9 @@ type Call struct {
 	Number int // of the call in the run, from 1
 	Call   model.Call
 	Item   *run.Item // what Show returned
+	// Request is what the run was asked, and Tool what is called; neither is to be changed.
+	Request *run.Request
+	Tool    *run.Tool
 	// Begun says that a process that is gone may have made the call.
 	Begun bool
 }

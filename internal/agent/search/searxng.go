@@ -13,7 +13,7 @@ import (
 )
 
 // searxngFilters are what all engines behind SearXNG have in common.
-var searxngFilters = web.Filters{Languages: 1, Country: true, Recencies: []web.Recency{web.Day, web.Week, web.Month, web.Year}}
+var searxngFilters = web.Filters{Languages: 1, Country: true, Locales: true, Recencies: []web.Recency{web.Day, web.Week, web.Month, web.Year}}
 
 // askSearXNG: see docs.searxng.org/dev/search_api. It has no number of results, and no
 // country but that of a language.

@@ -57,14 +57,17 @@ type Config struct {
 	ModelAllow    List          `group:"Models" name:"model_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs where providers of models may be although they are private or this machine's, separated by commas, such as 127.0.0.1 for a server of models on this machine. They may be reached by plain HTTP."`
 	ModelsFile    string        `group:"Models" name:"models_file" default:"" shown:"none" help:"YAML file that declares models, see models.md; read again when it, or a file with a key that it names, changes. Every gateway of an installation needs the same."`
 	KeepResponses time.Duration `group:"Models" name:"keep_responses" default:"720h" help:"How long a response of /v1/responses is kept after its end, unless its request says store: false."`
+	MCPAllow      List          `group:"Models" name:"mcp_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs where MCP servers that responses name may be although they are private or this machine's, separated by commas. They may be reached by plain HTTP."`
 	MaxResponses  int           `group:"Models" name:"max_responses" default:"1000" help:"Responses of one tenant that may be under way at a time; above it the answer is 429. 0 for any number."`
 
-	SearchProvider  string `group:"Web" name:"search_provider" default:"off" enum:"off,searxng,brave,tavily,http" help:"Who answers web searches of programs and models: a SearXNG server, Brave, Tavily, or any server that answers as POST /v1/search does. See docs/web.md."`
-	SearchURL       string `group:"Web" name:"search_url" default:"" shown:"the provider's own; none of searxng and http" help:"Base URL of search_provider; of http that of its endpoint. It may be private or this machine's, and is reached without a proxy."`
+	SearchProvider  string `group:"Web" name:"search_provider" default:"off" enum:"off,searxng,brave,tavily,http,mcp" help:"Who answers web searches of programs and models: a SearXNG server, Brave, Tavily, any server that answers as POST /v1/search does, or the tool of an MCP server. See docs/web.md."`
+	SearchURL       string `group:"Web" name:"search_url" default:"" shown:"the provider's own; none of searxng, http and mcp" help:"Base URL of search_provider; of http and mcp that of its endpoint. It may be private or this machine's, and is reached without a proxy."`
 	SearchKeyFile   string `group:"Web" name:"search_key_file" default:"" shown:"none" help:"File with the key for search_provider, read at the start."`
-	PeopleProvider  string `group:"Web" name:"people_search_provider" default:"off" enum:"off,searxng,brave,tavily,http" help:"Who answers searches for people, likewise."`
-	PeopleSearchURL string `group:"Web" name:"people_search_url" default:"" shown:"the provider's own; none of searxng and http" help:"Base URL of people_search_provider, likewise."`
+	SearchTool      string `group:"Web" name:"search_tool" default:"" shown:"the one whose name has search in it" help:"Which tool of the MCP server searches, for the provider mcp."`
+	PeopleProvider  string `group:"Web" name:"people_search_provider" default:"off" enum:"off,searxng,brave,tavily,http,mcp" help:"Who answers searches for people, likewise."`
+	PeopleSearchURL string `group:"Web" name:"people_search_url" default:"" shown:"the provider's own; none of searxng, http and mcp" help:"Base URL of people_search_provider, likewise."`
 	PeopleKeyFile   string `group:"Web" name:"people_search_key_file" default:"" shown:"none" help:"File with the key for people_search_provider, read at the start."`
+	PeopleTool      string `group:"Web" name:"people_search_tool" default:"" shown:"the one whose name has search in it" help:"Which tool of the MCP server finds people, likewise."`
 	FetchURL        string `group:"Web" name:"fetch_url" default:"off" enum:"off,on" help:"Whether programs and models may read pages of the web through the server."`
 	FetchAllow      List   `group:"Web" name:"fetch_allow" default:"" shown:"none" help:"Host names, addresses or CIDRs where such pages may be although they are private or this machine's, separated by commas."`
 

@@ -17,6 +17,8 @@ type Item struct {
 	Call      *model.Call    `json:",omitzero"` // of a tool that the client runs
 	Code      *CodeRun       `json:",omitzero"`
 	Use       *ToolUse       `json:",omitzero"`
+	Listing   *Listing       `json:",omitzero"`
+	Approval  *Approval      `json:",omitzero"`
 }
 
 // ItemStatus is where an item is in its life.
@@ -57,6 +59,11 @@ type ToolUse struct {
 	Input  json.RawMessage // the arguments
 	Output json.RawMessage `json:",omitzero"` // what it gave, in a form of the tool's; none until it ended
 	Error  string          `json:",omitzero"` // why it failed, for the caller to read
+	// Of a tool of a Remote, whose name there is Tool: the Remote's label, the id of the item
+	// that asked for approval, and whether the server has said that it has other tools now.
+	Server   string `json:",omitzero"`
+	Approval string `json:",omitzero"`
+	Changed  bool   `json:",omitzero"`
 }
 
 // prefix begins the id of an item, by what it is.
@@ -70,8 +77,14 @@ func (it *Item) prefix() string {
 		return "fc_"
 	case it.Code != nil:
 		return "ci_"
+	case it.Use != nil && it.Use.Server != "":
+		return "mcp_"
 	case it.Use != nil:
 		return "tc_"
+	case it.Listing != nil:
+		return "mcpl_"
+	case it.Approval != nil:
+		return "mcpr_"
 	}
 	return "item_"
 }
@@ -85,7 +98,7 @@ func nameItem(id ID, index int, it *Item) {
 }
 
 // itemOf returns what is shown of a part of an answer; nil for a call that the server
-// runs, whose tool says what is shown.
+// runs unasked, whose tool says what is shown.
 func itemOf(it *model.Item, tools []Tool, s ItemStatus) *Item {
 	switch {
 	case it.Message != nil:
@@ -93,8 +106,11 @@ func itemOf(it *model.Item, tools []Tool, s ItemStatus) *Item {
 	case it.Reasoning != nil:
 		return &Item{Status: s, Reasoning: it.Reasoning}
 	case it.Call != nil:
-		if t := toolNamed(tools, it.Call.Name); t != nil && t.Handler == "" {
+		switch t := toolNamed(tools, it.Call.Name); {
+		case t != nil && t.Handler == "":
 			return &Item{Status: s, Call: it.Call}
+		case t != nil && t.Approve:
+			return &Item{Status: s, Approval: &Approval{CallID: it.Call.ID, Server: t.Server, Tool: t.RemoteName, Arguments: it.Call.Arguments}}
 		}
 	}
 	return nil

@@ -73,10 +73,10 @@ func incomplete(r Reason, format string, args ...any) Next {
 	return end(Incomplete, r, format, args...)
 }
 
-// serverCalls are the calls without a result that the client does not make.
+// serverCalls are the calls without a result that are not the client's to make or approve.
 func (s *State) serverCalls() (calls []Pending) {
 	for _, p := range s.pending {
-		if p.result == nil && (p.Tool == nil || p.Tool.Handler != "") {
+		if p.result == nil && !p.client() {
 			calls = append(calls, p)
 		}
 	}

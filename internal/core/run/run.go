@@ -78,6 +78,12 @@ type Request struct {
 	Instructions string
 	Input        []model.Item // with the conversation before it
 	Tools        []Tool
+	// Remotes are the servers of others that some of Tools are of.
+	Remotes []Remote `json:",omitempty"`
+	// Approved are the calls that the run begins with, before it asks a model.
+	Approved []Approved `json:",omitempty"`
+	// Output is what the run's output begins with.
+	Output []Item `json:",omitempty"`
 	// Choice holds for the first step. In later ones the model chooses freely where it
 	// forces a call, since it would force calls without end.
 	Choice model.ToolChoice
@@ -109,6 +115,14 @@ type Tool struct {
 	Idempotent bool
 	// Serial says that calls of the same Handler run one at a time.
 	Serial bool
+	// Approve says that a call waits for the client's approval: it ends the run, and another
+	// run begins with it.
+	Approve bool `json:",omitzero"`
+	// Server and RemoteName say which tool of a Remote it is; "" for one of this server.
+	Server     string `json:",omitzero"`
+	RemoteName string `json:",omitzero"`
+	// Options are the handler's own.
+	Options []byte `json:",omitzero"`
 }
 
 // Limits bound a run. 0 is no bound.

@@ -40,6 +40,7 @@ type State struct {
 	asks     int              // tool calls that models asked for
 	failing  [sha256.Size]byte
 	failures int // calls in a row that failed, each like the one before
+	resumed  int // where in Conversation the results of Approved go; 0 for its end
 }
 
 // Pending is a tool call of the last answer.
@@ -52,8 +53,9 @@ type Pending struct {
 	// Begun says that a process has recorded that it makes the call.
 	Begun bool
 
-	index  int // in State.Output of its item; -1 without one
-	result *model.Result
+	index    int // in State.Output of its item; -1 without one
+	result   *model.Result
+	approved bool
 }
 
 // NewState returns the state of a run with an empty log.
@@ -80,7 +82,10 @@ func (s *State) apply(e *Entry) bool {
 	switch {
 	case e.Begun != nil:
 		s.Request, s.Began, s.Conversation = e.Begun, e.At, slices.Clone(e.Begun.Input)
-		return len(e.Begun.Models) > 0
+		for _, it := range e.Begun.Output {
+			s.show(&it)
+		}
+		return len(e.Begun.Models) > 0 && s.resume(e.Begun.Approved)
 	case e.Asked != nil:
 		s.askedAt = e.At
 		return s.ask(e.Asked)
@@ -206,13 +211,18 @@ func (s *State) converse() {
 	for i := range s.pending {
 		p := &s.pending[i]
 		r := p.result
-		if r == nil && (p.Tool == nil || p.Tool.Handler != "") {
+		if r == nil && !p.client() {
 			r = &model.Result{CallID: p.Call.ID, Failed: true, Parts: []model.Part{{Kind: model.PartText, Text: notMade}}}
 		}
-		if r != nil {
+		switch {
+		case r != nil && s.resumed > 0:
+			s.Conversation = slices.Insert(s.Conversation, s.resumed, model.Item{Result: r})
+			s.resumed++
+		case r != nil:
 			s.Conversation = append(s.Conversation, model.Item{Result: r})
 		}
 	}
+	s.resumed = 0
 }
 
 // notMade is the result of a call that was under way or about to be made when the run

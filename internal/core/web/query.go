@@ -94,6 +94,9 @@ func (f *Filter) check(e Engine) error {
 			return invalid("%s cannot be used here: the server's provider (%s) has no such filter", has.name, e.Name())
 		}
 	}
+	if f.Country != "" && can.Locales && len(f.Languages) == 0 {
+		return invalid("country needs a language in search_language_filter here, because the server's provider (%s) has countries of languages alone", e.Name())
+	}
 	if len(f.Languages) > can.Languages {
 		return invalid("search_language_filter must have at most %d here, which the server's provider (%s) takes", can.Languages, e.Name())
 	}

@@ -54,12 +54,9 @@ type Caller struct {
 
 // Search answers a query, best results first. A call that fails is not charged.
 func (s *Service) Search(ctx context.Context, by Caller, q Query) (found []Result, err error) {
-	name, engine, setting := SearchName, s.cfg.Web, "search_provider"
-	if q.Kind == People {
-		name, engine, setting = PeopleName, s.cfg.People, "people_search_provider"
-	}
-	if engine == nil {
-		return nil, off(name, setting)
+	name, engine, err := s.engine(q.Kind)
+	if err != nil {
+		return nil, err
 	}
 	if err := q.complete(engine); err != nil {
 		return nil, err
@@ -86,8 +83,8 @@ type Fetched struct {
 // Fetch fetches pages, and cuts the text of each at some tokens. Each page is a call of its
 // own, also one that cannot be read.
 func (s *Service) Fetch(ctx context.Context, by Caller, urls []string, tokens int) ([]Fetched, error) {
-	if s.cfg.Pages == nil {
-		return nil, off(FetchName, "fetch_url")
+	if err := s.CheckFetch(); err != nil {
+		return nil, err
 	}
 	if len(urls) == 0 || len(urls) > MaxURLs {
 		return nil, invalid("url must be a URL, or a list of 1 to %d", MaxURLs)

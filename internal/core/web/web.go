@@ -79,6 +79,7 @@ type Filter struct {
 type Filters struct {
 	Languages int // that one search can have
 	Country   bool
+	Locales   bool // a country is that of a language, and needs one
 	Recencies []Recency
 	Published bool
 	Updated   bool

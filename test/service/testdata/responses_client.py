@@ -92,7 +92,7 @@ def functions(client):
 def refused(client):
     for request, words in [
         ({"model": "none", "input": "x"}, 'there is no model "none"'),
-        ({"model": "scripted", "input": "x", "tools": [{"type": "web_search"}]}, "web_search"),
+        ({"model": "scripted", "input": "x", "tools": [{"type": "file_search"}]}, "file_search"),
         ({"model": "scripted", "input": "x", "top_logprobs": 2}, "top_logprobs"),
     ]:
         try:

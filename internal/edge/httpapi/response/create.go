@@ -66,7 +66,7 @@ func (h *Handlers) forget(c *httpapi.Call, r *run.Run) {
 // prepare returns the run of a request.
 func (h *Handlers) prepare(c *httpapi.Call, in *CreateResponse) (*run.Run, *run.Request, error) {
 	caller := c.Caller
-	p := &parser{tenant: caller.Tenant.ID, seal: h.Seal}
+	p := &parser{ctx: c.Context(), tenant: caller.Tenant.ID, seal: h.Seal, web: h.Web, mcp: h.MCP}
 	q, set, err := p.parse(in)
 	if err != nil {
 		return nil, nil, err
@@ -85,42 +85,52 @@ func (h *Handlers) prepare(c *httpapi.Call, in *CreateResponse) (*run.Run, *run.
 		r.Keep = h.Keep
 	}
 	r.Sandbox = "sbx_" + string(r.ID[len("run_"):])
+	var before *run.State
 	if set.PreviousResponseID != "" {
-		if err := h.continues(c.Context(), r, q, set.PreviousResponseID); err != nil {
+		if before, err = h.continues(c.Context(), r, q, set.PreviousResponseID); err != nil {
 			return nil, nil, err
 		}
 	}
-	if err := checkCalls(q); err != nil {
+	if err := h.prepareMCP(p, r, q, before); err != nil {
 		return nil, nil, err
+	}
+	for _, check := range []func() error{
+		func() error { return checkNames(q) }, func() error { return checkChoice(q) },
+		func() error { return p.approve(q, set, before) }, func() error { return checkCalls(q) },
+	} {
+		if err := check(); err != nil {
+			return nil, nil, err
+		}
 	}
 	q.Settings, err = json.Marshal(set)
 	return r, q, err
 }
 
-// continues puts the conversation of an earlier response before the input.
-func (h *Handlers) continues(ctx context.Context, r *run.Run, q *run.Request, previous string) error {
+// continues puts the conversation of an earlier response before the input, and returns its
+// state.
+func (h *Handlers) continues(ctx context.Context, r *run.Run, q *run.Request, previous string) (*run.State, error) {
 	none := fault.New(fault.NotFound, "previous_response_id: there is no such response")
 	id, ok := runOf(previous)
 	if !ok {
-		return none
+		return nil, none
 	}
 	before, err := h.Store.Run(ctx, r.Tenant, id)
 	if fault.KindOf(err) == fault.NotFound || err == nil && before.Keep == 0 {
-		return none
+		return nil, none
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if before.Status != run.Completed && before.Status != run.RequiresAction && before.Status != run.Incomplete {
-		return fault.New(fault.Conflict, "previous_response_id: the response is %s; only one that has completed can be continued", before.Status)
+		return nil, fault.New(fault.Conflict, "previous_response_id: the response is %s; only one that has completed can be continued", before.Status)
 	}
 	s, err := h.Loop.State(ctx, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.Sandbox = before.Sandbox
 	q.Input = append(s.Conversation, q.Input...)
-	return nil
+	return s, nil
 }
 
 // checkCalls refuses what providers refuse: results without calls, and calls without
@@ -138,6 +148,9 @@ func checkCalls(q *run.Request) error {
 			}
 			open[it.Result.CallID] = false
 		}
+	}
+	for _, a := range q.Approved {
+		open[a.Call] = false // the run begins with it
 	}
 	for id, lacks := range open {
 		if lacks {

@@ -86,7 +86,7 @@ func (s *stream) began(e *run.ItemEvent) error {
 	if err != nil {
 		return err
 	}
-	shown, err := s.item(it, s.set)
+	shown, err := s.item(unfinished(it), s.set)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,10 @@ func (s *stream) began(e *run.ItemEvent) error {
 		shown.Arguments = new("")
 	}
 	s.items = append(s.items, open{id: shown.ID, kind: shown.Type})
-	return s.send(&ResponseEvent{Type: "response.output_item.added", OutputIndex: &e.Index, Item: shown})
+	if err := s.send(&ResponseEvent{Type: "response.output_item.added", OutputIndex: &e.Index, Item: shown}); err != nil {
+		return err
+	}
+	return s.useBegan(it, shown.ID, &e.Index)
 }
 
 // kinds of parts, by the deltas they are made of.
@@ -223,6 +226,9 @@ func (s *stream) done(e *run.ItemEvent) error {
 	}
 	shown, err := s.item(it, s.set)
 	if err != nil {
+		return err
+	}
+	if err := s.useDone(it, shown.ID, &e.Index); err != nil {
 		return err
 	}
 	return s.send(&ResponseEvent{Type: "response.output_item.done", OutputIndex: &e.Index, Item: shown})

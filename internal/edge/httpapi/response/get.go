@@ -174,6 +174,9 @@ func (h *Handlers) inputItems(c *httpapi.Call) (*ResponseInput, error) {
 	for i := range input {
 		all[i] = h.renderer(c).input(&input[i], fmt.Sprintf("%s%04x", r.ID[len("run_"):], i), set)
 	}
+	for i, a := range set.Approvals {
+		all = append(all, a.shown(string(r.ID[len("run_"):]), i))
+	}
 	if c.Text("order") != "asc" {
 		slices.Reverse(all)
 	}

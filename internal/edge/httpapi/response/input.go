@@ -1,16 +1,20 @@
 package response
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
@@ -46,8 +50,17 @@ func kindOf(text jsontext.Value) (kind, role string) {
 
 // parser reads requests of a tenant.
 type parser struct {
+	ctx    context.Context
 	tenant tenant.ID
 	seal   Sealer
+	web    *web.Service
+	mcp    *mcptool.Tools
+
+	servers   []mcptool.Server // of tools of type mcp
+	lists     []mcptool.Known  // that the client carries
+	approvals []Approval       // that the client gives
+	asked     []string         // ids of items that asked for approvals, which the client carries
+	settled   []string         // those of them whose calls were made
 }
 
 // input reads the input of a request.
@@ -73,7 +86,16 @@ func (p *parser) input(input jsontext.Value) (items []model.Item, err error) {
 		return nil, invalid("input must have between 1 and %d items", maxItems)
 	}
 	for i, text := range raw {
-		it, err := p.item(fmt.Sprintf("input[%d]", i), text)
+		path := fmt.Sprintf("input[%d]", i)
+		if kind, _ := kindOf(text); slices.Contains(mcpKinds, kind) {
+			more, err := p.mcpItem(path, kind, text)
+			if err != nil {
+				return nil, err
+			}
+			items = append(items, more...)
+			continue
+		}
+		it, err := p.item(path, text)
 		if err != nil {
 			return nil, err
 		}
@@ -81,11 +103,11 @@ func (p *parser) input(input jsontext.Value) (items []model.Item, err error) {
 			items = append(items, *it)
 		}
 	}
-	return items, nil
+	return p.settle(items), nil
 }
 
 // itemKinds are the items that a request may have.
-const itemKinds = "message, function_call, function_call_output, reasoning"
+const itemKinds = "message, function_call, function_call_output, reasoning, web_search_call, mcp_list_tools, mcp_call, mcp_approval_request, mcp_approval_response"
 
 func (p *parser) item(path string, text jsontext.Value) (*model.Item, error) {
 	switch kind, _ := kindOf(text); kind {
@@ -106,6 +128,8 @@ func (p *parser) item(path string, text jsontext.Value) (*model.Item, error) {
 		return &model.Item{Result: &model.Result{CallID: *in.CallID, Parts: parts}}, err
 	case "reasoning":
 		return p.reasoning(path, text)
+	case searchCall:
+		return nil, nil // it does not say what was found
 	default:
 		return nil, invalid("%s.type must be one of %s", path, itemKinds)
 	}

@@ -9,9 +9,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -27,6 +29,8 @@ type Handlers struct {
 	Store  run.Store
 	Models Models
 	Seal   Sealer
+	Web    *web.Service
+	MCP    *mcptool.Tools
 	// Keep is how long a response is kept after its end.
 	Keep time.Duration
 	// MaxUnderWay is how many responses of a tenant may be under way at a time; 0 for any
@@ -56,6 +60,7 @@ func (h *Handlers) under(root, name, note string, example CreateResponse) []http
 				{Status: http.StatusOK, Doc: "The response; with stream, its events.", Body: Response{}, Media: []httpapi.Media{{Type: httpapi.EventStream, Body: ResponseEvent{}}}},
 				unknown,
 				httpapi.Refusal(http.StatusConflict, "conflict: the previous response has not completed."),
+				httpapi.Refusal(http.StatusFailedDependency, "external_connector_error: an MCP server among tools could not list its tools; message names it. Nothing was begun."),
 				httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a limit of the plan or the budget."),
 			},
 			Serve: httpapi.WritesFrom(h.create),
@@ -136,6 +141,8 @@ func errorType(status int) string {
 		return "authentication_error"
 	case status == http.StatusForbidden:
 		return "permission_error"
+	case status == http.StatusFailedDependency:
+		return externalError
 	case status >= http.StatusInternalServerError:
 		return "server_error"
 	}

@@ -113,16 +113,23 @@ func usage(s *run.State) *ResponseUsage {
 			"USD", s.Cost.Input.Dollars(), s.Cost.Output.Dollars(), s.Cost.CacheRead.Dollars(), s.Cost.CacheWrite.Dollars(), s.Cost.Total.Dollars(),
 		},
 	}
-	invoked := 0
 	for i := range s.Output {
-		if s.Output[i].Code != nil {
-			invoked++
+		switch it := &s.Output[i]; {
+		case it.Code != nil:
+			u.count(sandboxtool.Handler)
+		case it.Use != nil && invoked(it.Use) != "":
+			u.count(invoked(it.Use))
 		}
 	}
-	if invoked > 0 {
-		u.ToolCallsDetails = map[string]ResponseInvoked{sandboxtool.Handler: {invoked}}
-	}
 	return u
+}
+
+// count counts a call of a tool.
+func (u *ResponseUsage) count(tool string) {
+	if u.ToolCallsDetails == nil {
+		u.ToolCallsDetails = map[string]ResponseInvoked{}
+	}
+	u.ToolCallsDetails[tool] = ResponseInvoked{u.ToolCallsDetails[tool].Invocation + 1}
 }
 
 func text(s string) *string {
@@ -157,9 +164,15 @@ func (v *renderer) item(it *run.Item, set *Settings) (*ResponseItem, error) {
 		for i, r := range it.Code.Results {
 			results[i] = ResponseSandboxResult{r.Stdout, r.Stderr, r.ExitCode, r.DurationMS, string(r.Status), r.StdoutTruncated, r.StderrTruncated}
 		}
-		out.Results = &results
+		var err error
+		out.Results, err = json.Marshal(results)
+		return out, err
 	case it.Use != nil:
 		return out, v.use(out, it.Use)
+	case it.Listing != nil:
+		showListing(out, it.Listing)
+	case it.Approval != nil:
+		showApproval(out, it.Approval)
 	}
 	return out, nil
 }

@@ -11,9 +11,11 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/web"
 )
 
 // Bounds of a request.
@@ -45,6 +47,7 @@ type Settings struct {
 	Summary            string            `json:"summary,omitzero"`
 	SafetyIdentifier   string            `json:"safety_identifier,omitzero"`
 	Encrypted          bool              `json:"encrypted,omitzero"` // include reasoning.encrypted_content
+	Approvals          []Approval        `json:"approvals,omitzero"`
 }
 
 // parse reads a request. What it continues is not part of Input yet.
@@ -52,7 +55,7 @@ func (p *parser) parse(in *CreateResponse) (*run.Request, *Settings, error) {
 	q := &run.Request{Parallel: orTrue(in.ParallelToolCalls), Temperature: in.Temperature, TopP: in.TopP, Truncate: in.Truncation != nil && *in.Truncation == "auto"}
 	s := &Settings{Background: in.Background != nil && *in.Background, Store: orTrue(in.Store), Metadata: in.Metadata}
 	for _, step := range []func(*CreateResponse, *run.Request, *Settings) error{
-		parseModels, p.parseInput, p.parseTools, parseChoice, parseFormat, parseLimits, parseReasoning, parseRest,
+		parseModels, p.parseInput, p.parseTools, p.parseChoice, parseFormat, parseLimits, parseReasoning, parseRest,
 	} {
 		if err := step(in, q, s); err != nil {
 			return nil, nil, err
@@ -128,14 +131,35 @@ func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *Settings) err
 			}
 			q.Tools = append(q.Tools, *t)
 			s.Tools = append(s.Tools, shown)
+		case "mcp":
+			shown, err := p.parseMCP(path, text)
+			if err != nil {
+				return err
+			}
+			s.Tools = append(s.Tools, shown)
 		default:
-			return invalid("%s.type %q is not a tool of this server; there are sandbox and function", path, kind)
+			if !isWebTool(kind) {
+				return invalid("%s.type %q is not a tool of this server; there are sandbox, function, mcp, web_search, fetch_url and people_search", path, kind)
+			}
+			t, err := p.parseWeb(path, kind, text, in.Include)
+			if err != nil {
+				return err
+			}
+			q.Tools = append(q.Tools, t)
+			s.Tools = append(s.Tools, text)
 		}
 	}
-	for i, t := range q.Tools {
-		if slices.ContainsFunc(q.Tools[:i], func(other run.Tool) bool { return other.Name == t.Name }) {
+	return checkNames(q)
+}
+
+// checkNames refuses tools that a model could not tell apart.
+func checkNames(q *run.Request) error {
+	names := map[string]bool{}
+	for _, t := range q.Tools {
+		if names[t.Name] {
 			return invalid("tools has two that are called %q", t.Name)
 		}
+		names[t.Name] = true
 	}
 	return nil
 }
@@ -184,9 +208,11 @@ type Choice struct {
 	Name  *string          `json:"name,omitzero"`
 	Mode  *string          `json:"mode,omitzero" enum:"auto,required,none"`
 	Tools []jsontext.Value `json:"tools,omitzero"`
+	// Of mcp.
+	ServerLabel *string `json:"server_label,omitzero"`
 }
 
-func parseChoice(in *CreateResponse, q *run.Request, s *Settings) error {
+func (p *parser) parseChoice(in *CreateResponse, q *run.Request, s *Settings) error {
 	s.ToolChoice = in.ToolChoice
 	switch in.ToolChoice.Kind() {
 	case 'n', 0:
@@ -203,18 +229,41 @@ func parseChoice(in *CreateResponse, q *run.Request, s *Settings) error {
 		if err := decode("tool_choice", in.ToolChoice, &c); err != nil {
 			return err
 		}
-		if *c.Type != "function" || c.Name == nil {
-			return invalid(`tool_choice must be auto, none, required, or {"type": "function", "name": …}`)
+		if err := c.parse(q); err != nil {
+			return err
 		}
-		if !slices.ContainsFunc(q.Tools, func(t run.Tool) bool { return t.Name == *c.Name }) {
-			return invalid("tool_choice names %q, which is not among tools", *c.Name)
-		}
-		q.Choice = model.ToolChoice{Mode: model.ToolNamed, Name: *c.Name}
 	default:
 		return invalid("tool_choice must be auto, none, required, or an object that names a function")
 	}
-	if q.Choice.Mode == model.ToolRequired && len(q.Tools) == 0 {
+	if q.Choice.Mode == model.ToolRequired && len(q.Tools)+len(p.servers) == 0 {
 		return invalid("tool_choice is required, and there are no tools")
+	}
+	return nil
+}
+
+// parse reads a choice that names a tool. Those of MCP servers are not known yet.
+func (c *Choice) parse(q *run.Request) error {
+	q.Choice.Mode = model.ToolNamed
+	switch kind := *c.Type; {
+	case kind == "mcp" && c.ServerLabel != nil && c.Name != nil:
+		q.Choice.Name = mcptool.Name(*c.ServerLabel, *c.Name)
+		return nil
+	case kind == "function" && c.Name != nil:
+		q.Choice.Name = *c.Name
+	case slices.Contains(openAISearches, kind):
+		q.Choice.Name = web.SearchName
+	case isWebTool(kind):
+		q.Choice.Name = kind
+	default:
+		return invalid(`tool_choice must be auto, none, required, {"type": "function", "name": …}, {"type": "mcp", "server_label": …, "name": …}, or {"type": …} of a tool of the web`)
+	}
+	return checkChoice(q)
+}
+
+// checkChoice refuses a choice of a tool that is not there.
+func checkChoice(q *run.Request) error {
+	if q.Choice.Mode == model.ToolNamed && !slices.ContainsFunc(q.Tools, func(t run.Tool) bool { return t.Name == q.Choice.Name }) {
+		return invalid("tool_choice names %q, which is not among tools", q.Choice.Name)
 	}
 	return nil
 }
@@ -309,10 +358,13 @@ func parseReasoning(in *CreateResponse, q *run.Request, s *Settings) error {
 
 func parseRest(in *CreateResponse, q *run.Request, s *Settings) error {
 	for _, what := range in.Include {
-		if what != "reasoning.encrypted_content" {
-			return invalid("include has %q; there is reasoning.encrypted_content", what)
+		switch what {
+		case "reasoning.encrypted_content":
+			s.Encrypted = true
+		case withSources: // they are always there
+		default:
+			return invalid("include has %q; there are reasoning.encrypted_content and %s", what, withSources)
 		}
-		s.Encrypted = true
 	}
 	if len(in.Metadata) > maxMetadata {
 		return invalid("metadata must have at most %d pairs", maxMetadata)

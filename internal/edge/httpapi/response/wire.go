@@ -114,7 +114,7 @@ type ResponseInvoked struct {
 
 // ResponseItem is an item of the output; which fields it has depends on its type.
 type ResponseItem struct {
-	Type   string `json:"type" required:"true" enum:"message,reasoning,function_call,function_call_output,sandbox_results,sandbox_write_file,sandbox_read_file,sandbox_edit_file,sandbox_grep,sandbox_glob,sandbox_apply_patch,share_file"`
+	Type   string `json:"type" required:"true" enum:"message,reasoning,function_call,function_call_output,sandbox_results,sandbox_write_file,sandbox_read_file,sandbox_edit_file,sandbox_grep,sandbox_glob,sandbox_apply_patch,share_file,search_results,fetch_url_results,web_search_call,mcp_list_tools,mcp_call,mcp_approval_request,mcp_approval_response"`
 	ID     string `json:"id,omitzero"`
 	Status string `json:"status,omitzero"`
 
@@ -129,10 +129,20 @@ type ResponseItem struct {
 	Arguments *string        `json:"arguments,omitzero"`
 	Output    jsontext.Value `json:"output,omitzero"`
 
-	ContainerID string                   `json:"container_id,omitzero"`
-	Language    string                   `json:"language,omitzero"`
-	Code        *string                  `json:"code,omitzero"`
-	Results     *[]ResponseSandboxResult `json:"results,omitzero"`
+	ContainerID string         `json:"container_id,omitzero"`
+	Language    string         `json:"language,omitzero"`
+	Code        *string        `json:"code,omitzero"`
+	Results     jsontext.Value `json:"results,omitzero" doc:"Of sandbox_results: stdout, stderr, exit_code, duration_ms and status of each run. Of search_results: id, title, url, snippet, date and last_updated of each page."`
+
+	Queries  []string        `json:"queries,omitzero"`
+	Contents *[]ResponsePage `json:"contents,omitzero"`
+	Action   *ResponseAction `json:"action,omitzero"`
+
+	ServerLabel       string                 `json:"server_label,omitzero"`
+	Tools             *[]ResponseToolOfOther `json:"tools,omitzero"`
+	ApprovalRequestID string                 `json:"approval_request_id,omitzero"`
+	Approve           *bool                  `json:"approve,omitzero"`
+	Reason            string                 `json:"reason,omitzero"`
 
 	ResponseFileUse
 }

@@ -199,3 +199,35 @@ func dateOf(t time.Time) *string {
 	}
 	return new(t.Format(time.DateOnly))
 }
+
+// Narrow is what narrows the searches of a tool.
+type Narrow struct {
+	ContextSize                                *ContextSize
+	MaxTokens, MaxPerPage                      *int
+	Domains                                    []string
+	Country                                    *string
+	Recency                                    *Recency
+	After, Before, UpdatedAfter, UpdatedBefore *Date
+}
+
+// Narrowed reads it as a request is read.
+func Narrowed(n Narrow) (web.Query, error) {
+	whole := func(i *int) *wire.Whole {
+		if i == nil {
+			return nil
+		}
+		return new(wire.Whole(*i))
+	}
+	in := &SearchRequest{
+		Query: &wire.Texts{}, ContextSize: n.ContextSize, MaxTokens: whole(n.MaxTokens), MaxPerPage: whole(n.MaxPerPage), Country: n.Country,
+		Recency: n.Recency, After: n.After, Before: n.Before, UpdatedAfter: n.UpdatedAfter, UpdatedBefore: n.UpdatedBefore,
+	}
+	if len(n.Domains) > 0 {
+		domains := make([]wire.Text, len(n.Domains))
+		for i, d := range n.Domains {
+			domains[i] = wire.Text(d)
+		}
+		in.Domains = &domains
+	}
+	return in.domain()
+}

@@ -1,0 +1,150 @@
+package mcpclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/web"
+)
+
+// CallTime bounds a call, and maxResult the bytes that are kept of its result.
+const (
+	CallTime  = 2 * time.Minute
+	maxResult = 1 << 20
+)
+
+// Result is what a call came to.
+type Result struct {
+	Text    string
+	Failed  bool // the tool says so
+	Changed bool // the server has said that it has other tools now
+	// Texts are the parts of Text by themselves, and Structured is JSON for programs; "" for
+	// none.
+	Texts      []string
+	Structured string
+}
+
+// ErrUnknown is in the chain of errors that leave open whether a call was done.
+var ErrUnknown = errors.New("it is not known whether the call was done")
+
+// Call calls a tool in the session of a name. An error is Unavailable; ErrUnknown is in its
+// chain unless the call was certainly not done. A session that the server has lost is made
+// anew, once.
+func (c *Client) Call(ctx context.Context, name string, t Target, tool *run.RemoteTool, arguments json.RawMessage) (*Result, error) {
+	for again := true; ; again = false {
+		r, lost, err := c.call(ctx, name, t, tool, arguments)
+		if !lost || !again {
+			return r, err
+		}
+	}
+}
+
+func (c *Client) call(ctx context.Context, name string, t Target, tool *run.RemoteTool, arguments json.RawMessage) (r *Result, lost bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, CallTime, errSlow)
+	defer cancel()
+	s, err := c.open(ctx, name, t)
+	if err != nil {
+		return nil, false, err
+	}
+	keep := false
+	defer func() { c.release(s, keep) }()
+	ctx, seen := watch(ctx)
+	if bytes.Contains(tool.Schema, []byte(`"x-mcp-header"`)) { // the SDK makes headers of such arguments where it knows the tool
+		s.listed.Do(func() {
+			for _, err = range s.mcp.Tools(ctx, nil) {
+				if err != nil || seen.requests.Load() > maxPages {
+					break
+				}
+			}
+		})
+		if err != nil {
+			return nil, false, s.peer.failure(ctx, err, seen)
+		}
+	}
+	out, err := s.mcp.CallTool(ctx, &mcp.CallToolParams{Name: tool.Name, Arguments: arguments})
+	if err != nil {
+		lost, known := s.outcome(err, seen)
+		failure := s.peer.failure(ctx, err, seen)
+		if answered(err) != nil {
+			keep = true
+			if !lost && unknownTool(err) {
+				s.peer.changed.Store(true)
+			}
+		}
+		if f, ok := errors.AsType[*fault.Error](failure); ok && !known {
+			f.Err = ErrUnknown
+		}
+		return &Result{Changed: s.peer.changed.Load()}, lost, failure
+	}
+	keep = true
+	r = s.read(out)
+	r.Changed = s.peer.changed.Swap(false)
+	return r, false, nil
+}
+
+// outcome says of a call that failed whether its session is lost, so that it was not done
+// and may be tried in another one, and whether it is known that it was not done.
+func (s *session) outcome(err error, seen *seen) (lost, known bool) {
+	status := seen.first.Load()
+	lost = status == http.StatusNotFound && s.mcp.ID() != ""
+	return lost, lost || answered(err) != nil || !seen.sent.Load() || status >= 400 && status <= 499 || status == 0 && seen.status.Load() >= 300
+}
+
+// unknownTool reports whether a server says that it has no such tool.
+func unknownTool(err error) bool {
+	e := answered(err)
+	return e != nil && (e.Code == jsonrpc.CodeMethodNotFound || e.Code == jsonrpc.CodeInvalidParams && strings.Contains(strings.ToLower(e.Message), "tool"))
+}
+
+// read is a result as text, without the target's secrets.
+func (s *session) read(r *mcp.CallToolResult) *Result {
+	out := &Result{Failed: r.IsError}
+	cover := s.peer.target.cover()
+	add := func(format string, args ...any) {
+		text := strings.ReplaceAll(cover.Replace(fmt.Sprintf(format, args...)), "\x00", "")
+		out.Texts = append(out.Texts, strings.ToValidUTF8(text, "\uFFFD"))
+	}
+	for _, part := range r.Content {
+		switch part := part.(type) {
+		case *mcp.TextContent:
+			add("%s", part.Text)
+		case *mcp.ImageContent:
+			add("[an image of type %s, %d bytes]", web.Line(part.MIMEType, 100), len(part.Data))
+		case *mcp.AudioContent:
+			add("[sound of type %s, %d bytes]", web.Line(part.MIMEType, 100), len(part.Data))
+		case *mcp.ResourceLink:
+			add("[%s: %s]", web.Line(part.Name, maxName), web.Line(part.URI, maxURL))
+		case *mcp.EmbeddedResource:
+			switch {
+			case part.Resource == nil:
+			case part.Resource.Text != "":
+				add("%s", part.Resource.Text)
+			default:
+				add("[%s, %d bytes]", web.Line(part.Resource.URI, maxURL), len(part.Resource.Blob))
+			}
+		}
+	}
+	if r.StructuredContent != nil {
+		if raw, err := json.Marshal(r.StructuredContent); err == nil {
+			out.Structured = strings.ToValidUTF8(cover.Replace(string(raw)), "\uFFFD")
+		}
+	}
+	if out.Text = strings.Join(out.Texts, "\n"); out.Text == "" {
+		out.Text = out.Structured
+	}
+	if len(out.Text) > maxResult {
+		out.Text = strings.ToValidUTF8(out.Text[:maxResult], "") + "\n[the rest is cut]"
+	}
+	return out
+}

@@ -1,0 +1,169 @@
+// Package mcpclient calls tools of MCP servers that callers name, over Streamable HTTP.
+//
+// Their URLs and headers come from callers, and what they say from strangers. Addresses are
+// held to the rules of package outbound at each connection; redirects stay at the server;
+// time, bytes, requests and tools are bounded; no header's value is in an error or a result.
+package mcpclient
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/outbound"
+)
+
+// Bounds of sessions.
+const (
+	maxSessions = 1024             // kept for later calls
+	idleTime    = time.Minute      // a session is kept after a call
+	connectTime = 10 * time.Second // from nothing to a session
+)
+
+// Client calls the tools of servers. Its methods may be called at the same time.
+type Client struct {
+	allow   outbound.List
+	http    *exchange
+	version string
+
+	wg       sync.WaitGroup // of sessions that are being closed
+	mu       sync.Mutex
+	closed   bool                // guarded by mu
+	sessions map[string]*session // guarded by mu; by the name that callers give them
+}
+
+// New returns a Client, which Close lets go of. allow is what it may reach beside public
+// addresses.
+func New(allow outbound.List, version string) *Client {
+	return &Client{allow: allow, http: newExchange(allow), version: version, sessions: map[string]*session{}}
+}
+
+// Close ends all sessions, and waits until they have ended.
+func (c *Client) Close() {
+	c.mu.Lock()
+	c.closed = true
+	all := c.sessions
+	c.sessions = map[string]*session{}
+	for _, s := range all {
+		if s.idle != nil {
+			s.idle.Stop()
+		}
+		c.end(s)
+	}
+	c.mu.Unlock()
+	c.wg.Wait()
+	c.http.CloseIdleConnections()
+}
+
+// session is a session with a server, from its start on.
+type session struct {
+	name  string
+	ready chan struct{} // closed when mcp or err is set
+	mcp   *mcp.ClientSession
+	err   error
+	peer  *peer
+
+	users  int         // guarded by Client.mu
+	idle   *time.Timer // guarded by Client.mu; ends it, while it has no users
+	listed sync.Once   // the session knows its server's tools
+}
+
+// open returns the session of a name, which it makes if there is none. Unless it fails,
+// release must follow.
+func (c *Client) open(ctx context.Context, name string, t Target) (*session, error) {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil, fault.New(fault.Unavailable, "the server is shutting down")
+	}
+	s := c.sessions[name]
+	if s == nil {
+		s = &session{name: name, ready: make(chan struct{}), peer: newPeer(t)}
+		if len(c.sessions) < maxSessions {
+			c.sessions[name] = s
+		}
+		s.users++
+		c.mu.Unlock()
+		c.connect(ctx, s)
+	} else {
+		s.users++
+		if s.idle != nil {
+			s.idle.Stop()
+			s.idle = nil
+		}
+		c.mu.Unlock()
+		select {
+		case <-s.ready:
+		case <-ctx.Done():
+			c.release(s, true)
+			return nil, context.Cause(ctx)
+		}
+	}
+	if s.err != nil {
+		c.release(s, false)
+		return nil, s.err
+	}
+	return s, nil
+}
+
+// connect makes a session.
+func (c *Client) connect(ctx context.Context, s *session) {
+	defer close(s.ready)
+	ctx, cancel := context.WithTimeoutCause(ctx, connectTime, errSlow)
+	defer cancel()
+	ctx, seen := watch(ctx)
+	client := mcp.NewClient(&mcp.Implementation{Name: "atoll", Version: c.version}, &mcp.ClientOptions{
+		Capabilities:   &mcp.ClientCapabilities{}, // it answers no question of a server
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+	})
+	client.AddReceivingMiddleware(s.peer.hear)
+	s.mcp, s.err = client.Connect(ctx, &mcp.StreamableClientTransport{
+		Endpoint: s.peer.target.URL, HTTPClient: s.peer.client(c.http), MaxRetries: 2, DisableStandaloneSSE: true, MaxEventSize: maxBody,
+	}, nil)
+	if s.err != nil {
+		s.err = s.peer.failure(ctx, s.err, seen)
+	}
+}
+
+// release gives a session back; keep is false for one that is of no use any more.
+func (c *Client) release(s *session, keep bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.users--
+	kept := c.sessions[s.name] == s
+	if kept && !keep {
+		delete(c.sessions, s.name)
+		kept = false
+	}
+	switch {
+	case s.users > 0:
+	case !kept:
+		c.end(s)
+	default:
+		s.idle = time.AfterFunc(idleTime, func() { c.expire(s) })
+	}
+}
+
+// expire ends a session that was not used.
+func (c *Client) expire(s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.users > 0 || c.sessions[s.name] != s {
+		return
+	}
+	delete(c.sessions, s.name)
+	c.end(s)
+}
+
+// end closes a session in the background: its server may be slow to hear of it.
+func (c *Client) end(s *session) {
+	c.wg.Go(func() {
+		<-s.ready
+		if s.mcp != nil {
+			_ = s.mcp.Close() // the server's loss
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package mcpclient
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+)
+
+// Bounds of a Target.
+const (
+	maxURL     = 2048 // bytes
+	maxHeaders = 32
+	maxHeader  = 8 << 10 // bytes of a value
+)
+
+// minSecret is how many bytes a header's value has that is kept out of texts: shorter ones
+// are words, such as true.
+const minSecret = 8
+
+// Target is a server, and what it is asked with.
+type Target struct {
+	URL     string
+	Headers map[string]string `json:",omitempty"`
+}
+
+// reserved headers are the protocol's, and HTTP's own.
+var reserved = map[string]bool{
+	"accept": true, "connection": true, "content-length": true, "content-type": true, "host": true, "last-event-id": true,
+	"proxy-authorization": true, "te": true, "trailer": true, "transfer-encoding": true, "upgrade": true,
+}
+
+// Check says why a server may not be asked. field begins the names of what is wrong.
+func (c *Client) Check(ctx context.Context, field string, t Target) error {
+	u, err := url.Parse(t.URL)
+	switch {
+	case err != nil || len(t.URL) > maxURL || u.Host == "" || u.Opaque != "" || u.Scheme != "https" && u.Scheme != "http":
+		return fault.New(fault.Invalid, "%s.server_url must be an https URL of at most %d bytes", field, maxURL)
+	case u.User != nil || u.Fragment != "":
+		return fault.New(fault.Invalid, "%s.server_url must not have a user name, a password or a fragment", field)
+	case u.Scheme != "https" && !c.allow.Opens(u.Hostname()):
+		return fault.New(fault.Invalid, "%s.server_url must begin with https://; the operator can allow plain HTTP to a host with mcp_allow", field)
+	case len(t.Headers) > maxHeaders:
+		return fault.New(fault.Invalid, "%s.headers must have at most %d", field, maxHeaders)
+	}
+	for name, value := range t.Headers {
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) || len(name) > 256 || len(value) > maxHeader {
+			return fault.New(fault.Invalid, "%s.headers must have names of HTTP headers, and values of at most %d bytes without line breaks", field, maxHeader)
+		}
+		if low := strings.ToLower(name); reserved[low] || strings.HasPrefix(low, "mcp-") {
+			return fault.New(fault.Invalid, "%s.headers must not have %s, which the server sets itself", field, low)
+		}
+	}
+	return c.allow.Check(ctx, nil, field+".server_url", u.Hostname())
+}
+
+// Origin is as much of the URL as may be shown: what follows may have a key in it.
+func (t Target) Origin() string {
+	u, err := url.Parse(t.URL)
+	if err != nil {
+		return ""
+	}
+	origin := u.Scheme + "://" + u.Host
+	if strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		origin += "/<redacted>"
+	}
+	return origin
+}
+
+// Host is the host of a server, for audit rows.
+func (t Target) Host() string {
+	u, err := url.Parse(t.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// cover returns what takes the secrets of a target out of texts.
+func (t Target) cover() *strings.Replacer {
+	var pairs []string
+	add := func(secret string) {
+		if len(secret) >= minSecret {
+			pairs = append(pairs, secret, "[covered]")
+		}
+	}
+	for _, value := range t.Headers {
+		add(value)
+		if _, token, ok := strings.Cut(value, " "); ok { // as in Bearer and Basic
+			add(token)
+		}
+	}
+	if u, err := url.Parse(t.URL); err == nil {
+		add(u.RawQuery)
+		for _, values := range u.Query() {
+			for _, value := range values {
+				add(value)
+			}
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}

@@ -1,0 +1,272 @@
+// Package mcptool gives runs the tools of MCP servers that their callers name.
+//
+// The list of tools is fetched before a run begins and recorded with it, so that each
+// process that drives the run gives the model the same. Where a server is and what it is
+// asked with are sealed in the record. A call that may have effects is made once: when its
+// outcome is unknown the model is told so.
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/mcpclient"
+	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// Handler is the run.Tool.Handler of the tools here, and the source of their audit rows.
+const Handler = "mcp"
+
+// MaxCalls is how many calls of a tenant one server has under way at once.
+const MaxCalls = 128
+
+// maxToModel bounds the bytes of a result that the model is given.
+const maxToModel = 64 << 10
+
+// Sealer encrypts what only the server may read.
+type Sealer interface {
+	Seal(plain []byte, place string) []byte
+	Open(sealed []byte, place string) ([]byte, error)
+}
+
+// Callers find out who started a run; a *tenant.Authority does.
+type Callers interface {
+	Holder(ctx context.Context, t tenant.ID, key string) (tenant.Principal, error)
+}
+
+// Config is what Tools are made of.
+type Config struct {
+	Client  *mcpclient.Client
+	Seal    Sealer
+	Callers Callers
+	// Record leaves the audit row of a call and charges for it.
+	Record func(context.Context, *tenant.Principal, sandbox.Call) error
+}
+
+// Tools are the loop.Handler of the tools here, and make them ready for a run.
+type Tools struct {
+	cfg Config
+
+	mu   sync.Mutex
+	busy map[tenant.ID]int // guarded by mu: calls under way
+}
+
+var _ loop.Handler = (*Tools)(nil)
+
+// New returns Tools.
+func New(cfg Config) *Tools { return &Tools{cfg: cfg, busy: map[tenant.ID]int{}} }
+
+func place(t tenant.ID) string { return "runs/mcp/" + string(t) }
+
+// sealed is what a Remote has sealed.
+type sealed struct {
+	Target  mcpclient.Target
+	Allowed Filter // what its tools were listed with
+}
+
+func (t *Tools) seal(id tenant.ID, s sealed) ([]byte, error) {
+	plain, err := json.Marshal(s)
+	return t.cfg.Seal.Seal(plain, place(id)), err
+}
+
+func (t *Tools) open(id tenant.ID, r *run.Remote) (s sealed, err error) {
+	plain, err := t.cfg.Seal.Open(r.Sealed, place(id))
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal(plain, &s)
+}
+
+// session names the session of a run with a server.
+func session(id run.ID, label string) string { return string(id) + "/" + label }
+
+// Show implements loop.Handler.
+func (t *Tools) Show(c *loop.Call) (*run.Item, error) {
+	use := &run.ToolUse{CallID: c.Call.ID, Tool: c.Tool.RemoteName, Server: c.Tool.Server}
+	if c.Tool.Approve {
+		use.Approval = c.Request.Approval(c.Call.ID)
+	}
+	it := &run.Item{Status: run.ItemInProgress, Use: use}
+	arguments, err := argumentsOf(c.Call.Arguments)
+	use.Input = arguments
+	return it, err
+}
+
+// argumentsOf are the arguments of a call, which a model may have written badly.
+func argumentsOf(text string) (json.RawMessage, error) {
+	if strings.TrimSpace(text) == "" {
+		return json.RawMessage("{}"), nil
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+		return json.RawMessage("{}"), fault.New(fault.Invalid, "the arguments must be a JSON object")
+	}
+	return json.RawMessage(text), nil
+}
+
+// Do implements loop.Handler.
+func (t *Tools) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
+	remote := c.Request.Remote(c.Tool.Server)
+	tool := toolOf(remote, c.Tool.RemoteName)
+	if tool == nil {
+		return nil, fmt.Errorf("run %s has a tool of the server %q, which is not among its own", c.Run.ID, c.Tool.Server)
+	}
+	to, err := t.open(c.Run.Tenant, remote)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: the server %q: %w", c.Run.ID, c.Tool.Server, err)
+	}
+	p, err := t.cfg.Callers.Holder(ctx, c.Run.Tenant, c.Run.Key)
+	if fault.KindOf(err) == fault.Unauthorized {
+		return failed(c, err.Error()), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	row := sandbox.Call{
+		TraceID: execution.NewTraceID(), Source: Handler, Session: c.Run.Sandbox, Began: time.Now(), Status: audit.OK,
+		Command: []byte(c.Tool.RemoteName + "\n" + c.Call.Arguments), Hosts: []string{to.Target.Host()},
+		Metadata: map[string]string{"run": string(c.Run.ID), "server_label": c.Tool.Server, "tool": c.Tool.RemoteName},
+	}
+	if c.Begun && !c.Tool.Idempotent {
+		row.Status, row.Reason = audit.Error, loop.ErrUnknown.Error()
+		if err := t.cfg.Record(ctx, &p, row); err != nil {
+			return nil, err
+		}
+		return nil, loop.ErrUnknown
+	}
+	if !t.admit(c.Run.Tenant) {
+		return failed(c, fmt.Sprintf("the tenant has %d calls of MCP servers under way, which is the most", MaxCalls)), nil
+	}
+	defer t.done(c.Run.Tenant)
+	result, err := t.call(ctx, c, to.Target, tool)
+	if ctx.Err() != nil {
+		if cause := context.Cause(ctx); errors.Is(cause, loop.ErrLeft) {
+			return nil, cause // the process that goes on with the run records it
+		}
+		row.Status, row.Reason = audit.Cancelled, "the run was cancelled"
+		return nil, errors.Join(context.Cause(ctx), t.cfg.Record(ctx, &p, row))
+	}
+	out := t.outcome(c, result, err)
+	row.StdoutBytes = int64(len(result.Text))
+	if why := out.Item.Use.Error; why != "" {
+		row.Status, row.Reason = audit.Error, "the call failed"
+		if err != nil {
+			row.Reason = why
+		}
+	}
+	return out, t.cfg.Record(ctx, &p, row)
+}
+
+// call asks the server, and once more where that is safe and the first time was cut short.
+func (t *Tools) call(ctx context.Context, c *loop.Call, to mcpclient.Target, tool *run.RemoteTool) (*mcpclient.Result, error) {
+	arguments, err := argumentsOf(c.Call.Arguments)
+	if err != nil {
+		return nil, err // Show has read them
+	}
+	name := session(c.Run.ID, c.Tool.Server)
+	r, err := t.cfg.Client.Call(ctx, name, to, tool, arguments)
+	if errors.Is(err, mcpclient.ErrUnknown) && c.Tool.Idempotent && ctx.Err() == nil {
+		r, err = t.cfg.Client.Call(ctx, name, to, tool, arguments)
+	}
+	if r == nil {
+		r = &mcpclient.Result{}
+	}
+	return r, err
+}
+
+func (t *Tools) admit(id tenant.ID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.busy[id] >= MaxCalls {
+		return false
+	}
+	t.busy[id]++
+	return true
+}
+
+func (t *Tools) done(id tenant.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.busy[id]--; t.busy[id] == 0 {
+		delete(t.busy, id)
+	}
+}
+
+func toolOf(r *run.Remote, name string) *run.RemoteTool {
+	if r == nil {
+		return nil
+	}
+	for i := range r.Tools {
+		if r.Tools[i].Name == name {
+			return &r.Tools[i]
+		}
+	}
+	return nil
+}
+
+// failed is the outcome of a call that was not made.
+func failed(c *loop.Call, why string) *loop.Outcome {
+	use := *c.Item.Use
+	use.Error = why
+	return &loop.Outcome{
+		Result: model.Result{Failed: true, Parts: []model.Part{{Kind: model.PartText, Text: "The call was not made: " + why}}},
+		Item:   &run.Item{Status: run.ItemFailed, Use: &use},
+	}
+}
+
+func (t *Tools) outcome(c *loop.Call, r *mcpclient.Result, err error) *loop.Outcome {
+	var out *loop.Outcome
+	switch why := message(err); {
+	case errors.Is(err, mcpclient.ErrUnknown):
+		out = failed(c, "outcome unknown: "+why)
+		out.Result.Parts[0].Text = "outcome unknown: " + why + "; the call is not repeated because it may have had effects"
+	case err != nil:
+		out = failed(c, why)
+	default:
+		use := *c.Item.Use
+		use.Output, _ = json.Marshal(r.Text) // of a string: never fails
+		out = &loop.Outcome{
+			Result: model.Result{Failed: r.Failed, Parts: []model.Part{{Kind: model.PartText, Text: told(r.Text)}}},
+			Item:   &run.Item{Status: run.ItemCompleted, Use: &use},
+		}
+		if r.Failed {
+			out.Item.Status, use.Error, use.Output = run.ItemFailed, r.Text, nil
+			if use.Error == "" {
+				use.Error = "the tool says that it failed"
+			}
+		}
+	}
+	out.Item.Use.Changed = r.Changed
+	return out
+}
+
+func message(err error) string {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Msg
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// told is as much of a result as the model is given.
+func told(text string) string {
+	if len(text) <= maxToModel {
+		return text
+	}
+	const half = maxToModel / 2
+	return strings.ToValidUTF8(text[:half], "") + fmt.Sprintf("\n[%d bytes left out]\n", len(text)-2*half) + strings.ToValidUTF8(text[len(text)-half:], "")
+}

@@ -1,0 +1,205 @@
+package mcptool
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/atoll-run/atoll/internal/agent/mcpclient"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// Server is a server as a caller names it.
+type Server struct {
+	Label, Description string
+	Target             mcpclient.Target
+	Allowed            Filter // which of its tools the model is given
+	// Never says which calls need no approval; nil for none. All others need it.
+	Never *Filter
+}
+
+// Filter is a choice of tools. The zero Filter is all.
+type Filter struct {
+	Names    []string `json:",omitempty"` // nil for any
+	ReadOnly *bool    `json:",omitempty"` // by what the server says of a tool
+}
+
+func (f *Filter) holds(name string, readOnly bool) bool {
+	return (f.Names == nil || slices.Contains(f.Names, name)) && (f.ReadOnly == nil || *f.ReadOnly == readOnly)
+}
+
+// Known is what a conversation has of a server already.
+type Known struct {
+	Label string
+	Tools []run.RemoteTool
+	// Sealed is of the earlier run's Remote; nil for what the caller carries itself.
+	Sealed []byte
+}
+
+// UnreachableError says that a server did not say what tools it has.
+type UnreachableError struct {
+	Label string
+	Err   error
+}
+
+// Error implements error.
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("the MCP server %q could not list its tools: %s", e.Label, message(e.Err))
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// Check says why a server may not be asked. field begins the names of what is wrong.
+func (t *Tools) Check(ctx context.Context, field string, s *Server) error {
+	return t.cfg.Client.Check(ctx, field, s.Target)
+}
+
+// Prepare adds servers and their tools to what a run is asked. It asks those whose tools are
+// not known, side by side; their lists begin the run's output. The error is an
+// *UnreachableError where one did not answer.
+func (t *Tools) Prepare(ctx context.Context, r *run.Run, q *run.Request, servers []Server, known []Known) error {
+	remotes, listed := make([]run.Remote, len(servers)), make([]bool, len(servers))
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range servers {
+		s := &servers[i]
+		g.Go(func() (err error) {
+			remotes[i], listed[i], err = t.remote(ctx, r, s, known)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for i := range remotes {
+		if listed[i] {
+			q.Output = append(q.Output, run.Item{Status: run.ItemCompleted, Listing: &run.Listing{Server: remotes[i].Label, Tools: remotes[i].Tools}})
+		}
+		q.Remotes = append(q.Remotes, remotes[i])
+		q.Tools = append(q.Tools, toolsOf(&servers[i], &remotes[i])...)
+	}
+	return t.carry(r.Tenant, q, known)
+}
+
+// remote returns a server with its tools, and whether it was asked for them.
+func (t *Tools) remote(ctx context.Context, r *run.Run, s *Server, known []Known) (out run.Remote, listed bool, err error) {
+	out.Label = s.Label
+	if out.Sealed, err = t.seal(r.Tenant, sealed{s.Target, s.Allowed}); err != nil {
+		return out, false, err
+	}
+	for i := range known {
+		k := &known[i]
+		if k.Label != s.Label || !t.same(r.Tenant, k, s) {
+			continue
+		}
+		for _, tool := range k.Tools {
+			if s.Allowed.holds(tool.Name, mcpclient.HintsOf(&tool).ReadOnly) {
+				out.Tools = append(out.Tools, tool)
+			}
+		}
+		return out, false, nil
+	}
+	out.Tools, err = t.cfg.Client.List(ctx, session(r.ID, s.Label), s.Target, s.Allowed.holds)
+	if err != nil {
+		if ctx.Err() != nil && fault.KindOf(err) == fault.Internal { // another one failed, or the caller has gone
+			return out, false, err
+		}
+		return out, false, &UnreachableError{s.Label, err}
+	}
+	if name := missing(&s.Allowed, out.Tools); name != "" {
+		return out, false, fault.New(fault.Invalid, "the MCP server %q has no tool %q, which allowed_tools names", s.Label, name)
+	}
+	return out, true, nil
+}
+
+// missing is a tool that a filter names and that is not there.
+func missing(f *Filter, tools []run.RemoteTool) string {
+	if f.ReadOnly != nil {
+		return "" // it may be there and not be read-only
+	}
+	return mcpclient.Missing(tools, f.Names)
+}
+
+// same reports whether what is known of a server is of this one, asked for the same.
+func (t *Tools) same(id tenant.ID, k *Known, s *Server) bool {
+	if k.Sealed == nil {
+		return true
+	}
+	was, err := t.open(id, &run.Remote{Sealed: k.Sealed})
+	if err != nil || was.Target.URL != s.Target.URL {
+		return false
+	}
+	before, err1 := json.Marshal(was.Allowed)
+	now, err2 := json.Marshal(s.Allowed)
+	return err1 == nil && err2 == nil && bytes.Equal(before, now)
+}
+
+// carry keeps what is known of servers that this run does not name, for runs after it: where
+// they are, and not what they are asked with.
+func (t *Tools) carry(id tenant.ID, q *run.Request, known []Known) error {
+	for _, k := range known {
+		if k.Sealed == nil || q.Remote(k.Label) != nil {
+			continue
+		}
+		was, err := t.open(id, &run.Remote{Sealed: k.Sealed})
+		if err != nil {
+			return err
+		}
+		was.Target.Headers = nil
+		sealed, err := t.seal(id, was)
+		if err != nil {
+			return err
+		}
+		q.Remotes = append(q.Remotes, run.Remote{Label: k.Label, Sealed: sealed, Tools: k.Tools})
+	}
+	return nil
+}
+
+// toolsOf are a server's tools as a model is given them.
+func toolsOf(s *Server, r *run.Remote) []run.Tool {
+	out := make([]run.Tool, len(r.Tools))
+	for i := range r.Tools {
+		t := &r.Tools[i]
+		hints := mcpclient.HintsOf(t)
+		about := t.Description
+		if s.Description != "" {
+			about = strings.TrimSpace("Of " + s.Description + ": " + about)
+		}
+		out[i] = run.Tool{
+			Tool:    model.Tool{Name: Name(s.Label, t.Name), Description: about, Parameters: t.Schema},
+			Handler: Handler, Server: s.Label, RemoteName: t.Name,
+			Idempotent: hints.ReadOnly || hints.Idempotent,
+			Approve:    s.Never == nil || !s.Never.holds(t.Name, hints.ReadOnly),
+		}
+	}
+	return out
+}
+
+var plain = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// Name is what a model calls a tool of a server by: the same for the same server and tool,
+// and another one for any other two.
+func Name(label, tool string) string {
+	// A label without "__" ends at the first "__".
+	if name := label + "__" + tool; plain.MatchString(name) && label != "mcp" && !strings.Contains(label+"_", "__") {
+		return name
+	}
+	sum := sha256.Sum256([]byte(label + "\x00" + tool))
+	readable := strings.Map(func(c rune) rune {
+		if c < 128 && plain.MatchString(string(c)) {
+			return c
+		}
+		return '_'
+	}, tool)
+	return "mcp__" + hex.EncodeToString(sum[:10]) + "_" + readable[:min(len(readable), 36)]
+}

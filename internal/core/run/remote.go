@@ -1,0 +1,98 @@
+package run
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/core/model"
+)
+
+// Remote is a server of others whose tools a run may call.
+type Remote struct {
+	Label  string // names it in the run
+	Sealed []byte // where it is and what it is asked with: for its handler alone
+	Tools  []RemoteTool
+}
+
+// RemoteTool is a tool as its server described it: data of strangers.
+type RemoteTool struct {
+	Name, Description string
+	Schema            json.RawMessage
+	Annotations       json.RawMessage `json:",omitzero"`
+}
+
+// Listing is the item that shows what a Remote has.
+type Listing struct {
+	Server string
+	Tools  []RemoteTool
+}
+
+// Approval is the item that asks the client whether a call may be made.
+type Approval struct {
+	CallID       string
+	Server, Tool string
+	Arguments    string
+}
+
+// Approved is a call of an earlier run that the client has approved since: the run begins
+// with it.
+type Approved struct {
+	Call     string // id of a call in Request.Input that has no result
+	Approval string // id of the item that asked for it
+}
+
+// client reports whether the next step is the client's: to make the call, or to approve it.
+func (p *Pending) client() bool {
+	return p.Tool != nil && (p.Tool.Handler == "" || p.Tool.Approve && !p.approved)
+}
+
+// resume makes the approved calls pending. It reports whether they can be.
+func (s *State) resume(approved []Approved) bool {
+	for _, a := range approved {
+		at := s.call(a.Call)
+		if at < 0 {
+			return false
+		}
+		c := s.Conversation[at].Call
+		s.asks++
+		s.pending = append(s.pending, Pending{Call: c, Number: s.asks, Tool: toolNamed(s.Request.Tools, c.Name), index: -1, approved: true})
+		s.resumed = max(s.resumed, at+1)
+		s.stop = model.StopToolCalls
+	}
+	// Results come right after the calls, before what the client said with its approval.
+	for s.resumed > 0 && s.resumed < len(s.Conversation) && (s.Conversation[s.resumed].Call != nil || s.Conversation[s.resumed].Result != nil) {
+		s.resumed++
+	}
+	return true
+}
+
+// call is the place in the conversation of the last call of an id; -1 without one.
+func (s *State) call(id string) int {
+	for at, it := range slices.Backward(s.Conversation) {
+		if it.Call != nil && it.Call.ID == id {
+			return at
+		}
+	}
+	return -1
+}
+
+// Approval returns the id of the item by which a call was approved, "" for one that
+// needed no approval.
+func (q *Request) Approval(call string) string {
+	for _, a := range q.Approved {
+		if a.Call == call {
+			return a.Approval
+		}
+	}
+	return ""
+}
+
+// Remote returns a server by its label, nil if there is none.
+func (q *Request) Remote(label string) *Remote {
+	for i := range q.Remotes {
+		if q.Remotes[i].Label == label {
+			return &q.Remotes[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+package web
+
+// Check says whether searches as narrow as q can be made here: it has a message for whoever
+// sets them up, and looks at no text.
+func (s *Service) Check(q Query) error {
+	_, engine, err := s.engine(q.Kind)
+	if err != nil {
+		return err
+	}
+	q.Texts = []string{"text"}
+	return q.complete(engine)
+}
+
+// CheckFetch says whether pages can be fetched here.
+func (s *Service) CheckFetch() error {
+	if s.cfg.Pages == nil {
+		return off(FetchName, "fetch_url")
+	}
+	return nil
+}
+
+// engine returns what searches of a kind are asked of, and what they are called.
+func (s *Service) engine(k Kind) (name string, e Engine, err error) {
+	name, e, setting := SearchName, s.cfg.Web, "search_provider"
+	if k == People {
+		name, e, setting = PeopleName, s.cfg.People, "people_search_provider"
+	}
+	if e == nil {
+		return name, nil, off(name, setting)
+	}
+	return name, e, nil
+}

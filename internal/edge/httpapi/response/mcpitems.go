@@ -1,0 +1,97 @@
+package response
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/core/run"
+)
+
+// ResponseToolOfOther is a tool of an MCP server, as that describes it.
+type ResponseToolOfOther struct {
+	Name        string         `json:"name" required:"true"`
+	Description *string        `json:"description" nullable:"true"`
+	InputSchema jsontext.Value `json:"input_schema" required:"true"`
+	Annotations jsontext.Value `json:"annotations,omitzero" doc:"What the server says of the tool, such as readOnlyHint. It may not be true."`
+}
+
+func showRemoteCall(out *ResponseItem, u *run.ToolUse) error {
+	out.Type, out.CallID, out.ServerLabel, out.Name, out.ApprovalRequestID, out.Error = "mcp_call", "", u.Server, u.Tool, u.Approval, u.Error
+	arguments := string(u.Input)
+	out.Arguments = &arguments
+	out.Output = jsontext.Value(u.Output)
+	return nil
+}
+
+func showListing(out *ResponseItem, l *run.Listing) {
+	out.Type, out.ServerLabel, out.Status = "mcp_list_tools", l.Server, ""
+	tools := make([]ResponseToolOfOther, len(l.Tools))
+	for i, t := range l.Tools {
+		tools[i] = ResponseToolOfOther{t.Name, text(t.Description), jsontext.Value(t.Schema), jsontext.Value(t.Annotations)}
+	}
+	out.Tools = &tools
+}
+
+func showApproval(out *ResponseItem, a *run.Approval) {
+	out.Type, out.Status, out.ServerLabel, out.Name, out.Arguments = "mcp_approval_request", "", a.Server, a.Tool, &a.Arguments
+}
+
+// unfinished is an item as its stream begins with it: what it has comes when it is done.
+func unfinished(it *run.Item) *run.Item {
+	out := *it
+	switch {
+	case it.Use != nil:
+		use := *it.Use
+		use.Output, use.Error = nil, ""
+		out.Use = &use
+	case it.Listing != nil:
+		out.Listing = &run.Listing{Server: it.Listing.Server}
+	}
+	return &out
+}
+
+// useBegan sends the events of a tool whose call is under way.
+func (s *stream) useBegan(it *run.Item, id string, at *int) error {
+	send := func(e ResponseEvent) error {
+		e.ItemID, e.OutputIndex = id, at
+		return s.send(&e)
+	}
+	switch {
+	case it.Listing != nil:
+		return send(ResponseEvent{Type: "response.mcp_list_tools.in_progress"})
+	case it.Use != nil && it.Use.Server != "":
+		arguments := string(it.Use.Input)
+		for _, e := range []ResponseEvent{
+			{Type: "response.mcp_call.in_progress"},
+			{Type: "response.mcp_call_arguments.delta", Delta: &arguments},
+			{Type: "response.mcp_call_arguments.done", Arguments: &arguments},
+		} {
+			if err := send(e); err != nil {
+				return err
+			}
+		}
+	case it.Use != nil && it.Use.Tool == searchCall:
+		if err := send(ResponseEvent{Type: "response.web_search_call.in_progress"}); err != nil {
+			return err
+		}
+		return send(ResponseEvent{Type: "response.web_search_call.searching"})
+	}
+	return nil
+}
+
+// useDone sends the event of a tool whose call has ended.
+func (s *stream) useDone(it *run.Item, id string, at *int) error {
+	kind := ""
+	switch {
+	case it.Listing != nil:
+		kind = "response.mcp_list_tools.completed"
+	case it.Use != nil && it.Use.Server != "" && it.Status == run.ItemCompleted:
+		kind = "response.mcp_call.completed"
+	case it.Use != nil && it.Use.Server != "":
+		kind = "response.mcp_call.failed"
+	case it.Use != nil && it.Use.Tool == searchCall:
+		kind = "response.web_search_call.completed"
+	default:
+		return nil
+	}
+	return s.send(&ResponseEvent{Type: kind, ItemID: id, OutputIndex: at})
+}
