@@ -22,7 +22,7 @@ func (d *drive) calls(pending []run.Pending) error {
 	makes := make([]*Call, len(pending))
 	refused := make([]error, len(pending))
 	for i, p := range pending {
-		makes[i] = &Call{Run: &d.run, Number: p.Number, Call: *p.Call, Begun: p.Begun}
+		makes[i] = &Call{Run: &d.run, Number: p.Number, Call: *p.Call, Begun: p.Begun, Tool: p.Tool}
 		makes[i].Item, refused[i] = d.show(&p, makes[i])
 		if !p.Begun {
 			if err := d.add(run.Entry{Calling: &run.Calling{Call: p.Call.ID, Item: makes[i].Item}}); err != nil {

@@ -49,6 +49,8 @@ type Call struct {
 	Number int // of the call in the run, from 1
 	Call   model.Call
 	Item   *run.Item // what Show returned
+	// Tool is what is called. It is not to be changed.
+	Tool *run.Tool
 	// Begun says that a process that is gone may have made the call.
 	Begun bool
 }

@@ -109,6 +109,8 @@ type Tool struct {
 	Idempotent bool
 	// Serial says that calls of the same Handler run one at a time.
 	Serial bool
+	// Options are the handler's own.
+	Options []byte `json:",omitzero"`
 }
 
 // Limits bound a run. 0 is no bound.

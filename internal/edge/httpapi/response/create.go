@@ -66,9 +66,12 @@ func (h *Handlers) forget(c *httpapi.Call, r *run.Run) {
 // prepare returns the run of a request.
 func (h *Handlers) prepare(c *httpapi.Call, in *CreateResponse) (*run.Run, *run.Request, error) {
 	caller := c.Caller
-	p := &parser{tenant: caller.Tenant.ID, seal: h.Seal}
+	p := &parser{tenant: caller.Tenant.ID, seal: h.Seal, env: &caller.Environment}
 	q, set, err := p.parse(in)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := h.checkInterpreter(c, q); err != nil {
 		return nil, nil, err
 	}
 	for _, name := range q.Models {
@@ -181,7 +184,7 @@ func (h *Handlers) find(c *httpapi.Call) (*run.Run, error) {
 }
 
 func (h *Handlers) renderer(c *httpapi.Call) *renderer {
-	return &renderer{tenant: c.Caller.Tenant.ID, seal: h.Seal}
+	return &renderer{tenant: c.Caller.Tenant.ID, seal: h.Seal, outputs: asksOutputs(c)}
 }
 
 func (h *Handlers) response(c *httpapi.Call, id run.ID) (*Response, error) {

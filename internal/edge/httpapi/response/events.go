@@ -97,8 +97,12 @@ func (s *stream) began(e *run.ItemEvent) error {
 	case it.Call != nil:
 		shown.Arguments = new("")
 	}
+	interpreterAdded(shown, e.Recorded)
 	s.items = append(s.items, open{id: shown.ID, kind: shown.Type})
-	return s.send(&ResponseEvent{Type: "response.output_item.added", OutputIndex: &e.Index, Item: shown})
+	if err := s.send(&ResponseEvent{Type: "response.output_item.added", OutputIndex: &e.Index, Item: shown}); err != nil {
+		return err
+	}
+	return s.interpreterBegan(it, shown.ID, &e.Index)
 }
 
 // kinds of parts, by the deltas they are made of.
@@ -223,6 +227,9 @@ func (s *stream) done(e *run.ItemEvent) error {
 	}
 	shown, err := s.item(it, s.set)
 	if err != nil {
+		return err
+	}
+	if err := s.interpreterDone(it, shown.ID, &e.Index); err != nil {
 		return err
 	}
 	return s.send(&ResponseEvent{Type: "response.output_item.done", OutputIndex: &e.Index, Item: shown})

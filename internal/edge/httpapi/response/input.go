@@ -48,6 +48,7 @@ func kindOf(text jsontext.Value) (kind, role string) {
 type parser struct {
 	tenant tenant.ID
 	seal   Sealer
+	env    *tenant.Environment // of the key
 }
 
 // input reads the input of a request.
@@ -73,6 +74,13 @@ func (p *parser) input(input jsontext.Value) (items []model.Item, err error) {
 		return nil, invalid("input must have between 1 and %d items", maxItems)
 	}
 	for i, text := range raw {
+		if both, ok, err := p.interpreterCall(fmt.Sprintf("input[%d]", i), text); ok {
+			if err != nil {
+				return nil, err
+			}
+			items = append(items, both...)
+			continue
+		}
 		it, err := p.item(fmt.Sprintf("input[%d]", i), text)
 		if err != nil {
 			return nil, err
@@ -85,7 +93,7 @@ func (p *parser) input(input jsontext.Value) (items []model.Item, err error) {
 }
 
 // itemKinds are the items that a request may have.
-const itemKinds = "message, function_call, function_call_output, reasoning"
+const itemKinds = "message, function_call, function_call_output, reasoning, code_interpreter_call"
 
 func (p *parser) item(path string, text jsontext.Value) (*model.Item, error) {
 	switch kind, _ := kindOf(text); kind {

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/interpreter"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -45,6 +46,7 @@ type Settings struct {
 	Summary            string            `json:"summary,omitzero"`
 	SafetyIdentifier   string            `json:"safety_identifier,omitzero"`
 	Encrypted          bool              `json:"encrypted,omitzero"` // include reasoning.encrypted_content
+	Outputs            bool              `json:"outputs,omitzero"`   // include those of code_interpreter
 }
 
 // parse reads a request. What it continues is not part of Input yet.
@@ -121,6 +123,10 @@ func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *Settings) err
 			if err := parseSandbox(path, text, q, s); err != nil {
 				return err
 			}
+		case "code_interpreter":
+			if err := p.parseInterpreter(path, text, q, s); err != nil {
+				return err
+			}
 		case "function":
 			t, shown, err := parseFunction(path, text)
 			if err != nil {
@@ -129,7 +135,7 @@ func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *Settings) err
 			q.Tools = append(q.Tools, *t)
 			s.Tools = append(s.Tools, shown)
 		default:
-			return invalid("%s.type %q is not a tool of this server; there are sandbox and function", path, kind)
+			return invalid("%s.type %q is not a tool of this server; there are sandbox, code_interpreter and function", path, kind)
 		}
 	}
 	for i, t := range q.Tools {
@@ -203,8 +209,10 @@ func parseChoice(in *CreateResponse, q *run.Request, s *Settings) error {
 		if err := decode("tool_choice", in.ToolChoice, &c); err != nil {
 			return err
 		}
-		if *c.Type != "function" || c.Name == nil {
-			return invalid(`tool_choice must be auto, none, required, or {"type": "function", "name": …}`)
+		if *c.Type == interpreter.Name {
+			c.Name = c.Type
+		} else if *c.Type != "function" || c.Name == nil {
+			return invalid(`tool_choice must be auto, none, required, {"type": "function", "name": …} or {"type": "code_interpreter"}`)
 		}
 		if !slices.ContainsFunc(q.Tools, func(t run.Tool) bool { return t.Name == *c.Name }) {
 			return invalid("tool_choice names %q, which is not among tools", *c.Name)
@@ -309,10 +317,14 @@ func parseReasoning(in *CreateResponse, q *run.Request, s *Settings) error {
 
 func parseRest(in *CreateResponse, q *run.Request, s *Settings) error {
 	for _, what := range in.Include {
-		if what != "reasoning.encrypted_content" {
-			return invalid("include has %q; there is reasoning.encrypted_content", what)
+		switch what {
+		case "reasoning.encrypted_content":
+			s.Encrypted = true
+		case includeOutputs:
+			s.Outputs = true
+		default:
+			return invalid("include has %q; there are reasoning.encrypted_content and %s", what, includeOutputs)
 		}
-		s.Encrypted = true
 	}
 	if len(in.Metadata) > maxMetadata {
 		return invalid("metadata must have at most %d pairs", maxMetadata)
