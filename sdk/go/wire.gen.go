@@ -349,6 +349,77 @@ type ConnectionChange struct {
 	ReadOnly    *bool        `json:"read_only,omitempty"`
 }
 
+// Container defines model for Container.
+type Container struct {
+	// CreatedAt Seconds since 1970.
+	CreatedAt    int64        `json:"created_at"`
+	ExpiresAfter ExpiresAfter `json:"expires_after"`
+	ID           string       `json:"id"`
+	LastActiveAt int64        `json:"last_active_at"`
+
+	// MemoryLimit null where it is none of OpenAI's sizes.
+	MemoryLimit *string `json:"memory_limit"`
+	Name        string  `json:"name"`
+
+	// NetworkPolicy null where every host may be reached.
+	NetworkPolicy *ContainerNetworkPolicy `json:"network_policy"`
+	Object        string                  `json:"object"`
+
+	// Status running also while it sleeps: a use wakes it.
+	Status string `json:"status"`
+}
+
+// ContainerAccess defines model for ContainerAccess.
+type ContainerAccess struct {
+	// AllowedDomains With allowlist: names of hosts, or *.example.com.
+	AllowedDomains *[]string `json:"allowed_domains,omitempty"`
+
+	// DomainSecrets Refused: an environment's bound secrets do this.
+	DomainSecrets *[]interface{} `json:"domain_secrets,omitempty"`
+	Type          string         `json:"type"`
+}
+
+// ContainerFile defines model for ContainerFile.
+type ContainerFile struct {
+	Bytes       int64  `json:"bytes"`
+	ContainerID string `json:"container_id"`
+
+	// CreatedAt When it was last written: seconds since 1970.
+	CreatedAt int64  `json:"created_at"`
+	ID        string `json:"id"`
+	Object    string `json:"object"`
+
+	// Path Bytes that are not UTF-8 are replaced by U+FFFD.
+	Path string `json:"path"`
+
+	// Source user for a file with the permissions of an upload, 0664; assistant for others.
+	Source string `json:"source"`
+}
+
+// ContainerFileList defines model for ContainerFileList.
+type ContainerFileList struct {
+	Data    []ContainerFile `json:"data"`
+	FirstID *string         `json:"first_id"`
+	HasMore bool            `json:"has_more"`
+	LastID  *string         `json:"last_id"`
+	Object  string          `json:"object"`
+}
+
+// ContainerList defines model for ContainerList.
+type ContainerList struct {
+	Data    []Container `json:"data"`
+	FirstID *string     `json:"first_id"`
+	HasMore bool        `json:"has_more"`
+	LastID  *string     `json:"last_id"`
+	Object  string      `json:"object"`
+}
+
+// ContainerNetworkPolicy defines model for ContainerNetworkPolicy.
+type ContainerNetworkPolicy struct {
+	AllowedDomains *[]string `json:"allowed_domains,omitempty"`
+	Type           string    `json:"type"`
+}
+
 // CreateResponse defines model for CreateResponse.
 type CreateResponse struct {
 	// Background Answer at once; the response is made in the background.
@@ -398,7 +469,7 @@ type CreateResponse struct {
 	// ToolChoice auto, none, required, or an object that names a function.
 	ToolChoice interface{} `json:"tool_choice,omitempty"`
 
-	// Tools What the model may call: sandbox, and functions of yours.
+	// Tools What the model may call: sandbox, code_interpreter, and functions of yours.
 	Tools      *[]interface{} `json:"tools,omitempty"`
 	TopP       *float64       `json:"top_p,omitempty"`
 	Truncation *string        `json:"truncation,omitempty"`
@@ -420,6 +491,20 @@ type Credentials struct {
 
 	// ServiceAccount Of gcs: the JSON of a service account's key file.
 	ServiceAccount string `json:"service_account,omitempty"`
+}
+
+// DeletedContainer defines model for DeletedContainer.
+type DeletedContainer struct {
+	Deleted bool   `json:"deleted"`
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+}
+
+// DeletedContainerFile defines model for DeletedContainerFile.
+type DeletedContainerFile struct {
+	Deleted bool   `json:"deleted"`
+	ID      string `json:"id"`
+	Object  string `json:"object"`
 }
 
 // DeletedResponse defines model for DeletedResponse.
@@ -787,6 +872,12 @@ type ExecutionSummary struct {
 
 	// WebhookDeliveryStatus null when there is no webhook.
 	WebhookDeliveryStatus *string `json:"webhook_delivery_status"`
+}
+
+// ExpiresAfter defines model for ExpiresAfter.
+type ExpiresAfter struct {
+	Anchor  string `json:"anchor"`
+	Minutes int64  `json:"minutes"`
 }
 
 // FetchAnswer defines model for FetchAnswer.
@@ -1347,6 +1438,22 @@ type NewConnection struct {
 	// Region Of s3; required without an endpoint.
 	Region string `json:"region,omitempty"`
 	Slug   string `json:"slug"`
+}
+
+// NewContainer defines model for NewContainer.
+type NewContainer struct {
+	ExpiresAfter *ExpiresAfter `json:"expires_after,omitempty"`
+
+	// FileIds Refused: there are no files to copy by id. Upload them to the container.
+	FileIds *[]string `json:"file_ids,omitempty"`
+
+	// MemoryLimit At most what sandboxes of the key's environment have, which is what it has if left out.
+	MemoryLimit   *string          `json:"memory_limit,omitempty"`
+	Name          string           `json:"name"`
+	NetworkPolicy *ContainerAccess `json:"network_policy,omitempty"`
+
+	// Skills Refused: there are no skills.
+	Skills *[]interface{} `json:"skills,omitempty"`
 }
 
 // NewContext defines model for NewContext.
@@ -2010,6 +2117,7 @@ type ResponseError struct {
 // ResponseEvent defines model for ResponseEvent.
 type ResponseEvent struct {
 	Arguments      *string        `json:"arguments,omitempty"`
+	Code           *string        `json:"code,omitempty"`
 	ContentIndex   *int64         `json:"content_index,omitempty"`
 	Delta          *string        `json:"delta,omitempty"`
 	Error          *ResponseError `json:"error,omitempty"`
@@ -2091,17 +2199,20 @@ type ResponseItem struct {
 	EncryptedContent *string     `json:"encrypted_content,omitempty"`
 
 	// Error Why the tool failed.
-	Error      string                   `json:"error,omitempty"`
-	FileID     string                   `json:"file_id,omitempty"`
-	FilePath   string                   `json:"file_path,omitempty"`
-	Filename   string                   `json:"filename,omitempty"`
-	Files      *[]string                `json:"files,omitempty"`
-	ID         string                   `json:"id,omitempty"`
-	Language   string                   `json:"language,omitempty"`
-	Message    string                   `json:"message,omitempty"`
-	Modified   *[]string                `json:"modified,omitempty"`
-	Name       string                   `json:"name,omitempty"`
-	Output     interface{}              `json:"output,omitempty"`
+	Error    string      `json:"error,omitempty"`
+	FileID   string      `json:"file_id,omitempty"`
+	FilePath string      `json:"file_path,omitempty"`
+	Filename string      `json:"filename,omitempty"`
+	Files    *[]string   `json:"files,omitempty"`
+	ID       string      `json:"id,omitempty"`
+	Language string      `json:"language,omitempty"`
+	Message  string      `json:"message,omitempty"`
+	Modified *[]string   `json:"modified,omitempty"`
+	Name     string      `json:"name,omitempty"`
+	Output   interface{} `json:"output,omitempty"`
+
+	// Outputs Of code_interpreter_call: what its code has written (logs) and shown (image, with a data URL as url); null unless include asks for it.
+	Outputs    interface{}              `json:"outputs,omitempty"`
 	Results    *[]ResponseSandboxResult `json:"results,omitempty"`
 	Role       string                   `json:"role,omitempty"`
 	SizeBytes  *int64                   `json:"size_bytes,omitempty"`

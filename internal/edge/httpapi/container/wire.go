@@ -36,7 +36,7 @@ type Container struct {
 	LastActiveAt  int64                   `json:"last_active_at" required:"true"`
 	MemoryLimit   *string                 `json:"memory_limit" required:"true" nullable:"true" doc:"null where it is none of OpenAI's sizes."`
 	Name          string                  `json:"name" required:"true"`
-	NetworkPolicy *ContainerNetworkPolicy `json:"network_policy" required:"true" nullable:"true" doc:"null where every host may be reached."`
+	NetworkPolicy *ContainerNetworkPolicy `json:"network_policy" doc:"null where every host may be reached."`
 }
 
 // ContainerNetworkPolicy is what a container may reach.
