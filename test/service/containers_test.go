@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/test/atolltest"
@@ -68,5 +71,76 @@ func TestPublishedClientsOfContainers(t *testing.T) {
 	trail := string(s.Must(t, s.AdminKey(t), http.MethodGet, "/v1/admin/tenants/containers/audit?limit=100", nil).Body)
 	if !strings.Contains(trail, `"source":"code_interpreter"`) || strings.Contains(trail, "print(6 * 7)") {
 		t.Errorf("the trail is %s", trail)
+	}
+}
+
+// TestInterpreterSurvivesServers ends servers while code of code_interpreter runs. The next
+// server collects what the code came to, and runs nothing twice; what the code defined
+// stays.
+func TestInterpreterSurvivesServers(t *testing.T) {
+	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1")
+	provider := interpreting(t)
+	line.now().Must(t, line.now().AdminKey(t), http.MethodPost, "/v1/admin/models", map[string]any{
+		"name": "scripted", "provider": "openai", "base_url": provider.URL + "/v1",
+	}).Into(t, http.StatusCreated, new(map[string]any))
+	type item struct {
+		Type        string
+		Status      string
+		ContainerID string `json:"container_id"`
+		Outputs     []struct{ Logs string }
+	}
+	type response struct {
+		ID, Status string
+		Output     []item
+	}
+	ask := func(s *atolltest.Server, input, previous string) (r response) {
+		body := map[string]any{
+			"model": "scripted", "input": input, "background": true, "include": []string{"code_interpreter_call.outputs"},
+			"tools": []any{map[string]any{"type": "code_interpreter", "container": map[string]string{"type": "auto"}}},
+		}
+		if previous != "" {
+			body["previous_response_id"] = previous
+		}
+		s.Must(t, atolltest.Key, http.MethodPost, "/v1/responses", body).Into(t, http.StatusOK, &r)
+		return r
+	}
+	end := func(id string) (r response) {
+		atolltest.Until(t, time.Minute, "the response ends", func() bool {
+			a, err := line.now().Call(t.Context(), atolltest.Key, http.MethodGet, "/v1/responses/"+id, nil, nil)
+			return err == nil && a.Status == http.StatusOK && json.Unmarshal(a.Body, &r) == nil && r.Status != "in_progress"
+		})
+		return r
+	}
+	previous, container := "", ""
+	for i, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
+		s := line.now()
+		r := ask(s, "compute x = "+strconv.Itoa(i)+"\nopen('runs', 'a').write('ran ')\nprint('begun', flush=True)\nimport time; time.sleep(3)\nprint('end')\nx", previous)
+		atolltest.Until(t, time.Minute, "the code runs", func() bool {
+			var now response
+			s.Must(t, atolltest.Key, http.MethodGet, "/v1/responses/"+r.ID, nil).Into(t, http.StatusOK, &now)
+			if len(now.Output) == 0 {
+				return false
+			}
+			var list struct{ Data []struct{ ID string } }
+			s.Must(t, atolltest.Key, http.MethodGet, "/v1/containers", nil).Into(t, http.StatusOK, &list)
+			if len(list.Data) == 0 {
+				return false
+			}
+			a := s.Must(t, atolltest.Key, http.MethodGet, "/v1/containers/"+list.Data[0].ID+"/files", nil)
+			return strings.Contains(string(a.Body), "/home/user/runs")
+		})
+		line.next(sig)
+		got := end(r.ID)
+		if got.Status != "completed" || len(got.Output) != 2 || got.Output[0].Status != "completed" || len(got.Output[0].Outputs) != 1 || got.Output[0].Outputs[0].Logs != "begun\nend\n"+strconv.Itoa(i)+"\n" {
+			t.Fatalf("after %s: %+v\n%s", sig, got, line.now().Log())
+		}
+		if container != "" && got.Output[0].ContainerID != container {
+			t.Errorf("the container is %s, and was %s", got.Output[0].ContainerID, container)
+		}
+		previous, container = got.ID, got.Output[0].ContainerID
+	}
+	last := end(ask(line.now(), "compute print(open('runs').read(), x)", previous).ID)
+	if len(last.Output) != 2 || len(last.Output[0].Outputs) != 1 || last.Output[0].Outputs[0].Logs != "ran ran  1\n" {
+		t.Errorf("in the end: %+v", last)
 	}
 }
