@@ -74,6 +74,36 @@ func TestPublishedClientsOfContainers(t *testing.T) {
 	}
 }
 
+// TestContainerLimits: a container has as much memory as it was asked for, where the
+// environment allows that, and a key needs the scope of sandboxes.
+func TestContainerLimits(t *testing.T) {
+	s := shared(t)
+	s.Tenant(t, "container-limits", "pro")
+	admin, base := s.AdminKey(t), "/v1/admin/tenants/container-limits"
+	s.Must(t, admin, http.MethodPost, base+"/environments", map[string]any{"name": "large", "image": atolltest.Image, "limits": map[string]any{"memory": 2 << 30}}).Into(t, http.StatusCreated, new(map[string]any))
+	key := func(scopes ...string) string {
+		var made struct{ Key string }
+		s.Must(t, admin, http.MethodPost, base+"/keys", map[string]any{"name": scopes[0], "environment": "large", "scopes": scopes}).Into(t, http.StatusCreated, &made)
+		return made.Key
+	}
+	full := key("sandboxes")
+	var made struct {
+		ID          string
+		MemoryLimit string `json:"memory_limit"`
+	}
+	s.Must(t, full, http.MethodPost, "/v1/containers", map[string]any{"name": "large", "memory_limit": "1g"}).Into(t, http.StatusOK, &made)
+	var sb struct{ Limits struct{ Memory int64 } }
+	s.Must(t, full, http.MethodGet, "/v1/sandboxes/"+strings.Replace(made.ID, "cntr_", "sb-", 1), nil).Into(t, http.StatusOK, &sb)
+	if made.MemoryLimit != "1g" || sb.Limits.Memory != 1<<30 {
+		t.Errorf("%+v, %+v", made, sb)
+	}
+	s.Must(t, full, http.MethodPost, "/v1/containers", map[string]any{"name": "larger", "memory_limit": "4g"}).Into(t, http.StatusBadRequest, new(map[string]any))
+	s.Must(t, full, http.MethodDelete, "/v1/containers/"+made.ID, nil).Into(t, http.StatusOK, new(map[string]any))
+	scripted(t, s, interpreting(t))
+	body := map[string]any{"model": "scripted", "input": "compute 1", "tools": []any{map[string]any{"type": "code_interpreter", "container": map[string]string{"type": "auto"}}}}
+	s.Must(t, key("execute"), http.MethodPost, "/v1/responses", body).Into(t, http.StatusForbidden, new(map[string]any))
+}
+
 // TestInterpreterSurvivesServers ends servers while code of code_interpreter runs. The next
 // server collects what the code came to, and runs nothing twice; what the code defined
 // stays.

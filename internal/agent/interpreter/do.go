@@ -130,7 +130,7 @@ func (m *call) within(ctx context.Context) (*loop.Outcome, error) {
 		}
 		return m.refused(ctx, err)
 	}
-	row.SetRun(language, res, err)
+	row.SetRun(pythonContext, res, err)
 	if failed := m.leave(ctx, &row, nil, true); failed != nil {
 		return nil, failed
 	}
@@ -164,7 +164,7 @@ func (m *call) run(ctx context.Context, all codecontext.Contexts) (*codecontext.
 		end(context.Cause(ctx))
 	})()
 	if m.Begun {
-		res, err := all.Collect(work, language, m.req, m.out.take)
+		res, err := all.Collect(work, pythonContext, m.req, m.out.take)
 		if !errors.Is(err, codecontext.ErrNotBegun) {
 			return res, err
 		}
@@ -179,16 +179,16 @@ const busyPoll = 100 * time.Millisecond
 // again.
 func (m *call) start(ctx context.Context, all codecontext.Contexts) (*codecontext.Result, error) {
 	for began := time.Now(); ; {
-		res, err := all.Run(ctx, language, m.req, m.out.take)
+		res, err := all.Run(ctx, pythonContext, m.req, m.out.take)
 		if err == nil || fault.KindOf(err) != fault.Conflict || m.out.begun {
 			return res, err
 		}
-		is, failed := all.Get(ctx, language)
+		is, failed := all.Get(ctx, pythonContext)
 		switch {
 		case failed != nil || time.Since(began) > m.req.Timeout:
 			return nil, err
 		case is.Exit != nil:
-			if _, err := all.Restart(ctx, language); err != nil {
+			if _, err := all.Restart(ctx, pythonContext); err != nil {
 				return nil, err
 			}
 			m.out.anew = true

@@ -113,13 +113,13 @@ func (a all) Collect(ctx context.Context, _ codecontext.ID, req codecontext.Requ
 }
 
 func (a all) Get(context.Context, codecontext.ID) (*codecontext.Context, error) {
-	return &codecontext.Context{ID: language, Exit: a.exit}, nil
+	return &codecontext.Context{ID: pythonContext, Exit: a.exit}, nil
 }
 
 func (a all) Restart(context.Context, codecontext.ID) (*codecontext.Context, error) {
 	a.do("restart")
 	a.exit = nil
-	return &codecontext.Context{ID: language}, nil
+	return &codecontext.Context{ID: pythonContext}, nil
 }
 
 // says is a run of code that writes a text and ends well.

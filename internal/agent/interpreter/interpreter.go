@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/container"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/language"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/runtime"
@@ -29,8 +30,8 @@ import (
 // Name is what the tool is called by, by models and in records, and its run.Tool.Handler.
 const Name = "code_interpreter"
 
-// language is the context that code runs in.
-const language codecontext.ID = "python"
+// pythonContext is the context that code runs in.
+const pythonContext = codecontext.ID(language.Python)
 
 // Sandboxes are the named sandboxes, whichever machine has them; a *directory.Directory is.
 type Sandboxes interface {
