@@ -112,6 +112,8 @@ def automatic():
     client.containers.delete(call.container_id)
     gone, new = compute("import os; print(os.path.exists('kept'))", AUTO, previous_response_id=r.id)
     assert text(new) == "False\n" and new.container_id != call.container_id, new
+    before = len(list(client.containers.list()))
+    assert "1" in compute("print(1)", AUTO, store=False)[0].output_text and len(list(client.containers.list())) == before
     carried = client.responses.create(model="scripted", input=[*[i.model_dump() for i in alone.output], {"role": "user", "content": "say carried"}])
     assert carried.output_text == "carried", carried
     refused(openai.BadRequestError, "file_ids", client.responses.create, model="scripted", input="x", tools=[{"type": "code_interpreter", "container": {"type": "auto", "file_ids": ["file-1"]}}])

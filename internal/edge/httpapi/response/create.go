@@ -61,6 +61,7 @@ func (h *Handlers) forget(c *httpapi.Call, r *run.Run) {
 	if err := h.Loop.Delete(context.WithoutCancel(c.Context()), r.Tenant, r.ID); err != nil {
 		c.Log().Warn("a response that is not kept stays for a while", "response", idOf(r.ID), "error", err)
 	}
+	h.endContainer(c, r)
 }
 
 // prepare returns the run of a request.
@@ -87,7 +88,7 @@ func (h *Handlers) prepare(c *httpapi.Call, in *CreateResponse) (*run.Run, *run.
 	if set.Store {
 		r.Keep = h.Keep
 	}
-	r.Sandbox = "sbx_" + string(r.ID[len("run_"):])
+	r.Sandbox = sandboxOf(r.ID)
 	if set.PreviousResponseID != "" {
 		if err := h.continues(c.Context(), r, q, set.PreviousResponseID); err != nil {
 			return nil, nil, err

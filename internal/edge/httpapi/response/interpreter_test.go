@@ -46,6 +46,8 @@ func (boxes) Get(_ context.Context, p *tenant.Principal, session, id string) (*s
 	return sb, nil
 }
 
+func (boxes) Destroy(context.Context, *tenant.Principal, string, string) error { return nil }
+
 // plotting is code_interpreter whose code always shows the same.
 type plotting struct{}
 
