@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/e2b"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/container"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
 	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
@@ -98,6 +99,7 @@ func (s *Server) openHTTP(context.Context) error {
 			Executions: s.gateway, Webhooks: s.jobs, Models: s.models,
 		},
 	}
+	handlers.Containers = &container.Handlers{Sandboxes: handlers.Sandboxes}
 	if cfg.Cloudflare == "on" {
 		handlers.Cloudflare = cloudflare.New(handlers.Sandboxes)
 	}

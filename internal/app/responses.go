@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/atoll-run/atoll/internal/agent/interpreter"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
@@ -35,6 +36,7 @@ func (s *Server) openRuns(context.Context) error {
 			sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.gateway, Callers: s.authority},
 			webtool.Handler:     &webtool.Web{Service: s.web, Callers: s.authority},
 			mcptool.Handler:     s.mcp,
+			interpreter.Name:    &interpreter.Interpreter{Sandboxes: s.directory, Callers: s.authority, Policies: s.gateway},
 		},
 	})
 	return nil
@@ -48,7 +50,7 @@ func (s *Server) startRuns(ctx context.Context) error {
 
 func (s *Server) responses() *response.Handlers {
 	return &response.Handlers{
-		Loop: s.runs, Files: s.gateway, Store: s.db.Runs(), Models: s.models, Seal: s.box, Web: s.web, MCP: s.mcp,
+		Loop: s.runs, Files: s.gateway, Store: s.db.Runs(), Models: s.models, Seal: s.box, Web: s.web, MCP: s.mcp, Containers: s.directory,
 		Keep: s.cfg.Settings.KeepResponses, MaxUnderWay: s.cfg.Settings.MaxResponses,
 	}
 }

@@ -349,6 +349,77 @@ type ConnectionChange struct {
 	ReadOnly    *bool        `json:"read_only,omitempty"`
 }
 
+// Container defines model for Container.
+type Container struct {
+	// CreatedAt Seconds since 1970.
+	CreatedAt    int64        `json:"created_at"`
+	ExpiresAfter ExpiresAfter `json:"expires_after"`
+	ID           string       `json:"id"`
+	LastActiveAt int64        `json:"last_active_at"`
+
+	// MemoryLimit null where it is none of OpenAI's sizes.
+	MemoryLimit *string `json:"memory_limit"`
+	Name        string  `json:"name"`
+
+	// NetworkPolicy null where every host may be reached.
+	NetworkPolicy *ContainerNetworkPolicy `json:"network_policy"`
+	Object        string                  `json:"object"`
+
+	// Status running also while it sleeps: a use wakes it.
+	Status string `json:"status"`
+}
+
+// ContainerAccess defines model for ContainerAccess.
+type ContainerAccess struct {
+	// AllowedDomains With allowlist: names of hosts, or *.example.com.
+	AllowedDomains *[]string `json:"allowed_domains,omitempty"`
+
+	// DomainSecrets Refused: an environment's bound secrets do this.
+	DomainSecrets *[]interface{} `json:"domain_secrets,omitempty"`
+	Type          string         `json:"type"`
+}
+
+// ContainerFile defines model for ContainerFile.
+type ContainerFile struct {
+	Bytes       int64  `json:"bytes"`
+	ContainerID string `json:"container_id"`
+
+	// CreatedAt When it was last written: seconds since 1970.
+	CreatedAt int64  `json:"created_at"`
+	ID        string `json:"id"`
+	Object    string `json:"object"`
+
+	// Path Bytes that are not UTF-8 are replaced by U+FFFD.
+	Path string `json:"path"`
+
+	// Source user for a file with the permissions of an upload, 0664; assistant for others.
+	Source string `json:"source"`
+}
+
+// ContainerFileList defines model for ContainerFileList.
+type ContainerFileList struct {
+	Data    []ContainerFile `json:"data"`
+	FirstID *string         `json:"first_id"`
+	HasMore bool            `json:"has_more"`
+	LastID  *string         `json:"last_id"`
+	Object  string          `json:"object"`
+}
+
+// ContainerList defines model for ContainerList.
+type ContainerList struct {
+	Data    []Container `json:"data"`
+	FirstID *string     `json:"first_id"`
+	HasMore bool        `json:"has_more"`
+	LastID  *string     `json:"last_id"`
+	Object  string      `json:"object"`
+}
+
+// ContainerNetworkPolicy defines model for ContainerNetworkPolicy.
+type ContainerNetworkPolicy struct {
+	AllowedDomains *[]string `json:"allowed_domains,omitempty"`
+	Type           string    `json:"type"`
+}
+
 // CreateResponse defines model for CreateResponse.
 type CreateResponse struct {
 	// Background Answer at once; the response is made in the background.
@@ -398,7 +469,7 @@ type CreateResponse struct {
 	// ToolChoice auto, none, required, or an object that names a function.
 	ToolChoice interface{} `json:"tool_choice,omitempty"`
 
-	// Tools What the model may call: sandbox, and functions of yours.
+	// Tools What the model may call: sandbox, code_interpreter, and functions of yours.
 	Tools      *[]interface{} `json:"tools,omitempty"`
 	TopP       *float64       `json:"top_p,omitempty"`
 	Truncation *string        `json:"truncation,omitempty"`
@@ -420,6 +491,20 @@ type Credentials struct {
 
 	// ServiceAccount Of gcs: the JSON of a service account's key file.
 	ServiceAccount string `json:"service_account,omitempty"`
+}
+
+// DeletedContainer defines model for DeletedContainer.
+type DeletedContainer struct {
+	Deleted bool   `json:"deleted"`
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+}
+
+// DeletedContainerFile defines model for DeletedContainerFile.
+type DeletedContainerFile struct {
+	Deleted bool   `json:"deleted"`
+	ID      string `json:"id"`
+	Object  string `json:"object"`
 }
 
 // DeletedResponse defines model for DeletedResponse.
@@ -787,6 +872,12 @@ type ExecutionSummary struct {
 
 	// WebhookDeliveryStatus null when there is no webhook.
 	WebhookDeliveryStatus *string `json:"webhook_delivery_status"`
+}
+
+// ExpiresAfter defines model for ExpiresAfter.
+type ExpiresAfter struct {
+	Anchor  string `json:"anchor"`
+	Minutes int64  `json:"minutes"`
 }
 
 // FetchAnswer defines model for FetchAnswer.
@@ -1347,6 +1438,22 @@ type NewConnection struct {
 	// Region Of s3; required without an endpoint.
 	Region string `json:"region,omitempty"`
 	Slug   string `json:"slug"`
+}
+
+// NewContainer defines model for NewContainer.
+type NewContainer struct {
+	ExpiresAfter *ExpiresAfter `json:"expires_after,omitempty"`
+
+	// FileIds Refused: there are no files to copy by id. Upload them to the container.
+	FileIds *[]string `json:"file_ids,omitempty"`
+
+	// MemoryLimit At most what sandboxes of the key's environment have, which is what it has if left out.
+	MemoryLimit   *string          `json:"memory_limit,omitempty"`
+	Name          string           `json:"name"`
+	NetworkPolicy *ContainerAccess `json:"network_policy,omitempty"`
+
+	// Skills Refused: there are no skills.
+	Skills *[]interface{} `json:"skills,omitempty"`
 }
 
 // NewContext defines model for NewContext.
@@ -2024,6 +2131,7 @@ type ResponseError struct {
 // ResponseEvent defines model for ResponseEvent.
 type ResponseEvent struct {
 	Arguments      *string        `json:"arguments,omitempty"`
+	Code           *string        `json:"code,omitempty"`
 	ContentIndex   *int64         `json:"content_index,omitempty"`
 	Delta          *string        `json:"delta,omitempty"`
 	Error          *ResponseError `json:"error,omitempty"`
@@ -2120,8 +2228,11 @@ type ResponseItem struct {
 	Modified *[]string   `json:"modified,omitempty"`
 	Name     string      `json:"name,omitempty"`
 	Output   interface{} `json:"output,omitempty"`
-	Queries  *[]string   `json:"queries,omitempty"`
-	Reason   string      `json:"reason,omitempty"`
+
+	// Outputs Of code_interpreter_call: what its code has written (logs) and shown (image, with a data URL as url); null unless include asks for it.
+	Outputs interface{} `json:"outputs,omitempty"`
+	Queries *[]string   `json:"queries,omitempty"`
+	Reason  string      `json:"reason,omitempty"`
 
 	// Results Of sandbox_results: stdout, stderr, exit_code, duration_ms and status of each run. Of search_results: id, title, url, snippet, date and last_updated of each page.
 	Results     interface{}            `json:"results,omitempty"`

@@ -21,10 +21,6 @@ const RunCode = "run_code"
 // MaxStream bounds the bytes of each stream that a call shows.
 const MaxStream = 1 << 20
 
-// maxToModel bounds the bytes of each stream that the model is given: a larger output
-// would fill its context.
-const maxToModel = 32 << 10
-
 // codeTool runs code.
 type codeTool struct{}
 
@@ -154,21 +150,7 @@ func told(e *execution.Execution, r *run.CodeResult) string {
 	if e.Hint != "" {
 		fmt.Fprintf(&b, "Hint: %s\n", e.Hint)
 	}
-	section(&b, "stdout", r.Stdout, r.StdoutTruncated)
-	section(&b, "stderr", r.Stderr, r.StderrTruncated)
+	Section(&b, "stdout", r.Stdout, r.StdoutTruncated)
+	Section(&b, "stderr", r.Stderr, r.StderrTruncated)
 	return b.String()
-}
-
-func section(b *strings.Builder, name, text string, truncated bool) {
-	if text == "" {
-		return
-	}
-	if len(text) > maxToModel {
-		half := maxToModel / 2
-		text = strings.ToValidUTF8(text[:half], "") + fmt.Sprintf("\n[%d bytes left out]\n", len(text)-2*half) + strings.ToValidUTF8(text[len(text)-half:], "")
-	}
-	fmt.Fprintf(b, "%s:\n%s\n", name, text)
-	if truncated {
-		fmt.Fprintf(b, "[the rest of %s is cut; write large results to a file]\n", name)
-	}
 }

@@ -4,6 +4,7 @@
 package codecontext
 
 import (
+	"errors"
 	"regexp"
 	"time"
 
@@ -61,10 +62,24 @@ type Context struct {
 
 // Request is a piece of code that is to be run.
 type Request struct {
+	// Key names the run for good among those of its context, so that its outcome can be
+	// collected by Collect; "" for a run that nothing asks for again. Only contexts of
+	// Python take one.
+	Key       string
 	Code      string
 	Timeout   time.Duration
 	MaxOutput int64 // bytes of each stream that are passed on
 }
+
+// ErrDetached is the cause of the end of a context of Run or Collect that leaves the code
+// running: its outcome is collected later.
+var ErrDetached = errors.New("the code goes on, and is collected later")
+
+// ErrNotBegun says that the context has not begun the run, and will not by itself.
+var ErrNotBegun = errors.New("the context has not begun this run")
+
+// ErrNoTrace says that it cannot be told whether a run was begun, or what came of it.
+var ErrNoTrace = errors.New("the context does not know what became of this run")
 
 // MaxCode is the most bytes of a piece of code.
 const MaxCode = 4 << 20

@@ -87,6 +87,9 @@ type Context struct {
 	Thread bool
 	// NoNUL says that code cannot hold a NUL byte.
 	NoNUL bool
+	// Keyed says that the hook knows the run that it had last, so that a run under a key is
+	// begun once.
+	Keyed bool
 }
 
 // commonAtStart lists the variables that every program reads as it starts, in the form of

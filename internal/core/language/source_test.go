@@ -23,6 +23,7 @@ var spelled = map[string]string{
 	"cmd/atoll/demo.go":                           "the demo's program is Python",
 	"cmd/atoll/imagebuild.go":                     "lists what the default image has, most of which is no language",
 	"cmd/atoll/sandbox.go":                        "examples name an image, and a shell",
+	"internal/agent/interpreter/interpreter.go":   "code_interpreter runs Python alone, as OpenAI's does",
 	"internal/app/config/config.go":               "help texts of settings are tags, which cannot be computed",
 	"internal/core/execution/execution.go":        "repeats the table's constants for tests",
 	"internal/edge/e2b/code.go":                   "E2B has names of its own for some languages",

@@ -36,7 +36,7 @@ var table = []Language{
 			// It looks for its user's packages. npm has a folder beside them.
 			Looked: ".local/lib/python*",
 		},
-		Context: Context{Hook: "context.py"},
+		Context: Context{Hook: "context.py", Keyed: true},
 	},
 	{
 		Name:       Node,

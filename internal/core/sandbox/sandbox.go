@@ -132,6 +132,7 @@ func (s *Sandbox) Clone() *Sandbox {
 // is the defaults.
 type Spec struct {
 	Image      string            // as asked for; "" for the environment's
+	Memory     int64             // bytes, at most the environment's; 0 for those
 	SleepAfter time.Duration     // without use; 0 for the server's default, negative for never
 	Timeout    time.Duration     // until it is destroyed; 0 for the longest that the plan allows
 	Env        map[string]string // variables of its programs

@@ -38,7 +38,8 @@ def text_of(value):
 
 
 class Channel:
-    """Descriptor 4. A message is never cut short by an interrupt. A blank ends a run's last."""
+    """Descriptor 4. A message is never cut short by an interrupt. A blank ends a run's last,
+    and what answers a question."""
 
     def __init__(self):
         self.lock = threading.RLock()
@@ -52,7 +53,7 @@ class Channel:
         for name, value in fields.items():
             line += f', "{name}": {text_of(value)}'
         line += "}"
-        data = line.encode("utf-8", "replace") + (b" \n" if kind == "done" else b"\n")
+        data = line.encode("utf-8", "replace") + (b" \n" if kind in ("done", "known", "unknown") else b"\n")
         if len(data) > MOST_LINE:
             return self.encode(kind, data={"text/plain": "…"}, metadata={"omitted": list(fields["data"])})
         return data
@@ -429,13 +430,24 @@ class Kernel:
     def serve(self):
         source = io.BufferedReader(io.FileIO(CONTROL_IN, closefd=False), 64 << 10)
         channel.send("ready", version=sys.version.partition(" ")[0])
+        last, status = None, "ok"  # of the runs that have a key
         while True:
             head = source.readline().split()
             if not head:
                 return
-            run, length = int(head[0]), int(head[1])
+            run, length, keyed = int(head[0]), int(head[1]), len(head) > 2
             code = source.read(length).decode("utf-8", "replace")
-            channel.run, status = run, "ok"
+            channel.run = run
+            if keyed and run == last:  # it is begun once, however often it comes
+                channel.send("known", status=status)
+                continue
+            if keyed and head[2] == b"?":
+                channel.send("unknown")
+                continue
+            if keyed:
+                last = run
+                channel.send("began")
+            status = "ok"
             self.reseed()
             failed = self.run(code)
             if failed is not None:

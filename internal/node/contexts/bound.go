@@ -36,6 +36,11 @@ func (b ofSandbox) Run(ctx context.Context, id codecontext.ID, req codecontext.R
 	return b.c.Run(ctx, b.u, id, req, sink)
 }
 
+// Collect implements codecontext.Contexts.
+func (b ofSandbox) Collect(ctx context.Context, id codecontext.ID, req codecontext.Request, sink codecontext.Sink) (*codecontext.Result, error) {
+	return b.c.Collect(ctx, b.u, id, req, sink)
+}
+
 // Interrupt implements codecontext.Contexts.
 func (b ofSandbox) Interrupt(ctx context.Context, id codecontext.ID) error {
 	return b.c.Interrupt(ctx, b.u, id)

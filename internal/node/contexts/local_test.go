@@ -251,7 +251,11 @@ func (l *local) Follow(ctx context.Context, id process.ID, after process.Seq) (p
 		return nil, err
 	}
 	f := &follower{p: p, at: after, ctx: ctx}
-	f.stop = context.AfterFunc(ctx, p.more.Broadcast)
+	f.stop = context.AfterFunc(ctx, func() {
+		p.mu.Lock() // else a reader that is about to wait would not hear of it
+		defer p.mu.Unlock()
+		p.more.Broadcast()
+	})
 	return f, nil
 }
 

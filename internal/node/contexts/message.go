@@ -37,7 +37,15 @@ type message struct {
 }
 
 // decoder cuts descriptor 4 into messages.
-type decoder struct{ held []byte }
+type decoder struct {
+	held []byte
+	// torn says that the next line may lack its beginning, which was not kept.
+	torn bool
+}
+
+// tear is for bytes that are missing: what is held, and what is left of its line, is
+// nothing that was said.
+func (d *decoder) tear() { d.held, d.torn = nil, true }
 
 // write takes bytes, and calls take with each message that is whole.
 func (d *decoder) write(p []byte, take func(*message) error) error {
@@ -58,10 +66,14 @@ func (d *decoder) write(p []byte, take func(*message) error) error {
 			line = append(d.held, line...)
 		}
 		m, err := parse(line)
+		torn := d.torn
+		d.held, d.torn, p = nil, false, p[end+1:]
+		if err != nil && torn {
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		d.held, p = nil, p[end+1:]
 		if err := take(m); err != nil {
 			return err
 		}
@@ -88,8 +100,8 @@ func parse(line []byte) (*message, error) {
 		return nil, fmt.Errorf("%w: metadata", errProtocol)
 	}
 	switch m.Type {
-	case "ready", "display", "result", "error":
-	case "done":
+	case "ready", "display", "result", "error", "began", "unknown":
+	case "done", "known":
 		if m.Status != codecontext.OK && m.Status != codecontext.Failed && m.Status != codecontext.Interrupted {
 			return nil, fmt.Errorf("%w: a status %.60q", errProtocol, m.Status)
 		}

@@ -39,6 +39,8 @@ func notAnswering(id codecontext.ID) error {
 // the sandbox does, Run returns soon after.
 func (c *Contexts) Run(ctx context.Context, u *Use, id codecontext.ID, req codecontext.Request, sink codecontext.Sink) (*codecontext.Result, error) {
 	switch {
+	case req.Key != "" && !language.Get(id.Language()).Context.Keyed:
+		return nil, errNoKeys(id)
 	case len(req.Code) > codecontext.MaxCode:
 		return nil, fault.New(fault.TooLarge, "code must have at most %d bytes", codecontext.MaxCode)
 	case strings.IndexByte(req.Code, 0) >= 0 && language.Get(id.Language()).Context.NoNUL:
@@ -57,7 +59,8 @@ func (c *Contexts) Run(ctx context.Context, u *Use, id codecontext.ID, req codec
 		}
 	}
 	r := &run{u: u, id: id, s: s, req: req, sink: sink, obey: c.obey, began: time.Now()}
-	res, err := r.do(ctx)
+	r.name()
+	res, err := r.do(ctx, r.converse)
 	keep = err == nil && res.Exit == nil
 	return res, err
 }
@@ -93,6 +96,11 @@ type run struct {
 	obey  time.Duration
 	began time.Time
 
+	number   int64   // of the run, as the interpreter is told
+	buffered *buffer // of what may be another run's; nil once it is known to be of this one
+	begun    bool    // the interpreter has said so
+	unknown  bool    // the interpreter has not begun it
+
 	res      codecontext.Result
 	done     bool
 	gone     error // why sink takes no more
@@ -104,7 +112,7 @@ type run struct {
 	shown    int
 }
 
-func (r *run) do(ctx context.Context) (*codecontext.Result, error) {
+func (r *run) do(ctx context.Context, converse func(context.Context) error) (*codecontext.Result, error) {
 	// What is under way is not left half done when the caller goes away: it is
 	// interrupted, and then it ends.
 	ctx, r.halt = context.WithCancelCause(ctx)
@@ -113,21 +121,31 @@ func (r *run) do(ctx context.Context) (*codecontext.Result, error) {
 	defer cancel()
 	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(errDone)
-	r.left = [2]int64{r.req.MaxOutput, r.req.MaxOutput}
-	r.redactor = r.u.Redactor.Pair(r.pass(process.Stdout), r.pass(process.Stderr))
+	r.reset()
 
 	watched := make(chan error, 1)
 	unhook := context.AfterFunc(timed, func() {
+		if errors.Is(context.Cause(timed), codecontext.ErrDetached) {
+			end(codecontext.ErrDetached)
+			watched <- nil
+			return
+		}
 		hard := time.AfterFunc(2*r.obey, func() { end(notAnswering(r.id)) })
 		defer hard.Stop()
 		err := r.interrupt(work)
 		<-work.Done()
 		watched <- err
 	})
-	err := r.converse(work)
+	err := converse(work)
 	if !unhook() {
 		end(errDone) // the watcher is not waited for when there is nothing left to watch
 		err = errors.Join(err, ignoreDone(<-watched))
+	}
+	switch {
+	case r.unknown:
+		return nil, codecontext.ErrNotBegun
+	case err != nil && errors.Is(context.Cause(work), codecontext.ErrDetached):
+		return nil, codecontext.ErrDetached
 	}
 	if err != nil {
 		return nil, err
@@ -141,8 +159,16 @@ func (r *run) do(ctx context.Context) (*codecontext.Result, error) {
 
 // converse hands the code over and takes what comes of it.
 func (r *run) converse(ctx context.Context) error {
-	r.s.run++
-	err := r.exchange(ctx, fmt.Appendf(nil, "%d %d\n%s", r.s.run, len(r.req.Code), r.req.Code))
+	keyed := ""
+	if r.req.Key != "" {
+		keyed = " key"
+	}
+	return r.exchanges(ctx, fmt.Appendf(nil, "%d %d%s\n%s", r.number, len(r.req.Code), keyed, r.req.Code))
+}
+
+// exchanges is exchange until the run is done.
+func (r *run) exchanges(ctx context.Context, data []byte) error {
+	err := r.exchange(ctx, data)
 	for errors.Is(err, process.ErrEnough) { // which the code has said itself
 		err = r.exchange(ctx, nil)
 	}
@@ -206,28 +232,32 @@ func (r *run) read(out process.Output) error {
 		case err != nil:
 			return err
 		}
-		r.s.cursor = chunk.Seq
-		switch chunk.Stream {
-		case process.Stdout:
-			r.res.StdoutBytes += int64(len(chunk.Data)) + chunk.Dropped
-			r.redactor.Write(redact.Stdout, chunk.Data)
-		case process.Stderr:
-			r.res.StderrBytes += int64(len(chunk.Data)) + chunk.Dropped
-			r.redactor.Write(redact.Stderr, chunk.Data)
-		case process.Control:
-			if err := r.control(chunk); err != nil {
-				return r.endInterpreter(err)
-			}
+		if err := r.chunk(chunk); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (r *run) control(chunk process.Chunk) error {
+// chunk takes a piece of what the interpreter, or its code, has written.
+func (r *run) chunk(chunk process.Chunk) error {
+	r.s.cursor = chunk.Seq
 	if chunk.Dropped > 0 {
-		r.decoder.held = nil // it was not the run's
+		r.decoder.tear() // it was not the run's
 	}
-	return r.decoder.write(chunk.Data, r.take)
+	switch chunk.Stream {
+	case process.Stdout:
+		r.res.StdoutBytes += int64(len(chunk.Data)) + chunk.Dropped
+		r.redactor.Write(redact.Stdout, chunk.Data)
+	case process.Stderr:
+		r.res.StderrBytes += int64(len(chunk.Data)) + chunk.Dropped
+		r.redactor.Write(redact.Stderr, chunk.Data)
+	case process.Control:
+		if err := r.decoder.write(chunk.Data, r.take); err != nil {
+			return r.endInterpreter(err)
+		}
+	}
+	return nil
 }
 
 // endInterpreter ends an interpreter that does not speak as ours do.
@@ -240,10 +270,18 @@ func (r *run) endInterpreter(why error) error {
 
 // take takes a message.
 func (r *run) take(m *message) error {
-	if m.ID != r.s.run {
+	if m.ID != r.number {
+		if r.buffered != nil {
+			r.reset() // what came before it is not of this run
+		}
 		return nil // of an earlier run, or none
 	}
 	switch m.Type {
+	case "began":
+		r.begun = true
+		r.own()
+	case "unknown":
+		r.done, r.unknown = true, true
 	case "display", "result":
 		r.display(&codecontext.Display{Data: m.Data, Metadata: m.Metadata, Result: m.Type == "result"})
 	case "error":
@@ -252,8 +290,9 @@ func (r *run) take(m *message) error {
 			e.Traceback = append(e.Traceback, redactText(r.u.Redactor, line))
 		}
 		r.res.Error = e
-	case "done":
+	case "done", "known":
 		r.redactor.Flush()
+		r.own()
 		r.done, r.res.Status, r.res.ExitCode = true, m.Status, m.ExitCode
 	}
 	return nil
@@ -293,7 +332,11 @@ func (r *run) pass(stream process.Stream) func([]byte) {
 }
 
 func (r *run) emit(e codecontext.Event) {
-	if r.gone != nil {
+	switch {
+	case r.gone != nil:
+		return
+	case r.buffered != nil:
+		r.buffered.add(e)
 		return
 	}
 	if r.gone = r.sink(e); r.gone != nil {

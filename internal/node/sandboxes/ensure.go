@@ -184,6 +184,11 @@ func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name 
 		Permissions: p.Tenant.Permitted(p.Environment.Permissions), Mounts: mounts, Env: maps.Clone(spec.Env),
 		State: sandbox.Creating, SleepAfter: spec.SleepAfter, CreatedAt: now, UsedAt: now, MeteredAt: now,
 	}
+	if spec.Memory > 0 {
+		if err := setMemory(sb, spec.Memory); err != nil {
+			return nil, err
+		}
+	}
 	sb.Connected = !sb.Permissions.Network.Blocked()
 	if spec.SleepAfter == 0 {
 		sb.SleepAfter = m.cfg.SleepAfter
@@ -197,6 +202,16 @@ func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name 
 		}
 	}
 	return sb, nil
+}
+
+// setMemory gives a sandbox less memory than its environment's have.
+func setMemory(sb *sandbox.Sandbox, bytes int64) error {
+	if most := sb.Limits.Memory; bytes > most {
+		return fault.New(fault.Invalid, "memory: sandboxes of this environment have %s, which is less than the %s that were asked for; leave it out, or have the operator raise the environment's limit",
+			runtime.FormatBytes(most), runtime.FormatBytes(bytes))
+	}
+	sb.Limits.Memory = bytes
+	return nil
 }
 
 // minBound is the smaller of two bounds of which 0 is none.

@@ -310,6 +310,11 @@ func (c remoteContexts) Run(ctx context.Context, id codecontext.ID, req codecont
 	return res, err
 }
 
+func (c remoteContexts) Collect(ctx context.Context, id codecontext.ID, req codecontext.Request, sink codecontext.Sink) (res *codecontext.Result, err error) {
+	err = c.call(ctx, "Collect", args{id, req, sink}, &res)
+	return res, err
+}
+
 func (c remoteContexts) Interrupt(ctx context.Context, id codecontext.ID) error {
 	return c.call(ctx, "Interrupt", args{id})
 }

@@ -61,14 +61,18 @@ func (h *Handlers) forget(c *httpapi.Call, r *run.Run) {
 	if err := h.Loop.Delete(context.WithoutCancel(c.Context()), r.Tenant, r.ID); err != nil {
 		c.Log().Warn("a response that is not kept stays for a while", "response", idOf(r.ID), "error", err)
 	}
+	h.endContainer(c, r)
 }
 
 // prepare returns the run of a request.
 func (h *Handlers) prepare(c *httpapi.Call, in *CreateResponse) (*run.Run, *run.Request, error) {
 	caller := c.Caller
-	p := &parser{ctx: c.Context(), tenant: caller.Tenant.ID, seal: h.Seal, web: h.Web, mcp: h.MCP}
+	p := &parser{ctx: c.Context(), tenant: caller.Tenant.ID, seal: h.Seal, web: h.Web, mcp: h.MCP, env: &caller.Environment}
 	q, set, err := p.parse(in)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := h.checkInterpreter(c, q); err != nil {
 		return nil, nil, err
 	}
 	for _, name := range q.Models {
@@ -84,7 +88,7 @@ func (h *Handlers) prepare(c *httpapi.Call, in *CreateResponse) (*run.Run, *run.
 	if set.Store {
 		r.Keep = h.Keep
 	}
-	r.Sandbox = "sbx_" + string(r.ID[len("run_"):])
+	r.Sandbox = sandboxOf(r.ID)
 	var before *run.State
 	if set.PreviousResponseID != "" {
 		if before, err = h.continues(c.Context(), r, q, set.PreviousResponseID); err != nil {
@@ -194,7 +198,7 @@ func (h *Handlers) find(c *httpapi.Call) (*run.Run, error) {
 }
 
 func (h *Handlers) renderer(c *httpapi.Call) *renderer {
-	return &renderer{tenant: c.Caller.Tenant.ID, seal: h.Seal}
+	return &renderer{tenant: c.Caller.Tenant.ID, seal: h.Seal, outputs: asksOutputs(c)}
 }
 
 func (h *Handlers) response(c *httpapi.Call, id run.ID) (*Response, error) {

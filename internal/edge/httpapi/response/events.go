@@ -97,11 +97,15 @@ func (s *stream) began(e *run.ItemEvent) error {
 	case it.Call != nil:
 		shown.Arguments = new("")
 	}
+	interpreterAdded(shown, e.Recorded)
 	s.items = append(s.items, open{id: shown.ID, kind: shown.Type})
 	if err := s.send(&ResponseEvent{Type: "response.output_item.added", OutputIndex: &e.Index, Item: shown}); err != nil {
 		return err
 	}
-	return s.useBegan(it, shown.ID, &e.Index)
+	if err := s.useBegan(it, shown.ID, &e.Index); err != nil {
+		return err
+	}
+	return s.interpreterBegan(it, shown.ID, &e.Index)
 }
 
 // kinds of parts, by the deltas they are made of.
@@ -229,6 +233,9 @@ func (s *stream) done(e *run.ItemEvent) error {
 		return err
 	}
 	if err := s.useDone(it, shown.ID, &e.Index); err != nil {
+		return err
+	}
+	if err := s.interpreterDone(it, shown.ID, &e.Index); err != nil {
 		return err
 	}
 	return s.send(&ResponseEvent{Type: "response.output_item.done", OutputIndex: &e.Index, Item: shown})

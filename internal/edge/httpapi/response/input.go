@@ -56,11 +56,12 @@ type parser struct {
 	web    *web.Service
 	mcp    *mcptool.Tools
 
-	servers   []mcptool.Server // of tools of type mcp
-	lists     []mcptool.Known  // that the client carries
-	approvals []Approval       // that the client gives
-	asked     []string         // ids of items that asked for approvals, which the client carries
-	settled   []string         // those of them whose calls were made
+	servers   []mcptool.Server    // of tools of type mcp
+	lists     []mcptool.Known     // that the client carries
+	approvals []Approval          // that the client gives
+	asked     []string            // ids of items that asked for approvals, which the client carries
+	settled   []string            // those of them whose calls were made
+	env       *tenant.Environment // of the key
 }
 
 // input reads the input of a request.
@@ -95,6 +96,13 @@ func (p *parser) input(input jsontext.Value) (items []model.Item, err error) {
 			items = append(items, more...)
 			continue
 		}
+		if both, ok, err := p.interpreterCall(path, text); ok {
+			if err != nil {
+				return nil, err
+			}
+			items = append(items, both...)
+			continue
+		}
 		it, err := p.item(path, text)
 		if err != nil {
 			return nil, err
@@ -107,7 +115,7 @@ func (p *parser) input(input jsontext.Value) (items []model.Item, err error) {
 }
 
 // itemKinds are the items that a request may have.
-const itemKinds = "message, function_call, function_call_output, reasoning, web_search_call, mcp_list_tools, mcp_call, mcp_approval_request, mcp_approval_response"
+const itemKinds = "message, function_call, function_call_output, reasoning, code_interpreter_call, web_search_call, mcp_list_tools, mcp_call, mcp_approval_request, mcp_approval_response"
 
 func (p *parser) item(path string, text jsontext.Value) (*model.Item, error) {
 	switch kind, _ := kindOf(text); kind {

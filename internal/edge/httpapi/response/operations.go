@@ -31,6 +31,8 @@ type Handlers struct {
 	Seal   Sealer
 	Web    *web.Service
 	MCP    *mcptool.Tools
+	// Containers are what code_interpreter may name; nil where there is no such tool.
+	Containers Containers
 	// Keep is how long a response is kept after its end.
 	Keep time.Duration
 	// MaxUnderWay is how many responses of a tenant may be under way at a time; 0 for any
@@ -72,7 +74,7 @@ func (h *Handlers) under(root, name, note string, example CreateResponse) []http
 				id,
 				{Name: "stream", Type: httpapi.Bool, Doc: "Answer with the events of a background response."},
 				{Name: "starting_after", Type: httpapi.Int, Max: 1 << 40, Doc: "With stream: the sequence_number of the last event that the client has."},
-				{Name: "include", Doc: "reasoning.encrypted_content is there if the request asked for it."},
+				{Name: "include", Doc: "code_interpreter_call.outputs for what code has written and shown. reasoning.encrypted_content is there if the request asked for it."},
 				{Name: "include[]", Hidden: true},
 				{Name: "include_obfuscation", Type: httpapi.Bool, Doc: "Streams have none."},
 			},

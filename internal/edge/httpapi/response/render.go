@@ -27,6 +27,8 @@ func runOf(response string) (run.ID, bool) {
 type renderer struct {
 	tenant tenant.ID
 	seal   Sealer
+	// outputs shows those of code_interpreter, also where the response was not asked to.
+	outputs bool
 }
 
 // settingsOf are what a run's request was shown as.
@@ -168,7 +170,9 @@ func (v *renderer) item(it *run.Item, set *Settings) (*ResponseItem, error) {
 		out.Results, err = json.Marshal(results)
 		return out, err
 	case it.Use != nil:
-		return out, v.use(out, it.Use)
+		err := v.use(out, it.Use)
+		v.hideOutputs(out, set)
+		return out, err
 	case it.Listing != nil:
 		showListing(out, it.Listing)
 	case it.Approval != nil:

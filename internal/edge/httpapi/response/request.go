@@ -12,7 +12,7 @@ type CreateResponse struct {
 	Input              jsontext.Value     `json:"input,omitzero" doc:"A text, or a list of items."`
 	Instructions       *string            `json:"instructions,omitzero" doc:"What the model is told ahead of the conversation."`
 	PreviousResponseID *string            `json:"previous_response_id,omitzero" doc:"The id of a completed response that this one continues."`
-	Tools              []jsontext.Value   `json:"tools,omitzero" doc:"What the model may call: sandbox, and functions of yours."`
+	Tools              []jsontext.Value   `json:"tools,omitzero" doc:"What the model may call: sandbox, code_interpreter, and functions of yours."`
 	ToolChoice         jsontext.Value     `json:"tool_choice,omitzero" doc:"auto, none, required, or an object that names a function."`
 	ParallelToolCalls  *bool              `json:"parallel_tool_calls,omitzero" default:"true"`
 	Background         *bool              `json:"background,omitzero" default:"false" doc:"Answer at once; the response is made in the background."`

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/interpreter"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -48,6 +49,7 @@ type Settings struct {
 	SafetyIdentifier   string            `json:"safety_identifier,omitzero"`
 	Encrypted          bool              `json:"encrypted,omitzero"` // include reasoning.encrypted_content
 	Approvals          []Approval        `json:"approvals,omitzero"`
+	Outputs            bool              `json:"outputs,omitzero"` // include those of code_interpreter
 }
 
 // parse reads a request. What it continues is not part of Input yet.
@@ -124,6 +126,10 @@ func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *Settings) err
 			if err := parseSandbox(path, text, q, s); err != nil {
 				return err
 			}
+		case "code_interpreter":
+			if err := p.parseInterpreter(path, text, q, s); err != nil {
+				return err
+			}
 		case "function":
 			t, shown, err := parseFunction(path, text)
 			if err != nil {
@@ -139,7 +145,7 @@ func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *Settings) err
 			s.Tools = append(s.Tools, shown)
 		default:
 			if !isWebTool(kind) {
-				return invalid("%s.type %q is not a tool of this server; there are sandbox, function, mcp, web_search, fetch_url and people_search", path, kind)
+				return invalid("%s.type %q is not a tool of this server; there are sandbox, code_interpreter, function, mcp, web_search, fetch_url and people_search", path, kind)
 			}
 			t, err := p.parseWeb(path, kind, text, in.Include)
 			if err != nil {
@@ -252,10 +258,10 @@ func (c *Choice) parse(q *run.Request) error {
 		q.Choice.Name = *c.Name
 	case slices.Contains(openAISearches, kind):
 		q.Choice.Name = web.SearchName
-	case isWebTool(kind):
+	case isWebTool(kind), kind == interpreter.Name:
 		q.Choice.Name = kind
 	default:
-		return invalid(`tool_choice must be auto, none, required, {"type": "function", "name": …}, {"type": "mcp", "server_label": …, "name": …}, or {"type": …} of a tool of the web`)
+		return invalid(`tool_choice must be auto, none, required, {"type": "function", "name": …}, {"type": "mcp", "server_label": …, "name": …}, or {"type": …} of code_interpreter or a tool of the web`)
 	}
 	return checkChoice(q)
 }
@@ -361,9 +367,11 @@ func parseRest(in *CreateResponse, q *run.Request, s *Settings) error {
 		switch what {
 		case "reasoning.encrypted_content":
 			s.Encrypted = true
+		case includeOutputs:
+			s.Outputs = true
 		case withSources: // they are always there
 		default:
-			return invalid("include has %q; there are reasoning.encrypted_content and %s", what, withSources)
+			return invalid("include has %q; there are reasoning.encrypted_content, %s and %s", what, includeOutputs, withSources)
 		}
 	}
 	if len(in.Metadata) > maxMetadata {

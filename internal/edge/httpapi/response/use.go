@@ -3,6 +3,7 @@ package response
 import (
 	"fmt"
 
+	"github.com/atoll-run/atoll/internal/agent/interpreter"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/web"
 )
@@ -10,6 +11,7 @@ import (
 // uses show the calls of tools that the server runs, by the names of the tools.
 var uses = map[string]func(*ResponseItem, *run.ToolUse) error{
 	web.SearchName: showResults, web.PeopleName: showResults, web.FetchName: showPages, searchCall: showSearchCall,
+	interpreter.Name: showInterpreter,
 }
 
 // use shows a call of a tool that the server runs.

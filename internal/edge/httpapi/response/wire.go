@@ -114,7 +114,7 @@ type ResponseInvoked struct {
 
 // ResponseItem is an item of the output; which fields it has depends on its type.
 type ResponseItem struct {
-	Type   string `json:"type" required:"true" enum:"message,reasoning,function_call,function_call_output,sandbox_results,sandbox_write_file,sandbox_read_file,sandbox_edit_file,sandbox_grep,sandbox_glob,sandbox_apply_patch,share_file,search_results,fetch_url_results,web_search_call,mcp_list_tools,mcp_call,mcp_approval_request,mcp_approval_response"`
+	Type   string `json:"type" required:"true" enum:"message,reasoning,function_call,function_call_output,sandbox_results,sandbox_write_file,sandbox_read_file,sandbox_edit_file,sandbox_grep,sandbox_glob,sandbox_apply_patch,share_file,code_interpreter_call,search_results,fetch_url_results,web_search_call,mcp_list_tools,mcp_call,mcp_approval_request,mcp_approval_response"`
 	ID     string `json:"id,omitzero"`
 	Status string `json:"status,omitzero"`
 
@@ -133,6 +133,8 @@ type ResponseItem struct {
 	Language    string         `json:"language,omitzero"`
 	Code        *string        `json:"code,omitzero"`
 	Results     jsontext.Value `json:"results,omitzero" doc:"Of sandbox_results: stdout, stderr, exit_code, duration_ms and status of each run. Of search_results: id, title, url, snippet, date and last_updated of each page."`
+
+	Outputs jsontext.Value `json:"outputs,omitzero" doc:"Of code_interpreter_call: what its code has written (logs) and shown (image, with a data URL as url); null unless include asks for it."`
 
 	Queries  []string        `json:"queries,omitzero"`
 	Contents *[]ResponsePage `json:"contents,omitzero"`
@@ -226,6 +228,7 @@ type ResponseEvent struct {
 	Text         *string           `json:"text,omitzero"`
 	Refusal      *string           `json:"refusal,omitzero"`
 	Arguments    *string           `json:"arguments,omitzero"`
+	Code         *string           `json:"code,omitzero"`
 	LogProbs     *[]jsontext.Value `json:"logprobs,omitzero"`
 	Error        *ResponseError    `json:"error,omitzero"`
 }

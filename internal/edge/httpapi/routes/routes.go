@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/e2b"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/container"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/docs"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
@@ -25,6 +26,7 @@ import (
 type Handlers struct {
 	Execute      *execute.Handlers
 	Responses    *response.Handlers
+	Containers   *container.Handlers
 	Usage        *usage.Handlers
 	Threads      *thread.Handlers
 	Tools        *tool.Handlers
@@ -45,6 +47,9 @@ func (h Handlers) Operations() []httpapi.Operation {
 	}
 	if h.Responses != nil {
 		table = append(table, h.Responses.Operations()...)
+	}
+	if h.Containers != nil {
+		table = append(table, h.Containers.Operations()...)
 	}
 	if h.Usage != nil {
 		table = append(table, h.Usage.Operations()...)
@@ -84,7 +89,7 @@ func (h Handlers) Operations() []httpapi.Operation {
 func Documented() []httpapi.Operation {
 	var server *httpapi.Server
 	return slices.Concat(Handlers{
-		Execute: &execute.Handlers{}, Responses: &response.Handlers{}, Usage: &usage.Handlers{}, Threads: &thread.Handlers{}, Tools: &tool.Handlers{},
+		Execute: &execute.Handlers{}, Responses: &response.Handlers{}, Containers: &container.Handlers{}, Usage: &usage.Handlers{}, Threads: &thread.Handlers{}, Tools: &tool.Handlers{},
 		Sandboxes: &sandbox.Handlers{}, Environments: &environment.Handlers{}, Models: &model.Handlers{}, Web: &web.Handlers{}, Admin: &admin.Handlers{},
 		Cloudflare: &cloudflare.Door{}, E2B: &e2b.Door{},
 	}.Operations(), server.Probes())

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/process"
@@ -71,29 +70,7 @@ func run(c *httpapi.Call, u sandbox.Handle, contexts codecontext.Contexts, id co
 
 // LeaveRun leaves the audit row of a run.
 func LeaveRun(ctx context.Context, t *httpapi.Trail, id codecontext.ID, res *codecontext.Result, failed error) error {
-	row := &t.Row
-	row.Annotate("context_id", string(id))
-	row.Status = audit.Error
-	switch {
-	case failed != nil:
-		row.ExitCode, row.Reason = -1, "the code was not seen to end"
-	case res.Status == codecontext.OK:
-		row.Status = audit.OK
-	case res.Status == codecontext.TimedOut:
-		row.Status, row.ExitCode, row.Reason = audit.Timeout, 1, "timeout_ms was over"
-	case res.Status == codecontext.Interrupted:
-		row.Status, row.ExitCode, row.Reason = audit.Cancelled, 1, "the code was interrupted"
-	case res.Status == codecontext.Ended:
-		row.ExitCode, row.Reason = res.Exit.Code, "the code ended its interpreter"
-	default:
-		row.ExitCode, row.Reason = 1, "the code ended with an error"
-	}
-	if res != nil {
-		row.StdoutBytes, row.StderrBytes, row.StdoutTruncated, row.StderrTruncated = res.StdoutBytes, res.StderrBytes, res.StdoutTruncated, res.StderrTruncated
-		if res.ExitCode != nil {
-			row.ExitCode = *res.ExitCode
-		}
-	}
+	t.Row.SetRun(id, res, failed)
 	return t.Leave(ctx, nil)
 }
 

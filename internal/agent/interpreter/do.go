@@ -1,0 +1,221 @@
+package interpreter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/core/codecontext"
+	"github.com/atoll-run/atoll/internal/core/container"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// call is a call while it is made.
+type call struct {
+	*Interpreter
+	*loop.Call
+	caller  *tenant.Principal
+	options Options
+	req     codecontext.Request
+	sb      *sandbox.Sandbox // nil until there is one
+	out     collector
+}
+
+// Do implements loop.Handler.
+func (h *Interpreter) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
+	in, err := Parse(c.Call.Arguments)
+	if err != nil {
+		return nil, err // Show has read them
+	}
+	o, err := optionsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	m := &call{Interpreter: h, Call: c, options: o}
+	m.out.Container = o.Container
+	p, err := h.Callers.Holder(ctx, c.Run.Tenant, c.Run.Key)
+	if err != nil {
+		return m.refused(ctx, err)
+	}
+	if !slices.Contains(p.Key.Scopes, tenant.ScopeSandboxes) {
+		return m.refused(ctx, fault.New(fault.Forbidden, "the key has not the scope %s", tenant.ScopeSandboxes))
+	}
+	m.caller = &p
+	policy := h.Policies.Policy(&p)
+	timeout := policy.DefaultTimeout()
+	if in.Timeout != nil {
+		timeout = time.Duration(*in.Timeout) * time.Second
+	}
+	if timeout > policy.MaxTimeout {
+		return m.refused(ctx, fault.Limit("timeout", time.Time{}, "timeout exceeds the plan's maximum of %s", policy.MaxTimeout))
+	}
+	m.req = codecontext.Request{Key: fmt.Sprintf("%s/%d", c.Run.ID, c.Number), Code: *in.Code, Timeout: timeout, MaxOutput: min(sandboxtool.MaxStream, p.Plan.MaxOutput)}
+	if err := m.find(ctx); err != nil {
+		return m.refused(ctx, err)
+	}
+	return m.within(ctx)
+}
+
+// find finds the container, or makes it. One that was under way in another process is not
+// made again: what ran in it is gone with it.
+func (m *call) find(ctx context.Context) (err error) {
+	s := container.Settings{Name: "auto", Minutes: container.DefaultMinutes}
+	name := m.Run.Sandbox
+	if m.options.Container != "" {
+		id, _ := m.options.Container.Sandbox() // it was checked with the request
+		name = string(id)
+	}
+	if m.options.Container != "" || m.Begun {
+		m.sb, err = m.Sandboxes.Get(ctx, m.caller, container.Session, name)
+		if err == nil {
+			var ok bool
+			if s, ok = container.Of(m.sb); !ok || !container.Alive(m.sb) {
+				err = fault.New(fault.NotFound, "the container %s has expired", container.IDOf(m.sb.ID))
+			}
+		}
+		if err != nil && fault.KindOf(err) == fault.NotFound && m.Begun {
+			return loop.ErrUnknown
+		}
+	} else {
+		var spec *sandbox.Spec
+		if spec, err = s.Spec(m.caller); err != nil {
+			return err
+		}
+		spec.Memory, spec.Network = m.options.Memory, m.options.Network
+		m.sb, _, err = m.Sandboxes.Ensure(ctx, m.caller, container.Session, name, spec)
+	}
+	if err != nil {
+		return err
+	}
+	m.out.Container = container.IDOf(m.sb.ID)
+	_, err = m.Sandboxes.Update(ctx, m.caller, container.Session, string(m.sb.ID), s.Used(m.caller, m.sb, m.req.Timeout))
+	return err
+}
+
+// within runs the code in the container.
+func (m *call) within(ctx context.Context) (*loop.Outcome, error) {
+	u, err := m.Sandboxes.Use(ctx, m.caller, container.Session, string(m.sb.ID))
+	if err != nil {
+		return m.refused(ctx, err)
+	}
+	defer u.Close()
+	all, err := u.Contexts()
+	if err != nil {
+		return nil, err
+	}
+	row := sandbox.Call{
+		TraceID: execution.NewTraceID(), Source: Name, Session: m.sb.Session, Command: []byte(m.req.Code), Began: time.Now(),
+		Mounts: storage.Labels(m.sb.Mounts), Metadata: map[string]string{"run": string(m.Run.ID)},
+	}
+	row.SetSandbox(m.sb)
+	res, err := m.run(ctx, all)
+	if errors.Is(err, codecontext.ErrDetached) {
+		return nil, context.Cause(ctx)
+	}
+	if errors.Is(err, codecontext.ErrNoTrace) {
+		return nil, loop.ErrUnknown
+	}
+	if err != nil && !m.out.begun {
+		if failed := m.leave(ctx, &row, err, false); failed != nil {
+			return nil, failed
+		}
+		return m.refused(ctx, err)
+	}
+	row.SetRun(pythonContext, res, err)
+	if failed := m.leave(ctx, &row, nil, true); failed != nil {
+		return nil, failed
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		if why := u.Stopped(ctx); why != nil {
+			err = why
+		}
+		return m.lost(err)
+	}
+	if res.Status == codecontext.Ended {
+		if why := u.Killed(ctx, *res.Exit); why != nil {
+			return m.lost(why)
+		}
+	}
+	return m.outcome(res)
+}
+
+// run runs the code, or collects what it came to. When another process goes on with the
+// run, the code goes on; otherwise it is interrupted as ctx ends.
+func (m *call) run(ctx context.Context, all codecontext.Contexts) (*codecontext.Result, error) {
+	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), loop.ErrLeft) {
+			end(codecontext.ErrDetached)
+			return
+		}
+		end(context.Cause(ctx))
+	})()
+	if m.Begun {
+		res, err := all.Collect(work, pythonContext, m.req, m.out.take)
+		if !errors.Is(err, codecontext.ErrNotBegun) {
+			return res, err
+		}
+	}
+	return m.start(work, all)
+}
+
+// busyPoll is how often a context is asked for that runs another's code.
+const busyPoll = 100 * time.Millisecond
+
+// start runs the code once the context is idle. An interpreter that has ended is started
+// again.
+func (m *call) start(ctx context.Context, all codecontext.Contexts) (*codecontext.Result, error) {
+	for began := time.Now(); ; {
+		res, err := all.Run(ctx, pythonContext, m.req, m.out.take)
+		if err == nil || fault.KindOf(err) != fault.Conflict || m.out.begun {
+			return res, err
+		}
+		is, failed := all.Get(ctx, pythonContext)
+		switch {
+		case failed != nil || time.Since(began) > m.req.Timeout:
+			return nil, err
+		case is.Exit != nil:
+			if _, err := all.Restart(ctx, pythonContext); err != nil {
+				return nil, err
+			}
+			m.out.anew = true
+		}
+		select {
+		case <-time.After(busyPoll):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// leave leaves the audit row of the call.
+func (m *call) leave(ctx context.Context, row *sandbox.Call, err error, begun bool) error {
+	if !row.Ended(ctx, err, begun) {
+		return nil
+	}
+	return m.Sandboxes.Record(context.WithoutCancel(ctx), m.caller, *row)
+}
+
+// refused is the outcome of a call whose code was not run, because of what the caller may
+// do or there is room for; or the error of the server that could not find out.
+func (m *call) refused(ctx context.Context, err error) (*loop.Outcome, error) {
+	kind := fault.KindOf(err)
+	if ctx.Err() != nil || errors.Is(err, loop.ErrUnknown) || kind == fault.Internal || kind == fault.Unavailable && m.Begun {
+		return nil, err
+	}
+	m.out.write([]byte(err.Error()))
+	return m.ended(run.ItemFailed, "The code was not run: "+err.Error(), err.Error())
+}

@@ -1,0 +1,32 @@
+package sandbox
+
+import (
+	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/codecontext"
+)
+
+// SetRun notes how a run of code in a context ended; failed is why it was not seen to.
+func (c *Call) SetRun(id codecontext.ID, res *codecontext.Result, failed error) {
+	c.Annotate("context_id", string(id))
+	c.Status = audit.Error
+	switch {
+	case failed != nil:
+		c.ExitCode, c.Reason = -1, "the code was not seen to end"
+	case res.Status == codecontext.OK:
+		c.Status = audit.OK
+	case res.Status == codecontext.TimedOut:
+		c.Status, c.ExitCode, c.Reason = audit.Timeout, 1, "its time was over"
+	case res.Status == codecontext.Interrupted:
+		c.Status, c.ExitCode, c.Reason = audit.Cancelled, 1, "the code was interrupted"
+	case res.Status == codecontext.Ended:
+		c.ExitCode, c.Reason = res.Exit.Code, "the code ended its interpreter"
+	default:
+		c.ExitCode, c.Reason = 1, "the code ended with an error"
+	}
+	if res != nil {
+		c.StdoutBytes, c.StderrBytes, c.StdoutTruncated, c.StderrTruncated = res.StdoutBytes, res.StderrBytes, res.StdoutTruncated, res.StderrTruncated
+		if res.ExitCode != nil {
+			c.ExitCode = *res.ExitCode
+		}
+	}
+}

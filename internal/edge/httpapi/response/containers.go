@@ -1,0 +1,87 @@
+package response
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
+)
+
+// Foreign is how operations answer that the clients of this API call.
+func Foreign() *httpapi.Foreign {
+	return &httpapi.Foreign{Refuse: refuse, Refusal: ResponseRefusal{}}
+}
+
+// ContainerOptions are what a new container has, here and at /v1/containers.
+type ContainerOptions struct {
+	FileIDs       []string         `json:"file_ids,omitzero" doc:"Refused: there are no files to copy by id. Upload them to the container."`
+	MemoryLimit   *string          `json:"memory_limit,omitzero" enum:"1g,4g,16g,64g" doc:"At most what sandboxes of the key's environment have, which is what it has if left out."`
+	NetworkPolicy *ContainerAccess `json:"network_policy,omitzero"`
+	Skills        []jsontext.Value `json:"skills,omitzero" doc:"Refused: there are no skills."`
+}
+
+// ContainerAccess narrows what the environment's network policy allows.
+type ContainerAccess struct {
+	Type           *string          `json:"type" required:"true" enum:"disabled,allowlist"`
+	AllowedDomains []string         `json:"allowed_domains,omitzero" doc:"With allowlist: names of hosts, or *.example.com."`
+	DomainSecrets  []jsontext.Value `json:"domain_secrets,omitzero" doc:"Refused: an environment's bound secrets do this."`
+}
+
+// memoryLimits are sizes of containers, in bytes.
+var memoryLimits = map[string]int64{"1g": 1 << 30, "4g": 4 << 30, "16g": 16 << 30, "64g": 64 << 30}
+
+// MemoryLimitOf is the name of a size; nil for one that has none.
+func MemoryLimitOf(bytes int64) *string {
+	for name, size := range memoryLimits {
+		if size == bytes {
+			return &name
+		}
+	}
+	return nil
+}
+
+// Domain checks options at a path, and gives the memory and network of a sandbox.
+func (o *ContainerOptions) Domain(path string, env *tenant.Environment) (memory int64, network *runtime.NetworkPolicy, err error) {
+	switch {
+	case len(o.FileIDs) > 0:
+		return 0, nil, invalid("%sfile_ids is not supported: there is no /v1/files here; upload files to the container instead", path)
+	case len(o.Skills) > 0:
+		return 0, nil, invalid("%sskills is not supported", path)
+	}
+	if o.MemoryLimit != nil {
+		memory = memoryLimits[*o.MemoryLimit]
+		if most := env.Limits.Memory; memory > most {
+			return 0, nil, invalid("%smemory_limit: sandboxes of this environment have %s, so %s is too much; leave it out, or have the operator raise the environment's limit",
+				path, runtime.FormatBytes(most), *o.MemoryLimit)
+		}
+	}
+	if o.NetworkPolicy != nil {
+		network, err = o.NetworkPolicy.policy(path+"network_policy", env.Permissions.Network)
+	}
+	return memory, network, err
+}
+
+func (a *ContainerAccess) policy(path string, env runtime.NetworkPolicy) (*runtime.NetworkPolicy, error) {
+	no := false
+	change := environment.NetworkChange{Enabled: &no}
+	switch {
+	case len(a.DomainSecrets) > 0:
+		return nil, invalid("%s.domain_secrets is not supported: bind secrets to hosts in the environment", path)
+	case *a.Type == "allowlist" && len(a.AllowedDomains) == 0:
+		return nil, invalid("%s.allowed_domains is required with allowlist", path)
+	case *a.Type == "allowlist" && env.Blocked():
+		return nil, invalid("%s: this environment has no network", path)
+	case *a.Type == "allowlist":
+		change = environment.NetworkChange{Unrestricted: &no, AllowedHosts: &a.AllowedDomains}
+	case len(a.AllowedDomains) > 0:
+		return nil, invalid("%s.allowed_domains has a meaning with allowlist only", path)
+	}
+	policy, err := change.Over(env)
+	if err != nil {
+		return nil, fault.New(fault.KindOf(err), "%s: %s", path, err)
+	}
+	return &policy, nil
+}

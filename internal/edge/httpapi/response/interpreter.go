@@ -1,0 +1,283 @@
+package response
+
+import (
+	"context"
+	"encoding/base64"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/agent/interpreter"
+	"github.com/atoll-run/atoll/internal/core/container"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// includeOutputs asks for what code of code_interpreter has written and shown.
+const includeOutputs = "code_interpreter_call.outputs"
+
+// Containers are the named sandboxes, whichever machine has them; a directory.Directory is.
+type Containers interface {
+	Get(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error)
+	Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error
+}
+
+// endContainer removes the container of a response that is not kept: nothing can go on in
+// it. That of an earlier response stays.
+func (h *Handlers) endContainer(c *httpapi.Call, r *run.Run) {
+	if h.Containers == nil || r.Sandbox != sandboxOf(r.ID) {
+		return
+	}
+	ctx := context.WithoutCancel(c.Context())
+	if _, err := h.Containers.Get(ctx, c.Caller, container.Session, r.Sandbox); err != nil {
+		return // there is none
+	}
+	if err := h.Containers.Destroy(ctx, c.Caller, container.Session, r.Sandbox); err != nil && fault.KindOf(err) != fault.NotFound {
+		c.Log().Warn("the container of a response that is not kept stays until it expires", "response", idOf(r.ID), "error", err)
+	}
+}
+
+// sandboxOf names the sandboxes of a conversation by its first run.
+func sandboxOf(id run.ID) string { return "sbx_" + string(id[len("run_"):]) }
+
+// InterpreterTool is the tool code_interpreter.
+type InterpreterTool struct {
+	Type           *string          `json:"type" required:"true"`
+	Container      jsontext.Value   `json:"container"`
+	AllowedCallers []jsontext.Value `json:"allowed_callers,omitzero"`
+}
+
+// AutoContainer is a container that the server makes for a conversation.
+type AutoContainer struct {
+	Type *string `json:"type" required:"true" enum:"auto"`
+	ContainerOptions
+}
+
+// parseInterpreter adds the tool code_interpreter, once.
+func (p *parser) parseInterpreter(path string, text jsontext.Value, q *run.Request, s *Settings) error {
+	var in InterpreterTool
+	if err := decode(path, text, &in); err != nil {
+		return err
+	}
+	if len(in.AllowedCallers) > 0 {
+		return invalid("%s.allowed_callers is not supported", path)
+	}
+	if slices.ContainsFunc(q.Tools, func(t run.Tool) bool { return t.Handler == interpreter.Name }) {
+		return invalid("tools has code_interpreter twice")
+	}
+	var o interpreter.Options
+	switch in.Container.Kind() {
+	case '"':
+		var id container.ID
+		if err := json.Unmarshal(in.Container, &id); err != nil {
+			return invalid("%s.container: %s", path, err)
+		}
+		if _, ok := id.Sandbox(); !ok {
+			return noContainer(path)
+		}
+		o.Container = id
+	case '{':
+		var auto AutoContainer
+		if err := decode(path+".container", in.Container, &auto); err != nil {
+			return err
+		}
+		var err error
+		if o.Memory, o.Network, err = auto.Domain(path+".container.", p.env); err != nil {
+			return err
+		}
+	default:
+		return invalid(`%s.container must be the id of a container, or {"type": "auto"}`, path)
+	}
+	t, err := interpreter.Tool(o)
+	if err != nil {
+		return err
+	}
+	q.Tools = append(q.Tools, t)
+	s.Tools = append(s.Tools, text)
+	return nil
+}
+
+func noContainer(path string) error {
+	return fault.New(fault.NotFound, "%s.container: there is no such container, or it has expired", path)
+}
+
+// checkInterpreter checks that the caller may use code_interpreter, with the container that
+// the request names.
+func (h *Handlers) checkInterpreter(c *httpapi.Call, q *run.Request) error {
+	i := slices.IndexFunc(q.Tools, func(t run.Tool) bool { return t.Handler == interpreter.Name })
+	if i < 0 {
+		return nil
+	}
+	if h.Containers == nil {
+		return invalid("tools has code_interpreter, and this server has no containers")
+	}
+	if !c.Caller.May(tenant.ScopeSandboxes) {
+		return fault.New(fault.Forbidden, "code_interpreter needs a key with the scope %s", tenant.ScopeSandboxes)
+	}
+	if err := sandbox.CheckCaller(c.Caller); err != nil {
+		return err
+	}
+	var o interpreter.Options
+	if err := json.Unmarshal(q.Tools[i].Options, &o); err != nil || o.Container == "" {
+		return err
+	}
+	id, _ := o.Container.Sandbox()
+	sb, err := h.Containers.Get(c.Context(), c.Caller, container.Session, string(id))
+	if err != nil && fault.KindOf(err) != fault.NotFound {
+		return err
+	}
+	if err == nil {
+		if _, ok := container.Of(sb); ok && container.Alive(sb) {
+			return nil
+		}
+	}
+	return noContainer("code_interpreter")
+}
+
+// ResponseInterpreterOutput is something that code has written or shown.
+type ResponseInterpreterOutput struct {
+	Type string  `json:"type" required:"true" enum:"logs,image"`
+	Logs *string `json:"logs,omitzero"`
+	URL  string  `json:"url,omitzero" doc:"A data URL."`
+}
+
+// showInterpreter shows a call of code_interpreter with its outputs.
+func showInterpreter(out *ResponseItem, u *run.ToolUse) error {
+	var is interpreter.Output
+	if len(u.Output) > 0 {
+		if err := json.Unmarshal(u.Output, &is); err != nil {
+			return err
+		}
+	}
+	in, err := interpreter.Parse(string(u.Input))
+	if err != nil {
+		return err
+	}
+	out.Type, out.CallID, out.ContainerID, out.Code = "code_interpreter_call", "", string(is.Container), in.Code
+	outputs := []ResponseInterpreterOutput{}
+	if is.Logs != "" {
+		outputs = append(outputs, ResponseInterpreterOutput{Type: "logs", Logs: &is.Logs})
+	}
+	for _, image := range is.Images {
+		outputs = append(outputs, ResponseInterpreterOutput{Type: "image", URL: "data:" + image.MediaType + ";base64," + base64.StdEncoding.EncodeToString(image.Data)})
+	}
+	out.Outputs, err = json.Marshal(outputs)
+	return err
+}
+
+// hideOutputs leaves the outputs of a call of code_interpreter out, unless they were asked
+// for.
+func (v *renderer) hideOutputs(out *ResponseItem, set *Settings) {
+	if out.Type == "code_interpreter_call" && !set.Outputs && !v.outputs {
+		out.Outputs = jsontext.Value("null")
+	}
+}
+
+// asksOutputs reports whether the query of a request includes outputs.
+func asksOutputs(c *httpapi.Call) bool {
+	return slices.Contains(c.Query["include"], includeOutputs) || slices.Contains(c.Query["include[]"], includeOutputs)
+}
+
+// interpreterAdded takes from an item what is told of it later.
+func interpreterAdded(shown *ResponseItem, recorded bool) {
+	if shown.Type != "code_interpreter_call" {
+		return
+	}
+	shown.Code, shown.Outputs = new(""), jsontext.Value("null")
+	if recorded { // the record may have another by now
+		shown.ContainerID = ""
+	}
+}
+
+// interpreterBegan tells of the code of an item that has begun.
+func (s *stream) interpreterBegan(it *run.Item, id string, at *int) error {
+	if it.Use == nil || it.Use.Tool != interpreter.Name {
+		return nil
+	}
+	in, err := interpreter.Parse(string(it.Use.Input))
+	if err != nil {
+		return err
+	}
+	events := []ResponseEvent{{Type: "response.code_interpreter_call.in_progress"}}
+	for text := *in.Code; text != ""; {
+		piece := text[:pieceOf(text)]
+		text = text[len(piece):]
+		events = append(events, ResponseEvent{Type: "response.code_interpreter_call_code.delta", Delta: &piece})
+	}
+	events = append(events, ResponseEvent{Type: "response.code_interpreter_call_code.done", Code: in.Code}, ResponseEvent{Type: "response.code_interpreter_call.interpreting"})
+	for i := range events {
+		events[i].ItemID, events[i].OutputIndex = id, at
+		if err := s.send(&events[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pieceOf is how much of a text goes into one event.
+func pieceOf(text string) int {
+	n := min(len(text), run.MaxDelta)
+	for n < len(text) && n > 0 && text[n]&0xC0 == 0x80 {
+		n--
+	}
+	return n
+}
+
+// interpreterDone tells that the code of an item has ended.
+func (s *stream) interpreterDone(it *run.Item, id string, at *int) error {
+	if it.Use == nil || it.Use.Tool != interpreter.Name || it.Status != run.ItemCompleted {
+		return nil
+	}
+	return s.send(&ResponseEvent{Type: "response.code_interpreter_call.completed", ItemID: id, OutputIndex: at})
+}
+
+// InterpreterCallInput is a call of code_interpreter of an earlier answer.
+type InterpreterCallInput struct {
+	Type        *string                     `json:"type" required:"true"`
+	ID          *string                     `json:"id" required:"true"`
+	Code        *string                     `json:"code,omitzero"`
+	ContainerID *string                     `json:"container_id,omitzero"`
+	Outputs     []ResponseInterpreterOutput `json:"outputs,omitzero"`
+	Status      *string                     `json:"status,omitzero"`
+}
+
+// interpreterCall reads a call and its result; ok is false for another item.
+func (p *parser) interpreterCall(path string, text jsontext.Value) (items []model.Item, ok bool, err error) {
+	if kind, _ := kindOf(text); kind != "code_interpreter_call" {
+		return nil, false, nil
+	}
+	var in InterpreterCallInput
+	if err := decode(path, text, &in); err != nil {
+		return nil, true, err
+	}
+	if in.Code == nil {
+		in.Code = new("")
+	}
+	arguments, err := json.Marshal(interpreter.Input{Code: in.Code})
+	if err != nil {
+		return nil, true, err
+	}
+	result := ""
+	for _, o := range in.Outputs {
+		switch {
+		case o.Type == "logs" && o.Logs != nil:
+			result += *o.Logs
+		case o.Type == "image":
+			result += "[an image shown to the user]\n"
+		default:
+			return nil, true, invalid("%s.outputs must be logs and images", path)
+		}
+	}
+	if in.Outputs == nil {
+		result = "The output of this call was left out of the conversation."
+	}
+	return []model.Item{
+		{Call: &model.Call{ID: *in.ID, Name: interpreter.Name, Arguments: string(arguments)}},
+		{Result: &model.Result{CallID: *in.ID, Parts: []model.Part{{Kind: model.PartText, Text: result}}}},
+	}, true, nil
+}
