@@ -119,8 +119,8 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 	}
 	s.executor, err = executor.New(executor.Config{
 		Waiting: s.path(filepath.Join("state", "waiting")), WaitFor: waitFor,
-		Outputs: filepath.Join(s.folder(), "outputs"),
-		Homes:   s.homesOf(), HomeFree: int64(cfg.MinFreeDisk),
+		Outputs: filepath.Join(s.folder(), "outputs"), Mark: filepath.Join(platform.State, platform.Name, "mark"),
+		Homes: s.homesOf(), HomeFree: int64(cfg.MinFreeDisk),
 		Sandboxes: s.engine, Writer: s.bus.Log(), Blobs: s.blobs, Log: s.log, Registry: s.cfg.Registry,
 		Concurrency: concurrency, Queue: cfg.MaxQueue, TurnIdle: cfg.TurnIdle, FlushTime: cfg.FlushTimeout, Detach: cfg.OnExit == "detach",
 	})
@@ -138,7 +138,7 @@ func (s *Server) closeExecutor(ctx context.Context) error {
 	if s.gateway != nil && s.cfg.Settings.NATS == "" && s.cfg.Settings.OnExit != "detach" {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		s.gateway.Sweep(last, time.Now())
+		s.gateway.Sweep(last, time.Now(), time.Time{})
 	}
 	if s.seat != nil {
 		s.seat.Close()
@@ -276,7 +276,7 @@ func (s *Server) recover(ctx context.Context) error {
 		}
 	})
 	if s.cfg.Settings.NATS == "" { // no other process has an executor
-		s.gateway.Sweep(ctx, time.Now())
+		s.gateway.Sweep(ctx, time.Now(), s.executor.Complete())
 	}
 	s.loops.Go(func() {
 		if err := s.gateway.Reconcile(loops, lostAfter); err != nil {

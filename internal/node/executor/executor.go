@@ -124,6 +124,10 @@ type Config struct {
 	Waiting string
 	WaitFor time.Duration
 
+	// Mark is a file beside the sandboxes, by which the next process knows that what it
+	// finds there is all that this one left; "" where it never knows that.
+	Mark string
+
 	// Outputs is the folder of outputs that are too long for memory, until they
 	// are in Blobs; "" is each sandbox's own. Nothing else may be in it.
 	Outputs string
@@ -158,6 +162,8 @@ type Executor struct {
 	// then is left to the next process.
 	stopped context.Context
 	stop    context.CancelFunc
+
+	complete time.Time // see Complete; set by Recover
 
 	mu       sync.Mutex
 	open     bool             // guarded by mu; takes jobs
