@@ -180,7 +180,7 @@ func TestKilledResponses(t *testing.T) {
 			t.Errorf("%s (%s) was not read to its end: %v after %d events\n%s", f.name, f.id, f.err, len(f.seen), s.Log())
 			continue
 		}
-		sandbox := checkPlodded(t, s, f.name, f.id, f.seen)
+		sandbox, _ := checkPlodded(t, s, f.name, f.id, f.seen, false)
 		if n := began[sandbox]; n != 3 {
 			t.Errorf("%s has %d executions", f.name, n)
 		}

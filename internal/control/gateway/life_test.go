@@ -132,6 +132,9 @@ func TestReconcile(t *testing.T) {
 	if unbegun, err = w.Get(t.Context(), p.Tenant.ID, unbegun.TraceID); err != nil || unbegun.Status != execution.Failed || !unbegun.NotStarted {
 		t.Errorf("not begun: %+v, %v", unbegun, err)
 	}
+	if _, err := w.Follow(t.Context(), unbegun, 1, func([]execution.Event) error { return nil }); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("who follows one that was not begun is told %v", err)
+	}
 
 	later := record(t, w, p.Tenant.ID, time.Minute)
 	ctx, stop := context.WithCancel(t.Context())

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
-	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
 const (
@@ -101,11 +100,10 @@ func (g *Gateway) reconcile(ctx context.Context, e *execution.Execution, l *look
 		}
 		if !l.complete.IsZero() && e.CreatedAt.After(l.complete) {
 			g.cfg.Logger.InfoContext(ctx, "an execution had not begun when the server stopped", "trace_id", e.TraceID)
-			r = g.finish(ctx, e, execution.Failed, unbegunReason)
-			r.NotStarted, r.Kind = true, fault.Unavailable
+			r = g.finish(ctx, e, execution.Failed, unbegunReason, false)
 		} else {
 			g.cfg.Logger.WarnContext(ctx, "an execution was lost with its executor", "trace_id", e.TraceID)
-			r = g.finish(ctx, e, execution.Failed, lostReason)
+			r = g.finish(ctx, e, execution.Failed, lostReason, true)
 		}
 	}
 	if c := g.conclude(ctx, *r, false); c.err != nil {

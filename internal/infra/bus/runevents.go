@@ -160,6 +160,25 @@ func (l *Log) drop(ctx context.Context, id string) {
 	}
 }
 
+// settled waits until an event is stored that this process has appended. A process that
+// dies takes along what is not; a reader who had it would find another sequence later.
+func (l *Log) settled(ctx context.Context, id string, seq int64) error {
+	l.mu.Lock()
+	p := l.pipes[id]
+	l.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.next > seq && p.stored < seq && p.err == nil {
+		if !p.wait(ctx) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
 // Follow implements run.Reader.
 func (r *RunEvents) Follow(ctx context.Context, id run.ID, yield func([]run.Event) error) error {
 	next := int64(2)
@@ -175,6 +194,9 @@ func (r *RunEvents) Follow(ctx context.Context, id run.ID, yield func([]run.Even
 				return err
 			}
 			events = append(events, event)
+		}
+		if err := r.log.settled(ctx, string(id), next-1); err != nil {
+			return err
 		}
 		return yield(events)
 	})
