@@ -383,3 +383,37 @@ func TestEventsGone(t *testing.T) {
 		t.Errorf("the last event is %+v", last)
 	}
 }
+
+// TestTooLong: the clock ends a run while its model or a tool says nothing, and a second
+// process may cancel one that the first drives.
+func TestTooLong(t *testing.T) {
+	hang := script(func(model.Request) ([]model.Delta, error) { return say("well")[:1], errHang })
+	for name, limit := range map[string]time.Duration{"cancelled elsewhere": 0, "too long": 300 * time.Millisecond} {
+		for where, m := range map[string]script{"model": hang, "tool": adds} {
+			t.Run(name+" in a "+where, func(t *testing.T) {
+				k := newKit(t, models{"m": m})
+				k.adder.hang = make(chan struct{})
+				q := request("1")
+				q.Limits.Duration = limit
+				id, _ := k.begin(t, k.loop(t, "a", k.store), q)
+				want := run.End{Status: run.Incomplete, Reason: run.MaxDuration}
+				if limit == 0 {
+					want = run.End{Status: run.Cancelled}
+					atolltest.Until(t, 30*time.Second, "it is under way", func() bool { s := k.state(t, id); return where == "model" && s.Steps > 0 || s.Calls > 0 })
+					if err := k.loop(t, "b", k.store).Cancel(t.Context(), owner, id); err != nil {
+						t.Fatal(err)
+					}
+				}
+				s := k.ended(t, id)
+				if s.End.Status != want.Status || s.End.Reason != want.Reason || limit > 0 && s.End.Message == "" {
+					t.Errorf("it ends with %+v", s.End)
+				}
+				for _, it := range s.Output {
+					if it.Status != run.ItemIncomplete {
+						t.Errorf("an item is %s", it.Status)
+					}
+				}
+			})
+		}
+	}
+}
