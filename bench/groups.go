@@ -36,6 +36,7 @@ var groups = []group{
 	{"threads", "home directories: taken, saved, restored from a bucket", threads},
 	{"network", "TCP through a sandbox's network, beside loopback", network},
 	{"sandboxes", "named sandboxes: their tools, contexts, previews, sleep and copies", named},
+	{"responses", "responses of a scripted model, beside the provider asked straight", responses},
 	{"gojudge", "go-judge beside the bare interpreter", goJudge},
 }
 
