@@ -108,7 +108,7 @@ func unaided(ctx context.Context, r *responding, n int) (report.Sample, error) {
 	begun := time.Now()
 	return done, each(batchers, n, func(i int) error {
 		for range batchCalls {
-			answer, err := r.Call(ctx, http.MethodPost, "/v1/tools/execute_code", map[string]any{"code": "print(1)", "agent": "bench", "turn": fmt.Sprint(i), "template": "bench"})
+			answer, err := r.Call(ctx, http.MethodPost, "/v1/tools/execute_code", map[string]any{"code": "print(1)", "agent": fmt.Sprint("bench-", i), "turn": "1", "template": "bench"})
 			var out struct {
 				OK     bool
 				Stdout string

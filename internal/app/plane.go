@@ -30,6 +30,12 @@ const (
 	// before its executions count as lost.
 	lostAfter = time.Minute
 
+	// turnMemory is what the sandbox of a turn takes while it waits for the next call: as
+	// many are kept as pool_memory has room for. For turnKeep after a call none is given up
+	// for another turn's: the agent or model thinks about what it read.
+	turnMemory = 16 << 20
+	turnKeep   = 10 * time.Second
+
 	sealEvery   = 30 * time.Second
 	expireEvery = time.Minute
 	purgeEvery  = 10 * time.Minute
@@ -122,7 +128,7 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 		Outputs: filepath.Join(s.folder(), "outputs"), Mark: filepath.Join(platform.State, platform.Name, "mark"),
 		Homes: s.homesOf(), HomeFree: int64(cfg.MinFreeDisk),
 		Sandboxes: s.engine, Writer: s.bus.Log(), Blobs: s.blobs, Log: s.log, Registry: s.cfg.Registry,
-		Concurrency: concurrency, Queue: cfg.MaxQueue, TurnIdle: cfg.TurnIdle, FlushTime: cfg.FlushTimeout, Detach: cfg.OnExit == "detach",
+		Concurrency: concurrency, Queue: cfg.MaxQueue, TurnIdle: cfg.TurnIdle, TurnKeep: turnKeep, Turns: max(4*concurrency, int(pool.Memory/turnMemory)), FlushTime: cfg.FlushTimeout, Detach: cfg.OnExit == "detach",
 	})
 	if err != nil {
 		return err

@@ -117,7 +117,7 @@ func (a *adder) Do(ctx context.Context, c *Call) (*Outcome, error) {
 	return &Outcome{Result: result(c.Call.ID, "done "+c.Call.Arguments, false), Item: &it}, nil
 }
 
-func openBus(t *testing.T) *bus.Bus {
+func openBus(t testing.TB) *bus.Bus {
 	t.Helper()
 	b, err := bus.Open(t.Context(), bus.Config{Name: "test", Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -134,7 +134,7 @@ type kit struct {
 	adder  *adder
 }
 
-func newKit(t *testing.T, m models) *kit {
+func newKit(t testing.TB, m models) *kit {
 	return &kit{store: storetest.SQLite(t).Runs(), bus: openBus(t), models: m, adder: &adder{calls: map[string]int{}}}
 }
 

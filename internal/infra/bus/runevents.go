@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -182,7 +181,7 @@ func (l *Log) settled(ctx context.Context, id string, seq int64) error {
 // Follow implements run.Reader.
 func (r *RunEvents) Follow(ctx context.Context, id run.ID, yield func([]run.Event) error) error {
 	next := int64(2)
-	_, err := r.log.Follow(ctx, string(id), 0, func(stored []execution.Event) error {
+	_, err := r.log.followLog(ctx, string(id), 0, true, func(stored []execution.Event) error {
 		events := make([]run.Event, 0, len(stored))
 		for _, e := range stored {
 			if e.Seq != next {
@@ -200,9 +199,6 @@ func (r *RunEvents) Follow(ctx context.Context, id run.ID, yield func([]run.Even
 		}
 		return yield(events)
 	})
-	if errors.Is(err, ErrNoLog) {
-		return run.ErrNoEvents
-	}
 	return err
 }
 

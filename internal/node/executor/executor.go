@@ -135,7 +135,8 @@ type Config struct {
 	Concurrency int // runs at the same time; 0 is 8 a processor
 	Queue       int // jobs that may wait for their turn
 
-	Turns    int           // sandboxes kept for turns at the same time; 0 is 4 times Concurrency
+	Turns    int           // sandboxes of turns at the same time; 0 is 4 times Concurrency. More turns wait
+	TurnKeep time.Duration // how long after its last job a turn's sandbox is not given up for another's
 	TurnIdle time.Duration // how long one is kept for the next job; 0 is 10 minutes
 
 	// FlushTime is how long what a program wrote to its mounts may take to be
@@ -171,6 +172,9 @@ type Executor struct {
 	live     map[string]*task // guarded by mu; by trace id
 	recent   recent           // guarded by mu; trace ids that have ended
 	turns    map[string]*turn // guarded by mu
+	rooms    int              // guarded by mu; turns that may have a sandbox
+
+	roomLine chan struct{} // has a token while a turn looks for room
 }
 
 const (
@@ -198,7 +202,7 @@ func New(cfg Config) (*Executor, error) {
 	}
 	x := &Executor{
 		cfg: cfg, line: newLine(cfg.Concurrency, cfg.Queue), metrics: m,
-		live: map[string]*task{}, turns: map[string]*turn{}, waiting: &waiting{},
+		live: map[string]*task{}, turns: map[string]*turn{}, waiting: &waiting{}, roomLine: make(chan struct{}, 1),
 	}
 	x.stopped, x.stop = context.WithCancel(context.Background())
 	return x, nil

@@ -153,7 +153,8 @@ func (x *Executor) takeOver(ctx context.Context, folder string) error {
 		if t.turn, err = x.join(&t.job); err != nil {
 			t.turn = nil
 		} else {
-			t.turn.made, t.turn.window = settingOf(&t.job), t.window
+			t.turn.made, t.turn.window, t.turn.room = settingOf(&t.job), t.window, true
+			x.rooms++
 			t.turn.busy <- struct{}{} // there is no other job yet
 		}
 	}
