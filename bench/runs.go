@@ -95,8 +95,8 @@ func each(clients, n int, f func(int) error) error {
 // unaided does the sandbox calls of many responses with no model between them, as many at a
 // time as the machine takes, and returns when each was done.
 func unaided(ctx context.Context, r *responding, n int) (report.Sample, error) {
-	for method, path := range map[string]string{http.MethodPatch: "", http.MethodPut: "/templates/bench"} {
-		body := map[string]any{"sandbox_enabled": true}
+	for path, method := range map[string]string{"": http.MethodPatch, "/templates/bench": http.MethodPut} {
+		body := map[string]any{"sandbox_enabled": true, "caps": map[string]any{"tenant_daily": 1_000_000}}
 		if path != "" {
 			body = map[string]any{"sandbox": map[string]string{"environment": "internal-only"}}
 		}
