@@ -19,24 +19,26 @@ type bench struct {
 type group struct {
 	name, about string
 	run         func(context.Context, *bench) ([]report.Row, error)
+	stock       bool // its baseline is gVisor's own runsc
 }
 
 // groups is every case, in the order of the table.
 var groups = []group{
-	{"warm", "executions over HTTP in warm sandboxes, beside the bare interpreters", warm},
-	{"rate", "executions over HTTP at a steady rate", rate},
-	{"calls", "executions over HTTP by curls that come one after the other", calls},
-	{"cold", "executions over HTTP with an empty pool, beside runsc do", cold},
-	{"load", "sustained executions and bursts, beside loops of runsc do", load},
-	{"memory", "memory of idle pooled sandboxes", memory},
-	{"http", "the HTTP layer alone", httpLayer},
-	{"stream", "output on its way from program to client", stream},
-	{"records", "recording executions, and finding them", records},
-	{"connect", "making sandboxes with a network, beside those without", connected},
-	{"threads", "home directories: taken, saved, restored from a bucket", threads},
-	{"network", "TCP through a sandbox's network, beside loopback", network},
-	{"sandboxes", "named sandboxes: their tools, contexts, previews, sleep and copies", named},
-	{"gojudge", "go-judge beside the bare interpreter", goJudge},
+	{"warm", "executions over HTTP in warm sandboxes, beside the bare interpreters", warm, false},
+	{"rate", "executions over HTTP at a steady rate", rate, false},
+	{"calls", "executions over HTTP by curls that come one after the other", calls, false},
+	{"cold", "executions over HTTP with an empty pool, beside runsc do", cold, true},
+	{"load", "sustained executions and bursts, beside loops of runsc do", load, true},
+	{"memory", "memory of idle pooled sandboxes", memory, false},
+	{"http", "the HTTP layer alone", httpLayer, false},
+	{"stream", "output on its way from program to client", stream, false},
+	{"records", "recording executions, and finding them", records, false},
+	{"connect", "making sandboxes with a network, beside those without", connected, false},
+	{"threads", "home directories: taken, saved, restored from a bucket", threads, false},
+	{"network", "TCP through a sandbox's network, beside loopback", network, false},
+	{"sandboxes", "named sandboxes: their tools, contexts, previews, sleep and copies", named, true},
+	{"responses", "responses of a scripted model, beside the provider asked straight", responses, false},
+	{"gojudge", "go-judge beside the bare interpreter", goJudge, false},
 }
 
 func groupNames() []string {

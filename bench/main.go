@@ -135,7 +135,7 @@ func measure(ctx context.Context, o *options) (rep *report.Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := rig.New(ctx, root, o.images, o.image, say)
+	r, err := rig.New(ctx, root, o.images, o.image)
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +143,12 @@ func measure(ctx context.Context, o *options) (rep *report.Report, err error) {
 	b := &bench{rig: r, quick: o.quick}
 	if o.profile {
 		return nil, b.profile(ctx, os.Stdout)
+	}
+	if slices.ContainsFunc(groups, func(g group) bool { return g.stock && slices.Contains(o.groups, g.name) }) {
+		say("building gVisor's own runsc, the baseline; the first time takes minutes")
+		if err := r.BuildStock(ctx); err != nil {
+			return nil, err
+		}
 	}
 	busy, err := rig.Busy(ctx, busyLook, runtime.NumCPU())
 	if err != nil {

@@ -53,7 +53,7 @@ func TestSoak(t *testing.T) {
 	if data == "" {
 		data = filepath.Join(root, "data")
 	}
-	r, err := rig.New(ctx, root, filepath.Join(data, "images"), "default", say)
+	r, err := rig.New(ctx, root, filepath.Join(data, "images"), "default")
 	if err != nil {
 		t.Fatal(err)
 	}

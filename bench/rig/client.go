@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -147,6 +148,45 @@ func (s *Server) CPU() (time.Duration, error) {
 // Call makes a request of the API, and returns the answer, which must be a
 // success.
 func (s *Server) Call(ctx context.Context, method, path string, in any) ([]byte, error) {
+	req, err := s.request(ctx, s.key, method, path, in)
+	if err != nil {
+		return nil, err
+	}
+	return s.answer(req)
+}
+
+// Administer is Call with the key of the operator.
+func (s *Server) Administer(ctx context.Context, method, path string, in any) ([]byte, error) {
+	key, err := os.ReadFile(filepath.Join(s.Data, "admin-key"))
+	if err != nil {
+		return nil, err
+	}
+	req, err := s.request(ctx, strings.TrimSpace(string(key)), method, path, in)
+	if err != nil {
+		return nil, err
+	}
+	return s.answer(req)
+}
+
+// Open is Call for an answer that comes bit by bit. The caller closes it.
+func (s *Server) Open(ctx context.Context, method, path string, in any) (io.ReadCloser, error) {
+	req, err := s.request(ctx, s.key, method, path, in)
+	if err != nil {
+		return nil, err
+	}
+	res, err := s.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode/100 != 2 {
+		defer res.Body.Close()
+		answer, _ := io.ReadAll(io.LimitReader(res.Body, 400))
+		return nil, fmt.Errorf("the server answered %d: %s", res.StatusCode, answer)
+	}
+	return res.Body, nil
+}
+
+func (s *Server) request(ctx context.Context, key, method, path string, in any) (*http.Request, error) {
 	var body io.Reader
 	if in != nil {
 		data, err := json.Marshal(in)
@@ -159,11 +199,11 @@ func (s *Server) Call(ctx context.Context, method, path string, in any) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+s.key)
+	req.Header.Set("Authorization", "Bearer "+key)
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	return s.answer(req)
+	return req, nil
 }
 
 func (s *Server) answer(req *http.Request) ([]byte, error) {

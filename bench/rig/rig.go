@@ -20,14 +20,14 @@ type Rig struct {
 	Image *Image
 	Bare  string // the image's root, mounted by the machine's own kernel
 
-	Stock string // gVisor's runsc, as its own project builds it
+	Stock string // gVisor's runsc, as its own project builds it; see BuildStock
 	temp  string
 	undo  []func() error
 }
 
 // New checks what the machine has and prepares the rest: it needs root, for
 // mounting the image. images is a folder of images, name one of them.
-func New(ctx context.Context, root, images, name string, say func(string)) (_ *Rig, err error) {
+func New(ctx context.Context, root, images, name string) (_ *Rig, err error) {
 	r := &Rig{Root: root, Bin: filepath.Join(root, "bin")}
 	defer func() {
 		if err != nil {
@@ -52,9 +52,15 @@ func New(ctx context.Context, root, images, name string, say func(string)) (_ *R
 	if r.Bare, err = r.mount(ctx, r.Image.File); err != nil {
 		return nil, err
 	}
-	say("building gVisor's own runsc, the baseline; the first time takes minutes")
-	r.Stock, err = r.build(ctx, "runsc", "gvisor.dev/gvisor/runsc", "runsc")
-	return r, err
+	return r, nil
+}
+
+// BuildStock builds Stock, which takes minutes the first time.
+func (r *Rig) BuildStock(ctx context.Context) (err error) {
+	if r.Stock == "" {
+		r.Stock, err = r.build(ctx, "runsc", "gvisor.dev/gvisor/runsc", "runsc")
+	}
+	return err
 }
 
 // Close undoes what New and the other methods did, newest first.

@@ -30,6 +30,12 @@ const (
 	// before its executions count as lost.
 	lostAfter = time.Minute
 
+	// turnMemory is what the sandbox of a turn takes while it waits for the next call: as
+	// many are kept as pool_memory has room for. For turnKeep after a call none is given up
+	// for another turn's: the agent or model thinks about what it read.
+	turnMemory = 16 << 20
+	turnKeep   = 10 * time.Second
+
 	sealEvery   = 30 * time.Second
 	expireEvery = time.Minute
 	purgeEvery  = 10 * time.Minute
@@ -119,10 +125,10 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 	}
 	s.executor, err = executor.New(executor.Config{
 		Waiting: s.path(filepath.Join("state", "waiting")), WaitFor: waitFor,
-		Outputs: filepath.Join(s.folder(), "outputs"),
-		Homes:   s.homesOf(), HomeFree: int64(cfg.MinFreeDisk),
+		Outputs: filepath.Join(s.folder(), "outputs"), Mark: filepath.Join(platform.State, platform.Name, "mark"),
+		Homes: s.homesOf(), HomeFree: int64(cfg.MinFreeDisk),
 		Sandboxes: s.engine, Writer: s.bus.Log(), Blobs: s.blobs, Log: s.log, Registry: s.cfg.Registry,
-		Concurrency: concurrency, Queue: cfg.MaxQueue, TurnIdle: cfg.TurnIdle, FlushTime: cfg.FlushTimeout, Detach: cfg.OnExit == "detach",
+		Concurrency: concurrency, Queue: cfg.MaxQueue, TurnIdle: cfg.TurnIdle, TurnKeep: turnKeep, Turns: max(4*concurrency, int(pool.Memory/turnMemory)), FlushTime: cfg.FlushTimeout, Detach: cfg.OnExit == "detach",
 	})
 	if err != nil {
 		return err
@@ -138,7 +144,7 @@ func (s *Server) closeExecutor(ctx context.Context) error {
 	if s.gateway != nil && s.cfg.Settings.NATS == "" && s.cfg.Settings.OnExit != "detach" {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		s.gateway.Sweep(last, time.Now())
+		s.gateway.Sweep(last, time.Now(), time.Time{})
 	}
 	if s.seat != nil {
 		s.seat.Close()
@@ -276,7 +282,7 @@ func (s *Server) recover(ctx context.Context) error {
 		}
 	})
 	if s.cfg.Settings.NATS == "" { // no other process has an executor
-		s.gateway.Sweep(ctx, time.Now())
+		s.gateway.Sweep(ctx, time.Now(), s.executor.Complete())
 	}
 	s.loops.Go(func() {
 		if err := s.gateway.Reconcile(loops, lostAfter); err != nil {

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -41,26 +40,12 @@ func interpreting(t *testing.T) *httptest.Server {
 	return p
 }
 
-// scripted has a server's model "scripted" answer as a provider does, until the test ends.
-func scripted(t *testing.T, s *atolltest.Server, provider *httptest.Server) {
-	t.Helper()
-	admin := s.AdminKey(t)
-	s.Must(t, admin, http.MethodPost, "/v1/admin/models", map[string]any{
-		"name": "scripted", "provider": "openai", "base_url": provider.URL + "/v1", "prices": map[string]any{"input": "1", "output": "10"},
-	}).Into(t, http.StatusCreated, new(map[string]any))
-	t.Cleanup(func() {
-		if a, err := s.Call(context.WithoutCancel(t.Context()), admin, http.MethodDelete, "/v1/admin/models/scripted", nil, nil); err != nil || a.Status != http.StatusNoContent {
-			t.Errorf("remove the model: %v, %v", a, err)
-		}
-	})
-}
-
 // TestPublishedClientsOfContainers drives the clients that OpenAI publishes through
 // containers, their files, and code_interpreter in real sandboxes.
 func TestPublishedClientsOfContainers(t *testing.T) {
 	s := shared(t)
 	key, other := s.Tenant(t, "containers", "pro"), s.Tenant(t, "containers-other", "pro")
-	scripted(t, s, interpreting(t))
+	lendModel(t, s, "scripted", interpreting(t).URL)
 	const want = "containers\nfiles\nautomatic\nstreamed\ncancelled\n"
 	if out := python(t, "containers_client.py", "ATOLL_URL="+s.URL, "ATOLL_KEY="+key, "ATOLL_OTHER_KEY="+other); out != want {
 		t.Errorf("got %s", out)
@@ -99,7 +84,7 @@ func TestContainerLimits(t *testing.T) {
 	}
 	s.Must(t, full, http.MethodPost, "/v1/containers", map[string]any{"name": "larger", "memory_limit": "4g"}).Into(t, http.StatusBadRequest, new(map[string]any))
 	s.Must(t, full, http.MethodDelete, "/v1/containers/"+made.ID, nil).Into(t, http.StatusOK, new(map[string]any))
-	scripted(t, s, interpreting(t))
+	lendModel(t, s, "scripted", interpreting(t).URL)
 	body := map[string]any{"model": "scripted", "input": "compute 1", "tools": []any{map[string]any{"type": "code_interpreter", "container": map[string]string{"type": "auto"}}}}
 	s.Must(t, key("execute"), http.MethodPost, "/v1/responses", body).Into(t, http.StatusForbidden, new(map[string]any))
 }
@@ -110,9 +95,7 @@ func TestContainerLimits(t *testing.T) {
 func TestInterpreterSurvivesServers(t *testing.T) {
 	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1")
 	provider := interpreting(t)
-	line.now().Must(t, line.now().AdminKey(t), http.MethodPost, "/v1/admin/models", map[string]any{
-		"name": "scripted", "provider": "openai", "base_url": provider.URL + "/v1",
-	}).Into(t, http.StatusCreated, new(map[string]any))
+	addModel(t, line.now(), "scripted", provider.URL)
 	type item struct {
 		Type        string
 		Status      string

@@ -84,20 +84,13 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// scripted gives a server a model of a provider.
-func scripted(t *testing.T, s *atolltest.Server, name, url string) {
-	t.Helper()
-	admin := s.AdminKey(t)
-	s.Must(t, admin, http.MethodPost, "/v1/admin/models", map[string]any{"name": name, "provider": "openai", "base_url": url + "/v1"}).Into(t, http.StatusCreated, new(map[string]any))
-}
-
 // TestPublishedClientsOfTools drives the clients that OpenAI and Perplexity publish through
 // responses whose models search and call an MCP server that was made with its published
 // package.
 func TestPublishedClientsOfTools(t *testing.T) {
 	s := atolltest.Start(t, atolltest.Options{Env: append([]string{noPool, "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_MCP_ALLOW=127.0.0.1"}, searchSettings...)})
 	key := s.Tenant(t, "tools", "pro")
-	scripted(t, s, "scripted", toolCaller(t).URL)
+	addModel(t, s, "scripted", toolCaller(t).URL)
 	shop, ordered := pythonShop(t)
 	const want = "called\napproved\nrefused\nsearched\nperplexity\n"
 	if out := python(t, "tools_client.py", "ATOLL_URL="+s.URL, "ATOLL_KEY="+key, "SHOP_URL="+shop, "SHOP_TOKEN="+shopToken, "PAGE_URL="+searches.URL+"/page"); out != want {
@@ -120,7 +113,7 @@ func TestPublishedClientsOfTools(t *testing.T) {
 func TestToolsKilled(t *testing.T) {
 	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_MCP_ALLOW=127.0.0.1")
 	key := line.now().Tenant(t, "killed", "pro")
-	scripted(t, line.now(), "scripted", toolCaller(t).URL)
+	addModel(t, line.now(), "scripted", toolCaller(t).URL)
 	var calls atomic.Int32
 	hang := make(chan struct{})
 	shop := mcp.NewServer(&mcp.Implementation{Name: "shop", Version: "1"}, nil)

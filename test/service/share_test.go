@@ -37,14 +37,20 @@ func natsServer(t *testing.T) (url string) {
 // executor.
 func together(t *testing.T, n int) (all []*atolltest.Server) {
 	t.Helper()
-	env := []string{
-		"ATOLL_DATABASE=" + atolltest.Postgres(t).URL, "ATOLL_NATS=" + natsServer(t), "ATOLL_SECRET_KEY=" + strings.Repeat("ab", 32),
-		"ATOLL_BLOBS=" + atolltest.StartS3(t).URL, "AWS_ACCESS_KEY_ID=" + atolltest.S3AccessKey, "AWS_SECRET_ACCESS_KEY=" + atolltest.S3SecretKey,
-	}
+	env := sharing(t)
 	for range n {
 		all = append(all, atolltest.Start(t, atolltest.Options{Env: env}))
 	}
 	return all
+}
+
+// sharing are the settings of servers that share records, bus and bucket.
+func sharing(t *testing.T) []string {
+	t.Helper()
+	return []string{
+		"ATOLL_DATABASE=" + atolltest.Postgres(t).URL, "ATOLL_NATS=" + natsServer(t), "ATOLL_SECRET_KEY=" + strings.Repeat("ab", 32),
+		"ATOLL_BLOBS=" + atolltest.StartS3(t).URL, "AWS_ACCESS_KEY_ID=" + atolltest.S3AccessKey, "AWS_SECRET_ACCESS_KEY=" + atolltest.S3SecretKey,
+	}
 }
 
 // TestTwoExecutorsAndOneThread has clients of two servers count in one thread.

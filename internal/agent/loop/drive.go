@@ -97,6 +97,10 @@ func (d *drive) publish(ctx context.Context, events []run.Event) error {
 	if !d.state.Request.Publish || len(events) == 0 {
 		return nil
 	}
+	if !d.holds() {
+		d.cancel(errLost)
+		return errLost
+	}
 	for i := range events {
 		if !d.published.Apply(&events[i]) {
 			return fmt.Errorf("run %s: event %d cannot follow those before it", d.run.ID, i)

@@ -26,52 +26,37 @@ func (l *Loop) Follow(ctx context.Context, t tenant.ID, id run.ID, yield func([]
 	defer cancel(nil)
 	heard := make(chan struct{}, 1)
 	go l.look(own, t, id, heard, cancel)
-	for {
-		skip := p.Seen()
-		err := l.cfg.Events.Follow(own, id, func(events []run.Event) error {
-			select {
-			case heard <- struct{}{}:
-			default:
-			}
-			n := min(skip, len(events)) // after a pause the events come from the first one on
-			skip -= n
-			events = events[n:]
-			for i := range events {
-				if !p.Apply(&events[i]) {
-					return run.ErrNoEvents
-				}
-			}
-			if len(events) > 0 {
-				if err := yield(events); err != nil {
-					return err
-				}
-			}
-			if p.Ended() {
-				return errRead
-			}
-			return nil
-		})
-		switch {
-		case errors.Is(err, errRead):
-			return nil
-		case errors.Is(err, run.ErrNoEvents) && p.Seen() == 0 && own.Err() == nil:
-			// It may have been created just now.
-			select {
-			case <-time.After(10 * time.Millisecond):
-			case <-own.Done():
-			}
-			continue
-		case errors.Is(context.Cause(own), errSilent) && ctx.Err() == nil:
-			s, err := l.State(ctx, id)
-			if err != nil {
-				return err
-			}
-			return yield(p.Missing(s))
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
+	err := l.cfg.Events.Follow(own, id, func(events []run.Event) error {
+		select {
+		case heard <- struct{}{}:
+		default:
 		}
-		return err
+		for i := range events {
+			if !p.Apply(&events[i]) {
+				return run.ErrNoEvents
+			}
+		}
+		if err := yield(events); err != nil {
+			return err
+		}
+		if p.Ended() {
+			return errRead
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errRead):
+		return nil
+	case errors.Is(context.Cause(own), errSilent) && ctx.Err() == nil:
+		s, err := l.State(ctx, id)
+		if err != nil {
+			return err
+		}
+		return yield(p.Missing(s))
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
 	}
+	return err
 }
 
 // look ends a reader's wait when the run has ended and the reader hears nothing more.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -92,6 +93,8 @@ type Loop struct {
 	ctx  context.Context
 	stop context.CancelCauseFunc
 	wg   sync.WaitGroup
+
+	renewed atomic.Pointer[time.Time] // before the leases were renewed last
 
 	mu      sync.Mutex
 	driving map[run.ID]*drive
@@ -315,7 +318,7 @@ func (l *Loop) claimDue() (next time.Time, err error) {
 func (l *Loop) renew() {
 	tick := time.NewTicker(cancelEvery)
 	defer tick.Stop()
-	renewed := time.Now()
+	l.hold(time.Now())
 	for {
 		select {
 		case <-tick.C:
@@ -325,16 +328,16 @@ func (l *Loop) renew() {
 		l.mu.Lock()
 		idle := len(l.driving) == 0
 		l.mu.Unlock()
+		began := time.Now()
 		if idle {
-			renewed = time.Now()
+			l.hold(began)
 			continue
 		}
-		began := time.Now()
-		if began.Sub(renewed) >= renewEvery {
+		if began.Sub(*l.renewed.Load()) >= renewEvery {
 			if err := l.within(func(ctx context.Context) error { return l.cfg.Store.Renew(ctx, l.cfg.Holder) }); err == nil {
-				renewed = began
+				l.hold(began)
 			}
-			l.lose(renewed)
+			l.lose()
 		}
 		_ = l.within(func(ctx context.Context) error {
 			cancelled, err := l.cfg.Store.Cancelled(ctx, l.cfg.Holder)
@@ -358,12 +361,23 @@ func (l *Loop) within(ask func(context.Context) error) error {
 }
 
 // lose gives up the runs whose leases are about to end.
-func (l *Loop) lose(renewed time.Time) {
+func (l *Loop) lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, d := range l.driving {
-		if time.Since(renewed) > run.LeaseTime-renewEvery && time.Since(d.since) > run.LeaseTime-renewEvery {
+		if !d.holds() {
 			d.cancel(errLost)
 		}
 	}
+}
+
+// hold notes when leases were renewed.
+func (l *Loop) hold(at time.Time) { l.renewed.Store(&at) }
+
+// holds reports whether the run's lease lasts for a while. A process that was stopped and
+// goes on finds out before it says anything.
+func (d *drive) holds() bool {
+	const most = run.LeaseTime - renewEvery
+	renewed := d.loop.renewed.Load()
+	return time.Since(d.since) <= most || renewed != nil && time.Since(*renewed) <= most
 }

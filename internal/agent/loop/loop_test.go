@@ -117,7 +117,7 @@ func (a *adder) Do(ctx context.Context, c *Call) (*Outcome, error) {
 	return &Outcome{Result: result(c.Call.ID, "done "+c.Call.Arguments, false), Item: &it}, nil
 }
 
-func openBus(t *testing.T) *bus.Bus {
+func openBus(t testing.TB) *bus.Bus {
 	t.Helper()
 	b, err := bus.Open(t.Context(), bus.Config{Name: "test", Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -134,7 +134,7 @@ type kit struct {
 	adder  *adder
 }
 
-func newKit(t *testing.T, m models) *kit {
+func newKit(t testing.TB, m models) *kit {
 	return &kit{store: storetest.SQLite(t).Runs(), bus: openBus(t), models: m, adder: &adder{calls: map[string]int{}}}
 }
 
@@ -381,5 +381,39 @@ func TestEventsGone(t *testing.T) {
 	all := k.events(t, id)
 	if last := all[len(all)-1]; last.End == nil || last.End.Status != run.Completed {
 		t.Errorf("the last event is %+v", last)
+	}
+}
+
+// TestTooLong: the clock ends a run while its model or a tool says nothing, and a second
+// process may cancel one that the first drives.
+func TestTooLong(t *testing.T) {
+	hang := script(func(model.Request) ([]model.Delta, error) { return say("well")[:1], errHang })
+	for name, limit := range map[string]time.Duration{"cancelled elsewhere": 0, "too long": 300 * time.Millisecond} {
+		for where, m := range map[string]script{"model": hang, "tool": adds} {
+			t.Run(name+" in a "+where, func(t *testing.T) {
+				k := newKit(t, models{"m": m})
+				k.adder.hang = make(chan struct{})
+				q := request("1")
+				q.Limits.Duration = limit
+				id, _ := k.begin(t, k.loop(t, "a", k.store), q)
+				want := run.End{Status: run.Incomplete, Reason: run.MaxDuration}
+				if limit == 0 {
+					want = run.End{Status: run.Cancelled}
+					atolltest.Until(t, 30*time.Second, "it is under way", func() bool { s := k.state(t, id); return where == "model" && s.Steps > 0 || s.Calls > 0 })
+					if err := k.loop(t, "b", k.store).Cancel(t.Context(), owner, id); err != nil {
+						t.Fatal(err)
+					}
+				}
+				s := k.ended(t, id)
+				if s.End.Status != want.Status || s.End.Reason != want.Reason || limit > 0 && s.End.Message == "" {
+					t.Errorf("it ends with %+v", s.End)
+				}
+				for _, it := range s.Output {
+					if it.Status != run.ItemIncomplete {
+						t.Errorf("an item is %s", it.Status)
+					}
+				}
+			})
+		}
 	}
 }

@@ -99,9 +99,12 @@ var statuses = map[execution.Status]run.ItemStatus{
 	execution.Success: run.ItemCompleted, execution.Failed: run.ItemCompleted, execution.Timeout: run.ItemTimedOut,
 }
 
+// lost reports whether it is not known how a program ended.
+func lost(e *execution.Execution) bool { return e.Status == execution.Failed && e.ExitCode < 0 }
+
 func (codeTool) outcome(ctx context.Context, s *Sandbox, c *loop.Call, e *execution.Execution) (*loop.Outcome, error) {
 	r := run.CodeResult{ExitCode: e.ExitCode, DurationMS: e.Duration().Milliseconds(), Status: run.ItemFailed}
-	if status, ok := statuses[e.Status]; ok {
+	if status, ok := statuses[e.Status]; ok && !lost(e) {
 		r.Status = status
 	}
 	var err error
@@ -110,6 +113,9 @@ func (codeTool) outcome(ctx context.Context, s *Sandbox, c *loop.Call, e *execut
 	}
 	if r.Stderr, r.StderrTruncated, err = s.read(ctx, e, execution.Stderr); err != nil {
 		return nil, err
+	}
+	if r.Status == run.ItemFailed && r.Stderr == "" {
+		r.Stderr = e.Error
 	}
 	code := *c.Item.Code
 	code.Execution, code.Results = e.TraceID, []run.CodeResult{r}

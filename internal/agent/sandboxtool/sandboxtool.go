@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -120,11 +121,16 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	return out, err
 }
 
-// execute runs code to its end. When ctx ends the program is ended too.
+// execute runs code to its end. When ctx ends the program is ended too. Where nothing was
+// run for want of room it waits for some.
 func (s *Sandbox) execute(ctx context.Context, p *tenant.Principal, req execution.Request, c gateway.Call) (*execution.Execution, error) {
 	e, err := s.Runner.Execute(ctx, p, req, c)
-	if ctx.Err() == nil {
-		return e, err
+	for wait := firstWait; ctx.Err() == nil; wait = min(2*wait, lastWait) {
+		if fault.KindOf(err) != fault.Unavailable || !pause(ctx, wait) {
+			return e, err
+		}
+		req.TraceID = execution.NewTraceID()
+		e, err = s.Runner.Execute(ctx, p, req, c)
 	}
 	if errors.Is(context.Cause(ctx), loop.ErrLeft) {
 		return nil, context.Cause(ctx)
@@ -138,6 +144,24 @@ func (s *Sandbox) execute(ctx context.Context, p *tenant.Principal, req executio
 
 // passing are the limits that the model can keep to, by asking for less or a moment later.
 var passing = map[string]bool{"timeout": true, "concurrency": true}
+
+// Waits for room for an execution, each about twice the one before it.
+const (
+	firstWait = 50 * time.Millisecond
+	lastWait  = 2 * time.Second
+)
+
+// pause waits, and reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d/2 + rand.N(d))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
 
 // refused is the outcome of a call that was not made because of what the caller may do,
 // or the error of the server that could not make it. A quota that is used up ends the run.

@@ -69,7 +69,7 @@ func (g *Gateway) end(ctx context.Context, e *execution.Execution) (*execution.R
 		case !errors.Is(err, execution.ErrNoLog) || !unheard:
 			return nil, fmt.Errorf("cancel %s: %w", e.TraceID, err)
 		case time.Since(e.CreatedAt) > young:
-			return g.finish(ctx, e, execution.Cancelled, cancelledByUser), nil
+			return g.finish(ctx, e, execution.Cancelled, cancelledByUser, true), nil
 		}
 		select { // it may be on its way to an executor
 		case <-time.After(50 * time.Millisecond):
@@ -81,8 +81,11 @@ func (g *Gateway) end(ctx context.Context, e *execution.Execution) (*execution.R
 
 // finish ends the log of an execution that no executor has, so that those who
 // follow it hear of it, and returns the Result to record.
-func (g *Gateway) finish(ctx context.Context, e *execution.Execution, s execution.Status, reason string) *execution.Result {
+func (g *Gateway) finish(ctx context.Context, e *execution.Execution, s execution.Status, reason string, begun bool) *execution.Result {
 	r := &execution.Result{TraceID: e.TraceID, Status: s, ExitCode: -1, Error: reason, LastSeq: 1, CompletedAt: time.Now().UTC()}
+	if !begun {
+		r.NotStarted, r.Kind = true, fault.Unavailable
+	}
 	last, err := g.cfg.Log.Last(ctx, e.TraceID)
 	if err == nil {
 		r.LastSeq = max(last, 1)

@@ -114,7 +114,7 @@ func TestReconcile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Sweep(t.Context(), time.Now().Add(time.Second))
+	w.Sweep(t.Context(), time.Now().Add(time.Second), time.Now())
 	lost, err = w.Get(t.Context(), p.Tenant.ID, lost.TraceID)
 	if err != nil || lost.Status != execution.Failed || lost.ExitCode != -1 || lost.NotStarted || lost.Error == "" {
 		t.Errorf("lost: %+v, %v", lost, err)
@@ -124,6 +124,16 @@ func TestReconcile(t *testing.T) {
 	}
 	if e := ended(t, w, lost); e.Status != execution.Failed {
 		t.Errorf("a follower finds %+v", e)
+	}
+
+	// The only executor knows all that was begun since a time: this was not.
+	unbegun := record(t, w, p.Tenant.ID, 0)
+	w.Sweep(t.Context(), time.Now().Add(time.Second), unbegun.CreatedAt.Add(-time.Second))
+	if unbegun, err = w.Get(t.Context(), p.Tenant.ID, unbegun.TraceID); err != nil || unbegun.Status != execution.Failed || !unbegun.NotStarted {
+		t.Errorf("not begun: %+v, %v", unbegun, err)
+	}
+	if _, err := w.Follow(t.Context(), unbegun, 1, func([]execution.Event) error { return nil }); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("who follows one that was not begun is told %v", err)
 	}
 
 	later := record(t, w, p.Tenant.ID, time.Minute)

@@ -12,7 +12,8 @@ const (
 	reconcileEvery = 15 * time.Second
 	reconcileBatch = 10_000
 
-	lostReason = "the executor was lost; whether the program ran to its end is not known"
+	lostReason    = "the executor was lost; whether the program ran to its end is not known"
+	unbegunReason = "the server stopped before the program began; nothing was run, retry after a moment"
 )
 
 // Reconcile ends, until ctx does, executions that are recorded as running but
@@ -22,7 +23,7 @@ func (g *Gateway) Reconcile(ctx context.Context, grace time.Duration) error {
 	tick := time.NewTicker(min(reconcileEvery, max(grace/2, 100*time.Millisecond)))
 	defer tick.Stop()
 	for {
-		g.sweep(ctx, time.Now().Add(-grace), grace, missing)
+		g.sweep(ctx, time.Now().Add(-grace), &lookout{grace: grace, missing: missing})
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -32,10 +33,22 @@ func (g *Gateway) Reconcile(ctx context.Context, grace time.Duration) error {
 }
 
 // Sweep ends at once the executions admitted before t that no executor has. It
-// is for the start of a process that has the only executor.
-func (g *Gateway) Sweep(ctx context.Context, t time.Time) { g.sweep(ctx, t, 0, map[string]time.Time{}) }
+// is for the start of a process that has the only executor. Of those admitted since
+// complete, if it is not zero, that executor knows all that were begun: the others can
+// be tried again.
+func (g *Gateway) Sweep(ctx context.Context, t, complete time.Time) {
+	g.sweep(ctx, t, &lookout{missing: map[string]time.Time{}, complete: complete})
+}
 
-func (g *Gateway) sweep(ctx context.Context, before time.Time, grace time.Duration, missing map[string]time.Time) {
+// lookout is what is known of executions that no executor has.
+type lookout struct {
+	grace   time.Duration
+	missing map[string]time.Time // by trace id: since when
+
+	complete time.Time // if not zero: those admitted since then were never begun
+}
+
+func (g *Gateway) sweep(ctx context.Context, before time.Time, l *lookout) {
 	unfinished, err := g.cfg.Store.Unfinished(ctx, before, reconcileBatch)
 	if err != nil {
 		g.cfg.Logger.WarnContext(ctx, "cannot look for lost executions", "error", err)
@@ -45,38 +58,38 @@ func (g *Gateway) sweep(ctx context.Context, before time.Time, grace time.Durati
 	for _, e := range unfinished {
 		still[e.TraceID] = true
 	}
-	for id := range missing {
+	for id := range l.missing {
 		if !still[id] {
-			delete(missing, id)
+			delete(l.missing, id)
 		}
 	}
 	for _, e := range unfinished {
 		if ctx.Err() != nil {
 			return
 		}
-		if err := g.reconcile(ctx, e, grace, missing); err != nil {
+		if err := g.reconcile(ctx, e, l); err != nil {
 			g.cfg.Logger.WarnContext(ctx, "cannot reconcile an execution", "trace_id", e.TraceID, "error", err)
 		}
 	}
 }
 
 // reconcile looks at one execution that is recorded as running.
-func (g *Gateway) reconcile(ctx context.Context, e *execution.Execution, grace time.Duration, missing map[string]time.Time) error {
+func (g *Gateway) reconcile(ctx context.Context, e *execution.Execution, l *lookout) error {
 	alive, err := g.cfg.Runner.Alive(ctx, e.TraceID)
 	if err != nil {
 		return err
 	}
 	if alive {
-		delete(missing, e.TraceID)
+		delete(l.missing, e.TraceID)
 		return nil
 	}
 	now := time.Now().UTC()
-	since, seen := missing[e.TraceID]
+	since, seen := l.missing[e.TraceID]
 	if !seen {
 		since = now
-		missing[e.TraceID] = now
+		l.missing[e.TraceID] = now
 	}
-	if now.Sub(since) < grace {
+	if now.Sub(since) < l.grace {
 		return nil
 	}
 	// It may have ended well, with the record of that still on its way.
@@ -85,12 +98,17 @@ func (g *Gateway) reconcile(ctx context.Context, e *execution.Execution, grace t
 		if !errors.Is(err, execution.ErrNoLog) {
 			return err
 		}
-		g.cfg.Logger.WarnContext(ctx, "an execution was lost with its executor", "trace_id", e.TraceID)
-		r = g.finish(ctx, e, execution.Failed, lostReason)
+		if !l.complete.IsZero() && e.CreatedAt.After(l.complete) {
+			g.cfg.Logger.InfoContext(ctx, "an execution had not begun when the server stopped", "trace_id", e.TraceID)
+			r = g.finish(ctx, e, execution.Failed, unbegunReason, false)
+		} else {
+			g.cfg.Logger.WarnContext(ctx, "an execution was lost with its executor", "trace_id", e.TraceID)
+			r = g.finish(ctx, e, execution.Failed, lostReason, true)
+		}
 	}
 	if c := g.conclude(ctx, *r, false); c.err != nil {
 		return c.err
 	}
-	delete(missing, e.TraceID)
+	delete(l.missing, e.TraceID)
 	return nil
 }

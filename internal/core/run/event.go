@@ -24,8 +24,8 @@ type Publisher interface {
 // Reader reads the events of runs.
 type Reader interface {
 	// Follow passes on the events of a run from its first one on, those to come too, until
-	// yield returns an error, which Follow returns. Without any event it returns
-	// ErrNoEvents.
+	// ctx ends or yield returns an error, which Follow returns. It returns ErrNoEvents when
+	// the first of them are gone.
 	Follow(ctx context.Context, id ID, yield func([]Event) error) error
 }
 
@@ -63,7 +63,6 @@ type Delta struct {
 type Published struct {
 	items []published
 	ended bool
-	seen  int
 }
 
 type published struct {
@@ -95,7 +94,6 @@ func (p *Published) Apply(e *Event) bool {
 	case e.End != nil:
 		p.ended = true
 	}
-	p.seen++
 	return true
 }
 
@@ -136,9 +134,6 @@ func (p *Published) Missing(s *State) (events []Event) {
 	}
 	return events
 }
-
-// Seen is how many events there were.
-func (p *Published) Seen() int { return p.seen }
 
 // Ended reports whether the run's end was among them.
 func (p *Published) Ended() bool { return p.ended }

@@ -29,7 +29,13 @@ func (l *Log) Follow(ctx context.Context, traceID string, after int64, yield fun
 	if !token.MatchString(traceID) {
 		return nil, ErrNoLog
 	}
-	f := &follower{l: l, traceID: traceID, after: max(1, after), yield: yield, tail: tail{more: make(chan struct{}, 1)}}
+	return l.followLog(ctx, traceID, after, false, yield)
+}
+
+// followLog is Follow. With patient a log that there is not is waited for: the caller knows
+// that it will be written, and ends ctx otherwise.
+func (l *Log) followLog(ctx context.Context, traceID string, after int64, patient bool, yield func([]execution.Event) error) (*execution.Result, error) {
+	f := &follower{l: l, traceID: traceID, after: max(1, after), patient: patient, yield: yield, tail: tail{more: make(chan struct{}, 1)}}
 	sub, err := l.b.data.Subscribe(logPrefix+traceID, func(m *nats.Msg) { f.tail.add(m.Data) })
 	if err != nil {
 		return nil, unavailable(err)
@@ -42,7 +48,8 @@ func (l *Log) Follow(ctx context.Context, traceID string, after int64, yield fun
 type follower struct {
 	l       *Log
 	traceID string
-	after   int64  // seq of the last event passed on
+	after   int64 // seq of the last event passed on
+	patient bool
 	place   uint64 // in the stream, before which there is nothing to read; 0 if not known
 	yield   func([]execution.Event) error
 	tail    tail
@@ -65,7 +72,7 @@ func (f *follower) follow(ctx context.Context) (*execution.Result, error) {
 			return end, err
 		}
 		nothing = nothing && !some
-		if nothing && err == nil {
+		if nothing && err == nil && !f.patient {
 			if err := f.l.expect(ctx, f.traceID); err != nil {
 				return nil, err
 			}
@@ -163,6 +170,9 @@ func (f *follower) listen(ctx, epoch context.Context) (*execution.Result, error)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-quiet.C:
+			if f.patient {
+				return nil, errAgain
+			}
 			if err := f.l.expect(ctx, f.traceID); err != nil {
 				return nil, err
 			}

@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -160,10 +159,29 @@ func (l *Log) drop(ctx context.Context, id string) {
 	}
 }
 
+// settled waits until an event is stored that this process has appended. A process that
+// dies takes along what is not; a reader who had it would find another sequence later.
+func (l *Log) settled(ctx context.Context, id string, seq int64) error {
+	l.mu.Lock()
+	p := l.pipes[id]
+	l.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.next > seq && p.stored < seq && p.err == nil {
+		if !p.wait(ctx) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
 // Follow implements run.Reader.
 func (r *RunEvents) Follow(ctx context.Context, id run.ID, yield func([]run.Event) error) error {
 	next := int64(2)
-	_, err := r.log.Follow(ctx, string(id), 0, func(stored []execution.Event) error {
+	_, err := r.log.followLog(ctx, string(id), 0, true, func(stored []execution.Event) error {
 		events := make([]run.Event, 0, len(stored))
 		for _, e := range stored {
 			if e.Seq != next {
@@ -176,11 +194,11 @@ func (r *RunEvents) Follow(ctx context.Context, id run.ID, yield func([]run.Even
 			}
 			events = append(events, event)
 		}
+		if err := r.log.settled(ctx, string(id), next-1); err != nil {
+			return err
+		}
 		return yield(events)
 	})
-	if errors.Is(err, ErrNoLog) {
-		return run.ErrNoEvents
-	}
 	return err
 }
 

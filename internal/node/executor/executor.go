@@ -124,6 +124,10 @@ type Config struct {
 	Waiting string
 	WaitFor time.Duration
 
+	// Mark is a file beside the sandboxes, by which the next process knows that what it
+	// finds there is all that this one left; "" where it never knows that.
+	Mark string
+
 	// Outputs is the folder of outputs that are too long for memory, until they
 	// are in Blobs; "" is each sandbox's own. Nothing else may be in it.
 	Outputs string
@@ -131,7 +135,8 @@ type Config struct {
 	Concurrency int // runs at the same time; 0 is 8 a processor
 	Queue       int // jobs that may wait for their turn
 
-	Turns    int           // sandboxes kept for turns at the same time; 0 is 4 times Concurrency
+	Turns    int           // sandboxes of turns at the same time; 0 is 4 times Concurrency. More turns wait
+	TurnKeep time.Duration // how long after its last job a turn's sandbox is not given up for another's
 	TurnIdle time.Duration // how long one is kept for the next job; 0 is 10 minutes
 
 	// FlushTime is how long what a program wrote to its mounts may take to be
@@ -159,12 +164,17 @@ type Executor struct {
 	stopped context.Context
 	stop    context.CancelFunc
 
+	complete time.Time // see Complete; set by Recover
+
 	mu       sync.Mutex
 	open     bool             // guarded by mu; takes jobs
 	presence Presence         // guarded by mu
 	live     map[string]*task // guarded by mu; by trace id
 	recent   recent           // guarded by mu; trace ids that have ended
 	turns    map[string]*turn // guarded by mu
+	rooms    int              // guarded by mu; turns that may have a sandbox
+
+	roomLine chan struct{} // has a token while a turn looks for room
 }
 
 const (
@@ -192,7 +202,7 @@ func New(cfg Config) (*Executor, error) {
 	}
 	x := &Executor{
 		cfg: cfg, line: newLine(cfg.Concurrency, cfg.Queue), metrics: m,
-		live: map[string]*task{}, turns: map[string]*turn{}, waiting: &waiting{},
+		live: map[string]*task{}, turns: map[string]*turn{}, waiting: &waiting{}, roomLine: make(chan struct{}, 1),
 	}
 	x.stopped, x.stop = context.WithCancel(context.Background())
 	return x, nil

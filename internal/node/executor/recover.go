@@ -18,6 +18,10 @@ func (x *Executor) Recover(ctx context.Context, p Presence) error {
 	x.mu.Lock()
 	x.presence = p
 	x.mu.Unlock()
+	complete, err := readMark(x.cfg.Mark)
+	if err != nil {
+		return fmt.Errorf("look for what an earlier process left: %w", err)
+	}
 	left, err := x.cfg.Sandboxes.Left(ctx)
 	if err != nil {
 		return fmt.Errorf("look for what an earlier process left: %w", err)
@@ -26,6 +30,7 @@ func (x *Executor) Recover(ctx context.Context, p Presence) error {
 		if err := x.takeOver(ctx, folder); err != nil {
 			x.cfg.Log.Error("cannot take over a sandbox", "sandbox_id", filepath.Base(folder), "error", err)
 			x.metrics.takeovers.WithLabelValues(takeoverUnreadable).Inc()
+			complete = time.Time{}
 			if err := errors.Join(x.cfg.Sandboxes.Remove(ctx, folder), removeOutputs(x.outputPath(folder))); err != nil {
 				return fmt.Errorf("remove a sandbox that cannot be taken over: %w", err)
 			}
@@ -40,11 +45,20 @@ func (x *Executor) Recover(ctx context.Context, p Presence) error {
 	if err := x.takeUpWaiting(ctx); err != nil {
 		return err
 	}
+	if err := leaveMark(x.cfg.Mark); err != nil {
+		return err
+	}
+	x.complete = complete
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.open = true
 	return nil
 }
+
+// Complete returns, after Recover, since when all that this executor has taken on is known
+// here: a job of later that it does not have, and that has no Result, was never begun.
+// It is zero if that is not known.
+func (x *Executor) Complete() time.Time { return x.complete }
 
 // takeUpWaiting runs the jobs that an earlier process had taken on and not
 // begun, unless another call has by now.
@@ -139,7 +153,8 @@ func (x *Executor) takeOver(ctx context.Context, folder string) error {
 		if t.turn, err = x.join(&t.job); err != nil {
 			t.turn = nil
 		} else {
-			t.turn.made, t.turn.window = settingOf(&t.job), t.window
+			t.turn.made, t.turn.window, t.turn.room = settingOf(&t.job), t.window, true
+			x.rooms++
 			t.turn.busy <- struct{}{} // there is no other job yet
 		}
 	}

@@ -86,6 +86,10 @@ func (t *task) wait() (release func(), err error) {
 			return nil, err
 		}
 		give = t.turn.give
+		if err := t.x.takeRoom(t.ctx, t.turn); err != nil {
+			give()
+			return nil, err
+		}
 	}
 	slot, err := t.x.line.slot(t.ctx)
 	if err == nil && t.ctx.Err() != nil { // both came at once

@@ -18,6 +18,7 @@ type turn struct {
 	busy   chan struct{} // has a token while a job has the turn
 
 	users int         // guarded by Executor.mu; jobs that have it or wait for it
+	room  bool        // guarded by Executor.mu; it is one of those that may have a sandbox
 	idle  *time.Timer // guarded by Executor.mu; ends it; nil while it has users
 	since time.Time   // guarded by Executor.mu; when it had its last user
 
@@ -45,8 +46,6 @@ func settingOf(job *execution.Job) setting {
 func (x *Executor) join(job *execution.Job) (*turn, error) {
 	t := x.turns[job.Turn]
 	switch {
-	case t == nil && len(x.turns) >= x.cfg.Turns && !x.makeRoom():
-		return nil, fault.New(fault.Unavailable, "this server has %d turns going on, which is its limit; retry after a moment", x.cfg.Turns)
 	case t == nil:
 		t = &turn{name: job.Turn, tenant: job.Tenant, busy: make(chan struct{}, 1)}
 		x.turns[job.Turn] = t
@@ -62,12 +61,50 @@ func (x *Executor) join(job *execution.Job) (*turn, error) {
 	return t, nil
 }
 
-// makeRoom ends the turn that has been idle for longest, if there is one. x.mu is
-// held.
+// roomEvery is how often the first of the turns that wait for a sandbox looks for room.
+const roomEvery = 20 * time.Millisecond
+
+// takeRoom waits until the turn may have a sandbox: until fewer than Config.Turns have
+// one, or one of them has not been used for Config.TurnKeep. Turns get room in the order
+// in which they ask.
+func (x *Executor) takeRoom(ctx context.Context, t *turn) error {
+	x.mu.Lock()
+	has := t.room
+	x.mu.Unlock()
+	if has {
+		return nil
+	}
+	got := func() bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if !t.room && (x.rooms < x.cfg.Turns || x.makeRoom()) {
+			t.room = true
+			x.rooms++
+		}
+		return t.room
+	}
+	select {
+	case x.roomLine <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-x.roomLine }()
+	for !got() {
+		select {
+		case <-time.After(roomEvery):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// makeRoom ends the turn that has been idle for longest, if there is one that has been
+// for a while. x.mu is held.
 func (x *Executor) makeRoom() bool {
 	var oldest *turn
 	for _, t := range x.turns {
-		if t.users == 0 && (oldest == nil || t.since.Before(oldest.since)) {
+		if t.users == 0 && time.Since(t.since) >= x.cfg.TurnKeep && (oldest == nil || t.since.Before(oldest.since)) {
 			oldest = t
 		}
 	}
@@ -148,6 +185,10 @@ func (x *Executor) drop(t *turn) {
 	if t.sandbox != nil {
 		x.destroy("", t.sandbox)
 		t.sandbox = nil
+	}
+	if t.room {
+		t.room = false
+		x.rooms--
 	}
 	if x.turns[t.name] != t {
 		return // ended before, and there may be another of its name

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -251,6 +253,45 @@ func TestCancelled(t *testing.T) {
 					t.Error("the provider's request goes on")
 				}
 			})
+		}
+	})
+}
+
+// broken is a stream whose connection is reset after its bytes.
+type broken string
+
+func (b broken) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := stream(b).RoundTrip(r)
+	if err == nil {
+		res.Body = io.NopCloser(io.MultiReader(res.Body, resetting{}))
+	}
+	return res, err
+}
+
+type resetting struct{}
+
+func (resetting) Read([]byte) (int, error) { return 0, syscall.ECONNRESET }
+
+// TestCutAnywhere cuts the connection after each byte of an answer: it is whole, or there
+// is an error that says that it may be asked for again.
+func TestCutAnywhere(t *testing.T) {
+	turn := scriptedmodel.Turn{Blocks: []scriptedmodel.Block{
+		{Text: []string{"one ", "tẅo "}}, {Call: &scriptedmodel.Call{ID: "c1", Name: "run", Arguments: []string{`{"a"`, `: 1}`}}},
+	}, Usage: &model.Usage{Input: 10, Output: 5}}
+	each(t, func(t *testing.T, p model.Provider) {
+		whole := turn.Stream(p)
+		rec := model.Record{Provider: p, BaseURL: "https://provider.example/v1", Upstream: "m", Key: "sk-provider-key-of-length", Spec: model.Spec{Capabilities: model.Capabilities}}
+		for n := range len(whole) {
+			got, err := model.Collect(open(t, rec, broken(whole[:n]), model.DefaultBounds).Generate(t.Context(), hello))
+			if err != nil {
+				if e, ok := errors.AsType[*model.Error](err); !ok || !e.Retryable() {
+					t.Errorf("cut after %d bytes: %v", n, err)
+				}
+				continue
+			}
+			if got.Text() != "one tẅo " || len(got.Calls()) != 1 || got.Calls()[0].Arguments != `{"a": 1}` || n < len(whole)*3/4 {
+				t.Errorf("cut after %d of %d bytes it is taken for whole: %+v", n, len(whole), got)
+			}
 		}
 	})
 }

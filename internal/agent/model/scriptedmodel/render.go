@@ -259,3 +259,6 @@ func (t *Turn) Stream(p model.Provider) string {
 	}
 	return out.String()
 }
+
+// Fault is an error as an event of a stream in a protocol.
+func Fault(p model.Provider, r Refusal) string { return frame(r.event(p)) }

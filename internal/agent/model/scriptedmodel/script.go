@@ -29,6 +29,10 @@ type Turn struct {
 	Header http.Header   // of the answer
 	Wait   time.Duration // before the answer begins
 	Pace   time.Duration // before each event
+	// Sent, if it is not nil, is called after each event, with how many of all were sent;
+	// Left when the client has gone before the end of its answer.
+	Sent func(events, all int)
+	Left func()
 	// After this many events, if it is not 0, the stream is cut, goes silent until the
 	// client leaves, or ends with an error event.
 	After  int

@@ -57,6 +57,13 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve answers a request.
 func (t *Turn) serve(w http.ResponseWriter, r *http.Request, in Request) {
+	if t.Left != nil {
+		defer func() {
+			if r.Context().Err() != nil {
+				t.Left()
+			}
+		}()
+	}
 	if !pause(r, t.Wait) {
 		return
 	}
@@ -100,6 +107,9 @@ func (t *Turn) serve(w http.ResponseWriter, r *http.Request, in Request) {
 			return
 		}
 		_ = flusher.Flush()
+		if t.Sent != nil {
+			t.Sent(i+1, len(lines))
+		}
 	}
 }
 

@@ -296,7 +296,7 @@ func TestSandbox(t *testing.T) {
 	if u := r["usage"].(map[string]any); u["total_tokens"] != 30. || show(u["tool_calls_details"]) != `{"sandbox":{"invocation":1}}` {
 		t.Errorf("usage %s", show(u))
 	}
-	for name, program := range map[string]string{"err": `completed python err -> 3 "" "err\n"`, "oom": `failed python oom -> 137 "" ""`} {
+	for name, program := range map[string]string{"err": `completed python err -> 3 "" "err\n"`, "oom": `failed python oom -> 137 "" "memory limit of 512 MiB exceeded"`} {
 		r := ask(t, s, 200, "POST", "/v1/responses", strings.Replace(body, "lines", name, 1)+"}")
 		if first, _, _ := strings.Cut(output(r), "\n"); first != program {
 			t.Errorf("got %s, want %s", first, program)
