@@ -274,3 +274,24 @@ func TestUnknown(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestCancel ends calls of a server that does not answer.
+func TestCancel(t *testing.T) {
+	gone := errors.New("the caller has gone")
+	for _, method := range []string{"list", "call"} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s := lie(t, func(_ http.ResponseWriter, r *http.Request) {
+			cancel(gone)
+			<-r.Context().Done()
+		})
+		c, err := open(t, "127.0.0.1"), error(nil)
+		if method == "list" {
+			_, err = c.List(ctx, "run/s", at(s), all)
+		} else {
+			_, err = c.Call(ctx, "run/s", at(s), &run.RemoteTool{Name: "pay"}, json.RawMessage(`{}`))
+		}
+		if !errors.Is(err, gone) {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+}
