@@ -120,6 +120,7 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 	s.executor, err = executor.New(executor.Config{
 		Waiting: s.path(filepath.Join("state", "waiting")), WaitFor: waitFor,
 		Outputs: filepath.Join(s.folder(), "outputs"),
+		Web:     s.bus.Web(),
 		Homes:   s.homesOf(), HomeFree: int64(cfg.MinFreeDisk),
 		Sandboxes: s.engine, Writer: s.bus.Log(), Blobs: s.blobs, Log: s.log, Registry: s.cfg.Registry,
 		Concurrency: concurrency, Queue: cfg.MaxQueue, TurnIdle: cfg.TurnIdle, FlushTime: cfg.FlushTimeout, Detach: cfg.OnExit == "detach",

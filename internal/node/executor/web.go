@@ -40,7 +40,7 @@ const (
 type webCalls struct {
 	x     *Executor
 	job   *execution.Job
-	calls atomic.Int32
+	calls atomic.Int64
 }
 
 // offerWeb lets a program call the services of the web.
@@ -90,7 +90,6 @@ func (w *webCalls) serve(ctx context.Context, request []byte) (response []byte) 
 	case !w.authorized(r):
 		return webRefusal(http.StatusUnauthorized, "unauthorized", "send the token of this execution, "+webTokenVariable+", as Authorization: Bearer …; it ends with the execution")
 	case w.calls.Add(1) > maxWebCalls:
-		w.calls.Store(maxWebCalls)
 		return webRefusal(http.StatusTooManyRequests, "rate_limited", fmt.Sprintf("an execution makes at most %d calls", maxWebCalls))
 	}
 	a, err := w.x.cfg.Web.CallWeb(ctx, execution.WebCall{TraceID: w.job.TraceID, Tenant: w.job.Tenant, Key: w.job.Web.Key, Path: path, Body: body})
