@@ -160,6 +160,43 @@ except atoll_web.Error as e: print(e.status, e)
 	}
 }
 
+// TestCodeFloods: connections without end, half requests and answers that are not read keep
+// neither the program nor the server from going on.
+func TestCodeFloods(t *testing.T) {
+	s := shared(t)
+	i := newInsider(t, s, s.Tenant(t, "flooder", "pro"), "flood")
+	r := i.run(`
+import atoll_web, os, socket
+host, port = os.environ["ATOLL_WEB_URL"].removeprefix("http://").split(":")
+head = b"POST /search HTTP/1.1\r\nAuthorization: Bearer " + os.environ["ATOLL_WEB_TOKEN"].encode() + b"\r\n"
+def connect(): return socket.create_connection((host, int(port)), timeout=10)
+held = []
+for n in range(1000):
+    c = socket.socket(); c.setblocking(False); c.connect_ex((host, int(port)))
+    held.append(c)
+    if n >= 300: held.pop(0).close()
+for c in held:
+    try: c.send(head[:20])
+    except OSError: pass
+for c in held: c.close()
+print(len(atoll_web.search("after connections")))
+for junk in b"\x00" * 100_000, b"A" * 100_000, head + b"X: " + b"y" * 1_000_000, head + b"Content-Length: 999999999\r\n\r\n" + b"z" * 1_000_000:
+    c = connect()
+    try: c.sendall(junk)
+    except OSError: pass
+    c.close()
+unread = [connect() for _ in range(6)]
+for c in unread: c.sendall(head + b"Content-Type: application/json\r\nContent-Length: 17\r\n\r\n" + b'{"query":"flood"}')
+print(len(atoll_web.search("after junk")))
+`)
+	if got := r.stdout(); got != "3\n3\n" {
+		t.Errorf("got %s", got)
+	}
+	if r = i.run("import atoll_web; print(len(atoll_web.search('later')))"); r.stdout() != "3\n" || r.Usage.Details["web_search"].Invocation != 1 {
+		t.Errorf("got %s, %v", r.stdout(), r.Usage.Details)
+	}
+}
+
 // calls are the calls of a key's tenant, by source.
 func calls(t *testing.T, s *atolltest.Server, key string) map[string]int {
 	t.Helper()
