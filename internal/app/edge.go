@@ -113,7 +113,10 @@ func (s *Server) openHTTP(context.Context) error {
 		Ready: s.Ready, Room: s.disk.AdmitBytes, MaxConnections: maxConnections(), Drain: []func(){mcp.Drain, s.visits.Drain}, Expire: s.expire,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return s.serveWeb()
 }
 
 // maxConnections is how many clients may be connected: half of the descriptors that the

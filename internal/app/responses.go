@@ -33,7 +33,7 @@ func (s *Server) openRuns(context.Context) error {
 		Store: s.db.Runs(), Models: s.models, Events: s.bus.RunEvents(s.box), Log: s.log, Holder: s.id,
 		Forget: func(ctx context.Context, id run.ID) error { return s.gateway.Forget(ctx, string(id)) },
 		Handlers: map[string]loop.Handler{
-			sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.gateway, Callers: s.authority},
+			sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.gateway, Callers: s.authority, Ledger: s.db.Usage()},
 			webtool.Handler:     &webtool.Web{Service: s.web, Callers: s.authority},
 			mcptool.Handler:     s.mcp,
 			interpreter.Name:    &interpreter.Interpreter{Sandboxes: s.directory, Callers: s.authority, Policies: s.gateway},
@@ -51,6 +51,6 @@ func (s *Server) startRuns(ctx context.Context) error {
 func (s *Server) responses() *response.Handlers {
 	return &response.Handlers{
 		Loop: s.runs, Files: s.gateway, Store: s.db.Runs(), Models: s.models, Seal: s.box, Web: s.web, MCP: s.mcp, Containers: s.directory,
-		Keep: s.cfg.Settings.KeepResponses, MaxUnderWay: s.cfg.Settings.MaxResponses,
+		Keep: s.cfg.Settings.KeepResponses, MaxUnderWay: s.cfg.Settings.MaxResponses, Services: s.web.Services(),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/search"
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/web"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // openWeb makes what searches the web and fetches pages.
@@ -34,6 +35,16 @@ func (s *Server) openWeb(context.Context) error {
 		services.Pages = pages
 	}
 	s.web = web.New(services)
+	return nil
+}
+
+// serveWeb answers the calls that programs in sandboxes make, on this machine and others.
+func (s *Server) serveWeb() error {
+	stop, err := s.bus.ServeWeb(httpapi.Inner{Server: s.http, Holders: s.authority})
+	if err != nil {
+		return err
+	}
+	s.later(func(context.Context) error { stop(); return nil })
 	return nil
 }
 

@@ -19,8 +19,9 @@ import (
 // impostor is what stands in for a guest that has been taken over: the guest's
 // ends of a channel.
 type impostor struct {
-	ch  runtime.Channel
-	dec *wire.Decoder
+	ch    runtime.Channel
+	dec   *wire.Decoder
+	nonce uint64 // of the host
 }
 
 func newImpostor(t testing.TB) *impostor {
@@ -38,7 +39,7 @@ func newImpostor(t testing.TB) *impostor {
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
-	return &impostor{runtime.Channel{ToGuest: open("to"), FromGuest: open("from")}, wire.NewDecoder(wire.MaxRequest)}
+	return &impostor{ch: runtime.Channel{ToGuest: open("to"), FromGuest: open("from")}, dec: wire.NewDecoder(wire.MaxRequest)}
 }
 
 // next returns the host's next frame of a type.
@@ -74,6 +75,7 @@ func (g *impostor) dial(t testing.TB, w wire.WelcomeMessage) (*guest.Client, err
 	go func() {
 		defer close(answered)
 		hello := g.next(t, wire.Hello)
+		g.nonce = hello.ID
 		g.say(wire.Frame{Type: wire.Welcome, ID: hello.ID, Payload: w.Append(nil)})
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

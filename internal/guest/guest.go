@@ -8,6 +8,7 @@
 package guest
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -66,6 +67,14 @@ func (s Stream) String() string {
 // time. It must not keep p. While it blocks, all other runs of the Client wait.
 type Sink func(s Stream, p []byte)
 
+// Serve answers an HTTP request of a program, which is anything of at most wire.MaxAsk
+// bytes, with an HTTP response of at most MaxResponse. It returns soon after ctx has
+// ended, as it does with the run. Several are called at the same time.
+type Serve func(ctx context.Context, request []byte) (response []byte)
+
+// MaxResponse bounds what Serve returns, in bytes.
+const MaxResponse = wire.MaxAnswer
+
 // Limits are resource limits of a program; zero sets none.
 type Limits struct {
 	Processes int // tasks of the unprivileged user, in the whole sandbox
@@ -107,6 +116,11 @@ type RunSpec struct {
 	Command
 	Files []File
 	Stdin []byte // what the program reads; /dev/null if it is empty
+	// Port has the guest listen at 127.0.0.1 for as long as the program runs, and Serve
+	// answer the HTTP requests that come there; 0 for none. An earlier program may have
+	// taken it, which then gets them.
+	Port  uint16
+	Serve Serve
 	// Warm allows the interpreter that waits to be used, if Path, Dir and Limits are
 	// the same as its, and Argv begins with its. Env may differ; see ReadAtStart. If it cannot
 	// be used it ends, and another is started.

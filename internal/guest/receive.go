@@ -33,7 +33,7 @@ func (c *Client) take(f wire.Frame) error {
 	switch f.Type {
 	case wire.Reply:
 		tell, err = c.takeReply(f)
-	case wire.Stdout, wire.Stderr, wire.Exit, wire.Refused:
+	case wire.Stdout, wire.Stderr, wire.Ask, wire.Exit, wire.Refused:
 		tell, err = c.takeRun(f)
 	default:
 		err = violation("frame of type %d", f.Type)

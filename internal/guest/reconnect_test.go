@@ -86,7 +86,7 @@ func TestTakeOver(t *testing.T) {
 		limit = len(out) + 60000
 		var res guest.Result
 		res, err = until(leave, func() (guest.Result, error) {
-			return c.Attach(t.Context(), spec.ID, map[guest.Stream]int64{guest.Stdout: int64(len(out))}, sink)
+			return c.Attach(t.Context(), spec.ID, map[guest.Stream]int64{guest.Stdout: int64(len(out))}, sink, nil)
 		})
 		if err == nil {
 			if string(out) != want || res.ExitCode != 9 || res.StdoutBytes != int64(len(want)) || !res.Warm {
@@ -133,7 +133,7 @@ func TestTakeOverFromTheDead(t *testing.T) {
 	}
 	next := g.Dial(t)
 	res, err := next.Attach(t.Context(), spec.ID, map[guest.Stream]int64{guest.Stdout: int64(out.Len())},
-		func(_ guest.Stream, p []byte) { out.Write(p) })
+		func(_ guest.Stream, p []byte) { out.Write(p) }, nil)
 	if err != nil || res.ExitCode != 0 || res.StdoutBytes != int64(len(want)) {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -161,7 +161,7 @@ func TestTheEndIsNotLost(t *testing.T) {
 		c.Leave()
 		c = g.Dial(t)
 		var res guest.Result
-		res, err = c.Attach(t.Context(), spec.ID, nil, func(guest.Stream, []byte) {})
+		res, err = c.Attach(t.Context(), spec.ID, nil, func(guest.Stream, []byte) {}, nil)
 		if err == nil && res.ExitCode != 9 {
 			t.Errorf("host %d was told of exit code %d", host, res.ExitCode)
 		}
@@ -212,18 +212,18 @@ func TestNobodyListens(t *testing.T) {
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		var out bytes.Buffer
-		res, err := c.Attach(t.Context(), small.ID, nil, func(_ guest.Stream, p []byte) { out.Write(p) })
+		res, err := c.Attach(t.Context(), small.ID, nil, func(_ guest.Stream, p []byte) { out.Write(p) }, nil)
 		if err != nil || res.ExitCode != 4 || len(out.String()) != len("small\nmore\n") {
 			t.Errorf("the small program: %+v, %q, %v", res, out.String(), err)
 		}
 	})
 	var out bytes.Buffer
-	res, err := c.Attach(t.Context(), spec.ID, nil, func(_ guest.Stream, p []byte) { out.Write(p) })
+	res, err := c.Attach(t.Context(), spec.ID, nil, func(_ guest.Stream, p []byte) { out.Write(p) }, nil)
 	if err != nil || res.StdoutBytes != int64(len(want)) || !strings.HasSuffix(want, out.String()) || out.Len() < len(want)/2 {
 		t.Errorf("%d of %d bytes, %+v, %v", out.Len(), len(want), res, err)
 	}
 	wait.Wait()
-	if _, err := c.Attach(t.Context(), spec.ID, nil, nil); !errors.Is(err, guest.ErrNoRun) {
+	if _, err := c.Attach(t.Context(), spec.ID, nil, nil, nil); !errors.Is(err, guest.ErrNoRun) {
 		t.Errorf("attached twice: %v", err)
 	}
 	healthy(t, c)

@@ -18,12 +18,15 @@ import (
 type run struct {
 	end chan ending // one is sent
 
+	server *server // nil when its program cannot ask; set before the first frame, or in adopt
+
 	// firstHeld is the number of the first frame in held, 0 when there is none.
 	firstHeld atomic.Uint64
 
 	mu      sync.Mutex   // never taken under Client.mu
 	sink    Sink         // guarded by mu
 	waiting bool         // guarded by mu; it has no sink yet
+	found   bool         // an earlier host began it
 	held    []wire.Frame // guarded by mu; until someone has attached
 	heldLen int          // guarded by mu; bytes
 	limit   int64        // guarded by mu; bytes per stream, -1 when not known
@@ -39,7 +42,7 @@ type ending struct {
 
 // newRun returns a run; with a limit of -1 it is one that was found.
 func newRun(sink Sink, limit int64) *run {
-	r := &run{end: make(chan ending, 1), sink: sink, limit: limit, waiting: limit < 0}
+	r := &run{end: make(chan ending, 1), sink: sink, limit: limit, waiting: limit < 0, found: limit < 0}
 	if limit >= 0 {
 		r.known = [2]bool{true, true}
 	}
@@ -72,6 +75,14 @@ func (r *run) deliver(f wire.Frame) (*ending, error) {
 	switch f.Type {
 	case wire.Stdout, wire.Stderr:
 		return nil, r.output(f)
+	case wire.Ask:
+		switch {
+		case r.server != nil:
+			return nil, r.server.take(f)
+		case r.found: // it may have been allowed to
+			return nil, nil
+		}
+		return nil, violation("a request of a run that may make none")
 	case wire.Refused:
 		var m wire.ReplyMessage
 		if !m.Decode(f.Payload) {
@@ -139,6 +150,7 @@ func (c *Client) Run(ctx context.Context, spec RunSpec, sink Sink) (Result, erro
 		Timeout: uint64(max(spec.Timeout, 0)),
 		Output:  uint64(max(spec.OutputLimit, 0)),
 		Stdin:   spec.Stdin,
+		Port:    uint64(spec.Port),
 	}
 	for _, f := range spec.Files {
 		m.Files = append(m.Files, wire.File{Path: f.Path, Mode: uint64(f.Mode.Perm()), Data: f.Data})
@@ -148,6 +160,10 @@ func (c *Client) Run(ctx context.Context, spec RunSpec, sink Sink) (Result, erro
 		return Result{}, fmt.Errorf("run: %w: %d bytes of files and variables are more than %d", ErrNotStarted, len(body), wire.MaxMessage)
 	}
 	r := newRun(sink, max(spec.OutputLimit, 0))
+	if spec.Port > 0 {
+		r.server = newServer(c, id, spec.Serve)
+		defer r.server.stop()
+	}
 	c.mu.Lock()
 	if c.runs[id] != nil {
 		c.mu.Unlock()
@@ -164,9 +180,15 @@ func (c *Client) Run(ctx context.Context, spec RunSpec, sink Sink) (Result, erro
 
 // Attach takes over a run of Info().Runs, which an earlier process started. skip
 // are the bytes of each stream that are known already and are not to be passed
-// on again. It returns as Run does.
-func (c *Client) Attach(ctx context.Context, id RunID, skip map[Stream]int64, sink Sink) (Result, error) {
-	r, ended, err := c.attach(id, skip, sink)
+// on again. serve answers its requests if it may make some; nil drops them. It returns as
+// Run does.
+func (c *Client) Attach(ctx context.Context, id RunID, skip map[Stream]int64, sink Sink, serve Serve) (Result, error) {
+	var asked *server
+	if serve != nil {
+		asked = newServer(c, id, serve)
+		defer asked.stop()
+	}
+	r, ended, err := c.attach(id, skip, sink, asked)
 	if err != nil {
 		return Result{}, err
 	}
@@ -183,7 +205,7 @@ func (c *Client) Attach(ctx context.Context, id RunID, skip map[Stream]int64, si
 
 // Discard drops a run of Info().Runs: its output and its end are not kept.
 func (c *Client) Discard(ctx context.Context, id RunID) error {
-	if _, _, err := c.attach(id, nil, nil); err != nil {
+	if _, _, err := c.attach(id, nil, nil, nil); err != nil {
 		return err
 	}
 	return c.acknowledge(ctx)
@@ -191,14 +213,14 @@ func (c *Client) Discard(ctx context.Context, id RunID) error {
 
 // attach makes sink the run's and delivers what was held for it; ended says that
 // its end was.
-func (c *Client) attach(id RunID, skip map[Stream]int64, sink Sink) (_ *run, ended bool, err error) {
+func (c *Client) attach(id RunID, skip map[Stream]int64, sink Sink, asked *server) (_ *run, ended bool, err error) {
 	c.mu.Lock()
 	r := c.runs[id]
 	c.mu.Unlock()
 	if r == nil {
 		return nil, false, ErrNoRun
 	}
-	end, err := r.adopt(skip, sink)
+	end, err := r.adopt(skip, sink, asked)
 	if end != nil {
 		c.mu.Lock()
 		delete(c.runs, id)
@@ -212,7 +234,7 @@ func (c *Client) attach(id RunID, skip map[Stream]int64, sink Sink) (_ *run, end
 }
 
 // adopt gives the run its sink, and returns its end if that was held.
-func (r *run) adopt(skip map[Stream]int64, sink Sink) (end *ending, err error) {
+func (r *run) adopt(skip map[Stream]int64, sink Sink, asked *server) (end *ending, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.waiting {
@@ -221,7 +243,7 @@ func (r *run) adopt(skip map[Stream]int64, sink Sink) (end *ending, err error) {
 	for s, n := range skip {
 		r.skip[s&1] = uint64(max(n, 0))
 	}
-	r.sink, r.waiting = sink, false
+	r.sink, r.server, r.waiting = sink, asked, false
 	for _, f := range r.held {
 		if end, err = r.deliver(f); end != nil || err != nil {
 			break

@@ -82,6 +82,7 @@ var byName = func() map[string]tool {
 type Sandbox struct {
 	Runner  Runner
 	Callers Callers
+	Ledger  Ledger // nil where code cannot make calls
 }
 
 var _ loop.Handler = (*Sandbox)(nil)
@@ -109,6 +110,7 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	req.TraceID = execution.NewTraceID()
 	e, err := s.execute(ctx, &p, req, gateway.Call{
 		Source: execution.SourceResponse, Delivery: execution.Inline, Turn: c.Run.Sandbox, Window: Window, Run: string(c.Run.ID),
+		Web:            s.Ledger != nil && c.Call.Name == RunCode,
 		IdempotencyKey: fmt.Sprintf("%s/%d", c.Run.ID, c.Number),
 	})
 	if err != nil {

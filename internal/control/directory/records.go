@@ -3,6 +3,7 @@ package directory
 import (
 	"context"
 	"crypto/sha256"
+	"sync/atomic"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/audit"
@@ -29,7 +30,7 @@ func (d *Directory) Record(ctx context.Context, p *tenant.Principal, c sandbox.C
 		OutboundHosts: c.Hosts, Mounts: c.Mounts, Metadata: c.Metadata, Retention: time.Duration(p.Tenant.AuditDays) * 24 * time.Hour,
 	}
 	entry := usage.Entry{
-		TraceID: c.TraceID, Tenant: p.Tenant.ID, Key: p.Key.ID, Source: c.Source, At: time.Now().UTC(),
+		TraceID: c.TraceID, Tenant: p.Tenant.ID, Key: p.Key.ID, Source: c.Source, At: moment(),
 	}
 	entry.Credits = d.cfg.Prices.Credits(entry)
 	var err error
@@ -42,6 +43,21 @@ func (d *Directory) Record(ctx context.Context, p *tenant.Principal, c sandbox.C
 		return fault.Wrap(fault.Unavailable, err, "the call could not be recorded; it may have been done")
 	}
 	return nil
+}
+
+// lastMoment is the last moment returned, in microseconds since 1970.
+var lastMoment atomic.Int64
+
+// moment is now, or a little later: no two are the same, because the ledger tells the calls
+// of one trace apart by their time.
+func moment() time.Time {
+	for {
+		last := lastMoment.Load()
+		next := max(time.Now().UnixMicro(), last+1)
+		if lastMoment.CompareAndSwap(last, next) {
+			return time.UnixMicro(next).UTC()
+		}
+	}
 }
 
 // GetSnapshot returns p's snapshot.

@@ -112,6 +112,8 @@ type Call struct {
 	IdempotencyKey string         // "" for none
 	Run            string         // id of the run that the execution goes with; "" for none
 	Window         time.Duration  // of the turn: execution.Job.Window
+	// Web lets the program call the services of the web with the caller's key.
+	Web bool
 }
 
 // Policy is what a caller's plan and environment make of its requests.

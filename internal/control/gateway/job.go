@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -37,6 +38,9 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 	if e.Thread != "" {
 		job.Thread = &execution.Thread{ID: e.Thread, State: e.ThreadState, Quota: p.Plan.MaxThreadSize}
 	}
+	if c.Web {
+		job.Web = &execution.WebAccess{Key: p.Key.ID, Token: webToken + req.TraceID + "-" + rand.Text()}
+	}
 	if c.Turn != "" {
 		job.Turn, job.Window = turnName(p, c), c.Window
 	}
@@ -46,6 +50,9 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 	}
 	return job
 }
+
+// webToken begins the token of an execution, by which people tell what it is.
+const webToken = "atoll-web-"
 
 // over is a request's variables over those of its key. The environment's stay
 // apart: sandboxes are made ahead with them.

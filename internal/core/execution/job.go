@@ -42,6 +42,8 @@ type Job struct {
 	Secrets      []string      // values that must not be seen in output
 	BoundSecrets []BoundSecret // what the program's requests are given; without a network, nothing
 	Redact       []string      // names of the redaction rules that apply
+
+	Web *WebAccess // to the services of the web, from inside the sandbox; nil for none
 }
 
 // InlineOutput is how many bytes of both streams together travel in a Result

@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"context"
 	"errors"
 	"time"
 )
@@ -15,6 +16,11 @@ type Program struct {
 	Input    Input
 	Timeout  time.Duration
 	MaxBytes int64 // bytes of each stream handed to the sink; what is over is counted and dropped
+
+	// Port is of the loopback address in the sandbox where the program may ask this process
+	// by HTTP, and Serve answers; 0 for none. Serve returns soon after its context has ended.
+	Port  uint16
+	Serve func(ctx context.Context, request []byte) (response []byte)
 }
 
 // ErrLetGo, as the cause that ends a run's context, leaves the program running

@@ -12,6 +12,9 @@ type Store interface {
 	Summary(ctx context.Context, tenant string, since, before time.Time) ([]Day, error)
 	// Month is what a tenant has used in the current calendar month in UTC.
 	Month(ctx context.Context, tenant string) (credits float64, err error)
+	// Calls counts the calls that a tenant made in [since, before) under a trace id, by
+	// source.
+	Calls(ctx context.Context, tenant, traceID string, since, before time.Time) (map[string]int, error)
 	// Kept is what the ended executions of a tenant keep, those of the days that a time
 	// of keep reaches.
 	Kept(ctx context.Context, tenant string, keep time.Duration) (Kept, error)

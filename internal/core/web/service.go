@@ -46,6 +46,19 @@ type Service struct {
 // New returns a Service.
 func New(cfg Config) *Service { return &Service{cfg: cfg, busy: map[tenant.ID]int{}} }
 
+// Services lists what is turned on, by the names that the ledger has.
+func (s *Service) Services() (names []string) {
+	for _, service := range []struct {
+		name string
+		on   bool
+	}{{SearchName, s.cfg.Web != nil}, {PeopleName, s.cfg.People != nil}, {FetchName, s.cfg.Pages != nil}} {
+		if service.on {
+			names = append(names, service.name)
+		}
+	}
+	return names
+}
+
 // Caller is who calls. Session and Agent may be empty.
 type Caller struct {
 	Principal               *tenant.Principal

@@ -15,6 +15,13 @@ const (
 	FetchName  = "fetch_url"
 )
 
+// Paths are those of HTTP under which programs reach the services, each with the path of
+// the operation that serves it.
+var Paths = map[string]string{
+	"/search": "/search", "/v1/search": "/v1/search",
+	"/fetch": "/v1/fetch", "/v1/fetch": "/v1/fetch",
+}
+
 // Kind says what a search finds.
 type Kind string
 

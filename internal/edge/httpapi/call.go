@@ -122,6 +122,9 @@ func (c *Call) identify(scope tenant.Scope) error {
 	if holder := c.holder.Load(); holder != nil {
 		find = func(r *http.Request) (tenant.Principal, error) { return (*holder)(r.Context()) }
 	}
+	if in := innerOf(c.R.Context()); in != nil {
+		find = func(r *http.Request) (tenant.Principal, error) { return in.find(r.Context()) }
+	}
 	caller, err := find(c.R)
 	if err != nil {
 		return err

@@ -67,7 +67,11 @@ func (s *Server) route(table []Operation) (http.Handler, error) {
 	}, http.StatusNotFound)
 	mux.Handle("/", nothing)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set(TraceHeader, execution.NewTraceID()) // here, so that the mux's own answers have it too
+		traceID := execution.NewTraceID()
+		if in := innerOf(r.Context()); in != nil {
+			traceID = in.traceID
+		}
+		w.Header().Set(TraceHeader, traceID) // here, so that the mux's own answers have it too
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if !strings.HasPrefix(r.URL.Path, "/") { // CONNECT, which the mux would refuse without our envelope
 			nothing.ServeHTTP(w, r)

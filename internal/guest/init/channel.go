@@ -77,6 +77,10 @@ func (s *supervisor) hello(f wire.Frame) {
 		return
 	}
 	s.partial = message{}
+	if s.door != nil && f.ID != s.host {
+		s.door.hostChanged()
+	}
+	s.host = f.ID
 	s.out.ack(f.Seq)
 	w := wire.WelcomeMessage{Version: s.version}
 	if m.Min <= wire.Protocol && wire.Protocol <= m.Max {
@@ -146,6 +150,11 @@ func (s *supervisor) request(t wire.Type, id uint64, p []byte) {
 			return
 		}
 		s.reply(id, s.callDaemon(&m))
+	case wire.Answer:
+		var m wire.AnswerMessage
+		if m.Decode(p) {
+			s.answer(id, &m)
+		}
 	case wire.Ping:
 		s.reply(id, nil)
 	}

@@ -65,7 +65,11 @@ func (s *supervisor) startRun(id uint64, p []byte) {
 	}
 	m.Files = nil
 	r := &run{id: id, limit: m.Output, control: -1, request: m}
+	if m.Port > 0 && s.door == nil {
+		s.openDoor(id, m.Port) // it is there when the program begins
+	}
 	if err := s.program(r); err != nil {
+		s.closeDoor(id)
 		s.refuse(id, err)
 		return
 	}
@@ -167,6 +171,9 @@ func (s *supervisor) expire(now time.Time) {
 			s.end(r)
 		}
 	}
+	if s.door != nil {
+		s.door.expire(now)
+	}
 }
 
 // settle finishes the runs that have ended and whose pipes are drained.
@@ -186,6 +193,7 @@ func (s *supervisor) settle() {
 // finish makes a run's last frame.
 func (s *supervisor) finish(r *run) {
 	s.broke(r)
+	s.closeDoor(r.id)
 	s.withdrawStdin()
 	if r.note >= 0 {
 		raw.Close(r.note)

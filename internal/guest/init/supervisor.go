@@ -47,6 +47,9 @@ type supervisor struct {
 	restored bool   // restored from a checkpoint; interpreters must reseed
 	dirty    bool   // a program has run, so zombies may come without notice
 
+	host uint64 // nonce of the host that greeted last
+	door *door  // of the run that may ask the host; nil when there is none
+
 	daemon    *guestDaemon // nil when there is none
 	hadDaemon bool         // there was one, so programs are its to start
 
@@ -127,6 +130,7 @@ func (s *supervisor) turn() {
 	s.watchWarm()
 	s.watchRuns()
 	s.watchOrphans()
+	s.watchDoor()
 	s.watchDaemon()
 
 	n := s.wait(s.patience())
@@ -138,6 +142,7 @@ func (s *supervisor) turn() {
 		s.expire(time.Now())
 	}
 	s.settle()
+	s.settleDoor()
 	s.out.flush(toHost)
 	s.brake.after(s.took)
 	s.took = 0

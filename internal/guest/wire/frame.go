@@ -30,6 +30,11 @@ const (
 	MaxRuns = 64
 	// Spool bounds, in bytes, the frames a guest keeps until they are acknowledged.
 	Spool = 1 << 20
+	// MaxAsk and MaxAnswer bound an HTTP request that a program makes of the host, and the
+	// response; MaxAsks is how many of a run may wait for theirs.
+	MaxAsk    = 60 << 10
+	MaxAnswer = 4 << 20
+	MaxAsks   = 8
 	// AckEvery is how many payload bytes a host takes before it acknowledges.
 	AckEvery = 256 << 10
 )
@@ -71,6 +76,7 @@ const (
 	Enter                       // ID: request
 	StartDaemon                 // ID: request
 	Protect                     // ID: request
+	Answer                      // ID: run; to an Ask of it
 )
 
 // Frames from guest to host. All but Welcome are spooled and numbered.
@@ -81,6 +87,7 @@ const (
 	Stderr                     // ID: run
 	Exit                       // ID: run; its last frame
 	Refused                    // ID: run; nothing was started; its last frame
+	Ask                        // ID: run; an HTTP request of its program
 )
 
 // Flags on the frames of a message that does not fit one frame.

@@ -125,6 +125,7 @@ type RunMessage struct {
 	Output  uint64 // bytes per stream that are passed on; the rest is counted
 	Files   []File
 	Stdin   []byte // what the program reads; empty for /dev/null
+	Port    uint64 // of the loopback address at which it may ask the host by HTTP; 0 for none
 }
 
 func (m *RunMessage) Append(b []byte) []byte {
@@ -138,8 +139,11 @@ func (m *RunMessage) Append(b []byte) []byte {
 		b = putUint(b, f.Mode)
 		b = putString(b, f.Data)
 	}
-	if len(m.Stdin) > 0 { // older guests do not know it
+	if len(m.Stdin) > 0 || m.Port > 0 { // older guests do not know them
 		b = putString(b, m.Stdin)
+	}
+	if m.Port > 0 {
+		b = putUint(b, m.Port)
 	}
 	return b
 }
@@ -155,7 +159,14 @@ func (m *RunMessage) Decode(p []byte) bool {
 		m.Files = append(m.Files, File{Path: r.string(), Mode: r.uint(), Data: r.bytes()})
 	}
 	if len(r.b) > 0 {
-		if m.Stdin = r.bytes(); len(m.Stdin) == 0 {
+		if stdin := r.bytes(); len(stdin) > 0 {
+			m.Stdin = stdin
+		}
+		if len(r.b) > 0 {
+			if m.Port = r.uint(); m.Port == 0 || m.Port > 65535 {
+				return false
+			}
+		} else if m.Stdin == nil {
 			return false
 		}
 	}

@@ -126,6 +126,8 @@ var messages = []interface {
 	&HelloMessage{Min: 1, Max: 300},
 	&WelcomeMessage{Protocol: 1, Version: "v", Warm: "python", Runs: []uint64{1, 1 << 63}},
 	&WarmMessage{Command: command, Site: "/s", Preload: []string{"numpy"}},
+	&AskMessage{Host: 1, Number: 2, Request: []byte("POST / HTTP/1.1\r\n\r\n")},
+	&AnswerMessage{Number: 2, Response: []byte("HTTP/1.1 200 OK\r\n\r\n")},
 	&RunMessage{Command: command, Warm: true, Timeout: 5, Output: 6, Files: []File{{Path: "/p", Mode: 0o644, Data: []byte("d\x00")}, {Path: "/q", Data: []byte{}}}},
 	&KillMessage{Run: 1 << 40, Signal: 9},
 	&ReseedMessage{Hostname: "h", MachineID: "0123"},
@@ -136,6 +138,21 @@ var messages = []interface {
 }
 
 var command = Command{Language: "python", Path: "/usr/bin/python3", Argv: []string{"python3", ""}, Env: []string{"A=b"}, Dir: "/", Limits: Limits{Processes: 1, OpenFiles: 2}}
+
+// TestOptionalFields: what older guests do not know stands at the end, and only if it is set.
+func TestOptionalFields(t *testing.T) {
+	for _, m := range []RunMessage{{Command: command, Port: 980}, {Command: command, Stdin: []byte("in")}, {Command: command, Stdin: []byte("in"), Port: 65535}} {
+		var got RunMessage
+		if p := m.Append(nil); !got.Decode(p) || !reflect.DeepEqual(got, m) || got.Decode(append(p, 0)) {
+			t.Errorf("%+v came back as %+v", m, got)
+		}
+	}
+	for name, tail := range map[string][]byte{"no stdin": {0}, "port 0": {0, 0}, "port 65536": {0, 0x80, 0x80, 4}} {
+		if new(RunMessage).Decode(append((&RunMessage{Command: command}).Append(nil), tail...)) {
+			t.Errorf("%s was taken", name)
+		}
+	}
+}
 
 func TestMessagesSurvive(t *testing.T) {
 	for _, m := range messages {

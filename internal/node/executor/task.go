@@ -167,10 +167,14 @@ func (t *task) prepare() (*output, error) {
 }
 
 func (t *task) program(run uint64, timeout time.Duration) execution.Program {
-	return execution.Program{
+	p := execution.Program{
 		TraceID: t.job.TraceID, ID: run, Language: t.job.Language, Code: t.job.Code, Env: t.job.Env, Input: t.job.Input,
 		Timeout: timeout, MaxBytes: t.job.StoreOutput,
 	}
+	if t.job.Web != nil && t.x.cfg.Web != nil {
+		t.offerWeb(&p)
+	}
+	return p
 }
 
 // settle deals with the end of a program, or with having let go of it.

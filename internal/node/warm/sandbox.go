@@ -120,7 +120,7 @@ func (s *Sandbox) Run(ctx context.Context, p execution.Program, sink execution.S
 	}
 	env := maps.Clone(s.env)
 	maps.Copy(env, p.Env)
-	spec := guest.RunSpec{Command: s.command(in, env), Stdin: p.Input.Stdin, Warm: !s.readAtStart(p.Language, p.Env)}
+	spec := guest.RunSpec{Command: s.command(in, env), Stdin: p.Input.Stdin, Warm: !s.readAtStart(p.Language, p.Env), Port: p.Port, Serve: p.Serve}
 	spec.Argv = append(spec.Argv, p.Input.Args...)
 	return s.run(ctx, p, sink, spec)
 }
@@ -138,7 +138,7 @@ func (s *Sandbox) run(ctx context.Context, p execution.Program, sink execution.S
 func (s *Sandbox) Attach(ctx context.Context, p execution.Program, skip [2]int64, sink execution.Sink) (execution.Outcome, error) {
 	known := map[guest.Stream]int64{guest.Stdout: skip[0], guest.Stderr: skip[1]}
 	return s.follow(ctx, p, skip, sink, func(ctx context.Context, sink guest.Sink) (guest.Result, error) {
-		return s.guest.Attach(ctx, guest.RunID(p.ID), known, sink)
+		return s.guest.Attach(ctx, guest.RunID(p.ID), known, sink, p.Serve)
 	})
 }
 

@@ -98,7 +98,7 @@ func testTakeOver(t *testing.T, f *fixture) {
 	out := newOutput()
 	ended := make(chan ending, 1)
 	go func() {
-		res, err := b.guest.Attach(t.Context(), r.id, map[guest.Stream]int64{guest.Stdout: int64(len(secret))}, out.sink)
+		res, err := b.guest.Attach(t.Context(), r.id, map[guest.Stream]int64{guest.Stdout: int64(len(secret))}, out.sink, nil)
 		ended <- ending{res, err}
 	}()
 	b.run(t, "write", "go", "")
@@ -205,7 +205,7 @@ func testCheckpoint(t *testing.T, f *fixture) {
 		out := newOutput()
 		ended := make(chan ending, 1)
 		go func() {
-			res, err := restored.guest.Attach(t.Context(), r.id, map[guest.Stream]int64{guest.Stdout: int64(len(secret))}, out.sink)
+			res, err := restored.guest.Attach(t.Context(), r.id, map[guest.Stream]int64{guest.Stdout: int64(len(secret))}, out.sink, nil)
 			ended <- ending{res, err}
 		}()
 		if got := restored.run(t, "read", "note"); got != "kept" {

@@ -29,6 +29,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 		{"bounds are half open", testBounds},
 		{"tenants have their own", testOwn},
 		{"a month is the calendar's", testMonth},
+		{"counts the calls of a trace", testCalls},
 		{"what is old goes, its sums stay", testPurge},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })

@@ -7,8 +7,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -74,6 +76,9 @@ func (h *Handlers) prepare(c *httpapi.Call, in *CreateResponse) (*run.Run, *run.
 	}
 	if err := h.checkInterpreter(c, q); err != nil {
 		return nil, nil, err
+	}
+	if caller.May(tenant.ScopeTools) {
+		sandboxtool.Tell(q.Tools, h.Services)
 	}
 	for _, name := range q.Models {
 		_, _, err := h.Models.Use(c.Context(), caller.Tenant.ID, name)

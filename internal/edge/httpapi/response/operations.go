@@ -38,6 +38,8 @@ type Handlers struct {
 	// MaxUnderWay is how many responses of a tenant may be under way at a time; 0 for any
 	// number.
 	MaxUnderWay int
+	// Services are those of the web that code in a sandbox can call.
+	Services []string
 }
 
 // Operations are those of /v1/responses, and the same of /v1/agent.

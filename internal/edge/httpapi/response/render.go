@@ -123,6 +123,7 @@ func usage(s *run.State) *ResponseUsage {
 			u.count(invoked(it.Use))
 		}
 	}
+	addCalls(u, s)
 	return u
 }
 

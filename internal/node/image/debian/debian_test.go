@@ -164,6 +164,12 @@ func TestFinish(t *testing.T) {
 	if n, _, err := tree.Lookup(root, "/var/cache/matplotlib/fontlist.json"); err != nil || n.UID != runtime.UID {
 		t.Errorf("%+v, %v", n, err)
 	}
+	if n, _, err := tree.Lookup(root, "/usr/local/bin/atoll-web"); err != nil || n.Mode&0o111 != 0o111 {
+		t.Errorf("%+v, %v", n, err)
+	}
+	if data, err := tree.ReadFile(root, "/usr/lib/python3/dist-packages/atoll_web.py", 1<<20); err != nil || string(data) != webModule {
+		t.Errorf("the module: %d bytes, %v", len(data), err)
+	}
 	if data, err := tree.ReadFile(root, "/etc/resolv.conf", 100); err != nil || len(data) > 0 {
 		t.Errorf("resolv.conf: %q, %v", data, err)
 	}

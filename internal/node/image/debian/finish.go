@@ -40,7 +40,8 @@ var texts = map[string]string{
 		"\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n",
 	"/etc/apt/apt.conf.d/90atoll": aptSettings,
 	// npm install -g works without root, and what it installs is on PATH.
-	"/etc/npmrc": "prefix=${HOME}/.local\nupdate-notifier=false\nfund=false\n",
+	"/etc/npmrc":              "prefix=${HOME}/.local\nupdate-notifier=false\nfund=false\n",
+	modules + "/atoll_web.py": webModule,
 }
 
 // aptSettings are for apt as root of a sandbox: no second user, and as little as can
@@ -64,7 +65,7 @@ const recipeVersion = 1
 func Recipe() string {
 	h := sha256.New()
 	// Strings, slices and maps of them encode always, and maps in the order of keys.
-	_ = json.NewEncoder(h).Encode([]any{recipeVersion, Suite, packages, excluded, customize, texts, dropped, tested, Env(), Preloads()})
+	_ = json.NewEncoder(h).Encode([]any{recipeVersion, Suite, packages, excluded, customize, texts, programs, dropped, tested, Env(), Preloads()})
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
@@ -73,6 +74,11 @@ func Recipe() string {
 func Finish(root *erofs.Node) error {
 	for name, text := range texts {
 		if err := tree.Put(root, name, erofs.NewFile(0o644, text)); err != nil {
+			return err
+		}
+	}
+	for name, text := range programs {
+		if err := tree.Put(root, name, erofs.NewFile(0o755, text)); err != nil {
 			return err
 		}
 	}
