@@ -2,23 +2,17 @@ package response_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"iter"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
@@ -32,6 +26,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 	"github.com/atoll-run/atoll/test/atolltest"
+	"github.com/atoll-run/atoll/test/openresponses"
 )
 
 type script func(q model.Request) []model.Delta
@@ -139,63 +134,17 @@ func ask(t *testing.T, s http.Handler, status int, method, path, body string) ma
 		t.Fatalf("%s %s: %d %s, want %d", method, path, w.Code, w.Body, status)
 	}
 	if out["object"] == "response" {
-		valid(t, "ResponseResource", out)
+		valid(t, openresponses.Response, out)
 	}
 	return out
 }
 
-// spec is the open Responses specification, from openresponses.org (Apache-2.0).
-//
-//go:embed testdata/openresponses.json
-var spec []byte
-
-var schemas = sync.OnceValue(func() func(name string) *jsonschema.Schema {
-	raw, err := jsonschema.UnmarshalJSON(bytes.NewReader(spec))
-	if err != nil {
-		panic(err)
-	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	if err := c.AddResource("https://open.invalid/spec.json", raw); err != nil {
-		panic(err)
-	}
-	return func(name string) *jsonschema.Schema {
-		return c.MustCompile("https://open.invalid/spec.json#/components/schemas/" + name)
-	}
-})
-
-// valid holds a value against a schema of the specification, without the items that only
-// our contract has.
-func valid(t *testing.T, schema string, value map[string]any) {
+// valid holds an event or a response against the open specification.
+func valid(t *testing.T, check func(map[string]any) error, value map[string]any) {
 	t.Helper()
-	plain := maps.Clone(value)
-	if r, ok := plain["response"].(map[string]any); ok {
-		r = maps.Clone(r)
-		plain["response"] = r
-		ours(r)
+	if err := check(value); err != nil {
+		t.Error(err)
 	}
-	ours(plain)
-	if err := schemas()(schema).Validate(plain); err != nil {
-		t.Errorf("%s: %v", show(value), err)
-	}
-}
-
-func ours(r map[string]any) {
-	if output, ok := r["output"].([]any); ok {
-		r["output"] = slices.DeleteFunc(slices.Clone(output), func(it any) bool { return !specified(it) })
-	}
-	if choice, ok := r["tool_choice"].(map[string]any); ok && choice["type"] != "function" {
-		r["tool_choice"] = "auto"
-	}
-	if tools, ok := r["tools"].([]any); ok {
-		r["tools"] = slices.DeleteFunc(slices.Clone(tools), func(tool any) bool { return tool.(map[string]any)["type"] != "function" })
-	}
-}
-
-// specified reports whether the specification has an item.
-func specified(it any) bool {
-	kind, _ := it.(map[string]any)["type"].(string)
-	return slices.Contains([]string{"message", "reasoning", "function_call", "function_call_output"}, kind)
 }
 
 // events reads a stream, and holds each event against the specification.
@@ -216,26 +165,9 @@ func events(t *testing.T, w *httptest.ResponseRecorder) (all []map[string]any) {
 			t.Fatal(err)
 		}
 		all = append(all, e)
-		kind := e["type"].(string)
-		if it, ok := e["item"]; ok && !specified(it) || kind == "response.cancelled" || strings.Contains(kind, ".mcp_") || strings.Contains(kind, ".web_search_call.") {
-			continue // the specification has none
-		}
-		valid(t, eventSchemas[kind], e)
+		valid(t, openresponses.Event, e)
 	}
 	return all
-}
-
-var eventSchemas = map[string]string{
-	"response.created": "ResponseCreatedStreamingEvent", "response.in_progress": "ResponseInProgressStreamingEvent",
-	"response.completed": "ResponseCompletedStreamingEvent", "response.failed": "ResponseFailedStreamingEvent", "response.incomplete": "ResponseIncompleteStreamingEvent",
-	"response.output_item.added": "ResponseOutputItemAddedStreamingEvent", "response.output_item.done": "ResponseOutputItemDoneStreamingEvent",
-	"response.content_part.added": "ResponseContentPartAddedStreamingEvent", "response.content_part.done": "ResponseContentPartDoneStreamingEvent",
-	"response.output_text.delta": "ResponseOutputTextDeltaStreamingEvent", "response.output_text.done": "ResponseOutputTextDoneStreamingEvent",
-	"response.refusal.delta": "ResponseRefusalDeltaStreamingEvent", "response.refusal.done": "ResponseRefusalDoneStreamingEvent",
-	"response.reasoning_summary_part.added": "ResponseReasoningSummaryPartAddedStreamingEvent", "response.reasoning_summary_part.done": "ResponseReasoningSummaryPartDoneStreamingEvent",
-	"response.reasoning_summary_text.delta": "ResponseReasoningSummaryDeltaStreamingEvent", "response.reasoning_summary_text.done": "ResponseReasoningSummaryDoneStreamingEvent",
-	"response.reasoning.delta": "ResponseReasoningDeltaStreamingEvent", "response.reasoning.done": "ResponseReasoningDoneStreamingEvent",
-	"response.function_call_arguments.delta": "ResponseFunctionCallArgumentsDeltaStreamingEvent", "response.function_call_arguments.done": "ResponseFunctionCallArgumentsDoneStreamingEvent",
 }
 
 func show(v any) string {

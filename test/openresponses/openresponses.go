@@ -1,0 +1,146 @@
+// Package openresponses holds requests, answers and events against the open Responses
+// specification. Tests use it where they see what clients send and get.
+//
+// Tools, items and events that only Atoll's contract has are left out of what is checked:
+// the specification leaves room for them. That they are well formed is for the OpenAPI
+// document to say.
+package openresponses
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// spec is the specification as openresponses.org publishes it, under the Apache License 2.0.
+//
+//go:embed openresponses.json
+var spec []byte
+
+// place is where the specification is for the compiler of schemas.
+const place = "https://open.invalid/spec.json"
+
+type checker struct {
+	mu       sync.Mutex
+	compiler *jsonschema.Compiler          // guarded by mu
+	schemas  map[string]*jsonschema.Schema // guarded by mu
+	events   map[string]string             // schemas by the types of events
+}
+
+var load = sync.OnceValue(func() *checker {
+	raw, err := jsonschema.UnmarshalJSON(bytes.NewReader(spec))
+	if err != nil {
+		panic(err)
+	}
+	c := &checker{compiler: jsonschema.NewCompiler(), schemas: map[string]*jsonschema.Schema{}, events: map[string]string{}}
+	c.compiler.DefaultDraft(jsonschema.Draft2020)
+	if err := c.compiler.AddResource(place, raw); err != nil {
+		panic(err)
+	}
+	var doc struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties struct {
+					Type struct{ Enum []string }
+					// Only events have it.
+					Sequence json.RawMessage `json:"sequence_number"`
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(spec, &doc); err != nil {
+		panic(err)
+	}
+	for name, schema := range doc.Components.Schemas {
+		if kinds := schema.Properties.Type.Enum; len(kinds) == 1 && schema.Properties.Sequence != nil {
+			c.events[kinds[0]] = name
+		}
+	}
+	return c
+})
+
+// Check holds a value against a schema of the specification.
+func Check(schema string, value any) error {
+	c := load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	compiled, ok := c.schemas[schema]
+	if !ok {
+		var err error
+		if compiled, err = c.compiler.Compile(place + "#/components/schemas/" + schema); err != nil {
+			return err
+		}
+		c.schemas[schema] = compiled
+	}
+	if err := compiled.Validate(value); err != nil {
+		text, _ := json.Marshal(value)
+		return fmt.Errorf("by the specification this is no %s: %s: %w", schema, text, err)
+	}
+	return nil
+}
+
+// open are the types of items, in requests and answers, that the specification has.
+var open = []any{"message", "reasoning", "function_call", "function_call_output", "item_reference"}
+
+// shared leaves out what only our contract has.
+func shared(body map[string]any) map[string]any {
+	body = maps.Clone(body)
+	for _, member := range []string{"input", "output"} {
+		if items, ok := body[member].([]any); ok {
+			body[member] = slices.DeleteFunc(slices.Clone(items), func(it any) bool {
+				kind, typed := kindOf(it)
+				return typed && !slices.Contains(open, kind)
+			})
+		}
+	}
+	if tools, ok := body["tools"].([]any); ok {
+		body["tools"] = slices.DeleteFunc(slices.Clone(tools), func(tool any) bool {
+			kind, _ := kindOf(tool)
+			return kind != "function"
+		})
+	}
+	return body
+}
+
+func kindOf(value any) (kind any, typed bool) {
+	members, _ := value.(map[string]any)
+	kind, typed = members["type"]
+	return kind, typed
+}
+
+// Request checks the body of POST /v1/responses.
+func Request(body map[string]any) error { return Check("CreateResponseBody", shared(body)) }
+
+// Response checks a response.
+func Response(body map[string]any) error { return Check("ResponseResource", shared(body)) }
+
+// Refusal checks the body of an answer that is an error.
+func Refusal(body map[string]any) error { return Check("ErrorPayload", body["error"]) }
+
+// Event checks an event of a stream.
+func Event(e map[string]any) error {
+	kind, _ := e["type"].(string)
+	if response, ok := e["response"].(map[string]any); ok {
+		e = maps.Clone(e)
+		e["response"] = shared(response)
+		if err := Response(response); err != nil {
+			return err
+		}
+	}
+	if item, ok := e["item"]; ok {
+		if kind, _ := kindOf(item); !slices.Contains(open, kind) {
+			return nil
+		}
+	}
+	schema, ok := load().events[kind]
+	if !ok {
+		return nil
+	}
+	return Check(schema, e)
+}
