@@ -99,13 +99,31 @@ func shared(body map[string]any) map[string]any {
 			})
 		}
 	}
-	if tools, ok := body["tools"].([]any); ok {
-		body["tools"] = slices.DeleteFunc(slices.Clone(tools), func(tool any) bool {
+	functions(body)
+	if choice, ok := body["tool_choice"].(map[string]any); ok {
+		choice = maps.Clone(choice)
+		functions(choice)
+		body["tool_choice"] = choice
+	}
+	// Every client and server has the schema there, for which the specification has null
+	// alone.
+	if text, ok := body["text"].(map[string]any); ok {
+		if format, ok := text["format"].(map[string]any); ok && format["schema"] != nil {
+			text, format = maps.Clone(text), maps.Clone(format)
+			format["schema"], text["format"], body["text"] = nil, format, text
+		}
+	}
+	return body
+}
+
+// functions leaves a member with tools those that are functions.
+func functions(of map[string]any) {
+	if tools, ok := of["tools"].([]any); ok {
+		of["tools"] = slices.DeleteFunc(slices.Clone(tools), func(tool any) bool {
 			kind, _ := kindOf(tool)
 			return kind != "function"
 		})
 	}
-	return body
 }
 
 func kindOf(value any) (kind any, typed bool) {
@@ -115,7 +133,13 @@ func kindOf(value any) (kind any, typed bool) {
 }
 
 // Request checks the body of POST /v1/responses.
-func Request(body map[string]any) error { return Check("CreateResponseBody", shared(body)) }
+func Request(body map[string]any) error {
+	asked := shared(body)
+	if text, ok := body["text"]; ok {
+		asked["text"] = text // there it has the schema, too
+	}
+	return Check("CreateResponseBody", asked)
+}
 
 // Response checks a response.
 func Response(body map[string]any) error { return Check("ResponseResource", shared(body)) }

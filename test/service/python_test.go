@@ -20,40 +20,46 @@ var pythonPackages = []string{
 	"baponi==0.5.1", "openai-agents==0.24.0", "aiohttp==3.14.5",
 	"anthropic==2.12.0", "langchain-core==1.7.2", "google-genai==2.34.0", "deepagents==0.7.32",
 	"e2b==2.63.0", "e2b-code-interpreter==2.11.5",
-	"openai==3.54.0", "perplexityai==0.46.1",
+	"openai==3.54.0", "perplexityai==0.46.1", "langchain-openai==1.7.3",
 }
 
-// pythonFolder returns the folder that the packages are in. They are installed once for
-// all tests, and kept beside the tests' other data.
-var pythonFolder = sync.OnceValues(func() (string, error) {
-	image, err := atolltest.ImageDir()
-	if err != nil {
-		return "", err
-	}
-	data := filepath.Dir(filepath.Dir(image))
-	sum := sha256.Sum256([]byte(strings.Join(pythonPackages, " ")))
-	dir := filepath.Join(data, "python-"+hex.EncodeToString(sum[:8]))
-	if _, err := os.Stat(dir); err == nil {
-		return dir, nil
-	}
-	made, err := os.MkdirTemp(data, "python-new-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(made)
-	cmd := exec.Command("python3", append([]string{"-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check", "--no-compile", "--only-binary", ":all:", "--target", made}, pythonPackages...)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", &installError{err, string(out)}
-	}
-	return dir, os.Rename(made, dir)
+// pythonFolder returns the folder that the packages are in.
+var pythonFolder = installed("python", pythonPackages, func(dir string) *exec.Cmd {
+	return exec.Command("python3", append([]string{"-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check", "--no-compile", "--only-binary", ":all:", "--target", dir}, pythonPackages...)...)
 })
+
+// installed returns a function that returns a folder with packages. They are installed
+// once for all tests, and kept beside the tests' other data.
+func installed(kind string, packages []string, install func(dir string) *exec.Cmd) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		image, err := atolltest.ImageDir()
+		if err != nil {
+			return "", err
+		}
+		data := filepath.Dir(filepath.Dir(image))
+		sum := sha256.Sum256([]byte(strings.Join(packages, " ")))
+		dir := filepath.Join(data, kind+"-"+hex.EncodeToString(sum[:8]))
+		if _, err := os.Stat(dir); err == nil {
+			return dir, nil
+		}
+		made, err := os.MkdirTemp(data, kind+"-new-")
+		if err != nil {
+			return "", err
+		}
+		defer os.RemoveAll(made)
+		if out, err := install(made).CombinedOutput(); err != nil {
+			return "", &installError{err, string(out)}
+		}
+		return dir, os.Rename(made, dir)
+	})
+}
 
 type installError struct {
 	error
 	said string
 }
 
-func (e *installError) Error() string { return "pip install: " + e.error.Error() + "\n" + e.said }
+func (e *installError) Error() string { return "install packages: " + e.error.Error() + "\n" + e.said }
 
 // python runs a program of testdata with the packages.
 func python(t *testing.T, name string, env ...string) string {
@@ -63,7 +69,7 @@ func python(t *testing.T, name string, env ...string) string {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "python3", "-W", "ignore", filepath.Join("testdata", name))
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "PYTHONPATH=" + packages, "PYTHONDONTWRITEBYTECODE=1", "OPENAI_AGENTS_DISABLE_TRACING=1"}, env...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "PYTHONPATH=" + packages, "OPENAI_AGENTS_DISABLE_TRACING=1"}, env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, out)

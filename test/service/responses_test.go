@@ -19,27 +19,35 @@ import (
 func obedient(t *testing.T) *httptest.Server {
 	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
 		said, result := conversation(r.Body)
-		if result != "" {
-			return scriptedmodel.Say("The result is " + result), true
+		turn, ok := obey(said, result)
+		if !ok {
+			t.Errorf("the model was asked %q", said)
 		}
-		switch word, rest, _ := strings.Cut(said, " "); word {
-		case "run":
-			arguments, err := json.Marshal(map[string]string{"language": "python", "code": rest})
-			return scriptedmodel.Ask("call_1", "run_code", string(arguments)), err == nil
-		case "say":
-			return scriptedmodel.Say(rest), true
-		case "weather":
-			return scriptedmodel.Ask("call_1", "get_weather", `{"city": "Oslo"}`), true
-		case "slow":
-			slow := scriptedmodel.Say("")
-			slow.Blocks[0].Text, slow.Pace = strings.SplitAfter(strings.Repeat("word ", 2000), " "), 20*time.Millisecond
-			return slow, true
-		}
-		t.Errorf("the model was asked %q", said)
-		return scriptedmodel.Turn{}, false
+		return turn, ok
 	}})
 	t.Cleanup(p.Close)
 	return p
+}
+
+// obey is what an obedient model answers.
+func obey(said, result string) (turn scriptedmodel.Turn, ok bool) {
+	if result != "" {
+		return scriptedmodel.Say("The result is " + result), true
+	}
+	switch word, rest, _ := strings.Cut(said, " "); word {
+	case "run":
+		arguments, err := json.Marshal(map[string]string{"language": "python", "code": rest})
+		return scriptedmodel.Ask("call_1", "run_code", string(arguments)), err == nil
+	case "say":
+		return scriptedmodel.Say(rest), true
+	case "weather":
+		return scriptedmodel.Ask("call_1", "get_weather", `{"city": "Oslo"}`), true
+	case "slow":
+		slow := scriptedmodel.Say("")
+		slow.Blocks[0].Text, slow.Pace = strings.SplitAfter(strings.Repeat("word ", 2000), " "), 20*time.Millisecond
+		return slow, true
+	}
+	return turn, false
 }
 
 // conversation is the last message of the user in a request, and the results after it.

@@ -46,6 +46,11 @@ type answering struct {
 	fold   model.Fold
 	blocks []int       // of the answer, as they began
 	items  map[int]int // blocks that readers see, to their index in the output
+	// While a call of the client's is not at its end, what comes of other blocks is held:
+	// clients read one call after the other, where providers may let them take turns.
+	calling bool
+	open    int // the block of that call
+	held    []model.Delta
 }
 
 // answer has its items as they began, which is the order in which readers see them.
@@ -91,6 +96,40 @@ func (a *answering) take(d model.Delta) error {
 	if !a.state.Request.Publish {
 		return nil
 	}
+	if a.calling && d.Index != a.open {
+		a.held = append(a.held, d) // a Guard bounds them
+		return nil
+	}
+	if err := a.show(d); err != nil || d.Kind != model.CallEnded || !a.calling {
+		return err
+	}
+	a.calling = false
+	return a.release()
+}
+
+// release tells readers what was held, up to the next call that is not at its end.
+func (a *answering) release() error {
+	held := a.held
+	a.held = nil
+	for i, d := range held {
+		if a.calling && d.Index != a.open {
+			a.held = append(a.held, d)
+			continue
+		}
+		if err := a.show(d); err != nil {
+			return err
+		}
+		if d.Kind == model.CallEnded && a.calling {
+			a.calling = false
+			a.held = append(a.held, held[i+1:]...)
+			return a.release()
+		}
+	}
+	return nil
+}
+
+// show tells readers of a delta.
+func (a *answering) show(d model.Delta) error {
 	switch d.Kind {
 	case model.Said, model.Refused:
 		return a.tell(d, &run.Item{Message: &model.Message{Role: model.Assistant}})
@@ -105,6 +144,7 @@ func (a *answering) take(d model.Delta) error {
 		if !a.state.Clients(call.Name) {
 			return nil // its handler says what is shown
 		}
+		a.calling, a.open = true, d.Index
 		_, err := a.index(d.Index, &run.Item{Call: &call})
 		return err
 	case model.CallArguments:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -69,7 +70,10 @@ func (h *Handlers) forget(c *httpapi.Call, r *run.Run) {
 // prepare returns the run of a request.
 func (h *Handlers) prepare(c *httpapi.Call, in *CreateResponse) (*run.Run, *run.Request, error) {
 	caller := c.Caller
-	p := &parser{ctx: c.Context(), tenant: caller.Tenant.ID, seal: h.Seal, web: h.Web, mcp: h.MCP, env: &caller.Environment}
+	p := &parser{
+		ctx: c.Context(), tenant: caller.Tenant.ID, seal: h.Seal, web: h.Web, mcp: h.MCP, env: &caller.Environment,
+		find: h.finder(c.Context(), caller.Tenant.ID),
+	}
 	q, set, err := p.parse(in)
 	if err != nil {
 		return nil, nil, err
@@ -203,7 +207,9 @@ func (h *Handlers) find(c *httpapi.Call) (*run.Run, error) {
 }
 
 func (h *Handlers) renderer(c *httpapi.Call) *renderer {
-	return &renderer{tenant: c.Caller.Tenant.ID, seal: h.Seal, outputs: asksOutputs(c)}
+	return &renderer{
+		tenant: c.Caller.Tenant.ID, seal: h.Seal, outputs: asksOutputs(c), acts: strings.HasPrefix(c.R.URL.Path, agentPath),
+	}
 }
 
 func (h *Handlers) response(c *httpapi.Call, id run.ID) (*Response, error) {

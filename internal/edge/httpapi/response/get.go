@@ -172,7 +172,7 @@ func (h *Handlers) inputItems(c *httpapi.Call) (*ResponseInput, error) {
 	input := s.Request.Input[len(s.Request.Input)-set.InputItems:]
 	all := make([]ResponseItem, len(input))
 	for i := range input {
-		all[i] = h.renderer(c).input(&input[i], fmt.Sprintf("%s%04x", r.ID[len("run_"):], i), set)
+		all[i] = h.renderer(c).input(&input[i], fmt.Sprintf("%sin%04x", r.ID[len("run_"):], i), set)
 	}
 	for i, a := range set.Approvals {
 		all = append(all, a.shown(string(r.ID[len("run_"):]), i))

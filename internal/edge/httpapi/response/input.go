@@ -53,6 +53,7 @@ type parser struct {
 	ctx    context.Context
 	tenant tenant.ID
 	seal   Sealer
+	find   func(id string) ([]model.Item, error) // an item of an output, as it is in its conversation
 	web    *web.Service
 	mcp    *mcptool.Tools
 
@@ -88,19 +89,19 @@ func (p *parser) input(input jsontext.Value) (items []model.Item, err error) {
 	}
 	for i, text := range raw {
 		path := fmt.Sprintf("input[%d]", i)
+		if stands, ok, err := p.references(path, text); ok {
+			if err != nil {
+				return nil, err
+			}
+			items = append(items, stands...)
+			continue
+		}
 		if kind, _ := kindOf(text); slices.Contains(mcpKinds, kind) {
 			more, err := p.mcpItem(path, kind, text)
 			if err != nil {
 				return nil, err
 			}
 			items = append(items, more...)
-			continue
-		}
-		if both, ok, err := p.interpreterCall(path, text); ok {
-			if err != nil {
-				return nil, err
-			}
-			items = append(items, both...)
 			continue
 		}
 		it, err := p.item(path, text)
@@ -115,7 +116,7 @@ func (p *parser) input(input jsontext.Value) (items []model.Item, err error) {
 }
 
 // itemKinds are the items that a request may have.
-const itemKinds = "message, function_call, function_call_output, reasoning, code_interpreter_call, web_search_call, mcp_list_tools, mcp_call, mcp_approval_request, mcp_approval_response"
+const itemKinds = "message, function_call, function_call_output, reasoning, code_interpreter_call, web_search_call, mcp_list_tools, mcp_call, mcp_approval_request, mcp_approval_response, item_reference"
 
 func (p *parser) item(path string, text jsontext.Value) (*model.Item, error) {
 	switch kind, _ := kindOf(text); kind {

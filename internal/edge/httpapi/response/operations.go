@@ -42,11 +42,14 @@ type Handlers struct {
 	Services []string
 }
 
+// agentPath is the other name of /v1/responses, which a vendor's documents use.
+const agentPath = "/v1/agent"
+
 // Operations are those of /v1/responses, and the same of /v1/agent.
 func (h *Handlers) Operations() []httpapi.Operation {
 	sandbox := []jsontext.Value{[]byte(`{"type":"sandbox"}`)}
 	ops := h.under("/v1/responses", "Response", "", CreateResponse{Model: new("small"), Input: []byte(`"What is the 40th prime?"`), Tools: sandbox})
-	return append(ops, h.under("/v1/agent", "AgentResponse", " The same as under /v1/responses.", CreateResponse{
+	return append(ops, h.under(agentPath, "AgentResponse", " The same as under /v1/responses.", CreateResponse{
 		Model: new("small"), Input: []byte(`"Plot the sine of 0 to 10 into sine.png."`), Tools: sandbox, Background: new(true),
 	})...)
 }

@@ -29,6 +29,9 @@ type renderer struct {
 	seal   Sealer
 	// outputs shows those of code_interpreter, also where the response was not asked to.
 	outputs bool
+	// acts says that a response whose model calls functions of the client's has the status
+	// requires_action. OpenAI's clients know no such status, and leave such calls unread.
+	acts bool
 }
 
 // settingsOf are what a run's request was shown as.
@@ -84,6 +87,9 @@ func (v *renderer) end(r *Response, s *run.State) {
 		return
 	}
 	r.Status = string(s.End.Status)
+	if s.End.Status == run.RequiresAction && !v.acts {
+		r.Status = string(run.Completed)
+	}
 	r.Usage = usage(s)
 	switch s.End.Status {
 	case run.Completed, run.RequiresAction:

@@ -83,6 +83,22 @@ func last(q model.Request) string {
 	return ""
 }
 
+// conversation is what a request says, an item after the other.
+func conversation(q model.Request) string {
+	var out []string
+	for _, it := range q.Items {
+		switch {
+		case it.Message != nil:
+			out = append(out, it.Message.Parts[0].Text)
+		case it.Call != nil:
+			out = append(out, fmt.Sprintf("%s(%s)", it.Call.Name, it.Call.Arguments))
+		case it.Result != nil:
+			out = append(out, it.Result.Parts[0].Text)
+		}
+	}
+	return strings.Join(out, " | ")
+}
+
 func open(t *testing.T) *httpapitest.Server {
 	t.Helper()
 	m := models{
@@ -108,6 +124,14 @@ func open(t *testing.T) *httpapitest.Server {
 				return say(text)
 			}
 			return call("add", `{"a": 1}`)
+		},
+		"all": func(q model.Request) []model.Delta { return say(conversation(q)) },
+		"tools": func(q model.Request) []model.Delta {
+			var names []string
+			for _, tool := range q.Tools {
+				names = append(names, tool.Name)
+			}
+			return say(strings.Join(names, " "))
 		},
 		"hang": func(model.Request) []model.Delta { return []model.Delta{{Kind: model.Said, Text: "well"}, {}} },
 	}
@@ -266,7 +290,12 @@ func TestFunction(t *testing.T) {
 	s := open(t)
 	const tools = `"tools": [{"type": "function", "name": "add", "parameters": {"type": "object"}}]`
 	r := ask(t, s, 200, "POST", "/v1/responses", `{"model": "function", "input": "1 and 2", `+tools+`}`)
-	want(t, r, "requires_action", `completed call add({"a": 1})`)
+	want(t, r, "completed", `completed call add({"a": 1})`)
+	acting := ask(t, s, 200, "POST", "/v1/agent", `{"model": "function", "input": "1 and 2", `+tools+`}`)
+	want(t, acting, "requires_action", `completed call add({"a": 1})`)
+	if got := ask(t, s, 200, "GET", fmt.Sprintf("/v1/responses/%s", acting["id"]), ""); got["status"] != "completed" {
+		t.Errorf("got %s", show(got))
+	}
 	id := r["id"]
 	refused := ask(t, s, 400, "POST", "/v1/responses", fmt.Sprintf(`{"model": "function", "previous_response_id": %q, "input": "well?", %s}`, id, tools))
 	if e := refused["error"].(map[string]any); e["type"] != "invalid_request_error" || !strings.Contains(e["message"].(string), `no function_call_output for call_id "call_1"`) || refused["message"] != e["message"] {

@@ -235,6 +235,9 @@ func (p *parser) parseChoice(in *CreateResponse, q *run.Request, s *Settings) er
 		if err := decode("tool_choice", in.ToolChoice, &c); err != nil {
 			return err
 		}
+		if *c.Type == "allowed_tools" {
+			return parseAllowed(&c, q)
+		}
 		if err := c.parse(q); err != nil {
 			return err
 		}
@@ -271,6 +274,35 @@ func checkChoice(q *run.Request) error {
 	if q.Choice.Mode == model.ToolNamed && !slices.ContainsFunc(q.Tools, func(t run.Tool) bool { return t.Name == q.Choice.Name }) {
 		return invalid("tool_choice names %q, which is not among tools", q.Choice.Name)
 	}
+	return nil
+}
+
+// parseAllowed leaves a model those of the tools that a choice allows.
+func parseAllowed(c *Choice, q *run.Request) error {
+	if c.Mode == nil || len(c.Tools) == 0 {
+		return invalid("tool_choice of type allowed_tools must have a mode and tools")
+	}
+	var allowed []run.Tool
+	for i, text := range c.Tools {
+		var only struct {
+			Type *string `json:"type" required:"true"`
+			Name *string `json:"name,omitzero"`
+		}
+		path := fmt.Sprintf("tool_choice.tools[%d]", i)
+		if err := decode(path, text, &only); err != nil {
+			return err
+		}
+		before := len(allowed)
+		for _, t := range q.Tools {
+			if *only.Type == "function" && t.Handler == "" && only.Name != nil && t.Name == *only.Name || t.Handler != "" && (t.Handler == *only.Type || t.Name == *only.Type) {
+				allowed = append(allowed, t)
+			}
+		}
+		if len(allowed) == before {
+			return invalid("%s names none of the request's tools", path)
+		}
+	}
+	q.Tools, q.Choice.Mode = allowed, model.ToolMode(*c.Mode)
 	return nil
 }
 

@@ -1,0 +1,75 @@
+// Has Vercel's AI SDK ask our models by its provider for OpenAI. The model answers by the
+// script of the test: see obedient and clever there.
+import assert from "node:assert/strict";
+import { createOpenAI } from "@ai-sdk/openai";
+import { generateText, isStepCount, Output, stepCountIs, streamText, tool } from "ai";
+import { z } from "zod";
+
+const openai = createOpenAI({ baseURL: process.env.ATOLL_URL + "/v1", apiKey: process.env.ATOLL_KEY });
+const model = openai.responses("clever");
+const stopWhen = (isStepCount ?? stepCountIs)(5);
+const tools = {
+  get_weather: tool({ description: "Tells the weather.", inputSchema: z.object({ city: z.string() }), execute: async ({ city }) => "rain in " + city }),
+};
+
+const parts = {
+  async text() {
+    const r = await generateText({ model, system: "be brief", prompt: "say hello" });
+    assert.equal(r.text, "hello");
+    assert.equal(r.usage.totalTokens, 15);
+    assert.equal(r.finishReason, "stop");
+    const png = Buffer.from("iVBORw0KGgo=", "base64");
+    const seen = await generateText({
+      model,
+      messages: [{ role: "user", content: [
+        { type: "text", text: "see" }, { type: "file", data: png, mediaType: "image/png" }, { type: "file", data: Buffer.from("%PDF-1.4"), mediaType: "application/pdf", filename: "a.pdf" },
+      ] }],
+    });
+    assert.match(seen.text, /input_image data:image\/png;.*input_file/);
+  },
+  async stream() {
+    const r = streamText({ model, prompt: "say several words here" });
+    let said = "";
+    for await (const text of r.textStream) said += text;
+    assert.equal(said, "several words here");
+    assert.equal((await r.usage).totalTokens, 15);
+    const kinds = new Set();
+    const thinking = streamText({ model, prompt: "think reefs", providerOptions: { openai: { reasoningEffort: "low", reasoningSummary: "auto", forceReasoning: true } } });
+    for await (const part of thinking.fullStream) kinds.add(part.type);
+    assert.ok(kinds.has("reasoning-delta") && kinds.has("text-delta"), [...kinds].join());
+  },
+  async tools() {
+    const r = await generateText({ model, tools, stopWhen, prompt: "both" });
+    assert.match(r.text, /rain in Oslo.*rain in Rome/);
+    assert.equal(r.steps.length, 2);
+    const streamed = streamText({ model, tools, stopWhen, prompt: "weather" });
+    let said = "";
+    for await (const text of streamed.textStream) said += text;
+    assert.match(said, /rain in Oslo/);
+    const unkept = await generateText({ model, tools, stopWhen, prompt: "both", providerOptions: { openai: { store: false } } });
+    assert.match(unkept.text, /rain in Rome/);
+  },
+  async conversation() {
+    const first = await generateText({ model, tools, stopWhen, prompt: "weather" });
+    const messages = [{ role: "user", content: "weather" }, ...first.responseMessages, { role: "user", content: "recall" }];
+    assert.match((await generateText({ model, tools, messages })).text, /user: weather; call: get_weather; result: rain in Oslo; assistant: The result is rain in Oslo; user: recall/);
+    const id = first.providerMetadata.openai.responseId;
+    const chained = await generateText({ model, tools, prompt: "recall", providerOptions: { openai: { previousResponseId: id } } });
+    assert.match(chained.text, /call: get_weather; result: rain in Oslo/);
+    const thinking = { openai: { reasoningEffort: "low", reasoningSummary: "auto", forceReasoning: true, store: false, include: ["reasoning.encrypted_content"] } };
+    const thought = await generateText({ model, prompt: "think reefs", providerOptions: thinking });
+    const after = await generateText({
+      model, messages: [{ role: "user", content: "think reefs" }, ...thought.responseMessages, { role: "user", content: "recall" }], providerOptions: thinking,
+    });
+    assert.match(after.text, /reasoning: state/);
+  },
+  async structured() {
+    const shape = z.object({ city: z.string(), celsius: z.number() });
+    const r = await generateText({ model, prompt: "json", output: Output.object({ schema: shape }) });
+    assert.deepEqual(r.output, { city: "Oslo", celsius: 7 });
+  },
+};
+for (const [name, part] of Object.entries(parts)) {
+  await part();
+  console.log(name);
+}

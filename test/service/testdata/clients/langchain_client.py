@@ -1,0 +1,95 @@
+"""Has LangChain's ChatOpenAI ask our models. The model answers by the script of the test:
+see obedient and clever there."""
+
+import asyncio
+import os
+
+import pydantic
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
+
+COMMON = dict(model="clever", use_responses_api=True, base_url=os.environ["ATOLL_URL"] + "/v1", api_key=os.environ["ATOLL_KEY"])
+MODEL = ChatOpenAI(**COMMON)
+
+
+class Weather(pydantic.BaseModel):
+    """The weather of a city."""
+
+    city: str
+    celsius: int
+
+
+@tool
+def get_weather(city: str) -> str:
+    """Tells the weather."""
+    return f"rain in {city}"
+
+
+def invoke():
+    said = MODEL.invoke([SystemMessage("be brief"), HumanMessage("recall")])
+    assert said.text == "system: be brief; user: recall", said
+    assert said.usage_metadata["total_tokens"] == 15 and said.response_metadata["status"] == "completed", said
+    picture = HumanMessage([
+        {"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+        {"type": "file", "base64": "YSxiCg==", "mime_type": "text/csv", "filename": "a.csv"},
+    ])
+    said = MODEL.invoke([picture])
+    assert "input_image" in said.text and "input_file" in said.text, said
+    ran = MODEL.bind(tools=[{"type": "sandbox"}]).invoke("run print(6 * 7)")
+    assert "42" in ran.text, ran
+
+
+def stream():
+    chunks = list(MODEL.stream("say several words here"))
+    whole = chunks[0]
+    for chunk in chunks[1:]:
+        whole += chunk
+    assert whole.text == "several words here" and whole.usage_metadata["total_tokens"] == 15, whole
+    asked = None
+    for chunk in MODEL.bind_tools([get_weather]).stream("both"):
+        asked = chunk if asked is None else asked + chunk
+    assert [c["args"] for c in asked.tool_calls] == [{"city": "Oslo"}, {"city": "Rome"}], asked
+
+
+def tools():
+    bound = MODEL.bind_tools([get_weather], parallel_tool_calls=True)
+    asked = bound.invoke("weather")
+    assert asked.tool_calls[0]["name"] == "get_weather" and asked.tool_calls[0]["args"] == {"city": "Oslo"}, asked
+    results = [ToolMessage(get_weather.invoke(c["args"]), tool_call_id=c["id"]) for c in asked.tool_calls]
+    assert "rain in Oslo" in bound.invoke([HumanMessage("weather"), asked, *results]).text
+    forced = MODEL.bind_tools([get_weather], tool_choice="get_weather").invoke("weather")
+    assert forced.tool_calls, forced
+
+
+def conversation():
+    first = MODEL.invoke("say my name is Ada")
+    told = MODEL.invoke("recall", previous_response_id=first.response_metadata["id"])
+    assert told.text == "user: say my name is Ada; assistant: my name is Ada; user: recall", told
+    linked = ChatOpenAI(**COMMON, use_previous_response_id=True)
+    asked = linked.bind_tools([get_weather]).invoke("weather")
+    result = ToolMessage("sun", tool_call_id=asked.tool_calls[0]["id"])
+    assert "sun" in linked.bind_tools([get_weather]).invoke([HumanMessage("weather"), asked, result]).text
+    # A conversation whose memory is the client's, with what the model thought.
+    thinking = ChatOpenAI(**COMMON, reasoning={"effort": "low", "summary": "auto"}, include=["reasoning.encrypted_content"], store=False)
+    thought = thinking.invoke("think reefs")
+    assert thought.text == "I thought about reefs", thought
+    assert "reasoning: state" in thinking.invoke([HumanMessage("think reefs"), thought, HumanMessage("recall")]).text
+    again = MODEL.invoke([HumanMessage("say hi"), AIMessage("hi"), HumanMessage("recall")])
+    assert again.text == "user: say hi; assistant: hi; user: recall", again
+
+
+def structured():
+    assert MODEL.with_structured_output(Weather, method="json_schema").invoke("json") == Weather(city="Oslo", celsius=7)
+
+
+async def asynchronous():
+    assert (await MODEL.ainvoke("say hello")).text == "hello"
+    assert "".join([chunk.text async for chunk in MODEL.astream("say two words")]) == "two words"
+
+
+for part in (invoke, stream, tools, conversation, structured):
+    part()
+    print(part.__name__)
+asyncio.run(asynchronous())
+print("async")
