@@ -28,7 +28,9 @@ func (d *drive) ask() error {
 		return d.add(run.Entry{Failed: d.state.Retry(time.Now(), model.Errorf(model.Unauthorized, "%s", err), nil)})
 	}
 	a := answering{drive: d, items: map[int]int{}}
-	for delta, err := range m.Generate(d.ctx, d.state.ModelRequest()) {
+	q := d.state.ModelRequest()
+	d.state.Request.Place(&q, rec.Can(model.Files))
+	for delta, err := range m.Generate(d.ctx, q) {
 		if err == nil {
 			err = a.take(delta)
 		}

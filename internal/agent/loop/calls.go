@@ -23,6 +23,9 @@ func (d *drive) calls(pending []run.Pending) error {
 	refused := make([]error, len(pending))
 	for i, p := range pending {
 		makes[i] = &Call{Run: &d.run, Number: p.Number, Call: *p.Call, Begun: p.Begun, Request: d.state.Request, Tool: p.Tool}
+		if d.state.Request.PlaceFiles && p.Tool != nil && d.state.Fresh(p.Tool.Handler, p.Number) {
+			makes[i].Files = d.state.Request.Files()
+		}
 		makes[i].Item, refused[i] = d.show(&p, makes[i])
 		if !p.Begun {
 			if err := d.add(run.Entry{Calling: &run.Calling{Call: p.Call.ID, Item: makes[i].Item}}); err != nil {

@@ -55,6 +55,8 @@ type Call struct {
 	Tool    *run.Tool
 	// Begun says that a process that is gone may have made the call.
 	Begun bool
+	// Files are those of the run's input that the tools have not been given yet, by name.
+	Files map[string][]byte
 }
 
 // Outcome is what a tool call came to.

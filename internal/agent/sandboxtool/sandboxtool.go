@@ -108,6 +108,7 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		return nil, err // show has read the arguments
 	}
 	req.TraceID = execution.NewTraceID()
+	place(c, &req)
 	e, err := s.execute(ctx, &p, req, gateway.Call{
 		Source: execution.SourceResponse, Delivery: execution.Inline, Turn: c.Run.Sandbox, Window: Window, Run: string(c.Run.ID),
 		Web:            s.Ledger != nil && c.Call.Name == RunCode,

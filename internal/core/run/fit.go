@@ -141,6 +141,11 @@ func (s *State) estimate(v View) int64 {
 	}
 	for _, it := range s.visible(v) {
 		n += tokens(&it)
+		if s.Request.PlaceFiles { // most models are told where they are, no more
+			for _, p := range filesOf(&it) {
+				n -= int64(len(p.Data)) / bytesPerToken
+			}
+		}
 	}
 	return n
 }

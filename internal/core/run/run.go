@@ -77,7 +77,10 @@ type Request struct {
 	Models       []string
 	Instructions string
 	Input        []model.Item // with the conversation before it
-	Tools        []Tool
+	Before       int          // items of Input that are that conversation
+	// PlaceFiles has the files of the input put where the tools work.
+	PlaceFiles bool
+	Tools      []Tool
 	// Remotes are the servers of others that some of Tools are of.
 	Remotes []Remote `json:",omitempty"`
 	// Approved are the calls that the run begins with, before it asks a model.

@@ -142,7 +142,7 @@ func (h *Handlers) continues(ctx context.Context, r *run.Run, q *run.Request, pr
 		return nil, err
 	}
 	r.Sandbox = before.Sandbox
-	q.Input = append(s.Conversation, q.Input...)
+	q.Input, q.Before = append(s.Conversation, q.Input...), len(s.Conversation)
 	return s, nil
 }
 

@@ -181,6 +181,7 @@ func parseSandbox(path string, text jsontext.Value, q *run.Request, s *Settings)
 	if !slices.ContainsFunc(q.Tools, func(t run.Tool) bool { return t.Handler == sandboxtool.Handler }) {
 		q.Tools = append(q.Tools, sandboxtool.Tools()...)
 	}
+	q.PlaceFiles = true
 	s.Tools = append(s.Tools, jsontext.Value(`{"type":"sandbox"}`))
 	return nil
 }

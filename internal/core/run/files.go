@@ -1,0 +1,97 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/model"
+)
+
+// Files are those of the request's own input that its tools are given, by name: those
+// with a name and with contents, as many as a program may be given.
+func (r *Request) Files() map[string][]byte {
+	files := map[string][]byte{}
+	size := 0
+	for i := r.Before; i < len(r.Input); i++ {
+		for _, p := range filesOf(&r.Input[i]) {
+			if _, twice := files[p.Name]; twice || size+len(p.Data) > execution.MaxInputBytes || len(files) == execution.MaxFiles {
+				continue
+			}
+			files[p.Name] = p.Data
+			size += len(p.Data)
+		}
+	}
+	return files
+}
+
+// filesOf are the parts of an item that a tool can be given.
+func filesOf(it *model.Item) (files []*model.Part) {
+	if it.Message == nil {
+		return nil
+	}
+	for i := range it.Message.Parts {
+		if p := &it.Message.Parts[i]; placeable(p) {
+			files = append(files, p)
+		}
+	}
+	return files
+}
+
+func placeable(p *model.Part) bool {
+	return p.Kind == model.PartFile && p.URL == "" && execution.CheckFileName("input_file", p.Name) == nil && len(p.Data) <= execution.MaxInputBytes
+}
+
+// Place has a request to a model say where files are, if the run's tools are given them.
+// A model that reads none is told that alone.
+func (r *Request) Place(q *model.Request, reads bool) {
+	if !r.PlaceFiles {
+		return
+	}
+	items := slices.Clone(q.Items)
+	for i := range items {
+		if len(filesOf(&items[i])) == 0 {
+			continue
+		}
+		message := *items[i].Message
+		message.Parts = nil
+		for _, p := range items[i].Message.Parts {
+			if reads || !placeable(&p) {
+				message.Parts = append(message.Parts, p)
+			}
+			if placeable(&p) {
+				note := fmt.Sprintf("[The file %q, of %d bytes, is in the working folder of the sandbox.]", p.Name, len(p.Data))
+				message.Parts = append(message.Parts, model.Part{Kind: model.PartText, Text: note})
+			}
+		}
+		items[i].Message = &message
+	}
+	q.Items = items
+}
+
+// Fresh reports whether the call with a number is the first of a handler's in its step,
+// and none in an earlier step went well: the handler's tools have not been given the
+// files of the input for good.
+func (s *State) Fresh(handler string, number int) bool {
+	handled := map[string]bool{} // calls
+	at := len(s.Request.Approved)
+	for i := len(s.Request.Input); i < len(s.Conversation); i++ {
+		it := &s.Conversation[i]
+		switch {
+		case it.Call != nil:
+			if at++; at == number {
+				return true
+			}
+			t := toolNamed(s.Request.Tools, it.Call.Name)
+			if t == nil || t.Handler != handler {
+				continue
+			}
+			if handled[it.Call.ID] = true; slices.ContainsFunc(s.pending, func(p Pending) bool { return p.Number == at }) {
+				return false
+			}
+		case it.Result != nil && handled[it.Result.CallID] && !it.Result.Failed:
+			return false
+		}
+	}
+	return true
+}
