@@ -30,6 +30,7 @@ Tab completes commands and the names of sandboxes, tenants and the like after
 'source <(atoll completion bash)'; 'atoll completion' also writes zsh and fish.`,
 		Example: `  atoll serve                    start the server on 127.0.0.1:8080
   atoll run hello.py             run a program, no server needed
+  atoll ask "What is …?"         ask a model that can run code
   atoll sandbox create dev       make a sandbox that stays
   atoll sandbox exec -it dev -- bash
   atoll doctor                   see what this machine lacks`,
@@ -41,7 +42,7 @@ Tab completes commands and the names of sandboxes, tenants and the like after
 	root.SetOut(std.out)
 	root.SetErr(std.err)
 	root.SetVersionTemplate("atoll {{.Version}}\n")
-	root.AddCommand(a.serveCommand(), a.runCommand(), a.mcpCommand(), a.imageCommand(), a.doctorCommand(), a.configCommand(), a.demoCommand(), a.backupCommand(), a.restoreCommand(), a.redteamCommand(), a.versionCommand())
+	root.AddCommand(a.serveCommand(), a.runCommand(), a.askCommand(), a.mcpCommand(), a.imageCommand(), a.doctorCommand(), a.configCommand(), a.demoCommand(), a.backupCommand(), a.restoreCommand(), a.redteamCommand(), a.versionCommand())
 	root.AddCommand(a.adminCommands()...)
 	root.SuggestionsMinimumDistance = 1 // so that "ps" suggests sandbox, not caps
 	return root

@@ -106,9 +106,18 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 // refused reads the error that a server answered with.
 func refused(res *http.Response) error {
 	failure := &Error{Status: res.StatusCode, Code: "no code", Message: "the server answered " + res.Status, TraceID: res.Header.Get("X-Trace-Id")}
+	raw, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	if err != nil {
+		return failure
+	}
 	var told ErrorResponse
-	if err := json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&told); err == nil && told.Message != "" {
+	if err := json.Unmarshal(raw, &told); err == nil && told.Message != "" {
 		failure.Code, failure.Message, failure.Dimension, failure.ResetsAt = told.Error, told.Message, told.Dimension, told.ResetsAt
+		return failure
+	}
+	var open ResponseRefusal // of responses
+	if err := json.Unmarshal(raw, &open); err == nil && open.Error.Message != "" {
+		failure.Code, failure.Message = open.Error.Code, open.Error.Message
 	}
 	return failure
 }

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+
+	sdk "github.com/atoll-run/atoll/sdk/go"
+)
+
+// saveShared saves the files that a model shared to a folder; without one it says how
+// they are got.
+func (a *cli) saveShared(ctx context.Context, c *sdk.Client, id, folder string, shared []sharedItem) error {
+	if len(shared) == 0 {
+		return nil
+	}
+	if folder == "" {
+		fmt.Fprintf(a.std.err, "atoll: %d files were shared; --out FOLDER saves them, and GET /v1/responses/%s/files lists them\n", len(shared), id)
+		return nil
+	}
+	if err := os.MkdirAll(folder, 0o777); err != nil { //nolint:gosec // as the user's umask has it
+		return err
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	taken := map[string]bool{}
+	var failed []error
+	for _, f := range shared {
+		name := freeName(path.Base("/"+filepath.ToSlash(f.name)), taken)
+		if err := saveFile(ctx, c, root, id, f.id, name); err != nil {
+			failed = append(failed, fmt.Errorf("save %s: %w", name, err))
+			continue
+		}
+		fmt.Fprintf(a.std.err, "atoll: saved %s\n", filepath.Join(folder, name))
+	}
+	return errors.Join(failed...)
+}
+
+// freeName is a name for a file that no other of the same response has.
+func freeName(name string, taken map[string]bool) string {
+	if name == "/" || name == "." || name == ".." {
+		name = "file"
+	}
+	free := name
+	for i := 2; taken[free]; i++ {
+		ext := path.Ext(name)
+		free = fmt.Sprintf("%s-%d%s", name[:len(name)-len(ext)], i, ext)
+	}
+	taken[free] = true
+	return free
+}
+
+// saveFile writes a file as a whole or not at all, through no link that leads out of the
+// folder.
+func saveFile(ctx context.Context, c *sdk.Client, root *os.Root, response, file, name string) error {
+	part := "." + file + ".part"
+	out, err := root.Create(part)
+	if err != nil {
+		return err
+	}
+	err = c.ResponseFile(ctx, response, file, out)
+	if err = errors.Join(err, out.Close()); err == nil {
+		err = root.Rename(part, name)
+	}
+	if err != nil {
+		err = errors.Join(err, root.Remove(part))
+	}
+	return err
+}
+
+// lastFile has the id of the last response of each server that the user asked.
+func (a *cli) lastFile() (string, error) {
+	if dir := a.getenv("XDG_STATE_HOME"); dir != "" {
+		return filepath.Join(dir, "atoll", "responses.json"), nil
+	}
+	home := a.getenv("HOME")
+	if home == "" {
+		return "", errors.New("neither XDG_STATE_HOME nor HOME is set; give the response's id with --previous")
+	}
+	return filepath.Join(home, ".local", "state", "atoll", "responses.json"), nil
+}
+
+func readResponses(name string) map[string]string {
+	last := map[string]string{}
+	if text, err := os.ReadFile(name); err == nil {
+		_ = json.Unmarshal(text, &last) // what is no JSON is begun anew
+	}
+	return last
+}
+
+// lastResponse is the id of the response that --continue goes on from.
+func (a *cli) lastResponse(server string) (string, error) {
+	name, err := a.lastFile()
+	if err != nil {
+		return "", err
+	}
+	id := readResponses(name)[server]
+	if id == "" {
+		return "", fmt.Errorf("there is no answer of %s to go on from", server)
+	}
+	return id, nil
+}
+
+// rememberResponse keeps the id for --continue. It is no error if it cannot.
+func (a *cli) rememberResponse(server string, r *sdk.Response) {
+	if r.Status == "failed" || r.Status == "cancelled" {
+		return
+	}
+	name, err := a.lastFile()
+	if err != nil {
+		return
+	}
+	last := readResponses(name)
+	last[server] = r.ID
+	text, err := json.Marshal(last)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(name), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(name, text, 0o600)
+	}
+	if err != nil {
+		fmt.Fprintf(a.std.err, "atoll: --continue will not find this answer: %v\n", err)
+	}
+}
