@@ -1,0 +1,26 @@
+#!/bin/sh
+# Has a model analyse a CSV file into a chart, and saves the chart.
+#
+#   examples/chart.sh FOLDER [what else 'atoll ask' takes, such as --model NAME]
+#
+# Needs a server with a model (docs/models.md), and its key as any command does.
+set -eu
+
+folder=${1:?a folder for the chart}
+shift
+mkdir -p "$folder"
+cat >"$folder/sales.csv" <<'CSV'
+month,region,revenue
+2026-01,north,1200
+2026-01,south,800
+2026-02,north,1500
+2026-02,south,950
+2026-03,north,1100
+2026-03,south,1400
+CSV
+
+"${ATOLL:-atoll}" ask --file "$folder/sales.csv" --out "$folder" "$@" \
+  'sales.csv has revenue by month and region. Find the month with the most revenue in all regions together. ' \
+  'Draw a bar chart of the revenue by month, with pandas and matplotlib if they are there and as an SVG by hand if not, ' \
+  'and share it under the name chart.png or chart.svg. Answer with the month and its revenue.'
+ls -l "$folder"/chart.*

@@ -1,0 +1,101 @@
+package service
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// chartProgram draws the chart that examples/chart.sh asks for.
+const chartProgram = `import collections, csv
+sums = collections.Counter()
+for row in csv.DictReader(open('sales.csv')):
+    sums[row['month']] += int(row['revenue'])
+bars = ''.join(f'<rect x="{60 * i}" y="{300 - n // 10}" width="50" height="{n // 10}"/>' for i, (_, n) in enumerate(sorted(sums.items())))
+open('chart.svg', 'w').write(f'<svg xmlns="http://www.w3.org/2000/svg" width="200" height="300">{bars}</svg>')
+print(*max(sums.items(), key=lambda s: s[1]))`
+
+// mendProgram mends the program that examples/mend.sh has.
+const mendProgram = `import subprocess
+text = open('median.py').read().replace('len(numbers) / 2', 'len(numbers) // 2')
+open('median.py', 'w').write(text)
+print(subprocess.run(['python3', 'median.py'], capture_output=True, text=True, check=True).stdout)`
+
+// diligent is a provider whose model does what the examples ask for.
+func diligent(t *testing.T) *httptest.Server {
+	program := func(code string) scriptedmodel.Turn {
+		arguments, _ := json.Marshal(map[string]string{"language": "python", "code": code})
+		return scriptedmodel.Ask("call", "run_code", string(arguments))
+	}
+	scripts := map[string][]scriptedmodel.Turn{
+		"sales.csv": {program(chartProgram), scriptedmodel.Ask("call", "share_file", `{"file_path": "chart.svg"}`)},
+		"median.py": {program("exec(open('median.py').read())"), program(mendProgram), scriptedmodel.Ask("call", "share_file", `{"file_path": "median.py"}`)},
+	}
+	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
+		said, _ := conversation(r.Body)
+		results := 0
+		items, _ := r.Body["input"].([]any)
+		for _, it := range items {
+			if item, _ := it.(map[string]any); item["type"] == "function_call_output" {
+				results++
+			}
+		}
+		for name, turns := range scripts {
+			if !strings.Contains(said, name) {
+				continue
+			}
+			if results < len(turns) {
+				return turns[results], true
+			}
+			return scriptedmodel.Say(recalled(r.Body)), true
+		}
+		t.Errorf("the model was asked %q", said)
+		return scriptedmodel.Turn{}, false
+	}})
+	t.Cleanup(p.Close)
+	return p
+}
+
+// TestExamples runs the examples that ask models, each as its first lines say.
+func TestExamples(t *testing.T) {
+	s := shared(t)
+	a := newAsker(t, s.URL, s.Tenant(t, "examples", "pro"))
+	scripted(t, s, diligent(t))
+	binary, err := atolltest.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]struct {
+		said []string
+		file string
+		has  string
+	}{
+		"chart.sh": {[]string{"2026-03 2500", "chart.svg"}, "chart.svg", `<svg xmlns="http://www.w3.org/2000/svg"`},
+		"mend.sh":  {[]string{"TypeError: list indices must be integers", "well", "-    middle = len(numbers) / 2", "+    middle = len(numbers) // 2"}, "mended/median.py", "len(numbers) // 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			cmd := exec.CommandContext(t.Context(), filepath.Join("..", "..", "examples", name), folder)
+			cmd.Env = append(a.env, "ATOLL="+binary)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			for _, part := range want.said {
+				if !strings.Contains(string(out), part) {
+					t.Errorf("it does not say %q:\n%s", part, out)
+				}
+			}
+			if text, err := os.ReadFile(filepath.Join(folder, want.file)); err != nil || !strings.Contains(string(text), want.has) {
+				t.Errorf("%s: %v, %s", want.file, err, text)
+			}
+		})
+	}
+}
