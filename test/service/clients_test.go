@@ -34,11 +34,11 @@ func TestPublishedClientsOnResponses(t *testing.T) {
 		said   string
 		did    []string
 	}{
-		{"openai_client.py", "text create stream background functions conversation structured parts reasoning async", []string{
-			"create", "stream", "background", "GET", "resume", "POST/cancel", "DELETE", "GET/input_items", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
+		{"openai_client.py", "text create stream background functions conversation structured parts reasoning files async", []string{
+			"GET/files", "download", "create", "stream", "background", "GET", "resume", "POST/cancel", "DELETE", "GET/input_items", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
 		}},
-		{"perplexity_client.py", "create stream background functions conversation refused async", []string{
-			"create", "stream", "background", "GET", "POST/cancel", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
+		{"perplexity_client.py", "create stream background functions conversation files refused async", []string{
+			"GET/files", "download", "create", "stream", "background", "GET", "POST/cancel", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
 		}},
 		{"agents_client.py", "run stream conversation sandbox structured", []string{"create", "stream", "previous_response_id", "tool function", "input function_call_output"}},
 		{"langchain_client.py", "invoke stream tools conversation structured async", []string{"create", "stream", "previous_response_id", "tool function", "input function_call_output"}},
@@ -46,8 +46,8 @@ func TestPublishedClientsOnResponses(t *testing.T) {
 			"create", "stream", "background", "GET", "resume", "POST/cancel", "DELETE", "GET/input_items", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
 		}},
 		{"ai.mjs", "text stream tools conversation structured", []string{"create", "stream", "previous_response_id", "tool function", "input function_call_output"}},
-		{"perplexity.mjs", "create stream background functions conversation refused", []string{
-			"create", "stream", "background", "GET", "POST/cancel", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
+		{"perplexity.mjs", "create stream background functions conversation files refused", []string{
+			"GET/files", "download", "create", "stream", "background", "GET", "POST/cancel", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
 		}},
 	} {
 		t.Run(client.script, func(t *testing.T) {
@@ -120,16 +120,22 @@ func scripted(t *testing.T, s *atolltest.Server, provider *httptest.Server) {
 }
 
 // clever is a provider whose model does more than an obedient one. It gives an answer in
-// JSON after "json", calls get_weather for two cities after "both", tells what it sees
+// JSON after "json", makes and shares a file after "share", calls get_weather for two cities after "both", tells what it sees
 // after "see" and what was said before after "recall", and thinks after "think".
 func clever(t *testing.T) *httptest.Server {
 	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
 		said, result := conversation(r.Body)
 		word, rest, _ := strings.Cut(said, " ")
+		if result != "" && word == "share" && strings.Count(result, "Exit code") == 1 && !strings.Contains(result, "Shared") {
+			return scriptedmodel.Ask("call_2", "share_file", `{"file_path": "made.csv"}`), true
+		}
 		if result != "" {
 			return obey(said, result)
 		}
 		switch word {
+		case "share":
+			arguments, err := json.Marshal(map[string]string{"language": "python", "code": "open('made.csv', 'w').write('a,b\\n')"})
+			return scriptedmodel.Ask("call_1", "run_code", string(arguments)), err == nil
 		case "json":
 			return scriptedmodel.Say(formatted(r.Body)), true
 		case "both":

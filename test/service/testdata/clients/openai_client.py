@@ -4,6 +4,7 @@ test: see obedient and clever there."""
 import asyncio
 import os
 
+import httpx
 import openai
 import pydantic
 from openai.lib._pydantic import to_strict_json_schema
@@ -169,6 +170,18 @@ def reasoning(client):
         assert kind in kinds, kinds
 
 
+def files(client):
+    """What the model shares; the client has no method for it, and gets it as it gets anything."""
+    r = client.responses.create(model="clever", input="share", tools=SANDBOX)
+    shared = item(r, "share_file")
+    listed = client.get(f"/responses/{r.id}/files", cast_to=object)
+    assert [f["filename"] for f in listed["data"]] == ["made.csv"], listed
+    content = client.get(f"/responses/{r.id}/files/{shared.file_id}/content", cast_to=httpx.Response)
+    assert content.content == b"a,b\n", content
+    again = client.responses.create(model="clever", input=[{"role": "user", "content": "share"}, *r.output, {"role": "user", "content": "recall"}])
+    assert "call: share_file" in again.output_text, again
+
+
 async def asynchronous():
     async with openai.AsyncOpenAI(base_url=URL, api_key=KEY) as client:
         r = await client.responses.create(model="clever", input="run print(6 * 7)", tools=SANDBOX, background=True)
@@ -188,7 +201,7 @@ async def asynchronous():
 
 
 with openai.OpenAI(base_url=URL, api_key=KEY) as client:
-    for part in (text, create, stream, background, functions, conversation, structured, parts, reasoning):
+    for part in (text, create, stream, background, functions, conversation, structured, parts, reasoning, files):
         part(client)
         print(part.__name__)
 asyncio.run(asynchronous())

@@ -56,6 +56,15 @@ const parts = {
     const second = await client.responses.create({ model: "clever", input: "run print(open('f').read())", tools: sandbox, previous_response_id: first.id });
     assert.match(second.output_text, /kept/);
   },
+  async files() {
+    const r = await client.responses.create({ model: "clever", input: "share", tools: sandbox });
+    const shared = item(r, "share_file");
+    assert.equal(shared.filename, "made.csv");
+    const listed = await client.responses.files.list(r.id);
+    assert.deepEqual(listed.data.map((f) => [f.id, f.filename, f.bytes]), [[shared.file_id, "made.csv", 4]]);
+    const content = await client.responses.files.content(shared.file_id, { response_id: r.id });
+    assert.equal(await content.text(), "a,b\n");
+  },
   async refused() {
     await assert.rejects(client.responses.create({ model: "none", input: "x" }), (e) => e instanceof Perplexity.NotFoundError && /no model/.test(e.message));
     const wrong = new Perplexity({ baseURL: process.env.ATOLL_URL, apiKey: "sk-atoll-wrong" });

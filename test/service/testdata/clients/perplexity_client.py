@@ -76,6 +76,21 @@ def conversation(client):
     assert "kept" in second.output_text and second.previous_response_id == first.id, second
 
 
+def files(client):
+    r = client.responses.create(model="clever", input="share", tools=SANDBOX)
+    shared = item(r, "share_file")
+    assert shared.filename == "made.csv" and shared.size_bytes == 4 and shared.file_id and not shared.error, shared
+    listed = client.responses.files.list(r.id)
+    assert [(f.id, f.filename, f.bytes, f.object) for f in listed.data] == [(shared.file_id, "made.csv", 4, "file")], listed
+    content = client.responses.files.content(shared.file_id, response_id=r.id)
+    assert content.read() == b"a,b\n" and "made.csv" in content.headers["content-disposition"], content.headers
+    try:
+        client.responses.files.content("file_" + "0" * 36, response_id=r.id)
+        raise AssertionError("a file that there is not")
+    except perplexity.NotFoundError:
+        pass
+
+
 def refused(client):
     for request, kind in [
         ({"model": "none", "input": "x"}, perplexity.NotFoundError), ({"model": "clever", "input": []}, perplexity.BadRequestError),
@@ -105,7 +120,7 @@ async def asynchronous():
 
 
 with perplexity.Perplexity(base_url=URL, api_key=KEY) as client:
-    for part in (create, stream, background, functions, conversation, refused):
+    for part in (create, stream, background, functions, conversation, files, refused):
         part(client)
         print(part.__name__)
 asyncio.run(asynchronous())
