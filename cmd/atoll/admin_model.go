@@ -21,13 +21,13 @@ func (a *cli) modelCommand() *cobra.Command {
 		`A model is one that a provider serves: an API that speaks the protocol of
 OpenAI's Responses (openai), of Chat Completions (openai-chat), which most
 servers of models speak, or of Anthropic's Messages (anthropic).`,
-		`  atoll model create acme/large --provider openai --upstream large-2026 --key-file ./key --price-input 2.50 --price-output 10
-  atoll model create local --provider openai-chat --base-url http://127.0.0.1:11434/v1 --upstream llama3.2:3b --tenant acme
+		`  atoll model add acme/large --provider openai --upstream large-2026 --key-file ./key --price-input 2.50 --price-output 10
+  atoll model add local --provider openai-chat --base-url http://127.0.0.1:11434/v1 --upstream llama3.2:3b --tenant acme
   atoll model test local
   atoll model list`, adminKeyFile, map[string]completer{"NAME": modelNames})
 
 	create := r.createModel()
-	create.Aliases = append(create.Aliases, "add")
+	create.Aliases = append(create.Aliases, "create")
 	remove := r.deletion("", "NAME", "Delete models", "", func(ctx context.Context, c *sdk.Client, _ []string, name string) error {
 		return c.DeleteModel(ctx, name)
 	})
@@ -116,7 +116,7 @@ func (f *modelFlags) change(before sdk.ModelPrices) (sdk.ModelChange, error) {
 func (r *remote) createModel() *cobra.Command {
 	var f *modelFlags
 	var provider string
-	cmd := r.command("create NAME", "Make a model", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
+	cmd := r.command("add NAME", "Make a model", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
 		change, err := f.change(sdk.ModelPrices{})
 		if err != nil {
 			return err

@@ -69,7 +69,7 @@ func (a *asker) told(parts ...string) {
 func TestAsk(t *testing.T) {
 	s := shared(t)
 	key := s.Tenant(t, "asker", "pro")
-	scripted(t, s, clever(t))
+	modelOf(t, s, clever(t))
 	a := newAsker(t, s.URL, key)
 	if out := a.ask(0, "", "say", "hello there"); out != "hello there\n" {
 		t.Errorf("got %q", out)
@@ -126,7 +126,7 @@ func TestAsk(t *testing.T) {
 func TestAskInterrupted(t *testing.T) {
 	s := shared(t)
 	key := s.Tenant(t, "interrupter", "pro")
-	scripted(t, s, clever(t))
+	modelOf(t, s, clever(t))
 	r, at := recorded(t, s.URL)
 	a := newAsker(t, at, key)
 	var errs bytes.Buffer

@@ -28,7 +28,7 @@ var responseClients = []string{"openai@7.57.0", "@perplexity-ai/perplexity_ai@0.
 func TestPublishedClientsOnResponses(t *testing.T) {
 	s := shared(t)
 	key := s.Tenant(t, "clients", "enterprise")
-	scripted(t, s, clever(t))
+	modelOf(t, s, clever(t))
 	for _, client := range []struct {
 		script string
 		said   string
@@ -105,8 +105,8 @@ var nodeFolder = installed("node", responseClients, func(dir string) *exec.Cmd {
 	return cmd
 })
 
-// scripted makes the model "clever" of a provider until the test ends.
-func scripted(t *testing.T, s *atolltest.Server, provider *httptest.Server) {
+// modelOf makes the model "clever" of a provider until the test ends.
+func modelOf(t *testing.T, s *atolltest.Server, provider *httptest.Server) {
 	t.Helper()
 	admin := s.AdminKey(t)
 	t.Cleanup(func() {

@@ -67,7 +67,7 @@ func diligent(t *testing.T) *httptest.Server {
 func TestExamples(t *testing.T) {
 	s := shared(t)
 	a := newAsker(t, s.URL, s.Tenant(t, "examples", "pro"))
-	scripted(t, s, diligent(t))
+	modelOf(t, s, diligent(t))
 	binary, err := atolltest.Binary()
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,10 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
+// maxReferred bounds the responses that an input refers to items of: each is read as a
+// whole.
+const maxReferred = 256
+
 // outputID is the id of an item of a response's output, which names the run.
 var outputID = regexp.MustCompile(`^[a-z]+_([0-9a-f]{32})[0-9a-f]{4,}$`)
 
@@ -106,6 +110,9 @@ func (h *Handlers) finder(ctx context.Context, t tenant.ID) func(id string) ([]m
 		name := run.ID("run_" + match[1])
 		s, ok := states[name]
 		if !ok {
+			if len(states) == maxReferred {
+				return nil, invalid("input has items of more than %d responses", maxReferred)
+			}
 			r, err := h.Store.Run(ctx, t, name)
 			if fault.KindOf(err) == fault.NotFound || err == nil && (r.Keep == 0 || !r.Status.Final()) {
 				return nil, none

@@ -435,7 +435,7 @@ func TestApproval(t *testing.T) {
 			}
 		}
 	}
-	if _, calls := s.counts(); r["status"] != "requires_action" || len(requests) != 2 || calls != "read {}" {
+	if _, calls := s.counts(); r["status"] != "completed" || len(requests) != 2 || calls != "read {}" {
 		t.Fatalf("%s, %s called", show(r), calls)
 	}
 	answer := func(id string, approve bool) map[string]any {
