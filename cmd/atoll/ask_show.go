@@ -41,7 +41,7 @@ type item struct {
 	Status   string
 	Language string
 	Code     string
-	Results  []sdk.ResponseSandboxResult
+	Results  []codeResult // of sandbox_results; those of other types have other fields
 	Summary  []struct{ Text string }
 
 	Name      string
@@ -53,6 +53,15 @@ type item struct {
 	Message   string
 	Files     []string
 	Queries   []string
+}
+
+// codeResult is the outcome of one execution.
+type codeResult struct {
+	Stdout, Stderr string
+	ExitCode       int   `json:"exit_code"`
+	DurationMS     int64 `json:"duration_ms"`
+	Status         string
+	Title, URL     string // of a page that was found
 }
 
 // sharedItem is a file that the model shared.
@@ -150,6 +159,10 @@ func (s *shown) begins(it *item) {
 
 func (s *shown) ends(it *item) {
 	for _, r := range it.Results {
+		if it.Type != "sandbox_results" {
+			s.body("  ", strings.TrimSpace(r.Title+" "+r.URL))
+			continue
+		}
 		s.body("  ", r.Stdout)
 		s.body("  ", r.Stderr)
 		end := fmt.Sprintf("exit code %d", r.ExitCode)

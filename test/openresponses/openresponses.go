@@ -103,7 +103,9 @@ func shared(body map[string]any) map[string]any {
 	if choice, ok := body["tool_choice"].(map[string]any); ok {
 		choice = maps.Clone(choice)
 		functions(choice)
-		body["tool_choice"] = choice
+		if body["tool_choice"] = choice; choice["type"] != "function" && choice["type"] != "allowed_tools" {
+			body["tool_choice"] = "auto" // names a tool that is ours alone
+		}
 	}
 	// Every client and server has the schema there, for which the specification has null
 	// alone.
