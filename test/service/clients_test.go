@@ -252,7 +252,7 @@ func compliant(t *testing.T, s *atolltest.Server, key string) {
 			if answer["status"] != "completed" {
 				t.Errorf("the status is %v", answer["status"])
 			}
-			if got := told(answer); got != test.want {
+			if got := spoken(answer); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 			r.wants("create")
@@ -299,8 +299,8 @@ func ask(t *testing.T, server, key string, request map[string]any) (answer map[s
 	return answer
 }
 
-// told is what the messages and calls of a response say.
-func told(r map[string]any) string {
+// spoken is what the messages and calls of a response say.
+func spoken(r map[string]any) string {
 	output, _ := r["output"].([]any)
 	var out []string
 	for _, it := range output {
