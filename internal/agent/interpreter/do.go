@@ -1,9 +1,11 @@
 package interpreter
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/container"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/file"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/storage"
@@ -117,7 +120,7 @@ func (m *call) within(ctx context.Context) (*loop.Outcome, error) {
 		Mounts: storage.Labels(m.sb.Mounts), Metadata: map[string]string{"run": string(m.Run.ID)},
 	}
 	row.SetSandbox(m.sb)
-	res, err := m.run(ctx, all)
+	res, err := m.run(ctx, u, all)
 	if errors.Is(err, codecontext.ErrDetached) {
 		return nil, context.Cause(ctx)
 	}
@@ -153,7 +156,7 @@ func (m *call) within(ctx context.Context) (*loop.Outcome, error) {
 
 // run runs the code, or collects what it came to. When another process goes on with the
 // run, the code goes on; otherwise it is interrupted as ctx ends.
-func (m *call) run(ctx context.Context, all codecontext.Contexts) (*codecontext.Result, error) {
+func (m *call) run(ctx context.Context, u sandbox.Handle, all codecontext.Contexts) (*codecontext.Result, error) {
 	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	defer context.AfterFunc(ctx, func() {
@@ -169,7 +172,20 @@ func (m *call) run(ctx context.Context, all codecontext.Contexts) (*codecontext.
 			return res, err
 		}
 	}
+	if err := m.place(work, u); err != nil {
+		return nil, err
+	}
 	return m.start(work, all)
+}
+
+// place puts the files of the run's input into the container's folder.
+func (m *call) place(ctx context.Context, u sandbox.Handle) error {
+	for name, data := range m.Files {
+		if _, err := u.Guest().Create(ctx, path.Join(container.Dir, name), file.CreateOptions{Mode: container.FileMode}, bytes.NewReader(data)); err != nil {
+			return fmt.Errorf("place the file %q: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // busyPoll is how often a context is asked for that runs another's code.

@@ -18,6 +18,10 @@ import (
 // Session is the one that containers are in.
 const Session = "containers"
 
+// FileMode are the permissions of files that callers give a container. Those that programs
+// write have others, so they say where a file is from.
+const FileMode = 0o664
+
 // variable keeps the Settings of a container. Callers cannot set it themselves.
 const variable = execution.EnvPrefix + "CONTAINER"
 

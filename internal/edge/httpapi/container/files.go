@@ -117,7 +117,7 @@ func (h *Handlers) upload(c *httpapi.Call) (out ContainerFile, err error) {
 		}
 		at := path.Join(container.Dir, name)
 		c.Trail.Asks(at)
-		if _, err := u.Guest().Create(c.Context(), at, file.CreateOptions{Mode: uploadMode}, content); err != nil {
+		if _, err := u.Guest().Create(c.Context(), at, file.CreateOptions{Mode: container.FileMode}, content); err != nil {
 			return err
 		}
 		info, err := u.Guest().Stat(c.Context(), at)

@@ -105,16 +105,12 @@ func containerOf(sb *sandbox.Sandbox, s container.Settings) Container {
 	return out
 }
 
-// uploadMode are the permissions of files that callers upload. Those that programs write
-// have others, so they say where a file is from.
-const uploadMode = 0o664
-
 func fileOf(c container.ID, f *file.Info) ContainerFile {
 	out := ContainerFile{
 		ID: string(container.FileIDOf(c, f.Path)), Object: "container.file", ContainerID: string(c), CreatedAt: f.Modified.Unix(), Bytes: f.Size,
 		Path: strings.ToValidUTF8(f.Path, "\ufffd"), Source: "assistant",
 	}
-	if f.Mode.Perm() == uploadMode {
+	if f.Mode.Perm() == container.FileMode {
 		out.Source = "user"
 	}
 	return out

@@ -97,7 +97,7 @@ func (p *parser) parseInterpreter(path string, text jsontext.Value, q *run.Reque
 	if err != nil {
 		return err
 	}
-	q.Tools = append(q.Tools, t)
+	q.Tools, q.PlaceFiles = append(q.Tools, t), true
 	s.Tools = append(s.Tools, text)
 	return nil
 }
