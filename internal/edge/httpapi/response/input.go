@@ -137,8 +137,6 @@ func (p *parser) item(path string, text jsontext.Value) (*model.Item, error) {
 		return &model.Item{Result: &model.Result{CallID: *in.CallID, Parts: parts}}, err
 	case "reasoning":
 		return p.reasoning(path, text)
-	case searchCall:
-		return nil, nil // it does not say what was found
 	default:
 		return nil, invalid("%s.type must be one of %s", path, itemKinds)
 	}

@@ -56,7 +56,7 @@ func (p *parser) references(path string, text jsontext.Value) (items []model.Ite
 // as.
 var serverItems = []string{
 	"sandbox_results", "share_file", "sandbox_write_file", "sandbox_read_file", "sandbox_edit_file", "sandbox_grep", "sandbox_glob", "sandbox_apply_patch",
-	"code_interpreter_call", "search_results", "fetch_url_results", "people_search_results",
+	"code_interpreter_call", searchCall, "search_results", "fetch_url_results", "people_search_results",
 }
 
 // repeated is a call of a tool of the server, as the output of an earlier response shows
@@ -77,6 +77,9 @@ func (p *parser) repeated(path, kind string, text jsontext.Value) ([]model.Item,
 		return items, nil
 	case fault.KindOf(err) != fault.NotFound:
 		return nil, err
+	}
+	if kind == searchCall {
+		return nil, nil // it does not say what was found
 	}
 	if both, ok, err := p.interpreterCall(path, text); ok {
 		return both, err
