@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -86,18 +87,38 @@ func Check(schema string, value any) error {
 }
 
 // open are the types of items, in requests and answers, that the specification has.
-var open = []any{"message", "reasoning", "function_call", "function_call_output", "item_reference"}
+var open = []string{"message", "reasoning", "function_call", "function_call_output", "item_reference"}
+
+// ours are the types of items that only our contract has.
+var ours = []string{
+	"sandbox_results", "share_file", "sandbox_write_file", "sandbox_read_file", "sandbox_edit_file", "sandbox_grep", "sandbox_glob", "sandbox_apply_patch",
+	"code_interpreter_call", "search_results", "fetch_url_results", "web_search_call",
+	"mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response",
+}
+
+// oursIncluded are what requests include that only our contract has.
+var oursIncluded = []any{"code_interpreter_call.outputs", "web_search_call.action.sources"}
+
+// oursEvent reports whether only our contract has a type of events.
+func oursEvent(kind string) bool {
+	for _, family := range []string{"response.code_interpreter_call", "response.web_search_call.", "response.mcp_call", "response.mcp_list_tools."} {
+		if strings.HasPrefix(kind, family) {
+			return true
+		}
+	}
+	return kind == "response.cancelled"
+}
 
 // shared leaves out what only our contract has.
 func shared(body map[string]any) map[string]any {
 	body = maps.Clone(body)
 	for _, member := range []string{"input", "output"} {
 		if items, ok := body[member].([]any); ok {
-			body[member] = slices.DeleteFunc(slices.Clone(items), func(it any) bool {
-				kind, typed := kindOf(it)
-				return typed && !slices.Contains(open, kind)
-			})
+			body[member] = slices.DeleteFunc(slices.Clone(items), func(it any) bool { return slices.Contains(ours, kindOf(it)) })
 		}
+	}
+	if include, ok := body["include"].([]any); ok {
+		body["include"] = slices.DeleteFunc(slices.Clone(include), func(what any) bool { return slices.Contains(oursIncluded, what) })
 	}
 	functions(body)
 	if choice, ok := body["tool_choice"].(map[string]any); ok {
@@ -122,16 +143,15 @@ func shared(body map[string]any) map[string]any {
 func functions(of map[string]any) {
 	if tools, ok := of["tools"].([]any); ok {
 		of["tools"] = slices.DeleteFunc(slices.Clone(tools), func(tool any) bool {
-			kind, _ := kindOf(tool)
-			return kind != "function"
+			return kindOf(tool) != "function"
 		})
 	}
 }
 
-func kindOf(value any) (kind any, typed bool) {
+func kindOf(value any) string {
 	members, _ := value.(map[string]any)
-	kind, typed = members["type"]
-	return kind, typed
+	kind, _ := members["type"].(string)
+	return kind
 }
 
 // Request checks the body of POST /v1/responses.
@@ -159,14 +179,12 @@ func Event(e map[string]any) error {
 			return err
 		}
 	}
-	if item, ok := e["item"]; ok {
-		if kind, _ := kindOf(item); !slices.Contains(open, kind) {
-			return nil
-		}
+	if item, ok := e["item"]; ok && slices.Contains(ours, kindOf(item)) || oursEvent(kind) {
+		return nil
 	}
 	schema, ok := load().events[kind]
 	if !ok {
-		return nil
+		return fmt.Errorf("neither the specification nor our contract has events of the type %q", kind)
 	}
 	return Check(schema, e)
 }
