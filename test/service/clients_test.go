@@ -40,12 +40,12 @@ func TestPublishedClientsOnResponses(t *testing.T) {
 		{"perplexity_client.py", "create stream background functions conversation files refused async", []string{
 			"GET/files", "download", "create", "stream", "background", "GET", "POST/cancel", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
 		}},
-		{"agents_client.py", "run stream conversation sandbox structured", []string{"create", "stream", "previous_response_id", "tool function", "input function_call_output"}},
-		{"langchain_client.py", "invoke stream tools conversation structured async", []string{"create", "stream", "previous_response_id", "tool function", "input function_call_output"}},
-		{"openai.mjs", "text create stream background functions conversation structured", []string{
-			"create", "stream", "background", "GET", "resume", "POST/cancel", "DELETE", "GET/input_items", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
+		{"agents_client.py", "run stream conversation sandbox files hosted structured", []string{"create", "stream", "previous_response_id", "GET/files", "download", "tool sandbox", "tool code_interpreter", "tool web_search", "tool function", "input function_call_output"}},
+		{"langchain_client.py", "invoke stream tools conversation files hosted structured async", []string{"create", "stream", "previous_response_id", "GET/files", "download", "tool sandbox", "tool code_interpreter", "tool web_search", "tool function", "input function_call_output"}},
+		{"openai.mjs", "text create stream background poll files functions conversation structured", []string{
+			"GET/files", "download", "create", "stream", "background", "GET", "resume", "POST/cancel", "DELETE", "GET/input_items", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
 		}},
-		{"ai.mjs", "text stream tools conversation structured", []string{"create", "stream", "previous_response_id", "tool function", "input function_call_output"}},
+		{"ai.mjs", "text stream tools hosted files conversation structured", []string{"create", "stream", "previous_response_id", "tool code_interpreter", "tool web_search", "tool function", "input function_call_output"}},
 		{"perplexity.mjs", "create stream background functions conversation files refused", []string{
 			"GET/files", "download", "create", "stream", "background", "GET", "POST/cancel", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
 		}},
@@ -121,7 +121,8 @@ func modelOf(t *testing.T, s *atolltest.Server, provider *httptest.Server) {
 
 // clever is a provider whose model does more than an obedient one. It gives an answer in
 // JSON after "json", makes and shares a file after "share", calls get_weather for two cities after "both", tells what it sees
-// after "see" and what was said before after "recall", and thinks after "think".
+// after "see" and what was said before after "recall", thinks after "think", runs what
+// follows "compute" with code_interpreter, and searches for what follows "search".
 func clever(t *testing.T) *httptest.Server {
 	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
 		said, result := conversation(r.Body)
@@ -136,6 +137,12 @@ func clever(t *testing.T) *httptest.Server {
 		case "share":
 			arguments, err := json.Marshal(map[string]string{"language": "python", "code": "open('made.csv', 'w').write('a,b\\n')"})
 			return scriptedmodel.Ask("call_1", "run_code", string(arguments)), err == nil
+		case "compute":
+			arguments, err := json.Marshal(map[string]string{"code": rest})
+			return scriptedmodel.Ask("call_1", "code_interpreter", string(arguments)), err == nil
+		case "search":
+			arguments, err := json.Marshal(map[string][]string{"queries": {rest}})
+			return scriptedmodel.Ask("call_1", "web_search", string(arguments)), err == nil
 		case "json":
 			return scriptedmodel.Say(formatted(r.Body)), true
 		case "both":

@@ -4,11 +4,13 @@ test: see obedient and clever there."""
 import asyncio
 import os
 
+import httpx
 import openai
 import pydantic
-from agents import Agent, ModelSettings, OpenAIResponsesModel, Runner, function_tool
+from agents import Agent, CodeInterpreterTool, ModelSettings, OpenAIResponsesModel, Runner, WebSearchTool, function_tool
 
-MODEL = OpenAIResponsesModel("clever", openai.AsyncOpenAI(base_url=os.environ["ATOLL_URL"] + "/v1", api_key=os.environ["ATOLL_KEY"]))
+CLIENT = openai.AsyncOpenAI(base_url=os.environ["ATOLL_URL"] + "/v1", api_key=os.environ["ATOLL_KEY"])
+MODEL = OpenAIResponsesModel("clever", CLIENT)
 
 
 class Weather(pydantic.BaseModel):
@@ -27,6 +29,8 @@ def get_weather(city: str) -> str:
 
 
 AGENT = Agent(name="forecaster", instructions="be brief", model=MODEL, tools=[get_weather])
+# Our own tool, which the framework does not know, by the request's body.
+CODER = Agent(name="coder", model=MODEL, model_settings=ModelSettings(extra_body={"tools": [{"type": "sandbox"}]}))
 
 
 async def run():
@@ -63,9 +67,35 @@ async def conversation():
 
 
 async def sandbox():
-    """Our own tool, which the framework does not know, by the request's body."""
-    agent = Agent(name="coder", model=MODEL, model_settings=ModelSettings(extra_body={"tools": [{"type": "sandbox"}]}))
-    assert "42" in (await Runner.run(agent, "run print(6 * 7)")).final_output
+    first = await Runner.run(CODER, "run open('f', 'w').write('kept'); print(6 * 7)")
+    assert "42" in first.final_output, first
+    again = await Runner.run(CODER, "run print(open('f').read())", previous_response_id=first.last_response_id)
+    assert "kept" in again.final_output, again
+
+
+async def files():
+    """Files of the input go into the sandbox; those that are shared come by the framework's client."""
+    given = {"type": "input_file", "filename": "a.csv", "file_data": "data:text/csv;base64,YSxiCg=="}
+    result = await Runner.run(CODER, [{"role": "user", "content": [{"type": "input_text", "text": "run print(open('a.csv').read())"}, given]}])
+    assert "a,b" in result.final_output, result
+    result = await Runner.run(CODER, "share")
+    shared = next(i for r in result.raw_responses for i in r.output if i.type == "share_file")
+    listed = await CLIENT.get(f"/responses/{result.last_response_id}/files", cast_to=object)
+    assert [f["id"] for f in listed["data"]] == [shared.file_id], listed
+    content = await CLIENT.get(f"/responses/{result.last_response_id}/files/{shared.file_id}/content", cast_to=httpx.Response)
+    assert content.content == b"a,b\n", content
+
+
+async def hosted():
+    agent = Agent(name="researcher", model=MODEL, tools=[CodeInterpreterTool({"type": "code_interpreter", "container": {"type": "auto"}}), WebSearchTool()])
+    ran = await Runner.run(agent, "compute print(6 * 7)")
+    assert "42" in ran.final_output and [i.raw_item.type for i in ran.new_items] == ["code_interpreter_call", "message"], ran.new_items
+    found = Runner.run_streamed(agent, ran.to_input_list() + [{"role": "user", "content": "search atolls"}])
+    kinds = [e.data.type async for e in found.stream_events() if e.type == "raw_response_event"]
+    assert "About atolls" in found.final_output and "response.web_search_call.completed" in kinds, kinds
+    # What was found is not in the item, and known to the server.
+    told = await Runner.run(agent, found.to_input_list() + [{"role": "user", "content": "recall"}])
+    assert "call: code_interpreter" in told.final_output and "call: web_search" in told.final_output and "Rings of coral" in told.final_output, told.final_output
 
 
 async def structured():
@@ -74,7 +104,7 @@ async def structured():
 
 
 async def main():
-    for part in (run, stream, conversation, sandbox, structured):
+    for part in (run, stream, conversation, sandbox, files, hosted, structured):
         await part()
         print(part.__name__)
 

@@ -49,6 +49,32 @@ const parts = {
     const unkept = await generateText({ model, tools, stopWhen, prompt: "both", providerOptions: { openai: { store: false } } });
     assert.match(unkept.text, /rain in Rome/);
   },
+  async hosted() {
+    const hosted = { code_interpreter: openai.tools.codeInterpreter({}), web_search: openai.tools.webSearch({}) };
+    const ran = await generateText({ model, tools: hosted, prompt: "compute print(6 * 7)" });
+    assert.match(ran.text, /42/);
+    const result = ran.content.find((part) => part.type === "tool-result");
+    assert.deepEqual([result.toolName, result.output.outputs], ["code_interpreter", [{ type: "logs", logs: "42\n" }]]);
+    const messages = [{ role: "user", content: "compute print(6 * 7)" }, ...ran.responseMessages, { role: "user", content: "search atolls" }];
+    const found = streamText({ model, tools: hosted, messages });
+    const kinds = new Set();
+    let said = "";
+    for await (const part of found.fullStream) {
+      kinds.add(part.type);
+      if (part.type === "text-delta") said += part.text;
+    }
+    assert.match(said, /About atolls/);
+    assert.ok(kinds.has("tool-call") && kinds.has("tool-result") && kinds.has("source"), [...kinds].join());
+    const told = await generateText({ model, tools: hosted, messages: [...messages, ...(await found.responseMessages), { role: "user", content: "recall" }] });
+    assert.match(told.text, /call: code_interpreter.*call: web_search.*Rings of coral/s);
+  },
+  async files() {
+    const messages = [{ role: "user", content: [
+      { type: "text", text: "compute print(open('a.csv').read())" }, { type: "file", data: Buffer.from("a,b\n"), mediaType: "text/csv", filename: "a.csv" },
+    ] }];
+    const providerOptions = { openai: { passThroughUnsupportedFiles: true } };
+    assert.match((await generateText({ model, tools: { code_interpreter: openai.tools.codeInterpreter({}) }, messages, providerOptions })).text, /a,b/);
+  },
   async conversation() {
     const first = await generateText({ model, tools, stopWhen, prompt: "weather" });
     const messages = [{ role: "user", content: "weather" }, ...first.responseMessages, { role: "user", content: "recall" }];

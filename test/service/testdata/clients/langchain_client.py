@@ -4,6 +4,7 @@ see obedient and clever there."""
 import asyncio
 import os
 
+import httpx
 import pydantic
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
@@ -36,8 +37,6 @@ def invoke():
     ])
     said = MODEL.invoke([picture])
     assert "input_image" in said.text and "input_file" in said.text, said
-    ran = MODEL.bind(tools=[{"type": "sandbox"}]).invoke("run print(6 * 7)")
-    assert "42" in ran.text, ran
 
 
 def stream():
@@ -79,6 +78,32 @@ def conversation():
     assert again.text == "user: say hi; assistant: hi; user: recall", again
 
 
+def files():
+    """Files of the input go into the sandbox; those that are shared come by the framework's client."""
+    coder, client = MODEL.bind(tools=[{"type": "sandbox"}]), MODEL.root_client
+    given = {"type": "file", "base64": "YSxiCg==", "mime_type": "text/csv", "filename": "a.csv"}
+    assert "a,b" in coder.invoke([HumanMessage([{"type": "text", "text": "run print(open('a.csv').read())"}, given])]).text
+    shared = coder.invoke("share").response_metadata["id"]
+    listed = client.get(f"/responses/{shared}/files", cast_to=object)
+    assert [f["filename"] for f in listed["data"]] == ["made.csv"], listed
+    content = client.get(f"/responses/{shared}/files/{listed['data'][0]['id']}/content", cast_to=httpx.Response)
+    assert content.content == b"a,b\n", content
+    assert "42" in "".join(chunk.text for chunk in coder.stream("run print(6 * 7)"))
+
+
+def hosted():
+    bound = MODEL.bind_tools([{"type": "code_interpreter", "container": {"type": "auto"}}, {"type": "web_search", "search_context_size": "low"}])
+    ran = bound.invoke("compute print(6 * 7)")
+    assert "42" in ran.text and "code_interpreter_call" in [b["type"] for b in ran.content], ran
+    asked = [HumanMessage("compute print(6 * 7)"), ran, HumanMessage("search atolls")]
+    found = None
+    for chunk in bound.stream(asked):
+        found = chunk if found is None else found + chunk
+    assert "About atolls" in found.text, found
+    told = bound.invoke([*asked, found, HumanMessage("recall")]).text
+    assert "call: code_interpreter" in told and "call: web_search" in told and "Rings of coral" in told, told
+
+
 def structured():
     assert MODEL.with_structured_output(Weather, method="json_schema").invoke("json") == Weather(city="Oslo", celsius=7)
 
@@ -88,7 +113,7 @@ async def asynchronous():
     assert "".join([chunk.text async for chunk in MODEL.astream("say two words")]) == "two words"
 
 
-for part in (invoke, stream, tools, conversation, structured):
+for part in (invoke, stream, tools, conversation, files, hosted, structured):
     part()
     print(part.__name__)
 asyncio.run(asynchronous())

@@ -54,6 +54,27 @@ const parts = {
     await client.responses.delete(id);
     await assert.rejects(client.responses.retrieve(id), OpenAI.NotFoundError);
   },
+  async poll() {
+    let r = await client.responses.create({ model: "clever", input: "run print(6 * 7)", tools: sandbox, background: true });
+    while (r.status === "queued" || r.status === "in_progress") {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      r = await client.responses.retrieve(r.id);
+    }
+    assert.equal(r.status, "completed");
+    assert.match(r.output_text, /42/);
+  },
+  // Files of the input go into the sandbox. For those that are shared the client has no method, and gets them as it gets anything.
+  async files() {
+    const content = [{ type: "input_text", text: "run print(open('a.csv').read())" }, { type: "input_file", filename: "a.csv", file_data: "data:text/csv;base64,YSxiCg==" }];
+    const read = await client.responses.create({ model: "clever", input: [{ role: "user", content }], tools: sandbox });
+    assert.match(read.output_text, /a,b/);
+    const r = await client.responses.create({ model: "clever", input: "share", tools: sandbox });
+    const shared = item(r, "share_file");
+    const listed = await client.get(`/responses/${r.id}/files`);
+    assert.deepEqual(listed.data.map((f) => [f.id, f.filename]), [[shared.file_id, "made.csv"]]);
+    const got = await client.get(`/responses/${r.id}/files/${shared.file_id}/content`, { __binaryResponse: true });
+    assert.equal(await got.text(), "a,b\n");
+  },
   async functions() {
     const r = await client.responses.create({ model: "clever", input: "both", tools: [weather] });
     const outputs = r.output.map((call) => ({ type: "function_call_output", call_id: call.call_id, output: "rain in " + JSON.parse(call.arguments).city }));
