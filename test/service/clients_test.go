@@ -29,12 +29,13 @@ func TestPublishedClientsOnResponses(t *testing.T) {
 	s := shared(t)
 	key := s.Tenant(t, "clients", "enterprise")
 	modelOf(t, s, clever(t))
+	t.Cleanup(func() { endContainers(t, s, key) })
 	for _, client := range []struct {
 		script string
 		said   string
 		did    []string
 	}{
-		{"openai_client.py", "text create stream background functions conversation structured parts reasoning files async", []string{
+		{"openai_client.py", "text create stream background functions conversation structured parts reasoning files refused async", []string{
 			"GET/files", "download", "create", "stream", "background", "GET", "resume", "POST/cancel", "DELETE", "GET/input_items", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
 		}},
 		{"perplexity_client.py", "create stream background functions conversation files refused async", []string{
@@ -68,6 +69,22 @@ func TestPublishedClientsOnResponses(t *testing.T) {
 		})
 	}
 	t.Run("compliance", func(t *testing.T) { compliant(t, s, key) })
+}
+
+// endContainers removes the containers that conversations have left.
+func endContainers(t *testing.T, s *atolltest.Server, key string) {
+	ctx := context.WithoutCancel(t.Context())
+	a, err := s.Call(ctx, key, http.MethodGet, "/v1/containers?limit=100", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list struct{ Data []struct{ ID string } }
+	a.Into(t, http.StatusOK, &list)
+	for _, c := range list.Data {
+		if a, err := s.Call(ctx, key, http.MethodDelete, "/v1/containers/"+c.ID, nil, nil); err != nil || a.Status != http.StatusOK {
+			t.Errorf("remove a container: %v, %v", a, err)
+		}
+	}
 }
 
 // program runs a program of testdata under Node.js with responseClients.

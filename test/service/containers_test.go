@@ -14,10 +14,6 @@ import (
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-// containersClient is OpenAI's client for JavaScript; that for Python is among
-// pythonPackages.
-const containersClient = "openai@6.10.0"
-
 // interpreting is a provider whose model runs what follows "compute " with
 // code_interpreter, and repeats what follows "say ". It ends with the results of its calls.
 func interpreting(t *testing.T) *httptest.Server {
@@ -50,7 +46,7 @@ func TestPublishedClientsOfContainers(t *testing.T) {
 	if out := python(t, "containers_client.py", "ATOLL_URL="+s.URL, "ATOLL_KEY="+key, "ATOLL_OTHER_KEY="+other); out != want {
 		t.Errorf("got %s", out)
 	}
-	if out := script(t, "containers.mjs", containersClient, "ATOLL_URL="+s.URL, "ATOLL_KEY="+key); out != "containers\n" {
+	if out := program(t, "containers.mjs", "ATOLL_URL="+s.URL, "ATOLL_KEY="+key); out != "containers\n" {
 		t.Errorf("got %s", out)
 	}
 	trail := string(s.Must(t, s.AdminKey(t), http.MethodGet, "/v1/admin/tenants/containers/audit?limit=100", nil).Body)

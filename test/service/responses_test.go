@@ -1,10 +1,8 @@
 package service
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -64,24 +62,4 @@ func conversation(body map[string]any) (said, results string) {
 		}
 	}
 	return said, results
-}
-
-// TestPublishedClientsOfResponses drives the clients that OpenAI and Perplexity publish
-// through responses whose code runs in real sandboxes.
-func TestPublishedClientsOfResponses(t *testing.T) {
-	s := shared(t)
-	key, provider := s.Tenant(t, "responses", "pro"), obedient(t)
-	admin := s.AdminKey(t)
-	t.Cleanup(func() {
-		if a, err := s.Call(context.WithoutCancel(t.Context()), admin, http.MethodDelete, "/v1/admin/models/scripted", nil, nil); err != nil || a.Status != http.StatusNoContent {
-			t.Errorf("remove the model: %v, %v", a, err)
-		}
-	})
-	s.Must(t, admin, http.MethodPost, "/v1/admin/models", map[string]any{
-		"name": "scripted", "provider": "openai", "base_url": provider.URL + "/v1", "prices": map[string]any{"input": "1", "output": "10"},
-	}).Into(t, http.StatusCreated, new(map[string]any))
-	const want = "created\nstreamed\nbackground\nfunctions\nrefused\nasynchronous\nperplexity\n"
-	if out := python(t, "responses_client.py", "ATOLL_URL="+s.URL, "ATOLL_KEY="+key); out != want {
-		t.Errorf("got %s", out)
-	}
 }

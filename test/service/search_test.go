@@ -13,10 +13,6 @@ import (
 	"testing"
 )
 
-// searchClient is the contract's client for JavaScript; that for Python is among
-// pythonPackages.
-const searchClient = "@perplexity-ai/perplexity_ai@0.38.5"
-
 // searches answers those of the tests' servers: of pages as SearXNG does, of people as
 // docs/web.md says.
 var searches = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +47,7 @@ func TestPublishedClientsSearch(t *testing.T) {
 	if out := python(t, "search_client.py", "PERPLEXITY_BASE_URL="+s.URL, "PERPLEXITY_API_KEY="+key); !strings.HasSuffix(out, "sync\nasync\n") {
 		t.Errorf("got %s", out)
 	}
-	if out := script(t, "search.mjs", searchClient, "ATOLL_URL="+s.URL, "ATOLL_KEY="+key); out != "search\n" {
+	if out := program(t, "search.mjs", "ATOLL_URL="+s.URL, "ATOLL_KEY="+key); out != "search\n" {
 		t.Errorf("got %s", out)
 	}
 	read := string(s.Must(t, key, http.MethodPost, "/v1/fetch", map[string]any{"url": []string{searches.URL + "/page", "http://169.254.169.254/"}}).Body)

@@ -182,6 +182,26 @@ def files(client):
     assert "call: share_file" in again.output_text, again
 
 
+def refused(client):
+    def refuses(kind, words, call, *args, **kwargs):
+        try:
+            call(*args, **kwargs)
+        except kind as e:
+            assert words in e.message, e.message
+            return
+        raise AssertionError(words)
+
+    create = client.responses.create
+    refuses(openai.NotFoundError, 'there is no model "none"', create, model="none", input="x")
+    refuses(openai.BadRequestError, "file_search", create, model="clever", input="x", tools=[{"type": "file_search", "vector_store_ids": ["v"]}])
+    refuses(openai.BadRequestError, "top_logprobs", create, model="clever", input="x", top_logprobs=2)
+    refuses(openai.AuthenticationError, "", client.with_options(api_key="sk-atoll-wrong").responses.create, model="clever", input="x")
+    refuses(openai.NotFoundError, "", client.responses.retrieve, create(model="clever", input="say x", store=False).id)
+    slow = create(model="clever", input="slow", background=True)
+    client.responses.cancel(slow.id)
+    refuses(openai.BadRequestError, "ended", client.responses.cancel, slow.id)
+
+
 async def asynchronous():
     async with openai.AsyncOpenAI(base_url=URL, api_key=KEY) as client:
         r = await client.responses.create(model="clever", input="run print(6 * 7)", tools=SANDBOX, background=True)
@@ -201,7 +221,7 @@ async def asynchronous():
 
 
 with openai.OpenAI(base_url=URL, api_key=KEY) as client:
-    for part in (text, create, stream, background, functions, conversation, structured, parts, reasoning, files):
+    for part in (text, create, stream, background, functions, conversation, structured, parts, reasoning, files, refused):
         part(client)
         print(part.__name__)
 asyncio.run(asynchronous())
