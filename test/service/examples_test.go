@@ -28,6 +28,14 @@ text = open('median.py').read().replace('len(numbers) / 2', 'len(numbers) // 2')
 open('median.py', 'w').write(text)
 print(subprocess.run(['python3', 'median.py'], capture_output=True, text=True, check=True).stdout)`
 
+// searchProgram counts what examples/search.sh asks for.
+const searchProgram = `import atoll_web, collections, csv, urllib.parse
+pages = {p['url'] for topic in ('atolls', 'reefs', 'lagoons') for p in atoll_web.search(topic)}
+counts = collections.Counter(urllib.parse.urlsplit(url).hostname for url in pages)
+with open('domains.csv', 'w') as out:
+    csv.writer(out).writerows([('host', 'pages'), *counts.most_common()])
+print(*counts.most_common(1)[0])`
+
 // diligent is a provider whose model does what the examples ask for.
 func diligent(t *testing.T) *httptest.Server {
 	program := func(code string) scriptedmodel.Turn {
@@ -35,8 +43,9 @@ func diligent(t *testing.T) *httptest.Server {
 		return scriptedmodel.Ask("call", "run_code", string(arguments))
 	}
 	scripts := map[string][]scriptedmodel.Turn{
-		"sales.csv": {program(chartProgram), scriptedmodel.Ask("call", "share_file", `{"file_path": "chart.svg"}`)},
-		"median.py": {program("exec(open('median.py').read())"), program(mendProgram), scriptedmodel.Ask("call", "share_file", `{"file_path": "median.py"}`)},
+		"domains.csv": {program(searchProgram), scriptedmodel.Ask("call", "share_file", `{"file_path": "domains.csv"}`)},
+		"sales.csv":   {program(chartProgram), scriptedmodel.Ask("call", "share_file", `{"file_path": "chart.svg"}`)},
+		"median.py":   {program("exec(open('median.py').read())"), program(mendProgram), scriptedmodel.Ask("call", "share_file", `{"file_path": "median.py"}`)},
 	}
 	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
 		said, _ := conversation(r.Body)
@@ -77,8 +86,9 @@ func TestExamples(t *testing.T) {
 		file string
 		has  string
 	}{
-		"chart.sh": {[]string{"2026-03 2500", "chart.svg"}, "chart.svg", `<svg xmlns="http://www.w3.org/2000/svg"`},
-		"mend.sh":  {[]string{"TypeError: list indices must be integers", "well", "-    middle = len(numbers) / 2", "+    middle = len(numbers) // 2"}, "mended/median.py", "len(numbers) // 2"},
+		"chart.sh":  {[]string{"2026-03 2500", "chart.svg"}, "chart.svg", `<svg xmlns="http://www.w3.org/2000/svg"`},
+		"search.sh": {[]string{"example.org 3", "domains.csv"}, "domains.csv", "example.org,3\r\n"},
+		"mend.sh":   {[]string{"TypeError: list indices must be integers", "well", "-    middle = len(numbers) / 2", "+    middle = len(numbers) // 2"}, "mended/median.py", "len(numbers) // 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
