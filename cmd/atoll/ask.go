@@ -89,13 +89,7 @@ func (a *cli) ask(ctx context.Context, f *askFlags, args []string) error {
 	if f.steps != 0 {
 		in.MaxSteps = &f.steps
 	}
-	if !slices.Equal(f.tools, []string{"none"}) {
-		tools := make([]any, len(f.tools))
-		for i, kind := range f.tools {
-			tools[i] = map[string]string{"type": kind}
-		}
-		in.Tools = &tools
-	}
+	askTools(&in, f.tools)
 	if f.goOn {
 		if f.previous, err = a.lastResponse(server.url); err != nil {
 			return err
@@ -111,6 +105,26 @@ func (a *cli) ask(ctx context.Context, f *askFlags, args []string) error {
 		}
 	}
 	return a.answer(ctx, c, server.url, f, in)
+}
+
+// interpreter is a tool whose items have what came out only where that is asked for.
+const interpreter = "code_interpreter"
+
+// askTools asks for tools by their types.
+func askTools(in *sdk.CreateResponse, kinds []string) {
+	if slices.Equal(kinds, []string{"none"}) {
+		return
+	}
+	tools := make([]any, len(kinds))
+	for i, kind := range kinds {
+		tool := map[string]any{"type": kind}
+		if kind == interpreter {
+			tool["container"] = map[string]string{"type": "auto"}
+			in.Include = &[]string{interpreter + "_call.outputs"}
+		}
+		tools[i] = tool
+	}
+	in.Tools = &tools
 }
 
 // onlyModel is the model of a server that has one.

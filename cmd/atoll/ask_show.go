@@ -42,6 +42,7 @@ type item struct {
 	Language string
 	Code     string
 	Results  []codeResult // of sandbox_results; those of other types have other fields
+	Outputs  []struct{ Logs, URL string } // of code_interpreter_call
 	Summary  []struct{ Text string }
 
 	Name      string
@@ -81,6 +82,10 @@ func (s *shown) event(ev *sdk.ResponseEvent, raw json.RawMessage) error {
 		s.midLine = !strings.HasSuffix(text, "\n")
 		_, err := io.WriteString(s.out, text)
 		return err
+	case "response.code_interpreter_call_code.done":
+		if ev.Code != nil && ev.OutputIndex != nil {
+			s.item(&item{Type: "sandbox_results", Language: "python", Code: *ev.Code}, *ev.OutputIndex, false)
+		}
 	case "response.output_item.added", "response.output_item.done":
 		var whole struct{ Item item }
 		if err := json.Unmarshal(raw, &whole); err != nil {
@@ -118,6 +123,10 @@ func (s *shown) item(it *item, at int64, done bool) {
 			}
 		}
 		return
+	case interpreter + "_call":
+		if !done {
+			return // its code comes in an event of its own
+		}
 	}
 	if !s.begun[at] {
 		s.begun[at] = true
@@ -170,6 +179,12 @@ func (s *shown) ends(it *item) {
 			end = strings.ReplaceAll(r.Status, "_", " ")
 		}
 		fmt.Fprintf(s.err, "  [%s, %s]\n", end, time.Duration(r.DurationMS)*time.Millisecond)
+	}
+	for _, out := range it.Outputs {
+		s.body("  ", out.Logs)
+		if out.URL != "" {
+			s.body("  ", "[a figure]")
+		}
 	}
 	var reason string
 	switch {

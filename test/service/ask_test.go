@@ -92,6 +92,11 @@ func TestAsk(t *testing.T) {
 	if out := a.ask(0, "run print(open('data.csv').read())", "--continue"); !strings.Contains(out, "changed") {
 		t.Errorf("got %q", out)
 	}
+	t.Cleanup(func() { endContainers(t, s, key) })
+	if out := a.ask(0, "", "--tool", "code_interpreter", "--file", "in.csv", "compute print(open('in.csv').read().upper())"); !strings.Contains(out, "A,B") {
+		t.Errorf("got %q", out)
+	}
+	a.told("- python: print(open('in.csv')", "\n  A,B\n  1,2\n")
 	a.ask(0, "", "run raise SystemExit(3)")
 	a.told("- python: raise SystemExit(3)\n  [exit code 3, ")
 	if out := a.ask(0, "with text\n", "say", "given"); out != "given\n\nwith text\n" {
