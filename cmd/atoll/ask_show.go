@@ -123,9 +123,9 @@ func (s *shown) item(it *item, at int64, done bool) {
 			}
 		}
 		return
-	case interpreter + "_call":
+	case interpreter + "_call", "share_file":
 		if !done {
-			return // its code comes in an event of its own
+			return // the code comes in an event of its own, the file's name at the end
 		}
 	}
 	if !s.begun[at] {
@@ -195,7 +195,6 @@ func (s *shown) ends(it *item) {
 		s.body("  ", "failed: "+reason)
 	case it.FileID != "":
 		s.shared = append(s.shared, sharedItem{it.FileID, it.FileName})
-		s.body("  ", it.FileName)
 	case len(it.Files) > 0:
 		s.body("  ", strings.Join(it.Files, "\n"))
 	case it.Message != "":

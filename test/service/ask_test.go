@@ -92,6 +92,9 @@ func TestAsk(t *testing.T) {
 	if out := a.ask(0, "run print(open('data.csv').read())", "--continue"); !strings.Contains(out, "changed") {
 		t.Errorf("got %q", out)
 	}
+	if out := a.ask(0, "", "--continue", "--tool", "none", "say goodbye"); out != "goodbye\n" {
+		t.Errorf("got %q", out)
+	}
 	t.Cleanup(func() { endContainers(t, s, key) })
 	if out := a.ask(0, "", "--tool", "code_interpreter", "--file", "in.csv", "compute print(open('in.csv').read().upper())"); !strings.Contains(out, "A,B") {
 		t.Errorf("got %q", out)

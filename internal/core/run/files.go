@@ -43,14 +43,23 @@ func placeable(p *model.Part) bool {
 }
 
 // Place has a request to a model say where files are, if the run's tools are given them.
-// A model that reads none is told that alone.
+// A model that reads none is told that alone, and of those of earlier requests that there
+// were some: a conversation goes on without the tools, too.
 func (r *Request) Place(q *model.Request, reads bool) {
+	note := "[The file %q, of %d bytes, is in the working folder of the sandbox.]"
+	earlier := map[*model.Message]bool{}
 	if !r.PlaceFiles {
-		return
+		if reads {
+			return
+		}
+		note = "[The file %q, of %d bytes, was given with this message. It cannot be read now.]"
+		for i := range r.Input[:r.Before] {
+			earlier[r.Input[i].Message] = true
+		}
 	}
 	items := slices.Clone(q.Items)
 	for i := range items {
-		if len(filesOf(&items[i])) == 0 {
+		if len(filesOf(&items[i])) == 0 || !r.PlaceFiles && !earlier[items[i].Message] {
 			continue
 		}
 		message := *items[i].Message
@@ -60,8 +69,7 @@ func (r *Request) Place(q *model.Request, reads bool) {
 				message.Parts = append(message.Parts, p)
 			}
 			if placeable(&p) {
-				note := fmt.Sprintf("[The file %q, of %d bytes, is in the working folder of the sandbox.]", p.Name, len(p.Data))
-				message.Parts = append(message.Parts, model.Part{Kind: model.PartText, Text: note})
+				message.Parts = append(message.Parts, model.Part{Kind: model.PartText, Text: fmt.Sprintf(note, p.Name, len(p.Data))})
 			}
 		}
 		items[i].Message = &message

@@ -52,6 +52,21 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestPlaceEarlier: without the tools, a model that reads no files is told of those of
+// earlier requests; it must refuse those of its own.
+func TestPlaceEarlier(t *testing.T) {
+	r := Request{Before: 1, Input: []model.Item{withFiles(file("old.csv", "0")), withFiles(file("new.csv", "1"))}}
+	for reads, left := range map[bool][2]int{true: {1, 1}, false: {0, 1}} {
+		q := model.Request{Items: r.Input}
+		r.Place(&q, reads)
+		for i := range q.Items {
+			if n := len(filesOf(&q.Items[i])); n != left[i] {
+				t.Errorf("reads %t: message %d has %d files", reads, i, n)
+			}
+		}
+	}
+}
+
 // TestFresh: files are given until a call goes well, and once in a step.
 func TestFresh(t *testing.T) {
 	l := begin(t, Request{Input: []model.Item{withFiles(file("a.csv", "1"))}})
