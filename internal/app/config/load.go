@@ -225,6 +225,7 @@ func (c *Config) validate() error {
 	for _, tool := range slices.Sorted(maps.Keys(c.PriceTools)) {
 		_, err := ParseToolPrice(c.PriceTools[tool])
 		check(err == nil, "price_tools: %s: %v", tool, err)
+		check(slices.Contains(pricedTools, tool), "price_tools: %q is no tool; there are %s", tool, strings.Join(pricedTools, ", "))
 	}
 	check(c.Database == "" || strings.HasPrefix(c.Database, "postgres://") || strings.HasPrefix(c.Database, "postgresql://"),
 		"database: must be a postgres:// URL, or empty for SQLite")
@@ -272,6 +273,9 @@ func usableKey(key string) bool {
 const maxPrice = 1_000_000
 
 func usablePrice(dollars float64) bool { return dollars >= 0 && dollars <= maxPrice }
+
+// pricedTools are the names of usage.tool_calls_details.
+var pricedTools = []string{"sandbox", "code_interpreter", "web_search", "people_search", "fetch_url", "mcp"}
 
 // ParseToolPrice reads a price of PriceTools, in US dollars.
 func ParseToolPrice(text string) (float64, error) {
