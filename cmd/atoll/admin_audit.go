@@ -315,31 +315,51 @@ func (a *cli) usageCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.print(u, func(w io.Writer) {
-				amounts := func(day, source string, u sdk.UsageAmounts) {
-					row(w, day, source, u.Calls, u.Sessions, fixed(u.Seconds), fixed(u.CPUSeconds), fixed(u.GIBSeconds), u.BytesOut, credits(u.Credits))
-				}
-				row(w, "DAY", "SOURCE", "CALLS", "SESSIONS", "SECONDS", "CPU S", "GIB S", "BYTES OUT", "CREDITS")
-				for _, d := range u.Days {
-					amounts(d.Date, d.Source, sdk.UsageAmounts{
-						Calls: d.Calls, Sessions: d.Sessions, Seconds: d.Seconds, CPUSeconds: d.CPUSeconds, GIBSeconds: d.GIBSeconds, BytesOut: d.BytesOut, Credits: d.Credits,
-					})
-				}
-				amounts("total", "", u.Totals)
-				budget := "no budget"
-				if u.Month.Budget != nil {
-					budget = "of " + credits(*u.Month.Budget)
-				}
-				fmt.Fprintf(w, "\nthis month: %s credits, %s; starts anew %s\n", credits(u.Month.Credits), budget, when(u.Month.ResetsAt))
-			})
+			return r.print(u, func(w io.Writer) { showUsage(w, &u) })
 		})
 	s = addSpan(show)
 	cmd.AddCommand(show)
 	return cmd
 }
 
-func fixed(n float64) string   { return strconv.FormatFloat(n, 'f', 2, 64) }
-func credits(n float64) string { return strconv.FormatFloat(n, 'f', 4, 64) }
+func showUsage(w io.Writer, u *sdk.Usage) {
+	amounts := func(day, source string, u *sdk.UsageAmounts) {
+		row(w, day, source, u.Calls, u.Sessions, fixed(u.Seconds), fixed(u.CPUSeconds), fixed(u.GIBSeconds), u.BytesOut, credits(u.Credits))
+	}
+	var charged []sdk.UsageDay // for what responses cost
+	row(w, "DAY", "SOURCE", "CALLS", "SESSIONS", "SECONDS", "CPU S", "GIB S", "BYTES OUT", "CREDITS")
+	for _, d := range u.Days {
+		if slices.Contains([]string{"model", "tool", "sandbox_window"}, d.Source) {
+			charged = append(charged, d)
+			continue
+		}
+		amounts(d.Date, d.Source, &sdk.UsageAmounts{
+			Calls: d.Calls, Sessions: d.Sessions, Seconds: d.Seconds, CPUSeconds: d.CPUSeconds, GIBSeconds: d.GIBSeconds, BytesOut: d.BytesOut, Credits: d.Credits,
+		})
+	}
+	amounts("total", "", &u.Totals)
+	if len(charged) > 0 {
+		fmt.Fprintln(w)
+		row(w, "DAY", "SOURCE", "NAME", "CALLS", "INPUT", "CACHE READ", "CACHE WRITE", "OUTPUT", "REASONING", "COST USD")
+		for _, d := range charged {
+			row(w, d.Date, d.Source, d.Name, d.Calls, d.InputTokens, d.CacheReadTokens, d.CacheWriteTokens, d.OutputTokens, d.ReasoningTokens, money(d.Cost))
+		}
+		t := &u.Totals
+		row(w, "total", "", "", "", t.InputTokens, t.CacheReadTokens, t.CacheWriteTokens, t.OutputTokens, t.ReasoningTokens, money(t.Cost))
+	}
+	budget, costs := "no budget", "no budget"
+	if u.Month.Budget != nil {
+		budget = "of " + credits(*u.Month.Budget)
+	}
+	if u.Month.CostBudget != nil {
+		costs = "of $" + money(*u.Month.CostBudget)
+	}
+	fmt.Fprintf(w, "\nthis month: %s credits, %s; $%s, %s; starts anew %s\n", credits(u.Month.Credits), budget, money(u.Month.Cost), costs, when(u.Month.ResetsAt))
+}
+
+func money(dollars float64) string { return strconv.FormatFloat(dollars, 'f', 6, 64) }
+func fixed(n float64) string       { return strconv.FormatFloat(n, 'f', 2, 64) }
+func credits(n float64) string     { return strconv.FormatFloat(n, 'f', 4, 64) }
 
 func (a *cli) webhookCommand() *cobra.Command {
 	cmd, r := a.remoteGroup("webhook", "Deliver webhooks again",

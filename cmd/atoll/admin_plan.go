@@ -38,6 +38,10 @@ and can be neither changed nor removed.`,
 		keyRequests      int64
 		uploads          string
 		keyUploads       string
+		responses        int64
+		keyResponses     int64
+		tokens           int64
+		keyTokens        int64
 	}
 	var set *cobra.Command
 	set = r.command("set NAME", "Make a plan, or change one that is not built in; what is not given stays", "  atoll plan set team --max-cpu 2 --concurrency 20 --streaming", cobra.ExactArgs(1),
@@ -55,6 +59,10 @@ and can be neither changed nor removed.`,
 			setIfGiven(set, "max-snapshots", &b.MaxSnapshots, &f.snapshots)
 			setIfGiven(set, "max-request-rate", &b.MaxRequestRate, &f.requests)
 			setIfGiven(set, "max-key-request-rate", &b.MaxKeyRequestRate, &f.keyRequests)
+			setIfGiven(set, "max-response-rate", &b.MaxResponseRate, &f.responses)
+			setIfGiven(set, "max-key-response-rate", &b.MaxKeyResponseRate, &f.keyResponses)
+			setIfGiven(set, "max-token-rate", &b.MaxTokenRate, &f.tokens)
+			setIfGiven(set, "max-key-token-rate", &b.MaxKeyTokenRate, &f.keyTokens)
 			seconds, life := int64(f.timeout/time.Second), int64(f.sandboxLife/time.Second)
 			setIfGiven(set, "max-timeout", &b.MaxTimeout, &seconds)
 			setIfGiven(set, "max-sandbox-life", &b.MaxSandboxLife, &life)
@@ -103,6 +111,10 @@ and can be neither changed nor removed.`,
 	flags.Int64Var(&f.keyRequests, "max-key-request-rate", 0, "requests a second of each key; 0 for no bound")
 	flags.StringVar(&f.uploads, "max-upload-rate", "0", "bytes a second that a tenant sends, such as 50MiB; 0 for no bound")
 	flags.StringVar(&f.keyUploads, "max-key-upload-rate", "0", "bytes a second that each key sends, such as 25MiB; 0 for no bound")
+	flags.Int64Var(&f.responses, "max-response-rate", 0, "responses a minute of a tenant, for each model; 0 for no bound")
+	flags.Int64Var(&f.keyResponses, "max-key-response-rate", 0, "responses a minute of each key, for each model; 0 for no bound")
+	flags.Int64Var(&f.tokens, "max-token-rate", 0, "tokens of responses a minute of a tenant, for each model; 0 for no bound")
+	flags.Int64Var(&f.keyTokens, "max-key-token-rate", 0, "tokens of responses a minute of each key, for each model; 0 for no bound")
 
 	cmd.AddCommand(
 		r.command("list", "List plans", "", cobra.NoArgs, shows(
@@ -133,6 +145,7 @@ func planBounds(ctx context.Context, c *sdk.Client, name string) (sdk.PlanBounds
 		MaxSnapshotSize: &p.MaxSnapshotSize, MaxSnapshots: &p.MaxSnapshots, MaxThreadSize: &p.MaxThreadSize, MaxThreads: &p.MaxThreads,
 		MaxTimeout: &p.MaxTimeout, MaxOutputs: &p.MaxOutputs, Streaming: &p.Streaming,
 		MaxRequestRate: &p.MaxRequestRate, MaxKeyRequestRate: &p.MaxKeyRequestRate, MaxUploadRate: &p.MaxUploadRate, MaxKeyUploadRate: &p.MaxKeyUploadRate,
+		MaxResponseRate: &p.MaxResponseRate, MaxKeyResponseRate: &p.MaxKeyResponseRate, MaxTokenRate: &p.MaxTokenRate, MaxKeyTokenRate: &p.MaxKeyTokenRate,
 	}, nil
 }
 
@@ -194,6 +207,10 @@ func (r *remote) showPlan(p sdk.Plan) error {
 		row(w, "requests a second, of a key", bound(float64(p.MaxKeyRequestRate)))
 		row(w, "uploads a second", memoryBound(p.MaxUploadRate))
 		row(w, "uploads a second, of a key", memoryBound(p.MaxKeyUploadRate))
+		row(w, "responses a minute", bound(float64(p.MaxResponseRate)))
+		row(w, "responses a minute, of a key", bound(float64(p.MaxKeyResponseRate)))
+		row(w, "tokens a minute", bound(float64(p.MaxTokenRate)))
+		row(w, "tokens a minute, of a key", bound(float64(p.MaxKeyTokenRate)))
 		row(w, "built in", p.BuiltIn)
 	})
 }

@@ -18,6 +18,7 @@ type tenantFlags struct {
 	sandbox, disabled   bool
 	network, root       bool
 	budget              float64
+	costBudget          float64
 	redactionOff        []string
 	auditDays           int64
 	dailyCap, hourlyCap string
@@ -33,6 +34,7 @@ func addTenantFlags(cmd *cobra.Command) *tenantFlags {
 	flags.BoolVar(&f.network, "network", false, "whether its environments may have a network")
 	flags.BoolVar(&f.root, "root", false, "whether its environments may run programs as root of their sandbox")
 	flags.Float64Var(&f.budget, "budget", 0, "credits of a calendar month; 0 for no bound")
+	flags.Float64Var(&f.costBudget, "budget-usd", 0, "US dollars that responses may cost in a calendar month; 0 for no bound")
 	flags.Int64Var(&f.auditDays, "audit-days", 0, "days that audit rows are kept, 1 to 180 (30)")
 	flags.StringSliceVar(&f.redactionOff, "redaction-off", nil, "redaction rules that do not apply; replaces the list")
 	flags.StringVar(&f.dailyCap, "daily-cap", "", "calls of execute_code a UTC day, 0 for none, or server for the server's cap")
@@ -45,7 +47,7 @@ func addTenantFlags(cmd *cobra.Command) *tenantFlags {
 func (f *tenantFlags) change(now sdk.CapOverrides) (sdk.TenantChange, error) {
 	c := sdk.TenantChange{
 		Plan: ifGiven(f.cmd, "plan", &f.plan), Tier: ifGiven(f.cmd, "tier", &f.tier), SandboxEnabled: ifGiven(f.cmd, "sandbox", &f.sandbox),
-		MonthlyCredits: ifGiven(f.cmd, "budget", &f.budget), AuditDays: ifGiven(f.cmd, "audit-days", &f.auditDays),
+		MonthlyCredits: ifGiven(f.cmd, "budget", &f.budget), MonthlyCost: ifGiven(f.cmd, "budget-usd", &f.costBudget), AuditDays: ifGiven(f.cmd, "audit-days", &f.auditDays),
 		RedactionOff: ifGiven(f.cmd, "redaction-off", &f.redactionOff), Disabled: ifGiven(f.cmd, "disabled", &f.disabled),
 		NetworkEnabled: ifGiven(f.cmd, "network", &f.network), RootEnabled: ifGiven(f.cmd, "root", &f.root),
 	}
@@ -87,7 +89,7 @@ run code.`,
 				return err
 			}
 			t, err := c.CreateTenant(ctx, sdk.NewTenant{
-				Name: args[0], Plan: change.Plan, Tier: change.Tier, SandboxEnabled: change.SandboxEnabled, MonthlyCredits: change.MonthlyCredits, AuditDays: change.AuditDays,
+				Name: args[0], Plan: change.Plan, Tier: change.Tier, SandboxEnabled: change.SandboxEnabled, MonthlyCredits: change.MonthlyCredits, MonthlyCost: change.MonthlyCost, AuditDays: change.AuditDays,
 				RedactionOff: change.RedactionOff, Disabled: change.Disabled, NetworkEnabled: change.NetworkEnabled, RootEnabled: change.RootEnabled, Caps: change.Caps,
 			})
 			if err != nil {
@@ -151,6 +153,7 @@ func (r *remote) showTenant(t sdk.Tenant) error {
 		row(w, "network", onOff(t.NetworkEnabled))
 		row(w, "root", onOff(t.RootEnabled))
 		row(w, "budget", budget(t.MonthlyCredits))
+		row(w, "budget in USD", budget(t.MonthlyCost))
 		row(w, "caps", "daily "+capText(t.Caps.TenantDaily)+", hourly "+capText(t.Caps.AgentHourly))
 		row(w, "audit rows kept", strconv.FormatInt(t.AuditDays, 10)+" days")
 		row(w, "redaction off", strings.Join(t.RedactionOff, ", "))

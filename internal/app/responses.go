@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/interpreter"
 	"github.com/atoll-run/atoll/internal/agent/loop"
@@ -10,8 +11,12 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/agent/webtool"
+	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/outbound"
+	"github.com/atoll-run/atoll/internal/core/ratelimit"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 )
 
@@ -29,6 +34,7 @@ func (s *Server) openRemotes(context.Context) error {
 
 // openRuns makes what drives runs.
 func (s *Server) openRuns(context.Context) error {
+	s.rates = ratelimit.NewModels(time.Now)
 	s.runs = loop.New(loop.Config{
 		Store: s.db.Runs(), Models: s.models, Events: s.bus.RunEvents(s.box), Log: s.log, Holder: s.id,
 		Forget: func(ctx context.Context, id run.ID) error { return s.gateway.Forget(ctx, string(id)) },
@@ -38,8 +44,21 @@ func (s *Server) openRuns(context.Context) error {
 			mcptool.Handler:     s.mcp,
 			interpreter.Name:    &interpreter.Interpreter{Sandboxes: s.directory, Callers: s.authority, Policies: s.gateway},
 		},
+		Prices: s.runPrices(), Budget: s.db.Usage().CheckCost,
+		Used: func(r *run.Run, model string, tokens int64) { s.rates.Use(r.Tenant, r.Key, model, tokens) },
 	})
 	return nil
+}
+
+// runPrices are what runs are charged in money beside their models' tokens.
+func (s *Server) runPrices() loop.Prices {
+	cfg := s.cfg.Settings
+	tools := map[string]model.Money{}
+	for tool, text := range cfg.PriceTools {
+		dollars, _ := config.ParseToolPrice(text) // it was checked
+		tools[tool] = usage.MoneyOf(dollars)
+	}
+	return loop.Prices{Tools: tools, Window: usage.MoneyOf(cfg.PriceWindow)}
 }
 
 // startRuns goes on with the runs of an earlier process, and drives new ones.
@@ -52,5 +71,6 @@ func (s *Server) responses() *response.Handlers {
 	return &response.Handlers{
 		Loop: s.runs, Files: s.gateway, Store: s.db.Runs(), Models: s.models, Seal: s.box, Web: s.web, MCP: s.mcp, Containers: s.directory,
 		Keep: s.cfg.Settings.KeepResponses, MaxUnderWay: s.cfg.Settings.MaxResponses, Services: s.web.Services(),
+		Rates: s.rates, Budget: s.db.Usage().CheckCost,
 	}
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/preview"
+	"github.com/atoll-run/atoll/internal/core/ratelimit"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/thread"
 	"github.com/atoll-run/atoll/internal/core/web"
@@ -93,6 +94,7 @@ type Server struct {
 	web       *web.Service
 	mcp       *mcptool.Tools
 	runs      *loop.Loop
+	rates     *ratelimit.Models
 	authority *tenant.Authority
 	http      *httpapi.Server
 	tls       *tlscert.Files // nil without TLS

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/fetch"
 	"github.com/atoll-run/atoll/internal/agent/search"
 	"github.com/atoll-run/atoll/internal/core/outbound"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -40,12 +43,30 @@ func (s *Server) openWeb(context.Context) error {
 
 // serveWeb answers the calls that programs in sandboxes make, on this machine and others.
 func (s *Server) serveWeb() error {
-	stop, err := s.bus.ServeWeb(httpapi.Inner{Server: s.http, Holders: s.authority})
+	stop, err := s.bus.ServeWeb(httpapi.Inner{Server: s.http, Holders: s.authority, Budget: s.programBudget})
 	if err != nil {
 		return err
 	}
 	s.later(func(context.Context) error { stop(); return nil })
 	return nil
+}
+
+// programBudget refuses a call of a program whose tenant has used up its budget in money,
+// with what the program's earlier calls cost: they are charged with its end.
+func (s *Server) programBudget(ctx context.Context, p *tenant.Principal, traceID string) error {
+	if p.Tenant.MonthlyCost <= 0 {
+		return nil
+	}
+	now := time.Now()
+	calls, err := s.db.Usage().Calls(ctx, p.Tenant.ID, traceID, now.Add(-s.cfg.Settings.MaxTimeout-time.Minute), now.Add(time.Minute))
+	if err != nil {
+		return err
+	}
+	var cost usage.Money
+	for tool, price := range s.runPrices().Tools {
+		cost = cost.Plus(price.Times(calls[tool]))
+	}
+	return s.db.Usage().CheckCost(ctx, p.Tenant.ID, cost)
 }
 
 // openSearch returns the engine of some settings, nil for off.

@@ -430,12 +430,18 @@ type CreateResponse struct {
 	Input interface{} `json:"input,omitempty"`
 
 	// Instructions What the model is told ahead of the conversation.
-	Instructions    *string `json:"instructions,omitempty"`
-	MaxOutputTokens *int64  `json:"max_output_tokens,omitempty"`
+	Instructions *string `json:"instructions,omitempty"`
+
+	// MaxCost US dollars that the response may cost: models, tools and the sandbox. No model is asked once that is reached.
+	MaxCost         *float64 `json:"max_cost,omitempty"`
+	MaxOutputTokens *int64   `json:"max_output_tokens,omitempty"`
 
 	// MaxSteps How many times a model may be asked; 100 if left out.
 	MaxSteps     *int64 `json:"max_steps,omitempty"`
 	MaxToolCalls *int64 `json:"max_tool_calls,omitempty"`
+
+	// MaxTotalTokens Tokens of all requests to models and of their answers. No model is asked once that is reached.
+	MaxTotalTokens *int64 `json:"max_total_tokens,omitempty"`
 
 	// Metadata Up to 16 pairs: keys of up to 64, values of up to 512 characters.
 	Metadata map[string]string `json:"metadata,omitempty"`
@@ -1610,6 +1616,9 @@ type NewTenant struct {
 	// Disabled Whether its keys are refused.
 	Disabled *bool `json:"disabled,omitempty"`
 
+	// MonthlyCost US dollars; 0 for no budget.
+	MonthlyCost *float64 `json:"monthly_cost,omitempty"`
+
 	// MonthlyCredits 0 for no budget.
 	MonthlyCredits *float64 `json:"monthly_credits,omitempty"`
 	Name           string   `json:"name"`
@@ -1826,6 +1835,12 @@ type Plan struct {
 	// MaxKeyRequestRate Requests a second of each key; 0 for no bound.
 	MaxKeyRequestRate int64 `json:"max_key_request_rate"`
 
+	// MaxKeyResponseRate Responses a minute of each key, for each model; 0 for no bound.
+	MaxKeyResponseRate int64 `json:"max_key_response_rate"`
+
+	// MaxKeyTokenRate Tokens of responses a minute of each key, for each model; 0 for no bound.
+	MaxKeyTokenRate int64 `json:"max_key_token_rate"`
+
 	// MaxKeyUploadRate Bytes of request bodies a second of each key; 0 for no bound.
 	MaxKeyUploadRate int64 `json:"max_key_upload_rate"`
 
@@ -1840,6 +1855,9 @@ type Plan struct {
 
 	// MaxRequestRate Requests a second of all keys of a tenant together, on average over 10 s; 0 for no bound.
 	MaxRequestRate int64 `json:"max_request_rate"`
+
+	// MaxResponseRate Responses a minute of all keys of a tenant together, for each model; 0 for no bound.
+	MaxResponseRate int64 `json:"max_response_rate"`
 
 	// MaxSandboxDisk Bytes of the files of a named sandbox; 0 for the server's own bound.
 	MaxSandboxDisk int64 `json:"max_sandbox_disk"`
@@ -1868,6 +1886,9 @@ type Plan struct {
 	// MaxTimeout Seconds; 0 for the server's own bound.
 	MaxTimeout int64 `json:"max_timeout"`
 
+	// MaxTokenRate Tokens of responses a minute of all keys of a tenant together, for each model; 0 for no bound.
+	MaxTokenRate int64 `json:"max_token_rate"`
+
 	// MaxUploadRate Bytes of request bodies a second of all keys of a tenant together; 0 for no bound.
 	MaxUploadRate int64  `json:"max_upload_rate"`
 	Name          string `json:"name"`
@@ -1876,10 +1897,12 @@ type Plan struct {
 
 // PlanBounds defines model for PlanBounds.
 type PlanBounds struct {
-	Async             *bool    `json:"async,omitempty"`
-	Concurrency       *int64   `json:"concurrency,omitempty"`
-	MaxCPU            *float64 `json:"max_cpu,omitempty"`
-	MaxKeyRequestRate *int64   `json:"max_key_request_rate,omitempty"`
+	Async              *bool    `json:"async,omitempty"`
+	Concurrency        *int64   `json:"concurrency,omitempty"`
+	MaxCPU             *float64 `json:"max_cpu,omitempty"`
+	MaxKeyRequestRate  *int64   `json:"max_key_request_rate,omitempty"`
+	MaxKeyResponseRate *int64   `json:"max_key_response_rate,omitempty"`
+	MaxKeyTokenRate    *int64   `json:"max_key_token_rate,omitempty"`
 
 	// MaxKeyUploadRate 0, or at least 1048576.
 	MaxKeyUploadRate *int64 `json:"max_key_upload_rate,omitempty"`
@@ -1887,6 +1910,7 @@ type PlanBounds struct {
 	MaxOutput        *int64 `json:"max_output,omitempty"`
 	MaxOutputs       *int64 `json:"max_outputs,omitempty"`
 	MaxRequestRate   *int64 `json:"max_request_rate,omitempty"`
+	MaxResponseRate  *int64 `json:"max_response_rate,omitempty"`
 	MaxSandboxDisk   *int64 `json:"max_sandbox_disk,omitempty"`
 	MaxSandboxLife   *int64 `json:"max_sandbox_life,omitempty"`
 	MaxSandboxMemory *int64 `json:"max_sandbox_memory,omitempty"`
@@ -1896,6 +1920,7 @@ type PlanBounds struct {
 	MaxThreadSize    *int64 `json:"max_thread_size,omitempty"`
 	MaxThreads       *int64 `json:"max_threads,omitempty"`
 	MaxTimeout       *int64 `json:"max_timeout,omitempty"`
+	MaxTokenRate     *int64 `json:"max_token_rate,omitempty"`
 
 	// MaxUploadRate 0, or at least 1048576.
 	MaxUploadRate *int64 `json:"max_upload_rate,omitempty"`
@@ -2118,7 +2143,10 @@ type ResponseCost struct {
 	Currency          string  `json:"currency"`
 	InputCost         float64 `json:"input_cost"`
 	OutputCost        float64 `json:"output_cost"`
-	TotalCost         float64 `json:"total_cost"`
+
+	// ToolCallsCost Of tool calls and of the sandbox's windows of 20 minutes.
+	ToolCallsCost float64 `json:"tool_calls_cost"`
+	TotalCost     float64 `json:"total_cost"`
 }
 
 // ResponseError defines model for ResponseError.
@@ -2314,13 +2342,16 @@ type ResponseToolOfOther struct {
 
 // ResponseUsage defines model for ResponseUsage.
 type ResponseUsage struct {
-	Cost                ResponseCost               `json:"cost"`
-	InputTokens         int64                      `json:"input_tokens"`
-	InputTokensDetails  ResponseInputDetails       `json:"input_tokens_details"`
-	OutputTokens        int64                      `json:"output_tokens"`
-	OutputTokensDetails ResponseOutputDetails      `json:"output_tokens_details"`
-	ToolCallsDetails    map[string]ResponseInvoked `json:"tool_calls_details,omitempty"`
-	TotalTokens         int64                      `json:"total_tokens"`
+	Cost                ResponseCost          `json:"cost"`
+	InputTokens         int64                 `json:"input_tokens"`
+	InputTokensDetails  ResponseInputDetails  `json:"input_tokens_details"`
+	OutputTokens        int64                 `json:"output_tokens"`
+	OutputTokensDetails ResponseOutputDetails `json:"output_tokens_details"`
+
+	// SandboxWindows Windows of 20 minutes of the sandbox that began with this response.
+	SandboxWindows   int64                      `json:"sandbox_windows,omitempty"`
+	ToolCallsDetails map[string]ResponseInvoked `json:"tool_calls_details,omitempty"`
+	TotalTokens      int64                      `json:"total_tokens"`
 }
 
 // RunCode defines model for RunCode.
@@ -2740,6 +2771,9 @@ type Tenant struct {
 	// ID ten_ and 16 hexadecimal digits.
 	ID string `json:"id"`
 
+	// MonthlyCost Budget of a calendar month (UTC) for what responses cost, in US dollars; 0 for none.
+	MonthlyCost float64 `json:"monthly_cost"`
+
 	// MonthlyCredits Budget of a calendar month (UTC) in credits; 0 for none.
 	MonthlyCredits float64 `json:"monthly_credits"`
 	Name           string  `json:"name"`
@@ -2766,6 +2800,9 @@ type TenantChange struct {
 
 	// Disabled Whether its keys are refused.
 	Disabled *bool `json:"disabled,omitempty"`
+
+	// MonthlyCost US dollars; 0 for no budget.
+	MonthlyCost *float64 `json:"monthly_cost,omitempty"`
 
 	// MonthlyCredits 0 for no budget.
 	MonthlyCredits *float64 `json:"monthly_credits,omitempty"`
@@ -2966,7 +3003,16 @@ type Usage struct {
 type UsageAmounts struct {
 	// BytesOut To the network.
 	BytesOut int64 `json:"bytes_out"`
-	Calls    int64 `json:"calls"`
+
+	// CacheReadTokens Of the input: read from the provider's cache.
+	CacheReadTokens int64 `json:"cache_read_tokens"`
+
+	// CacheWriteTokens Of the input: written to it.
+	CacheWriteTokens int64 `json:"cache_write_tokens"`
+	Calls            int64 `json:"calls"`
+
+	// Cost US dollars.
+	Cost float64 `json:"cost"`
 
 	// CPUSeconds Seconds times the cores that the sandbox had.
 	CPUSeconds float64 `json:"cpu_seconds"`
@@ -2974,6 +3020,15 @@ type UsageAmounts struct {
 
 	// GIBSeconds Seconds times the GiB of memory that it had.
 	GIBSeconds float64 `json:"gib_seconds"`
+
+	// InputTokens With those of the caches.
+	InputTokens int64 `json:"input_tokens"`
+
+	// OutputTokens With those of reasoning.
+	OutputTokens int64 `json:"output_tokens"`
+
+	// ReasoningTokens Of the output.
+	ReasoningTokens int64 `json:"reasoning_tokens"`
 
 	// Seconds Wall clock, in a sandbox.
 	Seconds float64 `json:"seconds"`
@@ -2986,7 +3041,16 @@ type UsageAmounts struct {
 type UsageDay struct {
 	// BytesOut To the network.
 	BytesOut int64 `json:"bytes_out"`
-	Calls    int64 `json:"calls"`
+
+	// CacheReadTokens Of the input: read from the provider's cache.
+	CacheReadTokens int64 `json:"cache_read_tokens"`
+
+	// CacheWriteTokens Of the input: written to it.
+	CacheWriteTokens int64 `json:"cache_write_tokens"`
+	Calls            int64 `json:"calls"`
+
+	// Cost US dollars.
+	Cost float64 `json:"cost"`
 
 	// CPUSeconds Seconds times the cores that the sandbox had.
 	CPUSeconds float64 `json:"cpu_seconds"`
@@ -2998,20 +3062,38 @@ type UsageDay struct {
 	// GIBSeconds Seconds times the GiB of memory that it had.
 	GIBSeconds float64 `json:"gib_seconds"`
 
+	// InputTokens With those of the caches.
+	InputTokens int64 `json:"input_tokens"`
+
+	// Name Of the model or tool; empty for other sources.
+	Name string `json:"name"`
+
+	// OutputTokens With those of reasoning.
+	OutputTokens int64 `json:"output_tokens"`
+
+	// ReasoningTokens Of the output.
+	ReasoningTokens int64 `json:"reasoning_tokens"`
+
 	// Seconds Wall clock, in a sandbox.
 	Seconds float64 `json:"seconds"`
 
 	// Sessions Sandboxes that were started.
 	Sessions int64 `json:"sessions"`
 
-	// Source The interface: execute, execute_code, sandbox for the time that named sandboxes ran, or what audit rows call a use of one, such as shell.
+	// Source The interface: execute, execute_code, sandbox for the time that named sandboxes ran, or what audit rows call a use of one, such as shell. Of responses: model, tool, or sandbox_window for windows of 20 minutes; the executions of their sandbox are response.
 	Source string `json:"source"`
 }
 
 // UsageMonth defines model for UsageMonth.
 type UsageMonth struct {
-	// Budget null for none.
+	// Budget In credits; null for none.
 	Budget *float64 `json:"budget"`
+
+	// Cost What responses have cost so far, in US dollars.
+	Cost float64 `json:"cost"`
+
+	// CostBudget In US dollars; null for none.
+	CostBudget *float64 `json:"cost_budget"`
 
 	// Credits Used so far.
 	Credits  float64   `json:"credits"`

@@ -233,5 +233,9 @@ func (m *call) refused(ctx context.Context, err error) (*loop.Outcome, error) {
 		return nil, err
 	}
 	m.out.write([]byte(err.Error()))
-	return m.ended(run.ItemFailed, "The code was not run: "+err.Error(), err.Error())
+	out, err := m.ended(run.ItemFailed, "The code was not run: "+err.Error(), err.Error())
+	if out != nil {
+		out.Refused = true
+	}
+	return out, err
 }

@@ -140,7 +140,7 @@ func TestRefusals(t *testing.T) {
 	m := newMachine()
 	m.scopes = []tenant.Scope{tenant.ScopeExecute}
 	o, err := m.call(t, t.Context(), "1", false, Options{})
-	if err != nil || o.Item.Status != run.ItemFailed || len(m.did) > 0 || !strings.Contains(o.Result.Parts[0].Text, "scope") {
+	if err != nil || o.Item.Status != run.ItemFailed || !o.Refused || len(m.did) > 0 || !strings.Contains(o.Result.Parts[0].Text, "scope") {
 		t.Errorf("without the scope: %+v, %v", o, err)
 	}
 	m = newMachine()
@@ -148,7 +148,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := Options{Container: container.IDOf(m.sb.ID)}
-	if o, err := m.call(t, t.Context(), "1", false, named); err != nil || o.Result.Failed {
+	if o, err := m.call(t, t.Context(), "1", false, named); err != nil || o.Result.Failed || o.Refused {
 		t.Errorf("a container that is named: %+v, %v", o, err)
 	}
 	m.sb.State = sandbox.Lost

@@ -42,6 +42,9 @@ func (d *drive) ask() error {
 		}
 	}
 	answer := a.answer()
+	if used := d.loop.cfg.Used; used != nil {
+		used(&d.run, d.state.Model, answer.Usage.Input+answer.Usage.Output)
+	}
 	return d.add(run.Entry{Answered: &run.Answered{Answer: answer, Cost: rec.Prices.Cost(answer.Usage)}})
 }
 

@@ -131,14 +131,17 @@ func (d *drive) call(ctx context.Context, p *run.Pending, c *Call, refused error
 	switch {
 	case errors.Is(err, ErrUnknown):
 		return &run.Called{
-			Call: p.Call.ID, Item: failed(c.Item, outcomeUnknown), Unknown: true,
+			Call: p.Call.ID, Item: failed(c.Item, outcomeUnknown), Unknown: true, Used: d.uses(p, nil), // it may have been made
 			Result: result(p.Call.ID, outcomeUnknown, true),
 		}, nil
 	case err != nil:
+		if out != nil {
+			d.cutOff(c, out)
+		}
 		return nil, err
 	}
 	out.Result.CallID = p.Call.ID
-	return &run.Called{Call: p.Call.ID, Result: out.Result, Item: out.Item, More: out.More, Windows: out.Windows, Ends: out.Ends}, nil
+	return &run.Called{Call: p.Call.ID, Result: out.Result, Item: out.Item, More: out.More, Windows: out.Windows, Ends: out.Ends, Used: d.uses(p, out)}, nil
 }
 
 const outcomeUnknown = "outcome unknown: the server was interrupted while the call ran, and it is not repeated because it may have had effects"

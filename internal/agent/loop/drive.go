@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 )
@@ -32,7 +32,10 @@ type drive struct {
 	state     *run.State
 	published *run.Published
 	entries   []run.Entry // applied to state and not recorded yet
-	trail     []audit.Row // of entries
+	left      run.Trace   // by entries
+
+	mu  sync.Mutex
+	cut map[int]*Outcome // guarded by mu: of calls that were ended with the run, by their number
 }
 
 func newDrive(l *Loop, r run.Run) *drive {
@@ -62,13 +65,11 @@ func (d *drive) begin(ctx context.Context, q *run.Request, limit int, cause erro
 // add applies an entry, to be recorded by the next flush.
 func (d *drive) add(e run.Entry) error {
 	e.Seq, e.At = d.state.Seq+1, time.Now()
-	row, err := d.state.Record(&d.run, &e)
+	left, err := d.state.Record(&d.run, &e)
 	if err != nil {
 		return err
 	}
-	if row != nil {
-		d.trail = append(d.trail, *row)
-	}
+	d.left.Add(left)
 	d.entries = append(d.entries, e)
 	return nil
 }
@@ -85,10 +86,10 @@ func (d *drive) record(ctx context.Context) error {
 	if len(d.entries) == 0 {
 		return nil
 	}
-	if err := d.loop.cfg.Store.Append(ctx, d.run.ID, d.lease, d.entries, d.trail...); err != nil {
+	if err := d.loop.cfg.Store.Append(ctx, d.run.ID, d.lease, d.entries, d.left); err != nil {
 		return err
 	}
-	d.entries, d.trail = nil, nil
+	d.entries, d.left = nil, run.Trace{}
 	return nil
 }
 
@@ -184,6 +185,14 @@ func (d *drive) steps(asked bool) error {
 		case next.Lost:
 			err = d.add(run.Entry{Failed: d.state.Interrupted(time.Now(), d.published.Shown(d.state))})
 		case next.Ask != nil:
+			var over *run.End
+			if over, err = d.overBudget(); err != nil {
+				break
+			}
+			if over != nil {
+				err = d.end(over)
+				break
+			}
 			if err = d.add(run.Entry{Asked: next.Ask}); err == nil {
 				err = d.ask()
 			}
@@ -209,6 +218,7 @@ func (d *drive) recording() (context.Context, context.CancelFunc) {
 }
 
 func (d *drive) end(e *run.End) error {
+	d.settle(e)
 	if err := d.add(run.Entry{Ended: e}); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (l *Loop) Follow(ctx context.Context, t tenant.ID, id run.ID, yield func([]
 	defer cancel(nil)
 	heard := make(chan struct{}, 1)
 	go l.look(own, t, id, heard, cancel)
-	err := l.cfg.Events.Follow(own, id, func(events []run.Event) error {
+	err := l.cfg.Events.Follow(own, t, id, func(events []run.Event) error {
 		select {
 		case heard <- struct{}{}:
 		default:

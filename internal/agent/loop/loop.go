@@ -67,6 +67,16 @@ type Outcome struct {
 	// Windows and Ends are as in run.Called.
 	Windows int
 	Ends    *run.End
+	// Refused calls were not made, because of what the caller may do: they are not charged.
+	Refused bool
+	// Uses are calls of other tools that the call made, by what they are counted as.
+	Uses map[string]int
+}
+
+// Prices are what runs are charged beside their models' tokens.
+type Prices struct {
+	Tools  map[string]model.Money // for a call, by what it is counted as
+	Window model.Money            // for a window of the sandbox
 }
 
 // ErrUnknown says that the outcome of a call that another process began cannot be found.
@@ -79,6 +89,12 @@ type Config struct {
 	Handlers map[string]Handler // by run.Tool.Handler
 	Events   Events
 	Log      *slog.Logger
+	Prices   Prices
+	// Budget refuses a tenant whose budget in money is used up, once some more is in the
+	// ledger; nil for no budgets.
+	Budget func(ctx context.Context, t tenant.ID, more model.Money) error
+	// Used hears of the tokens of each answer; nil for none.
+	Used func(r *run.Run, model string, tokens int64)
 	// Forget removes what handlers keep for a run that is gone. What it fails to remove is
 	// removed later, by what removes old executions. It may be nil.
 	Forget func(ctx context.Context, id run.ID) error

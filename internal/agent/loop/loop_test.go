@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/infra/bus"
+	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
@@ -109,12 +109,16 @@ func (a *adder) Do(ctx context.Context, c *Call) (*Outcome, error) {
 		select {
 		case <-a.hang:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return &Outcome{Windows: 1}, context.Cause(ctx)
 		}
 	}
 	it := *c.Item
 	it.Status = run.ItemCompleted
-	return &Outcome{Result: result(c.Call.ID, "done "+c.Call.Arguments, false), Item: &it}, nil
+	out := &Outcome{Result: result(c.Call.ID, "done "+c.Call.Arguments, false), Item: &it}
+	if c.Number == 1 {
+		out.Windows = 1
+	}
+	return out, nil
 }
 
 func openBus(t testing.TB) *bus.Bus {
@@ -128,6 +132,7 @@ func openBus(t testing.TB) *bus.Bus {
 }
 
 type kit struct {
+	db     *store.DB
 	store  run.Store
 	bus    *bus.Bus
 	models models
@@ -135,12 +140,13 @@ type kit struct {
 }
 
 func newKit(t testing.TB, m models) *kit {
-	return &kit{store: storetest.SQLite(t).Runs(), bus: openBus(t), models: m, adder: &adder{calls: map[string]int{}}}
+	db := storetest.SQLite(t)
+	return &kit{db: db, store: db.Runs(), bus: openBus(t), models: m, adder: &adder{calls: map[string]int{}}}
 }
 
 func (k *kit) loop(t *testing.T, holder string, store run.Store) *Loop {
 	t.Helper()
-	l := New(Config{Store: store, Models: k.models, Handlers: map[string]Handler{"add": k.adder}, Events: k.bus.RunEvents(storetest.Box(t)), Log: slog.New(slog.DiscardHandler), Holder: holder})
+	l := New(Config{Store: store, Models: k.models, Handlers: map[string]Handler{"add": k.adder}, Events: k.bus.RunEvents(storetest.Box(t)), Log: slog.New(slog.DiscardHandler), Holder: holder, Prices: prices, Budget: k.db.Usage().CheckCost})
 	if err := l.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +279,7 @@ type dying struct {
 
 var errDead = errors.New("this process is dead")
 
-func (d *dying) Append(ctx context.Context, id run.ID, l run.Lease, entries []run.Entry, trail ...audit.Row) error {
+func (d *dying) Append(ctx context.Context, id run.ID, l run.Lease, entries []run.Entry, left ...run.Trace) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.left < 0 {
@@ -281,10 +287,10 @@ func (d *dying) Append(ctx context.Context, id run.ID, l run.Lease, entries []ru
 	}
 	d.left--
 	if d.left >= 0 {
-		return d.Store.Append(ctx, id, l, entries, trail...)
+		return d.Store.Append(ctx, id, l, entries, left...)
 	}
 	if d.after {
-		if err := d.Store.Append(ctx, id, l, entries, trail...); err != nil {
+		if err := d.Store.Append(ctx, id, l, entries, left...); err != nil {
 			return err
 		}
 	}
@@ -340,6 +346,10 @@ func TestDeath(t *testing.T) {
 				if missing := p.Missing(s); len(missing) != 0 {
 					t.Errorf("readers were not told of %s", show(missing))
 				}
+				if s.Windows != 1 && !after {
+					t.Errorf("%d windows", s.Windows)
+				}
+				k.charged(t, s, 4, 3, int64(s.Windows))
 			})
 		}
 	}

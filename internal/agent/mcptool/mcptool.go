@@ -129,7 +129,7 @@ func (t *Tools) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	}
 	p, err := t.cfg.Callers.Holder(ctx, c.Run.Tenant, c.Run.Key)
 	if fault.KindOf(err) == fault.Unauthorized {
-		return failed(c, err.Error()), nil
+		return refused(c, err.Error()), nil
 	}
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (t *Tools) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		return nil, loop.ErrUnknown
 	}
 	if !t.admit(c.Run.Tenant) {
-		return failed(c, fmt.Sprintf("the tenant has %d calls of MCP servers under way, which is the most", MaxCalls)), nil
+		return refused(c, fmt.Sprintf("the tenant has %d calls of MCP servers under way, which is the most", MaxCalls)), nil
 	}
 	defer t.done(c.Run.Tenant)
 	result, err := t.call(ctx, c, to.Target, tool)
@@ -216,7 +216,14 @@ func toolOf(r *run.Remote, name string) *run.RemoteTool {
 	return nil
 }
 
-// failed is the outcome of a call that was not made.
+// refused is the outcome of a call that was not made because of what the caller may do.
+func refused(c *loop.Call, why string) *loop.Outcome {
+	out := failed(c, why)
+	out.Refused = true
+	return out
+}
+
+// failed is the outcome of a call that has no answer.
 func failed(c *loop.Call, why string) *loop.Outcome {
 	use := *c.Item.Use
 	use.Error = why

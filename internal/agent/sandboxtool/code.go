@@ -119,10 +119,12 @@ func (codeTool) outcome(ctx context.Context, s *Sandbox, c *loop.Call, e *execut
 	}
 	code := *c.Item.Code
 	code.Execution, code.Results = e.TraceID, []run.CodeResult{r}
-	if code.Calls, err = s.calls(ctx, e); err != nil {
+	uses, err := s.calls(ctx, e)
+	if err != nil {
 		return nil, err
 	}
 	return &loop.Outcome{
+		Uses:   uses,
 		Result: result(told(e, &r), e.Status != execution.Success),
 		Item:   &run.Item{Status: r.Status, Code: &code},
 	}, nil

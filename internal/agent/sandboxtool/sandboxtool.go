@@ -63,7 +63,8 @@ type tool interface {
 func Tools() []run.Tool {
 	all := make([]run.Tool, len(tools))
 	for i, t := range tools {
-		all[i] = run.Tool{Tool: t.model(), Handler: Handler, Serial: true}
+		_, code := t.(codeTool)
+		all[i] = run.Tool{Tool: t.model(), Handler: Handler, Serial: true, Uncounted: !code}
 	}
 	return all
 }
@@ -114,6 +115,10 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		Web:            s.Ledger != nil && c.Call.Name == RunCode,
 		IdempotencyKey: fmt.Sprintf("%s/%d", c.Run.ID, c.Number),
 	})
+	if ctx.Err() != nil && e != nil { // it was ended with its run
+		uses, failed := s.calls(context.WithoutCancel(ctx), e)
+		return &loop.Outcome{Windows: e.Windows, Uses: uses}, errors.Join(err, failed)
+	}
 	if err != nil {
 		return s.refused(ctx, t, c, err)
 	}
@@ -124,8 +129,8 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	return out, err
 }
 
-// execute runs code to its end. When ctx ends the program is ended too. Where nothing was
-// run for want of room it waits for some.
+// execute runs code to its end. When ctx ends the program is ended too; what it came to is
+// returned beside the cause. Where nothing was run for want of room it waits for some.
 func (s *Sandbox) execute(ctx context.Context, p *tenant.Principal, req execution.Request, c gateway.Call) (*execution.Execution, error) {
 	e, err := s.Runner.Execute(ctx, p, req, c)
 	for wait := firstWait; ctx.Err() == nil; wait = min(2*wait, lastWait) {
@@ -139,10 +144,14 @@ func (s *Sandbox) execute(ctx context.Context, p *tenant.Principal, req executio
 		return nil, context.Cause(ctx)
 	}
 	work := context.WithoutCancel(ctx)
-	if _, err := s.Runner.Cancel(work, p.Tenant.ID, req.TraceID); err != nil && fault.KindOf(err) != fault.NotFound && fault.KindOf(err) != fault.Conflict {
+	ended, err := s.Runner.Cancel(work, p.Tenant.ID, req.TraceID)
+	if err != nil && fault.KindOf(err) != fault.NotFound && fault.KindOf(err) != fault.Conflict {
 		return nil, errors.Join(context.Cause(ctx), err)
 	}
-	return nil, context.Cause(ctx)
+	if err != nil {
+		ended = nil
+	}
+	return ended, context.Cause(ctx)
 }
 
 // passing are the limits that the model can keep to, by asking for less or a moment later.
@@ -178,6 +187,7 @@ func (s *Sandbox) refused(ctx context.Context, t tool, c *loop.Call, err error) 
 		why = f.Msg
 	}
 	out := t.refused(c, why)
+	out.Refused = true
 	if ok && f.Kind == fault.Exhausted && !passing[f.Dimension] {
 		out.Ends = &run.End{Status: run.Failed, Reason: run.QuotaExceeded, Message: why}
 	}

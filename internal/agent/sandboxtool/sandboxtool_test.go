@@ -63,10 +63,14 @@ func (w *world) Holder(context.Context, tenant.ID, string) (tenant.Principal, er
 	return tenant.Principal{}, nil
 }
 
+func (w *world) Calls(context.Context, string, string, time.Time, time.Time) (map[string]int, error) {
+	return map[string]int{"web_search": 2, "fetch_url": 1, "response": 1}, nil
+}
+
 // do makes a call; refused is why it cannot be made.
 func (w *world) do(t *testing.T, tool, arguments string) (out *loop.Outcome, refused error) {
 	t.Helper()
-	s := &Sandbox{Runner: w, Callers: w}
+	s := &Sandbox{Runner: w, Callers: w, Ledger: w}
 	c := &loop.Call{Run: &run.Run{ID: run.ID("run_" + strings.Repeat("a", 32)), Sandbox: "sbx_1"}, Number: 7, Call: model.Call{ID: "call_1", Name: tool, Arguments: arguments}}
 	it, err := s.Show(c)
 	if err != nil {
@@ -201,6 +205,14 @@ func TestInputsAreChecked(t *testing.T) {
 	}
 }
 
+// TestUses: services that the code called are charged beside the call.
+func TestUses(t *testing.T) {
+	w := &world{end: answered(execution.Success, "")}
+	if out, err := w.do(t, RunCode, `{"language": "python", "code": "1"}`); err != nil || len(out.Uses) != 2 || out.Uses["web_search"] != 2 || out.Uses["fetch_url"] != 1 || out.Refused {
+		t.Errorf("got %+v, %v", out, err)
+	}
+}
+
 // TestRefusals: a quota that is used up ends the run, and what the model can help does not.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
@@ -215,7 +227,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		for tool, arguments := range map[string]string{RunCode: `{"language": "python", "code": "1"}`, "glob": `{"pattern": "*"}`} {
 			out, err := (&world{err: c.err}).do(t, tool, arguments)
-			if err != nil || !out.Result.Failed || out.Item.Status != run.ItemFailed || !strings.Contains(toldIn(out), c.err.Error()) {
+			if err != nil || !out.Result.Failed || !out.Refused || out.Item.Status != run.ItemFailed || !strings.Contains(toldIn(out), c.err.Error()) {
 				t.Fatalf("%s, %v: %v, %+v", tool, c.err, err, out)
 			}
 			if (out.Ends != nil) != c.ends || c.ends && (out.Ends.Status != run.Failed || out.Ends.Reason != run.QuotaExceeded || out.Ends.Message != c.err.Error()) {

@@ -57,7 +57,7 @@ func Fetch(o Options) (run.Tool, error) {
 
 func tool(name, about, schema string, o Options) (run.Tool, error) {
 	options, err := json.Marshal(o)
-	return run.Tool{Tool: model.Tool{Name: name, Description: about, Parameters: []byte(schema)}, Handler: Handler, Idempotent: true, Options: options}, err
+	return run.Tool{Tool: model.Tool{Name: name, Description: about, Parameters: []byte(schema)}, Handler: Handler, Counted: name, Idempotent: true, Options: options}, err
 }
 
 // Callers find out who started a run; a *tenant.Authority does.
@@ -153,8 +153,9 @@ func refused(ctx context.Context, c *loop.Call, err error) (*loop.Outcome, error
 	use := *c.Item.Use
 	use.Error = f.Msg
 	return &loop.Outcome{
-		Result: model.Result{Failed: true, Parts: []model.Part{{Kind: model.PartText, Text: f.Msg}}},
-		Item:   &run.Item{Status: run.ItemFailed, Use: &use},
+		Refused: true, // one that fails costs nothing
+		Result:  model.Result{Failed: true, Parts: []model.Part{{Kind: model.PartText, Text: f.Msg}}},
+		Item:    &run.Item{Status: run.ItemFailed, Use: &use},
 	}, nil
 }
 

@@ -91,6 +91,9 @@ type Config struct {
 	PriceCall   float64 `group:"Usage" name:"price_call" default:"0" help:"Credits for an execution, whatever its length."`
 	PriceSearch float64 `group:"Usage" name:"price_search" default:"0" help:"Credits for a web search or a search for people."`
 	PriceFetch  float64 `group:"Usage" name:"price_fetch" default:"0" help:"Credits for a page that is read by fetch_url."`
+	PriceWindow float64 `group:"Usage" name:"price_sandbox_window" default:"0" help:"US dollars for a window of 20 minutes in which responses use a sandbox."`
+
+	PriceTools map[string]string `group:"Usage" name:"price_tools" default:"" shown:"none" help:"US dollars for a call of a tool by a response, by the names of usage.tool_calls_details, such as {\"web_search\": \"0.005\"}. In the environment and as a flag: a JSON object of strings."`
 
 	MaxTimeout    time.Duration `group:"Executions" name:"max_timeout" default:"1h" help:"Longest timeout a request may ask for; above it the answer is 429."`
 	MaxConcurrent int           `group:"Executions" name:"max_concurrent" default:"0" shown:"0 (8 a core)" help:"Executions that run at once; more wait in the queue."`

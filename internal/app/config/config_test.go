@@ -99,6 +99,9 @@ func TestRefusals(t *testing.T) {
 		{"ATOLL_TURN_IDLE", "0", "turn_idle"},
 		{"ATOLL_PRICE_CALL", "-1", "not be negative"},
 		{"ATOLL_PRICE_SEARCH", "-1", "not be negative"},
+		{"ATOLL_PRICE_SANDBOX_WINDOW", "-1", "price_sandbox_window"},
+		{"ATOLL_PRICE_TOOLS", `{"mcp":"cheap"}`, "number of US dollars"},
+		{"ATOLL_PRICE_TOOLS", `{"search":"1"}`, `"search" is no tool; there are sandbox,`},
 		{"ATOLL_IMAGE_MIRROR", "ftp://example.org", "image_mirror"},
 		{"ATOLL_CONFIG", "/nowhere/at/all", "read configuration"},
 	} {

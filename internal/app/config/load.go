@@ -4,10 +4,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -218,6 +221,12 @@ func (c *Config) validate() error {
 	check(c.MinFreeDisk >= 0, "min_free_disk: must not be negative")
 	check(c.PriceCPU >= 0 && c.PriceGiB >= 0 && c.PriceOut >= 0 && c.PriceCall >= 0 && c.PriceSearch >= 0 && c.PriceFetch >= 0,
 		"price_cpu_minute, price_gib_minute, price_gib_out, price_call, price_search and price_fetch: must not be negative")
+	check(usablePrice(c.PriceWindow), "price_sandbox_window: must be between 0 and %d US dollars", int64(maxPrice))
+	for _, tool := range slices.Sorted(maps.Keys(c.PriceTools)) {
+		_, err := ParseToolPrice(c.PriceTools[tool])
+		check(err == nil, "price_tools: %s: %v", tool, err)
+		check(slices.Contains(pricedTools, tool), "price_tools: %q is no tool; there are %s", tool, strings.Join(pricedTools, ", "))
+	}
 	check(c.Database == "" || strings.HasPrefix(c.Database, "postgres://") || strings.HasPrefix(c.Database, "postgresql://"),
 		"database: must be a postgres:// URL, or empty for SQLite")
 	if c.SecretKey != "" {
@@ -258,4 +267,21 @@ func usableKey(key string) bool {
 		}
 	}
 	return len(key) <= 256
+}
+
+// maxPrice is the most that a call of a tool or a window of a sandbox costs, in US dollars.
+const maxPrice = 1_000_000
+
+func usablePrice(dollars float64) bool { return dollars >= 0 && dollars <= maxPrice }
+
+// pricedTools are the names of usage.tool_calls_details.
+var pricedTools = []string{"sandbox", "code_interpreter", "web_search", "people_search", "fetch_url", "mcp"}
+
+// ParseToolPrice reads a price of PriceTools, in US dollars.
+func ParseToolPrice(text string) (float64, error) {
+	dollars, err := strconv.ParseFloat(text, 64)
+	if err != nil || !usablePrice(dollars) {
+		return 0, fmt.Errorf("%q must be a number of US dollars between 0 and %d", text, int64(maxPrice))
+	}
+	return dollars, nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
 // Price is what a million tokens cost, in millionths of a US dollar.
@@ -32,31 +34,10 @@ func ParsePrice(text string) (Price, error) {
 func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // String is a Price in dollars, as ParsePrice reads it.
-func (p Price) String() string { return decimal(int64(p), priceDigits) }
+func (p Price) String() string { return usage.Decimal(int64(p), priceDigits) }
 
-// Money is an amount in millionths of a millionth of a US dollar: a token at a Price is a
-// whole number of them, so that sums are exact.
-type Money int64
-
-// moneyDigits are those after the point that Money has.
-const moneyDigits = 12
-
-// String is an amount in dollars with all its digits.
-func (m Money) String() string { return decimal(int64(m), moneyDigits) }
-
-// Dollars is an amount as a number that may be off in its sixteenth digit, for APIs that
-// have numbers there.
-func (m Money) Dollars() float64 { return float64(m) / 1e12 }
-
-// decimal writes n with its last so many digits after a point, without zeros at the end.
-func decimal(n int64, after int) string {
-	text := fmt.Sprintf("%0*d", after+1, n)
-	whole, fraction := text[:len(text)-after], strings.TrimRight(text[len(text)-after:], "0")
-	if fraction == "" {
-		return whole
-	}
-	return whole + "." + fraction
-}
+// Money is an amount of money: a token at a Price is a whole number of its units.
+type Money = usage.Money
 
 // Prices are what a model's tokens cost.
 type Prices struct {

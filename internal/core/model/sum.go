@@ -11,7 +11,7 @@ func (u Usage) Plus(v Usage) Usage {
 // Plus returns the cost of two answers together.
 func (c Cost) Plus(d Cost) Cost {
 	return Cost{
-		Input: c.Input + d.Input, Output: c.Output + d.Output,
-		CacheRead: c.CacheRead + d.CacheRead, CacheWrite: c.CacheWrite + d.CacheWrite, Total: c.Total + d.Total,
+		Input: c.Input.Plus(d.Input), Output: c.Output.Plus(d.Output),
+		CacheRead: c.CacheRead.Plus(d.CacheRead), CacheWrite: c.CacheWrite.Plus(d.CacheWrite), Total: c.Total.Plus(d.Total),
 	}
 }

@@ -44,7 +44,7 @@ const (
 
 // Dimensions lists them.
 func Dimensions() []string {
-	return []string{TenantRequests, KeyRequests, TenantUploadBytes, KeyUploadBytes}
+	return []string{TenantRequests, KeyRequests, TenantUploadBytes, KeyUploadBytes, TenantResponses, KeyResponses, TenantTokens, KeyTokens}
 }
 
 // Limiter counts requests and bytes.

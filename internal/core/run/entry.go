@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
 // Entry is a line of a run's log. Exactly one of its pointers is set.
@@ -67,6 +68,16 @@ type Called struct {
 	// Unknown says that the call was under way in a process that is gone, and that its
 	// outcome cannot be found.
 	Unknown bool `json:",omitzero"`
+	// Used is what the call is charged for: nothing where it was refused.
+	Used []Use `json:",omitempty"`
+}
+
+// Use is something other than a model's answer that a run is charged for.
+type Use struct {
+	Kind  usage.Kind
+	Name  string `json:",omitzero"` // of the tool; "" for a window of the sandbox
+	Calls int
+	Cost  model.Money `json:",omitzero"` // of all calls
 }
 
 // End says how a run ended.
@@ -74,6 +85,8 @@ type End struct {
 	Status  Status // a final one
 	Reason  Reason
 	Message string // what the caller can do about it
+	// Used is what calls are charged for that the end cut short.
+	Used []Use `json:",omitempty"`
 }
 
 // Reason is why a run ended.
@@ -94,4 +107,5 @@ const (
 	ModelError      Reason = "model_error"
 	ServerError     Reason = "server_error"
 	ContextLength   Reason = "context_length_exceeded"
+	Budget          Reason = "budget" // the tenant's, in money
 )

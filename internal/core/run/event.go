@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // Publisher publishes the events of runs.
@@ -23,10 +24,10 @@ type Publisher interface {
 
 // Reader reads the events of runs.
 type Reader interface {
-	// Follow passes on the events of a run from its first one on, those to come too, until
-	// ctx ends or yield returns an error, which Follow returns. It returns ErrNoEvents when
+	// Follow passes on the events of a run of a tenant from its first one on, those to come
+	// too, until ctx ends or yield returns an error, which Follow returns. It returns ErrNoEvents when
 	// the first of them are gone.
-	Follow(ctx context.Context, id ID, yield func([]Event) error) error
+	Follow(ctx context.Context, t tenant.ID, id ID, yield func([]Event) error) error
 }
 
 // ErrNoEvents says that a run has no events, or no more.

@@ -41,9 +41,6 @@ type CodeRun struct {
 	Code      string
 	Results   []CodeResult
 	Execution string // trace id; "" until it began
-	// Calls are those that the code made of services that are charged for, by their names in
-	// the ledger.
-	Calls map[string]int `json:",omitempty"`
 }
 
 // CodeResult is the outcome of one execution.

@@ -144,8 +144,8 @@ func (s *State) nextAsk(now time.Time, specs func(string) model.Spec) Next {
 		return incomplete(MaxOutputTokens, "the answers have %d tokens", s.Usage.Output)
 	case l.Tokens > 0 && s.Usage.Input+s.Usage.Output >= l.Tokens:
 		return incomplete(MaxTokens, "the run used %d tokens", s.Usage.Input+s.Usage.Output)
-	case l.Cost > 0 && s.Cost.Total >= l.Cost:
-		return incomplete(MaxCost, "the run cost %s dollars", s.Cost.Total)
+	case l.Cost > 0 && s.Spent() >= l.Cost:
+		return incomplete(MaxCost, "the run cost %s dollars", s.Spent())
 	}
 	spec := specs(ask.Model)
 	var ok bool

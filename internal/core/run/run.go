@@ -118,6 +118,10 @@ type Tool struct {
 	Idempotent bool
 	// Serial says that calls of the same Handler run one at a time.
 	Serial bool
+	// Counted is the name that calls are counted and charged under; that of the Handler if it
+	// is empty. Uncounted ones are a part of what is counted otherwise.
+	Counted   string `json:",omitzero"`
+	Uncounted bool   `json:",omitzero"`
 	// Approve says that a call waits for the client's approval: it ends the run, and another
 	// run begins with it.
 	Approve bool `json:",omitzero"`
@@ -134,6 +138,6 @@ type Limits struct {
 	Calls        int           // of tools, by the server
 	OutputTokens int64         // of all answers
 	Tokens       int64         // of all answers and of what was sent for them
-	Cost         model.Money   // of all answers
+	Cost         model.Money   // of all answers, tool calls and windows of the sandbox
 	Duration     time.Duration // from the run's first entry
 }

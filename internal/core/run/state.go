@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
 // State is the fold of a run's log.
@@ -25,8 +26,10 @@ type State struct {
 	Windows      int         // of the sandbox that began with calls
 	Usage        model.Usage // of all answers
 	Cost         model.Cost
-	Model        string // the last one asked
-	End          *End   // nil while the run goes on
+	Invoked      map[string]int // calls of tools that are charged for, by what they are counted as
+	ToolCost     model.Money    // of both
+	Model        string         // the last one asked
+	End          *End           // nil while the run goes on
 
 	try      int    // of Model, in this step
 	asked    *Asked // nil once it has an outcome
@@ -197,6 +200,7 @@ func (s *State) called(c *Called) bool {
 	for _, it := range c.More {
 		s.show(&it)
 	}
+	s.use(c.Used)
 	s.countFailure(p.Call, c.Result.Failed)
 	if s.open() == 0 {
 		s.converse()
@@ -252,8 +256,41 @@ func (s *State) open() (n int) {
 	return n
 }
 
+// use adds what a run is charged for.
+func (s *State) use(used []Use) {
+	for _, u := range used {
+		s.ToolCost = s.ToolCost.Plus(u.Cost)
+		if u.Kind != usage.Tool {
+			continue
+		}
+		if s.Invoked == nil {
+			s.Invoked = map[string]int{}
+		}
+		s.Invoked[u.Name] += u.Calls
+	}
+}
+
+// Spent is what the run has cost so far.
+func (s *State) Spent() model.Money { return s.Cost.Total.Plus(s.ToolCost) }
+
+// Cut returns the calls that have begun and have no result.
+func (s *State) Cut() (calls []Pending) {
+	for _, p := range s.pending {
+		if p.Begun && p.result == nil && p.Tool != nil && p.Tool.Handler != "" {
+			calls = append(calls, p)
+		}
+	}
+	return calls
+}
+
 func (s *State) end(e *End) {
 	s.End = e
+	s.use(e.Used)
+	for _, u := range e.Used {
+		if u.Kind == usage.Window {
+			s.Windows += u.Calls
+		}
+	}
 	if s.open() > 0 {
 		s.converse() // the client has the rest
 	}

@@ -4,15 +4,15 @@ import (
 	"context"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // Lease is the right to drive a run. It ends LeaseTime after it was given or renewed.
 type Lease struct {
-	Holder string // of the process
-	Epoch  int64  // rises with each lease of a run, so that the last one is known
+	Holder string    // of the process
+	Tenant tenant.ID // of the run, whose key its entries are encrypted with
+	Epoch  int64     // rises with each lease of a run, so that the last one is known
 }
 
 // LeaseTime is how long a run belongs to a process that says nothing more.
@@ -29,16 +29,16 @@ type Due struct {
 	Cancelled bool
 }
 
-// Store keeps runs and their logs. Entries are encrypted.
+// Store keeps runs and their logs. Entries are encrypted with the key of their tenant.
 type Store interface {
 	// Create records a run with the first entries of its log. It is driven under the
 	// lease, whose epoch is 1. It is refused when limit runs of the tenant have not ended;
 	// cause is then in the error's chain. 0 is no limit.
 	Create(ctx context.Context, r *Run, first []Entry, holder string, limit int, cause error) (Lease, error)
-	// Append adds entries to a log with the audit rows that they leave, and sets the
-	// status that they lead to. It returns ErrLeaseLost when lease is not the last one
-	// given, or the log has other entries.
-	Append(ctx context.Context, id ID, l Lease, entries []Entry, trail ...audit.Row) error
+	// Append adds entries to a log with what they leave beside it, and sets the status that
+	// they lead to. It returns ErrLeaseLost when lease is not the last one given, or the log
+	// has other entries.
+	Append(ctx context.Context, id ID, l Lease, entries []Entry, left ...Trace) error
 	// Release gives a run back. Any process may take it on when it is due.
 	Release(ctx context.Context, id ID, l Lease, due time.Time) error
 	// Renew prolongs all leases of a process.

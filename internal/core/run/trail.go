@@ -2,11 +2,14 @@ package run
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"strconv"
 
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
 // TrailSource is the source of audit rows of model calls. Those of tool calls are left by
@@ -18,7 +21,7 @@ const TrailSource = "model"
 func (s *State) trail(r *Run, e *Entry) audit.Row {
 	row := audit.Row{
 		TraceID: execution.NewTraceID(), Tenant: r.Tenant, Key: r.Key, Environment: r.Environment, Source: TrailSource, SessionID: r.Sandbox,
-		CodeSHA256: s.digest(), DurationMS: e.At.Sub(s.askedAt).Milliseconds(), ExitStatus: audit.OK,
+		CodeSHA256: digest(s.ModelRequest()), DurationMS: e.At.Sub(s.askedAt).Milliseconds(), ExitStatus: audit.OK,
 		Metadata: map[string]string{"run": string(r.ID), "model": s.asked.Model, "step": strconv.Itoa(s.asked.Step), "try": strconv.Itoa(s.asked.Try)},
 	}
 	if f := e.Failed; f != nil {
@@ -28,24 +31,59 @@ func (s *State) trail(r *Run, e *Entry) audit.Row {
 	u := e.Answered.Answer.Usage
 	row.Metadata["input_tokens"], row.Metadata["output_tokens"] = strconv.FormatInt(u.Input, 10), strconv.FormatInt(u.Output, 10)
 	row.Metadata["cost_usd"] = e.Answered.Cost.Total.String()
+	answer := digest(e.Answered.Answer.Items)
+	row.Metadata["answer_sha256"] = hex.EncodeToString(answer[:])
 	return row
 }
 
-// digest is the SHA-256 of what the model is asked, as JSON.
-func (s *State) digest() (sum [sha256.Size]byte) {
+// digest is the SHA-256 of what a model is asked, or has answered, as JSON.
+func digest(of any) (sum [sha256.Size]byte) {
 	h := sha256.New()
-	_ = json.NewEncoder(h).Encode(s.ModelRequest()) // of plain values to a hash: never fails
+	_ = json.NewEncoder(h).Encode(of) // of plain values to a hash: never fails
 	h.Sum(sum[:0])
 	return sum
 }
 
-// Record adds an entry, as Apply does, and returns the audit row that it leaves; nil for
-// none.
-func (s *State) Record(r *Run, e *Entry) (*audit.Row, error) {
-	var row *audit.Row
+// Trace is what an entry leaves beside the log: rows of the audit trail and lines of the
+// ledger. They are recorded with it, and stay when the run is deleted.
+type Trace struct {
+	Rows    []audit.Row
+	Charges []usage.Charge
+}
+
+// Add adds what another entry leaves.
+func (t *Trace) Add(o Trace) {
+	t.Rows, t.Charges = append(t.Rows, o.Rows...), append(t.Charges, o.Charges...)
+}
+
+// charge adds a line to the ledger.
+func (t *Trace) charge(r *Run, e *Entry, c usage.Charge) {
+	c.ID = fmt.Sprintf("%s/%d/%d", r.ID, e.Seq, len(t.Charges))
+	c.Tenant, c.Key, c.At = r.Tenant, r.Key, e.At
+	t.Charges = append(t.Charges, c)
+}
+
+// Record adds an entry, as Apply does, and returns what it leaves.
+func (s *State) Record(r *Run, e *Entry) (Trace, error) {
+	var t Trace
 	if s.asked != nil && (e.Answered != nil || e.Failed != nil) {
-		made := s.trail(r, e)
-		row = &made
+		t.Rows = append(t.Rows, s.trail(r, e))
 	}
-	return row, s.Apply(e)
+	used := []Use(nil)
+	switch {
+	case e.Answered != nil && s.asked != nil:
+		u := e.Answered.Answer.Usage
+		t.charge(r, e, usage.Charge{
+			Kind: usage.Model, Name: s.asked.Model, Calls: 1, Cost: e.Answered.Cost.Total,
+			Tokens: usage.Tokens{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning},
+		})
+	case e.Called != nil:
+		used = e.Called.Used
+	case e.Ended != nil:
+		used = e.Ended.Used
+	}
+	for _, u := range used {
+		t.charge(r, e, usage.Charge{Kind: u.Kind, Name: u.Name, Calls: int64(u.Calls), Cost: u.Cost})
+	}
+	return t, s.Apply(e)
 }

@@ -283,6 +283,10 @@ func TestPlans(t *testing.T) {
 		{"max_key_request_rate", func(p *tenant.Plan) { p.MaxKeyRequestRate++ }},
 		{"max_upload_rate", func(p *tenant.Plan) { p.MaxUploadRate-- }},
 		{"max_key_upload_rate", func(p *tenant.Plan) { p.MaxKeyUploadRate++ }},
+		{"max_response_rate", func(p *tenant.Plan) { p.MaxResponseRate = -1 }},
+		{"max_key_response_rate", func(p *tenant.Plan) { p.MaxKeyResponseRate = 1_000_001 }},
+		{"max_token_rate", func(p *tenant.Plan) { p.MaxTokenRate = -1 }},
+		{"max_key_token_rate", func(p *tenant.Plan) { p.MaxKeyTokenRate = 1e12 + 1 }},
 	} {
 		p := fits
 		c.change(&p)

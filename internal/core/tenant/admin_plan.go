@@ -24,6 +24,7 @@ const (
 	// MinPlanUploadRate lets a request of the largest JSON, 8 MiB, through at once.
 	MinPlanUploadRate = 1 << 20
 	MaxPlanUploadRate = 1 << 40
+	MaxPlanTokenRate  = 1e12 // tokens a minute
 )
 
 // PutPlan makes a plan, or replaces one that is not built in. Each change is
@@ -108,6 +109,10 @@ func (p Plan) policy() [][2]string {
 		field("max_key_request_rate", p.MaxKeyRequestRate),
 		field("max_upload_rate", p.MaxUploadRate),
 		field("max_key_upload_rate", p.MaxKeyUploadRate),
+		field("max_response_rate", p.MaxResponseRate),
+		field("max_key_response_rate", p.MaxKeyResponseRate),
+		field("max_token_rate", p.MaxTokenRate),
+		field("max_key_token_rate", p.MaxKeyTokenRate),
 	}
 }
 
@@ -156,6 +161,18 @@ func (p Plan) checkRates() error {
 	}{{"max_request_rate", p.MaxRequestRate}, {"max_key_request_rate", p.MaxKeyRequestRate}} {
 		if r.value < 0 || r.value > MaxPlanRequestRate {
 			return invalid("%s must be 0, for no bound, to %d requests a second", r.name, MaxPlanRequestRate)
+		}
+	}
+	for _, r := range []struct {
+		name        string
+		value, most int64
+		what        string
+	}{
+		{"max_response_rate", p.MaxResponseRate, MaxPlanRequestRate, "responses"}, {"max_key_response_rate", p.MaxKeyResponseRate, MaxPlanRequestRate, "responses"},
+		{"max_token_rate", p.MaxTokenRate, MaxPlanTokenRate, "tokens"}, {"max_key_token_rate", p.MaxKeyTokenRate, MaxPlanTokenRate, "tokens"},
+	} {
+		if r.value < 0 || r.value > r.most {
+			return invalid("%s must be 0, for no bound, to %d %s a minute", r.name, r.most, r.what)
 		}
 	}
 	for _, r := range []struct {

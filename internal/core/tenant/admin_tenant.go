@@ -15,6 +15,7 @@ import (
 // Bounds of what a tenant can be set to.
 const (
 	MaxCredits   = 1e12
+	MaxCost      = 1e9 // US dollars
 	MaxAuditDays = int(audit.MaxRetention / (24 * time.Hour))
 	MaxCap       = 1_000_000_000
 )
@@ -28,6 +29,7 @@ type TenantChange struct {
 	Tier           *Tier
 	SandboxEnabled *bool
 	MonthlyCredits *float64
+	MonthlyCost    *float64
 	RedactionOff   *[]string
 	AuditDays      *int
 	Caps           *CapOverrides // both at once
@@ -130,6 +132,9 @@ func (a *Admin) checkTenant(ctx context.Context, id ID, c TenantChange) error {
 	if n := c.MonthlyCredits; n != nil && !(*n >= 0 && *n <= MaxCredits) { // no comparison holds of NaN
 		return invalid("monthly_credits must be 0, for no budget, to %.0f", MaxCredits)
 	}
+	if n := c.MonthlyCost; n != nil && !(*n >= 0 && *n <= MaxCost) {
+		return invalid("monthly_cost must be 0, for no budget, to %.0f US dollars", MaxCost)
+	}
 	if n := c.AuditDays; n != nil && (*n < 1 || *n > MaxAuditDays) {
 		return invalid("audit_days must be 1 to %d", MaxAuditDays)
 	}
@@ -167,6 +172,7 @@ func (c TenantChange) apply(t *Tenant) error {
 	set(&t.Tier, c.Tier)
 	set(&t.SandboxEnabled, c.SandboxEnabled)
 	set(&t.MonthlyCredits, c.MonthlyCredits)
+	set(&t.MonthlyCost, c.MonthlyCost)
 	set(&t.AuditDays, c.AuditDays)
 	set(&t.NetworkEnabled, c.NetworkEnabled)
 	set(&t.RootEnabled, c.RootEnabled)
@@ -213,6 +219,7 @@ func (t *Tenant) policy() [][2]string {
 		{"network_enabled", strconv.FormatBool(t.NetworkEnabled)},
 		{"root_enabled", strconv.FormatBool(t.RootEnabled)},
 		{"monthly_credits", strconv.FormatFloat(t.MonthlyCredits, 'f', -1, 64)},
+		{"monthly_cost", strconv.FormatFloat(t.MonthlyCost, 'f', -1, 64)},
 		{"redaction_off", strings.Join(t.RedactionOff, ",")},
 		{"audit_days", strconv.Itoa(t.AuditDays)},
 		{"caps.tenant_daily", limit(t.DailyCap)},

@@ -134,6 +134,8 @@ func TestTenantBounds(t *testing.T) {
 		{"tier", tenant.TenantChange{Tier: ptr(tenant.Tier("hipaa"))}, "tier must be one of standard, regulated"},
 		{"budget below 0", tenant.TenantChange{MonthlyCredits: ptr(-0.01)}, "monthly_credits"},
 		{"budget too high", tenant.TenantChange{MonthlyCredits: ptr(1e12 + 1)}, "monthly_credits"},
+		{"budget in money below 0", tenant.TenantChange{MonthlyCost: ptr(-0.01)}, "monthly_cost"},
+		{"budget in money too high", tenant.TenantChange{MonthlyCost: ptr(1e9 + 1)}, "monthly_cost"},
 		{"budget that is no number", tenant.TenantChange{MonthlyCredits: ptr(math.NaN())}, "monthly_credits"},
 		{"no audit", tenant.TenantChange{AuditDays: ptr(0)}, "audit_days must be 1 to 180"},
 		{"audit too long", tenant.TenantChange{AuditDays: ptr(181)}, "audit_days"},
@@ -202,6 +204,7 @@ key_1 sandbox_enabled:  -> true
 key_1 network_enabled:  -> false
 key_1 root_enabled:  -> false
 key_1 monthly_credits:  -> 0
+key_1 monthly_cost:  -> 0
 key_1 audit_days:  -> 30
 key_1 caps.tenant_daily:  -> server
 key_1 caps.agent_hourly:  -> server
@@ -266,6 +269,10 @@ key_1 max_request_rate:  -> 0
 key_1 max_key_request_rate:  -> 0
 key_1 max_upload_rate:  -> 0
 key_1 max_key_upload_rate:  -> 0
+key_1 max_response_rate:  -> 0
+key_1 max_key_response_rate:  -> 0
+key_1 max_token_rate:  -> 0
+key_1 max_key_token_rate:  -> 0
 key_2 max_cpu: 1.5 -> 2
 key_2 streaming: false -> true
 key_4 max_cpu: 2 -> 
@@ -287,7 +294,11 @@ key_4 max_snapshot_size: 0 ->
 key_4 max_request_rate: 0 -> 
 key_4 max_key_request_rate: 0 -> 
 key_4 max_upload_rate: 0 -> 
-key_4 max_key_upload_rate: 0 -> `
+key_4 max_key_upload_rate: 0 -> 
+key_4 max_response_rate: 0 -> 
+key_4 max_key_response_rate: 0 -> 
+key_4 max_token_rate: 0 -> 
+key_4 max_key_token_rate: 0 -> `
 	if strings.Join(got, "\n") != want {
 		t.Errorf("events are\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}

@@ -46,6 +46,7 @@ type Tenant struct {
 	SandboxEnabled bool   // whether agents may use execute_code
 	Tier           Tier
 	MonthlyCredits float64  // budget of a calendar month in UTC; 0 for none
+	MonthlyCost    float64  // likewise, of what runs cost in US dollars
 	RedactionOff   []string // redaction rules that do not apply to it
 	AuditDays      int      // days its audit rows are kept, 1 to 180
 	DailyCap       *int64   // execute_code calls a UTC day; nil for the server's cap
@@ -83,6 +84,11 @@ type Plan struct {
 	// bodies: a second, of all keys together and of each. 0 for no bound.
 	MaxRequestRate, MaxKeyRequestRate int64
 	MaxUploadRate, MaxKeyUploadRate   int64
+
+	// Of responses and the tokens of their models, for each model: a minute, of all keys
+	// together and of each. 0 for no bound.
+	MaxResponseRate, MaxKeyResponseRate int64
+	MaxTokenRate, MaxKeyTokenRate       int64
 }
 
 // Plans are the contract's.
@@ -93,11 +99,13 @@ func Plans() []Plan {
 			Name: "free", MaxCPU: 1, MaxMemory: 1 * GiB, Concurrency: 5, MaxTimeout: time.Minute, MaxOutput: 100 << 20, MaxThreads: 100, MaxThreadSize: 1 * GiB, MaxOutputs: 10 * GiB, BuiltIn: true,
 			MaxSandboxes: 5, MaxSandboxMemory: 4 * GiB, MaxSandboxDisk: 2 * GiB, MaxSandboxLife: 24 * time.Hour, MaxSnapshots: 5, MaxSnapshotSize: 10 * GiB,
 			MaxRequestRate: 500, MaxKeyRequestRate: 250, MaxUploadRate: 50 << 20, MaxKeyUploadRate: 25 << 20,
+			MaxResponseRate: 60, MaxKeyResponseRate: 30, MaxTokenRate: 200_000, MaxKeyTokenRate: 100_000,
 		},
 		{
 			Name: "pro", MaxCPU: 4, MaxMemory: 4 * GiB, Concurrency: 100, MaxTimeout: time.Hour, Streaming: true, Async: true, MaxOutput: 1 * GiB, MaxThreads: 10_000, MaxThreadSize: 10 * GiB, MaxOutputs: 500 * GiB, BuiltIn: true,
 			MaxSandboxes: 100, MaxSandboxMemory: 64 * GiB, MaxSandboxDisk: 20 * GiB, MaxSandboxLife: 30 * 24 * time.Hour, MaxSnapshots: 100, MaxSnapshotSize: 500 * GiB,
 			MaxRequestRate: 5000, MaxKeyRequestRate: 2500, MaxUploadRate: 500 << 20, MaxKeyUploadRate: 250 << 20,
+			MaxResponseRate: 5000, MaxKeyResponseRate: 2500, MaxTokenRate: 10_000_000, MaxKeyTokenRate: 5_000_000,
 		},
 		{Name: "enterprise", Streaming: true, Async: true, MaxOutput: 10 * GiB, BuiltIn: true},
 	}

@@ -5,20 +5,26 @@ import (
 	"time"
 )
 
-// Store reads the ledger. Entries are written with the end of their execution.
+// Store reads the ledger. Entries are written with the end of their execution, charges
+// with the step of their run.
 type Store interface {
 	// Summary adds up a tenant's entries in [since, before), by day in UTC. A day
 	// that is only partly in it counts as a whole when Purge has been at it.
 	Summary(ctx context.Context, tenant string, since, before time.Time) ([]Day, error)
 	// Month is what a tenant has used in the current calendar month in UTC.
 	Month(ctx context.Context, tenant string) (credits float64, err error)
+	// MonthCost is what a tenant's runs have cost in that month.
+	MonthCost(ctx context.Context, tenant string) (Money, error)
+	// CheckCost refuses a tenant whose budget in money is used up with some money more,
+	// with OverBudget.
+	CheckCost(ctx context.Context, tenant string, more Money) error
 	// Calls counts the calls that a tenant made in [since, before) under a trace id, by
 	// source.
 	Calls(ctx context.Context, tenant, traceID string, since, before time.Time) (map[string]int, error)
 	// Kept is what the ended executions of a tenant keep, those of the days that a time
 	// of keep reaches.
 	Kept(ctx context.Context, tenant string, keep time.Duration) (Kept, error)
-	// Purge deletes entries of days that ended longer ago than keep, at most most
+	// Purge deletes entries and charges of days that ended longer ago than keep, at most most
 	// of them, and returns how many went. What Summary and Month say of whole days
 	// stays as it is.
 	Purge(ctx context.Context, keep time.Duration, most int) (int, error)
@@ -30,10 +36,11 @@ type Kept struct {
 	ResetsAt time.Time // when a part of it has expired; zero for nothing kept
 }
 
-// Day is what a tenant used on one day, in one interface.
+// Day is what a tenant used on one day, in one interface, of one model or of one tool.
 type Day struct {
 	Date       time.Time // midnight in UTC
-	Source     string
+	Source     string    // or the Kind of charges
+	Name       string    // of the model or tool; "" for an interface
 	Calls      int64
 	Sessions   int64
 	Seconds    float64
@@ -41,4 +48,6 @@ type Day struct {
 	GiBSeconds float64 // seconds times GiB of memory
 	BytesOut   int64
 	Credits    float64
+	Tokens     Tokens
+	Cost       Money
 }

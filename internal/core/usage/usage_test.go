@@ -1,6 +1,7 @@
 package usage_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/usage"
@@ -24,5 +25,26 @@ func TestCredits(t *testing.T) {
 		if got := c.prices.Credits(c.entry); got != c.want {
 			t.Errorf("%s: %g credits, want %g", c.name, got, c.want)
 		}
+	}
+}
+
+func TestMoney(t *testing.T) {
+	const all = usage.Money(math.MaxInt64)
+	for _, c := range []struct{ got, want usage.Money }{
+		{usage.MoneyOf(0.03), 30_000_000_000},
+		{usage.MoneyOf(1e300), all},
+		{usage.Money(2).Plus(3), 5},
+		{all.Plus(1), all},
+		{all.Plus(-1), all - 1},
+		{usage.Money(7).Times(3), 21},
+		{usage.Money(7).Times(0), 0},
+		{(all / 2).Times(3), all},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %d, want %d", c.got, c.want)
+		}
+	}
+	if got := usage.MoneyOf(1.25).String(); got != "1.25" {
+		t.Errorf("got %s", got)
 	}
 }

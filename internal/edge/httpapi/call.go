@@ -107,10 +107,15 @@ func (c *Call) Charge(caller *tenant.Principal) error {
 	if err == nil {
 		c.R.Body, err = c.server.rates.Body(c.R.Context(), caller, c.R.ContentLength, c.R.Body)
 	}
+	c.RateLimited(err)
+	return err
+}
+
+// RateLimited counts a refusal for a rate; nil is none.
+func (c *Call) RateLimited(err error) {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		c.server.metrics.rateLimited.WithLabelValues(f.Dimension).Inc()
 	}
-	return err
 }
 
 // identify finds the caller, whose key must have a scope.

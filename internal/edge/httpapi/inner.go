@@ -22,6 +22,9 @@ type Holders interface {
 type Inner struct {
 	Server  *Server
 	Holders Holders
+	// Budget refuses a call of a program whose tenant has used up its budget in money; nil
+	// for no budgets.
+	Budget func(ctx context.Context, p *tenant.Principal, traceID string) error
 }
 
 var _ execution.Web = Inner{}
@@ -47,7 +50,11 @@ func (i Inner) CallWeb(ctx context.Context, c execution.WebCall) (_ execution.We
 		return execution.WebAnswer{}, fault.New(fault.Internal, "a program's call has the path %q", c.Path)
 	}
 	ctx = context.WithValue(ctx, innerKey{}, &inner{c.TraceID, func(ctx context.Context) (tenant.Principal, error) {
-		return i.Holders.Holder(ctx, c.Tenant, c.Key)
+		p, err := i.Holders.Holder(ctx, c.Tenant, c.Key)
+		if err == nil && i.Budget != nil {
+			err = i.Budget(ctx, &p, c.TraceID)
+		}
+		return p, err
 	}})
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(c.Body))
 	if err != nil {

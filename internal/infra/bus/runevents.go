@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // runEvent is the stream of a run's events in a log.
@@ -19,7 +20,8 @@ const runEvent execution.Stream = "run"
 // closeTime bounds the wait for the last events of a run to be stored.
 const closeTime = 30 * time.Second
 
-// RunEvents are the events of runs, each run's in a log of its own, encrypted.
+// RunEvents are the events of runs, each run's in a log of its own, encrypted with the key of its
+// tenant.
 type RunEvents struct {
 	log  *Log
 	seal Sealer
@@ -33,10 +35,10 @@ var (
 	_ run.Reader    = (*RunEvents)(nil)
 )
 
-// Sealer encrypts for a place; what it made opens for that place alone.
+// Sealer encrypts for a tenant and a place; what it made opens for these alone.
 type Sealer interface {
-	Seal(plain []byte, place string) []byte
-	Open(sealed []byte, place string) ([]byte, error)
+	SealFor(tenant string, plain []byte, place string) []byte
+	OpenFor(tenant string, sealed []byte, place string) ([]byte, error)
 }
 
 // RunEvents returns the events of runs, encrypted by seal. A process makes it once.
@@ -62,7 +64,7 @@ func (r *RunEvents) Publish(ctx context.Context, of *run.Run, events []run.Event
 	var batch []execution.Event
 	for i := range events {
 		seq := last + int64(i) + 1
-		data, err := r.encode(id, seq, events[i])
+		data, err := r.encode(of, seq, events[i])
 		if err != nil {
 			return fmt.Errorf("bus: an event of run %s: %w", id, err)
 		}
@@ -100,7 +102,7 @@ func (r *RunEvents) Published(ctx context.Context, of *run.Run) (*run.Published,
 					return nil, run.ErrNoEvents
 				}
 				last = e.Seq
-				event, err := r.decode(id, e)
+				event, err := r.decode(of.Tenant, id, e)
 				if err != nil {
 					return nil, err
 				}
@@ -179,7 +181,7 @@ func (l *Log) settled(ctx context.Context, id string, seq int64) error {
 }
 
 // Follow implements run.Reader.
-func (r *RunEvents) Follow(ctx context.Context, id run.ID, yield func([]run.Event) error) error {
+func (r *RunEvents) Follow(ctx context.Context, t tenant.ID, id run.ID, yield func([]run.Event) error) error {
 	next := int64(2)
 	_, err := r.log.followLog(ctx, string(id), 0, true, func(stored []execution.Event) error {
 		events := make([]run.Event, 0, len(stored))
@@ -188,7 +190,7 @@ func (r *RunEvents) Follow(ctx context.Context, id run.ID, yield func([]run.Even
 				return run.ErrNoEvents
 			}
 			next++
-			event, err := r.decode(id, e)
+			event, err := r.decode(t, id, e)
 			if err != nil {
 				return err
 			}
@@ -208,7 +210,7 @@ func eventPlace(id run.ID, seq int64) string { return fmt.Sprintf("run_events/%s
 const maxSealing = 64
 
 // encode leaves out an item that is too large for a log: the run's record has it.
-func (r *RunEvents) encode(id run.ID, seq int64, e run.Event) ([]byte, error) {
+func (r *RunEvents) encode(of *run.Run, seq int64, e run.Event) ([]byte, error) {
 	data, err := json.Marshal(&e)
 	if err != nil {
 		return nil, err
@@ -218,7 +220,7 @@ func (r *RunEvents) encode(id run.ID, seq int64, e run.Event) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return r.seal.Seal(data, eventPlace(id, seq)), nil
+	return r.seal.SealFor(of.Tenant, data, eventPlace(of.ID, seq)), nil
 }
 
 // short is an event without its item.
@@ -233,8 +235,8 @@ func short(e run.Event) *run.Event {
 	return &e
 }
 
-func (r *RunEvents) decode(id run.ID, stored execution.Event) (e run.Event, err error) {
-	data, err := r.seal.Open(stored.Data, eventPlace(id, stored.Seq))
+func (r *RunEvents) decode(t tenant.ID, id run.ID, stored execution.Event) (e run.Event, err error) {
+	data, err := r.seal.OpenFor(t, stored.Data, eventPlace(id, stored.Seq))
 	if err == nil {
 		err = json.Unmarshal(data, &e)
 	}

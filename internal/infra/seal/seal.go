@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // KeySize is the length of a Box's key.
@@ -38,6 +39,10 @@ type Box struct {
 	threads     []byte
 	snapshots   []byte
 	fingerprint string
+	tenants     []byte
+
+	mu     sync.Mutex
+	opened map[string]cipher.AEAD // guarded by mu: by tenant
 }
 
 // New returns the Box of a key.
@@ -61,6 +66,10 @@ func New(key []byte) (*Box, error) {
 	if err != nil {
 		return nil, err
 	}
+	tenants, err := hkdf.Key(sha256.New, key, nil, "atoll tenants", KeySize)
+	if err != nil {
+		return nil, err
+	}
 	mark, err := hkdf.Key(sha256.New, key, nil, "atoll fingerprint", 16)
 	if err != nil {
 		return nil, err
@@ -73,7 +82,7 @@ func New(key []byte) (*Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Box{aead: aead, mac: mac, threads: threads, snapshots: snapshots, fingerprint: hex.EncodeToString(mark)}, nil
+	return &Box{aead: aead, mac: mac, threads: threads, snapshots: snapshots, fingerprint: hex.EncodeToString(mark), tenants: tenants, opened: map[string]cipher.AEAD{}}, nil
 }
 
 // Threads is the key that saved homes are encrypted with.

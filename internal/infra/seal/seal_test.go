@@ -116,3 +116,39 @@ func TestKeyFileIsMadeOnce(t *testing.T) {
 		t.Error("a file without a key is taken")
 	}
 }
+
+func TestTenantKeys(t *testing.T) {
+	key := bytes.Repeat([]byte{7}, seal.KeySize)
+	box, err := seal.New(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := seal.New(bytes.Repeat([]byte{8}, seal.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := seal.New(key) // of another process
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed := box.SealFor("ten_a", []byte("prompt"), "place")
+	if plain, err := again.OpenFor("ten_a", sealed, "place"); err != nil || string(plain) != "prompt" {
+		t.Errorf("got %q, %v", plain, err)
+	}
+	for name, open := range map[string]func() ([]byte, error){
+		"another tenant":        func() ([]byte, error) { return box.OpenFor("ten_b", sealed, "place") },
+		"another place":         func() ([]byte, error) { return box.OpenFor("ten_a", sealed, "elsewhere") },
+		"another installation":  func() ([]byte, error) { return other.OpenFor("ten_a", sealed, "place") },
+		"the installation's":    func() ([]byte, error) { return box.Open(sealed, "place") },
+		"the installation's, 2": func() ([]byte, error) { return box.Open(append([]byte{1}, sealed[1:]...), "place") },
+		"nothing":               func() ([]byte, error) { return box.OpenFor("ten_a", nil, "place") },
+	} {
+		if plain, err := open(); !errors.Is(err, seal.ErrOpen) {
+			t.Errorf("%s: got %q, %v", name, plain, err)
+		}
+	}
+	// What an earlier version stored is read.
+	if plain, err := box.OpenFor("ten_a", box.Seal([]byte("old"), "place"), "place"); err != nil || string(plain) != "old" {
+		t.Errorf("got %q, %v", plain, err)
+	}
+}

@@ -119,6 +119,10 @@ var fixtures = map[int64]string{
 		UPDATE executions SET kept = 3;
 		INSERT INTO usage_days (tenant, day, source, calls, sessions, seconds, cpu_seconds, gib_seconds, bytes_out, credits, kept) VALUES ('ten_1', 1700006400000000, 'execute', 1, 1, 1, 1, 1, 0, 2.5, 3)`,
 	25: `UPDATE executions SET run = 'run_1', windows = 2`,
+	26: `UPDATE tenants SET monthly_cost = 2.5 WHERE id = 'ten_1';
+		UPDATE plans SET max_response_rate = 7, max_key_response_rate = 5, max_token_rate = 1000, max_key_token_rate = 500 WHERE name = 'old';
+		INSERT INTO charges (tenant, at, id, key_id, kind, name, calls, input, cache_read, cache_write, output, reasoning, cost) VALUES ('ten_1', 1700000000000000, 'run_1/3/0', 'key_1', 'model', 'acme/large', 1, 10, 1, 2, 5, 3, 500);
+		INSERT INTO charge_days (tenant, day, kind, name, entries, calls, input, cache_read, cache_write, output, reasoning, cost) VALUES ('ten_1', 1700006400000000, 'model', 'acme/large', 1, 1, 10, 1, 2, 5, 3, 500)`,
 }
 
 // checks find each fixture again.
@@ -149,6 +153,8 @@ var checks = map[int64]string{
 	23: `SELECT count(*) FROM model_keys k JOIN models m ON m.id = k.model WHERE m.plans = '["pro"]' AND k.base_url = m.base_url`,
 	24: `SELECT count(*) FROM plans p JOIN executions e ON e.kept = 3 JOIN usage_days d ON d.kept = e.kept WHERE p.max_outputs = 7`,
 	25: `SELECT count(*) FROM executions e JOIN runs r ON r.id = e.run WHERE e.windows = 2`,
+	26: `SELECT count(*) FROM charges c JOIN charge_days d ON d.tenant = c.tenant AND d.name = c.name
+		JOIN tenants t ON t.id = c.tenant JOIN plans p ON p.max_token_rate = 1000 WHERE c.cost = 500 AND d.cost = 500 AND t.monthly_cost = 2.5 AND p.max_key_response_rate = 5`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.

@@ -32,6 +32,10 @@ var planTable = newTable("plans",
 	col("max_key_request_rate", all, func(p *tenant.Plan) any { return &p.MaxKeyRequestRate }),
 	col("max_upload_rate", all, func(p *tenant.Plan) any { return &p.MaxUploadRate }),
 	col("max_key_upload_rate", all, func(p *tenant.Plan) any { return &p.MaxKeyUploadRate }),
+	col("max_response_rate", all, func(p *tenant.Plan) any { return &p.MaxResponseRate }),
+	col("max_key_response_rate", all, func(p *tenant.Plan) any { return &p.MaxKeyResponseRate }),
+	col("max_token_rate", all, func(p *tenant.Plan) any { return &p.MaxTokenRate }),
+	col("max_key_token_rate", all, func(p *tenant.Plan) any { return &p.MaxKeyTokenRate }),
 )
 
 func scanPlan(sc scanner) (p tenant.Plan, err error) { return p, planTable.scan(sc, &p) }

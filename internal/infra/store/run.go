@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -59,14 +58,15 @@ func (s *runs) Run(ctx context.Context, t tenant.ID, id run.ID) (*run.Run, error
 }
 
 func (s *runs) Log(ctx context.Context, id run.ID) ([]run.Entry, error) {
-	rows, err := s.db.read.rows(ctx, `SELECT seq, entry FROM run_entries WHERE run = ? ORDER BY seq`, string(id))
+	rows, err := s.db.read.rows(ctx, `SELECT r.tenant, e.seq, e.entry FROM run_entries e JOIN runs r ON r.id = e.run WHERE e.run = ? ORDER BY e.seq`, string(id))
 	entries, err := collect(rows, err, func(sc scanner) (e run.Entry, err error) {
+		var of tenant.ID
 		var seq int64
 		var sealed []byte
-		if err := sc.Scan(&seq, &sealed); err != nil {
+		if err := sc.Scan(&of, &seq, &sealed); err != nil {
 			return e, err
 		}
-		err = s.db.openEntry(id, seq, sealed, &e)
+		err = s.db.openEntry(of, id, seq, sealed, &e)
 		return e, err
 	})
 	if err != nil {
@@ -102,12 +102,12 @@ func (s *runs) Create(ctx context.Context, r *run.Run, first []run.Entry, holder
 	if !r.ID.Valid() || len(first) == 0 {
 		return run.Lease{}, fault.New(fault.Invalid, "a run has an id and a first entry")
 	}
-	sealed, err := s.db.sealEntries(r.ID, first)
+	sealed, err := s.db.sealEntries(r.Tenant, r.ID, first)
 	if err != nil {
 		return run.Lease{}, err
 	}
 	r.Seq = first[len(first)-1].Seq
-	lease := run.Lease{Holder: holder, Epoch: 1}
+	lease := run.Lease{Holder: holder, Tenant: r.Tenant, Epoch: 1}
 	task := &runTask{id: r.ID}
 	if limit > 0 {
 		task.lock = []int64{lockOf("runs", r.Tenant)}
@@ -147,11 +147,11 @@ func runsLeft(ctx context.Context, b *batch, t tenant.ID, limit int, cause error
 	return fault.Wrap(fault.Exhausted, cause, fmt.Sprintf("%d responses of this tenant are under way, which is the limit; wait for one to end, or cancel one", n)), nil
 }
 
-func (s *runs) Append(ctx context.Context, id run.ID, l run.Lease, entries []run.Entry, trail ...audit.Row) error {
+func (s *runs) Append(ctx context.Context, id run.ID, l run.Lease, entries []run.Entry, left ...run.Trace) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	sealed, err := s.db.sealEntries(id, entries)
+	sealed, err := s.db.sealEntries(l.Tenant, id, entries)
 	if err != nil {
 		return err
 	}
@@ -171,14 +171,29 @@ func (s *runs) Append(ctx context.Context, id run.ID, l run.Lease, entries []run
 			task.err = run.ErrLeaseLost
 			return nil
 		}
-		for _, row := range trail {
-			if err := insertAudit(ctx, b, storableRow(row), time.Time{}); err != nil {
+		for i := range left {
+			if err := leaveTrace(ctx, b, &left[i]); err != nil {
 				return err
 			}
 		}
 		return insertEntries(ctx, b, id, sealed)
 	}
 	return s.write(ctx, "record the steps of a run", task)
+}
+
+// leaveTrace records what entries leave beside the log.
+func leaveTrace(ctx context.Context, b *batch, t *run.Trace) error {
+	for _, row := range t.Rows {
+		if err := insertAudit(ctx, b, storableRow(row), time.Time{}); err != nil {
+			return err
+		}
+	}
+	for _, c := range t.Charges {
+		if err := addCharge(ctx, b, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func insertEntries(ctx context.Context, b *batch, id run.ID, sealed []sealedEntry) error {
@@ -240,7 +255,7 @@ func (s *runs) Claim(ctx context.Context, holder string, limit int) (due []run.D
 			var row runRow
 			var cancelled int64
 			err = sc.Scan(append(runTable.dest(&row), &d.Lease.Epoch, &cancelled)...)
-			d.Run, d.Lease.Holder, d.Cancelled = row.Run, holder, cancelled == 1
+			d.Run, d.Lease.Holder, d.Lease.Tenant, d.Cancelled = row.Run, holder, row.Tenant, cancelled == 1
 			return d, err
 		})
 		if err != nil {

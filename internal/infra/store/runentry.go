@@ -7,6 +7,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // sealedEntry is an entry of a run's log, as it is stored: JSON, compressed and
@@ -26,20 +27,20 @@ var (
 
 func entryPlace(id run.ID, seq int64) string { return fmt.Sprintf("run_entries/%s/%d", id, seq) }
 
-func (db *DB) sealEntries(id run.ID, entries []run.Entry) ([]sealedEntry, error) {
+func (db *DB) sealEntries(of tenant.ID, id run.ID, entries []run.Entry) ([]sealedEntry, error) {
 	out := make([]sealedEntry, len(entries))
 	for i := range entries {
 		plain, err := json.Marshal(&entries[i])
 		if err != nil {
 			return nil, fmt.Errorf("store: entry %d of run %s: %w", entries[i].Seq, id, err)
 		}
-		out[i] = sealedEntry{entries[i].Seq, db.seal.Seal(entryWriter.EncodeAll(plain, nil), entryPlace(id, entries[i].Seq))}
+		out[i] = sealedEntry{entries[i].Seq, db.seal.SealFor(of, entryWriter.EncodeAll(plain, nil), entryPlace(id, entries[i].Seq))}
 	}
 	return out, nil
 }
 
-func (db *DB) openEntry(id run.ID, seq int64, sealed []byte, e *run.Entry) error {
-	packed, err := db.seal.Open(sealed, entryPlace(id, seq))
+func (db *DB) openEntry(of tenant.ID, id run.ID, seq int64, sealed []byte, e *run.Entry) error {
+	packed, err := db.seal.OpenFor(of, sealed, entryPlace(id, seq))
 	if err != nil {
 		return about(err, "entry of run", string(id))
 	}

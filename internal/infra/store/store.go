@@ -32,6 +32,10 @@ type Sealer interface {
 	// place reads it, and only with the same key.
 	Seal(plain []byte, place string) []byte
 	Open(sealed []byte, place string) ([]byte, error)
+	// SealFor and OpenFor do so with a key of a tenant's own. OpenFor reads what Seal made,
+	// too.
+	SealFor(tenant string, plain []byte, place string) []byte
+	OpenFor(tenant string, sealed []byte, place string) ([]byte, error)
 	Sum(data []byte, purpose string) []byte
 	Check(data []byte, purpose string, sum []byte) bool
 	// Fingerprint names the key.

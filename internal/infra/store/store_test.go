@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution/executiontest"
 	"github.com/atoll-run/atoll/internal/core/model/modeltest"
 	"github.com/atoll-run/atoll/internal/core/preview/previewtest"
+	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/run/runtest"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
@@ -207,7 +208,19 @@ func ageThreads(t *testing.T, db *store.DB, by time.Duration) {
 
 // ledger records use the way the product does.
 func ledger(db *store.DB) usagetest.Opened {
-	return usagetest.Opened{Store: db.Usage(), Record: func(ctx context.Context, u usage.Entry) error {
+	return usagetest.Opened{Store: db.Usage(), Budget: func(ctx context.Context, id string, dollars float64) error {
+		return db.Tenants().CreateTenant(ctx, tenant.Tenant{ID: id, Name: id, Plan: "free", Tier: tenant.Standard, AuditDays: 1, MonthlyCost: dollars, CreatedAt: time.Now()})
+	}, Charge: func(ctx context.Context, id string, c ...usage.Charge) error {
+		r := &run.Run{ID: run.NewID(), Tenant: id, Status: run.InProgress, CreatedAt: time.Now()}
+		lease, err := db.Runs().Create(ctx, r, []run.Entry{{Seq: 1, At: time.Now(), Begun: &run.Request{Models: []string{"m"}}}}, "test", 0, nil)
+		if err != nil {
+			return err
+		}
+		for i := range c {
+			c[i].Tenant = id
+		}
+		return db.Runs().Append(ctx, r.ID, lease, []run.Entry{{Seq: 2, At: time.Now(), Asked: &run.Asked{Step: 1, Try: 1, Model: "m"}}}, run.Trace{Charges: c})
+	}, Record: func(ctx context.Context, u usage.Entry) error {
 		e := &execution.Execution{TraceID: execution.NewTraceID(), Tenant: u.Tenant}
 		if _, err := db.Executions().Admit(ctx, e, execution.Admission{}); err != nil {
 			return err

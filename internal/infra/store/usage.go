@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -132,6 +133,28 @@ const (
 // Summary takes whole days from their sums, and adds up the ledger for what is
 // before and after them.
 func (s *usageStore) Summary(ctx context.Context, tenant string, since, before time.Time) ([]usage.Day, error) {
+	all, err := s.sums(ctx, sumDays, sumPart, tenant, since, before, scanDay)
+	if err != nil {
+		return nil, err
+	}
+	charged, err := s.sums(ctx, sumChargeDays, sumChargePart, tenant, since, before, scanChargeDay)
+	if err != nil || len(charged) == 0 {
+		return all, err
+	}
+	all = append(all, charged...)
+	slices.SortStableFunc(all, func(a, b usage.Day) int { return a.Date.Compare(b.Date) })
+	return all, nil
+}
+
+func scanDay(sc scanner) (d usage.Day, err error) {
+	var date int64
+	err = sc.Scan(&date, &d.Source, &d.Calls, &d.Sessions, &d.Seconds, &d.CPUSeconds, &d.GiBSeconds, &d.BytesOut, &d.Credits)
+	d.Date = instant(date)
+	return d, err
+}
+
+// sums asks for the sums of whole days, and for those of parts of a day.
+func (s *usageStore) sums(ctx context.Context, days, parted, tenant string, since, before time.Time, scan func(scanner) (usage.Day, error)) ([]usage.Day, error) {
 	first, last := since.UTC().Add(day-1).Truncate(day), before.UTC().Truncate(day)
 	type part struct {
 		query string
@@ -141,7 +164,7 @@ func (s *usageStore) Summary(ctx context.Context, tenant string, since, before t
 		whole := from.UTC().Truncate(day)
 		begin, end := micros(whole), micros(whole.Add(day))
 		there := []any{tenant, begin, end, tenant, begin}
-		return part{sumPart, slices.Concat([]any{tenant, micros(from), micros(until)}, there, []any{tenant, begin}, there)}
+		return part{parted, slices.Concat([]any{tenant, micros(from), micros(until)}, there, []any{tenant, begin}, there)}
 	}
 	var parts []part
 	if last.Before(first) { // within a day
@@ -152,7 +175,7 @@ func (s *usageStore) Summary(ctx context.Context, tenant string, since, before t
 		if since.Before(first) {
 			parts = append(parts, within(since, first))
 		}
-		parts = append(parts, part{sumDays, []any{tenant, micros(first), micros(last)}})
+		parts = append(parts, part{days, []any{tenant, micros(first), micros(last)}})
 		if last.Before(before) {
 			parts = append(parts, within(last, before))
 		}
@@ -160,16 +183,11 @@ func (s *usageStore) Summary(ctx context.Context, tenant string, since, before t
 	var all []usage.Day
 	for _, p := range parts {
 		rows, err := s.db.read.rows(ctx, p.query, p.args...)
-		days, err := collect(rows, err, func(sc scanner) (d usage.Day, err error) {
-			var date int64
-			err = sc.Scan(&date, &d.Source, &d.Calls, &d.Sessions, &d.Seconds, &d.CPUSeconds, &d.GiBSeconds, &d.BytesOut, &d.Credits)
-			d.Date = instant(date)
-			return d, err
-		})
+		found, err := collect(rows, err, scan)
 		if err != nil {
 			return nil, s.db.read.wrap("sum up use", err)
 		}
-		all = append(all, days...)
+		all = append(all, found...)
 	}
 	return all, nil
 }
@@ -180,15 +198,25 @@ func (s *usageStore) Purge(ctx context.Context, keep time.Duration, most int) (i
 	if err != nil {
 		return 0, s.db.read.wrap("purge the ledger", err)
 	}
-	until := micros(now.Add(-keep).Truncate(day))
-	tenants, err := s.db.read.tenantsIn(ctx, "usage_entries")
+	total, until := 0, micros(now.Add(-keep).Truncate(day))
+	for _, in := range []struct{ table, id string }{{"usage_entries", "trace_id"}, {"charges", "id"}} {
+		n, err := s.purge(ctx, in.table, in.id, until, most-total)
+		if total += n; err != nil || total >= most {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+func (s *usageStore) purge(ctx context.Context, table, id string, until int64, most int) (int, error) {
+	tenants, err := s.db.read.tenantsIn(ctx, table)
 	if err != nil {
 		return 0, s.db.read.wrap("list tenants in the ledger", err)
 	}
 	total := 0
 	for _, tenant := range tenants {
-		n, err := s.db.write.exec(ctx, `DELETE FROM usage_entries WHERE (tenant, at, trace_id) IN (
-				SELECT tenant, at, trace_id FROM usage_entries WHERE tenant = ? AND at < ? ORDER BY at, trace_id LIMIT ?)`,
+		n, err := s.db.write.exec(ctx, fmt.Sprintf(`DELETE FROM %[1]s WHERE (tenant, at, %[2]s) IN (
+				SELECT tenant, at, %[2]s FROM %[1]s WHERE tenant = ? AND at < ? ORDER BY at, %[2]s LIMIT ?)`, table, id),
 			tenant, until, most-total)
 		if err != nil {
 			return total, s.db.write.wrap("purge the ledger", err)

@@ -47,8 +47,9 @@ type batch struct {
 	delayed pgx.Batch            // statements that are sent together
 	running map[string]int       // executions per tenant, as far as they were counted
 	used    map[usageDay]*daySum // to be added at the end
-	kept    map[string]int64     // bytes per tenant without those in used, as far as they were asked for
-	now     time.Time            // by the database's clock, once it was asked for
+	charged map[chargeDay]*chargeSum
+	kept    map[string]int64 // bytes per tenant without those in used, as far as they were asked for
+	now     time.Time        // by the database's clock, once it was asked for
 }
 
 // pending is a task with its caller.
@@ -201,6 +202,9 @@ func (b *batch) do(ctx context.Context, work []*pending) error {
 		}
 	}
 	if err := addDays(ctx, b); err != nil {
+		return err
+	}
+	if err := addChargeDays(ctx, b); err != nil {
 		return err
 	}
 	return b.flush(ctx)

@@ -85,6 +85,9 @@ func openWaiting(path string) (_ *waiting, left []jobRecord, err error) {
 		r.open()
 		left = append(left, r)
 	}
+	if err := file.Truncate(j.size); err != nil { // what is behind the end is of jobs that are gone
+		return nil, nil, err
+	}
 	w := &waiting{path: path, file: file, size: j.size, jobs: map[string][]byte{}}
 	kept := left[:0]
 	for _, r := range left {
@@ -174,15 +177,28 @@ func (w *waiting) remove(traceID string) error {
 	w.bytes -= int64(len(w.jobs[traceID]))
 	delete(w.jobs, traceID)
 	if len(w.jobs) == 0 {
-		w.size = 0
-		_, err := w.file.WriteAt(last[:], 0)
-		return err
+		return w.erase()
 	}
 	w.buf = append(appendRecord(w.buf[:0], kindBegun, []byte(traceID)), last[:]...)
 	if _, err := w.file.WriteAt(w.buf, w.size); err != nil {
 		return err
 	}
 	w.size += int64(len(w.buf) - header)
+	return nil
+}
+
+// zeros are written over what no longer waits. They read as the end of the file.
+var zeros [64 << 10]byte
+
+// erase begins the file anew. What the jobs were does not stay on disk: a tenant may have
+// its code, and what it says, deleted.
+func (w *waiting) erase() error {
+	for at, end := int64(0), w.size+header; at < end; at += int64(len(zeros)) {
+		if _, err := w.file.WriteAt(zeros[:min(int64(len(zeros)), end-at)], at); err != nil {
+			return err
+		}
+		w.size = 0 // the first zeros end it
+	}
 	return nil
 }
 

@@ -70,6 +70,9 @@ func TestWaiting(t *testing.T) {
 	take("d", "4")
 	want("[d]") // and nothing of what was there before
 	begun("d")
+	if b, err := os.ReadFile(path); err != nil || len(bytes.Trim(b, "\x00")) > 0 {
+		t.Errorf("of jobs that are gone %q is left, %v", b, err)
+	}
 
 	// The file stays small although it is never empty.
 	take("stays", "x")

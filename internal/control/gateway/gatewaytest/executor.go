@@ -35,6 +35,7 @@ type Executor struct {
 	runs     map[string]*Run
 
 	endedTurns []string
+	windows    map[string]bool // turns whose sandbox has a window
 	all        sync.WaitGroup
 }
 
@@ -57,7 +58,7 @@ var errCancelled = errors.New("cancelled")
 
 func serve(t testing.TB, b *bus.Bus, blobs *blob.Store) *Executor {
 	t.Helper()
-	x := &Executor{t: t, log: b.Log(), blobs: blobs, runs: map[string]*Run{}, programs: map[string]Program{
+	x := &Executor{t: t, log: b.Log(), blobs: blobs, runs: map[string]*Run{}, windows: map[string]bool{}, programs: map[string]Program{
 		"print": func(r *Run) int { r.Print(execution.Stdout, r.Args+"\n"); return 0 },
 		"exit": func(r *Run) (code int) {
 			fmt.Sscan(r.Args, &code)
@@ -127,6 +128,7 @@ func (x *Executor) EndTurn(turn string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.endedTurns = append(x.endedTurns, turn)
+	delete(x.windows, turn)
 }
 
 // EndedTurns are the turns that were ended so far.
@@ -153,6 +155,17 @@ func (x *Executor) Cancel(ctx context.Context, traceID string) error {
 	}
 }
 
+// window returns how many windows of its turn's sandbox begin with a job: none ends here.
+func (x *Executor) window(job *execution.Job) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if job.Window == 0 || x.windows[job.Turn] {
+		return 0
+	}
+	x.windows[job.Turn] = true
+	return 1
+}
+
 func (r *Run) run(p Program) {
 	defer r.cancel(nil)
 	timer := time.AfterFunc(r.Timeout, func() { r.cancel(context.DeadlineExceeded) })
@@ -176,6 +189,7 @@ func (r *Run) run(p Program) {
 	if end.Start == "" && !end.NotStarted {
 		end.Start = execution.StartCold // a real executor always says how a run started
 	}
+	end.Windows = r.x.window(&r.Job)
 	end.TraceID, end.StartedAt, end.CompletedAt, end.LastSeq = r.TraceID, started, time.Now().UTC(), r.seq
 	r.keep(&end)
 	if err := r.x.log.Finish(context.Background(), end); err != nil {

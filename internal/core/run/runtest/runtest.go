@@ -252,7 +252,8 @@ func testDelete(t *testing.T, o Opened) {
 		want []run.ID
 	}{{0, nil}, {run.Unkept, []run.ID{unkept.ID}}, {time.Hour, []run.ID{kept.ID}}} {
 		o.Age(t, step.age)
-		if gone, err := o.Store.Expire(ctx, 10); err != nil || !slices.Equal(gone, step.want) {
+		gone, err := o.Store.Expire(ctx, 10)
+		if err != nil || !slices.Equal(gone, step.want) {
 			t.Errorf("after %s %v are gone, %v; want %v", step.age, gone, err, step.want)
 		}
 	}

@@ -17,6 +17,10 @@ type Opened struct {
 	// Record makes an entry the way the product does: with the end of an
 	// execution of the entry's tenant.
 	Record func(ctx context.Context, e usage.Entry) error
+	// Charge makes charges of a tenant the way the product does: with a step of a run.
+	Charge func(ctx context.Context, tenant string, c ...usage.Charge) error
+	// Budget makes a tenant with a budget in US dollars.
+	Budget func(ctx context.Context, tenant string, dollars float64) error
 }
 
 // Store runs the suite.
@@ -31,6 +35,8 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 		{"a month is the calendar's", testMonth},
 		{"counts the calls of a trace", testCalls},
 		{"what is old goes, its sums stay", testPurge},
+		{"charges", testCharges},
+		{"a budget in money", testBudget},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}

@@ -30,6 +30,10 @@ type Plan struct {
 	MaxKeyRate       int64   `json:"max_key_request_rate" doc:"Requests a second of each key; 0 for no bound."`
 	MaxUploadRate    int64   `json:"max_upload_rate" doc:"Bytes of request bodies a second of all keys of a tenant together; 0 for no bound."`
 	MaxKeyUpload     int64   `json:"max_key_upload_rate" doc:"Bytes of request bodies a second of each key; 0 for no bound."`
+	MaxResponseRate  int64   `json:"max_response_rate" doc:"Responses a minute of all keys of a tenant together, for each model; 0 for no bound."`
+	MaxKeyResponse   int64   `json:"max_key_response_rate" doc:"Responses a minute of each key, for each model; 0 for no bound."`
+	MaxTokenRate     int64   `json:"max_token_rate" doc:"Tokens of responses a minute of all keys of a tenant together, for each model; 0 for no bound."`
+	MaxKeyTokenRate  int64   `json:"max_key_token_rate" doc:"Tokens of responses a minute of each key, for each model; 0 for no bound."`
 	BuiltIn          bool    `json:"built_in" doc:"One of those every installation has; it can be neither changed nor removed."`
 }
 
@@ -56,6 +60,10 @@ type PlanBounds struct {
 	MaxKeyRate       *int64        `json:"max_key_request_rate,omitzero" minimum:"0" maximum:"1000000"`
 	MaxUploadRate    *int64        `json:"max_upload_rate,omitzero" minimum:"0" maximum:"1099511627776" doc:"0, or at least 1048576."`
 	MaxKeyUpload     *int64        `json:"max_key_upload_rate,omitzero" minimum:"0" maximum:"1099511627776" doc:"0, or at least 1048576."`
+	MaxResponseRate  *int64        `json:"max_response_rate,omitzero" minimum:"0" maximum:"1000000"`
+	MaxKeyResponse   *int64        `json:"max_key_response_rate,omitzero" minimum:"0" maximum:"1000000"`
+	MaxTokenRate     *int64        `json:"max_token_rate,omitzero" minimum:"0" maximum:"1000000000000"`
+	MaxKeyTokenRate  *int64        `json:"max_key_token_rate,omitzero" minimum:"0" maximum:"1000000000000"`
 }
 
 func (b PlanBounds) domain(name string) tenant.Plan {
@@ -78,6 +86,10 @@ func (b PlanBounds) domain(name string) tenant.Plan {
 	assign(&out.MaxKeyRequestRate, b.MaxKeyRate)
 	assign(&out.MaxUploadRate, b.MaxUploadRate)
 	assign(&out.MaxKeyUploadRate, b.MaxKeyUpload)
+	assign(&out.MaxResponseRate, b.MaxResponseRate)
+	assign(&out.MaxKeyResponseRate, b.MaxKeyResponse)
+	assign(&out.MaxTokenRate, b.MaxTokenRate)
+	assign(&out.MaxKeyTokenRate, b.MaxKeyTokenRate)
 	if b.MaxSandboxLife != nil {
 		out.MaxSandboxLife = b.MaxSandboxLife.Duration()
 	}
@@ -97,6 +109,7 @@ func planOf(p tenant.Plan) Plan {
 	return Plan{
 		p.Name, p.MaxCPU, p.MaxMemory, p.Concurrency, int64(p.MaxTimeout / time.Second), p.Streaming, p.Async, p.MaxOutput, p.MaxThreads, p.MaxThreadSize, p.MaxOutputs,
 		p.MaxSandboxes, p.MaxSandboxMemory, p.MaxSandboxDisk, int64(p.MaxSandboxLife / time.Second), p.MaxSnapshots, p.MaxSnapshotSize,
-		p.MaxRequestRate, p.MaxKeyRequestRate, p.MaxUploadRate, p.MaxKeyUploadRate, p.BuiltIn,
+		p.MaxRequestRate, p.MaxKeyRequestRate, p.MaxUploadRate, p.MaxKeyUploadRate,
+		p.MaxResponseRate, p.MaxKeyResponseRate, p.MaxTokenRate, p.MaxKeyTokenRate, p.BuiltIn,
 	}
 }

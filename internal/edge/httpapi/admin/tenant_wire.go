@@ -14,6 +14,7 @@ type Tenant struct {
 	Tier           string       `json:"tier" enum:"standard,regulated"`
 	SandboxEnabled bool         `json:"sandbox_enabled" doc:"Whether agents may use execute_code. Always false in the regulated tier."`
 	MonthlyCredits float64      `json:"monthly_credits" doc:"Budget of a calendar month (UTC) in credits; 0 for none."`
+	MonthlyCost    float64      `json:"monthly_cost" doc:"Budget of a calendar month (UTC) for what responses cost, in US dollars; 0 for none."`
 	RedactionOff   []string     `json:"redaction_off" doc:"Redaction rules that do not apply."`
 	AuditDays      int          `json:"audit_days" doc:"Days that audit rows are kept."`
 	Caps           CapOverrides `json:"caps" doc:"Caps of execute_code; null for the server's."`
@@ -35,6 +36,7 @@ type TenantChange struct {
 	Tier           *string       `json:"tier,omitzero" enum:"standard,regulated" doc:"regulated turns the sandbox off."`
 	SandboxEnabled *bool         `json:"sandbox_enabled,omitzero" doc:"Refused with 409 in the regulated tier."`
 	MonthlyCredits *float64      `json:"monthly_credits,omitzero" minimum:"0" maximum:"1000000000000" doc:"0 for no budget."`
+	MonthlyCost    *float64      `json:"monthly_cost,omitzero" minimum:"0" maximum:"1000000000" doc:"US dollars; 0 for no budget."`
 	RedactionOff   *[]string     `json:"redaction_off,omitzero" doc:"Replaces the list."`
 	AuditDays      *int          `json:"audit_days,omitzero" minimum:"1" maximum:"180"`
 	Caps           *CapOverrides `json:"caps,omitzero" doc:"Replaces both: one that is left out is the server's."`
@@ -51,7 +53,7 @@ type NewTenant struct {
 
 func (c TenantChange) domain() tenant.TenantChange {
 	out := tenant.TenantChange{
-		Plan: c.Plan, SandboxEnabled: c.SandboxEnabled, MonthlyCredits: c.MonthlyCredits,
+		Plan: c.Plan, SandboxEnabled: c.SandboxEnabled, MonthlyCredits: c.MonthlyCredits, MonthlyCost: c.MonthlyCost,
 		RedactionOff: c.RedactionOff, AuditDays: c.AuditDays, Disabled: c.Disabled, NetworkEnabled: c.NetworkEnabled, RootEnabled: c.RootEnabled,
 	}
 	if c.Tier != nil {
@@ -66,7 +68,7 @@ func (c TenantChange) domain() tenant.TenantChange {
 
 func tenantOf(t tenant.Tenant) Tenant {
 	return Tenant{
-		ID: t.ID, Name: t.Name, Plan: t.Plan, Tier: string(t.Tier), SandboxEnabled: t.SandboxEnabled, MonthlyCredits: t.MonthlyCredits,
+		ID: t.ID, Name: t.Name, Plan: t.Plan, Tier: string(t.Tier), SandboxEnabled: t.SandboxEnabled, MonthlyCredits: t.MonthlyCredits, MonthlyCost: t.MonthlyCost,
 		RedactionOff: append([]string{}, t.RedactionOff...), AuditDays: t.AuditDays,
 		Caps: CapOverrides{t.DailyCap, t.HourlyCap}, CreatedAt: t.CreatedAt, DisabledAt: t.DisabledAt, NetworkEnabled: t.NetworkEnabled, RootEnabled: t.RootEnabled,
 	}

@@ -25,6 +25,9 @@ func (h *Handlers) create(c *httpapi.Call, in *CreateResponse) error {
 	if err := c.Draining(); err != nil {
 		return err
 	}
+	if err := h.admit(c, q.Models[0]); err != nil {
+		return err
+	}
 	done, err := h.Loop.Begin(c.Context(), r, q, h.MaxUnderWay, nil)
 	if err != nil {
 		return err
@@ -51,6 +54,7 @@ func (h *Handlers) create(c *httpapi.Call, in *CreateResponse) error {
 	if err := h.wait(c.Context(), r, done); err != nil {
 		return err
 	}
+	h.tellRates(c.W.Header(), c.Caller, q.Models[0])
 	err = h.answer(c, r.ID)
 	h.forget(c, r)
 	return err

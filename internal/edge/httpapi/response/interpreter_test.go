@@ -112,6 +112,9 @@ func TestInterpreter(t *testing.T) {
 	if got := show(first); got != fmt.Sprintf(shown, first["id"], outputs) {
 		t.Errorf("got %s", got)
 	}
+	if got := show(r["usage"].(map[string]any)["tool_calls_details"]); got != `{"code_interpreter":{"invocation":1}}` {
+		t.Errorf("counted %s", got)
+	}
 	if show(r["tool_choice"]) != `{"type":"code_interpreter"}` || show(r["tools"]) != `[{"container":{"type":"auto"},"type":"code_interpreter"}]` {
 		t.Errorf("got %s %s", show(r["tool_choice"]), show(r["tools"]))
 	}

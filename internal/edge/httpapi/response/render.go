@@ -2,11 +2,11 @@ package response
 
 import (
 	"encoding/base64"
+	"net/http"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -90,15 +90,15 @@ func (v *renderer) end(r *Response, s *run.State) {
 	if s.End.Status == run.RequiresAction && !v.acts {
 		r.Status = string(run.Completed)
 	}
-	r.Usage = usage(s)
+	r.Usage = usageOf(s)
 	switch s.End.Status {
 	case run.Completed, run.RequiresAction:
 		at := s.Ended.Unix()
 		r.CompletedAt = &at
 	case run.Failed:
 		r.Error = &ResponseError{Code: errorCode(s.End.Reason), Message: s.End.Message, Type: "server_error"}
-		if s.End.Reason == run.QuotaExceeded {
-			r.Error.Type = "rate_limit_error"
+		if s.End.Reason == run.QuotaExceeded || s.End.Reason == run.Budget {
+			r.Error.Type = errorType(http.StatusTooManyRequests)
 		}
 	case run.Incomplete:
 		r.IncompleteDetails = &ResponseIncomplete{string(s.End.Reason), s.End.Message}
@@ -112,33 +112,24 @@ func errorCode(r run.Reason) string {
 	return string(r)
 }
 
-func usage(s *run.State) *ResponseUsage {
+func usageOf(s *run.State) *ResponseUsage {
 	u := &ResponseUsage{
 		InputTokens: s.Usage.Input, OutputTokens: s.Usage.Output, TotalTokens: s.Usage.Input + s.Usage.Output,
 		InputTokensDetails:  ResponseInputDetails{s.Usage.CacheRead, s.Usage.CacheRead, s.Usage.CacheWrite},
 		OutputTokensDetails: ResponseOutputDetails{s.Usage.Reasoning},
 		Cost: ResponseCost{
-			"USD", s.Cost.Input.Dollars(), s.Cost.Output.Dollars(), s.Cost.CacheRead.Dollars(), s.Cost.CacheWrite.Dollars(), s.Cost.Total.Dollars(),
+			"USD", s.Cost.Input.Dollars(), s.Cost.Output.Dollars(), s.Cost.CacheRead.Dollars(), s.Cost.CacheWrite.Dollars(),
+			s.ToolCost.Dollars(), s.Spent().Dollars(),
 		},
+		SandboxWindows: s.Windows,
 	}
-	for i := range s.Output {
-		switch it := &s.Output[i]; {
-		case it.Code != nil:
-			u.count(sandboxtool.Handler)
-		case it.Use != nil && invoked(it.Use) != "":
-			u.count(invoked(it.Use))
+	for tool, calls := range s.Invoked {
+		if u.ToolCallsDetails == nil {
+			u.ToolCallsDetails = map[string]ResponseInvoked{}
 		}
+		u.ToolCallsDetails[tool] = ResponseInvoked{calls}
 	}
-	addCalls(u, s)
 	return u
-}
-
-// count counts a call of a tool.
-func (u *ResponseUsage) count(tool string) {
-	if u.ToolCallsDetails == nil {
-		u.ToolCallsDetails = map[string]ResponseInvoked{}
-	}
-	u.ToolCallsDetails[tool] = ResponseInvoked{u.ToolCallsDetails[tool].Invocation + 1}
 }
 
 func text(s string) *string {

@@ -26,6 +26,8 @@ type CreateResponse struct {
 	MaxOutputTokens    *int64             `json:"max_output_tokens,omitzero"`
 	MaxToolCalls       *int64             `json:"max_tool_calls,omitzero"`
 	MaxSteps           *int64             `json:"max_steps,omitzero" doc:"How many times a model may be asked; 100 if left out."`
+	MaxCost            *float64           `json:"max_cost,omitzero" doc:"US dollars that the response may cost: models, tools and the sandbox. No model is asked once that is reached."`
+	MaxTotalTokens     *int64             `json:"max_total_tokens,omitzero" doc:"Tokens of all requests to models and of their answers. No model is asked once that is reached."`
 	Reasoning          *ReasoningSettings `json:"reasoning,omitzero"`
 	Text               *TextSettings      `json:"text,omitzero"`
 	ResponseFormat     *ResponseFormat    `json:"response_format,omitzero" doc:"In place of text.format."`

@@ -19,8 +19,10 @@ import (
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/ratelimit"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
@@ -52,7 +54,7 @@ func (m models) Use(_ context.Context, _ tenant.ID, name string) (model.Model, *
 	if m[name] == nil {
 		return nil, nil, fault.New(fault.NotFound, "no model %q", name)
 	}
-	spec := model.Spec{Capabilities: model.Capabilities}
+	spec := model.Spec{Capabilities: model.Capabilities, Prices: model.Prices{Input: 1_000_000, Output: 2_000_000}}
 	return model.Guard(m[name], spec, model.DefaultBounds), &model.Record{Name: name, Spec: spec}, nil
 }
 
@@ -133,19 +135,27 @@ func open(t *testing.T) *httpapitest.Server {
 			}
 			return say(strings.Join(names, " "))
 		},
+		"again": func(model.Request) []model.Delta {
+			return call(sandboxtool.RunCode, `{"language": "python", "code": "x"}`)
+		},
 		"hang": func(model.Request) []model.Delta { return []model.Delta{{Kind: model.Said, Text: "well"}, {}} },
 	}
+	begun := time.Now()
+	rates := ratelimit.NewModels(func() time.Time { return begun }) // nothing comes back while a test goes on
 	return httpapitest.New(t, func(s *httpapitest.Setup) {
 		l := loop.New(loop.Config{
 			Store: s.World.DB.Runs(), Models: m, Events: s.World.Bus.RunEvents(storetest.Box(t)), Log: slog.New(slog.DiscardHandler), Holder: "here",
-			Forget:   func(ctx context.Context, id run.ID) error { return s.World.Gateway.Forget(ctx, string(id)) },
 			Handlers: map[string]loop.Handler{sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.World.Gateway, Callers: tenant.NewAuthority(s.World.DB.Tenants())}},
+			Prices:   loop.Prices{Tools: map[string]model.Money{"sandbox": usage.MoneyOf(0.001)}, Window: usage.MoneyOf(0.03)},
+			Budget:   s.World.DB.Usage().CheckCost,
+			Forget:   func(ctx context.Context, id run.ID) error { return s.World.Gateway.Forget(ctx, string(id)) },
+			Used:     func(r *run.Run, model string, tokens int64) { rates.Use(r.Tenant, r.Key, model, tokens) },
 		})
 		if err := l.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(l.Stop)
-		s.Responses = &response.Handlers{Loop: l, Files: s.World.Gateway, Store: s.World.DB.Runs(), Models: m, Seal: storetest.Box(t), Keep: time.Hour, MaxUnderWay: 3, Web: web.New(web.Config{})}
+		s.Responses = &response.Handlers{Loop: l, Files: s.World.Gateway, Store: s.World.DB.Runs(), Models: m, Seal: storetest.Box(t), Keep: time.Hour, MaxUnderWay: 3, Rates: rates, Budget: s.World.DB.Usage().CheckCost, Web: web.New(web.Config{})}
 	})
 }
 

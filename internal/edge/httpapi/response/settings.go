@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/core/web"
 )
 
@@ -31,6 +32,9 @@ const (
 	defaultSteps    = 100
 	maxDuration     = 24 * time.Hour
 	maxSchema       = 256 << 10 // bytes
+	maxTotalTokens  = 1_000_000_000_000
+	minCost         = 1e-6 // US dollars
+	maxCost         = 1_000_000
 )
 
 // Settings are what a response shows of its request. They are kept with its run.
@@ -362,6 +366,18 @@ func parseLimits(in *CreateResponse, q *run.Request, _ *Settings) error {
 	}
 	if err := within("max_tool_calls", in.MaxToolCalls, 1, &q.Limits.Calls); err != nil {
 		return err
+	}
+	if in.MaxTotalTokens != nil {
+		if *in.MaxTotalTokens < 1 || *in.MaxTotalTokens > maxTotalTokens {
+			return invalid("max_total_tokens must be between 1 and %d", int64(maxTotalTokens))
+		}
+		q.Limits.Tokens = *in.MaxTotalTokens
+	}
+	if in.MaxCost != nil {
+		if !(*in.MaxCost >= minCost && *in.MaxCost <= maxCost) {
+			return invalid("max_cost must be between 0.000001 and %d US dollars", int64(maxCost))
+		}
+		q.Limits.Cost = usage.MoneyOf(*in.MaxCost)
 	}
 	var tokens int
 	if err := within("max_output_tokens", in.MaxOutputTokens, minOutputTokens, &tokens); err != nil {

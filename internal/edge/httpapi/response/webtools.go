@@ -7,7 +7,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/webtool"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -261,16 +260,4 @@ func showPages(out *ResponseItem, u *run.ToolUse) error {
 	}
 	out.Type, out.Contents, out.Error = "fetch_url_results", &contents, u.Error
 	return nil
-}
-
-// counted are the names by which usage counts calls of tools. Those of a sandbox's files are
-// a part of its use.
-var counted = map[string]string{web.SearchName: web.SearchName, searchCall: web.SearchName, web.PeopleName: web.PeopleName, web.FetchName: web.FetchName}
-
-// invoked is the name by which usage counts a call of a tool; "" for none.
-func invoked(u *run.ToolUse) string {
-	if u.Server != "" {
-		return mcptool.Handler
-	}
-	return counted[u.Tool]
 }

@@ -82,6 +82,7 @@ type ResponseUsage struct {
 	OutputTokensDetails ResponseOutputDetails      `json:"output_tokens_details" required:"true"`
 	TotalTokens         int64                      `json:"total_tokens" required:"true"`
 	Cost                ResponseCost               `json:"cost" required:"true"`
+	SandboxWindows      int                        `json:"sandbox_windows,omitzero" doc:"Windows of 20 minutes of the sandbox that began with this response."`
 	ToolCallsDetails    map[string]ResponseInvoked `json:"tool_calls_details,omitzero"`
 }
 
@@ -97,13 +98,15 @@ type ResponseOutputDetails struct {
 	ReasoningTokens int64 `json:"reasoning_tokens" required:"true"`
 }
 
-// ResponseCost is what the tokens cost by the price list of the models.
+// ResponseCost is what the tokens cost by the price list of the models, and the tool calls
+// and windows of the sandbox by that of the server.
 type ResponseCost struct {
 	Currency   string  `json:"currency" required:"true" enum:"USD"`
 	Input      float64 `json:"input_cost" required:"true"`
 	Output     float64 `json:"output_cost" required:"true"`
 	CacheRead  float64 `json:"cache_read_cost" required:"true"`
 	CacheWrite float64 `json:"cache_creation_cost" required:"true"`
+	ToolCalls  float64 `json:"tool_calls_cost" required:"true" doc:"Of tool calls and of the sandbox's windows of 20 minutes."`
 	Total      float64 `json:"total_cost" required:"true"`
 }
 

@@ -15,6 +15,7 @@ import (
 type Ledger interface {
 	Summary(ctx context.Context, tenantID tenant.ID, since, before time.Time) ([]usage.Day, error)
 	Month(ctx context.Context, tenantID tenant.ID) (credits float64, err error)
+	MonthCost(ctx context.Context, tenantID tenant.ID) (usage.Money, error)
 }
 
 // Handlers serve a tenant's own usage.
@@ -28,7 +29,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			{Name: "since", Type: httpapi.Time, Doc: "From this time on; the start of before's month (UTC) if not given."},
 			{Name: "before", Type: httpapi.Time, Doc: "Up to this time; now if not given."},
 		},
-		Answers: []httpapi.Answer{httpapi.OK(Usage{}, "By day and interface, with the state of the month's budget.")},
+		Answers: []httpapi.Answer{httpapi.OK(Usage{}, "By day and interface, model or tool, with the state of the month's budgets.")},
 		Serve:   httpapi.Returns(func(c *httpapi.Call) (*Usage, error) { return Of(c, h.Ledger, c.Caller.Tenant) }),
 	}}
 }
@@ -61,22 +62,44 @@ func Of(c *httpapi.Call, ledger Ledger, t tenant.Tenant) (*Usage, error) {
 	if err != nil {
 		return nil, err
 	}
+	cost, err := ledger.MonthCost(c.Context(), t.ID)
+	if err != nil {
+		return nil, err
+	}
 	body := &Usage{
 		Since: since, Before: before, Days: make([]UsageDay, len(days)),
-		Month: UsageMonth{Credits: used, ResetsAt: month.AddDate(0, 1, 0)},
+		Month: UsageMonth{Credits: used, Cost: cost.Dollars(), ResetsAt: month.AddDate(0, 1, 0)},
 	}
+	total := usage.Money(0)
 	for i, d := range days {
-		body.Days[i] = UsageDay{Date: d.Date.Format(time.DateOnly), Source: d.Source, UsageAmounts: amounts(d)}
-		body.Totals.add(body.Days[i].UsageAmounts)
+		body.Days[i] = UsageDay{Date: d.Date.Format(time.DateOnly), Source: d.Source, Name: d.Name, UsageAmounts: amounts(d)}
+		sum := body.Days[i].UsageAmounts
+		total = total.Plus(d.Cost)
+		if charged(d.Source) {
+			sum.Calls = 0 // a tool's call may be an execution, which is counted
+		}
+		body.Totals.add(sum)
 	}
 	if t.MonthlyCredits > 0 {
 		body.Month.Budget = &t.MonthlyCredits
 	}
+	if t.MonthlyCost > 0 {
+		body.Month.CostBudget = &t.MonthlyCost
+	}
+	body.Totals.Cost = total.Dollars()
 	return body, nil
 }
 
 func amounts(d usage.Day) UsageAmounts {
-	return UsageAmounts{d.Calls, d.Sessions, d.Seconds, d.CPUSeconds, d.GiBSeconds, d.BytesOut, d.Credits}
+	return UsageAmounts{
+		d.Calls, d.Sessions, d.Seconds, d.CPUSeconds, d.GiBSeconds, d.BytesOut, d.Credits,
+		d.Tokens.Input, d.Tokens.CacheRead, d.Tokens.CacheWrite, d.Tokens.Output, d.Tokens.Reasoning, d.Cost.Dollars(),
+	}
+}
+
+// charged reports whether a source is one of charges.
+func charged(source string) bool {
+	return source == string(usage.Model) || source == string(usage.Tool) || source == string(usage.Window)
 }
 
 func (a *UsageAmounts) add(b UsageAmounts) {
@@ -87,4 +110,9 @@ func (a *UsageAmounts) add(b UsageAmounts) {
 	a.GiBSeconds += b.GiBSeconds
 	a.BytesOut += b.BytesOut
 	a.Credits += b.Credits
+	a.InputTokens += b.InputTokens
+	a.CacheReadTokens += b.CacheReadTokens
+	a.CacheWriteTokens += b.CacheWriteTokens
+	a.OutputTokens += b.OutputTokens
+	a.ReasoningTokens += b.ReasoningTokens
 }

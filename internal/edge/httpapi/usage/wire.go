@@ -7,14 +7,15 @@ type Usage struct {
 	Since  time.Time    `json:"since"`
 	Before time.Time    `json:"before"`
 	Days   []UsageDay   `json:"days"`
-	Totals UsageAmounts `json:"totals" doc:"Of the days above."`
+	Totals UsageAmounts `json:"totals" doc:"Of the days above; calls are those of interfaces alone."`
 	Month  UsageMonth   `json:"month" doc:"The current calendar month in UTC."`
 }
 
-// UsageDay is what was used on one day by one interface.
+// UsageDay is what was used on one day by one interface, of one model or of one tool.
 type UsageDay struct {
 	Date   string `json:"date" format:"date" doc:"In UTC."`
-	Source string `json:"source" doc:"The interface: execute, execute_code, sandbox for the time that named sandboxes ran, or what audit rows call a use of one, such as shell."`
+	Source string `json:"source" doc:"The interface: execute, execute_code, sandbox for the time that named sandboxes ran, or what audit rows call a use of one, such as shell. Of responses: model, tool, or sandbox_window for windows of 20 minutes; the executions of their sandbox are response."`
+	Name   string `json:"name" doc:"Of the model or tool; empty for other sources."`
 	UsageAmounts
 }
 
@@ -27,11 +28,20 @@ type UsageAmounts struct {
 	GiBSeconds float64 `json:"gib_seconds" doc:"Seconds times the GiB of memory that it had."`
 	BytesOut   int64   `json:"bytes_out" doc:"To the network."`
 	Credits    float64 `json:"credits"`
+
+	InputTokens      int64   `json:"input_tokens" doc:"With those of the caches."`
+	CacheReadTokens  int64   `json:"cache_read_tokens" doc:"Of the input: read from the provider's cache."`
+	CacheWriteTokens int64   `json:"cache_write_tokens" doc:"Of the input: written to it."`
+	OutputTokens     int64   `json:"output_tokens" doc:"With those of reasoning."`
+	ReasoningTokens  int64   `json:"reasoning_tokens" doc:"Of the output."`
+	Cost             float64 `json:"cost" doc:"US dollars."`
 }
 
-// UsageMonth is the state of a tenant's budget.
+// UsageMonth is the state of a tenant's budgets.
 type UsageMonth struct {
-	Credits  float64   `json:"credits" doc:"Used so far."`
-	Budget   *float64  `json:"budget" doc:"null for none."`
-	ResetsAt time.Time `json:"resets_at"`
+	Credits    float64   `json:"credits" doc:"Used so far."`
+	Budget     *float64  `json:"budget" doc:"In credits; null for none."`
+	Cost       float64   `json:"cost" doc:"What responses have cost so far, in US dollars."`
+	CostBudget *float64  `json:"cost_budget" doc:"In US dollars; null for none."`
+	ResetsAt   time.Time `json:"resets_at"`
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -61,6 +62,13 @@ func TestInner(t *testing.T) {
 	}
 	if len(rows) != 1 || rows[0].TraceID != "trc_7" || rows[0].Source != "web_search" || keys[0] != "ten_1 key_1" {
 		t.Errorf("rows are %+v of %v", rows, keys)
+	}
+	inner.Budget = func(_ context.Context, p *tenant.Principal, traceID string) error {
+		return fault.Limit("monthly_cost", time.Now().Add(time.Hour), "%s of %s has used it up", p.Tenant.ID, traceID)
+	}
+	a, err := inner.CallWeb(t.Context(), execution.WebCall{TraceID: "trc_7", Tenant: "ten_1", Key: "key_1", Path: "/search", Body: []byte(`{"query":"a"}`)})
+	if err != nil || a.Status != 429 || a.RetryAfter == "" || !strings.Contains(string(a.Body), "ten_1 of trc_7 has used it up") || len(rows) != 1 {
+		t.Errorf("beyond the budget: %d %s, %v", a.Status, a.Body, err)
 	}
 	for _, path := range []string{"/v1/executions", "/v1/sandbox/execute", "", "/search/", "//search"} {
 		if a, err := inner.CallWeb(t.Context(), execution.WebCall{Key: "key_1", Path: path, Body: []byte(`{}`)}); err == nil {

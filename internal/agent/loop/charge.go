@@ -1,0 +1,79 @@
+package loop
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/usage"
+)
+
+// uses are what a call is charged for. out is nil for a call without an outcome, which may
+// have been made.
+func (d *drive) uses(p *run.Pending, out *Outcome) (used []run.Use) {
+	if out != nil && out.Refused {
+		return nil
+	}
+	if !p.Tool.Uncounted {
+		used = append(used, d.priced(cmp.Or(p.Tool.Counted, p.Tool.Handler), 1))
+	}
+	if out == nil {
+		return used
+	}
+	for _, name := range slices.Sorted(maps.Keys(out.Uses)) {
+		if n := out.Uses[name]; n > 0 {
+			used = append(used, d.priced(name, n))
+		}
+	}
+	if n := out.Windows; n > 0 {
+		used = append(used, run.Use{Kind: usage.Window, Calls: n, Cost: d.loop.cfg.Prices.Window.Times(n)})
+	}
+	return used
+}
+
+func (d *drive) priced(name string, calls int) run.Use {
+	return run.Use{Kind: usage.Tool, Name: name, Calls: calls, Cost: d.loop.cfg.Prices.Tools[name].Times(calls)}
+}
+
+// cutOff notes what is known of a call that was ended with its run.
+func (d *drive) cutOff(c *Call, out *Outcome) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cut == nil {
+		d.cut = map[int]*Outcome{}
+	}
+	d.cut[c.Number] = out
+}
+
+// settle adds to the end of a run what the calls are charged for that it cuts short.
+func (d *drive) settle(e *run.End) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range d.state.Cut() {
+		c := &Call{Run: &d.run, Number: p.Number, Call: *p.Call, Begun: true, Request: d.state.Request, Tool: p.Tool}
+		if _, err := d.show(&p, c); err != nil {
+			continue // it was not made
+		}
+		e.Used = append(e.Used, d.uses(&p, d.cut[p.Number])...)
+	}
+}
+
+// overBudget is the end of a run whose tenant has used up its budget, nil for none.
+func (d *drive) overBudget() (*run.End, error) {
+	if d.loop.cfg.Budget == nil {
+		return nil, nil
+	}
+	unrecorded := model.Money(0)
+	for i := range d.left.Charges {
+		unrecorded = unrecorded.Plus(d.left.Charges[i].Cost)
+	}
+	err := d.loop.cfg.Budget(d.ctx, d.run.Tenant, unrecorded)
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind == fault.Exhausted {
+		return &run.End{Status: run.Failed, Reason: run.Budget, Message: f.Msg}, nil
+	}
+	return nil, err
+}

@@ -1,0 +1,88 @@
+package loop
+
+import (
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// prices of the runs here: 0.25 dollars a call, 2 dollars a window.
+var prices = Prices{Tools: map[string]model.Money{"add": usage.MoneyOf(0.25)}, Window: usage.MoneyOf(2)}
+
+// charged compares the ledger of today with what a run did, and with what it says of itself.
+func (k *kit) charged(t *testing.T, s *run.State, answers, calls, windows int64) {
+	t.Helper()
+	now := time.Now()
+	days, err := k.db.Usage().Summary(t.Context(), owner, now.Add(-48*time.Hour), now.Add(48*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]usage.Day{}
+	for _, d := range days {
+		sum := got[d.Source+" "+d.Name]
+		sum.Calls += d.Calls
+		sum.Cost = sum.Cost.Plus(d.Cost)
+		sum.Tokens.Input += d.Tokens.Input
+		sum.Tokens.Output += d.Tokens.Output
+		got[d.Source+" "+d.Name] = sum
+	}
+	m, tool, window := got["model m"], got["tool add"], got["sandbox_window "]
+	if m.Calls != answers || m.Tokens.Input != 10*answers || m.Tokens.Output != 5*answers || m.Cost != s.Cost.Total {
+		t.Errorf("the ledger has of models %+v, want %d answers for %s", m, answers, s.Cost.Total)
+	}
+	if tool.Calls != calls || tool.Cost.Dollars() != 0.25*float64(calls) || int64(s.Invoked["add"]) != calls {
+		t.Errorf("the ledger has of tools %+v, the run %v; want %d calls", tool, s.Invoked, calls)
+	}
+	if window.Calls != windows || window.Cost.Dollars() != 2*float64(windows) || int64(s.Windows) != windows {
+		t.Errorf("the ledger has of windows %+v, the run %d; want %d", window, s.Windows, windows)
+	}
+	if want := usage.MoneyOf(0.25 * float64(calls)).Plus(usage.MoneyOf(2 * float64(windows))); s.ToolCost != want || s.Spent() != want.Plus(s.Cost.Total) {
+		t.Errorf("the run's tools cost %s of %s, want %s", s.ToolCost, s.Spent(), want)
+	}
+}
+
+// TestChargedWhenCut: a call that a cancelled run leaves behind is charged once.
+func TestChargedWhenCut(t *testing.T) {
+	k := newKit(t, models{"m": script(adds)})
+	k.adder.hang = make(chan struct{})
+	l := k.loop(t, "a", k.store)
+	id, done := k.begin(t, l, request("1"))
+	atolltest.Until(t, 30*time.Second, "a call is on record", func() bool { return k.state(t, id).Calls > 0 })
+	if err := l.Cancel(t.Context(), owner, id); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	s := k.state(t, id)
+	if s.End == nil || s.End.Status != run.Cancelled {
+		t.Fatalf("got %+v", s.End)
+	}
+	k.charged(t, s, 1, 1, 1)
+}
+
+// TestBudget: what a step costs counts before the next model is asked, and the run says
+// when the budget starts anew.
+func TestBudget(t *testing.T) {
+	k := newKit(t, models{"m": script(adds)})
+	if err := k.db.Tenants().CreateTenant(t.Context(), tenant.Tenant{
+		ID: owner, Name: "acme", Plan: "free", Tier: tenant.Standard, AuditDays: 1, MonthlyCost: 2.3, CreatedAt: time.Now(),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	id, done := k.begin(t, k.loop(t, "a", k.store), request("1 2 3"))
+	<-done
+	s := k.state(t, id) // a window and the first call are 2.25, the second call is 2.5
+	now := time.Now().UTC()
+	resets := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC).Format(time.RFC3339)
+	if s.End == nil || s.End.Status != run.Failed || s.End.Reason != run.Budget || s.Steps != 2 {
+		t.Fatalf("got %+v after %d steps", s.End, s.Steps)
+	}
+	if want := "monthly budget used up (2.50000000004 of 2.3 US dollars); it starts anew at " + resets; len(s.End.Message) < len(want) || s.End.Message[:len(want)] != want {
+		t.Errorf("it says %q, want %q", s.End.Message, want)
+	}
+	k.charged(t, s, 2, 2, 1)
+}

@@ -1,0 +1,221 @@
+package ratelimit
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// Dimensions of the rates of models.
+const (
+	TenantResponses = "tenant_responses"
+	KeyResponses    = "key_responses"
+	TenantTokens    = "tenant_tokens"
+	KeyTokens       = "key_tokens"
+)
+
+// Models holds keys and tenants to the responses and tokens a minute that their plan gives
+// them, of each model. Like a Limiter it is one process's.
+//
+// The tokens of an answer are known when it has come: a response is begun while there are
+// tokens left, and what it uses above them delays the next ones.
+type Models struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	callers map[string]*modelCaller // guarded by mu: by id of a key or a tenant
+	swept   time.Time               // guarded by mu
+}
+
+// NewModels returns a Models that goes by a clock.
+func NewModels(now func() time.Time) *Models {
+	return &Models{now: now, callers: map[string]*modelCaller{}}
+}
+
+// modelCaller is a key or a tenant that has asked a model lately. Its fields are guarded by
+// Models.mu.
+type modelCaller struct {
+	responses, tokens int64 // a minute, by its plan; 0 for no bound
+	of                map[string]*[2]bucket
+	used              time.Time
+}
+
+// Kinds of buckets.
+const (
+	responsesKind = iota
+	tokensKind
+)
+
+// bucket has what is left of a rate. It fills within a minute.
+type bucket struct {
+	left float64
+	at   time.Time
+}
+
+func (b *bucket) fill(perMinute int64, now time.Time) {
+	if b.at.IsZero() {
+		b.left = float64(perMinute)
+	}
+	if passed := now.Sub(b.at); passed > 0 {
+		b.left = min(float64(perMinute), b.left+float64(perMinute)*passed.Minutes())
+		b.at = now
+	}
+}
+
+// until is how long it takes until there is an amount.
+func (b *bucket) until(amount float64, perMinute int64) time.Duration {
+	minutes := max(0, amount-b.left) / float64(perMinute)
+	return time.Duration(math.Ceil(min(minutes, 1<<20) * float64(time.Minute)))
+}
+
+// Rate is a bound and what is left of it.
+type Rate struct {
+	Limit     int64 // a minute; 0 for no bound
+	Remaining int64
+	Reset     time.Duration // until all of it is there again
+}
+
+// Rates are those of a caller and a model, of its key or its tenant: what has less left.
+type Rates struct{ Responses, Tokens Rate }
+
+// rated is one bound of a caller.
+type rated struct {
+	id                           string
+	responses, tokens            int64
+	responseLimits, tokensLimits string // dimensions
+	whose                        string
+}
+
+func ratedOf(p *tenant.Principal) [2]rated {
+	plan := &p.Plan
+	return [2]rated{
+		{p.Key.ID, plan.MaxKeyResponseRate, plan.MaxKeyTokenRate, KeyResponses, KeyTokens, "this key"},
+		{p.Tenant.ID, plan.MaxResponseRate, plan.MaxTokenRate, TenantResponses, TenantTokens, "this tenant"},
+	}
+}
+
+// Begin counts a response of p that asks a model. Above a rate the error is an Exhausted
+// fault.
+func (m *Models) Begin(p *tenant.Principal, model string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	m.sweep(now)
+	callers := ratedOf(p)
+	for _, c := range callers {
+		b := m.buckets(c, model, now)
+		if b == nil {
+			continue
+		}
+		if c.responses > 0 && b[responsesKind].left < 1 {
+			return fault.Limit(c.responseLimits, now.Add(b[responsesKind].until(1, c.responses)),
+				"rate limit reached: the plan %s lets %s have %d responses a minute of the model %s. Make fewer at a time, or have the plan's limit raised.", p.Plan.Name, c.whose, c.responses, model)
+		}
+		if c.tokens > 0 && b[tokensKind].left < 1 {
+			return fault.Limit(c.tokensLimits, now.Add(b[tokensKind].until(1, c.tokens)),
+				"rate limit reached: the plan %s lets %s use %d tokens a minute of the model %s. Send less at a time, or have the plan's limit raised.", p.Plan.Name, c.whose, c.tokens, model)
+		}
+	}
+	for _, c := range callers {
+		if b := m.buckets(c, model, now); b != nil && c.responses > 0 {
+			b[responsesKind].left--
+		}
+	}
+	return nil
+}
+
+// Use takes the tokens of an answer to a key of a tenant, whose responses this process has
+// counted.
+func (m *Models) Use(t tenant.ID, key, model string, tokens int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	for _, id := range []string{key, t} {
+		c := m.callers[id]
+		if c == nil || c.tokens == 0 {
+			continue
+		}
+		b := c.bucketsOf(model, now)
+		b[tokensKind].left -= float64(tokens)
+	}
+}
+
+// Left returns the rates of p and a model as they are now.
+func (m *Models) Left(p *tenant.Principal, model string) Rates {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	var out Rates
+	for _, c := range ratedOf(p) {
+		b := m.buckets(c, model, now)
+		if b == nil {
+			continue
+		}
+		out.Responses.narrow(&b[responsesKind], c.responses)
+		out.Tokens.narrow(&b[tokensKind], c.tokens)
+	}
+	return out
+}
+
+// narrow makes r a bound that has less left.
+func (r *Rate) narrow(b *bucket, perMinute int64) {
+	if perMinute == 0 {
+		return
+	}
+	left := max(0, int64(b.left))
+	if r.Limit == 0 || left < r.Remaining {
+		*r = Rate{perMinute, left, b.until(float64(perMinute), perMinute)}
+	}
+}
+
+// buckets returns those of a caller and a model as they are now, nil where it has no
+// bounds.
+func (m *Models) buckets(r rated, model string, now time.Time) *[2]bucket {
+	if r.id == "" || r.responses == 0 && r.tokens == 0 {
+		return nil
+	}
+	c := m.callers[r.id]
+	if c == nil || c.responses != r.responses || c.tokens != r.tokens { // the first, or the plan was changed
+		c = &modelCaller{responses: r.responses, tokens: r.tokens, of: map[string]*[2]bucket{}}
+		m.callers[r.id] = c
+	}
+	return c.bucketsOf(model, now)
+}
+
+func (c *modelCaller) bucketsOf(model string, now time.Time) *[2]bucket {
+	c.used = now
+	b := c.of[model]
+	if b == nil {
+		b = &[2]bucket{}
+		c.of[model] = b
+	}
+	b[responsesKind].fill(c.responses, now)
+	b[tokensKind].fill(c.tokens, now)
+	return b
+}
+
+// sweep forgets the callers whose rates are all there again.
+func (m *Models) sweep(now time.Time) {
+	if now.Sub(m.swept) <= idle {
+		return
+	}
+	m.swept = now
+	for id, c := range m.callers {
+		if now.Sub(c.used) <= idle {
+			continue
+		}
+		for model, b := range c.of {
+			b[responsesKind].fill(c.responses, now)
+			b[tokensKind].fill(c.tokens, now)
+			if b[responsesKind].left >= float64(c.responses) && b[tokensKind].left >= float64(c.tokens) {
+				delete(c.of, model)
+			}
+		}
+		if len(c.of) == 0 {
+			delete(m.callers, id)
+		}
+	}
+}

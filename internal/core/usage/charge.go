@@ -1,0 +1,45 @@
+package usage
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+)
+
+// Charge is a line of the ledger in money: what a step of a run cost. It is written with
+// the entry of the run's log that it follows from, in one transaction.
+type Charge struct {
+	ID          string // unique in the tenant's ledger: the run, the entry of its log, and a number
+	Tenant, Key string
+	Kind        Kind
+	Name        string // of the model or the tool; "" for a window
+	Calls       int64
+	Tokens      Tokens
+	Cost        Money
+	At          time.Time
+}
+
+// Kind says what a Charge is for. In a Day it is the Source.
+type Kind string
+
+// Kinds of charges.
+const (
+	Model  Kind = "model"          // an answer of a model
+	Tool   Kind = "tool"           // a call of a tool that the server ran
+	Window Kind = "sandbox_window" // a window of the sandbox of a conversation
+)
+
+// Tokens are those of a model's answers. CacheRead and CacheWrite are parts of Input,
+// Reasoning is one of Output.
+type Tokens struct{ Input, CacheRead, CacheWrite, Output, Reasoning int64 }
+
+// DimensionCost names the monthly budget in money in a refusal.
+const DimensionCost = "monthly_cost"
+
+// OverBudget is the refusal of a tenant that has used up its budget in money, which
+// starts anew at resets.
+func OverBudget(used Money, budget float64, resets time.Time) error {
+	return fault.Limit(DimensionCost, resets, "monthly budget used up (%s of %s US dollars); it starts anew at %s. Have it raised, or wait until then.",
+		used, strconv.FormatFloat(budget, 'f', -1, 64), resets.UTC().Format(time.RFC3339))
+}

@@ -1,0 +1,137 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
+)
+
+// chargeDay names a sum of charges.
+type chargeDay struct {
+	tenant string
+	day    int64
+	kind   usage.Kind
+	name   string
+}
+
+// compare orders sums as every transaction changes them.
+func (d chargeDay) compare(o chargeDay) int {
+	return cmp.Or(cmp.Compare(d.tenant, o.tenant), cmp.Compare(d.day, o.day), cmp.Compare(d.kind, o.kind), cmp.Compare(d.name, o.name))
+}
+
+// chargeSum is what is added to a sum of charges.
+type chargeSum struct {
+	usage.Charge
+	entries int64
+}
+
+// addCharge appends a charge to the ledger; it is added to its day when the batch ends.
+func addCharge(ctx context.Context, b *batch, c usage.Charge) error {
+	c.Name = storable(c.Name)
+	t := c.Tokens
+	if err := b.later(ctx, `INSERT INTO charges (tenant, at, id, key_id, kind, name, calls, input, cache_read, cache_write, output, reasoning, cost)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		c.Tenant, micros(c.At), c.ID, c.Key, string(c.Kind), c.Name, c.Calls, t.Input, t.CacheRead, t.CacheWrite, t.Output, t.Reasoning, int64(c.Cost)); err != nil {
+		return err
+	}
+	if b.charged == nil {
+		b.charged = map[chargeDay]*chargeSum{}
+	}
+	key := chargeDay{c.Tenant, micros(c.At.UTC().Truncate(day)), c.Kind, c.Name}
+	sum := b.charged[key]
+	if sum == nil {
+		sum = &chargeSum{}
+		b.charged[key] = sum
+	}
+	sum.entries++
+	sum.Calls += c.Calls
+	sum.Cost = sum.Cost.Plus(c.Cost)
+	s := &sum.Tokens
+	*s = usage.Tokens{Input: s.Input + t.Input, CacheRead: s.CacheRead + t.CacheRead, CacheWrite: s.CacheWrite + t.CacheWrite, Output: s.Output + t.Output, Reasoning: s.Reasoning + t.Reasoning}
+	return nil
+}
+
+// addChargeDays adds what a batch was charged to the sums.
+func addChargeDays(ctx context.Context, b *batch) error {
+	for _, d := range slices.SortedFunc(maps.Keys(b.charged), chargeDay.compare) {
+		u := b.charged[d]
+		if err := b.later(ctx, `INSERT INTO charge_days AS d (tenant, day, kind, name, entries, calls, input, cache_read, cache_write, output, reasoning, cost)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (tenant, day, kind, name) DO UPDATE SET entries = d.entries + excluded.entries, calls = d.calls + excluded.calls, input = d.input + excluded.input,
+				cache_read = d.cache_read + excluded.cache_read, cache_write = d.cache_write + excluded.cache_write, output = d.output + excluded.output,
+				reasoning = d.reasoning + excluded.reasoning,
+				cost = CASE WHEN d.cost > 9223372036854775807 - excluded.cost THEN 9223372036854775807 ELSE d.cost + excluded.cost END`,
+			d.tenant, d.day, string(d.kind), d.name, u.entries, u.Calls, u.Tokens.Input, u.Tokens.CacheRead, u.Tokens.CacheWrite, u.Tokens.Output, u.Tokens.Reasoning, int64(u.Cost)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	sumChargeDays = `SELECT day, kind, name, calls, input, cache_read, cache_write, output, reasoning, cost / 1000000, cost % 1000000
+		FROM charge_days WHERE tenant = ? AND day >= ? AND day < ? ORDER BY 1, 2, 3`
+	// sumChargePart takes the sums of the whole day when the ledger does not have all of it
+	// any more, as sumPart does. Money is summed up in two parts, which do not overflow.
+	sumChargePart = `SELECT at - at % 86400000000, kind, name, CAST(sum(calls) AS BIGINT), CAST(sum(input) AS BIGINT), CAST(sum(cache_read) AS BIGINT), CAST(sum(cache_write) AS BIGINT),
+			CAST(sum(output) AS BIGINT), CAST(sum(reasoning) AS BIGINT), CAST(sum(cost / 1000000) AS BIGINT), CAST(sum(cost % 1000000) AS BIGINT)
+		FROM charges WHERE tenant = ? AND at >= ? AND at < ? AND ` + chargesAreThere + ` GROUP BY 1, 2, 3
+		UNION ALL SELECT day, kind, name, calls, input, cache_read, cache_write, output, reasoning, cost / 1000000, cost % 1000000
+		FROM charge_days WHERE tenant = ? AND day = ? AND NOT ` + chargesAreThere + ` ORDER BY 1, 2, 3`
+	chargesAreThere = `(SELECT count(*) FROM charges WHERE tenant = ? AND at >= ? AND at < ?) =
+		(SELECT coalesce(sum(entries), 0) FROM charge_days WHERE tenant = ? AND day = ?)`
+)
+
+func scanChargeDay(sc scanner) (d usage.Day, err error) {
+	var date, whole, rest int64
+	t := &d.Tokens
+	err = sc.Scan(&date, &d.Source, &d.Name, &d.Calls, &t.Input, &t.CacheRead, &t.CacheWrite, &t.Output, &t.Reasoning, &whole, &rest)
+	d.Date, d.Cost = instant(date), joined(whole, rest)
+	return d, err
+}
+
+// joined is an amount of which the millions of its units were added up apart from the rest.
+func joined(millions, rest int64) usage.Money {
+	return usage.Money(1_000_000).Times(int(millions)).Plus(usage.Money(rest))
+}
+
+// monthCost is what a tenant's runs have cost in the current month of the database's clock.
+func monthCost(ctx context.Context, q querier, tenantID string) (usage.Money, time.Time, error) {
+	now, err := q.dialect().clock(ctx, q)
+	if err != nil {
+		return 0, now, err
+	}
+	var whole, rest int64
+	start := monthOf(now)
+	err = q.row(ctx, `SELECT CAST(coalesce(sum(cost / 1000000), 0) AS BIGINT), CAST(coalesce(sum(cost % 1000000), 0) AS BIGINT) FROM charge_days WHERE tenant = ? AND day >= ? AND day < ?`,
+		tenantID, micros(start), micros(start.AddDate(0, 1, 0))).Scan(&whole, &rest)
+	return joined(whole, rest), now, err
+}
+
+func (s *usageStore) MonthCost(ctx context.Context, tenantID string) (usage.Money, error) {
+	cost, _, err := monthCost(ctx, s.db.read, tenantID)
+	return cost, s.db.read.wrap("read what a month has cost", err)
+}
+
+func (s *usageStore) CheckCost(ctx context.Context, tenantID tenant.ID, more usage.Money) error {
+	const step = "look at a tenant's budget"
+	var budget float64
+	err := s.db.read.row(ctx, `SELECT monthly_cost FROM tenants WHERE id = ?`, tenantID).Scan(&budget)
+	if err == sql.ErrNoRows || err == nil && budget <= 0 {
+		return nil
+	}
+	if err != nil {
+		return s.db.read.wrap(step, err)
+	}
+	used, now, err := monthCost(ctx, s.db.read, tenantID)
+	if used = used.Plus(more); err == nil && used >= usage.MoneyOf(budget) {
+		err = usage.OverBudget(used, budget, monthOf(now).AddDate(0, 1, 0))
+	}
+	return s.db.read.wrap(step, err)
+}
