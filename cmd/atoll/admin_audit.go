@@ -330,7 +330,12 @@ func (a *cli) usageCommand() *cobra.Command {
 				if u.Month.Budget != nil {
 					budget = "of " + credits(*u.Month.Budget)
 				}
-				fmt.Fprintf(w, "\nthis month: %s credits, %s; starts anew %s\n", credits(u.Month.Credits), budget, when(u.Month.ResetsAt))
+				limit := "no limit"
+				if u.Outputs.Limit != nil {
+					limit = "of " + bytesText(*u.Outputs.Limit)
+				}
+				fmt.Fprintf(w, "\nkept outputs: %s, %s\n", bytesText(u.Outputs.Bytes), limit)
+				fmt.Fprintf(w, "this month: %s credits, %s; starts anew %s\n", credits(u.Month.Credits), budget, when(u.Month.ResetsAt))
 			})
 		})
 	s = addSpan(show)

@@ -31,7 +31,7 @@ func scopeCases() []Case {
 // covers, by the beginning of method and path.
 var families = map[string][]string{
 	"execute": {
-		"POST /v1/sandbox/execute", "GET /mcp", "POST /mcp", "DELETE /mcp", "POST /v1/executions/", "PATCH /v1/threads/", "PUT /v1/threads/", "DELETE /v1/threads/",
+		"POST /v1/sandbox/execute", "GET /mcp", "POST /mcp", "DELETE /mcp", "POST /v1/executions/", "DELETE /v1/executions/", "PATCH /v1/threads/", "PUT /v1/threads/", "DELETE /v1/threads/",
 		"POST /v1/threads/{thread_id}/signed_urls", "POST /v1/files/upload_url",
 		"POST /v1/responses", "DELETE /v1/responses/", "POST /v1/agent", "DELETE /v1/agent/",
 	},

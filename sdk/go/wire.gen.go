@@ -2844,11 +2844,12 @@ type UploadRequest struct {
 
 // Usage defines model for Usage.
 type Usage struct {
-	Before time.Time    `json:"before"`
-	Days   []UsageDay   `json:"days"`
-	Month  UsageMonth   `json:"month"`
-	Since  time.Time    `json:"since"`
-	Totals UsageAmounts `json:"totals"`
+	Before  time.Time    `json:"before"`
+	Days    []UsageDay   `json:"days"`
+	Month   UsageMonth   `json:"month"`
+	Outputs UsageOutputs `json:"outputs"`
+	Since   time.Time    `json:"since"`
+	Totals  UsageAmounts `json:"totals"`
 }
 
 // UsageAmounts defines model for UsageAmounts.
@@ -2905,6 +2906,18 @@ type UsageMonth struct {
 	// Credits Used so far.
 	Credits  float64   `json:"credits"`
 	ResetsAt time.Time `json:"resets_at"`
+}
+
+// UsageOutputs defines model for UsageOutputs.
+type UsageOutputs struct {
+	// Bytes Of their output, and of the files they gave back.
+	Bytes int64 `json:"bytes"`
+
+	// Limit max_outputs of the plan; null for none.
+	Limit *int64 `json:"limit"`
+
+	// ResetsAt When a part of it will have expired; null while nothing is kept. Deleting executions makes room at once.
+	ResetsAt *time.Time `json:"resets_at"`
 }
 
 // WriteFileInput defines model for WriteFileInput.

@@ -39,6 +39,8 @@ type Log interface {
 	// Last and Finish are the LogWriter's: a run that was lost is ended here.
 	Last(ctx context.Context, traceID string) (int64, error)
 	Finish(ctx context.Context, r execution.Result) error
+	// Purge deletes the log of an execution that has ended; none is no error.
+	Purge(ctx context.Context, traceID string) error
 }
 
 // Outputs reads whole outputs from the blob store. What is not there is a

@@ -112,7 +112,7 @@ const DimensionOutputs = "outputs"
 // Full is the refusal of an execution while others keep used bytes, some of them until
 // resets.
 func (q OutputQuota) Full(used int64, resets time.Time) error {
-	f := fault.Limit(DimensionOutputs, resets, "kept outputs use %s of %s (max_outputs). Wait until the oldest expire.",
+	f := fault.Limit(DimensionOutputs, resets, "kept outputs use %s of %s (max_outputs). Delete executions that are not needed, or wait until the oldest expire.",
 		runtime.FormatBytes(used), runtime.FormatBytes(q.Max))
 	f.Err = q.Cause
 	return f

@@ -4,11 +4,12 @@ import "time"
 
 // Usage is what a tenant has used.
 type Usage struct {
-	Since  time.Time    `json:"since"`
-	Before time.Time    `json:"before"`
-	Days   []UsageDay   `json:"days"`
-	Totals UsageAmounts `json:"totals" doc:"Of the days above."`
-	Month  UsageMonth   `json:"month" doc:"The current calendar month in UTC."`
+	Since   time.Time    `json:"since"`
+	Before  time.Time    `json:"before"`
+	Days    []UsageDay   `json:"days"`
+	Totals  UsageAmounts `json:"totals" doc:"Of the days above."`
+	Month   UsageMonth   `json:"month" doc:"The current calendar month in UTC."`
+	Outputs UsageOutputs `json:"outputs" doc:"What ended executions keep now."`
 }
 
 // UsageDay is what was used on one day by one interface.
@@ -34,4 +35,11 @@ type UsageMonth struct {
 	Credits  float64   `json:"credits" doc:"Used so far."`
 	Budget   *float64  `json:"budget" doc:"null for none."`
 	ResetsAt time.Time `json:"resets_at"`
+}
+
+// UsageOutputs is what a tenant's ended executions keep.
+type UsageOutputs struct {
+	Bytes    int64      `json:"bytes" doc:"Of their output, and of the files they gave back."`
+	Limit    *int64     `json:"limit" doc:"max_outputs of the plan; null for none."`
+	ResetsAt *time.Time `json:"resets_at" doc:"When a part of it will have expired; null while nothing is kept. Deleting executions makes room at once."`
 }
