@@ -83,7 +83,7 @@ func (s *Server) openHTTP(context.Context) error {
 	if err != nil {
 		return err
 	}
-	used := &usage.Handlers{Ledger: s.db.Usage(), Keep: cfg.KeepFor}
+	used := &usage.Handlers{Ledger: s.db.Usage(), Keep: s.keepOutputs()}
 	handlers := routes.Handlers{
 		Execute:      &execute.Handlers{Gateway: s.gateway, CheckURL: s.webhooks.CheckURL},
 		Responses:    s.responses(),

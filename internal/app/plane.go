@@ -165,7 +165,7 @@ func (s *Server) openGateway(context.Context) (err error) {
 		Rules:      rules,
 		MaxTimeout: cfg.MaxTimeout,
 		MaxOutput:  int64(cfg.MaxOutput),
-		Keep:       max(cfg.KeepFor, cfg.KeepResponses), // files of responses stay as long as those
+		Keep:       s.keepOutputs(),
 		Logger:     s.log,
 		Metrics:    s.cfg.Registry,
 	})

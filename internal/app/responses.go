@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
@@ -11,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/webtool"
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 )
 
@@ -50,5 +52,14 @@ func (s *Server) responses() *response.Handlers {
 	return &response.Handlers{
 		Loop: s.runs, Files: s.gateway, Store: s.db.Runs(), Models: s.models, Seal: s.box, Web: s.web, MCP: s.mcp,
 		Keep: s.cfg.Settings.KeepResponses, MaxUnderWay: s.cfg.Settings.MaxResponses,
+		Room: func(ctx context.Context, caller *tenant.Principal, kept bool) error {
+			return s.gateway.Room(ctx, caller, s.db.Usage(), kept)
+		},
 	}
+}
+
+// keepOutputs is the longest that anything is kept which counts for a plan's max_outputs:
+// files of responses stay as long as those.
+func (s *Server) keepOutputs() time.Duration {
+	return max(s.cfg.Settings.KeepFor, s.cfg.Settings.KeepResponses)
 }

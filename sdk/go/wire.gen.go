@@ -2172,10 +2172,15 @@ type ResponseReasoning struct {
 
 // ResponseRefusal defines model for ResponseRefusal.
 type ResponseRefusal struct {
-	Error ResponseRefusalDetail `json:"error"`
+	// Dimension With rate_limited: which limit it is, such as outputs or responses.
+	Dimension string                `json:"dimension,omitempty"`
+	Error     ResponseRefusalDetail `json:"error"`
 
 	// Message The same message.
 	Message string `json:"message"`
+
+	// ResetsAt With rate_limited: when the limit starts again, if it does.
+	ResetsAt time.Time `json:"resets_at,omitempty"`
 }
 
 // ResponseRefusalDetail defines model for ResponseRefusalDetail.

@@ -141,6 +141,23 @@ func TestTurnsAreTheirOwn(t *testing.T) {
 	}
 }
 
+// TestRoom has responses ask for room as executions do.
+func TestRoom(t *testing.T) {
+	var disk error
+	w := gatewaytest.Open(t, func(c *gateway.Config) { c.Disk = func() error { return disk } })
+	p := w.Principal(t, "a", "free")
+	for _, kept := range []bool{false, true} {
+		if err := w.Room(t.Context(), p, w.DB.Usage(), kept); err != nil {
+			t.Errorf("with room: %v", err)
+		}
+		disk = errors.New("96 % of the disk are in use")
+		if err := w.Room(t.Context(), p, w.DB.Usage(), kept); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "short of disk space") {
+			t.Errorf("on a full disk: %v", err)
+		}
+		disk = nil
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	full := errors.New("96 % of the disk are in use")
 	var disk error

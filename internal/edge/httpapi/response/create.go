@@ -22,6 +22,9 @@ func (h *Handlers) create(c *httpapi.Call, in *CreateResponse) error {
 	if err := c.Draining(); err != nil {
 		return err
 	}
+	if err := h.Room(c.Context(), c.Caller, r.Keep > 0); err != nil {
+		return err
+	}
 	done, err := h.Loop.Begin(c.Context(), r, q, h.MaxUnderWay, nil)
 	if err != nil {
 		return err

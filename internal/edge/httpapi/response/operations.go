@@ -36,6 +36,8 @@ type Handlers struct {
 	// MaxUnderWay is how many responses of a tenant may be under way at a time; 0 for any
 	// number.
 	MaxUnderWay int
+	// Room says why a response, which is kept if kept says so, may not begin.
+	Room func(ctx context.Context, caller *tenant.Principal, kept bool) error
 }
 
 // Operations are those of /v1/responses, and the same of /v1/agent.
@@ -122,6 +124,9 @@ func (h *Handlers) under(root, name, note string, example CreateResponse) []http
 type ResponseRefusal struct {
 	Error   ResponseRefusalDetail `json:"error" required:"true"`
 	Message string                `json:"message" required:"true" doc:"The same message."`
+
+	Dimension string     `json:"dimension,omitzero" doc:"With rate_limited: which limit it is, such as outputs or responses."`
+	ResetsAt  *time.Time `json:"resets_at,omitzero" nullable:"false" doc:"With rate_limited: when the limit starts again, if it does."`
 }
 
 // ResponseRefusalDetail says what was wrong.
@@ -153,7 +158,7 @@ func refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	httpapi.WriteRefusal(w, err, func(status int, body httpapi.ErrorResponse) any {
 		return ResponseRefusal{
 			Error:   ResponseRefusalDetail{Message: body.Message, Type: errorType(status), Code: body.Error},
-			Message: body.Message,
+			Message: body.Message, Dimension: body.Dimension, ResetsAt: body.ResetsAt,
 		}
 	})
 }

@@ -126,7 +126,10 @@ func open(t *testing.T) *httpapitest.Server {
 			t.Fatal(err)
 		}
 		t.Cleanup(l.Stop)
-		s.Responses = &response.Handlers{Loop: l, Files: s.World.Gateway, Store: s.World.DB.Runs(), Models: m, Seal: storetest.Box(t), Keep: time.Hour, MaxUnderWay: 3, Web: web.New(web.Config{})}
+		room := func(ctx context.Context, p *tenant.Principal, kept bool) error {
+			return s.World.Room(ctx, p, s.World.DB.Usage(), kept)
+		}
+		s.Responses = &response.Handlers{Loop: l, Files: s.World.Gateway, Store: s.World.DB.Runs(), Models: m, Seal: storetest.Box(t), Keep: time.Hour, MaxUnderWay: 3, Web: web.New(web.Config{}), Room: room}
 	})
 }
 
