@@ -161,6 +161,8 @@ func (s *Server) openGateway(context.Context) (err error) {
 		Trail:   s.refusals,
 		Disk:    s.disk.Admit,
 
+		Recordable: s.trail.Check,
+
 		Prices:     s.prices(),
 		Rules:      rules,
 		MaxTimeout: cfg.MaxTimeout,

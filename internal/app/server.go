@@ -31,6 +31,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/preview"
+	"github.com/atoll-run/atoll/internal/core/ratelimit"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/thread"
 	"github.com/atoll-run/atoll/internal/core/web"
@@ -71,6 +72,7 @@ type Server struct {
 	disk      *disk.Guard
 	db        *store.DB
 	refusals  *audit.Refusals
+	trail     *ratelimit.Trail
 	box       *seal.Box
 	blobs     *blob.Store
 	homes     engine.Threads // of this machine; without Cache where there can be none

@@ -32,7 +32,11 @@ func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req executio
 	defer span.End()
 	policy := g.Policy(p)
 	sum := sha256.Sum256([]byte(req.Code))
-	if err := g.admissible(p, policy, req, c); err != nil {
+	err := g.admissible(p, policy, req, c)
+	if err == nil {
+		err = g.cfg.Recordable(ctx, p)
+	}
+	if err != nil {
 		g.trail(ctx, p, req, c, sum, err)
 		return nil, err
 	}

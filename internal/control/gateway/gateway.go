@@ -58,7 +58,7 @@ type Trail interface {
 	Append(ctx context.Context, r audit.Row) error
 }
 
-// Config is what a Gateway is made of. All but Disk are required.
+// Config is what a Gateway is made of. All but Disk and Recordable are required.
 type Config struct {
 	Store   execution.Store
 	Runner  execution.Runner
@@ -67,6 +67,8 @@ type Config struct {
 	Outputs Outputs
 	Trail   Trail
 	Disk    func() error // says why nothing new may be begun, such as a full disk; may be nil
+	// Recordable says why no call of a caller may be added to the audit trail; may be nil.
+	Recordable func(ctx context.Context, p *tenant.Principal) error
 
 	Prices     usage.Prices
 	Rules      []string      // every redaction rule there is
@@ -96,6 +98,9 @@ func New(cfg Config) (*Gateway, error) {
 	}
 	if cfg.Disk == nil {
 		cfg.Disk = func() error { return nil }
+	}
+	if cfg.Recordable == nil {
+		cfg.Recordable = func(context.Context, *tenant.Principal) error { return nil }
 	}
 	return &Gateway{
 		cfg:     cfg,

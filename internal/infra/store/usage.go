@@ -174,6 +174,12 @@ func (s *usageStore) Summary(ctx context.Context, tenant string, since, before t
 	return all, nil
 }
 
+func (s *usageStore) Recorded(ctx context.Context, tenant string, within time.Duration) (n int64, err error) {
+	err = s.db.read.row(ctx, `SELECT CAST(coalesce(sum(entries), 0) AS BIGINT) FROM usage_days WHERE tenant = ? AND day > atoll_now() - ?`,
+		tenant, (within + day).Microseconds()).Scan(&n)
+	return n, s.db.read.wrap("count calls", err)
+}
+
 // Purge goes tenant by tenant, as the ledger is ordered.
 func (s *usageStore) Purge(ctx context.Context, keep time.Duration, most int) (int, error) {
 	now, err := s.db.read.clock(ctx, s.db.read)

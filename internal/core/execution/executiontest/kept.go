@@ -76,6 +76,11 @@ func testOutputs(t *testing.T, o Opened) {
 	if n := calls(t, o, "a"); n != 4 {
 		t.Errorf("the ledger has %d calls, not 4", n)
 	}
+	for within, want := range map[time.Duration]int64{100 * day: 4, 0: 2} { // deleted ones too
+		if n, err := o.Usage.Recorded(t.Context(), "a", within); err != nil || n != want {
+			t.Errorf("of %s %d calls are recorded, not %d: %v", within, n, want, err)
+		}
+	}
 	// Retention takes off what goes.
 	for _, e := range must1(o.Store.Expired(t.Context(), day, 10))(t) {
 		must(t, o.Store.Delete(t.Context(), []string{e.TraceID}))
