@@ -354,7 +354,12 @@ func showUsage(w io.Writer, u *sdk.Usage) {
 	if u.Month.CostBudget != nil {
 		costs = "of $" + money(*u.Month.CostBudget)
 	}
-	fmt.Fprintf(w, "\nthis month: %s credits, %s; $%s, %s; starts anew %s\n", credits(u.Month.Credits), budget, money(u.Month.Cost), costs, when(u.Month.ResetsAt))
+	limit := "no limit"
+	if u.Outputs.Limit != nil {
+		limit = "of " + bytesText(*u.Outputs.Limit)
+	}
+	fmt.Fprintf(w, "\nkept outputs: %s, %s\n", bytesText(u.Outputs.Bytes), limit)
+	fmt.Fprintf(w, "this month: %s credits, %s; $%s, %s; starts anew %s\n", credits(u.Month.Credits), budget, money(u.Month.Cost), costs, when(u.Month.ResetsAt))
 }
 
 func money(dollars float64) string { return strconv.FormatFloat(dollars, 'f', 6, 64) }

@@ -14,7 +14,7 @@ import (
 )
 
 func (a *cli) executionCommand() *cobra.Command {
-	cmd, r := a.remoteGroup("execution", "List, show and cancel executions",
+	cmd, r := a.remoteGroup("execution", "List, show, cancel and delete executions",
 		`The executions of one tenant: the one whose key this is.`,
 		`  atoll execution list --status running
   atoll execution output trc_… --follow
@@ -23,7 +23,10 @@ func (a *cli) executionCommand() *cobra.Command {
 	cancel.Aliases = []string{"kill"}
 	cmd.AddCommand(r.executionList(),
 		r.command("show TRACE_ID", "Show an execution with its output", "", cobra.ExactArgs(1), shows(one((*sdk.Client).Execution), r.showExecution)),
-		r.executionOutput(), cancel)
+		r.executionOutput(), cancel,
+		r.deletion("", "TRACE_ID", "Delete executions that have ended, with their output and files", "", func(ctx context.Context, c *sdk.Client, _ []string, id string) error {
+			return c.DeleteExecution(ctx, id)
+		}))
 	return cmd
 }
 

@@ -52,7 +52,7 @@ func newOperator(t *testing.T) (*operator, *gatewaytest.World) {
 	authority := tenant.NewAuthority(tenants)
 	handlers := routes.Handlers{
 		Execute: &execute.Handlers{Gateway: w.Gateway, CheckURL: func(context.Context, string) error { return nil }},
-		Usage:   &usage.Handlers{Ledger: w.DB.Usage()},
+		Usage:   &usage.Handlers{Ledger: w.DB.Usage(), Keep: 30 * 24 * time.Hour},
 		Admin: &admin.Handlers{
 			Tenants: tenant.NewAdmin(tenant.AdminConfig{
 				Store: tenants, Authority: authority, Limits: runtime.DefaultLimits(),
@@ -61,7 +61,7 @@ func newOperator(t *testing.T) (*operator, *gatewaytest.World) {
 				CheckSecret:  func(string) error { return nil },
 				Reach:        func(context.Context, *storage.Connection) error { return nil },
 			}),
-			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: w.DB.Usage(), Caps: breakers, Executions: w.Gateway, Webhooks: again{},
+			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: &usage.Handlers{Ledger: w.DB.Usage(), Keep: 30 * 24 * time.Hour}, Caps: breakers, Executions: w.Gateway, Webhooks: again{},
 			Models: catalogOf(t, w.DB.Models(), tenants),
 		},
 	}
@@ -197,6 +197,14 @@ func TestAdminCommands(t *testing.T) {
 	if out := o.says("execution output --follow " + req.TraceID); out != "hello\n" {
 		t.Errorf("got %q", out)
 	}
+	gone := gatewaytest.Request("print gone")
+	if _, err := w.Execute(t.Context(), &p, gone, call()); err != nil {
+		t.Fatal(err)
+	}
+	o.says("execution rm "+gone.TraceID, "deleted "+gone.TraceID)
+	if _, told := o.run(1, "execution", "show", gone.TraceID); !strings.Contains(told, "404 not_found") {
+		t.Errorf("got %s", told)
+	}
 	if _, told := o.run(1, "execution", "cancel", req.TraceID); !strings.Contains(told, "409 conflict") {
 		t.Errorf("got %q", told)
 	}
@@ -207,13 +215,13 @@ func TestAdminCommands(t *testing.T) {
 
 	o.says("audit list acme --since 1h --status ok", req.TraceID, "execute")
 	o.says("audit list acme --agent unknown", "WHEN")
-	if out := o.says("audit export acme"); strings.Count(out, "\n") != 1 || !json.Valid([]byte(out)) {
+	if out := o.says("audit export acme"); strings.Count(out, "\n") != 2 || !json.Valid([]byte(out[:strings.Index(out, "\n")])) {
 		t.Errorf("got %q", out)
 	}
-	head := o.says("audit verify acme", "acme whole 1 0 1 1:")
+	head := o.says("audit verify acme", "acme whole 2 0 1 1:")
 	fields := strings.Fields(head)
 	o.says("audit verify acme --known "+fields[len(fields)-1], "whole")
-	o.says("audit verify", "operator whole 0 0 0", "acme whole 1")
+	o.says("audit verify", "operator whole 0 0 0", "acme whole 2")
 	if _, told := o.run(1, "audit", "verify", "acme", "--known", "1:"+strings.Repeat("0", 64)); !strings.Contains(told, "not whole") {
 		t.Errorf("got %q", told)
 	}
@@ -221,7 +229,7 @@ func TestAdminCommands(t *testing.T) {
 	if err := os.WriteFile(heads, []byte(o.says("audit verify --json")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o.says("audit verify --heads "+heads, "acme whole 1")
+	o.says("audit verify --heads "+heads, "acme whole 2")
 	// A trail whose tenant is not on record, and one that is not there at all.
 	if err := w.DB.Audit().Append(t.Context(), audit.Row{TraceID: "trc_x", Tenant: "ten_gone", ExitStatus: audit.OK, Retention: audit.DefaultRetention}); err != nil {
 		t.Fatal(err)
@@ -235,7 +243,7 @@ func TestAdminCommands(t *testing.T) {
 	if _, told := o.run(1, "audit", "verify", "--heads", heads); !strings.Contains(told, "taken: seal 0: known: the tenant and its whole trail are gone") {
 		t.Errorf("got %q", told)
 	}
-	o.says("usage show acme", "execute 1 1", "of 50.0000")
+	o.says("usage show acme", "execute 2 2", "of 50.0000", "kept outputs: 6, of 500GiB")
 	o.says("webhook redeliver acme "+req.TraceID, "pending")
 	o.says("key revoke acme k", "state revoked")
 	o.says("env delete acme e", "deleted e")

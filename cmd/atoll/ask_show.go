@@ -41,7 +41,7 @@ type item struct {
 	Status   string
 	Language string
 	Code     string
-	Results  []codeResult // of sandbox_results; those of other types have other fields
+	Results  []codeResult                 // of sandbox_results; those of other types have other fields
 	Outputs  []struct{ Logs, URL string } // of code_interpreter_call
 	Summary  []struct{ Text string }
 

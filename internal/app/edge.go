@@ -84,10 +84,11 @@ func (s *Server) openHTTP(context.Context) error {
 	if err != nil {
 		return err
 	}
+	used := &usage.Handlers{Ledger: s.db.Usage(), Keep: s.keepOutputs()}
 	handlers := routes.Handlers{
 		Execute:      &execute.Handlers{Gateway: s.gateway, CheckURL: s.webhooks.CheckURL},
 		Responses:    s.responses(),
-		Usage:        &usage.Handlers{Ledger: s.db.Usage()},
+		Usage:        used,
 		Threads:      &thread.Handlers{Threads: s.threads, Folders: s, Signer: s.box, Keys: s.authority},
 		Tools:        &tool.Handlers{ExecuteCode: executeCode, Tools: set, MCP: mcp},
 		Sandboxes:    &sandbox.Handlers{Sandboxes: s.directory, Previews: s.previews, Policies: s.gateway, Keys: s.authority},
@@ -95,7 +96,7 @@ func (s *Server) openHTTP(context.Context) error {
 		Models:       &modelapi.Handlers{Catalog: s.models},
 		Web:          &webapi.Handlers{Web: s.web},
 		Admin: &admin.Handlers{
-			Tenants: s.tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: s.db.Usage(), Caps: caps,
+			Tenants: s.tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: used, Caps: caps,
 			Executions: s.gateway, Webhooks: s.jobs, Models: s.models,
 		},
 	}

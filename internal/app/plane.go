@@ -167,11 +167,13 @@ func (s *Server) openGateway(context.Context) (err error) {
 		Trail:   s.refusals,
 		Disk:    s.disk.Admit,
 
+		Recordable: s.trail.Check,
+
 		Prices:     s.prices(),
 		Rules:      rules,
 		MaxTimeout: cfg.MaxTimeout,
 		MaxOutput:  int64(cfg.MaxOutput),
-		Keep:       max(cfg.KeepFor, cfg.KeepResponses), // files of responses stay as long as those
+		Keep:       s.keepOutputs(),
 		Logger:     s.log,
 		Metrics:    s.cfg.Registry,
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/outbound"
+	"github.com/atoll-run/atoll/internal/core/ratelimit"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/infra/blob"
@@ -62,6 +63,7 @@ func (s *Server) openRecords(ctx context.Context) (err error) {
 	// As rows of calls are recorded: whatever names a caller gave, the refusal is on record.
 	s.refusals = audit.NewRefusals(func(ctx context.Context, r audit.Row) error { return s.db.Sandboxes().Record(ctx, r, usage.Entry{}) }, s.log)
 	s.later(s.refusals.Close)
+	s.trail = &ratelimit.Trail{Count: s.db.Usage().Recorded, Room: cfg.AuditRoom}
 	s.AdminKey, err = tenant.Setup{
 		Store: s.db.Tenants(), DevKey: s.cfg.DevKey,
 		Environment: tenant.Environment{Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars},

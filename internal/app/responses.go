@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/ratelimit"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 )
@@ -72,5 +73,14 @@ func (s *Server) responses() *response.Handlers {
 		Loop: s.runs, Files: s.gateway, Store: s.db.Runs(), Models: s.models, Seal: s.box, Web: s.web, MCP: s.mcp, Containers: s.directory,
 		Keep: s.cfg.Settings.KeepResponses, MaxUnderWay: s.cfg.Settings.MaxResponses, Services: s.web.Services(),
 		Rates: s.rates, Budget: s.db.Usage().CheckCost,
+		Room: func(ctx context.Context, caller *tenant.Principal, kept bool) error {
+			return s.gateway.Room(ctx, caller, s.db.Usage(), kept)
+		},
 	}
+}
+
+// keepOutputs is the longest that anything is kept which counts for a plan's max_outputs:
+// files of responses stay as long as those.
+func (s *Server) keepOutputs() time.Duration {
+	return max(s.cfg.Settings.KeepFor, s.cfg.Settings.KeepResponses)
 }

@@ -47,7 +47,7 @@ func (s *Server) openSandboxes(context.Context) error {
 	s.later(s.sandboxes.Close)
 	s.directory = directory.New(directory.Config{
 		Local: s.sandboxes, Executor: s.id, Peers: s.peers(), Store: s.db.Sandboxes(), Snapshots: s.db.Snapshots(), Prices: s.prices(),
-		Refusals: s.refusals,
+		Refusals: s.refusals, Recordable: s.trail.Check,
 	})
 	return s.cfg.Registry.Register(s.sandboxes)
 }

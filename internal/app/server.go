@@ -72,6 +72,7 @@ type Server struct {
 	disk      *disk.Guard
 	db        *store.DB
 	refusals  *audit.Refusals
+	trail     *ratelimit.Trail
 	box       *seal.Box
 	blobs     *blob.Store
 	homes     engine.Threads // of this machine; without Cache where there can be none

@@ -19,6 +19,7 @@ func scopeCases() []Case {
 		{"scopes/bad-keys", Critical, "uses keys that are unknown, malformed, revoked, expired, and those of a disabled tenant", "all have the same answer, 401", badKeys},
 		{"scopes/admin-key-for-tenant", Critical, "makes a key that administers for an ordinary tenant", "it is refused", ordinaryAdmin},
 		{"scopes/key-in-url", Medium, "gives its key in the query, a cookie and as basic authentication's user", "none of them is taken for a key", keyElsewhere},
+		{"scopes/doors", Critical, "calls the protocols of other vendors without a key, and with one that may not use sandboxes", "each answers 401, or 403", doorsClosed},
 		{"scopes/revoked-at-work", High, "revokes a key while a stream of its runs", "the key is refused at once, and its stream ends", revokedAtWork},
 	}
 	for _, s := range slices.Sorted(maps.Keys(families)) {
@@ -31,7 +32,7 @@ func scopeCases() []Case {
 // covers, by the beginning of method and path.
 var families = map[string][]string{
 	"execute": {
-		"POST /v1/sandbox/execute", "GET /mcp", "POST /mcp", "DELETE /mcp", "POST /v1/executions/", "PATCH /v1/threads/", "PUT /v1/threads/", "DELETE /v1/threads/",
+		"POST /v1/sandbox/execute", "GET /mcp", "POST /mcp", "DELETE /mcp", "POST /v1/executions/", "DELETE /v1/executions/", "PATCH /v1/threads/", "PUT /v1/threads/", "DELETE /v1/threads/",
 		"POST /v1/threads/{thread_id}/signed_urls", "POST /v1/files/upload_url",
 		"POST /v1/responses", "DELETE /v1/responses/", "POST /v1/agent", "DELETE /v1/agent/",
 	},

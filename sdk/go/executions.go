@@ -23,6 +23,11 @@ func (c *Client) CancelExecution(ctx context.Context, traceID string) (Execution
 	return call[Execution](ctx, c, http.MethodPost, under("/v1/executions", traceID, "cancel"), nil, nil)
 }
 
+// DeleteExecution deletes an execution that has ended, with its output and files.
+func (c *Client) DeleteExecution(ctx context.Context, traceID string) error {
+	return c.do(ctx, http.MethodDelete, under("/v1/executions", traceID), nil)
+}
+
 // Output writes the whole of an execution's stream, "stdout" or "stderr", to w.
 func (c *Client) Output(ctx context.Context, traceID, stream string, w io.Writer) error {
 	return c.download(ctx, w, under("/v1/executions", traceID, "output"), url.Values{"stream": {stream}}, mediaAny)

@@ -2311,10 +2311,15 @@ type ResponseReasoning struct {
 
 // ResponseRefusal defines model for ResponseRefusal.
 type ResponseRefusal struct {
-	Error ResponseRefusalDetail `json:"error"`
+	// Dimension With rate_limited: which limit it is, such as outputs or responses.
+	Dimension string                `json:"dimension,omitempty"`
+	Error     ResponseRefusalDetail `json:"error"`
 
 	// Message The same message.
 	Message string `json:"message"`
+
+	// ResetsAt With rate_limited: when the limit starts again, if it does.
+	ResetsAt time.Time `json:"resets_at,omitempty"`
 }
 
 // ResponseRefusalDetail defines model for ResponseRefusalDetail.
@@ -2992,11 +2997,12 @@ type UploadRequest struct {
 
 // Usage defines model for Usage.
 type Usage struct {
-	Before time.Time    `json:"before"`
-	Days   []UsageDay   `json:"days"`
-	Month  UsageMonth   `json:"month"`
-	Since  time.Time    `json:"since"`
-	Totals UsageAmounts `json:"totals"`
+	Before  time.Time    `json:"before"`
+	Days    []UsageDay   `json:"days"`
+	Month   UsageMonth   `json:"month"`
+	Outputs UsageOutputs `json:"outputs"`
+	Since   time.Time    `json:"since"`
+	Totals  UsageAmounts `json:"totals"`
 }
 
 // UsageAmounts defines model for UsageAmounts.
@@ -3098,6 +3104,18 @@ type UsageMonth struct {
 	// Credits Used so far.
 	Credits  float64   `json:"credits"`
 	ResetsAt time.Time `json:"resets_at"`
+}
+
+// UsageOutputs defines model for UsageOutputs.
+type UsageOutputs struct {
+	// Bytes Of their output, and of the files they gave back.
+	Bytes int64 `json:"bytes"`
+
+	// Limit max_outputs of the plan; null for none.
+	Limit *int64 `json:"limit"`
+
+	// ResetsAt When a part of it will have expired; null while nothing is kept. Deleting executions makes room at once.
+	ResetsAt *time.Time `json:"resets_at"`
 }
 
 // WriteFileInput defines model for WriteFileInput.

@@ -89,6 +89,7 @@ func (d *described) everyOperation(t *testing.T) {
 		{get, "/v1/executions/{trace_id}/file?path=out", nil, 200, ""}, {post, "/v1/executions/{trace_id}/cancel", nil, 409, ""}, // it has ended
 		{post, "/v1/admin/tenants/described/executions/{trace_id}/webhook", nil, 409, ""}, // there is none
 		{post, "/v1/sandbox/execute#respond-async", o("code", "import time; time.sleep(60)"), 202, "trace_id"}, {post, "/v1/executions/{trace_id}/cancel", nil, 200, ""},
+		{del, "/v1/executions/{trace_id}", nil, 204, ""},
 		{get, "/v1/usage", nil, 200, ""},
 
 		{put, "/v1/threads/talk/files/a/b", []byte("text"), 200, ""}, {get, "/v1/threads/talk/files/a/b", nil, 200, ""}, {get, "/v1/threads", nil, 200, ""},

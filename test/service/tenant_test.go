@@ -27,6 +27,8 @@ func TestTenantsDoNotMeet(t *testing.T) {
 		{http.MethodGet, "/v1/executions/%s/output"},
 		{http.MethodGet, "/v1/executions/%s/output?stream=stdout"},
 		{http.MethodPost, "/v1/executions/%s/cancel"},
+		{http.MethodGet, "/v1/executions/%s/file?path=a"},
+		{http.MethodDelete, "/v1/executions/%s"},
 	} {
 		others := s.Must(t, b, c.method, fmt.Sprintf(c.path, real), nil)
 		never := s.Must(t, b, c.method, fmt.Sprintf(c.path, unknown), nil)

@@ -48,6 +48,7 @@ type Config struct {
 	KeepFor     time.Duration `group:"Records" name:"keep_executions" default:"720h" help:"How long records of executions and their outputs are kept."`
 	KeepThreads time.Duration `group:"Records" name:"keep_threads" default:"0s" help:"How long a thread that sets no time of its own is kept after it was saved last; 0 for ever."`
 	KeepUsage   time.Duration `group:"Records" name:"keep_usage" default:"2160h" help:"How long the ledger keeps what each execution used. The sums by day, which budgets and usage of whole days are taken from, stay."`
+	AuditRoom   time.Duration `group:"Records" name:"audit_room" default:"6h" help:"How many calls of a tenant may be on record, as the time in which the max_request_rate of its plan gives as many: with the default 10.8 million on free. Above that calls are refused with 429 until the oldest rows of its audit trail expire. 0 for any number; tenants whose plan has no such rate have no bound."`
 	ThreadCache Size          `group:"Records" name:"thread_cache" default:"10GiB" help:"Bytes of threads' home directories that this machine keeps ready after their executions; those used last stay. Threads themselves are in the blob store."`
 	MinFreeDisk Size          `group:"Records" name:"min_free_disk" default:"1GiB" help:"New executions, sandboxes, uploads and pulls of images are refused with 503 while the disk of data_dir has less free."`
 

@@ -208,6 +208,7 @@ func (c *Config) validate() error {
 	check(c.LogAge >= time.Minute, "log_age: must be at least 1m")
 	check(c.KeepFor >= time.Hour, "keep_executions: must be at least 1h")
 	check(c.KeepResponses >= time.Minute, "keep_responses: must be at least 1m")
+	check(c.AuditRoom == 0 || c.AuditRoom >= time.Second, "audit_room: must be 0, for any number, or at least 1s")
 	check(c.MaxResponses >= 0, "max_responses: must not be negative")
 	check(c.KeepThreads == 0 || c.KeepThreads >= time.Hour, "keep_threads: must be 0, for ever, or at least 1h")
 	for _, pattern := range c.ImagePullAllow {

@@ -37,6 +37,9 @@ type Config struct {
 	Prices    usage.Prices
 	// Refusals takes the audit rows of refused calls.
 	Refusals Refusals
+	// Recordable says why no call of a caller may be added to the audit trail; nil for no
+	// bound.
+	Recordable func(ctx context.Context, p *tenant.Principal) error
 }
 
 // Refusals takes the audit rows of calls with which no sandbox was asked to do
@@ -51,7 +54,20 @@ type Directory struct{ cfg Config }
 var _ sandbox.Node = (*Directory)(nil)
 
 // New returns a Directory.
-func New(cfg Config) *Directory { return &Directory{cfg} }
+func New(cfg Config) *Directory {
+	if cfg.Recordable == nil {
+		cfg.Recordable = func(context.Context, *tenant.Principal) error { return nil }
+	}
+	return &Directory{cfg}
+}
+
+// recorded is call for what leaves a row of the audit trail and nothing else has bounds for.
+func recorded[T any](ctx context.Context, d *Directory, p *tenant.Principal, session, nameOrID string, do func(sandbox.Node) (T, error)) (none T, err error) {
+	if err := d.cfg.Recordable(ctx, p); err != nil {
+		return none, err
+	}
+	return call(ctx, d, p, session, nameOrID, do)
+}
 
 // elsewhere returns the machine that has p's sandbox, if that is not this one; nil if the
 // records have no such sandbox, or have it here.
@@ -95,6 +111,9 @@ func call[T any](ctx context.Context, d *Directory, p *tenant.Principal, session
 
 // Ensure implements sandbox.Node.
 func (d *Directory) Ensure(ctx context.Context, p *tenant.Principal, session, name string, spec *sandbox.Spec) (*sandbox.Sandbox, bool, error) {
+	if err := d.cfg.Recordable(ctx, p); err != nil {
+		return nil, false, err
+	}
 	sb, created, err := d.cfg.Local.Ensure(ctx, p, session, name, spec)
 	there, ok := errors.AsType[*sandbox.ElsewhereError](err)
 	if !ok {
@@ -112,7 +131,7 @@ func (d *Directory) Ensure(ctx context.Context, p *tenant.Principal, session, na
 
 // Use implements sandbox.Node.
 func (d *Directory) Use(ctx context.Context, p *tenant.Principal, session, nameOrID string) (sandbox.Handle, error) {
-	return call(ctx, d, p, session, nameOrID, func(n sandbox.Node) (sandbox.Handle, error) { return n.Use(ctx, p, session, nameOrID) })
+	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node) (sandbox.Handle, error) { return n.Use(ctx, p, session, nameOrID) })
 }
 
 // Reach implements sandbox.Node.
@@ -175,17 +194,17 @@ func (d *Directory) Usage(ctx context.Context, p *tenant.Principal, session, nam
 
 // Update implements sandbox.Node.
 func (d *Directory) Update(ctx context.Context, p *tenant.Principal, session, nameOrID string, c sandbox.Change) (*sandbox.Sandbox, error) {
-	return call(ctx, d, p, session, nameOrID, func(n sandbox.Node) (*sandbox.Sandbox, error) { return n.Update(ctx, p, session, nameOrID, c) })
+	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node) (*sandbox.Sandbox, error) { return n.Update(ctx, p, session, nameOrID, c) })
 }
 
 // Sleep implements sandbox.Node.
 func (d *Directory) Sleep(ctx context.Context, p *tenant.Principal, session, nameOrID string) (*sandbox.Sandbox, error) {
-	return call(ctx, d, p, session, nameOrID, func(n sandbox.Node) (*sandbox.Sandbox, error) { return n.Sleep(ctx, p, session, nameOrID) })
+	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node) (*sandbox.Sandbox, error) { return n.Sleep(ctx, p, session, nameOrID) })
 }
 
 // Fork implements sandbox.Node.
 func (d *Directory) Fork(ctx context.Context, p *tenant.Principal, session, nameOrID string, count int) ([]*sandbox.Sandbox, error) {
-	return call(ctx, d, p, session, nameOrID, func(n sandbox.Node) ([]*sandbox.Sandbox, error) { return n.Fork(ctx, p, session, nameOrID, count) })
+	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node) ([]*sandbox.Sandbox, error) { return n.Fork(ctx, p, session, nameOrID, count) })
 }
 
 // Destroy implements sandbox.Node.
@@ -196,7 +215,7 @@ func (d *Directory) Destroy(ctx context.Context, p *tenant.Principal, session, n
 
 // Snapshot implements sandbox.Node.
 func (d *Directory) Snapshot(ctx context.Context, p *tenant.Principal, session, nameOrID string, keep time.Duration) (*sandbox.Snapshot, error) {
-	return call(ctx, d, p, session, nameOrID, func(n sandbox.Node) (*sandbox.Snapshot, error) { return n.Snapshot(ctx, p, session, nameOrID, keep) })
+	return recorded(ctx, d, p, session, nameOrID, func(n sandbox.Node) (*sandbox.Snapshot, error) { return n.Snapshot(ctx, p, session, nameOrID, keep) })
 }
 
 // Orphans implements sandbox.Node, for this machine.

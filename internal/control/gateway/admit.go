@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/infra/trace"
 )
 
@@ -31,7 +32,11 @@ func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req executio
 	defer span.End()
 	policy := g.Policy(p)
 	sum := sha256.Sum256([]byte(req.Code))
-	if err := g.admissible(p, policy, req, c); err != nil {
+	err := g.admissible(p, policy, req, c)
+	if err == nil {
+		err = g.cfg.Recordable(ctx, p)
+	}
+	if err != nil {
 		g.trail(ctx, p, req, c, sum, err)
 		return nil, err
 	}
@@ -46,10 +51,7 @@ func (g *Gateway) Execute(ctx context.Context, p *tenant.Principal, req executio
 		Cause:       &tenant.PlanLimit{Plan: p.Plan, Dimension: tenant.DimensionConcurrency},
 		Credits:     p.Tenant.MonthlyCredits,
 		Threads:     p.Plan.MaxThreads,
-		Outputs: execution.OutputQuota{
-			Max: p.Plan.MaxOutputs, Keep: g.cfg.Keep,
-			Cause: &tenant.PlanLimit{Plan: p.Plan, Dimension: tenant.DimensionOutputs},
-		},
+		Outputs:     g.quota(p),
 	}
 	if c.IdempotencyKey != "" {
 		admission.IdempotencyKey, admission.IdempotencyBody = c.IdempotencyKey, digest(e, req, c.WebhookURL)
@@ -105,13 +107,45 @@ func (g *Gateway) admissible(p *tenant.Principal, policy execution.Policy, req e
 			return err
 		}
 	}
-	if err := g.cfg.Disk(); err != nil {
-		if errors.As(err, new(*fault.Error)) {
-			return err
-		}
-		return fault.Wrap(fault.Unavailable, err, "the server is short of disk space; nothing was started, try again later")
+	return g.disk()
+}
+
+func (g *Gateway) disk() error {
+	err := g.cfg.Disk()
+	if err == nil || errors.As(err, new(*fault.Error)) {
+		return err
 	}
-	return nil
+	return fault.Wrap(fault.Unavailable, err, "the server is short of disk space; nothing was started, try again later")
+}
+
+func (g *Gateway) quota(p *tenant.Principal) execution.OutputQuota {
+	return execution.OutputQuota{
+		Max: p.Plan.MaxOutputs, Keep: g.cfg.Keep,
+		Cause: &tenant.PlanLimit{Plan: p.Plan, Dimension: tenant.DimensionOutputs},
+	}
+}
+
+// Room reports why a response, which is kept like an execution if kept says so, may not
+// begin: the disk is short of space, or what the caller's tenant keeps has reached its
+// plan's bound.
+func (g *Gateway) Room(ctx context.Context, p *tenant.Principal, ledger Ledger, kept bool) error {
+	if err := g.disk(); err != nil {
+		return err
+	}
+	q := g.quota(p)
+	if !kept || q.Max <= 0 {
+		return nil
+	}
+	k, err := ledger.Kept(ctx, p.Tenant.ID, q.Keep)
+	if err != nil {
+		return err
+	}
+	return q.Check(k)
+}
+
+// Ledger says what a tenant keeps.
+type Ledger interface {
+	Kept(ctx context.Context, tenantID tenant.ID, keep time.Duration) (usage.Kept, error)
 }
 
 func newExecution(p *tenant.Principal, req execution.Request, c Call, sum [sha256.Size]byte) *execution.Execution {

@@ -39,6 +39,8 @@ type Log interface {
 	// Last and Finish are the LogWriter's: a run that was lost is ended here.
 	Last(ctx context.Context, traceID string) (int64, error)
 	Finish(ctx context.Context, r execution.Result) error
+	// Purge deletes the log of an execution that has ended; none is no error.
+	Purge(ctx context.Context, traceID string) error
 }
 
 // Outputs reads whole outputs from the blob store. What is not there is a
@@ -56,7 +58,7 @@ type Trail interface {
 	Append(ctx context.Context, r audit.Row) error
 }
 
-// Config is what a Gateway is made of. All but Disk are required.
+// Config is what a Gateway is made of. All but Disk and Recordable are required.
 type Config struct {
 	Store   execution.Store
 	Runner  execution.Runner
@@ -65,6 +67,8 @@ type Config struct {
 	Outputs Outputs
 	Trail   Trail
 	Disk    func() error // says why nothing new may be begun, such as a full disk; may be nil
+	// Recordable says why no call of a caller may be added to the audit trail; may be nil.
+	Recordable func(ctx context.Context, p *tenant.Principal) error
 
 	Prices     usage.Prices
 	Rules      []string      // every redaction rule there is
@@ -94,6 +98,9 @@ func New(cfg Config) (*Gateway, error) {
 	}
 	if cfg.Disk == nil {
 		cfg.Disk = func() error { return nil }
+	}
+	if cfg.Recordable == nil {
+		cfg.Recordable = func(context.Context, *tenant.Principal) error { return nil }
 	}
 	return &Gateway{
 		cfg:     cfg,

@@ -141,6 +141,49 @@ func TestTurnsAreTheirOwn(t *testing.T) {
 	}
 }
 
+// TestRecordable runs nothing for a caller whose calls the trail has no room for.
+func TestRecordable(t *testing.T) {
+	full := fault.Limit("audit_rows", time.Time{}, "the audit trail is full")
+	w := gatewaytest.Open(t, func(c *gateway.Config) {
+		c.Recordable = func(_ context.Context, p *tenant.Principal) error {
+			if p.Tenant.Name == "full" {
+				return full
+			}
+			return nil
+		}
+	})
+	p, req := w.Principal(t, "full", "pro"), gatewaytest.Request("print x")
+	if _, err := w.Execute(t.Context(), p, req, inline); !errors.Is(err, full) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := w.Get(t.Context(), p.Tenant.ID, req.TraceID); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("recorded: %v", err)
+	}
+	if trail := rows(t, w, p, req.TraceID); len(trail) != 1 || trail[0].ExitStatus != audit.CapExceeded {
+		t.Errorf("the trail is %+v", trail)
+	}
+	if _, err := w.Execute(t.Context(), w.Principal(t, "other", "pro"), gatewaytest.Request("print x"), inline); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRoom has responses ask for room as executions do.
+func TestRoom(t *testing.T) {
+	var disk error
+	w := gatewaytest.Open(t, func(c *gateway.Config) { c.Disk = func() error { return disk } })
+	p := w.Principal(t, "a", "free")
+	for _, kept := range []bool{false, true} {
+		if err := w.Room(t.Context(), p, w.DB.Usage(), kept); err != nil {
+			t.Errorf("with room: %v", err)
+		}
+		disk = errors.New("96 % of the disk are in use")
+		if err := w.Room(t.Context(), p, w.DB.Usage(), kept); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "short of disk space") {
+			t.Errorf("on a full disk: %v", err)
+		}
+		disk = nil
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	full := errors.New("96 % of the disk are in use")
 	var disk error

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // purgeBatch is how many records are deleted together.
@@ -62,4 +64,26 @@ func (g *Gateway) remove(ctx context.Context, all []*execution.Execution) error 
 		}
 	}
 	return g.cfg.Store.Delete(ctx, ids)
+}
+
+// deleteTimeout bounds the deletion of one execution.
+const deleteTimeout = 30 * time.Second
+
+// Delete deletes a tenant's execution as Purge would, before its time: a Conflict fault
+// while it is running. Its audit row and what it used stay.
+func (g *Gateway) Delete(ctx context.Context, tenantID tenant.ID, traceID string) error {
+	e, err := g.cfg.Store.Get(ctx, tenantID, traceID)
+	if err != nil {
+		return err
+	}
+	if e.Status == execution.Running {
+		return fault.New(fault.Conflict, "the execution is still running: cancel it, or wait until it has ended")
+	}
+	// A caller that leaves does not leave half of it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTimeout)
+	defer cancel()
+	if err := g.cfg.Log.Purge(ctx, traceID); err != nil {
+		return fmt.Errorf("delete the log of %s: %w", traceID, err)
+	}
+	return g.remove(ctx, []*execution.Execution{e})
 }

@@ -97,8 +97,8 @@ func (a Admission) Full(n int) error {
 	return f
 }
 
-// OutputQuota bounds what a tenant's ended executions keep: Execution.Kept of those that
-// ended within Keep, whole days (UTC) counted. One more execution than fits may be
+// OutputQuota bounds what a tenant's ended executions and responses keep: Execution.Kept,
+// and the logs of responses, of those that ended within Keep, whole days (UTC) counted. One more execution than fits may be
 // admitted by each request at the same time, because what it will keep is not known.
 type OutputQuota struct {
 	Max   int64         // bytes; 0 for any number
@@ -109,13 +109,33 @@ type OutputQuota struct {
 // DimensionOutputs is the Dimension of a refusal for an OutputQuota.
 const DimensionOutputs = "outputs"
 
+// Check is the refusal where k leaves no room, nil where there is some.
+func (q OutputQuota) Check(k usage.Kept) error {
+	if q.Max <= 0 || k.Bytes < q.Max {
+		return nil
+	}
+	return q.Full(k.Bytes, k.ResetsAt)
+}
+
 // Full is the refusal of an execution while others keep used bytes, some of them until
 // resets.
 func (q OutputQuota) Full(used int64, resets time.Time) error {
-	f := fault.Limit(DimensionOutputs, resets, "kept outputs use %s of %s (max_outputs). Wait until the oldest expire.",
-		runtime.FormatBytes(used), runtime.FormatBytes(q.Max))
+	f := fault.Limit(DimensionOutputs, resets, "kept outputs use %s of %s (max_outputs). Delete executions and responses that are not needed, or wait until the oldest expire.",
+		runtime.FormatBytes(round(used)), runtime.FormatBytes(round(q.Max)))
 	f.Err = q.Cause
 	return f
+}
+
+// round rounds bytes to something that people read: a tenth of their unit, about.
+func round(n int64) int64 {
+	unit := int64(1)
+	for n/unit >= 1024 {
+		unit *= 1024
+	}
+	if unit > 1 {
+		unit /= 8 // an eighth has few digits
+	}
+	return (n + unit/2) / unit * unit
 }
 
 // Consequences are recorded together with the end of an execution.

@@ -34,6 +34,7 @@ type CatalogConfig struct {
 type Catalog struct {
 	cfg CatalogConfig
 	mu  sync.Mutex // makes what is read, checked and written one step within this process
+	set ownChanges // guarded by mu
 }
 
 // NewCatalog returns a Catalog.

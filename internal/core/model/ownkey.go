@@ -42,6 +42,9 @@ func (c *Catalog) SetOwnKey(ctx context.Context, actor string, id tenant.ID, idO
 	if err != nil {
 		return OwnKeyState{}, err
 	}
+	if err := c.set.take(id); err != nil {
+		return OwnKeyState{}, err
+	}
 	k := OwnKey{ID: tenant.NewID("mky"), Tenant: id, Model: r.ID, BaseURL: r.BaseURL, Key: key, CreatedAt: time.Now().UTC().Truncate(time.Microsecond)}
 	return OwnKeyState{k, r.Name, true}, c.cfg.Store.SetOwnKey(ctx, k, ownKeyEvent(actor, id, r.Name, "given"))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
@@ -54,11 +55,21 @@ func (a *Admin) CreateEnvironment(ctx context.Context, tenant, name string, c En
 	return a.store.Environment(ctx, t.ID, e.ID)
 }
 
+// MaxOwnEnvironments is how many environments a tenant may have when it makes one itself.
+const MaxOwnEnvironments = 1000
+
 // CreateOwnEnvironment is CreateEnvironment for a tenant that makes one itself: it
 // has the contract's defaults, and so a network.
 func (a *Admin) CreateOwnEnvironment(ctx context.Context, tenant, name string, c EnvironmentChange) (Environment, error) {
 	if c.Permissions.Profile == nil {
 		c.Permissions.Profile = new(StandardUse)
+	}
+	all, err := a.Environments(ctx, tenant)
+	if err != nil {
+		return Environment{}, err
+	}
+	if len(all) >= MaxOwnEnvironments {
+		return Environment{}, fault.Limit("environments", time.Time{}, "this tenant has %d environments, which is the limit; delete some first", len(all))
 	}
 	return a.CreateEnvironment(ctx, tenant, name, c)
 }

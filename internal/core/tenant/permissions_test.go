@@ -1,8 +1,11 @@
 package tenant_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
@@ -83,5 +86,29 @@ func TestPermissionsOfAnEnvironment(t *testing.T) {
 		if err := p.Permissions().Validate(); err != nil {
 			t.Errorf("the profile %s: %v", p, err)
 		}
+	}
+}
+
+// TestOwnEnvironmentsAreBounded has a tenant make environments without end, with a key of
+// its own.
+func TestOwnEnvironmentsAreBounded(t *testing.T) {
+	w := open(t)
+	ctx := t.Context()
+	a, err := w.CreateTenant(ctx, "", "many", tenant.TenantChange{})
+	w.must(err)
+	for i := range tenant.MaxOwnEnvironments {
+		w.must(w.db.Tenants().CreateEnvironment(ctx, tenant.Environment{ID: tenant.NewID("env"), Tenant: a.ID, Name: fmt.Sprintf("e%d", i), Image: "default", Limits: runtime.DefaultLimits(), CreatedAt: time.Now()}))
+	}
+	off := tenant.EnvironmentChange{Permissions: tenant.PermissionsChange{Network: new(false)}}
+	_, err = w.CreateOwnEnvironment(ctx, a.ID, "more", off)
+	if f, ok := errors.AsType[*fault.Error](err); !ok || f.Kind != fault.Exhausted || f.Dimension != "environments" {
+		t.Errorf("one more: %v", err)
+	}
+	w.must(w.DeleteEnvironment(ctx, a.ID, "e7"))
+	_, err = w.CreateOwnEnvironment(ctx, a.ID, "more", off)
+	w.must(err)
+	_, err = w.CreateEnvironment(ctx, a.ID, "by the operator", off)
+	if fault.KindOf(err) == fault.Exhausted {
+		t.Errorf("its operator is refused: %v", err)
 	}
 }

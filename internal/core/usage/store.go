@@ -24,6 +24,8 @@ type Store interface {
 	// Kept is what the ended executions of a tenant keep, those of the days that a time
 	// of keep reaches.
 	Kept(ctx context.Context, tenant string, keep time.Duration) (Kept, error)
+	// Recorded is how many entries a tenant has made, of the days that a time reaches.
+	Recorded(ctx context.Context, tenant string, within time.Duration) (int64, error)
 	// Purge deletes entries and charges of days that ended longer ago than keep, at most most
 	// of them, and returns how many went. What Summary and Month say of whole days
 	// stays as it is.

@@ -162,10 +162,12 @@ func (d *Door) remove(c *httpapi.Call) error {
 	}
 	c.Trail.By(c.Caller, session, id)
 	err = d.sandboxes.Sandboxes.Destroy(c.Context(), c.Caller, session, id)
-	if fault.KindOf(err) == fault.NotFound {
-		return nil
+	if fault.KindOf(err) != fault.NotFound {
+		return err
 	}
-	return err
+	// For the protocol that is no error; in the trail it is a refused call, of which many
+	// share a row.
+	return c.Trail.Leave(c.Context(), err)
 }
 
 // Running says whether there is a sandbox.

@@ -134,7 +134,7 @@ func (c *Call) identify(scope tenant.Scope) error {
 	if err != nil {
 		return err
 	}
-	Trust(c.R)
+	Trust(c.R, caller.Tenant.ID)
 	if scope != "" && !caller.May(scope) {
 		return fault.New(fault.Forbidden, "this key lacks the scope %q", scope)
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // unusedWait is how long a connection has at a shutdown to bring its first request.
@@ -16,38 +18,46 @@ const unusedWait = 250 * time.Millisecond
 
 // connections are those that are open. When there are as many as may be, one on which no
 // key was shown makes room for the next: a client that opens connections without a key
-// cannot keep out callers who have one.
+// cannot keep out callers who have one. Where all have a key, one of a tenant that has
+// more than half of them does.
 type connections struct {
 	max    int // 0 for any number
 	closed prometheus.Counter
 
 	mu   sync.Mutex
 	open map[net.Conn]*connection
+	held map[tenant.ID]int // guarded by mu: how many of open are whose
 }
 
 // connection is one of them.
 type connection struct {
-	state http.ConnState // guarded by connections.mu
-	since time.Time      // when it took its state; guarded by connections.mu
-	keyed atomic.Bool    // a request on it had a valid key
+	all    *connections
+	state  http.ConnState // guarded by connections.mu
+	since  time.Time      // when it took its state; guarded by connections.mu
+	keyed  atomic.Bool    // a request on it had a valid key
+	tenant tenant.ID      // whose keys it had; "" for none, or several; guarded by connections.mu
+	gone   bool           // it is not counted any more; guarded by connections.mu
 }
 
 type connectionKey struct{}
 
 // context is an [http.Server]'s ConnContext.
 func (a *connections) context(ctx context.Context, c net.Conn) context.Context {
-	one := &connection{since: time.Now()}
+	one := &connection{all: a, since: time.Now()}
 	a.mu.Lock()
 	if a.open == nil {
-		a.open = map[net.Conn]*connection{}
+		a.open, a.held = map[net.Conn]*connection{}, map[tenant.ID]int{}
 	}
 	var victim net.Conn
 	if a.max > 0 && len(a.open) >= a.max {
-		victim = a.idlest()
+		victim = a.idlest(func(c *connection) bool { return !c.keyed.Load() })
+		if most := a.greedy(); victim == nil && most != "" {
+			victim = a.idlest(func(c *connection) bool { return c.tenant == most })
+		}
 		if victim == nil {
 			victim = c
 		}
-		delete(a.open, victim)
+		a.remove(victim)
 	}
 	if victim != c {
 		a.open[c] = one
@@ -60,18 +70,50 @@ func (a *connections) context(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, one)
 }
 
-// sample is how many connections without a key are compared to find one that can be
-// spared: to look at all of them for each new one would slow the listener down.
+// remove forgets a connection. a.mu is held.
+func (a *connections) remove(c net.Conn) {
+	one := a.open[c]
+	if one == nil {
+		return
+	}
+	delete(a.open, c)
+	one.gone = true
+	a.count(one.tenant, -1)
+}
+
+// count counts a connection of a tenant, or one less. a.mu is held.
+func (a *connections) count(t tenant.ID, n int) {
+	if t == "" {
+		return
+	}
+	if a.held[t] += n; a.held[t] <= 0 {
+		delete(a.held, t)
+	}
+}
+
+// greedy is the tenant that has more than half of all connections; "" for none. a.mu is
+// held.
+func (a *connections) greedy() tenant.ID {
+	for t, n := range a.held {
+		if n > a.max/2 {
+			return t
+		}
+	}
+	return ""
+}
+
+// sample is how many connections are compared to find one that can be spared: to look at
+// all of them for each new one would slow the listener down.
 const sample = 64
 
-// idlest returns a connection that can be spared: without a key, and of some of those the
-// one that waits for a request rather than having one, for the longest; nil for none. a.mu
-// is held.
-func (a *connections) idlest() (victim net.Conn) {
+// idlest returns a connection that can be spared: of some of those that may be, the one
+// that waits for a request rather than having one, for the longest; nil for none. a.mu is
+// held.
+func (a *connections) idlest(mayBe func(*connection) bool) (victim net.Conn) {
 	var least *connection
 	seen := 0
 	for c, one := range a.open { // begins at a random one
-		if one.keyed.Load() {
+		if !mayBe(one) {
 			continue
 		}
 		if least == nil || one.spared(least) {
@@ -97,7 +139,7 @@ func (a *connections) track(c net.Conn, state http.ConnState) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if state == http.StateClosed || state == http.StateHijacked {
-		delete(a.open, c)
+		a.remove(c)
 		return
 	}
 	if one := a.open[c]; one != nil {
@@ -122,10 +164,23 @@ func (a *connections) closeUnused() {
 	}
 }
 
-// Trust notes that a request had a valid key, or what stands for one: its connection is not
-// closed to make room for others.
-func Trust(r *http.Request) {
-	if one, ok := r.Context().Value(connectionKey{}).(*connection); ok {
-		one.keyed.Store(true)
+// Trust notes that a request had a valid key of a tenant, or what stands for one: its
+// connection is not closed to make room for those without.
+func Trust(r *http.Request, of tenant.ID) {
+	one, ok := r.Context().Value(connectionKey{}).(*connection)
+	if !ok {
+		return
+	}
+	first := one.keyed.CompareAndSwap(false, true)
+	one.all.mu.Lock()
+	defer one.all.mu.Unlock()
+	switch {
+	case one.gone:
+	case first:
+		one.tenant = of
+		one.all.count(of, 1)
+	case one.tenant != of: // of a proxy, which has several callers on one
+		one.all.count(one.tenant, -1)
+		one.tenant = ""
 	}
 }

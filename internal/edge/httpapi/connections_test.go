@@ -15,12 +15,14 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 )
 
-// TestConnectionsWithoutAKeyMakeRoom opens more connections than there may be: those with a
-// key stay, and a new caller is answered.
-func TestConnectionsWithoutAKeyMakeRoom(t *testing.T) {
+// TestConnectionsMakeRoom opens more connections than there may be: those with a key stay,
+// and a new caller is answered, also where one tenant has taken all.
+func TestConnectionsMakeRoom(t *testing.T) {
 	const most = 20
 	s := httpapitest.New(t, func(c *httpapitest.Setup) { c.MaxConnections = most })
-	s.Principal(t, "p", "pro")
+	for _, who := range []string{"p", "q"} {
+		s.Principal(t, who, "pro")
+	}
 	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -43,10 +45,10 @@ func TestConnectionsWithoutAKeyMakeRoom(t *testing.T) {
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
-	ask := func(c net.Conn) {
+	ask := func(c net.Conn, who string) {
 		t.Helper()
 		_ = c.SetDeadline(time.Now().Add(time.Minute))
-		if _, err := io.WriteString(c, "GET /v1/executions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+gatewaytest.Token("p")+"\r\n\r\n"); err != nil {
+		if _, err := io.WriteString(c, "GET /v1/executions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+gatewaytest.Token(who)+"\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -58,26 +60,39 @@ func TestConnectionsWithoutAKeyMakeRoom(t *testing.T) {
 			t.Fatalf("got %s, %v", resp.Status, err)
 		}
 	}
+	ended := func(c net.Conn) bool {
+		t.Helper()
+		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+		_, err := c.Read(make([]byte, 1))
+		return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+	}
 	keyed := dial()
-	ask(keyed)
+	ask(keyed, "q")
 	idle := make([]net.Conn, 3*most)
 	for i := range idle {
 		idle[i] = dial()
 	}
-	ask(dial())
-	ask(keyed) // the same connection
-	_ = idle[0].SetReadDeadline(time.Now().Add(time.Minute))
-	if _, err := idle[0].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the first connection without a key: %v", err)
+	first := dial()
+	ask(first, "p")
+	ask(keyed, "q") // the same connection
+	if !ended(idle[0]) {
+		t.Error("the first connection without a key is open")
 	}
-	// When all have a key, the newest is not taken.
-	for range most - 2 {
-		ask(dial())
+	// One tenant takes all that there is: its own make room, for it and for others.
+	for range 2 * most {
+		ask(dial(), "p")
 	}
-	late := dial()
-	_ = late.SetReadDeadline(time.Now().Add(time.Minute))
-	if _, err := late.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("a connection beyond the bound: %v", err)
+	ask(dial(), "q")
+	ask(keyed, "q")
+	if !ended(first) {
+		t.Error("the first connection of the tenant that has most is open")
 	}
-	ask(keyed)
+	// Where none has more than half, the newest is not taken.
+	for range most/2 - 2 {
+		ask(dial(), "q")
+	}
+	if late := dial(); !ended(late) {
+		t.Error("a connection beyond the bound is open")
+	}
+	ask(keyed, "q")
 }

@@ -42,7 +42,7 @@ func newMetrics(reg *prometheus.Registry, log *slog.Logger) (*metrics, error) {
 		}),
 		connsClosed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "atoll_http_connections_closed_total",
-			Help: "Connections without a key that were closed to make room for others.",
+			Help: "Connections without a key, or of a tenant that had more than half of all, that were closed to make room for others.",
 		}),
 		rateLimited: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "atoll_http_rate_limited_total",

@@ -245,6 +245,20 @@ func (l *Log) find(ctx context.Context, traceID string, after int64) (uint64, er
 	return lo, err
 }
 
+// Purge deletes the log of an execution that has ended. Those who read it find that there
+// is none.
+func (l *Log) Purge(ctx context.Context, traceID string) error {
+	if !token.MatchString(traceID) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if err := l.stream.Purge(ctx, jetstream.WithPurgeSubject(logPrefix+traceID)); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
 // Last implements execution.LogWriter.
 func (l *Log) Last(ctx context.Context, traceID string) (int64, error) {
 	e, _, err := l.last(ctx, traceID)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -144,7 +143,9 @@ func runsLeft(ctx context.Context, b *batch, t tenant.ID, limit int, cause error
 	if err := b.row(ctx, `SELECT count(*) FROM runs WHERE tenant = ? AND due_at IS NOT NULL`, t).Scan(&n); err != nil || n < limit {
 		return nil, err
 	}
-	return fault.Wrap(fault.Exhausted, cause, fmt.Sprintf("%d responses of this tenant are under way, which is the limit; wait for one to end, or cancel one", n)), nil
+	f := fault.Limit("responses", time.Time{}, "%d responses of this tenant are under way, which is the limit; wait for one to end, or cancel one", n)
+	f.Err = cause
+	return f, nil
 }
 
 func (s *runs) Append(ctx context.Context, id run.ID, l run.Lease, entries []run.Entry, left ...run.Trace) error {
@@ -176,7 +177,10 @@ func (s *runs) Append(ctx context.Context, id run.ID, l run.Lease, entries []run
 				return err
 			}
 		}
-		return insertEntries(ctx, b, id, sealed)
+		if err := insertEntries(ctx, b, id, sealed); err != nil || last.Ended == nil {
+			return err
+		}
+		return keepRun(ctx, b, id)
 	}
 	return s.write(ctx, "record the steps of a run", task)
 }
@@ -297,8 +301,7 @@ func (s *runs) Expire(ctx context.Context, limit int) (gone []run.ID, err error)
 		if err != nil {
 			return err
 		}
-		rows, err := b.rows(ctx, `DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE expires_at <= ? ORDER BY expires_at LIMIT ?) RETURNING id`, micros(now), limit)
-		gone, err = collect(rows, err, func(sc scanner) (id run.ID, err error) { return id, sc.Scan(&id) })
+		gone, err = removeRuns(ctx, b, `expires_at <= ? ORDER BY expires_at LIMIT ?`, micros(now), limit)
 		return err
 	}})
 	return gone, err
@@ -307,8 +310,8 @@ func (s *runs) Expire(ctx context.Context, limit int) (gone []run.ID, err error)
 func (s *runs) Delete(ctx context.Context, t tenant.ID, id run.ID) error {
 	task := &runTask{id: id}
 	task.write = func(ctx context.Context, b *batch) error {
-		n, err := b.exec(ctx, `DELETE FROM runs WHERE tenant = ? AND id = ? AND due_at IS NULL`, t, string(id))
-		if err != nil || n > 0 {
+		gone, err := removeRuns(ctx, b, `tenant = ? AND id = ? AND due_at IS NULL`, t, string(id))
+		if err != nil || len(gone) > 0 {
 			return err
 		}
 		task.err, err = refusal(ctx, b, t, id, "the run has not ended; cancel it first")

@@ -108,7 +108,7 @@ func suites(t *testing.T, open opener) {
 	t.Run("runs", func(t *testing.T) {
 		runtest.Store(t, func(t *testing.T) runtest.Opened {
 			db := open(t)
-			return runtest.Opened{Store: db.Runs(), Age: func(t *testing.T, by time.Duration) {
+			return runtest.Opened{Store: db.Runs(), Usage: db.Usage(), Age: func(t *testing.T, by time.Duration) {
 				_, err := db.SQL().ExecContext(t.Context(), fmt.Sprintf(`UPDATE runs SET due_at = due_at - %[1]d, expires_at = expires_at - %[1]d`, by.Microseconds()))
 				must(t, err)
 			}}

@@ -117,7 +117,7 @@ func (s *usageStore) Month(ctx context.Context, tenant string) (float64, error) 
 
 const (
 	sumDays = `SELECT day, source, calls, sessions, seconds, cpu_seconds, gib_seconds, bytes_out, credits
-		FROM usage_days WHERE tenant = ? AND day >= ? AND day < ? ORDER BY 1, 2`
+		FROM usage_days WHERE tenant = ? AND day >= ? AND day < ? AND entries > 0 ORDER BY 1, 2`
 	// sumPart takes the sums of the whole day when the ledger does not have all of
 	// it any more. Nothing is before 1970, so that a remainder is what has passed
 	// of a day.
@@ -125,7 +125,7 @@ const (
 			sum(seconds * memory / 1073741824.0), sum(bytes_out), sum(credits)
 		FROM usage_entries WHERE tenant = ? AND at >= ? AND at < ? AND ` + dayIsThere + ` GROUP BY 1, 2
 		UNION ALL SELECT day, source, calls, sessions, seconds, cpu_seconds, gib_seconds, bytes_out, credits
-		FROM usage_days WHERE tenant = ? AND day = ? AND NOT ` + dayIsThere + ` ORDER BY 1, 2`
+		FROM usage_days WHERE tenant = ? AND day = ? AND entries > 0 AND NOT ` + dayIsThere + ` ORDER BY 1, 2`
 	dayIsThere = `(SELECT count(*) FROM usage_entries WHERE tenant = ? AND at >= ? AND at < ?) =
 		(SELECT coalesce(sum(entries), 0) FROM usage_days WHERE tenant = ? AND day = ?)`
 )
@@ -190,6 +190,12 @@ func (s *usageStore) sums(ctx context.Context, days, parted, tenant string, sinc
 		all = append(all, found...)
 	}
 	return all, nil
+}
+
+func (s *usageStore) Recorded(ctx context.Context, tenant string, within time.Duration) (n int64, err error) {
+	err = s.db.read.row(ctx, `SELECT CAST(coalesce(sum(entries), 0) AS BIGINT) FROM usage_days WHERE tenant = ? AND day > atoll_now() - ?`,
+		tenant, (within + day).Microseconds()).Scan(&n)
+	return n, s.db.read.wrap("count calls", err)
 }
 
 // Purge goes tenant by tenant, as the ledger is ordered.

@@ -54,7 +54,7 @@ func testOutputs(t *testing.T, o Opened) {
 	last := keeps(t, o, "a", 30, now()) // it may pass the bound
 	for _, a := range []execution.Admission{alone, counted} {
 		f := wantLimit(t, try("a", a), "outputs",
-			"kept outputs use 129 B of 100 B (max_outputs). Wait until the oldest expire.")
+			"kept outputs use 129 B of 100 B (max_outputs). Delete executions and responses that are not needed, or wait until the oldest expire.")
 		if want := today.Add(2 * day); !f.ResetsAt.Equal(want) || !errors.Is(f, cause) {
 			t.Errorf("it resets at %v, not %v, because of %v", f.ResetsAt, want, f.Err)
 		}
@@ -75,6 +75,11 @@ func testOutputs(t *testing.T, o Opened) {
 	must(t, try("a", counted))
 	if n := calls(t, o, "a"); n != 4 {
 		t.Errorf("the ledger has %d calls, not 4", n)
+	}
+	for within, want := range map[time.Duration]int64{100 * day: 4, 0: 2} { // deleted ones too
+		if n, err := o.Usage.Recorded(t.Context(), "a", within); err != nil || n != want {
+			t.Errorf("of %s %d calls are recorded, not %d: %v", within, n, want, err)
+		}
 	}
 	// Retention takes off what goes.
 	for _, e := range must1(o.Store.Expired(t.Context(), day, 10))(t) {

@@ -134,4 +134,15 @@ func catalog(t *testing.T, o Opened) {
 		told = append(told, e.Field+" "+e.New)
 	}
 	same(t, told, []string{"model/all/own_key given", "model/file/own_key given", "model/file/own_key given", "model/mdl_1111111111111111/own_key none", "model/all/own_key none"})
+	refused := false
+	for range 300 { // each of which would leave an event for good
+		_, err := c.SetOwnKey(ctx, "key_2", o.Other, "all", "sk-own")
+		if refused = err != nil; refused {
+			kind(t, "keys without end", err, fault.Exhausted)
+			break
+		}
+	}
+	if !refused {
+		t.Error("a tenant may set its key 300 times in a row")
+	}
 }

@@ -11,11 +11,13 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
 // Opened is an empty store.
 type Opened struct {
 	Store run.Store
+	Usage usage.Store
 	// Age moves what the store has recorded into the past.
 	Age func(t *testing.T, by time.Duration)
 }
@@ -33,6 +35,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 		{"cancelling", testCancel},
 		{"a tenant's limit", testLimit},
 		{"deleting and expiring", testDelete},
+		{"what is kept", testKept},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}

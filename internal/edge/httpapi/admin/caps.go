@@ -47,5 +47,9 @@ func (h *Handlers) tenantUsage(c *httpapi.Call) (out *usage.Usage, err error) {
 	if err != nil {
 		return out, err
 	}
-	return usage.Of(c, h.Usage, t)
+	p, err := h.Tenants.Plan(c.Context(), t.Plan)
+	if err != nil {
+		return out, err
+	}
+	return h.Usage.Of(c, t, p)
 }

@@ -26,7 +26,7 @@ type Handlers struct {
 	Tenants    *tenant.Admin
 	Trail      AuditReader
 	Verifier   AuditVerifier
-	Usage      usage.Ledger
+	Usage      *usage.Handlers
 	Caps       CapKeeper
 	Executions ExecutionGetter
 	Webhooks   Redeliverer

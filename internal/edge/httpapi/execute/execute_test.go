@@ -86,7 +86,7 @@ func TestScopes(t *testing.T) {
 		method, path string
 		scope        string
 	}{
-		{"POST", "/v1/sandbox/execute", "runs"}, {"POST", unknown + "/cancel", "runs"},
+		{"POST", "/v1/sandbox/execute", "runs"}, {"POST", unknown + "/cancel", "runs"}, {"DELETE", unknown, "runs"},
 		{"GET", "/v1/executions", "reads"}, {"GET", unknown, "reads"}, {"GET", unknown + "/output", "reads"}, {"GET", unknown + "/file?path=a", "reads"}, {"GET", "/v1/usage", "reads"},
 	} {
 		for _, who := range []string{"runs", "reads", "admin"} {

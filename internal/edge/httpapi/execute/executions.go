@@ -85,6 +85,14 @@ func (h *Handlers) cancel(c *httpapi.Call) error {
 	return h.send(c.Context(), c, e)
 }
 
+func (h *Handlers) delete(c *httpapi.Call) error {
+	id, err := TraceIDOf(c)
+	if err != nil {
+		return err
+	}
+	return Hidden(h.Gateway.Delete(c.Context(), c.Caller.Tenant.ID, id))
+}
+
 // output replays an execution's output and follows it, or sends one of its streams whole.
 func (h *Handlers) output(c *httpapi.Call) error {
 	id, err := TraceIDOf(c)

@@ -322,7 +322,7 @@ func TestTenantsAreApart(t *testing.T) {
 	token := "Bearer " + gatewaytest.Token("other")
 	for _, id := range []string{ended, running} {
 		for _, c := range [][2]string{
-			{"GET", ""}, {"GET", "/output"}, {"GET", "/output?after=1"}, {"GET", "/output?stream=stdout"}, {"POST", "/cancel"},
+			{"GET", ""}, {"GET", "/output"}, {"GET", "/output?after=1"}, {"GET", "/output?stream=stdout"}, {"POST", "/cancel"}, {"GET", "/file?path=a"}, {"DELETE", ""},
 		} {
 			theirs := httpapitest.Ask(s, c[0], "/v1/executions/"+id+c[1], "", other, token)
 			missing := httpapitest.Ask(s, c[0], "/v1/executions/"+unknown+c[1], "", other, token)

@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
 )
 
 // TestKeptOutputs fills what a plan lets a tenant keep: it is refused, others on the plan
@@ -24,9 +25,9 @@ func TestKeptOutputs(t *testing.T) {
 	}
 	full, other := holder("full"), holder("other")
 	run(t, s, `{"code":"print short"}`, full...)
-	run(t, s, `{"code":"print to the bound"}`, full...) // it may pass the bound
+	last := run(t, s, `{"code":"print to the bound"}`, full...) // it may pass the bound
 	w := httpapitest.Post(s, `{"code":"print more"}`, full...)
-	httpapitest.Refused(t, w, 429, "rate_limited", "kept outputs use 19 B of 10 B (max_outputs). Wait until the oldest expire. Your plan is tiny; upgrade to free for 10 GiB of kept outputs.")
+	httpapitest.Refused(t, w, 429, "rate_limited", "kept outputs use 19 B of 10 B (max_outputs). Delete executions and responses that are not needed, or wait until the oldest expire. Your plan is tiny; upgrade to free for 10 GiB of kept outputs.")
 	body := decoded[struct {
 		Dimension string
 		ResetsAt  time.Time `json:"resets_at"`
@@ -39,6 +40,20 @@ func TestKeptOutputs(t *testing.T) {
 		t.Errorf("a refused execution has a record: %s", w.Body)
 	}
 	run(t, s, `{"code":"print other"}`, other...)
+	used := func(bytes int64) {
+		t.Helper()
+		got := decoded[usage.Usage](t, httpapitest.Ask(s, "GET", "/v1/usage", "", full...)).Outputs
+		if got.Bytes != bytes || got.Limit == nil || *got.Limit != 10 || got.ResetsAt == nil {
+			t.Errorf("the use is told as %+v, want %d bytes", got, bytes)
+		}
+	}
+	used(19)
+	if w := httpapitest.Ask(s, "DELETE", "/v1/executions/"+last, "", full...); w.Code != 204 {
+		t.Errorf("delete: %d %s", w.Code, w.Body)
+	}
+	used(6)
+	run(t, s, `{"code":"print after"}`, full...) // there is room again
+	run(t, s, `{"code":"print more"}`, other...)
 	if _, err := s.Gateway.Purge(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}

@@ -81,6 +81,16 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Serve:   httpapi.Writes(h.get),
 		},
 		{
+			Method: http.MethodDelete, Path: execution1, ID: "deleteExecution", Tag: "executions", Summary: "Delete an execution that has ended", Scope: tenant.ScopeExecute,
+			Description: "Its record goes with its output and the files that it gave back, and is no part of max_outputs any more. Its audit row and what it used stay. An Idempotency-Key that named it may be used again.",
+			Params:      []httpapi.Param{traceID},
+			Answers: []httpapi.Answer{
+				httpapi.NoContent("It is deleted."), unknown,
+				httpapi.Refusal(http.StatusConflict, "conflict: the execution is still running."),
+			},
+			Serve: httpapi.Does(h.delete),
+		},
+		{
 			Method: http.MethodGet, Path: execution1 + "/output", ID: "getOutput", Tag: "executions", Summary: "Follow an execution's output", Scope: tenant.ScopeRead,
 			Description: "Replays what the reconnect buffer has after `after`, goes on live, and ends with the result. `Accept: text/event-stream` gives server-sent events with seq as their id. With `stream` it is the whole of that stream as bytes, of an execution that has ended; `Range` works.",
 			Params: []httpapi.Param{

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -26,6 +27,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
 	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
 )
 
 // AdminServer is a Server that can be administered.
@@ -96,7 +98,7 @@ func NewAdmin(t *testing.T) *AdminServer {
 				CheckWebhook: hooks.CheckURL, CheckSecret: webhook.CheckSecret,
 				Reach: func(context.Context, *storage.Connection) error { return nil },
 			}),
-			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: w.DB.Usage(), Caps: breakers,
+			Trail: w.DB.Audit(), Verifier: audit.NewSealer(w.DB.Audit()), Usage: &usage.Handlers{Ledger: w.DB.Usage(), Keep: 30 * 24 * time.Hour}, Caps: breakers,
 			Executions: w.Gateway, Webhooks: out, Models: out.models(w.DB.Models(), tenants),
 		}
 		c.Handlers.Models = &modelapi.Handlers{Catalog: c.Handlers.Admin.Models}

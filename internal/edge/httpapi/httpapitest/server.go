@@ -77,7 +77,7 @@ func New(t testing.TB, change ...func(*Setup)) *Server {
 				}
 				return nil
 			}},
-			Usage: &usage.Handlers{Ledger: w.DB.Usage()},
+			Usage: &usage.Handlers{Ledger: w.DB.Usage(), Keep: 30 * 24 * time.Hour},
 		},
 	}
 	for _, f := range change {

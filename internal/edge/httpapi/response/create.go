@@ -25,6 +25,11 @@ func (h *Handlers) create(c *httpapi.Call, in *CreateResponse) error {
 	if err := c.Draining(); err != nil {
 		return err
 	}
+	if h.Room != nil {
+		if err := h.Room(c.Context(), c.Caller, r.Keep > 0); err != nil {
+			return err
+		}
+	}
 	if err := h.admit(c, q.Models[0]); err != nil {
 		return err
 	}

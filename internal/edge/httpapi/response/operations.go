@@ -46,6 +46,8 @@ type Handlers struct {
 	// Budget refuses a tenant whose budget in money is used up with some more; nil for no
 	// budgets.
 	Budget func(ctx context.Context, t tenant.ID, more model.Money) error
+	// Room says why a response, which is kept if kept says so, may not begin; nil for no bound.
+	Room func(ctx context.Context, caller *tenant.Principal, kept bool) error
 }
 
 // agentPath is the other name of /v1/responses, which a vendor's documents use.
@@ -137,6 +139,9 @@ func (h *Handlers) under(root, name, note string, example CreateResponse) []http
 type ResponseRefusal struct {
 	Error   ResponseRefusalDetail `json:"error" required:"true"`
 	Message string                `json:"message" required:"true" doc:"The same message."`
+
+	Dimension string     `json:"dimension,omitzero" doc:"With rate_limited: which limit it is, such as outputs or responses."`
+	ResetsAt  *time.Time `json:"resets_at,omitzero" nullable:"false" doc:"With rate_limited: when the limit starts again, if it does."`
 }
 
 // ResponseRefusalDetail says what was wrong.
@@ -168,7 +173,7 @@ func refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	httpapi.WriteRefusal(w, err, func(status int, body httpapi.ErrorResponse) any {
 		return ResponseRefusal{
 			Error:   ResponseRefusalDetail{Message: body.Message, Type: errorType(status), Code: body.Error},
-			Message: body.Message,
+			Message: body.Message, Dimension: body.Dimension, ResetsAt: body.ResetsAt,
 		}
 	})
 }

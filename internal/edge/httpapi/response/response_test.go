@@ -155,7 +155,10 @@ func open(t *testing.T) *httpapitest.Server {
 			t.Fatal(err)
 		}
 		t.Cleanup(l.Stop)
-		s.Responses = &response.Handlers{Loop: l, Files: s.World.Gateway, Store: s.World.DB.Runs(), Models: m, Seal: storetest.Box(t), Keep: time.Hour, MaxUnderWay: 3, Rates: rates, Budget: s.World.DB.Usage().CheckCost, Web: web.New(web.Config{})}
+		room := func(ctx context.Context, p *tenant.Principal, kept bool) error {
+			return s.World.Room(ctx, p, s.World.DB.Usage(), kept)
+		}
+		s.Responses = &response.Handlers{Loop: l, Files: s.World.Gateway, Store: s.World.DB.Runs(), Models: m, Seal: storetest.Box(t), Keep: time.Hour, MaxUnderWay: 3, Rates: rates, Room: room, Budget: s.World.DB.Usage().CheckCost, Web: web.New(web.Config{})}
 	})
 }
 

@@ -119,7 +119,7 @@ func (h *Handlers) signed(call *httpapi.Call) (o thread.Owner, id string, err er
 		return o, "", refusal
 	}
 	if err == nil {
-		httpapi.Trust(r)
+		httpapi.Trust(r, holder.Tenant.ID)
 		err = call.Charge(&holder)
 	}
 	return ownerOf(&holder), c.Thread, err

@@ -16,10 +16,14 @@ type Ledger interface {
 	Summary(ctx context.Context, tenantID tenant.ID, since, before time.Time) ([]usage.Day, error)
 	Month(ctx context.Context, tenantID tenant.ID) (credits float64, err error)
 	MonthCost(ctx context.Context, tenantID tenant.ID) (usage.Money, error)
+	Kept(ctx context.Context, tenantID tenant.ID, keep time.Duration) (usage.Kept, error)
 }
 
-// Handlers serve a tenant's own usage.
-type Handlers struct{ Ledger Ledger }
+// Handlers serve what tenants have used.
+type Handlers struct {
+	Ledger Ledger
+	Keep   time.Duration // how long ended executions are kept
+}
 
 // Operations is GET /v1/usage.
 func (h *Handlers) Operations() []httpapi.Operation {
@@ -30,15 +34,16 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			{Name: "before", Type: httpapi.Time, Doc: "Up to this time; now if not given."},
 		},
 		Answers: []httpapi.Answer{httpapi.OK(Usage{}, "By day and interface, model or tool, with the state of the month's budgets.")},
-		Serve:   httpapi.Returns(func(c *httpapi.Call) (*Usage, error) { return Of(c, h.Ledger, c.Caller.Tenant) }),
+		Serve:   httpapi.Returns(func(c *httpapi.Call) (*Usage, error) { return h.Of(c, c.Caller.Tenant, c.Caller.Plan) }),
 	}}
 }
 
 // maxRange is the longest time that one summary covers.
 const maxRange = 400 * 24 * time.Hour
 
-// Of sums up what a tenant has used in the time that the query of c names.
-func Of(c *httpapi.Call, ledger Ledger, t tenant.Tenant) (*Usage, error) {
+// Of sums up what a tenant has used in the time that the query of c names, and what it
+// keeps now.
+func (h *Handlers) Of(c *httpapi.Call, t tenant.Tenant, p tenant.Plan) (*Usage, error) {
 	since, before, err := c.Span()
 	if err != nil {
 		return nil, err
@@ -54,21 +59,26 @@ func Of(c *httpapi.Call, ledger Ledger, t tenant.Tenant) (*Usage, error) {
 	if !since.Before(before) || before.Sub(since) > maxRange {
 		return nil, httpapi.Invalid("since must be earlier than before, by at most %d days", maxRange/(24*time.Hour))
 	}
-	days, err := ledger.Summary(c.Context(), t.ID, since, before)
+	days, err := h.Ledger.Summary(c.Context(), t.ID, since, before)
 	if err != nil {
 		return nil, err
 	}
-	used, err := ledger.Month(c.Context(), t.ID)
+	used, err := h.Ledger.Month(c.Context(), t.ID)
 	if err != nil {
 		return nil, err
 	}
-	cost, err := ledger.MonthCost(c.Context(), t.ID)
+	kept, err := h.Ledger.Kept(c.Context(), t.ID, h.Keep)
+	if err != nil {
+		return nil, err
+	}
+	cost, err := h.Ledger.MonthCost(c.Context(), t.ID)
 	if err != nil {
 		return nil, err
 	}
 	body := &Usage{
 		Since: since, Before: before, Days: make([]UsageDay, len(days)),
-		Month: UsageMonth{Credits: used, Cost: cost.Dollars(), ResetsAt: month.AddDate(0, 1, 0)},
+		Month:   UsageMonth{Credits: used, Cost: cost.Dollars(), ResetsAt: month.AddDate(0, 1, 0)},
+		Outputs: outputs(kept, p),
 	}
 	total := usage.Money(0)
 	for i, d := range days {
@@ -115,4 +125,15 @@ func (a *UsageAmounts) add(b UsageAmounts) {
 	a.CacheWriteTokens += b.CacheWriteTokens
 	a.OutputTokens += b.OutputTokens
 	a.ReasoningTokens += b.ReasoningTokens
+}
+
+func outputs(k usage.Kept, p tenant.Plan) UsageOutputs {
+	out := UsageOutputs{Bytes: k.Bytes}
+	if p.MaxOutputs > 0 {
+		out.Limit = &p.MaxOutputs
+	}
+	if !k.ResetsAt.IsZero() {
+		out.ResetsAt = &k.ResetsAt
+	}
+	return out
 }

@@ -4,11 +4,12 @@ import "time"
 
 // Usage is what a tenant has used.
 type Usage struct {
-	Since  time.Time    `json:"since"`
-	Before time.Time    `json:"before"`
-	Days   []UsageDay   `json:"days"`
-	Totals UsageAmounts `json:"totals" doc:"Of the days above; calls are those of interfaces alone."`
-	Month  UsageMonth   `json:"month" doc:"The current calendar month in UTC."`
+	Since   time.Time    `json:"since"`
+	Before  time.Time    `json:"before"`
+	Days    []UsageDay   `json:"days"`
+	Totals  UsageAmounts `json:"totals" doc:"Of the days above; calls are those of interfaces alone."`
+	Month   UsageMonth   `json:"month" doc:"The current calendar month in UTC."`
+	Outputs UsageOutputs `json:"outputs" doc:"What ended executions and responses keep now."`
 }
 
 // UsageDay is what was used on one day by one interface, of one model or of one tool.
@@ -44,4 +45,11 @@ type UsageMonth struct {
 	Cost       float64   `json:"cost" doc:"What responses have cost so far, in US dollars."`
 	CostBudget *float64  `json:"cost_budget" doc:"In US dollars; null for none."`
 	ResetsAt   time.Time `json:"resets_at"`
+}
+
+// UsageOutputs is what a tenant's ended executions keep.
+type UsageOutputs struct {
+	Bytes    int64      `json:"bytes" doc:"Of their output, and of the files they gave back."`
+	Limit    *int64     `json:"limit" doc:"max_outputs of the plan; null for none."`
+	ResetsAt *time.Time `json:"resets_at" doc:"When a part of it will have expired; null while nothing is kept. Deleting executions makes room at once."`
 }
