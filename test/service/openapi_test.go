@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"mime/multipart"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -59,7 +60,7 @@ type step struct {
 	method, path string // what is behind # is preferred
 	body         any    // JSON; bytes as they are; nil for none
 	status       int
-	save         string // a member of the answer, by which later steps have it
+	save         string // a member of the answer, or of its first item, by which later steps have it
 }
 
 // everyOperation calls all of them once, as one customer might. Each answer is as the
@@ -142,15 +143,23 @@ func (d *described) everyOperation(t *testing.T) {
 		{put, "/v1/admin/plans/made", o("concurrency", 2), 200, ""}, {get, "/v1/admin/plans", nil, 200, ""}, {get, "/v1/admin/plans/made", nil, 200, ""}, {del, "/v1/admin/plans/made", nil, 204, ""},
 		{post, "/v1/admin/models", o("name", "made", "provider", "openai-chat", "base_url", "http://127.0.0.1:9/v1"), 201, ""}, {get, "/v1/admin/models", nil, 200, ""},
 		{get, "/v1/admin/models/made", nil, 200, ""}, {patch, "/v1/admin/models/made", o("upstream", "other"), 200, ""}, {post, "/v1/admin/models/made/test", o(), 200, ""}, // nothing listens there
+		{post, "/v1/admin/models", o("name", "sharing", "provider", "openai", "base_url", planner(t).URL+"/v1"), 201, ""},
 		{get, "/v1/models", nil, 200, ""}, {get, "/v1/models/made", nil, 200, ""},
 		{get, "/v1/models/declared", nil, 200, ""}, {patch, "/v1/admin/models/declared", o("upstream", "other"), 409, ""},
 		{put, "/v1/model-keys/declared", o("key", "sk-own"), 200, ""}, {get, "/v1/model-keys", nil, 200, ""}, {del, "/v1/model-keys/declared", nil, 204, ""},
 	}...)
+	shares := plan(t, toolStep{"write_file", o("file_path", "made.txt", "content", "text")}, toolStep{"share_file", o("file_path", "made.txt")})
+	shares["model"] = "sharing"
 	for _, base := range []string{"/v1/responses", "/v1/agent"} {
 		one := base + "/{id}"
 		steps = append(steps, step{post, base, o("model", "made", "input", "text", "background", true), 200, "id"}, step{get, one, nil, 200, ""},
-			step{get, one + "/input_items", nil, 200, ""}, step{post, one + "/cancel", nil, 200, ""}, step{del, one, nil, 200, ""})
+			step{get, one + "/input_items", nil, 200, ""}, step{post, one + "/cancel", nil, 200, ""}, step{del, one, nil, 200, ""},
+			step{post, base, shares, 200, "id"}, step{get, one + "/files", nil, 200, "data.id"}, step{get, one + "/files/{data.id}/content", nil, 200, ""})
 	}
+	const container, file = "/v1/containers/{id}", "/v1/containers/{id}/files/{data.id}"
+	steps = append(steps, step{post, "/v1/containers", o("name", "made"), 200, "id"}, step{get, "/v1/containers", nil, 200, ""}, step{get, container, nil, 200, ""},
+		step{post, container + "/files", form(t, "file", "text"), 200, ""}, step{get, container + "/files", nil, 200, "data.id"},
+		step{get, file, nil, 200, ""}, step{get, file + "/content", nil, 200, ""}, step{del, file, nil, 200, ""}, step{del, container, nil, 200, ""})
 	steps = append(steps, []step{
 		{del, "/v1/admin/models/made", nil, 204, ""},
 		{get, "/v1/admin/sandboxes/orphans", nil, 200, ""}, {del, "/v1/admin/sandboxes/orphans", nil, 200, ""},
@@ -201,6 +210,8 @@ func (d *described) take(t *testing.T, client *http.Client, s step) {
 	media, body := "", []byte(nil)
 	switch b := s.body.(type) {
 	case nil:
+	case multipartForm:
+		body, media = b.body, b.media
 	case []byte:
 		if body, media = b, "application/octet-stream"; strings.Contains(s.path, "/archive") {
 			media = "application/x-tar"
@@ -257,10 +268,37 @@ func (d *described) take(t *testing.T, client *http.Client, s step) {
 		if err := json.Unmarshal(text, &all); err != nil {
 			t.Fatalf("%s %s: %v", s.method, s.path, err)
 		}
-		if d.saved[s.save], _ = all[s.save].(string); s.save == "trace_id" {
+		member, listed := strings.CutPrefix(s.save, "data.")
+		if data, ok := all["data"].([]any); listed && ok && len(data) > 0 {
+			all, _ = data[0].(map[string]any)
+		}
+		if d.saved[s.save], _ = all[member].(string); s.save == "trace_id" {
 			d.saved[s.save] = res.Header.Get("X-Trace-Id")
 		}
 	}
+}
+
+// multipartForm is a body that has a file.
+type multipartForm struct {
+	media string
+	body  []byte
+}
+
+func form(t *testing.T, name, text string) multipartForm {
+	t.Helper()
+	var out bytes.Buffer
+	w := multipart.NewWriter(&out)
+	part, err := w.CreateFormFile("file", name)
+	if err == nil {
+		_, err = io.WriteString(part, text)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return multipartForm{w.FormDataContentType(), out.Bytes()}
 }
 
 // tarOf is an archive of one file.

@@ -36,6 +36,7 @@ func fullJob() execution.Job {
 		},
 		Window: 20 * time.Minute,
 		Thread: &execution.Thread{ID: "t-1", State: "abc", Quota: 1 << 40},
+		Web:    &execution.WebAccess{Key: "key_1", Token: "secret"},
 		Mounts: []storage.Mount{{Slug: "team", Connection: "con_1", Kind: storage.S3, Path: "a/b", ReadOnly: true, Target: storage.Target{
 			Bucket: "b", Region: "r", Endpoint: "https://e", PathStyle: true, Account: "a",
 			Credentials: storage.Credentials{AccessKeyID: "1", SecretAccessKey: "2", ServiceAccount: "{}", AccountKey: "3"},
@@ -77,6 +78,7 @@ func TestCodec(t *testing.T) {
 	everyField(t, fullJob().Permissions.Filesystem)
 	everyField(t, fullJob().Permissions.Process)
 	everyField(t, *fullJob().Thread)
+	everyField(t, *fullJob().Web)
 	everyField(t, *fullResult().Thread)
 	everyField(t, fullResult())
 	everyField(t, fullResult().Traffic)
@@ -183,7 +185,7 @@ func TestCodecOfEarlierVersions(t *testing.T) {
 		}
 	}
 	job := fullJob()
-	job.Permissions.Process.Root, job.Window = false, 0 // which that version did not have
+	job.Permissions.Process.Root, job.Window, job.Web = false, 0, nil // which that version did not have
 	if gateway, got, err := decodeStart(read("job.v5")); err != nil || gateway != "gw" || !reflect.DeepEqual(got, job) {
 		t.Errorf("%q, %+v, %v", gateway, got, err)
 	}
