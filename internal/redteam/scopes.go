@@ -41,7 +41,10 @@ var families = map[string][]string{
 		"GET /v1/responses/", "GET /v1/agent/",
 	},
 	"tools":     {"GET /v1/tools", "POST /v1/tools", "DELETE /v1/tools", "POST /v1/sessions/", "GET /mcp", "POST /mcp", "DELETE /mcp", "POST /v1/search", "POST /search", "POST /v1/fetch"},
-	"sandboxes": {"GET /v1/sandboxes", "POST /v1/sandboxes", "PUT /v1/sandboxes/", "DELETE /v1/sandboxes/", "GET /v1/snapshots", "DELETE /v1/snapshots/"},
+	"sandboxes": {
+		"GET /v1/sandboxes", "POST /v1/sandboxes", "PUT /v1/sandboxes/", "DELETE /v1/sandboxes/", "GET /v1/snapshots", "DELETE /v1/snapshots/",
+		"GET /v1/containers", "POST /v1/containers", "DELETE /v1/containers/",
+	},
 	"environments": {
 		"GET /v1/environments", "POST /v1/environments", "PATCH /v1/environments/", "DELETE /v1/environments/",
 		"GET /default/v1/environments", "POST /default/v1/environments", "PATCH /default/v1/environments/", "DELETE /default/v1/environments/",

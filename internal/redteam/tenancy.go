@@ -185,10 +185,12 @@ func (a *arena) compare(ctx context.Context, by caller, p prey, prefix, param st
 	return nil
 }
 
-// query adds the parameters that operations on files require.
+// query adds the parameters that operations on files of sandboxes and executions require.
 func query(path string) string {
-	if strings.HasPrefix(path, "/v1/threads/") {
-		return path // the file is in it
+	for _, prefix := range []string{"/v1/threads/", "/v1/containers/", "/v1/responses/", "/v1/agent/"} {
+		if strings.HasPrefix(path, prefix) {
+			return path // the file is in it
+		}
 	}
 	if strings.Contains(path, "/files") || strings.HasSuffix(path, "/archive") || strings.HasSuffix(path, "/file") {
 		return path + "?path=/home/user/notes.txt"

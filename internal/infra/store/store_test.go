@@ -221,6 +221,9 @@ func ledger(db *store.DB) usagetest.Opened {
 		}
 		return db.Runs().Append(ctx, r.ID, lease, []run.Entry{{Seq: 2, At: time.Now(), Asked: &run.Asked{Step: 1, Try: 1, Model: "m"}}}, run.Trace{Charges: c})
 	}, Record: func(ctx context.Context, u usage.Entry) error {
+		if u.TraceID != "" { // of a call that a program made
+			return db.Sandboxes().Record(ctx, audit.Row{TraceID: u.TraceID, Tenant: u.Tenant, Source: u.Source, ExitStatus: audit.OK}, u)
+		}
 		e := &execution.Execution{TraceID: execution.NewTraceID(), Tenant: u.Tenant}
 		if _, err := db.Executions().Admit(ctx, e, execution.Admission{}); err != nil {
 			return err
