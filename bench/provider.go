@@ -47,7 +47,7 @@ func newProvider() (*provider, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", &scriptedmodel.Provider{Next: p.next})
 	mux.HandleFunc("/stamps/v1/responses", stamps)
-	p.server = &http.Server{Handler: mux}
+	p.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go func() { _ = p.server.Serve(listener) }() // ends with close
 	return p, nil
 }

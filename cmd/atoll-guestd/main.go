@@ -19,7 +19,8 @@ func main() {
 	if len(os.Args) > 1 {
 		command = os.Args[1]
 	}
-	ok, err := false, error(nil)
+	var ok bool
+	var err error
 	switch command {
 	case collect.Command:
 		ok, err = true, collect.Write(os.Stdout, os.Args[2:])

@@ -22,7 +22,7 @@ func (a *cli) saveShared(ctx context.Context, c *sdk.Client, id, folder string, 
 		fmt.Fprintf(a.std.err, "atoll: %d files were shared; --out FOLDER saves them, and GET /v1/responses/%s/files lists them\n", len(shared), id)
 		return nil
 	}
-	if err := os.MkdirAll(folder, 0o777); err != nil { //nolint:gosec // as the user's umask has it
+	if err := os.MkdirAll(folder, 0o777); err != nil { // as the user's umask has it
 		return err
 	}
 	root, err := os.OpenRoot(folder)

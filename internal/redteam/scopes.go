@@ -40,7 +40,7 @@ var families = map[string][]string{
 		"GET /v1/executions", "GET /v1/usage", "GET /v1/threads", "POST /v1/threads/{thread_id}/signed_urls", "POST /v1/files/list", "POST /v1/files/download_url",
 		"GET /v1/responses/", "GET /v1/agent/",
 	},
-	"tools":     {"GET /v1/tools", "POST /v1/tools", "DELETE /v1/tools", "POST /v1/sessions/", "GET /mcp", "POST /mcp", "DELETE /mcp", "POST /v1/search", "POST /search", "POST /v1/fetch"},
+	"tools": {"GET /v1/tools", "POST /v1/tools", "DELETE /v1/tools", "POST /v1/sessions/", "GET /mcp", "POST /mcp", "DELETE /mcp", "POST /v1/search", "POST /search", "POST /v1/fetch"},
 	"sandboxes": {
 		"GET /v1/sandboxes", "POST /v1/sandboxes", "PUT /v1/sandboxes/", "DELETE /v1/sandboxes/", "GET /v1/snapshots", "DELETE /v1/snapshots/",
 		"GET /v1/containers", "POST /v1/containers", "DELETE /v1/containers/",

@@ -86,9 +86,6 @@ func Check(schema string, value any) error {
 	return nil
 }
 
-// open are the types of items, in requests and answers, that the specification has.
-var open = []string{"message", "reasoning", "function_call", "function_call_output", "item_reference"}
-
 // ours are the types of items that only our contract has.
 var ours = []string{
 	"sandbox_results", "share_file", "sandbox_write_file", "sandbox_read_file", "sandbox_edit_file", "sandbox_grep", "sandbox_glob", "sandbox_apply_patch",

@@ -126,7 +126,6 @@ func lies(p model.Provider) map[string]lie {
 		twice.WriteString(e + e)
 		strange.WriteString("event: of.the.future\ndata: {\"type\":\"of.the.future\",\"x\":[1,{}]}\n\n: a comment\n\n" + e)
 	}
-	fault := scriptedmodel.Turn{Blocks: speech.Blocks}
 	all := map[string]lie{
 		"nothing": body(""), "garbage": body(string(garbage(100_000))), "garbage in events": body("data: " + strings.ReplaceAll(string(garbage(10_000)), "\n", "\n\ndata: ") + "\n\n"),
 		"no JSON": body("data: {\n\ndata: [1,2\n\n"), "other JSON": body("data: 7\n\ndata: null\n\ndata: []\n\ndata: \"x\"\n\ndata: {}\n\n"),
@@ -165,7 +164,6 @@ func lies(p model.Provider) map[string]lie {
 		"overloaded": {Type: "overloaded_error", Code: "server_error", Message: "Overloaded"}, "empty": {},
 		"key": {Type: "invalid_request_error", Code: "invalid_prompt", Message: "your key is " + lyingKey},
 	} {
-		fault.Fault = refusal
 		all["error "+at] = body(strings.Join(events[:3], "") + scriptedmodel.Fault(p, refusal) + strings.Join(events[3:], ""))
 	}
 	// A stream that is cut within each of its events; that each byte is a place for it is

@@ -128,7 +128,7 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if status := int32(res.StatusCode); r.Method == http.MethodPost { //nolint:gosec // three digits
+	if status := int32(res.StatusCode); r.Method == http.MethodPost { // three digits
 		s.status.Store(status)
 		if status < 300 || status > 399 {
 			s.first.CompareAndSwap(0, status)

@@ -3,6 +3,7 @@ package mcpclient
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -37,7 +38,7 @@ func (c *Client) List(ctx context.Context, name string, t Target, keep func(name
 	ctx, seen := watch(ctx)
 	found, err := s.list(ctx, keep)
 	c.release(s, err == nil)
-	if f, ok := err.(*fault.Error); ok {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return nil, f
 	}
 	if err != nil {

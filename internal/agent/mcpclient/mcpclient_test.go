@@ -284,7 +284,8 @@ func TestCancel(t *testing.T) {
 			cancel(gone)
 			<-r.Context().Done()
 		})
-		c, err := open(t, "127.0.0.1"), error(nil)
+		c := open(t, "127.0.0.1")
+		var err error
 		if method == "list" {
 			_, err = c.List(ctx, "run/s", at(s), all)
 		} else {

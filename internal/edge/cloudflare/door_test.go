@@ -25,7 +25,10 @@ func TestDeletingNothing(t *testing.T) {
 	var rows []domain.Call
 	s := httpapitest.New(t, func(c *httpapitest.Setup) {
 		c.Cloudflare = cloudflare.New(&sandbox.Handlers{Sandboxes: none{}})
-		c.Record = func(_ context.Context, _ *tenant.Principal, row domain.Call) error { rows = append(rows, row); return nil }
+		c.Record = func(_ context.Context, _ *tenant.Principal, row domain.Call) error {
+			rows = append(rows, row)
+			return nil
+		}
 	})
 	if w := httpapitest.Ask(s.Server, "DELETE", "/v1/sandbox/abc", ""); w.Code != 204 {
 		t.Errorf("%d %s", w.Code, w.Body)

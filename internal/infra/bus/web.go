@@ -157,7 +157,7 @@ func (s *webServer) serve(m *nats.Msg) {
 		s.respond(m, webAnswer{Refused: true})
 		return
 	}
-	defer sub.Unsubscribe()
+	defer func() { _ = sub.Unsubscribe() }() // fails only when the connection is gone
 	a, err := s.h.CallWeb(ctx, in.Call)
 	if err != nil {
 		s.b.cfg.Log.Error("cannot make a program's call", "trace_id", in.Call.TraceID, "error", err)

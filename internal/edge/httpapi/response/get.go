@@ -170,9 +170,9 @@ func (h *Handlers) inputItems(c *httpapi.Call) (*ResponseInput, error) {
 		return nil, err
 	}
 	input := s.Request.Input[len(s.Request.Input)-set.InputItems:]
-	all := make([]ResponseItem, len(input))
+	all := make([]ResponseItem, 0, len(input)+len(set.Approvals))
 	for i := range input {
-		all[i] = h.renderer(c).input(&input[i], fmt.Sprintf("%sin%04x", r.ID[len("run_"):], i), set)
+		all = append(all, h.renderer(c).input(&input[i], fmt.Sprintf("%sin%04x", r.ID[len("run_"):], i), set))
 	}
 	for i, a := range set.Approvals {
 		all = append(all, a.shown(string(r.ID[len("run_"):]), i))

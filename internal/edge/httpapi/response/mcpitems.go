@@ -80,7 +80,7 @@ func (s *stream) useBegan(it *run.Item, id string, at *int) error {
 
 // useDone sends the event of a tool whose call has ended.
 func (s *stream) useDone(it *run.Item, id string, at *int) error {
-	kind := ""
+	var kind string
 	switch {
 	case it.Listing != nil:
 		kind = "response.mcp_list_tools.completed"
