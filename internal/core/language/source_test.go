@@ -19,6 +19,8 @@ const repository = "../../.."
 
 // spelled are the files that name a language, and why they may.
 var spelled = map[string]string{
+	"cmd/atoll/ask_input.go":                      "a program to ask about is text, whatever it is written in",
+	"cmd/atoll/ask_show.go":                       "code_interpreter runs Python alone",
 	"cmd/atoll/bare.go":                           "measures the demo's program, which is Python",
 	"cmd/atoll/demo.go":                           "the demo's program is Python",
 	"cmd/atoll/imagebuild.go":                     "lists what the default image has, most of which is no language",
