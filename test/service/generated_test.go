@@ -10,10 +10,12 @@ import (
 
 // Versions of what reads the OpenAPI document: a fuzzer, and a generator of clients for each
 // of Python and TypeScript. That for Go is the one that makes sdk/go.
-var (
-	pythonReaders     = []string{"schemathesis==4.32.5", "openapi-python-client==0.29.1"}
-	typescriptReaders = []string{"openapi-typescript@7.13.0", "openapi-fetch@0.17.0", "typescript@5.9.3"}
+const (
+	fuzzer       = "schemathesis==4.32.5"
+	pythonReader = "openapi-python-client==0.29.1"
 )
+
+var typescriptReaders = []string{"openapi-typescript@7.13.0", "openapi-fetch@0.17.0", "typescript@5.9.3"}
 
 // endless are operations that are not fuzzed: those that go on until their client leaves,
 // and those whose bodies schemathesis cannot make.
@@ -33,7 +35,8 @@ func must(t *testing.T, dir string, env []string, name string, args ...string) s
 
 // fuzz has schemathesis ask what the document allows, and what it does not: no answer is
 // one of a server that fails, and all are as the document has them.
-func (d *described) fuzz(t *testing.T, bin string) {
+func (d *described) fuzz(t *testing.T) {
+	bin := environmentOf(t, fuzzer)
 	for _, part := range []struct {
 		key, which, seconds string
 	}{{d.key, "--exclude-path-regex", "15"}, {d.admin, "--include-path-regex", "8"}} {
@@ -59,14 +62,18 @@ func (d *described) fuzz(t *testing.T, bin string) {
 // an execution that there is not cannot be had.
 const generated = "42 not_found\n"
 
-// python fuzzes the server, generates a client without a warning, and calls the server with it.
-func (d *described) python(t *testing.T) {
+// environmentOf makes a virtual environment with a package of PyPI, and returns its programs.
+func environmentOf(t *testing.T, requirement string) (bin string) {
 	env := t.TempDir()
 	must(t, env, nil, "python3", "-m", "venv", env)
-	bin := filepath.Join(env, "bin")
-	must(t, env, nil, filepath.Join(bin, "python"), append([]string{"-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary", ":all:"}, pythonReaders...)...)
-	d.fuzz(t, bin)
-	dir := copied(t)
+	bin = filepath.Join(env, "bin")
+	must(t, env, nil, filepath.Join(bin, "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary", ":all:", requirement)
+	return bin
+}
+
+// python generates a client without a warning, and calls the server with it.
+func (d *described) python(t *testing.T) {
+	bin, dir := environmentOf(t, pythonReader), copied(t)
 	must(t, dir, nil, filepath.Join(bin, "openapi-python-client"), "generate", "--url", d.URL+"/openapi.json", "--meta", "none",
 		"--output-path", "generated", "--config", "openapi-python-client.yaml", "--fail-on-warning")
 	d.says(t, must(t, dir, d.env(), filepath.Join(bin, "python"), "client.py"))

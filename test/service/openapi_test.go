@@ -53,6 +53,7 @@ func TestOpenAPI(t *testing.T) {
 			})
 		}
 	})
+	t.Run("fuzzed", d.fuzz) // at the end: it changes plans and fills the tenant's limits
 }
 
 // step is a call of the API. Words in braces are what earlier steps have saved.

@@ -38,6 +38,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such container or file, it has expired, or it belongs to another tenant.")
 	limited := httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a limit of the plan.")
 	lost := httpapi.Refusal(http.StatusConflict, "conflict: the container is lost, or something of another kind stands at the file's path.")
+	unsupported := httpapi.Refusal(http.StatusUnsupportedMediaType, "unsupported_media_type: the body is not multipart/form-data.")
 	ops := []httpapi.Operation{
 		{
 			Method: post, Path: containersPath, ID: "createContainer", Summary: "Create a container", Audit: "sandbox_create",
@@ -58,7 +59,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Method: post, Path: filesPath, ID: "createContainerFile", Summary: "Upload a file to a container", Audit: "file_write", Params: []httpapi.Param{id},
 			Description: "A form with the field `file`. The file is in `" + container.Dir + "` then, under the name that the form gives it; one of that name is replaced.",
 			Body:        &httpapi.Body{Media: "multipart/form-data"},
-			Answers:     []httpapi.Answer{httpapi.OK(ContainerFile{}, "The file."), unknown, lost, limited}, Serve: httpapi.Returns(h.upload),
+			Answers:     []httpapi.Answer{httpapi.OK(ContainerFile{}, "The file."), unknown, lost, unsupported, limited}, Serve: httpapi.Returns(h.upload),
 		},
 		{
 			Method: get, Path: filesPath, ID: "listContainerFiles", Summary: "List the files of a container", Params: append([]httpapi.Param{id}, page...),
