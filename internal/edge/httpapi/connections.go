@@ -31,12 +31,13 @@ type connections struct {
 
 // connection is one of them.
 type connection struct {
-	all    *connections
-	state  http.ConnState // guarded by connections.mu
-	since  time.Time      // when it took its state; guarded by connections.mu
-	keyed  atomic.Bool    // a request on it had a valid key
-	tenant tenant.ID      // whose keys it had; "" for none, or several; guarded by connections.mu
-	gone   bool           // it is not counted any more; guarded by connections.mu
+	all   *connections
+	state http.ConnState // guarded by connections.mu
+	since time.Time      // when it took its state; guarded by connections.mu
+	gone  bool           // it is not counted any more; guarded by connections.mu
+	// owner is whose keys its requests had: nil before there was one, "" for several
+	// tenants. It is stored under connections.mu.
+	owner atomic.Pointer[tenant.ID]
 }
 
 type connectionKey struct{}
@@ -50,9 +51,9 @@ func (a *connections) context(ctx context.Context, c net.Conn) context.Context {
 	}
 	var victim net.Conn
 	if a.max > 0 && len(a.open) >= a.max {
-		victim = a.idlest(func(c *connection) bool { return !c.keyed.Load() })
+		victim = a.idlest(func(c *connection) bool { return c.owner.Load() == nil })
 		if most := a.greedy(); victim == nil && most != "" {
-			victim = a.idlest(func(c *connection) bool { return c.tenant == most })
+			victim = a.idlest(func(c *connection) bool { return c.of() == most })
 		}
 		if victim == nil {
 			victim = c
@@ -78,7 +79,15 @@ func (a *connections) remove(c net.Conn) {
 	}
 	delete(a.open, c)
 	one.gone = true
-	a.count(one.tenant, -1)
+	a.count(one.of(), -1)
+}
+
+// of is the tenant that a connection is counted for; "" for none.
+func (c *connection) of() tenant.ID {
+	if owner := c.owner.Load(); owner != nil {
+		return *owner
+	}
+	return ""
 }
 
 // count counts a connection of a tenant, or one less. a.mu is held.
@@ -171,16 +180,19 @@ func Trust(r *http.Request, of tenant.ID) {
 	if !ok {
 		return
 	}
-	first := one.keyed.CompareAndSwap(false, true)
+	known := func(owner *tenant.ID) bool { return owner != nil && (*owner == of || *owner == "") }
+	if known(one.owner.Load()) {
+		return
+	}
 	one.all.mu.Lock()
 	defer one.all.mu.Unlock()
-	switch {
-	case one.gone:
-	case first:
-		one.tenant = of
+	switch owner := one.owner.Load(); {
+	case one.gone || known(owner):
+	case owner == nil:
+		one.owner.Store(&of)
 		one.all.count(of, 1)
-	case one.tenant != of: // of a proxy, which has several callers on one
-		one.all.count(one.tenant, -1)
-		one.tenant = ""
+	default: // of a proxy, which has several callers on one
+		one.all.count(*owner, -1)
+		one.owner.Store(new(tenant.ID))
 	}
 }
