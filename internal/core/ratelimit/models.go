@@ -49,7 +49,8 @@ const (
 	tokensKind
 )
 
-// bucket has what is left of a rate. It fills within a minute.
+// bucket has what is left of a rate. It fills within a minute. A [rate.Limiter] does not
+// serve: an answer may take more tokens than its burst, any number by what providers say.
 type bucket struct {
 	left float64
 	at   time.Time

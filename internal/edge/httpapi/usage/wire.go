@@ -47,9 +47,9 @@ type UsageMonth struct {
 	ResetsAt   time.Time `json:"resets_at"`
 }
 
-// UsageOutputs is what a tenant's ended executions keep.
+// UsageOutputs is what a tenant's ended executions and responses keep.
 type UsageOutputs struct {
-	Bytes    int64      `json:"bytes" doc:"Of their output, and of the files they gave back."`
+	Bytes    int64      `json:"bytes" doc:"Of their output, of the files they gave back, and of what responses said."`
 	Limit    *int64     `json:"limit" doc:"max_outputs of the plan; null for none."`
-	ResetsAt *time.Time `json:"resets_at" doc:"When a part of it will have expired; null while nothing is kept. Deleting executions makes room at once."`
+	ResetsAt *time.Time `json:"resets_at" doc:"When a part of it will have expired; null while nothing is kept. Deleting executions and responses makes room at once."`
 }
