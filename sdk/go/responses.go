@@ -56,17 +56,9 @@ func (c *Client) DeleteResponse(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, under(responsesPath, id), nil)
 }
 
-// SharedFile is a file that a model shared in a response.
-type SharedFile struct {
-	ID        string `json:"id"`
-	FileName  string `json:"filename"`
-	Bytes     int64  `json:"bytes"`
-	CreatedAt int64  `json:"created_at"` // seconds since 1970
-}
-
 // ResponseFiles lists the files that the model of a response shared.
-func (c *Client) ResponseFiles(ctx context.Context, id string) ([]SharedFile, error) {
-	return list[SharedFile](ctx, c, under(responsesPath, id, "files"), nil, 0)
+func (c *Client) ResponseFiles(ctx context.Context, id string) ([]ResponseFile, error) {
+	return list[ResponseFile](ctx, c, under(responsesPath, id, "files"), nil, 0)
 }
 
 // ResponseFile streams the contents of a file of a response to w.
@@ -79,8 +71,7 @@ func (c *Client) responseEvents(ctx context.Context, method, path string, query 
 	if err != nil {
 		return nil, err
 	}
-	lines := bufio.NewReader(res.Body)
-	return &ResponseEvents{body: res.Body, in: lines}, nil
+	return &ResponseEvents{body: res.Body, in: bufio.NewReader(res.Body)}, nil
 }
 
 // ResponseEvents are those of one response. The last one has the response as it ended.

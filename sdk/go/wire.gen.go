@@ -3108,13 +3108,13 @@ type UsageMonth struct {
 
 // UsageOutputs defines model for UsageOutputs.
 type UsageOutputs struct {
-	// Bytes Of their output, and of the files they gave back.
+	// Bytes Of their output, of the files they gave back, and of what responses said.
 	Bytes int64 `json:"bytes"`
 
 	// Limit max_outputs of the plan; null for none.
 	Limit *int64 `json:"limit"`
 
-	// ResetsAt When a part of it will have expired; null while nothing is kept. Deleting executions makes room at once.
+	// ResetsAt When a part of it will have expired; null while nothing is kept. Deleting executions and responses makes room at once.
 	ResetsAt *time.Time `json:"resets_at"`
 }
 

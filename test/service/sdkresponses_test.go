@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/core/model"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
@@ -13,14 +14,14 @@ import (
 func TestGoSDKOnResponses(t *testing.T) {
 	s := shared(t)
 	c := sdk.New(s.URL, s.Tenant(t, "go-sdk", "pro"))
-	modelOf(t, s, clever(t))
+	lendModel(t, s, "clever", clever(t).URL, model.Capabilities...)
 	ctx, name := t.Context(), "clever"
 	r, err := c.CreateResponse(ctx, sdk.CreateResponse{Model: &name, Input: "share", Tools: &[]any{map[string]string{"type": "sandbox"}}})
 	if err != nil || r.Status != "completed" {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	files, err := c.ResponseFiles(ctx, r.ID)
-	if err != nil || len(files) != 1 || files[0].FileName != "made.csv" || files[0].Bytes != 4 {
+	if err != nil || len(files) != 1 || files[0].Filename != "made.csv" || files[0].Bytes != 4 {
 		t.Errorf("the files are %+v, %v", files, err)
 	}
 	if err := c.DeleteResponse(ctx, r.ID); err != nil {
