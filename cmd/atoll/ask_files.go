@@ -124,7 +124,7 @@ func (a *cli) rememberResponse(server string, r *sdk.Response) {
 		err = os.MkdirAll(filepath.Dir(name), 0o700)
 	}
 	if err == nil {
-		err = os.WriteFile(name, text, 0o600)
+		err = writePrivate(name, string(text), true)
 	}
 	if err != nil {
 		fmt.Fprintf(a.std.err, "atoll: --continue will not find this answer: %v\n", err)

@@ -235,12 +235,16 @@ func (a *cli) readSmall(path string) (string, error) {
 
 // writeKey writes a key to a file that only its user can read, in the place of
 // one that is there if replace is set.
-func writeKey(path, key string, replace bool) error {
+func writeKey(path, key string, replace bool) error { return writePrivate(path, key+"\n", replace) }
+
+// writePrivate writes a file that only its user can read as a whole or not at all, in the
+// place of one that is there if replace is set.
+func writePrivate(path, text string, replace bool) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
 	if err != nil {
 		return err
 	}
-	_, err = file.WriteString(key + "\n")
+	_, err = file.WriteString(text)
 	if err = errors.Join(err, file.Close()); err == nil {
 		if replace {
 			err = os.Rename(file.Name(), path)
