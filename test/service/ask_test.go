@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -69,7 +70,7 @@ func (a *asker) told(parts ...string) {
 func TestAsk(t *testing.T) {
 	s := shared(t)
 	key := s.Tenant(t, "asker", "pro")
-	modelOf(t, s, clever(t))
+	lendModel(t, s, "clever", clever(t).URL, model.Capabilities...)
 	a := newAsker(t, s.URL, key)
 	if out := a.ask(0, "", "say", "hello there"); out != "hello there\n" {
 		t.Errorf("got %q", out)
@@ -134,7 +135,7 @@ func TestAsk(t *testing.T) {
 func TestAskInterrupted(t *testing.T) {
 	s := shared(t)
 	key := s.Tenant(t, "interrupter", "pro")
-	modelOf(t, s, clever(t))
+	lendModel(t, s, "clever", clever(t).URL, model.Capabilities...)
 	r, at := recorded(t, s.URL)
 	a := newAsker(t, at, key)
 	var errs bytes.Buffer

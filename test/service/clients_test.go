@@ -28,7 +28,7 @@ var responseClients = []string{"openai@7.57.0", "@perplexity-ai/perplexity_ai@0.
 func TestPublishedClientsOnResponses(t *testing.T) {
 	s := shared(t)
 	key := s.Tenant(t, "clients", "enterprise")
-	modelOf(t, s, clever(t))
+	lendModel(t, s, "clever", clever(t).URL, model.Capabilities...)
 	t.Cleanup(func() { endContainers(t, s, key) })
 	for _, client := range []struct {
 		script string
@@ -108,11 +108,7 @@ func program(t *testing.T, name string, env ...string) string {
 	}
 	cmd := exec.CommandContext(t.Context(), "node", file)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, env...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, out)
-	}
-	return string(out)
+	return said(t, cmd)
 }
 
 // nodeFolder returns the folder that responseClients are in, installed once for all tests.
@@ -121,20 +117,6 @@ var nodeFolder = installed("node", responseClients, func(dir string) *exec.Cmd {
 	cmd.Dir = dir
 	return cmd
 })
-
-// modelOf makes the model "clever" of a provider until the test ends.
-func modelOf(t *testing.T, s *atolltest.Server, provider *httptest.Server) {
-	t.Helper()
-	admin := s.AdminKey(t)
-	t.Cleanup(func() {
-		if a, err := s.Call(context.WithoutCancel(t.Context()), admin, http.MethodDelete, "/v1/admin/models/clever", nil, nil); err != nil || a.Status != http.StatusNoContent {
-			t.Errorf("remove the model: %v, %v", a, err)
-		}
-	})
-	s.Must(t, admin, http.MethodPost, "/v1/admin/models", map[string]any{
-		"name": "clever", "provider": "openai", "base_url": provider.URL + "/v1", "prices": map[string]any{"input": "1", "output": "10"}, "capabilities": model.Capabilities,
-	}).Into(t, http.StatusCreated, nil)
-}
 
 // clever is a provider whose model does more than an obedient one. It gives an answer in
 // JSON after "json", makes and shares a file after "share", calls get_weather for two cities after "both", tells what it sees

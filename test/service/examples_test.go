@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
+	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
@@ -76,7 +77,7 @@ func diligent(t *testing.T) *httptest.Server {
 func TestExamples(t *testing.T) {
 	s := shared(t)
 	a := newAsker(t, s.URL, s.Tenant(t, "examples", "pro"))
-	modelOf(t, s, diligent(t))
+	lendModel(t, s, "clever", diligent(t).URL, model.Capabilities...)
 	binary, err := atolltest.Binary()
 	if err != nil {
 		t.Fatal(err)

@@ -21,9 +21,7 @@ func TestResponsesAreForgotten(t *testing.T) {
 	data := s.Keep(t)
 	provider := obedient(t)
 	admin, key := s.AdminKey(t), s.Tenant(t, "forgotten", "pro")
-	s.Must(t, admin, http.MethodPost, "/v1/admin/models", map[string]any{
-		"name": "scripted", "provider": "openai", "base_url": provider.URL + "/v1", "prices": map[string]any{"input": "1", "output": "10"},
-	}).Into(t, http.StatusCreated, new(map[string]any))
+	addModel(t, s, "scripted", provider.URL)
 
 	const secret = "zanzibar-4711"
 	about := func(settings map[string]any) map[string]any {

@@ -26,9 +26,15 @@ func must(t *testing.T, dir string, env []string, name string, args ...string) s
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	return said(t, cmd)
+}
+
+// said runs a program to its success and returns what it says.
+func said(t testing.TB, cmd *exec.Cmd) string {
+	t.Helper()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)
 	}
 	return string(out)
 }

@@ -31,10 +31,7 @@ type insider struct {
 // newInsider makes a model of the provider that runs what it is told to.
 func newInsider(t *testing.T, s *atolltest.Server, key, model string) *insider {
 	t.Helper()
-	provider, admin := obedient(t), s.AdminKey(t)
-	s.Must(t, admin, http.MethodPost, "/v1/admin/models", map[string]any{
-		"name": model, "provider": "openai", "base_url": provider.URL + "/v1",
-	}).Into(t, http.StatusCreated, new(map[string]any))
+	addModel(t, s, model, obedient(t).URL)
 	return &insider{t, func() *atolltest.Server { return s }, key, model, ""}
 }
 

@@ -40,9 +40,7 @@ func install(t *testing.T, packages ...string) string {
 	}
 	cmd := exec.CommandContext(t.Context(), "npm", append([]string{"install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"}, packages...)...)
 	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("npm install %s: %v\n%s", packages, err, out)
-	}
+	said(t, cmd)
 	return dir
 }
 
@@ -60,11 +58,7 @@ func script(t *testing.T, name, pkg string, env ...string) string {
 	}
 	cmd := exec.CommandContext(t.Context(), "node", name)
 	cmd.Dir, cmd.Env = dir, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, env...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, out)
-	}
-	return string(out)
+	return said(t, cmd)
 }
 
 // TestMCPWithAnIndependentClient has a whole conversation over HTTP, on stdin and

@@ -80,11 +80,7 @@ func operator(t *testing.T, s *atolltest.Server, args ...string) string {
 	}
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "ATOLL_BASE_URL=" + s.URL, "ATOLL_DATA_DIR=" + s.Data}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("atoll %q: %v\n%s", args, err, out)
-	}
-	return string(out)
+	return said(t, cmd)
 }
 
 // TestModelsOfEachProvider makes a model for each protocol from the command line, and has

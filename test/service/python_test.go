@@ -70,11 +70,7 @@ func python(t *testing.T, name string, env ...string) string {
 	}
 	cmd := exec.CommandContext(t.Context(), "python3", "-W", "ignore", filepath.Join("testdata", name))
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "PYTHONPATH=" + packages, "OPENAI_AGENTS_DISABLE_TRACING=1"}, env...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, out)
-	}
-	return string(out)
+	return said(t, cmd)
 }
 
 // TestPublishedClientOfTheContract drives the contract's own client for Python: sync,

@@ -64,14 +64,6 @@ func plan(t *testing.T, steps ...toolStep) map[string]any {
 	return map[string]any{"model": "planner", "input": string(text), "tools": []any{map[string]any{"type": "sandbox"}}}
 }
 
-// addPlanner makes the model of a planner known to a server.
-func addPlanner(t *testing.T, s *atolltest.Server, p *httptest.Server) {
-	t.Helper()
-	s.Must(t, s.AdminKey(t), http.MethodPost, "/v1/admin/models", map[string]any{
-		"name": "planner", "provider": "openai", "base_url": p.URL + "/v1", "prices": map[string]any{"input": "1", "output": "10"},
-	}).Into(t, http.StatusCreated, nil)
-}
-
 // toolItem is an item of a response's output.
 type toolItem struct {
 	Type, Status, Error             string
@@ -143,7 +135,7 @@ func share(path string) toolStep { return toolStep{"share_file", map[string]any{
 func TestFilesOfAResponse(t *testing.T) {
 	s := shared(t)
 	key, foreign := s.Tenant(t, "response-files", "pro"), s.Tenant(t, "response-files-foreign", "pro")
-	addPlanner(t, s, planner(t))
+	addModel(t, s, "planner", planner(t).URL)
 	t.Cleanup(func() {
 		if a, err := s.Call(context.WithoutCancel(t.Context()), s.AdminKey(t), http.MethodDelete, "/v1/admin/models/planner", nil, nil); err != nil || a.Status != http.StatusNoContent {
 			t.Errorf("remove the model: %v, %v", a, err)
@@ -335,7 +327,7 @@ func TestFilesOfAResponse(t *testing.T) {
 // with one file, which is whole, and no call was made twice.
 func TestSharedFileIsOneAfterKills(t *testing.T) {
 	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1")
-	addPlanner(t, line.now(), planner(t))
+	addModel(t, line.now(), "planner", planner(t).URL)
 	const size = 30 << 20
 	body := plan(t, bash(fmt.Sprintf("echo once >>log; yes | head -c %d >big.txt; cat log", size)), share("big.txt"), bash("echo twice >>log; cat log"))
 	body["background"] = true

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -60,13 +59,8 @@ func tireless(t *testing.T, left chan<- time.Time) *httptest.Server {
 func TestLimitsOfResponses(t *testing.T) {
 	s := shared(t)
 	left := make(chan time.Time, 8)
-	key, provider, admin := s.Tenant(t, "limited", "pro"), tireless(t, left), s.AdminKey(t)
-	s.Must(t, admin, http.MethodPost, "/v1/admin/models", map[string]any{"name": "tireless", "provider": "openai", "base_url": provider.URL + "/v1"}).Into(t, http.StatusCreated, nil)
-	t.Cleanup(func() {
-		if a, err := s.Call(context.WithoutCancel(t.Context()), admin, http.MethodDelete, "/v1/admin/models/tireless", nil, nil); err != nil || a.Status != http.StatusNoContent {
-			t.Errorf("remove the model: %v, %v", a, err)
-		}
-	})
+	key := s.Tenant(t, "limited", "pro")
+	lendModel(t, s, "tireless", tireless(t, left).URL)
 	create := func(t *testing.T, input string, more map[string]any) (r responseRecord) {
 		t.Helper()
 		body := map[string]any{"model": "tireless", "input": input, "tools": []any{map[string]string{"type": "sandbox"}}}

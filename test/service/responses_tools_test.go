@@ -115,13 +115,14 @@ func TestToolsKilled(t *testing.T) {
 	key := line.now().Tenant(t, "killed", "pro")
 	addModel(t, line.now(), "scripted", toolCaller(t).URL)
 	var calls atomic.Int32
-	hang := make(chan struct{})
+	begun, hang := make(chan struct{}), make(chan struct{})
 	shop := mcp.NewServer(&mcp.Implementation{Name: "shop", Version: "1"}, nil)
 	mcp.AddTool(shop, &mcp.Tool{Name: "order"}, func(_ context.Context, _ *mcp.CallToolRequest, in struct {
 		Item string `json:"item"`
 	}) (*mcp.CallToolResult, any, error) {
 		calls.Add(1)
 		if in.Item == "slow" {
+			close(begun)
 			<-hang
 		}
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.Item + " is on its way"}}}, nil, nil
@@ -154,14 +155,14 @@ func TestToolsKilled(t *testing.T) {
 
 	tool["require_approval"] = "never"
 	slow := create(map[string]any{"input": `shop__order {"item": "slow"}`, "tools": []any{tool}, "background": true})
-	for calls.Load() != 2 {
-		time.Sleep(10 * time.Millisecond)
+	select {
+	case <-begun:
+	case <-time.After(time.Minute):
+		t.Fatal("the slow call was not made")
 	}
 	line.next(syscall.SIGKILL)
-	for slow.Status == "in_progress" {
-		time.Sleep(50 * time.Millisecond)
-		line.now().Must(t, key, http.MethodGet, "/v1/responses/"+slow.ID, nil).Into(t, http.StatusOK, &slow)
-	}
+	line.now().Must(t, key, http.MethodGet, "/v1/responses/"+slow.ID+"?stream=true", nil) // until its end
+	line.now().Must(t, key, http.MethodGet, "/v1/responses/"+slow.ID, nil).Into(t, http.StatusOK, &slow)
 	call := slow.Output[1]
 	if slow.Status != "completed" || call.Type != "mcp_call" || call.Status != "failed" || !strings.Contains(call.Error, "outcome unknown") || calls.Load() != 2 {
 		t.Errorf("%+v, %d calls", slow, calls.Load())
