@@ -6,9 +6,11 @@ SHELL := /bin/bash
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 SMALL := -trimpath -ldflags "-s -w"
 GVISOR_LINK = -s -w -X gvisor.dev/gvisor/runsc/version.version=$(shell go list -C runsc -m -f '{{.Version}}' gvisor.dev/gvisor 2>/dev/null)
-GVISOR = -trimpath -ldflags "$(GVISOR_LINK)"
+# What Atoll changes in gVisor: see runsc/patch.
+CHANGED = -modfile ../bin/gvisor-src.mod
+GVISOR = -trimpath $(CHANGED) -ldflags "$(GVISOR_LINK)"
 # Where the kernel's process begins: see runsc/sentry/entry.go.
-SENTRY = -trimpath -ldflags "$(GVISOR_LINK) $(if $(filter amd64,$(shell go env GOARCH)),-E main.entry)"
+SENTRY = -trimpath $(CHANGED) -ldflags "$(GVISOR_LINK) $(if $(filter amd64,$(shell go env GOARCH)),-E main.entry)"
 
 # make run keeps its data beside the sources, so that it needs no rights elsewhere.
 export ATOLL_DATA_DIR ?= $(CURDIR)/data
@@ -29,6 +31,7 @@ build: ## build atoll, its guest and gVisor's runtime into bin/
 	CGO_ENABLED=0 go build $(SMALL) -o bin/atoll-guest ./cmd/atoll-guest
 	CGO_ENABLED=0 go build $(SMALL) -o bin/atoll-guestd ./cmd/atoll-guestd
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.linked=$(VERSION)" -o bin/atoll ./cmd/atoll
+	go run -C runsc ./patch -o ../bin/gvisor-src
 	CGO_ENABLED=0 go build -C runsc $(GVISOR) -v -o ../bin/atoll-runsc .
 	CGO_ENABLED=0 go build -C runsc $(SENTRY) -v -o ../bin/gvisor-bin/gvisor_sentry ./sentry
 
