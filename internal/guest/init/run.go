@@ -90,7 +90,7 @@ func (s *supervisor) program(r *run) error {
 		is := hookState{restored: s.restored, moved: s.moved, stdin: len(m.Stdin) > 0}
 		if m.Warm && w.fits(&m.Command) && s.offerStdin(m.Stdin) == nil && w.release(&m.Command, is) == nil {
 			r.warm, r.lastWord, r.control = true, w.hook.LastWord, w.control[0]
-			r.began(w.process)
+			s.began(r, w.process)
 			return nil
 		}
 		s.discard(w)
@@ -102,13 +102,15 @@ func (s *supervisor) program(r *run) error {
 	defer raw.Close(stdin)
 	p, err := s.spawn(&m.Command, m.Env, map[int]int{0: stdin})
 	if err == nil {
-		r.began(p)
+		s.began(r, p)
 	}
 	return err
 }
 
-// began notes the process of a run.
-func (r *run) began(p process) {
+// began notes the process of a run. An interpreter that still waits is not looked
+// after by a timer: its pidfd tells of its end.
+func (s *supervisor) began(r *run, p process) {
+	s.dirty = true
 	r.process = p
 	r.streams[0] = stream{pipe: pipe{fd: p.stdout}, typ: wire.Stdout, left: -1}
 	r.streams[1] = stream{pipe: pipe{fd: p.stderr}, typ: wire.Stderr, left: -1}

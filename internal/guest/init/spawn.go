@@ -144,7 +144,6 @@ func (s *supervisor) spawn(c *wire.Command, env []string, extra map[int]int) (_ 
 		unix.Close(e[0])
 		return process{}, step("start "+c.Path, err)
 	}
-	s.dirty = true
 	return p, nil
 }
 

@@ -51,6 +51,7 @@ func (s *supervisor) startWarm(id uint64, p []byte) {
 	}
 	w.request = id
 	s.warm = w
+	s.dirty = s.dirty || w.pidfd < 0 // else nothing tells of its end
 }
 
 func (s *supervisor) warmUp(m *wire.WarmMessage) (_ *warmed, err error) {
