@@ -1,0 +1,124 @@
+// Package agent is agents as versioned resources: a model, what it is told, and the tools
+// that it may call. Each change makes another version; versions do not change. The package
+// knows no HTTP, SQL or provider.
+package agent
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"regexp"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// ID names an agent: "agt_" and 32 hexadecimal digits.
+type ID string
+
+var idPattern = regexp.MustCompile(`^agt_[0-9a-f]{32}$`)
+
+// NewID returns an ID that no other agent has.
+func NewID() ID {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return ID("agt_" + hex.EncodeToString(b[:]))
+}
+
+// Valid reports whether id is one that an agent can have.
+func (id ID) Valid() bool { return idPattern.MatchString(string(id)) }
+
+// Visibility is who may read an agent.
+type Visibility string
+
+// Visibilities.
+const (
+	Private  Visibility = "private"
+	Template Visibility = "template" // other tenants may read and copy it, without its secrets
+)
+
+// Agent is one version of an agent.
+type Agent struct {
+	ID         ID
+	Tenant     tenant.ID
+	Slug       string // unique in the tenant; "" for none
+	Visibility Visibility
+	Version    int // from 1
+	Definition Definition
+	CreatedAt  time.Time // of the first version
+	UpdatedAt  time.Time // when this version was made
+	ArchivedAt time.Time // zero for one that is in use
+}
+
+// Archived reports whether a takes no new sessions and no changes.
+func (a *Agent) Archived() bool { return !a.ArchivedAt.IsZero() }
+
+// Definition is what an agent is made of.
+type Definition struct {
+	Name        string
+	Description string `json:",omitzero"`
+	System      string `json:",omitzero"`
+	Model       Model
+	Tools       []Tool   `json:",omitempty"`
+	Servers     []Server `json:",omitempty"`
+	Policy      Policy   `json:",omitzero"`
+	// Metadata is the caller's own, as it was given. Policy is not repeated from it.
+	Metadata map[string]json.RawMessage `json:",omitempty"`
+}
+
+// Server returns a server by its name, nil if there is none.
+func (d *Definition) Server(name string) *Server {
+	for i := range d.Servers {
+		if d.Servers[i].Name == name {
+			return &d.Servers[i]
+		}
+	}
+	return nil
+}
+
+// Model says which model is asked, and how.
+type Model struct {
+	Name        string
+	MaxTokens   int64    `json:",omitzero"` // of one answer; 0 for the model's own bound
+	Temperature *float64 `json:",omitempty"`
+	TopP        *float64 `json:",omitempty"`
+	Stop        []string `json:",omitempty"`
+	Effort      string   `json:",omitzero"` // of reasoning; "" for the model's own
+}
+
+// ToolType is a kind of tool.
+type ToolType string
+
+// Kinds of tools.
+const (
+	MCP       ToolType = "mcp"        // all tools of Tool.Server
+	Custom    ToolType = "custom"     // its calls are answered by the client
+	Sandbox   ToolType = "sandbox"    // the tools of a sandbox
+	WebSearch ToolType = "web_search" // a search of the web
+	FetchURL  ToolType = "fetch_url"  // the text of pages
+)
+
+// Tool is something that an agent may call.
+type Tool struct {
+	Type        ToolType
+	Server      string          `json:",omitzero"` // of MCP: the name of a Server, or of a tool of ours
+	Name        string          `json:",omitzero"` // of Custom
+	Description string          `json:",omitzero"` // of Custom
+	Schema      json.RawMessage `json:",omitempty"` // of Custom
+}
+
+// Server is an MCP server that an agent may use. Headers are secret: nothing shows them.
+type Server struct {
+	Name         string
+	URL          string
+	Description  string            `json:",omitzero"`
+	Headers      map[string]string `json:",omitempty"`
+	AllowedTools []string          `json:",omitempty"` // nil for all
+}
+
+// Policy says which tools may be called, by their names or those of their servers.
+type Policy struct {
+	Allow   []string `json:",omitempty"` // nil for all
+	Deny    []string `json:",omitempty"`
+	Confirm []string `json:",omitempty"` // after the client has approved the call
+}

@@ -1,0 +1,232 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+)
+
+// Bounds of a definition.
+const (
+	MaxName        = 256     // characters
+	MaxDescription = 2048    // characters
+	MaxSystem      = 100_000 // characters
+	MaxTools       = 128
+	MaxServers     = 20
+	MaxMetadata    = 64       // pairs
+	MaxMetadataLen = 64 << 10 // bytes of all, as JSON
+	MaxSchema      = 256 << 10
+	MaxStop        = 16
+	MaxNames       = 128 // of a list of a policy, and of allowed_tools
+	MaxHeaders     = 32
+)
+
+var (
+	slugPattern   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$`)
+	toolPattern   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	serverPattern = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
+	headerPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,128}$`)
+)
+
+func invalid(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
+
+// Check refuses what an agent cannot be, by the path of what is wrong.
+func (a *Agent) Check() error {
+	switch {
+	case a.Slug != "" && !slugPattern.MatchString(a.Slug):
+		return invalid("slug must have 1 to 64 small letters, digits and -, and begin and end with a letter or digit")
+	case strings.HasPrefix(a.Slug, "agt"):
+		return invalid("slug must not begin with agt, as ids do")
+	case a.Visibility != Private && a.Visibility != Template:
+		return invalid("visibility must be private or template")
+	}
+	return a.Definition.check()
+}
+
+func (d *Definition) check() error {
+	texts := []struct {
+		path, text string
+		most       int
+	}{{"name", d.Name, MaxName}, {"description", d.Description, MaxDescription}, {"system", d.System, MaxSystem}}
+	for _, t := range texts {
+		if utf8.RuneCountInString(t.text) > t.most || strings.ContainsRune(t.text, 0) {
+			return invalid("%s must have at most %d characters, and no NUL", t.path, t.most)
+		}
+	}
+	if strings.TrimSpace(d.Name) == "" {
+		return invalid("name must not be empty")
+	}
+	for _, step := range []func() error{d.Model.check, d.checkServers, d.checkTools, d.Policy.check, d.checkMetadata} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Model) check() error {
+	switch {
+	case model.CheckName(m.Name) != nil:
+		return invalid("model.name must be the name of a model: GET /v1/models lists what there is")
+	case m.MaxTokens < 0 || m.MaxTokens > 1_000_000:
+		return invalid("model.max_tokens must be between 1 and 1000000")
+	case m.Temperature != nil && !(*m.Temperature >= 0 && *m.Temperature <= 2):
+		return invalid("model.temperature must be between 0 and 2")
+	case m.TopP != nil && !(*m.TopP >= 0 && *m.TopP <= 1):
+		return invalid("model.top_p must be between 0 and 1")
+	case len(m.Stop) > MaxStop:
+		return invalid("model.stop must have at most %d texts", MaxStop)
+	case m.Effort != "" && !slices.Contains([]string{"low", "medium", "high"}, m.Effort):
+		return invalid("model.effort must be low, medium or high")
+	}
+	for i, s := range m.Stop {
+		if s == "" || len(s) > 256 {
+			return invalid("model.stop[%d] must have 1 to 256 bytes", i)
+		}
+	}
+	return nil
+}
+
+func (d *Definition) checkServers() error {
+	if len(d.Servers) > MaxServers {
+		return invalid("mcp_servers must be at most %d", MaxServers)
+	}
+	for i := range d.Servers {
+		s, path := &d.Servers[i], fmt.Sprintf("mcp_servers[%d]", i)
+		u, err := url.Parse(s.URL)
+		switch {
+		case !serverPattern.MatchString(s.Name):
+			return invalid("%s.name must have 1 to 64 letters, digits, _ and -, and begin with a letter", path)
+		case d.Server(s.Name) != s:
+			return invalid("%s.name %q is there twice", path, s.Name)
+		case len(s.URL) > 2048 || err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Fragment != "":
+			return invalid("%s.url must be an http or https URL without user and fragment", path)
+		case utf8.RuneCountInString(s.Description) > 500:
+			return invalid("%s.description must have at most 500 characters", path)
+		case len(s.Headers) > MaxHeaders:
+			return invalid("%s.headers must be at most %d", path, MaxHeaders)
+		}
+		seen := map[string]bool{}
+		for name, value := range s.Headers {
+			canonical := http.CanonicalHeaderKey(name)
+			if !headerPattern.MatchString(name) || len(value) > 8192 || strings.ContainsAny(value, "\r\n\x00") || seen[canonical] {
+				return invalid("%s.headers must be names of letters, digits and -, each once, with values of one line and at most 8192 bytes", path)
+			}
+			seen[canonical] = true
+		}
+		if err := checkNames(path+".allowed_tools", s.AllowedTools); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Definition) checkTools() error {
+	if len(d.Tools) > MaxTools {
+		return invalid("tools must be at most %d", MaxTools)
+	}
+	seen := map[string]bool{}
+	for i := range d.Tools {
+		t, path := &d.Tools[i], fmt.Sprintf("tools[%d]", i)
+		key := string(t.Type)
+		switch t.Type {
+		case MCP:
+			if !serverPattern.MatchString(t.Server) {
+				return invalid("%s.server must be the name of a server", path)
+			}
+			key = "mcp " + t.Server
+		case Custom:
+			switch {
+			case !toolPattern.MatchString(t.Name):
+				return invalid("%s.name must have 1 to 64 letters, digits, _ and -", path)
+			case utf8.RuneCountInString(t.Description) > 4096:
+				return invalid("%s.description must have at most 4096 characters", path)
+			case len(t.Schema) > MaxSchema || len(t.Schema) > 0 && !object(t.Schema):
+				return invalid("%s.input_schema must be a JSON Schema of at most %d bytes", path, MaxSchema)
+			}
+			key = "custom " + t.Name
+		case Sandbox, WebSearch, FetchURL:
+		default:
+			return invalid("%s.type must be mcp, custom, sandbox, web_search or fetch_url", path)
+		}
+		if seen[key] {
+			return invalid("%s is there twice", path)
+		}
+		seen[key] = true
+	}
+	return nil
+}
+
+func (p *Policy) check() error {
+	for _, l := range []struct {
+		name  string
+		names []string
+	}{{"allow_list", p.Allow}, {"deny_list", p.Deny}, {"require_confirmation", p.Confirm}} {
+		if err := checkNames("tool_policy."+l.name, l.names); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkNames(path string, names []string) error {
+	if len(names) > MaxNames {
+		return invalid("%s must have at most %d names", path, MaxNames)
+	}
+	for i, name := range names {
+		if name == "" || len(name) > 128 || strings.ContainsRune(name, 0) {
+			return invalid("%s[%d] must have 1 to 128 bytes", path, i)
+		}
+	}
+	return nil
+}
+
+func (d *Definition) checkMetadata() error {
+	if len(d.Metadata) > MaxMetadata {
+		return invalid("metadata must have at most %d pairs", MaxMetadata)
+	}
+	size := 0
+	for key, value := range d.Metadata {
+		if n := utf8.RuneCountInString(key); n < 1 || n > 64 {
+			return invalid("metadata must have keys of 1 to 64 characters")
+		}
+		size += len(key) + len(value)
+	}
+	if size > MaxMetadataLen {
+		return invalid("metadata must be at most %d bytes", MaxMetadataLen)
+	}
+	return nil
+}
+
+func object(text json.RawMessage) bool {
+	return json.Valid(text) && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{"))
+}
+
+// Warning is something of a definition that is stored and has no effect as it is.
+type Warning struct{ Path, Message string }
+
+// BuiltIn are the tools of ours that a tool of the type mcp finds by the name of its server
+// where the agent has no server of that name.
+var BuiltIn = map[string]ToolType{"web-search": WebSearch, "web_search": WebSearch, "fetch-url": FetchURL, "fetch_url": FetchURL, "sandbox": Sandbox}
+
+// Warnings are about tools whose server the agent does not have.
+func (d *Definition) Warnings() (out []Warning) {
+	for i, t := range d.Tools {
+		if t.Type != MCP || d.Server(t.Server) != nil {
+			continue
+		}
+		if _, ours := BuiltIn[t.Server]; !ours {
+			out = append(out, Warning{fmt.Sprintf("tools[%d].server", i), fmt.Sprintf("mcp_servers has no %q, and there is no built-in tool of that name: the agent goes without it", t.Server)})
+		}
+	}
+	return out
+}
