@@ -101,9 +101,9 @@ const (
 // Tool is something that an agent may call.
 type Tool struct {
 	Type        ToolType
-	Server      string          `json:",omitzero"` // of MCP: the name of a Server, or of a tool of ours
-	Name        string          `json:",omitzero"` // of Custom
-	Description string          `json:",omitzero"` // of Custom
+	Server      string          `json:",omitzero"`  // of MCP: the name of a Server, or of a tool of ours
+	Name        string          `json:",omitzero"`  // of Custom
+	Description string          `json:",omitzero"`  // of Custom
 	Schema      json.RawMessage `json:",omitempty"` // of Custom
 }
 
