@@ -19,19 +19,25 @@ type Store interface {
 	// Update records a as the version after a.Version-1. It is a Conflict when that is not
 	// the current one, or the agent is archived.
 	Update(ctx context.Context, a *Agent) error
-	// List returns agents, newest first.
-	List(ctx context.Context, t tenant.ID, f Filter) ([]Agent, error)
-	// Versions returns up to limit versions below one, newest first; 0 is below none.
-	Versions(ctx context.Context, t tenant.ID, idOrSlug string, below, limit int) ([]Agent, error)
+	// List returns a page of agents, newest first, and where the next one begins; "" at
+	// the end.
+	List(ctx context.Context, t tenant.ID, f Filter) (page []Agent, next string, err error)
+	// Versions returns a page of an agent's versions, newest first.
+	Versions(ctx context.Context, t tenant.ID, idOrSlug string, p Page) (page []Agent, next string, err error)
 	// Archive ends changes and new sessions. Again is no error.
 	Archive(ctx context.Context, t tenant.ID, idOrSlug string) (*Agent, error)
 }
 
+// Page is a part of a list.
+type Page struct {
+	Cursor string // what the page before gave as next; "" for the first one
+	Limit  int
+}
+
 // Filter chooses agents.
 type Filter struct {
-	After    ID // the last one of the page before; "" for the first page
-	Archived bool
-	Limit    int
+	Page
+	Archived bool // those that are archived, too
 }
 
 // VersionConflict is the refusal of a change that was made for another version.

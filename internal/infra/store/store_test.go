@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/agent/agenttest"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/audit/audittest"
 	"github.com/atoll-run/atoll/internal/core/breaker"
@@ -113,6 +115,9 @@ func suites(t *testing.T, open opener) {
 				must(t, err)
 			}}
 		})
+	})
+	t.Run("agents", func(t *testing.T) {
+		agenttest.Store(t, func(t *testing.T) agent.Store { return open(t).Agents() })
 	})
 	t.Run("executions of runs", func(t *testing.T) { testRunExecutions(t, open) })
 	t.Run("executions", func(t *testing.T) {
