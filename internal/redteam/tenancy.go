@@ -24,6 +24,7 @@ func tenancyCases() []Case {
 		{"tenancy/responses", Critical, "reads, follows, cancels, continues and deletes the victim's response by its id", same, foreignResponse},
 		{"tenancy/e2b", Critical, "uses the victim's sandbox by its id through E2B's protocol, and turns the access token of its own to it", same, foreignE2B},
 		{"tenancy/cloudflare", Critical, "uses another tenant's sandbox by its id through Cloudflare's protocol", "the file in it is neither seen nor changed", foreignCloudflare},
+		{"tenancy/agents", Critical, "shows, changes and archives the victim's agent by its id, with a key that may do so to its own", same, foreignAgent},
 		{"tenancy/threads", Critical, "reads, lists and exports the victim's thread by its name", "the attacker has no such thread", foreignThread},
 		{"tenancy/thread-names", High, "makes and deletes a thread of the victim's name", "the victim's thread stays as it is", sameThread},
 		{"tenancy/sandbox-names", Critical, "makes, uses and deletes a sandbox of the victim's session and name", "it is another sandbox, and the victim's stays", sameSandbox},
@@ -211,6 +212,28 @@ func foreignEnvironment(ctx context.Context, a *arena) error {
 		return err
 	}
 	return errors.Join(a.compare(ctx, c, p, "/v1/environments/", "environment"), a.compare(ctx, c, p, "/default/v1/environments/", "environment"))
+}
+
+func foreignAgent(ctx context.Context, a *arena) error {
+	p, err := a.thePrey(ctx)
+	if err != nil {
+		return err
+	}
+	var made struct{ ID string }
+	of := map[string]any{"name": "Prey", "system": preyText, "model": map[string]any{"name": "prey"}}
+	if err := a.victim.must(ctx, http.MethodPost, "/v1/agents", of, &made); err != nil {
+		return err
+	}
+	p = maps.Clone(p)
+	p["agent"], p["version"] = made.ID, "1"
+	defer func() { // what is archived is not listed
+		_ = a.victim.must(context.WithoutCancel(ctx), http.MethodPost, "/v1/agents/"+made.ID+"/archive", nil, nil)
+	}()
+	c, err := a.key(ctx, attackerTenant, envPlain, "execute", "read")
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.compare(ctx, c, p, "/v1/agents/", "agent"), a.compare(ctx, c, p, "/default/v1/agents/", "agent"))
 }
 
 // unseen reports answers that have the victim's words in them, or anything at all.

@@ -17,6 +17,110 @@ type AcceptedResponse struct {
 	TraceID string `json:"trace_id"`
 }
 
+// Agent defines model for Agent.
+type Agent struct {
+	ArchivedAt  *time.Time `json:"archived_at"`
+	CreatedAt   time.Time  `json:"created_at"`
+	Description *string    `json:"description"`
+
+	// ID agt_ and 32 hexadecimal digits.
+	ID string `json:"id"`
+
+	// McpServers Without their headers.
+	McpServers []AgentServer          `json:"mcp_servers"`
+	Metadata   map[string]interface{} `json:"metadata"`
+	Model      AgentModel             `json:"model"`
+	Name       string                 `json:"name"`
+	Slug       *string                `json:"slug"`
+	System     *string                `json:"system"`
+	ToolPolicy ToolPolicy             `json:"tool_policy"`
+	Tools      []AgentTool            `json:"tools"`
+	Type       string                 `json:"type"`
+
+	// UpdatedAt When this version was made.
+	UpdatedAt  time.Time `json:"updated_at"`
+	Version    int64     `json:"version"`
+	Visibility string    `json:"visibility"`
+
+	// Warnings What is stored and has no effect as it is.
+	Warnings []Warning `json:"warnings"`
+}
+
+// AgentChange defines model for AgentChange.
+type AgentChange struct {
+	Description *string `json:"description,omitempty"`
+
+	// Handoffs Refused in this version, unless empty.
+	Handoffs interface{} `json:"handoffs,omitempty"`
+
+	// McpServers Replaces the list.
+	McpServers *[]AgentServer `json:"mcp_servers,omitempty"`
+
+	// Metadata Replaces it.
+	Metadata map[string]interface{} `json:"metadata,omitempty"`
+	Model    *AgentModel            `json:"model,omitempty"`
+
+	// Multiagent Refused in this version, unless null.
+	Multiagent interface{} `json:"multiagent,omitempty"`
+	Name       *string     `json:"name,omitempty"`
+
+	// Skills Refused in this version, unless empty.
+	Skills     interface{} `json:"skills,omitempty"`
+	Slug       *string     `json:"slug,omitempty"`
+	System     *string     `json:"system,omitempty"`
+	ToolPolicy *ToolPolicy `json:"tool_policy,omitempty"`
+
+	// Tools Replaces the list.
+	Tools *[]AgentTool `json:"tools,omitempty"`
+
+	// Version The current version: a change that was made for another one is refused with 409.
+	Version    int64   `json:"version"`
+	Visibility *string `json:"visibility,omitempty"`
+}
+
+// AgentModel defines model for AgentModel.
+type AgentModel struct {
+	Effort *string `json:"effort,omitempty"`
+
+	// MaxTokens Of one answer.
+	MaxTokens *int64 `json:"max_tokens,omitempty"`
+
+	// Name GET /v1/models lists what there is.
+	Name        string    `json:"name"`
+	Stop        *[]string `json:"stop,omitempty"`
+	Temperature *float64  `json:"temperature,omitempty"`
+	TopP        *float64  `json:"top_p,omitempty"`
+}
+
+// AgentServer defines model for AgentServer.
+type AgentServer struct {
+	AllowedTools *[]string `json:"allowed_tools,omitempty"`
+	Description  *string   `json:"description,omitempty"`
+
+	// Headers Stored encrypted and never shown. Left out in a change, they stay while name and url do.
+	Headers map[string]string `json:"headers,omitempty"`
+	Name    string            `json:"name"`
+
+	// URL It is shown as it is given: keys belong in headers.
+	URL string `json:"url"`
+}
+
+// AgentTool defines model for AgentTool.
+type AgentTool struct {
+	// Description Of custom.
+	Description *string `json:"description,omitempty"`
+
+	// InputSchema Of custom: JSON Schema.
+	InputSchema interface{} `json:"input_schema,omitempty"`
+
+	// Name Of custom.
+	Name *string `json:"name,omitempty"`
+
+	// Server Of mcp: the name of one of mcp_servers, or web-search, fetch-url or sandbox for the server's own.
+	Server *string `json:"server,omitempty"`
+	Type   string  `json:"type"`
+}
+
 // AnthropicTool defines model for AnthropicTool.
 type AnthropicTool struct {
 	Description string      `json:"description"`
@@ -1423,6 +1527,33 @@ type NetworkPermissions struct {
 	Unrestricted bool `json:"unrestricted"`
 }
 
+// NewAgent defines model for NewAgent.
+type NewAgent struct {
+	Description *string `json:"description,omitempty"`
+
+	// Handoffs Refused in this version, unless empty.
+	Handoffs   interface{}            `json:"handoffs,omitempty"`
+	McpServers *[]AgentServer         `json:"mcp_servers,omitempty"`
+	Metadata   map[string]interface{} `json:"metadata,omitempty"`
+	Model      AgentModel             `json:"model"`
+
+	// Multiagent Refused in this version, unless null.
+	Multiagent interface{} `json:"multiagent,omitempty"`
+	Name       string      `json:"name"`
+
+	// Skills Refused in this version, unless empty.
+	Skills interface{} `json:"skills,omitempty"`
+
+	// Slug Unique among the tenant's agents; taken wherever an id is.
+	Slug       *string      `json:"slug,omitempty"`
+	System     *string      `json:"system,omitempty"`
+	ToolPolicy *ToolPolicy  `json:"tool_policy,omitempty"`
+	Tools      *[]AgentTool `json:"tools,omitempty"`
+
+	// Visibility private; template is refused in this version.
+	Visibility *string `json:"visibility,omitempty"`
+}
+
 // NewConnection defines model for NewConnection.
 type NewConnection struct {
 	// Account Of azure: the storage account.
@@ -1698,6 +1829,14 @@ type OwnEnvironment struct {
 type OwnEnvironmentChange struct {
 	Config *ConfigChange `json:"config,omitempty"`
 	Name   *string       `json:"name,omitempty"`
+}
+
+// PageAgent defines model for PageAgent.
+type PageAgent struct {
+	Data []Agent `json:"data"`
+
+	// NextPage Give it as page to get the next part; null at the end.
+	NextPage *string `json:"next_page"`
 }
 
 // PageAuditRow defines model for PageAuditRow.
@@ -2961,6 +3100,13 @@ type TimeoutResponse struct {
 	Success bool `json:"success"`
 }
 
+// ToolPolicy defines model for ToolPolicy.
+type ToolPolicy struct {
+	AllowList           *[]string `json:"allow_list,omitempty"`
+	DenyList            *[]string `json:"deny_list,omitempty"`
+	RequireConfirmation *[]string `json:"require_confirmation,omitempty"`
+}
+
 // TransferInput defines model for TransferInput.
 type TransferInput struct {
 	FromPath    string `json:"from_path"`
@@ -3116,6 +3262,12 @@ type UsageOutputs struct {
 
 	// ResetsAt When a part of it will have expired; null while nothing is kept. Deleting executions and responses makes room at once.
 	ResetsAt *time.Time `json:"resets_at"`
+}
+
+// Warning defines model for Warning.
+type Warning struct {
+	Message string `json:"message"`
+	Path    string `json:"path"`
 }
 
 // WriteFileInput defines model for WriteFileInput.

@@ -139,6 +139,13 @@ func (d *described) everyOperation(t *testing.T) {
 		steps = append(steps, step{post, base, o("name", "own", "config", offline), 201, ""}, step{get, base, nil, 200, ""}, step{get, base + "/own", nil, 200, ""},
 			step{patch, base + "/own", o("config", offline), 200, ""}, step{del, base + "/own", nil, 204, ""})
 	}
+	for i, base := range []string{"/v1/agents", "/default/v1/agents"} {
+		slug := []string{"support", "sales"}[i]
+		one := base + "/" + slug
+		steps = append(steps, step{post, base, o("name", "Support", "slug", slug, "model", o("name", "declared"), "tools", []any{o("type", "mcp", "server", "web-search")}), 201, ""},
+			step{get, base, nil, 200, ""}, step{get, one, nil, 200, ""}, step{patch, one, o("version", 1, "system", "Be kind."), 200, ""},
+			step{get, one + "/versions", nil, 200, ""}, step{get, one + "/versions/1", nil, 200, ""}, step{post, one + "/archive", nil, 200, ""})
+	}
 	steps = append(steps, []step{
 		{get, "/v1/admin/audit/trails", nil, 200, ""}, {get, "/v1/admin/caps", nil, 200, ""}, {patch, "/v1/admin/caps", o("tenant_daily", 10_000), 200, ""},
 		{put, "/v1/admin/plans/made", o("concurrency", 2), 200, ""}, {get, "/v1/admin/plans", nil, 200, ""}, {get, "/v1/admin/plans/made", nil, 200, ""}, {del, "/v1/admin/plans/made", nil, 204, ""},

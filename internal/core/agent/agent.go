@@ -62,7 +62,7 @@ type Definition struct {
 	Tools       []Tool   `json:",omitempty"`
 	Servers     []Server `json:",omitempty"`
 	Policy      Policy   `json:",omitzero"`
-	// Metadata is the caller's own, as it was given. Policy is not repeated from it.
+	// Metadata is the caller's own, as it was given.
 	Metadata map[string]json.RawMessage `json:",omitempty"`
 }
 

@@ -10,22 +10,23 @@ import (
 // Store keeps agents with all of their versions. Definitions are encrypted. What another
 // tenant has is not found, whatever its visibility.
 type Store interface {
-	// Create records version 1. A slug that is taken is a Conflict.
-	Create(ctx context.Context, a *Agent) error
+	// Create, Update and Archive append events in the same transaction. Create records
+	// version 1. A slug that is taken is a Conflict.
+	Create(ctx context.Context, a *Agent, events ...tenant.PolicyEvent) error
 	// Get returns the current version.
 	Get(ctx context.Context, t tenant.ID, idOrSlug string) (*Agent, error)
 	// At returns a version.
 	At(ctx context.Context, t tenant.ID, idOrSlug string, version int) (*Agent, error)
 	// Update records a as the version after a.Version-1. It is a Conflict when that is not
 	// the current one, or the agent is archived.
-	Update(ctx context.Context, a *Agent) error
+	Update(ctx context.Context, a *Agent, events ...tenant.PolicyEvent) error
 	// List returns a page of agents, newest first, and where the next one begins; "" at
 	// the end.
 	List(ctx context.Context, t tenant.ID, f Filter) (page []Agent, next string, err error)
 	// Versions returns a page of an agent's versions, newest first.
 	Versions(ctx context.Context, t tenant.ID, idOrSlug string, p Page) (page []Agent, next string, err error)
-	// Archive ends changes and new sessions. Again is no error.
-	Archive(ctx context.Context, t tenant.ID, idOrSlug string) (*Agent, error)
+	// Archive ends changes and new sessions. Again is no error, and no event.
+	Archive(ctx context.Context, t tenant.ID, idOrSlug string, events ...tenant.PolicyEvent) (*Agent, error)
 }
 
 // Page is a part of a list.

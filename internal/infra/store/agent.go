@@ -53,18 +53,20 @@ func (s *agents) scan(sc scanner) (r agentRow, err error) {
 }
 
 // putVersion records a version and says when.
-func (s *agents) putVersion(ctx context.Context, t *tx, a *agent.Agent, at time.Time) error {
+func (s *agents) putVersion(ctx context.Context, t *tx, a *agent.Agent, at time.Time, events []tenant.PolicyEvent) error {
 	plain, err := json.Marshal(&a.Definition)
 	if err != nil {
 		return err
 	}
 	a.UpdatedAt = at
-	_, err = t.exec(ctx, `INSERT INTO agent_versions (agent, version, definition, created_at) VALUES (?, ?, ?, ?)`,
-		string(a.ID), a.Version, s.db.seal.SealFor(a.Tenant, plain, definitionPlace(a.ID, a.Version)), micros(at))
-	return err
+	if _, err := t.exec(ctx, `INSERT INTO agent_versions (agent, version, definition, created_at) VALUES (?, ?, ?, ?)`,
+		string(a.ID), a.Version, s.db.seal.SealFor(a.Tenant, plain, definitionPlace(a.ID, a.Version)), micros(at)); err != nil {
+		return err
+	}
+	return insertEvents(ctx, t, events)
 }
 
-func (s *agents) Create(ctx context.Context, a *agent.Agent) error {
+func (s *agents) Create(ctx context.Context, a *agent.Agent, events ...tenant.PolicyEvent) error {
 	err := s.db.write.transact(ctx, func(t *tx) error {
 		now, err := t.pool.clock(ctx, t)
 		if err != nil {
@@ -75,7 +77,7 @@ func (s *agents) Create(ctx context.Context, a *agent.Agent) error {
 			string(a.ID), a.Tenant, a.Slug, string(a.Visibility), micros(now)); err != nil {
 			return err
 		}
-		return s.putVersion(ctx, t, a, now)
+		return s.putVersion(ctx, t, a, now, events)
 	})
 	return s.named("create an agent", err, a.Slug)
 }
@@ -115,7 +117,7 @@ func (s *agents) At(ctx context.Context, id tenant.ID, idOrSlug string, version 
 	return a, err
 }
 
-func (s *agents) Update(ctx context.Context, a *agent.Agent) error {
+func (s *agents) Update(ctx context.Context, a *agent.Agent, events ...tenant.PolicyEvent) error {
 	err := s.db.write.transact(ctx, func(t *tx) error {
 		n, err := t.exec(ctx, `UPDATE agents SET version = ?, slug = ?, visibility = ? WHERE id = ? AND tenant = ? AND version = ? AND archived_at IS NULL`,
 			a.Version, a.Slug, string(a.Visibility), string(a.ID), a.Tenant, a.Version-1)
@@ -136,19 +138,23 @@ func (s *agents) Update(ctx context.Context, a *agent.Agent) error {
 		if err != nil {
 			return err
 		}
-		return s.putVersion(ctx, t, a, now)
+		return s.putVersion(ctx, t, a, now, events)
 	})
 	return s.named("update an agent", err, a.Slug)
 }
 
-func (s *agents) Archive(ctx context.Context, id tenant.ID, idOrSlug string) (a *agent.Agent, err error) {
+func (s *agents) Archive(ctx context.Context, id tenant.ID, idOrSlug string, events ...tenant.PolicyEvent) (a *agent.Agent, err error) {
 	err = s.db.write.transact(ctx, func(t *tx) error {
 		now, err := t.pool.clock(ctx, t)
 		if err != nil {
 			return err
 		}
-		if _, err := t.exec(ctx, `UPDATE agents SET archived_at = ? WHERE tenant = ? AND (id = ? OR slug = ? AND slug <> '') AND archived_at IS NULL`,
-			micros(now), id, idOrSlug, idOrSlug); err != nil {
+		n, err := t.exec(ctx, `UPDATE agents SET archived_at = ? WHERE tenant = ? AND (id = ? OR slug = ? AND slug <> '') AND archived_at IS NULL`,
+			micros(now), id, idOrSlug, idOrSlug)
+		if err == nil && n > 0 {
+			err = insertEvents(ctx, t, events)
+		}
+		if err != nil {
 			return err
 		}
 		a, err = s.get(ctx, t, id, idOrSlug)

@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/api"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/container"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
@@ -107,7 +108,7 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 func TestEveryDocumentedRouteIsServed(t *testing.T) {
 	s := httpapitest.New(t, func(c *httpapitest.Setup) {
 		c.Sandboxes, c.Threads, c.Tools, c.Admin, c.Environments, c.Models, c.Responses, c.Web = &sandbox.Handlers{}, &thread.Handlers{}, &tool.Handlers{}, &admin.Handlers{}, &environment.Handlers{}, &model.Handlers{}, &response.Handlers{}, &web.Handlers{}
-		c.Containers = &container.Handlers{}
+		c.Containers, c.Agents = &container.Handlers{}, &agent.Handlers{}
 	})
 	count := 0
 	for path, methods := range readDocument(t).Paths {
@@ -131,7 +132,7 @@ func TestEveryDocumentedRouteIsServed(t *testing.T) {
 				}
 				w.Body = bytes.NewBuffer(body.Error.Data)
 			}
-			if strings.HasPrefix(path, "/v1/responses") || strings.HasPrefix(path, "/v1/agent") || strings.HasPrefix(path, "/v1/containers") { // OpenAI's form
+			if strings.HasPrefix(path, "/v1/responses") || path == "/v1/agent" || strings.HasPrefix(path, "/v1/agent/") || strings.HasPrefix(path, "/v1/containers") { // OpenAI's form
 				var body response.ResponseRefusal
 				if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || body.Error.Message != body.Message {
 					t.Errorf("%s: %s %v", op.OperationID, w.Body, err)
@@ -176,7 +177,7 @@ func TestEveryOperationIsDescribed(t *testing.T) {
 			if example == "{}" && op.OperationID != "tool_sandbox_list" {
 				t.Errorf("%s has no example", op.OperationID)
 			}
-			if !strings.HasPrefix(path, "/default") { // which has all of /v1/environments again
+			if !strings.HasPrefix(path, "/default") { // which has environments and agents again
 				examples[example] = append(examples[example], op.OperationID)
 			}
 		}

@@ -1,0 +1,208 @@
+// Package agent serves agents: versioned definitions of a model, what it is told and the
+// tools that it may call.
+package agent
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// Handlers serve agents: to keys with the scope read to see them, execute to change them.
+type Handlers struct{ Store agent.Store }
+
+// Operations are those of /v1/agents. The original contract has them below /default, too.
+func (h *Handlers) Operations() []httpapi.Operation {
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such agent or version, or it belongs to another tenant.")
+	taken := httpapi.Refusal(http.StatusConflict, "conflict: the slug is taken, the agent has another version by now, or it is archived.")
+	id := []httpapi.Param{{Name: "agent", In: httpapi.InPath, Doc: "Id or slug."}}
+	version := append([]httpapi.Param{{Name: "version", In: httpapi.InPath, Doc: "The number of a version."}}, id...)
+	model := &AgentModel{Name: new("claude-sonnet-4"), MaxTokens: new(int64(4096)), Temperature: new(0.7)}
+	example := NewAgent{Name: new("Customer Support Agent"), Slug: new("support-agent"), Model: model, System: new("You are a helpful customer support agent."), Tools: []AgentTool{{Type: new("mcp"), Server: new("web-search")}}}
+	var ops []httpapi.Operation
+	for _, base := range []struct{ path, suffix string }{{"/v1/agents", ""}, {"/default/v1/agents", "Default"}} {
+		one := base.path + "/{agent}"
+		ops = append(ops, []httpapi.Operation{
+			{
+				Method: http.MethodGet, Path: base.path, ID: "listAgents" + base.suffix, Summary: "List the tenant's agents, newest first", Scope: tenant.ScopeRead,
+				Params:  append(httpapi.PageParams(20, 100), httpapi.Param{Name: "include_archived", Type: httpapi.Bool, Doc: "Those that are archived, too."}),
+				Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Agent]{}, "A page.")}, Serve: httpapi.Returns(h.list),
+			},
+			{
+				Method: http.MethodPost, Path: base.path, ID: "createAgent" + base.suffix, Summary: "Create an agent", Scope: tenant.ScopeExecute, Body: httpapi.JSON(example),
+				Answers: []httpapi.Answer{httpapi.Created(Agent{}, "It is created, with version 1."), taken}, Serve: httpapi.Takes(h.create),
+			},
+			{
+				Method: http.MethodGet, Path: one, ID: "getAgent" + base.suffix, Summary: "Show the current version of an agent", Scope: tenant.ScopeRead, Params: id,
+				Answers: []httpapi.Answer{httpapi.OK(Agent{}, "The agent."), unknown}, Serve: httpapi.Returns(h.get),
+			},
+			{
+				Method: http.MethodPatch, Path: one, ID: "updateAgent" + base.suffix, Summary: "Make another version of an agent", Scope: tenant.ScopeExecute, Params: id,
+				Body:    httpapi.JSON(AgentChange{Version: new(1), System: new("Updated system prompt")}),
+				Answers: []httpapi.Answer{httpapi.OK(Agent{}, "The new version; the current one if nothing changes."), unknown, taken}, Serve: httpapi.Takes(h.update),
+			},
+			{
+				Method: http.MethodGet, Path: one + "/versions", ID: "listAgentVersions" + base.suffix, Summary: "List the versions of an agent, newest first", Scope: tenant.ScopeRead,
+				Params:  append(httpapi.PageParams(20, 100), id...),
+				Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Agent]{}, "A page."), unknown}, Serve: httpapi.Returns(h.versions),
+			},
+			{
+				Method: http.MethodGet, Path: one + "/versions/{version}", ID: "getAgentVersion" + base.suffix, Summary: "Show a version of an agent", Scope: tenant.ScopeRead, Params: version,
+				Answers: []httpapi.Answer{httpapi.OK(Agent{}, "The version."), unknown}, Serve: httpapi.Returns(h.version),
+			},
+			{
+				Method: http.MethodPost, Path: one + "/archive", ID: "archiveAgent" + base.suffix, Summary: "Archive an agent", Scope: tenant.ScopeExecute, Params: id,
+				Answers: []httpapi.Answer{httpapi.OK(Agent{}, "It is archived: it can be read, and not be changed. Again is no error."), unknown}, Serve: httpapi.Returns(h.archive),
+			},
+		}...)
+	}
+	for i := range ops {
+		ops[i].Tag = "agents"
+	}
+	return ops
+}
+
+// event notes a change of an agent.
+func event(c *httpapi.Call, id agent.ID, old, now string) tenant.PolicyEvent {
+	return tenant.PolicyEvent{Tenant: c.Caller.Tenant.ID, Actor: c.Caller.Key.ID, Field: "agent/" + string(id), Old: old, New: now, CreatedAt: time.Now().UTC().Truncate(time.Microsecond)}
+}
+
+func versionText(v int) string { return fmt.Sprintf("version %d", v) }
+
+func (h *Handlers) create(c *httpapi.Call, in *NewAgent) (out Agent, err error) {
+	a := &agent.Agent{ID: agent.NewID(), Tenant: c.Caller.Tenant.ID, Visibility: agent.Private}
+	change := AgentChange{
+		Name: in.Name, Slug: in.Slug, Description: in.Description, Model: in.Model, System: in.System, Tools: &in.Tools, MCPServers: &in.MCPServers,
+		ToolPolicy: in.ToolPolicy, Metadata: &in.Metadata, Visibility: in.Visibility, Unbuilt: in.Unbuilt,
+	}
+	if err := change.change(a); err != nil {
+		return out, err
+	}
+	if err := a.Check(); err != nil {
+		return out, err
+	}
+	if err := h.Store.Create(c.Context(), a, event(c, a.ID, "", versionText(1))); err != nil {
+		return out, err
+	}
+	return agentOf(a), nil
+}
+
+func (h *Handlers) update(c *httpapi.Call, in *AgentChange) (out Agent, err error) {
+	before, err := h.find(c)
+	if err != nil {
+		return out, err
+	}
+	switch {
+	case before.Archived():
+		return out, agent.ErrArchived
+	case *in.Version != before.Version:
+		return out, agent.VersionConflict(before.Version)
+	}
+	after := *before
+	if err := in.change(&after); err != nil {
+		return out, err
+	}
+	if reflect.DeepEqual(before, &after) {
+		return agentOf(before), nil
+	}
+	if err := after.Check(); err != nil {
+		return out, err
+	}
+	after.Version++
+	if err := h.Store.Update(c.Context(), &after, event(c, after.ID, versionText(before.Version), versionText(after.Version))); err != nil {
+		return out, err
+	}
+	return agentOf(&after), nil
+}
+
+func (h *Handlers) archive(c *httpapi.Call) (out Agent, err error) {
+	before, err := h.find(c)
+	if err != nil {
+		return out, err
+	}
+	a, err := h.Store.Archive(c.Context(), before.Tenant, string(before.ID), event(c, before.ID, versionText(before.Version), "archived"))
+	if err != nil {
+		return out, err
+	}
+	return agentOf(a), nil
+}
+
+// maxRef bounds what an agent is asked for as.
+const maxRef = 64
+
+// ref is the id or slug of a request's path.
+func ref(c *httpapi.Call) (string, error) {
+	name := c.Path("agent")
+	if !tenant.Name.MatchString(name) || len(name) > maxRef {
+		return "", agent.ErrNotFound
+	}
+	return name, nil
+}
+
+func (h *Handlers) find(c *httpapi.Call) (*agent.Agent, error) {
+	name, err := ref(c)
+	if err != nil {
+		return nil, err
+	}
+	return h.Store.Get(c.Context(), c.Caller.Tenant.ID, name)
+}
+
+func (h *Handlers) get(c *httpapi.Call) (out Agent, err error) {
+	a, err := h.find(c)
+	if err != nil {
+		return out, err
+	}
+	return agentOf(a), nil
+}
+
+func (h *Handlers) version(c *httpapi.Call) (out Agent, err error) {
+	name, err := ref(c)
+	if err != nil {
+		return out, err
+	}
+	v, err := strconv.ParseInt(c.Path("version"), 10, 32)
+	if err != nil || v < 1 {
+		return out, httpapi.Invalid("version must be a whole number from 1")
+	}
+	a, err := h.Store.At(c.Context(), c.Caller.Tenant.ID, name, int(v))
+	if err != nil {
+		return out, err
+	}
+	return agentOf(a), nil
+}
+
+func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[Agent], err error) {
+	cursor, err := c.Cursor()
+	if err != nil {
+		return out, err
+	}
+	page, next, err := h.Store.List(c.Context(), c.Caller.Tenant.ID, agent.Filter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Archived: c.Bool("include_archived")})
+	return pageOf(page, next), err
+}
+
+func (h *Handlers) versions(c *httpapi.Call) (out httpapi.Page[Agent], err error) {
+	cursor, err := c.Cursor()
+	if err != nil {
+		return out, err
+	}
+	name, err := ref(c)
+	if err != nil {
+		return out, err
+	}
+	page, next, err := h.Store.Versions(c.Context(), c.Caller.Tenant.ID, name, agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))})
+	return pageOf(page, next), err
+}
+
+func pageOf(page []agent.Agent, next string) httpapi.Page[Agent] {
+	out := httpapi.Page[Agent]{Data: []Agent{}, NextPage: text(next)}
+	for i := range page {
+		out.Data = append(out.Data, agentOf(&page[i]))
+	}
+	return out
+}

@@ -1,0 +1,118 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/internal/infra/store/storetest"
+)
+
+func open(t *testing.T) *httpapitest.Server {
+	return httpapitest.New(t, func(c *httpapitest.Setup) { c.Agents = &agentapi.Handlers{Store: storetest.SQLite(t).Agents()} })
+}
+
+func answer(t *testing.T, w *httptest.ResponseRecorder, status int) (a agentapi.Agent) {
+	t.Helper()
+	if w.Code != status {
+		t.Fatalf("%d %s, want %d", w.Code, w.Body, status)
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// TestTheContractsRequests sends what the original contract's document has.
+func TestTheContractsRequests(t *testing.T) {
+	s := open(t)
+	const base = "/default/v1/agents"
+	made := answer(t, httpapitest.Ask(s, "POST", base, `{"name": "Customer Support Agent", "slug": "support-agent",
+		"model": {"name": "claude-sonnet-4", "max_tokens": 4096, "temperature": 0.7}, "system": "You are a helpful customer support agent.",
+		"tools": [{"type": "mcp", "server": "web-search"}, {"type": "mcp", "server": "database-query"}],
+		"mcp_servers": [{"name": "web-search", "url": "https://mcp.sandbase.ai/web-search"}]}`), http.StatusCreated)
+	if made.Version != 1 || len(made.Warnings) != 1 || made.Warnings[0].Path != "tools[1].server" || *made.Slug != "support-agent" {
+		t.Errorf("%+v", made)
+	}
+	second := answer(t, httpapitest.Ask(s, "PATCH", base+"/"+made.ID, `{"system": "Updated system prompt...", "version": 1}`), http.StatusOK)
+	if second.Version != 2 || *second.System != "Updated system prompt..." || len(second.Tools) != 2 {
+		t.Errorf("%+v", second)
+	}
+	httpapitest.Refused(t, httpapitest.Ask(s, "PATCH", base+"/support-agent", `{"system": "Mine", "version": 1}`), http.StatusConflict, "conflict", "has version 2")
+	if again := answer(t, httpapitest.Ask(s, "PATCH", base+"/support-agent", `{"system": "Updated system prompt...", "version": 2}`), http.StatusOK); again.Version != 2 {
+		t.Errorf("a change of nothing made version %d", again.Version)
+	}
+	if first := answer(t, httpapitest.Get(s, base+"/support-agent/versions/1"), http.StatusOK); *first.System == *second.System {
+		t.Errorf("%+v", first)
+	}
+	policy := answer(t, httpapitest.Ask(s, "POST", base, `{"name": "Safe Assistant", "slug": "safe-assistant", "model": {"name": "claude-sonnet-4"},
+		"system": "You are a helpful assistant with limited capabilities.", "tools": [{"type": "mcp", "server": "web-search"}, {"type": "mcp", "server": "calculator"}],
+		"metadata": {"tool_policy": {"allow_list": ["web-search", "calculator"], "deny_list": ["database-query", "file-write"], "require_confirmation": ["web-search"]}}}`), http.StatusCreated)
+	if len(policy.ToolPolicy.DenyList) != 2 || policy.ToolPolicy.RequireConfirmation[0] != "web-search" || policy.Metadata["tool_policy"] == nil {
+		t.Errorf("%+v", policy)
+	}
+	if archived := answer(t, httpapitest.Ask(s, "POST", base+"/support-agent/archive", ""), http.StatusOK); archived.ArchivedAt == nil {
+		t.Errorf("%+v", archived)
+	}
+	httpapitest.Refused(t, httpapitest.Ask(s, "PATCH", base+"/support-agent", `{"system": "Late", "version": 2}`), http.StatusConflict, "conflict", "archived")
+	if w := httpapitest.Get(s, base); strings.Contains(w.Body.String(), made.ID) || !strings.Contains(w.Body.String(), policy.ID) {
+		t.Errorf("%s", w.Body)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	s := open(t)
+	for says, with := range map[string]string{
+		"skills is not supported":              `"skills": ["structured-planning"]`,
+		"handoffs is not supported":            `"handoffs": [{"agent_id": "agt_x"}]`,
+		"multiagent is not supported":          `"multiagent": {"mode": "swarm"}`,
+		"visibility template is not supported": `"visibility": "template"`,
+		"slug must have":                       `"slug": "Not a slug"`,
+		"tools[0].server":                      `"tools": [{"type": "mcp"}]`,
+		"tools[1] is there twice":              `"tools": [{"type": "sandbox"}, {"type": "sandbox"}]`,
+		"mcp_servers[0].url":                   `"mcp_servers": [{"name": "a", "url": "ftp://x"}]`,
+		"tool_policy.deny_list[0]":             `"tool_policy": {"deny_list": [""]}`,
+		"metadata.tool_policy":                 `"metadata": {"tool_policy": {"deny": []}}`,
+		"are the same; give one of them":       `"tool_policy": {}, "metadata": {"tool_policy": {}}`,
+	} {
+		w := httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "model": {"name": "m"}, `+with+`}`)
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), says) {
+			t.Errorf("%s: %d %s", with, w.Code, w.Body)
+		}
+	}
+	for _, path := range []string{"/v1/agents/none", "/v1/agents/agt_00000000000000000000000000000000", "/v1/agents/none/versions", "/v1/agents/none/versions/1"} {
+		if w := httpapitest.Get(s, path); w.Code != http.StatusNotFound {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// TestHeadersAreKeptSecret: no answer has them, and a change that leaves them out keeps them
+// while the server is the same.
+func TestHeadersAreKeptSecret(t *testing.T) {
+	db := storetest.SQLite(t)
+	s := httpapitest.New(t, func(c *httpapitest.Setup) { c.Agents = &agentapi.Handlers{Store: db.Agents()} })
+	w := httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "slug": "n", "model": {"name": "m"}, "mcp_servers": [{"name": "a", "url": "https://a.example", "headers": {"Authorization": "Bearer hidden"}}]}`)
+	made := answer(t, w, http.StatusCreated)
+	again := httpapitest.Ask(s, "PATCH", "/v1/agents/n", `{"version": 1, "mcp_servers": [{"name": "a", "url": "https://a.example", "description": "d"}]}`)
+	answer(t, again, http.StatusOK)
+	moved := httpapitest.Ask(s, "PATCH", "/v1/agents/n", `{"version": 2, "mcp_servers": [{"name": "a", "url": "https://b.example"}]}`)
+	answer(t, moved, http.StatusOK)
+	if strings.Contains(w.Body.String()+again.Body.String()+moved.Body.String(), "hidden") {
+		t.Error("an answer has a header")
+	}
+	var tenantID string
+	if err := db.SQL().QueryRowContext(t.Context(), `SELECT tenant FROM agents WHERE id = ?`, made.ID).Scan(&tenantID); err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[int]string{2: "Bearer hidden", 3: ""} {
+		a, err := db.Agents().At(t.Context(), tenantID, made.ID, version)
+		if err != nil || a.Definition.Servers[0].Headers["Authorization"] != want {
+			t.Errorf("version %d has %+v, %v", version, a, err)
+		}
+	}
+}

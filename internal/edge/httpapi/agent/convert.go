@@ -1,0 +1,159 @@
+package agent
+
+import (
+	stdjson "encoding/json"
+	"maps"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/wire"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// refuse refuses what this version does not have.
+func (u *Unbuilt) refuse() error {
+	for _, f := range []struct {
+		name string
+		text jsontext.Value
+	}{{"skills", u.Skills}, {"handoffs", u.Handoffs}, {"multiagent", u.Multiagent}} {
+		switch strings.Join(strings.Fields(string(f.text)), "") {
+		case "", "null", "[]":
+		default:
+			return httpapi.Invalid("%s is not supported by this version: leave it out", f.name)
+		}
+	}
+	return nil
+}
+
+// change makes of a the version that in asks for.
+func (in *AgentChange) change(a *agent.Agent) error {
+	if err := in.refuse(); err != nil {
+		return err
+	}
+	d := &a.Definition
+	set(&a.Slug, in.Slug)
+	set(&d.Name, in.Name)
+	set(&d.Description, in.Description)
+	set(&d.System, in.System)
+	if in.Visibility != nil {
+		if a.Visibility = agent.Visibility(*in.Visibility); a.Visibility == agent.Template {
+			return httpapi.Invalid("visibility template is not supported by this version: use private")
+		}
+	}
+	if m := in.Model; m != nil {
+		if m.MaxTokens != nil && *m.MaxTokens < 1 {
+			return httpapi.Invalid("model.max_tokens must be between 1 and 1000000")
+		}
+		d.Model = agent.Model{Name: *m.Name, Temperature: m.Temperature, TopP: m.TopP, Stop: m.Stop}
+		set(&d.Model.MaxTokens, m.MaxTokens)
+		set(&d.Model.Effort, m.Effort)
+	}
+	if in.Tools != nil {
+		d.Tools = nil
+		for _, t := range *in.Tools {
+			tool := agent.Tool{Type: agent.ToolType(*t.Type), Schema: stored(t.InputSchema)}
+			set(&tool.Server, t.Server)
+			set(&tool.Name, t.Name)
+			set(&tool.Description, t.Description)
+			d.Tools = append(d.Tools, tool)
+		}
+	}
+	if in.MCPServers != nil {
+		before := *d
+		d.Servers = nil
+		for _, s := range *in.MCPServers {
+			server := agent.Server{Name: *s.Name, URL: *s.URL, Headers: s.Headers, AllowedTools: s.AllowedTools}
+			set(&server.Description, s.Description)
+			if old := before.Server(server.Name); s.Headers == nil && old != nil && old.URL == server.URL {
+				server.Headers = old.Headers
+			}
+			d.Servers = append(d.Servers, server)
+		}
+	}
+	return in.policy(d)
+}
+
+// policy sets metadata and the policy, which metadata may have, too.
+func (in *AgentChange) policy(d *agent.Definition) error {
+	p := in.ToolPolicy
+	if in.Metadata != nil {
+		d.Metadata = nil
+		for key, value := range *in.Metadata {
+			if d.Metadata == nil {
+				d.Metadata = map[string]stdjson.RawMessage{}
+			}
+			d.Metadata[key] = stored(value)
+		}
+		if text := (*in.Metadata)["tool_policy"]; len(text) > 0 {
+			if p != nil {
+				return httpapi.Invalid("tool_policy and metadata.tool_policy are the same; give one of them")
+			}
+			p = new(ToolPolicy)
+			if err := wire.Body.Decode(text, p); err != nil {
+				return httpapi.Invalid("metadata.tool_policy: %s", err)
+			}
+		}
+	}
+	if p != nil {
+		d.Policy = agent.Policy{Allow: p.AllowList, Deny: p.DenyList, Confirm: p.RequireConfirmation}
+	}
+	return nil
+}
+
+// stored is JSON in the form in which it is stored, so that the same is found to be the same.
+func stored(text jsontext.Value) stdjson.RawMessage {
+	if len(text) == 0 {
+		return nil
+	}
+	out, err := stdjson.Marshal(stdjson.RawMessage(text))
+	if err != nil { // of JSON that another decoder has read
+		return stdjson.RawMessage(text)
+	}
+	return out
+}
+
+func set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+func agentOf(a *agent.Agent) Agent {
+	d := &a.Definition
+	out := Agent{
+		ID: string(a.ID), Type: "agent", Name: d.Name, Slug: text(a.Slug), Description: text(d.Description), System: text(d.System), Visibility: string(a.Visibility), Version: a.Version,
+		Model: AgentModel{Name: &d.Model.Name, Temperature: d.Model.Temperature, TopP: d.Model.TopP, Stop: d.Model.Stop, Effort: text(d.Model.Effort)},
+		Tools: []AgentTool{}, MCPServers: []AgentServer{}, Metadata: map[string]jsontext.Value{}, Warnings: []Warning{},
+		ToolPolicy: ToolPolicy{AllowList: d.Policy.Allow, DenyList: d.Policy.Deny, RequireConfirmation: d.Policy.Confirm},
+		CreatedAt:  a.CreatedAt, UpdatedAt: a.UpdatedAt,
+	}
+	if d.Model.MaxTokens > 0 {
+		out.Model.MaxTokens = &d.Model.MaxTokens
+	}
+	for _, t := range d.Tools {
+		out.Tools = append(out.Tools, AgentTool{Type: new(string(t.Type)), Server: text(t.Server), Name: text(t.Name), Description: text(t.Description), InputSchema: jsontext.Value(t.Schema)})
+	}
+	for _, s := range d.Servers {
+		out.MCPServers = append(out.MCPServers, AgentServer{Name: &s.Name, URL: &s.URL, Description: text(s.Description), AllowedTools: s.AllowedTools})
+	}
+	for key, value := range maps.All(d.Metadata) {
+		out.Metadata[key] = jsontext.Value(value)
+	}
+	for _, w := range d.Warnings() {
+		out.Warnings = append(out.Warnings, Warning(w))
+	}
+	if a.Archived() {
+		out.ArchivedAt = &a.ArchivedAt
+	}
+	return out
+}
+
+// text is nil for "".
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

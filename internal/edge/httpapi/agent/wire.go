@@ -1,0 +1,107 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// AgentModel says which model an agent asks, and how.
+type AgentModel struct {
+	Name        *string  `json:"name" required:"true" doc:"GET /v1/models lists what there is."`
+	MaxTokens   *int64   `json:"max_tokens,omitzero" minimum:"1" maximum:"1000000" doc:"Of one answer."`
+	Temperature *float64 `json:"temperature,omitzero" minimum:"0" maximum:"2"`
+	TopP        *float64 `json:"top_p,omitzero" minimum:"0" maximum:"1"`
+	Stop        []string `json:"stop,omitzero"`
+	Effort      *string  `json:"effort,omitzero" enum:"low,medium,high"`
+}
+
+// AgentTool is a tool of an agent.
+type AgentTool struct {
+	Type        *string        `json:"type" required:"true" enum:"mcp,custom,sandbox,web_search,fetch_url"`
+	Server      *string        `json:"server,omitzero" doc:"Of mcp: the name of one of mcp_servers, or web-search, fetch-url or sandbox for the server's own."`
+	Name        *string        `json:"name,omitzero" doc:"Of custom."`
+	Description *string        `json:"description,omitzero" doc:"Of custom."`
+	InputSchema jsontext.Value `json:"input_schema,omitzero" doc:"Of custom: JSON Schema."`
+}
+
+// AgentServer is an MCP server that an agent may use.
+type AgentServer struct {
+	Name         *string           `json:"name" required:"true"`
+	URL          *string           `json:"url" required:"true" doc:"It is shown as it is given: keys belong in headers."`
+	Description  *string           `json:"description,omitzero"`
+	Headers      map[string]string `json:"headers,omitzero" doc:"Stored encrypted and never shown. Left out in a change, they stay while name and url do."`
+	AllowedTools []string          `json:"allowed_tools,omitzero"`
+}
+
+// ToolPolicy says which tools an agent may call.
+type ToolPolicy struct {
+	AllowList           []string `json:"allow_list,omitzero"`
+	DenyList            []string `json:"deny_list,omitzero"`
+	RequireConfirmation []string `json:"require_confirmation,omitzero"`
+}
+
+// NewAgent is the body that makes an agent.
+type NewAgent struct {
+	Name        *string                   `json:"name" required:"true"`
+	Slug        *string                   `json:"slug,omitzero" doc:"Unique among the tenant's agents; taken wherever an id is."`
+	Description *string                   `json:"description,omitzero"`
+	Model       *AgentModel               `json:"model" required:"true"`
+	System      *string                   `json:"system,omitzero"`
+	Tools       []AgentTool               `json:"tools,omitzero"`
+	MCPServers  []AgentServer             `json:"mcp_servers,omitzero"`
+	ToolPolicy  *ToolPolicy               `json:"tool_policy,omitzero" doc:"metadata.tool_policy says the same."`
+	Metadata    map[string]jsontext.Value `json:"metadata,omitzero"`
+	Visibility  *string                   `json:"visibility,omitzero" enum:"private,template" doc:"private; template is refused in this version."`
+	Unbuilt
+}
+
+// AgentChange makes another version; what is left out stays.
+type AgentChange struct {
+	Version     *int                       `json:"version" required:"true" doc:"The current version: a change that was made for another one is refused with 409."`
+	Name        *string                    `json:"name,omitzero"`
+	Slug        *string                    `json:"slug,omitzero"`
+	Description *string                    `json:"description,omitzero"`
+	Model       *AgentModel                `json:"model,omitzero" doc:"Replaces it."`
+	System      *string                    `json:"system,omitzero"`
+	Tools       *[]AgentTool               `json:"tools,omitzero" doc:"Replaces the list."`
+	MCPServers  *[]AgentServer             `json:"mcp_servers,omitzero" doc:"Replaces the list."`
+	ToolPolicy  *ToolPolicy                `json:"tool_policy,omitzero" doc:"Replaces it."`
+	Metadata    *map[string]jsontext.Value `json:"metadata,omitzero" doc:"Replaces it."`
+	Visibility  *string                    `json:"visibility,omitzero" enum:"private,template"`
+	Unbuilt
+}
+
+// Unbuilt are fields of the contract that this version refuses by name.
+type Unbuilt struct {
+	Skills     jsontext.Value `json:"skills,omitzero" doc:"Refused in this version, unless empty."`
+	Handoffs   jsontext.Value `json:"handoffs,omitzero" doc:"Refused in this version, unless empty."`
+	Multiagent jsontext.Value `json:"multiagent,omitzero" doc:"Refused in this version, unless null."`
+}
+
+// Agent is a version of an agent.
+type Agent struct {
+	ID          string                    `json:"id" doc:"agt_ and 32 hexadecimal digits."`
+	Type        string                    `json:"type" enum:"agent"`
+	Name        string                    `json:"name"`
+	Slug        *string                   `json:"slug"`
+	Description *string                   `json:"description"`
+	Model       AgentModel                `json:"model"`
+	System      *string                   `json:"system"`
+	Tools       []AgentTool               `json:"tools"`
+	MCPServers  []AgentServer             `json:"mcp_servers" doc:"Without their headers."`
+	ToolPolicy  ToolPolicy                `json:"tool_policy"`
+	Metadata    map[string]jsontext.Value `json:"metadata"`
+	Visibility  string                    `json:"visibility"`
+	Version     int                       `json:"version"`
+	Warnings    []Warning                 `json:"warnings" doc:"What is stored and has no effect as it is."`
+	CreatedAt   time.Time                 `json:"created_at"`
+	UpdatedAt   time.Time                 `json:"updated_at" doc:"When this version was made."`
+	ArchivedAt  *time.Time                `json:"archived_at"`
+}
+
+// Warning is about a part of an agent.
+type Warning struct {
+	Path    string `json:"path"`
+	Message string `json:"message"`
+}
