@@ -7,13 +7,22 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 )
 
-func open(t *testing.T) *httpapitest.Server {
-	return httpapitest.New(t, func(c *httpapitest.Setup) { c.Agents = &agentapi.Handlers{Store: storetest.SQLite(t).Agents()} })
+func open(t *testing.T) (*httpapitest.Server, *store.DB) {
+	t.Helper()
+	db := storetest.SQLite(t)
+	s := httpapitest.New(t, func(c *httpapitest.Setup) { c.Agents = &agentapi.Handlers{Store: db.Agents()} })
+	err := db.Tenants().CreateTenant(t.Context(), tenant.Tenant{ID: s.Caller.Tenant.ID, Name: "test", Plan: "pro", Tier: tenant.Standard, AuditDays: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, db
 }
 
 func answer(t *testing.T, w *httptest.ResponseRecorder, status int) (a agentapi.Agent) {
@@ -29,7 +38,7 @@ func answer(t *testing.T, w *httptest.ResponseRecorder, status int) (a agentapi.
 
 // TestTheContractsRequests sends what the original contract's document has.
 func TestTheContractsRequests(t *testing.T) {
-	s := open(t)
+	s, _ := open(t)
 	const base = "/default/v1/agents"
 	made := answer(t, httpapitest.Ask(s, "POST", base, `{"name": "Customer Support Agent", "slug": "support-agent",
 		"model": {"name": "claude-sonnet-4", "max_tokens": 4096, "temperature": 0.7}, "system": "You are a helpful customer support agent.",
@@ -38,15 +47,15 @@ func TestTheContractsRequests(t *testing.T) {
 	if made.Version != 1 || len(made.Warnings) != 1 || made.Warnings[0].Path != "tools[1].server" || *made.Slug != "support-agent" {
 		t.Errorf("%+v", made)
 	}
-	second := answer(t, httpapitest.Ask(s, "PATCH", base+"/"+made.ID, `{"system": "Updated system prompt...", "version": 1}`), http.StatusOK)
+	second := answer(t, httpapitest.Ask(s, "PATCH", base+"/"+made.ID, `{"system": "Updated system prompt...", "version": 1}`, "Content-Type", "application/json"), http.StatusOK)
 	if second.Version != 2 || *second.System != "Updated system prompt..." || len(second.Tools) != 2 {
 		t.Errorf("%+v", second)
 	}
-	httpapitest.Refused(t, httpapitest.Ask(s, "PATCH", base+"/support-agent", `{"system": "Mine", "version": 1}`), http.StatusConflict, "conflict", "has version 2")
-	if again := answer(t, httpapitest.Ask(s, "PATCH", base+"/support-agent", `{"system": "Updated system prompt...", "version": 2}`), http.StatusOK); again.Version != 2 {
+	httpapitest.Refused(t, httpapitest.Ask(s, "PATCH", base+"/support-agent", `{"system": "Mine", "version": 1}`, "Content-Type", "application/json"), http.StatusConflict, "conflict", "has version 2")
+	if again := answer(t, httpapitest.Ask(s, "PATCH", base+"/support-agent", `{"system": "Updated system prompt...", "version": 2}`, "Content-Type", "application/json"), http.StatusOK); again.Version != 2 {
 		t.Errorf("a change of nothing made version %d", again.Version)
 	}
-	if first := answer(t, httpapitest.Get(s, base+"/support-agent/versions/1"), http.StatusOK); *first.System == *second.System {
+	if first := answer(t, httpapitest.Ask(s, "GET", base+"/support-agent/versions/1", ""), http.StatusOK); *first.System == *second.System {
 		t.Errorf("%+v", first)
 	}
 	policy := answer(t, httpapitest.Ask(s, "POST", base, `{"name": "Safe Assistant", "slug": "safe-assistant", "model": {"name": "claude-sonnet-4"},
@@ -58,14 +67,14 @@ func TestTheContractsRequests(t *testing.T) {
 	if archived := answer(t, httpapitest.Ask(s, "POST", base+"/support-agent/archive", ""), http.StatusOK); archived.ArchivedAt == nil {
 		t.Errorf("%+v", archived)
 	}
-	httpapitest.Refused(t, httpapitest.Ask(s, "PATCH", base+"/support-agent", `{"system": "Late", "version": 2}`), http.StatusConflict, "conflict", "archived")
-	if w := httpapitest.Get(s, base); strings.Contains(w.Body.String(), made.ID) || !strings.Contains(w.Body.String(), policy.ID) {
+	httpapitest.Refused(t, httpapitest.Ask(s, "PATCH", base+"/support-agent", `{"system": "Late", "version": 2}`, "Content-Type", "application/json"), http.StatusConflict, "conflict", "archived")
+	if w := httpapitest.Ask(s, "GET", base, ""); strings.Contains(w.Body.String(), made.ID) || !strings.Contains(w.Body.String(), policy.ID) {
 		t.Errorf("%s", w.Body)
 	}
 }
 
 func TestRefusals(t *testing.T) {
-	s := open(t)
+	s, _ := open(t)
 	for says, with := range map[string]string{
 		"skills is not supported":              `"skills": ["structured-planning"]`,
 		"handoffs is not supported":            `"handoffs": [{"agent_id": "agt_x"}]`,
@@ -85,7 +94,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/v1/agents/none", "/v1/agents/agt_00000000000000000000000000000000", "/v1/agents/none/versions", "/v1/agents/none/versions/1"} {
-		if w := httpapitest.Get(s, path); w.Code != http.StatusNotFound {
+		if w := httpapitest.Ask(s, "GET", path, ""); w.Code != http.StatusNotFound {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
@@ -94,25 +103,24 @@ func TestRefusals(t *testing.T) {
 // TestHeadersAreKeptSecret: no answer has them, and a change that leaves them out keeps them
 // while the server is the same.
 func TestHeadersAreKeptSecret(t *testing.T) {
-	db := storetest.SQLite(t)
-	s := httpapitest.New(t, func(c *httpapitest.Setup) { c.Agents = &agentapi.Handlers{Store: db.Agents()} })
+	s, db := open(t)
 	w := httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "slug": "n", "model": {"name": "m"}, "mcp_servers": [{"name": "a", "url": "https://a.example", "headers": {"Authorization": "Bearer hidden"}}]}`)
 	made := answer(t, w, http.StatusCreated)
-	again := httpapitest.Ask(s, "PATCH", "/v1/agents/n", `{"version": 1, "mcp_servers": [{"name": "a", "url": "https://a.example", "description": "d"}]}`)
+	again := httpapitest.Ask(s, "PATCH", "/v1/agents/n", `{"version": 1, "mcp_servers": [{"name": "a", "url": "https://a.example", "description": "d"}]}`, "Content-Type", "application/json")
 	answer(t, again, http.StatusOK)
-	moved := httpapitest.Ask(s, "PATCH", "/v1/agents/n", `{"version": 2, "mcp_servers": [{"name": "a", "url": "https://b.example"}]}`)
+	moved := httpapitest.Ask(s, "PATCH", "/v1/agents/n", `{"version": 2, "mcp_servers": [{"name": "a", "url": "https://b.example"}]}`, "Content-Type", "application/json")
 	answer(t, moved, http.StatusOK)
 	if strings.Contains(w.Body.String()+again.Body.String()+moved.Body.String(), "hidden") {
 		t.Error("an answer has a header")
 	}
-	var tenantID string
-	if err := db.SQL().QueryRowContext(t.Context(), `SELECT tenant FROM agents WHERE id = ?`, made.ID).Scan(&tenantID); err != nil {
-		t.Fatal(err)
-	}
 	for version, want := range map[int]string{2: "Bearer hidden", 3: ""} {
-		a, err := db.Agents().At(t.Context(), tenantID, made.ID, version)
+		a, err := db.Agents().At(t.Context(), s.Caller.Tenant.ID, made.ID, version)
 		if err != nil || a.Definition.Servers[0].Headers["Authorization"] != want {
 			t.Errorf("version %d has %+v, %v", version, a, err)
 		}
+	}
+	events, err := db.Tenants().PolicyEvents(t.Context(), s.Caller.Tenant.ID)
+	if err != nil || len(events) != 3 || events[2].Field != "agent/"+made.ID || events[2].Old != "version 2" || events[2].New != "version 3" {
+		t.Errorf("the trail of policy is %+v, %v", events, err)
 	}
 }
