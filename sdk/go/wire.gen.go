@@ -94,6 +94,7 @@ type AgentModel struct {
 
 // AgentServer defines model for AgentServer.
 type AgentServer struct {
+	// AllowedTools Left out, all of them; empty, none.
 	AllowedTools *[]string `json:"allowed_tools,omitempty"`
 	Description  *string   `json:"description,omitempty"`
 
@@ -3102,7 +3103,10 @@ type TimeoutResponse struct {
 
 // ToolPolicy defines model for ToolPolicy.
 type ToolPolicy struct {
-	AllowList           *[]string `json:"allow_list,omitempty"`
+	// AllowList Left out, all tools may be called; empty, none.
+	AllowList *[]string `json:"allow_list,omitempty"`
+
+	// DenyList Wins over allow_list.
 	DenyList            *[]string `json:"deny_list,omitempty"`
 	RequireConfirmation *[]string `json:"require_confirmation,omitempty"`
 }

@@ -53,17 +53,19 @@ type Agent struct {
 // Archived reports whether a takes no new sessions and no changes.
 func (a *Agent) Archived() bool { return !a.ArchivedAt.IsZero() }
 
-// Definition is what an agent is made of.
+// Definition is what an agent is made of. A list that says what is allowed has a meaning when
+// it is empty: it allows nothing, and only nil allows all. Hence omitzero, which keeps the two
+// apart, and never omitempty.
 type Definition struct {
 	Name        string
 	Description string `json:",omitzero"`
 	System      string `json:",omitzero"`
 	Model       Model
-	Tools       []Tool   `json:",omitempty"`
-	Servers     []Server `json:",omitempty"`
+	Tools       []Tool   `json:",omitzero"`
+	Servers     []Server `json:",omitzero"`
 	Policy      Policy   `json:",omitzero"`
 	// Metadata is the caller's own, as it was given.
-	Metadata map[string]json.RawMessage `json:",omitempty"`
+	Metadata map[string]json.RawMessage `json:",omitzero"`
 }
 
 // Server returns a server by its name, nil if there is none.
@@ -80,9 +82,9 @@ func (d *Definition) Server(name string) *Server {
 type Model struct {
 	Name        string
 	MaxTokens   int64    `json:",omitzero"` // of one answer; 0 for the model's own bound
-	Temperature *float64 `json:",omitempty"`
-	TopP        *float64 `json:",omitempty"`
-	Stop        []string `json:",omitempty"`
+	Temperature *float64 `json:",omitzero"`
+	TopP        *float64 `json:",omitzero"`
+	Stop        []string `json:",omitzero"`
 	Effort      string   `json:",omitzero"` // of reasoning; "" for the model's own
 }
 
@@ -101,10 +103,10 @@ const (
 // Tool is something that an agent may call.
 type Tool struct {
 	Type        ToolType
-	Server      string          `json:",omitzero"`  // of MCP: the name of a Server, or of a tool of ours
-	Name        string          `json:",omitzero"`  // of Custom
-	Description string          `json:",omitzero"`  // of Custom
-	Schema      json.RawMessage `json:",omitempty"` // of Custom
+	Server      string          `json:",omitzero"` // of MCP: the name of a Server, or of a tool of ours
+	Name        string          `json:",omitzero"` // of Custom
+	Description string          `json:",omitzero"` // of Custom
+	Schema      json.RawMessage `json:",omitzero"` // of Custom
 }
 
 // Server is an MCP server that an agent may use. Headers are secret: nothing shows them.
@@ -112,13 +114,13 @@ type Server struct {
 	Name         string
 	URL          string
 	Description  string            `json:",omitzero"`
-	Headers      map[string]string `json:",omitempty"`
-	AllowedTools []string          `json:",omitempty"` // nil for all
+	Headers      map[string]string `json:",omitzero"`
+	AllowedTools []string          `json:",omitzero"` // nil for all, empty for none
 }
 
 // Policy says which tools may be called, by their names or those of their servers.
 type Policy struct {
-	Allow   []string `json:",omitempty"` // nil for all
-	Deny    []string `json:",omitempty"`
-	Confirm []string `json:",omitempty"` // after the client has approved the call
+	Allow   []string `json:",omitzero"` // nil for all, empty for none
+	Deny    []string `json:",omitzero"`
+	Confirm []string `json:",omitzero"` // after the client has approved the call
 }

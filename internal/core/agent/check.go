@@ -28,6 +28,7 @@ const (
 	MaxStop        = 16
 	MaxNames       = 128 // of a list of a policy, and of allowed_tools
 	MaxHeaders     = 32
+	MaxDefinition  = 1 << 20 // bytes of all, as JSON
 )
 
 var (
@@ -44,8 +45,6 @@ func (a *Agent) Check() error {
 	switch {
 	case a.Slug != "" && !slugPattern.MatchString(a.Slug):
 		return invalid("slug must have 1 to 64 small letters, digits and -, and begin and end with a letter or digit")
-	case strings.HasPrefix(a.Slug, "agt"):
-		return invalid("slug must not begin with agt, as ids do")
 	case a.Visibility != Private && a.Visibility != Template:
 		return invalid("visibility must be private or template")
 	}
@@ -69,6 +68,24 @@ func (d *Definition) check() error {
 		if err := step(); err != nil {
 			return err
 		}
+	}
+	if all, err := json.Marshal(d); err != nil || len(all) > MaxDefinition {
+		return invalid("the agent must be at most %d bytes as JSON, all of its fields together", MaxDefinition)
+	}
+	return nil
+}
+
+// CheckModel refuses what the model of a definition cannot do. m is its record.
+func (d *Definition) CheckModel(m *model.Record) error {
+	switch s := &d.Model; {
+	case m.MaxOutput > 0 && s.MaxTokens > int64(m.MaxOutput):
+		return invalid("model.max_tokens must be at most %d, which is what the model %s can answer", m.MaxOutput, m.Name)
+	case m.Provider == model.Anthropic && s.Temperature != nil && *s.Temperature > 1:
+		return invalid("model.temperature must be at most 1, which is what the provider of the model %s takes", m.Name)
+	case s.Effort != "" && !m.Can(model.CanReason):
+		return invalid("model.effort must be left out: the model %s does not reason", m.Name)
+	case len(d.Tools) > 0 && !m.Can(model.Tools):
+		return invalid("tools must be empty: the model %s calls no tools", m.Name)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -11,15 +12,16 @@ import (
 // tenant has is not found, whatever its visibility.
 type Store interface {
 	// Create, Update and Archive append events in the same transaction. Create records
-	// version 1. A slug that is taken is a Conflict.
-	Create(ctx context.Context, a *Agent, events ...tenant.PolicyEvent) error
+	// version 1. A slug that is taken is a Conflict; a tenant that has most is refused by an
+	// Exhausted fault.
+	Create(ctx context.Context, a *Agent, most Limits, events ...tenant.PolicyEvent) error
 	// Get returns the current version.
 	Get(ctx context.Context, t tenant.ID, idOrSlug string) (*Agent, error)
 	// At returns a version.
 	At(ctx context.Context, t tenant.ID, idOrSlug string, version int) (*Agent, error)
 	// Update records a as the version after a.Version-1. It is a Conflict when that is not
 	// the current one, or the agent is archived.
-	Update(ctx context.Context, a *Agent, events ...tenant.PolicyEvent) error
+	Update(ctx context.Context, a *Agent, most Limits, events ...tenant.PolicyEvent) error
 	// List returns a page of agents, newest first, and where the next one begins; "" at
 	// the end.
 	List(ctx context.Context, t tenant.ID, f Filter) (page []Agent, next string, err error)
@@ -27,6 +29,29 @@ type Store interface {
 	Versions(ctx context.Context, t tenant.ID, idOrSlug string, p Page) (page []Agent, next string, err error)
 	// Archive ends changes and new sessions. Again is no error, and no event.
 	Archive(ctx context.Context, t tenant.ID, idOrSlug string, events ...tenant.PolicyEvent) (*Agent, error)
+}
+
+// Limits bound what a tenant has; 0 for any number.
+type Limits struct {
+	Agents   int // that are not archived
+	Versions int // of all agents together, also of those that are archived: they are kept
+}
+
+// Dimensions of the limits.
+const (
+	DimensionAgents   = "agents"
+	DimensionVersions = "agent_versions"
+)
+
+// Room refuses another version where a tenant has so many, and another agent, too, with first.
+func (l Limits) Room(agents, versions int, first bool) error {
+	switch {
+	case first && l.Agents > 0 && agents >= l.Agents:
+		return fault.Limit(DimensionAgents, time.Time{}, "this tenant has %d agents, which is the limit; archive some first", agents)
+	case l.Versions > 0 && versions >= l.Versions:
+		return fault.Limit(DimensionVersions, time.Time{}, "this tenant has %d versions of agents, which is the limit of what is kept; ask the operator for a higher one", versions)
+	}
+	return nil
 }
 
 // Page is a part of a list.

@@ -52,6 +52,32 @@ func (s *agents) scan(sc scanner) (r agentRow, err error) {
 	return r, about(err, "the definition", string(a.ID))
 }
 
+// transact runs do while no other version of the tenant's agents is made.
+func (s *agents) transact(ctx context.Context, of tenant.ID, do func(t *tx) error) error {
+	return s.db.write.transact(ctx, func(t *tx) error {
+		if t.pool.postgres {
+			if _, err := t.exec(ctx, `SELECT pg_advisory_xact_lock(?)`, lockOf("agents", of)); err != nil {
+				return err
+			}
+		}
+		return do(t)
+	})
+}
+
+// room refuses another version where the tenant has the most. Versions are never removed, so
+// that the current one counts them.
+func (s *agents) room(ctx context.Context, t *tx, of tenant.ID, most agent.Limits, first bool) error {
+	if most == (agent.Limits{}) {
+		return nil
+	}
+	var agents, versions int
+	err := t.row(ctx, `SELECT COUNT(*) - COUNT(archived_at), CAST(COALESCE(SUM(version), 0) AS BIGINT) FROM agents WHERE tenant = ?`, of).Scan(&agents, &versions)
+	if err != nil {
+		return err
+	}
+	return most.Room(agents, versions, first)
+}
+
 // putVersion records a version and says when.
 func (s *agents) putVersion(ctx context.Context, t *tx, a *agent.Agent, at time.Time, events []tenant.PolicyEvent) error {
 	plain, err := json.Marshal(&a.Definition)
@@ -66,8 +92,11 @@ func (s *agents) putVersion(ctx context.Context, t *tx, a *agent.Agent, at time.
 	return insertEvents(ctx, t, events)
 }
 
-func (s *agents) Create(ctx context.Context, a *agent.Agent, events ...tenant.PolicyEvent) error {
-	err := s.db.write.transact(ctx, func(t *tx) error {
+func (s *agents) Create(ctx context.Context, a *agent.Agent, most agent.Limits, events ...tenant.PolicyEvent) error {
+	err := s.transact(ctx, a.Tenant, func(t *tx) error {
+		if err := s.room(ctx, t, a.Tenant, most, true); err != nil {
+			return err
+		}
 		now, err := t.pool.clock(ctx, t)
 		if err != nil {
 			return err
@@ -117,8 +146,11 @@ func (s *agents) At(ctx context.Context, id tenant.ID, idOrSlug string, version 
 	return a, err
 }
 
-func (s *agents) Update(ctx context.Context, a *agent.Agent, events ...tenant.PolicyEvent) error {
-	err := s.db.write.transact(ctx, func(t *tx) error {
+func (s *agents) Update(ctx context.Context, a *agent.Agent, most agent.Limits, events ...tenant.PolicyEvent) error {
+	err := s.transact(ctx, a.Tenant, func(t *tx) error {
+		if err := s.room(ctx, t, a.Tenant, most, false); err != nil {
+			return err
+		}
 		n, err := t.exec(ctx, `UPDATE agents SET version = ?, slug = ?, visibility = ? WHERE id = ? AND tenant = ? AND version = ? AND archived_at IS NULL`,
 			a.Version, a.Slug, string(a.Visibility), string(a.ID), a.Tenant, a.Version-1)
 		if err != nil {

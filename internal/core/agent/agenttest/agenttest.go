@@ -3,6 +3,7 @@ package agenttest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
@@ -29,7 +30,11 @@ func Store(t *testing.T, open func(t *testing.T) agent.Store) {
 	t.Run("tenants", func(t *testing.T) { tenants(t, open(t)) })
 	t.Run("races", func(t *testing.T) { races(t, open(t)) })
 	t.Run("pages", func(t *testing.T) { pages(t, open(t)) })
+	t.Run("nothing is not all", func(t *testing.T) { empty(t, open(t)) })
+	t.Run("limits", func(t *testing.T) { limits(t, open(t)) })
 }
+
+var none agent.Limits
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -47,7 +52,7 @@ func refused(t *testing.T, err error, kind fault.Kind) {
 
 func versions(t *testing.T, s agent.Store) {
 	ctx, a := t.Context(), New("ten_1", "support")
-	must(t, s.Create(ctx, a))
+	must(t, s.Create(ctx, a, none))
 	if a.Version != 1 || a.CreatedAt.IsZero() || a.UpdatedAt != a.CreatedAt {
 		t.Errorf("created %+v", a)
 	}
@@ -60,8 +65,8 @@ func versions(t *testing.T, s agent.Store) {
 	}
 	second := *a
 	second.Version, second.Slug, second.Definition.System = 2, "help", "Be kind."
-	must(t, s.Update(ctx, &second))
-	refused(t, s.Update(ctx, &second), fault.Conflict)
+	must(t, s.Update(ctx, &second, none))
+	refused(t, s.Update(ctx, &second, none), fault.Conflict)
 	if got, err := s.Get(ctx, "ten_1", "help"); err != nil || got.Definition.System != "Be kind." || got.Version != 2 {
 		t.Errorf("the second version is %+v, %v", got, err)
 	}
@@ -80,16 +85,16 @@ func versions(t *testing.T, s agent.Store) {
 	}
 	third := second
 	third.Version = 3
-	refused(t, s.Update(ctx, &third), fault.Conflict)
+	refused(t, s.Update(ctx, &third, none), fault.Conflict)
 }
 
 func tenants(t *testing.T, s agent.Store) {
 	ctx, a := t.Context(), New("ten_1", "support")
-	must(t, s.Create(ctx, a))
-	must(t, s.Create(ctx, New("ten_2", "support")))
-	refused(t, s.Create(ctx, New("ten_1", "support")), fault.Conflict)
-	must(t, s.Create(ctx, New("ten_1", ""))) // any number has none
-	must(t, s.Create(ctx, New("ten_1", "")))
+	must(t, s.Create(ctx, a, none))
+	must(t, s.Create(ctx, New("ten_2", "support"), none))
+	refused(t, s.Create(ctx, New("ten_1", "support"), none), fault.Conflict)
+	must(t, s.Create(ctx, New("ten_1", ""), none)) // any number has none
+	must(t, s.Create(ctx, New("ten_1", ""), none))
 	_, err := s.Get(ctx, "ten_1", "")
 	refused(t, err, fault.NotFound)
 	id := string(a.ID)
@@ -103,24 +108,24 @@ func tenants(t *testing.T, s agent.Store) {
 	refused(t, err, fault.NotFound)
 	other := *a
 	other.Tenant, other.Version = "ten_2", 2
-	refused(t, s.Update(ctx, &other), fault.NotFound)
+	refused(t, s.Update(ctx, &other, none), fault.NotFound)
 	if got, err := s.Get(ctx, "ten_1", id); err != nil || got.Version != 1 || got.Archived() {
 		t.Errorf("another tenant left %+v, %v", got, err)
 	}
 }
 
-// races has 20 writers make the second version: one wins.
+// races has 50 writers make the second version: one wins.
 func races(t *testing.T, s agent.Store) {
 	a := New("ten_1", "support")
-	must(t, s.Create(t.Context(), a))
+	must(t, s.Create(t.Context(), a, none))
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	won := 0
-	for range 20 {
+	for range 50 {
 		wg.Go(func() {
 			mine := *a
 			mine.Version = 2
-			err := s.Update(t.Context(), &mine)
+			err := s.Update(t.Context(), &mine, none)
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
@@ -139,7 +144,7 @@ func races(t *testing.T, s agent.Store) {
 func pages(t *testing.T, s agent.Store) {
 	ctx := t.Context()
 	for i := range 5 {
-		must(t, s.Create(ctx, New("ten_1", fmt.Sprintf("a%d", i))))
+		must(t, s.Create(ctx, New("ten_1", fmt.Sprintf("a%d", i)), none))
 	}
 	_, err := s.Archive(ctx, "ten_1", "a3")
 	must(t, err)
@@ -166,7 +171,7 @@ func pages(t *testing.T, s agent.Store) {
 	must(t, err)
 	for v := 2; v <= 3; v++ {
 		a.Version = v
-		must(t, s.Update(ctx, a))
+		must(t, s.Update(ctx, a, none))
 	}
 	page, next, err := s.Versions(ctx, "ten_1", "a0", agent.Page{Limit: 2})
 	must(t, err)
@@ -178,4 +183,63 @@ func pages(t *testing.T, s agent.Store) {
 	}
 	_, _, err = s.List(ctx, "ten_2", agent.Filter{Page: agent.Page{Cursor: "AAAA", Limit: 2}})
 	refused(t, err, fault.Invalid)
+}
+
+// empty has a list that allows nothing come back as that, and one that is not there as nil.
+func empty(t *testing.T, s agent.Store) {
+	ctx, a := t.Context(), New("ten_1", "closed")
+	a.Definition.Policy = agent.Policy{Allow: []string{}}
+	a.Definition.Servers[0].AllowedTools = []string{}
+	must(t, s.Create(ctx, a, none))
+	must(t, s.Create(ctx, New("ten_1", "open"), none))
+	for slug, closed := range map[string]bool{"closed": true, "open": false} {
+		got, err := s.Get(ctx, "ten_1", slug)
+		must(t, err)
+		allow, tools := got.Definition.Policy.Allow, got.Definition.Servers[0].AllowedTools
+		if (allow != nil) != closed || (tools != nil) != closed || len(allow)+len(tools) > 0 {
+			t.Errorf("%s has the lists %#v and %#v", slug, allow, tools)
+		}
+	}
+}
+
+func limits(t *testing.T, s agent.Store) {
+	ctx, most := t.Context(), agent.Limits{Agents: 2, Versions: 4}
+	full := func(err error, dimension string) {
+		t.Helper()
+		var f *fault.Error
+		if !errors.As(err, &f) || f.Kind != fault.Exhausted || f.Dimension != dimension {
+			t.Errorf("%v, want the limit %s", err, dimension)
+		}
+	}
+	a := New("ten_1", "a")
+	must(t, s.Create(ctx, a, most))
+	var wg sync.WaitGroup
+	errs := make(chan error, 10)
+	for range 10 {
+		wg.Go(func() { errs <- s.Create(ctx, New("ten_1", ""), most) })
+	}
+	wg.Wait()
+	made := 0
+	for range 10 {
+		if err := <-errs; err == nil {
+			made++
+		} else {
+			full(err, agent.DimensionAgents)
+		}
+	}
+	if made != 1 {
+		t.Errorf("%d were made where there was room for 1", made)
+	}
+	must(t, s.Create(ctx, New("ten_2", ""), most)) // has limits of its own
+	_, err := s.Archive(ctx, "ten_1", "a")
+	must(t, err)
+	b := New("ten_1", "b")
+	must(t, s.Create(ctx, b, most))
+	b.Version = 2
+	must(t, s.Update(ctx, b, most))
+	b.Version = 3
+	full(s.Update(ctx, b, most), agent.DimensionVersions)
+	_, err = s.Archive(ctx, "ten_1", "b")
+	must(t, err)
+	full(s.Create(ctx, New("ten_1", ""), most), agent.DimensionVersions)
 }

@@ -3,6 +3,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -10,12 +11,23 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // Handlers serve agents: to keys with the scope read to see them, execute to change them.
-type Handlers struct{ Store agent.Store }
+type Handlers struct {
+	Store  agent.Store
+	Models Models
+	Limits agent.Limits // of each tenant
+}
+
+// Models finds models that a tenant may use, by their names.
+type Models interface {
+	Show(ctx context.Context, id tenant.ID, idOrName string) (model.Record, error)
+}
 
 // Operations are those of /v1/agents. The original contract has them below /default, too.
 func (h *Handlers) Operations() []httpapi.Operation {
@@ -23,8 +35,8 @@ func (h *Handlers) Operations() []httpapi.Operation {
 	taken := httpapi.Refusal(http.StatusConflict, "conflict: the slug is taken, the agent has another version by now, or it is archived.")
 	id := []httpapi.Param{{Name: "agent", In: httpapi.InPath, Doc: "Id or slug."}}
 	version := append([]httpapi.Param{{Name: "version", In: httpapi.InPath, Doc: "The number of a version."}}, id...)
-	model := &AgentModel{Name: new("claude-sonnet-4"), MaxTokens: new(int64(4096)), Temperature: new(0.7)}
-	example := NewAgent{Name: new("Customer Support Agent"), Slug: new("support-agent"), Model: model, System: new("You are a helpful customer support agent."), Tools: []AgentTool{{Type: new("mcp"), Server: new("web-search")}}}
+	asked := &AgentModel{Name: new("claude-sonnet-4"), MaxTokens: new(int64(4096)), Temperature: new(0.7)}
+	example := NewAgent{Name: new("Customer Support Agent"), Slug: new("support-agent"), Model: asked, System: new("You are a helpful customer support agent."), Tools: []AgentTool{{Type: new("mcp"), Server: new("web-search")}}}
 	var ops []httpapi.Operation
 	for _, base := range []struct{ path, suffix string }{{"/v1/agents", ""}, {"/default/v1/agents", "Default"}} {
 		one := base.path + "/{agent}"
@@ -84,13 +96,29 @@ func (h *Handlers) create(c *httpapi.Call, in *NewAgent) (out Agent, err error) 
 	if err := change.change(a); err != nil {
 		return out, err
 	}
-	if err := a.Check(); err != nil {
+	if err := h.check(c, a, true); err != nil {
 		return out, err
 	}
-	if err := h.Store.Create(c.Context(), a, event(c, a.ID, "", versionText(1))); err != nil {
+	if err := h.Store.Create(c.Context(), a, h.Limits, event(c, a.ID, "", versionText(1))); err != nil {
 		return out, err
 	}
 	return agentOf(a), nil
+}
+
+// check refuses what an agent cannot be. Its model is looked at only when the caller says
+// something of it: one that has gone does not keep a prompt from being changed.
+func (h *Handlers) check(c *httpapi.Call, a *agent.Agent, withModel bool) error {
+	if err := a.Check(); err != nil || !withModel {
+		return err
+	}
+	m, err := h.Models.Show(c.Context(), a.Tenant, a.Definition.Model.Name)
+	if fault.KindOf(err) == fault.NotFound {
+		return httpapi.Invalid("model.name: there is no model %q: GET /v1/models lists what there is", a.Definition.Model.Name)
+	}
+	if err != nil {
+		return err
+	}
+	return a.Definition.CheckModel(&m)
 }
 
 func (h *Handlers) update(c *httpapi.Call, in *AgentChange) (out Agent, err error) {
@@ -111,11 +139,11 @@ func (h *Handlers) update(c *httpapi.Call, in *AgentChange) (out Agent, err erro
 	if reflect.DeepEqual(before, &after) {
 		return agentOf(before), nil
 	}
-	if err := after.Check(); err != nil {
+	if err := h.check(c, &after, in.Model != nil || in.Tools != nil); err != nil {
 		return out, err
 	}
 	after.Version++
-	if err := h.Store.Update(c.Context(), &after, event(c, after.ID, versionText(before.Version), versionText(after.Version))); err != nil {
+	if err := h.Store.Update(c.Context(), &after, h.Limits, event(c, after.ID, versionText(before.Version), versionText(after.Version))); err != nil {
 		return out, err
 	}
 	return agentOf(&after), nil

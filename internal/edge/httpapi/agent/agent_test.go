@@ -2,11 +2,14 @@ package agent_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
@@ -17,7 +20,15 @@ import (
 func open(t *testing.T) (*httpapitest.Server, *store.DB) {
 	t.Helper()
 	db := storetest.SQLite(t)
-	s := httpapitest.New(t, func(c *httpapitest.Setup) { c.Agents = &agentapi.Handlers{Store: db.Agents()} })
+	declared := &httpapitest.Declared{}
+	all := model.Spec{Capabilities: model.Capabilities}
+	declared.Set(model.Record{Name: "claude-sonnet-4", Provider: model.Anthropic, AllTenants: true, Spec: model.Spec{MaxOutput: 64000, Capabilities: model.Capabilities}},
+		model.Record{Name: "m", Provider: model.OpenAI, AllTenants: true, Spec: all}, model.Record{Name: "plain", Provider: model.OpenAI, AllTenants: true},
+		model.Record{Name: "others", Provider: model.OpenAI, Tenants: []string{"other"}, Source: "file"})
+	catalog := model.NewCatalog(model.CatalogConfig{Store: db.Models(), Declared: declared, Tenant: db.Tenants().Tenant, Plan: db.Tenants().Plan})
+	s := httpapitest.New(t, func(c *httpapitest.Setup) {
+		c.Agents = &agentapi.Handlers{Store: db.Agents(), Models: catalog, Limits: agent.Limits{Agents: 50, Versions: 100}}
+	})
 	err := db.Tenants().CreateTenant(t.Context(), tenant.Tenant{ID: s.Caller.Tenant.ID, Name: "test", Plan: "pro", Tier: tenant.Standard, AuditDays: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -93,11 +104,86 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %d %s", with, w.Code, w.Body)
 		}
 	}
+	for says, body := range map[string]string{
+		`model.name: there is no model \"none\"`:   `"model": {"name": "none"}`,
+		`model.name: there is no model \"others\"`: `"model": {"name": "others"}`,
+		"model.max_tokens must be at most 64000":   `"model": {"name": "claude-sonnet-4", "max_tokens": 64001}`,
+		"model.temperature must be at most 1":      `"model": {"name": "claude-sonnet-4", "temperature": 1.5}`,
+		"model.temperature must be between":        `"model": {"name": "m", "temperature": 2.5}`,
+		"model.effort must be left out":            `"model": {"name": "plain", "effort": "low"}`,
+		"tools must be empty":                      `"model": {"name": "plain"}, "tools": [{"type": "sandbox"}]`,
+		"model.stop[0] must have":                  `"model": {"name": "m", "stop": [""]}`,
+		"at most 1048576 bytes as JSON":            `"model": {"name": "m"}, "tools": [` + large("a") + `,` + large("b") + `,` + large("c") + `,` + large("d") + `,` + large("e") + `]`,
+	} {
+		w := httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", `+body+`}`)
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), says) {
+			t.Errorf("%s: %d %s", says, w.Code, w.Body)
+		}
+	}
 	for _, path := range []string{"/v1/agents/none", "/v1/agents/agt_00000000000000000000000000000000", "/v1/agents/none/versions", "/v1/agents/none/versions/1"} {
 		if w := httpapitest.Ask(s, "GET", path, ""); w.Code != http.StatusNotFound {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
+}
+
+// large is a tool that is nearly as large as one may be.
+func large(name string) string {
+	return `{"type": "custom", "name": "` + name + `", "input_schema": {"description": "` + strings.Repeat("x", 250<<10) + `"}}`
+}
+
+// TestNothingIsNotAll: an empty list of what is allowed allows nothing, from the request to the
+// store and back, also after a change that leaves it out.
+func TestNothingIsNotAll(t *testing.T) {
+	s, db := open(t)
+	const servers = `"mcp_servers": [{"name": "a", "url": "https://a.example", "allowed_tools": []}]`
+	for slug, with := range map[string]string{"own": `"tool_policy": {"allow_list": []}`, "in-metadata": `"metadata": {"tool_policy": {"allow_list": []}}`} {
+		made := answer(t, httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "slug": "`+slug+`", "model": {"name": "m"}, `+servers+`, `+with+`}`), http.StatusCreated)
+		changed := answer(t, patch(s, "/v1/agents/"+slug, `{"version": 1, "system": "x", "metadata": {"team": "a"}}`), http.StatusOK)
+		for _, a := range []agentapi.Agent{made, changed, answer(t, httpapitest.Ask(s, "GET", "/v1/agents/"+slug, ""), http.StatusOK)} {
+			if a.ToolPolicy.AllowList == nil || len(a.ToolPolicy.AllowList) > 0 || a.MCPServers[0].AllowedTools == nil || len(a.MCPServers[0].AllowedTools) > 0 {
+				t.Errorf("%s: version %d has %#v and %#v", slug, a.Version, a.ToolPolicy, a.MCPServers[0])
+			}
+		}
+		kept, err := db.Agents().Get(t.Context(), s.Caller.Tenant.ID, slug)
+		if err != nil || kept.Definition.Policy.Allow == nil || kept.Definition.Servers[0].AllowedTools == nil {
+			t.Errorf("%s: %+v, %v", slug, kept, err)
+		}
+	}
+	// null is what is left out; and lists that mean the same empty or left out are no change.
+	open := answer(t, httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "slug": "open", "model": {"name": "m", "stop": []}, "tools": [], "metadata": {"tool_policy": null},
+		"mcp_servers": [{"name": "a", "url": "https://a.example", "headers": {}}], "tool_policy": {"allow_list": null, "deny_list": [], "require_confirmation": []}}`), http.StatusCreated)
+	if open.ToolPolicy.AllowList != nil || open.MCPServers[0].AllowedTools != nil {
+		t.Errorf("%+v", open)
+	}
+	same := answer(t, patch(s, "/v1/agents/open", `{"version": 1, "model": {"name": "m"}, "tools": [], "mcp_servers": [{"name": "a", "url": "https://a.example", "headers": {}}], "tool_policy": {"deny_list": []}}`), http.StatusOK)
+	if same.Version != 1 {
+		t.Errorf("a change of nothing made version %d", same.Version)
+	}
+	// One agent does not say two things of its policy.
+	answer(t, patch(s, "/v1/agents/in-metadata", `{"version": 2, "metadata": {"tool_policy": {"deny_list": ["a"]}}}`), http.StatusOK)
+	both := answer(t, patch(s, "/v1/agents/in-metadata", `{"version": 3, "tool_policy": {"deny_list": ["b"]}}`), http.StatusOK)
+	if text := string(both.Metadata["tool_policy"]); !strings.Contains(text, `["b"]`) || both.ToolPolicy.DenyList[0] != "b" {
+		t.Errorf("%+v, and metadata %s", both.ToolPolicy, text)
+	}
+}
+
+func patch(s *httpapitest.Server, path, body string) *httptest.ResponseRecorder {
+	return httpapitest.Ask(s, "PATCH", path, body, "Content-Type", "application/json")
+}
+
+// TestLimits: what a tenant has is bounded, and what is at its bound can still be read.
+func TestLimits(t *testing.T) {
+	s, _ := open(t)
+	for i := range 50 {
+		answer(t, httpapitest.Ask(s, "POST", "/v1/agents", fmt.Sprintf(`{"name": "n", "slug": "a%d", "model": {"name": "m"}}`, i)), http.StatusCreated)
+	}
+	httpapitest.Refused(t, httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "model": {"name": "m"}}`), http.StatusTooManyRequests, "rate_limited", "archive some")
+	for i := range 50 {
+		answer(t, patch(s, "/v1/agents/a0", fmt.Sprintf(`{"version": %d, "system": "%[1]d"}`, i+1)), http.StatusOK)
+	}
+	httpapitest.Refused(t, patch(s, "/v1/agents/a0", `{"version": 51, "system": "more"}`), http.StatusTooManyRequests, "rate_limited", "100 versions")
+	answer(t, httpapitest.Ask(s, "GET", "/v1/agents/a0", ""), http.StatusOK)
 }
 
 // TestHeadersAreKeptSecret: no answer has them, and a change that leaves them out keeps them

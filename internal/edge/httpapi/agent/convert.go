@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
@@ -46,7 +47,7 @@ func (in *AgentChange) change(a *agent.Agent) error {
 		if m.MaxTokens != nil && *m.MaxTokens < 1 {
 			return httpapi.Invalid("model.max_tokens must be between 1 and 1000000")
 		}
-		d.Model = agent.Model{Name: *m.Name, Temperature: m.Temperature, TopP: m.TopP, Stop: m.Stop}
+		d.Model = agent.Model{Name: *m.Name, Temperature: m.Temperature, TopP: m.TopP, Stop: filled(m.Stop)}
 		set(&d.Model.MaxTokens, m.MaxTokens)
 		set(&d.Model.Effort, m.Effort)
 	}
@@ -64,7 +65,10 @@ func (in *AgentChange) change(a *agent.Agent) error {
 		before := *d
 		d.Servers = nil
 		for _, s := range *in.MCPServers {
-			server := agent.Server{Name: *s.Name, URL: *s.URL, Headers: s.Headers, AllowedTools: s.AllowedTools}
+			server := agent.Server{Name: *s.Name, URL: *s.URL, AllowedTools: s.AllowedTools}
+			if len(s.Headers) > 0 {
+				server.Headers = s.Headers
+			}
 			set(&server.Description, s.Description)
 			if old := before.Server(server.Name); s.Headers == nil && old != nil && old.URL == server.URL {
 				server.Headers = old.Headers
@@ -75,7 +79,8 @@ func (in *AgentChange) change(a *agent.Agent) error {
 	return in.policy(d)
 }
 
-// policy sets metadata and the policy, which metadata may have, too.
+// policy sets metadata and the policy, which metadata may have, too. Metadata that do not speak
+// of it leave it as it is, so that it is never lost by the way.
 func (in *AgentChange) policy(d *agent.Definition) error {
 	p := in.ToolPolicy
 	if in.Metadata != nil {
@@ -86,7 +91,7 @@ func (in *AgentChange) policy(d *agent.Definition) error {
 			}
 			d.Metadata[key] = stored(value)
 		}
-		if text := (*in.Metadata)["tool_policy"]; len(text) > 0 {
+		if text := (*in.Metadata)["tool_policy"]; len(text) > 0 && string(text) != "null" {
 			if p != nil {
 				return httpapi.Invalid("tool_policy and metadata.tool_policy are the same; give one of them")
 			}
@@ -97,9 +102,25 @@ func (in *AgentChange) policy(d *agent.Definition) error {
 		}
 	}
 	if p != nil {
-		d.Policy = agent.Policy{Allow: p.AllowList, Deny: p.DenyList, Confirm: p.RequireConfirmation}
+		d.Policy = agent.Policy{Allow: p.AllowList, Deny: filled(p.DenyList), Confirm: filled(p.RequireConfirmation)}
+	}
+	if _, there := d.Metadata["tool_policy"]; there && in.ToolPolicy != nil { // one agent does not say two things
+		now, err := json.Marshal(policyOf(d))
+		if err != nil {
+			return err
+		}
+		d.Metadata = maps.Clone(d.Metadata)
+		d.Metadata["tool_policy"] = stored(now)
 	}
 	return nil
+}
+
+// filled is nil for an empty list, of those that mean the same by both.
+func filled(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }
 
 // stored is JSON in the form in which it is stored, so that the same is found to be the same.
@@ -126,7 +147,7 @@ func agentOf(a *agent.Agent) Agent {
 		ID: string(a.ID), Type: "agent", Name: d.Name, Slug: text(a.Slug), Description: text(d.Description), System: text(d.System), Visibility: string(a.Visibility), Version: a.Version,
 		Model: AgentModel{Name: &d.Model.Name, Temperature: d.Model.Temperature, TopP: d.Model.TopP, Stop: d.Model.Stop, Effort: text(d.Model.Effort)},
 		Tools: []AgentTool{}, MCPServers: []AgentServer{}, Metadata: map[string]jsontext.Value{}, Warnings: []Warning{},
-		ToolPolicy: ToolPolicy{AllowList: d.Policy.Allow, DenyList: d.Policy.Deny, RequireConfirmation: d.Policy.Confirm},
+		ToolPolicy: policyOf(d),
 		CreatedAt:  a.CreatedAt, UpdatedAt: a.UpdatedAt,
 	}
 	if d.Model.MaxTokens > 0 {
@@ -148,6 +169,10 @@ func agentOf(a *agent.Agent) Agent {
 		out.ArchivedAt = &a.ArchivedAt
 	}
 	return out
+}
+
+func policyOf(d *agent.Definition) ToolPolicy {
+	return ToolPolicy{AllowList: d.Policy.Allow, DenyList: d.Policy.Deny, RequireConfirmation: d.Policy.Confirm}
 }
 
 // text is nil for "".

@@ -31,13 +31,13 @@ type AgentServer struct {
 	URL          *string           `json:"url" required:"true" doc:"It is shown as it is given: keys belong in headers."`
 	Description  *string           `json:"description,omitzero"`
 	Headers      map[string]string `json:"headers,omitzero" doc:"Stored encrypted and never shown. Left out in a change, they stay while name and url do."`
-	AllowedTools []string          `json:"allowed_tools,omitzero"`
+	AllowedTools []string          `json:"allowed_tools,omitzero" doc:"Left out, all of them; empty, none."`
 }
 
 // ToolPolicy says which tools an agent may call.
 type ToolPolicy struct {
-	AllowList           []string `json:"allow_list,omitzero"`
-	DenyList            []string `json:"deny_list,omitzero"`
+	AllowList           []string `json:"allow_list,omitzero" doc:"Left out, all tools may be called; empty, none."`
+	DenyList            []string `json:"deny_list,omitzero" doc:"Wins over allow_list."`
 	RequireConfirmation []string `json:"require_confirmation,omitzero"`
 }
 
