@@ -9,16 +9,24 @@ import (
 	"time"
 )
 
+// model makes a model that cannot be reached, for the attacker and the victim.
+func (a *arena) model(ctx context.Context, name string) (remove func() error, err error) {
+	body := map[string]any{"name": name, "provider": "openai-chat", "base_url": "https://redteam.invalid/v1", "tenants": []string{attackerTenant, victimTenant}}
+	if err := a.admin.must(ctx, http.MethodPost, "/v1/admin/models", body, nil); err != nil {
+		return nil, err
+	}
+	return func() error { return gone(context.WithoutCancel(ctx), a.admin, "/v1/admin/models/"+name) }, nil
+}
+
 // foreignResponse gives the victim a response by a model that cannot be reached, and
 // attacks that. The model is there for as long as the case.
 func foreignResponse(ctx context.Context, a *arena) (err error) {
 	model := "redteam-" + a.run
-	at := "/v1/admin/models/" + model
-	body := map[string]any{"name": model, "provider": "openai-chat", "base_url": "https://redteam.invalid/v1", "tenants": []string{attackerTenant, victimTenant}}
-	if err := a.admin.must(ctx, http.MethodPost, "/v1/admin/models", body, nil); err != nil {
+	remove, err := a.model(ctx, model)
+	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, gone(context.WithoutCancel(ctx), a.admin, at)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	var made struct {
 		ID string `json:"id"`
 	}

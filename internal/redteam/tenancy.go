@@ -214,13 +214,19 @@ func foreignEnvironment(ctx context.Context, a *arena) error {
 	return errors.Join(a.compare(ctx, c, p, "/v1/environments/", "environment"), a.compare(ctx, c, p, "/default/v1/environments/", "environment"))
 }
 
-func foreignAgent(ctx context.Context, a *arena) error {
+func foreignAgent(ctx context.Context, a *arena) (err error) {
 	p, err := a.thePrey(ctx)
 	if err != nil {
 		return err
 	}
+	model := "redteam-agent-" + a.run
+	remove, err := a.model(ctx, model)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
 	var made struct{ ID string }
-	of := map[string]any{"name": "Prey", "system": preyText, "model": map[string]any{"name": "prey"}}
+	of := map[string]any{"name": "Prey", "system": preyText, "model": map[string]any{"name": model}}
 	if err := a.victim.must(ctx, http.MethodPost, "/v1/agents", of, &made); err != nil {
 		return err
 	}

@@ -32,7 +32,8 @@ type described struct {
 // them, and generates clients that call some.
 func TestOpenAPI(t *testing.T) {
 	models := filepath.Join(t.TempDir(), "models.yaml")
-	if err := os.WriteFile(models, []byte("models:\n  - {name: declared, provider: openai-chat, base_url: 'http://127.0.0.1:9/v1', key_env: PROVIDER_KEY}\n"), 0o600); err != nil {
+	if err := os.WriteFile(models, []byte("models:\n  - {name: declared, provider: openai-chat, base_url: 'http://127.0.0.1:9/v1', key_env: PROVIDER_KEY}\n"+
+		"  - {name: claude-sonnet-4, provider: anthropic, key_env: PROVIDER_KEY}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := atolltest.Start(t, atolltest.Options{Env: append([]string{"ATOLL_VOLUMES=" + filepath.Join(t.TempDir(), "volumes"), "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_POOL_SIZE=2", "ATOLL_MODELS_FILE=" + models, "PROVIDER_KEY=sk-of-the-provider"}, searchSettings...)})
@@ -45,6 +46,7 @@ func TestOpenAPI(t *testing.T) {
 	}).Into(t, http.StatusCreated, &made)
 	d.key = made.Key
 	t.Run("every operation", d.everyOperation)
+	t.Run("agents", d.agents)
 	t.Run("read by", func(t *testing.T) { // mostly waits: for installers, sandboxes and compilers
 		for name, reader := range map[string]func(*testing.T){"python": d.python, "typescript": d.typescript, "go": d.golang} {
 			t.Run(name, func(t *testing.T) {
