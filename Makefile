@@ -7,7 +7,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 SMALL := -trimpath -ldflags "-s -w"
 GVISOR_LINK = -s -w -X gvisor.dev/gvisor/runsc/version.version=$(shell go list -C runsc -m -f '{{.Version}}' gvisor.dev/gvisor 2>/dev/null)
 # What Atoll changes in gVisor: see runsc/patch.
-CHANGED = -modfile ../bin/gvisor-src.mod
+CHANGED = -modfile ../bin/.gvisor.mod
 GVISOR = -trimpath $(CHANGED) -ldflags "$(GVISOR_LINK)"
 # Where the kernel's process begins: see runsc/sentry/entry.go.
 SENTRY = -trimpath $(CHANGED) -ldflags "$(GVISOR_LINK) $(if $(filter amd64,$(shell go env GOARCH)),-E main.entry)"
@@ -31,7 +31,7 @@ build: ## build atoll, its guest and gVisor's runtime into bin/
 	CGO_ENABLED=0 go build $(SMALL) -o bin/atoll-guest ./cmd/atoll-guest
 	CGO_ENABLED=0 go build $(SMALL) -o bin/atoll-guestd ./cmd/atoll-guestd
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.linked=$(VERSION)" -o bin/atoll ./cmd/atoll
-	go run -C runsc ./patch -o ../bin/gvisor-src
+	go run -C runsc ./patch -o ../bin/.gvisor
 	CGO_ENABLED=0 go build -C runsc $(GVISOR) -v -o ../bin/atoll-runsc .
 	CGO_ENABLED=0 go build -C runsc $(SENTRY) -v -o ../bin/gvisor-bin/gvisor_sentry ./sentry
 
