@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +27,21 @@ var pythonPackages = []string{
 // pythonFolder returns the folder that the packages are in.
 var pythonFolder = installed("python", pythonPackages, func(dir string) *exec.Cmd {
 	return exec.Command("python3", append([]string{"-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check", "--no-compile", "--only-binary", ":all:", "--target", dir}, pythonPackages...)...)
+})
+
+// crewPackages are CrewAI and what an import of it takes beyond pythonPackages: all that it
+// asks for is seven times as large.
+var crewPackages = []string{
+	"crewai==1.15.30", "crewai-core==1.15.30", "chromadb==1.5.9", "numpy==2.4.6", "pybase64==1.5.1", "overrides==7.7.0",
+	"aiofiles==25.1.0", "aiosqlite==0.22.1", "appdirs==1.4.4", "json5==0.17.3", "json_repair==0.64.6", "jsonref==1.1.0", "portalocker==4.4.2", "tomli==2.5.0",
+	"opentelemetry-api==1.45.2", "opentelemetry-sdk==1.45.2", "opentelemetry-proto==1.45.2", "opentelemetry-semantic-conventions==0.66b2",
+	"opentelemetry-exporter-otlp-proto-http==1.45.2", "opentelemetry-exporter-otlp-proto-common==1.45.2", "opentelemetry-exporter-otlp-common==0.66b2",
+	"opentelemetry-exporter-http-transport==0.66b2", "googleapis-common-protos==1.76.0", "protobuf==7.36.2",
+}
+
+// crewFolder returns the folder that crewPackages are in.
+var crewFolder = installed("crew", crewPackages, func(dir string) *exec.Cmd {
+	return exec.Command("python3", append([]string{"-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check", "--no-compile", "--no-deps", "--only-binary", ":all:", "--target", dir}, crewPackages...)...)
 })
 
 // installed returns a function that returns a folder with packages. They are installed
@@ -77,10 +93,28 @@ func python(t *testing.T, name string, env ...string) string {
 // async, and its modules for frameworks.
 func TestPublishedClientOfTheContract(t *testing.T) {
 	s := shared(t)
-	key := s.Tenant(t, "baponi", "pro")
-	if out := python(t, "baponi_client.py", "BAPONI_BASE_URL="+s.URL, "BAPONI_API_KEY="+key); !strings.HasSuffix(out, "sync\nasync\nframeworks\n") {
-		t.Errorf("got %s", out)
-	}
+	env := []string{"BAPONI_BASE_URL=" + s.URL, "BAPONI_API_KEY=" + s.Tenant(t, "baponi", "pro")}
+	t.Run("surface", func(t *testing.T) {
+		t.Parallel()
+		if out := python(t, "baponi_client.py", env...); !strings.HasSuffix(out, "sync\nasync\nframeworks\n") {
+			t.Errorf("got %s", out)
+		}
+	})
+	t.Run("openai-agents and CrewAI", func(t *testing.T) {
+		t.Parallel()
+		packages, err := pythonFolder()
+		if err != nil {
+			t.Fatal(err)
+		}
+		crew, err := crewFolder()
+		if err != nil {
+			t.Fatal(err)
+		}
+		quiet := []string{"PYTHONPATH=" + packages + string(filepath.ListSeparator) + crew, "OTEL_SDK_DISABLED=true", "CREWAI_DISABLE_TELEMETRY=true"}
+		if out := python(t, "baponi_frameworks.py", slices.Concat(env, quiet)...); out != "openai\ncrewai\n" {
+			t.Errorf("got %s", out)
+		}
+	})
 }
 
 // TestPublishedClientOfTheBridge drives the client that openai-agents has for Cloudflare's

@@ -134,8 +134,7 @@ async def frameworks():
 
     assert baponi.google.create_code_sandbox(**settings)(**CALL) == "42\n"
 
-    # baponi.openai and baponi.crewai are not here: the first cannot be imported beside
-    # today's openai-agents, the second brings a gigabyte.
+    # baponi.openai and baponi.crewai are in baponi_frameworks.py.
     import baponi.deepagents
 
     with baponi.deepagents.create_sandbox(api_key=KEY, base_url=URL, thread_id="baponi-deep") as s:
