@@ -104,15 +104,18 @@ func (s *Server) openHTTP(context.Context) error {
 		},
 	}
 	handlers.Containers = &container.Handlers{Sandboxes: handlers.Sandboxes}
+	var services func(*http.Request) *http.Request
 	if cfg.Cloudflare == "on" {
 		handlers.Cloudflare = cloudflare.New(handlers.Sandboxes)
 	}
 	if cfg.E2B == "on" {
-		handlers.E2B = e2b.New(e2b.Config{Sandboxes: handlers.Sandboxes, Keys: s.authority, Signer: s.box})
+		handlers.E2B = e2b.New(e2b.Config{Sandboxes: handlers.Sandboxes, Keys: s.authority, Signer: s.box, Hosts: s.previews, Holders: s.db.Sandboxes()})
+		s.e2b.Store(handlers.E2B)
+		services = handlers.E2B.Services
 		s.later(func(context.Context) error { handlers.E2B.Close(); return nil })
 	}
 	s.http, err = httpapi.New(httpapi.Config{
-		Operations: handlers.Operations(), Previews: s.visits,
+		Operations: handlers.Operations(), Previews: s.visits, Services: services,
 		Auth: s.authority, Record: s.directory.Record, Metrics: s.cfg.Registry, Log: s.log, Grace: cfg.ShutdownGrace,
 		Ready: s.Ready, Room: s.disk.AdmitBytes, MaxConnections: maxConnections(), Drain: []func(){mcp.Drain, s.visits.Drain}, Expire: s.expire,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },

@@ -35,7 +35,7 @@ func (s *Server) openPreviews(context.Context) error {
 	}
 	s.previews = preview.New(s.db.Previews(), s.box, base)
 	s.visits = previewproxy.NewHandler(previewproxy.Config{
-		Previews: s.previews, Sandboxes: reached{s.directory}, Log: s.log,
+		Previews: s.previews, Sandboxes: reached{s.directory}, Log: s.log, Admit: s.admit,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },
 		Key: func(token string) bool {
 			return strings.HasPrefix(token, tenant.KeyPrefix) || s.cfg.DevKey != "" && token == s.cfg.DevKey
@@ -69,6 +69,15 @@ func (s *Server) proxies() (*clientip.Proxies, error) {
 		return nil, fmt.Errorf("trusted_proxies: %w", err)
 	}
 	return proxies, nil
+}
+
+// admit refuses a request to a port of a sandbox that E2B's clients have the host of.
+func (s *Server) admit(r *http.Request, use previewproxy.Use) error {
+	door, to := s.e2b.Load(), use.(visited)
+	if door == nil {
+		return fault.New(fault.NotFound, "E2B's protocol is off")
+	}
+	return door.Admit(r, to.Sandbox())
 }
 
 // reached are the named sandboxes, as those find them who were given a preview.

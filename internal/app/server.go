@@ -35,6 +35,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/thread"
 	"github.com/atoll-run/atoll/internal/core/web"
+	"github.com/atoll-run/atoll/internal/edge/e2b"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	previewproxy "github.com/atoll-run/atoll/internal/edge/preview"
 	"github.com/atoll-run/atoll/internal/edge/tlscert"
@@ -98,7 +99,8 @@ type Server struct {
 	rates     *ratelimit.Models
 	authority *tenant.Authority
 	http      *httpapi.Server
-	tls       *tlscert.Files // nil without TLS
+	e2b       atomic.Pointer[e2b.Door] // nil where it is off
+	tls       *tlscert.Files           // nil without TLS
 	buckets   bucket.Buckets
 	volumes   volume.Store // without Dir where volumes are in a bucket, or nothing can be mounted
 

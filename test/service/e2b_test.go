@@ -14,14 +14,14 @@ func TestE2BClients(t *testing.T) {
 	env := []string{"E2B_API_URL=" + s.URL + "/e2b", "E2B_SANDBOX_URL=" + s.URL + "/e2b"}
 	t.Run("Python", func(t *testing.T) {
 		t.Parallel()
-		const want = "commands\nterminal\nfiles\ncode\nlife\nrefusals\nasynchronous\n"
+		const want = "commands\nterminal\nfiles\nhosts\ncode\nlife\nrefusals\nasynchronous\n"
 		if out := python(t, "e2b_client.py", append(slices.Clone(env), "E2B_API_KEY="+s.Tenant(t, "e2b-python", "pro"))...); out != want {
 			t.Errorf("got %s", out)
 		}
 	})
 	t.Run("JavaScript", func(t *testing.T) {
 		t.Parallel()
-		const want = "commands\nterminal\nfiles\ncode\nlife\n"
+		const want = "commands\nterminal\nfiles\nhosts\ncode\nlife\n"
 		if out := script(t, "e2b.mjs", e2bPackage, append(slices.Clone(env), "E2B_API_KEY="+s.Tenant(t, "e2b-javascript", "pro"))...); out != want {
 			t.Errorf("got %s", out)
 		}

@@ -64,15 +64,15 @@ func (b Base) Label(host string) (label string, ok bool) {
 		return "", b.domain != "localhost"
 	}
 	label, ok = strings.CutSuffix(host, "."+b.domain)
-	if !ok || !labelPattern.MatchString(label) {
+	if !ok || !labelPattern.MatchString(label) && !everyPattern.MatchString(label) {
 		return "", ok
 	}
 	return label, true
 }
 
 // A label is the port, the sandbox's id without its prefix, and a token of 128
-// bits: at most 5, 16 and 26 characters.
-const maxLabel = 49
+// bits: at most 5, 16 and 26 characters. One of Every has the id with its prefix.
+const maxLabel = 52
 
 const idPrefix = "sb-"
 
@@ -84,6 +84,9 @@ var (
 func makeLabel(port uint16, id runtime.ID, token []byte) string {
 	return strconv.Itoa(int(port)) + "-" + strings.TrimPrefix(string(id), idPrefix) + "-" + encoding.EncodeToString(token)
 }
+
+// Domain is what stands behind a label and its dot, with the port if it has one.
+func (b Base) Domain() string { return b.domain + b.port }
 
 // Scheme is http or https.
 func (b Base) Scheme() string { return b.scheme }

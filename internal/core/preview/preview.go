@@ -30,6 +30,7 @@ type Record struct {
 	Seed      []byte // SeedSize bytes
 	Hash      []byte // of the name, HashSize bytes
 	CreatedAt time.Time
+	Every     bool // of a name that leads to all ports, which is not kept
 }
 
 // Sizes in bytes.

@@ -155,6 +155,9 @@ func (p *Previews) Hold(ctx context.Context, label string, end func()) (_ *Recor
 // find returns the preview that has a label; a NotFound fault if none has.
 // Nothing is compared but hashes, and every wrong label takes the same way.
 func (p *Previews) find(ctx context.Context, label string) (*Record, error) {
+	if id, port, ok := p.OfEvery(label); ok {
+		return &Record{Sandbox: id, Port: port, Every: true}, nil
+	}
 	hash := sha256.Sum256([]byte(label))
 	p.mu.Lock()
 	k, epoch := p.cache[hash], p.epoch

@@ -17,6 +17,9 @@ type Quota struct {
 	Credits   float64 // budget of a calendar month
 }
 
+// MaxHolders is how many keys of a sandbox are found.
+const MaxHolders = 1000
+
 // Store keeps the records of named sandboxes. What does not exist is a NotFound
 // fault. Each sandbox is changed by the one Manager that has it.
 type Store interface {
@@ -43,6 +46,10 @@ type Store interface {
 	Find(ctx context.Context, tenantID tenant.ID, environment, session, name string) (*Sandbox, error)
 	// Locate says which executor has a sandbox that is not destroyed.
 	Locate(ctx context.Context, id runtime.ID) (executor string, err error)
+	// Holders are the ids of the keys that a sandbox which is not destroyed can be used
+	// with, of its tenant and environment and not revoked, at most MaxHolders; the one that
+	// made it is first.
+	Holders(ctx context.Context, id runtime.ID) (tenant.ID, []string, error)
 	// ListElsewhere lists the sandboxes of an environment that are not destroyed and that
 	// other executors have, of a session or of all if that is "", by session and name.
 	ListElsewhere(ctx context.Context, tenantID tenant.ID, environment, session, executor string) ([]*Sandbox, error)

@@ -35,7 +35,11 @@ type claim struct {
 
 // token makes the access token for a sandbox.
 func (d *Door) token(p *tenant.Principal, id runtime.ID) (string, error) {
-	data, err := json.Marshal(claim{Sandbox: id, Tenant: p.Tenant.ID, Key: p.Key.ID})
+	return d.tokenOf(claim{Sandbox: id, Tenant: p.Tenant.ID, Key: p.Key.ID})
+}
+
+func (d *Door) tokenOf(c claim) (string, error) {
+	data, err := json.Marshal(c)
 	if err != nil {
 		return "", err
 	}
@@ -47,6 +51,10 @@ func (d *Door) claimOf(r *http.Request) (c claim, err error) {
 	token := r.Header.Get(tokenHeader)
 	if token == "" {
 		token = r.Header.Get(trafficHeader)
+	}
+	at := hostOf(r)
+	if token == "" && at != nil && isSigned(r) {
+		return d.signed(r, at)
 	}
 	if token == "" {
 		return c, fault.New(fault.Unauthorized, "missing access token: connect to the sandbox again, by its id, for one")
@@ -63,7 +71,14 @@ func (d *Door) claimOf(r *http.Request) (c claim, err error) {
 	if !d.signer.Check(data, tokenPurpose, sum) || json.Unmarshal(data, &c) != nil {
 		return c, refusal
 	}
-	if named := r.Header.Get(sandboxHeader); named != "" && named != string(c.Sandbox) {
+	named := runtime.ID(r.Header.Get(sandboxHeader))
+	if named != "" {
+		named = d.known(string(named))
+	}
+	if at != nil && at.id != c.Sandbox {
+		named = at.id
+	}
+	if named != "" && named != c.Sandbox {
 		return c, fault.New(fault.Unauthorized, "the access token is not for the sandbox %.80q", named)
 	}
 	return c, nil
@@ -71,6 +86,9 @@ func (d *Door) claimOf(r *http.Request) (c claim, err error) {
 
 // byKey finds the caller of the REST API.
 func (d *Door) byKey(r *http.Request) (tenant.Principal, error) {
+	if hostOf(r) != nil {
+		return tenant.Principal{}, fault.New(fault.Unauthorized, "this host has the services of one sandbox; E2B_API_URL is elsewhere")
+	}
 	keys := r.Header.Values(keyHeader)
 	if len(keys) != 1 || keys[0] == "" {
 		return tenant.Principal{}, fault.New(fault.Unauthorized, "missing API key: give the client a key of this server, %s…, as E2B_API_KEY", tenant.KeyPrefix)

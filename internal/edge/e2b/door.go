@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/atoll-run/atoll/internal/core/preview"
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
@@ -32,11 +34,25 @@ type Keys interface {
 	Holder(ctx context.Context, tenantID tenant.ID, keyID string) (tenant.Principal, error)
 }
 
+// Hosts are names of sandboxes that hosts are made of; preview.Previews has them.
+type Hosts interface {
+	Base() preview.Base
+	Every(id runtime.ID) string
+	OfEvery(label string) (id runtime.ID, port uint16, ok bool)
+}
+
+// Holders finds the keys that a sandbox can be used with; a sandbox.Store does.
+type Holders interface {
+	Holders(ctx context.Context, id runtime.ID) (tenant.ID, []string, error)
+}
+
 // Config is what a Door is made of. All of it is required.
 type Config struct {
 	Sandboxes *sandbox.Handlers
 	Keys      Keys
 	Signer    Signer
+	Hosts     Hosts
+	Holders   Holders
 }
 
 // Door serves the protocol. Close ends it.
@@ -44,12 +60,14 @@ type Door struct {
 	sandboxes *sandbox.Handlers
 	keys      Keys
 	signer    Signer
+	hosts     Hosts
+	holders   Holders
 	watchers  watchers
 }
 
 // New returns a Door.
 func New(cfg Config) *Door {
-	d := &Door{sandboxes: cfg.Sandboxes, keys: cfg.Keys, signer: cfg.Signer}
+	d := &Door{sandboxes: cfg.Sandboxes, keys: cfg.Keys, signer: cfg.Signer, hosts: cfg.Hosts, holders: cfg.Holders}
 	d.watchers.open()
 	return d
 }

@@ -48,7 +48,7 @@ func serve(t testing.TB, sandboxes sandbox.Sandboxes, change ...func(*httpapites
 	t.Helper()
 	s = httpapitest.New(t, append(change, func(c *httpapitest.Setup) {
 		c.Sandboxes = &sandbox.Handlers{Sandboxes: sandboxes}
-		door = e2b.New(e2b.Config{Sandboxes: c.Sandboxes, Keys: c.World, Signer: signer{}})
+		door = e2b.New(e2b.Config{Sandboxes: c.Sandboxes, Keys: c.World, Signer: signer{}, Hosts: hosts(t), Holders: holders{c.World}})
 		c.E2B = door
 		c.Record = func(context.Context, *tenant.Principal, domain.Call) error { return nil }
 	})...)

@@ -24,7 +24,7 @@ type Written struct {
 }
 
 func (d *Door) files() []httpapi.Operation {
-	params := []httpapi.Param{{Name: "path", Type: httpapi.Bytes}, {Name: "username"}}
+	params := []httpapi.Param{{Name: "path", Type: httpapi.Bytes}, {Name: "username"}, {Name: signatureParam}, {Name: expiryParam}}
 	return []httpapi.Operation{
 		{Method: http.MethodGet, Path: "/health", Serve: httpapi.Does(d.health)},
 		{Method: http.MethodGet, Path: "/files", Audit: "file_read", Params: params, Serve: httpapi.Writes(d.readFile)},

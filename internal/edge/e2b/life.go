@@ -240,8 +240,9 @@ func (d *Door) snapshots(c *httpapi.Call) ([]Snapshot, error) {
 	if next != "" {
 		c.W.Header().Set("X-Next-Token", next)
 	}
-	if of := c.Text("sandboxID"); of != "" {
-		page = slices.DeleteFunc(page, func(sn *sandbox.Snapshot) bool { return string(sn.Sandbox) != of })
+	if c.Has("sandboxID") {
+		of := d.known(c.Text("sandboxID"))
+		page = slices.DeleteFunc(page, func(sn *sandbox.Snapshot) bool { return sn.Sandbox != of })
 	}
 	return httpapi.Each(page, snapshotOf), nil
 }

@@ -65,6 +65,9 @@ func (d *Door) setNetwork(c *httpapi.Call, in *Network) error {
 	if err != nil {
 		return err
 	}
+	if in.AllowPublic != nil && in.private() != isPrivate(sb) {
+		return unsupported("network: allowPublicTraffic can be said when a sandbox is made alone")
+	}
 	env := c.Caller.Environment.Permissions.Network
 	policy, err := in.policy(in.Internet, env)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
-	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -84,7 +83,7 @@ func nothingFrom[In any](f func(*httpapi.Call, *In) error) httpapi.Endpoint {
 
 // on finds the sandbox that a request is about. Its name will not do: clients know ids.
 func (d *Door) on(c *httpapi.Call) (*sandbox.Sandbox, error) {
-	id := runtime.ID(c.Path("sandbox"))
+	id := d.known(c.Path("sandbox"))
 	unknown := fault.New(fault.NotFound, "Sandbox %.80q was not found", id)
 	if !id.Valid() {
 		return nil, unknown
@@ -102,7 +101,9 @@ func (d *Door) on(c *httpapi.Call) (*sandbox.Sandbox, error) {
 
 func (d *Door) sandboxOf(c *httpapi.Call, sb *sandbox.Sandbox) (Sandbox, error) {
 	token, err := d.token(c.Caller, sb.ID)
-	return Sandbox{Template: templateOf(sb), ID: string(sb.ID), Client: "atoll", Envd: envdVersion, Token: token, Traffic: token}, err
+	return Sandbox{
+		Template: templateOf(sb), ID: d.hosts.Every(sb.ID), Client: "atoll", Envd: envdVersion, Token: token, Traffic: token, Domain: d.hosts.Base().Domain(),
+	}, err
 }
 
 // seconds reads a timeout.
@@ -154,6 +155,12 @@ func (d *Door) create(c *httpapi.Call, in *NewSandbox) (out Sandbox, err error) 
 			spec.Env = map[string]string{}
 		}
 		spec.Env[metadataEnv] = string(text)
+	}
+	if in.Network.private() {
+		if spec.Env == nil {
+			spec.Env = map[string]string{}
+		}
+		spec.Env[privateEnv] = "true"
 	}
 	if err := execution.CheckEnv(spec.Env); err != nil {
 		return out, err
@@ -218,7 +225,7 @@ func (d *Door) get(c *httpapi.Call) (out Detail, err error) {
 		return out, err
 	}
 	open := !sb.Permissions.Network.Blocked()
-	out = Detail{Listed: listedOf(sb), Token: token, Internet: &open, Network: networkOf(sb.Permissions.Network), Lifecycle: Lifecycle{OnTimeout: "kill"}}
+	out = Detail{Listed: d.listedOf(sb), Domain: d.hosts.Base().Domain(), Token: token, Internet: &open, Network: networkOf(sb.Permissions.Network), Lifecycle: Lifecycle{OnTimeout: "kill"}}
 	if pauses(sb) {
 		out.Lifecycle = Lifecycle{OnTimeout: "pause", AutoResume: true}
 	}
@@ -236,7 +243,7 @@ func (d *Door) kill(c *httpapi.Call) error {
 
 // list lists the sandboxes of the key's environment, those made by other doors too.
 func (d *Door) list(c *httpapi.Call) ([]Listed, error) {
-	keep, err := filterOf(c)
+	keep, err := d.filterOf(c)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +259,7 @@ func (d *Door) list(c *httpapi.Call) ([]Listed, error) {
 		}
 		return -order
 	})
-	return pageOf(c, all, func(sb *sandbox.Sandbox) string { return string(sb.ID) }, listedOf)
+	return pageOf(c, all, func(sb *sandbox.Sandbox) string { return string(sb.ID) }, d.listedOf)
 }
 
 // limitOf reads how many entries a page has at the most.
@@ -288,7 +295,7 @@ func pageOf[T, Out any](c *httpapi.Call, all []T, id func(T) string, show func(T
 }
 
 // filterOf reads which sandboxes a list is of.
-func filterOf(c *httpapi.Call) (func(*sandbox.Sandbox) bool, error) {
+func (d *Door) filterOf(c *httpapi.Call) (func(*sandbox.Sandbox) bool, error) {
 	var states []string
 	if c.Text("state") != "" {
 		states = strings.Split(c.Text("state"), ",")
@@ -319,7 +326,7 @@ func filterOf(c *httpapi.Call) (func(*sandbox.Sandbox) bool, error) {
 		labels[name] = value
 	}
 	return func(sb *sandbox.Sandbox) bool {
-		l := listedOf(sb)
+		l := d.listedOf(sb)
 		for k, v := range labels {
 			if got, ok := l.Metadata[k]; !ok || got != v {
 				return false

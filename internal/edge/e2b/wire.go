@@ -59,6 +59,7 @@ type Sandbox struct {
 	Envd     string `json:"envdVersion"`
 	Token    string `json:"envdAccessToken"`
 	Traffic  string `json:"trafficAccessToken"`
+	Domain   string `json:"domain"` // behind the names of its hosts
 }
 
 // Listed is a sandbox in a list.
@@ -79,6 +80,7 @@ type Listed struct {
 // Detail is all of a sandbox.
 type Detail struct {
 	Listed    `json:",inline"`
+	Domain    string    `json:"domain"`
 	Token     string    `json:"envdAccessToken"`
 	Internet  *bool     `json:"allowInternetAccess"`
 	Network   *Network  `json:"network,omitzero"`
@@ -154,13 +156,13 @@ func templateOf(sb *sandbox.Sandbox) string {
 
 func cpus(l runtime.Limits) int { return max(1, int(math.Ceil(l.CPU))) }
 
-func listedOf(sb *sandbox.Sandbox) Listed {
+func (d *Door) listedOf(sb *sandbox.Sandbox) Listed {
 	state := "running"
 	if sb.State == sandbox.Sleeping {
 		state = "paused"
 	}
 	return Listed{
-		Template: templateOf(sb), ID: string(sb.ID), Client: "atoll", Started: sb.CreatedAt.UTC(), End: endOf(sb), CPU: cpus(sb.Limits),
+		Template: templateOf(sb), ID: d.hosts.Every(sb.ID), Client: "atoll", Started: sb.CreatedAt.UTC(), End: endOf(sb), CPU: cpus(sb.Limits),
 		Memory: sb.Limits.Memory >> 20, Disk: sb.Disk >> 20, State: state, Envd: envdVersion, Metadata: metadataOf(sb),
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/infra/trace"
 )
@@ -207,7 +208,7 @@ func (s *Server) fail(w *response, r *http.Request, err error) {
 	case w.status > http.StatusInternalServerError && ok && f.Err != nil:
 		level = slog.LevelWarn // the reason was kept from the caller
 	}
-	s.log.Log(r.Context(), level, "request not served", "trace_id", traceOf(w), "path", r.URL.Path, "status", w.status, "client", s.client(r), "error", err)
+	s.log.Log(r.Context(), level, "request not served", "trace_id", traceOf(w), "path", preview.Hide(r.URL.Path), "status", w.status, "client", s.client(r), "error", err)
 	if begun {
 		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 	}
@@ -218,7 +219,7 @@ func (s *Server) recovered(w *response, r *http.Request, p any) {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p) // the server's own way of cutting a connection
 	}
-	s.log.ErrorContext(r.Context(), "handler panicked", "trace_id", traceOf(w), "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	s.log.ErrorContext(r.Context(), "handler panicked", "trace_id", traceOf(w), "path", preview.Hide(r.URL.Path), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	if w.status != 0 {
 		panic(http.ErrAbortHandler)
 	}

@@ -49,6 +49,9 @@ type Config struct {
 	Grace      time.Duration // how long a shutdown waits for running executions
 
 	Previews Previews // nil for none
+	// Services is the request that one to a host of a sandbox's services of another
+	// protocol stands for, nil for all others. nil where there are no such hosts.
+	Services func(*http.Request) *http.Request
 	// Client returns a client's address, for the log; nil means the connection's.
 	Client func(*http.Request) string
 	// Ready returns why requests cannot be served; every client is told a fault. nil means
@@ -75,6 +78,7 @@ type Server struct {
 	metrics  *metrics
 	grace    time.Duration
 	previews Previews
+	services func(*http.Request) *http.Request
 	client   func(*http.Request) string
 	ready    func(context.Context) error
 	room     func(bytes int64) error
@@ -100,7 +104,7 @@ var ErrShutdown = errors.New("the server is shutting down")
 // New returns a Server; nothing listens yet. It fails if the table contradicts itself.
 func New(cfg Config) (*Server, error) {
 	s := &Server{
-		auth: cfg.Auth, record: cfg.Record, log: cfg.Log, grace: cfg.Grace, previews: cfg.Previews,
+		auth: cfg.Auth, record: cfg.Record, log: cfg.Log, grace: cfg.Grace, previews: cfg.Previews, services: cfg.Services,
 		client: cfg.Client, ready: cfg.Ready, room: cfg.Room, rates: ratelimit.New(), maxConns: cfg.MaxConnections, drain: cfg.Drain, expire: cfg.Expire,
 	}
 	if s.client == nil {
@@ -131,8 +135,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, origin, _ := strings.Cut(r.Header.Get("Origin"), "://")
+	ofPreview := s.previews.Host(r.Host)
+	if ofPreview && s.services != nil {
+		if in := s.services(r); in != nil {
+			r, ofPreview = in, false
+		}
+	}
 	switch {
-	case s.previews.Host(r.Host):
+	case ofPreview:
 		s.previews.ServeHTTP(w, r)
 	case s.previews.Host(origin): // a page of a preview calls, and not the person who looks at it
 		s.stranger.ServeHTTP(w, r)

@@ -45,13 +45,16 @@ type Use interface {
 // ErrRefused says that nothing listens on a port.
 var ErrRefused = errors.New("nothing listens on this port")
 
-// Config is what a Handler is made of. All but Log is required.
+// Config is what a Handler is made of. All but Log and Admit is required.
 type Config struct {
 	Previews  *preview.Previews
 	Sandboxes Sandboxes
 	// Client is the address that a request came from, through proxies that are
 	// trusted.
 	Client func(*http.Request) string
+	// Admit refuses a request to a port that is open with all others of its sandbox; nil
+	// where there are no such.
+	Admit func(*http.Request, Use) error
 	// Key reports whether what follows "Bearer" has the look of a key of the API.
 	Key func(token string) bool
 	Log *slog.Logger
@@ -121,12 +124,22 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer release()
+	if record.Every && h.cfg.Admit == nil {
+		h.unknown(out, r)
+		return
+	}
 	use, err := h.reach(ctx, record.Sandbox)
 	if err != nil {
 		h.refuse(out, r, err)
 		return
 	}
 	defer use.Close()
+	if record.Every {
+		if err := h.cfg.Admit(r, use); err != nil {
+			h.refuse(out, r, err)
+			return
+		}
+	}
 	defer func() { use.Carried(out.written.Load()) }()
 	v := &visit{record: record, use: use, out: out, ctx: ctx, until: time.Now().Add(listenTime)}
 	if v.place, err = h.pool.enter(record.Sandbox, use.Done()); err != nil {
@@ -163,6 +176,8 @@ func (h *Handler) refuse(w *answer, r *http.Request, err error) {
 		h.page(w, r, http.StatusBadGateway, "The sandbox behind this preview is lost. Create it anew and open its port again.")
 	case kind == fault.Unauthorized:
 		h.page(w, r, http.StatusForbidden, "No valid key remains for the sandbox behind this preview. It opens again when the sandbox is used with a valid key.")
+	case kind == fault.Forbidden:
+		h.page(w, r, http.StatusForbidden, "The ports of this sandbox are open to requests with its token alone.")
 	case kind == fault.Exhausted:
 		w.Header().Set("Retry-After", "60")
 		h.page(w, r, http.StatusServiceUnavailable, "The sandbox behind this preview cannot run now: a limit of the plan it runs under is reached, or its budget used up.")

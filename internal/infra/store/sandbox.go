@@ -355,6 +355,13 @@ func (s *sandboxStore) Locate(ctx context.Context, id runtime.ID) (executor stri
 	return executor, s.db.read.found("locate a sandbox", err, noSandbox)
 }
 
+func (s *sandboxStore) Holders(ctx context.Context, id runtime.ID) (owner tenant.ID, keys []string, err error) {
+	rows, err := s.db.read.rows(ctx, `SELECT s.tenant, k.id FROM sandboxes s JOIN keys k ON k.tenant = s.tenant AND k.environment = s.environment
+		WHERE s.id = ? AND s.state <> 'destroyed' AND k.revoked_at IS NULL ORDER BY CASE WHEN k.id = s.key_id THEN 0 ELSE 1 END, k.seq DESC LIMIT ?`, string(id), sandbox.MaxHolders)
+	keys, err = collect(rows, err, func(sc scanner) (key string, err error) { return key, sc.Scan(&owner, &key) })
+	return owner, keys, s.db.read.wrap("list the keys of a sandbox", err)
+}
+
 func (s *sandboxStore) ListElsewhere(ctx context.Context, tenantID tenant.ID, environment, session, executor string) ([]*sandbox.Sandbox, error) {
 	query := `SELECT ` + sandboxTable.selected + ` FROM sandboxes
 		WHERE tenant = ? AND environment = ? AND (session = ? OR ? = '') AND executor <> ? AND state <> 'destroyed' ORDER BY session, name`

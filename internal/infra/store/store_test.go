@@ -144,7 +144,19 @@ func suites(t *testing.T, open opener) {
 			create := func(t *testing.T, tenantID string, credits float64) {
 				must(t, db.Tenants().CreateTenant(t.Context(), tenant.Tenant{ID: tenantID, Name: tenantID, Plan: "free", Tier: tenant.Standard, AuditDays: 30, MonthlyCredits: credits, CreatedAt: time.Now()}))
 			}
-			return sandboxtest.Opened{Store: db.Sandboxes(), Snapshots: db.Snapshots(), Audit: db.Audit(), Usage: db.Usage(), Tenant: create, Delete: func(t *testing.T, tenantID, environment string) {
+			keys := func(t *testing.T, tenantID, environment string) (ids []string) {
+				create(t, tenantID, 0)
+				must(t, db.Tenants().CreateEnvironment(t.Context(), tenant.Environment{ID: environment, Tenant: tenantID, Name: environment, Image: "default", Limits: runtime.DefaultLimits(), CreatedAt: time.Now()}))
+				for range 3 {
+					k := tenant.Key{ID: tenant.NewID("key"), Tenant: tenantID, Environment: environment, Scopes: []tenant.Scope{tenant.ScopeSandboxes}, CreatedAt: time.Now()}
+					k.Name, k.Hash = k.ID, tenant.HashKey(k.ID)
+					must(t, db.Tenants().CreateKey(t.Context(), k))
+					ids = append(ids, k.ID)
+				}
+				must(t, db.Tenants().RevokeKey(t.Context(), tenantID, ids[2]))
+				return ids
+			}
+			return sandboxtest.Opened{Store: db.Sandboxes(), Snapshots: db.Snapshots(), Audit: db.Audit(), Usage: db.Usage(), Tenant: create, Keys: keys, Delete: func(t *testing.T, tenantID, environment string) {
 				create(t, tenantID, 0)
 				must(t, db.Tenants().CreateEnvironment(t.Context(), tenant.Environment{ID: environment, Tenant: tenantID, Name: environment, Image: "default", Limits: runtime.DefaultLimits(), CreatedAt: time.Now()}))
 				must(t, db.Tenants().DeleteEnvironment(t.Context(), tenantID, environment))

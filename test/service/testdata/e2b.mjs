@@ -1,5 +1,6 @@
 // Drives E2B's published packages for JavaScript against a server that has their door.
 import assert from 'node:assert/strict'
+import http from 'node:http'
 import { CommandExitError, FileNotFoundError, SandboxNotFoundError } from 'e2b'
 import { Sandbox } from '@e2b/code-interpreter'
 
@@ -7,6 +8,16 @@ const until = async (says, ready) => {
   for (const end = Date.now() + 30_000; Date.now() < end; await new Promise((r) => setTimeout(r, 20))) if (await ready()) return
   throw new Error(`never: ${says}`)
 }
+
+// Asks a host below localhost, which resolvers of machines need not know.
+const fetched = (url, body, headers = {}) => new Promise((resolve, reject) => {
+  const u = new URL(url)
+  const r = http.request({ host: '127.0.0.1', port: u.port, path: u.pathname + u.search, method: body ? 'POST' : 'GET', headers: { Host: u.host, ...headers }, agent: false }, (res) => {
+    let said = ''
+    res.setEncoding('utf8').on('data', (d) => { said += d }).on('end', () => resolve([res.statusCode, said])).on('error', reject)
+  })
+  r.on('error', reject).end(body)
+})
 
 const parts = {
   async commands(s) {
@@ -52,6 +63,19 @@ const parts = {
     await assert.rejects(s.files.read('d/b.txt'), FileNotFoundError)
     await until('events', () => ['a.txt', 'e/one'].every((name) => events.some((e) => e.name === name && e.type === 'create')))
     await watch.stop()
+  },
+  async hosts(s) {
+    const here = await Sandbox.connect(s.sandboxId, { sandboxUrl: `http://${s.getHost(49983)}` })
+    const octets = { 'Content-Type': 'application/octet-stream' }
+    const up = await here.uploadUrl('/home/user/a b+\u20ac.txt', { useSignatureExpiration: 60_000 })
+    assert.equal((await fetched(up, 'up', octets))[0], 200)
+    const down = await here.downloadUrl('/home/user/a b+\u20ac.txt', { user: 'user', useSignatureExpiration: 60_000 })
+    assert.deepEqual(await fetched(down), [200, 'up'])
+    assert.equal((await fetched(await here.downloadUrl('/x', { useSignatureExpiration: -1 })))[0], 401)
+    assert.equal((await fetched(down, 'x', octets))[0], 401)
+    const server = await s.commands.run('python3 -m http.server 8000 --bind 127.0.0.1', { background: true })
+    assert.equal((await fetched(`http://${s.getHost(8000)}/`))[0], 200)
+    await server.kill()
   },
   async code(s) {
     const r = await s.runCode("x = 20\nprint('said')\nx + 1")

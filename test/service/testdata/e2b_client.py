@@ -1,8 +1,10 @@
 """Drives E2B's published packages for Python against a server that has their door."""
 
 import asyncio
+import http.client
 import os
 import time
+import urllib.parse
 
 from e2b import (
     AuthenticationException,
@@ -35,6 +37,15 @@ def until(says, ready):
             return found
         time.sleep(0.02)
     raise AssertionError("never: " + says)
+
+
+def fetch(url, body=None, headers={}):
+    """Asks a host below localhost, which resolvers of machines need not know."""
+    u = urllib.parse.urlsplit(url)
+    c = http.client.HTTPConnection("127.0.0.1", u.port, timeout=60)
+    c.request("GET" if body is None else "POST", f"{u.path}?{u.query}", body, {"Host": u.netloc, **headers})
+    r = c.getresponse()
+    return r.status, r.read()
 
 
 def commands(s):
@@ -111,6 +122,37 @@ def files(s):
     until(f"events of files: {seen}", told)
     watch.stop()
     assert f.write("empty", "").name == "empty" and f.read("empty") == ""
+
+
+def hosts(s):
+    # The URL of a sandbox's services by its host, for URLs of files that need no token.
+    here = Sandbox.connect(s.sandbox_id, sandbox_url="http://" + s.get_host(49983))
+    form = {"Content-Type": "multipart/form-data; boundary=b"}
+    part = b'--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nup \xe2\x82\xac\r\n--b--\r\n'
+    up = here.upload_url("/home/user/a b+\u20ac.txt", use_signature_expiration=60)
+    status, said = fetch(up, part, form)
+    assert status == 200, (status, said)
+    assert s.files.read("/home/user/a b+\u20ac.txt") == "up \u20ac"
+    assert fetch(here.upload_url("plain.txt"), b"plain", {"Content-Type": "application/octet-stream"})[0] == 200
+    down = here.download_url("/home/user/a b+\u20ac.txt", user="user", use_signature_expiration=60)
+    assert fetch(down) == (200, "up \u20ac".encode()), fetch(down)
+    assert fetch(here.download_url("plain.txt")) == (200, b"plain")
+    assert fetch(here.download_url("plain.txt", use_signature_expiration=-1))[0] == 401
+    assert fetch(down.replace("signature_expiration=", "signature_expiration=1"))[0] == 401
+    assert fetch(up)[0] == 401 and fetch(down, part, form)[0] == 401
+    assert fetch(down.replace("49983", "49982"))[0] == 502  # an ordinary port
+    # A port of the sandbox, for browsers.
+    server = s.commands.run("python3 -m http.server 8000 --bind 127.0.0.1 --directory /home/user", background=True)
+    assert fetch(f"http://{s.get_host(8000)}/plain.txt") == (200, b"plain")
+    assert fetch(f"http://{s.get_host(8000)}/plain.txt".replace(s.sandbox_id, s.sandbox_id[:19]))[0] == 404
+    server.kill()
+    private = Sandbox.create(timeout=60, network={"allow_public_traffic": False})
+    try:
+        private.commands.run("python3 -m http.server 8000 --bind 127.0.0.1", background=True)
+        assert fetch(f"http://{private.get_host(8000)}/")[0] == 403
+        assert fetch(f"http://{private.get_host(8000)}/", headers={"e2b-traffic-access-token": private.traffic_access_token})[0] == 200
+    finally:
+        private.kill()
 
 
 def code(s):
@@ -200,7 +242,7 @@ async def asynchronous():
 def main():
     s = Sandbox.create(timeout=300, metadata={"of": "sync & co"}, envs={"GIVEN": "to the sandbox"})
     try:
-        for part in (commands, terminal, files, code, life, refusals):
+        for part in (commands, terminal, files, hosts, code, life, refusals):
             part(s)
             print(part.__name__, flush=True)
     finally:

@@ -5,6 +5,7 @@ package sandboxtest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +28,8 @@ type Opened struct {
 	Delete func(t *testing.T, tenant, environment string)
 	// Tenant makes a tenant with a budget of a month, 0 for none.
 	Tenant func(t *testing.T, tenant string, credits float64)
+	// Keys makes a tenant with an environment, and keys of it; the last is revoked.
+	Keys func(t *testing.T, tenant, environment string) []string
 	// Age makes destroyed sandboxes, and what is noted of snapshots, look as if so
 	// much time had passed since.
 	Age func(t *testing.T, by time.Duration)
@@ -48,6 +51,7 @@ func Store(t *testing.T, open func(t *testing.T) Opened) {
 		{"no more than the budget", testBudget},
 		{"a budget is asked for by itself", testAfford},
 		{"a sandbox is found whichever machine has it", testElsewhere},
+		{"the keys of a sandbox are found", testHolders},
 		{"what is another tenant's does not exist", testOthers},
 		{"only what never was one is forgotten", testForget},
 		{"time is charged once", testMeter},
@@ -189,6 +193,25 @@ func testName(t *testing.T, o Opened) {
 		func(sb *sandbox.Sandbox) { sb.Name = "Default" },
 	} {
 		create(t, o, other)
+	}
+}
+
+func testHolders(t *testing.T, o Opened) {
+	keys := o.Keys(t, "ten_7", "env_7")
+	o.Keys(t, "ten_8", "env_8")
+	sb := create(t, o, func(sb *sandbox.Sandbox) { sb.Tenant, sb.Environment, sb.Key = "ten_7", "env_7", keys[0] })
+	run(t, o, sb)
+	owner, got, err := o.Store.Holders(t.Context(), sb.ID)
+	must(t, err)
+	if want := keys[:len(keys)-1]; owner != "ten_7" || len(got) != len(want) || got[0] != keys[0] || !slices.Contains(got, want[1]) {
+		t.Errorf("%s has %v, want %v", owner, got, want)
+	}
+	sb.State = sandbox.Destroyed
+	must(t, o.Store.Save(t.Context(), sb))
+	for _, id := range []runtime.ID{sb.ID, runtime.NewID()} {
+		if _, got, err := o.Store.Holders(t.Context(), id); err != nil || len(got) != 0 {
+			t.Errorf("one that is not there has %v, %v", got, err)
+		}
 	}
 }
 
