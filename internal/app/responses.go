@@ -12,6 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/agent/webtool"
 	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/ratelimit"
@@ -46,6 +47,16 @@ func (s *Server) openRuns(context.Context) error {
 			interpreter.Name:    &interpreter.Interpreter{Sandboxes: s.directory, Callers: s.authority, Policies: s.gateway},
 		},
 		Prices: s.runPrices(), Budget: s.db.Usage().CheckCost,
+		Room: func(ctx context.Context, r *run.Run) error {
+			p, err := s.authority.Holder(ctx, r.Tenant, r.Key)
+			if fault.KindOf(err) == fault.Unauthorized {
+				return nil // the calls are refused for that
+			}
+			if err != nil {
+				return err
+			}
+			return s.gateway.Room(ctx, &p, s.db.Usage(), r.Keep > 0)
+		},
 		Used: func(r *run.Run, model string, tokens int64) { s.rates.Use(r.Tenant, r.Key, model, tokens) },
 	})
 	return nil

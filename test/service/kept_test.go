@@ -2,9 +2,12 @@ package service
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 )
 
 // TestKeptOutputs fills what a plan lets its tenant keep with real outputs and files: the
@@ -65,4 +68,37 @@ func TestKeptOutputs(t *testing.T) {
 	execute(key, "print(1)", 200)
 	s.Must(t, key, http.MethodDelete, "/v1/executions/"+printed, nil).Into(t, http.StatusNoContent, nil)
 	wantKept(2)
+
+	// A response began with room, and its calls fill that: it ends before the next one.
+	lendModel(t, s, "hoarder", hoarder(t).URL)
+	var filled struct {
+		Status string
+		Error  struct{ Code, Message string }
+		Output []struct{ Type, Status string }
+	}
+	s.Must(t, key, http.MethodPost, "/v1/responses", map[string]any{
+		"model": "hoarder", "input": "go on", "tools": []any{map[string]any{"type": "sandbox"}, map[string]any{"type": "code_interpreter", "container": map[string]string{"type": "auto"}}},
+	}).Into(t, http.StatusOK, &filled)
+	if filled.Status != "failed" || filled.Error.Code != "quota_exceeded" || !strings.Contains(filled.Error.Message, "(max_outputs)") || len(filled.Output) != 3 || filled.Output[2].Status == "completed" {
+		t.Errorf("it came to %+v", filled)
+	}
+}
+
+// hoarder is a provider whose model prints 60,000 bytes twice, and then wants another tool.
+func hoarder(t *testing.T) *httptest.Server {
+	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
+		items, _ := r.Body["input"].([]any)
+		calls := 0
+		for _, it := range items {
+			if item, _ := it.(map[string]any); item["type"] == "function_call_output" {
+				calls++
+			}
+		}
+		if calls < 2 {
+			return scriptedmodel.Ask("call_"+strconv.Itoa(calls), "run_code", `{"language": "python", "code": "print('x' * 59_999)"}`), true
+		}
+		return scriptedmodel.Ask("call_"+strconv.Itoa(calls), "code_interpreter", `{"code": "1"}`), true
+	}})
+	t.Cleanup(p.Close)
+	return p
 }

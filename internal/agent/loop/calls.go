@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
+	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 )
@@ -19,6 +21,10 @@ type outcome struct {
 // calls makes tool calls side by side, those of a serial handler one after the other in
 // the model's order, and adds each outcome as it comes.
 func (d *drive) calls(pending []run.Pending) error {
+	full, err := d.full(pending)
+	if err != nil {
+		return err
+	}
 	makes := make([]*Call, len(pending))
 	refused := make([]error, len(pending))
 	for i, p := range pending {
@@ -27,6 +33,9 @@ func (d *drive) calls(pending []run.Pending) error {
 			makes[i].Files = d.state.Request.Files()
 		}
 		makes[i].Item, refused[i] = d.show(&p, makes[i])
+		if refused[i] == nil && !p.Begun {
+			refused[i] = full
+		}
 		if !p.Begun {
 			if err := d.add(run.Entry{Calling: &run.Calling{Call: p.Call.ID, Item: makes[i].Item}}); err != nil {
 				return err
@@ -71,6 +80,35 @@ func (d *drive) calls(pending []run.Pending) error {
 		}
 	}
 	return nil
+}
+
+// fullError is why there is no room for a call. The run ends with it.
+type fullError struct{ why *fault.Error }
+
+func (e *fullError) Error() string { return e.why.Msg }
+
+func (e *fullError) end() *run.End {
+	reason := run.ServerError
+	if e.why.Kind == fault.Exhausted {
+		reason = run.QuotaExceeded
+	}
+	return &run.End{Status: run.Failed, Reason: reason, Message: e.why.Msg}
+}
+
+// full is why calls that have not begun may not begin: a *fullError, or nil. A run begins
+// while there is room, and what its calls write may fill it.
+func (d *drive) full(pending []run.Pending) (full, err error) {
+	if d.loop.cfg.Room == nil || !slices.ContainsFunc(pending, func(p run.Pending) bool { return !p.Begun }) {
+		return nil, nil
+	}
+	err = d.loop.cfg.Room(d.ctx, &d.run)
+	if f, ok := errors.AsType[*fault.Error](err); ok && (f.Kind == fault.Exhausted || f.Kind == fault.Unavailable) {
+		return &fullError{f}, nil
+	}
+	if err != nil && d.ctx.Err() != nil {
+		return nil, d.interrupted()
+	}
+	return nil, err
 }
 
 // interrupted returns why the calls were cut short; nil when the run took too long,
@@ -120,7 +158,11 @@ func (d *drive) show(p *run.Pending, c *Call) (*run.Item, error) {
 
 func (d *drive) call(ctx context.Context, p *run.Pending, c *Call, refused error) (*run.Called, error) {
 	if refused != nil {
-		return &run.Called{Call: p.Call.ID, Item: failed(c.Item, refused.Error()), Result: result(p.Call.ID, refused.Error(), true)}, nil
+		called := &run.Called{Call: p.Call.ID, Item: failed(c.Item, refused.Error()), Result: result(p.Call.ID, refused.Error(), true)}
+		if f, ok := errors.AsType[*fullError](refused); ok {
+			called.Ends = f.end()
+		}
+		return called, nil
 	}
 	out, err := d.handler(p).Do(ctx, c)
 	if errors.Is(err, ErrUnknown) && c.Begun && p.Tool.Idempotent {

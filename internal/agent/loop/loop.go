@@ -93,6 +93,9 @@ type Config struct {
 	// Budget refuses a tenant whose budget in money is used up, once some more is in the
 	// ledger; nil for no budgets.
 	Budget func(ctx context.Context, t tenant.ID, more model.Money) error
+	// Room refuses tool calls for which the disk, or what the caller's tenant may keep, has
+	// no room left; nil for no such bounds.
+	Room func(ctx context.Context, r *run.Run) error
 	// Used hears of the tokens of each answer; nil for none.
 	Used func(r *run.Run, model string, tokens int64)
 	// Forget removes what handlers keep for a run that is gone. What it fails to remove is

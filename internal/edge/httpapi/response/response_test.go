@@ -148,6 +148,13 @@ func open(t *testing.T) *httpapitest.Server {
 			Handlers: map[string]loop.Handler{sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.World.Gateway, Callers: tenant.NewAuthority(s.World.DB.Tenants())}},
 			Prices:   loop.Prices{Tools: map[string]model.Money{"sandbox": usage.MoneyOf(0.001)}, Window: usage.MoneyOf(0.03)},
 			Budget:   s.World.DB.Usage().CheckCost,
+			Room: func(ctx context.Context, r *run.Run) error {
+				p, err := s.World.Holder(ctx, r.Tenant, r.Key)
+				if err != nil {
+					return err
+				}
+				return s.World.Room(ctx, &p, s.World.DB.Usage(), r.Keep > 0)
+			},
 			Forget:   func(ctx context.Context, id run.ID) error { return s.World.Gateway.Forget(ctx, string(id)) },
 			Used:     func(r *run.Run, model string, tokens int64) { rates.Use(r.Tenant, r.Key, model, tokens) },
 		})
