@@ -16,6 +16,10 @@ const (
 	RefusalRows   = 20
 	RefusalWindow = time.Minute
 
+	// TenantRefusalRows is how many refused calls of one tenant leave a row of their own in
+	// RefusalWindow, whatever their kinds. Beyond as many kinds, all others share one row.
+	TenantRefusalRows = 200
+
 	refusalFlush = 10 * time.Second
 )
 
@@ -31,8 +35,15 @@ type Refusals struct {
 	stop  context.CancelFunc
 	ended chan struct{}
 
-	mu    sync.Mutex
-	kinds map[refusalKind]*refusalState // guarded by mu
+	mu      sync.Mutex
+	kinds   map[refusalKind]*refusalState // guarded by mu
+	tenants map[string]*refusalTenant     // guarded by mu
+}
+
+// refusalTenant is what a tenant has of a window.
+type refusalTenant struct {
+	since       time.Time
+	rows, kinds int
 }
 
 // refusalKind is what refused calls have in common that share a row.
@@ -42,19 +53,17 @@ type refusalKind struct {
 }
 
 type refusalState struct {
-	since time.Time // begin of the window
-	calls int       // in the window
-	last  Row       // of the calls that have no row of their own
+	since  time.Time // begin of the window
+	rows   int       // that calls have of their own
+	shared int       // how many calls have none
+	last   Row       // of those that have none
 }
-
-// shared is how many calls have no row of their own.
-func (s *refusalState) shared() int { return max(0, s.calls-RefusalRows) }
 
 // NewRefusals returns a Refusals that adds rows with write, those that calls share
 // in the background. Close it.
 func NewRefusals(write func(ctx context.Context, r Row) error, log *slog.Logger) *Refusals {
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Refusals{write: write, log: log, stop: stop, ended: make(chan struct{}), kinds: map[refusalKind]*refusalState{}}
+	r := &Refusals{write: write, log: log, stop: stop, ended: make(chan struct{}), kinds: map[refusalKind]*refusalState{}, tenants: map[string]*refusalTenant{}}
 	go r.loop(ctx)
 	return r
 }
@@ -88,15 +97,26 @@ func (r *Refusals) count(row Row) bool {
 	kind := refusalKind{row.Tenant, row.Key, row.Environment, row.Source, row.ExitStatus}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	of := r.tenants[row.Tenant]
+	if of == nil {
+		of = &refusalTenant{since: time.Now()}
+		r.tenants[row.Tenant] = of
+	}
+	if r.kinds[kind] == nil && of.kinds >= TenantRefusalRows {
+		kind = refusalKind{tenant: row.Tenant}
+	}
 	s := r.kinds[kind]
 	if s == nil {
 		s = &refusalState{since: time.Now()}
 		r.kinds[kind] = s
+		of.kinds++
 	}
-	s.calls++
-	if s.shared() == 0 {
+	if s.rows < RefusalRows && of.rows < TenantRefusalRows {
+		s.rows++
+		of.rows++
 		return false
 	}
+	s.shared++
 	s.last = row
 	return true
 }
@@ -111,8 +131,13 @@ func (r *Refusals) flush(ctx context.Context, before time.Time) error {
 			continue
 		}
 		delete(r.kinds, kind)
-		if s.shared() > 0 {
+		if s.shared > 0 {
 			ended[kind] = s
+		}
+	}
+	for tenant, of := range r.tenants {
+		if !of.since.After(before) {
+			delete(r.tenants, tenant)
 		}
 	}
 	r.mu.Unlock()
@@ -131,8 +156,9 @@ func (r *Refusals) restore(kind refusalKind, s *refusalState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if later := r.kinds[kind]; later != nil {
-		s.calls += later.shared()
-		if later.shared() > 0 {
+		s.rows += later.rows
+		s.shared += later.shared
+		if later.shared > 0 {
 			s.last = later.last
 		}
 	}
@@ -143,8 +169,8 @@ func (r *Refusals) restore(kind refusalKind, s *refusalState) {
 func (s *refusalState) row() Row {
 	row := s.last
 	row.Agent, row.SessionID, row.CodeSHA256, row.OutboundHosts, row.Mounts, row.DurationMS = "", "", [32]byte{}, nil, nil, 0
-	row.FailureReason = fmt.Sprintf("%d calls that were refused since %s share this row, the last one: %s", s.shared(), s.since.UTC().Format(time.RFC3339), row.FailureReason)
-	row.Metadata = map[string]string{RefusalCount: strconv.Itoa(s.shared())}
+	row.FailureReason = fmt.Sprintf("%d calls that were refused since %s share this row, the last one: %s", s.shared, s.since.UTC().Format(time.RFC3339), row.FailureReason)
+	row.Metadata = map[string]string{RefusalCount: strconv.Itoa(s.shared)}
 	return row
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -68,5 +69,45 @@ func TestRefusalsShareRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		have(2*RefusalRows+3, "7")
+	})
+}
+
+// TestRefusalsOfOneTenant: however many kinds of calls a tenant is refused, its rows are
+// bounded and all calls are counted; another's have rows of their own.
+func TestRefusalsOfOneTenant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rows, told := map[string]int{}, 0
+		r := NewRefusals(func(_ context.Context, row Row) error {
+			rows[row.Tenant]++
+			n := 1
+			if text := row.Metadata[RefusalCount]; text != "" {
+				n, _ = strconv.Atoi(text)
+			}
+			if row.Tenant == "a" {
+				told += n
+			}
+			return nil
+		}, slog.New(slog.DiscardHandler))
+		const keys, calls = 1000, 30
+		for i := range keys * calls {
+			if err := r.Append(t.Context(), Row{Tenant: "a", Key: fmt.Sprint("key_", i%keys), Source: "shell"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.Append(t.Context(), Row{Tenant: "b", Key: "key"}); err != nil {
+			t.Fatal(err)
+		}
+		if rows["a"] != TenantRefusalRows || rows["b"] != 1 {
+			t.Errorf("at once there are %v rows", rows)
+		}
+		if err := r.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if most := 2*TenantRefusalRows + 1; rows["a"] > most || told != keys*calls {
+			t.Errorf("%d calls are told in %d rows, want %d in %d at most", told, rows["a"], keys*calls, most)
+		}
+		if len(r.kinds) != 0 {
+			t.Errorf("%d kinds are left", len(r.kinds))
+		}
 	})
 }

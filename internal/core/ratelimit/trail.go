@@ -16,10 +16,13 @@ const DimensionTrail = "audit_rows"
 // give in this time.
 const trailFresh = 10 * time.Second
 
+// trailRate is how many requests a second a tenant has room for whose plan has no rate.
+const trailRate = 10_000
+
 // Trail bounds how many calls of a tenant are on record at a time: rows of the audit trail
 // cannot be deleted before their time, so that what rates allow adds up for weeks. A
 // tenant has room for what the request rate of its plan gives in a time, and one whose
-// plan has no such rate has no bound.
+// plan has no such rate for what trailRate does.
 type Trail struct {
 	// Count is how many calls of a tenant are on record, of those that came within a time.
 	Count func(ctx context.Context, t tenant.ID, within time.Duration) (int64, error)
@@ -36,7 +39,11 @@ type counted struct {
 
 // Check reports why a call of p may not be added, as an Exhausted fault.
 func (t *Trail) Check(ctx context.Context, p *tenant.Principal) error {
-	most := p.Plan.MaxRequestRate * int64(t.Room/time.Second)
+	rate := p.Plan.MaxRequestRate
+	if rate == 0 {
+		rate = trailRate
+	}
+	most := rate * int64(t.Room/time.Second)
 	if most == 0 {
 		return nil
 	}
@@ -46,8 +53,8 @@ func (t *Trail) Check(ctx context.Context, p *tenant.Principal) error {
 	}
 	now := time.Now().UTC()
 	tomorrow := now.Truncate(24 * time.Hour).Add(24 * time.Hour)
-	return fault.Limit(DimensionTrail, tomorrow, "the audit trail has %d calls of this tenant, which the plan %s gives room for (max_request_rate for %s), and keeps them for %d days. Wait until the oldest expire, or have the plan's rate raised.",
-		n, p.Plan.Name, t.Room, p.Tenant.AuditDays)
+	return fault.Limit(DimensionTrail, tomorrow, "the audit trail has %d calls of this tenant, which the plan %s gives room for (%d requests a second for %s), and keeps them for %d days. Wait until the oldest expire, or have the plan's max_request_rate or the server's audit_room raised.",
+		n, p.Plan.Name, rate, t.Room, p.Tenant.AuditDays)
 }
 
 // count returns what is on record, at most trailFresh old.

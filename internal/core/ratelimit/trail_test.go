@@ -13,7 +13,7 @@ import (
 )
 
 func TestTrail(t *testing.T) {
-	calls, asked := map[tenant.ID]int64{"full": 20, "near": 19, "unbounded": 1 << 40}, map[tenant.ID]int{}
+	calls, asked := map[tenant.ID]int64{"full": 20, "near": 19, "unrated": 19_999}, map[tenant.ID]int{}
 	trail := &ratelimit.Trail{Room: 2 * time.Second, Count: func(_ context.Context, id tenant.ID, within time.Duration) (int64, error) {
 		if asked[id]++; within != 3*24*time.Hour {
 			t.Errorf("the calls of %s are counted", within)
@@ -27,7 +27,7 @@ func TestTrail(t *testing.T) {
 		return &tenant.Principal{Tenant: tenant.Tenant{ID: id, AuditDays: 3}, Plan: tenant.Plan{Name: "small", MaxRequestRate: rate}}
 	}
 	for range 3 {
-		for _, p := range []*tenant.Principal{caller("near", 10), caller("unbounded", 0), caller("full", 11)} {
+		for _, p := range []*tenant.Principal{caller("near", 10), caller("unrated", 0), caller("full", 11)} {
 			if err := trail.Check(t.Context(), p); err != nil {
 				t.Errorf("%s: %v", p.Tenant.ID, err)
 			}
@@ -38,11 +38,15 @@ func TestTrail(t *testing.T) {
 			t.Errorf("full: %v", err)
 		}
 	}
-	if asked["full"] != 1 || asked["unbounded"] != 0 {
+	if asked["full"] != 1 || asked["unrated"] != 1 {
 		t.Errorf("the records were asked %v", asked)
 	}
 	if err := trail.Check(t.Context(), caller("lost", 10)); err == nil || fault.KindOf(err) == fault.Exhausted {
 		t.Errorf("without a database: %v", err)
+	}
+	calls["many"] = 20_000
+	if err := trail.Check(t.Context(), caller("many", 0)); fault.KindOf(err) != fault.Exhausted {
+		t.Errorf("of a plan without a rate: %v", err)
 	}
 	trail.Room = 0
 	if err := trail.Check(t.Context(), caller("full", 10)); err != nil {

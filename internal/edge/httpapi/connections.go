@@ -18,15 +18,18 @@ const unusedWait = 250 * time.Millisecond
 
 // connections are those that are open. When there are as many as may be, one on which no
 // key was shown makes room for the next: a client that opens connections without a key
-// cannot keep out callers who have one. Where all have a key, one of a tenant that has
-// more than half of them does.
+// cannot keep out callers who have one. But some are left to those, so that a new caller
+// has time to show a key: the tenant that has most makes room for them, as long as it has
+// more than what would be its share with one tenant more. So a tenant that has none always
+// gets some, and the only connection of a tenant is not closed.
 type connections struct {
 	max    int // 0 for any number
 	closed prometheus.Counter
 
-	mu   sync.Mutex
-	open map[net.Conn]*connection
-	held map[tenant.ID]int // guarded by mu: how many of open are whose
+	mu    sync.Mutex
+	open  map[net.Conn]*connection
+	held  map[tenant.ID]int // guarded by mu: how many of open are whose; those of several are ""'s
+	owned int               // guarded by mu: the sum of held
 }
 
 // connection is one of them.
@@ -51,9 +54,12 @@ func (a *connections) context(ctx context.Context, c net.Conn) context.Context {
 	}
 	var victim net.Conn
 	if a.max > 0 && len(a.open) >= a.max {
-		victim = a.idlest(func(c *connection) bool { return c.owner.Load() == nil })
-		if most := a.greedy(); victim == nil && most != "" {
-			victim = a.idlest(func(c *connection) bool { return c.of() == most })
+		most, greedy := a.greedy()
+		ofMost := func(c *connection) bool { owner := c.owner.Load(); return owner != nil && *owner == most }
+		if len(a.open)-a.owned < a.reserve() && greedy {
+			victim = a.idlest(ofMost)
+		} else {
+			victim = a.idlest(func(c *connection) bool { return c.owner.Load() == nil })
 		}
 		if victim == nil {
 			victim = c
@@ -79,36 +85,32 @@ func (a *connections) remove(c net.Conn) {
 	}
 	delete(a.open, c)
 	one.gone = true
-	a.count(one.of(), -1)
-}
-
-// of is the tenant that a connection is counted for; "" for none.
-func (c *connection) of() tenant.ID {
-	if owner := c.owner.Load(); owner != nil {
-		return *owner
+	if owner := one.owner.Load(); owner != nil {
+		a.count(*owner, -1)
 	}
-	return ""
 }
 
 // count counts a connection of a tenant, or one less. a.mu is held.
 func (a *connections) count(t tenant.ID, n int) {
-	if t == "" {
-		return
-	}
+	a.owned += n
 	if a.held[t] += n; a.held[t] <= 0 {
 		delete(a.held, t)
 	}
 }
 
-// greedy is the tenant that has more than half of all connections; "" for none. a.mu is
-// held.
-func (a *connections) greedy() tenant.ID {
-	for t, n := range a.held {
-		if n > a.max/2 {
-			return t
+// reserve is how many connections are left to callers who have shown no key yet.
+func (a *connections) reserve() int { return max(1, a.max/16) }
+
+// greedy is the tenant that has most connections; ok is false where it has no more than
+// its share. a.mu is held.
+func (a *connections) greedy() (most tenant.ID, ok bool) {
+	n := 0
+	for t, has := range a.held {
+		if has > n {
+			most, n = t, has
 		}
 	}
-	return ""
+	return most, n > max(1, a.max/(len(a.held)+1))
 }
 
 // sample is how many connections are compared to find one that can be spared: to look at
@@ -194,5 +196,6 @@ func Trust(r *http.Request, of tenant.ID) {
 	default: // of a proxy, which has several callers on one
 		one.all.count(*owner, -1)
 		one.owner.Store(new(tenant.ID))
+		one.all.count("", 1)
 	}
 }
