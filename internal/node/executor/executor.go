@@ -152,7 +152,7 @@ type Config struct {
 // Executor takes jobs. Recover must be called before it does.
 type Executor struct {
 	cfg     Config
-	line    line
+	line    *line
 	sets    sets
 	metrics *metrics
 	waiting *waiting
@@ -233,10 +233,10 @@ func (x *Executor) Start(ctx context.Context, job execution.Job) error {
 			return err
 		}
 	}
-	err = x.line.enter()
+	err = x.line.enter(job.Tenant)
 	if err == nil {
 		if err = x.waiting.add(job.TraceID, record); err != nil {
-			x.line.leave()
+			x.line.leave(job.Tenant)
 			err = fault.Wrap(fault.Unavailable, err, "this server cannot write to its disk; nothing was started, retry after a moment")
 		}
 	}

@@ -2,58 +2,145 @@ package executor
 
 import (
 	"context"
+	"slices"
+	"sync"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
-// line is where jobs wait for one of a number of slots.
+// line is where jobs wait for one of a number of slots. A slot that becomes free goes to
+// the tenant that has fewest, and of those to the job that has waited longest. Beyond the
+// places there are, some are left to tenants that have few: the jobs of others do not keep
+// theirs out.
 type line struct {
-	slots  chan struct{} // one token per running job
-	places chan struct{} // one token per running or waiting job
+	slots, queue int
+
+	mu      sync.Mutex
+	places  int                    // guarded by mu: running or waiting jobs
+	running int                    // guarded by mu
+	tenants map[string]*lineTenant // guarded by mu: those with a place
+	seq     int64                  // guarded by mu: of the last job that waited
 }
 
-func newLine(slots, queue int) line {
-	return line{slots: make(chan struct{}, slots), places: make(chan struct{}, slots+queue)}
+// lineTenant is what a tenant has of a line. line.mu guards it.
+type lineTenant struct {
+	places, running int
+	waiting         []*waiter // the longest first
+}
+
+type waiter struct {
+	seq   int64
+	ready chan struct{} // closed when it has its slot
+}
+
+func newLine(slots, queue int) *line {
+	return &line{slots: slots, queue: queue, tenants: map[string]*lineTenant{}}
 }
 
 // enter takes a place, which leave gives back.
-func (l *line) enter() error {
-	select {
-	case l.places <- struct{}{}:
-		return nil
-	default:
-		return fault.New(fault.Unavailable, "this server is at its limit of %d executions running and %d waiting; retry after a moment",
-			cap(l.slots), cap(l.places)-cap(l.slots))
+func (l *line) enter(tenant string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	has := 0
+	if t := l.tenants[tenant]; t != nil {
+		has = t.places
+	}
+	all := l.slots + l.queue
+	left := all / 16 // to those that have few
+	if l.places >= all && (l.places >= all+left || has >= max(1, left/4)) {
+		return fault.New(fault.Unavailable, "this server is at its limit of %d executions running and %d waiting; retry after a moment", l.slots, l.queue)
+	}
+	l.place(tenant)
+	return nil
+}
+
+// place counts a place. l.mu is held.
+func (l *line) place(tenant string) *lineTenant {
+	t := l.tenants[tenant]
+	if t == nil {
+		t = &lineTenant{}
+		l.tenants[tenant] = t
+	}
+	t.places++
+	l.places++
+	return t
+}
+
+func (l *line) leave(tenant string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.places--
+	t := l.tenants[tenant]
+	if t.places--; t.places == 0 {
+		delete(l.tenants, tenant)
 	}
 }
 
-func (l *line) leave() { <-l.places }
-
-// slot waits for a slot; release gives it back.
-func (l *line) slot(ctx context.Context) (release func(), err error) {
+// slot waits for a slot for a job that has a place; release gives it back.
+func (l *line) slot(ctx context.Context, tenant string) (release func(), err error) {
+	l.mu.Lock()
+	t := l.tenants[tenant]
+	l.seq++
+	w := &waiter{l.seq, make(chan struct{})}
+	t.waiting = append(t.waiting, w)
+	l.grant()
+	l.mu.Unlock()
+	release = func() { l.release(t) }
 	select {
-	case l.slots <- struct{}{}:
-		return func() { <-l.slots }, nil
+	case <-w.ready:
+		return release, nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	}
+	l.mu.Lock()
+	i := slices.Index(t.waiting, w)
+	if i >= 0 {
+		t.waiting = slices.Delete(t.waiting, i, i+1)
+	}
+	l.mu.Unlock()
+	if i < 0 { // it has one
+		release()
+	}
+	return nil, context.Cause(ctx)
+}
+
+// grant gives the slots that are free to jobs that wait. l.mu is held.
+func (l *line) grant() {
+	for l.running < l.slots {
+		var next *lineTenant
+		for _, t := range l.tenants {
+			if len(t.waiting) > 0 && (next == nil || t.running < next.running || t.running == next.running && t.waiting[0].seq < next.waiting[0].seq) {
+				next = t
+			}
+		}
+		if next == nil {
+			return
+		}
+		close(next.waiting[0].ready)
+		next.waiting = slices.Delete(next.waiting, 0, 1)
+		next.running++
+		l.running++
 	}
 }
 
-// force takes a place and a slot for a run that goes on already, if there are
-// any; release gives back what was taken.
-func (l *line) force() (release func()) {
-	var undo []chan struct{}
-	for _, c := range []chan struct{}{l.places, l.slots} {
-		select {
-		case c <- struct{}{}:
-			undo = append(undo, c)
-		default:
-		}
-	}
+func (l *line) release(t *lineTenant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.running--
+	l.running--
+	l.grant()
+}
+
+// force takes a place and a slot for a run that goes on already, also where there are none
+// left; release gives them back.
+func (l *line) force(tenant string) (release func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.place(tenant)
+	t.running++
+	l.running++
 	return func() {
-		for _, c := range undo {
-			<-c
-		}
+		l.release(t)
+		l.leave(tenant)
 	}
 }
 

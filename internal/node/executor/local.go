@@ -36,11 +36,11 @@ func (l *Local) ExecuteFiles(ctx context.Context, req execution.Request, sink ex
 	job.TraceID, job.Code, job.Language, job.Timeout, job.Env = req.TraceID, req.Code, req.Language, req.Timeout, req.Env
 	job.Input = req.Input
 	job.StoreOutput = job.MaxOutput
-	if err := l.line.enter(); err != nil {
+	if err := l.line.enter(job.Tenant); err != nil {
 		return nil, err
 	}
-	defer l.line.leave()
-	release, err := l.line.slot(ctx)
+	defer l.line.leave(job.Tenant)
+	release, err := l.line.slot(ctx, job.Tenant)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "the execution was given up before it started")
 	}

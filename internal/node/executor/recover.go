@@ -114,7 +114,7 @@ func (x *Executor) takeUp(ctx context.Context, t *task) error {
 			return err
 		}
 	}
-	if err := x.line.enter(); err != nil {
+	if err := x.line.enter(t.job.Tenant); err != nil {
 		if t.turn != nil {
 			x.leave(t.turn)
 		}
@@ -158,7 +158,7 @@ func (x *Executor) takeOver(ctx context.Context, folder string) error {
 			t.turn.busy <- struct{}{} // there is no other job yet
 		}
 	}
-	release := x.line.force()
+	release := x.line.force(t.job.Tenant)
 	x.begin(trace.Extract(ctx, t.origin), t, func() {
 		defer release()
 		if t.turn != nil {

@@ -44,7 +44,7 @@ type task struct {
 
 // run takes a task from its place in line to its Result.
 func (t *task) run() {
-	defer t.x.line.leave()
+	defer t.x.line.leave(t.job.Tenant)
 	if t.turn != nil {
 		defer t.leaveTurn()
 	}
@@ -91,7 +91,7 @@ func (t *task) wait() (release func(), err error) {
 			return nil, err
 		}
 	}
-	slot, err := t.x.line.slot(t.ctx)
+	slot, err := t.x.line.slot(t.ctx, t.job.Tenant)
 	if err == nil && t.ctx.Err() != nil { // both came at once
 		slot()
 		err = context.Cause(t.ctx)
