@@ -106,7 +106,9 @@ func turnedToken(ctx context.Context, a *arena, id string) error {
 		return err
 	}
 	var made struct {
-		Token string `json:"envdAccessToken"`
+		Token  string `json:"envdAccessToken"`
+		Name   string `json:"sandboxID"` // with the token of its hosts
+		Domain string `json:"domain"`
 	}
 	if got.Status >= 300 || json.Unmarshal(got.Body, &made) != nil || made.Token == "" {
 		return errors.New("the attacker's own sandbox gives no access token: " + got.String())
@@ -134,6 +136,27 @@ func turnedToken(ctx context.Context, a *arena, id string) error {
 		}
 		if got.Status != http.StatusUnauthorized {
 			return found("%s %s with a header that names another sandbox: %s", c.method, c.path, got)
+		}
+	}
+	return turnedHost(ctx, a, id, made.Name, made.Domain, made.Token)
+}
+
+// turnedHost makes hosts of the victim's sandbox, by its id alone and with the token in
+// the name of the attacker's own.
+func turnedHost(ctx context.Context, a *arena, id, own, domain, token string) error {
+	forged := id + own[strings.LastIndexByte(own, '-'):]
+	for _, port := range []string{"8000", "49983", "49999"} {
+		for _, name := range []string{id, forged} {
+			for _, target := range []string{"/", "/files?path=/home/user/notes.txt", "/files?path=/home/user/notes.txt&signature=v1_x"} {
+				host := port + "-" + name + "." + domain
+				got, err := a.visit(ctx, host, "GET "+target+" HTTP/1.1", e2bToken+": "+token+"\r\n", "")
+				if err != nil {
+					return err
+				}
+				if got.Status != http.StatusNotFound {
+					return found("%s at a host of another sandbox: %s", target, got)
+				}
+			}
 		}
 	}
 	return nil

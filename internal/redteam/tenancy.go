@@ -22,7 +22,7 @@ func tenancyCases() []Case {
 		{"tenancy/snapshots", Critical, "shows and deletes the victim's snapshot by its id", same, foreign("/v1/snapshots/", "snapshot")},
 		{"tenancy/environments", Critical, "shows, changes and deletes the victim's environment by its id, with a key that may do so to its own", same, foreignEnvironment},
 		{"tenancy/responses", Critical, "reads, follows, cancels, continues and deletes the victim's response by its id", same, foreignResponse},
-		{"tenancy/e2b", Critical, "uses the victim's sandbox by its id through E2B's protocol, and turns the access token of its own to it", same, foreignE2B},
+		{"tenancy/e2b", Critical, "uses the victim's sandbox by its id through E2B's protocol, and turns the access token and the hosts of its own to it", same, foreignE2B},
 		{"tenancy/cloudflare", Critical, "uses another tenant's sandbox by its id through Cloudflare's protocol", "the file in it is neither seen nor changed", foreignCloudflare},
 		{"tenancy/agents", Critical, "shows, changes and archives the victim's agent by its id, with a key that may do so to its own", same, foreignAgent},
 		{"tenancy/threads", Critical, "reads, lists and exports the victim's thread by its name", "the attacker has no such thread", foreignThread},
