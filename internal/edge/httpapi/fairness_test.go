@@ -58,7 +58,7 @@ func TestTenantsShareConnections(t *testing.T) {
 		t.Run(fmt.Sprint(tenants), func(t *testing.T) {
 			l := newLobby(t, most)
 			for i := range 3 * most {
-				l.enter(http.StateActive, tenant.ID(fmt.Sprint("ten_", i%tenants)))
+				l.enter(http.StateActive, fmt.Sprint("ten_", i%tenants))
 			}
 			var own []*caller
 			for range most / (tenants + 2) {
@@ -74,7 +74,7 @@ func TestTenantsShareConnections(t *testing.T) {
 				t.Errorf("%d are counted, want %d", held, len(own))
 			}
 			for i := range tenants {
-				if l.all.held[tenant.ID(fmt.Sprint("ten_", i))] == 0 {
+				if l.all.held[fmt.Sprint("ten_", i)] == 0 {
 					t.Errorf("tenant %d has none left", i)
 				}
 			}
@@ -103,7 +103,7 @@ func TestTimeToShowAKey(t *testing.T) {
 	const most = 160
 	l := newLobby(t, most)
 	for i := range most {
-		l.enter(http.StateIdle, tenant.ID(fmt.Sprint("ten_", i%2)))
+		l.enter(http.StateIdle, fmt.Sprint("ten_", i%2))
 	}
 	c := l.enter(http.StateActive) // it has begun to send
 	for range 100 * most {
@@ -123,7 +123,7 @@ func TestOneConnectionEach(t *testing.T) {
 	l := newLobby(t, 20)
 	var all []*caller
 	for i := range 20 {
-		all = append(all, l.enter(http.StateIdle, tenant.ID(fmt.Sprint("ten_", i))))
+		all = append(all, l.enter(http.StateIdle, fmt.Sprint("ten_", i)))
 	}
 	if c := l.enter(http.StateNew); !c.closed {
 		t.Error("one more was let in")

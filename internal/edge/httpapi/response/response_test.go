@@ -155,8 +155,8 @@ func open(t *testing.T) *httpapitest.Server {
 				}
 				return s.World.Room(ctx, &p, s.World.DB.Usage(), r.Keep > 0)
 			},
-			Forget:   func(ctx context.Context, id run.ID) error { return s.World.Gateway.Forget(ctx, string(id)) },
-			Used:     func(r *run.Run, model string, tokens int64) { rates.Use(r.Tenant, r.Key, model, tokens) },
+			Forget: func(ctx context.Context, id run.ID) error { return s.World.Gateway.Forget(ctx, string(id)) },
+			Used:   func(r *run.Run, model string, tokens int64) { rates.Use(r.Tenant, r.Key, model, tokens) },
 		})
 		if err := l.Start(t.Context()); err != nil {
 			t.Fatal(err)
