@@ -5,62 +5,85 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p .cache
 
-# Packages whose tests make sandboxes, mounts or control groups: they count what is
-# left of them, and load the machine, so one of them is tested at a time. Much of
-# that is waiting, in which the next one is built and the others are tested, at a
-# lower priority.
+# Packages whose tests make sandboxes, mounts or control groups. Each counts what is
+# left of its own, but they load the machine, so one of them is tested beside the
+# other packages, and two once those are done: see scripts/alone.sh. The longest come
+# first, so that the last ones end together.
 alone='/atoll/(bench|test|internal/(app$|control/tools|core/storage|node/(cgroup|egress|engine|executor|idmap|netns|rootless|runtime|sandboxes|volumes|warm)))(/|$)'
+longest='/atoll/(test/(e2e|service)|internal/node/(sandboxes|executor))$'
 
 # Packages whose tests make no sandbox, and wait for programs that keep time: those of
 # the guest.
 timed='/atoll/internal/guest(/|$)'
 
-background=
-trap 'test -z "$background" || kill -- "-$background" 2>/dev/null || true' EXIT
+# Without the tables of debuggers, a test is linked in half the time.
+flags=(-vet=off -race -ldflags=-w -timeout 30m)
 
-# beside runs a command in the background, in a process group of its own, or it would
-# ignore interrupts; joined waits for it and says what it said.
+declare -A background=()
+trap 'for group in "${background[@]}"; do kill -- "-$group" 2>/dev/null || true; done' EXIT
+
+# beside NAME runs a command in the background, in a process group of its own, or it
+# would ignore interrupts; joined NAME waits for it and says what it said.
 beside() {
+  local name=$1
+  shift
   set -m
-  "$@" >.cache/beside.log 2>&1 &
-  background=$!
+  "$@" >".cache/$name.log" 2>&1 &
+  background[$name]=$!
   set +m
 }
 joined() {
   local status=0
-  wait "$background" || status=$?
-  background=
-  cat .cache/beside.log
+  wait "${background[$1]}" || status=$?
+  unset "background[$1]"
+  cat ".cache/$1.log"
   return "$status"
 }
 
-# rest lints, and tests what may have company: first what keeps time, then the others
-# at a lower priority.
+# lint is what looks at the sources: the rules of go vet are among those of the
+# linters, but for the modules that these do not see and for generated files. It fills
+# what time the tests leave.
+lint() {
+  renice -n 15 "$BASHPID" >/dev/null
+  local status=0
+  make --no-print-directory lint || status=1
+  go vet -C runsc ./... || status=1
+  go vet -C sdk/go ./... || status=1
+  return "$status"
+}
+
+# rest tests what may have company: first what keeps time, then the others at a lower
+# priority. At its end it gives up its lane to the packages of alone.
 rest() {
   local status=0
   # shellcheck disable=SC2046 # one word for each package
-  go test -vet=off -race -timeout 30m -p 1 $(grep -E "$timed" <<<"$packages") || status=1
+  go test "${flags[@]}" -p 1 $(grep -E "$timed" <<<"$packages") || status=1
   renice -n 10 "$BASHPID" >/dev/null
-  make --no-print-directory lint || status=1
   go test -C sdk/go -vet=off -race ./... || status=1
   # shellcheck disable=SC2046
-  go test -vet=off -race -timeout 30m -p 1 $(grep -vE "$alone|$timed" <<<"$packages") || status=1
+  go test "${flags[@]}" -p 1 $(grep -vE "$alone|$timed" <<<"$packages") || status=1
+  flock -u "$lane"
   return "$status"
 }
 
 test -e .cache/test-data/images/default/image.json || echo "building the image that tests run programs in, which takes a few minutes"
-beside bin/atoll image build --if-changed --data-dir .cache/test-data
-make --no-print-directory check
+beside image bin/atoll image build --if-changed --data-dir .cache/test-data
+make --no-print-directory check-files
+beside lint lint
 go build -race ./...
 packages=$(go list ./...)
-joined
+joined image
 
 status=0
-beside rest
+exec {lane}>.cache/alone.2
+flock "$lane"
+beside rest rest
 : >.cache/alone.times
 # shellcheck disable=SC2046
-go test -vet=off -race -timeout 30m -p 2 -exec "flock -o '$PWD/.cache/alone' '$PWD/scripts/timed.sh' '$PWD/.cache/alone.times'" $(grep -E "$alone" <<<"$packages") || status=1
-joined || status=1
-echo "the packages that were tested one at a time, without what they waited for each other:"
+go test "${flags[@]}" -p 3 -exec "'$PWD/scripts/alone.sh' '$PWD/.cache'" \
+  $(grep -E "$longest" <<<"$packages" | tac) $(grep -E "$alone" <<<"$packages" | grep -vE "$longest") || status=1
+joined rest || status=1
+joined lint || status=1
+echo "the packages that were tested one or two at a time, without what they waited for each other:"
 sort -rn .cache/alone.times
 exit "$status"

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-// counts are what sandboxes take of the machine, by kind.
+// counts are what sandboxes of this machine, and of no other, take, by kind.
 func (m *machine) counts() map[string]int {
 	m.t.Helper()
 	list := func(dir string) int {
@@ -23,10 +22,6 @@ func (m *machine) counts() map[string]int {
 			m.t.Fatal(err)
 		}
 		return len(entries)
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		m.t.Fatal(err)
 	}
 	left, err := atolltest.Trace(m.dir).Find()
 	if err != nil {
@@ -38,7 +33,7 @@ func (m *machine) counts() map[string]int {
 		m.t.Fatal(err)
 	}
 	return map[string]int{
-		"descriptors": list("/proc/self/fd"), "mounts": strings.Count(string(mounts), "\n"), "processes": len(left.Processes), "control groups": len(left.Cgroups),
+		"descriptors": list("/proc/self/fd"), "mounts": len(left.Mounts), "processes": len(left.Processes), "control groups": len(left.Cgroups),
 		"goroutines": runtime.NumGoroutine(), "files on disk": files,
 	}
 }
