@@ -64,12 +64,14 @@ func (d *described) fuzz(t *testing.T) {
 // an execution that there is not cannot be had.
 const generated = "42 not_found\n"
 
-// environmentOf makes a virtual environment with a package of PyPI, and returns its programs.
-func environmentOf(t *testing.T, requirement string) (bin string) {
+// environmentOf makes a virtual environment with packages of PyPI, and returns its
+// programs. It has no pip of its own, and compiles only what is imported.
+func environmentOf(t *testing.T, requirements ...string) (bin string) {
+	t.Helper()
 	env := t.TempDir()
-	must(t, env, nil, "python3", "-m", "venv", env)
+	must(t, env, nil, "python3", "-m", "venv", "--without-pip", env)
 	bin = filepath.Join(env, "bin")
-	must(t, env, nil, filepath.Join(bin, "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary", ":all:", requirement)
+	must(t, env, nil, "python3", append([]string{"-m", "pip", "--python", filepath.Join(bin, "python"), "install", "-q", "--disable-pip-version-check", "--no-compile", "--only-binary", ":all:"}, requirements...)...)
 	return bin
 }
 

@@ -82,18 +82,9 @@ func TestMCPWithAnIndependentClient(t *testing.T) {
 // that are larger than these clients read at once.
 func TestMCPWithPythonClients(t *testing.T) {
 	s := shared(t)
-	dir := t.TempDir()
-	python := filepath.Join(dir, "bin", "python")
-	for _, args := range [][]string{
-		{"python3", "-m", "venv", dir},
-		append([]string{python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary", ":all:"}, pythonMCPClients...),
-	} {
-		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", args, err, out)
-		}
-	}
+	python := filepath.Join(environmentOf(t, pythonMCPClients...), "python")
 	cmd := exec.CommandContext(t.Context(), python, filepath.Join("testdata", "mcp_clients.py"))
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "ATOLL_URL=" + s.URL, "ATOLL_API_KEY=" + atolltest.Key}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "ATOLL_URL=" + s.URL, "ATOLL_API_KEY=" + atolltest.Key}
 	const want = "mcp legacy 2025-11-25\nmcp auto 2026-07-28\nfastmcp legacy 2025-11-25\nfastmcp auto 2026-07-28\n"
 	if out, err := cmd.CombinedOutput(); err != nil || string(out) != want {
 		t.Errorf("%v: got %s", err, out)

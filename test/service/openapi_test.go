@@ -31,6 +31,7 @@ type described struct {
 // TestOpenAPI calls every operation of the document at a real server, has a fuzzer call
 // them, and generates clients that call some.
 func TestOpenAPI(t *testing.T) {
+	t.Parallel() // with what waits
 	models := filepath.Join(t.TempDir(), "models.yaml")
 	if err := os.WriteFile(models, []byte("models:\n  - {name: declared, provider: openai-chat, base_url: 'http://127.0.0.1:9/v1', key_env: PROVIDER_KEY}\n"+
 		"  - {name: claude-sonnet-4, provider: anthropic, key_env: PROVIDER_KEY}\n"), 0o600); err != nil {
