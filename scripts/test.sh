@@ -44,7 +44,7 @@ joined() {
 # linters, but for the modules that these do not see and for generated files. It fills
 # what time the tests leave.
 lint() {
-  renice -n 15 "$BASHPID" >/dev/null
+  renice -n 10 "$BASHPID" >/dev/null
   local status=0
   make --no-print-directory lint || status=1
   go vet -C runsc ./... || status=1
