@@ -16,8 +16,8 @@ longest='/atoll/(test/(e2e|service)|internal/node/(sandboxes|executor))$'
 # the guest.
 timed='/atoll/internal/guest(/|$)'
 
-# Without the tables of debuggers, a test is linked in half the time.
-flags=(-vet=off -race -ldflags=-w -timeout 30m)
+# Debuggers' tables are left out: they take up to half of the time of a link.
+flags=(-vet=off -race -ldflags=-w)
 
 declare -A background=()
 trap 'for group in "${background[@]}"; do kill -- "-$group" 2>/dev/null || true; done' EXIT
@@ -57,11 +57,11 @@ lint() {
 rest() {
   local status=0
   # shellcheck disable=SC2046 # one word for each package
-  go test "${flags[@]}" -p 1 $(grep -E "$timed" <<<"$packages") || status=1
+  go test "${flags[@]}" -timeout 30m -p 1 $(grep -E "$timed" <<<"$packages") || status=1
   renice -n 10 "$BASHPID" >/dev/null
   go test -C sdk/go -vet=off -race ./... || status=1
   # shellcheck disable=SC2046
-  go test "${flags[@]}" -p 1 $(grep -vE "$alone|$timed" <<<"$packages") || status=1
+  go test "${flags[@]}" -timeout 30m -p 1 $(grep -vE "$alone|$timed" <<<"$packages") || status=1
   flock -u "$lane"
   return "$status"
 }
@@ -79,8 +79,9 @@ exec {lane}>.cache/alone.2
 flock "$lane"
 beside rest rest
 : >.cache/alone.times
+# The time limit includes the wait for a lane.
 # shellcheck disable=SC2046
-go test "${flags[@]}" -p 3 -exec "'$PWD/scripts/alone.sh' '$PWD/.cache'" \
+go test "${flags[@]}" -timeout 60m -p 3 -exec "'$PWD/scripts/alone.sh' '$PWD/.cache'" \
   $(grep -E "$longest" <<<"$packages" | tac) $(grep -E "$alone" <<<"$packages" | grep -vE "$longest") || status=1
 joined rest || status=1
 joined lint || status=1
