@@ -25,6 +25,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/admin"
+	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
@@ -65,6 +66,7 @@ func newOperator(t *testing.T) (*operator, *gatewaytest.World) {
 			Models: catalogOf(t, w.DB.Models(), tenants),
 		},
 	}
+	handlers.Agents = &agentapi.Handlers{Store: w.DB.Agents(), Models: handlers.Admin.Models}
 	server, err := httpapi.New(httpapi.Config{Operations: handlers.Operations(), Auth: authority, Metrics: prometheus.NewRegistry(), Log: log})
 	if err != nil {
 		t.Fatal(err)

@@ -57,8 +57,8 @@ type AgentChange struct {
 	McpServers *[]AgentServer `json:"mcp_servers,omitempty"`
 
 	// Metadata Replaces it.
-	Metadata map[string]interface{} `json:"metadata,omitempty"`
-	Model    *AgentModel            `json:"model,omitempty"`
+	Metadata *map[string]interface{} `json:"metadata,omitempty"`
+	Model    *AgentModel             `json:"model,omitempty"`
 
 	// Multiagent Refused in this version, unless null.
 	Multiagent interface{} `json:"multiagent,omitempty"`
@@ -99,8 +99,8 @@ type AgentServer struct {
 	Description  *string   `json:"description,omitempty"`
 
 	// Headers Stored encrypted and never shown. Left out in a change, they stay while name and url do.
-	Headers map[string]string `json:"headers,omitempty"`
-	Name    string            `json:"name"`
+	Headers *map[string]string `json:"headers,omitempty"`
+	Name    string             `json:"name"`
 
 	// URL It is shown as it is given: keys belong in headers.
 	URL string `json:"url"`

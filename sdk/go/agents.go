@@ -1,0 +1,46 @@
+package atoll
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+const agents = "/v1/agents"
+
+// Agents returns the current versions of agents, newest first, at most limit; 0 is for all of
+// them. archived adds those that are archived.
+func (c *Client) Agents(ctx context.Context, archived bool, limit int) ([]Agent, error) {
+	return list[Agent](ctx, c, agents, url.Values{"include_archived": {strconv.FormatBool(archived)}, "limit": {"100"}}, limit)
+}
+
+// Agent returns the current version of an agent, by its id or slug.
+func (c *Client) Agent(ctx context.Context, idOrSlug string) (Agent, error) {
+	return call[Agent](ctx, c, http.MethodGet, under(agents, idOrSlug), nil, nil)
+}
+
+// AgentVersion returns a version of an agent.
+func (c *Client) AgentVersion(ctx context.Context, idOrSlug string, version int64) (Agent, error) {
+	return call[Agent](ctx, c, http.MethodGet, under(agents, idOrSlug, "versions", strconv.FormatInt(version, 10)), nil, nil)
+}
+
+// AgentVersions returns versions of an agent, newest first, at most limit; 0 is for all of them.
+func (c *Client) AgentVersions(ctx context.Context, idOrSlug string, limit int) ([]Agent, error) {
+	return list[Agent](ctx, c, under(agents, idOrSlug, "versions"), url.Values{"limit": {"100"}}, limit)
+}
+
+// CreateAgent makes an agent.
+func (c *Client) CreateAgent(ctx context.Context, in NewAgent) (Agent, error) {
+	return call[Agent](ctx, c, http.MethodPost, agents, nil, in)
+}
+
+// ChangeAgent makes another version of an agent.
+func (c *Client) ChangeAgent(ctx context.Context, idOrSlug string, in AgentChange) (Agent, error) {
+	return call[Agent](ctx, c, http.MethodPatch, under(agents, idOrSlug), nil, in)
+}
+
+// ArchiveAgent archives an agent; again is no error.
+func (c *Client) ArchiveAgent(ctx context.Context, idOrSlug string) (Agent, error) {
+	return call[Agent](ctx, c, http.MethodPost, under(agents, idOrSlug, "archive"), nil, nil)
+}
