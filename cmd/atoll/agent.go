@@ -20,7 +20,7 @@ the agents of one tenant: the one whose key this is.`,
 		`  atoll agent apply support.yaml sales.yaml
   atoll agent list
   atoll agent show support --version 1`, devKeyFile, map[string]completer{"AGENT": agentNames})
-	cmd.AddCommand(r.agentCreate(), r.agentList(), r.agentShow(), r.agentUpdate(), r.agentVersions(), r.agentArchive(), r.agentApply())
+	cmd.AddCommand(r.agentCreate(), r.agentList(), r.agentShow(), r.agentUpdate(), r.agentVersions(), r.agentCopy(), r.agentArchive(), r.agentApply())
 	return cmd
 }
 
@@ -129,6 +129,22 @@ func (r *remote) agentVersions() *cobra.Command {
 		})(all)
 	})
 	cmd.Flags().IntVar(&limit, "limit", 100, "versions at most; 0 for all")
+	return cmd
+}
+
+func (r *remote) agentCopy() *cobra.Command {
+	var slug, name string
+	var cmd *cobra.Command
+	cmd = r.command("copy AGENT", "Copy an agent, or the template of another tenant by its id; headers of servers are not copied", "  atoll agent copy support --slug support-de", cobra.ExactArgs(1),
+		func(ctx context.Context, c *sdk.Client, args []string) error {
+			made, err := c.CopyAgent(ctx, args[0], sdk.AgentCopy{Slug: ifGiven(cmd, "slug", &slug), Name: ifGiven(cmd, "name", &name)})
+			if err != nil {
+				return err
+			}
+			return r.showAgent(made)
+		})
+	cmd.Flags().StringVar(&slug, "slug", "", "of the copy (none)")
+	cmd.Flags().StringVar(&name, "name", "", "of the copy (that of the agent)")
 	return cmd
 }
 

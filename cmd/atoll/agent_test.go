@@ -60,6 +60,7 @@ func TestAgentCommands(t *testing.T) {
 	o.says("agent versions support", "4 ", "3 ", "2 ", "1 ")
 	o.says("agent create "+file("made.yaml", "{name: Made, model: {name: m}}"), "slug -\n", "version 1", "id agt_")
 	o.says("agent list", "sales Sales m 1", "support Support m 4")
+	o.says("agent copy support --slug support-copy --name Copy", "slug support-copy", "name Copy", "version 1")
 	o.says("agent archive sales support", "archived sales", "archived support")
 	if out := o.says("agent list -q"); strings.Contains(out, "sales") || !strings.Contains(out, "agt_") {
 		t.Errorf("after archiving there is %s", out)

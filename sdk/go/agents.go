@@ -40,6 +40,11 @@ func (c *Client) ChangeAgent(ctx context.Context, idOrSlug string, in AgentChang
 	return call[Agent](ctx, c, http.MethodPatch, under(agents, idOrSlug), nil, in)
 }
 
+// CopyAgent copies an agent, or the template of another tenant by its id.
+func (c *Client) CopyAgent(ctx context.Context, idOrSlug string, in AgentCopy) (Agent, error) {
+	return call[Agent](ctx, c, http.MethodPost, under(agents, idOrSlug, "copy"), nil, in)
+}
+
 // ArchiveAgent archives an agent; again is no error.
 func (c *Client) ArchiveAgent(ctx context.Context, idOrSlug string) (Agent, error) {
 	return call[Agent](ctx, c, http.MethodPost, under(agents, idOrSlug, "archive"), nil, nil)

@@ -78,6 +78,15 @@ type AgentChange struct {
 	Visibility *string `json:"visibility,omitempty"`
 }
 
+// AgentCopy defines model for AgentCopy.
+type AgentCopy struct {
+	Model *AgentModel `json:"model,omitempty"`
+
+	// Name That of the agent, if left out.
+	Name *string `json:"name,omitempty"`
+	Slug *string `json:"slug,omitempty"`
+}
+
 // AgentModel defines model for AgentModel.
 type AgentModel struct {
 	Effort *string `json:"effort,omitempty"`
@@ -1551,7 +1560,7 @@ type NewAgent struct {
 	ToolPolicy *ToolPolicy  `json:"tool_policy,omitempty"`
 	Tools      *[]AgentTool `json:"tools,omitempty"`
 
-	// Visibility private; template is refused in this version.
+	// Visibility private, or template for one that other tenants may see and copy by its id, without headers, queries of URLs and metadata.
 	Visibility *string `json:"visibility,omitempty"`
 }
 

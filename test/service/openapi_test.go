@@ -147,7 +147,7 @@ func (d *described) everyOperation(t *testing.T) {
 		one := base + "/" + slug
 		steps = append(steps, step{post, base, o("name", "Support", "slug", slug, "model", o("name", "declared"), "tools", []any{o("type", "mcp", "server", "web-search")}), 201, ""},
 			step{get, base, nil, 200, ""}, step{get, one, nil, 200, ""}, step{patch, one, o("version", 1, "system", "Be kind."), 200, ""},
-			step{get, one + "/versions", nil, 200, ""}, step{get, one + "/versions/1", nil, 200, ""}, step{post, one + "/archive", nil, 200, ""})
+			step{get, one + "/versions", nil, 200, ""}, step{get, one + "/versions/1", nil, 200, ""}, step{post, one + "/copy", o("slug", slug+"-copy"), 201, ""}, step{post, one + "/archive", nil, 200, ""})
 	}
 	steps = append(steps, []step{
 		{get, "/v1/admin/audit/trails", nil, 200, ""}, {get, "/v1/admin/caps", nil, 200, ""}, {patch, "/v1/admin/caps", o("tenant_daily", 10_000), 200, ""},

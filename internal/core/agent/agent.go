@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -48,6 +50,34 @@ type Agent struct {
 	CreatedAt  time.Time // of the first version
 	UpdatedAt  time.Time // when this version was made
 	ArchivedAt time.Time // zero for one that is in use
+}
+
+// Shared is what others than the owner of a template see and copy of it: neither headers nor
+// what else may be secret or has a meaning for the owner alone, which are the queries of URLs,
+// metadata and the slug.
+func (a *Agent) Shared() *Agent {
+	out := *a
+	out.Slug, out.Definition.Metadata, out.Definition.Servers = "", nil, nil
+	for _, s := range a.Definition.Servers {
+		s.Headers = nil
+		s.URL, _, _ = strings.Cut(s.URL, "?")
+		out.Definition.Servers = append(out.Definition.Servers, s)
+	}
+	return &out
+}
+
+// Copy is the first version of another agent of a tenant, private and without headers.
+func (a *Agent) Copy(to tenant.ID) *Agent {
+	from := a
+	if a.Tenant != to {
+		from = a.Shared()
+	}
+	out := &Agent{ID: NewID(), Tenant: to, Visibility: Private, Definition: from.Definition}
+	out.Definition.Servers = slices.Clone(from.Definition.Servers)
+	for i := range out.Definition.Servers {
+		out.Definition.Servers[i].Headers = nil
+	}
+	return out
 }
 
 // Archived reports whether a takes no new sessions and no changes.

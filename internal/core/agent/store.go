@@ -9,7 +9,7 @@ import (
 )
 
 // Store keeps agents with all of their versions. Definitions are encrypted. What another
-// tenant has is not found, whatever its visibility.
+// tenant has is not found, whatever its visibility, but by Template.
 type Store interface {
 	// Create, Update and Archive append events in the same transaction. Create records
 	// version 1. A slug that is taken is a Conflict; a tenant that has most is refused by an
@@ -17,6 +17,9 @@ type Store interface {
 	Create(ctx context.Context, a *Agent, most Limits, events ...tenant.PolicyEvent) error
 	// Get returns the current version.
 	Get(ctx context.Context, t tenant.ID, idOrSlug string) (*Agent, error)
+	// Template returns the current version of a template of any tenant that is not archived.
+	// It is the owner's: others see and copy what Shared gives.
+	Template(ctx context.Context, id ID) (*Agent, error)
 	// At returns a version.
 	At(ctx context.Context, t tenant.ID, idOrSlug string, version int) (*Agent, error)
 	// Update records a as the version after a.Version-1. It is a Conflict when that is not

@@ -127,6 +127,10 @@ func (s *agents) get(ctx context.Context, q querier, id tenant.ID, idOrSlug stri
 	return s.one(q.row(ctx, `SELECT `+agentColumns+agentFrom+`WHERE v.version = a.version AND `+agentIs, id, idOrSlug, idOrSlug))
 }
 
+func (s *agents) Template(ctx context.Context, id agent.ID) (*agent.Agent, error) {
+	return s.one(s.db.read.row(ctx, `SELECT `+agentColumns+agentFrom+`WHERE v.version = a.version AND a.id = ? AND a.visibility = ? AND a.archived_at IS NULL`, string(id), string(agent.Template)))
+}
+
 func (s *agents) one(row scanner) (*agent.Agent, error) {
 	r, err := s.scan(row)
 	if err == sql.ErrNoRows {

@@ -28,6 +28,7 @@ func New(tenant, slug string) *agent.Agent {
 func Store(t *testing.T, open func(t *testing.T) agent.Store) {
 	t.Run("versions", func(t *testing.T) { versions(t, open(t)) })
 	t.Run("tenants", func(t *testing.T) { tenants(t, open(t)) })
+	t.Run("templates", func(t *testing.T) { templates(t, open(t)) })
 	t.Run("races", func(t *testing.T) { races(t, open(t)) })
 	t.Run("pages", func(t *testing.T) { pages(t, open(t)) })
 	t.Run("nothing is not all", func(t *testing.T) { empty(t, open(t)) })
@@ -112,6 +113,26 @@ func tenants(t *testing.T, s agent.Store) {
 	if got, err := s.Get(ctx, "ten_1", id); err != nil || got.Version != 1 || got.Archived() {
 		t.Errorf("another tenant left %+v, %v", got, err)
 	}
+}
+
+func templates(t *testing.T, s agent.Store) {
+	ctx, a := t.Context(), New("ten_1", "support")
+	must(t, s.Create(ctx, a, none))
+	_, err := s.Template(ctx, a.ID)
+	refused(t, err, fault.NotFound)
+	a.Version, a.Visibility = 2, agent.Template
+	must(t, s.Update(ctx, a, none))
+	got, err := s.Template(ctx, a.ID)
+	must(t, err)
+	if got.Tenant != "ten_1" || got.Version != 2 {
+		t.Errorf("%+v", got)
+	}
+	_, err = s.Get(ctx, "ten_2", string(a.ID))
+	refused(t, err, fault.NotFound)
+	_, err = s.Archive(ctx, "ten_1", "support")
+	must(t, err)
+	_, err = s.Template(ctx, a.ID)
+	refused(t, err, fault.NotFound)
 }
 
 // races has 50 writers make the second version: one wins.

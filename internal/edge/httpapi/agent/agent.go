@@ -51,7 +51,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 				Answers: []httpapi.Answer{httpapi.Created(Agent{}, "It is created, with version 1."), taken}, Serve: httpapi.Takes(h.create),
 			},
 			{
-				Method: http.MethodGet, Path: one, ID: "getAgent" + base.suffix, Summary: "Show the current version of an agent", Scope: tenant.ScopeRead, Params: id,
+				Method: http.MethodGet, Path: one, ID: "getAgent" + base.suffix, Summary: "Show the current version of an agent, or of another tenant's template", Scope: tenant.ScopeRead, Params: id,
 				Answers: []httpapi.Answer{httpapi.OK(Agent{}, "The agent."), unknown}, Serve: httpapi.Returns(h.get),
 			},
 			{
@@ -71,6 +71,11 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			{
 				Method: http.MethodPost, Path: one + "/archive", ID: "archiveAgent" + base.suffix, Summary: "Archive an agent", Scope: tenant.ScopeExecute, Params: id,
 				Answers: []httpapi.Answer{httpapi.OK(Agent{}, "It is archived: it can be read, and not be changed. Again is no error."), unknown}, Serve: httpapi.Returns(h.archive),
+			},
+			{
+				Method: http.MethodPost, Path: one + "/copy", ID: "copyAgent" + base.suffix, Summary: "Copy an agent, or another tenant's template", Scope: tenant.ScopeExecute, Params: id,
+				Body:    &httpapi.Body{JSON: AgentCopy{Slug: new("support-copy")}, Optional: true},
+				Answers: []httpapi.Answer{httpapi.Created(Agent{}, "The copy: private, with version 1 and without the servers' headers."), unknown, taken}, Serve: httpapi.Takes(h.copy),
 			},
 		}...)
 	}
@@ -181,8 +186,41 @@ func (h *Handlers) find(c *httpapi.Call) (*agent.Agent, error) {
 	return h.Store.Get(c.Context(), c.Caller.Tenant.ID, name)
 }
 
-func (h *Handlers) get(c *httpapi.Call) (out Agent, err error) {
+// visible is find that sees templates of other tenants, too.
+func (h *Handlers) visible(c *httpapi.Call) (*agent.Agent, error) {
 	a, err := h.find(c)
+	id := agent.ID(c.Path("agent"))
+	if fault.KindOf(err) != fault.NotFound || !id.Valid() {
+		return a, err
+	}
+	if a, err = h.Store.Template(c.Context(), id); err != nil {
+		return nil, err
+	}
+	return a.Shared(), nil
+}
+
+func (h *Handlers) copy(c *httpapi.Call, in *AgentCopy) (out Agent, err error) {
+	from, err := h.visible(c)
+	if err != nil {
+		return out, err
+	}
+	a := from.Copy(c.Caller.Tenant.ID)
+	set(&a.Slug, in.Slug)
+	set(&a.Definition.Name, in.Name)
+	if err := in.Model.set(&a.Definition.Model); err != nil {
+		return out, err
+	}
+	if err := h.check(c, a, true); err != nil {
+		return out, err
+	}
+	if err := h.Store.Create(c.Context(), a, h.Limits, event(c, a.ID, "", "copy of "+string(from.ID))); err != nil {
+		return out, err
+	}
+	return agentOf(a), nil
+}
+
+func (h *Handlers) get(c *httpapi.Call) (out Agent, err error) {
+	a, err := h.visible(c)
 	if err != nil {
 		return out, err
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/agent/agenttest"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
@@ -87,17 +88,17 @@ func TestTheContractsRequests(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	s, _ := open(t)
 	for says, with := range map[string]string{
-		"skills is not supported":              `"skills": ["structured-planning"]`,
-		"handoffs is not supported":            `"handoffs": [{"agent_id": "agt_x"}]`,
-		"multiagent is not supported":          `"multiagent": {"mode": "swarm"}`,
-		"visibility template is not supported": `"visibility": "template"`,
-		"slug must have":                       `"slug": "Not a slug"`,
-		"tools[0].server":                      `"tools": [{"type": "mcp"}]`,
-		"tools[1] is there twice":              `"tools": [{"type": "sandbox"}, {"type": "sandbox"}]`,
-		"mcp_servers[0].url":                   `"mcp_servers": [{"name": "a", "url": "ftp://x"}]`,
-		"tool_policy.deny_list[0]":             `"tool_policy": {"deny_list": [""]}`,
-		"metadata.tool_policy":                 `"metadata": {"tool_policy": {"deny": []}}`,
-		"are the same; give one of them":       `"tool_policy": {}, "metadata": {"tool_policy": {}}`,
+		"skills is not supported":        `"skills": ["structured-planning"]`,
+		"handoffs is not supported":      `"handoffs": [{"agent_id": "agt_x"}]`,
+		"multiagent is not supported":    `"multiagent": {"mode": "swarm"}`,
+		"visibility":                     `"visibility": "public"`,
+		"slug must have":                 `"slug": "Not a slug"`,
+		"tools[0].server":                `"tools": [{"type": "mcp"}]`,
+		"tools[1] is there twice":        `"tools": [{"type": "sandbox"}, {"type": "sandbox"}]`,
+		"mcp_servers[0].url":             `"mcp_servers": [{"name": "a", "url": "ftp://x"}]`,
+		"tool_policy.deny_list[0]":       `"tool_policy": {"deny_list": [""]}`,
+		"metadata.tool_policy":           `"metadata": {"tool_policy": {"deny": []}}`,
+		"are the same; give one of them": `"tool_policy": {}, "metadata": {"tool_policy": {}}`,
 	} {
 		w := httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "model": {"name": "m"}, `+with+`}`)
 		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), says) {
@@ -208,5 +209,65 @@ func TestHeadersAreKeptSecret(t *testing.T) {
 	events, err := db.Tenants().PolicyEvents(t.Context(), s.Caller.Tenant.ID)
 	if err != nil || len(events) != 3 || events[2].Field != "agent/"+made.ID || events[2].Old != "version 2" || events[2].New != "version 3" {
 		t.Errorf("the trail of policy is %+v, %v", events, err)
+	}
+}
+
+// TestTemplates: another tenant's template is seen and copied by its id, without what is its
+// owner's alone; nothing else of it can be reached, and nothing of an agent that is private.
+func TestTemplates(t *testing.T) {
+	s, db := open(t)
+	theirs := agenttest.New("ten_other", "support")
+	theirs.Definition.Servers[0].URL += "?token=hidden"
+	theirs.Definition.Servers[0].Headers = map[string]string{"Authorization": "Bearer hidden"}
+	theirs.Definition.Metadata["note"] = json.RawMessage(`"hidden"`)
+	if err := db.Agents().Create(t.Context(), theirs, agent.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	at := "/v1/agents/" + string(theirs.ID)
+	for _, method := range []string{"GET " + at, "POST " + at + "/copy"} {
+		verb, path, _ := strings.Cut(method, " ")
+		httpapitest.Refused(t, httpapitest.Ask(s, verb, path, ""), http.StatusNotFound, "not_found", "no such agent")
+	}
+	theirs.Version, theirs.Visibility = 2, agent.Template
+	if err := db.Agents().Update(t.Context(), theirs, agent.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	w := httpapitest.Ask(s, "GET", at, "")
+	seen := answer(t, w, http.StatusOK)
+	if strings.Contains(w.Body.String(), "hidden") || seen.Slug != nil || *seen.System != "Be concise." || *seen.MCPServers[0].URL != "https://mcp.example.com/orders" || len(seen.Metadata) > 0 || seen.ToolPolicy.RequireConfirmation[0] != "ask" {
+		t.Errorf("another tenant sees %s", w.Body)
+	}
+	for _, path := range []string{"GET " + at + "/versions", "GET " + at + "/versions/2", "POST " + at + "/archive", "GET /v1/agents/support"} {
+		verb, path, _ := strings.Cut(path, " ")
+		httpapitest.Refused(t, httpapitest.Ask(s, verb, path, ""), http.StatusNotFound, "not_found", "")
+	}
+	httpapitest.Refused(t, patch(s, at, `{"version": 2, "system": "x"}`), http.StatusNotFound, "not_found", "no such agent")
+	if w := httpapitest.Ask(s, "GET", "/v1/agents?include_archived=true", ""); strings.Contains(w.Body.String(), string(theirs.ID)) {
+		t.Errorf("the list has %s", w.Body)
+	}
+	made := answer(t, httpapitest.Ask(s, "POST", at+"/copy", `{"slug": "mine", "name": "Mine", "model": {"name": "claude-sonnet-4"}}`), http.StatusCreated)
+	if made.ID == seen.ID || made.Version != 1 || made.Visibility != "private" || *made.Slug != "mine" || made.Name != "Mine" || *made.Model.Name != "claude-sonnet-4" || *made.System != "Be concise." {
+		t.Errorf("%+v", made)
+	}
+	kept, err := db.Agents().Get(t.Context(), s.Caller.Tenant.ID, "mine")
+	if err != nil || kept.Definition.Servers[0].Headers != nil || strings.Contains(fmt.Sprint(kept.Definition), "hidden") {
+		t.Errorf("the copy has %+v, %v", kept, err)
+	}
+	answer(t, httpapitest.Ask(s, "POST", at+"/copy", ""), http.StatusCreated)
+	httpapitest.Refused(t, httpapitest.Ask(s, "POST", at+"/copy", `{"slug": "mine"}`), http.StatusConflict, "conflict", "taken")
+	httpapitest.Refused(t, httpapitest.Ask(s, "POST", at+"/copy", `{"model": {"name": "none"}}`), http.StatusBadRequest, "validation_error", "model.name")
+	if _, err := db.Agents().Archive(t.Context(), "ten_other", "support"); err != nil {
+		t.Fatal(err)
+	}
+	httpapitest.Refused(t, httpapitest.Ask(s, "GET", at, ""), http.StatusNotFound, "not_found", "no such agent")
+
+	// A copy of one's own has its metadata, and no headers either.
+	answer(t, httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "slug": "own", "model": {"name": "m"}, "visibility": "template", "metadata": {"team": "a"}, "mcp_servers": [{"name": "a", "url": "https://a.example?x=1", "headers": {"A": "b"}}]}`), http.StatusCreated)
+	own := answer(t, httpapitest.Ask(s, "POST", "/v1/agents/own/copy", ""), http.StatusCreated)
+	if own.Slug != nil || own.Metadata["team"] == nil || *own.MCPServers[0].URL != "https://a.example?x=1" {
+		t.Errorf("%+v", own)
+	}
+	if kept, err := db.Agents().Get(t.Context(), s.Caller.Tenant.ID, own.ID); err != nil || kept.Definition.Servers[0].Headers != nil {
+		t.Errorf("%+v, %v", kept, err)
 	}
 }

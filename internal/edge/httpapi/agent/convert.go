@@ -39,17 +39,10 @@ func (in *AgentChange) change(a *agent.Agent) error {
 	set(&d.Description, in.Description)
 	set(&d.System, in.System)
 	if in.Visibility != nil {
-		if a.Visibility = agent.Visibility(*in.Visibility); a.Visibility == agent.Template {
-			return httpapi.Invalid("visibility template is not supported by this version: use private")
-		}
+		a.Visibility = agent.Visibility(*in.Visibility)
 	}
-	if m := in.Model; m != nil {
-		if m.MaxTokens != nil && *m.MaxTokens < 1 {
-			return httpapi.Invalid("model.max_tokens must be between 1 and 1000000")
-		}
-		d.Model = agent.Model{Name: *m.Name, Temperature: m.Temperature, TopP: m.TopP, Stop: filled(m.Stop)}
-		set(&d.Model.MaxTokens, m.MaxTokens)
-		set(&d.Model.Effort, m.Effort)
+	if err := in.Model.set(&d.Model); err != nil {
+		return err
 	}
 	if in.Tools != nil {
 		d.Tools = nil
@@ -77,6 +70,20 @@ func (in *AgentChange) change(a *agent.Agent) error {
 		}
 	}
 	return in.policy(d)
+}
+
+// set replaces a model, if in is not nil.
+func (in *AgentModel) set(m *agent.Model) error {
+	if in == nil {
+		return nil
+	}
+	if in.MaxTokens != nil && *in.MaxTokens < 1 {
+		return httpapi.Invalid("model.max_tokens must be between 1 and 1000000")
+	}
+	*m = agent.Model{Name: *in.Name, Temperature: in.Temperature, TopP: in.TopP, Stop: filled(in.Stop)}
+	set(&m.MaxTokens, in.MaxTokens)
+	set(&m.Effort, in.Effort)
+	return nil
 }
 
 // policy sets metadata and the policy, which metadata may have, too. Metadata that do not speak

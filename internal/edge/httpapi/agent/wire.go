@@ -52,7 +52,7 @@ type NewAgent struct {
 	MCPServers  []AgentServer             `json:"mcp_servers,omitzero"`
 	ToolPolicy  *ToolPolicy               `json:"tool_policy,omitzero" doc:"metadata.tool_policy says the same."`
 	Metadata    map[string]jsontext.Value `json:"metadata,omitzero"`
-	Visibility  *string                   `json:"visibility,omitzero" enum:"private,template" doc:"private; template is refused in this version."`
+	Visibility  *string                   `json:"visibility,omitzero" enum:"private,template" doc:"private, or template for one that other tenants may see and copy by its id, without headers, queries of URLs and metadata."`
 	Unbuilt
 }
 
@@ -70,6 +70,13 @@ type AgentChange struct {
 	Metadata    *map[string]jsontext.Value `json:"metadata,omitzero" doc:"Replaces it."`
 	Visibility  *string                    `json:"visibility,omitzero" enum:"private,template"`
 	Unbuilt
+}
+
+// AgentCopy says in what a copy differs; the body may be left out.
+type AgentCopy struct {
+	Name  *string     `json:"name,omitzero" doc:"That of the agent, if left out."`
+	Slug  *string     `json:"slug,omitzero"`
+	Model *AgentModel `json:"model,omitzero" doc:"That of the agent, if left out."`
 }
 
 // Unbuilt are fields of the contract that this version refuses by name.
