@@ -134,9 +134,32 @@ func (d Decoder) complete(v reflect.Value, path string) error {
 					return err
 				}
 			}
+		case reflect.Slice:
+			if d.Arguments || plain(value.Type().Elem()).Kind() != reflect.Struct {
+				continue // tools check their lists themselves
+			}
+			for i := range value.Len() {
+				if err := d.element(value.Index(i), fmt.Sprintf("%s[%d]", f.name, i)); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil
+}
+
+// element checks an object of a list.
+func (d Decoder) element(v reflect.Value, path string) error {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return invalid("%s must be an object", path)
+		}
+		v = v.Elem()
+	}
+	if _, isText := v.Interface().(interface{ MarshalText() ([]byte, error) }); isText {
+		return nil
+	}
+	return d.complete(v, path+".")
 }
 
 func (d Decoder) checkText(f field, text string) error {

@@ -33,6 +33,36 @@ type request struct {
 	embedded
 }
 
+// TestElements: objects in lists are held to their tags, too, and named by their places.
+func TestElements(t *testing.T) {
+	type item struct {
+		Name *string  `json:"name" required:"true"`
+		Kind *string  `json:"kind,omitzero" enum:"a,b"`
+		At   []limits `json:"at,omitzero"`
+	}
+	type body struct {
+		Items  []item      `json:"items,omitzero"`
+		Change *[]item     `json:"change,omitzero"`
+		Times  []time.Time `json:"times,omitzero"`
+		Far    []*item     `json:"far,omitzero"`
+		Any    []wire.Text `json:"any,omitzero"`
+	}
+	for input, says := range map[string]string{
+		`{"items":[]}`: "",
+		`{"items":[{"name":"x","kind":"a"}],"times":["2026-01-31T12:00:00Z"],"far":[{"name":"x"}]}`: "",
+		`{"items":[{"name":"x"},{}]}`:                     "items[1].name is required: a string",
+		`{"items":[null]}`:                                "items[0].name is required: a string",
+		`{"items":[{"name":"x","kind":"c"}]}`:             "items[0].kind must be one of a, b",
+		`{"items":[{"name":"x","at":[{},{"kind":"c"}]}]}`: "items[0].at[1].kind must be one of a, b",
+		`{"change":[{"name":null}]}`:                      "change[0].name is required: a string",
+		`{"far":[null]}`:                                  "far[0] must be an object",
+	} {
+		if got := said(t, wire.Body.Decode([]byte(input), &body{})); got != says {
+			t.Errorf("%s:\ngot  %s\nwant %s", input, got, says)
+		}
+	}
+}
+
 func said(t *testing.T, err error) string {
 	t.Helper()
 	if err == nil {

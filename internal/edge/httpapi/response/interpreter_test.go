@@ -200,7 +200,7 @@ func TestInterpreterRefusals(t *testing.T) {
 		with(`, "container": {"type": "auto"}}, {"type": "function", "name": "code_interpreter"`):                                `400 two that are called`,
 		`{"model": "code", "input": "x", "tool_choice": {"type": "code_interpreter"}}`:                                           "400 not among tools",
 		`{"model": "code", "input": "x", "include": ["file_search_call.results"]}`:                                               "400 code_interpreter_call.outputs",
-		`{"model": "code", "input": [{"type": "code_interpreter_call", "id": "ci_1", "code": "1", "outputs": [{"type": "x"}]}]}`: "400 input[0].outputs",
+		`{"model": "code", "input": [{"type": "code_interpreter_call", "id": "ci_1", "code": "1", "outputs": [{"type": "x"}]}]}`: "400 input[0]: outputs[0].type",
 	} {
 		status, word, _ := strings.Cut(want, " ")
 		w := httpapitest.Ask(s, "POST", "/v1/responses", body)
