@@ -37,6 +37,8 @@ func (s *Server) openRemotes(context.Context) error {
 // openRuns makes what drives runs.
 func (s *Server) openRuns(context.Context) error {
 	s.rates = ratelimit.NewModels(time.Now)
+	s.budget = usage.NewBudget(s.db.Usage().CheckCost)
+	s.openPrograms()
 	s.runs = loop.New(loop.Config{
 		Store: s.db.Runs(), Models: s.models, Events: s.bus.RunEvents(s.box), Log: s.log, Holder: s.id,
 		Forget: func(ctx context.Context, id run.ID) error { return s.gateway.Forget(ctx, string(id)) },
@@ -46,7 +48,7 @@ func (s *Server) openRuns(context.Context) error {
 			mcptool.Handler:     s.mcp,
 			interpreter.Name:    &interpreter.Interpreter{Sandboxes: s.directory, Callers: s.authority, Policies: s.gateway},
 		},
-		Prices: s.runPrices(), Budget: s.db.Usage().CheckCost,
+		Prices: s.runPrices(), Budget: s.budget,
 		Room: func(ctx context.Context, r *run.Run) error {
 			p, err := s.authority.Holder(ctx, r.Tenant, r.Key)
 			if fault.KindOf(err) == fault.Unauthorized {
@@ -83,7 +85,7 @@ func (s *Server) responses() *response.Handlers {
 	return &response.Handlers{
 		Loop: s.runs, Files: s.gateway, Store: s.db.Runs(), Models: s.models, Seal: s.box, Web: s.web, MCP: s.mcp, Containers: s.directory,
 		Keep: s.cfg.Settings.KeepResponses, MaxUnderWay: s.cfg.Settings.MaxResponses, Services: s.web.Services(),
-		Rates: s.rates, Budget: s.db.Usage().CheckCost,
+		Rates: s.rates, Budget: s.budget.Check,
 		Room: func(ctx context.Context, caller *tenant.Principal, kept bool) error {
 			return s.gateway.Room(ctx, caller, s.db.Usage(), kept)
 		},

@@ -34,6 +34,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/ratelimit"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/thread"
+	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/e2b"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -97,6 +98,8 @@ type Server struct {
 	mcp       *mcptool.Tools
 	runs      *loop.Loop
 	rates     *ratelimit.Models
+	budget    *usage.Budget
+	programs  *usage.Programs
 	authority *tenant.Authority
 	http      *httpapi.Server
 	e2b       atomic.Pointer[e2b.Door] // nil where it is off

@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/fetch"
 	"github.com/atoll-run/atoll/internal/agent/search"
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
@@ -43,7 +44,7 @@ func (s *Server) openWeb(context.Context) error {
 
 // serveWeb answers the calls that programs in sandboxes make, on this machine and others.
 func (s *Server) serveWeb() error {
-	stop, err := s.bus.ServeWeb(httpapi.Inner{Server: s.http, Holders: s.authority, Budget: s.programBudget})
+	stop, err := s.bus.ServeWeb(httpapi.Inner{Server: s.http, Holders: s.authority, Reserve: s.reserveCall})
 	if err != nil {
 		return err
 	}
@@ -51,22 +52,16 @@ func (s *Server) serveWeb() error {
 	return nil
 }
 
-// programBudget refuses a call of a program whose tenant has used up its budget in money,
-// with what the program's earlier calls cost: they are charged with its end.
-func (s *Server) programBudget(ctx context.Context, p *tenant.Principal, traceID string) error {
-	if p.Tenant.MonthlyCost <= 0 {
-		return nil
-	}
-	now := time.Now()
-	calls, err := s.db.Usage().Calls(ctx, p.Tenant.ID, traceID, now.Add(-s.cfg.Settings.MaxTimeout-time.Minute), now.Add(time.Minute))
-	if err != nil {
-		return err
-	}
-	var cost usage.Money
-	for tool, price := range s.runPrices().Tools {
-		cost = cost.Plus(price.Times(calls[tool]))
-	}
-	return s.db.Usage().CheckCost(ctx, p.Tenant.ID, cost)
+// openPrograms makes what holds the calls of programs to what may be spent.
+func (s *Server) openPrograms() {
+	s.programs = &usage.Programs{Budget: s.budget, Prices: s.runPrices().Tools, Calls: func(ctx context.Context, tenant, traceID string) (map[string]int, error) {
+		now := time.Now()
+		return s.db.Usage().Calls(ctx, tenant, traceID, now.Add(-s.cfg.Settings.MaxTimeout-time.Minute), now.Add(time.Minute))
+	}}
+}
+
+func (s *Server) reserveCall(ctx context.Context, p *tenant.Principal, c *execution.WebCall, service string) (release func(), err error) {
+	return s.programs.Reserve(ctx, usage.ProgramCall{Tenant: p.Tenant.ID, TraceID: c.TraceID, Service: service, Left: c.Left, Budgeted: p.Tenant.MonthlyCost > 0})
 }
 
 // openSearch returns the engine of some settings, nil for off.

@@ -21,6 +21,14 @@ type outcome struct {
 // calls makes tool calls side by side, those of a serial handler one after the other in
 // the model's order, and adds each outcome as it comes.
 func (d *drive) calls(pending []run.Pending) error {
+	pending, over, err := d.reserve(pending)
+	if err != nil {
+		return err
+	}
+	if over != nil {
+		return d.end(over)
+	}
+	purse := d.purse(pending)
 	full, err := d.full(pending)
 	if err != nil {
 		return err
@@ -53,7 +61,9 @@ func (d *drive) calls(pending []run.Pending) error {
 	for _, group := range groups(pending) {
 		wg.Go(func() {
 			for _, i := range group {
+				makes[i].Left = purse.left()
 				called, err := d.call(ctx, &pending[i], makes[i], refused[i])
+				purse.pay(called, pending[i].Cost)
 				outcomes <- outcome{called, err}
 				if err != nil {
 					return
@@ -72,6 +82,7 @@ func (d *drive) calls(pending []run.Pending) error {
 		if err := d.add(run.Entry{Called: o.called}); err != nil {
 			return err
 		}
+		d.held.ended(o.called.Call)
 		// The last one is recorded with what comes next.
 		if left > 1 {
 			if err := d.flush(d.ctx); err != nil {

@@ -19,7 +19,7 @@ func (d *drive) uses(p *run.Pending, out *Outcome) (used []run.Use) {
 		return nil
 	}
 	if !p.Tool.Uncounted {
-		used = append(used, d.priced(cmp.Or(p.Tool.Counted, p.Tool.Handler), 1))
+		used = append(used, d.priced(counted(p.Tool), 1))
 	}
 	if out == nil {
 		return used
@@ -34,6 +34,9 @@ func (d *drive) uses(p *run.Pending, out *Outcome) (used []run.Use) {
 	}
 	return used
 }
+
+// counted is what calls of a tool are counted as.
+func counted(t *run.Tool) string { return cmp.Or(t.Counted, t.Handler) }
 
 func (d *drive) priced(name string, calls int) run.Use {
 	return run.Use{Kind: usage.Tool, Name: name, Calls: calls, Cost: d.loop.cfg.Prices.Tools[name].Times(calls)}
@@ -67,11 +70,18 @@ func (d *drive) overBudget() (*run.End, error) {
 	if d.loop.cfg.Budget == nil {
 		return nil, nil
 	}
-	unrecorded := model.Money(0)
+	return budgetEnd(d.loop.cfg.Budget.Check(d.ctx, d.run.Tenant, d.unrecorded()))
+}
+
+// unrecorded is what the ledger does not have of the run, beside what is held of it.
+func (d *drive) unrecorded() (cost model.Money) {
 	for i := range d.left.Charges {
-		unrecorded = unrecorded.Plus(d.left.Charges[i].Cost)
+		cost = cost.Plus(d.left.Charges[i].Cost)
 	}
-	err := d.loop.cfg.Budget(d.ctx, d.run.Tenant, unrecorded)
+	return cost.Plus(-d.held.settled)
+}
+
+func budgetEnd(err error) (*run.End, error) {
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Kind == fault.Exhausted {
 		return &run.End{Status: run.Failed, Reason: run.Budget, Message: f.Msg}, nil
 	}

@@ -64,25 +64,73 @@ func TestChargedWhenCut(t *testing.T) {
 	k.charged(t, s, 1, 1, 1)
 }
 
-// TestBudget: what a step costs counts before the next model is asked, and the run says
-// when the budget starts anew.
-func TestBudget(t *testing.T) {
-	k := newKit(t, models{"m": script(adds)})
+// budget gives the owner of the runs a budget.
+func (k *kit) budget(t *testing.T, dollars float64) {
+	t.Helper()
 	if err := k.db.Tenants().CreateTenant(t.Context(), tenant.Tenant{
-		ID: owner, Name: "acme", Plan: "free", Tier: tenant.Standard, AuditDays: 1, MonthlyCost: 2.3, CreatedAt: time.Now(),
+		ID: owner, Name: "acme", Plan: "free", Tier: tenant.Standard, AuditDays: 1, MonthlyCost: dollars, CreatedAt: time.Now(),
 	}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestBudget: what a step costs counts before the next question and the next call, and the
+// run says when the budget starts anew.
+func TestBudget(t *testing.T) {
+	k := newKit(t, models{"m": script(adds)})
+	k.budget(t, 2.3)
 	id, done := k.begin(t, k.loop(t, "a", k.store), request("1 2 3"))
 	<-done
-	s := k.state(t, id) // a window and the first call are 2.25, the second call is 2.5
+	s := k.state(t, id) // a window and the first call are 2.25, the second call would be 2.5
 	now := time.Now().UTC()
 	resets := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC).Format(time.RFC3339)
 	if s.End == nil || s.End.Status != run.Failed || s.End.Reason != run.Budget || s.Steps != 2 {
 		t.Fatalf("got %+v after %d steps", s.End, s.Steps)
 	}
-	if want := "monthly budget used up (2.50000000004 of 2.3 US dollars); it starts anew at " + resets; len(s.End.Message) < len(want) || s.End.Message[:len(want)] != want {
+	if want := "monthly budget too small for what comes next, which costs 0.25 US dollars (2.25000000004 of 2.3 used); it starts anew at " + resets; len(s.End.Message) < len(want) || s.End.Message[:len(want)] != want {
 		t.Errorf("it says %q, want %q", s.End.Message, want)
 	}
-	k.charged(t, s, 2, 2, 1)
+	k.charged(t, s, 2, 1, 1)
+}
+
+// TestBudgetOfParallelCalls: calls that begin together, of one run and of others, do not pass
+// the budget.
+func TestBudgetOfParallelCalls(t *testing.T) {
+	k := newKit(t, models{"m": script(func(model.Request) ([]model.Delta, error) { return ask("add", "1", "add", "1", "add", "1"), nil })})
+	k.adder.hang = make(chan struct{})
+	k.budget(t, 2.6)
+	l := k.loop(t, "a", k.store)
+	q := request("1")
+	first, firstDone := k.begin(t, l, q)
+	atolltest.Until(t, 30*time.Second, "the calls are on record", func() bool { return k.state(t, first).Calls == 3 })
+	// 0.75 is under way, and the ledger has none of it: a budget of 2.6 has room for 7 more.
+	var others []run.ID
+	var ends []<-chan struct{}
+	for range 4 {
+		id, done := k.begin(t, l, q)
+		others, ends = append(others, id), append(ends, done)
+	}
+	atolltest.Until(t, 30*time.Second, "what the budget has room for has begun", func() bool {
+		calls := 0
+		for _, id := range others {
+			calls += k.state(t, id).Calls
+		}
+		return calls == 7
+	})
+	if err := l.Cancel(t.Context(), owner, first); err != nil {
+		t.Fatal(err)
+	}
+	<-firstDone
+	for i, id := range others {
+		if s := k.state(t, id); s.End != nil {
+			if s.End.Reason != run.Budget || s.Calls != 0 {
+				t.Errorf("got %+v after %d calls", s.End, s.Calls)
+			}
+			continue
+		}
+		if err := l.Cancel(t.Context(), owner, id); err != nil {
+			t.Fatal(err)
+		}
+		<-ends[i]
+	}
 }

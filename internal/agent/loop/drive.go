@@ -33,6 +33,7 @@ type drive struct {
 	published *run.Published
 	entries   []run.Entry // applied to state and not recorded yet
 	left      run.Trace   // by entries
+	held      holds
 
 	mu  sync.Mutex
 	cut map[int]*Outcome // guarded by mu: of calls that were ended with the run, by their number
@@ -90,6 +91,7 @@ func (d *drive) record(ctx context.Context) error {
 		return err
 	}
 	d.entries, d.left = nil, run.Trace{}
+	d.held.recorded()
 	return nil
 }
 
@@ -123,12 +125,13 @@ func (d *drive) next() run.Next {
 	if errors.Is(context.Cause(d.ctx), errTooLong) {
 		now = d.state.Began.Add(d.state.Request.Limits.Duration) // whatever the clocks say
 	}
-	return d.state.Next(now, d.specs)
+	return d.state.Next(now, run.Known{Spec: d.specs, Price: d.price, Window: d.loop.cfg.Prices.Window})
 }
 
 // drive goes on with the run until it has ended, waits, or is another process's.
 func (d *drive) drive() {
 	defer d.cancel(nil)
+	defer d.held.release()
 	fresh := d.state.Seq > 0
 	err := error(nil)
 	if !fresh {

@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
 // Models are the models that runs may ask.
@@ -55,6 +56,9 @@ type Call struct {
 	Tool    *run.Tool
 	// Begun says that a process that is gone may have made the call.
 	Begun bool
+	// Left is what calls that this call makes may cost together; nil for no bound. It is set
+	// for Do.
+	Left *model.Money
 	// Files are those of the run's input that the tools have not been given yet, by name.
 	Files map[string][]byte
 }
@@ -90,9 +94,8 @@ type Config struct {
 	Events   Events
 	Log      *slog.Logger
 	Prices   Prices
-	// Budget refuses a tenant whose budget in money is used up, once some more is in the
-	// ledger; nil for no budgets.
-	Budget func(ctx context.Context, t tenant.ID, more model.Money) error
+	// Budget holds tenants to their budgets in money; nil for no budgets.
+	Budget *usage.Budget
 	// Room refuses tool calls for which the disk, or what the caller's tenant may keep, has
 	// no room left; nil for no such bounds.
 	Room func(ctx context.Context, r *run.Run) error

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/infra/bus"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
@@ -146,7 +147,7 @@ func newKit(t testing.TB, m models) *kit {
 
 func (k *kit) loop(t *testing.T, holder string, store run.Store) *Loop {
 	t.Helper()
-	l := New(Config{Store: store, Models: k.models, Handlers: map[string]Handler{"add": k.adder}, Events: k.bus.RunEvents(storetest.Box(t)), Log: slog.New(slog.DiscardHandler), Holder: holder, Prices: prices, Budget: k.db.Usage().CheckCost})
+	l := New(Config{Store: store, Models: k.models, Handlers: map[string]Handler{"add": k.adder}, Events: k.bus.RunEvents(storetest.Box(t)), Log: slog.New(slog.DiscardHandler), Holder: holder, Prices: prices, Budget: usage.NewBudget(k.db.Usage().CheckCost)})
 	if err := l.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func Tools() []run.Tool {
 	all := make([]run.Tool, len(tools))
 	for i, t := range tools {
 		_, code := t.(codeTool)
-		all[i] = run.Tool{Tool: t.model(), Handler: Handler, Serial: true, Uncounted: !code}
+		all[i] = run.Tool{Tool: t.model(), Handler: Handler, Serial: true, Uncounted: !code, Window: true}
 	}
 	return all
 }
@@ -113,6 +113,7 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	e, err := s.execute(ctx, &p, req, gateway.Call{
 		Source: execution.SourceResponse, Delivery: execution.Inline, Turn: c.Run.Sandbox, Window: Window, Run: string(c.Run.ID),
 		Web:            s.Ledger != nil && c.Call.Name == RunCode,
+		WebLeft:        c.Left,
 		IdempotencyKey: fmt.Sprintf("%s/%d", c.Run.ID, c.Number),
 	})
 	if ctx.Err() != nil && e != nil { // it was ended with its run

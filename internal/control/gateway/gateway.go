@@ -121,6 +121,8 @@ type Call struct {
 	Window         time.Duration  // of the turn: execution.Job.Window
 	// Web lets the program call the services of the web with the caller's key.
 	Web bool
+	// WebLeft is what these calls may cost together; nil for no bound.
+	WebLeft *usage.Money
 }
 
 // Policy is what a caller's plan and environment make of its requests.

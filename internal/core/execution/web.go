@@ -1,6 +1,10 @@
 package execution
 
-import "context"
+import (
+	"context"
+
+	"github.com/atoll-run/atoll/internal/core/usage"
+)
 
 // WebAccess lets a program call the services of the web from inside its sandbox, where it
 // needs no network for that.
@@ -9,6 +13,8 @@ type WebAccess struct {
 	// Token is what the program shows. It holds for this execution alone, and only in its
 	// sandbox.
 	Token string
+	// Left is what the calls may cost together; nil for no bound.
+	Left *usage.Money `json:",omitzero"`
 }
 
 // WebCall is a call that a program makes.
@@ -18,6 +24,8 @@ type WebCall struct {
 	Key     string
 	Path    string // one of web.Paths
 	Body    []byte // JSON
+	// Left is what the calls of the execution may cost together; nil for no bound.
+	Left *usage.Money `json:",omitzero"`
 }
 
 // WebAnswer is what the call came to, as HTTP has it. It has at most MaxWebAnswer bytes.

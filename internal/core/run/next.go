@@ -13,9 +13,11 @@ import (
 type Next struct {
 	// Lost says that a model was asked and that the outcome is not on record: a Failed
 	// entry without a Failure comes next.
-	Lost  bool
-	Ask   *Asked    // an entry to record before the model is asked
-	Calls []Pending // to make side by side, those that have not begun under a Calling entry
+	Lost bool
+	Ask  *Asked // an entry to record before the model is asked
+	// Calls are to be made side by side, those that have not begun under a Calling entry. Each
+	// has its Cost.
+	Calls []Pending
 	Wait  time.Time
 	End   *End
 }
@@ -31,8 +33,16 @@ const (
 // maxFailures is how many times in a row a model may make the same call, which fails.
 const maxFailures = 4
 
-// Next returns what is to be done now. specs returns what is known of a model.
-func (s *State) Next(now time.Time, specs func(name string) model.Spec) Next {
+// Known is what Next goes by beside the log.
+type Known struct {
+	Spec func(name string) model.Spec // of a model
+	// Price is what a call of a tool costs at least; nil for nothing.
+	Price  func(t *Tool) model.Money
+	Window model.Money // of the sandbox
+}
+
+// Next returns what is to be done now.
+func (s *State) Next(now time.Time, known Known) Next {
 	switch {
 	case s.End != nil:
 		return Next{}
@@ -50,7 +60,7 @@ func (s *State) Next(now time.Time, specs func(name string) model.Spec) Next {
 	}
 	if s.stop != "" {
 		if calls := s.serverCalls(); len(calls) > 0 {
-			return s.nextCalls(calls)
+			return s.nextCalls(calls, known)
 		}
 		if s.open() > 0 {
 			return end(RequiresAction, Done, "")
@@ -62,7 +72,7 @@ func (s *State) Next(now time.Time, specs func(name string) model.Spec) Next {
 			return incomplete(RepeatedFailure, "the model made the same failing call of %s %d times in a row", s.pending[len(s.pending)-1].Call.Name, s.failures)
 		}
 	}
-	return s.nextAsk(now, specs)
+	return s.nextAsk(now, known.Spec)
 }
 
 func end(status Status, r Reason, format string, args ...any) Next {
@@ -83,7 +93,7 @@ func (s *State) serverCalls() (calls []Pending) {
 	return calls
 }
 
-func (s *State) nextCalls(calls []Pending) Next {
+func (s *State) nextCalls(calls []Pending, known Known) Next {
 	if limit := s.Request.Limits.Calls; limit > 0 {
 		left := limit - s.Calls
 		calls = slices.DeleteFunc(calls, func(p Pending) bool {
@@ -99,6 +109,50 @@ func (s *State) nextCalls(calls []Pending) Next {
 	}
 	if !s.Request.Parallel {
 		calls = calls[:1]
+	}
+	return s.afford(calls, known)
+}
+
+// afford prices calls, and leaves out the first one that the run's limits have no money or
+// tokens for, with those after it. What has begun is paid for already.
+func (s *State) afford(calls []Pending, known Known) Next {
+	l, left := s.Request.Limits, s.Request.Limits.Cost-s.Spent()
+	window := known.Window
+	if s.Windows > 0 || s.Request.Before > 0 { // one may be open
+		window = 0
+	}
+	for _, begun := range []bool{true, false} {
+		for i := range calls {
+			p := &calls[i]
+			if p.Begun != begun || p.Tool == nil {
+				continue
+			}
+			if known.Price != nil {
+				p.Cost = known.Price(p.Tool)
+			}
+			if p.Tool.Window {
+				p.Cost, window = p.Cost.Plus(window), 0
+			}
+			if begun || p.Cost == 0 {
+				left -= p.Cost
+				continue
+			}
+			why := Next{}
+			switch used := s.Usage.Input + s.Usage.Output; {
+			case l.Tokens > 0 && used >= l.Tokens:
+				why = incomplete(MaxTokens, "the run used %d tokens", used)
+			case l.Cost > 0 && p.Cost > left:
+				why = incomplete(MaxCost, "the run cost %s of %s dollars, and a call of %s costs %s", s.Spent(), l.Cost, p.Call.Name, p.Cost)
+			default:
+				left -= p.Cost
+				continue
+			}
+			kept := slices.DeleteFunc(slices.Clone(calls[i:]), func(p Pending) bool { return !p.Begun })
+			if calls = append(calls[:i], kept...); len(calls) == 0 {
+				return why
+			}
+			return Next{Calls: calls}
+		}
 	}
 	return Next{Calls: calls}
 }

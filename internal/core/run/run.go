@@ -122,6 +122,8 @@ type Tool struct {
 	// is empty. Uncounted ones are a part of what is counted otherwise.
 	Counted   string `json:",omitzero"`
 	Uncounted bool   `json:",omitzero"`
+	// Window says that a call begins a window of the sandbox where none is open.
+	Window bool `json:",omitzero"`
 	// Approve says that a call waits for the client's approval: it ends the run, and another
 	// run begins with it.
 	Approve bool `json:",omitzero"`

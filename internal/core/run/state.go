@@ -55,6 +55,8 @@ type Pending struct {
 	Tool   *Tool // nil for one that the model was not given
 	// Begun says that a process has recorded that it makes the call.
 	Begun bool
+	// Cost is what the call costs at least. Next sets it.
+	Cost model.Money
 
 	index    int // in State.Output of its item; -1 without one
 	result   *model.Result

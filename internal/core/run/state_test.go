@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
 // log builds a run's log.
@@ -17,6 +18,8 @@ type log struct {
 	at      time.Time
 	entries []Entry
 	state   *State
+	price   model.Money // of a call
+	window  model.Money
 }
 
 func begin(t *testing.T, q Request) *log {
@@ -43,7 +46,11 @@ func (l *log) add(e Entry) {
 }
 
 func (l *log) next() Next {
-	return l.state.Next(l.at, func(string) model.Spec { return model.Spec{Context: 10_000, MaxOutput: 1000} })
+	return l.state.Next(l.at, Known{
+		Spec:   func(string) model.Spec { return model.Spec{Context: 10_000, MaxOutput: 1000} },
+		Price:  func(*Tool) model.Money { return l.price },
+		Window: l.window,
+	})
 }
 
 // asked records that the model is asked which Next names.
@@ -264,6 +271,69 @@ func TestParallelCalls(t *testing.T) {
 	l.calls("server")
 	if c := l.next().Calls; len(c) != 1 || c[0].Number != 3 {
 		t.Errorf("got %+v", c)
+	}
+}
+
+// TestCallsThatAreTooDear: calls that begin together do not pass the run's limits, and what
+// a call has cost in the end makes room for others.
+func TestCallsThatAreTooDear(t *testing.T) {
+	for name, test := range map[string]struct {
+		limits Limits
+		window bool // the tool has one, which costs 2
+		before int  // items of an earlier run
+		begun  string
+		want   int
+		reason Reason // of the end once these calls have been made for the price
+	}{
+		"no limit":             {want: 3},
+		"some":                 {limits: Limits{Cost: 11}, want: 2, reason: MaxCost},
+		"exactly":              {limits: Limits{Cost: 14}, want: 3},
+		"none":                 {limits: Limits{Cost: 7}, reason: MaxCost},
+		"used up":              {limits: Limits{Cost: 5}, reason: MaxCost},
+		"tokens used up":       {limits: Limits{Tokens: 110}, reason: MaxTokens},
+		"one window":           {limits: Limits{Cost: 13}, window: true, want: 2, reason: MaxCost},
+		"a window may be open": {limits: Limits{Cost: 14}, window: true, before: 1, want: 3},
+		"what has begun":       {limits: Limits{Cost: 8}, begun: "c2", want: 1, reason: MaxCost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := begin(t, Request{Parallel: true, Limits: test.limits, Before: test.before})
+			l.price, l.window = 3, 2
+			l.state.Request.Tools[0].Window = test.window
+			l.calls("server", "server", "server")
+			if test.begun != "" {
+				l.add(Entry{Calling: &Calling{Call: test.begun}})
+			}
+			if test.want > 0 {
+				n := l.next()
+				if len(n.Calls) != test.want {
+					t.Fatalf("next is %+v, want %d calls", n, test.want)
+				}
+				for _, p := range n.Calls {
+					if !p.Begun {
+						l.add(Entry{Calling: &Calling{Call: p.Call.ID}})
+					}
+					l.add(Entry{Called: &Called{Call: p.Call.ID, Result: model.Result{CallID: p.Call.ID}, Used: []Use{{Kind: usage.Tool, Name: "server", Calls: 1, Cost: p.Cost}}}})
+				}
+			}
+			if test.reason == Done {
+				return
+			}
+			l.ends(Incomplete, test.reason)
+			if c := test.limits.Cost; c > 5 && l.state.Spent() > c {
+				t.Errorf("it cost %s of %s", l.state.Spent(), c)
+			}
+			l.reread()
+		})
+	}
+	// A call that was refused costs nothing, so that the next one is made.
+	l := begin(t, Request{Parallel: true, Limits: Limits{Cost: 8}})
+	l.price = 3
+	l.calls("server", "server")
+	for _, id := range []string{"c0", "c1"} {
+		if n := l.next(); len(n.Calls) != 1 || n.Calls[0].Call.ID != id {
+			t.Fatalf("next is %+v, want %s", n, id)
+		}
+		l.called(id, false)
 	}
 }
 

@@ -37,9 +37,13 @@ type Tokens struct{ Input, CacheRead, CacheWrite, Output, Reasoning int64 }
 // DimensionCost names the monthly budget in money in a refusal.
 const DimensionCost = "monthly_cost"
 
-// OverBudget is the refusal of a tenant that has used up its budget in money, which
-// starts anew at resets.
-func OverBudget(used Money, budget float64, resets time.Time) error {
+// OverBudget is the refusal of a tenant that has used up its budget in money, or has less
+// left than what comes next costs. The budget starts anew at resets.
+func OverBudget(used, next Money, budget float64, resets time.Time) error {
+	if used < MoneyOf(budget) {
+		return fault.Limit(DimensionCost, resets, "monthly budget too small for what comes next, which costs %s US dollars (%s of %s used); it starts anew at %s. Have it raised, or wait until then.",
+			next, used, strconv.FormatFloat(budget, 'f', -1, 64), resets.UTC().Format(time.RFC3339))
+	}
 	return fault.Limit(DimensionCost, resets, "monthly budget used up (%s of %s US dollars); it starts anew at %s. Have it raised, or wait until then.",
 		used, strconv.FormatFloat(budget, 'f', -1, 64), resets.UTC().Format(time.RFC3339))
 }

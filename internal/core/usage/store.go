@@ -15,9 +15,9 @@ type Store interface {
 	Month(ctx context.Context, tenant string) (credits float64, err error)
 	// MonthCost is what a tenant's runs have cost in that month.
 	MonthCost(ctx context.Context, tenant string) (Money, error)
-	// CheckCost refuses a tenant whose budget in money is used up with some money more,
-	// with OverBudget.
-	CheckCost(ctx context.Context, tenant string, more Money) error
+	// CheckCost refuses a tenant whose budget in money is used up with some money more, or
+	// would be passed by what comes next, with OverBudget.
+	CheckCost(ctx context.Context, tenant string, more, next Money) error
 	// Calls counts the calls that a tenant made in [since, before) under a trace id, by
 	// source.
 	Calls(ctx context.Context, tenant, traceID string, since, before time.Time) (map[string]int, error)

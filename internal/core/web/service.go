@@ -63,6 +63,9 @@ func (s *Service) Services() (names []string) {
 type Caller struct {
 	Principal               *tenant.Principal
 	TraceID, Session, Agent string
+	// Reserve holds what a call of a service costs until release is called, or refuses it; nil
+	// for calls that are paid for otherwise.
+	Reserve func(ctx context.Context, service string) (release func(), err error)
 }
 
 // Search answers a query, best results first. A call that fails is not charged.
@@ -153,6 +156,13 @@ func off(name, setting string) error {
 // call does something for a caller that is within its bounds, and records it.
 func (s *Service) call(ctx context.Context, by Caller, row sandbox.Call, do func(context.Context, *sandbox.Call) error) error {
 	row.TraceID, row.Session, row.Agent, row.Began = by.TraceID, by.Session, by.Agent, time.Now()
+	if by.Reserve != nil {
+		release, err := by.Reserve(ctx, row.Source)
+		if err != nil {
+			return err
+		}
+		defer release() // the record has it
+	}
 	err := s.admit(ctx, by.Principal)
 	if err == nil {
 		limited, cancel := context.WithTimeoutCause(ctx, callTime, fault.New(fault.Unavailable, "it took longer than %s", callTime))

@@ -22,9 +22,9 @@ type Holders interface {
 type Inner struct {
 	Server  *Server
 	Holders Holders
-	// Budget refuses a call of a program whose tenant has used up its budget in money; nil
-	// for no budgets.
-	Budget func(ctx context.Context, p *tenant.Principal, traceID string) error
+	// Reserve holds what a call of a service costs until release is called, or refuses it,
+	// by what the call's execution and its tenant may spend; nil for no bounds.
+	Reserve func(ctx context.Context, p *tenant.Principal, c *execution.WebCall, service string) (release func(), err error)
 }
 
 var _ execution.Web = Inner{}
@@ -33,6 +33,7 @@ var _ execution.Web = Inner{}
 type inner struct {
 	traceID string
 	find    func(context.Context) (tenant.Principal, error)
+	reserve func(ctx context.Context, p *tenant.Principal, service string) (release func(), err error)
 }
 
 type innerKey struct{}
@@ -43,19 +44,29 @@ func innerOf(ctx context.Context) *inner {
 	return in
 }
 
+// Reserve returns what holds the cost of a program's calls of services; nil for a request
+// that came by HTTP, which is not charged in money.
+func (c *Call) Reserve() func(ctx context.Context, service string) (release func(), err error) {
+	in := innerOf(c.R.Context())
+	if in == nil || in.reserve == nil {
+		return nil
+	}
+	return func(ctx context.Context, service string) (func(), error) { return in.reserve(ctx, c.Caller, service) }
+}
+
 // CallWeb implements execution.Web. The call has the trace id of its execution.
 func (i Inner) CallWeb(ctx context.Context, c execution.WebCall) (_ execution.WebAnswer, err error) {
 	path, ok := web.Paths[c.Path]
 	if !ok {
 		return execution.WebAnswer{}, fault.New(fault.Internal, "a program's call has the path %q", c.Path)
 	}
-	ctx = context.WithValue(ctx, innerKey{}, &inner{c.TraceID, func(ctx context.Context) (tenant.Principal, error) {
-		p, err := i.Holders.Holder(ctx, c.Tenant, c.Key)
-		if err == nil && i.Budget != nil {
-			err = i.Budget(ctx, &p, c.TraceID)
+	in := &inner{traceID: c.TraceID, find: func(ctx context.Context) (tenant.Principal, error) { return i.Holders.Holder(ctx, c.Tenant, c.Key) }}
+	if i.Reserve != nil {
+		in.reserve = func(ctx context.Context, p *tenant.Principal, service string) (func(), error) {
+			return i.Reserve(ctx, p, &c, service)
 		}
-		return p, err
-	}})
+	}
+	ctx = context.WithValue(ctx, innerKey{}, in)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(c.Body))
 	if err != nil {
 		return execution.WebAnswer{}, fault.Wrap(fault.Internal, err, "")

@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
 func fullJob() execution.Job {
@@ -36,7 +37,7 @@ func fullJob() execution.Job {
 		},
 		Window: 20 * time.Minute,
 		Thread: &execution.Thread{ID: "t-1", State: "abc", Quota: 1 << 40},
-		Web:    &execution.WebAccess{Key: "key_1", Token: "secret"},
+		Web:    &execution.WebAccess{Key: "key_1", Token: "secret", Left: new(usage.Money(7))},
 		Mounts: []storage.Mount{{Slug: "team", Connection: "con_1", Kind: storage.S3, Path: "a/b", ReadOnly: true, Target: storage.Target{
 			Bucket: "b", Region: "r", Endpoint: "https://e", PathStyle: true, Account: "a",
 			Credentials: storage.Credentials{AccessKeyID: "1", SecretAccessKey: "2", ServiceAccount: "{}", AccountKey: "3"},

@@ -119,7 +119,7 @@ func (s *usageStore) MonthCost(ctx context.Context, tenantID string) (usage.Mone
 	return cost, s.db.read.wrap("read what a month has cost", err)
 }
 
-func (s *usageStore) CheckCost(ctx context.Context, tenantID tenant.ID, more usage.Money) error {
+func (s *usageStore) CheckCost(ctx context.Context, tenantID tenant.ID, more, next usage.Money) error {
 	const step = "look at a tenant's budget"
 	var budget float64
 	err := s.db.read.row(ctx, `SELECT monthly_cost FROM tenants WHERE id = ?`, tenantID).Scan(&budget)
@@ -130,8 +130,8 @@ func (s *usageStore) CheckCost(ctx context.Context, tenantID tenant.ID, more usa
 		return s.db.read.wrap(step, err)
 	}
 	used, now, err := monthCost(ctx, s.db.read, tenantID)
-	if used = used.Plus(more); err == nil && used >= usage.MoneyOf(budget) {
-		err = usage.OverBudget(used, budget, monthOf(now).AddDate(0, 1, 0))
+	if used = used.Plus(more); err == nil && (used >= usage.MoneyOf(budget) || used.Plus(next) > usage.MoneyOf(budget)) {
+		err = usage.OverBudget(used, next, budget, monthOf(now).AddDate(0, 1, 0))
 	}
 	return s.db.read.wrap(step, err)
 }

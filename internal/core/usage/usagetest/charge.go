@@ -79,21 +79,28 @@ func testBudget(t *testing.T, o Opened) {
 	}
 	spend(month.Add(-time.Microsecond), 0)
 	spend(month, 1)
-	if err := o.Store.CheckCost(t.Context(), "a", usage.MoneyOf(0.7)); err != nil {
+	if err := o.Store.CheckCost(t.Context(), "a", usage.MoneyOf(0.7), 0); err != nil {
 		t.Error(err)
 	}
-	f, ok := errors.AsType[*fault.Error](o.Store.CheckCost(t.Context(), "a", usage.MoneyOf(0.75)))
+	f, ok := errors.AsType[*fault.Error](o.Store.CheckCost(t.Context(), "a", usage.MoneyOf(0.75), 0))
 	if !ok || f.Kind != fault.Exhausted || f.Dimension != usage.DimensionCost || !f.ResetsAt.Equal(month.AddDate(0, 1, 0)) {
 		t.Errorf("got %+v", f)
 	}
+	if err := o.Store.CheckCost(t.Context(), "a", 0, usage.MoneyOf(0.75)); err != nil {
+		t.Errorf("what comes next uses the budget up: %v", err)
+	}
+	f, ok = errors.AsType[*fault.Error](o.Store.CheckCost(t.Context(), "a", 0, usage.MoneyOf(0.76)))
+	if !ok || f.Kind != fault.Exhausted || f.Dimension != usage.DimensionCost {
+		t.Errorf("for more than is left: %+v", f)
+	}
 	spend(now, 2)
-	if _, ok := errors.AsType[*fault.Error](o.Store.CheckCost(t.Context(), "a", 0)); !ok {
+	if _, ok := errors.AsType[*fault.Error](o.Store.CheckCost(t.Context(), "a", 0, 0)); !ok {
 		t.Error("a budget that is used up is not refused")
 	}
 	if got, err := o.Store.MonthCost(t.Context(), "a"); err != nil || got != usage.MoneyOf(1.5) {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if err := o.Store.CheckCost(t.Context(), "another", usage.MoneyOf(1e6)); err != nil {
+	if err := o.Store.CheckCost(t.Context(), "another", usage.MoneyOf(1e6), usage.MoneyOf(1e6)); err != nil {
 		t.Errorf("a tenant without a budget: %v", err)
 	}
 }

@@ -147,7 +147,7 @@ func open(t *testing.T) *httpapitest.Server {
 			Store: s.World.DB.Runs(), Models: m, Events: s.World.Bus.RunEvents(storetest.Box(t)), Log: slog.New(slog.DiscardHandler), Holder: "here",
 			Handlers: map[string]loop.Handler{sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.World.Gateway, Callers: tenant.NewAuthority(s.World.DB.Tenants())}},
 			Prices:   loop.Prices{Tools: map[string]model.Money{"sandbox": usage.MoneyOf(0.001)}, Window: usage.MoneyOf(0.03)},
-			Budget:   s.World.DB.Usage().CheckCost,
+			Budget:   usage.NewBudget(s.World.DB.Usage().CheckCost),
 			Room: func(ctx context.Context, r *run.Run) error {
 				p, err := s.World.Holder(ctx, r.Tenant, r.Key)
 				if err != nil {
@@ -165,7 +165,7 @@ func open(t *testing.T) *httpapitest.Server {
 		room := func(ctx context.Context, p *tenant.Principal, kept bool) error {
 			return s.World.Room(ctx, p, s.World.DB.Usage(), kept)
 		}
-		s.Responses = &response.Handlers{Loop: l, Files: s.World.Gateway, Store: s.World.DB.Runs(), Models: m, Seal: storetest.Box(t), Keep: time.Hour, MaxUnderWay: 3, Rates: rates, Room: room, Budget: s.World.DB.Usage().CheckCost, Web: web.New(web.Config{})}
+		s.Responses = &response.Handlers{Loop: l, Files: s.World.Gateway, Store: s.World.DB.Runs(), Models: m, Seal: storetest.Box(t), Keep: time.Hour, MaxUnderWay: 3, Rates: rates, Room: room, Budget: usage.NewBudget(s.World.DB.Usage().CheckCost).Check, Web: web.New(web.Config{})}
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
@@ -63,11 +64,22 @@ func TestInner(t *testing.T) {
 	if len(rows) != 1 || rows[0].TraceID != "trc_7" || rows[0].Source != "web_search" || keys[0] != "ten_1 key_1" {
 		t.Errorf("rows are %+v of %v", rows, keys)
 	}
-	inner.Budget = func(_ context.Context, p *tenant.Principal, traceID string) error {
-		return fault.Limit("monthly_cost", time.Now().Add(time.Hour), "%s of %s has used it up", p.Tenant.ID, traceID)
+	held := 0
+	inner.Reserve = func(_ context.Context, _ *tenant.Principal, c *execution.WebCall, service string) (func(), error) {
+		if held++; service != web.SearchName || *c.Left != 3 {
+			t.Errorf("%s with %d left", service, *c.Left)
+		}
+		return func() { held-- }, nil
 	}
-	a, err := inner.CallWeb(t.Context(), execution.WebCall{TraceID: "trc_7", Tenant: "ten_1", Key: "key_1", Path: "/search", Body: []byte(`{"query":"a"}`)})
-	if err != nil || a.Status != 429 || a.RetryAfter == "" || !strings.Contains(string(a.Body), "ten_1 of trc_7 has used it up") || len(rows) != 1 {
+	a, err := inner.CallWeb(t.Context(), execution.WebCall{TraceID: "trc_7", Tenant: "ten_1", Key: "key_1", Path: "/search", Body: []byte(`{"query":"a"}`), Left: new(usage.Money(3))})
+	if err != nil || a.Status != 200 || held != 0 || len(rows) != 2 {
+		t.Errorf("within the budget: %d %s, %v; %d held", a.Status, a.Body, err, held)
+	}
+	inner.Reserve = func(_ context.Context, p *tenant.Principal, c *execution.WebCall, _ string) (func(), error) {
+		return nil, fault.Limit("monthly_cost", time.Now().Add(time.Hour), "%s of %s has used it up", p.Tenant.ID, c.TraceID)
+	}
+	a, err = inner.CallWeb(t.Context(), execution.WebCall{TraceID: "trc_7", Tenant: "ten_1", Key: "key_1", Path: "/search", Body: []byte(`{"query":"a"}`)})
+	if err != nil || a.Status != 429 || a.RetryAfter == "" || !strings.Contains(string(a.Body), "ten_1 of trc_7 has used it up") || len(rows) != 2 {
 		t.Errorf("beyond the budget: %d %s, %v", a.Status, a.Body, err)
 	}
 	for _, path := range []string{"/v1/executions", "/v1/sandbox/execute", "", "/search/", "//search"} {
