@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/agent/webtool"
 	"github.com/atoll-run/atoll/internal/app/config"
+	"github.com/atoll-run/atoll/internal/core/container"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/outbound"
@@ -41,6 +43,7 @@ func (s *Server) openRuns(context.Context) error {
 	s.openPrograms()
 	s.runs = loop.New(loop.Config{
 		Store: s.db.Runs(), Models: s.models, Events: s.bus.RunEvents(s.box), Log: s.log, Holder: s.id,
+		LetGo:  s.letGo,
 		Forget: func(ctx context.Context, id run.ID) error { return s.gateway.Forget(ctx, string(id)) },
 		Handlers: map[string]loop.Handler{
 			sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.gateway, Callers: s.authority, Ledger: s.db.Usage()},
@@ -62,6 +65,19 @@ func (s *Server) openRuns(context.Context) error {
 		Used: func(r *run.Run, model string, tokens int64) { s.rates.Use(r.Tenant, r.Key, model, tokens) },
 	})
 	return nil
+}
+
+// letGo ends the sandbox of a conversation that no response goes on with, and its container.
+func (s *Server) letGo(ctx context.Context, r *run.Run) error {
+	p, err := s.authority.Holder(ctx, r.Tenant, r.Key)
+	if err != nil {
+		return err
+	}
+	err = s.gateway.EndTurn(ctx, &p, "", r.Sandbox)
+	if _, none := s.directory.Get(ctx, &p, container.Session, r.Sandbox); none != nil {
+		return err
+	}
+	return errors.Join(err, s.directory.Destroy(ctx, &p, container.Session, r.Sandbox))
 }
 
 // runPrices are what runs are charged in money beside their models' tokens.

@@ -3,6 +3,7 @@ package interpreter
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -31,10 +32,16 @@ type call struct {
 	req     codecontext.Request
 	sb      *sandbox.Sandbox // nil until there is one
 	out     collector
+	ending  bool // the run has ended: nothing is to be begun
 }
 
 // Do implements loop.Handler.
 func (h *Interpreter) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
+	return h.do(ctx, c, false)
+}
+
+// do makes a call. One that is ending is not begun.
+func (h *Interpreter) do(ctx context.Context, c *loop.Call, ending bool) (*loop.Outcome, error) {
 	in, err := Parse(c.Call.Arguments)
 	if err != nil {
 		return nil, err // Show has read them
@@ -43,7 +50,7 @@ func (h *Interpreter) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, erro
 	if err != nil {
 		return nil, err
 	}
-	m := &call{Interpreter: h, Call: c, options: o}
+	m := &call{Interpreter: h, Call: c, options: o, ending: ending}
 	m.out.Container = o.Container
 	p, err := h.Callers.Holder(ctx, c.Run.Tenant, c.Run.Key)
 	if err != nil {
@@ -66,6 +73,34 @@ func (h *Interpreter) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, erro
 		return m.refused(ctx, err)
 	}
 	return m.within(ctx)
+}
+
+// Claims implements loop.Claimer: while there is no container, nothing else can tell whether
+// the code began.
+func (h *Interpreter) Claims(c *loop.Call) bool {
+	var out Output
+	return c.Item != nil && json.Unmarshal(c.Item.Use.Output, &out) == nil && out.Container == ""
+}
+
+// lookAgain is how long the outcome of code is waited for that is to be ended: it may be
+// there already.
+const lookAgain = 500 * time.Millisecond
+
+var errEnded = errors.New("the run has ended")
+
+// End implements loop.Ender: it interrupts code that another process has begun.
+func (h *Interpreter) End(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer time.AfterFunc(lookAgain, func() { cancel(errEnded) }).Stop()
+	_, err := h.do(ctx, c, true)
+	switch {
+	case errors.Is(err, errEnded), errors.Is(err, loop.ErrUnknown), errors.Is(err, codecontext.ErrNotBegun):
+		err = nil
+	case fault.KindOf(err) == fault.Unavailable: // its machine is away, and perhaps with it the code
+		err = nil
+	}
+	return nil, err
 }
 
 // find finds the container, or makes it. One that was under way in another process is not
@@ -168,12 +203,17 @@ func (m *call) run(ctx context.Context, u sandbox.Handle, all codecontext.Contex
 	})()
 	if m.Begun {
 		res, err := all.Collect(work, pythonContext, m.req, m.out.take)
-		if !errors.Is(err, codecontext.ErrNotBegun) {
+		if !errors.Is(err, codecontext.ErrNotBegun) || m.ending {
 			return res, err
 		}
 	}
 	if err := m.place(work, u); err != nil {
 		return nil, err
+	}
+	if m.Claim != nil {
+		if err := m.Claim(work); err != nil {
+			return nil, err
+		}
 	}
 	return m.start(work, all)
 }

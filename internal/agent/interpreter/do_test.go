@@ -83,6 +83,60 @@ func TestBegun(t *testing.T) {
 	}
 }
 
+// TestClaim: the code is claimed once there is a container, and before it is run; where
+// there is one already, nothing is.
+func TestClaim(t *testing.T) {
+	m := newMachine()
+	claim := func() error { m.do("claim"); return nil }
+	for _, want := range []string{"make claim run close", "run close"} {
+		m.did = nil
+		if _, err := m.claimed(t, t.Context(), "1", claim); err != nil {
+			t.Fatal(err)
+		}
+		if did := strings.Join(m.did, " "); did != want {
+			t.Errorf("it did %q, want %q", did, want)
+		}
+	}
+	m, refused := newMachine(), errors.New("the lease is lost")
+	if _, err := m.claimed(t, t.Context(), "1", func() error { return refused }); !errors.Is(err, refused) || strings.Join(m.did, " ") != "make close" {
+		t.Errorf("without a claim: %v, %v", err, m.did)
+	}
+}
+
+// TestEnd: code that another process has begun is interrupted, and none is begun.
+func TestEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		gone bool
+		err  error // of collecting; nil for code that runs until it is interrupted
+		did  string
+	}{
+		"running":      {did: "collect interrupt close"},
+		"not begun":    {err: codecontext.ErrNotBegun, did: "collect close"},
+		"no trace":     {err: codecontext.ErrNoTrace, did: "collect close"},
+		"no container": {gone: true},
+	} {
+		m := newMachine()
+		if !test.gone {
+			if _, err := m.call(t, t.Context(), "1", false, Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.did = nil
+		m.collect = func(ctx context.Context, _ codecontext.Sink) (*codecontext.Result, error) {
+			if test.err != nil {
+				return nil, test.err
+			}
+			<-ctx.Done()
+			m.do("interrupt")
+			return &codecontext.Result{Status: codecontext.Interrupted}, nil
+		}
+		out, err := m.handler().End(t.Context(), callOf(t, "1", true, Options{}))
+		if did := strings.Join(m.did, " "); out != nil || err != nil || did != test.did {
+			t.Errorf("%s: %+v, %v; it did %q", name, out, err, did)
+		}
+	}
+}
+
 // TestEndOfContext: code is interrupted when its run is cancelled, and goes on when another
 // process goes on with the run.
 func TestEndOfContext(t *testing.T) {

@@ -136,8 +136,12 @@ func newMachine() *machine {
 	return &machine{scopes: []tenant.Scope{tenant.ScopeExecute, tenant.ScopeSandboxes}, run: says("out\n")}
 }
 
-// make makes a call, begun by another process or not.
-func (m *machine) call(t *testing.T, ctx context.Context, code string, begun bool, o Options) (*loop.Outcome, error) {
+func (m *machine) handler() *Interpreter {
+	return &Interpreter{Sandboxes: m, Callers: m, Policies: m}
+}
+
+// callOf is a call, begun by another process or not.
+func callOf(t *testing.T, code string, begun bool, o Options) *loop.Call {
 	t.Helper()
 	tool, err := Tool(o)
 	if err != nil {
@@ -147,13 +151,31 @@ func (m *machine) call(t *testing.T, ctx context.Context, code string, begun boo
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &Interpreter{Sandboxes: m, Callers: m, Policies: m}
-	c := &loop.Call{
+	return &loop.Call{
 		Run: &run.Run{ID: "run_0123456789abcdef0123456789abcdef", Tenant: "t", Key: "k", Sandbox: "sbx_1"}, Number: 3,
 		Call: model.Call{ID: "call_1", Name: Name, Arguments: string(arguments)}, Begun: begun, Tool: &tool,
 	}
+}
+
+// call makes a call.
+func (m *machine) call(t *testing.T, ctx context.Context, code string, begun bool, o Options) (*loop.Outcome, error) {
+	t.Helper()
+	return m.make(ctx, callOf(t, code, begun, o), nil)
+}
+
+// claimed makes a call that claims where it says so.
+func (m *machine) claimed(t *testing.T, ctx context.Context, code string, claim func() error) (*loop.Outcome, error) {
+	t.Helper()
+	return m.make(ctx, callOf(t, code, false, Options{}), claim)
+}
+
+func (m *machine) make(ctx context.Context, c *loop.Call, claim func() error) (_ *loop.Outcome, err error) {
+	h := m.handler()
 	if c.Item, err = h.Show(c); err != nil {
-		t.Fatal(err)
+		return nil, err
+	}
+	if claim != nil && h.Claims(c) {
+		c.Claim = func(context.Context) error { return claim() }
 	}
 	return h.Do(ctx, c)
 }

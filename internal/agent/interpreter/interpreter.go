@@ -118,7 +118,11 @@ type Interpreter struct {
 	Policies  Policies
 }
 
-var _ loop.Handler = (*Interpreter)(nil)
+var (
+	_ loop.Handler = (*Interpreter)(nil)
+	_ loop.Claimer = (*Interpreter)(nil)
+	_ loop.Ender   = (*Interpreter)(nil)
+)
 
 // lookTime bounds finding out which container a call will use, which readers are told as
 // it begins.

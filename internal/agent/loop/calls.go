@@ -33,6 +33,7 @@ func (d *drive) calls(pending []run.Pending) error {
 	if err != nil {
 		return err
 	}
+	claimed := make(chan claiming)
 	makes := make([]*Call, len(pending))
 	refused := make([]error, len(pending))
 	for i, p := range pending {
@@ -44,11 +45,17 @@ func (d *drive) calls(pending []run.Pending) error {
 		if refused[i] == nil && !p.Begun {
 			refused[i] = full
 		}
+		claims := refused[i] == nil && d.claims(makes[i])
 		if !p.Begun {
-			if err := d.add(run.Entry{Calling: &run.Calling{Call: p.Call.ID, Item: makes[i].Item}}); err != nil {
+			if err := d.add(run.Entry{Calling: &run.Calling{Call: p.Call.ID, Item: makes[i].Item, Claims: claims}}); err != nil {
 				return err
 			}
 		}
+		if p.Unclaimed || !p.Begun && claims {
+			makes[i].Begun = false
+			makes[i].Claim = func(ctx context.Context) error { return claim(ctx, claimed, p.Call.ID) }
+		}
+		d.made(p.Number)
 	}
 	if err := d.flush(d.ctx); err != nil {
 		return err
@@ -72,7 +79,10 @@ func (d *drive) calls(pending []run.Pending) error {
 		})
 	}
 	for left := len(pending); left > 0; left-- {
-		o := <-outcomes
+		o, err := d.outcome(outcomes, claimed)
+		if err != nil {
+			return err
+		}
 		if o.err != nil {
 			if d.ctx.Err() != nil {
 				return d.interrupted()
@@ -120,6 +130,56 @@ func (d *drive) full(pending []run.Pending) (full, err error) {
 		return nil, d.interrupted()
 	}
 	return nil, err
+}
+
+// claiming is a call that waits for its claim to be on record.
+type claiming struct {
+	call     string
+	recorded chan<- error
+}
+
+// claim has the drive record a claim, and waits for that.
+func claim(ctx context.Context, to chan<- claiming, call string) error {
+	recorded := make(chan error, 1)
+	select {
+	case to <- claiming{call, recorded}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case err := <-recorded:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// outcome is the next call that has ended. Claims that come before it are recorded.
+func (d *drive) outcome(outcomes <-chan outcome, claimed <-chan claiming) (outcome, error) {
+	for {
+		select {
+		case o := <-outcomes:
+			return o, nil
+		case c := <-claimed:
+			err := d.add(run.Entry{Claimed: &run.Claimed{Call: c.call}})
+			if err == nil {
+				err = d.flush(d.ctx)
+			}
+			c.recorded <- err
+			if err != nil && d.ctx.Err() == nil { // else the call's end says what becomes of it
+				return outcome{}, err
+			}
+		}
+	}
+}
+
+// claims reports whether a call claims.
+func (d *drive) claims(c *Call) bool {
+	if c.Tool == nil {
+		return false
+	}
+	h, ok := d.loop.cfg.Handlers[c.Tool.Handler].(Claimer)
+	return ok && h.Claims(c)
 }
 
 // interrupted returns why the calls were cut short; nil when the run took too long,

@@ -57,6 +57,9 @@ func (d *drive) settle(e *run.End) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, p := range d.state.Cut() {
+		if p.Unclaimed {
+			continue
+		}
 		c := &Call{Run: &d.run, Number: p.Number, Call: *p.Call, Begun: true, Request: d.state.Request, Tool: p.Tool}
 		if _, err := d.show(&p, c); err != nil {
 			continue // it was not made

@@ -34,6 +34,7 @@ type drive struct {
 	entries   []run.Entry // applied to state and not recorded yet
 	left      run.Trace   // by entries
 	held      holds
+	mine      map[int]bool // numbers of the calls that this process has made or collected
 
 	mu  sync.Mutex
 	cut map[int]*Outcome // guarded by mu: of calls that were ended with the run, by their number
@@ -221,6 +222,9 @@ func (d *drive) recording() (context.Context, context.CancelFunc) {
 }
 
 func (d *drive) end(e *run.End) error {
+	if err := d.endOthers(); err != nil {
+		return err
+	}
 	d.settle(e)
 	if err := d.add(run.Entry{Ended: e}); err != nil {
 		return err
@@ -231,6 +235,9 @@ func (d *drive) end(e *run.End) error {
 		return err
 	}
 	d.loop.cfg.Events.Close(d.run.ID)
+	if d.run.Keep == 0 && d.run.Sandbox == run.SandboxOf(d.run.ID) {
+		d.loop.letGo(&d.run)
+	}
 	return nil
 }
 

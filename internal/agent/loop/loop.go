@@ -45,6 +45,20 @@ type Handler interface {
 	Do(ctx context.Context, c *Call) (*Outcome, error)
 }
 
+// Claimer is a Handler some of whose calls claim, before they have an effect: one that did
+// not is not Begun for the process that goes on with the run.
+type Claimer interface {
+	// Claims reports whether a call claims. Show has returned its Item.
+	Claims(c *Call) bool
+}
+
+// Ender is a Handler that ends calls of processes that are gone.
+type Ender interface {
+	// End ends what another process began, when the run has ended without it, and begins
+	// nothing. The outcome has what the call is charged for; nil if it was not made.
+	End(ctx context.Context, c *Call) (*Outcome, error)
+}
+
 // Call is a tool call of a run. The run's ID and Number name it for good.
 type Call struct {
 	Run    *run.Run
@@ -56,6 +70,9 @@ type Call struct {
 	Tool    *run.Tool
 	// Begun says that a process that is gone may have made the call.
 	Begun bool
+	// Claim records that the call is about to have its effect. It is there for Do of a
+	// Claimer's calls.
+	Claim func(ctx context.Context) error
 	// Left is what calls that this call makes may cost together; nil for no bound. It is set
 	// for Do.
 	Left *model.Money
@@ -104,6 +121,9 @@ type Config struct {
 	// Forget removes what handlers keep for a run that is gone. What it fails to remove is
 	// removed later, by what removes old executions. It may be nil.
 	Forget func(ctx context.Context, id run.ID) error
+	// LetGo removes what handlers keep for the conversation of a run that has ended and is
+	// not kept, so that no other goes on with it. It may be nil.
+	LetGo func(ctx context.Context, r *run.Run) error
 	// Holder names the process among those that share the store, the same after a restart.
 	Holder string
 	// MaxRuns bounds the runs that this process drives; 0 for 10,000.
@@ -258,6 +278,23 @@ func (l *Loop) Wake() {
 	case l.wake <- struct{}{}:
 	default:
 	}
+}
+
+// letGoTime bounds how long what a run has left behind is being removed.
+const letGoTime = time.Minute
+
+// letGo removes what handlers keep for a run that has ended, in the background.
+func (l *Loop) letGo(r *run.Run) {
+	if l.cfg.LetGo == nil {
+		return
+	}
+	l.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), letGoTime)
+		defer cancel()
+		if err := l.cfg.LetGo(ctx, r); err != nil {
+			l.cfg.Log.WarnContext(ctx, "what a run has left behind stays until it expires", "run", r.ID, "error", err)
+		}
+	})
 }
 
 // start drives a run in the background.

@@ -39,7 +39,7 @@ type Runner interface {
 	Execute(ctx context.Context, p *tenant.Principal, req execution.Request, c gateway.Call) (*execution.Execution, error)
 	Shown(ctx context.Context, e *execution.Execution, s execution.Stream) (io.ReadCloser, error)
 	Whole(ctx context.Context, e *execution.Execution, s execution.Stream) (io.ReadSeekCloser, error)
-	Cancel(ctx context.Context, t tenant.ID, traceID string) (*execution.Execution, error)
+	EndKeyed(ctx context.Context, t tenant.ID, key string) (*execution.Execution, error)
 }
 
 // Callers find out who started a run; a *tenant.Authority does.
@@ -86,7 +86,23 @@ type Sandbox struct {
 	Ledger  Ledger // nil where code cannot make calls
 }
 
-var _ loop.Handler = (*Sandbox)(nil)
+var (
+	_ loop.Handler = (*Sandbox)(nil)
+	_ loop.Ender   = (*Sandbox)(nil)
+)
+
+// keyOf is the idempotency key of a call.
+func keyOf(c *loop.Call) string { return fmt.Sprintf("%s/%d", c.Run.ID, c.Number) }
+
+// End implements loop.Ender.
+func (s *Sandbox) End(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
+	e, err := s.Runner.EndKeyed(ctx, c.Run.Tenant, keyOf(c))
+	if err != nil || e == nil {
+		return nil, err
+	}
+	uses, err := s.calls(ctx, e)
+	return &loop.Outcome{Windows: e.Windows, Uses: uses}, err
+}
 
 // Show implements loop.Handler.
 func (s *Sandbox) Show(c *loop.Call) (*run.Item, error) {
@@ -114,7 +130,7 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		Source: execution.SourceResponse, Delivery: execution.Inline, Turn: c.Run.Sandbox, Window: Window, Run: string(c.Run.ID),
 		Web:            s.Ledger != nil && c.Call.Name == RunCode,
 		WebLeft:        c.Left,
-		IdempotencyKey: fmt.Sprintf("%s/%d", c.Run.ID, c.Number),
+		IdempotencyKey: keyOf(c),
 	})
 	if ctx.Err() != nil && e != nil { // it was ended with its run
 		uses, failed := s.calls(context.WithoutCancel(ctx), e)
@@ -144,13 +160,9 @@ func (s *Sandbox) execute(ctx context.Context, p *tenant.Principal, req executio
 	if errors.Is(context.Cause(ctx), loop.ErrLeft) {
 		return nil, context.Cause(ctx)
 	}
-	work := context.WithoutCancel(ctx)
-	ended, err := s.Runner.Cancel(work, p.Tenant.ID, req.TraceID)
-	if err != nil && fault.KindOf(err) != fault.NotFound && fault.KindOf(err) != fault.Conflict {
-		return nil, errors.Join(context.Cause(ctx), err)
-	}
+	ended, err := s.Runner.EndKeyed(context.WithoutCancel(ctx), p.Tenant.ID, c.IdempotencyKey)
 	if err != nil {
-		ended = nil
+		return nil, errors.Join(context.Cause(ctx), err)
 	}
 	return ended, context.Cause(ctx)
 }

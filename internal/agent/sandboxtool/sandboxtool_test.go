@@ -26,6 +26,8 @@ type world struct {
 
 	asked execution.Request
 	call  gateway.Call
+	ended string // key of the execution that was ended
+	none  bool   // there is none
 }
 
 func (w *world) Policy(*tenant.Principal) execution.Policy {
@@ -55,8 +57,11 @@ func (w *world) Whole(_ context.Context, e *execution.Execution, s execution.Str
 	return closing{bytes.NewReader(out)}, nil
 }
 
-func (w *world) Cancel(context.Context, tenant.ID, string) (*execution.Execution, error) {
-	return nil, nil
+func (w *world) EndKeyed(_ context.Context, _ tenant.ID, key string) (*execution.Execution, error) {
+	if w.ended = key; w.none {
+		return nil, nil
+	}
+	return &w.end, nil
 }
 
 func (w *world) Holder(context.Context, tenant.ID, string) (tenant.Principal, error) {
@@ -234,5 +239,20 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%s, %v: ends with %+v", tool, c.err, out.Ends)
 			}
 		}
+	}
+}
+
+// TestEnd: a call of a process that is gone is ended by its key, and charged for what it used.
+func TestEnd(t *testing.T) {
+	w := &world{end: execution.Execution{Status: execution.Cancelled, Windows: 1}}
+	s := &Sandbox{Runner: w, Callers: w, Ledger: w}
+	c := &loop.Call{Run: &run.Run{ID: run.ID("run_" + strings.Repeat("a", 32))}, Number: 7, Begun: true}
+	out, err := s.End(t.Context(), c)
+	if err != nil || out.Windows != 1 || out.Uses["web_search"] != 2 || out.Uses["response"] != 0 || w.ended != string(c.Run.ID)+"/7" {
+		t.Errorf("%+v, %v; ended %q", out, err, w.ended)
+	}
+	w.none = true
+	if out, err := s.End(t.Context(), c); out != nil || err != nil {
+		t.Errorf("of a call that did not begin: %+v, %v", out, err)
 	}
 }

@@ -50,6 +50,23 @@ func (g *Gateway) Cancel(ctx context.Context, tenantID, traceID string) (*execut
 	return e, nil
 }
 
+// EndKeyed ends the execution that an idempotency key of a tenant stands for, and returns
+// its record, also when it had ended before; nil if there is none.
+func (g *Gateway) EndKeyed(ctx context.Context, tenantID, key string) (*execution.Execution, error) {
+	e, err := g.cfg.Store.Keyed(ctx, tenantID, key)
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if err != nil || e.Status != execution.Running {
+		return e, err
+	}
+	ended, err := g.Cancel(ctx, tenantID, e.TraceID)
+	if fault.KindOf(err) == fault.Conflict { // it has ended meanwhile
+		return g.cfg.Store.Get(ctx, tenantID, e.TraceID)
+	}
+	return ended, err
+}
+
 func finished(e *execution.Execution) error {
 	return fault.New(fault.Conflict, "the execution has already ended (%s)", e.Status)
 }

@@ -35,6 +35,10 @@ type Store interface {
 	Get(ctx context.Context, tenant, traceID string) (*Execution, error)
 	Output(ctx context.Context, tenant, traceID string) (*Execution, error)
 
+	// Keyed returns the execution of a tenant that an idempotency key stands for, without
+	// its output.
+	Keyed(ctx context.Context, tenant, key string) (*Execution, error)
+
 	// List returns records without output, newest first.
 	List(ctx context.Context, f Filter) (page []*Execution, next string, err error)
 

@@ -17,6 +17,7 @@ type Entry struct {
 	Answered *Answered    `json:",omitzero"`
 	Failed   *ModelFailed `json:",omitzero"`
 	Calling  *Calling     `json:",omitzero"`
+	Claimed  *Claimed     `json:",omitzero"`
 	Called   *Called      `json:",omitzero"`
 	Ended    *End         `json:",omitzero"`
 }
@@ -52,6 +53,14 @@ type ModelFailed struct {
 type Calling struct {
 	Call string // model.Call.ID
 	Item *Item  `json:",omitzero"` // what is shown of it while it runs
+	// Claims says that a Claimed entry comes before the call has an effect.
+	Claims bool `json:",omitzero"`
+}
+
+// Claimed says that a call is about to have its effect. A call that claims and has not
+// begins anew in another process.
+type Claimed struct {
+	Call string // model.Call.ID
 }
 
 // Called has the outcome of a tool call.

@@ -50,6 +50,9 @@ type Run struct {
 	EndedAt   time.Time // zero until the status is final
 }
 
+// SandboxOf names the sandboxes of a conversation by its first run.
+func SandboxOf(first ID) string { return "sbx_" + string(first[len("run_"):]) }
+
 // Unkept is how long a run that is not kept stays after its end, for the caller who waits
 // for it.
 const Unkept = time.Minute

@@ -55,6 +55,8 @@ type Pending struct {
 	Tool   *Tool // nil for one that the model was not given
 	// Begun says that a process has recorded that it makes the call.
 	Begun bool
+	// Unclaimed says that the call, although begun, has had no effect.
+	Unclaimed bool
 	// Cost is what the call costs at least. Next sets it.
 	Cost model.Money
 
@@ -100,6 +102,8 @@ func (s *State) apply(e *Entry) bool {
 		return s.fail(e.Failed)
 	case e.Calling != nil:
 		return s.calling(e.Calling)
+	case e.Claimed != nil:
+		return s.claimed(e.Claimed)
 	case e.Called != nil:
 		return s.called(e.Called)
 	case e.Ended != nil:
@@ -171,12 +175,21 @@ func (s *State) calling(c *Calling) bool {
 	if p == nil || p.Begun {
 		return false
 	}
-	p.Begun = true
+	p.Begun, p.Unclaimed = true, c.Claims
 	if c.Item != nil {
 		it := *c.Item
 		p.index = s.show(&it)
 	}
 	s.Calls++
+	return true
+}
+
+func (s *State) claimed(c *Claimed) bool {
+	p := s.find(c.Call)
+	if p == nil || !p.Unclaimed {
+		return false
+	}
+	p.Unclaimed = false
 	return true
 }
 

@@ -345,6 +345,8 @@ func TestDamage(t *testing.T) {
 		"begun twice":    {Begun: l.state.Request},
 		"empty":          {},
 		"another call":   {Calling: &Calling{Call: "c9"}},
+		"claim of none":  {Claimed: &Claimed{Call: "c9"}},
+		"no claim":       {Claimed: &Claimed{Call: "c0"}},
 		"result of none": {Called: &Called{Call: "c9"}},
 		"other result":   {Called: &Called{Call: "c0", Result: model.Result{CallID: "c1"}}},
 		"open call":      {Asked: &Asked{Step: 2, Model: "a"}},

@@ -3,6 +3,7 @@ answers by the script of the test: it runs what follows "compute " with code_int
 
 import base64
 import os
+import time
 
 import openai
 
@@ -20,6 +21,14 @@ def refused(kind, text, call, *args, **kwargs):
         assert text in e.message, e.message
         return
     raise AssertionError(f"{call} was not refused with {text}")
+
+
+def until(holds, what):
+    for _ in range(300):
+        if holds():
+            return
+        time.sleep(0.1)
+    raise AssertionError(what)
 
 
 def compute(code, tool, **kwargs):
@@ -113,7 +122,14 @@ def automatic():
     gone, new = compute("import os; print(os.path.exists('kept'))", AUTO, previous_response_id=r.id)
     assert text(new) == "False\n" and new.container_id != call.container_id, new
     before = len(list(client.containers.list()))
-    assert "1" in compute("print(1)", AUTO, store=False)[0].output_text and len(list(client.containers.list())) == before
+    assert "1" in compute("print(1)", AUTO, store=False)[0].output_text
+    until(lambda: len(list(client.containers.list())) == before, "the container of a response that is not kept goes with it")
+    with client.responses.create(model="scripted", input="compute import time; time.sleep(60)", tools=[AUTO], store=False, stream=True) as leaving:
+        for event in leaving:
+            if event.type == "response.code_interpreter_call.interpreting":
+                break
+        until(lambda: len(list(client.containers.list())) == before + 1, "the code runs in a container")
+    until(lambda: len(list(client.containers.list())) == before, "the container goes with the client")
     carried = client.responses.create(model="scripted", input=[*[i.model_dump() for i in alone.output], {"role": "user", "content": "say carried"}])
     assert carried.output_text == "carried", carried
     refused(openai.BadRequestError, "file_ids", client.responses.create, model="scripted", input="x", tools=[{"type": "code_interpreter", "container": {"type": "auto", "file_ids": ["file-1"]}}])

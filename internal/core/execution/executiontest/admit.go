@@ -146,6 +146,14 @@ func testIdempotency(t *testing.T, o Opened) {
 	_, err = o.Store.Get(ctx, "a", again.TraceID)
 	wantKind(t, "the repetition", err, fault.NotFound)
 
+	keyed, err := o.Store.Keyed(ctx, "a", "k")
+	must(t, err)
+	wantSame(t, keyed, e)
+	for tenant, key := range map[string]string{"a": "another", "b": "k"} {
+		_, err = o.Store.Keyed(ctx, tenant, key)
+		wantKind(t, tenant+"'s "+key, err, fault.NotFound)
+	}
+
 	other := a
 	other.IdempotencyBody = [32]byte{2}
 	_, err = o.Store.Admit(ctx, New("a"), other)

@@ -73,7 +73,6 @@ func (h *Handlers) forget(c *httpapi.Call, r *run.Run) {
 	if err := h.Loop.Delete(context.WithoutCancel(c.Context()), r.Tenant, r.ID); err != nil {
 		c.Log().Warn("a response that is not kept stays for a while", "response", idOf(r.ID), "error", err)
 	}
-	h.endContainer(c, r)
 }
 
 // prepare returns the run of a request.
@@ -106,7 +105,7 @@ func (h *Handlers) prepare(c *httpapi.Call, in *CreateResponse) (*run.Run, *run.
 	if set.Store {
 		r.Keep = h.Keep
 	}
-	r.Sandbox = sandboxOf(r.ID)
+	r.Sandbox = run.SandboxOf(r.ID)
 	var before *run.State
 	if set.PreviousResponseID != "" {
 		if before, err = h.continues(c.Context(), r, q, set.PreviousResponseID); err != nil {

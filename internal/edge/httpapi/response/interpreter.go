@@ -27,24 +27,6 @@ type Containers interface {
 	Destroy(ctx context.Context, p *tenant.Principal, session, nameOrID string) error
 }
 
-// endContainer removes the container of a response that is not kept: nothing can go on in
-// it. That of an earlier response stays.
-func (h *Handlers) endContainer(c *httpapi.Call, r *run.Run) {
-	if h.Containers == nil || r.Sandbox != sandboxOf(r.ID) {
-		return
-	}
-	ctx := context.WithoutCancel(c.Context())
-	if _, err := h.Containers.Get(ctx, c.Caller, container.Session, r.Sandbox); err != nil {
-		return // there is none
-	}
-	if err := h.Containers.Destroy(ctx, c.Caller, container.Session, r.Sandbox); err != nil && fault.KindOf(err) != fault.NotFound {
-		c.Log().Warn("the container of a response that is not kept stays until it expires", "response", idOf(r.ID), "error", err)
-	}
-}
-
-// sandboxOf names the sandboxes of a conversation by its first run.
-func sandboxOf(id run.ID) string { return "sbx_" + string(id[len("run_"):]) }
-
 // InterpreterTool is the tool code_interpreter.
 type InterpreterTool struct {
 	Type           *string          `json:"type" required:"true"`
