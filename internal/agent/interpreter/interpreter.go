@@ -71,7 +71,7 @@ func Tool(o Options) (run.Tool, error) {
 				"The working folder is " + container.Dir + ", where the user's files are; files written there can be downloaded by the user.",
 			Parameters: []byte(schema),
 		},
-		Handler: Name, Serial: true, Options: options,
+		Handler: Name, Serial: true, Shown: true, Options: options,
 	}, err
 }
 

@@ -54,7 +54,7 @@ type answering struct {
 	fold   model.Fold
 	blocks []int       // of the answer, as they began
 	items  map[int]int // blocks that readers see, to their index in the output
-	// While a call of the client's is not at its end, what comes of other blocks is held:
+	// While a call that readers see is not at its end, what comes of other blocks is held:
 	// clients read one call after the other, where providers may let them take turns.
 	calling bool
 	open    int // the block of that call
@@ -147,13 +147,12 @@ func (a *answering) show(d model.Delta) error {
 		_, err := a.index(d.Index, &run.Item{Reasoning: &model.Thought{}})
 		return err
 	case model.CallBegun:
-		call := d.Call
-		call.Arguments = ""
-		if !a.state.Clients(call.Name) {
+		it := a.state.Written(d.Call)
+		if it == nil {
 			return nil // its handler says what is shown
 		}
 		a.calling, a.open = true, d.Index
-		_, err := a.index(d.Index, &run.Item{Call: &call})
+		_, err := a.index(d.Index, it)
 		return err
 	case model.CallArguments:
 		if _, shown := a.items[d.Index]; shown {

@@ -177,7 +177,7 @@ func toolsOf(s *Server, r *run.Remote) []run.Tool {
 		}
 		out[i] = run.Tool{
 			Tool:    model.Tool{Name: Name(s.Label, t.Name), Description: about, Parameters: t.Schema},
-			Handler: Handler, Server: s.Label, RemoteName: t.Name,
+			Handler: Handler, Server: s.Label, RemoteName: t.Name, Shown: true,
 			Idempotent: hints.ReadOnly || hints.Idempotent,
 			Approve:    s.Never == nil || !s.Never.holds(t.Name, hints.ReadOnly),
 		}

@@ -38,8 +38,10 @@ var ErrNoEvents = errors.New("the run's events are gone")
 type Event struct {
 	Began *ItemEvent `json:",omitzero"` // an item is under way
 	Delta *Delta     `json:",omitzero"` // it grew
-	Done  *ItemEvent `json:",omitzero"` // it does not change any more
-	End   *End       `json:",omitzero"` // the run has ended
+	// Called is an item whose call is made: it was shown while the model wrote it.
+	Called *ItemEvent `json:",omitzero"`
+	Done   *ItemEvent `json:",omitzero"` // it does not change any more
+	End    *End       `json:",omitzero"` // the run has ended
 }
 
 // ItemEvent has an item of State.Output.
@@ -67,9 +69,10 @@ type Published struct {
 }
 
 type published struct {
-	item Item
-	done bool
-	fold model.Fold
+	item   Item
+	writes bool // the model writes the call
+	done   bool
+	fold   model.Fold
 }
 
 // Apply adds the next event. It reports whether the event can follow those before it.
@@ -81,12 +84,19 @@ func (p *Published) Apply(e *Event) bool {
 		if e.Began.Index != len(p.items) {
 			return false
 		}
-		p.items = append(p.items, published{item: e.Began.Item})
+		it := &e.Began.Item
+		p.items = append(p.items, published{item: *it, writes: it.Use != nil && it.Use.Input == nil && !e.Began.Recorded})
 	case e.Delta != nil:
 		if e.Delta.Index < 0 || e.Delta.Index >= len(p.items) || p.items[e.Delta.Index].done {
 			return false
 		}
 		p.items[e.Delta.Index].fold.Add(model.Delta{Kind: e.Delta.Kind, Text: e.Delta.Text})
+	case e.Called != nil:
+		at := e.Called.Index
+		if at < 0 || at >= len(p.items) || !p.items[at].writes || p.items[at].done {
+			return false
+		}
+		p.items[at] = published{item: e.Called.Item}
 	case e.Done != nil:
 		if e.Done.Index < 0 || e.Done.Index >= len(p.items) || p.items[e.Done.Index].done {
 			return false
@@ -103,6 +113,9 @@ func (p *Published) Apply(e *Event) bool {
 func (p *Published) Shown(s *State) (items []model.Item) {
 	for i := len(s.Output); i < len(p.items); i++ {
 		it := p.items[i].item
+		if it.Use != nil { // else the call would be on record
+			it.Call = s.callOf(it.Use)
+		}
 		switch partial := p.items[i].fold.Answer().Items; {
 		case p.items[i].done || len(partial) == 0:
 			items = append(items, model.Item{Message: it.Message, Reasoning: it.Reasoning, Call: it.Call})
@@ -124,7 +137,17 @@ func (p *Published) Missing(s *State) (events []Event) {
 		if i >= len(p.items) {
 			begun := it
 			begun.Status = ItemInProgress
+			if begun.Use != nil && begun.Use.Input == nil {
+				use := *begun.Use
+				use.Writes, begun.Use = "", &use
+			}
 			events = append(events, Event{Began: &ItemEvent{Index: i, Item: begun}})
+		}
+		called := it.Use != nil && it.Use.Input != nil
+		if called && i < len(p.items) && p.items[i].writes {
+			begun := it
+			begun.Status = ItemInProgress
+			events = append(events, Event{Called: &ItemEvent{Index: i, Item: begun}})
 		}
 		if it.Status != ItemInProgress && (i >= len(p.items) || !p.items[i].done) {
 			events = append(events, Event{Done: &ItemEvent{Index: i, Item: it}})

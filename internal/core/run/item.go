@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -56,7 +57,8 @@ type CodeResult struct {
 type ToolUse struct {
 	CallID string
 	Tool   string          // its name in the catalog of tools, whatever the model was told
-	Input  json.RawMessage // the arguments
+	Input  json.RawMessage `json:",omitzero"` // the arguments; none while the model writes them, or if it wrote none that can be read
+	Writes string          `json:",omitzero"` // what it has written of them, as long as there is no Input
 	Output json.RawMessage `json:",omitzero"` // what it gave, in a form of the tool's; none until it ended
 	Error  string          `json:",omitzero"` // why it failed, for the caller to read
 	// Of a tool of a Remote, whose name there is Tool: the Remote's label, the id of the item
@@ -109,6 +111,8 @@ func itemOf(it *model.Item, tools []Tool, s ItemStatus) *Item {
 		switch t := toolNamed(tools, it.Call.Name); {
 		case t != nil && t.Handler == "":
 			return &Item{Status: s, Call: it.Call}
+		case t != nil && t.writes():
+			return &Item{Status: s, Use: &ToolUse{CallID: it.Call.ID, Tool: cmp.Or(t.RemoteName, t.Name), Server: t.Server, Writes: it.Call.Arguments}}
 		case t != nil && t.Approve:
 			return &Item{Status: s, Approval: &Approval{CallID: it.Call.ID, Server: t.Server, Tool: t.RemoteName, Arguments: it.Call.Arguments}}
 		}
@@ -128,8 +132,26 @@ func toolNamed(tools []Tool, name string) *Tool {
 // Name gives an item its ID for a place in the output.
 func (s *State) Name(index int, it *Item) { nameItem(s.ID, index, it) }
 
-// Clients reports whether a tool is the client's: its calls are shown as they are.
-func (s *State) Clients(tool string) bool {
-	t := toolNamed(s.Request.Tools, tool)
-	return t != nil && t.Handler == ""
+// Written is the item of a call while the model writes it; nil for one that readers see no
+// sooner than it is made.
+func (s *State) Written(c model.Call) *Item {
+	t := toolNamed(s.Request.Tools, c.Name)
+	if t == nil || t.Handler != "" && !t.writes() {
+		return nil
+	}
+	c.Arguments = ""
+	return itemOf(&model.Item{Call: &c}, s.Request.Tools, ItemInProgress)
+}
+
+// writes reports whether readers see calls of the server's tool while the model writes them.
+func (t *Tool) writes() bool { return t.Handler != "" && t.Shown && !t.Approve }
+
+// callOf is the call of an item that is being written.
+func (s *State) callOf(u *ToolUse) *model.Call {
+	for i := range s.Request.Tools {
+		if t := &s.Request.Tools[i]; t.writes() && cmp.Or(t.RemoteName, t.Name) == u.Tool && t.Server == u.Server {
+			return &model.Call{ID: u.CallID, Name: t.Name}
+		}
+	}
+	return nil
 }

@@ -125,6 +125,9 @@ type Tool struct {
 	// is empty. Uncounted ones are a part of what is counted otherwise.
 	Counted   string `json:",omitzero"`
 	Uncounted bool   `json:",omitzero"`
+	// Shown says that readers see a call of the server's while the model writes it. The handler
+	// shows the same item then.
+	Shown bool `json:",omitzero"`
 	// Window says that a call begins a window of the sandbox where none is open.
 	Window bool `json:",omitzero"`
 	// Approve says that a call waits for the client's approval: it ends the run, and another

@@ -132,7 +132,11 @@ func (s *State) answer(a *Answered) bool {
 	for i := range a.Answer.Items {
 		it := &a.Answer.Items[i]
 		s.Conversation = append(s.Conversation, *it)
-		index := s.show(itemOf(it, s.Request.Tools, ItemCompleted))
+		shown := itemOf(it, s.Request.Tools, ItemCompleted)
+		if shown != nil && shown.Use != nil {
+			shown.Status = ItemInProgress
+		}
+		index := s.show(shown)
 		if it.Call != nil {
 			s.asks++
 			s.pending = append(s.pending, Pending{Call: it.Call, Number: s.asks, Tool: toolNamed(s.Request.Tools, it.Call.Name), index: index})
@@ -178,7 +182,12 @@ func (s *State) calling(c *Calling) bool {
 	p.Begun, p.Unclaimed = true, c.Claims
 	if c.Item != nil {
 		it := *c.Item
-		p.index = s.show(&it)
+		if p.index < 0 {
+			p.index = s.show(&it)
+		} else { // it was shown while the model wrote it
+			it.ID = s.Output[p.index].ID
+			s.Output[p.index] = it
+		}
 	}
 	s.Calls++
 	return true
@@ -211,6 +220,8 @@ func (s *State) called(c *Called) bool {
 			it.ID = s.Output[p.index].ID
 			s.Output[p.index] = it
 		}
+	} else if p.index >= 0 && s.Output[p.index].Status == ItemInProgress {
+		s.Output[p.index].Status = ItemFailed // it was shown, and could not be made
 	}
 	for _, it := range c.More {
 		s.show(&it)

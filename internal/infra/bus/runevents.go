@@ -231,7 +231,7 @@ func short(e run.Event) *run.Event {
 		}
 		return &run.ItemEvent{Index: it.Index, Item: run.Item{ID: it.Item.ID, Status: it.Item.Status}, Recorded: true}
 	}
-	e.Began, e.Done = of(e.Began), of(e.Done)
+	e.Began, e.Called, e.Done = of(e.Began), of(e.Called), of(e.Done)
 	return &e
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // stream renders the events of a run. The same events always give the same stream, so
@@ -28,6 +29,10 @@ type open struct {
 	index   int            // of that part
 	text    []byte         // of it
 	content []ResponsePart // those that are done
+	// Of a call of the server's that the model writes: what it has written so far, or the code
+	// in it, is in text.
+	writes bool
+	code   *wire.Partial // of code_interpreter
 }
 
 func (s *stream) send(e *ResponseEvent) error {
@@ -56,6 +61,8 @@ func (s *stream) event(e *run.Event) error {
 		return s.began(e.Began)
 	case e.Delta != nil:
 		return s.delta(e.Delta)
+	case e.Called != nil:
+		return s.called(e.Called)
 	case e.Done != nil:
 		return s.done(e.Done)
 	case e.End != nil:
@@ -98,14 +105,17 @@ func (s *stream) began(e *run.ItemEvent) error {
 		shown.Arguments = new("")
 	}
 	interpreterAdded(shown, e.Recorded)
-	s.items = append(s.items, open{id: shown.ID, kind: shown.Type})
+	s.items = append(s.items, open{id: shown.ID, kind: shown.Type, writes: it.Use != nil && it.Use.Input == nil})
 	if err := s.send(&ResponseEvent{Type: "response.output_item.added", OutputIndex: &e.Index, Item: shown}); err != nil {
 		return err
 	}
 	if err := s.useBegan(it, shown.ID, &e.Index); err != nil {
 		return err
 	}
-	return s.interpreterBegan(it, shown.ID, &e.Index)
+	if err := s.interpreterBegan(it, shown.ID, &e.Index); err != nil {
+		return err
+	}
+	return s.written(it, &e.Index)
 }
 
 // kinds of parts, by the deltas they are made of.
@@ -118,6 +128,9 @@ func (s *stream) delta(d *run.Delta) error {
 	at := &d.Index
 	switch d.Kind {
 	case model.CallArguments:
+		if it.writes {
+			return s.writes(it, at, d.Text)
+		}
 		it.text = append(it.text, d.Text...)
 		return s.send(&ResponseEvent{Type: "response.function_call_arguments.delta", ItemID: it.id, OutputIndex: at, Delta: &d.Text})
 	case model.SummaryEnded:

@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -136,11 +137,11 @@ func showInterpreter(out *ResponseItem, u *run.ToolUse) error {
 			return err
 		}
 	}
-	in, err := interpreter.Parse(string(u.Input))
+	code, err := codeOf(u)
 	if err != nil {
 		return err
 	}
-	out.Type, out.CallID, out.ContainerID, out.Code = "code_interpreter_call", "", string(is.Container), in.Code
+	out.Type, out.CallID, out.ContainerID, out.Code = "code_interpreter_call", "", string(is.Container), &code
 	outputs := []ResponseInterpreterOutput{}
 	if is.Logs != "" {
 		outputs = append(outputs, ResponseInterpreterOutput{Type: "logs", Logs: &is.Logs})
@@ -151,6 +152,21 @@ func showInterpreter(out *ResponseItem, u *run.ToolUse) error {
 	out.Outputs, err = json.Marshal(outputs)
 	return err
 }
+
+// codeOf is the code of a call, or as much of it as the model has written.
+func codeOf(u *run.ToolUse) (string, error) {
+	if u.Input == nil {
+		return codeIn().Write(u.Writes), nil
+	}
+	in, err := interpreter.Parse(string(u.Input))
+	if err != nil {
+		return "", err
+	}
+	return *in.Code, nil
+}
+
+// codeIn finds the code in the arguments of a call.
+func codeIn() *wire.Partial { return wire.NewPartial("code") }
 
 // hideOutputs leaves the outputs of a call of code_interpreter out, unless they were asked
 // for.
@@ -176,38 +192,12 @@ func interpreterAdded(shown *ResponseItem, recorded bool) {
 	}
 }
 
-// interpreterBegan tells of the code of an item that has begun.
+// interpreterBegan tells of an item that has begun.
 func (s *stream) interpreterBegan(it *run.Item, id string, at *int) error {
 	if it.Use == nil || it.Use.Tool != interpreter.Name {
 		return nil
 	}
-	in, err := interpreter.Parse(string(it.Use.Input))
-	if err != nil {
-		return err
-	}
-	events := []ResponseEvent{{Type: "response.code_interpreter_call.in_progress"}}
-	for text := *in.Code; text != ""; {
-		piece := text[:pieceOf(text)]
-		text = text[len(piece):]
-		events = append(events, ResponseEvent{Type: "response.code_interpreter_call_code.delta", Delta: &piece})
-	}
-	events = append(events, ResponseEvent{Type: "response.code_interpreter_call_code.done", Code: in.Code}, ResponseEvent{Type: "response.code_interpreter_call.interpreting"})
-	for i := range events {
-		events[i].ItemID, events[i].OutputIndex = id, at
-		if err := s.send(&events[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pieceOf is how much of a text goes into one event.
-func pieceOf(text string) int {
-	n := min(len(text), run.MaxDelta)
-	for n < len(text) && n > 0 && text[n]&0xC0 == 0x80 {
-		n--
-	}
-	return n
+	return s.send(&ResponseEvent{Type: "response.code_interpreter_call.in_progress", ItemID: id, OutputIndex: at})
 }
 
 // interpreterDone tells that the code of an item has ended.

@@ -76,6 +76,19 @@ func openInterpreter(t *testing.T) *httpapitest.Server {
 		}
 		arguments, _ := json.Marshal(interpreter.Input{Code: new(last(q))})
 		return call(interpreter.Name, string(arguments))
+	}, "pieces": func(q model.Request) []model.Delta {
+		if text := last(q); strings.HasPrefix(text, "result: ") {
+			return say(text)
+		}
+		whole := last(q)
+		deltas := call(interpreter.Name, whole)
+		pieces := []model.Delta{deltas[0]}
+		for text := whole; text != ""; {
+			n := min(2, len(text))
+			pieces = append(pieces, model.Delta{Kind: model.CallArguments, Text: text[:n]})
+			text = text[n:]
+		}
+		return append(pieces, deltas[2:]...)
 	}}
 	return httpapitest.New(t, func(s *httpapitest.Setup) {
 		l := loop.New(loop.Config{
@@ -176,6 +189,44 @@ func TestInterpreterStream(t *testing.T) {
 		}
 		if again := httpapitest.Ask(s, "GET", "/v1/responses/"+id+"?stream=true", "").Body.String(); again != live {
 			t.Errorf("read again: %d bytes, and there were %d", len(again), len(live))
+		}
+	}
+}
+
+// TestInterpreterWrites: code is told as the model writes it, whatever its pieces are.
+func TestInterpreterWrites(t *testing.T) {
+	s := openInterpreter(t)
+	for arguments, want := range map[string]string{
+		`{"timeout":5,"code":"a = \"\u00e9\ud83d\ude00\"\nprint(a)"}`: "a = \"é😀\"\nprint(a)",
+		`{"code":""}`:                  "",
+		`{"code":"half of it", "x":1}`: "half of it", // which the tool refuses
+		`{"code":5}`:                   "",
+		`no JSON`:                      "",
+	} {
+		refused := want == "half of it" || !strings.Contains(arguments, `"code":"`)
+		body := show(map[string]any{"model": "pieces", "input": arguments, "stream": true, "tools": []any{map[string]any{"type": "code_interpreter", "container": map[string]any{"type": "auto"}}}})
+		w := httpapitest.Ask(s, "POST", "/v1/responses", body)
+		live := w.Body.String()
+		all := events(t, w)
+		said, deltas := "", 0
+		for _, e := range all {
+			if strings.HasSuffix(e["type"].(string), "call_code.delta") {
+				said += e["delta"].(string)
+				deltas++
+			}
+		}
+		kinds := typesOf(all)
+		if said != want || len(want) > 10 && !refused && deltas < 5 || refused == strings.Contains(kinds, "interpreting") {
+			t.Errorf("%s: %q in %d pieces, %s", arguments, said, deltas, kinds)
+		}
+		r := all[len(all)-1]["response"].(map[string]any)
+		it := item(t, r, "code_interpreter_call")
+		if it["code"] != want || refused != (it["status"] == "failed") {
+			t.Errorf("%s: %s", arguments, show(it))
+		}
+		again := httpapitest.Ask(s, "GET", "/v1/responses/"+r["id"].(string)+"?stream=true", "")
+		if again.Body.String() != live {
+			t.Errorf("%s: read again it is another sequence", arguments)
 		}
 	}
 }

@@ -17,6 +17,9 @@ type ResponseToolOfOther struct {
 func showRemoteCall(out *ResponseItem, u *run.ToolUse) error {
 	out.Type, out.CallID, out.ServerLabel, out.Name, out.ApprovalRequestID, out.Error = "mcp_call", "", u.Server, u.Tool, u.Approval, u.Error
 	arguments := string(u.Input)
+	if u.Input == nil {
+		arguments = u.Writes
+	}
 	out.Arguments = &arguments
 	out.Output = jsontext.Value(u.Output)
 	return nil
@@ -59,15 +62,8 @@ func (s *stream) useBegan(it *run.Item, id string, at *int) error {
 	case it.Listing != nil:
 		return send(ResponseEvent{Type: "response.mcp_list_tools.in_progress"})
 	case it.Use != nil && it.Use.Server != "":
-		arguments := string(it.Use.Input)
-		for _, e := range []ResponseEvent{
-			{Type: "response.mcp_call.in_progress"},
-			{Type: "response.mcp_call_arguments.delta", Delta: &arguments},
-			{Type: "response.mcp_call_arguments.done", Arguments: &arguments},
-		} {
-			if err := send(e); err != nil {
-				return err
-			}
+		if err := send(ResponseEvent{Type: "response.mcp_call.in_progress"}); err != nil {
+			return err
 		}
 	case it.Use != nil && it.Use.Tool == searchCall:
 		if err := send(ResponseEvent{Type: "response.web_search_call.in_progress"}); err != nil {
