@@ -2285,6 +2285,18 @@ type ResponseActionSource struct {
 	URL  string `json:"url"`
 }
 
+// ResponseAnnotation defines model for ResponseAnnotation.
+type ResponseAnnotation struct {
+	// EndIndex The character after the last one.
+	EndIndex int64 `json:"end_index"`
+
+	// StartIndex The first character of the text that is cited.
+	StartIndex int64  `json:"start_index"`
+	Title      string `json:"title"`
+	Type       string `json:"type"`
+	URL        string `json:"url"`
+}
+
 // ResponseCost defines model for ResponseCost.
 type ResponseCost struct {
 	CacheCreationCost float64 `json:"cache_creation_cost"`
@@ -2307,22 +2319,24 @@ type ResponseError struct {
 
 // ResponseEvent defines model for ResponseEvent.
 type ResponseEvent struct {
-	Arguments      *string        `json:"arguments,omitempty"`
-	Code           *string        `json:"code,omitempty"`
-	ContentIndex   *int64         `json:"content_index,omitempty"`
-	Delta          *string        `json:"delta,omitempty"`
-	Error          *ResponseError `json:"error,omitempty"`
-	Item           *ResponseItem  `json:"item,omitempty"`
-	ItemID         string         `json:"item_id,omitempty"`
-	Logprobs       *[]interface{} `json:"logprobs,omitempty"`
-	OutputIndex    *int64         `json:"output_index,omitempty"`
-	Part           *ResponsePart  `json:"part,omitempty"`
-	Refusal        *string        `json:"refusal,omitempty"`
-	Response       *Response      `json:"response,omitempty"`
-	SequenceNumber int64          `json:"sequence_number"`
-	SummaryIndex   *int64         `json:"summary_index,omitempty"`
-	Text           *string        `json:"text,omitempty"`
-	Type           string         `json:"type"`
+	Annotation      *ResponseAnnotation `json:"annotation,omitempty"`
+	AnnotationIndex *int64              `json:"annotation_index,omitempty"`
+	Arguments       *string             `json:"arguments,omitempty"`
+	Code            *string             `json:"code,omitempty"`
+	ContentIndex    *int64              `json:"content_index,omitempty"`
+	Delta           *string             `json:"delta,omitempty"`
+	Error           *ResponseError      `json:"error,omitempty"`
+	Item            *ResponseItem       `json:"item,omitempty"`
+	ItemID          string              `json:"item_id,omitempty"`
+	Logprobs        *[]interface{}      `json:"logprobs,omitempty"`
+	OutputIndex     *int64              `json:"output_index,omitempty"`
+	Part            *ResponsePart       `json:"part,omitempty"`
+	Refusal         *string             `json:"refusal,omitempty"`
+	Response        *Response           `json:"response,omitempty"`
+	SequenceNumber  int64               `json:"sequence_number"`
+	SummaryIndex    *int64              `json:"summary_index,omitempty"`
+	Text            *string             `json:"text,omitempty"`
+	Type            string              `json:"type"`
 }
 
 // ResponseFile defines model for ResponseFile.
@@ -2441,15 +2455,15 @@ type ResponsePage struct {
 
 // ResponsePart defines model for ResponsePart.
 type ResponsePart struct {
-	Annotations *[]interface{} `json:"annotations,omitempty"`
-	Detail      string         `json:"detail,omitempty"`
-	FileURL     string         `json:"file_url,omitempty"`
-	Filename    string         `json:"filename,omitempty"`
-	ImageURL    *string        `json:"image_url,omitempty"`
-	Logprobs    *[]interface{} `json:"logprobs,omitempty"`
-	Refusal     *string        `json:"refusal,omitempty"`
-	Text        *string        `json:"text,omitempty"`
-	Type        string         `json:"type"`
+	Annotations *[]ResponseAnnotation `json:"annotations,omitempty"`
+	Detail      string                `json:"detail,omitempty"`
+	FileURL     string                `json:"file_url,omitempty"`
+	Filename    string                `json:"filename,omitempty"`
+	ImageURL    *string               `json:"image_url,omitempty"`
+	Logprobs    *[]interface{}        `json:"logprobs,omitempty"`
+	Refusal     *string               `json:"refusal,omitempty"`
+	Text        *string               `json:"text,omitempty"`
+	Type        string                `json:"type"`
 }
 
 // ResponseReasoning defines model for ResponseReasoning.

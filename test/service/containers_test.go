@@ -2,8 +2,10 @@ package service
 
 import (
 	"encoding/json"
+	"iter"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,6 +15,19 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/test/atolltest"
 )
+
+// pieces are a text as providers send it.
+func pieces(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for text != "" {
+			n := min(5, len(text))
+			if !yield(text[:n]) {
+				return
+			}
+			text = text[n:]
+		}
+	}
+}
 
 // interpreting is a provider whose model runs what follows "compute " with
 // code_interpreter, and repeats what follows "say ". It ends with the results of its calls.
@@ -25,7 +40,9 @@ func interpreting(t *testing.T) *httptest.Server {
 		switch word, rest, _ := strings.Cut(said, " "); word {
 		case "compute":
 			arguments, err := json.Marshal(map[string]string{"code": rest})
-			return scriptedmodel.Ask("call_1", "code_interpreter", string(arguments)), err == nil
+			turn := scriptedmodel.Ask("call_1", "code_interpreter", "")
+			turn.Blocks[0].Call.Arguments = slices.Collect(pieces(string(arguments)))
+			return turn, err == nil
 		case "say":
 			return scriptedmodel.Say(rest), true
 		}

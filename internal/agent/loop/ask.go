@@ -139,7 +139,7 @@ func (a *answering) release() error {
 // show tells readers of a delta.
 func (a *answering) show(d model.Delta) error {
 	switch d.Kind {
-	case model.Said, model.Refused:
+	case model.Said, model.Refused, model.Cited:
 		return a.tell(d, &run.Item{Message: &model.Message{Role: model.Assistant}})
 	case model.Summarized, model.SummaryEnded, model.Thinking:
 		return a.tell(d, &run.Item{Reasoning: &model.Thought{}})
@@ -187,7 +187,7 @@ func (a *answering) tell(d model.Delta, first *run.Item) error {
 			for n = run.MaxDelta; !utf8.RuneStart(text[n]) && n > run.MaxDelta-utf8.UTFMax; n-- {
 			}
 		}
-		events = append(events, run.Event{Delta: &run.Delta{Index: i, Kind: d.Kind, Text: text[:n]}})
+		events = append(events, run.Event{Delta: &run.Delta{Index: i, Kind: d.Kind, Text: text[:n], Citation: d.Citation}})
 		if text = text[n:]; text == "" {
 			return a.publish(a.ctx, events)
 		}

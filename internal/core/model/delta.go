@@ -10,6 +10,7 @@ type Delta struct {
 	// Call has ID and Name with CallBegun. With CallEnded it is the whole call.
 	Call      Call
 	State     State      // of ThoughtEnded
+	Citation  *Citation  // of Cited
 	Usage     Usage      // of Used
 	Stop      StopReason // of Stopped
 	RequestID string     // of Started: the provider's name for the request, "" if it has none
@@ -32,6 +33,7 @@ const (
 	CallEnded                          // a call is whole
 	Used                               // tokens so far; the last one counts
 	Stopped                            // the answer is whole
+	Cited                              // a part of the text is cited
 )
 
 // StopReason is why an answer ended.

@@ -22,6 +22,7 @@ type block struct {
 	arguments        strings.Builder
 	state            State
 	hasText, refused bool
+	citations        []Citation
 }
 
 // Add takes the next delta. Deltas that contradict each other make an answer that means
@@ -34,6 +35,11 @@ func (f *Fold) Add(d Delta) {
 		b := f.block(d.Index, Said)
 		b.hasText = true
 		b.text.WriteString(d.Text)
+	case Cited:
+		if d.Citation != nil {
+			b := f.block(d.Index, Said)
+			b.citations = append(b.citations, *d.Citation)
+		}
 	case Refused:
 		b := f.block(d.Index, Said)
 		b.refused = true
@@ -108,7 +114,7 @@ func (b *block) item() Item {
 	}
 	m := &Message{Role: Assistant}
 	if b.hasText {
-		m.Parts = append(m.Parts, Part{Kind: PartText, Text: b.text.String()})
+		m.Parts = append(m.Parts, Part{Kind: PartText, Text: b.text.String(), Citations: b.citations})
 	}
 	if b.refused {
 		m.Parts = append(m.Parts, Part{Kind: PartRefusal, Text: b.refusal.String()})

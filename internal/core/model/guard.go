@@ -92,12 +92,12 @@ type guarded struct {
 }
 
 var kinds = map[DeltaKind]DeltaKind{
-	Said: Said, Refused: Said, Summarized: Thinking, SummaryEnded: Thinking, Thinking: Thinking, ThoughtEnded: Thinking,
+	Said: Said, Refused: Said, Cited: Said, Summarized: Thinking, SummaryEnded: Thinking, Thinking: Thinking, ThoughtEnded: Thinking,
 	CallBegun: CallBegun, CallArguments: CallBegun, CallEnded: CallBegun,
 }
 
 func (a *answering) take(d *Delta) error {
-	a.bytes += len(d.Text) + len(d.State.Data) + len(d.State.ID) + len(d.Call.State.Data)
+	a.bytes += len(d.Text) + len(d.State.Data) + len(d.State.ID) + len(d.Call.State.Data) + d.Citation.size()
 	if a.bytes > a.bounds.Bytes {
 		return Errorf(Broken, "the model's answer has more than %d bytes", a.bounds.Bytes)
 	}
@@ -125,6 +125,15 @@ func (a *answering) take(d *Delta) error {
 	kind, known := kinds[d.Kind]
 	if !known {
 		return Errorf(Broken, "the model's answer has a delta of no known kind")
+	}
+	if d.Kind == Cited {
+		c, ok := d.Citation, d.Citation != nil
+		if ok {
+			*c, ok = c.Sound()
+		}
+		if !ok {
+			return Errorf(Broken, "the model cites what cannot be")
+		}
 	}
 	b := a.blocks[d.Index]
 	if b == nil {

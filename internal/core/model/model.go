@@ -70,6 +70,8 @@ type Message struct {
 type Part struct {
 	Kind PartKind
 	Text string // of PartText and PartRefusal
+	// Citations of PartText that a model said.
+	Citations []Citation `json:",omitempty"`
 
 	// Of images and files: a URL that the provider fetches, or the bytes.
 	URL       string

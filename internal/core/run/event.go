@@ -58,8 +58,10 @@ const MaxDelta = 8 << 10
 // Delta is a piece of the item at an index of State.Output.
 type Delta struct {
 	Index int
-	Kind  model.DeltaKind // Said, Refused, Summarized, SummaryEnded, Thinking, CallArguments
+	Kind  model.DeltaKind // Said, Refused, Summarized, SummaryEnded, Thinking, CallArguments, Cited
 	Text  string          `json:",omitempty"`
+	// Citation is of Cited.
+	Citation *model.Citation `json:",omitempty"`
 }
 
 // Published is what the events of a run have said so far: a fold of them.
@@ -90,7 +92,7 @@ func (p *Published) Apply(e *Event) bool {
 		if e.Delta.Index < 0 || e.Delta.Index >= len(p.items) || p.items[e.Delta.Index].done {
 			return false
 		}
-		p.items[e.Delta.Index].fold.Add(model.Delta{Kind: e.Delta.Kind, Text: e.Delta.Text})
+		p.items[e.Delta.Index].fold.Add(model.Delta{Kind: e.Delta.Kind, Text: e.Delta.Text, Citation: e.Delta.Citation})
 	case e.Called != nil:
 		at := e.Called.Index
 		if at < 0 || at >= len(p.items) || !p.items[at].writes || p.items[at].done {

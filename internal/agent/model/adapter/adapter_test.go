@@ -85,6 +85,14 @@ func TestAnswers(t *testing.T) {
 			scriptedmodel.Turn{Blocks: []scriptedmodel.Block{{Text: []string{"Hel", "lo ", "🌊"}}}, Usage: full, Header: http.Header{"X-Request-Id": {"req_1"}}},
 			model.Answer{Items: []model.Item{said("Hello 🌊")}, Stop: model.StopEnd, Usage: *full, Counted: true, RequestID: "req_1"}, nil,
 		},
+		"citations": {
+			scriptedmodel.Turn{Blocks: []scriptedmodel.Block{{Text: []string{"See ", "🌊."}, Cites: []model.Citation{
+				{URL: "https://a.org/1", Title: "One", End: 6}, {URL: "javascript:alert(1)", Title: "no page"}, {URL: "https://b.org", Title: "", End: 6},
+			}}}},
+			model.Answer{Items: []model.Item{{Message: &model.Message{Role: model.Assistant, Parts: []model.Part{{Kind: model.PartText, Text: "See 🌊.", Citations: []model.Citation{
+				{URL: "https://a.org/1", Title: "One", End: 6}, {URL: "https://b.org", End: 6},
+			}}}}}}, Stop: model.StopEnd}, nil,
+		},
 		"nothing": {scriptedmodel.Turn{}, model.Answer{Stop: model.StopEnd}, nil},
 		"calls": {
 			scriptedmodel.Turn{Blocks: parallel, Usage: &model.Usage{Input: 3, Output: 2}},

@@ -27,6 +27,7 @@ func (s stream) RoundTrip(r *http.Request) (*http.Response, error) {
 func FuzzStream(f *testing.F) {
 	turns := []scriptedmodel.Turn{
 		scriptedmodel.Say("hello"), scriptedmodel.Ask("c1", "run", `{"a":1}`),
+		{Blocks: []scriptedmodel.Block{{Text: []string{"a"}, Cites: []model.Citation{{URL: "https://a.org", Title: "A", Start: 0, End: 1}}}}},
 		{Blocks: []scriptedmodel.Block{{Thought: []string{"hm"}, State: "s"}, {Call: &scriptedmodel.Call{ID: "a", Name: "x", Arguments: []string{"{", "}"}}}, {Call: &scriptedmodel.Call{ID: "b", Name: "y", Arguments: []string{"{", "}"}}}}, Interleave: true},
 	}
 	for which, p := range model.Providers {

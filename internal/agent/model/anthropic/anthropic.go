@@ -3,11 +3,13 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -116,6 +118,8 @@ type block struct {
 	call      model.Call
 	arguments strings.Builder
 	state     model.State
+	said      int              // characters
+	citations []model.Citation // of a text
 }
 
 func (a *answer) send(d model.Delta) {
@@ -188,6 +192,7 @@ func (a *answer) begin(e *event) error {
 	switch start.Type {
 	case "text":
 		if start.Text != "" {
+			b.said += utf8.RuneCountInString(start.Text)
 			a.send(model.Delta{Kind: model.Said, Index: e.Index, Text: start.Text})
 		}
 	case "redacted_thinking":
@@ -202,6 +207,9 @@ func (a *answer) begin(e *event) error {
 	return nil
 }
 
+// maxCitations bounds the citations of one block.
+const maxCitations = 1000
+
 // redacted is the id of the state of thinking that is not shown.
 const redacted = "redacted"
 
@@ -212,6 +220,11 @@ func (a *answer) add(e *event) error {
 		Partial   string `json:"partial_json"`
 		Thinking  string `json:"thinking"`
 		Signature string `json:"signature"`
+		Citation  struct {
+			URL    string `json:"url"`    // of a search of the provider's
+			Source string `json:"source"` // of a result of ours
+			Title  string `json:"title"`
+		} `json:"citation"`
 	}
 	if err := json.Unmarshal(e.Delta, &d); err != nil {
 		return model.Errorf(model.Transient, "the provider sent an event that cannot be read")
@@ -222,7 +235,10 @@ func (a *answer) add(e *event) error {
 	}
 	switch {
 	case d.Type == "text_delta" && d.Text != "":
+		b.said += utf8.RuneCountInString(d.Text)
 		a.send(model.Delta{Kind: model.Said, Index: e.Index, Text: d.Text})
+	case d.Type == "citations_delta" && len(b.citations) < maxCitations:
+		b.citations = append(b.citations, model.Citation{URL: cmp.Or(d.Citation.URL, d.Citation.Source), Title: d.Citation.Title})
 	case d.Type == "thinking_delta" && d.Thinking != "":
 		a.send(model.Delta{Kind: model.Thinking, Index: e.Index, Text: d.Thinking})
 	case d.Type == "signature_delta":
@@ -241,6 +257,13 @@ func (a *answer) end(at int) {
 		return
 	}
 	switch b.kind {
+	case "text": // a text that cites something is a block of its own
+		for _, c := range b.citations {
+			c.End = b.said
+			if c, ok := c.Sound(); ok && b.said > 0 {
+				a.send(model.Delta{Kind: model.Cited, Index: at, Citation: &c})
+			}
+		}
 	case "thinking", "redacted_thinking":
 		a.send(model.Delta{Kind: model.ThoughtEnded, Index: at, State: b.state})
 	case "tool_use":

@@ -89,6 +89,8 @@ type chatChunk struct {
 			ReasoningContent *string         `json:"reasoning_content"` // DeepSeek, vLLM, Qwen
 			Reasoning        *string         `json:"reasoning"`         // OpenRouter, Ollama, newer vLLM
 			ToolCalls        []chatCall      `json:"tool_calls"`
+
+			Annotations []json.RawMessage `json:"annotations"`
 		} `json:"delta"`
 		FinishReason *string `json:"finish_reason"`
 	} `json:"choices"`
@@ -139,6 +141,7 @@ type chatAnswer struct {
 	field     string // of the reasoning: the provider's name for it
 	calls     []*growing
 	finish    string
+	said      bool // text has come
 	refused   bool
 }
 
@@ -170,7 +173,13 @@ func (a *chatAnswer) take(data []byte) error {
 		a.think("reasoning_content", d.ReasoningContent)
 		a.think("reasoning", d.Reasoning)
 		if text := contentText(d.Content); text != "" {
+			a.said = true
 			a.send(model.Delta{Kind: model.Said, Index: chatText, Text: text})
+		}
+		for _, raw := range d.Annotations {
+			if c := citationOf(raw); c != nil && a.said {
+				a.send(model.Delta{Kind: model.Cited, Index: chatText, Citation: c})
+			}
 		}
 		if d.Refusal != nil && *d.Refusal != "" {
 			a.refused = true

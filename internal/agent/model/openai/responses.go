@@ -45,7 +45,7 @@ func (m *Responses) Generate(ctx context.Context, r model.Request) iter.Seq2[mod
 			return
 		}
 		defer res.Body.Close()
-		a := &answer{rec: &m.rec, yield: yield, requestID: transport.RequestID(res.Header), calls: map[int]*growing{}, said: map[int]bool{}}
+		a := &answer{rec: &m.rec, yield: yield, requestID: transport.RequestID(res.Header), calls: map[int]*growing{}, said: map[int]bool{}, cited: map[int]bool{}}
 		if !yield(model.Delta{Kind: model.Started, RequestID: a.requestID}, nil) {
 			return
 		}
@@ -69,6 +69,7 @@ type event struct {
 	Type        string          `json:"type"`
 	Delta       json.RawMessage `json:"delta"`
 	OutputIndex int             `json:"output_index"`
+	Annotation  json.RawMessage `json:"annotation"`
 	Item        json.RawMessage `json:"item"`
 	Response    json.RawMessage `json:"response"`
 }
@@ -85,6 +86,8 @@ type outputItem struct {
 		Type    string `json:"type"`
 		Text    string `json:"text"`
 		Refusal string `json:"refusal"`
+
+		Annotations []json.RawMessage `json:"annotations"`
 	} `json:"content"`
 }
 
@@ -117,6 +120,7 @@ type answer struct {
 	requestID string
 	calls     map[int]*growing
 	said      map[int]bool // messages of which text has come
+	cited     map[int]bool // messages of which citations have come
 	refused   bool
 }
 
@@ -147,6 +151,8 @@ func (a *answer) take(data []byte) error {
 	switch e.Type {
 	case "response.reasoning_summary_part.done":
 		a.send(model.Delta{Kind: model.SummaryEnded, Index: e.OutputIndex})
+	case "response.output_text.annotation.added":
+		a.cite(e.OutputIndex, e.Annotation)
 	case "response.output_item.added", "response.output_item.done":
 		var item outputItem
 		if err := json.Unmarshal(e.Item, &item); err != nil {
@@ -202,12 +208,20 @@ func (a *answer) item(at int, item *outputItem, done bool) {
 			a.send(model.Delta{Kind: model.ThoughtEnded, Index: at, State: model.State{Origin: a.rec.Origin(), ID: item.ID, Data: item.Encrypted}})
 		}
 	case "message":
-		if !done || a.said[at] {
+		if !done {
 			return
 		}
-		for _, part := range item.Content { // of a server that streams no text
-			_ = a.text(model.Said, at, part.Text) // fails for arguments alone
-			_ = a.text(model.Refused, at, part.Refusal)
+		said, cited := a.said[at], a.cited[at]
+		for _, part := range item.Content { // of a server that streams no text, or no citations
+			if !said {
+				_ = a.text(model.Said, at, part.Text) // fails for arguments alone
+				_ = a.text(model.Refused, at, part.Refusal)
+			}
+			for _, raw := range part.Annotations {
+				if !cited {
+					a.cite(at, raw)
+				}
+			}
 		}
 	}
 }

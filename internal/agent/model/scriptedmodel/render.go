@@ -117,10 +117,13 @@ func (t *Turn) responses(in Request) []string {
 			for _, text := range b.Text {
 				part("response.output_text.delta", object{"content_index": 0, "delta": text, "logprobs": []any{}})
 			}
+			for i, c := range b.Cites {
+				part("response.output_text.annotation.added", object{"content_index": 0, "annotation_index": i, "annotation": annotation(c)})
+			}
 			if b.Refusal != "" {
 				part("response.refusal.delta", object{"content_index": 0, "delta": b.Refusal})
 			}
-			content := object{"type": "output_text", "text": strings.Join(b.Text, ""), "annotations": []any{}}
+			content := object{"type": "output_text", "text": strings.Join(b.Text, ""), "annotations": annotations(b.Cites)}
 			if b.Refusal != "" {
 				content = object{"type": "refusal", "refusal": b.Refusal}
 			}
@@ -142,6 +145,18 @@ func (t *Turn) responses(in Request) []string {
 	}
 	add(kind, object{"response": tail})
 	return e.list
+}
+
+func annotation(c model.Citation) object {
+	return object{"type": "url_citation", "url": c.URL, "title": c.Title, "start_index": c.Start, "end_index": c.End}
+}
+
+func annotations(all []model.Citation) []any {
+	out := make([]any, len(all))
+	for i, c := range all {
+		out[i] = annotation(c)
+	}
+	return out
 }
 
 // chat are the events of Chat Completions.
@@ -175,6 +190,9 @@ func (t *Turn) chat(in Request) []string {
 		default:
 			for _, text := range b.Text {
 				chunk(object{"content": text}, nil)
+			}
+			for _, c := range b.Cites {
+				chunk(object{"annotations": []any{object{"type": "url_citation", "url_citation": annotation(c)}}}, nil)
 			}
 			if b.Refusal != "" {
 				chunk(object{"refusal": b.Refusal}, nil)
@@ -229,6 +247,9 @@ func (t *Turn) messages(in Request) []string {
 			begin(object{"type": "text", "text": ""})
 			for _, text := range b.Text {
 				delta(object{"type": "text_delta", "text": text})
+			}
+			for _, c := range b.Cites {
+				delta(object{"type": "citations_delta", "citation": object{"type": "web_search_result_location", "url": c.URL, "title": c.Title, "cited_text": "", "encrypted_index": ""}})
 			}
 			if b.Refusal != "" { // is a reason to stop there
 				delta(object{"type": "text_delta", "text": b.Refusal})

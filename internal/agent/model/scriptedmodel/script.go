@@ -54,7 +54,8 @@ const (
 
 // Block is a part of an answer. One kind of field is set.
 type Block struct {
-	Text    []string // fragments of a text
+	Text    []string         // fragments of a text
+	Cites   []model.Citation // of Text: the Messages protocol has no places in it
 	Refusal string
 	Thought []string // fragments of reasoning
 	Summary []string // parts of a summary of reasoning

@@ -24,10 +24,11 @@ type stream struct {
 // open is an item of the output while it is under way.
 type open struct {
 	id      string
-	kind    string         // of its items
-	part    string         // type of the part that is under way; "" for none
-	index   int            // of that part
-	text    []byte         // of it
+	kind    string // of its items
+	part    string // type of the part that is under way; "" for none
+	index   int    // of that part
+	text    []byte // of it
+	cites   []model.Citation
 	content []ResponsePart // those that are done
 	// Of a call of the server's that the model writes: what it has written so far, or the code
 	// in it, is in text.
@@ -135,6 +136,8 @@ func (s *stream) delta(d *run.Delta) error {
 		return s.send(&ResponseEvent{Type: "response.function_call_arguments.delta", ItemID: it.id, OutputIndex: at, Delta: &d.Text})
 	case model.SummaryEnded:
 		return s.closePart(it, at)
+	case model.Cited:
+		return s.cite(it, at, d.Citation)
 	}
 	kind := partKinds[d.Kind]
 	if it.part != kind {
@@ -161,6 +164,18 @@ func (s *stream) delta(d *run.Delta) error {
 	return s.send(e)
 }
 
+// cite tells that a part of the text is cited. A text comes first.
+func (s *stream) cite(it *open, at *int, c *model.Citation) error {
+	if c == nil || it.part != "output_text" {
+		return nil
+	}
+	n, index, is := len(it.cites), it.index, annotationOf(*c)
+	it.cites = append(it.cites, *c)
+	return s.send(&ResponseEvent{
+		Type: "response.output_text.annotation.added", ItemID: it.id, OutputIndex: at, ContentIndex: &index, AnnotationIndex: &n, Annotation: &is,
+	})
+}
+
 // place sets the index of a part.
 func (e *ResponseEvent) place(kind string, index int) {
 	if kind == "summary_text" {
@@ -176,7 +191,7 @@ func part(kind, text string) *ResponsePart {
 	case "refusal":
 		return &ResponsePart{Type: kind, Refusal: &text}
 	case "output_text":
-		p := outputText(text)
+		p := outputText(text, nil)
 		return &p
 	}
 	return &ResponsePart{Type: kind, Text: &text}
@@ -189,7 +204,7 @@ func (s *stream) openPart(it *open, at *int, kind string) error {
 			index++
 		}
 	}
-	it.part, it.index, it.text = kind, index, nil
+	it.part, it.index, it.text, it.cites = kind, index, nil, nil
 	e := &ResponseEvent{Type: "response.content_part.added", ItemID: it.id, OutputIndex: at, Part: part(kind, "")}
 	if kind == "summary_text" {
 		e.Type = "response.reasoning_summary_part.added"
@@ -205,6 +220,9 @@ func (s *stream) closePart(it *open, at *int) error {
 	kind, text, index := it.part, string(it.text), it.index
 	it.part, it.text = "", nil
 	whole := part(kind, text)
+	if kind == "output_text" {
+		*whole = outputText(text, it.cites)
+	}
 	it.content = append(it.content, *whole)
 	done := &ResponseEvent{ItemID: it.id, OutputIndex: at}
 	closed := &ResponseEvent{Type: "response.content_part.done", ItemID: it.id, OutputIndex: at, Part: whole}

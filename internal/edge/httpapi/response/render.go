@@ -228,9 +228,13 @@ func partOf(p *model.Part, role model.Role) ResponsePart {
 	if role != model.Assistant {
 		return ResponsePart{Type: "input_text", Text: &p.Text}
 	}
-	return outputText(p.Text)
+	return outputText(p.Text, p.Citations)
 }
 
-func outputText(s string) ResponsePart {
-	return ResponsePart{Type: "output_text", Text: &s, Annotations: &[]jsontext.Value{}, LogProbs: &[]jsontext.Value{}}
+func outputText(s string, cites []model.Citation) ResponsePart {
+	annotations := make([]ResponseAnnotation, len(cites))
+	for i := range cites {
+		annotations[i] = annotationOf(cites[i])
+	}
+	return ResponsePart{Type: "output_text", Text: &s, Annotations: &annotations, LogProbs: &[]jsontext.Value{}}
 }

@@ -138,6 +138,13 @@ func open(t *testing.T) *httpapitest.Server {
 		"again": func(model.Request) []model.Delta {
 			return call(sandboxtool.RunCode, `{"language": "python", "code": "x"}`)
 		},
+		"cites": func(model.Request) []model.Delta {
+			c := func(url string) model.Delta {
+				return model.Delta{Kind: model.Cited, Citation: &model.Citation{URL: url, Title: "A page", End: 5}}
+			}
+			text := say("Coral and atolls")
+			return append([]model.Delta{text[0], c("https://a.org/"), c("https://b.org/")}, text[1:]...)
+		},
 		"hang": func(model.Request) []model.Delta { return []model.Delta{{Kind: model.Said, Text: "well"}, {}} },
 	}
 	begun := time.Now()
@@ -470,4 +477,33 @@ func TestRefusals(t *testing.T) {
 	if e := r["error"].(map[string]any); e["type"] != "rate_limit_error" || e["code"] != "rate_limited" {
 		t.Errorf("got %v", r)
 	}
+}
+
+// TestCitations: what the provider cites reaches clients in the stream and in the response.
+func TestCitations(t *testing.T) {
+	s := open(t)
+	all := events(t, httpapitest.Ask(s, "POST", "/v1/responses", `{"model": "cites", "input": "x", "stream": true}`))
+	if kinds := typesOf(all); !strings.Contains(kinds, "content_part.added output_text.delta output_text.annotation.added output_text.annotation.added output_text.delta") {
+		t.Errorf("events %s", kinds)
+	}
+	var told []any
+	for _, e := range all {
+		switch e["type"] {
+		case "response.output_text.annotation.added":
+			if e["annotation_index"] != float64(len(told)) || e["content_index"] != 0.0 {
+				t.Errorf("got %s", show(e))
+			}
+			told = append(told, e["annotation"])
+		case "response.content_part.done":
+			if got := e["part"].(map[string]any)["annotations"]; show(got) != show(told) {
+				t.Errorf("the part has %s, told was %s", show(got), show(told))
+			}
+		}
+	}
+	r := all[len(all)-1]["response"].(map[string]any)
+	if part := item(t, r, "message")["content"].([]any)[0].(map[string]any); len(told) != 2 || show(part["annotations"]) != show(told) || !strings.Contains(show(told[1]), `"url":"https://b.org/"`) {
+		t.Errorf("the response has %s", show(part))
+	}
+	// A client that sends the message back goes on.
+	ask(t, s, 200, "POST", "/v1/responses", show(map[string]any{"model": "all", "input": append(r["output"].([]any), map[string]any{"role": "user", "content": "more"})}))
 }

@@ -4,6 +4,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/core/model"
 )
 
 // Response is a response, by the open Responses specification and with what our contract
@@ -192,15 +194,29 @@ func (ResponseContent) Schema(huma.Registry) *huma.Schema {
 
 // ResponsePart is a part of a message or of reasoning.
 type ResponsePart struct {
-	Type        string            `json:"type" required:"true"`
-	Text        *string           `json:"text,omitzero"`
-	Refusal     *string           `json:"refusal,omitzero"`
-	ImageURL    *string           `json:"image_url,omitzero"`
-	Detail      string            `json:"detail,omitzero"`
-	FileName    string            `json:"filename,omitzero"`
-	FileURL     string            `json:"file_url,omitzero"`
-	Annotations *[]jsontext.Value `json:"annotations,omitzero"`
-	LogProbs    *[]jsontext.Value `json:"logprobs,omitzero"`
+	Type        string                `json:"type" required:"true"`
+	Text        *string               `json:"text,omitzero"`
+	Refusal     *string               `json:"refusal,omitzero"`
+	ImageURL    *string               `json:"image_url,omitzero"`
+	Detail      string                `json:"detail,omitzero"`
+	FileName    string                `json:"filename,omitzero"`
+	FileURL     string                `json:"file_url,omitzero"`
+	Annotations *[]ResponseAnnotation `json:"annotations,omitzero"`
+	LogProbs    *[]jsontext.Value     `json:"logprobs,omitzero"`
+}
+
+// ResponseAnnotation says which page a part of a text goes back to, as the model's provider
+// has it.
+type ResponseAnnotation struct {
+	Type  string `json:"type" required:"true" enum:"url_citation"`
+	URL   string `json:"url" required:"true"`
+	Title string `json:"title" required:"true"`
+	Start int    `json:"start_index" required:"true" doc:"The first character of the text that is cited."`
+	End   int    `json:"end_index" required:"true" doc:"The character after the last one."`
+}
+
+func annotationOf(c model.Citation) ResponseAnnotation {
+	return ResponseAnnotation{"url_citation", c.URL, c.Title, c.Start, c.End}
 }
 
 // ResponseSandboxResult is the outcome of one execution.
@@ -234,4 +250,7 @@ type ResponseEvent struct {
 	Code         *string           `json:"code,omitzero"`
 	LogProbs     *[]jsontext.Value `json:"logprobs,omitzero"`
 	Error        *ResponseError    `json:"error,omitzero"`
+
+	Annotation      *ResponseAnnotation `json:"annotation,omitzero"`
+	AnnotationIndex *int                `json:"annotation_index,omitzero"`
 }

@@ -1,0 +1,47 @@
+package model
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Citation says which page a part of a text goes back to, as the provider has it: none is
+// made here.
+type Citation struct {
+	URL        string
+	Title      string
+	Start, End int // characters of the text, the first one and that after the last
+}
+
+// Bounds of citations.
+const (
+	maxCitationURL   = 4096
+	maxCitationTitle = 1000 // bytes
+	maxCitationEnd   = 1 << 30
+)
+
+// Sound returns a citation that readers can be told of; !ok for one of no page or place.
+func (c Citation) Sound() (_ Citation, ok bool) {
+	u, err := url.Parse(c.URL)
+	if err != nil || len(c.URL) > maxCitationURL || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return c, false
+	}
+	if c.Start < 0 || c.End < c.Start || c.End > maxCitationEnd {
+		return c, false
+	}
+	c.Title = strings.ToValidUTF8(c.Title, "\uFFFD")
+	if len(c.Title) > maxCitationTitle {
+		c.Title = strings.ToValidUTF8(c.Title[:maxCitationTitle], "")
+	}
+	return c, true
+}
+
+// citationBytes is what a citation counts beside its texts.
+const citationBytes = 64
+
+func (c *Citation) size() int {
+	if c == nil {
+		return 0
+	}
+	return len(c.URL) + len(c.Title) + citationBytes
+}
