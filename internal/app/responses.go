@@ -32,7 +32,7 @@ func (s *Server) openRemotes(context.Context) error {
 	}
 	client := mcpclient.New(allow, s.cfg.Version)
 	s.later(func(context.Context) error { client.Close(); return nil })
-	s.mcp = mcptool.New(mcptool.Config{Client: client, Seal: s.box, Callers: s.authority, Record: s.directory.Record})
+	s.mcp = mcptool.New(mcptool.Config{Client: client, Seal: s.box, Callers: s.authority, Record: s.directory.Record, Cover: s.gateway.Cover})
 	return nil
 }
 

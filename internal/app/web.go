@@ -28,7 +28,10 @@ func (s *Server) openWeb(context.Context) error {
 	if err != nil {
 		return err
 	}
-	services := web.Config{Web: found, People: people, Record: s.directory.Record, Used: s.db.Usage().Month}
+	services := web.Config{
+		Web: found, People: people, Record: s.directory.Record, Used: s.db.Usage().Month,
+		Cover: func(p *tenant.Principal, text string) (string, error) { return s.gateway.Cover(p, text) },
+	}
 	if cfg.FetchURL == "on" {
 		allow, err := outbound.Parse(cfg.FetchAllow)
 		if err != nil {

@@ -30,6 +30,9 @@ func (d *drive) ask() error {
 	a := answering{drive: d, items: map[int]int{}}
 	q := d.state.ModelRequest()
 	d.state.Request.Place(&q, rec.Can(model.Files))
+	if !rec.Can(model.Vision) {
+		d.state.Request.HidePictures(&q)
+	}
 	if q.CacheKey == "" && (len(q.Tools) > 0 || d.state.Request.Before > 0) {
 		q.CacheKey = d.run.Sandbox // names the conversation, whose beginning is asked again and again
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,35 @@ type Result struct {
 	// none.
 	Texts      []string
 	Structured string
+	Images     []Image
+}
+
+// Image is a picture of a result.
+type Image struct {
+	MediaType string
+	Data      []byte
+}
+
+// Bounds of the pictures of a result. Others are named in its text alone.
+const (
+	maxImages     = 4
+	maxImageBytes = 2 << 20 // of all
+)
+
+// imageTypes are those that models take.
+var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// image adds a picture if it is one, as its bytes say, and there is room for it.
+func (r *Result) image(mediaType string, data []byte) bool {
+	size := len(data)
+	for _, is := range r.Images {
+		size += len(is.Data)
+	}
+	if !slices.Contains(imageTypes, mediaType) || http.DetectContentType(data) != mediaType || len(r.Images) == maxImages || size > maxImageBytes {
+		return false
+	}
+	r.Images = append(r.Images, Image{mediaType, data})
+	return true
 }
 
 // ErrUnknown is in the chain of errors that leave open whether a call was done.
@@ -120,7 +150,11 @@ func (s *session) read(r *mcp.CallToolResult) *Result {
 		case *mcp.TextContent:
 			add("%s", part.Text)
 		case *mcp.ImageContent:
-			add("[an image of type %s, %d bytes]", web.Line(part.MIMEType, 100), len(part.Data))
+			what := "[an image of type %s, %d bytes]"
+			if !out.image(part.MIMEType, part.Data) {
+				what = "[an image of type %s, %d bytes, which is not shown]"
+			}
+			add(what, web.Line(part.MIMEType, 100), len(part.Data))
 		case *mcp.AudioContent:
 			add("[sound of type %s, %d bytes]", web.Line(part.MIMEType, 100), len(part.Data))
 		case *mcp.ResourceLink:

@@ -53,6 +53,8 @@ type Config struct {
 	Callers Callers
 	// Record leaves the audit row of a call and charges for it.
 	Record func(context.Context, *tenant.Principal, sandbox.Call) error
+	// Cover covers secrets in what servers say, for a caller; nil for nothing to cover.
+	Cover func(p *tenant.Principal, text string) (string, error)
 }
 
 // Tools are the loop.Handler of the tools here, and make them ready for a run.
@@ -158,7 +160,11 @@ func (t *Tools) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		row.Status, row.Reason = audit.Cancelled, "the run was cancelled"
 		return nil, errors.Join(context.Cause(ctx), t.cfg.Record(ctx, &p, row))
 	}
-	out := t.outcome(c, result, err)
+	why := message(err)
+	if err := t.cover(&p, &result.Text, &why); err != nil {
+		return nil, err
+	}
+	out := t.outcome(c, result, err, why)
 	row.StdoutBytes = int64(len(result.Text))
 	if why := out.Item.Use.Error; why != "" {
 		row.Status, row.Reason = audit.Error, "the call failed"
@@ -233,9 +239,10 @@ func failed(c *loop.Call, why string) *loop.Outcome {
 	}
 }
 
-func (t *Tools) outcome(c *loop.Call, r *mcpclient.Result, err error) *loop.Outcome {
+// outcome is what a call came to; why says what is wrong with err.
+func (t *Tools) outcome(c *loop.Call, r *mcpclient.Result, err error, why string) *loop.Outcome {
 	var out *loop.Outcome
-	switch why := message(err); {
+	switch {
 	case errors.Is(err, mcpclient.ErrUnknown):
 		out = failed(c, "outcome unknown: "+why)
 		out.Result.Parts[0].Text = "outcome unknown: " + why + "; the call is not repeated because it may have had effects"
@@ -248,6 +255,10 @@ func (t *Tools) outcome(c *loop.Call, r *mcpclient.Result, err error) *loop.Outc
 			Result: model.Result{Failed: r.Failed, Parts: []model.Part{{Kind: model.PartText, Text: told(r.Text)}}},
 			Item:   &run.Item{Status: run.ItemCompleted, Use: &use},
 		}
+		for _, image := range r.Images {
+			use.Images = append(use.Images, model.Part{Kind: model.PartImage, MediaType: image.MediaType, Data: image.Data})
+		}
+		out.Result.Parts = append(out.Result.Parts, use.Images...)
 		if r.Failed {
 			out.Item.Status, use.Error, use.Output = run.ItemFailed, r.Text, nil
 			if use.Error == "" {
@@ -257,6 +268,21 @@ func (t *Tools) outcome(c *loop.Call, r *mcpclient.Result, err error) *loop.Outc
 	}
 	out.Item.Use.Changed = r.Changed
 	return out
+}
+
+// cover covers texts in place.
+func (t *Tools) cover(p *tenant.Principal, texts ...*string) error {
+	if t.cfg.Cover == nil {
+		return nil
+	}
+	for _, text := range texts {
+		covered, err := t.cfg.Cover(p, *text)
+		if err != nil {
+			return err
+		}
+		*text = covered
+	}
+	return nil
 }
 
 func message(err error) string {

@@ -110,6 +110,9 @@ func (t *Tools) remote(ctx context.Context, r *run.Run, s *Server, known []Known
 		return out, false, nil
 	}
 	out.Tools, err = t.cfg.Client.List(ctx, session(r.ID, s.Label), s.Target, s.Allowed.holds)
+	if err == nil {
+		err = t.coverTools(ctx, r, out.Tools)
+	}
 	if err != nil {
 		if ctx.Err() != nil && fault.KindOf(err) == fault.Internal { // another one failed, or the caller has gone
 			return out, false, err
@@ -120,6 +123,32 @@ func (t *Tools) remote(ctx context.Context, r *run.Run, s *Server, known []Known
 		return out, false, fault.New(fault.Invalid, "the MCP server %q has no tool %q, which allowed_tools names", s.Label, name)
 	}
 	return out, true, nil
+}
+
+// coverTools covers what a server says of its tools.
+func (t *Tools) coverTools(ctx context.Context, r *run.Run, tools []run.RemoteTool) error {
+	if t.cfg.Cover == nil || len(tools) == 0 {
+		return nil
+	}
+	p, err := t.cfg.Callers.Holder(ctx, r.Tenant, r.Key)
+	if err != nil {
+		return err
+	}
+	for i := range tools {
+		schema, annotations := string(tools[i].Schema), string(tools[i].Annotations)
+		if err := t.cover(&p, &tools[i].Description, &schema, &annotations); err != nil {
+			return err
+		}
+		if json.Valid([]byte(schema)) { // else a secret was across the ends of texts
+			tools[i].Schema = json.RawMessage(schema)
+		} else {
+			tools[i].Schema = json.RawMessage(`{"type":"object"}`)
+		}
+		if tools[i].Annotations = json.RawMessage(annotations); !json.Valid(tools[i].Annotations) {
+			tools[i].Annotations = nil
+		}
+	}
+	return nil
 }
 
 // missing is a tool that a filter names and that is not there.

@@ -20,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
@@ -85,6 +86,7 @@ type Config struct {
 type Gateway struct {
 	cfg     Config
 	metrics *metrics
+	sets    redact.Sets
 
 	mu     sync.Mutex
 	ending map[string]*conclusion // guarded by mu: ends that this process is recording

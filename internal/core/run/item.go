@@ -57,10 +57,11 @@ type CodeResult struct {
 type ToolUse struct {
 	CallID string
 	Tool   string          // its name in the catalog of tools, whatever the model was told
-	Input  json.RawMessage `json:",omitzero"` // the arguments; none while the model writes them, or if it wrote none that can be read
-	Writes string          `json:",omitzero"` // what it has written of them, as long as there is no Input
-	Output json.RawMessage `json:",omitzero"` // what it gave, in a form of the tool's; none until it ended
-	Error  string          `json:",omitzero"` // why it failed, for the caller to read
+	Input  json.RawMessage `json:",omitzero"`  // the arguments; none while the model writes them, or if it wrote none that can be read
+	Writes string          `json:",omitzero"`  // what it has written of them, as long as there is no Input
+	Output json.RawMessage `json:",omitzero"`  // what it gave, in a form of the tool's; none until it ended
+	Error  string          `json:",omitzero"`  // why it failed, for the caller to read
+	Images []model.Part    `json:",omitempty"` // pictures of what it gave
 	// Of a tool of a Remote, whose name there is Tool: the Remote's label, the id of the item
 	// that asked for approval, and whether the server has said that it has other tools now.
 	Server   string `json:",omitzero"`

@@ -31,6 +31,8 @@ type Config struct {
 	Pages       Fetcher
 	// Record leaves the audit row of a call and charges for it.
 	Record func(context.Context, *tenant.Principal, sandbox.Call) error
+	// Cover covers secrets in what the web says, for a caller; nil for nothing to cover.
+	Cover func(p *tenant.Principal, text string) (string, error)
 	// Used returns the credits that a tenant has used in this month.
 	Used func(ctx context.Context, tenant tenant.ID) (float64, error)
 }
@@ -78,7 +80,7 @@ func (s *Service) Search(ctx context.Context, by Caller, q Query) (found []Resul
 		return nil, err
 	}
 	err = s.call(ctx, by, sandbox.Call{Source: name, Command: []byte(strings.Join(q.Texts, "\n"))}, func(ctx context.Context, row *sandbox.Call) error {
-		found, err = ask(ctx, engine, &q)
+		found, err = ask(ctx, covered{engine, s.cover(by.Principal)}, &q)
 		row.Annotate("provider", engine.Name())
 		row.Annotate("results", strconv.Itoa(len(found)))
 		return err
@@ -124,6 +126,11 @@ func (s *Service) Fetch(ctx context.Context, by Caller, urls []string, tokens in
 			f := Fetched{Asked: where}
 			err := s.call(ctx, by, sandbox.Call{Source: FetchName, Command: []byte(where)}, func(ctx context.Context, row *sandbox.Call) error {
 				f.Page, f.Err = s.cfg.Pages.Fetch(ctx, where)
+				if f.Err == nil {
+					if err := s.coverAll(by.Principal, &f.Title, &f.Text); err != nil {
+						return err
+					}
+				}
 				if u, err := url.Parse(f.URL); err == nil && u.Hostname() != "" {
 					row.Hosts = []string{u.Hostname()}
 				}

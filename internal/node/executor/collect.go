@@ -59,7 +59,7 @@ func (t *task) collectAgain(out *output, e *endRecord, opened error) {
 // is of the file that the contents are gathered in.
 func (t *task) storeFiles(c Collector, e *endRecord, path string) (err error) {
 	e.Files = execution.OutputFiles{}
-	set, err := t.x.sets.get(t.job.Secrets, nil)
+	set, err := t.x.sets.Get(t.job.Secrets, nil)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/infra/trace"
 )
 
@@ -153,7 +154,7 @@ type Config struct {
 type Executor struct {
 	cfg     Config
 	line    *line
-	sets    sets
+	sets    redact.Sets
 	metrics *metrics
 	waiting *waiting
 

@@ -60,7 +60,7 @@ type output struct {
 
 // newOutput returns the way of a job's output, which begins after Start.
 func (x *Executor) newOutput(job *execution.Job, folder string, fail func()) (*output, error) {
-	set, err := x.sets.get(job.Secrets, job.Redact)
+	set, err := x.sets.Get(job.Secrets, job.Redact)
 	if err != nil {
 		return nil, fmt.Errorf("what is to be covered in the output: %w", err)
 	}

@@ -43,6 +43,7 @@ type MCPCallInput struct {
 	Error       jsontext.Value `json:"error,omitzero"`
 	Approval    *string        `json:"approval_request_id,omitzero"`
 	Status      *string        `json:"status,omitzero"`
+	Content     jsontext.Value `json:"content,omitzero" doc:"Pictures of what the tool gave."`
 }
 
 // MCPListToolsInput is an item mcp_list_tools that a client carries itself.
@@ -101,6 +102,13 @@ func (p *parser) mcpItem(path, kind string, text jsontext.Value) ([]model.Item, 
 		}
 	case in.Output != nil:
 		result.Parts[0].Text = *in.Output
+	}
+	if in.Content != nil {
+		parts, err := parseContent(path+".content", in.Content, model.User)
+		if err != nil {
+			return nil, err
+		}
+		result.Parts = append(result.Parts, parts...)
 	}
 	return []model.Item{call, {Result: result}}, nil
 }

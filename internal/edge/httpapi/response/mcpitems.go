@@ -3,6 +3,7 @@ package response
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 )
 
@@ -22,6 +23,9 @@ func showRemoteCall(out *ResponseItem, u *run.ToolUse) error {
 	}
 	out.Arguments = &arguments
 	out.Output = jsontext.Value(u.Output)
+	if len(u.Images) > 0 {
+		out.Content = &ResponseContent{Parts: partsOf(u.Images, model.User)}
+	}
 	return nil
 }
 
@@ -44,7 +48,7 @@ func unfinished(it *run.Item) *run.Item {
 	switch {
 	case it.Use != nil:
 		use := *it.Use
-		use.Output, use.Error = nil, ""
+		use.Output, use.Error, use.Images = nil, "", nil
 		out.Use = &use
 	case it.Listing != nil:
 		out.Listing = &run.Listing{Server: it.Listing.Server}

@@ -1,7 +1,9 @@
 package response_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -22,6 +24,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/outbound"
+	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
@@ -40,6 +43,8 @@ func (engine) Search(_ context.Context, r web.Request) ([]web.Result, error) {
 	switch r.Text {
 	case "nothing":
 		return nil, nil
+	case "token":
+		return []web.Result{{Title: "About " + token, URL: "https://example.org/" + token, Snippet: token}}, nil
 	case "broken":
 		return nil, fault.New(fault.Unavailable, "the search provider answered 500")
 	}
@@ -54,6 +59,9 @@ type pages struct{}
 func (pages) Fetch(_ context.Context, where string) (web.Page, error) {
 	if strings.Contains(where, "none") {
 		return web.Page{}, fault.New(fault.Invalid, "the page answers 404")
+	}
+	if strings.Contains(where, "token") {
+		return web.Page{URL: where, Title: token, Text: "words with " + token, Media: "text/html"}, nil
 	}
 	return web.Page{URL: where + "/", Title: "T", Text: "words of " + where, Media: "text/html"}, nil
 }
@@ -111,6 +119,14 @@ func obey(q model.Request) []model.Delta {
 	return append(out, model.Delta{Kind: model.Used, Usage: model.Usage{Input: 10, Output: 5}}, model.Delta{Kind: model.Stopped, Stop: model.StopToolCalls})
 }
 
+// token is something that the rules of every tenant cover.
+const token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
+
+func cover(_ *tenant.Principal, text string) (string, error) {
+	set, err := redact.New(redact.Config{})
+	return string(set.Bytes([]byte(text))), err
+}
+
 func openTools(t *testing.T, services web.Config) *agent {
 	t.Helper()
 	a := &agent{}
@@ -124,13 +140,13 @@ func openTools(t *testing.T, services web.Config) *agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	services.Record = a.record
+	services.Record, services.Cover = a.record, cover
 	a.Server = httpapitest.New(t, func(s *httpapitest.Setup) {
 		callers := tenant.NewAuthority(s.World.DB.Tenants())
 		process := func() (*loop.Loop, *mcptool.Tools) {
 			client := mcpclient.New(allow, "test")
 			t.Cleanup(client.Close)
-			remotes := mcptool.New(mcptool.Config{Client: client, Seal: storetest.Box(t), Callers: callers, Record: a.record})
+			remotes := mcptool.New(mcptool.Config{Client: client, Seal: storetest.Box(t), Callers: callers, Record: a.record, Cover: cover})
 			l := loop.New(loop.Config{
 				Store: s.World.DB.Runs(), Models: m, Events: s.World.Bus.RunEvents(storetest.Box(t)), Log: slog.New(slog.DiscardHandler), Holder: "here",
 				Handlers: map[string]loop.Handler{webtool.Handler: &webtool.Web{Service: web.New(services), Callers: callers}, mcptool.Handler: remotes},
@@ -264,6 +280,9 @@ type remote struct {
 	hang  chan struct{}
 }
 
+// picture begins as a PNG does.
+var picture = []byte("\x89PNG\r\n\x1a\nrest")
+
 func serveMCP(t *testing.T, names ...string) *remote {
 	r := &remote{hang: make(chan struct{})}
 	s := mcp.NewServer(&mcp.Implementation{Name: "remote", Version: "1"}, nil)
@@ -283,6 +302,12 @@ func serveMCP(t *testing.T, names ...string) *remote {
 				}
 			}
 			out := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name + " done with " + secret}}}
+			switch arguments := string(q.Params.Arguments); {
+			case strings.Contains(arguments, "picture"):
+				out.Content = append(out.Content, &mcp.ImageContent{MIMEType: "image/png", Data: picture}, &mcp.ImageContent{MIMEType: "image/png", Data: []byte("<svg>")})
+			case strings.Contains(arguments, "token"):
+				out.Content = []mcp.Content{&mcp.TextContent{Text: "use " + token}}
+			}
 			if strings.Contains(string(q.Params.Arguments), "fail") {
 				out.IsError = true
 			}
@@ -374,6 +399,64 @@ func TestMCP(t *testing.T) {
 	want(t, other, "completed", "completed message no tool one__write")
 	if lists, _ := one.counts(); lists != 2 {
 		t.Errorf("listed %d times", lists)
+	}
+}
+
+// TestMCPPictures: the model and the client are given the pictures of a result, and a model
+// that sees none is told so.
+func TestMCPPictures(t *testing.T) {
+	a, s := openTools(t, web.Config{}), serveMCP(t, "read")
+	tools := []any{s.tool("one", map[string]any{"require_approval": "never"})}
+	r := a.ask(t, 200, map[string]any{"tools": tools, "input": `one__read {"picture": 1}`})
+	call := item(t, r, "mcp_call")
+	if got := show(call["content"]); got != `[{"detail":"auto","image_url":"data:image/png;base64,`+base64.StdEncoding.EncodeToString(picture)+`","type":"input_image"}]` {
+		t.Errorf("the item has %s", got)
+	}
+	if got := call["output"]; got != "read done with [covered]\n[an image of type image/png, 12 bytes]\n[an image of type image/png, 5 bytes, which is not shown]" {
+		t.Errorf("the output is %q", got)
+	}
+	seen := func() (pictures int) {
+		for _, it := range a.given().Items {
+			if it.Result != nil {
+				for _, p := range it.Result.Parts {
+					if p.Kind == model.PartImage && bytes.Equal(p.Data, picture) {
+						pictures++
+					}
+				}
+			}
+		}
+		return pictures
+	}
+	if n := seen(); n != 1 {
+		t.Errorf("the model sees %d pictures", n)
+	}
+	a.ask(t, 200, map[string]any{"previous_response_id": r["id"], "tools": tools, "input": "one__read"})
+	if n := seen(); n != 1 {
+		t.Errorf("later the model sees %d pictures", n)
+	}
+	carried := append(r["output"].([]any), map[string]any{"role": "user", "content": "one__read"})
+	a.ask(t, 200, map[string]any{"store": false, "tools": tools, "input": carried})
+	if n := seen(); n != 1 {
+		t.Errorf("of items that the client carries the model sees %d pictures", n)
+	}
+}
+
+// TestCovered: what the web and MCP servers say is covered before models and clients see it.
+func TestCovered(t *testing.T) {
+	a, s := openTools(t, web.Config{Web: engine{}, Pages: pages{}}), serveMCP(t, "read", "says "+token)
+	tools := []any{s.tool("one", map[string]any{"require_approval": "never"}), map[string]any{"type": "web_search"}, map[string]any{"type": "fetch_url"}}
+	all := events(t, httpapitest.Ask(a, "POST", "/v1/responses", show(map[string]any{
+		"model": "obey", "stream": true, "tools": tools, "input": `one__read {"token": 1}` + "\n" + `web_search {"queries": ["token"]}` + "\n" + `fetch_url {"urls": ["https://token"]}`,
+	})))
+	for _, it := range all[len(all)-1]["response"].(map[string]any)["output"].([]any) {
+		if it := it.(map[string]any); it["type"] != "message" && it["type"] != "mcp_list_tools" && !strings.Contains(show(it), "[redacted:") {
+			t.Errorf("nothing is covered in %s", show(it))
+		}
+	}
+	descriptions := show(all)
+	descriptions = strings.ReplaceAll(descriptions, `"name":"says `+token, "") // names are what tools are called by
+	if strings.Contains(descriptions, token) || strings.Count(strings.Join(results(a.given()), " "), "[redacted:") < 3 || strings.Contains(strings.Join(results(a.given()), " "), token) {
+		t.Errorf("the model was told %q, readers %s", results(a.given()), descriptions)
 	}
 }
 

@@ -1,24 +1,23 @@
-package executor
+package redact
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
 	"sync"
-
-	"github.com/atoll-run/atoll/internal/core/redact"
 )
 
-// sets keeps the redaction sets that jobs asked for: an environment's are the
-// same for all of its jobs, and making one takes longer than a small program.
-type sets struct {
+// Sets keeps the Sets that were asked for: an environment's are the same for all of its
+// jobs, and making one takes longer than a small program. The zero Sets is ready for use.
+type Sets struct {
 	mu   sync.Mutex
-	made map[[32]byte]*redact.Set // guarded by mu
+	made map[[32]byte]*Set // guarded by mu
 }
 
 // mostSets bounds the sets kept. Which one makes room is left to chance.
 const mostSets = 64
 
-func (s *sets) get(secrets, rules []string) (*redact.Set, error) {
+// Get returns the Set of some secrets and the rules of some names; nil is none.
+func (s *Sets) Get(secrets, rules []string) (*Set, error) {
 	h := sha256.New()
 	for _, list := range [][]string{secrets, rules} {
 		var n [8]byte
@@ -38,16 +37,16 @@ func (s *sets) get(secrets, rules []string) (*redact.Set, error) {
 		return set, nil
 	}
 	if rules == nil {
-		rules = []string{} // none, where the package takes nil for all
+		rules = []string{} // none, where New takes nil for all
 	}
-	set, err := redact.New(redact.Config{Secrets: secrets, Rules: rules})
+	set, err := New(Config{Secrets: secrets, Rules: rules})
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.made == nil {
-		s.made = map[[32]byte]*redact.Set{}
+		s.made = map[[32]byte]*Set{}
 	}
 	for k := range s.made {
 		if len(s.made) < mostSets {
