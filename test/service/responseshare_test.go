@@ -102,6 +102,10 @@ func TestKilledServerBesideAnother(t *testing.T) {
 		if n := began[sandbox]; n != 3 {
 			t.Errorf("%s has %d executions", f.name, n)
 		}
+		// A minute without the machine, until that is noticed, and a turn of the model.
+		if took := ends[i].Sub(killed); took > 2*time.Minute {
+			t.Errorf("%s ended only %s after the kill", f.name, took)
+		}
 		t.Logf("%s ended %s after the kill, %d calls lost", f.name, ends[i].Sub(killed).Round(100*time.Millisecond), gone)
 	}
 	t.Logf("%d calls were lost with the machine", lost)

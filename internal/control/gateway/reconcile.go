@@ -11,6 +11,9 @@ import (
 const (
 	reconcileEvery = 15 * time.Second
 	reconcileBatch = 10_000
+	// recheckEvery is how often those are looked at again that no executor had: who waits
+	// for them waits for the end of the grace, and for no more.
+	recheckEvery = 3 * time.Second
 
 	lostReason    = "the executor was lost; whether the program ran to its end is not known"
 	unbegunReason = "the server stopped before the program began; nothing was run, retry after a moment"
@@ -19,15 +22,32 @@ const (
 // Reconcile ends, until ctx does, executions that are recorded as running but
 // that no executor has had for longer than grace.
 func (g *Gateway) Reconcile(ctx context.Context, grace time.Duration) error {
-	missing := map[string]time.Time{} // by trace id: since when no executor has it
-	tick := time.NewTicker(min(reconcileEvery, max(grace/2, 100*time.Millisecond)))
+	l := &lookout{grace: grace, missing: map[string]absence{}}
+	tick := time.NewTicker(min(recheckEvery, max(grace/2, 100*time.Millisecond)))
 	defer tick.Stop()
-	for {
-		g.sweep(ctx, time.Now().Add(-grace), &lookout{grace: grace, missing: missing})
+	for swept := (time.Time{}); ; {
+		if now := time.Now(); now.Sub(swept) >= min(reconcileEvery, grace/2) {
+			g.sweep(ctx, now.Add(-min(grace, young)), l)
+			swept = now
+		} else {
+			g.recheck(ctx, l)
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil
+		}
+	}
+}
+
+// recheck looks again at the executions that no executor had.
+func (g *Gateway) recheck(ctx context.Context, l *lookout) {
+	for _, a := range l.missing {
+		if ctx.Err() != nil {
+			return
+		}
+		if err := g.reconcile(ctx, a.execution, l); err != nil {
+			g.cfg.Logger.WarnContext(ctx, "cannot reconcile an execution", "trace_id", a.execution.TraceID, "error", err)
 		}
 	}
 }
@@ -37,15 +57,21 @@ func (g *Gateway) Reconcile(ctx context.Context, grace time.Duration) error {
 // complete, if it is not zero, that executor knows all that were begun: the others can
 // be tried again.
 func (g *Gateway) Sweep(ctx context.Context, t, complete time.Time) {
-	g.sweep(ctx, t, &lookout{missing: map[string]time.Time{}, complete: complete})
+	g.sweep(ctx, t, &lookout{missing: map[string]absence{}, complete: complete})
 }
 
 // lookout is what is known of executions that no executor has.
 type lookout struct {
 	grace   time.Duration
-	missing map[string]time.Time // by trace id: since when
+	missing map[string]absence // by trace id
 
 	complete time.Time // if not zero: those admitted since then were never begun
+}
+
+// absence is an execution that no executor has.
+type absence struct {
+	execution *execution.Execution
+	since     time.Time
 }
 
 func (g *Gateway) sweep(ctx context.Context, before time.Time, l *lookout) {
@@ -84,12 +110,12 @@ func (g *Gateway) reconcile(ctx context.Context, e *execution.Execution, l *look
 		return nil
 	}
 	now := time.Now().UTC()
-	since, seen := l.missing[e.TraceID]
+	a, seen := l.missing[e.TraceID]
 	if !seen {
-		since = now
-		l.missing[e.TraceID] = now
+		a = absence{e, now}
+		l.missing[e.TraceID] = a
 	}
-	if now.Sub(since) < l.grace {
+	if now.Sub(a.since) < l.grace {
 		return nil
 	}
 	// It may have ended well, with the record of that still on its way.
