@@ -2324,6 +2324,7 @@ type ResponseEvent struct {
 	Arguments       *string             `json:"arguments,omitempty"`
 	Code            *string             `json:"code,omitempty"`
 	ContentIndex    *int64              `json:"content_index,omitempty"`
+	Contents        *[]ResponsePage     `json:"contents,omitempty"`
 	Delta           *string             `json:"delta,omitempty"`
 	Error           *ResponseError      `json:"error,omitempty"`
 	Item            *ResponseItem       `json:"item,omitempty"`
@@ -2331,12 +2332,15 @@ type ResponseEvent struct {
 	Logprobs        *[]interface{}      `json:"logprobs,omitempty"`
 	OutputIndex     *int64              `json:"output_index,omitempty"`
 	Part            *ResponsePart       `json:"part,omitempty"`
+	Queries         *[]string           `json:"queries,omitempty"`
 	Refusal         *string             `json:"refusal,omitempty"`
 	Response        *Response           `json:"response,omitempty"`
+	Results         interface{}         `json:"results,omitempty"`
 	SequenceNumber  int64               `json:"sequence_number"`
 	SummaryIndex    *int64              `json:"summary_index,omitempty"`
 	Text            *string             `json:"text,omitempty"`
 	Type            string              `json:"type"`
+	Urls            *[]string           `json:"urls,omitempty"`
 }
 
 // ResponseFile defines model for ResponseFile.
@@ -2398,7 +2402,7 @@ type ResponseItem struct {
 	Arguments         *string         `json:"arguments,omitempty"`
 	CallID            string          `json:"call_id,omitempty"`
 	Code              *string         `json:"code,omitempty"`
-	ContainerID       string          `json:"container_id,omitempty"`
+	ContainerID       *string         `json:"container_id,omitempty"`
 
 	// Content A list of parts; of sandbox_read_file a text.
 	Content          interface{}     `json:"content,omitempty"`

@@ -98,12 +98,12 @@ var oursIncluded = []any{"code_interpreter_call.outputs", "web_search_call.actio
 
 // oursEvent reports whether only our contract has a type of events.
 func oursEvent(kind string) bool {
-	for _, family := range []string{"response.code_interpreter_call", "response.web_search_call.", "response.mcp_call", "response.mcp_list_tools."} {
+	for _, family := range []string{"response.code_interpreter_call", "response.web_search_call.", "response.mcp_call", "response.mcp_list_tools.", "response.reasoning.search_", "response.reasoning.fetch_url_"} {
 		if strings.HasPrefix(kind, family) {
 			return true
 		}
 	}
-	return kind == "response.cancelled"
+	return kind == "response.cancelled" || kind == "response.reasoning.started" || kind == "response.reasoning.stopped"
 }
 
 // shared leaves out what only our contract has.

@@ -54,7 +54,7 @@ func TestCost(t *testing.T) {
 func TestLimits(t *testing.T) {
 	s := open(t)
 	const body = `{"model": "again", "input": "x", "tools": [{"type": "sandbox"}], %s}`
-	for field, reason := range map[string]string{`"max_cost": 0.031`: "max_cost", `"max_total_tokens": 30`: "max_tokens", `"max_tool_calls": 2`: "max_tool_calls"} {
+	for field, reason := range map[string]string{`"max_cost": 0.0315`: "max_cost", `"max_total_tokens": 30`: "max_tokens", `"max_tool_calls": 2`: "max_tool_calls"} {
 		r := ask(t, s, 200, "POST", "/v1/responses", fmt.Sprintf(body, field))
 		d, _ := r["incomplete_details"].(map[string]any)
 		if r["status"] != "incomplete" || d["reason"] != reason || d["message"] == "" {
@@ -63,6 +63,10 @@ func TestLimits(t *testing.T) {
 		if calls := r["usage"].(map[string]any)["tool_calls_details"]; reason == "max_cost" && show(calls) != `{"sandbox":{"invocation":1}}` {
 			t.Errorf("%s: %s", field, show(calls))
 		}
+	}
+	// What the first call and its window cost is more.
+	if r := ask(t, s, 200, "POST", "/v1/responses", fmt.Sprintf(body, `"max_cost": 0.031`)); r["usage"].(map[string]any)["tool_calls_details"] != nil || !strings.Contains(show(r["incomplete_details"]), "a call of run_code costs 0.031") {
+		t.Errorf("a call was made that costs too much: %s", show(r))
 	}
 	for field, says := range map[string]string{
 		`"max_cost": 0`: "max_cost must be between 0.000001 and 1000000", `"max_cost": -1`: "max_cost", `"max_cost": 1e300`: "max_cost", `"max_cost": "1"`: "max_cost",
@@ -93,7 +97,7 @@ func refusal(t *testing.T, w *httptest.ResponseRecorder) map[string]any {
 // that is under way ends at its next step.
 func TestBudget(t *testing.T) {
 	s := open(t)
-	s.Principal(t, "poor", "pro", func(p *tenant.Principal) { p.Tenant.MonthlyCost = 0.0315 })
+	s.Principal(t, "poor", "pro", func(p *tenant.Principal) { p.Tenant.MonthlyCost = 0.03204 })
 	w := httpapitest.Ask(s, "POST", "/v1/responses", `{"model": "again", "input": "x", "tools": [{"type": "sandbox"}]}`, as("poor")...)
 	var r map[string]any
 	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil || w.Code != 200 {
@@ -107,7 +111,7 @@ func TestBudget(t *testing.T) {
 		t.Errorf("got %s", show(calls))
 	}
 	w = httpapitest.Ask(s, "POST", "/v1/responses", `{"model": "echo", "input": "x"}`, as("poor")...)
-	if e := refusal(t, w); !strings.Contains(e["message"].(string), "monthly budget used up (0.03204 of 0.0315 US dollars)") {
+	if e := refusal(t, w); !strings.Contains(e["message"].(string), "monthly budget used up (0.03204 of 0.03204 US dollars)") {
 		t.Errorf("got %s", show(e))
 	}
 }

@@ -16,9 +16,10 @@ type stream struct {
 	state *run.State // as it was when the run began
 	full  func() (*run.State, error)
 
-	seq   int64
-	items []open
-	emit  func(*ResponseEvent) error
+	seq       int64
+	searching int // calls of searches that are under way
+	items     []open
+	emit      func(*ResponseEvent) error
 }
 
 // open is an item of the output while it is under way.
@@ -114,6 +115,9 @@ func (s *stream) began(e *run.ItemEvent) error {
 		return err
 	}
 	if err := s.interpreterBegan(it, shown.ID, &e.Index); err != nil {
+		return err
+	}
+	if err := s.searchBegan(it, shown); err != nil {
 		return err
 	}
 	return s.written(it, &e.Index)
@@ -267,6 +271,9 @@ func (s *stream) done(e *run.ItemEvent) error {
 		return err
 	}
 	if err := s.interpreterDone(it, shown.ID, &e.Index); err != nil {
+		return err
+	}
+	if err := s.searchDone(it, shown); err != nil {
 		return err
 	}
 	return s.send(&ResponseEvent{Type: "response.output_item.done", OutputIndex: &e.Index, Item: shown})

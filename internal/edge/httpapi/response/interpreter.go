@@ -141,7 +141,7 @@ func showInterpreter(out *ResponseItem, u *run.ToolUse) error {
 	if err != nil {
 		return err
 	}
-	out.Type, out.CallID, out.ContainerID, out.Code = "code_interpreter_call", "", string(is.Container), &code
+	out.Type, out.CallID, out.ContainerID, out.Code = "code_interpreter_call", "", new(string(is.Container)), &code
 	outputs := []ResponseInterpreterOutput{}
 	if is.Logs != "" {
 		outputs = append(outputs, ResponseInterpreterOutput{Type: "logs", Logs: &is.Logs})
@@ -188,7 +188,7 @@ func interpreterAdded(shown *ResponseItem, recorded bool) {
 	}
 	shown.Code, shown.Outputs = new(""), jsontext.Value("null")
 	if recorded { // the record may have another by now
-		shown.ContainerID = ""
+		shown.ContainerID = new("")
 	}
 }
 

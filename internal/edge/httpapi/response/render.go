@@ -159,7 +159,7 @@ func (v *renderer) item(it *run.Item, set *Settings) (*ResponseItem, error) {
 	case it.Call != nil:
 		out.Type, out.CallID, out.Name, out.Arguments = "function_call", it.Call.ID, it.Call.Name, &it.Call.Arguments
 	case it.Code != nil:
-		out.Type, out.CallID, out.ContainerID, out.Language, out.Code = "sandbox_results", it.Code.CallID, it.Code.Sandbox, it.Code.Language, &it.Code.Code
+		out.Type, out.CallID, out.ContainerID, out.Language, out.Code = "sandbox_results", it.Code.CallID, text(it.Code.Sandbox), it.Code.Language, &it.Code.Code
 		results := make([]ResponseSandboxResult, len(it.Code.Results))
 		for i, r := range it.Code.Results {
 			results[i] = ResponseSandboxResult{r.Stdout, r.Stderr, r.ExitCode, r.DurationMS, string(r.Status), r.StdoutTruncated, r.StderrTruncated}

@@ -134,7 +134,7 @@ type ResponseItem struct {
 	Arguments *string        `json:"arguments,omitzero"`
 	Output    jsontext.Value `json:"output,omitzero"`
 
-	ContainerID string         `json:"container_id,omitzero"`
+	ContainerID *string        `json:"container_id,omitzero"`
 	Language    string         `json:"language,omitzero"`
 	Code        *string        `json:"code,omitzero"`
 	Results     jsontext.Value `json:"results,omitzero" doc:"Of sandbox_results: stdout, stderr, exit_code, duration_ms and status of each run. Of search_results: id, title, url, snippet, date and last_updated of each page."`
@@ -250,6 +250,11 @@ type ResponseEvent struct {
 	Code         *string           `json:"code,omitzero"`
 	LogProbs     *[]jsontext.Value `json:"logprobs,omitzero"`
 	Error        *ResponseError    `json:"error,omitzero"`
+
+	Queries  []string        `json:"queries,omitzero"`
+	URLs     []string        `json:"urls,omitzero"`
+	Results  jsontext.Value  `json:"results,omitzero"`
+	Contents *[]ResponsePage `json:"contents,omitzero"`
 
 	Annotation      *ResponseAnnotation `json:"annotation,omitzero"`
 	AnnotationIndex *int                `json:"annotation_index,omitzero"`
