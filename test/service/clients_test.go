@@ -41,12 +41,12 @@ func TestPublishedClientsOnResponses(t *testing.T) {
 		{"perplexity_client.py", "create stream background functions conversation files refused async", []string{
 			"GET/files", "download", "create", "stream", "background", "GET", "POST/cancel", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
 		}},
-		{"agents_client.py", "run stream conversation sandbox files hosted structured", []string{"create", "stream", "previous_response_id", "GET/files", "download", "tool sandbox", "tool code_interpreter", "tool web_search", "tool function", "input function_call_output"}},
-		{"langchain_client.py", "invoke stream tools conversation files hosted structured async", []string{"create", "stream", "previous_response_id", "GET/files", "download", "tool sandbox", "tool code_interpreter", "tool web_search", "tool function", "input function_call_output"}},
+		{"agents_client.py", "run stream conversation sandbox files hosted structured background", []string{"create", "stream", "background", "GET", "POST/cancel", "previous_response_id", "GET/files", "download", "tool sandbox", "tool code_interpreter", "tool web_search", "tool function", "input function_call_output"}},
+		{"langchain_client.py", "invoke stream tools conversation files hosted structured background async", []string{"create", "stream", "background", "GET", "POST/cancel", "previous_response_id", "GET/files", "download", "tool sandbox", "tool code_interpreter", "tool web_search", "tool function", "input function_call_output"}},
 		{"openai.mjs", "text create stream background poll files functions conversation structured", []string{
 			"GET/files", "download", "create", "stream", "background", "GET", "resume", "POST/cancel", "DELETE", "GET/input_items", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
 		}},
-		{"ai.mjs", "text stream tools hosted files conversation structured", []string{"create", "stream", "previous_response_id", "tool code_interpreter", "tool web_search", "tool function", "input function_call_output"}},
+		{"ai.mjs", "text stream tools hosted files conversation background structured", []string{"create", "stream", "background", "GET", "POST/cancel", "previous_response_id", "tool code_interpreter", "tool web_search", "tool function", "input function_call_output"}},
 		{"perplexity.mjs", "create stream background functions conversation files refused", []string{
 			"GET/files", "download", "create", "stream", "background", "GET", "POST/cancel", "previous_response_id", "tool function", "tool sandbox", "input function_call_output",
 		}},

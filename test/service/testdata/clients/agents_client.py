@@ -7,7 +7,7 @@ import os
 import httpx
 import openai
 import pydantic
-from agents import Agent, CodeInterpreterTool, ModelSettings, OpenAIResponsesModel, Runner, WebSearchTool, function_tool
+from agents import Agent, CodeInterpreterTool, ModelBehaviorError, ModelSettings, ModelTracing, OpenAIResponsesModel, Runner, WebSearchTool, function_tool
 
 CLIENT = openai.AsyncOpenAI(base_url=os.environ["ATOLL_URL"] + "/v1", api_key=os.environ["ATOLL_KEY"])
 MODEL = OpenAIResponsesModel("clever", CLIENT)
@@ -103,8 +103,36 @@ async def structured():
     assert (await Runner.run(agent, "json")).final_output == Weather(city="Oslo", celsius=7)
 
 
+async def background():
+    """In the background by the settings of a model. The framework has no calls to poll and cancel with: its client has."""
+    settings = ModelSettings(extra_args={"background": True})
+    behind = Agent(name="behind", model=MODEL, tools=[get_weather], model_settings=settings)
+    result = Runner.run_streamed(behind, "weather")
+    kinds = [e.data.type async for e in result.stream_events() if e.type == "raw_response_event"]
+    assert "rain in Oslo" in result.final_output and kinds.count("response.completed") == 2, (kinds, result.final_output)
+    assert (await CLIENT.responses.retrieve(result.last_response_id)).background is True
+    # Without a stream the framework gets the response before it has an answer.
+    begun = await MODEL.get_response(None, "say later", settings, [], None, [], tracing=ModelTracing.DISABLED, previous_response_id=None, conversation_id=None, prompt=None)
+    while (now := await CLIENT.responses.retrieve(begun.response_id)).status in ("queued", "in_progress"):
+        await asyncio.sleep(0.05)
+    assert now.status == "completed" and now.output_text == "later", now
+    coder = Agent(name="coder", model=MODEL, model_settings=ModelSettings(extra_body={"tools": [{"type": "sandbox"}], "background": True}))
+    long = Runner.run_streamed(coder, "run print('begun', flush=True); import time; time.sleep(60)")
+    cancelled = None
+    try:
+        async for event in long.stream_events():
+            if event.type == "raw_response_event" and event.data.type == "response.output_item.added" and event.data.item.type == "sandbox_results":
+                cancelled = await CLIENT.responses.cancel(long_id)
+            elif event.type == "raw_response_event" and event.data.type == "response.created":
+                long_id = event.data.response.id
+        raise AssertionError("a cancelled run has an answer")
+    except ModelBehaviorError as e:
+        assert "final response" in str(e), e
+    assert cancelled.status == "cancelled" and (await CLIENT.responses.retrieve(long_id)).status == "cancelled", cancelled
+
+
 async def main():
-    for part in (run, stream, conversation, sandbox, files, hosted, structured):
+    for part in (run, stream, conversation, sandbox, files, hosted, structured, background):
         await part()
         print(part.__name__)
 

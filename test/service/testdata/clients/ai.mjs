@@ -89,6 +89,25 @@ const parts = {
     });
     assert.match(after.text, /reasoning: state/);
   },
+  // The package has no setting for the background, and no calls to poll and cancel with: the
+  // request is changed on its way, as its documentation has it, and the rest is plain HTTP.
+  async background() {
+    const changed = (url, init) => fetch(url, { ...init, body: JSON.stringify({ ...JSON.parse(init.body), background: true }) });
+    const behind = createOpenAI({ baseURL: process.env.ATOLL_URL + "/v1", apiKey: process.env.ATOLL_KEY, fetch: changed }).responses("clever");
+    const call = async (method, path) => (await fetch(process.env.ATOLL_URL + "/v1/responses/" + path, { method, headers: { Authorization: "Bearer " + process.env.ATOLL_KEY } })).json();
+    const r = streamText({ model: behind, tools, stopWhen, prompt: "weather" });
+    assert.match(await r.text, /rain in Oslo/);
+    const now = await call("GET", (await r.providerMetadata).openai.responseId);
+    assert.ok(now.background && now.status === "completed", JSON.stringify(now));
+    const long = streamText({ model: behind, tools: { code_interpreter: openai.tools.codeInterpreter({}) }, prompt: "compute import time; time.sleep(60)", include: { rawChunks: true }, includeRawChunks: true });
+    let id, cancelled;
+    for await (const part of long.fullStream) {
+      if (part.type === "raw" && part.rawValue.response) id = part.rawValue.response.id;
+      if (part.type === "raw" && part.rawValue.type === "response.code_interpreter_call.interpreting") cancelled = await call("POST", id + "/cancel");
+    }
+    assert.equal(cancelled.status, "cancelled");
+    assert.equal((await call("GET", id)).status, "cancelled");
+  },
   async structured() {
     const shape = z.object({ city: z.string(), celsius: z.number() });
     const r = await generateText({ model, prompt: "json", output: Output.object({ schema: shape }) });

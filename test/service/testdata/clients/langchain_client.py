@@ -3,6 +3,7 @@ see obedient and clever there."""
 
 import asyncio
 import os
+import time
 
 import httpx
 import pydantic
@@ -108,12 +109,27 @@ def structured():
     assert MODEL.with_structured_output(Weather, method="json_schema").invoke("json") == Weather(city="Oslo", celsius=7)
 
 
+def background():
+    """In the background by an argument of the model. Its client polls and cancels, as the framework has no calls for that."""
+    behind, client = ChatOpenAI(**COMMON, model_kwargs={"background": True}), MODEL.root_client
+    begun = behind.invoke("say later")
+    assert begun.response_metadata["status"] in ("queued", "in_progress") and begun.text == "", begun
+    while (now := client.responses.retrieve(begun.response_metadata["id"])).status in ("queued", "in_progress"):
+        time.sleep(0.05)
+    assert now.status == "completed" and now.output_text == "later" and now.background is True, now
+    # What began behind is gone on with, and a stream has the whole answer.
+    assert "assistant: later" in MODEL.invoke("recall", previous_response_id=now.id).text
+    assert "".join(chunk.text for chunk in behind.stream("say two words")) == "two words"
+    long = behind.bind(tools=[{"type": "sandbox"}]).invoke("run import time; time.sleep(60)").response_metadata["id"]
+    assert client.responses.cancel(long).status == "cancelled" and client.responses.retrieve(long).status == "cancelled"
+
+
 async def asynchronous():
     assert (await MODEL.ainvoke("say hello")).text == "hello"
     assert "".join([chunk.text async for chunk in MODEL.astream("say two words")]) == "two words"
 
 
-for part in (invoke, stream, tools, conversation, files, hosted, structured):
+for part in (invoke, stream, tools, conversation, files, hosted, structured, background):
     part()
     print(part.__name__)
 asyncio.run(asynchronous())
