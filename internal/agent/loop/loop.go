@@ -289,7 +289,7 @@ func (l *Loop) letGo(r *run.Run) {
 		return
 	}
 	l.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), letGoTime)
+		ctx, cancel := context.WithTimeout(l.ctx, letGoTime)
 		defer cancel()
 		if err := l.cfg.LetGo(ctx, r); err != nil {
 			l.cfg.Log.WarnContext(ctx, "what a run has left behind stays until it expires", "run", r.ID, "error", err)
