@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -56,28 +55,21 @@ func (h *holds) release() {
 
 // reserve holds what calls cost. Those that the tenant's budget has no money for are left
 // out, with those after them; over is the end of the run when no call is left.
-func (d *drive) reserve(calls []run.Pending) (_ []run.Pending, over *run.End, err error) {
-	budget := d.loop.cfg.Budget
-	if budget == nil {
+func (d *drive) reserve(calls []run.Pending) (affordable []run.Pending, over *run.End, err error) {
+	if d.loop.cfg.Budget == nil {
 		return calls, nil, nil
 	}
 	for i := range calls {
 		p := &calls[i]
-		if p.Cost == 0 {
+		if _, held := d.held.calls[p.Call.ID]; held || p.Cost == 0 {
 			continue
 		}
-		if _, held := d.held.calls[p.Call.ID]; held {
-			continue
-		}
-		release := func() {}
-		if p.Begun {
-			release = budget.Hold(d.run.Tenant, p.Cost)
-		} else if release, err = budget.Reserve(d.ctx, d.run.Tenant, p.Cost, d.unrecorded()); err != nil {
+		release, err := d.hold(p)
+		if err != nil {
 			if over, err = budgetEnd(err); err != nil {
 				return nil, nil, err
 			}
-			begun := slices.DeleteFunc(slices.Clone(calls[i:]), func(p run.Pending) bool { return !p.Begun })
-			if calls = slices.Concat(calls[:i], begun); len(calls) > 0 {
+			if calls = run.Affordable(calls, i); len(calls) > 0 {
 				over = nil // the next step says it
 			}
 			return calls, over, nil
@@ -88,6 +80,15 @@ func (d *drive) reserve(calls []run.Pending) (_ []run.Pending, over *run.End, er
 		d.held.calls[p.Call.ID] = hold{p.Cost, release}
 	}
 	return calls, nil, nil
+}
+
+// hold holds what a call costs. One that has begun is not refused.
+func (d *drive) hold(p *run.Pending) (release func(), err error) {
+	budget := d.loop.cfg.Budget
+	if p.Begun {
+		return budget.Hold(d.run.Tenant, p.Cost), nil
+	}
+	return budget.Reserve(d.ctx, d.run.Tenant, p.Cost, d.unrecorded())
 }
 
 // purse is what a run may still spend on calls that its calls make.

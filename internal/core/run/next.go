@@ -116,45 +116,68 @@ func (s *State) nextCalls(calls []Pending, known Known) Next {
 // afford prices calls, and leaves out the first one that the run's limits have no money or
 // tokens for, with those after it. What has begun is paid for already.
 func (s *State) afford(calls []Pending, known Known) Next {
-	l, left := s.Request.Limits, s.Request.Limits.Cost-s.Spent()
-	window := known.Window
-	if s.Windows > 0 || s.Request.Before > 0 { // one may be open
-		window = 0
-	}
-	for _, begun := range []bool{true, false} {
-		for i := range calls {
-			p := &calls[i]
-			if p.Begun != begun || p.Tool == nil {
-				continue
-			}
-			if known.Price != nil {
-				p.Cost = known.Price(p.Tool)
-			}
-			if p.Tool.Window {
-				p.Cost, window = p.Cost.Plus(window), 0
-			}
-			if begun || p.Cost == 0 {
-				left -= p.Cost
-				continue
-			}
-			why := Next{}
-			switch used := s.Usage.Input + s.Usage.Output; {
-			case l.Tokens > 0 && used >= l.Tokens:
-				why = incomplete(MaxTokens, "the run used %d tokens", used)
-			case l.Cost > 0 && p.Cost > left:
-				why = incomplete(MaxCost, "the run cost %s of %s dollars, and a call of %s costs %s", s.Spent(), l.Cost, p.Call.Name, p.Cost)
-			default:
-				left -= p.Cost
-				continue
-			}
-			kept := slices.DeleteFunc(slices.Clone(calls[i:]), func(p Pending) bool { return !p.Begun })
-			if calls = append(calls[:i], kept...); len(calls) == 0 {
-				return why
-			}
-			return Next{Calls: calls}
+	s.price(calls, known)
+	left := s.Request.Limits.Cost - s.Spent()
+	for i := range calls {
+		if calls[i].Begun {
+			left -= calls[i].Cost
 		}
 	}
+	for i := range calls {
+		p := &calls[i]
+		if p.Begun {
+			continue
+		}
+		if end, dear := s.tooDear(p, left); dear {
+			if calls = Affordable(calls, i); len(calls) == 0 {
+				return end
+			}
+			break
+		}
+		left -= p.Cost
+	}
 	return Next{Calls: calls}
+}
+
+// price sets the cost of calls. The window of a sandbox is a part of one of them, where it is
+// certain that none is open.
+func (s *State) price(calls []Pending, known Known) {
+	first := -1
+	for i := range calls {
+		p := &calls[i]
+		if p.Tool == nil {
+			continue
+		}
+		if known.Price != nil {
+			p.Cost = known.Price(p.Tool)
+		}
+		if p.Tool.Window && (first < 0 || p.Begun && !calls[first].Begun) {
+			first = i
+		}
+	}
+	if first >= 0 && s.Windows == 0 && s.Request.Before == 0 {
+		calls[first].Cost = calls[first].Cost.Plus(known.Window)
+	}
+}
+
+// tooDear reports whether the run's limits have nothing left for a call with a price, and how
+// the run ends when it makes none.
+func (s *State) tooDear(p *Pending, left model.Money) (end Next, dear bool) {
+	l, used := s.Request.Limits, s.Usage.Input+s.Usage.Output
+	switch {
+	case p.Cost == 0:
+	case l.Tokens > 0 && used >= l.Tokens:
+		return incomplete(MaxTokens, "the run used %d tokens", used), true
+	case l.Cost > 0 && p.Cost > left:
+		return incomplete(MaxCost, "the run cost %s of %s dollars, and a call of %s costs %s", s.Spent(), l.Cost, p.Call.Name, p.Cost), true
+	}
+	return Next{}, false
+}
+
+// Affordable are the calls before one that is too dear, and those after it that have begun.
+func Affordable(calls []Pending, dear int) []Pending {
+	begun := slices.DeleteFunc(slices.Clone(calls[dear:]), func(p Pending) bool { return !p.Begun })
+	return slices.Concat(calls[:dear], begun)
 }
 
 // stopped is how a run ends after an answer without calls.
