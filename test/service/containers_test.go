@@ -1,16 +1,20 @@
 package service
 
 import (
+	"database/sql"
 	"encoding/json"
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	_ "modernc.org/sqlite" // the records of a server that is down
 
 	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/test/atolltest"
@@ -165,8 +169,61 @@ func TestInterpreterSurvivesServers(t *testing.T) {
 		}
 		previous, container = got.ID, got.Output[0].ContainerID
 	}
+	cancelledWhileDown(t, line, previous)
 	last := end(ask(line.now(), "compute print(open('runs').read(), x)", previous).ID)
 	if len(last.Output) != 2 || len(last.Output[0].Outputs) != 1 || last.Output[0].Outputs[0].Logs != "ran ran  1\n" {
 		t.Errorf("in the end: %+v", last)
+	}
+}
+
+// cancelledWhileDown has code of both kinds run on while there is no server, in which time its
+// responses are cancelled: the next server ends it, and the interpreter is there for others.
+func cancelledWhileDown(t *testing.T, line *succession, previous string) {
+	t.Helper()
+	addModel(t, line.now(), "sleeper", tireless(t, nil).URL)
+	begin := func(body map[string]any) string {
+		var r struct{ ID string }
+		body["background"] = true
+		line.now().Must(t, atolltest.Key, http.MethodPost, "/v1/responses", body).Into(t, http.StatusOK, &r)
+		return r.ID
+	}
+	ids := []string{
+		begin(map[string]any{"model": "sleeper", "input": "sleeps", "tools": []any{map[string]any{"type": "sandbox"}}}),
+		begin(map[string]any{
+			"model": "scripted", "input": "compute import time; open('sleeps', 'w'); time.sleep(50)", "previous_response_id": previous,
+			"tools": []any{map[string]any{"type": "code_interpreter", "container": map[string]string{"type": "auto"}}},
+		}),
+	}
+	running := func() int {
+		var page struct{ Data []record }
+		line.now().Must(t, atolltest.Key, http.MethodGet, "/v1/executions?status=running", nil).Into(t, http.StatusOK, &page)
+		return len(page.Data)
+	}
+	atolltest.Until(t, time.Minute, "both programs run", func() bool {
+		var list struct{ Data []struct{ ID string } }
+		line.now().Must(t, atolltest.Key, http.MethodGet, "/v1/containers", nil).Into(t, http.StatusOK, &list)
+		a := line.now().Must(t, atolltest.Key, http.MethodGet, "/v1/containers/"+list.Data[0].ID+"/files", nil)
+		return running() == 1 && strings.Contains(string(a.Body), "/home/user/sleeps")
+	})
+	line.next(syscall.SIGKILL, func() { // as a server does that dies before it acts
+		db, err := sql.Open("sqlite", filepath.Join(line.data, "atoll.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := db.ExecContext(t.Context(), "UPDATE runs SET cancelled = 1 WHERE due_at IS NOT NULL"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	began := time.Now()
+	for _, id := range ids {
+		atolltest.Until(t, time.Minute, "the response is cancelled", func() bool {
+			var r struct{ Status string }
+			a, err := line.now().Call(t.Context(), atolltest.Key, http.MethodGet, "/v1/responses/"+id, nil, nil)
+			return err == nil && a.Status == http.StatusOK && json.Unmarshal(a.Body, &r) == nil && r.Status == "cancelled"
+		})
+	}
+	if n := running(); n > 0 || time.Since(began) > 40*time.Second {
+		t.Errorf("%d executions run on, %s after the start", n, time.Since(began))
 	}
 }

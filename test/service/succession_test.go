@@ -58,8 +58,9 @@ func (l *succession) now() *atolltest.Server {
 	return l.server
 }
 
-// next ends the server by a signal, and returns once the one after it listens.
-func (l *succession) next(sig syscall.Signal) {
+// next ends the server by a signal, and returns once the one after it listens. Meanwhile
+// something else may be done.
+func (l *succession) next(sig syscall.Signal, meanwhile ...func()) {
 	l.Helper()
 	was := l.now()
 	if err := was.Signal(sig); err != nil {
@@ -67,6 +68,9 @@ func (l *succession) next(sig syscall.Signal) {
 	}
 	if err := was.Wait(l.Context()); err != nil && sig != syscall.SIGKILL {
 		l.Errorf("after %s: %v\n%s", sig, err, was.Log())
+	}
+	for _, do := range meanwhile {
+		do()
 	}
 	next, err := atolltest.Launch(l.Context(), atolltest.Options{Data: l.data, Env: l.settings, NotReady: true})
 	if err != nil {
