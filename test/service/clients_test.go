@@ -120,7 +120,7 @@ var nodeFolder = installed("node", responseClients, func(dir string) *exec.Cmd {
 
 // clever is a provider whose model does more than an obedient one. It gives an answer in
 // JSON after "json", makes and shares a file after "share", calls get_weather for two cities after "both", tells what it sees
-// after "see" and what was said before after "recall", thinks after "think", runs what
+// after "see", cites a page after "cite" and tells what was said before after "recall", thinks after "think", runs what
 // follows "compute" with code_interpreter, and searches for what follows "search".
 func clever(t *testing.T) *httptest.Server {
 	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
@@ -149,6 +149,11 @@ func clever(t *testing.T) *httptest.Server {
 				return scriptedmodel.Block{Call: &scriptedmodel.Call{ID: id, Name: "get_weather", Arguments: []string{`{"ci`, `ty": "`, city + `"}`}}}
 			}
 			return scriptedmodel.Turn{Blocks: []scriptedmodel.Block{call("call_1", "Oslo"), call("call_2", "Rome")}, Usage: &model.Usage{Input: 10, Output: 5}, Interleave: true}, true
+		case "cite":
+			return scriptedmodel.Turn{
+				Blocks: []scriptedmodel.Block{{Text: []string{"See ", rest}, Cites: []model.Citation{{URL: "https://example.org/atolls", Title: "Atolls", End: 4 + len(rest)}}}},
+				Usage:  &model.Usage{Input: 10, Output: 5},
+			}, true
 		case "see":
 			return scriptedmodel.Say(seen(r.Body)), true
 		case "recall":

@@ -37,6 +37,9 @@ const parts = {
     const thinking = streamText({ model, prompt: "think reefs", providerOptions: { openai: { reasoningEffort: "low", reasoningSummary: "auto", forceReasoning: true } } });
     for await (const part of thinking.fullStream) kinds.add(part.type);
     assert.ok(kinds.has("reasoning-delta") && kinds.has("text-delta"), [...kinds].join());
+    const cited = streamText({ model, prompt: "cite reefs" });
+    assert.equal(await cited.text, "See reefs");
+    assert.deepEqual((await cited.sources).map((s) => [s.url, s.title]), [["https://example.org/atolls", "Atolls"]]);
   },
   async tools() {
     const r = await generateText({ model, tools, stopWhen, prompt: "both" });

@@ -64,6 +64,11 @@ def stream(client):
     kinds = [e.type for e in client.responses.create(model="clever", input="weather", tools=[WEATHER], stream=True)]
     for kind in ("response.function_call_arguments.delta", "response.function_call_arguments.done", "response.output_item.done"):
         assert kind in kinds, kinds
+    with client.responses.stream(model="clever", input="cite reefs") as s:
+        cited = [e.annotation for e in s if e.type == "response.output_text.annotation.added"]
+        part = s.get_final_response().output[0].content[0]
+    assert part.text == "See reefs" and [(a.type, a.url, a.title, a.end_index) for a in part.annotations] == [("url_citation", "https://example.org/atolls", "Atolls", 9)], part
+    assert len(cited) == 1 and dict(cited[0])["url"] == "https://example.org/atolls", cited
     with client.responses.create(model="clever", input="slow", stream=True) as s:
         for event in s:
             if event.type == "response.output_text.delta":
