@@ -84,7 +84,7 @@ func TestCalls(t *testing.T) {
 	add := &tools[0]
 	for range 2 {
 		r, err := c.Call(t.Context(), "run/s", at(s.Server), add, json.RawMessage(`{"A":1,"B":2}`))
-		if err != nil || r.Failed || r.Text != "3 [covered]\n[an image of type image/png, 3 bytes]" {
+		if err != nil || r.Failed || r.Text != "3 [covered]\n[an image of type image/png, 3 bytes, which is not shown]" {
 			t.Fatalf("%+v, %v", r, err)
 		}
 	}
