@@ -135,17 +135,39 @@ print(len(atoll_web.search("a")), len(atoll_web.search("b")), atoll_web.fetch("`
 		t.Errorf("the ledger has %+v", u)
 	}
 
-	// Of a budget that is enough for four searches.
-	admin, budget := s.AdminKey(t), u.Month.Cost+0.0101
-	s.Must(t, admin, http.MethodPatch, "/v1/admin/tenants/charged", map[string]any{"monthly_cost": budget}).Into(t, http.StatusOK, nil)
-	input = run(`import atoll_web
-for n in range(10):
-    try: atoll_web.search("x")
-    except atoll_web.Error as e: print(n, e.status, e); break`)
-	s.Must(t, key, http.MethodPost, "/v1/responses", map[string]any{"model": "scripted", "input": input, "tools": tools[:1]}).Into(t, http.StatusOK, &r)
-	if r.Status != "failed" || r.Error.Code != "budget" || len(r.Output) != 1 || !strings.Contains(string(r.Output[0].Results), "4 429 monthly budget used up") || r.Usage.Details["web_search"].Invocation != 4 {
-		t.Errorf("beyond its budget: %+v %s", r, r.Output[0].Results)
+	// Searches that a program makes at once stay within what the response may cost, and within
+	// the budget of its tenant.
+	atOnce := func(more map[string]any, searches int, says string) {
+		t.Helper()
+		body := map[string]any{"model": "scripted", "tools": tools[:1], "input": run(`import atoll_web
+from concurrent.futures import ThreadPoolExecutor
+def search(n):
+    try: atoll_web.search("x"); return "found"
+    except atoll_web.Error as e: return f"{e.status} {e}"
+print(*ThreadPoolExecutor(8).map(search, range(8)), sep="\n")`)}
+		maps.Copy(body, more)
+		r.Output, r.Usage.Details = nil, nil
+		s.Must(t, key, http.MethodPost, "/v1/responses", body).Into(t, http.StatusOK, &r)
+		if len(r.Output) == 0 || r.Usage.Details["web_search"].Invocation != searches || strings.Count(string(r.Output[0].Results), says) != 8-searches {
+			t.Errorf("%v: %+v", more, r)
+		}
 	}
+	atOnce(map[string]any{"max_cost": 0.0375}, 2, "429 a call of web_search costs 0.003 US dollars, and max_cost leaves ")
+	admin, month := s.AdminKey(t), used().Month.Cost
+	bound := func(budget float64) {
+		t.Helper()
+		s.Must(t, admin, http.MethodPatch, "/v1/admin/tenants/charged", map[string]any{"monthly_cost": budget}).Into(t, http.StatusOK, nil)
+	}
+	bound(month + 0.042) // for a window, a call, and 3 searches
+	atOnce(nil, 3, "429 monthly budget too small for what comes next")
+	// What is left is too little for another window.
+	r.Error.Code = ""
+	s.Must(t, key, http.MethodPost, "/v1/responses", map[string]any{"model": "scripted", "input": input, "tools": tools[:1]}).Into(t, http.StatusOK, &r)
+	if r.Status != "failed" || r.Error.Code != "budget" || len(r.Output) != 0 {
+		t.Errorf("beyond its budget: %+v", r)
+	}
+	budget := used().Month.Cost
+	bound(budget)
 	a := s.Must(t, key, http.MethodPost, "/v1/responses", map[string]any{"model": "scripted", "input": input, "tools": tools[:1]})
 	if after, err := strconv.Atoi(a.Header.Get("Retry-After")); err != nil || after < 1 || a.Status != http.StatusTooManyRequests || !strings.Contains(string(a.Body), "monthly budget used up") {
 		t.Errorf("a response beyond the budget: %d %s, Retry-After %q", a.Status, a.Body, a.Header.Get("Retry-After"))
