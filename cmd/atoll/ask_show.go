@@ -27,12 +27,13 @@ type shown struct {
 	raw      bool // out is no terminal: text goes there as it is
 	midLine  bool // out is within a line
 	begun    map[int64]bool
+	writes   map[int64]*item // calls whose arguments the model writes, by their place in the output
 	shared   []sharedItem
 }
 
 func newShown(a *cli, asJSON bool) *shown {
 	f, isFile := a.std.out.(*os.File)
-	return &shown{out: a.std.out, err: a.std.err, json: asJSON, raw: !isFile || !term.IsTerminal(int(f.Fd())), begun: map[int64]bool{}}
+	return &shown{out: a.std.out, err: a.std.err, json: asJSON, raw: !isFile || !term.IsTerminal(int(f.Fd())), begun: map[int64]bool{}, writes: map[int64]*item{}}
 }
 
 // item is what is shown of the items of a response.
@@ -86,6 +87,14 @@ func (s *shown) event(ev *sdk.ResponseEvent, raw json.RawMessage) error {
 		if ev.Code != nil && ev.OutputIndex != nil {
 			s.item(&item{Type: "sandbox_results", Language: "python", Code: *ev.Code}, *ev.OutputIndex, false)
 		}
+	case "response.mcp_call_arguments.done":
+		if ev.OutputIndex == nil || ev.Arguments == nil {
+			return nil
+		}
+		if it := s.writes[*ev.OutputIndex]; it != nil {
+			it.Arguments = *ev.Arguments
+			s.item(it, *ev.OutputIndex, false)
+		}
 	case "response.output_item.added", "response.output_item.done":
 		var whole struct{ Item item }
 		if err := json.Unmarshal(raw, &whole); err != nil {
@@ -126,6 +135,11 @@ func (s *shown) item(it *item, at int64, done bool) {
 	case interpreter + "_call", "share_file":
 		if !done {
 			return // the code comes in an event of its own, the file's name at the end
+		}
+	case "mcp_call":
+		if !done && it.Arguments == "" {
+			s.writes[at] = it // until the model has written its arguments
+			return
 		}
 	}
 	if !s.begun[at] {
