@@ -13,6 +13,7 @@ import (
 type bench struct {
 	rig   *rig.Rig
 	quick bool
+	parts []string // to measure of the group responses; all if there are none
 }
 
 // group is a set of cases that are measured together.

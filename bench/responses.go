@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,22 @@ type responding struct {
 	rows     []report.Row
 }
 
+// responseParts is what the group responses measures, in the order of the table.
+var responseParts = []struct {
+	name string
+	run  func(context.Context, *bench, *responding) error
+}{
+	{"responses/one", oneResponse}, {"responses/waiting", waitingRuns}, {"responses/streams", manyAnswers}, {"responses/background", inBackground},
+}
+
+func partNames() []string {
+	var names []string
+	for _, p := range responseParts {
+		names = append(names, p.name)
+	}
+	return names
+}
+
 // responses measures what is between a caller and a model: the run and its log, beside
 // the provider asked straight.
 func responses(ctx context.Context, b *bench) (_ []report.Row, err error) {
@@ -31,7 +48,10 @@ func responses(ctx context.Context, b *bench) (_ []report.Row, err error) {
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
 	var rows []report.Row
-	for _, part := range []func(context.Context, *bench, *responding) error{oneResponse, waitingRuns, manyAnswers, inBackground} {
+	for _, part := range responseParts {
+		if len(b.parts) > 0 && !slices.Contains(b.parts, part.name) {
+			continue
+		}
 		// Each has a server of its own: what one leaves would count in the next.
 		err := func() (err error) {
 			s, err := b.rig.Serve(ctx, rig.Options{PoolSize: -1, Args: []string{"--model-allow=127.0.0.1"}})
@@ -45,7 +65,7 @@ func responses(ctx context.Context, b *bench) (_ []report.Row, err error) {
 					return err
 				}
 			}
-			err = part(ctx, b, r)
+			err = part.run(ctx, b, r)
 			rows = append(rows, r.rows...)
 			return err
 		}()
