@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -21,15 +22,14 @@ var (
 // Follow passes on the events of a run from its first one to its end. What a process
 // that died did not publish comes from the run's record.
 func (l *Loop) Follow(ctx context.Context, t tenant.ID, id run.ID, yield func([]run.Event) error) error {
-	p := &run.Published{}
+	p := run.Heard()
 	own, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	heard := make(chan struct{}, 1)
-	go l.look(own, t, id, heard, cancel)
+	var heard atomic.Bool // since it was looked
+	go l.look(own, t, id, &heard, cancel)
 	err := l.cfg.Events.Follow(own, t, id, func(events []run.Event) error {
-		select {
-		case heard <- struct{}{}:
-		default:
+		if !heard.Load() {
+			heard.Store(true)
 		}
 		for i := range events {
 			if !p.Apply(&events[i]) {
@@ -60,25 +60,26 @@ func (l *Loop) Follow(ctx context.Context, t tenant.ID, id run.ID, yield func([]
 }
 
 // look ends a reader's wait when the run has ended and the reader hears nothing more.
-func (l *Loop) look(ctx context.Context, t tenant.ID, id run.ID, heard <-chan struct{}, cancel context.CancelCauseFunc) {
-	silent := time.NewTimer(lookEvery)
-	defer silent.Stop()
+func (l *Loop) look(ctx context.Context, t tenant.ID, id run.ID, heard *atomic.Bool, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
 	final := false
 	for {
 		select {
-		case <-heard:
-			final = false
-		case <-silent.C:
-			if final {
-				cancel(errSilent)
-				return
-			}
-			r, err := l.cfg.Store.Run(ctx, t, id)
-			final = err == nil && r.Status.Final()
+		case <-tick.C:
 		case <-ctx.Done():
 			return
 		}
-		silent.Reset(lookEvery)
+		switch {
+		case heard.Swap(false):
+			final = false
+		case final:
+			cancel(errSilent)
+			return
+		default:
+			r, err := l.cfg.Store.Run(ctx, t, id)
+			final = err == nil && r.Status.Final()
+		}
 	}
 }
 

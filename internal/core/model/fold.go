@@ -10,6 +10,8 @@ import (
 type Fold struct {
 	answer Answer
 	blocks map[int]*block
+	last   *block // nil before the first; the next delta is mostly of the same
+	index  int    // of last
 }
 
 // block is an item while it grows.
@@ -73,6 +75,9 @@ func (f *Fold) Add(d Delta) {
 }
 
 func (f *Fold) block(index int, kind DeltaKind) *block {
+	if f.last != nil && f.index == index {
+		return f.last
+	}
 	b := f.blocks[index]
 	if b == nil {
 		if f.blocks == nil {
@@ -81,6 +86,7 @@ func (f *Fold) block(index int, kind DeltaKind) *block {
 		b = &block{kind: kind}
 		f.blocks[index] = b
 	}
+	f.last, f.index = b, index
 	return b
 }
 

@@ -44,11 +44,12 @@ func (g *guard) Generate(ctx context.Context, r Request) iter.Seq2[Delta, error]
 		}
 		own, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		idle := time.AfterFunc(g.bounds.Idle, func() { cancel(errIdle) })
-		defer idle.Stop()
+		quiet := silence{most: g.bounds.Idle, over: func() { cancel(errIdle) }}
+		defer quiet.stop()
+		quiet.begin()
 		a := answering{bounds: g.bounds, blocks: map[int]*guarded{}}
 		for d, err := range g.model.Generate(own, r) {
-			idle.Stop() // the caller may take its time
+			quiet.end() // the caller may take its time
 			if err == nil {
 				err = a.take(&d)
 			}
@@ -59,7 +60,7 @@ func (g *guard) Generate(ctx context.Context, r Request) iter.Seq2[Delta, error]
 			if !yield(d, nil) || d.Kind == Stopped {
 				return
 			}
-			idle.Reset(g.bounds.Idle)
+			quiet.begin()
 		}
 		yield(Delta{}, g.failure(ctx, own, Errorf(Transient, "the model's answer was cut short")))
 	}

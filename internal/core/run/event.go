@@ -68,7 +68,12 @@ type Delta struct {
 type Published struct {
 	items []published
 	ended bool
+	heard bool
 }
+
+// Heard is a Published that keeps no deltas: Missing is the same without them, and Shown
+// lacks what an answer that is under way has.
+func Heard() *Published { return &Published{heard: true} }
 
 type published struct {
 	item   Item
@@ -91,6 +96,9 @@ func (p *Published) Apply(e *Event) bool {
 	case e.Delta != nil:
 		if e.Delta.Index < 0 || e.Delta.Index >= len(p.items) || p.items[e.Delta.Index].done {
 			return false
+		}
+		if p.heard {
+			return true
 		}
 		p.items[e.Delta.Index].fold.Add(model.Delta{Kind: e.Delta.Kind, Text: e.Delta.Text, Citation: e.Delta.Citation})
 	case e.Called != nil:

@@ -7,6 +7,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -40,14 +41,14 @@ type events struct {
 // the server marks.
 func (e *events) next() (ok, done bool) {
 	for e.decoder.Next() {
-		text := strings.TrimSpace(string(e.decoder.Event().Data))
-		if text == "" {
+		data := bytes.TrimSpace(e.decoder.Event().Data)
+		if len(data) == 0 {
 			continue
 		}
-		if strings.HasPrefix(text, "[DONE]") {
+		if bytes.HasPrefix(data, []byte("[DONE]")) {
 			return false, true
 		}
-		e.data = []byte(text)
+		e.data = data
 		return true, false
 	}
 	return false, false

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
@@ -137,16 +138,17 @@ var texts = map[string]model.DeltaKind{
 }
 
 func (a *answer) take(data []byte) error {
+	if name, at, delta, ok := flatText(data); ok {
+		if kind, is := texts[name]; is {
+			return a.quoted(kind, at, delta)
+		}
+	}
 	var e event
 	if err := json.Unmarshal(data, &e); err != nil {
 		return unreadable()
 	}
 	if kind, is := texts[e.Type]; is {
-		var text string
-		if err := json.Unmarshal(e.Delta, &text); err != nil {
-			return unreadable()
-		}
-		return a.text(kind, e.OutputIndex, text)
+		return a.quoted(kind, e.OutputIndex, e.Delta)
 	}
 	switch e.Type {
 	case "response.reasoning_summary_part.done":
@@ -169,6 +171,18 @@ func (a *answer) take(data []byte) error {
 		return transport.Streamed(transport.ReadError(data), a.requestID, a.rec.Key)
 	}
 	return nil // of a later version, or of no use
+}
+
+// quoted is text as JSON.
+func (a *answer) quoted(kind model.DeltaKind, at int, delta []byte) error {
+	if n := len(delta); n >= 2 && delta[0] == '"' && utf8.Valid(delta) && !escaped(delta) {
+		return a.text(kind, at, string(delta[1:n-1]))
+	}
+	var text string
+	if err := json.Unmarshal(delta, &text); err != nil {
+		return unreadable()
+	}
+	return a.text(kind, at, text)
 }
 
 func (a *answer) text(kind model.DeltaKind, at int, text string) error {

@@ -4,6 +4,7 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -165,19 +166,21 @@ type bounded struct {
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.body.Read(p)
 	b.total += n
-	for _, c := range p[:n] {
-		b.event++
+	for rest := p[:n]; len(rest) > 0; {
+		line, after, ended := bytes.Cut(rest, []byte("\n"))
+		rest = after
+		b.event += len(line)
+		b.line += len(line) - bytes.Count(line, []byte("\r"))
+		if b.event > maxEvent {
+			return 0, model.Errorf(model.Broken, "the provider sent an event of more than %d bytes", maxEvent)
+		}
 		switch {
-		case c == '\r':
-		case c != '\n':
-			b.line++
+		case !ended:
 		case b.line == 0: // an empty line ends an event
 			b.event = 0
 		default:
 			b.line = 0
-		}
-		if b.event > maxEvent {
-			return 0, model.Errorf(model.Broken, "the provider sent an event of more than %d bytes", maxEvent)
+			b.event++
 		}
 	}
 	if b.total > maxStream {

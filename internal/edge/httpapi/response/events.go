@@ -19,7 +19,8 @@ type stream struct {
 	seq       int64
 	searching int // calls of searches that are under way
 	items     []open
-	emit      func(*ResponseEvent) error
+	emit      func(*ResponseEvent) error // which does not keep the event
+	last      ResponseEvent              // a delta, of which there are thousands a second
 }
 
 // open is an item of the output while it is under way.
@@ -153,10 +154,11 @@ func (s *stream) delta(d *run.Delta) error {
 		}
 	}
 	it.text = append(it.text, d.Text...)
-	e := &ResponseEvent{ItemID: it.id, OutputIndex: at, Delta: &d.Text}
+	e := &s.last
+	*e = ResponseEvent{ItemID: it.id, OutputIndex: at, Delta: &d.Text}
 	switch kind {
 	case "output_text":
-		e.Type, e.LogProbs = "response.output_text.delta", &[]jsontext.Value{}
+		e.Type, e.LogProbs = outputDelta, &noLogProbs
 	case "refusal":
 		e.Type = "response.refusal.delta"
 	case "summary_text":
@@ -164,7 +166,7 @@ func (s *stream) delta(d *run.Delta) error {
 	case "reasoning_text":
 		e.Type = "response.reasoning.delta"
 	}
-	e.place(kind, it.index)
+	e.place(kind, &it.index)
 	return s.send(e)
 }
 
@@ -180,12 +182,14 @@ func (s *stream) cite(it *open, at *int, c *model.Citation) error {
 	})
 }
 
+var noLogProbs = []jsontext.Value{}
+
 // place sets the index of a part.
-func (e *ResponseEvent) place(kind string, index int) {
+func (e *ResponseEvent) place(kind string, index *int) {
 	if kind == "summary_text" {
-		e.SummaryIndex = &index
+		e.SummaryIndex = index
 	} else {
-		e.ContentIndex = &index
+		e.ContentIndex = index
 	}
 }
 
@@ -213,7 +217,7 @@ func (s *stream) openPart(it *open, at *int, kind string) error {
 	if kind == "summary_text" {
 		e.Type = "response.reasoning_summary_part.added"
 	}
-	e.place(kind, index)
+	e.place(kind, &index)
 	return s.send(e)
 }
 
@@ -241,8 +245,8 @@ func (s *stream) closePart(it *open, at *int) error {
 	case "reasoning_text":
 		done.Type, done.Text = "response.reasoning.done", &text
 	}
-	done.place(kind, index)
-	closed.place(kind, index)
+	done.place(kind, &index)
+	closed.place(kind, &index)
 	if err := s.send(done); err != nil {
 		return err
 	}

@@ -1,12 +1,13 @@
 package response
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -75,31 +76,56 @@ func (h *Handlers) stream(c *httpapi.Call, id run.ID, after int64) error {
 	return nil
 }
 
+// maxBuffer bounds what a stream keeps for its next events.
+const maxBuffer = 16 << 10
+
 // sse sends events to one client.
 type sse struct {
 	w     http.ResponseWriter
 	conn  *http.ResponseController
 	after int64 // the client has this event and those before it
-	buf   bytes.Buffer
+	buf   []byte
 }
 
 func (o *sse) event(e *ResponseEvent) error {
 	if e.Sequence <= o.after {
 		return nil
 	}
-	data, err := json.Marshal(e)
-	if err != nil {
-		return err
+	o.buf = append(append(append(o.buf, "event: "...), e.Type...), "\ndata: "...)
+	if e.Type == outputDelta {
+		o.buf = appendOutputDelta(o.buf, e)
+	} else {
+		data, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		o.buf = append(o.buf, data...)
 	}
-	fmt.Fprintf(&o.buf, "event: %s\ndata: %s\n\n", e.Type, data)
+	o.buf = append(o.buf, "\n\n"...)
 	return nil
 }
 
+// outputDelta is the event that there are thousands of a second.
+const outputDelta = "response.output_text.delta"
+
+// appendOutputDelta is json.Marshal of an outputDelta.
+func appendOutputDelta(b []byte, e *ResponseEvent) []byte {
+	b = strconv.AppendInt(append(b, `{"type":"`+outputDelta+`","sequence_number":`...), e.Sequence, 10)
+	b = append(append(append(b, `,"item_id":"`...), e.ItemID...), '"') // letters, digits and _
+	b = strconv.AppendInt(append(b, `,"output_index":`...), int64(*e.OutputIndex), 10)
+	b = strconv.AppendInt(append(b, `,"content_index":`...), int64(*e.ContentIndex), 10)
+	b, _ = jsontext.AppendQuote(append(b, `,"delta":`...), *e.Delta) // replaces what is not UTF-8
+	return append(b, `,"logprobs":[]}`...)
+}
+
 func (o *sse) flush() error {
-	if o.buf.Len() == 0 {
+	if len(o.buf) == 0 {
 		return nil
 	}
-	_, err := o.buf.WriteTo(o.w)
+	_, err := o.w.Write(o.buf)
+	if o.buf = o.buf[:0]; cap(o.buf) > maxBuffer {
+		o.buf = nil
+	}
 	if err == nil {
 		err = o.conn.Flush()
 	}
