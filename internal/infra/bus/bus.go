@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,8 +49,18 @@ type Config struct {
 	Extract func(ctx context.Context, headers map[string]string) context.Context
 }
 
-// token is what can be a part of a subject.
-var token = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
+// isToken reports whether s can be a part of a subject: it is 1 to 80 letters, digits, -
+// and _. It is asked for each event, too often for a regular expression.
+func isToken(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return len(s) > 0 && len(s) <= 80
+}
 
 // Bus is one process's connection.
 type Bus struct {
@@ -78,7 +87,7 @@ type Bus struct {
 
 // Open connects, and waits for the server as long as ctx allows.
 func Open(ctx context.Context, cfg Config) (_ *Bus, err error) {
-	if !token.MatchString(cfg.Name) {
+	if !isToken(cfg.Name) {
 		return nil, fmt.Errorf("bus: name %q must be letters, digits, - and _", cfg.Name)
 	}
 	if cfg.MaxBytes == 0 {
@@ -94,7 +103,7 @@ func Open(ctx context.Context, cfg Config) (_ *Bus, err error) {
 	b := &Bus{cfg: cfg}
 	b.closed, b.close = context.WithCancel(context.Background())
 	b.waits.open = map[string]*Waiter{}
-	b.log = &Log{b: b, pipes: map[string]*pipe{}}
+	b.log = &Log{b: b, pipes: map[string]*pipe{}, readers: map[string][]*follower{}, subs: map[string]*nats.Subscription{}}
 	b.log.shares = &shares{l: b.log, tenants: map[string]*share{}}
 	b.epoch, b.newEpoch = context.WithCancel(b.closed)
 	defer func() {
@@ -123,6 +132,9 @@ func Open(ctx context.Context, cfg Config) (_ *Bus, err error) {
 		return nil, err
 	}
 	if b.log.stream, err = b.log.js.Stream(ctx, outputStream); err != nil {
+		return nil, err
+	}
+	if err := b.log.hear(); err != nil {
 		return nil, err
 	}
 	b.opened.Store(true)

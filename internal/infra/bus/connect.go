@@ -38,6 +38,9 @@ func (b *Bus) connect(ctx context.Context, purpose string) (*nats.Conn, error) {
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			log.Info("the message bus is back", "server", nc.ConnectedServerName())
 			b.reconnected()
+			if purpose == dataConn {
+				b.log.ground(time.Now()) // what was asked before may never be answered
+			}
 			if b.opened.Load() && purpose == controlConn {
 				b.waits.recheck(b)
 			}
@@ -46,6 +49,7 @@ func (b *Bus) connect(ctx context.Context, purpose string) (*nats.Conn, error) {
 			log.Error("the message bus reports", "error", err)
 			if errors.Is(err, nats.ErrSlowConsumer) && b.opened.Load() {
 				b.waits.recheck(b) // what was dropped may be a result
+				b.log.missed()
 			}
 		}),
 	}

@@ -65,7 +65,7 @@ type taken struct {
 // Serve puts h on the bus; id is the executor's name, the same over restarts,
 // unique on the bus. It can be asked as soon as Serve returns.
 func (b *Bus) Serve(id string, h Handler) (_ *Executor, err error) {
-	if !token.MatchString(id) {
+	if !isToken(id) {
 		return nil, fmt.Errorf("bus: executor id %q must be letters, digits, - and _", id)
 	}
 	x := &Executor{
@@ -215,7 +215,7 @@ func refusal(err error) answer {
 // start takes a job on, once however often it is offered.
 func (x *Executor) start(ctx context.Context, raw []byte) answer {
 	gateway, job, err := decodeStart(raw)
-	if err != nil || !token.MatchString(job.TraceID) || !token.MatchString(gateway) {
+	if err != nil || !isToken(job.TraceID) || !isToken(gateway) {
 		return refusal(fault.Wrap(fault.Internal, errMessage, "the job cannot be read by this executor"))
 	}
 	x.mu.Lock()

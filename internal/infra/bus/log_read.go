@@ -3,17 +3,18 @@ package bus
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 )
 
 const (
-	// silence is how long a reader waits before it looks whether there is still
-	// something to wait for. A living run is never silent for as long.
+	// silence is how long a reader waits, at least, before it looks whether there is
+	// still something to wait for. A living run is never silent for as long.
 	silence = 20 * time.Second
 
 	away = 200 * time.Millisecond // between two tries on a bus that is away
@@ -26,7 +27,7 @@ const (
 // missed: at first, and whenever it was too slow. So one that keeps up costs the
 // stream nothing, and what it gets may be on its way to the disk still.
 func (l *Log) Follow(ctx context.Context, traceID string, after int64, yield func([]execution.Event) error) (*execution.Result, error) {
-	if !token.MatchString(traceID) {
+	if !isToken(traceID) {
 		return nil, ErrNoLog
 	}
 	return l.followLog(ctx, traceID, after, false, yield)
@@ -36,11 +37,11 @@ func (l *Log) Follow(ctx context.Context, traceID string, after int64, yield fun
 // that it will be written, and ends ctx otherwise.
 func (l *Log) followLog(ctx context.Context, traceID string, after int64, patient bool, yield func([]execution.Event) error) (*execution.Result, error) {
 	f := &follower{l: l, traceID: traceID, after: max(1, after), patient: patient, yield: yield, tail: tail{more: make(chan struct{}, 1)}}
-	sub, err := l.b.data.Subscribe(logPrefix+traceID, func(m *nats.Msg) { f.tail.add(m.Data) })
+	leave, err := l.attend(f)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, err
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails on a closed connection only
+	defer leave()
 	return f.follow(ctx)
 }
 
@@ -140,45 +141,97 @@ func (f *follower) lost(ctx context.Context, err error) error {
 
 // listen passes on what is heard, until the end or until something was missed.
 func (f *follower) listen(ctx, epoch context.Context) (*execution.Result, error) {
-	quiet := time.NewTimer(silence)
-	defer quiet.Stop()
-	for {
+	// It waits for one channel, which is woken for every reason: that costs less than to
+	// wait for four.
+	defer context.AfterFunc(ctx, f.tail.wake)()
+	defer context.AfterFunc(epoch, f.tail.wake)()
+	var quiet atomic.Bool
+	look := time.AfterFunc(silence, func() {
+		quiet.Store(true)
+		f.tail.wake()
+	})
+	defer look.Stop()
+	for heard := false; ; {
 		for {
-			raw, ok := f.tail.next()
-			if !ok {
-				break
+			events, end, err := f.gather()
+			if len(events) > 0 {
+				heard = true
+				if err := f.yield(events); err != nil {
+					return nil, err
+				}
 			}
-			if raw == nil {
-				return nil, errAgain
-			}
-			e, err := decodeEntry(raw)
-			if err != nil {
-				return nil, err
-			}
-			if e.first() > f.after+1 {
-				return nil, errAgain
-			}
-			if end, err := f.pass(e); end != nil || err != nil {
+			if end != nil || err != nil {
 				return end, err
 			}
-			quiet.Reset(silence)
-		}
-		select {
-		case <-f.tail.more:
-		case <-epoch.Done():
-			return nil, errAgain
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-quiet.C:
-			if f.patient {
-				return nil, errAgain
+			if len(events) == 0 {
+				break
 			}
-			if err := f.l.expect(ctx, f.traceID); err != nil {
-				return nil, err
+		}
+		<-f.tail.more
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case epoch.Err() != nil:
+			return nil, errAgain
+		case !quiet.Swap(false):
+		case heard:
+			heard = false
+			look.Reset(silence)
+		default:
+			if !f.patient {
+				if err := f.l.expect(ctx, f.traceID); err != nil {
+					return nil, err
+				}
 			}
 			return nil, errAgain
 		}
 	}
+}
+
+// gather takes the events that were heard, so that a reader who lags gets them together:
+// those of one message or, of several, what the size of one has room for.
+func (f *follower) gather() (events []execution.Event, end *execution.Result, err error) {
+	for size := 0; ; {
+		raw, ok := f.tail.peek()
+		if !ok || len(events) > 0 && size+len(raw) > execution.MaxChunk {
+			return events, nil, nil
+		}
+		if raw == nil {
+			return events, nil, errAgain
+		}
+		e, err := decodeEntry(raw)
+		if err != nil {
+			return events, nil, err
+		}
+		if e.first() > f.after+1 {
+			return events, nil, errAgain
+		}
+		// What is stored does not wait for what is not.
+		if len(events) > 0 && f.patient && f.l.storing(f.traceID, e.last()) {
+			return events, nil, nil
+		}
+		f.tail.drop()
+		size += len(raw)
+		if e.end != nil {
+			return events, e.end, nil
+		}
+		if e = f.fresh(e); len(events) == 0 {
+			events = slices.Clip(e.events)
+		} else {
+			events = append(events, e.events...)
+		}
+	}
+}
+
+// fresh is an entry without what was stored twice, and what the caller has.
+func (f *follower) fresh(e entry) entry {
+	if skip := f.after - e.first() + 1; skip > 0 {
+		e.events = e.events[min(skip, int64(len(e.events))):]
+	}
+	if len(e.events) > 0 {
+		f.after = e.last()
+	}
+	return e
 }
 
 // pass hands on the events of an entry that are new.
@@ -186,14 +239,9 @@ func (f *follower) pass(e entry) (*execution.Result, error) {
 	if e.end != nil {
 		return e.end, nil
 	}
-	// What was stored twice, and what the caller has, is left out.
-	if skip := f.after - e.first() + 1; skip > 0 {
-		e.events = e.events[min(skip, int64(len(e.events))):]
-	}
-	if len(e.events) == 0 {
+	if e = f.fresh(e); len(e.events) == 0 {
 		return nil, nil
 	}
-	f.after = e.last()
 	return nil, f.yield(e.events)
 }
 
@@ -248,7 +296,7 @@ func (l *Log) find(ctx context.Context, traceID string, after int64) (uint64, er
 // Purge deletes the log of an execution that has ended. Those who read it find that there
 // is none.
 func (l *Log) Purge(ctx context.Context, traceID string) error {
-	if !token.MatchString(traceID) {
+	if !isToken(traceID) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -286,7 +334,7 @@ func (l *Log) Result(ctx context.Context, traceID string) (*execution.Result, er
 
 // last returns the last entry of a log.
 func (l *Log) last(ctx context.Context, traceID string) (entry, uint64, error) {
-	if !token.MatchString(traceID) {
+	if !isToken(traceID) {
 		return entry{}, 0, ErrNoLog
 	}
 	m, err := l.stream.GetLastMsgForSubject(ctx, logPrefix+traceID)

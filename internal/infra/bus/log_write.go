@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,8 +30,15 @@ type Log struct {
 	senders sync.WaitGroup // they end when the bus is closed
 	shares  *shares
 
-	mu    sync.Mutex
-	pipes map[string]*pipe
+	acks  string // what the subjects of acknowledgements begin with
+	heard chan *nats.Msg
+
+	attending sync.Mutex                    // taken before mu
+	subs      map[string]*nats.Subscription // guarded by attending: of logs that have readers
+
+	mu      sync.Mutex
+	pipes   map[string]*pipe
+	readers map[string][]*follower // guarded by mu, by trace id; replaced, not changed
 }
 
 var (
@@ -53,9 +61,10 @@ type pipe struct {
 	queue   []*batch // the first is on its way while sending
 	queued  int      // bytes of data in queue
 	sending bool
-	next    int64 // seq of the next event; 0 before the first
-	stored  int64 // seq of the last event stored
-	err     error // why no more is taken
+	flight  flight // while sending, unless a goroutine of its own sends
+	next    int64  // seq of the next event; 0 before the first
+	stored  int64  // seq of the last event stored
+	err     error  // why no more is taken
 
 	// For the end to say whether events have left the log.
 	began   time.Time
@@ -89,7 +98,7 @@ func (l *Log) Append(traceID string, events []execution.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	if !token.MatchString(traceID) {
+	if !isToken(traceID) {
 		return fmt.Errorf("trace id %q cannot be part of a subject", traceID)
 	}
 	return l.pipe(traceID).append(events)
@@ -137,7 +146,7 @@ func (p *pipe) append(events []execution.Event) error {
 	p.queued += size
 	if !p.sending {
 		p.sending = true
-		p.l.senders.Go(p.send)
+		p.launch()
 	}
 	return nil
 }
@@ -190,7 +199,8 @@ func (p *pipe) changed() {
 	}
 }
 
-// send stores what is queued, and ends when there is nothing left.
+// send stores what is queued, and ends when there is nothing left. It tries again what
+// fails.
 func (p *pipe) send() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,22 +209,35 @@ func (p *pipe) send() {
 		p.mu.Unlock()
 		err := p.l.b.store(p.l.b.closed, p.l.b.data, &nats.Msg{Subject: logPrefix + p.traceID, Data: bt.b})
 		p.mu.Lock()
-		p.queue = p.queue[1:]
-		p.queued -= bt.data
 		if err != nil {
-			p.err, p.cut = err, true
-			p.queue, p.queued = nil, 0
-			if p.l.b.closed.Err() == nil {
-				p.l.b.cfg.Log.Error("output cannot be stored; its log ends here", "trace_id", p.traceID, "error", err)
-			}
-		} else {
-			p.stored = bt.last
-			p.account(int64(len(bt.b)))
+			p.fail(err)
+			break
+		}
+		if p.took() {
+			p.tend()
 		}
 		p.changed()
 	}
 	p.sending = false
 	p.changed()
+}
+
+// took notes that the first batch is stored, and reports whether tend is due. mu is held.
+func (p *pipe) took() (due bool) {
+	bt := p.queue[0]
+	p.queue = slices.Delete(p.queue, 0, 1)
+	p.queued -= bt.data
+	p.stored = bt.last
+	return p.account(int64(len(bt.b)))
+}
+
+// fail ends the log. mu is held.
+func (p *pipe) fail(err error) {
+	p.err, p.cut = err, true
+	p.queue, p.queued = nil, 0
+	if p.l.b.closed.Err() == nil {
+		p.l.b.cfg.Log.Error("output cannot be stored; its log ends here", "trace_id", p.traceID, "error", err)
+	}
 }
 
 // Stored returns the seq of the last event that is known to be stored of those
@@ -236,7 +259,7 @@ func (l *Log) Stored(traceID string) int64 {
 // stores when events have left the log. A gateway may call it too, for a run
 // that is lost: followers hear of it, and it goes the way of every Result.
 func (l *Log) Finish(ctx context.Context, r execution.Result) error {
-	if !token.MatchString(r.TraceID) {
+	if !isToken(r.TraceID) {
 		return fmt.Errorf("trace id %q cannot be part of a subject", r.TraceID)
 	}
 	l.mu.Lock()
@@ -298,13 +321,7 @@ func (l *Log) truncated(ctx context.Context, traceID string) bool {
 func (l *Log) flush(d time.Duration) {
 	ctx, cancel := context.WithTimeout(l.b.closed, d)
 	defer cancel()
-	l.mu.Lock()
-	pipes := make([]*pipe, 0, len(l.pipes))
-	for _, p := range l.pipes {
-		pipes = append(pipes, p)
-	}
-	l.mu.Unlock()
-	for _, p := range pipes {
+	for _, p := range l.all() {
 		p.mu.Lock()
 		for p.sending && p.wait(ctx) {
 		}

@@ -27,6 +27,7 @@ type tail struct {
 
 	mu     sync.Mutex
 	queue  [][]byte
+	room   [4][]byte // for a queue that is short, as it mostly is
 	bytes  int
 	missed bool // something did not fit
 }
@@ -42,14 +43,25 @@ func (t *tail) add(b []byte) {
 		t.bytes += len(b)
 	}
 	t.mu.Unlock()
+}
+
+// miss forgets everything, as if too much had been heard.
+func (t *tail) miss() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.queue, t.bytes, t.missed = nil, 0, true
+}
+
+// wake has the reader look.
+func (t *tail) wake() {
 	select {
 	case t.more <- struct{}{}:
 	default:
 	}
 }
 
-// next returns the next message, nil when something was missed before it.
-func (t *tail) next() (b []byte, ok bool) {
+// peek returns the next message, nil when something was missed before it.
+func (t *tail) peek() (b []byte, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.missed {
@@ -58,11 +70,21 @@ func (t *tail) next() (b []byte, ok bool) {
 	if len(t.queue) == 0 {
 		return nil, false
 	}
-	b = t.queue[0]
+	return t.queue[0], true
+}
+
+// drop takes away what peek returned, unless it went with what was missed.
+func (t *tail) drop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.queue) == 0 {
+		return
+	}
+	t.bytes -= len(t.queue[0])
 	t.queue[0] = nil
-	t.queue = t.queue[1:]
-	t.bytes -= len(b)
-	return b, true
+	if t.queue = t.queue[1:]; len(t.queue) == 0 {
+		t.queue = t.room[:0]
+	}
 }
 
 // reset forgets what was heard before what is about to be read.

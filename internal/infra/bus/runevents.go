@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -161,25 +162,6 @@ func (l *Log) drop(ctx context.Context, id string) {
 	}
 }
 
-// settled waits until an event is stored that this process has appended. A process that
-// dies takes along what is not; a reader who had it would find another sequence later.
-func (l *Log) settled(ctx context.Context, id string, seq int64) error {
-	l.mu.Lock()
-	p := l.pipes[id]
-	l.mu.Unlock()
-	if p == nil {
-		return nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for p.next > seq && p.stored < seq && p.err == nil {
-		if !p.wait(ctx) {
-			return context.Cause(ctx)
-		}
-	}
-	return nil
-}
-
 // Follow implements run.Reader.
 func (r *RunEvents) Follow(ctx context.Context, t tenant.ID, id run.ID, yield func([]run.Event) error) error {
 	next := int64(2)
@@ -204,14 +186,16 @@ func (r *RunEvents) Follow(ctx context.Context, t tenant.ID, id run.ID, yield fu
 	return err
 }
 
-func eventPlace(id run.ID, seq int64) string { return fmt.Sprintf("run_events/%s/%d", id, seq) }
+func eventPlace(id run.ID, seq int64) string {
+	return "run_events/" + string(id) + "/" + strconv.FormatInt(seq, 10)
+}
 
 // maxSealing is more than encryption adds to an event.
 const maxSealing = 64
 
 // encode leaves out an item that is too large for a log: the run's record has it.
 func (r *RunEvents) encode(of *run.Run, seq int64, e run.Event) ([]byte, error) {
-	data, err := json.Marshal(&e)
+	data, err := marshalEvent(&e)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +222,7 @@ func short(e run.Event) *run.Event {
 func (r *RunEvents) decode(t tenant.ID, id run.ID, stored execution.Event) (e run.Event, err error) {
 	data, err := r.seal.OpenFor(t, stored.Data, eventPlace(id, stored.Seq))
 	if err == nil {
-		err = json.Unmarshal(data, &e)
+		err = unmarshalEvent(data, &e)
 	}
 	if err != nil {
 		return e, fmt.Errorf("bus: event %d of run %s: %w", stored.Seq, id, err)

@@ -44,7 +44,7 @@ var _ execution.Runner = runner{}
 // known whether the job was taken on, Start returns nil: if it was not, no
 // executor has it and no Result comes, which is how a lost run looks too.
 func (r runner) Start(ctx context.Context, job execution.Job) error {
-	if !token.MatchString(job.TraceID) {
+	if !isToken(job.TraceID) {
 		return fault.New(fault.Internal, "trace id %q cannot be part of a subject", job.TraceID)
 	}
 	msg := &nats.Msg{Data: encodeStart(r.b.cfg.Name, &job), Header: r.b.headers(ctx, job.TraceID)}
@@ -192,7 +192,7 @@ func (r runner) Alive(ctx context.Context, traceID string) (bool, error) {
 
 // ask asks the executor that has a run.
 func (r runner) ask(ctx context.Context, traceID string, what byte) (answer, error) {
-	if !token.MatchString(traceID) {
+	if !isToken(traceID) {
 		return answer{}, errNoListener
 	}
 	raw, err := r.b.request(ctx, &nats.Msg{Subject: runPrefix + traceID, Data: []byte{version, what}, Header: r.b.headers(ctx, traceID)})

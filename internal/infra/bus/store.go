@@ -59,10 +59,8 @@ func acknowledged(b []byte) bool {
 	return len(seq) > 0 && seq[0] >= '1' && seq[0] <= '9'
 }
 
-// account counts a stored message, and purges the log's oldest messages when
-// they are more than one execution may have. Purging costs, so a part is
-// purged at a time. mu is held.
-func (p *pipe) account(n int64) {
+// account counts a stored message, and reports whether tend is due. mu is held.
+func (p *pipe) account(n int64) (due bool) {
 	p.bytes += n
 	p.sizes = append(p.sizes, n)
 	if len(p.sizes) > execution.MaxEvents { // the stream has dropped the first
@@ -71,17 +69,21 @@ func (p *pipe) account(n int64) {
 		p.sizes = p.sizes[1:]
 		p.cut = true
 	}
-	due := p.l.shares.add(p, size(n))
+	return p.l.shares.add(p, size(n)) || p.bytes > p.l.b.cfg.MaxRunBytes
+}
+
+// tend purges the log's oldest messages when they are more than one execution may have,
+// and looks after the tenants' shares. Purging costs, so a part is purged at a time. mu is
+// held, and let go of meanwhile.
+func (p *pipe) tend() {
 	if most := p.l.b.cfg.MaxRunBytes; p.bytes > most {
 		ctx, cancel := context.WithTimeout(p.l.b.closed, storeTimeout)
 		defer cancel()
 		p.cutTo(ctx, most-most/8)
 	}
-	if due {
-		p.mu.Unlock()
-		defer p.mu.Lock()
-		p.l.shares.relieve()
-	}
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	p.l.shares.relieve()
 }
 
 // halve purges the older half of a log.

@@ -146,7 +146,7 @@ func (s *webServer) take(m *nats.Msg) {
 
 func (s *webServer) serve(m *nats.Msg) {
 	var in webMessage
-	if parseMessage(m.Data, &in) != nil || !token.MatchString(in.End) {
+	if parseMessage(m.Data, &in) != nil || !isToken(in.End) {
 		s.respond(m, webAnswer{Refused: true})
 		return
 	}
