@@ -22,7 +22,7 @@ const (
 
 // marshalEvent is json.Marshal of an event.
 func marshalEvent(e *run.Event) ([]byte, error) {
-	if d := e.Delta; d != nil && e.Began == nil && e.Done == nil && e.End == nil && d.Text != "" {
+	if d := e.Delta; d != nil && d.Text != "" && *e == (run.Event{Delta: d}) && *d == (run.Delta{Index: d.Index, Kind: d.Kind, Text: d.Text}) {
 		b := make([]byte, 0, len(deltaHead)+len(deltaKind)+len(deltaText)+len(deltaTail)+len(d.Text)+len(d.Text)/8+16)
 		b = strconv.AppendInt(append(b, deltaHead...), int64(d.Index), 10)
 		b = strconv.AppendUint(append(b, deltaKind...), uint64(d.Kind), 10)

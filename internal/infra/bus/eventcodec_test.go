@@ -34,6 +34,23 @@ func TestEventCodec(t *testing.T) {
 	}
 }
 
+// Only a delta that is text alone has the short way.
+func TestEventCodecKeepsTheRest(t *testing.T) {
+	for _, e := range []run.Event{
+		{Delta: &run.Delta{Index: 1, Kind: model.Cited, Text: "a", Citation: &model.Citation{URL: "https://example.com"}}},
+		{Delta: &run.Delta{Index: 1, Kind: model.Said, Text: "a"}, Called: &run.ItemEvent{Index: 1}},
+	} {
+		data, err := marshalEvent(&e)
+		var back run.Event
+		if err == nil {
+			err = unmarshalEvent(data, &back)
+		}
+		if err != nil || !reflect.DeepEqual(back, e) {
+			t.Errorf("%s: %+v, %v", data, back, err)
+		}
+	}
+}
+
 func FuzzEventCodec(f *testing.F) {
 	f.Add([]byte(`{"Delta":{"Index":1,"Kind":2,"Text":"x"}}`))
 	f.Add([]byte(`{"Delta":{"Index":01,"Kind":256,"Text":"x"}},"Text":"y"}}`))
