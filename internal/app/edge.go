@@ -23,6 +23,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/container"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
@@ -103,6 +104,7 @@ func (s *Server) openHTTP(context.Context) error {
 			Executions: s.gateway, Webhooks: s.jobs, Models: s.models,
 		},
 	}
+	handlers.Managed = &managed.Door{Agents: handlers.Agents, Keys: s.authority}
 	handlers.Containers = &container.Handlers{Sandboxes: handlers.Sandboxes}
 	var services func(*http.Request) *http.Request
 	if cfg.Cloudflare == "on" {
@@ -115,7 +117,7 @@ func (s *Server) openHTTP(context.Context) error {
 		s.later(func(context.Context) error { handlers.E2B.Close(); return nil })
 	}
 	s.http, err = httpapi.New(httpapi.Config{
-		Operations: handlers.Operations(), Previews: s.visits, Services: services,
+		Operations: handlers.Operations(), Face: managed.Path, Previews: s.visits, Services: services,
 		Auth: s.authority, Record: s.directory.Record, Metrics: s.cfg.Registry, Log: s.log, Grace: cfg.ShutdownGrace,
 		Ready: s.Ready, Room: s.disk.AdmitBytes, MaxConnections: maxConnections(), Drain: []func(){mcp.Drain, s.visits.Drain}, Expire: s.expire,
 		Client: func(r *http.Request) string { return proxies.Client(r).String() },

@@ -82,7 +82,7 @@ func (d *Definition) CheckModel(m *model.Record) error {
 		return invalid("model.max_tokens must be at most %d, which is what the model %s can answer", m.MaxOutput, m.Name)
 	case m.Provider == model.Anthropic && s.Temperature != nil && *s.Temperature > 1:
 		return invalid("model.temperature must be at most 1, which is what the provider of the model %s takes", m.Name)
-	case s.Effort != "" && !m.Can(model.CanReason):
+	case s.Effort != "" && s.Effort != string(model.EffortNone) && !m.Can(model.CanReason):
 		return invalid("model.effort must be left out: the model %s does not reason", m.Name)
 	case len(d.Tools) > 0 && !m.Can(model.Tools):
 		return invalid("tools must be empty: the model %s calls no tools", m.Name)
@@ -102,8 +102,8 @@ func (m *Model) check() error {
 		return invalid("model.top_p must be between 0 and 1")
 	case len(m.Stop) > MaxStop:
 		return invalid("model.stop must have at most %d texts", MaxStop)
-	case m.Effort != "" && !slices.Contains([]string{"low", "medium", "high"}, m.Effort):
-		return invalid("model.effort must be low, medium or high")
+	case m.Effort != "" && !slices.Contains(model.Efforts, model.Effort(m.Effort)):
+		return invalid("model.effort must be none, minimal, low, medium, high or xhigh")
 	}
 	for i, s := range m.Stop {
 		if s == "" || len(s) > 256 {
@@ -154,31 +154,43 @@ func (d *Definition) checkTools() error {
 	seen := map[string]bool{}
 	for i := range d.Tools {
 		t, path := &d.Tools[i], fmt.Sprintf("tools[%d]", i)
-		key := string(t.Type)
-		switch t.Type {
-		case MCP:
-			if !serverPattern.MatchString(t.Server) {
-				return invalid("%s.server must be the name of a server", path)
-			}
-			key = "mcp " + t.Server
-		case Custom:
-			switch {
-			case !toolPattern.MatchString(t.Name):
-				return invalid("%s.name must have 1 to 64 letters, digits, _ and -", path)
-			case utf8.RuneCountInString(t.Description) > 4096:
-				return invalid("%s.description must have at most 4096 characters", path)
-			case len(t.Schema) > MaxSchema || len(t.Schema) > 0 && !object(t.Schema):
-				return invalid("%s.input_schema must be a JSON Schema of at most %d bytes", path, MaxSchema)
-			}
-			key = "custom " + t.Name
-		case Sandbox, WebSearch, FetchURL:
-		default:
-			return invalid("%s.type must be mcp, custom, sandbox, web_search or fetch_url", path)
+		if err := t.Check(path); err != nil {
+			return err
 		}
+		key := strings.Join([]string{string(t.Type), t.Server, t.Name}, " ")
 		if seen[key] {
 			return invalid("%s is there twice", path)
 		}
 		seen[key] = true
+	}
+	return nil
+}
+
+// Check refuses what a tool cannot be, by the path of what is wrong below its own.
+func (t *Tool) Check(path string) error {
+	switch t.Type {
+	case MCP:
+		if !serverPattern.MatchString(t.Server) {
+			return invalid("%s.server must be the name of a server", path)
+		}
+	case Custom:
+		switch {
+		case !toolPattern.MatchString(t.Name):
+			return invalid("%s.name must have 1 to 64 letters, digits, _ and -", path)
+		case utf8.RuneCountInString(t.Description) > 4096:
+			return invalid("%s.description must have at most 4096 characters", path)
+		case len(t.Schema) > MaxSchema || len(t.Schema) > 0 && !object(t.Schema):
+			return invalid("%s.input_schema must be a JSON Schema of at most %d bytes", path, MaxSchema)
+		}
+	case Sandbox, WebSearch, FetchURL:
+	default:
+		return invalid("%s.type must be mcp, custom, sandbox, web_search or fetch_url", path)
+	}
+	if t.Type != MCP && t.Server != "" {
+		return invalid("%s.server is of tools of the type mcp", path)
+	}
+	if t.Type != Custom && (t.Name != "" || t.Description != "" || len(t.Schema) > 0) {
+		return invalid("%s: name, description and input_schema are of tools of the type custom", path)
 	}
 	return nil
 }

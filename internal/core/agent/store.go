@@ -67,6 +67,8 @@ type Page struct {
 type Filter struct {
 	Page
 	Archived bool // those that are archived, too
+	// From and To bound when agents were made, both included; zero for no bound.
+	From, To time.Time
 }
 
 // VersionConflict is the refusal of a change that was made for another version.

@@ -48,6 +48,10 @@ type Config struct {
 	Log        *slog.Logger
 	Grace      time.Duration // how long a shutdown waits for running executions
 
+	// Face is the path by which a request is served whose headers ask for another form of what
+	// its own path has, "" for others; nil for none.
+	Face func(*http.Request) string
+
 	Previews Previews // nil for none
 	// Services is the request that one to a host of a sandbox's services of another
 	// protocol stands for, nil for all others. nil where there are no such hosts.
@@ -124,7 +128,25 @@ func New(cfg Config) (*Server, error) {
 	if s.handler, err = s.route(append(s.Probes(), cfg.Operations...)); err != nil {
 		return nil, fmt.Errorf("table of operations: %w", err)
 	}
+	if cfg.Face != nil {
+		s.handler = faced(cfg.Face, s.handler)
+	}
 	return s, nil
+}
+
+// faced serves requests by the paths that face says.
+func faced(face func(*http.Request) string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path := face(r); path != "" {
+			added := strings.TrimSuffix(path, r.URL.Path)
+			to, at := *r, *r.URL
+			if at.Path = path; at.RawPath != "" {
+				at.RawPath = added + at.RawPath
+			}
+			to.URL, r = &at, &to
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // ServeHTTP answers one request: the API's hosts serve nothing of previews, and those of

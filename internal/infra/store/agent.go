@@ -204,7 +204,14 @@ func (s *agents) List(ctx context.Context, id tenant.ID, f agent.Filter) ([]agen
 	if !f.Archived {
 		where += ` AND a.archived_at IS NULL`
 	}
-	return s.page(ctx, f.Page, "agents/"+id, where, "a.seq", func(r *agentRow) int64 { return r.seq }, id)
+	args := []any{id}
+	if !f.From.IsZero() {
+		where, args = where+` AND a.created_at >= ?`, append(args, micros(f.From))
+	}
+	if !f.To.IsZero() {
+		where, args = where+` AND a.created_at <= ?`, append(args, micros(f.To))
+	}
+	return s.page(ctx, f.Page, "agents/"+id, where, "a.seq", func(r *agentRow) int64 { return r.seq }, args...)
 }
 
 func (s *agents) Versions(ctx context.Context, id tenant.ID, idOrSlug string, p agent.Page) ([]agent.Agent, string, error) {

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -190,6 +191,14 @@ func pages(t *testing.T, s agent.Store) {
 	}
 	a, err := s.Get(ctx, "ten_1", "a0")
 	must(t, err)
+	newest, err := s.Get(ctx, "ten_1", "a4")
+	must(t, err)
+	for want, f := range map[int]agent.Filter{5: {From: a.CreatedAt, To: newest.CreatedAt}, 1: {From: newest.CreatedAt}, 0: {From: newest.CreatedAt.Add(time.Microsecond)}} {
+		f.Limit, f.Archived = 10, true
+		if page, _, err := s.List(ctx, "ten_1", f); err != nil || len(page) < want || want == 0 && len(page) > 0 {
+			t.Errorf("%+v has %d agents, %v", f, len(page), err)
+		}
+	}
 	for v := 2; v <= 3; v++ {
 		a.Version = v
 		must(t, s.Update(ctx, a, none))

@@ -43,7 +43,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		ops = append(ops, []httpapi.Operation{
 			{
 				Method: http.MethodGet, Path: base.path, ID: "listAgents" + base.suffix, Summary: "List the tenant's agents, newest first", Scope: tenant.ScopeRead,
-				Params:  append(httpapi.PageParams(20, 100), httpapi.Param{Name: "include_archived", Type: httpapi.Bool, Doc: "Those that are archived, too."}),
+				Params:  ListParams(),
 				Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Agent]{}, "A page.")}, Serve: httpapi.Returns(h.list),
 			},
 			{
@@ -101,13 +101,32 @@ func (h *Handlers) create(c *httpapi.Call, in *NewAgent) (out Agent, err error) 
 	if err := change.change(a); err != nil {
 		return out, err
 	}
-	if err := h.check(c, a, true); err != nil {
-		return out, err
-	}
-	if err := h.Store.Create(c.Context(), a, h.Limits, event(c, a.ID, "", versionText(1))); err != nil {
+	if err := h.Insert(c, a, versionText(1)); err != nil {
 		return out, err
 	}
 	return agentOf(a), nil
+}
+
+// Insert checks and stores the first version of an agent. how is what the tenant's policy
+// events say of it.
+func (h *Handlers) Insert(c *httpapi.Call, a *agent.Agent, how string) error {
+	if err := h.check(c, a, true); err != nil {
+		return err
+	}
+	return h.Store.Create(c.Context(), a, h.Limits, event(c, a.ID, "", how))
+}
+
+// Replace checks and stores after as the version that follows before, and says what is current
+// then: before, if they are the same. modelled says that the caller spoke of the model or tools.
+func (h *Handlers) Replace(c *httpapi.Call, before, after *agent.Agent, modelled bool) (*agent.Agent, error) {
+	if reflect.DeepEqual(before, after) {
+		return before, nil
+	}
+	if err := h.check(c, after, modelled); err != nil {
+		return nil, err
+	}
+	after.Version = before.Version + 1
+	return after, h.Store.Update(c.Context(), after, h.Limits, event(c, after.ID, versionText(before.Version), versionText(after.Version)))
 }
 
 // check refuses what an agent cannot be. Its model is looked at only when the caller says
@@ -127,7 +146,7 @@ func (h *Handlers) check(c *httpapi.Call, a *agent.Agent, withModel bool) error 
 }
 
 func (h *Handlers) update(c *httpapi.Call, in *AgentChange) (out Agent, err error) {
-	before, err := h.find(c)
+	before, err := h.Find(c)
 	if err != nil {
 		return out, err
 	}
@@ -141,29 +160,28 @@ func (h *Handlers) update(c *httpapi.Call, in *AgentChange) (out Agent, err erro
 	if err := in.change(&after); err != nil {
 		return out, err
 	}
-	if reflect.DeepEqual(before, &after) {
-		return agentOf(before), nil
-	}
-	if err := h.check(c, &after, in.Model != nil || in.Tools != nil); err != nil {
-		return out, err
-	}
-	after.Version++
-	if err := h.Store.Update(c.Context(), &after, h.Limits, event(c, after.ID, versionText(before.Version), versionText(after.Version))); err != nil {
-		return out, err
-	}
-	return agentOf(&after), nil
-}
-
-func (h *Handlers) archive(c *httpapi.Call) (out Agent, err error) {
-	before, err := h.find(c)
+	now, err := h.Replace(c, before, &after, in.Model != nil || in.Tools != nil)
 	if err != nil {
 		return out, err
 	}
-	a, err := h.Store.Archive(c.Context(), before.Tenant, string(before.ID), event(c, before.ID, versionText(before.Version), "archived"))
+	return agentOf(now), nil
+}
+
+func (h *Handlers) archive(c *httpapi.Call) (out Agent, err error) {
+	a, err := h.End(c)
 	if err != nil {
 		return out, err
 	}
 	return agentOf(a), nil
+}
+
+// End archives the agent of a request.
+func (h *Handlers) End(c *httpapi.Call) (*agent.Agent, error) {
+	before, err := h.Find(c)
+	if err != nil {
+		return nil, err
+	}
+	return h.Store.Archive(c.Context(), before.Tenant, string(before.ID), event(c, before.ID, versionText(before.Version), "archived"))
 }
 
 // maxRef bounds what an agent is asked for as.
@@ -178,7 +196,8 @@ func ref(c *httpapi.Call) (string, error) {
 	return name, nil
 }
 
-func (h *Handlers) find(c *httpapi.Call) (*agent.Agent, error) {
+// Find returns the current version of the agent of a request, by its id or slug.
+func (h *Handlers) Find(c *httpapi.Call) (*agent.Agent, error) {
 	name, err := ref(c)
 	if err != nil {
 		return nil, err
@@ -186,9 +205,9 @@ func (h *Handlers) find(c *httpapi.Call) (*agent.Agent, error) {
 	return h.Store.Get(c.Context(), c.Caller.Tenant.ID, name)
 }
 
-// visible is find that sees templates of other tenants, too.
+// visible is Find that sees templates of other tenants, too.
 func (h *Handlers) visible(c *httpapi.Call) (*agent.Agent, error) {
-	a, err := h.find(c)
+	a, err := h.Find(c)
 	id := agent.ID(c.Path("agent"))
 	if fault.KindOf(err) != fault.NotFound || !id.Valid() {
 		return a, err
@@ -210,10 +229,7 @@ func (h *Handlers) copy(c *httpapi.Call, in *AgentCopy) (out Agent, err error) {
 	if err := in.Model.set(&a.Definition.Model); err != nil {
 		return out, err
 	}
-	if err := h.check(c, a, true); err != nil {
-		return out, err
-	}
-	if err := h.Store.Create(c.Context(), a, h.Limits, event(c, a.ID, "", "copy of "+string(from.ID))); err != nil {
+	if err := h.Insert(c, a, "copy of "+string(from.ID)); err != nil {
 		return out, err
 	}
 	return agentOf(a), nil
@@ -244,12 +260,25 @@ func (h *Handlers) version(c *httpapi.Call) (out Agent, err error) {
 }
 
 func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[Agent], err error) {
+	page, next, err := h.Page(c)
+	return pageOf(page, next), err
+}
+
+// ListParams are the parameters of a list of agents.
+func ListParams() []httpapi.Param {
+	return append(httpapi.PageParams(20, 100), httpapi.Param{Name: "include_archived", Type: httpapi.Bool, Doc: "Those that are archived, too."},
+		httpapi.Param{Name: "created_at[gte]", Type: httpapi.Time, Doc: "Those that were made then or later."},
+		httpapi.Param{Name: "created_at[lte]", Type: httpapi.Time, Doc: "Those that were made then or before."})
+}
+
+// Page reads the page that a request asks for by ListParams.
+func (h *Handlers) Page(c *httpapi.Call) (page []agent.Agent, next string, err error) {
 	cursor, err := c.Cursor()
 	if err != nil {
-		return out, err
+		return nil, "", err
 	}
-	page, next, err := h.Store.List(c.Context(), c.Caller.Tenant.ID, agent.Filter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Archived: c.Bool("include_archived")})
-	return pageOf(page, next), err
+	f := agent.Filter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Archived: c.Bool("include_archived"), From: c.Time("created_at[gte]"), To: c.Time("created_at[lte]")}
+	return h.Store.List(c.Context(), c.Caller.Tenant.ID, f)
 }
 
 func (h *Handlers) versions(c *httpapi.Call) (out httpapi.Page[Agent], err error) {

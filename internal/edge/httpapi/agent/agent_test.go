@@ -108,6 +108,11 @@ func TestRefusals(t *testing.T) {
 	for says, body := range map[string]string{
 		`model.name: there is no model \"none\"`:   `"model": {"name": "none"}`,
 		`model.name: there is no model \"others\"`: `"model": {"name": "others"}`,
+		"tools[1].type is required":                `"model": {"name": "m"}, "tools": [{"type": "sandbox"}, {}]`,
+		"tools[0].type is required":                `"model": {"name": "m"}, "tools": [null]`,
+		"mcp_servers[0].name is required":          `"model": {"name": "m"}, "mcp_servers": [{}]`,
+		"mcp_servers[0].url is required":           `"model": {"name": "m"}, "mcp_servers": [{"name": "a"}]`,
+		"model.name is required":                   `"model": {}`,
 		"model.max_tokens must be at most 64000":   `"model": {"name": "claude-sonnet-4", "max_tokens": 64001}`,
 		"model.temperature must be at most 1":      `"model": {"name": "claude-sonnet-4", "temperature": 1.5}`,
 		"model.temperature must be between":        `"model": {"name": "m", "temperature": 2.5}`,

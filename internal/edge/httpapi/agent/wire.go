@@ -13,7 +13,7 @@ type AgentModel struct {
 	Temperature *float64 `json:"temperature,omitzero" minimum:"0" maximum:"2"`
 	TopP        *float64 `json:"top_p,omitzero" minimum:"0" maximum:"1"`
 	Stop        []string `json:"stop,omitzero"`
-	Effort      *string  `json:"effort,omitzero" enum:"low,medium,high"`
+	Effort      *string  `json:"effort,omitzero" enum:"none,minimal,low,medium,high,xhigh"`
 }
 
 // AgentTool is a tool of an agent.

@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/docs"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
@@ -29,6 +30,7 @@ type Handlers struct {
 	Responses    *response.Handlers
 	Containers   *container.Handlers
 	Agents       *agent.Handlers
+	Managed      *managed.Door
 	Usage        *usage.Handlers
 	Threads      *thread.Handlers
 	Tools        *tool.Handlers
@@ -55,6 +57,9 @@ func (h Handlers) Operations() []httpapi.Operation {
 	}
 	if h.Agents != nil {
 		table = append(table, h.Agents.Operations()...)
+	}
+	if h.Managed != nil {
+		table = append(table, h.Managed.Operations()...)
 	}
 	if h.Usage != nil {
 		table = append(table, h.Usage.Operations()...)
