@@ -48,6 +48,12 @@ func newDrive(l *Loop, r run.Run) *drive {
 
 // begin records the run with its first entries.
 func (d *drive) begin(ctx context.Context, q *run.Request, limit int, cause error) error {
+	if err := d.loop.recall(ctx, d.state, q); err != nil {
+		return err
+	}
+	if q.Turn != nil {
+		q.Turn.Items = len(d.state.Earlier)
+	}
 	if err := d.add(run.Entry{Begun: q}); err != nil {
 		return err
 	}
@@ -59,8 +65,8 @@ func (d *drive) begin(ctx context.Context, q *run.Request, limit int, cause erro
 		}
 	}
 	d.run.Status, d.run.CreatedAt = run.InProgress, d.state.Began
-	lease, err := d.loop.cfg.Store.Create(ctx, &d.run, d.entries, d.loop.cfg.Holder, limit, cause)
-	d.lease, d.entries = lease, nil
+	lease, err := d.loop.cfg.Store.Create(ctx, &d.run, d.entries, d.loop.cfg.Holder, limit, cause, d.left)
+	d.lease, d.entries, d.left = lease, nil, run.Trace{}
 	return err
 }
 
@@ -155,10 +161,8 @@ func (d *drive) load() error {
 	if err != nil {
 		return err
 	}
-	for i := range entries {
-		if err := d.state.Apply(&entries[i]); err != nil {
-			return err
-		}
+	if err := d.loop.replay(ctx, d.state, entries); err != nil {
+		return err
 	}
 	if d.state.Request != nil && d.state.Request.Publish {
 		d.published, err = d.loop.cfg.Events.Published(ctx, &d.run)

@@ -90,12 +90,34 @@ func (l *Loop) State(ctx context.Context, id run.ID) (*run.State, error) {
 		return nil, err
 	}
 	s := run.NewState(id)
-	for i := range entries {
-		if err := s.Apply(&entries[i]); err != nil {
-			return nil, err
+	return s, l.replay(ctx, s, entries)
+}
+
+// replay applies a log to an empty state.
+func (l *Loop) replay(ctx context.Context, s *run.State, entries []run.Entry) error {
+	if len(entries) > 0 && entries[0].Begun != nil {
+		if err := l.recall(ctx, s, entries[0].Begun); err != nil {
+			return err
 		}
 	}
-	return s, nil
+	for i := range entries {
+		if err := s.Apply(&entries[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recall reads the conversation before a turn.
+func (l *Loop) recall(ctx context.Context, s *run.State, q *run.Request) (err error) {
+	if q.Turn == nil || q.Turn.Until == 0 {
+		return nil
+	}
+	if l.cfg.Conversation == nil {
+		return errors.New("this loop drives no turns of sessions")
+	}
+	s.Earlier, err = l.cfg.Conversation(ctx, q.Turn)
+	return err
 }
 
 // Wait returns when a run has ended, wherever it is driven.

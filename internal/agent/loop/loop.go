@@ -109,8 +109,11 @@ type Config struct {
 	Models   Models
 	Handlers map[string]Handler // by run.Tool.Handler
 	Events   Events
-	Log      *slog.Logger
-	Prices   Prices
+	// Conversation returns what was said in a session before a turn. It may be nil where no
+	// run is a turn.
+	Conversation func(ctx context.Context, t *run.Turn) ([]model.Item, error)
+	Log          *slog.Logger
+	Prices       Prices
 	// Budget holds tenants to their budgets in money; nil for no budgets.
 	Budget *usage.Budget
 	// Room refuses tool calls for which the disk, or what the caller's tenant may keep, has

@@ -128,7 +128,7 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	place(c, &req)
 	e, err := s.execute(ctx, &p, req, gateway.Call{
 		Source: execution.SourceResponse, Delivery: execution.Inline, Turn: c.Run.Sandbox, Window: Window, Run: string(c.Run.ID),
-		Web:            s.Ledger != nil && c.Call.Name == RunCode,
+		Web:            s.Ledger != nil && c.Call.Name == RunCode && !c.Request.NoWeb,
 		WebLeft:        c.Left,
 		IdempotencyKey: keyOf(c),
 	})

@@ -39,12 +39,16 @@ type Approval struct {
 type Approved struct {
 	Call     string // id of a call in Request.Input that has no result
 	Approval string // id of the item that asked for it
+	Told     int64  `json:",omitzero"` // Told.Seq of the call, in a turn
 }
 
 // client reports whether the next step is the client's: to make the call, or to approve it.
 func (p *Pending) client() bool {
 	return p.Tool != nil && (p.Tool.Handler == "" || p.Tool.Approve && !p.approved)
 }
+
+// Approves reports whether the client is to say if the call may be made, and not to make it.
+func (p *Pending) Approves() bool { return p.Tool != nil && p.Tool.Handler != "" }
 
 // resume makes the approved calls pending. It reports whether they can be.
 func (s *State) resume(approved []Approved) bool {
@@ -55,7 +59,7 @@ func (s *State) resume(approved []Approved) bool {
 		}
 		c := s.Conversation[at].Call
 		s.asks++
-		s.pending = append(s.pending, Pending{Call: c, Number: s.asks, Tool: toolNamed(s.Request.Tools, c.Name), index: -1, approved: true})
+		s.pending = append(s.pending, Pending{Call: c, Number: s.asks, Tool: toolNamed(s.Request.Tools, c.Name), index: -1, approved: true, Told: a.Told})
 		s.resumed = max(s.resumed, at+1)
 		s.stop = model.StopToolCalls
 	}

@@ -40,6 +40,7 @@ type Run struct {
 	Key         string // id of the key that started it, which is charged
 	Environment string // id of the environment that its tools work in
 	Sandbox     string // names the sandbox of its tools; that of the run which it continues
+	Session     string // id of the session that it is a turn of; "" for none
 	// Keep is how long the run is kept after its end. 0 is for one that nothing but its
 	// caller is to see: it stays for Unkept.
 	Keep time.Duration
@@ -81,11 +82,15 @@ type Request struct {
 	Instructions string
 	Input        []model.Item // with the conversation before it
 	Before       int          // items of Input that are that conversation
+	// Turn has the conversation before Input. A State has it in its Request.Input.
+	Turn *Turn `json:",omitzero"`
 	// PlaceFiles has the files of the input put where the tools work.
 	PlaceFiles bool
 	Tools      []Tool
 	// Remotes are the servers of others that some of Tools are of.
 	Remotes []Remote `json:",omitempty"`
+	// NoWeb says that code in the sandbox does not call the services of the web.
+	NoWeb bool `json:",omitzero"`
 	// Approved are the calls that the run begins with, before it asks a model.
 	Approved []Approved `json:",omitempty"`
 	// Output is what the run's output begins with.

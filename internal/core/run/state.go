@@ -16,6 +16,9 @@ type State struct {
 	ID      ID
 	Seq     int64 // of the last entry; 0 for an empty log
 	Request *Request
+	// Earlier is the conversation of the session before a turn. It is set before the first
+	// entry is applied.
+	Earlier []model.Item
 	Began   time.Time
 	Ended   time.Time // zero while the run goes on
 
@@ -42,8 +45,9 @@ type State struct {
 	ends     *End             // because of a call
 	asks     int              // tool calls that models asked for
 	failing  [sha256.Size]byte
-	failures int // calls in a row that failed, each like the one before
-	resumed  int // where in Conversation the results of Approved go; 0 for its end
+	failures int   // calls in a row that failed, each like the one before
+	resumed  int   // where in Conversation the results of Approved go; 0 for its end
+	told     int64 // Told.Seq of the last event
 }
 
 // Pending is a tool call of the last answer.
@@ -59,6 +63,7 @@ type Pending struct {
 	Unclaimed bool
 	// Cost is what the call costs at least. Next sets it.
 	Cost model.Money
+	Told int64 // Told.Seq of the call; 0 for a run that is no turn
 
 	index    int // in State.Output of its item; -1 without one
 	result   *model.Result
@@ -74,21 +79,43 @@ var errLog = errors.New("the run's log is damaged")
 // Apply adds the next entry. After an error, which says that the log is damaged, s must
 // not be used.
 func (s *State) Apply(e *Entry) error {
+	_, err := s.advance(e)
+	return err
+}
+
+func (s *State) advance(e *Entry) ([]Told, error) {
+	shown := len(s.Output)
 	ok := e.Seq == s.Seq+1 && s.End == nil && (e.Begun != nil) == (s.Seq == 0)
 	if ok {
 		ok = s.apply(e)
 	}
 	if !ok {
-		return fmt.Errorf("%w at entry %d", errLog, e.Seq)
+		return nil, fmt.Errorf("%w at entry %d", errLog, e.Seq)
 	}
 	s.Seq = e.Seq
-	return nil
+	return s.tell(e, shown), nil
 }
 
 func (s *State) apply(e *Entry) bool {
 	switch {
 	case e.Begun != nil:
-		s.Request, s.Began, s.Conversation = e.Begun, e.At, slices.Clone(e.Begun.Input)
+		s.Request, s.Began = e.Begun, e.At
+		if t := e.Begun.Turn; t != nil {
+			if len(s.Earlier) != t.Items || e.Begun.Before != 0 {
+				return false
+			}
+			q := *e.Begun
+			q.Input = slices.Clone(s.Earlier)
+			for _, a := range t.Answers {
+				if a.Result != nil {
+					q.Input = append(q.Input, model.Item{Result: a.Result})
+				}
+			}
+			q.Before = len(q.Input)
+			q.Input = append(q.Input, e.Begun.Input...)
+			s.Request = &q
+		}
+		s.Conversation = slices.Clone(s.Request.Input)
 		for _, it := range e.Begun.Output {
 			s.show(&it)
 		}
@@ -241,8 +268,8 @@ func (s *State) converse() {
 	for i := range s.pending {
 		p := &s.pending[i]
 		r := p.result
-		if r == nil && !p.client() {
-			r = &model.Result{CallID: p.Call.ID, Failed: true, Parts: []model.Part{{Kind: model.PartText, Text: notMade}}}
+		if r == nil && !s.waits(p) {
+			r = lost(p.Call.ID)
 		}
 		switch {
 		case r != nil && s.resumed > 0:
@@ -258,6 +285,10 @@ func (s *State) converse() {
 // notMade is the result of a call that was under way or about to be made when the run
 // ended.
 const notMade = "The run ended before this call did, so its result is not known."
+
+func lost(call string) *model.Result {
+	return &model.Result{CallID: call, Failed: true, Parts: []model.Part{{Kind: model.PartText, Text: notMade}}}
+}
 
 // countFailure counts calls that fail alike, one after the other.
 func (s *State) countFailure(c *model.Call, failed bool) {
@@ -307,6 +338,22 @@ func (s *State) Cut() (calls []Pending) {
 		}
 	}
 	return calls
+}
+
+// Waiting returns the calls of a run that has ended which wait for the client.
+func (s *State) Waiting() (calls []Pending) {
+	for _, p := range s.pending {
+		if s.waits(&p) {
+			calls = append(calls, p)
+		}
+	}
+	return calls
+}
+
+// waits reports whether a call waits for the client. A turn that was cut short leaves no such
+// call: its session takes messages again.
+func (s *State) waits(p *Pending) bool {
+	return p.result == nil && p.client() && (s.Request.Turn == nil || s.End == nil || s.End.Status == RequiresAction)
 }
 
 func (s *State) end(e *End) {

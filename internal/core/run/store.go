@@ -31,10 +31,10 @@ type Due struct {
 
 // Store keeps runs and their logs. Entries are encrypted with the key of their tenant.
 type Store interface {
-	// Create records a run with the first entries of its log. It is driven under the
+	// Create records a run with the first entries of its log and what they leave beside it. It is driven under the
 	// lease, whose epoch is 1. It is refused when limit runs of the tenant have not ended;
 	// cause is then in the error's chain. 0 is no limit.
-	Create(ctx context.Context, r *Run, first []Entry, holder string, limit int, cause error) (Lease, error)
+	Create(ctx context.Context, r *Run, first []Entry, holder string, limit int, cause error, left ...Trace) (Lease, error)
 	// Append adds entries to a log with what they leave beside it, and sets the status that
 	// they lead to. It returns ErrLeaseLost when lease is not the last one given, or the log
 	// has other entries.

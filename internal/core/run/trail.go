@@ -9,6 +9,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
 )
 
@@ -36,6 +37,28 @@ func (s *State) trail(r *Run, e *Entry) audit.Row {
 	return row
 }
 
+// ConfirmationSource is the source of audit rows of decisions over calls.
+const ConfirmationSource = "confirmation"
+
+// AnswerRows returns the audit rows of the decisions among answers.
+func AnswerRows(t tenant.ID, environment, sandbox string, answers []Answer) (rows []audit.Row) {
+	for i := range answers {
+		a := &answers[i]
+		if a.Decision == nil {
+			continue
+		}
+		decided := "denied"
+		if a.Decision.Approve {
+			decided = "approved"
+		}
+		rows = append(rows, audit.Row{
+			TraceID: execution.NewTraceID(), Tenant: t, Key: a.Decision.Key, Environment: environment, Source: ConfirmationSource, SessionID: sandbox,
+			CodeSHA256: digest(a.Call), ExitStatus: audit.OK, Metadata: map[string]string{"tool": a.Tool, "event": strconv.FormatInt(a.Of, 10), "decision": decided},
+		})
+	}
+	return rows
+}
+
 // digest is the SHA-256 of what a model is asked, or has answered, as JSON.
 func digest(of any) (sum [sha256.Size]byte) {
 	h := sha256.New()
@@ -49,11 +72,16 @@ func digest(of any) (sum [sha256.Size]byte) {
 type Trace struct {
 	Rows    []audit.Row
 	Charges []usage.Charge
+	Session string // of which the run is a turn; "" for none
+	Told    []Told // events of it
 }
 
 // Add adds what another entry leaves.
 func (t *Trace) Add(o Trace) {
 	t.Rows, t.Charges = append(t.Rows, o.Rows...), append(t.Charges, o.Charges...)
+	if o.Session != "" {
+		t.Session, t.Told = o.Session, append(t.Told, o.Told...)
+	}
 }
 
 // charge adds a line to the ledger.
@@ -66,6 +94,9 @@ func (t *Trace) charge(r *Run, e *Entry, c usage.Charge) {
 // Record adds an entry, as Apply does, and returns what it leaves.
 func (s *State) Record(r *Run, e *Entry) (Trace, error) {
 	var t Trace
+	if e.Begun != nil && e.Begun.Turn != nil {
+		t.Rows = AnswerRows(r.Tenant, r.Environment, r.Sandbox, e.Begun.Turn.Answers)
+	}
 	if s.asked != nil && (e.Answered != nil || e.Failed != nil) {
 		t.Rows = append(t.Rows, s.trail(r, e))
 	}
@@ -85,5 +116,9 @@ func (s *State) Record(r *Run, e *Entry) (Trace, error) {
 	for _, u := range used {
 		t.charge(r, e, usage.Charge{Kind: u.Kind, Name: u.Name, Calls: int64(u.Calls), Cost: u.Cost})
 	}
-	return t, s.Apply(e)
+	told, err := s.advance(e)
+	if len(told) > 0 {
+		t.Session, t.Told = s.Request.Turn.Session, told
+	}
+	return t, err
 }

@@ -37,6 +37,7 @@ var runTable = newTable("runs",
 	col("key_id", fixed, func(r *runRow) any { return &r.Key }),
 	col("environment", fixed, func(r *runRow) any { return &r.Environment }),
 	col("sandbox", fixed, func(r *runRow) any { return &r.Sandbox }),
+	col("session", fixed, func(r *runRow) any { return &r.Session }),
 	col("keep", fixed, func(r *runRow) any { return durationAt(&r.Keep) }),
 	col("status", fixed, func(r *runRow) any { return &r.Status }),
 	col("seq", fixed, func(r *runRow) any { return &r.Seq }),
@@ -97,11 +98,15 @@ func (s *runs) write(ctx context.Context, step string, t *runTask) error {
 	return t.err
 }
 
-func (s *runs) Create(ctx context.Context, r *run.Run, first []run.Entry, holder string, limit int, cause error) (run.Lease, error) {
-	if !r.ID.Valid() || len(first) == 0 {
+func (s *runs) Create(ctx context.Context, r *run.Run, first []run.Entry, holder string, limit int, cause error, left ...run.Trace) (run.Lease, error) {
+	if !r.ID.Valid() || len(first) == 0 || first[0].Begun == nil {
 		return run.Lease{}, fault.New(fault.Invalid, "a run has an id and a first entry")
 	}
 	sealed, err := s.db.sealEntries(r.Tenant, r.ID, first)
+	if err != nil {
+		return run.Lease{}, err
+	}
+	told, err := s.db.sealTrace(r.Tenant, left)
 	if err != nil {
 		return run.Lease{}, err
 	}
@@ -111,6 +116,9 @@ func (s *runs) Create(ctx context.Context, r *run.Run, first []run.Entry, holder
 	if limit > 0 {
 		task.lock = []int64{lockOf("runs", r.Tenant)}
 	}
+	if r.Session != "" {
+		task.lock = append(task.lock, lockOf("session", r.Session))
+	}
 	task.write = func(ctx context.Context, b *batch) error {
 		if task.err, err = runsLeft(ctx, b, r.Tenant, limit, cause); task.err != nil || err != nil {
 			return err
@@ -119,12 +127,27 @@ func (s *runs) Create(ctx context.Context, r *run.Run, first []run.Entry, holder
 		if err != nil {
 			return err
 		}
+		if turn := first[0].Begun.Turn; turn != nil {
+			if task.err, err = beginTurn(ctx, b, r, turn, now); task.err != nil || err != nil {
+				return err
+			}
+		}
 		values, err := runTable.values(insert, &runRow{*r, holder, lease.Epoch, now.Add(run.LeaseTime)})
 		if err != nil {
 			return err
 		}
 		if err := b.later(ctx, runTable.insert, values...); err != nil {
 			return err
+		}
+		if told != nil {
+			if err := tellSession(ctx, b, r.ID, told); err != nil {
+				return err
+			}
+		}
+		for i := range left {
+			if err := leaveTrace(ctx, b, &left[i]); err != nil {
+				return err
+			}
 		}
 		return insertEntries(ctx, b, r.ID, sealed)
 	}
@@ -158,6 +181,13 @@ func (s *runs) Append(ctx context.Context, id run.ID, l run.Lease, entries []run
 	}
 	first, last := entries[0].Seq, &entries[len(entries)-1]
 	task := &runTask{id: id}
+	told, err := s.db.sealTrace(l.Tenant, left)
+	if err != nil {
+		return err
+	}
+	if told != nil {
+		task.lock = []int64{lockOf("session", told.session)}
+	}
 	task.write = func(ctx context.Context, b *batch) error {
 		query := `UPDATE runs SET seq = ? WHERE id = ? AND holder = ? AND epoch = ? AND seq = ? AND due_at IS NOT NULL`
 		args := []any{last.Seq, string(id), l.Holder, l.Epoch, first - 1}
@@ -171,6 +201,11 @@ func (s *runs) Append(ctx context.Context, id run.ID, l run.Lease, entries []run
 		case n == 0:
 			task.err = run.ErrLeaseLost
 			return nil
+		}
+		if told != nil {
+			if err := tellSession(ctx, b, id, told); err != nil {
+				return err
+			}
 		}
 		for i := range left {
 			if err := leaveTrace(ctx, b, &left[i]); err != nil {

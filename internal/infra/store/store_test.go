@@ -22,6 +22,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/sandbox/sandboxtest"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/session/sessiontest"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/tenant/tenanttest"
 	"github.com/atoll-run/atoll/internal/core/thread/threadtest"
@@ -118,6 +120,9 @@ func suites(t *testing.T, open opener) {
 	})
 	t.Run("agents", func(t *testing.T) {
 		agenttest.Store(t, func(t *testing.T) agent.Store { return open(t).Agents() })
+	})
+	t.Run("sessions", func(t *testing.T) {
+		sessiontest.Store(t, func(t *testing.T) (session.Store, run.Store) { db := open(t); return db.Sessions(), db.Runs() })
 	})
 	t.Run("executions of runs", func(t *testing.T) { testRunExecutions(t, open) })
 	t.Run("executions", func(t *testing.T) {

@@ -1,0 +1,222 @@
+package run
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/model"
+)
+
+// Turn makes a run a turn of a session. The conversation before it is not in the run's log,
+// which would grow with each turn: the session's events have it.
+type Turn struct {
+	Session string
+	// After and Until bound the events that the run begins with: those of a Seq above After,
+	// up to Until, which is the session's last one. Items is how many items they have.
+	After, Until int64
+	Items        int
+	// Answers are the client's to calls that waited for it. Their results are a part of the
+	// conversation, before Request.Input.
+	Answers []Answer `json:",omitempty"`
+}
+
+// Answer is what a client says to a call that waits for it.
+type Answer struct {
+	Of   int64  // Told.Seq of the call
+	Call string // its id
+	Tool string
+	// Result is that of a tool of the client, or of a call that the client does not allow;
+	// nil for one that it does.
+	Result *model.Result `json:",omitzero"`
+	// Decision is nil for a tool of the client.
+	Decision *Decision `json:",omitzero"`
+}
+
+// Decision says whether a call may be made.
+type Decision struct {
+	Approve bool
+	Reason  string `json:",omitzero"`
+	Key     string // id of the key of who decided
+}
+
+// ToldKind is a kind of event of a session.
+type ToldKind string
+
+// Kinds of events.
+const (
+	ToldMessage  ToldKind = "message"
+	ToldThinking ToldKind = "thinking"
+	ToldCall     ToldKind = "tool_use"
+	ToldResult   ToldKind = "tool_result"
+	ToldDecision ToldKind = "tool_confirmation"
+	ToldError    ToldKind = "error"
+	ToldUsage    ToldKind = "usage"
+	ToldStatus   ToldKind = "status"
+)
+
+// Told is an event of a session: what its readers are told of a turn. It is made from an
+// entry of the run's log, and recorded with it.
+type Told struct {
+	Seq  int64     `json:"-"` // in the session, from 1, without gaps
+	At   time.Time `json:"-"`
+	Kind ToldKind  `json:"-"`
+
+	Item  *model.Item `json:",omitzero"` // of a message, thinking, a call and a result
+	Shown string      `json:",omitzero"` // id of the Item of the run's output that Item is in, by which its deltas are known
+	Cut   bool        `json:",omitzero"` // the answer broke off: Item is no part of the conversation
+	Of    int64       `json:",omitzero"` // Seq of the call that a result or decision is of
+
+	Decision *Decision    `json:",omitzero"`
+	Failure  *ToldFailure `json:",omitzero"`
+	Spent    *Spent       `json:",omitzero"`
+	Status   *ToldState   `json:",omitzero"`
+}
+
+// ToldFailure is why a turn did not complete.
+type ToldFailure struct {
+	Reason  Reason
+	Message string
+}
+
+// Spent is what a turn has used.
+type Spent struct {
+	Usage model.Usage
+	Cost  model.Money // of models, tools and the sandbox
+}
+
+// ToldState is the status of a session after an event.
+type ToldState struct {
+	Running bool
+	End     Status `json:",omitzero"` // of the turn, unless Running
+	Reason  Reason `json:",omitzero"`
+	Waits   []Wait `json:",omitempty"` // calls that wait for the client
+}
+
+// Wait is a call that waits for the client.
+type Wait struct {
+	Of      int64  // Told.Seq of the call
+	Call    string // its id
+	Tool    string
+	Approve bool // it waits for a decision, and otherwise for its result
+}
+
+// Begins reports whether a conversation may begin with t.
+func (t *Told) Begins() bool { return t.Item != nil && !t.Cut && byUser(t.Item) }
+
+// Talk reports whether t is a part of the conversation.
+func (t *Told) Talk() bool { return t.Item != nil && !t.Cut }
+
+// TellAnswers returns the events of answers, of which the first has a Seq.
+func TellAnswers(seq int64, at time.Time, answers []Answer) (out []Told) {
+	for i := range answers {
+		a := &answers[i]
+		if a.Decision != nil {
+			out = append(out, Told{Kind: ToldDecision, Of: a.Of, Decision: a.Decision})
+		}
+		if a.Result != nil {
+			out = append(out, Told{Kind: ToldResult, Of: a.Of, Item: &model.Item{Result: a.Result}})
+		}
+	}
+	return numbered(seq, at, out)
+}
+
+func numbered(seq int64, at time.Time, all []Told) []Told {
+	for i := range all {
+		all[i].Seq, all[i].At = seq+int64(i), at
+	}
+	return all
+}
+
+// tell returns the events of an entry that was just applied, and notes their numbers.
+// shown is how many items the output had before it.
+func (s *State) tell(e *Entry, shown int) (out []Told) {
+	turn := s.Request.Turn
+	if turn == nil {
+		return nil
+	}
+	next := func(t Told) { out = append(out, t) }
+	switch {
+	case e.Begun != nil:
+		s.told = turn.Until
+		out = TellAnswers(1, e.At, turn.Answers)
+		for i := range e.Begun.Input {
+			next(Told{Kind: ToldMessage, Item: &e.Begun.Input[i]})
+		}
+		next(Told{Kind: ToldStatus, Status: &ToldState{Running: true}})
+	case e.Answered != nil:
+		out = s.tellAnswer(e.Answered.Answer.Items, shown)
+	case e.Failed != nil:
+		for i := range e.Failed.Shown {
+			it := &e.Failed.Shown[i]
+			if itemOf(it, s.Request.Tools, ItemIncomplete) == nil {
+				continue
+			}
+			if kind := kindOf(it); kind != ToldCall {
+				next(Told{Kind: kind, Item: it, Shown: s.Output[shown].ID, Cut: true})
+			}
+			shown++
+		}
+	case e.Called != nil:
+		p := s.asking(e.Called.Call)
+		next(Told{Kind: ToldResult, Item: &model.Item{Result: &e.Called.Result}, Of: p.Told})
+	case e.Ended != nil:
+		out = s.tellEnd(e.Ended)
+	}
+	out = numbered(s.told+1, e.At, out)
+	s.told += int64(len(out))
+	return out
+}
+
+func kindOf(it *model.Item) ToldKind {
+	switch {
+	case it.Call != nil:
+		return ToldCall
+	case it.Result != nil:
+		return ToldResult
+	case it.Reasoning != nil:
+		return ToldThinking
+	}
+	return ToldMessage
+}
+
+func (s *State) tellAnswer(items []model.Item, shown int) (out []Told) {
+	calls := 0
+	for i := range items {
+		t := Told{Kind: kindOf(&items[i]), Item: &items[i]}
+		if itemOf(t.Item, s.Request.Tools, ItemCompleted) != nil {
+			t.Shown = s.Output[shown].ID
+			shown++
+		}
+		if t.Kind == ToldCall {
+			s.pending[calls].Told = s.told + int64(i) + 1
+			calls++
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+func (s *State) tellEnd(end *End) (out []Told) {
+	status := &ToldState{End: end.Status, Reason: end.Reason}
+	for _, p := range s.Waiting() {
+		status.Waits = append(status.Waits, Wait{Of: p.Told, Call: p.Call.ID, Tool: p.Call.Name, Approve: p.Approves()})
+	}
+	for i := range s.pending {
+		if p := &s.pending[i]; p.result == nil && !s.waits(p) {
+			out = append(out, Told{Kind: ToldResult, Item: &model.Item{Result: lost(p.Call.ID)}, Of: p.Told})
+		}
+	}
+	if end.Reason != Done || end.Message != "" {
+		out = append(out, Told{Kind: ToldError, Failure: &ToldFailure{end.Reason, end.Message}})
+	}
+	return append(out, Told{Kind: ToldUsage, Spent: &Spent{s.Usage, s.Spent()}}, Told{Kind: ToldStatus, Status: status})
+}
+
+// asking returns the call of the last answer that has an id.
+func (s *State) asking(call string) *Pending {
+	for i := range s.pending {
+		if s.pending[i].Call.ID == call {
+			return &s.pending[i]
+		}
+	}
+	return &Pending{}
+}

@@ -1,0 +1,42 @@
+package session
+
+import (
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/run"
+)
+
+// Event is an event of a session. Events do not change, and neither does their order.
+type Event struct {
+	Run run.ID // the turn
+	run.Told
+}
+
+// EventFilter chooses events.
+type EventFilter struct {
+	agent.Page
+	Kinds []run.ToldKind // nil for all
+	Last  bool           // the last one first
+}
+
+// Bounds of the conversation that a turn begins with. What was said before is in the events,
+// and the model is not given it.
+const (
+	MaxTurnItems = 2000
+	MaxTurnBytes = 8 << 20 // as the events are stored
+)
+
+// Call is a call of the last turn that waits for the client.
+type Call struct {
+	run.Wait
+	Approved bool // the client has allowed it, and has to answer others yet
+}
+
+var (
+	// ErrWaits refuses messages to a session whose calls wait for the client.
+	ErrWaits = fault.New(fault.Conflict, "calls of the session wait for an answer: confirm them, give their results, or interrupt the session")
+	// ErrAnswered refuses answers to calls that do not wait, or no more.
+	ErrAnswered = fault.New(fault.Conflict, "the call does not wait for this answer: it was answered before, or never asked for one")
+	// ErrChanged says that a session has changed since it was read.
+	ErrChanged = fault.New(fault.Conflict, "the session has changed in this moment: read it, and try again")
+)

@@ -1,0 +1,144 @@
+// Package session is conversations with agents. A session keeps the version of its agent,
+// remembers what was said in it, and has one sandbox for all of its turns. A turn is a run.
+// The package knows no HTTP, SQL or provider.
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// ID names a session: "sess_" and 32 hexadecimal digits.
+type ID string
+
+var idPattern = regexp.MustCompile(`^sess_[0-9a-f]{32}$`)
+
+// NewID returns an ID that no other session has.
+func NewID() ID {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return ID("sess_" + hex.EncodeToString(b[:]))
+}
+
+// Valid reports whether id is one that a session can have.
+func (id ID) Valid() bool { return idPattern.MatchString(string(id)) }
+
+// Session is a conversation with an agent.
+type Session struct {
+	ID          ID
+	Tenant      tenant.ID
+	Key         string // id of the key that made it
+	Environment string // id of the environment that its tools work in
+	Agent       agent.ID
+	Version     int    // of Agent
+	Sandbox     string // names the sandbox of its tools
+	About       About
+	Run         run.ID // the turn under way; "" while there is none
+	Events      int64  // Seq of the last one
+	Waits       int    // calls that wait for the client
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	ArchivedAt  time.Time // zero for one that takes messages
+}
+
+// About is what the caller says of a session. It is encrypted.
+type About struct {
+	Title    string                     `json:",omitzero"`
+	Metadata map[string]json.RawMessage `json:",omitempty"`
+}
+
+// Archived reports whether s takes no more messages and changes.
+func (s *Session) Archived() bool { return !s.ArchivedAt.IsZero() }
+
+// Limits of a session.
+const (
+	MaxTitle       = 256 // characters
+	MaxMetadata    = 64  // pairs
+	MaxMetadataLen = 16 << 10
+	MaxMessage     = 1 << 20 // bytes
+	MaxReason      = 4 << 10 // bytes, of a decision
+	MaxEvents      = 100_000 // a turn that began with fewer adds its own
+)
+
+// Check refuses what cannot be said of a session, by the path of what is wrong.
+func (a *About) Check() error {
+	if utf8.RuneCountInString(a.Title) > MaxTitle || strings.ContainsRune(a.Title, 0) {
+		return fault.New(fault.Invalid, "title must have at most %d characters, and no NUL", MaxTitle)
+	}
+	size := 0
+	for key, value := range a.Metadata {
+		if n := utf8.RuneCountInString(key); n < 1 || n > 64 {
+			return fault.New(fault.Invalid, "metadata must have keys of 1 to 64 characters")
+		}
+		size += len(key) + len(value)
+	}
+	if len(a.Metadata) > MaxMetadata || size > MaxMetadataLen {
+		return fault.New(fault.Invalid, "metadata must have at most %d pairs and %d bytes", MaxMetadata, MaxMetadataLen)
+	}
+	return nil
+}
+
+// Store keeps sessions and their events. What callers said of a session, and events, are
+// encrypted. What another tenant has is not found. A run.Store of the same database begins
+// and ends turns, and adds their events.
+type Store interface {
+	// Create, Update, Archive and Delete append events in the same transaction.
+	Create(ctx context.Context, s *Session, events ...tenant.PolicyEvent) error
+	Get(ctx context.Context, t tenant.ID, id ID) (*Session, error)
+	// Update changes About. It is a Conflict for one that is archived.
+	Update(ctx context.Context, t tenant.ID, id ID, about About, events ...tenant.PolicyEvent) (*Session, error)
+	// List returns a page of sessions, newest first, and where the next one begins; "" at
+	// the end.
+	List(ctx context.Context, t tenant.ID, f Filter) (page []Session, next string, err error)
+	// Archive ends messages and changes. Again is no error, and no event. While a turn is
+	// under way it is ErrBusy.
+	Archive(ctx context.Context, t tenant.ID, id ID, events ...tenant.PolicyEvent) (*Session, error)
+	// Delete removes a session with its events, and has the runs of its turns expire. While
+	// a turn is under way it is ErrBusy.
+	Delete(ctx context.Context, t tenant.ID, id ID, events ...tenant.PolicyEvent) error
+	// Events returns a page of events, oldest first.
+	Events(ctx context.Context, t tenant.ID, id ID, f EventFilter) (page []Event, next string, err error)
+	// After returns up to limit events after one, oldest first.
+	After(ctx context.Context, t tenant.ID, id ID, seq int64, limit int) ([]Event, error)
+	// Window returns the event after which a conversation begins that a turn can begin with.
+	Window(ctx context.Context, id ID, until int64) (after int64, err error)
+	// Conversation returns what was said before a turn. The results of calls that were made
+	// side by side are in the order of the calls.
+	Conversation(ctx context.Context, t *run.Turn) ([]model.Item, error)
+
+	// Calls returns the calls of the last turn that wait, and those that are approved and not
+	// made yet, in their order.
+	Calls(ctx context.Context, t tenant.ID, id ID) ([]Call, error)
+	// Answer notes answers to calls of s, and appends the events and the audit rows that say so. It is ErrChanged when s is not as it was read. done says
+	// that no call is left, so that no turn comes of them. Answers after which a turn begins
+	// are a part of that turn: run.Turn.Answers.
+	Answer(ctx context.Context, s *Session, answers []run.Answer, done bool) error
+}
+
+// Filter chooses sessions.
+type Filter struct {
+	agent.Page
+	Agent    agent.ID // "" for those of all agents
+	Archived bool     // those that are archived, too
+}
+
+var (
+	// ErrNotFound says that a tenant has no such session.
+	ErrNotFound = fault.New(fault.NotFound, "there is no such session")
+	// ErrArchived refuses messages to and changes of a session that is archived.
+	ErrArchived = fault.New(fault.Conflict, "the session is archived")
+	// ErrBusy refuses what cannot be done while a turn is under way.
+	ErrBusy = fault.New(fault.Conflict, "a turn of the session is under way: wait for its end, or interrupt it")
+)

@@ -1,0 +1,309 @@
+// Package sessiontest is the suite that every session.Store passes, with the run.Store that
+// begins and ends turns.
+package sessiontest
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
+)
+
+func made(tenant string) *session.Session {
+	return &session.Session{
+		ID: session.NewID(), Tenant: tenant, Key: "key_1", Environment: "env_1", Agent: agent.NewID(), Version: 2, Sandbox: "sbx_1",
+		About: session.About{Title: "Return", Metadata: map[string]json.RawMessage{"user_id": json.RawMessage(`"user_456"`)}},
+	}
+}
+
+// Store checks a store; open makes an empty one.
+func Store(t *testing.T, open func(t *testing.T) (session.Store, run.Store)) {
+	t.Run("sessions", func(t *testing.T) { s, _ := open(t); sessions(t, s) })
+	t.Run("turns", func(t *testing.T) { s, r := open(t); turns(t, s, r) })
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func refused(t *testing.T, err error, kind fault.Kind) {
+	t.Helper()
+	if err == nil || fault.KindOf(err) != kind {
+		t.Errorf("%v, want a fault of kind %d", err, kind)
+	}
+}
+
+func sessions(t *testing.T, s session.Store) {
+	ctx, a, b := t.Context(), made("ten_1"), made("ten_1")
+	must(t, s.Create(ctx, a))
+	must(t, s.Create(ctx, b))
+	got, err := s.Get(ctx, "ten_1", a.ID)
+	must(t, err)
+	if !reflect.DeepEqual(got, a) {
+		t.Errorf("%+v, want %+v", got, a)
+	}
+	if _, err := s.Get(ctx, "ten_2", a.ID); err != session.ErrNotFound {
+		t.Errorf("another tenant: %v", err)
+	}
+	_, err = s.Update(ctx, "ten_2", a.ID, session.About{})
+	refused(t, err, fault.NotFound)
+	refused(t, s.Delete(ctx, "ten_2", a.ID), fault.NotFound)
+	_, err = s.Archive(ctx, "ten_2", a.ID)
+	refused(t, err, fault.NotFound)
+	_, _, err = s.Events(ctx, "ten_2", a.ID, session.EventFilter{Page: agent.Page{Limit: 1}})
+	refused(t, err, fault.NotFound)
+	_, err = s.After(ctx, "ten_2", a.ID, 0, 1)
+	refused(t, err, fault.NotFound)
+	refused(t, s.Answer(ctx, &session.Session{ID: a.ID, Tenant: "ten_2"}, nil, true), fault.NotFound)
+	page, next, err := s.List(ctx, "ten_1", session.Filter{Page: agent.Page{Limit: 1}})
+	must(t, err)
+	if len(page) != 1 || page[0].ID != b.ID || next == "" {
+		t.Fatalf("%+v %q", page, next)
+	}
+	page, next, err = s.List(ctx, "ten_1", session.Filter{Page: agent.Page{Limit: 1, Cursor: next}})
+	must(t, err)
+	if len(page) != 1 || page[0].ID != a.ID || next != "" {
+		t.Errorf("%+v %q", page, next)
+	}
+	page, _, err = s.List(ctx, "ten_1", session.Filter{Page: agent.Page{Limit: 9}, Agent: a.Agent})
+	must(t, err)
+	if len(page) != 1 || page[0].ID != a.ID {
+		t.Errorf("of an agent: %+v", page)
+	}
+	got, err = s.Update(ctx, "ten_1", a.ID, session.About{Title: "Other"})
+	must(t, err)
+	if got.About.Title != "Other" || got.About.Metadata != nil {
+		t.Errorf("changed: %+v", got.About)
+	}
+	for range 2 {
+		got, err = s.Archive(ctx, "ten_1", a.ID)
+		must(t, err)
+		if !got.Archived() {
+			t.Error("is not archived")
+		}
+	}
+	_, err = s.Update(ctx, "ten_1", a.ID, session.About{})
+	refused(t, err, fault.Conflict)
+	must(t, s.Delete(ctx, "ten_1", a.ID))
+	refused(t, s.Delete(ctx, "ten_1", a.ID), fault.NotFound)
+}
+
+// talk is a conversation in a store.
+type talk struct {
+	*testing.T
+	s    session.Store
+	runs run.Store
+	v    *session.Session
+}
+
+// turn is a turn under way.
+type turn struct {
+	talk
+	run   *run.Run
+	lease run.Lease
+	state *run.State
+}
+
+func (k talk) now() *session.Session {
+	k.Helper()
+	v, err := k.s.Get(k.Context(), k.v.Tenant, k.v.ID)
+	must(k.T, err)
+	return v
+}
+
+var tools = []run.Tool{{Tool: model.Tool{Name: "look"}, Handler: "h"}, {Tool: model.Tool{Name: "write"}, Handler: "h", Approve: true}}
+
+// begin begins a turn on what v says.
+func (k talk) begin(tenant string, v *session.Session, q run.Request) (*turn, error) {
+	k.Helper()
+	ctx := k.Context()
+	r := &run.Run{ID: run.NewID(), Tenant: tenant, Session: string(v.ID), Keep: time.Hour, Status: run.InProgress, CreatedAt: time.Now()}
+	n := &turn{talk: k, run: r, state: run.NewState(r.ID)}
+	q.Models, q.Tools, q.Turn.Session, q.Turn.Until = []string{"m"}, tools, string(v.ID), v.Events
+	var err error
+	if n.state.Earlier, err = k.s.Conversation(ctx, q.Turn); err != nil {
+		return nil, err
+	}
+	q.Turn.Items = len(n.state.Earlier)
+	first := []run.Entry{{Seq: 1, At: time.Now(), Begun: &q}}
+	trace, err := n.state.Record(r, &first[0])
+	must(k.T, err)
+	n.lease, err = k.runs.Create(ctx, r, first, "here", 0, nil, trace)
+	return n, err
+}
+
+// add records an entry.
+func (n *turn) add(e run.Entry) {
+	n.Helper()
+	e.Seq, e.At = n.state.Seq+1, time.Now()
+	trace, err := n.state.Record(n.run, &e)
+	must(n.T, err)
+	must(n.T, n.runs.Append(n.Context(), n.run.ID, n.lease, []run.Entry{e}, trace))
+}
+
+func (n *turn) answered(items ...model.Item) {
+	n.Helper()
+	n.add(run.Entry{Asked: &run.Asked{Step: n.state.Steps + 1, Try: 1, Model: "m"}})
+	n.add(run.Entry{Answered: &run.Answered{Answer: model.Answer{Items: items, Stop: model.StopToolCalls}}})
+}
+
+func said(text string) run.Request {
+	return run.Request{Input: []model.Item{model.Text(model.User, text)}, Turn: &run.Turn{}}
+}
+
+func call(id, tool string) model.Item { return model.Item{Call: &model.Call{ID: id, Name: tool}} }
+
+func result(id string) model.Item {
+	return model.Item{Result: &model.Result{CallID: id, Parts: []model.Part{{Kind: model.PartText, Text: "of " + id}}}}
+}
+
+func kinds(all []session.Event) (out []run.ToldKind) {
+	for i := range all {
+		out = append(out, all[i].Kind)
+	}
+	return out
+}
+
+func turns(t *testing.T, s session.Store, runs run.Store) {
+	ctx, k := t.Context(), talk{t, s, runs, made("ten_1")}
+	must(t, s.Create(ctx, k.v))
+	_, err := k.begin("ten_2", k.v, said("Hi"))
+	refused(t, err, fault.NotFound)
+	n, err := k.begin("ten_1", k.v, said("Hi"))
+	must(t, err)
+	if got := k.now(); got.Run != n.run.ID || got.Events != 2 {
+		t.Errorf("while a turn is under way: %+v", got)
+	}
+	_, err = k.begin("ten_1", k.now(), said("Hi"))
+	refused(t, err, fault.Conflict)
+	_, err = s.Archive(ctx, "ten_1", k.v.ID)
+	refused(t, err, fault.Conflict)
+	refused(t, s.Delete(ctx, "ten_1", k.v.ID), fault.Conflict)
+
+	n.answered(call("c1", "look"), call("c2", "look"))
+	for _, id := range []string{"c1", "c2"} {
+		n.add(run.Entry{Calling: &run.Calling{Call: id}})
+	}
+	for _, id := range []string{"c2", "c1"} { // as they end
+		n.add(run.Entry{Called: &run.Called{Call: id, Result: *result(id).Result}})
+	}
+	n.answered(model.Text(model.Assistant, "Hello"))
+	n.add(run.Entry{Ended: &run.End{Status: run.Completed}})
+	if got := k.now(); got.Run != "" || got.Events != 9 {
+		t.Errorf("after the turn: %+v", got)
+	}
+	want := []model.Item{model.Text(model.User, "Hi"), call("c1", "look"), call("c2", "look"), result("c1"), result("c2"), model.Text(model.Assistant, "Hello")}
+	if all, err := s.Conversation(ctx, &run.Turn{Session: string(k.v.ID), Until: 9}); err != nil || !reflect.DeepEqual(all, want) {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if after, err := s.Window(ctx, k.v.ID, 9); err != nil || after != 0 {
+		t.Errorf("the conversation begins after %d, %v", after, err)
+	}
+	pages(t, s, k.v.ID)
+	_, err = k.begin("ten_1", k.v, said("Hi")) // it was read before the turn
+	refused(t, err, fault.Conflict)
+	k.confirmed()
+	_, err = s.Archive(ctx, "ten_1", k.v.ID)
+	must(t, err)
+	_, err = k.begin("ten_1", k.now(), said("Hi"))
+	refused(t, err, fault.Conflict)
+	must(t, s.Delete(ctx, "ten_1", k.v.ID))
+	gone, err := runs.Expire(ctx, 100)
+	must(t, err)
+	if len(gone) != 4 {
+		t.Errorf("%d runs expired", len(gone))
+	}
+}
+
+func pages(t *testing.T, s session.Store, id session.ID) {
+	ctx := t.Context()
+	want := []run.ToldKind{run.ToldMessage, run.ToldStatus, run.ToldCall, run.ToldCall, run.ToldResult, run.ToldResult, run.ToldMessage, run.ToldUsage, run.ToldStatus}
+	var all []session.Event
+	for cursor := ""; ; {
+		page, next, err := s.Events(ctx, "ten_1", id, session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: 4}})
+		must(t, err)
+		all = append(all, page...)
+		if cursor = next; cursor == "" {
+			break
+		}
+	}
+	for i := range all {
+		if all[i].Seq != int64(i)+1 || all[i].Run == "" || all[i].At.IsZero() {
+			t.Errorf("event %d: %+v", i, all[i])
+		}
+	}
+	if !slices.Equal(kinds(all), want) {
+		t.Errorf("%v", kinds(all))
+	}
+	if all[4].Of != all[3].Seq || all[5].Of != all[2].Seq {
+		t.Errorf("results are of %d and %d", all[4].Of, all[5].Of)
+	}
+	last, _, err := s.Events(ctx, "ten_1", id, session.EventFilter{Page: agent.Page{Limit: 3}, Kinds: []run.ToldKind{run.ToldMessage, run.ToldUsage}, Last: true})
+	must(t, err)
+	if !slices.Equal(kinds(last), []run.ToldKind{run.ToldUsage, run.ToldMessage, run.ToldMessage}) {
+		t.Errorf("%v", kinds(last))
+	}
+	after, err := s.After(ctx, "ten_1", id, 7, 1)
+	must(t, err)
+	if len(after) != 1 || after[0].Seq != 8 {
+		t.Errorf("%+v", after)
+	}
+}
+
+// confirmed has calls that wait: they are answered one by one, and a turn begins with the
+// last answer.
+func (k talk) confirmed() {
+	k.Helper()
+	ctx, t := k.Context(), k.T
+	n, err := k.begin("ten_1", k.now(), said("Write"))
+	must(t, err)
+	n.answered(call("c1", "write"), call("c2", "write"))
+	n.add(run.Entry{Ended: &run.End{Status: run.RequiresAction}})
+	v := k.now()
+	calls, err := k.s.Calls(ctx, "ten_1", v.ID)
+	must(t, err)
+	if len(calls) != 2 || v.Waits != 2 || calls[0].Call != "c1" || !calls[0].Approve || calls[0].Approved {
+		t.Fatalf("%+v %+v", v, calls)
+	}
+	_, err = k.begin("ten_1", v, said("Hi"))
+	refused(t, err, fault.Conflict)
+	yes := run.Answer{Of: calls[0].Of, Call: "c1", Tool: "write", Decision: &run.Decision{Approve: true, Key: "key_2"}}
+	must(t, k.s.Answer(ctx, v, []run.Answer{yes}, false))
+	refused(t, k.s.Answer(ctx, v, []run.Answer{yes}, false), fault.Conflict)
+	v = k.now()
+	if calls, err = k.s.Calls(ctx, "ten_1", v.ID); err != nil || v.Waits != 1 || len(calls) != 2 || !calls[0].Approved {
+		t.Fatalf("%+v %+v, %v", v, calls, err)
+	}
+	no := run.Answer{Of: calls[1].Of, Call: "c2", Tool: "write", Decision: &run.Decision{Key: "key_2"}, Result: &model.Result{CallID: "c2", Failed: true}}
+	next, err := k.begin("ten_1", v, run.Request{Turn: &run.Turn{Answers: []run.Answer{no}}, Approved: []run.Approved{{Call: "c1", Told: yes.Of}}})
+	must(t, err)
+	_, err = k.begin("ten_1", v, run.Request{Turn: &run.Turn{Answers: []run.Answer{no}}})
+	refused(t, err, fault.Conflict)
+	next.add(run.Entry{Calling: &run.Calling{Call: "c1"}})
+	next.add(run.Entry{Called: &run.Called{Call: "c1", Result: *result("c1").Result}})
+	next.add(run.Entry{Ended: &run.End{Status: run.Completed}})
+	v = k.now()
+	if calls, err = k.s.Calls(ctx, "ten_1", v.ID); err != nil || v.Waits != 0 || len(calls) != 0 {
+		t.Errorf("%+v %+v, %v", v, calls, err)
+	}
+	n, err = k.begin("ten_1", v, said("Write"))
+	must(t, err)
+	n.answered(call("c1", "write"))
+	n.add(run.Entry{Ended: &run.End{Status: run.RequiresAction}})
+	calls, err = k.s.Calls(ctx, "ten_1", v.ID)
+	must(t, err)
+	must(t, k.s.Answer(ctx, k.now(), []run.Answer{{Of: calls[0].Of, Call: "c1", Result: result("c1").Result}}, true))
+	if v = k.now(); v.Waits != 0 || v.Run != "" {
+		t.Errorf("interrupted: %+v", v)
+	}
+}

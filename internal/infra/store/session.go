@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// Sessions is the store of sessions.
+func (db *DB) Sessions() session.Store { return &sessions{db} }
+
+type sessions struct{ db *DB }
+
+const sessionColumns = `seq, id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, archived_at`
+
+func aboutPlace(id session.ID) string { return "sessions/about/" + string(id) }
+
+// sessionRow is a session with its place in lists.
+type sessionRow struct {
+	session.Session
+	seq int64
+}
+
+func (s *sessions) scan(sc scanner) (r sessionRow, err error) {
+	var sealed []byte
+	var created, updated int64
+	var archived sql.NullInt64
+	v := &r.Session
+	if err := sc.Scan(&r.seq, &v.ID, &v.Tenant, &v.Key, &v.Environment, &v.Agent, &v.Version, &v.Sandbox, &sealed, &v.Run, &v.Events, &v.Waits, &created, &updated, &archived); err != nil {
+		return r, err
+	}
+	v.CreatedAt, v.UpdatedAt = instant(created), instant(updated)
+	if archived.Valid {
+		v.ArchivedAt = instant(archived.Int64)
+	}
+	plain, err := s.db.seal.OpenFor(v.Tenant, sealed, aboutPlace(v.ID))
+	if err == nil {
+		err = json.Unmarshal(plain, &v.About)
+	}
+	return r, about(err, "what is said of session", string(v.ID))
+}
+
+func (s *sessions) sealAbout(t tenant.ID, id session.ID, a *session.About) ([]byte, error) {
+	plain, err := json.Marshal(a)
+	if err != nil {
+		return nil, err
+	}
+	return s.db.seal.SealFor(t, plain, aboutPlace(id)), nil
+}
+
+func (s *sessions) Create(ctx context.Context, v *session.Session, events ...tenant.PolicyEvent) error {
+	sealed, err := s.sealAbout(v.Tenant, v.ID, &v.About)
+	if err != nil {
+		return err
+	}
+	return s.db.write.wrap("create a session", s.db.write.transact(ctx, func(t *tx) error {
+		now, err := t.pool.clock(ctx, t)
+		if err != nil {
+			return err
+		}
+		v.CreatedAt, v.UpdatedAt, v.ArchivedAt, v.Run, v.Events, v.Waits = now, now, time.Time{}, "", 0, 0
+		if _, err := t.exec(ctx, `INSERT INTO sessions (id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '', 0, 0, ?, ?)`,
+			string(v.ID), v.Tenant, v.Key, v.Environment, string(v.Agent), v.Version, v.Sandbox, sealed, micros(now), micros(now)); err != nil {
+			return err
+		}
+		return insertEvents(ctx, t, events)
+	}))
+}
+
+func (s *sessions) Get(ctx context.Context, id tenant.ID, of session.ID) (*session.Session, error) {
+	return s.get(ctx, s.db.read, id, of)
+}
+
+func (s *sessions) get(ctx context.Context, q querier, id tenant.ID, of session.ID) (*session.Session, error) {
+	r, err := s.scan(q.row(ctx, `SELECT `+sessionColumns+` FROM sessions WHERE tenant = ? AND id = ?`, id, string(of)))
+	if err == sql.ErrNoRows {
+		return nil, session.ErrNotFound
+	}
+	return &r.Session, s.db.read.wrap("get a session", err)
+}
+
+func (s *sessions) Update(ctx context.Context, id tenant.ID, of session.ID, a session.About, events ...tenant.PolicyEvent) (*session.Session, error) {
+	sealed, err := s.sealAbout(id, of, &a)
+	if err != nil {
+		return nil, err
+	}
+	return s.change(ctx, "change a session", id, of, session.ErrArchived, events, func(t *tx, now int64) (int64, error) {
+		return t.exec(ctx, `UPDATE sessions SET about = ?, updated_at = ? WHERE tenant = ? AND id = ? AND archived_at IS NULL`, sealed, now, id, string(of))
+	})
+}
+
+// change makes a change, with its events if there is one, and returns the session after
+// it. One that is refused is archived already, or cannot be.
+func (s *sessions) change(ctx context.Context, step string, id tenant.ID, of session.ID, refused error, events []tenant.PolicyEvent, do func(t *tx, now int64) (int64, error)) (out *session.Session, err error) {
+	err = s.db.write.transact(ctx, func(t *tx) error {
+		now, err := t.pool.clock(ctx, t)
+		if err != nil {
+			return err
+		}
+		n, err := do(t, micros(now))
+		if err != nil {
+			return err
+		}
+		if out, err = s.get(ctx, t, id, of); err != nil {
+			return err
+		}
+		if n == 0 {
+			return refused
+		}
+		return insertEvents(ctx, t, events)
+	})
+	return out, s.db.write.wrap(step, err)
+}
+
+func (s *sessions) Archive(ctx context.Context, id tenant.ID, of session.ID, events ...tenant.PolicyEvent) (*session.Session, error) {
+	out, err := s.change(ctx, "archive a session", id, of, session.ErrBusy, events, func(t *tx, now int64) (int64, error) {
+		return t.exec(ctx, `UPDATE sessions SET archived_at = ?, updated_at = ? WHERE tenant = ? AND id = ? AND archived_at IS NULL AND run = ''`, now, now, id, string(of))
+	})
+	if err == session.ErrBusy && out.Archived() {
+		return out, nil
+	}
+	return out, err
+}
+
+func (s *sessions) Delete(ctx context.Context, id tenant.ID, of session.ID, events ...tenant.PolicyEvent) error {
+	return s.db.write.wrap("delete a session", s.db.write.transact(ctx, func(t *tx) error {
+		n, err := t.exec(ctx, `DELETE FROM sessions WHERE tenant = ? AND id = ? AND run = ''`, id, string(of))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			if _, err := s.get(ctx, t, id, of); err != nil {
+				return err
+			}
+			return session.ErrBusy
+		}
+		// They go with what they have left elsewhere, which is not to be done here.
+		if _, err := t.exec(ctx, `UPDATE runs SET expires_at = ended_at WHERE tenant = ? AND session = ? AND session <> ''`, id, string(of)); err != nil {
+			return err
+		}
+		return insertEvents(ctx, t, events)
+	}))
+}
+
+func (s *sessions) List(ctx context.Context, id tenant.ID, f session.Filter) ([]session.Session, string, error) {
+	if f.Limit < 1 || f.Limit > maxPage {
+		return nil, "", fault.New(fault.Invalid, "limit must be between 1 and %d", maxPage)
+	}
+	list, where, args := "sessions/"+id+"/"+string(f.Agent), `tenant = ?`, []any{id}
+	if f.Agent != "" {
+		where, args = where+` AND agent = ?`, append(args, string(f.Agent))
+	}
+	if !f.Archived {
+		where += ` AND archived_at IS NULL`
+	}
+	if f.Cursor != "" {
+		from, err := decodeCursor(s.db.seal, list, f.Cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		where, args = where+` AND seq < ?`, append(args, from.at)
+	}
+	rows, err := s.db.read.rows(ctx, `SELECT `+sessionColumns+` FROM sessions WHERE `+where+` ORDER BY seq DESC LIMIT ?`, append(args, f.Limit+1)...)
+	all, err := collect(rows, err, s.scan)
+	if err != nil {
+		return nil, "", s.db.read.wrap("list sessions", err)
+	}
+	next := ""
+	if len(all) > f.Limit {
+		all = all[:f.Limit]
+		next = encodeCursor(s.db.seal, list, place{at: all[f.Limit-1].seq})
+	}
+	out := make([]session.Session, len(all))
+	for i := range all {
+		out[i] = all[i].Session
+	}
+	return out, next, nil
+}

@@ -1,0 +1,204 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+const eventColumns = `seq, run, type, at, event`
+
+// events reads events of a session of a tenant.
+func (s *sessions) events(ctx context.Context, t tenant.ID, id string, where string, args ...any) ([]session.Event, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT `+eventColumns+` FROM session_events WHERE session = ? AND `+where, append([]any{id}, args...)...)
+	all, err := collect(rows, err, func(sc scanner) (e session.Event, err error) {
+		var at int64
+		var sealed []byte
+		if err := sc.Scan(&e.Seq, &e.Run, &e.Kind, &at, &sealed); err != nil {
+			return e, err
+		}
+		e.At = instant(at)
+		return e, s.db.openTold(t, id, sealed, &e.Told)
+	})
+	return all, s.db.read.wrap("read the events of a session", err)
+}
+
+func (s *sessions) Events(ctx context.Context, t tenant.ID, id session.ID, f session.EventFilter) ([]session.Event, string, error) {
+	if f.Limit < 1 || f.Limit > maxPage {
+		return nil, "", fault.New(fault.Invalid, "limit must be between 1 and %d", maxPage)
+	}
+	if _, err := s.Get(ctx, t, id); err != nil {
+		return nil, "", err
+	}
+	list, where, order, args := "session_events/"+string(id), `seq > ?`, `ASC`, []any{int64(0)}
+	if f.Last {
+		list, where, order, args = list+"/desc", `seq < ?`, `DESC`, []any{int64(1) << 62}
+	}
+	if f.Cursor != "" {
+		from, err := decodeCursor(s.db.seal, list, f.Cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		args[0] = from.at
+	}
+	if len(f.Kinds) > 0 {
+		where += ` AND type IN (?` + strings.Repeat(`, ?`, len(f.Kinds)-1) + `)`
+		for _, k := range f.Kinds {
+			args = append(args, string(k))
+		}
+	}
+	all, err := s.events(ctx, t, string(id), where+` ORDER BY seq `+order+` LIMIT ?`, append(args, f.Limit+1)...)
+	if err != nil || len(all) <= f.Limit {
+		return all, "", err
+	}
+	all = all[:f.Limit]
+	return all, encodeCursor(s.db.seal, list, place{at: all[f.Limit-1].Seq}), nil
+}
+
+func (s *sessions) After(ctx context.Context, t tenant.ID, id session.ID, seq int64, limit int) ([]session.Event, error) {
+	if _, err := s.Get(ctx, t, id); err != nil {
+		return nil, err
+	}
+	return s.events(ctx, t, string(id), `seq > ? ORDER BY seq LIMIT ?`, seq, limit)
+}
+
+func (s *sessions) Window(ctx context.Context, id session.ID, until int64) (after int64, err error) {
+	rows, err := s.db.read.rows(ctx, `SELECT seq, talk, length(event) FROM session_events WHERE session = ? AND talk > 0 AND seq <= ? ORDER BY seq DESC LIMIT ?`,
+		string(id), until, session.MaxTurnItems)
+	type row struct{ seq, talk, size int64 }
+	all, err := collect(rows, err, func(sc scanner) (r row, err error) { return r, sc.Scan(&r.seq, &r.talk, &r.size) })
+	if err != nil {
+		return 0, s.db.read.wrap("measure the conversation of a session", err)
+	}
+	first, size := int64(0), int64(0)
+	for _, r := range all {
+		if size += r.size; size > session.MaxTurnBytes && first > 0 {
+			break
+		}
+		if r.talk == 2 {
+			first = r.seq
+		}
+	}
+	if first == 0 { // the last turn alone is longer than the bounds
+		err := s.db.read.row(ctx, `SELECT coalesce(max(seq), 1) FROM session_events WHERE session = ? AND talk = 2 AND seq <= ?`, string(id), until).Scan(&first)
+		if err != nil {
+			return 0, s.db.read.wrap("measure the conversation of a session", err)
+		}
+	}
+	return first - 1, nil
+}
+
+func (s *sessions) Conversation(ctx context.Context, t *run.Turn) ([]model.Item, error) {
+	var of tenant.ID
+	if err := s.db.read.row(ctx, `SELECT tenant FROM sessions WHERE id = ?`, t.Session).Scan(&of); err != nil {
+		return nil, s.db.read.wrap("read the conversation of a session", err)
+	}
+	all, err := s.events(ctx, of, t.Session, `talk > 0 AND seq > ? AND seq <= ? ORDER BY seq`, t.After, t.Until)
+	if err != nil {
+		return nil, err
+	}
+	return conversation(all)
+}
+
+// conversation is what events say to a model, with results in the order of their calls.
+func conversation(all []session.Event) ([]model.Item, error) {
+	for i := 0; i < len(all); {
+		j := i
+		for j < len(all) && all[j].Kind == run.ToldResult {
+			j++
+		}
+		slices.SortStableFunc(all[i:j], func(a, b session.Event) int { return cmp.Compare(a.Of, b.Of) })
+		i = j + 1
+	}
+	out := make([]model.Item, len(all))
+	for i := range all {
+		if all[i].Item == nil {
+			return nil, fmt.Errorf("store: event %d of a session has no item", all[i].Seq)
+		}
+		out[i] = *all[i].Item
+	}
+	return out, nil
+}
+
+func (s *sessions) Calls(ctx context.Context, t tenant.ID, id session.ID) ([]session.Call, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT c.seq, c.call, c.tool, c.approve, c.answered FROM session_calls c JOIN sessions s ON s.id = c.session
+		WHERE s.tenant = ? AND c.session = ? ORDER BY c.seq`, t, string(id))
+	all, err := collect(rows, err, func(sc scanner) (c session.Call, err error) {
+		var approve, answered int64
+		err = sc.Scan(&c.Of, &c.Call, &c.Tool, &approve, &answered)
+		c.Approve, c.Approved = approve == 1, answered == 1
+		return c, err
+	})
+	return all, s.db.read.wrap("read the calls that wait", err)
+}
+
+func (s *sessions) Answer(ctx context.Context, v *session.Session, answers []run.Answer, done bool) error {
+	task := &runTask{id: run.ID(v.ID), lock: []int64{lockOf("session", string(v.ID))}}
+	task.write = func(ctx context.Context, b *batch) error {
+		now, err := b.clock(ctx)
+		if err != nil {
+			return err
+		}
+		told := run.TellAnswers(v.Events+1, now, answers)
+		waits := v.Waits - len(answers)
+		if done {
+			waits = 0
+			told = append(told, run.Told{Seq: v.Events + int64(len(told)) + 1, At: now, Kind: run.ToldStatus, Status: &run.ToldState{End: run.Cancelled}})
+		}
+		sealed, err := s.db.sealTold(v.Tenant, string(v.ID), told)
+		if err != nil {
+			return err
+		}
+		if err := b.flush(ctx); err != nil {
+			return err
+		}
+		n, err := b.exec(ctx, `UPDATE sessions SET events = ?, waits = ?, updated_at = ? WHERE tenant = ? AND id = ? AND run = '' AND events = ? AND waits = ? AND archived_at IS NULL`,
+			told[len(told)-1].Seq, waits, micros(now), v.Tenant, string(v.ID), v.Events, v.Waits)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			task.err, err = whyNot(ctx, b, v.Tenant, string(v.ID))
+			return err
+		}
+		for _, row := range run.AnswerRows(v.Tenant, v.Environment, v.Sandbox, answers) {
+			if err := insertAudit(ctx, b, storableRow(row), time.Time{}); err != nil {
+				return err
+			}
+		}
+		if err := noteAnswers(ctx, b, v.ID, answers, done); err != nil {
+			return err
+		}
+		return insertTold(ctx, b, string(v.ID), "", sealed)
+	}
+	if err := s.db.writer.write(ctx, task); err != nil {
+		return s.db.write.wrap("answer calls of a session", err)
+	}
+	return task.err
+}
+
+// noteAnswers keeps the calls that are approved, until their turn begins.
+func noteAnswers(ctx context.Context, b *batch, id session.ID, answers []run.Answer, done bool) error {
+	if done {
+		return b.later(ctx, `DELETE FROM session_calls WHERE session = ?`, string(id))
+	}
+	for _, a := range answers {
+		query := `DELETE FROM session_calls WHERE session = ? AND seq = ?`
+		if a.Result == nil {
+			query = `UPDATE session_calls SET answered = 1 WHERE session = ? AND seq = ?`
+		}
+		if err := b.later(ctx, query, string(id), a.Of); err != nil {
+			return err
+		}
+	}
+	return nil
+}

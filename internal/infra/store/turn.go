@@ -1,0 +1,147 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// beginTurn makes a run the turn of its session that is under way. It is refused when
+// there is another one, or the session has changed since it was read.
+func beginTurn(ctx context.Context, b *batch, r *run.Run, turn *run.Turn, now time.Time) (refused, err error) {
+	if err := b.flush(ctx); err != nil {
+		return nil, err
+	}
+	n, err := b.exec(ctx, `UPDATE sessions SET run = ?, waits = 0, updated_at = ? WHERE tenant = ? AND id = ? AND run = '' AND events = ? AND waits = ? AND archived_at IS NULL`,
+		string(r.ID), micros(now), r.Tenant, turn.Session, turn.Until, len(turn.Answers))
+	if err != nil {
+		return nil, err
+	}
+	if n > 0 {
+		_, err := b.exec(ctx, `DELETE FROM session_calls WHERE session = ?`, turn.Session)
+		return nil, err
+	}
+	return whyNot(ctx, b, r.Tenant, turn.Session)
+}
+
+// whyNot says why a session takes no turn and no answers now.
+func whyNot(ctx context.Context, q querier, t tenant.ID, id string) (refused, err error) {
+	var archived sql.NullInt64
+	var under string
+	err = q.row(ctx, `SELECT archived_at, run FROM sessions WHERE tenant = ? AND id = ?`, t, id).Scan(&archived, &under)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return session.ErrNotFound, nil
+	case err != nil:
+		return nil, err
+	case archived.Valid:
+		return session.ErrArchived, nil
+	case under != "":
+		return session.ErrBusy, nil
+	}
+	return session.ErrChanged, nil
+}
+
+// sealedTold is a run.Told as it is stored.
+type sealedTold struct {
+	*run.Told
+	sealed []byte
+}
+
+func eventPlace(id string, seq int64) string { return fmt.Sprintf("session_events/%s/%d", id, seq) }
+
+// talk is the column of that name.
+func talk(t *run.Told) int {
+	switch {
+	case t.Begins():
+		return 2
+	case t.Talk():
+		return 1
+	}
+	return 0
+}
+
+func (db *DB) sealTold(of tenant.ID, id string, all []run.Told) ([]sealedTold, error) {
+	out := make([]sealedTold, len(all))
+	for i := range all {
+		plain, err := json.Marshal(&all[i])
+		if err != nil {
+			return nil, fmt.Errorf("store: event %d of session %s: %w", all[i].Seq, id, err)
+		}
+		out[i] = sealedTold{&all[i], db.seal.SealFor(of, entryWriter.EncodeAll(plain, nil), eventPlace(id, all[i].Seq))}
+	}
+	return out, nil
+}
+
+func (db *DB) openTold(of tenant.ID, id string, sealed []byte, t *run.Told) error {
+	packed, err := db.seal.OpenFor(of, sealed, eventPlace(id, t.Seq))
+	if err == nil {
+		packed, err = entryReader.DecodeAll(packed, nil)
+	}
+	if err != nil {
+		return about(err, "event of session", id)
+	}
+	return json.Unmarshal(packed, t)
+}
+
+// sealedTrace is the part of a run.Trace that a session has.
+type sealedTrace struct {
+	session string
+	told    []sealedTold
+}
+
+// sealTrace returns nil for traces that no session has a part of.
+func (db *DB) sealTrace(of tenant.ID, left []run.Trace) (*sealedTrace, error) {
+	for i := range left {
+		if left[i].Session == "" {
+			continue
+		}
+		told, err := db.sealTold(of, left[i].Session, left[i].Told)
+		return &sealedTrace{left[i].Session, told}, err
+	}
+	return nil, nil
+}
+
+func insertTold(ctx context.Context, b *batch, id string, of run.ID, all []sealedTold) error {
+	for _, t := range all {
+		if err := b.later(ctx, `INSERT INTO session_events (session, seq, run, type, talk, at, event) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+			id, t.Seq, string(of), string(t.Kind), talk(t.Told), micros(t.At), t.sealed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellSession adds the events of a turn to its session, which takes messages again after
+// the last one.
+func tellSession(ctx context.Context, b *batch, id run.ID, s *sealedTrace) error {
+	last := s.told[len(s.told)-1]
+	query, args := `UPDATE sessions SET events = ?, updated_at = ? WHERE id = ? AND run = ?`, []any{last.Seq, micros(last.At), s.session, string(id)}
+	if end := last.Status; end != nil && !end.Running {
+		waits := 0
+		for _, w := range end.Waits {
+			approve := 0
+			if w.Approve {
+				approve = 1
+			}
+			if err := b.later(ctx, `INSERT INTO session_calls (session, seq, call, tool, approve, answered) VALUES (?, ?, ?, ?, ?, 0)`,
+				s.session, w.Of, w.Call, w.Tool, approve); err != nil {
+				return err
+			}
+			waits++
+		}
+		query = `UPDATE sessions SET events = ?, updated_at = ?, run = '', waits = ? WHERE id = ? AND run = ?`
+		args = []any{last.Seq, micros(last.At), waits, s.session, string(id)}
+	}
+	if err := b.later(ctx, query, args...); err != nil {
+		return err
+	}
+	return insertTold(ctx, b, s.session, id, s.told)
+}
