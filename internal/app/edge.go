@@ -27,6 +27,7 @@ import (
 	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
+	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
@@ -98,6 +99,7 @@ func (s *Server) openHTTP(context.Context) error {
 		Environments: &environment.Handlers{Tenants: s.tenants},
 		Models:       &modelapi.Handlers{Catalog: s.models},
 		Agents:       &agentapi.Handlers{Store: s.db.Agents(), Models: s.models, Limits: agent.Limits{Agents: cfg.MaxAgents, Versions: cfg.MaxAgentVersions}},
+		Sessions:     &sessionapi.Handlers{Store: s.db.Sessions(), Agents: s.db.Agents(), Turns: s.responses()},
 		Web:          &webapi.Handlers{Web: s.web},
 		Admin: &admin.Handlers{
 			Tenants: s.tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: used, Caps: caps,

@@ -43,7 +43,7 @@ func (s *Server) openRuns(context.Context) error {
 	s.openPrograms()
 	s.runs = loop.New(loop.Config{
 		Store: s.db.Runs(), Models: s.models, Events: s.bus.RunEvents(s.box), Log: s.log, Holder: s.id,
-		LetGo:  s.letGo,
+		LetGo: s.letGo, Conversation: s.db.Sessions().Conversation,
 		Forget: func(ctx context.Context, id run.ID) error { return s.gateway.Forget(ctx, string(id)) },
 		Handlers: map[string]loop.Handler{
 			sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.gateway, Callers: s.authority, Ledger: s.db.Usage()},

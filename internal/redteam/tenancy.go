@@ -25,6 +25,7 @@ func tenancyCases() []Case {
 		{"tenancy/e2b", Critical, "uses the victim's sandbox by its id through E2B's protocol, and turns the access token and the hosts of its own to it", same, foreignE2B},
 		{"tenancy/cloudflare", Critical, "uses another tenant's sandbox by its id through Cloudflare's protocol", "the file in it is neither seen nor changed", foreignCloudflare},
 		{"tenancy/agents", Critical, "shows, changes and archives the victim's agent by its id, with a key that may do so to its own", same, foreignAgent},
+		{"tenancy/sessions", Critical, "shows, changes, writes to and deletes the victim's session by its id, with a key that may do so to its own", same, foreignConversation},
 		{"tenancy/threads", Critical, "reads, lists and exports the victim's thread by its name", "the attacker has no such thread", foreignThread},
 		{"tenancy/thread-names", High, "makes and deletes a thread of the victim's name", "the victim's thread stays as it is", sameThread},
 		{"tenancy/sandbox-names", Critical, "makes, uses and deletes a sandbox of the victim's session and name", "it is another sandbox, and the victim's stays", sameSandbox},
@@ -240,6 +241,32 @@ func foreignAgent(ctx context.Context, a *arena) (err error) {
 		return err
 	}
 	return errors.Join(a.compare(ctx, c, p, "/v1/agents/", "agent"), a.compare(ctx, c, p, "/default/v1/agents/", "agent"))
+}
+
+func foreignConversation(ctx context.Context, a *arena) error {
+	p, err := a.thePrey(ctx)
+	if err != nil {
+		return err
+	}
+	var agent, made struct{ ID string }
+	of := map[string]any{"name": "Prey", "model": map[string]any{"name": "prey"}}
+	if err := a.victim.must(ctx, http.MethodPost, "/v1/agents", of, &agent); err != nil {
+		return err
+	}
+	if err := a.victim.must(ctx, http.MethodPost, "/v1/sessions", map[string]any{"agent_id": agent.ID, "title": preyText}, &made); err != nil {
+		return err
+	}
+	p = maps.Clone(p)
+	p["session_id"] = made.ID
+	defer func() {
+		_ = a.victim.must(context.WithoutCancel(ctx), http.MethodDelete, "/v1/sessions/"+made.ID, nil, nil)
+		_ = a.victim.must(context.WithoutCancel(ctx), http.MethodPost, "/v1/agents/"+agent.ID+"/archive", nil, nil)
+	}()
+	c, err := a.key(ctx, attackerTenant, envPlain, "execute", "read")
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.compare(ctx, c, p, "/v1/sessions/", "session_id"), a.compare(ctx, c, p, "/default/v1/sessions/", "session_id"))
 }
 
 // unseen reports answers that have the victim's words in them, or anything at all.

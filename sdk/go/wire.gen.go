@@ -1749,6 +1749,39 @@ type NewSandbox struct {
 	TimeoutMS *int64 `json:"timeout_ms,omitempty"`
 }
 
+// NewSession defines model for NewSession.
+type NewSession struct {
+	// AgentID Id or slug of an agent. The session keeps its current version.
+	AgentID string `json:"agent_id"`
+
+	// AgentVersion Another version than the current one.
+	AgentVersion *int64                 `json:"agent_version,omitempty"`
+	Metadata     map[string]interface{} `json:"metadata,omitempty"`
+	Title        *string                `json:"title,omitempty"`
+}
+
+// NewSessionEvent defines model for NewSessionEvent.
+type NewSessionEvent struct {
+	// Approve Of tool_confirmation: whether the call may be made.
+	Approve *bool `json:"approve,omitempty"`
+
+	// Content Of message and tool_result: a text of up to 1 MiB.
+	Content *string `json:"content,omitempty"`
+
+	// IsError Of tool_result: the call has failed.
+	IsError *bool `json:"is_error,omitempty"`
+
+	// Reason Of tool_confirmation: why not, which the model is told.
+	Reason *string `json:"reason,omitempty"`
+
+	// Role Of message.
+	Role *string `json:"role,omitempty"`
+
+	// ToolUseID Of tool_confirmation and tool_result: the id of the event tool_use.
+	ToolUseID *string `json:"tool_use_id,omitempty"`
+	Type      string  `json:"type"`
+}
+
 // NewTenant defines model for NewTenant.
 type NewTenant struct {
 	AuditDays *int64        `json:"audit_days,omitempty"`
@@ -1932,6 +1965,22 @@ type PagePlan struct {
 // PagePolicyEvent defines model for PagePolicyEvent.
 type PagePolicyEvent struct {
 	Data []PolicyEvent `json:"data"`
+
+	// NextPage Give it as page to get the next part; null at the end.
+	NextPage *string `json:"next_page"`
+}
+
+// PageSession defines model for PageSession.
+type PageSession struct {
+	Data []Session `json:"data"`
+
+	// NextPage Give it as page to get the next part; null at the end.
+	NextPage *string `json:"next_page"`
+}
+
+// PageSessionEvent defines model for PageSessionEvent.
+type PageSessionEvent struct {
+	Data []SessionEvent `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
@@ -2810,6 +2859,119 @@ type SearchResult struct {
 	URL     string `json:"url"`
 }
 
+// Session defines model for Session.
+type Session struct {
+	AgentID      string     `json:"agent_id"`
+	AgentVersion int64      `json:"agent_version"`
+	ArchivedAt   *time.Time `json:"archived_at"`
+	CreatedAt    time.Time  `json:"created_at"`
+
+	// Events How many there are.
+	Events int64 `json:"events"`
+
+	// ID sess_ and 32 hexadecimal digits.
+	ID        string                 `json:"id"`
+	Metadata  map[string]interface{} `json:"metadata"`
+	Status    string                 `json:"status"`
+	Title     *string                `json:"title"`
+	Type      string                 `json:"type"`
+	UpdatedAt time.Time              `json:"updated_at"`
+}
+
+// SessionChange defines model for SessionChange.
+type SessionChange struct {
+	// Metadata Replaces it.
+	Metadata map[string]interface{} `json:"metadata,omitempty"`
+	Title    *string                `json:"title,omitempty"`
+}
+
+// SessionDelta defines model for SessionDelta.
+type SessionDelta struct {
+	// ItemID That of the event which the pieces make.
+	ItemID string `json:"item_id"`
+	Of     string `json:"of"`
+	Text   string `json:"text"`
+	TurnID string `json:"turn_id"`
+	Type   string `json:"type"`
+}
+
+// SessionEvent defines model for SessionEvent.
+type SessionEvent struct {
+	// Approve Of tool_confirmation.
+	Approve *bool `json:"approve,omitempty"`
+
+	// Arguments Of tool_use: what the model wrote, JSON if it did as it was told.
+	Arguments *string `json:"arguments,omitempty"`
+
+	// Content Of message, thinking and tool_result.
+	Content   *string    `json:"content,omitempty"`
+	CreatedAt time.Time  `json:"created_at"`
+	Error     *TurnError `json:"error,omitempty"`
+
+	// ID sevt_, the session's digits and the number of the event.
+	ID string `json:"id"`
+
+	// Incomplete Of message and thinking: it broke off, and is no part of the conversation.
+	Incomplete *bool `json:"incomplete,omitempty"`
+
+	// IsError Of tool_result.
+	IsError *bool `json:"is_error,omitempty"`
+
+	// ItemID Of message and thinking: what their deltas have.
+	ItemID *string `json:"item_id,omitempty"`
+
+	// KeyID Of tool_confirmation: of the key that gave it.
+	KeyID *string `json:"key_id,omitempty"`
+
+	// Name Of tool_use.
+	Name *string `json:"name,omitempty"`
+
+	// Reason Of tool_confirmation.
+	Reason *string `json:"reason,omitempty"`
+
+	// Role Of message.
+	Role *string `json:"role,omitempty"`
+
+	// Status Of status: that of the session from then on.
+	Status     *string      `json:"status,omitempty"`
+	StopReason *SessionStop `json:"stop_reason,omitempty"`
+
+	// ToolUseID Of tool_result and tool_confirmation: the id of the event tool_use.
+	ToolUseID *string `json:"tool_use_id,omitempty"`
+
+	// TurnID null for answers after which no turn began.
+	TurnID *string    `json:"turn_id"`
+	Type   string     `json:"type"`
+	Usage  *TurnUsage `json:"usage,omitempty"`
+}
+
+// SessionStop defines model for SessionStop.
+type SessionStop struct {
+	// RequiresAction Calls that wait for the client.
+	RequiresAction []WaitingCall `json:"requires_action"`
+	Type           string        `json:"type"`
+}
+
+// SessionTurn defines model for SessionTurn.
+type SessionTurn struct {
+	// Content What the agent said last.
+	Content string `json:"content"`
+
+	// Error Why the turn did not complete.
+	Error *TurnError `json:"error"`
+
+	// ID Of the turn: turn_ and 32 hexadecimal digits. null when none began, since other calls wait for answers, too.
+	ID *string `json:"id"`
+
+	// RequiresAction Calls that wait for the client.
+	RequiresAction []WaitingCall `json:"requires_action"`
+	Role           string        `json:"role"`
+	SessionID      string        `json:"session_id"`
+	Status         string        `json:"status"`
+	Type           string        `json:"type"`
+	Usage          TurnUsage     `json:"usage"`
+}
+
 // ShellInput defines model for ShellInput.
 type ShellInput struct {
 	Command    string  `json:"command"`
@@ -3154,6 +3316,20 @@ type TransferOutput struct {
 	OK    bool  `json:"ok"`
 }
 
+// TurnError defines model for TurnError.
+type TurnError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// TurnUsage defines model for TurnUsage.
+type TurnUsage struct {
+	// CostUsd Of models, tools and the sandbox.
+	CostUsd      float64 `json:"cost_usd"`
+	InputTokens  int64   `json:"input_tokens"`
+	OutputTokens int64   `json:"output_tokens"`
+}
+
 // UploadRequest defines model for UploadRequest.
 type UploadRequest struct {
 	// ContentLength Bytes of the file. A longer one is written, too.
@@ -3293,6 +3469,18 @@ type UsageOutputs struct {
 
 	// ResetsAt When a part of it will have expired; null while nothing is kept. Deleting executions and responses makes room at once.
 	ResetsAt *time.Time `json:"resets_at"`
+}
+
+// WaitingCall defines model for WaitingCall.
+type WaitingCall struct {
+	Arguments *string `json:"arguments,omitempty"`
+	Name      string  `json:"name"`
+
+	// Needs The type of the event that answers it.
+	Needs string `json:"needs"`
+
+	// ToolUseID The id of the event tool_use.
+	ToolUseID string `json:"tool_use_id"`
 }
 
 // Warning defines model for Warning.

@@ -148,6 +148,12 @@ func (d *described) everyOperation(t *testing.T) {
 		steps = append(steps, step{post, base, o("name", "Support", "slug", slug, "model", o("name", "declared"), "tools", []any{o("type", "mcp", "server", "web-search")}), 201, ""},
 			step{get, base, nil, 200, ""}, step{get, one, nil, 200, ""}, step{patch, one, o("version", 1, "system", "Be kind."), 200, ""},
 			step{get, one + "/versions", nil, 200, ""}, step{get, one + "/versions/1", nil, 200, ""}, step{post, one + "/copy", o("slug", slug+"-copy"), 201, ""}, step{post, one + "/archive", nil, 200, ""})
+		sessions := []string{"/v1/sessions", "/default/v1/sessions"}[i]
+		talk := sessions + "/{id}"
+		steps = append(steps, step{post, base, o("name", "Talker", "slug", "talker-"+slug, "model", o("name", "declared")), 201, ""},
+			step{post, sessions, o("agent_id", "talker-"+slug), 201, "id"}, step{get, sessions, nil, 200, ""}, step{get, talk, nil, 200, ""}, step{patch, talk, o("title", "A return"), 200, ""},
+			step{get, talk + "/events", nil, 200, ""}, step{post, talk + "/interrupt", nil, 200, ""}, step{post, talk + "/archive", nil, 200, ""},
+			step{get, talk + "/events/stream", nil, 200, ""}, step{post, talk + "/events", o("type", "message", "content", "too late"), 409, ""}, step{del, talk, nil, 204, ""})
 	}
 	steps = append(steps, []step{
 		{get, "/v1/admin/audit/trails", nil, 200, ""}, {get, "/v1/admin/caps", nil, 200, ""}, {patch, "/v1/admin/caps", o("tenant_daily", 10_000), 200, ""},

@@ -95,3 +95,16 @@ func Accepts(h http.Header, media string) bool {
 	}
 	return false
 }
+
+// PrefersAsync reports whether the client asks for 202 instead of what takes long.
+func PrefersAsync(h http.Header) bool {
+	for _, line := range h.Values("Prefer") {
+		for pref := range strings.SplitSeq(line, ",") {
+			name, _, _ := strings.Cut(pref, ";")
+			if strings.EqualFold(strings.TrimSpace(name), "respond-async") {
+				return true
+			}
+		}
+	}
+	return false
+}

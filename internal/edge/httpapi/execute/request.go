@@ -2,7 +2,6 @@ package execute
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/language"
@@ -61,25 +60,12 @@ func (in *ExecuteRequest) request(policy execution.Policy) (_ execution.Request,
 // client said that it will not stay.
 func delivery(h http.Header) execution.Delivery {
 	switch {
-	case prefersAsync(h):
+	case httpapi.PrefersAsync(h):
 		return execution.Async
 	case httpapi.Accepts(h, httpapi.NDJSON):
 		return execution.Streamed
 	}
 	return execution.Inline
-}
-
-// prefersAsync reports whether the client asked for 202 and a webhook.
-func prefersAsync(h http.Header) bool {
-	for _, line := range h.Values("Prefer") {
-		for pref := range strings.SplitSeq(line, ",") {
-			name, _, _ := strings.Cut(pref, ";")
-			if strings.EqualFold(strings.TrimSpace(name), "respond-async") {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // maxIdempotencyKey is the largest number of characters of an Idempotency-Key.

@@ -89,7 +89,7 @@ func (h *Handlers) prepare(c *httpapi.Call, in *CreateResponse) (*run.Run, *run.
 	if err := h.checkInterpreter(c, q); err != nil {
 		return nil, nil, err
 	}
-	if caller.May(tenant.ScopeTools) {
+	if caller.May(tenant.ScopeTools) && !in.noWeb {
 		sandboxtool.Tell(q.Tools, h.Services)
 	}
 	for _, name := range q.Models {
@@ -136,7 +136,7 @@ func (h *Handlers) continues(ctx context.Context, r *run.Run, q *run.Request, pr
 		return nil, none
 	}
 	before, err := h.Store.Run(ctx, r.Tenant, id)
-	if fault.KindOf(err) == fault.NotFound || err == nil && before.Keep == 0 {
+	if fault.KindOf(err) == fault.NotFound || err == nil && (before.Keep == 0 || before.Session != "") {
 		return nil, none
 	}
 	if err != nil {
@@ -208,7 +208,7 @@ func (h *Handlers) find(c *httpapi.Call) (*run.Run, error) {
 		return nil, unknown
 	}
 	r, err := h.Store.Run(c.Context(), c.Caller.Tenant.ID, id)
-	if fault.KindOf(err) == fault.NotFound || err == nil && r.Keep == 0 {
+	if fault.KindOf(err) == fault.NotFound || err == nil && (r.Keep == 0 || r.Session != "") {
 		return nil, unknown
 	}
 	return r, err

@@ -18,6 +18,8 @@ import (
 type Files interface {
 	Get(ctx context.Context, t tenant.ID, traceID string) (*execution.Execution, error)
 	File(ctx context.Context, e *execution.Execution, name string) (io.ReadSeekCloser, error)
+	// EndTurn has the sandbox go that calls of a name share.
+	EndTurn(ctx context.Context, p *tenant.Principal, agent, turn string) error
 }
 
 func (h *Handlers) fileOperations(one, name, note string, id httpapi.Param, unknown httpapi.Answer) []httpapi.Operation {

@@ -36,6 +36,10 @@ type CreateResponse struct {
 	SafetyIdentifier   *string            `json:"safety_identifier,omitzero" doc:"Shown in the response; the provider does not get it."`
 	User               *string            `json:"user,omitzero" doc:"Taken for clients that send it, and not used."`
 	ServiceTier        *string            `json:"service_tier,omitzero" enum:"auto,default"`
+
+	// Of a session's turn.
+	answers bool // it goes on with answers to calls, without an input
+	noWeb   bool // code does not call the services of the web
 }
 
 // StreamOptions say what a stream has beside its events.

@@ -93,7 +93,9 @@ func parseModels(in *CreateResponse, q *run.Request, s *Settings) error {
 }
 
 func (p *parser) parseInput(in *CreateResponse, q *run.Request, s *Settings) (err error) {
-	q.Input, err = p.input(in.Input)
+	if !in.answers {
+		q.Input, err = p.input(in.Input)
+	}
 	s.InputItems = len(q.Input)
 	if in.Instructions != nil {
 		q.Instructions = *in.Instructions
@@ -101,7 +103,7 @@ func (p *parser) parseInput(in *CreateResponse, q *run.Request, s *Settings) (er
 	if in.PreviousResponseID != nil {
 		s.PreviousResponseID = *in.PreviousResponseID
 	}
-	if err == nil && s.InputItems == 0 && s.PreviousResponseID == "" {
+	if err == nil && s.InputItems == 0 && s.PreviousResponseID == "" && !in.answers {
 		return invalid("input has nothing for the model")
 	}
 	return err

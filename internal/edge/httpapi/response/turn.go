@@ -1,0 +1,104 @@
+package response
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// Turn is what a session's turn is asked for.
+type Turn struct {
+	Of *session.Session
+	// In is what a response would be asked for, without the conversation before it. Without
+	// Input, the turn goes on with Answers.
+	In      *CreateResponse
+	After   int64 // the event after which its conversation begins
+	Answers []run.Answer
+	// Approved are the calls that the turn begins with.
+	Approved []run.Approved
+	// Govern makes of the tools what the agent's policy says.
+	Govern func(*run.Request)
+	NoWeb  bool // code does not call the services of the web
+}
+
+// Begin begins a turn, which goes on without its caller. done is closed when this process
+// drives it no more.
+func (h *Handlers) Begin(c *httpapi.Call, t *Turn) (r *run.Run, done <-chan struct{}, err error) {
+	if c.Caller.Environment.ID != t.Of.Environment {
+		return nil, nil, fault.New(fault.Conflict, "the session is of another environment: send messages with a key of that one")
+	}
+	t.In.answers, t.In.noWeb = len(t.Answers) > 0, t.NoWeb
+	r, q, err := h.prepare(c, t.In)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Session, r.Sandbox = string(t.Of.ID), t.Of.Sandbox
+	q.Publish, q.Approved, q.NoWeb = true, t.Approved, t.NoWeb
+	q.Turn = &run.Turn{Session: r.Session, After: t.After, Until: t.Of.Events, Answers: t.Answers}
+	t.Govern(q)
+	if err := c.Draining(); err != nil {
+		return nil, nil, err
+	}
+	if err := h.admit(c, q.Models[0]); err != nil {
+		return nil, nil, err
+	}
+	done, err = h.Loop.Begin(c.Context(), r, q, h.MaxUnderWay, nil)
+	return r, done, err
+}
+
+// End waits for the end of a turn.
+func (h *Handlers) End(ctx context.Context, r *run.Run, done <-chan struct{}) (*run.State, error) {
+	if err := h.wait(ctx, r, done); err != nil {
+		return nil, err
+	}
+	return h.Loop.State(ctx, r.ID)
+}
+
+// Interrupt ends the turn of a session that is under way.
+func (h *Handlers) Interrupt(ctx context.Context, of *session.Session) error {
+	err := h.Loop.Cancel(ctx, of.Tenant, of.Run)
+	if fault.KindOf(err) == fault.Conflict { // it has ended by itself
+		return nil
+	}
+	return err
+}
+
+// Follow passes on what readers are told of a turn until it has ended: from its beginning with
+// first, and otherwise without pieces of items that are on record already. What was published
+// of it may be gone.
+func (h *Handlers) Follow(ctx context.Context, of *session.Session, first bool, yield func(events []run.Event) error) error {
+	recorded := 0
+	if !first {
+		s, err := h.Loop.State(ctx, of.Run)
+		if err != nil {
+			return err
+		}
+		recorded = len(s.Output)
+	}
+	err := h.Loop.Follow(ctx, of.Tenant, of.Run, func(events []run.Event) error {
+		return yield(slices.DeleteFunc(events, func(e run.Event) bool { return e.Delta != nil && e.Delta.Index < recorded }))
+	})
+	if errors.Is(err, run.ErrNoEvents) {
+		return nil
+	}
+	return err
+}
+
+// Leave removes what a session that is deleted or archived had: the records of the turns of
+// deleted ones, and its sandbox.
+func (h *Handlers) Leave(c *httpapi.Call, of *session.Session) {
+	ctx := context.WithoutCancel(c.Context())
+	caller := *c.Caller
+	caller.Environment.ID = of.Environment
+	if err := h.Files.EndTurn(ctx, &caller, "", of.Sandbox); err != nil {
+		c.Log().WarnContext(ctx, "the sandbox of a session stays for a while", "session", of.ID, "error", err)
+	}
+	if err := h.Loop.Expire(ctx); err != nil {
+		c.Log().WarnContext(ctx, "the turns of a session stay for a while", "session", of.ID, "error", err)
+	}
+}

@@ -1,0 +1,108 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
+)
+
+// request is what an agent's turns ask for, without their input. What this version does not
+// have is refused by name.
+func request(d *agent.Definition) (*response.CreateResponse, error) {
+	q := &response.CreateResponse{Model: &d.Model.Name, Temperature: d.Model.Temperature, TopP: d.Model.TopP, Truncation: new("auto")}
+	if d.System != "" {
+		q.Instructions = &d.System
+	}
+	if d.Model.MaxTokens > 0 {
+		q.MaxOutputTokens = &d.Model.MaxTokens
+	}
+	if d.Model.Effort != "" {
+		q.Reasoning = &response.ReasoningSettings{Effort: &d.Model.Effort}
+	}
+	if len(d.Model.Stop) > 0 {
+		return nil, httpapi.Invalid("agent: model.stop is not supported in sessions by this version")
+	}
+	for i := range d.Tools {
+		tool, err := asked(d, &d.Tools[i])
+		if err != nil {
+			return nil, err
+		}
+		if tool != nil && !slices.ContainsFunc(q.Tools, func(other jsontext.Value) bool { return string(other) == string(tool) }) {
+			q.Tools = append(q.Tools, tool)
+		}
+	}
+	return q, nil
+}
+
+// asked is a tool as a response is asked for it; nil for one that the agent does not get.
+func asked(d *agent.Definition, t *agent.Tool) (jsontext.Value, error) {
+	tool := map[string]any{"type": string(t.Type)}
+	server := d.Server(t.Server)
+	switch ours, known := agent.BuiltIn[t.Server]; {
+	case t.Type == agent.Custom:
+		tool["type"], tool["name"], tool["description"], tool["parameters"] = "function", t.Name, t.Description, t.Schema
+		if len(t.Schema) == 0 {
+			tool["parameters"] = nil
+		}
+	case t.Type == agent.MCP && server != nil:
+		if slices.Contains(d.Policy.Deny, server.Name) || server.AllowedTools != nil && len(server.AllowedTools) == 0 {
+			return nil, nil // it need not be asked what it has
+		}
+		tool["server_label"], tool["server_url"], tool["server_description"], tool["require_approval"] = server.Name, server.URL, server.Description, "never"
+		if len(server.Headers) > 0 {
+			tool["headers"] = server.Headers
+		}
+		if server.AllowedTools != nil {
+			tool["allowed_tools"] = server.AllowedTools
+		}
+	case t.Type == agent.MCP && known:
+		tool["type"] = string(ours)
+	case t.Type == agent.MCP:
+		return nil, nil // the agent's warnings say so
+	}
+	return json.Marshal(tool, json.Deterministic(true))
+}
+
+// govern makes of a turn's tools what a policy says. The turn's calls are held to it: what is
+// left out here cannot be called, whatever the model asks for.
+func govern(p *agent.Policy) func(*run.Request) {
+	return func(q *run.Request) {
+		q.Tools = slices.DeleteFunc(q.Tools, func(t run.Tool) bool { return p.Judge(names(&t)...) == agent.Denied })
+		for i := range q.Tools {
+			if t := &q.Tools[i]; t.Handler != "" && p.Judge(names(t)...) == agent.Asks {
+				t.Approve = true
+			}
+		}
+	}
+}
+
+// names are what a policy may call a tool.
+func names(t *run.Tool) []string {
+	switch {
+	case t.Server != "":
+		return []string{t.Name, t.Server, t.RemoteName}
+	case t.Handler == sandboxtool.Handler:
+		return append(agent.Sandbox.Names(), t.Name)
+	case t.Handler != "":
+		return agent.ToolType(t.Name).Names()
+	}
+	return []string{t.Name}
+}
+
+// webless reports whether a policy keeps an agent from some of the web, so that its code gets
+// none of it past the policy.
+func webless(p *agent.Policy) bool {
+	for _, kind := range []agent.ToolType{agent.WebSearch, agent.FetchURL} {
+		if p.Judge(kind.Names()...) != agent.Allowed {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,163 @@
+package session
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+func turnID(id run.ID) string { return "turn_" + strings.TrimPrefix(string(id), "run_") }
+
+func eventID(id session.ID, seq int64) string {
+	return fmt.Sprintf("sevt_%s_%d", strings.TrimPrefix(string(id), "sess_"), seq)
+}
+
+var eventPattern = regexp.MustCompile(`^sevt_([0-9a-f]{32})_([1-9][0-9]{0,9})$`)
+
+// eventSeq is the place in a session of the event of an id.
+func eventSeq(of session.ID, id string) (seq int64, ok bool) {
+	m := eventPattern.FindStringSubmatch(id)
+	if m == nil || "sess_"+m[1] != string(of) {
+		return 0, false
+	}
+	seq, err := strconv.ParseInt(m[2], 10, 64)
+	return seq, err == nil
+}
+
+func sessionOf(s *session.Session) Session {
+	out := Session{
+		ID: string(s.ID), Type: "session", AgentID: string(s.Agent), AgentVersion: s.Version, Title: httpapi.OrNull(s.About.Title), Metadata: map[string]jsontext.Value{},
+		Status: "idle", Events: s.Events, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
+	}
+	for key, value := range s.About.Metadata {
+		out.Metadata[key] = jsontext.Value(value)
+	}
+	switch {
+	case s.Archived():
+		out.Status, out.ArchivedAt = "archived", &s.ArchivedAt
+	case s.Run != "":
+		out.Status = "running"
+	case s.Waits > 0:
+		out.Status = "requires_action"
+	}
+	return out
+}
+
+func turnOf(s *session.Session, state *run.State) SessionTurn {
+	out := SessionTurn{
+		ID: new(turnID(state.ID)), Type: "message", Role: "assistant", SessionID: string(s.ID), Status: string(state.End.Status), RequiresAction: []WaitingCall{},
+		Usage: usageOf(&run.Spent{Usage: state.Usage, Cost: state.Spent()}),
+	}
+	for _, it := range state.Output {
+		if it.Message != nil {
+			out.Content = said(it.Message.Parts)
+		}
+	}
+	if state.End.Reason != run.Done || state.End.Message != "" {
+		out.Error = &TurnError{string(state.End.Reason), state.End.Message}
+	}
+	for _, p := range state.Waiting() {
+		w := waitOf(s.ID, run.Wait{Of: p.Told, Tool: p.Call.Name, Approve: p.Approves()})
+		w.Arguments = &p.Call.Arguments
+		out.RequiresAction = append(out.RequiresAction, w)
+	}
+	return out
+}
+
+// waitingFor is the answer to an event after which other calls wait for one, too.
+func waitingFor(s *session.Session, calls []session.Call) SessionTurn {
+	out := SessionTurn{Type: "message", Role: "assistant", SessionID: string(s.ID), Status: string(run.RequiresAction)}
+	for _, w := range calls {
+		out.RequiresAction = append(out.RequiresAction, waitOf(s.ID, w.Wait))
+	}
+	return out
+}
+
+func waitOf(id session.ID, w run.Wait) WaitingCall {
+	out := WaitingCall{ToolUseID: eventID(id, w.Of), Name: w.Tool, Needs: "tool_result"}
+	if w.Approve {
+		out.Needs = "tool_confirmation"
+	}
+	return out
+}
+
+func usageOf(s *run.Spent) TurnUsage {
+	return TurnUsage{s.Usage.Input, s.Usage.Output, s.Cost.Dollars()}
+}
+
+func said(parts []model.Part) string {
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// stops are the reasons why a turn stopped, by the status of its end.
+var stops = map[run.Status]string{
+	run.Completed: "end_turn", run.RequiresAction: "requires_action", run.Cancelled: "interrupted", run.Incomplete: "limit", run.Failed: "error",
+}
+
+func eventOf(id session.ID, e *session.Event) SessionEvent {
+	out := SessionEvent{ID: eventID(id, e.Seq), Type: string(e.Kind), CreatedAt: e.At, ItemID: httpapi.OrNull(e.Shown)}
+	if e.Run != "" {
+		out.TurnID = new(turnID(e.Run))
+	}
+	if e.Of > 0 {
+		out.ToolUseID = new(eventID(id, e.Of))
+	}
+	if e.Cut {
+		out.Incomplete = new(true)
+	}
+	if it := e.Item; it != nil {
+		out.item(it)
+	}
+	if d := e.Decision; d != nil {
+		out.Approve, out.Reason, out.KeyID = &d.Approve, httpapi.OrNull(d.Reason), &d.Key
+	}
+	if f := e.Failure; f != nil {
+		out.Error = &TurnError{string(f.Reason), f.Message}
+	}
+	if e.Spent != nil {
+		out.Usage = new(usageOf(e.Spent))
+	}
+	if st := e.Status; st != nil {
+		out.status(id, st)
+	}
+	return out
+}
+
+func (out *SessionEvent) item(it *model.Item) {
+	switch {
+	case it.Message != nil:
+		out.Role, out.Content = new(string(it.Message.Role)), new(said(it.Message.Parts))
+	case it.Call != nil:
+		out.Name, out.Arguments = &it.Call.Name, &it.Call.Arguments
+	case it.Result != nil:
+		out.Content, out.IsError = new(said(it.Result.Parts)), &it.Result.Failed
+	case it.Reasoning != nil:
+		out.Content = new(strings.Join(it.Reasoning.Summary, "\n"))
+	}
+}
+
+func (out *SessionEvent) status(id session.ID, st *run.ToldState) {
+	if st.Running {
+		out.Status = new("running")
+		return
+	}
+	out.Status = new("idle")
+	stop := &SessionStop{Type: stops[st.End], RequiresAction: []WaitingCall{}}
+	for _, w := range st.Waits {
+		out.Status = new("requires_action")
+		stop.RequiresAction = append(stop.RequiresAction, waitOf(id, w))
+	}
+	out.StopReason = stop
+}

@@ -1,0 +1,79 @@
+package session
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// kinds are the types of events.
+var kinds = []run.ToldKind{
+	run.ToldMessage, run.ToldThinking, run.ToldCall, run.ToldResult, run.ToldDecision, run.ToldError, run.ToldUsage, run.ToldStatus,
+}
+
+func (h *Handlers) eventOperations(one, suffix string, id []httpapi.Param, unknown, busy httpapi.Answer) []httpapi.Operation {
+	deltas := httpapi.Param{Name: "deltas", Type: httpapi.Bool, Doc: "Send pieces of messages, thinking and tool_use, too, as they come."}
+	stream := []httpapi.Media{{Type: httpapi.EventStream, Body: httpapi.OneOf{SessionEvent{}, SessionDelta{}}}}
+	limited := httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a rate or another limit of the plan, or the budget; Retry-After says until when.")
+	return []httpapi.Operation{
+		{
+			Method: http.MethodGet, Path: one + "/events", ID: "listSessionEvents" + suffix, Summary: "List a session's events", Scope: tenant.ScopeRead,
+			Params: append(append(httpapi.PageParams(100, 100),
+				httpapi.Param{Name: "order", Enum: []string{"asc", "desc"}, Doc: "asc, the oldest first, if left out."},
+				httpapi.Param{Name: "types", Doc: "Only events of these types, separated by commas.", Max: 256}), id...),
+			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[SessionEvent]{}, "A page."), unknown}, Serve: httpapi.Returns(h.events),
+		},
+		{
+			Method: http.MethodGet, Path: one + "/events/stream", ID: "streamSessionEvents" + suffix, Summary: "Follow a session's events", Scope: tenant.ScopeRead, Watched: true,
+			Description: "Sends the events there are and those to come, until the session is archived or deleted. Each has its id, after which `Last-Event-ID` goes on.",
+			Params: append([]httpapi.Param{deltas, {Name: "after", Doc: "The id of the last event that the client has; in place of Last-Event-ID.", Max: 64},
+				{Name: "Last-Event-ID", In: httpapi.InHeader, Doc: "The id of the last event that the client has."}}, id...),
+			Answers: []httpapi.Answer{{Status: http.StatusOK, Doc: "Events.", Media: stream}, unknown}, Serve: httpapi.Writes(h.stream),
+		},
+		{
+			Method: http.MethodPost, Path: one + "/events", ID: "sendSessionEvent" + suffix, Summary: "Send a message, or an answer to a call", Scope: tenant.ScopeExecute,
+			Description: "Begins a turn, and answers when it has ended; with `Accept: text/event-stream` by its events; with `Prefer: respond-async` at once.",
+			Params:      append([]httpapi.Param{deltas, {Name: "Prefer", In: httpapi.InHeader, Doc: "respond-async: do not wait for the end of the turn."}}, id...),
+			Body:        httpapi.JSON(NewSessionEvent{Type: new("message"), Role: new("user"), Content: new("I want to return order #12345")}),
+			Answers: []httpapi.Answer{
+				{Status: http.StatusOK, Doc: "The turn has ended.", Body: SessionTurn{}, Media: stream},
+				{Status: http.StatusAccepted, Doc: "With Prefer: respond-async: it goes on.", Body: SessionTurn{}, Header: []httpapi.Param{{Name: "Preference-Applied", Doc: "respond-async"}}},
+				unknown, busy, httpapi.Refusal(http.StatusFailedDependency, "external_connector_error: an MCP server of the agent could not list its tools."), limited,
+			},
+			Serve: httpapi.WritesFrom(h.send),
+		},
+	}
+}
+
+func (h *Handlers) events(c *httpapi.Call) (out httpapi.Page[SessionEvent], err error) {
+	cursor, err := c.Cursor()
+	if err != nil {
+		return out, err
+	}
+	f := session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Last: c.Text("order") == "desc"}
+	if c.Has("types") {
+		for name := range strings.SplitSeq(c.Text("types"), ",") {
+			kind := run.ToldKind(strings.TrimSpace(name))
+			if !slices.Contains(kinds, kind) || slices.Contains(f.Kinds, kind) {
+				return out, httpapi.Invalid("types must be types of events, each once, separated by commas")
+			}
+			f.Kinds = append(f.Kinds, kind)
+		}
+	}
+	s, err := h.find(c)
+	if err != nil {
+		return out, err
+	}
+	page, next, err := h.Store.Events(c.Context(), s.Tenant, s.ID, f)
+	out = httpapi.Page[SessionEvent]{Data: []SessionEvent{}, NextPage: httpapi.OrNull(next)}
+	for i := range page {
+		out.Data = append(out.Data, eventOf(s.ID, &page[i]))
+	}
+	return out, err
+}

@@ -1,0 +1,203 @@
+// Package session serves sessions: conversations with agents.
+package session
+
+import (
+	stdjson "encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
+)
+
+// Handlers serve sessions: to keys with the scope read to see them, execute to change them
+// and to send messages.
+type Handlers struct {
+	Store  session.Store
+	Agents agent.Store
+	Turns  *response.Handlers
+
+	hub hub
+}
+
+// Operations are those of /v1/sessions. The original contract has them below /default, too.
+func (h *Handlers) Operations() []httpapi.Operation {
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such session or agent, or it belongs to another tenant.")
+	busy := httpapi.Refusal(http.StatusConflict, "conflict: a turn is under way, or the session or agent is archived.")
+	id := []httpapi.Param{{Name: "session_id", In: httpapi.InPath, Doc: "Id of a session."}}
+	var ops []httpapi.Operation
+	for _, base := range []struct{ path, suffix string }{{"/v1/sessions", ""}, {"/default/v1/sessions", "Default"}} {
+		one := base.path + "/{session_id}"
+		ops = append(ops, []httpapi.Operation{
+			{
+				Method: http.MethodGet, Path: base.path, ID: "listSessions" + base.suffix, Summary: "List the tenant's sessions, newest first", Scope: tenant.ScopeRead,
+				Params: append(httpapi.PageParams(20, 100), httpapi.Param{Name: "agent_id", Doc: "Only those of an agent.", Max: 64},
+					httpapi.Param{Name: "include_archived", Type: httpapi.Bool, Doc: "Those that are archived, too."}),
+				Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[Session]{}, "A page.")}, Serve: httpapi.Returns(h.list),
+			},
+			{
+				Method: http.MethodPost, Path: base.path, ID: "createSession" + base.suffix, Summary: "Begin a session with an agent", Scope: tenant.ScopeExecute,
+				Body:    httpapi.JSON(NewSession{AgentID: new("support-agent"), Metadata: map[string]jsontext.Value{"user_id": jsontext.Value(`"user_456"`)}}),
+				Answers: []httpapi.Answer{httpapi.Created(Session{}, "It is there, and takes messages."), unknown, busy}, Serve: httpapi.Takes(h.create),
+			},
+			{
+				Method: http.MethodGet, Path: one, ID: "getSession" + base.suffix, Summary: "Show a session", Scope: tenant.ScopeRead, Params: id,
+				Answers: []httpapi.Answer{httpapi.OK(Session{}, "The session."), unknown}, Serve: httpapi.Returns(h.get),
+			},
+			{
+				Method: http.MethodPatch, Path: one, ID: "updateSession" + base.suffix, Summary: "Change the title and metadata of a session", Scope: tenant.ScopeExecute, Params: id,
+				Body:    httpapi.JSON(SessionChange{Title: new("Return of order 12345")}),
+				Answers: []httpapi.Answer{httpapi.OK(Session{}, "The session."), unknown, busy}, Serve: httpapi.Takes(h.update),
+			},
+			{
+				Method: http.MethodDelete, Path: one, ID: "deleteSession" + base.suffix, Summary: "Delete a session with its conversation", Scope: tenant.ScopeExecute, Params: id,
+				Answers: []httpapi.Answer{httpapi.NoContent("It is deleted."), unknown, busy}, Serve: httpapi.Does(h.remove),
+			},
+			{
+				Method: http.MethodPost, Path: one + "/archive", ID: "archiveSession" + base.suffix, Summary: "Archive a session", Scope: tenant.ScopeExecute, Params: id,
+				Answers: []httpapi.Answer{httpapi.OK(Session{}, "It is archived: it can be read, and takes no messages. Again is no error."), unknown, busy}, Serve: httpapi.Returns(h.archive),
+			},
+			{
+				Method: http.MethodPost, Path: one + "/interrupt", ID: "interruptSession" + base.suffix, Summary: "End the turn that is under way", Scope: tenant.ScopeExecute, Params: id,
+				Answers: []httpapi.Answer{httpapi.OK(Session{}, "Its end is asked for; there may be none."), unknown}, Serve: httpapi.Returns(h.interrupt),
+			},
+		}...)
+		ops = append(ops, h.eventOperations(one, base.suffix, id, unknown, busy)...)
+	}
+	for i := range ops {
+		ops[i].Tag = "sessions"
+	}
+	return ops
+}
+
+// event notes a change of a session.
+func event(c *httpapi.Call, id session.ID, now string) tenant.PolicyEvent {
+	return tenant.PolicyEvent{Tenant: c.Caller.Tenant.ID, Actor: c.Caller.Key.ID, Field: "session/" + string(id), New: now, CreatedAt: time.Now().UTC().Truncate(time.Microsecond)}
+}
+
+func (h *Handlers) find(c *httpapi.Call) (*session.Session, error) {
+	id := session.ID(c.Path("session_id"))
+	if !id.Valid() {
+		return nil, session.ErrNotFound
+	}
+	return h.Store.Get(c.Context(), c.Caller.Tenant.ID, id)
+}
+
+func (h *Handlers) create(c *httpapi.Call, in *NewSession) (out Session, err error) {
+	if !tenant.Name.MatchString(*in.AgentID) || len(*in.AgentID) > 64 {
+		return out, agent.ErrNotFound
+	}
+	a, err := h.Agents.Get(c.Context(), c.Caller.Tenant.ID, *in.AgentID)
+	if err == nil && a.Archived() {
+		err = agent.ErrArchived
+	}
+	if err == nil && in.Version != nil {
+		a, err = h.Agents.At(c.Context(), a.Tenant, string(a.ID), *in.Version)
+	}
+	if err != nil {
+		return out, err
+	}
+	if _, err := request(&a.Definition); err != nil {
+		return out, err
+	}
+	id := session.NewID()
+	s := &session.Session{
+		ID: id, Tenant: a.Tenant, Key: c.Caller.Key.ID, Environment: c.Caller.Environment.ID, Agent: a.ID, Version: a.Version,
+		Sandbox: "sbx_" + string(id[len("sess_"):]), About: session.About{Metadata: stored(in.Metadata)},
+	}
+	if in.Title != nil {
+		s.About.Title = *in.Title
+	}
+	if err := s.About.Check(); err != nil {
+		return out, err
+	}
+	if err := h.Store.Create(c.Context(), s, event(c, id, "created")); err != nil {
+		return out, err
+	}
+	return sessionOf(s), nil
+}
+
+func (h *Handlers) update(c *httpapi.Call, in *SessionChange) (out Session, err error) {
+	s, err := h.find(c)
+	if err != nil {
+		return out, err
+	}
+	about := s.About
+	if in.Title != nil {
+		about.Title = *in.Title
+	}
+	if in.Metadata != nil {
+		about.Metadata = stored(*in.Metadata)
+	}
+	if err := about.Check(); err != nil {
+		return out, err
+	}
+	if s, err = h.Store.Update(c.Context(), s.Tenant, s.ID, about, event(c, s.ID, "changed")); err != nil {
+		return out, err
+	}
+	return sessionOf(s), nil
+}
+
+func (h *Handlers) get(c *httpapi.Call) (out Session, err error) {
+	s, err := h.find(c)
+	if err != nil {
+		return out, err
+	}
+	return sessionOf(s), nil
+}
+
+func (h *Handlers) archive(c *httpapi.Call) (out Session, err error) {
+	s, err := h.find(c)
+	if err != nil {
+		return out, err
+	}
+	if s, err = h.Store.Archive(c.Context(), s.Tenant, s.ID, event(c, s.ID, "archived")); err != nil {
+		return out, err
+	}
+	h.hub.wake(s.ID)
+	h.Turns.Leave(c, s)
+	return sessionOf(s), nil
+}
+
+func (h *Handlers) remove(c *httpapi.Call) error {
+	s, err := h.find(c)
+	if err != nil {
+		return err
+	}
+	if err := h.Store.Delete(c.Context(), s.Tenant, s.ID, event(c, s.ID, "deleted")); err != nil {
+		return err
+	}
+	h.hub.wake(s.ID)
+	h.Turns.Leave(c, s)
+	return nil
+}
+
+func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[Session], err error) {
+	cursor, err := c.Cursor()
+	if err != nil {
+		return out, err
+	}
+	f := session.Filter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Agent: agent.ID(c.Text("agent_id")), Archived: c.Bool("include_archived")}
+	page, next, err := h.Store.List(c.Context(), c.Caller.Tenant.ID, f)
+	out = httpapi.Page[Session]{Data: []Session{}, NextPage: httpapi.OrNull(next)}
+	for i := range page {
+		out.Data = append(out.Data, sessionOf(&page[i]))
+	}
+	return out, err
+}
+
+func stored(in map[string]jsontext.Value) map[string]stdjson.RawMessage {
+	if len(in) == 0 {
+		return nil
+	}
+	out := make(map[string]stdjson.RawMessage, len(in))
+	for key, value := range in {
+		out[key] = stdjson.RawMessage(value)
+	}
+	return out
+}

@@ -1,0 +1,280 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/web"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
+	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
+	"github.com/atoll-run/atoll/internal/infra/store/storetest"
+)
+
+// scripted calls the tools that a message names, side by side, and then says what it was
+// told.
+type scripted struct{}
+
+func (scripted) Use(_ context.Context, _ tenant.ID, name string) (model.Model, *model.Record, error) {
+	if name != "m" {
+		return nil, nil, fault.New(fault.NotFound, "no model %q", name)
+	}
+	spec := model.Spec{Capabilities: model.Capabilities}
+	return model.Guard(scripted{}, spec, model.DefaultBounds), &model.Record{Name: name, Spec: spec}, nil
+}
+
+func (scripted) Generate(ctx context.Context, q model.Request) iter.Seq2[model.Delta, error] {
+	return func(yield func(model.Delta, error) bool) {
+		for _, d := range answer(q) {
+			if d.Kind == 0 {
+				<-ctx.Done()
+				yield(d, context.Cause(ctx))
+				return
+			}
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}
+
+func answer(q model.Request) []model.Delta {
+	used := model.Delta{Kind: model.Used, Usage: model.Usage{Input: 10, Output: 5}}
+	var said []string
+	for _, it := range q.Items {
+		switch {
+		case it.Message != nil && it.Message.Role == model.User:
+			said = []string{it.Message.Parts[0].Text}
+		case it.Result != nil:
+			said = append(said, it.Result.CallID+"="+it.Result.Parts[0].Text)
+		}
+	}
+	if said[0] == "hang" {
+		return []model.Delta{{Kind: model.Said, Text: "well"}, {}}
+	}
+	if names, ok := strings.CutPrefix(said[0], "call "); ok && len(said) == 1 {
+		var out []model.Delta
+		for i, name := range strings.Fields(names) {
+			c := model.Call{ID: fmt.Sprint("c", i+1), Name: name, Arguments: "{}"}
+			out = append(out, model.Delta{Kind: model.CallBegun, Index: i, Call: c}, model.Delta{Kind: model.CallArguments, Index: i, Text: "{}"}, model.Delta{Kind: model.CallEnded, Index: i, Call: c})
+		}
+		return append(out, used, model.Delta{Kind: model.Stopped, Stop: model.StopToolCalls})
+	}
+	return []model.Delta{{Kind: model.Said, Text: strings.Join(said, " | ")}, used, {Kind: model.Stopped, Stop: model.StopEnd}}
+}
+
+// hands are the handler of all tools of this server.
+type hands struct{}
+
+func (hands) Show(*loop.Call) (*run.Item, error) { return nil, nil }
+func (hands) Do(_ context.Context, c *loop.Call) (*loop.Outcome, error) {
+	return &loop.Outcome{Result: model.Result{Parts: []model.Part{{Kind: model.PartText, Text: "did " + c.Call.Name}}}}, nil
+}
+
+type talk struct {
+	*httpapitest.Server
+	*testing.T
+	path string
+}
+
+// open begins a session with an agent that has a tool of the client's and those of the
+// sandbox.
+func open(t *testing.T, policy string) *talk {
+	t.Helper()
+	var agents agent.Store
+	s := httpapitest.New(t, func(s *httpapitest.Setup) {
+		db, box := s.World.DB, storetest.Box(t)
+		l := loop.New(loop.Config{
+			Store: db.Runs(), Models: scripted{}, Events: s.World.Bus.RunEvents(box), Log: slog.New(slog.DiscardHandler), Holder: "here",
+			Handlers: map[string]loop.Handler{"sandbox": hands{}}, Conversation: db.Sessions().Conversation,
+		})
+		if err := l.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(l.Stop)
+		turns := &response.Handlers{Loop: l, Files: s.World.Gateway, Store: db.Runs(), Models: scripted{}, Seal: box, Keep: time.Hour, Web: web.New(web.Config{})}
+		agents = db.Agents()
+		s.Sessions = &sessionapi.Handlers{Store: db.Sessions(), Agents: db.Agents(), Turns: turns}
+	})
+	a := &agent.Agent{ID: agent.NewID(), Tenant: s.Caller.Tenant.ID, Slug: "helper", Visibility: agent.Private, Definition: agent.Definition{
+		Name: "Helper", Model: agent.Model{Name: "m"}, Tools: []agent.Tool{{Type: agent.Sandbox}, {Type: agent.Custom, Name: "theirs"}},
+	}}
+	if err := json.Unmarshal([]byte(policy), &a.Definition.Policy); err != nil {
+		t.Fatal(err)
+	}
+	if err := agents.Create(t.Context(), a, agent.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	k := &talk{s, t, ""}
+	var made struct{ ID string }
+	k.ask(http.StatusCreated, "POST", "/v1/sessions", `{"agent_id":"helper"}`, &made)
+	k.path = "/v1/sessions/" + made.ID
+	return k
+}
+
+func (k *talk) ask(status int, method, path, body string, into any) {
+	k.Helper()
+	w := httpapitest.Ask(k.Server, method, path, body)
+	if w.Code != status {
+		k.Fatalf("%s %s %s: %d %s, want %d", method, path, body, w.Code, w.Body, status)
+	}
+	if into != nil {
+		if err := json.Unmarshal(w.Body.Bytes(), into); err != nil {
+			k.Fatal(err)
+		}
+	}
+}
+
+func (k *talk) post(status int, body string) (out sessionapi.SessionTurn) {
+	k.Helper()
+	if status != http.StatusOK {
+		k.ask(status, "POST", k.path+"/events", body, nil)
+		return out
+	}
+	k.ask(status, "POST", k.path+"/events", body, &out)
+	return out
+}
+
+func (k *talk) say(text string) sessionapi.SessionTurn {
+	k.Helper()
+	return k.post(200, fmt.Sprintf(`{"type":"message","content":%q}`, text))
+}
+
+func (k *talk) types() (out []string) {
+	k.Helper()
+	var page struct{ Data []sessionapi.SessionEvent }
+	k.ask(200, "GET", k.path+"/events", "", &page)
+	for _, e := range page.Data {
+		out = append(out, e.Type)
+	}
+	return out
+}
+
+// TestSideBySide has calls of one answer wait for answers of several kinds.
+func TestSideBySide(t *testing.T) {
+	k := open(t, `{"Confirm":["write_file","sandbox"],"Deny":["read_file"]}`)
+	turn := k.say("call run_code theirs write_file read_file")
+	if turn.Status != "requires_action" || len(turn.RequiresAction) != 3 {
+		t.Fatalf("%+v %+v", turn, turn.Error)
+	}
+	code, theirs, file := turn.RequiresAction[0], turn.RequiresAction[1], turn.RequiresAction[2]
+	if code.Needs != "tool_confirmation" || theirs.Needs != "tool_result" || file.Name != "write_file" || *file.Arguments != "{}" {
+		t.Errorf("%+v", turn.RequiresAction)
+	}
+	k.post(409, `{"type":"message","content":"go on"}`)
+	if turn = k.post(200, fmt.Sprintf(`{"type":"tool_confirmation","tool_use_id":%q,"approve":true}`, code.ToolUseID)); turn.ID != nil || len(turn.RequiresAction) != 2 {
+		t.Errorf("%+v", turn)
+	}
+	k.post(409, fmt.Sprintf(`{"type":"tool_confirmation","tool_use_id":%q,"approve":false}`, code.ToolUseID))
+	k.post(200, fmt.Sprintf(`{"type":"tool_confirmation","tool_use_id":%q,"approve":false,"reason":"no files"}`, file.ToolUseID))
+	turn = k.post(200, fmt.Sprintf(`{"type":"tool_result","tool_use_id":%q,"content":"mine"}`, theirs.ToolUseID))
+	const want = "call run_code theirs write_file read_file"
+	if turn.Status != "completed" || !strings.HasPrefix(turn.Content, want) {
+		t.Fatalf("%+v %+v", turn, turn.Error)
+	}
+	for _, part := range []string{"c1=did run_code", "c2=mine", "c3=The user did not allow this call, so it was not made. The user's reason: no files", `c4=there is no tool "read_file"`} {
+		if !strings.Contains(turn.Content, part) {
+			t.Errorf("%q lacks %q", turn.Content, part)
+		}
+	}
+	if turn = k.say("and?"); turn.Content != "and?" {
+		t.Errorf("%+v", turn)
+	}
+}
+
+// TestGivenUp interrupts a session whose calls wait, one of which was approved.
+func TestGivenUp(t *testing.T) {
+	k := open(t, `{"Confirm":["sandbox"]}`)
+	turn := k.say("call run_code write_file")
+	k.post(200, fmt.Sprintf(`{"type":"tool_confirmation","tool_use_id":%q,"approve":true}`, turn.RequiresAction[0].ToolUseID))
+	var s sessionapi.Session
+	k.ask(200, "POST", k.path+"/interrupt", "", &s)
+	if s.Status != "idle" {
+		t.Errorf("%+v", s)
+	}
+	k.post(409, fmt.Sprintf(`{"type":"tool_confirmation","tool_use_id":%q,"approve":true}`, turn.RequiresAction[1].ToolUseID))
+	if turn = k.say("hello"); turn.Content != "hello" {
+		t.Errorf("%+v", turn)
+	}
+}
+
+func TestEvents(t *testing.T) {
+	k := open(t, `{}`)
+	k.say("call run_code")
+	want := "message status tool_use tool_result message usage status"
+	if got := strings.Join(k.types(), " "); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	w := httpapitest.Ask(k.Server, "POST", k.path+"/events?deltas=true", `{"type":"message","content":"one"}`, "Accept", "text/event-stream")
+	var got []string
+	for line := range strings.SplitSeq(w.Body.String(), "\n") {
+		if kind, ok := strings.CutPrefix(line, "event: "); ok {
+			got = append(got, kind)
+		}
+	}
+	if strings.Join(got, " ") != "message status delta message usage status" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	w = httpapitest.Ask(k.Server, "POST", k.path+"/events", `{"type":"message","content":"hang"}`, "Prefer", "respond-async")
+	if w.Code != 202 || w.Header().Get("Preference-Applied") != "respond-async" {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	k.post(409, `{"type":"message","content":"more"}`)
+	k.ask(409, "POST", k.path+"/archive", "", nil)
+	k.ask(409, "DELETE", k.path, "", nil)
+	k.ask(200, "POST", k.path+"/interrupt", "", nil)
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		var s sessionapi.Session
+		if k.ask(200, "GET", k.path, "", &s); s.Status == "idle" {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%+v", s)
+		}
+	}
+	types := k.types()
+	// What was said of the answer is among them if it was sent by then.
+	if got := strings.Join(types[12:], " "); got != "message status message usage status" && got != "message status usage status" {
+		t.Errorf("an interrupted turn has %s", got)
+	}
+	k.ask(200, "POST", k.path+"/archive", "", nil)
+	last := httpapitest.Ask(k.Server, "GET", k.path+"/events/stream", "")
+	if n := strings.Count(last.Body.String(), "\nevent: "); n != len(types) {
+		t.Errorf("%d events of %d: %s", n, len(types), last.Body)
+	}
+	k.ask(204, "DELETE", k.path, "", nil)
+	k.ask(404, "GET", k.path+"/events", "", nil)
+}
+
+func TestBadEvents(t *testing.T) {
+	k := open(t, `{}`)
+	for body, want := range map[string]string{
+		`{"type":"message"}`:                                                         "content is required",
+		`{"type":"message","content":" "}`:                                           "content must be a text of 1 to",
+		`{"type":"message","content":"x","approve":true}`:                            "approve has no meaning",
+		`{"type":"tool_confirmation","tool_use_id":"x"}`:                             "approve is required",
+		`{"type":"tool_confirmation","approve":true}`:                                "tool_use_id is required",
+		`{"type":"tool_confirmation","tool_use_id":"x","approve":true,"reason":"y"}`: "reason has a meaning",
+		`{"type":"interrupt"}`:                                                       "type must be one of",
+		`{"type":"message","role":"assistant","content":"x"}`:                        "role must be",
+	} {
+		httpapitest.Refused(t, httpapitest.Ask(k.Server, "POST", k.path+"/events", body), 400, "validation_error", want)
+	}
+	k.post(404, `{"type":"tool_confirmation","tool_use_id":"sevt_1","approve":true}`)
+	k.ask(404, "POST", "/v1/sessions", `{"agent_id":"nothing"}`, nil)
+	k.ask(400, "GET", k.path+"/events?types=all", "", nil)
+	k.ask(400, "GET", k.path+"/events/stream?after=sevt_1", "", nil)
+}

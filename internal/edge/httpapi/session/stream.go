@@ -1,0 +1,183 @@
+package session
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+const (
+	// lookEvery is how often a reader looks for what began in another process.
+	lookEvery = time.Second
+	readPage  = 100 // events that are read at a time
+)
+
+// stream answers with the events after the one that the client has, and those to come.
+func (h *Handlers) stream(c *httpapi.Call) error {
+	s, err := h.find(c)
+	if err != nil {
+		return err
+	}
+	last := c.R.Header.Get("Last-Event-ID")
+	if c.Has("after") {
+		last = c.Text("after")
+	}
+	after := int64(0)
+	if last != "" {
+		var ok bool
+		if after, ok = eventSeq(s.ID, last); !ok || after > s.Events {
+			return httpapi.Invalid("Last-Event-ID and after must be the id of an event of this session")
+		}
+	}
+	return h.follow(c, s, after, "")
+}
+
+// follow sends events, to the end of a turn if there is one in until.
+func (h *Handlers) follow(c *httpapi.Call, s *session.Session, after int64, until run.ID) error {
+	ctx, stop := c.Living(c.Context())
+	defer stop()
+	news, leave := h.hub.join(s.ID)
+	defer leave()
+	r := &reader{h: h, s: s, out: newSSE(c), after: after, until: until, deltas: c.Bool("deltas")}
+	defer r.out.end()
+	if err := r.read(ctx, news); err != nil {
+		c.Log().DebugContext(ctx, "stream ended early", "session", s.ID, "error", err)
+		panic(http.ErrAbortHandler) // half a stream must not look like a whole one
+	}
+	return nil
+}
+
+// reader sends the events of a session to one client: those on record, which the events that
+// runs publish make it look for.
+type reader struct {
+	h      *Handlers
+	s      *session.Session
+	out    *sse
+	after  int64  // the client has this event and those before it
+	until  run.ID // the turn after which it ends; "" for none
+	deltas bool
+
+	followed run.ID          // the turn whose pieces come, or came
+	pieces   bool            // they come
+	items    map[int]string  // ids of items of that turn, by their index
+	whole    map[string]bool // those of which all pieces have come
+	over     bool
+}
+
+func (r *reader) read(ctx context.Context, news func() <-chan struct{}) error {
+	for {
+		next := news()
+		now, err := r.h.Store.Get(ctx, r.s.Tenant, r.s.ID)
+		if err != nil {
+			return err
+		}
+		if r.until != "" && r.followed == "" {
+			now.Run = r.until // although it may have ended
+		}
+		if now.Run != "" && now.Run != r.followed {
+			if err := r.turn(ctx, now); err != nil || r.over {
+				return err
+			}
+			continue
+		}
+		if err := r.drain(ctx); err != nil || r.over || now.Archived() {
+			return err
+		}
+		look := time.NewTimer(lookEvery)
+		select {
+		case <-next:
+		case <-look.C:
+		case <-ctx.Done():
+		}
+		look.Stop()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// turn sends the events of a turn that is under way as they come.
+func (r *reader) turn(ctx context.Context, now *session.Session) error {
+	r.followed, r.pieces, r.items, r.whole = now.Run, true, map[int]string{}, map[string]bool{}
+	err := r.drain(ctx)
+	if err == nil {
+		err = r.h.Turns.Follow(ctx, now, now.Run == r.until, func(events []run.Event) error { return r.live(ctx, events) })
+	}
+	r.pieces = false
+	if err != nil {
+		return err
+	}
+	return r.drain(ctx)
+}
+
+// drain sends what is on record, but for what is to come in pieces before.
+func (r *reader) drain(ctx context.Context) error {
+	for !r.over {
+		page, err := r.h.Store.After(ctx, r.s.Tenant, r.s.ID, r.after, readPage)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			e := &page[i]
+			if r.deltas && r.pieces && e.Run == r.followed && e.Shown != "" && !r.whole[e.Shown] {
+				return r.out.send()
+			}
+			if err := r.out.put(eventID(r.s.ID, e.Seq), string(e.Kind), eventOf(r.s.ID, e)); err != nil {
+				return err
+			}
+			r.after = e.Seq
+			if r.until != "" && e.Run == r.until && e.Status != nil && !e.Status.Running {
+				r.over = true
+				break
+			}
+		}
+		if err := r.out.send(); err != nil || len(page) < readPage {
+			return err
+		}
+	}
+	return nil
+}
+
+// live sends deltas, and looks for what is on record: events are published after that.
+func (r *reader) live(ctx context.Context, events []run.Event) error {
+	for i := range events {
+		switch e := &events[i]; {
+		case e.Delta == nil:
+			switch {
+			case e.Began != nil:
+				r.items[e.Began.Index] = e.Began.Item.ID
+			case e.Done != nil:
+				r.whole[e.Done.Item.ID] = true
+			}
+			if err := r.drain(ctx); err != nil || r.over {
+				return err
+			}
+		case r.deltas:
+			d := deltaOf(e.Delta)
+			d.TurnID, d.ItemID = turnID(r.followed), r.items[e.Delta.Index]
+			if err := r.out.put("", d.Type, d); err != nil {
+				return err
+			}
+		}
+	}
+	return r.out.send()
+}
+
+// deltaOf renders a piece of an item that is under way.
+func deltaOf(d *run.Delta) SessionDelta {
+	out := SessionDelta{Type: "delta", Of: "message", Text: d.Text}
+	switch d.Kind {
+	case model.Thinking, model.Summarized:
+		out.Of = "thinking"
+	case model.SummaryEnded:
+		out.Of, out.Text = "thinking", "\n"
+	case model.CallArguments:
+		out.Of = "tool_use"
+	}
+	return out
+}

@@ -1,0 +1,238 @@
+package session
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
+)
+
+// send takes a message, or an answer to a call.
+func (h *Handlers) send(c *httpapi.Call, in *NewSessionEvent) error {
+	s, err := h.find(c)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.Archived():
+		return session.ErrArchived
+	case s.Run != "":
+		return session.ErrBusy
+	case s.Events >= session.MaxEvents:
+		return fault.New(fault.Conflict, "the session has %d events, which is the most that one may have: begin another one", s.Events)
+	}
+	turn, waits, err := h.turn(c, s, in)
+	if err != nil {
+		return err
+	}
+	if turn == nil {
+		return httpapi.WriteJSON(c.W, http.StatusOK, waitingFor(s, waits))
+	}
+	r, done, err := h.Turns.Begin(c, turn)
+	if err != nil {
+		return err
+	}
+	h.hub.wake(s.ID)
+	switch {
+	case httpapi.PrefersAsync(c.R.Header):
+		c.W.Header().Set("Preference-Applied", "respond-async")
+		return httpapi.WriteJSON(c.W, http.StatusAccepted, SessionTurn{
+			ID: new(turnID(r.ID)), Type: "message", Role: "assistant", SessionID: string(s.ID), Status: string(run.InProgress), RequiresAction: []WaitingCall{},
+		})
+	case httpapi.Accepts(c.R.Header, httpapi.EventStream):
+		return h.follow(c, s, s.Events, r.ID)
+	}
+	state, err := h.Turns.End(c.Context(), r, done)
+	if err != nil {
+		return err
+	}
+	return httpapi.WriteJSON(c.W, http.StatusOK, turnOf(s, state))
+}
+
+// turn is what an event asks for; nil while other calls wait for answers too, which are then
+// returned.
+func (h *Handlers) turn(c *httpapi.Call, s *session.Session, in *NewSessionEvent) (*response.Turn, []session.Call, error) {
+	if err := in.check(); err != nil {
+		return nil, nil, err
+	}
+	t, err := h.plan(c, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	if *in.Type != "message" {
+		left, err := h.answer(c, s, in, t)
+		if err != nil || len(left) > 0 {
+			return nil, left, err
+		}
+		return t, nil, nil
+	}
+	if s.Waits > 0 {
+		return nil, nil, session.ErrWaits
+	}
+	t.In.Input, err = json.Marshal(*in.Content)
+	return t, nil, err
+}
+
+// plan is a turn of a session, without what begins it.
+func (h *Handlers) plan(c *httpapi.Call, s *session.Session) (*response.Turn, error) {
+	if c.Caller.Environment.ID != s.Environment {
+		return nil, fault.New(fault.Conflict, "the session is of another environment: use a key of that one")
+	}
+	a, err := h.Agents.At(c.Context(), s.Tenant, string(s.Agent), s.Version)
+	if err != nil {
+		return nil, err
+	}
+	q, err := request(&a.Definition)
+	if err != nil {
+		return nil, err
+	}
+	after, err := h.Store.Window(c.Context(), s.ID, s.Events)
+	return &response.Turn{Of: s, In: q, After: after, Govern: govern(&a.Definition.Policy), NoWeb: webless(&a.Definition.Policy)}, err
+}
+
+// check refuses what an event of its type cannot have.
+func (in *NewSessionEvent) check() error {
+	fields := []struct {
+		name  string
+		given bool
+		of    []string
+	}{
+		{"role", in.Role != nil, []string{"message"}},
+		{"content", in.Content != nil, []string{"message", "tool_result"}},
+		{"tool_use_id", in.ToolUseID != nil, []string{"tool_result", "tool_confirmation"}},
+		{"approve", in.Approve != nil, []string{"tool_confirmation"}},
+		{"reason", in.Reason != nil, []string{"tool_confirmation"}},
+		{"is_error", in.IsError != nil, []string{"tool_result"}},
+	}
+	optional := []string{"role", "reason", "is_error"}
+	for _, f := range fields {
+		switch of := slices.Contains(f.of, *in.Type); {
+		case f.given && !of:
+			return httpapi.Invalid("%s has no meaning in an event of the type %s", f.name, *in.Type)
+		case of && !f.given && !slices.Contains(optional, f.name):
+			return httpapi.Invalid("%s is required in an event of the type %s", f.name, *in.Type)
+		}
+	}
+	switch {
+	case *in.Type == "message" && (strings.TrimSpace(*in.Content) == "" || len(*in.Content) > session.MaxMessage):
+		return httpapi.Invalid("content must be a text of 1 to %d bytes", session.MaxMessage)
+	case in.Content != nil && len(*in.Content) > session.MaxMessage:
+		return httpapi.Invalid("content must be a text of at most %d bytes", session.MaxMessage)
+	case in.Reason != nil && len(*in.Reason) > session.MaxReason:
+		return httpapi.Invalid("reason must be a text of at most %d bytes", session.MaxReason)
+	case in.Reason != nil && *in.Approve:
+		return httpapi.Invalid("reason has a meaning with approve false only")
+	}
+	return nil
+}
+
+// answer adds an answer to a turn, with those that were given before. left are the calls that
+// wait for answers yet: the answer is noted then, and no turn begins.
+func (h *Handlers) answer(c *httpapi.Call, s *session.Session, in *NewSessionEvent, t *response.Turn) (left []session.Call, err error) {
+	seq, ok := eventSeq(s.ID, *in.ToolUseID)
+	if !ok || seq > s.Events {
+		return nil, fault.New(fault.NotFound, "tool_use_id names no call of this session")
+	}
+	calls, err := h.Store.Calls(c.Context(), s.Tenant, s.ID)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(calls, func(w session.Call) bool { return w.Of == seq && !w.Approved })
+	if i < 0 {
+		return nil, session.ErrAnswered
+	}
+	call := &calls[i]
+	if call.Approve != (*in.Type == "tool_confirmation") {
+		return nil, fault.New(fault.Conflict, "the call waits for another answer: a call of a tool of yours for a tool_result, any other for a tool_confirmation")
+	}
+	a := run.Answer{Of: call.Of, Call: call.Call, Tool: call.Tool}
+	switch {
+	case !call.Approve:
+		a.Result = result(call.Call, *in.Content, in.IsError != nil && *in.IsError)
+	case *in.Approve:
+		a.Decision = &run.Decision{Approve: true, Key: c.Caller.Key.ID}
+		call.Approved = true
+	default:
+		a.Decision = &run.Decision{Key: c.Caller.Key.ID}
+		if in.Reason != nil {
+			a.Decision.Reason = *in.Reason
+		}
+		a.Result = refused(call.Call, a.Decision.Reason)
+	}
+	t.Answers = []run.Answer{a}
+	for _, w := range calls {
+		switch {
+		case w.Approved:
+			t.Approved = append(t.Approved, run.Approved{Call: w.Call, Approval: eventID(s.ID, w.Of), Told: w.Of})
+		case w.Of != seq:
+			left = append(left, w)
+		}
+	}
+	if len(left) > 0 {
+		err = h.Store.Answer(c.Context(), s, t.Answers, false)
+		h.hub.wake(s.ID)
+	}
+	return left, err
+}
+
+func refused(call, reason string) *model.Result {
+	text := "The user did not allow this call, so it was not made."
+	if reason != "" {
+		text += " The user's reason: " + reason
+	}
+	return result(call, text, true)
+}
+
+func result(call, text string, failed bool) *model.Result {
+	return &model.Result{CallID: call, Failed: failed, Parts: []model.Part{{Kind: model.PartText, Text: text}}}
+}
+
+func (h *Handlers) interrupt(c *httpapi.Call) (out Session, err error) {
+	s, err := h.find(c)
+	if err != nil {
+		return out, err
+	}
+	switch {
+	case s.Run != "":
+		err = h.Turns.Interrupt(c.Context(), s)
+	case s.Waits > 0 && !s.Archived():
+		if err = h.giveUp(c, s); err == nil {
+			s, err = h.find(c)
+		}
+	}
+	if err != nil {
+		return out, err
+	}
+	return sessionOf(s), nil
+}
+
+// giveUp ends the wait for answers: calls that wait, or were approved and not made, are not
+// made any more.
+func (h *Handlers) giveUp(c *httpapi.Call, s *session.Session) error {
+	const why = "The user interrupted the session before this call was made."
+	calls, err := h.Store.Calls(c.Context(), s.Tenant, s.ID)
+	if err != nil {
+		return err
+	}
+	var answers []run.Answer
+	for _, w := range calls {
+		a := run.Answer{Of: w.Of, Call: w.Call, Tool: w.Tool, Result: result(w.Call, why, true)}
+		if w.Approve {
+			a.Decision = &run.Decision{Reason: "interrupted", Key: c.Caller.Key.ID}
+		}
+		answers = append(answers, a)
+	}
+	if err := h.Store.Answer(c.Context(), s, answers, true); err != nil {
+		return err
+	}
+	h.hub.wake(s.ID)
+	return nil
+}

@@ -1,0 +1,120 @@
+package session
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// NewSession is the body that makes a session.
+type NewSession struct {
+	AgentID  *string                   `json:"agent_id" required:"true" doc:"Id or slug of an agent. The session keeps its current version."`
+	Version  *int                      `json:"agent_version,omitzero" minimum:"1" doc:"Another version than the current one."`
+	Title    *string                   `json:"title,omitzero"`
+	Metadata map[string]jsontext.Value `json:"metadata,omitzero"`
+}
+
+// SessionChange changes what is said of a session; what is left out stays.
+type SessionChange struct {
+	Title    *string                    `json:"title,omitzero"`
+	Metadata *map[string]jsontext.Value `json:"metadata,omitzero" doc:"Replaces it."`
+}
+
+// Session is a conversation with an agent.
+type Session struct {
+	ID           string                    `json:"id" doc:"sess_ and 32 hexadecimal digits."`
+	Type         string                    `json:"type" enum:"session"`
+	AgentID      string                    `json:"agent_id"`
+	AgentVersion int                       `json:"agent_version"`
+	Title        *string                   `json:"title"`
+	Metadata     map[string]jsontext.Value `json:"metadata"`
+	Status       string                    `json:"status" enum:"idle,running,requires_action,archived"`
+	Events       int64                     `json:"events" doc:"How many there are."`
+	CreatedAt    time.Time                 `json:"created_at"`
+	UpdatedAt    time.Time                 `json:"updated_at"`
+	ArchivedAt   *time.Time                `json:"archived_at"`
+}
+
+// NewSessionEvent is something that the client says: a message, or an answer to a call that
+// waits for it.
+type NewSessionEvent struct {
+	Type      *string `json:"type" required:"true" enum:"message,tool_confirmation,tool_result"`
+	Role      *string `json:"role,omitzero" enum:"user" default:"user" doc:"Of message."`
+	Content   *string `json:"content,omitzero" doc:"Of message and tool_result: a text of up to 1 MiB."`
+	ToolUseID *string `json:"tool_use_id,omitzero" doc:"Of tool_confirmation and tool_result: the id of the event tool_use."`
+	Approve   *bool   `json:"approve,omitzero" doc:"Of tool_confirmation: whether the call may be made."`
+	Reason    *string `json:"reason,omitzero" doc:"Of tool_confirmation: why not, which the model is told."`
+	IsError   *bool   `json:"is_error,omitzero" doc:"Of tool_result: the call has failed."`
+}
+
+// SessionTurn is the agent's answer.
+type SessionTurn struct {
+	ID             *string       `json:"id" doc:"Of the turn: turn_ and 32 hexadecimal digits. null when none began, since other calls wait for answers, too."`
+	Type           string        `json:"type" enum:"message"`
+	Role           string        `json:"role" enum:"assistant"`
+	SessionID      string        `json:"session_id"`
+	Content        string        `json:"content" doc:"What the agent said last."`
+	Status         string        `json:"status" enum:"in_progress,completed,requires_action,incomplete,failed,cancelled"`
+	Error          *TurnError    `json:"error" doc:"Why the turn did not complete."`
+	RequiresAction []WaitingCall `json:"requires_action" doc:"Calls that wait for the client."`
+	Usage          TurnUsage     `json:"usage"`
+}
+
+// WaitingCall is a call that waits for the client.
+type WaitingCall struct {
+	ToolUseID string  `json:"tool_use_id" doc:"The id of the event tool_use."`
+	Name      string  `json:"name"`
+	Arguments *string `json:"arguments,omitzero"`
+	Needs     string  `json:"needs" enum:"tool_confirmation,tool_result" doc:"The type of the event that answers it."`
+}
+
+// TurnError says why a turn did not complete.
+type TurnError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// TurnUsage is what a turn has used.
+type TurnUsage struct {
+	InputTokens  int64   `json:"input_tokens"`
+	OutputTokens int64   `json:"output_tokens"`
+	CostUSD      float64 `json:"cost_usd" doc:"Of models, tools and the sandbox."`
+}
+
+// SessionEvent is something that happened in a session. It does not change.
+type SessionEvent struct {
+	ID         string       `json:"id" doc:"sevt_, the session's digits and the number of the event."`
+	Type       string       `json:"type" enum:"message,thinking,tool_use,tool_result,tool_confirmation,error,usage,status"`
+	TurnID     *string      `json:"turn_id" doc:"null for answers after which no turn began."`
+	Role       *string      `json:"role,omitzero" enum:"user,assistant" doc:"Of message."`
+	Content    *string      `json:"content,omitzero" doc:"Of message, thinking and tool_result."`
+	Incomplete *bool        `json:"incomplete,omitzero" doc:"Of message and thinking: it broke off, and is no part of the conversation."`
+	ItemID     *string      `json:"item_id,omitzero" doc:"Of message and thinking: what their deltas have."`
+	Name       *string      `json:"name,omitzero" doc:"Of tool_use."`
+	Arguments  *string      `json:"arguments,omitzero" doc:"Of tool_use: what the model wrote, JSON if it did as it was told."`
+	ToolUseID  *string      `json:"tool_use_id,omitzero" doc:"Of tool_result and tool_confirmation: the id of the event tool_use."`
+	IsError    *bool        `json:"is_error,omitzero" doc:"Of tool_result."`
+	Approve    *bool        `json:"approve,omitzero" doc:"Of tool_confirmation."`
+	Reason     *string      `json:"reason,omitzero" doc:"Of tool_confirmation."`
+	KeyID      *string      `json:"key_id,omitzero" doc:"Of tool_confirmation: of the key that gave it."`
+	Error      *TurnError   `json:"error,omitzero" doc:"Of error."`
+	Usage      *TurnUsage   `json:"usage,omitzero" doc:"Of usage: of the whole turn."`
+	Status     *string      `json:"status,omitzero" enum:"running,idle,requires_action" doc:"Of status: that of the session from then on."`
+	StopReason *SessionStop `json:"stop_reason,omitzero" doc:"Of status, but for running."`
+	CreatedAt  time.Time    `json:"created_at"`
+}
+
+// SessionStop is why a turn stopped.
+type SessionStop struct {
+	Type           string        `json:"type" enum:"end_turn,requires_action,interrupted,limit,error"`
+	RequiresAction []WaitingCall `json:"requires_action" doc:"Calls that wait for the client."`
+}
+
+// SessionDelta is a piece of an event that is to come.
+type SessionDelta struct {
+	Type   string `json:"type" enum:"delta"`
+	TurnID string `json:"turn_id"`
+	ItemID string `json:"item_id" doc:"That of the event which the pieces make."`
+	Of     string `json:"of" enum:"message,thinking,tool_use"`
+	Text   string `json:"text"`
+}
