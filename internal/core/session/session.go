@@ -94,8 +94,9 @@ func (a *About) Check() error {
 // encrypted. What another tenant has is not found. A run.Store of the same database begins
 // and ends turns, and adds their events.
 type Store interface {
-	// Create, Update, Archive and Delete append events in the same transaction.
-	Create(ctx context.Context, s *Session, events ...tenant.PolicyEvent) error
+	// Create, Update, Archive and Delete append events in the same transaction. Create is
+	// refused by an Exhausted fault where the tenant has most sessions; 0 for any number.
+	Create(ctx context.Context, s *Session, most int, events ...tenant.PolicyEvent) error
 	Get(ctx context.Context, t tenant.ID, id ID) (*Session, error)
 	// Update changes About. It is a Conflict for one that is archived.
 	Update(ctx context.Context, t tenant.ID, id ID, about About, events ...tenant.PolicyEvent) (*Session, error)
@@ -126,6 +127,9 @@ type Store interface {
 	// are a part of that turn: run.Turn.Answers.
 	Answer(ctx context.Context, s *Session, answers []run.Answer, done bool) error
 }
+
+// DimensionSessions is the dimension of the limit of sessions.
+const DimensionSessions = "sessions"
 
 // Filter chooses sessions.
 type Filter struct {

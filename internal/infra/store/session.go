@@ -53,12 +53,15 @@ func (s *sessions) sealAbout(t tenant.ID, id session.ID, a *session.About) ([]by
 	return s.db.seal.SealFor(t, plain, aboutPlace(id)), nil
 }
 
-func (s *sessions) Create(ctx context.Context, v *session.Session, events ...tenant.PolicyEvent) error {
+func (s *sessions) Create(ctx context.Context, v *session.Session, most int, events ...tenant.PolicyEvent) error {
 	sealed, err := s.sealAbout(v.Tenant, v.ID, &v.About)
 	if err != nil {
 		return err
 	}
 	return s.db.write.wrap("create a session", s.db.write.transact(ctx, func(t *tx) error {
+		if err := sessionsLeft(ctx, t, v.Tenant, most); err != nil {
+			return err
+		}
 		now, err := t.pool.clock(ctx, t)
 		if err != nil {
 			return err
@@ -70,6 +73,23 @@ func (s *sessions) Create(ctx context.Context, v *session.Session, events ...ten
 		}
 		return insertEvents(ctx, t, events)
 	}))
+}
+
+// sessionsLeft refuses another session of a tenant that has the most, while no other is made.
+func sessionsLeft(ctx context.Context, t *tx, of tenant.ID, most int) error {
+	if most == 0 {
+		return nil
+	}
+	if t.pool.postgres {
+		if _, err := t.exec(ctx, `SELECT pg_advisory_xact_lock(?)`, lockOf("sessions", of)); err != nil {
+			return err
+		}
+	}
+	var n int
+	if err := t.row(ctx, `SELECT COUNT(*) FROM sessions WHERE tenant = ?`, of).Scan(&n); err != nil || n < most {
+		return err
+	}
+	return fault.Limit(session.DimensionSessions, time.Time{}, "this tenant has %d sessions, which is the limit; delete some first", n)
 }
 
 func (s *sessions) Get(ctx context.Context, id tenant.ID, of session.ID) (*session.Session, error) {

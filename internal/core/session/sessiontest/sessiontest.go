@@ -45,8 +45,9 @@ func refused(t *testing.T, err error, kind fault.Kind) {
 
 func sessions(t *testing.T, s session.Store) {
 	ctx, a, b := t.Context(), made("ten_1"), made("ten_1")
-	must(t, s.Create(ctx, a))
-	must(t, s.Create(ctx, b))
+	must(t, s.Create(ctx, a, 2))
+	must(t, s.Create(ctx, b, 2))
+	refused(t, s.Create(ctx, made("ten_1"), 2), fault.Exhausted)
 	got, err := s.Get(ctx, "ten_1", a.ID)
 	must(t, err)
 	if !reflect.DeepEqual(got, a) {
@@ -176,7 +177,7 @@ func kinds(all []session.Event) (out []run.ToldKind) {
 
 func turns(t *testing.T, s session.Store, runs run.Store) {
 	ctx, k := t.Context(), talk{t, s, runs, made("ten_1")}
-	must(t, s.Create(ctx, k.v))
+	must(t, s.Create(ctx, k.v, 0))
 	_, err := k.begin("ten_2", k.v, said("Hi"))
 	refused(t, err, fault.NotFound)
 	n, err := k.begin("ten_1", k.v, said("Hi"))

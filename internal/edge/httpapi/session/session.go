@@ -21,6 +21,7 @@ type Handlers struct {
 	Store  session.Store
 	Agents agent.Store
 	Turns  *response.Handlers
+	Max    int // sessions of a tenant; 0 for any number
 
 	hub hub
 }
@@ -42,8 +43,9 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			},
 			{
 				Method: http.MethodPost, Path: base.path, ID: "createSession" + base.suffix, Summary: "Begin a session with an agent", Scope: tenant.ScopeExecute,
-				Body:    httpapi.JSON(NewSession{AgentID: new("support-agent"), Metadata: map[string]jsontext.Value{"user_id": jsontext.Value(`"user_456"`)}}),
-				Answers: []httpapi.Answer{httpapi.Created(Session{}, "It is there, and takes messages."), unknown, busy}, Serve: httpapi.Takes(h.create),
+				Body: httpapi.JSON(NewSession{AgentID: new("support-agent"), Metadata: map[string]jsontext.Value{"user_id": jsontext.Value(`"user_456"`)}}),
+				Answers: []httpapi.Answer{httpapi.Created(Session{}, "It is there, and takes messages."), unknown, busy,
+					httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: the tenant has the most sessions.")}, Serve: httpapi.Takes(h.create),
 			},
 			{
 				Method: http.MethodGet, Path: one, ID: "getSession" + base.suffix, Summary: "Show a session", Scope: tenant.ScopeRead, Params: id,
@@ -116,7 +118,7 @@ func (h *Handlers) create(c *httpapi.Call, in *NewSession) (out Session, err err
 	if err := s.About.Check(); err != nil {
 		return out, err
 	}
-	if err := h.Store.Create(c.Context(), s, event(c, id, "created")); err != nil {
+	if err := h.Store.Create(c.Context(), s, h.Max, event(c, id, "created")); err != nil {
 		return out, err
 	}
 	return sessionOf(s), nil
