@@ -42,7 +42,7 @@ Tab completes commands and the names of sandboxes, tenants and the like after
 	root.SetOut(std.out)
 	root.SetErr(std.err)
 	root.SetVersionTemplate("atoll {{.Version}}\n")
-	root.AddCommand(a.serveCommand(), a.runCommand(), a.askCommand(), a.mcpCommand(), a.imageCommand(), a.doctorCommand(), a.configCommand(), a.demoCommand(), a.backupCommand(), a.restoreCommand(), a.redteamCommand(), a.versionCommand())
+	root.AddCommand(a.serveCommand(), a.runCommand(), a.askCommand(), a.chatCommand(), a.mcpCommand(), a.imageCommand(), a.doctorCommand(), a.configCommand(), a.demoCommand(), a.backupCommand(), a.restoreCommand(), a.redteamCommand(), a.versionCommand())
 	root.AddCommand(a.adminCommands()...)
 	root.SuggestionsMinimumDistance = 1 // so that "ps" suggests sandbox, not caps
 	return root

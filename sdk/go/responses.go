@@ -91,27 +91,34 @@ func (e *ResponseEvents) Next() (ResponseEvent, error) {
 	if e.last {
 		return ev, io.EOF
 	}
+	data, err := e.data()
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return ev, fmt.Errorf("the server's stream ended before the response did: %w", err)
+	}
+	if err := json.Unmarshal(data, &ev); err != nil {
+		return ev, fmt.Errorf("read an event of the server's: %w", err)
+	}
+	switch ev.Type {
+	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
+		e.last = true
+	}
+	return ev, nil
+}
+
+// data waits for the JSON of the next event.
+func (e *ResponseEvents) data() (json.RawMessage, error) {
 	for {
 		line, err := e.line()
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
 		if err != nil {
-			return ev, fmt.Errorf("the server's stream ended before the response did: %w", err)
+			return nil, err
 		}
-		data, ok := bytes.CutPrefix(line, []byte("data:"))
-		if !ok {
-			continue
+		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+			e.raw = bytes.TrimSpace(data)
+			return e.raw, nil
 		}
-		e.raw = bytes.TrimSpace(data)
-		if err := json.Unmarshal(e.raw, &ev); err != nil {
-			return ev, fmt.Errorf("read an event of the server's: %w", err)
-		}
-		switch ev.Type {
-		case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
-			e.last = true
-		}
-		return ev, nil
 	}
 }
 

@@ -16,17 +16,19 @@ import (
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-// asker runs 'atoll ask' as a user with a home of its own.
+// asker runs 'atoll ask', and other commands that ask, as a user with a home of its own.
 type asker struct {
 	t    *testing.T
 	dir  string // where the commands run
 	env  []string
 	last string // what was said on stderr
+
+	first string // the command
 }
 
 func newAsker(t *testing.T, url, key string) *asker {
 	t.Helper()
-	a := &asker{t: t, dir: t.TempDir()}
+	a := &asker{t: t, dir: t.TempDir(), first: "ask"}
 	a.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "ATOLL_BASE_URL=" + url, "ATOLL_API_KEY=" + key}
 	return a
 }
@@ -37,7 +39,7 @@ func (a *asker) command(ctx context.Context, stdin string, args ...string) *exec
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	cmd := exec.CommandContext(ctx, binary, append([]string{"ask"}, args...)...)
+	cmd := exec.CommandContext(ctx, binary, append([]string{a.first}, args...)...)
 	cmd.Dir, cmd.Env, cmd.Stdin = a.dir, a.env, strings.NewReader(stdin)
 	return cmd
 }
@@ -50,7 +52,7 @@ func (a *asker) ask(code int, stdin string, args ...string) string {
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
 	if exited, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok || code == 0 && err != nil || code != 0 && (!ok || exited.ExitCode() != code) {
-		a.t.Fatalf("ask %q: %v, want exit code %d\n%s%s", args, err, code, out.String(), errs.String())
+		a.t.Fatalf("%s %q: %v, want exit code %d\n%s%s", a.first, args, err, code, out.String(), errs.String())
 	}
 	a.last = errs.String()
 	return out.String()

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -221,6 +222,7 @@ func TestSession(t *testing.T) {
 	})
 	t.Run("client's tools", func(t *testing.T) { clientsTools(t, k.on(t)) })
 	t.Run("streams", func(t *testing.T) { streams(t, helper.on(t)) })
+	t.Run("chat", func(t *testing.T) { chats(t, k.on(t)) })
 	t.Run("end", func(t *testing.T) { ends(t, helper.on(t)) })
 }
 
@@ -363,6 +365,84 @@ func streams(t *testing.T, k *talker) {
 		if a := k.line.now().Must(t, k.key, http.MethodGet, k.path+"/events"+query, nil); a.Status != want {
 			t.Errorf("%s: %d %s", query, a.Status, a.Body)
 		}
+	}
+}
+
+// chats talks from the command line.
+func chats(t *testing.T, k *talker) {
+	u := newAsker(t, k.line.now().URL, k.key)
+	run := func(code int, stdin string, args ...string) string {
+		t.Helper()
+		u.first = args[0]
+		return u.ask(code, stdin, args[1:]...)
+	}
+	out := run(0, "say one\n\nrun print(6 * 7)\ny\nrun print(1)\nnot now\n", "chat", "asking")
+	if !strings.HasPrefix(out, "one\n") || !strings.Contains(out, "42") || !strings.Contains(out, "not now") {
+		t.Errorf("got %q", out)
+	}
+	u.told("- python: print(6 * 7)", "10 tokens in", "[to go on: atoll chat --session sess_")
+	_, rest, _ := strings.Cut(u.last, "[sess_")
+	id, _, _ := strings.Cut("sess_"+rest, "]")
+	run(0, "", "session", "send", id, "run", "print(2)")
+	u.told("run_code waits for a tool_confirmation: sevt_")
+	if out := run(0, "", "session", "approve", id, "--deny", "--reason", "never"); !strings.Contains(out, "never") {
+		t.Errorf("got %q", out)
+	}
+	if out := run(0, "", "session", "events", id, "--types", "tool_confirmation"); !strings.Contains(out, "approved") || !strings.Contains(out, "denied never") {
+		t.Errorf("got %q", out)
+	}
+	interrupts(t, u, id)
+	if out := run(0, "", "session", "show", id); !strings.Contains(out, "idle") {
+		t.Errorf("got %q", out)
+	}
+	run(0, "", "session", "archive", id)
+	run(1, "", "session", "send", id, "say no")
+	u.told("archived")
+	if out := run(0, "", "session", "create", "helper", "--title", "Made here"); !strings.Contains(out, "Made here") {
+		t.Errorf("got %q", out)
+	}
+	if out := run(0, "", "session", "list", "--agent", "asking", "--archived"); !strings.Contains(out, id) {
+		t.Errorf("got %q", out)
+	}
+}
+
+// interrupts has Ctrl-C end a turn, and the conversation go on after it.
+func interrupts(t *testing.T, u *asker, id string) {
+	u.first = "chat"
+	cmd := u.command(t.Context(), "", "--session", id)
+	said, stdin, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs bytes.Buffer
+	cmd.Stdin, cmd.Stderr = said, &errs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(cmd.Start(), said.Close()); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	write := func(line string) {
+		if _, err := io.WriteString(stdin, line+"\n"); err != nil {
+			t.Error(err)
+		}
+	}
+	write("slow")
+	if word, err := lines.ReadString(' '); err != nil || word != "word " {
+		t.Errorf("%q, %v", word, err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Error(err)
+	}
+	write("say on")
+	if err := stdin.Close(); err != nil {
+		t.Error(err)
+	}
+	text, err := io.ReadAll(lines)
+	if err = errors.Join(err, cmd.Wait()); err != nil || !strings.HasSuffix(string(text), "\non\n") || !strings.Contains(errs.String(), "interrupted") {
+		t.Errorf("%v: %q\n%s", err, text, &errs)
 	}
 }
 

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	sdk "github.com/atoll-run/atoll/sdk/go"
+)
+
+func (a *cli) chatCommand() *cobra.Command {
+	r := &remote{target: target{app: a, local: devKeyFile}, printer: printer{out: a.std.out}, words: map[string]completer{"AGENT": agentNames}}
+	var session string
+	cmd := &cobra.Command{
+		Use:   "chat [AGENT]",
+		Short: "Talk to an agent in the terminal",
+		Long: `Talk to an agent in the terminal. Each line is a message. What the agent says comes
+on stdout as it is written; what it does is shown on stderr, shortened. Calls
+that need an approval are asked about: y approves, and anything else is the
+reason why not.
+
+Ctrl-C ends the turn that is under way, and the session stays; a second one ends
+this command. Ctrl-D ends it, too, and --session goes on later.` + r.help(),
+		Example: `  atoll chat support
+  atoll chat --session sess_0123456789abcdef0123456789abcdef`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: r.complete,
+		RunE: failing(func(ctx context.Context, _ *cobra.Command, args []string) error {
+			if (len(args) == 1) == (session != "") {
+				return wrong("want an AGENT, or a session to go on with: --session")
+			}
+			c, err := r.client()
+			if err != nil {
+				return err
+			}
+			if session == "" {
+				made, err := c.CreateSession(ctx, sdk.NewSession{AgentID: args[0]})
+				if err != nil {
+					return r.explain(err)
+				}
+				session = made.ID
+			}
+			return r.explain(a.chat(ctx, c, session))
+		}),
+	}
+	cmd.Flags().StringVar(&session, "session", "", "id of the session to go on with")
+	r.target.addFlags(cmd.Flags())
+	return cmd
+}
+
+// chat is a conversation in the terminal.
+type chat struct {
+	turnShown
+	terminal bool
+	lines    <-chan string
+	signals  <-chan os.Signal
+	last     time.Time // of the last Ctrl-C
+}
+
+var (
+	errInterrupted = errors.New("Ctrl-C")
+	errRefused     = errors.New("the server has refused it")
+)
+
+func (a *cli) chat(ctx context.Context, c *sdk.Client, session string) error {
+	// The first Ctrl-C ends other commands.
+	signals := make(chan os.Signal, 8)
+	signal.Reset(os.Interrupt)
+	signal.Notify(signals, os.Interrupt)
+	defer signal.Stop(signals)
+	lines, read := make(chan string), make(chan struct{})
+	defer close(read)
+	go func() { // it ends with stdin or the process
+		defer close(lines)
+		in := bufio.NewScanner(a.std.in)
+		in.Buffer(nil, 1<<20)
+		for in.Scan() {
+			select {
+			case lines <- in.Text():
+			case <-read:
+				return
+			}
+		}
+	}()
+	t := &chat{turnShown: turnShown{newShown(a, false), c, session}, terminal: isTerminal(a.std.in), lines: lines, signals: signals}
+	fmt.Fprintf(t.err, "[%s]\n", session)
+	err := t.talk(ctx)
+	if errors.Is(err, io.EOF) || errors.Is(err, errInterrupted) {
+		fmt.Fprintf(t.err, "[to go on: atoll chat --session %s]\n", session)
+		return nil
+	}
+	return err
+}
+
+// talk has messages answered until there are no more.
+func (t *chat) talk(ctx context.Context) error {
+	waits, err := t.waiting(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		if len(waits) == 0 {
+			waits, err = t.message(ctx)
+		} else {
+			rest := waits[1:]
+			if waits, err = t.answer(ctx, waits[0]); errors.Is(err, errRefused) { // it was answered elsewhere
+				waits = rest
+			}
+		}
+		if err != nil && !errors.Is(err, errRefused) {
+			return err
+		}
+	}
+}
+
+// waiting are the calls that wait since an earlier conversation.
+func (t *chat) waiting(ctx context.Context) ([]sdk.WaitingCall, error) {
+	s, err := t.c.Session(ctx, t.session)
+	if err != nil || s.Status != "requires_action" {
+		return nil, err
+	}
+	return waitingCalls(ctx, t.c, t.session)
+}
+
+func (t *chat) message(ctx context.Context) ([]sdk.WaitingCall, error) {
+	line, err := t.ask(ctx, "> ")
+	if err != nil || strings.TrimSpace(line) == "" {
+		return nil, err
+	}
+	return t.send(ctx, sdk.NewSessionEvent{Type: "message", Content: &line})
+}
+
+// answer asks what is to be said to a call that waits.
+func (t *chat) answer(ctx context.Context, w sdk.WaitingCall) ([]sdk.WaitingCall, error) {
+	in := sdk.NewSessionEvent{Type: w.Needs, ToolUseID: &w.ToolUseID}
+	question := "the result of " + cutLine(w.Name) + ": "
+	if w.Needs == "tool_confirmation" {
+		question = "approve " + cutLine(w.Name) + "? [y, or why not] "
+	}
+	line, err := t.ask(ctx, question)
+	if errors.Is(err, errInterrupted) {
+		_, err := t.c.InterruptSession(ctx, t.session)
+		return nil, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	if w.Needs != "tool_confirmation" {
+		in.Content = &line
+		return t.send(ctx, in)
+	}
+	said := strings.TrimSpace(line)
+	yes := strings.EqualFold(said, "y") || strings.EqualFold(said, "yes")
+	if in.Approve = &yes; !yes && said != "" && !strings.EqualFold(said, "n") && !strings.EqualFold(said, "no") {
+		in.Reason = &said
+	}
+	return t.send(ctx, in)
+}
+
+// ask reads a line. It returns io.EOF at the end of stdin.
+func (t *chat) ask(ctx context.Context, prompt string) (string, error) {
+	if t.terminal {
+		fmt.Fprint(t.err, prompt)
+	}
+	for {
+		select {
+		case line, ok := <-t.lines:
+			if !ok {
+				return "", io.EOF
+			}
+			return line, nil
+		case <-t.signals:
+			if t.again() {
+				return "", errInterrupted
+			}
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// again reports whether a SIGINT is another Ctrl-C than the one before.
+func (t *chat) again() bool {
+	was := t.last
+	t.last = time.Now()
+	return t.last.Sub(was) > oneCtrlC
+}
+
+// send has a turn shown, which the first Ctrl-C interrupts.
+func (t *chat) send(ctx context.Context, in sdk.NewSessionEvent) ([]sdk.WaitingCall, error) {
+	type ended struct {
+		end *turnEnd
+		err error
+	}
+	over := make(chan ended, 1)
+	go func() {
+		end, err := t.turn(ctx, in)
+		over <- ended{end, err}
+	}()
+	interrupts := 0
+	for {
+		select {
+		case e := <-over:
+			if refused, ok := errors.AsType[*sdk.Error](e.err); ok && refused.Status < 500 {
+				fmt.Fprintf(t.err, "atoll: %s\n", cutLine(e.err.Error()))
+				return nil, errRefused
+			}
+			if e.err != nil {
+				return nil, e.err
+			}
+			if err := e.end.failure(); err != nil {
+				fmt.Fprintf(t.err, "atoll: %s\n", err)
+			}
+			return e.end.RequiresAction, nil
+		case <-t.signals:
+			if !t.again() {
+				continue
+			}
+			if interrupts++; interrupts > 1 {
+				return nil, &exit{exitCancelled, errors.New("cancelled; the turn goes on until the server has ended it")}
+			}
+			if _, err := t.c.InterruptSession(ctx, t.session); err != nil {
+				return nil, err
+			}
+		}
+	}
+}

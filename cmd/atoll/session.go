@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	sdk "github.com/atoll-run/atoll/sdk/go"
+)
+
+func (a *cli) sessionCommand() *cobra.Command {
+	cmd, r := a.remoteGroup("session", "Have conversations with agents",
+		`A session is a conversation with an agent. It remembers what was said and done,
+and has one sandbox for all of its turns. 'atoll chat' is a session in the
+terminal.`,
+		`  atoll session create support
+  atoll session send sess_0123456789abcdef0123456789abcdef "I want to return order 12345."
+  atoll session events sess_0123456789abcdef0123456789abcdef --types message`, devKeyFile, map[string]completer{"AGENT": agentNames})
+	cmd.AddCommand(r.sessionCreate(), r.sessionList(), r.sessionShow(), r.sessionSend(), r.sessionApprove(), r.sessionEvents(), r.sessionInterrupt(), r.sessionArchive(), r.sessionDelete())
+	return cmd
+}
+
+func (r *remote) sessionCreate() *cobra.Command {
+	var in sdk.NewSession
+	var title string
+	var version int64
+	var cmd *cobra.Command
+	cmd = r.command("create AGENT", "Begin a session with an agent", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
+		in.AgentID, in.Title, in.AgentVersion = args[0], ifGiven(cmd, "title", &title), ifGiven(cmd, "version", &version)
+		made, err := c.CreateSession(ctx, in)
+		if err != nil {
+			return err
+		}
+		return r.showSession(made)
+	})
+	cmd.Flags().StringVar(&title, "title", "", "what it is called")
+	cmd.Flags().Int64Var(&version, "version", 0, "version of the agent (the current one)")
+	return cmd
+}
+
+func (r *remote) sessionList() *cobra.Command {
+	var archived bool
+	var limit int
+	var agent string
+	cmd := r.command("list", "List sessions, newest first", "", cobra.NoArgs, func(ctx context.Context, c *sdk.Client, _ []string) error {
+		if agent != "" {
+			of, err := c.Agent(ctx, agent)
+			if err != nil {
+				return err
+			}
+			agent = of.ID
+		}
+		all, err := c.Sessions(ctx, agent, archived, limit)
+		if err != nil {
+			return err
+		}
+		return listing(&r.printer, []any{"SESSION", "AGENT", "STATUS", "EVENTS", "CHANGED", "TITLE"}, func(s sdk.Session) []any {
+			return []any{s.ID, s.AgentID, s.Status, s.Events, when(s.UpdatedAt), *or(s.Title, "-")}
+		})(all)
+	})
+	cmd.Flags().StringVar(&agent, "agent", "", "only those of this agent")
+	cmd.Flags().BoolVar(&archived, "archived", false, "those that are archived, too")
+	cmd.Flags().IntVar(&limit, "limit", 100, "sessions at most; 0 for all")
+	return cmd
+}
+
+func (r *remote) sessionShow() *cobra.Command {
+	return r.command("show SESSION", "Show a session", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
+		got, err := c.Session(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return r.showSession(got)
+	})
+}
+
+func (r *remote) showSession(s sdk.Session) error {
+	return r.print(s, func(w io.Writer) {
+		row(w, "id", s.ID)
+		row(w, "title", *or(s.Title, "-"))
+		row(w, "agent", s.AgentID)
+		row(w, "version", s.AgentVersion)
+		row(w, "status", s.Status)
+		row(w, "events", s.Events)
+		row(w, "created", when(s.CreatedAt))
+		row(w, "changed", when(s.UpdatedAt))
+		row(w, "archived", whenOr(s.ArchivedAt, "-"))
+	})
+}
+
+func (r *remote) sessionEvents() *cobra.Command {
+	var types string
+	var limit int
+	var last bool
+	cmd := r.command("events SESSION", "List the events of a session, oldest first", "  atoll session events sess_0123456789abcdef0123456789abcdef --types message,tool_use", cobra.ExactArgs(1),
+		func(ctx context.Context, c *sdk.Client, args []string) error {
+			query := url.Values{"limit": {"100"}}
+			if types != "" {
+				query.Set("types", types)
+			}
+			if last {
+				query.Set("order", "desc")
+			}
+			all, err := c.SessionEvents(ctx, args[0], query, limit)
+			if err != nil {
+				return err
+			}
+			return listing(&r.printer, []any{"EVENT", "AT", "TYPE", "WHAT"}, func(e sdk.SessionEvent) []any {
+				return []any{e.ID, when(e.CreatedAt), e.Type, cutLine(firstLine(aboutEvent(&e)))}
+			})(all)
+		})
+	cmd.Flags().StringVar(&types, "types", "", "only events of these types, separated by commas")
+	cmd.Flags().IntVar(&limit, "limit", 0, "events at most (all)")
+	cmd.Flags().BoolVar(&last, "last", false, "the newest first")
+	return cmd
+}
+
+func (r *remote) sessionInterrupt() *cobra.Command {
+	return r.command("interrupt SESSION", "End the turn that is under way, or the wait for answers", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
+		if _, err := c.InterruptSession(ctx, args[0]); err != nil {
+			return err
+		}
+		return r.say("interrupted %s", args[0])
+	})
+}
+
+func (r *remote) sessionArchive() *cobra.Command {
+	return r.command("archive SESSION…", "Archive sessions: they can be read, and take no messages", "", cobra.MinimumNArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
+		var errs []error
+		for _, id := range args {
+			_, err := c.ArchiveSession(ctx, id)
+			if err == nil {
+				err = r.say("archived %s", id)
+			}
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	})
+}
+
+func (r *remote) sessionDelete() *cobra.Command {
+	var force bool
+	cmd := r.command("delete SESSION…", "Delete sessions with their events", "", cobra.MinimumNArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
+		return r.deletes(args, force, func(id string) error { return c.DeleteSession(ctx, id) })
+	})
+	addForce(cmd, &force)
+	return cmd
+}

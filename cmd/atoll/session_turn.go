@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	sdk "github.com/atoll-run/atoll/sdk/go"
+)
+
+func (r *remote) sessionSend() *cobra.Command {
+	return r.command("send SESSION [MESSAGE…]", "Send a message; its answer comes on stdout, what the agent does on stderr",
+		`  atoll session send sess_0123456789abcdef0123456789abcdef "And by region?"
+  git diff | atoll session send sess_0123456789abcdef0123456789abcdef "Review this."`, cobra.MinimumNArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
+			text, err := r.app.question(args[1:])
+			if err != nil {
+				return err
+			}
+			return r.sessionTurn(ctx, c, args[0], sdk.NewSessionEvent{Type: "message", Content: &text})
+		})
+}
+
+func (r *remote) sessionApprove() *cobra.Command {
+	var deny bool
+	var reason string
+	cmd := r.command("approve SESSION [CALL]", "Approve a call that waits, or deny it; CALL is the id of its event, and may be left out if one waits",
+		`  atoll session approve sess_0123456789abcdef0123456789abcdef
+  atoll session approve sess_0123456789abcdef0123456789abcdef --deny --reason "not this file"`, cobra.RangeArgs(1, 2), func(ctx context.Context, c *sdk.Client, args []string) error {
+			approve := !deny
+			in := sdk.NewSessionEvent{Type: "tool_confirmation", Approve: &approve}
+			switch {
+			case reason != "" && !deny:
+				return wrong("--reason has a meaning with --deny only")
+			case reason != "":
+				in.Reason = &reason
+			}
+			if len(args) == 2 {
+				in.ToolUseID = &args[1]
+				return r.sessionTurn(ctx, c, args[0], in)
+			}
+			waits, err := waitingCalls(ctx, c, args[0])
+			if err != nil {
+				return err
+			}
+			if len(waits) != 1 {
+				return fmt.Errorf("%d calls wait for an answer; 'atoll session events %s' lists them", len(waits), args[0])
+			}
+			in.ToolUseID = &waits[0].ToolUseID
+			return r.sessionTurn(ctx, c, args[0], in)
+		})
+	cmd.Flags().BoolVar(&deny, "deny", false, "do not allow it")
+	cmd.Flags().StringVar(&reason, "reason", "", "with --deny: why, which the model is told")
+	return cmd
+}
+
+// waitingCalls are those that a session waits with, as far as its last turn says; those that
+// were answered since are among them.
+func waitingCalls(ctx context.Context, c *sdk.Client, id string) ([]sdk.WaitingCall, error) {
+	last, err := c.SessionEvents(ctx, id, url.Values{"order": {"desc"}, "types": {"status"}, "limit": {"1"}}, 1)
+	if err != nil || len(last) == 0 || last[0].StopReason == nil {
+		return nil, err
+	}
+	return last[0].StopReason.RequiresAction, nil
+}
+
+// sessionTurn has a turn shown, and interrupts it with Ctrl-C.
+func (r *remote) sessionTurn(ctx context.Context, c *sdk.Client, id string, in sdk.NewSessionEvent) error {
+	if r.json {
+		turn, err := c.SendSession(ctx, id, in)
+		if err != nil {
+			return err
+		}
+		return r.print(turn, func(io.Writer) {})
+	}
+	t := &turnShown{shown: newShown(r.app, false), c: c, session: id}
+	end, err := t.turn(ctx, in)
+	if ctx.Err() != nil {
+		work, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		_, err := c.InterruptSession(work, id)
+		return &exit{exitCancelled, errors.Join(errors.New("interrupted"), err)}
+	}
+	if err != nil {
+		return err
+	}
+	for _, w := range end.RequiresAction {
+		fmt.Fprintf(t.err, "%s waits for a %s: %s\n", cutLine(w.Name), w.Needs, w.ToolUseID)
+	}
+	return end.failure()
+}
+
+// turnShown shows turns of a session.
+type turnShown struct {
+	*shown
+	c       *sdk.Client
+	session string
+}
+
+// turnEnd is how a turn ended.
+type turnEnd struct {
+	sdk.SessionStop
+	err *sdk.TurnError
+}
+
+func (e *turnEnd) failure() error {
+	switch {
+	case e.Type == "end_turn" || e.Type == "requires_action":
+		return nil
+	case e.err != nil:
+		return fmt.Errorf("the turn did not end (%s): %s", e.err.Code, cutLine(e.err.Message))
+	}
+	return fmt.Errorf("the turn did not end: %s", e.Type)
+}
+
+// turn sends something and shows the turn that begins with it, to its end.
+func (t *turnShown) turn(ctx context.Context, in sdk.NewSessionEvent) (*turnEnd, error) {
+	stream, other, err := t.c.StreamSession(ctx, t.session, in)
+	if err != nil {
+		return nil, err
+	}
+	if other != nil {
+		return &turnEnd{SessionStop: sdk.SessionStop{Type: other.Status, RequiresAction: other.RequiresAction}}, nil
+	}
+	defer stream.Close()
+	end, pieces := &turnEnd{}, map[string]bool{}
+	for {
+		ev, err := stream.Next()
+		if err != nil {
+			t.newline()
+			return nil, fmt.Errorf("the server's stream ended before the turn did: %w", err)
+		}
+		switch {
+		case ev.Type == "delta" && ev.Of == "message":
+			pieces[*or(ev.ItemID, "")] = true
+			t.text(ev.Text)
+		case ev.Type == "message" && *or(ev.Role, "") == "assistant":
+			if !pieces[*or(ev.ItemID, "")] {
+				t.text(*or(ev.Content, ""))
+			}
+			t.newline()
+		case ev.Type == "error":
+			end.err = ev.Error
+		case ev.Type == "status" && ev.StopReason != nil:
+			end.SessionStop = *ev.StopReason
+			return end, nil
+		default:
+			t.event(&ev.SessionEvent)
+		}
+	}
+}
+
+// text shows what the agent says.
+func (t *turnShown) text(text string) {
+	if text == "" {
+		return
+	}
+	if !t.raw {
+		text = printable(text)
+	}
+	t.midLine = !strings.HasSuffix(text, "\n")
+	_, _ = io.WriteString(t.out, text)
+}
+
+// event shows what the agent does.
+func (t *turnShown) event(e *sdk.SessionEvent) {
+	switch e.Type {
+	case "thinking":
+		t.newline()
+		t.say("thought", *or(e.Content, ""))
+	case "tool_use":
+		t.newline()
+		var in struct{ Language, Code string }
+		if _ = json.Unmarshal([]byte(*or(e.Arguments, "")), &in); in.Code != "" {
+			t.say(cutLine(*or(&in.Language, "code")), in.Code)
+			return
+		}
+		t.say(cutLine(*or(e.Name, "")), *or(e.Arguments, ""))
+	case "tool_result":
+		t.body("  ", *or(e.Content, ""))
+	case "usage":
+		if u := e.Usage; u != nil {
+			t.newline()
+			fmt.Fprintf(t.err, "[%d tokens in, %d out, $%g]\n", u.InputTokens, u.OutputTokens, u.CostUsd)
+		}
+	}
+}
+
+// aboutEvent is what an event says, for a line of a list.
+func aboutEvent(e *sdk.SessionEvent) string {
+	switch {
+	case e.Error != nil:
+		return e.Error.Code + ": " + e.Error.Message
+	case e.StopReason != nil:
+		return e.StopReason.Type
+	case e.Status != nil:
+		return *e.Status
+	case e.Usage != nil:
+		return fmt.Sprintf("%d tokens in, %d out, $%g", e.Usage.InputTokens, e.Usage.OutputTokens, e.Usage.CostUsd)
+	case e.Approve != nil && *e.Approve:
+		return "approved"
+	case e.Approve != nil:
+		return "denied " + *or(e.Reason, "")
+	case e.Name != nil:
+		return *e.Name + " " + *or(e.Arguments, "")
+	case e.Role != nil:
+		return *e.Role + ": " + *or(e.Content, "")
+	}
+	return *or(e.Content, "")
+}
+
+func firstLine(text string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return first
+}
