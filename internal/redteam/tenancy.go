@@ -243,13 +243,19 @@ func foreignAgent(ctx context.Context, a *arena) (err error) {
 	return errors.Join(a.compare(ctx, c, p, "/v1/agents/", "agent"), a.compare(ctx, c, p, "/default/v1/agents/", "agent"))
 }
 
-func foreignConversation(ctx context.Context, a *arena) error {
+func foreignConversation(ctx context.Context, a *arena) (err error) {
 	p, err := a.thePrey(ctx)
 	if err != nil {
 		return err
 	}
+	model := "redteam-session-" + a.run
+	remove, err := a.model(ctx, model)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
 	var agent, made struct{ ID string }
-	of := map[string]any{"name": "Prey", "model": map[string]any{"name": "prey"}}
+	of := map[string]any{"name": "Prey", "model": map[string]any{"name": model}}
 	if err := a.victim.must(ctx, http.MethodPost, "/v1/agents", of, &agent); err != nil {
 		return err
 	}

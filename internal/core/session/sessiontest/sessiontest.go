@@ -27,6 +27,7 @@ func made(tenant string) *session.Session {
 func Store(t *testing.T, open func(t *testing.T) (session.Store, run.Store)) {
 	t.Run("sessions", func(t *testing.T) { s, _ := open(t); sessions(t, s) })
 	t.Run("turns", func(t *testing.T) { s, r := open(t); turns(t, s, r) })
+	t.Run("bounds", func(t *testing.T) { s, r := open(t); bounds(t, s, r) })
 }
 
 func must(t *testing.T, err error) {
@@ -223,6 +224,31 @@ func turns(t *testing.T, s session.Store, runs run.Store) {
 	must(t, err)
 	if len(gone) != 4 {
 		t.Errorf("%d runs expired", len(gone))
+	}
+}
+
+// bounds has turns begin with the end of a long session.
+func bounds(t *testing.T, s session.Store, runs run.Store) {
+	k := talk{t, s, runs, made("ten_1")}
+	must(t, s.Create(t.Context(), k.v, 0))
+	for _, c := range []struct {
+		messages int   // of the turn
+		after    int64 // the session's conversation begins there, once the turn has ended
+	}{{session.MaxTurnItems / 2, 0}, {session.MaxTurnItems * 3 / 4, session.MaxTurnItems/2 + 4}, {session.MaxTurnItems + 1, session.MaxTurnItems*5/4 + 8}} {
+		n, err := k.begin("ten_1", k.now(), said("Hi"))
+		must(t, err)
+		n.answered(slices.Repeat([]model.Item{model.Text(model.Assistant, "Hello")}, c.messages)...)
+		n.add(run.Entry{Ended: &run.End{Status: run.Completed}})
+		v := k.now()
+		after, err := s.Window(t.Context(), v.ID, v.Events)
+		if err != nil || after != c.after {
+			t.Errorf("after %d events the conversation begins after %d, want %d; %v", v.Events, after, c.after, err)
+		}
+		all, err := s.Conversation(t.Context(), &run.Turn{Session: string(v.ID), After: after, Until: v.Events})
+		must(t, err)
+		if !reflect.DeepEqual(all[0], model.Text(model.User, "Hi")) {
+			t.Errorf("it begins with %+v", all[0])
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -45,7 +46,7 @@ func (h *Handlers) follow(c *httpapi.Call, s *session.Session, after int64, unti
 	defer leave()
 	r := &reader{h: h, s: s, out: newSSE(c), after: after, until: until, deltas: c.Bool("deltas")}
 	defer r.out.end()
-	if err := r.read(ctx, news); err != nil {
+	if err := r.read(ctx, news); err != nil && !errors.Is(err, session.ErrNotFound) { // it was deleted
 		c.Log().DebugContext(ctx, "stream ended early", "session", s.ID, "error", err)
 		panic(http.ErrAbortHandler) // half a stream must not look like a whole one
 	}
