@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/agent/turns"
 	"github.com/atoll-run/atoll/internal/agent/webtool"
 	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/core/container"
@@ -51,6 +52,11 @@ func (s *Server) openRuns(context.Context) error {
 			mcptool.Handler:     s.mcp,
 			interpreter.Name:    &interpreter.Interpreter{Sandboxes: s.directory, Callers: s.authority, Policies: s.gateway},
 		},
+		Ended: func(r *run.Run) {
+			if r.Session != "" {
+				s.turns.Wake()
+			}
+		},
 		Prices: s.runPrices(), Budget: s.budget,
 		Room: func(ctx context.Context, r *run.Run) error {
 			p, err := s.authority.Holder(ctx, r.Tenant, r.Key)
@@ -64,6 +70,7 @@ func (s *Server) openRuns(context.Context) error {
 		},
 		Used: func(r *run.Run, model string, tokens int64) { s.rates.Use(r.Tenant, r.Key, model, tokens) },
 	})
+	s.turns = turns.New(turns.Config{Store: s.db.Sessions(), Begin: s.runs.Begin, Limit: s.cfg.Settings.MaxResponses, Log: s.log})
 	return nil
 }
 
@@ -94,6 +101,13 @@ func (s *Server) runPrices() loop.Prices {
 // startRuns goes on with the runs of an earlier process, and drives new ones.
 func (s *Server) startRuns(ctx context.Context) error {
 	s.later(func(context.Context) error { s.runs.Stop(); return nil })
+	queued, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	s.later(func(context.Context) error { stop(); <-ended; return nil })
+	go func() {
+		defer close(ended)
+		s.turns.Run(queued)
+	}()
 	return s.runs.Start(ctx)
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
+	"github.com/atoll-run/atoll/internal/agent/turns"
 	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/app/localserver"
 	"github.com/atoll-run/atoll/internal/control/directory"
@@ -97,6 +98,7 @@ type Server struct {
 	web       *web.Service
 	mcp       *mcptool.Tools
 	runs      *loop.Loop
+	turns     *turns.Turns
 	rates     *ratelimit.Models
 	budget    *usage.Budget
 	programs  *usage.Programs

@@ -1771,6 +1771,9 @@ type NewSessionEvent struct {
 	// IsError Of tool_result: the call has failed.
 	IsError *bool `json:"is_error,omitempty"`
 
+	// Queue Of message: while a turn is under way, have this one begin after it; the answer is 202 then.
+	Queue *bool `json:"queue,omitempty"`
+
 	// Reason Of tool_confirmation: why not, which the model is told.
 	Reason *string `json:"reason,omitempty"`
 
@@ -2870,12 +2873,15 @@ type Session struct {
 	Events int64 `json:"events"`
 
 	// ID sess_ and 32 hexadecimal digits.
-	ID        string                 `json:"id"`
-	Metadata  map[string]interface{} `json:"metadata"`
-	Status    string                 `json:"status"`
-	Title     *string                `json:"title"`
-	Type      string                 `json:"type"`
-	UpdatedAt time.Time              `json:"updated_at"`
+	ID       string                 `json:"id"`
+	Metadata map[string]interface{} `json:"metadata"`
+
+	// QueuedTurns Turns that wait for those before them.
+	QueuedTurns int64     `json:"queued_turns"`
+	Status      string    `json:"status"`
+	Title       *string   `json:"title"`
+	Type        string    `json:"type"`
+	UpdatedAt   time.Time `json:"updated_at"`
 }
 
 // SessionChange defines model for SessionChange.

@@ -242,6 +242,9 @@ func killed(t *testing.T, k *talker) {
 	if a := k.post(message("say no")); a.Status != http.StatusConflict {
 		t.Errorf("a message while a turn runs: %d %s", a.Status, a.Body)
 	}
+	later := message("say after")
+	later["queue"] = true
+	k.post(later).Into(t, http.StatusAccepted, nil)
 	time.Sleep(time.Second)
 	k.line.next(syscall.SIGKILL)
 	if err := <-cut; err == nil {
@@ -259,12 +262,21 @@ func killed(t *testing.T, k *talker) {
 		t.Fatal(err)
 	}
 	all := k.events("")
-	if got := raws(all[len(all)-len(seen)-len(after):]); !slices.Equal(got, append(seen, raws(after)...)) {
+	first := slices.IndexFunc(all, func(e sessionEvent) bool { return e.raw == seen[0] })
+	all = all[max(first, 0):]
+	all = all[:min(len(all), len(seen)+len(after))]
+	if got := raws(all); !slices.Equal(got, append(seen, raws(after)...)) {
 		t.Errorf("read again the events are\n%s\nand were\n%s\nthen\n%s", strings.Join(got, "\n"), strings.Join(seen, "\n"), strings.Join(raws(after), "\n"))
 	}
 	if last := all[len(all)-1]; last.StopReason.Type != "end_turn" || !strings.Contains(all[len(all)-3].Content, "51") {
 		t.Errorf("%+v", all[len(all)-3:])
 	}
+	for end := time.Now().Add(time.Minute); k.events("&order=desc&types=message")[0].Content != "after"; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the message that was queued before the end has no answer")
+		}
+	}
+	k.until("idle")
 }
 
 // confirmations answers calls that wait, one of which an earlier server asked for.

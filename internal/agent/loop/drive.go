@@ -242,6 +242,9 @@ func (d *drive) end(e *run.End) error {
 	if d.run.Keep == 0 && d.run.Sandbox == run.SandboxOf(d.run.ID) {
 		d.loop.letGo(&d.run)
 	}
+	if d.loop.cfg.Ended != nil {
+		d.loop.cfg.Ended(&d.run)
+	}
 	return nil
 }
 

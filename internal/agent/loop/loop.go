@@ -119,6 +119,8 @@ type Config struct {
 	// Room refuses tool calls for which the disk, or what the caller's tenant may keep, has
 	// no room left; nil for no such bounds.
 	Room func(ctx context.Context, r *run.Run) error
+	// Ended hears of the end of each run that this process drives; nil for none.
+	Ended func(r *run.Run)
 	// Used hears of the tokens of each answer; nil for none.
 	Used func(r *run.Run, model string, tokens int64)
 	// Forget removes what handlers keep for a run that is gone. What it fails to remove is

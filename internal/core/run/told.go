@@ -14,6 +14,8 @@ type Turn struct {
 	// up to Until, which is the session's last one. Items is how many items they have.
 	After, Until int64
 	Items        int
+	// Queued is the turn's place in the queue that it waited in; 0 for none.
+	Queued int64 `json:",omitzero"`
 	// Answers are the client's to calls that waited for it. Their results are a part of the
 	// conversation, before Request.Input.
 	Answers []Answer `json:",omitempty"`

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"time"
+
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -31,6 +33,18 @@ type Call struct {
 	run.Wait
 	Approved bool // the client has allowed it, and has to answer others yet
 }
+
+// MaxQueued bounds the turns of a session that wait for those before them.
+const MaxQueued = 16
+
+// Queued is a turn that waits for those before it.
+type Queued struct {
+	Run     run.Run
+	Request run.Request
+}
+
+// ErrFull refuses a turn where MaxQueued wait.
+var ErrFull = fault.Limit("queued_turns", time.Time{}, "%d turns of the session are queued, which is the limit; wait for one to begin", MaxQueued)
 
 var (
 	// ErrWaits refuses messages to a session whose calls wait for the client.

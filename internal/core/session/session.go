@@ -48,6 +48,7 @@ type Session struct {
 	Run         run.ID // the turn under way; "" while there is none
 	Events      int64  // Seq of the last one
 	Waits       int    // calls that wait for the client
+	Queued      int    // turns that wait for those before them
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 	ArchivedAt  time.Time // zero for one that takes messages
@@ -103,7 +104,7 @@ type Store interface {
 	// List returns a page of sessions, newest first, and where the next one begins; "" at
 	// the end.
 	List(ctx context.Context, t tenant.ID, f Filter) (page []Session, next string, err error)
-	// Archive ends messages and changes. Again is no error, and no event. While a turn is
+	// Archive ends messages and changes, and drops what is queued. Again is no error, and no event. While a turn is
 	// under way it is ErrBusy.
 	Archive(ctx context.Context, t tenant.ID, id ID, events ...tenant.PolicyEvent) (*Session, error)
 	// Delete removes a session with its events, and has the runs of its turns expire. While
@@ -118,6 +119,12 @@ type Store interface {
 	// Conversation returns what was said before a turn. The results of calls that were made
 	// side by side are in the order of the calls.
 	Conversation(ctx context.Context, t *run.Turn) ([]model.Item, error)
+
+	// Enqueue has a turn wait for those before it. It is an Exhausted fault when MaxQueued do.
+	Enqueue(ctx context.Context, q *Queued) error
+	// Ready returns up to limit turns that may begin now, each the first one of its session:
+	// with Request.Turn, but without where its conversation begins.
+	Ready(ctx context.Context, limit int) ([]Queued, error)
 
 	// Calls returns the calls of the last turn that wait, and those that are approved and not
 	// made yet, in their order.

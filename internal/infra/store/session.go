@@ -16,7 +16,8 @@ func (db *DB) Sessions() session.Store { return &sessions{db} }
 
 type sessions struct{ db *DB }
 
-const sessionColumns = `seq, id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, archived_at`
+const sessionColumns = `seq, id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, archived_at,
+	(SELECT COUNT(*) FROM session_queue q WHERE q.session = sessions.id)`
 
 func aboutPlace(id session.ID) string { return "sessions/about/" + string(id) }
 
@@ -31,7 +32,7 @@ func (s *sessions) scan(sc scanner) (r sessionRow, err error) {
 	var created, updated int64
 	var archived sql.NullInt64
 	v := &r.Session
-	if err := sc.Scan(&r.seq, &v.ID, &v.Tenant, &v.Key, &v.Environment, &v.Agent, &v.Version, &v.Sandbox, &sealed, &v.Run, &v.Events, &v.Waits, &created, &updated, &archived); err != nil {
+	if err := sc.Scan(&r.seq, &v.ID, &v.Tenant, &v.Key, &v.Environment, &v.Agent, &v.Version, &v.Sandbox, &sealed, &v.Run, &v.Events, &v.Waits, &created, &updated, &archived, &v.Queued); err != nil {
 		return r, err
 	}
 	v.CreatedAt, v.UpdatedAt = instant(created), instant(updated)
@@ -139,7 +140,11 @@ func (s *sessions) change(ctx context.Context, step string, id tenant.ID, of ses
 
 func (s *sessions) Archive(ctx context.Context, id tenant.ID, of session.ID, events ...tenant.PolicyEvent) (*session.Session, error) {
 	out, err := s.change(ctx, "archive a session", id, of, session.ErrBusy, events, func(t *tx, now int64) (int64, error) {
-		return t.exec(ctx, `UPDATE sessions SET archived_at = ?, updated_at = ? WHERE tenant = ? AND id = ? AND archived_at IS NULL AND run = ''`, now, now, id, string(of))
+		n, err := t.exec(ctx, `UPDATE sessions SET archived_at = ?, updated_at = ? WHERE tenant = ? AND id = ? AND archived_at IS NULL AND run = ''`, now, now, id, string(of))
+		if err == nil && n > 0 {
+			_, err = t.exec(ctx, `DELETE FROM session_queue WHERE session = ?`, string(of))
+		}
+		return n, err
 	})
 	if err == session.ErrBusy && out.Archived() {
 		return out, nil

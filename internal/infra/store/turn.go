@@ -19,14 +19,17 @@ func beginTurn(ctx context.Context, b *batch, r *run.Run, turn *run.Turn, now ti
 	if err := b.flush(ctx); err != nil {
 		return nil, err
 	}
-	n, err := b.exec(ctx, `UPDATE sessions SET run = ?, waits = 0, updated_at = ? WHERE tenant = ? AND id = ? AND run = '' AND events = ? AND waits = ? AND archived_at IS NULL`,
-		string(r.ID), micros(now), r.Tenant, turn.Session, turn.Until, len(turn.Answers))
+	n, err := b.exec(ctx, `UPDATE sessions SET run = ?, waits = 0, updated_at = ? WHERE tenant = ? AND id = ? AND run = '' AND events = ? AND waits = ? AND archived_at IS NULL
+		AND CAST(? AS BIGINT) IN (0, (SELECT seq FROM session_queue WHERE run = ?))`,
+		string(r.ID), micros(now), r.Tenant, turn.Session, turn.Until, len(turn.Answers), turn.Queued, string(r.ID))
 	if err != nil {
 		return nil, err
 	}
 	if n > 0 {
-		_, err := b.exec(ctx, `DELETE FROM session_calls WHERE session = ?`, turn.Session)
-		return nil, err
+		if err := b.later(ctx, `DELETE FROM session_queue WHERE run = ?`, string(r.ID)); err != nil {
+			return nil, err
+		}
+		return nil, b.later(ctx, `DELETE FROM session_calls WHERE session = ?`, turn.Session)
 	}
 	return whyNot(ctx, b, r.Tenant, turn.Session)
 }

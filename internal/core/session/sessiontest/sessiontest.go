@@ -4,6 +4,7 @@ package sessiontest
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -27,6 +28,7 @@ func made(tenant string) *session.Session {
 func Store(t *testing.T, open func(t *testing.T) (session.Store, run.Store)) {
 	t.Run("sessions", func(t *testing.T) { s, _ := open(t); sessions(t, s) })
 	t.Run("turns", func(t *testing.T) { s, r := open(t); turns(t, s, r) })
+	t.Run("queue", func(t *testing.T) { s, r := open(t); queue(t, s, r) })
 	t.Run("bounds", func(t *testing.T) { s, r := open(t); bounds(t, s, r) })
 }
 
@@ -224,6 +226,52 @@ func turns(t *testing.T, s session.Store, runs run.Store) {
 	must(t, err)
 	if len(gone) != 4 {
 		t.Errorf("%d runs expired", len(gone))
+	}
+}
+
+// queue has turns wait for those before them.
+func queue(t *testing.T, s session.Store, runs run.Store) {
+	ctx, k := t.Context(), talk{t, s, runs, made("ten_1")}
+	must(t, s.Create(ctx, k.v, 0))
+	queued := func(tenant, text string) *session.Queued {
+		return &session.Queued{
+			Run:     run.Run{ID: run.NewID(), Tenant: tenant, Session: string(k.v.ID), Keep: time.Hour, Status: run.InProgress, CreatedAt: time.Now()},
+			Request: run.Request{Models: []string{"m"}, Input: []model.Item{model.Text(model.User, text)}},
+		}
+	}
+	refused(t, s.Enqueue(ctx, queued("ten_2", "no")), fault.NotFound)
+	n, err := k.begin("ten_1", k.now(), said("one"))
+	must(t, err)
+	for i := range session.MaxQueued {
+		must(t, s.Enqueue(ctx, queued("ten_1", fmt.Sprint(i))))
+	}
+	refused(t, s.Enqueue(ctx, queued("ten_1", "more")), fault.Exhausted)
+	if ready, err := s.Ready(ctx, 9); err != nil || len(ready) != 0 || k.now().Queued != session.MaxQueued {
+		t.Errorf("while a turn is under way: %+v, %v", ready, err)
+	}
+	n.add(run.Entry{Ended: &run.End{Status: run.Completed}})
+	ready, err := s.Ready(ctx, 9)
+	must(t, err)
+	if len(ready) != 1 || !reflect.DeepEqual(ready[0].Request.Input, []model.Item{model.Text(model.User, "0")}) || ready[0].Request.Turn.Until != k.now().Events {
+		t.Fatalf("%+v", ready)
+	}
+	q := &ready[0]
+	first := []run.Entry{{Seq: 1, At: time.Now(), Begun: &q.Request}}
+	other := q.Run
+	other.ID = run.NewID()
+	_, err = runs.Create(ctx, &other, first, "there", 0, nil)
+	refused(t, err, fault.Conflict) // it is not this run that is queued there
+	state := run.NewState(q.Run.ID)
+	if state.Earlier, err = s.Conversation(ctx, q.Request.Turn); err != nil {
+		t.Fatal(err)
+	}
+	q.Request.Turn.Items = len(state.Earlier)
+	trace, err := state.Record(&q.Run, &first[0])
+	must(t, err)
+	_, err = runs.Create(ctx, &q.Run, first, "here", 0, nil, trace)
+	must(t, err)
+	if v := k.now(); v.Run != q.Run.ID || v.Queued != session.MaxQueued-1 {
+		t.Errorf("%+v", v)
 	}
 }
 

@@ -29,6 +29,16 @@ type Turn struct {
 // Begin begins a turn, which goes on without its caller. done is closed when this process
 // drives it no more.
 func (h *Handlers) Begin(c *httpapi.Call, t *Turn) (r *run.Run, done <-chan struct{}, err error) {
+	r, q, err := h.Prepare(c, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	done, err = h.Loop.Begin(c.Context(), r, q, h.MaxUnderWay, nil)
+	return r, done, err
+}
+
+// Prepare returns the run of a turn.
+func (h *Handlers) Prepare(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, error) {
 	if c.Caller.Environment.ID != t.Of.Environment {
 		return nil, nil, fault.New(fault.Conflict, "the session is of another environment: send messages with a key of that one")
 	}
@@ -44,11 +54,7 @@ func (h *Handlers) Begin(c *httpapi.Call, t *Turn) (r *run.Run, done <-chan stru
 	if err := c.Draining(); err != nil {
 		return nil, nil, err
 	}
-	if err := h.admit(c, q.Models[0]); err != nil {
-		return nil, nil, err
-	}
-	done, err = h.Loop.Begin(c.Context(), r, q, h.MaxUnderWay, nil)
-	return r, done, err
+	return r, q, h.admit(c, q.Models[0])
 }
 
 // End waits for the end of a turn.

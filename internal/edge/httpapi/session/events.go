@@ -43,7 +43,7 @@ func (h *Handlers) eventOperations(one, suffix string, id []httpapi.Param, unkno
 			Body:        httpapi.JSON(NewSessionEvent{Type: new("message"), Role: new("user"), Content: new("I want to return order #12345")}),
 			Answers: []httpapi.Answer{
 				{Status: http.StatusOK, Doc: "The turn has ended.", Body: SessionTurn{}, Media: stream},
-				{Status: http.StatusAccepted, Doc: "With Prefer: respond-async: it goes on.", Body: SessionTurn{}, Header: []httpapi.Param{{Name: "Preference-Applied", Doc: "respond-async"}}},
+				{Status: http.StatusAccepted, Doc: "With Prefer: respond-async: it goes on. With queue: it waits for the turns before it.", Body: SessionTurn{}, Header: []httpapi.Param{{Name: "Preference-Applied", Doc: "respond-async"}}},
 				unknown, busy, httpapi.Refusal(http.StatusFailedDependency, "external_connector_error: an MCP server of the agent could not list its tools."), limited,
 			},
 			Serve: httpapi.WritesFrom(h.send),

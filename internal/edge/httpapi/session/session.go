@@ -21,7 +21,8 @@ type Handlers struct {
 	Store  session.Store
 	Agents agent.Store
 	Turns  *response.Handlers
-	Max    int // sessions of a tenant; 0 for any number
+	Queued func() // a turn was queued
+	Max    int    // sessions of a tenant; 0 for any number
 
 	hub hub
 }

@@ -24,8 +24,11 @@ func (h *Handlers) send(c *httpapi.Call, in *NewSessionEvent) error {
 	switch {
 	case s.Archived():
 		return session.ErrArchived
-	case s.Run != "":
-		return session.ErrBusy
+	case s.Run != "" || s.Queued > 0:
+		if in.Queue == nil || !*in.Queue {
+			return session.ErrBusy
+		}
+		return h.enqueue(c, s, in)
 	case s.Events >= session.MaxEvents:
 		return fault.New(fault.Conflict, "the session has %d events, which is the most that one may have: begin another one", s.Events)
 	}
@@ -44,9 +47,7 @@ func (h *Handlers) send(c *httpapi.Call, in *NewSessionEvent) error {
 	switch {
 	case httpapi.PrefersAsync(c.R.Header):
 		c.W.Header().Set("Preference-Applied", "respond-async")
-		return httpapi.WriteJSON(c.W, http.StatusAccepted, SessionTurn{
-			ID: new(turnID(r.ID)), Type: "message", Role: "assistant", SessionID: string(s.ID), Status: string(run.InProgress), RequiresAction: []WaitingCall{},
-		})
+		return accepted(c, s, r, run.InProgress)
 	case httpapi.Accepts(c.R.Header, httpapi.EventStream):
 		return h.follow(c, s, s.Events, r.ID)
 	}
@@ -55,6 +56,30 @@ func (h *Handlers) send(c *httpapi.Call, in *NewSessionEvent) error {
 		return err
 	}
 	return httpapi.WriteJSON(c.W, http.StatusOK, turnOf(s, state))
+}
+
+// enqueue has a message wait for the turns before it.
+func (h *Handlers) enqueue(c *httpapi.Call, s *session.Session, in *NewSessionEvent) error {
+	t, _, err := h.turn(c, s, in)
+	if err != nil {
+		return err
+	}
+	r, q, err := h.Turns.Prepare(c, t)
+	if err != nil {
+		return err
+	}
+	if err := h.Store.Enqueue(c.Context(), &session.Queued{Run: *r, Request: *q}); err != nil {
+		return err
+	}
+	h.Queued()
+	return accepted(c, s, r, run.Queued)
+}
+
+// accepted answers before the end of a turn.
+func accepted(c *httpapi.Call, s *session.Session, r *run.Run, status run.Status) error {
+	return httpapi.WriteJSON(c.W, http.StatusAccepted, SessionTurn{
+		ID: new(turnID(r.ID)), Type: "message", Role: "assistant", SessionID: string(s.ID), Status: string(status), RequiresAction: []WaitingCall{},
+	})
 }
 
 // turn is what an event asks for; nil while other calls wait for answers too, which are then
@@ -108,11 +133,12 @@ func (in *NewSessionEvent) check() error {
 		{"role", in.Role != nil, []string{"message"}},
 		{"content", in.Content != nil, []string{"message", "tool_result"}},
 		{"tool_use_id", in.ToolUseID != nil, []string{"tool_result", "tool_confirmation"}},
+		{"queue", in.Queue != nil, []string{"message"}},
 		{"approve", in.Approve != nil, []string{"tool_confirmation"}},
 		{"reason", in.Reason != nil, []string{"tool_confirmation"}},
 		{"is_error", in.IsError != nil, []string{"tool_result"}},
 	}
-	optional := []string{"role", "reason", "is_error"}
+	optional := []string{"role", "queue", "reason", "is_error"}
 	for _, f := range fields {
 		switch of := slices.Contains(f.of, *in.Type); {
 		case f.given && !of:

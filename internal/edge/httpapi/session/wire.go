@@ -30,6 +30,7 @@ type Session struct {
 	Metadata     map[string]jsontext.Value `json:"metadata"`
 	Status       string                    `json:"status" enum:"idle,running,requires_action,archived"`
 	Events       int64                     `json:"events" doc:"How many there are."`
+	QueuedTurns  int                       `json:"queued_turns" doc:"Turns that wait for those before them."`
 	CreatedAt    time.Time                 `json:"created_at"`
 	UpdatedAt    time.Time                 `json:"updated_at"`
 	ArchivedAt   *time.Time                `json:"archived_at"`
@@ -41,6 +42,7 @@ type NewSessionEvent struct {
 	Type      *string `json:"type" required:"true" enum:"message,tool_confirmation,tool_result"`
 	Role      *string `json:"role,omitzero" enum:"user" default:"user" doc:"Of message."`
 	Content   *string `json:"content,omitzero" doc:"Of message and tool_result: a text of up to 1 MiB."`
+	Queue     *bool   `json:"queue,omitzero" default:"false" doc:"Of message: while a turn is under way, have this one begin after it; the answer is 202 then."`
 	ToolUseID *string `json:"tool_use_id,omitzero" doc:"Of tool_confirmation and tool_result: the id of the event tool_use."`
 	Approve   *bool   `json:"approve,omitzero" doc:"Of tool_confirmation: whether the call may be made."`
 	Reason    *string `json:"reason,omitzero" doc:"Of tool_confirmation: why not, which the model is told."`
@@ -54,7 +56,7 @@ type SessionTurn struct {
 	Role           string        `json:"role" enum:"assistant"`
 	SessionID      string        `json:"session_id"`
 	Content        string        `json:"content" doc:"What the agent said last."`
-	Status         string        `json:"status" enum:"in_progress,completed,requires_action,incomplete,failed,cancelled"`
+	Status         string        `json:"status" enum:"queued,in_progress,completed,requires_action,incomplete,failed,cancelled"`
 	Error          *TurnError    `json:"error" doc:"Why the turn did not complete."`
 	RequiresAction []WaitingCall `json:"requires_action" doc:"Calls that wait for the client."`
 	Usage          TurnUsage     `json:"usage"`

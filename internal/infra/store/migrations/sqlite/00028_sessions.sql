@@ -45,5 +45,14 @@ CREATE TABLE session_calls (
     PRIMARY KEY (session, seq)
 );
 
+-- Turns that begin when those before them have ended.
+CREATE TABLE session_queue (
+    seq     INTEGER PRIMARY KEY AUTOINCREMENT,
+    session TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+    run     TEXT NOT NULL UNIQUE,
+    turn    BLOB NOT NULL -- encrypted with the tenant's key
+);
+CREATE INDEX session_queue_session ON session_queue (session, seq);
+
 ALTER TABLE runs ADD COLUMN session TEXT NOT NULL DEFAULT ''; -- '' for none
 CREATE INDEX runs_session ON runs (session) WHERE session <> '';
