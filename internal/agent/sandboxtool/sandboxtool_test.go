@@ -23,6 +23,7 @@ import (
 type world struct {
 	end execution.Execution
 	err error
+	of  run.Request
 
 	asked execution.Request
 	call  gateway.Call
@@ -76,7 +77,7 @@ func (w *world) Calls(context.Context, string, string, time.Time, time.Time) (ma
 func (w *world) do(t *testing.T, tool, arguments string) (out *loop.Outcome, refused error) {
 	t.Helper()
 	s := &Sandbox{Runner: w, Callers: w, Ledger: w}
-	c := &loop.Call{Run: &run.Run{ID: run.ID("run_" + strings.Repeat("a", 32)), Sandbox: "sbx_1"}, Number: 7, Call: model.Call{ID: "call_1", Name: tool, Arguments: arguments}}
+	c := &loop.Call{Run: &run.Run{ID: run.ID("run_" + strings.Repeat("a", 32)), Sandbox: "sbx_1"}, Number: 7, Request: &w.of, Call: model.Call{ID: "call_1", Name: tool, Arguments: arguments}}
 	it, err := s.Show(c)
 	if err != nil {
 		return nil, err
@@ -215,6 +216,13 @@ func TestUses(t *testing.T) {
 	w := &world{end: answered(execution.Success, "")}
 	if out, err := w.do(t, RunCode, `{"language": "python", "code": "1"}`); err != nil || len(out.Uses) != 2 || out.Uses["web_search"] != 2 || out.Uses["fetch_url"] != 1 || out.Refused {
 		t.Errorf("got %+v, %v", out, err)
+	}
+	if !w.call.Web {
+		t.Error("code cannot call the services")
+	}
+	w.of.NoWeb = true
+	if _, err := w.do(t, RunCode, `{"language": "python", "code": "1"}`); err != nil || w.call.Web {
+		t.Errorf("code can call the services although it must not; %v", err)
 	}
 }
 
