@@ -101,7 +101,7 @@ func stampedTokens(in io.ReadCloser) (got []line, err error) {
 }
 
 // allStamped opens many answers at once, and returns the ages of the tokens that were sent
-// once all had begun.
+// while all were under way.
 func allStamped(count int, open func() (io.ReadCloser, error)) (report.Sample, error) {
 	var mu sync.Mutex
 	var every [][]line
@@ -126,14 +126,23 @@ func allStamped(count int, open func() (io.ReadCloser, error)) (report.Sample, e
 	if failed != nil {
 		return nil, failed
 	}
-	var begun time.Time
+	begun, ended := every[0][0].read, every[0][count-1].written
 	for _, lines := range every {
 		if first := lines[0].read; first.After(begun) {
 			begun = first
 		}
+		if last := lines[count-1].written; last.Before(ended) {
+			ended = last
+		}
 	}
 	var all report.Sample
 	for _, lines := range every {
+		for i := range lines {
+			if lines[i].written.After(ended) {
+				lines = lines[:i]
+				break
+			}
+		}
 		all = append(all, ages(lines, begun)...)
 	}
 	return all, nil
