@@ -123,7 +123,8 @@ type Store interface {
 	// Enqueue has a turn wait for those before it. It is an Exhausted fault when MaxQueued do.
 	Enqueue(ctx context.Context, q *Queued) error
 	// Ready returns up to limit turns that may begin now, each the first one of its session:
-	// with Request.Turn, but without where its conversation begins.
+	// with Request.Turn, but without where its conversation begins. Those of a tenant with
+	// many do not come before the first ones of others.
 	Ready(ctx context.Context, limit int) ([]Queued, error)
 
 	// Calls returns the calls of the last turn that wait, and those that are approved and not

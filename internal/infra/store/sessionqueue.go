@@ -44,8 +44,12 @@ func (s *sessions) Enqueue(ctx context.Context, q *session.Queued) error {
 }
 
 func (s *sessions) Ready(ctx context.Context, limit int) ([]session.Queued, error) {
-	rows, err := s.db.read.rows(ctx, `SELECT s.tenant, s.id, s.events, q.seq, q.run, q.turn FROM session_queue q JOIN sessions s ON s.id = q.session
-		WHERE s.run = '' AND s.waits = 0 AND q.seq = (SELECT MIN(f.seq) FROM session_queue f WHERE f.session = q.session) ORDER BY q.seq LIMIT ?`, limit)
+	// The first of each tenant come first: a tenant whose turns wait for room keeps no other's.
+	rows, err := s.db.read.rows(ctx, `SELECT tenant, session, events, seq, run, turn FROM (
+		SELECT s.tenant, q.session, s.events, q.seq, q.run, q.turn, ROW_NUMBER() OVER (PARTITION BY s.tenant ORDER BY q.seq) AS place
+		FROM session_queue q JOIN sessions s ON s.id = q.session
+		WHERE s.run = '' AND s.waits = 0 AND q.seq = (SELECT MIN(f.seq) FROM session_queue f WHERE f.session = q.session)
+	) AS heads ORDER BY place, seq LIMIT ?`, limit)
 	all, err := collect(rows, err, func(sc scanner) (q session.Queued, err error) {
 		var of tenant.ID
 		var id run.ID

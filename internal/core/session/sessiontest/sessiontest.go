@@ -29,6 +29,7 @@ func Store(t *testing.T, open func(t *testing.T) (session.Store, run.Store)) {
 	t.Run("sessions", func(t *testing.T) { s, _ := open(t); sessions(t, s) })
 	t.Run("turns", func(t *testing.T) { s, r := open(t); turns(t, s, r) })
 	t.Run("queue", func(t *testing.T) { s, r := open(t); queue(t, s, r) })
+	t.Run("fair queue", func(t *testing.T) { s, _ := open(t); fair(t, s) })
 	t.Run("bounds", func(t *testing.T) { s, r := open(t); bounds(t, s, r) })
 }
 
@@ -230,6 +231,21 @@ func turns(t *testing.T, s session.Store, runs run.Store) {
 }
 
 // queue has turns wait for those before them.
+// fair has turns of one tenant wait in many sessions, before that of another.
+func fair(t *testing.T, s session.Store) {
+	ctx := t.Context()
+	for _, of := range []string{"ten_1", "ten_1", "ten_1", "ten_2"} {
+		v := made(of)
+		must(t, s.Create(ctx, v, 0))
+		must(t, s.Enqueue(ctx, &session.Queued{Run: run.Run{ID: run.NewID(), Tenant: of, Session: string(v.ID), CreatedAt: time.Now()}}))
+	}
+	ready, err := s.Ready(ctx, 2)
+	must(t, err)
+	if len(ready) != 2 || ready[0].Run.Tenant != "ten_1" || ready[1].Run.Tenant != "ten_2" {
+		t.Errorf("%+v", ready)
+	}
+}
+
 func queue(t *testing.T, s session.Store, runs run.Store) {
 	ctx, k := t.Context(), talk{t, s, runs, made("ten_1")}
 	must(t, s.Create(ctx, k.v, 0))
