@@ -123,6 +123,14 @@ var fixtures = map[int64]string{
 		UPDATE plans SET max_response_rate = 7, max_key_response_rate = 5, max_token_rate = 1000, max_key_token_rate = 500 WHERE name = 'old';
 		INSERT INTO charges (tenant, at, id, key_id, kind, name, calls, input, cache_read, cache_write, output, reasoning, cost) VALUES ('ten_1', 1700000000000000, 'run_1/3/0', 'key_1', 'model', 'acme/large', 1, 10, 1, 2, 5, 3, 500);
 		INSERT INTO charge_days (tenant, day, kind, name, entries, calls, input, cache_read, cache_write, output, reasoning, cost) VALUES ('ten_1', 1700006400000000, 'model', 'acme/large', 1, 1, 10, 1, 2, 5, 3, 500)`,
+	27: `INSERT INTO agents (id, tenant, slug, visibility, version, created_at) VALUES ('agt_1', 'ten_1', 'support', 'private', 1, 1700000000000000);
+		INSERT INTO agent_versions (agent, version, definition, created_at) VALUES ('agt_1', 1, 'sealed', 1700000000000001)`,
+	28: `INSERT INTO sessions (id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at)
+			VALUES ('sess_1', 'ten_1', 'key_1', 'env_1', 'agt_1', 1, 'sbx_1', 'sealed', '', 2, 1, 1700000000000000, 1700000000000001);
+		INSERT INTO session_events (session, seq, run, type, talk, at, event) VALUES ('sess_1', 2, 'run_1', 'tool_use', 1, 1700000000000000, 'sealed');
+		INSERT INTO session_calls (session, seq, call, tool, approve, answered) VALUES ('sess_1', 2, 'c1', 'run_code', 1, 0);
+		INSERT INTO session_queue (session, run, turn) VALUES ('sess_1', 'run_2', 'sealed');
+		UPDATE runs SET session = 'sess_1' WHERE id = 'run_1'`,
 }
 
 // checks find each fixture again.
@@ -155,6 +163,9 @@ var checks = map[int64]string{
 	25: `SELECT count(*) FROM executions e JOIN runs r ON r.id = e.run WHERE e.windows = 2`,
 	26: `SELECT count(*) FROM charges c JOIN charge_days d ON d.tenant = c.tenant AND d.name = c.name
 		JOIN tenants t ON t.id = c.tenant JOIN plans p ON p.max_token_rate = 1000 WHERE c.cost = 500 AND d.cost = 500 AND t.monthly_cost = 2.5 AND p.max_key_response_rate = 5`,
+	27: `SELECT count(*) FROM agents a JOIN agent_versions v ON v.agent = a.id AND v.version = a.version WHERE a.slug = 'support' AND a.archived_at IS NULL`,
+	28: `SELECT count(*) FROM sessions s JOIN session_events e ON e.session = s.id AND e.seq = s.events JOIN session_calls c ON c.session = s.id AND c.seq = e.seq
+		JOIN session_queue q ON q.session = s.id JOIN runs r ON r.session = s.id WHERE s.waits = 1 AND e.talk = 1`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.
