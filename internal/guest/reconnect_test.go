@@ -152,7 +152,8 @@ func TestTheEndIsNotLost(t *testing.T) {
 	spec := guesttest.Program(t, guesttest.Python, "print('all', flush=True)\nraise SystemExit(9)\n")
 	spec.ID = guest.NewRunID()
 	begun := make(chan struct{})
-	go func() { <-begun; c.Leave() }()
+	first := c
+	go func() { <-begun; first.Leave() }()
 	_, err := c.Run(t.Context(), spec, func(guest.Stream, []byte) { close(begun) })
 	for host := 1; host <= 10; host++ {
 		if err != nil && !errors.Is(err, guest.ErrClosed) {

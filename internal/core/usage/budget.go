@@ -42,8 +42,9 @@ func (h *Holds) Of(name string) Money {
 
 // Budget holds tenants to their budgets in money, with what is under way in this process.
 type Budget struct {
-	check func(ctx context.Context, tenant string, more, next Money) error
-	holds Holds
+	check    func(ctx context.Context, tenant string, more, next Money) error
+	holds    Holds
+	deciding turns // of tenants
 }
 
 // NewBudget returns a Budget by what the ledger says; check is as Store.CheckCost.
@@ -60,6 +61,14 @@ func (b *Budget) Check(ctx context.Context, tenant string, more Money) error {
 // Reserve holds what something costs that is about to be done, until release is called: then
 // the ledger has it, or it was not done. It is refused where a budget has not so much left.
 func (b *Budget) Reserve(ctx context.Context, tenant string, cost, more Money) (release func(), err error) {
+	if cost > 0 {
+		// One at a time: what is held for one that is then refused would count against the next.
+		done, err := b.deciding.wait(ctx, tenant)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
 	before, release := b.holds.Take(tenant, cost)
 	if cost > 0 {
 		if err := b.check(ctx, tenant, before.Plus(more), cost); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/core/usage"
@@ -120,4 +121,63 @@ func TestPrograms(t *testing.T) {
 		}
 		release()
 	}
+}
+
+// TestRefusedDoNotCount: what was refused does not count against what is asked for meanwhile.
+func TestRefusedDoNotCount(t *testing.T) {
+	b := usage.NewBudget(func(_ context.Context, _ string, more, next usage.Money) error {
+		if more > 9 {
+			t.Errorf("%d used, with refused ones", more)
+		}
+		if more+next > 10 {
+			return errors.New("no budget")
+		}
+		return nil
+	})
+	var reserved atomic.Int64
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			if _, err := b.Reserve(t.Context(), "a", 3, 0); err == nil {
+				reserved.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if reserved.Load() != 3 {
+		t.Errorf("%d were reserved", reserved.Load())
+	}
+}
+
+// TestBudgetWaits: a caller that gives up does not keep others of its tenant waiting, and
+// nothing is left of those that have decided.
+func TestBudgetWaits(t *testing.T) {
+	asked, answer := make(chan struct{}), make(chan struct{})
+	b := usage.NewBudget(func(context.Context, string, usage.Money, usage.Money) error {
+		asked <- struct{}{}
+		<-answer
+		return nil
+	})
+	var first sync.WaitGroup
+	first.Go(func() {
+		if _, err := b.Reserve(t.Context(), "a", 1, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	<-asked
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.Reserve(gone, "a", 1, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("one that gave up: %v", err)
+	}
+	var another sync.WaitGroup
+	another.Go(func() {
+		if _, err := b.Reserve(t.Context(), "b", 1, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	<-asked // another tenant's does not wait
+	close(answer)
+	first.Wait()
+	another.Wait()
 }

@@ -15,7 +15,8 @@ type Programs struct {
 	// Calls counts the calls on record of a program, by service.
 	Calls func(ctx context.Context, tenant, traceID string) (map[string]int, error)
 
-	held Holds // by trace id
+	held     Holds // by trace id
+	deciding turns // by trace id
 }
 
 // ProgramCall is a call that a program is about to make.
@@ -32,6 +33,12 @@ func (p *Programs) Reserve(ctx context.Context, c ProgramCall) (release func(), 
 	if price == 0 || !c.Budgeted && c.Left == nil {
 		return func() {}, nil
 	}
+	// One at a time: what is held for one that is then refused would count against the next.
+	done, err := p.deciding.wait(ctx, c.TraceID)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	// Held first: a call that ends meanwhile is held or on record, or both for a moment.
 	spent, settle := p.held.Take(c.TraceID, price)
 	defer func() {
