@@ -89,13 +89,35 @@ func confirm(id string, approve bool) map[string]any {
 // until waits for the session to have a status.
 func (k *talker) until(status string) {
 	k.Helper()
+	last := k.newest()
 	var s struct{ Status string }
-	for end := time.Now().Add(time.Minute); s.Status != status; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			k.Fatalf("the session is %s, not %s", s.Status, status)
-		}
-		k.line.now().Must(k, k.key, http.MethodGet, k.path, nil).Into(k, http.StatusOK, &s)
+	if k.line.now().Must(k, k.key, http.MethodGet, k.path, nil).Into(k, http.StatusOK, &s); s.Status != status {
+		k.reach(last, func(e sessionEvent) bool { return e.Status == status })
 	}
+}
+
+// reach follows the events after one of them to the first that is wanted.
+func (k *talker) reach(after string, wanted func(sessionEvent) bool) {
+	k.Helper()
+	found := false
+	err := k.follow(k.Context(), http.MethodGet, "/events/stream", nil, after, func(e sessionEvent) bool {
+		found = wanted(e)
+		return !found
+	})
+	if err != nil || !found {
+		k.Fatalf("the events end without what was waited for: %v", err)
+	}
+}
+
+// newest is the id of the last event; "" where there is none.
+func (k *talker) newest() string {
+	k.Helper()
+	var got struct{ Data []sessionEvent }
+	k.line.now().Must(k, k.key, http.MethodGet, k.path+"/events?order=desc&limit=1", nil).Into(k, http.StatusOK, &got)
+	if len(got.Data) == 0 {
+		return ""
+	}
+	return got.Data[0].ID
 }
 
 // events reads all events, in pages.
@@ -231,21 +253,22 @@ func (k *talker) on(t *testing.T) *talker { return &talker{t, k.line, k.key, k.p
 // killed kills the server while a turn runs code, and a client reads its events.
 func killed(t *testing.T, k *talker) {
 	var before []sessionEvent
-	cut := make(chan error, 1)
+	cut, called := make(chan error, 1), make(chan struct{})
 	go func() {
 		cut <- k.follow(t.Context(), http.MethodPost, "/events?deltas=true", message("run import time; time.sleep(3); print(17 * 3)"), "", func(e sessionEvent) bool {
-			before = append(before, e)
+			if before = append(before, e); e.Type == "tool_use" {
+				close(called)
+			}
 			return true
 		})
 	}()
-	k.until("running")
+	<-called
 	if a := k.post(message("say no")); a.Status != http.StatusConflict {
 		t.Errorf("a message while a turn runs: %d %s", a.Status, a.Body)
 	}
 	later := message("say after")
 	later["queue"] = true
 	k.post(later).Into(t, http.StatusAccepted, nil)
-	time.Sleep(time.Second)
 	k.line.next(syscall.SIGKILL)
 	if err := <-cut; err == nil {
 		t.Error("the stream ended as if the turn had")
@@ -271,12 +294,12 @@ func killed(t *testing.T, k *talker) {
 	if last := all[len(all)-1]; last.StopReason.Type != "end_turn" || !strings.Contains(all[len(all)-3].Content, "51") {
 		t.Errorf("%+v", all[len(all)-3:])
 	}
-	for end := time.Now().Add(time.Minute); k.events("&order=desc&types=message")[0].Content != "after"; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the message that was queued before the end has no answer")
-		}
-	}
-	k.until("idle")
+	// The message that was queued before the end is answered.
+	answered := false
+	k.reach(all[len(all)-1].ID, func(e sessionEvent) bool {
+		answered = answered || e.Content == "after"
+		return answered && e.Status == "idle"
+	})
 }
 
 // confirmations answers calls that wait, one of which an earlier server asked for.

@@ -88,7 +88,8 @@ func (hands) Do(_ context.Context, c *loop.Call) (*loop.Outcome, error) {
 type talk struct {
 	*httpapitest.Server
 	*testing.T
-	path string
+	path  string
+	ended chan run.ID // turns
 }
 
 // open begins a session with an agent that has a tool of the client's and those of the
@@ -96,11 +97,12 @@ type talk struct {
 func open(t *testing.T, policy string) *talk {
 	t.Helper()
 	var agents agent.Store
+	ended := make(chan run.ID, 20)
 	s := httpapitest.New(t, func(s *httpapitest.Setup) {
 		db, box := s.World.DB, storetest.Box(t)
 		wake := func() {}
 		l := loop.New(loop.Config{
-			Ended: func(*run.Run) { wake() },
+			Ended: func(r *run.Run) { wake(); ended <- r.ID },
 			Store: db.Runs(), Models: scripted{}, Events: s.World.Bus.RunEvents(box), Log: slog.New(slog.DiscardHandler), Holder: "here",
 			Handlers: map[string]loop.Handler{"sandbox": hands{}}, Conversation: db.Sessions().Conversation,
 		})
@@ -124,7 +126,7 @@ func open(t *testing.T, policy string) *talk {
 	if err := agents.Create(t.Context(), a, agent.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	k := &talk{s, t, ""}
+	k := &talk{s, t, "", ended}
 	var made struct{ ID string }
 	k.ask(http.StatusCreated, "POST", "/v1/sessions", `{"agent_id":"helper"}`, &made)
 	k.path = "/v1/sessions/" + made.ID
@@ -243,14 +245,12 @@ func TestEvents(t *testing.T) {
 	k.ask(409, "POST", k.path+"/archive", "", nil)
 	k.ask(409, "DELETE", k.path, "", nil)
 	k.ask(200, "POST", k.path+"/interrupt", "", nil)
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		var s sessionapi.Session
-		if k.ask(200, "GET", k.path, "", &s); s.Status == "idle" && s.QueuedTurns == 0 && s.Events > 20 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%+v", s)
-		}
+	for range 4 { // turns: two before, the one that hung, and the one after it
+		<-k.ended
+	}
+	var s sessionapi.Session
+	if k.ask(200, "GET", k.path, "", &s); s.Status != "idle" || s.QueuedTurns != 0 || s.Events <= 20 {
+		t.Fatalf("%+v", s)
 	}
 	types := k.types()
 	// What was said of the answer is among them if it was sent by then.
