@@ -4,31 +4,23 @@
 package agent
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/id"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // ID names an agent: "agt_" and 32 hexadecimal digits.
 type ID string
 
-var idPattern = regexp.MustCompile(`^agt_[0-9a-f]{32}$`)
-
 // NewID returns an ID that no other agent has.
-func NewID() ID {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return ID("agt_" + hex.EncodeToString(b[:]))
-}
+func NewID() ID { return ID(id.New("agt")) }
 
-// Valid reports whether id is one that an agent can have.
-func (id ID) Valid() bool { return idPattern.MatchString(string(id)) }
+// Valid reports whether i is one that an agent can have.
+func (i ID) Valid() bool { return id.Is("agt", string(i)) }
 
 // Visibility is who may read an agent.
 type Visibility string

@@ -9,11 +9,9 @@
 package run
 
 import (
-	"crypto/rand"
-	"encoding/hex"
-	"regexp"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/id"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
@@ -21,17 +19,11 @@ import (
 // ID names a run: "run_" and 32 hexadecimal digits.
 type ID string
 
-var idPattern = regexp.MustCompile(`^run_[0-9a-f]{32}$`)
-
 // NewID returns an ID that no other run has.
-func NewID() ID {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return ID("run_" + hex.EncodeToString(b[:]))
-}
+func NewID() ID { return ID(id.New("run")) }
 
-// Valid reports whether id is one that a run can have.
-func (id ID) Valid() bool { return idPattern.MatchString(string(id)) }
+// Valid reports whether i is one that a run can have.
+func (i ID) Valid() bool { return id.Is("run", string(i)) }
 
 // Run is the record of a run. What it was asked is the first entry of its log.
 type Run struct {

@@ -5,16 +5,14 @@ package session
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
-	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/id"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -23,17 +21,11 @@ import (
 // ID names a session: "sess_" and 32 hexadecimal digits.
 type ID string
 
-var idPattern = regexp.MustCompile(`^sess_[0-9a-f]{32}$`)
-
 // NewID returns an ID that no other session has.
-func NewID() ID {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return ID("sess_" + hex.EncodeToString(b[:]))
-}
+func NewID() ID { return ID(id.New("sess")) }
 
-// Valid reports whether id is one that a session can have.
-func (id ID) Valid() bool { return idPattern.MatchString(string(id)) }
+// Valid reports whether i is one that a session can have.
+func (i ID) Valid() bool { return id.Is("sess", string(i)) }
 
 // Session is a conversation with an agent.
 type Session struct {

@@ -1,0 +1,23 @@
+// Package id makes and checks ids: what they are of, "_", and 32 hexadecimal digits of chance.
+package id
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+)
+
+const chance = 16 // bytes
+
+// New returns an id with a prefix that no other has, and that cannot be guessed.
+func New(prefix string) string {
+	var b [chance]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return prefix + "_" + hex.EncodeToString(b[:])
+}
+
+// Is reports whether s is an id that New(prefix) can return.
+func Is(prefix, s string) bool {
+	digits, ok := strings.CutPrefix(s, prefix+"_")
+	return ok && len(digits) == 2*chance && strings.Trim(digits, "0123456789abcdef") == ""
+}
