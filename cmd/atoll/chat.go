@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,11 +57,15 @@ this command. Ctrl-D ends it, too, and --session goes on later.` + r.help(),
 	return cmd
 }
 
+// maxLine bounds a message in bytes.
+const maxLine = 1 << 20
+
 // chat is a conversation in the terminal.
 type chat struct {
 	turnShown
 	terminal bool
 	lines    <-chan string
+	unread   error // why there are no more lines, once lines is closed; nil for the end of stdin
 	signals  <-chan os.Signal
 	last     time.Time // of the last Ctrl-C
 }
@@ -78,10 +83,11 @@ func (a *cli) chat(ctx context.Context, c *sdk.Client, session string) error {
 	defer signal.Stop(signals)
 	lines, read := make(chan string), make(chan struct{})
 	defer close(read)
+	t := &chat{turnShown: turnShown{newShown(a, false), c, session}, terminal: isTerminal(a.std.in), lines: lines, signals: signals}
 	go func() { // it ends with stdin or the process
 		defer close(lines)
 		in := bufio.NewScanner(a.std.in)
-		in.Buffer(nil, 1<<20)
+		in.Buffer(nil, maxLine)
 		for in.Scan() {
 			select {
 			case lines <- in.Text():
@@ -89,8 +95,10 @@ func (a *cli) chat(ctx context.Context, c *sdk.Client, session string) error {
 				return
 			}
 		}
+		if t.unread = in.Err(); errors.Is(t.unread, bufio.ErrTooLong) {
+			t.unread = fmt.Errorf("a line must be at most %d bytes", maxLine)
+		}
 	}()
-	t := &chat{turnShown: turnShown{newShown(a, false), c, session}, terminal: isTerminal(a.std.in), lines: lines, signals: signals}
 	fmt.Fprintf(t.err, "[%s]\n", session)
 	err := t.talk(ctx)
 	if errors.Is(err, io.EOF) || errors.Is(err, errInterrupted) {
@@ -174,7 +182,7 @@ func (t *chat) ask(ctx context.Context, prompt string) (string, error) {
 		select {
 		case line, ok := <-t.lines:
 			if !ok {
-				return "", io.EOF
+				return "", cmp.Or(t.unread, io.EOF)
 			}
 			return line, nil
 		case <-t.signals:

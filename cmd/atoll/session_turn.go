@@ -72,6 +72,17 @@ func waitingCalls(ctx context.Context, c *sdk.Client, id string) ([]sdk.WaitingC
 
 // sessionTurn has a turn shown, and interrupts it with Ctrl-C.
 func (r *remote) sessionTurn(ctx context.Context, c *sdk.Client, id string, in sdk.NewSessionEvent) error {
+	err := r.wholeTurn(ctx, c, id, in)
+	if ctx.Err() == nil {
+		return err
+	}
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	_, err = c.InterruptSession(work, id)
+	return &exit{exitCancelled, errors.Join(errors.New("interrupted"), err)}
+}
+
+func (r *remote) wholeTurn(ctx context.Context, c *sdk.Client, id string, in sdk.NewSessionEvent) error {
 	if r.json {
 		turn, err := c.SendSession(ctx, id, in)
 		if err != nil {
@@ -81,12 +92,6 @@ func (r *remote) sessionTurn(ctx context.Context, c *sdk.Client, id string, in s
 	}
 	t := &turnShown{shown: newShown(r.app, false), c: c, session: id}
 	end, err := t.turn(ctx, in)
-	if ctx.Err() != nil {
-		work, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		_, err := c.InterruptSession(work, id)
-		return &exit{exitCancelled, errors.Join(errors.New("interrupted"), err)}
-	}
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -426,7 +427,10 @@ func chats(t *testing.T, k *talker) {
 	if out := run(0, "", "session", "events", id, "--types", "tool_confirmation"); !strings.Contains(out, "approved") || !strings.Contains(out, "denied never") {
 		t.Errorf("got %q", out)
 	}
+	run(1, "say one\n"+strings.Repeat("a", 1<<20), "chat", "--session", id)
+	u.told("a line must be at most 1048576 bytes")
 	interrupts(t, u, id)
+	interrupted(t, u, &talker{t, k.line, k.key, "/default/v1/sessions/" + id})
 	if out := run(0, "", "session", "show", id); !strings.Contains(out, "idle") {
 		t.Errorf("got %q", out)
 	}
@@ -479,6 +483,26 @@ func interrupts(t *testing.T, u *asker, id string) {
 	if err = errors.Join(err, cmd.Wait()); err != nil || !strings.HasSuffix(string(text), "\non\n") || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("%v: %q\n%s", err, text, &errs)
 	}
+}
+
+// interrupted has Ctrl-C end a turn whose outcome is to be JSON.
+func interrupted(t *testing.T, u *asker, k *talker) {
+	u.first = "session"
+	cmd := u.command(t.Context(), "", "send", strings.TrimPrefix(k.path, "/default/v1/sessions/"), "slow", "--json")
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	k.until("running")
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Error(err)
+	}
+	var code *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &code) || code.ExitCode() != 130 || !strings.Contains(errs.String(), "interrupted") {
+		t.Errorf("%v\n%s", err, &errs)
+	}
+	k.until("idle")
 }
 
 // ends interrupts a turn, archives the session while it is followed, and deletes it.
