@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/model/modeltest"
 	"github.com/atoll-run/atoll/internal/core/ratelimit"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -31,24 +31,7 @@ import (
 	"github.com/atoll-run/atoll/test/openresponses"
 )
 
-type script func(q model.Request) []model.Delta
-
-func (s script) Generate(ctx context.Context, q model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
-		for _, d := range s(q) {
-			if d.Kind == 0 {
-				<-ctx.Done()
-				yield(d, context.Cause(ctx))
-				return
-			}
-			if !yield(d, nil) {
-				return
-			}
-		}
-	}
-}
-
-type models map[string]script
+type models map[string]modeltest.Script
 
 func (m models) Use(_ context.Context, _ tenant.ID, name string) (model.Model, *model.Record, error) {
 	if m[name] == nil {

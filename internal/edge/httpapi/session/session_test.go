@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/model/modeltest"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
@@ -25,8 +25,7 @@ import (
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 )
 
-// scripted calls the tools that a message names, side by side, and then says what it was
-// told.
+// scripted has models that are called m.
 type scripted struct{}
 
 func (scripted) Use(_ context.Context, _ tenant.ID, name string) (model.Model, *model.Record, error) {
@@ -34,24 +33,10 @@ func (scripted) Use(_ context.Context, _ tenant.ID, name string) (model.Model, *
 		return nil, nil, fault.New(fault.NotFound, "no model %q", name)
 	}
 	spec := model.Spec{Capabilities: model.Capabilities}
-	return model.Guard(scripted{}, spec, model.DefaultBounds), &model.Record{Name: name, Spec: spec}, nil
+	return model.Guard(modeltest.Script(answer), spec, model.DefaultBounds), &model.Record{Name: name, Spec: spec}, nil
 }
 
-func (scripted) Generate(ctx context.Context, q model.Request) iter.Seq2[model.Delta, error] {
-	return func(yield func(model.Delta, error) bool) {
-		for _, d := range answer(q) {
-			if d.Kind == 0 {
-				<-ctx.Done()
-				yield(d, context.Cause(ctx))
-				return
-			}
-			if !yield(d, nil) {
-				return
-			}
-		}
-	}
-}
-
+// answer calls the tools that a message names, side by side, and then says what it was told.
 func answer(q model.Request) []model.Delta {
 	used := model.Delta{Kind: model.Used, Usage: model.Usage{Input: 10, Output: 5}}
 	var said []string
