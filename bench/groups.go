@@ -13,7 +13,7 @@ import (
 type bench struct {
 	rig   *rig.Rig
 	quick bool
-	parts []string // to measure of the group responses; all if there are none
+	parts []string // to measure of groups that have some; all if there are none
 }
 
 // group is a set of cases that are measured together.
@@ -39,6 +39,7 @@ var groups = []group{
 	{"network", "TCP through a sandbox's network, beside loopback", network, false},
 	{"sandboxes", "named sandboxes: their tools, contexts, previews, sleep and copies", named, true},
 	{"responses", "responses of a scripted model, beside the provider asked straight", responses, false},
+	{"sessions", "sessions with an agent of a scripted model, beside the same as responses", sessions, false},
 	{"gojudge", "go-judge beside the bare interpreter", goJudge, false},
 }
 

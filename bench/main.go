@@ -39,7 +39,7 @@ const (
 type options struct {
 	quick, strict, profile bool
 	images, image, out     string
-	groups, parts          []string // parts of the group responses
+	groups, parts          []string
 }
 
 func parse(args []string) (*options, error) {
@@ -70,7 +70,8 @@ func parse(args []string) (*options, error) {
 	}
 	for i, g := range o.groups {
 		if slices.Contains(partNames(), g) {
-			o.groups[i], o.parts = "responses", append(o.parts, g)
+			o.groups[i], _, _ = strings.Cut(g, "/")
+			o.parts = append(o.parts, g)
 			continue
 		}
 		if !slices.Contains(groupNames(), g) {

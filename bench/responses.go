@@ -23,17 +23,20 @@ type responding struct {
 	rows     []report.Row
 }
 
-// responseParts is what the group responses measures, in the order of the table.
-var responseParts = []struct {
-	name string
+// part is a case, or several, that can be measured alone.
+type part struct {
+	name string // the group's, "/", and its own
 	run  func(context.Context, *bench, *responding) error
-}{
+}
+
+// responseParts is what the group responses measures, in the order of the table.
+var responseParts = []part{
 	{"responses/one", oneResponse}, {"responses/waiting", waitingRuns}, {"responses/streams", manyAnswers}, {"responses/background", inBackground},
 }
 
 func partNames() []string {
 	var names []string
-	for _, p := range responseParts {
+	for _, p := range slices.Concat(responseParts, sessionParts) {
 		names = append(names, p.name)
 	}
 	return names
@@ -41,14 +44,19 @@ func partNames() []string {
 
 // responses measures what is between a caller and a model: the run and its log, beside
 // the provider asked straight.
-func responses(ctx context.Context, b *bench) (_ []report.Row, err error) {
+func responses(ctx context.Context, b *bench) ([]report.Row, error) {
+	return modelled(ctx, b, responseParts)
+}
+
+// modelled measures parts, each with a server whose models are scripted.
+func modelled(ctx context.Context, b *bench, parts []part) (_ []report.Row, err error) {
 	p, err := newProvider()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
 	var rows []report.Row
-	for _, part := range responseParts {
+	for _, part := range parts {
 		if len(b.parts) > 0 && !slices.Contains(b.parts, part.name) {
 			continue
 		}

@@ -69,16 +69,19 @@ func stamps(w http.ResponseWriter, r *http.Request) {
 	send("response.completed", `"response":{`+head+`,"status":"completed","usage":{"input_tokens":1,"input_tokens_details":{"cached_tokens":0},"output_tokens":1,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":2}}`)
 }
 
-var firstData = []byte(`data: {"type":` + firstToken)
+// tokenForm is how a line with a token begins, and what is before the token in it.
+type tokenForm struct{ begin, before []byte }
 
-// stampedTokens reads the tokens of an answer as they come.
-func stampedTokens(in io.ReadCloser) (got []line, err error) {
+var responseTokens = tokenForm{[]byte(`data: {"type":` + firstToken), []byte(`"delta":"`)}
+
+// stampedTokens reads the tokens of an answer as they come, at most some.
+func stampedTokens(in io.ReadCloser, form tokenForm, most int) (got []line, err error) {
 	defer in.Close()
 	lines := bufio.NewReaderSize(in, 64<<10)
-	for {
+	for len(got) < most {
 		text, err := lines.ReadSlice('\n')
 		if errors.Is(err, io.EOF) {
-			return got, nil
+			break
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue // the whole answer, at the end
@@ -86,11 +89,11 @@ func stampedTokens(in io.ReadCloser) (got []line, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if !bytes.HasPrefix(text, firstData) {
+		if !bytes.HasPrefix(text, form.begin) {
 			continue
 		}
 		now := time.Now()
-		_, token, ok := bytes.Cut(text, []byte(`"delta":"`))
+		_, token, ok := bytes.Cut(text, form.before)
 		token, _, ends := bytes.Cut(token, []byte(` "`))
 		at, err := strconv.ParseInt(string(token), 10, 64)
 		if !ok || !ends || err != nil {
@@ -98,21 +101,22 @@ func stampedTokens(in io.ReadCloser) (got []line, err error) {
 		}
 		got = append(got, line{time.Unix(0, at), now})
 	}
+	return got, nil
 }
 
-// allStamped opens many answers at once, and returns the ages of the tokens that were sent
-// while all were under way.
-func allStamped(count int, open func() (io.ReadCloser, error)) (report.Sample, error) {
+// allStamped opens n answers of count tokens at once, and returns the ages of the tokens that
+// were sent while all were under way.
+func allStamped(n, count int, form tokenForm, open func(i int) (io.ReadCloser, error)) (report.Sample, error) {
 	var mu sync.Mutex
 	var every [][]line
 	var failed error
 	var wg sync.WaitGroup
-	for range answers {
+	for i := range n {
 		wg.Go(func() {
-			in, err := open()
+			in, err := open(i)
 			var got []line
 			if err == nil {
-				got, err = stampedTokens(in)
+				got, err = stampedTokens(in, form, count)
 			}
 			if err == nil && len(got) != count {
 				err = fmt.Errorf("%d of %d tokens came", len(got), count)
@@ -163,7 +167,7 @@ func (r *responding) spent() (server, own time.Duration, err error) {
 func manyAnswers(ctx context.Context, b *bench, r *responding) error {
 	count := int(b.window(15*time.Second).Seconds()) * tokens
 	word := strconv.Itoa(count)
-	straight, err := allStamped(count, func() (io.ReadCloser, error) { return r.provider.open(ctx, "/stamps/v1", word) })
+	straight, err := allStamped(answers, count, responseTokens, func(int) (io.ReadCloser, error) { return r.provider.open(ctx, "/stamps/v1", word) })
 	if err != nil {
 		return fmt.Errorf("straight: %w", err)
 	}
@@ -171,7 +175,7 @@ func manyAnswers(ctx context.Context, b *bench, r *responding) error {
 	if err != nil {
 		return err
 	}
-	all, err := allStamped(count, func() (io.ReadCloser, error) {
+	all, err := allStamped(answers, count, responseTokens, func(int) (io.ReadCloser, error) {
 		return r.Open(ctx, http.MethodPost, "/v1/responses", map[string]any{"model": "stamped", "input": word, "stream": true})
 	})
 	if err != nil {

@@ -83,13 +83,15 @@ func (l *Loop) look(ctx context.Context, t tenant.ID, id run.ID, heard *atomic.B
 	}
 }
 
-// State reads the log of a run.
+// State reads the log of a run. Of a turn it has what the turn did, and not the conversation
+// before it, which may be long.
 func (l *Loop) State(ctx context.Context, id run.ID) (*run.State, error) {
 	entries, err := l.cfg.Store.Log(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	s := run.NewState(id)
+	s.Apart = true
 	return s, l.replay(ctx, s, entries)
 }
 
@@ -110,7 +112,7 @@ func (l *Loop) replay(ctx context.Context, s *run.State, entries []run.Entry) er
 
 // recall reads the conversation before a turn.
 func (l *Loop) recall(ctx context.Context, s *run.State, q *run.Request) (err error) {
-	if q.Turn == nil || q.Turn.Until == 0 {
+	if q.Turn == nil || q.Turn.Until == 0 || s.Apart && len(q.Approved) == 0 {
 		return nil
 	}
 	if l.cfg.Conversation == nil {

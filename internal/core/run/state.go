@@ -19,8 +19,11 @@ type State struct {
 	// Earlier is the conversation of the session before a turn. It is set before the first
 	// entry is applied.
 	Earlier []model.Item
-	Began   time.Time
-	Ended   time.Time // zero while the run goes on
+	// Apart is set before the first entry is applied for who reads what the turn did alone: a
+	// turn that begins with calls that were approved needs Earlier all the same.
+	Apart bool
+	Began time.Time
+	Ended time.Time // zero while the run goes on
 
 	Conversation []model.Item // Request.Input, answers and results
 	Output       []Item
@@ -101,7 +104,7 @@ func (s *State) apply(e *Entry) bool {
 	case e.Begun != nil:
 		s.Request, s.Began = e.Begun, e.At
 		if t := e.Begun.Turn; t != nil {
-			if len(s.Earlier) != t.Items || e.Begun.Before != 0 {
+			if len(s.Earlier) != t.Items && !s.Apart || e.Begun.Before != 0 {
 				return false
 			}
 			q := *e.Begun

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,8 +74,9 @@ func (hands) Do(_ context.Context, c *loop.Call) (*loop.Outcome, error) {
 type talk struct {
 	*httpapitest.Server
 	*testing.T
-	path  string
-	ended chan run.ID // turns
+	path     string
+	ended    chan run.ID   // turns
+	recalled *atomic.Int64 // how often a conversation was read
 }
 
 // open begins a session with an agent that has a tool of the client's and those of the
@@ -82,14 +84,17 @@ type talk struct {
 func open(t *testing.T, policy string) *talk {
 	t.Helper()
 	var agents agent.Store
-	ended := make(chan run.ID, 20)
+	ended, recalled := make(chan run.ID, 20), new(atomic.Int64)
 	s := httpapitest.New(t, func(s *httpapitest.Setup) {
 		db, box := s.World.DB, storetest.Box(t)
 		wake := func() {}
 		l := loop.New(loop.Config{
 			Ended: func(r *run.Run) { wake(); ended <- r.ID },
 			Store: db.Runs(), Models: scripted{}, Events: s.World.Bus.RunEvents(box), Log: slog.New(slog.DiscardHandler), Holder: "here",
-			Handlers: map[string]loop.Handler{"sandbox": hands{}}, Conversation: db.Sessions().Conversation,
+			Handlers: map[string]loop.Handler{"sandbox": hands{}}, Conversation: func(ctx context.Context, t *run.Turn) ([]model.Item, error) {
+				recalled.Add(1)
+				return db.Sessions().Conversation(ctx, t)
+			},
 		})
 		if err := l.Start(t.Context()); err != nil {
 			t.Fatal(err)
@@ -111,7 +116,7 @@ func open(t *testing.T, policy string) *talk {
 	if err := agents.Create(t.Context(), a, agent.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	k := &talk{s, t, "", ended}
+	k := &talk{s, t, "", ended, recalled}
 	var made struct{ ID string }
 	k.ask(http.StatusCreated, "POST", "/v1/sessions", `{"agent_id":"helper"}`, &made)
 	k.path = "/v1/sessions/" + made.ID
@@ -185,6 +190,19 @@ func TestSideBySide(t *testing.T) {
 	}
 	if turn = k.say("and?"); turn.Content != "and?" {
 		t.Errorf("%+v", turn)
+	}
+}
+
+// TestConversationIsReadOnce: it may be long, and what a turn did is told without it.
+func TestConversationIsReadOnce(t *testing.T) {
+	k := open(t, `{}`)
+	for range 3 {
+		if turn := k.say("hello"); turn.Content != "hello" {
+			t.Errorf("%+v", turn)
+		}
+	}
+	if n := k.recalled.Load(); n != 2 { // before the first turn there is none
+		t.Errorf("3 turns read it %d times", n)
 	}
 }
 
