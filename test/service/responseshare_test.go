@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -72,6 +74,7 @@ func TestKilledServerBesideAnother(t *testing.T) {
 			ends[i] = time.Now()
 		})
 	}
+	talk := sessionOf(t, victim, survivor)
 	select {
 	case <-running:
 	case <-time.After(time.Minute):
@@ -82,6 +85,7 @@ func TestKilledServerBesideAnother(t *testing.T) {
 	}
 	killed := time.Now()
 	readers.Wait()
+	talk()
 
 	began := map[string]int{}
 	for _, rows := range responseTrail(t, survivor) {
@@ -109,4 +113,44 @@ func TestKilledServerBesideAnother(t *testing.T) {
 		t.Logf("%s ended %s after the kill, %d calls lost", f.name, ends[i].Sub(killed).Round(100*time.Millisecond), gone)
 	}
 	t.Logf("%d calls were lost with the machine", lost)
+}
+
+// sessionOf begins a turn of a session in one server, which another one goes on with. What it
+// returns reads the events there, from the first to the end of the turn.
+func sessionOf(t *testing.T, victim, survivor *atolltest.Server) (read func()) {
+	t.Helper()
+	begun := (&talker{t, &succession{TB: t, server: victim}, atolltest.Key, ""}).begin(map[string]any{
+		"model": map[string]string{"name": "plodder"}, "tools": []any{map[string]string{"type": "sandbox"}},
+	})
+	a, err := victim.Call(t.Context(), begun.key, http.MethodPost, begun.path+"/events", message("shared-session"), http.Header{"Prefer": {"respond-async"}})
+	if err != nil || a.Status != http.StatusAccepted {
+		t.Fatalf("%v %+v", err, a)
+	}
+	k := &talker{t, &succession{TB: t, server: survivor}, begun.key, begun.path}
+	var told []sessionEvent
+	failed := make(chan error, 1)
+	go func() {
+		failed <- k.follow(t.Context(), http.MethodGet, "/events/stream", nil, "", func(e sessionEvent) bool {
+			told = append(told, e)
+			return e.Status != "idle"
+		})
+	}()
+	return func() {
+		if err := <-failed; err != nil {
+			t.Fatal(err)
+		}
+		if got := raws(k.events("")); !slices.Equal(got, raws(told)) {
+			t.Errorf("read again the session has\n%s\nand was told\n%s", strings.Join(got, "\n"), strings.Join(raws(told), "\n"))
+		}
+		calls := map[string]int{}
+		for _, e := range told {
+			calls[e.Type]++
+		}
+		if last := told[len(told)-1]; last.StopReason.Type != "end_turn" || calls["tool_use"] != 3 || calls["tool_result"] != 3 {
+			t.Errorf("the turn ended with %+v after %v", last, calls)
+		}
+		if last := k.send(message("shared-again"), "completed", ""); last.Error != nil {
+			t.Errorf("the turn after it: %+v", last)
+		}
+	}
 }
