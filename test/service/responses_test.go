@@ -38,6 +38,8 @@ func obey(said, result string) (turn scriptedmodel.Turn, ok bool) {
 		return scriptedmodel.Ask("call_1", "run_code", string(arguments)), err == nil
 	case "say":
 		return scriptedmodel.Say(rest), true
+	case "call":
+		return scriptedmodel.Ask("call_1", rest, "{}"), true
 	case "weather":
 		return scriptedmodel.Ask("call_1", "get_weather", `{"city": "Oslo"}`), true
 	case "slow":

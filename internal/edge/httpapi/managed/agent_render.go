@@ -120,7 +120,7 @@ func mcpToolsetOf(d *agent.Definition, of string) Tool {
 		}
 	}
 	for _, name := range names {
-		v := d.Policy.Judge(append(ofServer(of, name), of)...)
+		v := d.Policy.Judge(of+"/"+name, name, of)
 		if server != nil && server.AllowedTools != nil && !slices.Contains(server.AllowedTools, name) {
 			v = agent.Denied
 		}
@@ -157,7 +157,7 @@ func unsaid(a *agent.Agent) []Warning {
 		add(!ok, "metadata."+key)
 	}
 	other := func(list []string) bool {
-		return slices.ContainsFunc(list, func(name string) bool { return !managed(d, list, name) })
+		return slices.ContainsFunc(list, func(name string) bool { return !managed(d, name) })
 	}
 	add(d.Policy.Allow != nil, "tool_policy.allow_list")
 	add(other(d.Policy.Deny), "tool_policy.deny_list")

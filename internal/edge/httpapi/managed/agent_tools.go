@@ -39,43 +39,21 @@ var members = []member{
 }
 
 // managed reports whether a name in a list of a policy is one that this form speaks of.
-func managed(d *agent.Definition, list []string, name string) bool {
+func managed(d *agent.Definition, name string) bool {
 	for _, m := range members {
 		if slices.Contains(m.names, name) || slices.Contains(m.kind.Names(), name) {
 			return true
 		}
 	}
 	server, _, _ := strings.Cut(name, "/")
-	return slices.ContainsFunc(d.Tools, func(t agent.Tool) bool { return t.Type == agent.MCP && t.Server == server }) || paired(d, list, name) > 0
+	return slices.ContainsFunc(d.Tools, func(t agent.Tool) bool { return t.Type == agent.MCP && t.Server == server })
 }
-
-// paired is for how many servers a list has a name of ofServer, and so the name alone, too.
-func paired(d *agent.Definition, list []string, name string) (n int) {
-	for _, t := range d.Tools {
-		if t.Type == agent.MCP && slices.Contains(list, t.Server+"/"+name) {
-			n++
-		}
-	}
-	return n
-}
-
-// ofServer are the names by which a policy speaks of one tool of a server: with the server's
-// before it, so that it is known whose it is, and alone, by which a call is held to the policy.
-func ofServer(server, tool string) []string { return []string{server + "/" + tool, tool} }
 
 // forget takes out of a policy what tools of this form say anew. An allow list stays: it
 // restricts whatever comes.
 func forget(d *agent.Definition) {
-	rest := func(list []string) (out []string) {
-		seen := map[string]int{}
-		for _, name := range list {
-			seen[name]++
-			n := paired(d, list, name)
-			if !managed(d, list, name) || n > 0 && seen[name] > n { // another than this form is meant by the last
-				out = append(out, name)
-			}
-		}
-		return out
+	rest := func(list []string) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return managed(d, name) })
 	}
 	d.Policy.Deny, d.Policy.Confirm = rest(d.Policy.Deny), rest(d.Policy.Confirm)
 }
@@ -200,13 +178,13 @@ func (t *ToolFields) addMCPToolset(d *agent.Definition, path string) error {
 		s := own[name]
 		switch {
 		case !s.enabled && def.enabled:
-			d.Policy.Deny = append(d.Policy.Deny, ofServer(of, name)...)
+			d.Policy.Deny = append(d.Policy.Deny, of+"/"+name)
 		case s.enabled && !def.enabled:
 			server.AllowedTools = append(server.AllowedTools, name)
 		}
 		switch {
 		case s.enabled && s.ask && !(def.enabled && def.ask):
-			d.Policy.Confirm = append(d.Policy.Confirm, ofServer(of, name)...)
+			d.Policy.Confirm = append(d.Policy.Confirm, of+"/"+name)
 		case s.enabled && !s.ask && def.enabled && def.ask:
 			return httpapi.Invalid("%s.configs[%d].permission_policy: below a default of %s there is no %s in this version", path, i, ask, always)
 		}

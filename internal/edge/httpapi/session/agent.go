@@ -87,7 +87,7 @@ func govern(p *agent.Policy) func(*run.Request) {
 func names(t *run.Tool) []string {
 	switch {
 	case t.Server != "":
-		return []string{t.Name, t.Server, t.RemoteName}
+		return []string{t.Name, t.Server, t.Server + "/" + t.RemoteName, t.RemoteName}
 	case t.Handler == sandboxtool.Handler:
 		return append(agent.Sandbox.Names(), t.Name)
 	case t.Handler != "":

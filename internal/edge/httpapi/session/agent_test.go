@@ -65,6 +65,8 @@ func TestGovern(t *testing.T) {
 		{agent.Policy{Allow: []string{"orders", "theirs"}, Deny: []string{"cancel"}}, "orders_look theirs", true},
 		{agent.Policy{Confirm: []string{"sandbox", "orders_cancel", "theirs"}}, "run_code? read_file? web_search orders_look orders_cancel? theirs", false},
 		{agent.Policy{Deny: []string{"web-search", "run_code"}}, "read_file orders_look orders_cancel theirs", true},
+		{agent.Policy{Deny: []string{"orders/cancel", "other/look"}, Confirm: []string{"orders/look"}}, "run_code read_file web_search orders_look? theirs", false},
+		{agent.Policy{Allow: []string{"orders/look"}}, "orders_look", true},
 		{agent.Policy{Confirm: []string{"fetch_url"}}, "run_code read_file web_search orders_look orders_cancel theirs", true},
 	} {
 		q := &run.Request{Tools: slices.Clone(all)}
