@@ -10,12 +10,14 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // Store has what waits; a session.Store does.
 type Store interface {
 	Ready(ctx context.Context, limit int) ([]session.Queued, error)
 	Window(ctx context.Context, id session.ID, until int64) (after int64, err error)
+	Total(ctx context.Context, t tenant.ID, id session.ID) (run.Total, error)
 }
 
 // Config of Turns.
@@ -81,6 +83,9 @@ func (t *Turns) begin(ctx context.Context) error {
 func (t *Turns) one(ctx context.Context, q *session.Queued) (err error) {
 	turn := q.Request.Turn
 	if turn.After, err = t.cfg.Store.Window(ctx, session.ID(turn.Session), turn.Until); err != nil {
+		return err
+	}
+	if turn.Spent, err = t.cfg.Store.Total(ctx, q.Run.Tenant, session.ID(turn.Session)); err != nil {
 		return err
 	}
 	_, err = t.cfg.Begin(ctx, &q.Run, &q.Request, t.cfg.Limit, nil)

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -16,6 +17,8 @@ type Turn struct {
 	Items        int
 	// Queued is the turn's place in the queue that it waited in; 0 for none.
 	Queued int64 `json:",omitzero"`
+	// Spent is what the session's turns before this one came to.
+	Spent Total `json:",omitzero"`
 	// Answers are the client's to calls that waited for it. Their results are a part of the
 	// conversation, before Request.Input.
 	Answers []Answer `json:",omitempty"`
@@ -26,6 +29,8 @@ type Answer struct {
 	Of   int64  // Told.Seq of the call
 	Call string // its id
 	Tool string
+	// Server is the MCP server that Tool is of; "" for none.
+	Server string `json:",omitzero"`
 	// Result is that of a tool of the client, or of a call that the client does not allow;
 	// nil for one that it does.
 	Result *model.Result `json:",omitzero"`
@@ -53,6 +58,11 @@ const (
 	ToldError    ToldKind = "error"
 	ToldUsage    ToldKind = "usage"
 	ToldStatus   ToldKind = "status"
+	// A model was asked, and its answer has ended.
+	ToldRequest ToldKind = "model_request"
+	ToldAnswer  ToldKind = "model_answer"
+	// The client has interrupted the turn, or the wait for its answers.
+	ToldInterrupt ToldKind = "interrupt"
 )
 
 // Told is an event of a session: what its readers are told of a turn. It is made from an
@@ -65,11 +75,16 @@ type Told struct {
 	Item  *model.Item `json:",omitzero"` // of a message, thinking, a call and a result
 	Shown string      `json:",omitzero"` // id of the Item of the run's output that Item is in, by which its deltas are known
 	Cut   bool        `json:",omitzero"` // the answer broke off: Item is no part of the conversation
-	Of    int64       `json:",omitzero"` // Seq of the call that a result or decision is of
+	Of    int64       `json:",omitzero"` // Seq of the call that a result or decision is of, or of the request that an answer is to
+	// Place counts, from 1, what a message stands among of those that its turn began with.
+	Place int       `json:",omitzero"`
+	Tool  *ToldTool `json:",omitzero"` // of a call, and of its result; nil for one that the model was not given
 
 	Decision *Decision    `json:",omitzero"`
 	Failure  *ToldFailure `json:",omitzero"`
-	Spent    *Spent       `json:",omitzero"`
+	Spent    *Spent       `json:",omitzero"` // of the turn, or of an answer
+	Total    *Total       `json:",omitzero"` // of the session, with the turn
+	Failed   bool         `json:",omitzero"` // of an answer: there is none, or not all of it
 	Status   *ToldState   `json:",omitzero"`
 }
 
@@ -83,6 +98,27 @@ type ToldFailure struct {
 type Spent struct {
 	Usage model.Usage
 	Cost  model.Money // of models, tools and the sandbox
+}
+
+// Total is what turns have come to together.
+type Total struct {
+	Spent
+	Active time.Duration // in which they were under way
+}
+
+// ToldTool is what made a call.
+type ToldTool struct {
+	Server  string `json:",omitzero"` // an MCP server
+	Name    string `json:",omitzero"` // that the server has for the tool, unless it is that of the call
+	Client  bool   `json:",omitzero"` // the client makes it
+	Approve bool   `json:",omitzero"` // the client says whether it may be made
+}
+
+func toldTool(t *Tool) *ToldTool {
+	if t == nil {
+		return nil
+	}
+	return &ToldTool{Server: t.Server, Name: t.RemoteName, Client: t.Handler == "", Approve: t.Handler != "" && t.Approve}
 }
 
 // ToldState is the status of a session after an event.
@@ -101,6 +137,53 @@ type Wait struct {
 	Approve bool // it waits for a decision, and otherwise for its result
 }
 
+// Sort is a kind of event, and whose it is where that differs: "message/user",
+// "tool_use/client". Events are kept and chosen by it.
+type Sort string
+
+// Parts of a Sort.
+const (
+	ByClient = "client"
+	ByServer = "mcp"
+)
+
+// Sort returns that of t.
+func (t *Told) Sort() Sort {
+	by := ""
+	switch {
+	case t.Kind == ToldMessage && t.Item != nil && t.Item.Message != nil:
+		by = string(t.Item.Message.Role)
+	case t.Tool != nil && t.Tool.Client:
+		by = ByClient
+	case t.Tool != nil && t.Tool.Server != "":
+		by = ByServer
+	}
+	if by == "" {
+		return Sort(t.Kind)
+	}
+	return t.Kind.By(by)
+}
+
+// By is the sort of events of a kind that are a part's.
+func (k ToldKind) By(part string) Sort { return Sort(string(k) + "/" + part) }
+
+// Kind is the kind of events of a sort.
+func (s Sort) Kind() ToldKind {
+	kind, _, _ := strings.Cut(string(s), "/")
+	return ToldKind(kind)
+}
+
+// Sorts are all those of a kind.
+func (k ToldKind) Sorts() []Sort {
+	switch k {
+	case ToldMessage:
+		return []Sort{Sort(k), k.By(string(model.User)), k.By(string(model.Assistant))}
+	case ToldCall, ToldResult:
+		return []Sort{Sort(k), k.By(ByServer), k.By(ByClient)}
+	}
+	return []Sort{Sort(k)}
+}
+
 // Begins reports whether a conversation may begin with t.
 func (t *Told) Begins() bool { return t.Item != nil && !t.Cut && byUser(t.Item) }
 
@@ -115,7 +198,7 @@ func TellAnswers(seq int64, at time.Time, answers []Answer) (out []Told) {
 			out = append(out, Told{Kind: ToldDecision, Of: a.Of, Decision: a.Decision})
 		}
 		if a.Result != nil {
-			out = append(out, Told{Kind: ToldResult, Of: a.Of, Item: &model.Item{Result: a.Result}})
+			out = append(out, Told{Kind: ToldResult, Of: a.Of, Item: &model.Item{Result: a.Result}, Tool: &ToldTool{Server: a.Server, Client: a.Decision == nil}})
 		}
 	}
 	return numbered(seq, at, out)
@@ -123,7 +206,10 @@ func TellAnswers(seq int64, at time.Time, answers []Answer) (out []Told) {
 
 func numbered(seq int64, at time.Time, all []Told) []Told {
 	for i := range all {
-		all[i].Seq, all[i].At = seq+int64(i), at
+		t := &all[i]
+		if t.Seq = seq + int64(i); t.At.IsZero() {
+			t.At = at
+		}
 	}
 	return all
 }
@@ -141,12 +227,15 @@ func (s *State) tell(e *Entry, shown int) (out []Told) {
 		s.told = turn.Until
 		out = TellAnswers(1, e.At, turn.Answers)
 		for i := range e.Begun.Input {
-			next(Told{Kind: ToldMessage, Item: &e.Begun.Input[i]})
+			next(Told{Kind: ToldMessage, Item: &e.Begun.Input[i], Place: i + 1})
 		}
 		next(Told{Kind: ToldStatus, Status: &ToldState{Running: true}})
 	case e.Answered != nil:
-		out = s.tellAnswer(e.Answered.Answer.Items, shown)
+		next(Told{Kind: ToldRequest, At: s.askedAt})
+		out = append(out, s.tellAnswer(e.Answered.Answer.Items, shown)...)
+		next(Told{Kind: ToldAnswer, Of: s.told + 1, Spent: &Spent{e.Answered.Answer.Usage, e.Answered.Cost.Total}})
 	case e.Failed != nil:
+		next(Told{Kind: ToldRequest, At: s.askedAt})
 		for i := range e.Failed.Shown {
 			it := &e.Failed.Shown[i]
 			if itemOf(it, s.Request.Tools, ItemIncomplete) == nil {
@@ -157,11 +246,12 @@ func (s *State) tell(e *Entry, shown int) (out []Told) {
 			}
 			shown++
 		}
+		next(Told{Kind: ToldAnswer, Of: s.told + 1, Failed: true})
 	case e.Called != nil:
 		p := s.asking(e.Called.Call)
-		next(Told{Kind: ToldResult, Item: &model.Item{Result: &e.Called.Result}, Of: p.Told})
+		next(Told{Kind: ToldResult, Item: &model.Item{Result: &e.Called.Result}, Of: p.Told, Tool: toldTool(p.Tool)})
 	case e.Ended != nil:
-		out = s.tellEnd(e.Ended)
+		out = s.tellEnd(e.Ended, e.At)
 	}
 	out = numbered(s.told+1, e.At, out)
 	s.told += int64(len(out))
@@ -180,6 +270,7 @@ func kindOf(it *model.Item) ToldKind {
 	return ToldMessage
 }
 
+// tellAnswer returns the events of what a model said, which come after that of its being asked.
 func (s *State) tellAnswer(items []model.Item, shown int) (out []Told) {
 	calls := 0
 	for i := range items {
@@ -189,7 +280,8 @@ func (s *State) tellAnswer(items []model.Item, shown int) (out []Told) {
 			shown++
 		}
 		if t.Kind == ToldCall {
-			s.pending[calls].Told = s.told + int64(i) + 1
+			p := &s.pending[calls]
+			p.Told, t.Tool = s.told+int64(i)+2, toldTool(p.Tool)
 			calls++
 		}
 		out = append(out, t)
@@ -197,20 +289,25 @@ func (s *State) tellAnswer(items []model.Item, shown int) (out []Told) {
 	return out
 }
 
-func (s *State) tellEnd(end *End) (out []Told) {
+func (s *State) tellEnd(end *End, at time.Time) (out []Told) {
 	status := &ToldState{End: end.Status, Reason: end.Reason}
 	for _, p := range s.Waiting() {
 		status.Waits = append(status.Waits, Wait{Of: p.Told, Call: p.Call.ID, Tool: p.Call.Name, Approve: p.Approves()})
 	}
+	if end.Status == Cancelled {
+		out = append(out, Told{Kind: ToldInterrupt})
+	}
 	for i := range s.pending {
 		if p := &s.pending[i]; p.result == nil && !s.waits(p) {
-			out = append(out, Told{Kind: ToldResult, Item: &model.Item{Result: lost(p.Call.ID)}, Of: p.Told})
+			out = append(out, Told{Kind: ToldResult, Item: &model.Item{Result: lost(p.Call.ID)}, Of: p.Told, Tool: toldTool(p.Tool)})
 		}
 	}
 	if end.Reason != Done || end.Message != "" {
 		out = append(out, Told{Kind: ToldError, Failure: &ToldFailure{end.Reason, end.Message}})
 	}
-	return append(out, Told{Kind: ToldUsage, Spent: &Spent{s.Usage, s.Spent()}}, Told{Kind: ToldStatus, Status: status})
+	before := &s.Request.Turn.Spent
+	total := &Total{Spent{before.Usage.Plus(s.Usage), before.Cost.Plus(s.Spent())}, before.Active + at.Sub(s.Began)}
+	return append(out, Told{Kind: ToldUsage, Spent: &Spent{s.Usage, s.Spent()}, Total: total}, Told{Kind: ToldStatus, Status: status})
 }
 
 // asking returns the call of the last answer that has an id.

@@ -17,9 +17,14 @@ type Event struct {
 // EventFilter chooses events.
 type EventFilter struct {
 	agent.Page
-	Kinds []run.ToldKind // nil for all
-	Last  bool           // the last one first
+	Sorts []run.Sort // nil for all
+	Run   run.ID     // "" for all
+	Span
+	Last bool // the last one first
 }
+
+// Span is a time: from From on, until before Until; zero for no bound.
+type Span struct{ From, Until time.Time }
 
 // Bounds of the conversation that a turn begins with. What was said before is in the events,
 // and the model is not given it.

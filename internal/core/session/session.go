@@ -93,7 +93,7 @@ type Store interface {
 	Get(ctx context.Context, t tenant.ID, id ID) (*Session, error)
 	// Update changes About. It is a Conflict for one that is archived.
 	Update(ctx context.Context, t tenant.ID, id ID, about About, events ...tenant.PolicyEvent) (*Session, error)
-	// List returns a page of sessions, newest first, and where the next one begins; "" at
+	// List returns a page of sessions, newest first unless the filter says otherwise, and where the next one begins; "" at
 	// the end.
 	List(ctx context.Context, t tenant.ID, f Filter) (page []Session, next string, err error)
 	// Archive ends messages and changes, and drops what is queued. Again is no error, and no event. While a turn is
@@ -104,6 +104,8 @@ type Store interface {
 	Delete(ctx context.Context, t tenant.ID, id ID, events ...tenant.PolicyEvent) error
 	// Events returns a page of events, oldest first.
 	Events(ctx context.Context, t tenant.ID, id ID, f EventFilter) (page []Event, next string, err error)
+	// Total returns what the turns of a session that have ended came to.
+	Total(ctx context.Context, t tenant.ID, id ID) (run.Total, error)
 	// After returns up to limit events after one, oldest first.
 	After(ctx context.Context, t tenant.ID, id ID, seq int64, limit int) ([]Event, error)
 	// Window returns the event after which a conversation begins that a turn can begin with.
@@ -135,8 +137,22 @@ const DimensionSessions = "sessions"
 type Filter struct {
 	agent.Page
 	Agent    agent.ID // "" for those of all agents
+	Version  int      // of the agent; 0 for any
 	Archived bool     // those that are archived, too
+	Span              // in which they were made
+	States   []State  // nil for any that Archived has
+	First    bool     // the first one first
 }
+
+// State is what a session is doing.
+type State string
+
+// States of a session.
+const (
+	Idle    State = "idle"
+	Running State = "running"
+	Ended   State = "archived"
+)
 
 var (
 	// ErrNotFound says that a tenant has no such session.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -176,21 +177,19 @@ func (s *sessions) List(ctx context.Context, id tenant.ID, f session.Filter) ([]
 	if f.Limit < 1 || f.Limit > maxPage {
 		return nil, "", fault.New(fault.Invalid, "limit must be between 1 and %d", maxPage)
 	}
-	list, where, args := "sessions/"+id+"/"+string(f.Agent), `tenant = ?`, []any{id}
-	if f.Agent != "" {
-		where, args = where+` AND agent = ?`, append(args, string(f.Agent))
+	list, order, beyond := "sessions/"+id+"/"+string(f.Agent), `DESC`, ` AND seq < ?`
+	if f.First {
+		list, order, beyond = list+"/asc", `ASC`, ` AND seq > ?`
 	}
-	if !f.Archived {
-		where += ` AND archived_at IS NULL`
-	}
+	where, args := chosen(id, &f)
 	if f.Cursor != "" {
 		from, err := decodeCursor(s.db.seal, list, f.Cursor)
 		if err != nil {
 			return nil, "", err
 		}
-		where, args = where+` AND seq < ?`, append(args, from.at)
+		where, args = where+beyond, append(args, from.at)
 	}
-	rows, err := s.db.read.rows(ctx, `SELECT `+sessionColumns+` FROM sessions WHERE `+where+` ORDER BY seq DESC LIMIT ?`, append(args, f.Limit+1)...)
+	rows, err := s.db.read.rows(ctx, `SELECT `+sessionColumns+` FROM sessions WHERE `+where+` ORDER BY seq `+order+` LIMIT ?`, append(args, f.Limit+1)...)
 	all, err := collect(rows, err, s.scan)
 	if err != nil {
 		return nil, "", s.db.read.wrap("list sessions", err)
@@ -205,4 +204,50 @@ func (s *sessions) List(ctx context.Context, id tenant.ID, f session.Filter) ([]
 		out[i] = all[i].Session
 	}
 	return out, next, nil
+}
+
+// states are conditions for states of sessions.
+var states = map[session.State]string{
+	session.Idle: `archived_at IS NULL AND run = ''`, session.Running: `run <> ''`, session.Ended: `archived_at IS NOT NULL`,
+}
+
+// chosen is the condition of a filter, but for its page.
+func chosen(id tenant.ID, f *session.Filter) (where string, args []any) {
+	where, args = `tenant = ?`, []any{id}
+	if f.Agent != "" {
+		where, args = where+` AND agent = ?`, append(args, string(f.Agent))
+	}
+	if f.Version > 0 {
+		where, args = where+` AND agent_version = ?`, append(args, f.Version)
+	}
+	if f.States != nil {
+		any := make([]string, len(f.States))
+		for i, state := range f.States {
+			any[i] = `(` + states[state] + `)`
+		}
+		where += ` AND (` + strings.Join(append(any, `1 = 0`), ` OR `) + `)`
+	} else if !f.Archived {
+		where += ` AND archived_at IS NULL`
+	}
+	within, bounds := spanOf("created_at", f.Span)
+	return where + within, append(args, bounds...)
+}
+
+// spanOf is the condition that a column of times is in a span.
+func spanOf(column string, of session.Span) (where string, args []any) {
+	if !of.From.IsZero() {
+		where, args = ` AND `+column+` >= ?`, append(args, ceilMicros(of.From))
+	}
+	if !of.Until.IsZero() {
+		where, args = where+` AND `+column+` < ?`, append(args, ceilMicros(of.Until))
+	}
+	return where, args
+}
+
+// ceilMicros is the first microsecond that is not before t.
+func ceilMicros(t time.Time) int64 {
+	if whole := t.Truncate(time.Microsecond); whole.Before(t) {
+		return micros(whole) + 1
+	}
+	return micros(t)
 }

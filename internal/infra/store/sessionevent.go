@@ -23,10 +23,11 @@ func (s *sessions) events(ctx context.Context, t tenant.ID, id string, where str
 	all, err := collect(rows, err, func(sc scanner) (e session.Event, err error) {
 		var at int64
 		var sealed []byte
-		if err := sc.Scan(&e.Seq, &e.Run, &e.Kind, &at, &sealed); err != nil {
+		var sort run.Sort
+		if err := sc.Scan(&e.Seq, &e.Run, &sort, &at, &sealed); err != nil {
 			return e, err
 		}
-		e.At = instant(at)
+		e.Kind, e.At = sort.Kind(), instant(at)
 		return e, s.db.openTold(t, id, sealed, &e.Told)
 	})
 	return all, s.db.read.wrap("read the events of a session", err)
@@ -50,12 +51,17 @@ func (s *sessions) Events(ctx context.Context, t tenant.ID, id session.ID, f ses
 		}
 		args[0] = from.at
 	}
-	if len(f.Kinds) > 0 {
-		where += ` AND type IN (?` + strings.Repeat(`, ?`, len(f.Kinds)-1) + `)`
-		for _, k := range f.Kinds {
-			args = append(args, string(k))
+	if len(f.Sorts) > 0 {
+		where += ` AND type IN (?` + strings.Repeat(`, ?`, len(f.Sorts)-1) + `)`
+		for _, sort := range f.Sorts {
+			args = append(args, string(sort))
 		}
 	}
+	if f.Run != "" {
+		where, args = where+` AND run = ?`, append(args, string(f.Run))
+	}
+	within, bounds := spanOf("at", f.Span)
+	where, args = where+within, append(args, bounds...)
 	all, err := s.events(ctx, t, string(id), where+` ORDER BY seq `+order+` LIMIT ?`, append(args, f.Limit+1)...)
 	if err != nil || len(all) <= f.Limit {
 		return all, "", err
@@ -69,6 +75,14 @@ func (s *sessions) After(ctx context.Context, t tenant.ID, id session.ID, seq in
 		return nil, err
 	}
 	return s.events(ctx, t, string(id), `seq > ? ORDER BY seq LIMIT ?`, seq, limit)
+}
+
+func (s *sessions) Total(ctx context.Context, t tenant.ID, id session.ID) (run.Total, error) {
+	all, err := s.events(ctx, t, string(id), `type = ? ORDER BY seq DESC LIMIT 1`, string(run.ToldUsage))
+	if err != nil || len(all) == 0 || all[0].Total == nil {
+		return run.Total{}, err
+	}
+	return *all[0].Total, nil
 }
 
 func (s *sessions) Window(ctx context.Context, id session.ID, until int64) (after int64, err error) {
@@ -152,7 +166,9 @@ func (s *sessions) Answer(ctx context.Context, v *session.Session, answers []run
 		waits := v.Waits - len(answers)
 		if done {
 			waits = 0
-			told = append(told, run.Told{Seq: v.Events + int64(len(told)) + 1, At: now, Kind: run.ToldStatus, Status: &run.ToldState{End: run.Cancelled}})
+			next := v.Events + int64(len(told)) + 1
+			told = append(told, run.Told{Seq: next, At: now, Kind: run.ToldInterrupt},
+				run.Told{Seq: next + 1, At: now, Kind: run.ToldStatus, Status: &run.ToldState{End: run.Cancelled}})
 		}
 		sealed, err := s.db.sealTold(v.Tenant, string(v.ID), told)
 		if err != nil {

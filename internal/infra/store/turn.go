@@ -115,7 +115,7 @@ func (db *DB) sealTrace(of tenant.ID, left []run.Trace) (*sealedTrace, error) {
 func insertTold(ctx context.Context, b *batch, id string, of run.ID, all []sealedTold) error {
 	for _, t := range all {
 		if err := b.later(ctx, `INSERT INTO session_events (session, seq, run, type, talk, at, event) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-			id, t.Seq, string(of), string(t.Kind), talk(t.Told), micros(t.At), t.sealed); err != nil {
+			id, t.Seq, string(of), string(t.Sort()), talk(t.Told), micros(t.At), t.sealed); err != nil {
 			return err
 		}
 	}

@@ -99,8 +99,46 @@ func sessions(t *testing.T, s session.Store) {
 	}
 	_, err = s.Update(ctx, "ten_1", a.ID, session.About{})
 	refused(t, err, fault.Conflict)
+	choices(t, s, a, b)
 	must(t, s.Delete(ctx, "ten_1", a.ID))
 	refused(t, s.Delete(ctx, "ten_1", a.ID), fault.NotFound)
+}
+
+// choices lists sessions by filters: a is archived, and b, which was made later, is idle.
+func choices(t *testing.T, s session.Store, a, b *session.Session) {
+	for _, c := range []struct {
+		f    session.Filter
+		want []session.ID
+	}{
+		{session.Filter{}, []session.ID{b.ID}},
+		{session.Filter{Archived: true}, []session.ID{b.ID, a.ID}},
+		{session.Filter{Archived: true, First: true}, []session.ID{a.ID, b.ID}},
+		{session.Filter{States: []session.State{session.Idle, session.Running}}, []session.ID{b.ID}},
+		{session.Filter{States: []session.State{session.Ended}}, []session.ID{a.ID}},
+		{session.Filter{States: []session.State{session.Running}}, nil},
+		{session.Filter{States: []session.State{}}, nil},
+		{session.Filter{Agent: b.Agent, Version: 2}, []session.ID{b.ID}},
+		{session.Filter{Agent: b.Agent, Version: 3}, nil},
+		{session.Filter{Span: session.Span{From: b.CreatedAt, Until: b.CreatedAt.Add(time.Nanosecond)}}, []session.ID{b.ID}},
+		{session.Filter{Span: session.Span{From: b.CreatedAt.Add(time.Nanosecond)}}, nil},
+		{session.Filter{Span: session.Span{Until: b.CreatedAt}}, nil},
+	} {
+		var got []session.ID
+		for cursor := ""; ; {
+			c.f.Page = agent.Page{Limit: 1, Cursor: cursor}
+			page, next, err := s.List(t.Context(), "ten_1", c.f)
+			must(t, err)
+			for i := range page {
+				got = append(got, page[i].ID)
+			}
+			if cursor = next; cursor == "" {
+				break
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%+v chooses %v, want %v", c.f, got, c.want)
+		}
+	}
 }
 
 // talk is a conversation in a store.
@@ -159,7 +197,7 @@ func (n *turn) add(e run.Entry) {
 func (n *turn) answered(items ...model.Item) {
 	n.Helper()
 	n.add(run.Entry{Asked: &run.Asked{Step: n.state.Steps + 1, Try: 1, Model: "m"}})
-	n.add(run.Entry{Answered: &run.Answered{Answer: model.Answer{Items: items, Stop: model.StopToolCalls}}})
+	n.add(run.Entry{Answered: &run.Answered{Answer: model.Answer{Items: items, Stop: model.StopToolCalls, Usage: model.Usage{Input: 10, Output: 5}}}})
 }
 
 func said(text string) run.Request {
@@ -204,14 +242,14 @@ func turns(t *testing.T, s session.Store, runs run.Store) {
 	}
 	n.answered(model.Text(model.Assistant, "Hello"))
 	n.add(run.Entry{Ended: &run.End{Status: run.Completed}})
-	if got := k.now(); got.Run != "" || got.Events != 9 {
+	if got := k.now(); got.Run != "" || got.Events != 13 {
 		t.Errorf("after the turn: %+v", got)
 	}
 	want := []model.Item{model.Text(model.User, "Hi"), call("c1", "look"), call("c2", "look"), result("c1"), result("c2"), model.Text(model.Assistant, "Hello")}
-	if all, err := s.Conversation(ctx, &run.Turn{Session: string(k.v.ID), Until: 9}); err != nil || !reflect.DeepEqual(all, want) {
+	if all, err := s.Conversation(ctx, &run.Turn{Session: string(k.v.ID), Until: 13}); err != nil || !reflect.DeepEqual(all, want) {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if after, err := s.Window(ctx, k.v.ID, 9); err != nil || after != 0 {
+	if after, err := s.Window(ctx, k.v.ID, 13); err != nil || after != 0 {
 		t.Errorf("the conversation begins after %d, %v", after, err)
 	}
 	pages(t, s, k.v.ID)
@@ -298,7 +336,7 @@ func bounds(t *testing.T, s session.Store, runs run.Store) {
 	for _, c := range []struct {
 		messages int   // of the turn
 		after    int64 // the session's conversation begins there, once the turn has ended
-	}{{session.MaxTurnItems / 2, 0}, {session.MaxTurnItems * 3 / 4, session.MaxTurnItems/2 + 4}, {session.MaxTurnItems + 1, session.MaxTurnItems*5/4 + 8}} {
+	}{{session.MaxTurnItems / 2, 0}, {session.MaxTurnItems * 3 / 4, session.MaxTurnItems/2 + 6}, {session.MaxTurnItems + 1, session.MaxTurnItems*5/4 + 12}} {
 		n, err := k.begin("ten_1", k.now(), said("Hi"))
 		must(t, err)
 		n.answered(slices.Repeat([]model.Item{model.Text(model.Assistant, "Hello")}, c.messages)...)
@@ -318,7 +356,10 @@ func bounds(t *testing.T, s session.Store, runs run.Store) {
 
 func pages(t *testing.T, s session.Store, id session.ID) {
 	ctx := t.Context()
-	want := []run.ToldKind{run.ToldMessage, run.ToldStatus, run.ToldCall, run.ToldCall, run.ToldResult, run.ToldResult, run.ToldMessage, run.ToldUsage, run.ToldStatus}
+	want := []run.ToldKind{
+		run.ToldMessage, run.ToldStatus, run.ToldRequest, run.ToldCall, run.ToldCall, run.ToldAnswer, run.ToldResult, run.ToldResult,
+		run.ToldRequest, run.ToldMessage, run.ToldAnswer, run.ToldUsage, run.ToldStatus,
+	}
 	var all []session.Event
 	for cursor := ""; ; {
 		page, next, err := s.Events(ctx, "ten_1", id, session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: 4}})
@@ -336,18 +377,54 @@ func pages(t *testing.T, s session.Store, id session.ID) {
 	if !slices.Equal(kinds(all), want) {
 		t.Errorf("%v", kinds(all))
 	}
-	if all[4].Of != all[3].Seq || all[5].Of != all[2].Seq {
-		t.Errorf("results are of %d and %d", all[4].Of, all[5].Of)
+	if all[6].Of != all[4].Seq || all[7].Of != all[3].Seq {
+		t.Errorf("results are of %d and %d", all[6].Of, all[7].Of)
 	}
-	last, _, err := s.Events(ctx, "ten_1", id, session.EventFilter{Page: agent.Page{Limit: 3}, Kinds: []run.ToldKind{run.ToldMessage, run.ToldUsage}, Last: true})
+	last, _, err := s.Events(ctx, "ten_1", id, session.EventFilter{Page: agent.Page{Limit: 3}, Sorts: slices.Concat(run.ToldMessage.Sorts(), run.ToldUsage.Sorts()), Last: true})
 	must(t, err)
 	if !slices.Equal(kinds(last), []run.ToldKind{run.ToldUsage, run.ToldMessage, run.ToldMessage}) {
 		t.Errorf("%v", kinds(last))
 	}
+	sorted(t, s, id, all)
 	after, err := s.After(ctx, "ten_1", id, 7, 1)
 	must(t, err)
 	if len(after) != 1 || after[0].Seq != 8 {
 		t.Errorf("%+v", after)
+	}
+}
+
+// sorted chooses among the events of a turn, which are all there are.
+func sorted(t *testing.T, s session.Store, id session.ID, all []session.Event) {
+	for _, c := range []struct {
+		f    session.EventFilter
+		want []int64
+	}{
+		{session.EventFilter{Sorts: []run.Sort{run.ToldMessage.By("user")}}, []int64{1}},
+		{session.EventFilter{Sorts: []run.Sort{run.ToldMessage.By("assistant"), run.Sort(run.ToldAnswer)}}, []int64{6, 10, 11}},
+		{session.EventFilter{Sorts: run.ToldCall.Sorts(), Run: all[0].Run}, []int64{4, 5}},
+		{session.EventFilter{Run: "run_other"}, nil},
+		{session.EventFilter{Span: session.Span{From: all[11].At, Until: all[12].At.Add(time.Microsecond)}}, []int64{12, 13}},
+		{session.EventFilter{Span: session.Span{From: all[12].At.Add(time.Nanosecond)}}, nil},
+		{session.EventFilter{Span: session.Span{Until: all[0].At}}, nil},
+	} {
+		c.f.Limit = 20
+		got, _, err := s.Events(t.Context(), "ten_1", id, c.f)
+		must(t, err)
+		var seqs []int64
+		for i := range got {
+			seqs = append(seqs, got[i].Seq)
+		}
+		if !slices.Equal(seqs, c.want) {
+			t.Errorf("%+v chooses %v, want %v", c.f, seqs, c.want)
+		}
+	}
+	total, err := s.Total(t.Context(), "ten_1", id)
+	must(t, err)
+	if total.Usage.Input != 20 || total.Active <= 0 {
+		t.Errorf("the turns come to %+v", total)
+	}
+	if total, err = s.Total(t.Context(), "ten_2", session.NewID()); err != nil || total.Usage.Input != 0 {
+		t.Errorf("%+v, %v", total, err)
 	}
 }
 

@@ -18,6 +18,7 @@ type Turn struct {
 	// Input, the turn goes on with Answers.
 	In      *CreateResponse
 	After   int64 // the event after which its conversation begins
+	Spent   run.Total // what the turns before came to
 	Answers []run.Answer
 	// Approved are the calls that the turn begins with.
 	Approved []run.Approved
@@ -49,7 +50,7 @@ func (h *Handlers) Prepare(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, er
 	}
 	r.Session, r.Sandbox = string(t.Of.ID), t.Of.Sandbox
 	q.Publish, q.Approved, q.NoWeb = true, t.Approved, t.NoWeb
-	q.Turn = &run.Turn{Session: r.Session, After: t.After, Until: t.Of.Events, Answers: t.Answers}
+	q.Turn = &run.Turn{Session: r.Session, After: t.After, Until: t.Of.Events, Spent: t.Spent, Answers: t.Answers}
 	t.Govern(q)
 	if err := c.Draining(); err != nil {
 		return nil, nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-// kinds are the types of events.
+// kinds are the types of events. What else is told of a turn is for other forms.
 var kinds = []run.ToldKind{
 	run.ToldMessage, run.ToldThinking, run.ToldCall, run.ToldResult, run.ToldDecision, run.ToldError, run.ToldUsage, run.ToldStatus,
 }
@@ -57,14 +57,20 @@ func (h *Handlers) events(c *httpapi.Call) (out httpapi.Page[SessionEvent], err 
 		return out, err
 	}
 	f := session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Last: c.Text("order") == "desc"}
+	var chosen []run.ToldKind
 	if c.Has("types") {
 		for name := range strings.SplitSeq(c.Text("types"), ",") {
 			kind := run.ToldKind(strings.TrimSpace(name))
-			if !slices.Contains(kinds, kind) || slices.Contains(f.Kinds, kind) {
+			if !slices.Contains(kinds, kind) || slices.Contains(chosen, kind) {
 				return out, httpapi.Invalid("types must be types of events, each once, separated by commas")
 			}
-			f.Kinds = append(f.Kinds, kind)
+			chosen = append(chosen, kind)
 		}
+	} else {
+		chosen = kinds
+	}
+	for _, kind := range chosen {
+		f.Sorts = append(f.Sorts, kind.Sorts()...)
 	}
 	s, err := h.find(c)
 	if err != nil {

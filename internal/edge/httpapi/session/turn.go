@@ -120,7 +120,11 @@ func (h *Handlers) plan(c *httpapi.Call, s *session.Session) (*response.Turn, er
 		return nil, err
 	}
 	after, err := h.Store.Window(c.Context(), s.ID, s.Events)
-	return &response.Turn{Of: s, In: q, After: after, Govern: govern(&a.Definition.Policy), NoWeb: webless(&a.Definition.Policy)}, err
+	if err != nil {
+		return nil, err
+	}
+	spent, err := h.Store.Total(c.Context(), s.Tenant, s.ID)
+	return &response.Turn{Of: s, In: q, After: after, Spent: spent, Govern: govern(&a.Definition.Policy), NoWeb: webless(&a.Definition.Policy)}, err
 }
 
 // check refuses what an event of its type cannot have.
