@@ -145,6 +145,7 @@ type Sort string
 const (
 	ByClient = "client"
 	ByServer = "mcp"
+	Begun    = "running"
 )
 
 // Sort returns that of t.
@@ -153,6 +154,8 @@ func (t *Told) Sort() Sort {
 	switch {
 	case t.Kind == ToldMessage && t.Item != nil && t.Item.Message != nil:
 		by = string(t.Item.Message.Role)
+	case t.Status != nil && t.Status.Running:
+		by = Begun
 	case t.Tool != nil && t.Tool.Client:
 		by = ByClient
 	case t.Tool != nil && t.Tool.Server != "":
@@ -178,6 +181,8 @@ func (k ToldKind) Sorts() []Sort {
 	switch k {
 	case ToldMessage:
 		return []Sort{Sort(k), k.By(string(model.User)), k.By(string(model.Assistant))}
+	case ToldStatus:
+		return []Sort{Sort(k), k.By(Begun)}
 	case ToldCall, ToldResult:
 		return []Sort{Sort(k), k.By(ByServer), k.By(ByClient)}
 	}

@@ -75,6 +75,7 @@ type Param struct {
 	Min, Max int64
 	Default  int64 // of an Int
 	Example  string
+	Many     bool // it may be given more than once: Call.Query has all
 	Hidden   bool // another spelling of one that is documented, which some clients use
 }
 

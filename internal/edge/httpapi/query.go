@@ -14,7 +14,7 @@ import (
 )
 
 // parseQuery reads a request's query strictly: parameters that the operation documents,
-// each of them once, each with a value of its type.
+// each of them once unless it says otherwise, each with a value of its type.
 func parseQuery(r *http.Request, params []Param) (url.Values, error) {
 	var q url.Values
 	if r.URL.RawQuery != "" {
@@ -28,11 +28,13 @@ func parseQuery(r *http.Request, params []Param) (url.Values, error) {
 		if p == nil {
 			return nil, Invalid("unknown query parameter %s", wire.Quote(name))
 		}
-		if len(values) != 1 {
+		if len(values) != 1 && !p.Many {
 			return nil, Invalid("query parameter %s must be given once", wire.Quote(name))
 		}
-		if err := p.check(name, values[0]); err != nil {
-			return nil, err
+		for _, value := range values {
+			if err := p.check(name, value); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for _, p := range params {

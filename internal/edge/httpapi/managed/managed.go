@@ -1,7 +1,8 @@
-// Package managed is another face of agents: the shapes that the published anthropic packages
-// read and write as client.beta.agents. It renders and changes the same agents as package
-// httpapi/agent does. What an agent has and this form has no word for is kept, and named in
-// the answer's warnings; what this form has and Atoll has not is refused by its name.
+// Package managed is another face of agents and sessions: the shapes that the published
+// anthropic packages read and write as client.beta.agents and client.beta.sessions. It renders
+// and changes the same ones as packages httpapi/agent and httpapi/session do. What they have and
+// this form has no word for is kept, and named in the answer's warnings; what this form has and
+// Atoll has not is refused by its name.
 package managed
 
 import (
@@ -14,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/agent"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
 // Prefix is what the paths of this face begin with. Requests reach them by it, or by the
@@ -33,8 +35,9 @@ type Keys interface {
 
 // Door serves the face.
 type Door struct {
-	Agents *agent.Handlers
-	Keys   Keys
+	Agents   *agent.Handlers
+	Sessions *session.Handlers
+	Keys     Keys
 }
 
 // Path is the path by which a request of this face is served, "" for any other request.
@@ -55,7 +58,7 @@ func Path(r *http.Request) string {
 // Operations is the table of what is served. None of it is in our OpenAPI document: the form
 // is another vendor's.
 func (d *Door) Operations() []httpapi.Operation {
-	ops := slices.Concat(d.agents(), nothing())
+	ops := slices.Concat(d.agents(), d.sessions(), d.events(), nothing())
 	f := &httpapi.Foreign{Caller: d.caller, Refuse: refuse}
 	for i := range ops {
 		op := &ops[i]
@@ -90,7 +93,7 @@ func nothing() (ops []httpapi.Operation) {
 		ops = append(ops, httpapi.Operation{
 			Method: method, Path: "/{rest...}", Body: &httpapi.Body{Media: httpapi.OctetStream, Optional: true}, Params: []httpapi.Param{{Name: "."}}, Access: httpapi.AnyKey,
 			Serve: httpapi.Writes(func(c *httpapi.Call) error {
-				return httpapi.Invalid("%s %s is not served with the header anthropic-beta: %s…: only agents and their versions are", c.R.Method, "/"+c.Path("rest"), beta)
+				return httpapi.Invalid("%s %s is not served with the header anthropic-beta: %s…: only agents, their versions, sessions and their events are", c.R.Method, "/"+c.Path("rest"), beta)
 			}),
 		})
 	}

@@ -93,7 +93,7 @@ func parseModels(in *CreateResponse, q *run.Request, s *Settings) error {
 }
 
 func (p *parser) parseInput(in *CreateResponse, q *run.Request, s *Settings) (err error) {
-	if !in.answers {
+	if !in.answers || len(in.Input) > 0 {
 		q.Input, err = p.input(in.Input)
 	}
 	s.InputItems = len(q.Input)

@@ -17,7 +17,7 @@ type Turn struct {
 	// In is what a response would be asked for, without the conversation before it. Without
 	// Input, the turn goes on with Answers.
 	In      *CreateResponse
-	After   int64 // the event after which its conversation begins
+	After   int64     // the event after which its conversation begins
 	Spent   run.Total // what the turns before came to
 	Answers []run.Answer
 	// Approved are the calls that the turn begins with.
@@ -56,6 +56,12 @@ func (h *Handlers) Prepare(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, er
 		return nil, nil, err
 	}
 	return r, q, h.admit(c, q.Models[0])
+}
+
+// Start begins a turn that is prepared.
+func (h *Handlers) Start(c *httpapi.Call, r *run.Run, q *run.Request) error {
+	_, err := h.Loop.Begin(c.Context(), r, q, h.MaxUnderWay, nil)
+	return err
 }
 
 // End waits for the end of a turn.

@@ -16,14 +16,15 @@ import (
 
 func turnID(id run.ID) string { return "turn_" + strings.TrimPrefix(string(id), "run_") }
 
-func eventID(id session.ID, seq int64) string {
+// EventID names an event by its place in its session.
+func EventID(id session.ID, seq int64) string {
 	return fmt.Sprintf("sevt_%s_%d", strings.TrimPrefix(string(id), "sess_"), seq)
 }
 
 var eventPattern = regexp.MustCompile(`^sevt_([0-9a-f]{32})_([1-9][0-9]{0,9})$`)
 
-// eventSeq is the place in a session of the event of an id.
-func eventSeq(of session.ID, id string) (seq int64, ok bool) {
+// EventSeq is the place in a session of the event of an id.
+func EventSeq(of session.ID, id string) (seq int64, ok bool) {
 	m := eventPattern.FindStringSubmatch(id)
 	if m == nil || "sess_"+m[1] != string(of) {
 		return 0, false
@@ -82,7 +83,7 @@ func waitingFor(s *session.Session, calls []session.Call) SessionTurn {
 }
 
 func waitOf(id session.ID, w run.Wait) WaitingCall {
-	out := WaitingCall{ToolUseID: eventID(id, w.Of), Name: w.Tool, Needs: "tool_result"}
+	out := WaitingCall{ToolUseID: EventID(id, w.Of), Name: w.Tool, Needs: "tool_result"}
 	if w.Approve {
 		out.Needs = "tool_confirmation"
 	}
@@ -107,12 +108,12 @@ var stops = map[run.Status]string{
 }
 
 func eventOf(id session.ID, e *session.Event) SessionEvent {
-	out := SessionEvent{ID: eventID(id, e.Seq), Type: string(e.Kind), CreatedAt: e.At, ItemID: httpapi.OrNull(e.Shown)}
+	out := SessionEvent{ID: EventID(id, e.Seq), Type: string(e.Kind), CreatedAt: e.At, ItemID: httpapi.OrNull(e.Shown)}
 	if e.Run != "" {
 		out.TurnID = new(turnID(e.Run))
 	}
 	if e.Of > 0 {
-		out.ToolUseID = new(eventID(id, e.Of))
+		out.ToolUseID = new(EventID(id, e.Of))
 	}
 	if e.Cut {
 		out.Incomplete = new(true)

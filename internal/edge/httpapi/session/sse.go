@@ -44,8 +44,8 @@ func (o *sse) keepalive() {
 }
 
 // put adds an event, which flush sends. id is "" for one that a client cannot go on after.
-func (o *sse) put(id, kind string, v any) error {
-	data, err := json.Marshal(v, jsontext.AllowInvalidUTF8(true))
+func (o *sse) put(id string, f Frame) error {
+	data, err := json.Marshal(f.Body, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (o *sse) put(id, kind string, v any) error {
 	if id != "" {
 		fmt.Fprintf(&o.buf, "id: %s\n", id)
 	}
-	fmt.Fprintf(&o.buf, "event: %s\ndata: %s\n\n", kind, data)
+	fmt.Fprintf(&o.buf, "event: %s\ndata: %s\n\n", f.Kind, data)
 	return o.err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -31,23 +32,71 @@ func (h *Handlers) stream(c *httpapi.Call) error {
 	after := int64(0)
 	if last != "" {
 		var ok bool
-		if after, ok = eventSeq(s.ID, last); !ok || after > s.Events {
+		if after, ok = EventSeq(s.ID, last); !ok || after > s.Events {
 			return httpapi.Invalid("Last-Event-ID and after must be the id of an event of this session")
 		}
 	}
 	return h.follow(c, s, after, "")
 }
 
+// Form is how one stream writes what happens in a session.
+type Form interface {
+	// Event renders an event; one without a Kind is not sent.
+	Event(e *session.Event) Frame
+	// Delta renders a piece of an item of a turn's output.
+	Delta(turn run.ID, item string, d *run.Delta) []Frame
+	// Over is what comes last when the session was archived, or deleted.
+	Over(deleted bool) Frame
+}
+
+// Frame is an event of a stream.
+type Frame struct {
+	Kind string
+	Body any
+}
+
+// plain is the form of the contract.
+type plain struct{ of session.ID }
+
+func (p plain) Event(e *session.Event) Frame {
+	if !slices.Contains(kinds, e.Kind) {
+		return Frame{}
+	}
+	return Frame{string(e.Kind), eventOf(p.of, e)}
+}
+
+func (plain) Delta(turn run.ID, item string, d *run.Delta) []Frame {
+	out := deltaOf(d)
+	out.TurnID, out.ItemID = turnID(turn), item
+	return []Frame{{out.Type, out}}
+}
+
+func (plain) Over(bool) Frame { return Frame{} }
+
 // follow sends events, to the end of a turn if there is one in until.
 func (h *Handlers) follow(c *httpapi.Call, s *session.Session, after int64, until run.ID) error {
+	return h.serve(c, &reader{h: h, s: s, form: plain{s.ID}, after: after, until: until, deltas: c.Bool("deltas")})
+}
+
+// Stream sends the events after one and those to come in a form, with pieces of items if
+// deltas are wanted.
+func (h *Handlers) Stream(c *httpapi.Call, s *session.Session, after int64, deltas bool, form Form) error {
+	return h.serve(c, &reader{h: h, s: s, form: form, after: after, deltas: deltas})
+}
+
+func (h *Handlers) serve(c *httpapi.Call, r *reader) error {
 	ctx, stop := c.Living(c.Context())
 	defer stop()
-	news, leave := h.hub.join(s.ID)
+	news, leave := h.hub.join(r.s.ID)
 	defer leave()
-	r := &reader{h: h, s: s, out: newSSE(c), after: after, until: until, deltas: c.Bool("deltas")}
+	r.out = newSSE(c)
 	defer r.out.end()
-	if err := r.read(ctx, news); err != nil && !errors.Is(err, session.ErrNotFound) { // it was deleted
-		c.Log().DebugContext(ctx, "stream ended early", "session", s.ID, "error", err)
+	err := r.read(ctx, news)
+	if errors.Is(err, session.ErrNotFound) {
+		err = r.last(true)
+	}
+	if err != nil {
+		c.Log().DebugContext(ctx, "stream ended early", "session", r.s.ID, "error", err)
 		panic(http.ErrAbortHandler) // half a stream must not look like a whole one
 	}
 	return nil
@@ -59,6 +108,7 @@ type reader struct {
 	h      *Handlers
 	s      *session.Session
 	out    *sse
+	form   Form
 	after  int64  // the client has this event and those before it
 	until  run.ID // the turn after which it ends; "" for none
 	deltas bool
@@ -86,8 +136,11 @@ func (r *reader) read(ctx context.Context, news func() <-chan struct{}) error {
 			}
 			continue
 		}
-		if err := r.drain(ctx); err != nil || r.over || now.Archived() {
+		if err := r.drain(ctx); err != nil || r.over {
 			return err
+		}
+		if now.Archived() {
+			return r.last(false)
 		}
 		look := time.NewTimer(lookEvery)
 		select {
@@ -128,8 +181,10 @@ func (r *reader) drain(ctx context.Context) error {
 			if r.deltas && r.pieces && e.Run == r.followed && e.Shown != "" && !r.whole[e.Shown] {
 				return r.out.send()
 			}
-			if err := r.out.put(eventID(r.s.ID, e.Seq), string(e.Kind), eventOf(r.s.ID, e)); err != nil {
-				return err
+			if f := r.form.Event(e); f.Kind != "" {
+				if err := r.out.put(EventID(r.s.ID, e.Seq), f); err != nil {
+					return err
+				}
 			}
 			r.after = e.Seq
 			if r.until != "" && e.Run == r.until && e.Status != nil && !e.Status.Running {
@@ -142,6 +197,16 @@ func (r *reader) drain(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// last ends the stream of a session that is archived or deleted.
+func (r *reader) last(deleted bool) error {
+	if f := r.form.Over(deleted); f.Kind != "" {
+		if err := r.out.put("", f); err != nil {
+			return err
+		}
+	}
+	return r.out.send()
 }
 
 // live sends deltas, and looks for what is on record: events are published after that.
@@ -159,10 +224,10 @@ func (r *reader) live(ctx context.Context, events []run.Event) error {
 				return err
 			}
 		case r.deltas:
-			d := deltaOf(e.Delta)
-			d.TurnID, d.ItemID = turnID(r.followed), r.items[e.Delta.Index]
-			if err := r.out.put("", d.Type, d); err != nil {
-				return err
+			for _, f := range r.form.Delta(r.followed, r.items[e.Delta.Index], e.Delta) {
+				if err := r.out.put("", f); err != nil {
+					return err
+				}
 			}
 		}
 	}

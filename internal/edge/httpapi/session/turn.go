@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -24,13 +25,13 @@ func (h *Handlers) send(c *httpapi.Call, in *NewSessionEvent) error {
 	switch {
 	case s.Archived():
 		return session.ErrArchived
-	case s.Run != "" || s.Queued > 0:
+	case s.Run != "" || s.Queued > 0 && s.Waits == 0:
 		if in.Queue == nil || !*in.Queue {
 			return session.ErrBusy
 		}
 		return h.enqueue(c, s, in)
 	case s.Events >= session.MaxEvents:
-		return fault.New(fault.Conflict, "the session has %d events, which is the most that one may have: begin another one", s.Events)
+		return tooLong(s)
 	}
 	turn, waits, err := h.turn(c, s, in)
 	if err != nil {
@@ -167,50 +168,72 @@ func (in *NewSessionEvent) check() error {
 // answer adds an answer to a turn, with those that were given before. left are the calls that
 // wait for answers yet: the answer is noted then, and no turn begins.
 func (h *Handlers) answer(c *httpapi.Call, s *session.Session, in *NewSessionEvent, t *response.Turn) (left []session.Call, err error) {
-	seq, ok := eventSeq(s.ID, *in.ToolUseID)
-	if !ok || seq > s.Events {
-		return nil, fault.New(fault.NotFound, "tool_use_id names no call of this session")
+	a := Answer{Of: *in.ToolUseID, Approve: in.Approve, Failed: in.IsError != nil && *in.IsError}
+	if in.Reason != nil {
+		a.Reason = *in.Reason
 	}
-	calls, err := h.Store.Calls(c.Context(), s.Tenant, s.ID)
-	if err != nil {
-		return nil, err
+	if in.Content != nil {
+		a.Parts = textual(*in.Content)
 	}
-	i := slices.IndexFunc(calls, func(w session.Call) bool { return w.Of == seq && !w.Approved })
-	if i < 0 {
-		return nil, session.ErrAnswered
-	}
-	call := &calls[i]
-	if call.Approve != (*in.Type == "tool_confirmation") {
-		return nil, fault.New(fault.Conflict, "the call waits for another answer: a call of a tool of yours for a tool_result, any other for a tool_confirmation")
-	}
-	a := run.Answer{Of: call.Of, Call: call.Call, Tool: call.Tool}
-	switch {
-	case !call.Approve:
-		a.Result = result(call.Call, *in.Content, in.IsError != nil && *in.IsError)
-	case *in.Approve:
-		a.Decision = &run.Decision{Approve: true, Key: c.Caller.Key.ID}
-		call.Approved = true
-	default:
-		a.Decision = &run.Decision{Key: c.Caller.Key.ID}
-		if in.Reason != nil {
-			a.Decision.Reason = *in.Reason
-		}
-		a.Result = refused(call.Call, a.Decision.Reason)
-	}
-	t.Answers = []run.Answer{a}
-	for _, w := range calls {
-		switch {
-		case w.Approved:
-			t.Approved = append(t.Approved, run.Approved{Call: w.Call, Approval: eventID(s.ID, w.Of), Told: w.Of})
-		case w.Of != seq:
-			left = append(left, w)
-		}
-	}
-	if len(left) > 0 {
+	if left, err = h.settle(c, s, []Answer{a}, t); err == nil && len(left) > 0 {
 		err = h.Store.Answer(c.Context(), s, t.Answers, false)
 		h.hub.wake(s.ID)
 	}
 	return left, err
+}
+
+// settle adds answers to a turn, with those that were given before, and returns the calls that
+// wait for answers yet.
+func (h *Handlers) settle(c *httpapi.Call, s *session.Session, answers []Answer, t *response.Turn) (left []session.Call, err error) {
+	calls, err := h.Store.Calls(c.Context(), s.Tenant, s.ID)
+	if err != nil {
+		return nil, err
+	}
+	answered := map[int64]bool{}
+	for i := range answers {
+		a := &answers[i]
+		e, err := h.call(c, s, a.Of)
+		if err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(calls, func(w session.Call) bool { return w.Of == e.Seq && !w.Approved })
+		if at < 0 || answered[e.Seq] {
+			return nil, session.ErrAnswered
+		}
+		call := &calls[at]
+		if call.Approve != (a.Approve != nil) {
+			return nil, fault.New(fault.Conflict, "the call waits for another answer: a call of a tool of yours for a tool_result, any other for a tool_confirmation")
+		}
+		answered[e.Seq], call.Approved = true, a.Approve != nil && *a.Approve
+		t.Answers = append(t.Answers, a.to(call, e, c.Caller.Key.ID))
+	}
+	for _, w := range calls {
+		switch {
+		case w.Approved:
+			t.Approved = append(t.Approved, run.Approved{Call: w.Call, Approval: EventID(s.ID, w.Of), Told: w.Of})
+		case !answered[w.Of]:
+			left = append(left, w)
+		}
+	}
+	return left, nil
+}
+
+// to is the answer to a call, whose event is e.
+func (a *Answer) to(call *session.Call, e *session.Event, key string) run.Answer {
+	out := run.Answer{Of: call.Of, Call: call.Call, Tool: call.Tool}
+	if e.Tool != nil {
+		out.Server = e.Tool.Server
+	}
+	switch {
+	case a.Approve == nil:
+		out.Result = &model.Result{CallID: call.Call, Failed: a.Failed, Parts: a.Parts}
+	case *a.Approve:
+		out.Decision = &run.Decision{Approve: true, Key: key}
+	default:
+		out.Decision = &run.Decision{Key: key, Reason: a.Reason}
+		out.Result = refused(call.Call, a.Reason)
+	}
+	return out
 }
 
 func refused(call, reason string) *model.Result {
@@ -222,8 +245,10 @@ func refused(call, reason string) *model.Result {
 }
 
 func result(call, text string, failed bool) *model.Result {
-	return &model.Result{CallID: call, Failed: failed, Parts: []model.Part{{Kind: model.PartText, Text: text}}}
+	return &model.Result{CallID: call, Failed: failed, Parts: textual(text)}
 }
+
+func textual(text string) []model.Part { return []model.Part{{Kind: model.PartText, Text: text}} }
 
 func (h *Handlers) interrupt(c *httpapi.Call) (out Session, err error) {
 	s, err := h.find(c)
@@ -234,7 +259,7 @@ func (h *Handlers) interrupt(c *httpapi.Call) (out Session, err error) {
 	case s.Run != "":
 		err = h.Turns.Interrupt(c.Context(), s)
 	case s.Waits > 0 && !s.Archived():
-		if err = h.giveUp(c, s); err == nil {
+		if _, err = h.giveUp(c, s); err == nil {
 			s, err = h.find(c)
 		}
 	}
@@ -245,24 +270,29 @@ func (h *Handlers) interrupt(c *httpapi.Call) (out Session, err error) {
 }
 
 // giveUp ends the wait for answers: calls that wait, or were approved and not made, are not
-// made any more.
-func (h *Handlers) giveUp(c *httpapi.Call, s *session.Session) error {
+// made any more. told is how many events say so.
+func (h *Handlers) giveUp(c *httpapi.Call, s *session.Session) (told int64, err error) {
 	const why = "The user interrupted the session before this call was made."
 	calls, err := h.Store.Calls(c.Context(), s.Tenant, s.ID)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var answers []run.Answer
 	for _, w := range calls {
-		a := run.Answer{Of: w.Of, Call: w.Call, Tool: w.Tool, Result: result(w.Call, why, true)}
-		if w.Approve {
-			a.Decision = &run.Decision{Reason: "interrupted", Key: c.Caller.Key.ID}
+		e, err := h.call(c, s, EventID(s.ID, w.Of))
+		if err != nil {
+			return 0, err
 		}
-		answers = append(answers, a)
+		a := Answer{Parts: textual(why), Failed: true}
+		answer := a.to(&w, e, c.Caller.Key.ID)
+		if w.Approve {
+			answer.Decision = &run.Decision{Reason: "interrupted", Key: c.Caller.Key.ID}
+		}
+		answers = append(answers, answer)
 	}
 	if err := h.Store.Answer(c.Context(), s, answers, true); err != nil {
-		return err
+		return 0, err
 	}
 	h.hub.wake(s.ID)
-	return nil
+	return int64(len(run.TellAnswers(1, time.Time{}, answers))) + 2, nil
 }

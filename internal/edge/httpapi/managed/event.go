@@ -1,0 +1,124 @@
+package managed
+
+import (
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
+)
+
+func (d *Door) events() []httpapi.Operation {
+	const all = "/v1/sessions/{session_id}/events"
+	list := slices.Concat(httpapi.PageParams(100, 100), spanParams(), many("types", slices.Sorted(maps.Keys(sorts))), []httpapi.Param{orderParam})
+	follow := slices.Concat(many("event_deltas", previews), []httpapi.Param{{Name: "cursor", Max: 64}, {Name: lastEventID, In: httpapi.InHeader}})
+	return []httpapi.Operation{
+		{Method: http.MethodGet, Path: all, Scope: tenant.ScopeRead, Params: list, Serve: httpapi.Returns(d.listEvents)},
+		{Method: http.MethodPost, Path: all, Scope: tenant.ScopeExecute, Body: httpapi.JSON(EventsFields{}), Serve: httpapi.Takes(d.sendEvents)},
+		{
+			Method: http.MethodGet, Path: all + "/stream", Scope: tenant.ScopeRead, Watched: true, Params: follow, Serve: httpapi.Writes(d.streamEvents),
+			Answers: []httpapi.Answer{{Status: http.StatusOK, Media: []httpapi.Media{{Type: httpapi.EventStream, Body: Event{}}}}},
+		},
+	}
+}
+
+const lastEventID = "Last-Event-ID"
+
+// sorts are the types of events by what is recorded. Those without any do not occur here.
+var sorts = map[string][]run.Sort{
+	userMessage: {run.ToldMessage.By("user")}, userInterrupt: {run.Sort(run.ToldInterrupt)}, userConfirmation: {run.Sort(run.ToldDecision)},
+	userResult:      {run.ToldResult.By(run.ByClient)},
+	"agent.message": {run.ToldMessage.By("assistant")}, "agent.thinking": {run.Sort(run.ToldThinking)},
+	"agent.tool_use": {run.Sort(run.ToldCall)}, "agent.mcp_tool_use": {run.ToldCall.By(run.ByServer)}, "agent.custom_tool_use": {run.ToldCall.By(run.ByClient)},
+	"agent.tool_result": {run.Sort(run.ToldResult)}, "agent.mcp_tool_result": {run.ToldResult.By(run.ByServer)},
+	"session.error": {run.Sort(run.ToldError)}, "session.usage": {run.Sort(run.ToldUsage)},
+	"session.status_running": {run.ToldStatus.By(run.Begun)}, "session.status_idle": {run.Sort(run.ToldStatus)},
+	"span.model_request_start": {run.Sort(run.ToldRequest)}, "span.model_request_end": {run.Sort(run.ToldAnswer)},
+
+	"session.status_rescheduled": nil, "session.status_terminated": nil, "session.updated": nil, "session.deleted": nil, "session.thread_created": nil,
+	"session.thread_status_running": nil, "session.thread_status_idle": nil, "session.thread_status_terminated": nil, "session.thread_status_rescheduled": nil,
+	"agent.thread_message_received": nil, "agent.thread_message_sent": nil, "agent.thread_context_compacted": nil,
+	"span.outcome_evaluation_start": nil, "span.outcome_evaluation_ongoing": nil, "span.outcome_evaluation_end": nil,
+	userOutcome: nil, userToolResult: nil, systemMessage: nil,
+	"workflow_run.created": nil, "workflow_run.status_running": nil, "workflow_run.status_idle": nil, "workflow_run.status_ended": nil, "workflow_run.error": nil,
+	"workflow_run.phase_started": nil, "workflow_run.phase_ended": nil,
+}
+
+func (d *Door) listEvents(c *httpapi.Call) (out httpapi.Page[Event], err error) {
+	cursor, err := c.Cursor()
+	if err != nil {
+		return out, err
+	}
+	s, err := d.Sessions.Find(c)
+	if err != nil {
+		return out, err
+	}
+	f := session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Span: spanOf(c), Last: c.Text("order") == "desc"}
+	asked := values(c, "types")
+	for _, name := range asked {
+		f.Sorts = append(f.Sorts, sorts[name]...)
+	}
+	out = httpapi.Page[Event]{Data: []Event{}}
+	if len(asked) > 0 && len(f.Sorts) == 0 {
+		return out, nil
+	}
+	page, next, err := d.Sessions.Store.Events(c.Context(), s.Tenant, s.ID, f)
+	out.NextPage = httpapi.OrNull(next)
+	for i := range page {
+		out.Data = append(out.Data, eventOf(s.ID, &page[i]))
+	}
+	return out, err
+}
+
+// streamEvents sends the events to come, or those after one.
+func (d *Door) streamEvents(c *httpapi.Call) error {
+	s, err := d.Sessions.Find(c)
+	if err != nil {
+		return err
+	}
+	after := s.Events
+	last := c.R.Header.Get(lastEventID)
+	if c.Has("cursor") {
+		last = c.Text("cursor")
+	}
+	if last != "" {
+		if after, err = d.place(c, s, last); err != nil {
+			return err
+		}
+	}
+	previewed := values(c, "event_deltas")
+	return d.Sessions.Stream(c, s, after, len(previewed) > 0, &stream{s.ID, previewed, map[string]bool{}})
+}
+
+// named are ids of events that were known before their place was: by the turn that they are of.
+var named = regexp.MustCompile(`^sevt_([0-9a-f]{32})(_m[1-9][0-9]{0,3}|_interrupt|[0-9a-f]{4,8})$`)
+
+// place finds an event by its id.
+func (d *Door) place(c *httpapi.Call, s *session.Session, id string) (int64, error) {
+	if seq, ok := sessionapi.EventSeq(s.ID, id); ok && seq <= s.Events {
+		return seq, nil
+	}
+	m := named.FindStringSubmatch(id)
+	for cursor := ""; m != nil; {
+		f := session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: 100}, Run: run.ID("run_" + m[1])}
+		page, next, err := d.Sessions.Store.Events(c.Context(), s.Tenant, s.ID, f)
+		if err != nil {
+			return 0, err
+		}
+		for i := range page {
+			if idOf(s.ID, &page[i]) == id {
+				return page[i].Seq, nil
+			}
+		}
+		if cursor = next; cursor == "" {
+			break
+		}
+	}
+	return 0, httpapi.Invalid("%s and cursor must be the id of an event of this session", lastEventID)
+}

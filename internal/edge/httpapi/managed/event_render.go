@@ -1,0 +1,184 @@
+package managed
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
+	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
+)
+
+func messageID(of run.ID, place int) string { return fmt.Sprintf("%s_m%d", ofRun(of), place) }
+func interruptID(of run.ID) string          { return ofRun(of) + "_interrupt" }
+func ofRun(of run.ID) string                { return "sevt_" + strings.TrimPrefix(string(of), "run_") }
+
+// shownID is the id of the event that an item of a turn's output will be.
+func shownID(item string) string {
+	_, digits, _ := strings.Cut(item, "_")
+	return "sevt_" + digits
+}
+
+// idOf is the id of an event. What a client was told of before it was recorded has an id of its
+// turn, and any other one of its place.
+func idOf(of session.ID, e *session.Event) string {
+	switch {
+	case e.Place > 0:
+		return messageID(e.Run, e.Place)
+	case e.Kind == run.ToldInterrupt && e.Run != "":
+		return interruptID(e.Run)
+	case e.Shown != "" && e.Kind != run.ToldCall:
+		return shownID(e.Shown)
+	}
+	return sessionapi.EventID(of, e.Seq)
+}
+
+func eventOf(of session.ID, e *session.Event) Event {
+	out := Event{ID: idOf(of, e), ProcessedAt: &e.At, Incomplete: e.Cut}
+	about := ""
+	if e.Of > 0 {
+		about = sessionapi.EventID(of, e.Of)
+	}
+	switch e.Kind {
+	case run.ToldMessage:
+		if out.Type = "agent.message"; e.Item.Message.Role == model.User {
+			out.Type = userMessage
+		}
+		out.Content = blocksOf(e.Item.Message.Parts)
+	case run.ToldThinking:
+		out.Type = "agent.thinking"
+		if text := strings.Join(e.Item.Reasoning.Summary, "\n"); text != "" {
+			out.Content = []Block{{Type: "text", Text: &text}}
+		}
+	case run.ToldCall:
+		out.call(e)
+	case run.ToldResult:
+		out.result(e, about)
+	case run.ToldDecision:
+		out.Type, out.ToolUseID, out.Result, out.KeyID, out.DenyMessage = userConfirmation, about, "deny", e.Decision.Key, e.Decision.Reason
+		if e.Decision.Approve {
+			out.Result = "allow"
+		}
+	case run.ToldError:
+		out.Type, out.Error = "session.error", errorOf(e.Failure)
+	case run.ToldUsage:
+		out.Type, out.Turn = "session.usage", &TurnUsage{e.Spent.Usage.Input, e.Spent.Usage.Output, e.Spent.Cost.Dollars()}
+		if e.Total != nil {
+			usage := usageOf(e.Total)
+			out.Usage = &usage
+		}
+	case run.ToldStatus:
+		if out.Type = "session.status_running"; !e.Status.Running {
+			out.Type, out.StopReason = "session.status_idle", stopOf(of, e.Status)
+		}
+	case run.ToldRequest:
+		out.Type = "span.model_request_start"
+	case run.ToldAnswer:
+		out.Type, out.ModelRequestStartID, out.IsError, out.ModelUsage = "span.model_request_end", about, &e.Failed, &ModelUsage{}
+		if e.Spent != nil {
+			u := &e.Spent.Usage
+			*out.ModelUsage = ModelUsage{fresh(u), u.Output, u.CacheRead, u.CacheWrite}
+		}
+	case run.ToldInterrupt:
+		out.Type = userInterrupt
+	}
+	return out
+}
+
+// call renders a call: of the client's, of an MCP server's tool, or of another one.
+func (out *Event) call(e *session.Event) {
+	c := e.Item.Call
+	out.Name, out.Input = c.Name, jsontext.Value(c.Arguments)
+	if !out.Input.IsValid() || out.Input.Kind() != '{' {
+		out.Input, out.Arguments = jsontext.Value(`{}`), &c.Arguments
+	}
+	switch t := e.Tool; {
+	case t == nil:
+		out.Type, out.EvaluatedPermission = "agent.tool_use", "deny"
+		return
+	case t.Client:
+		out.Type = "agent.custom_tool_use"
+		return
+	case t.Server != "":
+		out.Type, out.MCPServerName = "agent.mcp_tool_use", t.Server
+		if t.Name != "" {
+			out.Name = t.Name
+		}
+	default:
+		out.Type = "agent.tool_use"
+	}
+	out.EvaluatedPermission, out.Evaluation = "allow", &Typed{always}
+	if e.Tool.Approve {
+		out.EvaluatedPermission, out.Evaluation = "ask", &Typed{ask}
+	}
+}
+
+func (out *Event) result(e *session.Event, about string) {
+	r := e.Item.Result
+	out.Content, out.IsError = blocksOf(r.Parts), &r.Failed
+	switch t := e.Tool; {
+	case t != nil && t.Client:
+		out.Type, out.CustomToolUseID = userResult, about
+	case t != nil && t.Server != "":
+		out.Type, out.MCPToolUseID = "agent.mcp_tool_result", about
+	default:
+		out.Type, out.ToolUseID = "agent.tool_result", about
+	}
+}
+
+func blocksOf(parts []model.Part) []Block {
+	out := []Block{}
+	for i := range parts {
+		p := &parts[i]
+		b := Block{Type: "text", Text: &p.Text}
+		if p.Kind == model.PartImage || p.Kind == model.PartFile {
+			b = Block{Type: "image", Source: &Source{Type: "url", URL: p.URL}}
+			if p.URL == "" {
+				b.Source = &Source{Type: "base64", MediaType: p.MediaType, Data: p.Data}
+			}
+			if p.Kind == model.PartFile {
+				b.Type, b.Title = "document", p.Name
+			}
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// errorTypes are the types of errors by the reasons why turns end.
+var errorTypes = map[run.Reason]string{
+	run.ModelError: "model_request_failed_error", run.ContextLength: "model_request_failed_error", run.ContentFilter: "model_request_failed_error",
+	run.MaxSteps: "tool_use_limit_reached_error", run.MaxCalls: "tool_use_limit_reached_error", run.RepeatedFailure: "tool_use_limit_reached_error",
+	run.Budget: "billing_error", run.MaxCost: "billing_error", run.QuotaExceeded: "billing_error",
+}
+
+// errorOf is never one after which a session is over: it takes the next message.
+func errorOf(f *run.ToldFailure) *EventError {
+	out := &EventError{Type: errorTypes[f.Reason], Message: f.Message, RetryStatus: Typed{"exhausted"}, Code: string(f.Reason)}
+	if out.Type == "" {
+		out.Type = "unknown_error"
+	}
+	if out.Message == "" {
+		out.Message = "the turn ended: " + out.Code
+	}
+	return out
+}
+
+func stopOf(of session.ID, st *run.ToldState) *StopReason {
+	switch {
+	case st.End == run.RequiresAction:
+		stop := &StopReason{Type: "requires_action", EventIDs: []string{}}
+		for _, w := range st.Waits {
+			stop.EventIDs = append(stop.EventIDs, sessionapi.EventID(of, w.Of))
+		}
+		return stop
+	case st.Reason == run.ContentFilter:
+		return &StopReason{Type: "refusal"}
+	case st.End == run.Failed || st.End == run.Incomplete:
+		return &StopReason{Type: "retries_exhausted"}
+	}
+	return &StopReason{Type: "end_turn"}
+}

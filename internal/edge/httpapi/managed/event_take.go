@@ -1,0 +1,166 @@
+package managed
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/wire"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
+)
+
+// Types of events that clients send.
+const (
+	userMessage      = "user.message"
+	userInterrupt    = "user.interrupt"
+	userConfirmation = "user.tool_confirmation"
+	userResult       = "user.custom_tool_result"
+	userToolResult   = "user.tool_result"
+	userOutcome      = "user.define_outcome"
+	systemMessage    = "system.message"
+)
+
+// taken are the types that sessions take.
+var taken = []string{userMessage, userInterrupt, userConfirmation, userResult}
+
+// maxEvents bounds the events of a request.
+const maxEvents = 50
+
+func (d *Door) sendEvents(c *httpapi.Call, in *EventsFields) (out Sent, err error) {
+	b, err := batchOf(in.Events, "events", taken, 1)
+	if err != nil {
+		return out, err
+	}
+	s, err := d.Sessions.Find(c)
+	if err != nil {
+		return out, err
+	}
+	t, err := d.Sessions.Take(c, s, &b.Batch)
+	if err != nil {
+		return out, err
+	}
+	return b.sent(s.ID, t), nil
+}
+
+// batch is what a request sends.
+type batch struct {
+	sessionapi.Batch
+	messages [][]model.Part
+}
+
+// sent are the events that were taken, with the ids that they have from then on.
+func (b *batch) sent(of session.ID, t *sessionapi.Taken) Sent {
+	out := Sent{Data: []Event{}}
+	now := time.Now().UTC()
+	if t.Interrupted != "" {
+		out.Data = append(out.Data, Event{ID: interruptID(t.Interrupted), Type: userInterrupt})
+	}
+	for i := range t.Told {
+		if told := &t.Told[i]; told.Kind != run.ToldResult || told.Tool != nil && told.Tool.Client {
+			out.Data = append(out.Data, eventOf(of, &session.Event{Told: *told}))
+		}
+	}
+	for i, parts := range b.messages {
+		e := Event{ID: messageID(t.Turn, i+1), Type: userMessage, Content: blocksOf(parts)}
+		if !t.Queued {
+			e.ProcessedAt = &now
+		}
+		out.Data = append(out.Data, e)
+	}
+	return out
+}
+
+// batchOf reads events, of some types: an interrupt comes first, and messages last.
+func batchOf(raw []jsontext.Value, path string, types []string, least int) (*batch, error) {
+	if len(raw) < least || len(raw) > maxEvents {
+		return nil, httpapi.Invalid("%s must have %d to %d events", path, least, maxEvents)
+	}
+	b := &batch{}
+	var messages []map[string]any
+	for i, text := range raw {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		in := &EventFields{}
+		if err := (wire.Decoder{Noun: at}).Decode(text, in); err != nil {
+			return nil, err
+		}
+		if !slices.Contains(types, *in.Type) {
+			return nil, httpapi.Invalid("%s.type must be one of %s: others are not supported by this version", at, strings.Join(types, ", "))
+		}
+		if err := in.check(at); err != nil {
+			return nil, err
+		}
+		if len(messages) > 0 && *in.Type != userMessage || b.Interrupt && *in.Type != userMessage || i > 0 && *in.Type == userInterrupt {
+			return nil, httpapi.Invalid("%s has no place there: %s comes first and without answers to calls, messages come last", at, userInterrupt)
+		}
+		parts, wired, err := contentOf(in, at)
+		if err != nil {
+			return nil, err
+		}
+		switch *in.Type {
+		case userMessage:
+			b.messages = append(b.messages, parts)
+			messages = append(messages, map[string]any{"type": "message", "role": "user", "content": wired})
+		case userInterrupt:
+			b.Interrupt = true
+		case userConfirmation:
+			a := sessionapi.Answer{Of: *in.ToolUseID, Approve: new(*in.Result == "allow")}
+			if in.DenyMessage != nil {
+				a.Reason = *in.DenyMessage
+			}
+			b.Answers = append(b.Answers, a)
+		case userResult:
+			b.Answers = append(b.Answers, sessionapi.Answer{Of: *in.CustomToolUseID, Parts: parts, Failed: in.IsError != nil && *in.IsError})
+		}
+	}
+	if len(messages) == 0 {
+		return b, nil
+	}
+	var err error
+	b.Messages, err = json.Marshal(messages)
+	return b, err
+}
+
+// check refuses what an event of its type cannot have.
+func (in *EventFields) check(path string) error {
+	for _, f := range []struct {
+		name     string
+		given    bool
+		of       string
+		optional bool
+	}{
+		{"tool_use_id", in.ToolUseID != nil, userConfirmation, false},
+		{"result", in.Result != nil, userConfirmation, false},
+		{"deny_message", in.DenyMessage != nil, userConfirmation, true},
+		{"custom_tool_use_id", in.CustomToolUseID != nil, userResult, false},
+		{"is_error", in.IsError != nil, userResult, true},
+	} {
+		switch {
+		case f.given && f.of != *in.Type:
+			return httpapi.Invalid("%s.%s has no meaning in an event of the type %s", path, f.name, *in.Type)
+		case !f.given && f.of == *in.Type && !f.optional:
+			return httpapi.Invalid("%s.%s is required in an event of the type %s", path, f.name, *in.Type)
+		}
+	}
+	says := *in.Type == userMessage || *in.Type == userResult
+	switch {
+	case in.Content != nil && !says:
+		return httpapi.Invalid("%s.content has no meaning in an event of the type %s", path, *in.Type)
+	case len(in.Content) == 0 && *in.Type == userMessage || len(in.Content) > maxEvents:
+		return httpapi.Invalid("%s.content must have 1 to %d blocks", path, maxEvents)
+	case in.Thread != nil:
+		return httpapi.Invalid("%s.session_thread_id is not supported by this version: leave it out", path)
+	case in.DenyMessage != nil && *in.Result == "allow":
+		return httpapi.Invalid("%s.deny_message has a meaning with the result deny only", path)
+	case in.DenyMessage != nil && len(*in.DenyMessage) > session.MaxReason:
+		return httpapi.Invalid("%s.deny_message must be a text of at most %d bytes", path, session.MaxReason)
+	}
+	return nil
+}

@@ -1,0 +1,251 @@
+package managed
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
+)
+
+func (d *Door) sessions() []httpapi.Operation {
+	const all, one = "/v1/sessions", "/v1/sessions/{session_id}"
+	list := slices.Concat(httpapi.PageParams(20, 100), spanParams(), many("statuses", slices.Sorted(maps.Keys(statuses))), []httpapi.Param{
+		{Name: "agent_id", Max: 64}, {Name: "agent_version", Type: httpapi.Int, Min: 1, Max: 1 << 31}, {Name: "include_archived", Type: httpapi.Bool}, orderParam,
+	})
+	return []httpapi.Operation{
+		{Method: http.MethodGet, Path: all, Scope: tenant.ScopeRead, Params: list, Serve: httpapi.Returns(d.listSessions)},
+		{Method: http.MethodPost, Path: all, Scope: tenant.ScopeExecute, Body: httpapi.JSON(SessionFields{}), Serve: httpapi.Takes(d.createSession)},
+		{Method: http.MethodGet, Path: one, Scope: tenant.ScopeRead, Serve: httpapi.Returns(d.session)},
+		{Method: http.MethodPost, Path: one, Scope: tenant.ScopeExecute, Body: httpapi.JSON(SessionFields{}), Serve: httpapi.Takes(d.changeSession)},
+		{Method: http.MethodDelete, Path: one, Scope: tenant.ScopeExecute, Serve: httpapi.Returns(d.deleteSession)},
+		{Method: http.MethodPost, Path: one + "/archive", Scope: tenant.ScopeExecute, Serve: httpapi.Returns(d.archiveSession)},
+	}
+}
+
+var orderParam = httpapi.Param{Name: "order", Enum: []string{"asc", "desc"}}
+
+// many is a parameter that may have several values. The packages write [] behind its name.
+func many(name string, values []string) []httpapi.Param {
+	return []httpapi.Param{{Name: name + "[]", Many: true, Enum: values}, {Name: name, Many: true, Enum: values}}
+}
+
+func values(c *httpapi.Call, name string) []string {
+	return slices.Concat(c.Query[name+"[]"], c.Query[name])
+}
+
+func spanParams() (out []httpapi.Param) {
+	for _, bound := range []string{"gt", "gte", "lt", "lte"} {
+		out = append(out, httpapi.Param{Name: "created_at[" + bound + "]", Type: httpapi.Time})
+	}
+	return out
+}
+
+// spanOf is the time that a query speaks of.
+func spanOf(c *httpapi.Call) (s session.Span) {
+	bound := func(name string, more time.Duration) time.Time {
+		t := c.Time("created_at[" + name + "]")
+		if t.IsZero() {
+			return t
+		}
+		return t.Add(more)
+	}
+	if s.From = bound("gte", 0); s.From.Before(bound("gt", 1)) {
+		s.From = bound("gt", 1)
+	}
+	s.Until = bound("lt", 0)
+	if t := bound("lte", 1); s.Until.IsZero() || !t.IsZero() && t.Before(s.Until) {
+		s.Until = t
+	}
+	return s
+}
+
+// statuses are the states that this form knows. Sessions are not rescheduled here.
+var statuses = map[string][]session.State{"idle": {session.Idle}, "running": {session.Running}, "terminated": {session.Ended}, "rescheduling": nil}
+
+func (d *Door) listSessions(c *httpapi.Call) (out Sessions, err error) {
+	cursor, err := c.Cursor()
+	if err != nil {
+		return out, err
+	}
+	f := session.Filter{
+		Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Agent: agent.ID(c.Text("agent_id")), Version: int(c.Int("agent_version")),
+		Archived: c.Bool("include_archived"), Span: spanOf(c), First: c.Text("order") == "asc",
+	}
+	if f.Version > 0 && f.Agent == "" {
+		return out, httpapi.Invalid("agent_version has a meaning with agent_id only")
+	}
+	if asked := values(c, "statuses"); len(asked) > 0 {
+		f.States = []session.State{}
+		for _, status := range asked {
+			f.States = append(f.States, statuses[status]...)
+		}
+	}
+	page, next, err := d.Sessions.Store.List(c.Context(), c.Caller.Tenant.ID, f)
+	if err != nil {
+		return out, err
+	}
+	out = Sessions{Data: []Session{}, NextPage: httpapi.OrNull(next)}
+	r := renderer{d, c, map[string]*agent.Agent{}}
+	for i := range page {
+		shown, err := r.session(&page[i])
+		if err != nil {
+			return out, err
+		}
+		out.Data = append(out.Data, shown)
+	}
+	return out, nil
+}
+
+func (d *Door) shown(c *httpapi.Call, s *session.Session, err error) (Session, error) {
+	if err != nil {
+		return Session{}, err
+	}
+	return (&renderer{d, c, map[string]*agent.Agent{}}).session(s)
+}
+
+func (d *Door) session(c *httpapi.Call) (Session, error) {
+	s, err := d.Sessions.Find(c)
+	return d.shown(c, s, err)
+}
+
+func (d *Door) archiveSession(c *httpapi.Call) (Session, error) {
+	s, err := d.Sessions.End(c)
+	return d.shown(c, s, err)
+}
+
+func (d *Door) deleteSession(c *httpapi.Call) (Deleted, error) {
+	return Deleted{c.Path("session_id"), "session_deleted"}, d.Sessions.Remove(c)
+}
+
+func (d *Door) createSession(c *httpapi.Call, in *SessionFields) (out Session, err error) {
+	if err := in.refuse(); err != nil {
+		return out, err
+	}
+	made := &sessionapi.NewSession{}
+	if made.AgentID, made.Version, err = in.agent(); err != nil {
+		return out, err
+	}
+	if in.EnvironmentID != nil && *in.EnvironmentID != c.Caller.Environment.ID && *in.EnvironmentID != c.Caller.Environment.Name {
+		return out, fault.New(fault.NotFound, "environment_id must be the id or the name of the key's environment, %s", c.Caller.Environment.ID)
+	}
+	if made.Title, err = in.title(); err != nil {
+		return out, err
+	}
+	if made.Metadata, err = in.metadata(nil); err != nil {
+		return out, err
+	}
+	first, err := batchOf(in.InitialEvents, "initial_events", []string{userMessage}, 0)
+	if err != nil {
+		return out, err
+	}
+	s, err := d.Sessions.Make(c, made)
+	if err != nil {
+		return out, err
+	}
+	if len(first.Messages) == 0 {
+		return d.shown(c, s, nil)
+	}
+	if _, err := d.Sessions.Take(c, s, &first.Batch); err != nil {
+		if undone := d.Sessions.Undo(c, s); undone != nil {
+			c.Log().WarnContext(c.Context(), "a session stays whose first message was refused", "session", s.ID, "error", undone)
+		}
+		return out, err
+	}
+	s, err = d.Sessions.Store.Get(c.Context(), s.Tenant, s.ID)
+	return d.shown(c, s, err)
+}
+
+func (d *Door) changeSession(c *httpapi.Call, in *SessionFields) (out Session, err error) {
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{{"agent", len(in.Agent) > 0}, {"environment_id", in.EnvironmentID != nil}, {"initial_events", len(in.InitialEvents) > 0}} {
+		if f.given {
+			return out, httpapi.Invalid("%s of a session cannot be changed: leave it out", f.name)
+		}
+	}
+	if err := in.refuse(); err != nil {
+		return out, err
+	}
+	s, err := d.Sessions.Find(c)
+	if err != nil {
+		return out, err
+	}
+	change := &sessionapi.SessionChange{}
+	if change.Title, err = in.title(); err != nil {
+		return out, err
+	}
+	if len(in.Metadata) > 0 && in.Metadata.Kind() != 'n' {
+		all, err := in.metadata(s.About.Metadata)
+		if err != nil {
+			return out, err
+		}
+		change.Metadata = &all
+	}
+	s, err = d.Sessions.Change(c, change)
+	return d.shown(c, s, err)
+}
+
+// refuse refuses what this version does not have.
+func (in *SessionFields) refuse() error {
+	for _, f := range []struct {
+		name string
+		text jsontext.Value
+	}{{"budget", in.Budget}, {"resources", in.Resources}, {"vault_ids", in.VaultIDs}} {
+		if text := strings.Join(strings.Fields(string(f.text)), ""); text != "" && text != null && text != "[]" {
+			return httpapi.Invalid("%s is not supported by this version: leave it out", f.name)
+		}
+	}
+	return nil
+}
+
+// agent reads which agent a session is with: a text, or an object with its id and version.
+func (in *SessionFields) agent() (id *string, version *int, err error) {
+	switch {
+	case len(in.Agent) == 0 || in.Agent.Kind() == 'n':
+		return nil, nil, httpapi.Invalid("agent is required: the id of an agent, or an object with its id and version")
+	case in.Agent.Kind() == '"':
+		return id, nil, json.Unmarshal(in.Agent, &id)
+	}
+	var of struct {
+		Agent *AgentReference `json:"agent" required:"true"`
+	}
+	if err := only("agent", in.Agent, &of); err != nil {
+		return nil, nil, err
+	}
+	switch a := of.Agent; *a.Type {
+	case "agent":
+		if len(a.Model)+len(a.System)+len(a.Tools)+len(a.MCPServers)+len(a.Skills) > 0 {
+			return nil, nil, httpapi.Invalid("agent must have id, type and version alone")
+		}
+		return a.ID, a.Version, nil
+	default:
+		return nil, nil, httpapi.Invalid("agent.type must be agent: other ones are not supported by this version")
+	}
+}
+
+// title reads the title; null is an empty one.
+func (in *SessionFields) title() (*string, error) {
+	if len(in.Title) == 0 {
+		return nil, nil
+	}
+	var title *string
+	if err := json.Unmarshal(in.Title, &title); err != nil {
+		return nil, httpapi.Invalid("title must be a string, or null")
+	}
+	if title == nil {
+		title = new("")
+	}
+	return title, nil
+}

@@ -1,0 +1,115 @@
+package managed
+
+import (
+	stdjson "encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// renderer shows sessions of one answer.
+type renderer struct {
+	d      *Door
+	c      *httpapi.Call
+	agents map[string]*agent.Agent // by id and version
+}
+
+// agent finds the version that a session keeps.
+func (r *renderer) agent(s *session.Session) (*agent.Agent, error) {
+	key := string(s.Agent) + "/" + strconv.Itoa(s.Version)
+	if a := r.agents[key]; a != nil {
+		return a, nil
+	}
+	a, err := r.d.Agents.Store.At(r.c.Context(), s.Tenant, string(s.Agent), s.Version)
+	r.agents[key] = a
+	return a, err
+}
+
+func (r *renderer) session(s *session.Session) (out Session, err error) {
+	a, err := r.agent(s)
+	if err != nil {
+		return out, err
+	}
+	total, err := r.d.Sessions.Store.Total(r.c.Context(), s.Tenant, s.ID)
+	if err != nil {
+		return out, err
+	}
+	out = Session{
+		ID: string(s.ID), Type: "session", Agent: sessionAgentOf(a), EnvironmentID: s.Environment, Title: httpapi.OrNull(s.About.Title), Metadata: map[string]string{}, Status: "idle",
+		Resources: []Typed{}, VaultIDs: []string{}, OutcomeEvaluations: []Typed{}, Usage: usageOf(&total), CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Warnings: []Warning{},
+	}
+	end := time.Now()
+	switch {
+	case s.Archived():
+		out.Status, out.ArchivedAt, end = "terminated", &s.ArchivedAt, s.ArchivedAt
+	case s.Run != "":
+		out.Status = "running"
+	}
+	out.Stats = Stats{out.Usage.ActiveSeconds, max(end.Sub(s.CreatedAt), 0).Seconds()}
+	for _, key := range slices.Sorted(maps.Keys(s.About.Metadata)) {
+		if text, ok := plain(s.About.Metadata[key]); ok {
+			out.Metadata[key] = text
+		} else {
+			out.Warnings = append(out.Warnings, Warning{"metadata." + key, "it is set, and this form cannot show it; it stays in a change"})
+		}
+	}
+	return out, nil
+}
+
+func sessionAgentOf(a *agent.Agent) SessionAgent {
+	v := agentOf(a)
+	return SessionAgent{
+		ID: v.ID, Type: v.Type, Version: v.Version, Name: v.Name, Description: v.Description, System: v.System, Model: v.Model, Tools: v.Tools, MCPServers: v.MCPServers,
+		Skills: v.Skills, Multiagent: v.Multiagent, ExecutionIdentity: v.ExecutionIdentity,
+	}
+}
+
+func usageOf(t *run.Total) SessionUsage {
+	return SessionUsage{
+		InputTokens: fresh(&t.Usage), OutputTokens: t.Usage.Output, CacheRead: t.Usage.CacheRead, CacheCreation: CacheCreation{FiveMinutes: t.Usage.CacheWrite},
+		ActiveSeconds: t.Active.Seconds(), ListCost: Amount{strconv.FormatInt(int64(math.Round(t.Cost.Dollars()*100)), 10), "USD"}, CostUSD: t.Cost.Dollars(),
+	}
+}
+
+// fresh is the input that was neither read from a cache nor written to it: this form counts
+// those apart.
+func fresh(u *model.Usage) int64 { return max(u.Input-u.CacheRead-u.CacheWrite, 0) }
+
+// metadata makes of the pairs there are those that are asked for: null removes one.
+func (in *SessionFields) metadata(now map[string]stdjson.RawMessage) (map[string]jsontext.Value, error) {
+	out := map[string]jsontext.Value{}
+	for key, value := range now {
+		out[key] = jsontext.Value(value)
+	}
+	if len(in.Metadata) == 0 || in.Metadata.Kind() == 'n' {
+		return out, nil
+	}
+	var of struct {
+		Metadata map[string]*string `json:"metadata"`
+	}
+	if err := only("metadata", in.Metadata, &of); err != nil {
+		return nil, err
+	}
+	for key, value := range of.Metadata {
+		if value == nil {
+			delete(out, key)
+			continue
+		}
+		text, err := stdjson.Marshal(*value)
+		if err != nil {
+			return nil, err
+		}
+		out[key] = text
+	}
+	return out, nil
+}
