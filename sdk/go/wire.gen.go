@@ -2869,7 +2869,7 @@ type Session struct {
 	ArchivedAt   *time.Time `json:"archived_at"`
 	CreatedAt    time.Time  `json:"created_at"`
 
-	// Events How many there are.
+	// Events Number of the last one. Some are for other forms alone.
 	Events int64 `json:"events"`
 
 	// ID sess_ and 32 hexadecimal digits.

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // TestPublishedClientOnAgents drives Anthropic's client as it is published through all that it
@@ -14,6 +16,15 @@ func TestPublishedClientOnAgents(t *testing.T) {
 	lendModel(t, s, "managed", "http://127.0.0.1:9/v1", "tools", "reasoning")
 	out := python(t, filepath.Join("clients", "managed_agents_client.py"), "ATOLL_URL="+s.URL, "ATOLL_KEY="+key)
 	if said := strings.Join(strings.Fields(out), " "); said != "create update read archive refused async" {
+		t.Errorf("it said %q", said)
+	}
+}
+
+// publishedSessions drives Anthropic's client as it is published through all that it knows of
+// sessions, on a server with the model scripted.
+func publishedSessions(t *testing.T, s *atolltest.Server) {
+	out := python(t, filepath.Join("clients", "managed_sessions_client.py"), "ATOLL_URL="+s.URL, "ATOLL_KEY="+s.Tenant(t, "published", "pro"))
+	if said := strings.Join(strings.Fields(out), " "); said != "resources events deltas custom_tools confirmation interrupt refused async" {
 		t.Errorf("it said %q", said)
 	}
 }

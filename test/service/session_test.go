@@ -248,6 +248,7 @@ func TestSession(t *testing.T) {
 	t.Run("streams", func(t *testing.T) { streams(t, helper.on(t)) })
 	t.Run("chat", func(t *testing.T) { chats(t, k.on(t)) })
 	t.Run("end", func(t *testing.T) { ends(t, helper.on(t)) })
+	t.Run("published client", func(t *testing.T) { publishedSessions(t, line.now()) })
 }
 
 func (k *talker) on(t *testing.T) *talker { return &talker{t, k.line, k.key, k.path} }

@@ -2,10 +2,12 @@ package managed
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 )
@@ -24,6 +26,7 @@ func (d *Door) agents() []httpapi.Operation {
 }
 
 func (d *Door) createAgent(c *httpapi.Call, in *AgentFields) (out Agent, err error) {
+	in.off = d.off()
 	a := &agent.Agent{ID: agent.NewID(), Tenant: c.Caller.Tenant.ID, Visibility: agent.Private}
 	switch {
 	case in.Name == nil:
@@ -42,10 +45,25 @@ func (d *Door) createAgent(c *httpapi.Call, in *AgentFields) (out Agent, err err
 	return agentOf(a), nil
 }
 
+// off are the tools of the agent toolset that are off on this server.
+func (d *Door) off() (kinds []agent.ToolType) {
+	if d.Web == nil {
+		return nil
+	}
+	on := d.Web.Services()
+	for kind, name := range map[agent.ToolType]string{agent.WebSearch: web.SearchName, agent.FetchURL: web.FetchName} {
+		if !slices.Contains(on, name) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
 // maxTries is how often a change that names no version is made again after another one.
 const maxTries = 5
 
 func (d *Door) changeAgent(c *httpapi.Call, in *AgentFields) (out Agent, err error) {
+	in.off = d.off()
 	for try := 1; ; try++ {
 		now, err := d.changeOnce(c, in)
 		if err == nil {

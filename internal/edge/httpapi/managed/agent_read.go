@@ -214,7 +214,7 @@ func (in *AgentFields) setTools(d *agent.Definition) error {
 		var err error
 		switch *t.Type {
 		case agentToolset:
-			err = t.addAgentToolset(d, path)
+			err = t.addAgentToolset(d, path, in.off)
 		case mcpToolset:
 			err = t.addMCPToolset(d, path)
 		case customTool:

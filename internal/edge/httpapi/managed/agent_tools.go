@@ -104,7 +104,9 @@ func (t *ToolFields) settings(path string) (def setting, own map[string]setting,
 	return def, own, nil
 }
 
-func (t *ToolFields) addAgentToolset(d *agent.Definition, path string) error {
+// addAgentToolset adds the tools of the agent toolset. Those that are off on this server are not
+// among them, unless they are asked for by name.
+func (t *ToolFields) addAgentToolset(d *agent.Definition, path string, off []agent.ToolType) error {
 	if t.MCPServerName != nil || t.Name != nil || t.Description != nil || len(t.InputSchema) > 0 {
 		return httpapi.Invalid("%s: a toolset of this type has default_config and configs alone", path)
 	}
@@ -120,6 +122,9 @@ func (t *ToolFields) addAgentToolset(d *agent.Definition, path string) error {
 	of := func(m member) setting {
 		if s, ok := own[m.name]; ok {
 			return s
+		}
+		if slices.Contains(off, m.kind) {
+			return setting{}
 		}
 		return def
 	}

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/core/agent"
 )
 
 // AgentFields is the body that makes or changes an agent. In a change, null clears a field and
@@ -21,6 +23,8 @@ type AgentFields struct {
 	ExecutionIdentity jsontext.Value `json:"execution_identity,omitzero"`
 	Multiagent        jsontext.Value `json:"multiagent,omitzero"`
 	Skills            jsontext.Value `json:"skills,omitzero"`
+
+	off []agent.ToolType // tools of the agent toolset that this server has not
 }
 
 // ModelFields says which model an agent asks.

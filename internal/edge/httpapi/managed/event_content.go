@@ -7,7 +7,6 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/session"
-	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -17,7 +16,7 @@ func contentOf(in *EventFields, path string) (parts []model.Part, wired []map[st
 	for i, raw := range in.Content {
 		at := fmt.Sprintf("%s.content[%d]", path, i)
 		b := &BlockFields{}
-		if err := (wire.Decoder{Noun: at}).Decode(raw, b); err != nil {
+		if err := decode(at, raw, b); err != nil {
 			return nil, nil, err
 		}
 		part, as, err := b.part(at, *in.Type)

@@ -87,12 +87,15 @@ func batchOf(raw []jsontext.Value, path string, types []string, least int) (*bat
 	var messages []map[string]any
 	for i, text := range raw {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		in := &EventFields{}
-		if err := (wire.Decoder{Noun: at}).Decode(text, in); err != nil {
-			return nil, err
+		var head struct {
+			Type string `json:"type"`
 		}
-		if !slices.Contains(types, *in.Type) {
+		if err := json.Unmarshal(text, &head); err != nil || !slices.Contains(types, head.Type) {
 			return nil, httpapi.Invalid("%s.type must be one of %s: others are not supported by this version", at, strings.Join(types, ", "))
+		}
+		in := &EventFields{}
+		if err := decode(at, text, in); err != nil {
+			return nil, err
 		}
 		if err := in.check(at); err != nil {
 			return nil, err
@@ -126,6 +129,14 @@ func batchOf(raw []jsontext.Value, path string, types []string, least int) (*bat
 	var err error
 	b.Messages, err = json.Marshal(messages)
 	return b, err
+}
+
+// decode reads a part of a body at a path.
+func decode(path string, text jsontext.Value, into any) error {
+	if err := (wire.Decoder{Noun: path}).Decode(text, into); err != nil {
+		return httpapi.Invalid("%s: %s", path, strings.TrimPrefix(err.Error(), path+" "))
+	}
+	return nil
 }
 
 // check refuses what an event of its type cannot have.

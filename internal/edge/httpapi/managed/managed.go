@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/session"
@@ -37,6 +38,7 @@ type Keys interface {
 type Door struct {
 	Agents   *agent.Handlers
 	Sessions *session.Handlers
+	Web      *web.Service // nil where every tool is on
 	Keys     Keys
 }
 

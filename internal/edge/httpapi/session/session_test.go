@@ -20,7 +20,9 @@ import (
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
+	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
@@ -106,6 +108,8 @@ func open(t *testing.T, policy string) *talk {
 		go queued.Run(t.Context())
 		wake = queued.Wake
 		s.Sessions = &sessionapi.Handlers{Store: db.Sessions(), Agents: db.Agents(), Turns: turns, Queued: queued.Wake}
+		s.Agents = &agentapi.Handlers{Store: agents}
+		s.Managed = &managed.Door{Agents: s.Agents, Sessions: s.Sessions, Keys: s.World}
 	})
 	a := &agent.Agent{ID: agent.NewID(), Tenant: s.Caller.Tenant.ID, Slug: "helper", Visibility: agent.Private, Definition: agent.Definition{
 		Name: "Helper", Model: agent.Model{Name: "m"}, Tools: []agent.Tool{{Type: agent.Sandbox}, {Type: agent.Custom, Name: "theirs"}},

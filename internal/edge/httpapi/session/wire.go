@@ -29,7 +29,7 @@ type Session struct {
 	Title        *string                   `json:"title"`
 	Metadata     map[string]jsontext.Value `json:"metadata"`
 	Status       string                    `json:"status" enum:"idle,running,requires_action,archived"`
-	Events       int64                     `json:"events" doc:"How many there are."`
+	Events       int64                     `json:"events" doc:"Number of the last one. Some are for other forms alone."`
 	QueuedTurns  int                       `json:"queued_turns" doc:"Turns that wait for those before them."`
 	CreatedAt    time.Time                 `json:"created_at"`
 	UpdatedAt    time.Time                 `json:"updated_at"`
