@@ -19,9 +19,9 @@ import (
 	"github.com/atoll-run/atoll/test/atolltest"
 )
 
-// responseClients are what is installed from npm to call responses. Those for Python are
+// responseClients are what is installed from npm to call responses, and sessions. Those for Python are
 // among pythonPackages.
-var responseClients = []string{"openai@7.57.0", "@perplexity-ai/perplexity_ai@0.38.5", "ai@7.0.173", "@ai-sdk/openai@4.0.118", "zod@4.6.7"}
+var responseClients = []string{"openai@7.57.0", "@perplexity-ai/perplexity_ai@0.38.5", "ai@7.0.173", "@ai-sdk/openai@4.0.118", "zod@4.6.7", anthropicClient}
 
 // TestPublishedClientsOnResponses drives each client as it is published through all that it
 // knows of responses. What is sent and answered is held against the open specification.

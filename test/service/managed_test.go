@@ -20,10 +20,14 @@ func TestPublishedClientOnAgents(t *testing.T) {
 	}
 }
 
-// publishedSessions drives Anthropic's client as it is published through all that it knows of
+// publishedSessions drives Anthropic's clients as they are published through what they know of
 // sessions, on a server with the model scripted.
 func publishedSessions(t *testing.T, s *atolltest.Server) {
-	out := python(t, filepath.Join("clients", "managed_sessions_client.py"), "ATOLL_URL="+s.URL, "ATOLL_KEY="+s.Tenant(t, "published", "pro"))
+	env := []string{"ATOLL_URL=" + s.URL, "ATOLL_KEY=" + s.Tenant(t, "published", "pro")}
+	if said := program(t, filepath.Join("clients", "managed_sessions.mjs"), env...); said != "sessions\nevents\ntools\nend\n" {
+		t.Errorf("the client for TypeScript said %q", said)
+	}
+	out := python(t, filepath.Join("clients", "managed_sessions_client.py"), env...)
 	if said := strings.Join(strings.Fields(out), " "); said != "resources events deltas custom_tools confirmation interrupt refused async" {
 		t.Errorf("it said %q", said)
 	}

@@ -109,6 +109,7 @@ func open(t *testing.T, policy string) *talk {
 		wake = queued.Wake
 		s.Sessions = &sessionapi.Handlers{Store: db.Sessions(), Agents: db.Agents(), Turns: turns, Queued: queued.Wake}
 		s.Agents = &agentapi.Handlers{Store: agents}
+		s.Face = managed.Path
 		s.Managed = &managed.Door{Agents: s.Agents, Sessions: s.Sessions, Keys: s.World}
 	})
 	a := &agent.Agent{ID: agent.NewID(), Tenant: s.Caller.Tenant.ID, Slug: "helper", Visibility: agent.Private, Definition: agent.Definition{

@@ -189,9 +189,20 @@ def refused(client, session):
     assert len(list(calls.list(session.id))) == before
 
 
+@anthropic.beta_async_tool
+async def get_weather(city: str) -> str:
+    """Tells the weather."""
+    return "snow in " + city
+
+
 async def asynchronous(agent, environment):
+    """The client's own runner of tools answers calls, and a stream ends with its session."""
     async with anthropic.AsyncAnthropic(auth_token=KEY, base_url=URL, max_retries=0) as client:
         session = await client.beta.sessions.create(agent=agent, environment_id=environment)
+        await client.beta.sessions.events.send(session.id, events=[says("weather")])
+        calls = [c async for c in client.beta.sessions.events.tool_runner(session.id, tools=[get_weather], max_idle=0.1)]
+        assert [(c.name, c.posted, c.is_error) for c in calls] == [("get_weather", True, False)], calls
+        assert [said(e) async for e in client.beta.sessions.events.list(session.id, types=["agent.message"])] == ["The result is snow in Oslo"]
         async with await client.beta.sessions.events.stream(session.id) as stream:
             await client.beta.sessions.events.send(session.id, events=[says("say hi")])
             async for e in stream:
