@@ -16,7 +16,7 @@ import (
 
 func (d *Door) events() []httpapi.Operation {
 	const all = "/v1/sessions/{session_id}/events"
-	list := slices.Concat(httpapi.PageParams(100, 100), spanParams(), many("types", slices.Sorted(maps.Keys(sorts))), []httpapi.Param{orderParam})
+	list := slices.Concat(httpapi.PageParams(100, maxPage), spanParams(), many("types", slices.Sorted(maps.Keys(sorts))), []httpapi.Param{orderParam})
 	follow := slices.Concat(many("event_deltas", previews), []httpapi.Param{{Name: "cursor", Max: 64}, {Name: lastEventID, In: httpapi.InHeader}})
 	return []httpapi.Operation{
 		{Method: http.MethodGet, Path: all, Scope: tenant.ScopeRead, Params: list, Serve: httpapi.Returns(d.listEvents)},
@@ -68,12 +68,45 @@ func (d *Door) listEvents(c *httpapi.Call) (out httpapi.Page[Event], err error) 
 	if len(asked) > 0 && len(f.Sorts) == 0 {
 		return out, nil
 	}
-	page, next, err := d.Sessions.Store.Events(c.Context(), s.Tenant, s.ID, f)
-	out.NextPage = httpapi.OrNull(next)
-	for i := range page {
-		out.Data = append(out.Data, eventOf(s.ID, &page[i]))
+	size := 0
+	for left := f.Limit; left > 0 && size < maxPageBytes; left -= storePage {
+		f.Limit = min(left, storePage)
+		page, next, err := d.Sessions.Store.Events(c.Context(), s.Tenant, s.ID, f)
+		if err != nil {
+			return out, err
+		}
+		for i := range page {
+			e := eventOf(s.ID, &page[i])
+			size += e.size()
+			out.Data = append(out.Data, e)
+		}
+		if f.Cursor, out.NextPage = next, httpapi.OrNull(next); next == "" {
+			break
+		}
 	}
-	return out, err
+	return out, nil
+}
+
+// Bounds of a page of events. The packages ask for long ones, which end early where events are
+// long, too.
+const (
+	maxPage      = 1000
+	maxPageBytes = 4 << 20
+	storePage    = 100 // events that are read at a time
+)
+
+// size is about how many bytes an event has.
+func (e *Event) size() (n int) {
+	n = 512 + len(e.Input)
+	for i := range e.Content {
+		if text := e.Content[i].Text; text != nil {
+			n += len(*text)
+		}
+		if from := e.Content[i].Source; from != nil {
+			n += len(from.Data)
+		}
+	}
+	return n
 }
 
 // streamEvents sends the events to come, or those after one.
@@ -106,7 +139,7 @@ func (d *Door) place(c *httpapi.Call, s *session.Session, id string) (int64, err
 	}
 	m := named.FindStringSubmatch(id)
 	for cursor := ""; m != nil; {
-		f := session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: 100}, Run: run.ID("run_" + m[1])}
+		f := session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: storePage}, Run: run.ID("run_" + m[1])}
 		page, next, err := d.Sessions.Store.Events(c.Context(), s.Tenant, s.ID, f)
 		if err != nil {
 			return 0, err

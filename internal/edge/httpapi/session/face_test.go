@@ -130,6 +130,18 @@ func TestMessages(t *testing.T) {
 	if n := len(k.list("?types=user.message")); n != 1 {
 		t.Errorf("%d messages were taken", n)
 	}
+	long := words(strings.Repeat("x", 900<<10))
+	k.put(200, long, long, long, long, long)
+	<-k.ended
+	for range 14 {
+		k.put(200, words("short"))
+		<-k.ended
+	}
+	for query, want := range map[string]int{"?limit=1000": 100, "?limit=1000&types=agent.message": 16, "?limit=3": 3} {
+		if n := len(k.list(query)); n != want {
+			t.Errorf("a page %s has %d events, want %d", query, n, want)
+		}
+	}
 }
 
 // TestBadBatches are refused whole.
@@ -155,7 +167,7 @@ func TestBadBatches(t *testing.T) {
 		}
 	}
 	k.put(404, result)
-	for _, query := range []string{"?types=no", "?order=up", "?created_at[gt]=yesterday", "?limit=101", "/stream?cursor=sevt_1", "/stream?cursor=sevt_" + strings.Repeat("0", 32) + "_m1", "/stream?event_deltas[]=agent.tool_use"} {
+	for _, query := range []string{"?types=no", "?order=up", "?created_at[gt]=yesterday", "?limit=1001", "/stream?cursor=sevt_1", "/stream?cursor=sevt_" + strings.Repeat("0", 32) + "_m1", "/stream?event_deltas[]=agent.tool_use"} {
 		k.other(400, "GET", "/events"+query, "", nil)
 	}
 	if got := k.list(""); len(got) != 0 {
