@@ -17,8 +17,10 @@ type Event struct {
 // EventFilter chooses events.
 type EventFilter struct {
 	agent.Page
-	Sorts []run.Sort // nil for all
-	Run   run.ID     // "" for all
+	// Kinds and Sorts are what is chosen; all if there are none.
+	Kinds []run.ToldKind
+	Sorts []run.Sort
+	Run   run.ID // "" for all
 	Span
 	Last bool // the last one first
 }

@@ -51,9 +51,13 @@ func (s *sessions) Events(ctx context.Context, t tenant.ID, id session.ID, f ses
 		}
 		args[0] = from.at
 	}
-	if len(f.Sorts) > 0 {
-		where += ` AND type IN (?` + strings.Repeat(`, ?`, len(f.Sorts)-1) + `)`
-		for _, sort := range f.Sorts {
+	sorts := f.Sorts
+	for _, k := range f.Kinds {
+		sorts = append(slices.Clip(sorts), k.Sorts()...)
+	}
+	if len(sorts) > 0 {
+		where += ` AND type IN (?` + strings.Repeat(`, ?`, len(sorts)-1) + `)`
+		for _, sort := range sorts {
 			args = append(args, string(sort))
 		}
 	}

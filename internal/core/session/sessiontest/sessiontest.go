@@ -380,7 +380,7 @@ func pages(t *testing.T, s session.Store, id session.ID) {
 	if all[6].Of != all[4].Seq || all[7].Of != all[3].Seq {
 		t.Errorf("results are of %d and %d", all[6].Of, all[7].Of)
 	}
-	last, _, err := s.Events(ctx, "ten_1", id, session.EventFilter{Page: agent.Page{Limit: 3}, Sorts: slices.Concat(run.ToldMessage.Sorts(), run.ToldUsage.Sorts()), Last: true})
+	last, _, err := s.Events(ctx, "ten_1", id, session.EventFilter{Page: agent.Page{Limit: 3}, Kinds: []run.ToldKind{run.ToldMessage, run.ToldUsage}, Last: true})
 	must(t, err)
 	if !slices.Equal(kinds(last), []run.ToldKind{run.ToldUsage, run.ToldMessage, run.ToldMessage}) {
 		t.Errorf("%v", kinds(last))
@@ -401,7 +401,8 @@ func sorted(t *testing.T, s session.Store, id session.ID, all []session.Event) {
 	}{
 		{session.EventFilter{Sorts: []run.Sort{run.ToldMessage.By("user")}}, []int64{1}},
 		{session.EventFilter{Sorts: []run.Sort{run.ToldMessage.By("assistant"), run.Sort(run.ToldAnswer)}}, []int64{6, 10, 11}},
-		{session.EventFilter{Sorts: run.ToldCall.Sorts(), Run: all[0].Run}, []int64{4, 5}},
+		{session.EventFilter{Kinds: []run.ToldKind{run.ToldCall}, Run: all[0].Run}, []int64{4, 5}},
+		{session.EventFilter{Kinds: []run.ToldKind{run.ToldCall}, Sorts: []run.Sort{run.ToldMessage.By("user")}}, []int64{1, 4, 5}},
 		{session.EventFilter{Run: "run_other"}, nil},
 		{session.EventFilter{Span: session.Span{From: all[11].At, Until: all[12].At.Add(time.Microsecond)}}, []int64{12, 13}},
 		{session.EventFilter{Span: session.Span{From: all[12].At.Add(time.Nanosecond)}}, nil},

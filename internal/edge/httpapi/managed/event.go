@@ -61,11 +61,14 @@ func (d *Door) listEvents(c *httpapi.Call) (out httpapi.Page[Event], err error) 
 	}
 	f := session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Span: spanOf(c), Last: c.Text("order") == "desc"}
 	asked := values(c, "types")
+	if len(asked) == 0 {
+		asked = slices.Collect(maps.Keys(sorts))
+	}
 	for _, name := range asked {
 		f.Sorts = append(f.Sorts, sorts[name]...)
 	}
 	out = httpapi.Page[Event]{Data: []Event{}}
-	if len(asked) > 0 && len(f.Sorts) == 0 {
+	if len(f.Sorts) == 0 {
 		return out, nil
 	}
 	size := 0

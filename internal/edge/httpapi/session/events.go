@@ -57,20 +57,16 @@ func (h *Handlers) events(c *httpapi.Call) (out httpapi.Page[SessionEvent], err 
 		return out, err
 	}
 	f := session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Last: c.Text("order") == "desc"}
-	var chosen []run.ToldKind
 	if c.Has("types") {
 		for name := range strings.SplitSeq(c.Text("types"), ",") {
 			kind := run.ToldKind(strings.TrimSpace(name))
-			if !slices.Contains(kinds, kind) || slices.Contains(chosen, kind) {
+			if !slices.Contains(kinds, kind) || slices.Contains(f.Kinds, kind) {
 				return out, httpapi.Invalid("types must be types of events, each once, separated by commas")
 			}
-			chosen = append(chosen, kind)
+			f.Kinds = append(f.Kinds, kind)
 		}
 	} else {
-		chosen = kinds
-	}
-	for _, kind := range chosen {
-		f.Sorts = append(f.Sorts, kind.Sorts()...)
+		f.Kinds = kinds
 	}
 	s, err := h.find(c)
 	if err != nil {
