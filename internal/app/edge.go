@@ -106,7 +106,7 @@ func (s *Server) openHTTP(context.Context) error {
 			Executions: s.gateway, Webhooks: s.jobs, Models: s.models,
 		},
 	}
-	handlers.Managed = &managed.Door{Agents: handlers.Agents, Sessions: handlers.Sessions, Web: s.web, Keys: s.authority}
+	handlers.Managed = &managed.Door{Agents: handlers.Agents, Sessions: handlers.Sessions, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
 	handlers.Containers = &container.Handlers{Sandboxes: handlers.Sandboxes}
 	var services func(*http.Request) *http.Request
 	if cfg.Cloudflare == "on" {

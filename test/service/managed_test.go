@@ -1,6 +1,7 @@
 package service
 
 import (
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,11 +25,15 @@ func TestPublishedClientOnAgents(t *testing.T) {
 // sessions, on a server with the model scripted.
 func publishedSessions(t *testing.T, s *atolltest.Server) {
 	env := []string{"ATOLL_URL=" + s.URL, "ATOLL_KEY=" + s.Tenant(t, "published", "pro")}
+	admin, tenant := s.AdminKey(t), "/v1/admin/tenants/published"
+	s.Must(t, admin, http.MethodPatch, tenant, map[string]any{"network_enabled": true}).Into(t, http.StatusOK, nil)
+	var owner struct{ Key string }
+	s.Must(t, admin, http.MethodPost, tenant+"/keys", map[string]any{"name": "owner", "environment": "main", "scopes": []string{"environments"}}).Into(t, http.StatusCreated, &owner)
 	if said := program(t, filepath.Join("clients", "managed_sessions.mjs"), env...); said != "sessions\nevents\ntools\nend\n" {
 		t.Errorf("the client for TypeScript said %q", said)
 	}
-	out := python(t, filepath.Join("clients", "managed_sessions_client.py"), env...)
-	if said := strings.Join(strings.Fields(out), " "); said != "resources events deltas custom_tools confirmation interrupt refused async" {
+	out := python(t, filepath.Join("clients", "managed_sessions_client.py"), append(env, "ATOLL_OWNER="+owner.Key)...)
+	if said := strings.Join(strings.Fields(out), " "); said != "resources environments events deltas custom_tools confirmation interrupt refused async" {
 		t.Errorf("it said %q", said)
 	}
 }

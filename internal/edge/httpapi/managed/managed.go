@@ -1,6 +1,6 @@
-// Package managed is another face of agents and sessions: the shapes that the published
-// anthropic packages read and write as client.beta.agents and client.beta.sessions. It renders
-// and changes the same ones as packages httpapi/agent and httpapi/session do. What they have and
+// Package managed is another face of agents, sessions and environments: the shapes that the
+// published anthropic packages read and write as client.beta.agents, .sessions and .environments.
+// It renders and changes the same ones as the packages httpapi/agent, session and environment do. What they have and
 // this form has no word for is kept, and named in the answer's warnings; what this form has and
 // Atoll has not is refused by its name.
 package managed
@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/agent"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
@@ -36,10 +37,11 @@ type Keys interface {
 
 // Door serves the face.
 type Door struct {
-	Agents   *agent.Handlers
-	Sessions *session.Handlers
-	Web      *web.Service // nil where every tool is on
-	Keys     Keys
+	Agents       *agent.Handlers
+	Sessions     *session.Handlers
+	Environments *environment.Handlers
+	Web          *web.Service // nil where every tool is on
+	Keys         Keys
 }
 
 // Path is the path by which a request of this face is served, "" for any other request.
@@ -60,7 +62,7 @@ func Path(r *http.Request) string {
 // Operations is the table of what is served. None of it is in our OpenAPI document: the form
 // is another vendor's.
 func (d *Door) Operations() []httpapi.Operation {
-	ops := slices.Concat(d.agents(), d.sessions(), d.events(), nothing())
+	ops := slices.Concat(d.agents(), d.sessions(), d.events(), d.environments(), nothing())
 	f := &httpapi.Foreign{Caller: d.caller, Refuse: refuse}
 	for i := range ops {
 		op := &ops[i]
@@ -95,7 +97,7 @@ func nothing() (ops []httpapi.Operation) {
 		ops = append(ops, httpapi.Operation{
 			Method: method, Path: "/{rest...}", Body: &httpapi.Body{Media: httpapi.OctetStream, Optional: true}, Params: []httpapi.Param{{Name: "."}}, Access: httpapi.AnyKey,
 			Serve: httpapi.Writes(func(c *httpapi.Call) error {
-				return httpapi.Invalid("%s %s is not served with the header anthropic-beta: %s…: only agents, their versions, sessions and their events are", c.R.Method, "/"+c.Path("rest"), beta)
+				return httpapi.Invalid("%s %s is not served with the header anthropic-beta: %s…: only agents, their versions, sessions, their events and environments are", c.R.Method, "/"+c.Path("rest"), beta)
 			}),
 		})
 	}

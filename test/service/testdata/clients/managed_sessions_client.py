@@ -61,6 +61,47 @@ def resources(client, agent, environment):
     return s
 
 
+def environments(client):
+    """An environment is made, changed step by step, listed and deleted."""
+    envs = client.beta.environments
+    e = envs.create(name="quick start", config={"type": "cloud", "networking": {"type": "unrestricted"}})
+    assert e.type == "environment" and e.name == "quick-start" and e.config.networking.type == "unrestricted" and e.config.packages.pip == [] and e.archived_at is None, e
+
+    def limited(hosts, registries, **networking):
+        now = envs.update(e.id, config={"type": "cloud", "networking": {"type": "limited", **networking}})
+        n = now.config.networking
+        assert (n.type, n.allowed_hosts, n.allow_package_managers, n.allow_mcp_servers) == ("limited", hosts, registries, False) and now == envs.retrieve(e.id), now
+
+    limited([], False)
+    limited(["api.example.com"], False, allowed_hosts=["api.example.com"])
+    limited(["api.example.com"], True, allow_package_managers=True)
+    limited([], True, allowed_hosts=[])
+    limited([], False, allow_package_managers=False)
+    assert envs.update(e.id, name="quicker", config=None, description=None, metadata={}).name == "quicker"
+    assert envs.update(e.id, config={"type": "cloud", "networking": {"type": "unrestricted"}}).config.networking.type == "unrestricted"
+    assert [x.name for x in envs.list(limit=1)] == ["main", "quicker"] and envs.retrieve("main").warnings is not None
+    for says_so, call in (
+        ("config.packages", lambda: envs.create(name="x", config={"type": "cloud", "packages": {"pip": ["x"]}})),
+        ("config.type", lambda: envs.create(name="x", config={"type": "self_hosted"})),
+        ("description", lambda: envs.update(e.id, description="x")),
+        ("metadata", lambda: envs.update(e.id, metadata={"a": "b"})),
+        ("allow_mcp_servers", lambda: envs.update(e.id, config={"type": "cloud", "networking": {"type": "limited", "allow_mcp_servers": True}})),
+        ("no more than type", lambda: envs.update(e.id, config={"type": "cloud", "networking": {"type": "unrestricted", "allowed_hosts": []}})),
+        ("archive is not served", lambda: envs.archive(e.id)),
+    ):
+        try:
+            call()
+            raise AssertionError(f"not refused: {says_so}")
+        except anthropic.BadRequestError as err:
+            assert says_so in str(err), err
+    assert envs.delete(e.id).type == "environment_deleted"
+    try:
+        envs.retrieve(e.id)
+        raise AssertionError("it is there")
+    except anthropic.NotFoundError:
+        pass
+
+
 def events(client, session):
     """A turn is streamed, listed in pages, by types and by time, and taken up after each of its events."""
     calls = client.beta.sessions.events
@@ -217,6 +258,8 @@ env = client.beta.sessions.create(agent=agent.id, environment_id="main").environ
 client.beta.sessions.delete(next(iter(client.beta.sessions.list(agent_id=agent.id))).id)
 session = resources(client, agent, env)
 print("resources")
+environments(client.with_options(api_key=os.environ["ATOLL_OWNER"]))
+print("environments")
 for step in (events, deltas, custom_tools):
     step(client, session)
     print(step.__name__)
