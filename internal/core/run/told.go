@@ -180,7 +180,7 @@ func (s Sort) Kind() ToldKind {
 func (k ToldKind) Sorts() []Sort {
 	switch k {
 	case ToldMessage:
-		return []Sort{Sort(k), k.By(string(model.User)), k.By(string(model.Assistant))}
+		return []Sort{Sort(k), k.By(string(model.User)), k.By(string(model.Assistant)), k.By(string(model.System))}
 	case ToldStatus:
 		return []Sort{Sort(k), k.By(Begun)}
 	case ToldCall, ToldResult:

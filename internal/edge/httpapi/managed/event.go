@@ -32,7 +32,7 @@ const lastEventID = "Last-Event-ID"
 
 // sorts are the types of events by what is recorded. Those without any do not occur here.
 var sorts = map[string][]run.Sort{
-	userMessage: {run.ToldMessage.By("user")}, userInterrupt: {run.Sort(run.ToldInterrupt)}, userConfirmation: {run.Sort(run.ToldDecision)},
+	userMessage: {run.ToldMessage.By("user")}, systemMessage: {run.ToldMessage.By("system")}, userInterrupt: {run.Sort(run.ToldInterrupt)}, userConfirmation: {run.Sort(run.ToldDecision)},
 	userResult:      {run.ToldResult.By(run.ByClient)},
 	"agent.message": {run.ToldMessage.By("assistant")}, "agent.thinking": {run.Sort(run.ToldThinking)},
 	"agent.tool_use": {run.Sort(run.ToldCall)}, "agent.mcp_tool_use": {run.ToldCall.By(run.ByServer)}, "agent.custom_tool_use": {run.ToldCall.By(run.ByClient)},
@@ -45,7 +45,7 @@ var sorts = map[string][]run.Sort{
 	"session.thread_status_running": nil, "session.thread_status_idle": nil, "session.thread_status_terminated": nil, "session.thread_status_rescheduled": nil,
 	"agent.thread_message_received": nil, "agent.thread_message_sent": nil, "agent.thread_context_compacted": nil,
 	"span.outcome_evaluation_start": nil, "span.outcome_evaluation_ongoing": nil, "span.outcome_evaluation_end": nil,
-	userOutcome: nil, userToolResult: nil, systemMessage: nil,
+	userOutcome: nil, userToolResult: nil,
 	"workflow_run.created": nil, "workflow_run.status_running": nil, "workflow_run.status_idle": nil, "workflow_run.status_ended": nil, "workflow_run.error": nil,
 	"workflow_run.phase_started": nil, "workflow_run.phase_ended": nil,
 }

@@ -32,13 +32,13 @@ func contentOf(in *EventFields, path string) (parts []model.Part, wired []map[st
 		text += strings.TrimSpace(part.Text)
 		parts, wired = append(parts, part), append(wired, as)
 	}
-	if *in.Type == userMessage && text == "" {
+	if *in.Type != userResult && len(in.Content) > 0 && text == "" {
 		return nil, nil, httpapi.Invalid("%s.content must say something", path)
 	}
 	return parts, wired, nil
 }
 
-// part reads a block. Results are texts: what a model is told of a call.
+// part reads a block. Results, what a model is told of a call, and what the system says are texts.
 func (b *BlockFields) part(path, of string) (part model.Part, wired map[string]any, err error) {
 	kind := *b.Type
 	switch {
@@ -48,7 +48,7 @@ func (b *BlockFields) part(path, of string) (part model.Part, wired map[string]a
 		}
 		return model.Part{Kind: model.PartText, Text: *b.Text}, map[string]any{"type": "input_text", "text": *b.Text}, nil
 	case of != userMessage:
-		return part, nil, httpapi.Invalid("%s.type must be text: others are not supported in results by this version", path)
+		return part, nil, httpapi.Invalid("%s.type must be text: others are not supported in %s by this version", path, of)
 	case kind != "image" && kind != "document":
 		return part, nil, httpapi.Invalid("%s.type must be text, image or document: others are not supported by this version", path)
 	case b.Source == nil || b.Text != nil || b.Title != nil && kind == "image":

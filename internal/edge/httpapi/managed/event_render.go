@@ -44,8 +44,11 @@ func eventOf(of session.ID, e *session.Event) Event {
 	}
 	switch e.Kind {
 	case run.ToldMessage:
-		if out.Type = "agent.message"; e.Item.Message.Role == model.User {
+		switch out.Type = "agent.message"; e.Item.Message.Role {
+		case model.User:
 			out.Type = userMessage
+		case model.System:
+			out.Type = systemMessage
 		}
 		out.Content = blocksOf(e.Item.Message.Parts)
 	case run.ToldThinking:

@@ -29,7 +29,7 @@ const (
 )
 
 // taken are the types that sessions take.
-var taken = []string{userMessage, userInterrupt, userConfirmation, userResult}
+var taken = []string{userMessage, userInterrupt, userConfirmation, userResult, systemMessage}
 
 // maxEvents bounds the events of a request.
 const maxEvents = 50
@@ -53,7 +53,13 @@ func (d *Door) sendEvents(c *httpapi.Call, in *EventsFields) (out Sent, err erro
 // batch is what a request sends.
 type batch struct {
 	sessionapi.Batch
-	messages [][]model.Part
+	messages []message
+}
+
+// message is one that a turn begins with.
+type message struct {
+	kind  string
+	parts []model.Part
 }
 
 // sent are the events that were taken, with the ids that they have from then on.
@@ -68,8 +74,8 @@ func (b *batch) sent(of session.ID, t *sessionapi.Taken) Sent {
 			out.Data = append(out.Data, eventOf(of, &session.Event{Told: *told}))
 		}
 	}
-	for i, parts := range b.messages {
-		e := Event{ID: messageID(t.Turn, i+1), Type: userMessage, Content: blocksOf(parts)}
+	for i, m := range b.messages {
+		e := Event{ID: messageID(t.Turn, i+1), Type: m.kind, Content: blocksOf(m.parts)}
 		if !t.Queued {
 			e.ProcessedAt = &now
 		}
@@ -78,13 +84,15 @@ func (b *batch) sent(of session.ID, t *sessionapi.Taken) Sent {
 	return out
 }
 
-// batchOf reads events, of some types: an interrupt comes first, and messages last.
+// batchOf reads events, of some types: an interrupt comes first, then answers, then messages,
+// and one of the system last.
 func batchOf(raw []jsontext.Value, path string, types []string, least int) (*batch, error) {
 	if len(raw) < least || len(raw) > maxEvents {
 		return nil, httpapi.Invalid("%s must have %d to %d events", path, least, maxEvents)
 	}
 	b := &batch{}
 	var messages []map[string]any
+	was := ""
 	for i, text := range raw {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		var head struct {
@@ -100,17 +108,20 @@ func batchOf(raw []jsontext.Value, path string, types []string, least int) (*bat
 		if err := in.check(at); err != nil {
 			return nil, err
 		}
-		if len(messages) > 0 && *in.Type != userMessage || b.Interrupt && *in.Type != userMessage || i > 0 && *in.Type == userInterrupt {
-			return nil, httpapi.Invalid("%s has no place there: %s comes first and without answers to calls, messages come last", at, userInterrupt)
+		if !slices.Contains(next[was], *in.Type) {
+			return nil, httpapi.Invalid("%s has no place there: %s comes first and without answers to calls, then come messages, and one %s after one or an answer at the end",
+				at, userInterrupt, systemMessage)
 		}
+		was = *in.Type
 		parts, wired, err := contentOf(in, at)
 		if err != nil {
 			return nil, err
 		}
 		switch *in.Type {
-		case userMessage:
-			b.messages = append(b.messages, parts)
-			messages = append(messages, map[string]any{"type": "message", "role": "user", "content": wired})
+		case userMessage, systemMessage:
+			role, _, _ := strings.Cut(*in.Type, ".")
+			b.messages = append(b.messages, message{*in.Type, parts})
+			messages = append(messages, map[string]any{"type": "message", "role": role, "content": wired})
 		case userInterrupt:
 			b.Interrupt = true
 		case userConfirmation:
@@ -129,6 +140,15 @@ func batchOf(raw []jsontext.Value, path string, types []string, least int) (*bat
 	var err error
 	b.Messages, err = json.Marshal(messages)
 	return b, err
+}
+
+// next are the types of events that may come after one of a type; "" stands for the beginning.
+var next = map[string][]string{
+	"":               taken[:4],
+	userInterrupt:    {userMessage},
+	userConfirmation: {userConfirmation, userResult, userMessage},
+	userResult:       {userConfirmation, userResult, userMessage, systemMessage},
+	userMessage:      {userMessage, systemMessage},
 }
 
 // decode reads a part of a body at a path.
@@ -160,11 +180,11 @@ func (in *EventFields) check(path string) error {
 			return httpapi.Invalid("%s.%s is required in an event of the type %s", path, f.name, *in.Type)
 		}
 	}
-	says := *in.Type == userMessage || *in.Type == userResult
+	says := *in.Type == userMessage || *in.Type == userResult || *in.Type == systemMessage
 	switch {
 	case in.Content != nil && !says:
 		return httpapi.Invalid("%s.content has no meaning in an event of the type %s", path, *in.Type)
-	case len(in.Content) == 0 && *in.Type == userMessage || len(in.Content) > maxEvents:
+	case len(in.Content) == 0 && *in.Type != userResult && says || len(in.Content) > maxEvents:
 		return httpapi.Invalid("%s.content must have 1 to %d blocks", path, maxEvents)
 	case in.Thread != nil:
 		return httpapi.Invalid("%s.session_thread_id is not supported by this version: leave it out", path)

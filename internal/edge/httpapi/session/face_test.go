@@ -81,7 +81,7 @@ func TestBothForms(t *testing.T) {
 		t.Errorf("%+v", sent)
 	}
 	k.put(409, result)
-	sent := k.put(200, confirmed, words("and"), words("this"))
+	sent := k.put(200, confirmed, words("and"), words("this"), `{"type":"system.message","content":[{"type":"text","text":"Be brief."}]}`)
 	<-k.ended
 	<-k.ended
 	all := k.list("")
@@ -91,8 +91,8 @@ func TestBothForms(t *testing.T) {
 			at = i
 		}
 	}
-	want := "tool_confirmation message message status_running tool_result model_request_start message model_request_end usage status_idle"
-	if got := kindsOf(all[at:]); got != want || all[at+1].ID != sent[1].ID || all[at+2].ID != sent[2].ID || all[at+4].ToolUseID != use[0].ID {
+	want := "tool_confirmation message message message status_running tool_result model_request_start message model_request_end usage status_idle"
+	if got := kindsOf(all[at:]); got != want || all[at+1].ID != sent[1].ID || all[at+2].ID != sent[2].ID || all[at+3].ID != sent[3].ID || all[at+3].Type != "system.message" || all[at+5].ToolUseID != use[0].ID {
 		t.Errorf("%s", got)
 	}
 }
@@ -148,10 +148,13 @@ func TestMessages(t *testing.T) {
 func TestBadBatches(t *testing.T) {
 	k := open(t, `{}`)
 	const interrupt = `{"type":"user.interrupt"}`
+	const system = `{"type":"system.message","content":[{"type":"text","text":"y"}]}`
 	result := `{"type":"user.custom_tool_result","custom_tool_use_id":"x","content":[{"type":"text","text":"y"}]}`
 	for batch, says := range map[string]string{
 		``: "1 to 50", strings.Repeat(interrupt+",", 50) + interrupt: "1 to 50",
 		words("x") + "," + interrupt: "has no place", interrupt + "," + result: "has no place", words("x") + "," + result: "has no place", interrupt + "," + interrupt: "has no place",
+		system: "has no place", words("x") + "," + system + "," + words("y"): "has no place", interrupt + "," + system: "has no place",
+		words("x") + `,{"type":"system.message","content":[{"type":"image"}]}`: "must be text", words("x") + `,{"type":"system.message"}`: "1 to 50 blocks",
 		words(" "): "must say something", `{"type":"user.message","content":[]}`: "1 to 50 blocks", `{"type":"user.message"}`: "1 to 50 blocks",
 		`{"type":"user.define_outcome"}`: "must be one of", `{"type":"agent.message"}`: "must be one of", `{}`: "type", `5`: "events[0]",
 		`{"type":"user.interrupt","content":[{"type":"text","text":"y"}]}`:                            "no meaning",

@@ -88,7 +88,7 @@ type SessionEvent struct {
 	ID         string       `json:"id" doc:"sevt_, the session's digits and the number of the event."`
 	Type       string       `json:"type" enum:"message,thinking,tool_use,tool_result,tool_confirmation,error,usage,status"`
 	TurnID     *string      `json:"turn_id" doc:"null for answers after which no turn began."`
-	Role       *string      `json:"role,omitzero" enum:"user,assistant" doc:"Of message."`
+	Role       *string      `json:"role,omitzero" enum:"user,assistant,system" doc:"Of message."`
 	Content    *string      `json:"content,omitzero" doc:"Of message, thinking and tool_result."`
 	Incomplete *bool        `json:"incomplete,omitzero" doc:"Of message and thinking: it broke off, and is no part of the conversation."`
 	ItemID     *string      `json:"item_id,omitzero" doc:"Of message and thinking: what their deltas have."`

@@ -111,11 +111,12 @@ def events(client, session):
     assert said(message) == "say one two three" and said(answer) == "one two three" and answer.processed_at is not None, seen
     assert end.model_request_start_id == start.id and not end.is_error and end.model_usage.input_tokens > 0, end
     assert idle.stop_reason.type == "end_turn" and usage.usage.output_tokens == end.model_usage.output_tokens and usage.usage.list_cost.currency == "USD", usage
-    turn(calls, session, says("say again"), says("say both"))
+    brief = {"type": "system.message", "content": [{"type": "text", "text": "Be brief."}]}
+    assert types(turn(calls, session, says("say again"), says("say both"), brief))[:3] == ["user.message", "user.message", "system.message"]
     now = client.beta.sessions.retrieve(session.id)
     assert now.usage.input_tokens > usage.usage.input_tokens and now.stats.active_seconds > 0, now
     listed = list(calls.list(session.id, limit=3))
-    assert listed[:7] == seen and len(listed) == 15, types(listed)
+    assert listed[:7] == seen and len(listed) == 16, types(listed)
     assert [said(e) for e in calls.list(session.id, types=["user.message"], order="desc", limit=1)] == ["say both", "say again", "say one two three"]
     assert types(calls.list(session.id, types=["agent.message", "session.status_idle"], limit=1)) == ["agent.message", "session.status_idle"] * 2
     assert list(calls.list(session.id, types=["session.thread_created"])) == []
@@ -218,7 +219,7 @@ def refused(client, session):
         (anthropic.BadRequestError, "agent.type", lambda: client.beta.sessions.create(agent={"type": "agent_with_overrides", "id": agent}, environment_id="main")),
         (anthropic.BadRequestError, "initial_events", lambda: client.beta.sessions.create(agent=agent, environment_id="main", initial_events=[{"type": "user.define_outcome", "description": "x", "rubric": {"type": "text", "content": "x"}}])),
         (anthropic.BadRequestError, "session_thread_id", lambda: calls.send(session.id, events=[{"type": "user.interrupt", "session_thread_id": "sthr_1"}])),
-        (anthropic.BadRequestError, "events[1]", lambda: calls.send(session.id, events=[says("say no"), {"type": "system.message", "content": []}])),
+        (anthropic.BadRequestError, "events[1]", lambda: calls.send(session.id, events=[says("say no"), {"type": "user.tool_result", "tool_use_id": "x"}])),
         (anthropic.NotFoundError, "call", lambda: calls.send(session.id, events=[result, says("say no")])),
         (anthropic.BadRequestError, "vaults", lambda: client.beta.vaults.list()),
     ):
