@@ -40,8 +40,11 @@ func many(name string, values []string) []httpapi.Param {
 	return []httpapi.Param{{Name: name + "[]", Many: true, Enum: values}, {Name: name, Many: true, Enum: values}}
 }
 
+// values are those that a parameter has, each once.
 func values(c *httpapi.Call, name string) []string {
-	return slices.Concat(c.Query[name+"[]"], c.Query[name])
+	all := slices.Concat(c.Query[name+"[]"], c.Query[name])
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func spanParams() (out []httpapi.Param) {

@@ -113,6 +113,9 @@ type reader struct {
 	until  run.ID // the turn after which it ends; "" for none
 	deltas bool
 
+	began    run.ID          // the last turn whose beginning was sent
+	sent     map[string]bool // ids of its items whose events were
+	due      run.ID          // the turn whose pieces are to come, although it may have ended
 	followed run.ID          // the turn whose pieces come, or came
 	pieces   bool            // they come
 	items    map[int]string  // ids of items of that turn, by their index
@@ -127,8 +130,11 @@ func (r *reader) read(ctx context.Context, news func() <-chan struct{}) error {
 		if err != nil {
 			return err
 		}
-		if r.until != "" && r.followed == "" {
+		switch {
+		case r.until != "" && r.followed == "":
 			now.Run = r.until // although it may have ended
+		case r.due != "":
+			now.Run = r.due
 		}
 		if now.Run != "" && now.Run != r.followed {
 			if err := r.turn(ctx, now); err != nil || r.over {
@@ -157,10 +163,11 @@ func (r *reader) read(ctx context.Context, news func() <-chan struct{}) error {
 
 // turn sends the events of a turn that is under way as they come.
 func (r *reader) turn(ctx context.Context, now *session.Session) error {
-	r.followed, r.pieces, r.items, r.whole = now.Run, true, map[int]string{}, map[string]bool{}
+	r.due, r.followed, r.pieces, r.items, r.whole = "", now.Run, true, map[int]string{}, map[string]bool{}
 	err := r.drain(ctx)
 	if err == nil {
-		err = r.h.Turns.Follow(ctx, now, now.Run == r.until, func(events []run.Event) error { return r.live(ctx, events) })
+		// All pieces are for one who was told of the beginning, however far the turn is by now.
+		err = r.h.Turns.Follow(ctx, now, now.Run == r.until || now.Run == r.began, func(events []run.Event) error { return r.live(ctx, events) })
 	}
 	r.pieces = false
 	if err != nil {
@@ -171,7 +178,7 @@ func (r *reader) turn(ctx context.Context, now *session.Session) error {
 
 // drain sends what is on record, but for what is to come in pieces before.
 func (r *reader) drain(ctx context.Context) error {
-	for !r.over {
+	for !r.over && r.due == "" {
 		page, err := r.h.Store.After(ctx, r.s.Tenant, r.s.ID, r.after, readPage)
 		if err != nil {
 			return err
@@ -187,6 +194,9 @@ func (r *reader) drain(ctx context.Context) error {
 				}
 			}
 			r.after = e.Seq
+			if r.note(e); r.due != "" {
+				return r.out.send()
+			}
 			if r.until != "" && e.Run == r.until && e.Status != nil && !e.Status.Running {
 				r.over = true
 				break
@@ -197,6 +207,20 @@ func (r *reader) drain(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// note notes what was sent of a turn. One that began after the stream is followed from its
+// beginning, however far it is by then.
+func (r *reader) note(e *session.Event) {
+	switch {
+	case e.Status != nil && e.Status.Running:
+		r.began, r.sent = e.Run, map[string]bool{}
+		if r.deltas && e.Run != r.followed && e.Seq > r.s.Events {
+			r.due = e.Run
+		}
+	case e.Shown != "" && e.Run == r.began:
+		r.sent[e.Shown] = true
+	}
 }
 
 // last ends the stream of a session that is archived or deleted.
@@ -223,7 +247,7 @@ func (r *reader) live(ctx context.Context, events []run.Event) error {
 			if err := r.drain(ctx); err != nil || r.over {
 				return err
 			}
-		case r.deltas:
+		case r.deltas && !r.sent[r.items[e.Delta.Index]]:
 			for _, f := range r.form.Delta(r.followed, r.items[e.Delta.Index], e.Delta) {
 				if err := r.out.put("", f); err != nil {
 					return err
