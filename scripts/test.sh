@@ -48,6 +48,7 @@ lint() {
   local status=0
   make --no-print-directory lint || status=1
   go vet -C runsc ./... || status=1
+  go test -C runsc ./patch || status=1
   go vet -C sdk/go ./... || status=1
   return "$status"
 }

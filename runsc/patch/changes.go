@@ -1,6 +1,24 @@
 package main
 
-const fastPath = "pkg/sentry/platform/systrap/metrics.go"
+import _ "embed"
+
+const (
+	systrap  = "pkg/sentry/platform/systrap/"
+	fastPath = systrap + "metrics.go"
+	attached = systrap + "subprocess_linux.go"
+	features = "pkg/cpuid/static_amd64.go"
+)
+
+// filters builds ahead what changes below make use of.
+//
+//go:embed filters.go.txt
+var filters []byte
+
+// Files that the copy has besides; the generated one is written by the copy itself.
+const (
+	filtersFile   = systrap + "ready.go"
+	generatedFile = systrap + "ready_generated.go"
+)
 
 // change is a text that a file of gVisor has exactly once, and what it becomes.
 type change struct {
@@ -19,4 +37,50 @@ var changes = []change{
 	s.sentryFPBackoff = max(s.sentryFPBackoff, fastPathBackoffMin)
 
 	// Drop any wakeup`},
+
+	// The filters of system calls of the processes that programs run in are not built
+	// anew at each start: see filters.go.txt.
+	{attached, "func attachedThread(flags uintptr, defaultAction seccomp.Action) (*thread, error) {\n", `func attachedThread(flags uintptr, defaultAction seccomp.Action) (*thread, error) {
+	instrs := readyAttached(defaultAction)
+	if instrs == nil {
+		var err error
+		if instrs, err = attachedThreadRules(defaultAction); err != nil {
+			return nil, err
+		}
+	}
+	return forkStub(flags, instrs)
+}
+
+func attachedThreadRules(defaultAction seccomp.Action) ([]bpf.Instruction, error) {
+`},
+	{attached, "\tif err != nil {\n\t\treturn nil, err\n\t}\n\n\treturn forkStub(flags, instrs)\n", "\treturn instrs, err\n"},
+	{systrap + "sysmsg_thread.go", "func sysmsgThreadRules(stubStart uintptr) []bpf.Instruction {\n", `func sysmsgThreadRules(stubStart uintptr) []bpf.Instruction {
+	if instrs := readySysmsg(stubStart); instrs != nil {
+		return instrs
+	}
+`},
+
+	// The processor is asked for each of 200 features by an instruction that a virtual
+	// machine leaves to its host, most often for one of the same 15 answers.
+	{features, "func (fs FeatureSet) ToStatic() Static {\n", `func (fs FeatureSet) ToStatic() Static {
+	fs.Function = askedOnce{fs.Function, make(Static)}
+`},
+	{features, "// Fixed converts the FeatureSet to a fixed set.\n", `// askedOnce is a Function that keeps answers.
+type askedOnce struct {
+	asked Function
+	known Static
+}
+
+// Query implements Function.Query.
+func (a askedOnce) Query(in In) Out {
+	out, ok := a.known[in]
+	if !ok {
+		out = a.asked.Query(in)
+		a.known[in] = out
+	}
+	return out
+}
+
+// Fixed converts the FeatureSet to a fixed set.
+`},
 }

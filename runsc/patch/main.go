@@ -42,10 +42,23 @@ func write(folder string) error {
 		}
 		files[c.file] = bytes.Replace(text, []byte(c.old), []byte(c.new), 1)
 	}
+	files[filtersFile] = filters
 	if err := keepOnly(folder, files); err != nil {
 		return err
 	}
-	return modFile(folder)
+	if err := modFile(folder); err != nil {
+		return err
+	}
+	return generate(folder)
+}
+
+// generate has the copy write the file of what is built ahead.
+func generate(folder string) error {
+	text, err := run("go", "run", "-tags=patched", "-modfile", folder+".mod", "./gen/filters")
+	if err != nil {
+		return err
+	}
+	return keep(filepath.Join(folder, generatedFile), text)
 }
 
 // sources are the files of gVisor's packages that are linked, by their path in the module.

@@ -1,13 +1,18 @@
 #include "textflag.h"
 
-#define SYS_capget 125
-#define SYS_capset 126
-#define SYS_prctl  157
+#define SYS_read       0
+#define SYS_capget     125
+#define SYS_capset     126
+#define SYS_prctl      157
+#define SYS_umount2    166
+#define SYS_exit_group 231
 
 #define PR_CAPBSET_DROP 24
 #define CAPABILITY_VERSION_3 0x20080522
 #define CAP_SETPCAP 8
 #define CAP_SYS_ADMIN 21
+#define EINTR 4
+#define MNT_DETACH 2
 
 // Two words of header and, twice, three of sets. R13 has SP meanwhile.
 #define header      0(SP)
@@ -26,6 +31,47 @@
 // entry is where the process begins, before Go's runtime and its threads: see
 // entry.go. Of the registers only SP means something here.
 TEXT ·entry(SB), NOSPLIT|NOFRAME, $0
+	// The umount command of this program is all that follows its name, as the kernel
+	// lays it out: "umount", "--sync-fd=3", "/proc".
+	CMPQ	0(SP), $4
+	JNE	kernel
+	MOVQ	16(SP), SI
+	MOVQ	$0x2d00746e756f6d75, AX
+	CMPQ	AX, 0(SI)
+	JNE	kernel
+	MOVQ	$0x64662d636e79732d, AX
+	CMPQ	AX, 8(SI)
+	JNE	kernel
+	MOVQ	$0x636f72702f00333d, AX
+	CMPQ	AX, 16(SI)
+	JNE	kernel
+	CMPB	24(SI), $0
+	JNE	kernel
+wait:
+	MOVL	$3, DI
+	LEAQ	-8(SP), SI
+	MOVL	$1, DX
+	MOVL	$SYS_read, AX
+	SYSCALL
+	CMPQ	AX, $-EINTR
+	JEQ	wait
+	MOVL	$1, DI
+	CMPQ	AX, $1
+	JNE	exit // who wanted it has ended
+	MOVQ	32(SP), DI
+	MOVL	$MNT_DETACH, SI
+	MOVL	$SYS_umount2, AX
+	SYSCALL
+	XORL	DI, DI
+	TESTQ	AX, AX
+	JEQ	exit
+	MOVL	$1, DI
+exit:
+	MOVL	$SYS_exit_group, AX
+	SYSCALL
+	JMP	exit
+
+kernel:
 	MOVQ	SP, R13
 	SUBQ	room, SP
 	MOVL	$CAPABILITY_VERSION_3, header
