@@ -61,12 +61,16 @@ type Pool struct {
 
 // Bounds of a pool whose size is PoolAuto.
 const (
-	poolPerCore = 12 // made anew in about 1.3 s
-	poolPerGiB  = 2  // about 28 MiB of each GiB, with the memory of one at 14 MiB
-	minPool     = 2
+	poolPerCore = 30 // made anew in about 3 s; most of 100 calls in a row find one
+	poolPerGiB  = 3  // about 42 MiB of each GiB, with the memory of one at 14 MiB
 	maxPool     = 64
-	poolOthers  = 4 // the other kinds get this part
-	poolMemory  = 8 // and together they get this part of the memory, under demand
+
+	othersPerCore = 3 // of each other kind, which take more of either
+	gibPerOther   = 2
+	maxOthers     = 16
+
+	minPool    = 2
+	poolMemory = 8 // all together get this part of the memory, under demand
 )
 
 // Pool returns the size of the pool on a machine. Python, the default language of a
@@ -74,12 +78,13 @@ const (
 func (c *Config) Pool(m Machine) Pool {
 	p := Pool{Default: int(c.PoolSize), Others: int(c.PoolSize), Memory: int64(c.PoolMemory)}
 	if c.PoolSize == PoolAuto {
-		p.Default = poolPerCore * m.Cores
+		p.Default, p.Others = poolPerCore*m.Cores, othersPerCore*m.Cores
 		if m.Memory > 0 {
-			p.Default = min(p.Default, int(math.Ceil(float64(m.Memory)/(1<<30)))*poolPerGiB)
+			gib := int(math.Ceil(float64(m.Memory) / (1 << 30)))
+			p.Default, p.Others = min(p.Default, gib*poolPerGiB), min(p.Others, gib/gibPerOther)
 		}
 		p.Default = max(minPool, min(p.Default, maxPool))
-		p.Others = max(minPool, p.Default/poolOthers)
+		p.Others = max(minPool, min(p.Others, maxOthers))
 	}
 	if p.Memory == 0 {
 		p.Memory = m.Memory / poolMemory
@@ -93,7 +98,7 @@ func (c *Config) Note(setting string) string {
 	p := c.Pool(ThisMachine())
 	switch {
 	case setting == "pool_size" && c.PoolSize == PoolAuto:
-		return fmt.Sprintf("%d for %s, %d for each other kind: 12 for each core, at most 2 for each GiB of memory, between 2 and 64; a quarter for the others, at least 2", p.Default, language.Get(language.Default).Title, p.Others)
+		return fmt.Sprintf("%d for %s, %d for each other kind: 30 for each core, at most 3 for each GiB of memory, between 2 and 64; for the others 3 for each core, at most 1 for each 2 GiB, between 2 and 16", p.Default, language.Get(language.Default).Title, p.Others)
 	case setting == "pool_memory" && c.PoolMemory == 0:
 		return fmt.Sprintf("%d MiB: an eighth of the machine's memory", p.Memory>>20)
 	}
