@@ -25,11 +25,12 @@ terminal.`,
 
 func (r *remote) sessionCreate() *cobra.Command {
 	var in sdk.NewSession
-	var title string
+	var title, environment string
 	var version int64
 	var cmd *cobra.Command
 	cmd = r.command("create AGENT", "Begin a session with an agent", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
 		in.AgentID, in.Title, in.AgentVersion = args[0], ifGiven(cmd, "title", &title), ifGiven(cmd, "version", &version)
+		in.EnvironmentID = ifGiven(cmd, "environment", &environment)
 		made, err := c.CreateSession(ctx, in)
 		if err != nil {
 			return err
@@ -38,6 +39,7 @@ func (r *remote) sessionCreate() *cobra.Command {
 	})
 	cmd.Flags().StringVar(&title, "title", "", "what it is called")
 	cmd.Flags().Int64Var(&version, "version", 0, "version of the agent (the current one)")
+	cmd.Flags().StringVar(&environment, "environment", "", "environment that the agent works in (the key's)")
 	return cmd
 }
 
@@ -83,6 +85,7 @@ func (r *remote) showSession(s sdk.Session) error {
 		row(w, "title", *or(s.Title, "-"))
 		row(w, "agent", s.AgentID)
 		row(w, "version", s.AgentVersion)
+		row(w, "environment", s.EnvironmentID)
 		row(w, "status", s.Status)
 		row(w, "events", s.Events)
 		row(w, "created", when(s.CreatedAt))

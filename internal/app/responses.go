@@ -59,8 +59,8 @@ func (s *Server) openRuns(context.Context) error {
 		},
 		Prices: s.runPrices(), Budget: s.budget,
 		Room: func(ctx context.Context, r *run.Run) error {
-			p, err := s.authority.Holder(ctx, r.Tenant, r.Key)
-			if fault.KindOf(err) == fault.Unauthorized {
+			p, err := s.authority.Entrant(ctx, r.Tenant, r.Key, r.Environment)
+			if k := fault.KindOf(err); k == fault.Unauthorized || k == fault.Forbidden || k == fault.NotFound {
 				return nil // the calls are refused for that
 			}
 			if err != nil {
@@ -76,7 +76,7 @@ func (s *Server) openRuns(context.Context) error {
 
 // letGo ends the sandbox of a conversation that no response goes on with, and its container.
 func (s *Server) letGo(ctx context.Context, r *run.Run) error {
-	p, err := s.authority.Holder(ctx, r.Tenant, r.Key)
+	p, err := s.authority.Entrant(ctx, r.Tenant, r.Key, r.Environment)
 	if err != nil {
 		return err
 	}

@@ -1755,9 +1755,12 @@ type NewSession struct {
 	AgentID string `json:"agent_id"`
 
 	// AgentVersion Another version than the current one.
-	AgentVersion *int64                 `json:"agent_version,omitempty"`
-	Metadata     map[string]interface{} `json:"metadata,omitempty"`
-	Title        *string                `json:"title,omitempty"`
+	AgentVersion *int64 `json:"agent_version,omitempty"`
+
+	// EnvironmentID Id or name of the environment that the agent works in; that of the key if left out. Another one needs the scope environments.
+	EnvironmentID *string                `json:"environment_id,omitempty"`
+	Metadata      map[string]interface{} `json:"metadata,omitempty"`
+	Title         *string                `json:"title,omitempty"`
 }
 
 // NewSessionEvent defines model for NewSessionEvent.
@@ -2007,16 +2010,20 @@ type PageTenant struct {
 
 // Permissions defines model for Permissions.
 type Permissions struct {
-	Filesystem FilesystemPermissions `json:"filesystem"`
-	Network    NetworkPermissions    `json:"network"`
-	Process    ProcessPermissions    `json:"process"`
+	// AllowMcpServers In sessions: MCP servers of the agent are asked also where network does not allow their hosts.
+	AllowMcpServers bool                  `json:"allow_mcp_servers"`
+	Filesystem      FilesystemPermissions `json:"filesystem"`
+	Network         NetworkPermissions    `json:"network"`
+	Process         ProcessPermissions    `json:"process"`
 }
 
 // PermissionsChange defines model for PermissionsChange.
 type PermissionsChange struct {
-	Filesystem *FilesystemChange `json:"filesystem,omitempty"`
-	Network    *NetworkChange    `json:"network,omitempty"`
-	Process    *ProcessChange    `json:"process,omitempty"`
+	// AllowMcpServers In sessions: MCP servers of the agent are asked also where network does not allow their hosts.
+	AllowMcpServers *bool             `json:"allow_mcp_servers,omitempty"`
+	Filesystem      *FilesystemChange `json:"filesystem,omitempty"`
+	Network         *NetworkChange    `json:"network,omitempty"`
+	Process         *ProcessChange    `json:"process,omitempty"`
 }
 
 // Plan defines model for Plan.
@@ -2864,10 +2871,11 @@ type SearchResult struct {
 
 // Session defines model for Session.
 type Session struct {
-	AgentID      string     `json:"agent_id"`
-	AgentVersion int64      `json:"agent_version"`
-	ArchivedAt   *time.Time `json:"archived_at"`
-	CreatedAt    time.Time  `json:"created_at"`
+	AgentID       string     `json:"agent_id"`
+	AgentVersion  int64      `json:"agent_version"`
+	ArchivedAt    *time.Time `json:"archived_at"`
+	CreatedAt     time.Time  `json:"created_at"`
+	EnvironmentID string     `json:"environment_id"`
 
 	// Events Number of the last one. Some are for other forms alone.
 	Events int64 `json:"events"`

@@ -55,7 +55,10 @@ func New(allow outbound.List, version string) *Fetcher {
 				return fault.New(fault.Invalid, "it redirects more than %d times", maxRedirects)
 			}
 			r.Header.Del("Referer")
-			return checkURL(r.URL)
+			if err := checkURL(r.URL); err != nil {
+				return err
+			}
+			return allowed(r.Context(), r.URL)
 		},
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -82,13 +85,27 @@ func checkURL(u *url.URL) error {
 	return nil
 }
 
+type mayKey struct{}
+
+// allowed refuses what the caller of a fetch may not be given, also after a redirect.
+func allowed(ctx context.Context, u *url.URL) error {
+	if may, _ := ctx.Value(mayKey{}).(func(*url.URL) error); may != nil {
+		return may(u)
+	}
+	return nil
+}
+
 // Fetch implements web.Fetcher.
-func (f *Fetcher) Fetch(ctx context.Context, where string) (p web.Page, err error) {
+func (f *Fetcher) Fetch(ctx context.Context, where string, may func(*url.URL) error) (p web.Page, err error) {
 	u, err := url.Parse(where)
 	if err != nil {
 		return p, fault.New(fault.Invalid, "it is no URL")
 	}
 	if err := checkURL(u); err != nil {
+		return p, err
+	}
+	ctx = context.WithValue(ctx, mayKey{}, may)
+	if err := allowed(ctx, u); err != nil {
 		return p, err
 	}
 	if err := f.allow.Check(ctx, nil, "the URL", u.Hostname()); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -81,7 +82,7 @@ func TestFetch(t *testing.T) {
 		"/html": {"T", "text", false}, "/text": {"", "café\n\nbc", false}, "/japanese": {"日本", "", false}, "/json": {"", `{"a":1}`, false},
 		"/untyped": {"", "sniffed", false}, "/bomb": {"", strings.Repeat("a", maxPage), true}, "/moved": {"", "café\n\nbc", false},
 	} {
-		p, err := f.Fetch(t.Context(), srv.URL+path)
+		p, err := f.Fetch(t.Context(), srv.URL+path, nil)
 		if err != nil || p.Title != want.title || p.Text != want.text || p.Cut != want.cut {
 			t.Errorf("%s: %.200q %.200q %t, %v", path, p.Title, p.Text, p.Cut, err)
 		}
@@ -93,8 +94,24 @@ func TestFetch(t *testing.T) {
 		"/pdf": "application/pdf are not read", "/image": "image/png are not read", "/mistyped": "does not say what it is", "/packed": "not asked for", "/none": "answers 404",
 		"/loop": "redirects more than 5", "/inside": "private, local and reserved", "/private": "private, local and reserved", "/file": "http:// or https://",
 	} {
-		if _, err := f.Fetch(t.Context(), srv.URL+path); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), says) {
+		if _, err := f.Fetch(t.Context(), srv.URL+path, nil); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestMay: what a caller may not be given is not fetched, also by a redirect.
+func TestMay(t *testing.T) {
+	srv, f := site(t), open(t, "127.0.0.1")
+	may := func(u *url.URL) error {
+		if u.Path == "/text" {
+			return fault.New(fault.Invalid, "not this")
+		}
+		return nil
+	}
+	for path, says := range map[string]string{"/text": "not this", "/moved": "not this", "/json": ""} {
+		if p, err := f.Fetch(t.Context(), srv.URL+path, may); (err == nil) != (says == "") || err != nil && err.Error() != says {
+			t.Errorf("%s: %q, %v", path, p.Text, err)
 		}
 	}
 }
@@ -107,13 +124,13 @@ func TestAddresses(t *testing.T) {
 		srv.URL + "/text", "http://localhost:" + port + "/text", "http://[::ffff:127.0.0.1]:" + port, "http://[::1]/", "http://0.0.0.0:" + port, "http://0x7f000001:" + port,
 		"http://2130706433:" + port, "http://169.254.169.254/", "http://10.1.2.3/", "http://u:p@example.org/", "ftp://example.org/", "file:///etc/passwd", "//example.org", "", "http://", "http://a b/", "http:example.org",
 	} {
-		if p, err := f.Fetch(t.Context(), where); fault.KindOf(err) != fault.Invalid {
+		if p, err := f.Fetch(t.Context(), where, nil); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s: %q, %v", where, p.Text, err)
 		}
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := open(t, "127.0.0.1").Fetch(gone, srv.URL+"/text"); !errors.Is(err, context.Canceled) {
+	if _, err := open(t, "127.0.0.1").Fetch(gone, srv.URL+"/text", nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("a caller that goes away: %v", err)
 	}
 }

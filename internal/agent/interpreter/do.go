@@ -52,7 +52,7 @@ func (h *Interpreter) do(ctx context.Context, c *loop.Call, ending bool) (*loop.
 	}
 	m := &call{Interpreter: h, Call: c, options: o, ending: ending}
 	m.out.Container = o.Container
-	p, err := h.Callers.Holder(ctx, c.Run.Tenant, c.Run.Key)
+	p, err := h.Callers.Entrant(ctx, c.Run.Tenant, c.Run.Key, c.Run.Environment)
 	if err != nil {
 		return m.refused(ctx, err)
 	}

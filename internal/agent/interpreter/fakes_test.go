@@ -45,7 +45,7 @@ func (m *machine) do(what string) {
 	m.did = append(m.did, what)
 }
 
-func (m *machine) Holder(_ context.Context, t tenant.ID, key string) (tenant.Principal, error) {
+func (m *machine) Entrant(_ context.Context, t tenant.ID, key, _ string) (tenant.Principal, error) {
 	p := tenant.Principal{Tenant: tenant.Tenant{ID: t}, Key: tenant.Key{ID: key, Scopes: m.scopes}, Environment: tenant.Environment{ID: "env"}}
 	p.Plan.MaxOutput = 1 << 30
 	return p, nil

@@ -42,7 +42,7 @@ type Sandboxes interface {
 
 // Callers find out who started a run; a *tenant.Authority does.
 type Callers interface {
-	Holder(ctx context.Context, t tenant.ID, key string) (tenant.Principal, error)
+	Entrant(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
 }
 
 // Policies bound what a caller may run.
@@ -149,7 +149,7 @@ func (h *Interpreter) Show(c *loop.Call) (*run.Item, error) {
 // known is the container of a conversation, if there is one; readers do without where that
 // is not found out.
 func (h *Interpreter) known(ctx context.Context, c *loop.Call) container.ID {
-	p, err := h.Callers.Holder(ctx, c.Run.Tenant, c.Run.Key)
+	p, err := h.Callers.Entrant(ctx, c.Run.Tenant, c.Run.Key, c.Run.Environment)
 	if err != nil {
 		return ""
 	}

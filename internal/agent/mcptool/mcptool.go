@@ -43,7 +43,7 @@ type Sealer interface {
 
 // Callers find out who started a run; a *tenant.Authority does.
 type Callers interface {
-	Holder(ctx context.Context, t tenant.ID, key string) (tenant.Principal, error)
+	Entrant(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
 }
 
 // Config is what Tools are made of.
@@ -129,9 +129,9 @@ func (t *Tools) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run %s: the server %q: %w", c.Run.ID, c.Tool.Server, err)
 	}
-	p, err := t.cfg.Callers.Holder(ctx, c.Run.Tenant, c.Run.Key)
-	if fault.KindOf(err) == fault.Unauthorized {
-		return refused(c, err.Error()), nil
+	p, err := t.cfg.Callers.Entrant(ctx, c.Run.Tenant, c.Run.Key, c.Run.Environment)
+	if k := fault.KindOf(err); k == fault.Unauthorized || k == fault.Forbidden || k == fault.NotFound {
+		return refused(c, message(err)), nil
 	}
 	if err != nil {
 		return nil, err
@@ -147,6 +147,11 @@ func (t *Tools) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 			return nil, err
 		}
 		return nil, loop.ErrUnknown
+	}
+	if c.Run.Session != "" { // the environment may have changed
+		if err := p.Asks(to.Target.URL); err != nil {
+			return refused(c, message(err)), nil
+		}
 	}
 	if !t.admit(c.Run.Tenant) {
 		return refused(c, fmt.Sprintf("the tenant has %d calls of MCP servers under way, which is the most", MaxCalls)), nil

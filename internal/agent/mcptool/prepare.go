@@ -130,7 +130,7 @@ func (t *Tools) coverTools(ctx context.Context, r *run.Run, tools []run.RemoteTo
 	if t.cfg.Cover == nil || len(tools) == 0 {
 		return nil
 	}
-	p, err := t.cfg.Callers.Holder(ctx, r.Tenant, r.Key)
+	p, err := t.cfg.Callers.Entrant(ctx, r.Tenant, r.Key, r.Environment)
 	if err != nil {
 		return err
 	}

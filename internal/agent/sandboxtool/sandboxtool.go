@@ -44,7 +44,7 @@ type Runner interface {
 
 // Callers find out who started a run; a *tenant.Authority does.
 type Callers interface {
-	Holder(ctx context.Context, t tenant.ID, key string) (tenant.Principal, error)
+	Entrant(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
 }
 
 // tool is one of the tools: it makes an execution of a call, and an outcome of that.
@@ -116,7 +116,7 @@ func (s *Sandbox) Show(c *loop.Call) (*run.Item, error) {
 // Do implements loop.Handler.
 func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	t := byName[c.Call.Name]
-	p, err := s.Callers.Holder(ctx, c.Run.Tenant, c.Run.Key)
+	p, err := s.Callers.Entrant(ctx, c.Run.Tenant, c.Run.Key, c.Run.Environment)
 	if err != nil {
 		return s.refused(ctx, t, c, err)
 	}
@@ -130,6 +130,7 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		Source: execution.SourceResponse, Delivery: execution.Inline, Turn: c.Run.Sandbox, Window: Window, Run: string(c.Run.ID),
 		Web:            s.Ledger != nil && c.Call.Name == RunCode && !c.Request.NoWeb,
 		WebLeft:        c.Left,
+		Held:           c.Run.Session != "",
 		IdempotencyKey: keyOf(c),
 	})
 	if ctx.Err() != nil && e != nil { // it was ended with its run

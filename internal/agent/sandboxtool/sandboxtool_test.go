@@ -65,7 +65,7 @@ func (w *world) EndKeyed(_ context.Context, _ tenant.ID, key string) (*execution
 	return &w.end, nil
 }
 
-func (w *world) Holder(context.Context, tenant.ID, string) (tenant.Principal, error) {
+func (w *world) Entrant(context.Context, tenant.ID, string, string) (tenant.Principal, error) {
 	return tenant.Principal{}, nil
 }
 

@@ -63,7 +63,7 @@ func tool(name, about, schema string, o Options) (run.Tool, error) {
 
 // Callers find out who started a run; a *tenant.Authority does.
 type Callers interface {
-	Holder(ctx context.Context, t tenant.ID, key string) (tenant.Principal, error)
+	Entrant(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
 }
 
 // Web is the loop.Handler of the tools here.
@@ -125,11 +125,11 @@ func (w *Web) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	if err != nil {
 		return nil, err // Show has read them
 	}
-	p, err := w.Callers.Holder(ctx, c.Run.Tenant, c.Run.Key)
+	p, err := w.Callers.Entrant(ctx, c.Run.Tenant, c.Run.Key, c.Run.Environment)
 	if err != nil {
 		return refused(ctx, c, err)
 	}
-	by := web.Caller{Principal: &p, TraceID: execution.NewTraceID(), Session: c.Run.Sandbox}
+	by := web.Caller{Principal: &p, TraceID: execution.NewTraceID(), Session: c.Run.Sandbox, Held: c.Run.Session != ""}
 	if c.Tool.Name == web.FetchName {
 		return w.fetch(ctx, c, by, a.URLs)
 	}

@@ -125,6 +125,8 @@ type Call struct {
 	Web bool
 	// WebLeft is what these calls may cost together; nil for no bound.
 	WebLeft *usage.Money
+	// Held holds these calls to the network of the caller's environment.
+	Held bool
 }
 
 // Policy is what a caller's plan and environment make of its requests.

@@ -39,7 +39,7 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 		job.Thread = &execution.Thread{ID: e.Thread, State: e.ThreadState, Quota: p.Plan.MaxThreadSize}
 	}
 	if c.Web {
-		job.Web = &execution.WebAccess{Key: p.Key.ID, Token: webToken + req.TraceID + "-" + rand.Text(), Left: c.WebLeft}
+		job.Web = &execution.WebAccess{Key: p.Key.ID, Environment: p.Environment.ID, Held: c.Held, Token: webToken + req.TraceID + "-" + rand.Text(), Left: c.WebLeft}
 	}
 	if c.Turn != "" {
 		job.Turn, job.Window = turnName(p, c), c.Window

@@ -10,6 +10,9 @@ import (
 // needs no network for that.
 type WebAccess struct {
 	Key string // id of the key that the calls are made with
+	// Environment is the id of the one that the program works in. Held calls are held to its network.
+	Environment string `json:",omitzero"`
+	Held        bool   `json:",omitzero"`
 	// Token is what the program shows. It holds for this execution alone, and only in its
 	// sandbox.
 	Token string
@@ -22,8 +25,11 @@ type WebCall struct {
 	TraceID string // of its execution
 	Tenant  string
 	Key     string
-	Path    string // one of web.Paths
-	Body    []byte // JSON
+	// Environment and Held are as in WebAccess.
+	Environment string `json:",omitzero"`
+	Held        bool   `json:",omitzero"`
+	Path        string // one of web.Paths
+	Body        []byte // JSON
 	// Left is what the calls of the execution may cost together; nil for no bound.
 	Left *usage.Money `json:",omitzero"`
 }

@@ -130,6 +130,26 @@ func covers(pattern, h string) bool {
 	return wild && strings.HasSuffix(h, below) && h != "*"
 }
 
+// Any reports whether p allows every host, on some port.
+func (p NetworkPolicy) Any() bool {
+	return p.Mode == NetworkUnrestricted || !p.Blocked() && slices.Contains(p.AllowedHosts, "*")
+}
+
+// Reaches reports whether p allows a host, by name or address, on a port.
+func (p NetworkPolicy) Reaches(host string, port uint16) bool {
+	if p.Blocked() || host == "" || slices.Contains(p.BlockedPorts, port) {
+		return false
+	}
+	if p.Mode == NetworkUnrestricted {
+		return true
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return slices.ContainsFunc(p.AllowedCIDRs, func(c netip.Prefix) bool { return c.Contains(addr.Unmap()) })
+	}
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	return slices.ContainsFunc(p.AllowedHosts, func(pattern string) bool { return covers(strings.ToLower(pattern), name) })
+}
+
 // FilesystemPolicy restricts paths of a sandbox, absolute and clean. The longest
 // path that holds a file decides about it; Blocked wins over ReadOnly, ReadOnly
 // over Writable. Nothing below a blocked path is opened again.

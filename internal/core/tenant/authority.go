@@ -20,6 +20,7 @@ const maxCached = 10_000
 type principals interface {
 	Principal(ctx context.Context, hash [32]byte) (p Principal, left time.Duration, err error)
 	Key(ctx context.Context, tenantID ID, idOrName string) (Key, error)
+	Enter(ctx context.Context, p *Principal, idOrName string) error
 }
 
 // Authority finds out who calls, and remembers it for a short while.
@@ -58,6 +59,38 @@ func (a *Authority) Holder(ctx context.Context, tenantID ID, keyID string) (Prin
 	}
 	return Principal{}, err
 }
+
+// Entrant is Holder for work in an environment, by its id.
+func (a *Authority) Entrant(ctx context.Context, tenantID ID, keyID, environment string) (Principal, error) {
+	p, err := a.Holder(ctx, tenantID, keyID)
+	if err == nil {
+		err = a.Enter(ctx, &p, environment)
+	}
+	return p, err
+}
+
+// Enter puts a caller into an environment of its tenant, by id or name; "" is its own. A key works in the
+// one that it is bound to; in another one only with the scope environments, with which it
+// could change its own into any other.
+func (a *Authority) Enter(ctx context.Context, p *Principal, idOrName string) error {
+	if own := &p.Environment; idOrName == "" || own.ID != "" && (idOrName == own.ID || idOrName == own.Name) {
+		return nil
+	}
+	if !p.May(ScopeEnvironments) {
+		return errEntry
+	}
+	err := a.store.Enter(ctx, p, idOrName)
+	if fault.KindOf(err) == fault.NotFound {
+		return ErrNoEnvironment
+	}
+	return err
+}
+
+var (
+	errEntry = fault.New(fault.Forbidden, "this key works in its own environment: to choose another one it needs the scope environments")
+	// ErrNoEnvironment says that a tenant has no such environment.
+	ErrNoEnvironment = fault.New(fault.NotFound, "there is no such environment")
+)
 
 // Authenticate returns the caller whose key token is. A token that is unknown,
 // expired, revoked or of a disabled tenant gets the same Unauthorized fault by

@@ -32,6 +32,8 @@ func (s *answers) Key(context.Context, tenant.ID, string) (tenant.Key, error) {
 	return tenant.Key{}, s.err
 }
 
+func (s *answers) Enter(context.Context, *tenant.Principal, string) error { return s.err }
+
 func (s *answers) Principal(context.Context, [32]byte) (tenant.Principal, time.Duration, error) {
 	s.asked.Add(1)
 	s.mu.Lock()

@@ -25,6 +25,7 @@ type PermissionsChange struct {
 	AllowExec      *bool
 	BlockedCommand *[]string
 	MaxProcesses   *int
+	AllowMCP       *bool // see Environment
 }
 
 // changePermissions makes the change, and checks it and the tenant's policy.
@@ -36,7 +37,7 @@ func changePermissions(t Tenant, e *Environment, c PermissionsChange) error {
 		if err := oneOf("permission_profile", *c.Profile, Profiles); err != nil {
 			return err
 		}
-		e.Permissions, e.Profile = c.Profile.Permissions(), string(*c.Profile)
+		e.Permissions, e.Profile, e.AllowMCP = c.Profile.Permissions(), string(*c.Profile), false
 	}
 	p := e.Permissions
 	if err := c.network(&p.Network); err != nil {
@@ -56,6 +57,7 @@ func changePermissions(t Tenant, e *Environment, c PermissionsChange) error {
 	}
 	setList(&p.Process.BlockedCommands, c.BlockedCommand)
 	set(&p.Process.MaxProcesses, c.MaxProcesses)
+	set(&e.AllowMCP, c.AllowMCP)
 	if err := p.Validate(); err != nil {
 		return invalid("permissions: %s", err)
 	}

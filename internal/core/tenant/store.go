@@ -42,6 +42,9 @@ type Store interface {
 	// unless the key is revoked or expired by the store's clock or its tenant
 	// disabled: NotFound. left is how long the key is still valid, 0 for ever.
 	Principal(ctx context.Context, hash [32]byte) (p Principal, left time.Duration, err error)
+	// Enter puts a caller into another environment of its tenant, by id or name, with what
+	// may be mounted there.
+	Enter(ctx context.Context, p *Principal, idOrName string) error
 
 	CreateConnection(ctx context.Context, c storage.Connection) error
 	UpdateConnection(ctx context.Context, c storage.Connection) error // prefix, mode, target

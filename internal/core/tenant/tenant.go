@@ -127,6 +127,7 @@ type Environment struct {
 	Profile     string        // the rules that Permissions began with; "" for none
 	Template    string        // the base_template that Image was asked for as; "" for none
 	Timeout     time.Duration // longest run, and that of a request which names none; 0 for the plan's
+	AllowMCP    bool          // agents' MCP servers are asked also where the network does not allow their hosts
 
 	variables map[string]string // see remember
 }
@@ -188,7 +189,7 @@ var (
 type Key struct {
 	ID            string // "key_" and 16 hexadecimal digits
 	Tenant        ID
-	Environment   string // id; what a request runs in, it cannot choose another. Empty for a key that only administers
+	Environment   string // id; what a request runs in, see Authority.Entrant. Empty for a key that only administers
 	Name          string // unique within the tenant
 	Hash          [32]byte
 	Hint          string // the key's last four characters
@@ -221,6 +222,9 @@ type Principal struct {
 
 	variables map[string]string // see remember
 }
+
+// Entered puts p into another environment of its tenant.
+func (p *Principal) Entered(e Environment) { p.Environment, p.Storage, p.variables = e, nil, nil }
 
 // Variables are those of the environment and, over them, those of the key. They
 // must not be changed.

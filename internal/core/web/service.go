@@ -68,6 +68,16 @@ type Caller struct {
 	// Reserve holds what a call of a service costs until release is called, or refuses it; nil
 	// for calls that are paid for otherwise.
 	Reserve func(ctx context.Context, service string) (release func(), err error)
+	// Held holds the call to the network of the caller's environment.
+	Held bool
+}
+
+// fetches says which pages a caller may not be given; nil for any that there are.
+func (by *Caller) fetches() func(*url.URL) error {
+	if !by.Held {
+		return nil
+	}
+	return by.Principal.Fetches
 }
 
 // Search answers a query, best results first. A call that fails is not charged.
@@ -78,6 +88,11 @@ func (s *Service) Search(ctx context.Context, by Caller, q Query) (found []Resul
 	}
 	if err := q.complete(engine); err != nil {
 		return nil, err
+	}
+	if by.Held {
+		if err := by.Principal.Searches(); err != nil {
+			return nil, err
+		}
 	}
 	err = s.call(ctx, by, sandbox.Call{Source: name, Command: []byte(strings.Join(q.Texts, "\n"))}, func(ctx context.Context, row *sandbox.Call) error {
 		found, err = ask(ctx, covered{engine, s.cover(by.Principal)}, &q)
@@ -125,7 +140,7 @@ func (s *Service) Fetch(ctx context.Context, by Caller, urls []string, tokens in
 		g.Go(func() error {
 			f := Fetched{Asked: where}
 			err := s.call(ctx, by, sandbox.Call{Source: FetchName, Command: []byte(where)}, func(ctx context.Context, row *sandbox.Call) error {
-				f.Page, f.Err = s.cfg.Pages.Fetch(ctx, where)
+				f.Page, f.Err = s.cfg.Pages.Fetch(ctx, where, by.fetches())
 				if f.Err == nil {
 					if err := s.coverAll(by.Principal, &f.Title, &f.Text); err != nil {
 						return err

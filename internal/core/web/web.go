@@ -5,6 +5,7 @@ package web
 
 import (
 	"context"
+	"net/url"
 	"time"
 )
 
@@ -128,5 +129,5 @@ type Page struct {
 
 // Fetcher fetches pages. Its errors are *fault.Error, of which callers are told.
 type Fetcher interface {
-	Fetch(ctx context.Context, url string) (Page, error)
+	Fetch(ctx context.Context, where string, may func(*url.URL) error) (Page, error)
 }

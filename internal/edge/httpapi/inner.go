@@ -14,7 +14,7 @@ import (
 
 // Holders find out who has a key, by its id; a *tenant.Authority does.
 type Holders interface {
-	Holder(ctx context.Context, t tenant.ID, key string) (tenant.Principal, error)
+	Entrant(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
 }
 
 // Inner makes the calls of programs in sandboxes by the operations of HTTP, so that scopes,
@@ -33,6 +33,7 @@ var _ execution.Web = Inner{}
 type inner struct {
 	traceID string
 	find    func(context.Context) (tenant.Principal, error)
+	held    bool
 	reserve func(ctx context.Context, p *tenant.Principal, service string) (release func(), err error)
 }
 
@@ -54,13 +55,21 @@ func (c *Call) Reserve() func(ctx context.Context, service string) (release func
 	return func(ctx context.Context, service string) (func(), error) { return in.reserve(ctx, c.Caller, service) }
 }
 
+// Held reports whether a program's call is held to the network of its environment.
+func (c *Call) Held() bool {
+	in := innerOf(c.R.Context())
+	return in != nil && in.held
+}
+
 // CallWeb implements execution.Web. The call has the trace id of its execution.
 func (i Inner) CallWeb(ctx context.Context, c execution.WebCall) (_ execution.WebAnswer, err error) {
 	path, ok := web.Paths[c.Path]
 	if !ok {
 		return execution.WebAnswer{}, fault.New(fault.Internal, "a program's call has the path %q", c.Path)
 	}
-	in := &inner{traceID: c.TraceID, find: func(ctx context.Context) (tenant.Principal, error) { return i.Holders.Holder(ctx, c.Tenant, c.Key) }}
+	in := &inner{traceID: c.TraceID, find: func(ctx context.Context) (tenant.Principal, error) {
+		return i.Holders.Entrant(ctx, c.Tenant, c.Key, c.Environment)
+	}, held: c.Held}
 	if i.Reserve != nil {
 		in.reserve = func(ctx context.Context, p *tenant.Principal, service string) (func(), error) {
 			return i.Reserve(ctx, p, &c, service)

@@ -74,6 +74,11 @@ func textAt(s *string) codec {
 	return coded[string, string]{s, func(s string) (string, error) { return s, nil }, func(s string) (any, error) { return s, nil }}
 }
 
+// boolAt is what an outer join may lack.
+func boolAt(b *bool) codec {
+	return coded[bool, bool]{b, func(b bool) (bool, error) { return b, nil }, func(b bool) (any, error) { return b, nil }}
+}
+
 // storableAt is text of which the database gets what it can keep.
 func storableAt(s *string) codec {
 	return coded[string, string]{s, func(s string) (string, error) { return s, nil }, func(s string) (any, error) { return storable(s), nil }}

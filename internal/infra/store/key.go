@@ -139,6 +139,16 @@ func (s *tenants) Principal(ctx context.Context, hash [32]byte) (tenant.Principa
 	return p, left, s.db.read.found("find a caller", err, "no such key")
 }
 
+func (s *tenants) Enter(ctx context.Context, p *tenant.Principal, idOrName string) error {
+	e, err := s.Environment(ctx, p.Tenant.ID, idOrName)
+	if err != nil {
+		return err
+	}
+	p.Entered(e)
+	p.Storage, err = s.granted(ctx, p)
+	return s.db.read.wrap("enter an environment", err)
+}
+
 func (s *tenants) principal(ctx context.Context, hash [32]byte) (p tenant.Principal, left time.Duration, err error) {
 	var key keyRow
 	var env environmentRow

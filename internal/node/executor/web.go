@@ -92,7 +92,7 @@ func (w *webCalls) serve(ctx context.Context, request []byte) (response []byte) 
 	case w.calls.Add(1) > maxWebCalls:
 		return webRefusal(http.StatusTooManyRequests, "rate_limited", fmt.Sprintf("an execution makes at most %d calls", maxWebCalls))
 	}
-	a, err := w.x.cfg.Web.CallWeb(ctx, execution.WebCall{TraceID: w.job.TraceID, Tenant: w.job.Tenant, Key: w.job.Web.Key, Path: path, Body: body, Left: w.job.Web.Left})
+	a, err := w.x.cfg.Web.CallWeb(ctx, execution.WebCall{TraceID: w.job.TraceID, Tenant: w.job.Tenant, Key: w.job.Web.Key, Environment: w.job.Web.Environment, Held: w.job.Web.Held, Path: path, Body: body, Left: w.job.Web.Left})
 	if err != nil {
 		return w.failed(err)
 	}

@@ -126,6 +126,13 @@ func testPrincipal(t *testing.T, s tenant.Store) {
 	if left != 0 {
 		t.Errorf("%v are left of what does not expire", left)
 	}
+	other := tenant.Environment{ID: tenant.NewID("env"), Tenant: a.ID, Name: "other", Image: "default", Limits: runtime.DefaultLimits(), AllowMCP: true, CreatedAt: now()}
+	must(t, s.CreateEnvironment(ctx, other))
+	must(t, s.Enter(ctx, &got, "other"))
+	wantSame(t, got.Environment, other)
+	b := Tenant(t, s, "b")
+	got.Tenant = b
+	wantKind(t, "another tenant's environment", s.Enter(ctx, &got, other.ID), fault.NotFound)
 }
 
 func testNoPrincipal(t *testing.T, s tenant.Store) {

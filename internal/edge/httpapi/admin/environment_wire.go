@@ -92,6 +92,6 @@ func environmentOf(e tenant.Environment) Environment {
 	return Environment{
 		ID: e.ID, Tenant: e.Tenant, Name: e.Name, Image: e.Image, Limits: environment.LimitsOf(e.Limits), EnvVars: env,
 		Secrets: secrets, SecretHosts: hostsWire(e.Bound), CreatedAt: e.CreatedAt,
-		Permissions: environment.PermissionsOf(e.Permissions),
+		Permissions: environment.RulesOf(&e),
 	}
 }

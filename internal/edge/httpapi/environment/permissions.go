@@ -14,6 +14,7 @@ type Permissions struct {
 	Network    NetworkPermissions    `json:"network"`
 	Filesystem FilesystemPermissions `json:"filesystem"`
 	Process    ProcessPermissions    `json:"process"`
+	AllowMCP   bool                  `json:"allow_mcp_servers" doc:"In sessions: MCP servers of the agent are asked also where network does not allow their hosts."`
 }
 
 // NetworkPermissions are what programs may connect to.
@@ -46,6 +47,7 @@ type PermissionsChange struct {
 	Network    *NetworkChange    `json:"network,omitzero"`
 	Filesystem *FilesystemChange `json:"filesystem,omitzero"`
 	Process    *ProcessChange    `json:"process,omitzero"`
+	AllowMCP   *bool             `json:"allow_mcp_servers,omitzero" doc:"In sessions: MCP servers of the agent are asked also where network does not allow their hosts."`
 }
 
 // NetworkChange changes NetworkPermissions.
@@ -77,6 +79,7 @@ func (c *PermissionsChange) Domain() (out tenant.PermissionsChange, err error) {
 	if c == nil {
 		return out, nil
 	}
+	out.AllowMCP = c.AllowMCP
 	if n := c.Network; n != nil {
 		out.Network, out.AnyAddress, out.AllowedHosts, out.BlockedPorts = n.Enabled, n.Unrestricted, n.AllowedHosts, n.BlockedPorts
 		if n.AllowedCIDRs != nil {
@@ -97,6 +100,13 @@ func (c *PermissionsChange) Domain() (out tenant.PermissionsChange, err error) {
 		out.AllowExec, out.BlockedCommand, out.MaxProcesses = p.AllowExec, p.BlockedCommands, p.MaxProcesses
 	}
 	return out, nil
+}
+
+// RulesOf renders the permissions of an environment.
+func RulesOf(e *tenant.Environment) Permissions {
+	out := PermissionsOf(e.Permissions)
+	out.AllowMCP = e.AllowMCP
+	return out
 }
 
 // PermissionsOf renders permissions.

@@ -95,7 +95,7 @@ func (c *ConfigChange) domain(limits runtime.Limits) (out tenant.EnvironmentChan
 
 func environmentOf(e tenant.Environment) OwnEnvironment {
 	out := OwnEnvironment{ID: e.ID, Name: e.Name, CreatedAt: e.CreatedAt, Config: EnvironmentConfig{
-		Type: "cloud", Permissions: PermissionsOf(e.Permissions),
+		Type: "cloud", Permissions: RulesOf(&e),
 		Resources: Resources{CPU: e.Limits.CPU, MemoryMB: e.Limits.Memory >> 20},
 	}}
 	if e.Template != "" {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -56,7 +57,7 @@ func (engine) Search(_ context.Context, r web.Request) ([]web.Result, error) {
 
 type pages struct{}
 
-func (pages) Fetch(_ context.Context, where string) (web.Page, error) {
+func (pages) Fetch(_ context.Context, where string, _ func(*url.URL) error) (web.Page, error) {
 	if strings.Contains(where, "none") {
 		return web.Page{}, fault.New(fault.Invalid, "the page answers 404")
 	}

@@ -2,6 +2,7 @@
 package session
 
 import (
+	"context"
 	stdjson "encoding/json"
 	"net/http"
 	"time"
@@ -22,7 +23,9 @@ type Handlers struct {
 	Agents agent.Store
 	Turns  *response.Handlers
 	Queued func() // a turn was queued
-	Max    int    // sessions of a tenant; 0 for any number
+	// Enter puts a caller into an environment, as a tenant.Authority does.
+	Enter func(ctx context.Context, p *tenant.Principal, environment string) error
+	Max   int // sessions of a tenant; 0 for any number
 
 	hub hub
 }
@@ -106,6 +109,14 @@ func (h *Handlers) create(c *httpapi.Call, in *NewSession) (out Session, err err
 		return out, err
 	}
 	if _, err := request(&a.Definition); err != nil {
+		return out, err
+	}
+	if in.Environment != nil {
+		if err := h.enter(c, *in.Environment); err != nil {
+			return out, err
+		}
+	}
+	if err := asks(c.Caller, &a.Definition); err != nil {
 		return out, err
 	}
 	id := session.NewID()

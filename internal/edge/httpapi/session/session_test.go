@@ -107,7 +107,7 @@ func open(t *testing.T, policy string) *talk {
 		queued := agentturns.New(agentturns.Config{Store: db.Sessions(), Begin: l.Begin, Log: slog.New(slog.DiscardHandler)})
 		go queued.Run(t.Context())
 		wake = queued.Wake
-		s.Sessions = &sessionapi.Handlers{Store: db.Sessions(), Agents: db.Agents(), Turns: turns, Queued: queued.Wake}
+		s.Sessions = &sessionapi.Handlers{Store: db.Sessions(), Agents: db.Agents(), Turns: turns, Queued: queued.Wake, Enter: tenant.NewAuthority(db.Tenants()).Enter}
 		s.Agents = &agentapi.Handlers{Store: agents}
 		s.Face = managed.Path
 		s.Managed = &managed.Door{Agents: s.Agents, Sessions: s.Sessions, Keys: s.World}

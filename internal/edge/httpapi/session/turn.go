@@ -109,11 +109,14 @@ func (h *Handlers) turn(c *httpapi.Call, s *session.Session, in *NewSessionEvent
 
 // plan is a turn of a session, without what begins it.
 func (h *Handlers) plan(c *httpapi.Call, s *session.Session) (*response.Turn, error) {
-	if c.Caller.Environment.ID != s.Environment {
-		return nil, fault.New(fault.Conflict, "the session is of another environment: use a key of that one")
+	if err := h.work(c, s); err != nil {
+		return nil, err
 	}
 	a, err := h.Agents.At(c.Context(), s.Tenant, string(s.Agent), s.Version)
 	if err != nil {
+		return nil, err
+	}
+	if err := asks(c.Caller, &a.Definition); err != nil {
 		return nil, err
 	}
 	q, err := request(&a.Definition)

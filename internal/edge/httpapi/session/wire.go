@@ -8,10 +8,11 @@ import (
 
 // NewSession is the body that makes a session.
 type NewSession struct {
-	AgentID  *string                   `json:"agent_id" required:"true" doc:"Id or slug of an agent. The session keeps its current version."`
-	Version  *int                      `json:"agent_version,omitzero" minimum:"1" doc:"Another version than the current one."`
-	Title    *string                   `json:"title,omitzero"`
-	Metadata map[string]jsontext.Value `json:"metadata,omitzero"`
+	AgentID     *string                   `json:"agent_id" required:"true" doc:"Id or slug of an agent. The session keeps its current version."`
+	Version     *int                      `json:"agent_version,omitzero" minimum:"1" doc:"Another version than the current one."`
+	Environment *string                   `json:"environment_id,omitzero" doc:"Id or name of the environment that the agent works in; that of the key if left out. Another one needs the scope environments."`
+	Title       *string                   `json:"title,omitzero"`
+	Metadata    map[string]jsontext.Value `json:"metadata,omitzero"`
 }
 
 // SessionChange changes what is said of a session; what is left out stays.
@@ -26,6 +27,7 @@ type Session struct {
 	Type         string                    `json:"type" enum:"session"`
 	AgentID      string                    `json:"agent_id"`
 	AgentVersion int                       `json:"agent_version"`
+	Environment  string                    `json:"environment_id"`
 	Title        *string                   `json:"title"`
 	Metadata     map[string]jsontext.Value `json:"metadata"`
 	Status       string                    `json:"status" enum:"idle,running,requires_action,archived"`

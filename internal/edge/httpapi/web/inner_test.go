@@ -21,7 +21,7 @@ import (
 // holders have a key that may search, one that may not, and one of a plan with few requests.
 type holders struct{}
 
-func (holders) Holder(_ context.Context, t tenant.ID, key string) (tenant.Principal, error) {
+func (holders) Entrant(_ context.Context, t tenant.ID, key, _ string) (tenant.Principal, error) {
 	p := tenant.Principal{Tenant: tenant.Tenant{ID: t}, Key: tenant.Key{ID: key, Tenant: t, Scopes: []tenant.Scope{tenant.ScopeTools}}}
 	switch key {
 	case "narrow":

@@ -55,7 +55,7 @@ func (h *Handlers) fetch(c *httpapi.Call, in *FetchRequest) (out FetchAnswer, er
 	if err := bounded("max_tokens_per_page", in.MaxPerPage, &tokens); err != nil {
 		return out, err
 	}
-	pages, err := h.Web.Fetch(c.Context(), web.Caller{Principal: c.Caller, TraceID: c.TraceID(), Reserve: c.Reserve()}, *in.URL, tokens)
+	pages, err := h.Web.Fetch(c.Context(), web.Caller{Principal: c.Caller, TraceID: c.TraceID(), Reserve: c.Reserve(), Held: c.Held()}, *in.URL, tokens)
 	if err != nil {
 		return out, err
 	}
@@ -67,7 +67,7 @@ func (h *Handlers) search(c *httpapi.Call, in *SearchRequest) (out SearchAnswer,
 	if err != nil {
 		return out, err
 	}
-	found, err := h.Web.Search(c.Context(), web.Caller{Principal: c.Caller, TraceID: c.TraceID(), Reserve: c.Reserve()}, q)
+	found, err := h.Web.Search(c.Context(), web.Caller{Principal: c.Caller, TraceID: c.TraceID(), Reserve: c.Reserve(), Held: c.Held()}, q)
 	if err != nil {
 		return out, err
 	}

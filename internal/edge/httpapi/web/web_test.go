@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -36,7 +37,7 @@ func (e *engine) Search(_ context.Context, r web.Request) ([]web.Result, error) 
 // pages are all the same, but for one that is not there.
 type pages struct{}
 
-func (pages) Fetch(_ context.Context, where string) (web.Page, error) {
+func (pages) Fetch(_ context.Context, where string, _ func(*url.URL) error) (web.Page, error) {
 	if strings.Contains(where, "none") {
 		return web.Page{}, fault.New(fault.Invalid, "the page answers 404")
 	}

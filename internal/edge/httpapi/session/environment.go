@@ -1,0 +1,50 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// enter has a call made in an environment of the caller's tenant, by id or name.
+func (h *Handlers) enter(c *httpapi.Call, environment string) error {
+	if environment == "" || !tenant.Name.MatchString(environment) {
+		return tenant.ErrNoEnvironment
+	}
+	caller := *c.Caller // others share what it points at
+	if err := h.Enter(c.Context(), &caller, environment); err != nil {
+		return err
+	}
+	c.Caller = &caller
+	return nil
+}
+
+// work has a call made in the environment of a session.
+func (h *Handlers) work(c *httpapi.Call, s *session.Session) error {
+	err := h.enter(c, s.Environment)
+	switch fault.KindOf(err) {
+	case fault.NotFound:
+		return fault.New(fault.Conflict, "the environment of the session is deleted: begin another session")
+	case fault.Forbidden:
+		return fault.New(fault.Conflict, "the session is of another environment: use a key of that one, or one with the scope environments")
+	}
+	return err
+}
+
+// asks refuses an agent with MCP servers that the caller's environment does not allow.
+func asks(p *tenant.Principal, d *agent.Definition) error {
+	for i := range d.Tools {
+		server := d.Server(d.Tools[i].Server)
+		if d.Tools[i].Type != agent.MCP || server == nil || slices.Contains(d.Policy.Deny, server.Name) {
+			continue
+		}
+		if err := p.Asks(server.URL); err != nil {
+			return err
+		}
+	}
+	return nil
+}
