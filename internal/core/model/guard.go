@@ -48,7 +48,7 @@ func (g *guard) Generate(ctx context.Context, r Request) iter.Seq2[Delta, error]
 		defer quiet.stop()
 		quiet.begin()
 		a := answering{bounds: g.bounds, blocks: map[int]*guarded{}}
-		for d, err := range g.model.Generate(own, r) {
+		for d, err := range cutAt(r.Stop, g.model.Generate(own, r)) {
 			quiet.end() // the caller may take its time
 			if err == nil {
 				err = a.take(&d)

@@ -35,6 +35,9 @@ type Request struct {
 	MaxOutputTokens   int // 0 for the model's own bound
 	Temperature, TopP *float64
 	Format            *Format // nil for text
+	// Stop are texts before which an answer ends. A Guard sees to that, also where a provider
+	// does not.
+	Stop []string
 	// CacheKey groups requests that begin alike, for providers that route by it. Providers
 	// that cache on request alone are asked to whenever it is set.
 	CacheKey string

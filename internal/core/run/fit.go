@@ -27,7 +27,7 @@ func (s *State) ModelRequest() model.Request {
 	r := s.Request
 	q := model.Request{
 		Instructions: r.Instructions, Items: s.visible(s.view), ToolChoice: r.Choice,
-		Reasoning: r.Reasoning, Temperature: r.Temperature, TopP: r.TopP, Format: r.Format, CacheKey: r.CacheKey,
+		Reasoning: r.Reasoning, Temperature: r.Temperature, TopP: r.TopP, Stop: r.Stop, Format: r.Format, CacheKey: r.CacheKey,
 	}
 	for i := range r.Tools {
 		q.Tools = append(q.Tools, r.Tools[i].Tool)

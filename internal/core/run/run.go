@@ -95,6 +95,7 @@ type Request struct {
 	Reasoning   model.Reasoning
 	Temperature *float64
 	TopP        *float64
+	Stop        []string `json:",omitempty"` // texts before which an answer ends
 	Format      *model.Format
 	CacheKey    string
 	// Truncate leaves out the beginning of a conversation that is longer than the model

@@ -352,3 +352,28 @@ func TestRequests(t *testing.T) {
 		wantFailure(t, err, model.Rejected, "images (vision), no files (files), no tools (tools), no reasoning effort")
 	})
 }
+
+// TestStop: answers end before a text, which providers are sent as far as they take it.
+func TestStop(t *testing.T) {
+	each(t, func(t *testing.T, p model.Provider) {
+		s := scriptedmodel.New(t, scriptedmodel.Say("one STOP two"))
+		r := hello
+		r.Stop = []string{"STOP", "\n\n"}
+		a, err := model.Collect(open(t, s.Record(p), reach(t), model.DefaultBounds).Generate(t.Context(), r))
+		if err != nil || len(a.Items) != 1 || a.Items[0].Message.Parts[0].Text != "one " || a.Stop != model.StopEnd || a.Usage.Output != 5 {
+			t.Errorf("%+v, %v", a, err)
+		}
+		body := s.Requests()[0].Body
+		got := map[string]any{"stop": body["stop"], "stop_sequences": body["stop_sequences"]}
+		want := map[string]any{"stop": nil, "stop_sequences": nil}
+		switch p {
+		case model.Anthropic:
+			want["stop_sequences"] = []any{"STOP"}
+		case model.OpenAIChat:
+			want["stop"] = []any{"STOP", "\n\n"}
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("the provider is sent %v, want %v", got, want)
+		}
+	})
+}

@@ -32,6 +32,11 @@ func (m *Messages) params(r *model.Request) (out sdk.MessageNewParams, err error
 	if r.TopP != nil {
 		out.TopP = param.NewOpt(*r.TopP)
 	}
+	for _, s := range r.Stop {
+		if strings.TrimSpace(s) != "" { // the protocol takes no other
+			out.StopSequences = append(out.StopSequences, s)
+		}
+	}
 	if user := r.Metadata["user_id"]; user != "" { // all that this protocol takes
 		out.Metadata.UserID = param.NewOpt(user)
 	}

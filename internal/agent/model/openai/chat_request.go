@@ -13,6 +13,9 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 )
 
+// maxStop is how many texts the protocol takes to stop at.
+const maxStop = 4
+
 // params is a request as Chat Completions has it. What servers of other makers do not know
 // is sent only where the request asks for it.
 func (c *Chat) params(r *model.Request) (out sdk.ChatCompletionNewParams, err error) {
@@ -31,6 +34,9 @@ func (c *Chat) params(r *model.Request) (out sdk.ChatCompletionNewParams, err er
 	}
 	if r.TopP != nil {
 		out.TopP = param.NewOpt(*r.TopP)
+	}
+	if n := min(len(r.Stop), maxStop); n > 0 && !(c.official() && c.rec.Can(model.CanReason)) { // those refuse it
+		out.Stop.OfStringArray = r.Stop[:n]
 	}
 	if r.CacheKey != "" && c.official() {
 		out.PromptCacheKey = param.NewOpt(r.CacheKey)

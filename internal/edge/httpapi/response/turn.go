@@ -24,7 +24,8 @@ type Turn struct {
 	Approved []run.Approved
 	// Govern makes of the tools what the agent's policy says.
 	Govern func(*run.Request)
-	NoWeb  bool // code does not call the services of the web
+	NoWeb  bool     // code does not call the services of the web
+	Stop   []string // texts before which an answer ends
 }
 
 // Begin begins a turn, which goes on without its caller. done is closed when this process
@@ -49,7 +50,7 @@ func (h *Handlers) Prepare(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, er
 		return nil, nil, err
 	}
 	r.Session, r.Sandbox = string(t.Of.ID), t.Of.Sandbox
-	q.Publish, q.Approved, q.NoWeb = true, t.Approved, t.NoWeb
+	q.Publish, q.Approved, q.NoWeb, q.Stop = true, t.Approved, t.NoWeb, t.Stop
 	q.Turn = &run.Turn{Session: r.Session, After: t.After, Until: t.Of.Events, Spent: t.Spent, Answers: t.Answers}
 	t.Govern(q)
 	if err := c.Draining(); err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/run"
-	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 )
 
@@ -25,9 +24,6 @@ func request(d *agent.Definition) (*response.CreateResponse, error) {
 	}
 	if d.Model.Effort != "" {
 		q.Reasoning = &response.ReasoningSettings{Effort: &d.Model.Effort}
-	}
-	if len(d.Model.Stop) > 0 {
-		return nil, httpapi.Invalid("agent: model.stop is not supported in sessions by this version")
 	}
 	for i := range d.Tools {
 		tool, err := asked(d, &d.Tools[i])

@@ -41,10 +41,6 @@ func TestRequest(t *testing.T) {
 	if !slices.Equal(got, want) || *q.Model != "m" || *q.MaxOutputTokens != 100 || *q.Instructions != "Be kind." || *q.Reasoning.Effort != "low" {
 		t.Errorf("%+v\n%s", q, strings.Join(got, "\n"))
 	}
-	d.Model.Stop = []string{"x"}
-	if _, err := request(d); err == nil || !strings.Contains(err.Error(), "model.stop") {
-		t.Errorf("stop: %v", err)
-	}
 }
 
 func TestGovern(t *testing.T) {

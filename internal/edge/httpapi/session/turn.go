@@ -128,7 +128,7 @@ func (h *Handlers) plan(c *httpapi.Call, s *session.Session) (*response.Turn, er
 		return nil, err
 	}
 	spent, err := h.Store.Total(c.Context(), s.Tenant, s.ID)
-	return &response.Turn{Of: s, In: q, After: after, Spent: spent, Govern: govern(&a.Definition.Policy), NoWeb: webless(&a.Definition.Policy)}, err
+	return &response.Turn{Of: s, In: q, After: after, Spent: spent, Govern: govern(&a.Definition.Policy), NoWeb: webless(&a.Definition.Policy), Stop: a.Definition.Model.Stop}, err
 }
 
 // check refuses what an event of its type cannot have.
