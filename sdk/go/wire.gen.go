@@ -1755,7 +1755,8 @@ type NewSession struct {
 	AgentID string `json:"agent_id"`
 
 	// AgentVersion Another version than the current one.
-	AgentVersion *int64 `json:"agent_version,omitempty"`
+	AgentVersion *int64         `json:"agent_version,omitempty"`
+	Budget       *SessionBudget `json:"budget,omitempty"`
 
 	// EnvironmentID Id or name of the environment that the agent works in; that of the key if left out. Another one needs the scope environments.
 	EnvironmentID *string                `json:"environment_id,omitempty"`
@@ -2871,11 +2872,14 @@ type SearchResult struct {
 
 // Session defines model for Session.
 type Session struct {
-	AgentID       string     `json:"agent_id"`
-	AgentVersion  int64      `json:"agent_version"`
-	ArchivedAt    *time.Time `json:"archived_at"`
-	CreatedAt     time.Time  `json:"created_at"`
-	EnvironmentID string     `json:"environment_id"`
+	AgentID      string     `json:"agent_id"`
+	AgentVersion int64      `json:"agent_version"`
+	ArchivedAt   *time.Time `json:"archived_at"`
+
+	// Budget null for none.
+	Budget        *SessionBudget `json:"budget"`
+	CreatedAt     time.Time      `json:"created_at"`
+	EnvironmentID string         `json:"environment_id"`
 
 	// Events Number of the last one. Some are for other forms alone.
 	Events int64 `json:"events"`
@@ -2890,10 +2894,22 @@ type Session struct {
 	Title       *string   `json:"title"`
 	Type        string    `json:"type"`
 	UpdatedAt   time.Time `json:"updated_at"`
+	Usage       TurnUsage `json:"usage"`
+}
+
+// SessionBudget defines model for SessionBudget.
+type SessionBudget struct {
+	// CostUsd US dollars, at least 0.000001: of models, tools and the sandbox.
+	CostUsd *float64 `json:"cost_usd,omitempty"`
+
+	// Tokens Of all requests to models and of their answers.
+	Tokens *int64 `json:"tokens,omitempty"`
 }
 
 // SessionChange defines model for SessionChange.
 type SessionChange struct {
+	Budget *SessionBudget `json:"budget,omitempty"`
+
 	// Metadata Replaces it.
 	Metadata map[string]interface{} `json:"metadata,omitempty"`
 	Title    *string                `json:"title,omitempty"`

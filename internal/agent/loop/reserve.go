@@ -100,11 +100,11 @@ type purse struct {
 // purse returns what the run's limit leaves beside what the calls themselves cost; nil for
 // no limit.
 func (d *drive) purse(calls []run.Pending) *purse {
-	limit := d.state.Request.Limits.Cost
-	if limit == 0 {
+	left := d.state.Money()
+	if left == nil {
 		return nil
 	}
-	rest := limit - d.state.Spent()
+	rest := *left
 	for i := range calls {
 		rest -= calls[i].Cost
 	}

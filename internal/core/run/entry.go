@@ -117,4 +117,5 @@ const (
 	ServerError     Reason = "server_error"
 	ContextLength   Reason = "context_length_exceeded"
 	Budget          Reason = "budget" // the tenant's, in money
+	SessionBudget   Reason = "session_budget"
 )

@@ -41,8 +41,16 @@ func (s *State) ModelRequest() model.Request {
 	if l := r.Limits.OutputTokens; l > 0 {
 		q.MaxOutputTokens = int(l - s.Usage.Output)
 	}
+	if left := r.Limits.Session.Tokens; left != nil {
+		if n := int(max(leastAnswer, *left-s.tokens())); q.MaxOutputTokens == 0 || n < q.MaxOutputTokens {
+			q.MaxOutputTokens = n
+		}
+	}
 	return q
 }
+
+// leastAnswer is the least that every provider takes for a bound of an answer, in tokens.
+const leastAnswer = 16
 
 // visible is the conversation as a model is shown it.
 func (s *State) visible(v View) []model.Item {

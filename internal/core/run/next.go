@@ -117,10 +117,15 @@ func (s *State) nextCalls(calls []Pending, known Known) Next {
 // tokens for, with those after it. What has begun is paid for already.
 func (s *State) afford(calls []Pending, known Known) Next {
 	s.price(calls, known)
-	left := s.Request.Limits.Cost - s.Spent()
+	l := &s.Request.Limits
+	left := l.Cost - s.Spent()
+	own := model.Money(0) // of the session's budget
+	if l.Session.Cost != nil {
+		own = *l.Session.Cost - s.Spent()
+	}
 	for i := range calls {
 		if calls[i].Begun {
-			left -= calls[i].Cost
+			left, own = left-calls[i].Cost, own-calls[i].Cost
 		}
 	}
 	for i := range calls {
@@ -128,13 +133,17 @@ func (s *State) afford(calls []Pending, known Known) Next {
 		if p.Begun {
 			continue
 		}
-		if end, dear := s.tooDear(p, left); dear {
+		end, dear := s.tooDear(p, left)
+		if !dear && p.Cost > 0 && (l.Session.spent(s) || l.Session.Cost != nil && p.Cost > own) {
+			end, dear = l.Session.end(), true
+		}
+		if dear {
 			if calls = Affordable(calls, i); len(calls) == 0 {
 				return end
 			}
 			break
 		}
-		left -= p.Cost
+		left, own = left-p.Cost, own-p.Cost
 	}
 	return Next{Calls: calls}
 }
@@ -184,6 +193,9 @@ func Affordable(calls []Pending, dear int) []Pending {
 func (s *State) stopped() Next {
 	switch s.stop {
 	case model.StopMaxTokens:
+		if s.Request.Limits.Session.spent(s) {
+			return s.Request.Limits.Session.end()
+		}
 		return incomplete(MaxOutputTokens, "the answer reached the limit of its tokens")
 	case model.StopFilter:
 		return incomplete(ContentFilter, "the provider's content filter cut the answer")
@@ -217,6 +229,8 @@ func (s *State) nextAsk(now time.Time, specs func(string) model.Spec) Next {
 		ask.Step, ask.Model = s.Steps, s.Request.Models[i]
 	}
 	switch {
+	case l.Session.spent(s):
+		return l.Session.end()
 	case l.OutputTokens > 0 && s.Usage.Output >= l.OutputTokens:
 		return incomplete(MaxOutputTokens, "the answers have %d tokens", s.Usage.Output)
 	case l.Tokens > 0 && s.Usage.Input+s.Usage.Output >= l.Tokens:

@@ -146,4 +146,5 @@ type Limits struct {
 	Tokens       int64         // of all answers and of what was sent for them
 	Cost         model.Money   // of all answers, tool calls and windows of the sandbox
 	Duration     time.Duration // from the run's first entry
+	Session      Left          `json:",omitzero"` // of the session's budget
 }

@@ -111,18 +111,22 @@ func TestEnds(t *testing.T) {
 		status Status
 		reason Reason
 	}{
-		"answer":         {do: func(l *log) { l.says("done", model.StopEnd) }, status: Completed},
-		"refusal":        {do: func(l *log) { l.says("no", model.StopRefusal) }, status: Completed},
-		"cut answer":     {do: func(l *log) { l.says("do", model.StopMaxTokens) }, status: Incomplete, reason: MaxOutputTokens},
-		"filter":         {do: func(l *log) { l.says("", model.StopFilter) }, status: Incomplete, reason: ContentFilter},
-		"client's calls": {do: func(l *log) { l.calls("client") }, status: RequiresAction},
-		"both":           {do: func(l *log) { l.calls("client", "server"); l.called("c1", false) }, status: RequiresAction},
-		"steps":          {q: Request{Limits: Limits{Steps: 1}}, do: func(l *log) { l.calls("server"); l.called("c0", false) }, status: Incomplete, reason: MaxSteps},
-		"tool calls":     {q: Request{Parallel: true, Limits: Limits{Calls: 1}}, do: func(l *log) { l.calls("server", "server"); l.called("c0", false) }, status: Incomplete, reason: MaxCalls},
-		"output tokens":  {q: Request{Limits: Limits{OutputTokens: 10}}, do: func(l *log) { l.calls("server"); l.called("c0", false) }, status: Incomplete, reason: MaxOutputTokens},
-		"tokens":         {q: Request{Limits: Limits{Tokens: 110}}, do: func(l *log) { l.calls("server"); l.called("c0", false) }, status: Incomplete, reason: MaxTokens},
-		"cost":           {q: Request{Limits: Limits{Cost: 5}}, do: func(l *log) { l.calls("server"); l.called("c0", false) }, status: Incomplete, reason: MaxCost},
-		"time":           {q: Request{Limits: Limits{Duration: time.Minute}}, do: func(l *log) { l.calls("server"); l.at = l.at.Add(time.Minute) }, status: Incomplete, reason: MaxDuration},
+		"answer":                         {do: func(l *log) { l.says("done", model.StopEnd) }, status: Completed},
+		"refusal":                        {do: func(l *log) { l.says("no", model.StopRefusal) }, status: Completed},
+		"cut answer":                     {do: func(l *log) { l.says("do", model.StopMaxTokens) }, status: Incomplete, reason: MaxOutputTokens},
+		"filter":                         {do: func(l *log) { l.says("", model.StopFilter) }, status: Incomplete, reason: ContentFilter},
+		"client's calls":                 {do: func(l *log) { l.calls("client") }, status: RequiresAction},
+		"both":                           {do: func(l *log) { l.calls("client", "server"); l.called("c1", false) }, status: RequiresAction},
+		"steps":                          {q: Request{Limits: Limits{Steps: 1}}, do: func(l *log) { l.calls("server"); l.called("c0", false) }, status: Incomplete, reason: MaxSteps},
+		"tool calls":                     {q: Request{Parallel: true, Limits: Limits{Calls: 1}}, do: func(l *log) { l.calls("server", "server"); l.called("c0", false) }, status: Incomplete, reason: MaxCalls},
+		"output tokens":                  {q: Request{Limits: Limits{OutputTokens: 10}}, do: func(l *log) { l.calls("server"); l.called("c0", false) }, status: Incomplete, reason: MaxOutputTokens},
+		"tokens":                         {q: Request{Limits: Limits{Tokens: 110}}, do: func(l *log) { l.calls("server"); l.called("c0", false) }, status: Incomplete, reason: MaxTokens},
+		"cost":                           {q: Request{Limits: Limits{Cost: 5}}, do: func(l *log) { l.calls("server"); l.called("c0", false) }, status: Incomplete, reason: MaxCost},
+		"session's tokens":               {q: Request{Limits: Limits{Session: Left{Tokens: new(int64(110))}}}, do: func(l *log) { l.calls("server"); l.called("c0", false) }, status: Incomplete, reason: SessionBudget},
+		"session's money":                {q: Request{Limits: Limits{Session: Left{Cost: new(model.Money(5))}}}, do: func(l *log) { l.calls("server"); l.called("c0", false) }, status: Incomplete, reason: SessionBudget},
+		"session's tokens, in an answer": {q: Request{Limits: Limits{Session: Left{Tokens: new(int64(110))}}}, do: func(l *log) { l.says("do", model.StopMaxTokens) }, status: Incomplete, reason: SessionBudget},
+		"nothing left for the session":   {q: Request{Limits: Limits{Session: Left{Tokens: new(int64(0))}}}, do: func(*log) {}, status: Incomplete, reason: SessionBudget},
+		"time":                           {q: Request{Limits: Limits{Duration: time.Minute}}, do: func(l *log) { l.calls("server"); l.at = l.at.Add(time.Minute) }, status: Incomplete, reason: MaxDuration},
 		"failing calls": {do: func(l *log) {
 			for range maxFailures {
 				l.calls("server")
@@ -285,15 +289,17 @@ func TestCallsThatAreTooDear(t *testing.T) {
 		want   int
 		reason Reason // of the end once these calls have been made for the price
 	}{
-		"no limit":             {want: 3},
-		"some":                 {limits: Limits{Cost: 11}, want: 2, reason: MaxCost},
-		"exactly":              {limits: Limits{Cost: 14}, want: 3},
-		"none":                 {limits: Limits{Cost: 7}, reason: MaxCost},
-		"used up":              {limits: Limits{Cost: 5}, reason: MaxCost},
-		"tokens used up":       {limits: Limits{Tokens: 110}, reason: MaxTokens},
-		"one window":           {limits: Limits{Cost: 13}, window: true, want: 2, reason: MaxCost},
-		"a window may be open": {limits: Limits{Cost: 14}, window: true, before: 1, want: 3},
-		"what has begun":       {limits: Limits{Cost: 8}, begun: "c2", want: 1, reason: MaxCost},
+		"no limit":              {want: 3},
+		"some":                  {limits: Limits{Cost: 11}, want: 2, reason: MaxCost},
+		"exactly":               {limits: Limits{Cost: 14}, want: 3},
+		"none":                  {limits: Limits{Cost: 7}, reason: MaxCost},
+		"used up":               {limits: Limits{Cost: 5}, reason: MaxCost},
+		"tokens used up":        {limits: Limits{Tokens: 110}, reason: MaxTokens},
+		"the session's":         {limits: Limits{Cost: 100, Session: Left{Cost: new(model.Money(11))}}, want: 2, reason: SessionBudget},
+		"none of the session's": {limits: Limits{Session: Left{Cost: new(model.Money(7))}}, reason: SessionBudget},
+		"one window":            {limits: Limits{Cost: 13}, window: true, want: 2, reason: MaxCost},
+		"a window may be open":  {limits: Limits{Cost: 14}, window: true, before: 1, want: 3},
+		"what has begun":        {limits: Limits{Cost: 8}, begun: "c2", want: 1, reason: MaxCost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := begin(t, Request{Parallel: true, Limits: test.limits, Before: test.before})

@@ -37,10 +37,12 @@ type Session struct {
 	Version     int    // of Agent
 	Sandbox     string // names the sandbox of its tools
 	About       About
-	Run         run.ID // the turn under way; "" while there is none
-	Events      int64  // Seq of the last one
-	Waits       int    // calls that wait for the client
-	Queued      int    // turns that wait for those before them
+	Budget      Budget
+	Used        run.Spent // of all turns that have ended
+	Run         run.ID    // the turn under way; "" while there is none
+	Events      int64     // Seq of the last one
+	Waits       int       // calls that wait for the client
+	Queued      int       // turns that wait for those before them
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 	ArchivedAt  time.Time // zero for one that takes messages
@@ -50,6 +52,35 @@ type Session struct {
 type About struct {
 	Title    string                     `json:",omitzero"`
 	Metadata map[string]json.RawMessage `json:",omitempty"`
+}
+
+// Budget is what the turns of a session may use together; 0 for no bound.
+type Budget struct {
+	Tokens int64 // sent to models and said by them
+	Cost   model.Money
+}
+
+// Left is what a session's budget has left.
+func (s *Session) Left() (l run.Left) {
+	if s.Budget.Tokens > 0 {
+		l.Tokens = new(max(0, s.Budget.Tokens-s.Used.Usage.Input-s.Used.Usage.Output))
+	}
+	if s.Budget.Cost > 0 {
+		l.Cost = new(max(0, s.Budget.Cost-s.Used.Cost))
+	}
+	return l
+}
+
+// Check refuses turns of a session whose budget is used up.
+func (s *Session) Check() error {
+	l := s.Left()
+	switch {
+	case l.Tokens != nil && *l.Tokens == 0:
+		return fault.Limit(DimensionBudget, time.Time{}, "the session has used %d tokens of its budget of %d: raise budget.tokens to go on", s.Used.Usage.Input+s.Used.Usage.Output, s.Budget.Tokens)
+	case l.Cost != nil && *l.Cost == 0:
+		return fault.Limit(DimensionBudget, time.Time{}, "the session has cost %s of its budget of %s US dollars: raise budget.cost_usd to go on", s.Used.Cost, s.Budget.Cost)
+	}
+	return nil
 }
 
 // Archived reports whether s takes no more messages and changes.
@@ -91,8 +122,9 @@ type Store interface {
 	// refused by an Exhausted fault where the tenant has most sessions; 0 for any number.
 	Create(ctx context.Context, s *Session, most int, events ...tenant.PolicyEvent) error
 	Get(ctx context.Context, t tenant.ID, id ID) (*Session, error)
-	// Update changes About. It is a Conflict for one that is archived.
-	Update(ctx context.Context, t tenant.ID, id ID, about About, events ...tenant.PolicyEvent) (*Session, error)
+	// Update changes About, and raises Budget where it is above what it was. It is a Conflict
+	// for one that is archived.
+	Update(ctx context.Context, t tenant.ID, id ID, about About, budget Budget, events ...tenant.PolicyEvent) (*Session, error)
 	// List returns a page of sessions, newest first unless the filter says otherwise, and where the next one begins; "" at
 	// the end.
 	List(ctx context.Context, t tenant.ID, f Filter) (page []Session, next string, err error)
@@ -132,6 +164,9 @@ type Store interface {
 
 // DimensionSessions is the dimension of the limit of sessions.
 const DimensionSessions = "sessions"
+
+// DimensionBudget is the dimension of a session's budget.
+const DimensionBudget = "session_budget"
 
 // Filter chooses sessions.
 type Filter struct {

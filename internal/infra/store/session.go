@@ -17,7 +17,7 @@ func (db *DB) Sessions() session.Store { return &sessions{db} }
 
 type sessions struct{ db *DB }
 
-const sessionColumns = `seq, id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, archived_at,
+const sessionColumns = `seq, id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, archived_at, budget_tokens, budget_cost, used_input, used_output, used_cost,
 	(SELECT COUNT(*) FROM session_queue q WHERE q.session = sessions.id)`
 
 func aboutPlace(id session.ID) string { return "sessions/about/" + string(id) }
@@ -33,7 +33,8 @@ func (s *sessions) scan(sc scanner) (r sessionRow, err error) {
 	var created, updated int64
 	var archived sql.NullInt64
 	v := &r.Session
-	if err := sc.Scan(&r.seq, &v.ID, &v.Tenant, &v.Key, &v.Environment, &v.Agent, &v.Version, &v.Sandbox, &sealed, &v.Run, &v.Events, &v.Waits, &created, &updated, &archived, &v.Queued); err != nil {
+	if err := sc.Scan(&r.seq, &v.ID, &v.Tenant, &v.Key, &v.Environment, &v.Agent, &v.Version, &v.Sandbox, &sealed, &v.Run, &v.Events, &v.Waits, &created, &updated, &archived,
+		&v.Budget.Tokens, &v.Budget.Cost, &v.Used.Usage.Input, &v.Used.Usage.Output, &v.Used.Cost, &v.Queued); err != nil {
 		return r, err
 	}
 	v.CreatedAt, v.UpdatedAt = instant(created), instant(updated)
@@ -69,8 +70,8 @@ func (s *sessions) Create(ctx context.Context, v *session.Session, most int, eve
 			return err
 		}
 		v.CreatedAt, v.UpdatedAt, v.ArchivedAt, v.Run, v.Events, v.Waits = now, now, time.Time{}, "", 0, 0
-		if _, err := t.exec(ctx, `INSERT INTO sessions (id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '', 0, 0, ?, ?)`,
-			string(v.ID), v.Tenant, v.Key, v.Environment, string(v.Agent), v.Version, v.Sandbox, sealed, micros(now), micros(now)); err != nil {
+		if _, err := t.exec(ctx, `INSERT INTO sessions (id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, budget_tokens, budget_cost) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '', 0, 0, ?, ?, ?, ?)`,
+			string(v.ID), v.Tenant, v.Key, v.Environment, string(v.Agent), v.Version, v.Sandbox, sealed, micros(now), micros(now), v.Budget.Tokens, int64(v.Budget.Cost)); err != nil {
 			return err
 		}
 		return insertEvents(ctx, t, events)
@@ -106,13 +107,15 @@ func (s *sessions) get(ctx context.Context, q querier, id tenant.ID, of session.
 	return &r.Session, s.db.read.wrap("get a session", err)
 }
 
-func (s *sessions) Update(ctx context.Context, id tenant.ID, of session.ID, a session.About, events ...tenant.PolicyEvent) (*session.Session, error) {
+func (s *sessions) Update(ctx context.Context, id tenant.ID, of session.ID, a session.About, b session.Budget, events ...tenant.PolicyEvent) (*session.Session, error) {
 	sealed, err := s.sealAbout(id, of, &a)
 	if err != nil {
 		return nil, err
 	}
 	return s.change(ctx, "change a session", id, of, session.ErrArchived, events, func(t *tx, now int64) (int64, error) {
-		return t.exec(ctx, `UPDATE sessions SET about = ?, updated_at = ? WHERE tenant = ? AND id = ? AND archived_at IS NULL`, sealed, now, id, string(of))
+		return t.exec(ctx, `UPDATE sessions SET about = ?, updated_at = ?, budget_tokens = CASE WHEN budget_tokens < ? THEN CAST(? AS BIGINT) ELSE budget_tokens END,
+			budget_cost = CASE WHEN budget_cost < ? THEN CAST(? AS BIGINT) ELSE budget_cost END WHERE tenant = ? AND id = ? AND archived_at IS NULL`,
+			sealed, now, b.Tokens, b.Tokens, int64(b.Cost), int64(b.Cost), id, string(of))
 	})
 }
 

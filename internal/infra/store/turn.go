@@ -143,6 +143,14 @@ func tellSession(ctx context.Context, b *batch, id run.ID, s *sealedTrace) error
 		query = `UPDATE sessions SET events = ?, updated_at = ?, run = '', waits = ? WHERE id = ? AND run = ?`
 		args = []any{last.Seq, micros(last.At), waits, s.session, string(id)}
 	}
+	for _, t := range s.told {
+		if used := t.Spent; used != nil && t.Kind == run.ToldUsage {
+			if err := b.later(ctx, `UPDATE sessions SET used_input = used_input + ?, used_output = used_output + ?, used_cost = used_cost + ? WHERE id = ? AND run = ?`,
+				used.Usage.Input, used.Usage.Output, int64(used.Cost), s.session, string(id)); err != nil {
+				return err
+			}
+		}
+	}
 	if err := b.later(ctx, query, args...); err != nil {
 		return err
 	}

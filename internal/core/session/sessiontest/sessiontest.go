@@ -20,7 +20,8 @@ import (
 func made(tenant string) *session.Session {
 	return &session.Session{
 		ID: session.NewID(), Tenant: tenant, Key: "key_1", Environment: "env_1", Agent: agent.NewID(), Version: 2, Sandbox: "sbx_1",
-		About: session.About{Title: "Return", Metadata: map[string]json.RawMessage{"user_id": json.RawMessage(`"user_456"`)}},
+		About:  session.About{Title: "Return", Metadata: map[string]json.RawMessage{"user_id": json.RawMessage(`"user_456"`)}},
+		Budget: session.Budget{Tokens: 1000, Cost: 500},
 	}
 }
 
@@ -60,7 +61,7 @@ func sessions(t *testing.T, s session.Store) {
 	if _, err := s.Get(ctx, "ten_2", a.ID); err != session.ErrNotFound {
 		t.Errorf("another tenant: %v", err)
 	}
-	_, err = s.Update(ctx, "ten_2", a.ID, session.About{})
+	_, err = s.Update(ctx, "ten_2", a.ID, session.About{}, session.Budget{})
 	refused(t, err, fault.NotFound)
 	refused(t, s.Delete(ctx, "ten_2", a.ID), fault.NotFound)
 	_, err = s.Archive(ctx, "ten_2", a.ID)
@@ -85,8 +86,11 @@ func sessions(t *testing.T, s session.Store) {
 	if len(page) != 1 || page[0].ID != a.ID {
 		t.Errorf("of an agent: %+v", page)
 	}
-	got, err = s.Update(ctx, "ten_1", a.ID, session.About{Title: "Other"})
+	got, err = s.Update(ctx, "ten_1", a.ID, session.About{Title: "Other"}, session.Budget{Tokens: 2000, Cost: 100})
 	must(t, err)
+	if got.Budget != (session.Budget{Tokens: 2000, Cost: 500}) {
+		t.Errorf("the budget was raised to %+v", got.Budget)
+	}
 	if got.About.Title != "Other" || got.About.Metadata != nil {
 		t.Errorf("changed: %+v", got.About)
 	}
@@ -97,7 +101,7 @@ func sessions(t *testing.T, s session.Store) {
 			t.Error("is not archived")
 		}
 	}
-	_, err = s.Update(ctx, "ten_1", a.ID, session.About{})
+	_, err = s.Update(ctx, "ten_1", a.ID, session.About{}, session.Budget{})
 	refused(t, err, fault.Conflict)
 	choices(t, s, a, b)
 	must(t, s.Delete(ctx, "ten_1", a.ID))
@@ -197,7 +201,7 @@ func (n *turn) add(e run.Entry) {
 func (n *turn) answered(items ...model.Item) {
 	n.Helper()
 	n.add(run.Entry{Asked: &run.Asked{Step: n.state.Steps + 1, Try: 1, Model: "m"}})
-	n.add(run.Entry{Answered: &run.Answered{Answer: model.Answer{Items: items, Stop: model.StopToolCalls, Usage: model.Usage{Input: 10, Output: 5}}}})
+	n.add(run.Entry{Answered: &run.Answered{Answer: model.Answer{Items: items, Stop: model.StopToolCalls, Usage: model.Usage{Input: 10, Output: 5}}, Cost: model.Cost{Total: 3}}})
 }
 
 func said(text string) run.Request {
@@ -242,7 +246,7 @@ func turns(t *testing.T, s session.Store, runs run.Store) {
 	}
 	n.answered(model.Text(model.Assistant, "Hello"))
 	n.add(run.Entry{Ended: &run.End{Status: run.Completed}})
-	if got := k.now(); got.Run != "" || got.Events != 13 {
+	if got := k.now(); got.Run != "" || got.Events != 13 || got.Used.Usage.Input != 20 || got.Used.Usage.Output != 10 || got.Used.Cost != 6 || *got.Left().Tokens != 970 || *got.Left().Cost != 494 {
 		t.Errorf("after the turn: %+v", got)
 	}
 	want := []model.Item{model.Text(model.User, "Hi"), call("c1", "look"), call("c2", "look"), result("c1"), result("c2"), model.Text(model.Assistant, "Hello")}
@@ -279,7 +283,7 @@ func fair(t *testing.T, s session.Store) {
 	}
 	ready, err := s.Ready(ctx, 2)
 	must(t, err)
-	if len(ready) != 2 || ready[0].Run.Tenant != "ten_1" || ready[1].Run.Tenant != "ten_2" {
+	if len(ready) != 2 || ready[0].Run.Tenant != "ten_1" || ready[1].Run.Tenant != "ten_2" || *ready[0].Request.Limits.Session.Tokens != 1000 || *ready[0].Request.Limits.Session.Cost != 500 {
 		t.Errorf("%+v", ready)
 	}
 }

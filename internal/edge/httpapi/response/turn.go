@@ -51,6 +51,7 @@ func (h *Handlers) Prepare(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, er
 	}
 	r.Session, r.Sandbox = string(t.Of.ID), t.Of.Sandbox
 	q.Publish, q.Approved, q.NoWeb, q.Stop = true, t.Approved, t.NoWeb, t.Stop
+	q.Limits.Session = t.Of.Left()
 	q.Turn = &run.Turn{Session: r.Session, After: t.After, Until: t.Of.Events, Spent: t.Spent, Answers: t.Answers}
 	t.Govern(q)
 	if err := c.Draining(); err != nil {

@@ -36,7 +36,8 @@ func EventSeq(of session.ID, id string) (seq int64, ok bool) {
 func sessionOf(s *session.Session) Session {
 	out := Session{
 		ID: string(s.ID), Type: "session", AgentID: string(s.Agent), AgentVersion: s.Version, Environment: s.Environment, Title: httpapi.OrNull(s.About.Title), Metadata: map[string]jsontext.Value{},
-		Status: "idle", Events: s.Events, QueuedTurns: s.Queued, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
+		Status: "idle", Events: s.Events, QueuedTurns: s.Queued, Budget: budgetOf(s.Budget), Usage: usageOf(&s.Used),
+		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 	}
 	for key, value := range s.About.Metadata {
 		out.Metadata[key] = jsontext.Value(value)

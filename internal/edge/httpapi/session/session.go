@@ -56,7 +56,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 				Answers: []httpapi.Answer{httpapi.OK(Session{}, "The session."), unknown}, Serve: httpapi.Returns(h.get),
 			},
 			{
-				Method: http.MethodPatch, Path: one, ID: "updateSession" + base.suffix, Summary: "Change the title and metadata of a session", Scope: tenant.ScopeExecute, Params: id,
+				Method: http.MethodPatch, Path: one, ID: "updateSession" + base.suffix, Summary: "Change the title and metadata of a session, and raise its budget", Scope: tenant.ScopeExecute, Params: id,
 				Body:    httpapi.JSON(SessionChange{Title: new("Return of order 12345")}),
 				Answers: []httpapi.Answer{httpapi.OK(Session{}, "The session."), unknown, busy}, Serve: httpapi.Takes(h.update),
 			},
@@ -130,6 +130,9 @@ func (h *Handlers) create(c *httpapi.Call, in *NewSession) (out Session, err err
 	if err := s.About.Check(); err != nil {
 		return out, err
 	}
+	if s.Budget, err = in.Budget.domain(s.Budget, false); err != nil {
+		return out, err
+	}
 	if err := h.Store.Create(c.Context(), s, h.Max, event(c, id, "created")); err != nil {
 		return out, err
 	}
@@ -151,7 +154,11 @@ func (h *Handlers) update(c *httpapi.Call, in *SessionChange) (out Session, err 
 	if err := about.Check(); err != nil {
 		return out, err
 	}
-	if s, err = h.Store.Update(c.Context(), s.Tenant, s.ID, about, event(c, s.ID, "changed")); err != nil {
+	budget, err := in.Budget.domain(s.Budget, true)
+	if err != nil {
+		return out, err
+	}
+	if s, err = h.Store.Update(c.Context(), s.Tenant, s.ID, about, budget, event(c, s.ID, "changed")); err != nil {
 		return out, err
 	}
 	return sessionOf(s), nil

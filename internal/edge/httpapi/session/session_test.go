@@ -130,7 +130,7 @@ func open(t *testing.T, policy string) *talk {
 
 func (k *talk) ask(status int, method, path, body string, into any) {
 	k.Helper()
-	w := httpapitest.Ask(k.Server, method, path, body)
+	w := httpapitest.Ask(k.Server, method, path, body, "Content-Type", "application/json")
 	if w.Code != status {
 		k.Fatalf("%s %s %s: %d %s, want %d", method, path, body, w.Code, w.Body, status)
 	}

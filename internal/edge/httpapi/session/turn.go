@@ -109,6 +109,9 @@ func (h *Handlers) turn(c *httpapi.Call, s *session.Session, in *NewSessionEvent
 
 // plan is a turn of a session, without what begins it.
 func (h *Handlers) plan(c *httpapi.Call, s *session.Session) (*response.Turn, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
 	if err := h.work(c, s); err != nil {
 		return nil, err
 	}

@@ -13,12 +13,14 @@ type NewSession struct {
 	Environment *string                   `json:"environment_id,omitzero" doc:"Id or name of the environment that the agent works in; that of the key if left out. Another one needs the scope environments."`
 	Title       *string                   `json:"title,omitzero"`
 	Metadata    map[string]jsontext.Value `json:"metadata,omitzero"`
+	Budget      *SessionBudget            `json:"budget,omitzero"`
 }
 
 // SessionChange changes what is said of a session; what is left out stays.
 type SessionChange struct {
 	Title    *string                    `json:"title,omitzero"`
 	Metadata *map[string]jsontext.Value `json:"metadata,omitzero" doc:"Replaces it."`
+	Budget   *SessionBudget             `json:"budget,omitzero" doc:"Raises it; the turn under way has what it began with."`
 }
 
 // Session is a conversation with an agent.
@@ -33,6 +35,8 @@ type Session struct {
 	Status       string                    `json:"status" enum:"idle,running,requires_action,archived"`
 	Events       int64                     `json:"events" doc:"Number of the last one. Some are for other forms alone."`
 	QueuedTurns  int                       `json:"queued_turns" doc:"Turns that wait for those before them."`
+	Budget       *SessionBudget            `json:"budget" doc:"null for none."`
+	Usage        TurnUsage                 `json:"usage" doc:"Of all turns that have ended."`
 	CreatedAt    time.Time                 `json:"created_at"`
 	UpdatedAt    time.Time                 `json:"updated_at"`
 	ArchivedAt   *time.Time                `json:"archived_at"`
@@ -78,7 +82,7 @@ type TurnError struct {
 	Message string `json:"message"`
 }
 
-// TurnUsage is what a turn has used.
+// TurnUsage is what a turn has used, or all turns of a session.
 type TurnUsage struct {
 	InputTokens  int64   `json:"input_tokens"`
 	OutputTokens int64   `json:"output_tokens"`

@@ -1,4 +1,10 @@
--- What a session owns: an environment of its own, whose rules hold for the server too.
+-- What a session owns: an environment of its own, whose rules hold for the server too, and a
+-- budget. What turns used before this is not counted.
 
 -- +goose Up
 ALTER TABLE environments ADD COLUMN allow_mcp BOOLEAN NOT NULL DEFAULT FALSE;
+ALTER TABLE sessions ADD COLUMN budget_tokens BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN budget_cost BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN used_input BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN used_output BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN used_cost BIGINT NOT NULL DEFAULT 0;

@@ -1,4 +1,10 @@
--- What a session owns: an environment of its own, whose rules hold for the server too.
+-- What a session owns: an environment of its own, whose rules hold for the server too, and a
+-- budget. What turns used before this is not counted.
 
 -- +goose Up
 ALTER TABLE environments ADD COLUMN allow_mcp INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN budget_tokens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN budget_cost INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN used_input INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN used_output INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN used_cost INTEGER NOT NULL DEFAULT 0;
