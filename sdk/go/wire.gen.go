@@ -2950,7 +2950,7 @@ type SessionEvent struct {
 	// ItemID Of message and thinking: what their deltas have.
 	ItemID *string `json:"item_id,omitempty"`
 
-	// KeyID Of tool_confirmation: of the key that gave it.
+	// KeyID Of tool_confirmation: of the key that gave it; left out where the call has expired.
 	KeyID *string `json:"key_id,omitempty"`
 
 	// Name Of tool_use.
@@ -2977,6 +2977,9 @@ type SessionEvent struct {
 
 // SessionStop defines model for SessionStop.
 type SessionStop struct {
+	// ExpiresAt Until when the calls wait.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+
 	// RequiresAction Calls that wait for the client.
 	RequiresAction []WaitingCall `json:"requires_action"`
 	Type           string        `json:"type"`
@@ -3324,6 +3327,9 @@ type TimeoutResponse struct {
 type ToolPolicy struct {
 	// AllowList Left out, all tools may be called; empty, none.
 	AllowList *[]string `json:"allow_list,omitempty"`
+
+	// ConfirmWithin Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if left out.
+	ConfirmWithin *int64 `json:"confirm_within,omitempty"`
 
 	// DenyList Wins over allow_list.
 	DenyList            *[]string `json:"deny_list,omitempty"`

@@ -1,4 +1,5 @@
-// Package turns begins the turns of sessions that waited for those before them.
+// Package turns begins the turns of sessions that waited for those before them, and ends the
+// waits for clients that took too long.
 package turns
 
 import (
@@ -18,6 +19,9 @@ type Store interface {
 	Ready(ctx context.Context, limit int) ([]session.Queued, error)
 	Window(ctx context.Context, id session.ID, until int64) (after int64, err error)
 	Total(ctx context.Context, t tenant.ID, id session.ID) (run.Total, error)
+	Expired(ctx context.Context, limit int) ([]session.Session, error)
+	Calls(ctx context.Context, t tenant.ID, id session.ID) ([]session.Call, error)
+	Answer(ctx context.Context, s *session.Session, answers []run.Answer, done bool) error
 }
 
 // Config of Turns.
@@ -57,7 +61,7 @@ func (t *Turns) Run(ctx context.Context) {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	for ctx.Err() == nil {
-		if err := t.begin(ctx); err != nil && ctx.Err() == nil {
+		if err := errors.Join(t.expire(ctx), t.begin(ctx)); err != nil && ctx.Err() == nil {
 			t.cfg.Log.Warn("queued turns of sessions wait longer", "error", err)
 		}
 		select {

@@ -145,4 +145,5 @@ type Policy struct {
 	Allow   []string `json:",omitzero"` // nil for all, empty for none
 	Deny    []string `json:",omitzero"`
 	Confirm []string `json:",omitzero"` // after the client has approved the call
+	Within  int64    `json:",omitzero"` // seconds that calls wait for the client; 0 for the server's setting
 }

@@ -204,6 +204,9 @@ func (p *Policy) check() error {
 			return err
 		}
 	}
+	if p.Within < 0 || p.Within > 365*86400 {
+		return invalid("tool_policy.confirm_within must be between 1 and %d seconds", 365*86400)
+	}
 	return nil
 }
 

@@ -62,6 +62,9 @@ const (
 	Incomplete     Status = "incomplete"      // a limit ended it; there is output
 	Failed         Status = "failed"
 	Cancelled      Status = "cancelled"
+
+	// Expired is the end of a session's wait for the client, and of no run.
+	Expired Status = "expired"
 )
 
 // Final reports whether s does not change any more.

@@ -22,6 +22,8 @@ type Turn struct {
 	// Answers are the client's to calls that waited for it. Their results are a part of the
 	// conversation, before Request.Input.
 	Answers []Answer `json:",omitempty"`
+	// Within is how long calls wait for the client once the turn has ended; 0 for ever.
+	Within time.Duration `json:",omitzero"`
 }
 
 // Answer is what a client says to a call that waits for it.
@@ -36,13 +38,15 @@ type Answer struct {
 	Result *model.Result `json:",omitzero"`
 	// Decision is nil for a tool of the client.
 	Decision *Decision `json:",omitzero"`
+	// Expired says that the client gave none in time.
+	Expired bool `json:",omitzero"`
 }
 
 // Decision says whether a call may be made.
 type Decision struct {
 	Approve bool
 	Reason  string `json:",omitzero"`
-	Key     string // id of the key of who decided
+	Key     string // id of the key of who decided; "" where the time did
 }
 
 // ToldKind is a kind of event of a session.
@@ -124,9 +128,10 @@ func toldTool(t *Tool) *ToldTool {
 // ToldState is the status of a session after an event.
 type ToldState struct {
 	Running bool
-	End     Status `json:",omitzero"` // of the turn, unless Running
-	Reason  Reason `json:",omitzero"`
-	Waits   []Wait `json:",omitempty"` // calls that wait for the client
+	End     Status    `json:",omitzero"` // of the turn, unless Running
+	Reason  Reason    `json:",omitzero"`
+	Waits   []Wait    `json:",omitempty"` // calls that wait for the client
+	Until   time.Time `json:",omitzero"`  // how long they do; zero for ever
 }
 
 // Wait is a call that waits for the client.
@@ -301,6 +306,9 @@ func (s *State) tellEnd(end *End, at time.Time) (out []Told) {
 	}
 	if end.Status == Cancelled {
 		out = append(out, Told{Kind: ToldInterrupt})
+	}
+	if within := s.Request.Turn.Within; len(status.Waits) > 0 && within > 0 {
+		status.Until = at.Add(within)
 	}
 	for i := range s.pending {
 		if p := &s.pending[i]; p.result == nil && !s.waits(p) {

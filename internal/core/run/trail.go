@@ -48,7 +48,10 @@ func AnswerRows(t tenant.ID, environment, sandbox string, answers []Answer) (row
 			continue
 		}
 		decided := "denied"
-		if a.Decision.Approve {
+		switch {
+		case a.Expired:
+			decided = "expired"
+		case a.Decision.Approve:
 			decided = "approved"
 		}
 		rows = append(rows, audit.Row{

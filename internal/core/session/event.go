@@ -5,6 +5,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 )
 
@@ -41,6 +42,22 @@ type Call struct {
 	Approved bool // the client has allowed it, and has to answer others yet
 }
 
+// Expire are the answers to calls that the client did not answer in time.
+func Expire(calls []Call) (answers []run.Answer) {
+	const why = "This call has expired: it was not answered in time, so it was not made."
+	for _, c := range calls {
+		a := run.Answer{
+			Of: c.Of, Call: c.Call, Tool: c.Tool, Expired: true,
+			Result: &model.Result{CallID: c.Call, Failed: true, Parts: []model.Part{{Kind: model.PartText, Text: why}}},
+		}
+		if c.Approve {
+			a.Decision = &run.Decision{Reason: "expired"}
+		}
+		answers = append(answers, a)
+	}
+	return answers
+}
+
 // MaxQueued bounds the turns of a session that wait for those before them.
 const MaxQueued = 16
 
@@ -56,6 +73,8 @@ var ErrFull = fault.Limit("queued_turns", time.Time{}, "%d turns of the session 
 var (
 	// ErrWaits refuses messages to a session whose calls wait for the client.
 	ErrWaits = fault.New(fault.Conflict, "calls of the session wait for an answer: confirm them, give their results, or interrupt the session")
+	// ErrExpired refuses answers that come too late.
+	ErrExpired = fault.New(fault.Conflict, "the call has expired: it was not answered in time")
 	// ErrAnswered refuses answers to calls that do not wait, or no more.
 	ErrAnswered = fault.New(fault.Conflict, "the call does not wait for this answer: it was answered before, or never asked for one")
 	// ErrChanged says that a session has changed since it was read.

@@ -43,6 +43,7 @@ type Session struct {
 	Events      int64     // Seq of the last one
 	Waits       int       // calls that wait for the client
 	Queued      int       // turns that wait for those before them
+	Until       time.Time // how long the calls wait; zero for ever, or for none
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 	ArchivedAt  time.Time // zero for one that takes messages
@@ -156,6 +157,8 @@ type Store interface {
 	// Calls returns the calls of the last turn that wait, and those that are approved and not
 	// made yet, in their order.
 	Calls(ctx context.Context, t tenant.ID, id ID) ([]Call, error)
+	// Expired returns up to limit sessions whose calls have waited for too long.
+	Expired(ctx context.Context, limit int) ([]Session, error)
 	// Answer notes answers to calls of s, and appends the events and the audit rows that say so. It is ErrChanged when s is not as it was read. done says
 	// that no call is left, so that no turn comes of them. Answers after which a turn begins
 	// are a part of that turn: run.Turn.Answers.

@@ -17,7 +17,7 @@ func (db *DB) Sessions() session.Store { return &sessions{db} }
 
 type sessions struct{ db *DB }
 
-const sessionColumns = `seq, id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, archived_at, budget_tokens, budget_cost, used_input, used_output, used_cost,
+const sessionColumns = `seq, id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, archived_at, budget_tokens, budget_cost, used_input, used_output, used_cost, waits_until,
 	(SELECT COUNT(*) FROM session_queue q WHERE q.session = sessions.id)`
 
 func aboutPlace(id session.ID) string { return "sessions/about/" + string(id) }
@@ -31,13 +31,16 @@ type sessionRow struct {
 func (s *sessions) scan(sc scanner) (r sessionRow, err error) {
 	var sealed []byte
 	var created, updated int64
-	var archived sql.NullInt64
+	var archived, until sql.NullInt64
 	v := &r.Session
 	if err := sc.Scan(&r.seq, &v.ID, &v.Tenant, &v.Key, &v.Environment, &v.Agent, &v.Version, &v.Sandbox, &sealed, &v.Run, &v.Events, &v.Waits, &created, &updated, &archived,
-		&v.Budget.Tokens, &v.Budget.Cost, &v.Used.Usage.Input, &v.Used.Usage.Output, &v.Used.Cost, &v.Queued); err != nil {
+		&v.Budget.Tokens, &v.Budget.Cost, &v.Used.Usage.Input, &v.Used.Usage.Output, &v.Used.Cost, &until, &v.Queued); err != nil {
 		return r, err
 	}
 	v.CreatedAt, v.UpdatedAt = instant(created), instant(updated)
+	if until.Valid {
+		v.Until = instant(until.Int64)
+	}
 	if archived.Valid {
 		v.ArchivedAt = instant(archived.Int64)
 	}
@@ -69,7 +72,7 @@ func (s *sessions) Create(ctx context.Context, v *session.Session, most int, eve
 		if err != nil {
 			return err
 		}
-		v.CreatedAt, v.UpdatedAt, v.ArchivedAt, v.Run, v.Events, v.Waits = now, now, time.Time{}, "", 0, 0
+		v.CreatedAt, v.UpdatedAt, v.ArchivedAt, v.Run, v.Events, v.Waits, v.Until = now, now, time.Time{}, "", 0, 0, time.Time{}
 		if _, err := t.exec(ctx, `INSERT INTO sessions (id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, budget_tokens, budget_cost) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '', 0, 0, ?, ?, ?, ?)`,
 			string(v.ID), v.Tenant, v.Key, v.Environment, string(v.Agent), v.Version, v.Sandbox, sealed, micros(now), micros(now), v.Budget.Tokens, int64(v.Budget.Cost)); err != nil {
 			return err

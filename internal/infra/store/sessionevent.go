@@ -159,6 +159,16 @@ func (s *sessions) Calls(ctx context.Context, t tenant.ID, id session.ID) ([]ses
 	return all, s.db.read.wrap("read the calls that wait", err)
 }
 
+func (s *sessions) Expired(ctx context.Context, limit int) ([]session.Session, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT `+sessionColumns+` FROM sessions WHERE waits_until <= atoll_now() AND archived_at IS NULL ORDER BY waits_until LIMIT ?`, limit)
+	all, err := collect(rows, err, s.scan)
+	out := make([]session.Session, len(all))
+	for i := range all {
+		out[i] = all[i].Session
+	}
+	return out, s.db.read.wrap("look for calls that have waited for too long", err)
+}
+
 func (s *sessions) Answer(ctx context.Context, v *session.Session, answers []run.Answer, done bool) error {
 	task := &runTask{id: run.ID(v.ID), lock: []int64{lockOf("session", string(v.ID))}}
 	task.write = func(ctx context.Context, b *batch) error {
@@ -170,9 +180,12 @@ func (s *sessions) Answer(ctx context.Context, v *session.Session, answers []run
 		waits := v.Waits - len(answers)
 		if done {
 			waits = 0
-			next := v.Events + int64(len(told)) + 1
-			told = append(told, run.Told{Seq: next, At: now, Kind: run.ToldInterrupt},
-				run.Told{Seq: next + 1, At: now, Kind: run.ToldStatus, Status: &run.ToldState{End: run.Cancelled}})
+			next, end := v.Events+int64(len(told))+1, run.Expired
+			if len(answers) == 0 || !answers[0].Expired {
+				told = append(told, run.Told{Seq: next, At: now, Kind: run.ToldInterrupt})
+				next, end = next+1, run.Cancelled
+			}
+			told = append(told, run.Told{Seq: next, At: now, Kind: run.ToldStatus, Status: &run.ToldState{End: end}})
 		}
 		sealed, err := s.db.sealTold(v.Tenant, string(v.ID), told)
 		if err != nil {
@@ -181,8 +194,8 @@ func (s *sessions) Answer(ctx context.Context, v *session.Session, answers []run
 		if err := b.flush(ctx); err != nil {
 			return err
 		}
-		n, err := b.exec(ctx, `UPDATE sessions SET events = ?, waits = ?, updated_at = ? WHERE tenant = ? AND id = ? AND run = '' AND events = ? AND waits = ? AND archived_at IS NULL`,
-			told[len(told)-1].Seq, waits, micros(now), v.Tenant, string(v.ID), v.Events, v.Waits)
+		n, err := b.exec(ctx, `UPDATE sessions SET events = ?, waits = ?, updated_at = ?, waits_until = CASE WHEN CAST(? AS BIGINT) > 0 THEN waits_until END WHERE tenant = ? AND id = ? AND run = '' AND events = ? AND waits = ? AND archived_at IS NULL`,
+			told[len(told)-1].Seq, waits, micros(now), waits, v.Tenant, string(v.ID), v.Events, v.Waits)
 		if err != nil {
 			return err
 		}

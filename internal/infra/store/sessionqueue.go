@@ -66,6 +66,9 @@ func (s *sessions) Ready(ctx context.Context, limit int) ([]session.Queued, erro
 			return q, about(err, "queued turn", string(id))
 		}
 		err = json.Unmarshal(packed, &q)
+		if was := q.Request.Turn; was != nil {
+			t.Within = was.Within
+		}
 		q.Request.Turn, q.Request.Limits.Session = t, v.Left()
 		return q, err
 	})

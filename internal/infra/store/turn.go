@@ -19,7 +19,7 @@ func beginTurn(ctx context.Context, b *batch, r *run.Run, turn *run.Turn, now ti
 	if err := b.flush(ctx); err != nil {
 		return nil, err
 	}
-	n, err := b.exec(ctx, `UPDATE sessions SET run = ?, waits = 0, updated_at = ? WHERE tenant = ? AND id = ? AND run = '' AND events = ? AND waits = ? AND archived_at IS NULL
+	n, err := b.exec(ctx, `UPDATE sessions SET run = ?, waits = 0, waits_until = NULL, updated_at = ? WHERE tenant = ? AND id = ? AND run = '' AND events = ? AND waits = ? AND archived_at IS NULL
 		AND CAST(? AS BIGINT) IN (0, (SELECT seq FROM session_queue WHERE run = ?))`,
 		string(r.ID), micros(now), r.Tenant, turn.Session, turn.Until, len(turn.Answers), turn.Queued, string(r.ID))
 	if err != nil {
@@ -140,8 +140,8 @@ func tellSession(ctx context.Context, b *batch, id run.ID, s *sealedTrace) error
 			}
 			waits++
 		}
-		query = `UPDATE sessions SET events = ?, updated_at = ?, run = '', waits = ? WHERE id = ? AND run = ?`
-		args = []any{last.Seq, micros(last.At), waits, s.session, string(id)}
+		query = `UPDATE sessions SET events = ?, updated_at = ?, run = '', waits = ?, waits_until = ? WHERE id = ? AND run = ?`
+		args = []any{last.Seq, micros(last.At), waits, maybeMicros(&end.Until), s.session, string(id)}
 	}
 	for _, t := range s.told {
 		if used := t.Spent; used != nil && t.Kind == run.ToldUsage {

@@ -267,7 +267,7 @@ func turns(t *testing.T, s session.Store, runs run.Store) {
 	must(t, s.Delete(ctx, "ten_1", k.v.ID))
 	gone, err := runs.Expire(ctx, 100)
 	must(t, err)
-	if len(gone) != 4 {
+	if len(gone) != 6 {
 		t.Errorf("%d runs expired", len(gone))
 	}
 }
@@ -478,5 +478,30 @@ func (k talk) confirmed() {
 	must(t, k.s.Answer(ctx, k.now(), []run.Answer{{Of: calls[0].Of, Call: "c1", Result: result("c1").Result}}, true))
 	if v = k.now(); v.Waits != 0 || v.Run != "" {
 		t.Errorf("interrupted: %+v", v)
+	}
+	for within, late := range map[time.Duration]int{time.Hour: 0, time.Nanosecond: 1} {
+		q := said("Write")
+		q.Turn.Within = within
+		n, err = k.begin("ten_1", k.now(), q)
+		must(t, err)
+		n.answered(call("c1", "write"), call("c2", "write"))
+		n.add(run.Entry{Ended: &run.End{Status: run.RequiresAction}})
+		found, err := k.s.Expired(ctx, 9)
+		must(t, err)
+		if v = k.now(); len(found) != late || v.Until.IsZero() {
+			t.Errorf("within %s: %+v; expired: %+v", within, v, found)
+		}
+		calls, err = k.s.Calls(ctx, "ten_1", v.ID)
+		must(t, err)
+		must(t, k.s.Answer(ctx, v, session.Expire(calls), true))
+		refused(t, k.s.Answer(ctx, v, session.Expire(calls), true), fault.Conflict)
+		if v = k.now(); v.Waits != 0 || !v.Until.IsZero() {
+			t.Errorf("expired: %+v", v)
+		}
+		last, err := k.s.After(ctx, "ten_1", v.ID, v.Events-1, 1)
+		must(t, err)
+		if last[0].Status == nil || last[0].Status.End != run.Expired {
+			t.Errorf("the last event is %+v", last[0])
+		}
 	}
 }

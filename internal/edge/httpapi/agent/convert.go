@@ -110,6 +110,11 @@ func (in *AgentChange) policy(d *agent.Definition) error {
 	}
 	if p != nil {
 		d.Policy = agent.Policy{Allow: p.AllowList, Deny: filled(p.DenyList), Confirm: filled(p.RequireConfirmation)}
+		if p.ConfirmWithin != nil {
+			if d.Policy.Within = *p.ConfirmWithin; d.Policy.Within < 1 {
+				return httpapi.Invalid("tool_policy.confirm_within must be at least 1 second")
+			}
+		}
 	}
 	if _, there := d.Metadata["tool_policy"]; there && in.ToolPolicy != nil { // one agent does not say two things
 		now, err := json.Marshal(policyOf(d))
@@ -179,7 +184,11 @@ func agentOf(a *agent.Agent) Agent {
 }
 
 func policyOf(d *agent.Definition) ToolPolicy {
-	return ToolPolicy{AllowList: d.Policy.Allow, DenyList: d.Policy.Deny, RequireConfirmation: d.Policy.Confirm}
+	out := ToolPolicy{AllowList: d.Policy.Allow, DenyList: d.Policy.Deny, RequireConfirmation: d.Policy.Confirm}
+	if d.Policy.Within > 0 {
+		out.ConfirmWithin = &d.Policy.Within
+	}
+	return out
 }
 
 // text is nil for "".

@@ -39,6 +39,7 @@ type ToolPolicy struct {
 	AllowList           []string `json:"allow_list,omitzero" doc:"Left out, all tools may be called; empty, none."`
 	DenyList            []string `json:"deny_list,omitzero" doc:"Wins over allow_list."`
 	RequireConfirmation []string `json:"require_confirmation,omitzero"`
+	ConfirmWithin       *int64   `json:"confirm_within,omitzero" minimum:"1" maximum:"31536000" doc:"Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if left out."`
 }
 
 // NewAgent is the body that makes an agent.

@@ -234,7 +234,11 @@ func syncMetadata(d *agent.Definition) error {
 	if _, there := d.Metadata[toolPolicy]; !there {
 		return nil
 	}
-	text, err := stdjson.Marshal(map[string][]string{"allow_list": d.Policy.Allow, "deny_list": d.Policy.Deny, "require_confirmation": d.Policy.Confirm})
+	policy := map[string]any{"allow_list": d.Policy.Allow, "deny_list": d.Policy.Deny, "require_confirmation": d.Policy.Confirm}
+	if d.Policy.Within > 0 {
+		policy["confirm_within"] = d.Policy.Within
+	}
+	text, err := stdjson.Marshal(policy)
 	if err != nil {
 		return err
 	}

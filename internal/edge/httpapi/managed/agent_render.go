@@ -162,6 +162,7 @@ func unsaid(a *agent.Agent) []Warning {
 	add(d.Policy.Allow != nil, "tool_policy.allow_list")
 	add(other(d.Policy.Deny), "tool_policy.deny_list")
 	add(other(d.Policy.Confirm), "tool_policy.require_confirmation")
+	add(d.Policy.Within > 0, "tool_policy.confirm_within")
 	for _, w := range d.Warnings() {
 		out = append(out, Warning(w))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -24,8 +25,9 @@ type Turn struct {
 	Approved []run.Approved
 	// Govern makes of the tools what the agent's policy says.
 	Govern func(*run.Request)
-	NoWeb  bool     // code does not call the services of the web
-	Stop   []string // texts before which an answer ends
+	NoWeb  bool          // code does not call the services of the web
+	Stop   []string      // texts before which an answer ends
+	Within time.Duration // that calls wait for the client; 0 for ever
 }
 
 // Begin begins a turn, which goes on without its caller. done is closed when this process
@@ -52,7 +54,7 @@ func (h *Handlers) Prepare(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, er
 	r.Session, r.Sandbox = string(t.Of.ID), t.Of.Sandbox
 	q.Publish, q.Approved, q.NoWeb, q.Stop = true, t.Approved, t.NoWeb, t.Stop
 	q.Limits.Session = t.Of.Left()
-	q.Turn = &run.Turn{Session: r.Session, After: t.After, Until: t.Of.Events, Spent: t.Spent, Answers: t.Answers}
+	q.Turn = &run.Turn{Session: r.Session, After: t.After, Until: t.Of.Events, Spent: t.Spent, Answers: t.Answers, Within: t.Within}
 	t.Govern(q)
 	if err := c.Draining(); err != nil {
 		return nil, nil, err

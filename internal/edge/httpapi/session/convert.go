@@ -105,7 +105,7 @@ func said(parts []model.Part) string {
 
 // stops are the reasons why a turn stopped, by the status of its end.
 var stops = map[run.Status]string{
-	run.Completed: "end_turn", run.RequiresAction: "requires_action", run.Cancelled: "interrupted", run.Incomplete: "limit", run.Failed: "error",
+	run.Completed: "end_turn", run.RequiresAction: "requires_action", run.Cancelled: "interrupted", run.Expired: "expired", run.Incomplete: "limit", run.Failed: "error",
 }
 
 func eventOf(id session.ID, e *session.Event) SessionEvent {
@@ -123,7 +123,7 @@ func eventOf(id session.ID, e *session.Event) SessionEvent {
 		out.item(it)
 	}
 	if d := e.Decision; d != nil {
-		out.Approve, out.Reason, out.KeyID = &d.Approve, httpapi.OrNull(d.Reason), &d.Key
+		out.Approve, out.Reason, out.KeyID = &d.Approve, httpapi.OrNull(d.Reason), httpapi.OrNull(d.Key)
 	}
 	if f := e.Failure; f != nil {
 		out.Error = &TurnError{string(f.Reason), f.Message}
@@ -160,6 +160,9 @@ func (out *SessionEvent) status(id session.ID, st *run.ToldState) {
 	for _, w := range st.Waits {
 		out.Status = new("requires_action")
 		stop.RequiresAction = append(stop.RequiresAction, waitOf(id, w))
+	}
+	if !st.Until.IsZero() {
+		stop.ExpiresAt = new(st.Until.UTC())
 	}
 	out.StopReason = stop
 }

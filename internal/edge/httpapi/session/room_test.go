@@ -1,11 +1,15 @@
 package session_test
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // TestBudget: a session whose budget is used up asks no model, until it is raised.
@@ -37,4 +41,37 @@ func TestBudget(t *testing.T) {
 		t.Errorf("%+v", turn)
 	}
 	k.post(429, `{"type":"message","content":"more"}`)
+}
+
+// TestExpiry: calls that are not answered in time are not made, the model is told why, and
+// answers that come later are refused.
+func TestExpiry(t *testing.T) {
+	k := open(t, `{"Confirm":["sandbox"]}`)
+	k.api.Within = time.Nanosecond
+	turn := k.say("call run_code theirs")
+	if len(turn.RequiresAction) != 2 {
+		t.Fatalf("%+v", turn)
+	}
+	k.post(409, fmt.Sprintf(`{"type":"tool_confirmation","tool_use_id":%q,"approve":true}`, turn.RequiresAction[0].ToolUseID))
+	k.post(409, fmt.Sprintf(`{"type":"tool_result","tool_use_id":%q,"content":"late"}`, turn.RequiresAction[1].ToolUseID))
+	var s sessionapi.Session
+	atolltest.Until(t, time.Minute, "the calls expire", func() bool {
+		k.ask(200, "GET", k.path, "", &s)
+		return s.Status == "idle"
+	})
+	var page struct{ Data []sessionapi.SessionEvent }
+	k.ask(200, "GET", k.path+"/events?order=desc&limit=5", "", &page)
+	last, decided, asked := page.Data[0], page.Data[3], page.Data[4]
+	if last.StopReason.Type != "expired" || decided.Type != "tool_confirmation" || *decided.Approve || *decided.Reason != "expired" || decided.KeyID != nil {
+		t.Errorf("%+v %+v", last, decided)
+	}
+	if asked.StopReason == nil || asked.StopReason.Type != "requires_action" || asked.StopReason.ExpiresAt == nil {
+		t.Errorf("%+v", asked)
+	}
+	if !strings.Contains(*page.Data[1].Content, "expired") || !strings.Contains(*page.Data[2].Content, "expired") {
+		t.Errorf("the model is told %q", *page.Data[1].Content)
+	}
+	if turn = k.say("hello"); turn.Content != "hello" {
+		t.Errorf("%+v", turn)
+	}
 }

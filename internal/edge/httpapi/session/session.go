@@ -24,8 +24,9 @@ type Handlers struct {
 	Turns  *response.Handlers
 	Queued func() // a turn was queued
 	// Enter puts a caller into an environment, as a tenant.Authority does.
-	Enter func(ctx context.Context, p *tenant.Principal, environment string) error
-	Max   int // sessions of a tenant; 0 for any number
+	Enter  func(ctx context.Context, p *tenant.Principal, environment string) error
+	Max    int           // sessions of a tenant; 0 for any number
+	Within time.Duration // that calls wait for the client where the agent's policy does not say; 0 for ever
 
 	hub hub
 }

@@ -79,6 +79,7 @@ type talk struct {
 	path     string
 	ended    chan run.ID   // turns
 	recalled *atomic.Int64 // how often a conversation was read
+	api      *sessionapi.Handlers
 }
 
 // open begins a session with an agent that has a tool of the client's and those of the
@@ -86,6 +87,7 @@ type talk struct {
 func open(t *testing.T, policy string) *talk {
 	t.Helper()
 	var agents agent.Store
+	var api *sessionapi.Handlers
 	ended, recalled := make(chan run.ID, 20), new(atomic.Int64)
 	s := httpapitest.New(t, func(s *httpapitest.Setup) {
 		db, box := s.World.DB, storetest.Box(t)
@@ -107,7 +109,8 @@ func open(t *testing.T, policy string) *talk {
 		queued := agentturns.New(agentturns.Config{Store: db.Sessions(), Begin: l.Begin, Log: slog.New(slog.DiscardHandler)})
 		go queued.Run(t.Context())
 		wake = queued.Wake
-		s.Sessions = &sessionapi.Handlers{Store: db.Sessions(), Agents: db.Agents(), Turns: turns, Queued: queued.Wake, Enter: tenant.NewAuthority(db.Tenants()).Enter}
+		api = &sessionapi.Handlers{Store: db.Sessions(), Agents: db.Agents(), Turns: turns, Queued: queued.Wake, Enter: tenant.NewAuthority(db.Tenants()).Enter}
+		s.Sessions = api
 		s.Agents = &agentapi.Handlers{Store: agents}
 		s.Face = managed.Path
 		s.Managed = &managed.Door{Agents: s.Agents, Sessions: s.Sessions, Keys: s.World}
@@ -121,7 +124,7 @@ func open(t *testing.T, policy string) *talk {
 	if err := agents.Create(t.Context(), a, agent.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	k := &talk{s, t, "", ended, recalled}
+	k := &talk{s, t, "", ended, recalled, api}
 	var made struct{ ID string }
 	k.ask(http.StatusCreated, "POST", "/v1/sessions", `{"agent_id":"helper"}`, &made)
 	k.path = "/v1/sessions/" + made.ID

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -131,7 +132,15 @@ func (h *Handlers) plan(c *httpapi.Call, s *session.Session) (*response.Turn, er
 		return nil, err
 	}
 	spent, err := h.Store.Total(c.Context(), s.Tenant, s.ID)
-	return &response.Turn{Of: s, In: q, After: after, Spent: spent, Govern: govern(&a.Definition.Policy), NoWeb: webless(&a.Definition.Policy), Stop: a.Definition.Model.Stop}, err
+	return &response.Turn{Of: s, In: q, After: after, Spent: spent, Govern: govern(&a.Definition.Policy), NoWeb: webless(&a.Definition.Policy), Stop: a.Definition.Model.Stop, Within: h.within(&a.Definition.Policy)}, err
+}
+
+// within is how long calls wait for the client.
+func (h *Handlers) within(p *agent.Policy) time.Duration {
+	if p.Within > 0 {
+		return time.Duration(p.Within) * time.Second
+	}
+	return h.Within
 }
 
 // check refuses what an event of its type cannot have.
@@ -205,6 +214,9 @@ func (h *Handlers) settle(c *httpapi.Call, s *session.Session, answers []Answer,
 		at := slices.IndexFunc(calls, func(w session.Call) bool { return w.Of == e.Seq && !w.Approved })
 		if at < 0 || answered[e.Seq] {
 			return nil, session.ErrAnswered
+		}
+		if !s.Until.IsZero() && !time.Now().Before(s.Until) {
+			return nil, session.ErrExpired
 		}
 		call := &calls[at]
 		if call.Approve != (a.Approve != nil) {

@@ -104,7 +104,7 @@ type SessionEvent struct {
 	IsError    *bool        `json:"is_error,omitzero" doc:"Of tool_result."`
 	Approve    *bool        `json:"approve,omitzero" doc:"Of tool_confirmation."`
 	Reason     *string      `json:"reason,omitzero" doc:"Of tool_confirmation."`
-	KeyID      *string      `json:"key_id,omitzero" doc:"Of tool_confirmation: of the key that gave it."`
+	KeyID      *string      `json:"key_id,omitzero" doc:"Of tool_confirmation: of the key that gave it; left out where the call has expired."`
 	Error      *TurnError   `json:"error,omitzero" doc:"Of error."`
 	Usage      *TurnUsage   `json:"usage,omitzero" doc:"Of usage: of the whole turn."`
 	Status     *string      `json:"status,omitzero" enum:"running,idle,requires_action" doc:"Of status: that of the session from then on."`
@@ -114,8 +114,9 @@ type SessionEvent struct {
 
 // SessionStop is why a turn stopped.
 type SessionStop struct {
-	Type           string        `json:"type" enum:"end_turn,requires_action,interrupted,limit,error"`
+	Type           string        `json:"type" enum:"end_turn,requires_action,interrupted,expired,limit,error"`
 	RequiresAction []WaitingCall `json:"requires_action" doc:"Calls that wait for the client."`
+	ExpiresAt      *time.Time    `json:"expires_at,omitzero" doc:"Until when the calls wait."`
 }
 
 // SessionDelta is a piece of an event that is to come.

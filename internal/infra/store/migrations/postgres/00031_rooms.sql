@@ -8,3 +8,6 @@ ALTER TABLE sessions ADD COLUMN budget_cost BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN used_input BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN used_output BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN used_cost BIGINT NOT NULL DEFAULT 0;
+-- How long calls wait for the client.
+ALTER TABLE sessions ADD COLUMN waits_until BIGINT NULL;
+CREATE INDEX sessions_waits ON sessions (waits_until) WHERE waits_until IS NOT NULL;
