@@ -25,12 +25,16 @@ terminal.`,
 
 func (r *remote) sessionCreate() *cobra.Command {
 	var in sdk.NewSession
-	var title, environment string
-	var version int64
+	var title, environment, webhook string
+	var version, tokens int64
+	var dollars float64
 	var cmd *cobra.Command
 	cmd = r.command("create AGENT", "Begin a session with an agent", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
 		in.AgentID, in.Title, in.AgentVersion = args[0], ifGiven(cmd, "title", &title), ifGiven(cmd, "version", &version)
-		in.EnvironmentID = ifGiven(cmd, "environment", &environment)
+		in.EnvironmentID, in.WebhookURL = ifGiven(cmd, "environment", &environment), ifGiven(cmd, "webhook-url", &webhook)
+		if b := (sdk.SessionBudget{Tokens: ifGiven(cmd, "max-tokens", &tokens), CostUsd: ifGiven(cmd, "max-cost", &dollars)}); b != (sdk.SessionBudget{}) {
+			in.Budget = &b
+		}
 		made, err := c.CreateSession(ctx, in)
 		if err != nil {
 			return err
@@ -40,6 +44,9 @@ func (r *remote) sessionCreate() *cobra.Command {
 	cmd.Flags().StringVar(&title, "title", "", "what it is called")
 	cmd.Flags().Int64Var(&version, "version", 0, "version of the agent (the current one)")
 	cmd.Flags().StringVar(&environment, "environment", "", "environment that the agent works in (the key's)")
+	cmd.Flags().StringVar(&webhook, "webhook-url", "", "https URL that is told of the session's state")
+	cmd.Flags().Int64Var(&tokens, "max-tokens", 0, "tokens that all turns may use")
+	cmd.Flags().Float64Var(&dollars, "max-cost", 0, "US dollars that all turns may cost")
 	return cmd
 }
 

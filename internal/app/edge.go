@@ -99,8 +99,9 @@ func (s *Server) openHTTP(context.Context) error {
 		Environments: &environment.Handlers{Tenants: s.tenants},
 		Models:       &modelapi.Handlers{Catalog: s.models},
 		Agents:       &agentapi.Handlers{Store: s.db.Agents(), Models: s.models, Limits: agent.Limits{Agents: cfg.MaxAgents, Versions: cfg.MaxAgentVersions}},
-		Sessions:     &sessionapi.Handlers{Store: s.db.Sessions(), Agents: s.db.Agents(), Turns: s.responses(), Queued: s.turns.Wake, Enter: s.authority.Enter, Max: cfg.MaxSessions, Within: cfg.ConfirmationTime},
-		Web:          &webapi.Handlers{Web: s.web},
+		Sessions: &sessionapi.Handlers{Store: s.db.Sessions(), Agents: s.db.Agents(), Turns: s.responses(), Queued: s.turns.Wake, Enter: s.authority.Enter, Max: cfg.MaxSessions, Within: cfg.ConfirmationTime,
+			CheckWebhook: s.webhooks.CheckURL, Told: func() { s.jobs.Poke() }},
+		Web: &webapi.Handlers{Web: s.web},
 		Admin: &admin.Handlers{
 			Tenants: s.tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: used, Caps: caps,
 			Executions: s.gateway, Webhooks: s.jobs, Models: s.models,

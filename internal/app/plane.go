@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/redact"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/infra/blob"
 	"github.com/atoll-run/atoll/internal/infra/bus"
 	"github.com/atoll-run/atoll/internal/infra/trace"
@@ -188,7 +189,7 @@ func (s *Server) openJobs(ctx context.Context) (err error) {
 	}
 	s.jobs, err = jobs.New(jobs.Config{
 		DB: s.db.SQL(), Postgres: s.db.Postgres(), ID: s.id, Log: s.log,
-		Executions: s.db.Executions(), Deliver: s.deliver, Observe: delivered,
+		Executions: s.db.Executions(), Deliver: s.deliver, Tell: s.tell, Observe: delivered,
 		Periodic: []jobs.Periodic{
 			{Name: "seal_audit", Every: sealEvery, Run: func(ctx context.Context) error {
 				_, err := trail.Seal(ctx)
@@ -257,6 +258,19 @@ func (s *Server) deliver(ctx context.Context, e *execution.Execution) (tried boo
 	ctx, span := trace.StartKind(ctx, "webhook.deliver", trace.Client, trace.String(trace.TraceID, e.TraceID))
 	defer span.End()
 	tried, err = s.webhooks.Deliver(ctx, e)
+	span.Fail(err)
+	return tried, err
+}
+
+// tell makes one attempt at a message about a session.
+func (s *Server) tell(ctx context.Context, t tenant.ID, id string, sealed []byte) (tried bool, err error) {
+	n, err := s.db.OpenNotice(t, id, sealed)
+	if err != nil {
+		return false, err
+	}
+	ctx, span := trace.StartKind(ctx, "webhook.deliver", trace.Client)
+	defer span.End()
+	tried, err = s.webhooks.Tell(ctx, n)
 	span.Fail(err)
 	return tried, err
 }

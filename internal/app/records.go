@@ -52,6 +52,9 @@ func (s *Server) openRecords(ctx context.Context) (err error) {
 		Enqueue: func(ctx context.Context, tx *sql.Tx, e *execution.Execution) error {
 			return s.jobs.Enqueue(ctx, tx, e) // jobs are opened before anything is concluded
 		},
+		Tell: func(ctx context.Context, tx *sql.Tx, t tenant.ID, id string, sealed []byte) error {
+			return s.jobs.Notify(ctx, tx, t, id, sealed) // likewise
+		},
 	})
 	if errors.Is(err, store.ErrOtherKey) {
 		return s.otherKey(err, made)

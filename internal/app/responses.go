@@ -55,6 +55,7 @@ func (s *Server) openRuns(context.Context) error {
 		Ended: func(r *run.Run) {
 			if r.Session != "" {
 				s.turns.Wake()
+				s.jobs.Poke()
 			}
 		},
 		Prices: s.runPrices(), Budget: s.budget,
@@ -70,7 +71,7 @@ func (s *Server) openRuns(context.Context) error {
 		},
 		Used: func(r *run.Run, model string, tokens int64) { s.rates.Use(r.Tenant, r.Key, model, tokens) },
 	})
-	s.turns = turns.New(turns.Config{Store: s.db.Sessions(), Begin: s.runs.Begin, Limit: s.cfg.Settings.MaxResponses, Log: s.log})
+	s.turns = turns.New(turns.Config{Store: s.db.Sessions(), Begin: s.runs.Begin, Limit: s.cfg.Settings.MaxResponses, Told: func() { s.jobs.Poke() }, Log: s.log})
 	return nil
 }
 

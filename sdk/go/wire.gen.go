@@ -1762,6 +1762,9 @@ type NewSession struct {
 	EnvironmentID *string                `json:"environment_id,omitempty"`
 	Metadata      map[string]interface{} `json:"metadata,omitempty"`
 	Title         *string                `json:"title,omitempty"`
+
+	// WebhookURL An https URL that the session's state is told to, signed with the webhook secret of the key.
+	WebhookURL *string `json:"webhook_url,omitempty"`
 }
 
 // NewSessionEvent defines model for NewSessionEvent.
@@ -2895,6 +2898,7 @@ type Session struct {
 	Type        string    `json:"type"`
 	UpdatedAt   time.Time `json:"updated_at"`
 	Usage       TurnUsage `json:"usage"`
+	WebhookURL  *string   `json:"webhook_url"`
 }
 
 // SessionBudget defines model for SessionBudget.

@@ -17,14 +17,35 @@ func (t *Turns) expire(ctx context.Context) error {
 	}
 	var errs []error
 	for i := range late {
-		s := &late[i]
-		calls, err := t.cfg.Store.Calls(ctx, s.Tenant, s.ID)
-		if err == nil && len(calls) > 0 {
-			err = t.cfg.Store.Answer(ctx, s, session.Expire(calls), true)
-		}
+		err := t.end(ctx, &late[i])
 		if k := fault.KindOf(err); err != nil && k != fault.Conflict && k != fault.NotFound {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// end ends the wait of a session.
+func (t *Turns) end(ctx context.Context, s *session.Session) error {
+	calls, err := t.cfg.Store.Calls(ctx, s.Tenant, s.ID)
+	if err != nil || len(calls) == 0 {
+		return err
+	}
+	answers := session.Expire(calls)
+	for i := range answers {
+		asked, err := t.cfg.Store.After(ctx, s.Tenant, s.ID, answers[i].Of-1, 1)
+		if err != nil {
+			return err
+		}
+		if len(asked) > 0 && asked[0].Tool != nil {
+			answers[i].Server = asked[0].Tool.Server
+		}
+	}
+	if err := t.cfg.Store.Answer(ctx, s, answers, true); err != nil {
+		return err
+	}
+	if t.cfg.Told != nil {
+		t.cfg.Told()
+	}
+	return nil
 }

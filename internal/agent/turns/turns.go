@@ -20,6 +20,7 @@ type Store interface {
 	Window(ctx context.Context, id session.ID, until int64) (after int64, err error)
 	Total(ctx context.Context, t tenant.ID, id session.ID) (run.Total, error)
 	Expired(ctx context.Context, limit int) ([]session.Session, error)
+	After(ctx context.Context, t tenant.ID, id session.ID, seq int64, limit int) ([]session.Event, error)
 	Calls(ctx context.Context, t tenant.ID, id session.ID) ([]session.Call, error)
 	Answer(ctx context.Context, s *session.Session, answers []run.Answer, done bool) error
 }
@@ -29,7 +30,8 @@ type Config struct {
 	Store Store
 	// Begin begins a run, as loop.Loop does.
 	Begin func(ctx context.Context, r *run.Run, q *run.Request, limit int, cause error) (<-chan struct{}, error)
-	Limit int // of the runs of a tenant under way
+	Limit int    // of the runs of a tenant under way
+	Told  func() // a wait for a client was ended; nil for none
 	Log   *slog.Logger
 }
 

@@ -89,6 +89,8 @@ type Config struct {
 	// Deliver makes one attempt at a webhook. tried says that an error is the
 	// receiver's, which counts as an attempt.
 	Deliver func(ctx context.Context, e *execution.Execution) (tried bool, err error)
+	// Tell makes one attempt at a sealed message about a session.
+	Tell    func(ctx context.Context, tenant, id string, sealed []byte) (tried bool, err error)
 	Retries []time.Duration // nil for Retries
 	Workers int             // webhooks at the same time, shared by the tenants; 0 for 256
 	// Observe is told of each attempt which of Outcomes it had. May be nil.
@@ -130,6 +132,7 @@ func New(cfg Config) (*Client, error) {
 
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &webhookWorker{client: c})
+	river.AddWorker(workers, &noticeWorker{client: c})
 	tasks := &periodicWorker{tasks: map[string]Periodic{}, log: cfg.Log}
 	river.AddWorker(workers, tasks)
 	var schedule []*river.PeriodicJob

@@ -40,7 +40,12 @@ func (w *webhookWorker) Timeout(*river.Job[webhookArgs]) time.Duration { return 
 
 // NextRetry is for failures of our own; the receiver's are snoozed.
 func (w *webhookWorker) NextRetry(j *river.Job[webhookArgs]) time.Time {
-	return time.Now().Add(min(time.Second<<min(j.Attempt-1, 6), time.Minute))
+	return ownRetry(j.Attempt)
+}
+
+// ownRetry is when a job is done again that we failed to do.
+func ownRetry(attempt int) time.Time {
+	return time.Now().Add(min(time.Second<<min(attempt-1, 6), time.Minute))
 }
 
 // Work makes one attempt. What it returns says what becomes of the job: done,
@@ -48,7 +53,7 @@ func (w *webhookWorker) NextRetry(j *river.Job[webhookArgs]) time.Time {
 func (w *webhookWorker) Work(ctx context.Context, j *river.Job[webhookArgs]) error {
 	c := w.client
 	if !c.turns.take(j.Args.Tenant) {
-		return w.later(j)
+		return c.later(j.Metadata)
 	}
 	defer c.turns.give(j.Args.Tenant)
 	e, err := c.cfg.Executions.Output(ctx, j.Args.Tenant, j.Args.TraceID)
@@ -96,15 +101,15 @@ func (w *webhookWorker) Work(ctx context.Context, j *river.Job[webhookArgs]) err
 }
 
 // later puts off a webhook whose tenant has its share of the workers.
-func (w *webhookWorker) later(j *river.Job[webhookArgs]) error {
+func (c *Client) later(metadata []byte) error {
 	var past struct {
 		Snoozes int `json:"snoozes"` // River counts them
 	}
-	if err := json.Unmarshal(j.Metadata, &past); err != nil {
+	if err := json.Unmarshal(metadata, &past); err != nil {
 		return river.JobCancel(fmt.Errorf("read metadata: %w", err))
 	}
 	wait := turnWait(past.Snoozes)
-	w.client.driver.bell.ringAfter(wait + fetchCooldown)
+	c.driver.bell.ringAfter(wait + fetchCooldown)
 	return river.JobSnooze(wait)
 }
 

@@ -79,7 +79,7 @@ func receive(t *testing.T, args []string, secret string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sign(req.Header, e, []byte(`{"event":"execution.completed"}`), at)
+		sign(req.Header, MessageID(e.TraceID), e.Webhook.Secret, []byte(`{"event":"execution.completed"}`), at)
 		spoil(req.Header)
 		var status int
 		atolltest.Until(t, 20*time.Second, "the receiver answers", func() bool {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 )
 
@@ -67,13 +66,12 @@ func mac(key []byte, parts ...[]byte) []byte {
 // attempt, so that receivers can tell a repetition.
 func MessageID(traceID string) string { return "evt_" + strings.TrimPrefix(traceID, "trc_") }
 
-// sign sets the headers that name a message and, when e has a secret, those
+// sign sets the headers that name a message and, with a secret, those
 // that prove where it comes from.
-func sign(h http.Header, e *execution.Execution, body []byte, now time.Time) {
-	id, at := MessageID(e.TraceID), strconv.FormatInt(now.Unix(), 10)
+func sign(h http.Header, id, secret string, body []byte, now time.Time) {
+	at := strconv.FormatInt(now.Unix(), 10)
 	h.Set("Webhook-Id", id)
 	h.Set("Webhook-Timestamp", at)
-	secret := e.Webhook.Secret
 	if secret == "" {
 		return
 	}

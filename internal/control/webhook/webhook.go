@@ -1,5 +1,5 @@
 // Package webhook tells a receiver of its caller's choice how an execution
-// ended: it builds the message, signs it and makes one attempt to deliver it.
+// ended, or a turn of a session: it builds the message, signs it and makes one attempt to deliver it.
 // When to try, and how often, is for the jobs that call it.
 //
 // The URL comes from callers, so it must not become a way into the network that
@@ -107,16 +107,20 @@ func (c *Client) Deliver(ctx context.Context, e *execution.Execution) (tried boo
 		return false, err
 	}
 	room.shrink(64<<10 + int64(len(body)))
+	return c.post(ctx, e.Webhook.URL, e.Webhook.Secret, MessageID(e.TraceID), body)
+}
 
+// post makes one attempt to send a message. tried is as that of Deliver.
+func (c *Client) post(ctx context.Context, to, secret, id string, body []byte) (tried bool, err error) {
 	own, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(own, http.MethodPost, e.Webhook.URL, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(own, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
 		return true, withoutURL(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "Atoll/"+c.cfg.Version)
-	sign(req.Header, e, body, c.now())
+	sign(req.Header, id, secret, body, c.now())
 
 	res, err := c.http.Do(req)
 	if err != nil {

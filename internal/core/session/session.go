@@ -39,6 +39,7 @@ type Session struct {
 	About       About
 	Budget      Budget
 	Used        run.Spent // of all turns that have ended
+	Webhook     Webhook
 	Run         run.ID    // the turn under way; "" while there is none
 	Events      int64     // Seq of the last one
 	Waits       int       // calls that wait for the client

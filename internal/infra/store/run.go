@@ -140,7 +140,7 @@ func (s *runs) Create(ctx context.Context, r *run.Run, first []run.Entry, holder
 			return err
 		}
 		if told != nil {
-			if err := tellSession(ctx, b, r.ID, told); err != nil {
+			if err := s.db.tellSession(ctx, b, r.ID, told); err != nil {
 				return err
 			}
 		}
@@ -203,7 +203,7 @@ func (s *runs) Append(ctx context.Context, id run.ID, l run.Lease, entries []run
 			return nil
 		}
 		if told != nil {
-			if err := tellSession(ctx, b, id, told); err != nil {
+			if err := s.db.tellSession(ctx, b, id, told); err != nil {
 				return err
 			}
 		}

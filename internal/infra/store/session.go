@@ -17,7 +17,7 @@ func (db *DB) Sessions() session.Store { return &sessions{db} }
 
 type sessions struct{ db *DB }
 
-const sessionColumns = `seq, id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, archived_at, budget_tokens, budget_cost, used_input, used_output, used_cost, waits_until,
+const sessionColumns = `seq, id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, archived_at, budget_tokens, budget_cost, used_input, used_output, used_cost, waits_until, webhook,
 	(SELECT COUNT(*) FROM session_queue q WHERE q.session = sessions.id)`
 
 func aboutPlace(id session.ID) string { return "sessions/about/" + string(id) }
@@ -29,12 +29,12 @@ type sessionRow struct {
 }
 
 func (s *sessions) scan(sc scanner) (r sessionRow, err error) {
-	var sealed []byte
+	var sealed, webhook []byte
 	var created, updated int64
 	var archived, until sql.NullInt64
 	v := &r.Session
 	if err := sc.Scan(&r.seq, &v.ID, &v.Tenant, &v.Key, &v.Environment, &v.Agent, &v.Version, &v.Sandbox, &sealed, &v.Run, &v.Events, &v.Waits, &created, &updated, &archived,
-		&v.Budget.Tokens, &v.Budget.Cost, &v.Used.Usage.Input, &v.Used.Usage.Output, &v.Used.Cost, &until, &v.Queued); err != nil {
+		&v.Budget.Tokens, &v.Budget.Cost, &v.Used.Usage.Input, &v.Used.Usage.Output, &v.Used.Cost, &until, &webhook, &v.Queued); err != nil {
 		return r, err
 	}
 	v.CreatedAt, v.UpdatedAt = instant(created), instant(updated)
@@ -47,6 +47,9 @@ func (s *sessions) scan(sc scanner) (r sessionRow, err error) {
 	plain, err := s.db.seal.OpenFor(v.Tenant, sealed, aboutPlace(v.ID))
 	if err == nil {
 		err = json.Unmarshal(plain, &v.About)
+	}
+	if err == nil {
+		v.Webhook, err = s.db.openWebhook(v.Tenant, v.ID, webhook)
 	}
 	return r, about(err, "what is said of session", string(v.ID))
 }
@@ -64,6 +67,10 @@ func (s *sessions) Create(ctx context.Context, v *session.Session, most int, eve
 	if err != nil {
 		return err
 	}
+	webhook, err := s.sealWebhook(v.Tenant, v.ID, v.Webhook)
+	if err != nil {
+		return err
+	}
 	return s.db.write.wrap("create a session", s.db.write.transact(ctx, func(t *tx) error {
 		if err := sessionsLeft(ctx, t, v.Tenant, most); err != nil {
 			return err
@@ -73,8 +80,8 @@ func (s *sessions) Create(ctx context.Context, v *session.Session, most int, eve
 			return err
 		}
 		v.CreatedAt, v.UpdatedAt, v.ArchivedAt, v.Run, v.Events, v.Waits, v.Until = now, now, time.Time{}, "", 0, 0, time.Time{}
-		if _, err := t.exec(ctx, `INSERT INTO sessions (id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, budget_tokens, budget_cost) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '', 0, 0, ?, ?, ?, ?)`,
-			string(v.ID), v.Tenant, v.Key, v.Environment, string(v.Agent), v.Version, v.Sandbox, sealed, micros(now), micros(now), v.Budget.Tokens, int64(v.Budget.Cost)); err != nil {
+		if _, err := t.exec(ctx, `INSERT INTO sessions (id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, budget_tokens, budget_cost, webhook) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '', 0, 0, ?, ?, ?, ?, ?)`,
+			string(v.ID), v.Tenant, v.Key, v.Environment, string(v.Agent), v.Version, v.Sandbox, sealed, micros(now), micros(now), v.Budget.Tokens, int64(v.Budget.Cost), webhook); err != nil {
 			return err
 		}
 		return insertEvents(ctx, t, events)
@@ -150,6 +157,9 @@ func (s *sessions) Archive(ctx context.Context, id tenant.ID, of session.ID, eve
 		n, err := t.exec(ctx, `UPDATE sessions SET archived_at = ?, updated_at = ? WHERE tenant = ? AND id = ? AND archived_at IS NULL AND run = ''`, now, now, id, string(of))
 		if err == nil && n > 0 {
 			_, err = t.exec(ctx, `DELETE FROM session_queue WHERE session = ?`, string(of))
+			if err == nil {
+				err = s.terminated(ctx, t, id, of, now)
+			}
 		}
 		return n, err
 	})
@@ -161,9 +171,22 @@ func (s *sessions) Archive(ctx context.Context, id tenant.ID, of session.ID, eve
 
 func (s *sessions) Delete(ctx context.Context, id tenant.ID, of session.ID, events ...tenant.PolicyEvent) error {
 	return s.db.write.wrap("delete a session", s.db.write.transact(ctx, func(t *tx) error {
+		now, err := t.pool.clock(ctx, t)
+		if err != nil {
+			return err
+		}
+		v, err := s.get(ctx, t, id, of)
+		if err != nil {
+			return err
+		}
 		n, err := t.exec(ctx, `DELETE FROM sessions WHERE tenant = ? AND id = ? AND run = ''`, id, string(of))
 		if err != nil {
 			return err
+		}
+		if n > 0 && !v.Archived() {
+			if err := s.db.notify(ctx, t.Tx, v.Termination(now)); err != nil {
+				return err
+			}
 		}
 		if n == 0 {
 			if _, err := s.get(ctx, t, id, of); err != nil {

@@ -211,6 +211,9 @@ func (s *sessions) Answer(ctx context.Context, v *session.Session, answers []run
 		if err := noteAnswers(ctx, b, v.ID, answers, done); err != nil {
 			return err
 		}
+		if err := s.db.notify(ctx, b.Tx, v.Notice(told)); err != nil {
+			return err
+		}
 		return insertTold(ctx, b, string(v.ID), "", sealed)
 	}
 	if err := s.db.writer.write(ctx, task); err != nil {

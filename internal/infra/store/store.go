@@ -56,6 +56,8 @@ type Config struct {
 	// the transaction that records its end. It may be called again when that
 	// transaction is not committed. Nil if no execution has a webhook.
 	Enqueue func(ctx context.Context, tx *sql.Tx, e *execution.Execution) error
+	// Tell does the same for a sealed message about a session; DB.OpenNotice opens it.
+	Tell func(ctx context.Context, tx *sql.Tx, t tenant.ID, id string, sealed []byte) error
 
 	// Connections to PostgreSQL at the same time; 0 for DefaultConnections.
 	Connections int
@@ -71,6 +73,7 @@ type DB struct {
 	writer      *writer
 	seal        Sealer
 	enqueue     func(ctx context.Context, tx *sql.Tx, e *execution.Execution) error
+	tell        func(ctx context.Context, tx *sql.Tx, t tenant.ID, id string, sealed []byte) error
 	path        string // of SQLite's file
 	seals       keyedMutex
 }
@@ -85,7 +88,7 @@ func Open(ctx context.Context, c Config) (_ *DB, err error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	db := &DB{seal: c.Seal, enqueue: c.Enqueue}
+	db := &DB{seal: c.Seal, enqueue: c.Enqueue, tell: c.Tell}
 	switch {
 	case c.URL == "" && c.Path != "":
 		db.path = c.Path

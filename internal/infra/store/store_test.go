@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -123,6 +124,18 @@ func suites(t *testing.T, open opener) {
 	})
 	t.Run("sessions", func(t *testing.T) {
 		sessiontest.Store(t, func(t *testing.T) (session.Store, run.Store) { db := open(t); return db.Sessions(), db.Runs() })
+	})
+	t.Run("what sessions tell", func(t *testing.T) {
+		var db *store.DB
+		var told []session.Notice
+		db = open(t, func(c *store.Config) {
+			c.Tell = func(_ context.Context, _ *sql.Tx, of tenant.ID, id string, sealed []byte) error {
+				n, err := db.OpenNotice(of, id, sealed)
+				told = append(told, *n)
+				return err
+			}
+		})
+		sessiontest.Notices(t, db.Sessions(), db.Runs(), func() []session.Notice { return told })
 	})
 	t.Run("executions of runs", func(t *testing.T) { testRunExecutions(t, open) })
 	t.Run("executions", func(t *testing.T) {

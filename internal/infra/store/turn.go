@@ -112,6 +112,15 @@ func (db *DB) sealTrace(of tenant.ID, left []run.Trace) (*sealedTrace, error) {
 	return nil, nil
 }
 
+// plainTold are events without their sealed form.
+func plainTold(all []sealedTold) []run.Told {
+	out := make([]run.Told, len(all))
+	for i := range all {
+		out[i] = *all[i].Told
+	}
+	return out
+}
+
 func insertTold(ctx context.Context, b *batch, id string, of run.ID, all []sealedTold) error {
 	for _, t := range all {
 		if err := b.later(ctx, `INSERT INTO session_events (session, seq, run, type, talk, at, event) VALUES (?, ?, ?, ?, ?, ?, ?)`,
@@ -124,10 +133,13 @@ func insertTold(ctx context.Context, b *batch, id string, of run.ID, all []seale
 
 // tellSession adds the events of a turn to its session, which takes messages again after
 // the last one.
-func tellSession(ctx context.Context, b *batch, id run.ID, s *sealedTrace) error {
+func (db *DB) tellSession(ctx context.Context, b *batch, id run.ID, s *sealedTrace) error {
 	last := s.told[len(s.told)-1]
 	query, args := `UPDATE sessions SET events = ?, updated_at = ? WHERE id = ? AND run = ?`, []any{last.Seq, micros(last.At), s.session, string(id)}
 	if end := last.Status; end != nil && !end.Running {
+		if err := db.notifyTurn(ctx, b, s); err != nil {
+			return err
+		}
 		waits := 0
 		for _, w := range end.Waits {
 			approve := 0

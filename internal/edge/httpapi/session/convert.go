@@ -1,7 +1,6 @@
 package session
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,7 +17,7 @@ func turnID(id run.ID) string { return "turn_" + strings.TrimPrefix(string(id), 
 
 // EventID names an event by its place in its session.
 func EventID(id session.ID, seq int64) string {
-	return fmt.Sprintf("sevt_%s_%d", strings.TrimPrefix(string(id), "sess_"), seq)
+	return session.EventID(id, seq)
 }
 
 var eventPattern = regexp.MustCompile(`^sevt_([0-9a-f]{32})_([1-9][0-9]{0,9})$`)
@@ -36,7 +35,7 @@ func EventSeq(of session.ID, id string) (seq int64, ok bool) {
 func sessionOf(s *session.Session) Session {
 	out := Session{
 		ID: string(s.ID), Type: "session", AgentID: string(s.Agent), AgentVersion: s.Version, Environment: s.Environment, Title: httpapi.OrNull(s.About.Title), Metadata: map[string]jsontext.Value{},
-		Status: "idle", Events: s.Events, QueuedTurns: s.Queued, Budget: budgetOf(s.Budget), Usage: usageOf(&s.Used),
+		Status: "idle", Events: s.Events, QueuedTurns: s.Queued, Budget: budgetOf(s.Budget), Webhook: httpapi.OrNull(s.Webhook.URL), Usage: usageOf(&s.Used),
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 	}
 	for key, value := range s.About.Metadata {
@@ -103,11 +102,6 @@ func said(parts []model.Part) string {
 	return b.String()
 }
 
-// stops are the reasons why a turn stopped, by the status of its end.
-var stops = map[run.Status]string{
-	run.Completed: "end_turn", run.RequiresAction: "requires_action", run.Cancelled: "interrupted", run.Expired: "expired", run.Incomplete: "limit", run.Failed: "error",
-}
-
 func eventOf(id session.ID, e *session.Event) SessionEvent {
 	out := SessionEvent{ID: EventID(id, e.Seq), Type: string(e.Kind), CreatedAt: e.At, ItemID: httpapi.OrNull(e.Shown)}
 	if e.Run != "" {
@@ -156,7 +150,7 @@ func (out *SessionEvent) status(id session.ID, st *run.ToldState) {
 		return
 	}
 	out.Status = new("idle")
-	stop := &SessionStop{Type: stops[st.End], RequiresAction: []WaitingCall{}}
+	stop := &SessionStop{Type: session.Stops[st.End], RequiresAction: []WaitingCall{}}
 	for _, w := range st.Waits {
 		out.Status = new("requires_action")
 		stop.RequiresAction = append(stop.RequiresAction, waitOf(id, w))

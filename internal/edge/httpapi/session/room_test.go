@@ -75,3 +75,17 @@ func TestExpiry(t *testing.T) {
 		t.Errorf("%+v", turn)
 	}
 }
+
+// TestWebhook: a session's webhook is held to the rules of all webhooks.
+func TestWebhook(t *testing.T) {
+	k := open(t, `{}`)
+	for _, bad := range []string{"http://203.0.113.7/", "https://127.0.0.1/", "https://169.254.169.254/", "", "x"} {
+		httpapitest.Refused(t, httpapitest.Ask(k.Server, "POST", "/v1/sessions", fmt.Sprintf(`{"agent_id":"helper","webhook_url":%q}`, bad)), http.StatusBadRequest, "validation_error", "webhook_url")
+	}
+	var s sessionapi.Session
+	k.ask(http.StatusCreated, "POST", "/v1/sessions", `{"agent_id":"helper","webhook_url":"https://203.0.113.7/hook"}`, &s)
+	k.ask(200, "GET", "/v1/sessions/"+s.ID, "", &s)
+	if *s.Webhook != "https://203.0.113.7/hook" {
+		t.Errorf("%+v", s)
+	}
+}

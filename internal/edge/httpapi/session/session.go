@@ -28,6 +28,10 @@ type Handlers struct {
 	Max    int           // sessions of a tenant; 0 for any number
 	Within time.Duration // that calls wait for the client where the agent's policy does not say; 0 for ever
 
+	// CheckWebhook refuses URLs that messages may not be sent to.
+	CheckWebhook func(ctx context.Context, raw string) error
+	Told         func() // a session may have told its webhook something
+
 	hub hub
 }
 
@@ -134,6 +138,12 @@ func (h *Handlers) create(c *httpapi.Call, in *NewSession) (out Session, err err
 	if s.Budget, err = in.Budget.domain(s.Budget, false); err != nil {
 		return out, err
 	}
+	if in.Webhook != nil {
+		if err := h.CheckWebhook(c.Context(), *in.Webhook); err != nil {
+			return out, err
+		}
+		s.Webhook = session.Webhook{URL: *in.Webhook, Secret: c.Caller.Key.WebhookSecret}
+	}
 	if err := h.Store.Create(c.Context(), s, h.Max, event(c, id, "created")); err != nil {
 		return out, err
 	}
@@ -181,8 +191,7 @@ func (h *Handlers) archive(c *httpapi.Call) (out Session, err error) {
 	if s, err = h.Store.Archive(c.Context(), s.Tenant, s.ID, event(c, s.ID, "archived")); err != nil {
 		return out, err
 	}
-	h.hub.wake(s.ID)
-	h.Turns.Leave(c, s)
+	h.ended(c, s)
 	return sessionOf(s), nil
 }
 
@@ -194,9 +203,15 @@ func (h *Handlers) remove(c *httpapi.Call) error {
 	if err := h.Store.Delete(c.Context(), s.Tenant, s.ID, event(c, s.ID, "deleted")); err != nil {
 		return err
 	}
+	h.ended(c, s)
+	return nil
+}
+
+// ended does what comes after the end of a session.
+func (h *Handlers) ended(c *httpapi.Call, s *session.Session) {
+	h.Told()
 	h.hub.wake(s.ID)
 	h.Turns.Leave(c, s)
-	return nil
 }
 
 func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[Session], err error) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	agentturns "github.com/atoll-run/atoll/internal/agent/turns"
+	"github.com/atoll-run/atoll/internal/control/webhook"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -89,6 +90,10 @@ func open(t *testing.T, policy string) *talk {
 	var agents agent.Store
 	var api *sessionapi.Handlers
 	ended, recalled := make(chan run.ID, 20), new(atomic.Int64)
+	hooks, err := webhook.New(webhook.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := httpapitest.New(t, func(s *httpapitest.Setup) {
 		db, box := s.World.DB, storetest.Box(t)
 		wake := func() {}
@@ -109,7 +114,8 @@ func open(t *testing.T, policy string) *talk {
 		queued := agentturns.New(agentturns.Config{Store: db.Sessions(), Begin: l.Begin, Log: slog.New(slog.DiscardHandler)})
 		go queued.Run(t.Context())
 		wake = queued.Wake
-		api = &sessionapi.Handlers{Store: db.Sessions(), Agents: db.Agents(), Turns: turns, Queued: queued.Wake, Enter: tenant.NewAuthority(db.Tenants()).Enter}
+		api = &sessionapi.Handlers{Store: db.Sessions(), Agents: db.Agents(), Turns: turns, Queued: queued.Wake, Enter: tenant.NewAuthority(db.Tenants()).Enter, Told: func() {},
+			CheckWebhook: hooks.CheckURL}
 		s.Sessions = api
 		s.Agents = &agentapi.Handlers{Store: agents}
 		s.Face = managed.Path

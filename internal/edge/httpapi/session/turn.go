@@ -311,6 +311,7 @@ func (h *Handlers) giveUp(c *httpapi.Call, s *session.Session) (told int64, err 
 	if err := h.Store.Answer(c.Context(), s, answers, true); err != nil {
 		return 0, err
 	}
+	h.Told()
 	h.hub.wake(s.ID)
 	return int64(len(run.TellAnswers(1, time.Time{}, answers))) + 2, nil
 }

@@ -14,6 +14,7 @@ type NewSession struct {
 	Title       *string                   `json:"title,omitzero"`
 	Metadata    map[string]jsontext.Value `json:"metadata,omitzero"`
 	Budget      *SessionBudget            `json:"budget,omitzero"`
+	Webhook     *string                   `json:"webhook_url,omitzero" doc:"An https URL that the session's state is told to, signed with the webhook secret of the key."`
 }
 
 // SessionChange changes what is said of a session; what is left out stays.
@@ -36,6 +37,7 @@ type Session struct {
 	Events       int64                     `json:"events" doc:"Number of the last one. Some are for other forms alone."`
 	QueuedTurns  int                       `json:"queued_turns" doc:"Turns that wait for those before them."`
 	Budget       *SessionBudget            `json:"budget" doc:"null for none."`
+	Webhook      *string                   `json:"webhook_url"`
 	Usage        TurnUsage                 `json:"usage" doc:"Of all turns that have ended."`
 	CreatedAt    time.Time                 `json:"created_at"`
 	UpdatedAt    time.Time                 `json:"updated_at"`

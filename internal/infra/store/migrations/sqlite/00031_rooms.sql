@@ -11,3 +11,4 @@ ALTER TABLE sessions ADD COLUMN used_cost INTEGER NOT NULL DEFAULT 0;
 -- How long calls wait for the client.
 ALTER TABLE sessions ADD COLUMN waits_until INTEGER NULL;
 CREATE INDEX sessions_waits ON sessions (waits_until) WHERE waits_until IS NOT NULL;
+ALTER TABLE sessions ADD COLUMN webhook BLOB NULL; -- encrypted with the tenant's key
