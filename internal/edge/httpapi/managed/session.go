@@ -11,7 +11,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
-	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -139,9 +138,7 @@ func (d *Door) createSession(c *httpapi.Call, in *SessionFields) (out Session, e
 	if made.AgentID, made.Version, err = in.agent(); err != nil {
 		return out, err
 	}
-	if in.EnvironmentID != nil && *in.EnvironmentID != c.Caller.Environment.ID && *in.EnvironmentID != c.Caller.Environment.Name {
-		return out, fault.New(fault.NotFound, "environment_id must be the id or the name of the key's environment, %s", c.Caller.Environment.ID)
-	}
+	made.Environment = in.EnvironmentID
 	if made.Title, err = in.title(); err != nil {
 		return out, err
 	}
