@@ -131,7 +131,7 @@ var fixtures = map[int64]string{
 		INSERT INTO session_calls (session, seq, call, tool, approve, answered) VALUES ('sess_1', 2, 'c1', 'run_code', 1, 0);
 		INSERT INTO session_queue (session, run, turn) VALUES ('sess_1', 'run_2', 'sealed');
 		UPDATE runs SET session = 'sess_1' WHERE id = 'run_1'`,
-	31: `UPDATE environments SET allow_mcp = TRUE WHERE id = 'env_1';
+	29: `UPDATE environments SET allow_mcp = TRUE WHERE id = 'env_1';
 		UPDATE sessions SET budget_tokens = 100, budget_cost = 200, used_input = 3, used_output = 4, used_cost = 5, waits_until = 1700000000000002, webhook = 'sealed'`,
 }
 
@@ -168,7 +168,7 @@ var checks = map[int64]string{
 	27: `SELECT count(*) FROM agents a JOIN agent_versions v ON v.agent = a.id AND v.version = a.version WHERE a.slug = 'support' AND a.archived_at IS NULL`,
 	28: `SELECT count(*) FROM sessions s JOIN session_events e ON e.session = s.id AND e.seq = s.events JOIN session_calls c ON c.session = s.id AND c.seq = e.seq
 		JOIN session_queue q ON q.session = s.id JOIN runs r ON r.session = s.id WHERE s.waits = 1 AND e.talk = 1`,
-	31: `SELECT count(*) FROM environments e JOIN sessions s ON s.environment = e.id WHERE e.allow_mcp AND s.budget_tokens = 100 AND s.used_cost = 5 AND s.waits_until = 1700000000000002 AND s.webhook IS NOT NULL`,
+	29: `SELECT count(*) FROM environments e JOIN sessions s ON s.environment = e.id WHERE e.allow_mcp AND s.budget_tokens = 100 AND s.used_cost = 5 AND s.waits_until = 1700000000000002 AND s.webhook IS NOT NULL`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.
