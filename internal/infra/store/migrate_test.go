@@ -133,6 +133,8 @@ var fixtures = map[int64]string{
 		UPDATE runs SET session = 'sess_1' WHERE id = 'run_1'`,
 	29: `UPDATE environments SET allow_mcp = TRUE WHERE id = 'env_1';
 		UPDATE sessions SET budget_tokens = 100, budget_cost = 200, used_input = 3, used_output = 4, used_cost = 5, waits_until = 1700000000000002, webhook = 'sealed'`,
+	30: `INSERT INTO skills (id, tenant, name, title, versions, created_at) VALUES ('skill_1', 'ten_1', 'report', '', 1, 1700000000000000);
+		INSERT INTO skill_versions (id, skill, number, about, content, bytes, created_at) VALUES ('skillver_1', 'skill_1', 1, '', '', 0, 1700000000000000)`,
 }
 
 // checks find each fixture again.
@@ -169,6 +171,7 @@ var checks = map[int64]string{
 	28: `SELECT count(*) FROM sessions s JOIN session_events e ON e.session = s.id AND e.seq = s.events JOIN session_calls c ON c.session = s.id AND c.seq = e.seq
 		JOIN session_queue q ON q.session = s.id JOIN runs r ON r.session = s.id WHERE s.waits = 1 AND e.talk = 1`,
 	29: `SELECT count(*) FROM environments e JOIN sessions s ON s.environment = e.id WHERE e.allow_mcp AND s.budget_tokens = 100 AND s.used_cost = 5 AND s.waits_until = 1700000000000002 AND s.webhook IS NOT NULL`,
+	30: `SELECT count(*) FROM skills s JOIN skill_versions v ON v.skill = s.id AND v.number = s.versions WHERE s.name = 'report' AND s.archived_at IS NULL`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.

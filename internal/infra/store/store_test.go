@@ -25,6 +25,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/sandbox/sandboxtest"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/session/sessiontest"
+	"github.com/atoll-run/atoll/internal/core/skill"
+	"github.com/atoll-run/atoll/internal/core/skill/skilltest"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/tenant/tenanttest"
 	"github.com/atoll-run/atoll/internal/core/thread/threadtest"
@@ -121,6 +123,9 @@ func suites(t *testing.T, open opener) {
 	})
 	t.Run("agents", func(t *testing.T) {
 		agenttest.Store(t, func(t *testing.T) agent.Store { return open(t).Agents() })
+	})
+	t.Run("skills", func(t *testing.T) {
+		skilltest.Store(t, func(t *testing.T) skill.Store { return open(t).Skills() })
 	})
 	t.Run("sessions", func(t *testing.T) {
 		sessiontest.Store(t, func(t *testing.T) (session.Store, run.Store) { db := open(t); return db.Sessions(), db.Runs() })
