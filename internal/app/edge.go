@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/breaker"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/edge/cloudflare"
 	"github.com/atoll-run/atoll/internal/edge/e2b"
@@ -28,6 +29,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/sandbox"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
+	skillapi "github.com/atoll-run/atoll/internal/edge/httpapi/skill"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
@@ -101,13 +103,14 @@ func (s *Server) openHTTP(context.Context) error {
 		Agents:       &agentapi.Handlers{Store: s.db.Agents(), Models: s.models, Limits: agent.Limits{Agents: cfg.MaxAgents, Versions: cfg.MaxAgentVersions}},
 		Sessions: &sessionapi.Handlers{Store: s.db.Sessions(), Agents: s.db.Agents(), Turns: s.responses(), Queued: s.turns.Wake, Enter: s.authority.Enter, Max: cfg.MaxSessions, Within: cfg.ConfirmationTime,
 			CheckWebhook: s.webhooks.CheckURL, Told: func() { s.jobs.Poke() }},
-		Web: &webapi.Handlers{Web: s.web},
+		Skills: &skillapi.Handlers{Store: s.db.Skills(), Limits: skill.Limits{Skills: cfg.MaxSkills, Bytes: int64(cfg.MaxSkillBytes)}},
+		Web:    &webapi.Handlers{Web: s.web},
 		Admin: &admin.Handlers{
 			Tenants: s.tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: used, Caps: caps,
 			Executions: s.gateway, Webhooks: s.jobs, Models: s.models,
 		},
 	}
-	handlers.Managed = &managed.Door{Agents: handlers.Agents, Sessions: handlers.Sessions, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
+	handlers.Managed = &managed.Door{Agents: handlers.Agents, Sessions: handlers.Sessions, Skills: handlers.Skills, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
 	handlers.Containers = &container.Handlers{Sandboxes: handlers.Sandboxes}
 	var services func(*http.Request) *http.Request
 	if cfg.Cloudflare == "on" {

@@ -3,6 +3,7 @@ package redteam
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,6 +26,7 @@ func tenancyCases() []Case {
 		{"tenancy/e2b", Critical, "uses the victim's sandbox by its id through E2B's protocol, and turns the access token and the hosts of its own to it", same, foreignE2B},
 		{"tenancy/cloudflare", Critical, "uses another tenant's sandbox by its id through Cloudflare's protocol", "the file in it is neither seen nor changed", foreignCloudflare},
 		{"tenancy/agents", Critical, "shows, changes and archives the victim's agent by its id, with a key that may do so to its own", same, foreignAgent},
+		{"tenancy/skills", Critical, "shows, downloads, changes and deletes the victim's skill by its id, with a key that may do so to its own", same, foreignSkill},
 		{"tenancy/sessions", Critical, "shows, changes, writes to and deletes the victim's session by its id, with a key that may do so to its own", same, foreignConversation},
 		{"tenancy/threads", Critical, "reads, lists and exports the victim's thread by its name", "the attacker has no such thread", foreignThread},
 		{"tenancy/thread-names", High, "makes and deletes a thread of the victim's name", "the victim's thread stays as it is", sameThread},
@@ -241,6 +243,34 @@ func foreignAgent(ctx context.Context, a *arena) (err error) {
 		return err
 	}
 	return errors.Join(a.compare(ctx, c, p, "/v1/agents/", "agent"), a.compare(ctx, c, p, "/default/v1/agents/", "agent"))
+}
+
+func foreignSkill(ctx context.Context, a *arena) error {
+	p, err := a.thePrey(ctx)
+	if err != nil {
+		return err
+	}
+	const edge = "redteam"
+	name := "prey-" + strings.ToLower(a.run)
+	body := fmt.Sprintf("--%[1]s\r\nContent-Disposition: form-data; name=\"files[]\"; filename=\"%[2]s/SKILL.md\"\r\n\r\n---\nname: %[2]s\ndescription: %[3]s\n---\n%[3]s\r\n--%[1]s--\r\n", edge, name, preyText)
+	made, err := a.victim.do(ctx, http.MethodPost, "/v1/skills", []byte(body), "Content-Type", "multipart/form-data; boundary="+edge)
+	if err != nil {
+		return err
+	}
+	var skill struct{ ID string }
+	if err := json.Unmarshal(made.Body, &skill); err != nil || made.Status != http.StatusCreated {
+		return fmt.Errorf("POST /v1/skills: %s", made)
+	}
+	defer func() {
+		_ = a.victim.must(context.WithoutCancel(ctx), http.MethodDelete, "/v1/skills/"+skill.ID, nil, nil)
+	}()
+	p = maps.Clone(p)
+	p["skill_id"], p["version"] = skill.ID, "1"
+	c, err := a.key(ctx, attackerTenant, envPlain, "execute", "read")
+	if err != nil {
+		return err
+	}
+	return a.compare(ctx, c, p, "/v1/skills/", "skill_id")
 }
 
 func foreignConversation(ctx context.Context, a *arena) (err error) {

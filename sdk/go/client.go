@@ -82,7 +82,10 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	}
 	r.Header.Set("Authorization", "Bearer "+c.key)
 	r.Header.Set("Accept", accept)
+	upload, isForm := in.(*form)
 	switch {
+	case isForm:
+		r.Header.Set("Content-Type", upload.media)
 	case isBytes:
 		r.Header.Set("Content-Type", mediaBytes)
 	case in != nil:

@@ -634,6 +634,18 @@ type DeletedResponse struct {
 	Object  string `json:"object"`
 }
 
+// DeletedSkill defines model for DeletedSkill.
+type DeletedSkill struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
+}
+
+// DeletedSkillVersion defines model for DeletedSkillVersion.
+type DeletedSkillVersion struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
+}
+
 // DownloadRequest defines model for DownloadRequest.
 type DownloadRequest struct {
 	// ID A thread_id.
@@ -1996,6 +2008,22 @@ type PageSessionEvent struct {
 	NextPage *string `json:"next_page"`
 }
 
+// PageSkill defines model for PageSkill.
+type PageSkill struct {
+	Data []Skill `json:"data"`
+
+	// NextPage Give it as page to get the next part; null at the end.
+	NextPage *string `json:"next_page"`
+}
+
+// PageSkillVersion defines model for PageSkillVersion.
+type PageSkillVersion struct {
+	Data []SkillVersion `json:"data"`
+
+	// NextPage Give it as page to get the next part; null at the end.
+	NextPage *string `json:"next_page"`
+}
+
 // PageTemplate defines model for PageTemplate.
 type PageTemplate struct {
 	Data []Template `json:"data"`
@@ -3055,6 +3083,70 @@ type SignedURL struct {
 
 	// URL Relative to the server: put the address of the server before it.
 	URL string `json:"url"`
+}
+
+// Skill defines model for Skill.
+type Skill struct {
+	ArchivedAt *time.Time `json:"archived_at"`
+	CreatedAt  time.Time  `json:"created_at"`
+
+	// Description That of the latest version.
+	Description string `json:"description"`
+	DisplayName string `json:"display_name"`
+
+	// ID skill_ and 32 hexadecimal digits.
+	ID string `json:"id"`
+
+	// LatestVersion Its number.
+	LatestVersion   int64  `json:"latest_version"`
+	LatestVersionID string `json:"latest_version_id"`
+
+	// Name That of SKILL.md; the folder's name in sandboxes.
+	Name   string      `json:"name"`
+	Source SkillSource `json:"source"`
+	Type   string      `json:"type"`
+
+	// UpdatedAt When the latest version was made.
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// SkillFile defines model for SkillFile.
+type SkillFile struct {
+	Executable bool `json:"executable"`
+
+	// Path In the skill's folder.
+	Path string `json:"path"`
+
+	// Size Bytes.
+	Size int64 `json:"size"`
+}
+
+// SkillSource defines model for SkillSource.
+type SkillSource struct {
+	Type string `json:"type"`
+}
+
+// SkillVersion defines model for SkillVersion.
+type SkillVersion struct {
+	// AllowedTools As SKILL.md has them. They grant nothing: the agent's policy decides.
+	AllowedTools  []string    `json:"allowed_tools"`
+	Compatibility *string     `json:"compatibility"`
+	CreatedAt     time.Time   `json:"created_at"`
+	Description   string      `json:"description"`
+	Files         []SkillFile `json:"files"`
+
+	// ID skillver_ and 32 hexadecimal digits.
+	ID      string  `json:"id"`
+	License *string `json:"license"`
+
+	// Metadata As SKILL.md has them.
+	Metadata map[string]string `json:"metadata"`
+	Name     string            `json:"name"`
+	SkillID  string            `json:"skill_id"`
+	Type     string            `json:"type"`
+
+	// Version Its number, from 1.
+	Version int64 `json:"version"`
 }
 
 // Snapshot defines model for Snapshot.

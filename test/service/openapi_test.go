@@ -155,6 +155,10 @@ func (d *described) everyOperation(t *testing.T) {
 			step{get, talk + "/events", nil, 200, ""}, step{post, talk + "/interrupt", nil, 200, ""}, step{post, talk + "/archive", nil, 200, ""},
 			step{get, talk + "/events/stream", nil, 200, ""}, step{post, talk + "/events", o("type", "message", "content", "too late"), 409, ""}, step{del, talk, nil, 204, ""})
 	}
+	skills, skill := "/v1/skills", "/v1/skills/report"
+	steps = append(steps, step{post, skills, form(t, "SKILL.md", skillText), 201, ""}, step{get, skills, nil, 200, ""}, step{get, skill, nil, 200, ""},
+		step{post, skill + "/versions", form(t, "SKILL.md", skillText), 201, ""}, step{get, skill + "/versions", nil, 200, ""}, step{get, skill + "/versions/latest", nil, 200, ""},
+		step{get, skill + "/versions/1/content", nil, 200, ""}, step{del, skill + "/versions/1", nil, 200, ""}, step{post, skill + "/archive", nil, 200, ""}, step{del, skill, nil, 200, ""})
 	steps = append(steps, []step{
 		{get, "/v1/admin/audit/trails", nil, 200, ""}, {get, "/v1/admin/caps", nil, 200, ""}, {patch, "/v1/admin/caps", o("tenant_daily", 10_000), 200, ""},
 		{put, "/v1/admin/plans/made", o("concurrency", 2), 200, ""}, {get, "/v1/admin/plans", nil, 200, ""}, {get, "/v1/admin/plans/made", nil, 200, ""}, {del, "/v1/admin/plans/made", nil, 204, ""},
@@ -334,3 +338,6 @@ func tarOf(t *testing.T, name, text string) []byte {
 	}
 	return out.Bytes()
 }
+
+// skillText is a skill that is one file.
+const skillText = "---\nname: report\ndescription: Writes reports.\n---\nWrite a report.\n"

@@ -67,6 +67,8 @@ type Config struct {
 	MaxSessions int `group:"Models" name:"max_sessions" default:"10000" help:"Sessions that a tenant may have, also those that are archived; above it the answer is 429. 0 for any number."`
 
 	ConfirmationTime time.Duration `group:"Models" name:"confirmation_time" default:"168h" help:"How long calls of sessions wait for a confirmation or a result of the client before they expire, where the agent's tool_policy does not say; 0 for ever."`
+	MaxSkills        int           `group:"Models" name:"max_skills" default:"100" help:"Skills that a tenant may have, also those that are archived; above it the answer is 429. 0 for any number."`
+	MaxSkillBytes    Size          `group:"Models" name:"max_skill_bytes" default:"256MiB" help:"Bytes that all versions of a tenant's skills may have together, packed; above it the answer is 429. 0 for any number."`
 
 	SearchProvider  string `group:"Web" name:"search_provider" default:"off" enum:"off,searxng,brave,tavily,http,mcp" help:"Who answers web searches of programs and models: a SearXNG server, Brave, Tavily, any server that answers as POST /v1/search does, or the tool of an MCP server. See docs/web.md."`
 	SearchURL       string `group:"Web" name:"search_url" default:"" shown:"the provider's own; none of searxng, http and mcp" help:"Base URL of search_provider; of http and mcp that of its endpoint. It may be private or this machine's, and is reached without a proxy."`

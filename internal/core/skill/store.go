@@ -2,6 +2,7 @@ package skill
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -71,4 +72,22 @@ type Page struct {
 type Filter struct {
 	Page
 	Archived bool // those that are archived, too
+}
+
+// Resolve is a version of a skill by its ID or number; latest or "" for the newest one.
+func Resolve(ctx context.Context, store Store, s *Skill, name string) (*Version, error) {
+	if name == "" || name == "latest" || name == string(s.Latest.ID) {
+		return &s.Latest, nil
+	}
+	if n, err := strconv.Atoi(name); err == nil && n > 0 && n < 1<<31 && strconv.Itoa(n) == name {
+		return store.Numbered(ctx, s.Tenant, s.ID, n)
+	}
+	if !VersionID(name).Valid() {
+		return nil, ErrNoVersion
+	}
+	v, err := store.Version(ctx, s.Tenant, VersionID(name))
+	if err == nil && v.Skill != s.ID {
+		err = ErrNoVersion
+	}
+	return v, err
 }

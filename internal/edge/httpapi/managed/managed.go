@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/session"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/skill"
 )
 
 // Prefix is what the paths of this face begin with. Requests reach them by it, or by the
@@ -39,6 +40,7 @@ type Keys interface {
 type Door struct {
 	Agents       *agent.Handlers
 	Sessions     *session.Handlers
+	Skills       *skill.Handlers
 	Environments *environment.Handlers
 	Web          *web.Service // nil where every tool is on
 	Keys         Keys
@@ -48,6 +50,9 @@ type Door struct {
 func Path(r *http.Request) string {
 	if !strings.HasPrefix(r.URL.Path, "/v1/") {
 		return ""
+	}
+	if ofSkills(r) {
+		return Prefix + r.URL.Path
 	}
 	for _, line := range r.Header.Values(betaHeader) {
 		for name := range strings.SplitSeq(line, ",") {
@@ -62,7 +67,7 @@ func Path(r *http.Request) string {
 // Operations is the table of what is served. None of it is in our OpenAPI document: the form
 // is another vendor's.
 func (d *Door) Operations() []httpapi.Operation {
-	ops := slices.Concat(d.agents(), d.sessions(), d.events(), d.environments(), nothing())
+	ops := slices.Concat(d.agents(), d.sessions(), d.events(), d.environments(), d.skills(), nothing())
 	f := &httpapi.Foreign{Caller: d.caller, Refuse: refuse}
 	for i := range ops {
 		op := &ops[i]

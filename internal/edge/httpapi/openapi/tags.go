@@ -17,6 +17,7 @@ func tags() []*huma.Tag {
 		{Name: "responses", Description: "A model that writes and runs code, by the open Responses specification."},
 		{Name: "containers", Description: "The named sandboxes of `code_interpreter` and their files, in the form of OpenAI's containers."},
 		{Name: "agents", Description: "Agents as versioned resources: a model, what it is told, and the tools that it may call."},
+		{Name: "skills", Description: "Folders of instructions and files in the open Agent Skills format, with versions."},
 		{Name: "sessions", Description: "Conversations with agents, which remember what was said and have one sandbox each."},
 		{Name: "web", Description: "Searches of the web and for people, which the server makes for its callers."},
 		{Name: "usage", Description: "What the tenant used, and its price."},

@@ -1,0 +1,95 @@
+package atoll
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+const skills = "/v1/skills"
+
+// form is the body of an upload.
+type form struct {
+	io.Reader
+	media string
+}
+
+// skillForm is a form with a zip archive of a skill's folder.
+func skillForm(displayName string, archive []byte) (*form, error) {
+	var out bytes.Buffer
+	w := multipart.NewWriter(&out)
+	to, err := w.CreateFormFile("files[]", "skill.zip")
+	if err == nil {
+		_, err = to.Write(archive)
+	}
+	if err == nil && displayName != "" {
+		err = w.WriteField("display_name", displayName)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	return &form{&out, w.FormDataContentType()}, err
+}
+
+// Skills returns skills, newest first, at most limit; 0 is for all of them. archived adds those
+// that are archived.
+func (c *Client) Skills(ctx context.Context, archived bool, limit int) ([]Skill, error) {
+	return list[Skill](ctx, c, skills, url.Values{"include_archived": {strconv.FormatBool(archived)}, "limit": {"100"}}, limit)
+}
+
+// Skill returns a skill by its id or name.
+func (c *Client) Skill(ctx context.Context, idOrName string) (Skill, error) {
+	return call[Skill](ctx, c, http.MethodGet, under(skills, idOrName), nil, nil)
+}
+
+// CreateSkill makes a skill of a zip archive of its folder.
+func (c *Client) CreateSkill(ctx context.Context, displayName string, archive []byte) (Skill, error) {
+	f, err := skillForm(displayName, archive)
+	if err != nil {
+		return Skill{}, err
+	}
+	return call[Skill](ctx, c, http.MethodPost, skills, nil, f)
+}
+
+// AddSkillVersion makes another version of a skill, of a zip archive of its folder.
+func (c *Client) AddSkillVersion(ctx context.Context, idOrName string, archive []byte) (SkillVersion, error) {
+	f, err := skillForm("", archive)
+	if err != nil {
+		return SkillVersion{}, err
+	}
+	return call[SkillVersion](ctx, c, http.MethodPost, under(skills, idOrName, "versions"), nil, f)
+}
+
+// SkillVersions returns versions of a skill, newest first, at most limit; 0 is for all of them.
+func (c *Client) SkillVersions(ctx context.Context, idOrName string, limit int) ([]SkillVersion, error) {
+	return list[SkillVersion](ctx, c, under(skills, idOrName, "versions"), url.Values{"limit": {"100"}}, limit)
+}
+
+// SkillVersion returns a version of a skill by its id or number, or the latest one.
+func (c *Client) SkillVersion(ctx context.Context, idOrName, version string) (SkillVersion, error) {
+	return call[SkillVersion](ctx, c, http.MethodGet, under(skills, idOrName, "versions", version), nil, nil)
+}
+
+// SkillContent writes a zip archive of a version's folder to w.
+func (c *Client) SkillContent(ctx context.Context, idOrName, version string, w io.Writer) error {
+	return c.download(ctx, w, under(skills, idOrName, "versions", version, "content"), nil, mediaAny)
+}
+
+// ArchiveSkill archives a skill; again is no error.
+func (c *Client) ArchiveSkill(ctx context.Context, idOrName string) (Skill, error) {
+	return call[Skill](ctx, c, http.MethodPost, under(skills, idOrName, "archive"), nil, nil)
+}
+
+// DeleteSkill deletes a skill with its versions.
+func (c *Client) DeleteSkill(ctx context.Context, idOrName string) error {
+	return c.do(ctx, http.MethodDelete, under(skills, idOrName), nil)
+}
+
+// DeleteSkillVersion deletes a version of a skill.
+func (c *Client) DeleteSkillVersion(ctx context.Context, idOrName, version string) error {
+	return c.do(ctx, http.MethodDelete, under(skills, idOrName, "versions", version), nil)
+}
