@@ -182,6 +182,11 @@ func (r *remote) showAgent(a sdk.Agent) error {
 		for _, s := range a.McpServers {
 			servers = append(servers, s.Name+" "+s.URL)
 		}
+		var skills []string
+		for _, k := range a.Skills {
+			skills = append(skills, k.Name)
+		}
+		row(w, "skills", names(&skills))
 		row(w, "tools", strings.Join(tools, ", "))
 		row(w, "servers", strings.Join(servers, ", "))
 		row(w, "allowed", namesOrAll(a.ToolPolicy.AllowList))

@@ -92,7 +92,7 @@ func wholeChange(in sdk.NewAgent, version int64) sdk.AgentChange {
 	change := sdk.AgentChange{
 		Version: version, Name: &in.Name, Slug: in.Slug, Description: or(in.Description, ""), Model: &in.Model, System: or(in.System, ""), Visibility: or(in.Visibility, "private"),
 		Tools: or(in.Tools, []sdk.AgentTool{}), McpServers: or(in.McpServers, []sdk.AgentServer{}), Metadata: &in.Metadata, ToolPolicy: in.ToolPolicy,
-		Handoffs: in.Handoffs, Skills: in.Skills, Multiagent: in.Multiagent,
+		Handoffs: in.Handoffs, Skills: or(in.Skills, []any{}), Multiagent: in.Multiagent,
 	}
 	if in.Metadata == nil {
 		change.Metadata = &map[string]any{}

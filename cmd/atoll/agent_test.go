@@ -69,7 +69,7 @@ func TestAgentCommands(t *testing.T) {
 	for text, want := range map[string]string{
 		"{name: x, slug: x}": "model.name", "{name: x, slug: x, model: {name: m}, prompt: y}": `unknown field "prompt"`, "{name: x, model: {name: m}}": "needs a slug",
 		"# nothing": "is empty", "{slug: support, name: x, model: {name: m}}": "support: the agent is archived", "name: [": "bad.yaml", "{1: x}": "is not JSON",
-		"{name: x, slug: x, model: {name: m}, skills: [structured-planning]}": "skills is not supported", "{name: x, slug: x, model: {name: m}}\n---\n{name: y, slug: x, model: {name: m}}": "twice",
+		"{name: x, slug: x, model: {name: m}, skills: [web-browsing]}": "skills[0]: the skill web-browsing is not in this version", "{name: x, slug: x, model: {name: m}}\n---\n{name: y, slug: x, model: {name: m}}": "twice",
 	} {
 		if _, stderr := o.run(1, "agent", "apply", file("bad.yaml", text)); !strings.Contains(stderr, want) {
 			t.Errorf("%s: %s, want %q", text, stderr, want)

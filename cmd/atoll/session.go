@@ -19,7 +19,7 @@ terminal.`,
 		`  atoll session create support
   atoll session send sess_0123456789abcdef0123456789abcdef "I want to return order 12345."
   atoll session events sess_0123456789abcdef0123456789abcdef --types message`, devKeyFile, map[string]completer{"AGENT": agentNames})
-	cmd.AddCommand(r.sessionCreate(), r.sessionList(), r.sessionShow(), r.sessionSend(), r.sessionApprove(), r.sessionEvents(), r.sessionInterrupt(), r.sessionArchive(), r.sessionDelete())
+	cmd.AddCommand(r.sessionCreate(), r.sessionList(), r.sessionShow(), r.sessionContext(), r.sessionSend(), r.sessionApprove(), r.sessionEvents(), r.sessionInterrupt(), r.sessionArchive(), r.sessionDelete())
 	return cmd
 }
 
@@ -83,6 +83,25 @@ func (r *remote) sessionShow() *cobra.Command {
 			return err
 		}
 		return r.showSession(got)
+	})
+}
+
+func (r *remote) sessionContext() *cobra.Command {
+	return r.command("context SESSION", "Show what the model is told in the next turn: instructions, skills and tools", "", cobra.ExactArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
+		got, err := c.SessionContext(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return r.print(got, func(w io.Writer) {
+			row(w, "model", got.Model)
+			for _, s := range got.Skills {
+				row(w, "skill", s.Name)
+			}
+			for _, t := range got.Tools {
+				row(w, "tool", t.Name)
+			}
+			row(w, "instructions", printable(got.Instructions))
+		})
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/atoll-run/atoll/internal/core/skill"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
@@ -180,6 +182,9 @@ func (t *turnShown) event(e *sdk.SessionEvent) {
 		t.newline()
 		t.say("thought", *or(e.Content, ""))
 	case "tool_use":
+		if *or(e.Name, "") == skill.PlanTool { // the plan is an event of its own
+			return
+		}
 		t.newline()
 		var in struct{ Language, Code string }
 		if _ = json.Unmarshal([]byte(*or(e.Arguments, "")), &in); in.Code != "" {
@@ -189,6 +194,9 @@ func (t *turnShown) event(e *sdk.SessionEvent) {
 		t.say(cutLine(*or(e.Name, "")), *or(e.Arguments, ""))
 	case "tool_result":
 		t.body("  ", *or(e.Content, ""))
+	case "plan", "review":
+		t.newline()
+		t.body("", aboutEvent(e))
 	case "usage":
 		if u := e.Usage; u != nil {
 			t.newline()
@@ -197,9 +205,26 @@ func (t *turnShown) event(e *sdk.SessionEvent) {
 	}
 }
 
+// planText is a plan as a list of what is done and what is not.
+func planText(p *sdk.SessionPlan) string {
+	marks := map[string]string{"completed": "[x]", "in_progress": "[>]", "cancelled": "[-]"}
+	var lines []string
+	for _, s := range p.Steps {
+		lines = append(lines, cmp.Or(marks[string(s.Status)], "[ ]")+" "+s.Step)
+	}
+	if p.WhyOpen != nil {
+		lines = append(lines, "open, because: "+*p.WhyOpen)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // aboutEvent is what an event says, for a line of a list.
 func aboutEvent(e *sdk.SessionEvent) string {
 	switch {
+	case e.Plan != nil:
+		return planText(e.Plan)
+	case e.Review != nil:
+		return fmt.Sprintf("review %d: %.2f of %.2f. %s", e.Review.Iteration, e.Review.Score, e.Review.Threshold, *or(e.Review.Error, e.Review.Feedback))
 	case e.Error != nil:
 		return e.Error.Code + ": " + e.Error.Message
 	case e.StopReason != nil:

@@ -127,7 +127,7 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 	s.executor, err = executor.New(executor.Config{
 		Waiting: s.path(filepath.Join("state", "waiting")), WaitFor: waitFor,
 		Outputs: filepath.Join(s.folder(), "outputs"), Mark: filepath.Join(platform.State, platform.Name, "mark"),
-		Web: s.bus.Web(), Homes: s.homesOf(), HomeFree: int64(cfg.MinFreeDisk),
+		Web: s.bus.Web(), Skills: s.db, Homes: s.homesOf(), HomeFree: int64(cfg.MinFreeDisk),
 		Sandboxes: s.engine, Writer: s.bus.Log(), Blobs: s.blobs, Log: s.log, Registry: s.cfg.Registry,
 		Concurrency: concurrency, Queue: cfg.MaxQueue, TurnIdle: cfg.TurnIdle, TurnKeep: turnKeep, Turns: max(4*concurrency, int(pool.Memory/turnMemory)), FlushTime: cfg.FlushTimeout, Detach: cfg.OnExit == "detach",
 	})

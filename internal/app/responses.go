@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/agent/skilltool"
 	"github.com/atoll-run/atoll/internal/agent/turns"
 	"github.com/atoll-run/atoll/internal/agent/webtool"
 	"github.com/atoll-run/atoll/internal/app/config"
@@ -42,6 +43,7 @@ func (s *Server) openRuns(context.Context) error {
 	s.rates = ratelimit.NewModels(time.Now)
 	s.budget = usage.NewBudget(s.db.Usage().CheckCost)
 	s.openPrograms()
+	skills := &skilltool.Skills{Folders: s.db.Skills(), Events: s.db.Sessions()}
 	s.runs = loop.New(loop.Config{
 		Store: s.db.Runs(), Models: s.models, Events: s.bus.RunEvents(s.box), Log: s.log, Holder: s.id,
 		LetGo: s.letGo, Conversation: s.db.Sessions().Conversation,
@@ -50,8 +52,10 @@ func (s *Server) openRuns(context.Context) error {
 			sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.gateway, Callers: s.authority, Ledger: s.db.Usage()},
 			webtool.Handler:     &webtool.Web{Service: s.web, Callers: s.authority},
 			mcptool.Handler:     s.mcp,
+			skilltool.Handler:   skills,
 			interpreter.Name:    &interpreter.Interpreter{Sandboxes: s.directory, Callers: s.authority, Policies: s.gateway},
 		},
+		Check: skills.Check,
 		Ended: func(r *run.Run) {
 			if r.Session != "" {
 				s.turns.Wake()

@@ -102,8 +102,8 @@ type WarmSpec struct {
 	Preload []string
 }
 
-// File is put in place before a program starts, owned by the unprivileged user;
-// its parents are made. Whatever has its name is replaced.
+// File is put in place before a program starts, owned by the unprivileged user, or by root
+// below /skills; its parents are made. Whatever has its name is replaced.
 type File struct {
 	Path string // absolute; one that ends with a slash is a folder
 	Mode fs.FileMode

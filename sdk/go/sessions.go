@@ -27,6 +27,11 @@ func (c *Client) Session(ctx context.Context, id string) (Session, error) {
 	return call[Session](ctx, c, http.MethodGet, under(sessionsPath, id), nil, nil)
 }
 
+// SessionContext returns what the model is told before the conversation.
+func (c *Client) SessionContext(ctx context.Context, id string) (SessionContext, error) {
+	return call[SessionContext](ctx, c, http.MethodGet, under(sessionsPath, id, "context"), nil, nil)
+}
+
 // CreateSession begins a session.
 func (c *Client) CreateSession(ctx context.Context, in NewSession) (Session, error) {
 	return call[Session](ctx, c, http.MethodPost, sessionsPath, nil, in)

@@ -31,6 +31,7 @@ type Agent struct {
 	Metadata   map[string]interface{} `json:"metadata"`
 	Model      AgentModel             `json:"model"`
 	Name       string                 `json:"name"`
+	Skills     []AgentSkill           `json:"skills"`
 	Slug       *string                `json:"slug"`
 	System     *string                `json:"system"`
 	ToolPolicy ToolPolicy             `json:"tool_policy"`
@@ -64,11 +65,11 @@ type AgentChange struct {
 	Multiagent interface{} `json:"multiagent,omitempty"`
 	Name       *string     `json:"name,omitempty"`
 
-	// Skills Refused in this version, unless empty.
-	Skills     interface{} `json:"skills,omitempty"`
-	Slug       *string     `json:"slug,omitempty"`
-	System     *string     `json:"system,omitempty"`
-	ToolPolicy *ToolPolicy `json:"tool_policy,omitempty"`
+	// Skills Replaces the list.
+	Skills     *[]interface{} `json:"skills,omitempty"`
+	Slug       *string        `json:"slug,omitempty"`
+	System     *string        `json:"system,omitempty"`
+	ToolPolicy *ToolPolicy    `json:"tool_policy,omitempty"`
 
 	// Tools Replaces the list.
 	Tools *[]AgentTool `json:"tools,omitempty"`
@@ -113,6 +114,22 @@ type AgentServer struct {
 
 	// URL It is shown as it is given: keys belong in headers.
 	URL string `json:"url"`
+}
+
+// AgentSkill defines model for AgentSkill.
+type AgentSkill struct {
+	// Config Of built_in, as it was given.
+	Config interface{} `json:"config,omitempty"`
+	Name   string      `json:"name"`
+
+	// SkillID Of custom.
+	SkillID *string `json:"skill_id,omitempty"`
+
+	// Type built_in: one of the server's own; custom: one of the tenant's.
+	Type string `json:"type"`
+
+	// Version Of custom: the id of the version that the agent keeps.
+	Version *string `json:"version,omitempty"`
 }
 
 // AgentTool defines model for AgentTool.
@@ -532,6 +549,18 @@ type ContainerList struct {
 type ContainerNetworkPolicy struct {
 	AllowedDomains *[]string `json:"allowed_domains,omitempty"`
 	Type           string    `json:"type"`
+}
+
+// ContextTool defines model for ContextTool.
+type ContextTool struct {
+	// AnsweredByClient Its calls wait for a tool_result.
+	AnsweredByClient bool        `json:"answered_by_client"`
+	Description      string      `json:"description"`
+	InputSchema      interface{} `json:"input_schema"`
+	Name             string      `json:"name"`
+
+	// NeedsApproval Its calls wait for a tool_confirmation.
+	NeedsApproval bool `json:"needs_approval"`
 }
 
 // CreateResponse defines model for CreateResponse.
@@ -1563,8 +1592,8 @@ type NewAgent struct {
 	Multiagent interface{} `json:"multiagent,omitempty"`
 	Name       string      `json:"name"`
 
-	// Skills Refused in this version, unless empty.
-	Skills interface{} `json:"skills,omitempty"`
+	// Skills Names of skills; or objects with name and config of one of the server's own, or skill_id (or name) and version of one of the tenant's.
+	Skills *[]interface{} `json:"skills,omitempty"`
 
 	// Slug Unique among the tenant's agents; taken wherever an id is.
 	Slug       *string      `json:"slug,omitempty"`
@@ -2167,6 +2196,12 @@ type PlanBounds struct {
 	Streaming     *bool  `json:"streaming,omitempty"`
 }
 
+// PlanStep defines model for PlanStep.
+type PlanStep struct {
+	Status string `json:"status"`
+	Step   string `json:"step"`
+}
+
 // PolicyEvent defines model for PolicyEvent.
 type PolicyEvent struct {
 	// Actor Id of the key that made it.
@@ -2617,6 +2652,23 @@ type ResponseUsage struct {
 	TotalTokens      int64                      `json:"total_tokens"`
 }
 
+// Review defines model for Review.
+type Review struct {
+	// Error Why there is no review: the answer stays as it is then.
+	Error    *string `json:"error,omitempty"`
+	Feedback string  `json:"feedback"`
+
+	// Iteration Of the turn, from 1.
+	Iteration int64 `json:"iteration"`
+	Passed    bool  `json:"passed"`
+
+	// Score 0 to 1.
+	Score float64 `json:"score"`
+
+	// Threshold The quality_threshold of the skill.
+	Threshold float64 `json:"threshold"`
+}
+
 // RunCode defines model for RunCode.
 type RunCode struct {
 	Code string `json:"code"`
@@ -2947,6 +2999,16 @@ type SessionChange struct {
 	Title    *string                `json:"title,omitempty"`
 }
 
+// SessionContext defines model for SessionContext.
+type SessionContext struct {
+	// Instructions Those of the agent, and after them those of its skills.
+	Instructions string        `json:"instructions"`
+	Model        string        `json:"model"`
+	Skills       []UsedSkill   `json:"skills"`
+	Tools        []ContextTool `json:"tools"`
+	Type         string        `json:"type"`
+}
+
 // SessionDelta defines model for SessionDelta.
 type SessionDelta struct {
 	// ItemID That of the event which the pieces make.
@@ -2965,7 +3027,7 @@ type SessionEvent struct {
 	// Arguments Of tool_use: what the model wrote, JSON if it did as it was told.
 	Arguments *string `json:"arguments,omitempty"`
 
-	// Content Of message, thinking and tool_result.
+	// Content Of message, thinking and tool_result; of reminder, what the model was told; of state, the document.
 	Content   *string    `json:"content,omitempty"`
 	CreatedAt time.Time  `json:"created_at"`
 	Error     *TurnError `json:"error,omitempty"`
@@ -2986,13 +3048,18 @@ type SessionEvent struct {
 	KeyID *string `json:"key_id,omitempty"`
 
 	// Name Of tool_use.
-	Name *string `json:"name,omitempty"`
+	Name *string      `json:"name,omitempty"`
+	Plan *SessionPlan `json:"plan,omitempty"`
 
 	// Reason Of tool_confirmation.
 	Reason *string `json:"reason,omitempty"`
+	Review *Review `json:"review,omitempty"`
 
 	// Role Of message.
 	Role *string `json:"role,omitempty"`
+
+	// Skill Of plan, review, state and reminder: the skill that it is of.
+	Skill *string `json:"skill,omitempty"`
 
 	// Status Of status: that of the session from then on.
 	Status     *string      `json:"status,omitempty"`
@@ -3005,6 +3072,14 @@ type SessionEvent struct {
 	TurnID *string    `json:"turn_id"`
 	Type   string     `json:"type"`
 	Usage  *TurnUsage `json:"usage,omitempty"`
+}
+
+// SessionPlan defines model for SessionPlan.
+type SessionPlan struct {
+	Steps []PlanStep `json:"steps"`
+
+	// WhyOpen Why steps stay open at the end of the turn.
+	WhyOpen *string `json:"why_open,omitempty"`
 }
 
 // SessionStop defines model for SessionStop.
@@ -3601,6 +3676,16 @@ type UsageOutputs struct {
 
 	// ResetsAt When a part of it will have expired; null while nothing is kept. Deleting executions and responses makes room at once.
 	ResetsAt *time.Time `json:"resets_at"`
+}
+
+// UsedSkill defines model for UsedSkill.
+type UsedSkill struct {
+	// Folder Where it is in the sandbox; null for one of the server's own.
+	Folder *string `json:"folder"`
+	Name   string  `json:"name"`
+
+	// Version Id of the version; null for one of the server's own.
+	Version *string `json:"version"`
 }
 
 // WaitingCall defines model for WaitingCall.

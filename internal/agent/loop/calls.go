@@ -254,7 +254,7 @@ func (d *drive) call(ctx context.Context, p *run.Pending, c *Call, refused error
 		return nil, err
 	}
 	out.Result.CallID = p.Call.ID
-	return &run.Called{Call: p.Call.ID, Result: out.Result, Item: out.Item, More: out.More, Windows: out.Windows, Ends: out.Ends, Used: d.uses(p, out)}, nil
+	return &run.Called{Call: p.Call.ID, Result: out.Result, Item: out.Item, More: out.More, Windows: out.Windows, Notes: out.Notes, Ends: out.Ends, Used: d.uses(p, out)}, nil
 }
 
 const outcomeUnknown = "outcome unknown: the server was interrupted while the call ran, and it is not repeated because it may have had effects"

@@ -206,6 +206,8 @@ func (d *drive) steps(asked bool) error {
 			}
 		case len(next.Calls) > 0:
 			err = d.calls(next.Calls)
+		case next.Check && d.loop.cfg.Check != nil:
+			err = d.check(next.End)
 		case next.End != nil:
 			err = d.end(next.End)
 		case !next.Wait.IsZero():

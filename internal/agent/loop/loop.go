@@ -88,6 +88,8 @@ type Outcome struct {
 	// Windows and Ends are as in run.Called.
 	Windows int
 	Ends    *run.End
+	// Notes are as in run.Called.
+	Notes map[run.ToldKind]run.Note
 	// Refused calls were not made, because of what the caller may do: they are not charged.
 	Refused bool
 	// Uses are calls of other tools that the call made, by what they are counted as.
@@ -119,6 +121,9 @@ type Config struct {
 	// Room refuses tool calls for which the disk, or what the caller's tenant may keep, has
 	// no room left; nil for no such bounds.
 	Room func(ctx context.Context, r *run.Run) error
+	// Check has skills say what they have to before a run ends as its model wants it to; nil for
+	// no skills. It returns nil to let the run end.
+	Check func(ctx context.Context, c *Check) (*run.Checked, error)
 	// Ended hears of the end of each run that this process drives; nil for none.
 	Ended func(r *run.Run)
 	// Used hears of the tokens of each answer; nil for none.

@@ -131,6 +131,7 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		Web:            s.Ledger != nil && c.Call.Name == RunCode && !c.Request.NoWeb,
 		WebLeft:        c.Left,
 		Held:           c.Run.Session != "",
+		Skills:         folders(c.Request),
 		IdempotencyKey: keyOf(c),
 	})
 	if ctx.Err() != nil && e != nil { // it was ended with its run

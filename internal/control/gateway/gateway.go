@@ -115,12 +115,13 @@ func New(cfg Config) (*Gateway, error) {
 type Call struct {
 	Source         execution.Source
 	Delivery       execution.Delivery
-	Agent, Turn    string         // of execute_code: calls of one turn share a sandbox
-	Network        tenant.Network // of execute_code: of the agent's template
-	WebhookURL     string         // of an Async call; "" for the key's
-	IdempotencyKey string         // "" for none
-	Run            string         // id of the run that the execution goes with; "" for none
-	Window         time.Duration  // of the turn: execution.Job.Window
+	Agent, Turn    string               // of execute_code: calls of one turn share a sandbox
+	Network        tenant.Network       // of execute_code: of the agent's template
+	WebhookURL     string               // of an Async call; "" for the key's
+	IdempotencyKey string               // "" for none
+	Run            string               // id of the run that the execution goes with; "" for none
+	Window         time.Duration        // of the turn: execution.Job.Window
+	Skills         []execution.SkillRef // of the turn's sandbox
 	// Web lets the program call the services of the web with the caller's key.
 	Web bool
 	// WebLeft is what these calls may cost together; nil for no bound.

@@ -42,7 +42,7 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 		job.Web = &execution.WebAccess{Key: p.Key.ID, Environment: p.Environment.ID, Held: c.Held, Token: webToken + req.TraceID + "-" + rand.Text(), Left: c.WebLeft}
 	}
 	if c.Turn != "" {
-		job.Turn, job.Window = turnName(p, c), c.Window
+		job.Turn, job.Window, job.Skills = turnName(p, c), c.Window, c.Skills
 	}
 	job.Secrets, job.BoundSecrets = p.Secrets(), p.BoundSecrets()
 	for i := range mounts {

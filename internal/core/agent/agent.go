@@ -46,10 +46,11 @@ type Agent struct {
 
 // Shared is what others than the owner of a template see and copy of it: neither headers nor
 // what else may be secret or has a meaning for the owner alone, which are the queries of URLs,
-// metadata and the slug.
+// metadata, the slug and the tenant's skills.
 func (a *Agent) Shared() *Agent {
 	out := *a
 	out.Slug, out.Definition.Metadata, out.Definition.Servers = "", nil, nil
+	out.Definition.Skills = a.Definition.own()
 	for _, s := range a.Definition.Servers {
 		s.Headers = nil
 		s.URL, _, _ = strings.Cut(s.URL, "?")
@@ -85,6 +86,7 @@ type Definition struct {
 	Model       Model
 	Tools       []Tool   `json:",omitzero"`
 	Servers     []Server `json:",omitzero"`
+	Skills      []Skill  `json:",omitzero"`
 	Policy      Policy   `json:",omitzero"`
 	// Metadata is the caller's own, as it was given.
 	Metadata map[string]json.RawMessage `json:",omitzero"`

@@ -64,7 +64,7 @@ func (d *Definition) check() error {
 	if strings.TrimSpace(d.Name) == "" {
 		return invalid("name must not be empty")
 	}
-	for _, step := range []func() error{d.Model.check, d.checkServers, d.checkTools, d.Policy.check, d.checkMetadata} {
+	for _, step := range []func() error{d.Model.check, d.checkServers, d.checkTools, d.checkSkills, d.Policy.check, d.checkMetadata} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -86,6 +86,8 @@ func (d *Definition) CheckModel(m *model.Record) error {
 		return invalid("model.effort must be left out: the model %s does not reason", m.Name)
 	case len(d.Tools) > 0 && !m.Can(model.Tools):
 		return invalid("tools must be empty: the model %s calls no tools", m.Name)
+	case d.callTools() && !m.Can(model.Tools):
+		return invalid("skills must be empty: they come with tools, and the model %s calls none", m.Name)
 	}
 	return nil
 }

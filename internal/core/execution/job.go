@@ -36,6 +36,9 @@ type Job struct {
 	// and what such uses are counted by; 0 for none. See Result.Windows.
 	Window time.Duration `json:",omitzero"`
 
+	// Skills are folders that the turn's sandbox has for reading.
+	Skills []SkillRef `json:",omitempty"`
+
 	MaxOutput   int64 // bytes of each stream in the Result; 0 for none
 	StoreOutput int64 // bytes of each stream that are kept whole and streamed; what is beyond is counted and dropped
 

@@ -17,6 +17,9 @@ type Program struct {
 	Timeout  time.Duration
 	MaxBytes int64 // bytes of each stream handed to the sink; what is over is counted and dropped
 
+	// Skills are files that are put in place for reading alone.
+	Skills []SkillFile
+
 	// Port is of the loopback address in the sandbox where the program may ask this process
 	// by HTTP, and Serve answers; 0 for none. Serve returns soon after its context has ended.
 	Port  uint16

@@ -19,6 +19,7 @@ type Entry struct {
 	Calling  *Calling     `json:",omitzero"`
 	Claimed  *Claimed     `json:",omitzero"`
 	Called   *Called      `json:",omitzero"`
+	Checked  *Checked     `json:",omitzero"`
 	Ended    *End         `json:",omitzero"`
 }
 
@@ -71,6 +72,8 @@ type Called struct {
 	More   []Item       `json:",omitempty"`
 	// Windows is how many windows of the sandbox began with the call. Each is paid for.
 	Windows int `json:",omitzero"`
+	// Notes are what readers of a session are told of the call beside its result, by their kinds.
+	Notes map[ToldKind]Note `json:",omitempty"`
 	// Ends is how the run ends because of the call: what it needs is refused, and the model
 	// cannot help it.
 	Ends *End `json:",omitzero"`
@@ -118,4 +121,5 @@ const (
 	ContextLength   Reason = "context_length_exceeded"
 	Budget          Reason = "budget" // the tenant's, in money
 	SessionBudget   Reason = "session_budget"
+	OpenSteps       Reason = "open_steps" // of a plan, which the model left without a reason
 )

@@ -20,6 +20,8 @@ type Next struct {
 	Calls []Pending
 	Wait  time.Time
 	End   *End
+	// Check is set beside End where skills have a say before it.
+	Check bool
 }
 
 // Bounds of retries.
@@ -200,7 +202,9 @@ func (s *State) stopped() Next {
 	case model.StopFilter:
 		return incomplete(ContentFilter, "the provider's content filter cut the answer")
 	}
-	return end(Completed, Done, "")
+	n := end(Completed, Done, "")
+	n.Check = s.checks()
+	return n
 }
 
 func (s *State) nextAsk(now time.Time, specs func(string) model.Spec) Next {

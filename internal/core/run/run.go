@@ -84,6 +84,9 @@ type Request struct {
 	Tools      []Tool
 	// Remotes are the servers of others that some of Tools are of.
 	Remotes []Remote `json:",omitempty"`
+	// Skills are what the run's tools and checks go by, beside what is said of them in
+	// Instructions.
+	Skills []Skill `json:",omitempty"`
 	// NoWeb says that code in the sandbox does not call the services of the web.
 	NoWeb bool `json:",omitzero"`
 	// Approved are the calls that the run begins with, before it asks a model.

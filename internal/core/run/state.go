@@ -37,8 +37,10 @@ type State struct {
 	Model        string         // the last one asked
 	End          *End           // nil while the run goes on
 
-	try      int    // of Model, in this step
-	asked    *Asked // nil once it has an outcome
+	Checks   []Checked // by skills
+	settled  bool      // no skill has a say any more
+	try      int       // of Model, in this step
+	asked    *Asked    // nil once it has an outcome
 	askedAt  time.Time
 	again    time.Time    // when Model is asked again
 	failure  *ModelFailed // of the last try; nil after an answer
@@ -136,6 +138,8 @@ func (s *State) apply(e *Entry) bool {
 		return s.claimed(e.Claimed)
 	case e.Called != nil:
 		return s.called(e.Called)
+	case e.Checked != nil:
+		return s.checked(e.Checked)
 	case e.Ended != nil:
 		s.end(e.Ended)
 		s.Ended = e.At

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,6 +87,7 @@ type Told struct {
 	Tool  *ToldTool `json:",omitzero"` // of a call, and of its result; nil for one that the model was not given
 
 	Decision *Decision    `json:",omitzero"`
+	Note     *Note        `json:",omitzero"` // of a skill; Item is then what the model was told
 	Failure  *ToldFailure `json:",omitzero"`
 	Spent    *Spent       `json:",omitzero"` // of the turn, or of an answer
 	Total    *Total       `json:",omitzero"` // of the session, with the turn
@@ -195,7 +198,7 @@ func (k ToldKind) Sorts() []Sort {
 }
 
 // Begins reports whether a conversation may begin with t.
-func (t *Told) Begins() bool { return t.Item != nil && !t.Cut && byUser(t.Item) }
+func (t *Told) Begins() bool { return t.Item != nil && !t.Cut && t.Note == nil && byUser(t.Item) }
 
 // Talk reports whether t is a part of the conversation.
 func (t *Told) Talk() bool { return t.Item != nil && !t.Cut }
@@ -260,6 +263,11 @@ func (s *State) tell(e *Entry, shown int) (out []Told) {
 	case e.Called != nil:
 		p := s.asking(e.Called.Call)
 		next(Told{Kind: ToldResult, Item: &model.Item{Result: &e.Called.Result}, Of: p.Told, Tool: toldTool(p.Tool)})
+		for _, kind := range slices.Sorted(maps.Keys(e.Called.Notes)) {
+			next(Told{Kind: kind, Note: new(e.Called.Notes[kind]), Of: p.Told})
+		}
+	case e.Checked != nil:
+		next(Told{Kind: e.Checked.Kind, Note: &e.Checked.Note, Item: e.Checked.Say})
 	case e.Ended != nil:
 		out = s.tellEnd(e.Ended, e.At)
 	}

@@ -123,6 +123,6 @@ func untar(archive []byte) (out []File, err error) {
 		if err != nil {
 			return nil, broken(err)
 		}
-		out = append(out, File{Path: name, Exec: fs.FileMode(h.Mode)&0o111 != 0 || Program(data), Data: data}) //nolint:gosec // of the mode its bits alone
+		out = append(out, File{Path: name, Exec: fs.FileMode(h.Mode)&0o111 != 0 || Program(data), Data: data})
 	}
 }

@@ -1,5 +1,14 @@
 package skill
 
+import (
+	"encoding/json"
+	"math"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/wire"
+)
+
 // Names of the built-in skills.
 const (
 	Planning   = "structured-planning"
@@ -10,15 +19,109 @@ const (
 	Browsing   = "web-browsing"
 )
 
-// builtIn are the skills of this server's own: what each does, and whether it is there.
-var builtIn = map[string]struct {
-	description string
-	built       bool
-}{
-	Planning:   {"Makes a plan of steps before a task, follows it and keeps it up to date.", true},
-	Reflection: {"Has each answer reviewed by a rubric, and improves it until the review passes.", true},
-	State:      {"Keeps a state document through turns and restarts.", true},
-	Code:       {"Runs code in the sandbox, looks at what it says, and mends what fails.", true},
-	Files:      {"Reads, writes and organizes files in the sandbox.", false},
-	Browsing:   {"Reads pages of the web with a browser.", false},
+// Names of the tools that skills come with.
+const (
+	PlanTool      = "update_plan"
+	ReadStateTool = "read_state"
+	SaveStateTool = "save_state"
+	ReadTool      = "read_skill" // of a tenant's skills
+)
+
+// Configurations of the built-in skills. What is left out has the value of its default.
+type (
+	// PlanningConfig is of Planning.
+	PlanningConfig struct {
+		MaxSteps *wire.Whole `json:"max_steps,omitzero" minimum:"1" maximum:"100" default:"20"`
+	}
+	// ReflectionConfig is of Reflection.
+	ReflectionConfig struct {
+		MaxIterations    *wire.Whole `json:"max_iterations,omitzero" minimum:"1" maximum:"10" default:"3"`
+		QualityThreshold *float64    `json:"quality_threshold,omitzero" minimum:"0" maximum:"1" default:"0.8"`
+		Rubric           *string     `json:"rubric,omitzero" default:"Is the answer correct, complete, clear, and what was asked for?"`
+	}
+	// StateConfig is of State.
+	StateConfig struct {
+		CheckpointIntervalMS *wire.Whole `json:"checkpoint_interval_ms,omitzero" minimum:"1000" maximum:"86400000" default:"60000"`
+		MaxStateSizeKB       *wire.Whole `json:"max_state_size_kb,omitzero" minimum:"1" maximum:"1024" default:"64"`
+	}
+	// CodeConfig is of Code.
+	CodeConfig struct {
+		MaxAttempts *wire.Whole `json:"max_attempts,omitzero" minimum:"1" maximum:"10" default:"3"`
+	}
+)
+
+const maxRubric = 8 << 10
+
+func whole(path string, n *wire.Whole, least, most wire.Whole) error {
+	if n != nil && (*n < least || *n > most || float64(*n) != math.Trunc(float64(*n))) {
+		return invalid("%s must be a whole number between %.0f and %.0f", path, least, most)
+	}
+	return nil
+}
+
+func (c *PlanningConfig) check(path string) error {
+	return whole(path+".max_steps", c.MaxSteps, 1, 100)
+}
+
+func (c *ReflectionConfig) check(path string) error {
+	switch t := c.QualityThreshold; {
+	case t != nil && !(*t >= 0 && *t <= 1):
+		return invalid("%s.quality_threshold must be between 0 and 1", path)
+	case c.Rubric != nil && (strings.TrimSpace(*c.Rubric) == "" || len(*c.Rubric) > maxRubric):
+		return invalid("%s.rubric must have 1 to %d bytes", path, maxRubric)
+	}
+	return whole(path+".max_iterations", c.MaxIterations, 1, 10)
+}
+
+func (c *StateConfig) check(path string) error {
+	if err := whole(path+".checkpoint_interval_ms", c.CheckpointIntervalMS, 1000, 86_400_000); err != nil {
+		return err
+	}
+	return whole(path+".max_state_size_kb", c.MaxStateSizeKB, 1, 1024)
+}
+
+func (c *CodeConfig) check(path string) error {
+	return whole(path+".max_attempts", c.MaxAttempts, 1, 10)
+}
+
+// config is the configuration of a built-in skill.
+type config interface{ check(path string) error }
+
+// builtIn are the skills of this server's own: nil for one that this version does not have.
+var builtIn = map[string]func() config{
+	Planning:   func() config { return new(PlanningConfig) },
+	Reflection: func() config { return new(ReflectionConfig) },
+	State:      func() config { return new(StateConfig) },
+	Code:       func() config { return new(CodeConfig) },
+	Files:      nil,
+	Browsing:   nil,
+}
+
+// BuiltIn reports whether a name is that of a built-in skill, here or not.
+func BuiltIn(name string) bool {
+	_, is := builtIn[name]
+	return is
+}
+
+// CheckConfig refuses what the built-in skill of a name cannot be configured with. path is
+// that of the skill.
+func CheckConfig(path, name string, text json.RawMessage) error {
+	build := builtIn[name]
+	if build == nil {
+		return invalid("%s: the skill %s is not in this version", path, name)
+	}
+	c := build()
+	if err := configs.Decode(text, c); err != nil {
+		return fault.Wrap(fault.Invalid, err, path+".config: "+err.Error())
+	}
+	return c.check(path + ".config")
+}
+
+// configs reads configurations, with defaults for what is left out.
+var configs = wire.Decoder{Noun: "it", Arguments: true}
+
+// Config reads the configuration of a built-in skill, which CheckConfig has taken.
+func Config[T any](text json.RawMessage) (c T, err error) {
+	err = configs.Decode(text, &c)
+	return c, err
 }

@@ -4,12 +4,10 @@
 package skill
 
 import (
-	"crypto/rand"
-	"encoding/hex"
-	"regexp"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/id"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
@@ -19,28 +17,17 @@ type ID string
 // VersionID names a version of a skill: "skillver_" and 32 hexadecimal digits.
 type VersionID string
 
-var (
-	idPattern      = regexp.MustCompile(`^skill_[0-9a-f]{32}$`)
-	versionPattern = regexp.MustCompile(`^skillver_[0-9a-f]{32}$`)
-)
-
-func random() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
-
 // NewID returns an ID that no other skill has.
-func NewID() ID { return ID("skill_" + random()) }
+func NewID() ID { return ID(id.New("skill")) }
 
 // NewVersionID returns an ID that no other version has.
-func NewVersionID() VersionID { return VersionID("skillver_" + random()) }
+func NewVersionID() VersionID { return VersionID(id.New("skillver")) }
 
-// Valid reports whether id is one that a skill can have.
-func (id ID) Valid() bool { return idPattern.MatchString(string(id)) }
+// Valid reports whether i is one that a skill can have.
+func (i ID) Valid() bool { return id.Is("skill", string(i)) }
 
-// Valid reports whether id is one that a version can have.
-func (id VersionID) Valid() bool { return versionPattern.MatchString(string(id)) }
+// Valid reports whether i is one that a version can have.
+func (i VersionID) Valid() bool { return id.Is("skillver", string(i)) }
 
 // Skill is a skill of a tenant. It has one version at least.
 type Skill struct {

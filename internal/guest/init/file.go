@@ -17,6 +17,9 @@ func writeFiles(files []wire.File, home int) error {
 	}
 	return asUser(func() error {
 		for _, f := range files {
+			if ofSkill(f.Path) {
+				continue
+			}
 			if err := writeFile(f, home); err != nil {
 				return step("write "+f.Path, err)
 			}

@@ -55,6 +55,10 @@ func (s *supervisor) startRun(id uint64, p []byte) {
 		}
 	}
 	s.part()
+	if err := s.putSkills(m.Files); err != nil {
+		s.refuse(id, err)
+		return
+	}
 	if err := s.seal(); err != nil {
 		s.refuse(id, err)
 		return

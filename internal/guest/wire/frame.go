@@ -46,6 +46,8 @@ const (
 	UID  = 1000
 	GID  = 1000
 	Home = "/home/user"
+	// Skills is where files are root's: programs read them, and cannot change them.
+	Skills = "/skills"
 	// HomeAlias is what the contract calls Home: a link to it, where the image has nothing
 	// of that name.
 	HomeAlias = "/home/baponi"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -232,3 +233,18 @@ func (s *skills) Content(ctx context.Context, t tenant.ID, id skill.VersionID) (
 	}
 	return skill.NewBundle(files)
 }
+
+// SkillFiles implements execution.Skills.
+func (db *DB) SkillFiles(ctx context.Context, tenant string, of execution.SkillRef) ([]execution.SkillFile, error) {
+	b, err := db.Skills().Content(ctx, tenant, skill.VersionID(of.Version))
+	if err != nil {
+		return nil, err
+	}
+	files := make([]execution.SkillFile, len(b.Files))
+	for i, f := range b.Files {
+		files[i] = execution.SkillFile{Path: skill.Dir + "/" + b.Head.Name + "/" + f.Path, Exec: f.Exec, Data: f.Data}
+	}
+	return files, nil
+}
+
+var _ execution.Skills = (*DB)(nil)

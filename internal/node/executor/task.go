@@ -39,6 +39,8 @@ type task struct {
 	letGo   bool    // the next process has the run
 	waits   bool    // it is in the file of waiting jobs
 
+	skills []execution.SkillFile // that the turn's sandbox has not yet
+
 	homeAway bool // the home is where the sandbox finds it
 }
 
@@ -63,6 +65,13 @@ func (t *task) run() {
 		if t.reused = t.reuse(); t.reused {
 			t.start = execution.StartTurn
 		}
+	}
+	if err := t.loadSkills(); err != nil {
+		if t.turn != nil {
+			t.turn.sandbox, t.sandbox = t.sandbox, nil
+		}
+		t.refuse(err)
+		return
 	}
 	if t.sandbox == nil {
 		if err := t.claim(); err != nil {
@@ -144,7 +153,11 @@ func (t *task) runProgram(run uint64, out *output) (execution.Outcome, error) {
 		return execution.Outcome{}, err
 	}
 	defer t.watchHome()()
-	return t.sandbox.Run(t.ctx, t.program(run, t.job.Timeout), out.write)
+	outcome, err := t.sandbox.Run(t.ctx, t.program(run, t.job.Timeout), out.write)
+	if err == nil {
+		t.placed()
+	}
+	return outcome, err
 }
 
 // begun notes that the job waits no more: its journal has it, or its Result.
@@ -169,7 +182,7 @@ func (t *task) prepare() (*output, error) {
 func (t *task) program(run uint64, timeout time.Duration) execution.Program {
 	p := execution.Program{
 		TraceID: t.job.TraceID, ID: run, Language: t.job.Language, Code: t.job.Code, Env: t.job.Env, Input: t.job.Input,
-		Timeout: timeout, MaxBytes: t.job.StoreOutput,
+		Timeout: timeout, MaxBytes: t.job.StoreOutput, Skills: t.skills,
 	}
 	if t.job.Web != nil && t.x.cfg.Web != nil {
 		t.offerWeb(&p)

@@ -23,9 +23,10 @@ type turn struct {
 	since time.Time   // guarded by Executor.mu; when it had its last user
 
 	// Of the job that has the turn; under Executor.mu when no job has it.
-	sandbox Claimed // nil before the first job, and after it died
-	made    setting // what sandbox was made for
-	window  window  // of sandbox
+	sandbox Claimed           // nil before the first job, and after it died
+	made    setting           // what sandbox was made for
+	window  window            // of sandbox
+	skills  map[string]string // versions of the skills whose folders sandbox has, by their names
 }
 
 // setting is what a sandbox is made of.

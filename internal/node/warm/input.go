@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"path"
@@ -25,6 +26,13 @@ func files(p *execution.Program) (list []guest.File) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Input.Files)) {
 		list = append(list, guest.File{Path: path.Join(runtime.Home, name), Mode: 0o644, Data: p.Input.Files[name]})
+	}
+	for _, f := range p.Skills {
+		mode := fs.FileMode(0o444)
+		if f.Exec {
+			mode = 0o555
+		}
+		list = append(list, guest.File{Path: f.Path, Mode: mode, Data: f.Data})
 	}
 	for _, name := range p.Input.Outputs {
 		if strings.HasSuffix(name, "/") {

@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -21,6 +22,7 @@ import (
 type Handlers struct {
 	Store  agent.Store
 	Models Models
+	Skills skill.Store
 	Limits agent.Limits // of each tenant
 }
 
@@ -90,7 +92,7 @@ func event(c *httpapi.Call, id agent.ID, old, now string) tenant.PolicyEvent {
 	return tenant.PolicyEvent{Tenant: c.Caller.Tenant.ID, Actor: c.Caller.Key.ID, Field: "agent/" + string(id), Old: old, New: now, CreatedAt: time.Now().UTC().Truncate(time.Microsecond)}
 }
 
-func versionText(v int) string { return fmt.Sprintf("version %d", v) }
+func numbered(v int) string { return fmt.Sprintf("version %d", v) }
 
 func (h *Handlers) create(c *httpapi.Call, in *NewAgent) (out Agent, err error) {
 	a := &agent.Agent{ID: agent.NewID(), Tenant: c.Caller.Tenant.ID, Visibility: agent.Private}
@@ -101,7 +103,10 @@ func (h *Handlers) create(c *httpapi.Call, in *NewAgent) (out Agent, err error) 
 	if err := change.change(a); err != nil {
 		return out, err
 	}
-	if err := h.Insert(c, a, versionText(1)); err != nil {
+	if a.Definition.Skills, err = h.ReadSkills(c, in.Skills, nil); err != nil {
+		return out, err
+	}
+	if err := h.Insert(c, a, numbered(1)); err != nil {
 		return out, err
 	}
 	return agentOf(a), nil
@@ -126,7 +131,7 @@ func (h *Handlers) Replace(c *httpapi.Call, before, after *agent.Agent, modelled
 		return nil, err
 	}
 	after.Version = before.Version + 1
-	return after, h.Store.Update(c.Context(), after, h.Limits, event(c, after.ID, versionText(before.Version), versionText(after.Version)))
+	return after, h.Store.Update(c.Context(), after, h.Limits, event(c, after.ID, numbered(before.Version), numbered(after.Version)))
 }
 
 // check refuses what an agent cannot be. Its model is looked at only when the caller says
@@ -160,7 +165,12 @@ func (h *Handlers) update(c *httpapi.Call, in *AgentChange) (out Agent, err erro
 	if err := in.change(&after); err != nil {
 		return out, err
 	}
-	now, err := h.Replace(c, before, &after, in.Model != nil || in.Tools != nil)
+	if in.Skills != nil {
+		if after.Definition.Skills, err = h.ReadSkills(c, *in.Skills, before.Definition.Skills); err != nil {
+			return out, err
+		}
+	}
+	now, err := h.Replace(c, before, &after, in.Model != nil || in.Tools != nil || in.Skills != nil)
 	if err != nil {
 		return out, err
 	}
@@ -181,7 +191,7 @@ func (h *Handlers) End(c *httpapi.Call) (*agent.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.Store.Archive(c.Context(), before.Tenant, string(before.ID), event(c, before.ID, versionText(before.Version), "archived"))
+	return h.Store.Archive(c.Context(), before.Tenant, string(before.ID), event(c, before.ID, numbered(before.Version), "archived"))
 }
 
 // maxRef bounds what an agent is asked for as.

@@ -11,6 +11,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/agent/agenttest"
 	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/skill"
+	"github.com/atoll-run/atoll/internal/core/skill/skilltest"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
@@ -28,7 +30,7 @@ func open(t *testing.T) (*httpapitest.Server, *store.DB) {
 		model.Record{Name: "others", Provider: model.OpenAI, Tenants: []string{"other"}, Source: "file"})
 	catalog := model.NewCatalog(model.CatalogConfig{Store: db.Models(), Declared: declared, Tenant: db.Tenants().Tenant, Plan: db.Tenants().Plan})
 	s := httpapitest.New(t, func(c *httpapitest.Setup) {
-		c.Agents = &agentapi.Handlers{Store: db.Agents(), Models: catalog, Limits: agent.Limits{Agents: 50, Versions: 100}}
+		c.Agents = &agentapi.Handlers{Store: db.Agents(), Models: catalog, Skills: db.Skills(), Limits: agent.Limits{Agents: 50, Versions: 100}}
 	})
 	err := db.Tenants().CreateTenant(t.Context(), tenant.Tenant{ID: s.Caller.Tenant.ID, Name: "test", Plan: "pro", Tier: tenant.Standard, AuditDays: 1})
 	if err != nil {
@@ -88,17 +90,29 @@ func TestTheContractsRequests(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	s, _ := open(t)
 	for says, with := range map[string]string{
-		"skills is not supported":        `"skills": ["structured-planning"]`,
-		"handoffs is not supported":      `"handoffs": [{"agent_id": "agt_x"}]`,
-		"multiagent is not supported":    `"multiagent": {"mode": "swarm"}`,
-		"visibility":                     `"visibility": "public"`,
-		"slug must have":                 `"slug": "Not a slug"`,
-		"tools[0].server":                `"tools": [{"type": "mcp"}]`,
-		"tools[1] is there twice":        `"tools": [{"type": "sandbox"}, {"type": "sandbox"}]`,
-		"mcp_servers[0].url":             `"mcp_servers": [{"name": "a", "url": "ftp://x"}]`,
-		"tool_policy.deny_list[0]":       `"tool_policy": {"deny_list": [""]}`,
-		"metadata.tool_policy":           `"metadata": {"tool_policy": {"deny": []}}`,
-		"are the same; give one of them": `"tool_policy": {}, "metadata": {"tool_policy": {}}`,
+		"skills[1]: the skill web-browsing is not in this version":                `"skills": ["structured-planning", "web-browsing"]`,
+		"skills[0].name: there is no skill":                                       `"skills": ["unknown"]`,
+		"skills[0].skill_id: there is no skill":                                   `"skills": [{"type": "custom", "skill_id": "skill_0123456789abcdef0123456789abcdef"}]`,
+		"skills[0]: skill_id is of a skill of yours":                              `"skills": [{"name": "structured-planning", "skill_id": "skill_0123456789abcdef0123456789abcdef"}]`,
+		"skills[1]: structured-planning is there twice":                           `"skills": ["structured-planning", {"name": "structured-planning"}]`,
+		"skills[0].config: unknown field":                                         `"skills": [{"name": "structured-planning", "config": {"steps": 1}}]`,
+		"skills[0].config.max_iterations must be a whole number between 1 and 10": `"skills": [{"name": "reflection-loop", "config": {"max_iterations": 11}}]`,
+		"skills[0].config.quality_threshold must be between 0 and 1":              `"skills": [{"name": "reflection-loop", "config": {"quality_threshold": 1.5}}]`,
+		"skills[0].config.max_state_size_kb must be":                              `"skills": [{"name": "long-running-state", "config": {"max_state_size_kb": 1.5}}]`,
+		"skills[0].config: max_state_size_kb must be":                             `"skills": [{"name": "long-running-state", "config": {"max_state_size_kb": "x"}}]`,
+		"skills[0].version is of skills of yours":                                 `"skills": [{"name": "structured-planning", "version": 1}]`,
+		"skills[0] must be the name":                                              `"skills": [7]`,
+		"tools[0].name: update_plan":                                              `"tools": [{"type": "custom", "name": "update_plan"}], "skills": ["structured-planning"]`,
+		"handoffs is not supported":                                               `"handoffs": [{"agent_id": "agt_x"}]`,
+		"multiagent is not supported":                                             `"multiagent": {"mode": "swarm"}`,
+		"visibility":                                                              `"visibility": "public"`,
+		"slug must have":                                                          `"slug": "Not a slug"`,
+		"tools[0].server":                                                         `"tools": [{"type": "mcp"}]`,
+		"tools[1] is there twice":                                                 `"tools": [{"type": "sandbox"}, {"type": "sandbox"}]`,
+		"mcp_servers[0].url":                                                      `"mcp_servers": [{"name": "a", "url": "ftp://x"}]`,
+		"tool_policy.deny_list[0]":                                                `"tool_policy": {"deny_list": [""]}`,
+		"metadata.tool_policy":                                                    `"metadata": {"tool_policy": {"deny": []}}`,
+		"are the same; give one of them":                                          `"tool_policy": {}, "metadata": {"tool_policy": {}}`,
 	} {
 		w := httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "model": {"name": "m"}, `+with+`}`)
 		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), says) {
@@ -274,5 +288,52 @@ func TestTemplates(t *testing.T) {
 	}
 	if kept, err := db.Agents().Get(t.Context(), s.Caller.Tenant.ID, own.ID); err != nil || kept.Definition.Servers[0].Headers != nil {
 		t.Errorf("%+v, %v", kept, err)
+	}
+}
+
+// TestSkills: skills are kept with their configuration, those of the tenant's by their versions,
+// and templates have those of the server's own alone.
+func TestSkills(t *testing.T) {
+	s, db := open(t)
+	k := skilltest.New(s.Caller.Tenant.ID)
+	if err := db.Skills().Create(t.Context(), k, skilltest.Bundle(t, "report", "Writes reports."), skill.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	made := answer(t, httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "slug": "skilled", "model": {"name": "m"}, "visibility": "template", "skills": ["structured-planning",
+		{"name": "reflection-loop", "config": {"max_iterations": 3, "quality_threshold": 0.8}},
+		{"name": "long-running-state", "config": {"checkpoint_interval_ms": 30000, "max_state_size_kb": 512}}, "report"]}`), http.StatusCreated)
+	if len(made.Skills) != 4 || made.Skills[0].Type != "built_in" || string(made.Skills[1].Config) != `{"max_iterations":3,"quality_threshold":0.8}` ||
+		*made.Skills[3].SkillID != string(k.ID) || *made.Skills[3].Version != string(k.Latest.ID) {
+		t.Errorf("%+v", made.Skills)
+	}
+	first := k.Latest.ID
+	k.Latest.ID = skill.NewVersionID()
+	if err := db.Skills().AddVersion(t.Context(), k, skilltest.Bundle(t, "report", "Writes better reports."), skill.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[string]skill.VersionID{`1`: first, `"1"`: first, `"latest"`: k.Latest.ID, `null`: k.Latest.ID, fmt.Sprintf("%q", first): first} {
+		now := answer(t, httpapitest.Ask(s, "GET", "/v1/agents/skilled", ""), http.StatusOK)
+		got := answer(t, patch(s, "/v1/agents/skilled", fmt.Sprintf(`{"version": %d, "skills": [{"type": "custom", "skill_id": %q, "version": %s}, "structured-planning"]}`, now.Version, k.ID, version)), http.StatusOK)
+		if *got.Skills[0].Version != string(want) {
+			t.Errorf("version %s is %+v", version, got.Skills)
+		}
+	}
+	now := answer(t, httpapitest.Ask(s, "GET", "/v1/agents/skilled", ""), http.StatusOK)
+	if _, err := db.Skills().Archive(t.Context(), k.Tenant, k.ID); err != nil {
+		t.Fatal(err)
+	}
+	answer(t, patch(s, "/v1/agents/skilled", fmt.Sprintf(`{"version": %d, "skills": ["report"]}`, now.Version)), http.StatusOK)
+	httpapitest.Refused(t, httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "model": {"name": "m"}, "skills": ["report"]}`), http.StatusBadRequest, "validation_error", "archived")
+	httpapitest.Refused(t, httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "model": {"name": "plain"}, "skills": ["structured-planning"]}`), http.StatusBadRequest, "validation_error", "calls none")
+	answer(t, httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "model": {"name": "plain"}, "skills": ["reflection-loop"]}`), http.StatusCreated)
+
+	theirs := agenttest.New("ten_other", "theirs")
+	theirs.Visibility = agent.Template
+	theirs.Definition.Skills = []agent.Skill{{Name: "secret", ID: skill.NewID(), Version: skill.NewVersionID()}, {Name: "structured-planning"}}
+	if err := db.Agents().Create(t.Context(), theirs, agent.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	if seen := answer(t, httpapitest.Ask(s, "GET", "/v1/agents/"+string(theirs.ID), ""), http.StatusOK); len(seen.Skills) != 1 || seen.Skills[0].Name != "structured-planning" {
+		t.Errorf("another tenant sees %+v", seen.Skills)
 	}
 }

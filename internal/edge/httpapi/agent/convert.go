@@ -18,7 +18,7 @@ func (u *Unbuilt) refuse() error {
 	for _, f := range []struct {
 		name string
 		text jsontext.Value
-	}{{"skills", u.Skills}, {"handoffs", u.Handoffs}, {"multiagent", u.Multiagent}} {
+	}{{"handoffs", u.Handoffs}, {"multiagent", u.Multiagent}} {
 		switch strings.Join(strings.Fields(string(f.text)), "") {
 		case "", "null", "[]":
 		default:
@@ -158,7 +158,7 @@ func agentOf(a *agent.Agent) Agent {
 	out := Agent{
 		ID: string(a.ID), Type: "agent", Name: d.Name, Slug: text(a.Slug), Description: text(d.Description), System: text(d.System), Visibility: string(a.Visibility), Version: a.Version,
 		Model: AgentModel{Name: &d.Model.Name, Temperature: d.Model.Temperature, TopP: d.Model.TopP, Stop: d.Model.Stop, Effort: text(d.Model.Effort)},
-		Tools: []AgentTool{}, MCPServers: []AgentServer{}, Metadata: map[string]jsontext.Value{}, Warnings: []Warning{},
+		Tools: []AgentTool{}, MCPServers: []AgentServer{}, Skills: httpapi.Each(d.Skills, skillOf), Metadata: map[string]jsontext.Value{}, Warnings: []Warning{},
 		ToolPolicy: policyOf(d),
 		CreatedAt:  a.CreatedAt, UpdatedAt: a.UpdatedAt,
 	}

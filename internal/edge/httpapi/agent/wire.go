@@ -42,6 +42,15 @@ type ToolPolicy struct {
 	ConfirmWithin       *int64   `json:"confirm_within,omitzero" minimum:"1" maximum:"31536000" doc:"Seconds that calls of a session wait for the client, and then expire; confirmation_time of the server if left out."`
 }
 
+// AgentSkill is a skill of an agent.
+type AgentSkill struct {
+	Type    string         `json:"type" enum:"built_in,custom" doc:"built_in: one of the server's own; custom: one of the tenant's."`
+	Name    string         `json:"name"`
+	Config  jsontext.Value `json:"config,omitzero" doc:"Of built_in, as it was given."`
+	SkillID *string        `json:"skill_id,omitzero" doc:"Of custom."`
+	Version *string        `json:"version,omitzero" doc:"Of custom: the id of the version that the agent keeps."`
+}
+
 // NewAgent is the body that makes an agent.
 type NewAgent struct {
 	Name        *string                   `json:"name" required:"true"`
@@ -51,6 +60,7 @@ type NewAgent struct {
 	System      *string                   `json:"system,omitzero"`
 	Tools       []AgentTool               `json:"tools,omitzero"`
 	MCPServers  []AgentServer             `json:"mcp_servers,omitzero"`
+	Skills      []jsontext.Value          `json:"skills,omitzero" doc:"Names of skills; or objects with name and config of one of the server's own, or skill_id (or name) and version of one of the tenant's."`
 	ToolPolicy  *ToolPolicy               `json:"tool_policy,omitzero" doc:"metadata.tool_policy says the same."`
 	Metadata    map[string]jsontext.Value `json:"metadata,omitzero"`
 	Visibility  *string                   `json:"visibility,omitzero" enum:"private,template" doc:"private, or template for one that other tenants may see and copy by its id, without headers, queries of URLs and metadata."`
@@ -67,6 +77,7 @@ type AgentChange struct {
 	System      *string                    `json:"system,omitzero"`
 	Tools       *[]AgentTool               `json:"tools,omitzero" doc:"Replaces the list."`
 	MCPServers  *[]AgentServer             `json:"mcp_servers,omitzero" doc:"Replaces the list."`
+	Skills      *[]jsontext.Value          `json:"skills,omitzero" doc:"Replaces the list."`
 	ToolPolicy  *ToolPolicy                `json:"tool_policy,omitzero" doc:"Replaces it."`
 	Metadata    *map[string]jsontext.Value `json:"metadata,omitzero" doc:"Replaces it."`
 	Visibility  *string                    `json:"visibility,omitzero" enum:"private,template"`
@@ -82,7 +93,6 @@ type AgentCopy struct {
 
 // Unbuilt are fields of the contract that this version refuses by name.
 type Unbuilt struct {
-	Skills     jsontext.Value `json:"skills,omitzero" doc:"Refused in this version, unless empty."`
 	Handoffs   jsontext.Value `json:"handoffs,omitzero" doc:"Refused in this version, unless empty."`
 	Multiagent jsontext.Value `json:"multiagent,omitzero" doc:"Refused in this version, unless null."`
 }
@@ -98,6 +108,7 @@ type Agent struct {
 	System      *string                   `json:"system"`
 	Tools       []AgentTool               `json:"tools"`
 	MCPServers  []AgentServer             `json:"mcp_servers" doc:"Without their headers."`
+	Skills      []AgentSkill              `json:"skills"`
 	ToolPolicy  ToolPolicy                `json:"tool_policy"`
 	Metadata    map[string]jsontext.Value `json:"metadata"`
 	Visibility  string                    `json:"visibility"`

@@ -39,6 +39,9 @@ func (d *Door) createAgent(c *httpapi.Call, in *AgentFields) (out Agent, err err
 	if err := in.change(a); err != nil {
 		return out, err
 	}
+	if err := d.setSkills(c, in, &a.Definition); err != nil {
+		return out, err
+	}
 	if err := d.Agents.Insert(c, a, "version 1"); err != nil {
 		return out, err
 	}
@@ -89,7 +92,10 @@ func (d *Door) changeOnce(c *httpapi.Call, in *AgentFields) (*agent.Agent, error
 	if err := in.change(&after); err != nil {
 		return nil, err
 	}
-	return d.Agents.Replace(c, before, &after, len(in.Model) > 0 || len(in.Tools) > 0)
+	if err := d.setSkills(c, in, &after.Definition); err != nil {
+		return nil, err
+	}
+	return d.Agents.Replace(c, before, &after, len(in.Model) > 0 || len(in.Tools) > 0 || len(in.Skills) > 0)
 }
 
 func (d *Door) agent(c *httpapi.Call) (out Agent, err error) {

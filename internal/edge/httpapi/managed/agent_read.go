@@ -62,7 +62,7 @@ func (in *AgentFields) refuse() error {
 	for _, f := range []struct {
 		name string
 		text jsontext.Value
-	}{{"skills", in.Skills}, {"multiagent", in.Multiagent}} {
+	}{{"multiagent", in.Multiagent}} {
 		if text := strings.Join(strings.Fields(string(f.text)), ""); text != "" && text != null && text != "[]" {
 			return httpapi.Invalid("%s is not supported by this version: leave it out", f.name)
 		}

@@ -81,7 +81,7 @@ type Agent struct {
 	Model             Model             `json:"model"`
 	Tools             []Tool            `json:"tools"`
 	MCPServers        []Server          `json:"mcp_servers"`
-	Skills            []Typed           `json:"skills"`
+	Skills            []Skill           `json:"skills"`
 	Multiagent        *Typed            `json:"multiagent"`
 	ExecutionIdentity Typed             `json:"execution_identity"`
 	Metadata          map[string]string `json:"metadata"`

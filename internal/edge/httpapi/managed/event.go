@@ -40,6 +40,7 @@ var sorts = map[string][]run.Sort{
 	"session.error": {run.Sort(run.ToldError)}, "session.usage": {run.Sort(run.ToldUsage)},
 	"session.status_running": {run.ToldStatus.By(run.Begun)}, "session.status_idle": {run.Sort(run.ToldStatus)},
 	"span.model_request_start": {run.Sort(run.ToldRequest)}, "span.model_request_end": {run.Sort(run.ToldAnswer)},
+	ofSkill + "plan": {run.Sort(run.ToldPlan)}, ofSkill + "review": {run.Sort(run.ToldReview)}, ofSkill + "state": {run.Sort(run.ToldDocument)}, ofSkill + "reminder": {run.Sort(run.ToldReminder)},
 
 	"session.status_rescheduled": nil, "session.status_terminated": nil, "session.updated": nil, "session.deleted": nil, "session.thread_created": nil,
 	"session.thread_status_running": nil, "session.thread_status_idle": nil, "session.thread_status_terminated": nil, "session.thread_status_rescheduled": nil,

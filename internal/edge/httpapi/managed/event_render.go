@@ -87,6 +87,9 @@ func eventOf(of session.ID, e *session.Event) Event {
 		}
 	case run.ToldInterrupt:
 		out.Type = userInterrupt
+	case run.ToldPlan, run.ToldReview, run.ToldDocument, run.ToldReminder:
+		text := string(e.Note.Data)
+		out.Type, out.Content = ofSkill+string(e.Kind), []Block{{Type: "text", Text: &text}}
 	}
 	return out
 }

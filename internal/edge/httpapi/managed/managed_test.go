@@ -169,9 +169,9 @@ func TestNothingIsLost(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	s, db := open(t)
 	for says, body := range map[string]string{
-		"name is required":                                    `"model": "m"`,
-		"model is required":                                   `"name": "n"`,
-		"skills is not supported":                             `"name": "n", "model": "m", "skills": [{"type": "anthropic", "skill_id": "xlsx"}]`,
+		"name is required":  `"model": "m"`,
+		"model is required": `"name": "n"`,
+		"skills[0].type: there are no skills of Anthropic's":  `"name": "n", "model": "m", "skills": [{"type": "anthropic", "skill_id": "xlsx"}]`,
 		"multiagent is not supported":                         `"name": "n", "model": "m", "multiagent": {"type": "coordinator"}`,
 		"execution_identity.type":                             `"name": "n", "model": "m", "execution_identity": {"type": "aws_role"}`,
 		"model.speed":                                         `"name": "n", "model": {"id": "m", "speed": "fast"}`,

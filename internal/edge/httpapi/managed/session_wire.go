@@ -73,7 +73,7 @@ type SessionAgent struct {
 	Model             Model    `json:"model"`
 	Tools             []Tool   `json:"tools"`
 	MCPServers        []Server `json:"mcp_servers"`
-	Skills            []Typed  `json:"skills"`
+	Skills            []Skill  `json:"skills"`
 	Multiagent        *Typed   `json:"multiagent"`
 	ExecutionIdentity Typed    `json:"execution_identity"`
 }

@@ -28,6 +28,7 @@ type Turn struct {
 	NoWeb  bool          // code does not call the services of the web
 	Stop   []string      // texts before which an answer ends
 	Within time.Duration // that calls wait for the client; 0 for ever
+	Shown  bool          // it is not begun: what the model would get is shown
 }
 
 // Begin begins a turn, which goes on without its caller. done is closed when this process
@@ -46,7 +47,19 @@ func (h *Handlers) Prepare(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, er
 	if c.Caller.Environment.ID != t.Of.Environment {
 		return nil, nil, fault.New(fault.Conflict, "the session is of another environment: send messages with a key of that one")
 	}
-	t.In.answers, t.In.noWeb = len(t.Answers) > 0, t.NoWeb
+	r, q, err := h.Compose(c, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.Draining(); err != nil {
+		return nil, nil, err
+	}
+	return r, q, h.admit(c, q.Models[0])
+}
+
+// Compose is what Prepare returns, where nothing is begun.
+func (h *Handlers) Compose(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, error) {
+	t.In.answers, t.In.noWeb = len(t.Answers) > 0 || t.Shown, t.NoWeb
 	r, q, err := h.prepare(c, t.In)
 	if err != nil {
 		return nil, nil, err
@@ -56,10 +69,7 @@ func (h *Handlers) Prepare(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, er
 	q.Limits.Session = t.Of.Left()
 	q.Turn = &run.Turn{Session: r.Session, After: t.After, Until: t.Of.Events, Spent: t.Spent, Answers: t.Answers, Within: t.Within}
 	t.Govern(q)
-	if err := c.Draining(); err != nil {
-		return nil, nil, err
-	}
-	return r, q, h.admit(c, q.Models[0])
+	return r, q, nil
 }
 
 // Start begins a turn that is prepared.

@@ -7,8 +7,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/agent/skilltool"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 )
 
@@ -34,8 +36,16 @@ func request(d *agent.Definition) (*response.CreateResponse, error) {
 			q.Tools = append(q.Tools, tool)
 		}
 	}
+	if slices.ContainsFunc(d.Skills, func(s agent.Skill) bool { return s.Name == skill.Code }) && !slices.ContainsFunc(q.Tools, isSandbox) {
+		q.Tools = append(q.Tools, sandboxAsked)
+	}
 	return q, nil
 }
+
+// sandboxAsked is the tool of the sandbox as a response is asked for it.
+var sandboxAsked = jsontext.Value(`{"type":"sandbox"}`)
+
+func isSandbox(tool jsontext.Value) bool { return string(tool) == string(sandboxAsked) }
 
 // asked is a tool as a response is asked for it; nil for one that the agent does not get.
 func asked(d *agent.Definition, t *agent.Tool) (jsontext.Value, error) {
@@ -70,13 +80,22 @@ func asked(d *agent.Definition, t *agent.Tool) (jsontext.Value, error) {
 // left out here cannot be called, whatever the model asks for.
 func govern(p *agent.Policy) func(*run.Request) {
 	return func(q *run.Request) {
-		q.Tools = slices.DeleteFunc(q.Tools, func(t run.Tool) bool { return p.Judge(names(&t)...) == agent.Denied })
+		q.Tools = slices.DeleteFunc(q.Tools, func(t run.Tool) bool { return judge(p, &t) == agent.Denied })
 		for i := range q.Tools {
-			if t := &q.Tools[i]; t.Handler != "" && p.Judge(names(t)...) == agent.Asks {
+			if t := &q.Tools[i]; t.Handler != "" && judge(p, t) == agent.Asks {
 				t.Approve = true
 			}
 		}
 	}
+}
+
+// judge says what a policy says of a tool. Lists of what is allowed are not about tools of
+// skills, which reach nothing outside of the session and are there because the skill is.
+func judge(p *agent.Policy, t *run.Tool) agent.Verdict {
+	if t.Handler == skilltool.Handler {
+		p = &agent.Policy{Deny: p.Deny, Confirm: p.Confirm}
+	}
+	return p.Judge(names(t)...)
 }
 
 // names are what a policy may call a tool.
@@ -84,6 +103,8 @@ func names(t *run.Tool) []string {
 	switch {
 	case t.Server != "":
 		return []string{t.Name, t.Server, t.Server + "/" + t.RemoteName, t.RemoteName}
+	case t.Handler == skilltool.Handler:
+		return []string{t.Name}
 	case t.Handler == sandboxtool.Handler:
 		return append(agent.Sandbox.Names(), t.Name)
 	case t.Handler != "":

@@ -113,11 +113,14 @@ func eventOf(id session.ID, e *session.Event) SessionEvent {
 	if e.Cut {
 		out.Incomplete = new(true)
 	}
-	if it := e.Item; it != nil {
+	if it := e.Item; it != nil && e.Note == nil {
 		out.item(it)
 	}
 	if d := e.Decision; d != nil {
 		out.Approve, out.Reason, out.KeyID = &d.Approve, httpapi.OrNull(d.Reason), httpapi.OrNull(d.Key)
+	}
+	if e.Note != nil {
+		out.note(e)
 	}
 	if f := e.Failure; f != nil {
 		out.Error = &TurnError{string(f.Reason), f.Message}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
@@ -21,6 +22,7 @@ import (
 type Handlers struct {
 	Store  session.Store
 	Agents agent.Store
+	Skills skill.Store
 	Turns  *response.Handlers
 	Queued func() // a turn was queued
 	// Enter puts a caller into an environment, as a tenant.Authority does.
@@ -78,6 +80,14 @@ func (h *Handlers) Operations() []httpapi.Operation {
 				Answers: []httpapi.Answer{httpapi.OK(Session{}, "Its end is asked for; there may be none."), unknown}, Serve: httpapi.Returns(h.interrupt),
 			},
 		}...)
+		ops = append(ops, httpapi.Operation{
+			Method: http.MethodGet, Path: one + "/context", ID: "getSessionContext" + base.suffix, Summary: "Show what the model is told in the session's next turn", Scope: tenant.ScopeRead, Params: id,
+			Description: "The instructions with those of the skills, and the tools, as a turn that begins now would have them. MCP servers of the agent are asked for their tools.",
+			Answers: []httpapi.Answer{httpapi.OK(SessionContext{}, "What the model is told before the conversation."), unknown,
+				httpapi.Refusal(http.StatusConflict, "conflict: a skill of the agent was deleted, or the key is of another environment."),
+				httpapi.Refusal(http.StatusFailedDependency, "external_connector_error: an MCP server of the agent could not list its tools.")},
+			Serve: httpapi.Returns(h.context),
+		})
 		ops = append(ops, h.eventOperations(one, base.suffix, id, unknown, busy)...)
 	}
 	for i := range ops {

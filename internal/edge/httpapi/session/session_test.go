@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/skilltool"
 	agentturns "github.com/atoll-run/atoll/internal/agent/turns"
 	"github.com/atoll-run/atoll/internal/control/webhook"
 	"github.com/atoll-run/atoll/internal/core/agent"
@@ -19,6 +20,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/model/modeltest"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
 	agentapi "github.com/atoll-run/atoll/internal/edge/httpapi/agent"
@@ -30,14 +32,14 @@ import (
 )
 
 // scripted has models that are called m.
-type scripted struct{}
+type scripted struct{ modeltest.Script }
 
-func (scripted) Use(_ context.Context, _ tenant.ID, name string) (model.Model, *model.Record, error) {
+func (m scripted) Use(_ context.Context, _ tenant.ID, name string) (model.Model, *model.Record, error) {
 	if name != "m" {
 		return nil, nil, fault.New(fault.NotFound, "no model %q", name)
 	}
 	spec := model.Spec{Capabilities: model.Capabilities}
-	return model.Guard(modeltest.Script(answer), spec, model.DefaultBounds), &model.Record{Name: name, Spec: spec}, nil
+	return model.Guard(m.Script, spec, model.DefaultBounds), &model.Record{Name: name, Spec: spec}, nil
 }
 
 // answer calls the tools that a message names, side by side, and then says what it was told.
@@ -81,14 +83,23 @@ type talk struct {
 	ended    chan run.ID   // turns
 	recalled *atomic.Int64 // how often a conversation was read
 	api      *sessionapi.Handlers
+	skills   skill.Store
 }
 
 // open begins a session with an agent that has a tool of the client's and those of the
 // sandbox.
 func open(t *testing.T, policy string) *talk {
 	t.Helper()
+	return openWith(t, policy, answer)
+}
+
+// openWith is open with another model, and with skills.
+func openWith(t *testing.T, policy string, script modeltest.Script, skills ...agent.Skill) *talk {
+	t.Helper()
+	models := scripted{script}
 	var agents agent.Store
 	var api *sessionapi.Handlers
+	var keep skill.Store
 	ended, recalled := make(chan run.ID, 20), new(atomic.Int64)
 	hooks, err := webhook.New(webhook.Config{})
 	if err != nil {
@@ -96,11 +107,13 @@ func open(t *testing.T, policy string) *talk {
 	}
 	s := httpapitest.New(t, func(s *httpapitest.Setup) {
 		db, box := s.World.DB, storetest.Box(t)
+		used := &skilltool.Skills{Folders: db.Skills(), Events: db.Sessions()}
+		keep = db.Skills()
 		wake := func() {}
 		l := loop.New(loop.Config{
 			Ended: func(r *run.Run) { wake(); ended <- r.ID },
-			Store: db.Runs(), Models: scripted{}, Events: s.World.Bus.RunEvents(box), Log: slog.New(slog.DiscardHandler), Holder: "here",
-			Handlers: map[string]loop.Handler{"sandbox": hands{}}, Conversation: func(ctx context.Context, t *run.Turn) ([]model.Item, error) {
+			Store: db.Runs(), Models: models, Events: s.World.Bus.RunEvents(box), Log: slog.New(slog.DiscardHandler), Holder: "here",
+			Handlers: map[string]loop.Handler{"sandbox": hands{}, skilltool.Handler: used}, Check: used.Check, Conversation: func(ctx context.Context, t *run.Turn) ([]model.Item, error) {
 				recalled.Add(1)
 				return db.Sessions().Conversation(ctx, t)
 			},
@@ -109,12 +122,12 @@ func open(t *testing.T, policy string) *talk {
 			t.Fatal(err)
 		}
 		t.Cleanup(l.Stop)
-		turns := &response.Handlers{Loop: l, Files: s.World.Gateway, Store: db.Runs(), Models: scripted{}, Seal: box, Keep: time.Hour, Web: web.New(web.Config{})}
+		turns := &response.Handlers{Loop: l, Files: s.World.Gateway, Store: db.Runs(), Models: models, Seal: box, Keep: time.Hour, Web: web.New(web.Config{})}
 		agents = db.Agents()
 		queued := agentturns.New(agentturns.Config{Store: db.Sessions(), Begin: l.Begin, Log: slog.New(slog.DiscardHandler)})
 		go queued.Run(t.Context())
 		wake = queued.Wake
-		api = &sessionapi.Handlers{Store: db.Sessions(), Agents: db.Agents(), Turns: turns, Queued: queued.Wake, Enter: tenant.NewAuthority(db.Tenants()).Enter, Told: func() {},
+		api = &sessionapi.Handlers{Store: db.Sessions(), Agents: db.Agents(), Skills: db.Skills(), Turns: turns, Queued: queued.Wake, Enter: tenant.NewAuthority(db.Tenants()).Enter, Told: func() {},
 			CheckWebhook: hooks.CheckURL}
 		s.Sessions = api
 		s.Agents = &agentapi.Handlers{Store: agents}
@@ -122,7 +135,7 @@ func open(t *testing.T, policy string) *talk {
 		s.Managed = &managed.Door{Agents: s.Agents, Sessions: s.Sessions, Keys: s.World}
 	})
 	a := &agent.Agent{ID: agent.NewID(), Tenant: s.Caller.Tenant.ID, Slug: "helper", Visibility: agent.Private, Definition: agent.Definition{
-		Name: "Helper", Model: agent.Model{Name: "m"}, Tools: []agent.Tool{{Type: agent.Sandbox}, {Type: agent.Custom, Name: "theirs"}},
+		Name: "Helper", Model: agent.Model{Name: "m"}, Tools: []agent.Tool{{Type: agent.Sandbox}, {Type: agent.Custom, Name: "theirs"}}, Skills: skills,
 	}}
 	if err := json.Unmarshal([]byte(policy), &a.Definition.Policy); err != nil {
 		t.Fatal(err)
@@ -130,7 +143,7 @@ func open(t *testing.T, policy string) *talk {
 	if err := agents.Create(t.Context(), a, agent.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	k := &talk{s, t, "", ended, recalled, api}
+	k := &talk{s, t, "", ended, recalled, api, keep}
 	var made struct{ ID string }
 	k.ask(http.StatusCreated, "POST", "/v1/sessions", `{"agent_id":"helper"}`, &made)
 	k.path = "/v1/sessions/" + made.ID

@@ -127,12 +127,20 @@ func (h *Handlers) plan(c *httpapi.Call, s *session.Session) (*response.Turn, er
 	if err != nil {
 		return nil, err
 	}
+	skills, err := h.skills(c.Context(), s, &a.Definition)
+	if err != nil {
+		return nil, err
+	}
 	after, err := h.Store.Window(c.Context(), s.ID, s.Events)
 	if err != nil {
 		return nil, err
 	}
 	spent, err := h.Store.Total(c.Context(), s.Tenant, s.ID)
-	return &response.Turn{Of: s, In: q, After: after, Spent: spent, Govern: govern(&a.Definition.Policy), NoWeb: webless(&a.Definition.Policy), Stop: a.Definition.Model.Stop, Within: h.within(&a.Definition.Policy)}, err
+	rule := govern(&a.Definition.Policy)
+	return &response.Turn{
+		Of: s, In: q, After: after, Spent: spent, Govern: func(q *run.Request) { skills.Apply(q); rule(q) }, NoWeb: webless(&a.Definition.Policy),
+		Stop: a.Definition.Model.Stop, Within: h.within(&a.Definition.Policy),
+	}, err
 }
 
 // within is how long calls wait for the client.

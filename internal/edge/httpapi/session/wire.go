@@ -94,10 +94,10 @@ type TurnUsage struct {
 // SessionEvent is something that happened in a session. It does not change.
 type SessionEvent struct {
 	ID         string       `json:"id" doc:"sevt_, the session's digits and the number of the event."`
-	Type       string       `json:"type" enum:"message,thinking,tool_use,tool_result,tool_confirmation,error,usage,status"`
+	Type       string       `json:"type" enum:"message,thinking,tool_use,tool_result,tool_confirmation,error,usage,status,plan,review,state,reminder"`
 	TurnID     *string      `json:"turn_id" doc:"null for answers after which no turn began."`
 	Role       *string      `json:"role,omitzero" enum:"user,assistant,system" doc:"Of message."`
-	Content    *string      `json:"content,omitzero" doc:"Of message, thinking and tool_result."`
+	Content    *string      `json:"content,omitzero" doc:"Of message, thinking and tool_result; of reminder, what the model was told; of state, the document."`
 	Incomplete *bool        `json:"incomplete,omitzero" doc:"Of message and thinking: it broke off, and is no part of the conversation."`
 	ItemID     *string      `json:"item_id,omitzero" doc:"Of message and thinking: what their deltas have."`
 	Name       *string      `json:"name,omitzero" doc:"Of tool_use."`
@@ -109,6 +109,9 @@ type SessionEvent struct {
 	KeyID      *string      `json:"key_id,omitzero" doc:"Of tool_confirmation: of the key that gave it; left out where the call has expired."`
 	Error      *TurnError   `json:"error,omitzero" doc:"Of error."`
 	Usage      *TurnUsage   `json:"usage,omitzero" doc:"Of usage: of the whole turn."`
+	Skill      *string      `json:"skill,omitzero" doc:"Of plan, review, state and reminder: the skill that it is of."`
+	Plan       *SessionPlan `json:"plan,omitzero" doc:"Of plan."`
+	Review     *Review      `json:"review,omitzero" doc:"Of review."`
 	Status     *string      `json:"status,omitzero" enum:"running,idle,requires_action" doc:"Of status: that of the session from then on."`
 	StopReason *SessionStop `json:"stop_reason,omitzero" doc:"Of status, but for running."`
 	CreatedAt  time.Time    `json:"created_at"`
@@ -128,4 +131,51 @@ type SessionDelta struct {
 	ItemID string `json:"item_id" doc:"That of the event which the pieces make."`
 	Of     string `json:"of" enum:"message,thinking,tool_use"`
 	Text   string `json:"text"`
+}
+
+// SessionPlan is the agent's plan, as it is from then on.
+type SessionPlan struct {
+	Steps   []PlanStep `json:"steps"`
+	WhyOpen *string    `json:"why_open,omitzero" doc:"Why steps stay open at the end of the turn."`
+}
+
+// PlanStep is a step of a plan.
+type PlanStep struct {
+	Step   string `json:"step"`
+	Status string `json:"status" enum:"pending,in_progress,completed,cancelled"`
+}
+
+// Review is what a review says of an answer.
+type Review struct {
+	Iteration int     `json:"iteration" doc:"Of the turn, from 1."`
+	Score     float64 `json:"score" doc:"0 to 1."`
+	Threshold float64 `json:"threshold" doc:"The quality_threshold of the skill."`
+	Passed    bool    `json:"passed"`
+	Feedback  string  `json:"feedback"`
+	Error     *string `json:"error,omitzero" doc:"Why there is no review: the answer stays as it is then."`
+}
+
+// SessionContext is what the model is told before the conversation.
+type SessionContext struct {
+	Type         string        `json:"type" enum:"session_context"`
+	Model        string        `json:"model"`
+	Instructions string        `json:"instructions" doc:"Those of the agent, and after them those of its skills."`
+	Skills       []UsedSkill   `json:"skills"`
+	Tools        []ContextTool `json:"tools"`
+}
+
+// UsedSkill is a skill of a session's agent.
+type UsedSkill struct {
+	Name    string  `json:"name"`
+	Version *string `json:"version" doc:"Id of the version; null for one of the server's own."`
+	Folder  *string `json:"folder" doc:"Where it is in the sandbox; null for one of the server's own."`
+}
+
+// ContextTool is a tool as the model is told of it.
+type ContextTool struct {
+	Name             string         `json:"name"`
+	Description      string         `json:"description"`
+	InputSchema      jsontext.Value `json:"input_schema"`
+	NeedsApproval    bool           `json:"needs_approval" doc:"Its calls wait for a tool_confirmation."`
+	AnsweredByClient bool           `json:"answered_by_client" doc:"Its calls wait for a tool_result."`
 }

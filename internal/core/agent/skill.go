@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/core/skill"
+)
+
+// Bounds of the skills of an agent.
+const (
+	MaxSkills     = 20
+	MaxSkillBytes = 16 << 20 // of all files together: they are put into a sandbox at once
+)
+
+// Skill is a skill of an agent: one of the server's own, or a version of one of the tenant's.
+type Skill struct {
+	Name    string
+	Config  json.RawMessage `json:",omitempty"` // of one of the server's own
+	ID      skill.ID        `json:",omitzero"`  // "" for one of the server's own
+	Version skill.VersionID `json:",omitzero"`
+}
+
+// Custom reports whether s is one of the tenant's.
+func (s *Skill) Custom() bool { return s.ID != "" }
+
+// toolNames are what the tools of skills are called.
+var toolNames = map[string][]string{
+	skill.Planning: {skill.PlanTool}, skill.State: {skill.ReadStateTool, skill.SaveStateTool}, "": {skill.ReadTool},
+}
+
+// tools are the names of the tools that s gives its agent.
+func (s *Skill) tools() []string {
+	if s.Custom() {
+		return toolNames[""]
+	}
+	return toolNames[s.Name]
+}
+
+func (d *Definition) checkSkills() error {
+	if len(d.Skills) > MaxSkills {
+		return invalid("skills must be at most %d", MaxSkills)
+	}
+	seen := map[string]bool{}
+	for i := range d.Skills {
+		s, path := &d.Skills[i], fmt.Sprintf("skills[%d]", i)
+		if seen[s.Name] {
+			return invalid("%s: %s is there twice", path, s.Name)
+		}
+		seen[s.Name] = true
+		if !s.Custom() {
+			if err := skill.CheckConfig(path, s.Name, s.Config); err != nil {
+				return err
+			}
+		}
+		for j := range d.Tools {
+			if t := &d.Tools[j]; t.Type == Custom && slices.Contains(s.tools(), t.Name) {
+				return invalid("tools[%d].name: %s is what a tool of the skill %s is called: choose another name", j, t.Name, s.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// callTools reports whether the agent has skills that come with tools.
+func (d *Definition) callTools() bool {
+	return slices.ContainsFunc(d.Skills, func(s Skill) bool { return len(s.tools()) > 0 })
+}
+
+// own are the skills of the server's own among those of d: the others are the tenant's alone.
+func (d *Definition) own() (out []Skill) {
+	for _, s := range d.Skills {
+		if !s.Custom() {
+			out = append(out, s)
+		}
+	}
+	return out
+}

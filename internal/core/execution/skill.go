@@ -1,0 +1,23 @@
+package execution
+
+import "context"
+
+// SkillRef is a skill whose folder the sandbox of a job has.
+type SkillRef struct {
+	Name    string // of the folder
+	Version string // names its files
+}
+
+// SkillFile is a file of a skill's folder.
+type SkillFile struct {
+	Path string // absolute in the sandbox
+	Exec bool
+	Data []byte
+}
+
+// Skills has the files of skills.
+type Skills interface {
+	// SkillFiles returns the files of a version of a tenant's skill. One that there is not, or
+	// not any more, is a NotFound fault.
+	SkillFiles(ctx context.Context, tenant string, of SkillRef) ([]SkillFile, error)
+}

@@ -1,0 +1,96 @@
+package run
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+
+	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/usage"
+)
+
+// Skill is a skill that a run has. What it does is said by whoever checks runs.
+type Skill struct {
+	Name    string
+	Version string          `json:",omitzero"`  // id of the version, of one of the tenant's
+	Config  json.RawMessage `json:",omitempty"` // of one of the server's own
+}
+
+// Skill returns a skill of the request by its name, nil if there is none.
+func (q *Request) Skill(name string) *Skill {
+	for i := range q.Skills {
+		if q.Skills[i].Name == name {
+			return &q.Skills[i]
+		}
+	}
+	return nil
+}
+
+// Note is what a skill tells the readers of a session.
+type Note struct {
+	Skill string
+	Data  json.RawMessage // by the kind of event
+}
+
+// Kinds of events of skills.
+const (
+	ToldPlan     ToldKind = "plan"
+	ToldReview   ToldKind = "review"
+	ToldDocument ToldKind = "state"
+	ToldReminder ToldKind = "reminder"
+)
+
+// Checked is what a skill says when a run would end as the model wants it to. A run that goes
+// on is checked again when it would end again.
+type Checked struct {
+	Kind ToldKind // of the event
+	Note Note
+	// Say is a message after which the run goes on, nil for none; End is how it ends then, nil
+	// for as it would have.
+	Say *model.Item `json:",omitzero"`
+	End *End        `json:",omitzero"`
+	// Asked is the model that was asked for it, "" for none.
+	Asked string      `json:",omitzero"`
+	Usage model.Usage `json:",omitzero"`
+	Cost  model.Cost  `json:",omitzero"`
+}
+
+// checks reports whether skills have a say before the run ends.
+func (s *State) checks() bool { return !s.settled && len(s.Request.Skills) > 0 }
+
+func (s *State) checked(c *Checked) bool {
+	if s.stop == "" || s.asked != nil || len(s.pending) > 0 || s.settled {
+		return false
+	}
+	s.Checks = append(s.Checks, *c)
+	s.Usage, s.Cost = s.Usage.Plus(c.Usage), s.Cost.Plus(c.Cost)
+	if c.Say == nil {
+		s.settled, s.ends = true, c.End
+		return true
+	}
+	s.Conversation = append(s.Conversation, *c.Say)
+	s.stop = ""
+	return true
+}
+
+// chargeCheck adds what the model cost that was asked for a check.
+func (t *Trace) chargeCheck(r *Run, e *Entry, c *Checked) {
+	if c.Asked == "" {
+		return
+	}
+	u := c.Usage
+	t.charge(r, e, usage.Charge{
+		Kind: usage.Model, Name: c.Asked, Calls: 1, Cost: c.Cost.Total,
+		Tokens: usage.Tokens{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning},
+	})
+	said := digest(c.Note)
+	t.Rows = append(t.Rows, audit.Row{
+		TraceID: execution.NewTraceID(), Tenant: r.Tenant, Key: r.Key, Environment: r.Environment, Source: TrailSource, SessionID: r.Sandbox,
+		CodeSHA256: said, ExitStatus: audit.OK, Metadata: map[string]string{
+			"run": string(r.ID), "model": c.Asked, "skill": c.Note.Skill, "cost_usd": c.Cost.Total.String(), "answer_sha256": hex.EncodeToString(said[:]),
+			"input_tokens": strconv.FormatInt(u.Input, 10), "output_tokens": strconv.FormatInt(u.Output, 10),
+		},
+	})
+}
