@@ -152,7 +152,7 @@ func (d *described) everyOperation(t *testing.T) {
 		talk := sessions + "/{id}"
 		steps = append(steps, step{post, base, o("name", "Talker", "slug", "talker-"+slug, "model", o("name", "declared")), 201, ""},
 			step{post, sessions, o("agent_id", "talker-"+slug), 201, "id"}, step{get, sessions, nil, 200, ""}, step{get, talk, nil, 200, ""}, step{patch, talk, o("title", "A return"), 200, ""},
-			step{get, talk + "/events", nil, 200, ""}, step{post, talk + "/interrupt", nil, 200, ""}, step{post, talk + "/archive", nil, 200, ""},
+			step{get, talk + "/events", nil, 200, ""}, step{get, talk + "/context", nil, 200, ""}, step{post, talk + "/interrupt", nil, 200, ""}, step{post, talk + "/archive", nil, 200, ""},
 			step{get, talk + "/events/stream", nil, 200, ""}, step{post, talk + "/events", o("type", "message", "content", "too late"), 409, ""}, step{del, talk, nil, 204, ""})
 	}
 	skills, skill := "/v1/skills", "/v1/skills/report"
