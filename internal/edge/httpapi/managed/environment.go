@@ -106,7 +106,7 @@ func (in *EnvironmentFields) config(now *environment.NetworkPermissions) (*envir
 		return nil, nil
 	}
 	network, err := of.Config.Networking.change(now)
-	return &environment.ConfigChange{Permissions: &environment.PermissionsChange{Network: network}}, err
+	return &environment.ConfigChange{Permissions: &environment.PermissionsChange{Network: network, AllowMCP: of.Config.Networking.AllowMCPServers}}, err
 }
 
 // change makes of a network what is asked for; of a limited one, what is left out stays.
@@ -119,8 +119,6 @@ func (in *NetworkingFields) change(now *environment.NetworkPermissions) (*enviro
 		return &environment.NetworkChange{Enabled: new(true), Unrestricted: new(true)}, nil
 	case *in.Type != limited:
 		return nil, httpapi.Invalid("config.networking.type must be %s or %s", limited, unrestricted)
-	case in.AllowMCPServers != nil && *in.AllowMCPServers:
-		return nil, httpapi.Invalid("config.networking.allow_mcp_servers is not supported by this version: name their hosts in allowed_hosts")
 	}
 	var hosts []string
 	registries := false
@@ -184,6 +182,9 @@ func environmentOf(e *environment.OwnEnvironment) Environment {
 		}
 	}
 	p := &e.Config.Permissions
+	if limits := out.Config.Networking.Limits; limits != nil {
+		limits.AllowMCPServers = p.AllowMCP
+	}
 	add(e.Config.BaseTemplate != nil, "config.base_template")
 	add(e.Config.Resources.Timeout != nil, "config.resources.timeout")
 	add(len(p.Network.AllowedCIDRs) > 0, "config.permissions.network.allowed_cidrs")

@@ -158,7 +158,7 @@ func blocksOf(parts []model.Part) []Block {
 var errorTypes = map[run.Reason]string{
 	run.ModelError: "model_request_failed_error", run.ContextLength: "model_request_failed_error", run.ContentFilter: "model_request_failed_error",
 	run.MaxSteps: "tool_use_limit_reached_error", run.MaxCalls: "tool_use_limit_reached_error", run.RepeatedFailure: "tool_use_limit_reached_error",
-	run.Budget: "billing_error", run.MaxCost: "billing_error", run.QuotaExceeded: "billing_error",
+	run.Budget: "billing_error", run.MaxCost: "billing_error", run.QuotaExceeded: "billing_error", run.SessionBudget: "billing_error",
 }
 
 // errorOf is never one after which a session is over: it takes the next message.
@@ -181,6 +181,8 @@ func stopOf(of session.ID, st *run.ToldState) *StopReason {
 			stop.EventIDs = append(stop.EventIDs, sessionapi.EventID(of, w.Of))
 		}
 		return stop
+	case st.Reason == run.SessionBudget:
+		return &StopReason{Type: "budget_reached"}
 	case st.Reason == run.ContentFilter:
 		return &StopReason{Type: "refusal"}
 	case st.End == run.Failed || st.End == run.Incomplete:

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -139,6 +140,9 @@ func (d *Door) createSession(c *httpapi.Call, in *SessionFields) (out Session, e
 		return out, err
 	}
 	made.Environment = in.EnvironmentID
+	if made.Budget, err = in.budget(); err != nil {
+		return out, err
+	}
 	if made.Title, err = in.title(); err != nil {
 		return out, err
 	}
@@ -193,6 +197,12 @@ func (d *Door) changeSession(c *httpapi.Call, in *SessionFields) (out Session, e
 		}
 		change.Metadata = &all
 	}
+	if change.Budget, err = in.budget(); err != nil {
+		return out, err
+	}
+	if change.Budget == nil && in.Budget.Kind() == 'n' && s.Budget != (session.Budget{}) {
+		return out, httpapi.Invalid("budget of a session cannot be removed: raise it")
+	}
 	s, err = d.Sessions.Change(c, change)
 	return d.shown(c, s, err)
 }
@@ -202,7 +212,7 @@ func (in *SessionFields) refuse() error {
 	for _, f := range []struct {
 		name string
 		text jsontext.Value
-	}{{"budget", in.Budget}, {"resources", in.Resources}, {"vault_ids", in.VaultIDs}} {
+	}{{"resources", in.Resources}, {"vault_ids", in.VaultIDs}} {
 		if text := strings.Join(strings.Fields(string(f.text)), ""); text != "" && text != null && text != "[]" {
 			return httpapi.Invalid("%s is not supported by this version: leave it out", f.name)
 		}
@@ -233,6 +243,30 @@ func (in *SessionFields) agent() (id *string, version *int, err error) {
 	default:
 		return nil, nil, httpapi.Invalid("agent.type must be agent: other ones are not supported by this version")
 	}
+}
+
+// budget reads what a session may cost; null is no change.
+func (in *SessionFields) budget() (*sessionapi.SessionBudget, error) {
+	if len(in.Budget) == 0 || in.Budget.Kind() == 'n' {
+		return nil, nil
+	}
+	var of struct {
+		Budget *BudgetFields `json:"budget"`
+	}
+	if err := only("budget", in.Budget, &of); err != nil {
+		return nil, err
+	}
+	most := of.Budget.MaxListCost
+	cents, err := strconv.ParseInt(*most.Amount, 10, 64)
+	switch {
+	case *of.Budget.Type != "limit":
+		return nil, httpapi.Invalid("budget.type must be limit")
+	case *most.Currency != "USD":
+		return nil, httpapi.Invalid("budget.max_list_cost.currency must be USD")
+	case err != nil || cents < 1 || cents > 100_000_000:
+		return nil, httpapi.Invalid("budget.max_list_cost.amount must be cents from 1 to 100000000, as a string")
+	}
+	return &sessionapi.SessionBudget{CostUSD: new(float64(cents) / 100)}, nil
 }
 
 // title reads the title; null is an empty one.

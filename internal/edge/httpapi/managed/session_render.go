@@ -56,6 +56,16 @@ func (r *renderer) session(s *session.Session) (out Session, err error) {
 		out.Status = "running"
 	}
 	out.Stats = Stats{out.Usage.ActiveSeconds, max(end.Sub(s.CreatedAt), 0).Seconds()}
+	if s.Budget.Cost > 0 {
+		out.Budget = &Budget{"limit", amountOf(s.Budget.Cost)}
+	}
+	const unsaid = "it is set, and this form cannot show it; it holds"
+	if s.Budget.Tokens > 0 {
+		out.Warnings = append(out.Warnings, Warning{"budget.tokens", unsaid})
+	}
+	if s.Webhook.URL != "" {
+		out.Warnings = append(out.Warnings, Warning{"webhook_url", unsaid})
+	}
 	for _, key := range slices.Sorted(maps.Keys(s.About.Metadata)) {
 		if text, ok := plain(s.About.Metadata[key]); ok {
 			out.Metadata[key] = text
@@ -77,8 +87,13 @@ func sessionAgentOf(a *agent.Agent) SessionAgent {
 func usageOf(t *run.Total) SessionUsage {
 	return SessionUsage{
 		InputTokens: fresh(&t.Usage), OutputTokens: t.Usage.Output, CacheRead: t.Usage.CacheRead, CacheCreation: CacheCreation{FiveMinutes: t.Usage.CacheWrite},
-		ActiveSeconds: t.Active.Seconds(), ListCost: Amount{strconv.FormatInt(int64(math.Round(t.Cost.Dollars()*100)), 10), "USD"}, CostUSD: t.Cost.Dollars(),
+		ActiveSeconds: t.Active.Seconds(), ListCost: amountOf(t.Cost), CostUSD: t.Cost.Dollars(),
 	}
+}
+
+// amountOf is money in whole cents.
+func amountOf(m model.Money) Amount {
+	return Amount{strconv.FormatInt(int64(math.Round(m.Dollars()*100)), 10), "USD"}
 }
 
 // fresh is the input that was neither read from a cache nor written to it: this form counts

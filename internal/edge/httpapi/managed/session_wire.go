@@ -32,6 +32,18 @@ type AgentReference struct {
 	Skills     jsontext.Value `json:"skills,omitzero"`
 }
 
+// BudgetFields is what a session may cost.
+type BudgetFields struct {
+	Type        *string       `json:"type" required:"true"`
+	MaxListCost *AmountFields `json:"max_list_cost" required:"true"`
+}
+
+// AmountFields is money, in cents.
+type AmountFields struct {
+	Amount   *string `json:"amount" required:"true"`
+	Currency *string `json:"currency" required:"true"`
+}
+
 // Sessions is a page of sessions.
 type Sessions struct {
 	Data     []Session `json:"data"`
@@ -50,7 +62,7 @@ type Session struct {
 	Status             string            `json:"status"`
 	Resources          []Typed           `json:"resources"`
 	VaultIDs           []string          `json:"vault_ids"`
-	Budget             *Typed            `json:"budget"`
+	Budget             *Budget           `json:"budget"`
 	DeploymentID       *string           `json:"deployment_id"`
 	OutcomeEvaluations []Typed           `json:"outcome_evaluations"`
 	Stats              Stats             `json:"stats"`
@@ -105,6 +117,12 @@ type CacheCreation struct {
 type Amount struct {
 	Amount   string `json:"amount"`
 	Currency string `json:"currency"`
+}
+
+// Budget is what a session may cost.
+type Budget struct {
+	Type        string `json:"type"`
+	MaxListCost Amount `json:"max_list_cost"`
 }
 
 // Deleted says that a session is deleted.

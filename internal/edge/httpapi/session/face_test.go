@@ -97,6 +97,25 @@ func TestBothForms(t *testing.T) {
 	}
 }
 
+// TestBudgetReached: a turn that a session's budget ends says so.
+func TestBudgetReached(t *testing.T) {
+	k := open(t, `{}`)
+	var made struct{ ID string }
+	k.ask(201, "POST", "/v1/sessions", `{"agent_id":"helper","budget":{"tokens":10}}`, &made)
+	k.path = "/v1/sessions/" + made.ID
+	k.put(200, words("call run_code"))
+	<-k.ended
+	all := k.list("?types=session.error&types=session.status_idle")
+	if len(all) != 2 || all[0].Error.Type != "billing_error" || all[1].StopReason.Type != "budget_reached" {
+		t.Errorf("%+v", all)
+	}
+	k.put(429, words("more"))
+	var s managed.Session
+	if k.other(200, "GET", "", "", &s); s.Budget != nil || len(s.Warnings) != 1 || s.Warnings[0].Path != "budget.tokens" {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestMessages are of several parts, which come back as they were.
 func TestMessages(t *testing.T) {
 	k := open(t, `{}`)

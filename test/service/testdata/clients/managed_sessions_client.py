@@ -77,6 +77,9 @@ def environments(client):
     limited(["api.example.com"], True, allow_package_managers=True)
     limited([], True, allowed_hosts=[])
     limited([], False, allow_package_managers=False)
+    mcp = envs.update(e.id, config={"type": "cloud", "networking": {"type": "limited", "allow_mcp_servers": True}}).config.networking
+    assert mcp.allow_mcp_servers and mcp.allowed_hosts == [], mcp
+    limited([], False, allow_mcp_servers=False)
     assert envs.update(e.id, name="quicker", config=None, description=None, metadata={}).name == "quicker"
     assert envs.update(e.id, config={"type": "cloud", "networking": {"type": "unrestricted"}}).config.networking.type == "unrestricted"
     assert [x.name for x in envs.list(limit=1)] == ["main", "quicker"] and envs.retrieve("main").warnings is not None
@@ -85,7 +88,6 @@ def environments(client):
         ("config.type", lambda: envs.create(name="x", config={"type": "self_hosted"})),
         ("description", lambda: envs.update(e.id, description="x")),
         ("metadata", lambda: envs.update(e.id, metadata={"a": "b"})),
-        ("allow_mcp_servers", lambda: envs.update(e.id, config={"type": "cloud", "networking": {"type": "limited", "allow_mcp_servers": True}})),
         ("no more than type", lambda: envs.update(e.id, config={"type": "cloud", "networking": {"type": "unrestricted", "allowed_hosts": []}})),
         ("archive is not served", lambda: envs.archive(e.id)),
     ):
@@ -156,6 +158,24 @@ def custom_tools(client, session):
                 break
 
 
+def budget(client, agent, environment):
+    """What a session may cost is said in cents, and can be raised."""
+
+    def cents(n):
+        return {"type": "limit", "max_list_cost": {"amount": str(n), "currency": "USD"}}
+
+    session = client.beta.sessions.create(agent=agent.id, environment_id=environment, budget=cents(1))
+    assert session.budget.max_list_cost.amount == "1" and session.budget.type == "limit", session.budget
+    assert client.beta.sessions.update(session.id, budget=cents(500)).budget.max_list_cost.amount == "500"
+    assert turn(client.beta.sessions.events, session, says("say more"))[-1].stop_reason.type == "end_turn"
+    for wrong in (cents(400), cents(0), None):
+        try:
+            client.beta.sessions.update(session.id, budget=wrong)
+            raise AssertionError(f"a budget became {wrong}")
+        except anthropic.BadRequestError:
+            pass
+
+
 def confirmation(client, environment):
     agent = client.beta.agents.create(name="Asking", model="scripted", tools=[ASKING])
     session = client.beta.sessions.create(agent=agent.id, environment_id=environment, initial_events=[says("run print(6 * 7)")])
@@ -213,7 +233,7 @@ def refused(client, session):
     result = {"type": "user.custom_tool_result", "custom_tool_use_id": session.id.replace("sess", "sevt") + "_1", "content": []}
     for error, says_so, call in (
         (anthropic.NotFoundError, "session", lambda: client.beta.sessions.retrieve("sess_" + "0" * 32)),
-        (anthropic.NotFoundError, "environment", lambda: client.beta.sessions.create(agent=agent, environment_id="env_none")),
+        (anthropic.PermissionDeniedError, "environment", lambda: client.beta.sessions.create(agent=agent, environment_id="env_none")),
         (anthropic.BadRequestError, "resources", lambda: client.beta.sessions.create(agent=agent, environment_id="main", resources=[{"type": "file", "file_id": "x"}])),
         (anthropic.BadRequestError, "vault_ids", lambda: client.beta.sessions.create(agent=agent, environment_id="main", vault_ids=["vlt_1"])),
         (anthropic.BadRequestError, "agent.type", lambda: client.beta.sessions.create(agent={"type": "agent_with_overrides", "id": agent}, environment_id="main")),
@@ -264,6 +284,8 @@ print("environments")
 for step in (events, deltas, custom_tools):
     step(client, session)
     print(step.__name__)
+budget(client, agent, env)
+print("budget")
 confirmation(client, env)
 print("confirmation")
 for step in (interrupt, refused):
