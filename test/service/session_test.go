@@ -219,7 +219,8 @@ func TestSession(t *testing.T) {
 		return obey(said, result)
 	}})
 	t.Cleanup(p.Close)
-	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_MCP_ALLOW=127.0.0.1")
+	hooks := newReceiver(t)
+	line := newSuccession(t, append(hooks.settings(), "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_MCP_ALLOW=127.0.0.1")...)
 	k := &talker{t, line, line.now().Tenant(t, "talker", "pro"), ""}
 	addModel(t, line.now(), "scripted", p.URL)
 	sandbox := []any{map[string]string{"type": "sandbox"}}
@@ -244,6 +245,7 @@ func TestSession(t *testing.T) {
 		denied.send(message("run print(6 * 7)"), "completed", "there is no tool")
 	})
 	t.Run("MCP servers", func(t *testing.T) { servers(t, k.on(t)) })
+	t.Run("webhook", func(t *testing.T) { tells(t, k.on(t), hooks) })
 	t.Run("client's tools", func(t *testing.T) { clientsTools(t, k.on(t)) })
 	t.Run("streams", func(t *testing.T) { streams(t, helper.on(t)) })
 	t.Run("chat", func(t *testing.T) { chats(t, k.on(t)) })

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 )
@@ -90,5 +92,27 @@ func TestRoomOfASession(t *testing.T) {
 				t.Errorf("without the environment: %d %s", a.Status, a.Body)
 			}
 		})
+	}
+}
+
+// tells has a session tell its state to a webhook, signed with the secret of its key.
+func tells(t *testing.T, k *talker, hooks *receiver) {
+	s := k.line.now()
+	s.Must(t, s.AdminKey(t), http.MethodPatch, "/v1/admin/tenants/talker/keys/main", map[string]any{"webhook_secret": "a-secret-of-the-key"}).Into(t, http.StatusOK, nil)
+	var made struct{ ID string }
+	s.Must(t, k.key, http.MethodPost, "/v1/sessions", map[string]any{"agent_id": "asking", "webhook_url": hooks.URL}).Into(t, http.StatusCreated, &made)
+	k.path = "/v1/sessions/" + made.ID
+	k.send(message("run print(1)"), "requires_action", "")
+	s.Must(t, k.key, http.MethodPost, k.path+"/archive", nil).Into(t, http.StatusOK, nil)
+	var told []string
+	for _, h := range hooks.await("", 2, time.Minute) { // they name no execution
+		told = append(told, h.Event)
+		if !h.signed("a-secret-of-the-key") || !strings.Contains(string(h.body), made.ID) {
+			t.Errorf("%s is signed with %s", h.body, h.signature)
+		}
+	}
+	slices.Sort(told)
+	if !slices.Equal(told, []string{"session.requires_action", "session.terminated"}) {
+		t.Errorf("told %q", told)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -138,6 +139,9 @@ func (d *Door) createSession(c *httpapi.Call, in *SessionFields) (out Session, e
 	made := &sessionapi.NewSession{}
 	if made.AgentID, made.Version, err = in.agent(); err != nil {
 		return out, err
+	}
+	if own := &c.Caller.Environment; in.EnvironmentID != nil && *in.EnvironmentID != own.ID && *in.EnvironmentID != own.Name && !c.Caller.May(tenant.ScopeEnvironments) {
+		return out, fault.New(fault.NotFound, "environment_id must be the id or the name of the key's environment, %s: another one needs the scope environments", own.ID)
 	}
 	made.Environment = in.EnvironmentID
 	if made.Budget, err = in.budget(); err != nil {

@@ -3,10 +3,14 @@ package session_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/control/gateway/gatewaytest"
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	"github.com/atoll-run/atoll/test/atolltest"
@@ -87,5 +91,40 @@ func TestWebhook(t *testing.T) {
 	k.ask(200, "GET", "/v1/sessions/"+s.ID, "", &s)
 	if *s.Webhook != "https://203.0.113.7/hook" {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestServersOfAnEnvironment: an agent whose MCP server the environment does not allow works in
+// another one, for a key that may choose it.
+func TestServersOfAnEnvironment(t *testing.T) {
+	k := open(t, `{}`)
+	held := k.World.Principal(t, "held", "pro", func(p *tenant.Principal) {
+		p.Environment.Profile, p.Key.Scopes = string(tenant.Isolated), append(slices.Clone(p.Key.Scopes), tenant.ScopeEnvironments)
+	})
+	opened := held.Environment
+	opened.ID, opened.Name, opened.AllowMCP = tenant.NewID("env"), "opened", true
+	if err := k.World.DB.Tenants().CreateEnvironment(t.Context(), opened); err != nil {
+		t.Fatal(err)
+	}
+	a := &agent.Agent{ID: agent.NewID(), Tenant: held.Tenant.ID, Slug: "asker", Visibility: agent.Private, Definition: agent.Definition{
+		Name: "Asker", Model: agent.Model{Name: "m"}, Tools: []agent.Tool{{Type: agent.MCP, Server: "orders"}}, Servers: []agent.Server{{Name: "orders", URL: "https://mcp.example.com"}},
+	}}
+	if err := k.World.DB.Agents().Create(t.Context(), a, agent.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	for body, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		`{"agent_id":"asker"}`:                                                           {403, "does not allow the MCP server at mcp.example.com"},
+		`{"agent_id":"asker","environment_id":"opened"}`:                                 {201, `"environment_id":"` + opened.ID + `"`},
+		fmt.Sprintf(`{"agent_id":"asker","environment_id":%q}`, k.Caller.Environment.ID): {404, "there is no such environment"},
+		`{"agent_id":"asker","environment_id":"../x"}`:                                   {404, "there is no such environment"},
+		`{"agent_id":"asker","environment_id":""}`:                                       {404, "there is no such environment"},
+	} {
+		w := httpapitest.Ask(k.Server, "POST", "/v1/sessions", body, "Authorization", "Bearer "+gatewaytest.Token("held"))
+		if w.Code != want.status || !strings.Contains(w.Body.String(), want.says) {
+			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+		}
 	}
 }
