@@ -250,11 +250,11 @@ func chosen(id tenant.ID, f *session.Filter) (where string, args []any) {
 		where, args = where+` AND agent_version = ?`, append(args, f.Version)
 	}
 	if f.States != nil {
-		any := make([]string, len(f.States))
-		for i, state := range f.States {
-			any[i] = `(` + states[state] + `)`
+		either := []string{`1 = 0`}
+		for _, state := range f.States {
+			either = append(either, `(`+states[state]+`)`)
 		}
-		where += ` AND (` + strings.Join(append(any, `1 = 0`), ` OR `) + `)`
+		where += ` AND (` + strings.Join(either, ` OR `) + `)`
 	} else if !f.Archived {
 		where += ` AND archived_at IS NULL`
 	}
