@@ -210,7 +210,7 @@ func planText(p *sdk.SessionPlan) string {
 	marks := map[string]string{"completed": "[x]", "in_progress": "[>]", "cancelled": "[-]"}
 	var lines []string
 	for _, s := range p.Steps {
-		lines = append(lines, cmp.Or(marks[string(s.Status)], "[ ]")+" "+s.Step)
+		lines = append(lines, cmp.Or(marks[s.Status], "[ ]")+" "+s.Step)
 	}
 	if p.WhyOpen != nil {
 		lines = append(lines, "open, because: "+*p.WhyOpen)

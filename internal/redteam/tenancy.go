@@ -258,7 +258,7 @@ func foreignSkill(ctx context.Context, a *arena) error {
 		return err
 	}
 	var skill struct{ ID string }
-	if err := json.Unmarshal(made.Body, &skill); err != nil || made.Status != http.StatusCreated {
+	if err := json.Unmarshal(made.Body, &skill); err != nil || made.Status/100 != 2 {
 		return fmt.Errorf("POST /v1/skills: %s", made)
 	}
 	defer func() {
