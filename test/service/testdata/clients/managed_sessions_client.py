@@ -233,7 +233,7 @@ def refused(client, session):
     result = {"type": "user.custom_tool_result", "custom_tool_use_id": session.id.replace("sess", "sevt") + "_1", "content": []}
     for error, says_so, call in (
         (anthropic.NotFoundError, "session", lambda: client.beta.sessions.retrieve("sess_" + "0" * 32)),
-        (anthropic.PermissionDeniedError, "environment", lambda: client.beta.sessions.create(agent=agent, environment_id="env_none")),
+        (anthropic.NotFoundError, "environment", lambda: client.beta.sessions.create(agent=agent, environment_id="env_none")),
         (anthropic.BadRequestError, "resources", lambda: client.beta.sessions.create(agent=agent, environment_id="main", resources=[{"type": "file", "file_id": "x"}])),
         (anthropic.BadRequestError, "vault_ids", lambda: client.beta.sessions.create(agent=agent, environment_id="main", vault_ids=["vlt_1"])),
         (anthropic.BadRequestError, "agent.type", lambda: client.beta.sessions.create(agent={"type": "agent_with_overrides", "id": agent}, environment_id="main")),
