@@ -17,6 +17,15 @@ func testTerminal(t *testing.T, c *client.Client) {
 	p := start(t, c, spec)
 	o := follow(t, c, p.ID, 0)
 	until(t, o, "> ")
+	// A shell sets the size that it has just read while it makes its prompt: a resize in
+	// between would be undone.
+	untilPrompt := func(text string) {
+		t.Helper()
+		got, _ := until(t, o, text)
+		if _, behind, _ := strings.Cut(got, text); !strings.Contains(behind, "> ") {
+			until(t, o, "> ")
+		}
+	}
 	type step struct{ send, want string }
 	for _, s := range []step{
 		{"stty size; tty; test -t 0 && test -t 1 && test -t 2 && echo ter'minal'\n", "terminal"},
@@ -26,7 +35,7 @@ func testTerminal(t *testing.T, c *client.Client) {
 		if _, err := c.Write(t.Context(), p.ID, []byte(s.send)); err != nil {
 			t.Fatal(err)
 		}
-		until(t, o, s.want)
+		untilPrompt(s.want)
 	}
 	if err := c.Resize(t.Context(), p.ID, process.Size{Rows: 50, Columns: 132}); err != nil {
 		t.Fatal(err)
@@ -46,10 +55,7 @@ func testTerminal(t *testing.T, c *client.Client) {
 	if _, err := c.Write(t.Context(), p.ID, []byte("echo st'ill'\n")); err != nil {
 		t.Fatal(err)
 	}
-	got, _ := until(t, o, "still")
-	if _, behind, _ := strings.Cut(got, "still"); !strings.Contains(behind, "> ") {
-		until(t, o, "> ") // the end of input is for a shell that waits for some
-	}
+	untilPrompt("still") // the end of input is for a shell that waits for some
 	if err := c.CloseInput(t.Context(), p.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,8 @@ func fullJob() execution.Job {
 		},
 		Window: 20 * time.Minute,
 		Thread: &execution.Thread{ID: "t-1", State: "abc", Quota: 1 << 40},
-		Web:    &execution.WebAccess{Key: "key_1", Token: "secret", Left: new(usage.Money(7))},
+		Skills: []execution.SkillRef{{Name: "charts", Version: "skv_1"}},
+		Web:    &execution.WebAccess{Key: "key_1", Environment: "env_1", Held: true, Token: "secret", Left: new(usage.Money(7))},
 		Mounts: []storage.Mount{{Slug: "team", Connection: "con_1", Kind: storage.S3, Path: "a/b", ReadOnly: true, Target: storage.Target{
 			Bucket: "b", Region: "r", Endpoint: "https://e", PathStyle: true, Account: "a",
 			Credentials: storage.Credentials{AccessKeyID: "1", SecretAccessKey: "2", ServiceAccount: "{}", AccountKey: "3"},
@@ -186,7 +187,7 @@ func TestCodecOfEarlierVersions(t *testing.T) {
 		}
 	}
 	job := fullJob()
-	job.Permissions.Process.Root, job.Window, job.Web = false, 0, nil // which that version did not have
+	job.Permissions.Process.Root, job.Window, job.Web, job.Skills = false, 0, nil, nil // which that version did not have
 	if gateway, got, err := decodeStart(read("job.v5")); err != nil || gateway != "gw" || !reflect.DeepEqual(got, job) {
 		t.Errorf("%q, %+v, %v", gateway, got, err)
 	}

@@ -228,14 +228,20 @@ func TestMemory(t *testing.T) {
 	}
 	h.Close()
 	for _, program := range []string{
-		`python3 -c "bytearray(1 << 30)"`, // as fast as it can
+		`python3 -c "
+import time
+a = bytearray(200 << 20) # at once, and less than what ends the kernel
+time.sleep(60)"`,
 		`python3 -c "
 import time
 a = []
 while True:
     a.append(bytearray(1 << 20))
     time.sleep(0.005)"`,
-		`echo started; python3 -c "bytearray(1 << 30)"`, // not the program that was asked for, but its child
+		`echo started; python3 -c "
+import time
+a = bytearray(200 << 20)
+time.sleep(60)"`, // not the program that was asked for, but its child
 	} {
 		h, err := m.Use(t.Context(), p, "s", "x")
 		if err != nil {
