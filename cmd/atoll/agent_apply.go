@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/atoll-run/atoll/internal/core/wire"
 	sdk "github.com/atoll-run/atoll/sdk/go"
 )
 
@@ -138,14 +139,17 @@ func readAgents[T any](a *cli, path string) (all []T, err error) {
 		if document == nil { // a comment before the first ---
 			continue
 		}
+		if fields, ok := document.(map[string]any); ok {
+			if name, ok := fields["model"].(string); ok { // all that most agents say of it
+				fields["model"] = map[string]any{"name": name}
+			}
+		}
 		text, err := json.Marshal(document)
 		if err != nil {
 			return nil, fmt.Errorf("%s has what is not JSON: %w", path, err)
 		}
 		var v T
-		strict := json.NewDecoder(bytes.NewReader(text))
-		strict.DisallowUnknownFields()
-		if err := strict.Decode(&v); err != nil {
+		if err := (wire.Decoder{Noun: "an agent"}).Decode(text, &v); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		all = append(all, v)
