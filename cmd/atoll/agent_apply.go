@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 const maxAgentFile = 16 << 20
 
 func (r *remote) agentApply() *cobra.Command {
+	var model string
 	cmd := r.command("apply FILE…", "Make the agents of files, or bring them to what the files say", `  atoll agent apply support.yaml
   cat agents/*.yaml | atoll agent apply -`, cobra.MinimumNArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
 		var all []sdk.NewAgent
@@ -37,6 +39,9 @@ func (r *remote) agentApply() *cobra.Command {
 					return fmt.Errorf("%s: the slug %s is there twice", path, *in.Slug)
 				}
 				seen[*in.Slug] = true
+			}
+			for i := range read {
+				read[i].Model.Name = cmp.Or(model, read[i].Model.Name)
 			}
 			all = append(all, read...)
 		}
@@ -65,6 +70,7 @@ Agents are known by their slugs. What a file leaves out becomes what a new agent
 has, but for headers of servers: they are never shown, and stay while the server's
 name and URL do. A file that changes nothing makes no version. A file may have
 several documents, with --- between them.`
+	cmd.Flags().StringVar(&model, "model", "", "name of the model of all of them, in place of what the files say")
 	return cmd
 }
 

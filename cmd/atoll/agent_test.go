@@ -28,6 +28,7 @@ metadata: {team: a}
 func TestAgentCommands(t *testing.T) {
 	o, _ := newOperator(t)
 	o.says("model add m --provider openai")
+	o.says("model add m2 --provider openai")
 	o.env["ATOLL_API_KEY"] = "sk-atoll-development"
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -59,7 +60,9 @@ func TestAgentCommands(t *testing.T) {
 	}
 	o.says("agent versions support", "4 ", "3 ", "2 ", "1 ")
 	o.says("agent create "+file("made.yaml", "{name: Made, model: {name: m}}"), "slug -\n", "version 1", "id agt_")
-	o.says("agent list", "sales Sales m 1", "support Support m 4")
+	o.says("agent apply --model m2 "+file("other.yaml", "{name: Sales, slug: sales, model: m, tool_policy: {allow_list: []}}"), "sales: updated to version 2")
+	o.says("agent apply "+file("other.yaml", "{name: Sales, slug: sales, model: m, tool_policy: {allow_list: []}}"), "sales: updated to version 3")
+	o.says("agent list", "sales Sales m 3", "support Support m 4")
 	o.says("agent copy support --slug support-copy --name Copy", "slug support-copy", "name Copy", "version 1")
 	o.says("agent archive sales support", "archived sales", "archived support")
 	if out := o.says("agent list -q"); strings.Contains(out, "sales") || !strings.Contains(out, "agt_") {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -22,6 +23,12 @@ func (a *cli) saveShared(ctx context.Context, c *sdk.Client, id, folder string, 
 		fmt.Fprintf(a.std.err, "atoll: %d files were shared; --out FOLDER saves them, and GET /v1/responses/%s/files lists them\n", len(shared), id)
 		return nil
 	}
+	return a.saveFiles(folder, shared, func(file string, to io.Writer) error { return c.ResponseFile(ctx, id, file, to) })
+}
+
+// saveFiles saves files to a folder, each under a name of its own. get writes the contents
+// of one.
+func (a *cli) saveFiles(folder string, files []sharedItem, get func(id string, to io.Writer) error) error {
 	if err := os.MkdirAll(folder, 0o777); err != nil { // as the user's umask has it
 		return err
 	}
@@ -32,9 +39,9 @@ func (a *cli) saveShared(ctx context.Context, c *sdk.Client, id, folder string, 
 	defer root.Close()
 	taken := map[string]bool{}
 	var failed []error
-	for _, f := range shared {
+	for _, f := range files {
 		name := freeName(path.Base("/"+filepath.ToSlash(f.name)), taken)
-		if err := saveFile(ctx, c, root, id, f.id, name); err != nil {
+		if err := saveFile(root, f.id, name, get); err != nil {
 			failed = append(failed, fmt.Errorf("save %s: %w", name, err))
 			continue
 		}
@@ -43,7 +50,7 @@ func (a *cli) saveShared(ctx context.Context, c *sdk.Client, id, folder string, 
 	return errors.Join(failed...)
 }
 
-// freeName is a name for a file that no other of the same response has.
+// freeName is a name for a file that no other of those that are saved has.
 func freeName(name string, taken map[string]bool) string {
 	if name == "/" || name == "." || name == ".." {
 		name = "file"
@@ -59,13 +66,13 @@ func freeName(name string, taken map[string]bool) string {
 
 // saveFile writes a file as a whole or not at all, through no link that leads out of the
 // folder.
-func saveFile(ctx context.Context, c *sdk.Client, root *os.Root, response, file, name string) error {
-	part := "." + file + ".part"
+func saveFile(root *os.Root, id, name string, get func(id string, to io.Writer) error) error {
+	part := "." + id + ".part"
 	out, err := root.Create(part)
 	if err != nil {
 		return err
 	}
-	err = c.ResponseFile(ctx, response, file, out)
+	err = get(id, out)
 	if err = errors.Join(err, out.Close()); err == nil {
 		err = root.Rename(part, name)
 	}

@@ -40,6 +40,16 @@ func askInput(question string, files []string) (any, error) {
 		return question, nil
 	}
 	content := []any{map[string]string{"type": "input_text", "text": question}}
+	err := eachFile(files, func(name string, data []byte) {
+		content = append(content, map[string]string{
+			"type": "input_file", "filename": name, "file_data": "data:" + mediaOf(name) + ";base64," + base64.StdEncoding.EncodeToString(data),
+		})
+	})
+	return []any{map[string]any{"type": "message", "role": "user", "content": content}}, err
+}
+
+// eachFile reads the files of a command line, LOCAL or LOCAL:NAME.
+func eachFile(files []string, take func(name string, data []byte)) error {
 	size := 0
 	names := map[string]bool{}
 	for _, spec := range files {
@@ -48,24 +58,22 @@ func askInput(question string, files []string) (any, error) {
 			name = filepath.Base(local)
 		}
 		if err := execution.CheckFileName("--file", name); err != nil {
-			return nil, &exit{exitUsage, err}
+			return &exit{exitUsage, err}
 		}
 		if names[name] {
-			return nil, wrong("--file: there are two files %s", name)
+			return wrong("--file: there are two files %s", name)
 		}
 		names[name] = true
 		data, err := readFile(local)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if size += len(data); size > execution.MaxInputBytes {
-			return nil, fmt.Errorf("--file: more than %d bytes together", execution.MaxInputBytes)
+			return fmt.Errorf("--file: more than %d bytes together", execution.MaxInputBytes)
 		}
-		content = append(content, map[string]string{
-			"type": "input_file", "filename": name, "file_data": "data:" + mediaOf(name) + ";base64," + base64.StdEncoding.EncodeToString(data),
-		})
+		take(name, data)
 	}
-	return []any{map[string]any{"type": "message", "role": "user", "content": content}}, nil
+	return nil
 }
 
 func readFile(name string) ([]byte, error) {

@@ -29,7 +29,9 @@ that need an approval are asked about: y approves, and anything else is the
 reason why not.
 
 Ctrl-C ends the turn that is under way, and the session stays; a second one ends
-this command. Ctrl-D ends it, too, and --session goes on later.` + r.help(),
+this command. Ctrl-D ends it, too, and --session goes on later.
+
+/files lists what the agent has shared, /files FOLDER saves it there.` + r.help(),
 		Example: `  atoll chat support
   atoll chat --session sess_0123456789abcdef0123456789abcdef`,
 		Args:              cobra.MaximumNArgs(1),
@@ -63,6 +65,7 @@ const maxLine = 1 << 20
 // chat is a conversation in the terminal.
 type chat struct {
 	turnShown
+	app      *cli
 	terminal bool
 	lines    <-chan string
 	unread   error // why there are no more lines, once lines is closed; nil for the end of stdin
@@ -83,7 +86,7 @@ func (a *cli) chat(ctx context.Context, c *sdk.Client, session string) error {
 	defer signal.Stop(signals)
 	lines, read := make(chan string), make(chan struct{})
 	defer close(read)
-	t := &chat{turnShown: turnShown{newShown(a, false), c, session}, terminal: isTerminal(a.std.in), lines: lines, signals: signals}
+	t := &chat{turnShown: turnShown{newShown(a, false), c, session}, app: a, terminal: isTerminal(a.std.in), lines: lines, signals: signals}
 	go func() { // it ends with stdin or the process
 		defer close(lines)
 		in := bufio.NewScanner(a.std.in)
@@ -143,7 +146,33 @@ func (t *chat) message(ctx context.Context) ([]sdk.WaitingCall, error) {
 	if err != nil || strings.TrimSpace(line) == "" {
 		return nil, err
 	}
+	if command := strings.Fields(line); command[0] == "/files" {
+		return nil, t.files(ctx, strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "/files")))
+	}
 	return t.send(ctx, sdk.NewSessionEvent{Type: "message", Content: &line})
+}
+
+// files lists what the agent has shared, or saves it to a folder. A failure does not end the
+// conversation.
+func (t *chat) files(ctx context.Context, folder string) error {
+	all, err := t.c.SessionFiles(ctx, t.session)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(t.err, "[no files]")
+		return nil
+	}
+	if folder != "" {
+		if err := t.app.saveSessionFiles(ctx, t.c, t.session, folder, all); err != nil {
+			fmt.Fprintf(t.err, "atoll: %v\n", err)
+		}
+		return nil
+	}
+	for _, f := range all {
+		fmt.Fprintf(t.err, "%s  %d bytes  %s\n", f.ID, f.Bytes, printable(f.Filename))
+	}
+	return nil
 }
 
 // answer asks what is to be said to a call that waits.

@@ -19,7 +19,7 @@ terminal.`,
 		`  atoll session create support
   atoll session send sess_0123456789abcdef0123456789abcdef "I want to return order 12345."
   atoll session events sess_0123456789abcdef0123456789abcdef --types message`, devKeyFile, map[string]completer{"AGENT": agentNames})
-	cmd.AddCommand(r.sessionCreate(), r.sessionList(), r.sessionShow(), r.sessionContext(), r.sessionSend(), r.sessionApprove(), r.sessionEvents(), r.sessionInterrupt(), r.sessionArchive(), r.sessionDelete())
+	cmd.AddCommand(r.sessionCreate(), r.sessionList(), r.sessionShow(), r.sessionContext(), r.sessionSend(), r.sessionApprove(), r.sessionEvents(), r.sessionFiles(), r.sessionInterrupt(), r.sessionArchive(), r.sessionDelete())
 	return cmd
 }
 
@@ -36,11 +36,15 @@ func (r *remote) sessionCreate() *cobra.Command {
 			in.Budget = &b
 		}
 		made, err := c.CreateSession(ctx, in)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case r.quiet:
+			return r.say("%s", made.ID)
 		}
 		return r.showSession(made)
 	})
+	cmd.Flags().BoolVarP(&r.quiet, "quiet", "q", false, "print the session's id alone")
 	cmd.Flags().StringVar(&title, "title", "", "what it is called")
 	cmd.Flags().Int64Var(&version, "version", 0, "version of the agent (the current one)")
 	cmd.Flags().StringVar(&environment, "environment", "", "environment that the agent works in (the key's)")
@@ -145,6 +149,34 @@ func (r *remote) sessionEvents() *cobra.Command {
 	cmd.Flags().IntVar(&limit, "limit", 0, "events at most (all)")
 	cmd.Flags().BoolVar(&last, "last", false, "the newest first")
 	return cmd
+}
+
+func (r *remote) sessionFiles() *cobra.Command {
+	var folder string
+	cmd := r.command("files SESSION", "List the files that the agent has shared, oldest first; with --out, save them", "  atoll session files sess_0123456789abcdef0123456789abcdef --out .", cobra.ExactArgs(1),
+		func(ctx context.Context, c *sdk.Client, args []string) error {
+			all, err := c.SessionFiles(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if folder != "" {
+				return r.app.saveSessionFiles(ctx, c, args[0], folder, all)
+			}
+			return listing(&r.printer, []any{"FILE", "AT", "BYTES", "NAME"}, func(f sdk.SessionFile) []any {
+				return []any{f.ID, when(f.CreatedAt), f.Bytes, printable(f.Filename)}
+			})(all)
+		})
+	cmd.Flags().StringVarP(&folder, "out", "", "", "folder for the files")
+	return cmd
+}
+
+// saveSessionFiles saves what the agent of a session has shared. Of files of one name all are kept.
+func (a *cli) saveSessionFiles(ctx context.Context, c *sdk.Client, session, folder string, all []sdk.SessionFile) error {
+	var files []sharedItem
+	for _, f := range all {
+		files = append(files, sharedItem{id: f.ID, name: f.Filename})
+	}
+	return a.saveFiles(folder, files, func(id string, to io.Writer) error { return c.SessionFile(ctx, session, id, to) })
 }
 
 func (r *remote) sessionInterrupt() *cobra.Command {

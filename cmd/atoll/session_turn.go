@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,15 +19,27 @@ import (
 )
 
 func (r *remote) sessionSend() *cobra.Command {
-	return r.command("send SESSION [MESSAGE…]", "Send a message; its answer comes on stdout, what the agent does on stderr",
+	var files []string
+	cmd := r.command("send SESSION [MESSAGE…]", "Send a message; its answer comes on stdout, what the agent does on stderr",
 		`  atoll session send sess_0123456789abcdef0123456789abcdef "And by region?"
+  atoll session send sess_0123456789abcdef0123456789abcdef --file sales.csv "Which month was the best?"
   git diff | atoll session send sess_0123456789abcdef0123456789abcdef "Review this."`, cobra.MinimumNArgs(1), func(ctx context.Context, c *sdk.Client, args []string) error {
 			text, err := r.app.question(args[1:])
 			if err != nil {
 				return err
 			}
-			return r.sessionTurn(ctx, c, args[0], sdk.NewSessionEvent{Type: "message", Content: &text})
+			in := sdk.NewSessionEvent{Type: "message", Content: &text}
+			if len(files) > 0 {
+				attached := map[string]string{}
+				if err := eachFile(files, func(name string, data []byte) { attached[name] = base64.StdEncoding.EncodeToString(data) }); err != nil {
+					return err
+				}
+				in.FilesBase64 = attached
+			}
+			return r.sessionTurn(ctx, c, args[0], in)
 		})
+	cmd.Flags().StringArrayVar(&files, "file", nil, "file for the agent's working folder, LOCAL or LOCAL:NAME; may be repeated")
+	return cmd
 }
 
 func (r *remote) sessionApprove() *cobra.Command {
@@ -225,6 +238,8 @@ func aboutEvent(e *sdk.SessionEvent) string {
 		return planText(e.Plan)
 	case e.Review != nil:
 		return fmt.Sprintf("review %d: %.2f of %.2f. %s", e.Review.Iteration, e.Review.Score, e.Review.Threshold, *or(e.Review.Error, e.Review.Feedback))
+	case e.File != nil:
+		return fmt.Sprintf("%s, %d bytes: %s", e.File.Filename, e.File.Bytes, e.File.ID)
 	case e.Error != nil:
 		return e.Error.Code + ": " + e.Error.Message
 	case e.StopReason != nil:

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -61,6 +62,16 @@ func (c *Client) DeleteSession(ctx context.Context, id string) error {
 // order and types.
 func (c *Client) SessionEvents(ctx context.Context, id string, query url.Values, limit int) ([]SessionEvent, error) {
 	return list[SessionEvent](ctx, c, under(sessionsPath, id, "events"), query, limit)
+}
+
+// SessionFiles lists the files that the agent of a session has shared, oldest first.
+func (c *Client) SessionFiles(ctx context.Context, id string) ([]SessionFile, error) {
+	return list[SessionFile](ctx, c, under(sessionsPath, id, "files"), url.Values{"limit": {"100"}}, 0)
+}
+
+// SessionFile streams the contents of a file of a session to w.
+func (c *Client) SessionFile(ctx context.Context, id, file string, w io.Writer) error {
+	return c.download(ctx, w, under(sessionsPath, id, "files", file, "content"), nil, mediaAny)
 }
 
 // SendSession sends a message or an answer, and returns when its turn has ended.

@@ -1816,6 +1816,12 @@ type NewSessionEvent struct {
 	// Content Of message and tool_result: a text of up to 1 MiB.
 	Content *string `json:"content,omitempty"`
 
+	// Files Of message: files that the agent's tools find in the working folder: text by name, such as data/in.csv. At most 100 files with files_base64, and 1 MiB.
+	Files map[string]string `json:"files,omitempty"`
+
+	// FilesBase64 Likewise, with the contents in base64.
+	FilesBase64 map[string]string `json:"files_base64,omitempty"`
+
 	// IsError Of tool_result: the call has failed.
 	IsError *bool `json:"is_error,omitempty"`
 
@@ -2032,6 +2038,14 @@ type PageSession struct {
 // PageSessionEvent defines model for PageSessionEvent.
 type PageSessionEvent struct {
 	Data []SessionEvent `json:"data"`
+
+	// NextPage Give it as page to get the next part; null at the end.
+	NextPage *string `json:"next_page"`
+}
+
+// PageSessionFile defines model for PageSessionFile.
+type PageSessionFile struct {
+	Data []SessionFile `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
@@ -3028,9 +3042,13 @@ type SessionEvent struct {
 	Arguments *string `json:"arguments,omitempty"`
 
 	// Content Of message, thinking and tool_result; of reminder, what the model was told; of state, the document.
-	Content   *string    `json:"content,omitempty"`
-	CreatedAt time.Time  `json:"created_at"`
-	Error     *TurnError `json:"error,omitempty"`
+	Content   *string      `json:"content,omitempty"`
+	CreatedAt time.Time    `json:"created_at"`
+	Error     *TurnError   `json:"error,omitempty"`
+	File      *SessionFile `json:"file,omitempty"`
+
+	// Files Of message: the names of the files that came with it.
+	Files *[]string `json:"files,omitempty"`
 
 	// ID sevt_, the session's digits and the number of the event.
 	ID string `json:"id"`
@@ -3072,6 +3090,14 @@ type SessionEvent struct {
 	TurnID *string    `json:"turn_id"`
 	Type   string     `json:"type"`
 	Usage  *TurnUsage `json:"usage,omitempty"`
+}
+
+// SessionFile defines model for SessionFile.
+type SessionFile struct {
+	Bytes     int64     `json:"bytes"`
+	CreatedAt time.Time `json:"created_at"`
+	Filename  string    `json:"filename"`
+	ID        string    `json:"id"`
 }
 
 // SessionPlan defines model for SessionPlan.

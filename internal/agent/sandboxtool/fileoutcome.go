@@ -101,7 +101,11 @@ func (t *fileTool) outcome(ctx context.Context, s *Sandbox, c *loop.Call, e *exe
 		}
 	}
 	told := t.show1(call, a, u)
-	return t.ended(c, run.ItemCompleted, u, "", told), nil
+	out := t.ended(c, run.ItemCompleted, u, "", told)
+	if call.Op == filetool.Share {
+		out.Notes = map[run.ToldKind]run.Note{run.ToldFile: {Data: out.Item.Use.Output}}
+	}
+	return out, nil
 }
 
 // answer reads what the program in the sandbox said; nil if that is no answer.

@@ -64,6 +64,15 @@ func fileID(id run.ID, number int) string {
 	return fmt.Sprintf("file_%s%04x", strings.TrimPrefix(string(id), "run_"), number)
 }
 
+// RunOf is the run that has shared the file of an id, if it is one; else "".
+func RunOf(fileID string) run.ID {
+	digits, ok := strings.CutPrefix(fileID, "file_")
+	if !ok || len(digits) < 4 {
+		return ""
+	}
+	return run.ID("run_" + digits[:len(digits)-4])
+}
+
 func showShare(_ *filetool.Call, _ *filetool.Answer, u *FileUse) string {
 	return fmt.Sprintf("Shared as %q with %d bytes. The user can download it.", u.Name, *u.Size)
 }

@@ -28,9 +28,9 @@ func (q *Request) Skill(name string) *Skill {
 	return nil
 }
 
-// Note is what a skill tells the readers of a session.
+// Note is what a skill or a tool tells the readers of a session.
 type Note struct {
-	Skill string
+	Skill string          // "" for a tool
 	Data  json.RawMessage // by the kind of event
 }
 

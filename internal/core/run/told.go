@@ -67,6 +67,8 @@ const (
 	// A model was asked, and its answer has ended.
 	ToldRequest ToldKind = "model_request"
 	ToldAnswer  ToldKind = "model_answer"
+	// A tool has given the client a file.
+	ToldFile ToldKind = "file"
 	// The client has interrupted the turn, or the wait for its answers.
 	ToldInterrupt ToldKind = "interrupt"
 )

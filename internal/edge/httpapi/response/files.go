@@ -23,7 +23,6 @@ type Files interface {
 }
 
 func (h *Handlers) fileOperations(one, name, note string, id httpapi.Param, unknown httpapi.Answer) []httpapi.Operation {
-	typed := []httpapi.Media{{Type: httpapi.OctetStream}, {Type: httpapi.AnyMedia}}
 	return []httpapi.Operation{
 		{
 			Method: http.MethodGet, Path: one + "/files", ID: "list" + name + "Files", Summary: "List the files of a response", Scope: tenant.ScopeRead,
@@ -35,18 +34,24 @@ func (h *Handlers) fileOperations(one, name, note string, id httpapi.Param, unkn
 		{
 			Method: http.MethodGet, Path: one + "/files/{file_id}/content", ID: "get" + name + "File", Summary: "Get a file of a response", Scope: tenant.ScopeRead,
 			Description: "Its bytes, with a Content-Type by its name and a Content-Disposition that has it. `Range` works." + note,
-			Params: []httpapi.Param{
-				id,
-				{Name: "file_id", In: httpapi.InPath, Pattern: "^file_[0-9a-f]{36,48}$", Doc: "The id of the file."},
-			},
-			Answers: []httpapi.Answer{
-				{Status: http.StatusOK, Doc: "The file's bytes. Content-Type is by the file's name, application/octet-stream for one that is not known.", Media: typed},
-				{Status: http.StatusPartialContent, Doc: "With Range: a part of them.", Media: typed},
-				unknown,
-				httpapi.Refusal(http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable: Range is beyond the end of the file."),
-			},
-			Serve: httpapi.Writes(h.fileContent),
+			Params:      []httpapi.Param{id, FileParam},
+			Answers:     FileAnswers(unknown),
+			Serve:       httpapi.Writes(h.fileContent),
 		},
+	}
+}
+
+// FileParam is the id of a file that a run has shared.
+var FileParam = httpapi.Param{Name: "file_id", In: httpapi.InPath, Pattern: "^file_[0-9a-f]{36,48}$", Doc: "The id of the file."}
+
+// FileAnswers are those of ServeFile.
+func FileAnswers(unknown httpapi.Answer) []httpapi.Answer {
+	typed := []httpapi.Media{{Type: httpapi.OctetStream}, {Type: httpapi.AnyMedia}}
+	return []httpapi.Answer{
+		{Status: http.StatusOK, Doc: "The file's bytes. Content-Type is by the file's name, application/octet-stream for one that is not known.", Media: typed},
+		{Status: http.StatusPartialContent, Doc: "With Range: a part of them.", Media: typed},
+		unknown,
+		httpapi.Refusal(http.StatusRequestedRangeNotSatisfiable, "range_not_satisfiable: Range is beyond the end of the file."),
 	}
 }
 
@@ -104,7 +109,11 @@ func (h *Handlers) fileContent(c *httpapi.Call) error {
 	if i < 0 {
 		return gone
 	}
-	u := shared[i]
+	return h.ServeFile(c, &shared[i], gone)
+}
+
+// ServeFile writes a file that a run has shared. It fails with gone if it is there no more.
+func (h *Handlers) ServeFile(c *httpapi.Call, u *sandboxtool.FileUse, gone error) error {
 	e, err := h.Files.Get(c.Context(), c.Caller.Tenant.ID, u.Execution)
 	if fault.KindOf(err) == fault.NotFound {
 		return gone

@@ -119,7 +119,10 @@ func eventOf(id session.ID, e *session.Event) SessionEvent {
 	if d := e.Decision; d != nil {
 		out.Approve, out.Reason, out.KeyID = &d.Approve, httpapi.OrNull(d.Reason), httpapi.OrNull(d.Key)
 	}
-	if e.Note != nil {
+	switch {
+	case e.Kind == run.ToldFile:
+		out.File = new(fileOf(e))
+	case e.Note != nil:
 		out.note(e)
 	}
 	if f := e.Failure; f != nil {
@@ -138,6 +141,9 @@ func (out *SessionEvent) item(it *model.Item) {
 	switch {
 	case it.Message != nil:
 		out.Role, out.Content = new(string(it.Message.Role)), new(said(it.Message.Parts))
+		if files := fileNames(it.Message.Parts); len(files) > 0 {
+			out.Files = &files
+		}
 	case it.Call != nil:
 		out.Name, out.Arguments = &it.Call.Name, &it.Call.Arguments
 	case it.Result != nil:

@@ -15,7 +15,7 @@ import (
 // kinds are the types of events. What else is told of a turn is for other forms.
 var kinds = []run.ToldKind{
 	run.ToldMessage, run.ToldThinking, run.ToldCall, run.ToldResult, run.ToldDecision, run.ToldError, run.ToldUsage, run.ToldStatus,
-	run.ToldPlan, run.ToldReview, run.ToldDocument, run.ToldReminder,
+	run.ToldFile, run.ToldPlan, run.ToldReview, run.ToldDocument, run.ToldReminder,
 }
 
 func (h *Handlers) eventOperations(one, suffix string, id []httpapi.Param, unknown, busy httpapi.Answer) []httpapi.Operation {

@@ -89,6 +89,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			Serve: httpapi.Returns(h.context),
 		})
 		ops = append(ops, h.eventOperations(one, base.suffix, id, unknown, busy)...)
+		ops = append(ops, h.fileOperations(one, base.suffix, id, unknown)...)
 	}
 	for i := range ops {
 		ops[i].Tag = "sessions"

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
@@ -104,7 +102,7 @@ func (h *Handlers) turn(c *httpapi.Call, s *session.Session, in *NewSessionEvent
 	if s.Waits > 0 {
 		return nil, nil, session.ErrWaits
 	}
-	t.In.Input, err = json.Marshal(*in.Content)
+	t.In.Input, err = in.input()
 	return t, nil, err
 }
 
@@ -161,12 +159,14 @@ func (in *NewSessionEvent) check() error {
 		{"role", in.Role != nil, []string{"message"}},
 		{"content", in.Content != nil, []string{"message", "tool_result"}},
 		{"tool_use_id", in.ToolUseID != nil, []string{"tool_result", "tool_confirmation"}},
+		{"files", in.Files != nil, []string{"message"}},
+		{"files_base64", in.FilesBase64 != nil, []string{"message"}},
 		{"queue", in.Queue != nil, []string{"message"}},
 		{"approve", in.Approve != nil, []string{"tool_confirmation"}},
 		{"reason", in.Reason != nil, []string{"tool_confirmation"}},
 		{"is_error", in.IsError != nil, []string{"tool_result"}},
 	}
-	optional := []string{"role", "queue", "reason", "is_error"}
+	optional := []string{"role", "files", "files_base64", "queue", "reason", "is_error"}
 	for _, f := range fields {
 		switch of := slices.Contains(f.of, *in.Type); {
 		case f.given && !of:

@@ -47,9 +47,13 @@ type Session struct {
 // NewSessionEvent is something that the client says: a message, or an answer to a call that
 // waits for it.
 type NewSessionEvent struct {
-	Type      *string `json:"type" required:"true" enum:"message,tool_confirmation,tool_result"`
-	Role      *string `json:"role,omitzero" enum:"user" default:"user" doc:"Of message."`
-	Content   *string `json:"content,omitzero" doc:"Of message and tool_result: a text of up to 1 MiB."`
+	Type    *string `json:"type" required:"true" enum:"message,tool_confirmation,tool_result"`
+	Role    *string `json:"role,omitzero" enum:"user" default:"user" doc:"Of message."`
+	Content *string `json:"content,omitzero" doc:"Of message and tool_result: a text of up to 1 MiB."`
+	// The files are put where the agent's tools work.
+	Files       map[string]string `json:"files,omitzero" doc:"Of message: files that the agent's tools find in the working folder: text by name, such as data/in.csv. At most 100 files with files_base64, and 1 MiB."`
+	FilesBase64 map[string]string `json:"files_base64,omitzero" doc:"Likewise, with the contents in base64."`
+
 	Queue     *bool   `json:"queue,omitzero" default:"false" doc:"Of message: while a turn is under way, have this one begin after it; the answer is 202 then."`
 	ToolUseID *string `json:"tool_use_id,omitzero" doc:"Of tool_confirmation and tool_result: the id of the event tool_use."`
 	Approve   *bool   `json:"approve,omitzero" doc:"Of tool_confirmation: whether the call may be made."`
@@ -94,10 +98,11 @@ type TurnUsage struct {
 // SessionEvent is something that happened in a session. It does not change.
 type SessionEvent struct {
 	ID         string       `json:"id" doc:"sevt_, the session's digits and the number of the event."`
-	Type       string       `json:"type" enum:"message,thinking,tool_use,tool_result,tool_confirmation,error,usage,status,plan,review,state,reminder"`
+	Type       string       `json:"type" enum:"message,thinking,tool_use,tool_result,tool_confirmation,error,usage,status,file,plan,review,state,reminder"`
 	TurnID     *string      `json:"turn_id" doc:"null for answers after which no turn began."`
 	Role       *string      `json:"role,omitzero" enum:"user,assistant,system" doc:"Of message."`
 	Content    *string      `json:"content,omitzero" doc:"Of message, thinking and tool_result; of reminder, what the model was told; of state, the document."`
+	Files      *[]string    `json:"files,omitzero" doc:"Of message: the names of the files that came with it."`
 	Incomplete *bool        `json:"incomplete,omitzero" doc:"Of message and thinking: it broke off, and is no part of the conversation."`
 	ItemID     *string      `json:"item_id,omitzero" doc:"Of message and thinking: what their deltas have."`
 	Name       *string      `json:"name,omitzero" doc:"Of tool_use."`
@@ -110,6 +115,7 @@ type SessionEvent struct {
 	Error      *TurnError   `json:"error,omitzero" doc:"Of error."`
 	Usage      *TurnUsage   `json:"usage,omitzero" doc:"Of usage: of the whole turn."`
 	Skill      *string      `json:"skill,omitzero" doc:"Of plan, review, state and reminder: the skill that it is of."`
+	File       *SessionFile `json:"file,omitzero" doc:"Of file: what the agent has shared."`
 	Plan       *SessionPlan `json:"plan,omitzero" doc:"Of plan."`
 	Review     *Review      `json:"review,omitzero" doc:"Of review."`
 	Status     *string      `json:"status,omitzero" enum:"running,idle,requires_action" doc:"Of status: that of the session from then on."`
@@ -131,6 +137,14 @@ type SessionDelta struct {
 	ItemID string `json:"item_id" doc:"That of the event which the pieces make."`
 	Of     string `json:"of" enum:"message,thinking,tool_use"`
 	Text   string `json:"text"`
+}
+
+// SessionFile is a file that an agent has shared.
+type SessionFile struct {
+	ID        string    `json:"id"`
+	FileName  string    `json:"filename"`
+	Bytes     int64     `json:"bytes"`
+	CreatedAt time.Time `json:"created_at"`
 }
 
 // SessionPlan is the agent's plan, as it is from then on.

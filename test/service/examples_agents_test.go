@@ -1,0 +1,103 @@
+package service
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// agentRegion answers what examples/agents/analyst.sh asks next.
+const agentRegion = `import csv
+rows = [r for r in csv.DictReader(open('sales.csv')) if r['month'] == '2026-03']
+print(max(rows, key=lambda r: int(r['revenue']))['region'])`
+
+// patchProgram does what examples/agents/coder.sh asks for.
+const patchProgram = `git clone -q median.bundle work && cd work && ! python3 -m unittest -q 2>/dev/null &&
+sed -i 's|len(numbers) / 2|len(numbers) // 2|' median.py && python3 -m unittest -q &&
+git -c user.name=agent -c user.email=agent@example.com commit -qam "median: divide whole numbers" &&
+git format-patch -1 --stdout >../mend.patch && echo mended`
+
+// team is a provider whose models do what the examples of agents ask for.
+func team(t *testing.T) *httptest.Server {
+	program := func(language, code string) scriptedmodel.Turn {
+		arguments, _ := json.Marshal(map[string]string{"language": language, "code": code})
+		return scriptedmodel.Ask("call", "run_code", string(arguments))
+	}
+	scripts := map[string][]scriptedmodel.Turn{
+		"sales.csv":     {program("python", chartProgram), scriptedmodel.Ask("call2", "share_file", `{"file_path": "chart.svg"}`)},
+		"which region":  {program("python", agentRegion)},
+		"median.bundle": {program("bash", patchProgram), scriptedmodel.Ask("call2", "share_file", `{"file_path": "mend.patch"}`)},
+	}
+	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
+		said, _ := conversation(r.Body)
+		results := 0
+		items, _ := r.Body["input"].([]any)
+		for _, it := range items {
+			switch item, _ := it.(map[string]any); {
+			case item["type"] == "function_call_output":
+				results++
+			case item["role"] == "user":
+				results = 0
+			}
+		}
+		for part, turns := range scripts {
+			if !strings.Contains(said, part) {
+				continue
+			}
+			if results < len(turns) {
+				return turns[results], true
+			}
+			_, told := conversation(r.Body)
+			return scriptedmodel.Say(told), true
+		}
+		t.Errorf("the model was asked %q", said)
+		return scriptedmodel.Turn{}, false
+	}})
+	t.Cleanup(p.Close)
+	return p
+}
+
+// TestAgentExamples runs the examples of agents, each as its first lines say.
+func TestAgentExamples(t *testing.T) {
+	s := shared(t)
+	a := newAsker(t, s.URL, s.Tenant(t, "agents", "pro"))
+	lendModel(t, s, "clever", team(t).URL, model.Capabilities...)
+	binary, err := atolltest.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]struct {
+		said []string
+		file string
+		has  string
+	}{
+		"analyst.sh": {[]string{"data-analyst: created", "2026-03 2500", "saved", "south"}, "chart.svg", `<svg xmlns="http://www.w3.org/2000/svg"`},
+		"coder.sh":   {[]string{"coding-agent: created", "mended", "median: divide whole numbers", "OK"}, "median/median.py", "len(numbers) // 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			cmd := exec.CommandContext(t.Context(), filepath.Join("..", "..", "examples", "agents", name), folder, "clever")
+			cmd.Env = append(a.env, "ATOLL="+binary)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			for _, part := range want.said {
+				if !strings.Contains(string(out), part) {
+					t.Errorf("it does not say %q:\n%s", part, out)
+				}
+			}
+			if text, err := os.ReadFile(filepath.Join(folder, want.file)); err != nil || !strings.Contains(string(text), want.has) {
+				t.Errorf("%s: %v, %s", want.file, err, text)
+			}
+		})
+	}
+}
