@@ -9,10 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/audit"
-	"github.com/atoll-run/atoll/internal/core/breaker"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/storage"
@@ -80,13 +78,7 @@ func (s *Server) openHTTP(context.Context) error {
 	if err != nil {
 		return err
 	}
-	caps, err := breaker.New(s.db.Breakers(), s.log, s.cfg.Registry)
-	if err != nil {
-		return err
-	}
-	executeCode := tools.NewExecuteCode(tools.Config{Runner: s.gateway, Templates: s.db.Tenants(), Breakers: caps})
-	set := tools.NewSet(tools.SetConfig{Pool: s.directory, Images: s.aliases, Policies: s.gateway, ExecuteCode: executeCode, Previews: exposed{s.previews}})
-	mcp, err := s.openMCP(set, proxies)
+	mcp, err := s.openMCP(s.tools, proxies)
 	if err != nil {
 		return err
 	}
@@ -96,20 +88,21 @@ func (s *Server) openHTTP(context.Context) error {
 		Responses:    s.responses(),
 		Usage:        used,
 		Threads:      &thread.Handlers{Threads: s.threads, Folders: s, Signer: s.box, Keys: s.authority},
-		Tools:        &tool.Handlers{ExecuteCode: executeCode, Tools: set, MCP: mcp},
+		Tools:        &tool.Handlers{ExecuteCode: s.executeCode, Tools: s.tools, MCP: mcp},
 		Sandboxes:    &sandbox.Handlers{Sandboxes: s.directory, Previews: s.previews, Policies: s.gateway, Keys: s.authority},
 		Environments: &environment.Handlers{Tenants: s.tenants},
 		Models:       &modelapi.Handlers{Catalog: s.models},
 		Agents:       &agentapi.Handlers{Store: s.db.Agents(), Models: s.models, Skills: s.db.Skills(), Limits: agent.Limits{Agents: cfg.MaxAgents, Versions: cfg.MaxAgentVersions}},
-		Sessions: &sessionapi.Handlers{Store: s.db.Sessions(), Agents: s.db.Agents(), Skills: s.db.Skills(), Turns: s.responses(), Queued: s.turns.Wake, Enter: s.authority.Enter, Max: cfg.MaxSessions, Within: cfg.ConfirmationTime,
+		Sessions: &sessionapi.Handlers{Store: s.db.Sessions(), Agents: s.db.Agents(), Skills: s.db.Skills(), Pool: s.pool(), Sandboxes: s.directory, Turns: s.responses(), Queued: s.turns.Wake, Enter: s.authority.Enter, Max: cfg.MaxSessions, Within: cfg.ConfirmationTime,
 			CheckWebhook: s.webhooks.CheckURL, Told: func() { s.jobs.Poke() }},
 		Skills: &skillapi.Handlers{Store: s.db.Skills(), Limits: skill.Limits{Skills: cfg.MaxSkills, Bytes: int64(cfg.MaxSkillBytes)}},
 		Web:    &webapi.Handlers{Web: s.web},
 		Admin: &admin.Handlers{
-			Tenants: s.tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: used, Caps: caps,
+			Tenants: s.tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: used, Caps: s.caps,
 			Executions: s.gateway, Webhooks: s.jobs, Models: s.models,
 		},
 	}
+	handlers.Tools.Own = handlers.Sessions.Own
 	handlers.Managed = &managed.Door{Agents: handlers.Agents, Sessions: handlers.Sessions, Skills: handlers.Skills, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
 	handlers.Containers = &container.Handlers{Sandboxes: handlers.Sandboxes}
 	var services func(*http.Request) *http.Request

@@ -28,8 +28,10 @@ import (
 	"github.com/atoll-run/atoll/internal/control/directory"
 	"github.com/atoll-run/atoll/internal/control/gateway"
 	"github.com/atoll-run/atoll/internal/control/jobs"
+	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/control/webhook"
 	"github.com/atoll-run/atoll/internal/core/audit"
+	"github.com/atoll-run/atoll/internal/core/breaker"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/preview"
 	"github.com/atoll-run/atoll/internal/core/ratelimit"
@@ -97,17 +99,21 @@ type Server struct {
 	models    *model.Catalog
 	web       *web.Service
 	mcp       *mcptool.Tools
-	runs      *loop.Loop
-	turns     *turns.Turns
-	rates     *ratelimit.Models
-	budget    *usage.Budget
-	programs  *usage.Programs
-	authority *tenant.Authority
-	http      *httpapi.Server
-	e2b       atomic.Pointer[e2b.Door] // nil where it is off
-	tls       *tlscert.Files           // nil without TLS
-	buckets   bucket.Buckets
-	volumes   volume.Store // without Dir where volumes are in a bucket, or nothing can be mounted
+
+	caps        *breaker.Breakers
+	executeCode *tools.ExecuteCode
+	tools       *tools.Set
+	runs        *loop.Loop
+	turns       *turns.Turns
+	rates       *ratelimit.Models
+	budget      *usage.Budget
+	programs    *usage.Programs
+	authority   *tenant.Authority
+	http        *httpapi.Server
+	e2b         atomic.Pointer[e2b.Door] // nil where it is off
+	tls         *tlscert.Files           // nil without TLS
+	buckets     bucket.Buckets
+	volumes     volume.Store // without Dir where volumes are in a bucket, or nothing can be mounted
 
 	lacking atomic.Pointer[string] // what Ready last found
 
@@ -150,6 +156,7 @@ func Open(ctx context.Context, cfg Config) (_ *Server, err error) {
 		{"models", s.openModels},
 		{"web", s.openWeb},
 		{"MCP servers of callers", s.openRemotes},
+		{"tools", s.openTools},
 		{"runs", s.openRuns},
 		{"jobs", s.openJobs},
 		{"HTTP interface", s.openHTTP},

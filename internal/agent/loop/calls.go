@@ -41,6 +41,7 @@ func (d *drive) calls(pending []run.Pending) error {
 		if d.state.Request.PlaceFiles && p.Tool != nil && d.state.Fresh(p.Tool.Handler, p.Number) {
 			makes[i].Files = d.state.Request.Files()
 		}
+		makes[i].Used = p.Tool != nil && d.state.Used(p.Tool.Handler)
 		makes[i].Item, refused[i] = d.show(&p, makes[i])
 		if refused[i] == nil && !p.Begun {
 			refused[i] = full

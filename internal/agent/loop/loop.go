@@ -73,6 +73,9 @@ type Call struct {
 	// Claim records that the call is about to have its effect. It is there for Do of a
 	// Claimer's calls.
 	Claim func(ctx context.Context) error
+	// Used says that a call of the handler's tools went well before, in the run or in the
+	// conversation before it. It is set for Do.
+	Used bool
 	// Left is what calls that this call makes may cost together; nil for no bound. It is set
 	// for Do.
 	Left *model.Money

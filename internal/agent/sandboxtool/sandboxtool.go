@@ -142,10 +142,28 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		return s.refused(ctx, t, c, err)
 	}
 	out, err := t.outcome(ctx, s, c, e)
-	if err == nil {
-		out.Windows = e.Windows
+	if err != nil {
+		return nil, err
 	}
-	return out, err
+	out.Windows = e.Windows
+	return out, s.anew(ctx, c, e, out)
+}
+
+// goneBefore is what the model, and who reads the events of a session, is told where the
+// sandbox of earlier calls was not there any more.
+const goneBefore = "The sandbox of the earlier calls has ended, and what was in it is gone: this call was made in a new one."
+
+// anew has an outcome say that a call of a session was made in another sandbox than the calls
+// before it.
+func (s *Sandbox) anew(ctx context.Context, c *loop.Call, e *execution.Execution, out *loop.Outcome) error {
+	if !c.Used || c.Run.Session == "" || s.Ledger == nil || e.NotStarted {
+		return nil
+	}
+	made, err := s.Ledger.Made(ctx, e.Tenant, e.TraceID, e.CreatedAt.Add(-skew), e.CompletedAt.Add(skew))
+	if err == nil && made {
+		out.Result.Parts[0].Text = goneBefore + "\n" + out.Result.Parts[0].Text
+	}
+	return err
 }
 
 // execute runs code to its end. When ctx ends the program is ended too; what it came to is

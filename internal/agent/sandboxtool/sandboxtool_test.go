@@ -29,6 +29,7 @@ type world struct {
 	call  gateway.Call
 	ended string // key of the execution that was ended
 	none  bool   // there is none
+	made  bool   // a sandbox was
 }
 
 func (w *world) Policy(*tenant.Principal) execution.Policy {
@@ -67,6 +68,10 @@ func (w *world) EndKeyed(_ context.Context, _ tenant.ID, key string) (*execution
 
 func (w *world) Entrant(context.Context, tenant.ID, string, string) (tenant.Principal, error) {
 	return tenant.Principal{}, nil
+}
+
+func (w *world) Made(context.Context, string, string, time.Time, time.Time) (bool, error) {
+	return w.made, nil
 }
 
 func (w *world) Calls(context.Context, string, string, time.Time, time.Time) (map[string]int, error) {

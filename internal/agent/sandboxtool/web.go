@@ -14,6 +14,8 @@ import (
 // Ledger is where calls are counted that code made while it ran.
 type Ledger interface {
 	Calls(ctx context.Context, tenant, traceID string, since, before time.Time) (map[string]int, error)
+	// Made reports whether a sandbox was made for an execution.
+	Made(ctx context.Context, tenant, traceID string, since, before time.Time) (bool, error)
 }
 
 // modules are the functions of the image's module atoll_web, by the services that they call.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/pooltool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
@@ -86,7 +87,7 @@ func checkCode(c *loop.Check) (*run.Checked, error) {
 	}
 	failures, last := 0, false
 	for _, m := range made(c.State) {
-		if m.Name == sandboxtool.RunCode {
+		if m.Name == sandboxtool.RunCode || m.Name == pooltool.ExecCode {
 			if last = m.failed; last {
 				failures++
 			}

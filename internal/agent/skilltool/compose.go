@@ -26,15 +26,16 @@ type Set struct {
 	folders  string // of the tenant's
 }
 
-// NewSet is what a turn has of skills. state is the document of its session; nil for none.
-func NewSet(uses []Use, state *Document) (*Set, error) {
+// NewSet is what a turn has of skills. state is the document of its session; nil for none. code
+// is the tool that runs code.
+func NewSet(uses []Use, state *Document, code string) (*Set, error) {
 	out := &Set{uses: uses}
 	for _, u := range uses {
 		if u.Version != "" {
 			out.folders += fmt.Sprintf("- %s: %s\n", u.Name, u.Description)
 			continue
 		}
-		text, err := instructions(&u.Skill, state)
+		text, err := instructions(&u.Skill, state, code)
 		if err != nil {
 			return nil, fmt.Errorf("skill %s: %w", u.Name, err)
 		}
@@ -73,7 +74,7 @@ func (s *Set) Apply(q *run.Request) {
 	}
 }
 
-func instructions(s *run.Skill, state *Document) (string, error) {
+func instructions(s *run.Skill, state *Document, code string) (string, error) {
 	switch s.Name {
 	case skill.Planning:
 		cfg, err := skill.Config[skill.PlanningConfig](s.Config)
@@ -99,7 +100,7 @@ func instructions(s *run.Skill, state *Document) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("Solve what can be computed by running code with %s, and not in your head. Look at what each program writes. When one fails, find out why, mend it and run it again, up to %.0f times.", sandboxtool.RunCode, *cfg.MaxAttempts), nil
+		return fmt.Sprintf("Solve what can be computed by running code with %s, and not in your head. Look at what each program writes. When one fails, find out why, mend it and run it again, up to %.0f times.", code, *cfg.MaxAttempts), nil
 	}
 	return "", fmt.Errorf("there is no skill %q", s.Name)
 }

@@ -44,7 +44,7 @@ func shell(ctx context.Context, c *call, in *ShellInput) (*ShellOutput, error) {
 		}
 		work, end := context.WithTimeoutCause(ctx, timeout+c.set.overdue, errOverdue)
 		defer end()
-		run, err := h.Guest().Run(work, process.Spec{
+		run, err := c.start(work, h, process.Spec{
 			Shell: *in.Command, Dir: *in.WorkingDir, Timeout: timeout, Lossless: true,
 		})
 		if err != nil {

@@ -120,6 +120,7 @@ const (
 	MCP       ToolType = "mcp"        // all tools of Tool.Server
 	Custom    ToolType = "custom"     // its calls are answered by the client
 	Sandbox   ToolType = "sandbox"    // the tools of a sandbox
+	Sandboxes ToolType = "sandboxes"  // the tools of the session's named sandboxes
 	WebSearch ToolType = "web_search" // a search of the web
 	FetchURL  ToolType = "fetch_url"  // the text of pages
 )

@@ -165,7 +165,18 @@ func (d *Definition) checkTools() error {
 		}
 		seen[key] = true
 	}
+	if at := slices.IndexFunc(d.Tools, func(t Tool) bool { return d.kind(&t) == Sandboxes }); at >= 0 && slices.ContainsFunc(d.Tools, func(t Tool) bool { return d.kind(&t) == Sandbox }) {
+		return invalid("tools[%d]: sandbox and sandboxes have tools of the same names: take one of the two", at)
+	}
 	return nil
+}
+
+// kind is the kind of a tool, also of one of ours that is asked for as that of a server.
+func (d *Definition) kind(t *Tool) ToolType {
+	if t.Type == MCP && d.Server(t.Server) == nil {
+		return BuiltIn[t.Server]
+	}
+	return t.Type
 }
 
 // Check refuses what a tool cannot be, by the path of what is wrong below its own.
@@ -184,9 +195,9 @@ func (t *Tool) Check(path string) error {
 		case len(t.Schema) > MaxSchema || len(t.Schema) > 0 && !object(t.Schema):
 			return invalid("%s.input_schema must be a JSON Schema of at most %d bytes", path, MaxSchema)
 		}
-	case Sandbox, WebSearch, FetchURL:
+	case Sandbox, Sandboxes, WebSearch, FetchURL:
 	default:
-		return invalid("%s.type must be mcp, custom, sandbox, web_search or fetch_url", path)
+		return invalid("%s.type must be mcp, custom, sandbox, sandboxes, web_search or fetch_url", path)
 	}
 	if t.Type != MCP && t.Server != "" {
 		return invalid("%s.server is of tools of the type mcp", path)
@@ -250,7 +261,7 @@ type Warning struct{ Path, Message string }
 
 // BuiltIn are the tools of ours that a tool of the type mcp finds by the name of its server
 // where the agent has no server of that name.
-var BuiltIn = map[string]ToolType{"web-search": WebSearch, "web_search": WebSearch, "fetch-url": FetchURL, "fetch_url": FetchURL, "sandbox": Sandbox}
+var BuiltIn = map[string]ToolType{"web-search": WebSearch, "web_search": WebSearch, "fetch-url": FetchURL, "fetch_url": FetchURL, "sandbox": Sandbox, "sandboxes": Sandboxes}
 
 // Warnings are about tools whose server the agent does not have.
 func (d *Definition) Warnings() (out []Warning) {

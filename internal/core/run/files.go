@@ -77,6 +77,23 @@ func (r *Request) Place(q *model.Request, reads bool) {
 	q.Items = items
 }
 
+// Used reports whether a call of a handler's tools went well before, in the run or in the
+// conversation that it goes on with.
+func (s *State) Used(handler string) bool {
+	handled := map[string]bool{} // calls
+	for i := range s.Conversation {
+		it := &s.Conversation[i]
+		if it.Call != nil {
+			if t := toolNamed(s.Request.Tools, it.Call.Name); t != nil && t.Handler == handler {
+				handled[it.Call.ID] = true
+			}
+		} else if it.Result != nil && !it.Result.Failed && handled[it.Result.CallID] {
+			return true
+		}
+	}
+	return false
+}
+
 // Fresh reports whether the call with a number is the first of a handler's in its step,
 // and none in an earlier step went well: the handler's tools have not been given the
 // files of the input for good.

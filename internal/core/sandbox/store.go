@@ -55,7 +55,8 @@ type Store interface {
 	ListElsewhere(ctx context.Context, tenantID tenant.ID, environment, session, executor string) ([]*Sandbox, error)
 	// ListByExecutor lists the sandboxes of an executor that are not destroyed, oldest first.
 	ListByExecutor(ctx context.Context, executor string) ([]*Sandbox, error)
-	// ListWithoutEnvironment lists those of them whose environment was deleted.
+	// ListWithoutEnvironment lists those of them whose environment was deleted, or whose
+	// session with an agent has ended.
 	ListWithoutEnvironment(ctx context.Context, executor string) ([]runtime.ID, error)
 	// Purge deletes records of sandboxes destroyed longer than keep ago, at most
 	// most of them, and returns how many went.

@@ -1,5 +1,5 @@
 // Package session is conversations with agents. A session keeps the version of its agent,
-// remembers what was said in it, and has one sandbox for all of its turns. A turn is a run.
+// remembers what was said in it, and has sandboxes for all of its turns. A turn is a run.
 // The package knows no HTTP, SQL or provider.
 package session
 
@@ -96,6 +96,7 @@ const (
 	MaxMessage     = 1 << 20 // bytes
 	MaxReason      = 4 << 10 // bytes, of a decision
 	MaxEvents      = 100_000 // a turn that began with fewer adds its own
+	MaxSandboxes   = 5       // named ones, lost ones included
 )
 
 // Check refuses what cannot be said of a session, by the path of what is wrong.
@@ -172,6 +173,9 @@ const DimensionSessions = "sessions"
 // DimensionBudget is the dimension of a session's budget.
 const DimensionBudget = "session_budget"
 
+// DimensionSandboxes is the dimension of MaxSandboxes.
+const DimensionSandboxes = "session_sandboxes"
+
 // Filter chooses sessions.
 type Filter struct {
 	agent.Page
@@ -198,6 +202,8 @@ var (
 	ErrNotFound = fault.New(fault.NotFound, "there is no such session")
 	// ErrArchived refuses messages to and changes of a session that is archived.
 	ErrArchived = fault.New(fault.Conflict, "the session is archived")
+	// ErrElsewhere refuses what is done from another environment than the session's.
+	ErrElsewhere = fault.New(fault.Conflict, "the session is of another environment: use a key of that one, or one with the scope environments")
 	// ErrBusy refuses what cannot be done while a turn is under way.
 	ErrBusy = fault.New(fault.Conflict, "a turn of the session is under way: wait for its end, or interrupt it")
 )

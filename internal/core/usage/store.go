@@ -21,6 +21,9 @@ type Store interface {
 	// Calls counts the calls that a tenant made in [since, before) under a trace id, by
 	// source.
 	Calls(ctx context.Context, tenant, traceID string, since, before time.Time) (map[string]int, error)
+	// Made reports whether what went on under a trace id in [since, before) had a sandbox
+	// made for it.
+	Made(ctx context.Context, tenant, traceID string, since, before time.Time) (bool, error)
 	// Kept is what the ended executions of a tenant keep, those of the days that a time
 	// of keep reaches.
 	Kept(ctx context.Context, tenant string, keep time.Duration) (Kept, error)

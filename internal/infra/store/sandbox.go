@@ -219,6 +219,9 @@ func (s *sandboxStore) Create(ctx context.Context, sb *sandbox.Sandbox, room san
 			return err
 		}
 		there = nil
+		if err := ownedRoom(ctx, t, sb); err != nil {
+			return err
+		}
 		if err := roomFor(ctx, t, sb, room, true); err != nil {
 			return err
 		}

@@ -158,6 +158,9 @@ func (s *sessions) Archive(ctx context.Context, id tenant.ID, of session.ID, eve
 		if err == nil && n > 0 {
 			_, err = t.exec(ctx, `DELETE FROM session_queue WHERE session = ?`, string(of))
 			if err == nil {
+				err = bereave(ctx, t, id, of)
+			}
+			if err == nil {
 				err = s.terminated(ctx, t, id, of, now)
 			}
 		}
@@ -193,6 +196,9 @@ func (s *sessions) Delete(ctx context.Context, id tenant.ID, of session.ID, even
 				return err
 			}
 			return session.ErrBusy
+		}
+		if err := bereave(ctx, t, id, of); err != nil {
+			return err
 		}
 		// They go with what they have left elsewhere, which is not to be done here.
 		if _, err := t.exec(ctx, `UPDATE runs SET expires_at = ended_at WHERE tenant = ? AND session = ? AND session <> ''`, id, string(of)); err != nil {

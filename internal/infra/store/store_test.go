@@ -130,6 +130,10 @@ func suites(t *testing.T, open opener) {
 	t.Run("sessions", func(t *testing.T) {
 		sessiontest.Store(t, func(t *testing.T) (session.Store, run.Store) { db := open(t); return db.Sessions(), db.Runs() })
 	})
+	t.Run("sandboxes of sessions", func(t *testing.T) {
+		db := open(t)
+		sessiontest.Sandboxes(t, db.Sessions(), db.Sandboxes())
+	})
 	t.Run("what sessions tell", func(t *testing.T) {
 		var db *store.DB
 		var told []session.Notice

@@ -27,3 +27,11 @@ func (s *usageStore) Calls(ctx context.Context, tenant, traceID string, since, b
 	}
 	return calls, nil
 }
+
+// Made implements usage.Store.
+func (s *usageStore) Made(ctx context.Context, tenant, traceID string, since, before time.Time) (bool, error) {
+	var made int64
+	err := s.db.read.row(ctx, `SELECT coalesce(sum(sessions), 0) FROM usage_entries WHERE tenant = ? AND at >= ? AND at < ? AND trace_id = ?`,
+		tenant, micros(since), micros(before), traceID).Scan(&made)
+	return made > 0, s.db.read.wrap("look whether a sandbox was made", err)
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/session"
 )
 
 const (
@@ -52,8 +53,8 @@ func (m *Manager) Run(ctx context.Context) {
 	}
 }
 
-// destroyWithoutEnvironment destroys sandboxes whose environment was deleted. One that is
-// locked is left for the next time.
+// destroyWithoutEnvironment destroys sandboxes whose environment was deleted, or whose session
+// with an agent has ended. One that is locked is left for the next time.
 func (m *Manager) destroyWithoutEnvironment(ctx context.Context) {
 	ids, err := m.cfg.Store.ListWithoutEnvironment(ctx, m.cfg.Executor)
 	if err != nil && ctx.Err() == nil {
@@ -67,10 +68,13 @@ func (m *Manager) destroyWithoutEnvironment(ctx context.Context) {
 			continue
 		}
 		m.mu.Lock()
-		gone := e.removed
+		gone, why := e.removed, "its environment was deleted"
+		if session.ID(e.sb.Session).Valid() {
+			why = "its session ended, or its environment was deleted"
+		}
 		m.mu.Unlock()
 		if !gone {
-			err = m.end(ctx, e, "its environment was deleted")
+			err = m.end(ctx, e, why)
 		}
 		if e.unlock(); err != nil {
 			m.cfg.Log.WarnContext(ctx, "cannot end a named sandbox without an environment", "sandbox_id", string(id), "error", err)

@@ -18,7 +18,7 @@ type AgentModel struct {
 
 // AgentTool is a tool of an agent.
 type AgentTool struct {
-	Type        *string        `json:"type" required:"true" enum:"mcp,custom,sandbox,web_search,fetch_url"`
+	Type        *string        `json:"type" required:"true" enum:"mcp,custom,sandbox,sandboxes,web_search,fetch_url"`
 	Server      *string        `json:"server,omitzero" doc:"Of mcp: the name of one of mcp_servers, or web-search, fetch-url or sandbox for the server's own."`
 	Name        *string        `json:"name,omitzero" doc:"Of custom."`
 	Description *string        `json:"description,omitzero" doc:"Of custom."`

@@ -2,6 +2,8 @@ package response
 
 import (
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/core/run"
 )
 
 // CreateResponse is the body of POST /v1/responses. A field that the open specification
@@ -38,8 +40,9 @@ type CreateResponse struct {
 	ServiceTier        *string            `json:"service_tier,omitzero" enum:"auto,default"`
 
 	// Of a session's turn.
-	answers bool // it goes on with answers to calls, without an input
-	noWeb   bool // code does not call the services of the web
+	answers bool       // it goes on with answers to calls, without an input
+	noWeb   bool       // code does not call the services of the web
+	more    []run.Tool // of a session alone
 }
 
 // StreamOptions say what a stream has beside its events.

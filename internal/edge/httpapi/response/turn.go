@@ -23,6 +23,8 @@ type Turn struct {
 	Answers []run.Answer
 	// Approved are the calls that the turn begins with.
 	Approved []run.Approved
+	// Tools are what no response can ask for.
+	Tools []run.Tool
 	// Govern makes of the tools what the agent's policy says.
 	Govern func(*run.Request)
 	NoWeb  bool          // code does not call the services of the web
@@ -59,7 +61,7 @@ func (h *Handlers) Prepare(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, er
 
 // Compose is what Prepare returns, where nothing is begun.
 func (h *Handlers) Compose(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, error) {
-	t.In.answers, t.In.noWeb = len(t.Answers) > 0 || t.Shown, t.NoWeb
+	t.In.answers, t.In.noWeb, t.In.more = len(t.Answers) > 0 || t.Shown, t.NoWeb, t.Tools
 	r, q, err := h.prepare(c, t.In)
 	if err != nil {
 		return nil, nil, err
@@ -122,7 +124,7 @@ func (h *Handlers) Leave(c *httpapi.Call, of *session.Session) {
 	ctx := context.WithoutCancel(c.Context())
 	caller := *c.Caller
 	caller.Environment.ID = of.Environment
-	if err := h.Files.EndTurn(ctx, &caller, "", of.Sandbox); err != nil {
+	if err := errors.Join(h.Files.EndTurn(ctx, &caller, "", of.Sandbox), h.Files.EndTurn(ctx, &caller, string(of.Agent), string(of.ID))); err != nil {
 		c.Log().WarnContext(ctx, "the sandbox of a session stays for a while", "session", of.ID, "error", err)
 	}
 	if err := h.Loop.Expire(ctx); err != nil {

@@ -6,10 +6,12 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/pooltool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/agent/skilltool"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 )
@@ -36,7 +38,7 @@ func request(d *agent.Definition) (*response.CreateResponse, error) {
 			q.Tools = append(q.Tools, tool)
 		}
 	}
-	if slices.ContainsFunc(d.Skills, func(s agent.Skill) bool { return s.Name == skill.Code }) && !slices.ContainsFunc(q.Tools, isSandbox) {
+	if slices.ContainsFunc(d.Skills, func(s agent.Skill) bool { return s.Name == skill.Code }) && !slices.ContainsFunc(q.Tools, isSandbox) && !pooled(d) {
 		q.Tools = append(q.Tools, sandboxAsked)
 	}
 	return q, nil
@@ -44,6 +46,21 @@ func request(d *agent.Definition) (*response.CreateResponse, error) {
 
 // sandboxAsked is the tool of the sandbox as a response is asked for it.
 var sandboxAsked = jsontext.Value(`{"type":"sandbox"}`)
+
+// pooled reports whether an agent works in the named sandboxes of its sessions.
+func pooled(d *agent.Definition) bool {
+	return slices.ContainsFunc(d.Tools, func(t agent.Tool) bool {
+		return t.Type == agent.Sandboxes || t.Type == agent.MCP && d.Server(t.Server) == nil && agent.BuiltIn[t.Server] == agent.Sandboxes
+	})
+}
+
+// pool are the tools of the named sandboxes of s, if its agent has them.
+func (h *Handlers) pool(s *session.Session, d *agent.Definition) ([]run.Tool, error) {
+	if !pooled(d) {
+		return nil, nil
+	}
+	return h.Pool.Tools(string(s.Agent))
+}
 
 func isSandbox(tool jsontext.Value) bool { return string(tool) == string(sandboxAsked) }
 
@@ -68,6 +85,8 @@ func asked(d *agent.Definition, t *agent.Tool) (jsontext.Value, error) {
 		if server.AllowedTools != nil {
 			tool["allowed_tools"] = server.AllowedTools
 		}
+	case t.Type == agent.Sandboxes, t.Type == agent.MCP && ours == agent.Sandboxes:
+		return nil, nil // no response has them
 	case t.Type == agent.MCP && known:
 		tool["type"] = string(ours)
 	case t.Type == agent.MCP:
@@ -107,6 +126,8 @@ func names(t *run.Tool) []string {
 		return []string{t.Name}
 	case t.Handler == sandboxtool.Handler:
 		return append(agent.Sandbox.Names(), t.Name)
+	case t.Handler == pooltool.Handler:
+		return append(agent.Sandboxes.Names(), t.Name)
 	case t.Handler != "":
 		return agent.ToolType(t.Name).Names()
 	}

@@ -30,7 +30,7 @@ func (h *Handlers) work(c *httpapi.Call, s *session.Session) error {
 	case fault.NotFound:
 		return fault.New(fault.Conflict, "the environment of the session is deleted: begin another session")
 	case fault.Forbidden:
-		return fault.New(fault.Conflict, "the session is of another environment: use a key of that one, or one with the scope environments")
+		return session.ErrElsewhere
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -23,8 +24,13 @@ type Handlers struct {
 	Store  session.Store
 	Agents agent.Store
 	Skills skill.Store
-	Turns  *response.Handlers
-	Queued func() // a turn was queued
+	// Pool has the tools of the sessions' named sandboxes, and Sandboxes has those.
+	Pool interface {
+		Tools(agent string) ([]run.Tool, error)
+	}
+	Sandboxes Sandboxes
+	Turns     *response.Handlers
+	Queued    func() // a turn was queued
 	// Enter puts a caller into an environment, as a tenant.Authority does.
 	Enter  func(ctx context.Context, p *tenant.Principal, environment string) error
 	Max    int           // sessions of a tenant; 0 for any number
@@ -222,6 +228,7 @@ func (h *Handlers) remove(c *httpapi.Call) error {
 func (h *Handlers) ended(c *httpapi.Call, s *session.Session) {
 	h.Told()
 	h.hub.wake(s.ID)
+	h.destroy(c, s)
 	h.Turns.Leave(c, s)
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/pooltool"
+	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/agent/skilltool"
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -39,7 +41,11 @@ func (h *Handlers) skills(ctx context.Context, s *session.Session, d *agent.Defi
 		}
 		uses = append(uses, use)
 	}
-	return skilltool.NewSet(uses, state)
+	code := sandboxtool.RunCode
+	if pooled(d) {
+		code = pooltool.ExecCode
+	}
+	return skilltool.NewSet(uses, state, code)
 }
 
 // context shows what a turn that begins now would tell its model.

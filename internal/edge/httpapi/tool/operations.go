@@ -8,6 +8,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/core/language"
+	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
@@ -20,11 +21,13 @@ type MCP interface {
 	Serve(w http.ResponseWriter, r *http.Request, body []byte, p *tenant.Principal) error
 }
 
-// Handlers serve tools. All of it is required.
+// Handlers serve tools. All of it is required, but for Own where there are no agents.
 type Handlers struct {
 	ExecuteCode *tools.ExecuteCode
 	Tools       *tools.Set
 	MCP         MCP
+	// Own has a call made with the sandboxes of a session with an agent, and returns the agent.
+	Own func(c *httpapi.Call, id session.ID) (agent string, err error)
 }
 
 const (
@@ -34,7 +37,7 @@ const (
 
 // Operations are those of /v1/tools, of the tools of sessions, and of /mcp.
 func (h *Handlers) Operations() []httpapi.Operation {
-	session := httpapi.Param{Name: "session", In: httpapi.InPath, Min: 1, Max: 128, Doc: "Names the pool of sandboxes, which its first use creates.", Example: "my-session"}
+	session := httpapi.Param{Name: "session", In: httpapi.InPath, Min: 1, Max: 128, Doc: "Names the pool of sandboxes, which its first use creates. The id of a session with an agent is for that one's sandboxes.", Example: "my-session"}
 	ops := []httpapi.Operation{
 		{
 			Method: http.MethodPost, Path: executeCodePath, ID: "executeCode", Summary: "Run code for an agent",

@@ -1,10 +1,12 @@
 package tool
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/core/language"
+	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
@@ -97,8 +99,16 @@ func (h *Handlers) call(name string) func(*httpapi.Call) error {
 		}
 		ctx, stop := c.Living(c.Context())
 		defer stop()
+		agent := c.Text("agent")
+		if id := session.ID(c.Path("session")); id.Valid() && h.Own != nil {
+			own, err := h.Own(c, id)
+			if err != nil {
+				return err
+			}
+			agent = cmp.Or(agent, own)
+		}
 		out, err := h.Tools.Call(ctx, name, &tools.Caller{
-			Principal: c.Caller, Session: c.Path("session"), TraceID: c.TraceID(), Agent: c.Text("agent"), Template: c.Text("template"),
+			Principal: c.Caller, Session: c.Path("session"), TraceID: c.TraceID(), Agent: agent, Template: c.Text("template"),
 		}, body)
 		if err != nil {
 			return execute.Parted(ctx, c, c.TraceID(), err)

@@ -1,0 +1,223 @@
+// Package pooltool gives the agent of a session the session's named sandboxes: the tools of
+// package tools, as clients call them for the same sandboxes by HTTP.
+//
+// A sandbox is made by the first call that names it, and sleeps and wakes as named sandboxes
+// do. A command is a process under a name made of its run and number, so that a process of the
+// server which takes a run over collects what another one began, and begins nothing twice.
+package pooltool
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/control/tools"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// Handler is the run.Tool.Handler of the tools here.
+const Handler = "sandboxes"
+
+// Names of tools here that others speak of.
+const (
+	shell     = "shell"
+	writeFile = "write_file"
+	ExecCode  = tools.ExecuteCodeName
+)
+
+// Set calls the tools; a *tools.Set does.
+type Set interface {
+	Definitions() []tools.Definition
+	Call(ctx context.Context, name string, c *tools.Caller, input []byte) (any, error)
+	EndCommand(ctx context.Context, c *tools.Caller, input []byte) error
+}
+
+// Callers find out who started a run; a *tenant.Authority does.
+type Callers interface {
+	Entrant(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
+}
+
+// Options are the run.Tool.Options of the tools here.
+type Options struct {
+	// Agent is who calls execute_code, as its caps and the audit trail have it.
+	Agent string
+}
+
+// Pool is the loop.Handler of the tools.
+type Pool struct {
+	Set     Set
+	Callers Callers
+}
+
+var (
+	_ loop.Handler = (*Pool)(nil)
+	_ loop.Claimer = (*Pool)(nil)
+	_ loop.Ender   = (*Pool)(nil)
+)
+
+// Tools are the tools as the model of an agent is given them.
+func (h *Pool) Tools(agent string) ([]run.Tool, error) {
+	options, err := json.Marshal(Options{agent})
+	if err != nil {
+		return nil, err
+	}
+	var all []run.Tool
+	for _, d := range h.Set.Definitions() {
+		t := run.Tool{
+			Tool:    model.Tool{Name: d.Name, Description: d.Description, Parameters: []byte(d.Input)},
+			Handler: Handler, Serial: true, Options: options, Idempotent: d.Annotations.ReadOnly || d.Annotations.Idempotent,
+			// Commands and code cost what those of the other sandbox do.
+			Counted: sandboxtool.Handler, Uncounted: d.Name != shell && d.Name != ExecCode,
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// Show implements loop.Handler. The tool says what is wrong with a call.
+func (h *Pool) Show(*loop.Call) (*run.Item, error) { return nil, nil }
+
+// Claims implements loop.Claimer: a command that did not claim was not begun.
+func (h *Pool) Claims(c *loop.Call) bool { return c.Call.Name == shell }
+
+// Do implements loop.Handler.
+func (h *Pool) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
+	if c.Begun && c.Call.Name != shell && !c.Tool.Idempotent {
+		return nil, loop.ErrUnknown
+	}
+	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), loop.ErrLeft) {
+			end(loop.ErrLeft) // what was begun goes on
+			return
+		}
+		end(context.Canceled) // as a caller who goes away
+	})()
+	p, err := h.Callers.Entrant(work, c.Run.Tenant, c.Run.Key, c.Run.Environment)
+	if err != nil {
+		return h.refused(ctx, c, err)
+	}
+	by, err := callerOf(c, &p)
+	if err != nil {
+		return h.refused(ctx, c, err)
+	}
+	if err := h.place(work, c, by); err != nil {
+		return h.refused(ctx, c, err)
+	}
+	out, err := h.Set.Call(work, c.Call.Name, by, []byte(c.Call.Arguments))
+	if err != nil {
+		return h.refused(ctx, c, err)
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	text, err := told(out)
+	if err != nil {
+		return nil, err
+	}
+	f, can := out.(interface{ Failed() bool })
+	return outcome(text, can && f.Failed()), nil
+}
+
+// End implements loop.Ender: it ends a command that another process has begun.
+func (h *Pool) End(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
+	if c.Call.Name != shell {
+		return nil, nil
+	}
+	p, err := h.Callers.Entrant(ctx, c.Run.Tenant, c.Run.Key, c.Run.Environment)
+	if err == nil {
+		var by *tools.Caller
+		if by, err = callerOf(c, &p); err == nil {
+			err = h.Set.EndCommand(ctx, by, []byte(c.Call.Arguments))
+		}
+	}
+	if fault.KindOf(err) != fault.Internal { // it is not there, cannot be reached, or is not the caller's any more
+		err = nil
+	}
+	return nil, err
+}
+
+// callerOf is on whose behalf a call is made.
+func callerOf(c *loop.Call, p *tenant.Principal) (*tools.Caller, error) {
+	if !p.May(tenant.ScopeTools) {
+		return nil, fault.New(fault.Forbidden, "the key has not the scope %s", tenant.ScopeTools)
+	}
+	var o Options
+	if err := json.Unmarshal(c.Tool.Options, &o); err != nil {
+		return nil, fmt.Errorf("options of %s: %w", c.Call.Name, err)
+	}
+	by := &tools.Caller{Principal: p, Session: c.Run.Session, TraceID: execution.NewTraceID(), Agent: o.Agent}
+	if c.Call.Name == shell {
+		by.Command = tools.Command{Process: processOf(c), Begun: c.Begun, Claim: c.Claim}
+	}
+	return by, nil
+}
+
+// processOf names the process of a call.
+func processOf(c *loop.Call) process.ID {
+	return process.ID(fmt.Sprintf("%s%s-%d", tools.CommandPrefix, strings.TrimPrefix(string(c.Run.ID), "run_"), c.Number))
+}
+
+// place puts the files of the run's input into the home of the sandbox that is meant where none
+// is named.
+func (h *Pool) place(ctx context.Context, c *loop.Call, by *tools.Caller) error {
+	if c.Begun {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
+		input, err := json.Marshal(map[string]string{"path": name, "content": base64.StdEncoding.EncodeToString(c.Files[name]), "encoding": "base64"})
+		if err != nil {
+			return err
+		}
+		of := *by
+		of.TraceID, of.Command = execution.NewTraceID(), tools.Command{}
+		if _, err := h.Set.Call(ctx, writeFile, &of, input); err != nil {
+			return fmt.Errorf("place the file %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// spent is the limit that the model cannot keep to, by asking for less, later, or after another
+// sandbox has ended: it ends the run.
+const spent = "monthly_credits"
+
+// refused is the outcome of a call that was not made, or was not seen to its end, as the model
+// is told of it; or the error of the server.
+func (h *Pool) refused(ctx context.Context, c *loop.Call, err error) (*loop.Outcome, error) {
+	kind := fault.KindOf(err)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, tools.ErrNoTrace), c.Begun && kind == fault.Unavailable: // its machine is away
+		return nil, loop.ErrUnknown
+	case kind == fault.Internal:
+		return nil, err
+	}
+	out := outcome(err.Error(), true)
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		out = outcome(f.Msg, true)
+		if f.Kind == fault.Exhausted && f.Dimension == spent {
+			out.Ends = &run.End{Status: run.Failed, Reason: run.QuotaExceeded, Message: f.Msg}
+		}
+	}
+	out.Refused = true
+	return out, nil
+}
+
+func outcome(text string, failed bool) *loop.Outcome {
+	return &loop.Outcome{Result: model.Result{Failed: failed, Parts: []model.Part{{Kind: model.PartText, Text: text}}}}
+}

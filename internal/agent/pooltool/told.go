@@ -1,0 +1,33 @@
+package pooltool
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/control/tools"
+)
+
+// maxTold bounds each text of an output that the model is given, in bytes.
+const maxTold = 64 << 10
+
+// told is what the model reads of an output: of a command its code and the beginning and end of
+// what it wrote, of any other tool the JSON that clients get.
+func told(out any) (string, error) {
+	if o, ok := out.(*tools.ShellOutput); ok {
+		var b strings.Builder
+		fmt.Fprintf(&b, "Exit code %d\n", o.ExitCode)
+		if o.TimedOut {
+			b.WriteString("The command was ended because timeout_ms was over.\n")
+		}
+		sandboxtool.Section(&b, "stdout", o.Stdout, o.StdoutTruncated)
+		sandboxtool.Section(&b, "stderr", o.Stderr, o.StderrTruncated)
+		return b.String(), nil
+	}
+	short, _ := tools.Shorten(out, maxTold)
+	text, err := json.Marshal(short, jsontext.AllowInvalidUTF8(true))
+	return string(text), err
+}

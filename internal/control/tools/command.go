@@ -1,0 +1,95 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/wire"
+)
+
+// Command is the process of a call of shell that can be gone on with: its caller may die, and
+// another one collects what came of it.
+type Command struct {
+	Process process.ID // beginning with CommandPrefix
+	Begun   bool       // another caller may have started it: it is not started again
+	// Claim is called once before it is started; nil for a caller that does without.
+	Claim func(ctx context.Context) error
+}
+
+// CommandPrefix begins the names of the processes of Commands.
+const CommandPrefix = "call-"
+
+// ErrNoTrace says that nothing is known of a Command that may have been started.
+var ErrNoTrace = errors.New("nothing is known of the command")
+
+// keepCommands is how many Commands that have ended a sandbox keeps: callers may not have
+// recorded the outcome of the last ones yet.
+const keepCommands = 4
+
+// start starts a command, or finds it, and follows its output.
+func (c *call) start(ctx context.Context, h sandbox.Handle, spec process.Spec) (process.Output, error) {
+	cmd := &c.by.Command
+	if cmd.Process == "" {
+		return h.Guest().Run(ctx, spec)
+	}
+	if cmd.Begun {
+		if _, err := h.Guest().Process(ctx, cmd.Process); fault.KindOf(err) == fault.NotFound {
+			return nil, ErrNoTrace
+		} else if err != nil {
+			return nil, err
+		}
+		return h.Guest().Follow(ctx, cmd.Process, 0)
+	}
+	if err := forget(ctx, h.Guest()); err != nil {
+		return nil, err
+	}
+	if cmd.Claim != nil {
+		if err := cmd.Claim(ctx); err != nil {
+			return nil, err
+		}
+	}
+	spec.ID, spec.Patient = cmd.Process, true
+	if _, err := h.Guest().Start(ctx, spec); err != nil {
+		return nil, err
+	}
+	return h.Guest().Follow(ctx, cmd.Process, 0)
+}
+
+// forget drops what is kept of the oldest Commands that have ended.
+func forget(ctx context.Context, g sandbox.Guest) error {
+	all, err := g.Processes(ctx)
+	if err != nil {
+		return err
+	}
+	var ended []process.ID
+	for i := range all {
+		if all[i].Exit != nil && strings.HasPrefix(string(all[i].ID), CommandPrefix) {
+			ended = append(ended, all[i].ID)
+		}
+	}
+	for _, id := range ended[:max(0, len(ended)-keepCommands)] {
+		if err := g.Discard(ctx, id); err != nil && fault.KindOf(err) != fault.NotFound {
+			return err
+		}
+	}
+	return nil
+}
+
+// EndCommand ends a Command that another caller has begun, and drops what is kept of it. input
+// is that of shell.
+func (s *Set) EndCommand(ctx context.Context, c *Caller, input []byte) error {
+	var in ShellInput
+	if err := wire.Arguments.Decode(input, &in); err != nil {
+		return err
+	}
+	h, err := s.cfg.Pool.Use(ctx, c.Principal, c.Session, *in.Sandbox)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return h.Guest().Discard(ctx, c.Command.Process)
+}
