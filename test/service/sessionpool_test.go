@@ -3,7 +3,9 @@ package service
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -83,9 +85,6 @@ func TestSessionSandboxes(t *testing.T) {
 		}
 	})
 	t.Run("sleep", func(t *testing.T) {
-		type listed struct {
-			Sandboxes []struct{ Name, State, Kept string } `json:"sandboxes"`
-		}
 		for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
 			a := line.now().Must(t, k.key, http.MethodGet, "/v1/sandboxes?session="+helper.id(), nil)
 			if a.Status == http.StatusOK && strings.Count(string(a.Body), `"kept":"disk"`) == 5 {
@@ -170,5 +169,102 @@ func TestLostSandbox(t *testing.T) {
 	line.next(syscall.SIGKILL)
 	if said := run("cat file || echo none"); !strings.HasPrefix(said, "The sandbox of the earlier calls has ended") || !strings.Contains(said, "none") {
 		t.Errorf("after the server was killed it says %q", said)
+	}
+}
+
+// repository serves a git repository by plain HTTP at an address of this machine that sandboxes
+// can be allowed to reach.
+func repository(t *testing.T) (address, url string) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, args := range [][]string{
+		{"init", "--quiet", "--initial-branch=main", "work"}, {"-C", "work", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "--quiet", "--allow-empty", "-m", "first"},
+		{"-C", "work", "tag", "v1"}, {"-C", "work", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "--quiet", "--allow-empty", "-m", "second"},
+		{"clone", "--quiet", "--bare", "work", "served.git"}, {"-C", "served.git", "update-server-info"},
+	} {
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Skipf("git %v: %v: %s", args, err, out)
+		}
+	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() {
+			address = n.IP.String()
+		}
+	}
+	if address == "" {
+		t.Skip("this machine has no address but its loopback's")
+	}
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: http.FileServer(http.Dir(dir)), ReadHeaderTimeout: time.Minute}
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(func() { _ = s.Close() })
+	return address, "http://" + l.Addr().String() + "/served.git"
+}
+
+// TestSessionMounts: a session's sandbox has what it was made with, by the network that its
+// environment allows, and keeps what the agent makes of it.
+func TestSessionMounts(t *testing.T) {
+	address, from := repository(t)
+	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_NETWORK_ALLOW="+address)
+	s := line.now()
+	k := &talker{t, line, s.Tenant(t, "mounts", "enterprise"), ""}
+	addModel(t, s, "scripted", planner(t).URL, "tools")
+	var agent struct{ ID string }
+	s.Must(t, k.key, http.MethodPost, "/v1/agents", map[string]any{"name": "A", "model": map[string]string{"name": "scripted"}, "tools": []any{map[string]string{"type": "sandboxes"}}}).Into(t, http.StatusCreated, &agent)
+	mounts := []any{
+		map[string]any{"type": "file", "path": "in/notes.txt", "content": "read me\n"}, map[string]any{"type": "file", "path": "/home/user/raw", "content": "AAE=", "encoding": "base64"},
+		map[string]any{"type": "git_repository", "path": "repo", "url": from, "ref": "v1"},
+	}
+	begin := func() *talker {
+		var made struct {
+			ID     string
+			Mounts []struct{ Type, Path string }
+		}
+		s.Must(t, k.key, http.MethodPost, "/v1/sessions", map[string]any{"agent_id": agent.ID, "mounts": mounts}).Into(t, http.StatusCreated, &made)
+		if len(made.Mounts) != 3 || made.Mounts[1].Path != "raw" {
+			t.Errorf("%+v", made)
+		}
+		return &talker{t, line, k.key, "/v1/sessions/" + made.ID}
+	}
+	blocked := begin()
+	if said := blocked.plans("completed", toolStep{"shell", sh("true")}); !strings.Contains(said, "mounts[2], repo, cannot be made: git: ") {
+		t.Errorf("without a network it says %q", said)
+	}
+	admin, base := s.AdminKey(t), "/v1/admin/tenants/mounts"
+	s.Must(t, admin, http.MethodPatch, base, map[string]any{"network_enabled": true}).Into(t, http.StatusOK, nil)
+	network := map[string]any{"enabled": true, "allowed_hosts": []string{}, "allowed_cidrs": []string{address + "/32"}}
+	s.Must(t, admin, http.MethodPatch, base+"/environments/main", map[string]any{"permissions": map[string]any{"network": network}}).Into(t, http.StatusOK, nil)
+
+	helper := begin()
+	said := helper.plans("completed", toolStep{"shell", sh("cat in/notes.txt; od -An -tx1 raw; git -C repo log --format=%s; ls -a; rm in/notes.txt; echo mine > raw")})
+	if !strings.Contains(said, "read me") || !strings.Contains(said, "00 01") || !strings.Contains(said, "first") || strings.Contains(said, "second") || strings.Contains(said, "cloning") {
+		t.Errorf("it says %q", said)
+	}
+	line.next(syscall.SIGKILL)
+	var out struct{ Stdout string }
+	if helper.uses("shell", sh("ls in; cat raw"), http.StatusOK, &out); out.Stdout != "mine\n" {
+		t.Errorf("what the agent has changed is %q", out.Stdout)
+	}
+	for says, body := range map[string]string{
+		"mounts[0].path": `{"mounts":[{"type":"file","path":"/etc/x","content":""}]}`, "mounts[0].content": `{"mounts":[{"type":"file","path":"x"}]}`,
+		"mounts[0].url": `{"mounts":[{"type":"git_repository","path":"x","url":"file:///etc"}]}`, "mounts[0]: content": `{"mounts":[{"type":"volume","path":"/data/a/b","content":"x"}]}`,
+	} {
+		var in map[string]any
+		if err := json.Unmarshal([]byte(body), &in); err != nil {
+			t.Fatal(err)
+		}
+		in["agent_id"] = agent.ID
+		if a := line.now().Must(t, k.key, http.MethodPost, "/v1/sessions", in); a.Status != http.StatusBadRequest || !strings.Contains(string(a.Body), says) {
+			t.Errorf("%s: %d %s", body, a.Status, a.Body)
+		}
 	}
 }

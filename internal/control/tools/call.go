@@ -35,7 +35,11 @@ func (c *call) record(ctx context.Context, err error) error {
 func (c *call) use(ctx context.Context, name string, f func(h sandbox.Handle) error) error {
 	h, err := c.find(ctx, name)
 	if err != nil && fault.KindOf(err) == fault.NotFound {
-		if _, _, err = c.set.cfg.Pool.Ensure(ctx, c.by.Principal, c.by.Session, name, nil); err != nil {
+		spec, failed := c.spec(ctx)
+		if failed != nil {
+			return failed
+		}
+		if _, _, err = c.set.cfg.Pool.Ensure(ctx, c.by.Principal, c.by.Session, name, spec); err != nil {
 			return err
 		}
 		h, err = c.find(ctx, name)
@@ -44,6 +48,9 @@ func (c *call) use(ctx context.Context, name string, f func(h sandbox.Handle) er
 		return err
 	}
 	defer h.Close()
+	if err := c.fill(ctx, h); err != nil {
+		return ended(ctx, h, err)
+	}
 	c.begun = true
 	return ended(ctx, h, f(h))
 }

@@ -14,7 +14,14 @@ func sandboxCreate(ctx context.Context, c *call, in *SandboxCreateInput) (*Sandb
 		return nil, err
 	}
 	c.row.Command = []byte(*in.Sandbox)
-	spec := &sandbox.Spec{SleepAfter: time.Duration(ms) * time.Millisecond}
+	spec, err := c.spec(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if spec == nil {
+		spec = &sandbox.Spec{}
+	}
+	spec.SleepAfter = time.Duration(ms) * time.Millisecond
 	if in.Image != nil {
 		spec.Image = *in.Image
 	} else if name, err := c.set.cfg.Images.Resolve(contractImage); err == nil && name == c.by.Principal.Environment.Image {

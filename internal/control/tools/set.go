@@ -31,23 +31,25 @@ type Policies interface {
 	Policy(p *tenant.Principal) execution.Policy
 }
 
-// SetConfig is what a Set is made of. All of it but Previews is required.
+// SetConfig is what a Set is made of. All of it but Previews and Sessions is required.
 type SetConfig struct {
 	Pool        Pool
 	Images      Images
 	Policies    Policies
 	ExecuteCode *ExecuteCode
 	Previews    Previews // nil for no tool browse
+	Sessions    Sessions // nil where there are none with agents
 }
 
 // Set is the tools that a model can be given, ready to be called.
 type Set struct {
 	cfg     SetConfig
 	overdue time.Duration
+	mounts  mounts
 }
 
 // NewSet returns the tools.
-func NewSet(cfg SetConfig) *Set { return &Set{cfg, overdue} }
+func NewSet(cfg SetConfig) *Set { return &Set{cfg: cfg, overdue: overdue} }
 
 // Definitions lists the tools, in the contract's order.
 func (s *Set) Definitions() []Definition {

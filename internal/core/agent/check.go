@@ -165,18 +165,25 @@ func (d *Definition) checkTools() error {
 		}
 		seen[key] = true
 	}
-	if at := slices.IndexFunc(d.Tools, func(t Tool) bool { return d.kind(&t) == Sandboxes }); at >= 0 && slices.ContainsFunc(d.Tools, func(t Tool) bool { return d.kind(&t) == Sandbox }) {
+	if at := slices.IndexFunc(d.Tools, func(t Tool) bool { return d.Kind(&t) == Sandboxes }); at >= 0 && slices.ContainsFunc(d.Tools, func(t Tool) bool { return d.Kind(&t) == Sandbox }) {
 		return invalid("tools[%d]: sandbox and sandboxes have tools of the same names: take one of the two", at)
 	}
 	return nil
 }
 
-// kind is the kind of a tool, also of one of ours that is asked for as that of a server.
-func (d *Definition) kind(t *Tool) ToolType {
+// Kind is the kind of a tool, also of one of ours that is asked for as that of a server.
+func (d *Definition) Kind(t *Tool) ToolType {
 	if t.Type == MCP && d.Server(t.Server) == nil {
-		return BuiltIn[t.Server]
+		if kind, ours := BuiltIn[t.Server]; ours {
+			return kind
+		}
 	}
 	return t.Type
+}
+
+// Pooled reports whether an agent works in the named sandboxes of its sessions.
+func (d *Definition) Pooled() bool {
+	return slices.ContainsFunc(d.Tools, func(t Tool) bool { return d.Kind(&t) == Sandboxes })
 }
 
 // Check refuses what a tool cannot be, by the path of what is wrong below its own.

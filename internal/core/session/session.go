@@ -54,6 +54,7 @@ type Session struct {
 type About struct {
 	Title    string                     `json:",omitzero"`
 	Metadata map[string]json.RawMessage `json:",omitempty"`
+	Mounts   []Mount                    `json:",omitempty"` // they do not change
 }
 
 // Budget is what the turns of a session may use together; 0 for no bound.

@@ -208,6 +208,7 @@ func (in *AgentFields) setTools(d *agent.Definition) error {
 		return err
 	}
 	forget(d)
+	kept := slices.DeleteFunc(slices.Clone(d.Tools), func(t agent.Tool) bool { return d.Kind(&t) != agent.Sandboxes }) // which this form does not know
 	d.Tools, d.Servers = nil, slices.Clone(d.Servers)
 	for i := range of.Tools {
 		t, path := &of.Tools[i], fmt.Sprintf("tools[%d]", i)
@@ -225,6 +226,9 @@ func (in *AgentFields) setTools(d *agent.Definition) error {
 		if err != nil {
 			return err
 		}
+	}
+	if !slices.ContainsFunc(d.Tools, func(t agent.Tool) bool { return d.Kind(&t) == agent.Sandbox }) { // which has tools of the same names
+		d.Tools = append(d.Tools, kept...)
 	}
 	return syncMetadata(d)
 }

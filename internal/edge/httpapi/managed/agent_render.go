@@ -45,23 +45,13 @@ func plain(value stdjson.RawMessage) (text string, ok bool) {
 	return *out, true
 }
 
-// kindOf is what a tool is of ours: one that names a server may stand for a built-in.
-func kindOf(d *agent.Definition, t *agent.Tool) agent.ToolType {
-	if t.Type == agent.MCP && d.Server(t.Server) == nil {
-		if kind, ours := agent.BuiltIn[t.Server]; ours {
-			return kind
-		}
-	}
-	return t.Type
-}
-
 // toolsOf shows tools with what the policy makes of them. The agent toolset stands where its
 // first tool does.
 func toolsOf(d *agent.Definition) []Tool {
 	out := []Tool{}
 	set := false
 	for i := range d.Tools {
-		switch t := &d.Tools[i]; kindOf(d, t) {
+		switch t := &d.Tools[i]; d.Kind(t) {
 		case agent.MCP:
 			out = append(out, mcpToolsetOf(d, t.Server))
 		case agent.Custom:
@@ -93,7 +83,7 @@ func agentToolsetOf(d *agent.Definition) Tool {
 	out := Tool{Type: agentToolset, DefaultConfig: &def, Configs: []Config{}}
 	for _, m := range members {
 		verdict := agent.Denied
-		if slices.ContainsFunc(d.Tools, func(t agent.Tool) bool { return kindOf(d, &t) == m.kind }) {
+		if slices.ContainsFunc(d.Tools, func(t agent.Tool) bool { return d.Kind(&t) == m.kind }) {
 			verdict = d.Policy.Judge(append(m.kind.Names(), m.names...)...)
 		}
 		if verdict != agent.Allowed {
@@ -151,6 +141,9 @@ func unsaid(a *agent.Agent) []Warning {
 	for i, s := range d.Servers {
 		add(s.Headers != nil, fmt.Sprintf("mcp_servers[%d].headers", i))
 		add(s.Description != "", fmt.Sprintf("mcp_servers[%d].description", i))
+	}
+	for i := range d.Tools {
+		add(d.Kind(&d.Tools[i]) == agent.Sandboxes, fmt.Sprintf("tools[%d]", i))
 	}
 	for i := range d.Skills {
 		add(!d.Skills[i].Custom(), fmt.Sprintf("skills[%d]", i))

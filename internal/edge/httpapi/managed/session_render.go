@@ -66,6 +66,9 @@ func (r *renderer) session(s *session.Session) (out Session, err error) {
 	if s.Webhook.URL != "" {
 		out.Warnings = append(out.Warnings, Warning{"webhook_url", unsaid})
 	}
+	if len(s.About.Mounts) > 0 {
+		out.Warnings = append(out.Warnings, Warning{"mounts", unsaid})
+	}
 	for _, key := range slices.Sorted(maps.Keys(s.About.Metadata)) {
 		if text, ok := plain(s.About.Metadata[key]); ok {
 			out.Metadata[key] = text

@@ -38,7 +38,7 @@ func request(d *agent.Definition) (*response.CreateResponse, error) {
 			q.Tools = append(q.Tools, tool)
 		}
 	}
-	if slices.ContainsFunc(d.Skills, func(s agent.Skill) bool { return s.Name == skill.Code }) && !slices.ContainsFunc(q.Tools, isSandbox) && !pooled(d) {
+	if slices.ContainsFunc(d.Skills, func(s agent.Skill) bool { return s.Name == skill.Code }) && !slices.ContainsFunc(q.Tools, isSandbox) && !d.Pooled() {
 		q.Tools = append(q.Tools, sandboxAsked)
 	}
 	return q, nil
@@ -47,16 +47,9 @@ func request(d *agent.Definition) (*response.CreateResponse, error) {
 // sandboxAsked is the tool of the sandbox as a response is asked for it.
 var sandboxAsked = jsontext.Value(`{"type":"sandbox"}`)
 
-// pooled reports whether an agent works in the named sandboxes of its sessions.
-func pooled(d *agent.Definition) bool {
-	return slices.ContainsFunc(d.Tools, func(t agent.Tool) bool {
-		return t.Type == agent.Sandboxes || t.Type == agent.MCP && d.Server(t.Server) == nil && agent.BuiltIn[t.Server] == agent.Sandboxes
-	})
-}
-
 // pool are the tools of the named sandboxes of s, if its agent has them.
 func (h *Handlers) pool(s *session.Session, d *agent.Definition) ([]run.Tool, error) {
-	if !pooled(d) {
+	if !d.Pooled() {
 		return nil, nil
 	}
 	return h.Pool.Tools(string(s.Agent))

@@ -38,6 +38,7 @@ func sessionOf(s *session.Session) Session {
 		Status: "idle", Events: s.Events, QueuedTurns: s.Queued, Budget: budgetOf(s.Budget), Webhook: httpapi.OrNull(s.Webhook.URL), Usage: usageOf(&s.Used),
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 	}
+	out.Mounts = httpapi.Each(s.About.Mounts, mountOf)
 	for key, value := range s.About.Metadata {
 		out.Metadata[key] = jsontext.Value(value)
 	}

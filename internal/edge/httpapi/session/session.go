@@ -152,6 +152,9 @@ func (h *Handlers) create(c *httpapi.Call, in *NewSession) (out Session, err err
 	if err := s.About.Check(); err != nil {
 		return out, err
 	}
+	if s.About.Mounts, err = mountsFor(&a.Definition, in.Mounts); err != nil {
+		return out, err
+	}
 	if s.Budget, err = in.Budget.domain(s.Budget, false); err != nil {
 		return out, err
 	}

@@ -42,7 +42,7 @@ func (h *Handlers) skills(ctx context.Context, s *session.Session, d *agent.Defi
 		uses = append(uses, use)
 	}
 	code := sandboxtool.RunCode
-	if pooled(d) {
+	if d.Pooled() {
 		code = pooltool.ExecCode
 	}
 	return skilltool.NewSet(uses, state, code)

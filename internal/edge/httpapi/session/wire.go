@@ -13,6 +13,7 @@ type NewSession struct {
 	Environment *string                   `json:"environment_id,omitzero" doc:"Id or name of the environment that the agent works in; that of the key if left out. Another one needs the scope environments."`
 	Title       *string                   `json:"title,omitzero"`
 	Metadata    map[string]jsontext.Value `json:"metadata,omitzero"`
+	Mounts      []NewMount                `json:"mounts,omitzero" doc:"Up to 20, for an agent with the tool sandboxes."`
 	Budget      *SessionBudget            `json:"budget,omitzero"`
 	Webhook     *string                   `json:"webhook_url,omitzero" doc:"An https URL that the session's state is told to, signed with the webhook secret of the key."`
 }
@@ -36,6 +37,7 @@ type Session struct {
 	Status       string                    `json:"status" enum:"idle,running,requires_action,archived"`
 	Events       int64                     `json:"events" doc:"Number of the last one. Some are for other forms alone."`
 	QueuedTurns  int                       `json:"queued_turns" doc:"Turns that wait for those before them."`
+	Mounts       []Mount                   `json:"mounts"`
 	Budget       *SessionBudget            `json:"budget" doc:"null for none."`
 	Webhook      *string                   `json:"webhook_url"`
 	Usage        TurnUsage                 `json:"usage" doc:"Of all turns that have ended."`

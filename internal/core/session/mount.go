@@ -1,0 +1,147 @@
+package session
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/core/storage"
+)
+
+// MountType is a kind of Mount.
+type MountType string
+
+// Kinds of mounts.
+const (
+	MountFile   MountType = "file"           // Content at Path
+	MountGit    MountType = "git_repository" // a clone of URL in the folder Path
+	MountVolume MountType = "volume"         // Path is what the session sees of a connection
+)
+
+// Mount is something that the sandboxes of a session have from the beginning: files and
+// repositories the one that is called sandbox.Default, volumes all of them.
+type Mount struct {
+	Type MountType
+	// Path is below the home, to which it is relative; of a volume it is below storage.Root.
+	Path    string
+	Content []byte `json:",omitempty"` // of a file
+
+	URL string `json:",omitzero"` // of a repository
+	Ref string `json:",omitzero"` // a branch, tag or commit; "" for the repository's own
+	// Token is the variable of the sandbox's programs that has the password for URL: that of a
+	// secret which is bound to its host, so that the sandbox has a stand-in for it.
+	Token string `json:",omitzero"`
+}
+
+// Bounds of the mounts of a session.
+const (
+	MaxMounts       = 20
+	MaxMountContent = 128 << 10 // bytes, of all files
+	maxMountPath    = 1024
+	maxMountURL     = 2048
+)
+
+var (
+	refPattern   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/-]{0,199}$`)
+	tokenPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+)
+
+func invalidMount(i int, format string, args ...any) error {
+	return fault.New(fault.Invalid, "mounts[%d]"+format, append([]any{i}, args...)...)
+}
+
+// CheckMounts refuses mounts that cannot be, by the path of what is wrong, and makes their paths
+// relative to the home.
+func CheckMounts(all []Mount) error {
+	if len(all) > MaxMounts {
+		return fault.New(fault.Invalid, "mounts must be at most %d", MaxMounts)
+	}
+	size := 0
+	var places []string
+	for i := range all {
+		m := &all[i]
+		if err := m.check(i); err != nil {
+			return err
+		}
+		if size += len(m.Content); size > MaxMountContent {
+			return invalidMount(i, ".content: the files of mounts must have at most %d bytes together; write larger ones with the session's tools, or have them in a volume", MaxMountContent)
+		}
+		if m.Type == MountVolume {
+			continue
+		}
+		for _, other := range places {
+			if m.Path == other || strings.HasPrefix(m.Path, other+"/") || strings.HasPrefix(other, m.Path+"/") {
+				return invalidMount(i, ".path: %q and %q are in the same place", m.Path, other)
+			}
+		}
+		places = append(places, m.Path)
+	}
+	_, err := SubPaths(all)
+	return err
+}
+
+func (m *Mount) check(i int) error {
+	if m.Type != MountGit && m.URL+m.Ref+m.Token != "" {
+		return invalidMount(i, ": url, ref and token are of mounts of the type %s", MountGit)
+	}
+	switch m.Type {
+	case MountVolume:
+		return nil // SubPaths says
+	case MountFile, MountGit:
+	default:
+		return invalidMount(i, ".type must be %s, %s or %s", MountFile, MountGit, MountVolume)
+	}
+	at, err := belowHome(m.Path)
+	if err != nil {
+		return invalidMount(i, ".path %s", err)
+	}
+	m.Path = at
+	if m.Type == MountFile {
+		return nil
+	}
+	u, err := url.Parse(m.URL)
+	switch {
+	case err != nil || len(m.URL) > maxMountURL || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Fragment != "" || strings.ContainsAny(m.URL, " \t\r\n\x00"):
+		return invalidMount(i, ".url must be an https URL without user and fragment, of at most %d bytes", maxMountURL)
+	case m.Ref != "" && (!refPattern.MatchString(m.Ref) || strings.Contains(m.Ref, "..")):
+		return invalidMount(i, ".ref must be the name of a branch or tag, or a commit, of at most 200 letters, digits, '.', '_', '/' and '-'")
+	case m.Token != "" && !tokenPattern.MatchString(m.Token):
+		return invalidMount(i, ".token must be the name of a variable")
+	case m.Token != "" && u.Scheme != "https":
+		return invalidMount(i, ".token: a password is sent by https alone")
+	}
+	return nil
+}
+
+// belowHome is a path relative to the home.
+func belowHome(p string) (string, error) {
+	rel, _ := strings.CutPrefix(p, runtime.Home+"/")
+	rel = path.Clean(rel)
+	if p == "" || len(p) > maxMountPath || strings.ContainsRune(p, 0) || path.IsAbs(rel) || rel == "." || rel == ".." || strings.HasPrefix(rel, "../") {
+		return "", fmt.Errorf("must be below %s, and at most %d bytes", runtime.Home, maxMountPath)
+	}
+	return rel, nil
+}
+
+// SubPaths are what a session's sandboxes see of connections; nil for all that they may.
+func SubPaths(all []Mount) ([]storage.SubPath, error) {
+	var entries []string
+	at := -1
+	for i := range all {
+		if all[i].Type == MountVolume {
+			entries, at = append(entries, all[i].Path), i
+		}
+	}
+	if at < 0 {
+		return nil, nil
+	}
+	out, err := storage.ParseSubPaths(entries)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "mounts: the paths of volumes are entries of sub_paths: %v", err)
+	}
+	return out, nil
+}
