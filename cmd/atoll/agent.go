@@ -180,7 +180,13 @@ func (r *remote) showAgent(a sdk.Agent) error {
 			tools = append(tools, of)
 		}
 		for _, s := range a.McpServers {
-			servers = append(servers, s.Name+" "+s.URL)
+			at := s.Name
+			for _, part := range []*string{s.URL, s.Command} {
+				if part != nil {
+					at += " " + *part
+				}
+			}
+			servers = append(servers, at)
 		}
 		var skills []string
 		for _, k := range a.Skills {

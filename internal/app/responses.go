@@ -33,9 +33,9 @@ func (s *Server) openRemotes(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("mcp_allow: %w", err)
 	}
-	client := mcpclient.New(allow, s.cfg.Version)
-	s.later(func(context.Context) error { client.Close(); return nil })
-	s.mcp = mcptool.New(mcptool.Config{Client: client, Seal: s.box, Callers: s.authority, Record: s.directory.Record, Cover: s.gateway.Cover})
+	s.mcpClient = mcpclient.New(allow, s.cfg.Version)
+	s.later(func(context.Context) error { s.mcpClient.Close(); return nil })
+	s.mcp = mcptool.New(mcptool.Config{Client: s.mcpClient, Seal: s.box, Callers: s.authority, Record: s.directory.Record, Cover: s.gateway.Cover})
 	return nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/mcpclient"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/turns"
 	"github.com/atoll-run/atoll/internal/app/config"
@@ -99,6 +100,7 @@ type Server struct {
 	models    *model.Catalog
 	web       *web.Service
 	mcp       *mcptool.Tools
+	mcpClient *mcpclient.Client
 
 	caps        *breaker.Breakers
 	executeCode *tools.ExecuteCode

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/atoll-run/atoll/internal/agent/pooltool"
+	"github.com/atoll-run/atoll/internal/agent/sandboxmcp"
 	"github.com/atoll-run/atoll/internal/control/tools"
 	"github.com/atoll-run/atoll/internal/core/breaker"
 )
@@ -15,6 +16,7 @@ func (s *Server) openTools(context.Context) (err error) {
 	}
 	s.executeCode = tools.NewExecuteCode(tools.Config{Runner: s.gateway, Templates: s.db.Tenants(), Breakers: s.caps})
 	s.tools = tools.NewSet(tools.SetConfig{Pool: s.directory, Images: s.aliases, Policies: s.gateway, ExecuteCode: s.executeCode, Previews: exposed{s.previews}, Sessions: s.db.Sessions()})
+	s.mcpClient.StartBy(&sandboxmcp.Starter{Set: s.tools, Callers: s.authority})
 	return nil
 }
 

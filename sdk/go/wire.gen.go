@@ -26,7 +26,7 @@ type Agent struct {
 	// ID agt_ and 32 hexadecimal digits.
 	ID string `json:"id"`
 
-	// McpServers Without their headers.
+	// McpServers Without their headers and variables.
 	McpServers []AgentServer          `json:"mcp_servers"`
 	Metadata   map[string]interface{} `json:"metadata"`
 	Model      AgentModel             `json:"model"`
@@ -106,14 +106,26 @@ type AgentModel struct {
 type AgentServer struct {
 	// AllowedTools Left out, all of them; empty, none.
 	AllowedTools *[]string `json:"allowed_tools,omitempty"`
-	Description  *string   `json:"description,omitempty"`
+
+	// Args Of stdio, shown as they are given.
+	Args *[]string `json:"args,omitempty"`
+
+	// Command Of stdio: a program, by its name or path in the sandbox.
+	Command     *string `json:"command,omitempty"`
+	Description *string `json:"description,omitempty"`
+
+	// Env Of stdio: variables of the program. Stored encrypted and never shown. Left out in a change, they stay while name and command do.
+	Env map[string]string `json:"env,omitempty"`
 
 	// Headers Stored encrypted and never shown. Left out in a change, they stay while name and url do.
 	Headers *map[string]string `json:"headers,omitempty"`
 	Name    string             `json:"name"`
 
+	// Type url: a server at url; stdio: a program in the session's sandbox default. Left out, what url or command says.
+	Type *string `json:"type,omitempty"`
+
 	// URL It is shown as it is given: keys belong in headers.
-	URL string `json:"url"`
+	URL *string `json:"url,omitempty"`
 }
 
 // AgentSkill defines model for AgentSkill.
@@ -1546,6 +1558,18 @@ type ModelUsage struct {
 	ReasoningTokens int64 `json:"reasoning_tokens"`
 }
 
+// Mount defines model for Mount.
+type Mount struct {
+	Path string  `json:"path"`
+	Ref  *string `json:"ref,omitempty"`
+
+	// Size Of file, in bytes.
+	Size  *int64  `json:"size,omitempty"`
+	Token *string `json:"token,omitempty"`
+	Type  string  `json:"type"`
+	URL   *string `json:"url,omitempty"`
+}
+
 // NetworkChange defines model for NetworkChange.
 type NetworkChange struct {
 	// AllowedCidrs Replaces the list.
@@ -1729,6 +1753,28 @@ type NewModelKey struct {
 	Key string `json:"key"`
 }
 
+// NewMount defines model for NewMount.
+type NewMount struct {
+	// Content Of file: up to 128 KiB, of all files together.
+	Content *string `json:"content,omitempty"`
+
+	// Encoding Of file: how content is given.
+	Encoding *string `json:"encoding,omitempty"`
+
+	// Path Below /home/user of the sandbox default; of a volume /data/{slug}/{path}, for all sandboxes of the session.
+	Path string `json:"path"`
+
+	// Ref Of git_repository: a branch, tag or commit.
+	Ref *string `json:"ref,omitempty"`
+
+	// Token Of git_repository: the variable of a secret that is bound to the URL's host, which is its password.
+	Token *string `json:"token,omitempty"`
+	Type  string  `json:"type"`
+
+	// URL Of git_repository: an https URL, which the environment's network has to allow.
+	URL *string `json:"url,omitempty"`
+}
+
 // NewOwnEnvironment defines model for NewOwnEnvironment.
 type NewOwnEnvironment struct {
 	Config *ConfigChange `json:"config,omitempty"`
@@ -1802,7 +1848,10 @@ type NewSession struct {
 	// EnvironmentID Id or name of the environment that the agent works in; that of the key if left out. Another one needs the scope environments.
 	EnvironmentID *string                `json:"environment_id,omitempty"`
 	Metadata      map[string]interface{} `json:"metadata,omitempty"`
-	Title         *string                `json:"title,omitempty"`
+
+	// Mounts Up to 20, for an agent with the tool sandboxes.
+	Mounts *[]NewMount `json:"mounts,omitempty"`
+	Title  *string     `json:"title,omitempty"`
 
 	// WebhookURL An https URL that the session's state is told to, signed with the webhook secret of the key.
 	WebhookURL *string `json:"webhook_url,omitempty"`
@@ -2984,6 +3033,7 @@ type Session struct {
 	// ID sess_ and 32 hexadecimal digits.
 	ID       string                 `json:"id"`
 	Metadata map[string]interface{} `json:"metadata"`
+	Mounts   []Mount                `json:"mounts"`
 
 	// QueuedTurns Turns that wait for those before them.
 	QueuedTurns int64     `json:"queued_turns"`

@@ -268,3 +268,79 @@ func TestSessionMounts(t *testing.T) {
 		}
 	}
 }
+
+// mcpServer speaks MCP by its input and output, and is as hostile as it is told.
+const mcpServer = `import json, os, sys, time
+calls = 0
+for line in sys.stdin:
+    q = json.loads(line)
+    if "id" not in q: continue
+    def say(result): print(json.dumps({"jsonrpc": "2.0", "id": q["id"], "result": result}), flush=True)
+    if q["method"] == "initialize":
+        print("starting", file=sys.stderr, flush=True)
+        say({"protocolVersion": q["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}})
+    elif q["method"] == "tools/list":
+        say({"tools": [{"name": n, "inputSchema": {"type": "object"}} for n in ("count", "flood", "junk", "die")]})
+    elif q["method"] == "tools/call":
+        calls += 1
+        name = q["params"]["name"]
+        if name == "flood":
+            while True: print(json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 10000}}), flush=True)
+        if name == "junk": print("x" * (9 << 20), flush=True)
+        if name == "die": print("the last words", file=sys.stderr, flush=True); os._exit(7)
+        say({"content": [{"type": "text", "text": "call %d of %s as %d in %s" % (calls, os.environ.get("WHO"), os.getuid(), os.getcwd())}]})
+`
+
+// TestSessionPrograms: an MCP server that is a program runs in the session's sandbox, with its
+// rights, is held to the policy, and can do what it wants without harm.
+func TestSessionPrograms(t *testing.T) {
+	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1")
+	s := line.now()
+	k := &talker{t, line, s.Tenant(t, "programs", "enterprise"), ""}
+	addModel(t, s, "scripted", planner(t).URL, "tools")
+	var agent, made struct{ ID string }
+	s.Must(t, k.key, http.MethodPost, "/v1/agents", map[string]any{
+		"name": "A", "model": map[string]string{"name": "scripted"}, "tools": []any{map[string]string{"type": "sandboxes"}, map[string]string{"type": "mcp", "server": "odd"}},
+		"mcp_servers": []any{map[string]any{"type": "stdio", "name": "odd", "command": "python3", "args": []string{"server.py"}, "env": map[string]string{"WHO": "somebody-secret"}}},
+		"tool_policy": map[string]any{"deny_list": []string{"odd/secret"}, "require_confirmation": []string{"odd/die"}},
+	}).Into(t, http.StatusCreated, &agent)
+	if a := s.Must(t, k.key, http.MethodGet, "/v1/agents/"+agent.ID, nil); strings.Contains(string(a.Body), "somebody") || !strings.Contains(string(a.Body), `"command":"python3"`) {
+		t.Errorf("it is shown as %s", a.Body)
+	}
+	s.Must(t, k.key, http.MethodPost, "/v1/sessions", map[string]any{"agent_id": agent.ID, "mounts": []any{map[string]any{"type": "file", "path": "server.py", "content": mcpServer}}}).Into(t, http.StatusCreated, &made)
+	helper := &talker{t, line, k.key, "/v1/sessions/" + made.ID}
+	none := map[string]any{}
+	if said := helper.plans("completed", toolStep{"odd__count", none}, toolStep{"odd__count", none}); said != "call 2 of [covered] as 1000 in /home/user" {
+		t.Errorf("it says %q", said)
+	}
+	if said := helper.plans("completed", toolStep{"shell", sh("ps -eo args | grep -c '[s]erver.py'")}); !strings.Contains(said, "1") {
+		t.Errorf("of its processes it says %q", said)
+	}
+	for tool, want := range map[string]string{"flood": "too many", "junk": "too long"} {
+		if said := helper.plans("completed", toolStep{"odd__" + tool, none}); !strings.Contains(said, want) {
+			t.Errorf("of %s it says %q", tool, said)
+		}
+		if said := helper.plans("completed", toolStep{"odd__" + tool, none}, toolStep{"odd__count", none}); !strings.HasPrefix(said, "call 1 of") {
+			t.Errorf("after %s it says %q", tool, said)
+		}
+	}
+	text, _ := json.Marshal([]toolStep{{"odd__die", none}})
+	var turn sessionTurn
+	helper.post(message(string(text))).Into(t, http.StatusOK, &turn)
+	if len(turn.RequiresAction) != 1 {
+		t.Fatalf("%+v", turn)
+	}
+	helper.post(confirm(turn.RequiresAction[0].ToolUseID, true)).Into(t, http.StatusOK, &turn)
+	if !strings.Contains(turn.Content, "exit code 7: starting the last words") {
+		t.Errorf("it says %+v", turn)
+	}
+	line.next(syscall.SIGKILL)
+	if said := helper.plans("completed", toolStep{"odd__count", none}, toolStep{"shell", sh("ps -eo args | grep -c '[s]erver.py'")}); !strings.Contains(said, "1") {
+		t.Errorf("after the server was killed it says %q", said)
+	}
+	s = line.now()
+	s.Must(t, s.AdminKey(t), http.MethodPatch, "/v1/admin/tenants/programs/environments/main", map[string]any{"permission_profile": "restricted"}).Into(t, http.StatusOK, nil)
+	if a := helper.post(message("[]")); a.Status != http.StatusForbidden || !strings.Contains(string(a.Body), "allow_mcp_servers") {
+		t.Errorf("where the environment allows no servers: %d %s", a.Status, a.Body)
+	}
+}

@@ -126,6 +126,10 @@ func (c *Client) call(ctx context.Context, name string, t Target, tool *run.Remo
 // outcome says of a call that failed whether its session is lost, so that it was not done
 // and may be tried in another one, and whether it is known that it was not done.
 func (s *session) outcome(err error, seen *seen) (lost, known bool) {
+	if s.peer.target.Command != nil { // one that ended before it was asked is started again
+		lost = !seen.sent.Load()
+		return lost, lost || answered(err) != nil
+	}
 	status := seen.first.Load()
 	lost = status == http.StatusNotFound && s.mcp.ID() != ""
 	return lost, lost || answered(err) != nil || !seen.sent.Load() || status >= 400 && status <= 499 || status == 0 && seen.status.Load() >= 300

@@ -55,6 +55,7 @@ func (e *notSent) Unwrap() error { return e.error }
 // peer is the server of a session.
 type peer struct {
 	target  Target
+	program *program    // of a Command that was started
 	changed atomic.Bool // it has said that it has other tools now
 }
 

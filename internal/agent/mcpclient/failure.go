@@ -33,6 +33,16 @@ func (p *peer) why(ctx context.Context, err error, s *seen) string {
 	switch {
 	case ctx.Err() != nil:
 		return errSlow.Error()
+	case p.target.Command != nil && said != "":
+		return "it answers with an error" + said
+	case p.program != nil && p.program.why.Load() != nil:
+		return web.Line(p.target.cover().Replace((*p.program.why.Load()).Error()), maxMessage)
+	case p.target.Command != nil:
+		why := err.Error()
+		if f, ok := errors.AsType[*fault.Error](err); ok {
+			why = f.Msg
+		}
+		return web.Line(p.target.cover().Replace(why), maxMessage)
 	case s.large.Load():
 		return fmt.Sprintf("%s: more than %d bytes", errLarge, maxBody)
 	case errors.Is(err, errChatty):

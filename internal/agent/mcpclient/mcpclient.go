@@ -28,6 +28,7 @@ type Client struct {
 	allow   outbound.List
 	http    *exchange
 	version string
+	starter Starter // nil for no programs
 
 	wg       sync.WaitGroup // of sessions that are being closed
 	mu       sync.Mutex
@@ -40,6 +41,9 @@ type Client struct {
 func New(allow outbound.List, version string) *Client {
 	return &Client{allow: allow, http: newExchange(allow), version: version, sessions: map[string]*session{}}
 }
+
+// StartBy has programs started by s. It comes before the first call.
+func (c *Client) StartBy(s Starter) { c.starter = s }
 
 // Close ends all sessions, and waits until they have ended.
 func (c *Client) Close() {
@@ -112,7 +116,11 @@ func (c *Client) open(ctx context.Context, name string, t Target) (*session, err
 // connect makes a session.
 func (c *Client) connect(ctx context.Context, s *session) {
 	defer close(s.ready)
-	ctx, cancel := context.WithTimeoutCause(ctx, connectTime, errSlow)
+	most := connectTime
+	if s.peer.target.Command != nil {
+		most = startTime
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, most, errSlow)
 	defer cancel()
 	ctx, seen := watch(ctx)
 	client := mcp.NewClient(&mcp.Implementation{Name: "atoll", Version: c.version}, &mcp.ClientOptions{
@@ -120,12 +128,31 @@ func (c *Client) connect(ctx context.Context, s *session) {
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 	})
 	client.AddReceivingMiddleware(s.peer.hear)
-	s.mcp, s.err = client.Connect(ctx, &mcp.StreamableClientTransport{
-		Endpoint: s.peer.target.URL, HTTPClient: s.peer.client(c.http), MaxRetries: 2, DisableStandaloneSSE: true, MaxEventSize: maxBody,
-	}, nil)
+	var to mcp.Transport
+	if to, s.err = c.transport(ctx, s.peer); s.err == nil {
+		s.mcp, s.err = client.Connect(ctx, to, nil)
+	}
+	if s.err != nil && s.peer.program != nil {
+		_ = s.peer.program.Close()
+	}
 	if s.err != nil {
 		s.err = s.peer.failure(ctx, s.err, seen)
 	}
+}
+
+// transport is the way to a server.
+func (c *Client) transport(ctx context.Context, p *peer) (mcp.Transport, error) {
+	if p.target.Command == nil {
+		return &mcp.StreamableClientTransport{
+			Endpoint: p.target.URL, HTTPClient: p.client(c.http), MaxRetries: 2, DisableStandaloneSSE: true, MaxEventSize: maxBody,
+		}, nil
+	}
+	running, err := c.starter.Start(ctx, p.target.Command)
+	if err != nil {
+		return nil, err
+	}
+	p.program = &program{Program: running}
+	return p.program, nil
 }
 
 // release gives a session back; keep is false for one that is of no use any more.

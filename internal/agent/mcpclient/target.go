@@ -25,6 +25,8 @@ const minSecret = 8
 type Target struct {
 	URL     string
 	Headers map[string]string `json:",omitempty"`
+	// Command is there for a server that is a program: it has no URL and no headers.
+	Command *Command `json:",omitempty"`
 }
 
 // reserved headers are the protocol's, and HTTP's own.
@@ -35,6 +37,12 @@ var reserved = map[string]bool{
 
 // Check says why a server may not be asked. field begins the names of what is wrong.
 func (c *Client) Check(ctx context.Context, field string, t Target) error {
+	if t.Command != nil {
+		if c.starter == nil {
+			return fault.New(fault.Invalid, "%s.command: this server starts no programs", field)
+		}
+		return nil
+	}
 	u, err := url.Parse(t.URL)
 	switch {
 	case err != nil || len(t.URL) > maxURL || u.Host == "" || u.Opaque != "" || u.Scheme != "https" && u.Scheme != "http":
@@ -91,6 +99,11 @@ func (t Target) cover() *strings.Replacer {
 		add(value)
 		if _, token, ok := strings.Cut(value, " "); ok { // as in Bearer and Basic
 			add(token)
+		}
+	}
+	if t.Command != nil {
+		for _, value := range t.Command.Env {
+			add(value)
 		}
 	}
 	if u, err := url.Parse(t.URL); err == nil {

@@ -138,8 +138,11 @@ func (t *Tools) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	}
 	row := sandbox.Call{
 		TraceID: execution.NewTraceID(), Source: Handler, Session: c.Run.Sandbox, Began: time.Now(), Status: audit.OK,
-		Command: []byte(c.Tool.RemoteName + "\n" + c.Call.Arguments), Hosts: []string{to.Target.Host()},
+		Command:  []byte(c.Tool.RemoteName + "\n" + c.Call.Arguments),
 		Metadata: map[string]string{"run": string(c.Run.ID), "server_label": c.Tool.Server, "tool": c.Tool.RemoteName},
+	}
+	if host := to.Target.Host(); host != "" {
+		row.Hosts = []string{host}
 	}
 	if c.Begun && !c.Tool.Idempotent {
 		row.Status, row.Reason = audit.Error, loop.ErrUnknown.Error()
@@ -149,7 +152,7 @@ func (t *Tools) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		return nil, loop.ErrUnknown
 	}
 	if c.Run.Session != "" { // the environment may have changed
-		if err := p.Asks(to.Target.URL); err != nil {
+		if err := allowed(&p, &to.Target); err != nil {
 			return refused(c, message(err)), nil
 		}
 	}
@@ -178,6 +181,14 @@ func (t *Tools) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		}
 	}
 	return out, t.cfg.Record(ctx, &p, row)
+}
+
+// allowed refuses a server that the environment of a caller does not allow.
+func allowed(p *tenant.Principal, to *mcpclient.Target) error {
+	if to.Command != nil {
+		return p.Starts()
+	}
+	return p.Asks(to.URL)
 }
 
 // call asks the server, and once more where that is safe and the first time was cut short.

@@ -165,7 +165,7 @@ func (t *Tools) same(id tenant.ID, k *Known, s *Server) bool {
 		return true
 	}
 	was, err := t.open(id, &run.Remote{Sealed: k.Sealed})
-	if err != nil || was.Target.URL != s.Target.URL {
+	if err != nil || was.Target.URL != s.Target.URL || was.Target.Command != nil || s.Target.Command != nil {
 		return false
 	}
 	before, err1 := json.Marshal(was.Allowed)

@@ -30,20 +30,26 @@ func (c *call) record(ctx context.Context, err error) error {
 	return c.set.cfg.Pool.Record(ctx, c.by.Principal, c.row)
 }
 
+// open is find for a sandbox that is made if there is none of that name.
+func (c *call) open(ctx context.Context, name string) (sandbox.Handle, error) {
+	h, err := c.find(ctx, name)
+	if err == nil || fault.KindOf(err) != fault.NotFound {
+		return h, err
+	}
+	spec, err := c.spec(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err = c.set.cfg.Pool.Ensure(ctx, c.by.Principal, c.by.Session, name, spec); err != nil {
+		return nil, err
+	}
+	return c.find(ctx, name)
+}
+
 // use runs f with a sandbox of the caller's session, which is made if there is
 // none of that name.
 func (c *call) use(ctx context.Context, name string, f func(h sandbox.Handle) error) error {
-	h, err := c.find(ctx, name)
-	if err != nil && fault.KindOf(err) == fault.NotFound {
-		spec, failed := c.spec(ctx)
-		if failed != nil {
-			return failed
-		}
-		if _, _, err = c.set.cfg.Pool.Ensure(ctx, c.by.Principal, c.by.Session, name, spec); err != nil {
-			return err
-		}
-		h, err = c.find(ctx, name)
-	}
+	h, err := c.open(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -53,6 +59,25 @@ func (c *call) use(ctx context.Context, name string, f func(h sandbox.Handle) er
 	}
 	c.begun = true
 	return ended(ctx, h, f(h))
+}
+
+// Open begins the use of a sandbox of a caller's session, as the tools do: it is made if there is
+// none of that name, and has the session's mounts. Who has it closes it.
+func (s *Set) Open(ctx context.Context, by *Caller, name string) (sandbox.Handle, error) {
+	if err := by.check(); err != nil {
+		return nil, err
+	}
+	c := &call{set: s, by: by}
+	h, err := c.open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.fill(ctx, h); err != nil {
+		err = ended(ctx, h, err)
+		h.Close()
+		return nil, err
+	}
+	return h, nil
 }
 
 // find begins the use of a sandbox of the caller's session. Tools take no ids:

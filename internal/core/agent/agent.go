@@ -52,7 +52,7 @@ func (a *Agent) Shared() *Agent {
 	out.Slug, out.Definition.Metadata, out.Definition.Servers = "", nil, nil
 	out.Definition.Skills = a.Definition.own()
 	for _, s := range a.Definition.Servers {
-		s.Headers = nil
+		s.Headers, s.Env = nil, nil
 		s.URL, _, _ = strings.Cut(s.URL, "?")
 		out.Definition.Servers = append(out.Definition.Servers, s)
 	}
@@ -68,7 +68,7 @@ func (a *Agent) Copy(to tenant.ID) *Agent {
 	out := &Agent{ID: NewID(), Tenant: to, Visibility: Private, Definition: from.Definition}
 	out.Definition.Servers = slices.Clone(from.Definition.Servers)
 	for i := range out.Definition.Servers {
-		out.Definition.Servers[i].Headers = nil
+		out.Definition.Servers[i].Headers, out.Definition.Servers[i].Env = nil, nil
 	}
 	return out
 }
@@ -134,10 +134,14 @@ type Tool struct {
 	Schema      json.RawMessage `json:",omitzero"` // of Custom
 }
 
-// Server is an MCP server that an agent may use. Headers are secret: nothing shows them.
+// Server is an MCP server that an agent may use: one at a URL, or a program in the sandbox of the
+// session. Headers and Env are secret: nothing shows them.
 type Server struct {
 	Name         string
 	URL          string
+	Command      string            `json:",omitzero"` // instead of URL: a name in the PATH, or a path
+	Args         []string          `json:",omitempty"`
+	Env          map[string]string `json:",omitzero"`
 	Description  string            `json:",omitzero"`
 	Headers      map[string]string `json:",omitzero"`
 	AllowedTools []string          `json:",omitzero"` // nil for all, empty for none

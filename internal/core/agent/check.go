@@ -121,12 +121,16 @@ func (d *Definition) checkServers() error {
 	}
 	for i := range d.Servers {
 		s, path := &d.Servers[i], fmt.Sprintf("mcp_servers[%d]", i)
+		if err := s.checkCommand(path); err != nil {
+			return err
+		}
 		u, err := url.Parse(s.URL)
 		switch {
 		case !serverPattern.MatchString(s.Name):
 			return invalid("%s.name must have 1 to 64 letters, digits, _ and -, and begin with a letter", path)
 		case d.Server(s.Name) != s:
 			return invalid("%s.name %q is there twice", path, s.Name)
+		case s.Command != "":
 		case len(s.URL) > 2048 || err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Fragment != "":
 			return invalid("%s.url must be an http or https URL without user and fragment", path)
 		case utf8.RuneCountInString(s.Description) > 500:

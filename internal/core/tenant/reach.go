@@ -42,6 +42,15 @@ func (p *Principal) Asks(server string) error {
 	return fault.New(fault.Forbidden, "the network of environment %s does not allow the MCP server at %s: name the host in allowed_hosts, or set allow_mcp_servers", p.Environment.Name, u.Host)
 }
 
+// Starts refuses to start an MCP server in a sandbox where p's environment does not allow any.
+// Such a server has no more rights than the sandbox's programs.
+func (p *Principal) Starts() error {
+	if !p.says() || p.Environment.AllowMCP {
+		return nil
+	}
+	return fault.New(fault.Forbidden, "environment %s allows no MCP servers in its sandboxes: set allow_mcp_servers", p.Environment.Name)
+}
+
 // Searches refuses to search where the network of p's environment does not allow any host: a
 // search tells others what is looked for, and brings words of any page.
 func (p *Principal) Searches() error {

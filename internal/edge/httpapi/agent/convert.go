@@ -57,14 +57,26 @@ func (in *AgentChange) change(a *agent.Agent) error {
 	if in.MCPServers != nil {
 		before := *d
 		d.Servers = nil
-		for _, s := range *in.MCPServers {
-			server := agent.Server{Name: *s.Name, URL: *s.URL, AllowedTools: s.AllowedTools}
+		for i, s := range *in.MCPServers {
+			server := agent.Server{Name: *s.Name, AllowedTools: s.AllowedTools, Args: filled(s.Args)}
+			set(&server.URL, s.URL)
+			set(&server.Command, s.Command)
 			if len(s.Headers) > 0 {
 				server.Headers = s.Headers
 			}
+			if len(s.Env) > 0 {
+				server.Env = s.Env
+			}
+			if s.Type != nil && (*s.Type == "stdio") != (server.Command != "") {
+				return httpapi.Invalid("mcp_servers[%d].type: a server of the type url has url, and one of the type stdio has command", i)
+			}
 			set(&server.Description, s.Description)
-			if old := before.Server(server.Name); s.Headers == nil && old != nil && old.URL == server.URL {
+			old := before.Server(server.Name)
+			if s.Headers == nil && old != nil && old.URL == server.URL {
 				server.Headers = old.Headers
+			}
+			if s.Env == nil && old != nil && old.Command == server.Command {
+				server.Env = old.Env
 			}
 			d.Servers = append(d.Servers, server)
 		}
@@ -169,7 +181,9 @@ func agentOf(a *agent.Agent) Agent {
 		out.Tools = append(out.Tools, AgentTool{Type: new(string(t.Type)), Server: text(t.Server), Name: text(t.Name), Description: text(t.Description), InputSchema: jsontext.Value(t.Schema)})
 	}
 	for _, s := range d.Servers {
-		out.MCPServers = append(out.MCPServers, AgentServer{Name: &s.Name, URL: &s.URL, Description: text(s.Description), AllowedTools: s.AllowedTools})
+		out.MCPServers = append(out.MCPServers, AgentServer{
+			Type: new(s.Type()), Name: &s.Name, URL: text(s.URL), Command: text(s.Command), Args: s.Args, Description: text(s.Description), AllowedTools: s.AllowedTools,
+		})
 	}
 	for key, value := range maps.All(d.Metadata) {
 		out.Metadata[key] = jsontext.Value(value)

@@ -28,7 +28,11 @@ type AgentTool struct {
 // AgentServer is an MCP server that an agent may use.
 type AgentServer struct {
 	Name         *string           `json:"name" required:"true"`
-	URL          *string           `json:"url" required:"true" doc:"It is shown as it is given: keys belong in headers."`
+	Type         *string           `json:"type,omitzero" enum:"url,stdio" doc:"url: a server at url; stdio: a program in the session's sandbox default. Left out, what url or command says."`
+	URL          *string           `json:"url,omitzero" doc:"It is shown as it is given: keys belong in headers."`
+	Command      *string           `json:"command,omitzero" doc:"Of stdio: a program, by its name or path in the sandbox."`
+	Args         []string          `json:"args,omitzero" doc:"Of stdio, shown as they are given."`
+	Env          map[string]string `json:"env,omitzero" doc:"Of stdio: variables of the program. Stored encrypted and never shown. Left out in a change, they stay while name and command do."`
 	Description  *string           `json:"description,omitzero"`
 	Headers      map[string]string `json:"headers,omitzero" doc:"Stored encrypted and never shown. Left out in a change, they stay while name and url do."`
 	AllowedTools []string          `json:"allowed_tools,omitzero" doc:"Left out, all of them; empty, none."`
@@ -107,7 +111,7 @@ type Agent struct {
 	Model       AgentModel                `json:"model"`
 	System      *string                   `json:"system"`
 	Tools       []AgentTool               `json:"tools"`
-	MCPServers  []AgentServer             `json:"mcp_servers" doc:"Without their headers."`
+	MCPServers  []AgentServer             `json:"mcp_servers" doc:"Without their headers and variables."`
 	Skills      []AgentSkill              `json:"skills"`
 	ToolPolicy  ToolPolicy                `json:"tool_policy"`
 	Metadata    map[string]jsontext.Value `json:"metadata"`

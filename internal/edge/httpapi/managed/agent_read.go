@@ -193,6 +193,11 @@ func (in *AgentFields) setServers(d *agent.Definition) error {
 		}
 		d.Servers = append(d.Servers, server)
 	}
+	for _, old := range before.Servers { // which this form does not know
+		if old.Command != "" && d.Server(old.Name) == nil {
+			d.Servers = append(d.Servers, old)
+		}
+	}
 	return nil
 }
 

@@ -23,6 +23,9 @@ func agentOf(a *agent.Agent) Agent {
 		out.Model.Effort = &Typed{d.Model.Effort}
 	}
 	for _, s := range d.Servers {
+		if s.Command != "" { // this form has no word for it
+			continue
+		}
 		out.MCPServers = append(out.MCPServers, Server{"url", s.Name, s.URL})
 	}
 	for key, value := range d.Metadata {
@@ -139,6 +142,7 @@ func unsaid(a *agent.Agent) []Warning {
 	add(m.Stop != nil, "model.stop")
 	add(m.Effort != "" && !slices.Contains(efforts, m.Effort), "model.effort")
 	for i, s := range d.Servers {
+		add(s.Command != "", fmt.Sprintf("mcp_servers[%d]", i))
 		add(s.Headers != nil, fmt.Sprintf("mcp_servers[%d].headers", i))
 		add(s.Description != "", fmt.Sprintf("mcp_servers[%d].description", i))
 	}

@@ -3,6 +3,7 @@ package response
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/core/run"
 )
 
@@ -40,9 +41,10 @@ type CreateResponse struct {
 	ServiceTier        *string            `json:"service_tier,omitzero" enum:"auto,default"`
 
 	// Of a session's turn.
-	answers bool       // it goes on with answers to calls, without an input
-	noWeb   bool       // code does not call the services of the web
-	more    []run.Tool // of a session alone
+	answers bool             // it goes on with answers to calls, without an input
+	noWeb   bool             // code does not call the services of the web
+	servers []mcptool.Server // likewise
+	more    []run.Tool       // of a session alone
 }
 
 // StreamOptions say what a stream has beside its events.

@@ -161,6 +161,7 @@ func (p *parser) parseTools(in *CreateResponse, q *run.Request, s *Settings) err
 			s.Tools = append(s.Tools, text)
 		}
 	}
+	p.servers = append(p.servers, in.servers...)
 	if len(in.more) > 0 {
 		q.Tools, q.PlaceFiles = append(q.Tools, in.more...), true
 	}

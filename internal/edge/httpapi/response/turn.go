@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
@@ -24,7 +25,8 @@ type Turn struct {
 	// Approved are the calls that the turn begins with.
 	Approved []run.Approved
 	// Tools are what no response can ask for.
-	Tools []run.Tool
+	Tools   []run.Tool
+	Servers []mcptool.Server
 	// Govern makes of the tools what the agent's policy says.
 	Govern func(*run.Request)
 	NoWeb  bool          // code does not call the services of the web
@@ -61,7 +63,7 @@ func (h *Handlers) Prepare(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, er
 
 // Compose is what Prepare returns, where nothing is begun.
 func (h *Handlers) Compose(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, error) {
-	t.In.answers, t.In.noWeb, t.In.more = len(t.Answers) > 0 || t.Shown, t.NoWeb, t.Tools
+	t.In.answers, t.In.noWeb, t.In.more, t.In.servers = len(t.Answers) > 0 || t.Shown, t.NoWeb, t.Tools, t.Servers
 	r, q, err := h.prepare(c, t.In)
 	if err != nil {
 		return nil, nil, err

@@ -67,6 +67,8 @@ func asked(d *agent.Definition, t *agent.Tool) (jsontext.Value, error) {
 		if len(t.Schema) == 0 {
 			tool["parameters"] = nil
 		}
+	case t.Type == agent.MCP && server != nil && server.Command != "":
+		return nil, nil // no response starts programs
 	case t.Type == agent.MCP && server != nil:
 		if slices.Contains(d.Policy.Deny, server.Name) || server.AllowedTools != nil && len(server.AllowedTools) == 0 {
 			return nil, nil // it need not be asked what it has

@@ -42,7 +42,11 @@ func asks(p *tenant.Principal, d *agent.Definition) error {
 		if d.Tools[i].Type != agent.MCP || server == nil || slices.Contains(d.Policy.Deny, server.Name) {
 			continue
 		}
-		if err := p.Asks(server.URL); err != nil {
+		err := p.Asks(server.URL)
+		if server.Command != "" {
+			err = p.Starts()
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -140,7 +140,7 @@ func (h *Handlers) plan(c *httpapi.Call, s *session.Session) (*response.Turn, er
 	spent, err := h.Store.Total(c.Context(), s.Tenant, s.ID)
 	rule := govern(&a.Definition.Policy)
 	return &response.Turn{
-		Of: s, In: q, Tools: pool, After: after, Spent: spent, Govern: func(q *run.Request) { skills.Apply(q); rule(q) }, NoWeb: webless(&a.Definition.Policy),
+		Of: s, In: q, Tools: pool, Servers: programs(c.Caller, s, &a.Definition), After: after, Spent: spent, Govern: func(q *run.Request) { skills.Apply(q); rule(q) }, NoWeb: webless(&a.Definition.Policy),
 		Stop: a.Definition.Model.Stop, Within: h.within(&a.Definition.Policy),
 	}, err
 }

@@ -1,0 +1,128 @@
+package mcpclient
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Command is a server that is a program in a sandbox, which is spoken to by its input and output.
+type Command struct {
+	// Who starts it, and the session in whose sandbox it runs.
+	Tenant, Key, Environment, Session string
+
+	Argv []string
+	Env  map[string]string `json:",omitempty"`
+}
+
+// Program is a Command that runs.
+type Program interface {
+	// Write writes a line to its input.
+	Write(ctx context.Context, line []byte) error
+	// Read returns the next line of its output, without its end. One with more than most bytes
+	// is an ErrLine, and the end of the output an error that says how the program ended.
+	Read(most int) ([]byte, error)
+	// Close ends it, and unblocks Read. It may be called several times.
+	Close() error
+}
+
+// ErrLine says that a program wrote a line that is too long.
+var ErrLine = errors.New("it writes a line that is too long")
+
+// Starter starts programs.
+type Starter interface {
+	Start(ctx context.Context, c *Command) (Program, error)
+}
+
+// Bounds of what a program says between two questions to it.
+const (
+	maxUnasked = 1000 // messages
+	// startTime is connectTime for one whose sandbox may have to be made first.
+	startTime = 6 * connectTime
+)
+
+// program is the mcp.Transport to a Program, and its mcp.Connection.
+type program struct {
+	Program
+	once sync.Once
+
+	messages atomic.Int64 // since it was asked last
+	bytes    atomic.Int64
+	why      atomic.Pointer[error] // why it is of no use any more; nil while it is
+}
+
+var (
+	_ mcp.Transport  = (*program)(nil)
+	_ mcp.Connection = (*program)(nil)
+)
+
+// Connect implements mcp.Transport.
+func (p *program) Connect(context.Context) (mcp.Connection, error) { return p, nil }
+
+// SessionID implements mcp.Connection.
+func (p *program) SessionID() string { return "" }
+
+func (p *program) fail(err error) error {
+	p.why.CompareAndSwap(nil, &err)
+	return err
+}
+
+// Read implements mcp.Connection.
+func (p *program) Read(context.Context) (jsonrpc.Message, error) {
+	for {
+		line, err := p.Program.Read(maxBody)
+		if err != nil {
+			return nil, p.fail(err)
+		}
+		if p.bytes.Add(int64(len(line))) > maxBody {
+			return nil, p.fail(errLarge)
+		}
+		if p.messages.Add(1) > maxUnasked {
+			return nil, p.fail(errChatty)
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		m, err := jsonrpc.DecodeMessage(line)
+		if err != nil {
+			return nil, p.fail(errors.New("what it writes is not MCP: each line of its output must be a message, and logs go to stderr"))
+		}
+		return m, nil
+	}
+}
+
+// Write implements mcp.Connection.
+func (p *program) Write(ctx context.Context, m jsonrpc.Message) error {
+	line, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	q, ok := m.(*jsonrpc.Request)
+	asks := ok && q.IsCall()
+	if asks {
+		p.messages.Store(0)
+		p.bytes.Store(0)
+	}
+	if err := p.Program.Write(ctx, append(line, '\n')); err != nil { // a line without its end is no question
+		return p.fail(fmt.Errorf("it does not read: %w", err))
+	}
+	if s, ok := ctx.Value(seenKey{}).(*seen); ok && asks {
+		s.sent.Store(true)
+	}
+	return nil
+}
+
+// Close implements mcp.Connection.
+func (p *program) Close() (err error) {
+	p.once.Do(func() {
+		_ = p.fail(errors.New("it was ended"))
+		err = p.Program.Close()
+	})
+	return err
+}

@@ -1,0 +1,198 @@
+// Package sandboxmcp runs MCP servers as programs in the sandboxes of sessions: with the rights
+// of the sandbox's other programs, and no more.
+//
+// A server runs as long as package mcpclient has a session with it, which ends some time after
+// its last call, and with the server that has it. What a server that was killed has left is ended
+// when the next program is started in the sandbox.
+package sandboxmcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/mcpclient"
+	"github.com/atoll-run/atoll/internal/control/tools"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/process"
+	"github.com/atoll-run/atoll/internal/core/redact"
+	"github.com/atoll-run/atoll/internal/core/sandbox"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// Set opens the sandboxes of sessions; a *tools.Set does.
+type Set interface {
+	Open(ctx context.Context, c *tools.Caller, name string) (sandbox.Handle, error)
+}
+
+// Callers find out who has a session; a *tenant.Authority does.
+type Callers interface {
+	Entrant(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
+}
+
+// Starter is the mcpclient.Starter.
+type Starter struct {
+	Set     Set
+	Callers Callers
+}
+
+var _ mcpclient.Starter = (*Starter)(nil)
+
+// prefix begins the names of the processes, and ours those that this server has started.
+const prefix = "mcp-"
+
+var ours = prefix + strings.TrimPrefix(string(process.NewID()), "p-") + "-"
+
+const (
+	maxLife   = 24 * time.Hour
+	maxStderr = 2 << 10 // bytes, of the last that is passed on
+	endTime   = 10 * time.Second
+)
+
+// Start implements mcpclient.Starter.
+func (s *Starter) Start(ctx context.Context, c *mcpclient.Command) (_ mcpclient.Program, err error) {
+	p, err := s.Callers.Entrant(ctx, c.Tenant, c.Key, c.Environment)
+	if err != nil {
+		return nil, err
+	}
+	if !p.May(tenant.ScopeTools) {
+		return nil, fault.New(fault.Forbidden, "the key has not the scope %s", tenant.ScopeTools)
+	}
+	h, err := s.Set.Open(ctx, &tools.Caller{Principal: &p, Session: c.Session, TraceID: execution.NewTraceID()}, sandbox.Default)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			h.Close()
+		}
+	}()
+	if err := sweep(ctx, h.Guest()); err != nil {
+		return nil, err
+	}
+	covers, err := h.Redactor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var env []string
+	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
+		env = append(env, name+"="+c.Env[name])
+	}
+	id := process.ID(ours + strings.TrimPrefix(string(process.NewID()), "p-"))
+	if _, err := h.Guest().Start(ctx, process.Spec{ID: id, Argv: c.Argv, Env: env, Input: true, Timeout: maxLife, Lossless: true}); err != nil {
+		return nil, err
+	}
+	follow, stop := context.WithCancel(context.WithoutCancel(ctx))
+	out, err := h.Guest().Follow(follow, id, 0)
+	if err != nil {
+		stop()
+		return nil, errors.Join(err, h.Guest().Discard(context.WithoutCancel(ctx), id))
+	}
+	return &program{handle: h, id: id, out: out, covers: covers, stop: stop}, nil
+}
+
+// sweep ends what servers that are gone have left in a sandbox.
+func sweep(ctx context.Context, g sandbox.Guest) error {
+	all, err := g.Processes(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if id := string(all[i].ID); strings.HasPrefix(id, prefix) && !strings.HasPrefix(id, ours) {
+			if err := g.Discard(ctx, all[i].ID); err != nil && fault.KindOf(err) != fault.NotFound {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// program is an MCP server that runs.
+type program struct {
+	handle sandbox.Handle
+	id     process.ID
+	covers *redact.Set
+	stop   context.CancelFunc
+	once   sync.Once
+
+	// Of Read, which one goroutine calls.
+	out    process.Output
+	rest   []byte // of the output, behind the last line
+	stderr []byte
+}
+
+// Write implements mcpclient.Program.
+func (p *program) Write(ctx context.Context, line []byte) error {
+	_, err := p.handle.Guest().Write(ctx, p.id, line)
+	return err
+}
+
+// Read implements mcpclient.Program.
+func (p *program) Read(most int) ([]byte, error) {
+	for looked := 0; ; {
+		if at := bytes.IndexByte(p.rest[looked:], '\n'); at >= 0 {
+			line := bytes.Clone(p.rest[:looked+at])
+			p.rest = append(p.rest[:0], p.rest[looked+at+1:]...)
+			return line, nil
+		}
+		if looked = len(p.rest); looked > most {
+			return nil, mcpclient.ErrLine
+		}
+		chunk, err := p.out.Next()
+		if errors.Is(err, io.EOF) {
+			return nil, p.ended()
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch chunk.Stream {
+		case process.Stdout:
+			p.rest = append(p.rest, chunk.Data...)
+		case process.Stderr:
+			p.stderr = append(p.stderr, chunk.Data...)
+			p.stderr = p.stderr[max(0, len(p.stderr)-maxStderr):]
+		}
+	}
+}
+
+// ended says how the program has ended.
+func (p *program) ended() error {
+	exit := p.out.Exit()
+	said := strings.TrimSpace(strings.ToValidUTF8(string(p.covers.Bytes(p.stderr)), "\uFFFD"))
+	why := fmt.Sprintf("it ended with exit code %d", exit.Code)
+	switch {
+	case exit.OutOfMemory:
+		why = "it was ended because the sandbox's memory was used up"
+	case exit.Blocked != "":
+		why = "it was ended by the permission " + exit.Blocked
+	case exit.TimedOut:
+		why = "its time was over"
+	}
+	if said != "" {
+		why += ": " + said
+	}
+	return errors.New(why)
+}
+
+// Close implements mcpclient.Program.
+func (p *program) Close() (err error) {
+	p.once.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), endTime)
+		defer cancel()
+		if err = p.handle.Guest().Discard(ctx, p.id); fault.KindOf(err) == fault.NotFound {
+			err = nil
+		}
+		p.stop()
+		err = errors.Join(err, p.out.Close())
+		p.handle.Close()
+	})
+	return err
+}

@@ -1,0 +1,30 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/atoll-run/atoll/internal/agent/mcpclient"
+	"github.com/atoll-run/atoll/internal/agent/mcptool"
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// programs are the MCP servers of an agent that run in the sandbox of a session.
+func programs(p *tenant.Principal, s *session.Session, d *agent.Definition) (out []mcptool.Server) {
+	for i := range d.Tools {
+		server := d.Server(d.Tools[i].Server)
+		if d.Tools[i].Type != agent.MCP || server == nil || server.Command == "" ||
+			slices.Contains(d.Policy.Deny, server.Name) || server.AllowedTools != nil && len(server.AllowedTools) == 0 {
+			continue
+		}
+		out = append(out, mcptool.Server{
+			Label: server.Name, Description: server.Description, Never: &mcptool.Filter{}, Allowed: mcptool.Filter{Names: server.AllowedTools},
+			Target: mcpclient.Target{Command: &mcpclient.Command{
+				Tenant: p.Tenant.ID, Key: p.Key.ID, Environment: s.Environment, Session: string(s.ID),
+				Argv: append([]string{server.Command}, server.Args...), Env: server.Env,
+			}},
+		})
+	}
+	return out
+}
