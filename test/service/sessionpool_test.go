@@ -66,7 +66,11 @@ func TestSessionSandboxes(t *testing.T) {
 	if said := helper.plans("completed", toolStep{"sandbox_list", map[string]any{}}); !strings.Contains(said, `"default"`) || !strings.Contains(said, `"two"`) {
 		t.Errorf("it says %q", said)
 	}
-	// Code runs apart, for both in the same place.
+	// Code runs apart, for both in the same place, if the tenant's policy has it run.
+	s := line.now()
+	admin, tenant := s.AdminKey(t), "/v1/admin/tenants/pool"
+	s.Must(t, admin, http.MethodPatch, tenant, map[string]any{"sandbox_enabled": true}).Into(t, http.StatusOK, nil)
+	s.Must(t, admin, http.MethodPut, tenant+"/templates/default", map[string]any{"sandbox": map[string]string{"environment": "internal-only"}}).Into(t, http.StatusOK, nil)
 	helper.plans("completed", toolStep{"execute_code", map[string]any{"code": "open('mark', 'w').write('7')"}})
 	if got := helper.uses("execute_code", map[string]any{"code": "print(open('mark').read())"}, http.StatusOK, nil); !strings.Contains(got, `"stdout":"7\n"`) {
 		t.Errorf("the client's code sees %s", got)
@@ -289,6 +293,7 @@ for line in sys.stdin:
         if name == "junk": print("x" * (9 << 20), flush=True)
         if name == "die": print("the last words", file=sys.stderr, flush=True); os._exit(7)
         say({"content": [{"type": "text", "text": "call %d of %s as %d in %s" % (calls, os.environ.get("WHO"), os.getuid(), os.getcwd())}]})
+    else: print(json.dumps({"jsonrpc": "2.0", "id": q["id"], "error": {"code": -32601, "message": "no such method"}}), flush=True)
 `
 
 // TestSessionPrograms: an MCP server that is a program runs in the session's sandbox, with its
@@ -310,17 +315,18 @@ func TestSessionPrograms(t *testing.T) {
 	s.Must(t, k.key, http.MethodPost, "/v1/sessions", map[string]any{"agent_id": agent.ID, "mounts": []any{map[string]any{"type": "file", "path": "server.py", "content": mcpServer}}}).Into(t, http.StatusCreated, &made)
 	helper := &talker{t, line, k.key, "/v1/sessions/" + made.ID}
 	none := map[string]any{}
-	if said := helper.plans("completed", toolStep{"odd__count", none}, toolStep{"odd__count", none}); said != "call 2 of [covered] as 1000 in /home/user" {
+	helper.plans("completed", toolStep{"odd__count", none})
+	if said := helper.plans("completed", toolStep{"odd__count", none}); said != "call 2 of [covered] as 1000 in /home/user" {
 		t.Errorf("it says %q", said)
 	}
-	if said := helper.plans("completed", toolStep{"shell", sh("ps -eo args | grep -c '[s]erver.py'")}); !strings.Contains(said, "1") {
+	if said := helper.plans("completed", toolStep{"shell", sh("ps -eo args | grep -c '[s]erver.py'")}); !strings.Contains(said, "\n1\n") {
 		t.Errorf("of its processes it says %q", said)
 	}
-	for tool, want := range map[string]string{"flood": "too many", "junk": "too long"} {
+	for tool, want := range map[string]string{"flood": "too much", "junk": "too long"} {
 		if said := helper.plans("completed", toolStep{"odd__" + tool, none}); !strings.Contains(said, want) {
 			t.Errorf("of %s it says %q", tool, said)
 		}
-		if said := helper.plans("completed", toolStep{"odd__" + tool, none}, toolStep{"odd__count", none}); !strings.HasPrefix(said, "call 1 of") {
+		if said := helper.plans("completed", toolStep{"odd__count", none}); !strings.HasPrefix(said, "call 1 of") {
 			t.Errorf("after %s it says %q", tool, said)
 		}
 	}
@@ -335,10 +341,11 @@ func TestSessionPrograms(t *testing.T) {
 		t.Errorf("it says %+v", turn)
 	}
 	line.next(syscall.SIGKILL)
-	if said := helper.plans("completed", toolStep{"odd__count", none}, toolStep{"shell", sh("ps -eo args | grep -c '[s]erver.py'")}); !strings.Contains(said, "1") {
+	if said := helper.plans("completed", toolStep{"odd__count", none}, toolStep{"shell", sh("ps -eo args | grep -c '[s]erver.py'")}); !strings.Contains(said, "\n1\n") {
 		t.Errorf("after the server was killed it says %q", said)
 	}
 	s = line.now()
+	s.Must(t, s.AdminKey(t), http.MethodPatch, "/v1/admin/tenants/programs", map[string]any{"network_enabled": true}).Into(t, http.StatusOK, nil)
 	s.Must(t, s.AdminKey(t), http.MethodPatch, "/v1/admin/tenants/programs/environments/main", map[string]any{"permission_profile": "restricted"}).Into(t, http.StatusOK, nil)
 	if a := helper.post(message("[]")); a.Status != http.StatusForbidden || !strings.Contains(string(a.Body), "allow_mcp_servers") {
 		t.Errorf("where the environment allows no servers: %d %s", a.Status, a.Body)

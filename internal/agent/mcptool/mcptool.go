@@ -91,8 +91,15 @@ func (t *Tools) open(id tenant.ID, r *run.Remote) (s sealed, err error) {
 	return s, json.Unmarshal(plain, &s)
 }
 
-// session names the session of a run with a server.
-func session(id run.ID, label string) string { return string(id) + "/" + label }
+// session names the session of a run with a server. That with a program is one for all turns of
+// the session in whose sandbox it runs.
+func session(id run.ID, label string, to *mcpclient.Target) string {
+	of := string(id)
+	if to.Command != nil {
+		of = to.Command.Session
+	}
+	return of + "/" + label
+}
 
 // Show implements loop.Handler.
 func (t *Tools) Show(c *loop.Call) (*run.Item, error) {
@@ -197,7 +204,7 @@ func (t *Tools) call(ctx context.Context, c *loop.Call, to mcpclient.Target, too
 	if err != nil {
 		return nil, err // Show has read them
 	}
-	name := session(c.Run.ID, c.Tool.Server)
+	name := session(c.Run.ID, c.Tool.Server, &to)
 	r, err := t.cfg.Client.Call(ctx, name, to, tool, arguments)
 	if errors.Is(err, mcpclient.ErrUnknown) && c.Tool.Idempotent && ctx.Err() == nil {
 		r, err = t.cfg.Client.Call(ctx, name, to, tool, arguments)

@@ -109,7 +109,7 @@ func (t *Tools) remote(ctx context.Context, r *run.Run, s *Server, known []Known
 		}
 		return out, false, nil
 	}
-	out.Tools, err = t.cfg.Client.List(ctx, session(r.ID, s.Label), s.Target, s.Allowed.holds)
+	out.Tools, err = t.cfg.Client.List(ctx, session(r.ID, s.Label, &s.Target), s.Target, s.Allowed.holds)
 	if err == nil {
 		err = t.coverTools(ctx, r, out.Tools)
 	}

@@ -1,9 +1,9 @@
 // Package sandboxmcp runs MCP servers as programs in the sandboxes of sessions: with the rights
 // of the sandbox's other programs, and no more.
 //
-// A server runs as long as package mcpclient has a session with it, which ends some time after
-// its last call, and with the server that has it. What a server that was killed has left is ended
-// when the next program is started in the sandbox.
+// One runs as long as package mcpclient has a session with it, which ends some time after the last
+// call, and with this process. What a process that was killed has left is ended when the next
+// program is started in the sandbox.
 package sandboxmcp
 
 import (
@@ -46,7 +46,7 @@ type Starter struct {
 
 var _ mcpclient.Starter = (*Starter)(nil)
 
-// prefix begins the names of the processes, and ours those that this server has started.
+// prefix begins the names of the programs' processes, and ours of those that this process started.
 const prefix = "mcp-"
 
 var ours = prefix + strings.TrimPrefix(string(process.NewID()), "p-") + "-"
@@ -99,7 +99,7 @@ func (s *Starter) Start(ctx context.Context, c *mcpclient.Command) (_ mcpclient.
 	return &program{handle: h, id: id, out: out, covers: covers, stop: stop}, nil
 }
 
-// sweep ends what servers that are gone have left in a sandbox.
+// sweep ends what processes of this server that are gone have left in a sandbox.
 func sweep(ctx context.Context, g sandbox.Guest) error {
 	all, err := g.Processes(ctx)
 	if err != nil {

@@ -29,6 +29,8 @@ func (s *Server) checkCommand(path string) error {
 	switch {
 	case s.Command == "" && len(s.Args)+len(s.Env) > 0:
 		return invalid("%s: args and env are of a server with command", path)
+	case s.Command+s.URL == "":
+		return invalid("%s.url is required, or command", path)
 	case s.Command == "":
 		return nil
 	case s.URL != "" || len(s.Headers) > 0:
