@@ -66,6 +66,16 @@ func TestSessionSandboxes(t *testing.T) {
 	if said := helper.plans("completed", toolStep{"sandbox_list", map[string]any{}}); !strings.Contains(said, `"default"`) || !strings.Contains(said, `"two"`) {
 		t.Errorf("it says %q", said)
 	}
+	text, err := json.Marshal([]toolStep{{"shell", sh("cat given/in.txt")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := message(string(text))
+	given["files"] = map[string]string{"given/in.txt": "of the message"}
+	var turn sessionTurn
+	if helper.post(given).Into(t, http.StatusOK, &turn); !strings.Contains(turn.Content, "of the message") {
+		t.Errorf("of a file of a message it says %+v", turn)
+	}
 	// Code runs apart, for both in the same place, if the tenant's policy has it run.
 	s := line.now()
 	admin, tenant := s.AdminKey(t), "/v1/admin/tenants/pool"
