@@ -311,19 +311,19 @@ for line in sys.stdin:
 func TestSessionPrograms(t *testing.T) {
 	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1")
 	s := line.now()
-	k := &talker{t, line, s.Tenant(t, "programs", "enterprise"), ""}
+	key := s.Tenant(t, "programs", "enterprise")
 	addModel(t, s, "scripted", planner(t).URL, "tools")
 	var agent, made struct{ ID string }
-	s.Must(t, k.key, http.MethodPost, "/v1/agents", map[string]any{
+	s.Must(t, key, http.MethodPost, "/v1/agents", map[string]any{
 		"name": "A", "model": map[string]string{"name": "scripted"}, "tools": []any{map[string]string{"type": "sandboxes"}, map[string]string{"type": "mcp", "server": "odd"}},
 		"mcp_servers": []any{map[string]any{"type": "stdio", "name": "odd", "command": "python3", "args": []string{"server.py"}, "env": map[string]string{"WHO": "somebody-secret"}}},
 		"tool_policy": map[string]any{"deny_list": []string{"odd/secret"}, "require_confirmation": []string{"odd/die"}},
 	}).Into(t, http.StatusCreated, &agent)
-	if a := s.Must(t, k.key, http.MethodGet, "/v1/agents/"+agent.ID, nil); strings.Contains(string(a.Body), "somebody") || !strings.Contains(string(a.Body), `"command":"python3"`) {
+	if a := s.Must(t, key, http.MethodGet, "/v1/agents/"+agent.ID, nil); strings.Contains(string(a.Body), "somebody") || !strings.Contains(string(a.Body), `"command":"python3"`) {
 		t.Errorf("it is shown as %s", a.Body)
 	}
-	s.Must(t, k.key, http.MethodPost, "/v1/sessions", map[string]any{"agent_id": agent.ID, "mounts": []any{map[string]any{"type": "file", "path": "server.py", "content": mcpServer}}}).Into(t, http.StatusCreated, &made)
-	helper := &talker{t, line, k.key, "/v1/sessions/" + made.ID}
+	s.Must(t, key, http.MethodPost, "/v1/sessions", map[string]any{"agent_id": agent.ID, "mounts": []any{map[string]any{"type": "file", "path": "server.py", "content": mcpServer}}}).Into(t, http.StatusCreated, &made)
+	helper := &talker{t, line, key, "/v1/sessions/" + made.ID}
 	none := map[string]any{}
 	helper.plans("completed", toolStep{"odd__count", none})
 	if said := helper.plans("completed", toolStep{"odd__count", none}); said != "call 2 of [covered] as 1000 in /home/user" {

@@ -16,16 +16,15 @@ import (
 	"github.com/atoll-run/atoll/internal/core/run"
 )
 
-// act is a program of this process: what it says to each line that it reads.
+// act is a program of this process.
 type act struct {
-	say    func(method string, id json.RawMessage, say func(string)) (ends bool)
 	out    *io.PipeReader
 	in     *io.PipeWriter
 	lines  *bufio.Reader
 	closed *atomic.Int64
 }
 
-// acts starts an act for each Command.
+// acts starts an act for each Command, which says something to each line that it reads.
 type acts struct {
 	say             func(start int64, method string, id json.RawMessage, say func(string)) (ends bool)
 	started, closed atomic.Int64
