@@ -92,11 +92,11 @@ func (t *Tools) open(id tenant.ID, r *run.Remote) (s sealed, err error) {
 }
 
 // session names the session of a run with a server. That with a program is one for all turns of
-// the session in whose sandbox it runs.
+// the session in whose sandbox it runs, that a key has begun: another key may see less.
 func session(id run.ID, label string, to *mcpclient.Target) string {
 	of := string(id)
 	if to.Command != nil {
-		of = to.Command.Session
+		of = to.Command.Session + "/" + to.Command.Key
 	}
 	return of + "/" + label
 }
