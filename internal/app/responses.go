@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/agent/grader"
 	"github.com/atoll-run/atoll/internal/agent/interpreter"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
@@ -57,7 +58,7 @@ func (s *Server) openRuns(context.Context) error {
 			skilltool.Handler:   skills,
 			interpreter.Name:    &interpreter.Interpreter{Sandboxes: s.directory, Callers: s.authority, Policies: s.gateway},
 		},
-		Check: skills.Check,
+		Check: skills.Check, Grade: grader.Outcome,
 		Ended: func(r *run.Run) {
 			if r.Session != "" {
 				s.turns.Wake()

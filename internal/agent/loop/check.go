@@ -1,9 +1,12 @@
 package loop
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 )
@@ -13,9 +16,9 @@ type Check struct {
 	Run   *run.Run
 	State *run.State // not to be changed
 	Now   time.Time
-	// Ask asks the run's model something that is no part of the conversation. The error is a
-	// *model.Error for a model that does not answer.
-	Ask func(ctx context.Context, q model.Request) (*Reply, error)
+	// Ask asks a model something that is no part of the conversation: that of a name, or the run's
+	// for "". The error is a *model.Error for a model that does not answer.
+	Ask func(ctx context.Context, name string, q model.Request) (*Reply, error)
 }
 
 // Reply is what a model said to Check.Ask.
@@ -26,9 +29,9 @@ type Reply struct {
 	Cost  model.Cost
 }
 
-// check asks skills before the run ends. What the model said before is on record first, as
-// asking may cost something.
-func (d *drive) check(end *run.End) error {
+// check asks skills, or who evaluates the run's outcome, before the run ends. What the model said
+// before is on record first, as asking may cost something.
+func (d *drive) check(next run.Next) error {
 	if err := d.flush(d.ctx); err != nil {
 		return err
 	}
@@ -36,23 +39,40 @@ func (d *drive) check(end *run.End) error {
 	if err != nil {
 		return err
 	}
-	if over != nil {
-		return d.end(end) // with what it has
+	grades := d.state.Progress.Open
+	if over != nil && (grades || next.Evaluate != nil) {
+		return d.end(over)
 	}
-	c, err := d.loop.cfg.Check(d.ctx, &Check{Run: &d.run, State: d.state, Now: time.Now(), Ask: d.reply})
+	if over != nil {
+		return d.end(next.End) // with what it has
+	}
+	ask := d.loop.cfg.Check
+	if grades {
+		ask = d.loop.cfg.Grade
+	}
+	if ask == nil {
+		return fmt.Errorf("run %s: this loop has nobody to check it", d.run.ID)
+	}
+	c, err := ask(d.ctx, &Check{Run: &d.run, State: d.state, Now: time.Now(), Ask: d.reply})
 	switch {
 	case d.ctx.Err() != nil:
 		return d.interrupted()
 	case err != nil:
 		return err
+	case c == nil && next.Evaluate != nil:
+		return d.add(run.Entry{Evaluating: next.Evaluate})
 	case c == nil:
-		return d.end(end)
+		return d.end(next.End)
 	}
 	return d.add(run.Entry{Checked: c})
 }
 
-func (d *drive) reply(ctx context.Context, q model.Request) (*Reply, error) {
-	m, rec, err := d.loop.cfg.Models.Use(ctx, d.run.Tenant, d.state.Model)
+func (d *drive) reply(ctx context.Context, name string, q model.Request) (*Reply, error) {
+	name = cmp.Or(name, d.state.Model)
+	m, rec, err := d.loop.cfg.Models.Use(ctx, d.run.Tenant, name)
+	if err != nil && fault.KindOf(err) != fault.Internal {
+		return nil, model.Errorf(model.Unauthorized, "%s", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +84,7 @@ func (d *drive) reply(ctx context.Context, q model.Request) (*Reply, error) {
 		fold.Add(delta)
 	}
 	answer := fold.Answer()
-	out := &Reply{Model: d.state.Model, Usage: answer.Usage, Cost: rec.Prices.Cost(answer.Usage)}
+	out := &Reply{Model: name, Usage: answer.Usage, Cost: rec.Prices.Cost(answer.Usage)}
 	for _, it := range answer.Items {
 		if it.Message != nil {
 			for _, p := range it.Message.Parts {

@@ -206,8 +206,10 @@ func (d *drive) steps(asked bool) error {
 			}
 		case len(next.Calls) > 0:
 			err = d.calls(next.Calls)
-		case next.Check && d.loop.cfg.Check != nil:
-			err = d.check(next.End)
+		case next.Check && (d.loop.cfg.Check != nil || d.state.Progress.Open):
+			err = d.check(next)
+		case next.Evaluate != nil:
+			err = d.add(run.Entry{Evaluating: next.Evaluate})
 		case next.End != nil:
 			err = d.end(next.End)
 		case !next.Wait.IsZero():

@@ -127,6 +127,9 @@ type Config struct {
 	// Check has skills say what they have to before a run ends as its model wants it to; nil for
 	// no skills. It returns nil to let the run end.
 	Check func(ctx context.Context, c *Check) (*run.Checked, error)
+	// Grade evaluates the outcome of a run, whose check has been made. It may be nil where no run
+	// has an outcome.
+	Grade func(ctx context.Context, c *Check) (*run.Checked, error)
 	// Ended hears of the end of each run that this process drives; nil for none.
 	Ended func(r *run.Run)
 	// Used hears of the tokens of each answer; nil for none.

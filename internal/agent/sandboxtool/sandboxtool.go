@@ -76,6 +76,7 @@ var byName = func() map[string]tool {
 	for _, t := range tools {
 		m[t.model().Name] = t
 	}
+	m[checkName] = checkTool{}
 	return m
 }()
 

@@ -3,6 +3,7 @@ package skilltool
 import (
 	"context"
 
+	"github.com/atoll-run/atoll/internal/agent/grader"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/pooltool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
@@ -35,16 +36,10 @@ type Reminder struct {
 	Content string `json:"content"`
 }
 
-// remind has a run go on with a text. It is the user's in form: providers take no other after
-// an answer.
+// remind has a run go on with a text.
 func remind(of, text string) (*run.Checked, error) {
 	n, err := note(of, Reminder{text})
-	return &run.Checked{Kind: run.ToldReminder, Note: n, Say: platform(text)}, err
-}
-
-func platform(text string) *model.Item {
-	it := model.Text(model.User, "[This is from the platform, not from the user. "+text+"]")
-	return &it
+	return &run.Checked{Kind: run.ToldReminder, Note: n, Say: grader.Say(text)}, err
 }
 
 // reminders is how often a skill has had a run go on.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/atoll-run/atoll/internal/agent/grader"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/skill"
@@ -40,7 +41,7 @@ var readTool = newTool("", skill.ReadTool, "Reads the instructions of a skill, o
 		}
 		i := slices.IndexFunc(b.Files, func(f skill.File) bool { return f.Path == name })
 		if i < 0 {
-			return said(fmt.Sprintf("The skill has no file %q. It has: %s", clip(name, 200), listing(b)), true), nil
+			return said(fmt.Sprintf("The skill has no file %q. It has: %s", grader.Clip(name, 200), listing(b)), true), nil
 		}
 		text, err := content(b, &b.Files[i])
 		if err != nil {
@@ -68,7 +69,7 @@ func cut(text string) string {
 	if len(text) <= maxRead {
 		return text
 	}
-	return clip(text, maxRead) + "\n[cut; all of it is in the sandbox]"
+	return grader.Clip(text, maxRead) + "\n[cut; all of it is in the sandbox]"
 }
 
 // listing names the files of a skill.

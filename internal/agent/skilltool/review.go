@@ -2,16 +2,15 @@ package skilltool
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/agent/grader"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/skill"
-	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Review is the Data of an event of the kind run.ToldReview.
@@ -24,12 +23,6 @@ type Review struct {
 	// Error is why there is no review: the answer stays as it is then.
 	Error string `json:"error,omitempty"`
 }
-
-const (
-	maxFeedback  = 4 << 10 // bytes
-	reviewTokens = 4096
-	maxReviewed  = 128 << 10 // bytes of the question, and of the answer
-)
 
 const reviewer = `You review the answer of an assistant to a user. Judge it by this rubric:
 %s
@@ -52,8 +45,8 @@ func review(ctx context.Context, c *loop.Check) (*run.Checked, error) {
 	if answer == "" {
 		return nil, nil
 	}
-	reply, err := c.Ask(ctx, model.Request{
-		Instructions: fmt.Sprintf(reviewer, *cfg.Rubric), MaxOutputTokens: reviewTokens,
+	reply, err := c.Ask(ctx, "", model.Request{
+		Instructions: fmt.Sprintf(reviewer, *cfg.Rubric), MaxOutputTokens: grader.MaxTokens,
 		Items: []model.Item{model.Text(model.User, fmt.Sprintf("<question>\n%s\n</question>\n<answer>\n%s\n</answer>", question, answer))},
 	})
 	out := &run.Checked{Kind: run.ToldReview}
@@ -69,7 +62,7 @@ func review(ctx context.Context, c *loop.Check) (*run.Checked, error) {
 	}
 	r.Passed = r.Error == "" && r.Score >= r.Threshold
 	if r.Error == "" && !r.Passed && r.Iteration < int(*cfg.MaxIterations) {
-		out.Say = platform(fmt.Sprintf("A review gave your answer %.2f of 1; %.2f is needed. What it says: %s\nAnswer the user again, improved and whole. Do not speak of the review.", r.Score, r.Threshold, r.Feedback))
+		out.Say = grader.Say(fmt.Sprintf("A review gave your answer %.2f of 1; %.2f is needed. What it says: %s\nAnswer the user again, improved and whole. Do not speak of the review.", r.Score, r.Threshold, r.Feedback))
 	}
 	out.Note, err = note(skill.Reflection, r)
 	return out, err
@@ -81,42 +74,20 @@ func (r *Review) read(text string) {
 		Score    *float64 `json:"score"`
 		Feedback string   `json:"feedback"`
 	}
-	from, to := strings.Index(text, "{"), strings.LastIndex(text, "}")
-	if from < 0 || to < from || json.Unmarshal([]byte(text[from:to+1]), &verdict) != nil || verdict.Score == nil || !(*verdict.Score >= 0 && *verdict.Score <= 1) {
+	if !grader.Verdict(text, &verdict) || verdict.Score == nil || !(*verdict.Score >= 0 && *verdict.Score <= 1) {
 		r.Error = "the reviewing model gave no score between 0 and 1"
 		return
 	}
-	r.Score, r.Feedback = *verdict.Score, clip(strings.TrimSpace(verdict.Feedback), maxFeedback)
-}
-
-// clip is the beginning of a text.
-func clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return text[:wire.WholeRunes([]byte(text[:most]))] + "…"
+	r.Score, r.Feedback = *verdict.Score, grader.Clip(strings.TrimSpace(verdict.Feedback), grader.MaxFeedback)
 }
 
 // lastTexts are the last question of the user, and the last answer of the model in this run.
 func lastTexts(s *run.State) (question, answer string) {
-	for i := range s.Output {
-		if m := s.Output[i].Message; m != nil && s.Output[i].Status == run.ItemCompleted {
-			answer = textOf(m.Parts)
-		}
-	}
 	items := s.Request.Input
 	for i := len(items) - 1; i >= 0 && question == ""; i-- {
 		if m := items[i].Message; m != nil && m.Role == model.User {
-			question = textOf(m.Parts)
+			question = grader.Text(m.Parts)
 		}
 	}
-	return clip(question, maxReviewed), clip(answer, maxReviewed)
-}
-
-func textOf(parts []model.Part) string {
-	var b strings.Builder
-	for _, p := range parts {
-		b.WriteString(p.Text)
-	}
-	return b.String()
+	return grader.Clip(question, grader.MaxReviewed), grader.Answer(s)
 }

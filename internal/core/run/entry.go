@@ -12,15 +12,16 @@ type Entry struct {
 	Seq int64 // from 1, without gaps
 	At  time.Time
 
-	Begun    *Request     `json:",omitzero"`
-	Asked    *Asked       `json:",omitzero"`
-	Answered *Answered    `json:",omitzero"`
-	Failed   *ModelFailed `json:",omitzero"`
-	Calling  *Calling     `json:",omitzero"`
-	Claimed  *Claimed     `json:",omitzero"`
-	Called   *Called      `json:",omitzero"`
-	Checked  *Checked     `json:",omitzero"`
-	Ended    *End         `json:",omitzero"`
+	Begun      *Request     `json:",omitzero"`
+	Asked      *Asked       `json:",omitzero"`
+	Answered   *Answered    `json:",omitzero"`
+	Failed     *ModelFailed `json:",omitzero"`
+	Calling    *Calling     `json:",omitzero"`
+	Claimed    *Claimed     `json:",omitzero"`
+	Called     *Called      `json:",omitzero"`
+	Checked    *Checked     `json:",omitzero"`
+	Evaluating *Evaluating  `json:",omitzero"`
+	Ended      *End         `json:",omitzero"`
 }
 
 // Asked says that a model is about to be asked. One without an Answered or Failed after
@@ -121,5 +122,7 @@ const (
 	ContextLength   Reason = "context_length_exceeded"
 	Budget          Reason = "budget" // the tenant's, in money
 	SessionBudget   Reason = "session_budget"
-	OpenSteps       Reason = "open_steps" // of a plan, which the model left without a reason
+	MaxIterations   Reason = "max_iterations" // of an outcome, whose evaluations were not good enough
+	OutcomeFailed   Reason = "outcome_failed" // it cannot be reached, or not be evaluated
+	OpenSteps       Reason = "open_steps"     // of a plan, which the model left without a reason
 )

@@ -38,15 +38,23 @@ func (s *State) ModelRequest() model.Request {
 	if forces := r.Choice.Mode == model.ToolRequired || r.Choice.Mode == model.ToolNamed; forces && s.Steps > 1 {
 		q.ToolChoice = model.ToolChoice{}
 	}
-	if l := r.Limits.OutputTokens; l > 0 {
-		q.MaxOutputTokens = int(l - s.Usage.Output)
+	q.MaxOutputTokens = s.Bound(0)
+	return q
+}
+
+// Bound is how many tokens an answer may have that has most at most: what the run's limits leave.
+// 0 is no bound.
+func (s *State) Bound(most int) int {
+	l := &s.Request.Limits
+	if left := int(l.OutputTokens - s.Usage.Output); l.OutputTokens > 0 && (most == 0 || left < most) {
+		most = left
 	}
-	if left := r.Limits.Session.Tokens; left != nil {
-		if n := int(max(leastAnswer, *left-s.tokens())); q.MaxOutputTokens == 0 || n < q.MaxOutputTokens {
-			q.MaxOutputTokens = n
+	if l.Session.Tokens != nil {
+		if left := int(max(leastAnswer, *l.Session.Tokens-s.tokens())); most == 0 || left < most {
+			most = left
 		}
 	}
-	return q
+	return most
 }
 
 // leastAnswer is the least that every provider takes for a bound of an answer, in tokens.
@@ -58,7 +66,8 @@ func (s *State) visible(v View) []model.Item {
 		return s.Conversation
 	}
 	out := make([]model.Item, 0, len(s.Conversation)-v.Skipped+1)
-	for i := v.Skipped - 1; i >= 0; i-- {
+	// After the input, what is the user's in form is the platform's.
+	for i := min(v.Skipped, len(s.Request.Input)) - 1; i >= 0; i-- {
 		if byUser(&s.Conversation[i]) {
 			out = append(out, s.Conversation[i])
 			break

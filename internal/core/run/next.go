@@ -20,8 +20,10 @@ type Next struct {
 	Calls []Pending
 	Wait  time.Time
 	End   *End
-	// Check is set beside End where skills have a say before it.
+	// Check is set beside End where skills, or who evaluates the outcome, have a say before it.
 	Check bool
+	// Evaluate is set beside End where an evaluation begins before it, once skills have had their say.
+	Evaluate *Evaluating
 }
 
 // Bounds of retries.
@@ -68,7 +70,7 @@ func (s *State) Next(now time.Time, known Known) Next {
 			return end(RequiresAction, Done, "")
 		}
 		if len(s.pending) == 0 {
-			return s.stopped()
+			return s.stopped(now)
 		}
 		if s.failures >= maxFailures {
 			return incomplete(RepeatedFailure, "the model made the same failing call of %s %d times in a row", s.pending[len(s.pending)-1].Call.Name, s.failures)
@@ -192,7 +194,10 @@ func Affordable(calls []Pending, dear int) []Pending {
 }
 
 // stopped is how a run ends after an answer without calls.
-func (s *State) stopped() Next {
+func (s *State) stopped(now time.Time) Next {
+	if s.Progress.Open {
+		return s.grade(now)
+	}
 	switch s.stop {
 	case model.StopMaxTokens:
 		if s.Request.Limits.Session.spent(s) {
@@ -203,7 +208,12 @@ func (s *State) stopped() Next {
 		return incomplete(ContentFilter, "the provider's content filter cut the answer")
 	}
 	n := end(Completed, Done, "")
-	n.Check = s.checks()
+	if unmet := s.unmet(); unmet.End != nil {
+		n = unmet
+	}
+	if n.Check = s.checks(); s.evaluates() {
+		n.Evaluate = &Evaluating{s.Progress.next}
+	}
 	return n
 }
 
@@ -232,6 +242,21 @@ func (s *State) nextAsk(now time.Time, specs func(string) model.Spec) Next {
 		}
 		ask.Step, ask.Model = s.Steps, s.Request.Models[i]
 	}
+	if over := s.over(); over.End != nil {
+		return over
+	}
+	spec := specs(ask.Model)
+	var ok bool
+	if ask.View, ok = s.fit(&spec, smaller); !ok {
+		return end(Failed, ContextLength, "the conversation is longer than model %s reads, and truncation does not make it fit", ask.Model)
+	}
+	return Next{Ask: ask}
+}
+
+// over is how a run ends that has used up what it may before a model is asked; it is empty for
+// one that has not.
+func (s *State) over() Next {
+	l := &s.Request.Limits
 	switch {
 	case l.Session.spent(s):
 		return l.Session.end()
@@ -242,12 +267,7 @@ func (s *State) nextAsk(now time.Time, specs func(string) model.Spec) Next {
 	case l.Cost > 0 && s.Spent() >= l.Cost:
 		return incomplete(MaxCost, "the run cost %s dollars", s.Spent())
 	}
-	spec := specs(ask.Model)
-	var ok bool
-	if ask.View, ok = s.fit(&spec, smaller); !ok {
-		return end(Failed, ContextLength, "the conversation is longer than model %s reads, and truncation does not make it fit", ask.Model)
-	}
-	return Next{Ask: ask}
+	return Next{}
 }
 
 func (s *State) modelFailed() Next {

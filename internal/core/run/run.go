@@ -89,6 +89,8 @@ type Request struct {
 	Skills []Skill `json:",omitempty"`
 	// NoWeb says that code in the sandbox does not call the services of the web.
 	NoWeb bool `json:",omitzero"`
+	// Outcome is what the run is to come to; nil for what its model makes of it.
+	Outcome *Outcome `json:",omitzero"`
 	// Approved are the calls that the run begins with, before it asks a model.
 	Approved []Approved `json:",omitempty"`
 	// Output is what the run's output begins with.

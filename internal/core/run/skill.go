@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strconv"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/execution"
@@ -42,7 +43,7 @@ const (
 	ToldReminder ToldKind = "reminder"
 )
 
-// Checked is what a skill says when a run would end as the model wants it to. A run that goes
+// Checked is what a skill, or who evaluates an outcome, says when a run would end as the model wants it to. A run that goes
 // on is checked again when it would end again.
 type Checked struct {
 	Kind ToldKind // of the event
@@ -51,6 +52,10 @@ type Checked struct {
 	// for as it would have.
 	Say *model.Item `json:",omitzero"`
 	End *End        `json:",omitzero"`
+	// Evaluation is the end of the evaluation under way, by its Result and Explanation. Without one
+	// the grader is asked again, at Again.
+	Evaluation *Evaluation `json:",omitzero"`
+	Again      time.Time   `json:",omitzero"`
 	// Asked is the model that was asked for it, "" for none.
 	Asked string      `json:",omitzero"`
 	Usage model.Usage `json:",omitzero"`
@@ -61,7 +66,10 @@ type Checked struct {
 func (s *State) checks() bool { return !s.settled && len(s.Request.Skills) > 0 }
 
 func (s *State) checked(c *Checked) bool {
-	if s.stop == "" || s.asked != nil || len(s.pending) > 0 || s.settled {
+	if s.Progress.Open {
+		return s.evaluated(c)
+	}
+	if s.stop == "" || s.asked != nil || len(s.pending) > 0 || s.settled || c.Evaluation != nil {
 		return false
 	}
 	s.Checks = append(s.Checks, *c)
@@ -76,7 +84,7 @@ func (s *State) checked(c *Checked) bool {
 }
 
 // chargeCheck adds what the model cost that was asked for a check.
-func (t *Trace) chargeCheck(r *Run, e *Entry, c *Checked) {
+func (s *State) chargeCheck(t *Trace, r *Run, e *Entry, c *Checked) {
 	if c.Asked == "" {
 		return
 	}
@@ -85,11 +93,14 @@ func (t *Trace) chargeCheck(r *Run, e *Entry, c *Checked) {
 		Kind: usage.Model, Name: c.Asked, Calls: 1, Cost: c.Cost.Total,
 		Tokens: usage.Tokens{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning},
 	})
-	said := digest(c.Note)
+	said, of, name := digest(c.Note), "skill", c.Note.Skill
+	if s.Progress.Open {
+		said, of, name = digest(c.Evaluation), "outcome", s.Request.Outcome.ID
+	}
 	t.Rows = append(t.Rows, audit.Row{
 		TraceID: execution.NewTraceID(), Tenant: r.Tenant, Key: r.Key, Environment: r.Environment, Source: TrailSource, SessionID: r.Sandbox,
 		CodeSHA256: said, ExitStatus: audit.OK, Metadata: map[string]string{
-			"run": string(r.ID), "model": c.Asked, "skill": c.Note.Skill, "cost_usd": c.Cost.Total.String(), "answer_sha256": hex.EncodeToString(said[:]),
+			"run": string(r.ID), "model": c.Asked, of: name, "cost_usd": c.Cost.Total.String(), "answer_sha256": hex.EncodeToString(said[:]),
 			"input_tokens": strconv.FormatInt(u.Input, 10), "output_tokens": strconv.FormatInt(u.Output, 10),
 		},
 	})

@@ -37,6 +37,7 @@ type State struct {
 	Model        string         // the last one asked
 	End          *End           // nil while the run goes on
 
+	Progress Progress  // of Request.Outcome
 	Checks   []Checked // by skills
 	settled  bool      // no skill has a say any more
 	try      int       // of Model, in this step
@@ -53,13 +54,14 @@ type State struct {
 	failures int   // calls in a row that failed, each like the one before
 	resumed  int   // where in Conversation the results of Approved go; 0 for its end
 	told     int64 // Told.Seq of the last event
+	defined  int64 // Told.Seq of the event of Request.Outcome
 }
 
 // Pending is a tool call of the last answer.
 type Pending struct {
 	Call *model.Call
 	// Number counts the calls of the run, from 1: it tells calls apart to which a provider
-	// gave the same id in different steps.
+	// gave the same id in different steps. Checks of an outcome count down from -1.
 	Number int
 	Tool   *Tool // nil for one that the model was not given
 	// Begun says that a process has recorded that it makes the call.
@@ -120,6 +122,9 @@ func (s *State) apply(e *Entry) bool {
 			q.Input = append(q.Input, e.Begun.Input...)
 			s.Request = &q
 		}
+		if o := e.Begun.Outcome; o != nil {
+			s.defined, s.Progress.next = o.Of, o.Evaluated
+		}
 		s.Conversation = slices.Clone(s.Request.Input)
 		for _, it := range e.Begun.Output {
 			s.show(&it)
@@ -140,6 +145,8 @@ func (s *State) apply(e *Entry) bool {
 		return s.called(e.Called)
 	case e.Checked != nil:
 		return s.checked(e.Checked)
+	case e.Evaluating != nil:
+		return s.evaluate(e.Evaluating)
 	case e.Ended != nil:
 		s.end(e.Ended)
 		s.Ended = e.At
@@ -261,6 +268,10 @@ func (s *State) called(c *Called) bool {
 		s.show(&it)
 	}
 	s.use(c.Used)
+	if s.Progress.Open {
+		s.Progress.Check, s.pending = c, nil
+		return true
+	}
 	s.countFailure(p.Call, c.Result.Failed)
 	if s.open() == 0 {
 		s.converse()
@@ -371,7 +382,7 @@ func (s *State) end(e *End) {
 			s.Windows += u.Calls
 		}
 	}
-	if s.open() > 0 {
+	if s.open() > 0 && !s.Progress.Open {
 		s.converse() // the client has the rest
 	}
 	for i := range s.Output {

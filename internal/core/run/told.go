@@ -88,13 +88,15 @@ type Told struct {
 	Place int       `json:",omitzero"`
 	Tool  *ToldTool `json:",omitzero"` // of a call, and of its result; nil for one that the model was not given
 
-	Decision *Decision    `json:",omitzero"`
-	Note     *Note        `json:",omitzero"` // of a skill; Item is then what the model was told
-	Failure  *ToldFailure `json:",omitzero"`
-	Spent    *Spent       `json:",omitzero"` // of the turn, or of an answer
-	Total    *Total       `json:",omitzero"` // of the session, with the turn
-	Failed   bool         `json:",omitzero"` // of an answer: there is none, or not all of it
-	Status   *ToldState   `json:",omitzero"`
+	Decision   *Decision    `json:",omitzero"`
+	Note       *Note        `json:",omitzero"` // of a skill; Item is then what the model was told
+	Outcome    *Outcome     `json:",omitzero"` // that the client has defined; Item is what the model was told of it
+	Evaluation *Evaluation  `json:",omitzero"` // of an outcome; Item is then what the model was told
+	Failure    *ToldFailure `json:",omitzero"`
+	Spent      *Spent       `json:",omitzero"` // of the turn, of an answer or an evaluation
+	Total      *Total       `json:",omitzero"` // of the session, with the turn
+	Failed     bool         `json:",omitzero"` // of an answer: there is none, or not all of it
+	Status     *ToldState   `json:",omitzero"`
 }
 
 // ToldFailure is why a turn did not complete.
@@ -137,6 +139,7 @@ type ToldState struct {
 	Reason  Reason    `json:",omitzero"`
 	Waits   []Wait    `json:",omitempty"` // calls that wait for the client
 	Until   time.Time `json:",omitzero"`  // how long they do; zero for ever
+	Outcome *Carried  `json:",omitzero"`  // that the turn which begins with their answers goes on with
 }
 
 // Wait is a call that waits for the client.
@@ -200,7 +203,9 @@ func (k ToldKind) Sorts() []Sort {
 }
 
 // Begins reports whether a conversation may begin with t.
-func (t *Told) Begins() bool { return t.Item != nil && !t.Cut && t.Note == nil && byUser(t.Item) }
+func (t *Told) Begins() bool {
+	return t.Item != nil && !t.Cut && t.Note == nil && t.Evaluation == nil && byUser(t.Item)
+}
 
 // Talk reports whether t is a part of the conversation.
 func (t *Told) Talk() bool { return t.Item != nil && !t.Cut }
@@ -242,7 +247,11 @@ func (s *State) tell(e *Entry, shown int) (out []Told) {
 		s.told = turn.Until
 		out = TellAnswers(1, e.At, turn.Answers)
 		for i := range e.Begun.Input {
-			next(Told{Kind: ToldMessage, Item: &e.Begun.Input[i], Place: i + 1})
+			t := Told{Kind: ToldMessage, Item: &e.Begun.Input[i], Place: i + 1}
+			if o := e.Begun.Outcome; o != nil && o.Of == 0 && i == len(e.Begun.Input)-1 {
+				t.Kind, t.Outcome = ToldOutcome, o
+			}
+			next(t)
 		}
 		next(Told{Kind: ToldStatus, Status: &ToldState{Running: true}})
 	case e.Answered != nil:
@@ -262,18 +271,29 @@ func (s *State) tell(e *Entry, shown int) (out []Told) {
 			shown++
 		}
 		next(Told{Kind: ToldAnswer, Of: s.told + 1, Failed: true})
+	case e.Called != nil && s.Progress.Open:
+		if s.Request.Outcome.Rubric != "" && !s.Progress.Failed() && s.ends == nil {
+			next(Told{Kind: ToldGrading, Evaluation: new(s.Progress.Last)})
+		}
 	case e.Called != nil:
 		p := s.asking(e.Called.Call)
 		next(Told{Kind: ToldResult, Item: &model.Item{Result: &e.Called.Result}, Of: p.Told, Tool: toldTool(p.Tool)})
 		for _, kind := range slices.Sorted(maps.Keys(e.Called.Notes)) {
 			next(Told{Kind: kind, Note: new(e.Called.Notes[kind]), Of: p.Told})
 		}
+	case e.Evaluating != nil:
+		next(Told{Kind: ToldEvaluating, Evaluation: new(s.Progress.Last)})
+	case e.Checked != nil && s.Progress.Open:
+		next(Told{Kind: ToldGrading, Evaluation: new(s.Progress.Last)})
+	case e.Checked != nil && e.Checked.Evaluation != nil:
+		next(Told{Kind: ToldEvaluated, Evaluation: new(s.Progress.Last), Item: e.Checked.Say, Spent: new(s.Progress.spent)})
 	case e.Checked != nil:
 		next(Told{Kind: e.Checked.Kind, Note: &e.Checked.Note, Item: e.Checked.Say})
 	case e.Ended != nil:
 		out = s.tellEnd(e.Ended, e.At)
 	}
 	out = numbered(s.told+1, e.At, out)
+	s.place(out)
 	s.told += int64(len(out))
 	return out
 }
@@ -310,7 +330,7 @@ func (s *State) tellAnswer(items []model.Item, shown int) (out []Told) {
 }
 
 func (s *State) tellEnd(end *End, at time.Time) (out []Told) {
-	status := &ToldState{End: end.Status, Reason: end.Reason}
+	status := &ToldState{End: end.Status, Reason: end.Reason, Outcome: s.carried(end)}
 	for _, p := range s.Waiting() {
 		status.Waits = append(status.Waits, Wait{Of: p.Told, Call: p.Call.ID, Tool: p.Call.Name, Approve: p.Approves()})
 	}
@@ -321,9 +341,12 @@ func (s *State) tellEnd(end *End, at time.Time) (out []Told) {
 		status.Until = at.Add(within)
 	}
 	for i := range s.pending {
-		if p := &s.pending[i]; p.result == nil && !s.waits(p) {
+		if p := &s.pending[i]; p.result == nil && !s.waits(p) && !s.Progress.Open {
 			out = append(out, Told{Kind: ToldResult, Item: &model.Item{Result: lost(p.Call.ID)}, Of: p.Told, Tool: toldTool(p.Tool)})
 		}
+	}
+	if cut := s.cut(end); cut != nil {
+		out = append(out, Told{Kind: ToldEvaluated, Evaluation: cut, Spent: new(s.Progress.cost())})
 	}
 	if end.Reason != Done || end.Message != "" {
 		out = append(out, Told{Kind: ToldError, Failure: &ToldFailure{end.Reason, end.Message}})

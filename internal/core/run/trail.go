@@ -114,7 +114,7 @@ func (s *State) Record(r *Run, e *Entry) (Trace, error) {
 	case e.Called != nil:
 		used = e.Called.Used
 	case e.Checked != nil:
-		t.chargeCheck(r, e, e.Checked)
+		s.chargeCheck(&t, r, e, e.Checked)
 	case e.Ended != nil:
 		used = e.Ended.Used
 	}

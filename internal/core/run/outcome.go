@@ -1,0 +1,214 @@
+package run
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/id"
+	"github.com/atoll-run/atoll/internal/core/model"
+)
+
+// Outcome is what a run is to come to. Each time its model stops, the work is evaluated, and
+// the model goes on until it is good enough or a limit ends it.
+type Outcome struct {
+	ID          string // "outc_" and 32 hexadecimal digits
+	Description string
+	Rubric      string `json:",omitzero"` // that a model grades by; "" for none
+	// Check is a call that has to succeed, before a model grades; nil for none.
+	Check      *OutcomeCheck `json:",omitzero"`
+	Iterations int           // the most evaluations
+	Model      string        `json:",omitzero"` // that grades; "" for the one that works
+	// Of is the Told.Seq of its event where an earlier turn began with it, and Evaluated how
+	// many evaluations that turn has had, with those before.
+	Of        int64 `json:",omitzero"`
+	Evaluated int   `json:",omitzero"`
+}
+
+// OutcomeCheck is a call of a tool that no model is given.
+type OutcomeCheck struct {
+	Tool      Tool
+	Arguments string
+}
+
+// NewOutcomeID returns an id that no other outcome has.
+func NewOutcomeID() string { return id.New("outc") }
+
+// Verdict is what an evaluation comes to.
+type Verdict string
+
+// Verdicts, by the names of the field's most complete client.
+const (
+	Satisfied     Verdict = "satisfied"
+	NeedsRevision Verdict = "needs_revision"
+	Unmet         Verdict = "max_iterations_reached"
+	CannotBeMet   Verdict = "failed"
+	CutShort      Verdict = "interrupted"
+)
+
+// Open reports whether another evaluation comes after v.
+func (v Verdict) Open() bool { return v == "" || v == NeedsRevision }
+
+// Evaluation is an evaluation of an outcome, as readers are told of it.
+type Evaluation struct {
+	Outcome     string
+	Iteration   int     // from 0
+	Result      Verdict `json:",omitzero"` // "" while it is under way
+	Explanation string  `json:",omitzero"`
+	Begun       int64   `json:",omitzero"` // Told.Seq of its beginning; 0 for one that never began
+}
+
+// Evaluating says that an evaluation begins.
+type Evaluating struct{ Iteration int }
+
+// Carried is an outcome that a turn leaves to the one after it, which begins with the answers
+// to its calls.
+type Carried struct {
+	Of        int64
+	Evaluated int
+}
+
+// Kinds of events of outcomes.
+const (
+	ToldOutcome    ToldKind = "user.define_outcome"
+	ToldEvaluating ToldKind = "outcome_evaluation_start"
+	ToldGrading    ToldKind = "outcome_evaluation_ongoing" // the check has passed, or a grader is asked again
+	ToldEvaluated  ToldKind = "outcome_evaluation_end"
+)
+
+// Progress is how far the evaluations of an outcome are.
+type Progress struct {
+	Last  Evaluation // the one under way, or the last one
+	Open  bool       // Last is under way
+	Check *Called    // of Last; nil until the check has ended, or if there is none
+	Tries int        // answers of graders that were no verdict
+	again time.Time  // when the grader is asked
+	spent Spent      // by Last
+	next  int        // iteration
+}
+
+// Failed reports whether the check of Last has been made and has failed.
+func (p *Progress) Failed() bool { return p.Check != nil && p.Check.Result.Failed }
+
+// cost is what the evaluation under way came to.
+func (p *Progress) cost() Spent {
+	if !p.Open {
+		return Spent{}
+	}
+	return p.spent
+}
+
+// evaluates reports whether the outcome is to be evaluated when the model stops.
+func (s *State) evaluates() bool {
+	return s.Request.Outcome != nil && !s.Progress.Open && s.Progress.Last.Result.Open()
+}
+
+func (s *State) evaluate(e *Evaluating) bool {
+	p := &s.Progress
+	if !s.evaluates() || s.stop == "" || s.asked != nil || len(s.pending) > 0 || e.Iteration != p.next {
+		return false
+	}
+	o := s.Request.Outcome
+	s.settled = true
+	*p = Progress{Last: Evaluation{Outcome: o.ID, Iteration: e.Iteration}, Open: true, next: e.Iteration + 1}
+	if c := o.Check; c != nil {
+		// It has a number that no call of a model has.
+		s.pending = []Pending{{
+			Call: &model.Call{ID: fmt.Sprintf("check_%d", e.Iteration), Name: c.Tool.Name, Arguments: c.Arguments}, Number: -1 - e.Iteration, Tool: &c.Tool, index: -1, approved: true,
+		}}
+	}
+	return true
+}
+
+// evaluated adds what a grader says. Without a verdict it is asked again.
+func (s *State) evaluated(c *Checked) bool {
+	p := &s.Progress
+	if s.asked != nil || len(s.pending) > 0 {
+		return false
+	}
+	s.Usage, s.Cost = s.Usage.Plus(c.Usage), s.Cost.Plus(c.Cost)
+	p.spent = Spent{p.spent.Usage.Plus(c.Usage), p.spent.Cost.Plus(c.Cost.Total)}
+	if c.Evaluation == nil {
+		p.Tries++
+		p.again = c.Again
+		return true
+	}
+	p.Open, p.Last.Result, p.Last.Explanation, s.ends = false, c.Evaluation.Result, c.Evaluation.Explanation, c.End
+	if c.Say == nil {
+		return true
+	}
+	s.Conversation = append(s.Conversation, *c.Say)
+	s.stop, s.settled = "", !p.Last.Result.Open()
+	return true
+}
+
+// grade is what comes next in the evaluation under way.
+func (s *State) grade(now time.Time) Next {
+	if now.Before(s.Progress.again) {
+		return Next{Wait: s.Progress.again}
+	}
+	if s.Request.Outcome.Rubric != "" && !s.Progress.Failed() {
+		if over := s.over(); over.End != nil {
+			return over
+		}
+	}
+	n := end(Completed, Done, "")
+	n.Check = true
+	return n
+}
+
+// unmet is how a run ends whose outcome was not reached; it is empty for other runs.
+func (s *State) unmet() Next {
+	if s.Progress.Last.Result != Unmet {
+		return Next{}
+	}
+	return incomplete(MaxIterations, "the outcome was not reached in %d evaluations", s.Request.Outcome.Iterations)
+}
+
+// cut is the end of an outcome whose run ends before it is reached; nil for none.
+func (s *State) cut(e *End) *Evaluation {
+	p := &s.Progress
+	if s.Request.Outcome == nil || e.Status == RequiresAction || !p.Last.Result.Open() {
+		return nil
+	}
+	last := Evaluation{Outcome: s.Request.Outcome.ID, Iteration: p.next, Result: CannotBeMet, Explanation: e.Message}
+	if p.Open {
+		last.Iteration, last.Begun = p.Last.Iteration, p.Last.Begun
+	}
+	if e.Status == Cancelled {
+		last.Result, last.Explanation = CutShort, "The turn was interrupted."
+	}
+	return &last
+}
+
+// Evaluation is the last evaluation of the run's outcome; nil where it has none.
+func (s *State) Evaluation() *Evaluation {
+	switch {
+	case s.Request.Outcome == nil:
+		return nil
+	case s.End != nil && s.cut(s.End) != nil:
+		return s.cut(s.End)
+	case s.Progress.Last.Outcome == "":
+		return &Evaluation{Outcome: s.Request.Outcome.ID, Iteration: s.Progress.next}
+	}
+	return &s.Progress.Last
+}
+
+// carried is what the next turn goes on with; nil for nothing.
+func (s *State) carried(e *End) *Carried {
+	if s.Request.Outcome == nil || e.Status != RequiresAction || !s.Progress.Last.Result.Open() {
+		return nil
+	}
+	return &Carried{s.defined, s.Progress.next}
+}
+
+// place notes where in the session events of an outcome are.
+func (s *State) place(told []Told) {
+	for i := range told {
+		switch t := &told[i]; t.Kind {
+		case ToldOutcome:
+			s.defined = t.Seq
+		case ToldEvaluating:
+			s.Progress.Last.Begun = t.Seq
+		}
+	}
+}
