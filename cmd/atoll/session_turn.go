@@ -207,7 +207,7 @@ func (t *turnShown) event(e *sdk.SessionEvent) {
 		t.say(cutLine(*or(e.Name, "")), *or(e.Arguments, ""))
 	case "tool_result":
 		t.body("  ", *or(e.Content, ""))
-	case "plan", "review":
+	case "plan", "review", "outcome_evaluation_end":
 		t.newline()
 		t.body("", aboutEvent(e))
 	case "usage":
@@ -240,6 +240,8 @@ func aboutEvent(e *sdk.SessionEvent) string {
 		return fmt.Sprintf("review %d: %.2f of %.2f. %s", e.Review.Iteration, e.Review.Score, e.Review.Threshold, *or(e.Review.Error, e.Review.Feedback))
 	case e.File != nil:
 		return fmt.Sprintf("%s, %d bytes: %s", e.File.Filename, e.File.Bytes, e.File.ID)
+	case e.Evaluation != nil:
+		return fmt.Sprintf("evaluation %d: %s. %s", e.Evaluation.Iteration+1, *or(e.Evaluation.Result, "under way"), *or(e.Evaluation.Explanation, ""))
 	case e.Error != nil:
 		return e.Error.Code + ": " + e.Error.Message
 	case e.StopReason != nil:

@@ -1860,12 +1860,16 @@ type NewSession struct {
 // NewSessionEvent defines model for NewSessionEvent.
 type NewSessionEvent struct {
 	// Approve Of tool_confirmation: whether the call may be made.
-	Approve *bool `json:"approve,omitempty"`
+	Approve *bool         `json:"approve,omitempty"`
+	Check   *OutcomeCheck `json:"check,omitempty"`
 
 	// Content Of message and tool_result: a text of up to 1 MiB.
 	Content *string `json:"content,omitempty"`
 
-	// Files Of message: files that the agent's tools find in the working folder: text by name, such as data/in.csv. At most 100 files with files_base64, and 1 MiB.
+	// Description Of user.define_outcome: what the agent is to do, a text of up to 1 MiB.
+	Description *string `json:"description,omitempty"`
+
+	// Files Of message and user.define_outcome: files that the agent's tools find in the working folder: text by name, such as data/in.csv. At most 100 files with files_base64, and 1 MiB.
 	Files map[string]string `json:"files,omitempty"`
 
 	// FilesBase64 Likewise, with the contents in base64.
@@ -1874,7 +1878,13 @@ type NewSessionEvent struct {
 	// IsError Of tool_result: the call has failed.
 	IsError *bool `json:"is_error,omitempty"`
 
-	// Queue Of message: while a turn is under way, have this one begin after it; the answer is 202 then.
+	// MaxIterations Of user.define_outcome: the most evaluations.
+	MaxIterations *int64 `json:"max_iterations,omitempty"`
+
+	// Model Of user.define_outcome: the model that grades; that of the agent if left out.
+	Model *string `json:"model,omitempty"`
+
+	// Queue Of message and user.define_outcome: while a turn is under way, have this one begin after it; the answer is 202 then.
 	Queue *bool `json:"queue,omitempty"`
 
 	// Reason Of tool_confirmation: why not, which the model is told.
@@ -1882,6 +1892,9 @@ type NewSessionEvent struct {
 
 	// Role Of message.
 	Role *string `json:"role,omitempty"`
+
+	// Rubric Of user.define_outcome: what a model grades by, a text of up to 262144 characters. It or check is required.
+	Rubric *string `json:"rubric,omitempty"`
 
 	// ToolUseID Of tool_confirmation and tool_result: the id of the event tool_use.
 	ToolUseID *string `json:"tool_use_id,omitempty"`
@@ -1953,6 +1966,31 @@ type OpenAITool struct {
 type Orphans struct {
 	// Data Their ids.
 	Data []string `json:"data"`
+}
+
+// OutcomeCheck defines model for OutcomeCheck.
+type OutcomeCheck struct {
+	// Command Run by bash; the check passes with the exit code 0.
+	Command string `json:"command"`
+
+	// TimeoutMS As long as code runs by default if left out, at most as long as the plan allows.
+	TimeoutMS *int64 `json:"timeout_ms,omitempty"`
+}
+
+// OutcomeEvaluation defines model for OutcomeEvaluation.
+type OutcomeEvaluation struct {
+	// Explanation Why: what the grader says, or what the check wrote.
+	Explanation *string `json:"explanation"`
+
+	// Iteration From 0.
+	Iteration int64  `json:"iteration"`
+	OutcomeID string `json:"outcome_id"`
+
+	// Result null while it is under way.
+	Result *string `json:"result"`
+
+	// StartID The id of the event outcome_evaluation_start; left out where the outcome ended before an evaluation.
+	StartID *string `json:"start_id,omitempty"`
 }
 
 // OutputFile defines model for OutputFile.
@@ -3091,13 +3129,14 @@ type SessionEvent struct {
 	// Arguments Of tool_use: what the model wrote, JSON if it did as it was told.
 	Arguments *string `json:"arguments,omitempty"`
 
-	// Content Of message, thinking and tool_result; of reminder, what the model was told; of state, the document.
-	Content   *string      `json:"content,omitempty"`
-	CreatedAt time.Time    `json:"created_at"`
-	Error     *TurnError   `json:"error,omitempty"`
-	File      *SessionFile `json:"file,omitempty"`
+	// Content Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told.
+	Content    *string            `json:"content,omitempty"`
+	CreatedAt  time.Time          `json:"created_at"`
+	Error      *TurnError         `json:"error,omitempty"`
+	Evaluation *OutcomeEvaluation `json:"evaluation,omitempty"`
+	File       *SessionFile       `json:"file,omitempty"`
 
-	// Files Of message: the names of the files that came with it.
+	// Files Of message and user.define_outcome: the names of the files that came with it.
 	Files *[]string `json:"files,omitempty"`
 
 	// ID sevt_, the session's digits and the number of the event.
@@ -3116,14 +3155,15 @@ type SessionEvent struct {
 	KeyID *string `json:"key_id,omitempty"`
 
 	// Name Of tool_use.
-	Name *string      `json:"name,omitempty"`
-	Plan *SessionPlan `json:"plan,omitempty"`
+	Name    *string         `json:"name,omitempty"`
+	Outcome *SessionOutcome `json:"outcome,omitempty"`
+	Plan    *SessionPlan    `json:"plan,omitempty"`
 
 	// Reason Of tool_confirmation.
 	Reason *string `json:"reason,omitempty"`
 	Review *Review `json:"review,omitempty"`
 
-	// Role Of message.
+	// Role Of message and user.define_outcome.
 	Role *string `json:"role,omitempty"`
 
 	// Skill Of plan, review, state and reminder: the skill that it is of.
@@ -3150,6 +3190,20 @@ type SessionFile struct {
 	ID        string    `json:"id"`
 }
 
+// SessionOutcome defines model for SessionOutcome.
+type SessionOutcome struct {
+	Check       *OutcomeCheck `json:"check"`
+	Description string        `json:"description"`
+
+	// ID outc_ and 32 hexadecimal digits.
+	ID            string `json:"id"`
+	MaxIterations int64  `json:"max_iterations"`
+
+	// Model That grades; null for that of the agent.
+	Model  *string `json:"model"`
+	Rubric *string `json:"rubric"`
+}
+
 // SessionPlan defines model for SessionPlan.
 type SessionPlan struct {
 	Steps []PlanStep `json:"steps"`
@@ -3174,7 +3228,8 @@ type SessionTurn struct {
 	Content string `json:"content"`
 
 	// Error Why the turn did not complete.
-	Error *TurnError `json:"error"`
+	Error      *TurnError         `json:"error"`
+	Evaluation *OutcomeEvaluation `json:"evaluation,omitempty"`
 
 	// ID Of the turn: turn_ and 32 hexadecimal digits. null when none began, since other calls wait for answers, too.
 	ID *string `json:"id"`

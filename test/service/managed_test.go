@@ -33,7 +33,7 @@ func publishedSessions(t *testing.T, s *atolltest.Server) {
 		t.Errorf("the client for TypeScript said %q", said)
 	}
 	out := python(t, filepath.Join("clients", "managed_sessions_client.py"), append(env, "ATOLL_OWNER="+owner.Key)...)
-	if said := strings.Join(strings.Fields(out), " "); said != "resources environments events deltas custom_tools budget confirmation interrupt refused async" {
+	if said := strings.Join(strings.Fields(out), " "); said != "resources environments events deltas custom_tools outcome budget confirmation interrupt refused async" {
 		t.Errorf("it said %q", said)
 	}
 }

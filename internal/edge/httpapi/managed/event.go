@@ -42,11 +42,12 @@ var sorts = map[string][]run.Sort{
 	"span.model_request_start": {run.Sort(run.ToldRequest)}, "span.model_request_end": {run.Sort(run.ToldAnswer)},
 	ofSkill + "plan": {run.Sort(run.ToldPlan)}, ofSkill + "review": {run.Sort(run.ToldReview)}, ofSkill + "state": {run.Sort(run.ToldDocument)}, ofSkill + "reminder": {run.Sort(run.ToldReminder)},
 
+	userOutcome: {run.Sort(run.ToldOutcome)}, evaluating: {run.Sort(run.ToldEvaluating)}, grading: {run.Sort(run.ToldGrading)}, evaluated: {run.Sort(run.ToldEvaluated)},
+
 	"session.status_rescheduled": nil, "session.status_terminated": nil, "session.updated": nil, "session.deleted": nil, "session.thread_created": nil,
 	"session.thread_status_running": nil, "session.thread_status_idle": nil, "session.thread_status_terminated": nil, "session.thread_status_rescheduled": nil,
 	"agent.thread_message_received": nil, "agent.thread_message_sent": nil, "agent.thread_context_compacted": nil,
-	"span.outcome_evaluation_start": nil, "span.outcome_evaluation_ongoing": nil, "span.outcome_evaluation_end": nil,
-	userOutcome: nil, userToolResult: nil,
+	userToolResult:         nil,
 	"workflow_run.created": nil, "workflow_run.status_running": nil, "workflow_run.status_idle": nil, "workflow_run.status_ended": nil, "workflow_run.error": nil,
 	"workflow_run.phase_started": nil, "workflow_run.phase_ended": nil,
 }
@@ -101,7 +102,10 @@ const (
 
 // size is about how many bytes an event has.
 func (e *Event) size() (n int) {
-	n = 512 + len(e.Input)
+	n = 512 + len(e.Input) + len(e.Description)
+	if e.Rubric != nil {
+		n += len(e.Rubric.Content)
+	}
 	for i := range e.Content {
 		if text := e.Content[i].Text; text != nil {
 			n += len(*text)

@@ -70,8 +70,7 @@ func eventOf(of session.ID, e *session.Event) Event {
 	case run.ToldUsage:
 		out.Type, out.Turn = "session.usage", &TurnUsage{e.Spent.Usage.Input, e.Spent.Usage.Output, e.Spent.Cost.Dollars()}
 		if e.Total != nil {
-			usage := usageOf(e.Total)
-			out.Usage = &usage
+			out.Usage = usageOf(e.Total)
 		}
 	case run.ToldStatus:
 		if out.Type = "session.status_running"; !e.Status.Running {
@@ -82,9 +81,12 @@ func eventOf(of session.ID, e *session.Event) Event {
 	case run.ToldAnswer:
 		out.Type, out.ModelRequestStartID, out.IsError, out.ModelUsage = "span.model_request_end", about, &e.Failed, &ModelUsage{}
 		if e.Spent != nil {
-			u := &e.Spent.Usage
-			*out.ModelUsage = ModelUsage{fresh(u), u.Output, u.CacheRead, u.CacheWrite}
+			out.ModelUsage = modelUsageOf(&e.Spent.Usage)
 		}
+	case run.ToldOutcome:
+		out.outcome(e.Outcome)
+	case run.ToldEvaluating, run.ToldGrading, run.ToldEvaluated:
+		out.evaluation(of, e)
 	case run.ToldInterrupt:
 		out.Type = userInterrupt
 	case run.ToldPlan, run.ToldReview, run.ToldDocument, run.ToldReminder:

@@ -29,7 +29,7 @@ const (
 )
 
 // taken are the types that sessions take.
-var taken = []string{userMessage, userInterrupt, userConfirmation, userResult, systemMessage}
+var taken = []string{userMessage, userInterrupt, userConfirmation, userResult, userOutcome, systemMessage}
 
 // maxEvents bounds the events of a request.
 const maxEvents = 50
@@ -75,7 +75,12 @@ func (b *batch) sent(of session.ID, t *sessionapi.Taken) Sent {
 		}
 	}
 	for i, m := range b.messages {
-		e := Event{ID: messageID(t.Turn, i+1), Type: m.kind, Content: blocksOf(m.parts)}
+		e := Event{ID: messageID(t.Turn, i+1), Type: m.kind}
+		if m.kind == userOutcome {
+			e.outcome(&b.Outcome.Outcome)
+		} else {
+			e.Content = blocksOf(m.parts)
+		}
 		if !t.Queued {
 			e.ProcessedAt = &now
 		}
@@ -109,8 +114,8 @@ func batchOf(raw []jsontext.Value, path string, types []string, least int) (*bat
 			return nil, err
 		}
 		if !slices.Contains(next[was], *in.Type) {
-			return nil, httpapi.Invalid("%s has no place there: %s comes first and without answers to calls, then come messages, and one %s after one or an answer at the end",
-				at, userInterrupt, systemMessage)
+			return nil, httpapi.Invalid("%s has no place there: %s comes first and without answers to calls, then come messages, and at the end one %s, or one %s after a message or an answer",
+				at, userInterrupt, userOutcome, systemMessage)
 		}
 		was = *in.Type
 		parts, wired, err := contentOf(in, at)
@@ -122,6 +127,12 @@ func batchOf(raw []jsontext.Value, path string, types []string, least int) (*bat
 			role, _, _ := strings.Cut(*in.Type, ".")
 			b.messages = append(b.messages, message{*in.Type, parts})
 			messages = append(messages, map[string]any{"type": "message", "role": role, "content": wired})
+		case userOutcome:
+			if b.Outcome, err = in.outcome(at); err != nil {
+				return nil, err
+			}
+			b.messages = append(b.messages, message{kind: userOutcome})
+			messages = append(messages, map[string]any{"type": "message", "role": "user", "content": b.Outcome.Task()})
 		case userInterrupt:
 			b.Interrupt = true
 		case userConfirmation:
@@ -144,11 +155,11 @@ func batchOf(raw []jsontext.Value, path string, types []string, least int) (*bat
 
 // next are the types of events that may come after one of a type; "" stands for the beginning.
 var next = map[string][]string{
-	"":               taken[:4],
-	userInterrupt:    {userMessage},
+	"":               taken[:5],
+	userInterrupt:    {userMessage, userOutcome},
 	userConfirmation: {userConfirmation, userResult, userMessage},
 	userResult:       {userConfirmation, userResult, userMessage, systemMessage},
-	userMessage:      {userMessage, systemMessage},
+	userMessage:      {userMessage, userOutcome, systemMessage},
 }
 
 // decode reads a part of a body at a path.
@@ -172,6 +183,9 @@ func (in *EventFields) check(path string) error {
 		{"deny_message", in.DenyMessage != nil, userConfirmation, true},
 		{"custom_tool_use_id", in.CustomToolUseID != nil, userResult, false},
 		{"is_error", in.IsError != nil, userResult, true},
+		{"description", in.Description != nil, userOutcome, false},
+		{"rubric", len(in.Rubric) > 0, userOutcome, false},
+		{"max_iterations", in.MaxIterations != nil, userOutcome, true},
 	} {
 		switch {
 		case f.given && f.of != *in.Type:

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
 // EventsFields is the body that sends events.
@@ -21,6 +23,9 @@ type EventFields struct {
 	DenyMessage     *string          `json:"deny_message,omitzero"`
 	IsError         *bool            `json:"is_error,omitzero"`
 	Thread          *string          `json:"session_thread_id,omitzero"`
+	Description     *string          `json:"description,omitzero"`
+	Rubric          jsontext.Value   `json:"rubric,omitzero"`
+	MaxIterations   *int             `json:"max_iterations,omitzero"`
 }
 
 // BlockFields is a part of what an event says.
@@ -68,15 +73,25 @@ type Event struct {
 	Error      *EventError `json:"error,omitzero"`
 	StopReason *StopReason `json:"stop_reason,omitzero"`
 
-	ModelRequestStartID string        `json:"model_request_start_id,omitzero"`
-	ModelUsage          *ModelUsage   `json:"model_usage,omitzero"`
-	Usage               *SessionUsage `json:"usage,omitzero"`
+	ModelRequestStartID string      `json:"model_request_start_id,omitzero"`
+	ModelUsage          *ModelUsage `json:"model_usage,omitzero"`
+	Usage               any         `json:"usage,omitzero"` // a SessionUsage, or the ModelUsage of an evaluation
+
+	OutcomeID     string  `json:"outcome_id,omitzero"`
+	Description   string  `json:"description,omitzero"`
+	Rubric        *Rubric `json:"rubric,omitzero"`
+	MaxIterations *int    `json:"max_iterations,omitzero"`
+	Iteration     *int    `json:"iteration,omitzero"`
+	StartID       *string `json:"outcome_evaluation_start_id,omitzero"` // "" where the outcome ended before an evaluation
+	Explanation   *string `json:"explanation,omitzero"`
 
 	// Ours: what the fields above cannot say.
-	Incomplete bool       `json:"incomplete,omitzero"` // the answer broke off, and is no part of the conversation
-	Arguments  *string    `json:"arguments,omitzero"`  // those of a call that are no object
-	KeyID      string     `json:"key_id,omitzero"`     // of who decided
-	Turn       *TurnUsage `json:"turn,omitzero"`       // what the turn alone came to
+	Incomplete bool                     `json:"incomplete,omitzero"` // the answer broke off, and is no part of the conversation
+	Arguments  *string                  `json:"arguments,omitzero"`  // those of a call that are no object
+	KeyID      string                   `json:"key_id,omitzero"`     // of who decided
+	Turn       *TurnUsage               `json:"turn,omitzero"`       // what the turn alone came to
+	Check      *sessionapi.OutcomeCheck `json:"check,omitzero"`      // of an outcome
+	Model      string                   `json:"model,omitzero"`      // that grades it
 }
 
 // Block is a part of what an event says.

@@ -153,7 +153,7 @@ func (d *Door) createSession(c *httpapi.Call, in *SessionFields) (out Session, e
 	if made.Metadata, err = in.metadata(nil); err != nil {
 		return out, err
 	}
-	first, err := batchOf(in.InitialEvents, "initial_events", []string{userMessage}, 0)
+	first, err := batchOf(in.InitialEvents, "initial_events", []string{userMessage, userOutcome}, 0)
 	if err != nil {
 		return out, err
 	}

@@ -46,7 +46,10 @@ func (r *renderer) session(s *session.Session) (out Session, err error) {
 	}
 	out = Session{
 		ID: string(s.ID), Type: "session", Agent: sessionAgentOf(a), EnvironmentID: s.Environment, Title: httpapi.OrNull(s.About.Title), Metadata: map[string]string{}, Status: "idle",
-		Resources: []Typed{}, VaultIDs: []string{}, OutcomeEvaluations: []Typed{}, Usage: usageOf(&total), CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Warnings: []Warning{},
+		Resources: []Typed{}, VaultIDs: []string{}, Usage: usageOf(&total), CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Warnings: []Warning{},
+	}
+	if out.OutcomeEvaluations, err = r.outcomes(s); err != nil {
+		return out, err
 	}
 	end := time.Now()
 	switch {

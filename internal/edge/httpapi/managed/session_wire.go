@@ -53,23 +53,23 @@ type Sessions struct {
 
 // Session is a conversation with an agent.
 type Session struct {
-	ID                 string            `json:"id"`
-	Type               string            `json:"type"`
-	Agent              SessionAgent      `json:"agent"`
-	EnvironmentID      string            `json:"environment_id"`
-	Title              *string           `json:"title"`
-	Metadata           map[string]string `json:"metadata"`
-	Status             string            `json:"status"`
-	Resources          []Typed           `json:"resources"`
-	VaultIDs           []string          `json:"vault_ids"`
-	Budget             *Budget           `json:"budget"`
-	DeploymentID       *string           `json:"deployment_id"`
-	OutcomeEvaluations []Typed           `json:"outcome_evaluations"`
-	Stats              Stats             `json:"stats"`
-	Usage              SessionUsage      `json:"usage"`
-	CreatedAt          time.Time         `json:"created_at"`
-	UpdatedAt          time.Time         `json:"updated_at"`
-	ArchivedAt         *time.Time        `json:"archived_at"`
+	ID                 string              `json:"id"`
+	Type               string              `json:"type"`
+	Agent              SessionAgent        `json:"agent"`
+	EnvironmentID      string              `json:"environment_id"`
+	Title              *string             `json:"title"`
+	Metadata           map[string]string   `json:"metadata"`
+	Status             string              `json:"status"`
+	Resources          []Typed             `json:"resources"`
+	VaultIDs           []string            `json:"vault_ids"`
+	Budget             *Budget             `json:"budget"`
+	DeploymentID       *string             `json:"deployment_id"`
+	OutcomeEvaluations []OutcomeEvaluation `json:"outcome_evaluations"`
+	Stats              Stats               `json:"stats"`
+	Usage              SessionUsage        `json:"usage"`
+	CreatedAt          time.Time           `json:"created_at"`
+	UpdatedAt          time.Time           `json:"updated_at"`
+	ArchivedAt         *time.Time          `json:"archived_at"`
 	// Warnings are ours: what the session has and the fields above cannot say.
 	Warnings []Warning `json:"warnings"`
 }

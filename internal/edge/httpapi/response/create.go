@@ -93,12 +93,8 @@ func (h *Handlers) prepare(c *httpapi.Call, in *CreateResponse) (*run.Run, *run.
 		sandboxtool.Tell(q.Tools, h.Services)
 	}
 	for _, name := range q.Models {
-		_, _, err := h.Models.Use(c.Context(), caller.Tenant.ID, name)
-		if fault.KindOf(err) == fault.NotFound {
-			return nil, nil, fault.Wrap(fault.NotFound, err, fmt.Sprintf("there is no model %q; GET /v1/models lists what there is", name))
-		}
-		if err != nil {
-			return nil, nil, err
+		if _, _, err := h.Models.Use(c.Context(), caller.Tenant.ID, name); err != nil {
+			return nil, nil, missing(err, name)
 		}
 	}
 	r := &run.Run{ID: run.NewID(), Tenant: caller.Tenant.ID, Key: caller.Key.ID, Environment: caller.Environment.ID}
@@ -125,6 +121,14 @@ func (h *Handlers) prepare(c *httpapi.Call, in *CreateResponse) (*run.Run, *run.
 	}
 	q.Settings, err = json.Marshal(set)
 	return r, q, err
+}
+
+// missing says what to do where there is no model of a name.
+func missing(err error, name string) error {
+	if fault.KindOf(err) == fault.NotFound {
+		return fault.Wrap(fault.NotFound, err, fmt.Sprintf("there is no model %q; GET /v1/models lists what there is", name))
+	}
+	return err
 }
 
 // continues puts the conversation of an earlier response before the input, and returns its

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
+	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
@@ -33,6 +34,10 @@ type Turn struct {
 	Stop   []string      // texts before which an answer ends
 	Within time.Duration // that calls wait for the client; 0 for ever
 	Shown  bool          // it is not begun: what the model would get is shown
+	// Outcome is what the turn is to come to: that of the last message, or one of an earlier turn;
+	// nil for none. Check is the command of a new one; nil for none.
+	Outcome *run.Outcome
+	Check   *sandboxtool.Check
 }
 
 // Begin begins a turn, which goes on without its caller. done is closed when this process
@@ -73,7 +78,27 @@ func (h *Handlers) Compose(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, er
 	q.Limits.Session = t.Of.Left()
 	q.Turn = &run.Turn{Session: r.Session, After: t.After, Until: t.Of.Events, Spent: t.Spent, Answers: t.Answers, Within: t.Within}
 	t.Govern(q)
-	return r, q, nil
+	return r, q, h.outcome(c, q, t)
+}
+
+// outcome gives a run what it is to come to.
+func (h *Handlers) outcome(c *httpapi.Call, q *run.Request, t *Turn) (err error) {
+	o := t.Outcome
+	if o == nil {
+		return nil
+	}
+	if t.Check != nil {
+		if o.Check, err = sandboxtool.NewCheck(q.Tools, t.Check); err != nil {
+			return err
+		}
+	}
+	if o.Model != "" {
+		if _, _, err := h.Models.Use(c.Context(), c.Caller.Tenant.ID, o.Model); err != nil {
+			return missing(err, o.Model)
+		}
+	}
+	q.Outcome = o
+	return nil
 }
 
 // Start begins a turn that is prepared.

@@ -19,6 +19,7 @@ type Batch struct {
 	Interrupt bool
 	Answers   []Answer
 	Messages  jsontext.Value // items, as the input of a response; empty for none
+	Outcome   *Outcome       // that the last of Messages defines; nil for none
 }
 
 // Answer is what a client says to a call that waits for it: whether it may be made, or what it
@@ -59,6 +60,9 @@ func (h *Handlers) Take(c *httpapi.Call, s *session.Session, b *Batch) (out *Tak
 		return nil, err
 	}
 	t.In.Input = b.Messages
+	if b.Outcome != nil {
+		t.Outcome, t.Check = &b.Outcome.Outcome, b.Outcome.Command
+	}
 	switch {
 	case len(b.Answers) > 0:
 		return h.resume(c, s, b, t)

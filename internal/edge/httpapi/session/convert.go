@@ -66,6 +66,9 @@ func turnOf(s *session.Session, state *run.State) SessionTurn {
 	if state.End.Reason != run.Done || state.End.Message != "" {
 		out.Error = &TurnError{string(state.End.Reason), state.End.Message}
 	}
+	if last := state.Evaluation(); last != nil {
+		out.Evaluation = evaluationOf(s.ID, last)
+	}
 	for _, p := range state.Waiting() {
 		w := waitOf(s.ID, run.Wait{Of: p.Told, Tool: p.Call.Name, Approve: p.Approves()})
 		w.Arguments = &p.Call.Arguments
@@ -114,7 +117,7 @@ func eventOf(id session.ID, e *session.Event) SessionEvent {
 	if e.Cut {
 		out.Incomplete = new(true)
 	}
-	if it := e.Item; it != nil && e.Note == nil {
+	if it := e.Item; it != nil && e.Note == nil && e.Evaluation == nil {
 		out.item(it)
 	}
 	if d := e.Decision; d != nil {
@@ -125,6 +128,12 @@ func eventOf(id session.ID, e *session.Event) SessionEvent {
 		out.File = new(fileOf(e))
 	case e.Note != nil:
 		out.note(e)
+	}
+	if e.Outcome != nil {
+		out.Outcome = OutcomeOf(e.Outcome)
+	}
+	if e.Evaluation != nil {
+		out.Evaluation = evaluationOf(id, e.Evaluation)
 	}
 	if f := e.Failure; f != nil {
 		out.Error = &TurnError{string(f.Reason), f.Message}

@@ -16,6 +16,7 @@ import (
 var kinds = []run.ToldKind{
 	run.ToldMessage, run.ToldThinking, run.ToldCall, run.ToldResult, run.ToldDecision, run.ToldError, run.ToldUsage, run.ToldStatus,
 	run.ToldFile, run.ToldPlan, run.ToldReview, run.ToldDocument, run.ToldReminder,
+	run.ToldOutcome, run.ToldEvaluating, run.ToldGrading, run.ToldEvaluated,
 }
 
 func (h *Handlers) eventOperations(one, suffix string, id []httpapi.Param, unknown, busy httpapi.Answer) []httpapi.Operation {
@@ -38,7 +39,7 @@ func (h *Handlers) eventOperations(one, suffix string, id []httpapi.Param, unkno
 			Answers: []httpapi.Answer{{Status: http.StatusOK, Doc: "Events.", Media: stream}, unknown}, Serve: httpapi.Writes(h.stream),
 		},
 		{
-			Method: http.MethodPost, Path: one + "/events", ID: "sendSessionEvent" + suffix, Summary: "Send a message, or an answer to a call", Scope: tenant.ScopeExecute,
+			Method: http.MethodPost, Path: one + "/events", ID: "sendSessionEvent" + suffix, Summary: "Send a message, an outcome to work for, or an answer to a call", Scope: tenant.ScopeExecute,
 			Description: "Begins a turn, and answers when it has ended; with `Accept: text/event-stream` by its events; with `Prefer: respond-async` at once.",
 			Params:      append([]httpapi.Param{deltas, {Name: "Prefer", In: httpapi.InHeader, Doc: "respond-async: do not wait for the end of the turn."}}, id...),
 			Body:        httpapi.JSON(NewSessionEvent{Type: new("message"), Role: new("user"), Content: new("I want to return order #12345")}),

@@ -175,7 +175,7 @@ func TestBadBatches(t *testing.T) {
 		system: "has no place", words("x") + "," + system + "," + words("y"): "has no place", interrupt + "," + system: "has no place",
 		words("x") + `,{"type":"system.message","content":[{"type":"image"}]}`: "must be text", words("x") + `,{"type":"system.message"}`: "1 to 50 blocks",
 		words(" "): "must say something", `{"type":"user.message","content":[]}`: "1 to 50 blocks", `{"type":"user.message"}`: "1 to 50 blocks",
-		`{"type":"user.define_outcome"}`: "must be one of", `{"type":"agent.message"}`: "must be one of", `{}`: "type", `5`: "events[0]",
+		`{"type":"user.define_outcome"}`: "description is required", `{"type":"agent.message"}`: "must be one of", `{}`: "type", `5`: "events[0]",
 		`{"type":"user.interrupt","content":[{"type":"text","text":"y"}]}`:                            "no meaning",
 		`{"type":"user.tool_confirmation","tool_use_id":"x"}`:                                         "result is required",
 		`{"type":"user.tool_confirmation","tool_use_id":"x","result":"maybe"}`:                        "result must be",

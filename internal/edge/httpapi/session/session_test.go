@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/atoll-run/atoll/internal/agent/grader"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/skilltool"
 	agentturns "github.com/atoll-run/atoll/internal/agent/turns"
@@ -68,12 +69,18 @@ func answer(q model.Request) []model.Delta {
 	return []model.Delta{{Kind: model.Said, Text: strings.Join(said, " | ")}, used, {Kind: model.Stopped, Stop: model.StopEnd}}
 }
 
-// hands are the handler of all tools of this server.
+// hands are the handler of all tools of this server. A check of an outcome may say that it fails
+// once, or hangs.
 type hands struct{}
 
 func (hands) Show(*loop.Call) (*run.Item, error) { return nil, nil }
-func (hands) Do(_ context.Context, c *loop.Call) (*loop.Outcome, error) {
-	return &loop.Outcome{Result: model.Result{Parts: []model.Part{{Kind: model.PartText, Text: "did " + c.Call.Name}}}}, nil
+func (hands) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
+	if strings.Contains(c.Call.Arguments, "hang") {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	failed := strings.Contains(c.Call.Arguments, "fail once") && c.Number == -1
+	return &loop.Outcome{Result: model.Result{Failed: failed, Parts: []model.Part{{Kind: model.PartText, Text: "did " + c.Call.Name}}}}, nil
 }
 
 type talk struct {
@@ -113,7 +120,7 @@ func openWith(t *testing.T, policy string, script modeltest.Script, skills ...ag
 		l := loop.New(loop.Config{
 			Ended: func(r *run.Run) { wake(); ended <- r.ID },
 			Store: db.Runs(), Models: models, Events: s.World.Bus.RunEvents(box), Log: slog.New(slog.DiscardHandler), Holder: "here",
-			Handlers: map[string]loop.Handler{"sandbox": hands{}, skilltool.Handler: used}, Check: used.Check, Conversation: func(ctx context.Context, t *run.Turn) ([]model.Item, error) {
+			Handlers: map[string]loop.Handler{"sandbox": hands{}, skilltool.Handler: used}, Check: used.Check, Grade: grader.Outcome, Conversation: func(ctx context.Context, t *run.Turn) ([]model.Item, error) {
 				recalled.Add(1)
 				return db.Sessions().Conversation(ctx, t)
 			},

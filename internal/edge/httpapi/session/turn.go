@@ -92,7 +92,7 @@ func (h *Handlers) turn(c *httpapi.Call, s *session.Session, in *NewSessionEvent
 	if err != nil {
 		return nil, nil, err
 	}
-	if *in.Type != "message" {
+	if *in.Type != "message" && *in.Type != string(run.ToldOutcome) {
 		left, err := h.answer(c, s, in, t)
 		if err != nil || len(left) > 0 {
 			return nil, left, err
@@ -101,6 +101,13 @@ func (h *Handlers) turn(c *httpapi.Call, s *session.Session, in *NewSessionEvent
 	}
 	if s.Waits > 0 {
 		return nil, nil, session.ErrWaits
+	}
+	if *in.Type == string(run.ToldOutcome) {
+		o, err := in.outcome()
+		if err != nil {
+			return nil, nil, err
+		}
+		in.Content, t.Outcome, t.Check = new(o.Task()), &o.Outcome, o.Command
 	}
 	t.In.Input, err = in.input()
 	return t, nil, err
@@ -155,6 +162,7 @@ func (h *Handlers) within(p *agent.Policy) time.Duration {
 
 // check refuses what an event of its type cannot have.
 func (in *NewSessionEvent) check() error {
+	const outcome = string(run.ToldOutcome)
 	fields := []struct {
 		name  string
 		given bool
@@ -163,14 +171,19 @@ func (in *NewSessionEvent) check() error {
 		{"role", in.Role != nil, []string{"message"}},
 		{"content", in.Content != nil, []string{"message", "tool_result"}},
 		{"tool_use_id", in.ToolUseID != nil, []string{"tool_result", "tool_confirmation"}},
-		{"files", in.Files != nil, []string{"message"}},
-		{"files_base64", in.FilesBase64 != nil, []string{"message"}},
-		{"queue", in.Queue != nil, []string{"message"}},
+		{"files", in.Files != nil, []string{"message", outcome}},
+		{"files_base64", in.FilesBase64 != nil, []string{"message", outcome}},
+		{"queue", in.Queue != nil, []string{"message", outcome}},
 		{"approve", in.Approve != nil, []string{"tool_confirmation"}},
 		{"reason", in.Reason != nil, []string{"tool_confirmation"}},
 		{"is_error", in.IsError != nil, []string{"tool_result"}},
+		{"description", in.Description != nil, []string{outcome}},
+		{"rubric", in.Rubric != nil, []string{outcome}},
+		{"check", in.Check != nil, []string{outcome}},
+		{"max_iterations", in.MaxIterations != nil, []string{outcome}},
+		{"model", in.Model != nil, []string{outcome}},
 	}
-	optional := []string{"role", "files", "files_base64", "queue", "reason", "is_error"}
+	optional := []string{"role", "files", "files_base64", "queue", "reason", "is_error", "rubric", "check", "max_iterations", "model"}
 	for _, f := range fields {
 		switch of := slices.Contains(f.of, *in.Type); {
 		case f.given && !of:
@@ -245,7 +258,10 @@ func (h *Handlers) settle(c *httpapi.Call, s *session.Session, answers []Answer,
 			left = append(left, w)
 		}
 	}
-	return left, nil
+	if len(left) == 0 {
+		t.Outcome, err = h.underWay(c, s)
+	}
+	return left, err
 }
 
 // to is the answer to a call, whose event is e.

@@ -46,34 +46,65 @@ type Session struct {
 	ArchivedAt   *time.Time                `json:"archived_at"`
 }
 
-// NewSessionEvent is something that the client says: a message, or an answer to a call that
-// waits for it.
+// NewSessionEvent is something that the client says: a message, an outcome to work for, or an
+// answer to a call that waits for it.
 type NewSessionEvent struct {
-	Type    *string `json:"type" required:"true" enum:"message,tool_confirmation,tool_result"`
+	Type    *string `json:"type" required:"true" enum:"message,tool_confirmation,tool_result,user.define_outcome"`
 	Role    *string `json:"role,omitzero" enum:"user" default:"user" doc:"Of message."`
 	Content *string `json:"content,omitzero" doc:"Of message and tool_result: a text of up to 1 MiB."`
 	// The files are put where the agent's tools work.
-	Files       map[string]string `json:"files,omitzero" doc:"Of message: files that the agent's tools find in the working folder: text by name, such as data/in.csv. At most 100 files with files_base64, and 1 MiB."`
+	Files       map[string]string `json:"files,omitzero" doc:"Of message and user.define_outcome: files that the agent's tools find in the working folder: text by name, such as data/in.csv. At most 100 files with files_base64, and 1 MiB."`
 	FilesBase64 map[string]string `json:"files_base64,omitzero" doc:"Likewise, with the contents in base64."`
 
-	Queue     *bool   `json:"queue,omitzero" default:"false" doc:"Of message: while a turn is under way, have this one begin after it; the answer is 202 then."`
-	ToolUseID *string `json:"tool_use_id,omitzero" doc:"Of tool_confirmation and tool_result: the id of the event tool_use."`
-	Approve   *bool   `json:"approve,omitzero" doc:"Of tool_confirmation: whether the call may be made."`
-	Reason    *string `json:"reason,omitzero" doc:"Of tool_confirmation: why not, which the model is told."`
-	IsError   *bool   `json:"is_error,omitzero" doc:"Of tool_result: the call has failed."`
+	Queue         *bool         `json:"queue,omitzero" default:"false" doc:"Of message and user.define_outcome: while a turn is under way, have this one begin after it; the answer is 202 then."`
+	ToolUseID     *string       `json:"tool_use_id,omitzero" doc:"Of tool_confirmation and tool_result: the id of the event tool_use."`
+	Approve       *bool         `json:"approve,omitzero" doc:"Of tool_confirmation: whether the call may be made."`
+	Reason        *string       `json:"reason,omitzero" doc:"Of tool_confirmation: why not, which the model is told."`
+	IsError       *bool         `json:"is_error,omitzero" doc:"Of tool_result: the call has failed."`
+	Description   *string       `json:"description,omitzero" doc:"Of user.define_outcome: what the agent is to do, a text of up to 1 MiB."`
+	Rubric        *string       `json:"rubric,omitzero" doc:"Of user.define_outcome: what a model grades by, a text of up to 262144 characters. It or check is required."`
+	Check         *OutcomeCheck `json:"check,omitzero" doc:"Of user.define_outcome: a command that has to succeed, before a model grades if there is a rubric, too."`
+	MaxIterations *int          `json:"max_iterations,omitzero" minimum:"1" maximum:"20" default:"3" doc:"Of user.define_outcome: the most evaluations."`
+	Model         *string       `json:"model,omitzero" doc:"Of user.define_outcome: the model that grades; that of the agent if left out."`
 }
 
 // SessionTurn is the agent's answer.
 type SessionTurn struct {
-	ID             *string       `json:"id" doc:"Of the turn: turn_ and 32 hexadecimal digits. null when none began, since other calls wait for answers, too."`
-	Type           string        `json:"type" enum:"message"`
-	Role           string        `json:"role" enum:"assistant"`
-	SessionID      string        `json:"session_id"`
-	Content        string        `json:"content" doc:"What the agent said last."`
-	Status         string        `json:"status" enum:"queued,in_progress,completed,requires_action,incomplete,failed,cancelled"`
-	Error          *TurnError    `json:"error" doc:"Why the turn did not complete."`
-	RequiresAction []WaitingCall `json:"requires_action" doc:"Calls that wait for the client."`
-	Usage          TurnUsage     `json:"usage"`
+	ID             *string            `json:"id" doc:"Of the turn: turn_ and 32 hexadecimal digits. null when none began, since other calls wait for answers, too."`
+	Type           string             `json:"type" enum:"message"`
+	Role           string             `json:"role" enum:"assistant"`
+	SessionID      string             `json:"session_id"`
+	Content        string             `json:"content" doc:"What the agent said last."`
+	Status         string             `json:"status" enum:"queued,in_progress,completed,requires_action,incomplete,failed,cancelled"`
+	Error          *TurnError         `json:"error" doc:"Why the turn did not complete."`
+	RequiresAction []WaitingCall      `json:"requires_action" doc:"Calls that wait for the client."`
+	Usage          TurnUsage          `json:"usage"`
+	Evaluation     *OutcomeEvaluation `json:"evaluation,omitzero" doc:"Of the turn's outcome: the last one."`
+}
+
+// OutcomeCheck is a command that checks an outcome in the session's sandbox.
+type OutcomeCheck struct {
+	Command   *string `json:"command" required:"true" doc:"Run by bash; the check passes with the exit code 0."`
+	TimeoutMS *int64  `json:"timeout_ms,omitzero" minimum:"1" doc:"As long as code runs by default if left out, at most as long as the plan allows."`
+}
+
+// SessionOutcome is what a turn is to come to.
+type SessionOutcome struct {
+	ID            string        `json:"id" doc:"outc_ and 32 hexadecimal digits."`
+	Description   string        `json:"description"`
+	Rubric        *string       `json:"rubric"`
+	Check         *OutcomeCheck `json:"check"`
+	MaxIterations int           `json:"max_iterations"`
+	Model         *string       `json:"model" doc:"That grades; null for that of the agent."`
+}
+
+// OutcomeEvaluation is an evaluation of an outcome.
+type OutcomeEvaluation struct {
+	OutcomeID   string  `json:"outcome_id"`
+	Iteration   int     `json:"iteration" doc:"From 0."`
+	Result      *string `json:"result" enum:"satisfied,needs_revision,max_iterations_reached,failed,interrupted" doc:"null while it is under way."`
+	Explanation *string `json:"explanation" doc:"Why: what the grader says, or what the check wrote."`
+	StartID     *string `json:"start_id,omitzero" doc:"The id of the event outcome_evaluation_start; left out where the outcome ended before an evaluation."`
 }
 
 // WaitingCall is a call that waits for the client.
@@ -99,30 +130,32 @@ type TurnUsage struct {
 
 // SessionEvent is something that happened in a session. It does not change.
 type SessionEvent struct {
-	ID         string       `json:"id" doc:"sevt_, the session's digits and the number of the event."`
-	Type       string       `json:"type" enum:"message,thinking,tool_use,tool_result,tool_confirmation,error,usage,status,file,plan,review,state,reminder"`
-	TurnID     *string      `json:"turn_id" doc:"null for answers after which no turn began."`
-	Role       *string      `json:"role,omitzero" enum:"user,assistant,system" doc:"Of message."`
-	Content    *string      `json:"content,omitzero" doc:"Of message, thinking and tool_result; of reminder, what the model was told; of state, the document."`
-	Files      *[]string    `json:"files,omitzero" doc:"Of message: the names of the files that came with it."`
-	Incomplete *bool        `json:"incomplete,omitzero" doc:"Of message and thinking: it broke off, and is no part of the conversation."`
-	ItemID     *string      `json:"item_id,omitzero" doc:"Of message and thinking: what their deltas have."`
-	Name       *string      `json:"name,omitzero" doc:"Of tool_use."`
-	Arguments  *string      `json:"arguments,omitzero" doc:"Of tool_use: what the model wrote, JSON if it did as it was told."`
-	ToolUseID  *string      `json:"tool_use_id,omitzero" doc:"Of tool_result and tool_confirmation: the id of the event tool_use."`
-	IsError    *bool        `json:"is_error,omitzero" doc:"Of tool_result."`
-	Approve    *bool        `json:"approve,omitzero" doc:"Of tool_confirmation."`
-	Reason     *string      `json:"reason,omitzero" doc:"Of tool_confirmation."`
-	KeyID      *string      `json:"key_id,omitzero" doc:"Of tool_confirmation: of the key that gave it; left out where the call has expired."`
-	Error      *TurnError   `json:"error,omitzero" doc:"Of error."`
-	Usage      *TurnUsage   `json:"usage,omitzero" doc:"Of usage: of the whole turn."`
-	Skill      *string      `json:"skill,omitzero" doc:"Of plan, review, state and reminder: the skill that it is of."`
-	File       *SessionFile `json:"file,omitzero" doc:"Of file: what the agent has shared."`
-	Plan       *SessionPlan `json:"plan,omitzero" doc:"Of plan."`
-	Review     *Review      `json:"review,omitzero" doc:"Of review."`
-	Status     *string      `json:"status,omitzero" enum:"running,idle,requires_action" doc:"Of status: that of the session from then on."`
-	StopReason *SessionStop `json:"stop_reason,omitzero" doc:"Of status, but for running."`
-	CreatedAt  time.Time    `json:"created_at"`
+	ID         string             `json:"id" doc:"sevt_, the session's digits and the number of the event."`
+	Type       string             `json:"type" enum:"message,thinking,tool_use,tool_result,tool_confirmation,error,usage,status,file,plan,review,state,reminder,user.define_outcome,outcome_evaluation_start,outcome_evaluation_ongoing,outcome_evaluation_end"`
+	TurnID     *string            `json:"turn_id" doc:"null for answers after which no turn began."`
+	Role       *string            `json:"role,omitzero" enum:"user,assistant,system" doc:"Of message and user.define_outcome."`
+	Content    *string            `json:"content,omitzero" doc:"Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told."`
+	Files      *[]string          `json:"files,omitzero" doc:"Of message and user.define_outcome: the names of the files that came with it."`
+	Incomplete *bool              `json:"incomplete,omitzero" doc:"Of message and thinking: it broke off, and is no part of the conversation."`
+	ItemID     *string            `json:"item_id,omitzero" doc:"Of message and thinking: what their deltas have."`
+	Name       *string            `json:"name,omitzero" doc:"Of tool_use."`
+	Arguments  *string            `json:"arguments,omitzero" doc:"Of tool_use: what the model wrote, JSON if it did as it was told."`
+	ToolUseID  *string            `json:"tool_use_id,omitzero" doc:"Of tool_result and tool_confirmation: the id of the event tool_use."`
+	IsError    *bool              `json:"is_error,omitzero" doc:"Of tool_result."`
+	Approve    *bool              `json:"approve,omitzero" doc:"Of tool_confirmation."`
+	Reason     *string            `json:"reason,omitzero" doc:"Of tool_confirmation."`
+	KeyID      *string            `json:"key_id,omitzero" doc:"Of tool_confirmation: of the key that gave it; left out where the call has expired."`
+	Error      *TurnError         `json:"error,omitzero" doc:"Of error."`
+	Usage      *TurnUsage         `json:"usage,omitzero" doc:"Of usage: of the whole turn. Of outcome_evaluation_end: of the models that graded."`
+	Skill      *string            `json:"skill,omitzero" doc:"Of plan, review, state and reminder: the skill that it is of."`
+	File       *SessionFile       `json:"file,omitzero" doc:"Of file: what the agent has shared."`
+	Plan       *SessionPlan       `json:"plan,omitzero" doc:"Of plan."`
+	Review     *Review            `json:"review,omitzero" doc:"Of review."`
+	Outcome    *SessionOutcome    `json:"outcome,omitzero" doc:"Of user.define_outcome."`
+	Evaluation *OutcomeEvaluation `json:"evaluation,omitzero" doc:"Of outcome_evaluation_start, _ongoing and _end."`
+	Status     *string            `json:"status,omitzero" enum:"running,idle,requires_action" doc:"Of status: that of the session from then on."`
+	StopReason *SessionStop       `json:"stop_reason,omitzero" doc:"Of status, but for running."`
+	CreatedAt  time.Time          `json:"created_at"`
 }
 
 // SessionStop is why a turn stopped.

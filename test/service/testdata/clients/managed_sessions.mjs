@@ -62,7 +62,7 @@ console.log("tools");
 await sessions.events.send(session.id, { events: [says("slow")] });
 seen = await turn(session, [{ type: "user.interrupt" }]);
 assert.ok(seen.some((e) => e.type === "user.interrupt") && seen.at(-1).stop_reason.type === "end_turn", seen);
-await assert.rejects(sessions.events.send(session.id, { events: [{ type: "user.define_outcome", description: "x", rubric: { type: "text", content: "x" } }] }), Anthropic.BadRequestError);
+await assert.rejects(sessions.events.send(session.id, { events: [{ type: "user.define_outcome", description: "x", rubric: { type: "file", file_id: "file_1" } }] }), Anthropic.BadRequestError);
 assert.equal((await sessions.archive(session.id)).status, "terminated");
 assert.equal((await sessions.delete(session.id)).type, "session_deleted");
 console.log("end");

@@ -158,6 +158,21 @@ def custom_tools(client, session):
                 break
 
 
+def outcome(client, session):
+    """The agent works until a grader is content, and each evaluation is an event."""
+    define = {"type": "user.define_outcome", "description": "say draft", "rubric": {"type": "text", "content": "Is it better?"}, "max_iterations": 2}
+    seen = turn(client.beta.sessions.events, session, define)
+    assert seen[0].type == "user.define_outcome" and seen[0].rubric.content == "Is it better?" and seen[0].max_iterations == 2, seen[0]
+    spans = [e for e in seen if e.type.startswith("span.outcome")]
+    assert types(spans) == ["span.outcome_evaluation_start", "span.outcome_evaluation_end"] * 2, spans
+    assert {e.outcome_id for e in spans} == {seen[0].outcome_id} and [e.iteration for e in spans] == [0, 0, 1, 1], spans
+    assert [e.result for e in spans[1::2]] == ["needs_revision", "satisfied"] and spans[3].explanation == "It is better.", spans
+    assert [e.outcome_evaluation_start_id for e in spans[1::2]] == [e.id for e in spans[::2]] and spans[1].usage.output_tokens > 0, spans
+    assert seen[-1].stop_reason.type == "end_turn" and [said(e) for e in seen if e.type == "agent.message"][-1] == "better", seen
+    (now,) = client.beta.sessions.retrieve(session.id).outcome_evaluations
+    assert (now.outcome_id, now.result, now.iteration, now.description) == (seen[0].outcome_id, "satisfied", 1, "say draft") and now.completed_at is not None, now
+
+
 def budget(client, agent, environment):
     """What a session may cost is said in cents, and can be raised."""
 
@@ -237,7 +252,8 @@ def refused(client, session):
         (anthropic.BadRequestError, "resources", lambda: client.beta.sessions.create(agent=agent, environment_id="main", resources=[{"type": "file", "file_id": "x"}])),
         (anthropic.BadRequestError, "vault_ids", lambda: client.beta.sessions.create(agent=agent, environment_id="main", vault_ids=["vlt_1"])),
         (anthropic.BadRequestError, "agent.type", lambda: client.beta.sessions.create(agent={"type": "agent_with_overrides", "id": agent}, environment_id="main")),
-        (anthropic.BadRequestError, "initial_events", lambda: client.beta.sessions.create(agent=agent, environment_id="main", initial_events=[{"type": "user.define_outcome", "description": "x", "rubric": {"type": "text", "content": "x"}}])),
+        (anthropic.BadRequestError, "initial_events", lambda: client.beta.sessions.create(agent=agent, environment_id="main", initial_events=[{"type": "user.interrupt"}])),
+        (anthropic.BadRequestError, "rubric.type", lambda: calls.send(session.id, events=[{"type": "user.define_outcome", "description": "x", "rubric": {"type": "file", "file_id": "file_1"}}])),
         (anthropic.BadRequestError, "session_thread_id", lambda: calls.send(session.id, events=[{"type": "user.interrupt", "session_thread_id": "sthr_1"}])),
         (anthropic.BadRequestError, "events[1]", lambda: calls.send(session.id, events=[says("say no"), {"type": "user.tool_result", "tool_use_id": "x"}])),
         (anthropic.NotFoundError, "call", lambda: calls.send(session.id, events=[result, says("say no")])),
@@ -281,7 +297,7 @@ session = resources(client, agent, env)
 print("resources")
 environments(client.with_options(api_key=os.environ["ATOLL_OWNER"]))
 print("environments")
-for step in (events, deltas, custom_tools):
+for step in (events, deltas, custom_tools, outcome):
     step(client, session)
     print(step.__name__)
 budget(client, agent, env)
