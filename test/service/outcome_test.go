@@ -73,4 +73,24 @@ func outcomes(t *testing.T, k *talker) {
 	if all := k.events("&types=outcome_evaluation_end"); !strings.Contains(all[len(all)-1].raw, "Exit code 3") || !strings.Contains(all[len(all)-1].raw, "max_iterations_reached") {
 		t.Errorf("%s", all[len(all)-1].raw)
 	}
+	define["check"] = map[string]any{"command": "sleep 60", "timeout_ms": 60000}
+	before, ended := k.newest(), make(chan struct{})
+	go func() {
+		defer close(ended)
+		k.post(define)
+	}()
+	k.reach(before, func(e sessionEvent) bool { return e.Type == "outcome_evaluation_start" })
+	time.Sleep(500 * time.Millisecond) // as above
+	k.line.now().Must(k, k.key, http.MethodPost, k.path+"/interrupt", nil).Into(t, http.StatusOK, nil)
+	began := time.Now()
+	<-ended
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("a check ended %s after its turn was interrupted", took)
+	} else {
+		t.Logf("a check ended %s after its turn was interrupted", took)
+	}
+	if all := k.events("&types=outcome_evaluation_end"); !strings.Contains(all[len(all)-1].raw, "interrupted") {
+		t.Errorf("%s", all[len(all)-1].raw)
+	}
+	k.send(message("run print(open('count').read().count('x'), 'checks')"), "completed", "2 checks")
 }

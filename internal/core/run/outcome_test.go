@@ -23,6 +23,9 @@ func (l *log) told(e Entry) string {
 		l.t.Fatal(err)
 	}
 	l.entries = append(l.entries, e)
+	if e.Checked != nil && (len(left.Charges) != 1 || len(left.Rows) != 1 || left.Rows[0].Metadata["outcome"] != "outc_1" || left.Rows[0].Metadata["model"] != "g") {
+		l.t.Errorf("a grader leaves %+v", left)
+	}
 	var kinds []string
 	for i := range left.Told {
 		kinds = append(kinds, string(left.Told[i].Kind))
