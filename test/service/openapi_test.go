@@ -181,7 +181,7 @@ func (d *described) everyOperation(t *testing.T) {
 		slug, talk := "sharer-"+strings.Trim(strings.ReplaceAll(base, "/", "-"), "-"), base+"/sessions/{id}"
 		steps = append(steps, step{post, base + "/agents", o("name", "Sharer", "slug", slug, "model", o("name", "sharing"), "tools", shares["tools"]), 201, ""},
 			step{post, base + "/sessions", o("agent_id", slug), 201, "id"}, step{post, talk + "/events", o("type", "message", "content", shares["input"], "files", o("in.txt", "text")), 200, ""},
-			step{get, talk + "/files", nil, 200, "data.id"}, step{get, talk + "/files/{data.id}/content", nil, 200, ""}, step{get, talk + "/events", nil, 200, ""})
+			step{get, talk + "/files", nil, 200, "data.id"}, step{get, talk + "/files/{data.id}/content", nil, 200, ""}, step{get, talk + "/events", nil, 200, ""}, step{del, talk, nil, 204, ""})
 	}
 	const container, file = "/v1/containers/{id}", "/v1/containers/{id}/files/{data.id}"
 	steps = append(steps, step{post, "/v1/containers", o("name", "made"), 200, "id"}, step{get, "/v1/containers", nil, 200, ""}, step{get, container, nil, 200, ""},
