@@ -16,6 +16,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/vault"
 )
 
 // ID names a session: "sess_" and 32 hexadecimal digits.
@@ -40,11 +41,12 @@ type Session struct {
 	Budget      Budget
 	Used        run.Spent // of all turns that have ended
 	Webhook     Webhook
-	Run         run.ID    // the turn under way; "" while there is none
-	Events      int64     // Seq of the last one
-	Waits       int       // calls that wait for the client
-	Queued      int       // turns that wait for those before them
-	Until       time.Time // how long the calls wait; zero for ever, or for none
+	Vaults      []vault.ID // whose credentials its turns use
+	Run         run.ID     // the turn under way; "" while there is none
+	Events      int64      // Seq of the last one
+	Waits       int        // calls that wait for the client
+	Queued      int        // turns that wait for those before them
+	Until       time.Time  // how long the calls wait; zero for ever, or for none
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 	ArchivedAt  time.Time // zero for one that takes messages

@@ -3,6 +3,7 @@ package tenant
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"net/netip"
 	"regexp"
@@ -41,19 +42,8 @@ func bind(bound map[string]Binding, secrets map[string]string, hosts map[string]
 			delete(out, name)
 			continue
 		}
-		if len(list) > MaxSecretHosts {
-			return nil, invalid("secret_hosts: %q names %d hosts; a secret can be bound to %d", name, len(list), MaxSecretHosts)
-		}
-		for _, h := range list {
-			if h == "*" {
-				return nil, invalid("secret_hosts: %q: \"*\" would send the secret to any host; name its hosts", name)
-			}
-			if _, err := netip.ParseAddr(strings.Trim(h, "[]")); err == nil {
-				return nil, invalid("secret_hosts: %q: %q is an address; a secret is bound to names, which certificates are for", name, h)
-			}
-			if err := runtime.CheckHost(h); err != nil {
-				return nil, invalid("secret_hosts: %q: %s", name, err)
-			}
+		if why := checkHosts(list); why != "" {
+			return nil, invalid("secret_hosts: %q %s", name, why)
 		}
 		b := out[name]
 		if b.Placeholder == "" {
@@ -72,6 +62,25 @@ func bind(bound map[string]Binding, secrets map[string]string, hosts map[string]
 		return nil, nil
 	}
 	return out, nil
+}
+
+// checkHosts says why a secret cannot be bound to hosts, "" for nothing.
+func checkHosts(list []string) string {
+	if len(list) > MaxSecretHosts {
+		return fmt.Sprintf("names %d hosts; a secret can be bound to %d", len(list), MaxSecretHosts)
+	}
+	for _, h := range list {
+		if h == "*" {
+			return `has "*", which would send the secret to any host; name its hosts`
+		}
+		if _, err := netip.ParseAddr(strings.Trim(h, "[]")); err == nil {
+			return fmt.Sprintf("has %q, an address; a secret is bound to names, which certificates are for", h)
+		}
+		if err := runtime.CheckHost(h); err != nil {
+			return "has " + err.Error()
+		}
+	}
+	return ""
 }
 
 func newPlaceholder() string {

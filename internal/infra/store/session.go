@@ -17,7 +17,7 @@ func (db *DB) Sessions() session.Store { return &sessions{db} }
 
 type sessions struct{ db *DB }
 
-const sessionColumns = `seq, id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, archived_at, budget_tokens, budget_cost, used_input, used_output, used_cost, waits_until, webhook,
+const sessionColumns = `seq, id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, archived_at, budget_tokens, budget_cost, used_input, used_output, used_cost, waits_until, webhook, vaults,
 	(SELECT COUNT(*) FROM session_queue q WHERE q.session = sessions.id)`
 
 func aboutPlace(id session.ID) string { return "sessions/about/" + string(id) }
@@ -32,12 +32,18 @@ func (s *sessions) scan(sc scanner) (r sessionRow, err error) {
 	var sealed, webhook []byte
 	var created, updated int64
 	var archived, until sql.NullInt64
+	var vaults string
 	v := &r.Session
 	if err := sc.Scan(&r.seq, &v.ID, &v.Tenant, &v.Key, &v.Environment, &v.Agent, &v.Version, &v.Sandbox, &sealed, &v.Run, &v.Events, &v.Waits, &created, &updated, &archived,
-		&v.Budget.Tokens, &v.Budget.Cost, &v.Used.Usage.Input, &v.Used.Usage.Output, &v.Used.Cost, &until, &webhook, &v.Queued); err != nil {
+		&v.Budget.Tokens, &v.Budget.Cost, &v.Used.Usage.Input, &v.Used.Usage.Output, &v.Used.Cost, &until, &webhook, &vaults, &v.Queued); err != nil {
 		return r, err
 	}
 	v.CreatedAt, v.UpdatedAt = instant(created), instant(updated)
+	if vaults != "" {
+		if err := json.Unmarshal([]byte(vaults), &v.Vaults); err != nil {
+			return r, about(err, "the vaults of session", string(v.ID))
+		}
+	}
 	if until.Valid {
 		v.Until = instant(until.Int64)
 	}
@@ -71,6 +77,14 @@ func (s *sessions) Create(ctx context.Context, v *session.Session, most int, eve
 	if err != nil {
 		return err
 	}
+	vaults := ""
+	if len(v.Vaults) > 0 {
+		ids, err := json.Marshal(v.Vaults)
+		if err != nil {
+			return err
+		}
+		vaults = string(ids)
+	}
 	return s.db.write.wrap("create a session", s.db.write.transact(ctx, func(t *tx) error {
 		if err := sessionsLeft(ctx, t, v.Tenant, most); err != nil {
 			return err
@@ -80,8 +94,8 @@ func (s *sessions) Create(ctx context.Context, v *session.Session, most int, eve
 			return err
 		}
 		v.CreatedAt, v.UpdatedAt, v.ArchivedAt, v.Run, v.Events, v.Waits, v.Until = now, now, time.Time{}, "", 0, 0, time.Time{}
-		if _, err := t.exec(ctx, `INSERT INTO sessions (id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, budget_tokens, budget_cost, webhook) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '', 0, 0, ?, ?, ?, ?, ?)`,
-			string(v.ID), v.Tenant, v.Key, v.Environment, string(v.Agent), v.Version, v.Sandbox, sealed, micros(now), micros(now), v.Budget.Tokens, int64(v.Budget.Cost), webhook); err != nil {
+		if _, err := t.exec(ctx, `INSERT INTO sessions (id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, budget_tokens, budget_cost, webhook, vaults) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '', 0, 0, ?, ?, ?, ?, ?, ?)`,
+			string(v.ID), v.Tenant, v.Key, v.Environment, string(v.Agent), v.Version, v.Sandbox, sealed, micros(now), micros(now), v.Budget.Tokens, int64(v.Budget.Cost), webhook, vaults); err != nil {
 			return err
 		}
 		return insertEvents(ctx, t, events)

@@ -32,6 +32,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/thread/threadtest"
 	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/core/usage/usagetest"
+	"github.com/atoll-run/atoll/internal/core/vault"
+	"github.com/atoll-run/atoll/internal/core/vault/vaulttest"
 	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 	"github.com/atoll-run/atoll/test/atolltest"
@@ -126,6 +128,9 @@ func suites(t *testing.T, open opener) {
 	})
 	t.Run("skills", func(t *testing.T) {
 		skilltest.Store(t, func(t *testing.T) skill.Store { return open(t).Skills() })
+	})
+	t.Run("vaults", func(t *testing.T) {
+		vaulttest.Store(t, func(t *testing.T) vault.Store { return open(t).Vaults() })
 	})
 	t.Run("sessions", func(t *testing.T) {
 		sessiontest.Store(t, func(t *testing.T) (session.Store, run.Store) { db := open(t); return db.Sessions(), db.Runs() })

@@ -1,0 +1,67 @@
+package tenant
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/redact"
+)
+
+// Bind binds a secret of its own to hosts, under the placeholder that it has. It says what is
+// wrong by the fields secret_name, secret_value and hosts of auth.
+func Bind(name, value string, b Binding) (Binding, error) {
+	if err := execution.CheckEnv(map[string]string{name: "x"}); err != nil {
+		why := err.Error()
+		if f, ok := errors.AsType[*fault.Error](err); ok {
+			why = f.Msg
+		}
+		return b, invalid("auth.secret_name: %s", strings.TrimPrefix(why, "env_vars "))
+	}
+	if n := utf8.RuneCountInString(value); n < MinSecret || n > execution.MaxEnvValue || !sendable.MatchString(value) {
+		return b, invalid("auth.secret_value must be printable ASCII in one line of %d to %d characters, without spaces around it: it is sent in headers", MinSecret, execution.MaxEnvValue)
+	}
+	if why := checkHosts(b.Hosts); why != "" {
+		return b, invalid("auth.hosts %s", why)
+	}
+	if b.Placeholder == "" {
+		b.Placeholder = newPlaceholder()
+	}
+	return b, nil
+}
+
+// Loan is a secret that is bound to hosts, and that a caller's programs use for a while.
+type Loan struct {
+	Name, Value string
+	Binding
+}
+
+// Lend gives p's programs secrets over the variables of its key. What p shares with others is
+// not changed.
+func (p *Principal) Lend(loans []Loan) error {
+	if len(loans) == 0 {
+		return nil
+	}
+	secrets, bound := maps.Clone(p.Key.Secrets), maps.Clone(p.Key.Bound)
+	if secrets == nil {
+		secrets = map[string]string{}
+	}
+	if bound == nil {
+		bound = map[string]Binding{}
+	}
+	for _, l := range loans {
+		secrets[l.Name], bound[l.Name] = l.Value, l.Binding
+	}
+	p.Key.Secrets, p.Key.Bound, p.Key.variables, p.variables = secrets, bound, nil, nil
+	err := execution.CheckEnv(p.Variables())
+	if err == nil {
+		err = redact.Validate(p.Secrets())
+	}
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return fault.New(fault.Invalid, "the variables of the environment and the key with the secrets of the session's vaults: %s", f.Msg)
+	}
+	return err
+}
