@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/pooltool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/agent/skilltool"
+	"github.com/atoll-run/atoll/internal/agent/token"
 	"github.com/atoll-run/atoll/internal/agent/turns"
 	"github.com/atoll-run/atoll/internal/agent/webtool"
 	"github.com/atoll-run/atoll/internal/app/config"
@@ -36,7 +37,8 @@ func (s *Server) openRemotes(context.Context) error {
 	}
 	s.mcpClient = mcpclient.New(allow, s.cfg.Version)
 	s.later(func(context.Context) error { s.mcpClient.Close(); return nil })
-	s.mcp = mcptool.New(mcptool.Config{Client: s.mcpClient, Seal: s.box, Callers: s.authority, Record: s.directory.Record, Cover: s.gateway.Cover})
+	tokens := &token.Source{Store: s.db.Vaults(), Client: s.mcpClient.HTTP(), Check: s.mcpClient.CheckURL}
+	s.mcp = mcptool.New(mcptool.Config{Client: s.mcpClient, Seal: s.box, Callers: s.authority, Record: s.directory.Record, Token: tokens.Token, Cover: s.gateway.Cover})
 	return nil
 }
 
@@ -51,7 +53,7 @@ func (s *Server) openRuns(context.Context) error {
 		LetGo: s.letGo, Conversation: s.db.Sessions().Conversation,
 		Forget: func(ctx context.Context, id run.ID) error { return s.gateway.Forget(ctx, string(id)) },
 		Handlers: map[string]loop.Handler{
-			sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.gateway, Callers: s.authority, Ledger: s.db.Usage()},
+			sandboxtool.Handler: &sandboxtool.Sandbox{Runner: s.gateway, Callers: s.authority, Ledger: s.db.Usage(), Vaults: s.db.Vaults()},
 			pooltool.Handler:    s.pool(),
 			webtool.Handler:     &webtool.Web{Service: s.web, Callers: s.authority},
 			mcptool.Handler:     s.mcp,

@@ -47,6 +47,12 @@ func newExchange(allow outbound.List) *exchange {
 	}}
 }
 
+// HTTP returns a client of what servers belong to, such as the endpoints of their tokens. It
+// reaches what c does, and follows no redirect.
+func (c *Client) HTTP() *http.Client {
+	return &http.Client{Transport: c.http, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
 // notSent is an error from before a request was sent.
 type notSent struct{ error }
 

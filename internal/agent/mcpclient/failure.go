@@ -15,6 +15,9 @@ import (
 	"github.com/atoll-run/atoll/internal/core/web"
 )
 
+// ErrRejected is in the chain of errors of servers that do not take the credentials.
+var ErrRejected = errors.New("the server does not take the credentials")
+
 // maxMessage bounds what is passed on of a server's own words, in characters.
 const maxMessage = 500
 
@@ -24,7 +27,11 @@ func (p *peer) failure(ctx context.Context, err error, s *seen) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errSlow) {
 		return cause
 	}
-	return fault.Wrap(fault.Unavailable, nil, p.why(ctx, err, s))
+	why := p.why(ctx, err, s)
+	if s.status.Load() == http.StatusUnauthorized && ctx.Err() == nil {
+		return fault.Wrap(fault.Unavailable, ErrRejected, why)
+	}
+	return fault.Wrap(fault.Unavailable, nil, why)
 }
 
 func (p *peer) why(ctx context.Context, err error, s *seen) string {

@@ -84,6 +84,14 @@ func (c *Client) open(ctx context.Context, name string, t Target) (*session, err
 		return nil, fault.New(fault.Unavailable, "the server is shutting down")
 	}
 	s := c.sessions[name]
+	if s != nil && !s.peer.target.equal(t) { // with other credentials the server may know another caller
+		delete(c.sessions, name)
+		if s.users == 0 && s.idle != nil {
+			s.idle.Stop()
+			c.end(s)
+		}
+		s = nil
+	}
 	if s == nil {
 		s = &session{name: name, ready: make(chan struct{}), peer: newPeer(t)}
 		if len(c.sessions) < maxSessions {

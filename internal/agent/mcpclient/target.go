@@ -2,6 +2,7 @@ package mcpclient
 
 import (
 	"context"
+	"maps"
 	"net/url"
 	"strings"
 
@@ -35,6 +36,25 @@ var reserved = map[string]bool{
 	"proxy-authorization": true, "te": true, "trailer": true, "transfer-encoding": true, "upgrade": true,
 }
 
+func (t Target) equal(other Target) bool {
+	return t.URL == other.URL && maps.Equal(t.Headers, other.Headers)
+}
+
+// With is the target with a token of a vault, which comes before a header of its own; without
+// one it is as it was.
+func (t Target) With(token string) Target {
+	if token == "" {
+		return t
+	}
+	headers := map[string]string{"Authorization": "Bearer " + token}
+	for name, value := range t.Headers {
+		if !strings.EqualFold(name, "Authorization") {
+			headers[name] = value
+		}
+	}
+	return Target{URL: t.URL, Headers: headers}
+}
+
 // Check says why a server may not be asked. field begins the names of what is wrong.
 func (c *Client) Check(ctx context.Context, field string, t Target) error {
 	if t.Command != nil {
@@ -43,15 +63,7 @@ func (c *Client) Check(ctx context.Context, field string, t Target) error {
 		}
 		return nil
 	}
-	u, err := url.Parse(t.URL)
-	switch {
-	case err != nil || len(t.URL) > maxURL || u.Host == "" || u.Opaque != "" || u.Scheme != "https" && u.Scheme != "http":
-		return fault.New(fault.Invalid, "%s.server_url must be an https URL of at most %d bytes", field, maxURL)
-	case u.User != nil || u.Fragment != "":
-		return fault.New(fault.Invalid, "%s.server_url must not have a user name, a password or a fragment", field)
-	case u.Scheme != "https" && !c.allow.Opens(u.Hostname()):
-		return fault.New(fault.Invalid, "%s.server_url must begin with https://; the operator can allow plain HTTP to a host with mcp_allow", field)
-	case len(t.Headers) > maxHeaders:
+	if len(t.Headers) > maxHeaders {
 		return fault.New(fault.Invalid, "%s.headers must have at most %d", field, maxHeaders)
 	}
 	for name, value := range t.Headers {
@@ -62,7 +74,21 @@ func (c *Client) Check(ctx context.Context, field string, t Target) error {
 			return fault.New(fault.Invalid, "%s.headers must not have %s, which the server sets itself", field, low)
 		}
 	}
-	return c.allow.Check(ctx, nil, field+".server_url", u.Hostname())
+	return c.CheckURL(ctx, field+".server_url", t.URL)
+}
+
+// CheckURL says why a URL, which field has, may not be asked.
+func (c *Client) CheckURL(ctx context.Context, field, text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || len(text) > maxURL || u.Host == "" || u.Opaque != "" || u.Scheme != "https" && u.Scheme != "http":
+		return fault.New(fault.Invalid, "%s must be an https URL of at most %d bytes", field, maxURL)
+	case u.User != nil || u.Fragment != "":
+		return fault.New(fault.Invalid, "%s must not have a user name, a password or a fragment", field)
+	case u.Scheme != "https" && !c.allow.Opens(u.Hostname()):
+		return fault.New(fault.Invalid, "%s must begin with https://; the operator can allow plain HTTP to a host with mcp_allow", field)
+	}
+	return c.allow.Check(ctx, nil, field, u.Hostname())
 }
 
 // Origin is as much of the URL as may be shown: what follows may have a key in it.

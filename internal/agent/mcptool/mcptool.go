@@ -24,6 +24,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/vault"
 )
 
 // Handler is the run.Tool.Handler of the tools here, and the source of their audit rows.
@@ -53,6 +54,9 @@ type Config struct {
 	Callers Callers
 	// Record leaves the audit row of a call and charges for it.
 	Record func(context.Context, *tenant.Principal, sandbox.Call) error
+	// Token returns what the vaults of a run have for a server, "" for nothing. rejected is a
+	// token that the server did not take. Nil where runs have no vaults.
+	Token func(ctx context.Context, t tenant.ID, vaults []vault.ID, url, rejected string) (string, error)
 	// Cover covers secrets in what servers say, for a caller; nil for nothing to cover.
 	Cover func(p *tenant.Principal, text string) (string, error)
 }
@@ -168,6 +172,9 @@ func (t *Tools) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	}
 	defer t.done(c.Run.Tenant)
 	result, err := t.call(ctx, c, to.Target, tool)
+	if storeFailed(err) {
+		return nil, err // nothing was asked
+	}
 	if ctx.Err() != nil {
 		if cause := context.Cause(ctx); errors.Is(cause, loop.ErrLeft) {
 			return nil, cause // the process that goes on with the run records it
@@ -205,10 +212,14 @@ func (t *Tools) call(ctx context.Context, c *loop.Call, to mcpclient.Target, too
 		return nil, err // Show has read them
 	}
 	name := session(c.Run.ID, c.Tool.Server, &to)
-	r, err := t.cfg.Client.Call(ctx, name, to, tool, arguments)
-	if errors.Is(err, mcpclient.ErrUnknown) && c.Tool.Idempotent && ctx.Err() == nil {
+	var r *mcpclient.Result
+	err = t.authorized(ctx, c.Run.Tenant, c.Request.Vaults, to, func(to mcpclient.Target) (err error) {
 		r, err = t.cfg.Client.Call(ctx, name, to, tool, arguments)
-	}
+		if errors.Is(err, mcpclient.ErrUnknown) && c.Tool.Idempotent && ctx.Err() == nil {
+			r, err = t.cfg.Client.Call(ctx, name, to, tool, arguments)
+		}
+		return err
+	})
 	if r == nil {
 		r = &mcpclient.Result{}
 	}

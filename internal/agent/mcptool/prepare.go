@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/vault"
 )
 
 // Server is a server as a caller names it.
@@ -74,7 +75,7 @@ func (t *Tools) Prepare(ctx context.Context, r *run.Run, q *run.Request, servers
 	for i := range servers {
 		s := &servers[i]
 		g.Go(func() (err error) {
-			remotes[i], listed[i], err = t.remote(ctx, r, s, known)
+			remotes[i], listed[i], err = t.remote(ctx, r, q.Vaults, s, known)
 			return err
 		})
 	}
@@ -92,7 +93,7 @@ func (t *Tools) Prepare(ctx context.Context, r *run.Run, q *run.Request, servers
 }
 
 // remote returns a server with its tools, and whether it was asked for them.
-func (t *Tools) remote(ctx context.Context, r *run.Run, s *Server, known []Known) (out run.Remote, listed bool, err error) {
+func (t *Tools) remote(ctx context.Context, r *run.Run, vaults []vault.ID, s *Server, known []Known) (out run.Remote, listed bool, err error) {
 	out.Label = s.Label
 	if out.Sealed, err = t.seal(r.Tenant, sealed{s.Target, s.Allowed}); err != nil {
 		return out, false, err
@@ -109,7 +110,13 @@ func (t *Tools) remote(ctx context.Context, r *run.Run, s *Server, known []Known
 		}
 		return out, false, nil
 	}
-	out.Tools, err = t.cfg.Client.List(ctx, session(r.ID, s.Label, &s.Target), s.Target, s.Allowed.holds)
+	err = t.authorized(ctx, r.Tenant, vaults, s.Target, func(to mcpclient.Target) (err error) {
+		out.Tools, err = t.cfg.Client.List(ctx, session(r.ID, s.Label, &s.Target), to, s.Allowed.holds)
+		return err
+	})
+	if storeFailed(err) {
+		return out, false, err
+	}
 	if err == nil {
 		err = t.coverTools(ctx, r, out.Tools)
 	}

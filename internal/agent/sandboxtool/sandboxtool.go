@@ -23,6 +23,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/vault"
 	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
@@ -85,6 +86,28 @@ type Sandbox struct {
 	Runner  Runner
 	Callers Callers
 	Ledger  Ledger // nil where code cannot make calls
+	Vaults  Vaults // nil where runs have none
+}
+
+// Vaults have secrets of hosts; a vault.Store does.
+type Vaults interface {
+	Hosts(ctx context.Context, t tenant.ID, vaults []vault.ID) ([]vault.Held, error)
+}
+
+// lend gives a caller's programs what the vaults of a run have for hosts, as it is now.
+func (s *Sandbox) lend(ctx context.Context, c *loop.Call, p *tenant.Principal) error {
+	if s.Vaults == nil || len(c.Request.Vaults) == 0 {
+		return nil
+	}
+	held, err := s.Vaults.Hosts(ctx, c.Run.Tenant, c.Request.Vaults)
+	if err != nil {
+		return err
+	}
+	loans := make([]tenant.Loan, len(held))
+	for i, h := range held {
+		loans[i] = tenant.Loan{Name: h.Auth.Variable, Value: h.Secret.Value, Binding: h.Auth.Binding}
+	}
+	return p.Lend(loans)
 }
 
 var (
@@ -118,6 +141,9 @@ func (s *Sandbox) Show(c *loop.Call) (*run.Item, error) {
 func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	t := byName[c.Call.Name]
 	p, err := s.Callers.Entrant(ctx, c.Run.Tenant, c.Run.Key, c.Run.Environment)
+	if err == nil {
+		err = s.lend(ctx, c, &p)
+	}
 	if err != nil {
 		return s.refused(ctx, t, c, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/id"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/vault"
 )
 
 // ID names a run: "run_" and 32 hexadecimal digits.
@@ -87,6 +88,8 @@ type Request struct {
 	// Skills are what the run's tools and checks go by, beside what is said of them in
 	// Instructions.
 	Skills []Skill `json:",omitempty"`
+	// Vaults have the credentials of the servers, and secrets of code in the sandbox.
+	Vaults []vault.ID `json:",omitempty"`
 	// NoWeb says that code in the sandbox does not call the services of the web.
 	NoWeb bool `json:",omitzero"`
 	// Outcome is what the run is to come to; nil for what its model makes of it.

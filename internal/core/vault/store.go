@@ -44,7 +44,7 @@ type Store interface {
 	// Hosts returns the HostSecrets in use, the first one of each name.
 	Hosts(ctx context.Context, t tenant.ID, vaults []ID) ([]Held, error)
 	// Lease reports whether the caller may refresh a credential, which is as it was read. It
-	// is so until a change, or until the lease has run out.
+	// is so until a change, or until the lease has run out; 0 gives it back.
 	Lease(ctx context.Context, c *Credential, d time.Duration) (bool, error)
 }
 

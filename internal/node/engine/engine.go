@@ -209,6 +209,14 @@ func (e *Engine) hand(sb *warm.Sandbox, job *execution.Job) (claimed, error) {
 	return c, nil
 }
 
+// Bind implements executor.Binder.
+func (c claimed) Bind(secrets []execution.BoundSecret) error {
+	if c.link == nil {
+		return nil // without a network nothing is sent
+	}
+	return c.link.bind(secrets)
+}
+
 // runtime is what makes a job's sandboxes.
 func (e *Engine) runtime(job *execution.Job) runtime.Runtime {
 	if job.Permissions.Network.Blocked() {

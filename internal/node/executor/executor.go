@@ -59,6 +59,11 @@ type Flusher interface {
 	Flush(ctx context.Context) error
 }
 
+// Binder is a Claimed whose secrets that are bound to hosts can be replaced.
+type Binder interface {
+	Bind([]execution.BoundSecret) error
+}
+
 // Sandboxes gives sandboxes, from a pool or newly made.
 type Sandboxes interface {
 	// Claim returns a sandbox as the job wants it, and why it was ready or not.

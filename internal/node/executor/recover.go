@@ -153,7 +153,7 @@ func (x *Executor) takeOver(ctx context.Context, folder string) error {
 		if t.turn, err = x.join(&t.job); err != nil {
 			t.turn = nil
 		} else {
-			t.turn.made, t.turn.window, t.turn.room = settingOf(&t.job), t.window, true
+			t.turn.made, t.turn.window, t.turn.room, t.turn.trusts = settingOf(&t.job), t.window, true, len(t.job.BoundSecrets) > 0
 			x.rooms++
 			t.turn.busy <- struct{}{} // there is no other job yet
 		}

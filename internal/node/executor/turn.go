@@ -25,6 +25,7 @@ type turn struct {
 	// Of the job that has the turn; under Executor.mu when no job has it.
 	sandbox Claimed           // nil before the first job, and after it died
 	made    setting           // what sandbox was made for
+	trusts  bool              // sandbox was made with bound secrets, and trusts the authority that they need
 	window  window            // of sandbox
 	skills  map[string]string // versions of the skills whose folders sandbox has, by their names
 }
@@ -129,15 +130,20 @@ func (t *turn) take(ctx context.Context) error {
 func (t *turn) give() { <-t.busy }
 
 // reuse takes the turn's sandbox if it can be used, and reports that. One that
-// has died, or was made for something else, is replaced.
+// has died, or was made for something else, is replaced. Other secrets that are bound to
+// hosts are put in the place of those there were.
 func (t *task) reuse() bool {
 	u := t.turn
 	t.sandbox, u.sandbox = u.sandbox, nil
-	fits := reflect.DeepEqual(u.made, settingOf(&t.job))
-	u.made = settingOf(&t.job)
+	was, now := u.made, settingOf(&t.job)
+	u.made = now
 	if t.sandbox == nil {
+		u.trusts = len(now.bound) > 0
 		return false
 	}
+	before, bound := was.bound, now.bound
+	was.bound, now.bound = nil, nil
+	fits := reflect.DeepEqual(was, now) && (reflect.DeepEqual(before, bound) || t.rebind(bound))
 	select {
 	case <-t.sandbox.Done():
 		fits = false
@@ -145,8 +151,18 @@ func (t *task) reuse() bool {
 	}
 	if !fits {
 		t.discard()
+		u.trusts = len(bound) > 0
 	}
 	return fits
+}
+
+// rebind gives the turn's sandbox other bound secrets, if it can have them.
+func (t *task) rebind(bound []execution.BoundSecret) bool {
+	if t.job.Permissions.Network.Blocked() {
+		return true // they have no effect
+	}
+	b, ok := t.sandbox.(Binder)
+	return ok && t.turn.trusts && b.Bind(bound) == nil
 }
 
 // leaveTurn is called when a job is done with its turn.

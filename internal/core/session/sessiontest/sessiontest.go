@@ -15,13 +15,14 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/vault"
 )
 
 func made(tenant string) *session.Session {
 	return &session.Session{
 		ID: session.NewID(), Tenant: tenant, Key: "key_1", Environment: "env_1", Agent: agent.NewID(), Version: 2, Sandbox: "sbx_1",
 		About:  session.About{Title: "Return", Metadata: map[string]json.RawMessage{"user_id": json.RawMessage(`"user_456"`)}},
-		Budget: session.Budget{Tokens: 1000, Cost: 500},
+		Budget: session.Budget{Tokens: 1000, Cost: 500}, Vaults: []vault.ID{"vlt_2", "vlt_1"},
 	}
 }
 

@@ -86,6 +86,7 @@ func (h *Handlers) prepare(c *httpapi.Call, in *CreateResponse) (*run.Run, *run.
 	if err != nil {
 		return nil, nil, err
 	}
+	q.Vaults = in.vaults
 	if err := h.checkInterpreter(c, q); err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/vault"
 )
 
 // CreateResponse is the body of POST /v1/responses. A field that the open specification
@@ -41,7 +42,8 @@ type CreateResponse struct {
 	ServiceTier        *string            `json:"service_tier,omitzero" enum:"auto,default"`
 
 	// Of a session's turn.
-	answers bool             // it goes on with answers to calls, without an input
+	answers bool // it goes on with answers to calls, without an input
+	vaults  []vault.ID
 	noWeb   bool             // code does not call the services of the web
 	servers []mcptool.Server // likewise
 	more    []run.Tool       // of a session alone

@@ -68,7 +68,7 @@ func (h *Handlers) Prepare(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, er
 
 // Compose is what Prepare returns, where nothing is begun.
 func (h *Handlers) Compose(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, error) {
-	t.In.answers, t.In.noWeb, t.In.more, t.In.servers = len(t.Answers) > 0 || t.Shown, t.NoWeb, t.Tools, t.Servers
+	t.In.answers, t.In.noWeb, t.In.more, t.In.servers, t.In.vaults = len(t.Answers) > 0 || t.Shown, t.NoWeb, t.Tools, t.Servers, t.Of.Vaults
 	r, q, err := h.prepare(c, t.In)
 	if err != nil {
 		return nil, nil, err

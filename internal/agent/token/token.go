@@ -1,0 +1,176 @@
+// Package token has the tokens of vaults that MCP servers are asked with. Those that have
+// expired are refreshed as OAuth 2.1 has it, by one server at a time.
+//
+// Where tokens are refreshed is said by callers. Addresses are held to the rules of package
+// outbound, redirects are not followed, and no token is in an error.
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/vault"
+)
+
+// Times of a refresh.
+const (
+	early       = time.Minute // before the end of a token
+	answerTime  = 20 * time.Second
+	leaseTime   = 2 * answerTime // within which an answer is stored
+	waitTime    = 30 * time.Second
+	lookAgain   = 200 * time.Millisecond
+	maxLifetime = 10 * 365 * 24 * time.Hour
+)
+
+// ErrRefresh is in the chain of errors of tokens that could not be refreshed.
+var ErrRefresh = errors.New("the token was not refreshed")
+
+// Source finds tokens.
+type Source struct {
+	Store vault.Store
+	// Client sends refreshes: it keeps to the addresses that may be reached, and follows no
+	// redirect. Check says why an endpoint may not be asked.
+	Client *http.Client
+	Check  func(ctx context.Context, field, url string) error
+}
+
+// Token returns the token for an MCP server of the first vault that has one; "" for none.
+// rejected is one that the server did not take, and that is refreshed where that is possible.
+func (s *Source) Token(ctx context.Context, t tenant.ID, vaults []vault.ID, server, rejected string) (string, error) {
+	h, err := s.Store.ForServer(ctx, t, vaults, server)
+	if h == nil || err != nil {
+		return "", err
+	}
+	if stale(h, rejected) {
+		return s.refresh(ctx, h, func() (*vault.Held, error) { return s.Store.ForServer(ctx, t, vaults, server) })
+	}
+	return h.Secret.Value, nil
+}
+
+func stale(h *vault.Held, rejected string) bool {
+	if h.Auth.Refresh == nil {
+		return false
+	}
+	return h.Secret.Value == rejected || !h.Auth.ExpiresAt.IsZero() && time.Until(h.Auth.ExpiresAt) < early
+}
+
+// refresh refreshes a token, or waits for who does.
+func (s *Source) refresh(ctx context.Context, h *vault.Held, again func() (*vault.Held, error)) (string, error) {
+	was := h.Version
+	for until := time.Now().Add(waitTime); time.Now().Before(until); {
+		got, err := s.Store.Lease(ctx, &h.Credential, leaseTime)
+		if err != nil {
+			return "", err
+		}
+		if got {
+			return s.renew(ctx, h)
+		}
+		select {
+		case <-time.After(lookAgain):
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+		if h, err = again(); err != nil {
+			return "", err
+		}
+		if h == nil {
+			return "", nil // it is archived
+		}
+		if h.Version != was {
+			return h.Secret.Value, nil
+		}
+	}
+	return "", refused("another server refreshes it, and has not for %s", waitTime)
+}
+
+// renew asks for another token and stores it.
+func (s *Source) renew(ctx context.Context, h *vault.Held) (string, error) {
+	made, err := s.exchange(ctx, h)
+	ctx = context.WithoutCancel(ctx) // the endpoint may take the old token no more
+	if err != nil {
+		_, failed := s.Store.Lease(ctx, &h.Credential, 0)
+		return "", errors.Join(err, failed)
+	}
+	var value string
+	_, err = s.Store.Change(ctx, h.Tenant, h.Vault, h.ID, func(c *vault.Credential, secret *vault.Secret) error {
+		if c.Version == h.Version { // else it was given another one meanwhile
+			secret.Value, c.Auth.ExpiresAt = made.AccessToken, made.Expiry.UTC().Truncate(time.Microsecond)
+			if made.Expiry.IsZero() {
+				c.Auth.ExpiresAt = time.Time{}
+			}
+			if made.RefreshToken != "" {
+				secret.RefreshToken = made.RefreshToken
+			}
+			if err := c.Check(secret, false); err != nil {
+				return refused("%s answers with what is no token", host(h))
+			}
+		}
+		value = secret.Value
+		return nil
+	})
+	if k := fault.KindOf(err); k == fault.NotFound || k == fault.Conflict { // deleted or archived meanwhile
+		return "", nil
+	}
+	return value, err
+}
+
+// code is an error of OAuth.
+var code = regexp.MustCompile(`^[a-z_]{1,40}$`)
+
+// exchange asks an endpoint for another token.
+func (s *Source) exchange(ctx context.Context, h *vault.Held) (*oauth2.Token, error) {
+	r := h.Auth.Refresh
+	if err := s.Check(ctx, "token_endpoint", r.Endpoint); err != nil {
+		return nil, refused("%s", err)
+	}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, s.Client), answerTime)
+	defer cancel()
+	q := clientcredentials.Config{
+		ClientID: r.ClientID, ClientSecret: h.Secret.ClientSecret, TokenURL: r.Endpoint, AuthStyle: oauth2.AuthStyleInParams, Scopes: strings.Fields(r.Scope),
+		EndpointParams: url.Values{"grant_type": {"refresh_token"}, "refresh_token": {h.Secret.RefreshToken}},
+	}
+	if r.EndpointAuth == vault.AuthBasic {
+		q.AuthStyle = oauth2.AuthStyleInHeader
+	}
+	if r.Resource != "" {
+		q.EndpointParams.Set("resource", r.Resource)
+	}
+	made, err := q.Token(ctx)
+	var no *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &no) && code.MatchString(no.ErrorCode):
+		return nil, refused("%s answers %d: %s", host(h), no.Response.StatusCode, no.ErrorCode)
+	case errors.As(err, &no):
+		return nil, refused("%s answers %d", host(h), no.Response.StatusCode)
+	case err != nil:
+		return nil, refused("%s cannot be reached, or does not answer as OAuth has it", host(h))
+	case !strings.EqualFold(made.Type(), "bearer"):
+		return nil, refused("%s answers with a token of another type than bearer", host(h))
+	case time.Until(made.Expiry) > maxLifetime:
+		made.Expiry = time.Time{}
+	}
+	return made, nil
+}
+
+func host(h *vault.Held) string {
+	u, err := url.Parse(h.Auth.Refresh.Endpoint)
+	if err != nil {
+		return "its token endpoint"
+	}
+	return u.Host
+}
+
+func refused(format string, args ...any) error {
+	return fault.Wrap(fault.Unavailable, ErrRefresh, "the token of the vault has expired and could not be refreshed: "+fmt.Sprintf(format, args...))
+}

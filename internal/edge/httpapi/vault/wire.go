@@ -1,0 +1,140 @@
+package vault
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/wire"
+)
+
+// NewVault is the body that makes a vault.
+type NewVault struct {
+	DisplayName *string              `json:"display_name" required:"true" doc:"1 to 255 characters."`
+	Metadata    map[string]wire.Text `json:"metadata,omitzero" doc:"Up to 16 pairs; keys of up to 64 characters, values of up to 512."`
+}
+
+// VaultChange changes what is said of a vault; what is left out stays.
+type VaultChange struct {
+	DisplayName *string               `json:"display_name,omitzero"`
+	Metadata    *map[string]wire.Text `json:"metadata,omitzero" doc:"Replaces it."`
+}
+
+// Vault is a group of credentials, such as those of one user of yours.
+type Vault struct {
+	ID          string            `json:"id" doc:"vlt_ and 32 hexadecimal digits."`
+	Type        string            `json:"type" enum:"vault"`
+	DisplayName string            `json:"display_name"`
+	Metadata    map[string]string `json:"metadata"`
+	CreatedAt   time.Time         `json:"created_at"`
+	UpdatedAt   time.Time         `json:"updated_at"`
+	ArchivedAt  *time.Time        `json:"archived_at"`
+}
+
+// NewCredential is the body that adds a credential.
+type NewCredential struct {
+	Auth        *NewAuth             `json:"auth" required:"true"`
+	DisplayName *string              `json:"display_name,omitzero"`
+	Metadata    map[string]wire.Text `json:"metadata,omitzero"`
+}
+
+// NewAuth is what a credential is for, with its secrets, which are never shown.
+type NewAuth struct {
+	Type        *string      `json:"type" required:"true" enum:"static_bearer,mcp_oauth,host_secret"`
+	ServerURL   *string      `json:"mcp_server_url,omitzero" doc:"Of static_bearer and mcp_oauth: the MCP server that the token is for."`
+	Token       *string      `json:"token,omitzero" doc:"Of static_bearer."`
+	AccessToken *string      `json:"access_token,omitzero" doc:"Of mcp_oauth."`
+	ExpiresAt   *string      `json:"expires_at,omitzero" format:"date-time" doc:"Of mcp_oauth: when access_token expires, in RFC 3339."`
+	Refresh     *NewRefresh  `json:"refresh,omitzero" doc:"Of mcp_oauth: how another access token is had."`
+	SecretName  *string      `json:"secret_name,omitzero" doc:"Of host_secret: the variable of programs, which holds a placeholder."`
+	SecretValue *string      `json:"secret_value,omitzero" doc:"Of host_secret: what is sent to the hosts in its place."`
+	Hosts       *[]wire.Text `json:"hosts,omitzero" doc:"Of host_secret: names of hosts, and *.example.com for all below one."`
+}
+
+// NewRefresh says how an access token is refreshed.
+type NewRefresh struct {
+	ClientID      *string          `json:"client_id" required:"true"`
+	RefreshToken  *string          `json:"refresh_token" required:"true"`
+	TokenEndpoint *string          `json:"token_endpoint" required:"true"`
+	EndpointAuth  *NewEndpointAuth `json:"token_endpoint_auth" required:"true"`
+	Resource      *string          `json:"resource,omitzero"`
+	Scope         *string          `json:"scope,omitzero"`
+}
+
+// NewEndpointAuth says how the client shows who it is.
+type NewEndpointAuth struct {
+	Type         *string `json:"type" required:"true" enum:"none,client_secret_basic,client_secret_post"`
+	ClientSecret *string `json:"client_secret,omitzero"`
+}
+
+// CredentialChange changes a credential; what is left out stays.
+type CredentialChange struct {
+	Auth        *AuthChange           `json:"auth,omitzero"`
+	DisplayName *string               `json:"display_name,omitzero"`
+	Metadata    *map[string]wire.Text `json:"metadata,omitzero" doc:"Replaces it."`
+}
+
+// AuthChange gives a credential other secrets. What it is for stays.
+type AuthChange struct {
+	Type        *string        `json:"type" required:"true" enum:"static_bearer,mcp_oauth,host_secret" doc:"That of the credential."`
+	Token       *string        `json:"token,omitzero"`
+	AccessToken *string        `json:"access_token,omitzero"`
+	ExpiresAt   *string        `json:"expires_at,omitzero" format:"date-time"`
+	Refresh     *RefreshChange `json:"refresh,omitzero"`
+	SecretValue *string        `json:"secret_value,omitzero"`
+	Hosts       *[]wire.Text   `json:"hosts,omitzero" doc:"Replaces them."`
+}
+
+// RefreshChange changes how an access token is refreshed.
+type RefreshChange struct {
+	RefreshToken *string          `json:"refresh_token,omitzero"`
+	Scope        *string          `json:"scope,omitzero" doc:"Empty for none."`
+	EndpointAuth *NewEndpointAuth `json:"token_endpoint_auth,omitzero" doc:"Another client_secret. The type stays what it is."`
+}
+
+// Credential is a credential, without its secrets.
+type Credential struct {
+	ID          string            `json:"id" doc:"vcrd_ and 32 hexadecimal digits."`
+	Type        string            `json:"type" enum:"vault_credential"`
+	VaultID     string            `json:"vault_id"`
+	DisplayName *string           `json:"display_name"`
+	Auth        CredentialAuth    `json:"auth"`
+	Metadata    map[string]string `json:"metadata"`
+	CreatedAt   time.Time         `json:"created_at"`
+	UpdatedAt   time.Time         `json:"updated_at"`
+	ArchivedAt  *time.Time        `json:"archived_at"`
+}
+
+// CredentialAuth is what a credential is for.
+type CredentialAuth struct {
+	Type       string             `json:"type" enum:"static_bearer,mcp_oauth,host_secret"`
+	ServerURL  *string            `json:"mcp_server_url,omitzero"`
+	ExpiresAt  *time.Time         `json:"expires_at,omitzero"`
+	Refresh    *CredentialRefresh `json:"refresh,omitzero"`
+	SecretName *string            `json:"secret_name,omitzero"`
+	Hosts      []string           `json:"hosts,omitzero"`
+}
+
+// CredentialRefresh says how an access token is refreshed.
+type CredentialRefresh struct {
+	ClientID      string       `json:"client_id"`
+	TokenEndpoint string       `json:"token_endpoint"`
+	EndpointAuth  EndpointAuth `json:"token_endpoint_auth"`
+	Resource      *string      `json:"resource"`
+	Scope         *string      `json:"scope"`
+}
+
+// EndpointAuth says how the client shows who it is.
+type EndpointAuth struct {
+	Type string `json:"type" enum:"none,client_secret_basic,client_secret_post"`
+}
+
+// DeletedVault says that a vault is gone.
+type DeletedVault struct {
+	ID   string `json:"id"`
+	Type string `json:"type" enum:"vault_deleted"`
+}
+
+// DeletedCredential says that a credential is gone.
+type DeletedCredential struct {
+	ID   string `json:"id"`
+	Type string `json:"type" enum:"vault_credential_deleted"`
+}
