@@ -31,6 +31,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
+	vaultapi "github.com/atoll-run/atoll/internal/edge/httpapi/vault"
 	webapi "github.com/atoll-run/atoll/internal/edge/httpapi/web"
 	"github.com/atoll-run/atoll/internal/edge/tlscert"
 	"github.com/atoll-run/atoll/internal/infra/trace"
@@ -93,9 +94,10 @@ func (s *Server) openHTTP(context.Context) error {
 		Environments: &environment.Handlers{Tenants: s.tenants},
 		Models:       &modelapi.Handlers{Catalog: s.models},
 		Agents:       &agentapi.Handlers{Store: s.db.Agents(), Models: s.models, Skills: s.db.Skills(), Limits: agent.Limits{Agents: cfg.MaxAgents, Versions: cfg.MaxAgentVersions}},
-		Sessions: &sessionapi.Handlers{Store: s.db.Sessions(), Agents: s.db.Agents(), Skills: s.db.Skills(), Pool: s.pool(), Sandboxes: s.directory, Turns: s.responses(), Queued: s.turns.Wake, Enter: s.authority.Enter, Max: cfg.MaxSessions, Within: cfg.ConfirmationTime,
+		Sessions: &sessionapi.Handlers{Store: s.db.Sessions(), Agents: s.db.Agents(), Skills: s.db.Skills(), Vaults: s.db.Vaults(), Pool: s.pool(), Sandboxes: s.directory, Turns: s.responses(), Queued: s.turns.Wake, Enter: s.authority.Enter, Max: cfg.MaxSessions, Within: cfg.ConfirmationTime,
 			CheckWebhook: s.webhooks.CheckURL, Told: func() { s.jobs.Poke() }},
 		Skills: &skillapi.Handlers{Store: s.db.Skills(), Limits: skill.Limits{Skills: cfg.MaxSkills, Bytes: int64(cfg.MaxSkillBytes)}},
+		Vaults: &vaultapi.Handlers{Store: s.db.Vaults(), Max: cfg.MaxVaults, CheckURL: s.mcpClient.CheckURL},
 		Web:    &webapi.Handlers{Web: s.web},
 		Admin: &admin.Handlers{
 			Tenants: s.tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: used, Caps: s.caps,
@@ -103,7 +105,7 @@ func (s *Server) openHTTP(context.Context) error {
 		},
 	}
 	handlers.Tools.Own = handlers.Sessions.Own
-	handlers.Managed = &managed.Door{Agents: handlers.Agents, Sessions: handlers.Sessions, Skills: handlers.Skills, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
+	handlers.Managed = &managed.Door{Agents: handlers.Agents, Sessions: handlers.Sessions, Skills: handlers.Skills, Vaults: handlers.Vaults, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
 	handlers.Containers = &container.Handlers{Sandboxes: handlers.Sandboxes}
 	var services func(*http.Request) *http.Request
 	if cfg.Cloudflare == "on" {

@@ -251,6 +251,21 @@ type AuditTrail struct {
 	TenantID string  `json:"tenant_id"`
 }
 
+// AuthChange defines model for AuthChange.
+type AuthChange struct {
+	AccessToken *string    `json:"access_token,omitempty"`
+	ExpiresAt   *time.Time `json:"expires_at,omitempty"`
+
+	// Hosts Replaces them.
+	Hosts       *[]string      `json:"hosts,omitempty"`
+	Refresh     *RefreshChange `json:"refresh,omitempty"`
+	SecretValue *string        `json:"secret_value,omitempty"`
+	Token       *string        `json:"token,omitempty"`
+
+	// Type That of the credential.
+	Type string `json:"type"`
+}
+
 // BrowseInput defines model for BrowseInput.
 type BrowseInput struct {
 	Port    int64   `json:"port"`
@@ -639,6 +654,49 @@ type CreateResponse struct {
 	User *string `json:"user,omitempty"`
 }
 
+// Credential defines model for Credential.
+type Credential struct {
+	ArchivedAt  *time.Time     `json:"archived_at"`
+	Auth        CredentialAuth `json:"auth"`
+	CreatedAt   time.Time      `json:"created_at"`
+	DisplayName *string        `json:"display_name"`
+
+	// ID vcrd_ and 32 hexadecimal digits.
+	ID        string            `json:"id"`
+	Metadata  map[string]string `json:"metadata"`
+	Type      string            `json:"type"`
+	UpdatedAt time.Time         `json:"updated_at"`
+	VaultID   string            `json:"vault_id"`
+}
+
+// CredentialAuth defines model for CredentialAuth.
+type CredentialAuth struct {
+	ExpiresAt    *time.Time         `json:"expires_at,omitempty"`
+	Hosts        *[]string          `json:"hosts,omitempty"`
+	McpServerURL *string            `json:"mcp_server_url,omitempty"`
+	Refresh      *CredentialRefresh `json:"refresh,omitempty"`
+	SecretName   *string            `json:"secret_name,omitempty"`
+	Type         string             `json:"type"`
+}
+
+// CredentialChange defines model for CredentialChange.
+type CredentialChange struct {
+	Auth        *AuthChange `json:"auth,omitempty"`
+	DisplayName *string     `json:"display_name,omitempty"`
+
+	// Metadata Replaces it.
+	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// CredentialRefresh defines model for CredentialRefresh.
+type CredentialRefresh struct {
+	ClientID          string       `json:"client_id"`
+	Resource          *string      `json:"resource"`
+	Scope             *string      `json:"scope"`
+	TokenEndpoint     string       `json:"token_endpoint"`
+	TokenEndpointAuth EndpointAuth `json:"token_endpoint_auth"`
+}
+
 // Credentials defines model for Credentials.
 type Credentials struct {
 	// AccessKeyID Of s3.
@@ -668,6 +726,12 @@ type DeletedContainerFile struct {
 	Object  string `json:"object"`
 }
 
+// DeletedCredential defines model for DeletedCredential.
+type DeletedCredential struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
+}
+
 // DeletedResponse defines model for DeletedResponse.
 type DeletedResponse struct {
 	Deleted bool   `json:"deleted"`
@@ -687,6 +751,12 @@ type DeletedSkillVersion struct {
 	Type string `json:"type"`
 }
 
+// DeletedVault defines model for DeletedVault.
+type DeletedVault struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
+}
+
 // DownloadRequest defines model for DownloadRequest.
 type DownloadRequest struct {
 	// ID A thread_id.
@@ -697,6 +767,11 @@ type DownloadRequest struct {
 
 	// Source What id names. Files of a volume have no URLs here: executions that mount it reach them.
 	Source string `json:"source"`
+}
+
+// EndpointAuth defines model for EndpointAuth.
+type EndpointAuth struct {
+	Type string `json:"type"`
 }
 
 // Environment defines model for Environment.
@@ -1629,6 +1704,32 @@ type NewAgent struct {
 	Visibility *string `json:"visibility,omitempty"`
 }
 
+// NewAuth defines model for NewAuth.
+type NewAuth struct {
+	// AccessToken Of mcp_oauth.
+	AccessToken *string `json:"access_token,omitempty"`
+
+	// ExpiresAt Of mcp_oauth: when access_token expires, in RFC 3339.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+
+	// Hosts Of host_secret: names of hosts, and *.example.com for all below one.
+	Hosts *[]string `json:"hosts,omitempty"`
+
+	// McpServerURL Of static_bearer and mcp_oauth: the MCP server that the token is for.
+	McpServerURL *string     `json:"mcp_server_url,omitempty"`
+	Refresh      *NewRefresh `json:"refresh,omitempty"`
+
+	// SecretName Of host_secret: the variable of programs, which holds a placeholder.
+	SecretName *string `json:"secret_name,omitempty"`
+
+	// SecretValue Of host_secret: what is sent to the hosts in its place.
+	SecretValue *string `json:"secret_value,omitempty"`
+
+	// Token Of static_bearer.
+	Token *string `json:"token,omitempty"`
+	Type  string  `json:"type"`
+}
+
 // NewConnection defines model for NewConnection.
 type NewConnection struct {
 	// Account Of azure: the storage account.
@@ -1672,6 +1773,19 @@ type NewContainer struct {
 type NewContext struct {
 	Language   string  `json:"language"`
 	WorkingDir *string `json:"working_dir,omitempty"`
+}
+
+// NewCredential defines model for NewCredential.
+type NewCredential struct {
+	Auth        NewAuth           `json:"auth"`
+	DisplayName *string           `json:"display_name,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+}
+
+// NewEndpointAuth defines model for NewEndpointAuth.
+type NewEndpointAuth struct {
+	ClientSecret *string `json:"client_secret,omitempty"`
+	Type         string  `json:"type"`
 }
 
 // NewGrant defines model for NewGrant.
@@ -1804,6 +1918,16 @@ type NewProcess struct {
 	WorkingDir    *string `json:"working_dir,omitempty"`
 }
 
+// NewRefresh defines model for NewRefresh.
+type NewRefresh struct {
+	ClientID          string          `json:"client_id"`
+	RefreshToken      string          `json:"refresh_token"`
+	Resource          *string         `json:"resource,omitempty"`
+	Scope             *string         `json:"scope,omitempty"`
+	TokenEndpoint     string          `json:"token_endpoint"`
+	TokenEndpointAuth NewEndpointAuth `json:"token_endpoint_auth"`
+}
+
 // NewSandbox defines model for NewSandbox.
 type NewSandbox struct {
 	// EnvVars Variables of its programs, over those of environment and key. Rules as in an execution's env_vars.
@@ -1852,6 +1976,9 @@ type NewSession struct {
 	// Mounts Up to 20, for an agent with the tool sandboxes.
 	Mounts *[]NewMount `json:"mounts,omitempty"`
 	Title  *string     `json:"title,omitempty"`
+
+	// VaultIds Up to 10 vaults, whose credentials the session uses: of the first one that has one for a server, or of a name.
+	VaultIds *[]string `json:"vault_ids,omitempty"`
 
 	// WebhookURL An https URL that the session's state is told to, signed with the webhook secret of the key.
 	WebhookURL *string `json:"webhook_url,omitempty"`
@@ -1933,6 +2060,15 @@ type NewTenant struct {
 
 	// Tier regulated turns the sandbox off.
 	Tier *string `json:"tier,omitempty"`
+}
+
+// NewVault defines model for NewVault.
+type NewVault struct {
+	// DisplayName 1 to 255 characters.
+	DisplayName string `json:"display_name"`
+
+	// Metadata Up to 16 pairs; keys of up to 64 characters, values of up to 512.
+	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
 // OpenAIFunction defines model for OpenAIFunction.
@@ -2045,6 +2181,14 @@ type PageAuditTrail struct {
 // PageConnection defines model for PageConnection.
 type PageConnection struct {
 	Data []Connection `json:"data"`
+
+	// NextPage Give it as page to get the next part; null at the end.
+	NextPage *string `json:"next_page"`
+}
+
+// PageCredential defines model for PageCredential.
+type PageCredential struct {
+	Data []Credential `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
@@ -2165,6 +2309,14 @@ type PageTemplate struct {
 // PageTenant defines model for PageTenant.
 type PageTenant struct {
 	Data []Tenant `json:"data"`
+
+	// NextPage Give it as page to get the next part; null at the end.
+	NextPage *string `json:"next_page"`
+}
+
+// PageVault defines model for PageVault.
+type PageVault struct {
+	Data []Vault `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
@@ -2440,6 +2592,15 @@ type ReasoningSettings struct {
 type Redelivery struct {
 	TraceID               string `json:"trace_id"`
 	WebhookDeliveryStatus string `json:"webhook_delivery_status"`
+}
+
+// RefreshChange defines model for RefreshChange.
+type RefreshChange struct {
+	RefreshToken *string `json:"refresh_token,omitempty"`
+
+	// Scope Empty for none.
+	Scope             *string          `json:"scope,omitempty"`
+	TokenEndpointAuth *NewEndpointAuth `json:"token_endpoint_auth,omitempty"`
 }
 
 // Resources defines model for Resources.
@@ -3080,6 +3241,7 @@ type Session struct {
 	Type        string    `json:"type"`
 	UpdatedAt   time.Time `json:"updated_at"`
 	Usage       TurnUsage `json:"usage"`
+	VaultIds    []string  `json:"vault_ids"`
 	WebhookURL  *string   `json:"webhook_url"`
 }
 
@@ -3817,6 +3979,27 @@ type UsedSkill struct {
 
 	// Version Id of the version; null for one of the server's own.
 	Version *string `json:"version"`
+}
+
+// Vault defines model for Vault.
+type Vault struct {
+	ArchivedAt  *time.Time `json:"archived_at"`
+	CreatedAt   time.Time  `json:"created_at"`
+	DisplayName string     `json:"display_name"`
+
+	// ID vlt_ and 32 hexadecimal digits.
+	ID        string            `json:"id"`
+	Metadata  map[string]string `json:"metadata"`
+	Type      string            `json:"type"`
+	UpdatedAt time.Time         `json:"updated_at"`
+}
+
+// VaultChange defines model for VaultChange.
+type VaultChange struct {
+	DisplayName *string `json:"display_name,omitempty"`
+
+	// Metadata Replaces it.
+	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
 // WaitingCall defines model for WaitingCall.

@@ -1,5 +1,5 @@
 // Package managed is another face of agents, sessions and environments: the shapes that the
-// published anthropic packages read and write as client.beta.agents, .sessions and .environments.
+// published anthropic packages read and write as client.beta.agents, .sessions, .vaults and .environments.
 // It renders and changes the same ones as the packages httpapi/agent, session and environment do. What they have and
 // this form has no word for is kept, and named in the answer's warnings; what this form has and
 // Atoll has not is refused by its name.
@@ -19,6 +19,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/skill"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/vault"
 )
 
 // Prefix is what the paths of this face begin with. Requests reach them by it, or by the
@@ -41,6 +42,7 @@ type Door struct {
 	Agents       *agent.Handlers
 	Sessions     *session.Handlers
 	Skills       *skill.Handlers
+	Vaults       *vault.Handlers
 	Environments *environment.Handlers
 	Web          *web.Service // nil where every tool is on
 	Keys         Keys
@@ -67,7 +69,7 @@ func Path(r *http.Request) string {
 // Operations is the table of what is served. None of it is in our OpenAPI document: the form
 // is another vendor's.
 func (d *Door) Operations() []httpapi.Operation {
-	ops := slices.Concat(d.agents(), d.sessions(), d.events(), d.environments(), d.skills(), nothing())
+	ops := slices.Concat(d.agents(), d.sessions(), d.events(), d.environments(), d.skills(), d.vaults(), nothing())
 	f := &httpapi.Foreign{Caller: d.caller, Refuse: refuse}
 	for i := range ops {
 		op := &ops[i]
@@ -102,7 +104,7 @@ func nothing() (ops []httpapi.Operation) {
 		ops = append(ops, httpapi.Operation{
 			Method: method, Path: "/{rest...}", Body: &httpapi.Body{Media: httpapi.OctetStream, Optional: true}, Params: []httpapi.Param{{Name: "."}}, Access: httpapi.AnyKey,
 			Serve: httpapi.Writes(func(c *httpapi.Call) error {
-				return httpapi.Invalid("%s %s is not served with the header anthropic-beta: %s…: only agents, their versions, sessions, their events and environments are", c.R.Method, "/"+c.Path("rest"), beta)
+				return httpapi.Invalid("%s %s is not served with the header anthropic-beta: %s…: only agents, their versions, sessions, their events, vaults and environments are", c.R.Method, "/"+c.Path("rest"), beta)
 			}),
 		})
 	}

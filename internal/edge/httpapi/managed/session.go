@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/wire"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
@@ -144,6 +145,9 @@ func (d *Door) createSession(c *httpapi.Call, in *SessionFields) (out Session, e
 		return out, fault.New(fault.NotFound, "environment_id must be the id or the name of the key's environment, %s: another one needs the scope environments", own.ID)
 	}
 	made.Environment = in.EnvironmentID
+	if made.Vaults, err = in.vaults(); err != nil {
+		return out, err
+	}
 	if made.Budget, err = in.budget(); err != nil {
 		return out, err
 	}
@@ -178,7 +182,7 @@ func (d *Door) changeSession(c *httpapi.Call, in *SessionFields) (out Session, e
 	for _, f := range []struct {
 		name  string
 		given bool
-	}{{"agent", len(in.Agent) > 0}, {"environment_id", in.EnvironmentID != nil}, {"initial_events", len(in.InitialEvents) > 0}} {
+	}{{"agent", len(in.Agent) > 0}, {"environment_id", in.EnvironmentID != nil}, {"initial_events", len(in.InitialEvents) > 0}, {"vault_ids", len(in.VaultIDs) > 0 && in.VaultIDs.Kind() != 'n'}} {
 		if f.given {
 			return out, httpapi.Invalid("%s of a session cannot be changed: leave it out", f.name)
 		}
@@ -216,12 +220,23 @@ func (in *SessionFields) refuse() error {
 	for _, f := range []struct {
 		name string
 		text jsontext.Value
-	}{{"resources", in.Resources}, {"vault_ids", in.VaultIDs}} {
+	}{{"resources", in.Resources}} {
 		if text := strings.Join(strings.Fields(string(f.text)), ""); text != "" && text != null && text != "[]" {
 			return httpapi.Invalid("%s is not supported by this version: leave it out", f.name)
 		}
 	}
 	return nil
+}
+
+// vaults reads which vaults a session has; null is none.
+func (in *SessionFields) vaults() ([]wire.Text, error) {
+	if len(in.VaultIDs) == 0 || in.VaultIDs.Kind() == 'n' {
+		return nil, nil
+	}
+	var of struct {
+		Vaults []wire.Text `json:"vault_ids"`
+	}
+	return of.Vaults, only("vault_ids", in.VaultIDs, &of)
 }
 
 // agent reads which agent a session is with: a text, or an object with its id and version.

@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/vault"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -46,7 +47,7 @@ func (r *renderer) session(s *session.Session) (out Session, err error) {
 	}
 	out = Session{
 		ID: string(s.ID), Type: "session", Agent: sessionAgentOf(a), EnvironmentID: s.Environment, Title: httpapi.OrNull(s.About.Title), Metadata: map[string]string{}, Status: "idle",
-		Resources: []Typed{}, VaultIDs: []string{}, Usage: usageOf(&total), CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Warnings: []Warning{},
+		Resources: []Typed{}, VaultIDs: httpapi.Each(s.Vaults, func(id vault.ID) string { return string(id) }), Usage: usageOf(&total), CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Warnings: []Warning{},
 	}
 	if out.OutcomeEvaluations, err = r.outcomes(s); err != nil {
 		return out, err

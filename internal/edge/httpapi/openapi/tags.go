@@ -18,6 +18,7 @@ func tags() []*huma.Tag {
 		{Name: "containers", Description: "The named sandboxes of `code_interpreter` and their files, in the form of OpenAI's containers."},
 		{Name: "agents", Description: "Agents as versioned resources: a model, what it is told, and the tools that it may call."},
 		{Name: "skills", Description: "Folders of instructions and files in the open Agent Skills format, with versions."},
+		{Name: "vaults", Description: "Credentials for sessions: tokens of MCP servers, and secrets that are sent to some hosts."},
 		{Name: "sessions", Description: "Conversations with agents, which remember what was said and have one sandbox each."},
 		{Name: "web", Description: "Searches of the web and for people, which the server makes for its callers."},
 		{Name: "usage", Description: "What the tenant used, and its price."},

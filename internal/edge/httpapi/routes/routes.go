@@ -23,6 +23,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/usage"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/vault"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/web"
 )
 
@@ -35,6 +36,7 @@ type Handlers struct {
 	Managed      *managed.Door
 	Sessions     *session.Handlers
 	Skills       *skill.Handlers
+	Vaults       *vault.Handlers
 	Usage        *usage.Handlers
 	Threads      *thread.Handlers
 	Tools        *tool.Handlers
@@ -70,6 +72,9 @@ func (h Handlers) Operations() []httpapi.Operation {
 	}
 	if h.Skills != nil {
 		table = append(table, h.Skills.Operations()...)
+	}
+	if h.Vaults != nil {
+		table = append(table, h.Vaults.Operations()...)
 	}
 	if h.Usage != nil {
 		table = append(table, h.Usage.Operations()...)
@@ -109,7 +114,7 @@ func (h Handlers) Operations() []httpapi.Operation {
 func Documented() []httpapi.Operation {
 	var server *httpapi.Server
 	return slices.Concat(Handlers{
-		Execute: &execute.Handlers{}, Responses: &response.Handlers{}, Containers: &container.Handlers{}, Agents: &agent.Handlers{}, Sessions: &session.Handlers{}, Skills: &skill.Handlers{}, Usage: &usage.Handlers{}, Threads: &thread.Handlers{}, Tools: &tool.Handlers{},
+		Execute: &execute.Handlers{}, Responses: &response.Handlers{}, Containers: &container.Handlers{}, Agents: &agent.Handlers{}, Sessions: &session.Handlers{}, Skills: &skill.Handlers{}, Vaults: &vault.Handlers{}, Usage: &usage.Handlers{}, Threads: &thread.Handlers{}, Tools: &tool.Handlers{},
 		Sandboxes: &sandbox.Handlers{}, Environments: &environment.Handlers{}, Models: &model.Handlers{}, Web: &web.Handlers{}, Admin: &admin.Handlers{},
 		Cloudflare: &cloudflare.Door{}, E2B: &e2b.Door{},
 	}.Operations(), server.Probes())

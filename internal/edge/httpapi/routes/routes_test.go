@@ -27,6 +27,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/skill"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/thread"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/tool"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/vault"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/web"
 )
 
@@ -110,7 +111,7 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 func TestEveryDocumentedRouteIsServed(t *testing.T) {
 	s := httpapitest.New(t, func(c *httpapitest.Setup) {
 		c.Sandboxes, c.Threads, c.Tools, c.Admin, c.Environments, c.Models, c.Responses, c.Web = &sandbox.Handlers{}, &thread.Handlers{}, &tool.Handlers{}, &admin.Handlers{}, &environment.Handlers{}, &model.Handlers{}, &response.Handlers{}, &web.Handlers{}
-		c.Containers, c.Agents, c.Sessions, c.Skills = &container.Handlers{}, &agent.Handlers{}, &session.Handlers{}, &skill.Handlers{}
+		c.Containers, c.Agents, c.Sessions, c.Skills, c.Vaults = &container.Handlers{}, &agent.Handlers{}, &session.Handlers{}, &skill.Handlers{}, &vault.Handlers{}
 	})
 	count := 0
 	for path, methods := range readDocument(t).Paths {

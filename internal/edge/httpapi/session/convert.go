@@ -35,7 +35,7 @@ func EventSeq(of session.ID, id string) (seq int64, ok bool) {
 func sessionOf(s *session.Session) Session {
 	out := Session{
 		ID: string(s.ID), Type: "session", AgentID: string(s.Agent), AgentVersion: s.Version, Environment: s.Environment, Title: httpapi.OrNull(s.About.Title), Metadata: map[string]jsontext.Value{},
-		Status: "idle", Events: s.Events, QueuedTurns: s.Queued, Budget: budgetOf(s.Budget), Webhook: httpapi.OrNull(s.Webhook.URL), Usage: usageOf(&s.Used),
+		Status: "idle", Events: s.Events, QueuedTurns: s.Queued, Budget: budgetOf(s.Budget), Vaults: idsOf(s.Vaults), Webhook: httpapi.OrNull(s.Webhook.URL), Usage: usageOf(&s.Used),
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 	}
 	out.Mounts = httpapi.Each(s.About.Mounts, mountOf)

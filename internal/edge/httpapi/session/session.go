@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/vault"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 )
@@ -24,6 +25,7 @@ type Handlers struct {
 	Store  session.Store
 	Agents agent.Store
 	Skills skill.Store
+	Vaults vault.Store
 	// Pool has the tools of the sessions' named sandboxes, and Sandboxes has those.
 	Pool interface {
 		Tools(agent string) ([]run.Tool, error)
@@ -156,6 +158,9 @@ func (h *Handlers) create(c *httpapi.Call, in *NewSession) (out Session, err err
 		return out, err
 	}
 	if s.Budget, err = in.Budget.domain(s.Budget, false); err != nil {
+		return out, err
+	}
+	if s.Vaults, err = h.vaultsOf(c, in.Vaults); err != nil {
 		return out, err
 	}
 	if in.Webhook != nil {

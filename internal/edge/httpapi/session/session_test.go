@@ -13,6 +13,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/grader"
 	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/skilltool"
 	agentturns "github.com/atoll-run/atoll/internal/agent/turns"
 	"github.com/atoll-run/atoll/internal/control/webhook"
@@ -29,6 +30,8 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
+	vaultapi "github.com/atoll-run/atoll/internal/edge/httpapi/vault"
+	"github.com/atoll-run/atoll/internal/infra/store"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
 )
 
@@ -91,6 +94,8 @@ type talk struct {
 	recalled *atomic.Int64 // how often a conversation was read
 	api      *sessionapi.Handlers
 	skills   skill.Store
+	agents   agent.Store
+	db       *store.DB
 }
 
 // open begins a session with an agent that has a tool of the client's and those of the
@@ -107,6 +112,7 @@ func openWith(t *testing.T, policy string, script modeltest.Script, skills ...ag
 	var agents agent.Store
 	var api *sessionapi.Handlers
 	var keep skill.Store
+	var records *store.DB
 	ended, recalled := make(chan run.ID, 20), new(atomic.Int64)
 	hooks, err := webhook.New(webhook.Config{})
 	if err != nil {
@@ -115,12 +121,13 @@ func openWith(t *testing.T, policy string, script modeltest.Script, skills ...ag
 	s := httpapitest.New(t, func(s *httpapitest.Setup) {
 		db, box := s.World.DB, storetest.Box(t)
 		used := &skilltool.Skills{Folders: db.Skills(), Events: db.Sessions()}
-		keep = db.Skills()
+		keep, records = db.Skills(), db
+		remote := remotes(t, db, box)
 		wake := func() {}
 		l := loop.New(loop.Config{
 			Ended: func(r *run.Run) { wake(); ended <- r.ID },
 			Store: db.Runs(), Models: models, Events: s.World.Bus.RunEvents(box), Log: slog.New(slog.DiscardHandler), Holder: "here",
-			Handlers: map[string]loop.Handler{"sandbox": hands{}, skilltool.Handler: used}, Check: used.Check, Grade: grader.Outcome, Conversation: func(ctx context.Context, t *run.Turn) ([]model.Item, error) {
+			Handlers: map[string]loop.Handler{"sandbox": hands{}, skilltool.Handler: used, mcptool.Handler: remote}, Check: used.Check, Grade: grader.Outcome, Conversation: func(ctx context.Context, t *run.Turn) ([]model.Item, error) {
 				recalled.Add(1)
 				return db.Sessions().Conversation(ctx, t)
 			},
@@ -129,17 +136,18 @@ func openWith(t *testing.T, policy string, script modeltest.Script, skills ...ag
 			t.Fatal(err)
 		}
 		t.Cleanup(l.Stop)
-		turns := &response.Handlers{Loop: l, Files: s.World.Gateway, Store: db.Runs(), Models: models, Seal: box, Keep: time.Hour, Web: web.New(web.Config{})}
+		turns := &response.Handlers{Loop: l, Files: s.World.Gateway, Store: db.Runs(), Models: models, Seal: box, Keep: time.Hour, Web: web.New(web.Config{}), MCP: remote}
 		agents = db.Agents()
 		queued := agentturns.New(agentturns.Config{Store: db.Sessions(), Begin: l.Begin, Log: slog.New(slog.DiscardHandler)})
 		go queued.Run(t.Context())
 		wake = queued.Wake
-		api = &sessionapi.Handlers{Store: db.Sessions(), Agents: db.Agents(), Skills: db.Skills(), Turns: turns, Queued: queued.Wake, Enter: tenant.NewAuthority(db.Tenants()).Enter, Told: func() {},
+		api = &sessionapi.Handlers{Store: db.Sessions(), Agents: db.Agents(), Skills: db.Skills(), Vaults: db.Vaults(), Turns: turns, Queued: queued.Wake, Enter: tenant.NewAuthority(db.Tenants()).Enter, Told: func() {},
 			CheckWebhook: hooks.CheckURL}
 		s.Sessions = api
 		s.Agents = &agentapi.Handlers{Store: agents}
+		s.Vaults = &vaultapi.Handlers{Store: db.Vaults(), Max: 5, CheckURL: local(t).CheckURL}
 		s.Face = managed.Path
-		s.Managed = &managed.Door{Agents: s.Agents, Sessions: s.Sessions, Keys: s.World}
+		s.Managed = &managed.Door{Agents: s.Agents, Sessions: s.Sessions, Vaults: s.Vaults, Keys: s.World}
 	})
 	a := &agent.Agent{ID: agent.NewID(), Tenant: s.Caller.Tenant.ID, Slug: "helper", Visibility: agent.Private, Definition: agent.Definition{
 		Name: "Helper", Model: agent.Model{Name: "m"}, Tools: []agent.Tool{{Type: agent.Sandbox}, {Type: agent.Custom, Name: "theirs"}}, Skills: skills,
@@ -150,7 +158,7 @@ func openWith(t *testing.T, policy string, script modeltest.Script, skills ...ag
 	if err := agents.Create(t.Context(), a, agent.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	k := &talk{s, t, "", ended, recalled, api, keep}
+	k := &talk{s, t, "", ended, recalled, api, keep, agents, records}
 	var made struct{ ID string }
 	k.ask(http.StatusCreated, "POST", "/v1/sessions", `{"agent_id":"helper"}`, &made)
 	k.path = "/v1/sessions/" + made.ID

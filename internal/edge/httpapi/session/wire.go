@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // NewSession is the body that makes a session.
@@ -15,6 +17,7 @@ type NewSession struct {
 	Metadata    map[string]jsontext.Value `json:"metadata,omitzero"`
 	Mounts      []NewMount                `json:"mounts,omitzero" doc:"Up to 20, for an agent with the tool sandboxes."`
 	Budget      *SessionBudget            `json:"budget,omitzero"`
+	Vaults      []wire.Text               `json:"vault_ids,omitzero" doc:"Up to 10 vaults, whose credentials the session uses: of the first one that has one for a server, or of a name."`
 	Webhook     *string                   `json:"webhook_url,omitzero" doc:"An https URL that the session's state is told to, signed with the webhook secret of the key."`
 }
 
@@ -39,6 +42,7 @@ type Session struct {
 	QueuedTurns  int                       `json:"queued_turns" doc:"Turns that wait for those before them."`
 	Mounts       []Mount                   `json:"mounts"`
 	Budget       *SessionBudget            `json:"budget" doc:"null for none."`
+	Vaults       []string                  `json:"vault_ids"`
 	Webhook      *string                   `json:"webhook_url"`
 	Usage        TurnUsage                 `json:"usage" doc:"Of all turns that have ended."`
 	CreatedAt    time.Time                 `json:"created_at"`

@@ -245,10 +245,6 @@ func (h *Handlers) archiveCredential(c *httpapi.Call) (Credential, error) {
 	return shownCredential(h.EndCredential(c))
 }
 
-func (h *Handlers) removeCredential(c *httpapi.Call) (DeletedCredential, error) {
-	return h.RemoveCredential(c)
-}
-
 func (h *Handlers) credentials(c *httpapi.Call) (out httpapi.Page[Credential], err error) {
 	page, next, err := h.CredentialPage(c)
 	return httpapi.Page[Credential]{Data: httpapi.Each(page, func(of vault.Credential) Credential { return CredentialOf(&of) }), NextPage: httpapi.OrNull(next)}, err

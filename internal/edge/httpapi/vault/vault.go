@@ -53,7 +53,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		},
 		{
 			Method: http.MethodDelete, Path: one, ID: "deleteVault", Summary: "Delete a vault with its credentials", Scope: tenant.ScopeEnvironments, Params: id,
-			Answers: []httpapi.Answer{httpapi.OK(DeletedVault{}, "It is gone. Sessions that have it go on without it."), unknown}, Serve: httpapi.Returns(h.remove),
+			Answers: []httpapi.Answer{httpapi.OK(DeletedVault{}, "It is gone. Sessions that have it go on without it."), unknown}, Serve: httpapi.Returns(h.Remove),
 		},
 		{
 			Method: http.MethodPost, Path: one + "/archive", ID: "archiveVault", Summary: "Archive a vault with its credentials", Scope: tenant.ScopeEnvironments, Params: id,
@@ -79,7 +79,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		},
 		{
 			Method: http.MethodDelete, Path: credential, ID: "deleteVaultCredential", Summary: "Delete a credential", Scope: tenant.ScopeEnvironments, Params: which,
-			Answers: []httpapi.Answer{httpapi.OK(DeletedCredential{}, "It is gone."), unknown}, Serve: httpapi.Returns(h.removeCredential),
+			Answers: []httpapi.Answer{httpapi.OK(DeletedCredential{}, "It is gone."), unknown}, Serve: httpapi.Returns(h.RemoveCredential),
 		},
 		{
 			Method: http.MethodPost, Path: credential + "/archive", ID: "archiveVaultCredential", Summary: "Archive a credential", Scope: tenant.ScopeEnvironments, Params: which,
@@ -175,7 +175,8 @@ func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[Vault], err error) {
 	return httpapi.Page[Vault]{Data: httpapi.Each(page, func(v vault.Vault) Vault { return Of(&v) }), NextPage: httpapi.OrNull(next)}, err
 }
 
-func (h *Handlers) remove(c *httpapi.Call) (out DeletedVault, err error) {
+// Remove deletes the vault that the path names.
+func (h *Handlers) Remove(c *httpapi.Call) (out DeletedVault, err error) {
 	v, err := h.Find(c)
 	if err != nil {
 		return out, err
