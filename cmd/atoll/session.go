@@ -26,6 +26,7 @@ terminal.`,
 func (r *remote) sessionCreate() *cobra.Command {
 	var in sdk.NewSession
 	var title, environment, webhook string
+	var vaults []string
 	var version, tokens int64
 	var dollars float64
 	var cmd *cobra.Command
@@ -34,6 +35,9 @@ func (r *remote) sessionCreate() *cobra.Command {
 		in.EnvironmentID, in.WebhookURL = ifGiven(cmd, "environment", &environment), ifGiven(cmd, "webhook-url", &webhook)
 		if b := (sdk.SessionBudget{Tokens: ifGiven(cmd, "max-tokens", &tokens), CostUsd: ifGiven(cmd, "max-cost", &dollars)}); b != (sdk.SessionBudget{}) {
 			in.Budget = &b
+		}
+		if len(vaults) > 0 {
+			in.VaultIds = &vaults
 		}
 		made, err := c.CreateSession(ctx, in)
 		switch {
@@ -48,6 +52,7 @@ func (r *remote) sessionCreate() *cobra.Command {
 	cmd.Flags().StringVar(&title, "title", "", "what it is called")
 	cmd.Flags().Int64Var(&version, "version", 0, "version of the agent (the current one)")
 	cmd.Flags().StringVar(&environment, "environment", "", "environment that the agent works in (the key's)")
+	cmd.Flags().StringSliceVar(&vaults, "vault", nil, "id of a vault whose credentials the session uses; may be given again")
 	cmd.Flags().StringVar(&webhook, "webhook-url", "", "https URL that is told of the session's state")
 	cmd.Flags().Int64Var(&tokens, "max-tokens", 0, "tokens that all turns may use")
 	cmd.Flags().Float64Var(&dollars, "max-cost", 0, "US dollars that all turns may cost")

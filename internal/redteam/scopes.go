@@ -40,7 +40,7 @@ var families = map[string][]string{
 	},
 	"read": {
 		"GET /v1/executions", "GET /v1/usage", "GET /v1/threads", "POST /v1/threads/{thread_id}/signed_urls", "POST /v1/files/list", "POST /v1/files/download_url",
-		"GET /v1/responses/", "GET /v1/agent/", "GET /v1/skills", "GET /v1/agents", "GET /default/v1/agents", "GET /v1/sessions", "GET /default/v1/sessions",
+		"GET /v1/responses/", "GET /v1/agent/", "GET /v1/skills", "GET /v1/vaults", "GET /v1/agents", "GET /default/v1/agents", "GET /v1/sessions", "GET /default/v1/sessions",
 	},
 	"tools": {"GET /v1/tools", "POST /v1/tools", "DELETE /v1/tools", "POST /v1/sessions/{session}/", "GET /mcp", "POST /mcp", "DELETE /mcp", "POST /v1/search", "POST /search", "POST /v1/fetch"},
 	"sandboxes": {
@@ -51,6 +51,7 @@ var families = map[string][]string{
 		"GET /v1/environments", "POST /v1/environments", "PATCH /v1/environments/", "DELETE /v1/environments/",
 		"GET /default/v1/environments", "POST /default/v1/environments", "PATCH /default/v1/environments/", "DELETE /default/v1/environments/",
 		"GET /v1/model-keys", "PUT /v1/model-keys/", "DELETE /v1/model-keys/",
+		"POST /v1/vaults", "PATCH /v1/vaults/", "DELETE /v1/vaults/",
 	},
 }
 

@@ -27,6 +27,7 @@ func tenancyCases() []Case {
 		{"tenancy/cloudflare", Critical, "uses another tenant's sandbox by its id through Cloudflare's protocol", "the file in it is neither seen nor changed", foreignCloudflare},
 		{"tenancy/agents", Critical, "shows, changes and archives the victim's agent by its id, with a key that may do so to its own", same, foreignAgent},
 		{"tenancy/skills", Critical, "shows, downloads, changes and deletes the victim's skill by its id, with a key that may do so to its own", same, foreignSkill},
+		{"tenancy/vaults", Critical, "shows, changes and deletes the victim's vault and its credential by their ids, and begins a session with it, with a key that may do so to its own", same, foreignVault},
 		{"tenancy/sessions", Critical, "shows, changes, writes to and deletes the victim's session by its id, with a key that may do so to its own", same, foreignConversation},
 		{"tenancy/threads", Critical, "reads, lists and exports the victim's thread by its name", "the attacker has no such thread", foreignThread},
 		{"tenancy/thread-names", High, "makes and deletes a thread of the victim's name", "the victim's thread stays as it is", sameThread},
@@ -271,6 +272,62 @@ func foreignSkill(ctx context.Context, a *arena) error {
 		return err
 	}
 	return a.compare(ctx, c, p, "/v1/skills/", "skill_id")
+}
+
+func foreignVault(ctx context.Context, a *arena) (err error) {
+	p, err := a.thePrey(ctx)
+	if err != nil {
+		return err
+	}
+	owner, err := a.key(ctx, victimTenant, envPlain, "environments", "read")
+	if err != nil {
+		return err
+	}
+	var vault, credential struct{ ID string }
+	if err := owner.must(ctx, http.MethodPost, "/v1/vaults", map[string]any{"display_name": preyText}, &vault); err != nil {
+		return err
+	}
+	defer func() {
+		_ = owner.must(context.WithoutCancel(ctx), http.MethodDelete, "/v1/vaults/"+vault.ID, nil, nil)
+	}()
+	auth := map[string]any{"type": "host_secret", "secret_name": "PREY", "secret_value": preyText, "hosts": []string{"api.example.com"}}
+	if err := owner.must(ctx, http.MethodPost, "/v1/vaults/"+vault.ID+"/credentials", map[string]any{"auth": auth}, &credential); err != nil {
+		return err
+	}
+	seen, err := owner.do(ctx, http.MethodGet, "/v1/vaults/"+vault.ID+"/credentials/"+credential.ID, nil)
+	if err != nil {
+		return err
+	}
+	if bytes.Contains(seen.Body, []byte(preyText)) {
+		return fmt.Errorf("the secret of a credential is shown: %s", seen)
+	}
+	p = maps.Clone(p)
+	p["vault_id"], p["credential_id"] = vault.ID, credential.ID
+	c, err := a.key(ctx, attackerTenant, envPlain, "environments", "read", "execute")
+	if err != nil {
+		return err
+	}
+	model := "redteam-vault-" + a.run
+	remove, err := a.model(ctx, model)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	var agent struct{ ID string }
+	if err := c.must(ctx, http.MethodPost, "/v1/agents", map[string]any{"name": "Thief", "model": map[string]any{"name": model}}, &agent); err != nil {
+		return err
+	}
+	defer func() {
+		_ = c.must(context.WithoutCancel(ctx), http.MethodPost, "/v1/agents/"+agent.ID+"/archive", nil, nil)
+	}()
+	got, err := c.do(ctx, http.MethodPost, "/v1/sessions", map[string]any{"agent_id": agent.ID, "vault_ids": []string{vault.ID}})
+	if err != nil {
+		return err
+	}
+	if got.Status != http.StatusNotFound {
+		return fmt.Errorf("a session with the victim's vault: %s", got)
+	}
+	return a.compare(ctx, c, p, "/v1/vaults/", "vault_id")
 }
 
 func foreignConversation(ctx context.Context, a *arena) (err error) {

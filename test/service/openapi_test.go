@@ -159,6 +159,12 @@ func (d *described) everyOperation(t *testing.T) {
 	steps = append(steps, step{post, skills, form(t, "SKILL.md", skillText), 201, ""}, step{get, skills, nil, 200, ""}, step{get, skill, nil, 200, ""},
 		step{post, skill + "/versions", form(t, "SKILL.md", skillText), 201, ""}, step{get, skill + "/versions", nil, 200, ""}, step{get, skill + "/versions/latest", nil, 200, ""},
 		step{get, skill + "/versions/1/content", nil, 200, ""}, step{del, skill + "/versions/1", nil, 200, ""}, step{post, skill + "/archive", nil, 200, ""}, step{del, skill, nil, 200, ""})
+	vaults, vault, token := "/v1/vaults", "/v1/vaults/{vault_id}", o("type", "static_bearer", "mcp_server_url", "https://mcp.example.com", "token", "long-enough")
+	credential := vault + "/credentials/{data.id}"
+	steps = append(steps, step{post, vaults, o("display_name", "of a user"), 201, "id"}, step{get, vaults, nil, 200, ""}, step{post, vaults + "/{id}/credentials", o("auth", token), 201, "vault_id"},
+		step{get, vault, nil, 200, ""}, step{patch, vault, o("metadata", o("a", "b")), 200, ""}, step{get, vault + "/credentials", nil, 200, "data.id"}, step{get, credential, nil, 200, ""},
+		step{patch, credential, o("auth", o("type", "static_bearer", "token", "longer-enough")), 200, ""}, step{post, credential + "/archive", nil, 200, ""}, step{del, credential, nil, 200, ""},
+		step{post, vault + "/archive", nil, 200, ""}, step{del, vault, nil, 200, ""})
 	steps = append(steps, []step{
 		{get, "/v1/admin/audit/trails", nil, 200, ""}, {get, "/v1/admin/caps", nil, 200, ""}, {patch, "/v1/admin/caps", o("tenant_daily", 10_000), 200, ""},
 		{put, "/v1/admin/plans/made", o("concurrency", 2), 200, ""}, {get, "/v1/admin/plans", nil, 200, ""}, {get, "/v1/admin/plans/made", nil, 200, ""}, {del, "/v1/admin/plans/made", nil, 204, ""},

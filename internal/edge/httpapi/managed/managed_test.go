@@ -192,7 +192,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		refused(t, ask(s, "POST", "/v1/agents", "{"+body+"}"), http.StatusBadRequest, "invalid_request_error", strings.ReplaceAll(says, `\"`, `"`))
 	}
-	refused(t, ask(s, "POST", "/v1/vaults", `{}`), http.StatusBadRequest, "invalid_request_error", "/v1/vaults is not served")
+	refused(t, ask(s, "POST", "/v1/memory_stores", `{}`), http.StatusBadRequest, "invalid_request_error", "/v1/memory_stores is not served")
 	theirs := agenttest.New("ten_other", "theirs")
 	theirs.Visibility = agent.Template
 	if err := db.Agents().Create(t.Context(), theirs, agent.Limits{}); err != nil {

@@ -250,14 +250,14 @@ def refused(client, session):
         (anthropic.NotFoundError, "session", lambda: client.beta.sessions.retrieve("sess_" + "0" * 32)),
         (anthropic.NotFoundError, "environment", lambda: client.beta.sessions.create(agent=agent, environment_id="env_none")),
         (anthropic.BadRequestError, "resources", lambda: client.beta.sessions.create(agent=agent, environment_id="main", resources=[{"type": "file", "file_id": "x"}])),
-        (anthropic.BadRequestError, "vault_ids", lambda: client.beta.sessions.create(agent=agent, environment_id="main", vault_ids=["vlt_1"])),
+        (anthropic.NotFoundError, "vault_ids[0]", lambda: client.beta.sessions.create(agent=agent, environment_id="main", vault_ids=["vlt_1"])),
         (anthropic.BadRequestError, "agent.type", lambda: client.beta.sessions.create(agent={"type": "agent_with_overrides", "id": agent}, environment_id="main")),
         (anthropic.BadRequestError, "initial_events", lambda: client.beta.sessions.create(agent=agent, environment_id="main", initial_events=[{"type": "user.interrupt"}])),
         (anthropic.BadRequestError, "rubric.type", lambda: calls.send(session.id, events=[{"type": "user.define_outcome", "description": "x", "rubric": {"type": "file", "file_id": "file_1"}}])),
         (anthropic.BadRequestError, "session_thread_id", lambda: calls.send(session.id, events=[{"type": "user.interrupt", "session_thread_id": "sthr_1"}])),
         (anthropic.BadRequestError, "events[1]", lambda: calls.send(session.id, events=[says("say no"), {"type": "user.tool_result", "tool_use_id": "x"}])),
         (anthropic.NotFoundError, "call", lambda: calls.send(session.id, events=[result, says("say no")])),
-        (anthropic.BadRequestError, "vaults", lambda: client.beta.vaults.list()),
+        (anthropic.BadRequestError, "memory_stores", lambda: client.beta.memory_stores.list()),
     ):
         try:
             call()
