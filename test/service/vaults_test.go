@@ -2,21 +2,22 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"encoding/json"
-
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // TestPublishedClientOnVaults drives Anthropic's client through all that it knows of vaults, and
 // has an agent ask an MCP server with a token of one.
 func TestPublishedClientOnVaults(t *testing.T) {
-	s := shared(t)
+	s := atolltest.Start(t, atolltest.Options{Env: []string{noPool, "ATOLL_MODEL_ALLOW=127.0.0.1", "ATOLL_MCP_ALLOW=127.0.0.1"}})
 	s.Tenant(t, "vaults", "enterprise")
 	var owner struct{ Key string }
 	s.Must(t, s.AdminKey(t), http.MethodPost, "/v1/admin/tenants/vaults/keys", map[string]any{

@@ -74,7 +74,7 @@ def refused(client, a):
         (anthropic.NotFoundError, lambda: client.beta.agents.retrieve("agt_" + "0" * 32)),
         (anthropic.BadRequestError, lambda: client.beta.agents.create(name="x", model="none")),
         (anthropic.BadRequestError, lambda: client.beta.agents.create(name="x", model="managed", skills=[{"type": "anthropic", "skill_id": "xlsx"}])),
-        (anthropic.BadRequestError, lambda: client.beta.memory_stores.list()),
+        (anthropic.BadRequestError, lambda: client.beta.deployments.list()),
         (anthropic.AuthenticationError, lambda: client.with_options(api_key="sk-atoll-wrong").beta.agents.list()),
     ):
         try:

@@ -257,7 +257,7 @@ def refused(client, session):
         (anthropic.BadRequestError, "session_thread_id", lambda: calls.send(session.id, events=[{"type": "user.interrupt", "session_thread_id": "sthr_1"}])),
         (anthropic.BadRequestError, "events[1]", lambda: calls.send(session.id, events=[says("say no"), {"type": "user.tool_result", "tool_use_id": "x"}])),
         (anthropic.NotFoundError, "call", lambda: calls.send(session.id, events=[result, says("say no")])),
-        (anthropic.BadRequestError, "memory_stores", lambda: client.beta.memory_stores.list()),
+        (anthropic.BadRequestError, "deployments", lambda: client.beta.deployments.list()),
     ):
         try:
             call()
