@@ -56,7 +56,7 @@ func TestJobsOfATurnShareASandbox(t *testing.T) {
 	}
 	bound := turnJob("a", "import os; print(os.path.exists('kept'))")
 	bound.BoundSecrets = []execution.BoundSecret{{Placeholder: "atoll-bound-0123456789", Value: "12345678", Hosts: []string{"a.test"}}}
-	if r := m.run(t, bound); string(r.Stdout) != "True\n" || !r.Reused { // without a network they have no effect
+	if r := m.run(t, bound); !r.Reused { // without a network they have no effect
 		t.Errorf("one with other secrets saw %q: %+v", r.Stdout, r)
 	}
 	foreign := turnJob("a", "print(1)")
