@@ -192,7 +192,7 @@ func (a *arena) compare(ctx context.Context, by caller, p prey, prefix, param st
 
 // query adds the parameters that operations on files of sandboxes and executions require.
 func query(path string) string {
-	for _, prefix := range []string{"/v1/threads/", "/v1/containers/", "/v1/responses/", "/v1/agent/"} {
+	for _, prefix := range []string{"/v1/threads/", "/v1/containers/", "/v1/responses/", "/v1/agent/", "/v1/vaults/", "/v1/sessions/sess_", "/default/v1/sessions/"} {
 		if strings.HasPrefix(path, prefix) {
 			return path // the file is in it
 		}
