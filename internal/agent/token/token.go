@@ -98,11 +98,19 @@ func (s *Source) refresh(ctx context.Context, h *vault.Held, again func() (*vaul
 func (s *Source) renew(ctx context.Context, h *vault.Held) (string, error) {
 	made, err := s.exchange(ctx, h)
 	ctx = context.WithoutCancel(ctx) // the endpoint may take the old token no more
-	if err != nil {
+	var value string
+	if err == nil {
+		value, err = s.keep(ctx, h, made)
+	}
+	if errors.Is(err, ErrRefresh) {
 		_, failed := s.Store.Lease(ctx, &h.Credential, 0)
 		return "", errors.Join(err, failed)
 	}
-	var value string
+	return value, err
+}
+
+// keep stores what an endpoint has answered, and returns the token from then on.
+func (s *Source) keep(ctx context.Context, h *vault.Held, made *oauth2.Token) (value string, err error) {
 	_, err = s.Store.Change(ctx, h.Tenant, h.Vault, h.ID, func(c *vault.Credential, secret *vault.Secret) error {
 		if c.Version == h.Version { // else it was given another one meanwhile
 			secret.Value, c.Auth.ExpiresAt = made.AccessToken, made.Expiry.UTC().Truncate(time.Microsecond)
