@@ -299,7 +299,7 @@ func foreignVault(ctx context.Context, a *arena) (err error) {
 		return err
 	}
 	if bytes.Contains(seen.Body, []byte(preyText)) {
-		return fmt.Errorf("the secret of a credential is shown: %s", seen)
+		return found("the secret of a credential is shown: %s", seen)
 	}
 	p = maps.Clone(p)
 	p["vault_id"], p["credential_id"] = vault.ID, credential.ID
@@ -325,7 +325,7 @@ func foreignVault(ctx context.Context, a *arena) (err error) {
 		return err
 	}
 	if got.Status != http.StatusNotFound {
-		return fmt.Errorf("a session with the victim's vault: %s", got)
+		return found("a session with the victim's vault: %s", got)
 	}
 	return a.compare(ctx, c, p, "/v1/vaults/", "vault_id")
 }
