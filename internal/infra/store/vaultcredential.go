@@ -249,7 +249,7 @@ func (s *vaults) used(ctx context.Context, t tenant.ID, of []vault.ID, which str
 
 func (s *vaults) Lease(ctx context.Context, c *vault.Credential, d time.Duration) (got bool, err error) {
 	err = s.transact(ctx, "lease a credential", c.Tenant, func(t *tx, now time.Time) error {
-		n, err := t.exec(ctx, `UPDATE vault_credentials SET leased = ? WHERE id = ? AND version = ? AND (leased < ? OR ? = 0) AND archived_at IS NULL`, micros(now.Add(d)), string(c.ID), c.Version, micros(now), int64(d))
+		n, err := t.exec(ctx, `UPDATE vault_credentials SET leased = ? WHERE id = ? AND version = ? AND (leased < ? OR CAST(? AS BIGINT) = 0) AND archived_at IS NULL`, micros(now.Add(d)), string(c.ID), c.Version, micros(now), int64(d))
 		got = n > 0
 		return err
 	})

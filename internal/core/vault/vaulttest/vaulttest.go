@@ -282,7 +282,13 @@ func races(t *testing.T, s vault.Store) {
 	if got, err := s.Lease(ctx, c, time.Minute); got || err != nil {
 		t.Errorf("a lease of what has changed: %t, %v", got, err)
 	}
+	for _, d := range []time.Duration{time.Minute, 0} { // with 0 it is given back
+		if got, err := s.Lease(ctx, changed, d); !got || err != nil {
+			t.Errorf("a lease after a change: %t, %v", got, err)
+		}
+	}
+	time.Sleep(time.Millisecond)
 	if got, err := s.Lease(ctx, changed, time.Minute); !got || err != nil {
-		t.Errorf("a lease after a change: %t, %v", got, err)
+		t.Errorf("a lease that was given back: %t, %v", got, err)
 	}
 }
