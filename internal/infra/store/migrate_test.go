@@ -135,7 +135,7 @@ var fixtures = map[int64]string{
 		UPDATE sessions SET budget_tokens = 100, budget_cost = 200, used_input = 3, used_output = 4, used_cost = 5, waits_until = 1700000000000002, webhook = 'sealed'`,
 	30: `INSERT INTO skills (id, tenant, name, title, versions, created_at) VALUES ('skill_1', 'ten_1', 'report', '', 1, 1700000000000000);
 		INSERT INTO skill_versions (id, skill, number, about, content, bytes, created_at) VALUES ('skillver_1', 'skill_1', 1, '', '', 0, 1700000000000000)`,
-	33: `INSERT INTO vaults (id, tenant, about, created_at, updated_at) VALUES ('vlt_1', 'ten_1', 'sealed', 1700000000000000, 1700000000000001);
+	31: `INSERT INTO vaults (id, tenant, about, created_at, updated_at) VALUES ('vlt_1', 'ten_1', 'sealed', 1700000000000000, 1700000000000001);
 		INSERT INTO vault_credentials (id, vault, kind, identity, about, secret, version, created_at, updated_at)
 			VALUES ('vcrd_1', 'vlt_1', 'static_bearer', 'sum', 'sealed', 'sealed', 1, 1700000000000000, 1700000000000001);
 		UPDATE sessions SET vaults = '["vlt_1"]'`,
@@ -176,7 +176,7 @@ var checks = map[int64]string{
 		JOIN session_queue q ON q.session = s.id JOIN runs r ON r.session = s.id WHERE s.waits = 1 AND e.talk = 1`,
 	29: `SELECT count(*) FROM environments e JOIN sessions s ON s.environment = e.id WHERE e.allow_mcp AND s.budget_tokens = 100 AND s.used_cost = 5 AND s.waits_until = 1700000000000002 AND s.webhook IS NOT NULL`,
 	30: `SELECT count(*) FROM skills s JOIN skill_versions v ON v.skill = s.id AND v.number = s.versions WHERE s.name = 'report' AND s.archived_at IS NULL`,
-	33: `SELECT count(*) FROM vaults v JOIN vault_credentials c ON c.vault = v.id JOIN sessions s ON s.vaults = '["vlt_1"]' WHERE v.archived_at IS NULL AND c.leased = 0 AND c.archived_at IS NULL`,
+	31: `SELECT count(*) FROM vaults v JOIN vault_credentials c ON c.vault = v.id JOIN sessions s ON s.vaults = '["vlt_1"]' WHERE v.archived_at IS NULL AND c.leased = 0 AND c.archived_at IS NULL`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.
