@@ -30,7 +30,8 @@ func Store(t *testing.T, open func(t *testing.T) agent.Store) {
 	t.Run("versions", func(t *testing.T) { versions(t, open(t)) })
 	t.Run("tenants", func(t *testing.T) { tenants(t, open(t)) })
 	t.Run("templates", func(t *testing.T) { templates(t, open(t)) })
-	t.Run("races", func(t *testing.T) { races(t, open(t)) })
+	t.Run("races for a version", func(t *testing.T) { versionRaces(t, open(t)) })
+	t.Run("races for a slug", func(t *testing.T) { slugRaces(t, open(t)) })
 	t.Run("pages", func(t *testing.T) { pages(t, open(t)) })
 	t.Run("nothing is not all", func(t *testing.T) { empty(t, open(t)) })
 	t.Run("limits", func(t *testing.T) { limits(t, open(t)) })
@@ -136,30 +137,75 @@ func templates(t *testing.T, s agent.Store) {
 	refused(t, err, fault.NotFound)
 }
 
-// races has 50 writers make the second version: one wins.
-func races(t *testing.T, s agent.Store) {
-	a := New("ten_1", "support")
-	must(t, s.Create(t.Context(), a, none))
-	var mu sync.Mutex
+// race has 50 do the same at once, and returns which one won; all others must find a conflict.
+func race(t *testing.T, do func(i int) error) int {
+	t.Helper()
+	const writers = 50
 	var wg sync.WaitGroup
-	won := 0
-	for range 50 {
+	begin, won := make(chan struct{}), make(chan int, writers)
+	for i := range writers {
 		wg.Go(func() {
-			mine := *a
-			mine.Version = 2
-			err := s.Update(t.Context(), &mine, none)
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil {
-				won++
+			<-begin
+			if err := do(i); err == nil {
+				won <- i
 			} else if fault.KindOf(err) != fault.Conflict {
 				t.Error(err)
 			}
 		})
 	}
+	close(begin)
 	wg.Wait()
-	if won != 1 {
-		t.Errorf("%d writers made version 2", won)
+	if len(won) != 1 {
+		t.Fatalf("%d of %d have won", len(won), writers)
+	}
+	return <-won
+}
+
+// versionRaces make ten versions one after the other, each of which is that of its one winner.
+func versionRaces(t *testing.T, s agent.Store) {
+	ctx, a := t.Context(), New("ten_1", "support")
+	must(t, s.Create(ctx, a, none))
+	for version := 2; version < 12; version++ {
+		winner := race(t, func(i int) error {
+			mine := *a
+			mine.Version, mine.Definition.System = version, fmt.Sprint(i)
+			return s.Update(ctx, &mine, none)
+		})
+		for _, read := range []func() (*agent.Agent, error){
+			func() (*agent.Agent, error) { return s.Get(ctx, "ten_1", "support") },
+			func() (*agent.Agent, error) { return s.At(ctx, "ten_1", "support", version) },
+		} {
+			if got, err := read(); err != nil || got.Version != version || got.Definition.System != fmt.Sprint(winner) {
+				t.Errorf("version %d is %+v, %v, and %d has won", version, got, err, winner)
+			}
+		}
+	}
+}
+
+// slugRaces make agents of the same slug, and give it to agents that are there.
+func slugRaces(t *testing.T, s agent.Store) {
+	ctx := t.Context()
+	var made [50]*agent.Agent
+	for i := range made {
+		made[i] = New("ten_1", "first")
+	}
+	winner := race(t, func(i int) error { return s.Create(ctx, made[i], none) })
+	for i := range made {
+		if i != winner {
+			made[i].Slug = ""
+			must(t, s.Create(ctx, made[i], none))
+		}
+	}
+	if got, err := s.Get(ctx, "ten_1", "first"); err != nil || got.ID != made[winner].ID {
+		t.Errorf("first is %+v, %v", got, err)
+	}
+	winner = race(t, func(i int) error {
+		mine := *made[i]
+		mine.Version, mine.Slug = 2, "second"
+		return s.Update(ctx, &mine, none)
+	})
+	if got, err := s.Get(ctx, "ten_1", "second"); err != nil || got.ID != made[winner].ID {
+		t.Errorf("second is %+v, %v", got, err)
 	}
 }
 
