@@ -150,39 +150,46 @@ func (d *described) agents(t *testing.T) {
 	run(3, &got) // again is no error
 }
 
-// agentRace has 50 writers change the same version, five times: one of them wins each time.
+// agentRace has 50 writers change the same version, ten times, and make agents of the same slug:
+// one of them wins each time.
 func (d *described) agentRace(t *testing.T, id string) {
-	for version := 2; version < 7; version++ {
-		var won, lost atomic.Int32
-		var wg sync.WaitGroup
-		for i := range 50 {
-			wg.Go(func() {
-				res, err := d.Call(t.Context(), d.key, http.MethodPatch, "/v1/agents/support-agent", map[string]any{"version": version, "system": fmt.Sprint(version, i)}, nil)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				switch res.Status {
-				case http.StatusOK:
-					won.Add(1)
-				case http.StatusConflict:
-					if !strings.Contains(string(res.Body), fmt.Sprintf("version %d", version+1)) {
-						t.Errorf("a conflict says %s", res.Body)
-					}
-					lost.Add(1)
-				default:
-					t.Errorf("%d %s", res.Status, res.Body)
-				}
-			})
-		}
-		wg.Wait()
-		if won.Load() != 1 || lost.Load() != 49 {
-			t.Errorf("of version %d: %d have won, %d lost", version, won.Load(), lost.Load())
-		}
+	for version := 2; version < 12; version++ {
+		d.oneWins(t, http.MethodPatch, "/v1/agents/support-agent", fmt.Sprintf("version %d", version+1), func(i int) any {
+			return map[string]any{"version": version, "system": fmt.Sprint(version, i)}
+		})
 	}
 	var all struct{ Data []agentAnswer }
 	d.Must(t, d.key, http.MethodGet, "/v1/agents/"+id+"/versions", nil).Into(t, http.StatusOK, &all)
-	if len(all.Data) != 7 {
-		t.Errorf("there are %d versions, want 7", len(all.Data))
+	if len(all.Data) != 12 {
+		t.Errorf("there are %d versions, want 12", len(all.Data))
+	}
+	d.oneWins(t, http.MethodPost, "/v1/agents", "raced", func(i int) any {
+		return map[string]any{"name": fmt.Sprint(i), "slug": "raced", "model": map[string]string{"name": "claude-sonnet-4"}}
+	})
+}
+
+// oneWins makes 50 requests at once, of which one succeeds and all others are told of a conflict.
+func (d *described) oneWins(t *testing.T, method, path, conflict string, body func(i int) any) {
+	t.Helper()
+	var won, lost atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			res, err := d.Call(t.Context(), d.key, method, path, body(i), nil)
+			switch {
+			case err != nil:
+				t.Error(err)
+			case res.Status == http.StatusOK || res.Status == http.StatusCreated:
+				won.Add(1)
+			case res.Status == http.StatusConflict && strings.Contains(string(res.Body), conflict):
+				lost.Add(1)
+			default:
+				t.Errorf("%d %s", res.Status, res.Body)
+			}
+		})
+	}
+	wg.Wait()
+	if won.Load() != 1 || lost.Load() != 49 {
+		t.Errorf("%s %s: %d have won, %d lost", method, path, won.Load(), lost.Load())
 	}
 }

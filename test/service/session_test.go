@@ -311,59 +311,6 @@ func killed(t *testing.T, k *talker) {
 	})
 }
 
-// confirmations answers calls that wait, one of which an earlier server asked for.
-func confirmations(t *testing.T, k *talker, id string) {
-	s := k.line.now()
-	var narrow struct{ Key string }
-	s.Must(t, s.AdminKey(t), http.MethodPost, "/v1/admin/tenants/talker/keys", map[string]any{"name": "reader", "environment": "main", "scopes": []string{"read"}}).Into(t, http.StatusCreated, &narrow)
-	reader := &talker{t, k.line, narrow.Key, k.path}
-	refused := func(what string, a *atolltest.Answer, status int) {
-		t.Helper()
-		if a.Status != status {
-			t.Errorf("%s: %d %s", what, a.Status, a.Body)
-		}
-	}
-	refused("a key without the right", reader.post(confirm(id, true)), http.StatusForbidden)
-	refused("a message instead", k.post(message("say no")), http.StatusConflict)
-	refused("a result instead", k.post(map[string]any{"type": "tool_result", "tool_use_id": id, "content": "25"}), http.StatusConflict)
-	refused("another call", k.post(confirm("sevt_"+strings.Repeat("0", 32)+"_1", true)), http.StatusNotFound)
-	k.send(confirm(id, true), "completed", "25")
-	refused("twice", k.post(confirm(id, true)), http.StatusConflict)
-	refused("twice, otherwise", k.post(confirm(id, false)), http.StatusConflict)
-
-	id = k.send(message("run print(1)"), "requires_action", "").RequiresAction[0].ToolUseID
-	no := confirm(id, false)
-	no["reason"] = "not on Sundays"
-	k.send(no, "completed", "not on Sundays")
-	decided := k.events("&types=tool_confirmation")
-	if len(decided) != 2 || !*decided[0].Approve || *decided[1].Approve || decided[1].ToolUse != id || decided[0].KeyID == "" {
-		t.Errorf("%+v", decided)
-	}
-	var trail struct {
-		Data []struct {
-			Source   string
-			Metadata map[string]string
-		}
-	}
-	s.Must(t, s.AdminKey(t), http.MethodGet, "/v1/admin/tenants/talker/audit?limit=100", nil).Into(t, http.StatusOK, &trail)
-	var rows []map[string]string
-	for _, row := range trail.Data {
-		if row.Source == "confirmation" {
-			rows = append(rows, row.Metadata)
-		}
-	}
-	if len(rows) != 2 || rows[0]["decision"] != "denied" || rows[1]["decision"] != "approved" || rows[1]["tool"] != "run_code" {
-		t.Errorf("the audit trail has %+v", rows)
-	}
-
-	k.send(message("run print(2)"), "requires_action", "")
-	k.line.now().Must(t, k.key, http.MethodPost, k.path+"/interrupt", nil).Into(t, http.StatusOK, nil)
-	k.send(message("say done"), "completed", "done")
-	id = k.send(message("run print(3)"), "requires_action", "").RequiresAction[0].ToolUseID
-	k.line.now().Must(t, k.key, http.MethodPost, k.path+"/archive", nil).Into(t, http.StatusOK, nil)
-	refused("after archiving", k.post(confirm(id, true)), http.StatusConflict)
-}
-
 func clientsTools(t *testing.T, k *talker) {
 	weather := map[string]any{"type": "custom", "name": "get_weather", "input_schema": map[string]any{"type": "object"}}
 	k = k.begin(map[string]any{"tools": []any{weather}})
