@@ -290,7 +290,8 @@ func refusals(t *testing.T, s *atolltest.Server, environment string) (all []stri
 const (
 	peerProgram = `import subprocess
 open("/home/user/words", "w").write("words-of-another-session")
-subprocess.Popen(["python3", "-m", "http.server", "9009"], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)`
+listen = "import socket; s = socket.create_server(('', 9009)); print('listens', flush=True)\nwhile True: s.accept()"
+print(subprocess.Popen(["python3", "-c", listen], start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.readline())`
 	peerStill = `import socket
 print(open("/home/user/words").read())
 socket.create_connection(("127.0.0.1", 9009), 5)
