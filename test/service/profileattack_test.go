@@ -391,13 +391,17 @@ func newPages(t *testing.T) *webPages {
 		t.Fatal(err)
 	}
 	p := &webPages{url: "http://" + listener.Addr().String()}
-	s := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/to-the-server" {
 			http.Redirect(w, r, p.server+"/v1/models", http.StatusFound)
 			return
 		}
 		_, _ = io.WriteString(w, "<title>Atolls</title><p>Rings of coral.")
-	})}}
+	}))
+	if err := s.Listener.Close(); err != nil {
+		t.Error(err)
+	}
+	s.Listener = listener
 	s.Start()
 	t.Cleanup(s.Close)
 	return p
