@@ -99,7 +99,7 @@ func wholeChange(in sdk.NewAgent, version int64) sdk.AgentChange {
 	change := sdk.AgentChange{
 		Version: version, Name: &in.Name, Slug: in.Slug, Description: or(in.Description, ""), Model: &in.Model, System: or(in.System, ""), Visibility: or(in.Visibility, "private"),
 		Tools: or(in.Tools, []sdk.AgentTool{}), McpServers: or(in.McpServers, []sdk.AgentServer{}), Metadata: &in.Metadata, ToolPolicy: in.ToolPolicy,
-		Handoffs: in.Handoffs, Skills: or(in.Skills, []any{}), Multiagent: in.Multiagent,
+		Handoffs: or(in.Handoffs, []sdk.AgentHandoff{}), Skills: or(in.Skills, []any{}), Multiagent: or(in.Multiagent, sdk.AgentMultiagent{}),
 	}
 	if in.Metadata == nil {
 		change.Metadata = &map[string]any{}

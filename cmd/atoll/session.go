@@ -130,7 +130,7 @@ func (r *remote) showSession(s sdk.Session) error {
 }
 
 func (r *remote) sessionEvents() *cobra.Command {
-	var types string
+	var types, thread string
 	var limit int
 	var last bool
 	cmd := r.command("events SESSION", "List the events of a session, oldest first", "  atoll session events sess_0123456789abcdef0123456789abcdef --types message,tool_use", cobra.ExactArgs(1),
@@ -142,7 +142,13 @@ func (r *remote) sessionEvents() *cobra.Command {
 			if last {
 				query.Set("order", "desc")
 			}
-			all, err := c.SessionEvents(ctx, args[0], query, limit)
+			var all []sdk.SessionEvent
+			var err error
+			if thread != "" {
+				all, err = c.ThreadEvents(ctx, args[0], thread, query, limit)
+			} else {
+				all, err = c.SessionEvents(ctx, args[0], query, limit)
+			}
 			if err != nil {
 				return err
 			}
@@ -151,6 +157,7 @@ func (r *remote) sessionEvents() *cobra.Command {
 			})(all)
 		})
 	cmd.Flags().StringVar(&types, "types", "", "only events of these types, separated by commas")
+	cmd.Flags().StringVar(&thread, "thread", "", "id of a thread of the session, whose events are listed in place of its own")
 	cmd.Flags().IntVar(&limit, "limit", 0, "events at most (all)")
 	cmd.Flags().BoolVar(&last, "last", false, "the newest first")
 	return cmd

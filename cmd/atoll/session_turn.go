@@ -210,6 +210,9 @@ func (t *turnShown) event(e *sdk.SessionEvent) {
 	case "plan", "review", "outcome_evaluation_end":
 		t.newline()
 		t.body("", aboutEvent(e))
+	case "thread_created", "thread_idle", "thread_terminated", "speaker":
+		t.newline()
+		t.body("", aboutEvent(e))
 	case "usage":
 		if u := e.Usage; u != nil {
 			t.newline()
@@ -242,6 +245,10 @@ func aboutEvent(e *sdk.SessionEvent) string {
 		return fmt.Sprintf("%s, %d bytes: %s", e.File.Filename, e.File.Bytes, e.File.ID)
 	case e.Evaluation != nil:
 		return fmt.Sprintf("evaluation %d: %s. %s", e.Evaluation.Iteration+1, *or(e.Evaluation.Result, "under way"), *or(e.Evaluation.Explanation, ""))
+	case e.Speaker != nil:
+		return e.Speaker.Name + " speaks"
+	case e.Thread != nil:
+		return aboutThread(e)
 	case e.Error != nil:
 		return e.Error.Code + ": " + e.Error.Message
 	case e.StopReason != nil:
@@ -260,6 +267,21 @@ func aboutEvent(e *sdk.SessionEvent) string {
 		return *e.Role + ": " + *or(e.Content, "")
 	}
 	return *or(e.Content, "")
+}
+
+// aboutThread is what an event of a hand-off says.
+func aboutThread(e *sdk.SessionEvent) string {
+	switch e.Type {
+	case "thread_created":
+		return e.Thread.Name + " works in " + *or(e.Thread.ThreadID, "")
+	case "thread_message_sent":
+		return "to " + e.Thread.Name + ": " + *or(e.Content, "")
+	case "thread_message_received":
+		return "from " + e.Thread.Name + ": " + *or(e.Content, "")
+	case "thread_terminated":
+		return e.Thread.Name + " was ended: " + or(e.Error, sdk.TurnError{}).Code
+	}
+	return e.Thread.Name + " is done"
 }
 
 func firstLine(text string) string {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/grader"
+	"github.com/atoll-run/atoll/internal/agent/handoff"
 	"github.com/atoll-run/atoll/internal/agent/interpreter"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/mcpclient"
@@ -24,9 +25,11 @@ import (
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/ratelimit"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
+	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
 // openRemotes makes what calls tools of MCP servers that callers name.
@@ -48,6 +51,7 @@ func (s *Server) openRuns(context.Context) error {
 	s.budget = usage.NewBudget(s.db.Usage().CheckCost)
 	s.openPrograms()
 	skills := &skilltool.Skills{Folders: s.db.Skills(), Events: s.db.Sessions()}
+	hands := &handoff.Handoffs{Store: s.db.Runs(), Threads: s.db.Sessions()}
 	s.runs = loop.New(loop.Config{
 		Store: s.db.Runs(), Models: s.models, Events: s.bus.RunEvents(s.box), Log: s.log, Holder: s.id,
 		LetGo: s.letGo, Conversation: s.db.Sessions().Conversation,
@@ -58,6 +62,7 @@ func (s *Server) openRuns(context.Context) error {
 			webtool.Handler:     &webtool.Web{Service: s.web, Callers: s.authority},
 			mcptool.Handler:     s.mcp,
 			skilltool.Handler:   skills,
+			handoff.Handler:     hands,
 			interpreter.Name:    &interpreter.Interpreter{Sandboxes: s.directory, Callers: s.authority, Policies: s.gateway},
 		},
 		Check: skills.Check, Grade: grader.Outcome,
@@ -80,7 +85,12 @@ func (s *Server) openRuns(context.Context) error {
 		},
 		Used: func(r *run.Run, model string, tokens int64) { s.rates.Use(r.Tenant, r.Key, model, tokens) },
 	})
-	s.turns = turns.New(turns.Config{Store: s.db.Sessions(), Begin: s.runs.Begin, Limit: s.cfg.Settings.MaxResponses, Told: func() { s.jobs.Poke() }, Log: s.log})
+	s.turns = turns.New(turns.Config{Store: s.db.Sessions(), Begin: s.runs.Begin, Speak: func(ctx context.Context, q *session.Queued) error { return s.talks.Speak(ctx, q) }, Limit: s.cfg.Settings.MaxResponses, Told: func() { s.jobs.Poke() }, Log: s.log})
+	s.talks = &sessionapi.Handlers{
+		Store: s.db.Sessions(), Agents: s.db.Agents(), Skills: s.db.Skills(), Vaults: s.db.Vaults(), Pool: s.pool(), Sandboxes: s.directory, Turns: s.responses(), Queued: s.turns.Wake, Enter: s.authority.Enter, Entrant: s.authority.Entrant,
+		Max: s.cfg.Settings.MaxSessions, Within: s.cfg.Settings.ConfirmationTime, CheckWebhook: s.webhooks.CheckURL, Told: func() { s.jobs.Poke() },
+	}
+	hands.Runs, hands.Composer = s.runs, s.talks
 	return nil
 }
 

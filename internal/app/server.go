@@ -42,6 +42,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/e2b"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	previewproxy "github.com/atoll-run/atoll/internal/edge/preview"
 	"github.com/atoll-run/atoll/internal/edge/tlscert"
 	"github.com/atoll-run/atoll/internal/infra/blob"
@@ -107,6 +108,7 @@ type Server struct {
 	tools       *tools.Set
 	runs        *loop.Loop
 	turns       *turns.Turns
+	talks       *sessionapi.Handlers
 	rates       *ratelimit.Models
 	budget      *usage.Budget
 	programs    *usage.Programs

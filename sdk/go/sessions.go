@@ -74,6 +74,22 @@ func (c *Client) SessionFile(ctx context.Context, id, file string, w io.Writer) 
 	return c.download(ctx, w, under(sessionsPath, id, "files", file, "content"), nil, mediaAny)
 }
 
+// SessionThreads returns threads of a session, newest first, at most limit; 0 is for all of
+// them.
+func (c *Client) SessionThreads(ctx context.Context, id string, limit int) ([]SessionThread, error) {
+	return list[SessionThread](ctx, c, under(sessionsPath, id, "threads"), nil, limit)
+}
+
+// SessionThread returns a thread of a session.
+func (c *Client) SessionThread(ctx context.Context, id, thread string) (SessionThread, error) {
+	return call[SessionThread](ctx, c, http.MethodGet, under(sessionsPath, id, "threads", thread), nil, nil)
+}
+
+// ThreadEvents returns events of a thread of a session, as SessionEvents does.
+func (c *Client) ThreadEvents(ctx context.Context, id, thread string, query url.Values, limit int) ([]SessionEvent, error) {
+	return list[SessionEvent](ctx, c, under(sessionsPath, id, "threads", thread, "events"), query, limit)
+}
+
 // SendSession sends a message or an answer, and returns when its turn has ended.
 func (c *Client) SendSession(ctx context.Context, id string, in NewSessionEvent) (SessionTurn, error) {
 	return call[SessionTurn](ctx, c, http.MethodPost, under(sessionsPath, id, "events"), nil, in)

@@ -23,6 +23,9 @@ type Agent struct {
 	CreatedAt   time.Time  `json:"created_at"`
 	Description *string    `json:"description"`
 
+	// Handoffs With the versions that are kept.
+	Handoffs []AgentHandoff `json:"handoffs"`
+
 	// ID agt_ and 32 hexadecimal digits.
 	ID string `json:"id"`
 
@@ -30,13 +33,16 @@ type Agent struct {
 	McpServers []AgentServer          `json:"mcp_servers"`
 	Metadata   map[string]interface{} `json:"metadata"`
 	Model      AgentModel             `json:"model"`
-	Name       string                 `json:"name"`
-	Skills     []AgentSkill           `json:"skills"`
-	Slug       *string                `json:"slug"`
-	System     *string                `json:"system"`
-	ToolPolicy ToolPolicy             `json:"tool_policy"`
-	Tools      []AgentTool            `json:"tools"`
-	Type       string                 `json:"type"`
+
+	// Multiagent null where it was not given.
+	Multiagent *AgentMultiagent `json:"multiagent"`
+	Name       string           `json:"name"`
+	Skills     []AgentSkill     `json:"skills"`
+	Slug       *string          `json:"slug"`
+	System     *string          `json:"system"`
+	ToolPolicy ToolPolicy       `json:"tool_policy"`
+	Tools      []AgentTool      `json:"tools"`
+	Type       string           `json:"type"`
 
 	// UpdatedAt When this version was made.
 	UpdatedAt  time.Time `json:"updated_at"`
@@ -51,19 +57,17 @@ type Agent struct {
 type AgentChange struct {
 	Description *string `json:"description,omitempty"`
 
-	// Handoffs Refused in this version, unless empty.
-	Handoffs interface{} `json:"handoffs,omitempty"`
+	// Handoffs Replaces the list.
+	Handoffs *[]AgentHandoff `json:"handoffs,omitempty"`
 
 	// McpServers Replaces the list.
 	McpServers *[]AgentServer `json:"mcp_servers,omitempty"`
 
 	// Metadata Replaces it.
-	Metadata *map[string]interface{} `json:"metadata,omitempty"`
-	Model    *AgentModel             `json:"model,omitempty"`
-
-	// Multiagent Refused in this version, unless null.
-	Multiagent interface{} `json:"multiagent,omitempty"`
-	Name       *string     `json:"name,omitempty"`
+	Metadata   *map[string]interface{} `json:"metadata,omitempty"`
+	Model      *AgentModel             `json:"model,omitempty"`
+	Multiagent *AgentMultiagent        `json:"multiagent,omitempty"`
+	Name       *string                 `json:"name,omitempty"`
 
 	// Skills Replaces the list.
 	Skills     *[]interface{} `json:"skills,omitempty"`
@@ -88,6 +92,24 @@ type AgentCopy struct {
 	Slug *string `json:"slug,omitempty"`
 }
 
+// AgentHandoff defines model for AgentHandoff.
+type AgentHandoff struct {
+	// AgentID Id or slug of an agent of the tenant.
+	AgentID string `json:"agent_id"`
+
+	// AgentVersion The version that is kept: the current one if left out.
+	AgentVersion *int64 `json:"agent_version,omitempty"`
+
+	// Description What it is good at; the agent's description if left out.
+	Description *string `json:"description,omitempty"`
+
+	// Name What the model knows it by, and what its tool is called after; the agent's name if left out.
+	Name *string `json:"name,omitempty"`
+
+	// Trigger When to hand on.
+	Trigger *string `json:"trigger,omitempty"`
+}
+
 // AgentModel defines model for AgentModel.
 type AgentModel struct {
 	Effort *string `json:"effort,omitempty"`
@@ -100,6 +122,24 @@ type AgentModel struct {
 	Stop        *[]string `json:"stop,omitempty"`
 	Temperature *float64  `json:"temperature,omitempty"`
 	TopP        *float64  `json:"top_p,omitempty"`
+}
+
+// AgentMultiagent defines model for AgentMultiagent.
+type AgentMultiagent struct {
+	// ContextSharing What the other agent is told of the conversation: all of it, or a summary by the model. summary if left out; in a swarm full, and no other.
+	ContextSharing *string `json:"context_sharing,omitempty"`
+
+	// MaxDelegations Hand-offs of a turn, with those of the agents that it handed on to; 10 if left out.
+	MaxDelegations *int64 `json:"max_delegations,omitempty"`
+
+	// Mode orchestrator, if left out: the other agent works in a thread of its own, and its answer comes back. swarm: the conversation moves to the other agent.
+	Mode *string `json:"mode,omitempty"`
+
+	// Parallel Of orchestrator: up to 8 of them work side by side. false if left out.
+	Parallel *bool `json:"parallel,omitempty"`
+
+	// TimeoutPerHandoffMS Of orchestrator: 60000 if left out.
+	TimeoutPerHandoffMS *int64 `json:"timeout_per_handoff_ms,omitempty"`
 }
 
 // AgentServer defines model for AgentServer.
@@ -874,6 +914,14 @@ type Event struct {
 
 	// Type status comes first, result last.
 	Type string `json:"type"`
+}
+
+// EventThread defines model for EventThread.
+type EventThread struct {
+	AgentID      string  `json:"agent_id"`
+	AgentVersion int64   `json:"agent_version"`
+	Name         string  `json:"name"`
+	ThreadID     *string `json:"thread_id,omitempty"`
 }
 
 // ExecuteCodeRequest defines model for ExecuteCodeRequest.
@@ -1681,15 +1729,13 @@ type NetworkPermissions struct {
 type NewAgent struct {
 	Description *string `json:"description,omitempty"`
 
-	// Handoffs Refused in this version, unless empty.
-	Handoffs   interface{}            `json:"handoffs,omitempty"`
+	// Handoffs Agents that it may hand work to: each is a tool of the model's.
+	Handoffs   *[]AgentHandoff        `json:"handoffs,omitempty"`
 	McpServers *[]AgentServer         `json:"mcp_servers,omitempty"`
 	Metadata   map[string]interface{} `json:"metadata,omitempty"`
 	Model      AgentModel             `json:"model"`
-
-	// Multiagent Refused in this version, unless null.
-	Multiagent interface{} `json:"multiagent,omitempty"`
-	Name       string      `json:"name"`
+	Multiagent *AgentMultiagent       `json:"multiagent,omitempty"`
+	Name       string                 `json:"name"`
 
 	// Skills Names of skills; or objects with name and config of one of the server's own, or skill_id (or name) and version of one of the tenant's.
 	Skills *[]interface{} `json:"skills,omitempty"`
@@ -1700,7 +1746,7 @@ type NewAgent struct {
 	ToolPolicy *ToolPolicy  `json:"tool_policy,omitempty"`
 	Tools      *[]AgentTool `json:"tools,omitempty"`
 
-	// Visibility private, or template for one that other tenants may see and copy by its id, without headers, queries of URLs and metadata.
+	// Visibility private, or template for one that other tenants may see and copy by its id, without headers, queries of URLs, metadata and hand-offs.
 	Visibility *string `json:"visibility,omitempty"`
 }
 
@@ -2277,6 +2323,14 @@ type PageSessionEvent struct {
 // PageSessionFile defines model for PageSessionFile.
 type PageSessionFile struct {
 	Data []SessionFile `json:"data"`
+
+	// NextPage Give it as page to get the next part; null at the end.
+	NextPage *string `json:"next_page"`
+}
+
+// PageSessionThread defines model for PageSessionThread.
+type PageSessionThread struct {
+	Data []SessionThread `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
@@ -3235,14 +3289,15 @@ type Session struct {
 	Mounts   []Mount                `json:"mounts"`
 
 	// QueuedTurns Turns that wait for those before them.
-	QueuedTurns int64     `json:"queued_turns"`
-	Status      string    `json:"status"`
-	Title       *string   `json:"title"`
-	Type        string    `json:"type"`
-	UpdatedAt   time.Time `json:"updated_at"`
-	Usage       TurnUsage `json:"usage"`
-	VaultIds    []string  `json:"vault_ids"`
-	WebhookURL  *string   `json:"webhook_url"`
+	QueuedTurns int64          `json:"queued_turns"`
+	Speaker     SessionSpeaker `json:"speaker"`
+	Status      string         `json:"status"`
+	Title       *string        `json:"title"`
+	Type        string         `json:"type"`
+	UpdatedAt   time.Time      `json:"updated_at"`
+	Usage       TurnUsage      `json:"usage"`
+	VaultIds    []string       `json:"vault_ids"`
+	WebhookURL  *string        `json:"webhook_url"`
 }
 
 // SessionBudget defines model for SessionBudget.
@@ -3291,7 +3346,7 @@ type SessionEvent struct {
 	// Arguments Of tool_use: what the model wrote, JSON if it did as it was told.
 	Arguments *string `json:"arguments,omitempty"`
 
-	// Content Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told.
+	// Content Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, and of context_summary, the text.
 	Content    *string            `json:"content,omitempty"`
 	CreatedAt  time.Time          `json:"created_at"`
 	Error      *TurnError         `json:"error,omitempty"`
@@ -3329,13 +3384,15 @@ type SessionEvent struct {
 	Role *string `json:"role,omitempty"`
 
 	// Skill Of plan, review, state and reminder: the skill that it is of.
-	Skill *string `json:"skill,omitempty"`
+	Skill   *string      `json:"skill,omitempty"`
+	Speaker *EventThread `json:"speaker,omitempty"`
 
 	// Status Of status: that of the session from then on.
 	Status     *string      `json:"status,omitempty"`
 	StopReason *SessionStop `json:"stop_reason,omitempty"`
+	Thread     *EventThread `json:"thread,omitempty"`
 
-	// ToolUseID Of tool_result and tool_confirmation: the id of the event tool_use.
+	// ToolUseID Of tool_result and tool_confirmation, and of events of threads and speaker: the id of the event tool_use.
 	ToolUseID *string `json:"tool_use_id,omitempty"`
 
 	// TurnID null for answers after which no turn began.
@@ -3374,6 +3431,12 @@ type SessionPlan struct {
 	WhyOpen *string `json:"why_open,omitempty"`
 }
 
+// SessionSpeaker defines model for SessionSpeaker.
+type SessionSpeaker struct {
+	AgentID      string `json:"agent_id"`
+	AgentVersion int64  `json:"agent_version"`
+}
+
 // SessionStop defines model for SessionStop.
 type SessionStop struct {
 	// ExpiresAt Until when the calls wait.
@@ -3382,6 +3445,33 @@ type SessionStop struct {
 	// RequiresAction Calls that wait for the client.
 	RequiresAction []WaitingCall `json:"requires_action"`
 	Type           string        `json:"type"`
+}
+
+// SessionThread defines model for SessionThread.
+type SessionThread struct {
+	AgentID      string     `json:"agent_id"`
+	AgentVersion int64      `json:"agent_version"`
+	CreatedAt    time.Time  `json:"created_at"`
+	EndedAt      *time.Time `json:"ended_at"`
+
+	// Events Number of the last one.
+	Events int64 `json:"events"`
+
+	// ID sthr_ and 32 hexadecimal digits.
+	ID string `json:"id"`
+
+	// Name Of the hand-off.
+	Name string `json:"name"`
+
+	// ParentThreadID The thread that handed it on; null for the session's own conversation.
+	ParentThreadID *string `json:"parent_thread_id"`
+	SessionID      string  `json:"session_id"`
+
+	// Status idle: it came to its end. terminated: it was ended, or has failed.
+	Status string    `json:"status"`
+	TurnID string    `json:"turn_id"`
+	Type   string    `json:"type"`
+	Usage  TurnUsage `json:"usage"`
 }
 
 // SessionTurn defines model for SessionTurn.

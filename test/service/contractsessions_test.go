@@ -31,7 +31,7 @@ var contractSessions = []struct {
         "role": "user",
         "content": "I want to return order #12345"
     }`},
-	{"hand-offs", "/default/v1/agents", http.StatusBadRequest, `{
+	{"hand-offs", "/default/v1/agents", http.StatusCreated, `{
         "name": "Orchestrator Agent",
         "slug": "orchestrator",
         "model": {"name": "claude-sonnet-4", "max_tokens": 4096},
@@ -51,7 +51,7 @@ var contractSessions = []struct {
             }
         ]
     }`},
-	{"orchestrator", "/default/v1/agents", http.StatusBadRequest, `{"name": "Orchestrator", "model": {"name": "claude-sonnet-4"}, "handoffs": [{"agent_id": "agt_research_001", "name": "Research Agent"}],
+	{"orchestrator", "/default/v1/agents", http.StatusCreated, `{"name": "Orchestrator", "model": {"name": "claude-sonnet-4"}, "handoffs": [{"agent_id": "agt_research_001", "name": "Research Agent"}],
   "multiagent": {
     "mode": "orchestrator",
     "max_delegations": 5,
@@ -60,7 +60,7 @@ var contractSessions = []struct {
     "timeout_per_handoff_ms": 60000
   }
 }`},
-	{"swarm", "/default/v1/agents", http.StatusBadRequest, `{
+	{"swarm", "/default/v1/agents", http.StatusCreated, `{
         "name": "Support Triage",
         "slug": "support-triage",
         "model": {"name": "claude-sonnet-4", "max_tokens": 4096},

@@ -33,11 +33,13 @@ func (d *drive) calls(pending []run.Pending) error {
 	if err != nil {
 		return err
 	}
+	sets := groups(pending)
 	claimed := make(chan claiming)
 	makes := make([]*Call, len(pending))
 	refused := make([]error, len(pending))
 	for i, p := range pending {
 		makes[i] = &Call{Run: &d.run, Number: p.Number, Call: *p.Call, Begun: p.Begun, Request: d.state.Request, Tool: p.Tool}
+		d.describe(makes[i], sets, pending)
 		if d.state.Request.PlaceFiles && p.Tool != nil && d.state.Fresh(p.Tool.Handler, p.Number) {
 			makes[i].Files = d.state.Request.Files()
 		}
@@ -48,7 +50,7 @@ func (d *drive) calls(pending []run.Pending) error {
 		}
 		claims := refused[i] == nil && d.claims(makes[i])
 		if !p.Begun {
-			if err := d.add(run.Entry{Calling: &run.Calling{Call: p.Call.ID, Item: makes[i].Item, Claims: claims}}); err != nil {
+			if err := d.add(run.Entry{Calling: &run.Calling{Call: p.Call.ID, Item: makes[i].Item, Claims: claims, Opens: d.opens(makes[i], claims)}}); err != nil {
 				return err
 			}
 		}
@@ -66,10 +68,10 @@ func (d *drive) calls(pending []run.Pending) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer func() { cancel(errLost) }() // of calls that are under way after an error: they are asked for again
-	for _, group := range groups(pending) {
+	for _, group := range sets {
 		wg.Go(func() {
 			for _, i := range group {
-				makes[i].Left = purse.left()
+				makes[i].Left, makes[i].Tokens = purse.left()
 				called, err := d.call(ctx, &pending[i], makes[i], refused[i])
 				purse.pay(called, pending[i].Cost)
 				outcomes <- outcome{called, err}
@@ -166,6 +168,9 @@ func (d *drive) outcome(outcomes <-chan outcome, claimed <-chan claiming) (outco
 			if err == nil {
 				err = d.flush(d.ctx)
 			}
+			if err == nil && d.state.Opened(c.call) { // readers look for what was recorded with it
+				err = d.publish(d.ctx, []run.Event{{}})
+			}
 			c.recorded <- err
 			if err != nil && d.ctx.Err() == nil { // else the call's end says what becomes of it
 				return outcome{}, err
@@ -183,6 +188,32 @@ func (d *drive) claims(c *Call) bool {
 	return ok && h.Claims(c)
 }
 
+// opens is the thread that a call opens which claims.
+func (d *drive) opens(c *Call, claims bool) *run.Opens {
+	if h, ok := d.loop.cfg.Handlers[handlerOf(c.Tool)].(Opener); ok && claims {
+		return h.Opens(c)
+	}
+	return nil
+}
+
+// describe says what is around a call.
+func (d *drive) describe(c *Call, sets [][]int, pending []run.Pending) {
+	of := handlerOf(c.Tool)
+	for _, set := range sets {
+		if handlerOf(pending[set[0]].Tool) == of {
+			c.Share++
+		}
+	}
+	c.First, c.Moves, c.Conversation, c.Ask = d.state.First(of, c.Number), d.state.Moves, slices.Clip(d.state.Conversation), d.reply
+}
+
+func handlerOf(t *run.Tool) string {
+	if t == nil {
+		return ""
+	}
+	return t.Handler
+}
+
 // interrupted returns why the calls were cut short; nil when the run took too long,
 // which the next step says.
 func (d *drive) interrupted() error {
@@ -192,19 +223,32 @@ func (d *drive) interrupted() error {
 	return context.Cause(d.ctx)
 }
 
-// groups are the indexes of calls that run one after the other.
+// groups are the indexes of calls that run one after the other. The calls of a handler that
+// bounds how many of them run side by side take turns in so many groups.
 func groups(pending []run.Pending) [][]int {
-	serial := map[string]int{}
+	type place struct {
+		handler string
+		turn    int
+	}
+	at, seen := map[place]int{}, map[string]int{}
 	var all [][]int
 	for i, p := range pending {
-		if p.Tool == nil || !p.Tool.Serial {
+		most := 0
+		if p.Tool != nil {
+			if most = p.Tool.Beside; p.Tool.Serial {
+				most = 1
+			}
+		}
+		if most == 0 {
 			all = append(all, []int{i})
 			continue
 		}
-		g, ok := serial[p.Tool.Handler]
+		of := place{p.Tool.Handler, seen[p.Tool.Handler] % most}
+		seen[p.Tool.Handler]++
+		g, ok := at[of]
 		if !ok {
 			g = len(all)
-			serial[p.Tool.Handler] = g
+			at[of] = g
 			all = append(all, nil)
 		}
 		all[g] = append(all[g], i)
@@ -255,7 +299,8 @@ func (d *drive) call(ctx context.Context, p *run.Pending, c *Call, refused error
 		return nil, err
 	}
 	out.Result.CallID = p.Call.ID
-	return &run.Called{Call: p.Call.ID, Result: out.Result, Item: out.Item, More: out.More, Windows: out.Windows, Notes: out.Notes, Ends: out.Ends, Used: d.uses(p, out)}, nil
+	return &run.Called{Call: p.Call.ID, Result: out.Result, Item: out.Item, More: out.More, Windows: out.Windows, Notes: out.Notes, Ends: out.Ends, Used: d.uses(p, out),
+		Below: out.Below, Left: out.Left, Moves: out.Moves}, nil
 }
 
 const outcomeUnknown = "outcome unknown: the server was interrupted while the call ran, and it is not repeated because it may have had effects"

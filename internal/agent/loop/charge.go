@@ -64,7 +64,11 @@ func (d *drive) settle(e *run.End) {
 		if _, err := d.show(&p, c); err != nil {
 			continue // it was not made
 		}
-		e.Used = append(e.Used, d.uses(&p, d.cut[p.Number])...)
+		out := d.cut[p.Number]
+		e.Used = append(e.Used, d.uses(&p, out)...)
+		if out != nil {
+			e.Below = e.Below.Plus(out.Below)
+		}
 	}
 }
 

@@ -68,7 +68,7 @@ func (d *drive) check(next run.Next) error {
 }
 
 func (d *drive) reply(ctx context.Context, name string, q model.Request) (*Reply, error) {
-	name = cmp.Or(name, d.state.Model)
+	name = cmp.Or(name, d.state.Model, d.state.Request.Models[0]) // a turn may begin with calls
 	m, rec, err := d.loop.cfg.Models.Use(ctx, d.run.Tenant, name)
 	if err != nil && fault.KindOf(err) != fault.Internal {
 		return nil, model.Errorf(model.Unauthorized, "%s", err)

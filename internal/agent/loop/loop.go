@@ -52,6 +52,14 @@ type Claimer interface {
 	Claims(c *Call) bool
 }
 
+// Opener is a Claimer some of whose calls open threads of their session.
+type Opener interface {
+	Claimer
+	// Opens returns the thread that a call opens when it claims; nil for none. Show has
+	// returned its Item.
+	Opens(c *Call) *run.Opens
+}
+
 // Ender is a Handler that ends calls of processes that are gone.
 type Ender interface {
 	// End ends what another process began, when the run has ended without it, and begins
@@ -79,6 +87,19 @@ type Call struct {
 	// Left is what calls that this call makes may cost together; nil for no bound. It is set
 	// for Do.
 	Left *model.Money
+	// Tokens is what the session's budget leaves; nil for no bound. It is set for Do.
+	Tokens *int64
+	// Share is how many calls of the handler are made side by side with this one, itself among
+	// them.
+	Share int
+	// First says that the answer which asked for the call has none of the handler before it.
+	First bool
+	// Moves counts those of the conversation in the run so far.
+	Moves int
+	// Conversation is that of the run, up to the answer which asked for the call.
+	Conversation []model.Item
+	// Ask asks the run's model something that is no part of the conversation, as Check.Ask does.
+	Ask func(ctx context.Context, name string, q model.Request) (*Reply, error)
 	// Files are those of the run's input that the tools have not been given yet, by name.
 	Files map[string][]byte
 }
@@ -97,6 +118,10 @@ type Outcome struct {
 	Refused bool
 	// Uses are calls of other tools that the call made, by what they are counted as.
 	Uses map[string]int
+	// Below, Left and Moves are as in run.Called.
+	Below run.Spent
+	Left  *run.ThreadEnd
+	Moves *run.Move
 }
 
 // Prices are what runs are charged beside their models' tokens.

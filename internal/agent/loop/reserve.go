@@ -93,42 +93,49 @@ func (d *drive) hold(p *run.Pending) (release func(), err error) {
 
 // purse is what a run may still spend on calls that its calls make.
 type purse struct {
-	mu   sync.Mutex
-	rest model.Money // guarded by mu
+	mu     sync.Mutex
+	rest   *model.Money // guarded by mu; nil for no bound
+	tokens *int64       // guarded by mu; nil for no bound
 }
 
-// purse returns what the run's limit leaves beside what the calls themselves cost; nil for
-// no limit.
+// purse returns what the run's limits leave beside what the calls themselves cost.
 func (d *drive) purse(calls []run.Pending) *purse {
-	left := d.state.Money()
-	if left == nil {
-		return nil
+	p := &purse{rest: d.state.Money(), tokens: d.state.Tokens()}
+	if p.rest != nil {
+		for i := range calls {
+			*p.rest -= calls[i].Cost
+		}
 	}
-	rest := *left
-	for i := range calls {
-		rest -= calls[i].Cost
-	}
-	return &purse{rest: rest}
+	return p
 }
 
-func (p *purse) left() *model.Money {
-	if p == nil {
-		return nil
-	}
+func (p *purse) left() (rest *model.Money, tokens *int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return new(max(0, p.rest))
+	if p.rest != nil {
+		rest = new(max(0, *p.rest))
+	}
+	if p.tokens != nil {
+		tokens = new(max(0, *p.tokens))
+	}
+	return rest, tokens
 }
 
 // pay takes what a call was charged for beyond what was held for it.
 func (p *purse) pay(c *run.Called, held model.Money) {
-	if p == nil || c == nil {
+	if c == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.rest += held
-	for _, u := range c.Used {
-		p.rest -= u.Cost
+	if p.rest != nil {
+		*p.rest += held
+		for _, u := range c.Used {
+			*p.rest -= u.Cost
+		}
+		*p.rest -= c.Below.Cost
+	}
+	if p.tokens != nil {
+		*p.tokens -= c.Below.Usage.Input + c.Below.Usage.Output
 	}
 }

@@ -28,7 +28,7 @@ type Folders interface {
 
 // Events has the events of sessions; a session.Store does.
 type Events interface {
-	Events(ctx context.Context, t tenant.ID, id session.ID, f session.EventFilter) (page []session.Event, next string, err error)
+	Latest(ctx context.Context, t tenant.ID, id session.ID, kind run.ToldKind) (*session.Event, error)
 }
 
 // Skills is the loop.Handler of the skills' tools, and checks runs for them.

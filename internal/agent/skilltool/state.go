@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/loop"
-	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/skill"
@@ -21,14 +20,15 @@ type Document struct {
 	Bytes    int    `json:"bytes"`
 }
 
-// StateOf is the state document of a session; nil for none.
+// StateOf is the state document of a session, whichever of its agents has saved it; nil for
+// none.
 func StateOf(ctx context.Context, events Events, t tenant.ID, id session.ID) (*Document, error) {
-	last, _, err := events.Events(ctx, t, id, session.EventFilter{Page: agent.Page{Limit: 1}, Sorts: run.ToldDocument.Sorts(), Last: true})
-	if err != nil || len(last) == 0 || last[0].Note == nil {
+	last, err := events.Latest(ctx, t, id, run.ToldDocument)
+	if err != nil || last == nil || last.Note == nil {
 		return nil, err
 	}
 	d := new(Document)
-	return d, json.Unmarshal(last[0].Note.Data, d)
+	return d, json.Unmarshal(last.Note.Data, d)
 }
 
 type readStateInput struct{}

@@ -30,6 +30,8 @@ type Config struct {
 	Store Store
 	// Begin begins a run, as loop.Loop does.
 	Begin func(ctx context.Context, r *run.Run, q *run.Request, limit int, cause error) (<-chan struct{}, error)
+	// Speak has a turn asked of the agent that speaks by now; nil where no other one can.
+	Speak func(ctx context.Context, q *session.Queued) error
 	Limit int    // of the runs of a tenant under way
 	Told  func() // a wait for a client was ended; nil for none
 	Log   *slog.Logger
@@ -93,6 +95,11 @@ func (t *Turns) one(ctx context.Context, q *session.Queued) (err error) {
 	}
 	if turn.Spent, err = t.cfg.Store.Total(ctx, q.Run.Tenant, session.ID(turn.Session)); err != nil {
 		return err
+	}
+	if t.cfg.Speak != nil && q.Now != q.Speaker {
+		if err := t.cfg.Speak(ctx, q); err != nil {
+			return err
+		}
 	}
 	_, err = t.cfg.Begin(ctx, &q.Run, &q.Request, t.cfg.Limit, nil)
 	if err == nil {

@@ -46,11 +46,12 @@ type Agent struct {
 
 // Shared is what others than the owner of a template see and copy of it: neither headers nor
 // what else may be secret or has a meaning for the owner alone, which are the queries of URLs,
-// metadata, the slug and the tenant's skills.
+// metadata, the slug, and the tenant's skills and other agents.
 func (a *Agent) Shared() *Agent {
 	out := *a
 	out.Slug, out.Definition.Metadata, out.Definition.Servers = "", nil, nil
 	out.Definition.Skills = a.Definition.own()
+	out.Definition.Handoffs, out.Definition.Multiagent = nil, nil
 	for _, s := range a.Definition.Servers {
 		s.Headers, s.Env = nil, nil
 		s.URL, _, _ = strings.Cut(s.URL, "?")
@@ -84,10 +85,12 @@ type Definition struct {
 	Description string `json:",omitzero"`
 	System      string `json:",omitzero"`
 	Model       Model
-	Tools       []Tool   `json:",omitzero"`
-	Servers     []Server `json:",omitzero"`
-	Skills      []Skill  `json:",omitzero"`
-	Policy      Policy   `json:",omitzero"`
+	Tools       []Tool      `json:",omitzero"`
+	Servers     []Server    `json:",omitzero"`
+	Skills      []Skill     `json:",omitzero"`
+	Policy      Policy      `json:",omitzero"`
+	Handoffs    []Handoff   `json:",omitzero"`
+	Multiagent  *Multiagent `json:",omitzero"` // nil for what holds by itself
 	// Metadata is the caller's own, as it was given.
 	Metadata map[string]json.RawMessage `json:",omitzero"`
 }

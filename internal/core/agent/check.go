@@ -48,6 +48,11 @@ func (a *Agent) Check() error {
 	case a.Visibility != Private && a.Visibility != Template:
 		return invalid("visibility must be private or template")
 	}
+	if a.Definition.Hands().Mode == Swarm {
+		if i := slices.IndexFunc(a.Definition.Handoffs, func(h Handoff) bool { return h.Agent == a.ID }); i >= 0 {
+			return invalid("handoffs[%d].agent_id: the agent is in its swarm anyway", i)
+		}
+	}
 	return a.Definition.check()
 }
 
@@ -64,7 +69,7 @@ func (d *Definition) check() error {
 	if strings.TrimSpace(d.Name) == "" {
 		return invalid("name must not be empty")
 	}
-	for _, step := range []func() error{d.Model.check, d.checkServers, d.checkTools, d.checkSkills, d.Policy.check, d.checkMetadata} {
+	for _, step := range []func() error{d.Model.check, d.checkServers, d.checkTools, d.checkSkills, d.checkHandoffs, d.Policy.check, d.checkMetadata} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -86,6 +91,8 @@ func (d *Definition) CheckModel(m *model.Record) error {
 		return invalid("model.effort must be left out: the model %s does not reason", m.Name)
 	case len(d.Tools) > 0 && !m.Can(model.Tools):
 		return invalid("tools must be empty: the model %s calls no tools", m.Name)
+	case len(d.Handoffs) > 0 && !m.Can(model.Tools):
+		return invalid("handoffs must be empty: each is a tool, and the model %s calls none", m.Name)
 	case d.callTools() && !m.Can(model.Tools):
 		return invalid("skills must be empty: they come with tools, and the model %s calls none", m.Name)
 	}
@@ -274,8 +281,12 @@ type Warning struct{ Path, Message string }
 // where the agent has no server of that name.
 var BuiltIn = map[string]ToolType{"web-search": WebSearch, "web_search": WebSearch, "fetch-url": FetchURL, "fetch_url": FetchURL, "sandbox": Sandbox, "sandboxes": Sandboxes}
 
-// Warnings are about tools whose server the agent does not have.
+// Warnings are about tools whose server the agent does not have, and settings of hand-offs
+// that there are none of.
 func (d *Definition) Warnings() (out []Warning) {
+	if d.Multiagent != nil && len(d.Handoffs) == 0 {
+		out = append(out, Warning{"multiagent", "handoffs is empty: there is nobody to hand on to"})
+	}
 	for i, t := range d.Tools {
 		if t.Type != MCP || d.Server(t.Server) != nil {
 			continue

@@ -25,6 +25,7 @@ var spelled = map[string]string{
 	"cmd/atoll/demo.go":                            "the demo's program is Python",
 	"cmd/atoll/imagebuild.go":                      "lists what the default image has, most of which is no language",
 	"cmd/atoll/sandbox.go":                         "examples name an image, and a shell",
+	"internal/agent/sandboxtool/check.go":          "the check of an outcome is a command of the shell",
 	"internal/agent/interpreter/interpreter.go":    "code_interpreter runs Python alone, as OpenAI's does",
 	"internal/app/config/config.go":                "help texts of settings are tags, which cannot be computed",
 	"internal/core/execution/execution.go":         "repeats the table's constants for tests",

@@ -57,6 +57,8 @@ type Calling struct {
 	Item *Item  `json:",omitzero"` // what is shown of it while it runs
 	// Claims says that a Claimed entry comes before the call has an effect.
 	Claims bool `json:",omitzero"`
+	// Opens is the thread that the call opens with its claim; nil for none.
+	Opens *Opens `json:",omitzero"`
 }
 
 // Claimed says that a call is about to have its effect. A call that claims and has not
@@ -83,6 +85,12 @@ type Called struct {
 	Unknown bool `json:",omitzero"`
 	// Used is what the call is charged for: nothing where it was refused.
 	Used []Use `json:",omitempty"`
+	// Below is what the runs have used that the call handed work to. They are charged for it.
+	Below Spent `json:",omitzero"`
+	// Left is how the thread was left that the call has opened; nil for none.
+	Left *ThreadEnd `json:",omitzero"`
+	// Moves has the conversation go on with another agent; nil for the same one.
+	Moves *Move `json:",omitzero"`
 }
 
 // Use is something other than a model's answer that a run is charged for.
@@ -98,8 +106,9 @@ type End struct {
 	Status  Status // a final one
 	Reason  Reason
 	Message string // what the caller can do about it
-	// Used is what calls are charged for that the end cut short.
-	Used []Use `json:",omitempty"`
+	// Used is what calls are charged for that the end cut short, and Below as in Called.
+	Used  []Use `json:",omitempty"`
+	Below Spent `json:",omitzero"`
 }
 
 // Reason is why a run ended.

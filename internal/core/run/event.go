@@ -34,7 +34,7 @@ type Reader interface {
 var ErrNoEvents = errors.New("the run's events are gone")
 
 // Event is something that readers of a run are told while it goes on. Exactly one of
-// its pointers is set. Every dialect renders its own events from these.
+// its pointers is set, or none where something was recorded which readers of a session look for. Every dialect renders its own events from these.
 type Event struct {
 	Began *ItemEvent `json:",omitzero"` // an item is under way
 	Delta *Delta     `json:",omitzero"` // it grew

@@ -17,8 +17,21 @@ func (l *Left) end() Next {
 	return incomplete(SessionBudget, "the budget of the session is used up: raise it to go on")
 }
 
-// tokens are all that the run has used.
-func (s *State) tokens() int64 { return s.Usage.Input + s.Usage.Output }
+// tokens are all that the run has used, with those that it handed work to.
+func (s *State) tokens() int64 {
+	all := s.AllUsage()
+	return all.Input + all.Output
+}
+
+// Tokens is what the session's budget leaves; nil for no bound.
+func (s *State) Tokens() *int64 {
+	most := s.Request.Limits.Session.Tokens
+	if most == nil {
+		return nil
+	}
+	left := *most - s.tokens()
+	return &left
+}
 
 // Money is what the run's limits leave for calls; nil for no bound.
 func (s *State) Money() *model.Money {

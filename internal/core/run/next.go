@@ -223,7 +223,7 @@ func (s *State) nextAsk(now time.Time, specs func(string) model.Spec) Next {
 	smaller := false
 	switch {
 	case s.failure == nil:
-		if s.Steps > 0 {
+		if s.Steps > 0 && slices.Contains(s.Request.Models, s.Model) {
 			ask.Model = s.Model
 		}
 		if l.Steps > 0 && s.Steps >= l.Steps {

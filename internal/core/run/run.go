@@ -33,7 +33,10 @@ type Run struct {
 	Key         string // id of the key that started it, which is charged
 	Environment string // id of the environment that its tools work in
 	Sandbox     string // names the sandbox of its tools; that of the run which it continues
-	Session     string // id of the session that it is a turn of; "" for none
+	Session     string // id of the session that it is a turn of, or works for one of; "" for none
+	// Top is the run that work was handed on in, at the top of the tree; "" for one that no other
+	// run has begun.
+	Top ID
 	// Keep is how long the run is kept after its end. 0 is for one that nothing but its
 	// caller is to see: it stays for Unkept.
 	Keep time.Duration
@@ -80,6 +83,8 @@ type Request struct {
 	Before       int          // items of Input that are that conversation
 	// Turn has the conversation before Input. A State has it in its Request.Input.
 	Turn *Turn `json:",omitzero"`
+	// Thread is of a run that another one has handed work to.
+	Thread *Thread `json:",omitzero"`
 	// PlaceFiles has the files of the input put where the tools work.
 	PlaceFiles bool
 	Tools      []Tool
@@ -130,6 +135,8 @@ type Tool struct {
 	Idempotent bool
 	// Serial says that calls of the same Handler run one at a time.
 	Serial bool
+	// Beside bounds the calls of the same Handler that run side by side; 0 for any number.
+	Beside int `json:",omitzero"`
 	// Counted is the name that calls are counted and charged under; that of the Handler if it
 	// is empty. Uncounted ones are a part of what is counted otherwise.
 	Counted   string `json:",omitzero"`

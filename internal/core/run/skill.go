@@ -1,8 +1,10 @@
 package run
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"strconv"
 	"time"
 
@@ -88,20 +90,35 @@ func (s *State) chargeCheck(t *Trace, r *Run, e *Entry, c *Checked) {
 	if c.Asked == "" {
 		return
 	}
-	u := c.Usage
-	t.charge(r, e, usage.Charge{
-		Kind: usage.Model, Name: c.Asked, Calls: 1, Cost: c.Cost.Total,
-		Tokens: usage.Tokens{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning},
-	})
 	said, of, name := digest(c.Note), "skill", c.Note.Skill
 	if s.Progress.Open {
 		said, of, name = digest(c.Evaluation), "outcome", s.Request.Outcome.ID
 	}
+	t.aside(r, e, aside{c.Asked, c.Usage, c.Cost, said, map[string]string{of: name}})
+}
+
+// aside is something that a model was asked which is no part of the conversation.
+type aside struct {
+	model string
+	usage model.Usage
+	cost  model.Cost
+	said  [sha256.Size]byte
+	about map[string]string
+}
+
+// aside adds a line to the ledger and a row to the audit trail.
+func (t *Trace) aside(r *Run, e *Entry, a aside) {
+	t.charge(r, e, usage.Charge{
+		Kind: usage.Model, Name: a.model, Calls: 1, Cost: a.cost.Total,
+		Tokens: usage.Tokens{Input: a.usage.Input, CacheRead: a.usage.CacheRead, CacheWrite: a.usage.CacheWrite, Output: a.usage.Output, Reasoning: a.usage.Reasoning},
+	})
+	about := map[string]string{
+		"run": string(r.ID), "model": a.model, "cost_usd": a.cost.Total.String(), "answer_sha256": hex.EncodeToString(a.said[:]),
+		"input_tokens": strconv.FormatInt(a.usage.Input, 10), "output_tokens": strconv.FormatInt(a.usage.Output, 10),
+	}
+	maps.Copy(about, a.about)
 	t.Rows = append(t.Rows, audit.Row{
 		TraceID: execution.NewTraceID(), Tenant: r.Tenant, Key: r.Key, Environment: r.Environment, Source: TrailSource, SessionID: r.Sandbox,
-		CodeSHA256: said, ExitStatus: audit.OK, Metadata: map[string]string{
-			"run": string(r.ID), "model": c.Asked, of: name, "cost_usd": c.Cost.Total.String(), "answer_sha256": hex.EncodeToString(said[:]),
-			"input_tokens": strconv.FormatInt(u.Input, 10), "output_tokens": strconv.FormatInt(u.Output, 10),
-		},
+		CodeSHA256: a.said, ExitStatus: audit.OK, Metadata: about,
 	})
 }

@@ -34,6 +34,8 @@ type State struct {
 	Cost         model.Cost
 	Invoked      map[string]int // calls of tools that are charged for, by what they are counted as
 	ToolCost     model.Money    // of both
+	Below        Spent          // by runs that it handed work to
+	Moves        int            // of the conversation to another agent
 	Model        string         // the last one asked
 	End          *End           // nil while the run goes on
 
@@ -49,6 +51,7 @@ type State struct {
 	stop     model.StopReason // of the last answer; "" before it
 	pending  []Pending        // calls of the last answer
 	ends     *End             // because of a call
+	moves    *Move            // because of a call of the last answer
 	asks     int              // tool calls that models asked for
 	failing  [sha256.Size]byte
 	failures int   // calls in a row that failed, each like the one before
@@ -71,6 +74,8 @@ type Pending struct {
 	// Cost is what the call costs at least. Next sets it.
 	Cost model.Money
 	Told int64 // Told.Seq of the call; 0 for a run that is no turn
+	// Opens is the thread that the call opens with its claim; nil for none.
+	Opens *Opens
 
 	index    int // in State.Output of its item; -1 without one
 	result   *model.Result
@@ -124,6 +129,9 @@ func (s *State) apply(e *Entry) bool {
 		}
 		if o := e.Begun.Outcome; o != nil {
 			s.defined, s.Progress.next = o.Of, o.Evaluated
+		}
+		if t := e.Begun.Thread; t != nil && t.Summary != nil {
+			s.Usage, s.Cost = t.Summary.Usage, t.Summary.Cost
 		}
 		s.Conversation = slices.Clone(s.Request.Input)
 		for _, it := range e.Begun.Output {
@@ -220,7 +228,7 @@ func (s *State) calling(c *Calling) bool {
 	if p == nil || p.Begun {
 		return false
 	}
-	p.Begun, p.Unclaimed = true, c.Claims
+	p.Begun, p.Unclaimed, p.Opens = true, c.Claims, c.Opens
 	if c.Item != nil {
 		it := *c.Item
 		if p.index < 0 {
@@ -268,13 +276,18 @@ func (s *State) called(c *Called) bool {
 		s.show(&it)
 	}
 	s.use(c.Used)
+	s.Below = s.Below.Plus(c.Below)
 	if s.Progress.Open {
 		s.Progress.Check, s.pending = c, nil
 		return true
 	}
 	s.countFailure(p.Call, c.Result.Failed)
+	if s.moves == nil {
+		s.moves = c.Moves
+	}
 	if s.open() == 0 {
 		s.converse()
+		s.move()
 	}
 	return true
 }
@@ -345,8 +358,11 @@ func (s *State) use(used []Use) {
 	}
 }
 
-// Spent is what the run has cost so far.
-func (s *State) Spent() model.Money { return s.Cost.Total.Plus(s.ToolCost) }
+// Spent is what the run has cost so far, with those that it handed work to.
+func (s *State) Spent() model.Money { return s.Cost.Total.Plus(s.ToolCost).Plus(s.Below.Cost) }
+
+// AllUsage is what the run and those that it handed work to have asked models for.
+func (s *State) AllUsage() model.Usage { return s.Usage.Plus(s.Below.Usage) }
 
 // Cut returns the calls that have begun and have no result.
 func (s *State) Cut() (calls []Pending) {
@@ -371,12 +387,13 @@ func (s *State) Waiting() (calls []Pending) {
 // waits reports whether a call waits for the client. A turn that was cut short leaves no such
 // call: its session takes messages again.
 func (s *State) waits(p *Pending) bool {
-	return p.result == nil && p.client() && (s.Request.Turn == nil || s.End == nil || s.End.Status == RequiresAction)
+	return p.result == nil && p.client() && (s.Request.Turn == nil && s.Request.Thread == nil || s.End == nil || s.End.Status == RequiresAction)
 }
 
 func (s *State) end(e *End) {
 	s.End = e
 	s.use(e.Used)
+	s.Below = s.Below.Plus(e.Below)
 	for _, u := range e.Used {
 		if u.Kind == usage.Window {
 			s.Windows += u.Calls

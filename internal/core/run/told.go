@@ -97,6 +97,8 @@ type Told struct {
 	Total      *Total       `json:",omitzero"` // of the session, with the turn
 	Failed     bool         `json:",omitzero"` // of an answer: there is none, or not all of it
 	Status     *ToldState   `json:",omitzero"`
+	Thread     *ToldThread  `json:",omitzero"` // that work was handed to
+	Speaker    *Member      `json:",omitzero"` // who speaks from then on
 }
 
 // ToldFailure is why a turn did not complete.
@@ -110,6 +112,9 @@ type Spent struct {
 	Usage model.Usage
 	Cost  model.Money // of models, tools and the sandbox
 }
+
+// Plus is what both come to.
+func (s Spent) Plus(o Spent) Spent { return Spent{s.Usage.Plus(o.Usage), s.Cost.Plus(o.Cost)} }
 
 // Total is what turns have come to together.
 type Total struct {
@@ -238,11 +243,13 @@ func numbered(seq int64, at time.Time, all []Told) []Told {
 // shown is how many items the output had before it.
 func (s *State) tell(e *Entry, shown int) (out []Told) {
 	turn := s.Request.Turn
-	if turn == nil {
+	if turn == nil && s.Request.Thread == nil {
 		return nil
 	}
 	next := func(t Told) { out = append(out, t) }
 	switch {
+	case e.Begun != nil && turn == nil:
+		out = s.tellThread()
 	case e.Begun != nil:
 		s.told = turn.Until
 		out = TellAnswers(1, e.At, turn.Answers)
@@ -271,15 +278,25 @@ func (s *State) tell(e *Entry, shown int) (out []Told) {
 			shown++
 		}
 		next(Told{Kind: ToldAnswer, Of: s.told + 1, Failed: true})
+	case e.Claimed != nil:
+		if p := s.asking(e.Claimed.Call); p.Opens != nil {
+			out = p.Opens.tell(p.Told)
+		}
 	case e.Called != nil && s.Progress.Open:
 		if s.Request.Outcome.Rubric != "" && !s.Progress.Failed() && s.ends == nil {
 			next(Told{Kind: ToldGrading, Evaluation: new(s.Progress.Last)})
 		}
 	case e.Called != nil:
 		p := s.asking(e.Called.Call)
+		if p.Opens != nil && e.Called.Left != nil {
+			out = p.Opens.tellEnd(p.Told, e.Called.Left)
+		}
 		next(Told{Kind: ToldResult, Item: &model.Item{Result: &e.Called.Result}, Of: p.Told, Tool: toldTool(p.Tool)})
 		for _, kind := range slices.Sorted(maps.Keys(e.Called.Notes)) {
 			next(Told{Kind: kind, Note: new(e.Called.Notes[kind]), Of: p.Told})
+		}
+		if m := e.Called.Moves; m != nil {
+			next(Told{Kind: ToldSpeaker, Speaker: &m.To, Of: p.Told})
 		}
 	case e.Evaluating != nil:
 		next(Told{Kind: ToldEvaluating, Evaluation: new(s.Progress.Last)})
@@ -337,11 +354,14 @@ func (s *State) tellEnd(end *End, at time.Time) (out []Told) {
 	if end.Status == Cancelled {
 		out = append(out, Told{Kind: ToldInterrupt})
 	}
-	if within := s.Request.Turn.Within; len(status.Waits) > 0 && within > 0 {
-		status.Until = at.Add(within)
+	if s.Request.Turn != nil && len(status.Waits) > 0 && s.Request.Turn.Within > 0 {
+		status.Until = at.Add(s.Request.Turn.Within)
 	}
 	for i := range s.pending {
 		if p := &s.pending[i]; p.result == nil && !s.waits(p) && !s.Progress.Open {
+			if p.Opens != nil && !p.Unclaimed {
+				out = append(out, p.Opens.tellEnd(p.Told, &ThreadEnd{Status: Cancelled})...)
+			}
 			out = append(out, Told{Kind: ToldResult, Item: &model.Item{Result: lost(p.Call.ID)}, Of: p.Told, Tool: toldTool(p.Tool)})
 		}
 	}
@@ -351,9 +371,12 @@ func (s *State) tellEnd(end *End, at time.Time) (out []Told) {
 	if end.Reason != Done || end.Message != "" {
 		out = append(out, Told{Kind: ToldError, Failure: &ToldFailure{end.Reason, end.Message}})
 	}
-	before := &s.Request.Turn.Spent
-	total := &Total{Spent{before.Usage.Plus(s.Usage), before.Cost.Plus(s.Spent())}, before.Active + at.Sub(s.Began)}
-	return append(out, Told{Kind: ToldUsage, Spent: &Spent{s.Usage, s.Spent()}, Total: total}, Told{Kind: ToldStatus, Status: status})
+	spent := Spent{s.AllUsage(), s.Spent()}
+	used := Told{Kind: ToldUsage, Spent: &spent}
+	if t := s.Request.Turn; t != nil {
+		used.Total = &Total{t.Spent.Spent.Plus(spent), t.Spent.Active + at.Sub(s.Began)}
+	}
+	return append(out, used, Told{Kind: ToldStatus, Status: status})
 }
 
 // asking returns the call of the last answer that has an id.

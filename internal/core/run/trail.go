@@ -75,15 +75,16 @@ func digest(of any) (sum [sha256.Size]byte) {
 type Trace struct {
 	Rows    []audit.Row
 	Charges []usage.Charge
-	Session string // of which the run is a turn; "" for none
-	Told    []Told // events of it
+	Session string // of which the run is a turn, or works for one; "" for none
+	Thread  string // of the session that Told is of; "" for its own events
+	Told    []Told
 }
 
 // Add adds what another entry leaves.
 func (t *Trace) Add(o Trace) {
 	t.Rows, t.Charges = append(t.Rows, o.Rows...), append(t.Charges, o.Charges...)
 	if o.Session != "" {
-		t.Session, t.Told = o.Session, append(t.Told, o.Told...)
+		t.Session, t.Thread, t.Told = o.Session, o.Thread, append(t.Told, o.Told...)
 	}
 }
 
@@ -102,6 +103,9 @@ func (s *State) Record(r *Run, e *Entry) (Trace, error) {
 	}
 	if s.asked != nil && (e.Answered != nil || e.Failed != nil) {
 		t.Rows = append(t.Rows, s.trail(r, e))
+	}
+	if e.Begun != nil && e.Begun.Thread != nil && e.Begun.Thread.Summary != nil {
+		t.chargeSummary(r, e, e.Begun.Thread.Summary)
 	}
 	used := []Use(nil)
 	switch {
@@ -123,7 +127,8 @@ func (s *State) Record(r *Run, e *Entry) (Trace, error) {
 	}
 	told, err := s.advance(e)
 	if len(told) > 0 {
-		t.Session, t.Told = s.Request.Turn.Session, told
+		t.Session, t.Thread = s.of()
+		t.Told = told
 	}
 	return t, err
 }

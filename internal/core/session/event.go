@@ -65,6 +65,8 @@ const MaxQueued = 16
 type Queued struct {
 	Run     run.Run
 	Request run.Request
+	Speaker Speaker // whom Request is asked of
+	Now     Speaker `json:"-"` // who speaks by now
 }
 
 // ErrFull refuses a turn where MaxQueued wait.

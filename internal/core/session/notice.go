@@ -82,9 +82,10 @@ func (s *Session) Termination(at time.Time) *Notice {
 	return &Notice{Tenant: s.Tenant, Session: s.ID, Agent: s.Agent, Webhook: s.Webhook, Kind: TellsEnd, Seq: s.Events, At: at}
 }
 
-// EventID names an event of a session.
-func EventID(id ID, seq int64) string {
-	return fmt.Sprintf("sevt_%s_%d", strings.TrimPrefix(string(id), "sess_"), seq)
+// EventID names an event of a session, or of a thread.
+func EventID[I ~string](id I, seq int64) string {
+	_, digits, _ := strings.Cut(string(id), "_")
+	return fmt.Sprintf("sevt_%s_%d", digits, seq)
 }
 
 // Stops are the reasons why a turn stopped, by the status of its end.

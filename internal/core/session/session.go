@@ -35,7 +35,8 @@ type Session struct {
 	Key         string // id of the key that made it
 	Environment string // id of the environment that its tools work in
 	Agent       agent.ID
-	Version     int    // of Agent
+	Version     int // of Agent
+	Speaker     Speaker
 	Sandbox     string // names the sandbox of its tools
 	About       About
 	Budget      Budget
@@ -50,6 +51,13 @@ type Session struct {
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 	ArchivedAt  time.Time // zero for one that takes messages
+}
+
+// Speaker is who speaks for a session whose agent is one of a swarm: the zero Speaker is the
+// agent itself.
+type Speaker struct {
+	Agent   agent.ID
+	Version int
 }
 
 // About is what the caller says of a session. It is encrypted.
@@ -168,6 +176,21 @@ type Store interface {
 	// that no call is left, so that no turn comes of them. Answers after which a turn begins
 	// are a part of that turn: run.Turn.Answers.
 	Answer(ctx context.Context, s *Session, answers []run.Answer, done bool) error
+
+	// OpenThread records a thread before its run begins; again is no error while it has not
+	// ended, and ErrThreadEnded then. It is an Exhausted fault where its turn has most of them. A run of a thread ends it, and adds its events.
+	OpenThread(ctx context.Context, t *Thread, most int) error
+	// CloseThread ends a thread whose run has not begun.
+	CloseThread(ctx context.Context, t *Thread) error
+	// Threads returns a page of threads, newest first.
+	Threads(ctx context.Context, t tenant.ID, id ID, p agent.Page) (page []Thread, next string, err error)
+	Thread(ctx context.Context, t tenant.ID, id ID, thread string) (*Thread, error)
+	// ThreadEvents returns a page of the events of a thread, oldest first. Of the filter it goes
+	// by the page, Kinds and Last.
+	ThreadEvents(ctx context.Context, of *Thread, f EventFilter) (page []Event, next string, err error)
+	// Latest returns the last event of a kind of a session, with those of its threads; nil for
+	// none.
+	Latest(ctx context.Context, t tenant.ID, id ID, kind run.ToldKind) (*Event, error)
 }
 
 // DimensionSessions is the dimension of the limit of sessions.

@@ -139,6 +139,11 @@ var fixtures = map[int64]string{
 		INSERT INTO vault_credentials (id, vault, kind, identity, about, secret, version, created_at, updated_at)
 			VALUES ('vcrd_1', 'vlt_1', 'static_bearer', 'sum', 'sealed', 'sealed', 1, 1700000000000000, 1700000000000001);
 		UPDATE sessions SET vaults = '["vlt_1"]'`,
+	32: `INSERT INTO session_threads (id, session, turn, parent, agent, agent_version, name, status, events, used_input, used_output, used_cost, created_at)
+			VALUES ('sthr_1', 'sess_1', 'run_1', '', 'agt_1', 1, 'sealed', 'running', 1, 2, 3, 4, 1700000000000000);
+		INSERT INTO session_thread_events (thread, seq, run, type, at, event) VALUES ('sthr_1', 1, 'run_3', 'message/user', 1700000000000000, 'sealed');
+		UPDATE sessions SET speaker = 'agt_1', speaker_version = 2;
+		UPDATE runs SET top = 'run_0' WHERE id = 'run_1'`,
 }
 
 // checks find each fixture again.
@@ -177,6 +182,8 @@ var checks = map[int64]string{
 	29: `SELECT count(*) FROM environments e JOIN sessions s ON s.environment = e.id WHERE e.allow_mcp AND s.budget_tokens = 100 AND s.used_cost = 5 AND s.waits_until = 1700000000000002 AND s.webhook IS NOT NULL`,
 	30: `SELECT count(*) FROM skills s JOIN skill_versions v ON v.skill = s.id AND v.number = s.versions WHERE s.name = 'report' AND s.archived_at IS NULL`,
 	31: `SELECT count(*) FROM vaults v JOIN vault_credentials c ON c.vault = v.id JOIN sessions s ON s.vaults = '["vlt_1"]' WHERE v.archived_at IS NULL AND c.leased = 0 AND c.archived_at IS NULL`,
+	32: `SELECT count(*) FROM session_threads h JOIN session_thread_events e ON e.thread = h.id AND e.seq = h.events JOIN sessions s ON s.id = h.session AND s.speaker_version = 2
+		JOIN runs r ON r.id = h.turn AND r.top = 'run_0' WHERE h.status = 'running' AND h.ended_at IS NULL`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.

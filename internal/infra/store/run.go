@@ -38,6 +38,7 @@ var runTable = newTable("runs",
 	col("environment", fixed, func(r *runRow) any { return &r.Environment }),
 	col("sandbox", fixed, func(r *runRow) any { return &r.Sandbox }),
 	col("session", fixed, func(r *runRow) any { return &r.Session }),
+	col("top", fixed, func(r *runRow) any { return &r.Top }),
 	col("keep", fixed, func(r *runRow) any { return durationAt(&r.Keep) }),
 	col("status", fixed, func(r *runRow) any { return &r.Status }),
 	col("seq", fixed, func(r *runRow) any { return &r.Seq }),
@@ -320,7 +321,8 @@ func (s *runs) Abandon(ctx context.Context, holder string) error {
 func (s *runs) Cancel(ctx context.Context, t tenant.ID, id run.ID) error {
 	task := &runTask{id: id}
 	task.write = func(ctx context.Context, b *batch) error {
-		n, err := b.exec(ctx, `UPDATE runs SET cancelled = 1, due_at = CASE WHEN holder = '' THEN created_at ELSE due_at END WHERE tenant = ? AND id = ? AND due_at IS NOT NULL`, t, string(id))
+		// With those that it has handed work to, wherever they are driven.
+		n, err := b.exec(ctx, `UPDATE runs SET cancelled = 1, due_at = CASE WHEN holder = '' THEN created_at ELSE due_at END WHERE tenant = ? AND (id = ? OR top = ?) AND due_at IS NOT NULL`, t, string(id), string(id))
 		if err != nil || n > 0 {
 			return err
 		}
@@ -336,7 +338,8 @@ func (s *runs) Expire(ctx context.Context, limit int) (gone []run.ID, err error)
 		if err != nil {
 			return err
 		}
-		gone, err = removeRuns(ctx, b, `expires_at <= ? ORDER BY expires_at LIMIT ?`, micros(now), limit)
+		// One that did work for another stays as long as that may ask what came of it.
+		gone, err = removeRuns(ctx, b, `expires_at <= ? AND NOT EXISTS (SELECT 1 FROM runs t WHERE t.id = runs.top AND t.due_at IS NOT NULL) ORDER BY expires_at LIMIT ?`, micros(now), limit)
 		return err
 	}})
 	return gone, err

@@ -17,7 +17,7 @@ func (db *DB) Sessions() session.Store { return &sessions{db} }
 
 type sessions struct{ db *DB }
 
-const sessionColumns = `seq, id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, archived_at, budget_tokens, budget_cost, used_input, used_output, used_cost, waits_until, webhook, vaults,
+const sessionColumns = `seq, id, tenant, key_id, environment, agent, agent_version, sandbox, about, run, events, waits, created_at, updated_at, archived_at, budget_tokens, budget_cost, used_input, used_output, used_cost, waits_until, webhook, vaults, speaker, speaker_version,
 	(SELECT COUNT(*) FROM session_queue q WHERE q.session = sessions.id)`
 
 func aboutPlace(id session.ID) string { return "sessions/about/" + string(id) }
@@ -35,7 +35,7 @@ func (s *sessions) scan(sc scanner) (r sessionRow, err error) {
 	var vaults string
 	v := &r.Session
 	if err := sc.Scan(&r.seq, &v.ID, &v.Tenant, &v.Key, &v.Environment, &v.Agent, &v.Version, &v.Sandbox, &sealed, &v.Run, &v.Events, &v.Waits, &created, &updated, &archived,
-		&v.Budget.Tokens, &v.Budget.Cost, &v.Used.Usage.Input, &v.Used.Usage.Output, &v.Used.Cost, &until, &webhook, &vaults, &v.Queued); err != nil {
+		&v.Budget.Tokens, &v.Budget.Cost, &v.Used.Usage.Input, &v.Used.Usage.Output, &v.Used.Cost, &until, &webhook, &vaults, &v.Speaker.Agent, &v.Speaker.Version, &v.Queued); err != nil {
 		return r, err
 	}
 	v.CreatedAt, v.UpdatedAt = instant(created), instant(updated)

@@ -20,17 +20,20 @@ const eventColumns = `seq, run, type, at, event`
 // events reads events of a session of a tenant.
 func (s *sessions) events(ctx context.Context, t tenant.ID, id string, where string, args ...any) ([]session.Event, error) {
 	rows, err := s.db.read.rows(ctx, `SELECT `+eventColumns+` FROM session_events WHERE session = ? AND `+where, append([]any{id}, args...)...)
-	all, err := collect(rows, err, func(sc scanner) (e session.Event, err error) {
-		var at int64
-		var sealed []byte
-		var sort run.Sort
-		if err := sc.Scan(&e.Seq, &e.Run, &sort, &at, &sealed); err != nil {
-			return e, err
-		}
-		e.Kind, e.At = sort.Kind(), instant(at)
-		return e, s.db.openTold(t, id, sealed, &e.Told)
-	})
+	all, err := collect(rows, err, func(sc scanner) (session.Event, error) { return s.scanEvent(sc, t, id) })
 	return all, s.db.read.wrap("read the events of a session", err)
+}
+
+// scanEvent reads eventColumns of an event of a session or thread.
+func (s *sessions) scanEvent(sc scanner, t tenant.ID, of string) (e session.Event, err error) {
+	var at int64
+	var sealed []byte
+	var sort run.Sort
+	if err := sc.Scan(&e.Seq, &e.Run, &sort, &at, &sealed); err != nil {
+		return e, err
+	}
+	e.Kind, e.At = sort.Kind(), instant(at)
+	return e, s.db.openTold(t, of, sealed, &e.Told)
 }
 
 func (s *sessions) Events(ctx context.Context, t tenant.ID, id session.ID, f session.EventFilter) ([]session.Event, string, error) {

@@ -45,8 +45,8 @@ func (s *sessions) Enqueue(ctx context.Context, q *session.Queued) error {
 
 func (s *sessions) Ready(ctx context.Context, limit int) ([]session.Queued, error) {
 	// The first of each tenant come first: a tenant whose turns wait for room keeps no other's.
-	rows, err := s.db.read.rows(ctx, `SELECT tenant, session, events, seq, run, turn, budget_tokens, budget_cost, used_input, used_output, used_cost FROM (
-		SELECT s.tenant, q.session, s.events, q.seq, q.run, q.turn, s.budget_tokens, s.budget_cost, s.used_input, s.used_output, s.used_cost, ROW_NUMBER() OVER (PARTITION BY s.tenant ORDER BY q.seq) AS place
+	rows, err := s.db.read.rows(ctx, `SELECT tenant, session, events, seq, run, turn, budget_tokens, budget_cost, used_input, used_output, used_cost, speaker, speaker_version FROM (
+		SELECT s.tenant, q.session, s.events, q.seq, q.run, q.turn, s.budget_tokens, s.budget_cost, s.used_input, s.used_output, s.used_cost, s.speaker, s.speaker_version, ROW_NUMBER() OVER (PARTITION BY s.tenant ORDER BY q.seq) AS place
 		FROM session_queue q JOIN sessions s ON s.id = q.session
 		WHERE s.run = '' AND s.waits = 0 AND q.seq = (SELECT MIN(f.seq) FROM session_queue f WHERE f.session = q.session)
 	) AS heads ORDER BY place, seq LIMIT ?`, limit)
@@ -55,7 +55,7 @@ func (s *sessions) Ready(ctx context.Context, limit int) ([]session.Queued, erro
 		var id run.ID
 		var sealed []byte
 		t, v := &run.Turn{}, session.Session{}
-		if err := sc.Scan(&of, &t.Session, &t.Until, &t.Queued, &id, &sealed, &v.Budget.Tokens, &v.Budget.Cost, &v.Used.Usage.Input, &v.Used.Usage.Output, &v.Used.Cost); err != nil {
+		if err := sc.Scan(&of, &t.Session, &t.Until, &t.Queued, &id, &sealed, &v.Budget.Tokens, &v.Budget.Cost, &v.Used.Usage.Input, &v.Used.Usage.Output, &v.Used.Cost, &v.Speaker.Agent, &v.Speaker.Version); err != nil {
 			return q, err
 		}
 		packed, err := s.db.seal.OpenFor(of, sealed, queuedPlace(id))
@@ -69,7 +69,7 @@ func (s *sessions) Ready(ctx context.Context, limit int) ([]session.Queued, erro
 		if was := q.Request.Turn; was != nil {
 			t.Within = was.Within
 		}
-		q.Request.Turn, q.Request.Limits.Session = t, v.Left()
+		q.Request.Turn, q.Request.Limits.Session, q.Now = t, v.Left(), v.Speaker
 		return q, err
 	})
 	return all, s.db.read.wrap("look for turns that may begin", err)

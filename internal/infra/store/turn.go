@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -97,6 +98,7 @@ func (db *DB) openTold(of tenant.ID, id string, sealed []byte, t *run.Told) erro
 // sealedTrace is the part of a run.Trace that a session has.
 type sealedTrace struct {
 	session string
+	thread  string // "" for the session's own events
 	told    []sealedTold
 }
 
@@ -106,8 +108,8 @@ func (db *DB) sealTrace(of tenant.ID, left []run.Trace) (*sealedTrace, error) {
 		if left[i].Session == "" {
 			continue
 		}
-		told, err := db.sealTold(of, left[i].Session, left[i].Told)
-		return &sealedTrace{left[i].Session, told}, err
+		told, err := db.sealTold(of, cmp.Or(left[i].Thread, left[i].Session), left[i].Told)
+		return &sealedTrace{left[i].Session, left[i].Thread, told}, err
 	}
 	return nil, nil
 }
@@ -134,10 +136,16 @@ func insertTold(ctx context.Context, b *batch, id string, of run.ID, all []seale
 // tellSession adds the events of a turn to its session, which takes messages again after
 // the last one.
 func (db *DB) tellSession(ctx context.Context, b *batch, id run.ID, s *sealedTrace) error {
+	if s.thread != "" {
+		return tellThread(ctx, b, id, s)
+	}
 	last := s.told[len(s.told)-1]
 	query, args := `UPDATE sessions SET events = ?, updated_at = ? WHERE id = ? AND run = ?`, []any{last.Seq, micros(last.At), s.session, string(id)}
 	if end := last.Status; end != nil && !end.Running {
 		if err := db.notifyTurn(ctx, b, s); err != nil {
+			return err
+		}
+		if err := endThreads(ctx, b, id, last.At); err != nil {
 			return err
 		}
 		waits := 0
@@ -159,6 +167,13 @@ func (db *DB) tellSession(ctx context.Context, b *batch, id run.ID, s *sealedTra
 		if used := t.Spent; used != nil && t.Kind == run.ToldUsage {
 			if err := b.later(ctx, `UPDATE sessions SET used_input = used_input + ?, used_output = used_output + ?, used_cost = used_cost + ? WHERE id = ? AND run = ?`,
 				used.Usage.Input, used.Usage.Output, int64(used.Cost), s.session, string(id)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, t := range s.told {
+		if who := t.Speaker; who != nil {
+			if err := b.later(ctx, `UPDATE sessions SET speaker = ?, speaker_version = ? WHERE id = ? AND run = ?`, who.Agent, who.Version, s.session, string(id)); err != nil {
 				return err
 			}
 		}

@@ -50,7 +50,8 @@ func (h *Handlers) Operations() []httpapi.Operation {
 			},
 			{
 				Method: http.MethodPost, Path: base.path, ID: "createAgent" + base.suffix, Summary: "Create an agent", Scope: tenant.ScopeExecute, Body: httpapi.JSON(example),
-				Answers: []httpapi.Answer{httpapi.Created(Agent{}, "It is created, with version 1."), taken}, Serve: httpapi.Takes(h.create),
+				Answers: []httpapi.Answer{httpapi.Created(Agent{}, "It is created, with version 1."), taken,
+					httpapi.Refusal(http.StatusNotFound, "not_found: handoffs names an agent that is not there, or belongs to another tenant.")}, Serve: httpapi.Takes(h.create),
 			},
 			{
 				Method: http.MethodGet, Path: one, ID: "getAgent" + base.suffix, Summary: "Show the current version of an agent, or of another tenant's template", Scope: tenant.ScopeRead, Params: id,
@@ -98,12 +99,15 @@ func (h *Handlers) create(c *httpapi.Call, in *NewAgent) (out Agent, err error) 
 	a := &agent.Agent{ID: agent.NewID(), Tenant: c.Caller.Tenant.ID, Visibility: agent.Private}
 	change := AgentChange{
 		Name: in.Name, Slug: in.Slug, Description: in.Description, Model: in.Model, System: in.System, Tools: &in.Tools, MCPServers: &in.MCPServers,
-		ToolPolicy: in.ToolPolicy, Metadata: &in.Metadata, Visibility: in.Visibility, Unbuilt: in.Unbuilt,
+		ToolPolicy: in.ToolPolicy, Metadata: &in.Metadata, Visibility: in.Visibility, Multiagent: in.Multiagent,
 	}
 	if err := change.change(a); err != nil {
 		return out, err
 	}
 	if a.Definition.Skills, err = h.ReadSkills(c, in.Skills, nil); err != nil {
+		return out, err
+	}
+	if a.Definition.Handoffs, err = h.readHandoffs(c, in.Handoffs, nil); err != nil {
 		return out, err
 	}
 	if err := h.Insert(c, a, numbered(1)); err != nil {
@@ -170,7 +174,12 @@ func (h *Handlers) update(c *httpapi.Call, in *AgentChange) (out Agent, err erro
 			return out, err
 		}
 	}
-	now, err := h.Replace(c, before, &after, in.Model != nil || in.Tools != nil || in.Skills != nil)
+	if in.Handoffs != nil {
+		if after.Definition.Handoffs, err = h.readHandoffs(c, *in.Handoffs, before.Definition.Handoffs); err != nil {
+			return out, err
+		}
+	}
+	now, err := h.Replace(c, before, &after, in.Model != nil || in.Tools != nil || in.Skills != nil || in.Handoffs != nil)
 	if err != nil {
 		return out, err
 	}

@@ -103,22 +103,26 @@ func TestRefusals(t *testing.T) {
 		"skills[0].version is of skills of yours":                                 `"skills": [{"name": "structured-planning", "version": 1}]`,
 		"skills[0] must be the name":                                              `"skills": [7]`,
 		"tools[0].name: update_plan":                                              `"tools": [{"type": "custom", "name": "update_plan"}], "skills": ["structured-planning"]`,
-		"handoffs is not supported":                                               `"handoffs": [{"agent_id": "agt_x"}]`,
-		"multiagent is not supported":                                             `"multiagent": {"mode": "swarm"}`,
-		"visibility":                                                              `"visibility": "public"`,
-		"slug must have":                                                          `"slug": "Not a slug"`,
-		"tools[0].server":                                                         `"tools": [{"type": "mcp"}]`,
-		"tools[1] is there twice":                                                 `"tools": [{"type": "sandbox"}, {"type": "sandbox"}]`,
-		"mcp_servers[0].url":                                                      `"mcp_servers": [{"name": "a", "url": "ftp://x"}]`,
-		"tools[1]: sandbox and sandboxes":                                         `"tools": [{"type": "mcp", "server": "sandbox"}, {"type": "sandboxes"}]`,
-		"mcp_servers[0] must have url or command":                                 `"mcp_servers": [{"name": "a", "url": "https://x.example", "command": "x"}]`,
-		"mcp_servers[0].type: a server":                                           `"mcp_servers": [{"name": "a", "url": "https://x.example", "type": "stdio"}]`,
-		"mcp_servers[0]: args and env":                                            `"mcp_servers": [{"name": "a", "url": "https://x.example", "args": ["x"]}]`,
-		"mcp_servers[0].env must have names":                                      `"mcp_servers": [{"name": "a", "command": "x", "env": {"A B": "x"}}]`,
-		"mcp_servers[0].args must have":                                           `"mcp_servers": [{"name": "a", "command": "x", "args": ["\u0000"]}]`,
-		"tool_policy.deny_list[0]":                                                `"tool_policy": {"deny_list": [""]}`,
-		"metadata.tool_policy":                                                    `"metadata": {"tool_policy": {"deny": []}}`,
-		"are the same; give one of them":                                          `"tool_policy": {}, "metadata": {"tool_policy": {}}`,
+		"multiagent.parallel must be false in a swarm":                            `"multiagent": {"mode": "swarm", "parallel": true}`,
+		"multiagent.context_sharing must be full in a swarm":                      `"multiagent": {"mode": "swarm", "context_sharing": "summary"}`,
+		"multiagent.timeout_per_handoff_ms must be left out in a swarm":           `"multiagent": {"mode": "swarm", "timeout_per_handoff_ms": 1000}`,
+		"multiagent.timeout_per_handoff_ms must be between":                       `"multiagent": {"timeout_per_handoff_ms": 99}`,
+		"multiagent.max_delegations must be between 1 and 100":                    `"multiagent": {"max_delegations": 101}`,
+		"multiagent.mode":                         `"multiagent": {"mode": "chain"}`,
+		"visibility":                              `"visibility": "public"`,
+		"slug must have":                          `"slug": "Not a slug"`,
+		"tools[0].server":                         `"tools": [{"type": "mcp"}]`,
+		"tools[1] is there twice":                 `"tools": [{"type": "sandbox"}, {"type": "sandbox"}]`,
+		"mcp_servers[0].url":                      `"mcp_servers": [{"name": "a", "url": "ftp://x"}]`,
+		"tools[1]: sandbox and sandboxes":         `"tools": [{"type": "mcp", "server": "sandbox"}, {"type": "sandboxes"}]`,
+		"mcp_servers[0] must have url or command": `"mcp_servers": [{"name": "a", "url": "https://x.example", "command": "x"}]`,
+		"mcp_servers[0].type: a server":           `"mcp_servers": [{"name": "a", "url": "https://x.example", "type": "stdio"}]`,
+		"mcp_servers[0]: args and env":            `"mcp_servers": [{"name": "a", "url": "https://x.example", "args": ["x"]}]`,
+		"mcp_servers[0].env must have names":      `"mcp_servers": [{"name": "a", "command": "x", "env": {"A B": "x"}}]`,
+		"mcp_servers[0].args must have":           `"mcp_servers": [{"name": "a", "command": "x", "args": ["\u0000"]}]`,
+		"tool_policy.deny_list[0]":                `"tool_policy": {"deny_list": [""]}`,
+		"metadata.tool_policy":                    `"metadata": {"tool_policy": {"deny": []}}`,
+		"are the same; give one of them":          `"tool_policy": {}, "metadata": {"tool_policy": {}}`,
 	} {
 		w := httpapitest.Ask(s, "POST", "/v1/agents", `{"name": "n", "model": {"name": "m"}, `+with+`}`)
 		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), says) {
@@ -342,4 +346,50 @@ func TestSkills(t *testing.T) {
 	if seen := answer(t, httpapitest.Ask(s, "GET", "/v1/agents/"+string(theirs.ID), ""), http.StatusOK); len(seen.Skills) != 1 || seen.Skills[0].Name != "structured-planning" {
 		t.Errorf("another tenant sees %+v", seen.Skills)
 	}
+}
+
+// TestHandoffs: an agent keeps versions of those that it hands on to, as deep as there may be.
+func TestHandoffs(t *testing.T) {
+	s, _ := open(t)
+	ask := func(method, path, body string, want int, says string) (a agentapi.Agent) {
+		t.Helper()
+		w := httpapitest.Ask(s, method, path, body, "Content-Type", "application/json")
+		if w.Code != want || !strings.Contains(w.Body.String(), says) {
+			t.Fatalf("%s %s %s: %d %s, want %d and %s", method, path, body, w.Code, w.Body, want, says)
+		}
+		_ = json.Unmarshal(w.Body.Bytes(), &a)
+		return a
+	}
+	level := func(name, more string) string {
+		return `{"name": "` + name + `", "slug": "` + name + `", "description": "d of ` + name + `", "model": {"name": "m"}` + more + `}`
+	}
+	ask("POST", "/v1/agents", level("zero", ""), 201, `"handoffs":[],"multiagent":null`)
+	a := ask("POST", "/v1/agents", level("one", `, "handoffs": [{"agent_id": "zero", "trigger": "always"}], "multiagent": {"parallel": true}`), 201, `"context_sharing":"summary","timeout_per_handoff_ms":60000`)
+	if h := a.Handoffs[0]; *h.Name != "zero" || *h.Description != "d of zero" || *h.AgentVersion != 1 || *h.Trigger != "always" {
+		t.Errorf("%+v", h)
+	}
+	ask("PATCH", "/v1/agents/zero", `{"version": 1, "system": "Be brief."}`, 200, "")
+	ask("PATCH", "/v1/agents/one", `{"version": 1, "system": "Be brief."}`, 200, `"agent_version":1`)
+	ask("PATCH", "/v1/agents/one", `{"version": 2, "handoffs": [{"agent_id": "zero"}]}`, 200, `"agent_version":2`)
+	ask("PATCH", "/v1/agents/one", `{"version": 3, "handoffs": [{"agent_id": "zero", "agent_version": 3}]}`, 404, "handoffs[0].agent_version: the agent has no version 3")
+	ask("PATCH", "/v1/agents/one", `{"version": 3, "multiagent": {}}`, 200, `"multiagent":null`)
+	ask("PATCH", "/v1/agents/one", `{"version": 4, "multiagent": {}}`, 200, `"version":4`)
+	ask("POST", "/v1/agents", level("two", `, "handoffs": [{"agent_id": "one"}]`), 201, "")
+	ask("POST", "/v1/agents", level("three", `, "handoffs": [{"agent_id": "two"}]`), 201, "")
+	ask("POST", "/v1/agents", level("four", `, "handoffs": [{"agent_id": "three"}]`), 201, "")
+	ask("POST", "/v1/agents", level("five", `, "handoffs": [{"agent_id": "one"}, {"agent_id": "four"}]`), 400, "handoffs[1].agent_id: the agent has 4 levels of hand-offs below it, and there may be 4")
+	ask("POST", "/v1/agents", level("swarm", `, "handoffs": [{"agent_id": "four"}, {"agent_id": "zero"}], "multiagent": {"mode": "swarm"}`), 201, `"context_sharing":"full"}`)
+	ask("POST", "/v1/agents", level("five", `, "handoffs": [{"agent_id": "swarm"}]`), 400, "handoffs[0].agent_id: the agent is a swarm")
+	ask("PATCH", "/v1/agents/swarm", `{"version": 1, "handoffs": [{"agent_id": "swarm"}]}`, 400, "handoffs[0].agent_id: the agent is in its swarm anyway")
+	ask("PATCH", "/v1/agents/swarm", `{"version": 1, "handoffs": [{"agent_id": "zero"}, {"agent_id": "zero", "name": "Other"}]}`, 400, "handoffs[1].agent_id is there twice")
+	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "none"}]`), 404, "handoffs[0].agent_id: there is no such agent")
+	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "agt_00000000000000000000000000000000"}]`), 404, "handoffs[0].agent_id: there is no such agent")
+	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "one", "name": "A b"}, {"agent_id": "zero", "name": "a-B!"}]`), 400, "handoffs[1].name: the tool for it would be called handoff_to_a_b, as that for handoffs[0]")
+	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "one"}], "tools": [{"type": "custom", "name": "handoff_to_one"}]`), 400, "tools[0].name: handoff_to_one is what the tool for handoffs[0] is called")
+	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "one", "trigger": "`+strings.Repeat("x", 2049)+`"}]`), 400, "handoffs[0].trigger must have at most 2048")
+	ask("POST", "/v1/agents/zero/archive", "", 200, "")
+	ask("POST", "/v1/agents", level("six", `, "handoffs": [{"agent_id": "zero"}]`), 400, "handoffs[0].agent_id: the agent is archived")
+	ask("PATCH", "/v1/agents/one", `{"version": 4, "handoffs": [{"agent_id": "zero", "name": "Zero"}]}`, 200, `"version":5`)
+	ask("POST", "/v1/agents", level("seven", `, "multiagent": {"max_delegations": 2}`), 201, `"path":"multiagent"`)
+	ask("POST", "/v1/agents/one/copy", `{"slug": "one-copy"}`, 201, `"name":"Zero"`)
 }

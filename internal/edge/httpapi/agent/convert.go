@@ -3,7 +3,6 @@ package agent
 import (
 	stdjson "encoding/json"
 	"maps"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -13,26 +12,8 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
-// refuse refuses what this version does not have.
-func (u *Unbuilt) refuse() error {
-	for _, f := range []struct {
-		name string
-		text jsontext.Value
-	}{{"handoffs", u.Handoffs}, {"multiagent", u.Multiagent}} {
-		switch strings.Join(strings.Fields(string(f.text)), "") {
-		case "", "null", "[]":
-		default:
-			return httpapi.Invalid("%s is not supported by this version: leave it out", f.name)
-		}
-	}
-	return nil
-}
-
 // change makes of a the version that in asks for.
 func (in *AgentChange) change(a *agent.Agent) error {
-	if err := in.refuse(); err != nil {
-		return err
-	}
 	d := &a.Definition
 	set(&a.Slug, in.Slug)
 	set(&d.Name, in.Name)
@@ -80,6 +61,9 @@ func (in *AgentChange) change(a *agent.Agent) error {
 			}
 			d.Servers = append(d.Servers, server)
 		}
+	}
+	if in.Multiagent != nil {
+		d.Multiagent = in.Multiagent.domain()
 	}
 	return in.policy(d)
 }
@@ -171,8 +155,8 @@ func agentOf(a *agent.Agent) Agent {
 		ID: string(a.ID), Type: "agent", Name: d.Name, Slug: text(a.Slug), Description: text(d.Description), System: text(d.System), Visibility: string(a.Visibility), Version: a.Version,
 		Model: AgentModel{Name: &d.Model.Name, Temperature: d.Model.Temperature, TopP: d.Model.TopP, Stop: d.Model.Stop, Effort: text(d.Model.Effort)},
 		Tools: []AgentTool{}, MCPServers: []AgentServer{}, Skills: httpapi.Each(d.Skills, skillOf), Metadata: map[string]jsontext.Value{}, Warnings: []Warning{},
-		ToolPolicy: policyOf(d),
-		CreatedAt:  a.CreatedAt, UpdatedAt: a.UpdatedAt,
+		ToolPolicy: policyOf(d), Handoffs: httpapi.Each(d.Handoffs, handoffOf), Multiagent: multiagentOf(d.Multiagent),
+		CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt,
 	}
 	if d.Model.MaxTokens > 0 {
 		out.Model.MaxTokens = &d.Model.MaxTokens

@@ -67,8 +67,9 @@ type NewAgent struct {
 	Skills      []jsontext.Value          `json:"skills,omitzero" doc:"Names of skills; or objects with name and config of one of the server's own, or skill_id (or name) and version of one of the tenant's."`
 	ToolPolicy  *ToolPolicy               `json:"tool_policy,omitzero" doc:"metadata.tool_policy says the same."`
 	Metadata    map[string]jsontext.Value `json:"metadata,omitzero"`
-	Visibility  *string                   `json:"visibility,omitzero" enum:"private,template" doc:"private, or template for one that other tenants may see and copy by its id, without headers, queries of URLs and metadata."`
-	Unbuilt
+	Visibility  *string                   `json:"visibility,omitzero" enum:"private,template" doc:"private, or template for one that other tenants may see and copy by its id, without headers, queries of URLs, metadata and hand-offs."`
+	Handoffs    []AgentHandoff            `json:"handoffs,omitzero" doc:"Agents that it may hand work to: each is a tool of the model's."`
+	Multiagent  *AgentMultiagent          `json:"multiagent,omitzero"`
 }
 
 // AgentChange makes another version; what is left out stays.
@@ -85,7 +86,8 @@ type AgentChange struct {
 	ToolPolicy  *ToolPolicy                `json:"tool_policy,omitzero" doc:"Replaces it."`
 	Metadata    *map[string]jsontext.Value `json:"metadata,omitzero" doc:"Replaces it."`
 	Visibility  *string                    `json:"visibility,omitzero" enum:"private,template"`
-	Unbuilt
+	Handoffs    *[]AgentHandoff            `json:"handoffs,omitzero" doc:"Replaces the list."`
+	Multiagent  *AgentMultiagent           `json:"multiagent,omitzero" doc:"Replaces it; {} for what holds by itself."`
 }
 
 // AgentCopy says in what a copy differs; the body may be left out.
@@ -95,10 +97,22 @@ type AgentCopy struct {
 	Model *AgentModel `json:"model,omitzero" doc:"That of the agent, if left out."`
 }
 
-// Unbuilt are fields of the contract that this version refuses by name.
-type Unbuilt struct {
-	Handoffs   jsontext.Value `json:"handoffs,omitzero" doc:"Refused in this version, unless empty."`
-	Multiagent jsontext.Value `json:"multiagent,omitzero" doc:"Refused in this version, unless null."`
+// AgentHandoff is an agent that another one may hand work to.
+type AgentHandoff struct {
+	AgentID      *string `json:"agent_id" required:"true" doc:"Id or slug of an agent of the tenant."`
+	AgentVersion *int    `json:"agent_version,omitzero" minimum:"1" doc:"The version that is kept: the current one if left out."`
+	Name         *string `json:"name,omitzero" doc:"What the model knows it by, and what its tool is called after; the agent's name if left out."`
+	Description  *string `json:"description,omitzero" doc:"What it is good at; the agent's description if left out."`
+	Trigger      *string `json:"trigger,omitzero" doc:"When to hand on."`
+}
+
+// AgentMultiagent says how an agent hands on.
+type AgentMultiagent struct {
+	Mode           *string `json:"mode,omitzero" enum:"orchestrator,swarm" doc:"orchestrator, if left out: the other agent works in a thread of its own, and its answer comes back. swarm: the conversation moves to the other agent."`
+	MaxDelegations *int    `json:"max_delegations,omitzero" minimum:"1" maximum:"100" doc:"Hand-offs of a turn, with those of the agents that it handed on to; 10 if left out."`
+	Parallel       *bool   `json:"parallel,omitzero" doc:"Of orchestrator: up to 8 of them work side by side. false if left out."`
+	ContextSharing *string `json:"context_sharing,omitzero" enum:"full,summary" doc:"What the other agent is told of the conversation: all of it, or a summary by the model. summary if left out; in a swarm full, and no other."`
+	TimeoutMS      *int64  `json:"timeout_per_handoff_ms,omitzero" minimum:"100" maximum:"86400000" doc:"Of orchestrator: 60000 if left out."`
 }
 
 // Agent is a version of an agent.
@@ -114,6 +128,8 @@ type Agent struct {
 	MCPServers  []AgentServer             `json:"mcp_servers" doc:"Without their headers and variables."`
 	Skills      []AgentSkill              `json:"skills"`
 	ToolPolicy  ToolPolicy                `json:"tool_policy"`
+	Handoffs    []AgentHandoff            `json:"handoffs" doc:"With the versions that are kept."`
+	Multiagent  *AgentMultiagent          `json:"multiagent" doc:"null where it was not given."`
 	Metadata    map[string]jsontext.Value `json:"metadata"`
 	Visibility  string                    `json:"visibility"`
 	Version     int                       `json:"version"`

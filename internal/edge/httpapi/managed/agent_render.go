@@ -152,6 +152,8 @@ func unsaid(a *agent.Agent) []Warning {
 	for i := range d.Skills {
 		add(!d.Skills[i].Custom(), fmt.Sprintf("skills[%d]", i))
 	}
+	add(len(d.Handoffs) > 0, "handoffs")
+	add(d.Multiagent != nil || len(d.Handoffs) > 0, "multiagent")
 	for _, key := range slices.Sorted(maps.Keys(d.Metadata)) {
 		_, ok := plain(d.Metadata[key])
 		add(!ok, "metadata."+key)

@@ -41,12 +41,13 @@ var sorts = map[string][]run.Sort{
 	"session.status_running": {run.ToldStatus.By(run.Begun)}, "session.status_idle": {run.Sort(run.ToldStatus)},
 	"span.model_request_start": {run.Sort(run.ToldRequest)}, "span.model_request_end": {run.Sort(run.ToldAnswer)},
 	ofSkill + "plan": {run.Sort(run.ToldPlan)}, ofSkill + "review": {run.Sort(run.ToldReview)}, ofSkill + "state": {run.Sort(run.ToldDocument)}, ofSkill + "reminder": {run.Sort(run.ToldReminder)},
+	"session.thread_created": {run.Sort(run.ToldOpened)}, "agent.thread_message_sent": {run.Sort(run.ToldSent)}, "agent.thread_message_received": {run.Sort(run.ToldReceived)},
+	"session.thread_status_idle": {run.Sort(run.ToldIdle)}, "session.thread_status_terminated": {run.Sort(run.ToldTerminated)}, ofSkill + "speaker": {run.Sort(run.ToldSpeaker)},
 
 	userOutcome: {run.Sort(run.ToldOutcome)}, evaluating: {run.Sort(run.ToldEvaluating)}, grading: {run.Sort(run.ToldGrading)}, evaluated: {run.Sort(run.ToldEvaluated)},
 
-	"session.status_rescheduled": nil, "session.status_terminated": nil, "session.updated": nil, "session.deleted": nil, "session.thread_created": nil,
-	"session.thread_status_running": nil, "session.thread_status_idle": nil, "session.thread_status_terminated": nil, "session.thread_status_rescheduled": nil,
-	"agent.thread_message_received": nil, "agent.thread_message_sent": nil, "agent.thread_context_compacted": nil,
+	"session.status_rescheduled": nil, "session.status_terminated": nil, "session.updated": nil, "session.deleted": nil,
+	"session.thread_status_running": nil, "session.thread_status_rescheduled": nil, "agent.thread_context_compacted": nil,
 	userToolResult:         nil,
 	"workflow_run.created": nil, "workflow_run.status_running": nil, "workflow_run.status_idle": nil, "workflow_run.status_ended": nil, "workflow_run.error": nil,
 	"workflow_run.phase_started": nil, "workflow_run.phase_ended": nil,

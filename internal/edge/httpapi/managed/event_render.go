@@ -1,6 +1,7 @@
 package managed
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -92,8 +93,29 @@ func eventOf(of session.ID, e *session.Event) Event {
 	case run.ToldPlan, run.ToldReview, run.ToldDocument, run.ToldReminder:
 		text := string(e.Note.Data)
 		out.Type, out.Content = ofSkill+string(e.Kind), []Block{{Type: "text", Text: &text}}
+	case run.ToldSpeaker:
+		out.Type, out.Speaker = ofSkill+"speaker", &Speaker{e.Speaker.Agent, e.Speaker.Version, e.Speaker.Name}
+	case run.ToldOpened, run.ToldSent, run.ToldReceived, run.ToldIdle, run.ToldTerminated:
+		out.thread(e.Kind, e.Thread)
 	}
 	return out
+}
+
+// thread renders what is told of work that was handed on.
+func (out *Event) thread(kind run.ToldKind, t *run.ToldThread) {
+	name := t.Member.Name
+	switch kind {
+	case run.ToldOpened:
+		out.Type, out.SessionThreadID, out.AgentName = "session.thread_created", t.ID, name
+	case run.ToldSent:
+		out.Type, out.ToSessionThreadID, out.ToAgentName, out.Content = "agent.thread_message_sent", t.ID, name, []Block{{Type: "text", Text: &t.Text}}
+	case run.ToldReceived:
+		out.Type, out.FromSessionThreadID, out.FromAgentName, out.Content = "agent.thread_message_received", t.ID, name, []Block{{Type: "text", Text: &t.Text}}
+	case run.ToldIdle:
+		out.Type, out.SessionThreadID, out.AgentName, out.StopReason = "session.thread_status_idle", t.ID, name, &StopReason{Type: "end_turn"}
+	case run.ToldTerminated:
+		out.Type, out.SessionThreadID, out.AgentName, out.Code = "session.thread_status_terminated", t.ID, name, cmp.Or(string(t.Reason), string(t.Status))
+	}
 }
 
 // call renders a call: of the client's, of an MCP server's tool, or of another one.

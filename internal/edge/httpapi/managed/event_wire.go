@@ -73,6 +73,13 @@ type Event struct {
 	Error      *EventError `json:"error,omitzero"`
 	StopReason *StopReason `json:"stop_reason,omitzero"`
 
+	SessionThreadID     string `json:"session_thread_id,omitzero"`
+	AgentName           string `json:"agent_name,omitzero"`
+	ToSessionThreadID   string `json:"to_session_thread_id,omitzero"`
+	ToAgentName         string `json:"to_agent_name,omitzero"`
+	FromSessionThreadID string `json:"from_session_thread_id,omitzero"`
+	FromAgentName       string `json:"from_agent_name,omitzero"`
+
 	ModelRequestStartID string      `json:"model_request_start_id,omitzero"`
 	ModelUsage          *ModelUsage `json:"model_usage,omitzero"`
 	Usage               any         `json:"usage,omitzero"` // a SessionUsage, or the ModelUsage of an evaluation
@@ -92,6 +99,8 @@ type Event struct {
 	Turn       *TurnUsage               `json:"turn,omitzero"`       // what the turn alone came to
 	Check      *sessionapi.OutcomeCheck `json:"check,omitzero"`      // of an outcome
 	Model      string                   `json:"model,omitzero"`      // that grades it
+	Speaker    *Speaker                 `json:"speaker,omitzero"`    // the agent that speaks from then on
+	Code       string                   `json:"code,omitzero"`       // why a thread was ended
 }
 
 // Block is a part of what an event says.
@@ -163,4 +172,11 @@ type Content struct {
 	Type    string `json:"type"`
 	Index   int    `json:"index"`
 	Content Block  `json:"content"`
+}
+
+// Speaker is an agent that speaks for a session.
+type Speaker struct {
+	AgentID string `json:"agent_id"`
+	Version int    `json:"agent_version"`
+	Name    string `json:"name"`
 }

@@ -234,3 +234,21 @@ func TestChanges(t *testing.T) {
 	}
 	refused(t, ask(s, "POST", at, `{"system": "late"}`), http.StatusConflict, "conflict_error", "archived")
 }
+
+// TestHandoffsStay: this form names the hand-offs of an agent, and a change in it keeps them.
+func TestHandoffsStay(t *testing.T) {
+	s, db := open(t)
+	for _, body := range []string{`{"name": "n", "slug": "other", "model": {"name": "m"}}`, `{"name": "n", "slug": "lead", "model": {"name": "m"}, "handoffs": [{"agent_id": "other"}]}`} {
+		if w := httpapitest.Ask(s, "POST", "/v1/agents", body); w.Code != http.StatusCreated {
+			t.Fatal(w.Body)
+		}
+	}
+	seen := answer(t, ask(s, "GET", "/v1/agents/lead", ""), http.StatusOK)
+	if len(seen.Warnings) != 3 || seen.Warnings[1].Path != "handoffs" || seen.Warnings[2].Path != "multiagent" || seen.Multiagent != nil {
+		t.Errorf("%+v", seen)
+	}
+	answer(t, ask(s, "POST", "/v1/agents/lead", `{"version": 1, "system": "Be kind."}`), http.StatusOK)
+	if a, err := db.Agents().Get(t.Context(), s.Caller.Tenant.ID, "lead"); err != nil || a.Version != 2 || len(a.Definition.Handoffs) != 1 {
+		t.Errorf("%+v, %v", a, err)
+	}
+}

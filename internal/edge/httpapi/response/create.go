@@ -1,6 +1,7 @@
 package response
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -16,7 +17,7 @@ import (
 )
 
 func (h *Handlers) create(c *httpapi.Call, in *CreateResponse) error {
-	r, q, err := h.prepare(c, in)
+	r, q, err := h.prepare(c.Context(), c.Caller, in)
 	if err != nil {
 		return err
 	}
@@ -76,36 +77,35 @@ func (h *Handlers) forget(c *httpapi.Call, r *run.Run) {
 }
 
 // prepare returns the run of a request.
-func (h *Handlers) prepare(c *httpapi.Call, in *CreateResponse) (*run.Run, *run.Request, error) {
-	caller := c.Caller
+func (h *Handlers) prepare(ctx context.Context, caller *tenant.Principal, in *CreateResponse) (*run.Run, *run.Request, error) {
 	p := &parser{
-		ctx: c.Context(), tenant: caller.Tenant.ID, seal: h.Seal, web: h.Web, mcp: h.MCP, env: &caller.Environment,
-		find: h.finder(c.Context(), caller.Tenant.ID),
+		ctx: ctx, tenant: caller.Tenant.ID, seal: h.Seal, web: h.Web, mcp: h.MCP, env: &caller.Environment,
+		find: h.finder(ctx, caller.Tenant.ID),
 	}
 	q, set, err := p.parse(in)
 	if err != nil {
 		return nil, nil, err
 	}
 	q.Vaults = in.vaults
-	if err := h.checkInterpreter(c, q); err != nil {
+	if err := h.checkInterpreter(ctx, caller, q); err != nil {
 		return nil, nil, err
 	}
 	if caller.May(tenant.ScopeTools) && !in.noWeb {
 		sandboxtool.Tell(q.Tools, h.Services)
 	}
 	for _, name := range q.Models {
-		if _, _, err := h.Models.Use(c.Context(), caller.Tenant.ID, name); err != nil {
+		if _, _, err := h.Models.Use(ctx, caller.Tenant.ID, name); err != nil {
 			return nil, nil, missing(err, name)
 		}
 	}
-	r := &run.Run{ID: run.NewID(), Tenant: caller.Tenant.ID, Key: caller.Key.ID, Environment: caller.Environment.ID}
+	r := &run.Run{ID: cmp.Or(in.run, run.NewID()), Tenant: caller.Tenant.ID, Key: caller.Key.ID, Environment: caller.Environment.ID}
 	if set.Store {
 		r.Keep = h.Keep
 	}
 	r.Sandbox = run.SandboxOf(r.ID)
 	var before *run.State
 	if set.PreviousResponseID != "" {
-		if before, err = h.continues(c.Context(), r, q, set.PreviousResponseID); err != nil {
+		if before, err = h.continues(ctx, r, q, set.PreviousResponseID); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -91,7 +91,7 @@ func noContainer(path string) error {
 
 // checkInterpreter checks that the caller may use code_interpreter, with the container that
 // the request names.
-func (h *Handlers) checkInterpreter(c *httpapi.Call, q *run.Request) error {
+func (h *Handlers) checkInterpreter(ctx context.Context, caller *tenant.Principal, q *run.Request) error {
 	i := slices.IndexFunc(q.Tools, func(t run.Tool) bool { return t.Handler == interpreter.Name })
 	if i < 0 {
 		return nil
@@ -99,10 +99,10 @@ func (h *Handlers) checkInterpreter(c *httpapi.Call, q *run.Request) error {
 	if h.Containers == nil {
 		return invalid("tools has code_interpreter, and this server has no containers")
 	}
-	if !c.Caller.May(tenant.ScopeSandboxes) {
+	if !caller.May(tenant.ScopeSandboxes) {
 		return fault.New(fault.Forbidden, "code_interpreter needs a key with the scope %s", tenant.ScopeSandboxes)
 	}
-	if err := sandbox.CheckCaller(c.Caller); err != nil {
+	if err := sandbox.CheckCaller(caller); err != nil {
 		return err
 	}
 	var o interpreter.Options
@@ -110,7 +110,7 @@ func (h *Handlers) checkInterpreter(c *httpapi.Call, q *run.Request) error {
 		return err
 	}
 	id, _ := o.Container.Sandbox()
-	sb, err := h.Containers.Get(c.Context(), c.Caller, container.Session, string(id))
+	sb, err := h.Containers.Get(ctx, caller, container.Session, string(id))
 	if err != nil && fault.KindOf(err) != fault.NotFound {
 		return err
 	}

@@ -47,6 +47,7 @@ type CreateResponse struct {
 	noWeb   bool             // code does not call the services of the web
 	servers []mcptool.Server // likewise
 	more    []run.Tool       // of a session alone
+	run     run.ID           // that it is; "" for a new one
 }
 
 // StreamOptions say what a stream has beside its events.

@@ -11,6 +11,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/vault"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -28,8 +30,9 @@ type Turn struct {
 	// Tools are what no response can ask for.
 	Tools   []run.Tool
 	Servers []mcptool.Server
+	Vaults  []vault.ID // of the session
 	// Govern makes of the tools what the agent's policy says.
-	Govern func(*run.Request)
+	Govern func(*run.Request) error
 	NoWeb  bool          // code does not call the services of the web
 	Stop   []string      // texts before which an answer ends
 	Within time.Duration // that calls wait for the client; 0 for ever
@@ -56,7 +59,7 @@ func (h *Handlers) Prepare(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, er
 	if c.Caller.Environment.ID != t.Of.Environment {
 		return nil, nil, fault.New(fault.Conflict, "the session is of another environment: send messages with a key of that one")
 	}
-	r, q, err := h.Compose(c, t)
+	r, q, err := h.Compose(c.Context(), c.Caller, t)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -67,22 +70,24 @@ func (h *Handlers) Prepare(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, er
 }
 
 // Compose is what Prepare returns, where nothing is begun.
-func (h *Handlers) Compose(c *httpapi.Call, t *Turn) (*run.Run, *run.Request, error) {
-	t.In.answers, t.In.noWeb, t.In.more, t.In.servers, t.In.vaults = len(t.Answers) > 0 || t.Shown, t.NoWeb, t.Tools, t.Servers, t.Of.Vaults
-	r, q, err := h.prepare(c, t.In)
+func (h *Handlers) Compose(ctx context.Context, caller *tenant.Principal, t *Turn) (*run.Run, *run.Request, error) {
+	t.In.answers = len(t.Answers) > 0 || t.Shown
+	r, q, err := h.part(ctx, caller, t)
 	if err != nil {
 		return nil, nil, err
 	}
 	r.Session, r.Sandbox = string(t.Of.ID), t.Of.Sandbox
-	q.Publish, q.Approved, q.NoWeb, q.Stop = true, t.Approved, t.NoWeb, t.Stop
+	q.Publish, q.Approved = true, t.Approved
 	q.Limits.Session = t.Of.Left()
 	q.Turn = &run.Turn{Session: r.Session, After: t.After, Until: t.Of.Events, Spent: t.Spent, Answers: t.Answers, Within: t.Within}
-	t.Govern(q)
-	return r, q, h.outcome(c, q, t)
+	if err := t.Govern(q); err != nil {
+		return nil, nil, err
+	}
+	return r, q, h.outcome(ctx, caller, q, t)
 }
 
 // outcome gives a run what it is to come to.
-func (h *Handlers) outcome(c *httpapi.Call, q *run.Request, t *Turn) (err error) {
+func (h *Handlers) outcome(ctx context.Context, caller *tenant.Principal, q *run.Request, t *Turn) (err error) {
 	o := t.Outcome
 	if o == nil {
 		return nil
@@ -93,12 +98,34 @@ func (h *Handlers) outcome(c *httpapi.Call, q *run.Request, t *Turn) (err error)
 		}
 	}
 	if o.Model != "" {
-		if _, _, err := h.Models.Use(c.Context(), c.Caller.Tenant.ID, o.Model); err != nil {
+		if _, _, err := h.Models.Use(ctx, caller.Tenant.ID, o.Model); err != nil {
 			return missing(err, o.Model)
 		}
 	}
 	q.Outcome = o
 	return nil
+}
+
+// part is what the agent of a turn is asked.
+func (h *Handlers) part(ctx context.Context, caller *tenant.Principal, t *Turn) (*run.Run, *run.Request, error) {
+	t.In.noWeb, t.In.more, t.In.servers, t.In.vaults = t.NoWeb, t.Tools, t.Servers, t.Vaults
+	r, q, err := h.prepare(ctx, caller, t.In)
+	if err == nil {
+		q.NoWeb, q.Stop = t.NoWeb, t.Stop
+	}
+	return r, q, err
+}
+
+// Part is what another agent is asked that has a part in a turn, for a run that is prepared or
+// under way, without the conversation. Of a Turn it goes by In, Tools, Servers, Vaults,
+// Govern, NoWeb and Stop.
+func (h *Handlers) Part(ctx context.Context, caller *tenant.Principal, of run.ID, t *Turn) (*run.Request, error) {
+	t.In.answers, t.In.run = true, of
+	_, q, err := h.part(ctx, caller, t)
+	if err != nil {
+		return nil, err
+	}
+	return q, t.Govern(q)
 }
 
 // Start begins a turn that is prepared.

@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/atoll-run/atoll/internal/agent/handoff"
 	"github.com/atoll-run/atoll/internal/agent/pooltool"
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/agent/skilltool"
@@ -90,26 +91,31 @@ func asked(d *agent.Definition, t *agent.Tool) (jsontext.Value, error) {
 	return json.Marshal(tool, json.Deterministic(true))
 }
 
-// govern makes of a turn's tools what a policy says. The turn's calls are held to it: what is
-// left out here cannot be called, whatever the model asks for.
-func govern(p *agent.Policy) func(*run.Request) {
+// govern makes of a turn's tools what policies say, each of which has to allow a tool. The turn's
+// calls are held to it: what is left out here cannot be called, whatever the model asks for.
+func govern(policies []*agent.Policy) func(*run.Request) {
 	return func(q *run.Request) {
-		q.Tools = slices.DeleteFunc(q.Tools, func(t run.Tool) bool { return judge(p, &t) == agent.Denied })
+		q.Tools = slices.DeleteFunc(q.Tools, func(t run.Tool) bool { return judge(policies, &t) == agent.Denied })
 		for i := range q.Tools {
-			if t := &q.Tools[i]; t.Handler != "" && judge(p, t) == agent.Asks {
+			if t := &q.Tools[i]; t.Handler != "" && judge(policies, t) == agent.Asks {
 				t.Approve = true
 			}
 		}
 	}
 }
 
-// judge says what a policy says of a tool. Lists of what is allowed are not about tools of
-// skills, which reach nothing outside of the session and are there because the skill is.
-func judge(p *agent.Policy, t *run.Tool) agent.Verdict {
-	if t.Handler == skilltool.Handler {
-		p = &agent.Policy{Deny: p.Deny, Confirm: p.Confirm}
+// judge says what policies say of a tool: the strictest counts. Lists of what is allowed are not
+// about tools of skills and hand-offs, which reach nothing outside of the session and are there
+// because those are. An agent that is handed work is held to the same policies.
+func judge(policies []*agent.Policy, t *run.Tool) agent.Verdict {
+	out := agent.Allowed
+	for _, p := range policies {
+		if t.Handler == skilltool.Handler || t.Handler == handoff.Handler {
+			p = &agent.Policy{Deny: p.Deny, Confirm: p.Confirm}
+		}
+		out = min(out, p.Judge(names(t)...))
 	}
-	return p.Judge(names(t)...)
+	return out
 }
 
 // names are what a policy may call a tool.
@@ -119,6 +125,8 @@ func names(t *run.Tool) []string {
 		return []string{t.Name, t.Server, t.Server + "/" + t.RemoteName, t.RemoteName}
 	case t.Handler == skilltool.Handler:
 		return []string{t.Name}
+	case t.Handler == handoff.Handler:
+		return []string{t.Name, "handoffs"}
 	case t.Handler == sandboxtool.Handler:
 		return append(agent.Sandbox.Names(), t.Name)
 	case t.Handler == pooltool.Handler:
@@ -129,13 +137,10 @@ func names(t *run.Tool) []string {
 	return []string{t.Name}
 }
 
-// webless reports whether a policy keeps an agent from some of the web, so that its code gets
-// none of it past the policy.
-func webless(p *agent.Policy) bool {
-	for _, kind := range []agent.ToolType{agent.WebSearch, agent.FetchURL} {
-		if p.Judge(kind.Names()...) != agent.Allowed {
-			return true
-		}
-	}
-	return false
+// webless reports whether policies keep an agent from some of the web, so that its code gets
+// none of it past them.
+func webless(policies []*agent.Policy) bool {
+	return slices.ContainsFunc(policies, func(p *agent.Policy) bool {
+		return slices.ContainsFunc([]agent.ToolType{agent.WebSearch, agent.FetchURL}, func(kind agent.ToolType) bool { return p.Judge(kind.Names()...) != agent.Allowed })
+	})
 }

@@ -66,7 +66,7 @@ func TestGovern(t *testing.T) {
 		{agent.Policy{Confirm: []string{"fetch_url"}}, "run_code read_file web_search orders_look orders_cancel theirs", true},
 	} {
 		q := &run.Request{Tools: slices.Clone(all)}
-		govern(&c.policy)(q)
+		govern([]*agent.Policy{&c.policy})(q)
 		var got []string
 		for _, t := range q.Tools {
 			name := t.Name
@@ -75,8 +75,8 @@ func TestGovern(t *testing.T) {
 			}
 			got = append(got, name)
 		}
-		if text := strings.Join(got, " "); text != c.want || webless(&c.policy) != c.webless {
-			t.Errorf("%+v: %s, %t; want %s", c.policy, text, webless(&c.policy), c.want)
+		if text := strings.Join(got, " "); text != c.want || webless([]*agent.Policy{&c.policy}) != c.webless {
+			t.Errorf("%+v: %s, %t; want %s", c.policy, text, webless([]*agent.Policy{&c.policy}), c.want)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func (h *Handlers) converse(c *httpapi.Call, s *session.Session, t *response.Tur
 func (h *Handlers) put(c *httpapi.Call, s *session.Session, r *run.Run, q *run.Request) (*Taken, error) {
 	out := &Taken{Turn: r.ID, Queued: s.Run != "" || s.Queued > 0 && len(q.Turn.Answers) == 0}
 	if out.Queued {
-		if err := h.Store.Enqueue(c.Context(), &session.Queued{Run: *r, Request: *q}); err != nil {
+		if err := h.Store.Enqueue(c.Context(), &session.Queued{Run: *r, Request: *q, Speaker: s.Speaker}); err != nil {
 			return nil, err
 		}
 		h.Queued()

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -39,6 +40,9 @@ func sessionOf(s *session.Session) Session {
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 	}
 	out.Mounts = httpapi.Each(s.About.Mounts, mountOf)
+	if out.Speaker = (SessionSpeaker{string(s.Agent), s.Version}); s.Speaker.Agent != "" {
+		out.Speaker = SessionSpeaker{string(s.Speaker.Agent), s.Speaker.Version}
+	}
 	for key, value := range s.About.Metadata {
 		out.Metadata[key] = jsontext.Value(value)
 	}
@@ -56,7 +60,7 @@ func sessionOf(s *session.Session) Session {
 func turnOf(s *session.Session, state *run.State) SessionTurn {
 	out := SessionTurn{
 		ID: new(turnID(state.ID)), Type: "message", Role: "assistant", SessionID: string(s.ID), Status: string(state.End.Status), RequiresAction: []WaitingCall{},
-		Usage: usageOf(&run.Spent{Usage: state.Usage, Cost: state.Spent()}),
+		Usage: usageOf(&run.Spent{Usage: state.AllUsage(), Cost: state.Spent()}),
 	}
 	for _, it := range state.Output {
 		if it.Message != nil {
@@ -144,7 +148,22 @@ func eventOf(id session.ID, e *session.Event) SessionEvent {
 	if st := e.Status; st != nil {
 		out.status(id, st)
 	}
+	if t := e.Thread; t != nil {
+		out.thread(t)
+	}
+	if m := e.Speaker; m != nil {
+		out.Speaker = &EventThread{AgentID: m.Agent, AgentVersion: m.Version, Name: m.Name}
+	}
 	return out
+}
+
+func (out *SessionEvent) thread(t *run.ToldThread) {
+	if out.Content = httpapi.OrNull(t.Text); t.ID != "" {
+		out.Thread = &EventThread{&t.ID, t.Member.Agent, t.Member.Version, t.Member.Name}
+	}
+	if out.Type == string(run.ToldTerminated) && t.Status != "" {
+		out.Error = &TurnError{Code: cmp.Or(string(t.Reason), string(t.Status))}
+	}
 }
 
 func (out *SessionEvent) item(it *model.Item) {

@@ -17,6 +17,14 @@ var kinds = []run.ToldKind{
 	run.ToldMessage, run.ToldThinking, run.ToldCall, run.ToldResult, run.ToldDecision, run.ToldError, run.ToldUsage, run.ToldStatus,
 	run.ToldFile, run.ToldPlan, run.ToldReview, run.ToldDocument, run.ToldReminder,
 	run.ToldOutcome, run.ToldEvaluating, run.ToldGrading, run.ToldEvaluated,
+	run.ToldOpened, run.ToldSent, run.ToldReceived, run.ToldIdle, run.ToldTerminated, run.ToldSummary, run.ToldSpeaker,
+}
+
+// eventParams are the parameters of a list of events.
+func eventParams() []httpapi.Param {
+	return append(httpapi.PageParams(100, 100),
+		httpapi.Param{Name: "order", Enum: []string{"asc", "desc"}, Doc: "asc, the oldest first, if left out."},
+		httpapi.Param{Name: "types", Doc: "Only events of these types, separated by commas.", Max: 256})
 }
 
 func (h *Handlers) eventOperations(one, suffix string, id []httpapi.Param, unknown, busy httpapi.Answer) []httpapi.Operation {
@@ -26,9 +34,7 @@ func (h *Handlers) eventOperations(one, suffix string, id []httpapi.Param, unkno
 	return []httpapi.Operation{
 		{
 			Method: http.MethodGet, Path: one + "/events", ID: "listSessionEvents" + suffix, Summary: "List a session's events", Scope: tenant.ScopeRead,
-			Params: append(append(httpapi.PageParams(100, 100),
-				httpapi.Param{Name: "order", Enum: []string{"asc", "desc"}, Doc: "asc, the oldest first, if left out."},
-				httpapi.Param{Name: "types", Doc: "Only events of these types, separated by commas.", Max: 256}), id...),
+			Params:  append(eventParams(), id...),
 			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[SessionEvent]{}, "A page."), unknown}, Serve: httpapi.Returns(h.events),
 		},
 		{
@@ -53,22 +59,31 @@ func (h *Handlers) eventOperations(one, suffix string, id []httpapi.Param, unkno
 	}
 }
 
-func (h *Handlers) events(c *httpapi.Call) (out httpapi.Page[SessionEvent], err error) {
+// eventFilter reads the parameters of a list of events.
+func eventFilter(c *httpapi.Call) (f session.EventFilter, err error) {
 	cursor, err := c.Cursor()
 	if err != nil {
-		return out, err
+		return f, err
 	}
-	f := session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Last: c.Text("order") == "desc"}
-	if c.Has("types") {
-		for name := range strings.SplitSeq(c.Text("types"), ",") {
-			kind := run.ToldKind(strings.TrimSpace(name))
-			if !slices.Contains(kinds, kind) || slices.Contains(f.Kinds, kind) {
-				return out, httpapi.Invalid("types must be types of events, each once, separated by commas")
-			}
-			f.Kinds = append(f.Kinds, kind)
-		}
-	} else {
+	f = session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Last: c.Text("order") == "desc"}
+	if !c.Has("types") {
 		f.Kinds = kinds
+		return f, nil
+	}
+	for name := range strings.SplitSeq(c.Text("types"), ",") {
+		kind := run.ToldKind(strings.TrimSpace(name))
+		if !slices.Contains(kinds, kind) || slices.Contains(f.Kinds, kind) {
+			return f, httpapi.Invalid("types must be types of events, each once, separated by commas")
+		}
+		f.Kinds = append(f.Kinds, kind)
+	}
+	return f, nil
+}
+
+func (h *Handlers) events(c *httpapi.Call) (out httpapi.Page[SessionEvent], err error) {
+	f, err := eventFilter(c)
+	if err != nil {
+		return out, err
 	}
 	s, err := h.find(c)
 	if err != nil {

@@ -57,9 +57,20 @@ func (h *Handlers) fileContent(c *httpapi.Call) error {
 	if of == "" {
 		return gone
 	}
-	f := session.EventFilter{Page: agent.Page{Limit: 100}, Run: of, Sorts: run.ToldFile.Sorts()}
+	f := session.EventFilter{Page: agent.Page{Limit: 100}, Run: of, Kinds: []run.ToldKind{run.ToldFile}}
+	thread, err := h.Store.Thread(c.Context(), s.Tenant, s.ID, run.ThreadOf(of)) // of work that was handed on
+	if err != nil && fault.KindOf(err) != fault.NotFound {
+		return err
+	}
+	within := err == nil
 	for {
-		page, next, err := h.Store.Events(c.Context(), s.Tenant, s.ID, f)
+		var page []session.Event
+		var next string
+		if within {
+			page, next, err = h.Store.ThreadEvents(c.Context(), thread, f)
+		} else {
+			page, next, err = h.Store.Events(c.Context(), s.Tenant, s.ID, f)
+		}
 		if err != nil {
 			return err
 		}

@@ -34,9 +34,11 @@ type Handlers struct {
 	Turns     *response.Handlers
 	Queued    func() // a turn was queued
 	// Enter puts a caller into an environment, as a tenant.Authority does.
-	Enter  func(ctx context.Context, p *tenant.Principal, environment string) error
-	Max    int           // sessions of a tenant; 0 for any number
-	Within time.Duration // that calls wait for the client where the agent's policy does not say; 0 for ever
+	Enter func(ctx context.Context, p *tenant.Principal, environment string) error
+	// Entrant finds out who started a run, as a tenant.Authority does.
+	Entrant func(ctx context.Context, t tenant.ID, key, environment string) (tenant.Principal, error)
+	Max     int           // sessions of a tenant; 0 for any number
+	Within  time.Duration // that calls wait for the client where the agent's policy does not say; 0 for ever
 
 	// CheckWebhook refuses URLs that messages may not be sent to.
 	CheckWebhook func(ctx context.Context, raw string) error
@@ -98,6 +100,7 @@ func (h *Handlers) Operations() []httpapi.Operation {
 		})
 		ops = append(ops, h.eventOperations(one, base.suffix, id, unknown, busy)...)
 		ops = append(ops, h.fileOperations(one, base.suffix, id, unknown)...)
+		ops = append(ops, h.threadOperations(one, base.suffix, id, unknown)...)
 	}
 	for i := range ops {
 		ops[i].Tag = "sessions"

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/grader"
+	"github.com/atoll-run/atoll/internal/agent/handoff"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/agent/mcptool"
 	"github.com/atoll-run/atoll/internal/agent/skilltool"
@@ -22,6 +23,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/model/modeltest"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/web"
@@ -86,6 +88,13 @@ func (hands) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	return &loop.Outcome{Result: model.Result{Failed: failed, Parts: []model.Part{{Kind: model.PartText, Text: "did " + c.Call.Name}}}}, nil
 }
 
+// shown shows the models of scripted.
+type shown struct{}
+
+func (shown) Show(_ context.Context, _ tenant.ID, name string) (model.Record, error) {
+	return model.Record{Name: name, Spec: model.Spec{Capabilities: model.Capabilities}}, nil
+}
+
 type talk struct {
 	*httpapitest.Server
 	*testing.T
@@ -124,10 +133,11 @@ func openWith(t *testing.T, policy string, script modeltest.Script, skills ...ag
 		keep, records = db.Skills(), db
 		remote := remotes(t, db, box)
 		wake := func() {}
+		given := &handoff.Handoffs{Store: db.Runs(), Threads: db.Sessions()}
 		l := loop.New(loop.Config{
 			Ended: func(r *run.Run) { wake(); ended <- r.ID },
 			Store: db.Runs(), Models: models, Events: s.World.Bus.RunEvents(box), Log: slog.New(slog.DiscardHandler), Holder: "here",
-			Handlers: map[string]loop.Handler{"sandbox": hands{}, skilltool.Handler: used, mcptool.Handler: remote}, Check: used.Check, Grade: grader.Outcome, Conversation: func(ctx context.Context, t *run.Turn) ([]model.Item, error) {
+			Handlers: map[string]loop.Handler{"sandbox": hands{}, skilltool.Handler: used, mcptool.Handler: remote, handoff.Handler: given}, Check: used.Check, Grade: grader.Outcome, Conversation: func(ctx context.Context, t *run.Turn) ([]model.Item, error) {
 				recalled.Add(1)
 				return db.Sessions().Conversation(ctx, t)
 			},
@@ -138,13 +148,14 @@ func openWith(t *testing.T, policy string, script modeltest.Script, skills ...ag
 		t.Cleanup(l.Stop)
 		turns := &response.Handlers{Loop: l, Files: s.World.Gateway, Store: db.Runs(), Models: models, Seal: box, Keep: time.Hour, Web: web.New(web.Config{}), MCP: remote}
 		agents = db.Agents()
-		queued := agentturns.New(agentturns.Config{Store: db.Sessions(), Begin: l.Begin, Log: slog.New(slog.DiscardHandler)})
+		queued := agentturns.New(agentturns.Config{Store: db.Sessions(), Begin: l.Begin, Speak: func(ctx context.Context, q *session.Queued) error { return api.Speak(ctx, q) }, Log: slog.New(slog.DiscardHandler)})
 		go queued.Run(t.Context())
 		wake = queued.Wake
-		api = &sessionapi.Handlers{Store: db.Sessions(), Agents: db.Agents(), Skills: db.Skills(), Vaults: db.Vaults(), Turns: turns, Queued: queued.Wake, Enter: tenant.NewAuthority(db.Tenants()).Enter, Told: func() {},
+		api = &sessionapi.Handlers{Store: db.Sessions(), Agents: db.Agents(), Skills: db.Skills(), Vaults: db.Vaults(), Turns: turns, Queued: queued.Wake, Enter: tenant.NewAuthority(db.Tenants()).Enter, Entrant: tenant.NewAuthority(db.Tenants()).Entrant, Told: func() {},
 			CheckWebhook: hooks.CheckURL}
+		given.Runs, given.Composer = l, api
 		s.Sessions = api
-		s.Agents = &agentapi.Handlers{Store: agents}
+		s.Agents = &agentapi.Handlers{Store: agents, Models: shown{}}
 		s.Vaults = &vaultapi.Handlers{Store: db.Vaults(), Max: 5, CheckURL: local(t).CheckURL}
 		s.Face = managed.Path
 		s.Managed = &managed.Door{Agents: s.Agents, Sessions: s.Sessions, Vaults: s.Vaults, Keys: s.World}

@@ -59,7 +59,7 @@ func (h *Handlers) context(c *httpapi.Call) (out SessionContext, err error) {
 		return out, err
 	}
 	t.Shown = true
-	_, q, err := h.Turns.Compose(c, t)
+	_, q, err := h.Turns.Compose(c.Context(), c.Caller, t)
 	if err != nil {
 		return out, err
 	}

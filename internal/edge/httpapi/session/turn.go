@@ -68,7 +68,7 @@ func (h *Handlers) enqueue(c *httpapi.Call, s *session.Session, in *NewSessionEv
 	if err != nil {
 		return err
 	}
-	if err := h.Store.Enqueue(c.Context(), &session.Queued{Run: *r, Request: *q}); err != nil {
+	if err := h.Store.Enqueue(c.Context(), &session.Queued{Run: *r, Request: *q, Speaker: s.Speaker}); err != nil {
 		return err
 	}
 	h.Queued()
@@ -121,35 +121,20 @@ func (h *Handlers) plan(c *httpapi.Call, s *session.Session) (*response.Turn, er
 	if err := h.work(c, s); err != nil {
 		return nil, err
 	}
-	a, err := h.Agents.At(c.Context(), s.Tenant, string(s.Agent), s.Version)
+	of, err := h.partOf(c.Context(), s)
 	if err != nil {
 		return nil, err
 	}
-	if err := asks(c.Caller, &a.Definition); err != nil {
-		return nil, err
-	}
-	q, err := request(&a.Definition)
+	t, err := h.part(c.Context(), c.Caller, s, of)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := h.pool(s, &a.Definition)
-	if err != nil {
+	if t.After, err = h.Store.Window(c.Context(), s.ID, s.Events); err != nil {
 		return nil, err
 	}
-	skills, err := h.skills(c.Context(), s, &a.Definition)
-	if err != nil {
-		return nil, err
-	}
-	after, err := h.Store.Window(c.Context(), s.ID, s.Events)
-	if err != nil {
-		return nil, err
-	}
-	spent, err := h.Store.Total(c.Context(), s.Tenant, s.ID)
-	rule := govern(&a.Definition.Policy)
-	return &response.Turn{
-		Of: s, In: q, Tools: pool, Servers: programs(c.Caller, s, &a.Definition), After: after, Spent: spent, Govern: func(q *run.Request) { skills.Apply(q); rule(q) }, NoWeb: webless(&a.Definition.Policy),
-		Stop: a.Definition.Model.Stop, Within: h.within(&a.Definition.Policy),
-	}, err
+	t.Spent, err = h.Store.Total(c.Context(), s.Tenant, s.ID)
+	t.Of, t.Within = s, h.within(of.policies[len(of.policies)-1])
+	return t, err
 }
 
 // within is how long calls wait for the client.

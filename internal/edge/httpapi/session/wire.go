@@ -34,6 +34,7 @@ type Session struct {
 	Type         string                    `json:"type" enum:"session"`
 	AgentID      string                    `json:"agent_id"`
 	AgentVersion int                       `json:"agent_version"`
+	Speaker      SessionSpeaker            `json:"speaker" doc:"The agent that answers messages: another one than the session's once a swarm has handed the conversation on."`
 	Environment  string                    `json:"environment_id"`
 	Title        *string                   `json:"title"`
 	Metadata     map[string]jsontext.Value `json:"metadata"`
@@ -48,6 +49,12 @@ type Session struct {
 	CreatedAt    time.Time                 `json:"created_at"`
 	UpdatedAt    time.Time                 `json:"updated_at"`
 	ArchivedAt   *time.Time                `json:"archived_at"`
+}
+
+// SessionSpeaker is an agent that speaks for a session.
+type SessionSpeaker struct {
+	AgentID      string `json:"agent_id"`
+	AgentVersion int    `json:"agent_version"`
 }
 
 // NewSessionEvent is something that the client says: a message, an outcome to work for, or an
@@ -135,21 +142,21 @@ type TurnUsage struct {
 // SessionEvent is something that happened in a session. It does not change.
 type SessionEvent struct {
 	ID         string             `json:"id" doc:"sevt_, the session's digits and the number of the event."`
-	Type       string             `json:"type" enum:"message,thinking,tool_use,tool_result,tool_confirmation,error,usage,status,file,plan,review,state,reminder,user.define_outcome,outcome_evaluation_start,outcome_evaluation_ongoing,outcome_evaluation_end"`
+	Type       string             `json:"type" enum:"message,thinking,tool_use,tool_result,tool_confirmation,error,usage,status,file,plan,review,state,reminder,user.define_outcome,outcome_evaluation_start,outcome_evaluation_ongoing,outcome_evaluation_end,thread_created,thread_message_sent,thread_message_received,thread_idle,thread_terminated,context_summary,speaker"`
 	TurnID     *string            `json:"turn_id" doc:"null for answers after which no turn began."`
 	Role       *string            `json:"role,omitzero" enum:"user,assistant,system" doc:"Of message and user.define_outcome."`
-	Content    *string            `json:"content,omitzero" doc:"Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told."`
+	Content    *string            `json:"content,omitzero" doc:"Of message, thinking and tool_result; of reminder, what the model was told; of state, the document; of user.define_outcome, what the model was told; of thread_message_sent and thread_message_received, and of context_summary, the text."`
 	Files      *[]string          `json:"files,omitzero" doc:"Of message and user.define_outcome: the names of the files that came with it."`
 	Incomplete *bool              `json:"incomplete,omitzero" doc:"Of message and thinking: it broke off, and is no part of the conversation."`
 	ItemID     *string            `json:"item_id,omitzero" doc:"Of message and thinking: what their deltas have."`
 	Name       *string            `json:"name,omitzero" doc:"Of tool_use."`
 	Arguments  *string            `json:"arguments,omitzero" doc:"Of tool_use: what the model wrote, JSON if it did as it was told."`
-	ToolUseID  *string            `json:"tool_use_id,omitzero" doc:"Of tool_result and tool_confirmation: the id of the event tool_use."`
+	ToolUseID  *string            `json:"tool_use_id,omitzero" doc:"Of tool_result and tool_confirmation, and of events of threads and speaker: the id of the event tool_use."`
 	IsError    *bool              `json:"is_error,omitzero" doc:"Of tool_result."`
 	Approve    *bool              `json:"approve,omitzero" doc:"Of tool_confirmation."`
 	Reason     *string            `json:"reason,omitzero" doc:"Of tool_confirmation."`
 	KeyID      *string            `json:"key_id,omitzero" doc:"Of tool_confirmation: of the key that gave it; left out where the call has expired."`
-	Error      *TurnError         `json:"error,omitzero" doc:"Of error."`
+	Error      *TurnError         `json:"error,omitzero" doc:"Of error, and of thread_terminated where there is something to say."`
 	Usage      *TurnUsage         `json:"usage,omitzero" doc:"Of usage: of the whole turn. Of outcome_evaluation_end: of the models that graded."`
 	Skill      *string            `json:"skill,omitzero" doc:"Of plan, review, state and reminder: the skill that it is of."`
 	File       *SessionFile       `json:"file,omitzero" doc:"Of file: what the agent has shared."`
@@ -159,6 +166,8 @@ type SessionEvent struct {
 	Evaluation *OutcomeEvaluation `json:"evaluation,omitzero" doc:"Of outcome_evaluation_start, _ongoing and _end."`
 	Status     *string            `json:"status,omitzero" enum:"running,idle,requires_action" doc:"Of status: that of the session from then on."`
 	StopReason *SessionStop       `json:"stop_reason,omitzero" doc:"Of status, but for running."`
+	Thread     *EventThread       `json:"thread,omitzero" doc:"Of events of threads: the thread, with the agent that works in it."`
+	Speaker    *EventThread       `json:"speaker,omitzero" doc:"Of speaker: the agent that speaks from then on."`
 	CreatedAt  time.Time          `json:"created_at"`
 }
 

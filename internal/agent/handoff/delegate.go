@@ -1,0 +1,207 @@
+package handoff
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/loop"
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/wire"
+)
+
+var schemas = map[agent.Mode]json.RawMessage{
+	agent.Orchestrator: json.RawMessage(wire.ForModel(reflect.TypeFor[taskInput](), wire.Models)),
+	agent.Swarm:        json.RawMessage(wire.ForModel(reflect.TypeFor[moveInput](), wire.Models)),
+}
+
+const (
+	// endTime bounds waiting for the end of a run that was cancelled, and beginTime recording one.
+	endTime   = 25 * time.Second
+	beginTime = 30 * time.Second
+)
+
+// delegate hands work to an agent, and returns its answer.
+func (h *Handoffs) delegate(ctx context.Context, c *loop.Call, o *options, task string) (*loop.Outcome, error) {
+	id := run.ChildOf(c.Run.ID, c.Number)
+	_, err := h.Store.Run(ctx, c.Run.Tenant, id)
+	if fault.KindOf(err) == fault.NotFound {
+		var out *loop.Outcome
+		if out, err = h.begin(ctx, c, o, id, task); out != nil {
+			return out, err
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := h.Runs.Wait(ctx, c.Run.Tenant, id); err != nil {
+		if ctx.Err() == nil || errors.Is(context.Cause(ctx), loop.ErrLeft) {
+			return nil, err // whoever goes on with the run waits for it
+		}
+		out, failed := h.end(context.WithoutCancel(ctx), c, id)
+		return out, errors.Join(context.Cause(ctx), failed)
+	}
+	return h.outcome(ctx, c, o, id)
+}
+
+// begin begins the run that does the work. The outcome is that of a call that was not made; nil
+// once the run has begun.
+func (h *Handoffs) begin(ctx context.Context, c *loop.Call, o *options, id run.ID, task string) (*loop.Outcome, error) {
+	member := o.To
+	r := &run.Run{ID: id, Tenant: c.Run.Tenant, Key: c.Run.Key, Environment: c.Run.Environment, Sandbox: c.Run.Sandbox, Session: c.Run.Session, Top: c.Run.ID, Keep: c.Run.Keep}
+	if c.Run.Top != "" {
+		r.Top = c.Run.Top
+	}
+	thread := &session.Thread{
+		ID: run.ThreadOf(id), Session: session.ID(c.Run.Session), Tenant: c.Run.Tenant, Turn: r.Top, Agent: agent.ID(member.Agent), Version: member.Version, Name: member.Name,
+	}
+	if of := c.Request.Thread; of != nil {
+		thread.Parent = of.ID
+	}
+	switch {
+	case len(o.Chain) > agent.MaxDepth:
+		return said(c, "The work was not handed on: hand-offs go no deeper. Do it yourself.", true), nil
+	case c.Tokens != nil && *c.Tokens == 0, c.Left != nil && *c.Left == 0:
+		return said(c, "The work was not handed on: the budget of the session is used up.", true), nil
+	}
+	q, err := h.Composer.Compose(ctx, &Ask{Run: r, Chain: o.Chain, To: member, Mode: agent.Orchestrator})
+	if err == nil {
+		err = h.Threads.OpenThread(ctx, thread, o.Most)
+	}
+	if why, refused := refusal(ctx, err); refused {
+		return said(c, "The work was not handed on: "+why, true), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out, err := h.share(ctx, c, o, q, task)
+	if out != nil {
+		return out, h.Threads.CloseThread(ctx, thread)
+	}
+	if err != nil {
+		return nil, err
+	}
+	q.Thread.ID, q.Thread.Session, q.Thread.Chain, q.Thread.Member = thread.ID, c.Run.Session, o.Chain, member
+	q.Input = append(q.Input, model.Text(model.User, task))
+	q.CacheKey, q.Publish, q.Limits.Duration, q.Limits.Session = thread.ID, false, milliseconds(o.Timeout), share(c)
+	if c.Claim != nil {
+		if err := c.Claim(ctx); err != nil {
+			return nil, err
+		}
+	}
+	// A run that is on record is driven: it must not be left half begun.
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginTime)
+	defer cancel()
+	_, err = h.Runs.Begin(own, r, q, 0, nil)
+	return nil, err
+}
+
+// share is what a hand-off has of the session's budget: an even part, beside others.
+func share(c *loop.Call) (l run.Left) {
+	n := max(1, c.Share)
+	if c.Tokens != nil {
+		l.Tokens = new(*c.Tokens / int64(n))
+	}
+	if c.Left != nil && c.Request.Limits.Session.Cost != nil {
+		l.Cost = new(*c.Left / model.Money(n))
+	}
+	return l
+}
+
+// refusal is why work cannot be handed on, for the model to read.
+func refusal(ctx context.Context, err error) (why string, refused bool) {
+	switch fault.KindOf(err) {
+	case fault.Internal, fault.Unavailable:
+		return "", false
+	}
+	if err == nil || ctx.Err() != nil {
+		return "", false
+	}
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Msg, true
+	}
+	return err.Error(), true
+}
+
+// end ends a run that does work for one that ends, and all that it has handed on.
+func (h *Handoffs) end(ctx context.Context, c *loop.Call, id run.ID) (*loop.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, endTime)
+	defer cancel()
+	err := h.Runs.Cancel(ctx, c.Run.Tenant, id)
+	switch fault.KindOf(err) {
+	case fault.NotFound:
+		if err != nil {
+			return &loop.Outcome{}, nil // it has not begun
+		}
+	case fault.Conflict: // it has ended
+		err = nil
+	}
+	if err == nil {
+		err = h.Runs.Wait(ctx, c.Run.Tenant, id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("end the run %s that was handed work: %w", id, err)
+	}
+	s, err := h.Runs.State(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return &loop.Outcome{Below: run.Spent{Usage: s.AllUsage(), Cost: s.Spent()}}, nil
+}
+
+// End implements loop.Ender.
+func (h *Handoffs) End(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
+	if !h.Claims(c) {
+		return nil, nil
+	}
+	return h.end(ctx, c, run.ChildOf(c.Run.ID, c.Number))
+}
+
+// outcome is what a run came to that has ended.
+func (h *Handoffs) outcome(ctx context.Context, c *loop.Call, o *options, id run.ID) (*loop.Outcome, error) {
+	s, err := h.Runs.State(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if s.End == nil {
+		return nil, fmt.Errorf("the run %s has ended without an end", id)
+	}
+	text := lastText(s)
+	told := run.ThreadEnd{Status: s.End.Status, Reason: s.End.Reason, Text: text}
+	why := ""
+	switch {
+	case s.End.Reason == run.MaxDuration:
+		why = fmt.Sprintf("%s was ended after %s, which is the most time that it has.", o.To.Name, milliseconds(o.Timeout))
+	case s.End.Status == run.Cancelled:
+		why = o.To.Name + " was interrupted."
+	case s.End.Status != run.Completed:
+		why = fmt.Sprintf("%s did not come to the end of its work (%s): %s", o.To.Name, s.End.Reason, s.End.Message)
+	case text == "":
+		why = o.To.Name + " has ended without an answer."
+	}
+	if why != "" && text != "" {
+		text = why + " What it said last: " + text
+	} else if why != "" {
+		text = why
+	}
+	out := said(c, text, why != "")
+	out.Below, out.Left = run.Spent{Usage: s.AllUsage(), Cost: s.Spent()}, &told
+	return out, nil
+}
+
+// lastText is what a run said last.
+func lastText(s *run.State) (text string) {
+	for i := range s.Output {
+		if m := s.Output[i].Message; m != nil {
+			text = textOf(m.Parts)
+		}
+	}
+	return text
+}

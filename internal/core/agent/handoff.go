@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Handoff is an agent that another one may hand work to, or the conversation. It keeps a
+// version of it.
+type Handoff struct {
+	Agent       ID
+	Version     int
+	Name        string
+	Description string `json:",omitzero"`
+	Trigger     string `json:",omitzero"` // when to hand on
+	// Depth is how many levels of hand-offs there are below the version that is kept.
+	Depth int `json:",omitzero"`
+	// Swarm says that the version that is kept hands the conversation on.
+	Swarm bool `json:",omitzero"`
+}
+
+// Mode is what becomes of the one who hands on.
+type Mode string
+
+// Modes.
+const (
+	Orchestrator Mode = "orchestrator" // it waits for the result of the other one
+	Swarm        Mode = "swarm"        // the conversation moves to the other one
+)
+
+// Sharing is what an agent that is handed work is told of the conversation before it.
+type Sharing string
+
+// Kinds of sharing.
+const (
+	ShareFull    Sharing = "full"
+	ShareSummary Sharing = "summary" // that the model makes of it
+)
+
+// Multiagent says how an agent hands on.
+type Multiagent struct {
+	Mode           Mode
+	MaxDelegations int // of a turn, over the whole tree
+	Parallel       bool
+	Sharing        Sharing
+	TimeoutMS      int64 `json:",omitzero"` // of each hand-off to wait for; 0 in a swarm
+}
+
+// Bounds of hand-offs.
+const (
+	MaxHandoffs    = 16
+	MaxTrigger     = 2048 // characters
+	MaxDepth       = 4    // levels of hand-offs below an agent
+	MaxDelegations = 100
+	MinTimeoutMS   = 100
+	MaxTimeoutMS   = 24 * 60 * 60 * 1000
+	// MaxParallel bounds the hand-offs of one agent that are under way side by side.
+	MaxParallel = 8
+)
+
+// Hands are how d hands on: what it says, or what holds where it says nothing.
+func (d *Definition) Hands() Multiagent {
+	if d.Multiagent != nil {
+		return *d.Multiagent
+	}
+	return Defaults("")
+}
+
+// Defaults are those of a mode, of which "" is the first one.
+func Defaults(m Mode) Multiagent {
+	if m == Swarm {
+		return Multiagent{Mode: Swarm, MaxDelegations: 10, Sharing: ShareFull}
+	}
+	return Multiagent{Mode: Orchestrator, MaxDelegations: 10, Sharing: ShareSummary, TimeoutMS: 60_000}
+}
+
+const handoffPrefix = "handoff_to_"
+
+// HandoffTool is what the tool is called by which others hand on to an agent of a name. place
+// counts, from 1, for names that have no letters and digits which tools may have.
+func HandoffTool(name string, place int) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "_"):
+			b.WriteByte('_')
+		}
+	}
+	text := b.String()
+	text = strings.Trim(text[:min(len(text), 64-len(handoffPrefix))], "_")
+	if text == "" {
+		text = fmt.Sprintf("agent_%d", place)
+	}
+	return handoffPrefix + text
+}
+
+func (m *Multiagent) check() error {
+	switch {
+	case m.Mode != Orchestrator && m.Mode != Swarm:
+		return invalid("multiagent.mode must be orchestrator or swarm")
+	case m.MaxDelegations < 1 || m.MaxDelegations > MaxDelegations:
+		return invalid("multiagent.max_delegations must be between 1 and %d", MaxDelegations)
+	case m.Sharing != ShareFull && m.Sharing != ShareSummary:
+		return invalid("multiagent.context_sharing must be full or summary")
+	case m.Mode == Swarm && m.Sharing != ShareFull:
+		return invalid("multiagent.context_sharing must be full in a swarm: the peers have the conversation in common")
+	case m.Mode == Swarm && m.Parallel:
+		return invalid("multiagent.parallel must be false in a swarm: one peer speaks at a time")
+	case m.Mode == Swarm && m.TimeoutMS != 0:
+		return invalid("multiagent.timeout_per_handoff_ms must be left out in a swarm: nobody waits for the peer")
+	case m.Mode == Orchestrator && (m.TimeoutMS < MinTimeoutMS || m.TimeoutMS > MaxTimeoutMS):
+		return invalid("multiagent.timeout_per_handoff_ms must be between %d and %d", MinTimeoutMS, MaxTimeoutMS)
+	}
+	return nil
+}
+
+func (d *Definition) checkHandoffs() error {
+	if d.Multiagent != nil {
+		if err := d.Multiagent.check(); err != nil {
+			return err
+		}
+	}
+	if len(d.Handoffs) > MaxHandoffs {
+		return invalid("handoffs must be at most %d", MaxHandoffs)
+	}
+	swarm := d.Hands().Mode == Swarm
+	seen, agents := map[string]string{}, map[ID]bool{}
+	if swarm {
+		seen[HandoffTool(d.Name, len(d.Handoffs)+1)] = "the agent itself"
+	}
+	for i := range d.Handoffs {
+		h, path := &d.Handoffs[i], fmt.Sprintf("handoffs[%d]", i)
+		tool := HandoffTool(h.Name, i+1)
+		switch {
+		case !h.Agent.Valid() || h.Version < 1:
+			return invalid("%s.agent_id must be the id or slug of an agent", path)
+		case strings.TrimSpace(h.Name) == "" || utf8.RuneCountInString(h.Name) > MaxName || strings.ContainsRune(h.Name, 0):
+			return invalid("%s.name must have 1 to %d characters, and no NUL", path, MaxName)
+		case utf8.RuneCountInString(h.Description) > MaxDescription || strings.ContainsRune(h.Description, 0):
+			return invalid("%s.description must have at most %d characters, and no NUL", path, MaxDescription)
+		case utf8.RuneCountInString(h.Trigger) > MaxTrigger || strings.ContainsRune(h.Trigger, 0):
+			return invalid("%s.trigger must have at most %d characters, and no NUL", path, MaxTrigger)
+		case seen[tool] != "":
+			return invalid("%s.name: the tool for it would be called %s, as that for %s: choose another name", path, tool, seen[tool])
+		case swarm && agents[h.Agent]:
+			return invalid("%s.agent_id is there twice: a swarm has each agent once", path)
+		case !swarm && h.Swarm:
+			return invalid("%s.agent_id: the agent is a swarm, which hands on the conversation of a session of its own: hand work to one of its agents", path)
+		case !swarm && h.Depth >= MaxDepth:
+			return invalid("%s.agent_id: the agent has %d levels of hand-offs below it, and there may be %d below this one", path, h.Depth, MaxDepth)
+		}
+		seen[tool], agents[h.Agent] = path, true
+		if j := slices.IndexFunc(d.Tools, func(t Tool) bool { return t.Type == Custom && t.Name == tool }); j >= 0 {
+			return invalid("tools[%d].name: %s is what the tool for %s is called: choose another name", j, tool, path)
+		}
+	}
+	return nil
+}
+
+// Depth is how many levels of hand-offs there are below d.
+func (d *Definition) Depth() (n int) {
+	if d.Hands().Mode == Swarm {
+		return 0
+	}
+	for i := range d.Handoffs {
+		n = max(n, d.Handoffs[i].Depth+1)
+	}
+	return n
+}

@@ -1,0 +1,114 @@
+package session
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// SessionThread is work that an agent has handed to another one: a conversation of its own.
+type SessionThread struct {
+	ID           string     `json:"id" doc:"sthr_ and 32 hexadecimal digits."`
+	Type         string     `json:"type" enum:"session_thread"`
+	SessionID    string     `json:"session_id"`
+	TurnID       string     `json:"turn_id"`
+	Parent       *string    `json:"parent_thread_id" doc:"The thread that handed it on; null for the session's own conversation."`
+	AgentID      string     `json:"agent_id"`
+	AgentVersion int        `json:"agent_version"`
+	Name         string     `json:"name" doc:"Of the hand-off."`
+	Status       string     `json:"status" enum:"running,idle,terminated" doc:"idle: it came to its end. terminated: it was ended, or has failed."`
+	Events       int64      `json:"events" doc:"Number of the last one."`
+	Usage        TurnUsage  `json:"usage" doc:"Once it has ended, with that of threads below it."`
+	CreatedAt    time.Time  `json:"created_at"`
+	EndedAt      *time.Time `json:"ended_at"`
+}
+
+func (h *Handlers) threadOperations(one, suffix string, id []httpapi.Param, unknown httpapi.Answer) []httpapi.Operation {
+	thread := append([]httpapi.Param{{Name: "thread_id", In: httpapi.InPath, Doc: "Id of a thread of the session."}}, id...)
+	return []httpapi.Operation{
+		{
+			Method: http.MethodGet, Path: one + "/threads", ID: "listSessionThreads" + suffix, Summary: "List the threads of a session, newest first", Scope: tenant.ScopeRead,
+			Description: "A thread is work that the agent, or one that it handed work to, has handed on.",
+			Params:      append(httpapi.PageParams(20, 100), id...),
+			Answers:     []httpapi.Answer{httpapi.OK(httpapi.Page[SessionThread]{}, "A page."), unknown}, Serve: httpapi.Returns(h.threads),
+		},
+		{
+			Method: http.MethodGet, Path: one + "/threads/{thread_id}", ID: "getSessionThread" + suffix, Summary: "Show a thread of a session", Scope: tenant.ScopeRead, Params: thread,
+			Answers: []httpapi.Answer{httpapi.OK(SessionThread{}, "The thread."), unknown}, Serve: httpapi.Returns(h.thread),
+		},
+		{
+			Method: http.MethodGet, Path: one + "/threads/{thread_id}/events", ID: "listSessionThreadEvents" + suffix, Summary: "List the events of a thread", Scope: tenant.ScopeRead,
+			Params:  append(eventParams(), thread...),
+			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[SessionEvent]{}, "A page."), unknown}, Serve: httpapi.Returns(h.threadEvents),
+		},
+	}
+}
+
+func (h *Handlers) findThread(c *httpapi.Call) (*session.Thread, error) {
+	s, err := h.find(c)
+	if err != nil {
+		return nil, err
+	}
+	id := c.Path("thread_id")
+	if !session.ValidThread(id) {
+		return nil, session.ErrNoThread
+	}
+	return h.Store.Thread(c.Context(), s.Tenant, s.ID, id)
+}
+
+func (h *Handlers) thread(c *httpapi.Call) (out SessionThread, err error) {
+	t, err := h.findThread(c)
+	if err != nil {
+		return out, err
+	}
+	return threadOf(*t), nil
+}
+
+func (h *Handlers) threads(c *httpapi.Call) (out httpapi.Page[SessionThread], err error) {
+	cursor, err := c.Cursor()
+	if err != nil {
+		return out, err
+	}
+	s, err := h.find(c)
+	if err != nil {
+		return out, err
+	}
+	page, next, err := h.Store.Threads(c.Context(), s.Tenant, s.ID, agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))})
+	return httpapi.Page[SessionThread]{Data: httpapi.Each(page, threadOf), NextPage: httpapi.OrNull(next)}, err
+}
+
+func (h *Handlers) threadEvents(c *httpapi.Call) (out httpapi.Page[SessionEvent], err error) {
+	f, err := eventFilter(c)
+	if err != nil {
+		return out, err
+	}
+	t, err := h.findThread(c)
+	if err != nil {
+		return out, err
+	}
+	page, next, err := h.Store.ThreadEvents(c.Context(), t, f)
+	return httpapi.Page[SessionEvent]{Data: httpapi.Each(page, func(e session.Event) SessionEvent { return eventOf(session.ID(t.ID), &e) }), NextPage: httpapi.OrNull(next)}, err
+}
+
+func threadOf(t session.Thread) SessionThread {
+	out := SessionThread{
+		ID: t.ID, Type: "session_thread", SessionID: string(t.Session), TurnID: turnID(t.Turn), Parent: httpapi.OrNull(t.Parent), AgentID: string(t.Agent), AgentVersion: t.Version,
+		Name: t.Name, Status: string(t.Status), Events: t.Events, Usage: usageOf(&t.Used), CreatedAt: t.CreatedAt,
+	}
+	if !t.EndedAt.IsZero() {
+		out.EndedAt = &t.EndedAt
+	}
+	return out
+}
+
+// EventThread is what an event of a hand-off tells of a thread.
+type EventThread struct {
+	ThreadID     *string `json:"thread_id,omitzero"`
+	AgentID      string  `json:"agent_id"`
+	AgentVersion int     `json:"agent_version"`
+	Name         string  `json:"name"`
+}

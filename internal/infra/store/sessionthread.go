@@ -1,0 +1,215 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/skill"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+const threadColumns = `h.seq, h.id, h.session, s.tenant, h.turn, h.parent, h.agent, h.agent_version, h.name, h.status, h.events, h.used_input, h.used_output, h.used_cost, h.created_at, h.ended_at`
+
+const threadFrom = ` FROM session_threads h JOIN sessions s ON s.id = h.session `
+
+func threadPlace(id string) string { return "session_threads/name/" + id }
+
+// threadRow is a thread with its place in lists.
+type threadRow struct {
+	session.Thread
+	seq int64
+}
+
+func (s *sessions) scanThread(sc scanner) (r threadRow, err error) {
+	var name []byte
+	var created int64
+	var ended sql.NullInt64
+	v := &r.Thread
+	if err := sc.Scan(&r.seq, &v.ID, &v.Session, &v.Tenant, &v.Turn, &v.Parent, &v.Agent, &v.Version, &name, &v.Status, &v.Events,
+		&v.Used.Usage.Input, &v.Used.Usage.Output, &v.Used.Cost, &created, &ended); err != nil {
+		return r, err
+	}
+	v.CreatedAt = instant(created)
+	if ended.Valid {
+		v.EndedAt = instant(ended.Int64)
+	}
+	plain, err := s.db.seal.OpenFor(v.Tenant, name, threadPlace(v.ID))
+	v.Name = string(plain)
+	return r, about(err, "name of thread", v.ID)
+}
+
+func (s *sessions) OpenThread(ctx context.Context, v *session.Thread, most int) error {
+	name := s.db.seal.SealFor(v.Tenant, []byte(v.Name), threadPlace(v.ID))
+	return s.db.write.wrap("open a thread", s.db.write.transact(ctx, func(t *tx) error {
+		now, err := t.pool.clock(ctx, t)
+		if err != nil {
+			return err
+		}
+		// The change keeps others from the session until this is done.
+		n, err := t.exec(ctx, `UPDATE sessions SET updated_at = ? WHERE tenant = ? AND id = ?`, micros(now), v.Tenant, string(v.Session))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return session.ErrNotFound
+		}
+		var all, running, ended int
+		if err := t.row(ctx, `SELECT COUNT(*), COALESCE(SUM(CASE WHEN id = ? AND status = ? THEN 1 ELSE 0 END), 0), COALESCE(SUM(CASE WHEN id = ? AND status <> ? THEN 1 ELSE 0 END), 0) FROM session_threads WHERE turn = ?`,
+			v.ID, string(session.ThreadRunning), v.ID, string(session.ThreadRunning), string(v.Turn)).Scan(&all, &running, &ended); err != nil {
+			return err
+		}
+		switch {
+		case running > 0:
+			return nil
+		case ended > 0:
+			return session.ErrThreadEnded
+		case all >= most:
+			return fault.Limit(session.DimensionDelegations, time.Time{}, "there were %d hand-offs in this turn, which is the most", all)
+		}
+		_, err = t.exec(ctx, `INSERT INTO session_threads (id, session, turn, parent, agent, agent_version, name, status, events, used_input, used_output, used_cost, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?)`,
+			v.ID, string(v.Session), string(v.Turn), v.Parent, string(v.Agent), v.Version, name, string(session.ThreadRunning), micros(now))
+		return err
+	}))
+}
+
+func (s *sessions) CloseThread(ctx context.Context, v *session.Thread) error {
+	return s.db.write.wrap("close a thread", s.db.write.transact(ctx, func(t *tx) error {
+		now, err := t.pool.clock(ctx, t)
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(ctx, `UPDATE session_threads SET status = ?, ended_at = ? WHERE id = ? AND status = ?`, string(session.ThreadTerminated), micros(now), v.ID, string(session.ThreadRunning))
+		return err
+	}))
+}
+
+// endThreads ends those of a turn that has ended whose runs never began.
+func endThreads(ctx context.Context, b *batch, turn run.ID, at time.Time) error {
+	return b.later(ctx, `UPDATE session_threads SET status = ?, ended_at = ? WHERE turn = ? AND status = ?`,
+		string(session.ThreadTerminated), micros(at), string(turn), string(session.ThreadRunning))
+}
+
+// tellThread adds the events of a run to its thread, which ends with the last one.
+func tellThread(ctx context.Context, b *batch, id run.ID, s *sealedTrace) error {
+	last := s.told[len(s.told)-1]
+	query, args := `UPDATE session_threads SET events = ? WHERE id = ?`, []any{last.Seq, s.thread}
+	if end := last.Status; end != nil && !end.Running {
+		reason := run.Done
+		used := run.Spent{}
+		for _, t := range s.told {
+			if t.Failure != nil {
+				reason = t.Failure.Reason
+			}
+			if t.Kind == run.ToldUsage && t.Spent != nil {
+				used = *t.Spent
+			}
+		}
+		status := session.ThreadIdle
+		if (&run.ThreadEnd{Status: end.End, Reason: reason}).Ended() {
+			status = session.ThreadTerminated
+		}
+		query = `UPDATE session_threads SET events = ?, status = ?, ended_at = ?, used_input = ?, used_output = ?, used_cost = ? WHERE id = ?`
+		args = []any{last.Seq, string(status), micros(last.At), used.Usage.Input, used.Usage.Output, int64(used.Cost), s.thread}
+	}
+	if err := b.later(ctx, query, args...); err != nil {
+		return err
+	}
+	for _, t := range s.told {
+		if err := b.later(ctx, `INSERT INTO session_thread_events (thread, seq, run, type, at, event) VALUES (?, ?, ?, ?, ?, ?)`,
+			s.thread, t.Seq, string(id), string(t.Sort()), micros(t.At), t.sealed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sessions) Threads(ctx context.Context, t tenant.ID, id session.ID, p agent.Page) (page []session.Thread, next string, err error) {
+	if _, err := s.Get(ctx, t, id); err != nil {
+		return nil, "", err
+	}
+	all, next, err := pageOf(ctx, s.db, skill.Page(p), "session_threads/"+string(id), `SELECT `+threadColumns+threadFrom+`WHERE s.tenant = ? AND h.session = ?`, "h.seq", []any{t, string(id)},
+		s.scanThread, func(r *threadRow) int64 { return r.seq })
+	for i := range all {
+		page = append(page, all[i].Thread)
+	}
+	return page, next, s.db.read.wrap("list the threads of a session", err)
+}
+
+func (s *sessions) Thread(ctx context.Context, t tenant.ID, id session.ID, thread string) (*session.Thread, error) {
+	if _, err := s.Get(ctx, t, id); err != nil {
+		return nil, err
+	}
+	r, err := s.scanThread(s.db.read.row(ctx, `SELECT `+threadColumns+threadFrom+`WHERE s.tenant = ? AND h.session = ? AND h.id = ?`, t, string(id), thread))
+	if err == sql.ErrNoRows {
+		return nil, session.ErrNoThread
+	}
+	return &r.Thread, s.db.read.wrap("get a thread of a session", err)
+}
+
+func (s *sessions) ThreadEvents(ctx context.Context, of *session.Thread, f session.EventFilter) ([]session.Event, string, error) {
+	if f.Limit < 1 || f.Limit > maxPage {
+		return nil, "", fault.New(fault.Invalid, "limit must be between 1 and %d", maxPage)
+	}
+	list, where, order, args := "session_thread_events/"+of.ID, `seq > ?`, `ASC`, []any{of.ID, int64(0)}
+	if f.Last {
+		list, where, order, args[1] = list+"/desc", `seq < ?`, `DESC`, int64(1)<<62
+	}
+	if f.Cursor != "" {
+		from, err := decodeCursor(s.db.seal, list, f.Cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		args[1] = from.at
+	}
+	var sorts []run.Sort
+	for _, k := range f.Kinds {
+		sorts = append(sorts, k.Sorts()...)
+	}
+	if len(sorts) > 0 {
+		where += ` AND type IN (?` + strings.Repeat(`, ?`, len(sorts)-1) + `)`
+		for _, sort := range sorts {
+			args = append(args, string(sort))
+		}
+	}
+	rows, err := s.db.read.rows(ctx, `SELECT `+eventColumns+` FROM session_thread_events WHERE thread = ? AND `+where+` ORDER BY seq `+order+` LIMIT ?`, append(args, f.Limit+1)...)
+	all, err := collect(rows, err, func(sc scanner) (session.Event, error) { return s.scanEvent(sc, of.Tenant, of.ID) })
+	if err != nil || len(all) <= f.Limit {
+		return all, "", s.db.read.wrap("read the events of a thread", err)
+	}
+	all = all[:f.Limit]
+	return all, encodeCursor(s.db.seal, list, place{at: all[f.Limit-1].Seq}), nil
+}
+
+func (s *sessions) Latest(ctx context.Context, t tenant.ID, id session.ID, kind run.ToldKind) (*session.Event, error) {
+	own, _, err := s.Events(ctx, t, id, session.EventFilter{Page: agent.Page{Limit: 1}, Kinds: []run.ToldKind{kind}, Last: true})
+	if err != nil {
+		return nil, err
+	}
+	var thread string
+	rows, err := s.db.read.rows(ctx, `SELECT e.seq, e.run, e.type, e.at, e.event, e.thread FROM session_thread_events e JOIN session_threads h ON h.id = e.thread
+		WHERE h.session = ? AND e.type = ? ORDER BY e.at DESC LIMIT 1`, string(id), string(kind))
+	theirs, err := collect(rows, err, func(sc scanner) (e session.Event, err error) {
+		var sort run.Sort
+		var at int64
+		var sealed []byte
+		if err := sc.Scan(&e.Seq, &e.Run, &sort, &at, &sealed, &thread); err != nil {
+			return e, err
+		}
+		e.Kind, e.At = sort.Kind(), instant(at)
+		return e, s.db.openTold(t, thread, sealed, &e.Told)
+	})
+	all := append(own, theirs...)
+	if err != nil || len(all) == 0 {
+		return nil, s.db.read.wrap("read the last event of a session", err)
+	}
+	if len(all) == 2 && all[1].At.After(all[0].At) {
+		return &all[1], nil
+	}
+	return &all[0], nil
+}

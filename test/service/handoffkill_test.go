@@ -1,0 +1,175 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
+	"github.com/atoll-run/atoll/internal/core/model"
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+// TestKilledHandoffs kills the server while agents work side by side for another one. Each turn
+// ends true in the next server: both have answered, no program ran twice, and what all of them
+// used is the turn's.
+func TestKilledHandoffs(t *testing.T) {
+	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
+		said, result := conversation(r.Body)
+		told := fmt.Sprint(r.Body["instructions"])
+		switch round, lead := strings.CutPrefix(said, "both "); {
+		case strings.Contains(told, "Write a summary"):
+			turn := scriptedmodel.Say("The user wants both.")
+			turn.Wait = 200 * time.Millisecond
+			return turn, true
+		case lead && result == "":
+			turn := scriptedmodel.Turn{Usage: &model.Usage{Input: 10, Output: 5}}
+			for _, who := range []string{"a", "b"} {
+				seconds := 1.5
+				if round == "0" {
+					seconds = 100
+				}
+				code := fmt.Sprintf("open('ran', 'a').write('%s%s ')\nimport time\ntime.sleep(%g)\nprint('%s%s is done')", who, round, seconds, who, round)
+				task, err := json.Marshal(map[string]string{"task": "run " + code})
+				if err != nil {
+					return turn, false
+				}
+				turn.Blocks = append(turn.Blocks, scriptedmodel.Block{Call: &scriptedmodel.Call{ID: "call_" + who, Name: "handoff_to_" + who, Arguments: []string{string(task)}}})
+			}
+			return turn, true
+		}
+		return obey(said, result)
+	}})
+	t.Cleanup(p.Close)
+	line := newSuccession(t, "ATOLL_MODEL_ALLOW=127.0.0.1")
+	k := &talker{t, line, line.now().Tenant(t, "handoffs", "pro"), ""}
+	addModel(t, line.now(), "scripted", p.URL)
+	sandbox := []any{map[string]string{"type": "sandbox"}}
+	k.begin(map[string]any{"slug": "a", "tools": sandbox})
+	k.begin(map[string]any{"slug": "b", "tools": sandbox})
+	k = k.begin(map[string]any{
+		"slug": "lead", "tools": sandbox, "multiagent": map[string]any{"parallel": true},
+		"handoffs": []any{map[string]string{"agent_id": "a", "name": "A"}, map[string]string{"agent_id": "b", "name": "B"}},
+	})
+	type thread struct {
+		ID, Status, Name string
+		Turn             string `json:"turn_id"`
+	}
+	threads := func() []thread {
+		var page struct{ Data []thread }
+		line.now().Must(t, k.key, http.MethodGet, k.path+"/threads?limit=2", nil).Into(t, http.StatusOK, &page)
+		return page.Data
+	}
+	count := func(of, kind string) int {
+		var page struct{ Data []sessionEvent }
+		line.now().Must(t, k.key, http.MethodGet, k.path+of+"/events?order=desc&types="+kind, nil).Into(t, http.StatusOK, &page)
+		return len(page.Data)
+	}
+	points := []struct {
+		name    string
+		reached func(round int) bool
+	}{
+		{"both have begun", func(round int) bool { return count("", "thread_created") == 2*round }},
+		{"one calls a tool", func(int) bool {
+			for _, one := range threads() {
+				if count("/threads/"+one.ID, "tool_use") > 0 {
+					time.Sleep(500 * time.Millisecond) // the program runs
+					return true
+				}
+			}
+			return false
+		}},
+		{"one is done", func(round int) bool { return count("", "thread_idle") == 2*round-1 }},
+		{"both are done", func(round int) bool { return count("", "thread_idle") == 2*round }},
+	}
+	var ran []string
+	for i, point := range points[:atolltest.Count(3, len(points))] {
+		round := i + 1
+		var begun struct{ ID string }
+		if err := beginTurn(t, k, fmt.Sprint("both ", round), &begun); err != nil {
+			t.Fatal(err)
+		}
+		late := time.Now().Add(time.Minute)
+		for !point.reached(round) {
+			if time.Now().After(late) {
+				t.Fatalf("%s: never", point.name)
+			}
+		}
+		line.next(syscall.SIGKILL)
+		k.until("idle")
+		all := k.events("&order=desc")
+		if all[0].StopReason.Type != "end_turn" {
+			t.Errorf("%s: %s", point.name, all[0].raw)
+		}
+		for _, who := range []string{"a", "b"} {
+			ran = append(ran, fmt.Sprint(who, round))
+			if done := fmt.Sprint(who, round, " is done"); !strings.Contains(all[2].Content, done) {
+				t.Errorf("%s: %q lacks %q", point.name, all[2].Content, done)
+			}
+		}
+		for _, one := range threads() {
+			if one.Status != "idle" || one.Turn != begun.ID || count("/threads/"+one.ID, "tool_result") != 1 {
+				t.Errorf("%s: %+v", point.name, one)
+			}
+		}
+	}
+	t.Run("interrupt", func(t *testing.T) { stopped(t, k.on(t)) })
+	// Whichever of those side by side began first, each program has run once.
+	turn := k.send(message("run print(open('ran').read())"), "completed", "")
+	for _, one := range ran {
+		if strings.Count(turn.Content, one+" ") != 1 {
+			t.Errorf("%s ran %d times: %s", one, strings.Count(turn.Content, one+" "), turn.Content)
+		}
+	}
+}
+
+// stopped interrupts a turn whose agents run programs: those end with it.
+func stopped(t *testing.T, k *talker) {
+	var begun struct{ ID string }
+	if err := beginTurn(t, k, "both 0", &begun); err != nil {
+		t.Fatal(err)
+	}
+	underWay(t, k)
+	began := time.Now()
+	k.line.now().Must(t, k.key, http.MethodPost, k.path+"/interrupt", nil).Into(t, http.StatusOK, nil)
+	k.until("idle")
+	if took := time.Since(began); took > 5*time.Second { // a second and what a busy machine adds
+		t.Errorf("the turn ended %s after it was interrupted", took)
+	}
+	var page struct{ Data []record }
+	k.line.now().Must(t, k.key, http.MethodGet, "/v1/executions?status=running", nil).Into(t, http.StatusOK, &page)
+	if len(page.Data) != 0 {
+		t.Errorf("programs go on: %+v", page.Data)
+	}
+}
+
+// underWay returns once a program runs.
+func underWay(t *testing.T, k *talker) {
+	t.Helper()
+	for late := time.Now().Add(time.Minute); time.Now().Before(late); time.Sleep(50 * time.Millisecond) {
+		var page struct{ Data []record }
+		k.line.now().Must(t, k.key, http.MethodGet, "/v1/executions?status=running", nil).Into(t, http.StatusOK, &page)
+		if len(page.Data) > 0 {
+			return
+		}
+	}
+	t.Fatal("no program begins")
+}
+
+// beginTurn begins a turn and does not wait for its end.
+func beginTurn(t *testing.T, k *talker, text string, into any) error {
+	t.Helper()
+	a, err := k.line.now().Call(t.Context(), k.key, http.MethodPost, k.path+"/events", message(text), http.Header{"Prefer": {"respond-async"}})
+	if err == nil && a.Status != http.StatusAccepted {
+		err = fmt.Errorf("HTTP %d: %s", a.Status, a.Body)
+	}
+	if err == nil {
+		err = json.Unmarshal(a.Body, into)
+	}
+	return err
+}
