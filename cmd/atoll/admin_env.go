@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/dustin/go-humanize"
@@ -27,6 +28,7 @@ type envFlags struct {
 	profile, permissions         string
 	network                      networkFlags
 	asRoot                       bool
+	apt, pip, npm                []string
 }
 
 func (a *cli) addEnvFlags(cmd *cobra.Command) *envFlags {
@@ -44,6 +46,9 @@ func (a *cli) addEnvFlags(cmd *cobra.Command) *envFlags {
 	flags.Int64Var(&f.inodes, "inodes", 0, "files in each of the three")
 	flags.StringVar(&f.profile, "profile", "", "rules to begin with: "+choices(tenant.Profiles))
 	flags.StringVar(&f.permissions, "permissions", "", "file with rules as JSON, as in docs/permissions.md, - for stdin")
+	flags.StringArrayVar(&f.apt, "apt", nil, "package of Debian to install in the image, once, in place of those there are; repeatable, '' for none")
+	flags.StringArrayVar(&f.pip, "pip", nil, "Python package, likewise, such as six==1.17.0")
+	flags.StringArrayVar(&f.npm, "npm", nil, "npm package, likewise, such as left-pad@1.3.0")
 	f.network.addFlags(flags)
 	flags.BoolVar(&f.asRoot, "root", false, "run programs as root of their sandbox, for apt and its like")
 	cmd.MarkFlagsMutuallyExclusive("permissions", "root")
@@ -82,6 +87,7 @@ func (f *envFlags) change() (sdk.EnvironmentChange, error) {
 	if c.SecretHosts, err = f.vars.hosts(); err != nil {
 		return c, err
 	}
+	c.Packages = f.packages()
 	c.PermissionProfile = ifGiven(f.cmd, "profile", &f.profile)
 	if c.Permissions, err = f.rules(); err != nil {
 		return c, err
@@ -90,6 +96,22 @@ func (f *envFlags) change() (sdk.EnvironmentChange, error) {
 		c.Permissions = &sdk.PermissionsChange{Process: &sdk.ProcessChange{Root: root}}
 	}
 	return c, nil
+}
+
+// packages are those of the flags; nil for none.
+func (f *envFlags) packages() *sdk.PackagesChange {
+	given := func(flag string, list []string) *[]string {
+		if !f.cmd.Flags().Changed(flag) {
+			return nil
+		}
+		list = slices.DeleteFunc(append([]string{}, list...), func(text string) bool { return text == "" })
+		return &list
+	}
+	c := sdk.PackagesChange{Apt: given("apt", f.apt), Pip: given("pip", f.pip), Npm: given("npm", f.npm)}
+	if c == (sdk.PackagesChange{}) {
+		return nil
+	}
+	return &c
 }
 
 // rules reads permissions from a file.
@@ -154,7 +176,8 @@ shown again.`,
   atoll env set dev --allow debian --root
   atoll env set acme reports --memory 4GiB
   API_TOKEN=… atoll env set acme reports --secret-env API_TOKEN --unset OLD_TOKEN
-  atoll env set acme reports --bind API_TOKEN=api.example.com`, cobra.RangeArgs(1, 2),
+  atoll env set acme reports --bind API_TOKEN=api.example.com
+  atoll env set acme reports --pip pypdf==6.4.0 --apt jq`, cobra.RangeArgs(1, 2),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			in, err := change.change()
 			if err != nil {
@@ -174,7 +197,7 @@ shown again.`,
 					return err
 				}
 			}
-			if in.Name == nil && in.Image == nil && in.Limits == nil && in.EnvVars == nil && in.Secrets == nil && in.Unset == nil && in.SecretHosts == nil && in.Permissions == nil && in.PermissionProfile == nil {
+			if in.Name == nil && in.Image == nil && in.Limits == nil && in.EnvVars == nil && in.Secrets == nil && in.Unset == nil && in.SecretHosts == nil && in.Permissions == nil && in.PermissionProfile == nil && in.Packages == nil {
 				return errNothing
 			}
 			conclude, err := r.allowTenant(ctx, c, args[0], network, change.asRoot)
@@ -233,6 +256,22 @@ func (r *remote) showEnv(e sdk.Environment) error {
 		row(w, "open files", l.OpenFiles)
 		row(w, "inodes", humanize.Comma(l.Inodes))
 		showPermissions(w, e.Permissions)
+		for _, of := range []struct {
+			name string
+			list []string
+		}{{"apt", e.Packages.Apt}, {"pip", e.Packages.Pip}, {"npm", e.Packages.Npm}} {
+			if len(of.list) > 0 {
+				row(w, of.name, strings.Join(of.list, " "))
+			}
+		}
+		if b := e.PackageBuild; b != nil {
+			row(w, "packages", b.State)
+			if b.State != "ready" {
+				for _, line := range b.Log {
+					row(w, "", line)
+				}
+			}
+		}
 		showVars(w, e.EnvVars, e.Secrets, e.SecretHosts)
 		row(w, "created", when(e.CreatedAt))
 	})

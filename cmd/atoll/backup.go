@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/app/backup"
 	"github.com/atoll-run/atoll/internal/app/config"
 	"github.com/atoll-run/atoll/internal/infra/store"
+	"github.com/atoll-run/atoll/internal/node/image"
 )
 
 func (a *cli) backupCommand() *cobra.Command {
@@ -135,6 +136,9 @@ func describeBackup(w io.Writer, done string, m *backup.Manifest) error {
 	if !m.WithImage && len(m.Images) > 0 {
 		b.WriteString("not in it: the files of images; import or build them again:\n")
 		for _, i := range m.Images {
+			if image.Extended(i.Name) {
+				continue // a server makes those of environments by itself
+			}
 			fmt.Fprintf(&b, "  %s from %s (%s)\n", i.Name, i.Source, i.Digest)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"golang.org/x/sys/unix"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/audit"
 	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/edge/cloudflare"
@@ -162,6 +164,9 @@ func (s *Server) reach(ctx context.Context, c *storage.Connection) error {
 
 // checkImage reports why an environment cannot have an image.
 func (s *Server) checkImage(_ context.Context, name string) error {
+	if strings.HasPrefix(name, requirement.ImagePrefix) {
+		return fault.New(fault.Invalid, "image %q has the packages of environments and goes with them: name the image below it, and packages", name)
+	}
 	if _, err := s.cfg.Images.Get(name); err != nil {
 		return fault.Wrap(fault.Invalid, err, fmt.Sprintf("image %q cannot be used: import it with 'atoll image import'; 'atoll image list' shows those there are", name))
 	}

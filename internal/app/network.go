@@ -57,6 +57,7 @@ func (s *Server) network() (engine.Network, error) {
 	if err != nil {
 		return n, fault.New(fault.Invalid, "mirror_allow: %v", err)
 	}
+	s.allowed, s.mirrors = allowed, map[packages.Kind]bool{}
 	for _, m := range []struct {
 		setting, url string
 		kind         packages.Kind
@@ -74,7 +75,7 @@ func (s *Server) network() (engine.Network, error) {
 			return n, fault.New(fault.Invalid, "%s: %v", m.setting, err)
 		}
 		s.later(func(context.Context) error { return mirror.Close() })
-		n.Egress.Services[m.port] = mirror
+		n.Egress.Services[m.port], s.mirrors[m.kind] = mirror, true
 		maps.Copy(n.Env, mirror.Variables())
 		maps.Copy(n.Files, mirror.Files())
 	}

@@ -108,7 +108,7 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 	platform.Files = network.Files
 	pool := cfg.Pool(config.ThisMachine())
 	s.engine, err = engine.Open(ctx, engine.Config{
-		Platform: platform, Images: s.cfg.Images, Volumes: folders,
+		Platform: platform, Images: s.cfg.Images, Resolver: resolver{s}, Volumes: folders,
 		Buckets: engine.Buckets{Buckets: s.buckets, Owners: s.volumes.Owners, Cache: int64(cfg.MountCache)}, Image: cfg.Image, Limits: cfg.Limits(), Env: cfg.EnvVars,
 		PoolSize: pool.Others, PoolDefault: pool.Default, PoolMemory: pool.Memory, Standby: cfg.StandbyKernels, Journals: true, Network: network, Registry: s.cfg.Registry, Unfit: s.homeless,
 	})
@@ -116,6 +116,7 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 		return err
 	}
 	s.later(func(context.Context) error { return s.engine.Close() })
+	s.openPackages()
 	concurrency := cfg.MaxConcurrent
 	if concurrency == 0 {
 		concurrency = slotsPerCore * runtime.NumCPU()
@@ -291,6 +292,9 @@ func (s *Server) recover(ctx context.Context) error {
 		return err
 	}
 	s.loops.Go(func() { s.warmUp(loops) })
+	if s.packages != nil {
+		s.loops.Go(func() { s.packages.Run(loops) })
+	}
 	s.loops.Go(func() { s.sandboxes.Run(loops) })
 	s.loops.Go(func() {
 		if err := s.bus.Results(loops, s.gateway.Conclude); err != nil && loops.Err() == nil {

@@ -72,7 +72,7 @@ func (unreachable) Node(_ context.Context, executor string) (sandbox.Node, error
 // images finds images by what callers call them.
 func (s *Server) images() (*image.Aliases, error) {
 	cfg := s.cfg.Settings
-	a := &image.Aliases{Store: s.cfg.Images, Default: cfg.Image, Names: cfg.ImageAliases}
+	a := &image.Aliases{Store: s.cfg.Images, Default: cfg.Image, Names: cfg.ImageAliases, Packages: resolver{s}.Resolve}
 	if cfg.ImagePull == "missing" {
 		reach, err := outbound.Parse(cfg.ImagePullRedirect)
 		if err != nil {

@@ -53,6 +53,8 @@ import (
 	"github.com/atoll-run/atoll/internal/node/engine"
 	"github.com/atoll-run/atoll/internal/node/executor"
 	"github.com/atoll-run/atoll/internal/node/image"
+	"github.com/atoll-run/atoll/internal/node/packages"
+	"github.com/atoll-run/atoll/internal/node/provision"
 	"github.com/atoll-run/atoll/internal/node/sandboxes"
 	volume "github.com/atoll-run/atoll/internal/node/volumes"
 	"github.com/atoll-run/atoll/internal/node/volumes/bucket"
@@ -86,6 +88,9 @@ type Server struct {
 	homeless  error          // why there are none
 	threads   *thread.Catalog
 	bus       *bus.Bus
+	mirrors   map[packages.Kind]bool // that there are, of packages that allowed allows
+	allowed   packages.List
+	packages  *provision.Provisioner // nil where environments have no packages
 	engine    *engine.Engine
 	executor  *executor.Executor
 	aliases   *image.Aliases

@@ -37,7 +37,7 @@ func (s *Server) warmUp(ctx context.Context) {
 			job, refused := s.gateway.Expected(&caller, u)
 			if err = refused; err == nil {
 				var n int
-				n, err = s.engine.Expect(&job, u.Last)
+				n, err = s.engine.Expect(ctx, &job, u.Last)
 				expected += n
 			}
 		}

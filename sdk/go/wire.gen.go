@@ -498,7 +498,8 @@ type CodeValue struct {
 // ConfigChange defines model for ConfigChange.
 type ConfigChange struct {
 	// BaseTemplate One of the operator's templates; the default image if left out.
-	BaseTemplate *string `json:"base_template,omitempty"`
+	BaseTemplate *string         `json:"base_template,omitempty"`
+	Packages     *PackagesChange `json:"packages,omitempty"`
 
 	// PermissionProfile Starts again from the rules of a profile, which permissions then change. A new environment starts from standard.
 	PermissionProfile *string            `json:"permission_profile,omitempty"`
@@ -820,11 +821,15 @@ type Environment struct {
 	EnvVars   map[string]string `json:"env_vars"`
 
 	// ID env_ and 16 hexadecimal digits.
-	ID          string      `json:"id"`
-	Image       string      `json:"image"`
-	Limits      Limits      `json:"limits"`
-	Name        string      `json:"name"`
-	Permissions Permissions `json:"permissions"`
+	ID     string `json:"id"`
+	Image  string `json:"image"`
+	Limits Limits `json:"limits"`
+	Name   string `json:"name"`
+
+	// PackageBuild How far packages are installed; null without packages, and in lists.
+	PackageBuild *PackageBuild `json:"package_build"`
+	Packages     Packages      `json:"packages"`
+	Permissions  Permissions   `json:"permissions"`
 
 	// SecretHosts Of secrets that programs do not get, the hosts whose requests they are put into.
 	SecretHosts map[string][]string `json:"secret_hosts"`
@@ -842,9 +847,10 @@ type EnvironmentChange struct {
 	EnvVars map[string]string `json:"env_vars,omitempty"`
 
 	// Image A name from atoll image list.
-	Image  *string       `json:"image,omitempty"`
-	Limits *LimitsChange `json:"limits,omitempty"`
-	Name   *string       `json:"name,omitempty"`
+	Image    *string         `json:"image,omitempty"`
+	Limits   *LimitsChange   `json:"limits,omitempty"`
+	Name     *string         `json:"name,omitempty"`
+	Packages *PackagesChange `json:"packages,omitempty"`
 
 	// PermissionProfile Begins anew with the rules of a profile, which permissions then change.
 	PermissionProfile *string            `json:"permission_profile,omitempty"`
@@ -863,7 +869,8 @@ type EnvironmentChange struct {
 // EnvironmentConfig defines model for EnvironmentConfig.
 type EnvironmentConfig struct {
 	// BaseTemplate null for an image that the operator chose.
-	BaseTemplate *string `json:"base_template"`
+	BaseTemplate *string  `json:"base_template"`
+	Packages     Packages `json:"packages"`
 
 	// PermissionProfile The profile that permissions started from; null for none.
 	PermissionProfile *string     `json:"permission_profile"`
@@ -2192,12 +2199,46 @@ type OwnEnvironment struct {
 	// ID env_ and 16 hexadecimal digits.
 	ID   string `json:"id"`
 	Name string `json:"name"`
+
+	// PackageBuild How far config.packages are installed; null without packages.
+	PackageBuild *PackageBuild `json:"package_build"`
 }
 
 // OwnEnvironmentChange defines model for OwnEnvironmentChange.
 type OwnEnvironmentChange struct {
 	Config *ConfigChange `json:"config,omitempty"`
 	Name   *string       `json:"name,omitempty"`
+}
+
+// PackageBuild defines model for PackageBuild.
+type PackageBuild struct {
+	// Log The last lines that the installers wrote; of a build that failed the last says why.
+	Log []string `json:"log"`
+
+	// State building: sandboxes wait for it, and are refused with 503 if it takes long. failed: they are refused with 409.
+	State string `json:"state"`
+
+	// UpdatedAt null before it has begun.
+	UpdatedAt *time.Time `json:"updated_at"`
+}
+
+// Packages defines model for Packages.
+type Packages struct {
+	Apt []string `json:"apt"`
+	Npm []string `json:"npm"`
+	Pip []string `json:"pip"`
+}
+
+// PackagesChange defines model for PackagesChange.
+type PackagesChange struct {
+	// Apt Replaces the list. Names of Debian's, such as jq, or with a version jq=1.7.1-3.
+	Apt *[]string `json:"apt,omitempty"`
+
+	// Npm Replaces the list. Names of npm packages, such as left-pad or @scope/name, or with a version left-pad@1.3.0.
+	Npm *[]string `json:"npm,omitempty"`
+
+	// Pip Replaces the list. Names of Python packages, such as six, or with a version six==1.17.0 or bounds six>=1.16,<2.
+	Pip *[]string `json:"pip,omitempty"`
 }
 
 // PageAgent defines model for PageAgent.

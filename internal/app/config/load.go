@@ -240,6 +240,9 @@ func (c *Config) validate() error {
 		key, err := hex.DecodeString(c.SecretKey)
 		check(err == nil && len(key) == 32, "secret_key: must be 64 hexadecimal digits, such as 'openssl rand -hex 32' prints")
 	}
+	check(c.PackageTime >= time.Second && c.PackageTime <= 24*time.Hour, "package_time: must be between 1s and 24h")
+	check(c.PackageSize >= 16<<20 && c.PackageSize <= 1<<40, "package_size: must be between 16MiB and 1TiB")
+	check(c.PackageImages >= 0, "package_images: must not be negative")
 	check(c.Image != "", "image: must not be empty")
 	if c.ImageSource != "" {
 		err := image.CheckSource(c.ImageSource)

@@ -26,7 +26,7 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 		Timeout:     req.Timeout,
 		Env:         over(p.Key.Variables(), req.Env),
 		Input:       req.Input,
-		Image:       env.Image,
+		Image:       env.RunImage(),
 		Limits:      env.Limits,
 		BaseEnv:     env.Variables(),
 		Permissions: permissions(p, c.Network),

@@ -24,7 +24,7 @@ func sandboxCreate(ctx context.Context, c *call, in *SandboxCreateInput) (*Sandb
 	spec.SleepAfter = time.Duration(ms) * time.Millisecond
 	if in.Image != nil {
 		spec.Image = *in.Image
-	} else if name, err := c.set.cfg.Images.Resolve(contractImage); err == nil && name == c.by.Principal.Environment.Image {
+	} else if name, err := c.set.cfg.Images.Resolve(contractImage); err == nil && name == c.by.Principal.Environment.RunImage() {
 		spec.Image = contractImage
 	}
 	sb, created, err := c.set.cfg.Pool.Ensure(ctx, c.by.Principal, c.by.Session, *in.Sandbox, spec)

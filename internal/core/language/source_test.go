@@ -27,6 +27,7 @@ var spelled = map[string]string{
 	"cmd/atoll/sandbox.go":                         "examples name an image, and a shell",
 	"internal/agent/sandboxtool/check.go":          "the check of an outcome is a command of the shell",
 	"internal/agent/interpreter/interpreter.go":    "code_interpreter runs Python alone, as OpenAI's does",
+	"internal/agent/sandboxtool/document.go":       "the program for documents is Python",
 	"internal/app/config/config.go":                "help texts of settings are tags, which cannot be computed",
 	"internal/core/execution/execution.go":         "repeats the table's constants for tests",
 	"internal/edge/e2b/code.go":                    "E2B has names of its own for some languages",
@@ -38,6 +39,7 @@ var spelled = map[string]string{
 	"internal/guest/daemon/start.go":               "Bash is the shell of commands, too",
 	"internal/infra/store/list.go":                 "the index of a shipped migration holds rows of two languages",
 	"internal/node/image/debian/debian.go":         "packages of the default image",
+	"internal/node/provision/programs.go":          "pip installs with Python, npm with Node.js",
 	"internal/node/image/host.go":                  "a folder of /etc that a Debian's programs need",
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/storage"
 )
 
-// AdminConfig is what an Admin is made of. All of it is required.
+// AdminConfig is what an Admin is made of. All of it is required but for Packages.
 type AdminConfig struct {
 	Store     Store
 	Authority *Authority     // is told of every change
@@ -32,6 +32,8 @@ type AdminConfig struct {
 	// webhooks, or a secret that signs them.
 	CheckWebhook func(ctx context.Context, url string) error
 	CheckSecret  func(secret string) error
+	// Packages installs what environments have; nil refuses packages.
+	Packages Packages
 	// Reach says why a connection, which is right in itself, leads nowhere.
 	Reach func(ctx context.Context, c *storage.Connection) error
 }

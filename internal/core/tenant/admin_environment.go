@@ -21,6 +21,7 @@ type EnvironmentChange struct {
 	Permissions PermissionsChange
 	Template    *string // sets Image as well
 	Timeout     *time.Duration
+	Packages    PackagesChange
 }
 
 // LimitsChange says what to change of limits.
@@ -50,6 +51,9 @@ func (a *Admin) CreateEnvironment(ctx context.Context, tenant, name string, c En
 		return Environment{}, err
 	}
 	if err := a.store.CreateEnvironment(ctx, e); err != nil {
+		return Environment{}, err
+	}
+	if err := a.install(ctx, &e); err != nil {
 		return Environment{}, err
 	}
 	return a.store.Environment(ctx, t.ID, e.ID)
@@ -94,6 +98,11 @@ func (a *Admin) ChangeEnvironment(ctx context.Context, tenant, idOrName string, 
 	}
 	if err := a.store.UpdateEnvironment(ctx, e); err != nil {
 		return Environment{}, err
+	}
+	if c.Packages.any() || c.Image != nil || c.Template != nil {
+		if err := a.install(ctx, &e); err != nil {
+			return Environment{}, err
+		}
 	}
 	return a.store.Environment(ctx, t.ID, e.ID)
 }
@@ -174,6 +183,9 @@ func (a *Admin) changeEnvironment(ctx context.Context, t Tenant, e *Environment,
 		if err := a.cfg.CheckImage(ctx, e.Image); err != nil {
 			return err
 		}
+	}
+	if err := a.changePackages(t, e, c); err != nil {
+		return err
 	}
 	if made || c.Limits != (LimitsChange{}) {
 		c.Limits.apply(&e.Limits)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/storage"
 )
@@ -129,8 +130,14 @@ type Environment struct {
 	Timeout     time.Duration // longest run, and that of a request which names none; 0 for the plan's
 	AllowMCP    bool          // agents' MCP servers are asked also where the network does not allow their hosts
 
+	Packages requirement.Set // that Image has in this environment, in its normal form
+
 	variables map[string]string // see remember
 }
+
+// RunImage is what sandboxes of e are made from: Image, or the reference of an image that
+// has the packages too.
+func (e *Environment) RunImage() string { return requirement.Ref(e.Image, &e.Packages) }
 
 // Variables are what e sets for every program: a secret wins over a plain
 // variable of the same name, and of a bound one there is the placeholder. They

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 )
 
@@ -146,7 +147,27 @@ func permissionsAt(p *runtime.Permissions) codec {
 	return coded[runtime.Permissions, string]{p, permissionsOf, func(p runtime.Permissions) (any, error) { return permissionsText(p) }}
 }
 
+// packagesAt is a set of packages, as JSON; "" for none.
+func packagesAt(s *requirement.Set) codec {
+	read := func(text string) (s requirement.Set, err error) {
+		if text == "" {
+			return s, nil
+		}
+		var row packagesRow
+		err = json.Unmarshal([]byte(text), &row)
+		return requirement.Set(row), err
+	}
+	return coded[requirement.Set, string]{s, read, func(s requirement.Set) (any, error) { return jsonOf(packagesRow(s), s.Empty()) }}
+}
+
 // Stored forms. A name is never given another meaning.
+
+// packagesRow is how packages are stored.
+type packagesRow struct {
+	Apt []string `json:"apt,omitempty"`
+	Pip []string `json:"pip,omitempty"`
+	NPM []string `json:"npm,omitempty"`
+}
 
 // limitsRow is how limits are stored.
 type limitsRow struct {

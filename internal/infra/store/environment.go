@@ -28,6 +28,7 @@ var environmentTable = newTable("environments",
 	col("profile", all, func(r *environmentRow) any { return textAt(&r.Profile) }),
 	col("base_template", all, func(r *environmentRow) any { return textAt(&r.Template) }),
 	col("timeout", all, func(r *environmentRow) any { return durationAt(&r.Timeout) }),
+	col("packages", all, func(r *environmentRow) any { return packagesAt(&r.Packages) }),
 	col("allow_mcp", all, func(r *environmentRow) any { return boolAt(&r.AllowMCP) }),
 	col("created_at", fixed, func(r *environmentRow) any { return timeAt(&r.CreatedAt) }),
 )

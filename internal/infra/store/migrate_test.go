@@ -144,6 +144,8 @@ var fixtures = map[int64]string{
 		INSERT INTO session_thread_events (thread, seq, run, type, at, event) VALUES ('sthr_1', 1, 'run_3', 'message/user', 1700000000000000, 'sealed');
 		UPDATE sessions SET speaker = 'agt_1', speaker_version = 2;
 		UPDATE runs SET top = 'run_0' WHERE id = 'run_1'`,
+	33: `UPDATE environments SET packages = '{"pip":["six==1.17.0"]}' WHERE id = 'env_1';
+		INSERT INTO package_builds (ref, executor, image, state, log, updated_at) VALUES ('packages:1', 'exe_1', 'packages-1', 'failed', '["no"]', 1700000000000000)`,
 }
 
 // checks find each fixture again.
@@ -184,6 +186,7 @@ var checks = map[int64]string{
 	31: `SELECT count(*) FROM vaults v JOIN vault_credentials c ON c.vault = v.id JOIN sessions s ON s.vaults = '["vlt_1"]' WHERE v.archived_at IS NULL AND c.leased = 0 AND c.archived_at IS NULL`,
 	32: `SELECT count(*) FROM session_threads h JOIN session_thread_events e ON e.thread = h.id AND e.seq = h.events JOIN sessions s ON s.id = h.session AND s.speaker_version = 2
 		JOIN runs r ON r.id = h.turn AND r.top = 'run_0' WHERE h.status = 'running' AND h.ended_at IS NULL`,
+	33: `SELECT count(*) FROM environments e JOIN package_builds b ON b.state = 'failed' WHERE e.packages = '{"pip":["six==1.17.0"]}' AND b.executor = 'exe_1'`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.

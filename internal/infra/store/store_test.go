@@ -18,6 +18,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution/executiontest"
 	"github.com/atoll-run/atoll/internal/core/model/modeltest"
 	"github.com/atoll-run/atoll/internal/core/preview/previewtest"
+	"github.com/atoll-run/atoll/internal/core/requirement/requirementtest"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/run/runtest"
 	"github.com/atoll-run/atoll/internal/core/runtime"
@@ -113,6 +114,10 @@ func database(t testing.TB, server *atolltest.PostgresServer) string {
 func suites(t *testing.T, open opener) {
 	t.Run("tenants", func(t *testing.T) {
 		tenanttest.Store(t, func(t *testing.T) tenant.Store { return open(t).Tenants() })
+	})
+	t.Run("packages", func(t *testing.T) {
+		db := open(t)
+		requirementtest.Store(t, db.PackageBuilds(), db.Tenants())
 	})
 	t.Run("runs", func(t *testing.T) {
 		runtest.Store(t, func(t *testing.T) runtest.Opened {

@@ -37,9 +37,10 @@ type Images interface {
 // Config of an Engine.
 type Config struct {
 	Platform
-	Images  Images
-	Volumes Folders // nil where volumes are in a bucket, or nothing can be mounted
-	Buckets Buckets
+	Images   Images
+	Resolver Resolver // nil: jobs name images as Images does
+	Volumes  Folders  // nil where volumes are in a bucket, or nothing can be mounted
+	Buckets  Buckets
 
 	// The environment that sandboxes are kept ready for from the start.
 	Image  string
@@ -240,6 +241,10 @@ func (e *Engine) Claim(ctx context.Context, job *execution.Job) (executor.Claime
 	if stores && !e.cfg.mounts() {
 		return nil, "", errNoMounts
 	}
+	job, err := e.resolved(ctx, job)
+	if err != nil {
+		return nil, "", err
+	}
 	env, fresh, err := e.use(job)
 	if err != nil {
 		return nil, "", err
@@ -307,12 +312,21 @@ func (e *Engine) Left(ctx context.Context) ([]string, error) {
 	return folders, nil
 }
 
+// openTime bounds the wait for the image of a sandbox that runs, which needs it no more.
+const openTime = 2 * time.Second
+
 // Open implements executor.Sandboxes.
 func (e *Engine) Open(ctx context.Context, folder string, job *execution.Job) (executor.Claimed, error) {
 	if e.Fragile(job) {
 		return nil, errBucket
 	}
-	env, _, err := e.use(job)
+	soon, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	named, err := e.resolved(soon, job)
+	var env *environment
+	if err == nil {
+		env, _, err = e.use(named)
+	}
 	if err != nil {
 		// What runs needs no image any more.
 		img := &image.Image{Name: job.Image}

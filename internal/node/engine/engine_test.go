@@ -169,11 +169,11 @@ func TestExpectedJobsFindSandboxes(t *testing.T) {
 		t.Error("the engine is not ready, with all sandboxes of the configured environment")
 	}
 	other := job(func(j *execution.Job) { j.BaseEnv = map[string]string{"NAME": "other"} })
-	if n, err := e.Expect(other, time.Now()); n != 1 || err != nil {
+	if n, err := e.Expect(t.Context(), other, time.Now()); n != 1 || err != nil {
 		t.Errorf("%d sandboxes are expected: %v", n, err)
 	}
 	missing := job(func(j *execution.Job) { j.Image = "missing" })
-	if n, err := e.Expect(missing, time.Now()); n != 0 || fault.KindOf(err) != fault.Invalid {
+	if n, err := e.Expect(t.Context(), missing, time.Now()); n != 0 || fault.KindOf(err) != fault.Invalid {
 		t.Errorf("%d sandboxes of an image that is not there are expected: %v", n, err)
 	}
 	key := warm.Key{Image: atolltest.Image, Variant: e.keyOf(other).variant, Language: other.Language}
@@ -186,7 +186,7 @@ func TestExpectedJobsFindSandboxes(t *testing.T) {
 		t.Errorf("the expected job printed %q; warm is %v", out, warm)
 	}
 	e.cfg.PoolSize = 0
-	if n, err := e.Expect(other, time.Now()); n != 0 || err != nil {
+	if n, err := e.Expect(t.Context(), other, time.Now()); n != 0 || err != nil {
 		t.Errorf("%d sandboxes are expected with the pool off: %v", n, err)
 	}
 }

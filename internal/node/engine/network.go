@@ -240,6 +240,14 @@ func (c connected) Mount(mounts []runtime.Mount) error {
 	return fmt.Errorf("mount folders in %s: %w", c.ID(), runtime.ErrUnsupported)
 }
 
+// WriteUpper is the runtime's, where it can.
+func (c connected) WriteUpper(ctx context.Context, f *os.File) error {
+	if w, ok := c.Instance.(upperWriter); ok {
+		return w.WriteUpper(ctx, f)
+	}
+	return fmt.Errorf("read what %s has above its image: %w", c.ID(), runtime.ErrUnsupported)
+}
+
 // PeakMemory is the runtime's, where it tells.
 func (c connected) PeakMemory() int64 {
 	if held, ok := c.Instance.(interface{ PeakMemory() int64 }); ok {

@@ -30,13 +30,18 @@ func (e *Engine) AwaitFull(ctx context.Context) error {
 // pool, and until no demand has followed for a while. Of the job it takes what decides
 // about the sandbox; nothing is run. It returns how many sandboxes are expected, 0 where
 // nothing is kept ready for such a job.
-func (e *Engine) Expect(job *execution.Job, last time.Time) (n int, err error) {
+func (e *Engine) Expect(ctx context.Context, job *execution.Job, last time.Time) (n int, err error) {
 	if e.cfg.PoolSize == 0 || job.Thread != nil && e.host.homes == "" {
 		return 0, nil
 	}
 	stores := len(job.Mounts) > 0
 	if stores && !e.cfg.mounts() {
 		return 0, nil
+	}
+	soon, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	if job, err = e.resolved(soon, job); err != nil {
+		return 0, err
 	}
 	env, _, err := e.use(job)
 	if err != nil {

@@ -2,6 +2,7 @@ package image
 
 import (
 	"cmp"
+	"context"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,6 +22,18 @@ type Aliases struct {
 	Default string            // the image that stands for those of languages, if its interpreter is new enough
 	Names   map[string]string // the operator's; "node:*" is for all tags that are not named
 	Pull    *Pull             // nil: what is missing is not imported
+
+	// Packages returns the name of an environment's image, which may be a reference to one
+	// with packages; nil where there are none.
+	Packages func(ctx context.Context, image string) (string, error)
+}
+
+// Named returns the name in the store of an environment's image.
+func (a *Aliases) Named(ctx context.Context, image string) (string, error) {
+	if a.Packages == nil {
+		return image, nil
+	}
+	return a.Packages(ctx, image)
 }
 
 // reference is what an image can be asked for as.
@@ -43,7 +56,7 @@ func (a *Aliases) Resolve(asked string) (string, error) {
 			return name, nil
 		}
 	}
-	if CheckName(asked) == nil {
+	if CheckName(asked) == nil && !Extended(asked) {
 		if _, err := a.Store.Get(asked); err == nil {
 			return asked, nil
 		} else if fault.KindOf(err) != fault.NotFound {
@@ -137,6 +150,7 @@ func (a *Aliases) unknown(asked, repository, tag string) error {
 	name := plainName(repository[strings.LastIndexByte(repository, '/')+1:] + "-" + tag)
 	var there []string
 	if all, err := a.Store.List(); err == nil {
+		all = slices.DeleteFunc(all, func(img *Image) bool { return Extended(img.Name) })
 		for _, img := range all[:min(len(all), 20)] {
 			there = append(there, img.Name)
 		}

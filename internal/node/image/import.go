@@ -75,6 +75,9 @@ func (s *Store) admit(name string, preloads []string, replace bool) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
+	if Extended(name) {
+		return fault.New(fault.Invalid, "names that begin with %s are kept for images with the packages of environments", ExtendedPrefix)
+	}
 	if err := checkPreloads(preloads); err != nil {
 		return err
 	}
@@ -110,7 +113,13 @@ func mergeLayers(ctx context.Context, m *layer.Merger, src *source.Image, progre
 // assemble fills the folder temp: it merges what fill gives, makes it fit for
 // a sandbox, writes the EROFS file, finds the interpreters and writes the
 // record.
-func (s *Store) assemble(ctx context.Context, temp string, img *Image, limits layer.Limits, fill func(*layer.Merger) error, probe Probe, progress Progress) (err error) {
+func (s *Store) assemble(ctx context.Context, temp string, img *Image, limits layer.Limits, fill func(*layer.Merger) error, probe Probe, progress Progress) error {
+	return s.assembleWith(ctx, temp, img, limits, layer.NewMerger, fill, probe, progress)
+}
+
+// assembleWith is assemble with a merger of the caller's.
+func (s *Store) assembleWith(ctx context.Context, temp string, img *Image, limits layer.Limits, merger func(*os.File, layer.Limits) *layer.Merger,
+	fill func(*layer.Merger) error, probe Probe, progress Progress) (err error) {
 	if limits == (layer.Limits{}) {
 		limits = layer.DefaultLimits()
 	}
@@ -119,7 +128,7 @@ func (s *Store) assemble(ctx context.Context, temp string, img *Image, limits la
 		return err
 	}
 	defer func() { err = errors.Join(err, spool.Close()) }()
-	m := layer.NewMerger(spool, limits)
+	m := merger(spool, limits)
 	if err := fill(m); err != nil {
 		return err
 	}

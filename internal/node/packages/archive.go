@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
@@ -37,7 +38,7 @@ func (m *Mirror) archive(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this is no file of Debian's archive", http.StatusForbidden)
 		return
 	}
-	if name, ok := archivePackage(file); ok && !m.cfg.Allowed.allows(Apt, normal(Apt, name)) {
+	if name, ok := archivePackage(file); ok && !m.cfg.Allowed.allows(Apt, requirement.Normal(Apt, name)) {
 		http.Error(w, fmt.Sprintf("%s is not among the packages that this server allows", name), http.StatusForbidden)
 		return
 	}

@@ -9,15 +9,17 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/atoll-run/atoll/internal/core/requirement"
 )
 
 // Kind is what a mirror has packages for.
-type Kind string
+type Kind = requirement.Kind
 
 const (
-	Pip Kind = "pip"
-	NPM Kind = "npm"
-	Apt Kind = "apt"
+	Pip = requirement.Pip
+	NPM = requirement.NPM
+	Apt = requirement.Apt
 )
 
 // List says which packages are allowed.
@@ -26,13 +28,7 @@ type List struct {
 	names map[Kind][]string // in their normal form; "@scope/*" for all of a scope
 }
 
-var (
-	pipName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
-	npmName = regexp.MustCompile(`^(@[a-z0-9._~-]+/)?[a-zA-Z0-9_~-][a-zA-Z0-9._~-]*$`)
-	aptName = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
-	npmAll  = regexp.MustCompile(`^@[a-z0-9._~-]+/\*$`)
-	runs    = regexp.MustCompile(`[-_.]+`)
-)
+var npmAll = regexp.MustCompile(`^@[a-z0-9._~-]+/\*$`)
 
 // ParseList reads names such as "pip:requests", "npm:@scope/*", or "*".
 func ParseList(list []string) (List, error) {
@@ -47,7 +43,7 @@ func ParseList(list []string) (List, error) {
 			return l, fmt.Errorf("%q is not pip:, npm: or apt: and a name, nor *", entry)
 		case Kind(kind) == NPM && npmAll.MatchString(name):
 		default:
-			if name = normal(Kind(kind), name); name == "" {
+			if name = requirement.Normal(Kind(kind), name); name == "" {
 				return l, fmt.Errorf("%q is not the name of a package", entry)
 			}
 		}
@@ -65,16 +61,18 @@ func (l List) allows(k Kind, name string) bool {
 	return l.all || slices.Contains(l.names[k], name) || scoped && slices.Contains(l.names[k], scope+"/*")
 }
 
-// normal is the form that names of packages are compared in; "" for what is none.
-func normal(k Kind, name string) string {
-	switch {
-	case len(name) > 214:
-	case k == NPM && npmName.MatchString(name), k == Apt && aptName.MatchString(name):
-		return name
-	case k == Pip:
-		if name = strings.ToLower(runs.ReplaceAllString(name, "-")); pipName.MatchString(name) {
-			return name
+// Check says why a set cannot be installed from what is allowed.
+func (l List) Check(s *requirement.Set) error {
+	for _, kind := range requirement.Kinds {
+		for _, text := range s.Of(kind) {
+			name, err := requirement.Name(kind, text)
+			if err != nil {
+				return err
+			}
+			if !l.allows(kind, name) {
+				return fmt.Errorf("%s: %s is not among the packages that this server allows (packages)", kind, name)
+			}
 		}
 	}
-	return ""
+	return nil
 }

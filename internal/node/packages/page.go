@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"github.com/atoll-run/atoll/internal/core/requirement"
 )
 
 // The two forms of a page of a Python package index.
@@ -18,7 +20,7 @@ const (
 )
 
 func (m *Mirror) pipPage(w http.ResponseWriter, r *http.Request) {
-	name := normal(Pip, r.PathValue("name"))
+	name := requirement.Normal(Pip, r.PathValue("name"))
 	accept := "text/html"
 	if strings.Contains(r.Header.Get("Accept"), simpleJSON) {
 		accept = simpleJSON + ", " + simpleHTML + ";q=0.2, text/html;q=0.1"
@@ -41,7 +43,7 @@ func (m *Mirror) npmPage(w http.ResponseWriter, r *http.Request) {
 	if scope := r.PathValue("scope"); scope != "" {
 		name = scope + "/" + name
 	}
-	name = normal(NPM, name)
+	name = requirement.Normal(NPM, name)
 	accept := "application/json"
 	if brief := "application/vnd.npm.install-v1+json"; strings.Contains(r.Header.Get("Accept"), brief) {
 		accept = brief + ", application/json;q=0.5"

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/redact"
+	"github.com/atoll-run/atoll/internal/core/requirement"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/sandbox"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -80,7 +82,7 @@ func (m *Manager) existing(ctx context.Context, p *tenant.Principal, e *entry, s
 		if err != nil {
 			return nil, false, err
 		}
-		if image != sb.Image {
+		if image != sb.Image && !(strings.HasPrefix(sb.Image, requirement.ImagePrefix) && m.isEnvironments(p, spec.Image)) {
 			asked := sb.ImageAlias
 			if asked == "" {
 				asked = sb.Image
@@ -166,12 +168,15 @@ func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name 
 	if err := m.cfg.AdmitDisk(); err != nil {
 		return nil, err
 	}
-	image := p.Environment.Image
-	if spec.Image != "" {
-		var err error
-		if image, err = m.cfg.Images.Provide(ctx, spec.Image); err != nil {
-			return nil, err
-		}
+	var image string
+	var err error
+	if spec.Image != "" && !m.isEnvironments(p, spec.Image) {
+		image, err = m.cfg.Images.Provide(ctx, spec.Image)
+	} else {
+		image, err = m.cfg.Images.Named(ctx, p.Environment.RunImage())
+	}
+	if err != nil {
+		return nil, err
 	}
 	mounts, err := mountsOf(p, spec.SubPaths)
 	if err != nil {
@@ -202,6 +207,16 @@ func (m *Manager) draft(ctx context.Context, p *tenant.Principal, session, name 
 		}
 	}
 	return sb, nil
+}
+
+// isEnvironments reports whether what was asked for is the image of p's environment, which
+// then has its packages.
+func (m *Manager) isEnvironments(p *tenant.Principal, asked string) bool {
+	if p.Environment.Packages.Empty() {
+		return false
+	}
+	name, err := m.cfg.Images.Resolve(asked)
+	return err == nil && name == p.Environment.Image
 }
 
 // setMemory gives a sandbox less memory than its environment's have.

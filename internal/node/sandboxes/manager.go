@@ -27,6 +27,9 @@ type Images interface {
 	Resolve(asked string) (string, error)
 	// Provide is Resolve, and imports what is not there where the operator lets it.
 	Provide(ctx context.Context, asked string) (string, error)
+	// Named returns the name in the image store of an environment's image, which may be a
+	// reference to one with packages; it waits for these, for a while.
+	Named(ctx context.Context, image string) (string, error)
 }
 
 // Callers finds out who holds a key.

@@ -23,6 +23,9 @@ type Environment struct {
 	CreatedAt   time.Time           `json:"created_at"`
 
 	Permissions environment.Permissions `json:"permissions"`
+	Packages    environment.Packages    `json:"packages" doc:"Packages that are installed in the image."`
+
+	PackageBuild *environment.PackageBuild `json:"package_build" doc:"How far packages are installed; null without packages, and in lists."`
 }
 
 // EnvironmentChange is what PATCH can change of an environment; what is left
@@ -39,11 +42,12 @@ type EnvironmentChange struct {
 
 	PermissionProfile *string                        `json:"permission_profile,omitzero" enum:"unrestricted,standard,restricted,isolated" doc:"Begins anew with the rules of a profile, which permissions then change."`
 	Permissions       *environment.PermissionsChange `json:"permissions,omitzero" doc:"Rules of network, file system and processes. A new environment has no network, and nothing else restricted."`
+	Packages          *environment.PackagesChange    `json:"packages,omitzero" doc:"Packages to install in the image, once, from the registries that the operator has configured. Setting them again has what failed tried again."`
 }
 
 func (c EnvironmentChange) domain() (tenant.EnvironmentChange, error) {
 	out := tenant.EnvironmentChange{Name: c.Name, Image: c.Image, Variables: variablesChange(c.EnvVars, c.Secrets, c.Unset, c.SecretHosts)}
-	out.Limits = c.Limits.Domain()
+	out.Limits, out.Packages = c.Limits.Domain(), c.Packages.Domain()
 	var err error
 	out.Permissions, err = c.Permissions.Domain()
 	if c.PermissionProfile != nil {
@@ -92,6 +96,6 @@ func environmentOf(e tenant.Environment) Environment {
 	return Environment{
 		ID: e.ID, Tenant: e.Tenant, Name: e.Name, Image: e.Image, Limits: environment.LimitsOf(e.Limits), EnvVars: env,
 		Secrets: secrets, SecretHosts: hostsWire(e.Bound), CreatedAt: e.CreatedAt,
-		Permissions: environment.RulesOf(&e),
+		Permissions: environment.RulesOf(&e), Packages: environment.PackagesOf(&e.Packages),
 	}
 }

@@ -1,6 +1,10 @@
 package admin
 
-import "github.com/atoll-run/atoll/internal/edge/httpapi"
+import (
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
+)
 
 func (h *Handlers) createEnvironment(c *httpapi.Call, in *EnvironmentChange) (out Environment, err error) {
 	name, err := named(c, "tenant")
@@ -15,7 +19,7 @@ func (h *Handlers) createEnvironment(c *httpapi.Call, in *EnvironmentChange) (ou
 		return out, err
 	}
 	e, err := h.Tenants.CreateEnvironment(c.Context(), name, *in.Name, change)
-	return environmentOf(e), err
+	return h.withBuild(c, e, err)
 }
 
 func (h *Handlers) changeEnvironment(c *httpapi.Call, in *EnvironmentChange) (out Environment, err error) {
@@ -28,5 +32,25 @@ func (h *Handlers) changeEnvironment(c *httpapi.Call, in *EnvironmentChange) (ou
 		return out, err
 	}
 	e, err := h.Tenants.ChangeEnvironment(c.Context(), name, environment, change)
-	return environmentOf(e), err
+	return h.withBuild(c, e, err)
+}
+
+func (h *Handlers) getEnvironment(c *httpapi.Call) (out Environment, err error) {
+	name, environment, err := inTenant(c, "environment")
+	if err != nil {
+		return out, err
+	}
+	e, err := h.Tenants.Environment(c.Context(), name, environment)
+	return h.withBuild(c, e, err)
+}
+
+// withBuild renders an environment with how far its packages are.
+func (h *Handlers) withBuild(c *httpapi.Call, e tenant.Environment, err error) (out Environment, _ error) {
+	if err != nil {
+		return out, err
+	}
+	out = environmentOf(e)
+	b, err := h.Tenants.PackageBuild(c.Context(), &e)
+	out.PackageBuild = environment.PackageBuildOf(b)
+	return out, err
 }

@@ -152,7 +152,7 @@ func (h *Handlers) table() []operation {
 		{post, environments, "createEnvironment", "Create an environment", nil, EnvironmentChange{
 			Name: new("reports"), Limits: &environment.LimitsChange{CPU: new(1.0), Memory: new(int64(512 << 20))},
 		}, created(Environment{}), httpapi.Takes(h.createEnvironment)},
-		{get, environment1, "getEnvironment", "Show an environment", nil, nil, ok(Environment{}), gets("environment", t.Environment, environmentOf)},
+		{get, environment1, "getEnvironment", "Show an environment", nil, nil, ok(Environment{}), httpapi.Returns(h.getEnvironment)},
 		{patch, environment1, "changeEnvironment", "Change an environment", nil, EnvironmentChange{Permissions: &environment.PermissionsChange{
 			Network: &environment.NetworkChange{Enabled: new(true), AllowedHosts: &[]string{"api.example.com", "*.data.example.com"}},
 		}}, ok(Environment{}), httpapi.Takes(h.changeEnvironment)},

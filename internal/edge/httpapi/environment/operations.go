@@ -68,7 +68,15 @@ func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[OwnEnvironment], err 
 	if err != nil {
 		return out, err
 	}
-	return httpapi.PageOf(c, all, func(e tenant.Environment) string { return e.ID }, environmentOf)
+	out, err = httpapi.PageOf(c, all, func(e tenant.Environment) string { return e.ID }, environmentOf)
+	for i := range out.Data { // of a page, of which few have packages
+		for k := range all {
+			if err == nil && all[k].ID == out.Data[i].ID && !all[k].Packages.Empty() {
+				out.Data[i], err = h.render(c, all[k], nil)
+			}
+		}
+	}
+	return out, err
 }
 
 func (h *Handlers) create(c *httpapi.Call, in *NewOwnEnvironment) (out OwnEnvironment, err error) {
@@ -80,7 +88,7 @@ func (h *Handlers) create(c *httpapi.Call, in *NewOwnEnvironment) (out OwnEnviro
 		change.Template = new("")
 	}
 	e, err := h.Tenants.CreateOwnEnvironment(c.Context(), c.Caller.Tenant.ID, nameOf(*in.Name), change)
-	return environmentOf(e), err
+	return h.render(c, e, err)
 }
 
 // spaces can be in a name of the contract, and not in an operator's.
@@ -105,7 +113,7 @@ func (h *Handlers) find(c *httpapi.Call) (tenant.Environment, error) {
 
 func (h *Handlers) get(c *httpapi.Call) (out OwnEnvironment, err error) {
 	e, err := h.find(c)
-	return environmentOf(e), err
+	return h.render(c, e, err)
 }
 
 func (h *Handlers) change(c *httpapi.Call, in *OwnEnvironmentChange) (out OwnEnvironment, err error) {
@@ -121,7 +129,7 @@ func (h *Handlers) change(c *httpapi.Call, in *OwnEnvironmentChange) (out OwnEnv
 		change.Name = new(nameOf(*in.Name))
 	}
 	e, err = h.Tenants.ChangeEnvironment(c.Context(), c.Caller.Tenant.ID, e.ID, change)
-	return environmentOf(e), err
+	return h.render(c, e, err)
 }
 
 func (h *Handlers) delete(c *httpapi.Call) error {

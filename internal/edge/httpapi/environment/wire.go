@@ -14,6 +14,8 @@ type OwnEnvironment struct {
 	Name      string            `json:"name"`
 	Config    EnvironmentConfig `json:"config"`
 	CreatedAt time.Time         `json:"created_at"`
+
+	PackageBuild *PackageBuild `json:"package_build" doc:"How far config.packages are installed; null without packages."`
 }
 
 // EnvironmentConfig is what programs of an environment get and may do.
@@ -23,6 +25,7 @@ type EnvironmentConfig struct {
 	Resources         Resources   `json:"resources"`
 	PermissionProfile *string     `json:"permission_profile" doc:"The profile that permissions started from; null for none."`
 	Permissions       Permissions `json:"permissions"`
+	Packages          Packages    `json:"packages" doc:"Packages that are installed in the image."`
 }
 
 // Resources are what a sandbox of an environment may use.
@@ -51,6 +54,7 @@ type ConfigChange struct {
 	Resources         *ResourcesChange   `json:"resources,omitzero"`
 	PermissionProfile *string            `json:"permission_profile,omitzero" enum:"unrestricted,standard,restricted,isolated" doc:"Starts again from the rules of a profile, which permissions then change. A new environment starts from standard."`
 	Permissions       *PermissionsChange `json:"permissions,omitzero"`
+	Packages          *PackagesChange    `json:"packages,omitzero" doc:"Packages to install in the image, once, from the registries that the operator has configured. Setting them again has what failed tried again."`
 }
 
 // ResourcesChange changes Resources.
@@ -85,6 +89,7 @@ func (c *ConfigChange) domain(limits runtime.Limits) (out tenant.EnvironmentChan
 			out.Timeout = new(time.Duration(*r.Timeout) * time.Second)
 		}
 	}
+	out.Packages = c.Packages.Domain()
 	out.Permissions, err = c.Permissions.Domain()
 	if c.PermissionProfile != nil {
 		profile := tenant.Profile(*c.PermissionProfile)
@@ -95,7 +100,7 @@ func (c *ConfigChange) domain(limits runtime.Limits) (out tenant.EnvironmentChan
 
 func environmentOf(e tenant.Environment) OwnEnvironment {
 	out := OwnEnvironment{ID: e.ID, Name: e.Name, CreatedAt: e.CreatedAt, Config: EnvironmentConfig{
-		Type: "cloud", Permissions: RulesOf(&e),
+		Type: "cloud", Permissions: RulesOf(&e), Packages: PackagesOf(&e.Packages),
 		Resources: Resources{CPU: e.Limits.CPU, MemoryMB: e.Limits.Memory >> 20},
 	}}
 	if e.Template != "" {

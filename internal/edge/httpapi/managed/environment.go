@@ -100,13 +100,23 @@ func (in *EnvironmentFields) config(now *environment.NetworkPermissions) (*envir
 	switch packages := of.Config.Packages; {
 	case *of.Config.Type != cloud:
 		return nil, httpapi.Invalid("config.type must be %s: others are not supported by this version", cloud)
-	case packages != nil && len(packages.Apt)+len(packages.Cargo)+len(packages.Gem)+len(packages.Go)+len(packages.NPM)+len(packages.Pip) > 0:
-		return nil, httpapi.Invalid("config.packages is not supported by this version: leave it out, and install them in the sandbox")
-	case of.Config.Networking == nil:
+	case packages != nil && len(packages.Cargo)+len(packages.Gem)+len(packages.Go) > 0:
+		return nil, httpapi.Invalid("config.packages.cargo, gem and go are not supported by this version: leave them out, and install them in the sandbox")
+	case packages != nil && packages.Type != nil && *packages.Type != "packages":
+		return nil, httpapi.Invalid("config.packages.type must be packages")
+	case of.Config.Networking == nil && packages == nil:
 		return nil, nil
 	}
+	change := &environment.ConfigChange{}
+	if p := of.Config.Packages; p != nil {
+		change.Packages = &environment.PackagesChange{Apt: p.Apt, Pip: p.Pip, NPM: p.NPM}
+	}
+	if of.Config.Networking == nil {
+		return change, nil
+	}
 	network, err := of.Config.Networking.change(now)
-	return &environment.ConfigChange{Permissions: &environment.PermissionsChange{Network: network, AllowMCP: of.Config.Networking.AllowMCPServers}}, err
+	change.Permissions = &environment.PermissionsChange{Network: network, AllowMCP: of.Config.Networking.AllowMCPServers}
+	return change, err
 }
 
 // change makes of a network what is asked for; of a limited one, what is left out stays.
@@ -174,7 +184,8 @@ func environmentOf(e *environment.OwnEnvironment) Environment {
 	none := []string{}
 	out := Environment{
 		ID: e.ID, Type: "environment", Name: e.Name, Metadata: map[string]string{}, Scope: "organization", CreatedAt: e.CreatedAt, UpdatedAt: e.CreatedAt, Warnings: []Warning{},
-		Config: Cloud{Type: cloud, Networking: networkingOf(&e.Config.Permissions.Network), Packages: Packages{"packages", none, none, none, none, none, none}},
+		Config:       Cloud{Type: cloud, Networking: networkingOf(&e.Config.Permissions.Network), Packages: Packages{"packages", e.Config.Packages.Apt, none, none, none, e.Config.Packages.NPM, e.Config.Packages.Pip}},
+		PackageBuild: e.PackageBuild,
 	}
 	add := func(has bool, path string) {
 		if has {

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 )
 
 // Types of environments, and of their networks.
@@ -40,13 +42,13 @@ type NetworkingFields struct {
 
 // PackageFields are packages that are there when a sandbox begins.
 type PackageFields struct {
-	Type  *string  `json:"type,omitzero"`
-	Apt   []string `json:"apt,omitzero"`
-	Cargo []string `json:"cargo,omitzero"`
-	Gem   []string `json:"gem,omitzero"`
-	Go    []string `json:"go,omitzero"`
-	NPM   []string `json:"npm,omitzero"`
-	Pip   []string `json:"pip,omitzero"`
+	Type  *string   `json:"type,omitzero"`
+	Apt   *[]string `json:"apt,omitzero"`
+	Cargo []string  `json:"cargo,omitzero"`
+	Gem   []string  `json:"gem,omitzero"`
+	Go    []string  `json:"go,omitzero"`
+	NPM   *[]string `json:"npm,omitzero"`
+	Pip   *[]string `json:"pip,omitzero"`
 }
 
 // Environment is what sandboxes are made from.
@@ -63,6 +65,8 @@ type Environment struct {
 	ArchivedAt  *time.Time        `json:"archived_at"`
 	// Warnings are ours: what the environment has and the fields above cannot say.
 	Warnings []Warning `json:"warnings"`
+	// PackageBuild is ours, too: how far packages are installed.
+	PackageBuild *environment.PackageBuild `json:"package_build,omitzero"`
 }
 
 // Cloud is what programs of an environment get and may do.

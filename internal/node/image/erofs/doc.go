@@ -1,4 +1,5 @@
-// Package erofs writes read-only EROFS images that both Linux and gVisor read.
+// Package erofs writes read-only EROFS images that both Linux and gVisor read, and reads
+// what it wrote.
 //
 // It writes one subset of the format and no other: 4 KiB blocks, uncompressed,
 // 64-byte inodes, and the data of every file, folder and symbolic link in

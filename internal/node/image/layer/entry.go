@@ -37,6 +37,9 @@ func (m *Merger) apply(h *tar.Header, content io.Reader) error {
 		}
 		return m.describe(m.root, h)
 	}
+	if m.upper != nil {
+		return m.applyUpper(h, parts, content)
+	}
 	for _, part := range parts {
 		if strings.HasPrefix(part, aufs) && part != opaque {
 			return nil
@@ -46,6 +49,51 @@ func (m *Merger) apply(h *tar.Header, content io.Reader) error {
 	if strings.HasPrefix(name, whiteout) {
 		return m.hide(parts[:len(parts)-1], name)
 	}
+	return m.put(h, parts, content)
+}
+
+// opaqueAttribute is the attribute of a folder of an overlay that hides all of the one
+// below.
+const opaqueAttribute = "SCHILY.xattr.trusted.overlay.opaque"
+
+// applyUpper merges one entry of an overlay. Its whiteouts are devices; names that are
+// whiteouts in layers of images mean nothing.
+func (m *Merger) applyUpper(h *tar.Header, parts []string, content io.Reader) error {
+	full := "/" + strings.Join(parts, "/")
+	gone := h.Typeflag == tar.TypeChar && h.Devmajor == 0 && h.Devminor == 0
+	if h.Typeflag == tar.TypeLink {
+		target, err := m.split(h.Linkname)
+		if err != nil {
+			return err
+		}
+		of := "/" + strings.Join(target, "/")
+		if gone = m.gone[of]; !gone && !m.upper(of) {
+			return nil // to what does not count
+		}
+	}
+	if gone {
+		m.gone[full] = true // whiteouts are names of one device
+	}
+	switch {
+	case !m.upper(full):
+		return nil
+	case gone:
+		return m.hide(parts[:len(parts)-1], whiteout+parts[len(parts)-1])
+	}
+	if err := m.put(h, parts, content); err != nil {
+		return err
+	}
+	if h.Typeflag == tar.TypeDir && h.PAXRecords[opaqueAttribute] != "" {
+		if dir, _, err := tree.Lookup(m.root, "/"+strings.Join(parts, "/")); err == nil && dir.IsDir() {
+			m.prune(dir)
+		}
+	}
+	return nil
+}
+
+// put places what an entry stands for.
+func (m *Merger) put(h *tar.Header, parts []string, content io.Reader) error {
+	name := parts[len(parts)-1]
 	dir, err := m.folder(parts[:len(parts)-1])
 	if err != nil {
 		return fmt.Errorf("%q: %w", h.Name, err)

@@ -28,9 +28,11 @@ type Merger struct {
 	spool   *spool
 	limits  Limits
 	stats   Stats
-	read    int64              // uncompressed bytes of all layers so far
-	implied int                // folders made because an entry below them wanted them
-	touched map[place]struct{} // what the layer being applied holds
+	read    int64                  // uncompressed bytes of all layers so far
+	implied int                    // folders made because an entry below them wanted them
+	touched map[place]struct{}     // what the layer being applied holds
+	upper   func(path string) bool // nil, or the layer is an overlay's, and which of its paths count
+	gone    map[string]bool        // the whiteouts of that layer so far, by path
 }
 
 // place is an entry of a folder.
@@ -43,6 +45,21 @@ type place struct {
 // file that the caller owns and keeps open as long as the tree is in use.
 func NewMerger(spool *os.File, limits Limits) *Merger {
 	return &Merger{root: erofs.NewDir(0o755), spool: newSpool(spool), limits: limits}
+}
+
+// NewMergerOver is NewMerger with a tree that the first layer changes. Limits are of the
+// layers alone.
+func NewMergerOver(root *erofs.Node, spool *os.File, limits Limits) *Merger {
+	return &Merger{root: root, spool: newSpool(spool), limits: limits}
+}
+
+// ApplyUpper is Apply for what an overlay holds above the tree: there a device 0:0 hides
+// what has its name, and a folder may hide all of another. Of its paths, absolute ones, keep
+// says which count.
+func (m *Merger) ApplyUpper(ctx context.Context, layer io.Reader, keep func(path string) bool) error {
+	m.upper, m.gone = keep, map[string]bool{}
+	defer func() { m.upper = nil }()
+	return m.Apply(ctx, layer)
 }
 
 // Root is the tree as merged so far.

@@ -25,6 +25,7 @@ const (
 	controlNetwork    = "containerManager.SetNetworkArgs"
 	controlRestore    = "containerManager.Restore"
 	controlRead       = "Fs.Read"
+	controlUpper      = "Fs.TarRootfsUpperLayer"
 )
 
 // mostAnswer bounds what a kernel says, which a program may have taken over.

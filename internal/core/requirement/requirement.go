@@ -1,0 +1,157 @@
+// Package requirement holds the packages that an environment's image is to have, and the
+// rules for their names: a name and a version, never an option, a URL or a path.
+package requirement
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Kind is what installs a package.
+type Kind string
+
+// Kinds are all there are, in the order in which they are installed.
+var Kinds = []Kind{Apt, Pip, NPM}
+
+const (
+	Apt Kind = "apt"
+	Pip Kind = "pip"
+	NPM Kind = "npm"
+)
+
+// Bounds of a set.
+const (
+	MaxEach   = 100 // of one kind
+	MaxLength = 200 // characters of one
+)
+
+// Set is packages by what installs them, such as "six==1.17.0", "@scope/name@1" and "jq".
+type Set struct {
+	Apt, Pip, NPM []string
+}
+
+// Of are the packages of a kind.
+func (s *Set) Of(k Kind) []string {
+	switch k {
+	case Apt:
+		return s.Apt
+	case Pip:
+		return s.Pip
+	case NPM:
+		return s.NPM
+	}
+	return nil
+}
+
+// Empty reports whether there are none.
+func (s *Set) Empty() bool { return len(s.Apt)+len(s.Pip)+len(s.NPM) == 0 }
+
+// Equal reports whether two sets in their normal form are the same.
+func (s *Set) Equal(o *Set) bool {
+	return slices.Equal(s.Apt, o.Apt) && slices.Equal(s.Pip, o.Pip) && slices.Equal(s.NPM, o.NPM)
+}
+
+// Normal is s in its normal form: sorted, each once. The error says which one cannot be
+// installed, and why.
+func (s Set) Normal() (Set, error) {
+	for _, list := range []struct {
+		kind Kind
+		of   *[]string
+	}{{Apt, &s.Apt}, {Pip, &s.Pip}, {NPM, &s.NPM}} {
+		if len(*list.of) == 0 {
+			*list.of = nil
+			continue
+		}
+		all := slices.Clone(*list.of)
+		slices.Sort(all)
+		all = slices.Compact(all)
+		if len(all) > MaxEach {
+			return s, fmt.Errorf("%s: has %d packages; at most %d are possible", list.kind, len(all), MaxEach)
+		}
+		for _, text := range all {
+			if _, err := Name(list.kind, text); err != nil {
+				return s, err
+			}
+		}
+		*list.of = all
+	}
+	return s, nil
+}
+
+var (
+	pipForm = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:\[[A-Za-z0-9][A-Za-z0-9._-]*(?:,[A-Za-z0-9][A-Za-z0-9._-]*)*\])?` +
+		`(?:(?:===|==|!=|<=|>=|~=|<|>)[A-Za-z0-9][A-Za-z0-9.*+!_-]*(?:,(?:==|!=|<=|>=|~=|<|>)[A-Za-z0-9][A-Za-z0-9.*+!_-]*)*)?$`)
+	npmForm = regexp.MustCompile(`^((?:@[a-z0-9~][a-z0-9._~-]*/)?[A-Za-z0-9_~][A-Za-z0-9._~-]*)(?:@[A-Za-z0-9^~<>=*][A-Za-z0-9.^~<>=*+_-]*)?$`)
+	aptForm = regexp.MustCompile(`^([a-z0-9][a-z0-9+.-]*[a-z0-9+.])(?:=[A-Za-z0-9][A-Za-z0-9.+:~-]*)?$`)
+
+	pipName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+	npmName = regexp.MustCompile(`^(@[a-z0-9._~-]+/)?[a-zA-Z0-9_~-][a-zA-Z0-9._~-]*$`)
+	aptName = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
+	runs    = regexp.MustCompile(`[-_.]+`)
+	archive = regexp.MustCompile(`(?i)\.(tgz|tar|tar\.gz|whl|zip|deb)$`) // installers take such names for files
+)
+
+// forms are what a package looks like, with its name first, and how to say it.
+var forms = map[Kind]struct {
+	form *regexp.Regexp
+	says string
+}{
+	Apt: {aptForm, `a name of Debian's such as "jq", or "jq=1.7.1-3"`},
+	Pip: {pipForm, `a name such as "six", with a version "six==1.17.0" or bounds "six>=1.16,<2"`},
+	NPM: {npmForm, `a name such as "left-pad" or "@scope/name", with a version "left-pad@1.3.0"`},
+}
+
+// Name is the name of a package, in its normal form, without extras and version. The error
+// says how a package is written.
+func Name(k Kind, text string) (string, error) {
+	f := forms[k]
+	if len(text) <= MaxLength && !archive.MatchString(text) {
+		if found := f.form.FindStringSubmatch(text); found != nil {
+			if name := Normal(k, found[1]); name != "" {
+				return name, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%s: %.80q is no package that can be installed; want %s: options, URLs, paths and spaces are not possible", k, text, f.says)
+}
+
+// Normal is the form that names of packages are compared in; "" for what is none.
+func Normal(k Kind, name string) string {
+	switch {
+	case len(name) > 214:
+	case k == NPM && npmName.MatchString(name), k == Apt && aptName.MatchString(name):
+		return name
+	case k == Pip:
+		if name = strings.ToLower(runs.ReplaceAllString(name, "-")); pipName.MatchString(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// ImagePrefix begins the names of images with packages in image stores, and of no others.
+const ImagePrefix = "packages-"
+
+// refPrefix begins a reference. No image of a store can have such a name.
+const refPrefix = "packages:"
+
+// Ref names an image with packages by what it is made of: the name of the image below them,
+// and a set in its normal form. Without packages it is the image's name.
+func Ref(image string, s *Set) string {
+	if s.Empty() {
+		return image
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%q\n", image)
+	for _, k := range Kinds {
+		fmt.Fprintf(h, "%s %q\n", k, s.Of(k))
+	}
+	return refPrefix + hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// IsRef reports whether a name is that of an image with packages.
+func IsRef(name string) bool { return strings.HasPrefix(name, refPrefix) }

@@ -1,0 +1,71 @@
+package tenant
+
+import (
+	"context"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/requirement"
+)
+
+// Packages installs the packages of environments into images.
+type Packages interface {
+	// Check says why packages cannot be installed over an image.
+	Check(image string, s *requirement.Set) error
+	// Build is how far the image of that reference is.
+	Build(ctx context.Context, ref string) (requirement.Build, error)
+	// Install has it made, also where that has failed before. It returns at once.
+	Install(ctx context.Context, ref string) error
+}
+
+// PackagesChange says what to change of packages; nil leaves a list as it is. Lists are
+// replaced.
+type PackagesChange struct {
+	Apt, Pip, NPM *[]string
+}
+
+func (c *PackagesChange) any() bool { return c.Apt != nil || c.Pip != nil || c.NPM != nil }
+
+// changePackages makes the change, and checks it against the image that is there then.
+func (a *Admin) changePackages(t Tenant, e *Environment, c EnvironmentChange) error {
+	if c.Packages.any() {
+		s := e.Packages
+		setList(&s.Apt, c.Packages.Apt)
+		setList(&s.Pip, c.Packages.Pip)
+		setList(&s.NPM, c.Packages.NPM)
+		var err error
+		if e.Packages, err = s.Normal(); err != nil {
+			return invalid("packages.%s", err)
+		}
+	} else if c.Image == nil {
+		return nil
+	}
+	switch {
+	case e.Packages.Empty():
+		return nil
+	case !t.NetworkEnabled:
+		return fault.New(fault.Forbidden, "packages: the policy of this tenant allows no network, which installing takes: leave packages out, or have the operator allow it (atoll tenant set %s --network)", t.Name)
+	case a.cfg.Packages == nil:
+		return invalid("packages: this server installs none; leave them out")
+	}
+	if err := a.cfg.Packages.Check(e.Image, &e.Packages); err != nil {
+		return invalid("packages.%s", err)
+	}
+	return nil
+}
+
+// install has an environment's packages installed.
+func (a *Admin) install(ctx context.Context, e *Environment) error {
+	if e.Packages.Empty() || a.cfg.Packages == nil {
+		return nil
+	}
+	return a.cfg.Packages.Install(ctx, e.RunImage())
+}
+
+// PackageBuild is how far the packages of an environment are; nil for none.
+func (a *Admin) PackageBuild(ctx context.Context, e *Environment) (*requirement.Build, error) {
+	if e.Packages.Empty() || a.cfg.Packages == nil {
+		return nil, nil
+	}
+	b, err := a.cfg.Packages.Build(ctx, e.RunImage())
+	return &b, err
+}

@@ -1,0 +1,74 @@
+package environment
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/requirement"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+)
+
+// Packages are packages by what installs them.
+type Packages struct {
+	Apt []string `json:"apt"`
+	Pip []string `json:"pip"`
+	NPM []string `json:"npm"`
+}
+
+// PackagesChange is what can be changed of Packages; what is left out stays.
+type PackagesChange struct {
+	Apt *[]string `json:"apt,omitzero" maxItems:"100" doc:"Replaces the list. Names of Debian's, such as jq, or with a version jq=1.7.1-3."`
+	Pip *[]string `json:"pip,omitzero" maxItems:"100" doc:"Replaces the list. Names of Python packages, such as six, or with a version six==1.17.0 or bounds six>=1.16,<2."`
+	NPM *[]string `json:"npm,omitzero" maxItems:"100" doc:"Replaces the list. Names of npm packages, such as left-pad or @scope/name, or with a version left-pad@1.3.0."`
+}
+
+// Domain gives the tenant package's form. c may be nil.
+func (c *PackagesChange) Domain() tenant.PackagesChange {
+	if c == nil {
+		return tenant.PackagesChange{}
+	}
+	return tenant.PackagesChange{Apt: c.Apt, Pip: c.Pip, NPM: c.NPM}
+}
+
+// PackagesOf renders packages.
+func PackagesOf(s *requirement.Set) Packages {
+	return Packages{Apt: append([]string{}, s.Apt...), Pip: append([]string{}, s.Pip...), NPM: append([]string{}, s.NPM...)}
+}
+
+// PackageBuild is how far packages are installed.
+type PackageBuild struct {
+	State     string     `json:"state" enum:"building,ready,failed" doc:"building: sandboxes wait for it, and are refused with 503 if it takes long. failed: they are refused with 409."`
+	Log       []string   `json:"log" doc:"The last lines that the installers wrote; of a build that failed the last says why."`
+	UpdatedAt *time.Time `json:"updated_at" doc:"null before it has begun."`
+}
+
+// PackageBuildOf renders a build; nil for none.
+func PackageBuildOf(b *requirement.Build) *PackageBuild {
+	if b == nil {
+		return nil
+	}
+	out := &PackageBuild{State: string(b.State), Log: append([]string{}, b.Log...)}
+	if !b.UpdatedAt.IsZero() {
+		out.UpdatedAt = &b.UpdatedAt
+	}
+	return out
+}
+
+// render renders an environment with how far its packages are.
+func (h *Handlers) render(c *httpapi.Call, e tenant.Environment, err error) (out OwnEnvironment, _ error) {
+	if told, ok := errors.AsType[*fault.Error](err); ok && strings.HasPrefix(told.Msg, "packages") {
+		inConfig := *told
+		inConfig.Msg = "config." + told.Msg // where they are in this form
+		err = &inConfig
+	}
+	if err != nil {
+		return out, err
+	}
+	out = environmentOf(e)
+	b, err := h.Tenants.PackageBuild(c.Context(), &e)
+	out.PackageBuild = PackageBuildOf(b)
+	return out, err
+}

@@ -1,0 +1,264 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/requirement"
+	"github.com/atoll-run/atoll/internal/core/runtime"
+	"github.com/atoll-run/atoll/internal/node/engine"
+	"github.com/atoll-run/atoll/internal/node/image"
+	"github.com/atoll-run/atoll/internal/node/image/layer"
+)
+
+// Run installs what environments want, and collects what none wants any more, until ctx
+// ends.
+func (p *Provisioner) Run(ctx context.Context) {
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		if err := p.Step(ctx); err != nil && ctx.Err() == nil {
+			p.cfg.Log.WarnContext(ctx, "cannot see to the packages of environments", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		case <-p.wake:
+		}
+	}
+}
+
+// Step makes what is wanted and not there, and collects the rest.
+func (p *Provisioner) Step(ctx context.Context) error {
+	all, err := p.load(ctx)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return p.collect(ctx, nil)
+	}
+	names := map[string]bool{}
+	for _, w := range all {
+		base, release, err := p.cfg.Images.Use(w.Image)
+		if err != nil {
+			continue // it is being replaced, or is gone: calls are told so
+		}
+		names[nameOf(w.Ref(), base)] = true
+		err = errors.Join(p.make(ctx, &w, base), release())
+		if err != nil {
+			return err
+		}
+	}
+	return p.collect(ctx, names)
+}
+
+// load reads what is wanted, and what is known of it.
+func (p *Provisioner) load(ctx context.Context) ([]requirement.Wanted, error) {
+	all, err := p.cfg.Store.Wanted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mine, err := p.cfg.Store.Of(ctx, p.cfg.Executor)
+	if err != nil {
+		return nil, err
+	}
+	wanted, builds := map[string]requirement.Wanted{}, map[string]requirement.Build{}
+	for _, w := range all {
+		wanted[w.Ref()] = w
+	}
+	for _, b := range mine {
+		if _, ok := wanted[b.Ref]; ok {
+			builds[b.Ref] = b
+		} else if err := p.cfg.Store.Delete(ctx, b.Ref, b.Executor); err != nil {
+			return nil, err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wanted, p.builds = wanted, builds
+	for ref := range p.later {
+		if _, ok := wanted[ref]; !ok {
+			delete(p.later, ref)
+		}
+	}
+	close(p.changed)
+	p.changed = make(chan struct{})
+	return all, nil
+}
+
+// make makes one image, unless it is there or has failed.
+func (p *Provisioner) make(ctx context.Context, w *requirement.Wanted, base *image.Image) error {
+	ref := w.Ref()
+	name := nameOf(ref, base)
+	p.mu.Lock()
+	b, later := p.builds[ref], p.later[ref]
+	p.mu.Unlock()
+	if b.Image != name {
+		b = requirement.Build{Ref: ref, Image: name}
+	}
+	_, err := p.cfg.Images.Get(name)
+	switch {
+	case err == nil && b.State == requirement.Ready:
+		return nil
+	case err == nil:
+		b.State = requirement.Ready // a crash came between
+		return p.note(ctx, b)
+	case fault.KindOf(err) != fault.NotFound:
+		return err
+	case b.State == requirement.Failed, p.cfg.Clock().Before(later):
+		return nil
+	}
+	log := &requirement.Tail{}
+	b.State, b.Log = requirement.Building, nil
+	if err := p.note(ctx, b); err != nil {
+		return err
+	}
+	p.cfg.Log.InfoContext(ctx, "installing the packages of an environment", "image", name, "packages", describe(w))
+	began := time.Now()
+	err = p.build(ctx, w, base, name, log)
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // the next process begins anew
+	}
+	b.Log = log.Lines()
+	var refused *engine.ProgramError
+	switch {
+	case err == nil:
+		b.State = requirement.Ready
+		p.cfg.Log.InfoContext(ctx, "installed the packages of an environment", "image", name, "duration", time.Since(began))
+	case errors.As(err, &refused), fault.KindOf(err) == fault.Invalid, fault.KindOf(err) == fault.Exhausted:
+		b.State = requirement.Failed
+		log.Say(message(err))
+		b.Log = log.Lines()
+		p.cfg.Log.WarnContext(ctx, "the packages of an environment cannot be installed", "image", name, "error", err)
+	default: // of this server; it may go next time
+		log.Say(message(err) + "; it is tried again in " + retryTime.String())
+		b.Log = log.Lines()
+		p.cfg.Log.ErrorContext(ctx, "the packages of an environment are not installed", "image", name, "error", err)
+		p.mu.Lock()
+		p.later[ref] = p.cfg.Clock().Add(retryTime)
+		p.mu.Unlock()
+	}
+	return p.note(ctx, b)
+}
+
+// message is what of an error is shown.
+func message(err error) string {
+	if refused, ok := errors.AsType[*engine.ProgramError](err); ok {
+		return refused.Reason
+	}
+	if told, ok := errors.AsType[*fault.Error](err); ok && told.Msg != "" {
+		return told.Msg
+	}
+	return "this server could not install them; its log says why"
+}
+
+// build makes the image.
+func (p *Provisioner) build(ctx context.Context, w *requirement.Wanted, base *image.Image, name string, log *requirement.Tail) (err error) {
+	if err := p.cfg.Allowed.Check(&w.Set); err != nil {
+		return fault.New(fault.Invalid, "%v", err)
+	}
+	argv, err := programs(base, &w.Set)
+	if err != nil {
+		return fault.New(fault.Invalid, "%v", err)
+	}
+	if err := p.room(base); err != nil {
+		return err
+	}
+	upper, err := os.CreateTemp(p.cfg.Images.Dir(), ".tmp-upper-*") // which a start sweeps
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, upper.Close()) }()
+	if err := os.Remove(upper.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) { // it goes with this process
+		return err
+	}
+	if err := p.cfg.Installer.Install(ctx, engine.Installation{
+		Image: base, Limits: limits(p.cfg.Size), Variables: variables(), Programs: argv, Timeout: p.cfg.Time, Output: log,
+	}, upper); err != nil {
+		return err
+	}
+	if _, err := upper.Seek(0, 0); err != nil {
+		return err
+	}
+	bounds := layer.DefaultLimits()
+	bounds.Bytes, bounds.FileSize = 2*p.cfg.Size, p.cfg.Size
+	_, err = p.cfg.Images.Extend(ctx, image.ExtendOptions{
+		Name: name, Base: base, Upper: upper, Source: describe(w), Limits: bounds, Env: imageVariables(&w.Set), Probe: p.cfg.Installer.Probe(),
+	})
+	return err
+}
+
+// room refuses a build above what this server keeps.
+func (p *Provisioner) room(base *image.Image) error {
+	if p.cfg.Room != nil {
+		if err := p.cfg.Room(base.Size + 3*p.cfg.Size); err != nil {
+			return err
+		}
+	}
+	all, err := p.cfg.Images.List()
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, img := range all {
+		if image.Extended(img.Name) {
+			n++
+		}
+	}
+	if n >= p.cfg.Most {
+		return fault.New(fault.Unavailable, "this server has %d images with packages, which is its limit (package_images)", n)
+	}
+	return nil
+}
+
+// limits are those of the sandbox of a build, whose files are in memory: what it installs,
+// and what it downloads and unpacks on the way.
+func limits(size int64) runtime.Limits {
+	l := runtime.DefaultLimits()
+	l.CPU, l.Root, l.Tmp, l.Processes, l.OpenFiles, l.Inodes = 2, size, size, 1024, 4096, 1_000_000
+	l.Memory = 2*size + 1<<30
+	return l
+}
+
+// collect removes images that no environment, sandbox or snapshot needs; keep has the names
+// of those that environments want.
+func (p *Provisioner) collect(ctx context.Context, keep map[string]bool) error {
+	all, err := p.cfg.Images.List()
+	if err != nil {
+		return err
+	}
+	var unwanted []string
+	for _, img := range all {
+		if image.Extended(img.Name) && !keep[img.Name] {
+			unwanted = append(unwanted, img.Name)
+		}
+	}
+	if len(unwanted) == 0 {
+		return nil
+	}
+	used, err := p.cfg.Store.UsedImages(ctx)
+	if err != nil {
+		return err
+	}
+	needed := map[string]bool{}
+	for _, name := range used {
+		needed[name] = true
+	}
+	for _, name := range unwanted {
+		if needed[name] {
+			continue
+		}
+		switch err := p.cfg.Images.Remove(name); {
+		case err == nil:
+			p.cfg.Log.InfoContext(ctx, "removed an image with packages that no environment has any more", "image", name)
+		case fault.KindOf(err) != fault.Conflict && fault.KindOf(err) != fault.NotFound: // else it is in use
+			return fmt.Errorf("remove %s: %w", name, err)
+		}
+	}
+	return nil
+}

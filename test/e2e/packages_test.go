@@ -1,0 +1,141 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/test/atolltest"
+)
+
+type packagedEnvironment struct {
+	Image        string
+	PackageBuild *struct {
+		State string
+		Log   []string
+	} `json:"package_build"`
+}
+
+// installed waits until the packages of an environment are installed, or cannot be.
+func installed(t *testing.T, s *atolltest.Server, path, want string) (e packagedEnvironment) {
+	t.Helper()
+	began := time.Now()
+	for {
+		e = packagedEnvironment{}
+		s.Must(t, s.AdminKey(t), http.MethodGet, path, nil).Into(t, http.StatusOK, &e)
+		if e.PackageBuild != nil && e.PackageBuild.State == want {
+			t.Logf("%s after %s", want, time.Since(began).Round(time.Second))
+			return e
+		}
+		if e.PackageBuild != nil && e.PackageBuild.State != "building" || time.Since(began) > 5*time.Minute {
+			t.Fatalf("%s is not %s: %+v", path, want, e.PackageBuild)
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+}
+
+// images are the images with packages of a server.
+func packageImages(t *testing.T, s *atolltest.Server) []string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(s.Data, "images", "packages-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestPackages installs packages of all three kinds into an environment's image, and runs
+// programs in it: without a network, in executions and in named sandboxes.
+func TestPackages(t *testing.T) {
+	s := atolltest.Start(t, atolltest.Options{Env: []string{"ATOLL_PIP_INDEX=" + pipIndex(t), "ATOLL_NPM_REGISTRY=" + npmRegistry(t), "ATOLL_APT_ARCHIVE=http://" + tenant.PresetHosts("debian")[0] + "/debian"}})
+	key, admin := s.Tenant(t, "packers", "enterprise"), s.AdminKey(t)
+	const environment = "/v1/admin/tenants/packers/environments/main"
+	packages := object{"apt": []string{"hello"}, "pip": []string{"six==1.17.0"}, "npm": []string{"is-odd"}}
+	const want = "1.17.0\ntrue\nHello, world!\n"
+	const code = "python3 -c 'import six; print(six.__version__)'; node -e 'console.log(require(\"is-odd\")(3))'; hello"
+	if a := s.Must(t, admin, http.MethodPatch, environment, object{"packages": packages}); a.Status != http.StatusForbidden {
+		t.Fatalf("a tenant without a network: HTTP %d: %s", a.Status, a.Body)
+	}
+	s.Must(t, admin, http.MethodPatch, "/v1/admin/tenants/packers", object{"network_enabled": true}).Into(t, http.StatusOK, nil)
+	for _, bad := range []object{{"pip": []string{"--index-url=http://x"}}, {"npm": []string{"user/repo"}}, {"apt": []string{"./x.deb"}}} {
+		if a := s.Must(t, admin, http.MethodPatch, environment, object{"packages": bad}); a.Status != http.StatusBadRequest || !strings.Contains(string(a.Body), "packages.") {
+			t.Errorf("%v: HTTP %d: %s", bad, a.Status, a.Body)
+		}
+	}
+	s.Must(t, admin, http.MethodPatch, environment, object{"packages": packages}).Into(t, http.StatusOK, nil)
+	// It is being installed: the run waits, or is refused.
+	if a := s.Must(t, key, http.MethodPost, "/v1/sandbox/execute", object{"language": "bash", "code": "true"}); a.Status != http.StatusOK && a.Status != http.StatusServiceUnavailable {
+		t.Errorf("while packages are installed: HTTP %d: %s", a.Status, a.Body)
+	}
+	installed(t, s, environment, "ready")
+	if r := runAs(t, s, key, atolltest.Program{Language: atolltest.Bash, Code: code + "; ls /root /var/cache/apt/archives/*.deb 2>/dev/null; cat /etc/resolv.conf", Timeout: 60}); r.Stdout != want {
+		t.Errorf("got %q, want %q: %v", r.Stdout, want, r)
+	}
+	r := newResource(t, s, key, "default")
+	if got := r.shell(code); got != want {
+		t.Errorf("in a named sandbox %q", got)
+	}
+
+	// Another environment with the same is ready at once.
+	began := time.Now()
+	s.Must(t, admin, http.MethodPost, "/v1/admin/tenants/packers/environments", object{"name": "twin", "packages": packages}).Into(t, http.StatusCreated, nil)
+	if e := installed(t, s, "/v1/admin/tenants/packers/environments/twin", "ready"); time.Since(began) > 20*time.Second {
+		t.Errorf("the same packages were installed twice: %+v", e)
+	}
+	if all := packageImages(t, s); len(all) != 1 {
+		t.Errorf("images %q", all)
+	}
+
+	// What does not exist fails, with the installer's words, and can be tried again.
+	none := "atoll-no-such-package-12345"
+	s.Must(t, admin, http.MethodPatch, environment, object{"packages": object{"apt": []string{}, "npm": []string{}, "pip": []string{none}}}).Into(t, http.StatusOK, nil)
+	if e := installed(t, s, environment, "failed"); !strings.Contains(strings.Join(e.PackageBuild.Log, "\n"), none) {
+		t.Errorf("the log is %q", e.PackageBuild.Log)
+	}
+	if a := s.Must(t, key, http.MethodPost, "/v1/sandbox/execute", object{"language": "bash", "code": "true"}); a.Status != http.StatusConflict || !strings.Contains(string(a.Body), "could not be installed") {
+		t.Errorf("after it has failed: HTTP %d: %s", a.Status, a.Body)
+	}
+	s.Must(t, admin, http.MethodPatch, environment, object{"packages": object{"pip": []string{none}}}).Into(t, http.StatusOK, nil)
+	installed(t, s, environment, "failed")
+	s.Must(t, admin, http.MethodPatch, environment, object{"packages": object{"pip": []string{}}}).Into(t, http.StatusOK, nil)
+	if r := runAs(t, s, key, atolltest.Program{Language: atolltest.Bash, Code: "python3 -c 'import six' || echo gone", Timeout: 60}); !strings.Contains(r.Stdout, "gone") {
+		t.Errorf("without packages: %v", r)
+	}
+	// The image goes when neither environments nor sandboxes have it.
+	s.Must(t, admin, http.MethodDelete, "/v1/admin/tenants/packers/environments/twin", nil).Into(t, http.StatusNoContent, nil)
+	time.Sleep(8 * time.Second)
+	if all := packageImages(t, s); len(all) != 1 {
+		t.Errorf("the image of a sandbox is gone: %q", all)
+	}
+}
+
+// TestPackagesAfterAKill kills the server while it installs: the next one begins anew, and
+// nothing is left of the first try.
+func TestPackagesAfterAKill(t *testing.T) {
+	env := []string{"ATOLL_PIP_INDEX=" + pipIndex(t)}
+	s := atolltest.Start(t, atolltest.Options{Env: env})
+	key, admin := s.Tenant(t, "packers", "enterprise"), s.AdminKey(t)
+	const environment = "/v1/admin/tenants/packers/environments/main"
+	s.Must(t, admin, http.MethodPatch, "/v1/admin/tenants/packers", object{"network_enabled": true}).Into(t, http.StatusOK, nil)
+	s.Must(t, admin, http.MethodPatch, environment, object{"packages": object{"pip": []string{"six==1.17.0"}}}).Into(t, http.StatusOK, nil)
+	time.Sleep(3 * time.Second) // within pip's work
+	data := s.Keep(t)
+	if err := s.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Wait(context.Background())
+	s = atolltest.Start(t, atolltest.Options{Data: data, Env: env})
+	installed(t, s, environment, "ready")
+	if r := runAs(t, s, key, atolltest.Program{Language: atolltest.Python, Code: "import six; print(six.__version__)", Timeout: 60}); r.Stdout != "1.17.0\n" {
+		t.Errorf("after a kill: %v", r)
+	}
+	left, err := filepath.Glob(filepath.Join(s.Data, "images", ".tmp-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left: %q, %v", left, err)
+	}
+}
