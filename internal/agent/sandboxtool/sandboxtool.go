@@ -78,6 +78,9 @@ var byName = func() map[string]tool {
 		m[t.model().Name] = t
 	}
 	m[checkName] = checkTool{}
+	for _, t := range documentTools {
+		m[t.name] = t
+	}
 	return m
 }()
 

@@ -62,6 +62,12 @@ func (s *Set) Apply(q *run.Request) {
 	for _, u := range s.uses {
 		q.Skills = append(q.Skills, u.Skill)
 	}
+	if slices.ContainsFunc(s.uses, func(u Use) bool { return u.Name == skill.Files && u.Version == "" }) {
+		for _, t := range sandboxtool.DocumentTools() {
+			q.Tools = slices.DeleteFunc(q.Tools, func(other run.Tool) bool { return other.Name == t.Name }) // of a server of others
+			q.Tools = append(q.Tools, t)
+		}
+	}
 	for _, t := range tools {
 		of := slices.ContainsFunc(s.uses, func(u Use) bool {
 			return t.of == "" && u.Version != "" || t.of != "" && u.Name == t.of && u.Version == ""
@@ -101,6 +107,14 @@ func instructions(s *run.Skill, state *Document, code string) (string, error) {
 			return "", err
 		}
 		return fmt.Sprintf("Solve what can be computed by running code with %s, and not in your head. Look at what each program writes. When one fails, find out why, mend it and run it again, up to %.0f times.", code, *cfg.MaxAttempts), nil
+	case skill.Files:
+		cfg, err := skill.Config[skill.FilesConfig](s.Config)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("You work with documents (%s, up to %.0f MiB) and keep the files of the sandbox in order. Read documents with %s and not by guessing from their names. Make other files of them with %s. "+
+			"Put files into folders by what they are, with clear names, with %s: try it with dry_run first where much moves, keep originals, and tell the user where things are.",
+			strings.ToUpper(strings.Join(*cfg.Formats, ", ")), *cfg.MaxFileMB, skill.ReadDocumentTool, skill.ConvertDocumentTool, skill.OrganizeTool), nil
 	}
 	return "", fmt.Errorf("there is no skill %q", s.Name)
 }

@@ -28,6 +28,7 @@ func (s *Skill) Custom() bool { return s.ID != "" }
 // toolNames are what the tools of skills are called.
 var toolNames = map[string][]string{
 	skill.Planning: {skill.PlanTool}, skill.State: {skill.ReadStateTool, skill.SaveStateTool}, "": {skill.ReadTool},
+	skill.Files: {skill.ReadDocumentTool, skill.ConvertDocumentTool, skill.OrganizeTool},
 }
 
 // tools are the names of the tools that s gives its agent.

@@ -3,6 +3,7 @@ package skill
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -25,6 +26,10 @@ const (
 	ReadStateTool = "read_state"
 	SaveStateTool = "save_state"
 	ReadTool      = "read_skill" // of a tenant's skills
+
+	ReadDocumentTool    = "read_document"
+	ConvertDocumentTool = "convert_document"
+	OrganizeTool        = "organize_files"
 )
 
 // Configurations of the built-in skills. What is left out has the value of its default.
@@ -48,7 +53,15 @@ type (
 	CodeConfig struct {
 		MaxAttempts *wire.Whole `json:"max_attempts,omitzero" minimum:"1" maximum:"10" default:"3"`
 	}
+	// FilesConfig is of Files.
+	FilesConfig struct {
+		Formats   *[]string   `json:"formats,omitzero"` // all if left out
+		MaxFileMB *wire.Whole `json:"max_file_mb,omitzero" minimum:"1" maximum:"200" default:"25"`
+	}
 )
+
+// Formats are the documents that Files can be about.
+var Formats = []string{"pdf", "docx", "xlsx", "pptx"}
 
 const maxRubric = 8 << 10
 
@@ -84,6 +97,20 @@ func (c *CodeConfig) check(path string) error {
 	return whole(path+".max_attempts", c.MaxAttempts, 1, 10)
 }
 
+func (c *FilesConfig) check(path string) error {
+	if c.Formats != nil {
+		if len(*c.Formats) == 0 {
+			return invalid("%s.formats must name at least one of %s", path, strings.Join(Formats, ", "))
+		}
+		for i, f := range *c.Formats {
+			if !slices.Contains(Formats, f) || slices.Contains((*c.Formats)[:i], f) {
+				return invalid("%s.formats[%d] must be one of %s, each once", path, i, strings.Join(Formats, ", "))
+			}
+		}
+	}
+	return whole(path+".max_file_mb", c.MaxFileMB, 1, 200)
+}
+
 // config is the configuration of a built-in skill.
 type config interface{ check(path string) error }
 
@@ -93,7 +120,7 @@ var builtIn = map[string]func() config{
 	Reflection: func() config { return new(ReflectionConfig) },
 	State:      func() config { return new(StateConfig) },
 	Code:       func() config { return new(CodeConfig) },
-	Files:      nil,
+	Files:      func() config { return new(FilesConfig) },
 	Browsing:   nil,
 }
 
@@ -123,5 +150,8 @@ var configs = wire.Decoder{Noun: "it", Arguments: true}
 // Config reads the configuration of a built-in skill, which CheckConfig has taken.
 func Config[T any](text json.RawMessage) (c T, err error) {
 	err = configs.Decode(text, &c)
+	if f, ok := any(&c).(*FilesConfig); ok && f.Formats == nil {
+		f.Formats = &Formats
+	}
 	return c, err
 }

@@ -39,7 +39,10 @@ func request(d *agent.Definition) (*response.CreateResponse, error) {
 			q.Tools = append(q.Tools, tool)
 		}
 	}
-	if slices.ContainsFunc(d.Skills, func(s agent.Skill) bool { return s.Name == skill.Code }) && !slices.ContainsFunc(q.Tools, isSandbox) && !d.Pooled() {
+	has := func(name string) bool {
+		return slices.ContainsFunc(d.Skills, func(s agent.Skill) bool { return !s.Custom() && s.Name == name })
+	}
+	if (has(skill.Files) || has(skill.Code) && !d.Pooled()) && !slices.ContainsFunc(q.Tools, isSandbox) {
 		q.Tools = append(q.Tools, sandboxAsked)
 	}
 	return q, nil

@@ -1,0 +1,68 @@
+package service
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestFileManagement has an agent convert, read and put away documents in its session's
+// sandbox. Without the skill it has no such tools.
+func TestFileManagement(t *testing.T) {
+	s := shared(t)
+	key := s.Tenant(t, "documents", "enterprise")
+	lendModel(t, s, "clerk", planner(t).URL, "tools")
+	skill := map[string]any{"name": "file-management", "config": map[string]any{"formats": []string{"docx", "xlsx", "pdf"}}}
+	session := func(name string, skills ...any) string {
+		var made struct{ ID string }
+		agent := map[string]any{"name": name, "model": map[string]string{"name": "clerk"}, "tools": []any{map[string]string{"type": "sandbox"}}, "skills": skills}
+		s.Must(t, key, http.MethodPost, "/v1/agents", agent).Into(t, http.StatusCreated, &made)
+		s.Must(t, key, http.MethodPost, "/v1/sessions", map[string]string{"agent_id": made.ID}).Into(t, http.StatusCreated, &made)
+		return "/v1/sessions/" + made.ID
+	}
+	of := session("Clerk", skill)
+	file := func(from, to string) map[string]any { return map[string]any{"file_path": from, "to_path": to} }
+	steps, err := json.Marshal([]toolStep{
+		{"write_file", map[string]any{"file_path": "notes.md", "content": "# Minutes\n\nAll agreed.\n"}},
+		{"write_file", map[string]any{"file_path": "sums.csv", "content": "item,euros\ncoffee,12.5\n"}},
+		{"convert_document", file("notes.md", "notes.docx")}, {"convert_document", file("sums.csv", "sums.xlsx")},
+		{"organize_files", map[string]any{"moves": []any{map[string]string{"from_path": "notes.docx", "to_path": "minutes/2026.docx"}, map[string]string{"from_path": "sums.xlsx", "to_path": "sums/2026.xlsx"}}}},
+		{"read_document", map[string]any{"file_path": "minutes/2026.docx"}}, {"read_document", map[string]any{"file_path": "sums/2026.xlsx"}},
+		{"read_document", map[string]any{"file_path": "notes.docx"}}, {"read_document", map[string]any{"file_path": "slides.pptx"}},
+		{"run_code", map[string]any{"language": "bash", "code": "head -c 20 /dev/urandom > x.pdf; ls -d minutes/* sums/*"}},
+		{"read_document", map[string]any{"file_path": "x.pdf"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var turn struct{ Content, Status string }
+	s.Must(t, key, http.MethodPost, of+"/events", map[string]string{"type": "message", "content": string(steps)}).Into(t, http.StatusOK, &turn)
+	events := string(s.Must(t, key, http.MethodGet, of+"/events?limit=100", nil).Body)
+	for _, want := range []string{"# Minutes\\n\\nAll agreed.", "| coffee | 12.5 |", "there is no file notes.docx", "pptx is not among the formats", "minutes/2026.docx", "neither pypdf nor pdftotext"} {
+		if !strings.Contains(events, want) {
+			t.Errorf("the turn does not say %q: %s", want, events)
+		}
+	}
+	if turn.Status != "completed" {
+		t.Errorf("the turn is %+v", turn)
+	}
+	var shown struct {
+		Instructions string
+		Tools        []struct{ Name string }
+	}
+	names := func(of string) string {
+		s.Must(t, key, http.MethodGet, of+"/context", nil).Into(t, http.StatusOK, &shown)
+		text := ""
+		for _, tool := range shown.Tools {
+			text += tool.Name + " "
+		}
+		return text
+	}
+	if all := names(of); !strings.Contains(all, "read_document convert_document organize_files") || !strings.Contains(shown.Instructions, "DOCX, XLSX, PDF") {
+		t.Errorf("the turn has %s: %s", all, shown.Instructions)
+	}
+	if all := names(session("Other")); strings.Contains(all, "document") {
+		t.Errorf("without the skill it has %s", all)
+	}
+}
