@@ -24,6 +24,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/container"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
+	fileapi "github.com/atoll-run/atoll/internal/edge/httpapi/file"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	modelapi "github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/routes"
@@ -98,6 +99,7 @@ func (s *Server) openHTTP(context.Context) error {
 		Sessions:     s.talks,
 		Skills:       &skillapi.Handlers{Store: s.db.Skills(), Limits: skill.Limits{Skills: cfg.MaxSkills, Bytes: int64(cfg.MaxSkillBytes)}},
 		Vaults:       &vaultapi.Handlers{Store: s.db.Vaults(), Max: cfg.MaxVaults, CheckURL: s.mcpClient.CheckURL},
+		Files:        &fileapi.Handlers{Files: s.files},
 		Web:          &webapi.Handlers{Web: s.web},
 		Admin: &admin.Handlers{
 			Tenants: s.tenants, Trail: s.db.Audit(), Verifier: audit.NewSealer(s.db.Audit()), Usage: used, Caps: s.caps,
@@ -105,7 +107,8 @@ func (s *Server) openHTTP(context.Context) error {
 		},
 	}
 	handlers.Tools.Own = handlers.Sessions.Own
-	handlers.Managed = &managed.Door{Agents: handlers.Agents, Sessions: handlers.Sessions, Skills: handlers.Skills, Vaults: handlers.Vaults, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
+	handlers.Files.Shared = handlers.Sessions
+	handlers.Managed = &managed.Door{Agents: handlers.Agents, Sessions: handlers.Sessions, Skills: handlers.Skills, Vaults: handlers.Vaults, Files: handlers.Files, Environments: handlers.Environments, Web: s.web, Keys: s.authority}
 	handlers.Containers = &container.Handlers{Sandboxes: handlers.Sandboxes}
 	var services func(*http.Request) *http.Request
 	if cfg.Cloudflare == "on" {

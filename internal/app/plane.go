@@ -15,6 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/redact"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/infra/blob"
 	"github.com/atoll-run/atoll/internal/infra/bus"
 	"github.com/atoll-run/atoll/internal/infra/trace"
@@ -54,6 +55,10 @@ func (s *Server) openBlobs(ctx context.Context) (err error) {
 		return err
 	}
 	s.later(func(context.Context) error { return s.blobs.Close() })
+	s.files = &upload.Service{
+		Store: s.db.Files(), Contents: upload.Contents{Blobs: s.blobs, Seal: s.box}, Log: s.log,
+		Limits: upload.Limits{Files: s.cfg.Settings.MaxFiles, Bytes: int64(s.cfg.Settings.MaxFileBytes), Size: int64(s.cfg.Settings.MaxFileSize)},
+	}
 	return nil
 }
 
@@ -128,7 +133,7 @@ func (s *Server) openEngine(ctx context.Context) (err error) {
 	s.executor, err = executor.New(executor.Config{
 		Waiting: s.path(filepath.Join("state", "waiting")), WaitFor: waitFor,
 		Outputs: filepath.Join(s.folder(), "outputs"), Mark: filepath.Join(platform.State, platform.Name, "mark"),
-		Web: s.bus.Web(), Skills: s.db, Homes: s.homesOf(), HomeFree: int64(cfg.MinFreeDisk),
+		Web: s.bus.Web(), Skills: s.db, Uploads: s.files, Homes: s.homesOf(), HomeFree: int64(cfg.MinFreeDisk),
 		Sandboxes: s.engine, Writer: s.bus.Log(), Blobs: s.blobs, Log: s.log, Registry: s.cfg.Registry,
 		Concurrency: concurrency, Queue: cfg.MaxQueue, TurnIdle: cfg.TurnIdle, TurnKeep: turnKeep, Turns: max(4*concurrency, int(pool.Memory/turnMemory)), FlushTime: cfg.FlushTimeout, Detach: cfg.OnExit == "detach",
 	})
@@ -207,6 +212,7 @@ func (s *Server) openJobs(ctx context.Context) (err error) {
 			{Name: "purge_sandboxes", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.sandboxes.Purge)},
 			{Name: "expire_snapshots", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.sandboxes.ExpireSnapshots)},
 			{Name: "sweep_snapshots", Every: sweepEvery, Timeout: sweepEvery, Run: s.sandboxes.Sweep},
+			{Name: "sweep_files", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.files.Sweep)},
 			{Name: "purge_keys", Every: purgeEvery, Timeout: purgeTime, Run: purge(s.db.Executions().PurgeKeys)},
 			{Name: "purge_usage", Every: purgeEvery, Timeout: purgeTime, Run: purge(func(ctx context.Context, most int) (int, error) {
 				return s.db.Usage().Purge(ctx, s.cfg.Settings.KeepUsage, most)

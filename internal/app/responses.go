@@ -87,7 +87,7 @@ func (s *Server) openRuns(context.Context) error {
 	})
 	s.turns = turns.New(turns.Config{Store: s.db.Sessions(), Begin: s.runs.Begin, Speak: func(ctx context.Context, q *session.Queued) error { return s.talks.Speak(ctx, q) }, Limit: s.cfg.Settings.MaxResponses, Told: func() { s.jobs.Poke() }, Log: s.log})
 	s.talks = &sessionapi.Handlers{
-		Store: s.db.Sessions(), Agents: s.db.Agents(), Skills: s.db.Skills(), Vaults: s.db.Vaults(), Pool: s.pool(), Sandboxes: s.directory, Turns: s.responses(), Queued: s.turns.Wake, Enter: s.authority.Enter, Entrant: s.authority.Entrant,
+		Store: s.db.Sessions(), Agents: s.db.Agents(), Skills: s.db.Skills(), Vaults: s.db.Vaults(), Files: s.files, Pool: s.pool(), Sandboxes: s.directory, Turns: s.responses(), Queued: s.turns.Wake, Enter: s.authority.Enter, Entrant: s.authority.Entrant,
 		Max: s.cfg.Settings.MaxSessions, Within: s.cfg.Settings.ConfirmationTime, CheckWebhook: s.webhooks.CheckURL, Told: func() { s.jobs.Poke() },
 	}
 	hands.Runs, hands.Composer = s.runs, s.talks

@@ -38,6 +38,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/ratelimit"
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/thread"
+	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/core/web"
 	"github.com/atoll-run/atoll/internal/edge/e2b"
@@ -84,6 +85,7 @@ type Server struct {
 	trail     *ratelimit.Trail
 	box       *seal.Box
 	blobs     *blob.Store
+	files     *upload.Service
 	homes     engine.Threads // of this machine; without Cache where there can be none
 	homeless  error          // why there are none
 	threads   *thread.Catalog

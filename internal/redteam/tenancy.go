@@ -26,6 +26,7 @@ func tenancyCases() []Case {
 		{"tenancy/e2b", Critical, "uses the victim's sandbox by its id through E2B's protocol, and turns the access token and the hosts of its own to it", same, foreignE2B},
 		{"tenancy/cloudflare", Critical, "uses another tenant's sandbox by its id through Cloudflare's protocol", "the file in it is neither seen nor changed", foreignCloudflare},
 		{"tenancy/agents", Critical, "shows, changes and archives the victim's agent by its id, with a key that may do so to its own", same, foreignAgent},
+		{"tenancy/files", Critical, "shows, downloads and deletes the victim's uploaded file by its id, with a key that may do so to its own", same, foreignFile},
 		{"tenancy/skills", Critical, "shows, downloads, changes and deletes the victim's skill by its id, with a key that may do so to its own", same, foreignSkill},
 		{"tenancy/vaults", Critical, "shows, changes and deletes the victim's vault and its credential by their ids, and begins a session with it, with a key that may do so to its own", same, foreignVault},
 		{"tenancy/sessions", Critical, "shows, changes, writes to and deletes the victim's session by its id, with a key that may do so to its own", same, foreignConversation},
@@ -192,7 +193,7 @@ func (a *arena) compare(ctx context.Context, by caller, p prey, prefix, param st
 
 // query adds the parameters that operations on files of sandboxes and executions require.
 func query(path string) string {
-	for _, prefix := range []string{"/v1/threads/", "/v1/containers/", "/v1/responses/", "/v1/agent/", "/v1/vaults/", "/v1/sessions/sess_", "/default/v1/sessions/"} {
+	for _, prefix := range []string{"/v1/files/", "/v1/threads/", "/v1/containers/", "/v1/responses/", "/v1/agent/", "/v1/vaults/", "/v1/sessions/sess_", "/default/v1/sessions/"} {
 		if strings.HasPrefix(path, prefix) {
 			return path // the file is in it
 		}
@@ -328,6 +329,33 @@ func foreignVault(ctx context.Context, a *arena) (err error) {
 		return found("a session with the victim's vault: %s", got)
 	}
 	return a.compare(ctx, c, p, "/v1/vaults/", "vault_id")
+}
+
+func foreignFile(ctx context.Context, a *arena) error {
+	p, err := a.thePrey(ctx)
+	if err != nil {
+		return err
+	}
+	const edge = "redteam"
+	body := fmt.Sprintf("--%[1]s\r\nContent-Disposition: form-data; name=\"file\"; filename=\"prey.txt\"\r\n\r\n%[2]s\r\n--%[1]s--\r\n", edge, preyText)
+	made, err := a.victim.do(ctx, http.MethodPost, "/v1/files", []byte(body), "Content-Type", "multipart/form-data; boundary="+edge)
+	if err != nil {
+		return err
+	}
+	var file struct{ ID string }
+	if err := json.Unmarshal(made.Body, &file); err != nil || made.Status/100 != 2 {
+		return fmt.Errorf("POST /v1/files: %s", made)
+	}
+	defer func() {
+		_ = a.victim.must(context.WithoutCancel(ctx), http.MethodDelete, "/v1/files/"+file.ID, nil, nil)
+	}()
+	p = maps.Clone(p)
+	p["file_id"] = file.ID
+	c, err := a.key(ctx, attackerTenant, envPlain, "execute", "read")
+	if err != nil {
+		return err
+	}
+	return a.compare(ctx, c, p, "/v1/files/", "file_id")
 }
 
 func foreignConversation(ctx context.Context, a *arena) (err error) {

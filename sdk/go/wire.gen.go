@@ -773,6 +773,12 @@ type DeletedCredential struct {
 	Type string `json:"type"`
 }
 
+// DeletedFile defines model for DeletedFile.
+type DeletedFile struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
+}
+
 // DeletedResponse defines model for DeletedResponse.
 type DeletedResponse struct {
 	Deleted bool   `json:"deleted"`
@@ -1248,6 +1254,12 @@ type FileHeader struct {
 	Value string `json:"value"`
 }
 
+// FileScope defines model for FileScope.
+type FileScope struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
+}
+
 // FileURL defines model for FileURL.
 type FileURL struct {
 	ExpiresAt time.Time `json:"expires_at"`
@@ -1690,10 +1702,11 @@ type ModelUsage struct {
 
 // Mount defines model for Mount.
 type Mount struct {
-	Path string  `json:"path"`
-	Ref  *string `json:"ref,omitempty"`
+	FileID *string `json:"file_id,omitempty"`
+	Path   string  `json:"path"`
+	Ref    *string `json:"ref,omitempty"`
 
-	// Size Of file, in bytes.
+	// Size Of file with content, in bytes.
 	Size  *int64  `json:"size,omitempty"`
 	Token *string `json:"token,omitempty"`
 	Type  string  `json:"type"`
@@ -1928,8 +1941,11 @@ type NewMount struct {
 	// Encoding Of file: how content is given.
 	Encoding *string `json:"encoding,omitempty"`
 
-	// Path Below /home/user of the sandbox default; of a volume /data/{slug}/{path}, for all sandboxes of the session.
-	Path string `json:"path"`
+	// FileID Of file: an uploaded file that it is a copy of, instead of content. For an agent without the tool sandboxes 8 MiB of all together.
+	FileID *string `json:"file_id,omitempty"`
+
+	// Path Below /home/user of the sandbox default; of a volume /data/{slug}/{path}, for all sandboxes of the session. With file_id it may be left out, and for an agent without the tool sandboxes be below /mnt/session, where programs cannot change it: /mnt/session/uploads/{file_id} if left out, or /home/user/uploads/{file_id} for one with that tool.
+	Path *string `json:"path,omitempty"`
 
 	// Ref Of git_repository: a branch, tag or commit.
 	Ref *string `json:"ref,omitempty"`
@@ -2404,6 +2420,14 @@ type PageTemplate struct {
 // PageTenant defines model for PageTenant.
 type PageTenant struct {
 	Data []Tenant `json:"data"`
+
+	// NextPage Give it as page to get the next part; null at the end.
+	NextPage *string `json:"next_page"`
+}
+
+// PageUploadedFile defines model for PageUploadedFile.
+type PageUploadedFile struct {
+	Data []UploadedFile `json:"data"`
 
 	// NextPage Give it as page to get the next part; null at the end.
 	NextPage *string `json:"next_page"`
@@ -3977,6 +4001,27 @@ type UploadRequest struct {
 
 	// Source What id names. Files of a volume have no URLs here: executions that mount it reach them.
 	Source string `json:"source"`
+}
+
+// UploadedFile defines model for UploadedFile.
+type UploadedFile struct {
+	CreatedAt time.Time `json:"created_at"`
+
+	// Downloadable Always true.
+	Downloadable bool `json:"downloadable"`
+
+	// ExpiresAt null for one that stays until it is deleted.
+	ExpiresAt *time.Time `json:"expires_at"`
+	Filename  string     `json:"filename"`
+
+	// ID file_ and hexadecimal digits: 32 of one that was uploaded, more of one that an agent has shared.
+	ID       string `json:"id"`
+	MimeType string `json:"mime_type"`
+
+	// Scope Where an agent has shared it; null for one that was uploaded.
+	Scope     *FileScope `json:"scope"`
+	SizeBytes int64      `json:"size_bytes"`
+	Type      string     `json:"type"`
 }
 
 // Usage defines model for Usage.

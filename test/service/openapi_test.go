@@ -165,6 +165,8 @@ func (d *described) everyOperation(t *testing.T) {
 		step{get, vault, nil, 200, ""}, step{patch, vault, o("metadata", o("a", "b")), 200, ""}, step{get, vault + "/credentials", nil, 200, "data.id"}, step{get, credential, nil, 200, ""},
 		step{patch, credential, o("auth", o("type", "static_bearer", "token", "longer-enough")), 200, ""}, step{post, credential + "/archive", nil, 200, ""}, step{del, credential, nil, 200, ""},
 		step{post, vault + "/archive", nil, 200, ""}, step{del, vault, nil, 200, ""})
+	steps = append(steps, step{post, "/v1/files", form(t, "data.csv", "a,b\n"), 200, "id"}, step{get, "/v1/files", nil, 200, ""}, step{get, "/v1/files/{id}", nil, 200, ""},
+		step{get, "/v1/files/{id}/content", nil, 200, ""}, step{del, "/v1/files/{id}", nil, 200, ""})
 	steps = append(steps, []step{
 		{get, "/v1/admin/audit/trails", nil, 200, ""}, {get, "/v1/admin/caps", nil, 200, ""}, {patch, "/v1/admin/caps", o("tenant_daily", 10_000), 200, ""},
 		{put, "/v1/admin/plans/made", o("concurrency", 2), 200, ""}, {get, "/v1/admin/plans", nil, 200, ""}, {get, "/v1/admin/plans/made", nil, 200, ""}, {del, "/v1/admin/plans/made", nil, 204, ""},

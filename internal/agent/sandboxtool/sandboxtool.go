@@ -162,6 +162,7 @@ func (s *Sandbox) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 		WebLeft:        c.Left,
 		Held:           c.Run.Session != "",
 		Skills:         folders(c.Request),
+		Files:          c.Request.Copies,
 		IdempotencyKey: keyOf(c),
 	})
 	if ctx.Err() != nil && e != nil { // it was ended with its run

@@ -70,7 +70,10 @@ type Config struct {
 	MaxSkills        int           `group:"Models" name:"max_skills" default:"100" help:"Skills that a tenant may have, also those that are archived; above it the answer is 429. 0 for any number."`
 	MaxSkillBytes    Size          `group:"Models" name:"max_skill_bytes" default:"256MiB" help:"Bytes that all versions of a tenant's skills may have together, packed; above it the answer is 429. 0 for any number."`
 
-	MaxVaults int `group:"Models" name:"max_vaults" default:"10000" help:"Vaults that a tenant may have, also those that are archived; above it the answer is 429. 0 for any number."`
+	MaxVaults    int  `group:"Models" name:"max_vaults" default:"10000" help:"Vaults that a tenant may have, also those that are archived; above it the answer is 429. 0 for any number."`
+	MaxFiles     int  `group:"Models" name:"max_files" default:"10000" help:"Files that a tenant may have uploaded to /v1/files; above it the answer is 429. 0 for any number."`
+	MaxFileBytes Size `group:"Models" name:"max_file_bytes" default:"10GiB" help:"Bytes that all uploaded files of a tenant may have together; above it the answer is 429. 0 for any number."`
+	MaxFileSize  Size `group:"Models" name:"max_file_size" default:"500MiB" help:"Bytes that an uploaded file may have; above it the answer is 413. 0 for any number."`
 
 	SearchProvider  string `group:"Web" name:"search_provider" default:"off" enum:"off,searxng,brave,tavily,http,mcp" help:"Who answers web searches of programs and models: a SearXNG server, Brave, Tavily, any server that answers as POST /v1/search does, or the tool of an MCP server. See docs/web.md."`
 	SearchURL       string `group:"Web" name:"search_url" default:"" shown:"the provider's own; none of searxng, http and mcp" help:"Base URL of search_provider; of http and mcp that of its endpoint. It may be private or this machine's, and is reached without a proxy."`

@@ -214,6 +214,7 @@ func (c *Config) validate() error {
 	check(c.ConfirmationTime == 0 || c.ConfirmationTime >= time.Second, "confirmation_time: must be 0, for ever, or at least 1s")
 	check(c.MaxSkills >= 0, "max_skills: must not be negative")
 	check(c.MaxVaults >= 0, "max_vaults: must not be negative")
+	check(c.MaxFiles >= 0, "max_files: must not be negative")
 	check(c.MaxSessions >= 0, "max_sessions: must not be negative")
 	check(c.MaxAgentVersions >= 0, "max_agent_versions: must not be negative")
 	check(c.KeepThreads == 0 || c.KeepThreads >= time.Hour, "keep_threads: must be 0, for ever, or at least 1h")

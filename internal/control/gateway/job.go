@@ -42,7 +42,7 @@ func (g *Gateway) job(p *tenant.Principal, e *execution.Execution, req execution
 		job.Web = &execution.WebAccess{Key: p.Key.ID, Environment: p.Environment.ID, Held: c.Held, Token: webToken + req.TraceID + "-" + rand.Text(), Left: c.WebLeft}
 	}
 	if c.Turn != "" {
-		job.Turn, job.Window, job.Skills = turnName(p, c), c.Window, c.Skills
+		job.Turn, job.Window, job.Skills, job.Files = turnName(p, c), c.Window, c.Skills, c.Files
 	}
 	job.Secrets, job.BoundSecrets = p.Secrets(), p.BoundSecrets()
 	for i := range mounts {

@@ -22,11 +22,17 @@ import (
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/storage"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/upload"
 )
 
 // Sessions are the sessions with agents; a session.Store is.
 type Sessions interface {
 	Get(ctx context.Context, t tenant.ID, id session.ID) (*session.Session, error)
+}
+
+// Files are the files that tenants have uploaded; an upload.Service has them.
+type Files interface {
+	Read(ctx context.Context, t tenant.ID, id upload.ID) (io.ReadCloser, error)
 }
 
 // mounts puts what sessions are to have into their sandboxes.
@@ -141,14 +147,31 @@ func (c *call) mount(ctx context.Context, h sandbox.Handle, m *session.Mount) er
 	row := sandbox.Call{TraceID: execution.NewTraceID(), Source: "mount", Session: c.by.Session, Agent: c.by.Agent, Began: time.Now(), Command: []byte(cmp.Or(m.URL, m.Path)), Mounts: storage.Labels(h.Sandbox().Mounts)}
 	row.SetSandbox(h.Sandbox())
 	var err error
-	if m.Type == session.MountFile {
+	switch {
+	case m.File != "":
+		err = c.copy(ctx, h, m)
+	case m.Type == session.MountFile:
 		_, err = h.Guest().Create(ctx, m.Path, file.CreateOptions{}, bytes.NewReader(m.Content))
-	} else {
+	default:
 		err = clone(ctx, h, m, &row)
 	}
 	if row.Ended(ctx, err, true) {
 		err = errors.Join(err, c.set.cfg.Pool.Record(context.WithoutCancel(ctx), c.by.Principal, row))
 	}
+	return err
+}
+
+// copy writes an uploaded file into a sandbox.
+func (c *call) copy(ctx context.Context, h sandbox.Handle, m *session.Mount) error {
+	if c.set.cfg.Files == nil {
+		return fault.New(fault.Unavailable, "this server has no uploaded files")
+	}
+	body, err := c.set.cfg.Files.Read(ctx, c.by.Principal.Tenant.ID, m.File)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	_, err = h.Guest().Create(ctx, m.Path, file.CreateOptions{}, body)
 	return err
 }
 

@@ -39,6 +39,7 @@ type SetConfig struct {
 	ExecuteCode *ExecuteCode
 	Previews    Previews // nil for no tool browse
 	Sessions    Sessions // nil where there are none with agents
+	Files       Files    // that sessions have copies of; nil where there are none
 }
 
 // Set is the tools that a model can be given, ready to be called.

@@ -38,6 +38,8 @@ type Job struct {
 
 	// Skills are folders that the turn's sandbox has for reading.
 	Skills []SkillRef `json:",omitempty"`
+	// Files are copies that the turn's sandbox has of uploaded files.
+	Files []FileRef `json:",omitempty"`
 
 	MaxOutput   int64 // bytes of each stream in the Result; 0 for none
 	StoreOutput int64 // bytes of each stream that are kept whole and streamed; what is beyond is counted and dropped

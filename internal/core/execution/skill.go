@@ -21,3 +21,19 @@ type Skills interface {
 	// not any more, is a NotFound fault.
 	SkillFiles(ctx context.Context, tenant string, of SkillRef) ([]SkillFile, error)
 }
+
+// FileRef is an uploaded file of which the sandbox of a job has a copy.
+type FileRef struct {
+	ID   string
+	Path string // absolute in the sandbox
+}
+
+// Uploads has the files that tenants have uploaded.
+type Uploads interface {
+	// Whole returns all bytes of a tenant's file. One that there is not, or not any more, is a
+	// NotFound fault.
+	Whole(ctx context.Context, tenant, id string) ([]byte, error)
+}
+
+// MaxCopies bounds the bytes of all uploaded files that a sandbox has copies of.
+const MaxCopies = 8 << 20

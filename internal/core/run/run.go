@@ -11,6 +11,7 @@ package run
 import (
 	"time"
 
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/id"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/tenant"
@@ -95,6 +96,8 @@ type Request struct {
 	Skills []Skill `json:",omitempty"`
 	// Vaults have the credentials of the servers, and secrets of code in the sandbox.
 	Vaults []vault.ID `json:",omitempty"`
+	// Copies are uploaded files that the run's sandbox has.
+	Copies []execution.FileRef `json:",omitempty"`
 	// NoWeb says that code in the sandbox does not call the services of the web.
 	NoWeb bool `json:",omitzero"`
 	// Outcome is what the run is to come to; nil for what its model makes of it.

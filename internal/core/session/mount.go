@@ -7,9 +7,11 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/storage"
+	"github.com/atoll-run/atoll/internal/core/upload"
 )
 
 // MountType is a kind of Mount.
@@ -26,9 +28,12 @@ const (
 // repositories the one that is called sandbox.Default, volumes all of them.
 type Mount struct {
 	Type MountType
-	// Path is below the home, to which it is relative; of a volume it is below storage.Root.
+	// Path is below the home, to which it is relative; of a volume it is below storage.Root, and of
+	// a copy of an uploaded file, for an agent without named sandboxes, it may be below Uploads.
 	Path    string
 	Content []byte `json:",omitempty"` // of a file
+	// File is the uploaded file that a file is a copy of, in place of Content.
+	File upload.ID `json:",omitzero"`
 
 	URL string `json:",omitzero"` // of a repository
 	Ref string `json:",omitzero"` // a branch, tag or commit; "" for the repository's own
@@ -36,6 +41,10 @@ type Mount struct {
 	// secret which is bound to its host, so that the sandbox has a stand-in for it.
 	Token string `json:",omitzero"`
 }
+
+// Uploads is a folder of sandboxes, outside of the home, that copies of uploaded files may be in.
+// Programs can read them, and cannot change them.
+const Uploads = "/mnt/session"
 
 // Bounds of the mounts of a session.
 const (
@@ -55,8 +64,9 @@ func invalidMount(i int, format string, args ...any) error {
 }
 
 // CheckMounts refuses mounts that cannot be, by the path of what is wrong, and makes their paths
-// relative to the home.
-func CheckMounts(all []Mount) error {
+// relative to the home. pooled says that the agent works in named sandboxes; another one's sandbox
+// has copies of uploaded files alone.
+func CheckMounts(all []Mount, pooled bool) error {
 	if len(all) > MaxMounts {
 		return fault.New(fault.Invalid, "mounts must be at most %d", MaxMounts)
 	}
@@ -64,7 +74,7 @@ func CheckMounts(all []Mount) error {
 	var places []string
 	for i := range all {
 		m := &all[i]
-		if err := m.check(i); err != nil {
+		if err := m.check(i, pooled); err != nil {
 			return err
 		}
 		if size += len(m.Content); size > MaxMountContent {
@@ -84,7 +94,15 @@ func CheckMounts(all []Mount) error {
 	return err
 }
 
-func (m *Mount) check(i int) error {
+func (m *Mount) check(i int, pooled bool) error {
+	switch {
+	case m.File == "" && !pooled:
+		return invalidMount(i, ": an agent without the tool sandboxes can have mounts of the type %s with file_id alone", MountFile)
+	case m.File != "" && (m.Type != MountFile || m.Content != nil):
+		return invalidMount(i, ".file_id is of mounts of the type %s without content", MountFile)
+	case m.File != "" && !pooled && belowUploads(m.Path):
+		return nil
+	}
 	if m.Type != MountGit && m.URL+m.Ref+m.Token != "" {
 		return invalidMount(i, ": url, ref and token are of mounts of the type %s", MountGit)
 	}
@@ -96,6 +114,9 @@ func (m *Mount) check(i int) error {
 		return invalidMount(i, ".type must be %s, %s or %s", MountFile, MountGit, MountVolume)
 	}
 	at, err := belowHome(m.Path)
+	if err != nil && m.File != "" && !pooled {
+		err = fmt.Errorf("must be below %s or %s, and at most %d bytes", runtime.Home, Uploads, maxMountPath)
+	}
 	if err != nil {
 		return invalidMount(i, ".path %s", err)
 	}
@@ -115,6 +136,24 @@ func (m *Mount) check(i int) error {
 		return invalidMount(i, ".token: a password is sent by https alone")
 	}
 	return nil
+}
+
+func belowUploads(p string) bool {
+	return strings.HasPrefix(p, Uploads+"/") && p == path.Clean(p) && len(p) <= maxMountPath && !strings.ContainsRune(p, 0)
+}
+
+// Copies are the uploaded files that the sandbox of an agent without named sandboxes has.
+func Copies(all []Mount) (out []execution.FileRef) {
+	for _, m := range all {
+		if m.File != "" {
+			at := m.Path
+			if !path.IsAbs(at) {
+				at = path.Join(runtime.Home, at)
+			}
+			out = append(out, execution.FileRef{ID: string(m.File), Path: at})
+		}
+	}
+	return out
 }
 
 // belowHome is a path relative to the home.

@@ -11,7 +11,7 @@ func TestMounts(t *testing.T) {
 		{Type: MountFile, Path: "/home/user/a/../notes.txt", Content: []byte("x")}, {Type: MountGit, Path: "repo", URL: "https://git.example.com/a/b.git", Ref: "v1/x-2", Token: "GIT_TOKEN"},
 		{Type: MountVolume, Path: "/data/team/reports"},
 	}
-	if err := CheckMounts(fine); err != nil || fine[0].Path != "notes.txt" {
+	if err := CheckMounts(fine, true); err != nil || fine[0].Path != "notes.txt" {
 		t.Errorf("%v, %+v", err, fine)
 	}
 	if sub, err := SubPaths(fine); err != nil || len(sub) != 1 || sub[0].Slug != "team" {
@@ -38,13 +38,38 @@ func TestMounts(t *testing.T) {
 		"mounts[0].token must":    git(func(m *Mount) { m.Token = "a b" }),
 		"by https alone":          git(func(m *Mount) { m.URL, m.Token = "http://git.example.com/a", "A" }),
 	} {
-		if err := CheckMounts(all); err == nil || !strings.Contains(err.Error(), says) {
+		if err := CheckMounts(all, true); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v", says, err)
 		}
 	}
 	for _, at := range []string{"", ".", "..", "../x", "a/../..", "/home/user", "/home/user/..", "/home/username/x", "a\x00", strings.Repeat("x", 1025)} {
-		if err := CheckMounts([]Mount{{Type: MountFile, Path: at}}); err == nil {
+		if err := CheckMounts([]Mount{{Type: MountFile, Path: at}}, true); err == nil {
 			t.Errorf("%q is taken", at)
+		}
+	}
+}
+
+func TestCopies(t *testing.T) {
+	const id = "file_0123456789abcdef0123456789abcdef"
+	all := []Mount{{Type: MountFile, Path: Uploads + "/uploads/a.csv", File: id}, {Type: MountFile, Path: "/home/user/b.csv", File: id}}
+	if err := CheckMounts(all, false); err != nil {
+		t.Fatal(err)
+	}
+	if got := Copies(all); len(got) != 2 || got[0].Path != "/mnt/session/uploads/a.csv" || got[1].Path != "/home/user/b.csv" || got[1].ID != id {
+		t.Errorf("%+v", got)
+	}
+	if err := CheckMounts(all[:1], true); err == nil {
+		t.Error("a named sandbox takes what is not below its home")
+	}
+	for says, m := range map[string]Mount{
+		"mounts[0]: an agent":  {Type: MountFile, Path: "a", Content: []byte("x")},
+		"mounts[0].file_id is": {Type: MountGit, Path: "a", File: id},
+		"without content":      {Type: MountFile, Path: "a", File: id, Content: []byte("x")},
+		"or /mnt/session":      {Type: MountFile, Path: "/mnt/session/../etc/passwd", File: id},
+		"mounts[0].path must":  {Type: MountFile, Path: "/skills/x", File: id},
+	} {
+		if err := CheckMounts([]Mount{m}, false); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v", says, err)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func writeFiles(files []wire.File, home int) error {
 	}
 	return asUser(func() error {
 		for _, f := range files {
-			if ofSkill(f.Path) {
+			if readOnlyFolder(f.Path) >= 0 {
 				continue
 			}
 			if err := writeFile(f, home); err != nil {

@@ -55,7 +55,7 @@ func (s *supervisor) startRun(id uint64, p []byte) {
 		}
 	}
 	s.part()
-	if err := s.putSkills(m.Files); err != nil {
+	if err := s.putReadOnly(m.Files); err != nil {
 		s.refuse(id, err)
 		return
 	}

@@ -9,39 +9,49 @@ import (
 	"github.com/atoll-run/atoll/internal/guest/wire"
 )
 
-// ofSkill reports whether a path is in the folder of skills, which process 1 writes to alone.
-func ofSkill(path string) bool { return strings.HasPrefix(path, wire.Skills+"/") }
+// readOnly are the folders that process 1 writes to alone.
+var readOnly = [...]string{wire.Skills, wire.Uploads}
 
-// putSkills puts the files of skills in place, as root, so that programs can read them and not
-// change them. The folder is kept open: rules of the sandbox make it read-only for process 1,
-// too.
-func (s *supervisor) putSkills(files []wire.File) error {
+// readOnlyFolder is the place in readOnly of the folder that a path is in, negative for none.
+func readOnlyFolder(path string) int {
+	for i, folder := range readOnly {
+		if strings.HasPrefix(path, folder+"/") {
+			return i
+		}
+	}
+	return -1
+}
+
+// putReadOnly puts files in place as root, so that programs can read them and not change them.
+// The folders are kept open: rules of the sandbox make them read-only for process 1, too.
+func (s *supervisor) putReadOnly(files []wire.File) error {
 	for _, f := range files {
-		if !ofSkill(f.Path) {
+		i := readOnlyFolder(f.Path)
+		if i < 0 {
 			continue
 		}
-		if s.skills < 0 {
-			if err := present(wire.Skills, false); err != nil {
+		if s.readOnly[i] < 0 {
+			if err := present(readOnly[i], false); err != nil {
 				return err
 			}
-			fd, err := s.skillsFolder()
+			fd, err := s.openReadOnly(readOnly[i])
 			if err != nil {
 				return err
 			}
-			s.skills = fd
+			s.readOnly[i] = fd
 		}
-		if err := putBelow(s.skills, strings.TrimPrefix(f.Path, wire.Skills+"/"), f); err != nil {
+		if err := putBelow(s.readOnly[i], strings.TrimPrefix(f.Path, readOnly[i]+"/"), f); err != nil {
 			return step("write "+f.Path, err)
 		}
 	}
 	return nil
 }
 
-func (s *supervisor) skillsFolder() (int, error) {
+func (s *supervisor) openReadOnly(folder string) (int, error) {
 	if s.restrictsFiles() {
-		return kept(wire.Skills)
+		return kept(folder)
 	}
-	return unix.Open(wire.Skills, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	return unix.Open(folder, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
 
 // putBelow makes a file below a folder, and the folders between them.

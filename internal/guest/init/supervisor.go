@@ -39,9 +39,9 @@ type supervisor struct {
 	orphan   []*pipe // pipes of ended runs that background processes still hold
 	limits   wire.Limits
 	rules    wire.ConfineMessage
-	offered  bool // stdinFile is there, or may be
-	skills   int  // the folder of skills; -1 until there is one
-	home     int  // the home's folder, to write a program to that may not write there; -1 where it may
+	offered  bool               // stdinFile is there, or may be
+	readOnly [len(readOnly)]int // the folders of readOnly; -1 until there is one
+	home     int                // the home's folder, to write a program to that may not write there; -1 where it may
 	confined bool
 	sealed   string // the mounts when they were last bound to the rules; "" before
 	moved    bool   // Home is another folder than the waiting interpreter started in
@@ -80,7 +80,7 @@ func Run(version string) error {
 	if err != nil {
 		return err
 	}
-	s := &supervisor{poller: p, version: version, home: -1, skills: -1, dec: wire.NewDecoder(wire.MaxRequest - wire.HeaderSize)}
+	s := &supervisor{poller: p, version: version, home: -1, readOnly: [len(readOnly)]int{-1, -1}, dec: wire.NewDecoder(wire.MaxRequest - wire.HeaderSize)}
 	for {
 		s.turn()
 	}

@@ -48,6 +48,8 @@ const (
 	Home = "/home/user"
 	// Skills is where files are root's: programs read them, and cannot change them.
 	Skills = "/skills"
+	// Uploads is where likewise copies of files are.
+	Uploads = "/mnt/session"
 	// HomeAlias is what the contract calls Home: a link to it, where the image has nothing
 	// of that name.
 	HomeAlias = "/home/baponi"

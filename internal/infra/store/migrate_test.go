@@ -146,6 +146,7 @@ var fixtures = map[int64]string{
 		UPDATE runs SET top = 'run_0' WHERE id = 'run_1'`,
 	33: `UPDATE environments SET packages = '{"pip":["six==1.17.0"]}' WHERE id = 'env_1';
 		INSERT INTO package_builds (ref, executor, image, state, log, updated_at) VALUES ('packages:1', 'exe_1', 'packages-1', 'failed', '["no"]', 1700000000000000)`,
+	34: `INSERT INTO files (id, tenant, about, bytes, state, created_at) VALUES ('file_1', 'ten_1', '', 5, 'there', 1700000000000000)`,
 }
 
 // checks find each fixture again.
@@ -187,6 +188,7 @@ var checks = map[int64]string{
 	32: `SELECT count(*) FROM session_threads h JOIN session_thread_events e ON e.thread = h.id AND e.seq = h.events JOIN sessions s ON s.id = h.session AND s.speaker_version = 2
 		JOIN runs r ON r.id = h.turn AND r.top = 'run_0' WHERE h.status = 'running' AND h.ended_at IS NULL`,
 	33: `SELECT count(*) FROM environments e JOIN package_builds b ON b.state = 'failed' WHERE e.packages = '{"pip":["six==1.17.0"]}' AND b.executor = 'exe_1'`,
+	34: `SELECT count(*) FROM files WHERE bytes = 5 AND state = 'there' AND expires_at IS NULL`,
 }
 
 // TestUpgrade opens databases as every earlier version left them.

@@ -31,6 +31,8 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/tenant/tenanttest"
 	"github.com/atoll-run/atoll/internal/core/thread/threadtest"
+	"github.com/atoll-run/atoll/internal/core/upload"
+	"github.com/atoll-run/atoll/internal/core/upload/uploadtest"
 	"github.com/atoll-run/atoll/internal/core/usage"
 	"github.com/atoll-run/atoll/internal/core/usage/usagetest"
 	"github.com/atoll-run/atoll/internal/core/vault"
@@ -136,6 +138,9 @@ func suites(t *testing.T, open opener) {
 	})
 	t.Run("vaults", func(t *testing.T) {
 		vaulttest.Store(t, func(t *testing.T) vault.Store { return open(t).Vaults() })
+	})
+	t.Run("files", func(t *testing.T) {
+		uploadtest.Store(t, func(t *testing.T) upload.Store { return open(t).Files() })
 	})
 	t.Run("sessions", func(t *testing.T) {
 		sessiontest.Store(t, func(t *testing.T) (session.Store, run.Store) { db := open(t); return db.Sessions(), db.Runs() })

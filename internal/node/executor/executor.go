@@ -113,11 +113,12 @@ type Presence interface {
 // Config of an Executor.
 type Config struct {
 	Sandboxes Sandboxes
-	Writer    Writer           // nil for Local
-	Blobs     Blobs            // nil for Local
-	Homes     Homes            // nil where there are no threads
-	Web       execution.Web    // makes the calls of programs that may make some; nil for none
-	Skills    execution.Skills // nil where no job has any
+	Writer    Writer            // nil for Local
+	Blobs     Blobs             // nil for Local
+	Homes     Homes             // nil where there are no threads
+	Web       execution.Web     // makes the calls of programs that may make some; nil for none
+	Skills    execution.Skills  // nil where no job has any
+	Uploads   execution.Uploads // likewise
 	Log       *slog.Logger
 	Registry  prometheus.Registerer
 

@@ -1,11 +1,14 @@
 package executor
 
-import "github.com/atoll-run/atoll/internal/core/fault"
+import (
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+)
 
-// loadSkills reads the folders of skills that the turn's sandbox has not: all of them for one
-// that is new.
+// loadSkills reads the folders of skills and the uploaded files that the turn's sandbox has not:
+// all of them for one that is new.
 func (t *task) loadSkills() error {
-	if t.turn == nil || len(t.job.Skills) == 0 {
+	if t.turn == nil || len(t.job.Skills)+len(t.job.Files) == 0 {
 		return nil
 	}
 	if t.sandbox == nil {
@@ -27,10 +30,30 @@ func (t *task) loadSkills() error {
 		}
 		t.skills = append(t.skills, files...)
 	}
+	return t.loadFiles()
+}
+
+func (t *task) loadFiles() error {
+	for _, of := range t.job.Files {
+		if t.turn.skills[of.Path] == of.ID {
+			continue
+		}
+		if t.x.cfg.Uploads == nil {
+			return fault.New(fault.Unavailable, "this executor has no uploaded files")
+		}
+		data, err := t.x.cfg.Uploads.Whole(t.ctx, t.job.Tenant, of.ID)
+		if err != nil && fault.KindOf(err) == fault.NotFound {
+			return fault.Wrap(fault.Conflict, err, "the file "+of.ID+", which the session has at "+of.Path+", was deleted or has expired")
+		}
+		if err != nil {
+			return err
+		}
+		t.skills = append(t.skills, execution.SkillFile{Path: of.Path, Data: data})
+	}
 	return nil
 }
 
-// placed notes that the turn's sandbox has the folders.
+// placed notes that the turn's sandbox has the folders and files.
 func (t *task) placed() {
 	if t.turn == nil || len(t.skills) == 0 {
 		return
@@ -40,6 +63,9 @@ func (t *task) placed() {
 	}
 	for _, of := range t.job.Skills {
 		t.turn.skills[of.Name] = of.Version
+	}
+	for _, of := range t.job.Files {
+		t.turn.skills[of.Path] = of.ID
 	}
 	t.skills = nil
 }

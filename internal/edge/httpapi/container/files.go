@@ -2,7 +2,6 @@ package container
 
 import (
 	"cmp"
-	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -106,7 +105,7 @@ func (h *Handlers) upload(c *httpapi.Call) (out ContainerFile, err error) {
 	media, params, err := mime.ParseMediaType(c.R.Header.Get("Content-Type"))
 	switch {
 	case err == nil && media == "application/json":
-		return out, httpapi.Invalid("file_id is not supported: there is no /v1/files here; send the file in a form, as multipart/form-data with the field file")
+		return out, httpapi.Invalid("file_id is not supported: send the file in a form, as multipart/form-data with the field file")
 	case err != nil || media != "multipart/form-data" || params["boundary"] == "":
 		return out, fault.New(fault.Unsupported, "Content-Type must be multipart/form-data")
 	}
@@ -134,7 +133,7 @@ func fileOfForm(form *multipart.Reader) (name string, content io.Reader, err err
 		return "", nil, httpapi.Invalid("the form must have the field file")
 	}
 	if err != nil {
-		return "", nil, badForm(err)
+		return "", nil, httpapi.BadForm(err)
 	}
 	if part.FormName() != "file" {
 		return "", nil, httpapi.Invalid("the form must have the field file alone; %.40q is not supported", part.FormName())
@@ -143,26 +142,5 @@ func fileOfForm(form *multipart.Reader) (name string, content io.Reader, err err
 	if name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\x00") {
 		return "", nil, httpapi.Invalid("the file must have a name that does not begin with a dot")
 	}
-	return name, formContent{part}, nil
-}
-
-// formContent says what is wrong with a form that does not end as one.
-type formContent struct{ io.Reader }
-
-func (f formContent) Read(p []byte) (int, error) {
-	n, err := f.Reader.Read(p)
-	if err != nil && err != io.EOF {
-		err = badForm(err)
-	}
-	return n, err
-}
-
-func badForm(err error) error {
-	if _, known := errors.AsType[*fault.Error](err); known {
-		return err
-	}
-	if _, known := errors.AsType[*httpapi.ProtocolError](err); known {
-		return err
-	}
-	return fault.Wrap(fault.Invalid, err, "the body is not multipart/form-data")
+	return name, httpapi.FormContent{Reader: part}, nil
 }

@@ -35,7 +35,7 @@ var taken = []string{userMessage, userInterrupt, userConfirmation, userResult, u
 const maxEvents = 50
 
 func (d *Door) sendEvents(c *httpapi.Call, in *EventsFields) (out Sent, err error) {
-	b, err := batchOf(in.Events, "events", taken, 1)
+	b, err := d.contents(c).batch(in.Events, "events", taken, 1)
 	if err != nil {
 		return out, err
 	}
@@ -89,9 +89,9 @@ func (b *batch) sent(of session.ID, t *sessionapi.Taken) Sent {
 	return out
 }
 
-// batchOf reads events, of some types: an interrupt comes first, then answers, then messages,
+// batch reads events, of some types: an interrupt comes first, then answers, then messages,
 // and one of the system last.
-func batchOf(raw []jsontext.Value, path string, types []string, least int) (*batch, error) {
+func (of contents) batch(raw []jsontext.Value, path string, types []string, least int) (*batch, error) {
 	if len(raw) < least || len(raw) > maxEvents {
 		return nil, httpapi.Invalid("%s must have %d to %d events", path, least, maxEvents)
 	}
@@ -118,7 +118,7 @@ func batchOf(raw []jsontext.Value, path string, types []string, least int) (*bat
 				at, userInterrupt, userOutcome, systemMessage)
 		}
 		was = *in.Type
-		parts, wired, err := contentOf(in, at)
+		parts, wired, err := of.content(in, at)
 		if err != nil {
 			return nil, err
 		}

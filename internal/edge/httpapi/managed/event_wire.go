@@ -42,6 +42,7 @@ type SourceFields struct {
 	MediaType *string `json:"media_type,omitzero"`
 	Data      *string `json:"data,omitzero"`
 	URL       *string `json:"url,omitzero"`
+	FileID    *string `json:"file_id,omitzero"`
 }
 
 // Sent has the events that were taken.

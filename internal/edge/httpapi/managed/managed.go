@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/agent"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/file"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/session"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/skill"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/vault"
@@ -43,6 +44,7 @@ type Door struct {
 	Sessions     *session.Handlers
 	Skills       *skill.Handlers
 	Vaults       *vault.Handlers
+	Files        *file.Handlers
 	Environments *environment.Handlers
 	Web          *web.Service // nil where every tool is on
 	Keys         Keys
@@ -53,23 +55,31 @@ func Path(r *http.Request) string {
 	if !strings.HasPrefix(r.URL.Path, "/v1/") {
 		return ""
 	}
-	if ofSkills(r) {
+	if ofSkills(r) || ofFiles(r) {
 		return Prefix + r.URL.Path
 	}
+	if asked(r, beta) {
+		return Prefix + r.URL.Path
+	}
+	return ""
+}
+
+// asked reports whether a request names a beta of the packages.
+func asked(r *http.Request, beta string) bool {
 	for _, line := range r.Header.Values(betaHeader) {
 		for name := range strings.SplitSeq(line, ",") {
 			if strings.HasPrefix(strings.TrimSpace(name), beta) {
-				return Prefix + r.URL.Path
+				return true
 			}
 		}
 	}
-	return ""
+	return false
 }
 
 // Operations is the table of what is served. None of it is in our OpenAPI document: the form
 // is another vendor's.
 func (d *Door) Operations() []httpapi.Operation {
-	ops := slices.Concat(d.agents(), d.sessions(), d.events(), d.environments(), d.skills(), d.vaults(), nothing())
+	ops := slices.Concat(d.agents(), d.sessions(), d.events(), d.environments(), d.skills(), d.vaults(), d.files(), nothing())
 	f := &httpapi.Foreign{Caller: d.caller, Refuse: refuse}
 	for i := range ops {
 		op := &ops[i]
@@ -104,7 +114,7 @@ func nothing() (ops []httpapi.Operation) {
 		ops = append(ops, httpapi.Operation{
 			Method: method, Path: "/{rest...}", Body: &httpapi.Body{Media: httpapi.OctetStream, Optional: true}, Params: []httpapi.Param{{Name: "."}}, Access: httpapi.AnyKey,
 			Serve: httpapi.Writes(func(c *httpapi.Call) error {
-				return httpapi.Invalid("%s %s is not served with the header anthropic-beta: %s…: only agents, their versions, sessions, their events, vaults and environments are", c.R.Method, "/"+c.Path("rest"), beta)
+				return httpapi.Invalid("%s %s is not served with the header anthropic-beta: %s…: only agents, their versions, sessions, their events, environments, skills, vaults and files are", c.R.Method, "/"+c.Path("rest"), beta)
 			}),
 		})
 	}

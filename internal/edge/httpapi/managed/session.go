@@ -5,11 +5,9 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/fault"
@@ -134,9 +132,6 @@ func (d *Door) deleteSession(c *httpapi.Call) (Deleted, error) {
 }
 
 func (d *Door) createSession(c *httpapi.Call, in *SessionFields) (out Session, err error) {
-	if err := in.refuse(); err != nil {
-		return out, err
-	}
 	made := &sessionapi.NewSession{}
 	if made.AgentID, made.Version, err = in.agent(); err != nil {
 		return out, err
@@ -157,13 +152,16 @@ func (d *Door) createSession(c *httpapi.Call, in *SessionFields) (out Session, e
 	if made.Metadata, err = in.metadata(nil); err != nil {
 		return out, err
 	}
-	first, err := batchOf(in.InitialEvents, "initial_events", []string{userMessage, userOutcome}, 0)
+	if made.Mounts, err = in.mounts(); err != nil {
+		return out, err
+	}
+	first, err := d.contents(c).batch(in.InitialEvents, "initial_events", []string{userMessage, userOutcome}, 0)
 	if err != nil {
 		return out, err
 	}
 	s, err := d.Sessions.Make(c, made)
 	if err != nil {
-		return out, err
+		return out, ofResources(err)
 	}
 	if len(first.Messages) == 0 {
 		return d.shown(c, s, nil)
@@ -182,13 +180,10 @@ func (d *Door) changeSession(c *httpapi.Call, in *SessionFields) (out Session, e
 	for _, f := range []struct {
 		name  string
 		given bool
-	}{{"agent", len(in.Agent) > 0}, {"environment_id", in.EnvironmentID != nil}, {"initial_events", len(in.InitialEvents) > 0}, {"vault_ids", len(in.VaultIDs) > 0 && in.VaultIDs.Kind() != 'n'}} {
+	}{{"agent", len(in.Agent) > 0}, {"environment_id", in.EnvironmentID != nil}, {"initial_events", len(in.InitialEvents) > 0}, {"vault_ids", len(in.VaultIDs) > 0 && in.VaultIDs.Kind() != 'n'}, {"resources", len(in.Resources) > 0}} {
 		if f.given {
 			return out, httpapi.Invalid("%s of a session cannot be changed: leave it out", f.name)
 		}
-	}
-	if err := in.refuse(); err != nil {
-		return out, err
 	}
 	s, err := d.Sessions.Find(c)
 	if err != nil {
@@ -213,19 +208,6 @@ func (d *Door) changeSession(c *httpapi.Call, in *SessionFields) (out Session, e
 	}
 	s, err = d.Sessions.Change(c, change)
 	return d.shown(c, s, err)
-}
-
-// refuse refuses what this version does not have.
-func (in *SessionFields) refuse() error {
-	for _, f := range []struct {
-		name string
-		text jsontext.Value
-	}{{"resources", in.Resources}} {
-		if text := strings.Join(strings.Fields(string(f.text)), ""); text != "" && text != null && text != "[]" {
-			return httpapi.Invalid("%s is not supported by this version: leave it out", f.name)
-		}
-	}
-	return nil
 }
 
 // vaults reads which vaults a session has; null is none.

@@ -47,7 +47,7 @@ func (r *renderer) session(s *session.Session) (out Session, err error) {
 	}
 	out = Session{
 		ID: string(s.ID), Type: "session", Agent: sessionAgentOf(a), EnvironmentID: s.Environment, Title: httpapi.OrNull(s.About.Title), Metadata: map[string]string{}, Status: "idle",
-		Resources: []Typed{}, VaultIDs: httpapi.Each(s.Vaults, func(id vault.ID) string { return string(id) }), Usage: usageOf(&total), CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Warnings: []Warning{},
+		VaultIDs: httpapi.Each(s.Vaults, func(id vault.ID) string { return string(id) }), Usage: usageOf(&total), CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Warnings: []Warning{},
 	}
 	if out.OutcomeEvaluations, err = r.outcomes(s); err != nil {
 		return out, err
@@ -70,7 +70,8 @@ func (r *renderer) session(s *session.Session) (out Session, err error) {
 	if s.Webhook.URL != "" {
 		out.Warnings = append(out.Warnings, Warning{"webhook_url", unsaid})
 	}
-	if len(s.About.Mounts) > 0 {
+	var more bool
+	if out.Resources, more = resourcesOf(s); more {
 		out.Warnings = append(out.Warnings, Warning{"mounts", unsaid})
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.About.Metadata)) {

@@ -60,7 +60,7 @@ type Session struct {
 	Title              *string             `json:"title"`
 	Metadata           map[string]string   `json:"metadata"`
 	Status             string              `json:"status"`
-	Resources          []Typed             `json:"resources"`
+	Resources          []Resource          `json:"resources"`
 	VaultIDs           []string            `json:"vault_ids"`
 	Budget             *Budget             `json:"budget"`
 	DeploymentID       *string             `json:"deployment_id"`

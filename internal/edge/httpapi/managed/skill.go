@@ -30,9 +30,13 @@ func (d *Door) skills() []httpapi.Operation {
 	if d.Skills == nil {
 		return nil
 	}
-	ops := d.Skills.Operations()
+	return undocumented(d.Skills.Operations())
+}
+
+// undocumented are operations that are documented where they are ours.
+func undocumented(ops []httpapi.Operation) []httpapi.Operation {
 	for i := range ops {
-		ops[i].ID = "" // they are documented where they are ours
+		ops[i].ID = ""
 	}
 	return ops
 }

@@ -7,7 +7,7 @@ func tags() []*huma.Tag {
 	return []*huma.Tag{
 		{Name: "sandbox", Description: "Run code once, in a sandbox of its own. The answer is JSON, a stream of events, or a webhook."},
 		{Name: "executions", Description: "Records of executions: their status, output and files. A running one can be cancelled."},
-		{Name: "files", Description: "Folders of threads and of mounted storage connections, in one call."},
+		{Name: "files", Description: "Files that the tenant uploads for messages and sandboxes of sessions; folders of threads and of mounted storage connections, in one call."},
 		{Name: "sandboxes", Description: "Named sandboxes, which live between calls: processes, files, code contexts, terminals, previews and snapshots."},
 		{Name: "threads", Description: "Home directories that outlive their executions."},
 		{Name: "tools", Description: "The tools that an agent is given, and the turns of `execute_code`."},

@@ -47,7 +47,7 @@ func MemoryLimitOf(bytes int64) *string {
 func (o *ContainerOptions) Domain(path string, env *tenant.Environment) (memory int64, network *runtime.NetworkPolicy, err error) {
 	switch {
 	case len(o.FileIDs) > 0:
-		return 0, nil, invalid("%sfile_ids is not supported: there is no /v1/files here; upload files to the container instead", path)
+		return 0, nil, invalid("%sfile_ids is not supported: upload files to the container instead", path)
 	case len(o.Skills) > 0:
 		return 0, nil, invalid("%sskills is not supported", path)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/docs"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/environment"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/execute"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/file"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
@@ -37,6 +38,7 @@ type Handlers struct {
 	Sessions     *session.Handlers
 	Skills       *skill.Handlers
 	Vaults       *vault.Handlers
+	Files        *file.Handlers
 	Usage        *usage.Handlers
 	Threads      *thread.Handlers
 	Tools        *tool.Handlers
@@ -76,6 +78,9 @@ func (h Handlers) Operations() []httpapi.Operation {
 	if h.Vaults != nil {
 		table = append(table, h.Vaults.Operations()...)
 	}
+	if h.Files != nil {
+		table = append(table, h.Files.Operations()...)
+	}
 	if h.Usage != nil {
 		table = append(table, h.Usage.Operations()...)
 	}
@@ -114,7 +119,7 @@ func (h Handlers) Operations() []httpapi.Operation {
 func Documented() []httpapi.Operation {
 	var server *httpapi.Server
 	return slices.Concat(Handlers{
-		Execute: &execute.Handlers{}, Responses: &response.Handlers{}, Containers: &container.Handlers{}, Agents: &agent.Handlers{}, Sessions: &session.Handlers{}, Skills: &skill.Handlers{}, Vaults: &vault.Handlers{}, Usage: &usage.Handlers{}, Threads: &thread.Handlers{}, Tools: &tool.Handlers{},
+		Execute: &execute.Handlers{}, Responses: &response.Handlers{}, Containers: &container.Handlers{}, Agents: &agent.Handlers{}, Sessions: &session.Handlers{}, Skills: &skill.Handlers{}, Vaults: &vault.Handlers{}, Files: &file.Handlers{}, Usage: &usage.Handlers{}, Threads: &thread.Handlers{}, Tools: &tool.Handlers{},
 		Sandboxes: &sandbox.Handlers{}, Environments: &environment.Handlers{}, Models: &model.Handlers{}, Web: &web.Handlers{}, Admin: &admin.Handlers{},
 		Cloudflare: &cloudflare.Door{}, E2B: &e2b.Door{},
 	}.Operations(), server.Probes())

@@ -133,7 +133,7 @@ func TestMessages(t *testing.T) {
 	for block, says := range map[string]string{
 		`{"type":"text","text":"` + strings.Repeat("x", 1<<20) + `"}`: "at most",
 		`{"type":"text"}`: "must have text",
-		`{"type":"image","source":{"type":"file","file_id":"f"}}`:                                         "file_id",
+		`{"type":"image","source":{"type":"file","file_id":"f"}}`:                                         "this server has no files",
 		`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"!"}}`:                 "base64",
 		`{"type":"image","source":{"type":"base64","media_type":"image/png;x","data":"aa"}}`:              "media_type",
 		`{"type":"image","source":{"type":"url","url":"data:image/png;base64,AAAA"}}`:                     "url",

@@ -1,7 +1,9 @@
 package session
 
 import (
+	"context"
 	"net/http"
+	"time"
 
 	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
 	"github.com/atoll-run/atoll/internal/core/agent"
@@ -39,48 +41,90 @@ func (h *Handlers) files(c *httpapi.Call) (out httpapi.Page[SessionFile], err er
 	if err != nil {
 		return out, err
 	}
-	page, next, err := h.Store.Events(c.Context(), s.Tenant, s.ID, session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}, Sorts: run.ToldFile.Sorts()})
-	out = httpapi.Page[SessionFile]{Data: []SessionFile{}, NextPage: httpapi.OrNull(next)}
-	for i := range page {
-		out.Data = append(out.Data, fileOf(&page[i]))
-	}
-	return out, err
+	page, next, err := h.sharedBy(c.Context(), s, agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))})
+	return httpapi.Page[SessionFile]{Data: page, NextPage: httpapi.OrNull(next)}, err
 }
 
+func (h *Handlers) sharedBy(ctx context.Context, s *session.Session, p agent.Page) ([]SessionFile, string, error) {
+	page, next, err := h.Store.Events(ctx, s.Tenant, s.ID, session.EventFilter{Page: p, Sorts: run.ToldFile.Sorts()})
+	return httpapi.Each(page, func(e session.Event) SessionFile { return fileOf(&e) }), next, err
+}
+
+// SharedBy returns a page of the files that the agent of a session has shared, oldest first.
+func (h *Handlers) SharedBy(ctx context.Context, t tenant.ID, id session.ID, p agent.Page) ([]SessionFile, string, error) {
+	s, err := h.Store.Get(ctx, t, id)
+	if err != nil {
+		return nil, "", err
+	}
+	return h.sharedBy(ctx, s, p)
+}
+
+// SharedFile finds a file that the agent of any session of a tenant has shared.
+func (h *Handlers) SharedFile(ctx context.Context, t tenant.ID, fileID string) (session.ID, *sandboxtool.FileUse, error) {
+	r, err := h.Turns.Store.Run(ctx, t, sandboxtool.RunOf(fileID))
+	if err != nil && fault.KindOf(err) != fault.NotFound {
+		return "", nil, err
+	}
+	if err != nil || r.Session == "" {
+		return "", nil, errNoFile()
+	}
+	s, err := h.Store.Get(ctx, t, session.ID(r.Session))
+	if err != nil {
+		return "", nil, err
+	}
+	u, err := h.sharedFile(ctx, s, fileID)
+	return s.ID, u, err
+}
+
+// ServeShared answers with the bytes of a file that an agent has shared.
+func (h *Handlers) ServeShared(c *httpapi.Call, u *sandboxtool.FileUse, gone error) error {
+	return h.Turns.ServeFile(c, u, gone)
+}
+
+func errNoFile() error { return fault.New(fault.NotFound, "the session has no such file") }
+
 func (h *Handlers) fileContent(c *httpapi.Call) error {
-	gone := fault.New(fault.NotFound, "the session has no such file")
 	s, err := h.find(c)
 	if err != nil {
 		return err
 	}
-	of := sandboxtool.RunOf(c.Path("file_id"))
+	u, err := h.sharedFile(c.Context(), s, c.Path("file_id"))
+	if err != nil {
+		return err
+	}
+	return h.Turns.ServeFile(c, u, errNoFile())
+}
+
+// sharedFile finds a file that the agent of s has shared.
+func (h *Handlers) sharedFile(ctx context.Context, s *session.Session, fileID string) (*sandboxtool.FileUse, error) {
+	of := sandboxtool.RunOf(fileID)
 	if of == "" {
-		return gone
+		return nil, errNoFile()
 	}
 	f := session.EventFilter{Page: agent.Page{Limit: 100}, Run: of, Kinds: []run.ToldKind{run.ToldFile}}
-	thread, err := h.Store.Thread(c.Context(), s.Tenant, s.ID, run.ThreadOf(of)) // of work that was handed on
+	thread, err := h.Store.Thread(ctx, s.Tenant, s.ID, run.ThreadOf(of)) // of work that was handed on
 	if err != nil && fault.KindOf(err) != fault.NotFound {
-		return err
+		return nil, err
 	}
 	within := err == nil
 	for {
 		var page []session.Event
 		var next string
 		if within {
-			page, next, err = h.Store.ThreadEvents(c.Context(), thread, f)
+			page, next, err = h.Store.ThreadEvents(ctx, thread, f)
 		} else {
-			page, next, err = h.Store.Events(c.Context(), s.Tenant, s.ID, f)
+			page, next, err = h.Store.Events(ctx, s.Tenant, s.ID, f)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for i := range page {
-			if u := shared(&page[i]); u.FileID == c.Path("file_id") {
-				return h.Turns.ServeFile(c, &u, gone)
+			if u := shared(&page[i]); u.FileID == fileID {
+				return &u, nil
 			}
 		}
 		if f.Cursor = next; next == "" {
-			return gone
+			return nil, errNoFile()
 		}
 	}
 }
@@ -92,7 +136,12 @@ func shared(e *session.Event) (u sandboxtool.FileUse) {
 
 func fileOf(e *session.Event) SessionFile {
 	u := shared(e)
-	f := SessionFile{ID: u.FileID, FileName: u.Name, CreatedAt: e.At}
+	return FileOf(&u, e.At)
+}
+
+// FileOf is a file that an agent has shared as it is shown.
+func FileOf(u *sandboxtool.FileUse, at time.Time) SessionFile {
+	f := SessionFile{ID: u.FileID, FileName: u.Name, CreatedAt: at}
 	if u.Size != nil {
 		f.Bytes = *u.Size
 	}

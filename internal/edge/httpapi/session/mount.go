@@ -3,16 +3,23 @@ package session
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 
 	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/skill"
+	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
 // NewMount is something that the sandboxes of a session have from the beginning.
 type NewMount struct {
 	Type     *string `json:"type" required:"true" enum:"file,git_repository,volume"`
-	Path     *string `json:"path" required:"true" empty:"false" doc:"Below /home/user of the sandbox default; of a volume /data/{slug}/{path}, for all sandboxes of the session."`
+	Path     *string `json:"path,omitzero" empty:"false" doc:"Below /home/user of the sandbox default; of a volume /data/{slug}/{path}, for all sandboxes of the session. With file_id it may be left out, and for an agent without the tool sandboxes be below /mnt/session, where programs cannot change it: /mnt/session/uploads/{file_id} if left out, or /home/user/uploads/{file_id} for one with that tool."`
+	FileID   *string `json:"file_id,omitzero" doc:"Of file: an uploaded file that it is a copy of, instead of content. For an agent without the tool sandboxes 8 MiB of all together."`
 	Content  *string `json:"content,omitzero" nul:"true" doc:"Of file: up to 128 KiB, of all files together."`
 	Encoding *string `json:"encoding,omitzero" enum:"utf-8,base64" default:"utf-8" doc:"Of file: how content is given."`
 	URL      *string `json:"url,omitzero" doc:"Of git_repository: an https URL, which the environment's network has to allow."`
@@ -22,43 +29,97 @@ type NewMount struct {
 
 // Mount is a mount as it is shown.
 type Mount struct {
-	Type  string  `json:"type" enum:"file,git_repository,volume"`
-	Path  string  `json:"path"`
-	Size  *int    `json:"size,omitzero" doc:"Of file, in bytes."`
-	URL   *string `json:"url,omitzero"`
-	Ref   *string `json:"ref,omitzero"`
-	Token *string `json:"token,omitzero"`
+	Type   string  `json:"type" enum:"file,git_repository,volume"`
+	Path   string  `json:"path"`
+	FileID *string `json:"file_id,omitzero"`
+	Size   *int    `json:"size,omitzero" doc:"Of file with content, in bytes."`
+	URL    *string `json:"url,omitzero"`
+	Ref    *string `json:"ref,omitzero"`
+	Token  *string `json:"token,omitzero"`
 }
 
 func mountOf(m session.Mount) Mount {
-	out := Mount{Type: string(m.Type), Path: m.Path, URL: httpapi.OrNull(m.URL), Ref: httpapi.OrNull(m.Ref), Token: httpapi.OrNull(m.Token)}
-	if m.Type == session.MountFile {
+	out := Mount{Type: string(m.Type), Path: m.Path, FileID: httpapi.OrNull(string(m.File)), URL: httpapi.OrNull(m.URL), Ref: httpapi.OrNull(m.Ref), Token: httpapi.OrNull(m.Token)}
+	if m.Type == session.MountFile && m.File == "" {
 		out.Size = new(len(m.Content))
 	}
 	return out
 }
 
-// mountsFor are the mounts of a session with an agent.
-func mountsFor(d *agent.Definition, in []NewMount) ([]session.Mount, error) {
+// mountsFor are the mounts of a caller's session with an agent.
+func (h *Handlers) mountsFor(c *httpapi.Call, d *agent.Definition, in []NewMount) ([]session.Mount, error) {
 	if len(in) == 0 {
 		return nil, nil
 	}
-	if !d.Pooled() {
-		return nil, httpapi.Invalid("mounts are for the session's named sandboxes: the agent needs the tool sandboxes")
+	pooled := d.Pooled()
+	if !pooled && !boxed(d) {
+		return nil, httpapi.Invalid("mounts are for the session's sandboxes: the agent needs the tool sandboxes or, for copies of uploaded files, sandbox")
 	}
 	var out []session.Mount
 	for i := range in {
-		m, err := in[i].domain(fmt.Sprintf("mounts[%d]", i))
+		m, err := in[i].domain(fmt.Sprintf("mounts[%d]", i), pooled)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, m)
 	}
-	return out, session.CheckMounts(out)
+	if err := session.CheckMounts(out, pooled); err != nil {
+		return nil, err
+	}
+	return out, h.checkCopies(c, out, pooled)
 }
 
-func (in *NewMount) domain(path string) (session.Mount, error) {
-	m := session.Mount{Type: session.MountType(*in.Type), Path: *in.Path}
+// boxed reports whether an agent works in a sandbox that has no name.
+func boxed(d *agent.Definition) bool {
+	return slices.ContainsFunc(d.Tools, func(t agent.Tool) bool { return d.Kind(&t) == agent.Sandbox }) ||
+		slices.ContainsFunc(d.Skills, func(s agent.Skill) bool { return s.Name == skill.Code })
+}
+
+// checkCopies refuses uploaded files that there are not, and more of them than a sandbox is given.
+func (h *Handlers) checkCopies(c *httpapi.Call, all []session.Mount, pooled bool) error {
+	var size int64
+	for i, m := range all {
+		if m.File == "" {
+			continue
+		}
+		if h.Files == nil {
+			return httpapi.Invalid("mounts[%d].file_id: this server has no files", i)
+		}
+		f, err := h.Files.Get(c.Context(), c.Caller.Tenant.ID, string(m.File))
+		if err != nil && fault.KindOf(err) == fault.NotFound {
+			return httpapi.Invalid("mounts[%d].file_id: %s", i, upload.ErrNotFound.Msg)
+		}
+		if err != nil {
+			return err
+		}
+		if size += f.Size; !pooled && size > execution.MaxCopies {
+			return httpapi.Invalid("mounts[%d].file_id: the files of an agent without the tool sandboxes must have at most %d bytes together", i, execution.MaxCopies)
+		}
+	}
+	return nil
+}
+
+func (in *NewMount) domain(path string, pooled bool) (session.Mount, error) {
+	m := session.Mount{Type: session.MountType(*in.Type)}
+	switch {
+	case in.Path != nil:
+		m.Path = *in.Path
+	case in.FileID == nil:
+		return m, httpapi.Invalid("%s.path is required", path)
+	case pooled:
+		m.Path = runtime.Home + "/uploads/" + *in.FileID
+	default:
+		m.Path = session.Uploads + "/uploads/" + *in.FileID
+	}
+	if in.FileID != nil {
+		m.File = upload.ID(*in.FileID)
+		if !m.File.Valid() {
+			return m, httpapi.Invalid("%s.file_id: %s", path, upload.ErrNotFound.Msg)
+		}
+		if in.Content != nil || in.Encoding != nil {
+			return m, httpapi.Invalid("%s must have content or file_id", path)
+		}
+	}
 	for _, f := range []struct{ from, to *string }{{in.URL, &m.URL}, {in.Ref, &m.Ref}, {in.Token, &m.Token}} {
 		if f.from != nil {
 			*f.to = *f.from
@@ -67,8 +128,8 @@ func (in *NewMount) domain(path string) (session.Mount, error) {
 	switch {
 	case m.Type != session.MountFile && (in.Content != nil || in.Encoding != nil):
 		return m, httpapi.Invalid("%s: content and encoding are of mounts of the type file", path)
-	case m.Type == session.MountFile && in.Content == nil:
-		return m, httpapi.Invalid("%s.content is required in a mount of the type file", path)
+	case m.Type == session.MountFile && in.Content == nil && in.FileID == nil:
+		return m, httpapi.Invalid("%s.content or file_id is required in a mount of the type file", path)
 	case in.Content == nil:
 		return m, nil
 	case in.Encoding != nil && *in.Encoding == "base64":

@@ -7,6 +7,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/agent/handoff"
 	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/execution"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
@@ -110,10 +111,15 @@ func (h *Handlers) part(ctx context.Context, caller *tenant.Principal, s *sessio
 	if err != nil {
 		return nil, err
 	}
+	var copies []execution.FileRef
+	if !d.Pooled() {
+		copies = session.Copies(s.About.Mounts)
+	}
 	rule := govern(p.policies)
 	return &response.Turn{
 		In: q, Tools: pool, Servers: programs(caller, s, d), Vaults: s.Vaults, NoWeb: webless(p.policies), Stop: d.Model.Stop, Govern: func(q *run.Request) error {
 			skills.Apply(q)
+			q.Copies = copies
 			if err := handoff.Give(q, p.hands, p.handoffs, p.chain); err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/session"
 	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/core/vault"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
@@ -26,6 +27,7 @@ type Handlers struct {
 	Agents agent.Store
 	Skills skill.Store
 	Vaults vault.Store
+	Files  *upload.Service // nil where there are none
 	// Pool has the tools of the sessions' named sandboxes, and Sandboxes has those.
 	Pool interface {
 		Tools(agent string) ([]run.Tool, error)
@@ -157,7 +159,7 @@ func (h *Handlers) create(c *httpapi.Call, in *NewSession) (out Session, err err
 	if err := s.About.Check(); err != nil {
 		return out, err
 	}
-	if s.About.Mounts, err = mountsFor(&a.Definition, in.Mounts); err != nil {
+	if s.About.Mounts, err = h.mountsFor(c, &a.Definition, in.Mounts); err != nil {
 		return out, err
 	}
 	if s.Budget, err = in.Budget.domain(s.Budget, false); err != nil {

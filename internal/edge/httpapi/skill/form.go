@@ -1,7 +1,6 @@
 package skill
 
 import (
-	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -40,14 +39,14 @@ func readForm(c *httpapi.Call) (*upload, error) {
 			break
 		}
 		if err != nil {
-			return nil, badForm(err)
+			return nil, httpapi.BadForm(err)
 		}
 		if n >= maxParts {
 			return nil, httpapi.Invalid("files must be at most %d", skill.MaxFiles)
 		}
 		_, named, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 		if err != nil {
-			return nil, badForm(err)
+			return nil, httpapi.BadForm(err)
 		}
 		switch name := named["name"]; name {
 		case "display_name", "display_title":
@@ -83,21 +82,10 @@ func readForm(c *httpapi.Call) (*upload, error) {
 func bounded(part *multipart.Part, most int, field string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(part, int64(most)+1))
 	if err != nil {
-		return nil, badForm(err)
+		return nil, httpapi.BadForm(err)
 	}
 	if len(data) > most {
 		return nil, httpapi.Invalid("%s must be at most %d bytes", field, map[bool]int{true: skill.MaxBytes, false: most}[field == "files"])
 	}
 	return data, nil
-}
-
-// badForm says of a form that it is none, unless something else is known.
-func badForm(err error) error {
-	if f, ok := errors.AsType[*fault.Error](err); ok {
-		return f
-	}
-	if p, ok := errors.AsType[*httpapi.ProtocolError](err); ok {
-		return p
-	}
-	return fault.Wrap(fault.Invalid, err, "the body is not multipart/form-data")
 }

@@ -1,0 +1,153 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/execution"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+)
+
+// Service is the files of tenants, records and bytes.
+type Service struct {
+	Store    Store
+	Contents Contents
+	Limits   Limits // of each tenant
+	Log      *slog.Logger
+}
+
+const (
+	// stale is how long ago an upload was begun that is not believed to end any more.
+	stale = 24 * time.Hour
+	// tidy is how long removing what an upload has left may take.
+	tidy = 30 * time.Second
+)
+
+// Upload keeps what r has as a file, whose ID, Tenant, Name, MediaType and Size, as far as it is
+// known, are set. rest is called once r has ended; it says how long the file stays, 0 for until
+// it is deleted. Nothing is there if Upload fails.
+func (s *Service) Upload(ctx context.Context, f *File, r io.Reader, rest func() (time.Duration, error), events ...tenant.PolicyEvent) (err error) {
+	if err := s.Limits.Fits(f.Size); err != nil {
+		return err
+	}
+	if err := s.Store.Begin(ctx, f, s.Limits); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			s.discard(ctx, f, s.Store.Drop)
+		}
+	}()
+	if err := s.Contents.put(ctx, f, &bounded{r: r, limits: s.Limits}); err != nil {
+		return err
+	}
+	life, err := rest()
+	if err != nil {
+		return err
+	}
+	return s.Store.Finish(ctx, f, s.Limits, life, events...)
+}
+
+// bounded fails once more has been read than a file may have.
+type bounded struct {
+	r      io.Reader
+	limits Limits
+	n      int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	b.n += int64(n)
+	if over := b.limits.Fits(b.n); over != nil {
+		return n, over
+	}
+	return n, err
+}
+
+// discard removes a file after first, even if ctx has ended; what cannot be removed now, Sweep
+// removes.
+func (s *Service) discard(ctx context.Context, f *File, first func(context.Context, ID) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidy)
+	defer cancel()
+	err := first(ctx, f.ID)
+	if err == nil {
+		err = s.forget(ctx, f)
+	}
+	if err != nil {
+		s.Log.WarnContext(ctx, "a file that is deleted stays until it is swept", "file_id", string(f.ID), "error", err)
+	}
+}
+
+func (s *Service) forget(ctx context.Context, f *File) error {
+	if err := s.Contents.remove(ctx, f); err != nil {
+		return err
+	}
+	return s.Store.Forget(ctx, f.ID)
+}
+
+// Get returns a file of a tenant by an id that a caller gave.
+func (s *Service) Get(ctx context.Context, t tenant.ID, id string) (*File, error) {
+	if !ID(id).Valid() {
+		return nil, ErrNotFound
+	}
+	return s.Store.Get(ctx, t, ID(id))
+}
+
+// Open returns the bytes of a file.
+func (s *Service) Open(ctx context.Context, f *File) io.ReadSeekCloser {
+	return s.Contents.open(ctx, f)
+}
+
+// Whole implements execution.Uploads.
+func (s *Service) Whole(ctx context.Context, t tenant.ID, id string) ([]byte, error) {
+	f, err := s.Get(ctx, t, id)
+	if err != nil {
+		return nil, err
+	}
+	if f.Size > execution.MaxCopies {
+		return nil, fault.New(fault.TooLarge, "the file has more than %d bytes", execution.MaxCopies)
+	}
+	body := s.Open(ctx, f)
+	defer body.Close()
+	return io.ReadAll(body)
+}
+
+var _ execution.Uploads = (*Service)(nil)
+
+// Read is Get and Open in one.
+func (s *Service) Read(ctx context.Context, t tenant.ID, id ID) (io.ReadCloser, error) {
+	f, err := s.Get(ctx, t, string(id))
+	if err != nil {
+		return nil, err
+	}
+	return s.Open(ctx, f), nil
+}
+
+// Delete removes a file. Its bytes go at once or, if that fails, with the next Sweep.
+func (s *Service) Delete(ctx context.Context, f *File, events ...tenant.PolicyEvent) error {
+	if err := s.Store.Delete(ctx, f.Tenant, f.ID, events...); err != nil {
+		return err
+	}
+	s.discard(ctx, f, func(context.Context, ID) error { return nil })
+	return nil
+}
+
+// Sweep removes up to most files that are deleted or have expired, and what uploads have left
+// whose process ended. It returns how many.
+func (s *Service) Sweep(ctx context.Context, most int) (int, error) {
+	gone, err := s.Store.Gone(ctx, stale, most)
+	if err != nil {
+		return 0, err
+	}
+	var errs []error
+	for i := range gone {
+		if err := s.forget(ctx, &gone[i]); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return len(gone) - len(errs), errors.Join(errs...)
+}

@@ -1,0 +1,192 @@
+// Package file serves the files that tenants upload, and those that the agents of their sessions
+// have shared, in the form that the published anthropic packages read.
+package file
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/atoll-run/atoll/internal/agent/sandboxtool"
+	"github.com/atoll-run/atoll/internal/core/agent"
+	"github.com/atoll-run/atoll/internal/core/fault"
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
+	"github.com/atoll-run/atoll/internal/core/upload"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
+	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
+)
+
+// Shared are the files that agents of sessions have shared; a *session.Handlers of httpapi has
+// them.
+type Shared interface {
+	SharedBy(ctx context.Context, t tenant.ID, id session.ID, p agent.Page) (page []sessionapi.SessionFile, next string, err error)
+	// SharedFile finds one by its id; it is a NotFound fault if there is none.
+	SharedFile(ctx context.Context, t tenant.ID, fileID string) (session.ID, *sandboxtool.FileUse, error)
+	ServeShared(c *httpapi.Call, u *sandboxtool.FileUse, gone error) error
+}
+
+// Handlers serve files: to keys with the scope read to see them, execute to change them.
+type Handlers struct {
+	Files  *upload.Service
+	Shared Shared // nil where there are no sessions
+}
+
+const (
+	all = "/v1/files"
+	one = all + "/{file_id}"
+)
+
+// maxIDs bounds the ids that a list can be asked for, and maxPage what a page has.
+const (
+	maxIDs  = 100
+	maxPage = 100
+)
+
+// Operations are those of /v1/files.
+func (h *Handlers) Operations() []httpapi.Operation {
+	id := []httpapi.Param{{Name: "file_id", In: httpapi.InPath, Doc: "Id of a file: of one that was uploaded, or of one that a session's agent has shared."}}
+	unknown := httpapi.Refusal(http.StatusNotFound, "not_found: there is no such file, it has expired, or it belongs to another tenant.")
+	ops := []httpapi.Operation{
+		{
+			Method: http.MethodPost, Path: all, ID: "uploadFile", Summary: "Upload a file", Scope: tenant.ScopeExecute, Body: &httpapi.Body{Media: "multipart/form-data"},
+			Description: "A form with the field `file`, and `expires_in_seconds`, 3600 to 7776000, if it is to be deleted by itself. Messages of sessions and their sandboxes can have it by its id.",
+			Answers: []httpapi.Answer{httpapi.OK(UploadedFile{}, "The file. It does not change."),
+				httpapi.Refusal(http.StatusRequestEntityTooLarge, "payload_too_large: the file has more than `max_file_size`."),
+				httpapi.Refusal(http.StatusUnsupportedMediaType, "unsupported_media_type: the body is not multipart/form-data."),
+				httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: the tenant has the most files, or bytes of them.")},
+			Serve: httpapi.Returns(h.upload),
+		},
+		{
+			Method: http.MethodGet, Path: all, ID: "listUploadedFiles", Summary: "List the tenant's files, newest first", Scope: tenant.ScopeRead,
+			Params: append(httpapi.PageParams(20, 1000),
+				httpapi.Param{Name: "ids", Many: true, Doc: "Only those, without pages; up to 100. Ids that there are not are left out."}, httpapi.Param{Name: "ids[]", Many: true, Hidden: true},
+				httpapi.Param{Name: "scope_id", Doc: "Id of a session: the files that its agent has shared, oldest first, instead of those that were uploaded."}),
+			Description: "A page has at most 100 files.",
+			Answers:     []httpapi.Answer{httpapi.OK(httpapi.Page[UploadedFile]{}, "A page."), httpapi.Refusal(http.StatusNotFound, "not_found: there is no such session, or it belongs to another tenant.")},
+			Serve:       httpapi.Returns(h.list),
+		},
+		{
+			Method: http.MethodGet, Path: one, ID: "getFile", Summary: "Show what is recorded of a file", Scope: tenant.ScopeRead, Params: id,
+			Answers: []httpapi.Answer{httpapi.OK(UploadedFile{}, "The file."), unknown}, Serve: httpapi.Returns(h.get),
+		},
+		{
+			Method: http.MethodGet, Path: one + "/content", ID: "getFileContent", Summary: "Download a file", Scope: tenant.ScopeRead, Params: id,
+			Description: "Its bytes, with its media type and a Content-Disposition that has its name. `Range` works.",
+			Answers:     response.FileAnswers(unknown), Serve: httpapi.Writes(h.content),
+		},
+		{
+			Method: http.MethodDelete, Path: one, ID: "deleteFile", Summary: "Delete a file", Scope: tenant.ScopeExecute, Params: id,
+			Description: "Messages that have it keep its bytes, and so do sandboxes. What an agent has shared goes with its session, and is not deleted here.",
+			Answers:     []httpapi.Answer{httpapi.OK(DeletedFile{}, "It is gone."), unknown}, Serve: httpapi.Returns(h.remove),
+		},
+	}
+	for i := range ops {
+		ops[i].Tag = "files"
+	}
+	return ops
+}
+
+// event notes a change of a file.
+func event(c *httpapi.Call, id upload.ID, now string) tenant.PolicyEvent {
+	return tenant.PolicyEvent{Tenant: c.Caller.Tenant.ID, Actor: c.Caller.Key.ID, Field: "file/" + string(id), New: now, CreatedAt: time.Now().UTC().Truncate(time.Microsecond)}
+}
+
+// shared finds the file that an agent has shared which a call names.
+func (h *Handlers) shared(c *httpapi.Call) (session.ID, *sandboxtool.FileUse, error) {
+	if h.Shared == nil {
+		return "", nil, upload.ErrNotFound
+	}
+	of, u, err := h.Shared.SharedFile(c.Context(), c.Caller.Tenant.ID, c.Path("file_id"))
+	if err != nil && fault.KindOf(err) == fault.NotFound {
+		err = upload.ErrNotFound
+	}
+	return of, u, err
+}
+
+func (h *Handlers) get(c *httpapi.Call) (out UploadedFile, err error) {
+	if !upload.ID(c.Path("file_id")).Valid() {
+		of, u, err := h.shared(c)
+		if err != nil {
+			return out, err
+		}
+		return sharedOf(of, sessionapi.FileOf(u, time.Unix(u.CreatedAt, 0).UTC())), nil
+	}
+	f, err := h.Files.Get(c.Context(), c.Caller.Tenant.ID, c.Path("file_id"))
+	if err != nil {
+		return out, err
+	}
+	return fileOf(f), nil
+}
+
+func (h *Handlers) content(c *httpapi.Call) error {
+	if !upload.ID(c.Path("file_id")).Valid() {
+		_, u, err := h.shared(c)
+		if err != nil {
+			return err
+		}
+		return h.Shared.ServeShared(c, u, upload.ErrNotFound)
+	}
+	f, err := h.Files.Get(c.Context(), c.Caller.Tenant.ID, c.Path("file_id"))
+	if err != nil {
+		return err
+	}
+	body := h.Files.Open(c.Context(), f)
+	defer body.Close()
+	return c.ServeTyped(f.Name, f.MediaType, f.CreatedAt, body)
+}
+
+func (h *Handlers) remove(c *httpapi.Call) (out DeletedFile, err error) {
+	f, err := h.Files.Get(c.Context(), c.Caller.Tenant.ID, c.Path("file_id"))
+	if err != nil {
+		return out, err
+	}
+	return DeletedFile{string(f.ID), "file_deleted"}, h.Files.Delete(c.Context(), f, event(c, f.ID, "deleted"))
+}
+
+func (h *Handlers) list(c *httpapi.Call) (out httpapi.Page[UploadedFile], err error) {
+	out.Data = []UploadedFile{}
+	cursor, err := c.Cursor()
+	if err != nil {
+		return out, err
+	}
+	ctx, of, limit := c.Context(), c.Caller.Tenant.ID, min(int(c.Int("limit")), maxPage)
+	if c.Has("ids") || c.Has("ids[]") {
+		if cursor != "" || c.Has("scope_id") {
+			return out, httpapi.Invalid("ids has no meaning with page and scope_id: leave them out")
+		}
+		ids, err := idsOf(c)
+		if err != nil {
+			return out, err
+		}
+		found, err := h.Files.Store.Find(ctx, of, ids)
+		return httpapi.Page[UploadedFile]{Data: httpapi.Each(found, func(f upload.File) UploadedFile { return fileOf(&f) })}, err
+	}
+	if c.Has("scope_id") {
+		id := session.ID(c.Text("scope_id"))
+		if h.Shared == nil || !id.Valid() {
+			return out, session.ErrNotFound
+		}
+		page, next, err := h.Shared.SharedBy(ctx, of, id, agent.Page{Cursor: cursor, Limit: limit})
+		return httpapi.Page[UploadedFile]{Data: httpapi.Each(page, func(f sessionapi.SessionFile) UploadedFile { return sharedOf(id, f) }), NextPage: httpapi.OrNull(next)}, err
+	}
+	page, next, err := h.Files.Store.List(ctx, of, upload.Page{Cursor: cursor, Limit: limit})
+	return httpapi.Page[UploadedFile]{Data: httpapi.Each(page, func(f upload.File) UploadedFile { return fileOf(&f) }), NextPage: httpapi.OrNull(next)}, err
+}
+
+// idsOf are the ids that a list is asked for, each once.
+func idsOf(c *httpapi.Call) (ids []upload.ID, err error) {
+	asked := slices.Concat(c.Query["ids"], c.Query["ids[]"])
+	slices.Sort(asked)
+	if asked = slices.Compact(asked); len(asked) > maxIDs {
+		return nil, httpapi.Invalid("ids must be at most %d", maxIDs)
+	}
+	for _, id := range asked {
+		if upload.ID(id).Valid() {
+			ids = append(ids, upload.ID(id))
+		}
+	}
+	return ids, nil
+}

@@ -1,0 +1,50 @@
+package file
+
+import (
+	"time"
+
+	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/upload"
+	"github.com/atoll-run/atoll/internal/edge/httpapi"
+	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
+)
+
+// UploadedFile is what is recorded of a file.
+type UploadedFile struct {
+	ID           string     `json:"id" doc:"file_ and hexadecimal digits: 32 of one that was uploaded, more of one that an agent has shared."`
+	Type         string     `json:"type" enum:"file"`
+	FileName     string     `json:"filename"`
+	MediaType    string     `json:"mime_type"`
+	Size         int64      `json:"size_bytes"`
+	CreatedAt    time.Time  `json:"created_at"`
+	ExpiresAt    *time.Time `json:"expires_at" doc:"null for one that stays until it is deleted."`
+	Downloadable bool       `json:"downloadable" doc:"Always true."`
+	Scope        *FileScope `json:"scope" doc:"Where an agent has shared it; null for one that was uploaded."`
+}
+
+// FileScope is the session whose agent has shared a file.
+type FileScope struct {
+	Type string `json:"type" enum:"session"`
+	ID   string `json:"id"`
+}
+
+// DeletedFile says that a file is gone.
+type DeletedFile struct {
+	ID   string `json:"id"`
+	Type string `json:"type" enum:"file_deleted"`
+}
+
+func fileOf(f *upload.File) UploadedFile {
+	out := UploadedFile{ID: string(f.ID), Type: "file", FileName: f.Name, MediaType: f.MediaType, Size: f.Size, CreatedAt: f.CreatedAt, Downloadable: true}
+	if !f.ExpiresAt.IsZero() {
+		out.ExpiresAt = &f.ExpiresAt
+	}
+	return out
+}
+
+func sharedOf(by session.ID, f sessionapi.SessionFile) UploadedFile {
+	return UploadedFile{
+		ID: f.ID, Type: "file", FileName: f.FileName, MediaType: httpapi.MediaTypeOf(f.FileName), Size: f.Bytes, CreatedAt: f.CreatedAt, Downloadable: true,
+		Scope: &FileScope{"session", string(by)},
+	}
+}
