@@ -61,7 +61,7 @@ func lied(t *testing.T, p client.Timeouts, answer func(*proto.Request) *proto.Re
 	guest := clienttest.LieTo(t, p, answer)
 	db := storetest.SQLite(t)
 	node := sandboxes.New(sandboxes.Config{
-		Contexts: contexts.New(), Store: db.Sandboxes(), Engine: lies{live: lyingSandbox{guest: guest, done: make(chan struct{})}},
+		Images: plain{}, Contexts: contexts.New(), Store: db.Sandboxes(), Engine: lies{live: lyingSandbox{guest: guest, done: make(chan struct{})}},
 		AdmitDisk: func() error { return nil }, Log: slog.New(slog.DiscardHandler),
 	})
 	by := &Caller{Session: "s", TraceID: execution.NewTraceID(), Principal: &tenant.Principal{
@@ -69,6 +69,11 @@ func lied(t *testing.T, p client.Timeouts, answer func(*proto.Request) *proto.Re
 	}}
 	return NewSet(SetConfig{Pool: directory.New(directory.Config{Local: node, Store: db.Sandboxes(), Refusals: db.Audit()}), Policies: policy{MaxTimeout: time.Minute}}), by, db
 }
+
+// plain has images without packages alone.
+type plain struct{ sandboxes.Images }
+
+func (plain) Named(_ context.Context, image string) (string, error) { return image, nil }
 
 // TestDeafSandboxes: a sandbox that does not end a command keeps no caller waiting
 // for much longer than the command's time.

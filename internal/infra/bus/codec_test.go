@@ -37,6 +37,7 @@ func fullJob() execution.Job {
 		},
 		Window: 20 * time.Minute,
 		Thread: &execution.Thread{ID: "t-1", State: "abc", Quota: 1 << 40},
+		Files:  []execution.FileRef{{ID: "file_1", Path: "/mnt/session/uploads/a"}},
 		Skills: []execution.SkillRef{{Name: "charts", Version: "skv_1"}},
 		Web:    &execution.WebAccess{Key: "key_1", Environment: "env_1", Held: true, Token: "secret", Left: new(usage.Money(7))},
 		Mounts: []storage.Mount{{Slug: "team", Connection: "con_1", Kind: storage.S3, Path: "a/b", ReadOnly: true, Target: storage.Target{
@@ -187,7 +188,7 @@ func TestCodecOfEarlierVersions(t *testing.T) {
 		}
 	}
 	job := fullJob()
-	job.Permissions.Process.Root, job.Window, job.Web, job.Skills = false, 0, nil, nil // which that version did not have
+	job.Permissions.Process.Root, job.Window, job.Web, job.Skills, job.Files = false, 0, nil, nil, nil // which that version did not have
 	if gateway, got, err := decodeStart(read("job.v5")); err != nil || gateway != "gw" || !reflect.DeepEqual(got, job) {
 		t.Errorf("%q, %+v, %v", gateway, got, err)
 	}
