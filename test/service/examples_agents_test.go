@@ -2,6 +2,7 @@ package service
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -19,6 +20,9 @@ const agentRegion = `import csv
 rows = [r for r in csv.DictReader(open('sales.csv')) if r['month'] == '2026-03']
 print(max(rows, key=lambda r: int(r['revenue']))['region'])`
 
+const primesProgram = `open('primes.py', 'w').write("print(*[n for n in range(2, 30) if all(n % d for d in range(2, n))])")
+exec(open('primes.py').read())`
+
 // patchProgram does what examples/agents/coder.sh asks for.
 const patchProgram = `git clone -q median.bundle work && cd work && ! python3 -m unittest -q 2>/dev/null &&
 sed -i 's|len(numbers) / 2|len(numbers) // 2|' median.py && python3 -m unittest -q &&
@@ -35,6 +39,12 @@ func team(t *testing.T) *httptest.Server {
 		"sales.csv":     {program("python", chartProgram), scriptedmodel.Ask("call2", "share_file", `{"file_path": "chart.svg"}`)},
 		"which region":  {program("python", agentRegion)},
 		"median.bundle": {program("bash", patchProgram), scriptedmodel.Ask("call2", "share_file", `{"file_path": "mend.patch"}`)},
+
+		"ten prime numbers": {scriptedmodel.Ask("call", "handoff_to_code_agent", `{"task": "Write primes.py."}`), scriptedmodel.Ask("call2", "handoff_to_qa_agent", `{"task": "Test the program."}`)},
+		"Write primes.py":   {program("python", primesProgram)},
+		"Test the program":  {program("bash", "python3 primes.py | wc -w")},
+		"charged twice":     {scriptedmodel.Ask("call", "handoff_to_billing_agent", `{"reason": "an invoice"}`)},
+		"does not start":    {scriptedmodel.Ask("call", "handoff_to_technical_agent", `{}`)},
 	}
 	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
 		said, _ := conversation(r.Body)
@@ -56,7 +66,8 @@ func team(t *testing.T) *httptest.Server {
 				return turns[results], true
 			}
 			_, told := conversation(r.Body)
-			return scriptedmodel.Say(told), true
+			who, _, _ := strings.Cut(fmt.Sprint(r.Body["instructions"]), ".")
+			return scriptedmodel.Say(who + ": " + told), true
 		}
 		t.Errorf("the model was asked %q", said)
 		return scriptedmodel.Turn{}, false
@@ -76,15 +87,22 @@ func TestAgentExamples(t *testing.T) {
 	}
 	for name, want := range map[string]struct {
 		said []string
-		file string
+		file string // in the folder that the example is given; "" for one that is given none
 		has  string
 	}{
+		"orchestrator.sh": {[]string{"example-orchestrator: created", "2 3 5 7 11 13 17 19 23 29", "thread_created", "You are a project manager: ", "QA agent is done", "stdout:\n10\n"}, "", ""},
+		"swarm.sh":        {[]string{"example-triage: created", "You answer questions about invoices and refunds: ", "You solve technical problems of customers, step by step: ", "speaker"}, "", ""},
+
 		"analyst.sh": {[]string{"data-analyst: created", "2026-03 2500", "saved", "south"}, "chart.svg", `<svg xmlns="http://www.w3.org/2000/svg"`},
 		"coder.sh":   {[]string{"coding-agent: created", "mended", "median: divide whole numbers", "OK"}, "median/median.py", "len(numbers) // 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
-			cmd := exec.CommandContext(t.Context(), filepath.Join("..", "..", "examples", "agents", name), folder, "clever")
+			args := []string{"clever"}
+			if want.file != "" {
+				args = []string{folder, "clever"}
+			}
+			cmd := exec.CommandContext(t.Context(), filepath.Join("..", "..", "examples", "agents", name), args...)
 			cmd.Env = append(a.env, "ATOLL="+binary)
 			out, err := cmd.CombinedOutput()
 			if err != nil {
@@ -94,6 +112,9 @@ func TestAgentExamples(t *testing.T) {
 				if !strings.Contains(string(out), part) {
 					t.Errorf("it does not say %q:\n%s", part, out)
 				}
+			}
+			if want.file == "" {
+				return
 			}
 			if text, err := os.ReadFile(filepath.Join(folder, want.file)); err != nil || !strings.Contains(string(text), want.has) {
 				t.Errorf("%s: %v, %s", want.file, err, text)
