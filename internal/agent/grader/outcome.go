@@ -136,7 +136,7 @@ func work(s *run.State) string {
 	left := MaxReviewed
 	items := s.Conversation[min(len(s.Conversation), len(s.Request.Input)):]
 	for i := len(items) - 1; i >= 0; i-- {
-		text := ""
+		var text string
 		switch it := &items[i]; {
 		case it.Call != nil:
 			text = "call of " + it.Call.Name + ": " + it.Call.Arguments

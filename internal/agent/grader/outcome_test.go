@@ -70,7 +70,7 @@ func TestVerdicts(t *testing.T) {
 		"a check that is refused":  {outcome: checked, check: called("too long", true, true), want: "failed The check was not run: too long outcome_failed"},
 	} {
 		got := evaluate(t, c.outcome, c.check, c.tries, c.text, c.err)
-		said := ""
+		var said string
 		switch {
 		case got.Evaluation == nil:
 			said = fmt.Sprint("again ", got.Again.Sub(time.Unix(1000, 0)))
