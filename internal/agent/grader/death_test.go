@@ -27,7 +27,7 @@ const owner tenant.ID = "ten_0123456789abcdef"
 type works struct{}
 
 func (works) Generate(_ context.Context, q model.Request) iter.Seq2[model.Delta, error] {
-	last := grader.Text(q.Items[len(q.Items)-1].Message.Parts)
+	last := model.Joined(q.Items[len(q.Items)-1].Message.Parts)
 	text := "first"
 	switch {
 	case strings.HasPrefix(q.Instructions, "You grade") && strings.Contains(last, "third"):

@@ -32,29 +32,12 @@ func Verdict(text string, into any) bool {
 	return from >= 0 && to > from && json.Unmarshal([]byte(text[from:to+1]), into) == nil
 }
 
-// Clip is the beginning of a text.
-func Clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return text[:wire.WholeRunes([]byte(text[:most]))] + "…"
-}
-
-// Text is the text of parts.
-func Text(parts []model.Part) string {
-	var b strings.Builder
-	for _, p := range parts {
-		b.WriteString(p.Text)
-	}
-	return b.String()
-}
-
 // Answer is the last answer of the model in a run.
 func Answer(s *run.State) (answer string) {
 	for i := range s.Output {
 		if m := s.Output[i].Message; m != nil && s.Output[i].Status == run.ItemCompleted {
-			answer = Text(m.Parts)
+			answer = model.Joined(m.Parts)
 		}
 	}
-	return Clip(answer, MaxReviewed)
+	return wire.Clip(answer, MaxReviewed)
 }

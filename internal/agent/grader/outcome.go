@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Task is what a model is told of the outcome that it works for.
@@ -39,10 +40,10 @@ const maxTries = 3
 func Outcome(ctx context.Context, c *loop.Check) (*run.Checked, error) {
 	o, p := c.State.Request.Outcome, &c.State.Progress
 	if p.Check != nil && len(p.Check.Used) == 0 {
-		return over("The check was not run: " + Text(p.Check.Result.Parts)), nil
+		return over("The check was not run: " + model.Joined(p.Check.Result.Parts)), nil
 	}
 	if p.Failed() {
-		return revise(o, p, "The check did not pass. "+Text(p.Check.Result.Parts)), nil
+		return revise(o, p, "The check did not pass. "+model.Joined(p.Check.Result.Parts)), nil
 	}
 	if o.Rubric == "" {
 		return verdict(run.Satisfied, "The check has passed."), nil
@@ -102,7 +103,7 @@ func judged(o *run.Outcome, p *run.Progress, text string) *run.Checked {
 	if !Verdict(text, &said) {
 		return nil
 	}
-	why := Clip(strings.TrimSpace(said.Explanation), MaxFeedback)
+	why := wire.Clip(strings.TrimSpace(said.Explanation), MaxFeedback)
 	switch said.Result {
 	case run.Satisfied:
 		return verdict(run.Satisfied, why)
@@ -141,13 +142,13 @@ func work(s *run.State) string {
 		case it.Call != nil:
 			text = "call of " + it.Call.Name + ": " + it.Call.Arguments
 		case it.Result != nil:
-			text = "result: " + Text(it.Result.Parts)
+			text = "result: " + model.Joined(it.Result.Parts)
 		case it.Message != nil && it.Message.Role == model.Assistant:
-			text = "message: " + Text(it.Message.Parts)
+			text = "message: " + model.Joined(it.Message.Parts)
 		default:
 			continue
 		}
-		text = Clip(text, maxPiece)
+		text = wire.Clip(text, maxPiece)
 		if left -= len(text); left < 0 {
 			break
 		}
@@ -156,7 +157,7 @@ func work(s *run.State) string {
 	slices.Reverse(pieces)
 	text := fmt.Sprintf("<work>\n%s\n</work>\n<answer>\n%s\n</answer>", strings.Join(pieces, "\n"), Answer(s))
 	if c := s.Progress.Check; c != nil {
-		text += fmt.Sprintf("\n<check>\n%s\n</check>", Clip(Text(c.Result.Parts), MaxReviewed))
+		text += fmt.Sprintf("\n<check>\n%s\n</check>", wire.Clip(model.Joined(c.Result.Parts), MaxReviewed))
 	}
 	return text
 }

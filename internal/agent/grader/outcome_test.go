@@ -76,7 +76,7 @@ func TestVerdicts(t *testing.T) {
 			said = fmt.Sprint("again ", got.Again.Sub(time.Unix(1000, 0)))
 		case got.Say != nil:
 			said = fmt.Sprintf("%s %s goes on", got.Evaluation.Result, got.Evaluation.Explanation)
-			if !strings.Contains(Text(got.Say.Message.Parts), got.Evaluation.Explanation) {
+			if !strings.Contains(model.Joined(got.Say.Message.Parts), got.Evaluation.Explanation) {
 				t.Errorf("%s: the model is told %+v", what, got.Say)
 			}
 		case got.End != nil:

@@ -200,7 +200,7 @@ func (h *Handoffs) outcome(ctx context.Context, c *loop.Call, o *options, id run
 func lastText(s *run.State) (text string) {
 	for i := range s.Output {
 		if m := s.Output[i].Message; m != nil {
-			text = textOf(m.Parts)
+			text = model.Joined(m.Parts)
 		}
 	}
 	return text

@@ -42,7 +42,7 @@ func (h *Handoffs) share(ctx context.Context, c *loop.Call, o *options, q *run.R
 	}
 	reply, err := ask(ctx, c, model.Request{
 		Instructions: fmt.Sprintf(summarizer, o.To.Name), MaxOutputTokens: summaryTokens,
-		Items: []model.Item{model.Text(model.User, fmt.Sprintf("<conversation>\n%s\n</conversation>\n<task>\n%s\n</task>", transcript(talk), clip(task, maxPart)))},
+		Items: []model.Item{model.Text(model.User, fmt.Sprintf("<conversation>\n%s\n</conversation>\n<task>\n%s\n</task>", transcript(talk), wire.Clip(task, maxPart)))},
 	})
 	var refused *model.Error
 	switch {
@@ -51,7 +51,7 @@ func (h *Handoffs) share(ctx context.Context, c *loop.Call, o *options, q *run.R
 	case err != nil:
 		return nil, err
 	}
-	text := clip(strings.TrimSpace(reply.Text), maxSummary)
+	text := wire.Clip(strings.TrimSpace(reply.Text), maxSummary)
 	q.Thread.Summary = &run.Summary{Text: text, Model: reply.Model, Usage: reply.Usage, Cost: reply.Cost}
 	if text != "" {
 		q.Input = []model.Item{model.Text(model.User, "[This is a summary of the conversation that the task below comes from.]\n"+text)}
@@ -92,7 +92,7 @@ func spoken(items []model.Item) (out []model.Item) {
 		case it.Result != nil:
 			if call := calls[it.Result.CallID]; call != nil {
 				out = append(out, model.Text(model.User, fmt.Sprintf("[A tool was called in this conversation: %s with %s. Its result:]\n%s",
-					call.Name, clip(call.Arguments, maxPart), clip(textOf(it.Result.Parts), maxPart))))
+					call.Name, wire.Clip(call.Arguments, maxPart), wire.Clip(model.Joined(it.Result.Parts), maxPart))))
 			}
 		}
 	}
@@ -105,7 +105,7 @@ func transcript(items []model.Item) string {
 	lines := make([]string, len(items))
 	for i := len(items) - 1; i >= 0; i-- {
 		m := items[i].Message
-		lines[i] = fmt.Sprintf("%s: %s", m.Role, clip(textOf(m.Parts), maxTold/2))
+		lines[i] = fmt.Sprintf("%s: %s", m.Role, wire.Clip(model.Joined(m.Parts), maxTold/2))
 		if size += len(lines[i]); size > maxTold {
 			break
 		}
@@ -116,20 +116,4 @@ func transcript(items []model.Item) string {
 		text = "[The beginning is left out.]\n\n" + text
 	}
 	return text
-}
-
-func textOf(parts []model.Part) string {
-	var b strings.Builder
-	for _, p := range parts {
-		b.WriteString(p.Text)
-	}
-	return b.String()
-}
-
-// clip is the beginning of a text.
-func clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return text[:wire.WholeRunes([]byte(text[:most]))] + "…"
 }

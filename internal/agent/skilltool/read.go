@@ -8,10 +8,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/atoll-run/atoll/internal/agent/grader"
 	"github.com/atoll-run/atoll/internal/agent/loop"
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/skill"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // maxRead bounds the bytes of a file that the model is given.
@@ -41,7 +41,7 @@ var readTool = newTool("", skill.ReadTool, "Reads the instructions of a skill, o
 		}
 		i := slices.IndexFunc(b.Files, func(f skill.File) bool { return f.Path == name })
 		if i < 0 {
-			return said(fmt.Sprintf("The skill has no file %q. It has: %s", grader.Clip(name, 200), listing(b)), true), nil
+			return said(fmt.Sprintf("The skill has no file %q. It has: %s", wire.Clip(name, 200), listing(b)), true), nil
 		}
 		text, err := content(b, &b.Files[i])
 		if err != nil {
@@ -69,7 +69,7 @@ func cut(text string) string {
 	if len(text) <= maxRead {
 		return text
 	}
-	return grader.Clip(text, maxRead) + "\n[cut; all of it is in the sandbox]"
+	return wire.Clip(text, maxRead) + "\n[cut; all of it is in the sandbox]"
 }
 
 // listing names the files of a skill.

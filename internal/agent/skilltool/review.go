@@ -11,6 +11,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/skill"
+	"github.com/atoll-run/atoll/internal/core/wire"
 )
 
 // Review is the Data of an event of the kind run.ToldReview.
@@ -78,7 +79,7 @@ func (r *Review) read(text string) {
 		r.Error = "the reviewing model gave no score between 0 and 1"
 		return
 	}
-	r.Score, r.Feedback = *verdict.Score, grader.Clip(strings.TrimSpace(verdict.Feedback), grader.MaxFeedback)
+	r.Score, r.Feedback = *verdict.Score, wire.Clip(strings.TrimSpace(verdict.Feedback), grader.MaxFeedback)
 }
 
 // lastTexts are the last question of the user, and the last answer of the model in this run.
@@ -86,8 +87,8 @@ func lastTexts(s *run.State) (question, answer string) {
 	items := s.Request.Input
 	for i := len(items) - 1; i >= 0 && question == ""; i-- {
 		if m := items[i].Message; m != nil && m.Role == model.User {
-			question = grader.Text(m.Parts)
+			question = model.Joined(m.Parts)
 		}
 	}
-	return grader.Clip(question, grader.MaxReviewed), grader.Answer(s)
+	return wire.Clip(question, grader.MaxReviewed), grader.Answer(s)
 }

@@ -9,6 +9,7 @@ package model
 import (
 	"context"
 	"iter"
+	"strings"
 )
 
 // Model answers requests.
@@ -184,4 +185,13 @@ type Format struct {
 // Text returns a message of one text.
 func Text(role Role, text string) Item {
 	return Item{Message: &Message{Role: role, Parts: []Part{{Kind: PartText, Text: text}}}}
+}
+
+// Joined is the text of parts.
+func Joined(parts []Part) string {
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString(p.Text)
+	}
+	return b.String()
 }

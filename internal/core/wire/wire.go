@@ -184,3 +184,11 @@ func plain(t reflect.Type) reflect.Type {
 	}
 	return t
 }
+
+// Clip is the beginning of a text, of at most so many bytes and a sign that it is cut.
+func Clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return text[:WholeRunes([]byte(text[:most]))] + "…"
+}

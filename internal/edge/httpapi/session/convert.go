@@ -64,7 +64,7 @@ func turnOf(s *session.Session, state *run.State) SessionTurn {
 	}
 	for _, it := range state.Output {
 		if it.Message != nil {
-			out.Content = said(it.Message.Parts)
+			out.Content = model.Joined(it.Message.Parts)
 		}
 	}
 	if state.End.Reason != run.Done || state.End.Message != "" {
@@ -100,14 +100,6 @@ func waitOf(id session.ID, w run.Wait) WaitingCall {
 
 func usageOf(s *run.Spent) TurnUsage {
 	return TurnUsage{s.Usage.Input, s.Usage.Output, s.Cost.Dollars()}
-}
-
-func said(parts []model.Part) string {
-	var b strings.Builder
-	for _, p := range parts {
-		b.WriteString(p.Text)
-	}
-	return b.String()
 }
 
 func eventOf(id session.ID, e *session.Event) SessionEvent {
@@ -169,14 +161,14 @@ func (out *SessionEvent) thread(t *run.ToldThread) {
 func (out *SessionEvent) item(it *model.Item) {
 	switch {
 	case it.Message != nil:
-		out.Role, out.Content = new(string(it.Message.Role)), new(said(it.Message.Parts))
+		out.Role, out.Content = new(string(it.Message.Role)), new(model.Joined(it.Message.Parts))
 		if files := fileNames(it.Message.Parts); len(files) > 0 {
 			out.Files = &files
 		}
 	case it.Call != nil:
 		out.Name, out.Arguments = &it.Call.Name, &it.Call.Arguments
 	case it.Result != nil:
-		out.Content, out.IsError = new(said(it.Result.Parts)), &it.Result.Failed
+		out.Content, out.IsError = new(model.Joined(it.Result.Parts)), &it.Result.Failed
 	case it.Reasoning != nil:
 		out.Content = new(strings.Join(it.Reasoning.Summary, "\n"))
 	}
