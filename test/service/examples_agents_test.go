@@ -79,7 +79,7 @@ func team(t *testing.T) *httptest.Server {
 // TestAgentExamples runs the examples of agents, each as its first lines say.
 func TestAgentExamples(t *testing.T) {
 	s := shared(t)
-	a := newAsker(t, s.URL, s.Tenant(t, "agents", "pro"))
+	a := newAsker(t, s.URL, s.Tenant(t, "example-agents", "pro"))
 	lendModel(t, s, "clever", team(t).URL, model.Capabilities...)
 	binary, err := atolltest.Binary()
 	if err != nil {

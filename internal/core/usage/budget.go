@@ -61,6 +61,12 @@ func (b *Budget) Check(ctx context.Context, tenant string, more Money) error {
 // Reserve holds what something costs that is about to be done, until release is called: then
 // the ledger has it, or it was not done. It is refused where a budget has not so much left.
 func (b *Budget) Reserve(ctx context.Context, tenant string, cost, more Money) (release func(), err error) {
+	return b.reserve(ctx, tenant, cost, func(context.Context) (Money, error) { return more, nil })
+}
+
+// reserve asks for more when cost is held: what ends meanwhile is held, or a part of more, or
+// both for a moment.
+func (b *Budget) reserve(ctx context.Context, tenant string, cost Money, more func(context.Context) (Money, error)) (release func(), err error) {
 	if cost > 0 {
 		// One at a time: what is held for one that is then refused would count against the next.
 		done, err := b.deciding.wait(ctx, tenant)
@@ -71,7 +77,11 @@ func (b *Budget) Reserve(ctx context.Context, tenant string, cost, more Money) (
 	}
 	before, release := b.holds.Take(tenant, cost)
 	if cost > 0 {
-		if err := b.check(ctx, tenant, before.Plus(more), cost); err != nil {
+		beside, err := more(ctx)
+		if err == nil {
+			err = b.check(ctx, tenant, before.Plus(beside), cost)
+		}
+		if err != nil {
 			release()
 			return nil, err
 		}

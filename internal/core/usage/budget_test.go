@@ -181,3 +181,33 @@ func TestBudgetWaits(t *testing.T) {
 	first.Wait()
 	another.Wait()
 }
+
+// TestProgramCallEndsMeanwhile: a call that is recorded and released right after the calls on
+// record were read still counts for the one that is decided about.
+func TestProgramCallEndsMeanwhile(t *testing.T) {
+	var first func()
+	p := usage.Programs{
+		Budget: usage.NewBudget(func(_ context.Context, _ string, more, next usage.Money) error {
+			if more+next > 9 {
+				return errors.New("no budget")
+			}
+			return nil
+		}),
+		Prices: map[string]usage.Money{"web_search": 5},
+		Calls: func(context.Context, string, string) (map[string]int, error) {
+			if first != nil {
+				first()
+			}
+			return nil, nil
+		},
+	}
+	search := usage.ProgramCall{Tenant: "a", TraceID: "t", Service: "web_search", Budgeted: true}
+	release, err := p.Reserve(t.Context(), search)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first = release
+	if _, err := p.Reserve(t.Context(), search); err == nil {
+		t.Error("a budget for one call has two")
+	}
+}

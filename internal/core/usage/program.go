@@ -46,21 +46,26 @@ func (p *Programs) Reserve(ctx context.Context, c ProgramCall) (release func(), 
 			settle()
 		}
 	}()
-	calls, err := p.Calls(ctx, c.Tenant, c.TraceID)
-	if err != nil {
-		return nil, err
-	}
-	recorded := Money(0)
-	for service, price := range p.Prices {
-		recorded = recorded.Plus(price.Times(calls[service]))
-	}
-	if spent = spent.Plus(recorded); c.Left != nil && spent.Plus(price) > *c.Left {
-		return nil, fault.Limit("max_cost", time.Time{}, "a call of %s costs %s US dollars, and max_cost leaves %s for this program", c.Service, price, max(0, *c.Left-spent))
+	recorded := func(ctx context.Context) (m Money, err error) {
+		calls, err := p.Calls(ctx, c.Tenant, c.TraceID)
+		if err != nil {
+			return 0, err
+		}
+		for service, price := range p.Prices {
+			m = m.Plus(price.Times(calls[service]))
+		}
+		if spent := spent.Plus(m); c.Left != nil && spent.Plus(price) > *c.Left {
+			return 0, fault.Limit("max_cost", time.Time{}, "a call of %s costs %s US dollars, and max_cost leaves %s for this program", c.Service, price, max(0, *c.Left-spent))
+		}
+		return m, nil
 	}
 	if !c.Budgeted {
+		if _, err = recorded(ctx); err != nil {
+			return nil, err
+		}
 		return settle, nil
 	}
-	reserved, err := p.Budget.Reserve(ctx, c.Tenant, price, recorded)
+	reserved, err := p.Budget.reserve(ctx, c.Tenant, price, recorded)
 	if err != nil {
 		return nil, err
 	}
