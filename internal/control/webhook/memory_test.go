@@ -16,7 +16,7 @@ func TestMemoryIsSharedAmongTenants(t *testing.T) {
 	big := ended(silent, "")
 	big.Stdout = make([]byte, 10<<20) // a message of 60 MiB, as each byte becomes six
 	big.StdoutBytes = int64(len(big.Stdout))
-	sent := make(chan error, 8)
+	sent := make(chan error, 3)
 	for range cap(sent) {
 		go func() {
 			_, err := c.Deliver(t.Context(), big)
