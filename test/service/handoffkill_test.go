@@ -78,7 +78,7 @@ func TestKilledHandoffs(t *testing.T) {
 		{"one calls a tool", func(int) bool {
 			for _, one := range threads() {
 				if count("/threads/"+one.ID, "tool_use") > 0 {
-					time.Sleep(500 * time.Millisecond) // the program runs
+					underWay(t, k)
 					return true
 				}
 			}
@@ -94,12 +94,7 @@ func TestKilledHandoffs(t *testing.T) {
 		if err := beginTurn(t, k, fmt.Sprint("both ", round), &begun); err != nil {
 			t.Fatal(err)
 		}
-		late := time.Now().Add(time.Minute)
-		for !point.reached(round) {
-			if time.Now().After(late) {
-				t.Fatalf("%s: never", point.name)
-			}
-		}
+		atolltest.Until(t, time.Minute, point.name, func() bool { return point.reached(round) })
 		line.next(syscall.SIGKILL)
 		k.until("idle")
 		all := k.events("&order=desc")
@@ -151,14 +146,11 @@ func stopped(t *testing.T, k *talker) {
 // underWay returns once a program runs.
 func underWay(t *testing.T, k *talker) {
 	t.Helper()
-	for late := time.Now().Add(time.Minute); time.Now().Before(late); time.Sleep(50 * time.Millisecond) {
+	atolltest.Until(t, time.Minute, "a program runs", func() bool {
 		var page struct{ Data []record }
 		k.line.now().Must(t, k.key, http.MethodGet, "/v1/executions?status=running", nil).Into(t, http.StatusOK, &page)
-		if len(page.Data) > 0 {
-			return
-		}
-	}
-	t.Fatal("no program begins")
+		return len(page.Data) > 0
+	})
 }
 
 // beginTurn begins a turn and does not wait for its end.

@@ -45,7 +45,7 @@ func outcomes(t *testing.T, k *talker) {
 		})
 	}()
 	<-checked
-	time.Sleep(time.Second) // the check runs, or is about to
+	underWay(t, k)
 	k.line.next(syscall.SIGKILL)
 	if err := <-cut; err == nil {
 		t.Error("the stream ended as if the turn had")
@@ -80,7 +80,7 @@ func outcomes(t *testing.T, k *talker) {
 		k.post(define)
 	}()
 	k.reach(before, func(e sessionEvent) bool { return e.Type == "outcome_evaluation_start" })
-	time.Sleep(500 * time.Millisecond) // as above
+	underWay(t, k)
 	k.line.now().Must(k, k.key, http.MethodPost, k.path+"/interrupt", nil).Into(t, http.StatusOK, nil)
 	began := time.Now()
 	<-ended

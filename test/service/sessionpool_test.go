@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // plans has the agent of a session make calls, and returns what it says of the last one.
@@ -99,15 +101,10 @@ func TestSessionSandboxes(t *testing.T) {
 		}
 	})
 	t.Run("sleep", func(t *testing.T) {
-		for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		atolltest.Until(t, time.Minute, "all sleep on disk", func() bool {
 			a := line.now().Must(t, k.key, http.MethodGet, "/v1/sandboxes?session="+helper.id(), nil)
-			if a.Status == http.StatusOK && strings.Count(string(a.Body), `"kept":"disk"`) == 5 {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("they do not sleep: %s", a.Body)
-			}
-		}
+			return a.Status == http.StatusOK && strings.Count(string(a.Body), `"kept":"disk"`) == 5
+		})
 		if said := helper.plans("completed", toolStep{"shell", sh("read a < ticks; sleep 0.5; read b < ticks; [ $b -gt $a ] && echo goes on")}); !strings.Contains(said, "goes on") {
 			t.Errorf("after sleep it says %q", said)
 		}
@@ -119,12 +116,11 @@ func TestSessionSandboxes(t *testing.T) {
 			done <- fmt.Sprint(a, err)
 		}()
 		<-done
-		for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		atolltest.Until(t, time.Minute, "the command runs", func() bool {
 			var seen struct{ Stdout string }
-			if helper.uses("shell", sh("cat count 2>/dev/null"), http.StatusOK, &seen); seen.Stdout != "" || time.Now().After(end) {
-				break
-			}
-		}
+			helper.uses("shell", sh("cat count 2>/dev/null"), http.StatusOK, &seen)
+			return seen.Stdout != ""
+		})
 		line.next(syscall.SIGKILL)
 		helper.until("idle")
 		var last string
@@ -199,21 +195,10 @@ func repository(t *testing.T) (address, url string) {
 		cmd := exec.CommandContext(t.Context(), "git", args...)
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Skipf("git %v: %v: %s", args, err, out)
+			t.Fatalf("git %v: %v: %s", args, err, out)
 		}
 	}
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range addrs {
-		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() {
-			address = n.IP.String()
-		}
-	}
-	if address == "" {
-		t.Skip("this machine has no address but its loopback's")
-	}
+	address = machine(t)
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address+":0")
 	if err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func TestDocumentTools(t *testing.T) {
 func TestDocuments(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("this machine has no python3")
+		t.Fatal("this machine has no python3: make test-deps installs it")
 	}
 	dir := t.TempDir()
 	write := func(name, text string) {

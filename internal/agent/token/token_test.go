@@ -50,18 +50,21 @@ func endpoint(t *testing.T, answer http.HandlerFunc) string {
 // TestOneRefreshes: many that need a token at once have it refreshed once.
 func TestOneRefreshes(t *testing.T) {
 	var asked atomic.Int64
+	var begun sync.WaitGroup
+	begun.Add(8)
 	s, c := open(t, endpoint(t, func(w http.ResponseWriter, r *http.Request) {
 		n := asked.Add(1)
 		if r.FormValue("refresh_token") != "refresh-one" || r.FormValue("client_id") != "client" || r.FormValue("grant_type") != "refresh_token" {
 			t.Errorf("asked with %v", r.Form)
 		}
-		time.Sleep(300 * time.Millisecond)
+		begun.Wait()
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"access_token":"new-token-%d","token_type":"bearer","expires_in":3600}`, n)
 	}), "127.0.0.1")
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
+			begun.Done()
 			if got, err := s.Token(t.Context(), tenantID, []vault.ID{c.Vault}, server, ""); err != nil || got != "new-token-1" {
 				t.Errorf("got %q, %v", got, err)
 			}

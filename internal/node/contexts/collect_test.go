@@ -13,6 +13,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/codecontext"
 	"github.com/atoll-run/atoll/internal/core/process"
 	"github.com/atoll-run/atoll/internal/core/redact"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // keyed is a run under a key, or the collection of one.
@@ -52,12 +53,7 @@ func TestCollect(t *testing.T) {
 		_, err := r.keyed(ctx, false, "run/1", code)
 		left <- err
 	}()
-	for {
-		if _, err := os.Stat(count); err == nil {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	atolltest.Until(t, time.Minute, "it runs", func() bool { _, err := os.Stat(count); return err == nil })
 	leave(codecontext.ErrDetached)
 	if err := <-left; !errors.Is(err, codecontext.ErrDetached) {
 		t.Fatalf("the run that was left: %v", err)

@@ -27,6 +27,7 @@ import (
 	"github.com/atoll-run/atoll/internal/node/image"
 	"github.com/atoll-run/atoll/internal/node/image/imagetest"
 	"github.com/atoll-run/atoll/internal/node/packages"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // installer leaves a file above the image, or fails.
@@ -35,6 +36,7 @@ type installer struct {
 	err  error
 	runs []engine.Installation
 	hold chan struct{} // if not nil, Install waits for it
+	held chan struct{} // Install waits
 }
 
 func (i *installer) Install(ctx context.Context, in engine.Installation, upper *os.File) error {
@@ -43,6 +45,7 @@ func (i *installer) Install(ctx context.Context, in engine.Installation, upper *
 	err, hold := i.err, i.hold
 	i.mu.Unlock()
 	if hold != nil {
+		i.held <- struct{}{}
 		select {
 		case <-hold:
 		case <-ctx.Done():
@@ -97,7 +100,7 @@ func open(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{fake: &installer{}, db: storetest.SQLite(t), images: images, now: time.Now()}
+	r := &rig{fake: &installer{held: make(chan struct{}, 10)}, db: storetest.SQLite(t), images: images, now: time.Now()}
 	r.Provisioner = New(Config{
 		Store: r.db.PackageBuilds(), Images: images, Installer: r.fake, Executor: "exe_a", Mirrors: map[requirement.Kind]bool{requirement.Pip: true}, Allowed: all,
 		Time: time.Minute, Size: 64 << 20, Most: 2, Log: slog.New(slog.DiscardHandler), Clock: func() time.Time { return r.now },
@@ -219,9 +222,7 @@ func TestAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Step(ctx) }()
-	for r.fake.count() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	<-r.fake.held
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
@@ -250,18 +251,16 @@ func TestWaits(t *testing.T) {
 	r.fake.hold = make(chan struct{})
 	ended := make(chan error, 1)
 	go func() { ended <- r.Step(t.Context()) }()
-	for r.fake.count() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	<-r.fake.held
 	got := make(chan error, maxWaits)
 	for range maxWaits {
 		go func() { _, err := r.Resolve(t.Context(), ref); got <- err }()
 	}
-	for waits := 0; waits < maxWaits; time.Sleep(time.Millisecond) {
+	atolltest.Until(t, time.Minute, "all wait", func() bool {
 		r.Provisioner.mu.Lock()
-		waits = r.waits
-		r.Provisioner.mu.Unlock()
-	}
+		defer r.Provisioner.mu.Unlock()
+		return r.waits == maxWaits
+	})
 	if _, err := r.Resolve(t.Context(), ref); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("one too many: %v", err)
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/response"
 	"github.com/atoll-run/atoll/internal/infra/store/storetest"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // engine finds two pages for any text but "nothing", and fails for "broken".
@@ -617,9 +618,5 @@ func TestMCPTakenOver(t *testing.T) {
 // await waits until something holds.
 func await(t *testing.T, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it does not hold")
-		}
-	}
+	atolltest.Until(t, 30*time.Second, "it holds", holds)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -76,11 +77,12 @@ func answer(q model.Request) []model.Delta {
 
 // hands are the handler of all tools of this server. A check of an outcome may say that it fails
 // once, or hangs.
-type hands struct{}
+type hands struct{ hung func() }
 
 func (hands) Show(*loop.Call) (*run.Item, error) { return nil, nil }
-func (hands) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
+func (h hands) Do(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	if strings.Contains(c.Call.Arguments, "hang") {
+		h.hung()
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
@@ -100,6 +102,7 @@ type talk struct {
 	*testing.T
 	path     string
 	ended    chan run.ID   // turns
+	hung     chan struct{} // a model or a tool was asked that does not answer
 	recalled *atomic.Int64 // how often a conversation was read
 	api      *sessionapi.Handlers
 	skills   skill.Store
@@ -117,7 +120,14 @@ func open(t *testing.T, policy string) *talk {
 // openWith is open with another model, and with skills.
 func openWith(t *testing.T, policy string, script modeltest.Script, skills ...agent.Skill) *talk {
 	t.Helper()
-	models := scripted{script}
+	hung := make(chan struct{}, 20)
+	models := scripted{func(q model.Request) []model.Delta {
+		out := script(q)
+		if slices.ContainsFunc(out, func(d model.Delta) bool { return d.Kind == 0 }) {
+			hung <- struct{}{}
+		}
+		return out
+	}}
 	var agents agent.Store
 	var api *sessionapi.Handlers
 	var keep skill.Store
@@ -137,7 +147,7 @@ func openWith(t *testing.T, policy string, script modeltest.Script, skills ...ag
 		l := loop.New(loop.Config{
 			Ended: func(r *run.Run) { wake(); ended <- r.ID },
 			Store: db.Runs(), Models: models, Events: s.World.Bus.RunEvents(box), Log: slog.New(slog.DiscardHandler), Holder: "here",
-			Handlers: map[string]loop.Handler{"sandbox": hands{}, skilltool.Handler: used, mcptool.Handler: remote, handoff.Handler: given}, Check: used.Check, Grade: grader.Outcome, Conversation: func(ctx context.Context, t *run.Turn) ([]model.Item, error) {
+			Handlers: map[string]loop.Handler{"sandbox": hands{func() { hung <- struct{}{} }}, skilltool.Handler: used, mcptool.Handler: remote, handoff.Handler: given}, Check: used.Check, Grade: grader.Outcome, Conversation: func(ctx context.Context, t *run.Turn) ([]model.Item, error) {
 				recalled.Add(1)
 				return db.Sessions().Conversation(ctx, t)
 			},
@@ -169,7 +179,7 @@ func openWith(t *testing.T, policy string, script modeltest.Script, skills ...ag
 	if err := agents.Create(t.Context(), a, agent.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	k := &talk{s, t, "", ended, recalled, api, keep, agents, records}
+	k := &talk{s, t, "", ended, hung, recalled, api, keep, agents, records}
 	var made struct{ ID string }
 	k.ask(http.StatusCreated, "POST", "/v1/sessions", `{"agent_id":"helper"}`, &made)
 	k.path = "/v1/sessions/" + made.ID
