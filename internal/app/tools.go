@@ -9,7 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/breaker"
 )
 
-// openTools makes the tools that agents call, whoever drives them.
+// openTools makes the tools that agents call, by HTTP, by MCP and in turns of sessions.
 func (s *Server) openTools(context.Context) (err error) {
 	if s.caps, err = breaker.New(s.db.Breakers(), s.log, s.cfg.Registry); err != nil {
 		return err

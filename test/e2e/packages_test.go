@@ -3,7 +3,9 @@ package e2e
 import (
 	"context"
 	"net/http"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,23 +23,29 @@ type packagedEnvironment struct {
 	} `json:"package_build"`
 }
 
-// installed waits until the packages of an environment are installed, or cannot be.
+// installed returns an environment whose packages are installed by then, or cannot be.
 func installed(t *testing.T, s *atolltest.Server, path, want string) (e packagedEnvironment) {
 	t.Helper()
-	began := time.Now()
-	for {
-		e = packagedEnvironment{}
-		s.Must(t, s.AdminKey(t), http.MethodGet, path, nil).Into(t, http.StatusOK, &e)
-		if e.PackageBuild != nil && e.PackageBuild.State == want {
-			t.Logf("%s after %s", want, time.Since(began).Round(time.Second))
-			return e
-		}
-		if e.PackageBuild != nil && e.PackageBuild.State != "building" || time.Since(began) > 5*time.Minute {
-			t.Fatalf("%s is not %s: %+v", path, want, e.PackageBuild)
-		}
-		time.Sleep(500 * time.Millisecond)
+	s.Must(t, s.AdminKey(t), http.MethodGet, path, nil).Into(t, http.StatusOK, &e)
+	if e.PackageBuild == nil || e.PackageBuild.State != want {
+		t.Fatalf("%s is not %s: %+v", path, want, e.PackageBuild)
 	}
+	return e
 }
+
+// logged waits until the server has said something of its packages for the nth time.
+func logged(t *testing.T, s *atolltest.Server, what string, n int) {
+	t.Helper()
+	atolltest.Until(t, 5*time.Minute, what, func() bool { return strings.Count(s.Log(), what) >= n })
+}
+
+// What a server says of packages.
+const (
+	installing   = "installing the packages of an environment"
+	haveThem     = "installed the packages of an environment"
+	cannotBe     = "the packages of an environment cannot be installed"
+	removedImage = "removed an image with packages"
+)
 
 // images are the images with packages of a server.
 func packageImages(t *testing.T, s *atolltest.Server) []string {
@@ -47,6 +55,23 @@ func packageImages(t *testing.T, s *atolltest.Server) []string {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// linkFolder makes a folder of links to the files of another.
+func linkFolder(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Mkdir(to, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if err := os.Link(filepath.Join(from, f.Name()), filepath.Join(to, f.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // TestPackages installs packages of all three kinds into an environment's image, and runs
@@ -72,6 +97,7 @@ func TestPackages(t *testing.T) {
 	if a := s.Must(t, key, http.MethodPost, "/v1/sandbox/execute", object{"language": "bash", "code": "true"}); a.Status != http.StatusOK && a.Status != http.StatusServiceUnavailable {
 		t.Errorf("while packages are installed: HTTP %d: %s", a.Status, a.Body)
 	}
+	logged(t, s, haveThem, 1)
 	installed(t, s, environment, "ready")
 	if r := runAs(t, s, key, atolltest.Program{Language: atolltest.Bash, Code: code + "; ls /root /var/cache/apt/archives/*.deb 2>/dev/null; cat /etc/resolv.conf", Timeout: 60}); r.Stdout != want {
 		t.Errorf("got %q, want %q: %v", r.Stdout, want, r)
@@ -82,18 +108,17 @@ func TestPackages(t *testing.T) {
 	}
 
 	// Another environment with the same is ready at once.
-	began := time.Now()
 	s.Must(t, admin, http.MethodPost, "/v1/admin/tenants/packers/environments", object{"name": "twin", "packages": packages}).Into(t, http.StatusCreated, nil)
-	if e := installed(t, s, "/v1/admin/tenants/packers/environments/twin", "ready"); time.Since(began) > 20*time.Second {
-		t.Errorf("the same packages were installed twice: %+v", e)
-	}
-	if all := packageImages(t, s); len(all) != 1 {
-		t.Errorf("images %q", all)
+	installed(t, s, "/v1/admin/tenants/packers/environments/twin", "ready")
+	all := packageImages(t, s)
+	if len(all) != 1 || strings.Count(s.Log(), "msg=\""+installing) != 1 {
+		t.Errorf("the same packages were installed twice: images %q", all)
 	}
 
 	// What does not exist fails, with the installer's words, and can be tried again.
 	none := "atoll-no-such-package-12345"
 	s.Must(t, admin, http.MethodPatch, environment, object{"packages": object{"apt": []string{}, "npm": []string{}, "pip": []string{none}}}).Into(t, http.StatusOK, nil)
+	logged(t, s, cannotBe, 1)
 	if e := installed(t, s, environment, "failed"); !strings.Contains(strings.Join(e.PackageBuild.Log, "\n"), none) {
 		t.Errorf("the log is %q", e.PackageBuild.Log)
 	}
@@ -101,6 +126,7 @@ func TestPackages(t *testing.T) {
 		t.Errorf("after it has failed: HTTP %d: %s", a.Status, a.Body)
 	}
 	s.Must(t, admin, http.MethodPatch, environment, object{"packages": object{"pip": []string{none}}}).Into(t, http.StatusOK, nil)
+	logged(t, s, cannotBe, 2)
 	installed(t, s, environment, "failed")
 	s.Must(t, admin, http.MethodPatch, environment, object{"packages": object{"pip": []string{}}}).Into(t, http.StatusOK, nil)
 	if r := runAs(t, s, key, atolltest.Program{Language: atolltest.Bash, Code: "python3 -c 'import six' || echo gone", Timeout: 60}); !strings.Contains(r.Stdout, "gone") {
@@ -108,9 +134,11 @@ func TestPackages(t *testing.T) {
 	}
 	// The image goes when neither environments nor sandboxes have it.
 	s.Must(t, admin, http.MethodDelete, "/v1/admin/tenants/packers/environments/twin", nil).Into(t, http.StatusNoContent, nil)
-	time.Sleep(8 * time.Second)
-	if all := packageImages(t, s); len(all) != 1 {
-		t.Errorf("the image of a sandbox is gone: %q", all)
+	unused := all[0] + "0"
+	linkFolder(t, all[0], unused)
+	logged(t, s, removedImage, 1)
+	if left := packageImages(t, s); !slices.Equal(left, all) {
+		t.Errorf("of the image of a sandbox and one of no use there is %q", left)
 	}
 }
 
@@ -123,13 +151,14 @@ func TestPackagesAfterAKill(t *testing.T) {
 	const environment = "/v1/admin/tenants/packers/environments/main"
 	s.Must(t, admin, http.MethodPatch, "/v1/admin/tenants/packers", object{"network_enabled": true}).Into(t, http.StatusOK, nil)
 	s.Must(t, admin, http.MethodPatch, environment, object{"packages": object{"pip": []string{"six==1.17.0"}}}).Into(t, http.StatusOK, nil)
-	time.Sleep(3 * time.Second) // within pip's work
+	logged(t, s, installing, 1)
 	data := s.Keep(t)
 	if err := s.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	_ = s.Wait(context.Background())
 	s = atolltest.Start(t, atolltest.Options{Data: data, Env: env})
+	logged(t, s, haveThem, 1)
 	installed(t, s, environment, "ready")
 	if r := runAs(t, s, key, atolltest.Program{Language: atolltest.Python, Code: "import six; print(six.__version__)", Timeout: 60}); r.Stdout != "1.17.0\n" {
 		t.Errorf("after a kill: %v", r)

@@ -114,7 +114,7 @@ func TestKilledHandoffs(t *testing.T) {
 		}
 	}
 	t.Run("interrupt", func(t *testing.T) { stopped(t, k.on(t)) })
-	// Whichever of those side by side began first, each program has run once.
+	// In any order of those side by side, each program has run once.
 	turn := k.send(message("run print(open('ran').read())"), "completed", "")
 	for _, one := range ran {
 		if strings.Count(turn.Content, one+" ") != 1 {

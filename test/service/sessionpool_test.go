@@ -301,10 +301,10 @@ func TestSessionPrograms(t *testing.T) {
 	var agent, made struct{ ID string }
 	s.Must(t, key, http.MethodPost, "/v1/agents", map[string]any{
 		"name": "A", "model": map[string]string{"name": "scripted"}, "tools": []any{map[string]string{"type": "sandboxes"}, map[string]string{"type": "mcp", "server": "odd"}},
-		"mcp_servers": []any{map[string]any{"type": "stdio", "name": "odd", "command": "python3", "args": []string{"server.py"}, "env": map[string]string{"WHO": "somebody-secret"}}},
+		"mcp_servers": []any{map[string]any{"type": "stdio", "name": "odd", "command": "python3", "args": []string{"server.py"}, "env": map[string]string{"WHO": "variable-secret"}}},
 		"tool_policy": map[string]any{"deny_list": []string{"odd/secret"}, "require_confirmation": []string{"odd/die"}},
 	}).Into(t, http.StatusCreated, &agent)
-	if a := s.Must(t, key, http.MethodGet, "/v1/agents/"+agent.ID, nil); strings.Contains(string(a.Body), "somebody") || !strings.Contains(string(a.Body), `"command":"python3"`) {
+	if a := s.Must(t, key, http.MethodGet, "/v1/agents/"+agent.ID, nil); strings.Contains(string(a.Body), "variable-secret") || !strings.Contains(string(a.Body), `"command":"python3"`) {
 		t.Errorf("it is shown as %s", a.Body)
 	}
 	s.Must(t, key, http.MethodPost, "/v1/sessions", map[string]any{"agent_id": agent.ID, "mounts": []any{map[string]any{"type": "file", "path": "server.py", "content": mcpServer}}}).Into(t, http.StatusCreated, &made)

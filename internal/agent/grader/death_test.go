@@ -102,7 +102,7 @@ func (*dying) Claim(context.Context, string, int) ([]run.Due, time.Time, error) 
 	return nil, time.Time{}, nil
 }
 
-// TestDeath: whichever record is the last that a process makes, another one brings the run to its
+// TestDeath: after any record that is the last of a process, another process brings the run to its
 // outcome: a check is not made twice, and what graders use is on record once.
 func TestDeath(t *testing.T) {
 	b, err := bus.Open(t.Context(), bus.Config{Name: "test", Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})

@@ -43,7 +43,7 @@ func (h *Handoffs) delegate(ctx context.Context, c *loop.Call, o *options, task 
 	}
 	if err := h.Runs.Wait(ctx, c.Run.Tenant, id); err != nil {
 		if ctx.Err() == nil || errors.Is(context.Cause(ctx), loop.ErrLeft) {
-			return nil, err // whoever goes on with the run waits for it
+			return nil, err // the process that goes on with the run waits for it
 		}
 		out, failed := h.end(context.WithoutCancel(ctx), c, id)
 		return out, errors.Join(context.Cause(ctx), failed)

@@ -134,7 +134,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestHostilePrograms: whatever a program does, a call comes to an end that says why.
+// TestHostilePrograms: for each way in which a program misbehaves, a call comes to an end that says why.
 func TestHostilePrograms(t *testing.T) {
 	flood := func(line string) func(string, json.RawMessage, func(string)) bool {
 		return func(_ string, _ json.RawMessage, say func(string)) bool {

@@ -150,7 +150,7 @@ func (h *Pool) End(ctx context.Context, c *loop.Call) (*loop.Outcome, error) {
 	return nil, err
 }
 
-// callerOf is on whose behalf a call is made.
+// callerOf is the caller of the tools that a call is made for.
 func callerOf(c *loop.Call, p *tenant.Principal) (*tools.Caller, error) {
 	if !p.May(tenant.ScopeTools) {
 		return nil, fault.New(fault.Forbidden, "the key has not the scope %s", tenant.ScopeTools)

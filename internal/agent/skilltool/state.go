@@ -20,7 +20,7 @@ type Document struct {
 	Bytes    int    `json:"bytes"`
 }
 
-// StateOf is the state document of a session, whichever of its agents has saved it; nil for
+// StateOf is the state document of a session, saved by any of its agents; nil for
 // none.
 func StateOf(ctx context.Context, events Events, t tenant.ID, id session.ID) (*Document, error) {
 	last, err := events.Latest(ctx, t, id, run.ToldDocument)

@@ -42,7 +42,7 @@ type Caller struct {
 	// so the edge says them and never a model. Empty for the key's name, and the
 	// template named "default".
 	Agent, Template string
-	// Command is about the process of shell; the zero value for one that nobody else knows.
+	// Command is about the process of shell; the zero value for one that only its caller knows.
 	Command Command
 }
 

@@ -285,7 +285,7 @@ var BuiltIn = map[string]ToolType{"web-search": WebSearch, "web_search": WebSear
 // that there are none of.
 func (d *Definition) Warnings() (out []Warning) {
 	if d.Multiagent != nil && len(d.Handoffs) == 0 {
-		out = append(out, Warning{"multiagent", "handoffs is empty: there is nobody to hand on to"})
+		out = append(out, Warning{"multiagent", "handoffs is empty: there is no agent to hand on to"})
 	}
 	for i, t := range d.Tools {
 		if t.Type != MCP || d.Server(t.Server) != nil {

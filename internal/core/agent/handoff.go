@@ -111,7 +111,7 @@ func (m *Multiagent) check() error {
 	case m.Mode == Swarm && m.Parallel:
 		return invalid("multiagent.parallel must be false in a swarm: one peer speaks at a time")
 	case m.Mode == Swarm && m.TimeoutMS != 0:
-		return invalid("multiagent.timeout_per_handoff_ms must be left out in a swarm: nobody waits for the peer")
+		return invalid("multiagent.timeout_per_handoff_ms must be left out in a swarm: no agent waits for the peer")
 	case m.Mode == Orchestrator && (m.TimeoutMS < MinTimeoutMS || m.TimeoutMS > MaxTimeoutMS):
 		return invalid("multiagent.timeout_per_handoff_ms must be between %d and %d", MinTimeoutMS, MaxTimeoutMS)
 	}

@@ -65,7 +65,7 @@ const MaxQueued = 16
 type Queued struct {
 	Run     run.Run
 	Request run.Request
-	Speaker Speaker // whom Request is asked of
+	Speaker Speaker // the agent that Request is asked of
 	Now     Speaker `json:"-"` // who speaks by now
 }
 

@@ -135,7 +135,7 @@ func (p *Provisioner) Install(ctx context.Context, ref string) error {
 }
 
 // Build implements tenant.Packages: that of this executor, or else of another one. One that
-// nobody has begun yet is building.
+// no server has begun yet is building.
 func (p *Provisioner) Build(ctx context.Context, ref string) (requirement.Build, error) {
 	all, err := p.cfg.Store.Builds(ctx, ref)
 	b := requirement.Build{Ref: ref, State: requirement.Building}

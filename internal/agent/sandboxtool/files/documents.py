@@ -199,7 +199,7 @@ def pdf(path, most):
         return [p.strip("\n") for p in done.stdout.removesuffix("\f").split("\f")]
     try:
         return [page.extract_text() or "" for page in pypdf.PdfReader(path).pages]
-    except Exception as e:  # of a library that reads what anyone wrote
+    except Exception as e:  # of a library that reads untrusted files
         raise Refused(f"{path} cannot be read: {e}")
 
 

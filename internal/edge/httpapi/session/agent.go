@@ -95,7 +95,7 @@ func asked(d *agent.Definition, t *agent.Tool) (jsontext.Value, error) {
 }
 
 // govern makes of a turn's tools what policies say, each of which has to allow a tool. The turn's
-// calls are held to it: what is left out here cannot be called, whatever the model asks for.
+// calls are held to it: what is left out here cannot be called, even if the model asks for it.
 func govern(policies []*agent.Policy) func(*run.Request) {
 	return func(q *run.Request) {
 		q.Tools = slices.DeleteFunc(q.Tools, func(t run.Tool) bool { return judge(policies, &t) == agent.Denied })

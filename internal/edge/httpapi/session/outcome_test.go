@@ -69,7 +69,7 @@ func TestOutcome(t *testing.T) {
 }
 
 // TestOutcomeUnmet: a limit of evaluations ends the turn after one more answer, and so does a
-// grader for whom the rubric does not apply, or that never gives a verdict.
+// grader that says that the rubric does not apply, or that never gives a verdict.
 func TestOutcomeUnmet(t *testing.T) {
 	var asked []model.Request
 	k := openWith(t, "{}", script(&asked, step{"", "a"}, verdict("needs_revision", "No."), step{"", "b"}, verdict("needs_revision", "No again."), step{"", "It is not done."},

@@ -49,7 +49,7 @@ func first(a *agent.Agent) *part {
 }
 
 // peer is the part of one of a swarm, which is the agent of a session and those that it hands on
-// to: each of them hands on to all others, whatever it has of its own.
+// to: each of them hands on to all others, and its own handoffs have no effect.
 func (h *Handlers) peer(ctx context.Context, of *agent.Agent, who run.Member) (*part, error) {
 	if agent.ID(who.Agent) == of.ID {
 		return first(of), nil

@@ -18,7 +18,7 @@ type Sandboxes interface {
 }
 
 // Own has a call made with the named sandboxes of a session, in its environment, and returns
-// whose they are: the agent's. It is refused for a session that there is not, or that has ended.
+// the agent that owns them. It is refused for a session that there is not, or that has ended.
 func (h *Handlers) Own(c *httpapi.Call, id session.ID) (agent string, err error) {
 	s, err := h.Store.Get(c.Context(), c.Caller.Tenant.ID, id)
 	if err != nil {
