@@ -9,15 +9,7 @@ set -eu
 folder=${1:?a folder for the chart}
 shift
 mkdir -p "$folder"
-cat >"$folder/sales.csv" <<'CSV'
-month,region,revenue
-2026-01,north,1200
-2026-01,south,800
-2026-02,north,1500
-2026-02,south,950
-2026-03,north,1100
-2026-03,south,1400
-CSV
+cp "$(dirname "$0")/sales.csv" "$folder/"
 
 "${ATOLL:-atoll}" ask --file "$folder/sales.csv" --out "$folder" "$@" \
   'sales.csv has revenue by month and region. Find the month with the most revenue in all regions together. ' \

@@ -11,15 +11,7 @@ model=${2:?the name of a model of the server}
 atoll=${ATOLL:-atoll}
 here=$(dirname "$0")
 mkdir -p "$folder"
-cat >"$folder/sales.csv" <<'CSV'
-month,region,revenue
-2026-01,north,1200
-2026-01,south,800
-2026-02,north,1500
-2026-02,south,950
-2026-03,north,1100
-2026-03,south,1400
-CSV
+cp "$here/../sales.csv" "$folder/"
 
 "$atoll" agent apply --model "$model" "$here/data-analyst.yaml"
 session=$("$atoll" session create data-analyst --title "Sales" -q)

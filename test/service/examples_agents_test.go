@@ -1,18 +1,14 @@
 package service
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/atoll-run/atoll/internal/agent/model/scriptedmodel"
 	"github.com/atoll-run/atoll/internal/core/model"
-	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 // agentRegion answers what examples/agents/analyst.sh asks next.
@@ -31,49 +27,22 @@ git format-patch -1 --stdout >../mend.patch && echo mended`
 
 // team is a provider whose models do what the examples of agents ask for.
 func team(t *testing.T) *httptest.Server {
-	program := func(language, code string) scriptedmodel.Turn {
-		arguments, _ := json.Marshal(map[string]string{"language": language, "code": code})
-		return scriptedmodel.Ask("call", "run_code", string(arguments))
-	}
-	scripts := map[string][]scriptedmodel.Turn{
-		"sales.csv":     {program("python", chartProgram), scriptedmodel.Ask("call2", "share_file", `{"file_path": "chart.svg"}`)},
-		"which region":  {program("python", agentRegion)},
-		"median.bundle": {program("bash", patchProgram), scriptedmodel.Ask("call2", "share_file", `{"file_path": "mend.patch"}`)},
+	turns := map[string][]scriptedmodel.Turn{
+		"sales.csv":     {coded("python", chartProgram), scriptedmodel.Ask("call2", "share_file", `{"file_path": "chart.svg"}`)},
+		"which region":  {coded("python", agentRegion)},
+		"median.bundle": {coded("bash", patchProgram), scriptedmodel.Ask("call2", "share_file", `{"file_path": "mend.patch"}`)},
 
 		"ten prime numbers": {scriptedmodel.Ask("call", "handoff_to_code_agent", `{"task": "Write primes.py."}`), scriptedmodel.Ask("call2", "handoff_to_qa_agent", `{"task": "Test the program."}`)},
-		"Write primes.py":   {program("python", primesProgram)},
-		"Test the program":  {program("bash", "python3 primes.py | wc -w")},
+		"Write primes.py":   {coded("python", primesProgram)},
+		"Test the program":  {coded("bash", "python3 primes.py | wc -w")},
 		"charged twice":     {scriptedmodel.Ask("call", "handoff_to_billing_agent", `{"reason": "an invoice"}`)},
 		"does not start":    {scriptedmodel.Ask("call", "handoff_to_technical_agent", `{}`)},
 	}
-	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
-		said, _ := conversation(r.Body)
-		results := 0
-		items, _ := r.Body["input"].([]any)
-		for _, it := range items {
-			switch item, _ := it.(map[string]any); {
-			case item["type"] == "function_call_output":
-				results++
-			case item["role"] == "user":
-				results = 0
-			}
-		}
-		for part, turns := range scripts {
-			if !strings.Contains(said, part) {
-				continue
-			}
-			if results < len(turns) {
-				return turns[results], true
-			}
-			_, told := conversation(r.Body)
-			who, _, _ := strings.Cut(fmt.Sprint(r.Body["instructions"]), ".")
-			return scriptedmodel.Say(who + ": " + told), true
-		}
-		t.Errorf("the model was asked %q", said)
-		return scriptedmodel.Turn{}, false
-	}})
-	t.Cleanup(p.Close)
-	return p
+	return scripts(t, turns, func(body map[string]any) string {
+		_, told := conversation(body)
+		who, _, _ := strings.Cut(fmt.Sprint(body["instructions"]), ".")
+		return who + ": " + told
+	})
 }
 
 // TestAgentExamples runs the examples of agents, each as its first lines say.
@@ -81,44 +50,13 @@ func TestAgentExamples(t *testing.T) {
 	s := shared(t)
 	a := newAsker(t, s.URL, s.Tenant(t, "example-agents", "pro"))
 	lendModel(t, s, "clever", team(t).URL, model.Capabilities...)
-	binary, err := atolltest.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]struct {
-		said []string
-		file string // in the folder that the example is given; "" for one that is given none
-		has  string
-	}{
+	for name, want := range map[string]example{
 		"orchestrator.sh": {[]string{"example-orchestrator: created", "2 3 5 7 11 13 17 19 23 29", "thread_created", "You are a project manager: ", "QA agent is done", "stdout:\n10\n"}, "", ""},
 		"swarm.sh":        {[]string{"example-triage: created", "You answer questions about invoices and refunds: ", "You solve technical problems of customers, step by step: ", "speaker"}, "", ""},
 
 		"analyst.sh": {[]string{"data-analyst: created", "2026-03 2500", "saved", "south"}, "chart.svg", `<svg xmlns="http://www.w3.org/2000/svg"`},
 		"coder.sh":   {[]string{"coding-agent: created", "mended", "median: divide whole numbers", "OK"}, "median/median.py", "len(numbers) // 2"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			folder := t.TempDir()
-			args := []string{"clever"}
-			if want.file != "" {
-				args = []string{folder, "clever"}
-			}
-			cmd := exec.CommandContext(t.Context(), filepath.Join("..", "..", "examples", "agents", name), args...)
-			cmd.Env = append(a.env, "ATOLL="+binary)
-			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			for _, part := range want.said {
-				if !strings.Contains(string(out), part) {
-					t.Errorf("it does not say %q:\n%s", part, out)
-				}
-			}
-			if want.file == "" {
-				return
-			}
-			if text, err := os.ReadFile(filepath.Join(folder, want.file)); err != nil || !strings.Contains(string(text), want.has) {
-				t.Errorf("%s: %v, %s", want.file, err, text)
-			}
-		})
+		t.Run(name, func(t *testing.T) { want.run(t, a, filepath.Join("agents", name), "clever") })
 	}
 }

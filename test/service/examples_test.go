@@ -39,32 +39,37 @@ print(*counts.most_common(1)[0])`
 
 // diligent is a provider whose model does what the examples ask for.
 func diligent(t *testing.T) *httptest.Server {
-	program := func(code string) scriptedmodel.Turn {
-		arguments, _ := json.Marshal(map[string]string{"language": "python", "code": code})
-		return scriptedmodel.Ask("call", "run_code", string(arguments))
+	turns := map[string][]scriptedmodel.Turn{
+		"domains.csv": {coded("python", searchProgram), scriptedmodel.Ask("call", "share_file", `{"file_path": "domains.csv"}`)},
+		"sales.csv":   {coded("python", chartProgram), scriptedmodel.Ask("call", "share_file", `{"file_path": "chart.svg"}`)},
+		"median.py":   {coded("python", "exec(open('median.py').read())"), coded("python", mendProgram), scriptedmodel.Ask("call", "share_file", `{"file_path": "median.py"}`)},
 	}
-	scripts := map[string][]scriptedmodel.Turn{
-		"domains.csv": {program(searchProgram), scriptedmodel.Ask("call", "share_file", `{"file_path": "domains.csv"}`)},
-		"sales.csv":   {program(chartProgram), scriptedmodel.Ask("call", "share_file", `{"file_path": "chart.svg"}`)},
-		"median.py":   {program("exec(open('median.py').read())"), program(mendProgram), scriptedmodel.Ask("call", "share_file", `{"file_path": "median.py"}`)},
-	}
+	return scripts(t, turns, recalled)
+}
+
+// scripts is a provider whose models do in turn what is written for a part of what they were
+// told last, and then say the end of it.
+func scripts(t *testing.T, all map[string][]scriptedmodel.Turn, end func(body map[string]any) string) *httptest.Server {
 	p := httptest.NewServer(&scriptedmodel.Provider{Next: func(r scriptedmodel.Request) (scriptedmodel.Turn, bool) {
 		said, _ := conversation(r.Body)
 		results := 0
 		items, _ := r.Body["input"].([]any)
 		for _, it := range items {
-			if item, _ := it.(map[string]any); item["type"] == "function_call_output" {
+			switch item, _ := it.(map[string]any); {
+			case item["type"] == "function_call_output":
 				results++
+			case item["role"] == "user":
+				results = 0
 			}
 		}
-		for name, turns := range scripts {
-			if !strings.Contains(said, name) {
+		for part, turns := range all {
+			if !strings.Contains(said, part) {
 				continue
 			}
 			if results < len(turns) {
 				return turns[results], true
 			}
-			return scriptedmodel.Say(recalled(r.Body)), true
+			return scriptedmodel.Say(end(r.Body)), true
 		}
 		t.Errorf("the model was asked %q", said)
 		return scriptedmodel.Turn{}, false
@@ -73,40 +78,57 @@ func diligent(t *testing.T) *httptest.Server {
 	return p
 }
 
+// coded is a call of run_code.
+func coded(language, code string) scriptedmodel.Turn {
+	arguments, _ := json.Marshal(map[string]string{"language": language, "code": code}) // texts: never fails
+	return scriptedmodel.Ask("call", "run_code", string(arguments))
+}
+
+// example is what an example says, and what it leaves in the folder that it is given; none for
+// one that is given none.
+type example struct {
+	said      []string
+	file, has string
+}
+
+func (e example) run(t *testing.T, a *asker, name string, args ...string) {
+	binary, err := atolltest.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	if e.file != "" {
+		args = append([]string{folder}, args...)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join("..", "..", "examples", name), args...)
+	cmd.Env = append(a.env, "ATOLL="+binary)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, part := range e.said {
+		if !strings.Contains(string(out), part) {
+			t.Errorf("it does not say %q:\n%s", part, out)
+		}
+	}
+	if e.file == "" {
+		return
+	}
+	if text, err := os.ReadFile(filepath.Join(folder, e.file)); err != nil || !strings.Contains(string(text), e.has) {
+		t.Errorf("%s: %v, %s", e.file, err, text)
+	}
+}
+
 // TestExamples runs the examples that ask models, each as its first lines say.
 func TestExamples(t *testing.T) {
 	s := shared(t)
 	a := newAsker(t, s.URL, s.Tenant(t, "examples", "pro"))
 	lendModel(t, s, "clever", diligent(t).URL, model.Capabilities...)
-	binary, err := atolltest.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]struct {
-		said []string
-		file string
-		has  string
-	}{
+	for name, want := range map[string]example{
 		"chart.sh":  {[]string{"2026-03 2500", "chart.svg"}, "chart.svg", `<svg xmlns="http://www.w3.org/2000/svg"`},
 		"search.sh": {[]string{"example.org 3", "domains.csv"}, "domains.csv", "example.org,3\r\n"},
 		"mend.sh":   {[]string{"TypeError: list indices must be integers", "well", "-    middle = len(numbers) / 2", "+    middle = len(numbers) // 2"}, "mended/median.py", "len(numbers) // 2"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			folder := t.TempDir()
-			cmd := exec.CommandContext(t.Context(), filepath.Join("..", "..", "examples", name), folder)
-			cmd.Env = append(a.env, "ATOLL="+binary)
-			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			for _, part := range want.said {
-				if !strings.Contains(string(out), part) {
-					t.Errorf("it does not say %q:\n%s", part, out)
-				}
-			}
-			if text, err := os.ReadFile(filepath.Join(folder, want.file)); err != nil || !strings.Contains(string(text), want.has) {
-				t.Errorf("%s: %v, %s", want.file, err, text)
-			}
-		})
+		t.Run(name, func(t *testing.T) { want.run(t, a, name) })
 	}
 }
