@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"os"
@@ -57,20 +58,19 @@ func packageImages(t *testing.T, s *atolltest.Server) []string {
 	return all
 }
 
-// linkFolder makes a folder of links to the files of another.
-func linkFolder(t *testing.T, from, to string) {
+// unusedImage puts an image beside that of a folder, for which there is no use.
+func unusedImage(t *testing.T, folder string) {
 	t.Helper()
-	if err := os.Mkdir(to, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	files, err := os.ReadDir(from)
+	record, err := os.ReadFile(filepath.Join(folder, "image.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range files {
-		if err := os.Link(filepath.Join(from, f.Name()), filepath.Join(to, f.Name())); err != nil {
-			t.Fatal(err)
-		}
+	name, unused := filepath.Base(folder), folder+"0"
+	if err := os.Mkdir(unused, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(unused, "image.json"), bytes.ReplaceAll(record, []byte(name), []byte(name+"0")), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -134,8 +134,7 @@ func TestPackages(t *testing.T) {
 	}
 	// The image goes when neither environments nor sandboxes have it.
 	s.Must(t, admin, http.MethodDelete, "/v1/admin/tenants/packers/environments/twin", nil).Into(t, http.StatusNoContent, nil)
-	unused := all[0] + "0"
-	linkFolder(t, all[0], unused)
+	unusedImage(t, all[0])
 	logged(t, s, removedImage, 1)
 	if left := packageImages(t, s); !slices.Equal(left, all) {
 		t.Errorf("of the image of a sandbox and one of no use there is %q", left)
