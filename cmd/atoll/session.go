@@ -178,7 +178,7 @@ func (r *remote) sessionFiles() *cobra.Command {
 				return []any{f.ID, when(f.CreatedAt), f.Bytes, printable(f.Filename)}
 			})(all)
 		})
-	cmd.Flags().StringVarP(&folder, "out", "", "", "folder for the files")
+	cmd.Flags().StringVar(&folder, "out", "", "folder for the files")
 	return cmd
 }
 
