@@ -128,6 +128,9 @@ func (s *runs) Create(ctx context.Context, r *run.Run, first []run.Entry, holder
 		if err != nil {
 			return err
 		}
+		if task.err, err = goesOn(ctx, b, r.Tenant, r.Top); task.err != nil || err != nil {
+			return err
+		}
 		if turn := first[0].Begun.Turn; turn != nil {
 			if task.err, err = beginTurn(ctx, b, r, turn, now); task.err != nil || err != nil {
 				return err
@@ -170,6 +173,20 @@ func runsLeft(ctx context.Context, b *batch, t tenant.ID, limit int, cause error
 	f := fault.Limit("responses", time.Time{}, "%d responses of this tenant are under way, which is the limit; wait for one to end, or cancel one", n)
 	f.Err = cause
 	return f, nil
+}
+
+// goesOn refuses work for a run that has ended, which can neither wait for it nor end it. top is ""
+// for work that no run has handed on.
+func goesOn(ctx context.Context, b *batch, t tenant.ID, top run.ID) (refused, err error) {
+	if top == "" {
+		return nil, nil
+	}
+	var one int
+	err = b.row(ctx, `SELECT 1 FROM runs WHERE tenant = ? AND id = ? AND due_at IS NOT NULL`, t, string(top)).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fault.New(fault.Conflict, "the run that hands work on has ended"), nil
+	}
+	return nil, err
 }
 
 func (s *runs) Append(ctx context.Context, id run.ID, l run.Lease, entries []run.Entry, left ...run.Trace) error {

@@ -89,8 +89,12 @@ func (s *sessions) CloseThread(ctx context.Context, v *session.Thread) error {
 	}))
 }
 
-// endThreads ends those of a turn that has ended whose runs never began.
+// endThreads ends what is left of a turn's hand-offs when it has ended: threads whose runs never
+// began, and runs that a process has begun which drove the turn before.
 func endThreads(ctx context.Context, b *batch, turn run.ID, at time.Time) error {
+	if err := b.later(ctx, `UPDATE runs SET cancelled = 1, due_at = CASE WHEN holder = '' THEN created_at ELSE due_at END WHERE top = ? AND top <> '' AND due_at IS NOT NULL`, string(turn)); err != nil {
+		return err
+	}
 	return b.later(ctx, `UPDATE session_threads SET status = ?, ended_at = ? WHERE turn = ? AND status = ?`,
 		string(session.ThreadTerminated), micros(at), string(turn), string(session.ThreadRunning))
 }
@@ -100,18 +104,14 @@ func tellThread(ctx context.Context, b *batch, id run.ID, s *sealedTrace) error 
 	last := s.told[len(s.told)-1]
 	query, args := `UPDATE session_threads SET events = ? WHERE id = ?`, []any{last.Seq, s.thread}
 	if end := last.Status; end != nil && !end.Running {
-		reason := run.Done
 		used := run.Spent{}
 		for _, t := range s.told {
-			if t.Failure != nil {
-				reason = t.Failure.Reason
-			}
 			if t.Kind == run.ToldUsage && t.Spent != nil {
 				used = *t.Spent
 			}
 		}
 		status := session.ThreadIdle
-		if (&run.ThreadEnd{Status: end.End, Reason: reason}).Ended() {
+		if (&run.ThreadEnd{Status: end.End, Reason: end.Reason}).Ended() {
 			status = session.ThreadTerminated
 		}
 		query = `UPDATE session_threads SET events = ?, status = ?, ended_at = ?, used_input = ?, used_output = ?, used_cost = ? WHERE id = ?`

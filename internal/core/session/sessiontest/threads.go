@@ -37,20 +37,11 @@ func threads(t *testing.T, s session.Store, runs run.Store) {
 	refused(t, s.OpenThread(ctx, &other, 9), fault.NotFound)
 
 	// The run of one ends it, and another one's never begins.
-	child := &turn{talk: k, run: &run.Run{ID: run.ChildOf(n.run.ID, 1), Tenant: "ten_1", Session: string(k.v.ID), Top: n.run.ID, Keep: time.Hour}}
-	child.state = run.NewState(child.run.ID)
-	q := run.Request{
-		Models: []string{"m"}, Input: []model.Item{model.Text(model.User, "before"), model.Text(model.User, "task")}, Before: 1,
-		Thread: &run.Thread{ID: opened[0].ID, Session: string(k.v.ID), Member: to, Summary: &run.Summary{Text: "before", Model: "m", Usage: model.Usage{Input: 7, Output: 2}, Cost: model.Cost{Total: 1}}},
-	}
-	first := []run.Entry{{Seq: 1, At: time.Now(), Begun: &q}}
-	trace, err := child.state.Record(child.run, &first[0])
+	child, trace, err := n.hand(1, to)
 	must(t, err)
 	if len(trace.Charges) != 1 || trace.Charges[0].Cost != 1 || len(trace.Rows) != 1 {
 		t.Errorf("the summary is charged as %+v", trace.Charges)
 	}
-	child.lease, err = runs.Create(ctx, child.run, first, "here", 0, nil, trace)
-	must(t, err)
 	must(t, runs.Cancel(ctx, "ten_1", n.run.ID))
 	if all, err := runs.Cancelled(ctx, "here"); err != nil || !slices.Contains(all, child.run.ID) || !slices.Contains(all, n.run.ID) {
 		t.Errorf("cancelled with the turn: %v, %v", all, err)
@@ -107,6 +98,43 @@ func threads(t *testing.T, s session.Store, runs run.Store) {
 	if gone, err := runs.Expire(ctx, 100); err != nil || len(gone) != 2 {
 		t.Errorf("%d runs expired, %v", len(gone), err)
 	}
+}
+
+// hand begins the run of the hand-off of n that has a number.
+func (n *turn) hand(number int, to run.Member) (*turn, run.Trace, error) {
+	n.Helper()
+	id := run.ChildOf(n.run.ID, number)
+	child := &turn{talk: n.talk, run: &run.Run{ID: id, Tenant: n.run.Tenant, Session: n.run.Session, Top: n.run.ID, Keep: time.Hour}, state: run.NewState(id)}
+	q := run.Request{
+		Models: []string{"m"}, Input: []model.Item{model.Text(model.User, "before"), model.Text(model.User, "task")}, Before: 1,
+		Thread: &run.Thread{ID: run.ThreadOf(id), Session: n.run.Session, Member: to, Summary: &run.Summary{Text: "before", Model: "m", Usage: model.Usage{Input: 7, Output: 2}, Cost: model.Cost{Total: 1}}},
+	}
+	first := []run.Entry{{Seq: 1, At: time.Now(), Begun: &q}}
+	trace, err := child.state.Record(child.run, &first[0])
+	must(n.T, err)
+	child.lease, err = n.runs.Create(n.Context(), child.run, first, "here", 0, nil, trace)
+	return child, trace, err
+}
+
+// orphans has work begun by a process that drives the turn no more.
+func orphans(t *testing.T, s session.Store, runs run.Store) {
+	ctx, k, to := t.Context(), talk{t, s, runs, made("ten_1")}, run.Member{Agent: string(agent.NewID()), Version: 3, Name: "Research"}
+	must(t, s.Create(ctx, k.v, 0))
+	n, err := k.begin("ten_1", k.now(), said("Hi"))
+	must(t, err)
+	for i := range 2 {
+		id := run.ChildOf(n.run.ID, i+1)
+		must(t, s.OpenThread(ctx, &session.Thread{ID: run.ThreadOf(id), Session: k.v.ID, Tenant: "ten_1", Turn: n.run.ID, Agent: agent.ID(to.Agent), Version: to.Version, Name: to.Name}, 9))
+	}
+	child, _, err := n.hand(1, to)
+	must(t, err)
+	n.add(run.Entry{Ended: &run.End{Status: run.Completed}})
+	if all, err := runs.Cancelled(ctx, "here"); err != nil || !slices.Equal(all, []run.ID{child.run.ID}) {
+		t.Errorf("cancelled at the end of the turn: %v, %v", all, err)
+	}
+	_, _, err = n.hand(2, to)
+	refused(t, err, fault.Conflict)
+	child.add(run.Entry{Ended: &run.End{Status: run.Cancelled}})
 }
 
 // spoken ends a turn in which the conversation moved.
