@@ -32,14 +32,27 @@ func (d *Door) files() []httpapi.Operation {
 // contents reads the files that messages name.
 type contents func(path, id string) (*upload.File, []byte, error)
 
-// contents reads files of the caller's tenant, as far as a message has room for them.
-func (d *Door) contents(c *httpapi.Call) contents {
+// within refuses files that have more bytes together.
+func (of contents) within(most int) contents {
+	left := most
 	return func(path, id string) (*upload.File, []byte, error) {
+		f, data, err := of(path, id)
+		if left -= len(data); err == nil && left < 0 {
+			return nil, nil, httpapi.Invalid("%s.file_id: the files of a request must have at most %d bytes together: mount them as the session's resources", path, most)
+		}
+		return f, data, err
+	}
+}
+
+// contents reads files of the caller's tenant, as far as a message has room for them. Those of a
+// request are bounded like its body.
+func (d *Door) contents(c *httpapi.Call) contents {
+	var read contents = func(path, id string) (*upload.File, []byte, error) {
 		if d.Files == nil {
 			return nil, nil, httpapi.Invalid("%s.type must be base64 or url: this server has no files", path)
 		}
 		f, err := d.Files.Files.Get(c.Context(), c.Caller.Tenant.ID, id)
-		if fault.KindOf(err) == fault.NotFound && err != nil {
+		if fault.KindOf(err) == fault.NotFound {
 			return nil, nil, httpapi.Invalid("%s.file_id: %s", path, upload.ErrNotFound.Msg)
 		}
 		if err != nil {
@@ -53,4 +66,5 @@ func (d *Door) contents(c *httpapi.Call) contents {
 		data, err := io.ReadAll(body)
 		return f, data, err
 	}
+	return read.within(httpapi.MaxBody)
 }
