@@ -130,10 +130,12 @@ func (s *State) of() (session, thread string) {
 	return s.Request.Turn.Session, ""
 }
 
-// Onto has a request asked of the agent that m moves to. What is said in it stays.
+// Onto has a request asked of the agent that m moves to. What is said in it stays, and where the
+// tools of the agent before have its files.
 func (m *Move) Onto(q *Request) {
 	to := m.Request
 	q.Models, q.Instructions, q.Tools, q.Remotes, q.Skills, q.NoWeb = to.Models, to.Instructions, to.Tools, to.Remotes, to.Skills, to.NoWeb
+	q.Copies, q.PlaceFiles = to.Copies, q.PlaceFiles || to.PlaceFiles
 	q.Choice, q.Parallel, q.Reasoning, q.Temperature, q.TopP, q.Stop = to.Choice, to.Parallel, to.Reasoning, to.Temperature, to.TopP, to.Stop
 	q.Limits.OutputTokens = to.Limits.OutputTokens
 }
