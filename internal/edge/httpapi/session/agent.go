@@ -39,13 +39,17 @@ func request(d *agent.Definition) (*response.CreateResponse, error) {
 			q.Tools = append(q.Tools, tool)
 		}
 	}
-	has := func(name string) bool {
-		return slices.ContainsFunc(d.Skills, func(s agent.Skill) bool { return !s.Custom() && s.Name == name })
-	}
-	if (has(skill.Files) || has(skill.Code) && !d.Pooled()) && !slices.ContainsFunc(q.Tools, isSandbox) {
+	if bySkill(d) && !slices.ContainsFunc(q.Tools, isSandbox) {
 		q.Tools = append(q.Tools, sandboxAsked)
 	}
 	return q, nil
+}
+
+// bySkill reports whether an agent has the sandbox that has no name by one of its skills.
+func bySkill(d *agent.Definition) bool {
+	return slices.ContainsFunc(d.Skills, func(s agent.Skill) bool {
+		return !s.Custom() && (s.Name == skill.Files || s.Name == skill.Code && !d.Pooled())
+	})
 }
 
 // sandboxAsked is the tool of the sandbox as a response is asked for it.

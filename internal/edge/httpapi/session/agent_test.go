@@ -9,6 +9,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/agent"
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
+	"github.com/atoll-run/atoll/internal/core/skill"
 )
 
 // TestRequest has an agent's tools asked for as those of a response.
@@ -77,6 +78,27 @@ func TestGovern(t *testing.T) {
 		}
 		if text := strings.Join(got, " "); text != c.want || webless([]*agent.Policy{&c.policy}) != c.webless {
 			t.Errorf("%+v: %s, %t; want %s", c.policy, text, webless([]*agent.Policy{&c.policy}), c.want)
+		}
+	}
+}
+
+// TestBoxed: copies of uploaded files are for agents that have a sandbox, by a tool or by a skill.
+func TestBoxed(t *testing.T) {
+	for want, all := range map[bool][]agent.Definition{
+		true: {
+			{Tools: []agent.Tool{{Type: agent.Sandbox}}}, {Tools: []agent.Tool{{Type: agent.MCP, Server: "sandbox"}}},
+			{Skills: []agent.Skill{{Name: skill.Code}}}, {Skills: []agent.Skill{{Name: skill.Files}}},
+		},
+		false: {{}, {Skills: []agent.Skill{{Name: skill.Planning}}}, {Skills: []agent.Skill{{ID: "skill_1", Name: skill.Files}}}},
+	} {
+		for i := range all {
+			q, err := request(&all[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := boxed(&all[i]); got != want || slices.ContainsFunc(q.Tools, isSandbox) != want {
+				t.Errorf("%+v is said to have a sandbox: %t; it asks for %s", all[i], got, q.Tools)
+			}
 		}
 	}
 }

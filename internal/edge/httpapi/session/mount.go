@@ -10,7 +10,6 @@ import (
 	"github.com/atoll-run/atoll/internal/core/fault"
 	"github.com/atoll-run/atoll/internal/core/runtime"
 	"github.com/atoll-run/atoll/internal/core/session"
-	"github.com/atoll-run/atoll/internal/core/skill"
 	"github.com/atoll-run/atoll/internal/core/upload"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -71,8 +70,7 @@ func (h *Handlers) mountsFor(c *httpapi.Call, d *agent.Definition, in []NewMount
 
 // boxed reports whether an agent works in a sandbox that has no name.
 func boxed(d *agent.Definition) bool {
-	return slices.ContainsFunc(d.Tools, func(t agent.Tool) bool { return d.Kind(&t) == agent.Sandbox }) ||
-		slices.ContainsFunc(d.Skills, func(s agent.Skill) bool { return s.Name == skill.Code })
+	return bySkill(d) || slices.ContainsFunc(d.Tools, func(t agent.Tool) bool { return d.Kind(&t) == agent.Sandbox })
 }
 
 // checkCopies refuses uploaded files that there are not, and more of them than a sandbox is given.
@@ -86,7 +84,7 @@ func (h *Handlers) checkCopies(c *httpapi.Call, all []session.Mount, pooled bool
 			return httpapi.Invalid("mounts[%d].file_id: this server has no files", i)
 		}
 		f, err := h.Files.Get(c.Context(), c.Caller.Tenant.ID, string(m.File))
-		if err != nil && fault.KindOf(err) == fault.NotFound {
+		if fault.KindOf(err) == fault.NotFound {
 			return httpapi.Invalid("mounts[%d].file_id: %s", i, upload.ErrNotFound.Msg)
 		}
 		if err != nil {
