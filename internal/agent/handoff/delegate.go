@@ -136,10 +136,8 @@ func (h *Handoffs) end(ctx context.Context, c *loop.Call, id run.ID) (*loop.Outc
 	defer cancel()
 	err := h.Runs.Cancel(ctx, c.Run.Tenant, id)
 	switch fault.KindOf(err) {
-	case fault.NotFound:
-		if err != nil {
-			return &loop.Outcome{}, nil // it has not begun
-		}
+	case fault.NotFound: // it has not begun
+		return &loop.Outcome{}, nil
 	case fault.Conflict: // it has ended
 		err = nil
 	}

@@ -257,10 +257,4 @@ func Refuse(t *run.Tool, why string) {
 	t.Server, t.RemoteName = "", ""
 }
 
-// Refuses reports whether the calls of a tool are refused.
-func Refuses(t *run.Tool) bool {
-	o, err := optionsOf(t)
-	return t.Handler == Handler && err == nil && o.Refuses != ""
-}
-
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -33,8 +33,9 @@ type Reader interface {
 // ErrNoEvents says that a run has no events, or no more.
 var ErrNoEvents = errors.New("the run's events are gone")
 
-// Event is something that readers of a run are told while it goes on. Exactly one of
-// its pointers is set, or none where something was recorded which readers of a session look for. Every dialect renders its own events from these.
+// Event is something that readers of a run are told while it goes on. Exactly one of its pointers
+// is set, or none where something was recorded that readers of a session look for. Every dialect
+// renders its own events from these.
 type Event struct {
 	Began *ItemEvent `json:",omitzero"` // an item is under way
 	Delta *Delta     `json:",omitzero"` // it grew

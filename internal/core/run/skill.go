@@ -45,8 +45,8 @@ const (
 	ToldReminder ToldKind = "reminder"
 )
 
-// Checked is what a skill, or who evaluates an outcome, says when a run would end as the model wants it to. A run that goes
-// on is checked again when it would end again.
+// Checked is what a skill or a grader says when a run would end as the model wants it to. A run
+// that goes on is checked again when it would end again.
 type Checked struct {
 	Kind ToldKind // of the event
 	Note Note

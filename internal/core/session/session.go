@@ -177,8 +177,9 @@ type Store interface {
 	// are a part of that turn: run.Turn.Answers.
 	Answer(ctx context.Context, s *Session, answers []run.Answer, done bool) error
 
-	// OpenThread records a thread before its run begins; again is no error while it has not
-	// ended, and ErrThreadEnded then. It is an Exhausted fault where its turn has most of them. A run of a thread ends it, and adds its events.
+	// OpenThread records a thread before its run begins; again is no error while it has not ended,
+	// and ErrThreadEnded then. It is an Exhausted fault where its turn has most of them. The run of
+	// a thread adds its events, and ends it.
 	OpenThread(ctx context.Context, t *Thread, most int) error
 	// CloseThread ends a thread whose run has not begun.
 	CloseThread(ctx context.Context, t *Thread) error

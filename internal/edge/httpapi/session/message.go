@@ -47,12 +47,11 @@ func (in *NewSessionEvent) attached() (map[string]string, error) {
 // input is a message as a response is asked with it.
 func (in *NewSessionEvent) input() (jsontext.Value, error) {
 	files, err := in.attached()
-	if err != nil || len(files) == 0 {
-		text, failed := json.Marshal(*in.Content)
-		if err == nil {
-			err = failed
-		}
-		return text, err
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return json.Marshal(*in.Content)
 	}
 	type part struct {
 		Type     string `json:"type"`

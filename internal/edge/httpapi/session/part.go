@@ -162,7 +162,7 @@ func (h *Handlers) Compose(ctx context.Context, a *handoff.Ask) (*run.Request, e
 	} else {
 		p, err = h.worker(ctx, s.Tenant, a.Chain, a.To)
 	}
-	if fault.KindOf(err) == fault.NotFound && err != nil {
+	if fault.KindOf(err) == fault.NotFound {
 		return nil, fault.New(fault.Conflict, "the agent %s is not there any more", a.To.Name)
 	}
 	if err != nil {
