@@ -67,7 +67,7 @@ func stale(h *vault.Held, rejected string) bool {
 
 // refresh refreshes a token, or waits for who does.
 func (s *Source) refresh(ctx context.Context, h *vault.Held, again func() (*vault.Held, error)) (string, error) {
-	was := h.Version
+	was, of := h.Version, h.ID
 	for until := time.Now().Add(waitTime); time.Now().Before(until); {
 		got, err := s.Store.Lease(ctx, &h.Credential, leaseTime)
 		if err != nil {
@@ -87,17 +87,18 @@ func (s *Source) refresh(ctx context.Context, h *vault.Held, again func() (*vaul
 		if h == nil {
 			return "", nil // it is archived
 		}
-		if h.Version != was {
+		if h.Version != was || h.ID != of { // it was refreshed, or is another one, which may have no Refresh
 			return h.Secret.Value, nil
 		}
 	}
 	return "", refused("another server refreshes it, and has not for %s", waitTime)
 }
 
-// renew asks for another token and stores it.
+// renew asks for another token and stores it, also if ctx ends meanwhile: an endpoint that has
+// been asked may take the old refresh token no more.
 func (s *Source) renew(ctx context.Context, h *vault.Held) (string, error) {
+	ctx = context.WithoutCancel(ctx)
 	made, err := s.exchange(ctx, h)
-	ctx = context.WithoutCancel(ctx) // the endpoint may take the old token no more
 	var value string
 	if err == nil {
 		value, err = s.keep(ctx, h, made)
@@ -139,11 +140,11 @@ var code = regexp.MustCompile(`^[a-z_]{1,40}$`)
 // exchange asks an endpoint for another token.
 func (s *Source) exchange(ctx context.Context, h *vault.Held) (*oauth2.Token, error) {
 	r := h.Auth.Refresh
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, s.Client), answerTime)
+	defer cancel()
 	if err := s.Check(ctx, "token_endpoint", r.Endpoint); err != nil {
 		return nil, refused("%s", err)
 	}
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, s.Client), answerTime)
-	defer cancel()
 	q := clientcredentials.Config{
 		ClientID: r.ClientID, ClientSecret: h.Secret.ClientSecret, TokenURL: r.Endpoint, AuthStyle: oauth2.AuthStyleInParams, Scopes: strings.Fields(r.Scope),
 		EndpointParams: url.Values{"grant_type": {"refresh_token"}, "refresh_token": {h.Secret.RefreshToken}},

@@ -1,6 +1,7 @@
 package token_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -74,6 +75,55 @@ func TestOneRefreshes(t *testing.T) {
 	h, err := s.Store.ForServer(t.Context(), tenantID, []vault.ID{c.Vault}, server)
 	if err != nil || asked.Load() != 1 || h.Secret.RefreshToken != "refresh-one" || time.Until(h.Auth.ExpiresAt) < 50*time.Minute {
 		t.Errorf("asked %d times, %+v, %v", asked.Load(), h, err)
+	}
+}
+
+// TestCancelledRefreshes: what an endpoint answers is stored also when the caller has gone, as
+// the endpoint may take the old refresh token no more.
+func TestCancelledRefreshes(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s, c := open(t, endpoint(t, func(w http.ResponseWriter, r *http.Request) {
+		cancel()
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"access_token":"new-token","refresh_token":"refresh-two","token_type":"bearer","expires_in":3600}`)
+	}), "127.0.0.1")
+	_, err := s.Token(ctx, tenantID, []vault.ID{c.Vault}, server, "")
+	h, found := s.Store.ForServer(t.Context(), tenantID, []vault.ID{c.Vault}, server)
+	if err != nil || found != nil || h.Secret.Value != "new-token" || h.Secret.RefreshToken != "refresh-two" {
+		t.Errorf("%v; %+v, %v", err, h, found)
+	}
+}
+
+// leasing calls then once, after a try to lease a credential.
+type leasing struct {
+	vault.Store
+	once *sync.Once
+	then func()
+}
+
+func (s leasing) Lease(ctx context.Context, c *vault.Credential, d time.Duration) (bool, error) {
+	got, err := s.Store.Lease(ctx, c, d)
+	s.once.Do(s.then)
+	return got, err
+}
+
+// TestReplacedMeanwhile: a caller that waits for a refresh is given the token of the credential
+// that has come in the place of the first one, of the same version.
+func TestReplacedMeanwhile(t *testing.T) {
+	s, c := open(t, endpoint(t, func(http.ResponseWriter, *http.Request) { t.Error("it was asked") }), "127.0.0.1")
+	inner := s.Store
+	if got, err := inner.Lease(t.Context(), c, time.Minute); !got || err != nil {
+		t.Fatal(got, err)
+	}
+	s.Store = leasing{inner, new(sync.Once), func() {
+		_, err := inner.ArchiveCredential(t.Context(), tenantID, c.Vault, c.ID)
+		other := &vault.Credential{ID: vault.NewCredentialID(), Vault: c.Vault, Tenant: tenantID, Kind: vault.StaticBearer, Auth: vault.Auth{ServerURL: server}}
+		if err := errors.Join(err, inner.Add(t.Context(), other, vault.Secret{Value: "other-token"})); err != nil {
+			t.Error(err)
+		}
+	}}
+	if got, err := s.Token(t.Context(), tenantID, []vault.ID{c.Vault}, server, ""); got != "other-token" || err != nil {
+		t.Errorf("got %q, %v", got, err)
 	}
 }
 
