@@ -1,6 +1,7 @@
 package vault
 
 import (
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -140,7 +141,7 @@ func ServerIdentity(text string) (string, error) {
 	}
 	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	if port := u.Port(); port != "" && (scheme != "https" || port != "443") && (scheme != "http" || port != "80") {
-		host += ":" + port
+		host = net.JoinHostPort(host, port)
 	}
 	out := "server/" + scheme + "://" + host + strings.TrimRight(u.JoinPath().EscapedPath(), "/")
 	if u.RawQuery != "" {

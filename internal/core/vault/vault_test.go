@@ -27,7 +27,7 @@ func TestServerIdentity(t *testing.T) {
 		}
 	}
 	seen := map[string]string{}
-	for _, url := range []string{"https://h/a", "http://h/a", "https://h/A", "https://h:8443/a", "https://g/a", "https://h/a?x=1", "https://h/a?x=2", "https://h/a/b", "https://h.h/a", "https://h/a%2Fb"} {
+	for _, url := range []string{"https://h/a", "http://h/a", "https://h/A", "https://h:8443/a", "https://g/a", "https://h/a?x=1", "https://h/a?x=2", "https://h/a/b", "https://h.h/a", "https://h/a%2Fb", "https://[::1]:8443", "https://[::1:8443]"} {
 		got, err := vault.ServerIdentity(url)
 		if other, taken := seen[got]; err != nil || taken {
 			t.Errorf("%s and %s are %q, %v", url, other, got, err)
