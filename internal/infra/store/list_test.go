@@ -38,18 +38,35 @@ func TestListPlans(t *testing.T) {
 		for _, after := range []*place{nil, {at: 1, id: "trc_1"}} {
 			c.f.Tenant, c.f.Limit = "a", 10
 			q := s.listQuery(c.f, c.first, after)
-			rows, err := db.write.db.QueryContext(t.Context(), `EXPLAIN QUERY PLAN `+q.text.String(), q.args...)
-			plan, err := collect(rows, err, func(sc scanner) (line string, err error) {
-				var id, parent, unused int
-				return line, sc.Scan(&id, &parent, &unused, &line)
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			all := strings.Join(plan, "; ")
+			all := planOf(t, db, q.text.String(), q.args...)
 			if !strings.Contains(all, c.index) || strings.Contains(all, "SCAN") && !strings.Contains(all, "SCAN CONSTANT") || strings.Contains(all, "TEMP B-TREE") {
 				t.Errorf("%+v beginning with %q: %s", c.f, c.first, all)
 			}
+		}
+	}
+}
+
+// planOf is how SQLite would answer a query.
+func planOf(t *testing.T, db *DB, query string, args ...any) string {
+	t.Helper()
+	rows, err := db.write.db.QueryContext(t.Context(), `EXPLAIN QUERY PLAN `+query, args...)
+	plan, err := collect(rows, err, func(sc scanner) (line string, err error) {
+		var id, parent, unused int
+		return line, sc.Scan(&id, &parent, &unused, &line)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(plan, "; ")
+}
+
+// TestGonePlans: the sweep of files reads those that are gone, and no table.
+func TestGonePlans(t *testing.T) {
+	db := mustOpen(t, Config{Path: filepath.Join(t.TempDir(), "atoll.db"), Seal: testBox(t)})
+	defer db.Close()
+	for _, plan := range []string{planOf(t, db, endFiles, fileDeleted, fileUploading, 1, fileThere, 1), planOf(t, db, goneFiles, fileDeleted, 10)} {
+		if !strings.Contains(plan, "files_gone") || strings.Contains(plan, "SCAN") {
+			t.Error(plan)
 		}
 	}
 }

@@ -197,17 +197,22 @@ func (s *files) Drop(ctx context.Context, id upload.ID) error {
 	return s.db.write.wrap("drop a file", err)
 }
 
+// Both queries of Gone say what SQLite has to know to use the partial indexes.
+const (
+	endFiles  = `UPDATE files SET state = ? WHERE state <> '` + fileThere + `' AND state = ? AND created_at <= ? OR state = ? AND expires_at <= ?`
+	goneFiles = `SELECT ` + fileColumns + ` FROM files f WHERE f.state <> '` + fileThere + `' AND f.state = ? ORDER BY f.seq LIMIT ?`
+)
+
 func (s *files) Gone(ctx context.Context, stale time.Duration, most int) (gone []upload.File, err error) {
 	err = s.db.write.transact(ctx, func(t *tx) error {
 		now, err := t.pool.clock(ctx, t)
 		if err != nil {
 			return err
 		}
-		const over = ` WHERE state = ? AND created_at <= ? OR state = ? AND expires_at <= ?`
-		if _, err := t.exec(ctx, `UPDATE files SET state = ?`+over, fileDeleted, fileUploading, micros(now.Add(-stale)), fileThere, micros(now)); err != nil {
+		if _, err := t.exec(ctx, endFiles, fileDeleted, fileUploading, micros(now.Add(-stale)), fileThere, micros(now)); err != nil {
 			return err
 		}
-		rows, err := t.rows(ctx, `SELECT `+fileColumns+` FROM files f WHERE f.state = ? ORDER BY f.seq LIMIT ?`, fileDeleted, most)
+		rows, err := t.rows(ctx, goneFiles, fileDeleted, most)
 		all, err := collect(rows, err, s.scan)
 		gone = filesOf(all)
 		return err
