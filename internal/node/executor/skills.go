@@ -8,10 +8,10 @@ import (
 // loadSkills reads the folders of skills and the uploaded files that the turn's sandbox has not:
 // all of them for one that is new.
 func (t *task) loadSkills() error {
-	if t.turn == nil || len(t.job.Skills)+len(t.job.Files) == 0 {
+	if t.turn == nil {
 		return nil
 	}
-	if t.sandbox == nil {
+	if t.sandbox == nil { // also for a job without any: one after it may have some
 		t.turn.skills = nil
 	}
 	for _, of := range t.job.Skills {
