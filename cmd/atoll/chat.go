@@ -147,27 +147,25 @@ func (t *chat) message(ctx context.Context) ([]sdk.WaitingCall, error) {
 		return nil, err
 	}
 	if command := strings.Fields(line); command[0] == "/files" {
-		return nil, t.files(ctx, strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "/files")))
+		if err := t.files(ctx, strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "/files"))); err != nil {
+			fmt.Fprintf(t.err, "atoll: %v\n", err) // the conversation goes on
+		}
+		return nil, nil
 	}
 	return t.send(ctx, sdk.NewSessionEvent{Type: "message", Content: &line})
 }
 
-// files lists what the agent has shared, or saves it to a folder. A failure does not end the
-// conversation.
+// files lists what the agent has shared, or saves it to a folder.
 func (t *chat) files(ctx context.Context, folder string) error {
 	all, err := t.c.SessionFiles(ctx, t.session)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if len(all) == 0 {
+	case len(all) == 0:
 		fmt.Fprintln(t.err, "[no files]")
 		return nil
-	}
-	if folder != "" {
-		if err := t.app.saveSessionFiles(ctx, t.c, t.session, folder, all); err != nil {
-			fmt.Fprintf(t.err, "atoll: %v\n", err)
-		}
-		return nil
+	case folder != "":
+		return t.app.saveSessionFiles(ctx, t.c, t.session, folder, all)
 	}
 	for _, f := range all {
 		fmt.Fprintf(t.err, "%s  %d bytes  %s\n", f.ID, f.Bytes, printable(f.Filename))

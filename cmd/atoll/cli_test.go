@@ -69,6 +69,7 @@ func TestCommandLineErrors(t *testing.T) {
 		{[]string{"run", "-", "--timeout", "1500ms"}, exitNotRun, "whole seconds"},
 		{[]string{"run", "-", "--timeout", "2h", "--data-dir", dir}, exitNotRun, "maximum of 3600 seconds"},
 		{[]string{"run", "-", "--base-url", "http://127.0.0.1:1"}, exitNotRun, "no key for http://127.0.0.1:1: give one with --key-file or ATOLL_API_KEY"},
+		{[]string{"vault", "credential", "add", "vlt_1", "--base-url", "http://127.0.0.1:1", "--key-file", odd}, exitUsage, "give --mcp-server, or a VARIABLE and --host"},
 	} {
 		got := atoll(t, "print(1)", map[string]string{"HOME": dir}, c.args...)
 		if got.code != c.code || !strings.Contains(got.err, c.want) || got.err == "" {

@@ -118,10 +118,10 @@ func (r *remote) credentialAdd() *cobra.Command {
 		"  atoll vault credential add $vault --mcp-server https://mcp.example.com/shop --secret-file ./token\n  atoll vault credential add $vault API_TOKEN --host api.example.com --secret-file ./token", cobra.RangeArgs(1, 2),
 		func(ctx context.Context, c *sdk.Client, args []string) error {
 			if (server != "") == (len(hosts) > 0) || (len(args) == 2) != (len(hosts) > 0) {
-				return errors.New("give --mcp-server, or a VARIABLE and --host")
+				return wrong("give --mcp-server, or a VARIABLE and --host")
 			}
 			if file == "" {
-				return errors.New("give the secret by --secret-file; - is stdin")
+				return wrong("give the secret by --secret-file; - is stdin")
 			}
 			secret, err := r.app.readSmall(file)
 			if err != nil {
