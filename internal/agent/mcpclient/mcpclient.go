@@ -84,7 +84,7 @@ func (c *Client) open(ctx context.Context, name string, t Target) (*session, err
 		return nil, fault.New(fault.Unavailable, "the server is shutting down")
 	}
 	s := c.sessions[name]
-	if s != nil && !s.peer.target.equal(t) { // with other credentials the server may know another caller
+	if s != nil && !s.peer.target.equal(t) { // with other credentials the server may know another caller, and another command is another server
 		delete(c.sessions, name)
 		if s.users == 0 && s.idle != nil {
 			s.idle.Stop()
@@ -159,7 +159,7 @@ func (c *Client) transport(ctx context.Context, p *peer) (mcp.Transport, error) 
 	if err != nil {
 		return nil, err
 	}
-	p.program = &program{Program: running}
+	p.program = &program{Program: running, writing: make(chan struct{}, 1)}
 	return p.program, nil
 }
 

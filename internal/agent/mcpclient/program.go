@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -21,9 +23,18 @@ type Command struct {
 	Env  map[string]string `json:",omitempty"`
 }
 
+// equal reports whether two Commands, either of which may be nil, start the same program.
+func (c *Command) equal(other *Command) bool {
+	if c == nil || other == nil {
+		return c == other
+	}
+	return c.Tenant == other.Tenant && c.Key == other.Key && c.Environment == other.Environment && c.Session == other.Session &&
+		slices.Equal(c.Argv, other.Argv) && maps.Equal(c.Env, other.Env)
+}
+
 // Program is a Command that runs.
 type Program interface {
-	// Write writes a line to its input.
+	// Write writes a line to its input. There is one Write at a time.
 	Write(ctx context.Context, line []byte) error
 	// Read returns the next line of its output, without its end. One with more than most bytes
 	// is an ErrLine, and the end of the output an error that says how the program ended.
@@ -50,7 +61,8 @@ const (
 // program is the mcp.Transport to a Program, and its mcp.Connection.
 type program struct {
 	Program
-	once sync.Once
+	once    sync.Once
+	writing chan struct{} // has an entry while a line is written, which takes several steps
 
 	messages atomic.Int64 // since it was asked last
 	bytes    atomic.Int64
@@ -102,6 +114,15 @@ func (p *program) Write(ctx context.Context, m jsonrpc.Message) error {
 	line, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
 		return err
+	}
+	select {
+	case p.writing <- struct{}{}:
+		defer func() { <-p.writing }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if why := p.why.Load(); why != nil { // perhaps within a line
+		return *why
 	}
 	q, ok := m.(*jsonrpc.Request)
 	asks := ok && q.IsCall()

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"github.com/atoll-run/atoll/internal/core/outbound"
 	"github.com/atoll-run/atoll/internal/core/run"
 )
@@ -193,5 +195,68 @@ func TestHostilePrograms(t *testing.T) {
 				t.Errorf("whether it was done is said to be unknown: %v", errors.Is(err, ErrUnknown))
 			}
 		})
+	}
+}
+
+// TestOtherCommand: a session under the same name whose command is another one is not used.
+func TestOtherCommand(t *testing.T) {
+	a := &acts{say: func(_ int64, method string, id json.RawMessage, say func(string)) bool {
+		honest(method, id, say)
+		return false
+	}}
+	c, to := clientOf(t, a)
+	other, same := to, to
+	other.Command = &Command{Session: "s", Argv: []string{"server", "-v"}, Env: to.Command.Env}
+	same.Command = &Command{Session: "s", Argv: []string{"server"}, Env: to.Command.Env}
+	for i, step := range []struct {
+		to      Target
+		started int64
+	}{{to, 1}, {same, 1}, {other, 2}, {other, 2}, {to, 3}} {
+		if _, err := c.Call(t.Context(), "run/one", step.to, &run.RemoteTool{Name: "add"}, json.RawMessage(`{}`)); err != nil {
+			t.Fatal(err)
+		}
+		if n := a.started.Load(); n != step.started {
+			t.Errorf("after call %d it was started %d times, want %d", i, n, step.started)
+		}
+	}
+}
+
+// slow is a Program that takes a line when it is let.
+type slow struct {
+	Program
+	entered chan struct{}
+	leave   chan error
+}
+
+func (s *slow) Write(context.Context, []byte) error {
+	s.entered <- struct{}{}
+	return <-s.leave
+}
+
+// TestWrites: lines are written one after the other, and none behind a part of one.
+func TestWrites(t *testing.T) {
+	s := &slow{entered: make(chan struct{}, 2), leave: make(chan error)}
+	p := &program{Program: s, writing: make(chan struct{}, 1)}
+	m := &jsonrpc.Request{Method: "ping"}
+	first := make(chan error, 1)
+	go func() { first <- p.Write(t.Context(), m) }()
+	<-s.entered
+	impatient, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("gone")
+	cancel(gone)
+	if err := p.Write(impatient, m); !errors.Is(err, gone) || p.why.Load() != nil {
+		t.Errorf("while another is written: %v", err)
+	}
+	second := make(chan error, 1)
+	go func() { second <- p.Write(t.Context(), m) }()
+	cut := errors.New("cut off")
+	s.leave <- cut
+	for _, got := range []chan error{first, second} {
+		if err := <-got; !errors.Is(err, cut) {
+			t.Errorf("%v, want %v", err, cut)
+		}
+	}
+	if len(s.entered) > 0 {
+		t.Error("a line was written behind a part of one")
 	}
 }

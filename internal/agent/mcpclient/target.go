@@ -37,7 +37,7 @@ var reserved = map[string]bool{
 }
 
 func (t Target) equal(other Target) bool {
-	return t.URL == other.URL && maps.Equal(t.Headers, other.Headers)
+	return t.URL == other.URL && maps.Equal(t.Headers, other.Headers) && t.Command.equal(other.Command)
 }
 
 // With is the target with a token of a vault, which comes before a header of its own; without
