@@ -30,6 +30,7 @@ type Installation struct {
 	Programs  [][]string // absolute paths with their arguments; no shell reads them
 	Timeout   time.Duration
 	Output    io.Writer // gets what they write
+	MaxUpper  int64     // bytes of the tar stream of what they leave
 }
 
 // ProgramError is a program of an installation that has failed.
@@ -85,7 +86,35 @@ func (e *Engine) Install(ctx context.Context, in Installation, upper *os.File) (
 	if !ok {
 		return fmt.Errorf("read what a sandbox has above its image: %w", runtime.ErrUnsupported)
 	}
-	return w.WriteUpper(ctx, upper)
+	return copyUpper(ctx, w, upper, in.MaxUpper)
+}
+
+// copyUpper writes what a sandbox has above its image to a file, up to a bound: a sparse file
+// takes no room in the sandbox, and all of its size in the stream.
+func copyUpper(ctx context.Context, from upperWriter, to io.Writer, most int64) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	end := func() { _ = r.SetReadDeadline(time.Unix(1, 0)) } // the sandbox's kernel may keep its end open
+	defer context.AfterFunc(ctx, end)()
+	copied := make(chan error, 1)
+	go func() {
+		n, err := io.Copy(to, io.LimitReader(r, most+1))
+		if n > most {
+			err = &ProgramError{fmt.Sprintf("the files of what was installed have more than %s (package_size)", runtime.FormatBytes(most))}
+		}
+		copied <- errors.Join(err, r.Close()) // so the kernel writes no more
+	}()
+	err = errors.Join(from.WriteUpper(ctx, w), w.Close())
+	if err != nil {
+		end()
+	}
+	late := <-copied
+	if err != nil && errors.Is(late, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return errors.Join(late, err)
 }
 
 // installWith runs one program of an installation.

@@ -177,16 +177,16 @@ func (p *Provisioner) build(ctx context.Context, w *requirement.Wanted, base *im
 	if err := os.Remove(upper.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) { // it goes with this process
 		return err
 	}
+	bounds := layer.DefaultLimits()
+	bounds.Bytes, bounds.FileSize = 2*p.cfg.Size, p.cfg.Size
 	if err := p.cfg.Installer.Install(ctx, engine.Installation{
-		Image: base, Limits: limits(p.cfg.Size), Variables: variables(), Programs: argv, Timeout: p.cfg.Time, Output: log,
+		Image: base, Limits: limits(p.cfg.Size), Variables: variables(), Programs: argv, Timeout: p.cfg.Time, Output: log, MaxUpper: bounds.Bytes,
 	}, upper); err != nil {
 		return err
 	}
 	if _, err := upper.Seek(0, 0); err != nil {
 		return err
 	}
-	bounds := layer.DefaultLimits()
-	bounds.Bytes, bounds.FileSize = 2*p.cfg.Size, p.cfg.Size
 	_, err = p.cfg.Images.Extend(ctx, image.ExtendOptions{
 		Name: name, Base: base, Upper: upper, Source: describe(w), Limits: bounds, Env: imageVariables(&w.Set), Probe: p.cfg.Installer.Probe(),
 	})
