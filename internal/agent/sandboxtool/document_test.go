@@ -121,6 +121,17 @@ func TestDocuments(t *testing.T) {
 			t.Errorf("%v: %q, refused %q; want %q", c.call, text, refused, c.want)
 		}
 	}
+	// The second move fails, as its folder is a file by then: the first one is undone.
+	text, refused := do(object{"do": "organize", "moves": []object{{"from_path": "t/1.csv", "to_path": "u"}, {"from_path": "t/2.csv", "to_path": "u/2.csv"}}})
+	if _, err := os.Stat(filepath.Join(dir, "t/1.csv")); err != nil || refused == "" {
+		t.Errorf("%q, refused %q: %v", text, refused, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "u")); err == nil {
+		t.Error("what was moved before the failure is still there")
+	}
+	if text, refused := do(object{"do": "organize", "dry_run": true, "room": 5, "moves": []object{{"from_path": "t/1.csv", "to_path": "u"}}}); text != "Would move 1:\nt/1.c\n[and more]" {
+		t.Errorf("a long list of moves: %q, refused %q", text, refused)
+	}
 	left, err := filepath.Glob(filepath.Join(dir, "*.part"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left %q", left)

@@ -374,10 +374,29 @@ def organize(call):
         if any(o != a and a.startswith(o + "/") for o in sources):
             raise Refused(f"{source} moves with its folder; nothing was moved")
     if not call.get("dry_run"):
+        move_all(moves)
+    listed = "\n".join(f"{a} -> {b}" for a, b in moves)
+    if len(listed) > call["room"]:
+        listed = listed[: call["room"]] + "\n[and more]"
+    return ("Would move" if call.get("dry_run") else "Moved") + f" {len(moves)}:\n" + listed
+
+
+def move_all(moves):
+    done = []
+    try:
         for source, target in moves:
             os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
+            if os.path.lexists(target):
+                raise Refused(f"there is {target} already; nothing was moved")
             shutil.move(source, target)
-    return ("Would move" if call.get("dry_run") else "Moved") + f" {len(moves)}:\n" + "\n".join(f"{a} -> {b}" for a, b in moves)
+            done.append((source, target))
+    except (Refused, OSError) as e:
+        for source, target in reversed(done):
+            try:
+                shutil.move(target, source)
+            except OSError as u:
+                raise Refused(f"{e}; and {target} could not be moved back to {source}: {u}")
+        raise
 
 
 def main():
