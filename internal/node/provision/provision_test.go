@@ -275,6 +275,23 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// TestRoom has an environment want other packages where there are as many images as may be:
+// that of the old ones makes room.
+func TestRoom(t *testing.T) {
+	r := open(t)
+	r.want(t, "e1", "p1")
+	r.want(t, "e2", "p2")
+	r.step(t)
+	if err := r.db.Tenants().DeleteEnvironment(t.Context(), "ten_00000000000000aa", "e2"); err != nil {
+		t.Fatal(err)
+	}
+	ref := r.want(t, "e3", "p3")
+	r.step(t)
+	if b := r.state(t, ref); b.State != requirement.Ready {
+		t.Errorf("%+v", b)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	r := open(t)
 	for says, c := range map[string]struct {

@@ -33,28 +33,38 @@ func (p *Provisioner) Run(ctx context.Context) {
 	}
 }
 
-// Step makes what is wanted and not there, and collects the rest.
+// Step collects what is not wanted, and makes what is wanted and not there.
 func (p *Provisioner) Step(ctx context.Context) error {
 	all, err := p.load(ctx)
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 {
-		return p.collect(ctx, nil)
-	}
 	names := map[string]bool{}
 	for _, w := range all {
-		base, release, err := p.cfg.Images.Use(w.Image)
-		if err != nil {
-			continue // it is being replaced, or is gone: calls are told so
+		base, err := p.cfg.Images.Get(w.Image)
+		switch {
+		case err == nil:
+			names[nameOf(w.Ref(), base)] = true
+		case fault.KindOf(err) == fault.Internal:
+			return err
 		}
-		names[nameOf(w.Ref(), base)] = true
-		err = errors.Join(p.make(ctx, &w, base), release())
+	}
+	if err := p.collect(ctx, names); err != nil { // first, as it makes room
+		return err
+	}
+	for _, w := range all {
+		base, release, err := p.cfg.Images.Use(w.Image)
+		switch {
+		case err == nil:
+			err = errors.Join(p.make(ctx, &w, base), release())
+		case fault.KindOf(err) != fault.Internal:
+			err = nil // it is being replaced, or is gone: calls are told so
+		}
 		if err != nil {
 			return err
 		}
 	}
-	return p.collect(ctx, names)
+	return nil
 }
 
 // load reads what is wanted, and what is known of it.
