@@ -3,14 +3,12 @@ package store
 import (
 	"context"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/pressly/goose/v3"
 
 	"github.com/atoll-run/atoll/internal/infra/seal"
 	"github.com/atoll-run/atoll/test/atolltest"
@@ -191,29 +189,43 @@ var checks = map[int64]string{
 	34: `SELECT count(*) FROM files WHERE bytes = 5 AND state = 'there' AND expires_at IS NULL`,
 }
 
-// TestUpgrade opens databases as every earlier version left them.
+// TestUpgrade opens databases of earlier versions. One has lived through all of them, and has what
+// each has written; the others are what a new installation of a version has.
 func TestUpgrade(t *testing.T) {
 	migrationTargets(t, func(t *testing.T, fresh func() Config) {
-		c := fresh()
-		last := mustOpen(t, c)
-		versions, err := ownMigrations(last.write)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all := versions.ListSources()
-		if err := last.Close(); err != nil {
-			t.Fatal(err)
-		}
-		for _, source := range all {
-			if fixtures[source.Version] == "" || checks[source.Version] == "" {
-				t.Fatalf("version %d has no fixture", source.Version)
+		all := sources(t, fresh())
+		for _, v := range all {
+			if fixtures[v] == "" || checks[v] == "" {
+				t.Fatalf("version %d has no fixture", v)
 			}
-			t.Run(fmt.Sprint("from version ", source.Version), func(t *testing.T) { upgradeFrom(t, fresh(), source.Version) })
+		}
+		t.Run("through all versions", func(t *testing.T) { upgradeThrough(t, fresh(), all) })
+		for _, v := range []int64{all[0], all[len(all)/2], all[len(all)-2], all[len(all)-1]} {
+			t.Run(fmt.Sprint("from version ", v), func(t *testing.T) { upgradeThrough(t, fresh(), []int64{v}) })
 		}
 	})
 }
 
-func upgradeFrom(t *testing.T, c Config, version int64) {
+// sources are the versions of an engine's schema: not all change both.
+func sources(t *testing.T, c Config) (all []int64) {
+	t.Helper()
+	p, err := openPool(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	g, err := ownMigrations(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range g.ListSources() {
+		all = append(all, s.Version)
+	}
+	return all
+}
+
+// upgradeThrough has a database written by some versions, one after the other, and opens it.
+func upgradeThrough(t *testing.T, c Config, through []int64) {
 	ctx := t.Context()
 	p, err := openPool(ctx, c)
 	if err != nil {
@@ -223,13 +235,20 @@ func upgradeFrom(t *testing.T, c Config, version int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.UpTo(ctx, version); err != nil {
-		t.Fatal(err)
-	}
-	for v := range versionsTo(g, version) {
-		for query := range strings.SplitSeq(fixtures[v], ";\n") {
-			if _, err := p.db.ExecContext(ctx, query); err != nil {
-				t.Fatalf("%s: %v", query, err)
+	written := []int64{}
+	for _, version := range through {
+		if _, err := g.UpTo(ctx, version); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range g.ListSources() {
+			if s.Version > version || slices.Contains(written, s.Version) {
+				continue
+			}
+			written = append(written, s.Version)
+			for query := range strings.SplitSeq(fixtures[s.Version], ";\n") {
+				if _, err := p.db.ExecContext(ctx, query); err != nil {
+					t.Fatalf("%s: %v", query, err)
+				}
 			}
 		}
 	}
@@ -238,7 +257,7 @@ func upgradeFrom(t *testing.T, c Config, version int64) {
 	}
 	for range 2 { // the second time there is nothing to do
 		db := mustOpen(t, c)
-		for v := range versionsTo(g, version) {
+		for _, v := range written {
 			var n int
 			if err := db.SQL().QueryRowContext(ctx, checks[v]).Scan(&n); err != nil || n != 1 {
 				t.Errorf("what version %d wrote: %d, %v", v, n, err)
@@ -249,17 +268,6 @@ func upgradeFrom(t *testing.T, c Config, version int64) {
 		}
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
-		}
-	}
-}
-
-// versionsTo are those of an engine's schema, up to one: not all change both.
-func versionsTo(g *goose.Provider, last int64) iter.Seq[int64] {
-	return func(yield func(int64) bool) {
-		for _, s := range g.ListSources() {
-			if s.Version <= last && !yield(s.Version) {
-				return
-			}
 		}
 	}
 }
