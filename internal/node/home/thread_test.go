@@ -17,6 +17,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/thread"
 	"github.com/atoll-run/atoll/internal/infra/blob"
 	"github.com/atoll-run/atoll/internal/node/idmap"
+	"github.com/atoll-run/atoll/test/atolltest"
 )
 
 var testKey = bytes.Repeat([]byte{7}, KeySize)
@@ -175,7 +176,7 @@ func equalMirrors(t testing.TB, want, got string) {
 // TestRoundTrip changes random homes again and again. Each state is restored
 // into an empty folder, and into one that holds an earlier state.
 func TestRoundTrip(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(atolltest.Count(2, 20)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s, _ := folderStore(t)
 			g := &grower{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir()}
