@@ -184,11 +184,16 @@ type Store interface {
 	// CloseThread ends a thread whose run has not begun.
 	CloseThread(ctx context.Context, t *Thread) error
 	// Threads returns a page of threads, newest first.
-	Threads(ctx context.Context, t tenant.ID, id ID, p agent.Page) (page []Thread, next string, err error)
+	Threads(ctx context.Context, t tenant.ID, id ID, f ThreadFilter) (page []Thread, next string, err error)
 	Thread(ctx context.Context, t tenant.ID, id ID, thread string) (*Thread, error)
+	// ArchiveThread notes that a thread was put aside, and appends events. Again is no error, and no
+	// event. It is ErrThreadRuns for one that runs.
+	ArchiveThread(ctx context.Context, t tenant.ID, id ID, thread string, events ...tenant.PolicyEvent) (*Thread, error)
 	// ThreadEvents returns a page of the events of a thread, oldest first. Of the filter it goes
-	// by the page, Kinds and Last.
+	// by the page, Kinds, Sorts and Last.
 	ThreadEvents(ctx context.Context, of *Thread, f EventFilter) (page []Event, next string, err error)
+	// ThreadAfter returns up to limit events of a thread after one, oldest first.
+	ThreadAfter(ctx context.Context, of *Thread, seq int64, limit int) ([]Event, error)
 	// Latest returns the last event of a kind of a session, with those of its threads; nil for
 	// none.
 	Latest(ctx context.Context, t tenant.ID, id ID, kind run.ToldKind) (*Event, error)

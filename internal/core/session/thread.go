@@ -26,6 +26,26 @@ type Thread struct {
 	Used      run.Spent // once it has ended, with that of threads below it
 	CreatedAt time.Time
 	EndedAt   time.Time // zero while it runs
+	// ArchivedAt is when the client put it aside; zero for one that it did not. Archived ones are
+	// listed, too.
+	ArchivedAt time.Time
+}
+
+// Changed is when the thread last changed, but for its events.
+func (t *Thread) Changed() time.Time {
+	switch {
+	case !t.ArchivedAt.IsZero():
+		return t.ArchivedAt
+	case !t.EndedAt.IsZero():
+		return t.EndedAt
+	}
+	return t.CreatedAt
+}
+
+// ThreadFilter chooses threads of a session.
+type ThreadFilter struct {
+	agent.Page
+	Statuses []ThreadStatus // all if it is nil
 }
 
 // ValidThread reports whether a text is one that can name a thread.
@@ -43,6 +63,9 @@ const (
 
 // ErrThreadEnded refuses a thread that was there before, and what came of it is gone.
 var ErrThreadEnded = fault.New(fault.Conflict, "the thread has ended, and what came of it is not known any more")
+
+// ErrThreadRuns refuses to archive a thread that runs.
+var ErrThreadRuns = fault.New(fault.Conflict, "the thread is at work: interrupt the session, or wait for its end")
 
 // ErrNoThread says that a session has no such thread.
 var ErrNoThread = fault.New(fault.NotFound, "the session has no such thread")

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
-const threadColumns = `h.seq, h.id, h.session, s.tenant, h.turn, h.parent, h.agent, h.agent_version, h.name, h.status, h.events, h.used_input, h.used_output, h.used_cost, h.created_at, h.ended_at`
+const threadColumns = `h.seq, h.id, h.session, s.tenant, h.turn, h.parent, h.agent, h.agent_version, h.name, h.status, h.events, h.used_input, h.used_output, h.used_cost, h.created_at, h.ended_at, h.archived_at`
 
 const threadFrom = ` FROM session_threads h JOIN sessions s ON s.id = h.session `
 
@@ -29,15 +30,18 @@ type threadRow struct {
 func (s *sessions) scanThread(sc scanner) (r threadRow, err error) {
 	var name []byte
 	var created int64
-	var ended sql.NullInt64
+	var ended, archived sql.NullInt64
 	v := &r.Thread
 	if err := sc.Scan(&r.seq, &v.ID, &v.Session, &v.Tenant, &v.Turn, &v.Parent, &v.Agent, &v.Version, &name, &v.Status, &v.Events,
-		&v.Used.Usage.Input, &v.Used.Usage.Output, &v.Used.Cost, &created, &ended); err != nil {
+		&v.Used.Usage.Input, &v.Used.Usage.Output, &v.Used.Cost, &created, &ended, &archived); err != nil {
 		return r, err
 	}
 	v.CreatedAt = instant(created)
 	if ended.Valid {
 		v.EndedAt = instant(ended.Int64)
+	}
+	if archived.Valid {
+		v.ArchivedAt = instant(archived.Int64)
 	}
 	plain, err := s.db.seal.OpenFor(v.Tenant, name, threadPlace(v.ID))
 	v.Name = string(plain)
@@ -129,11 +133,19 @@ func tellThread(ctx context.Context, b *batch, id run.ID, s *sealedTrace) error 
 	return nil
 }
 
-func (s *sessions) Threads(ctx context.Context, t tenant.ID, id session.ID, p agent.Page) (page []session.Thread, next string, err error) {
+func (s *sessions) Threads(ctx context.Context, t tenant.ID, id session.ID, f session.ThreadFilter) (page []session.Thread, next string, err error) {
 	if _, err := s.Get(ctx, t, id); err != nil {
 		return nil, "", err
 	}
-	all, next, err := pageOf(ctx, s.db, skill.Page(p), "session_threads/"+string(id), `SELECT `+threadColumns+threadFrom+`WHERE s.tenant = ? AND h.session = ?`, "h.seq", []any{t, string(id)},
+	where, args := `WHERE s.tenant = ? AND h.session = ?`, []any{t, string(id)}
+	if f.Statuses != nil {
+		either := []string{`1 = 0`}
+		for _, status := range f.Statuses {
+			either, args = append(either, `h.status = ?`), append(args, string(status))
+		}
+		where += ` AND (` + strings.Join(either, ` OR `) + `)`
+	}
+	all, next, err := pageOf(ctx, s.db, skill.Page(f.Page), "session_threads/"+string(id), `SELECT `+threadColumns+threadFrom+where, "h.seq", args,
 		s.scanThread, func(r *threadRow) int64 { return r.seq })
 	for i := range all {
 		page = append(page, all[i].Thread)
@@ -145,11 +157,37 @@ func (s *sessions) Thread(ctx context.Context, t tenant.ID, id session.ID, threa
 	if _, err := s.Get(ctx, t, id); err != nil {
 		return nil, err
 	}
-	r, err := s.scanThread(s.db.read.row(ctx, `SELECT `+threadColumns+threadFrom+`WHERE s.tenant = ? AND h.session = ? AND h.id = ?`, t, string(id), thread))
+	return s.thread(ctx, s.db.read, t, id, thread)
+}
+
+func (s *sessions) thread(ctx context.Context, q querier, t tenant.ID, id session.ID, thread string) (*session.Thread, error) {
+	r, err := s.scanThread(q.row(ctx, `SELECT `+threadColumns+threadFrom+`WHERE s.tenant = ? AND h.session = ? AND h.id = ?`, t, string(id), thread))
 	if err == sql.ErrNoRows {
 		return nil, session.ErrNoThread
 	}
 	return &r.Thread, s.db.read.wrap("get a thread of a session", err)
+}
+
+func (s *sessions) ArchiveThread(ctx context.Context, t tenant.ID, id session.ID, thread string, events ...tenant.PolicyEvent) (out *session.Thread, err error) {
+	err = s.db.write.transact(ctx, func(x *tx) error {
+		now, err := x.pool.clock(ctx, x)
+		if err != nil {
+			return err
+		}
+		n, err := x.exec(ctx, `UPDATE session_threads SET archived_at = ? WHERE id = ? AND session = (SELECT id FROM sessions WHERE tenant = ? AND id = ?) AND status <> ? AND archived_at IS NULL`,
+			micros(now), thread, t, string(id), string(session.ThreadRunning))
+		if err != nil {
+			return err
+		}
+		if out, err = s.thread(ctx, x, t, id, thread); err != nil || n == 0 {
+			return err
+		}
+		return insertEvents(ctx, x, events)
+	})
+	if err == nil && out.ArchivedAt.IsZero() {
+		return nil, session.ErrThreadRuns
+	}
+	return out, s.db.write.wrap("archive a thread", err)
 }
 
 func (s *sessions) ThreadEvents(ctx context.Context, of *session.Thread, f session.EventFilter) ([]session.Event, string, error) {
@@ -167,9 +205,9 @@ func (s *sessions) ThreadEvents(ctx context.Context, of *session.Thread, f sessi
 		}
 		args[1] = from.at
 	}
-	var sorts []run.Sort
+	sorts := f.Sorts
 	for _, k := range f.Kinds {
-		sorts = append(sorts, k.Sorts()...)
+		sorts = append(slices.Clip(sorts), k.Sorts()...)
 	}
 	if len(sorts) > 0 {
 		where += ` AND type IN (?` + strings.Repeat(`, ?`, len(sorts)-1) + `)`
@@ -177,13 +215,22 @@ func (s *sessions) ThreadEvents(ctx context.Context, of *session.Thread, f sessi
 			args = append(args, string(sort))
 		}
 	}
-	rows, err := s.db.read.rows(ctx, `SELECT `+eventColumns+` FROM session_thread_events WHERE thread = ? AND `+where+` ORDER BY seq `+order+` LIMIT ?`, append(args, f.Limit+1)...)
-	all, err := collect(rows, err, func(sc scanner) (session.Event, error) { return s.scanEvent(sc, of.Tenant, of.ID) })
+	all, err := s.threadEvents(ctx, of, where+` ORDER BY seq `+order+` LIMIT ?`, append(args, f.Limit+1)...)
 	if err != nil || len(all) <= f.Limit {
-		return all, "", s.db.read.wrap("read the events of a thread", err)
+		return all, "", err
 	}
 	all = all[:f.Limit]
 	return all, encodeCursor(s.db.seal, list, place{at: all[f.Limit-1].Seq}), nil
+}
+
+func (s *sessions) ThreadAfter(ctx context.Context, of *session.Thread, seq int64, limit int) ([]session.Event, error) {
+	return s.threadEvents(ctx, of, `seq > ? ORDER BY seq LIMIT ?`, of.ID, seq, limit)
+}
+
+func (s *sessions) threadEvents(ctx context.Context, of *session.Thread, where string, args ...any) ([]session.Event, error) {
+	rows, err := s.db.read.rows(ctx, `SELECT `+eventColumns+` FROM session_thread_events WHERE thread = ? AND `+where, args...)
+	all, err := collect(rows, err, func(sc scanner) (session.Event, error) { return s.scanEvent(sc, of.Tenant, of.ID) })
+	return all, s.db.read.wrap("read the events of a thread", err)
 }
 
 func (s *sessions) Latest(ctx context.Context, t tenant.ID, id session.ID, kind run.ToldKind) (*session.Event, error) {

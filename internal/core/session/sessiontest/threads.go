@@ -10,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 )
 
 // threads has work handed on in a turn.
@@ -42,6 +43,9 @@ func threads(t *testing.T, s session.Store, runs run.Store) {
 	if len(trace.Charges) != 1 || trace.Charges[0].Cost != 1 || len(trace.Rows) != 1 {
 		t.Errorf("the summary is charged as %+v", trace.Charges)
 	}
+	if _, err := s.ArchiveThread(ctx, "ten_1", k.v.ID, opened[0].ID); err != session.ErrThreadRuns {
+		t.Errorf("archive one that runs: %v", err)
+	}
 	must(t, runs.Cancel(ctx, "ten_1", n.run.ID))
 	if all, err := runs.Cancelled(ctx, "here"); err != nil || !slices.Contains(all, child.run.ID) || !slices.Contains(all, n.run.ID) {
 		t.Errorf("cancelled with the turn: %v, %v", all, err)
@@ -60,6 +64,11 @@ func threads(t *testing.T, s session.Store, runs run.Store) {
 	want := []run.ToldKind{run.ToldSummary, run.ToldMessage, run.ToldStatus, run.ToldRequest, run.ToldMessage, run.ToldAnswer, run.ToldUsage, run.ToldStatus}
 	if got := kinds(append(all, rest...)); !slices.Equal(got, want) || end != "" {
 		t.Errorf("%v, want %v", got, want)
+	}
+	after, err := s.ThreadAfter(ctx, got, 3, 2)
+	must(t, err)
+	if got := kinds(after); !slices.Equal(got, want[3:5]) || after[0].Seq != 4 {
+		t.Errorf("after the third: %v", got)
 	}
 	last, _, err := s.ThreadEvents(ctx, got, session.EventFilter{Page: agent.Page{Limit: 1}, Last: true, Kinds: []run.ToldKind{run.ToldMessage}})
 	must(t, err)
@@ -80,16 +89,24 @@ func threads(t *testing.T, s session.Store, runs run.Store) {
 		t.Errorf("again, once it has ended: %v", err)
 	}
 	spoken(n, to)
-	page, next, err := s.Threads(ctx, "ten_1", k.v.ID, agent.Page{Limit: 1})
+	page, next, err := s.Threads(ctx, "ten_1", k.v.ID, session.ThreadFilter{Page: agent.Page{Limit: 1}})
 	must(t, err)
 	if len(page) != 1 || page[0].ID != opened[1].ID || page[0].Status != session.ThreadTerminated || next == "" {
 		t.Errorf("%+v", page)
 	}
-	if page, next, err = s.Threads(ctx, "ten_1", k.v.ID, agent.Page{Limit: 1, Cursor: next}); err != nil || len(page) != 1 || page[0].Status != session.ThreadIdle || next != "" {
+	if page, next, err = s.Threads(ctx, "ten_1", k.v.ID, session.ThreadFilter{Page: agent.Page{Limit: 1, Cursor: next}}); err != nil || len(page) != 1 || page[0].Status != session.ThreadIdle || next != "" {
 		t.Errorf("%+v, %v", page, err)
 	}
-	_, _, err = s.Threads(ctx, "ten_2", k.v.ID, agent.Page{Limit: 1})
+	_, _, err = s.Threads(ctx, "ten_2", k.v.ID, session.ThreadFilter{Page: agent.Page{Limit: 1}})
 	refused(t, err, fault.NotFound)
+	idle := []session.ThreadStatus{session.ThreadIdle}
+	if page, next, err = s.Threads(ctx, "ten_1", k.v.ID, session.ThreadFilter{Page: agent.Page{Limit: 2}, Statuses: idle}); err != nil || len(page) != 1 || page[0].ID != opened[0].ID || next != "" {
+		t.Errorf("those of a status: %+v, %v", page, err)
+	}
+	if page, _, err = s.Threads(ctx, "ten_1", k.v.ID, session.ThreadFilter{Page: agent.Page{Limit: 2}, Statuses: []session.ThreadStatus{}}); err != nil || len(page) != 0 {
+		t.Errorf("those of no status: %+v, %v", page, err)
+	}
+	archived(t, s, k.v.ID, opened[0].ID)
 	_, err = s.Thread(ctx, "ten_2", k.v.ID, opened[0].ID)
 	refused(t, err, fault.NotFound)
 	_, err = s.Thread(ctx, "ten_1", k.v.ID, opened[2].ID)
@@ -97,6 +114,20 @@ func threads(t *testing.T, s session.Store, runs run.Store) {
 	must(t, s.Delete(ctx, "ten_1", k.v.ID))
 	if gone, err := runs.Expire(ctx, 100); err != nil || len(gone) != 2 {
 		t.Errorf("%d runs expired, %v", len(gone), err)
+	}
+}
+
+// archived has a thread put aside that has ended.
+func archived(t *testing.T, s session.Store, of session.ID, thread string) {
+	ctx, event := t.Context(), tenant.PolicyEvent{Tenant: "ten_1", Actor: "key", Field: "session/" + string(of), New: "archived", CreatedAt: time.Now().UTC()}
+	_, err := s.ArchiveThread(ctx, "ten_2", of, thread)
+	refused(t, err, fault.NotFound)
+	first, err := s.ArchiveThread(ctx, "ten_1", of, thread, event)
+	must(t, err)
+	again, err := s.ArchiveThread(ctx, "ten_1", of, thread, event)
+	must(t, err)
+	if first.ArchivedAt.IsZero() || !again.ArchivedAt.Equal(first.ArchivedAt) || !again.Changed().Equal(first.ArchivedAt) || first.Status != session.ThreadIdle {
+		t.Errorf("%+v, again %+v", first, again)
 	}
 }
 

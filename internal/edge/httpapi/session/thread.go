@@ -25,6 +25,7 @@ type SessionThread struct {
 	Usage        TurnUsage  `json:"usage" doc:"Once it has ended, with that of threads below it."`
 	CreatedAt    time.Time  `json:"created_at"`
 	EndedAt      *time.Time `json:"ended_at"`
+	ArchivedAt   *time.Time `json:"archived_at" doc:"When a client of the other form put it aside."`
 }
 
 func (h *Handlers) threadOperations(one, suffix string, id []httpapi.Param, unknown httpapi.Answer) []httpapi.Operation {
@@ -48,7 +49,8 @@ func (h *Handlers) threadOperations(one, suffix string, id []httpapi.Param, unkn
 	}
 }
 
-func (h *Handlers) findThread(c *httpapi.Call) (*session.Thread, error) {
+// Thread finds the thread of a session that a path names.
+func (h *Handlers) Thread(c *httpapi.Call) (*session.Thread, error) {
 	s, err := h.find(c)
 	if err != nil {
 		return nil, err
@@ -60,8 +62,17 @@ func (h *Handlers) findThread(c *httpapi.Call) (*session.Thread, error) {
 	return h.Store.Thread(c.Context(), s.Tenant, s.ID, id)
 }
 
+// ArchiveThread puts a thread aside that has ended.
+func (h *Handlers) ArchiveThread(c *httpapi.Call) (*session.Thread, error) {
+	t, err := h.Thread(c)
+	if err != nil {
+		return nil, err
+	}
+	return h.Store.ArchiveThread(c.Context(), t.Tenant, t.Session, t.ID, event(c, t.Session, "archived the thread "+t.ID))
+}
+
 func (h *Handlers) thread(c *httpapi.Call) (out SessionThread, err error) {
-	t, err := h.findThread(c)
+	t, err := h.Thread(c)
 	if err != nil {
 		return out, err
 	}
@@ -77,7 +88,7 @@ func (h *Handlers) threads(c *httpapi.Call) (out httpapi.Page[SessionThread], er
 	if err != nil {
 		return out, err
 	}
-	page, next, err := h.Store.Threads(c.Context(), s.Tenant, s.ID, agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))})
+	page, next, err := h.Store.Threads(c.Context(), s.Tenant, s.ID, session.ThreadFilter{Page: agent.Page{Cursor: cursor, Limit: int(c.Int("limit"))}})
 	return httpapi.Page[SessionThread]{Data: httpapi.Each(page, threadOf), NextPage: httpapi.OrNull(next)}, err
 }
 
@@ -86,7 +97,7 @@ func (h *Handlers) threadEvents(c *httpapi.Call) (out httpapi.Page[SessionEvent]
 	if err != nil {
 		return out, err
 	}
-	t, err := h.findThread(c)
+	t, err := h.Thread(c)
 	if err != nil {
 		return out, err
 	}
@@ -101,6 +112,9 @@ func threadOf(t session.Thread) SessionThread {
 	}
 	if !t.EndedAt.IsZero() {
 		out.EndedAt = &t.EndedAt
+	}
+	if !t.ArchivedAt.IsZero() {
+		out.ArchivedAt = &t.ArchivedAt
 	}
 	return out
 }

@@ -1,0 +1,4 @@
+-- Threads of sessions that clients put aside.
+
+-- +goose Up
+ALTER TABLE session_threads ADD COLUMN archived_at BIGINT NULL;
