@@ -3514,10 +3514,13 @@ type SessionStop struct {
 
 // SessionThread defines model for SessionThread.
 type SessionThread struct {
-	AgentID      string     `json:"agent_id"`
-	AgentVersion int64      `json:"agent_version"`
-	CreatedAt    time.Time  `json:"created_at"`
-	EndedAt      *time.Time `json:"ended_at"`
+	AgentID      string `json:"agent_id"`
+	AgentVersion int64  `json:"agent_version"`
+
+	// ArchivedAt When a client of the other form put it aside.
+	ArchivedAt *time.Time `json:"archived_at"`
+	CreatedAt  time.Time  `json:"created_at"`
+	EndedAt    *time.Time `json:"ended_at"`
 
 	// Events Number of the last one.
 	Events int64 `json:"events"`

@@ -90,7 +90,7 @@ func (h *Handoffs) begin(ctx context.Context, c *loop.Call, o *options, id run.I
 	}
 	q.Thread.ID, q.Thread.Session, q.Thread.Chain, q.Thread.Member = thread.ID, c.Run.Session, o.Chain, member
 	q.Input = append(q.Input, model.Text(model.User, task))
-	q.CacheKey, q.Publish, q.Limits.Duration, q.Limits.Session = thread.ID, false, milliseconds(o.Timeout), share(c)
+	q.CacheKey, q.Publish, q.Limits.Duration, q.Limits.Session = thread.ID, true, milliseconds(o.Timeout), share(c)
 	if c.Claim != nil {
 		if err := c.Claim(ctx); err != nil {
 			return nil, err

@@ -72,6 +72,9 @@ func ChildOf(parent ID, number int) ID {
 // ThreadOf names the thread of a run that work was handed to.
 func ThreadOf(child ID) string { return "sthr_" + string(child[len("run_"):]) }
 
+// OfThread names the run that does the work of a thread.
+func OfThread(thread string) ID { return ID("run_" + thread[len("sthr_"):]) }
+
 // Kinds of events of hand-offs.
 const (
 	ToldOpened     ToldKind = "thread_created"

@@ -154,16 +154,16 @@ func (h *Handlers) Interrupt(ctx context.Context, of *session.Session) error {
 // Follow passes on what readers are told of a turn until it has ended: from its beginning with
 // first, and otherwise without pieces of items that are on record already. What was published
 // of it may be gone.
-func (h *Handlers) Follow(ctx context.Context, of *session.Session, first bool, yield func(events []run.Event) error) error {
+func (h *Handlers) Follow(ctx context.Context, t tenant.ID, id run.ID, first bool, yield func(events []run.Event) error) error {
 	recorded := 0
 	if !first {
-		s, err := h.Loop.State(ctx, of.Run)
+		s, err := h.Loop.State(ctx, id)
 		if err != nil {
 			return err
 		}
 		recorded = len(s.Output)
 	}
-	err := h.Loop.Follow(ctx, of.Tenant, of.Run, func(events []run.Event) error {
+	err := h.Loop.Follow(ctx, t, id, func(events []run.Event) error {
 		return yield(slices.DeleteFunc(events, func(e run.Event) bool { return e.Delta != nil && e.Delta.Index < recorded }))
 	})
 	if errors.Is(err, run.ErrNoEvents) {

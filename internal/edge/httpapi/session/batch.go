@@ -173,7 +173,7 @@ func (h *Handlers) settled(c *httpapi.Call, s *session.Session, answers []Answer
 	}
 	ctx, stop := c.Living(c.Context())
 	defer stop()
-	if err := h.Turns.Follow(ctx, s, true, func([]run.Event) error { return nil }); err != nil {
+	if err := h.Turns.Follow(ctx, s.Tenant, s.Run, true, func([]run.Event) error { return nil }); err != nil {
 		return nil, err
 	}
 	now, err := h.Store.Get(ctx, s.Tenant, s.ID)

@@ -23,10 +23,10 @@ func EventID(id session.ID, seq int64) string {
 
 var eventPattern = regexp.MustCompile(`^sevt_([0-9a-f]{32})_([1-9][0-9]{0,9})$`)
 
-// EventSeq is the place in a session of the event of an id.
+// EventSeq is the place in a session, or a thread, of the event of an id.
 func EventSeq(of session.ID, id string) (seq int64, ok bool) {
 	m := eventPattern.FindStringSubmatch(id)
-	if m == nil || "sess_"+m[1] != string(of) {
+	if _, digits, _ := strings.Cut(string(of), "_"); m == nil || m[1] != digits {
 		return 0, false
 	}
 	seq, err := strconv.ParseInt(m[2], 10, 64)

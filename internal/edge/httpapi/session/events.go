@@ -27,9 +27,20 @@ func eventParams() []httpapi.Param {
 		httpapi.Param{Name: "types", Doc: "Only events of these types, separated by commas.", Max: 256})
 }
 
+var (
+	deltas = httpapi.Param{Name: "deltas", Type: httpapi.Bool, Doc: "Send pieces of messages, thinking and tool_use, too, as they come."}
+	stream = []httpapi.Media{{Type: httpapi.EventStream, Body: httpapi.OneOf{SessionEvent{}, SessionDelta{}}}}
+)
+
+// streamParams are the parameters of a stream.
+func streamParams() []httpapi.Param {
+	return []httpapi.Param{
+		deltas, {Name: "after", Doc: "The id of the last event that the client has; in place of Last-Event-ID.", Max: 64},
+		{Name: "Last-Event-ID", In: httpapi.InHeader, Doc: "The id of the last event that the client has."},
+	}
+}
+
 func (h *Handlers) eventOperations(one, suffix string, id []httpapi.Param, unknown, busy httpapi.Answer) []httpapi.Operation {
-	deltas := httpapi.Param{Name: "deltas", Type: httpapi.Bool, Doc: "Send pieces of messages, thinking and tool_use, too, as they come."}
-	stream := []httpapi.Media{{Type: httpapi.EventStream, Body: httpapi.OneOf{SessionEvent{}, SessionDelta{}}}}
 	limited := httpapi.Refusal(http.StatusTooManyRequests, "rate_limited: over a rate or another limit of the plan, or the budget; Retry-After says until when.")
 	return []httpapi.Operation{
 		{
@@ -40,9 +51,8 @@ func (h *Handlers) eventOperations(one, suffix string, id []httpapi.Param, unkno
 		{
 			Method: http.MethodGet, Path: one + "/events/stream", ID: "streamSessionEvents" + suffix, Summary: "Follow a session's events", Scope: tenant.ScopeRead, Watched: true,
 			Description: "Sends the events there are and those to come, until the session is archived or deleted. Each has its id, after which `Last-Event-ID` goes on.",
-			Params: append([]httpapi.Param{deltas, {Name: "after", Doc: "The id of the last event that the client has; in place of Last-Event-ID.", Max: 64},
-				{Name: "Last-Event-ID", In: httpapi.InHeader, Doc: "The id of the last event that the client has."}}, id...),
-			Answers: []httpapi.Answer{{Status: http.StatusOK, Doc: "Events.", Media: stream}, unknown}, Serve: httpapi.Writes(h.stream),
+			Params:      append(streamParams(), id...),
+			Answers:     []httpapi.Answer{{Status: http.StatusOK, Doc: "Events.", Media: stream}, unknown}, Serve: httpapi.Writes(h.stream),
 		},
 		{
 			Method: http.MethodPost, Path: one + "/events", ID: "sendSessionEvent" + suffix, Summary: "Send a message, an outcome to work for, or an answer to a call", Scope: tenant.ScopeExecute,

@@ -10,6 +10,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
 
@@ -25,18 +26,40 @@ func (h *Handlers) stream(c *httpapi.Call) error {
 	if err != nil {
 		return err
 	}
+	after, err := lastOf(c, s.ID, s.Events)
+	if err != nil {
+		return err
+	}
+	return h.follow(c, s, after, "")
+}
+
+// streamThread is stream for a thread.
+func (h *Handlers) streamThread(c *httpapi.Call) error {
+	t, err := h.Thread(c)
+	if err != nil {
+		return err
+	}
+	after, err := lastOf(c, session.ID(t.ID), t.Events)
+	if err != nil {
+		return err
+	}
+	return h.StreamThread(c, t, after, c.Bool("deltas"), plain{session.ID(t.ID)})
+}
+
+// lastOf is the place of the last event that the client has, of a session or a thread.
+func lastOf(c *httpapi.Call, of session.ID, events int64) (after int64, err error) {
 	last := c.R.Header.Get("Last-Event-ID")
 	if c.Has("after") {
 		last = c.Text("after")
 	}
-	after := int64(0)
-	if last != "" {
-		var ok bool
-		if after, ok = EventSeq(s.ID, last); !ok || after > s.Events {
-			return httpapi.Invalid("Last-Event-ID and after must be the id of an event of this session")
-		}
+	if last == "" {
+		return 0, nil
 	}
-	return h.follow(c, s, after, "")
+	after, ok := EventSeq(of, last)
+	if !ok || after > events {
+		return 0, httpapi.Invalid("Last-Event-ID and after must be the id of an event of this stream")
+	}
+	return after, nil
 }
 
 // Form is how one stream writes what happens in a session.
@@ -45,7 +68,8 @@ type Form interface {
 	Event(e *session.Event) Frame
 	// Delta renders a piece of an item of a turn's output.
 	Delta(turn run.ID, item string, d *run.Delta) []Frame
-	// Over is what comes last when the session was archived, or deleted.
+	// Over is what comes last when the session was archived or the thread has ended, or when the
+	// session was deleted.
 	Over(deleted bool) Frame
 }
 
@@ -75,19 +99,30 @@ func (plain) Over(bool) Frame { return Frame{} }
 
 // follow sends events, to the end of a turn if there is one in until.
 func (h *Handlers) follow(c *httpapi.Call, s *session.Session, after int64, until run.ID) error {
-	return h.serve(c, &reader{h: h, s: s, form: plain{s.ID}, after: after, until: until, deltas: c.Bool("deltas")})
+	r := h.reader(s, after, c.Bool("deltas"), plain{s.ID})
+	r.until = until
+	return h.serve(c, s.ID, r)
 }
 
 // Stream sends the events after one and those to come in a form, with pieces of items if
 // deltas are wanted.
 func (h *Handlers) Stream(c *httpapi.Call, s *session.Session, after int64, deltas bool, form Form) error {
-	return h.serve(c, &reader{h: h, s: s, form: form, after: after, deltas: deltas})
+	return h.serve(c, s.ID, h.reader(s, after, deltas, form))
 }
 
-func (h *Handlers) serve(c *httpapi.Call, r *reader) error {
+// StreamThread is Stream for a thread, until it has ended.
+func (h *Handlers) StreamThread(c *httpapi.Call, t *session.Thread, after int64, deltas bool, form Form) error {
+	return h.serve(c, t.Session, &reader{h: h, of: ofThread{h.Store, t}, tenant: t.Tenant, id: session.ID(t.ID), known: t.Events, form: form, after: after, deltas: deltas})
+}
+
+func (h *Handlers) reader(s *session.Session, after int64, deltas bool, form Form) *reader {
+	return &reader{h: h, of: ofSession{h.Store, s}, tenant: s.Tenant, id: s.ID, known: s.Events, form: form, after: after, deltas: deltas}
+}
+
+func (h *Handlers) serve(c *httpapi.Call, within session.ID, r *reader) error {
 	ctx, stop := c.Living(c.Context())
 	defer stop()
-	news, leave := h.hub.join(r.s.ID)
+	news, leave := h.hub.join(within)
 	defer leave()
 	r.out = newSSE(c)
 	defer r.out.end()
@@ -96,17 +131,20 @@ func (h *Handlers) serve(c *httpapi.Call, r *reader) error {
 		err = r.last(true)
 	}
 	if err != nil {
-		c.Log().DebugContext(ctx, "stream ended early", "session", r.s.ID, "error", err)
+		c.Log().DebugContext(ctx, "stream ended early", "session", within, "error", err)
 		panic(http.ErrAbortHandler) // half a stream must not look like a whole one
 	}
 	return nil
 }
 
-// reader sends the events of a session to one client: those on record, which the events that
-// runs publish make it look for.
+// reader sends the events of a session or thread to one client: those on record, which the
+// events that runs publish make it look for.
 type reader struct {
 	h      *Handlers
-	s      *session.Session
+	of     source
+	tenant tenant.ID
+	id     session.ID // that events are named by; of a thread, its own
+	known  int64      // Seq of the last event when the stream began
 	out    *sse
 	form   Form
 	after  int64  // the client has this event and those before it
@@ -126,17 +164,17 @@ type reader struct {
 func (r *reader) read(ctx context.Context, news func() <-chan struct{}) error {
 	for {
 		next := news()
-		now, err := r.h.Store.Get(ctx, r.s.Tenant, r.s.ID)
+		now, over, err := r.of.look(ctx)
 		if err != nil {
 			return err
 		}
 		switch {
 		case r.until != "" && r.followed == "":
-			now.Run = r.until // although it may have ended
+			now = r.until // although it may have ended
 		case r.due != "":
-			now.Run = r.due
+			now = r.due
 		}
-		if now.Run != "" && now.Run != r.followed {
+		if now != "" && now != r.followed {
 			if err := r.turn(ctx, now); err != nil || r.over {
 				return err
 			}
@@ -145,7 +183,7 @@ func (r *reader) read(ctx context.Context, news func() <-chan struct{}) error {
 		if err := r.drain(ctx); err != nil || r.over {
 			return err
 		}
-		if now.Archived() {
+		if over {
 			return r.last(false)
 		}
 		look := time.NewTimer(lookEvery)
@@ -162,12 +200,12 @@ func (r *reader) read(ctx context.Context, news func() <-chan struct{}) error {
 }
 
 // turn sends the events of a turn that is under way as they come.
-func (r *reader) turn(ctx context.Context, now *session.Session) error {
-	r.due, r.followed, r.pieces, r.items, r.whole = "", now.Run, true, map[int]string{}, map[string]bool{}
+func (r *reader) turn(ctx context.Context, now run.ID) error {
+	r.due, r.followed, r.pieces, r.items, r.whole = "", now, true, map[int]string{}, map[string]bool{}
 	err := r.drain(ctx)
 	if err == nil {
 		// All pieces are for one who was told of the beginning, however far the turn is by now.
-		err = r.h.Turns.Follow(ctx, now, now.Run == r.until || now.Run == r.began, func(events []run.Event) error { return r.live(ctx, events) })
+		err = r.h.Turns.Follow(ctx, r.tenant, now, now == r.until || now == r.began, func(events []run.Event) error { return r.live(ctx, events) })
 	}
 	r.pieces = false
 	if err != nil {
@@ -179,7 +217,7 @@ func (r *reader) turn(ctx context.Context, now *session.Session) error {
 // drain sends what is on record, but for what is to come in pieces before.
 func (r *reader) drain(ctx context.Context) error {
 	for !r.over && r.due == "" {
-		page, err := r.h.Store.After(ctx, r.s.Tenant, r.s.ID, r.after, readPage)
+		page, err := r.of.after(ctx, r.after, readPage)
 		if err != nil {
 			return err
 		}
@@ -189,7 +227,7 @@ func (r *reader) drain(ctx context.Context) error {
 				return r.out.send()
 			}
 			if f := r.form.Event(e); f.Kind != "" {
-				if err := r.out.put(EventID(r.s.ID, e.Seq), f); err != nil {
+				if err := r.out.put(EventID(r.id, e.Seq), f); err != nil {
 					return err
 				}
 			}
@@ -215,7 +253,7 @@ func (r *reader) note(e *session.Event) {
 	switch {
 	case e.Status != nil && e.Status.Running:
 		r.began, r.sent = e.Run, map[string]bool{}
-		if r.deltas && e.Run != r.followed && e.Seq > r.s.Events {
+		if r.deltas && e.Run != r.followed && e.Seq > r.known {
 			r.due = e.Run
 		}
 	case e.Shown != "" && e.Run == r.began:
@@ -223,7 +261,7 @@ func (r *reader) note(e *session.Event) {
 	}
 }
 
-// last ends the stream of a session that is archived or deleted.
+// last ends the stream of a session that is archived or deleted, or of a thread.
 func (r *reader) last(deleted bool) error {
 	if f := r.form.Over(deleted); f.Kind != "" {
 		if err := r.out.put("", f); err != nil {

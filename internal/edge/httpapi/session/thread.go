@@ -46,6 +46,12 @@ func (h *Handlers) threadOperations(one, suffix string, id []httpapi.Param, unkn
 			Params:  append(eventParams(), thread...),
 			Answers: []httpapi.Answer{httpapi.OK(httpapi.Page[SessionEvent]{}, "A page."), unknown}, Serve: httpapi.Returns(h.threadEvents),
 		},
+		{
+			Method: http.MethodGet, Path: one + "/threads/{thread_id}/events/stream", ID: "streamSessionThreadEvents" + suffix, Summary: "Follow the events of a thread", Scope: tenant.ScopeRead, Watched: true,
+			Description: "Sends the events there are and those to come, until the thread has ended. Each has its id, after which `Last-Event-ID` goes on.",
+			Params:      append(streamParams(), thread...),
+			Answers:     []httpapi.Answer{{Status: http.StatusOK, Doc: "Events.", Media: stream}, unknown}, Serve: httpapi.Writes(h.streamThread),
+		},
 	}
 }
 
