@@ -17,7 +17,7 @@ func (h *Handlers) readHandoffs(c *httpapi.Call, in []AgentHandoff, before []age
 		return nil, httpapi.Invalid("handoffs must be at most %d", agent.MaxHandoffs)
 	}
 	for i := range in {
-		one, err := h.readHandoff(c, fmt.Sprintf("handoffs[%d]", i), &in[i], before)
+		one, err := h.Handoff(c, fmt.Sprintf("handoffs[%d]", i), &in[i], before)
 		if err != nil {
 			return nil, err
 		}
@@ -26,7 +26,8 @@ func (h *Handlers) readHandoffs(c *httpapi.Call, in []AgentHandoff, before []age
 	return out, nil
 }
 
-func (h *Handlers) readHandoff(c *httpapi.Call, path string, in *AgentHandoff, before []agent.Handoff) (out agent.Handoff, err error) {
+// Handoff reads an agent that a caller has another one hand on to, by the path that says so.
+func (h *Handlers) Handoff(c *httpapi.Call, path string, in *AgentHandoff, before []agent.Handoff) (out agent.Handoff, err error) {
 	none := fault.New(fault.NotFound, "%s.agent_id: there is no such agent", path)
 	if !tenant.Name.MatchString(*in.AgentID) || len(*in.AgentID) > maxRef {
 		return out, none

@@ -42,6 +42,9 @@ func (d *Door) createAgent(c *httpapi.Call, in *AgentFields) (out Agent, err err
 	if err := d.setSkills(c, in, &a.Definition); err != nil {
 		return out, err
 	}
+	if err := d.setMultiagent(c, in, &a.Definition); err != nil {
+		return out, err
+	}
 	if err := d.Agents.Insert(c, a, "version 1"); err != nil {
 		return out, err
 	}
@@ -95,7 +98,10 @@ func (d *Door) changeOnce(c *httpapi.Call, in *AgentFields) (*agent.Agent, error
 	if err := d.setSkills(c, in, &after.Definition); err != nil {
 		return nil, err
 	}
-	return d.Agents.Replace(c, before, &after, len(in.Model) > 0 || len(in.Tools) > 0 || len(in.Skills) > 0)
+	if err := d.setMultiagent(c, in, &after.Definition); err != nil {
+		return nil, err
+	}
+	return d.Agents.Replace(c, before, &after, len(in.Model) > 0 || len(in.Tools) > 0 || len(in.Skills) > 0 || len(in.Multiagent) > 0)
 }
 
 func (d *Door) agent(c *httpapi.Call) (out Agent, err error) {

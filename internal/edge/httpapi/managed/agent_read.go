@@ -59,14 +59,6 @@ func (in *AgentFields) change(a *agent.Agent) error {
 
 // refuse refuses what this version does not have.
 func (in *AgentFields) refuse() error {
-	for _, f := range []struct {
-		name string
-		text jsontext.Value
-	}{{"multiagent", in.Multiagent}} {
-		if text := strings.Join(strings.Fields(string(f.text)), ""); text != "" && text != null && text != "[]" {
-			return httpapi.Invalid("%s is not supported by this version: leave it out", f.name)
-		}
-	}
 	if len(in.ExecutionIdentity) == 0 {
 		return nil
 	}

@@ -16,7 +16,7 @@ func agentOf(a *agent.Agent) Agent {
 	d := &a.Definition
 	out := Agent{
 		ID: string(a.ID), Type: "agent", Name: d.Name, Description: httpapi.OrNull(d.Description), System: httpapi.OrNull(d.System), Model: Model{ID: d.Model.Name, Speed: standardSpeed},
-		Tools: toolsOf(d), MCPServers: []Server{}, Skills: skillsOf(d), ExecutionIdentity: Typed{serviceAccount}, Metadata: map[string]string{},
+		Tools: toolsOf(d), MCPServers: []Server{}, Skills: skillsOf(d), Multiagent: multiagentOf(d), ExecutionIdentity: Typed{serviceAccount}, Metadata: map[string]string{},
 		Version: a.Version, CreatedAt: a.CreatedAt, UpdatedAt: a.UpdatedAt, Warnings: unsaid(a),
 	}
 	if slices.Contains(efforts, d.Model.Effort) {
@@ -152,8 +152,7 @@ func unsaid(a *agent.Agent) []Warning {
 	for i := range d.Skills {
 		add(!d.Skills[i].Custom(), fmt.Sprintf("skills[%d]", i))
 	}
-	add(len(d.Handoffs) > 0, "handoffs")
-	add(d.Multiagent != nil || len(d.Handoffs) > 0, "multiagent")
+	unsaidHands(d, add)
 	for _, key := range slices.Sorted(maps.Keys(d.Metadata)) {
 		_, ok := plain(d.Metadata[key])
 		add(!ok, "metadata."+key)

@@ -82,7 +82,7 @@ type Agent struct {
 	Tools             []Tool            `json:"tools"`
 	MCPServers        []Server          `json:"mcp_servers"`
 	Skills            []Skill           `json:"skills"`
-	Multiagent        *Typed            `json:"multiagent"`
+	Multiagent        *Multiagent       `json:"multiagent"`
 	ExecutionIdentity Typed             `json:"execution_identity"`
 	Metadata          map[string]string `json:"metadata"`
 	Version           int               `json:"version"`

@@ -17,18 +17,22 @@ import (
 func (d *Door) events() []httpapi.Operation {
 	const all = "/v1/sessions/{session_id}/events"
 	list := slices.Concat(httpapi.PageParams(100, maxPage), spanParams(), many("types", slices.Sorted(maps.Keys(sorts))), []httpapi.Param{orderParam})
-	follow := slices.Concat(many("event_deltas", previews), []httpapi.Param{{Name: "cursor", Max: 64}, {Name: lastEventID, In: httpapi.InHeader}})
 	return []httpapi.Operation{
 		{Method: http.MethodGet, Path: all, Scope: tenant.ScopeRead, Params: list, Serve: httpapi.Returns(d.listEvents)},
 		{Method: http.MethodPost, Path: all, Scope: tenant.ScopeExecute, Body: httpapi.JSON(EventsFields{}), Serve: httpapi.Takes(d.sendEvents)},
 		{
-			Method: http.MethodGet, Path: all + "/stream", Scope: tenant.ScopeRead, Watched: true, Params: follow, Serve: httpapi.Writes(d.streamEvents),
+			Method: http.MethodGet, Path: all + "/stream", Scope: tenant.ScopeRead, Watched: true, Params: followParams(), Serve: httpapi.Writes(d.streamEvents),
 			Answers: []httpapi.Answer{{Status: http.StatusOK, Media: []httpapi.Media{{Type: httpapi.EventStream, Body: Event{}}}}},
 		},
 	}
 }
 
 const lastEventID = "Last-Event-ID"
+
+// followParams are the parameters of a stream.
+func followParams() []httpapi.Param {
+	return slices.Concat(many("event_deltas", previews), []httpapi.Param{{Name: "cursor", Max: 64}, {Name: lastEventID, In: httpapi.InHeader}})
+}
 
 // sorts are the types of events by what is recorded. Those without any do not occur here.
 var sorts = map[string][]run.Sort{
@@ -70,19 +74,29 @@ func (d *Door) listEvents(c *httpapi.Call) (out httpapi.Page[Event], err error) 
 	for _, name := range asked {
 		f.Sorts = append(f.Sorts, sorts[name]...)
 	}
-	out = httpapi.Page[Event]{Data: []Event{}}
+	return pageOfEvents(f, func(f session.EventFilter) ([]session.Event, string, error) {
+		return d.Sessions.Store.Events(c.Context(), s.Tenant, s.ID, f)
+	}, func(e *session.Event) Event { return eventOf(s.ID, e) })
+}
+
+// reads reads a page of events from the store.
+type reads func(f session.EventFilter) (page []session.Event, next string, err error)
+
+// pageOfEvents is a page of events, which is read in several pages of the store.
+func pageOfEvents(f session.EventFilter, read reads, render func(e *session.Event) Event) (httpapi.Page[Event], error) {
+	out := httpapi.Page[Event]{Data: []Event{}}
 	if len(f.Sorts) == 0 {
 		return out, nil
 	}
 	size := 0
 	for left := f.Limit; left > 0 && size < maxPageBytes; left -= storePage {
 		f.Limit = min(left, storePage)
-		page, next, err := d.Sessions.Store.Events(c.Context(), s.Tenant, s.ID, f)
+		page, next, err := read(f)
 		if err != nil {
 			return out, err
 		}
 		for i := range page {
-			e := eventOf(s.ID, &page[i])
+			e := render(&page[i])
 			size += e.size()
 			out.Data = append(out.Data, e)
 		}
@@ -124,13 +138,23 @@ func (d *Door) streamEvents(c *httpapi.Call) error {
 	if err != nil {
 		return err
 	}
-	after := s.Events
-	last := c.R.Header.Get(lastEventID)
+	return d.streamOf(c, s)
+}
+
+// lastID is the id of the last event that the client has; "" for none.
+func lastID(c *httpapi.Call) string {
 	if c.Has("cursor") {
-		last = c.Text("cursor")
+		return c.Text("cursor")
 	}
-	if last != "" {
-		if after, err = d.place(c, s, last); err != nil {
+	return c.R.Header.Get(lastEventID)
+}
+
+func (d *Door) streamOf(c *httpapi.Call, s *session.Session) (err error) {
+	after := s.Events
+	if last := lastID(c); last != "" {
+		if after, err = place(s.ID, s.Events, last, func(f session.EventFilter) ([]session.Event, string, error) {
+			return d.Sessions.Store.Events(c.Context(), s.Tenant, s.ID, f)
+		}); err != nil {
 			return err
 		}
 	}
@@ -141,20 +165,20 @@ func (d *Door) streamEvents(c *httpapi.Call) error {
 // named are ids of events that were known before their place was: by the turn that they are of.
 var named = regexp.MustCompile(`^sevt_([0-9a-f]{32})(_m[1-9][0-9]{0,3}|_interrupt|[0-9a-f]{4,8})$`)
 
-// place finds an event by its id.
-func (d *Door) place(c *httpapi.Call, s *session.Session, id string) (int64, error) {
-	if seq, ok := sessionapi.EventSeq(s.ID, id); ok && seq <= s.Events {
+// place finds an event of a session or thread, which has so many, by its id.
+func place(of session.ID, events int64, id string, read reads) (int64, error) {
+	if seq, ok := sessionapi.EventSeq(of, id); ok && seq <= events {
 		return seq, nil
 	}
 	m := named.FindStringSubmatch(id)
 	for cursor := ""; m != nil; {
 		f := session.EventFilter{Page: agent.Page{Cursor: cursor, Limit: storePage}, Run: run.ID("run_" + m[1])}
-		page, next, err := d.Sessions.Store.Events(c.Context(), s.Tenant, s.ID, f)
+		page, next, err := read(f)
 		if err != nil {
 			return 0, err
 		}
 		for i := range page {
-			if idOf(s.ID, &page[i]) == id {
+			if idOf(of, &page[i]) == id {
 				return page[i].Seq, nil
 			}
 		}

@@ -79,7 +79,7 @@ func asked(r *http.Request, beta string) bool {
 // Operations is the table of what is served. None of it is in our OpenAPI document: the form
 // is another vendor's.
 func (d *Door) Operations() []httpapi.Operation {
-	ops := slices.Concat(d.agents(), d.sessions(), d.events(), d.environments(), d.skills(), d.vaults(), d.files(), nothing())
+	ops := slices.Concat(d.agents(), d.sessions(), d.events(), d.threads(), d.environments(), d.skills(), d.vaults(), d.files(), nothing())
 	f := &httpapi.Foreign{Caller: d.caller, Refuse: refuse}
 	for i := range ops {
 		op := &ops[i]
@@ -114,7 +114,7 @@ func nothing() (ops []httpapi.Operation) {
 		ops = append(ops, httpapi.Operation{
 			Method: method, Path: "/{rest...}", Body: &httpapi.Body{Media: httpapi.OctetStream, Optional: true}, Params: []httpapi.Param{{Name: "."}}, Access: httpapi.AnyKey,
 			Serve: httpapi.Writes(func(c *httpapi.Call) error {
-				return httpapi.Invalid("%s %s is not served with the header anthropic-beta: %s…: only agents, their versions, sessions, their events, environments, skills, vaults and files are", c.R.Method, "/"+c.Path("rest"), beta)
+				return httpapi.Invalid("%s %s is not served with the header anthropic-beta: %s…: only agents, their versions, sessions, their events and threads, environments, skills, vaults and files are", c.R.Method, "/"+c.Path("rest"), beta)
 			}),
 		})
 	}

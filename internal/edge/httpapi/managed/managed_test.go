@@ -172,7 +172,10 @@ func TestRefusals(t *testing.T) {
 		"name is required":  `"model": "m"`,
 		"model is required": `"name": "n"`,
 		"skills[0].type: there are no skills of Anthropic's":  `"name": "n", "model": "m", "skills": [{"type": "anthropic", "skill_id": "xlsx"}]`,
-		"multiagent is not supported":                         `"name": "n", "model": "m", "multiagent": {"type": "coordinator"}`,
+		"multiagent.agents must have 1 to 16 agents":          `"name": "n", "model": "m", "multiagent": {"type": "coordinator"}`,
+		"multiagent.type must be coordinator":                 `"name": "n", "model": "m", "multiagent": {"type": "multiagent_20261001"}`,
+		"multiagent.agents[0].type must be agent":             `"name": "n", "model": "m", "multiagent": {"type": "coordinator", "agents": [{"type": "self"}]}`,
+		"multiagent.agents[0].id is required":                 `"name": "n", "model": "m", "multiagent": {"type": "coordinator", "agents": [{"type": "agent"}]}`,
 		"execution_identity.type":                             `"name": "n", "model": "m", "execution_identity": {"type": "aws_role"}`,
 		"model.speed":                                         `"name": "n", "model": {"id": "m", "speed": "fast"}`,
 		"model.effort must be one of":                         `"name": "n", "model": {"id": "m", "effort": {"type": "max"}}`,
@@ -244,11 +247,79 @@ func TestHandoffsStay(t *testing.T) {
 		}
 	}
 	seen := answer(t, ask(s, "GET", "/v1/agents/lead", ""), http.StatusOK)
-	if len(seen.Warnings) != 3 || seen.Warnings[1].Path != "handoffs" || seen.Warnings[2].Path != "multiagent" || seen.Multiagent != nil {
+	if len(seen.Warnings) != 2 || seen.Warnings[1].Path != "multiagent" || seen.Multiagent == nil || len(seen.Multiagent.Agents) != 1 {
 		t.Errorf("%+v", seen)
 	}
 	answer(t, ask(s, "POST", "/v1/agents/lead", `{"version": 1, "system": "Be kind."}`), http.StatusOK)
 	if a, err := db.Agents().Get(t.Context(), s.Caller.Tenant.ID, "lead"); err != nil || a.Version != 2 || len(a.Definition.Handoffs) != 1 {
 		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// TestMultiagent: a coordinator is an orchestrator, and what was said of its agents stays.
+func TestMultiagent(t *testing.T) {
+	s, db := open(t)
+	var ids []string
+	for _, name := range []string{"Research", "Writer", "research!"} {
+		ids = append(ids, answer(t, ask(s, "POST", "/v1/agents", fmt.Sprintf(`{"name": %q, "model": "m", "description": "Is %s."}`, name, name)), http.StatusOK).ID)
+	}
+	made := answer(t, ask(s, "POST", "/v1/agents", fmt.Sprintf(`{"name": "Lead", "model": "m", "multiagent": {"type": "coordinator", "agents": [%q, {"type": "agent", "id": %q, "version": 1, "trigger": "for texts"}]}}`, ids[0], ids[1])), http.StatusOK)
+	text := func(a managed.Agent) string {
+		t.Helper()
+		out, err := json.Marshal(a.Multiagent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	want := fmt.Sprintf(`{"type":"coordinator","agents":[{"description":"Is Research.","id":%q,"name":"Research","type":"agent","version":1},{"description":"Is Writer.","id":%q,"name":"Writer","trigger":"for texts","type":"agent","version":1}]}`, ids[0], ids[1])
+	if got := text(made); got != want || len(made.Warnings) != 0 {
+		t.Errorf("%s %+v, want %s", got, made.Warnings, want)
+	}
+	at := "/v1/agents/" + made.ID
+	a, err := db.Agents().Get(t.Context(), s.Caller.Tenant.ID, made.ID)
+	if h := a.Definition.Hands(); err != nil || h.Mode != agent.Orchestrator || !h.Parallel || h.TimeoutMS != agent.MaxTimeoutMS || h.MaxDelegations != agent.MaxDelegations {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	// The same again is no new version, and neither is what was read.
+	if again := answer(t, ask(s, "POST", at, `{"multiagent": `+want+`}`), http.StatusOK); again.Version != 1 {
+		t.Errorf("%+v", again)
+	}
+	if w := httpapitest.Ask(s.Server, "PATCH", "/v1/agents/"+made.ID, `{"version": 1, "multiagent": {"timeout_per_handoff_ms": 5000}}`, "Content-Type", "application/json"); w.Code != http.StatusOK {
+		t.Fatal(w.Body)
+	}
+	second := answer(t, ask(s, "POST", at, fmt.Sprintf(`{"multiagent": {"type": "coordinator", "agents": [%q]}}`, ids[1])), http.StatusOK)
+	if len(second.Warnings) != 1 || second.Warnings[0].Path != "multiagent" || !strings.Contains(text(second), "for texts") {
+		t.Errorf("%+v", second)
+	}
+	if a, err = db.Agents().Get(t.Context(), s.Caller.Tenant.ID, made.ID); err != nil || a.Definition.Hands().TimeoutMS != 5000 || len(a.Definition.Handoffs) != 1 {
+		t.Errorf("%+v, %v", a, err)
+	}
+	for body, says := range map[string]string{
+		fmt.Sprintf(`[%q, {"type": "agent", "id": %q}]`, ids[0], ids[0]):   "multiagent.agents[1] is the same agent",
+		fmt.Sprintf(`[%q, %q]`, ids[0], ids[2]):                            "multiagent.agents[1]: its tool would be called handoff_to_research",
+		fmt.Sprintf(`[{"type": "agent", "id": %q, "version": 7}]`, ids[0]): "",
+		`["agt_00000000000000000000000000000000"]`:                         "",
+	} {
+		w := ask(s, "POST", at, `{"multiagent": {"type": "coordinator", "agents": `+body+`}}`)
+		if says != "" {
+			refused(t, w, http.StatusBadRequest, "invalid_request_error", says)
+		} else {
+			refused(t, w, http.StatusNotFound, "not_found_error", "multiagent.agents[0]")
+		}
+	}
+	if none := answer(t, ask(s, "POST", at, `{"multiagent": null}`), http.StatusOK); none.Multiagent != nil || len(none.Warnings) != 0 {
+		t.Errorf("%+v", none)
+	}
+	// A swarm has no word in this form, and stays until one takes its place.
+	if w := httpapitest.Ask(s.Server, "PATCH", "/v1/agents/"+made.ID, fmt.Sprintf(`{"version": 4, "handoffs": [{"agent_id": %q}], "multiagent": {"mode": "swarm"}}`, ids[0]), "Content-Type", "application/json"); w.Code != http.StatusOK {
+		t.Fatal(w.Body)
+	}
+	swarm := answer(t, ask(s, "POST", at, `{"system": "Be kind."}`), http.StatusOK)
+	if swarm.Multiagent != nil || len(swarm.Warnings) != 2 || swarm.Warnings[0].Path != "handoffs" {
+		t.Errorf("%+v", swarm)
+	}
+	if lead := answer(t, ask(s, "POST", at, `{"multiagent": `+want+`}`), http.StatusOK); text(lead) != want || len(lead.Warnings) != 0 {
+		t.Errorf("%+v", lead)
 	}
 }

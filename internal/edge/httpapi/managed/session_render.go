@@ -14,6 +14,7 @@ import (
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/core/run"
 	"github.com/atoll-run/atoll/internal/core/session"
+	"github.com/atoll-run/atoll/internal/core/tenant"
 	"github.com/atoll-run/atoll/internal/core/vault"
 	"github.com/atoll-run/atoll/internal/edge/httpapi"
 )
@@ -27,11 +28,15 @@ type renderer struct {
 
 // agent finds the version that a session keeps.
 func (r *renderer) agent(s *session.Session) (*agent.Agent, error) {
-	key := string(s.Agent) + "/" + strconv.Itoa(s.Version)
+	return r.version(s.Tenant, s.Agent, s.Version)
+}
+
+func (r *renderer) version(t tenant.ID, id agent.ID, version int) (*agent.Agent, error) {
+	key := string(id) + "/" + strconv.Itoa(version)
 	if a := r.agents[key]; a != nil {
 		return a, nil
 	}
-	a, err := r.d.Agents.Store.At(r.c.Context(), s.Tenant, string(s.Agent), s.Version)
+	a, err := r.d.Agents.Store.At(r.c.Context(), t, string(id), version)
 	r.agents[key] = a
 	return a, err
 }
@@ -46,8 +51,11 @@ func (r *renderer) session(s *session.Session) (out Session, err error) {
 		return out, err
 	}
 	out = Session{
-		ID: string(s.ID), Type: "session", Agent: sessionAgentOf(a), EnvironmentID: s.Environment, Title: httpapi.OrNull(s.About.Title), Metadata: map[string]string{}, Status: "idle",
+		ID: string(s.ID), Type: "session", Agent: SessionAgent{ThreadAgent: threadAgentOf(a)}, EnvironmentID: s.Environment, Title: httpapi.OrNull(s.About.Title), Metadata: map[string]string{}, Status: "idle",
 		VaultIDs: httpapi.Each(s.Vaults, func(id vault.ID) string { return string(id) }), Usage: usageOf(&total), CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Warnings: []Warning{},
+	}
+	if out.Agent.Multiagent, err = r.roster(a); err != nil {
+		return out, err
 	}
 	if out.OutcomeEvaluations, err = r.outcomes(s); err != nil {
 		return out, err
@@ -84,11 +92,11 @@ func (r *renderer) session(s *session.Session) (out Session, err error) {
 	return out, nil
 }
 
-func sessionAgentOf(a *agent.Agent) SessionAgent {
+func threadAgentOf(a *agent.Agent) ThreadAgent {
 	v := agentOf(a)
-	return SessionAgent{
+	return ThreadAgent{
 		ID: v.ID, Type: v.Type, Version: v.Version, Name: v.Name, Description: v.Description, System: v.System, Model: v.Model, Tools: v.Tools, MCPServers: v.MCPServers,
-		Skills: v.Skills, Multiagent: v.Multiagent, ExecutionIdentity: v.ExecutionIdentity,
+		Skills: v.Skills, ExecutionIdentity: v.ExecutionIdentity,
 	}
 }
 

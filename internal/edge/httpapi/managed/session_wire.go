@@ -76,6 +76,12 @@ type Session struct {
 
 // SessionAgent is the version of an agent that a session keeps.
 type SessionAgent struct {
+	ThreadAgent
+	Multiagent *Multiagent `json:"multiagent"`
+}
+
+// ThreadAgent is a version of an agent as threads show it: without those that it hands on to.
+type ThreadAgent struct {
 	ID                string   `json:"id"`
 	Type              string   `json:"type"`
 	Version           int      `json:"version"`
@@ -86,7 +92,6 @@ type SessionAgent struct {
 	Tools             []Tool   `json:"tools"`
 	MCPServers        []Server `json:"mcp_servers"`
 	Skills            []Skill  `json:"skills"`
-	Multiagent        *Typed   `json:"multiagent"`
 	ExecutionIdentity Typed    `json:"execution_identity"`
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/atoll-run/atoll/internal/core/model"
 	"github.com/atoll-run/atoll/internal/edge/httpapi/httpapitest"
+	"github.com/atoll-run/atoll/internal/edge/httpapi/managed"
 	sessionapi "github.com/atoll-run/atoll/internal/edge/httpapi/session"
 )
 
@@ -252,6 +253,11 @@ func TestHandoffTimeout(t *testing.T) {
 	}
 	if got := kinds(k.events("")); !strings.Contains(got, "thread_terminated tool_result") {
 		t.Error(got)
+	}
+	var page struct{ Data []managed.Event }
+	k.other(200, "GET", "/threads/"+threads[slices.IndexFunc(threads, func(s sessionapi.SessionThread) bool { return s.Name == "B" })].ID+"/events", "", &page)
+	if last := page.Data[len(page.Data)-1]; last.Type != "session.thread_status_terminated" || last.Code != "max_duration" || last.StopReason != nil {
+		t.Errorf("%+v", last)
 	}
 }
 
